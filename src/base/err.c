@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/err.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local char sentence[1024];
+
+int err_set(int err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(sentence, sizeof(sentence), fmt, ap);
+	va_end(ap);
+	return -err;
+}
+
+int err_sys(int err, const char *fmt, ...)
+{
+	va_list ap;
+	size_t n;
+
+	va_start(ap, fmt);
+	vsnprintf(sentence, sizeof(sentence), fmt, ap);
+	va_end(ap);
+	n = strlen(sentence);
+	snprintf(sentence + n, sizeof(sentence) - n, ": %s", strerrordesc_np(err));
+	return -err;
+}
+
+int err_wrap(int r, const char *fmt, ...)
+{
+	char inner[sizeof(sentence)];
+	va_list ap;
+	size_t n;
+
+	memcpy(inner, sentence, sizeof(inner));
+	va_start(ap, fmt);
+	vsnprintf(sentence, sizeof(sentence), fmt, ap);
+	va_end(ap);
+	n = strlen(sentence);
+	snprintf(sentence + n, sizeof(sentence) - n, ": %s", inner);
+	return r;
+}
+
+const char *err_msg(void)
+{
+	return sentence;
+}

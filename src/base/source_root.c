@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A source over files: the live machine, or a copy of its /sys and /proc in a folder. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/source_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+struct root {
+	struct source base;
+	int fd;
+	bool live;
+	const struct source_provider *providers;
+	void *context;
+};
+
+/* In a copied tree a link must not lead out of it: the tree may be anybody's. */
+static int open_below(const struct root *t, const char *path, int flags)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY),
+		.resolve = t->live ? 0 : RESOLVE_IN_ROOT,
+	};
+	int fd;
+
+	if (t->live)
+		fd = openat(t->fd, path, (int)how.flags);
+	else
+		fd = (int)syscall(SYS_openat2, t->fd, path, &how, sizeof(how));
+	return fd < 0 ? -errno : fd;
+}
+
+/* Files of /sys and /proc have no size of their own, so read until the end. */
+static int read_all(int fd, char **ret, size_t *ret_size)
+{
+	AUTO_FREE char *data = NULL;
+	size_t size = 0, room = 0;
+
+	for (;;) {
+		ssize_t n;
+
+		if (size + 1 >= room) {
+			room = room ? 2 * room : 4096;
+			data = xrealloc(data, room, 1);
+		}
+		n = read(fd, data + size, room - size - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		size += (size_t)n;
+		if (size > SOURCE_MAX_FILE)
+			return -EFBIG;
+	}
+	data[size] = '\0';
+	*ret = TAKE_PTR(data);
+	*ret_size = size;
+	return 0;
+}
+
+static const struct source_provider *find_provider(const struct root *t, const char *path)
+{
+	for (const struct source_provider *p = t->providers; p && p->name; p++)
+		if (strcmp(p->name, path) == 0)
+			return p;
+	return NULL;
+}
+
+static int root_read(struct source *s, const char *path, char **ret, size_t *ret_size)
+{
+	struct root *t = (struct root *)s;
+	const struct source_provider *p = find_provider(t, path);
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+
+	if (p)
+		return p->make(t->context, ret, ret_size);
+	if (!strchr(path, '/'))
+		return -ENODATA; /* a virtual file that this tree has nobody to make */
+	fd = open_below(t, path, O_RDONLY);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	return read_all(fd, ret, ret_size);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int root_list(struct source *s, const char *path, char ***ret_names, size_t *ret_n)
+{
+	struct root *t = (struct root *)s;
+	char **names = NULL;
+	struct dirent *e;
+	size_t n = 0;
+	DIR *dir;
+	int fd;
+
+	fd = open_below(t, path, O_RDONLY | O_DIRECTORY);
+	if (fd < 0)
+		return fd;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while ((e = readdir(dir))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		names = xrealloc(names, n + 1, sizeof(*names));
+		names[n++] = xstrdup(e->d_name);
+	}
+	closedir(dir);
+	if (n)
+		qsort(names, n, sizeof(*names), by_name);
+	*ret_names = names;
+	*ret_n = n;
+	return 0;
+}
+
+static int root_link(struct source *s, const char *path, char **ret)
+{
+	struct root *t = (struct root *)s;
+	AUTO_CLOSE int fd = -1;
+	char target[PATH_MAX];
+	ssize_t n;
+
+	fd = open_below(t, path, O_PATH | O_NOFOLLOW);
+	if (fd < 0)
+		return fd;
+	n = readlinkat(fd, "", target, sizeof(target));
+	if (n < 0)
+		return errno == ENOENT ? -EINVAL : -errno; /* there, but no link */
+	*ret = xstrndup(target, (size_t)n);
+	return 0;
+}
+
+static void root_free(struct source *s)
+{
+	close(((struct root *)s)->fd);
+}
+
+int source_open_root(const char *folder, const struct source_provider *providers, void *context,
+		     struct source **ret)
+{
+	static const struct source_ops ops = {root_read, root_list, root_link, root_free};
+	struct root *t;
+	int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return err_sys(errno, "%s", folder);
+	t = xcalloc(1, sizeof(*t));
+	t->base.ops = &ops;
+	t->base.name = xstrdup(folder);
+	t->fd = fd;
+	t->live = strcmp(folder, "/") == 0;
+	t->providers = providers;
+	t->context = context;
+	*ret = &t->base;
+	return 0;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int base_of(const char *s)
+{
+	while (isspace((unsigned char)*s))
+		s++;
+	if (*s == '-')
+		s++;
+	return s[0] == '0' && (s[1] == 'x' || s[1] == 'X') ? 16 : 10;
+}
+
+static int check_end(const char *s, const char *end)
+{
+	if (end == s)
+		return -EINVAL;
+	while (isspace((unsigned char)*end))
+		end++;
+	return *end ? -EINVAL : 0;
+}
+
+int text_to_u64(const char *s, uint64_t *ret)
+{
+	unsigned long long v;
+	char *end;
+	int r;
+
+	if (strchr(s, '-'))
+		return -EINVAL;
+	errno = 0;
+	v = strtoull(s, &end, base_of(s));
+	r = check_end(s, end);
+	if (r < 0)
+		return r;
+	if (errno)
+		return -errno;
+	*ret = v;
+	return 0;
+}
+
+int text_to_i64(const char *s, int64_t *ret)
+{
+	long long v;
+	char *end;
+	int r;
+
+	errno = 0;
+	v = strtoll(s, &end, base_of(s));
+	r = check_end(s, end);
+	if (r < 0)
+		return r;
+	if (errno)
+		return -errno;
+	*ret = v;
+	return 0;
+}
+
+bool text_starts_with(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool text_ends_with(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), k = strlen(suffix);
+
+	return n >= k && strcmp(s + n - k, suffix) == 0;
+}
+
+char *text_trim(char *s)
+{
+	size_t n;
+
+	while (isspace((unsigned char)*s))
+		s++;
+	n = strlen(s);
+	while (n && isspace((unsigned char)s[n - 1]))
+		n--;
+	s[n] = '\0';
+	return s;
+}
+
+bool text_next_line(const char **line, size_t *n, const char *text)
+{
+	const char *start = *line ? *line + *n : text;
+	const char *end;
+
+	if (*line && *start == '\n')
+		start++;
+	if (!*start)
+		return false;
+	end = strchr(start, '\n');
+	*line = start;
+	*n = end ? (size_t)(end - start) : strlen(start);
+	return true;
+}
+
+void text_copy(char *buf, size_t size, const char *s, size_t n)
+{
+	if (n >= size)
+		n = size - 1;
+	memcpy(buf, s, n);
+	buf[n] = '\0';
+}
+
+bool text_has_word(const char *list, const char *word)
+{
+	size_t k = strlen(word);
+	bool prefix = k && word[k - 1] == '=';
+	const char *p = list;
+
+	while (*p) {
+		size_t n;
+
+		p += strspn(p, " \t\n");
+		n = strcspn(p, " \t\n");
+		if (prefix ? n >= k && strncmp(p, word, k) == 0
+			   : n == k && strncmp(p, word, k) == 0)
+			return true;
+		p += n;
+	}
+	return false;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small helpers for text: numbers, lines, words. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * A whole number that fills the string, decimal or 0x hexadecimal, blanks around it allowed.
+ * Returns 0, -EINVAL (not a number) or -ERANGE; sets no sentence, the caller knows the thing's
+ * name.
+ */
+int text_to_u64(const char *s, uint64_t *ret);
+int text_to_i64(const char *s, int64_t *ret);
+
+bool text_starts_with(const char *s, const char *prefix);
+bool text_ends_with(const char *s, const char *suffix);
+/* Cuts trailing white space and returns the first character that is none. Changes s. */
+char *text_trim(char *s);
+
+/*
+ * Walks the lines of a text: `for (const char *l = NULL; text_next_line(&l, &n, text); )`.
+ * l points into text and is not terminated; n excludes the newline.
+ */
+bool text_next_line(const char **line, size_t *n, const char *text);
+/* Copies at most size-1 bytes of a line; always terminates. */
+void text_copy(char *buf, size_t size, const char *s, size_t n);
+/* True when the blank-separated list holds word; a word `key=` also matches `key=...`. */
+bool text_has_word(const char *list, const char *word);

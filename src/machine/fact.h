@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fact: a value that is known, known to be absent, or unknown with the reason. Unknown is never
+ * zero. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum fact_state { FACT_UNKNOWN, FACT_KNOWN, FACT_ABSENT };
+
+/*
+ * `from` says where a known or absent fact was read, so that a person can check it by hand (a path,
+ * a register, a library call); for an unknown one it says why nobody knows ("needs root: ...").
+ * NULL only in a fact that nobody has looked for (state FACT_UNKNOWN, all zero).
+ */
+struct fact_int {
+	int64_t value;
+	enum fact_state state;
+	const char *from;
+};
+
+struct fact_str {
+	const char *value; /* NULL unless known */
+	enum fact_state state;
+	const char *from;
+};
+
+static inline struct fact_int fact_int(int64_t value, const char *from)
+{
+	return (struct fact_int){value, FACT_KNOWN, from};
+}
+
+static inline struct fact_int fact_int_absent(const char *from)
+{
+	return (struct fact_int){0, FACT_ABSENT, from};
+}
+
+static inline struct fact_int fact_int_unknown(const char *why)
+{
+	return (struct fact_int){0, FACT_UNKNOWN, why};
+}
+
+static inline struct fact_str fact_str(const char *value, const char *from)
+{
+	return (struct fact_str){value, FACT_KNOWN, from};
+}
+
+static inline struct fact_str fact_str_absent(const char *from)
+{
+	return (struct fact_str){0, FACT_ABSENT, from};
+}
+
+static inline struct fact_str fact_str_unknown(const char *why)
+{
+	return (struct fact_str){0, FACT_UNKNOWN, why};
+}
+
+/* For facts of either type. */
+#define fact_known(f)   ((f).state == FACT_KNOWN)
+#define fact_absent(f)  ((f).state == FACT_ABSENT)
+#define fact_unknown(f) ((f).state == FACT_UNKNOWN)
+
+/* Known, and equal to v. */
+static inline bool fact_is(struct fact_int f, int64_t v)
+{
+	return fact_known(f) && f.value == v;
+}
+
+/* Known, and different from v. */
+static inline bool fact_is_not(struct fact_int f, int64_t v)
+{
+	return fact_known(f) && f.value != v;
+}
+
+/* The value, or `otherwise` when it is not known. */
+static inline int64_t fact_or(struct fact_int f, int64_t otherwise)
+{
+	return fact_known(f) ? f.value : otherwise;
+}
+
+static inline const char *fact_str_or(struct fact_str f, const char *otherwise)
+{
+	return fact_known(f) ? f.value : otherwise;
+}

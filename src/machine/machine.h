@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* struct machine: all that is known of one host, each fact with where it was read. */
+#pragma once
+
+#include "machine/fact.h"
+#include "machine/pci.h"
+
+#include <stddef.h>
+
+struct arena;
+struct source;
+
+/* ---- GPUs ---- */
+
+/* NVML's P2P capability indexes and answers (nvml.h nvmlGpuP2PCapsIndex, nvmlGpuP2PStatus). */
+enum p2p_cap { P2P_READ, P2P_WRITE, P2P_NVLINK, P2P_ATOMICS, P2P_PCI, P2P_CAP_N };
+enum p2p_status {
+	P2P_OK,
+	P2P_CHIPSET_NOT_SUPPORTED,
+	P2P_GPU_NOT_SUPPORTED,
+	P2P_TOPOLOGY_NOT_SUPPORTED,
+	P2P_DISABLED_BY_REGKEY,
+	P2P_NOT_SUPPORTED,
+	P2P_STATUS_UNKNOWN,
+	P2P_STATUS_N,
+};
+
+/* NVML's common ancestor levels (nvmlGpuTopologyLevel_t). */
+enum nvml_level {
+	NVML_LEVEL_INTERNAL = 0,
+	NVML_LEVEL_SINGLE = 10,
+	NVML_LEVEL_MULTIPLE = 20,
+	NVML_LEVEL_HOSTBRIDGE = 30,
+	NVML_LEVEL_NODE = 40,
+	NVML_LEVEL_SYSTEM = 50,
+};
+
+enum nvlink_remote {
+	NVLINK_REMOTE_GPU,
+	NVLINK_REMOTE_IBMNPU,
+	NVLINK_REMOTE_SWITCH,
+	NVLINK_REMOTE_UNKNOWN = 255
+};
+
+struct nvlink {
+	unsigned index;
+	struct fact_int active; /* 0 or 1; absent: the GPU has no such link */
+	struct fact_int version;
+	struct fact_int remote_type; /* enum nvlink_remote */
+	struct fact_str remote;      /* PCI address of the other end */
+};
+
+/* nvmlGpuFabricInfo: state 0 not supported, 1 not started, 2 in progress, 3 completed. */
+enum fabric_state {
+	FABRIC_NOT_SUPPORTED,
+	FABRIC_NOT_STARTED,
+	FABRIC_IN_PROGRESS,
+	FABRIC_COMPLETED
+};
+
+#define GPU_NVLINKS 36
+
+struct gpu {
+	size_t index;             /* in machine.gpus: PCI order, what onehop calls GPU<index> */
+	struct pci_function *pci; /* never NULL */
+	struct fact_int nvml_index;
+	struct fact_int cuda_ordinal; /* absent: hidden by CUDA_VISIBLE_DEVICES */
+	struct fact_int minor;        /* /dev/nvidia<minor> */
+	struct fact_str model;        /* "NVIDIA GeForce RTX 4090" */
+	struct fact_str uuid, vbios;
+	struct fact_int vram_bytes;
+	struct fact_int bar1_bytes; /* BAR1 as sized now, from NVML or from the PCI resource */
+	struct fact_int compute_capability; /* major * 10 + minor: 89, 90, 120 */
+	struct fact_int pcie_gen, pcie_gen_max, pcie_gen_device_max;
+	struct fact_int pcie_width, pcie_width_max;
+	struct fact_int pcie_replays;
+	struct fact_int performance_state; /* 0 .. 15: P0 is full clocks */
+	struct fact_int
+		compute_mode; /* 0 default, 1 exclusive thread, 2 prohibited, 3 exclusive process */
+	struct fact_int mig_enabled, display_attached, display_active;
+	struct fact_int persistence;
+	struct fact_int process_n;    /* processes that hold it, as far as NVML shows them */
+	struct fact_int gsp_firmware; /* 1: runs on GSP firmware, which the open modules need */
+	struct fact_str excluded;     /* /proc/driver/nvidia/gpus/.../information "GPU Excluded" */
+	struct fact_int dma_buf;      /* CUDA says that dma-buf export works; unknown until asked */
+	struct fact_int numa_id;      /* "GPU NUMA ID", absent on all but coherent machines */
+
+	struct nvlink nvlinks[GPU_NVLINKS];
+	unsigned nvlink_n;
+	struct fact_int nvlink_active; /* links that are up; unknown without NVML */
+	struct fact_int fabric_state;  /* enum fabric_state; absent: no NVSwitch fabric */
+	struct fact_int fabric_status; /* NVML return code of the registration, 0 is well */
+	struct fact_int fabric_health; /* bit mask as NVML gives it */
+};
+
+/* What the driver says of one ordered pair: row initiator, column target, index i * gpu_n + j. */
+struct gpu_pair {
+	struct fact_int p2p[P2P_CAP_N];  /* enum p2p_status */
+	struct fact_int common_ancestor; /* enum nvml_level */
+};
+
+enum driver_flavor { DRIVER_PROPRIETARY, DRIVER_OPEN, DRIVER_NOUVEAU, DRIVER_NOVA };
+
+struct nvidia_driver {
+	struct fact_int loaded;            /* the nvidia module is in the kernel */
+	struct fact_str module_version;    /* of the loaded module, "580.159.04" */
+	struct fact_int flavor;            /* enum driver_flavor */
+	struct fact_str library_version;   /* libcuda/libnvidia-ml of the user space */
+	struct fact_str installed_version; /* of the module file on disk */
+	struct fact_str installed_license; /* "Dual MIT/GPL" is the open flavour, "NVIDIA" the
+					      proprietary */
+	struct fact_str
+		origin; /* "runfile", "dkms", "distribution", "container"; how sure is in from */
+	struct fact_int cuda_version; /* 13000: what the driver supports */
+	struct fact_str
+		nvml; /* known: version of the opened library; unknown: why it was not opened */
+	struct fact_int device_nodes;    /* /dev/nvidia<N> that exist */
+	struct fact_int gpus_in_proc;    /* GPUs that the module drives, /proc/driver/nvidia/gpus */
+	struct fact_str registry_dwords; /* /proc/driver/nvidia/params RegistryDwords */
+	struct fact_int resizable_bar;   /* NVreg_EnableResizableBar */
+	struct fact_int grdma_topology_override; /* NVreg_GrdmaPciTopoCheckOverride */
+	struct fact_str fabric_manager_version;  /* of the installed nv-fabricmanager */
+	struct fact_int switches;                /* NVSwitch functions that the driver drives,
+						    /proc/driver/nvidia-nvswitch */
+};
+
+/* ---- RDMA ---- */
+
+enum gid_type { GID_IB, GID_ROCE_V1, GID_ROCE_V2 };
+
+struct rdma_gid {
+	unsigned index;
+	struct fact_str gid;
+	struct fact_int type; /* enum gid_type */
+};
+
+struct rdma_port {
+	unsigned number;
+	struct fact_str state;      /* "ACTIVE", "DOWN", "INIT", "ARMED" */
+	struct fact_str phys_state; /* "LinkUp", "Disabled", "Polling" */
+	struct fact_str link_layer; /* "InfiniBand", "Ethernet" */
+	struct fact_int rate_mbps;  /* 400000 */
+	struct rdma_gid *gids;      /* only those in use */
+	size_t gid_n;
+	struct fact_int gids_listed; /* 1: the table could be read */
+};
+
+struct rdma_device {
+	size_t index;     /* NIC<index>: order of the kernel's names, mlx5_2 before mlx5_10 */
+	const char *name; /* "mlx5_0" */
+	struct pci_function *pci; /* NULL: no PCI device (soft RDMA) or not known */
+	struct fact_str firmware, hca_type, board_id, node_guid, driver;
+	struct rdma_port *ports;
+	size_t port_n;
+};
+
+/* ---- host ---- */
+
+struct numa_node {
+	unsigned id;
+	struct fact_str cpus; /* cpulist */
+	struct fact_int memory_kib;
+};
+
+enum cpu_vendor { CPU_OTHER, CPU_INTEL, CPU_AMD, CPU_HYGON, CPU_ZHAOXIN, CPU_ARM };
+
+struct cpu {
+	struct fact_int vendor; /* enum cpu_vendor */
+	struct fact_int family, model;
+	struct fact_str name;
+	struct fact_int sockets;
+	struct fact_int threads; /* logical CPUs */
+	struct fact_str online;  /* cpulist */
+};
+
+enum lockdown { LOCKDOWN_NONE, LOCKDOWN_INTEGRITY, LOCKDOWN_CONFIDENTIALITY };
+enum boot_loader { BOOT_UNKNOWN, BOOT_GRUB, BOOT_SYSTEMD_BOOT, BOOT_UKI, BOOT_OTHER };
+
+struct kernel {
+	struct fact_str release; /* "6.1.0-56-amd64" */
+	struct fact_str
+		compiler; /* as /proc/version names it: "gcc-12 (Debian 12.2.0-14) 12.2.0" */
+	struct fact_int compiler_major;           /* 12 */
+	struct fact_str compiler_family;          /* "gcc", "clang" */
+	struct fact_int installed_compiler_major; /* the newest gcc or clang of that family in
+						     /usr/bin; absent: none */
+	struct fact_int exact_compiler;           /* 1: /usr/bin/gcc-<major> exists */
+	struct fact_int headers;                  /* 1: /lib/modules/RELEASE/build exists */
+	struct fact_str cmdline;
+	struct fact_int lockdown;    /* enum lockdown */
+	struct fact_int secure_boot; /* efivar SecureBoot; absent: no EFI */
+	struct fact_int iommus;      /* entries of /sys/class/iommu; 0: no translation at all */
+	struct fact_str iommu_names; /* "dmar0 dmar1", "ivhd0" */
+	struct fact_int dma_buf;     /* 1: kernel >= 5.12 with dma-buf MRs */
+	struct fact_str hypervisor;  /* "kvm", "vmware", "firecracker"; absent: bare metal */
+	struct fact_str container; /* "docker", "kubernetes", "lxc", "podman"; absent: none seen */
+	struct fact_int boot_loader;     /* enum boot_loader */
+	struct fact_str distribution;    /* os-release PRETTY_NAME */
+	struct fact_str distribution_id; /* "debian", "ubuntu", "fedora" */
+	struct fact_str board;           /* DMI vendor and board name */
+	struct fact_str bios;            /* DMI version and date */
+};
+
+struct module {
+	const char *name;       /* as in /proc/modules: underscores */
+	struct fact_int loaded; /* refcount in users */
+	struct fact_int users;
+	struct fact_str used_by; /* blank-separated */
+	struct fact_str version;
+	struct fact_str file;    /* path below /lib/modules/RELEASE; absent: not installed */
+	struct fact_str depends; /* from .modinfo: comma-separated, "" when empty */
+	struct fact_str license;
+};
+
+/* modprobe.d lines: what, which file, which line. */
+enum modprobe_kind { MODPROBE_BLACKLIST, MODPROBE_OPTIONS, MODPROBE_INSTALL, MODPROBE_SOFTDEP };
+
+struct modprobe_line {
+	enum modprobe_kind kind;
+	const char *module, *text, *file;
+	unsigned line;
+};
+
+enum log_kind {
+	LOG_OTHER,
+	LOG_XID,         /* code, address; detail */
+	LOG_NVRM,        /* any other NVRM line */
+	LOG_AER,         /* address; severity in detail */
+	LOG_IOMMU_FAULT, /* address; DMAR or AMD-Vi */
+	LOG_BAR,         /* a BAR or window that could not be assigned */
+	LOG_PEERMEM,     /* nvidia-peermem, nv_peer_mem, ib_register_peer_memory_client */
+	LOG_MODULE,      /* version disagreements, unknown symbols, signatures, lockdown */
+	LOG_FABRIC,      /* nvidia-nvswitch, fabric */
+	LOG_ACS,         /* ACS quirks and overrides */
+};
+
+struct log_line {
+	enum log_kind kind;
+	int64_t time_us;          /* since boot; -1: not in the line */
+	struct pci_function *pci; /* the device that it names, NULL: none or not in the tree */
+	struct fact_int code;     /* Xid number, AER error bits */
+	const char *severity;     /* AER: "corrected", "nonfatal", "fatal"; "" else */
+	const char *text;         /* without time stamp */
+};
+
+struct limits {
+	struct fact_int memlock_bytes; /* soft limit of this process; -1: unlimited */
+	struct fact_int memlock_hard_bytes;
+	struct fact_int shm_bytes, shm_free_bytes; /* /dev/shm */
+	struct fact_int shm_writable;
+};
+
+/* Where an NCCL setting comes from, weakest first. */
+enum nccl_origin { NCCL_SYSTEM_CONF, NCCL_USER_CONF, NCCL_ENVIRONMENT, NCCL_PROCESS };
+
+struct nccl_setting {
+	const char *name, *value;
+	enum nccl_origin origin;
+	const char *from; /* "/etc/nccl.conf:3", "environment", "/proc/4711/environ" */
+	bool in_force;    /* no stronger origin sets the same name */
+};
+
+struct nccl {
+	struct nccl_setting *settings;
+	size_t setting_n;
+	struct fact_str library; /* path of the libnccl that would be, or with --pid is, used */
+	struct fact_int version; /* 22809 for 2.28.9 */
+	struct fact_int pid;     /* --pid N */
+};
+
+/* Kernel and user-space pieces of GPUDirect RDMA. */
+struct peermem {
+	struct fact_int loaded;        /* module nvidia_peermem (or nvidia_current_peermem) */
+	struct fact_int registered;    /* /sys/kernel/mm/memory_peers/nv_mem or nv_mem_nc */
+	struct fact_int legacy_loaded; /* nv_peer_mem */
+	struct fact_str depends; /* of the module file; "" : built without the peer-memory API */
+	struct fact_int api_in_kernel; /* ib_register_peer_memory_client in /proc/kallsyms */
+	struct fact_str ofed;          /* version of MLNX_OFED or DOCA, absent: inbox drivers */
+};
+
+/* ---- what was seen to happen: results of tests, of NCCL, of tools that printed a figure ---- */
+
+enum observed_kind {
+	OBSERVED_PEER_COPY,      /* ok 0/1: data checked at the owner */
+	OBSERVED_PEER_ACCESS,    /* ok 0/1: CUDA says it can */
+	OBSERVED_BANDWIDTH,      /* value: GB/s one way */
+	OBSERVED_LATENCY,        /* value: us */
+	OBSERVED_NCCL_TRANSPORT, /* text: "P2P/CUMEM", "SHM/direct" */
+};
+
+struct observed {
+	enum observed_kind kind;
+	int initiator, target; /* GPU indexes, -1: all */
+	bool ok;
+	double value;
+	const char *text;
+	const char *from; /* "p2pBandwidthLatencyTest-before.txt:41" */
+};
+
+/* Something that could not be read or made sense of; shown as a finding, never fatal. */
+struct trouble {
+	const char *where; /* path, register, call */
+	const char *what;  /* one sentence */
+};
+
+struct machine {
+	struct arena *arena; /* owns everything below */
+
+	const char *source_name; /* "/", or the recording's file name */
+	bool recorded;
+	const char *note;        /* the recording's note, may be "" */
+	const char *recorded_by; /* "onehop 0.1.0", "" for a live machine */
+	struct fact_int
+		root; /* 1: facts were read with privilege over config space and kernel log */
+
+	struct pci_function *pci; /* sorted by address */
+	size_t pci_n;
+	struct fact_int pci_listed; /* 1: /sys/bus/pci could be read */
+
+	struct gpu *gpus; /* by PCI address */
+	size_t gpu_n;
+	struct gpu_pair *pairs; /* gpu_n * gpu_n; NULL without GPUs */
+	struct nvidia_driver driver;
+
+	struct rdma_device *rdma;
+	size_t rdma_n;
+	struct fact_int rdma_listed; /* absent: no RDMA stack */
+
+	struct numa_node *nodes;
+	size_t node_n;
+	struct cpu cpu;
+	struct kernel kernel;
+	struct module *modules;
+	size_t module_n;
+	struct modprobe_line *modprobe;
+	size_t modprobe_n;
+	struct log_line *log;
+	size_t log_n;
+	struct fact_int log_read; /* 1: the kernel log could be read */
+	struct limits limits;
+	struct nccl nccl;
+	struct peermem peermem;
+
+	struct observed *observed;
+	size_t observed_n;
+
+	struct trouble *troubles;
+	size_t trouble_n;
+};
+
+/* What to read; a command that needs little does not wait for the rest. */
+enum machine_part {
+	MACHINE_PCI = 1 << 0,
+	MACHINE_CONFIG_SPACE = 1 << 1,
+	MACHINE_GPUS = 1 << 2,       /* from the driver's files */
+	MACHINE_NVML = 1 << 3,       /* and from NVML: identity, topology levels, NVLink */
+	MACHINE_NVML_P2P = 1 << 4,   /* and P2P status of every pair */
+	MACHINE_NVML_STATE = 1 << 5, /* and memory, modes, processes, clocks, fabric */
+	MACHINE_RDMA = 1 << 6,
+	MACHINE_HOST = 1 << 7, /* NUMA, CPU, kernel, boot, modules, limits, NCCL, peer memory */
+	MACHINE_LOG = 1 << 8,
+	MACHINE_ALL = (1 << 9) - 1,
+};
+
+struct machine_request {
+	unsigned parts; /* enum machine_part */
+	int pid;        /* of a process whose NCCL settings to read; 0: none */
+};
+
+/*
+ * Reads a machine from a source; always succeeds, what could not be read is unknown or a trouble.
+ * The source may be closed afterwards.
+ */
+struct machine *machine_read(struct source *s, const struct machine_request *request);
+void machine_free(struct machine *m);
+
+/* The live host as a source; keeps `request` by pointer. 0 or a negative errno. */
+int machine_open_live(const struct machine_request *request, struct source **ret);
+
+const struct gpu_pair *machine_pair(const struct machine *m, size_t initiator, size_t target);
+const struct module *machine_module(const struct machine *m,
+				    const char *name); /* NULL: nothing known */
+const struct nccl_setting *machine_nccl_setting(const struct machine *m,
+						const char *name); /* the one in force */
+/* Names of enum values as people and JSON see them. */
+const char *p2p_status_code(int64_t status); /* "OK", "CNS", ... "U" */

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PCI functions and their tree: what sysfs and config space say of them. */
+#pragma once
+
+#include "machine/fact.h"
+
+#include <stddef.h>
+
+struct machine;
+struct source;
+
+/* Domain, bus, device, function as one number that sorts like the text: dddddddd:bb:dd.f. */
+struct pci_address {
+	uint32_t domain;
+	uint8_t bus, device, function;
+};
+
+/* "0000:41:00.0" and also "41:00.0", "00000000:41:00.0", VMD's "10000:e1:00.0". 0 or -EINVAL. */
+int pci_address_parse(const char *s, struct pci_address *ret);
+int pci_address_compare(struct pci_address a, struct pci_address b);
+
+#define PCI_ADDRESS_LEN 20 /* with the NUL */
+/* Writes sysfs's form, "0000:41:00.0", and returns buf. */
+const char *pci_address_format(struct pci_address a, char buf[static PCI_ADDRESS_LEN]);
+
+/* Express port types, PCI Express Capabilities register bits 7:4 (PCIe 6.0, 7.5.3.2). */
+enum pci_port_type {
+	PCI_PORT_ENDPOINT = 0x0,
+	PCI_PORT_LEGACY_ENDPOINT = 0x1,
+	PCI_PORT_ROOT = 0x4,
+	PCI_PORT_UPSTREAM = 0x5,
+	PCI_PORT_DOWNSTREAM = 0x6,
+	PCI_PORT_PCIE_TO_PCI = 0x7,
+	PCI_PORT_PCI_TO_PCIE = 0x8,
+	PCI_PORT_RC_ENDPOINT = 0x9,
+	PCI_PORT_RC_EVENT_COLLECTOR = 0xa,
+};
+
+/* ACS capability and control bits (PCIe 6.0, 7.7.11). Only RR, CR and EC redirect untranslated peer
+ * traffic. */
+enum {
+	PCI_ACS_SV = 0x01, /* source validation */
+	PCI_ACS_TB = 0x02, /* translation blocking */
+	PCI_ACS_RR = 0x04, /* P2P request redirect */
+	PCI_ACS_CR = 0x08, /* P2P completion redirect */
+	PCI_ACS_UF = 0x10, /* upstream forwarding */
+	PCI_ACS_EC = 0x20, /* P2P egress control */
+	PCI_ACS_DT = 0x40, /* direct translated P2P */
+};
+
+struct pci_bar {
+	uint64_t start, size; /* bytes; size 0: this BAR does not exist */
+	bool is_64bit, prefetchable, io;
+	bool assigned; /* false: size known, but no address was found for it */
+};
+
+/* A bridge's forwarding window; size 0: closed. */
+struct pci_window {
+	uint64_t start, size;
+};
+
+struct pci_function {
+	struct pci_address address;
+	const char *name; /* address as text, sysfs's form */
+	struct pci_function
+		*parent;  /* the bridge right above, NULL below a root bus or if unknown */
+	const char *root; /* root bus as sysfs names it, "pci0000:40"; NULL if unknown */
+	unsigned depth;   /* bridges above it */
+
+	struct fact_int vendor, device, class_code, revision; /* class_code is 24 bits: 0x030200 */
+	struct fact_int subsystem_vendor, subsystem_device;
+	struct fact_str driver;     /* absent: none bound */
+	struct fact_int numa_node;  /* known -1: the firmware does not say */
+	struct fact_str local_cpus; /* cpulist, "0-15,32-47" */
+	struct fact_int iommu_group;
+	struct fact_str iommu_type; /* of the group: "identity", "DMA", "DMA-FQ", "auto" */
+	struct fact_int enabled, boot_vga;
+	struct fact_str power_state; /* "D0", "D3cold" */
+
+	/* Link at this function; for a bridge the one below a root or downstream port, above an
+	 * upstream port. */
+	struct fact_int link_speed, link_speed_max; /* MT/s per lane: 2500 ... 64000 */
+	struct fact_int link_width, link_width_max; /* lanes */
+
+	struct pci_bar bars[6];
+	bool bars_known;
+	struct fact_int rebar_sizes; /* BAR1: bit n set: 2^n MiB is possible; absent: no capability.
+					See rebar_bar */
+	struct fact_int rebar_bar;   /* which BAR the sizes are for */
+	struct fact_int secondary_bus, subordinate_bus; /* bridges */
+	struct pci_window window, prefetch_window;      /* bridges, valid with windows_known */
+	bool windows_known;
+
+	/* From config space; unknown beyond 64 bytes when not root. */
+	size_t config_size;        /* bytes that could be read: 0, 64, 256, 4096 */
+	struct fact_int port_type; /* enum pci_port_type; absent: no PCI Express */
+	struct fact_int link_speed_cap,
+		link_width_cap;            /* LnkCap: what this end can, MT/s and lanes */
+	struct fact_int link_speed_target; /* LnkCtl2, MT/s */
+	struct fact_int acs_cap,
+		acs_ctl;            /* PCI_ACS_*; absent: no capability, which redirects nothing */
+	struct fact_int acs_offset; /* where in config space */
+	struct fact_int payload_max, payload; /* MPS this end can, and is set to, bytes */
+	struct fact_int relaxed_ordering;     /* DevCtl */
+	struct fact_int atomic_routing, atomic_completer, atomic_requester_enabled,
+		atomic_egress_blocked;
+	struct fact_int ats_enabled;
+	struct fact_int aer_uncorrectable, aer_correctable; /* status registers */
+	struct fact_int is_multifunction;
+	const char *config_trouble; /* a malformed capability list, as a sentence; NULL: none */
+
+	size_t index; /* in machine.pci */
+};
+
+/* Reads every function into m->pci, sorted by address, parents linked. Never fails for one bad
+ * device. */
+void pci_read(struct machine *m, struct source *s);
+
+/* By address, in O(log n); NULL if there is none. */
+struct pci_function *pci_find(const struct machine *m, struct pci_address a);
+
+bool pci_is_bridge(const struct pci_function *f);
+bool pci_is_gpu(const struct pci_function *f); /* NVIDIA, class 0300 or 0302 */
+/* GB/s (1e9 bytes) that a link of that speed and width carries after line coding, before packet
+ * headers. */
+double pci_link_gbps(int64_t speed_mtps, int64_t width);
+/* "16.0 GT/s x8"; "?" for what is unknown. */
+const char *pci_link_format(struct fact_int speed, struct fact_int width, char *buf, size_t size);
+/* The vendor's name and the device's from pci.ids, looked up on first use; falls back to
+ * "10de:2684". */
+const char *pci_device_name(const struct pci_function *f, char *buf, size_t size);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How readers turn files into facts; one place decides what known, absent and unknown mean. */
+#pragma once
+
+#include "base/source.h"
+#include "machine/machine.h"
+
+/* What a reader function gets. */
+struct reader {
+	struct machine *m;
+	struct source *s;
+	const struct machine_request *request;
+};
+
+/*
+ * A file that holds one number or one text. Missing: absent. No permission: unknown ("needs root:
+ * PATH"). Not in the recording: unknown. Not a number: unknown, and a trouble is noted.
+ */
+struct fact_int read_int(struct reader *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+struct fact_str read_str(struct reader *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The last component of a link's target: ".../drivers/nvidia" gives "nvidia". */
+struct fact_str read_link_name(struct reader *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* 1 when the path can be looked up as a file, link or folder, known 0 (not absent) when it is
+ * missing. */
+struct fact_int read_exists(struct reader *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Names in a folder, for counting and walking; the state tells whether it could be listed. */
+struct fact_int read_list(struct reader *r, char ***ret_names, size_t *ret_n, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+/* A whole text file into the arena. */
+struct fact_str read_text(struct reader *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The reason for an unknown fact, from a source's errno; NULL for -ENOENT. In the arena. */
+const char *read_why(struct reader *r, int error, const char *path);
+void read_trouble(struct reader *r, const char *where, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* ---- the readers, one file each, called by machine_read in this order ---- */
+
+void pci_read_all(struct reader *r);    /* pci.c */
+void host_read(struct reader *r);       /* host.c: kernel, boot, CPU, NUMA, limits */
+void modules_read(struct reader *r);    /* modules.c: modules, modprobe.d, peer memory */
+void gpu_read(struct reader *r);        /* gpu.c: driver files, then nvml.json */
+void rdma_read(struct reader *r);       /* rdma.c */
+void kernel_log_read(struct reader *r); /* kernel_log.c */
+void nccl_read(struct reader *r);       /* nccl.c: environment, conf files, --pid */
+
+/*
+ * Virtual files of a live source (live.c lists them); a recording keeps each as a file of that
+ * name: nvml.json        what NVML answered (nvml_capture.c writes it, gpu.c reads it)
+ *   kernel-log.txt   the kernel log's lines about GPUs, PCI, IOMMU, RDMA, oldest first
+ *   process.txt      "key value" lines: uid, config_space (1: may read beyond 64 bytes), memlock,
+ *                    memlock_hard (bytes or "unlimited"), shm_bytes, shm_free_bytes, shm_writable
+ *   environment.txt  NAME=VALUE lines: NCCL_*, CUDA_*, NVIDIA_* and a few more, of this process
+ *   process-env.txt  the same of --pid N; absent without --pid
+ *   nccl-library.txt "path" and "version" lines of the libnccl in use
+ */
+int nvml_capture(void *request, char **ret, size_t *ret_size);

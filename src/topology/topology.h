@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths between the devices of a machine, and per ordered pair whether one can reach the other's
+ * memory. Pure. */
+#pragma once
+
+#include "machine/machine.h"
+
+/* As nvidia-smi topo -m names them, nearest first. */
+enum path_class {
+	PATH_SELF,
+	PATH_NVLINK, /* NV<n> */
+	PATH_PIX,
+	PATH_PXB,
+	PATH_PHB,
+	PATH_NODE,
+	PATH_SYS,
+	PATH_UNKNOWN,
+	PATH_CLASS_N,
+};
+
+enum endpoint_kind { ENDPOINT_GPU, ENDPOINT_NIC };
+
+/* GPUs first, then RDMA devices that sit on PCI, both in the machine's order. */
+struct endpoint {
+	enum endpoint_kind kind;
+	size_t index; /* in machine.gpus or machine.rdma */
+	const struct pci_function *pci;
+	const char *name; /* "GPU0", "NIC0" */
+};
+
+/* The links of the verdict chain, in the order in which a packet meets them. */
+enum chain_step {
+	CHAIN_PATH,        /* NVLink up, or a PCIe path is known */
+	CHAIN_SWITCH,      /* ACS at the divergence ports */
+	CHAIN_HOST_BRIDGE, /* does it forward peer traffic */
+	CHAIN_IOMMU,
+	CHAIN_EXPOSURE, /* BAR1, mailbox, NVLink: is the target's memory visible at all */
+	CHAIN_DRIVER,   /* does the driver allow it */
+	CHAIN_NCCL,     /* would NCCL use it: policy, not hardware */
+	CHAIN_OBSERVED, /* what tests and logs showed; outweighs the others */
+	CHAIN_STEP_N,
+};
+
+enum chain_state {
+	CHAIN_NA, /* this step does not lie on the path */
+	CHAIN_OK,
+	CHAIN_POSSIBLE, /* may hurt; seen to in other machines */
+	CHAIN_UNKNOWN,
+	CHAIN_BAD,
+};
+
+/*
+ * Why a step is in its state: a stable word for JSON, rules and tests. The sentence for people is
+ * made on demand by chain_explain.
+ */
+enum chain_reason {
+	REASON_NONE,
+	REASON_NVLINK_UP,
+	REASON_NVLINK_DOWN, /* the GPU has links, none of the pair's is active */
+	REASON_PATH_UNKNOWN,
+	REASON_COMMON_BRIDGE, /* at: it */
+	REASON_THROUGH_HOST,  /* no common bridge */
+	REASON_ACS_CLEAR,
+	REASON_ACS_REQUEST_REDIRECT,    /* at: initiator-side port, value: ACSCtl */
+	REASON_ACS_COMPLETION_REDIRECT, /* at: target-side port, value: ACSCtl; reads only */
+	REASON_ACS_ROOT_PORT,     /* RR/CR/EC on a root port without a common bridge: possible */
+	REASON_ACS_UNREADABLE,    /* at: port; needs root */
+	REASON_HOST_BRIDGE_KNOWN, /* on NVIDIA's CPU list (reads and writes) */
+	REASON_HOST_BRIDGE_WRITES_ONLY, /* not on it: writes go, reads are refused by the driver */
+	REASON_HOST_BRIDGE_UNKNOWN,     /* cannot tell from CPU and bridge IDs */
+	REASON_CROSS_SOCKET,            /* at: none; the path crosses CPU sockets or NUMA nodes */
+	REASON_IOMMU_OFF,
+	REASON_IOMMU_IDENTITY,
+	REASON_IOMMU_TRANSLATING, /* at: the endpoint whose group translates */
+	REASON_IOMMU_UNKNOWN,
+	REASON_EXPOSED_NVLINK,
+	REASON_EXPOSED_MAILBOX, /* the card has mailboxes: small BAR1 is no fault */
+	REASON_EXPOSED_BAR1,    /* BAR1 covers the VRAM */
+	REASON_BAR1_SMALL,      /* at: target, value: BAR1 bytes */
+	REASON_EXPOSURE_UNKNOWN,
+	REASON_DRIVER_OK,
+	REASON_DRIVER_STATUS, /* value: enum p2p_status, value2: enum p2p_cap that it is for */
+	REASON_DRIVER_FORCED, /* allowed by ForceP2P although no mechanism is there */
+	REASON_DRIVER_ABSENT,
+	REASON_DRIVER_UNKNOWN,
+	REASON_GPU_UNSUPPORTED, /* GPU-NIC: GeForce has no GPUDirect RDMA */
+	REASON_RDMA_READY,      /* GPU-NIC: nvidia-peermem registered or dma-buf possible */
+	REASON_RDMA_NO_PEERMEM,
+	REASON_NCCL_USES,
+	REASON_NCCL_LEVEL,    /* value: enum nccl_path of the pair, value2: of the limit */
+	REASON_NCCL_DISABLED, /* NCCL_P2P_DISABLE=1 */
+	REASON_NCCL_DEPENDS,  /* another NCCL version decides otherwise; version unknown */
+	REASON_OBSERVED_WORKS,
+	REASON_OBSERVED_FAILS,
+	REASON_N,
+};
+
+struct chain_link {
+	enum chain_state state;
+	enum chain_reason reason;
+	const struct pci_function *at; /* the port or device it is about; NULL: none */
+	int64_t value, value2;
+};
+
+enum pair_verdict {
+	PAIR_DIRECT,    /* every link ok */
+	PAIR_SUSPECT,   /* nothing bad, something possible */
+	PAIR_BLOCKED,   /* a link is bad: first_bad */
+	PAIR_UNDECIDED, /* nothing bad, something unknown that would decide */
+	PAIR_VERDICT_N,
+};
+
+struct path {
+	enum path_class class;
+	enum path_class pci_class;  /* the same without NVLink; a NIC's is its class */
+	enum path_class tree_class; /* computed from the tree alone, to compare with NVML's */
+	int nvlinks;                /* bonded links of the pair, 0: none */
+	const struct pci_function *common; /* lowest bridge above both, NULL: none or unknown */
+	const struct pci_function
+		*initiator_port; /* child of common, or root port, on the initiator's side */
+	const struct pci_function *target_port;
+	const struct pci_function
+		*bottleneck; /* the function whose link is slowest on the PCIe way */
+	struct fact_int bottleneck_speed, bottleneck_width; /* MT/s, lanes */
+	double link_gbps;     /* raw rate of the bottleneck, 0: unknown */
+	double expected_gbps; /* what a good copy should reach one way over `class`, 0: unknown */
+	struct chain_link chain[CHAIN_STEP_N];
+	enum pair_verdict verdict;
+	enum chain_step first_bad; /* CHAIN_STEP_N: none */
+};
+
+struct topology {
+	const struct machine *machine;
+	struct endpoint *endpoints;
+	size_t endpoint_n, gpu_n;
+	struct path *paths; /* endpoint_n squared, row initiator; the diagonal is PATH_SELF */
+	struct arena *arena;
+};
+
+/* Never fails: what is unknown in the machine is unknown in the paths. The machine must outlive it.
+ */
+struct topology *topology_new(const struct machine *m);
+void topology_free(struct topology *t);
+
+const struct path *topology_path(const struct topology *t, size_t initiator, size_t target);
+
+/* "X", "NV18", "PIX", ... into buf; "?" when unknown. */
+const char *path_class_name(const struct path *p, char *buf, size_t size);
+const char *path_class_word(enum path_class c);
+const char *chain_step_word(enum chain_step s);     /* "switch" */
+const char *chain_state_word(enum chain_state s);   /* "bad" */
+const char *chain_reason_word(enum chain_reason r); /* "acs-request-redirect" */
+const char *
+pair_verdict_word(enum pair_verdict v); /* "direct", "suspect", "blocked", "undecided" */
+/* One sentence that names port, register and value read. */
+const char *chain_explain(const struct path *p, const struct chain_link *l, char *buf, size_t size);
+
+/* ---- counts that the last lines and rules use ---- */
+
+struct pair_counts {
+	size_t pairs; /* ordered GPU-GPU pairs */
+	size_t by_verdict[PAIR_VERDICT_N];
+	size_t bad_at[CHAIN_STEP_N]; /* pairs for which this step is bad, whether or not another is
+					too */
+};
+
+void topology_count(const struct topology *t, struct pair_counts *ret);
+
+/* ---- routing pieces, also used by rules ---- */
+
+/* Where the packets of a pair part: the functions below `common`, or the root ports. */
+void topology_divergence(const struct pci_function *initiator, const struct pci_function *target,
+			 const struct pci_function **ret_common,
+			 const struct pci_function **ret_initiator_port,
+			 const struct pci_function **ret_target_port);
+
+/* True if untranslated requests entering at this port from below go up although a peer is their
+ * target. */
+bool acs_redirects_requests(struct fact_int acs_ctl);
+bool acs_redirects_completions(struct fact_int acs_ctl);
+
+/* NCCL's own distance scale, nearest first (its names; NODE of nvidia-smi is its PHB). */
+enum nccl_path {
+	NCCL_PATH_LOC,
+	NCCL_PATH_NVL,
+	NCCL_PATH_NVB,
+	NCCL_PATH_C2C,
+	NCCL_PATH_PIX,
+	NCCL_PATH_PXB,
+	NCCL_PATH_P2C,
+	NCCL_PATH_PXN,
+	NCCL_PATH_PHB,
+	NCCL_PATH_SYS,
+	NCCL_PATH_N,
+};
+
+const char *nccl_path_word(enum nccl_path p);
+enum nccl_path nccl_path_of(const struct path *p);
+/*
+ * The P2P level in force: NCCL_P2P_DISABLE, NCCL_P2P_LEVEL, else the default of that NCCL version
+ * on this machine. Unknown version: the default of today's, and *ret_sure is false where they
+ * differ.
+ */
+enum nccl_path nccl_p2p_level(const struct machine *m, bool *ret_sure);
+/* Parses a level as NCCL does: exact upper-case name or legacy number; -1 when NCCL would ignore
+ * it. */
+int nccl_level_parse(const char *value);
+
+/* ---- peer formats and drawing: text in, nothing printed ---- */
+
+struct strbuf;
+
+/* Byte for byte what `nvidia-smi topo -m` prints. */
+void topology_format_matrix(const struct topology *t, struct strbuf *out);
+/* Byte for byte what `nvidia-smi topo -p2p CAP` prints. */
+void topology_format_p2p(const struct topology *t, enum p2p_cap cap, struct strbuf *out);
+/* A drawing of sockets, bridges, GPUs and NICs; what is wrong is marked where it is wrong. */
+void topology_draw_svg(const struct topology *t, struct strbuf *out);

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* base/: arena, text, strbuf, sources. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+static void arena_grows(void **state)
+{
+	struct arena *a = arena_new();
+	size_t *array = NULL, n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 1000; i++)
+		*ARENA_PUSH(a, array, n) = i;
+	for (size_t i = 0; i < 1000; i++)
+		assert_int_equal(array[i], i);
+	assert_string_equal(arena_printf(a, "%0300d", 7) + 298, "07");
+	arena_free(a);
+}
+
+static void numbers(void **state)
+{
+	uint64_t u;
+	int64_t i;
+
+	(void)state;
+	assert_int_equal(text_to_u64(" 0x10\n", &u), 0);
+	assert_int_equal(u, 16);
+	assert_int_equal(text_to_u64("010", &u), 0);
+	assert_int_equal(u, 10);
+	assert_int_equal(text_to_i64("-1", &i), 0);
+	assert_int_equal(i, -1);
+	assert_int_equal(text_to_u64("-1", &u), -EINVAL);
+	assert_int_equal(text_to_u64("", &u), -EINVAL);
+	assert_int_equal(text_to_u64("12x", &u), -EINVAL);
+	assert_int_equal(text_to_u64("99999999999999999999", &u), -ERANGE);
+}
+
+static void lines_and_words(void **state)
+{
+	const char *text = "one\n\nthree", *l = NULL;
+	size_t n, count = 0, total = 0;
+
+	(void)state;
+	while (text_next_line(&l, &n, text)) {
+		count++;
+		total += n;
+	}
+	assert_int_equal(count, 3);
+	assert_int_equal(total, 8);
+	assert_true(text_has_word("quiet iommu=pt", "iommu=pt"));
+	assert_true(text_has_word("quiet iommu=pt", "iommu="));
+	assert_false(text_has_word("quiet amd_iommu=off", "iommu="));
+	assert_false(text_has_word("quietly", "quiet"));
+}
+
+static void errors_wrap(void **state)
+{
+	(void)state;
+	assert_int_equal(err_wrap(err_set(EINVAL, "line %d: no number", 3), "file %s", "x"), -EINVAL);
+	assert_string_equal(err_msg(), "file x: line 3: no number");
+}
+
+static void map_answers(void **state)
+{
+	struct source *map = source_new_map("test");
+	AUTO_FREE char *text = NULL, *link = NULL;
+	struct source_entry *entries;
+	char buf[8], **names;
+	size_t n;
+
+	(void)state;
+	source_put_file(map, "a/b", " text\n", 6);
+	source_put_link(map, "a/b", "../c");
+	source_put_list(map, "a", "b\nd\n");
+	source_put_error(map, "a/d", SOURCE_FILE, ENOENT);
+	assert_int_equal(source_read(map, &text, &n, "a/%s", "b"), 0);
+	assert_int_equal(n, 6);
+	assert_int_equal(source_read_line(map, buf, 4, "a/b"), 0);
+	assert_string_equal(buf, "tex");
+	assert_int_equal(source_read_link(map, &link, "a/b"), 0);
+	assert_string_equal(link, "../c");
+	assert_int_equal(source_list(map, &names, &n, "a"), 0);
+	assert_int_equal(n, 2);
+	source_free_names(names, n);
+	assert_int_equal(source_read_line(map, buf, 4, "a/d"), -ENOENT);
+	assert_int_equal(source_read_line(map, buf, 4, "a/e"), -ENODATA);
+	source_drop(map, "a/b");
+	assert_int_equal(source_read_line(map, buf, 4, "a/b"), -ENODATA);
+	entries = source_entries(map, &n);
+	assert_int_equal(n, 2);
+	free(entries);
+	source_free(map);
+}
+
+static void tree_cannot_be_left(void **state)
+{
+	char dir[] = "/tmp/onehop-test-XXXXXX", path[64], buf[32];
+	struct source *s;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/proc", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/proc/version", dir);
+	assert_int_equal(symlink("/proc/version", path), 0);
+	assert_int_equal(source_open_root(dir, NULL, NULL, &s), 0);
+	assert_int_equal(source_read_line(s, buf, sizeof(buf), "proc/version"), -ELOOP);
+	assert_int_equal(source_read_line(s, buf, sizeof(buf), "../etc/hostname"), -ENOENT);
+	assert_int_equal(source_read_line(s, buf, sizeof(buf), "nvml.json"), -ENODATA);
+	source_free(s);
+	unlink(path);
+	*strrchr(path, '/') = '\0';
+	rmdir(path);
+	rmdir(dir);
+}
+
+static void tee_replays(void **state)
+{
+	struct source *from = source_new_map("from"), *to = source_new_map("to");
+	struct source *tee = source_new_tee(from, to);
+	char buf[16];
+
+	(void)state;
+	source_put_file(from, "x/y", "1\n", 2);
+	assert_int_equal(source_read_line(tee, buf, sizeof(buf), "x/y"), 0);
+	assert_int_equal(source_read_line(tee, buf, sizeof(buf), "x/z"), -ENODATA);
+	assert_int_equal(source_read_line(to, buf, sizeof(buf), "x/y"), 0);
+	assert_string_equal(buf, "1");
+	assert_int_equal(source_read_line(to, buf, sizeof(buf), "x/z"), -ENODATA);
+	source_free(tee);
+	source_free(from);
+	source_free(to);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(arena_grows),	 cmocka_unit_test(numbers),
+		cmocka_unit_test(lines_and_words), cmocka_unit_test(errors_wrap),
+		cmocka_unit_test(map_answers),	 cmocka_unit_test(tree_cannot_be_left),
+		cmocka_unit_test(tee_replays),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_BLOCK (64 * 1024)
+#define ARENA_BLOCK ((size_t)64 << 10)
 
 struct block {
 	struct block *next;

@@ -40,7 +40,7 @@ int err_wrap(int r, const char *fmt, ...)
 	vsnprintf(sentence, sizeof(sentence), fmt, ap);
 	va_end(ap);
 	n = strlen(sentence);
-	snprintf(sentence + n, sizeof(sentence) - n, ": %s", inner);
+	snprintf(sentence + n, sizeof(sentence) - n, ": %.*s", (int)(sizeof(sentence) - n), inner);
 	return r;
 }
 

@@ -3,12 +3,14 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/source_impl.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <string.h>
 
 const char *source_name(const struct source *s)
@@ -25,11 +27,16 @@ void source_free(struct source *s)
 	free(s);
 }
 
-static int format_path(char *path, const char *fmt, va_list ap)
+static int __attribute__((format(printf, 2, 0)))
+format_path(char path[static PATH_MAX], const char *fmt, va_list ap)
 {
-	int n = vsnprintf(path, PATH_MAX, fmt, ap);
+	char raw[PATH_MAX - 2];
+	int n = vsnprintf(raw, sizeof(raw), fmt, ap);
 
-	return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
+	if (n < 0 || (size_t)n >= sizeof(raw))
+		return -ENAMETOOLONG;
+	path_clean(raw, path);
+	return 0;
 }
 
 #define FORMAT_PATH(path, fmt)                                                                     \
@@ -110,6 +117,7 @@ void source_split_names(const char *text, char ***ret_names, size_t *ret_n)
 struct tee {
 	struct source base;
 	struct source *inner, *map;
+	pthread_mutex_t lock; /* of the map: readers may ask from several threads */
 };
 
 static int tee_read(struct source *s, const char *path, char **ret, size_t *ret_size)
@@ -117,10 +125,12 @@ static int tee_read(struct source *s, const char *path, char **ret, size_t *ret_
 	struct tee *t = (struct tee *)s;
 	int r = t->inner->ops->read(t->inner, path, ret, ret_size);
 
+	pthread_mutex_lock(&t->lock);
 	if (r < 0)
 		source_put_error(t->map, path, SOURCE_FILE, -r);
 	else
 		source_put_file(t->map, path, *ret, *ret_size);
+	pthread_mutex_unlock(&t->lock);
 	return r;
 }
 
@@ -130,13 +140,14 @@ static int tee_list(struct source *s, const char *path, char ***ret_names, size_
 	AUTO_STRBUF struct strbuf names = {0};
 	int r = t->inner->ops->list(t->inner, path, ret_names, ret_n);
 
-	if (r < 0) {
-		source_put_error(t->map, path, SOURCE_LIST, -r);
-		return r;
-	}
-	for (size_t i = 0; i < *ret_n; i++)
+	for (size_t i = 0; r == 0 && i < *ret_n; i++)
 		strbuf_printf(&names, "%s\n", (*ret_names)[i]);
-	source_put_list(t->map, path, strbuf_str(&names));
+	pthread_mutex_lock(&t->lock);
+	if (r < 0)
+		source_put_error(t->map, path, SOURCE_LIST, -r);
+	else
+		source_put_list(t->map, path, strbuf_str(&names));
+	pthread_mutex_unlock(&t->lock);
 	return r;
 }
 
@@ -145,16 +156,18 @@ static int tee_link(struct source *s, const char *path, char **ret)
 	struct tee *t = (struct tee *)s;
 	int r = t->inner->ops->link(t->inner, path, ret);
 
+	pthread_mutex_lock(&t->lock);
 	if (r < 0)
 		source_put_error(t->map, path, SOURCE_LINK, -r);
 	else
 		source_put_link(t->map, path, *ret);
+	pthread_mutex_unlock(&t->lock);
 	return r;
 }
 
 static void tee_free(struct source *s)
 {
-	(void)s;
+	pthread_mutex_destroy(&((struct tee *)s)->lock);
 }
 
 struct source *source_new_tee(struct source *inner, struct source *map)
@@ -166,5 +179,6 @@ struct source *source_new_tee(struct source *inner, struct source *map)
 	t->base.name = xstrdup(inner->name);
 	t->inner = inner;
 	t->map = map;
+	pthread_mutex_init(&t->lock, NULL);
 	return &t->base;
 }

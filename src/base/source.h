@@ -8,7 +8,8 @@
 /*
  * Paths are relative to the root and carry no leading slash:
  * "sys/bus/pci/devices/0000:41:00.0/vendor". A name without any slash is a virtual file that a live
- * source makes up ("nvml.json").
+ * source makes up ("nvml.json"). What is asked is spelled as base/path.h says before it is looked
+ * up, so "lib64//x" and "lib64/x" are one file; what is put into a map has to be spelled so.
  *
  * Every call returns 0 or a negative errno. Three of them mean something:
  *   -ENOENT   the machine does not have it: the fact is known to be absent
@@ -17,10 +18,15 @@
  */
 struct source;
 
-/* What a live source makes up: the text of one virtual file, malloc'ed. */
+/*
+ * What a live source makes up instead of reading it, malloc'ed: the text of the virtual file `name`
+ * (`make`), or, where name is "*SUFFIX", every file whose path ends in SUFFIX (`read`, with the
+ * folder that the path is below).
+ */
 struct source_provider {
 	const char *name;
 	int (*make)(void *context, char **ret, size_t *ret_size);
+	int (*read)(int root_fd, const char *path, char **ret, size_t *ret_size);
 };
 
 /* Files below a folder; "/" is the machine itself. The providers (NULL-name ended, or NULL) are

@@ -143,29 +143,27 @@ struct source_entry *source_entries(const struct source *map, size_t *ret_n)
 	return entries;
 }
 
-static int answer(struct source *s, const char *path, enum source_kind asked,
-		  const struct source_entry **ret)
+/* The entry that answers; NULL: the answer is the error. */
+static const struct source_entry *answer(struct source *s, const char *path, enum source_kind asked,
+					 int *ret_error)
 {
 	struct map *m = (struct map *)s;
-	const struct slot *slot;
+	const struct slot *slot = m->size ? find_slot(m, path, asked) : NULL;
 
-	if (!m->size)
-		return -ENODATA;
-	slot = find_slot(m, path, asked);
-	if (!slot->entry.path || slot->dropped)
-		return -ENODATA;
-	if (slot->entry.error)
-		return -slot->entry.error;
-	*ret = &slot->entry;
-	return 0;
+	if (!slot || !slot->entry.path || slot->dropped) {
+		*ret_error = -ENODATA;
+		return NULL;
+	}
+	*ret_error = -slot->entry.error;
+	return slot->entry.error ? NULL : &slot->entry;
 }
 
 static int map_read(struct source *s, const char *path, char **ret, size_t *ret_size)
 {
-	const struct source_entry *e;
-	int r = answer(s, path, SOURCE_FILE, &e);
+	int r;
+	const struct source_entry *e = answer(s, path, SOURCE_FILE, &r);
 
-	if (r < 0)
+	if (!e)
 		return r;
 	*ret = xmalloc(e->size + 1);
 	memcpy(*ret, e->data, e->size + 1);
@@ -175,10 +173,10 @@ static int map_read(struct source *s, const char *path, char **ret, size_t *ret_
 
 static int map_list(struct source *s, const char *path, char ***ret_names, size_t *ret_n)
 {
-	const struct source_entry *e;
-	int r = answer(s, path, SOURCE_LIST, &e);
+	int r;
+	const struct source_entry *e = answer(s, path, SOURCE_LIST, &r);
 
-	if (r < 0)
+	if (!e)
 		return r;
 	source_split_names(e->data, ret_names, ret_n);
 	return 0;
@@ -186,10 +184,10 @@ static int map_list(struct source *s, const char *path, char ***ret_names, size_
 
 static int map_link(struct source *s, const char *path, char **ret)
 {
-	const struct source_entry *e;
-	int r = answer(s, path, SOURCE_LINK, &e);
+	int r;
+	const struct source_entry *e = answer(s, path, SOURCE_LINK, &r);
 
-	if (r < 0)
+	if (!e)
 		return r;
 	*ret = xstrdup(e->data);
 	return 0;

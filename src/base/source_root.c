@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/source.h"
 #include "base/source_impl.h"
+#include "base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,11 +25,15 @@ struct root {
 	void *context;
 };
 
-/* In a copied tree a link must not lead out of it: the tree may be anybody's. */
+/*
+ * In a copied tree a link must not lead out of it: the tree may be anybody's. openat2 refuses flags
+ * that O_PATH ignores.
+ */
 static int open_below(const struct root *t, const char *path, int flags)
 {
+	int quietly = flags & O_PATH ? 0 : O_NONBLOCK | O_NOCTTY;
 	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY),
+		.flags = (uint64_t)(flags | O_CLOEXEC | quietly),
 		.resolve = t->live ? 0 : RESOLVE_IN_ROOT,
 	};
 	int fd;
@@ -73,7 +78,7 @@ static int read_all(int fd, char **ret, size_t *ret_size)
 static const struct source_provider *find_provider(const struct root *t, const char *path)
 {
 	for (const struct source_provider *p = t->providers; p && p->name; p++)
-		if (strcmp(p->name, path) == 0)
+		if (p->read ? text_ends_with(path, p->name + 1) : strcmp(p->name, path) == 0)
 			return p;
 	return NULL;
 }
@@ -86,7 +91,8 @@ static int root_read(struct source *s, const char *path, char **ret, size_t *ret
 	struct stat st;
 
 	if (p)
-		return p->make(t->context, ret, ret_size);
+		return p->read ? p->read(t->fd, path, ret, ret_size)
+			       : p->make(t->context, ret, ret_size);
 	if (!strchr(path, '/'))
 		return -ENODATA; /* a virtual file that this tree has nobody to make */
 	fd = open_below(t, path, O_RDONLY);

@@ -126,3 +126,27 @@ bool text_has_word(const char *list, const char *word)
 	}
 	return false;
 }
+
+bool text_after(const char *text, const char *prefix, const char **ret, size_t *ret_n)
+{
+	size_t k = strlen(prefix), n;
+	const char *line = NULL;
+
+	while (text_next_line(&line, &n, text)) {
+		const char *rest = line + k;
+
+		if (n < k || memcmp(line, prefix, k) != 0)
+			continue;
+		n -= k;
+		while (n && isspace((unsigned char)*rest)) {
+			rest++;
+			n--;
+		}
+		while (n && isspace((unsigned char)rest[n - 1]))
+			n--;
+		*ret = rest;
+		*ret_n = n;
+		return true;
+	}
+	return false;
+}

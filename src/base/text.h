@@ -28,3 +28,8 @@ bool text_next_line(const char **line, size_t *n, const char *text);
 void text_copy(char *buf, size_t size, const char *s, size_t n);
 /* True when the blank-separated list holds word; a word `key=` also matches `key=...`. */
 bool text_has_word(const char *list, const char *word);
+/*
+ * The rest of the first line that starts with `prefix`, without white space around it; not terminated.
+ * False if there is none. For "key value", "KEY=VALUE" and "key\t: value" files.
+ */
+bool text_after(const char *text, const char *prefix, const char **ret, size_t *ret_n);

@@ -1,1 +1,221 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* onehop check: what stands between the GPUs of this machine. */
+#include "cli/command.h"
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "report/report.h"
+
+#include <string.h>
+
+struct check_options {
+	struct common_options common;
+	int fail_on;
+	struct string_list ignore;
+	const char *explain;
+	int list;
+};
+
+/* enum severity in words, and one more. */
+static const char *const fail_on_words[] = {"info", "warning", "error", "never", NULL};
+static const char *const list_formats[] = {"text", "markdown", "scdoc", NULL};
+
+/* clang-format off */
+#define AT(member) offsetof(struct check_options, member)
+static const struct option check_table[] = {
+	COMMON_FROM(struct check_options),
+	COMMON_PID(struct check_options),
+	{"fail-on", 0, OPTION_CHOICE, AT(fail_on), "SEVERITY",
+		"exit 1 from this severity on: info, warning (the default), error, never",
+		fail_on_words, 0, 0, 0},
+	{"ignore", 0, OPTION_LIST, AT(ignore), "ID",
+		"leave out what this rule finds, in text, JSON and exit code; the "
+		"verdicts of pairs stay as they are; repeatable", NULL, 0, 0, 0},
+	{"explain", 0, OPTION_TEXT, AT(explain), "ID",
+		"say what a rule looks for, why, and what to do", NULL, 0, 0, 0},
+	{"list", 0, OPTION_CHOICE, AT(list), "FORMAT", "list all rules", list_formats, 0, true, 0},
+	COMMON_JSON(struct check_options),
+	COMMON_COLOR(struct check_options),
+	COMMON_WIDTH(struct check_options),
+	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
+		"every device, all evidence, all that could not be seen and why, and how each rule "
+		"came out", NULL, 0, 0, 0},
+	COMMON_HELP(struct check_options),
+	OPTIONS_END,
+};
+/* clang-format on */
+
+/* ---- rules ---- */
+
+static int no_rule(const char *option, const char *id)
+{
+	const char *names[256] = {0};
+	const char *nearest;
+	size_t n = 0;
+
+	FOR_EACH_RULE (r)
+		if (n < 256)
+			names[n++] = r->id;
+	nearest = nearest_name(id, names, n);
+	if (nearest)
+		return fail(EXIT_REFUSED, "%s: no rule '%s'; did you mean %s?", option, id,
+			    nearest);
+	return fail(EXIT_REFUSED, "%s: no rule '%s' (see: onehop check --list)", option, id);
+}
+
+static int explain(const struct check_options *o)
+{
+	const struct rule *rule = rule_find(o->explain);
+	struct document *d;
+	int r;
+
+	if (!rule)
+		return no_rule("--explain", o->explain);
+	d = document_new();
+	report_rule(d, rule);
+	r = print_document(d, &o->common, EXIT_WELL);
+	document_free(d);
+	return r;
+}
+
+static int list_text(const struct check_options *o)
+{
+	struct document *d = document_new();
+	int r;
+
+	report_rule_list(d);
+	r = print_document(d, &o->common, EXIT_WELL);
+	document_free(d);
+	return r;
+}
+
+static int list(const struct check_options *o)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	if (strcmp(list_formats[o->list - 1], "text") == 0)
+		return list_text(o);
+	if (strcmp(list_formats[o->list - 1], "markdown") == 0)
+		report_rules_markdown(&b);
+	else
+		report_rules_scdoc(&b);
+	return print_text(&b, EXIT_WELL);
+}
+
+/* ---- judging ---- */
+
+static bool is_ignored(const struct check_options *o, const struct finding *f)
+{
+	for (size_t i = 0; i < o->ignore.n; i++) {
+		if (strcmp(o->ignore.items[i], f->rule->id) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void drop_ignored(struct diagnosis *d, const struct check_options *o)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < d->finding_n; i++) {
+		if (!is_ignored(o, &d->findings[i]))
+			d->findings[kept++] = d->findings[i];
+	}
+	d->finding_n = kept;
+}
+
+static bool fails(const struct diagnosis *d, int threshold)
+{
+	for (size_t i = 0; i < d->finding_n; i++) {
+		if ((int)d->findings[i].severity >= threshold)
+			return true;
+	}
+	return false;
+}
+
+/* Nothing to judge, or GPU pairs of which not one could be decided. */
+static bool judged(const struct diagnosis *d)
+{
+	struct pair_counts c;
+
+	topology_count(d->topology, &c);
+	if (c.pairs)
+		return c.by_verdict[PAIR_UNDECIDED] < c.pairs;
+	return d->topology->endpoint_n > 0;
+}
+
+/*
+ * `unexplained`: pairs are blocked and no rule said so. That must not pass for well at a threshold
+ * that would have caught the finding.
+ */
+static enum exit_code judge(const struct diagnosis *d, const struct check_options *o,
+			    bool unexplained)
+{
+	int threshold = o->fail_on ? o->fail_on - 1 : SEVERITY_WARNING;
+
+	if (fails(d, threshold) || (unexplained && threshold <= SEVERITY_ERROR))
+		return EXIT_FINDING;
+	return judged(d) ? EXIT_WELL : EXIT_NOT_JUDGED;
+}
+
+static int print_check(const struct diagnosis *d, const struct check_options *o,
+		       enum exit_code code)
+{
+	struct document *out;
+	int r;
+
+	if (o->common.json)
+		return print_json(report_check_json(d), code);
+	out = document_new();
+	report_check(out, d, o->common.verbose);
+	r = print_document(out, &o->common, code);
+	document_free(out);
+	return r;
+}
+
+static int run_check(const void *options, const char *const *args)
+{
+	const struct check_options *o = options;
+	struct topology *t;
+	struct diagnosis *d;
+	struct machine *m;
+	bool unexplained;
+	int r;
+
+	(void)args;
+	if (o->explain)
+		return explain(o);
+	if (o->list)
+		return list(o);
+	for (size_t i = 0; i < o->ignore.n; i++) {
+		if (!rule_find(o->ignore.items[i]))
+			return no_rule("--ignore", o->ignore.items[i]);
+	}
+	if (load_machine(&o->common, MACHINE_TO_JUDGE, &m) < 0)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	t = topology_new(m);
+	d = diagnose(t);
+	unexplained = diagnosis_unexplained(d);
+	drop_ignored(d, o);
+	r = print_check(d, o, judge(d, o, unexplained));
+	diagnosis_free(d);
+	topology_free(t);
+	machine_free(m);
+	return r;
+}
+
+const struct command command_check = {
+	.name = "check",
+	.args = "",
+	.summary = "can each pair of GPUs talk directly, and if not, why not and what to do",
+	.about = "Reads the machine, changes nothing, and says for every ordered pair of GPUs "
+		 "whether one "
+		 "can reach the other's memory directly. What stands in the way is listed, what "
+		 "blocks "
+		 "most first, each with the value read, why it matters and what to do. The verdict "
+		 "comes "
+		 "last, then what could not be seen. Without a command, onehop does this.",
+	.options = check_table,
+	.size = sizeof(struct check_options),
+	.run = run_check,
+};

@@ -1,1 +1,151 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The table of commands; picks one, parses its words, runs it. */
+#include "cli/command.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "report/document.h"
+
+#include <errno.h>
+#include <string.h>
+
+const struct command *const commands[] = {
+	&command_check, &command_topo, &command_record, &command_help, &command_completion, NULL,
+};
+
+const struct command *command_find(const char *name)
+{
+	for (const struct command *const *c = commands; *c; c++) {
+		if (strcmp((*c)->name, name) == 0)
+			return *c;
+	}
+	return NULL;
+}
+
+static int too_few(const struct command *c)
+{
+	return err_set(EINVAL, "%s wants %s", c->name, c->args);
+}
+
+int command_parse(const struct command *c, char *const *words, size_t n, void *values,
+		  const char **args)
+{
+	const struct common_options *common = values;
+	int r = options_parse(c->options, words, n, values, args, c->max_args);
+
+	if (r >= 0 && (size_t)r < c->min_args && !common->help)
+		return too_few(c);
+	return r;
+}
+
+static int print_help(const struct command *c, const struct common_options *common)
+{
+	struct document *d = document_new();
+	int r;
+
+	if (c)
+		command_help_text(d, c);
+	else
+		program_help_text(d);
+	r = print_document(d, common, EXIT_WELL);
+	document_free(d);
+	return r;
+}
+
+static int run_command(const struct command *c, char *const *words, size_t n)
+{
+	AUTO_FREE void *values = xcalloc(1, c->size);
+	const struct common_options *common = values;
+	const char *args[MAX_ARGS] = {0};
+	int r = command_parse(c, words, n, values, args);
+
+	if (r < 0)
+		r = fail(EXIT_REFUSED, "%s (see: onehop %s --help)", err_msg(), c->name);
+	else if (common->help)
+		r = print_help(c, common);
+	else
+		r = c->run(values, args);
+	options_done(c->options, values);
+	return r;
+}
+
+/* ---- help ---- */
+
+struct help_options {
+	struct common_options common;
+};
+
+static const struct option help_table[] = {COMMON_COLOR(struct help_options),
+					   COMMON_WIDTH(struct help_options),
+					   COMMON_HELP(struct help_options), OPTIONS_END};
+
+static int no_command(const char *name)
+{
+	const char *names[sizeof(commands) / sizeof(commands[0])] = {0};
+	const char *nearest;
+	size_t n = 0;
+
+	for (const struct command *const *c = commands; *c; c++)
+		names[n++] = (*c)->hidden ? NULL : (*c)->name;
+	nearest = nearest_name(name, names, n);
+	if (nearest)
+		return fail(EXIT_REFUSED, "no command '%s'; did you mean %s? (see: onehop help)",
+			    name, nearest);
+	return fail(EXIT_REFUSED, "no command '%s' (see: onehop help)", name);
+}
+
+static int run_help(const void *options, const char *const *args)
+{
+	const struct help_options *o = options;
+	const struct command *c = args[0] ? command_find(args[0]) : NULL;
+
+	return args[0] && !c ? no_command(args[0]) : print_help(c, &o->common);
+}
+
+const struct command command_help = {
+	.name = "help",
+	.args = "[COMMAND]",
+	.summary = "explain a command, or list them",
+	.about = "Prints what --help prints.",
+	.options = help_table,
+	.size = sizeof(struct help_options),
+	.max_args = 1,
+	.run = run_help,
+};
+
+/* ---- the program ---- */
+
+static int print_version(void)
+{
+	struct document *d = document_new();
+	const struct common_options plain = {0};
+	int r;
+
+	document_paragraph(d, STYLE_PLAIN, 0, "onehop %s", ONEHOP_VERSION);
+	r = print_document(d, &plain, EXIT_WELL);
+	document_free(d);
+	return r;
+}
+
+static bool is_word(const char *word, const char *name, const char *letter)
+{
+	return strcmp(word, name) == 0 || strcmp(word, letter) == 0;
+}
+
+/* No command at all means check: `onehop`, `onehop --json`. */
+int cli_main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : "";
+	const struct common_options plain = {0};
+	const struct command *c;
+
+	if (is_word(word, "--version", "-V"))
+		return print_version();
+	if (is_word(word, "--help", "-h"))
+		return print_help(NULL, &plain);
+	if (argc < 2 || word[0] == '-')
+		return run_command(&command_check, argv + 1, argc > 1 ? (size_t)argc - 1 : 0);
+	c = command_find(word);
+	return c ? run_command(c, argv + 2, (size_t)argc - 2) : no_command(word);
+}

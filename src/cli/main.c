@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-int main(void)
+/* main() alone, so that tests can link everything else. */
+#include "cli/command.h"
+
+int main(int argc, char **argv)
 {
-	return 0;
+	return cli_main(argc, argv);
 }

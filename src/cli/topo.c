@@ -1,1 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* onehop topo: the devices and the paths between them. */
+#include "cli/command.h"
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "report/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct topo_options {
+	struct common_options common;
+	bool matrix;
+	int p2p;
+	const char *svg;
+};
+
+/* In the order of enum p2p_cap. */
+static const char *const p2p_letters[] = {"r", "w", "n", "a", "p", NULL};
+
+/* clang-format off */
+#define AT(member) offsetof(struct topo_options, member)
+static const struct option topo_table[] = {
+	COMMON_FROM(struct topo_options),
+	COMMON_PID(struct topo_options),
+	{"matrix", 'm', OPTION_FLAG, AT(matrix), NULL,
+		"print exactly what nvidia-smi topo -m prints", NULL, 0, 0, 0},
+	{"p2p", 0, OPTION_CHOICE, AT(p2p), "r|w|n|a|p",
+		"print exactly what nvidia-smi topo -p2p prints: reads, writes, NVLink, atomics, PCI",
+		p2p_letters, true, 0, 0},
+	{"svg", 0, OPTION_FILE, AT(svg), "FILE",
+		"draw sockets, bridges, GPUs and NICs, with what is wrong where it is wrong; - is "
+		"standard output", NULL, 0, 0, 0},
+	COMMON_JSON(struct topo_options),
+	COMMON_COLOR(struct topo_options),
+	COMMON_WIDTH(struct topo_options),
+	COMMON_HELP(struct topo_options),
+	OPTIONS_END,
+};
+/* clang-format on */
+
+#define IDENTITY     (MACHINE_PCI | MACHINE_GPUS | MACHINE_NVML)
+#define MATRIX_PARTS (IDENTITY | MACHINE_NUMA | MACHINE_NVML_LINKS | MACHINE_RDMA)
+
+static int print_matrix(const struct topology *t, const struct topo_options *o)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	(void)o;
+	topology_format_matrix(t, &b);
+	return print_text(&b, EXIT_WELL);
+}
+
+static int print_p2p(const struct topology *t, const struct topo_options *o)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	topology_format_p2p(t, (enum p2p_cap)(o->p2p - 1), &b);
+	return print_text(&b, EXIT_WELL);
+}
+
+static int save_text(const struct strbuf *b, const char *path)
+{
+	FILE *f = fopen(path, "we");
+	bool well;
+
+	if (!f)
+		return fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+	well = fwrite(strbuf_str(b), 1, b->len, f) == b->len;
+	well = fclose(f) == 0 && well;
+	return well ? EXIT_WELL : fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+}
+
+static int print_svg(const struct topology *t, const struct topo_options *o)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	topology_draw_svg(t, &b);
+	return strcmp(o->svg, "-") == 0 ? print_text(&b, EXIT_WELL) : save_text(&b, o->svg);
+}
+
+static int print_topology(const struct topology *t, const struct topo_options *o)
+{
+	enum exit_code code = t->endpoint_n ? EXIT_WELL : EXIT_NOT_JUDGED;
+	struct document *out;
+	int r;
+
+	if (o->common.json)
+		return print_json(report_topology_json(t), code);
+	out = document_new();
+	report_topology(out, t);
+	r = print_document(out, &o->common, code);
+	document_free(out);
+	return r;
+}
+
+struct view {
+	unsigned parts;
+	int (*print)(const struct topology *t, const struct topo_options *o);
+};
+
+static struct view pick_view(const struct topo_options *o)
+{
+	if (o->matrix)
+		return (struct view){MATRIX_PARTS, print_matrix};
+	if (o->p2p)
+		return (struct view){IDENTITY | MACHINE_P2P(o->p2p - 1), print_p2p};
+	if (o->svg)
+		return (struct view){MACHINE_TO_JUDGE, print_svg};
+	return (struct view){MACHINE_TO_JUDGE, print_topology};
+}
+
+static int run_topo(const void *options, const char *const *args)
+{
+	const struct topo_options *o = options;
+	struct view view = pick_view(o);
+	struct topology *t;
+	struct machine *m;
+	int r;
+
+	(void)args;
+	if ((o->matrix != 0) + (o->p2p != 0) + (o->svg != NULL) + o->common.json > 1)
+		return fail(EXIT_REFUSED,
+			    "topo prints one thing at a time: -m, -p2p, --svg or --json");
+	if (load_machine(&o->common, view.parts, &m) < 0)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	t = topology_new(m);
+	r = view.print(t, o);
+	topology_free(t);
+	machine_free(m);
+	return r;
+}
+
+const struct command command_topo = {
+	.name = "topo",
+	.args = "",
+	.summary = "how GPUs and NICs are wired, pair by pair",
+	.about = "Lists GPUs and RDMA NICs with their links, the matrix of paths between them with "
+		 "the "
+		 "verdict of each pair, what a good copy should reach, and why pairs are not "
+		 "direct.",
+	.options = topo_table,
+	.size = sizeof(struct topo_options),
+	.run = run_topo,
+};

@@ -1,1 +1,296 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Runs the rules over a topology and orders what they find. */
+#include "diagnose/diagnose.h"
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "diagnose/rules.h"
+
+#include <string.h>
+
+/* While it is built; findings stay where they are so that probes may keep pointers to them. */
+struct builder {
+	struct diagnosis d;
+	struct finding **found;
+	size_t found_n;
+};
+
+/* ---- what a rule needs ---- */
+
+/* A fact that a reader could not get, worded as the reason why a rule could not be judged. */
+static enum verdict need_unknown(struct rule_run *run, const char *what, const char *why)
+{
+	return rule_unknown(run, "%s: %s", what, why ? why : "nobody looked");
+}
+
+static enum verdict need_gpu(struct rule_run *run)
+{
+	if (run->m->gpu_n)
+		return VERDICT_OK;
+	if (fact_known(run->m->pci_listed) || run->m->pci_n)
+		return VERDICT_NA;
+	return need_unknown(run, "PCI devices could not be listed", run->m->pci_listed.from);
+}
+
+static enum verdict need_two_gpus(struct rule_run *run)
+{
+	if (run->m->gpu_n > 1)
+		return VERDICT_OK;
+	return run->m->gpu_n == 1 ? VERDICT_NA : need_gpu(run);
+}
+
+static enum verdict need_rdma(struct rule_run *run)
+{
+	if (run->m->rdma_n)
+		return VERDICT_OK;
+	if (!fact_unknown(run->m->rdma_listed))
+		return VERDICT_NA;
+	return need_unknown(run, "RDMA devices", run->m->rdma_listed.from);
+}
+
+/* Whether any function's registers behind the first 64 bytes were read; a rule copes with the rest.
+ */
+static enum verdict need_config_space(struct rule_run *run)
+{
+	if (!run->m->pci_n)
+		return fact_known(run->m->pci_listed)
+			       ? VERDICT_NA
+			       : need_unknown(run, "PCI devices could not be listed",
+					      run->m->pci_listed.from);
+	FOR_EACH_PCI (f, run)
+		if (f->config_size > 64)
+			return VERDICT_OK;
+	return rule_unknown(run, "PCI registers behind the first 64 bytes: %s",
+			    fact_is(run->m->root, 0) ? "needs root" : "not read");
+}
+
+static enum verdict need_nvml(struct rule_run *run)
+{
+	enum verdict v = need_gpu(run);
+
+	if (v != VERDICT_OK || fact_known(run->m->driver.nvml))
+		return v;
+	return need_unknown(run, "what NVIDIA's management library says", run->m->driver.nvml.from);
+}
+
+static enum verdict need_log(struct rule_run *run)
+{
+	if (fact_is(run->m->log_read, 1) || run->m->log_n)
+		return VERDICT_OK;
+	return need_unknown(run, "the kernel log", run->m->log_read.from);
+}
+
+static enum verdict need_driver(struct rule_run *run)
+{
+	struct fact_int loaded = run->m->driver.loaded;
+
+	if (fact_unknown(loaded))
+		return need_unknown(run, "whether the nvidia module is loaded", loaded.from);
+	return fact_is_not(loaded, 0) ? VERDICT_OK : VERDICT_NA;
+}
+
+static const struct {
+	enum rule_needs need;
+	enum verdict (*check)(struct rule_run *run);
+} needs[] = {
+	{NEEDS_GPU, need_gpu},   {NEEDS_TWO_GPUS, need_two_gpus},
+	{NEEDS_RDMA, need_rdma}, {NEEDS_DRIVER, need_driver},
+	{NEEDS_NVML, need_nvml}, {NEEDS_CONFIG_SPACE, need_config_space},
+	{NEEDS_LOG, need_log},
+};
+
+/* OK when all is there, else the verdict of the whole rule: not applicable weighs more than
+ * unknown.
+ */
+static enum verdict check_needs(struct rule_run *run)
+{
+	enum verdict worst = VERDICT_OK;
+
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+		enum verdict v =
+			run->rule->needs & needs[i].need ? needs[i].check(run) : VERDICT_OK;
+
+		if (v == VERDICT_NA)
+			return VERDICT_NA;
+		if (v == VERDICT_UNKNOWN)
+			worst = v;
+	}
+	return worst;
+}
+
+/* ---- order ---- */
+
+/* What a probe lowered to information no longer stands in the way. */
+static enum blocks finding_blocks(const struct finding *f)
+{
+	return f->severity > SEVERITY_INFO ? f->rule->blocks : BLOCKS_NOTHING;
+}
+
+static int compare_findings(const void *a, const void *b)
+{
+	const struct finding *x = *(const struct finding *const *)a;
+	const struct finding *y = *(const struct finding *const *)b;
+	enum blocks bx = finding_blocks(x), by = finding_blocks(y);
+	int c;
+
+	if (bx != by)
+		return bx > by ? -1 : 1;
+	if (x->severity != y->severity)
+		return x->severity > y->severity ? -1 : 1;
+	if (x->pairs != y->pairs)
+		return x->pairs > y->pairs ? -1 : 1;
+	if (x->confidence != y->confidence)
+		return x->confidence < y->confidence ? -1 : 1;
+	c = strverscmp(x->subject, y->subject);
+	return c ? c : strcmp(x->rule->id, y->rule->id);
+}
+
+static void sort_findings(struct builder *b)
+{
+	struct diagnosis *d = &b->d;
+
+	if (!b->found_n)
+		return;
+	qsort(b->found, b->found_n, sizeof(*b->found), compare_findings);
+	d->findings = arena_alloc(d->arena, b->found_n, sizeof(*d->findings));
+	for (size_t i = 0; i < b->found_n; i++)
+		d->findings[i] = *b->found[i];
+	d->finding_n = b->found_n;
+}
+
+/* ---- running ---- */
+
+static size_t rule_count(void)
+{
+	size_t n = 0;
+
+	FOR_EACH_RULE (r)
+		n++;
+	return n;
+}
+
+static void run_rule(struct builder *b, const struct rule *rule, struct outcome *outcome)
+{
+	struct rule_run run = {
+		.m = b->d.topology->machine,
+		.t = b->d.topology,
+		.rule = rule,
+		.d = &b->d,
+		.outcome = outcome,
+	};
+
+	outcome->rule = rule;
+	outcome->verdict = check_needs(&run);
+	if (outcome->verdict == VERDICT_OK)
+		outcome->verdict = rule_verdict(&run, rule->probe(&run));
+	if (outcome->verdict != VERDICT_UNKNOWN) {
+		outcome->why = NULL;
+		outcome->root_would_tell = false;
+	}
+}
+
+struct diagnosis *diagnose(const struct topology *t)
+{
+	struct arena *a = arena_new();
+	struct builder *b = arena_alloc(a, 1, sizeof(*b));
+	struct diagnosis *d = &b->d;
+	size_t i = 0;
+
+	d->topology = t;
+	d->arena = a;
+	d->outcome_n = rule_count();
+	d->outcomes = arena_alloc(a, d->outcome_n, sizeof(*d->outcomes));
+	FOR_EACH_RULE (r)
+		run_rule(b, r, &d->outcomes[i++]);
+	sort_findings(b);
+	return d;
+}
+
+void diagnosis_free(struct diagnosis *d)
+{
+	if (d)
+		arena_free(d->arena);
+}
+
+/* ---- for probes ---- */
+
+struct finding *finding_add(struct rule_run *run, enum confidence c, const char *subject,
+			    const char *fmt, ...)
+{
+	struct builder *b = (struct builder *)run->d;
+	struct arena *a = b->d.arena;
+	struct finding *f = arena_alloc(a, 1, sizeof(*f));
+	va_list ap;
+
+	va_start(ap, fmt);
+	*f = (struct finding){
+		.rule = run->rule,
+		.severity = run->rule->severity,
+		.confidence = c,
+		.subject = arena_strdup(a, subject),
+		.sentence = arena_vprintf(a, fmt, ap),
+		.remedy = run->rule->remedy,
+	};
+	va_end(ap);
+	*ARENA_PUSH(a, b->found, b->found_n) = f;
+	run->found = true;
+	return f;
+}
+
+void finding_evidence(struct rule_run *run, struct finding *f, const char *fmt, ...)
+{
+	struct arena *a = run->d->arena;
+	va_list ap;
+
+	va_start(ap, fmt);
+	*ARENA_PUSH(a, f->evidence, f->evidence_n) = arena_vprintf(a, fmt, ap);
+	va_end(ap);
+}
+
+void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	f->remedy = arena_vprintf(run->d->arena, fmt, ap);
+	va_end(ap);
+}
+
+enum verdict rule_unknown(struct rule_run *run, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	run->outcome->why = arena_vprintf(run->d->arena, fmt, ap);
+	va_end(ap);
+	run->outcome->root_would_tell = strstr(run->outcome->why, "needs root") != NULL;
+	return VERDICT_UNKNOWN;
+}
+
+enum verdict rule_verdict(const struct rule_run *run, enum verdict otherwise)
+{
+	return run->found ? VERDICT_BAD : otherwise;
+}
+
+/* ---- words ---- */
+
+const char *severity_word(enum severity s)
+{
+	static const char *const words[SEVERITY_N] = {"info", "warning", "error"};
+
+	return words[s];
+}
+
+const char *verdict_word(enum verdict v)
+{
+	static const char *const words[VERDICT_N] = {"not-applicable", "ok", "unknown", "bad"};
+
+	return words[v];
+}
+
+const char *confidence_word(enum confidence c)
+{
+	static const char *const words[CONFIDENCE_N] = {"certain", "likely", "possible"};
+
+	return words[c];
+}

@@ -7,6 +7,9 @@
 
 #include <stdarg.h>
 
+/* The remedy of a finding that is only good to know; reports leave it out. */
+#define NOTHING_TO_DO "nothing to do"
+
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_ERROR, SEVERITY_N };
 enum verdict { VERDICT_NA, VERDICT_OK, VERDICT_UNKNOWN, VERDICT_BAD, VERDICT_N };
 enum confidence { CONFIDENCE_CERTAIN, CONFIDENCE_LIKELY, CONFIDENCE_POSSIBLE, CONFIDENCE_N };
@@ -82,7 +85,9 @@ struct diagnosis {
 	size_t outcome_n;
 };
 
-extern const struct rule *const rules[]; /* every row of every topic; NULL-ended */
+/* Walks every row of every topic: NULL gives the first, the last gives NULL. */
+const struct rule *rule_next(const struct rule *r);
+#define FOR_EACH_RULE(r) for (const struct rule *r = NULL; ((r) = rule_next(r));)
 
 /* Runs every rule. Never fails. */
 struct diagnosis *diagnose(const struct topology *t);
@@ -91,6 +96,16 @@ const struct rule *rule_find(const char *id); /* NULL: no such rule */
 
 /* "GPU P2P: 0 of 56 pairs; blocked by the driver on all, and by BAR1 256 MiB on all" */
 const char *diagnosis_verdict(const struct diagnosis *d, char *buf, size_t size);
+
+/* It says that pairs do not work or are not to be trusted, whatever their paths look like. */
+bool finding_contradicts(const struct finding *f);
+/* Pairs are blocked, and no finding of severity warning or above says why. */
+bool diagnosis_unexplained(const struct diagnosis *d);
+/* Nothing but a file that a runtime leaves says that this is a container; disk images that were made
+ * from a container's have it too. */
+bool container_is_guess(const struct machine *m);
+/* "/.dockerenv", for a guess. */
+const char *container_sign(const struct machine *m, char *buf, size_t size);
 
 const char *severity_word(enum severity s);
 const char *verdict_word(enum verdict v);

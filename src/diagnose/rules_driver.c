@@ -1,1 +1,957 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about NVIDIA's driver: is it there, does it fit together, does it allow peer access. */
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "diagnose/rules.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- bound ---- */
+
+/* Drivers that take a GPU from nvidia.ko, and what that means. */
+static const struct other_driver {
+	const char *name, *is, *remedy;
+} other_drivers[] = {
+	{"nouveau", "the kernel's own open driver, which knows neither CUDA nor P2P",
+	 "install NVIDIA's driver; it blacklists nouveau in /etc/modprobe.d (\"blacklist "
+	 "nouveau\", "
+	 "\"options nouveau modeset=0\"), then rebuild the initramfs and reboot"},
+	{"nova_core", "the kernel's new open driver, which knows neither CUDA nor P2P yet",
+	 "put \"blacklist nova_core\" into a file in /etc/modprobe.d, rebuild the initramfs and "
+	 "reboot"},
+	{"NovaCore", "the kernel's new open driver, which knows neither CUDA nor P2P yet",
+	 "put \"blacklist nova_core\" into a file in /etc/modprobe.d, rebuild the initramfs and "
+	 "reboot"},
+};
+
+static const struct other_driver *other_driver(const struct gpu *g)
+{
+	const char *bound = fact_str_or(g->pci->driver, "");
+
+	for (size_t i = 0; i < sizeof(other_drivers) / sizeof(other_drivers[0]); i++)
+		if (!strcmp(bound, other_drivers[i].name))
+			return &other_drivers[i];
+	return NULL;
+}
+
+static bool is_passed_through(const struct gpu *g)
+{
+	return text_starts_with(fact_str_or(g->pci->driver, ""), "vfio");
+}
+
+/* Bound to no driver, or nobody knows to which. */
+static bool wants_nvidia(const struct gpu *g)
+{
+	return !fact_known(g->pci->driver);
+}
+
+static const char *load_remedy(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+
+	if (fact_known(d->installed_version))
+		return run_text(run,
+				"modprobe nvidia (version %s is installed); if that fails, "
+				"the kernel log says why",
+				d->installed_version.value);
+	return run->rule->remedy;
+}
+
+static enum verdict probe_loaded(struct rule_run *run)
+{
+	struct fact_int loaded = run->m->driver.loaded;
+	size_t waiting = 0;
+	struct finding *f;
+
+	if (fact_unknown(loaded))
+		return rule_unknown(run, "whether the nvidia module is loaded: %s",
+				    FACT_WHY(loaded));
+	FOR_EACH_GPU (g, run)
+		waiting += wants_nvidia(g) || fact_str_is(g->pci->driver, "nvidia");
+	if (fact_is_not(loaded, 0))
+		return VERDICT_OK;
+	if (!waiting)
+		return VERDICT_NA;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+			"%zu of %zu NVIDIA GPU%s without a driver: the nvidia module is not loaded",
+			waiting, run->m->gpu_n, run->m->gpu_n == 1 ? " is" : "s are");
+	if (waiting == run->m->gpu_n)
+		f->pairs = waiting * (waiting - 1);
+	finding_remedy(run, f, "%s", load_remedy(run));
+	evidence_yes_no(run, f, "module nvidia loaded", loaded);
+	evidence_str(run, f, "installed module", run->m->driver.installed_version);
+	FOR_EACH_GPU (g, run)
+		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
+	return VERDICT_BAD;
+}
+
+static enum verdict probe_bound(struct rule_run *run)
+{
+	bool loaded = fact_is_not(run->m->driver.loaded, 0);
+
+	FOR_EACH_GPU (g, run) {
+		const struct other_driver *o = other_driver(g);
+		struct finding *f;
+
+		if (o) {
+			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+					"GPU%zu is bound to %s, %s", g->index, o->name, o->is);
+			finding_remedy(run, f, "%s", o->remedy);
+		} else if (loaded && fact_absent(g->pci->driver)) {
+			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+					"GPU%zu is bound to no driver although the nvidia module "
+					"is loaded; the module refused it, or was told to leave it",
+					g->index);
+		} else {
+			continue;
+		}
+		f->pci = g->pci;
+		f->pairs = 2 * (run->m->gpu_n - 1);
+		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
+		evidence_str(run, f, "excluded by the driver", g->excluded);
+	}
+	RETURN_IF_UNKNOWN(run, pci->driver, "the driver");
+	return rule_verdict(run, VERDICT_OK);
+}
+
+static enum verdict probe_passthrough(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run) {
+		struct finding *f;
+
+		if (!is_passed_through(g))
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"GPU%zu is bound to %s: set aside for a virtual machine, so the "
+				"host cannot use it",
+				g->index, g->pci->driver.value);
+		finding_remedy(run, f,
+			       "leave it, if a guest has it; else: echo %s > "
+			       "/sys/bus/pci/drivers/%s/unbind, then modprobe nvidia, and take its "
+			       "id out of vfio-pci.ids= or /etc/modprobe.d",
+			       g->pci->name, g->pci->driver.value);
+		f->pci = g->pci;
+		f->pairs = 2 * (run->m->gpu_n - 1);
+		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
+	}
+	RETURN_IF_UNKNOWN(run, pci->driver, "the driver");
+	return rule_verdict(run, VERDICT_OK);
+}
+
+static enum verdict probe_excluded(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run) {
+		struct finding *f;
+
+		if (strcmp(fact_str_or(g->excluded, "No"), "Yes") != 0)
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"the driver was told to leave GPU%zu out (NVreg_ExcludedGpus)",
+				g->index);
+		f->pci = g->pci;
+		f->pairs = 2 * (run->m->gpu_n - 1);
+		evidence_str(run, f, "GPU Excluded", g->excluded);
+	}
+	RETURN_IF_UNKNOWN(run, excluded, "the driver's information file");
+	return rule_verdict(run, VERDICT_OK);
+}
+
+/* ---- alive ---- */
+
+static enum verdict probe_alive(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run) {
+		const struct pci_function *p = g->pci;
+		bool cold = !strcmp(fact_str_or(p->power_state, ""), "D3cold");
+		struct finding *f;
+
+		/* Nothing could be decoded, although there were bytes: they were all ones. */
+		if (!cold && !(p->config_trouble && !p->config_size))
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				cold ? "GPU%zu is in D3cold: it has no power and answers nothing"
+				     : "GPU%zu answers no configuration read (all ones): it has "
+				       "fallen off the bus",
+				g->index);
+		if (cold) {
+			f->severity = SEVERITY_INFO;
+			finding_remedy(run, f,
+				       "any use wakes it; echo on > "
+				       "/sys/bus/pci/devices/%s/power/control keeps it awake",
+				       p->name);
+		}
+		f->pci = p;
+		f->pairs = 2 * (run->m->gpu_n - 1);
+		evidence_str(run, f, run_text(run, "power_state of %s", p->name), p->power_state);
+		if (p->config_trouble)
+			finding_evidence(run, f, "config space of %s %s", p->name,
+					 p->config_trouble);
+	}
+	return rule_verdict(run, VERDICT_OK);
+}
+
+static void report_trouble(struct rule_run *run, const char *subject, const char *what,
+			   const struct pci_function *pci)
+{
+	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject, "%s", what);
+
+	f->pci = pci;
+	finding_evidence(run, f, "%s: %s", subject, what);
+}
+
+/* Told of the device already, by this rule or by gpu-alive. */
+static bool is_config_trouble(struct rule_run *run, const char *where)
+{
+	FOR_EACH_PCI (f, run)
+		if (f->config_trouble && strstr(where, f->name) && text_ends_with(where, "/config"))
+			return true;
+	return false;
+}
+
+static enum verdict probe_readable(struct rule_run *run)
+{
+	const struct machine *m = run->m;
+
+	for (size_t i = 0; i < m->trouble_n; i++)
+		if (!is_config_trouble(run, m->troubles[i].where))
+			report_trouble(run, m->troubles[i].where, m->troubles[i].what, NULL);
+	FOR_EACH_PCI (f, run)
+		if (f->config_trouble && !(pci_is_gpu(f) && !f->config_size))
+			report_trouble(run, subject_pci(run, "config space of", f),
+				       f->config_trouble, f);
+	return rule_verdict(run, VERDICT_OK);
+}
+
+/* ---- versions and flavour ---- */
+
+static bool differ(struct fact_str a, struct fact_str b)
+{
+	return fact_known(a) && fact_known(b) && strcmp(a.value, b.value) != 0;
+}
+
+static enum verdict unknown_fact(struct rule_run *run, const char *what, const char *why)
+{
+	return rule_unknown(run, "%s: %s", what, why ? why : "nobody looked");
+}
+
+static enum verdict probe_library(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	struct finding *f;
+
+	if (fact_unknown(d->module_version))
+		return unknown_fact(run, "the module's version", d->module_version.from);
+	if (fact_unknown(d->library_version))
+		return unknown_fact(run, "the libraries' version", d->library_version.from);
+	if (!differ(d->module_version, d->library_version))
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+			"the loaded module is %s, the user-space libraries are %s: CUDA and NVML "
+			"refuse to start",
+			d->module_version.value, d->library_version.value);
+	if (differ(d->installed_version, d->module_version) &&
+	    !differ(d->installed_version, d->library_version))
+		finding_remedy(run, f,
+			       "the module on disk is %s already: reboot, or stop what uses the "
+			       "GPUs and reload (modprobe -r nvidia_uvm nvidia_drm nvidia_modeset "
+			       "nvidia; modprobe nvidia)",
+			       d->installed_version.value);
+	evidence_str(run, f, "module", d->module_version);
+	evidence_str(run, f, "library", d->library_version);
+	evidence_str(run, f, "module on disk", d->installed_version);
+	return VERDICT_BAD;
+}
+
+static void evidence_flavor(struct rule_run *run, struct finding *f)
+{
+	static const char *const words[] = {
+		[DRIVER_PROPRIETARY] = "proprietary",
+		[DRIVER_OPEN] = "open",
+		[DRIVER_NOUVEAU] = "nouveau",
+		[DRIVER_NOVA] = "nova",
+	};
+
+	evidence_word(run, f, "kind of modules", run->m->driver.flavor, words,
+		      sizeof(words) / sizeof(words[0]));
+}
+
+static bool is_open_license(struct fact_str license)
+{
+	return strstr(fact_str_or(license, ""), "GPL") != NULL;
+}
+
+static enum verdict probe_installed(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	bool version = differ(d->installed_version, d->module_version);
+	bool flavor = fact_known(d->installed_license) && fact_known(d->flavor) &&
+		      is_open_license(d->installed_license) != fact_is(d->flavor, DRIVER_OPEN);
+	struct finding *f;
+
+	/* Module and libraries are installed together; the file on disk is read only if they
+	 * differ. */
+	if (fact_unknown(d->installed_version) && fact_known(d->library_version) &&
+	    fact_known(d->module_version) && !differ(d->library_version, d->module_version))
+		return VERDICT_OK;
+	if (fact_unknown(d->installed_version))
+		return unknown_fact(run, "the installed module's version",
+				    d->installed_version.from);
+	if (!version && !flavor)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+			"the kernel runs nvidia %s (%s), on disk is %s (%s): what was installed is "
+			"not in force",
+			fact_str_or(d->module_version, "of unknown version"),
+			fact_is(d->flavor, DRIVER_OPEN) ? "open" : "proprietary",
+			fact_str_or(d->installed_version, "another"),
+			is_open_license(d->installed_license) ? "open" : "proprietary");
+	evidence_str(run, f, "loaded module", d->module_version);
+	evidence_str(run, f, "module on disk", d->installed_version);
+	evidence_str(run, f, "licence of the module on disk", d->installed_license);
+	return VERDICT_BAD;
+}
+
+/* Why this GPU wants the open modules; NULL: it does not. */
+static const char *wants_open(const struct gpu *g, size_t gpu_n, enum severity *ret)
+{
+	if (fact_or(card_compute_capability(g), 0) >= 100) {
+		*ret = SEVERITY_ERROR;
+		return "is a Blackwell card, which only the open modules drive";
+	}
+	if (gpu_n > 1 && fact_is(card_needs_bar1(g), 1)) {
+		*ret = SEVERITY_WARNING;
+		return "gets P2P only from edited open modules";
+	}
+	return NULL;
+}
+
+static enum verdict probe_open(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+
+	if (fact_unknown(d->flavor))
+		return unknown_fact(run, "open or proprietary modules", d->flavor.from);
+	if (!fact_is(d->flavor, DRIVER_PROPRIETARY))
+		return VERDICT_OK;
+	FOR_EACH_GPU (g, run) {
+		enum severity severity;
+		const char *why = wants_open(g, run->m->gpu_n, &severity);
+		struct finding *f;
+
+		if (!why)
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"the proprietary modules are loaded, but GPU%zu (%s) %s", g->index,
+				fact_str_or(g->model, "10de device"), why);
+		f->severity = severity;
+		f->pci = g->pci;
+		f->pairs = 2 * (run->m->gpu_n - 1);
+		evidence_flavor(run, f);
+		evidence_str(run, f, "module", d->module_version);
+	}
+	if (!run->found && run->m->rdma_n) {
+		struct finding *f =
+			finding_add(run, CONFIDENCE_CERTAIN, "driver",
+				    "the proprietary modules are loaded: they cannot hand GPU "
+				    "memory to a NIC as "
+				    "dma-buf, so GPUDirect RDMA depends on nvidia-peermem");
+		f->severity = SEVERITY_INFO;
+		evidence_flavor(run, f);
+	}
+	return rule_verdict(run, VERDICT_OK);
+}
+
+/* ---- what the driver says of pairs ---- */
+
+/* Denials of reads only, of writes only, and of both need different answers. */
+enum denied { DENIED_BOTH, DENIED_READ, DENIED_WRITE, DENIED_N };
+
+static const char *const denied_words[DENIED_N] = {"reads and writes", "reads", "writes"};
+
+static struct fact_int pair_fact(struct rule_run *run, size_t i, size_t j, enum p2p_cap cap)
+{
+	return run->m->pairs ? machine_pair(run->m, i, j)->p2p[cap]
+			     : fact_int_unknown("the driver was not asked");
+}
+
+static enum p2p_status pair_status(struct rule_run *run, size_t i, size_t j, enum p2p_cap cap)
+{
+	return (enum p2p_status)fact_or(pair_fact(run, i, j, cap), P2P_STATUS_UNKNOWN);
+}
+
+static bool both_need_bar1(struct rule_run *run, size_t i, size_t j)
+{
+	return fact_is(card_needs_bar1(&run->m->gpus[i]), 1) &&
+	       fact_is(card_needs_bar1(&run->m->gpus[j]), 1);
+}
+
+/* A denial that is the market's, not the machine's: another rule explains it. */
+static bool is_geforce_denial(struct rule_run *run, size_t i, size_t j, enum p2p_status s)
+{
+	return (s == P2P_CHIPSET_NOT_SUPPORTED || s == P2P_GPU_NOT_SUPPORTED ||
+		s == P2P_NOT_SUPPORTED) &&
+	       both_need_bar1(run, i, j);
+}
+
+/* OK only when the driver answered for every pair. */
+static enum verdict pairs_verdict(struct rule_run *run)
+{
+	FOR_EACH_GPU_PAIR (i, j, run)
+		for (enum p2p_cap cap = P2P_READ; cap <= P2P_WRITE && !run->found; cap++)
+			if (pair_status(run, i, j, cap) == P2P_STATUS_UNKNOWN)
+				return rule_unknown(run, "the P2P status of GPU%zu->GPU%zu: %s", i,
+						    j, FACT_WHY(pair_fact(run, i, j, cap)));
+	return rule_verdict(run, VERDICT_OK);
+}
+
+static void collect_denied(struct rule_run *run, enum p2p_status status,
+			   struct pair_set sets[DENIED_N])
+{
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		bool read = pair_status(run, i, j, P2P_READ) == status;
+		bool write = pair_status(run, i, j, P2P_WRITE) == status;
+
+		if ((!read && !write) || is_geforce_denial(run, i, j, status))
+			continue;
+		pair_set_add(&sets[read && write ? DENIED_BOTH
+				   : read        ? DENIED_READ
+						 : DENIED_WRITE],
+			     i, j);
+	}
+}
+
+/* One finding for each way in which the driver gives this status; `why` tells what it stands for.
+ */
+static enum verdict probe_status(struct rule_run *run, enum p2p_status status,
+				 const char *const why[DENIED_N])
+{
+	struct pair_set sets[DENIED_N];
+
+	for (size_t k = 0; k < DENIED_N; k++)
+		sets[k] = pair_set_new(run);
+	collect_denied(run, status, sets);
+	for (size_t k = 0; k < DENIED_N; k++) {
+		struct finding *f;
+
+		if (!sets[k].n)
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+				"the driver refuses P2P %s between %s with %s: %s", denied_words[k],
+				pair_set_text(run, &sets[k]), p2p_status_code(status), why[k]);
+		f->pairs = sets[k].n;
+		finding_evidence(run, f, "nvidia-smi topo -p2p %s: %s on %s",
+				 k == DENIED_WRITE ? "w" : "r", p2p_status_code(status),
+				 pair_set_text(run, &sets[k]));
+		evidence_str(run, f, "module", run->m->driver.module_version);
+		evidence_str(run, f, "CPU", run->m->cpu.name);
+	}
+	return pairs_verdict(run);
+}
+
+static enum verdict probe_chipset(struct rule_run *run)
+{
+	static const char *const why[DENIED_N] = {
+		("its list of chipsets lacks this host bridge and the pair has no PCIe switch in "
+		 "common"),
+		("its list of CPUs that answer peer reads lacks this one; writes are allowed, the "
+		 "board is not at fault"),
+		"its list of chipsets lacks this host bridge",
+	};
+
+	return probe_status(run, P2P_CHIPSET_NOT_SUPPORTED, why);
+}
+
+static enum verdict probe_gpu(struct rule_run *run)
+{
+	static const char *const why[DENIED_N] = {
+		"the cards' firmware does not offer it for this model or this pair of models",
+		"the cards' firmware does not offer reads",
+		"the cards' firmware does not offer writes",
+	};
+
+	return probe_status(run, P2P_GPU_NOT_SUPPORTED, why);
+}
+
+static enum verdict probe_topology_status(struct rule_run *run)
+{
+	static const char *const why[DENIED_N] = {
+		"the GPUs sit below two old Intel I/O hubs, which do not forward to each other",
+		"the I/O hubs do not answer reads from each other",
+		"the I/O hubs do not forward writes to each other",
+	};
+
+	return probe_status(run, P2P_TOPOLOGY_NOT_SUPPORTED, why);
+}
+
+static enum verdict probe_regkey(struct rule_run *run)
+{
+	static const char *const why[DENIED_N] = {
+		"a registry key switches it off (ForceP2P with a 0 field)",
+		"a registry key switches reads off (ForceP2P bits 1:0)",
+		"a registry key switches writes off (ForceP2P bits 5:4)",
+	};
+
+	return probe_status(run, P2P_DISABLED_BY_REGKEY, why);
+}
+
+static enum verdict probe_not_supported(struct rule_run *run)
+{
+	static const char *const why[DENIED_N] = {
+		("the driver has no way between these two GPUs, most often because the chipset was "
+		 "not set up when it looked or one of them is a mobile part"),
+		"it has no way to read",
+		"it has no way to write",
+	};
+
+	return probe_status(run, P2P_NOT_SUPPORTED, why);
+}
+
+static const char *unlock_words(struct rule_run *run)
+{
+	const char *with = fact_is(run->m->driver.flavor, DRIVER_PROPRIETARY)
+				   ? "replace the proprietary modules by open kernel modules"
+				   : "install open kernel modules";
+
+	return run_text(run,
+			"%s of this driver version, edited for P2P through BAR1: `onehop unlock` "
+			"is to do this and is planned; of the public patches take one for this "
+			"very version, and check copies for right data; BAR1 must cover the "
+			"memory",
+			with);
+}
+
+static enum verdict probe_geforce(struct rule_run *run)
+{
+	struct pair_set set = pair_set_new(run);
+	bool codes[P2P_STATUS_N] = {false};
+	const char *list = NULL;
+	struct finding *f;
+
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		for (enum p2p_cap cap = P2P_READ; cap <= P2P_WRITE; cap++) {
+			enum p2p_status s = pair_status(run, i, j, cap);
+
+			if (s >= P2P_STATUS_N || !is_geforce_denial(run, i, j, s))
+				continue;
+			pair_set_add(&set, i, j);
+			codes[s] = true;
+		}
+	}
+	if (!set.n)
+		return pairs_verdict(run);
+	for (size_t s = 0; s < P2P_STATUS_N; s++)
+		if (codes[s])
+			list = run_list(run, list, p2p_status_code((int64_t)s));
+	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+			"the driver refuses P2P over PCIe on GeForce cards: %s for %s", list,
+			pair_set_text(run, &set));
+	f->pairs = set.n;
+	finding_remedy(run, f, "%s", unlock_words(run));
+	finding_evidence(run, f, "P2P status of %s: %s", pair_set_text(run, &set), list);
+	evidence_str(run, f, "GPU0", run->m->gpus[0].model);
+	evidence_str(run, f, "module", run->m->driver.module_version);
+	evidence_flavor(run, f);
+	return VERDICT_BAD;
+}
+
+/* ---- forced capabilities ---- */
+
+/* Why P2P cannot work on this card although the driver says yes; NULL: it may. */
+static const char *missing_mechanism(struct rule_run *run, const struct gpu *g,
+				     enum confidence *ret)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	int branch = driver_branch(d->module_version);
+
+	*ret = CONFIDENCE_CERTAIN;
+	if (fact_is(d->flavor, DRIVER_PROPRIETARY))
+		return "the proprietary modules have no BAR1 P2P for it and the card has no "
+		       "mailbox";
+	if (fact_known(g->bar1_bytes) && fact_known(g->vram_bytes) &&
+	    g->bar1_bytes.value < g->vram_bytes.value)
+		return run_text(run, "BAR1 (%s) does not cover the memory (%s)",
+				run_bytes(run, (uint64_t)g->bar1_bytes.value),
+				run_bytes(run, (uint64_t)g->vram_bytes.value));
+	*ret = CONFIDENCE_POSSIBLE;
+	if (fact_is(card_compute_capability(g), 120))
+		return branch >= 0 && branch < 590 ? "before driver 590 the unified-memory module "
+						     "does not know BAR1 peers"
+						   : NULL;
+	return "only an edited open module has BAR1 P2P for it, and whether this one is edited "
+	       "cannot be seen";
+}
+
+static enum verdict probe_forced(struct rule_run *run)
+{
+	struct fact_str dwords = run->m->driver.registry_dwords;
+	int64_t force = driver_forced_p2p(&run->m->driver);
+
+	if (fact_unknown(dwords))
+		return unknown_fact(run, "the driver's registry keys", dwords.from);
+	if (!force)
+		return VERDICT_OK;
+	FOR_EACH_GPU (g, run) {
+		enum confidence c;
+		const char *why =
+			fact_is(card_needs_bar1(g), 1) ? missing_mechanism(run, g, &c) : NULL;
+		struct finding *f;
+
+		if (!why)
+			continue;
+		f = finding_add(
+			run, c, subject_gpu(run, g),
+			"ForceP2P=0x%llx makes the driver say yes for GPU%zu, but %s: copies "
+			"may go nowhere",
+			(unsigned long long)force, g->index, why);
+		f->pci = g->pci;
+		f->pairs = 2 * (run->m->gpu_n - 1);
+		if (c == CONFIDENCE_POSSIBLE)
+			f->severity = SEVERITY_WARNING;
+		evidence_str(run, f, "RegistryDwords", dwords);
+		evidence_bytes(run, f, "BAR1", g->bar1_bytes);
+		evidence_bytes(run, f, "memory", g->vram_bytes);
+		evidence_str(run, f, "module", run->m->driver.module_version);
+	}
+	return rule_verdict(run, VERDICT_OK);
+}
+
+static enum verdict probe_force_type(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	int branch = driver_branch(d->module_version);
+	struct finding *f;
+
+	if (fact_unknown(d->registry_dwords))
+		return unknown_fact(run, "the driver's registry keys", d->registry_dwords.from);
+	if (!fact_is(driver_registry_dword(d, "RMForceP2PType"), 2) || branch < 575)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+			"RMForceP2PType=2 asks driver %s for NVLink only: the value meant BAR1 "
+			"until 570 and was renumbered in 575",
+			d->module_version.value);
+	evidence_str(run, f, "RegistryDwords", d->registry_dwords);
+	return VERDICT_BAD;
+}
+
+/* ---- modes ---- */
+
+static const struct compute_mode {
+	int64_t mode;
+	enum severity severity;
+	const char *is;
+} compute_modes[] = {
+	{1, SEVERITY_INFO, "exclusive-thread: one thread of one process may use it"},
+	{2, SEVERITY_WARNING, "prohibited: no process may use it"},
+	{3, SEVERITY_INFO, "exclusive-process: one process may use it"},
+};
+
+static enum verdict probe_compute_mode(struct rule_run *run)
+{
+	static const char *const mode_words[] = {"default", "exclusive-thread", "prohibited",
+						 "exclusive-process"};
+
+	FOR_EACH_GPU (g, run) {
+		for (size_t i = 0; i < sizeof(compute_modes) / sizeof(compute_modes[0]); i++) {
+			const struct compute_mode *c = &compute_modes[i];
+			struct finding *f;
+
+			if (!fact_is(g->compute_mode, c->mode))
+				continue;
+			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+					"GPU%zu is in compute mode %s", g->index, c->is);
+			f->severity = c->severity;
+			f->pci = g->pci;
+			finding_remedy(run, f, "nvidia-smi -i %s -c 0", g->pci->name);
+			evidence_word(run, f, "compute mode", g->compute_mode, mode_words,
+				      sizeof(mode_words) / sizeof(mode_words[0]));
+		}
+	}
+	RETURN_IF_UNKNOWN(run, compute_mode, "the compute mode");
+	return rule_verdict(run, VERDICT_OK);
+}
+
+static enum verdict probe_mig(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run) {
+		struct finding *f;
+
+		if (!fact_is_not(g->mig_enabled, 0))
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"GPU%zu is split by MIG: no instance of it reaches another GPU, "
+				"over NVLink or PCIe",
+				g->index);
+		f->pci = g->pci;
+		f->pairs = 2 * (run->m->gpu_n - 1);
+		finding_remedy(run, f, "nvidia-smi -i %s -mig 0, when no job uses it",
+			       g->pci->name);
+		evidence_yes_no(run, f, "MIG mode on", g->mig_enabled);
+	}
+	RETURN_IF_UNKNOWN(run, mig_enabled, "the MIG mode");
+	return rule_verdict(run, VERDICT_OK);
+}
+
+#define P2P_CAPS                                                                                   \
+	"open-gpu-kernel-modules src/nvidia/src/kernel/platform/p2p/p2p_caps.c; nvml.h "           \
+	"nvmlGpuP2PStatus_t"
+
+const struct rule rules_driver[] = {
+	{
+		.id = "driver-loaded",
+		.title = "NVIDIA's kernel module is loaded",
+		.why = "Without it nothing can use the GPUs.",
+		.remedy = "install NVIDIA's driver with its open kernel modules from the "
+			  "distribution (Debian: nvidia-open-kernel-dkms, Ubuntu: "
+			  "nvidia-driver-NNN-open), then modprobe nvidia",
+		.reference = "NVIDIA driver README, \"Installing the NVIDIA driver\"",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_GPU,
+		.probe = probe_loaded,
+	},
+	{
+		.id = "driver-bound",
+		.title = "Every GPU is bound to NVIDIA's driver",
+		.why = "A GPU that another driver holds, or none, takes no part in P2P; one such "
+		       "card has been seen to turn the P2P status of the others to CNS.",
+		.remedy = "look for \"NVRM\" lines about the GPU in the kernel log (dmesg), which "
+			  "say why it was refused",
+		.reference = "Documentation/ABI/testing/sysfs-bus-pci; "
+			     "aikitoria/open-gpu-kernel-modules#24",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU,
+		.probe = probe_bound,
+	},
+	{
+		.id = "gpu-passed-through",
+		.title = "No GPU is set aside for a virtual machine",
+		.why = "A GPU bound to vfio-pci belongs to a guest; the host cannot use it.",
+		.remedy = "unbind it from vfio-pci, if no guest needs it",
+		.reference = "Documentation/driver-api/vfio.rst",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU,
+		.probe = probe_passthrough,
+	},
+	{
+		.id = "gpu-excluded",
+		.title = "The driver leaves no GPU out",
+		.why = "An excluded GPU is visible on the bus, yet no program can use it.",
+		.remedy = "take its UUID out of NVreg_ExcludedGpus in /etc/modprobe.d and reload "
+			  "the module",
+		.reference = "kernel-open/nvidia/nv-reg.h, NVreg_ExcludedGpus",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU | NEEDS_DRIVER,
+		.probe = probe_excluded,
+	},
+	{
+		.id = "gpu-alive",
+		.title = "Every GPU answers on the bus",
+		.why = "A GPU that has fallen off the bus is lost until a reset or power cycle, "
+		       "and "
+		       "jobs that share it hang.",
+		.remedy = "look for Xid 79 in the kernel log; power-cycle the machine, then check "
+			  "power cables, seating and riser",
+		.reference = "PCIe 6.0, 2.3.2 (all ones for an unsupported request); NVIDIA Xid 79",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU,
+		.probe = probe_alive,
+	},
+	{
+		.id = "machine-readable",
+		.title = "Everything that was looked at could be read",
+		.why = "What cannot be read is judged as unknown; the cause may be the fault "
+		       "itself.",
+		.remedy = "compare with lspci -vvv of the device, or cat of the file, by hand",
+		.reference = "PCIe 6.0, 7.5 and 7.6 (layout of the capability lists)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.probe = probe_readable,
+	},
+	{
+		.id = "driver-library-version",
+		.title = "Module and libraries of the driver have one version",
+		.why = "CUDA and NVML refuse to work with a module of another version.",
+		.remedy = "reboot, so that the module of the installed version is loaded; if it "
+			  "stays, reinstall driver and libraries from one source",
+		.reference = "NVRM: \"API mismatch\"; aikitoria/open-gpu-kernel-modules#10",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_GPU | NEEDS_DRIVER,
+		.probe = probe_library,
+	},
+	{
+		.id = "driver-module-current",
+		.title = "The loaded module is the installed one",
+		.why = "An update or an edited module is without effect until the old one is "
+		       "unloaded; a stale copy in the initramfs survives even a reboot.",
+		.remedy = "reboot; if it stays, rebuild the initramfs (update-initramfs -u, dracut "
+			  "-f) and look for a second copy: modinfo -n nvidia",
+		.reference = "modprobe(8); tinygrad/open-gpu-kernel-modules#21",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU | NEEDS_DRIVER,
+		.probe = probe_installed,
+	},
+	{
+		.id = "driver-open-modules",
+		.title = "The open modules are loaded where only they work",
+		.why = "Blackwell runs on the open modules only; BAR1 P2P on GeForce can be had "
+		       "only "
+		       "by editing them; dma-buf export is theirs alone.",
+		.remedy = "install the open modules of the same version (Debian: "
+			  "nvidia-open-kernel-dkms; Ubuntu: nvidia-driver-NNN-open; run file: "
+			  "--kernel-module-type=open) and reboot",
+		.reference = "NVIDIA driver README, \"Open Linux Kernel Modules\"",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_GPU | NEEDS_DRIVER,
+		.probe = probe_open,
+	},
+	{
+		.id = "p2p-geforce",
+		.title = "The driver has P2P for these GeForce cards",
+		.why = "NVIDIA's driver has P2P over PCIe for workstation and data centre cards "
+		       "only; between GeForce cards every transfer goes through host memory. The "
+		       "code that it answers (mostly CNS) blames the chipset, which is not at "
+		       "fault.",
+		.remedy = "install open kernel modules of this driver version, edited for P2P "
+			  "through BAR1: `onehop unlock` is to do this and is planned; of the "
+			  "public patches take one for this very version, and check copies for "
+			  "right data; BAR1 must cover the memory",
+		.reference = P2P_CAPS,
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_geforce,
+	},
+	{
+		.id = "p2p-chipset",
+		.title = "The driver accepts the chipset for P2P (no CNS)",
+		.why = "CNS means that NVIDIA's lists of chipsets and CPUs lack this one. "
+		       "Transfers "
+		       "go through host memory.",
+		.remedy = "move both GPUs below one PCIe switch, where the lists are not asked; or "
+			  "set NVreg_RegistryDwords=\"ForceP2P=0x211\" (0x11 before driver 565) if "
+			  "the cards have P2P at all, then check that copied data is right (CUDA "
+			  "sample simpleP2P)",
+		.reference = P2P_CAPS " NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED; "
+				      "src/kernel/gpu/bus/p2p_caps.c (CPU types RYZEN, XEON_SPR)",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_chipset,
+	},
+	{
+		.id = "p2p-gpu",
+		.title = "The driver has P2P for every pair of models (no GNS)",
+		.why = "GNS comes from the cards' own firmware or from their combination: P2P is "
+		       "offered between cards of one generation only.",
+		.remedy = "pair cards of the same model; nothing on the host changes this answer",
+		.reference = P2P_CAPS " NVML_P2P_STATUS_GPU_NOT_SUPPORTED; "
+				      "aikitoria/open-gpu-kernel-modules#40",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_gpu,
+	},
+	{
+		.id = "p2p-topology",
+		.title = "The driver accepts where the GPUs sit (no TNS)",
+		.why = "Intel's I/O hubs of the 5520 era do not forward peer traffic between each "
+		       "other.",
+		.remedy = "move the GPUs to slots of the same I/O hub (the same socket)",
+		.reference = P2P_CAPS " NVML_P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_topology_status,
+	},
+	{
+		.id = "p2p-regkey",
+		.title = "No registry key switches P2P off (no DR)",
+		.why = "DR means that somebody, or a vendor's default, disabled P2P in the "
+		       "driver's "
+		       "settings.",
+		.remedy = "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d (or set "
+			  "0x211; 0x11 before driver 565), rebuild the initramfs and reload the "
+			  "module",
+		.reference = P2P_CAPS " NVML_P2P_STATUS_DISABLED_BY_REGKEY; kernel_bif.c",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_regkey,
+	},
+	{
+		.id = "p2p-not-supported",
+		.title = "The driver finds a way between every two GPUs (no NS)",
+		.why = "NS is the driver's general no.",
+		.remedy =
+			"look for NVRM lines in the kernel log; in a virtual machine ask the host: "
+			"the hypervisor must give both GPUs one P2P clique",
+		.reference = P2P_CAPS " NVML_P2P_STATUS_NOT_SUPPORTED",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_not_supported,
+	},
+	{
+		.id = "p2p-forced",
+		.title = "P2P is not forced on where the cards lack the mechanism",
+		.why = "The driver then says OK and programs use P2P, but data is lost, reads as "
+		       "zero, or the GPU faults (Xid 31, CUDA error 205).",
+		.remedy = "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d until the "
+			  "mechanism is there (see rules p2p-geforce and bar1-small), then check "
+			  "that copied data is right (CUDA sample simpleP2P)",
+		.reference = "open-gpu-kernel-modules kernel_bif.c "
+			     "_kbifInitRegistryOverrides, p2p_caps.c "
+			     "_kp2pCapsCheckStatusOverridesForPcie; "
+			     "tinygrad/open-gpu-kernel-modules#16",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_forced,
+	},
+	{
+		.id = "p2p-force-type",
+		.title = "RMForceP2PType means what it meant in the guide",
+		.why = "Its values were renumbered in driver 575: 2 was BAR1 and is NVLink now, so "
+		       "that P2P over PCIe is switched off.",
+		.remedy = "take RMForceP2PType out; for BAR1 set RMPcieP2PType=1 (driver 575 and "
+			  "later)",
+		.reference = "open-gpu-kernel-modules kernel_bif.c, nvrm_registry.h "
+			     "NV_REG_STR_RM_FORCE_P2P_TYPE (535 to 595)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_force_type,
+	},
+	{
+		.id = "gpu-compute-mode",
+		.title = "Every GPU is in the default compute mode",
+		.why = "In another mode a second process, or any, gets no context: NCCL and tests "
+		       "fail to start.",
+		.remedy = "nvidia-smi -c 0",
+		.reference = "nvidia-smi(1), COMPUTE MODE; nvml.h nvmlComputeMode_t",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_compute_mode,
+	},
+	{
+		.id = "gpu-mig",
+		.title = "No GPU is split by MIG",
+		.why = "MIG instances have no P2P, neither over NVLink nor over PCIe.",
+		.remedy = "nvidia-smi -mig 0",
+		.reference = "NVIDIA MIG User Guide, \"Application considerations\"",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_mig,
+	},
+};

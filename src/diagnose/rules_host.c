@@ -1,1 +1,506 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about the host: guest or container, limits, command line, module building, Secure Boot. */
+#include "base/text.h"
+#include "diagnose/rules.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIB (INT64_C(1) << 20)
+
+/* ---- guest, container ---- */
+
+bool all_pairs_nvlink(const struct rule_run *run)
+{
+	for (size_t i = 0; i < run->t->gpu_n; i++)
+		for (size_t j = 0; j < run->t->gpu_n; j++)
+			if (i != j && topology_path(run->t, i, j)->class != PATH_NVLINK)
+				return false;
+	return run->t->gpu_n > 1;
+}
+
+bool container_is_guess(const struct machine *m)
+{
+	static const char *const files[] = {"./.dockerenv", "run/.containerenv",
+					    "run/systemd/container"};
+	const char *from = m->kernel.container.from;
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (fact_known(m->kernel.container) && from && !strcmp(from, files[i]))
+			return true;
+	return false;
+}
+
+const char *container_sign(const struct machine *m, char *buf, size_t size)
+{
+	const char *from = m->kernel.container.from ? m->kernel.container.from : "";
+
+	snprintf(buf, size, "/%s", text_starts_with(from, "./") ? from + 2 : from);
+	return buf;
+}
+
+/* Whether what the host hides could matter to anybody here. */
+static bool has_pcie_pairs(const struct rule_run *run)
+{
+	return (run->m->gpu_n > 1 && !all_pairs_nvlink(run)) || run->m->rdma_n;
+}
+
+static enum verdict probe_virtual_machine(struct rule_run *run)
+{
+	struct fact_str hypervisor = run->m->kernel.hypervisor;
+	struct finding *f;
+
+	if (fact_unknown(hypervisor))
+		return rule_unknown(run, "whether this is a guest: %s", FACT_WHY(hypervisor));
+	if (fact_absent(hypervisor))
+		return VERDICT_OK;
+	if (has_pcie_pairs(run)) {
+		f = finding_add(run, CONFIDENCE_CERTAIN, "host",
+				"in this virtual machine the PCI tree is the hypervisor's; ACS and "
+				"IOMMU of the host cannot be seen from here");
+	} else {
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, "host",
+			"in this virtual machine ACS and IOMMU of the host cannot be seen%s",
+			run->m->gpu_n > 1 ? "; NVLink does not need them" : "");
+		finding_remedy(run, f, "%s", NOTHING_TO_DO);
+	}
+	evidence_str(run, f, "hypervisor", hypervisor);
+	return VERDICT_OK;
+}
+
+static enum verdict probe_container(struct rule_run *run)
+{
+	struct fact_str container = run->m->kernel.container;
+	struct fact_int nodes = run->m->driver.device_nodes;
+	struct fact_int driven = run->m->driver.gpus_in_proc;
+	char sign[64];
+	bool some = fact_known(nodes) && fact_known(driven) && nodes.value < driven.value;
+	struct finding *f;
+
+	if (fact_unknown(container))
+		return rule_unknown(run, "whether this is a container: %s", FACT_WHY(container));
+	if (fact_absent(container))
+		return VERDICT_OK;
+	if (some)
+		f = finding_add(run, CONFIDENCE_CERTAIN, "container",
+				"this container (%s) has device nodes for %" PRId64 " of %" PRId64
+				" GPUs; CUDA cannot open memory of a GPU that it does not see",
+				container.value, nodes.value, driven.value);
+	else if (container_is_guess(run->m))
+		f = finding_add(run, CONFIDENCE_POSSIBLE, "host",
+				"this may be a container: there is a file %s, and no other sign",
+				container_sign(run->m, sign, sizeof(sign)));
+	else
+		f = finding_add(run, CONFIDENCE_CERTAIN, "container",
+				"onehop runs in a %s container: it sees the container's processes, "
+				"network, /dev/shm and GPUs, not the host's",
+				container.value);
+	if (!some && container_is_guess(run->m))
+		finding_remedy(run, f, "%s", NOTHING_TO_DO);
+	evidence_str(run, f, "container", container);
+	evidence_int(run, f, "device nodes /dev/nvidia<N>", nodes);
+	evidence_int(run, f, "GPUs that the driver runs", driven);
+	if (fact_unknown(run->m->log_read))
+		finding_evidence(run, f, "kernel log: not readable here (%s)",
+				 run->m->log_read.from ? run->m->log_read.from : "no /dev/kmsg");
+	return VERDICT_OK;
+}
+
+/* ---- shared memory ---- */
+
+/*
+ * A connection's segment holds the Simple, LL and LL128 buffers: 9,637,888 bytes as NCCL prints it.
+ * A ring and a tree over n GPUs on two channels are the least that NCCL sets up without peer
+ * access.
+ */
+#define NCCL_SEGMENT_BYTES  INT64_C(9637888)
+#define CONTAINER_SHM_BYTES (64 * MIB)
+
+static int64_t shm_needed(const struct rule_run *run)
+{
+	return (int64_t)run->m->gpu_n * 2 * 2 * NCCL_SEGMENT_BYTES;
+}
+
+static bool nccl_flag(const struct machine *m, const char *name)
+{
+	const struct nccl_setting *s = machine_nccl_setting(m, name);
+	int64_t value;
+
+	return s && !text_to_i64(s->value, &value) && value == 1;
+}
+
+static enum verdict probe_shm_size(struct rule_run *run)
+{
+	const struct limits *l = &run->m->limits;
+	int64_t needed = shm_needed(run);
+	bool small = fact_known(l->shm_bytes) &&
+		     (l->shm_bytes.value < needed || l->shm_bytes.value <= CONTAINER_SHM_BYTES);
+	bool full = fact_known(l->shm_free_bytes) && l->shm_free_bytes.value < needed;
+	struct finding *f;
+
+	if (nccl_flag(run->m, "NCCL_SHM_DISABLE"))
+		return VERDICT_NA;
+	if (!fact_known(l->shm_bytes))
+		return rule_unknown(run, "size of /dev/shm: %s", FACT_WHY(l->shm_bytes));
+	if (!small && !full)
+		return VERDICT_OK;
+	f = finding_add(
+		run, CONFIDENCE_LIKELY, "/dev/shm",
+		small ? "/dev/shm has %s; NCCL wants about %s for %zu GPUs without peer access"
+		      : "/dev/shm has %s left; NCCL wants about %s for %zu GPUs without peer "
+			"access",
+		run_bytes(run, (uint64_t)(small ? l->shm_bytes : l->shm_free_bytes).value),
+		run_bytes(run, (uint64_t)needed), run->m->gpu_n);
+	evidence_bytes(run, f, "size of /dev/shm", l->shm_bytes);
+	evidence_bytes(run, f, "free of it", l->shm_free_bytes);
+	if (!small)
+		finding_remedy(run, f, "delete what ended jobs left: ls -l /dev/shm/nccl-*");
+	else if (!fact_known(run->m->kernel.container))
+		finding_remedy(run, f, "mount -o remount,size=50%% /dev/shm");
+	return VERDICT_OK;
+}
+
+static enum verdict probe_shm_writable(struct rule_run *run)
+{
+	struct fact_int writable = run->m->limits.shm_writable;
+	struct finding *f;
+
+	if (!fact_known(writable))
+		return rule_unknown(run, "whether /dev/shm can be written: %s", FACT_WHY(writable));
+	if (writable.value)
+		return VERDICT_OK;
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "/dev/shm",
+		"/dev/shm cannot be written: NCCL cannot make the segments through which GPUs "
+		"without peer access talk, however large it is");
+	evidence_yes_no(run, f, "/dev/shm writable", writable);
+	return VERDICT_OK;
+}
+
+/* ---- locked memory ---- */
+
+#define MEMLOCK_ENOUGH (64 * MIB)
+
+static enum verdict probe_memlock(struct rule_run *run)
+{
+	struct fact_int soft = run->m->limits.memlock_bytes;
+	struct finding *f;
+
+	if (!fact_known(soft))
+		return rule_unknown(run, "the limit of locked memory: %s", FACT_WHY(soft));
+	if (soft.value < 0 || soft.value >= MEMLOCK_ENOUGH)
+		return VERDICT_OK;
+	f = finding_add(run, fact_is(run->m->root, 1) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN,
+			"memlock",
+			"a process may lock %s of memory; RDMA registration of host buffers beyond "
+			"that fails with 'Cannot allocate memory'%s",
+			run_bytes(run, (uint64_t)soft.value),
+			fact_is(run->m->root, 1)
+				? " (root itself is exempt, programs of others are not)"
+				: "");
+	if (fact_is(run->m->root, 1))
+		f->severity = SEVERITY_INFO;
+	evidence_bytes(run, f, "RLIMIT_MEMLOCK, soft", soft);
+	evidence_bytes(run, f, "RLIMIT_MEMLOCK, hard", run->m->limits.memlock_hard_bytes);
+	if (fact_known(run->m->kernel.container))
+		finding_remedy(run, f, "start the container with --ulimit memlock=-1");
+	return VERDICT_OK;
+}
+
+/* ---- command line ---- */
+
+/* How a kernel takes the parameter shows in its log. */
+enum override_state { OVERRIDE_UNSEEN, OVERRIDE_IN_FORCE, OVERRIDE_IGNORED };
+
+static enum override_state override_seen(struct rule_run *run, const char **ret_line)
+{
+	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
+	{
+		*ret_line = l->text;
+		if (strstr(l->text, "ACS overrides enabled"))
+			return OVERRIDE_IN_FORCE;
+		if (strstr(l->text, "Unknown kernel command line") &&
+		    strstr(l->text, "pcie_acs_override"))
+			return OVERRIDE_IGNORED;
+	}
+	*ret_line = NULL;
+	return OVERRIDE_UNSEEN;
+}
+
+static enum verdict probe_acs_override(struct rule_run *run)
+{
+	static const struct {
+		enum confidence confidence;
+		enum severity severity;
+		const char *what;
+	} said[] = {
+		[OVERRIDE_UNSEEN] = {CONFIDENCE_LIKELY, SEVERITY_WARNING,
+				     "a stock kernel ignores it; a patched one pretends isolation "
+				     "that the hardware does not give"},
+		[OVERRIDE_IN_FORCE] = {CONFIDENCE_CERTAIN, SEVERITY_WARNING,
+				       "this kernel is patched to honour it: IOMMU groups look "
+				       "isolated where the hardware is not"},
+		[OVERRIDE_IGNORED] = {CONFIDENCE_CERTAIN, SEVERITY_INFO,
+				      "this kernel does not know it and ignores it"},
+	};
+	struct fact_str cmdline = run->m->kernel.cmdline;
+	enum override_state state;
+	const char *line;
+	struct finding *f;
+
+	if (!fact_known(cmdline))
+		return rule_unknown(run, "the kernel's command line: %s", FACT_WHY(cmdline));
+	if (!text_has_word(cmdline.value, "pcie_acs_override="))
+		return VERDICT_OK;
+	state = override_seen(run, &line);
+	f = finding_add(run, said[state].confidence, "pcie_acs_override=",
+			"the kernel was started with pcie_acs_override=: %s, and no ACS bit that "
+			"redirects peer traffic is cleared by it",
+			said[state].what);
+	f->severity = said[state].severity;
+	evidence_str(run, f, "command line", cmdline);
+	if (line)
+		finding_evidence(run, f, "kernel log: %s", line);
+	return VERDICT_OK;
+}
+
+/* ---- building modules ---- */
+
+/* Somebody will want to build the driver: it is missing, or it is stock on cards that need an edit.
+ */
+static bool build_is_near(struct rule_run *run)
+{
+	if (fact_is(run->m->driver.loaded, 0) || fact_absent(run->m->driver.loaded))
+		return true;
+	FOR_EACH_GPU (g, run)
+		if (run->m->gpu_n > 1 && fact_is(card_needs_bar1(g), 1))
+			return true;
+	return false;
+}
+
+static enum verdict probe_compiler(struct rule_run *run)
+{
+	const struct kernel *k = &run->m->kernel;
+	const char *family = fact_str_or(k->compiler_family, "gcc");
+	struct finding *f;
+
+	if (!build_is_near(run))
+		return VERDICT_NA;
+	if (!fact_known(k->compiler_major) || fact_unknown(k->installed_compiler_major))
+		return rule_unknown(run, "compilers of the kernel and of this host: %s",
+				    FACT_WHY(k->compiler_major));
+	if (fact_is(k->exact_compiler, 1) ||
+	    fact_is(k->installed_compiler_major, k->compiler_major.value))
+		return VERDICT_OK;
+	if (fact_absent(k->installed_compiler_major))
+		f = finding_add(run, CONFIDENCE_CERTAIN, "compiler",
+				"no %s is installed; modules for this kernel want %s %" PRId64,
+				family, family, k->compiler_major.value);
+	else
+		f = finding_add(run, CONFIDENCE_POSSIBLE, "compiler",
+				"the kernel was built by %s %" PRId64 ", installed is %s %" PRId64
+				"; another major version can refuse the kernel's flags",
+				family, k->compiler_major.value, family,
+				k->installed_compiler_major.value);
+	evidence_str(run, f, "kernel built by", k->compiler);
+	evidence_int(run, f, "installed major version", k->installed_compiler_major);
+	finding_remedy(run, f, "install %s-%" PRId64 " and build with CC=%s-%" PRId64 "", family,
+		       k->compiler_major.value, family, k->compiler_major.value);
+	return VERDICT_OK;
+}
+
+static enum verdict probe_headers(struct rule_run *run)
+{
+	const struct kernel *k = &run->m->kernel;
+	const char *release = fact_str_or(k->release, "this kernel");
+	struct finding *f;
+
+	if (!build_is_near(run))
+		return VERDICT_NA;
+	if (fact_unknown(k->headers))
+		return rule_unknown(run, "kernel headers: %s", FACT_WHY(k->headers));
+	if (fact_is(k->headers, 1))
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "kernel headers",
+			"the headers of %s are not installed: no module can be built for it",
+			release);
+	evidence_yes_no(run, f, "headers installed", k->headers);
+	if (fact_known(k->release))
+		finding_remedy(
+			run, f,
+			"Debian, Ubuntu: apt install linux-headers-%s; Fedora, RHEL: dnf install "
+			"kernel-devel-%s",
+			release, release);
+	return VERDICT_OK;
+}
+
+/* ---- Secure Boot ---- */
+
+static enum verdict probe_lockdown(struct rule_run *run)
+{
+	static const char *const words[] = {"none", "integrity", "confidentiality"};
+	const struct kernel *k = &run->m->kernel;
+	bool locked = fact_known(k->lockdown) && k->lockdown.value > LOCKDOWN_NONE &&
+		      k->lockdown.value <= LOCKDOWN_CONFIDENTIALITY;
+	struct finding *f;
+
+	if (fact_unknown(k->lockdown) && fact_unknown(k->secure_boot))
+		return rule_unknown(run, "Secure Boot and lockdown: %s", FACT_WHY(k->lockdown));
+	if (!locked && !fact_is(k->secure_boot, 1))
+		return VERDICT_OK;
+	if (locked)
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, "kernel",
+			"lockdown=%s: unsigned modules are refused, and setpci's writes fail "
+			"although it exits with 0",
+			words[k->lockdown.value]);
+	else
+		f = finding_add(
+			run, CONFIDENCE_LIKELY, "kernel",
+			"Secure Boot is on: modules without a signature that the firmware or "
+			"the machine owner key knows may be refused");
+	evidence_word(run, f, "lockdown", k->lockdown, words, sizeof(words) / sizeof(words[0]));
+	evidence_yes_no(run, f, "Secure Boot on", k->secure_boot);
+	return VERDICT_OK;
+}
+
+/* ---- the table ---- */
+
+const struct rule rules_host[] = {
+	{
+		.id = "virtual-machine",
+		.title = "The machine is not a guest, so its PCI tree is the real one",
+		.why = "A hypervisor shows each GPU below a port of its own making. Distances, ACS "
+		       "and "
+		       "IOMMU that decide over peer traffic are the host's and stay hidden, and "
+		       "the "
+		       "driver may refuse P2P because it does not know the emulated chipset.",
+		.remedy = "judge ACS, IOMMU and Resizable BAR on the host: run onehop there",
+		.reference = "noonghunna/club-3090#884; NVIDIA/nccl documentation, NCCL_TOPO_FILE",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_GPU,
+		.probe = probe_virtual_machine,
+	},
+	{
+		.id = "container",
+		.title = "onehop runs on the host, not in a container",
+		.why = "A container may lack device nodes, has its own /dev/shm and network, and "
+		       "no "
+		       "kernel log. CUDA's peer access needs every GPU visible in each process, "
+		       "and "
+		       "NCCL takes two containers with different /dev/shm for two machines.",
+		.remedy = "show every container all GPUs (--gpus all) and share /dev/shm "
+			  "(--ipc=host); "
+			  "run onehop on the host for what is hidden here",
+		.reference = "NVIDIA/nccl#324",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_GPU,
+		.probe = probe_container,
+	},
+	{
+		.id = "shm-size",
+		.title = "/dev/shm has room for NCCL's shared segments",
+		.why = "Where GPUs have no peer access, NCCL lets them talk through segments in "
+		       "/dev/shm, one for each connection and channel. Without room its start "
+		       "fails "
+		       "with 'No space left on device'; Docker's default is 64 MiB.",
+		.remedy = "start the container with --shm-size=1g (or --ipc=host); in Kubernetes "
+			  "mount "
+			  "a volume of medium Memory at /dev/shm",
+		.reference = "pytorch/ci-infra#490, NVIDIA/nccl#290",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_shm_size,
+	},
+	{
+		.id = "shm-writable",
+		.title = "/dev/shm can be written",
+		.why = "NCCL makes its shared segments as files in /dev/shm and fails at once if "
+		       "it "
+		       "may not.",
+		.remedy = "chmod 1777 /dev/shm",
+		.reference = "NVIDIA/nccl#328",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_shm_writable,
+	},
+	{
+		.id = "memlock",
+		.title = "Processes may lock enough memory for RDMA",
+		.why = "Memory that a NIC reads or writes is locked, and the kernel counts it "
+		       "against "
+		       "RLIMIT_MEMLOCK.",
+		.remedy = "put '* soft memlock unlimited' and '* hard memlock unlimited' into "
+			  "/etc/security/limits.d/rdma.conf and log in again; for services "
+			  "LimitMEMLOCK=infinity",
+		.reference = "NVIDIA/nccl documentation, troubleshooting; ib_umem_get() in Linux",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_RDMA,
+		.probe = probe_memlock,
+	},
+	{
+		.id = "acs-override",
+		.title = "pcie_acs_override= is not on the kernel's command line",
+		.why = "Stock kernels do not have this parameter. Kernels patched for it only "
+		       "pretend "
+		       "that devices are isolated: a guest then reaches memory that it must not, "
+		       "and "
+		       "peer traffic is redirected as before.",
+		.remedy = "take it off the command line; to clear ACS redirects use "
+			  "pci=disable_acs_redir=PORT[;PORT...]",
+		.reference = "Linux Documentation/admin-guide/kernel-parameters.txt "
+			     "(pci=disable_acs_redir)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = 0,
+		.probe = probe_acs_override,
+	},
+	{
+		.id = "kernel-compiler",
+		.title = "The compiler that built the kernel is installed",
+		.why = "Kernel modules are built with the kernel's own flags; a compiler of "
+		       "another "
+		       "major version may not know them, or builds what the kernel refuses.",
+		.remedy = "install the compiler that built the kernel",
+		.reference = "Linux Documentation/kbuild/modules.rst",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_GPU,
+		.probe = probe_compiler,
+	},
+	{
+		.id = "kernel-headers",
+		.title = "The headers of the running kernel are installed",
+		.why = "Without them neither the vendor's driver nor an edited one can be built "
+		       "for "
+		       "this kernel.",
+		.remedy = "install the headers of the running kernel",
+		.reference = "Linux Documentation/kbuild/modules.rst",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_GPU,
+		.probe = probe_headers,
+	},
+	{
+		.id = "secure-boot",
+		.title = "Secure Boot and lockdown leave modules and setpci alone",
+		.why = "Under lockdown a module that you built yourself is not loaded, and a "
+		       "register "
+		       "that setpci claims to have written is unchanged.",
+		.remedy = "sign the modules and enrol the key (mokutil --import), read registers "
+			  "back "
+			  "after setpci, or switch Secure Boot off in firmware setup",
+		.reference = "man 7 kernel_lockdown",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_GPU,
+		.probe = probe_lockdown,
+	},
+};

@@ -1,1 +1,810 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about what the kernel log tells: Xid, AER, IOMMU faults, BARs, the driver's own lines. */
+#include "base/alloc.h"
+#include "base/text.h"
+#include "diagnose/rules.h"
+#include "diagnose/xid.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- lines that say the same of the same device ---- */
+
+struct log_group {
+	const struct pci_function *pci;
+	int64_t code;         /* -1: none */
+	const char *severity; /* AER's word */
+	size_t n;             /* events; AER writes several lines for one */
+	const struct log_line *first, *last;
+};
+
+struct log_groups {
+	struct log_group *groups;
+	size_t n;
+};
+
+typedef bool (*log_filter)(const struct rule *rule, const struct log_line *l);
+
+/* AER's bits stand in some of its lines only, so they tell no groups apart. */
+static int64_t group_code(const struct log_line *l)
+{
+	return l->kind == LOG_AER ? -1 : fact_or(l->code, -1);
+}
+
+static struct log_group *find_group(struct log_groups *all, const struct log_line *l)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		struct log_group *g = &all->groups[i];
+
+		if (g->pci == l->pci && g->code == group_code(l) &&
+		    !strcmp(g->severity, l->severity ? l->severity : ""))
+			return g;
+	}
+	return NULL;
+}
+
+static bool is_event(const struct log_line *l)
+{
+	return l->kind != LOG_AER || strstr(l->text, "PCIe Bus Error");
+}
+
+static struct log_groups collect(struct rule_run *run, log_filter wanted)
+{
+	struct log_groups all = {0};
+
+	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
+	{
+		struct log_group *g;
+
+		if (!wanted(run->rule, l))
+			continue;
+		g = find_group(&all, l);
+		if (!g) {
+			g = ARENA_PUSH(run->d->arena, all.groups, all.n);
+			*g = (struct log_group){.pci = l->pci,
+						.code = group_code(l),
+						.severity = l->severity ? l->severity : "",
+						.first = l};
+		}
+		g->n += is_event(l);
+		g->last = l;
+	}
+	return all;
+}
+
+/* "once", "3 times, last 3742.9 s after boot" */
+static const char *how_often(struct rule_run *run, const struct log_group *g)
+{
+	const char *n = g->n <= 1 ? "once" : run_text(run, "%zu times", g->n);
+
+	if (g->last->time_us < 0)
+		return n;
+	return run_text(run, "%s, %s%.1f s after boot", n, g->n <= 1 ? "" : "last ",
+			(double)g->last->time_us / 1e6);
+}
+
+static void show_lines(struct rule_run *run, struct finding *f, const struct log_group *g)
+{
+	finding_evidence(run, f, "kernel log: %s", g->first->text);
+	if (g->last != g->first)
+		finding_evidence(run, f, "kernel log, last: %s", g->last->text);
+	f->pci = g->pci;
+}
+
+/* ---- the devices that lines name ---- */
+
+static const struct gpu *gpu_of(struct rule_run *run, const struct pci_function *f)
+{
+	FOR_EACH_GPU (g, run)
+		if (f && g->pci == f)
+			return g;
+	return NULL;
+}
+
+static const char *nic_of(struct rule_run *run, const struct pci_function *f)
+{
+	FOR_EACH_RDMA (d, run)
+		if (f && d->pci == f)
+			return d->name;
+	return NULL;
+}
+
+static bool is_above(const struct pci_function *bridge, const struct pci_function *f)
+{
+	for (; f; f = f->parent)
+		if (f == bridge)
+			return true;
+	return false;
+}
+
+/* A GPU, an RDMA device, or a bridge on the way to one. */
+static bool carries_peers(struct rule_run *run, const struct pci_function *f)
+{
+	if (!f)
+		return false;
+	FOR_EACH_GPU (g, run)
+		if (is_above(f, g->pci))
+			return true;
+	FOR_EACH_RDMA (d, run)
+		if (is_above(f, d->pci))
+			return true;
+	return false;
+}
+
+static const char *subject_device(struct rule_run *run, const struct pci_function *f)
+{
+	const struct gpu *g = gpu_of(run, f);
+	const char *nic = nic_of(run, f);
+
+	if (!f)
+		return "kernel log";
+	if (g)
+		return subject_gpu(run, g);
+	return subject_pci(run, nic ? nic : pci_is_bridge(f) ? "port" : "device", f);
+}
+
+/* ---- Xid ---- */
+
+#define UNSUPPORTED_KIND "FAULT_INFO_TYPE_UNSUPPORTED_KIND"
+#define MMU_FAULT        31
+
+/* Rows of one probe, told apart by their id. */
+static const struct {
+	const char *id;
+	enum xid_class class;
+} xid_rules[] = {
+	{"xid-fault", XID_FAULT},   {"xid-memory", XID_MEMORY},     {"xid-bus", XID_BUS},
+	{"xid-nvlink", XID_NVLINK}, {"xid-firmware", XID_FIRMWARE}, {"xid-other", XID_OTHER},
+};
+
+static enum xid_class class_of_rule(const struct rule *rule)
+{
+	for (size_t i = 0; i < sizeof(xid_rules) / sizeof(xid_rules[0]); i++)
+		if (!strcmp(rule->id, xid_rules[i].id))
+			return xid_rules[i].class;
+	return XID_CLASS_N;
+}
+
+static bool is_half_unlock(const struct log_line *l)
+{
+	return l->kind == LOG_XID && fact_is(l->code, MMU_FAULT) &&
+	       strstr(l->text, UNSUPPORTED_KIND);
+}
+
+static bool wants_xid(const struct rule *rule, const struct log_line *l)
+{
+	const struct xid *x;
+
+	if (l->kind != LOG_XID || is_half_unlock(l))
+		return false;
+	x = fact_known(l->code) ? xid_find(l->code.value) : NULL;
+	return (x ? x->class : XID_OTHER) == class_of_rule(rule);
+}
+
+static void report_known_xid(struct rule_run *run, const struct log_group *g, const struct xid *x)
+{
+	struct finding *f =
+		finding_add(run, CONFIDENCE_CERTAIN, subject_device(run, g->pci),
+			    "Xid %" PRId64 " (%s) %s: %s%s%s", g->code, x->name, how_often(run, g),
+			    x->meaning, x->peer ? "; " : "", x->peer ? x->peer : "");
+
+	f->severity = x->severity;
+	finding_remedy(run, f, "%s", x->remedy);
+	show_lines(run, f, g);
+}
+
+static void report_unknown_xid(struct rule_run *run, const struct log_group *g)
+{
+	const char *number =
+		g->code < 0 ? "Xid without a number" : run_text(run, "Xid %" PRId64, g->code);
+	struct finding *f = finding_add(
+		run, CONFIDENCE_POSSIBLE, subject_device(run, g->pci),
+		"%s %s: onehop does not know this code; whether peer traffic is touched "
+		"cannot be told from it",
+		number, how_often(run, g));
+
+	show_lines(run, f, g);
+}
+
+static enum verdict probe_xid(struct rule_run *run)
+{
+	struct log_groups all = collect(run, wants_xid);
+
+	for (size_t i = 0; i < all.n; i++) {
+		const struct xid *x = xid_find(all.groups[i].code);
+
+		if (x)
+			report_known_xid(run, &all.groups[i], x);
+		else
+			report_unknown_xid(run, &all.groups[i]);
+	}
+	return VERDICT_OK;
+}
+
+/* ---- an edit of the driver that was not finished ---- */
+
+static bool wants_half_unlock(const struct rule *rule, const struct log_line *l)
+{
+	(void)rule;
+	return is_half_unlock(l);
+}
+
+/* A page table entry's field got a value that it cannot hold. */
+static const struct log_line *field_overflow(struct rule_run *run)
+{
+	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
+	if (strstr(l->text, "nvAssertFailed") && strstr(l->text, "field_desc.h"))
+		return l;
+	return NULL;
+}
+
+static enum verdict probe_half_unlock(struct rule_run *run)
+{
+	struct log_groups all = collect(run, wants_half_unlock);
+	const struct log_line *overflow = field_overflow(run);
+
+	for (size_t i = 0; i < all.n; i++) {
+		struct finding *f =
+			finding_add(run, CONFIDENCE_LIKELY, subject_device(run, all.groups[i].pci),
+				    "Xid 31 with " UNSUPPORTED_KIND
+				    " %s: P2P is switched on, but the page "
+				    "table entries that lead to the peer are of a kind that the "
+				    "hardware refuses; "
+				    "copies report success and change nothing",
+				    how_often(run, &all.groups[i]));
+
+		show_lines(run, f, &all.groups[i]);
+		if (overflow)
+			finding_evidence(run, f, "kernel log: %s", overflow->text);
+	}
+	if (!all.n && overflow) {
+		struct finding *f = finding_add(
+			run, CONFIDENCE_POSSIBLE, "nvidia module",
+			"the driver wrote a value into a page table entry that its field cannot "
+			"hold: "
+			"an address of a peer does not fit the kind of mapping that was chosen");
+
+		finding_evidence(run, f, "kernel log: %s", overflow->text);
+	}
+	return VERDICT_OK;
+}
+
+/* ---- NVSwitch ---- */
+
+static bool wants_sxid(const struct rule *rule, const struct log_line *l)
+{
+	(void)rule;
+	return l->kind == LOG_FABRIC && strstr(l->text, "SXid");
+}
+
+static enum verdict probe_sxid(struct rule_run *run)
+{
+	struct log_groups all = collect(run, wants_sxid);
+
+	for (size_t i = 0; i < all.n; i++) {
+		const struct log_group *g = &all.groups[i];
+		bool fatal = strstr(g->last->text, "Fatal") && !strstr(g->last->text, "Non-fatal");
+		struct finding *f =
+			finding_add(run, CONFIDENCE_CERTAIN,
+				    g->pci ? subject_pci(run, "NVSwitch", g->pci) : "NVSwitch",
+				    "SXid %" PRId64 " %s: the switch reported a %s error", g->code,
+				    how_often(run, g), fatal ? "fatal" : "non-fatal");
+
+		if (!fatal)
+			f->severity = SEVERITY_WARNING;
+		show_lines(run, f, g);
+	}
+	return VERDICT_OK;
+}
+
+/* ---- AER ---- */
+
+#define MANY_CORRECTED 10
+
+static bool wants_corrected(const struct rule *rule, const struct log_line *l)
+{
+	(void)rule;
+	return l->kind == LOG_AER && l->severity && !strcmp(l->severity, "corrected");
+}
+
+static bool wants_uncorrected(const struct rule *rule, const struct log_line *l)
+{
+	return l->kind == LOG_AER && !wants_corrected(rule, l);
+}
+
+static enum verdict probe_aer_corrected(struct rule_run *run)
+{
+	struct log_groups all = collect(run, wants_corrected);
+
+	for (size_t i = 0; i < all.n; i++) {
+		const struct log_group *g = &all.groups[i];
+		struct finding *f =
+			finding_add(run, CONFIDENCE_CERTAIN, subject_device(run, g->pci),
+				    "corrected PCIe errors %s: packets were repeated",
+				    how_often(run, g));
+
+		if (g->n < MANY_CORRECTED || !carries_peers(run, g->pci))
+			f->severity = SEVERITY_INFO;
+		show_lines(run, f, g);
+		if (g->pci && fact_known(g->pci->link_speed))
+			finding_evidence(run, f,
+					 "link: %" PRId64 ".%" PRId64 " GT/s, trained to x%" PRId64,
+					 g->pci->link_speed.value / 1000,
+					 g->pci->link_speed.value % 1000 / 100,
+					 fact_or(g->pci->link_width, 0));
+	}
+	return VERDICT_OK;
+}
+
+static bool tells_acs_violation(struct rule_run *run, const struct pci_function *f)
+{
+	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
+	if (l->kind == LOG_AER && l->pci == f && strstr(l->text, "ACSViol"))
+		return true;
+	return false;
+}
+
+static enum verdict probe_aer_uncorrected(struct rule_run *run)
+{
+	struct log_groups all = collect(run, wants_uncorrected);
+
+	for (size_t i = 0; i < all.n; i++) {
+		const struct log_group *g = &all.groups[i];
+		bool acs = tells_acs_violation(run, g->pci);
+		struct finding *f =
+			finding_add(run, CONFIDENCE_CERTAIN, subject_device(run, g->pci),
+				    "%s PCIe errors %s: %s",
+				    *g->severity ? g->severity : "uncorrected", how_often(run, g),
+				    acs ? "a port refused packets because of ACS"
+					: "packets were lost or damaged, and their data with them");
+
+		if (!carries_peers(run, g->pci))
+			f->severity = SEVERITY_INFO;
+		else if (!strcmp(g->severity, "nonfatal"))
+			f->severity = SEVERITY_WARNING;
+		show_lines(run, f, g);
+	}
+	return VERDICT_OK;
+}
+
+/* ---- IOMMU ---- */
+
+static bool wants_iommu_fault(const struct rule *rule, const struct log_line *l)
+{
+	(void)rule;
+	return l->kind == LOG_IOMMU_FAULT;
+}
+
+static enum verdict probe_iommu_fault(struct rule_run *run)
+{
+	struct log_groups all = collect(run, wants_iommu_fault);
+
+	for (size_t i = 0; i < all.n; i++) {
+		const struct log_group *g = &all.groups[i];
+		bool peer = gpu_of(run, g->pci) || nic_of(run, g->pci);
+		struct finding *f = finding_add(
+			run, peer ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN,
+			subject_device(run, g->pci),
+			"the IOMMU refused accesses of this device %s%s", how_often(run, g),
+			peer ? ": its peer traffic passes through the IOMMU and has no translation "
+			       "there; writes vanish and reads return nothing"
+			     : "");
+
+		if (!peer)
+			f->severity = SEVERITY_INFO;
+		show_lines(run, f, g);
+		if (g->pci && fact_known(g->pci->iommu_type))
+			finding_evidence(run, f, "IOMMU group type of %s: %s", g->pci->name,
+					 g->pci->iommu_type.value);
+	}
+	return VERDICT_OK;
+}
+
+/* ---- BARs ---- */
+
+/* I/O ports: 64 KiB never suffice for many bridges, and no GPU or NIC needs them. */
+static bool wants_bar(const struct rule *rule, const struct log_line *l)
+{
+	(void)rule;
+	return l->kind == LOG_BAR && !text_starts_with(l->text, "NVRM") && !strstr(l->text, "[io ");
+}
+
+/* The kernel often tries again with success; what counts is whether every BAR has an address now.
+ */
+static bool bars_fine(const struct pci_function *f)
+{
+	if (!f->bars_known)
+		return false;
+	for (size_t i = 0; i < sizeof(f->bars) / sizeof(f->bars[0]); i++)
+		if (pci_bar_lacks_address(f, i))
+			return false;
+	return true;
+}
+
+static bool is_at_or_below(const struct pci_function *f, const struct pci_function *top)
+{
+	while (f && f != top)
+		f = f->parent;
+	return f;
+}
+
+/* A bridge's window is as good as what is behind it. */
+static bool bars_fine_from(struct rule_run *run, const struct pci_function *top)
+{
+	const struct machine *m = run->m;
+
+	for (size_t i = 0; i < m->pci_n; i++)
+		if (is_at_or_below(&m->pci[i], top) && !bars_fine(&m->pci[i]))
+			return false;
+	return top;
+}
+
+static enum verdict probe_bar_assignment(struct rule_run *run)
+{
+	struct log_groups all = collect(run, wants_bar);
+
+	for (size_t i = 0; i < all.n; i++) {
+		const struct log_group *g = &all.groups[i];
+		bool fine = bars_fine_from(run, g->pci);
+		struct finding *f = finding_add(
+			run, fine ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN,
+			subject_device(run, g->pci),
+			fine ? "the kernel found no room for a BAR or window %s; every BAR has an "
+			       "address now, perhaps of a smaller size"
+			     : "the kernel found no room for a BAR or window %s",
+			how_often(run, g));
+
+		if (fine || !carries_peers(run, g->pci))
+			f->severity = SEVERITY_INFO;
+		show_lines(run, f, g);
+	}
+	return VERDICT_OK;
+}
+
+/* ---- lines that are known by their text ---- */
+
+static const struct log_sign {
+	const char *id;       /* of the row */
+	const char *texts[4]; /* any of them */
+	const char *not_text; /* unless the line holds this */
+	enum confidence confidence;
+	const char *sentence; /* followed by how often */
+} signs[] = {
+	{"peer-misaligned",
+	 {"peer DMA address"},
+	 NULL,
+	 CONFIDENCE_CERTAIN,
+	 "the driver refused to map a peer: the peer's memory does not begin at an address that "
+	 "this "
+	 "mapping needs (often 512 MiB)"},
+	{"bar-invalid",
+	 {"PCI I/O region assigned to your NVIDIA device is invalid", "BAR0 is 0M", "BAR1 is 0M"},
+	 NULL,
+	 CONFIDENCE_CERTAIN,
+	 "the driver found a BAR of the GPU without an address"},
+	{"driver-start",
+	 {"RmInitAdapter failed"},
+	 NULL,
+	 CONFIDENCE_CERTAIN,
+	 "the driver could not start the GPU"},
+	{"iova-leftover",
+	 {"left-over mappings in IOVAS"},
+	 NULL,
+	 CONFIDENCE_CERTAIN,
+	 "the driver found mappings of peer memory that outlived their owner"},
+	{"api-mismatch",
+	 {"API mismatch"},
+	 NULL,
+	 CONFIDENCE_CERTAIN,
+	 "user space and kernel module of the driver are of different versions"},
+	{"module-refused",
+	 {"unsigned module loading is restricted", "Loading of unsigned module is rejected",
+	  "Key was rejected by service", "Loading of module with unavailable key is rejected"},
+	 NULL,
+	 CONFIDENCE_LIKELY,
+	 "the kernel refused a module because of its signature"},
+	{"module-symbols",
+	 {"disagrees about version of symbol", "Unknown symbol"},
+	 "peer_memory_client", /* rules_rdma.c tells those apart */
+	 CONFIDENCE_CERTAIN,
+	 "a module was refused because it was built for another kernel or other modules"},
+};
+
+static const struct log_sign *sign_of(const struct rule *rule)
+{
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+		if (!strcmp(signs[i].id, rule->id))
+			return &signs[i];
+	return NULL;
+}
+
+static bool wants_sign(const struct rule *rule, const struct log_line *l)
+{
+	const struct log_sign *s = sign_of(rule);
+
+	if (s->not_text && strstr(l->text, s->not_text))
+		return false;
+	for (size_t i = 0; i < sizeof(s->texts) / sizeof(s->texts[0]); i++)
+		if (s->texts[i] && strstr(l->text, s->texts[i]))
+			return true;
+	return false;
+}
+
+static enum verdict probe_sign(struct rule_run *run)
+{
+	const struct log_sign *s = sign_of(run->rule);
+	struct log_groups all = collect(run, wants_sign);
+
+	for (size_t i = 0; i < all.n; i++) {
+		const struct log_group *g = &all.groups[i];
+		struct finding *f = finding_add(run, s->confidence, subject_device(run, g->pci),
+						"%s (%s)", s->sentence, how_often(run, g));
+
+		show_lines(run, f, g);
+	}
+	return VERDICT_OK;
+}
+
+/* ---- the table ---- */
+
+#define XID_CATALOG "NVIDIA Xid catalog, docs.nvidia.com/deploy/xid-errors"
+
+const struct rule rules_log[] = {
+	{
+		.id = "unlock-half-done",
+		.title = "Peer mappings of an edited driver are of a kind that the hardware takes",
+		.why = "A driver that was edited to allow P2P must also write page table entries "
+		       "that "
+		       "fit peer memory behind BAR1. Where only the permission was edited, CUDA "
+		       "says "
+		       "yes, copies look fast, and the data never arrives.",
+		.remedy = "install an edit that covers the mapping for this driver version, or the "
+			  "vendor's modules again; do not use P2P until a data check passes",
+		.reference = "tinygrad/open-gpu-kernel-modules (550.54.15-p2p); Xid 31",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_LOG | NEEDS_GPU,
+		.probe = probe_half_unlock,
+	},
+	{
+		.id = "peer-misaligned",
+		.title = "The driver can map every peer at the alignment that it needs",
+		.why = "An edited driver maps a peer's BAR1 in large pages. If the peer's memory "
+		       "begins elsewhere, mapping fails and CUDA returns error 205.",
+		.remedy =
+			"use an edit that copes with the offset; set the IOMMU to off or "
+			"pass-through and BAR1 to its full size first. Never only relax the check.",
+		.reference = "tinygrad/open-gpu-kernel-modules#44, #48",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_LOG | NEEDS_GPU,
+		.probe = probe_sign,
+	},
+	{
+		.id = "iommu-fault",
+		.title = "The IOMMU refused no access of a GPU or RDMA device",
+		.why = "A peer's address means nothing to an IOMMU that translates. It drops the "
+		       "access: data is lost without an error in the program, and a GPU may hang.",
+		.remedy = "boot with iommu=pt (or amd_iommu=off, intel_iommu=off), and clear ACS "
+			  "redirects so that peer traffic stays below its switch",
+		.reference = "NVIDIA/cuda-samples#48; Linux Documentation/arch/x86/iommu.rst",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_iommu_fault,
+	},
+	{
+		.id = "xid-bus",
+		.title = "Every GPU stayed on its PCIe link (no Xid 79 or its like)",
+		.why = "A GPU that drops off PCIe takes all its pairs with it, and whoever waits "
+		       "for "
+		       "it hangs.",
+		.remedy = "reseat the card, its riser and its power cables",
+		.reference = XID_CATALOG,
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG | NEEDS_GPU,
+		.probe = probe_xid,
+	},
+	{
+		.id = "xid-nvlink",
+		.title = "The log tells of no NVLink errors (no Xid 74 or its like)",
+		.why = "A failing link is taken down; its pairs fall back to PCIe or fail.",
+		.remedy = "look at nvidia-smi nvlink -s and -e; reseat the bridge or check the "
+			  "switches",
+		.reference = XID_CATALOG,
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG | NEEDS_GPU,
+		.probe = probe_xid,
+	},
+	{
+		.id = "nvswitch-sxid",
+		.title = "The log tells of no NVSwitch errors (SXid)",
+		.why = "A fatal switch error stops all traffic over that switch until GPUs and "
+		       "switches are reset together.",
+		.remedy = "look the number up in the Fabric Manager User Guide; after a fatal one "
+			  "reset "
+			  "GPUs and switches together (nvidia-smi -r without -i) and restart "
+			  "nvidia-fabricmanager",
+		.reference = "NVIDIA Fabric Manager User Guide, SXid errors",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_sxid,
+	},
+	{
+		.id = "xid-memory",
+		.title = "The log tells of no memory errors of a GPU",
+		.why = "Wrong values in a GPU's memory reach its peers as good data.",
+		.remedy = "reset the GPU; if it comes back, have the card exchanged",
+		.reference = XID_CATALOG,
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG | NEEDS_GPU,
+		.probe = probe_xid,
+	},
+	{
+		.id = "xid-firmware",
+		.title = "The GPUs' own controllers answered the driver (no Xid 62, 119, 120 or "
+			 "alike)",
+		.why = "With the open modules the GPU's system processor sets up peer mappings; a "
+		       "GPU whose processor hangs blocks its peers too.",
+		.remedy = "reset the GPU; update the driver within its branch",
+		.reference = XID_CATALOG,
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG | NEEDS_GPU,
+		.probe = probe_xid,
+	},
+	{
+		.id = "xid-fault",
+		.title = "No program's access was refused by a GPU (no Xid 13, 31 or alike)",
+		.why = "Mostly a bug of the program; but a peer mapping that leads nowhere ends "
+		       "the "
+		       "same way, so the line's engine and address matter.",
+		.remedy = "restart the program; if only peer copies do it, mistrust the mapping",
+		.reference = XID_CATALOG,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_LOG | NEEDS_GPU,
+		.probe = probe_xid,
+	},
+	{
+		.id = "xid-other",
+		.title = "The log holds no other Xid",
+		.why = "Display, video and power errors do not touch peer traffic by themselves, "
+		       "but "
+		       "tell that something is wrong with the card.",
+		.remedy = "note driver version and the whole line, and look it up in NVIDIA's Xid "
+			  "catalog",
+		.reference = XID_CATALOG,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_LOG | NEEDS_GPU,
+		.probe = probe_xid,
+	},
+	{
+		.id = "aer-uncorrected",
+		.title = "No PCIe link lost packets (no uncorrected AER errors)",
+		.why = "Data is gone, not repeated: copies hang or deliver wrong values.",
+		.remedy = "reseat card and riser, clean the contacts, try a lower link speed in "
+			  "firmware "
+			  "setup; after ACS violations see rule acs-redirect",
+		.reference = "Linux Documentation/PCI/pcieaer-howto.rst; PCI Express 6.0, 6.2",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_aer_uncorrected,
+	},
+	{
+		.id = "aer-corrected",
+		.title = "PCIe links do not repeat packets (few corrected AER errors)",
+		.why = "Each corrected error costs a repetition; many mean a marginal riser, slot "
+		       "or "
+		       "speed and come before uncorrected ones.",
+		.remedy =
+			"reseat card and riser, use a shorter or better riser, or set the slot one "
+			"generation lower in firmware setup",
+		.reference = "Linux Documentation/PCI/pcieaer-howto.rst",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_LOG,
+		.probe = probe_aer_corrected,
+	},
+	{
+		.id = "bar-assignment",
+		.title = "The kernel found room for every BAR",
+		.why = "A GPU whose BAR has no address does not work; one whose BAR1 had to stay "
+		       "small "
+		       "cannot show its memory to peers.",
+		.remedy = "switch 'Above 4G Decoding' on in firmware setup, or boot with "
+			  "pci=realloc=on (and pci=hpmmioprefsize=SIZE below hot-plug ports)",
+		.reference = "Linux Documentation/admin-guide/kernel-parameters.txt (pci=realloc); "
+			     "aikitoria/open-gpu-kernel-modules#9",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_bar_assignment,
+	},
+	{
+		.id = "bar-invalid",
+		.title = "The driver found an address in every BAR of the GPUs",
+		.why = "The driver leaves such a GPU alone: it does not exist for CUDA.",
+		.remedy = "switch 'Above 4G Decoding' on in firmware setup, or boot with "
+			  "pci=realloc=on",
+		.reference = "kernel-open/nvidia/nv-pci.c of NVIDIA/open-gpu-kernel-modules",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_sign,
+	},
+	{
+		.id = "driver-start",
+		.title = "The driver could start every GPU",
+		.why = "A GPU that does not start has no pairs.",
+		.remedy = "reboot; check that firmware files and module are of one version, then "
+			  "power "
+			  "and slot",
+		.reference = "src/nvidia/arch/nvalloc/unix/src/osinit.c of "
+			     "NVIDIA/open-gpu-kernel-modules",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_sign,
+	},
+	{
+		.id = "iova-leftover",
+		.title = "The driver found no peer mappings that outlived their owner",
+		.why = "Edited drivers map a peer's BAR1 through the IOMMU and may miss to undo it "
+		       "when "
+		       "a process ends. Known, and harmless as far as anybody saw.",
+		.remedy = "nothing now; boot with iommu=pt to avoid such mappings",
+		.reference = "tinygrad/open-gpu-kernel-modules#29, #38",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_LOG,
+		.probe = probe_sign,
+	},
+	{
+		.id = "api-mismatch",
+		.title = "User space found the kernel module of its own version",
+		.why = "The module refuses every library of another version: CUDA and NVML do not "
+		       "work "
+		       "at all until both are the same.",
+		.remedy = "reboot, or unload and load the modules; after an update rebuild the "
+			  "initramfs",
+		.reference = "src/nvidia/arch/nvalloc/unix/src/osapi.c of "
+			     "NVIDIA/open-gpu-kernel-modules",
+		.severity = SEVERITY_WARNING, /* the state now is another rule's */
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_LOG,
+		.probe = probe_sign,
+	},
+	{
+		.id = "module-refused",
+		.title = "The kernel refused no module for its signature",
+		.why = "A driver or nvidia-peermem that you built yourself is not loaded then.",
+		.remedy = "sign the modules and enrol the key (mokutil --import), or switch Secure "
+			  "Boot "
+			  "off in firmware setup",
+		.reference = "Linux Documentation/admin-guide/module-signing.rst",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_sign,
+	},
+	{
+		.id = "module-symbols",
+		.title = "Every module that was loaded fits the kernel and the modules it needs",
+		.why = "The module is not loaded; an older copy may be, or none.",
+		.remedy = "rebuild the module for the running kernel (dkms autoinstall), run "
+			  "depmod -a "
+			  "and update the initramfs",
+		.reference = "Linux Documentation/kbuild/modules.rst",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_sign,
+	},
+};

@@ -1,1 +1,279 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about NVLink and the NVSwitch fabric. */
+#include "diagnose/rules.h"
+
+#include <string.h>
+
+static unsigned link_count(const struct gpu *g)
+{
+	return g->nvlink_n < GPU_NVLINKS ? g->nvlink_n : GPU_NVLINKS;
+}
+
+static unsigned active_links(const struct gpu *g)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < link_count(g); i++)
+		n += fact_is(g->nvlinks[i].active, 1);
+	return n;
+}
+
+static bool links_known(const struct gpu *g)
+{
+	for (unsigned i = 0; i < link_count(g); i++)
+		if (fact_known(g->nvlinks[i].active))
+			return true;
+	return false;
+}
+
+static bool to_switch(const struct gpu *g)
+{
+	for (unsigned i = 0; i < link_count(g); i++)
+		if (fact_is(g->nvlinks[i].active, 1) &&
+		    fact_is(g->nvlinks[i].remote_type, NVLINK_REMOTE_SWITCH))
+			return true;
+	return false;
+}
+
+/* The machine joins its GPUs by NVSwitches: a GPU without links is a fault then, not a missing
+ * bridge. */
+static bool has_fabric(struct rule_run *run)
+{
+	if (fact_or(run->m->driver.switches, 0) > 0)
+		return true;
+	FOR_EACH_GPU (g, run)
+		if (to_switch(g) || fact_is_not(g->fabric_state, FABRIC_NOT_SUPPORTED))
+			return true;
+	return false;
+}
+
+/* Nobody asked, and the cards are of a kind that is sold on NVSwitch boards. */
+static bool may_have_fabric(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run)
+		if (fact_unknown(g->fabric_state) && !fact_is(card_is_geforce(g), 1) &&
+		    fact_or(card_compute_capability(g), 0) >= 80)
+			return true;
+	return false;
+}
+
+static bool same_model(const struct gpu *a, const struct gpu *b)
+{
+	return fact_is(a->pci->device, fact_or(b->pci->device, -1));
+}
+
+/* The best of its peers; the number that this GPU should have too. */
+static unsigned best_peer(struct rule_run *run, const struct gpu *g, const struct gpu **ret)
+{
+	unsigned best = 0;
+
+	*ret = NULL;
+	FOR_EACH_GPU (p, run) {
+		if (p == g || !same_model(p, g) || active_links(p) <= best)
+			continue;
+		best = active_links(p);
+		*ret = p;
+	}
+	return best;
+}
+
+static const char *inactive_links(struct rule_run *run, const struct gpu *g)
+{
+	const char *list = NULL;
+
+	for (unsigned i = 0; i < link_count(g); i++)
+		if (fact_is(g->nvlinks[i].active, 0))
+			list = run_list(run, list, run_text(run, "%u", g->nvlinks[i].index));
+	return list ? list : "none";
+}
+
+static void report_links(struct rule_run *run, const struct gpu *g, bool fabric)
+{
+	const struct gpu *peer;
+	unsigned active = active_links(g), best = best_peer(run, g, &peer);
+	struct finding *f;
+
+	/* A card without any active link just has no bridge, unless switches should join it. */
+	if (!links_known(g) || active >= best || (!active && !fabric))
+		return;
+	f = finding_add(run, fabric ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, subject_gpu(run, g),
+			"%u of %u NVLinks of GPU%zu are active, GPU%zu has %u", active,
+			link_count(g), g->index, peer->index, best);
+	f->pci = g->pci;
+	f->pairs = 2 * (run->m->gpu_n - 1);
+	finding_evidence(run, f, "inactive links of GPU%zu: %s (NVML NvLinkState)", g->index,
+			 inactive_links(run, g));
+	finding_evidence(run, f, "active links of GPU%zu: %u", peer->index, best);
+}
+
+/* All of them down on a machine that is built around NVSwitches. */
+static void report_all_down(struct rule_run *run)
+{
+	struct finding *f;
+
+	FOR_EACH_GPU (g, run)
+		if (!links_known(g) || active_links(g))
+			return;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "NVLink",
+			"no NVLink of any of the %zu GPUs is active, although the machine has an "
+			"NVSwitch fabric",
+			run->m->gpu_n);
+	f->pairs = run->m->gpu_n * (run->m->gpu_n - 1);
+	FOR_EACH_GPU (g, run)
+		finding_evidence(run, f, "GPU%zu: links %s inactive (NVML NvLinkState)", g->index,
+				 inactive_links(run, g));
+}
+
+static enum verdict probe_links(struct rule_run *run)
+{
+	bool fabric = has_fabric(run), any = false;
+
+	FOR_EACH_GPU (g, run)
+		any |= links_known(g);
+	if (!any) {
+		RETURN_IF_UNKNOWN(run, nvlink_active, "the NVLinks");
+		return VERDICT_NA;
+	}
+	FOR_EACH_GPU (g, run)
+		report_links(run, g, fabric);
+	if (fabric)
+		report_all_down(run);
+	return rule_verdict(run, VERDICT_OK);
+}
+
+/* ---- fabric ---- */
+
+static const struct fabric_fault {
+	int64_t state;
+	const char *is;
+} fabric_faults[] = {
+	{FABRIC_NOT_STARTED, "has not started to register with the NVSwitch fabric"},
+	{FABRIC_IN_PROGRESS, "is still registering with the NVSwitch fabric"},
+};
+
+static const char *fabric_fault(struct rule_run *run, const struct gpu *g)
+{
+	for (size_t i = 0; i < sizeof(fabric_faults) / sizeof(fabric_faults[0]); i++)
+		if (fact_is(g->fabric_state, fabric_faults[i].state))
+			return fabric_faults[i].is;
+	if (fact_is(g->fabric_state, FABRIC_COMPLETED) && fact_is_not(g->fabric_status, 0))
+		return run_text(run, "was refused by the NVSwitch fabric (status %lld)",
+				(long long)g->fabric_status.value);
+	return NULL;
+}
+
+static enum verdict probe_fabric(struct rule_run *run)
+{
+	static const char *const state_words[] = {
+		[FABRIC_NOT_SUPPORTED] = "not supported",
+		[FABRIC_NOT_STARTED] = "not started",
+		[FABRIC_IN_PROGRESS] = "in progress",
+		[FABRIC_COMPLETED] = "completed",
+	};
+	const struct nvidia_driver *d = &run->m->driver;
+
+	if (!has_fabric(run))
+		return may_have_fabric(run)
+			       ? rule_unknown(run, "whether there is an NVSwitch fabric")
+			       : VERDICT_NA;
+	FOR_EACH_GPU (g, run) {
+		const char *fault = fabric_fault(run, g);
+		struct finding *f;
+
+		if (!fault)
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"GPU%zu %s: CUDA does not start on it (error 802, system not yet "
+				"initialized)",
+				g->index, fault);
+		f->pci = g->pci;
+		f->pairs = 2 * (run->m->gpu_n - 1);
+		if (fact_absent(d->fabric_manager_version))
+			finding_remedy(
+				run, f,
+				"no fabric manager is installed: install nvidia-fabricmanager of "
+				"version %s, then systemctl enable --now nvidia-fabricmanager",
+				fact_str_or(d->module_version, "the driver"));
+		evidence_word(run, f, "fabric state", g->fabric_state, state_words,
+			      sizeof(state_words) / sizeof(state_words[0]));
+		evidence_int(run, f, "fabric status", g->fabric_status);
+		evidence_str(run, f, "fabric manager", d->fabric_manager_version);
+	}
+	return rule_verdict(run, VERDICT_OK);
+}
+
+static enum verdict probe_manager(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	struct finding *f;
+
+	if (!has_fabric(run))
+		return VERDICT_NA;
+	if (!fact_known(d->fabric_manager_version))
+		return fact_absent(d->fabric_manager_version)
+			       ? VERDICT_NA
+			       : rule_unknown(run, "the fabric manager's version: %s",
+					      FACT_WHY(d->fabric_manager_version));
+	if (!fact_known(d->module_version))
+		return rule_unknown(run, "the module's version");
+	if (!strcmp(d->fabric_manager_version.value, d->module_version.value))
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "fabric manager",
+			"the fabric manager is %s, the driver %s: it refuses to start",
+			d->fabric_manager_version.value, d->module_version.value);
+	f->pairs = run->m->gpu_n * (run->m->gpu_n - 1);
+	finding_remedy(run, f,
+		       "install nvidia-fabricmanager of version %s, then systemctl restart "
+		       "nvidia-fabricmanager",
+		       d->module_version.value);
+	evidence_str(run, f, "fabric manager", d->fabric_manager_version);
+	evidence_str(run, f, "module", d->module_version);
+	return VERDICT_BAD;
+}
+
+const struct rule rules_nvlink[] = {
+	{
+		.id = "nvlink-up",
+		.title = "Every GPU has as many NVLinks up as its peers",
+		.why = "Missing links cost their share of bandwidth, or send the pair over PCIe.",
+		.remedy = "look for NVLink lines and Xid 74 in the kernel log; seat the bridge or "
+			  "the "
+			  "module again, power-cycle, then exchange it",
+		.reference =
+			"nvml.h nvmlDeviceGetNvLinkState; NVIDIA/nccl#340; cards without a bridge: "
+			"NVIDIA/NVSentinel#1481",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_links,
+	},
+	{
+		.id = "nvswitch-fabric",
+		.title = "Every GPU is registered with the NVSwitch fabric",
+		.why = "Until then CUDA fails on the GPU, alone or with others.",
+		.remedy = "systemctl status nvidia-fabricmanager, and journalctl -u "
+			  "nvidia-fabricmanager for the reason; then systemctl enable --now "
+			  "nvidia-fabricmanager. In a virtual machine the host's fabric manager "
+			  "decides.",
+		.reference = "nvml.h nvmlGpuFabricInfo_t; Fabric Manager User Guide; "
+			     "NVIDIA/nccl-tests#264",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_fabric,
+	},
+	{
+		.id = "fabric-manager-version",
+		.title = "The fabric manager is of the driver's version",
+		.why = "It checks for the very same version and stops otherwise; the fabric then "
+		       "stays "
+		       "down after the next reboot.",
+		.remedy = "install nvidia-fabricmanager of the driver's version",
+		.reference = "Fabric Manager User Guide, \"Installing Fabric Manager\"; "
+			     "NVIDIA/gpu-operator#544",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_GPU | NEEDS_DRIVER,
+		.probe = probe_manager,
+	},
+};

@@ -1,1 +1,933 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about PCI Express itself: links, slots, BAR1 and the windows above it. */
+#include "base/alloc.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "diagnose/rules.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+
+/* ---- links ---- */
+
+/* The link between a function and the port above it, seen from both ends. */
+struct wire {
+	const struct pci_function *lower, *port;
+	const struct gpu *gpu; /* whose link it is; NULL: a NIC's, or one that several share */
+	const char *name;      /* "GPU0", "switch" */
+};
+
+static int64_t smaller_known(struct fact_int a, struct fact_int b)
+{
+	if (!fact_known(a) || !fact_known(b) || a.value <= 0 || b.value <= 0)
+		return 0;
+	return a.value < b.value ? a.value : b.value;
+}
+
+static struct fact_int first_known(struct fact_int a, struct fact_int b)
+{
+	return fact_known(a) ? a : b;
+}
+
+/* What this end can: config space counts, the kernel's file repeats it. */
+static struct fact_int speed_cap(const struct pci_function *f)
+{
+	return first_known(f->link_speed_cap, f->link_speed_max);
+}
+
+static struct fact_int width_cap(const struct pci_function *f)
+{
+	return first_known(f->link_width_cap, f->link_width_max);
+}
+
+static const char *ends_text(struct rule_run *run, const struct wire *w)
+{
+	char lower[64], port[64];
+
+	return run_text(run, "%s can do %s, port %s can do %s", w->lower->name,
+			pci_link_format(speed_cap(w->lower), width_cap(w->lower), lower,
+					sizeof(lower)),
+			w->port->name,
+			pci_link_format(speed_cap(w->port), width_cap(w->port), port,
+					sizeof(port)));
+}
+
+typedef void (*wire_probe)(struct rule_run *run, const struct wire *w);
+
+/* Every link between an endpoint and its root port, shared ones once. */
+static void walk_up(struct rule_run *run, const struct pci_function *f, const struct gpu *g,
+		    const char *name, bool *seen, wire_probe probe)
+{
+	for (; f && f->parent && !seen[f->index]; f = f->parent) {
+		struct wire w = {f, f->parent, g, name};
+
+		seen[f->index] = true;
+		if (!pci_faces_down(f))
+			probe(run, &w);
+		g = NULL;
+		name = "switch";
+	}
+}
+
+static void for_each_wire(struct rule_run *run, wire_probe probe)
+{
+	bool *seen = arena_alloc(run->d->arena, run->m->pci_n + 1, sizeof(*seen));
+
+	FOR_EACH_GPU (g, run)
+		walk_up(run, g->pci, g, run_text(run, "GPU%zu", g->index), seen, probe);
+	FOR_EACH_RDMA (d, run)
+		if (d->pci)
+			walk_up(run, d->pci, NULL, d->name, seen, probe);
+}
+
+/* In a virtual machine the port above a device is the emulator's, and so are its link figures. */
+static bool is_virtual(struct rule_run *run)
+{
+	return fact_known(run->m->kernel.hypervisor);
+}
+
+static struct finding *wire_finding(struct rule_run *run, const struct wire *w,
+				    const char *sentence)
+{
+	enum confidence c = is_virtual(run) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN;
+	struct finding *f =
+		finding_add(run, c, subject_pci(run, w->name, w->lower), "%s%s", sentence,
+			    is_virtual(run) ? " (as the virtual machine shows it)" : "");
+
+	if (is_virtual(run))
+		f->severity = SEVERITY_INFO;
+	f->pci = w->lower;
+	f->pairs = w->gpu ? 2 * (run->m->gpu_n - 1) : 0;
+	finding_evidence(run, f, "%s", ends_text(run, w));
+	evidence_int(run, f, run_text(run, "current width of %s", w->lower->name),
+		     w->lower->link_width);
+	evidence_int(run, f, run_text(run, "current speed of %s, MT/s", w->lower->name),
+		     w->lower->link_speed);
+	return f;
+}
+
+/* Nothing was found, but something could not be looked at. */
+static enum verdict links_verdict(struct rule_run *run)
+{
+	return rule_verdict(run, run->outcome->why ? VERDICT_UNKNOWN : VERDICT_OK);
+}
+
+static void note_unknown_link(struct rule_run *run, const struct wire *w, int64_t can,
+			      struct fact_int now)
+{
+	if (fact_unknown(now) || (!can && fact_known(now) && now.value > 0))
+		rule_unknown(run, "the link of %s: %s", w->lower->name,
+			     fact_unknown(now) ? FACT_WHY(now) : "what its ends can is not known");
+}
+
+static void probe_wire_width(struct rule_run *run, const struct wire *w)
+{
+	int64_t can = smaller_known(width_cap(w->lower), width_cap(w->port));
+	struct fact_int now = first_known(w->lower->link_width, w->port->link_width);
+
+	note_unknown_link(run, w, can, now);
+	if (!can || !fact_known(now) || now.value <= 0 || now.value >= can)
+		return;
+	wire_finding(run, w,
+		     run_text(run, "%s runs at x%" PRId64 ", both ends can do x%" PRId64,
+			      w->lower->name, now.value, can));
+}
+
+static enum verdict probe_width(struct rule_run *run)
+{
+	for_each_wire(run, probe_wire_width);
+	return links_verdict(run);
+}
+
+/* P0 to P2 are the states under load; in others the card lowers its link's speed by itself. */
+static bool is_busy(const struct wire *w)
+{
+	return !w->gpu ||
+	       (fact_known(w->gpu->performance_state) && w->gpu->performance_state.value <= 2);
+}
+
+/* A port whose target is below what both ends can was told so, mostly by firmware, idle or not. */
+static bool is_held_back(const struct wire *w, int64_t can)
+{
+	return fact_known(w->port->link_speed_target) && w->port->link_speed_target.value > 0 &&
+	       w->port->link_speed_target.value < can;
+}
+
+static void report_speed(struct rule_run *run, const struct wire *w, int64_t now, int64_t can)
+{
+	bool held = is_held_back(w, can);
+	const char *told =
+		held ? run_text(run, "; port %s is told to go no faster than %.1f GT/s",
+				w->port->name, (double)w->port->link_speed_target.value / 1000)
+		     : "";
+	struct finding *f =
+		wire_finding(run, w,
+			     run_text(run, "%s runs at %.1f GT/s, both ends can do %.1f GT/s%s",
+				      w->lower->name, (double)now / 1000, (double)can / 1000,
+				      told));
+
+	evidence_int(run, f, run_text(run, "LnkCtl2 target speed of %s, MT/s", w->port->name),
+		     w->port->link_speed_target);
+	if (w->gpu)
+		evidence_int(run, f, "performance state", w->gpu->performance_state);
+}
+
+static void probe_wire_speed(struct rule_run *run, const struct wire *w)
+{
+	int64_t can = smaller_known(speed_cap(w->lower), speed_cap(w->port));
+	struct fact_int now = first_known(w->lower->link_speed, w->port->link_speed);
+
+	note_unknown_link(run, w, can, now);
+	if (!can || !fact_known(now) || now.value <= 0 || now.value >= can)
+		return;
+	if (is_busy(w) || is_held_back(w, can))
+		report_speed(run, w, now.value, can);
+	else
+		rule_unknown(run, "the speed of the link of %s under load: it may be idle now",
+			     w->name);
+}
+
+static enum verdict probe_speed(struct rule_run *run)
+{
+	for_each_wire(run, probe_wire_speed);
+	return links_verdict(run);
+}
+
+/* ---- chipset ---- */
+
+/* Bridges of chipsets by vendor and device id, as pci.ids lists them. */
+static const struct chipset {
+	uint16_t vendor, first, last;
+	const char *name;
+} chipsets[] = {
+	{0x1022, 0x43b0, 0x43b4, "AMD 300 series chipset"},
+	{0x1022, 0x43c6, 0x43c7, "AMD 400 series chipset"},
+	{0x1022, 0x43e9, 0x43ea, "AMD 500 series chipset"},
+	{0x1022, 0x43f4, 0x43f5, "AMD 600 series chipset"},
+	{0x1022, 0x57a3, 0x57a4, "AMD X570 chipset"},
+	{0x1022, 0x57ad, 0x57ad, "AMD X570 chipset"},
+	{0x8086, 0x8c10, 0x8c1f, "Intel 8 series chipset"},
+	{0x8086, 0x8c90, 0x8c9f, "Intel 9 series chipset"},
+	{0x8086, 0x8d10, 0x8d1f, "Intel C610/X99 chipset"},
+	{0x8086, 0xa110, 0xa11f, "Intel 100 series chipset"},
+	{0x8086, 0xa167, 0xa16a, "Intel 100 series chipset"},
+	{0x8086, 0xa190, 0xa19f, "Intel C620 chipset"},
+	{0x8086, 0xa1e7, 0xa1ea, "Intel C620 chipset"},
+	{0x8086, 0xa290, 0xa29f, "Intel 200 series chipset"},
+	{0x8086, 0xa2e7, 0xa2ee, "Intel 200 series chipset"},
+	{0x8086, 0xa32c, 0xa343, "Intel 300 series chipset"},
+	{0x8086, 0x06a8, 0x06bf, "Intel 400 series chipset"},
+	{0x8086, 0xa392, 0xa39f, "Intel 400 series chipset"},
+	{0x8086, 0x43b0, 0x43c7, "Intel 500 series chipset"},
+	{0x8086, 0x7ab0, 0x7acf, "Intel 600 series chipset"},
+	{0x8086, 0x7a30, 0x7a4b, "Intel 700 series chipset"},
+};
+
+static const struct chipset *chipset_of(const struct pci_function *f)
+{
+	int64_t vendor = fact_or(f->vendor, -1), device = fact_or(f->device, -1);
+
+	for (size_t i = 0; i < sizeof(chipsets) / sizeof(chipsets[0]); i++)
+		if (vendor == chipsets[i].vendor && device >= chipsets[i].first &&
+		    device <= chipsets[i].last)
+			return &chipsets[i];
+	return NULL;
+}
+
+static const struct pci_function *chipset_above(const struct gpu *g, const struct chipset **ret)
+{
+	for (const struct pci_function *f = g->pci->parent; f; f = f->parent)
+		if ((*ret = chipset_of(f)))
+			return f;
+	return NULL;
+}
+
+static const struct pci_function *root_port(const struct pci_function *f)
+{
+	while (f->parent)
+		f = f->parent;
+	return f;
+}
+
+static void report_chipset(struct rule_run *run, const struct gpu *g)
+{
+	const struct chipset *c = NULL;
+	const struct pci_function *at = chipset_above(g, &c), *root = root_port(g->pci);
+	bool narrow = root != g->pci && fact_or(width_cap(root), 16) <= 4 && !is_virtual(run);
+	struct finding *f;
+
+	if (!at && !narrow)
+		return;
+	if (at)
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			"GPU%zu sits behind the %s (bridge %s): it shares the chipset's link "
+			"to the CPU with USB, disks and network",
+			g->index, c->name, at->name);
+	else
+		f = finding_add(run, CONFIDENCE_POSSIBLE, subject_gpu(run, g),
+				"root port %s over GPU%zu has %" PRId64
+				" lanes: a slot of the chipset "
+				"or an M.2 adapter, no graphics slot",
+				root->name, g->index, width_cap(root).value);
+	f->pci = g->pci;
+	f->pairs = 2 * (run->m->gpu_n - 1);
+	at = at ? at : root;
+	finding_evidence(run, f, "bridge %s: %04x:%04x", at->name, (unsigned)fact_or(at->vendor, 0),
+			 (unsigned)fact_or(at->device, 0));
+	evidence_int(run, f, run_text(run, "lanes of root port %s", root->name), width_cap(root));
+}
+
+static enum verdict probe_chipset_slot(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run)
+		report_chipset(run, g);
+	return rule_verdict(run, VERDICT_OK);
+}
+
+/* ---- BAR1 ---- */
+
+/* Why a card's BAR1 does not cover its memory; one row of rules each. */
+enum bar1_cause { BAR1_FINE, BAR1_UNKNOWN, BAR1_VBIOS, BAR1_FIRMWARE, BAR1_WINDOW, BAR1_OTHER };
+
+struct bar1 {
+	const struct gpu *gpu;
+	enum bar1_cause cause;
+	enum confidence confidence;
+	uint64_t size, wanted;             /* bytes; wanted 0: unknown */
+	const struct pci_function *bridge; /* with the window that is too small */
+	uint64_t window, need;
+	const char *why; /* with BAR1_UNKNOWN */
+};
+
+static uint64_t power_of_two(uint64_t n)
+{
+	uint64_t p = MIB;
+
+	while (p < n && p < (uint64_t)1 << 62)
+		p <<= 1;
+	return p;
+}
+
+/* The largest size that the card's own firmware offers; 0: unknown or no capability. */
+static uint64_t largest_offer(const struct gpu *g)
+{
+	uint64_t sizes = (uint64_t)fact_or(g->pci->rebar_sizes, 0);
+
+	return sizes ? MIB << (63 - __builtin_clzll(sizes)) : 0;
+}
+
+/* What BAR1 must be to cover the memory; without the driver: the most that the card offers. */
+static uint64_t wanted_bar1(const struct gpu *g)
+{
+	if (fact_known(g->vram_bytes) && g->vram_bytes.value > 0)
+		return power_of_two((uint64_t)g->vram_bytes.value);
+	return largest_offer(g);
+}
+
+static uint64_t bar1_size(const struct gpu *g)
+{
+	const struct pci_bar *bar = g->pci->bars_known ? pci_gpu_bar1(g->pci) : NULL;
+
+	if (fact_known(g->bar1_bytes))
+		return (uint64_t)g->bar1_bytes.value;
+	return bar ? bar->size : 0;
+}
+
+/* With neither memory size nor offer known, 256 MiB is small on any card of these generations. */
+static bool bar1_is_small(const struct gpu *g)
+{
+	uint64_t size = bar1_size(g), wanted = wanted_bar1(g);
+
+	if (!size)
+		return false;
+	if (fact_known(g->vram_bytes) && g->vram_bytes.value > 0)
+		return size < (uint64_t)g->vram_bytes.value;
+	return wanted ? size < wanted : size <= 256 * MIB;
+}
+
+static bool is_below(const struct pci_function *f, const struct pci_function *bridge)
+{
+	while (f && f != bridge)
+		f = f->parent;
+	return f != NULL;
+}
+
+/* Prefetchable memory of a card besides BAR1. */
+static uint64_t other_prefetchable(const struct gpu *g)
+{
+	const struct pci_bar *bar1 = pci_gpu_bar1(g->pci);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof(g->pci->bars) / sizeof(g->pci->bars[0]); i++)
+		if (&g->pci->bars[i] != bar1 && g->pci->bars[i].prefetchable)
+			sum += g->pci->bars[i].size;
+	return sum;
+}
+
+/* What a bridge's window must hold so that every card below it that needs a large BAR1 gets it. */
+static uint64_t window_need(struct rule_run *run, const struct pci_function *bridge, bool grown)
+{
+	uint64_t sum = 0;
+
+	FOR_EACH_GPU (g, run) {
+		uint64_t size = bar1_size(g), wanted = wanted_bar1(g);
+
+		if (!is_below(g->pci, bridge))
+			continue;
+		sum += other_prefetchable(g) + (grown && wanted > size ? wanted : size);
+	}
+	return sum;
+}
+
+/* The topmost bridge whose prefetchable window is too small, and the root port; NULL: all fit. */
+static const struct pci_function *tight_bridge(struct rule_run *run, const struct gpu *g,
+					       bool *ret_known)
+{
+	const struct pci_function *tight = NULL;
+
+	*ret_known = g->pci->parent != NULL;
+	for (const struct pci_function *b = g->pci->parent; b; b = b->parent) {
+		if (!b->windows_known)
+			*ret_known = false;
+		else if (b->prefetch_window.size < window_need(run, b, true))
+			tight = b;
+	}
+	return tight;
+}
+
+/* Firmware that leaves a root port's window just as large as the small BARs did not resize. */
+static bool window_just_holds(struct rule_run *run, const struct pci_function *bridge)
+{
+	return !bridge->parent &&
+	       bridge->prefetch_window.size < 2 * window_need(run, bridge, false);
+}
+
+/* On some other root port the firmware did make room: it is not switched off. */
+static bool firmware_resizes(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run) {
+		const struct pci_function *root = root_port(g->pci);
+
+		if (root != g->pci && root->windows_known &&
+		    root->prefetch_window.size >= window_need(run, root, true) &&
+		    wanted_bar1(g) > 256 * MIB)
+			return true;
+	}
+	return false;
+}
+
+static bool below_4g(const struct gpu *g)
+{
+	const struct pci_bar *bar = g->pci->bars_known ? pci_gpu_bar1(g->pci) : NULL;
+
+	return bar && bar->assigned && bar->size && bar->start + bar->size <= 4 * GIB;
+}
+
+static void judge_windows(struct rule_run *run, struct bar1 *b)
+{
+	bool known;
+
+	b->bridge = tight_bridge(run, b->gpu, &known);
+	b->cause = BAR1_OTHER;
+	b->confidence = known && largest_offer(b->gpu) ? CONFIDENCE_LIKELY : CONFIDENCE_POSSIBLE;
+	if (below_4g(b->gpu)) {
+		b->cause = BAR1_FIRMWARE;
+		b->confidence = CONFIDENCE_CERTAIN;
+	} else if (b->bridge) {
+		b->cause = window_just_holds(run, b->bridge) && !firmware_resizes(run)
+				   ? BAR1_FIRMWARE
+				   : BAR1_WINDOW;
+		b->confidence = CONFIDENCE_LIKELY;
+	}
+	if (b->bridge) {
+		b->window = b->bridge->prefetch_window.size;
+		b->need = window_need(run, b->bridge, true);
+	}
+}
+
+/* What hides whether BAR1 covers the memory; NULL: nothing. */
+static const char *bar1_unknown(const struct gpu *g)
+{
+	if (!fact_known(card_needs_bar1(g)))
+		return "its model is not known";
+	if (!bar1_size(g))
+		return "the size of BAR1 is not known";
+	if (!wanted_bar1(g) && bar1_size(g) > 256 * MIB)
+		return "the size of its memory is not known";
+	return NULL;
+}
+
+static struct bar1 judge_bar1(struct rule_run *run, const struct gpu *g)
+{
+	struct bar1 b = {.gpu = g, .size = bar1_size(g), .wanted = wanted_bar1(g)};
+	uint64_t offer = largest_offer(g);
+
+	if (fact_is(card_needs_bar1(g), 0))
+		return b;
+	b.why = bar1_unknown(g);
+	if (b.why) {
+		b.cause = BAR1_UNKNOWN;
+	} else if (!bar1_is_small(g)) {
+		b.cause = BAR1_FINE;
+	} else if (fact_absent(g->pci->rebar_sizes)) {
+		b.cause = BAR1_VBIOS;
+		b.confidence = is_virtual(run) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN;
+	} else if (offer && offer < b.wanted) {
+		b.cause = BAR1_VBIOS;
+		b.confidence = CONFIDENCE_CERTAIN;
+	} else {
+		judge_windows(run, &b);
+	}
+	return b;
+}
+
+static const char *vbios_sentence(struct rule_run *run, const struct bar1 *b)
+{
+	uint64_t offer = largest_offer(b->gpu);
+
+	if (!offer)
+		return "the card shows no Resizable BAR capability at all";
+	return run_text(run, "its video BIOS offers %s at most", run_bytes(run, offer));
+}
+
+static const char *firmware_sentence(struct rule_run *run, const struct bar1 *b)
+{
+	if (below_4g(b->gpu))
+		return "it was placed below 4 GiB: Above 4G Decoding is off in the firmware setup";
+	return run_text(
+		run,
+		"the firmware gave the root port above a window of %s, which just holds the "
+		"small BAR1 (%s are needed): Resizable BAR is off in the firmware setup",
+		run_bytes(run, b->window), run_bytes(run, b->need));
+}
+
+static const char *window_sentence(struct rule_run *run, const struct bar1 *b)
+{
+	return run_text(run, "the prefetchable window of bridge %s is %s, %s are needed below it",
+			b->bridge->name, run_bytes(run, b->window), run_bytes(run, b->need));
+}
+
+static const char *other_sentence(struct rule_run *run, const struct bar1 *b)
+{
+	(void)run;
+	if (b->confidence != CONFIDENCE_POSSIBLE)
+		return "card and bridges have room for more, but nobody enlarged it";
+	return "whether video BIOS, firmware setup or a bridge keeps it small could not be seen";
+}
+
+static const char *(*const bar1_sentences[])(struct rule_run *, const struct bar1 *) = {
+	[BAR1_VBIOS] = vbios_sentence,
+	[BAR1_FIRMWARE] = firmware_sentence,
+	[BAR1_WINDOW] = window_sentence,
+	[BAR1_OTHER] = other_sentence,
+};
+
+static void bar1_evidence(struct rule_run *run, struct finding *f, const struct bar1 *b)
+{
+	const struct pci_function *p = b->gpu->pci;
+
+	finding_evidence(run, f, "BAR1 of %s: %s (%s)", p->name, run_bytes(run, b->size),
+			 b->gpu->bar1_bytes.from ? b->gpu->bar1_bytes.from : "PCI resource");
+	if (fact_known(b->gpu->vram_bytes))
+		finding_evidence(run, f, "memory of %s: %s (%s)", p->name,
+				 run_bytes(run, (uint64_t)b->gpu->vram_bytes.value),
+				 b->gpu->vram_bytes.from ? b->gpu->vram_bytes.from : "NVML");
+	if (largest_offer(b->gpu))
+		finding_evidence(run, f,
+				 "largest size in the Resizable BAR capability of %s: %s (%s)",
+				 p->name, run_bytes(run, largest_offer(b->gpu)),
+				 p->rebar_sizes.from ? p->rebar_sizes.from : "config space");
+	else
+		evidence_int(run, f, run_text(run, "Resizable BAR capability of %s", p->name),
+			     p->rebar_sizes);
+	if (b->bridge)
+		finding_evidence(run, f, "prefetchable window of bridge %s: %s", b->bridge->name,
+				 run_bytes(run, b->window));
+}
+
+/* Cards that one sentence fits are one finding: eight alike are one fault. */
+static bool same_bar1(const struct bar1 *a, const struct bar1 *b)
+{
+	return a->cause == b->cause && a->confidence == b->confidence && a->size == b->size &&
+	       a->wanted == b->wanted && a->window == b->window && a->need == b->need &&
+	       (a->cause != BAR1_WINDOW || a->bridge == b->bridge) &&
+	       largest_offer(a->gpu) == largest_offer(b->gpu) &&
+	       below_4g(a->gpu) == below_4g(b->gpu);
+}
+
+static void report_bar1(struct rule_run *run, const struct bar1 *first, const struct bar1 *all,
+			bool *done)
+{
+	size_t n = 0, others = run->m->gpu_n;
+	const char *names = NULL;
+	struct finding *f;
+
+	for (size_t i = first->gpu->index; i < others; i++) {
+		if (!same_bar1(first, &all[i]))
+			continue;
+		done[i] = true;
+		names = n++ < 8 ? run_list(run, names, run_text(run, "GPU%zu", i)) : names;
+	}
+	names = gpu_list_text(run, names, n);
+	f = finding_add(run, first->confidence, n == 1 ? subject_gpu(run, first->gpu) : "BAR1",
+			"BAR1 of %s is %s%s: %s", names, run_bytes(run, first->size),
+			fact_known(first->gpu->vram_bytes)
+				? run_text(run, ", memory %s",
+					   run_bytes(run, (uint64_t)first->gpu->vram_bytes.value))
+				: ", less than the memory of any such card",
+			bar1_sentences[first->cause](run, first));
+	f->pci = first->gpu->pci;
+	/* As targets alone: a card's own BAR1 is what others reach. */
+	f->pairs = n * (others - 1);
+	for (size_t i = first->gpu->index; i < others; i++)
+		if (same_bar1(first, &all[i]))
+			bar1_evidence(run, f, &all[i]);
+}
+
+/* Why this row is not OK although no card is bad by it; NULL: it is. */
+static const char *bar1_open(const struct bar1 *b, enum bar1_cause cause)
+{
+	if (b->cause == BAR1_UNKNOWN)
+		return b->why;
+	if (cause == BAR1_VBIOS && b->cause > BAR1_VBIOS && !fact_known(b->gpu->pci->rebar_sizes))
+		return FACT_WHY(b->gpu->pci->rebar_sizes);
+	if (cause != BAR1_OTHER && b->cause == BAR1_OTHER && b->confidence == CONFIDENCE_POSSIBLE)
+		return "neither capability nor bridge windows were read";
+	return NULL;
+}
+
+static enum verdict bar1_verdict(struct rule_run *run, const struct bar1 *all,
+				 enum bar1_cause cause)
+{
+	bool any = false;
+
+	FOR_EACH_GPU (g, run) {
+		const char *open = bar1_open(&all[g->index], cause);
+
+		any |= fact_is(card_needs_bar1(g), 1);
+		if (open && !run->found)
+			return rule_unknown(run,
+					    all[g->index].cause == BAR1_UNKNOWN
+						    ? "whether BAR1 of GPU%zu is large enough: %s"
+						    : "what keeps BAR1 of GPU%zu small: %s",
+					    g->index, open);
+	}
+	return rule_verdict(run, any ? VERDICT_OK : VERDICT_NA);
+}
+
+static enum verdict probe_bar1(struct rule_run *run, enum bar1_cause cause)
+{
+	size_t n = run->m->gpu_n;
+	struct bar1 *all = arena_alloc(run->d->arena, n, sizeof(*all));
+	bool *done = arena_alloc(run->d->arena, n, sizeof(*done));
+
+	for (size_t i = 0; i < n; i++)
+		all[i] = judge_bar1(run, &run->m->gpus[i]);
+	for (size_t i = 0; i < n; i++)
+		if (all[i].cause == cause && !done[i])
+			report_bar1(run, &all[i], all, done);
+	return bar1_verdict(run, all, cause);
+}
+
+static enum verdict probe_bar1_vbios(struct rule_run *run)
+{
+	return probe_bar1(run, BAR1_VBIOS);
+}
+
+static enum verdict probe_bar1_firmware(struct rule_run *run)
+{
+	return probe_bar1(run, BAR1_FIRMWARE);
+}
+
+static enum verdict probe_bar1_window(struct rule_run *run)
+{
+	return probe_bar1(run, BAR1_WINDOW);
+}
+
+/* Other cards do without: good to know only where NICs register GPU memory. */
+static void report_bar1_info(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run) {
+		struct finding *f;
+
+		if (!fact_is(card_needs_bar1(g), 0) || !bar1_is_small(g) || !run->m->rdma_n ||
+		    fact_is(card_is_geforce(g), 1))
+			continue;
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			"BAR1 of GPU%zu is %s and does not cover the memory: no fault for "
+			"P2P, which uses other means on this card, but NICs can register no "
+			"more than that",
+			g->index, run_bytes(run, bar1_size(g)));
+		f->severity = SEVERITY_INFO;
+		f->pci = g->pci;
+		evidence_bytes(run, f, "BAR1", g->bar1_bytes);
+		evidence_bytes(run, f, "memory", g->vram_bytes);
+	}
+}
+
+static enum verdict probe_bar1_small(struct rule_run *run)
+{
+	enum verdict v = probe_bar1(run, BAR1_OTHER);
+
+	report_bar1_info(run);
+	return rule_verdict(run, v);
+}
+
+/* ---- payload, atomics ---- */
+
+static void report_payload(struct rule_run *run, const struct gpu *g)
+{
+	const struct pci_function *p = g->pci, *worst = NULL;
+	int64_t can = fact_or(p->payload_max, 0);
+	struct finding *f;
+
+	for (const struct pci_function *b = p->parent; b; b = b->parent) {
+		if (fact_known(b->payload) && fact_is_not(p->payload, b->payload.value))
+			worst = b;
+		if (!fact_known(b->payload_max))
+			can = 0;
+		else if (b->payload_max.value < can)
+			can = b->payload_max.value;
+	}
+	if (worst)
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"GPU%zu sends packets of up to %" PRId64
+				" bytes, bridge %s above it "
+				"is set to %" PRId64,
+				g->index, p->payload.value, worst->name, worst->payload.value);
+	else if (can > fact_or(p->payload, can))
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"GPU%zu is set to packets of %" PRId64 " bytes, it and all bridges "
+				"above can do %" PRId64,
+				g->index, p->payload.value, can);
+	else
+		return;
+	f->pci = p;
+	for (const struct pci_function *b = p; b; b = b->parent)
+		finding_evidence(run, f, "DevCtl of %s: MPS %" PRId64 ", DevCap %" PRId64, b->name,
+				 fact_or(b->payload, -1), fact_or(b->payload_max, -1));
+}
+
+static enum verdict probe_payload(struct rule_run *run)
+{
+	bool known = false;
+
+	FOR_EACH_GPU (g, run) {
+		known |= fact_known(g->pci->payload);
+		if (fact_known(g->pci->payload))
+			report_payload(run, g);
+	}
+	return known ? rule_verdict(run, VERDICT_OK)
+		     : rule_unknown(run, "DevCtl of no GPU could be read%s",
+				    fact_is(run->m->root, 0) ? ": needs root" : "");
+}
+
+static enum verdict probe_atomics(struct rule_run *run)
+{
+	bool *seen = arena_alloc(run->d->arena, run->m->pci_n + 1, sizeof(*seen));
+
+	FOR_EACH_GPU (g, run) {
+		for (const struct pci_function *b = g->pci->parent; b; b = b->parent) {
+			struct finding *f;
+
+			if (seen[b->index] || !(fact_is(b->atomic_routing, 0) ||
+						fact_is(b->atomic_egress_blocked, 1)))
+				continue;
+			seen[b->index] = true;
+			f = finding_add(run, CONFIDENCE_CERTAIN, subject_pci(run, "port", b),
+					fact_is(b->atomic_egress_blocked, 1)
+						? "port %s above GPU%zu blocks AtomicOps"
+						: "port %s above GPU%zu does not route AtomicOps",
+					b->name, g->index);
+			f->pci = b;
+			evidence_yes_no(run, f, "DevCap2: AtomicOp routing", b->atomic_routing);
+			evidence_yes_no(run, f, "DevCtl2: AtomicOp egress blocking",
+					b->atomic_egress_blocked);
+		}
+	}
+	return rule_verdict(run, VERDICT_OK);
+}
+
+/* ---- BARs without an address ---- */
+
+static enum verdict probe_assigned(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run) {
+		for (size_t i = 0; g->pci->bars_known && i < 6; i++) {
+			const struct pci_bar *bar = &g->pci->bars[i];
+			struct finding *f;
+
+			if (!pci_bar_lacks_address(g->pci, i))
+				continue;
+			f = finding_add(
+				run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"PCI BAR %zu of GPU%zu (%s) has no address: the driver cannot "
+				"start the card",
+				i, g->index,
+				bar->size ? run_bytes(run, bar->size) : "size unknown");
+			f->pci = g->pci;
+			f->pairs = 2 * (run->m->gpu_n - 1);
+			finding_evidence(run, f,
+					 "/sys/bus/pci/devices/%s/resource, line %zu: no start",
+					 g->pci->name, i + 1);
+		}
+	}
+	FOR_EACH_GPU (g, run)
+		if (!run->found && !g->pci->bars_known)
+			return rule_unknown(run, "the BARs of GPU%zu could not be read", g->index);
+	return rule_verdict(run, VERDICT_OK);
+}
+
+#define REBAR "PCIe 6.0, 7.8.6 (Resizable BAR)"
+
+const struct rule rules_pcie[] = {
+	{
+		.id = "link-width",
+		.title = "Every link is as wide as both its ends can",
+		.why = "Half the lanes are half the bandwidth, for every transfer of the device.",
+		.remedy = "power off and reseat the card and its riser, clean the contacts, try "
+			  "another slot or riser; in the firmware setup look for slot bifurcation "
+			  "(x8/x8)",
+		.reference = "PCIe 6.0, 7.5.3.6 and 7.5.3.8 (LnkCap, LnkSta)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.probe = probe_width,
+	},
+	{
+		.id = "link-speed",
+		.title = "Every link is as fast as both its ends can, under load",
+		.why = "Each generation below what both ends can halves the bandwidth.",
+		.remedy = "set the slot's PCIe generation to Auto or the highest in the firmware "
+			  "setup; if it is, the signal is too poor: reseat, or a shorter or better "
+			  "riser",
+		.reference = "PCIe 6.0, 7.5.3.6, 7.5.3.8 and 7.5.3.19 (LnkCap, LnkSta, LnkCtl2)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.probe = probe_speed,
+	},
+	{
+		.id = "gpu-behind-chipset",
+		.title = "Every GPU has a slot of the CPU's own lanes",
+		.why = "The chipset's link to the CPU has four or eight lanes for everything "
+		       "behind "
+		       "it; peer traffic through it is slow and on many boards refused.",
+		.remedy =
+			"move the card to a slot that the board's manual lists as wired to the CPU",
+		.reference = "board manual, block diagram; pci.ids",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_GPU,
+		.probe = probe_chipset_slot,
+	},
+	{
+		.id = "bar-assigned",
+		.title = "Every BAR of every GPU has an address",
+		.why = "A card whose BAR found no place cannot be started by the driver.",
+		.remedy = "switch Above 4G Decoding on in the firmware setup, or start the kernel "
+			  "with "
+			  "pci=realloc=on",
+		.reference = "Documentation/admin-guide/kernel-parameters.txt, pci=realloc; "
+			     "aikitoria/open-gpu-kernel-modules#9",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU,
+		.probe = probe_assigned,
+	},
+	{
+		.id = "bar1-vbios",
+		.title = "The card's video BIOS offers a BAR1 that covers its memory",
+		.why = "GeForce cards have P2P through BAR1 only, and it must cover all of the "
+		       "memory.",
+		.remedy =
+			"update the video BIOS with the card maker's tool for this very model; no "
+			"firmware setting or kernel parameter helps. In a virtual machine look on "
+			"the "
+			"host: the hypervisor hides the capability.",
+		.reference = REBAR "; noonghunna/club-3090#734",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_bar1_vbios,
+	},
+	{
+		.id = "bar1-firmware",
+		.title = "Resizable BAR is on in the firmware setup",
+		.why = "GeForce cards have P2P through BAR1 only, and it must cover all of the "
+		       "memory.",
+		.remedy = "in the firmware setup switch on \"Above 4G Decoding\" and \"Re-Size BAR "
+			  "Support\", switch off CSM, and save; a board without them may have a "
+			  "newer "
+			  "firmware",
+		.reference = REBAR "; tinygrad/open-gpu-kernel-modules#16, "
+				   "aikitoria/open-gpu-kernel-modules#7",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_bar1_firmware,
+	},
+	{
+		.id = "bar1-window",
+		.title = "The bridges above each GPU have room for a BAR1 that covers its memory",
+		.why = "A BAR cannot be larger than the window of each bridge above it; resizing "
+		       "fails "
+		       "with \"no space\".",
+		.remedy =
+			"start the kernel with pci=realloc=on (and pci=hpmmioprefsize=64G below a "
+			"hot-plug port); in the firmware setup raise \"MMIO High Size\" if there "
+			"is one",
+		.reference = "Documentation/admin-guide/kernel-parameters.txt, pci=realloc and "
+			     "hpmmioprefsize; drivers/pci/setup-res.c pci_resize_resource",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_bar1_window,
+	},
+	{
+		.id = "bar1-small",
+		.title = "BAR1 covers the memory of every GPU that needs it to",
+		.why = "GeForce cards have P2P through BAR1 only, and it must cover all of the "
+		       "memory.",
+		.remedy =
+			"put \"options nvidia NVreg_EnableResizableBar=1\" into "
+			"/etc/modprobe.d/nvidia-rebar.conf, rebuild the initramfs and reboot: the "
+			"driver then enlarges BAR1 when it starts. In the firmware setup check "
+			"\"Above 4G Decoding\" and \"Re-Size BAR Support\".",
+		.reference = REBAR "; kernel-open/nvidia/nv-pci.c nv_resize_pcie_bars",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_GPU,
+		.probe = probe_bar1_small,
+	},
+	{
+		.id = "payload-size",
+		.title = "The packet size along each GPU's path is one and as large as all can",
+		.why = "Small packets spend more of the link on headers; a packet larger than a "
+		       "port "
+		       "takes is an error.",
+		.remedy = "start the kernel with pci=pcie_bus_perf (or pci=pcie_bus_safe)",
+		.reference = "PCIe 6.0, 7.5.3.4 (DevCtl); "
+			     "Documentation/admin-guide/kernel-parameters.txt, pci=pcie_bus_perf",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_GPU | NEEDS_CONFIG_SPACE,
+		.probe = probe_payload,
+	},
+	{
+		.id = "atomics-routed",
+		.title = "The ports above the GPUs route AtomicOps",
+		.why = "Atomic operations on another GPU's memory over PCIe need every port on the "
+		       "way "
+		       "to pass them; copies and NCCL do not use them.",
+		.remedy = "nothing to do, unless a program needs peer atomics",
+		.reference = "PCIe 6.0, 6.15 (AtomicOps), 7.5.3.15 (DevCap2)",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_TWO_GPUS | NEEDS_CONFIG_SPACE,
+		.probe = probe_atomics,
+	},
+};

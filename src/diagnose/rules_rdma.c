@@ -1,1 +1,721 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about RDMA: what is too old for it, which NIC is near, ports, slots, GIDs. */
+#include "diagnose/rules.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what is too old or not meant for it ---- */
+
+static enum verdict probe_geforce(struct rule_run *run)
+{
+	const char *names = NULL;
+	struct finding *f;
+	size_t n = 0;
+
+	if (!has_pci_nic(run))
+		return VERDICT_NA;
+	FOR_EACH_GPU (g, run) {
+		if (!fact_is(card_is_geforce(g), 1))
+			continue;
+		names = run_list(run, names, run_text(run, "GPU%zu", g->index));
+		n++;
+	}
+	if (!names)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, gpu_list_text(run, names, n),
+			"NICs cannot reach the memory of GeForce cards: the driver refuses "
+			"it (-22), through nvidia-peermem and dma-buf alike");
+	FOR_EACH_GPU (g, run)
+		if (fact_is(card_is_geforce(g), 1))
+			finding_evidence(run, f, "%s: %s", subject_gpu(run, g),
+					 fact_str_or(g->model, "GeForce by its PCI device id"));
+	return VERDICT_OK;
+}
+
+#define GDR_COMPUTE_CAPABILITY 35
+
+static enum verdict probe_gpu_old(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run) {
+		struct fact_int cc = card_compute_capability(g);
+		struct finding *f;
+
+		if (!fact_known(cc) || cc.value >= GDR_COMPUTE_CAPABILITY)
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"compute capability %" PRId64 ".%" PRId64
+				"; GPUDirect RDMA begins with 3.5",
+				cc.value / 10, cc.value % 10);
+		finding_evidence(run, f, "compute capability: %" PRId64 ".%" PRId64 " (%s)",
+				 cc.value / 10, cc.value % 10, FACT_WHY(cc));
+	}
+	return VERDICT_OK;
+}
+
+#define PEERMEM_BRANCH 470
+
+static enum verdict probe_driver_old(struct rule_run *run)
+{
+	struct fact_str version = run->m->driver.module_version;
+	int branch = driver_branch(version);
+	struct finding *f;
+
+	if (!gdr_wanted(run))
+		return VERDICT_NA;
+	if (branch <= 0)
+		return rule_unknown(run, "the driver's version: %s", FACT_WHY(version));
+	if (branch >= PEERMEM_BRANCH || fact_is(run->m->peermem.legacy_loaded, 1))
+		return VERDICT_OK;
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "nvidia module",
+		"driver %s is older than %d and has no nvidia-peermem, and nv_peer_mem is not "
+		"loaded",
+		version.value, PEERMEM_BRANCH);
+	evidence_str(run, f, "module version", version);
+	return VERDICT_OK;
+}
+
+#define VENDOR_MELLANOX 0x15b3
+
+/* ConnectX to ConnectX-3 Pro: the mlx4 driver. */
+static bool is_mlx4(const struct pci_function *f)
+{
+	int64_t id;
+
+	if (!f || !fact_is(f->vendor, VENDOR_MELLANOX))
+		return false;
+	id = fact_or(f->device, 0);
+	return (id >= 0x1002 && id <= 0x1010) || (id >= 0x6340 && id <= 0x67ff);
+}
+
+static enum verdict probe_nic_old(struct rule_run *run)
+{
+	if (!gdr_wanted(run))
+		return VERDICT_NA;
+	FOR_EACH_RDMA (d, run) {
+		struct finding *f;
+
+		if (!is_mlx4(d->pci))
+			continue;
+		f = finding_add(
+			run, CONFIDENCE_LIKELY, subject_pci(run, d->name, d->pci),
+			"ConnectX-3 or older (15b3:%04" PRIx64
+			"): nvidia-peermem needs ConnectX-4 or newer, MLNX_OFED 4.9 was the last "
+			"for this one, and its driver takes no dma-buf",
+			(uint64_t)fact_or(d->pci->device, 0));
+		f->pci = d->pci;
+		evidence_str(run, f, "firmware", d->firmware);
+	}
+	return VERDICT_OK;
+}
+
+/* "MLNX_OFED_LINUX-5.4-1.0.3.0" and "5.4-1.0.3" are 504; 0 where nothing like it stands. */
+static int ofed_number(const char *text)
+{
+	const char *p = text + strcspn(text, "0123456789");
+	char *end;
+	long major = strtol(p, &end, 10);
+
+	return *end == '.' ? (int)(major * 100 + strtol(end + 1, NULL, 10)) : 0;
+}
+
+#define OFED_FIRST  300 /* DOCA counts anew from 1 and is new enough */
+#define OFED_ENOUGH 501
+
+static enum verdict probe_ofed_old(struct rule_run *run)
+{
+	const struct peermem *p = &run->m->peermem;
+	int number = ofed_number(fact_str_or(p->ofed, ""));
+	struct finding *f;
+
+	if (!gdr_wanted(run) || fact_absent(p->ofed))
+		return VERDICT_NA;
+	if (!fact_known(p->ofed))
+		return rule_unknown(run, "OFED's version: %s", FACT_WHY(p->ofed));
+	if (number < OFED_FIRST || number >= OFED_ENOUGH)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_LIKELY, "OFED",
+			"MLNX_OFED %d.%d is older than 5.1, which nvidia-peermem is made for",
+			number / 100, number % 100);
+	evidence_str(run, f, "OFED", p->ofed);
+	return VERDICT_OK;
+}
+
+/* ---- which NIC is near ---- */
+
+/* A port that carries traffic, or of which nobody knows. */
+static bool nic_usable(const struct rdma_device *d)
+{
+	for (size_t i = 0; i < d->port_n; i++)
+		if (!fact_known(d->ports[i].state) || fact_str_is(d->ports[i].state, "ACTIVE"))
+			return true;
+	return !d->port_n;
+}
+
+struct near_nic {
+	enum path_class class; /* PATH_UNKNOWN: none */
+	const char *names;
+	size_t n;
+};
+
+static struct near_nic nearest(struct rule_run *run, size_t gpu, bool usable_only)
+{
+	const struct topology *t = run->t;
+	struct near_nic best = {.class = PATH_UNKNOWN};
+
+	for (size_t e = t->gpu_n; e < t->endpoint_n; e++) {
+		const struct rdma_device *d = &run->m->rdma[t->endpoints[e].index];
+		enum path_class class = topology_path(t, gpu, e)->class;
+
+		if (class > best.class || class == PATH_UNKNOWN || (usable_only && !nic_usable(d)))
+			continue;
+		if (class < best.class)
+			best = (struct near_nic){.class = class};
+		best.names = run_list(run, best.names, d->name);
+		best.n++;
+	}
+	return best;
+}
+
+/* Some GPU has NICs at different distances, so that choosing matters. */
+static bool choice_matters(struct rule_run *run)
+{
+	size_t nics = run->t->endpoint_n - run->t->gpu_n;
+
+	for (size_t g = 0; g < run->t->gpu_n; g++) {
+		struct near_nic best = nearest(run, g, true);
+
+		if (best.class != PATH_UNKNOWN && best.n < nics)
+			return true;
+	}
+	return false;
+}
+
+#define NEAREST_LISTED 16
+
+/* "GPU0 mlx5_0 (PIX), GPU1 mlx5_1 (PIX)" */
+static const char *nearest_list(struct rule_run *run)
+{
+	const char *list = NULL;
+
+	for (size_t g = 0; g < run->t->gpu_n && g < NEAREST_LISTED; g++) {
+		struct near_nic best = nearest(run, g, true);
+
+		if (best.class != PATH_UNKNOWN)
+			list = run_list(run, list,
+					run_text(run, "GPU%zu %s (%s)", g, best.names,
+						 path_class_word(best.class)));
+	}
+	return run_text(run, "%s%s", list ? list : "not known",
+			run->t->gpu_n > NEAREST_LISTED ? ", ... (-v lists all)" : "");
+}
+
+static enum verdict probe_assignment(struct rule_run *run)
+{
+	struct finding *f;
+
+	if (run->t->endpoint_n == run->t->gpu_n)
+		return VERDICT_NA;
+	if (!choice_matters(run))
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "NICs", "nearest to each GPU: %s",
+			nearest_list(run));
+	for (size_t g = 0; g < run->t->gpu_n; g++) {
+		struct near_nic best = nearest(run, g, true);
+
+		if (best.class != PATH_UNKNOWN)
+			finding_evidence(run, f, "GPU%zu: %s (%s)", g, best.names,
+					 path_class_word(best.class));
+	}
+	return VERDICT_OK;
+}
+
+static void report_nic_down(struct rule_run *run, size_t gpu, const struct near_nic *near,
+			    const struct near_nic *used)
+{
+	struct finding *f =
+		finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, &run->m->gpus[gpu]),
+			    "the NIC beside it (%s, %s) has no active port; %s", near->names,
+			    path_class_word(near->class),
+			    used->names ? run_text(run, "the nearest that has one is %s (%s)",
+						   used->names, path_class_word(used->class))
+					: "no other NIC has one");
+
+	f->pci = run->m->gpus[gpu].pci;
+	finding_evidence(run, f, "state of the ports of %s: none is ACTIVE", near->names);
+	finding_remedy(run, f, "connect and enable the port of %s", near->names);
+	if (!gdr_wanted(run))
+		f->severity = SEVERITY_INFO;
+}
+
+#define FAR_NAMED 4
+
+static enum verdict probe_far(struct rule_run *run)
+{
+	const char *far = NULL;
+	struct finding *f;
+	size_t far_n = 0;
+
+	if (run->t->endpoint_n == run->t->gpu_n)
+		return VERDICT_NA;
+	for (size_t g = 0; g < run->t->gpu_n; g++) {
+		struct near_nic near = nearest(run, g, false), used = nearest(run, g, true);
+
+		if (near.class == PATH_SYS) {
+			far = run_list(run, far, run_text(run, "GPU%zu", g));
+			far_n++;
+		} else if (near.class < used.class) {
+			report_nic_down(run, g, &near, &used);
+		}
+	}
+	if (!far)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "NICs",
+			"%s reach%s every NIC only across CPU sockets or NUMA nodes (SYS): about "
+			"half the bandwidth, and NCCL uses no GPUDirect RDMA over that distance",
+			far_n > FAR_NAMED ? run_text(run, "%zu of %zu GPUs", far_n, run->t->gpu_n)
+					  : far,
+			far_n == 1 ? "es" : "");
+	FOR_EACH_GPU (g, run)
+		evidence_int(run, f, run_text(run, "NUMA node of GPU%zu", g->index),
+			     g->pci->numa_node);
+	FOR_EACH_RDMA (d, run)
+		if (d->pci)
+			evidence_int(run, f, run_text(run, "NUMA node of %s", d->name),
+				     d->pci->numa_node);
+	if (!gdr_wanted(run))
+		f->severity = SEVERITY_INFO;
+	return VERDICT_OK;
+}
+
+/* ---- ports ---- */
+
+static const char *subject_port(struct rule_run *run, const struct rdma_device *d,
+				const struct rdma_port *p)
+{
+	if (d->pci)
+		return run_text(run, "%s port %u %s", d->name, p->number, d->pci->name);
+	return run_text(run, "%s port %u", d->name, p->number);
+}
+
+static bool port_is(const struct rdma_port *p, const char *state)
+{
+	return fact_str_is(p->state, state);
+}
+
+static bool any_port_active(struct rule_run *run)
+{
+	FOR_EACH_RDMA (d, run)
+		for (size_t i = 0; i < d->port_n; i++)
+			if (port_is(&d->ports[i], "ACTIVE"))
+				return true;
+	return false;
+}
+
+/* INIT and ARMED: the cable is fine, and nobody has configured the port. */
+static void report_port(struct rule_run *run, const struct rdma_device *d,
+			const struct rdma_port *p)
+{
+	bool waits = port_is(p, "INIT") || port_is(p, "ARMED");
+	struct finding *f = finding_add(
+		run, CONFIDENCE_CERTAIN, subject_port(run, d, p),
+		waits ? "the port is %s (%s): the link is up, but no subnet manager has set it up"
+		      : "the port is %s (%s): nothing goes through it",
+		p->state.value, fact_str_or(p->phys_state, "physical state unknown"));
+
+	f->pci = d->pci;
+	evidence_str(run, f, "state", p->state);
+	evidence_str(run, f, "physical state", p->phys_state);
+	evidence_str(run, f, "link layer", p->link_layer);
+	if (waits)
+		finding_remedy(run, f, "start a subnet manager (opensm, or the one in the switch)");
+	else if (any_port_active(run))
+		f->severity = SEVERITY_INFO;
+}
+
+static enum verdict probe_port_down(struct rule_run *run)
+{
+	bool known = false;
+
+	FOR_EACH_RDMA (d, run)
+		for (size_t i = 0; i < d->port_n; i++) {
+			known |= fact_known(d->ports[i].state);
+			if (fact_known(d->ports[i].state) && !port_is(&d->ports[i], "ACTIVE"))
+				report_port(run, d, &d->ports[i]);
+		}
+	return known ? VERDICT_OK : rule_unknown(run, "no port's state could be read");
+}
+
+/* What a port of the chip can at most; a card may be sold for less. Gb/s. */
+/* clang-format off */
+static const struct {
+	uint16_t device;
+	int gbps;
+	const char *name;
+} chips[] = {
+	{0x1011,  56, "Connect-IB"},     {0x1013, 100, "ConnectX-4"},    {0x1015,  50, "ConnectX-4 Lx"},
+	{0x1017, 100, "ConnectX-5"},     {0x1019, 100, "ConnectX-5 Ex"}, {0x101b, 200, "ConnectX-6"},
+	{0x101d, 200, "ConnectX-6 Dx"},  {0x101f,  50, "ConnectX-6 Lx"}, {0x1021, 400, "ConnectX-7"},
+	{0x1023, 800, "ConnectX-8"},     {0xa2d6, 200, "BlueField-2"},   {0xa2dc, 400, "BlueField-3"},
+};
+/* clang-format on */
+
+static const char *rated(const struct pci_function *f, int *ret_gbps)
+{
+	for (size_t i = 0; f && i < sizeof(chips) / sizeof(chips[0]); i++)
+		if (fact_is(f->vendor, VENDOR_MELLANOX) && fact_is(f->device, chips[i].device)) {
+			*ret_gbps = chips[i].gbps;
+			return chips[i].name;
+		}
+	return NULL;
+}
+
+/* Gb/s of the narrowest link from the function up to the CPU; 0: unknown. */
+static double slot_gbps(const struct pci_function *f)
+{
+	double least = 0;
+
+	for (; f; f = f->parent) {
+		double gbps;
+
+		if (!fact_known(f->link_speed) || !fact_known(f->link_width))
+			continue;
+		gbps = 8 * pci_link_gbps(f->link_speed.value, f->link_width.value);
+		if (gbps > 0 && (least == 0 || gbps < least))
+			least = gbps;
+	}
+	return least;
+}
+
+/* A card of the same make in this machine runs a port faster. */
+static const struct rdma_device *faster_twin(struct rule_run *run, const struct rdma_device *d,
+					     int64_t rate, int64_t *ret_rate)
+{
+	FOR_EACH_RDMA (other, run) {
+		if (!fact_known(d->board_id) || !fact_known(other->board_id) ||
+		    strcmp(d->board_id.value, other->board_id.value) != 0)
+			continue;
+		for (size_t i = 0; i < other->port_n; i++) {
+			if (!port_is(&other->ports[i], "ACTIVE"))
+				continue;
+			*ret_rate = fact_or(other->ports[i].rate_mbps, 0);
+			if (*ret_rate > rate)
+				return other;
+		}
+	}
+	return NULL;
+}
+
+static void judge_port_rate(struct rule_run *run, const struct rdma_device *d,
+			    const struct rdma_port *p)
+{
+	int64_t rate = fact_or(p->rate_mbps, 0), twin_rate = 0;
+	const struct rdma_device *twin;
+	struct finding *f = NULL;
+	const char *chip;
+	int gbps = 0;
+
+	if (!port_is(p, "ACTIVE") || rate <= 0)
+		return;
+	twin = faster_twin(run, d, rate, &twin_rate);
+	chip = rated(d->pci, &gbps);
+	if (twin)
+		f = finding_add(run, CONFIDENCE_LIKELY, subject_port(run, d, p),
+				"the port runs at %" PRId64 " Gb/s, the same card %s at %" PRId64
+				" Gb/s",
+				rate / 1000, twin->name, twin_rate / 1000);
+	else if (chip && rate * 2 <= gbps * INT64_C(1000) && slot_gbps(d->pci) * 500 > (double)rate)
+		f = finding_add(
+			run, CONFIDENCE_POSSIBLE, subject_port(run, d, p),
+			"the port runs at %" PRId64
+			" Gb/s; the chip (%s) can do up to %d and the slot carries %.0f Gb/s",
+			rate / 1000, chip, gbps, slot_gbps(d->pci));
+	if (!f)
+		return;
+	if (!twin)
+		f->severity = SEVERITY_INFO;
+	f->pci = d->pci;
+	evidence_int(run, f, "rate, Mb/s", p->rate_mbps);
+	evidence_str(run, f, "board", d->board_id);
+}
+
+static enum verdict probe_port_slow(struct rule_run *run)
+{
+	FOR_EACH_RDMA (d, run)
+		for (size_t i = 0; i < d->port_n; i++)
+			judge_port_rate(run, d, &d->ports[i]);
+	return VERDICT_OK;
+}
+
+static bool same_slot(const struct pci_function *a, const struct pci_function *b)
+{
+	return a && b && a->address.domain == b->address.domain &&
+	       a->address.bus == b->address.bus && a->address.device == b->address.device;
+}
+
+/* Mb/s of the active ports in the slot of d; also the fastest one's. */
+static int64_t slot_rate(struct rule_run *run, const struct rdma_device *d, int64_t *ret_fastest)
+{
+	int64_t sum = 0;
+
+	*ret_fastest = 0;
+	FOR_EACH_RDMA (other, run)
+		for (size_t i = 0; same_slot(d->pci, other->pci) && i < other->port_n; i++) {
+			int64_t rate = fact_or(other->ports[i].rate_mbps, 0);
+
+			if (!port_is(&other->ports[i], "ACTIVE"))
+				continue;
+			sum += rate;
+			if (rate > *ret_fastest)
+				*ret_fastest = rate;
+		}
+	return sum;
+}
+
+static void judge_slot(struct rule_run *run, const struct rdma_device *d)
+{
+	int64_t fastest, sum = slot_rate(run, d, &fastest);
+	double slot = slot_gbps(d->pci);
+	struct finding *f;
+	char buf[32];
+
+	if (slot == 0 || (double)sum <= slot * 1000)
+		return;
+	f = finding_add(run, CONFIDENCE_CERTAIN, subject_pci(run, d->name, d->pci),
+			"its active ports make %" PRId64
+			" Gb/s, its PCIe path carries %.0f Gb/s before packet headers",
+			sum / 1000, slot);
+	if ((double)fastest <= slot * 1000)
+		f->severity = SEVERITY_INFO; /* only both ports at once are held up */
+	f->pci = d->pci;
+	finding_evidence(run, f, "link of %s: %s", d->pci->name,
+			 pci_link_format(d->pci->link_speed, d->pci->link_width, buf, sizeof(buf)));
+	finding_evidence(run, f, "it can do: %s",
+			 pci_link_format(d->pci->link_speed_max, d->pci->link_width_max, buf,
+					 sizeof(buf)));
+}
+
+static bool first_in_slot(struct rule_run *run, const struct rdma_device *d)
+{
+	FOR_EACH_RDMA (other, run) {
+		if (other == d)
+			return true;
+		if (same_slot(d->pci, other->pci))
+			return false;
+	}
+	return true;
+}
+
+static enum verdict probe_slot_slow(struct rule_run *run)
+{
+	if (fact_known(run->m->kernel.hypervisor))
+		return rule_unknown(run, "a guest does not see the real links of its devices");
+	FOR_EACH_RDMA (d, run)
+		if (d->pci && first_in_slot(run, d))
+			judge_slot(run, d);
+	return VERDICT_OK;
+}
+
+/* ---- RoCE ---- */
+
+static bool wants_gid(const struct rdma_port *p)
+{
+	return port_is(p, "ACTIVE") && fact_str_is(p->link_layer, "Ethernet");
+}
+
+static bool has_v2_gid(const struct rdma_port *p)
+{
+	for (size_t i = 0; i < p->gid_n; i++)
+		if (!fact_known(p->gids[i].type) || p->gids[i].type.value == GID_ROCE_V2)
+			return true;
+	return false;
+}
+
+static enum verdict probe_roce_gid(struct rule_run *run)
+{
+	bool ethernet = false, listed = false;
+
+	FOR_EACH_RDMA (d, run)
+		for (size_t i = 0; i < d->port_n; i++) {
+			const struct rdma_port *p = &d->ports[i];
+			struct finding *f;
+
+			ethernet |= wants_gid(p);
+			if (!wants_gid(p) || !fact_is(p->gids_listed, 1))
+				continue;
+			listed = true;
+			if (has_v2_gid(p))
+				continue;
+			f = finding_add(
+				run,
+				fact_known(run->m->kernel.container) ? CONFIDENCE_POSSIBLE
+								     : CONFIDENCE_CERTAIN,
+				subject_port(run, d, p),
+				"the RoCE port has no v2 GID (%zu others): it cannot be routed to, "
+				"and NCCL finds no address for it",
+				p->gid_n);
+			f->pci = d->pci;
+			finding_evidence(run, f,
+					 "GID table: %zu entries, none of type RoCE v2 (%s)",
+					 p->gid_n, FACT_WHY(p->gids_listed));
+			if (fact_known(run->m->kernel.container))
+				finding_evidence(run, f,
+						 "in a container GIDs of the host's network "
+						 "are hidden");
+		}
+	if (!ethernet)
+		return VERDICT_NA;
+	return listed ? VERDICT_OK : rule_unknown(run, "the ports' GID tables could not be read");
+}
+
+/* ---- the table ---- */
+
+const struct rule rules_rdma[] = {
+	{
+		.id = "gdr-geforce",
+		.title = "Every GPU is of a kind that may do GPUDirect RDMA",
+		.why = "The vendor's driver offers it on workstation and data centre cards only.",
+		.remedy = "none on the vendor's driver: stage through the host, or take a "
+			  "workstation or "
+			  "data centre card",
+		.reference = "NVIDIA/gdrcopy#206, #139",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = GDR_NEEDS,
+		.probe = probe_geforce,
+	},
+	{
+		.id = "gdr-gpu-old",
+		.title = "Every GPU is new enough for GPUDirect RDMA",
+		.why = "It begins with the second Kepler generation.",
+		.remedy = "stage through the host",
+		.reference = "NVIDIA GPUDirect RDMA documentation, supported systems",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_GPU | NEEDS_RDMA,
+		.probe = probe_gpu_old,
+	},
+	{
+		.id = "gdr-driver-old",
+		.title = "The driver is new enough to bring nvidia-peermem",
+		.why = "Before branch 470 the module was a project of its own, nv_peer_mem.",
+		.remedy = "update the driver to 470 or newer; with an older one build nv_peer_mem "
+			  "(Mellanox/nv_peer_memory)",
+		.reference = "NVIDIA GPUDirect RDMA documentation; Mellanox/nv_peer_memory README",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_driver_old,
+	},
+	{
+		.id = "gdr-nic-old",
+		.title = "Every NIC is new enough for nvidia-peermem",
+		.why = "The drivers of older NICs have neither today's peer-memory interface nor "
+		       "dma-buf.",
+		.remedy = "use a ConnectX-4 or newer; with this one MLNX_OFED 4.9 and "
+			  "nvidia-peermem peerdirect_support=1",
+		.reference = "NVIDIA GPUDirect RDMA documentation; MLNX_OFED 4.9 LTS release notes",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_nic_old,
+	},
+	{
+		.id = "gdr-ofed-old",
+		.title = "OFED is new enough for nvidia-peermem",
+		.why = "The interface changed with 5.1; with the older one registration fails.",
+		.remedy = "update to MLNX_OFED 5.1 or DOCA-OFED; with 4.9 load nvidia-peermem with "
+			  "peerdirect_support=1",
+		.reference = "NVIDIA GPUDirect RDMA documentation; " PEERMEM_SOURCE,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_ofed_old,
+	},
+	{
+		.id = "nic-assignment",
+		.title = "All NICs are equally far from each GPU, so that the choice does not "
+			 "matter",
+		.why = "Traffic between a GPU and a NIC below the same switch does not touch the "
+		       "CPU; "
+		       "a far NIC costs bandwidth and loads the links between sockets.",
+		.remedy = "NCCL chooses so by itself; for perftest, MPI and UCX name the NIC of "
+			  "the list "
+			  "(ib_write_bw -d NIC, UCX_NET_DEVICES=NIC:1)",
+		.reference = "NVIDIA/nccl src/graph/paths.cc; perftest#241",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_GPU | NEEDS_RDMA,
+		.probe = probe_assignment,
+	},
+	{
+		.id = "nic-far",
+		.title = "Every GPU has a NIC nearer than the link between sockets",
+		.why = "Reads and writes of GPU memory across sockets or NUMA nodes are slow, and "
+		       "NCCL "
+		       "does not use GPUDirect RDMA there (NCCL_NET_GDR_LEVEL is PXB).",
+		.remedy = "move NICs to the sockets of the GPUs, one each, best below the same "
+			  "switch",
+		.reference = "perftest#241; NVIDIA/nccl src/graph/paths.cc",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_GPU | NEEDS_RDMA,
+		.probe = probe_far,
+	},
+	{
+		.id = "rdma-port-down",
+		.title = "Every RDMA port is active",
+		.why = "A port that is down carries nothing, and NCCL leaves its NIC out.",
+		.remedy = "check cable and switch port; `ip link set DEV up` for RoCE; `ibstat` "
+			  "shows the "
+			  "state",
+		.reference = "InfiniBand Architecture Specification 1.4, 14.2.5.6 (PortInfo)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_RDMA,
+		.probe = probe_port_down,
+	},
+	{
+		.id = "rdma-port-slow",
+		.title = "Every RDMA port runs at the speed of its like",
+		.why = "A bad cable or a switch port set to less leaves bandwidth unused.",
+		.remedy = "check the cable and the switch port's speed (mlxlink -d DEV -m shows "
+			  "lanes, "
+			  "errors and what both ends can)",
+		.reference = "Linux Documentation/ABI/stable/sysfs-class-infiniband (rate)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_RDMA,
+		.probe = probe_port_slow,
+	},
+	{
+		.id = "rdma-slot-slow",
+		.title = "Every NIC's PCIe path carries what its ports bring",
+		.why = "The slower of port and slot decides.",
+		.remedy = "move the card to a slot with more lanes or a newer generation; check "
+			  "that the "
+			  "slot is not set to less in firmware setup",
+		.reference = "PCI Express 6.0, 1.2; Linux Documentation/ABI/testing/sysfs-bus-pci",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_RDMA,
+		.probe = probe_slot_slow,
+	},
+	{
+		.id = "roce-gid",
+		.title = "Every RoCE port has a v2 GID",
+		.why = "RoCE v2 is what switches route and what NCCL asks for; a v2 GID appears "
+		       "when "
+		       "the network device has an IP address.",
+		.remedy = "give the port's network device an IP address and set it up; check with "
+			  "show_gids or /sys/class/infiniband/DEV/ports/N/gid_attrs/types",
+		.reference =
+			"NVIDIA/nccl#426; Linux Documentation/ABI/stable/sysfs-class-infiniband",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_RDMA,
+		.probe = probe_roce_gid,
+	},
+};

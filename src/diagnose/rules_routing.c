@@ -1,1 +1,693 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about how packets are routed: ACS, IOMMU, host bridges, sockets. */
+#include "base/alloc.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "diagnose/rules.h"
+
+#include <string.h>
+
+#define REDIRECTS (PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC)
+
+/* ---- ACS ---- */
+
+/* What one port does to the paths of a machine. */
+struct port_hits {
+	struct pair_set pairs; /* GPU pairs that it redirects */
+	size_t nic_paths;      /* GPU-NIC paths, both directions counted */
+	bool hit, requests;    /* requests: not only completions */
+};
+
+static const char *bits_text(struct rule_run *run, int64_t ctl)
+{
+	static const struct {
+		int bit;
+		const char *name;
+	} bits[] = {{PCI_ACS_RR, "ReqRedir"},
+		    {PCI_ACS_CR, "CmpltRedir"},
+		    {PCI_ACS_EC, "EgressCtrl"}};
+	const char *list = NULL;
+
+	for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
+		if (ctl & bits[i].bit)
+			list = run_list(run, list, bits[i].name);
+	return list ? list : "none";
+}
+
+static void hit_port(struct rule_run *run, struct port_hits *h, size_t i, size_t j, bool request)
+{
+	bool gpus = run->t->endpoints[i].kind == ENDPOINT_GPU &&
+		    run->t->endpoints[j].kind == ENDPOINT_GPU;
+
+	if (!h->hit)
+		h->pairs = pair_set_new(run);
+	h->hit = true;
+	h->requests |= request;
+	if (gpus)
+		pair_set_add(&h->pairs, run->t->endpoints[i].index, run->t->endpoints[j].index);
+	else
+		h->nic_paths++;
+}
+
+/* The two ends are a GPU and something that could reach it, over PCIe. */
+static bool is_wanted_path(const struct topology *t, size_t i, size_t j)
+{
+	const struct path *p = topology_path(t, i, j);
+
+	return i != j && p->chain[CHAIN_SWITCH].state != CHAIN_NA &&
+	       (t->endpoints[i].kind == ENDPOINT_GPU || t->endpoints[j].kind == ENDPOINT_GPU);
+}
+
+/* Ports below a common bridge that send a path's requests or completions up instead of across. */
+static struct port_hits *switch_hits(struct rule_run *run)
+{
+	const struct topology *t = run->t;
+	struct port_hits *hits = arena_alloc(run->d->arena, run->m->pci_n + 1, sizeof(*hits));
+
+	for (size_t i = 0; i < t->endpoint_n; i++) {
+		for (size_t j = 0; j < t->endpoint_n; j++) {
+			const struct path *p = topology_path(t, i, j);
+
+			if (!is_wanted_path(t, i, j) || !p->common)
+				continue;
+			if (pci_is_bridge(p->initiator_port) &&
+			    acs_redirects_requests(p->initiator_port->acs_ctl))
+				hit_port(run, &hits[p->initiator_port->index], i, j, true);
+			if (pci_is_bridge(p->target_port) &&
+			    acs_redirects_completions(p->target_port->acs_ctl))
+				hit_port(run, &hits[p->target_port->index], i, j, false);
+		}
+	}
+	return hits;
+}
+
+static const char *setpci_line(struct rule_run *run, const struct pci_function *f)
+{
+	return run_text(run, "setpci -s %s ECAP_ACS+6.w=%04x", f->name,
+			(unsigned)(f->acs_ctl.value & ~REDIRECTS));
+}
+
+/* "0000:22:00.0;0000:22:01.0": every port that some rule of ACS is about. */
+static const char *join_ports(struct rule_run *run, const struct port_hits *hits)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	FOR_EACH_PCI (f, run)
+		if (hits[f->index].hit)
+			strbuf_printf(&b, "%s%s", b.len ? ";" : "", f->name);
+	return run_text(run, "%s", strbuf_str(&b));
+}
+
+static const char *lockdown_caveat(struct rule_run *run)
+{
+	return fact_or(run->m->kernel.lockdown, LOCKDOWN_NONE) != LOCKDOWN_NONE
+		       ? "; this kernel is locked down: setpci says \"write failed\", changes "
+			 "nothing "
+			 "and still exits with 0, so only the kernel parameter works"
+		       : "";
+}
+
+static void acs_remedy(struct rule_run *run, struct finding *f, const char *commands,
+		       const char *ports)
+{
+	finding_remedy(run, f,
+		       "until the next reboot or hot-plug: %s; to stay: kernel parameter "
+		       "pci=disable_acs_redir=\"%s\"%s",
+		       commands, ports, lockdown_caveat(run));
+}
+
+static void acs_evidence(struct rule_run *run, struct finding *f, const struct pci_function *p)
+{
+	finding_evidence(run, f, "ACSCtl of %s: %04x = %s (%s)", p->name,
+			 (unsigned)p->acs_ctl.value, bits_text(run, p->acs_ctl.value),
+			 p->acs_ctl.from ? p->acs_ctl.from : "config space");
+}
+
+static const char *hits_text(struct rule_run *run, const struct port_hits *h)
+{
+	const char *pairs = h->pairs.n ? pair_set_text(run, &h->pairs) : NULL;
+	const char *nics = h->nic_paths ? run_text(run, "%zu GPU-NIC paths", h->nic_paths) : NULL;
+
+	return pairs && nics ? run_text(run, "%s and %s", pairs, nics) : pairs ? pairs : nics;
+}
+
+/* Nobody could look at these divergence ports; the rest was fine. */
+static enum verdict unread_ports(struct rule_run *run, bool common)
+{
+	bool *seen = arena_alloc(run->d->arena, run->m->pci_n + 1, sizeof(*seen));
+	const struct topology *t = run->t;
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->endpoint_n; i++) {
+		for (size_t j = 0; j < t->endpoint_n; j++) {
+			const struct pci_function *f = topology_path(t, i, j)->initiator_port;
+
+			if (!is_wanted_path(t, i, j) || !f || !pci_is_bridge(f) ||
+			    (topology_path(t, i, j)->common != NULL) != common || seen[f->index] ||
+			    !fact_unknown(f->acs_ctl))
+				continue;
+			seen[f->index] = true;
+			n++;
+		}
+	}
+	if (!n)
+		return VERDICT_OK;
+	return rule_unknown(run, "ACS on %zu %s%s%s", n, common ? "switch port" : "root port",
+			    n == 1 ? "" : "s", fact_is(run->m->root, 0) ? ": needs root" : "");
+}
+
+/* One port, one finding: requests if any are redirected, else completions alone. */
+static enum verdict probe_redirect(struct rule_run *run, bool requests)
+{
+	struct port_hits *hits = switch_hits(run);
+
+	FOR_EACH_PCI (p, run) {
+		const struct port_hits *h = &hits[p->index];
+		struct finding *f;
+
+		if (!h->hit || h->requests != requests)
+			continue;
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_pci(run, "port", p),
+			requests ? "port %s sends peer requests up to the CPU instead of across "
+				   "the switch (ACSCtl %04x: %s): %s"
+				 : "port %s sends the answers to peer reads up to the CPU instead "
+				   "of across the switch (ACSCtl %04x: %s): reads of %s",
+			p->name, (unsigned)p->acs_ctl.value,
+			bits_text(run, p->acs_ctl.value & REDIRECTS), hits_text(run, h));
+		f->pci = p;
+		f->pairs = h->pairs.n;
+		acs_remedy(run, f, setpci_line(run, p), join_ports(run, hits));
+		acs_evidence(run, f, p);
+	}
+	return rule_verdict(run, unread_ports(run, true));
+}
+
+static enum verdict probe_acs_requests(struct rule_run *run)
+{
+	return probe_redirect(run, true);
+}
+
+static enum verdict probe_acs_completions(struct rule_run *run)
+{
+	return probe_redirect(run, false);
+}
+
+static bool redirects(const struct pci_function *f)
+{
+	return f && pci_is_bridge(f) && fact_known(f->acs_ctl) && f->acs_ctl.value & REDIRECTS;
+}
+
+static struct port_hits *root_port_hits(struct rule_run *run, struct pair_set *ret_pairs)
+{
+	struct port_hits *hits = arena_alloc(run->d->arena, run->m->pci_n + 1, sizeof(*hits));
+
+	*ret_pairs = pair_set_new(run);
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		const struct path *p = topology_path(run->t, i, j);
+		const struct pci_function *ports[] = {p->initiator_port, p->target_port};
+
+		if (p->common || !is_wanted_path(run->t, i, j))
+			continue;
+		for (size_t k = 0; k < 2; k++) {
+			if (!redirects(ports[k]))
+				continue;
+			hits[ports[k]->index].hit = true;
+			pair_set_add(ret_pairs, i, j);
+		}
+	}
+	return hits;
+}
+
+/* One finding for all: what the root ports do with these bits is the same chipset's affair. */
+static enum verdict probe_acs_root_port(struct rule_run *run)
+{
+	struct pair_set pairs;
+	struct port_hits *hits = root_port_hits(run, &pairs);
+	const char *commands = NULL;
+	struct finding *f;
+	size_t n = 0;
+
+	if (!pairs.n)
+		return unread_ports(run, false);
+	FOR_EACH_PCI (p, run) {
+		if (!hits[p->index].hit)
+			continue;
+		n++;
+		commands = commands ? run_text(run, "%s; %s", commands, setpci_line(run, p))
+				    : setpci_line(run, p);
+	}
+	f = finding_add(
+		run, CONFIDENCE_POSSIBLE, "root ports",
+		"%zu root port%s (%s) ha%s ACS redirect bits set; %s pass%s through the CPU "
+		"anyway, where some machines were seen to hang until the bits were cleared",
+		n, n == 1 ? "" : "s", join_ports(run, hits), n == 1 ? "s" : "ve",
+		pair_set_text(run, &pairs), pairs.n == 1 ? "es" : "");
+	f->pairs = pairs.n;
+	acs_remedy(run, f, commands, join_ports(run, hits));
+	FOR_EACH_PCI (p, run) {
+		if (!hits[p->index].hit)
+			continue;
+		f->pci = f->pci ? f->pci : p;
+		acs_evidence(run, f, p);
+	}
+	return VERDICT_BAD;
+}
+
+/* ---- IOMMU ---- */
+
+static bool translates(const struct gpu *g)
+{
+	return text_starts_with(fact_str_or(g->pci->iommu_type, ""), "DMA");
+}
+
+static const char *cmdline(struct rule_run *run)
+{
+	return fact_str_or(run->m->kernel.cmdline, "");
+}
+
+static const char *iommu_remedy(struct rule_run *run)
+{
+	const char *caveat =
+		fact_known(run->m->kernel.hypervisor)
+			? " This is a virtual machine: its IOMMU is emulated, and the host's "
+			  "IOMMU translates besides, out of sight from here."
+			: "";
+	bool amd = fact_is(run->m->cpu.vendor, CPU_AMD);
+
+	return run_text(
+		run,
+		"boot with the kernel parameter iommu=pt: in /etc/default/grub add it to "
+		"GRUB_CMDLINE_LINUX_DEFAULT, then update-grub (or grub2-mkconfig) and reboot. "
+		"Addresses then pass unchanged, and %s stays on for interrupt remapping.%s",
+		amd ? "AMD-Vi" : "VT-d", caveat);
+}
+
+/* Faults in the log or wrong data in tests show it. */
+static bool iommu_is_proven(struct rule_run *run)
+{
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (topology_path(run->t, i, j)->chain[CHAIN_IOMMU].state == CHAIN_BAD)
+			return true;
+	return false;
+}
+
+static enum verdict probe_iommu(struct rule_run *run)
+{
+	struct pair_set pairs = pair_set_new(run);
+	const char *names = NULL;
+	bool unknown = false;
+	struct finding *f;
+
+	if (fact_is(run->m->kernel.iommus, 0))
+		return VERDICT_OK;
+	FOR_EACH_GPU (g, run) {
+		unknown |= fact_unknown(g->pci->iommu_type);
+		if (translates(g))
+			names = run_list(run, names, run_text(run, "GPU%zu", g->index));
+	}
+	if (!names)
+		return unknown ? rule_unknown(run, "the IOMMU group types: %s",
+					      FACT_WHY(run->m->gpus[0].pci->iommu_type))
+			       : VERDICT_OK;
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (translates(&run->m->gpus[i]) && !topology_path(run->t, i, j)->nvlinks)
+			pair_set_add(&pairs, i, j);
+	f = finding_add(run, CONFIDENCE_LIKELY,
+			run_text(run, "IOMMU %s", fact_str_or(run->m->kernel.iommu_names, "")),
+			"it translates what %s send%s: peer packets go up to it instead of "
+			"across, slowly, or end in faults and wrong data",
+			names, strchr(names, ',') ? "" : "s");
+	f->pairs = pairs.n;
+	if (iommu_is_proven(run)) {
+		f->severity = SEVERITY_ERROR;
+		f->confidence = CONFIDENCE_CERTAIN;
+	} else if (!pairs.n) {
+		f->severity = SEVERITY_INFO;
+		f->confidence = CONFIDENCE_POSSIBLE;
+	}
+	finding_remedy(run, f, "%s", iommu_remedy(run));
+	FOR_EACH_GPU (g, run)
+		evidence_str(run, f, run_text(run, "IOMMU group type of %s", g->pci->name),
+			     g->pci->iommu_type);
+	evidence_str(run, f, "kernel command line", run->m->kernel.cmdline);
+	return VERDICT_BAD;
+}
+
+/* ---- IOMMU parameters ---- */
+
+static bool has(struct rule_run *run, const char *word)
+{
+	return text_has_word(cmdline(run), word);
+}
+
+static bool is_intel(struct rule_run *run)
+{
+	return fact_is(run->m->cpu.vendor, CPU_INTEL);
+}
+
+static bool is_amd(struct rule_run *run)
+{
+	return fact_is(run->m->cpu.vendor, CPU_AMD);
+}
+
+static bool no_iommu(struct rule_run *run)
+{
+	return fact_is(run->m->kernel.iommus, 0);
+}
+
+static bool wants_pt(struct rule_run *run)
+{
+	return has(run, "iommu=pt") || has(run, "iommu.passthrough=1");
+}
+
+static bool is_off(struct rule_run *run)
+{
+	return has(run, "iommu=off") || has(run, "intel_iommu=off") || has(run, "amd_iommu=off");
+}
+
+static bool pt_without_iommu(struct rule_run *run)
+{
+	return wants_pt(run) && no_iommu(run) && !is_off(run);
+}
+
+static bool intel_on_amd(struct rule_run *run)
+{
+	return is_amd(run) && has(run, "intel_iommu=");
+}
+
+static bool amd_on_intel(struct rule_run *run)
+{
+	return is_intel(run) && has(run, "amd_iommu=");
+}
+
+static bool amd_iommu_on(struct rule_run *run)
+{
+	return is_amd(run) && has(run, "amd_iommu=on");
+}
+
+static bool pt_and_off(struct rule_run *run)
+{
+	return wants_pt(run) && is_off(run);
+}
+
+static bool on_and_off(struct rule_run *run)
+{
+	return (has(run, "intel_iommu=on") &&
+		(has(run, "intel_iommu=off") || has(run, "iommu=off"))) ||
+	       (wants_pt(run) && has(run, "iommu.passthrough=0"));
+}
+
+static bool off_yet_translating(struct rule_run *run)
+{
+	bool off = has(run, "iommu=off") || (is_intel(run) && has(run, "intel_iommu=off")) ||
+		   (is_amd(run) && has(run, "amd_iommu=off"));
+
+	return off && fact_is_not(run->m->kernel.iommus, 0);
+}
+
+static bool amd_off_leaves_acs(struct rule_run *run)
+{
+	if (!is_amd(run) || !has(run, "amd_iommu=off"))
+		return false;
+	FOR_EACH_PCI (f, run)
+		if (fact_is(f->port_type, PCI_PORT_ROOT) ||
+		    fact_is(f->port_type, PCI_PORT_DOWNSTREAM))
+			if (redirects(f))
+				return true;
+	return false;
+}
+
+/* What people write and what it does. */
+static const struct parameter_trap {
+	bool (*applies)(struct rule_run *run);
+	const char *sentence, *remedy;
+} parameter_traps[] = {
+	{on_and_off, "the command line switches the same thing on and off; the last word wins",
+	 "keep one of the two"},
+	{pt_and_off,
+	 "pass-through is asked for and the IOMMU is switched off: pass-through has no "
+	 "effect",
+	 "take one out; iommu=pt alone is enough for P2P and keeps interrupt remapping"},
+	{pt_without_iommu,
+	 "iommu=pt has no effect: this kernel found no IOMMU (it is off in the "
+	 "firmware setup, or there is none)",
+	 "leave it, or take it out; P2P needs neither"},
+	{intel_on_amd, "intel_iommu= has no effect on an AMD processor",
+	 "take it out; AMD-Vi is on by default, and iommu=pt sets it to pass-through"},
+	{amd_on_intel, "amd_iommu= has no effect on an Intel processor",
+	 "take it out; VT-d has intel_iommu=, and iommu=pt sets it to pass-through"},
+	{amd_iommu_on, "amd_iommu=on is no value that the kernel knows: AMD-Vi is on by default",
+	 "take it out"},
+	{off_yet_translating, "the IOMMU is switched off on the command line, yet it is at work",
+	 "look for a later parameter or a built-in command line that switches it on (dmesg)"},
+	{amd_off_leaves_acs, "amd_iommu=off leaves the ACS redirect bits of the ports set",
+	 "use iommu=pt with pci=disable_acs_redir= for the ports above the GPUs"},
+};
+
+static enum verdict probe_parameters(struct rule_run *run)
+{
+	if (!fact_known(run->m->kernel.cmdline))
+		return rule_unknown(run, "the kernel's command line: %s",
+				    FACT_WHY(run->m->kernel.cmdline));
+	for (size_t i = 0; i < sizeof(parameter_traps) / sizeof(parameter_traps[0]); i++) {
+		struct finding *f;
+
+		if (!parameter_traps[i].applies(run))
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, "kernel command line", "%s",
+				parameter_traps[i].sentence);
+		finding_remedy(run, f, "%s", parameter_traps[i].remedy);
+		evidence_str(run, f, "kernel command line", run->m->kernel.cmdline);
+		evidence_int(run, f, "number of IOMMUs", run->m->kernel.iommus);
+	}
+	return rule_verdict(run, VERDICT_OK);
+}
+
+/* ---- host bridge and sockets ---- */
+
+/* GPU pairs whose host-bridge step has this reason; *ret_state is theirs (one reason, one state).
+ */
+static struct pair_set pairs_with(struct rule_run *run, enum chain_reason reason)
+{
+	struct pair_set set = pair_set_new(run);
+
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (topology_path(run->t, i, j)->chain[CHAIN_HOST_BRIDGE].reason == reason)
+			pair_set_add(&set, i, j);
+	return set;
+}
+
+static enum verdict probe_host_bridge(struct rule_run *run)
+{
+	struct pair_set writes = pairs_with(run, REASON_HOST_BRIDGE_WRITES_ONLY);
+	struct pair_set unknown = pairs_with(run, REASON_HOST_BRIDGE_UNKNOWN);
+	struct finding *f;
+
+	if (!writes.n && !unknown.n)
+		return VERDICT_OK;
+	if (!writes.n)
+		return rule_unknown(
+			run,
+			"whether the host bridge of \"%s\" forwards peer traffic: it is on "
+			"neither list, and the driver gave no answer; only a copy with checked "
+			"data "
+			"tells",
+			fact_str_or(run->m->cpu.name, "this CPU"));
+	f = finding_add(
+		run, CONFIDENCE_LIKELY, "host bridge",
+		"%s meet only in the CPU (%s), which NVIDIA's driver does not know to answer "
+		"peer reads between its root ports; writes are allowed",
+		pair_set_text(run, &writes), fact_str_or(run->m->cpu.name, "of unknown name"));
+	f->pairs = writes.n;
+	evidence_str(run, f, "CPU", run->m->cpu.name);
+	evidence_int(run, f, "CPU family", run->m->cpu.family);
+	evidence_int(run, f, "CPU model", run->m->cpu.model);
+	return VERDICT_BAD;
+}
+
+static enum verdict probe_sockets(struct rule_run *run)
+{
+	struct pair_set set = pair_set_new(run);
+	struct finding *f;
+
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		const struct path *p = topology_path(run->t, i, j);
+
+		if (!p->nvlinks && p->chain[CHAIN_HOST_BRIDGE].reason == REASON_CROSS_SOCKET)
+			pair_set_add(&set, i, j);
+	}
+	if (!set.n)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "CPU sockets",
+			"%s lie on different CPU sockets: their way crosses the link between the "
+			"sockets, which all traffic shares",
+			pair_set_text(run, &set));
+	f->pairs = set.n;
+	FOR_EACH_GPU (g, run)
+		evidence_int(run, f, run_text(run, "NUMA node of %s", g->pci->name),
+			     g->pci->numa_node);
+	return VERDICT_BAD;
+}
+
+static enum verdict probe_class(struct rule_run *run)
+{
+	size_t compared = 0;
+
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		const struct path *p = topology_path(run->t, i, j);
+		struct fact_int level = run->m->pairs ? machine_pair(run->m, i, j)->common_ancestor
+						      : fact_int_unknown(NULL);
+		struct finding *f;
+
+		if (j < i || p->tree_class == PATH_UNKNOWN || p->pci_class == PATH_UNKNOWN)
+			continue;
+		compared += fact_known(level);
+		if (p->tree_class == p->pci_class)
+			continue;
+		f = finding_add(run, CONFIDENCE_CERTAIN, run_text(run, "GPU%zu and GPU%zu", i, j),
+				"NVML says %s, the PCI tree says %s; NVML's word is used",
+				path_class_word(p->pci_class), path_class_word(p->tree_class));
+		f->pairs = 2;
+		evidence_int(run, f, "NVML common ancestor", level);
+		finding_evidence(run, f, "common bridge in the tree: %s",
+				 p->common ? p->common->name : "none");
+		evidence_int(run, f, run_text(run, "NUMA node of %s", run->m->gpus[i].pci->name),
+			     run->m->gpus[i].pci->numa_node);
+		evidence_int(run, f, run_text(run, "NUMA node of %s", run->m->gpus[j].pci->name),
+			     run->m->gpus[j].pci->numa_node);
+	}
+	return rule_verdict(run, compared ? VERDICT_OK : VERDICT_NA);
+}
+
+#define ACS "PCIe 6.0, 6.12 and 7.7.11 (ACS); drivers/pci/p2pdma.c"
+
+const struct rule rules_routing[] = {
+	{
+		.id = "acs-redirect",
+		.title = "No switch port redirects peer requests up to the CPU (ACS)",
+		.why = "Packets between two devices below one switch then go up to the CPU and, if "
+		       "it "
+		       "lets them, down again: slower, or refused by the IOMMU, or hanging.",
+		.remedy = "until the next reboot: setpci -s PORT ECAP_ACS+6.w=VALUE, VALUE being "
+			  "ACSCtl "
+			  "with bits 2, 3 and 5 cleared; to stay: kernel parameter "
+			  "pci=disable_acs_redir=\"PORT;PORT\"",
+		.reference = ACS "; Documentation/admin-guide/kernel-parameters.txt, "
+				 "pci=disable_acs_redir; NVIDIA/nccl-tests#252",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU,
+		.probe = probe_acs_requests,
+	},
+	{
+		.id = "acs-completion-redirect",
+		.title = "No switch port redirects the answers to peer reads up to the CPU (ACS)",
+		.why = "Writes go straight across, reads take the way through the CPU: one "
+		       "direction "
+		       "is slow or fails.",
+		.remedy = "until the next reboot: setpci -s PORT ECAP_ACS+6.w=VALUE, VALUE being "
+			  "ACSCtl "
+			  "with bits 2, 3 and 5 cleared; to stay: kernel parameter "
+			  "pci=disable_acs_redir=\"PORT;PORT\"",
+		.reference = ACS,
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU,
+		.probe = probe_acs_completions,
+	},
+	{
+		.id = "acs-root-port",
+		.title = "The root ports above the GPUs have no ACS redirect bits set",
+		.why = "Without a common switch packets pass through the CPU in any case, so by "
+		       "the "
+		       "specification the bits change nothing; yet NCCL was seen to hang on AMD "
+		       "machines until they were cleared.",
+		.remedy = "until the next reboot: setpci -s PORT ECAP_ACS+6.w=VALUE, VALUE being "
+			  "ACSCtl "
+			  "with bits 2, 3 and 5 cleared; to stay: kernel parameter "
+			  "pci=disable_acs_redir=\"PORT;PORT\"",
+		.reference = ACS "; NVIDIA/nccl#2079",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_acs_root_port,
+	},
+	{
+		.id = "iommu-translating",
+		.title = "No IOMMU translates the addresses that GPUs send to",
+		.why = "With translation every peer packet goes up to the IOMMU; copies were seen "
+		       "to "
+		       "hang, to fault or to leave wrong data.",
+		.remedy = "boot with the kernel parameter iommu=pt (GRUB_CMDLINE_LINUX_DEFAULT in "
+			  "/etc/default/grub, then update-grub)",
+		.reference =
+			"Documentation/admin-guide/kernel-parameters.txt, iommu=; "
+			"Documentation/ABI/testing/sysfs-kernel-iommu_groups; NVIDIA/nccl#257, "
+			"NVIDIA/cuda-samples#48, pytorch/pytorch#87363",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU,
+		.probe = probe_iommu,
+	},
+	{
+		.id = "iommu-parameters",
+		.title = "The IOMMU parameters on the kernel command line do what they say",
+		.why = "A parameter without effect hides that the intended change was never made.",
+		.remedy = "keep iommu=pt alone",
+		.reference =
+			"Documentation/admin-guide/kernel-parameters.txt, iommu=, intel_iommu=, "
+			"amd_iommu=",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.probe = probe_parameters,
+	},
+	{
+		.id = "host-bridge",
+		.title = "The host bridge is known to forward peer traffic where pairs meet in it",
+		.why = "Two GPUs without a common switch depend on the CPU to pass their packets "
+		       "on; "
+		       "for CPUs that are not on its list the driver refuses reads.",
+		.remedy = "move both GPUs below one PCIe switch; else NVreg_RegistryDwords="
+			  "\"ForceP2P=0x211\" (0x11 before driver 565) bypasses the list: check "
+			  "that copied data is right (CUDA sample simpleP2P), and take it back if "
+			  "it is not",
+		.reference = "open-gpu-kernel-modules p2p_caps.c "
+			     "_p2pCapsGetHostSystemStatusOverPcieBar1, cpu.c; drivers/pci/p2pdma.c "
+			     "pci_p2pdma_whitelist",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_host_bridge,
+	},
+	{
+		.id = "cross-socket",
+		.title = "All GPU pairs lie on one CPU socket or are joined by NVLink",
+		.why = "The link between sockets is narrower than the GPUs' own links together, "
+		       "and "
+		       "NCCL keeps P2P off such paths by default.",
+		.remedy = "for jobs on a part of the GPUs choose those of one socket "
+			  "(CUDA_VISIBLE_DEVICES); measure before raising NCCL_P2P_LEVEL to SYS",
+		.reference = "NVIDIA/nccl-tests#74; NCCL documentation, NCCL_P2P_LEVEL",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_sockets,
+	},
+	{
+		.id = "topology-agrees",
+		.title = "NVML and the PCI tree agree on where the GPUs sit",
+		.why = "They differ in virtual machines and where the firmware tells NUMA nodes "
+		       "wrong; "
+		       "then distances, and NCCL's choices with them, are not to be trusted.",
+		.remedy = "in a virtual machine look on the host; else check NUMA settings (NPS, "
+			  "SNC) and "
+			  "numa_node of the devices",
+		.reference = "nvml.h nvmlDeviceGetTopologyCommonAncestor; "
+			     "Documentation/ABI/testing/sysfs-bus-pci, numa_node",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_class,
+	},
+};

@@ -4,13 +4,11 @@
 
 #include "machine/pci.h"
 
-struct arena;
-
 /*
  * Fills the facts of f that live in config space from its first `size` bytes; those behind the end
  * become unknown with the reason `why_short` (kept by pointer). Identity, class and bridge bus
  * numbers are filled too where they are not known yet.
  * A capability list that loops or leaves the space is cut there and named in f->config_trouble.
  */
-void config_space_decode(struct pci_function *f, struct arena *a, const uint8_t *bytes, size_t size,
+void config_space_decode(struct pci_function *f, const uint8_t *bytes, size_t size,
 			 const char *why_short);

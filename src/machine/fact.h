@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 enum fact_state { FACT_UNKNOWN, FACT_KNOWN, FACT_ABSENT };
 
@@ -81,4 +82,10 @@ static inline int64_t fact_or(struct fact_int f, int64_t otherwise)
 static inline const char *fact_str_or(struct fact_str f, const char *otherwise)
 {
 	return fact_known(f) ? f.value : otherwise;
+}
+
+/* Known, and this very text. */
+static inline bool fact_str_is(struct fact_str f, const char *text)
+{
+	return fact_known(f) && strcmp(f.value, text) == 0;
 }

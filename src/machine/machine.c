@@ -1,1 +1,164 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/machine.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "machine/read.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static const struct {
+	unsigned parts; /* any of these asks for it */
+	void (*read)(struct reader *r);
+} readers[] = {
+	{MACHINE_PCI | MACHINE_CONFIG_SPACE, pci_read_all},
+	{MACHINE_NUMA, numa_read},
+	{MACHINE_HOST, host_read},
+	{MACHINE_HOST, modules_read},
+	{MACHINE_RDMA, rdma_read},
+	{MACHINE_LOG, kernel_log_read},
+	{MACHINE_HOST, nccl_read},
+	{MACHINE_GPUS | MACHINE_NVML_ANY, gpu_read}, /* last: it waits for NVML */
+};
+
+static const char *virtual_file(struct reader *r, const char *name)
+{
+	AUTO_FREE char *text = NULL;
+	size_t size;
+
+	if (source_read(r->s, &text, &size, "%s", name) < 0)
+		return "";
+	return arena_strdup(r->m->arena, text_trim(text));
+}
+
+/* What the recording says of itself; a live source has no such files. */
+static void read_origin(struct reader *r)
+{
+	struct machine *m = r->m;
+
+	m->source_name = arena_strdup(m->arena, source_name(r->s));
+	m->recorded = strcmp(m->source_name, "/") != 0;
+	m->note = m->recorded ? virtual_file(r, "note.txt") : "";
+	m->recorded_by = m->recorded ? virtual_file(r, "recorded-by.txt") : "";
+}
+
+/* Privilege is judged by what it brought: a GPU's or bridge's config space beyond 64 bytes. */
+static void judge_privilege(struct machine *m)
+{
+	m->root = fact_int_unknown("no configuration space was read");
+	for (size_t i = 0; i < m->pci_n; i++) {
+		const struct pci_function *f = &m->pci[i];
+
+		if (f->config_size > 64)
+			m->root = fact_int(1, "configuration space beyond 64 bytes");
+		else if (f->config_size == 64 && !fact_known(m->root))
+			m->root = fact_int(0, "configuration space ends at 64 bytes");
+	}
+}
+
+/* ---- NVML in the background ---- */
+
+struct nvml_wait {
+	pthread_t thread;
+	struct source *s;
+	char *text;
+	size_t size;
+	int error;
+};
+
+static void *ask_nvml(void *argument)
+{
+	struct nvml_wait *w = argument;
+
+	w->error = source_read(w->s, &w->text, &w->size, "nvml.json");
+	return NULL;
+}
+
+static void start_nvml(struct reader *r, struct nvml_wait *w)
+{
+	*w = (struct nvml_wait){.s = r->s};
+	if ((r->request->parts & MACHINE_NVML_ANY) &&
+	    pthread_create(&w->thread, NULL, ask_nvml, w) == 0)
+		r->nvml = w;
+}
+
+struct fact_str read_nvml(struct reader *r)
+{
+	struct nvml_wait *w = r->nvml;
+	AUTO_FREE char *text = NULL;
+	const char *why;
+
+	if (!w)
+		return read_text(r, "nvml.json");
+	r->nvml = NULL;
+	pthread_join(w->thread, NULL);
+	text = w->text;
+	if (w->error == 0)
+		return fact_str(arena_strndup(r->m->arena, text, w->size), "nvml.json");
+	why = read_why(r, w->error, "nvml.json");
+	return why ? fact_str_unknown(why) : fact_str_absent("nvml.json");
+}
+
+struct machine *machine_read(struct source *s, const struct machine_request *request)
+{
+	struct machine *m = xcalloc(1, sizeof(*m));
+	struct reader r = {.m = m, .s = s, .request = request};
+	struct nvml_wait wait;
+
+	m->arena = arena_new();
+	start_nvml(&r, &wait);
+	read_origin(&r);
+	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++)
+		if (request->parts & readers[i].parts)
+			readers[i].read(&r);
+	if (r.nvml)
+		read_nvml(&r); /* nobody did */
+	judge_privilege(m);
+	return m;
+}
+
+void machine_free(struct machine *m)
+{
+	if (!m)
+		return;
+	arena_free(m->arena);
+	free(m);
+}
+
+const struct gpu_pair *machine_pair(const struct machine *m, size_t initiator, size_t target)
+{
+	return &m->pairs[initiator * m->gpu_n + target];
+}
+
+const struct module *machine_module(const struct machine *m, const char *name)
+{
+	for (size_t i = 0; i < m->module_n; i++)
+		if (strcmp(m->modules[i].name, name) == 0)
+			return &m->modules[i];
+	return NULL;
+}
+
+const struct nccl_setting *machine_nccl_setting(const struct machine *m, const char *name)
+{
+	for (size_t i = 0; i < m->nccl.setting_n; i++)
+		if (m->nccl.settings[i].in_force && strcmp(m->nccl.settings[i].name, name) == 0)
+			return &m->nccl.settings[i];
+	return NULL;
+}
+
+const char *p2p_status_code(int64_t status)
+{
+	static const char *const codes[P2P_STATUS_N] = {
+		[P2P_OK] = "OK",
+		[P2P_CHIPSET_NOT_SUPPORTED] = "CNS",
+		[P2P_GPU_NOT_SUPPORTED] = "GNS",
+		[P2P_TOPOLOGY_NOT_SUPPORTED] = "TNS",
+		[P2P_DISABLED_BY_REGKEY] = "DR",
+		[P2P_NOT_SUPPORTED] = "NS",
+		[P2P_STATUS_UNKNOWN] = "U",
+	};
+
+	return status >= 0 && status < P2P_STATUS_N ? codes[status] : "U";
+}

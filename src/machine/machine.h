@@ -353,14 +353,25 @@ enum machine_part {
 	MACHINE_PCI = 1 << 0,
 	MACHINE_CONFIG_SPACE = 1 << 1,
 	MACHINE_GPUS = 1 << 2,       /* from the driver's files */
-	MACHINE_NVML = 1 << 3,       /* and from NVML: identity, topology levels, NVLink */
-	MACHINE_NVML_P2P = 1 << 4,   /* and P2P status of every pair */
+	MACHINE_NVML = 1 << 3,       /* and from NVML: which is which */
+	MACHINE_NVML_P2P = 1 << 4,   /* and what decides peer access: 2 ms a pair and capability */
 	MACHINE_NVML_STATE = 1 << 5, /* and memory, modes, processes, clocks, fabric */
 	MACHINE_RDMA = 1 << 6,
-	MACHINE_HOST = 1 << 7, /* NUMA, CPU, kernel, boot, modules, limits, NCCL, peer memory */
+	MACHINE_HOST = 1 << 7, /* CPU, kernel, boot, modules, limits, NCCL, peer memory */
 	MACHINE_LOG = 1 << 8,
-	MACHINE_ALL = (1 << 9) - 1,
+	MACHINE_NUMA = 1 << 9,
+	MACHINE_NVML_LINKS = 1 << 10, /* NVLink, and topology levels where there is none */
+	MACHINE_P2P_ALL = ((1 << P2P_CAP_N) - 1)
+			  << 16,        /* each capability of each pair, see below */
+	MACHINE_NVML_DETAILS = 1 << 21, /* with MACHINE_NVML_STATE: what no judgement needs */
+	MACHINE_NVML_ANY = MACHINE_NVML | MACHINE_NVML_P2P | MACHINE_NVML_STATE |
+			   MACHINE_NVML_LINKS | MACHINE_P2P_ALL,
+	MACHINE_TO_JUDGE = (1 << 11) - 1,
+	MACHINE_ALL = MACHINE_TO_JUDGE | MACHINE_P2P_ALL | MACHINE_NVML_DETAILS,
 };
+
+/* One capability of each pair. */
+#define MACHINE_P2P(cap) (1u << (16 + (cap)))
 
 struct machine_request {
 	unsigned parts; /* enum machine_part */
@@ -382,5 +393,11 @@ const struct module *machine_module(const struct machine *m,
 				    const char *name); /* NULL: nothing known */
 const struct nccl_setting *machine_nccl_setting(const struct machine *m,
 						const char *name); /* the one in force */
+/* The first number of a driver version, 580 of "580.159.04"; -1: unknown. */
+int driver_branch(struct fact_str version);
+/* The value of KEY in the driver's RegistryDwords, "KEY=0x11;OTHER=1"; absent: it is not set. */
+struct fact_int driver_registry_dword(const struct nvidia_driver *d, const char *key);
+/* ForceP2P when it forces reads (bits 1:0) or writes (5:4) on; 0: it does not, or is not known. */
+int64_t driver_forced_p2p(const struct nvidia_driver *d);
 /* Names of enum values as people and JSON see them. */
 const char *p2p_status_code(int64_t status); /* "OK", "CNS", ... "U" */

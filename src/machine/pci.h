@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 struct machine;
-struct source;
 
 /* Domain, bus, device, function as one number that sorts like the text: dddddddd:bb:dd.f. */
 struct pci_address {
@@ -84,9 +83,8 @@ struct pci_function {
 
 	struct pci_bar bars[6];
 	bool bars_known;
-	struct fact_int rebar_sizes; /* BAR1: bit n set: 2^n MiB is possible; absent: no capability.
-					See rebar_bar */
-	struct fact_int rebar_bar;   /* which BAR the sizes are for */
+	struct fact_int rebar_sizes; /* bit n set: BAR1 can be 2^n MiB; absent: no capability */
+	struct fact_int rebar_bar;   /* index of the BAR that the sizes are for */
 	struct fact_int secondary_bus, subordinate_bus; /* bridges */
 	struct pci_window window, prefetch_window;      /* bridges, valid with windows_known */
 	bool windows_known;
@@ -112,15 +110,19 @@ struct pci_function {
 	size_t index; /* in machine.pci */
 };
 
-/* Reads every function into m->pci, sorted by address, parents linked. Never fails for one bad
- * device. */
-void pci_read(struct machine *m, struct source *s);
-
 /* By address, in O(log n); NULL if there is none. */
 struct pci_function *pci_find(const struct machine *m, struct pci_address a);
 
 bool pci_is_bridge(const struct pci_function *f);
+/* Root and downstream ports: their registers tell of the link below them, which belongs to the child.
+ */
+bool pci_faces_down(const struct pci_function *f);
 bool pci_is_gpu(const struct pci_function *f); /* NVIDIA, class 0300 or 0302 */
+/* What NVIDIA calls BAR1, the window to the VRAM: index 1, or 2 where BAR0 has 64 bits (Hopper). */
+const struct pci_bar *pci_gpu_bar1(const struct pci_function *f);
+/* Known to have no address. The kernel forgets the size too when it gives up on a BAR, so that a GPU
+ * seems not to have one of the two that every GPU has: registers and BAR1. */
+bool pci_bar_lacks_address(const struct pci_function *f, size_t i);
 /* GB/s (1e9 bytes) that a link of that speed and width carries after line coding, before packet
  * headers. */
 double pci_link_gbps(int64_t speed_mtps, int64_t width);

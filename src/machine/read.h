@@ -5,11 +5,18 @@
 #include "base/source.h"
 #include "machine/machine.h"
 
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof(*(a)))
+
+/* The fact that `of` is not known, for something that would be read from the same place. */
+#define INT_LIKE(of) ((struct fact_int){0, (of).state, (of).from})
+#define STR_LIKE(of) ((struct fact_str){NULL, (of).state, (of).from})
+
 /* What a reader function gets. */
 struct reader {
 	struct machine *m;
 	struct source *s;
 	const struct machine_request *request;
+	struct nvml_wait *nvml; /* NVML's answer on its way, NULL: ask when it is needed */
 };
 
 /*
@@ -36,13 +43,16 @@ struct fact_str read_text(struct reader *r, const char *fmt, ...)
 
 /* The reason for an unknown fact, from a source's errno; NULL for -ENOENT. In the arena. */
 const char *read_why(struct reader *r, int error, const char *path);
+/* nvml.json. NVML makes one wait, so machine_read asks first of all and others read meanwhile. */
+struct fact_str read_nvml(struct reader *r);
 void read_trouble(struct reader *r, const char *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* ---- the readers, one file each, called by machine_read in this order ---- */
 
 void pci_read_all(struct reader *r);    /* pci.c */
-void host_read(struct reader *r);       /* host.c: kernel, boot, CPU, NUMA, limits */
+void numa_read(struct reader *r);       /* cpu.c */
+void host_read(struct reader *r);       /* host.c, kernel.c, cpu.c */
 void modules_read(struct reader *r);    /* modules.c: modules, modprobe.d, peer memory */
 void gpu_read(struct reader *r);        /* gpu.c: driver files, then nvml.json */
 void rdma_read(struct reader *r);       /* rdma.c */
@@ -50,13 +60,16 @@ void kernel_log_read(struct reader *r); /* kernel_log.c */
 void nccl_read(struct reader *r);       /* nccl.c: environment, conf files, --pid */
 
 /*
- * Virtual files of a live source (live.c lists them); a recording keeps each as a file of that
- * name: nvml.json        what NVML answered (nvml_capture.c writes it, gpu.c reads it)
+ * Virtual files of a live source (live_host.c lists them); a recording keeps each as a file of that
+ * name:
+ *   nvml.json        what NVML answered (nvml_capture.c writes it, nvml_decode.c reads it)
  *   kernel-log.txt   the kernel log's lines about GPUs, PCI, IOMMU, RDMA, oldest first
  *   process.txt      "key value" lines: uid, config_space (1: may read beyond 64 bytes), memlock,
  *                    memlock_hard (bytes or "unlimited"), shm_bytes, shm_free_bytes, shm_writable
  *   environment.txt  NAME=VALUE lines: NCCL_*, CUDA_*, NVIDIA_* and a few more, of this process
  *   process-env.txt  the same of --pid N; absent without --pid
- *   nccl-library.txt "path" and "version" lines of the libnccl in use
+ *   nccl-library.txt "pid", "path" and "version" lines of the libnccl that --pid N has mapped
+ *   modinfo-NAME.txt "key=value" lines of a module file's .modinfo section
+ *   peer-memory-symbol.txt the kernel's symbols for peer memory clients; empty: it has none
  */
 int nvml_capture(void *request, char **ret, size_t *ret_size);

@@ -1,1 +1,195 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a document as text for a terminal or a file. */
+#include "report/document_impl.h"
+
+#include "base/alloc.h"
+#include "base/strbuf.h"
+
+#include <string.h>
+
+/* Text that wraps keeps at least this many columns, however deep it is indented. */
+#define MIN_TEXT_WIDTH 20
+
+struct writer {
+	struct strbuf *out;
+	unsigned width;
+	bool colour;
+};
+
+static const char *const sgr[STYLE_N] = {
+	[STYLE_STRONG] = "1", [STYLE_GOOD] = "32", [STYLE_WARN] = "33",
+	[STYLE_BAD] = "31",   [STYLE_DIM] = "2",   [STYLE_CODE] = "36",
+};
+
+static void style_on(struct writer *w, enum style s)
+{
+	if (w->colour && sgr[s])
+		strbuf_printf(w->out, "\033[%sm", sgr[s]);
+}
+
+static void style_off(struct writer *w, enum style s)
+{
+	if (w->colour && sgr[s])
+		strbuf_puts(w->out, "\033[0m");
+}
+
+static void pad(struct writer *w, size_t n)
+{
+	while (n--)
+		strbuf_putc(w->out, ' ');
+}
+
+/* Columns that n bytes of clean UTF-8 take, one per character. */
+static size_t columns_of(const char *s, size_t n)
+{
+	size_t columns = 0;
+
+	for (size_t i = 0; i < n; i++)
+		columns += ((unsigned char)s[i] & 0xc0) != 0x80;
+	return columns;
+}
+
+/*
+ * Writes words from column `at` on; lines after the first start at column `hang`. Runs of blanks
+ * become one, a newline in the text starts a line.
+ */
+static void write_wrapped(struct writer *w, enum style style, size_t at, size_t hang,
+			  const char *text)
+{
+	size_t limit = w->width > hang + MIN_TEXT_WIDTH ? w->width : hang + MIN_TEXT_WIDTH;
+	bool fresh = true; /* nothing on this line yet that a blank would have to part */
+
+	style_on(w, style);
+	for (const char *s = text; *s;) {
+		size_t n = strcspn(s, " \n"), columns = columns_of(s, n);
+
+		if (n && !fresh && at + 1 + columns > limit) {
+			strbuf_putc(w->out, '\n');
+			pad(w, hang);
+			at = hang;
+			fresh = true;
+		}
+		if (n && !fresh) {
+			strbuf_putc(w->out, ' ');
+			at++;
+		}
+		strbuf_add(w->out, s, n);
+		at += columns;
+		fresh = fresh && !n;
+		s += n;
+		if (*s == '\n' && s[1]) {
+			strbuf_putc(w->out, '\n');
+			pad(w, hang);
+			at = hang;
+			fresh = true;
+		}
+		s += *s ? 1 : 0;
+	}
+	style_off(w, style);
+	strbuf_putc(w->out, '\n');
+}
+
+static void write_paragraph(struct writer *w, const struct block *b)
+{
+	pad(w, b->indent);
+	write_wrapped(w, b->style, b->indent, b->indent, b->text);
+}
+
+static void write_item(struct writer *w, const struct block *b)
+{
+	size_t hang = b->indent + columns_of(b->label, strlen(b->label)) + 2;
+
+	pad(w, b->indent);
+	style_on(w, b->label_style);
+	strbuf_puts(w->out, b->label);
+	style_off(w, b->label_style);
+	pad(w, 2);
+	write_wrapped(w, b->style, hang, hang, b->text);
+}
+
+static void write_verbatim(struct writer *w, const struct block *b)
+{
+	for (const char *s = b->text; *s;) {
+		size_t n = strcspn(s, "\n");
+
+		if (n)
+			pad(w, b->indent);
+		strbuf_add(w->out, s, n);
+		strbuf_putc(w->out, '\n');
+		s += n + (s[n] == '\n');
+	}
+}
+
+static void write_blank(struct writer *w, const struct block *b)
+{
+	(void)b;
+	strbuf_putc(w->out, '\n');
+}
+
+/* Cells behind the row's last one with text are not written, so that no line ends in blanks. */
+static size_t cells_in_row(const struct cell *row, size_t n)
+{
+	while (n && !row[n - 1].text[0])
+		n--;
+	return n;
+}
+
+static void write_row(struct writer *w, const struct block *b, const struct cell *row, size_t n,
+		      const size_t *widths)
+{
+	size_t at = b->indent, used = cells_in_row(row, n);
+
+	pad(w, b->indent);
+	for (size_t i = 0; i < used; i++) {
+		const char *text = row[i].text;
+		size_t columns = columns_of(text, strlen(text));
+
+		if (i + 1 == b->columns) {
+			write_wrapped(w, row[i].style, at, at, text);
+			return;
+		}
+		style_on(w, row[i].style);
+		strbuf_puts(w->out, text);
+		style_off(w, row[i].style);
+		if (i + 1 < used)
+			pad(w, widths[i] - columns + b->gap);
+		at += widths[i] + b->gap;
+	}
+	strbuf_putc(w->out, '\n');
+}
+
+static void write_table(struct writer *w, const struct block *b)
+{
+	size_t *widths AUTO_FREE = xcalloc(b->columns, sizeof(*widths));
+
+	for (size_t i = 0; i < b->cell_n; i++) {
+		size_t columns = columns_of(b->cells[i].text, strlen(b->cells[i].text));
+
+		if (columns > widths[i % b->columns])
+			widths[i % b->columns] = columns;
+	}
+	for (size_t i = 0; i < b->cell_n; i += b->columns) {
+		size_t left = b->cell_n - i;
+
+		write_row(w, b, &b->cells[i], left < b->columns ? left : b->columns, widths);
+	}
+}
+
+static void (*const write_block[BLOCK_KIND_N])(struct writer *w, const struct block *b) = {
+	[BLOCK_HEADING] = write_paragraph, [BLOCK_PARAGRAPH] = write_paragraph,
+	[BLOCK_ITEM] = write_item,         [BLOCK_VERBATIM] = write_verbatim,
+	[BLOCK_BLANK] = write_blank,       [BLOCK_TABLE] = write_table,
+};
+
+void document_write_text(const struct document *d, const struct text_format *format,
+			 struct strbuf *out)
+{
+	struct writer w = {
+		.out = out,
+		.width = format->width ? format->width : TEXT_DEFAULT_WIDTH,
+		.colour = format->colour,
+	};
+
+	for (size_t i = 0; i < d->block_n; i++)
+		write_block[d->blocks[i].kind](&w, &d->blocks[i]);
+}

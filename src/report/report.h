@@ -16,6 +16,9 @@ void report_topology(struct document *out, const struct topology *t);
 /* `check --explain ID` and `check --list`. */
 void report_rule(struct document *out, const struct rule *rule);
 void report_rule_list(struct document *out);
+/* docs/rules.md and the source of onehop-rules(7), whole. */
+void report_rules_markdown(struct strbuf *out);
+void report_rules_scdoc(struct strbuf *out);
 
 /* New references; the caller decrefs. */
 json_t *report_check_json(const struct diagnosis *d);

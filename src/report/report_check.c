@@ -1,1 +1,608 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop check` tells people. */
+#include "report/report_impl.h"
+
+#include "base/alloc.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Devices listed for one rule before "and N more"; --verbose lists all. */
+#define MAX_SUBJECTS 8
+/* Lines of evidence of one finding, and reasons for not knowing, likewise. */
+#define MAX_EVIDENCE 4
+#define MAX_UNSEEN   6
+#define TEXT_COLUMN  9 /* behind "warning  " */
+
+static const enum style severity_styles[SEVERITY_N] = {
+	[SEVERITY_INFO] = STYLE_STRONG,
+	[SEVERITY_WARNING] = STYLE_WARN,
+	[SEVERITY_ERROR] = STYLE_BAD,
+};
+
+/* ---- pairs ---- */
+
+/* True when every GPU pair is direct over the same kind of path: one line says it all. */
+static bool all_direct_alike(const struct topology *t)
+{
+	const struct path *like = topology_path(t, 0, 1);
+
+	for (size_t i = 0; i < t->gpu_n; i++) {
+		for (size_t j = 0; j < t->gpu_n; j++) {
+			const struct path *p = topology_path(t, i, j);
+
+			if (i != j && (p->verdict != PAIR_DIRECT || p->class != like->class ||
+				       p->nvlinks != like->nvlinks))
+				return false;
+		}
+	}
+	return true;
+}
+
+static void add_pairs(struct document *out, const struct topology *t)
+{
+	char name[16];
+
+	if (t->gpu_n < 2)
+		return;
+	document_blank(out);
+	if (all_direct_alike(t)) {
+		document_paragraph(out, STYLE_PLAIN, 0, "All %zu ordered GPU pairs: %s, direct.",
+				   t->gpu_n * (t->gpu_n - 1),
+				   path_class_name(topology_path(t, 0, 1), name, sizeof(name)));
+	} else if (t->gpu_n <= MATRIX_MAX_CHECK) {
+		add_matrix(out, t, t->gpu_n, 0, t->gpu_n, true);
+		add_matrix_legend(out, t, t->gpu_n);
+	} else {
+		add_class_summary(out, t);
+	}
+}
+
+/* ---- without GPUs: what else can be said ---- */
+
+static size_t count_bridges(const struct machine *m)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->pci_n; i++)
+		n += pci_is_bridge(&m->pci[i]);
+	return n;
+}
+
+/* "0000:00:01.1 (001d), 0000:00:03.1 (001d) and 2 more" */
+static void add_redirecting(struct strbuf *b, const struct machine *m, size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->pci_n; i++) {
+		const struct pci_function *f = &m->pci[i];
+
+		if (!pci_is_bridge(f) ||
+		    !(acs_redirects_requests(f->acs_ctl) || acs_redirects_completions(f->acs_ctl)))
+			continue;
+		if (n++ < max)
+			strbuf_printf(b, "%s%s (%04x)", n > 1 ? ", " : "", f->name,
+				      (unsigned)f->acs_ctl.value);
+	}
+	if (n > max)
+		strbuf_printf(b, " and %zu more (-v shows all)", n - max);
+}
+
+static void add_acs_line(struct document *out, const struct machine *m, bool verbose)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+	size_t able = 0, unread = 0, bridges = count_bridges(m);
+
+	for (size_t i = 0; i < m->pci_n; i++) {
+		able += pci_is_bridge(&m->pci[i]) && fact_known(m->pci[i].acs_ctl);
+		unread += pci_is_bridge(&m->pci[i]) && fact_unknown(m->pci[i].acs_ctl);
+	}
+	add_redirecting(&b, m, verbose ? bridges : MAX_SUBJECTS);
+	if (!bridges)
+		document_item(out, STYLE_PLAIN, 0, "ACS:  ", "no bridge to have it");
+	else if (unread)
+		document_item(out, STYLE_PLAIN, 0,
+			      "ACS:  ", "could not be read on %zu of %zu bridges%s", unread,
+			      bridges, fact_is(m->root, 0) ? ", which needs root" : "");
+	else
+		document_item(out, STYLE_PLAIN, 0,
+			      "ACS:  ", "%zu of %zu bridges have it; redirecting (ACSCtl): %s",
+			      able, bridges, b.len ? strbuf_str(&b) : "none");
+}
+
+/* ", groups of type DMA-FQ: 40 devices, identity: 2 devices" */
+static void add_group_types(struct strbuf *b, const struct machine *m)
+{
+	static const char *const types[] = {"identity", "DMA", "DMA-FQ"};
+
+	for (size_t k = 0; k < sizeof(types) / sizeof(types[0]); k++) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < m->pci_n; i++)
+			n += fact_str_is(m->pci[i].iommu_type, types[k]);
+		if (n)
+			strbuf_printf(b, "; %zu PCI functions in groups of type %s%s", n, types[k],
+				      k ? " (translating)" : " (passed through)");
+	}
+}
+
+static void add_iommu_line(struct document *out, const struct machine *m)
+{
+	struct fact_int iommus = m->kernel.iommus;
+	struct strbuf b AUTO_STRBUF = {0};
+
+	if (!fact_known(iommus)) {
+		strbuf_printf(&b, "not known (%s)", iommus.from ? iommus.from : "nobody looked");
+	} else if (!iommus.value) {
+		strbuf_puts(&b, "none at work");
+	} else {
+		strbuf_printf(&b, "on (%s)", fact_str_or(m->kernel.iommu_names, "name not known"));
+		add_group_types(&b, m);
+	}
+	document_item(out, STYLE_PLAIN, 0, "IOMMU:", "%s", strbuf_str(&b));
+}
+
+static void add_platform(struct document *out, const struct machine *m, bool verbose)
+{
+	size_t bridges = count_bridges(m);
+
+	document_blank(out);
+	document_item(out, STYLE_PLAIN, 0, "PCI:  ", "%zu functions, %zu of them bridges", m->pci_n,
+		      bridges);
+	if (m->pci_n)
+		add_acs_line(out, m, verbose);
+	add_iommu_line(out, m);
+	if (m->rdma_n || verbose)
+		document_item(out, STYLE_PLAIN, 0, "RDMA: ", "%zu devices", m->rdma_n);
+}
+
+/* ---- findings ---- */
+
+/* Findings of one rule, as severe and as sure: shown as one. */
+struct group {
+	const struct finding **items;
+	size_t n;
+};
+
+static bool same_group(const struct finding *a, const struct finding *b)
+{
+	return a->rule == b->rule && a->severity == b->severity && a->confidence == b->confidence;
+}
+
+/* Moves all findings of the first one's group to the front; diagnosis' order holds among them. */
+static struct group take_group(const struct finding **left, size_t n)
+{
+	struct group g = {left, 1};
+
+	for (size_t i = 1; i < n; i++) {
+		const struct finding *f = left[i];
+
+		if (!same_group(left[0], f))
+			continue;
+		memmove(&left[g.n + 1], &left[g.n], (i - g.n) * sizeof(left[0]));
+		left[g.n++] = f;
+	}
+	return g;
+}
+
+/* ---- texts that differ only in the device that they name ---- */
+
+/* The length of the word at s: a name, a number, an address. */
+static size_t word_length(const char *s)
+{
+	size_t n = 0;
+
+	while (isalnum((unsigned char)s[n]) || (s[n] && strchr(":._-", s[n])))
+		n++;
+	while (n && strchr(":.", s[n - 1])) /* they end the sentence, not the word */
+		n--;
+	return n;
+}
+
+/* "GPU3", "NIC0", "mlx5_10", "0000:41:00.0" */
+static bool names_device(const char *s, size_t n)
+{
+	static const char *const prefixes[] = {"GPU", "NIC", "mlx5_"};
+	char word[PCI_ADDRESS_LEN];
+	struct pci_address address;
+
+	if (n >= sizeof(word))
+		return false;
+	text_copy(word, sizeof(word), s, n);
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		size_t k = strlen(prefixes[i]);
+
+		if (text_starts_with(word, prefixes[i]) && word[k] &&
+		    !word[k + strspn(word + k, "0123456789")])
+			return true;
+	}
+	return strchr(word, '.') && pci_address_parse(word, &address) == 0;
+}
+
+static bool alike(const char *a, const char *b)
+{
+	while (*a && *b) {
+		size_t n = word_length(a), k = word_length(b);
+
+		if (n && k && names_device(a, n) && names_device(b, k)) {
+			a += n;
+			b += k;
+		} else if (n != k || strncmp(a, b, n ? n : 1) != 0) {
+			return false;
+		} else {
+			a += n ? n : 1;
+			b += n ? n : 1;
+		}
+	}
+	return *a == *b;
+}
+
+/* ---- a group ---- */
+
+static bool all_alike(struct group g)
+{
+	for (size_t i = 1; i < g.n; i++) {
+		if (!alike(g.items[i]->sentence, g.items[0]->sentence))
+			return false;
+	}
+	return true;
+}
+
+/* "likewise GPU1 0000:41:00.0, GPU2 0000:61:00.0 and 6 more" */
+static void add_likewise(struct document *out, struct group g, size_t max)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+	size_t n = g.n < max ? g.n : max;
+
+	for (size_t i = 1; i < n; i++)
+		strbuf_printf(&b, "%s%s", i > 1 ? ", " : "", g.items[i]->subject);
+	if (n < g.n)
+		strbuf_printf(&b, " and %zu more (-v shows all)", g.n - n);
+	document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "likewise %s", strbuf_str(&b));
+}
+
+/* What follows the first `n` characters of `name` and a blank at the start of s; NULL: not it. */
+static const char *after_word(const char *s, const char *name, size_t n)
+{
+	return n && strncmp(s, name, n) == 0 && s[n] == ' ' ? s + n : NULL;
+}
+
+/*
+ * "GPU1 0000:24:00.0: no power", but no name twice: where the sentence begins with the subject, or
+ * with the name or the address of a device that is the subject, the subject takes that place.
+ */
+static void add_statement(struct strbuf *b, const struct finding *f)
+{
+	const char *subject = f->subject, *s = f->sentence, *rest;
+	const char *the = text_starts_with(s, "the ") ? "the " : "";
+	const char *last = strrchr(subject, ' ');
+	size_t all = strlen(subject);
+
+	s += strlen(the);
+	rest = after_word(s, subject, all);
+	if (!rest && last && (names_device(last + 1, strlen(last + 1)) || last[1] == '('))
+		rest = after_word(s, subject, strcspn(subject, " "));
+	if (!rest && last && names_device(last + 1, strlen(last + 1)))
+		rest = after_word(s, last + 1, strlen(last + 1));
+	if (rest)
+		strbuf_printf(b, "%s%s%s", the, subject, rest);
+	else
+		strbuf_printf(b, "%s: %s", subject, f->sentence);
+}
+
+static void add_head(struct document *out, const struct finding *f)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+	char label[16];
+
+	add_statement(&b, f);
+	if (f->confidence != CONFIDENCE_CERTAIN)
+		strbuf_printf(&b, " (%s)", confidence_word(f->confidence));
+	strbuf_printf(&b, " [%s]", f->rule->id);
+	snprintf(label, sizeof(label), "%-7s", severity_word(f->severity));
+	document_item(out, severity_styles[f->severity], 0, label, "%s", strbuf_str(&b));
+}
+
+static void add_others(struct document *out, struct group g, size_t max)
+{
+	size_t n = g.n < max ? g.n : max;
+
+	if (g.n > 1 && all_alike(g)) {
+		add_likewise(out, g, max);
+		return;
+	}
+	for (size_t i = 1; i < n; i++) {
+		struct strbuf b AUTO_STRBUF = {0};
+
+		add_statement(&b, g.items[i]);
+		document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "%s", strbuf_str(&b));
+	}
+	if (n < g.n)
+		document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "and %zu more (-v shows all)",
+				   g.n - n);
+}
+
+static bool remedy_shown(struct group g, size_t n, bool verbose)
+{
+	const char *remedy = g.items[n]->remedy;
+
+	for (size_t i = 0; i < n; i++) {
+		if (verbose ? strcmp(g.items[i]->remedy, remedy) == 0
+			    : alike(g.items[i]->remedy, remedy))
+			return true;
+	}
+	return false;
+}
+
+/* Each different remedy once, in order. */
+static void add_remedies(struct document *out, struct group g, bool verbose)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < g.n; i++) {
+		if (strcmp(g.items[i]->remedy, NOTHING_TO_DO) == 0)
+			continue;
+		if (!remedy_shown(g, i, verbose))
+			document_item(out, STYLE_STRONG, TEXT_COLUMN, "do: ", "%s",
+				      g.items[i]->remedy);
+		else if (strcmp(g.items[i]->remedy, g.items[0]->remedy) != 0)
+			more = true;
+	}
+	if (more && !verbose)
+		document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN + 6,
+				   "likewise for the others (-v shows them)");
+}
+
+/* Where one fact was read of many devices, one line stands for all. */
+static bool evidence_shown(const struct finding *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (alike(f->evidence[i], f->evidence[n]))
+			return true;
+	}
+	return false;
+}
+
+static void add_evidence_lines(struct document *out, const struct finding *f, bool verbose)
+{
+	size_t shown = 0;
+
+	for (size_t i = 0; i < f->evidence_n; i++) {
+		if (!verbose && (shown >= MAX_EVIDENCE || evidence_shown(f, i)))
+			continue;
+		document_styled_item(out, STYLE_DIM, STYLE_DIM, TEXT_COLUMN, "read", "%s",
+				     f->evidence[i]);
+		shown++;
+	}
+	if (shown < f->evidence_n)
+		document_styled_item(out, STYLE_DIM, STYLE_DIM, TEXT_COLUMN, "read",
+				     "and %zu more (-v shows all)", f->evidence_n - shown);
+}
+
+static void add_evidence(struct document *out, struct group g, bool verbose)
+{
+	size_t n = verbose ? g.n : 1;
+
+	for (size_t i = 0; i < n; i++)
+		add_evidence_lines(out, g.items[i], verbose);
+}
+
+/* What is only good to know is told in short. */
+static void add_group(struct document *out, struct group g, bool verbose)
+{
+	size_t max = verbose ? g.n : MAX_SUBJECTS;
+	bool full = verbose || g.items[0]->severity > SEVERITY_INFO;
+
+	document_blank(out);
+	add_head(out, g.items[0]);
+	add_others(out, g, max);
+	if (full)
+		document_item(out, STYLE_STRONG, TEXT_COLUMN, "why:", "%s", g.items[0]->rule->why);
+	add_remedies(out, g, verbose);
+	if (full)
+		add_evidence(out, g, verbose);
+}
+
+static void add_findings(struct document *out, const struct diagnosis *d, bool verbose)
+{
+	const struct finding **left AUTO_FREE = xcalloc(d->finding_n + 1, sizeof(*left));
+
+	for (size_t i = 0; i < d->finding_n; i++)
+		left[i] = &d->findings[i];
+	for (size_t i = 0; i < d->finding_n;) {
+		struct group g = take_group(&left[i], d->finding_n - i);
+
+		add_group(out, g, verbose);
+		i += g.n;
+	}
+}
+
+/* ---- the end: verdict, what could not be seen ---- */
+
+static enum style verdict_style(const struct diagnosis *d)
+{
+	struct pair_counts counts;
+
+	topology_count(d->topology, &counts);
+	if (!counts.pairs)
+		return STYLE_STRONG;
+	if (counts.by_verdict[PAIR_BLOCKED])
+		return STYLE_BAD;
+	for (size_t i = 0; i < d->finding_n; i++)
+		if (finding_contradicts(&d->findings[i]))
+			return STYLE_WARN;
+	return counts.by_verdict[PAIR_DIRECT] == counts.pairs ? STYLE_GOOD : STYLE_WARN;
+}
+
+/* What was not seen, without why: "the MIG mode of GPU0". */
+static size_t what_length(const char *why)
+{
+	const char *colon = strstr(why, ": ");
+
+	return colon ? (size_t)(colon - why) : strlen(why);
+}
+
+static bool same_unseen(const struct outcome *a, const struct outcome *b, bool whole)
+{
+	size_t n = what_length(a->why);
+
+	if (whole)
+		return strcmp(a->why, b->why) == 0;
+	return what_length(b->why) == n && strncmp(a->why, b->why, n) == 0;
+}
+
+/* In short, what root could see is told there alone. */
+static bool said_already(const struct diagnosis *d, size_t n, bool whole)
+{
+	const struct outcome *o = &d->outcomes[n];
+
+	for (size_t i = 0; i < d->outcome_n; i++) {
+		const struct outcome *p = &d->outcomes[i];
+		bool first = p->root_would_tell == o->root_would_tell
+				     ? i < n
+				     : p->root_would_tell && !whole;
+
+		if (p->verdict == VERDICT_UNKNOWN && first && same_unseen(o, p, whole))
+			return true;
+	}
+	return false;
+}
+
+/* What was not seen, each thing once; with the reasons, a line each, when verbose. */
+static bool list_unseen(struct strbuf *b, const struct diagnosis *d, bool root, bool verbose)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->outcome_n; i++) {
+		const struct outcome *o = &d->outcomes[i];
+
+		if (o->verdict != VERDICT_UNKNOWN || o->root_would_tell != root ||
+		    said_already(d, i, verbose))
+			continue;
+		n++;
+		if (verbose)
+			strbuf_printf(b, "%s- %s", b->len ? "\n" : "", o->why);
+		else if (n <= MAX_UNSEEN)
+			strbuf_printf(b, "%s%.*s", b->len ? "; " : "", (int)what_length(o->why),
+				      o->why);
+	}
+	if (n > MAX_UNSEEN && !verbose)
+		strbuf_printf(b, "; and %zu more", n - MAX_UNSEEN);
+	return n > 0;
+}
+
+static void add_unseen(struct document *out, const struct diagnosis *d, bool verbose)
+{
+	struct strbuf others AUTO_STRBUF = {0}, roots AUTO_STRBUF = {0};
+
+	if (list_unseen(&others, d, false, verbose))
+		document_item(out, STYLE_PLAIN, 0, "Not seen:", "%s%s", strbuf_str(&others),
+			      verbose ? "" : " (-v shows all, and why)");
+	if (list_unseen(&roots, d, true, verbose))
+		document_item(out, STYLE_PLAIN, 0, "As root: ", "%s%s%s",
+			      d->topology->machine->recorded ? "record again as root to see "
+							     : "run as root to see ",
+			      verbose ? "\n" : "", strbuf_str(&roots));
+}
+
+static size_t count_nvml(const struct machine *m)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->gpu_n; i++)
+		n += fact_known(m->gpus[i].nvml_index);
+	return n;
+}
+
+/* Only where somebody sees fewer than are on the bus. */
+static void add_gpus_seen(struct document *out, const struct machine *m)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+	size_t nvml = count_nvml(m);
+	bool driven = fact_known(m->driver.gpus_in_proc), asked = fact_known(m->driver.nvml);
+
+	if (!m->gpu_n || ((!driven || m->driver.gpus_in_proc.value == (int64_t)m->gpu_n) &&
+			  (!asked || nvml == m->gpu_n)))
+		return;
+	strbuf_printf(&b, "%zu on the PCI bus", m->gpu_n);
+	if (driven)
+		strbuf_printf(&b, ", %" PRId64 " driven by the nvidia module",
+			      m->driver.gpus_in_proc.value);
+	if (asked)
+		strbuf_printf(&b, ", %zu seen by NVML", nvml);
+	document_item(out, STYLE_WARN, 0, "GPUs:    ", "%s", strbuf_str(&b));
+}
+
+static void add_end(struct document *out, const struct diagnosis *d, bool verbose)
+{
+	char verdict[1024];
+
+	document_blank(out);
+	if (diagnosis_unexplained(d))
+		document_paragraph(out, STYLE_BAD, 0,
+				   "No finding shown here explains the blocked pairs; onehop topo "
+				   "names what stands between them.");
+	document_paragraph(out, verdict_style(d), 0, "%s",
+			   diagnosis_verdict(d, verdict, sizeof(verdict)));
+	add_gpus_seen(out, d->topology->machine);
+	add_unseen(out, d, verbose);
+}
+
+/* ---- all rules, for --verbose ---- */
+
+static const enum style outcome_styles[VERDICT_N] = {
+	[VERDICT_NA] = STYLE_DIM,
+	[VERDICT_OK] = STYLE_GOOD,
+	[VERDICT_UNKNOWN] = STYLE_WARN,
+	[VERDICT_BAD] = STYLE_BAD,
+};
+
+static void add_not_applicable(struct document *out, const struct diagnosis *d)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+
+	for (size_t i = 0; i < d->outcome_n; i++)
+		if (d->outcomes[i].verdict == VERDICT_NA)
+			strbuf_printf(&b, "%s%s", b.len ? ", " : "", d->outcomes[i].rule->id);
+	if (b.len)
+		document_item(out, STYLE_DIM, 0, "Not applicable:", "%s", strbuf_str(&b));
+}
+
+static void add_outcomes(struct document *out, const struct diagnosis *d)
+{
+	document_blank(out);
+	document_heading(out, "Rules, each with the good state that it looks for");
+	document_table(out, 0, 3, 2);
+	for (size_t i = 0; i < d->outcome_n; i++) {
+		const struct outcome *o = &d->outcomes[i];
+
+		if (o->verdict == VERDICT_NA)
+			continue;
+		document_row(out);
+		document_cell(out, outcome_styles[o->verdict], "%s",
+			      o->verdict == VERDICT_BAD ? "found" : verdict_word(o->verdict));
+		document_cell(out, STYLE_PLAIN, "%s", o->rule->id);
+		document_cell(out, STYLE_DIM, "%s", o->rule->title);
+	}
+	add_not_applicable(out, d);
+}
+
+void report_check(struct document *out, const struct diagnosis *d, bool verbose)
+{
+	const struct topology *t = d->topology;
+
+	add_recorded(out, t->machine);
+	add_machine_line(out, t->machine);
+	add_numbering(out, t->machine);
+	if (!t->gpu_n || verbose)
+		add_platform(out, t->machine, verbose);
+	add_pairs(out, t);
+	add_findings(out, d, verbose);
+	if (verbose)
+		add_outcomes(out, d);
+	add_end(out, d, verbose);
+}

@@ -1,1 +1,140 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Rules for people: one explained, all listed, and the two manuals made from the table. */
+#include "report/report.h"
+
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <string.h>
+
+static const char *const blocks_words[] = {
+	[BLOCKS_NOTHING] = "blocks nothing, good to know",
+	[BLOCKS_SPEED] = "costs speed",
+	[BLOCKS_SOME] = "blocks some pairs or directions, or makes data doubtful",
+	[BLOCKS_ALL] = "blocks everything until it is mended",
+};
+
+static const struct {
+	unsigned need;
+	const char *words;
+} needs[] = {
+	{NEEDS_GPU, "a GPU"},
+	{NEEDS_TWO_GPUS, "two GPUs"},
+	{NEEDS_RDMA, "an RDMA device"},
+	{NEEDS_DRIVER, "the nvidia module loaded"},
+	{NEEDS_CONFIG_SPACE, "PCI configuration space (root)"},
+	{NEEDS_NVML, "NVML"},
+	{NEEDS_LOG, "the kernel log (often root)"},
+};
+
+static const char *needs_words(const struct rule *rule, struct strbuf *b)
+{
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+		if (rule->needs & needs[i].need)
+			strbuf_printf(b, "%s%s", b->len ? ", " : "", needs[i].words);
+	}
+	return b->len ? strbuf_str(b) : "nothing in particular";
+}
+
+static const char *text_or(const char *s, const char *otherwise)
+{
+	return s && *s ? s : otherwise;
+}
+
+void report_rule(struct document *out, const struct rule *rule)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+
+	document_heading(out, "%s: %s", rule->id, rule->title);
+	document_blank(out);
+	document_item(out, STYLE_STRONG, 0, "why:      ", "%s", rule->why);
+	document_item(out, STYLE_STRONG, 0, "do:       ", "%s",
+		      text_or(rule->remedy, "see the finding"));
+	document_item(out, STYLE_STRONG, 0, "severity: ", "%s; %s", severity_word(rule->severity),
+		      blocks_words[rule->blocks]);
+	document_item(out, STYLE_STRONG, 0, "needs:    ", "%s", needs_words(rule, &b));
+	document_item(out, STYLE_STRONG, 0, "reference:", "%s", text_or(rule->reference, "none"));
+}
+
+void report_rule_list(struct document *out)
+{
+	document_table(out, 0, 3, 2);
+	FOR_EACH_RULE (r) {
+		document_row(out);
+		document_cell(out, STYLE_STRONG, "%s", r->id);
+		document_cell(out, STYLE_PLAIN, "%s", severity_word(r->severity));
+		document_cell(out, STYLE_PLAIN, "%s", r->title);
+	}
+}
+
+/* ---- manuals ---- */
+
+/* Characters that would mean something to the writer of the manual get a backslash. */
+static void add_escaped(struct strbuf *out, const char *s, const char *special)
+{
+	for (; *s; s++) {
+		if (strchr(special, *s))
+			strbuf_putc(out, '\\');
+		strbuf_putc(out, *s == '\n' ? ' ' : *s);
+	}
+}
+
+#define MARKDOWN_SPECIAL "\\`*_<>[]|#"
+#define SCDOC_SPECIAL    "\\*_#"
+
+static void add_markdown_field(struct strbuf *out, const char *name, const char *text)
+{
+	strbuf_printf(out, "- **%s:** ", name);
+	add_escaped(out, text, MARKDOWN_SPECIAL);
+	strbuf_putc(out, '\n');
+}
+
+void report_rules_markdown(struct strbuf *out)
+{
+	strbuf_puts(out,
+		    "# Rules\n\n"
+		    "Made from the table in `src/diagnose/` by `tools/generate`; do not edit.\n"
+		    "Each title is the good state; a finding says how a machine differs.\n");
+	FOR_EACH_RULE (r) {
+		struct strbuf needed AUTO_STRBUF = {0};
+
+		strbuf_printf(out, "\n## %s\n\n", r->id);
+		add_escaped(out, r->title, MARKDOWN_SPECIAL);
+		strbuf_puts(out, "\n\n");
+		add_markdown_field(out, "Why", r->why);
+		add_markdown_field(out, "Do", text_or(r->remedy, "see the finding"));
+		strbuf_printf(out, "- **Severity:** %s; %s\n", severity_word(r->severity),
+			      blocks_words[r->blocks]);
+		add_markdown_field(out, "Needs", needs_words(r, &needed));
+		add_markdown_field(out, "Reference", text_or(r->reference, "none"));
+	}
+}
+
+static void add_scdoc_field(struct strbuf *out, const char *name, const char *text)
+{
+	strbuf_printf(out, "\t*%s:* ", name);
+	add_escaped(out, text, SCDOC_SPECIAL);
+	strbuf_puts(out, "\n\n");
+}
+
+void report_rules_scdoc(struct strbuf *out)
+{
+	strbuf_puts(out,
+		    "onehop-rules(7)\n\n# NAME\n\nonehop-rules - what onehop check looks for\n\n"
+		    "# DESCRIPTION\n\nEach rule is named by an ID, which *onehop check --explain* "
+		    "and *--ignore* take,\nand a title that states the good case.\n\n# RULES\n\n");
+	FOR_EACH_RULE (r) {
+		struct strbuf needed AUTO_STRBUF = {0};
+
+		strbuf_printf(out, "*%s*\n\t", r->id);
+		add_escaped(out, r->title, SCDOC_SPECIAL);
+		strbuf_puts(out, "\n\n");
+		add_scdoc_field(out, "Why", r->why);
+		add_scdoc_field(out, "Do", text_or(r->remedy, "see the finding"));
+		strbuf_printf(out, "\t*Severity:* %s; %s\n\n", severity_word(r->severity),
+			      blocks_words[r->blocks]);
+		add_scdoc_field(out, "Needs", needs_words(r, &needed));
+		add_scdoc_field(out, "Reference", text_or(r->reference, "none"));
+	}
+	strbuf_puts(out, "# SEE ALSO\n\n*onehop*(1), *onehop-check*(1)\n");
+}

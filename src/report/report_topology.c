@@ -1,1 +1,397 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop topo` tells people: the devices, the matrix, and why a pair is not direct. */
+#include "report/report_impl.h"
+
+#include "base/alloc.h"
+#include "base/strbuf.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Columns of the matrix that fit beside each other in 80. */
+#define BLOCK_COLUMNS 10
+/* Pairs named as examples of one reason. */
+#define MAX_EXAMPLES 4
+/* Devices named beside the first for one reason. */
+#define MAX_PLACES 7
+
+/* ---- devices ---- */
+
+static void add_fact_cell(struct document *out, struct fact_int f)
+{
+	if (fact_known(f))
+		document_cell(out, STYLE_PLAIN, "%" PRId64, f.value);
+	else
+		document_cell(out, STYLE_DIM, fact_absent(f) ? "-" : "?");
+}
+
+/* "16.0 GT/s x8 of x16": what it runs at and, where that differs, what it could. */
+static void add_link_cell(struct document *out, const struct pci_function *f)
+{
+	char now[32], best[32];
+	bool less = fact_known(f->link_width) && fact_known(f->link_width_max) &&
+		    f->link_width.value < f->link_width_max.value;
+
+	if (!fact_known(f->link_speed) && !fact_known(f->link_width)) {
+		document_cell(out, STYLE_DIM, "?");
+		return;
+	}
+	pci_link_format(f->link_speed, f->link_width, now, sizeof(now));
+	pci_link_format(f->link_speed_max, f->link_width_max, best, sizeof(best));
+	if (strcmp(now, best) == 0)
+		document_cell(out, STYLE_PLAIN, "%s", now);
+	else
+		document_cell(out, less ? STYLE_WARN : STYLE_PLAIN, "%s of %s", now, best);
+}
+
+static void add_numa_cell(struct document *out, const struct pci_function *f)
+{
+	if (fact_is(f->numa_node, -1))
+		document_cell(out, STYLE_DIM, "-");
+	else
+		add_fact_cell(out, f->numa_node);
+}
+
+static void add_header(struct document *out, const char *const *names)
+{
+	document_row(out);
+	for (; *names; names++)
+		document_cell(out, STYLE_DIM, "%s", *names);
+}
+
+static void add_gpus(struct document *out, const struct machine *m)
+{
+	static const char *const header[] = {"",     "PCI address", "smi",  "CUDA", "BAR1",
+					     "VRAM", "NUMA",        "link", NULL};
+	char text[64];
+
+	if (!m->gpu_n)
+		return;
+	document_blank(out);
+	document_table(out, 0, 8, 2);
+	add_header(out, header);
+	for (size_t i = 0; i < m->gpu_n; i++) {
+		const struct gpu *g = &m->gpus[i];
+
+		document_row(out);
+		document_cell(out, STYLE_STRONG, "GPU%zu", i);
+		document_cell(out, STYLE_PLAIN, "%s", g->pci->name);
+		add_fact_cell(out, g->nvml_index);
+		add_fact_cell(out, g->cuda_ordinal);
+		document_cell(out, STYLE_PLAIN, "%s",
+			      bytes_format(g->bar1_bytes, text, sizeof(text)));
+		document_cell(out, STYLE_PLAIN, "%s",
+			      bytes_format(g->vram_bytes, text, sizeof(text)));
+		add_numa_cell(out, g->pci);
+		add_link_cell(out, g->pci);
+	}
+}
+
+static void add_port_cell(struct document *out, const struct rdma_device *r)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+
+	for (size_t i = 0; i < r->port_n; i++) {
+		const struct rdma_port *p = &r->ports[i];
+
+		strbuf_puts(&b, i ? ", " : "");
+		if (!fact_known(p->link_layer) && !fact_known(p->state))
+			strbuf_putc(&b, '?');
+		else
+			strbuf_printf(&b, "%s %s", fact_str_or(p->link_layer, "?"),
+				      fact_str_or(p->state, "?"));
+		if (fact_known(p->rate_mbps))
+			strbuf_printf(&b, " %" PRId64 " Gb/s", p->rate_mbps.value / 1000);
+	}
+	document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&b));
+}
+
+static void add_nics(struct document *out, const struct topology *t)
+{
+	static const char *const header[] = {"",     "PCI address", "device", "NUMA",
+					     "link", "port",        NULL};
+
+	if (t->gpu_n == t->endpoint_n)
+		return;
+	document_blank(out);
+	document_table(out, 0, 6, 2);
+	add_header(out, header);
+	for (size_t i = t->gpu_n; i < t->endpoint_n; i++) {
+		const struct endpoint *e = &t->endpoints[i];
+		const struct rdma_device *r = &t->machine->rdma[e->index];
+
+		document_row(out);
+		document_cell(out, STYLE_STRONG, "%s", e->name);
+		document_cell(out, STYLE_PLAIN, "%s", e->pci->name);
+		document_cell(out, STYLE_PLAIN, "%s", r->name);
+		add_numa_cell(out, e->pci);
+		add_link_cell(out, e->pci);
+		add_port_cell(out, r);
+	}
+}
+
+/* ---- matrix ---- */
+
+static void add_blocks(struct document *out, const struct topology *t)
+{
+	size_t n = t->endpoint_n;
+
+	if (n < 2)
+		return;
+	if (n > MATRIX_MAX_TOPO) {
+		document_blank(out);
+		add_class_summary(out, t);
+		return;
+	}
+	for (size_t first = 0; first < n;) {
+		size_t end = first < t->gpu_n ? t->gpu_n : n; /* GPUs and NICs apart if need be */
+		size_t last = n - first <= BLOCK_COLUMNS     ? n
+			      : end - first <= BLOCK_COLUMNS ? end
+							     : first + BLOCK_COLUMNS;
+
+		document_blank(out);
+		add_matrix(out, t, n, first, last, false);
+		first = last;
+	}
+	add_matrix_legend(out, t, n);
+}
+
+/* ---- speed: pairs that expect the same ---- */
+
+struct speed {
+	const struct path *path;
+	size_t initiator, target;
+};
+
+static int compare_speed(const void *a, const void *b)
+{
+	const struct path *p = ((const struct speed *)a)->path,
+			  *q = ((const struct speed *)b)->path;
+
+	if (p->class != q->class)
+		return p->class < q->class ? -1 : 1;
+	if (p->expected_gbps != q->expected_gbps)
+		return p->expected_gbps > q->expected_gbps ? -1 : 1;
+	return (p > q) - (p < q);
+}
+
+static bool same_speed(const struct speed *a, const struct speed *b)
+{
+	return a->path->class == b->path->class && a->path->expected_gbps == b->path->expected_gbps;
+}
+
+static struct speed *gpu_speeds(const struct topology *t, size_t *ret_n)
+{
+	struct speed *all = xcalloc(t->gpu_n * t->gpu_n + 1, sizeof(*all));
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->gpu_n; i++) {
+		for (size_t j = 0; j < t->gpu_n; j++) {
+			if (i != j)
+				all[n++] = (struct speed){topology_path(t, i, j), i, j};
+		}
+	}
+	qsort(all, n, sizeof(*all), compare_speed);
+	*ret_n = n;
+	return all;
+}
+
+static void add_speed_line(struct document *out, const struct speed *s, size_t n)
+{
+	const struct path *p = s->path;
+	struct strbuf b AUTO_STRBUF = {0};
+	char class[16], link[32];
+
+	if (p->expected_gbps > 0)
+		strbuf_printf(&b, "a good copy reaches %.1f GB/s one way", p->expected_gbps);
+	else
+		strbuf_puts(&b, "speed not known");
+	if (p->class != PATH_NVLINK && p->bottleneck)
+		strbuf_printf(&b, "; the narrowest link is %s at %s",
+			      pci_link_format(p->bottleneck_speed, p->bottleneck_width, link,
+					      sizeof(link)),
+			      p->bottleneck->name);
+	document_item(out, STYLE_PLAIN, 0, path_class_name(p, class, sizeof(class)),
+		      "%zu pair%s: %s.", n, n == 1 ? "" : "s", strbuf_str(&b));
+}
+
+static void add_speeds(struct document *out, const struct topology *t)
+{
+	size_t n;
+	struct speed *all AUTO_FREE = gpu_speeds(t, &n);
+
+	if (n)
+		document_blank(out);
+	for (size_t i = 0, k; i < n; i += k) {
+		for (k = 1; i + k < n && same_speed(&all[i], &all[i + k]); k++)
+			;
+		add_speed_line(out, &all[i], k);
+	}
+}
+
+/* ---- why not direct ---- */
+
+/* One link of one pair's chain that is not well. */
+struct reason {
+	const struct path *path;
+	const struct chain_link *link;
+	enum chain_step step;
+	bool nic;
+};
+
+/*
+ * What is told as one: pairs of the same kind, step, cause and value, at whatever device. Bad
+ * before unknown before possible.
+ */
+static int compare_cause(const struct reason *a, const struct reason *b)
+{
+	const int64_t keys[][2] = {
+		{a->nic, b->nic},
+		{b->link->state, a->link->state},
+		{a->step, b->step},
+		{a->link->reason, b->link->reason},
+		{a->link->value, b->link->value},
+		{a->link->value2, b->link->value2},
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (keys[i][0] != keys[i][1])
+			return keys[i][0] < keys[i][1] ? -1 : 1;
+	}
+	return 0;
+}
+
+static int64_t place_of(const struct reason *r)
+{
+	return r->link->at ? (int64_t)r->link->at->index : -1;
+}
+
+static int compare_reason(const void *a, const void *b)
+{
+	const struct reason *p = a, *q = b;
+	int r = compare_cause(p, q);
+
+	if (!r)
+		r = (place_of(p) > place_of(q)) - (place_of(p) < place_of(q));
+	return r ? r : (p->path > q->path) - (p->path < q->path);
+}
+
+static struct reason *collect_reasons(const struct topology *t, size_t *ret_n)
+{
+	size_t max = t->endpoint_n * t->endpoint_n * CHAIN_STEP_N, n = 0;
+	struct reason *all = xcalloc(max + 1, sizeof(*all));
+
+	for (size_t k = 0; k < t->endpoint_n * t->endpoint_n; k++) {
+		const struct path *p = &t->paths[k];
+		size_t i = k / t->endpoint_n, j = k % t->endpoint_n;
+
+		if (i == j || (i >= t->gpu_n && j >= t->gpu_n) || p->verdict == PAIR_DIRECT)
+			continue;
+		for (int s = 0; s < CHAIN_STEP_N; s++) {
+			if (p->chain[s].state >= CHAIN_POSSIBLE)
+				all[n++] = (struct reason){p, &p->chain[s], (enum chain_step)s,
+							   i >= t->gpu_n || j >= t->gpu_n};
+		}
+	}
+	qsort(all, n, sizeof(*all), compare_reason);
+	*ret_n = n;
+	return all;
+}
+
+/* "; likewise at 0000:20:03.1, 0000:40:01.1": every device but the first, which the sentence names.
+ */
+static void add_places(struct strbuf *b, const struct reason *r, size_t n)
+{
+	size_t places = 1;
+
+	for (size_t i = 1; i < n; i++) {
+		if (place_of(&r[i]) == place_of(&r[i - 1]))
+			continue;
+		if (places <= MAX_PLACES)
+			strbuf_printf(b, "%s%s", places == 1 ? "; likewise at " : ", ",
+				      r[i].link->at->name);
+		places++;
+	}
+	if (places > MAX_PLACES + 1)
+		strbuf_printf(b, " and %zu more", places - MAX_PLACES - 1);
+}
+
+/* How many ordered pairs of that kind there are at all. */
+static size_t pairs_of_kind(const struct topology *t, bool nic)
+{
+	size_t nics = t->endpoint_n - t->gpu_n;
+
+	return nic ? 2 * t->gpu_n * nics : t->gpu_n * (t->gpu_n - 1);
+}
+
+/* "all 56 pairs", "7 pairs: GPU0>GPU1 GPU0>GPU2 and 5 more" */
+static void add_examples(struct strbuf *b, const struct topology *t, const struct reason *r,
+			 size_t n)
+{
+	if (n > 1 && n == pairs_of_kind(t, r->nic)) {
+		strbuf_printf(b, "all %zu pairs", n);
+		return;
+	}
+	strbuf_printf(b, "%zu pair%s: ", n, n == 1 ? "" : "s");
+	for (size_t i = 0; i < n && i < MAX_EXAMPLES; i++) {
+		size_t k = (size_t)(r[i].path - t->paths);
+
+		strbuf_printf(b, "%s%s>%s", i ? " " : "", t->endpoints[k / t->endpoint_n].name,
+			      t->endpoints[k % t->endpoint_n].name);
+	}
+	if (n > MAX_EXAMPLES)
+		strbuf_printf(b, " and %zu more", n - MAX_EXAMPLES);
+}
+
+static const enum style state_styles[] = {
+	[CHAIN_POSSIBLE] = STYLE_WARN,
+	[CHAIN_UNKNOWN] = STYLE_WARN,
+	[CHAIN_BAD] = STYLE_BAD,
+};
+
+static void add_reason(struct document *out, const struct topology *t, const struct reason *r,
+		       size_t n)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+	char sentence[512], label[16];
+
+	strbuf_puts(&b, chain_explain(r->path, r->link, sentence, sizeof(sentence)));
+	add_places(&b, r, n);
+	strbuf_puts(&b, " (");
+	add_examples(&b, t, r, n);
+	snprintf(label, sizeof(label), "%-8s", chain_state_word(r->link->state));
+	document_item(out, state_styles[r->link->state], 0, label, "%s: %s)",
+		      chain_step_word(r->step), strbuf_str(&b));
+}
+
+static void add_reasons(struct document *out, const struct topology *t)
+{
+	size_t n;
+	struct reason *all AUTO_FREE = collect_reasons(t, &n);
+
+	for (size_t i = 0, k; i < n; i += k) {
+		if (!i || all[i].nic != all[i - 1].nic) {
+			document_blank(out);
+			document_heading(out, all[i].nic ? "What stands between GPUs and NICs"
+							 : "What stands between GPUs");
+		}
+		for (k = 1; i + k < n && compare_cause(&all[i], &all[i + k]) == 0; k++)
+			;
+		add_reason(out, t, &all[i], k);
+	}
+}
+
+void report_topology(struct document *out, const struct topology *t)
+{
+	add_recorded(out, t->machine);
+	add_machine_line(out, t->machine);
+	if (!t->endpoint_n)
+		document_paragraph(out, STYLE_STRONG, 0, "No GPU and no RDMA NIC on PCI.");
+	add_gpus(out, t->machine);
+	add_nics(out, t);
+	add_blocks(out, t);
+	add_speeds(out, t);
+	add_reasons(out, t);
+}

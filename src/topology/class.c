@@ -1,1 +1,134 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Class of a pair: NVLinks, NVML's common ancestor, or the tree; and where its ways part. */
+#include "topology/topology_impl.h"
+
+#include <string.h>
+
+void topology_divergence(const struct pci_function *initiator, const struct pci_function *target,
+			 const struct pci_function **ret_common,
+			 const struct pci_function **ret_initiator_port,
+			 const struct pci_function **ret_target_port)
+{
+	const struct pci_function *a = initiator, *b = target;
+
+	while (a->depth > b->depth)
+		a = a->parent;
+	while (b->depth > a->depth)
+		b = b->parent;
+	while (a->parent != b->parent) {
+		a = a->parent;
+		b = b->parent;
+	}
+	*ret_common = a->parent;
+	*ret_initiator_port = a;
+	*ret_target_port = b;
+}
+
+/* Different host bridges: the firmware's node numbers tell whether the CPU interconnect lies
+ * between. */
+static enum path_class class_across(const struct machine *m, const struct pci_function *a,
+				    const struct pci_function *b)
+{
+	if (m->node_n == 1 || (fact_absent(a->numa_node) && fact_absent(b->numa_node)))
+		return PATH_NODE;
+	if (!fact_known(a->numa_node) || !fact_known(b->numa_node))
+		return PATH_UNKNOWN;
+	if (a->numa_node.value == b->numa_node.value && a->numa_node.value >= 0)
+		return PATH_NODE;
+	return PATH_SYS;
+}
+
+/* PIX: at most one switch, so at most one bridge between the common one and either end. */
+static enum path_class class_in_tree(const struct machine *m, const struct pci_function *a,
+				     const struct pci_function *b,
+				     const struct pci_function *common)
+{
+	if (common)
+		return a->depth - common->depth <= 2 && b->depth - common->depth <= 2 ? PATH_PIX
+										      : PATH_PXB;
+	if (!a->root || !b->root)
+		return PATH_UNKNOWN;
+	return strcmp(a->root, b->root) == 0 ? PATH_PHB : class_across(m, a, b);
+}
+
+static enum path_class class_of_level(int64_t level)
+{
+	static const struct {
+		int64_t level;
+		enum path_class class;
+	} table[] = {
+		{NVML_LEVEL_INTERNAL, PATH_PIX}, {NVML_LEVEL_SINGLE, PATH_PIX},
+		{NVML_LEVEL_MULTIPLE, PATH_PXB}, {NVML_LEVEL_HOSTBRIDGE, PATH_PHB},
+		{NVML_LEVEL_NODE, PATH_NODE},    {NVML_LEVEL_SYSTEM, PATH_SYS},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
+		if (table[i].level == level)
+			return table[i].class;
+	return PATH_UNKNOWN;
+}
+
+/* NVML's answer for the pair, asked in either order: distance has no direction. */
+static enum path_class class_of_nvml(const struct machine *m, size_t i, size_t j)
+{
+	size_t low = i < j ? i : j, high = i < j ? j : i;
+	struct fact_int level = m->pairs[low * m->gpu_n + high].common_ancestor;
+
+	if (!fact_known(level))
+		level = m->pairs[high * m->gpu_n + low].common_ancestor;
+	return fact_known(level) ? class_of_level(level.value) : PATH_UNKNOWN;
+}
+
+static int links_between(const struct gpu_links *from, const struct gpu *to)
+{
+	int n = 0;
+
+	for (unsigned i = 0; i < from->peer_n; i++)
+		n += from->peer[i] == to->pci;
+	return n;
+}
+
+static bool nvml_says_nvlink(const struct machine *m, size_t i, size_t j)
+{
+	return fact_is(m->pairs[i * m->gpu_n + j].p2p[P2P_NVLINK], P2P_OK) ||
+	       fact_is(m->pairs[j * m->gpu_n + i].p2p[P2P_NVLINK], P2P_OK);
+}
+
+static int smaller(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/*
+ * Direct links, else those that both have to the switches. Where NVML names no remote end at all
+ * (in virtual machines it answers FFFFFFFF:FF:FF.0) its P2P status says whether the links join the
+ * two.
+ */
+static int bonded_links(const struct survey *s, size_t i, size_t j)
+{
+	const struct gpu_links *a = &s->links[i], *b = &s->links[j];
+	int direct = links_between(a, &s->m->gpus[j]), back = links_between(b, &s->m->gpus[i]);
+
+	if (direct || back)
+		return direct > back ? direct : back;
+	if (a->to_switch && b->to_switch)
+		return smaller(a->to_switch, b->to_switch);
+	if (a->unnamed && b->unnamed && nvml_says_nvlink(s->m, i, j))
+		return smaller(a->unnamed, b->unnamed);
+	return 0;
+}
+
+void path_classify(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
+		   struct path *p)
+{
+	enum path_class nvml = PATH_UNKNOWN;
+
+	topology_divergence(a->pci, b->pci, &p->common, &p->initiator_port, &p->target_port);
+	p->tree_class = class_in_tree(s->m, a->pci, b->pci, p->common);
+	if (a->kind == ENDPOINT_GPU && b->kind == ENDPOINT_GPU && s->m->pairs) {
+		nvml = class_of_nvml(s->m, a->index, b->index);
+		p->nvlinks = bonded_links(s, a->index, b->index);
+	}
+	p->pci_class = nvml != PATH_UNKNOWN ? nvml : p->tree_class;
+	p->class = p->nvlinks ? PATH_NVLINK : p->pci_class;
+}

@@ -1,1 +1,507 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The topology as one self-contained SVG: the tree from the sockets on the left to GPUs and NICs on
+ * the right. */
+#include "topology/draw_impl.h"
+
+#include "base/alloc.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HEADER = 72, FOOTER = 46, LANE_WIDTH = 62, BAR_WIDTH = 24, EMPTY_WIDTH = 480 };
+
+/* How many characters of the fonts below fit a box; DejaVu, the widest usual one, is meant. */
+enum { ENDPOINT_CHARS = 34, PORT_CHARS = 20 };
+
+static const char style[] =
+	"<style>"
+	"text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif;font-size:11px;fill:#1f2328}"
+	".h{font-size:18px;font-weight:bold}.b{font-weight:bold}.s{fill:#59636e}"
+	".l{font-size:10px;fill:#59636e}.m{font-size:10px;font-weight:bold;fill:#fff}"
+	".socket{fill:#f6f8fa;stroke:#d1d9e0}.node{fill:#fff;stroke:#d1d9e0}"
+	".switch{fill:#fbf4e6;stroke:#d4a72c;stroke-dasharray:4 3}"
+	".host{fill:#eaeef2;stroke:#59636e}.port{fill:#fff;stroke:#59636e}"
+	".gpu{fill:#eef7df;stroke:#5a8f00}.nic{fill:#ddf4ff;stroke:#0969da}"
+	".w{fill:none;stroke:#818b98;stroke-width:1.5}"
+	".ws{fill:none;stroke:#bf8700;stroke-width:2.5}.ls{font-size:10px;fill:#7d5800;font-weight:"
+	"bold}"
+	".nv{fill:none;stroke:#76b900;stroke-width:4}.edge{fill:none;stroke:#fff;stroke-width:9}."
+	"bar{fill:#76b900}"
+	"</style>\n";
+
+/* ---- text ---- */
+
+/* Text of the machine: escaped, and what XML or an encoding could stumble over replaced. */
+static void put_text(struct strbuf *out, const char *s, size_t max)
+{
+	size_t n = strlen(s);
+
+	for (size_t i = 0; i < n && i < max; i++) {
+		if (n > max && i == max - 2) {
+			strbuf_puts(out, "..");
+			return;
+		}
+		switch (s[i]) {
+		case '&':
+			strbuf_puts(out, "&amp;");
+			break;
+		case '<':
+			strbuf_puts(out, "&lt;");
+			break;
+		case '>':
+			strbuf_puts(out, "&gt;");
+			break;
+		case '"':
+			strbuf_puts(out, "&quot;");
+			break;
+		default:
+			strbuf_putc(out, s[i] < ' ' || s[i] > '~' ? '?' : s[i]);
+		}
+	}
+}
+
+static void put_line(struct strbuf *out, const char *class, int x, int y, const char *s, size_t max)
+{
+	strbuf_printf(out, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
+	put_text(out, s, max);
+	strbuf_puts(out, "</text>\n");
+}
+
+static void put_rect(struct strbuf *out, const char *class, int x, int y, int width, int height)
+{
+	strbuf_printf(
+		out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"5\"/>\n",
+		class, x, y, width, height);
+}
+
+/* ---- boxes ---- */
+
+static const char *state_colour(enum chain_state s)
+{
+	return s == CHAIN_BAD ? "#cf222e" : s == CHAIN_POSSIBLE ? "#bf8700" : "#818b98";
+}
+
+static const char *port_title(const struct box *b)
+{
+	static const struct {
+		int64_t type;
+		const char *title;
+	} titles[] = {
+		{PCI_PORT_ROOT, "root port"},
+		{PCI_PORT_UPSTREAM, "upstream port"},
+		{PCI_PORT_DOWNSTREAM, "downstream port"},
+	};
+
+	for (size_t i = 0; i < sizeof(titles) / sizeof(*titles); i++)
+		if (fact_is(b->pci->port_type, titles[i].type))
+			return titles[i].title;
+	return "bridge";
+}
+
+static const char *endpoint_model(const struct drawing *d, const struct box *b)
+{
+	const struct machine *m = d->t->machine;
+	const char *model;
+
+	if (b->kind == BOX_NIC)
+		return m->rdma[b->endpoint->index].name;
+	model = fact_str_or(m->gpus[b->endpoint->index].model, "model not known");
+	return text_starts_with(model, "NVIDIA ") ? model + strlen("NVIDIA ") : model;
+}
+
+static void draw_mark(const struct mark *mark, const struct box *b, int y, struct strbuf *out)
+{
+	char text[64], sentence[512];
+
+	chain_explain(mark->path, mark->link, sentence, sizeof(sentence));
+	strbuf_puts(out, "<g><title>");
+	put_text(out, sentence, sizeof(sentence));
+	strbuf_printf(out,
+		      "</title><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" "
+		      "fill=\"%s\"/>\n",
+		      b->x + 5, y, b->width - 10, MARK_HEIGHT - 2, state_colour(mark->link->state));
+	put_line(out, "m", b->x + 10, y + MARK_HEIGHT - 5,
+		 mark_text(mark->link, text, sizeof(text)), ENDPOINT_CHARS);
+	strbuf_puts(out, "</g>\n");
+}
+
+static void draw_outline(const struct box *b, struct strbuf *out)
+{
+	static const char *const classes[] = {"host", "port", "gpu", "nic"};
+
+	put_rect(out, classes[b->kind], b->x, b->y, b->width, b->height);
+	if (b->worst > CHAIN_NA)
+		strbuf_printf(out,
+			      "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"5\" "
+			      "fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>\n",
+			      b->x, b->y, b->width, b->height, state_colour(b->worst));
+}
+
+static void draw_lines(const struct drawing *d, const struct box *b, struct strbuf *out)
+{
+	int x = b->x + 10, y = b->y + BOX_PAD + BOX_LINE - 4;
+
+	switch (b->kind) {
+	case BOX_HOST:
+		put_line(out, "b", x, y, "host bridge", PORT_CHARS);
+		put_line(out, "s", x, y + BOX_LINE, b->root ? b->root : "not known", PORT_CHARS);
+		break;
+	case BOX_PORT:
+		put_line(out, "b", x, y, port_title(b), PORT_CHARS);
+		put_line(out, "s", x, y + BOX_LINE, b->pci->name, PORT_CHARS);
+		break;
+	case BOX_GPU:
+	case BOX_NIC:
+		put_line(out, "b", x, y, b->endpoint->name, ENDPOINT_CHARS);
+		put_line(out, "t", x, y + BOX_LINE, endpoint_model(d, b), ENDPOINT_CHARS);
+		put_line(out, "s", x, y + 2 * BOX_LINE, b->pci->name, ENDPOINT_CHARS);
+		break;
+	}
+}
+
+static void draw_box(const struct drawing *d, const struct box *b, struct strbuf *out)
+{
+	int y = b->y + b->height - BOX_PAD - (int)b->mark_n * MARK_HEIGHT + 2;
+
+	draw_outline(b, out);
+	draw_lines(d, b, out);
+	for (size_t i = 0; i < b->mark_n; i++)
+		draw_mark(&b->marks[i], b, y + (int)i * MARK_HEIGHT, out);
+	for (const struct box *c = b->first; c; c = c->next)
+		draw_box(d, c, out);
+}
+
+/* ---- links ---- */
+
+static bool below(struct fact_int f, struct fact_int limit)
+{
+	return fact_known(f) && fact_known(limit) && f.value < limit.value;
+}
+
+/* "16.0 GT/s x4 of x16", "8.0 of 16.0 GT/s x16", "16.0 GT/s x16, idle"; true when it is less than
+ * both ends can. */
+static bool wire_text(const struct wire *w, char *buf, size_t size)
+{
+	struct fact_int speed = wire_speed_limit(w->lower), width = wire_width_limit(w->lower);
+	char link[48];
+
+	if (!fact_known(w->speed) && !fact_known(w->width)) {
+		snprintf(buf, size, "link not known");
+		return false;
+	}
+	pci_link_format(w->speed, w->width, link, sizeof(link));
+	if (below(w->speed, speed)) {
+		snprintf(buf, size, "%.1f of %.1f GT/s x%" PRId64, (double)w->speed.value / 1000,
+			 (double)speed.value / 1000, fact_or(w->width, 0));
+		return true;
+	}
+	if (below(w->width, width)) {
+		snprintf(buf, size, "%s of x%" PRId64, link, width.value);
+		return true;
+	}
+	snprintf(buf, size, "%s%s", link, w->idle ? ", idle" : "");
+	return false;
+}
+
+static int middle(const struct box *b)
+{
+	return b->y + b->height / 2;
+}
+
+/* From the parent to a bus line close to it, along that, and on to the child. */
+static void draw_wire(const struct drawing *d, const struct box *from, const struct box *to,
+		      struct strbuf *out)
+{
+	int x = from->x + from->width, bend = x + 16;
+	bool slow = false;
+	char text[96] = "";
+
+	if (has_wire(to->pci)) {
+		const struct gpu *g =
+			to->endpoint ? endpoint_gpu(d->t->machine, to->endpoint) : NULL;
+		struct wire w = wire_above(to->pci, g);
+
+		slow = wire_text(&w, text, sizeof(text));
+	}
+	strbuf_printf(out, "<path class=\"%s\" d=\"M%d %dH%dV%dH%d\"/>\n", slow ? "ws" : "w", x,
+		      middle(from), bend, middle(to), to->x);
+	if (!*text)
+		return;
+	strbuf_printf(out, "<text class=\"%s\" text-anchor=\"end\" x=\"%d\" y=\"%d\">",
+		      slow ? "ls" : "l", to->x - (box_is_switch(to) ? SWITCH_PAD + 4 : 5),
+		      middle(to) - 5);
+	put_text(out, text, sizeof(text));
+	strbuf_puts(out, "</text>\n");
+}
+
+static void draw_wires(const struct drawing *d, const struct box *b, struct strbuf *out)
+{
+	for (const struct box *c = b->first; c; c = c->next) {
+		draw_wire(d, b, c, out);
+		draw_wires(d, c, out);
+	}
+}
+
+/* ---- frames ---- */
+
+static void draw_frame(const struct drawing *d, const struct frame *f, struct strbuf *out)
+{
+	const char *what = f->is_socket ? "socket" : "NUMA node";
+	const struct machine *m = d->t->machine;
+	char title[96];
+
+	put_rect(out, f->is_socket ? "socket" : "node", f->x, f->y, f->width, f->height);
+	if (f->id < 0)
+		snprintf(title, sizeof(title), "%s not known", what);
+	else
+		snprintf(title, sizeof(title), "%s %" PRId64, what, f->id);
+	put_line(out, "b", f->x + 12, f->y + 17, title, sizeof(title));
+	for (size_t i = 0; !f->is_socket && i < m->node_n; i++) {
+		if (m->nodes[i].id != f->id || !fact_known(m->nodes[i].cpus))
+			continue;
+		snprintf(title, sizeof(title), "CPUs %s", m->nodes[i].cpus.value);
+		put_line(out, "s", f->x + 120, f->y + 17, title, sizeof(title));
+	}
+}
+
+static void draw_switches(const struct drawing *d, const struct box *b, struct strbuf *out)
+{
+	for (const struct box *c = b->first; c; c = c->next)
+		draw_switches(d, c, out);
+	if (!box_is_switch(b))
+		return;
+	put_rect(out, "switch", b->x - SWITCH_PAD, b->top,
+		 d->column_x[b->column + 1] + d->column_width[b->column + 1] - b->x +
+			 2 * SWITCH_PAD,
+		 b->bottom - b->top);
+	put_line(out, "b", b->x, b->top + SWITCH_HEAD - 2, "PCIe switch", PORT_CHARS);
+}
+
+/* ---- NVLink ---- */
+
+/* GPUs that NVLinks join, directly or over others, share a bar beside the tree. */
+struct bar {
+	int top, bottom;
+	unsigned lane;
+	bool whole; /* every pair of them has links */
+};
+
+struct nvlinks {
+	size_t *group; /* per GPU: the first GPU of its group */
+	int *links;    /* per GPU: the most that it has to another */
+	struct bar *bars;
+	unsigned lane_n;
+};
+
+static size_t group_of(struct nvlinks *nv, size_t i)
+{
+	while (nv->group[i] != i)
+		i = nv->group[i] = nv->group[nv->group[i]];
+	return i;
+}
+
+static void join_groups(const struct topology *t, struct nvlinks *nv)
+{
+	for (size_t i = 0; i < t->gpu_n; i++)
+		nv->group[i] = i;
+	for (size_t i = 0; i < t->gpu_n; i++) {
+		for (size_t j = 0; j < t->gpu_n; j++) {
+			int n = topology_path(t, i, j)->nvlinks;
+			size_t a = group_of(nv, i), b = group_of(nv, j);
+
+			if (!n)
+				continue;
+			nv->group[a > b ? a : b] = a < b ? a : b;
+			if (n > nv->links[i])
+				nv->links[i] = n;
+		}
+	}
+}
+
+static void stretch_bars(const struct drawing *d, struct nvlinks *nv)
+{
+	for (size_t i = 0; i < d->t->gpu_n; i++) {
+		struct bar *bar = &nv->bars[group_of(nv, i)];
+		int y = middle(d->endpoints[i]);
+
+		if (bar->bottom == 0)
+			*bar = (struct bar){y - 16, y + 16, 0, true};
+		if (y - 16 < bar->top)
+			bar->top = y - 16;
+		if (y + 16 > bar->bottom)
+			bar->bottom = y + 16;
+		for (size_t j = 0; j < i; j++)
+			if (group_of(nv, j) == group_of(nv, i) &&
+			    !topology_path(d->t, i, j)->nvlinks)
+				bar->whole = false;
+	}
+}
+
+static bool lane_is_free(const struct drawing *d, const struct nvlinks *nv, size_t bar,
+			 unsigned lane)
+{
+	for (size_t i = 0; i < bar; i++)
+		if (nv->links[i] && nv->group[i] == i && nv->bars[i].lane == lane &&
+		    nv->bars[i].top <= nv->bars[bar].bottom &&
+		    nv->bars[bar].top <= nv->bars[i].bottom)
+			return false;
+	return lane <= d->t->gpu_n;
+}
+
+static void choose_lanes(const struct drawing *d, struct nvlinks *nv)
+{
+	for (size_t i = 0; i < d->t->gpu_n; i++) {
+		unsigned lane = 0;
+
+		if (!nv->links[i] || nv->group[i] != i)
+			continue;
+		while (!lane_is_free(d, nv, i, lane))
+			lane++;
+		nv->bars[i].lane = lane;
+		if (lane + 1 > nv->lane_n)
+			nv->lane_n = lane + 1;
+	}
+}
+
+static void nvlinks_make(const struct drawing *d, struct nvlinks *nv)
+{
+	size_t n = d->t->gpu_n + 1;
+
+	*nv = (struct nvlinks){0};
+	nv->group = arena_alloc(d->arena, n, sizeof(*nv->group));
+	nv->links = arena_alloc(d->arena, n, sizeof(*nv->links));
+	nv->bars = arena_alloc(d->arena, n, sizeof(*nv->bars));
+	join_groups(d->t, nv);
+	stretch_bars(d, nv);
+	choose_lanes(d, nv);
+}
+
+static int lane_x(const struct drawing *d, unsigned lane)
+{
+	return d->width + (int)lane * LANE_WIDTH + LANE_WIDTH - BAR_WIDTH - 16;
+}
+
+static void draw_stub(const struct drawing *d, struct nvlinks *nv, size_t gpu, struct strbuf *out)
+{
+	const struct box *b = d->endpoints[gpu];
+	int x = lane_x(d, nv->bars[group_of(nv, gpu)].lane);
+
+	/* A white edge shows where it passes over the bar of another group. */
+	strbuf_printf(out, "<path class=\"edge\" d=\"M%d %dH%d\"/>\n", d->width, middle(b), x);
+	strbuf_printf(out, "<path class=\"nv\" d=\"M%d %dH%d\"/>\n", b->x + b->width, middle(b), x);
+	strbuf_printf(out, "<text class=\"b\" text-anchor=\"end\" x=\"%d\" y=\"%d\">NV%d</text>\n",
+		      b->x + b->width + 46, middle(b) - 6, nv->links[gpu]);
+}
+
+static void draw_bar(const struct drawing *d, const struct bar *bar, struct strbuf *out)
+{
+	/* Between the first two rows, where no stub passes. */
+	int x = lane_x(d, bar->lane), y = bar->top + 50;
+
+	put_rect(out, "bar", x, bar->top, BAR_WIDTH, bar->bottom - bar->top);
+	strbuf_printf(out,
+		      "<text class=\"m\" text-anchor=\"middle\" transform=\"translate(%d %d) "
+		      "rotate(-90)\">%s</text>\n",
+		      x + BAR_WIDTH / 2 + 4, y, bar->whole ? "NVLink" : "partly");
+}
+
+static void draw_nvlinks(const struct drawing *d, struct nvlinks *nv, struct strbuf *out)
+{
+	for (size_t i = 0; i < d->t->gpu_n; i++)
+		if (nv->links[i] && nv->group[i] == i)
+			draw_bar(d, &nv->bars[i], out);
+	for (size_t i = 0; i < d->t->gpu_n; i++)
+		if (nv->links[i])
+			draw_stub(d, nv, i, out);
+}
+
+/* ---- head and foot ---- */
+
+static void draw_header(const struct topology *t, struct strbuf *out)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	const char *before = ":";
+	struct pair_counts c;
+
+	topology_count(t, &c);
+	put_line(out, "h", 20, 34, "GPU and NIC topology", 64);
+	strbuf_printf(&text, "%zu ordered GPU pairs", c.pairs);
+	for (size_t v = 0; v < PAIR_VERDICT_N; v++) {
+		if (!c.by_verdict[v])
+			continue;
+		strbuf_printf(&text, "%s %zu %s", before, c.by_verdict[v],
+			      pair_verdict_word((enum pair_verdict)v));
+		before = ",";
+	}
+	put_line(out, "s", 20, 54, strbuf_str(&text), text.len + 1);
+}
+
+/* Only colours that the drawing has: what was drawn so far is `out`. */
+static void draw_legend(int y, struct strbuf *out)
+{
+	static const struct {
+		const char *colour, *used[2], *text;
+		int width;
+	} entries[] = {
+		{"#cf222e", {"\"#cf222e\"", "\"#cf222e\""}, "blocks peer traffic", 150},
+		{"#bf8700", {"\"#bf8700\"", "class=\"ws\""}, "may hurt; slow link", 150},
+		{"#818b98", {"\"#818b98\"", "link not known"}, "not known", 100},
+		{"#76b900", {"class=\"nv\"", "class=\"nv\""}, "NVLink", 80},
+	};
+	int x = 20;
+
+	for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
+		if (!strstr(strbuf_str(out), entries[i].used[0]) &&
+		    !strstr(strbuf_str(out), entries[i].used[1]))
+			continue;
+		strbuf_printf(out,
+			      "<rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" rx=\"3\" "
+			      "fill=\"%s\"/>\n",
+			      x, y, entries[i].colour);
+		put_line(out, "s", x + 18, y + 10, entries[i].text, 64);
+		x += entries[i].width;
+	}
+}
+
+static void draw_body(const struct drawing *d, struct nvlinks *nv, struct strbuf *out)
+{
+	for (size_t i = 0; i < d->frame_n; i++)
+		draw_frame(d, &d->frames[i], out);
+	for (const struct box *b = d->hosts; b; b = b->next)
+		draw_switches(d, b, out);
+	for (const struct box *b = d->hosts; b; b = b->next)
+		draw_wires(d, b, out);
+	draw_nvlinks(d, nv, out);
+	for (const struct box *b = d->hosts; b; b = b->next)
+		draw_box(d, b, out);
+	if (!d->hosts)
+		put_line(out, "s", 20, HEADER + 10, "No GPU and no RDMA device was found.", 64);
+}
+
+void topology_draw_svg(const struct topology *t, struct strbuf *out)
+{
+	struct arena *arena = arena_new();
+	struct nvlinks nv;
+	struct drawing d;
+	int width, height;
+
+	drawing_make(&d, t, arena, HEADER);
+	nvlinks_make(&d, &nv);
+	width = d.width + (int)nv.lane_n * LANE_WIDTH;
+	width = width < EMPTY_WIDTH ? EMPTY_WIDTH : width;
+	height = d.height + FOOTER;
+	strbuf_printf(out,
+		      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+		      "viewBox=\"0 0 %d %d\">\n",
+		      width, height, width, height);
+	strbuf_puts(out, style);
+	strbuf_printf(out, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", width, height);
+	draw_header(t, out);
+	draw_body(&d, &nv, out);
+	draw_legend(d.height + 8, out);
+	strbuf_puts(out, "</svg>\n");
+	arena_free(arena);
+}

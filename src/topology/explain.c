@@ -1,1 +1,291 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Words for classes, steps, states and reasons, and the sentence that explains a link of a chain.
+ */
+#include "topology/topology_impl.h"
+
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WORD(table, i) ((size_t)(i) < sizeof(table) / sizeof(*(table)) ? (table)[i] : "?")
+
+const char *path_class_word(enum path_class c)
+{
+	static const char *const words[PATH_CLASS_N] = {"X",   "NV",   "PIX", "PXB",
+							"PHB", "NODE", "SYS", "?"};
+
+	return WORD(words, c);
+}
+
+const char *path_class_name(const struct path *p, char *buf, size_t size)
+{
+	if (p->class == PATH_NVLINK)
+		snprintf(buf, size, "NV%d", p->nvlinks);
+	else
+		snprintf(buf, size, "%s", path_class_word(p->class));
+	return buf;
+}
+
+const char *chain_step_word(enum chain_step s)
+{
+	static const char *const words[CHAIN_STEP_N] = {
+		"path", "switch", "host-bridge", "iommu", "exposure", "driver", "nccl", "observed",
+	};
+
+	return WORD(words, s);
+}
+
+const char *chain_state_word(enum chain_state s)
+{
+	static const char *const words[] = {"not-applicable", "ok", "possible", "unknown", "bad"};
+
+	return WORD(words, s);
+}
+
+const char *pair_verdict_word(enum pair_verdict v)
+{
+	static const char *const words[PAIR_VERDICT_N] = {"direct", "suspect", "blocked",
+							  "undecided"};
+
+	return WORD(words, v);
+}
+
+/* {names} are filled from the link, see `holes`. */
+/* clang-format off */
+static const struct {
+	const char *word, *sentence;
+} reasons[REASON_N] = {
+	[REASON_NONE] = {"none", "this step does not lie on the way"},
+	[REASON_NVLINK_UP] = {"nvlink-up", "{n} NVLinks join the two"},
+	[REASON_NVLINK_DOWN] = {"nvlink-down",
+		"the GPUs are meant to be joined by NVSwitches, but no NVLink between the two "
+		"is active"},
+	[REASON_PATH_UNKNOWN] = {"path-unknown", "the PCI tree above the two is not known"},
+	[REASON_COMMON_BRIDGE] = {"common-bridge", "both are below bridge {at}"},
+	[REASON_THROUGH_HOST] = {"through-host",
+		"no bridge is above both: packets pass through the CPU's host bridge"},
+	[REASON_ACS_CLEAR] = {"acs-clear", "no port on the way redirects peer traffic"},
+	[REASON_ACS_REQUEST_REDIRECT] = {"acs-request-redirect",
+		"ACSCtl of {at} is {acs}: {bits} sends peer requests up to the root complex"},
+	[REASON_ACS_COMPLETION_REDIRECT] = {"acs-completion-redirect",
+		"ACSCtl of {at} is {acs}: {bits} sends the answers to peer reads up to the "
+		"root complex"},
+	[REASON_ACS_ROOT_PORT] = {"acs-root-port",
+		"ACSCtl of root port {at} is {acs}: {bits} set, which stalls peer traffic on "
+		"some machines"},
+	[REASON_ACS_UNREADABLE] = {"acs-unreadable",
+		"ACSCtl of {at} could not be read, which needs root"},
+	[REASON_HOST_BRIDGE_KNOWN] = {"host-bridge-known",
+		"the driver knows this CPU to forward peer traffic between its root ports"},
+	[REASON_HOST_BRIDGE_WRITES_ONLY] = {"host-bridge-writes-only",
+		"the driver does not know this CPU to forward peer reads between its root "
+		"ports; writes go"},
+	[REASON_HOST_BRIDGE_UNKNOWN] = {"host-bridge-unknown",
+		"nothing tells whether this CPU forwards peer traffic between its root ports"},
+	[REASON_CROSS_SOCKET] = {"cross-socket",
+		"the way crosses the interconnect between CPU sockets, which is slower and on "
+		"some machines blocks peer traffic"},
+	[REASON_IOMMU_OFF] = {"iommu-off", "no IOMMU translates peer traffic"},
+	[REASON_IOMMU_IDENTITY] = {"iommu-identity",
+		"the IOMMU passes addresses through (identity)"},
+	[REASON_IOMMU_TRANSLATING] = {"iommu-translating",
+		"the IOMMU translates the addresses that {at} sends to{evidence}"},
+	[REASON_IOMMU_UNKNOWN] = {"iommu-unknown",
+		"the type of the IOMMU group of {at} is not known"},
+	[REASON_EXPOSED_NVLINK] = {"exposed-nvlink", "NVLink reaches all of the target's memory"},
+	[REASON_EXPOSED_MAILBOX] = {"exposed-mailbox",
+		"{at} has mailboxes for peer traffic, so that the size of BAR1 does not matter"},
+	[REASON_EXPOSED_BAR1] = {"exposed-bar1", "BAR1 of {at} gives access to its memory"},
+	[REASON_BAR1_SMALL] = {"bar1-small",
+		"BAR1 of {at} is {mib} MiB{vram}, and peers reach its memory only through "
+		"BAR1"},
+	[REASON_EXPOSURE_UNKNOWN] = {"exposure-unknown",
+		"model, BAR1 or memory size of {at} is not known"},
+	[REASON_DRIVER_OK] = {"driver-ok", "the driver allows peer reads and writes"},
+	[REASON_DRIVER_STATUS] = {"driver-status",
+		"the driver answers {status} for peer {cap}s: {meaning}"},
+	[REASON_DRIVER_GEFORCE] = {"driver-geforce",
+		"the driver refuses P2P over PCIe on GeForce cards ({status})"},
+	[REASON_DRIVER_FORCED] = {"driver-forced",
+		"ForceP2P in RegistryDwords makes the driver allow peer access for which it "
+		"has no mechanism on this card"},
+	[REASON_DRIVER_ABSENT] = {"driver-absent", "the nvidia driver is not loaded"},
+	[REASON_DRIVER_UNKNOWN] = {"driver-unknown", "nobody could ask the driver"},
+	[REASON_GPU_UNSUPPORTED] = {"gpu-unsupported",
+		"{at} is a GeForce card, for which the driver has no GPUDirect RDMA"},
+	[REASON_RDMA_READY] = {"rdma-ready",
+		"nvidia-peermem or dma-buf gives NICs access to GPU memory"},
+	[REASON_RDMA_NO_PEERMEM] = {"rdma-no-peermem",
+		"nvidia-peermem is not registered and dma-buf is not possible: NICs have no "
+		"access to GPU memory"},
+	[REASON_NCCL_USES] = {"nccl-uses",
+		"NCCL uses this path: {path} is within its level {limit}"},
+	[REASON_NCCL_LEVEL] = {"nccl-level",
+		"NCCL does not use this path: {path} is beyond its level {limit}"},
+	[REASON_NCCL_DISABLED] = {"nccl-disabled",
+		"NCCL_P2P_DISABLE=1 keeps NCCL from peer access"},
+	[REASON_NCCL_DEPENDS] = {"nccl-depends",
+		"whether NCCL uses a path of class {path} depends on its version, which is not "
+		"known"},
+	[REASON_OBSERVED_WORKS] = {"observed-works", "a checked copy arrived whole{from}"},
+	[REASON_OBSERVED_FAILS] = {"observed-fails", "peer access was seen to fail{from}"},
+};
+/* clang-format on */
+
+const char *chain_reason_word(enum chain_reason r)
+{
+	return (unsigned)r < REASON_N ? reasons[r].word : "?";
+}
+
+/* ---- what fills the holes ---- */
+
+static void fill_at(const struct chain_link *l, struct strbuf *out)
+{
+	strbuf_puts(out, l->at ? l->at->name : "the device");
+}
+
+static void fill_n(const struct chain_link *l, struct strbuf *out)
+{
+	strbuf_printf(out, "%" PRId64, l->value);
+}
+
+static void fill_acs(const struct chain_link *l, struct strbuf *out)
+{
+	strbuf_printf(out, "%04x", (unsigned)l->value);
+}
+
+/* The bits that the reason is about: for completions CR alone, for requests RR and EC. */
+static void fill_bits(const struct chain_link *l, struct strbuf *out)
+{
+	static const struct {
+		int bit;
+		const char *name;
+	} bits[] = {
+		{PCI_ACS_RR, "Request Redirect"},
+		{PCI_ACS_EC, "Egress Control"},
+		{PCI_ACS_CR, "Completion Redirect"},
+	};
+	int64_t concern = l->reason == REASON_ACS_REQUEST_REDIRECT ? PCI_ACS_RR | PCI_ACS_EC
+			  : l->reason == REASON_ACS_COMPLETION_REDIRECT
+				  ? PCI_ACS_CR
+				  : PCI_ACS_RR | PCI_ACS_EC | PCI_ACS_CR;
+	const char *between = "";
+
+	for (size_t i = 0; i < sizeof(bits) / sizeof(*bits); i++) {
+		if (!(l->value & concern & bits[i].bit))
+			continue;
+		strbuf_printf(out, "%s%s", between, bits[i].name);
+		between = " and ";
+	}
+}
+
+static void fill_mib(const struct chain_link *l, struct strbuf *out)
+{
+	strbuf_printf(out, "%" PRId64, l->value >> 20);
+}
+
+static void fill_vram(const struct chain_link *l, struct strbuf *out)
+{
+	if (l->value2 > 0)
+		strbuf_printf(out, " for %" PRId64 " MiB of memory", l->value2 >> 20);
+}
+
+static void fill_status(const struct chain_link *l, struct strbuf *out)
+{
+	strbuf_puts(out, p2p_status_code(l->value));
+}
+
+static void fill_meaning(const struct chain_link *l, struct strbuf *out)
+{
+	static const char *const meanings[P2P_STATUS_N] = {
+		[P2P_OK] = "allowed",
+		[P2P_CHIPSET_NOT_SUPPORTED] = "the CPU or chipset is not on its list",
+		[P2P_GPU_NOT_SUPPORTED] = "it has no peer access for this GPU",
+		[P2P_TOPOLOGY_NOT_SUPPORTED] = "it refuses the way between the two",
+		[P2P_DISABLED_BY_REGKEY] = "a registry key switches it off",
+		[P2P_NOT_SUPPORTED] = "not supported between the two",
+		[P2P_STATUS_UNKNOWN] = "it does not know",
+	};
+
+	strbuf_puts(out, WORD(meanings, l->value));
+}
+
+static void fill_cap(const struct chain_link *l, struct strbuf *out)
+{
+	static const char *const caps[P2P_CAP_N] = {"read", "write", "NVLink access", "atomic",
+						    "PCI access"};
+
+	strbuf_puts(out, WORD(caps, l->value2));
+}
+
+static void fill_path(const struct chain_link *l, struct strbuf *out)
+{
+	strbuf_puts(out, nccl_path_word((enum nccl_path)l->value));
+}
+
+static void fill_limit(const struct chain_link *l, struct strbuf *out)
+{
+	strbuf_puts(out, nccl_path_word((enum nccl_path)l->value2));
+}
+
+static void fill_from(const struct chain_link *l, struct strbuf *out)
+{
+	if (l->from)
+		strbuf_printf(out, " (%s)", l->from);
+}
+
+static void fill_evidence(const struct chain_link *l, struct strbuf *out)
+{
+	static const char *const tails[] = {
+		[IOMMU_NO_EVIDENCE] = ", which slows peer traffic down or blocks it",
+		[IOMMU_FAULT_LOGGED] = ", and the kernel log shows its faults",
+		[IOMMU_COPY_FAILED] = ", and a copy that the driver allowed failed",
+	};
+
+	strbuf_puts(out, WORD(tails, l->value));
+}
+
+static const struct {
+	const char *name;
+	void (*fill)(const struct chain_link *l, struct strbuf *out);
+} holes[] = {
+	{"{at}", fill_at},           {"{n}", fill_n},       {"{acs}", fill_acs},
+	{"{bits}", fill_bits},       {"{mib}", fill_mib},   {"{vram}", fill_vram},
+	{"{status}", fill_status},   {"{cap}", fill_cap},   {"{path}", fill_path},
+	{"{limit}", fill_limit},     {"{from}", fill_from}, {"{evidence}", fill_evidence},
+	{"{meaning}", fill_meaning},
+};
+
+/* Fills the hole that s starts with and returns what follows it. */
+static const char *fill_hole(const struct chain_link *l, const char *s, struct strbuf *out)
+{
+	for (size_t i = 0; i < sizeof(holes) / sizeof(*holes); i++) {
+		if (text_starts_with(s, holes[i].name)) {
+			holes[i].fill(l, out);
+			return s + strlen(holes[i].name);
+		}
+	}
+	strbuf_putc(out, *s);
+	return s + 1;
+}
+
+const char *chain_explain(const struct path *p, const struct chain_link *l, char *buf, size_t size)
+{
+	AUTO_STRBUF struct strbuf out = {0};
+	const char *s = (unsigned)l->reason < REASON_N ? reasons[l->reason].sentence : "?";
+
+	(void)p;
+	while (*s) {
+		size_t plain = strcspn(s, "{");
+
+		strbuf_add(&out, s, plain);
+		s += plain;
+		if (*s)
+			s = fill_hole(l, s, &out);
+	}
+	snprintf(buf, size, "%s", strbuf_str(&out));
+	return buf;
+}

@@ -55,7 +55,7 @@ enum chain_state {
  */
 enum chain_reason {
 	REASON_NONE,
-	REASON_NVLINK_UP,
+	REASON_NVLINK_UP,   /* value: bonded links */
 	REASON_NVLINK_DOWN, /* the GPU has links, none of the pair's is active */
 	REASON_PATH_UNKNOWN,
 	REASON_COMMON_BRIDGE, /* at: it */
@@ -71,16 +71,18 @@ enum chain_reason {
 	REASON_CROSS_SOCKET,            /* at: none; the path crosses CPU sockets or NUMA nodes */
 	REASON_IOMMU_OFF,
 	REASON_IOMMU_IDENTITY,
-	REASON_IOMMU_TRANSLATING, /* at: the endpoint whose group translates */
+	REASON_IOMMU_TRANSLATING, /* at: the initiator, whose group translates; value: what makes it
+				     bad, enum iommu_evidence */
 	REASON_IOMMU_UNKNOWN,
 	REASON_EXPOSED_NVLINK,
 	REASON_EXPOSED_MAILBOX, /* the card has mailboxes: small BAR1 is no fault */
 	REASON_EXPOSED_BAR1,    /* BAR1 covers the VRAM */
-	REASON_BAR1_SMALL,      /* at: target, value: BAR1 bytes */
+	REASON_BAR1_SMALL,      /* at: target, value: BAR1 bytes, value2: VRAM bytes, 0: unknown */
 	REASON_EXPOSURE_UNKNOWN,
 	REASON_DRIVER_OK,
-	REASON_DRIVER_STATUS, /* value: enum p2p_status, value2: enum p2p_cap that it is for */
-	REASON_DRIVER_FORCED, /* allowed by ForceP2P although no mechanism is there */
+	REASON_DRIVER_STATUS,  /* value: enum p2p_status, value2: enum p2p_cap that it is for */
+	REASON_DRIVER_GEFORCE, /* the same, on cards for which it has no P2P over PCIe at all */
+	REASON_DRIVER_FORCED,  /* allowed by ForceP2P although no mechanism is there */
 	REASON_DRIVER_ABSENT,
 	REASON_DRIVER_UNKNOWN,
 	REASON_GPU_UNSUPPORTED, /* GPU-NIC: GeForce has no GPUDirect RDMA */
@@ -100,7 +102,11 @@ struct chain_link {
 	enum chain_reason reason;
 	const struct pci_function *at; /* the port or device it is about; NULL: none */
 	int64_t value, value2;
+	const char *from; /* where an observation was read; NULL in all other links */
 };
+
+/* What lifts a translating IOMMU from possible to bad. */
+enum iommu_evidence { IOMMU_NO_EVIDENCE, IOMMU_FAULT_LOGGED, IOMMU_COPY_FAILED };
 
 enum pair_verdict {
 	PAIR_DIRECT,    /* every link ok */
@@ -195,13 +201,15 @@ enum nccl_path {
 };
 
 const char *nccl_path_word(enum nccl_path p);
-enum nccl_path nccl_path_of(const struct path *p);
+enum nccl_path nccl_path_of(const struct path *p); /* NCCL_PATH_N: unknown */
 /*
  * The P2P level in force: NCCL_P2P_DISABLE, NCCL_P2P_LEVEL, else the default of that NCCL version
  * on this machine. Unknown version: the default of today's, and *ret_sure is false where they
  * differ.
  */
 enum nccl_path nccl_p2p_level(const struct machine *m, bool *ret_sure);
+/* The same for GPUDirect RDMA between GPU and NIC: NCCL_NET_GDR_LEVEL, else PXB. */
+enum nccl_path nccl_gdr_level(const struct machine *m);
 /* Parses a level as NCCL does: exact upper-case name or legacy number; -1 when NCCL would ignore
  * it. */
 int nccl_level_parse(const char *value);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/path.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
@@ -12,6 +13,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+
 #include <cmocka.h>
 
 static void arena_grows(void **state)
@@ -46,6 +48,40 @@ static void numbers(void **state)
 	assert_int_equal(text_to_u64("99999999999999999999", &u), -ERANGE);
 }
 
+static void paths_are_spelled_one_way(void **state)
+{
+	static const struct {
+		const char *path, *clean;
+	} cases[] = {
+		{"a/b/c", "a/b/c"},
+		{"nvml.json", "nvml.json"},
+		{"a//b/", "a/b"},
+		{"/a/./b", "a/b"},
+		{"a/x/../b", "a/b"},
+		{"../../a/b", "a/b"},
+		{"./.env", "./.env"},
+		{"/x", "./x"},
+		{"x/", "./x"},
+		{"a/../x", "./x"},
+		{"./a/b", "a/b"},
+		{"a/..", "."},
+		{"", "."},
+		{".", "."},
+		{"a/...", "a/..."},
+		{"a/.b/..c", "a/.b/..c"},
+	};
+	char buf[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		path_clean(cases[i].path, buf);
+		assert_string_equal(buf, cases[i].clean);
+		assert_true(path_is_clean(cases[i].clean));
+		assert_int_equal(path_is_clean(cases[i].path),
+				 strcmp(cases[i].path, cases[i].clean) == 0);
+	}
+}
+
 static void lines_and_words(void **state)
 {
 	const char *text = "one\n\nthree", *l = NULL;
@@ -67,7 +103,8 @@ static void lines_and_words(void **state)
 static void errors_wrap(void **state)
 {
 	(void)state;
-	assert_int_equal(err_wrap(err_set(EINVAL, "line %d: no number", 3), "file %s", "x"), -EINVAL);
+	assert_int_equal(err_wrap(err_set(EINVAL, "line %d: no number", 3), "file %s", "x"),
+			 -EINVAL);
 	assert_string_equal(err_msg(), "file x: line 3: no number");
 }
 
@@ -105,7 +142,7 @@ static void map_answers(void **state)
 
 static void tree_cannot_be_left(void **state)
 {
-	char dir[] = "/tmp/onehop-test-XXXXXX", path[64], buf[32];
+	char dir[] = "/tmp/onehop-test-XXXXXX", path[64], buf[32], *link;
 	struct source *s;
 
 	(void)state;
@@ -118,6 +155,11 @@ static void tree_cannot_be_left(void **state)
 	assert_int_equal(source_read_line(s, buf, sizeof(buf), "proc/version"), -ELOOP);
 	assert_int_equal(source_read_line(s, buf, sizeof(buf), "../etc/hostname"), -ENOENT);
 	assert_int_equal(source_read_line(s, buf, sizeof(buf), "nvml.json"), -ENODATA);
+	assert_int_equal(source_read_link(s, &link, "proc/version"), 0);
+	assert_string_equal(link, "/proc/version");
+	free(link);
+	assert_int_equal(source_read_link(s, &link, "proc"), -EINVAL);
+	assert_int_equal(source_read_link(s, &link, "sys"), -ENOENT);
 	source_free(s);
 	unlink(path);
 	*strrchr(path, '/') = '\0';
@@ -146,9 +188,13 @@ static void tee_replays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arena_grows),	 cmocka_unit_test(numbers),
-		cmocka_unit_test(lines_and_words), cmocka_unit_test(errors_wrap),
-		cmocka_unit_test(map_answers),	 cmocka_unit_test(tree_cannot_be_left),
+		cmocka_unit_test(arena_grows),
+		cmocka_unit_test(numbers),
+		cmocka_unit_test(paths_are_spelled_one_way),
+		cmocka_unit_test(lines_and_words),
+		cmocka_unit_test(errors_wrap),
+		cmocka_unit_test(map_answers),
+		cmocka_unit_test(tree_cannot_be_left),
 		cmocka_unit_test(tee_replays),
 	};
 

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands as a table, and what they share. */
+#pragma once
+
+#include "cli/option.h"
+
+struct document;
+struct machine;
+struct strbuf;
+
+/* The same for every command. */
+enum exit_code {
+	EXIT_WELL = 0,
+	EXIT_FINDING = 1,     /* a finding of severity warning or above; --fail-on adjusts */
+	EXIT_REFUSED = 2,     /* wrong usage, or refused */
+	EXIT_NOT_JUDGED = 3,  /* nothing could be judged, or the input is no good */
+	EXIT_NOT_CHANGED = 4, /* a change failed */
+};
+
+/* Stands first in every command's struct of options. */
+struct common_options {
+	const char *from;
+	int pid, width;
+	bool json, no_color, verbose, help;
+};
+
+/* clang-format off */
+/* Rows that commands put into their tables; TYPE has a member `common`. */
+#define COMMON_FROM(TYPE)  {"from", 0, OPTION_FILE, offsetof(TYPE, common.from), "FILE", \
+	"judge this recording, copied tree or lspci -xxxx dump instead of the host", NULL, 0, 0, 0}
+#define COMMON_PID(TYPE)   {"pid", 0, OPTION_NUMBER, offsetof(TYPE, common.pid), "N", \
+	"take NCCL's settings and library from the running process N", NULL, 0, 0, 0}
+#define COMMON_JSON(TYPE)  {"json", 0, OPTION_FLAG, offsetof(TYPE, common.json), NULL, \
+	"print JSON (schema 1, see docs/json.md)", NULL, 0, 0, 0}
+#define COMMON_COLOR(TYPE) {"no-color", 0, OPTION_FLAG, offsetof(TYPE, common.no_color), NULL, \
+	"no colours; NO_COLOR in the environment does the same", NULL, 0, 0, 0}
+#define COMMON_WIDTH(TYPE) {"width", 0, OPTION_NUMBER, offsetof(TYPE, common.width), "N", \
+	"wrap at N columns instead of the terminal's, or 80", NULL, 0, 0, 0}
+#define COMMON_VERBOSE(TYPE) {"verbose", 'v', OPTION_FLAG, offsetof(TYPE, common.verbose), NULL, \
+	"say more", NULL, 0, 0, 0}
+#define COMMON_HELP(TYPE)  {"help", 'h', OPTION_FLAG, offsetof(TYPE, common.help), NULL, \
+	"explain this command", NULL, 0, 0, 0}
+#define OPTIONS_END        {0}
+/* clang-format on */
+
+struct command {
+	const char *name;
+	const char *args;    /* as --help names them, "" for none */
+	const char *summary; /* one line */
+	const char *about;   /* a paragraph */
+	const struct option *options;
+	size_t size; /* of the struct that the options fill */
+	size_t min_args, max_args;
+	int (*run)(const void *options, const char *const *args);
+	bool hidden;
+};
+
+#define MAX_ARGS 4
+
+extern const struct command command_check, command_topo, command_record, command_help,
+	command_completion;
+extern const struct command *const commands[]; /* in the order of --help; NULL-ended */
+
+const struct command *command_find(const char *name);
+
+/* The whole program but for main(). */
+int cli_main(int argc, char **argv);
+
+/* A command's words without running it: fills `values` of c->size zeroed bytes. For tests too. */
+int command_parse(const struct command *c, char *const *words, size_t n, void *values,
+		  const char **args);
+
+/* ---- for commands ---- */
+
+/* One line on stderr, "onehop: ..."; returns the code. */
+int fail(enum exit_code code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Reads the live host, or what --from names. 0 or a negative errno with a sentence. */
+int load_machine(const struct common_options *c, unsigned parts, struct machine **ret);
+
+/* Each prints and returns `code`, or says why it could not. */
+int print_document(const struct document *d, const struct common_options *c, enum exit_code code);
+int print_text(const struct strbuf *b, enum exit_code code);
+struct json_t;
+int print_json(struct json_t *json, enum exit_code code); /* takes the reference */
+
+/* --help of one command, or of the program. */
+void command_help_text(struct document *out, const struct command *c);
+void program_help_text(struct document *out);
+/* Completions for a shell, from the tables. */
+void completion_bash(struct strbuf *out);
+void completion_zsh(struct strbuf *out);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Completions for bash and zsh, made from the tables of commands and options. */
+#include "cli/command.h"
+
+#include "base/err.h"
+#include "base/strbuf.h"
+
+#include <string.h>
+
+/* ---- what both shells want to know ---- */
+
+static void add_flag(struct strbuf *b, const struct option *o)
+{
+	if (o->letter)
+		strbuf_printf(b, " -%c", o->letter);
+	strbuf_printf(b, " %s%s", o->one_dash ? "-" : "--", o->name);
+}
+
+static bool completes_rules(const struct option *o)
+{
+	return o->arg && strcmp(o->arg, "ID") == 0;
+}
+
+static void add_choices(struct strbuf *b, const struct option *o)
+{
+	for (size_t i = 0; o->choices[i]; i++)
+		strbuf_printf(b, "%s%s", i ? " " : "", o->choices[i]);
+}
+
+/* ---- bash ---- */
+
+static void add_bash_value(struct strbuf *out, const struct command *c, const struct option *o)
+{
+	if (o->kind == OPTION_FLAG || o->optional || o->hidden)
+		return;
+	strbuf_printf(out, "\t%s,%s%s)", c->name, o->one_dash ? "-" : "--", o->name);
+	if (o->kind == OPTION_FILE) {
+		strbuf_puts(out, " COMPREPLY=($(compgen -f -- \"$cur\"));");
+	} else if (completes_rules(o)) {
+		strbuf_puts(out, " COMPREPLY=($(compgen -W \"$(onehop check --list 2>/dev/null | "
+				 "cut -d' ' -f1)\" -- \"$cur\"));");
+	} else if (o->choices) {
+		strbuf_puts(out, " COMPREPLY=($(compgen -W '");
+		add_choices(out, o);
+		strbuf_puts(out, "' -- \"$cur\"));");
+	}
+	strbuf_puts(out, " return ;;\n");
+}
+
+static void add_bash_command(struct strbuf *out, const struct command *c)
+{
+	strbuf_printf(out, "\t%s) words='", c->name);
+	for (const struct option *o = c->options; o->name; o++) {
+		if (!o->hidden)
+			add_flag(out, o);
+	}
+	strbuf_puts(out, "' ;;\n");
+}
+
+static void add_names(struct strbuf *out)
+{
+	for (const struct command *const *c = commands; *c; c++) {
+		if (!(*c)->hidden)
+			strbuf_printf(out, "%s%s", c == commands ? "" : " ", (*c)->name);
+	}
+}
+
+void completion_bash(struct strbuf *out)
+{
+	strbuf_puts(out, "# SPDX-License-Identifier: Apache-2.0\n"
+			 "# Completion of onehop for bash; made by tools/generate.\n"
+			 "_onehop()\n{\n"
+			 "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+			 "\tlocal command=${COMP_WORDS[1]} words=\n\n"
+			 "\tCOMPREPLY=()\n"
+			 "\tcase $command in -*) command=check ;; esac\n"
+			 "\tcase $command,$prev in\n");
+	for (const struct command *const *c = commands; *c; c++) {
+		for (const struct option *o = (*c)->options; !(*c)->hidden && o->name; o++)
+			add_bash_value(out, *c, o);
+	}
+	strbuf_puts(out, "\thelp,help) COMPREPLY=($(compgen -W '");
+	add_names(out);
+	strbuf_puts(out, "' -- \"$cur\")); return ;;\n\tesac\n\tcase $command in\n");
+	for (const struct command *const *c = commands; *c; c++) {
+		if (!(*c)->hidden)
+			add_bash_command(out, *c);
+	}
+	strbuf_puts(out, "\tesac\n"
+			 "\tif [ \"$COMP_CWORD\" = 1 ]; then\n"
+			 "\t\tcase $cur in -*) words+=' --version' ;; *) words='");
+	add_names(out);
+	strbuf_puts(out, "' ;; esac\n"
+			 "\tfi\n"
+			 "\tif [ \"$command\" = record ] && [[ $cur != -* ]]; then\n"
+			 "\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n"
+			 "\telse\n"
+			 "\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+			 "\tfi\n}\n"
+			 "complete -o filenames -F _onehop onehop\n");
+}
+
+/* ---- zsh ---- */
+
+/* Inside '...[help]': quotes end the word, brackets and colons the field. */
+static void add_zsh_text(struct strbuf *out, const char *s)
+{
+	for (; *s; s++) {
+		if (*s == '\'')
+			strbuf_puts(out, "'\\''");
+		else if (strchr("[]:\\", *s))
+			strbuf_printf(out, "\\%c", *s);
+		else
+			strbuf_putc(out, *s);
+	}
+}
+
+static void add_zsh_value(struct strbuf *out, const struct option *o)
+{
+	if (o->kind == OPTION_FLAG || o->optional)
+		return;
+	strbuf_puts(out, ":");
+	add_zsh_text(out, o->arg);
+	strbuf_puts(out, ":");
+	if (o->kind == OPTION_FILE) {
+		strbuf_puts(out, "_files");
+	} else if (completes_rules(o)) {
+		strbuf_puts(out, "_onehop_rules");
+	} else if (o->choices) {
+		strbuf_puts(out, "(");
+		add_choices(out, o);
+		strbuf_puts(out, ")");
+	}
+}
+
+static void add_zsh_option(struct strbuf *out, const struct option *o)
+{
+	const char *repeat = o->kind == OPTION_LIST ? "*" : "";
+
+	if (o->hidden)
+		return;
+	if (o->letter) {
+		strbuf_printf(out, "\t\t\t'-%c[", o->letter);
+		add_zsh_text(out, o->help);
+		strbuf_puts(out, "]' \\\n");
+	}
+	strbuf_printf(out, "\t\t\t'%s%s%s[", repeat, o->one_dash ? "-" : "--", o->name);
+	add_zsh_text(out, o->help);
+	strbuf_putc(out, ']');
+	add_zsh_value(out, o);
+	strbuf_puts(out, "' \\\n");
+}
+
+static void add_zsh_command(struct strbuf *out, const struct command *c)
+{
+	strbuf_printf(out, "\t%s)\n\t\t_arguments \\\n", c->name);
+	for (const struct option *o = c->options; o->name; o++)
+		add_zsh_option(out, o);
+	if (c == &command_record)
+		strbuf_puts(out, "\t\t\t'1:FILE:_files'\n");
+	else if (c == &command_help)
+		strbuf_puts(out, "\t\t\t'1:command:_onehop_commands'\n");
+	else
+		strbuf_puts(out, "\t\t\t&& return\n");
+	strbuf_puts(out, "\t\t;;\n");
+}
+
+void completion_zsh(struct strbuf *out)
+{
+	strbuf_puts(out,
+		    "#compdef onehop\n"
+		    "# SPDX-License-Identifier: Apache-2.0\n"
+		    "# Completion of onehop for zsh; made by tools/generate.\n\n"
+		    "_onehop_rules() {\n"
+		    "\tcompadd -- ${(f)\"$(onehop check --list 2>/dev/null | cut -d' ' -f1)\"}\n"
+		    "}\n\n"
+		    "_onehop_commands() {\n"
+		    "\tlocal -a names=(\n");
+	for (const struct command *const *c = commands; *c; c++) {
+		if ((*c)->hidden)
+			continue;
+		strbuf_printf(out, "\t\t'%s:", (*c)->name);
+		add_zsh_text(out, (*c)->summary);
+		strbuf_puts(out, "'\n");
+	}
+	strbuf_puts(out, "\t)\n"
+			 "\t_describe command names\n"
+			 "}\n\n"
+			 "_onehop() {\n"
+			 "\tlocal command=check\n"
+			 "\tif (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n"
+			 "\t\t_onehop_commands\n"
+			 "\t\treturn\n"
+			 "\tfi\n"
+			 "\tif [[ $words[2] != -* ]]; then\n"
+			 "\t\tcommand=$words[2]\n"
+			 "\t\tshift words\n"
+			 "\t\t(( CURRENT-- ))\n"
+			 "\tfi\n"
+			 "\tcase $command in\n");
+	for (const struct command *const *c = commands; *c; c++) {
+		if (!(*c)->hidden)
+			add_zsh_command(out, *c);
+	}
+	strbuf_puts(out, "\tesac\n}\n\n_onehop \"$@\"\n");
+}
+
+/* ---- the hidden command that tools/generate runs ---- */
+
+struct completion_options {
+	struct common_options common;
+};
+
+static const struct option completion_table[] = {COMMON_HELP(struct completion_options),
+						 OPTIONS_END};
+
+static int run_completion(const void *options, const char *const *args)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	(void)options;
+	if (strcmp(args[0], "bash") == 0)
+		completion_bash(&b);
+	else if (strcmp(args[0], "zsh") == 0)
+		completion_zsh(&b);
+	else
+		return fail(EXIT_REFUSED, "completions are for bash and zsh, not for '%s'",
+			    args[0]);
+	return print_text(&b, EXIT_WELL);
+}
+
+const struct command command_completion = {
+	.name = "completion",
+	.args = "bash|zsh",
+	.summary = "print completions for a shell",
+	.about = "Prints the completion file for a shell.",
+	.options = completion_table,
+	.size = sizeof(struct completion_options),
+	.min_args = 1,
+	.max_args = 1,
+	.run = run_completion,
+	.hidden = true,
+};

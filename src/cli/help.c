@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* --help, made from the tables. */
+#include "cli/command.h"
+
+#include "base/strbuf.h"
+#include "report/document.h"
+
+static const char *const exit_codes[][2] = {
+	{"0", "all well"},
+	{"1", "a finding of severity warning or above (--fail-on, --ignore)"},
+	{"2", "wrong usage, or refused"},
+	{"3", "nothing could be judged, or the input is no good"},
+	{"4", "a change failed"},
+};
+
+static void add_usage(struct document *out, const struct command *c)
+{
+	document_paragraph(out, STYLE_STRONG, 0, "usage: onehop %s [OPTION]...%s%s", c->name,
+			   *c->args ? " " : "", c->args);
+}
+
+static void add_option_row(struct document *out, const struct option *o)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+
+	if (o->letter)
+		strbuf_printf(&b, "-%c, ", o->letter);
+	strbuf_printf(&b, "%s%s", o->one_dash ? "-" : "--", o->name);
+	if (o->arg && !o->optional)
+		strbuf_printf(&b, " %s", o->arg);
+	document_row(out);
+	document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&b));
+	document_cell(out, STYLE_PLAIN, "%s", o->help);
+}
+
+void command_help_text(struct document *out, const struct command *c)
+{
+	add_usage(out, c);
+	document_blank(out);
+	document_paragraph(out, STYLE_PLAIN, 0, "%s", c->about);
+	document_blank(out);
+	document_table(out, 2, 2, 2);
+	for (const struct option *o = c->options; o->name; o++) {
+		if (!o->hidden)
+			add_option_row(out, o);
+	}
+}
+
+static void add_commands(struct document *out)
+{
+	document_table(out, 2, 2, 2);
+	for (const struct command *const *c = commands; *c; c++) {
+		if ((*c)->hidden)
+			continue;
+		document_row(out);
+		document_cell(out, STYLE_STRONG, "%s", (*c)->name);
+		document_cell(out, STYLE_PLAIN, "%s", (*c)->summary);
+	}
+}
+
+void program_help_text(struct document *out)
+{
+	document_paragraph(out, STYLE_STRONG, 0, "usage: onehop [COMMAND] [OPTION]...");
+	document_blank(out);
+	document_paragraph(
+		out, STYLE_PLAIN, 0,
+		"Says whether the GPUs and RDMA NICs of a machine can reach each other's "
+		"memory directly, what stands in the way, and what to do. It changes "
+		"nothing. Without a command it runs check.");
+	document_blank(out);
+	add_commands(out);
+	document_blank(out);
+	document_paragraph(out, STYLE_PLAIN, 0, "Exit codes:");
+	document_table(out, 2, 2, 2);
+	for (size_t i = 0; i < sizeof(exit_codes) / sizeof(exit_codes[0]); i++) {
+		document_row(out);
+		document_cell(out, STYLE_PLAIN, "%s", exit_codes[i][0]);
+		document_cell(out, STYLE_PLAIN, "%s", exit_codes[i][1]);
+	}
+	document_blank(out);
+	document_paragraph(out, STYLE_PLAIN, 0,
+			   "onehop COMMAND --help explains a command; onehop --version.");
+}

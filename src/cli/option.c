@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The option parser and its "did you mean". */
+#include "cli/option.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Words longer than this are never a slip of the finger. */
+#define MAX_NAME 32
+
+struct parser {
+	const struct option *options;
+	char *const *words;
+	size_t n, at; /* at: the word after the one in hand */
+	void *values;
+	const char **args;
+	size_t max_args, arg_n;
+};
+
+/* ---- nearest name ---- */
+
+/* Edits (insert, delete, replace) from a to b. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[MAX_NAME + 1], la = strlen(a), lb = strlen(b);
+
+	for (size_t j = 0; j <= lb; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= la; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= lb; j++) {
+			size_t replace = diagonal + (a[i - 1] != b[j - 1]);
+			size_t edit = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+
+			diagonal = row[j];
+			row[j] = replace < edit ? replace : edit;
+		}
+	}
+	return row[lb];
+}
+
+const char *nearest_name(const char *word, const char *const *names, size_t n)
+{
+	/* As many slips as a word of that length forgives, never half of a short one. */
+	size_t length = strlen(word), half = length / 2 + 1, third = length / 3 + 2;
+	size_t best = half < third ? half : third;
+	const char *nearest = NULL;
+
+	if (strlen(word) > MAX_NAME)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		size_t d;
+
+		if (!names[i] || strlen(names[i]) > MAX_NAME)
+			continue;
+		d = strlen(word) > 1 && text_starts_with(names[i], word) ? 1
+									 : distance(word, names[i]);
+		if (d < best) {
+			best = d;
+			nearest = names[i];
+		}
+	}
+	return nearest;
+}
+
+/* ---- values ---- */
+
+/* "--from", "-p2p": as people write it. */
+static char *spelled(const struct option *o)
+{
+	return xprintf("%s%s", o->one_dash ? "-" : "--", o->name);
+}
+
+static int set_number(const struct option *o, const char *value, int *ret)
+{
+	AUTO_FREE char *name = spelled(o);
+	uint64_t number;
+
+	if (text_to_u64(value, &number) < 0 || number < 1 || number > INT_MAX)
+		return err_set(EINVAL, "%s wants a number from 1 on, not '%s'", name, value);
+	*ret = (int)number;
+	return 0;
+}
+
+static int set_choice(const struct option *o, const char *value, int *ret)
+{
+	AUTO_STRBUF struct strbuf known = {0};
+	AUTO_FREE char *name = spelled(o);
+
+	for (int i = 0; o->choices[i]; i++) {
+		if (strcmp(o->choices[i], value) == 0) {
+			*ret = i + 1;
+			return 0;
+		}
+		strbuf_printf(&known, "%s%s", i ? ", " : "", o->choices[i]);
+	}
+	return err_set(EINVAL, "%s wants one of %s, not '%s'", name, strbuf_str(&known), value);
+}
+
+static void add_to_list(struct string_list *list, const char *value)
+{
+	list->items = xrealloc(list->items, list->n + 1, sizeof(*list->items));
+	list->items[list->n++] = value;
+}
+
+static int set_value(const struct option *o, const char *value, void *values)
+{
+	void *member = (char *)values + o->offset;
+
+	switch (o->kind) {
+	case OPTION_FLAG:
+		*(bool *)member = true;
+		return 0;
+	case OPTION_TEXT:
+	case OPTION_FILE:
+		*(const char **)member = value;
+		return 0;
+	case OPTION_NUMBER:
+		return set_number(o, value, member);
+	case OPTION_CHOICE:
+		return set_choice(o, value, member);
+	case OPTION_LIST:
+		add_to_list(member, value);
+		return 0;
+	}
+	return 0;
+}
+
+/* ---- words ---- */
+
+/* The row that n characters name; `dashes` is how many stood before them. */
+static const struct option *find_long(const struct parser *p, const char *name, size_t n,
+				      size_t dashes)
+{
+	for (const struct option *o = p->options; o->name; o++) {
+		if (strlen(o->name) == n && strncmp(o->name, name, n) == 0 &&
+		    (dashes == 2 || o->one_dash))
+			return o;
+	}
+	return NULL;
+}
+
+static const struct option *find_letter(const struct parser *p, char letter)
+{
+	for (const struct option *o = p->options; o->name; o++) {
+		if (o->letter == letter)
+			return o;
+	}
+	return NULL;
+}
+
+static int unknown_option(const struct parser *p, const char *word)
+{
+	AUTO_FREE char *name = xstrndup(word, strcspn(word, "="));
+	AUTO_FREE const char **names = NULL;
+	const char *nearest;
+	size_t n = 0;
+
+	for (const struct option *o = p->options; o->name; o++) {
+		names = xrealloc(names, n + 1, sizeof(*names));
+		names[n++] = o->hidden ? NULL : o->name;
+	}
+	nearest = nearest_name(name + strspn(name, "-"), names, n);
+	if (nearest) {
+		AUTO_FREE char *meant = spelled(find_long(p, nearest, strlen(nearest), 2));
+
+		return err_set(EINVAL, "no option '%s'; did you mean %s?", name, meant);
+	}
+	return err_set(EINVAL, "no option '%s'", name);
+}
+
+/* `inline_value` is what stood behind '=', NULL: nothing did. */
+static int take_option(struct parser *p, const struct option *o, const char *inline_value)
+{
+	AUTO_FREE char *name = spelled(o);
+
+	if (o->kind == OPTION_FLAG && inline_value)
+		return err_set(EINVAL, "%s takes no value", name);
+	if (o->kind == OPTION_FLAG || inline_value)
+		return set_value(o, inline_value, p->values);
+	if (o->optional)
+		return set_value(o, o->choices[0], p->values);
+	if (p->at >= p->n)
+		return err_set(EINVAL, "%s wants a value: %s %s", name, name, o->arg);
+	return set_value(o, p->words[p->at++], p->values);
+}
+
+/* -v, or several letters behind one dash, the last of which may want a value. */
+static int take_letters(struct parser *p, const char *word)
+{
+	for (const char *s = word + 1; *s; s++) {
+		const struct option *o = find_letter(p, *s);
+		int r;
+
+		if (!o || (o->kind != OPTION_FLAG && s[1]))
+			return unknown_option(p, word);
+		r = take_option(p, o, NULL);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int take_dashed(struct parser *p, const char *word)
+{
+	size_t dashes = word[1] == '-' ? 2 : 1;
+	const char *name = word + dashes, *equals = strchr(name, '=');
+	size_t n = equals ? (size_t)(equals - name) : strlen(name);
+	const struct option *o = find_long(p, name, n, dashes);
+
+	if (o)
+		return take_option(p, o, equals ? equals + 1 : NULL);
+	return dashes == 1 ? take_letters(p, word) : unknown_option(p, word);
+}
+
+static int take_argument(struct parser *p, const char *word)
+{
+	if (p->arg_n >= p->max_args)
+		return err_set(EINVAL, "nothing to do with '%s'%s", word,
+			       find_long(p, "from", strlen("from"), 2)
+				       ? "; a recording is given with --from FILE"
+				       : "");
+	p->args[p->arg_n++] = word;
+	return 0;
+}
+
+int options_parse(const struct option *options, char *const *words, size_t n, void *values,
+		  const char **args, size_t max_args)
+{
+	struct parser p = {options, words, n, 0, values, args, max_args, 0};
+	bool only_arguments = false;
+
+	while (p.at < p.n) {
+		const char *word = p.words[p.at++];
+		bool dashed = word[0] == '-' && word[1]; /* "-" alone is a name */
+		int r = 0;
+
+		if (!only_arguments && strcmp(word, "--") == 0)
+			only_arguments = true;
+		else if (!only_arguments && dashed)
+			r = take_dashed(&p, word);
+		else
+			r = take_argument(&p, word);
+		if (r < 0)
+			return r;
+	}
+	return (int)p.arg_n;
+}
+
+void options_done(const struct option *options, void *values)
+{
+	for (const struct option *o = options; o->name; o++) {
+		struct string_list *list = (void *)((char *)values + o->offset);
+
+		if (o->kind != OPTION_LIST)
+			continue;
+		free(list->items);
+		*list = (struct string_list){0};
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options as tables: the parser, --help, the completions and a test of the manuals all read them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum option_kind {
+	OPTION_FLAG,   /* bool */
+	OPTION_TEXT,   /* const char * */
+	OPTION_FILE,   /* const char *, completed as a file name */
+	OPTION_NUMBER, /* int, 1 or more */
+	OPTION_CHOICE, /* int: 1 + index in choices; 0: not given */
+	OPTION_LIST,   /* struct string_list, once per value */
+};
+
+/* Values point into argv. */
+struct string_list {
+	const char **items;
+	size_t n;
+};
+
+struct option {
+	const char *name;
+	char letter; /* 'v': -v is the same; 0: none */
+	enum option_kind kind;
+	size_t offset;   /* of its member in the command's struct */
+	const char *arg; /* what stands for the value in --help; NULL for flags */
+	const char *help;
+	const char *const *choices; /* NULL-ended */
+	bool one_dash;              /* -NAME VALUE, as nvidia-smi writes it; --NAME works too */
+	bool optional;              /* --NAME alone is the first choice, --NAME=VALUE another */
+	bool hidden;
+};
+
+/*
+ * Parses words into the struct at `values`, which must be zeroed. Words that are no options go to
+ * `args`, at most max_args of them. Returns their number, or -EINVAL with a sentence.
+ */
+int options_parse(const struct option *options, char *const *words, size_t n, void *values,
+		  const char **args, size_t max_args);
+/* Frees what lists hold. */
+void options_done(const struct option *options, void *values);
+
+/* The name among n (NULL: no row) that `word` most likely meant, NULL when none is near. */
+const char *nearest_name(const char *word, const char *const *names, size_t n);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What commands share: loading a machine, printing, failing. */
+#include "cli/command.h"
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "ingest/ingest.h"
+#include "machine/machine.h"
+#include "report/document.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+/* A terminal wider than this is not filled: long lines are hard to read. */
+#define MAX_AUTO_WIDTH 120
+
+int fail(enum exit_code code, const char *fmt, ...)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	if (b.text)
+		text_clean(b.text);
+	fprintf(stderr, "onehop: %s\n", strbuf_str(&b));
+	return (int)code;
+}
+
+int load_machine(const struct common_options *c, unsigned parts, struct machine **ret)
+{
+	struct machine_request request = {.parts = parts, .pid = c->pid};
+	struct source *s;
+	int r;
+
+	/* Signal 0 asks only whether it exists. */
+	if (!c->from && c->pid && kill(c->pid, 0) < 0 && errno == ESRCH)
+		return err_set(ESRCH, "--pid: there is no process %d", c->pid);
+	r = c->from ? ingest_open(c->from, &s) : machine_open_live(&request, &s);
+
+	if (r < 0)
+		return r;
+	*ret = machine_read(s, &request);
+	source_free(s);
+	return 0;
+}
+
+/* ---- printing ---- */
+
+static bool wants_colour(const struct common_options *c)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return !c->no_color && !(no_color && *no_color) && isatty(STDOUT_FILENO) && term &&
+	       strcmp(term, "dumb") != 0;
+}
+
+static unsigned output_width(const struct common_options *c)
+{
+	struct winsize size;
+
+	if (c->width)
+		return (unsigned)c->width;
+	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_col)
+		return TEXT_DEFAULT_WIDTH;
+	return size.ws_col < MAX_AUTO_WIDTH ? size.ws_col : MAX_AUTO_WIDTH;
+}
+
+/* A script must not take half a report for a whole one. */
+int print_text(const struct strbuf *b, enum exit_code code)
+{
+	if (fwrite(strbuf_str(b), 1, b->len, stdout) != b->len || fflush(stdout) != 0)
+		return fail(EXIT_REFUSED, "cannot write the output: %s", strerror(errno));
+	return (int)code;
+}
+
+int print_document(const struct document *d, const struct common_options *c, enum exit_code code)
+{
+	struct text_format format = {.width = output_width(c), .colour = wants_colour(c)};
+	AUTO_STRBUF struct strbuf b = {0};
+
+	document_write_text(d, &format, &b);
+	return print_text(&b, code);
+}
+
+static int add_json(const char *text, size_t n, void *to)
+{
+	strbuf_add(to, text, n);
+	return 0;
+}
+
+int print_json(json_t *json, enum exit_code code)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	int r = json_dump_callback(json, add_json, &b, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+
+	json_decref(json);
+	if (r < 0)
+		return fail(EXIT_NOT_JUDGED, "the report does not fit into JSON");
+	strbuf_putc(&b, '\n');
+	return print_text(&b, code);
+}

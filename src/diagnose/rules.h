@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of rules, one a topic, and what probes share; for rules*.c and diagnose.c only. */
+#pragma once
+
+#include "diagnose/diagnose.h"
+#include "machine/card.h"
+
+/*
+ * Rows of each topic. A topic's file defines `const struct rule rules_TOPIC[] = {...};` with
+ * exactly that many rows (no end marker); the compiler refuses any other number as a conflicting
+ * type.
+ */
+#define RULES_DRIVER_N  19
+#define RULES_PCIE_N    10
+#define RULES_ROUTING_N 8
+#define RULES_NVLINK_N  3
+#define RULES_HOST_N    9
+#define RULES_LOG_N     19
+#define RULES_PEERMEM_N 9
+#define RULES_RDMA_N    11
+#define RULES_NCCL_N    18
+
+extern const struct rule rules_driver[RULES_DRIVER_N];
+extern const struct rule rules_pcie[RULES_PCIE_N];
+extern const struct rule rules_routing[RULES_ROUTING_N];
+extern const struct rule rules_nvlink[RULES_NVLINK_N];
+extern const struct rule rules_host[RULES_HOST_N];
+extern const struct rule rules_log[RULES_LOG_N];
+extern const struct rule rules_peermem[RULES_PEERMEM_N];
+extern const struct rule rules_rdma[RULES_RDMA_N];
+extern const struct rule rules_nccl[RULES_NCCL_N];
+
+/* ---- walking ---- */
+
+/* clang-format off */
+#define FOR_EACH_IN(type, x, array, n) \
+	for (const type *x = (array); x && x < (array) + (n); x++)
+#define FOR_EACH_GPU(g, run) FOR_EACH_IN(struct gpu, g, (run)->m->gpus, (run)->m->gpu_n)
+#define FOR_EACH_PCI(f, run) FOR_EACH_IN(struct pci_function, f, (run)->m->pci, (run)->m->pci_n)
+#define FOR_EACH_RDMA(d, run) FOR_EACH_IN(struct rdma_device, d, (run)->m->rdma, (run)->m->rdma_n)
+/* Ordered GPU pairs without the diagonal: i initiates, j is the target. */
+#define FOR_EACH_GPU_PAIR(i, j, run) \
+	for (size_t i = 0; i < (run)->m->gpu_n; i++) \
+		for (size_t j = 0; j < (run)->m->gpu_n; j++) \
+			if (i != j)
+/* clang-format on */
+
+/* For GPUDirect RDMA: a NIC on PCI, and (rules_peermem.c) a GPU that may do it besides. */
+bool has_pci_nic(struct rule_run *run);
+bool gdr_wanted(struct rule_run *run);
+#define PEERMEM_SOURCE "kernel-open/nvidia-peermem of NVIDIA/open-gpu-kernel-modules"
+#define GDR_NEEDS      (NEEDS_GPU | NEEDS_RDMA | NEEDS_DRIVER)
+
+/* Every two GPUs are joined by NVLink; false for fewer than two (rules_host.c). */
+bool all_pairs_nvlink(const struct rule_run *run);
+
+/* Why a fact is not known, for rule_unknown. */
+#define FACT_WHY(fact) ((fact).from ? (fact).from : "nobody looked")
+
+/* Leaves a probe that found nothing when this fact of some GPU is not known: OK would be a guess.
+ */
+#define RETURN_IF_UNKNOWN(run, field, what)                                                        \
+	FOR_EACH_GPU (g, run)                                                                      \
+		if (!(run)->found && fact_unknown(g->field))                                       \
+	return rule_unknown(run, "%s of GPU%zu: %s", what, g->index, FACT_WHY(g->field))
+
+/* ---- text in the diagnosis' arena (evidence.c) ---- */
+
+const char *run_text(struct rule_run *run, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* "256 MiB", "32 GiB", "1.5 GiB" */
+const char *run_bytes(struct rule_run *run, uint64_t bytes);
+/* One evidence line from a fact: "NAME: VALUE (FROM)", or "NAME: unknown (WHY)". */
+void evidence_int(struct rule_run *run, struct finding *f, const char *name, struct fact_int fact);
+void evidence_str(struct rule_run *run, struct finding *f, const char *name, struct fact_str fact);
+/* The same in words: "yes" or "no", "256 MiB", and the value's word among n (a number without one). */
+void evidence_yes_no(struct rule_run *run, struct finding *f, const char *name,
+		     struct fact_int fact);
+void evidence_bytes(struct rule_run *run, struct finding *f, const char *name,
+		    struct fact_int fact);
+void evidence_word(struct rule_run *run, struct finding *f, const char *name, struct fact_int fact,
+		   const char *const *words, size_t n);
+/* Appends an item to a list "a, b, c"; list may be NULL. */
+const char *run_list(struct rule_run *run, const char *list, const char *item);
+
+/* The list of n GPUs, or "all 8 GPUs". */
+const char *gpu_list_text(struct rule_run *run, const char *names, size_t n);
+
+/* A set of ordered GPU pairs that one finding is about. */
+struct pair_set {
+	bool *in; /* gpu_n * gpu_n, row initiator */
+	size_t gpu_n, n;
+};
+
+struct pair_set pair_set_new(struct rule_run *run);
+void pair_set_add(struct pair_set *s, size_t initiator, size_t target);
+/* "all 56 pairs", "GPU0 and GPU1 (both ways)", "3 of 12 pairs (GPU0->GPU1, GPU0->GPU2, ...)" */
+const char *pair_set_text(struct rule_run *run, const struct pair_set *s);

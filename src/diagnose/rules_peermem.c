@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about how GPU memory gets to the NICs: nvidia-peermem and dma-buf. */
+#include "diagnose/rules.h"
+
+#include <string.h>
+
+/* ---- which machines want GPUDirect RDMA ---- */
+
+bool has_pci_nic(struct rule_run *run)
+{
+	FOR_EACH_RDMA (d, run)
+		if (d->pci)
+			return true;
+	return false;
+}
+
+/* Some GPU may do it: the vendor's driver refuses GeForce. */
+bool gdr_wanted(struct rule_run *run)
+{
+	if (!has_pci_nic(run))
+		return false;
+	FOR_EACH_GPU (g, run)
+		if (!fact_is(card_is_geforce(g), 1))
+			return true;
+	return false;
+}
+
+static bool dma_buf_possible(struct rule_run *run)
+{
+	const struct machine *m = run->m;
+
+	if (!fact_is(m->kernel.dma_buf, 1))
+		return false;
+	if (fact_is(m->driver.flavor, DRIVER_OPEN))
+		return true;
+	FOR_EACH_GPU (g, run)
+		if (fact_is(g->dma_buf, 1))
+			return true;
+	return false;
+}
+
+/* ---- nvidia-peermem: one error message, many causes ---- */
+
+static const struct module *peermem_module(const struct machine *m)
+{
+	const struct module *mod = machine_module(m, "nvidia_peermem");
+
+	return mod ? mod : machine_module(m, "nvidia_current_peermem");
+}
+
+static const struct log_line *find_line(struct rule_run *run, const char *a, const char *b)
+{
+	const struct log_line *found = NULL;
+
+	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
+	if (strstr(l->text, a) && strstr(l->text, b))
+		found = l;
+	return found;
+}
+
+#define API "ib_register_peer_memory_client"
+
+static bool built_without_api(struct rule_run *run)
+{
+	return fact_known(run->m->peermem.depends) && !*run->m->peermem.depends.value;
+}
+
+static const struct log_line *symbol_line(struct rule_run *run)
+{
+	return find_line(run, "disagrees about version of symbol", API);
+}
+
+static const struct log_line *unknown_symbol_line(struct rule_run *run)
+{
+	const struct log_line *l = find_line(run, "Unknown symbol", API);
+
+	return l && !symbol_line(run) ? l : NULL;
+}
+
+static bool inbox_core(struct rule_run *run)
+{
+	const struct peermem *p = &run->m->peermem;
+
+	return unknown_symbol_line(run) ||
+	       (fact_known(p->ofed) && fact_is(p->api_in_kernel, 0) && !built_without_api(run));
+}
+
+static bool both_modules(struct rule_run *run)
+{
+	const struct peermem *p = &run->m->peermem;
+
+	return fact_is(p->legacy_loaded, 1) &&
+	       (fact_is(p->loaded, 1) || find_line(run, "nv_mem_client_init", "registering"));
+}
+
+static bool names_peermem(const char *module)
+{
+	static const char *const names[] = {"nvidia-peermem", "nvidia_peermem",
+					    "nvidia-current-peermem", "nvidia_current_peermem"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(module, names[i]))
+			return true;
+	return false;
+}
+
+static const struct modprobe_line *install_line(struct rule_run *run)
+{
+	FOR_EACH_IN(struct modprobe_line, l, run->m->modprobe, run->m->modprobe_n)
+	if (l->kind == MODPROBE_INSTALL && names_peermem(l->module) &&
+	    (strstr(l->text, "/false") || strstr(l->text, "/true")))
+		return l;
+	return NULL;
+}
+
+static const struct log_line *parameter_line(struct rule_run *run)
+{
+	return find_line(run, "invalid", "peerdirect_support param");
+}
+
+static bool explained(struct rule_run *run)
+{
+	return built_without_api(run) || symbol_line(run) || inbox_core(run) || install_line(run) ||
+	       parameter_line(run) || fact_is(run->m->peermem.legacy_loaded, 1);
+}
+
+/* Where dma-buf serves instead, a peer-memory fault is good to know and no more. */
+static void weigh_peermem(struct rule_run *run, struct finding *f)
+{
+	const struct peermem *p = &run->m->peermem;
+
+	evidence_yes_no(run, f, "nvidia_peermem loaded", p->loaded);
+	evidence_yes_no(run, f, "registered with the RDMA stack", p->registered);
+	if (fact_known(p->depends))
+		finding_evidence(run, f, "nvidia-peermem depends on: \"%s\" (%s)", p->depends.value,
+				 p->depends.from ? p->depends.from : "module file");
+	evidence_str(run, f, "OFED", p->ofed);
+	if (!dma_buf_possible(run))
+		return;
+	f->severity = SEVERITY_INFO;
+	finding_evidence(run, f,
+			 "dma-buf is possible instead: open modules, kernel with dma-buf MRs");
+}
+
+/* All peer-memory rows: without a card or a NIC that could do it they say nothing. */
+static bool peermem_matters(struct rule_run *run, enum verdict *ret_v)
+{
+	*ret_v = VERDICT_NA;
+	if (!gdr_wanted(run))
+		return false;
+	if (fact_unknown(run->m->peermem.loaded)) {
+		*ret_v = rule_unknown(run, "whether nvidia-peermem is loaded: %s",
+				      FACT_WHY(run->m->peermem.loaded));
+		return false;
+	}
+	*ret_v = VERDICT_OK;
+	return true;
+}
+
+static enum verdict probe_not_loaded(struct rule_run *run)
+{
+	const struct module *mod = peermem_module(run->m);
+	bool missing = mod && fact_absent(mod->file);
+	struct finding *f;
+	enum verdict v;
+
+	if (!peermem_matters(run, &v) || fact_is(run->m->peermem.loaded, 1) || explained(run))
+		return v;
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "nvidia-peermem",
+		missing ? "nvidia-peermem is not installed for this kernel"
+			: "nvidia-peermem is not loaded: NICs get GPU memory through the host");
+	weigh_peermem(run, f);
+	if (missing)
+		finding_remedy(run, f,
+			       "install the driver's modules for this kernel with the RDMA "
+			       "headers present, then modprobe nvidia-peermem");
+	return VERDICT_OK;
+}
+
+static enum verdict probe_not_registered(struct rule_run *run)
+{
+	const struct peermem *p = &run->m->peermem;
+	struct finding *f;
+	enum verdict v;
+
+	if (!peermem_matters(run, &v))
+		return v;
+	if (!fact_is(p->loaded, 1))
+		return VERDICT_NA;
+	if (fact_unknown(p->registered))
+		return rule_unknown(run, "whether nvidia-peermem is registered: %s",
+				    FACT_WHY(p->registered));
+	if (fact_is(p->registered, 1) || both_modules(run))
+		return VERDICT_OK;
+	f = finding_add(
+		run, CONFIDENCE_POSSIBLE, "nvidia-peermem",
+		"nvidia-peermem is loaded, but the RDMA stack lists no client nv_mem or "
+		"nv_mem_nc; some OFED releases do not show it, others then refuse GPU memory");
+	weigh_peermem(run, f);
+	return VERDICT_OK;
+}
+
+static enum verdict probe_no_api(struct rule_run *run)
+{
+	struct finding *f;
+	enum verdict v;
+
+	if (!peermem_matters(run, &v))
+		return v;
+	if (!built_without_api(run) || fact_known(run->m->peermem.ofed))
+		return v;
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "nvidia-peermem",
+		"nvidia-peermem was built without the peer-memory interface: modprobe answers "
+		"'Invalid argument' and the log stays silent");
+	weigh_peermem(run, f);
+	return VERDICT_OK;
+}
+
+static enum verdict probe_before_ofed(struct rule_run *run)
+{
+	struct finding *f;
+	enum verdict v;
+
+	if (!peermem_matters(run, &v))
+		return v;
+	if (!built_without_api(run) || !fact_known(run->m->peermem.ofed))
+		return v;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "nvidia-peermem",
+			"OFED %s is installed, but nvidia-peermem was built before it and does "
+			"nothing: modprobe answers 'Invalid argument' and the log stays silent",
+			run->m->peermem.ofed.value);
+	weigh_peermem(run, f);
+	return VERDICT_OK;
+}
+
+static enum verdict probe_conflict(struct rule_run *run)
+{
+	const struct log_line *l = find_line(run, "nv_mem_client_init", "registering");
+	struct finding *f;
+	enum verdict v;
+
+	if (!peermem_matters(run, &v))
+		return v;
+	if (!fact_is(run->m->peermem.legacy_loaded, 1))
+		return v;
+	f = finding_add(run, both_modules(run) ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
+			"nv_peer_mem",
+			"the old module nv_peer_mem is loaded and holds the name nv_mem: "
+			"nvidia-peermem %s",
+			both_modules(run) ? "could not register beside it"
+					  : "would fail with 'Invalid argument'");
+	weigh_peermem(run, f);
+	if (l)
+		finding_evidence(run, f, "kernel log: %s", l->text);
+	if (!both_modules(run))
+		f->severity = SEVERITY_INFO;
+	return VERDICT_OK;
+}
+
+static enum verdict probe_symbols(struct rule_run *run)
+{
+	const struct log_line *l = symbol_line(run);
+	struct finding *f;
+	enum verdict v;
+
+	if (!peermem_matters(run, &v) || !l)
+		return v;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "nvidia-peermem",
+			"nvidia-peermem was built for another OFED: the symbol versions of the "
+			"peer-memory interface differ and modprobe answers 'Invalid argument'");
+	finding_evidence(run, f, "kernel log: %s", l->text);
+	weigh_peermem(run, f);
+	return VERDICT_OK;
+}
+
+static enum verdict probe_inbox_core(struct rule_run *run)
+{
+	const struct log_line *l = unknown_symbol_line(run);
+	struct finding *f;
+	enum verdict v;
+
+	if (!peermem_matters(run, &v) || !inbox_core(run))
+		return v;
+	f = finding_add(
+		run, l ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, "ib_core",
+		"the running ib_core is the kernel's own, without the peer-memory interface "
+		"that nvidia-peermem was built for%s",
+		fact_known(run->m->peermem.ofed) ? "; OFED's is installed, but not loaded" : "");
+	if (l)
+		finding_evidence(run, f, "kernel log: %s", l->text);
+	evidence_yes_no(run, f, API " in the kernel", run->m->peermem.api_in_kernel);
+	weigh_peermem(run, f);
+	return VERDICT_OK;
+}
+
+static enum verdict probe_modprobe(struct rule_run *run)
+{
+	const struct modprobe_line *install = install_line(run);
+	const struct log_line *parameter = parameter_line(run);
+	struct finding *f;
+	enum verdict v;
+
+	if (!peermem_matters(run, &v))
+		return v;
+	if (install) {
+		f = finding_add(run, CONFIDENCE_CERTAIN,
+				run_text(run, "%s:%u", install->file, install->line),
+				"modprobe runs '%s' instead of loading nvidia-peermem",
+				install->text);
+		finding_remedy(run, f, "remove line %u of %s, then modprobe nvidia-peermem",
+			       install->line, install->file);
+		weigh_peermem(run, f);
+	}
+	if (parameter) {
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, "nvidia-peermem",
+			"nvidia-peermem was given a peerdirect_support that it does not know");
+		finding_evidence(run, f, "kernel log: %s", parameter->text);
+		weigh_peermem(run, f);
+	}
+	return VERDICT_OK;
+}
+
+static enum verdict probe_dma_buf(struct rule_run *run)
+{
+	const struct machine *m = run->m;
+	struct finding *f;
+
+	if (!gdr_wanted(run))
+		return VERDICT_NA;
+	if (dma_buf_possible(run))
+		return VERDICT_OK;
+	if (fact_unknown(m->kernel.dma_buf))
+		return rule_unknown(run, "the kernel's version: %s", FACT_WHY(m->kernel.dma_buf));
+	if (fact_is(m->kernel.dma_buf, 1) && fact_unknown(m->driver.flavor))
+		return rule_unknown(run, "whether the driver's modules are the open ones: %s",
+				    FACT_WHY(m->driver.flavor));
+	f = finding_add(
+		run, CONFIDENCE_LIKELY, "dma-buf",
+		fact_is(m->kernel.dma_buf, 1)
+			? "GPU memory cannot be handed to a NIC as dma-buf: the driver's modules "
+			  "are the proprietary ones"
+			: "GPU memory cannot be handed to a NIC as dma-buf: the kernel is older "
+			  "than 5.12");
+	evidence_yes_no(run, f, "kernel with dma-buf MRs", m->kernel.dma_buf);
+	evidence_str(run, f, "driver", m->driver.module_version);
+	if (!fact_is(m->kernel.dma_buf, 1))
+		finding_remedy(run, f, "use a kernel from 5.12 on, or nvidia-peermem");
+	return VERDICT_OK;
+}
+
+/* ---- the table ---- */
+
+#define PEERMEM_WHY                                                                                \
+	"Several different faults end in the same words, 'Invalid argument', when nvidia-peermem " \
+	"is loaded. Without it and without dma-buf, NICs reach GPU memory only by copies through " \
+	"the host. "
+
+const struct rule rules_peermem[] = {
+	{
+		.id = "peermem-not-loaded",
+		.title = "nvidia-peermem is loaded",
+		.why = "Without it and without dma-buf, NICs reach GPU memory only by copies "
+		       "through "
+		       "the host: a third of the bandwidth, or less.",
+		.remedy = "modprobe nvidia-peermem; to keep it: echo nvidia-peermem > "
+			  "/etc/modules-load.d/nvidia-peermem.conf",
+		.reference = "NVIDIA/nccl#897, NVIDIA/nccl-tests#152, Mellanox/nv_peer_memory#46",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_not_loaded,
+	},
+	{
+		.id = "peermem-not-registered",
+		.title = "nvidia-peermem is registered with the RDMA stack",
+		.why = "The module only passes requests on; what counts is that the RDMA core "
+		       "knows "
+		       "it as a client.",
+		.remedy = "look for nv_mem below /sys/kernel/mm/memory_peers; reload it after the "
+			  "RDMA "
+			  "stack: modprobe -r nvidia-peermem && modprobe nvidia-peermem",
+		.reference = PEERMEM_SOURCE "; NVIDIA/nccl#1676",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_not_registered,
+	},
+	{
+		.id = "peermem-no-api",
+		.title = "nvidia-peermem was built with the peer-memory interface",
+		.why = PEERMEM_WHY
+		"The interface is OFED's or DOCA's; kernel.org kernels have none, and "
+		"a module built without it only returns the error.",
+		.remedy = "use dma-buf (open modules, kernel 5.12 or newer), or install DOCA-OFED "
+			  "and "
+			  "then build the driver's modules again",
+		.reference = PEERMEM_SOURCE,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_no_api,
+	},
+	{
+		.id = "peermem-before-ofed",
+		.title = "The driver was built after OFED was installed",
+		.why = PEERMEM_WHY "The driver's build looks for OFED's headers and compiles "
+				   "nvidia-peermem empty when they are not there yet.",
+		.remedy =
+			"build the driver's modules again now that OFED is there: dkms remove and "
+			"install of the nvidia module, or the installer once more",
+		.reference = "NVIDIA/open-gpu-kernel-modules#630; conftest.sh there",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_before_ofed,
+	},
+	{
+		.id = "peermem-conflict",
+		.title = "nv_peer_mem does not stand beside nvidia-peermem",
+		.why = PEERMEM_WHY "Both register the client nv_mem, and only one can.",
+		.remedy = "modprobe -r nv_peer_mem, remove the package nvidia-peer-memory (or "
+			  "/etc/init.d/nv_peer_mem and its dkms module), then modprobe "
+			  "nvidia-peermem",
+		.reference = "Mellanox/nv_peer_memory; " PEERMEM_SOURCE,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_conflict,
+	},
+	{
+		.id = "peermem-symbols",
+		.title = "nvidia-peermem was built for the OFED that runs",
+		.why = PEERMEM_WHY "After an OFED update the checksum of its interface differs.",
+		.remedy = "build the driver's modules again (dkms remove and install of the nvidia "
+			  "module)",
+		.reference = "NVIDIA/open-gpu-kernel-modules#630, Mellanox/nv_peer_memory#63",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_symbols,
+	},
+	{
+		.id = "peermem-inbox-core",
+		.title = "The RDMA core that runs is the one nvidia-peermem was built for",
+		.why = "With OFED installed after the drivers were loaded, or an initramfs that "
+		       "holds "
+		       "the kernel's own modules, the interface is missing at run time.",
+		.remedy = "/etc/init.d/openibd restart, or update the initramfs and reboot; check "
+			  "with "
+			  "modinfo -n ib_core",
+		.reference = "NVIDIA/gpu-operator#2868; " PEERMEM_SOURCE,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_inbox_core,
+	},
+	{
+		.id = "peermem-modprobe",
+		.title = "modprobe.d lets nvidia-peermem load",
+		.why = PEERMEM_WHY
+		"An install line that runs /bin/false, or a parameter that the module "
+		"does not know, is among them; a blacklist line is not.",
+		.remedy = "grep -r peermem /etc/modprobe.d /lib/modprobe.d, and remove the line",
+		.reference = "man 5 modprobe.d; " PEERMEM_SOURCE,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_modprobe,
+	},
+	{
+		.id = "dma-buf",
+		.title = "GPU memory can be handed to the NICs as dma-buf",
+		.why = "It is the way without nvidia-peermem and OFED: NCCL uses it from 2.13 on "
+		       "where "
+		       "kernel, driver and NIC have it.",
+		.remedy = "install the open kernel modules of the same driver version",
+		.reference = "NVIDIA GPUDirect RDMA documentation; NVIDIA/nccl#1412",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = GDR_NEEDS,
+		.probe = probe_dma_buf,
+	},
+};

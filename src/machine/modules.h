@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernel modules matter, and how their files and names belong together. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * The module's name that a path or name stands for: "updates/dkms/nvidia-current-peermem.ko.xz" is
+ * "nvidia_peermem". Debian's renamed flavours count as what they are. Returns buf.
+ */
+const char *module_name_of(const char *path, size_t n, char *buf, size_t size);
+bool module_is_of_interest(const char *name);
+/*
+ * The file of a module in the text of a modules.dep, relative to its folder; false: not installed.
+ */
+bool module_find_file(const char *modules_dep, const char *name, const char **ret, size_t *ret_n);

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The NVIDIA driver as its files show it: module, flavour, versions, settings, where it came from.
+ */
+#include "machine/gpu_parts.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VERSION    "proc/driver/nvidia/version"
+#define PARAMS     "proc/driver/nvidia/params"
+#define FABRIC_LOG "var/log/fabricmanager.log"
+
+bool nvidia_driver_value(const char *text, const char *key, char *buf, size_t size)
+{
+	AUTO_FREE char *prefix = xprintf("%s:", key);
+	const char *value;
+	size_t n;
+
+	if (!text_after(text, prefix, &value, &n))
+		return false;
+	if (n >= 2 && value[0] == '"' && value[n - 1] == '"') {
+		value++;
+		n -= 2;
+	}
+	text_copy(buf, size, value, n);
+	return true;
+}
+
+/* "550.90.07", "390.157" */
+static bool is_version(const char *s)
+{
+	return isdigit((unsigned char)*s) && strchr(s, '.') &&
+	       s[strspn(s, "0123456789.")] == '\0' && !text_ends_with(s, ".");
+}
+
+const char *nvidia_library_version(const char *file)
+{
+	const char *version = strstr(file, ".so.");
+
+	return version && is_version(version + 4) ? version + 4 : NULL;
+}
+
+/* ---- the loaded module ---- */
+
+/*
+ * "NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug ..." or
+ * "NVIDIA UNIX Open Kernel Module for x86_64  550.90.07  Release Build ..."
+ */
+static struct fact_str module_version(struct reader *r, const char *nvrm)
+{
+	AUTO_FREE char *copy = xstrdup(nvrm);
+	char *rest = copy;
+
+	for (char *word; (word = strsep(&rest, " \t"));)
+		if (is_version(word))
+			return fact_str(arena_strdup(r->m->arena, word), VERSION);
+	return fact_str_unknown("no version number in " VERSION);
+}
+
+static struct fact_int module_flavor(const char *nvrm)
+{
+	if (strstr(nvrm, "Open Kernel Module"))
+		return fact_int(DRIVER_OPEN, VERSION);
+	if (strstr(nvrm, "Kernel Module"))
+		return fact_int(DRIVER_PROPRIETARY, VERSION);
+	return fact_int_unknown("no flavour in " VERSION);
+}
+
+/* What drives the GPUs when the nvidia module is not there. */
+static struct fact_int other_flavor(const struct machine *m)
+{
+	static const struct {
+		const char *driver;
+		enum driver_flavor flavor;
+	} others[] = {
+		{"nouveau", DRIVER_NOUVEAU},
+		{"nova", DRIVER_NOVA},
+		{"nova-core", DRIVER_NOVA},
+		{"NovaCore", DRIVER_NOVA},
+	};
+
+	for (size_t i = 0; i < m->gpu_n; i++)
+		for (size_t k = 0; k < sizeof(others) / sizeof(*others); k++)
+			if (strcmp(fact_str_or(m->gpus[i].pci->driver, ""), others[k].driver) == 0)
+				return fact_int(others[k].flavor, m->gpus[i].pci->driver.from);
+	return fact_int_absent(VERSION);
+}
+
+static void read_version(struct reader *r)
+{
+	struct nvidia_driver *d = &r->m->driver;
+	struct fact_str text = read_text(r, VERSION);
+	char nvrm[512];
+
+	if (fact_unknown(text)) {
+		d->loaded = d->flavor = fact_int_unknown(text.from);
+		d->module_version = fact_str_unknown(text.from);
+		return;
+	}
+	if (fact_absent(text)) {
+		d->loaded = fact_int(0, text.from);
+		d->flavor = other_flavor(r->m);
+		d->module_version = fact_str_absent(text.from);
+		return;
+	}
+	d->loaded = fact_int(1, VERSION);
+	if (!nvidia_driver_value(text.value, "NVRM version", nvrm, sizeof(nvrm)))
+		nvrm[0] = '\0';
+	d->flavor = module_flavor(nvrm);
+	d->module_version = module_version(r, nvrm);
+}
+
+/* ---- its settings ---- */
+
+static struct fact_str param_str(struct reader *r, struct fact_str text, const char *key)
+{
+	char buf[4096];
+
+	if (!fact_known(text))
+		return text;
+	if (!nvidia_driver_value(text.value, key, buf, sizeof(buf)))
+		return fact_str_absent(PARAMS);
+	return fact_str(arena_strdup(r->m->arena, buf), PARAMS);
+}
+
+static struct fact_int param_int(struct reader *r, struct fact_str text, const char *key)
+{
+	struct fact_str s = param_str(r, text, key);
+	int64_t value;
+
+	if (!fact_known(s))
+		return (struct fact_int){0, s.state, s.from};
+	if (text_to_i64(s.value, &value) < 0) {
+		read_trouble(r, PARAMS, "%s is '%s', which is no number", key, s.value);
+		return fact_int_unknown("no number in " PARAMS);
+	}
+	return fact_int(value, PARAMS);
+}
+
+static void read_params(struct reader *r)
+{
+	struct nvidia_driver *d = &r->m->driver;
+	struct fact_str text = read_text(r, PARAMS);
+
+	d->registry_dwords = param_str(r, text, "RegistryDwords");
+	d->resizable_bar = param_int(r, text, "EnableResizableBar");
+	d->grdma_topology_override = param_int(r, text, "GrdmaPciTopoCheckOverride");
+}
+
+int driver_branch(struct fact_str version)
+{
+	return fact_known(version) ? (int)strtol(version.value, NULL, 10) : -1;
+}
+
+struct fact_int driver_registry_dword(const struct nvidia_driver *d, const char *key)
+{
+	struct fact_str dwords = d->registry_dwords;
+	size_t n = strlen(key);
+
+	if (!fact_known(dwords))
+		return (struct fact_int){0, dwords.state, dwords.from};
+	for (const char *s = dwords.value; *s; s += strcspn(s, ";"), s += *s == ';') {
+		char text[32];
+		int64_t value;
+
+		s += strspn(s, " \t\"");
+		if (strncasecmp(s, key, n) != 0 || s[n] != '=')
+			continue;
+		text_copy(text, sizeof(text), s + n + 1, strcspn(s + n + 1, ";\""));
+		return text_to_i64(text, &value) < 0 ? fact_int_unknown("no number in " PARAMS)
+						     : fact_int(value, dwords.from);
+	}
+	return fact_int_absent(dwords.from);
+}
+
+int64_t driver_forced_p2p(const struct nvidia_driver *d)
+{
+	int64_t force = fact_or(driver_registry_dword(d, "ForceP2P"), 0);
+
+	return (force & 3) == 1 || (force >> 4 & 3) == 1 ? force : 0;
+}
+
+/* ---- the user-space library ---- */
+
+static const char *const library_folders[] = {
+	"usr/lib/x86_64-linux-gnu",
+	"usr/lib/x86_64-linux-gnu/nvidia/current",
+	"usr/lib/aarch64-linux-gnu",
+	"usr/lib64",
+	"usr/lib",
+	"usr/lib64/nvidia",
+	"usr/local/nvidia/lib64",
+	"run/opengl-driver/lib",
+};
+
+/*
+ * The versioned file that NAME.so.1 leads to, in the first of the usual folders that has one.
+ * Absent: none has.
+ */
+static struct fact_str find_library(struct reader *r, const char *name)
+{
+	struct fact_str none = fact_str_absent(name);
+
+	for (size_t i = 0; i < sizeof(library_folders) / sizeof(*library_folders); i++) {
+		struct fact_str link = read_link_name(r, "%s/%s.so.1", library_folders[i], name);
+		const char *version = nvidia_library_version(fact_str_or(link, ""));
+
+		if (version)
+			return fact_str(version, link.from);
+		if (fact_unknown(link))
+			none = link;
+		else if (fact_known(link)) /* to another link, which is not followed */
+			none = fact_str_unknown(link.from);
+	}
+	return none;
+}
+
+static void read_library(struct reader *r)
+{
+	struct nvidia_driver *d = &r->m->driver;
+	struct fact_str cuda = find_library(r, "libcuda");
+	struct fact_str nvml = find_library(r, "libnvidia-ml");
+
+	if (fact_known(cuda) && fact_known(nvml) && strcmp(cuda.value, nvml.value) != 0)
+		read_trouble(r, cuda.from, "is of driver %s, and %s of %s", cuda.value, nvml.from,
+			     nvml.value);
+	d->library_version = fact_known(cuda) || !fact_known(nvml) ? cuda : nvml;
+}
+
+/* ---- where it came from ---- */
+
+/* The first sign that is there decides. */
+static const struct {
+	const char *path, *origin;
+} origin_signs[] = {
+	{"usr/bin/nvidia-uninstall", "runfile"},
+	{"var/lib/dkms/nvidia", "dkms"},
+	{"var/lib/dkms/nvidia-open", "dkms"},
+	{"var/lib/dkms/nvidia-current", "dkms"},
+	{"var/lib/dkms/nvidia-current-open", "dkms"},
+	{"usr/share/doc/nvidia-driver", "distribution"},
+	{"usr/share/doc/nvidia-kernel-common", "distribution"},
+	{"usr/share/licenses/nvidia-utils", "distribution"},
+	{"usr/share/licenses/nvidia-driver", "distribution"},
+	{"var/log/nvidia-installer.log", "runfile"}, /* weak: it outlives an uninstallation */
+};
+
+static struct fact_str find_origin(struct reader *r)
+{
+	const struct module *module = machine_module(r->m, "nvidia");
+	const char *file = module ? fact_str_or(module->file, "") : "", *why = NULL;
+
+	if (fact_known(r->m->kernel.container))
+		return fact_str("container", r->m->kernel.container.from);
+	for (size_t i = 0; i < sizeof(origin_signs) / sizeof(*origin_signs); i++) {
+		struct fact_int there = read_exists(r, "%s", origin_signs[i].path);
+
+		if (fact_is(there, 1))
+			return fact_str(origin_signs[i].origin, there.from);
+		if (fact_unknown(there))
+			why = there.from;
+	}
+	if (strstr(file, "/dkms/"))
+		return fact_str("dkms", module->file.from);
+	if (*file && !strstr(file, "kernel/drivers/video/")) /* where the runfile puts it */
+		return fact_str("distribution", module->file.from);
+	return fact_str_unknown(why ? why : "no sign of an installer or a package");
+}
+
+/* ---- the module on disk ---- */
+
+static struct fact_str modinfo(struct reader *r, struct fact_str text, const char *key)
+{
+	const char *value;
+	size_t n;
+
+	if (!fact_known(text))
+		return text;
+	if (!text_after(text.value, key, &value, &n))
+		return fact_str_absent(text.from);
+	return fact_str(arena_strndup(r->m->arena, value, n), text.from);
+}
+
+static bool versions_differ(const struct nvidia_driver *d)
+{
+	return fact_known(d->module_version) && fact_known(d->library_version) &&
+	       strcmp(d->module_version.value, d->library_version.value) != 0;
+}
+
+/* The file is large, so it is opened only where it matters: to tell why the versions differ. */
+static void read_installed(struct reader *r)
+{
+	const struct module *module = machine_module(r->m, "nvidia");
+	struct nvidia_driver *d = &r->m->driver;
+	struct fact_str text;
+
+	if (module && fact_absent(module->file)) {
+		d->installed_version = d->installed_license = fact_str_absent(module->file.from);
+	} else if (module && fact_is(module->loaded, 0)) {
+		d->installed_version = module->version;
+		d->installed_license = module->license;
+	} else if (versions_differ(d)) {
+		text = read_text(r, "modinfo-nvidia.txt");
+		d->installed_version = modinfo(r, text, "version=");
+		d->installed_license = modinfo(r, text, "license=");
+	} else {
+		d->installed_version = d->installed_license =
+			fact_str_unknown("the module's file was not opened");
+	}
+}
+
+/* ---- NVSwitch ---- */
+
+/* The fabric manager says at each start what it is; the last start counts. */
+static struct fact_str manager_version(struct reader *r)
+{
+	static const char mark[] = "Fabric Manager version is : ";
+	struct fact_str log = read_text(r, FABRIC_LOG);
+	const char *last = NULL, *next = fact_str_or(log, "");
+	char version[32];
+
+	if (fact_unknown(log))
+		return log;
+	while ((next = strstr(next, mark)))
+		last = next += strlen(mark);
+	if (last)
+		text_copy(version, sizeof(version), last, strcspn(last, " \t\r\n"));
+	if (!last || !is_version(version))
+		return fact_str_unknown("no version in " FABRIC_LOG
+					": run nv-fabricmanager --version");
+	return fact_str(arena_strdup(r->m->arena, version), FABRIC_LOG);
+}
+
+static void read_fabric(struct reader *r)
+{
+	struct nvidia_driver *d = &r->m->driver;
+	struct fact_int manager = read_exists(r, "usr/bin/nv-fabricmanager");
+	char **names;
+	size_t n;
+
+	d->switches = read_list(r, &names, &n, "proc/driver/nvidia-nvswitch/devices");
+	source_free_names(names, n);
+	if (fact_is(manager, 1))
+		d->fabric_manager_version = manager_version(r);
+	else if (fact_is(manager, 0))
+		d->fabric_manager_version = fact_str_absent(manager.from);
+	else
+		d->fabric_manager_version = fact_str_unknown(manager.from);
+}
+
+void nvidia_driver_read(struct reader *r)
+{
+	read_version(r);
+	read_params(r);
+	read_library(r);
+	r->m->driver.origin = find_origin(r);
+	read_installed(r);
+	read_fabric(r);
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nvml.json into facts. The document may come from anybody: nothing in it is taken for granted. */
+#include "machine/gpu_parts.h"
+
+#include "base/alloc.h"
+#include "machine/nvml_api.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#define DOCUMENT  "nvml.json"
+#define ON_SWITCH "NVML field NVSWITCH_CONNECTED_LINK_COUNT"
+
+struct decode {
+	struct reader *r;
+	json_t *doc;
+	const char *why; /* why a value is not there */
+};
+
+/* ---- values ---- */
+
+static bool refused(const json_t *v, long long *ret_code, const char **ret_says)
+{
+	const json_t *code = json_object_get(v, "refused");
+
+	if (!json_is_integer(code))
+		return false;
+	*ret_code = json_integer_value(code);
+	*ret_says = json_string_value(json_object_get(v, "says"));
+	if (!*ret_says)
+		*ret_says = "refused";
+	return true;
+}
+
+/*
+ * A fact from a value of the document. `call` is the function that NVML was asked by, `none` what
+ * its "Not Supported" means.
+ */
+static struct fact_int decode_int(const struct decode *d, const json_t *v, const char *call,
+				  enum fact_state none)
+{
+	struct arena *a = d->r->m->arena;
+	const char *says;
+	long long code;
+
+	if (!v || json_is_null(v))
+		return fact_int_unknown(d->why);
+	if (json_is_integer(v) && json_integer_value(v) >= 0)
+		return fact_int(json_integer_value(v), call);
+	if (!refused(v, &code, &says))
+		return fact_int_unknown(arena_printf(a, "%s: not a number in " DOCUMENT, call));
+	if (code == NVML_NOT_SUPPORTED && none == FACT_ABSENT)
+		return fact_int_absent(call);
+	return fact_int_unknown(arena_printf(a, "%s: %s", call, says));
+}
+
+static struct fact_str decode_str(const struct decode *d, const json_t *v, const char *call,
+				  enum fact_state none)
+{
+	struct arena *a = d->r->m->arena;
+	const char *says;
+	long long code;
+
+	if (!v || json_is_null(v))
+		return fact_str_unknown(d->why);
+	if (json_is_string(v))
+		return fact_str(arena_strdup(a, json_string_value(v)), call);
+	if (!refused(v, &code, &says))
+		return fact_str_unknown(arena_printf(a, "%s: not a text in " DOCUMENT, call));
+	if (code == NVML_NOT_SUPPORTED && none == FACT_ABSENT)
+		return fact_str_absent(call);
+	return fact_str_unknown(arena_printf(a, "%s: %s", call, says));
+}
+
+/* An enum that this program does not know is no value to index tables with. */
+static void limit(const struct decode *d, struct fact_int *f, int64_t max)
+{
+	if (fact_known(*f) && f->value > max)
+		*f = fact_int_unknown(arena_printf(d->r->m->arena, "%s: %lld, which has no meaning",
+						   f->from, (long long)f->value));
+}
+
+/* What the driver's files told stays, unless NVML knows. */
+#define MERGE(old, new)                                                                            \
+	do {                                                                                       \
+		__typeof__(old) *old_ = &(old), new_ = (new);                                      \
+		if (new_.state == FACT_KNOWN ||                                                    \
+		    (old_->state == FACT_UNKNOWN && (!old_->from || new_.state == FACT_ABSENT)))   \
+			*old_ = new_;                                                              \
+	} while (0)
+
+/* ---- one GPU ---- */
+
+struct row {
+	const char *key;
+	size_t offset; /* of the fact in struct gpu */
+	const char *call;
+	enum fact_state none;
+};
+
+/* clang-format off */
+#define ROW(Y, member, symbol, none) {#member, offsetof(struct gpu, member), symbol, FACT_##none},
+static const struct row int_rows[] = {
+	NVML_NUMBERS(ROW, )
+	NVML_DETAILS(ROW, )
+	NVML_TWO_NUMBERS(ROW, )
+	NVML_OTHERS(ROW, )
+};
+static const struct row str_rows[] = {
+	NVML_TEXTS(ROW, )
+};
+/* clang-format on */
+
+#define FACT_AT(type, g, row) (*(type *)((char *)(g) + (row)->offset))
+
+static void decode_gpu(const struct decode *d, const json_t *v, struct gpu *g)
+{
+	for (const struct row *w = int_rows; w < int_rows + sizeof(int_rows) / sizeof(*w); w++)
+		MERGE(FACT_AT(struct fact_int, g, w),
+		      decode_int(d, json_object_get(v, w->key), w->call, w->none));
+	for (const struct row *w = str_rows; w < str_rows + sizeof(str_rows) / sizeof(*w); w++)
+		MERGE(FACT_AT(struct fact_str, g, w),
+		      decode_str(d, json_object_get(v, w->key), w->call, w->none));
+	limit(d, &g->performance_state, 15);
+	limit(d, &g->compute_mode, 3);
+	limit(d, &g->fabric_state, FABRIC_COMPLETED);
+	if (fact_is_not(g->fabric_state, FABRIC_COMPLETED))
+		g->fabric_status = fact_int_unknown("the registration has not completed");
+}
+
+static struct fact_str decode_remote(const struct decode *d, const json_t *v)
+{
+	struct fact_str f = decode_str(d, v, "nvmlDeviceGetNvLinkRemotePciInfo", FACT_UNKNOWN);
+	char buf[PCI_ADDRESS_LEN];
+	struct pci_address a;
+
+	if (!fact_known(f))
+		return f;
+	/* NVML gives an NVSwitch that this machine does not show the address ffffffff:ff:ff.0. */
+	if (pci_address_parse(f.value, &a) < 0)
+		return fact_str_unknown("the other end has no PCI address on this machine");
+	f.value = arena_strdup(d->r->m->arena, pci_address_format(a, buf));
+	return f;
+}
+
+static void decode_link(const struct decode *d, const json_t *v, struct nvlink *ret)
+{
+	ret->active =
+		decode_int(d, json_object_get(v, "state"), "nvmlDeviceGetNvLinkState", FACT_ABSENT);
+	if (fact_known(ret->active))
+		ret->active.value = ret->active.value > 0;
+	ret->version = decode_int(d, json_object_get(v, "version"), "nvmlDeviceGetNvLinkVersion",
+				  FACT_ABSENT);
+	ret->remote_type = decode_int(d, json_object_get(v, "remote_type"),
+				      "nvmlDeviceGetNvLinkRemoteDeviceType", FACT_UNKNOWN);
+	ret->remote = decode_remote(d, json_object_get(v, "remote"));
+}
+
+/* How many links are up; absent when the GPU has none at all. */
+static struct fact_int count_active(const struct gpu *g, struct fact_int link_count)
+{
+	int64_t up = 0, present = 0;
+
+	for (unsigned i = 0; i < g->nvlink_n; i++) {
+		const struct nvlink *l = &g->nvlinks[i];
+
+		if (fact_unknown(l->active))
+			return l->active;
+		present += fact_known(l->active);
+		up += fact_is(l->active, 1);
+	}
+	if (present)
+		return fact_int(up, "nvmlDeviceGetNvLinkState");
+	if (fact_is_not(link_count, 0))
+		return fact_int_unknown("NVML counts NVLinks and tells the state of none");
+	return fact_unknown(link_count) ? link_count : fact_int_absent(link_count.from);
+}
+
+static void decode_links(const struct decode *d, const json_t *v, struct gpu *g)
+{
+	const json_t *links = json_object_get(v, "links");
+	struct fact_int count = decode_int(d, json_object_get(v, "link_count"),
+					   "NVML field NVLINK_LINK_COUNT", FACT_ABSENT);
+	struct fact_int on_switch =
+		decode_int(d, json_object_get(v, "switch_links"), ON_SWITCH, FACT_ABSENT);
+	size_t n = json_array_size(links);
+
+	g->nvlink_n = n < GPU_NVLINKS ? (unsigned)n : GPU_NVLINKS;
+	for (unsigned i = 0; i < g->nvlink_n; i++) {
+		g->nvlinks[i].index = i;
+		decode_link(d, json_array_get(links, i), &g->nvlinks[i]);
+	}
+	g->nvlink_active = count_active(g, count);
+	if (!fact_known(g->nvlink_active) || fact_or(on_switch, 0) < g->nvlink_active.value)
+		return;
+	for (unsigned i = 0; i < g->nvlink_n; i++)
+		if (fact_is(g->nvlinks[i].active, 1) && !fact_known(g->nvlinks[i].remote_type))
+			g->nvlinks[i].remote_type = fact_int(NVLINK_REMOTE_SWITCH, ON_SWITCH);
+}
+
+/* ---- which entry is which GPU ---- */
+
+static struct gpu *find_gpu(const struct machine *m, struct pci_address a)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (pci_address_compare(m->gpus[i].pci->address, a) == 0)
+			return &m->gpus[i];
+	return NULL;
+}
+
+/* The GPU that entry v is about; NULL, with a trouble, if it is about none of this machine's. */
+static struct gpu *match_gpu(const struct decode *d, const json_t *v, size_t index)
+{
+	struct arena *a = d->r->m->arena;
+	const char *where = arena_printf(a, "NVML GPU %zu", index);
+	const char *text = json_string_value(json_object_get(v, "address"));
+	struct pci_address address;
+	const char *says;
+	struct gpu *g;
+	long long code;
+
+	if (refused(v, &code, &says)) {
+		read_trouble(d->r, where, "NVML cannot open it: %s", says);
+		return NULL;
+	}
+	if (!text || pci_address_parse(text, &address) < 0) {
+		read_trouble(d->r, where, "has no PCI address in " DOCUMENT);
+		return NULL;
+	}
+	g = find_gpu(d->r->m, address);
+	if (!g)
+		read_trouble(d->r, where, "is at %s, where /sys shows no NVIDIA GPU",
+			     arena_strdup(a, text));
+	else if (fact_known(g->nvml_index)) {
+		read_trouble(d->r, where, "is at %s, as GPU %lld already is", g->pci->name,
+			     (long long)g->nvml_index.value);
+		g = NULL;
+	}
+	return g;
+}
+
+/* nvml_index doubles as the position in the document: NVML's indexes have no gaps. */
+static void decode_gpus(struct decode *d)
+{
+	const json_t *gpus = json_object_get(d->doc, "gpus");
+	struct machine *m = d->r->m;
+	size_t n = json_array_size(gpus);
+
+	for (size_t i = 0; i < n; i++) {
+		const json_t *v = json_array_get(gpus, i);
+		struct gpu *g = match_gpu(d, v, i);
+
+		if (!g)
+			continue;
+		g->nvml_index = fact_int((int64_t)i, "nvmlDeviceGetHandleByIndex");
+		decode_gpu(d, v, g);
+		decode_links(d, v, g);
+	}
+	for (size_t i = 0; i < m->gpu_n; i++) {
+		struct gpu *g = &m->gpus[i];
+		struct decode none = *d;
+
+		if (fact_known(g->nvml_index))
+			continue;
+		if (json_is_array(gpus))
+			none.why = arena_printf(m->arena, "NVML does not list %s", g->pci->name);
+		g->nvml_index = fact_int_unknown(none.why);
+		decode_gpu(&none, NULL, g);
+		decode_links(&none, NULL, g);
+	}
+}
+
+/* ---- pairs ---- */
+
+static const json_t *cell(const json_t *rows, struct fact_int i, struct fact_int j)
+{
+	if (!fact_known(i) || !fact_known(j))
+		return NULL;
+	return json_array_get(json_array_get(rows, (size_t)i.value), (size_t)j.value);
+}
+
+/* What is the same either way is asked once. */
+static const json_t *either_cell(const json_t *rows, struct fact_int i, struct fact_int j)
+{
+	const json_t *v = cell(rows, i, j);
+
+	return v && !json_is_null(v) ? v : cell(rows, j, i);
+}
+
+static struct fact_int decode_level(const struct decode *d, const struct gpu *a,
+				    const struct gpu *b)
+{
+	const json_t *rows = json_object_get(d->doc, "common_ancestor");
+	const json_t *v = either_cell(rows, a->nvml_index, b->nvml_index);
+	struct fact_int f;
+
+	f = decode_int(d, v, "nvmlDeviceGetTopologyCommonAncestor", FACT_UNKNOWN);
+	limit(d, &f, NVML_LEVEL_SYSTEM);
+	if (fact_known(f) && f.value % 10)
+		f = fact_int_unknown("nvmlDeviceGetTopologyCommonAncestor: no known level");
+	return f;
+}
+
+static void decode_pair(const struct decode *d, const struct gpu *a, const struct gpu *b,
+			struct gpu_pair *ret)
+{
+	static const char *const keys[P2P_CAP_N] = NVML_P2P_KEYS;
+	static const char *const calls[P2P_CAP_N] = {
+		"nvmlDeviceGetP2PStatus READ",   "nvmlDeviceGetP2PStatus WRITE",
+		"nvmlDeviceGetP2PStatus NVLINK", "nvmlDeviceGetP2PStatus ATOMICS",
+		"nvmlDeviceGetP2PStatus PCI",
+	};
+	const json_t *p2p = json_object_get(d->doc, "p2p");
+
+	ret->common_ancestor = decode_level(d, a, b);
+	for (int cap = 0; cap < P2P_CAP_N; cap++) {
+		const json_t *rows = json_object_get(p2p, keys[cap]);
+
+		ret->p2p[cap] = decode_int(d, either_cell(rows, a->nvml_index, b->nvml_index),
+					   calls[cap], FACT_UNKNOWN);
+		limit(d, &ret->p2p[cap], P2P_STATUS_UNKNOWN);
+	}
+}
+
+static void decode_pairs(const struct decode *d)
+{
+	const struct machine *m = d->r->m;
+
+	for (size_t i = 0; i < m->gpu_n; i++)
+		for (size_t j = 0; j < m->gpu_n; j++) {
+			const struct gpu *a = &m->gpus[i], *b = &m->gpus[j];
+			const struct gpu *missing = fact_known(a->nvml_index) ? b : a;
+			struct decode pair = *d;
+
+			if (i == j)
+				continue;
+			if (!fact_known(missing->nvml_index))
+				pair.why = missing->nvml_index.from;
+			decode_pair(&pair, a, b, &m->pairs[i * m->gpu_n + j]);
+		}
+}
+
+/* ---- the document ---- */
+
+static void decode_driver(const struct decode *d)
+{
+	struct nvidia_driver *driver = &d->r->m->driver;
+	const char *version;
+
+	driver->nvml = decode_str(d, json_object_get(d->doc, "library"), "nvmlSystemGetNVMLVersion",
+				  FACT_UNKNOWN);
+	driver->cuda_version = decode_int(d, json_object_get(d->doc, "cuda_version"),
+					  "nvmlSystemGetCudaDriverVersion", FACT_UNKNOWN);
+	if (!fact_known(driver->module_version))
+		MERGE(driver->module_version,
+		      decode_str(d, json_object_get(d->doc, "driver"), "nvmlSystemGetDriverVersion",
+				 FACT_UNKNOWN));
+	if (!fact_known(driver->nvml) || fact_known(driver->library_version))
+		return;
+	/* "13.580.159.04": CUDA's major version, then the driver's. */
+	version = strchr(driver->nvml.value, '.');
+	if (version && strchr(version + 1, '.'))
+		driver->library_version = fact_str(version + 1, driver->nvml.from);
+}
+
+/* The document, or NULL and why there is none. */
+static json_t *load(struct reader *r, const char **ret_why)
+{
+	struct fact_str text;
+	json_error_t error;
+	const char *why;
+	json_t *doc;
+
+	if (!(r->request->parts & MACHINE_NVML_ANY)) {
+		*ret_why = "NVML was not asked";
+		return NULL;
+	}
+	text = read_nvml(r);
+	if (!fact_known(text)) {
+		*ret_why = fact_absent(text) ? "NVML: " DOCUMENT " is missing" : text.from;
+		return NULL;
+	}
+	doc = json_loads(text.value, 0, &error);
+	if (!json_is_object(doc)) {
+		why = doc ? "not an object" : arena_strdup(r->m->arena, error.text);
+		read_trouble(r, arena_printf(r->m->arena, DOCUMENT ":%d", error.line), "%s", why);
+		*ret_why = DOCUMENT " is malformed";
+		json_decref(doc);
+		return NULL;
+	}
+	why = json_string_value(json_object_get(doc, "unavailable"));
+	*ret_why = why ? arena_printf(r->m->arena, "NVML: %s", why) : "not asked of NVML";
+	return doc;
+}
+
+void nvml_decode(struct reader *r)
+{
+	struct decode d = {.r = r};
+
+	d.doc = load(r, &d.why);
+	decode_driver(&d);
+	decode_gpus(&d);
+	decode_pairs(&d);
+	json_decref(d.doc);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What several reports say in the same way; for report_*.c only. */
+#pragma once
+
+#include "report/report.h"
+
+/* Endpoints beyond which a matrix no longer helps and is summed up by groups. */
+#define MATRIX_MAX_CHECK 10 /* GPUs, in 80 columns */
+#define MATRIX_MAX_TOPO  40 /* GPUs and NICs, in blocks of columns */
+
+/* "GPU0 0000:41:00.0" */
+const char *endpoint_label(const struct endpoint *e, char *buf, size_t size);
+/* "256 MiB", "24 GiB" when it is a whole number of them; "?" for an unknown fact. */
+const char *bytes_format(struct fact_int bytes, char *buf, size_t size);
+
+/* "+" direct, "~" suspect, "x" blocked, "?" undecided; and how it is shown. */
+const char *pair_mark(enum pair_verdict v);
+enum style pair_style(enum pair_verdict v);
+
+/* "Recorded machine: NAME (origin: real)" and the note for a recording, nothing for a live one. */
+void add_recorded(struct document *out, const struct machine *m);
+/* Board, CPU, kernel, driver and GPUs, in one line. */
+void add_machine_line(struct document *out, const struct machine *m);
+/* A line that maps GPU numbers where NVML or CUDA count otherwise. */
+void add_numbering(struct document *out, const struct machine *m);
+
+/* Rows 0 .. rows-1, columns first .. last-1; `long_labels` puts the PCI address beside the name. */
+void add_matrix(struct document *out, const struct topology *t, size_t rows, size_t first,
+		size_t last, bool long_labels);
+/* "+ direct, x blocked": the marks that occur among the first n endpoints. */
+void add_matrix_legend(struct document *out, const struct topology *t, size_t n);
+/* The matrix's place for many GPUs: how many ordered pairs of each class have which verdict. */
+void add_class_summary(struct document *out, const struct topology *t);

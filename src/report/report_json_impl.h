@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How values become JSON; for report_json*.c only. */
+#pragma once
+
+#include "report/report.h"
+
+/* A string, cleaned of what JSON cannot hold; null for NULL. */
+json_t *json_text(const char *s);
+/* {"value": ..., "state": "known|absent|unknown", "from": ...}; the value is null unless known. */
+json_t *json_fact_int(struct fact_int f);
+json_t *json_fact_str(struct fact_str f);
+/* Words from a table instead of the number; a number that the table lacks stays a number. */
+json_t *json_fact_word(struct fact_int f, const char *const *words, size_t n);
+json_t *json_pci_name(const struct pci_function *f); /* its address, null for NULL */

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* struct machine as JSON: tables say which member is called what. */
+#include "report/report.h"
+#include "report/report_json_impl.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- values ---- */
+
+json_t *json_text(const char *s)
+{
+	json_t *r = s ? json_string(s) : json_null();
+
+	if (!r) {
+		char *copy AUTO_FREE = xstrdup(s);
+
+		text_clean(copy);
+		r = json_string(copy);
+	}
+	return r;
+}
+
+static json_t *fact(json_t *value, enum fact_state state, const char *from)
+{
+	static const char *const words[] = {
+		[FACT_UNKNOWN] = "unknown",
+		[FACT_KNOWN] = "known",
+		[FACT_ABSENT] = "absent",
+	};
+
+	return json_pack("{s:o, s:s, s:o}", "value", value, "state", words[state], "from",
+			 json_text(from));
+}
+
+json_t *json_fact_int(struct fact_int f)
+{
+	return fact(fact_known(f) ? json_integer(f.value) : json_null(), f.state, f.from);
+}
+
+static json_t *json_fact_flag(struct fact_int f)
+{
+	return fact(fact_known(f) ? json_boolean(f.value != 0) : json_null(), f.state, f.from);
+}
+
+json_t *json_fact_str(struct fact_str f)
+{
+	return fact(json_text(fact_str_or(f, NULL)), f.state, f.from);
+}
+
+json_t *json_fact_word(struct fact_int f, const char *const *words, size_t n)
+{
+	if (!fact_known(f) || f.value < 0 || (uint64_t)f.value >= n || !words[f.value])
+		return json_fact_int(f);
+	return fact(json_string(words[f.value]), f.state, f.from);
+}
+
+json_t *json_pci_name(const struct pci_function *f)
+{
+	return json_text(f ? f->name : NULL);
+}
+
+/* ---- words ---- */
+
+/* clang-format off */
+static const char *const flavor_words[] = {
+	[DRIVER_PROPRIETARY] = "proprietary", [DRIVER_OPEN] = "open",
+	[DRIVER_NOUVEAU] = "nouveau", [DRIVER_NOVA] = "nova",
+};
+static const char *const vendor_words[] = {
+	[CPU_OTHER] = "other", [CPU_INTEL] = "intel", [CPU_AMD] = "amd", [CPU_HYGON] = "hygon",
+	[CPU_ZHAOXIN] = "zhaoxin", [CPU_ARM] = "arm",
+};
+static const char *const lockdown_words[] = {
+	[LOCKDOWN_NONE] = "none", [LOCKDOWN_INTEGRITY] = "integrity",
+	[LOCKDOWN_CONFIDENTIALITY] = "confidentiality",
+};
+static const char *const boot_words[] = {
+	[BOOT_UNKNOWN] = "unknown", [BOOT_GRUB] = "grub", [BOOT_SYSTEMD_BOOT] = "systemd-boot",
+	[BOOT_UKI] = "uki", [BOOT_OTHER] = "other",
+};
+static const char *const compute_mode_words[] = {
+	"default", "exclusive-thread", "prohibited", "exclusive-process",
+};
+static const char *const fabric_words[] = {
+	[FABRIC_NOT_SUPPORTED] = "not-supported", [FABRIC_NOT_STARTED] = "not-started",
+	[FABRIC_IN_PROGRESS] = "in-progress", [FABRIC_COMPLETED] = "completed",
+};
+static const char *const remote_words[] = {
+	[NVLINK_REMOTE_GPU] = "gpu", [NVLINK_REMOTE_IBMNPU] = "npu", [NVLINK_REMOTE_SWITCH] = "switch",
+	[NVLINK_REMOTE_UNKNOWN] = "unknown",
+};
+static const char *const port_type_words[] = {
+	[PCI_PORT_ENDPOINT] = "endpoint", [PCI_PORT_LEGACY_ENDPOINT] = "legacy-endpoint",
+	[PCI_PORT_ROOT] = "root-port", [PCI_PORT_UPSTREAM] = "switch-upstream",
+	[PCI_PORT_DOWNSTREAM] = "switch-downstream", [PCI_PORT_PCIE_TO_PCI] = "pcie-to-pci",
+	[PCI_PORT_PCI_TO_PCIE] = "pci-to-pcie", [PCI_PORT_RC_ENDPOINT] = "root-complex-endpoint",
+	[PCI_PORT_RC_EVENT_COLLECTOR] = "root-complex-event-collector",
+};
+static const char *const gid_words[] = {
+	[GID_IB] = "ib", [GID_ROCE_V1] = "roce-v1", [GID_ROCE_V2] = "roce-v2",
+};
+static const char *const modprobe_words[] = {
+	[MODPROBE_BLACKLIST] = "blacklist", [MODPROBE_OPTIONS] = "options",
+	[MODPROBE_INSTALL] = "install", [MODPROBE_SOFTDEP] = "softdep",
+};
+static const char *const log_words[] = {
+	[LOG_OTHER] = "other", [LOG_XID] = "xid", [LOG_NVRM] = "nvrm", [LOG_AER] = "aer",
+	[LOG_IOMMU_FAULT] = "iommu-fault", [LOG_BAR] = "bar", [LOG_PEERMEM] = "peermem",
+	[LOG_MODULE] = "module", [LOG_FABRIC] = "fabric", [LOG_ACS] = "acs",
+};
+static const char *const origin_words[] = {
+	[NCCL_SYSTEM_CONF] = "system-conf", [NCCL_USER_CONF] = "user-conf",
+	[NCCL_ENVIRONMENT] = "environment", [NCCL_PROCESS] = "process",
+};
+static const char *const observed_words[] = {
+	[OBSERVED_PEER_COPY] = "peer-copy", [OBSERVED_PEER_ACCESS] = "peer-access",
+	[OBSERVED_BANDWIDTH] = "bandwidth", [OBSERVED_LATENCY] = "latency",
+	[OBSERVED_NCCL_TRANSPORT] = "nccl-transport",
+};
+static const char *const p2p_words[P2P_CAP_N] = {
+	[P2P_READ] = "read", [P2P_WRITE] = "write", [P2P_NVLINK] = "nvlink",
+	[P2P_ATOMICS] = "atomics", [P2P_PCI] = "pci",
+};
+/* clang-format on */
+
+/* ---- tables of facts ---- */
+
+enum field_kind { FIELD_INT, FIELD_FLAG, FIELD_STR, FIELD_WORD };
+
+struct field {
+	const char *name;
+	enum field_kind kind;
+	size_t offset;
+	const char *const *words;
+	size_t word_n;
+};
+
+/* Each is named as the member is. */
+#define INT(type, member)                                                                          \
+	{                                                                                          \
+#member, FIELD_INT, offsetof(type, member), NULL, 0                                \
+	}
+#define FLAG(type, member)                                                                         \
+	{                                                                                          \
+#member, FIELD_FLAG, offsetof(type, member), NULL, 0                               \
+	}
+#define STR(type, member)                                                                          \
+	{                                                                                          \
+#member, FIELD_STR, offsetof(type, member), NULL, 0                                \
+	}
+#define WORD(type, member, table)                                                                  \
+	{                                                                                          \
+#member, FIELD_WORD, offsetof(type, member), table,                                \
+			sizeof(table) / sizeof(*(table))                                           \
+	}
+#define END                                                                                        \
+	{                                                                                          \
+		0                                                                                  \
+	}
+
+/* clang-format off */
+static const struct field pci_fields[] = {
+	INT(struct pci_function, vendor), INT(struct pci_function, device),
+	INT(struct pci_function, class_code), INT(struct pci_function, revision),
+	INT(struct pci_function, subsystem_vendor), INT(struct pci_function, subsystem_device),
+	STR(struct pci_function, driver), INT(struct pci_function, numa_node),
+	STR(struct pci_function, local_cpus), INT(struct pci_function, iommu_group),
+	STR(struct pci_function, iommu_type), FLAG(struct pci_function, enabled),
+	FLAG(struct pci_function, boot_vga), STR(struct pci_function, power_state),
+	INT(struct pci_function, link_speed), INT(struct pci_function, link_speed_max),
+	INT(struct pci_function, link_width), INT(struct pci_function, link_width_max),
+	INT(struct pci_function, rebar_sizes), INT(struct pci_function, rebar_bar),
+	INT(struct pci_function, secondary_bus), INT(struct pci_function, subordinate_bus),
+	WORD(struct pci_function, port_type, port_type_words),
+	INT(struct pci_function, link_speed_cap), INT(struct pci_function, link_width_cap),
+	INT(struct pci_function, link_speed_target), INT(struct pci_function, acs_cap),
+	INT(struct pci_function, acs_ctl), INT(struct pci_function, acs_offset),
+	INT(struct pci_function, payload_max), INT(struct pci_function, payload),
+	FLAG(struct pci_function, relaxed_ordering), FLAG(struct pci_function, atomic_routing),
+	INT(struct pci_function, atomic_completer),
+	FLAG(struct pci_function, atomic_requester_enabled),
+	FLAG(struct pci_function, atomic_egress_blocked), FLAG(struct pci_function, ats_enabled),
+	INT(struct pci_function, aer_uncorrectable), INT(struct pci_function, aer_correctable),
+	FLAG(struct pci_function, is_multifunction), END,
+};
+static const struct field gpu_fields[] = {
+	INT(struct gpu, nvml_index), INT(struct gpu, cuda_ordinal), INT(struct gpu, minor),
+	STR(struct gpu, model), STR(struct gpu, uuid), STR(struct gpu, vbios),
+	INT(struct gpu, vram_bytes), INT(struct gpu, bar1_bytes),
+	INT(struct gpu, compute_capability), INT(struct gpu, pcie_gen),
+	INT(struct gpu, pcie_gen_max), INT(struct gpu, pcie_gen_device_max),
+	INT(struct gpu, pcie_width), INT(struct gpu, pcie_width_max), INT(struct gpu, pcie_replays),
+	INT(struct gpu, performance_state), WORD(struct gpu, compute_mode, compute_mode_words),
+	FLAG(struct gpu, mig_enabled), FLAG(struct gpu, display_attached),
+	FLAG(struct gpu, display_active), FLAG(struct gpu, persistence), INT(struct gpu, process_n),
+	FLAG(struct gpu, gsp_firmware), STR(struct gpu, excluded), FLAG(struct gpu, dma_buf),
+	INT(struct gpu, numa_id), INT(struct gpu, nvlink_active),
+	WORD(struct gpu, fabric_state, fabric_words), INT(struct gpu, fabric_status),
+	INT(struct gpu, fabric_health), END,
+};
+static const struct field nvlink_fields[] = {
+	FLAG(struct nvlink, active), INT(struct nvlink, version),
+	WORD(struct nvlink, remote_type, remote_words), STR(struct nvlink, remote), END,
+};
+static const struct field driver_fields[] = {
+	FLAG(struct nvidia_driver, loaded), STR(struct nvidia_driver, module_version),
+	WORD(struct nvidia_driver, flavor, flavor_words), STR(struct nvidia_driver, library_version),
+	STR(struct nvidia_driver, installed_version), STR(struct nvidia_driver, installed_license),
+	STR(struct nvidia_driver, origin), INT(struct nvidia_driver, cuda_version),
+	STR(struct nvidia_driver, nvml), INT(struct nvidia_driver, device_nodes),
+	INT(struct nvidia_driver, gpus_in_proc), STR(struct nvidia_driver, registry_dwords),
+	INT(struct nvidia_driver, resizable_bar), INT(struct nvidia_driver, grdma_topology_override),
+	STR(struct nvidia_driver, fabric_manager_version), INT(struct nvidia_driver, switches), END,
+};
+static const struct field rdma_fields[] = {
+	STR(struct rdma_device, firmware), STR(struct rdma_device, hca_type),
+	STR(struct rdma_device, board_id), STR(struct rdma_device, node_guid),
+	STR(struct rdma_device, driver), END,
+};
+static const struct field port_fields[] = {
+	STR(struct rdma_port, state), STR(struct rdma_port, phys_state),
+	STR(struct rdma_port, link_layer), INT(struct rdma_port, rate_mbps),
+	FLAG(struct rdma_port, gids_listed), END,
+};
+static const struct field gid_fields[] = {
+	STR(struct rdma_gid, gid), WORD(struct rdma_gid, type, gid_words), END,
+};
+static const struct field node_fields[] = {
+	STR(struct numa_node, cpus), INT(struct numa_node, memory_kib), END,
+};
+static const struct field cpu_fields[] = {
+	WORD(struct cpu, vendor, vendor_words), INT(struct cpu, family), INT(struct cpu, model),
+	STR(struct cpu, name), INT(struct cpu, sockets), INT(struct cpu, threads),
+	STR(struct cpu, online), END,
+};
+static const struct field kernel_fields[] = {
+	STR(struct kernel, release), STR(struct kernel, compiler),
+	INT(struct kernel, compiler_major), STR(struct kernel, compiler_family),
+	INT(struct kernel, installed_compiler_major), FLAG(struct kernel, exact_compiler),
+	FLAG(struct kernel, headers), STR(struct kernel, cmdline),
+	WORD(struct kernel, lockdown, lockdown_words), FLAG(struct kernel, secure_boot),
+	INT(struct kernel, iommus), STR(struct kernel, iommu_names), FLAG(struct kernel, dma_buf),
+	STR(struct kernel, hypervisor), STR(struct kernel, container),
+	WORD(struct kernel, boot_loader, boot_words), STR(struct kernel, distribution),
+	STR(struct kernel, distribution_id), STR(struct kernel, board), STR(struct kernel, bios), END,
+};
+static const struct field module_fields[] = {
+	FLAG(struct module, loaded), INT(struct module, users), STR(struct module, used_by),
+	STR(struct module, version), STR(struct module, file), STR(struct module, depends),
+	STR(struct module, license), END,
+};
+static const struct field limits_fields[] = {
+	INT(struct limits, memlock_bytes), INT(struct limits, memlock_hard_bytes),
+	INT(struct limits, shm_bytes), INT(struct limits, shm_free_bytes),
+	FLAG(struct limits, shm_writable), END,
+};
+static const struct field nccl_fields[] = {
+	STR(struct nccl, library), INT(struct nccl, version), INT(struct nccl, pid), END,
+};
+static const struct field peermem_fields[] = {
+	FLAG(struct peermem, loaded), FLAG(struct peermem, registered),
+	FLAG(struct peermem, legacy_loaded), STR(struct peermem, depends),
+	FLAG(struct peermem, api_in_kernel), STR(struct peermem, ofed), END,
+};
+static const struct field machine_fields[] = {
+	FLAG(struct machine, root), FLAG(struct machine, pci_listed),
+	FLAG(struct machine, rdma_listed), FLAG(struct machine, log_read), END,
+};
+/* clang-format on */
+
+static json_t *field_json(const struct field *f, const void *member)
+{
+	switch (f->kind) {
+	case FIELD_INT:
+		return json_fact_int(*(const struct fact_int *)member);
+	case FIELD_FLAG:
+		return json_fact_flag(*(const struct fact_int *)member);
+	case FIELD_STR:
+		return json_fact_str(*(const struct fact_str *)member);
+	case FIELD_WORD:
+		return json_fact_word(*(const struct fact_int *)member, f->words, f->word_n);
+	}
+	return json_null();
+}
+
+/* Adds every fact of the table to an object and returns it. */
+static json_t *add_facts(json_t *object, const struct field *fields, const void *of)
+{
+	for (; fields->name; fields++)
+		json_object_set_new(object, fields->name,
+				    field_json(fields, (const char *)of + fields->offset));
+	return object;
+}
+
+static json_t *facts(const struct field *fields, const void *of)
+{
+	return add_facts(json_object(), fields, of);
+}
+
+/* ---- PCI ---- */
+
+static json_t *range(uint64_t start, uint64_t size)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%" PRIx64, start);
+	return json_pack("{s:s, s:I}", "start", text, "size", (json_int_t)size);
+}
+
+static json_t *bars_json(const struct pci_function *f)
+{
+	json_t *bars;
+
+	if (!f->bars_known)
+		return json_null();
+	bars = json_array();
+	for (int i = 0; i < 6; i++) {
+		const struct pci_bar *b = &f->bars[i];
+		json_t *bar;
+
+		if (!b->size)
+			continue;
+		bar = range(b->start, b->size);
+		json_object_set_new(bar, "bar", json_integer(i));
+		json_object_set_new(bar, "io", json_boolean(b->io));
+		json_object_set_new(bar, "is_64bit", json_boolean(b->is_64bit));
+		json_object_set_new(bar, "prefetchable", json_boolean(b->prefetchable));
+		json_object_set_new(bar, "assigned", json_boolean(b->assigned));
+		json_array_append_new(bars, bar);
+	}
+	return bars;
+}
+
+static json_t *windows_json(const struct pci_function *f)
+{
+	if (!f->windows_known)
+		return json_null();
+	return json_pack("{s:o, s:o}", "memory", range(f->window.start, f->window.size),
+			 "prefetchable", range(f->prefetch_window.start, f->prefetch_window.size));
+}
+
+static json_t *pci_json(const struct pci_function *f)
+{
+	json_t *o = json_pack("{s:o, s:o, s:o, s:I, s:o}", "address", json_text(f->name), "parent",
+			      json_pci_name(f->parent), "root", json_text(f->root), "config_size",
+			      (json_int_t)f->config_size, "config_trouble",
+			      json_text(f->config_trouble));
+
+	add_facts(o, pci_fields, f);
+	json_object_set_new(o, "bars", bars_json(f));
+	json_object_set_new(o, "windows", windows_json(f));
+	return o;
+}
+
+/* ---- GPUs ---- */
+
+static json_t *gpu_json(const struct gpu *g)
+{
+	json_t *o = json_pack("{s:I, s:o}", "index", (json_int_t)g->index, "pci",
+			      json_pci_name(g->pci));
+	json_t *links = json_array();
+
+	add_facts(o, gpu_fields, g);
+	for (unsigned i = 0; i < g->nvlink_n && i < GPU_NVLINKS; i++) {
+		json_t *link = json_pack("{s:i}", "link", (int)g->nvlinks[i].index);
+
+		json_array_append_new(links, add_facts(link, nvlink_fields, &g->nvlinks[i]));
+	}
+	json_object_set_new(o, "nvlinks", links);
+	return o;
+}
+
+static json_t *p2p_json(struct fact_int f)
+{
+	if (!fact_known(f))
+		return json_fact_int(f);
+	return fact(json_text(p2p_status_code(f.value)), f.state, f.from);
+}
+
+static json_t *driver_pair_json(const struct machine *m, size_t i, size_t j)
+{
+	const struct gpu_pair *p = machine_pair(m, i, j);
+	json_t *o = json_pack("{s:I, s:I}", "initiator", (json_int_t)i, "target", (json_int_t)j);
+
+	for (int c = 0; c < P2P_CAP_N; c++)
+		json_object_set_new(o, p2p_words[c], p2p_json(p->p2p[c]));
+	json_object_set_new(o, "common_ancestor", json_fact_int(p->common_ancestor));
+	return o;
+}
+
+static json_t *driver_json(const struct machine *m)
+{
+	json_t *o = facts(driver_fields, &m->driver);
+	json_t *pairs = json_array();
+
+	for (size_t i = 0; m->pairs && i < m->gpu_n; i++) {
+		for (size_t j = 0; j < m->gpu_n; j++) {
+			if (i != j)
+				json_array_append_new(pairs, driver_pair_json(m, i, j));
+		}
+	}
+	json_object_set_new(o, "pairs", pairs);
+	return o;
+}
+
+/* ---- RDMA ---- */
+
+static json_t *port_json(const struct rdma_port *p)
+{
+	json_t *o = json_pack("{s:i}", "port", (int)p->number);
+	json_t *gids = json_array();
+
+	add_facts(o, port_fields, p);
+	for (size_t i = 0; i < p->gid_n; i++) {
+		json_t *gid = json_pack("{s:i}", "index", (int)p->gids[i].index);
+
+		json_array_append_new(gids, add_facts(gid, gid_fields, &p->gids[i]));
+	}
+	json_object_set_new(o, "gids", gids);
+	return o;
+}
+
+static json_t *rdma_json(const struct rdma_device *r)
+{
+	json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)r->index, "name",
+			      json_text(r->name), "pci", json_pci_name(r->pci));
+	json_t *ports = json_array();
+
+	add_facts(o, rdma_fields, r);
+	for (size_t i = 0; i < r->port_n; i++)
+		json_array_append_new(ports, port_json(&r->ports[i]));
+	json_object_set_new(o, "ports", ports);
+	return o;
+}
+
+/* ---- the rest of the host ---- */
+
+static json_t *module_json(const struct module *m)
+{
+	return add_facts(json_pack("{s:o}", "name", json_text(m->name)), module_fields, m);
+}
+
+static json_t *modprobe_json(const struct modprobe_line *l)
+{
+	return json_pack("{s:s, s:o, s:o, s:o, s:i}", "kind", modprobe_words[l->kind], "module",
+			 json_text(l->module), "text", json_text(l->text), "file",
+			 json_text(l->file), "line", (int)l->line);
+}
+
+static json_t *log_json(const struct log_line *l)
+{
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "kind", log_words[l->kind], "time_us",
+			 l->time_us < 0 ? json_null() : json_integer(l->time_us), "pci",
+			 json_pci_name(l->pci), "code", json_fact_int(l->code), "severity",
+			 json_text(l->severity), "text", json_text(l->text));
+}
+
+static json_t *setting_json(const struct nccl_setting *s)
+{
+	return json_pack("{s:o, s:o, s:s, s:o, s:b}", "name", json_text(s->name), "value",
+			 json_text(s->value), "origin", origin_words[s->origin], "from",
+			 json_text(s->from), "in_force", (int)s->in_force);
+}
+
+static json_t *observed_json(const struct observed *o)
+{
+	return json_pack("{s:s, s:i, s:i, s:b, s:f, s:o, s:o}", "kind", observed_words[o->kind],
+			 "initiator", o->initiator, "target", o->target, "ok", (int)o->ok, "value",
+			 o->value, "text", json_text(o->text), "from", json_text(o->from));
+}
+
+static json_t *trouble_json(const struct trouble *t)
+{
+	return json_pack("{s:o, s:o}", "where", json_text(t->where), "what", json_text(t->what));
+}
+
+static json_t *node_json(const struct numa_node *n)
+{
+	return add_facts(json_pack("{s:i}", "id", (int)n->id), node_fields, n);
+}
+
+/* An array member made by `make` from each element. */
+#define SET_ARRAY(object, name, make, array, n)                                                    \
+	do {                                                                                       \
+		json_t *list_ = json_array();                                                      \
+		for (size_t i_ = 0; i_ < (n); i_++)                                                \
+			json_array_append_new(list_, make(&(array)[i_]));                          \
+		json_object_set_new(object, name, list_);                                          \
+	} while (0)
+
+static json_t *nccl_json(const struct nccl *n)
+{
+	json_t *o = facts(nccl_fields, n);
+
+	SET_ARRAY(o, "settings", setting_json, n->settings, n->setting_n);
+	return o;
+}
+
+json_t *report_machine_json(const struct machine *m)
+{
+	json_t *o = json_pack("{s:o, s:b, s:o, s:o}", "source", json_text(m->source_name),
+			      "recorded", (int)m->recorded, "note", json_text(m->note),
+			      "recorded_by", json_text(m->recorded_by));
+
+	add_facts(o, machine_fields, m);
+	SET_ARRAY(o, "gpus", gpu_json, m->gpus, m->gpu_n);
+	json_object_set_new(o, "driver", driver_json(m));
+	SET_ARRAY(o, "rdma", rdma_json, m->rdma, m->rdma_n);
+	SET_ARRAY(o, "pci", pci_json, m->pci, m->pci_n);
+	SET_ARRAY(o, "numa", node_json, m->nodes, m->node_n);
+	json_object_set_new(o, "cpu", facts(cpu_fields, &m->cpu));
+	json_object_set_new(o, "kernel", facts(kernel_fields, &m->kernel));
+	SET_ARRAY(o, "modules", module_json, m->modules, m->module_n);
+	SET_ARRAY(o, "modprobe", modprobe_json, m->modprobe, m->modprobe_n);
+	SET_ARRAY(o, "log", log_json, m->log, m->log_n);
+	json_object_set_new(o, "limits", facts(limits_fields, &m->limits));
+	json_object_set_new(o, "nccl", nccl_json(&m->nccl));
+	json_object_set_new(o, "peermem", facts(peermem_fields, &m->peermem));
+	SET_ARRAY(o, "observed", observed_json, m->observed, m->observed_n);
+	SET_ARRAY(o, "troubles", trouble_json, m->troubles, m->trouble_n);
+	return o;
+}

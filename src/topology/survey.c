@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What holds for all pairs of a machine, looked up once before the pairs are judged. */
+#include "topology/topology_impl.h"
+
+#include "base/alloc.h"
+#include "machine/card.h"
+
+#include <string.h>
+
+/* ---- NVLink ---- */
+
+static const struct pci_function *remote_gpu(const struct machine *m, const struct nvlink *l)
+{
+	struct pci_address a;
+
+	if (!fact_known(l->remote) || pci_address_parse(l->remote.value, &a) < 0)
+		return NULL;
+	return pci_find(m, a);
+}
+
+static void survey_link(const struct machine *m, const struct nvlink *l, struct gpu_links *ret)
+{
+	const struct pci_function *remote;
+
+	ret->exist |= fact_known(l->active);
+	if (!fact_is(l->active, 1))
+		return;
+	if (fact_is(l->remote_type, NVLINK_REMOTE_SWITCH)) {
+		ret->to_switch++;
+		return;
+	}
+	remote = remote_gpu(m, l);
+	if (remote)
+		ret->peer[ret->peer_n++] = remote;
+	else
+		ret->unnamed++;
+}
+
+static void survey_links(const struct machine *m, const struct gpu *g, struct gpu_links *ret)
+{
+	unsigned n = g->nvlink_n < GPU_NVLINKS ? g->nvlink_n : GPU_NVLINKS;
+
+	for (unsigned i = 0; i < n; i++)
+		survey_link(m, &g->nvlinks[i], ret);
+}
+
+static bool has_nvswitch(const struct survey *s)
+{
+	if (fact_known(s->m->driver.switches) && s->m->driver.switches.value > 0)
+		return true;
+	for (size_t i = 0; i < s->m->gpu_n; i++)
+		if (s->links[i].to_switch ||
+		    fact_is_not(s->m->gpus[i].fabric_state, FABRIC_NOT_SUPPORTED))
+			return true;
+	return false;
+}
+
+/* ---- cards and driver ---- */
+
+/*
+ * Mailboxes are gone from GeForce cards with Ampere (GA102, AD102, GB20x): a driver that is made to
+ * use them writes into nothing. Turing is left unknown.
+ */
+static enum card_kind card_kind(const struct gpu *g)
+{
+	struct fact_int geforce = card_is_geforce(g), cc = card_compute_capability(g);
+
+	if (fact_is(geforce, 0))
+		return CARD_MAILBOX;
+	if (!fact_known(geforce) || !fact_known(cc))
+		return CARD_UNKNOWN;
+	if (cc.value >= 80)
+		return CARD_BAR1_ONLY;
+	return cc.value < 70 ? CARD_MAILBOX : CARD_UNKNOWN;
+}
+
+/* RMForceP2PType changed its numbers at 575. */
+static void survey_registry(struct survey *s)
+{
+	const struct nvidia_driver *d = &s->m->driver;
+
+	s->p2p_forced = driver_forced_p2p(d) != 0;
+	s->bar1_forced =
+		fact_is(driver_registry_dword(d, "RMPcieP2PType"), 1) ||
+		(s->driver_major < 575 && fact_is(driver_registry_dword(d, "RMForceP2PType"), 2));
+}
+
+/* ---- host ---- */
+
+/* Linux numbers the nodes of a socket one after the other; 0 when they do not divide evenly. */
+unsigned survey_nodes_per_socket(const struct machine *m)
+{
+	int64_t sockets = fact_or(m->cpu.sockets, 0);
+	unsigned with_cpus = 0;
+
+	for (size_t i = 0; i < m->node_n; i++)
+		with_cpus += *fact_str_or(m->nodes[i].cpus, "") != '\0';
+	if (sockets < 1 || with_cpus < sockets || with_cpus % sockets != 0)
+		return 0;
+	return with_cpus / (unsigned)sockets;
+}
+
+/* ---- what was seen ---- */
+
+static struct observation *observation_at(const struct survey *s, long initiator, long target)
+{
+	return &s->observed[(size_t)(initiator + 1) * (s->m->gpu_n + 1) + (size_t)(target + 1)];
+}
+
+/*
+ * Only a copy whose data its owner checked shows that a pair works. That CUDA grants access, or
+ * that a transfer was fast, shows nothing: the data may not have arrived.
+ */
+static void survey_observed(struct survey *s, const struct observed *o)
+{
+	long n = (long)s->m->gpu_n;
+	struct observation *at;
+
+	if (o->initiator < -1 || o->initiator >= n || o->target < -1 || o->target >= n)
+		return;
+	at = observation_at(s, o->initiator, o->target);
+	if (o->kind == OBSERVED_PEER_COPY && o->ok)
+		at->works = o;
+	if ((o->kind == OBSERVED_PEER_COPY || o->kind == OBSERVED_PEER_ACCESS) && !o->ok)
+		at->fails = o;
+}
+
+struct observation survey_observation(const struct survey *s, size_t initiator, size_t target)
+{
+	long i = (long)initiator, j = (long)target;
+	const struct observation *cells[] = {
+		observation_at(s, i, j),
+		observation_at(s, i, -1),
+		observation_at(s, -1, j),
+		observation_at(s, -1, -1),
+	};
+	struct observation seen = {0};
+
+	for (size_t k = 0; k < sizeof(cells) / sizeof(*cells); k++) {
+		if (!seen.works)
+			seen.works = cells[k]->works;
+		if (!seen.fails)
+			seen.fails = cells[k]->fails;
+	}
+	return seen;
+}
+
+static void survey_log(struct survey *s)
+{
+	for (size_t i = 0; i < s->m->log_n; i++) {
+		const struct log_line *l = &s->m->log[i];
+
+		if (l->kind == LOG_IOMMU_FAULT && l->pci)
+			s->iommu_faults[l->pci->index] = true;
+	}
+}
+
+void survey_machine(struct arena *arena, const struct machine *m, struct survey *ret)
+{
+	struct survey s = {.m = m};
+	size_t side = m->gpu_n + 1;
+
+	s.links = arena_alloc(arena, side, sizeof(*s.links));
+	s.cards = arena_alloc(arena, side, sizeof(*s.cards));
+	s.observed = arena_alloc(arena, side * side, sizeof(*s.observed));
+	s.iommu_faults = arena_alloc(arena, m->pci_n + 1, sizeof(*s.iommu_faults));
+	for (size_t i = 0; i < m->gpu_n; i++) {
+		survey_links(m, &m->gpus[i], &s.links[i]);
+		s.cards[i] = card_kind(&m->gpus[i]);
+	}
+	for (size_t i = 0; i < m->observed_n; i++)
+		survey_observed(&s, &m->observed[i]);
+	survey_log(&s);
+	s.nvswitch = has_nvswitch(&s);
+	s.driver_major = driver_branch(m->driver.module_version);
+	survey_registry(&s);
+	s.nodes_per_socket = survey_nodes_per_socket(m);
+	s.p2p_level = nccl_p2p_level(m, &s.p2p_level_sure);
+	s.gdr_level = nccl_gdr_level(m);
+	s.nccl_disabled = nccl_p2p_disabled(m);
+	*ret = s;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of topology/ share; for topology/ only. */
+#pragma once
+
+#include "topology/topology.h"
+
+/* How a card's memory can be reached over PCIe. */
+enum card_kind {
+	CARD_UNKNOWN,
+	CARD_BAR1_ONLY, /* GeForce RTX 30 and later: the mailbox hardware is absent */
+	CARD_MAILBOX,   /* data-centre and workstation cards, GeForce up to Pascal */
+};
+
+/* The NVLinks of one GPU, remote ends resolved. */
+struct gpu_links {
+	const struct pci_function *peer[GPU_NVLINKS]; /* active links to another GPU: that GPU */
+	unsigned peer_n;
+	int to_switch; /* active links to an NVSwitch */
+	int unnamed;   /* active links whose other end NVML does not name (virtual machines) */
+	bool exist;    /* the GPU has links, up or not */
+};
+
+/* The failure and the success that were seen; NULL: none. */
+struct observation {
+	const struct observed *works, *fails;
+};
+
+/* What holds for all pairs of a machine, looked up once. */
+struct survey {
+	const struct machine *m;
+	struct gpu_links *links;      /* per GPU */
+	enum card_kind *cards;        /* per GPU */
+	struct observation *observed; /* (gpu_n + 1) squared; index 0 stands for "all" */
+	bool *iommu_faults;           /* per PCI function */
+	bool nvswitch;                /* the GPUs are meant to talk through NVSwitches */
+	bool p2p_forced, bar1_forced; /* RegistryDwords */
+	int driver_major;             /* 580, -1: unknown */
+	unsigned nodes_per_socket;    /* NUMA nodes, 0: unknown */
+	enum nccl_path p2p_level, gdr_level;
+	bool p2p_level_sure, nccl_disabled;
+};
+
+/* NULL for a NIC. */
+const struct gpu *endpoint_gpu(const struct machine *m, const struct endpoint *e);
+
+void survey_machine(struct arena *arena, const struct machine *m, struct survey *ret);
+struct observation survey_observation(const struct survey *s, size_t initiator, size_t target);
+/* NUMA nodes of a socket, 0: unknown. */
+unsigned survey_nodes_per_socket(const struct machine *m);
+
+/* Fill the parts of a path; the endpoints are `t`'s. */
+void path_classify(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
+		   struct path *p);
+void path_rate(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
+	       struct path *p);
+void path_chain(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
+		struct path *p);
+
+bool nccl_p2p_disabled(const struct machine *m);
+
+/* One physical link, named by the function at its lower end. */
+struct wire {
+	const struct pci_function *lower;
+	struct fact_int speed, width;
+	double gbps; /* 0: unknown */
+	bool idle;   /* speed is what both ends can: the GPU has lowered it for now */
+};
+
+/* Whether a link ends at this function from above: not for root and downstream ports. */
+bool has_wire(const struct pci_function *f);
+/* `g`: the GPU that the function is, NULL: none. */
+struct wire wire_above(const struct pci_function *f, const struct gpu *g);
+/* What both ends of the link above f can, as far as known. */
+struct fact_int wire_speed_limit(const struct pci_function *f);
+struct fact_int wire_width_limit(const struct pci_function *f);

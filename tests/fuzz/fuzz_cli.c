@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Command lines: one word a line, the first picks the command; parsed, never run. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "cli/command.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#define MAX_WORDS 64
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const struct command *pick(const char *name)
+{
+	const struct command *c = command_find(name);
+
+	return c ? c : &command_check;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	AUTO_FREE char *text = xstrndup((const char *)data, size);
+	AUTO_FREE void *values = NULL;
+	const char *args[MAX_ARGS] = {0};
+	char *words[MAX_WORDS], *rest = text, *word;
+	const struct command *c;
+	size_t n = 0;
+
+	while (n < MAX_WORDS && (word = strsep(&rest, "\n")))
+		words[n++] = word;
+	c = pick(words[0]);
+	values = xcalloc(1, c->size);
+	command_parse(c, words + 1, n - 1, values, args);
+	options_done(c->options, values);
+	return 0;
+}

@@ -1,0 +1,743 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* topology/chain.c: every reason of the verdict chain, with the twin for which it does not hold. */
+#include "topology/topology.h"
+
+#include "build_machine.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char from[] = "test";
+
+#define MIB ((int64_t)1 << 20)
+#define GIB ((int64_t)1 << 30)
+
+/* ---- what a test expects of one pair ---- */
+
+static struct path judge(struct machine *m, size_t i, size_t j)
+{
+	struct topology *t = topology_new(m);
+	struct path p = *topology_path(t, i, j);
+
+	topology_free(t);
+	return p;
+}
+
+static void expect_step(const struct path *p, enum chain_step s, enum chain_state state,
+			enum chain_reason reason)
+{
+	if (p->chain[s].state != state || p->chain[s].reason != reason)
+		print_error("%s: %s %s instead of %s %s\n", chain_step_word(s),
+			    chain_state_word(p->chain[s].state),
+			    chain_reason_word(p->chain[s].reason), chain_state_word(state),
+			    chain_reason_word(reason));
+	assert_int_equal(p->chain[s].reason, reason);
+	assert_int_equal(p->chain[s].state, state);
+}
+
+static void expect(struct machine *m, size_t i, size_t j, enum chain_step s, enum chain_state state,
+		   enum chain_reason reason, enum pair_verdict verdict)
+{
+	struct path p = judge(m, i, j);
+
+	expect_step(&p, s, state, reason);
+	if (p.verdict != verdict)
+		print_error("%s instead of %s\n", pair_verdict_word(p.verdict),
+			    pair_verdict_word(verdict));
+	assert_int_equal(p.verdict, verdict);
+	if (state == CHAIN_BAD && verdict == PAIR_BLOCKED)
+		assert_int_equal(p.first_bad, s);
+	if (verdict != PAIR_BLOCKED)
+		assert_int_equal(p.first_bad, CHAIN_STEP_N);
+}
+
+static void says(struct machine *m, size_t i, size_t j, enum chain_step s, const char *sentence)
+{
+	struct path p = judge(m, i, j);
+	char buf[256];
+
+	assert_string_equal(chain_explain(&p, &p.chain[s], buf, sizeof(buf)), sentence);
+}
+
+/* ---- path ---- */
+
+static void healthy(void **state)
+{
+	struct machine *m = build_switch();
+	struct path p = judge(m, 0, 1);
+
+	(void)state;
+	expect_step(&p, CHAIN_PATH, CHAIN_OK, REASON_COMMON_BRIDGE);
+	expect_step(&p, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_CLEAR);
+	expect_step(&p, CHAIN_HOST_BRIDGE, CHAIN_NA, REASON_NONE);
+	expect_step(&p, CHAIN_IOMMU, CHAIN_OK, REASON_IOMMU_OFF);
+	expect_step(&p, CHAIN_EXPOSURE, CHAIN_OK, REASON_EXPOSED_BAR1);
+	expect_step(&p, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK);
+	expect_step(&p, CHAIN_NCCL, CHAIN_OK, REASON_NCCL_USES);
+	expect_step(&p, CHAIN_OBSERVED, CHAIN_NA, REASON_NONE);
+	assert_int_equal(p.verdict, PAIR_DIRECT);
+	assert_int_equal(p.first_bad, CHAIN_STEP_N);
+	build_free(m);
+}
+
+static struct machine *nvlink_machine(void)
+{
+	struct machine *m = build_two_root_ports();
+
+	for (size_t i = 0; i < 2; i++) {
+		build_model(&m->gpus[i], "NVIDIA H200", 90);
+		build_nvlinks(&m->gpus[i], 18, NVLINK_REMOTE_SWITCH, "");
+	}
+	build_status(m, P2P_PCI, P2P_NOT_SUPPORTED);
+	return m;
+}
+
+static void nvlink_skips_pcie(void **state)
+{
+	struct machine *m = nvlink_machine();
+	struct path p;
+
+	(void)state;
+	build_iommu(m, "DMA");
+	m->pci[0].acs_ctl = fact_int(0x1d, from);
+	p = judge(m, 0, 1);
+	expect_step(&p, CHAIN_PATH, CHAIN_OK, REASON_NVLINK_UP);
+	expect_step(&p, CHAIN_SWITCH, CHAIN_NA, REASON_NONE);
+	expect_step(&p, CHAIN_HOST_BRIDGE, CHAIN_NA, REASON_NONE);
+	expect_step(&p, CHAIN_IOMMU, CHAIN_NA, REASON_NONE);
+	expect_step(&p, CHAIN_EXPOSURE, CHAIN_OK, REASON_EXPOSED_NVLINK);
+	assert_int_equal(p.verdict, PAIR_DIRECT);
+	build_free(m);
+}
+
+static void nvlink_down(void **state)
+{
+	struct machine *m = nvlink_machine();
+
+	(void)state;
+	for (size_t i = 0; i < 18; i++)
+		m->gpus[1].nvlinks[i].active = fact_int(0, from);
+	expect(m, 0, 1, CHAIN_PATH, CHAIN_BAD, REASON_NVLINK_DOWN, PAIR_BLOCKED);
+	build_status(m, P2P_PCI, P2P_OK);
+	expect(m, 0, 1, CHAIN_PATH, CHAIN_POSSIBLE, REASON_NVLINK_DOWN, PAIR_SUSPECT);
+	build_free(m);
+}
+
+/* Links without a bridge on cards that no NVSwitch joins are in order. */
+static void nvlink_bridge_missing(void **state)
+{
+	struct machine *m = build_two_root_ports();
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		build_model(&m->gpus[i], "NVIDIA RTX A6000", 86);
+		build_nvlinks(&m->gpus[i], 4, NVLINK_REMOTE_UNKNOWN, "");
+		for (size_t k = 0; k < 4; k++)
+			m->gpus[i].nvlinks[k].active = fact_int(0, from);
+	}
+	expect(m, 0, 1, CHAIN_PATH, CHAIN_OK, REASON_THROUGH_HOST, PAIR_DIRECT);
+	build_free(m);
+}
+
+static void path_unknown(void **state)
+{
+	struct machine *m = build_two_root_ports();
+
+	(void)state;
+	for (size_t i = 0; i < m->pci_n; i++)
+		m->pci[i].root = NULL;
+	expect(m, 0, 1, CHAIN_PATH, CHAIN_UNKNOWN, REASON_PATH_UNKNOWN, PAIR_UNDECIDED);
+	expect(m, 0, 1, CHAIN_NCCL, CHAIN_UNKNOWN, REASON_PATH_UNKNOWN, PAIR_UNDECIDED);
+	build_free(m);
+}
+
+/* ---- ACS ---- */
+
+enum { NEAR = 2, FAR = 3 }; /* the downstream ports of build_switch, seen from GPU0 */
+
+/* One value at either port of a switch: what requests from GPU0 and from GPU1 meet. */
+static void acs(int64_t near, int64_t far, enum chain_state state, enum chain_reason reason)
+{
+	struct machine *m = build_switch();
+
+	m->pci[NEAR].acs_ctl = fact_int(near, from);
+	m->pci[FAR].acs_ctl = fact_int(far, from);
+	expect(m, 0, 1, CHAIN_SWITCH, state, reason,
+	       state == CHAIN_BAD ? PAIR_BLOCKED : PAIR_DIRECT);
+	build_free(m);
+}
+
+static void acs_bits(void **state)
+{
+	(void)state;
+	acs(PCI_ACS_RR, 0, CHAIN_BAD, REASON_ACS_REQUEST_REDIRECT);
+	acs(PCI_ACS_EC, 0, CHAIN_BAD, REASON_ACS_REQUEST_REDIRECT);
+	acs(0, PCI_ACS_CR, CHAIN_BAD, REASON_ACS_COMPLETION_REDIRECT);
+	acs(0x1d, 0x1d, CHAIN_BAD, REASON_ACS_REQUEST_REDIRECT);
+	acs(PCI_ACS_CR, 0, CHAIN_OK, REASON_ACS_CLEAR);
+	acs(0, PCI_ACS_RR | PCI_ACS_EC, CHAIN_OK, REASON_ACS_CLEAR);
+	acs(PCI_ACS_SV | PCI_ACS_UF, PCI_ACS_SV | PCI_ACS_UF, CHAIN_OK, REASON_ACS_CLEAR);
+	acs(PCI_ACS_TB | PCI_ACS_DT, PCI_ACS_TB | PCI_ACS_DT, CHAIN_OK, REASON_ACS_CLEAR);
+}
+
+static void acs_names_the_port(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	m->pci[NEAR].acs_ctl = m->pci[FAR].acs_ctl = fact_int(0x1d, from);
+	says(m, 0, 1, CHAIN_SWITCH,
+	     "ACSCtl of 0000:22:00.0 is 001d: Request Redirect sends peer requests up to the root "
+	     "complex");
+	says(m, 1, 0, CHAIN_SWITCH,
+	     "ACSCtl of 0000:22:01.0 is 001d: Request Redirect sends peer requests up to the root "
+	     "complex");
+	m->pci[NEAR].acs_ctl = fact_int(0, from);
+	says(m, 0, 1, CHAIN_SWITCH,
+	     "ACSCtl of 0000:22:01.0 is 001d: Completion Redirect sends the answers to peer reads "
+	     "up "
+	     "to the root complex");
+	build_free(m);
+}
+
+/* Ports that are not where the ways part decide nothing. */
+static void acs_elsewhere(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	m->pci[0].acs_ctl = m->pci[1].acs_ctl = fact_int(0x1d, from);
+	m->gpus[0].pci->acs_ctl = m->gpus[1].pci->acs_ctl = fact_int(0x1d, from);
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_CLEAR, PAIR_DIRECT);
+	build_free(m);
+}
+
+static void acs_absent_or_unreadable(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	m->pci[FAR].acs_ctl = fact_int_absent("no capability");
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_CLEAR, PAIR_DIRECT);
+	m->pci[FAR].acs_ctl = fact_int_unknown("needs root");
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_UNKNOWN, REASON_ACS_UNREADABLE, PAIR_UNDECIDED);
+	says(m, 0, 1, CHAIN_SWITCH, "ACSCtl of 0000:22:01.0 could not be read, which needs root");
+	m->pci[NEAR].acs_ctl = fact_int(PCI_ACS_RR, from);
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_BAD, REASON_ACS_REQUEST_REDIRECT, PAIR_BLOCKED);
+	build_free(m);
+}
+
+/* Two GPUs as functions of one device turn inside it, and its own ACS counts. */
+static void acs_of_functions(void **state)
+{
+	struct machine *m = build_machine();
+	struct pci_function *port = build_port(m, "0000:00:01.0", NULL, PCI_PORT_ROOT);
+	struct gpu *a = build_gpu(m, "0000:01:00.0", port);
+
+	(void)state;
+	build_gpu(m, "0000:01:00.1", port);
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_CLEAR, PAIR_DIRECT);
+	a->pci->acs_ctl = fact_int(PCI_ACS_RR, from);
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_BAD, REASON_ACS_REQUEST_REDIRECT, PAIR_BLOCKED);
+	build_free(m);
+}
+
+static void acs_on_root_ports(void **state)
+{
+	struct machine *m = build_two_root_ports();
+
+	(void)state;
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_CLEAR, PAIR_DIRECT);
+	m->pci[1].acs_ctl = fact_int(PCI_ACS_SV | PCI_ACS_UF, from);
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_CLEAR, PAIR_DIRECT);
+	m->pci[1].acs_ctl = fact_int(0x1d, from);
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_POSSIBLE, REASON_ACS_ROOT_PORT, PAIR_SUSPECT);
+	says(m, 0, 1, CHAIN_SWITCH,
+	     "ACSCtl of root port 0000:00:02.0 is 001d: Request Redirect and Completion Redirect "
+	     "set, which stalls peer traffic on some machines");
+	m->pci[1].acs_ctl = fact_int_unknown("needs root");
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_UNKNOWN, REASON_ACS_UNREADABLE, PAIR_UNDECIDED);
+	build_free(m);
+}
+
+/* ---- host bridge ---- */
+
+static void cpu(enum cpu_vendor vendor, int family, int model, enum chain_state state,
+		enum chain_reason reason, enum pair_verdict verdict)
+{
+	struct machine *m = build_two_root_ports();
+
+	m->cpu.vendor = fact_int(vendor, from);
+	m->cpu.family = fact_int(family, from);
+	m->cpu.model = fact_int(model, from);
+	expect(m, 0, 1, CHAIN_HOST_BRIDGE, state, reason, verdict);
+	build_free(m);
+}
+
+static void cpu_list(void **state)
+{
+	(void)state;
+	cpu(CPU_AMD, 0x1a, 2, CHAIN_OK, REASON_HOST_BRIDGE_KNOWN, PAIR_DIRECT);
+	cpu(CPU_AMD, 0x15, 2, CHAIN_POSSIBLE, REASON_HOST_BRIDGE_WRITES_ONLY, PAIR_SUSPECT);
+	cpu(CPU_INTEL, 6, 143, CHAIN_OK, REASON_HOST_BRIDGE_KNOWN, PAIR_DIRECT);
+	cpu(CPU_INTEL, 6, 85, CHAIN_POSSIBLE, REASON_HOST_BRIDGE_WRITES_ONLY, PAIR_SUSPECT);
+	cpu(CPU_ARM, 8, 0, CHAIN_POSSIBLE, REASON_HOST_BRIDGE_WRITES_ONLY, PAIR_SUSPECT);
+}
+
+static void cpu_unknown(void **state)
+{
+	struct machine *m = build_two_root_ports();
+
+	(void)state;
+	m->cpu.vendor = fact_int_unknown("not recorded");
+	expect(m, 0, 1, CHAIN_HOST_BRIDGE, CHAIN_UNKNOWN, REASON_HOST_BRIDGE_UNKNOWN,
+	       PAIR_UNDECIDED);
+	/* With mailboxes the driver's own answer shows that it knows the chipset. */
+	for (size_t i = 0; i < 2; i++)
+		build_model(&m->gpus[i], "NVIDIA RTX A6000", 86);
+	expect(m, 0, 1, CHAIN_HOST_BRIDGE, CHAIN_OK, REASON_HOST_BRIDGE_KNOWN, PAIR_DIRECT);
+	build_free(m);
+}
+
+static void sockets(void **state)
+{
+	struct machine *m = build_root_ports(4, 4, 2);
+
+	(void)state;
+	/* Nodes 0 and 1 share socket 0. */
+	expect(m, 0, 1, CHAIN_HOST_BRIDGE, CHAIN_OK, REASON_HOST_BRIDGE_KNOWN, PAIR_DIRECT);
+	expect(m, 0, 2, CHAIN_HOST_BRIDGE, CHAIN_POSSIBLE, REASON_CROSS_SOCKET, PAIR_SUSPECT);
+	m->cpu.sockets = fact_int_unknown("not recorded");
+	expect(m, 0, 1, CHAIN_HOST_BRIDGE, CHAIN_POSSIBLE, REASON_CROSS_SOCKET, PAIR_SUSPECT);
+	build_free(m);
+}
+
+/* ---- IOMMU ---- */
+
+static void iommu_types(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	build_iommu(m, "identity");
+	expect(m, 0, 1, CHAIN_IOMMU, CHAIN_OK, REASON_IOMMU_IDENTITY, PAIR_DIRECT);
+	build_iommu(m, "DMA");
+	expect(m, 0, 1, CHAIN_IOMMU, CHAIN_POSSIBLE, REASON_IOMMU_TRANSLATING, PAIR_SUSPECT);
+	build_iommu(m, "DMA-FQ");
+	expect(m, 0, 1, CHAIN_IOMMU, CHAIN_POSSIBLE, REASON_IOMMU_TRANSLATING, PAIR_SUSPECT);
+	build_iommu(m, "auto");
+	expect(m, 0, 1, CHAIN_IOMMU, CHAIN_UNKNOWN, REASON_IOMMU_UNKNOWN, PAIR_UNDECIDED);
+	build_free(m);
+}
+
+/* Only the initiator's addresses are translated. */
+static void iommu_of_initiator(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	build_iommu(m, "identity");
+	m->gpus[0].pci->iommu_type = fact_str("DMA", from);
+	expect(m, 0, 1, CHAIN_IOMMU, CHAIN_POSSIBLE, REASON_IOMMU_TRANSLATING, PAIR_SUSPECT);
+	expect(m, 1, 0, CHAIN_IOMMU, CHAIN_OK, REASON_IOMMU_IDENTITY, PAIR_DIRECT);
+	build_free(m);
+}
+
+static void iommu_evidence(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	build_iommu(m, "DMA");
+	build_log(m, LOG_IOMMU_FAULT, m->gpus[0].pci);
+	build_log(m, LOG_AER, m->gpus[1].pci);
+	expect(m, 0, 1, CHAIN_IOMMU, CHAIN_BAD, REASON_IOMMU_TRANSLATING, PAIR_BLOCKED);
+	expect(m, 1, 0, CHAIN_IOMMU, CHAIN_POSSIBLE, REASON_IOMMU_TRANSLATING, PAIR_SUSPECT);
+	says(m, 0, 1, CHAIN_IOMMU,
+	     "the IOMMU translates the addresses that 0000:23:00.0 sends to, and the kernel log "
+	     "shows its faults");
+	build_observed(m, OBSERVED_PEER_COPY, 1, 0, false);
+	expect(m, 1, 0, CHAIN_IOMMU, CHAIN_BAD, REASON_IOMMU_TRANSLATING, PAIR_BLOCKED);
+	build_free(m);
+}
+
+/* A copy that the driver refused says nothing of the IOMMU. */
+static void iommu_not_blamed(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	build_iommu(m, "DMA");
+	build_observed(m, OBSERVED_PEER_COPY, -1, -1, false);
+	build_status(m, P2P_READ, P2P_GPU_NOT_SUPPORTED);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_GEFORCE, PAIR_BLOCKED);
+	build_free(m);
+}
+
+/* ---- exposure ---- */
+
+static void bar1(const char *model, int capability, int64_t bytes, enum chain_state state,
+		 enum chain_reason reason, enum pair_verdict verdict)
+{
+	struct machine *m = build_switch();
+
+	build_model(&m->gpus[1], model, capability);
+	m->gpus[1].bar1_bytes = fact_int(bytes, from);
+	expect(m, 0, 1, CHAIN_EXPOSURE, state, reason, verdict);
+	build_free(m);
+}
+
+static void bar1_and_mailbox(void **state)
+{
+	(void)state;
+	bar1("NVIDIA GeForce RTX 3090", 86, 256 * MIB, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
+	bar1("NVIDIA GeForce RTX 3090", 86, 32 * GIB, CHAIN_OK, REASON_EXPOSED_BAR1, PAIR_DIRECT);
+	bar1("NVIDIA GeForce RTX 5090", 120, 16 * GIB, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
+	bar1("NVIDIA RTX A6000", 86, 256 * MIB, CHAIN_OK, REASON_EXPOSED_MAILBOX, PAIR_DIRECT);
+	bar1("NVIDIA A100 80GB PCIe", 80, 64 * GIB, CHAIN_OK, REASON_EXPOSED_MAILBOX, PAIR_DIRECT);
+	bar1("NVIDIA GeForce GTX 1080 Ti", 61, 256 * MIB, CHAIN_OK, REASON_EXPOSED_MAILBOX,
+	     PAIR_DIRECT);
+	bar1("NVIDIA GeForce RTX 2080 Ti", 75, 256 * MIB, CHAIN_UNKNOWN, REASON_EXPOSURE_UNKNOWN,
+	     PAIR_UNDECIDED);
+}
+
+static void bar1_unknown(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	m->gpus[1].vram_bytes = fact_int_unknown("no NVML");
+	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_UNKNOWN, REASON_EXPOSURE_UNKNOWN, PAIR_UNDECIDED);
+	m->gpus[1].bar1_bytes = fact_int(256 * MIB, from);
+	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
+	says(m, 0, 1, CHAIN_EXPOSURE,
+	     "BAR1 of 0000:24:00.0 is 256 MiB, and peers reach its memory only through BAR1");
+	m->gpus[1].vram_bytes = fact_int(24564 * MIB, from);
+	says(m, 0, 1, CHAIN_EXPOSURE,
+	     "BAR1 of 0000:24:00.0 is 256 MiB for 24564 MiB of memory, and peers reach its memory "
+	     "only through BAR1");
+	build_free(m);
+}
+
+/* A registry key makes a card with mailboxes use BAR1; the older key changed its numbers at 575. */
+static void bar1_by_registry(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		build_model(&m->gpus[i], "NVIDIA RTX A6000", 86);
+		m->gpus[i].bar1_bytes = fact_int(256 * MIB, from);
+	}
+	m->driver.registry_dwords = fact_str("RMForceP2PType=2", from);
+	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_OK, REASON_EXPOSED_MAILBOX, PAIR_DIRECT);
+	m->driver.module_version = fact_str("550.90.07", from);
+	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
+	m->driver.registry_dwords = fact_str("PeerMappingOverride=1; RMPcieP2PType=1", from);
+	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
+	build_free(m);
+}
+
+/* ---- driver ---- */
+
+static void driver_status(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	build_status(m, P2P_ATOMICS, P2P_NOT_SUPPORTED);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK, PAIR_DIRECT);
+	m->pairs[1].p2p[P2P_WRITE] = fact_int(P2P_TOPOLOGY_NOT_SUPPORTED, from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_STATUS, PAIR_BLOCKED);
+	expect(m, 1, 0, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK, PAIR_DIRECT);
+	says(m, 0, 1, CHAIN_DRIVER,
+	     "the driver answers TNS for peer writes: it refuses the way between the two");
+	m->pairs[1].p2p[P2P_WRITE] = fact_int(P2P_STATUS_UNKNOWN, from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN, PAIR_UNDECIDED);
+	m->pairs[1].p2p[P2P_READ] = fact_int(P2P_CHIPSET_NOT_SUPPORTED, from);
+	m->pairs[1].p2p[P2P_WRITE] = fact_int_unknown("no NVML");
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_GEFORCE, PAIR_BLOCKED);
+	m->driver.loaded = fact_int(0, from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_ABSENT, PAIR_BLOCKED);
+	build_free(m);
+}
+
+static void driver_forced(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	m->driver.registry_dwords = fact_str("ForceP2P=0x11", from);
+	/* An open module may have been edited to have the mechanism. */
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_POSSIBLE, REASON_DRIVER_FORCED, PAIR_SUSPECT);
+	m->driver.flavor = fact_int(DRIVER_PROPRIETARY, from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_FORCED, PAIR_BLOCKED);
+	m->driver.registry_dwords = fact_str("ForceP2P=0x22", from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK, PAIR_DIRECT);
+	build_free(m);
+}
+
+static void driver_forced_with_mechanism(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	m->driver.registry_dwords = fact_str("ForceP2P=0x11;RMPcieP2PType=1", from);
+	for (size_t i = 0; i < 2; i++)
+		build_model(&m->gpus[i], "NVIDIA GeForce RTX 5090", 120);
+	m->driver.module_version = fact_str("595.45.04", from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK, PAIR_DIRECT);
+	m->driver.module_version = fact_str("570.86.16", from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_POSSIBLE, REASON_DRIVER_FORCED, PAIR_SUSPECT);
+	build_free(m);
+}
+
+/* ---- GPU and NIC ---- */
+
+enum { GPU = 0, NIC = 1 }; /* endpoints of nic_machine */
+
+static struct machine *nic_machine(void)
+{
+	struct machine *m = build_machine();
+	struct pci_function *root = build_port(m, "0000:20:01.0", NULL, PCI_PORT_ROOT);
+	struct pci_function *up = build_port(m, "0000:21:00.0", root, PCI_PORT_UPSTREAM);
+	struct pci_function *a = build_port(m, "0000:22:00.0", up, PCI_PORT_DOWNSTREAM);
+	struct pci_function *b = build_port(m, "0000:22:01.0", up, PCI_PORT_DOWNSTREAM);
+
+	build_model(build_gpu(m, "0000:23:00.0", a), "NVIDIA H100 PCIe", 90);
+	build_nic(m, "0000:24:00.0", b, "mlx5_0");
+	return m;
+}
+
+static void rdma_ways(void **state)
+{
+	struct machine *m = nic_machine();
+
+	(void)state;
+	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_OK, REASON_RDMA_READY, PAIR_DIRECT);
+	expect(m, GPU, NIC, CHAIN_DRIVER, CHAIN_OK, REASON_RDMA_READY, PAIR_DIRECT);
+	m->driver.flavor = fact_int(DRIVER_PROPRIETARY, from);
+	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_BAD, REASON_RDMA_NO_PEERMEM, PAIR_BLOCKED);
+	m->peermem.loaded = fact_int(1, from);
+	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_POSSIBLE, REASON_RDMA_NO_PEERMEM, PAIR_SUSPECT);
+	m->peermem.registered = fact_int(1, from);
+	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_OK, REASON_RDMA_READY, PAIR_DIRECT);
+	build_free(m);
+}
+
+static void rdma_refused(void **state)
+{
+	struct machine *m = nic_machine();
+
+	(void)state;
+	m->kernel.dma_buf = fact_int(0, from);
+	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_BAD, REASON_RDMA_NO_PEERMEM, PAIR_BLOCKED);
+	m->peermem.loaded = m->peermem.registered = fact_int_unknown("not recorded");
+	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN, PAIR_UNDECIDED);
+	build_model(&m->gpus[0], "NVIDIA GeForce RTX 4090", 89);
+	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_BAD, REASON_GPU_UNSUPPORTED, PAIR_BLOCKED);
+	m->gpus[0].model = fact_str_unknown("no driver"); /* its device id still tells */
+	m->peermem.registered = fact_int(1, from);
+	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_BAD, REASON_GPU_UNSUPPORTED, PAIR_BLOCKED);
+	pci_find(m, m->gpus[0].pci->address)->device = fact_int_unknown("not recorded");
+	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN, PAIR_UNDECIDED);
+	m->driver.loaded = fact_int(0, from);
+	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_ABSENT, PAIR_BLOCKED);
+	build_free(m);
+}
+
+/* A NIC reaches a GPU through windows of BAR1, and a GPU needs nothing of the NIC exposed. */
+static void rdma_exposure(void **state)
+{
+	struct machine *m = nic_machine();
+
+	(void)state;
+	m->gpus[0].bar1_bytes = fact_int(256 * MIB, from);
+	expect(m, NIC, GPU, CHAIN_EXPOSURE, CHAIN_OK, REASON_EXPOSED_BAR1, PAIR_DIRECT);
+	expect(m, GPU, NIC, CHAIN_EXPOSURE, CHAIN_NA, REASON_NONE, PAIR_DIRECT);
+	m->gpus[0].bar1_bytes = fact_int_unknown("not recorded");
+	expect(m, NIC, GPU, CHAIN_EXPOSURE, CHAIN_UNKNOWN, REASON_EXPOSURE_UNKNOWN, PAIR_UNDECIDED);
+	build_free(m);
+}
+
+static void rdma_routing(void **state)
+{
+	struct machine *m = nic_machine();
+
+	(void)state;
+	m->pci[3].acs_ctl = fact_int(PCI_ACS_RR, from); /* above the NIC */
+	expect(m, NIC, GPU, CHAIN_SWITCH, CHAIN_BAD, REASON_ACS_REQUEST_REDIRECT, PAIR_BLOCKED);
+	expect(m, GPU, NIC, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_CLEAR, PAIR_DIRECT);
+	build_free(m);
+}
+
+static void rdma_through_host(void **state)
+{
+	struct machine *m = build_machine();
+	struct pci_function *a = build_port(m, "0000:00:01.0", NULL, PCI_PORT_ROOT);
+	struct pci_function *b = build_port(m, "0000:00:02.0", NULL, PCI_PORT_ROOT);
+
+	(void)state;
+	build_model(build_gpu(m, "0000:01:00.0", a), "NVIDIA H100 PCIe", 90);
+	build_nic(m, "0000:02:00.0", b, "mlx5_0");
+	expect(m, NIC, GPU, CHAIN_HOST_BRIDGE, CHAIN_OK, REASON_HOST_BRIDGE_KNOWN, PAIR_DIRECT);
+	m->cpu.vendor = fact_int(CPU_INTEL, from);
+	expect(m, NIC, GPU, CHAIN_HOST_BRIDGE, CHAIN_UNKNOWN, REASON_HOST_BRIDGE_UNKNOWN,
+	       PAIR_UNDECIDED);
+	expect(m, NIC, GPU, CHAIN_NCCL, CHAIN_BAD, REASON_NCCL_LEVEL, PAIR_UNDECIDED);
+	build_free(m);
+}
+
+/* ---- NCCL ---- */
+
+static void nccl_is_policy(void **state)
+{
+	struct machine *m = build_root_ports(4, 1, 1);
+
+	(void)state;
+	m->nccl.version = fact_int(22304, from);
+	expect(m, 0, 1, CHAIN_NCCL, CHAIN_BAD, REASON_NCCL_LEVEL, PAIR_DIRECT);
+	says(m, 0, 1, CHAIN_NCCL, "NCCL does not use this path: PHB is beyond its level PXB");
+	m->nccl.version = fact_int_unknown("no libnccl");
+	expect(m, 0, 1, CHAIN_NCCL, CHAIN_POSSIBLE, REASON_NCCL_DEPENDS, PAIR_DIRECT);
+	build_setting(m, "NCCL_P2P_LEVEL", "PHB");
+	expect(m, 0, 1, CHAIN_NCCL, CHAIN_OK, REASON_NCCL_USES, PAIR_DIRECT);
+	build_setting(m, "NCCL_P2P_DISABLE", "1");
+	expect(m, 0, 1, CHAIN_NCCL, CHAIN_BAD, REASON_NCCL_DISABLED, PAIR_DIRECT);
+	m->nccl.settings[1].in_force = false;
+	expect(m, 0, 1, CHAIN_NCCL, CHAIN_OK, REASON_NCCL_USES, PAIR_DIRECT);
+	build_free(m);
+}
+
+/* ---- what was seen ---- */
+
+static void observed_outweighs(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	build_iommu(m, "DMA");
+	build_observed(m, OBSERVED_PEER_COPY, 0, 1, true);
+	expect(m, 0, 1, CHAIN_OBSERVED, CHAIN_OK, REASON_OBSERVED_WORKS, PAIR_DIRECT);
+	expect(m, 0, 1, CHAIN_IOMMU, CHAIN_POSSIBLE, REASON_IOMMU_TRANSLATING, PAIR_DIRECT);
+	expect(m, 1, 0, CHAIN_OBSERVED, CHAIN_NA, REASON_NONE, PAIR_SUSPECT);
+	says(m, 0, 1, CHAIN_OBSERVED, "a checked copy arrived whole (output.txt:7)");
+	build_free(m);
+}
+
+static void observed_failure(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	build_observed(m, OBSERVED_PEER_COPY, -1, -1, true);
+	build_observed(m, OBSERVED_PEER_ACCESS, 1, -1, false);
+	expect(m, 0, 1, CHAIN_OBSERVED, CHAIN_OK, REASON_OBSERVED_WORKS, PAIR_DIRECT);
+	expect(m, 1, 0, CHAIN_OBSERVED, CHAIN_BAD, REASON_OBSERVED_FAILS, PAIR_BLOCKED);
+	build_free(m);
+}
+
+/* That access was granted or that bytes moved fast does not show that they arrived. */
+static void observed_nothing(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	build_observed(m, OBSERVED_PEER_ACCESS, -1, -1, true);
+	build_observed(m, OBSERVED_BANDWIDTH, 0, 1, true);
+	build_observed(m, OBSERVED_PEER_COPY, 0, 99, false);
+	build_observed(m, OBSERVED_PEER_COPY, -7, 1, false);
+	expect(m, 0, 1, CHAIN_OBSERVED, CHAIN_NA, REASON_NONE, PAIR_DIRECT);
+	build_free(m);
+}
+
+/* ---- words ---- */
+
+static void first_of_several(void **state)
+{
+	struct machine *m = build_switch();
+	struct path p;
+
+	(void)state;
+	m->pci[NEAR].acs_ctl = fact_int(PCI_ACS_RR, from);
+	m->gpus[1].bar1_bytes = fact_int(256 * MIB, from);
+	build_status(m, P2P_READ, P2P_GPU_NOT_SUPPORTED);
+	p = judge(m, 0, 1);
+	assert_int_equal(p.first_bad, CHAIN_SWITCH);
+	expect_step(&p, CHAIN_EXPOSURE, CHAIN_BAD, REASON_BAR1_SMALL);
+	expect_step(&p, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_GEFORCE);
+	build_free(m);
+}
+
+/* Every reason has a word of its own and a sentence without holes left open. */
+static void every_reason_has_words(void **state)
+{
+	struct path p = {0};
+	char buf[256], cut[8];
+
+	(void)state;
+	for (int r = 0; r < REASON_N; r++) {
+		struct chain_link l = {.reason = (enum chain_reason)r};
+
+		assert_non_null(chain_reason_word(l.reason));
+		for (int other = 0; other < r; other++)
+			assert_string_not_equal(chain_reason_word(l.reason),
+						chain_reason_word((enum chain_reason)other));
+		chain_explain(&p, &l, buf, sizeof(buf));
+		assert_true(strlen(buf) > 10);
+		assert_null(strpbrk(buf, "{}"));
+		assert_true(strlen(chain_explain(&p, &l, cut, sizeof(cut))) < sizeof(cut));
+	}
+	assert_string_equal(chain_reason_word(REASON_ACS_REQUEST_REDIRECT), "acs-request-redirect");
+	assert_string_equal(chain_step_word(CHAIN_SWITCH), "switch");
+	assert_string_equal(chain_state_word(CHAIN_BAD), "bad");
+	assert_string_equal(pair_verdict_word(PAIR_UNDECIDED), "undecided");
+	assert_string_equal(chain_step_word(CHAIN_STEP_N), "?");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(healthy),
+		cmocka_unit_test(nvlink_skips_pcie),
+		cmocka_unit_test(nvlink_down),
+		cmocka_unit_test(nvlink_bridge_missing),
+		cmocka_unit_test(path_unknown),
+		cmocka_unit_test(acs_bits),
+		cmocka_unit_test(acs_names_the_port),
+		cmocka_unit_test(acs_elsewhere),
+		cmocka_unit_test(acs_absent_or_unreadable),
+		cmocka_unit_test(acs_of_functions),
+		cmocka_unit_test(acs_on_root_ports),
+		cmocka_unit_test(cpu_list),
+		cmocka_unit_test(cpu_unknown),
+		cmocka_unit_test(sockets),
+		cmocka_unit_test(iommu_types),
+		cmocka_unit_test(iommu_of_initiator),
+		cmocka_unit_test(iommu_evidence),
+		cmocka_unit_test(iommu_not_blamed),
+		cmocka_unit_test(bar1_and_mailbox),
+		cmocka_unit_test(bar1_unknown),
+		cmocka_unit_test(bar1_by_registry),
+		cmocka_unit_test(driver_status),
+		cmocka_unit_test(driver_forced),
+		cmocka_unit_test(driver_forced_with_mechanism),
+		cmocka_unit_test(rdma_ways),
+		cmocka_unit_test(rdma_refused),
+		cmocka_unit_test(rdma_exposure),
+		cmocka_unit_test(rdma_routing),
+		cmocka_unit_test(rdma_through_host),
+		cmocka_unit_test(nccl_is_policy),
+		cmocka_unit_test(observed_outweighs),
+		cmocka_unit_test(observed_failure),
+		cmocka_unit_test(observed_nothing),
+		cmocka_unit_test(first_of_several),
+		cmocka_unit_test(every_reason_has_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/: the option parser, exit codes and messages of whole command lines, completions, manuals. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "cli/command.h"
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define BEFORE "tests/machines/rtx4090x8-before"
+
+/* ---- running a command line inside the test ---- */
+
+struct result {
+	int code;
+	char *out, *err;
+};
+
+static char *file_text(const char *path)
+{
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
+	AUTO_STRBUF struct strbuf b = {0};
+	char part[4096];
+	size_t n;
+
+	if (!f)
+		fail_msg("%s cannot be opened", path);
+	while ((n = fread(part, 1, sizeof(part), f)) > 0)
+		strbuf_add(&b, part, n);
+	return xstrdup(strbuf_str(&b));
+}
+
+/* Points a standard stream at a file; returns a copy of what it was. */
+static int redirect(FILE *stream, const char *path)
+{
+	int saved, fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	fflush(stream);
+	saved = dup(fileno(stream));
+	dup2(fd, fileno(stream));
+	close(fd);
+	return saved;
+}
+
+static void restore(FILE *stream, int saved)
+{
+	fflush(stream);
+	dup2(saved, fileno(stream));
+	close(saved);
+}
+
+/* "check --from X": words are split at blanks. */
+static struct result run(const char *line)
+{
+	char folder[] = "/tmp/onehop-test-XXXXXX";
+	AUTO_FREE char *copy = xstrdup(line), *out = NULL, *err = NULL;
+	char program[] = "onehop", *argv[32] = {program}, *rest = copy, *word;
+	struct result r;
+	int argc = 1, saved_out, saved_err;
+
+	while ((word = strsep(&rest, " ")) && argc < 31)
+		if (*word)
+			argv[argc++] = word;
+	assert_non_null(mkdtemp(folder));
+	out = xprintf("%s/out", folder);
+	err = xprintf("%s/err", folder);
+	saved_out = redirect(stdout, out);
+	saved_err = redirect(stderr, err);
+	r.code = cli_main(argc, argv);
+	restore(stdout, saved_out);
+	restore(stderr, saved_err);
+	r.out = file_text(out);
+	r.err = file_text(err);
+	unlink(out);
+	unlink(err);
+	rmdir(folder);
+	return r;
+}
+
+static void done(struct result *r)
+{
+	free(r->out);
+	free(r->err);
+}
+
+/* One line on stderr, nothing on stdout, that code. */
+static void assert_refused(const char *line, int code, const char *message)
+{
+	struct result r CLEANUP(done) = run(line);
+
+	assert_string_equal(r.out, "");
+	assert_string_equal(r.err, message);
+	assert_int_equal(r.code, code);
+}
+
+static void assert_runs(const char *line, int code, const char *part)
+{
+	struct result r CLEANUP(done) = run(line);
+
+	assert_string_equal(r.err, "");
+	if (!strstr(r.out, part))
+		fail_msg("onehop %s: no \"%s\" in:\n%s", line, part, r.out);
+	assert_int_equal(r.code, code);
+}
+
+/* ---- the parser ---- */
+
+struct values {
+	struct common_options common;
+	const char *text;
+	int number, choice, p2p, list;
+	struct string_list many;
+};
+
+static const char *const colours[] = {"red", "green", NULL};
+#define AT(member) offsetof(struct values, member)
+static const struct option table[] = {
+	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL, "", NULL, 0, 0, 0},
+	{"json", 'j', OPTION_FLAG, AT(common.json), NULL, "", NULL, 0, 0, 0},
+	{"text", 't', OPTION_TEXT, AT(text), "TEXT", "", NULL, 0, 0, 0},
+	{"number", 0, OPTION_NUMBER, AT(number), "N", "", NULL, 0, 0, 0},
+	{"colour", 0, OPTION_CHOICE, AT(choice), "C", "", colours, 0, 0, 0},
+	{"p2p", 0, OPTION_CHOICE, AT(p2p), "C", "", colours, true, 0, 0},
+	{"list", 0, OPTION_CHOICE, AT(list), "C", "", colours, 0, true, 0},
+	{"many", 0, OPTION_LIST, AT(many), "ID", "", NULL, 0, 0, 0},
+	OPTIONS_END,
+};
+
+struct parsed {
+	struct values v;
+	const char *args[2];
+	int n;
+};
+
+static struct parsed parse(const char *const *words)
+{
+	struct parsed p = {0};
+	size_t n = 0;
+
+	while (words[n])
+		n++;
+	p.n = options_parse(table, (char *const *)words, n, &p.v, p.args, 2);
+	return p;
+}
+
+static void parsed_done(struct parsed *p)
+{
+	options_done(table, &p->v);
+}
+
+#define PARSE(...)                                                                                 \
+	CLEANUP(parsed_done) struct parsed p = parse((const char *const[]){__VA_ARGS__, NULL})
+
+static void forms_of_an_option(void **state)
+{
+	PARSE("--text=a=b", "--number", "0x10", "-vj", "--colour", "green", "-p2p", "red", "FILE");
+
+	(void)state;
+	assert_int_equal(p.n, 1);
+	assert_string_equal(p.v.text, "a=b");
+	assert_int_equal(p.v.number, 16);
+	assert_true(p.v.common.verbose && p.v.common.json);
+	assert_int_equal(p.v.choice, 2);
+	assert_int_equal(p.v.p2p, 1);
+	assert_string_equal(p.args[0], "FILE");
+}
+
+static void optional_value_needs_equals(void **state)
+{
+	PARSE("--list", "green");
+
+	(void)state;
+	assert_int_equal(p.v.list, 1);
+	assert_int_equal(p.n, 1);
+}
+
+static void optional_value_is_taken(void **state)
+{
+	PARSE("--list=green");
+
+	(void)state;
+	assert_int_equal(p.v.list, 2);
+	assert_int_equal(p.n, 0);
+}
+
+static void lists_repeat(void **state)
+{
+	PARSE("--many", "a", "--many=b");
+
+	(void)state;
+	assert_int_equal(p.v.many.n, 2);
+	assert_string_equal(p.v.many.items[1], "b");
+}
+
+static void two_dashes_end_options(void **state)
+{
+	PARSE("--", "--text", "-");
+
+	(void)state;
+	assert_int_equal(p.n, 2);
+	assert_string_equal(p.args[0], "--text");
+	assert_null(p.v.text);
+}
+
+static void letter_takes_next_word(void **state)
+{
+	PARSE("-vt", "x");
+
+	(void)state;
+	assert_int_equal(p.n, 0);
+	assert_string_equal(p.v.text, "x");
+}
+
+static void assert_parse_fails(const char *const *words, const char *message)
+{
+	struct parsed p CLEANUP(parsed_done) = parse(words);
+
+	assert_int_equal(p.n, -EINVAL);
+	assert_string_equal(err_msg(), message);
+}
+
+#define FAILS(message, ...) assert_parse_fails((const char *const[]){__VA_ARGS__, NULL}, message)
+
+static void mistakes_are_named(void **state)
+{
+	(void)state;
+	FAILS("--text wants a value: --text TEXT", "--text");
+	FAILS("--verbose takes no value", "--verbose=1");
+	FAILS("no option '--nmber'; did you mean --number?", "--nmber=3");
+	FAILS("no option '--p3p'; did you mean -p2p?", "--p3p");
+	FAILS("no option '--zzzzzzzz'", "--zzzzzzzz");
+	FAILS("no option '-tv'", "-tv");
+	FAILS("--number wants a number from 1 on, not '0'", "--number", "0");
+	FAILS("--number wants a number from 1 on, not '99999999999'", "--number", "99999999999");
+	FAILS("--colour wants one of red, green, not 'blue'", "--colour", "blue");
+	FAILS("nothing to do with 'c'", "a", "b", "c");
+}
+
+static void nearest_is_near(void **state)
+{
+	static const char *const names[] = {"check", NULL, "topo", "record"};
+
+	(void)state;
+	assert_string_equal(nearest_name("chekc", names, 4), "check");
+	assert_string_equal(nearest_name("rec", names, 4), "record");
+	assert_null(nearest_name("xyzzy", names, 4));
+	assert_null(nearest_name("", names, 4));
+}
+
+/* ---- whole command lines ---- */
+
+static void usage_errors_are_one_line(void **state)
+{
+	(void)state;
+	assert_refused("chekc", 2,
+		       "onehop: no command 'chekc'; did you mean check? (see: onehop help)\n");
+	assert_refused(
+		"check --fron x", 2,
+		"onehop: no option '--fron'; did you mean --from? (see: onehop check --help)\n");
+	assert_refused("record", 2, "onehop: record wants FILE (see: onehop record --help)\n");
+	assert_refused("check extra", 2,
+		       "onehop: nothing to do with 'extra'; a recording is given with --from FILE "
+		       "(see: onehop check --help)\n");
+	assert_refused("topo -m --json", 2,
+		       "onehop: topo prints one thing at a time: -m, -p2p, --svg or --json\n");
+	assert_refused("check --ignore acs-redirekt", 2,
+		       "onehop: --ignore: no rule 'acs-redirekt'; did you mean acs-redirect?\n");
+	assert_refused("check --explain zzzzzz", 2,
+		       "onehop: --explain: no rule 'zzzzzz' (see: onehop check --list)\n");
+}
+
+static void bad_input_is_3(void **state)
+{
+	struct result r CLEANUP(done) = run("check --from tests/unit/test_cli.c");
+
+	(void)state;
+	assert_int_equal(r.code, 3);
+	assert_string_equal(r.out, "");
+	assert_true(text_starts_with(r.err, "onehop: tests/unit/test_cli.c"));
+	assert_ptr_equal(strchr(r.err, '\n'), r.err + strlen(r.err) - 1);
+	assert_refused("check --from /nonexistent", 3,
+		       "onehop: /nonexistent: No such file or directory\n");
+}
+
+static void help_and_version(void **state)
+{
+	(void)state;
+	assert_runs("--version", 0, "onehop " ONEHOP_VERSION "\n");
+	assert_runs("--help", 0, "Exit codes:");
+	assert_runs("help topo", 0, "-p2p r|w|n|a|p");
+	assert_runs("record --help", 0, "--keep-identifiers");
+	assert_refused("help tpo", 2,
+		       "onehop: no command 'tpo'; did you mean topo? (see: onehop help)\n");
+}
+
+static void recorded_machine_is_judged(void **state)
+{
+	(void)state;
+	assert_runs("check --from " BEFORE, 1, "Recorded machine: " BEFORE " (origin: real)");
+	assert_runs("--from " BEFORE, 1, "\nGPU P2P: 0 of 56 pairs; blocked by ");
+	assert_runs("check --json --from " BEFORE, 1, "\"schema\": 1");
+	assert_runs("topo --from " BEFORE, 0, "What stands between GPUs");
+	assert_runs("topo -m --from " BEFORE, 0, "CPU Affinity");
+	assert_runs("topo -p2p r --from " BEFORE, 0, "CNS");
+	assert_runs("topo --svg - --from " BEFORE, 0, "<svg");
+	assert_runs("topo --json --from " BEFORE, 0, "\"command\": \"topo\"");
+}
+
+/* Every pair is blocked there, so what remains of the findings decides. */
+static void exit_code_follows_threshold(void **state)
+{
+	(void)state;
+	assert_runs("check --fail-on error --from " BEFORE, 1, "GPU P2P");
+	assert_runs("check --fail-on never --from " BEFORE, 0, "GPU P2P");
+}
+
+/* The rule of the first finding: the name in brackets. */
+static char *first_rule(const char *text)
+{
+	const char *open = strstr(text, " [");
+
+	assert_non_null(open);
+	return xstrndup(open + 2, strcspn(open + 2, "]"));
+}
+
+static void ignored_rules_are_left_out(void **state)
+{
+	struct result all CLEANUP(done) = run("check --from " BEFORE);
+	AUTO_FREE char *rule = first_rule(all.out);
+	AUTO_FREE char *line = xprintf("check --ignore %s --from " BEFORE, rule);
+	AUTO_FREE char *mark = xprintf("[%s]", rule);
+	struct result less CLEANUP(done) = run(line);
+
+	(void)state;
+	assert_string_equal(less.err, "");
+	assert_null(strstr(less.out, mark));
+}
+
+/* What was recorded from a recording judges the same. */
+static void record_round_trip(void **state)
+{
+	char folder[] = "/tmp/onehop-test-XXXXXX";
+	AUTO_FREE char *file = NULL, *record = NULL, *check = NULL;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	file = xprintf("%s/machine.tar.gz", folder);
+	record = xprintf("record --from " BEFORE " %s", file);
+	check = xprintf("check --from %s", file);
+	assert_runs(record, 0, "holds: ");
+	{
+		struct result again CLEANUP(done) = run(record);
+		struct result copy CLEANUP(done) = run(check);
+		struct result real CLEANUP(done) = run("check --from " BEFORE);
+
+		assert_int_equal(again.code, 2); /* never overwrites */
+		assert_int_equal(copy.code, real.code);
+		assert_string_equal(strstr(copy.out, "GPU P2P"), strstr(real.out, "GPU P2P"));
+	}
+	unlink(file);
+	rmdir(folder);
+}
+
+static void full_disk_is_no_success(void **state)
+{
+	char program[] = "onehop", command[] = "help", *argv[] = {program, command, NULL};
+	int saved, code;
+
+	(void)state;
+	if (access("/dev/full", W_OK) < 0)
+		skip();
+	saved = redirect(stdout, "/dev/full");
+	code = cli_main(2, argv);
+	clearerr(stdout);
+	restore(stdout, saved);
+	assert_int_equal(code, 2);
+}
+
+/* ---- files made from the tables ---- */
+
+static void assert_generated(const char *path, void (*make)(struct strbuf *out))
+{
+	AUTO_FREE char *text = file_text(path);
+	AUTO_STRBUF struct strbuf b = {0};
+
+	make(&b);
+	if (strcmp(text, strbuf_str(&b)) != 0)
+		fail_msg("%s is not what the tables give; run tools/generate", path);
+}
+
+static void completions_are_up_to_date(void **state)
+{
+	(void)state;
+	assert_generated("completions/onehop.bash", completion_bash);
+	assert_generated("completions/_onehop", completion_zsh);
+}
+
+/* scdoc writes a dash as it is; a name may stand in bold or behind a backslash. */
+static bool manual_names(const char *text, const struct option *o)
+{
+	AUTO_FREE char *name = xprintf("*%s%s", o->one_dash ? "-" : "--", o->name);
+
+	return strstr(text, name) != NULL;
+}
+
+static void manuals_name_every_option(void **state)
+{
+	(void)state;
+	for (const struct command *const *c = commands; *c; c++) {
+		AUTO_FREE char *path = xprintf("man/onehop-%s.1.scd", (*c)->name);
+		AUTO_FREE char *text = NULL;
+
+		if ((*c)->hidden || *c == &command_help)
+			continue;
+		text = file_text(path);
+		for (const struct option *o = (*c)->options; o->name; o++) {
+			if (!o->hidden && !manual_names(text, o))
+				fail_msg("%s lacks --%s", path, o->name);
+		}
+	}
+}
+
+/* The README shows what the program prints, between two marks. */
+static void readme_shows_real_output(void **state)
+{
+	struct result r CLEANUP(done) = run("check --from " BEFORE);
+	AUTO_FREE char *readme = file_text("README.md");
+
+	(void)state;
+	if (!strstr(readme, r.out))
+		fail_msg("README.md does not show what onehop check --from " BEFORE
+			 " prints; run tools/generate");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(forms_of_an_option),
+		cmocka_unit_test(optional_value_needs_equals),
+		cmocka_unit_test(optional_value_is_taken),
+		cmocka_unit_test(lists_repeat),
+		cmocka_unit_test(two_dashes_end_options),
+		cmocka_unit_test(letter_takes_next_word),
+		cmocka_unit_test(mistakes_are_named),
+		cmocka_unit_test(nearest_is_near),
+		cmocka_unit_test(usage_errors_are_one_line),
+		cmocka_unit_test(bad_input_is_3),
+		cmocka_unit_test(help_and_version),
+		cmocka_unit_test(recorded_machine_is_judged),
+		cmocka_unit_test(exit_code_follows_threshold),
+		cmocka_unit_test(ignored_rules_are_left_out),
+		cmocka_unit_test(record_round_trip),
+		cmocka_unit_test(full_disk_is_no_success),
+		cmocka_unit_test(completions_are_up_to_date),
+		cmocka_unit_test(manuals_name_every_option),
+		cmocka_unit_test(readme_shows_real_output),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recordings: what is written is what is read, errors name the line, identifiers are replaced. */
+#include "machine/recording.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "machine/recording_text.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+static struct source *parse(const char *text)
+{
+	struct source *map = source_new_map("test");
+
+	if (recording_parse(text, strlen(text), "m.txt", map) < 0) {
+		source_free(map);
+		return NULL;
+	}
+	return map;
+}
+
+static char *write_text(struct source *map)
+{
+	AUTO_FREE struct source_entry *entries = NULL;
+	struct strbuf out = {0};
+	size_t n;
+
+	entries = source_entries(map, &n);
+	recording_write(entries, n, &out);
+	return out.text;
+}
+
+static void text_is_identity(void **state)
+{
+	static const char text[] = "onehop recording 1\n"
+				   "\n[]\n"
+				   "base = no base\n"
+				   "kernel-log.txt ! EACCES\n"
+				   "\n[.]\n"
+				   ".dockerenv ! ENOENT\n"
+				   "\n[a]\n"
+				   "* b c\\x20d \\x21\n"
+				   "\\x23hash = not a comment\n"
+				   "\\x2astar = not a list\n"
+				   "\\x5bbracket = not a section\n"
+				   "b -> ../x = y\n"
+				   "empty:\n"
+				   "multi:\n\tone\n\t\n\t\ttwo:\n"
+				   "none ! ENOENT\n"
+				   "strange -> ! EINVAL\n"
+				   "text =  a = b \\\\ \\x01:\n"
+				   "zero = a\\x00b\n"
+				   "\n[a/b]\n"
+				   "* ! EACCES\n"
+				   "odd ! 133\n";
+	struct source *map = parse(text);
+	AUTO_FREE char *again = NULL;
+	char buf[64];
+
+	(void)state;
+	assert_non_null(map);
+	assert_int_equal(source_read_line(map, buf, sizeof(buf), "a/text"), 0);
+	assert_string_equal(buf, "a = b \\ \x01:");
+	assert_int_equal(source_read_line(map, buf, sizeof(buf), "a/none"), -ENOENT);
+	assert_int_equal(source_read_line(map, buf, sizeof(buf), "a/never"), -ENODATA);
+	assert_int_equal(source_read_line(map, buf, sizeof(buf), "a/b/odd"), -133);
+	again = write_text(map);
+	assert_string_equal(again, text);
+	source_free(map);
+}
+
+static void bad_lines_are_named(void **state)
+{
+	static const struct {
+		const char *text, *message;
+	} bad[] = {
+		{"", "m.txt:1: is no recording: the first line is not 'onehop recording 1'"},
+		{"onehop recording 2\n",
+		 "m.txt:1: is no recording: the first line is not 'onehop recording 1'"},
+		{"onehop recording 1\n[a]\nb\n",
+		 "m.txt:3: neither 'NAME = TEXT', 'NAME:', 'NAME -> TARGET' nor 'NAME ! ERRNO'"},
+		{"onehop recording 1\n[a\n", "m.txt:2: a section is written [FOLDER]"},
+		{"onehop recording 1\n[/etc]\n", "m.txt:2: a folder's name starts without a slash"},
+		{"onehop recording 1\n[a/]\n",
+		 "m.txt:2: the folder's name has an empty, '.' or '..' part"},
+		{"onehop recording 1\n[a//b]\n",
+		 "m.txt:2: the folder's name has an empty, '.' or '..' part"},
+		{"onehop recording 1\n[./a/b]\n",
+		 "m.txt:2: the folder's name has an empty, '.' or '..' part"},
+		{"onehop recording 1\n[..]\n",
+		 "m.txt:2: the folder's name has an empty, '.' or '..' part"},
+		{"onehop recording 1\n[a]\nb/ ! ENOENT\n",
+		 "m.txt:3: a name has an empty, '.' or '..' part"},
+		{"onehop recording 1\n[a]\nb\\x2f = c\n",
+		 "m.txt:3: a name has an empty, '.' or '..' part"},
+		{"onehop recording 1\n[a]\n/b = c\n",
+		 "m.txt:3: a name has an empty, '.' or '..' part"},
+		{"onehop recording 1\n[a]\n- b/../c\n",
+		 "m.txt:3: a name has an empty, '.' or '..' part"},
+		{"onehop recording 1\n[a]\n.:\n", "m.txt:3: a name has an empty, '.' or '..' part"},
+		{"onehop recording 1\n[.]\na/b -> c\n",
+		 "m.txt:3: a name has an empty, '.' or '..' part"},
+		{"onehop recording 1\n[a\\x00]\n", "m.txt:2: the folder's name holds a NUL byte"},
+		{"onehop recording 1\n[a]\nb ! EWHAT\n", "m.txt:3: unknown error name"},
+		{"onehop recording 1\n[a]\nb = \\q\n", "m.txt:3: the value has a broken escape"},
+		{"onehop recording 1\n* a\n", "m.txt:2: a listing stands outside any section"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		assert_null(parse(bad[i].text));
+		assert_string_equal(err_msg(), bad[i].message);
+	}
+}
+
+static void config_space_is_identity(void **state)
+{
+	static const char path[] = "sys/bus/pci/devices/0000:41:00.0/config";
+	struct source *map = source_new_map("a"), *again = source_new_map("b");
+	AUTO_STRBUF struct strbuf out = {0};
+	AUTO_FREE struct source_entry *entries = NULL;
+	AUTO_FREE char *bytes = NULL;
+	char config[4096] = {(char)0xde, 0x10};
+	size_t n;
+
+	(void)state;
+	config[0x123] = 7;
+	source_put_file(map, path, config, sizeof(config));
+	entries = source_entries(map, &n);
+	assert_true(recording_is_config(&entries[0]));
+	recording_write_config(&entries[0], &out);
+	assert_non_null(strstr(out.text, "\n120: 00 00 00 07 00"));
+	assert_int_equal(recording_parse_config_space(out.text, out.len, "c", again), 0);
+	assert_int_equal(source_read(again, &bytes, &n, "%s", path), 0);
+	assert_int_equal(n, sizeof(config));
+	assert_memory_equal(bytes, config, n);
+	source_free(map);
+	source_free(again);
+}
+
+static void archives_and_folders_replay(void **state)
+{
+	static const char *const names[] = {"/r.tar.gz", "/r.tar.zst", "/r.tar.xz", "/r/"};
+	char dir[] = "/tmp/onehop-test-XXXXXX";
+	AUTO_FREE char *command = NULL;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	for (size_t i = 0; i < 4; i++) {
+		AUTO_FREE char *path = xprintf("%s%s", dir, names[i]), *first = NULL,
+			       *second = NULL;
+		struct source *map = parse("onehop recording 1\n[a]\nb = c\n"), *back = NULL;
+		char buf[16];
+
+		source_put_file(map, "nvml.json", "{}\n", 3);
+		first = write_text(map);
+		assert_int_equal(recording_save(map, path, "a note"), 0);
+		assert_int_equal(recording_open(path, &back), 0);
+		assert_int_equal(source_read_line(back, buf, sizeof(buf), "note.txt"), 0);
+		assert_string_equal(buf, "a note");
+		assert_int_equal(source_read_line(back, buf, sizeof(buf), "nvml.json"), 0);
+		assert_string_equal(buf, "{}");
+		source_drop(back, "note.txt");
+		second = write_text(back);
+		assert_string_equal(first, second);
+		assert_true(recording_save(map, path, NULL) < 0); /* nothing is overwritten */
+		source_free(map);
+		source_free(back);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		AUTO_FREE char *path = xprintf("%s%s", dir, names[i]);
+
+		unlink(path);
+	}
+	for (const char *const *m =
+		     (const char *const[]){"machine.txt", "nvml.json", "note.txt", NULL};
+	     *m; m++) {
+		AUTO_FREE char *path = xprintf("%s/r/%s", dir, *m);
+
+		unlink(path);
+	}
+	command = xprintf("%s/r", dir);
+	rmdir(command);
+	rmdir(dir);
+}
+
+static void identifiers_are_replaced(void **state)
+{
+	struct source *map = source_new_map("x");
+	char buf[256];
+	char config[4096] = {0};
+	AUTO_FREE char *bytes = NULL;
+	size_t n;
+
+	(void)state;
+#define PUT(path, text) source_put_file(map, path, text, strlen(text))
+	PUT("proc/sys/kernel/hostname", "box17\n");
+	PUT("proc/cmdline",
+	    "root=UUID=3f0a1b2c-1111-2222-3333-444455556666 ip=10.1.2.3 host=box17 x=box170\n");
+	PUT("a/uuid", "GPU-3f0a1b2c-1111-2222-3333-444455556666\n");
+	PUT("a/gid", "fe80:0000:0000:0000:0e42:a1ff:fe12:3456\n");
+	PUT("a/mapped", "0000:0000:0000:0000:0000:ffff:0a01:0203\n");
+	PUT("a/unset", "0000:0000:0000:0000\n");
+	PUT("a/guid", "0c42:a103:0012:3456\n");
+	PUT("a/mac", "link 0c:42:a1:12:34:56 up\n");
+	PUT("a/version", "95.02.26.40 0000:41:00.0 pci0000:40\n");
+	PUT("environment.txt", "HOME=/home/alice\nNCCL_COMM_ID=10.1.2.3:99\n");
+	PUT("home/alice/.nccl.conf", "NCCL_DEBUG=INFO\n");
+	PUT("proc/modules", "nvidia 1 0 - Live 0xffffffffc080c000 (OE)\n");
+	PUT("a/ones", "0xffffffffffffffff ffffffffc080c0001 fffffffc080c000\n");
+	PUT("a/trace", "RIP: [<ffff8881002f3c40>] at 0xFFFF8881002F3C40.\n");
+	source_put_error(map, "home/bob/.nccl.conf", SOURCE_FILE, ENOENT);
+	config[0x100] = 3; /* device serial number */
+	config[0x104] = 0x55;
+	source_put_file(map, "sys/bus/pci/devices/0000:01:00.0/config", config, sizeof(config));
+	recording_redact(map);
+#define GIVES(path, text)                                                                          \
+	assert_int_equal(source_read_line(map, buf, sizeof(buf), path), 0);                        \
+	assert_string_equal(buf, text)
+	GIVES("proc/cmdline",
+	      "root=UUID=00000000-0000-0000-0000-000000000001 ip=192.0.2.1 host=host x=box170");
+	GIVES("a/uuid", "GPU-00000000-0000-0000-0000-000000000001");
+	GIVES("a/gid", "fe80:0000:0000:0000:0000:0000:0000:0001");
+	GIVES("a/mapped", "0000:0000:0000:0000:0000:ffff:0000:0002");
+	GIVES("a/unset", "0000:0000:0000:0000");
+	GIVES("a/guid", "0000:0000:0000:0001");
+	GIVES("a/mac", "link 02:00:00:00:00:01 up");
+	GIVES("a/version", "95.02.26.40 0000:41:00.0 pci0000:40");
+	GIVES("environment.txt", "HOME=/home/user1\nNCCL_COMM_ID=192.0.2.1:99");
+	GIVES("proc/modules", "nvidia 1 0 - Live 0x0000000000000000 (OE)");
+	GIVES("a/ones", "0xffffffffffffffff ffffffffc080c0001 fffffffc080c000");
+	GIVES("a/trace", "RIP: [<0000000000000000>] at 0x0000000000000000.");
+	assert_int_equal(source_read(map, &bytes, &n, "sys/bus/pci/devices/0000:01:00.0/config"),
+			 0);
+	assert_int_equal(bytes[0x104], 0);
+	GIVES("home/user1/.nccl.conf", "NCCL_DEBUG=INFO");
+	assert_int_equal(source_read_line(map, buf, sizeof(buf), "home/alice/.nccl.conf"),
+			 -ENODATA);
+	assert_int_equal(source_read_line(map, buf, sizeof(buf), "home/user2/.nccl.conf"), -ENOENT);
+	source_free(map);
+}
+
+/* Firmware variables are not text: what stands behind a NUL byte stays, and is looked at too. */
+static void bytes_survive_redaction(void **state)
+{
+	static const char raw[] = "\6\0\0\0b\0o\0 00000000-0000-4000-8000-00000000000a";
+	static const char want[] = "\6\0\0\0b\0o\0 00000000-0000-0000-0000-000000000001";
+	struct source *map = source_new_map("x"), *again;
+	AUTO_FREE char *bytes = NULL, *text = NULL;
+	size_t n;
+
+	(void)state;
+	source_put_file(map, "a/variable", raw, sizeof(raw) - 1);
+	recording_redact(map);
+	text = write_text(map);
+	again = parse(text);
+	assert_non_null(again);
+	assert_int_equal(source_read(again, &bytes, &n, "a/variable"), 0);
+	assert_int_equal(n, sizeof(want)); /* and the newline that a text ends with */
+	assert_memory_equal(bytes, want, sizeof(want) - 1);
+	source_free(map);
+	source_free(again);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_is_identity),
+		cmocka_unit_test(bad_lines_are_named),
+		cmocka_unit_test(config_space_is_identity),
+		cmocka_unit_test(archives_and_folders_replay),
+		cmocka_unit_test(identifiers_are_replaced),
+		cmocka_unit_test(bytes_survive_redaction),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/: the document, what check and topo say, JSON against its schema, generated manuals. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "build_machine.h"
+#include "ingest/ingest.h"
+#include "json_schema.h"
+#include "report/report.h"
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- helpers ---- */
+
+static const char *written(const struct document *d, unsigned width, bool colour, struct strbuf *b)
+{
+	struct text_format format = {.width = width, .colour = colour};
+
+	document_write_text(d, &format, b);
+	return strbuf_str(b);
+}
+
+static void assert_writes(struct document *d, unsigned width, bool colour, const char *expected)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	assert_string_equal(written(d, width, colour, &b), expected);
+	document_free(d);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!text || !strstr(text, part))
+		fail_msg("no \"%s\" in:\n%s", part, text ? text : "(nothing)");
+}
+
+static void assert_lacks(const char *text, const char *part)
+{
+	if (strstr(text, part))
+		fail_msg("there should be no \"%s\" in:\n%s", part, text);
+}
+
+/* The same text however its lines were broken; to be freed. */
+static char *flat(const char *text)
+{
+	struct strbuf b = {0};
+	bool blank = false;
+
+	for (; *text; text++) {
+		blank = blank || *text == ' ' || *text == '\n';
+		if (*text == ' ' || *text == '\n')
+			continue;
+		if (blank && b.len)
+			strbuf_putc(&b, ' ');
+		strbuf_putc(&b, *text);
+		blank = false;
+	}
+	return b.text;
+}
+
+static size_t widest_line(const char *text)
+{
+	size_t widest = 0;
+
+	for (const char *s = text; *s;) {
+		size_t n = strcspn(s, "\n");
+
+		if (n > widest)
+			widest = n;
+		s += n + (s[n] == '\n');
+	}
+	return widest;
+}
+
+static char *file_text(const char *path)
+{
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
+	AUTO_STRBUF struct strbuf b = {0};
+	char part[4096];
+	size_t n;
+
+	if (!f)
+		fail_msg("%s cannot be opened", path);
+	while ((n = fread(part, 1, sizeof(part), f)) > 0)
+		strbuf_add(&b, part, n);
+	return xstrdup(strbuf_str(&b));
+}
+
+/* What check says of a machine that the test built; frees it. */
+static char *check_text(struct machine *m, bool verbose)
+{
+	struct topology *t = topology_new(m);
+	struct diagnosis *d = diagnose(t);
+	struct document *out = document_new();
+	struct strbuf b = {0};
+
+	report_check(out, d, verbose);
+	written(out, 80, false, &b);
+	document_free(out);
+	diagnosis_free(d);
+	topology_free(t);
+	build_free(m);
+	return b.text;
+}
+
+static char *topology_text(struct machine *m)
+{
+	struct topology *t = topology_new(m);
+	struct document *out = document_new();
+	struct strbuf b = {0};
+
+	report_topology(out, t);
+	written(out, 80, false, &b);
+	document_free(out);
+	topology_free(t);
+	build_free(m);
+	return b.text;
+}
+
+/* ---- document ---- */
+
+static void paragraphs_wrap(void **state)
+{
+	struct document *d = document_new();
+
+	(void)state;
+	document_paragraph(d, STYLE_PLAIN, 2, "one two three\nfour  five");
+	document_item(d, STYLE_PLAIN, 0, "do:", "a b c d e f g h i j k l m n o p q");
+	assert_writes(d, 24, false,
+		      "  one two three\n  four five\n"
+		      "do:  a b c d e f g h i j\n     k l m n o p q\n");
+}
+
+static void long_words_stay_whole(void **state)
+{
+	struct document *d = document_new();
+
+	(void)state;
+	document_paragraph(d, STYLE_PLAIN, 0, "see /sys/bus/pci/devices/0000:41:00.0/config now");
+	assert_writes(d, 20, false, "see\n/sys/bus/pci/devices/0000:41:00.0/config\nnow\n");
+}
+
+static void width_counts_characters(void **state)
+{
+	struct document *d = document_new();
+
+	(void)state;
+	document_paragraph(d, STYLE_PLAIN, 0, "äöüäöüäöü äöüäöüäöü x");
+	assert_writes(d, 21, false, "äöüäöüäöü äöüäöüäöü x\n");
+}
+
+/* A recording must not be able to steer the terminal that shows it. */
+static void control_characters_are_shown_as_marks(void **state)
+{
+	struct document *d = document_new();
+
+	(void)state;
+	document_paragraph(d, STYLE_PLAIN, 0, "a\033[2Jb\tc\x7f \xff\xc0\xaf \xc2\x9b.");
+	document_verbatim(d, 0, "x\rmore");
+	assert_writes(d, 0, false, "a?[2Jb c? ??? ??.\nx?more\n");
+}
+
+static void colours_only_if_asked(void **state)
+{
+	struct document *d = document_new();
+	AUTO_STRBUF struct strbuf b = {0};
+
+	(void)state;
+	document_paragraph(d, STYLE_BAD, 0, "bad");
+	assert_string_equal(written(d, 0, false, &b), "bad\n");
+	assert_writes(d, 0, true, "\033[31mbad\033[0m\n");
+}
+
+static void tables_align_and_wrap(void **state)
+{
+	struct document *d = document_new();
+
+	(void)state;
+	document_table(d, 1, 3, 2);
+	document_row(d);
+	document_cell(d, STYLE_PLAIN, "a");
+	document_cell(d, STYLE_PLAIN, "b");
+	document_row(d);
+	document_cell(d, STYLE_PLAIN, "long");
+	document_cell(d, STYLE_PLAIN, "x");
+	document_cell(d, STYLE_PLAIN, "%s", "one two three four five six");
+	assert_writes(d, 29, false, " a     b\n long  x  one two three four\n          five six\n");
+}
+
+static void blanks_do_not_add_up(void **state)
+{
+	struct document *d = document_new();
+
+	(void)state;
+	document_blank(d);
+	document_paragraph(d, STYLE_PLAIN, 0, "a");
+	document_blank(d);
+	document_blank(d);
+	document_paragraph(d, STYLE_PLAIN, 0, "b");
+	assert_writes(d, 0, false, "a\n\nb\n");
+}
+
+/* ---- check ---- */
+
+static void healthy_machine_is_short(void **state)
+{
+	AUTO_FREE char *text = check_text(build_switch(), false);
+
+	(void)state;
+	assert_has(text, "All 2 ordered GPU pairs: PIX, direct.\n");
+	assert_lacks(text, "GPUs: "); /* all of them are seen by everybody */
+	assert_lacks(text, "error ");
+	assert_lacks(text, "Recorded");
+}
+
+static void blocked_pair_is_marked_and_explained(void **state)
+{
+	struct machine *m = build_switch();
+	AUTO_FREE char *text;
+
+	(void)state;
+	pci_find(m, m->gpus[0].pci->parent->address)->acs_ctl = fact_int(0x1d, "test");
+	text = check_text(m, false);
+	assert_has(text, "GPU0 0000:23:00.0 X     PIX x\n");
+	assert_has(text, "[acs-redirect");
+	assert_has(text, "why:  ");
+	assert_has(text, "do:   ");
+	assert_has(text, "read  ");
+}
+
+static void order_ends_with_verdict_then_unseen(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	AUTO_FREE char *text;
+	const char *verdict, *unseen;
+
+	(void)state;
+	build_status(m, P2P_READ, P2P_CHIPSET_NOT_SUPPORTED);
+	build_status(m, P2P_WRITE, P2P_CHIPSET_NOT_SUPPORTED);
+	m->log_read = fact_int_unknown("needs root: /dev/kmsg");
+	text = check_text(m, false);
+	verdict = strstr(text, "GPU P2P: ");
+	unseen = strstr(text, "As root:");
+	assert_non_null(verdict);
+	assert_non_null(unseen);
+	assert_true(strstr(text, "error ") < verdict);
+	assert_true(verdict < unseen);
+	assert_has(unseen, "As root:   run as root to see ");
+}
+
+static const struct rule small_rule = {
+	.id = "small-rule",
+	.title = "all is large",
+	.why = "Because.",
+	.severity = SEVERITY_ERROR,
+};
+
+static struct finding finding_of(const char *subject, const char *sentence, const char *remedy)
+{
+	return (struct finding){
+		.rule = &small_rule,
+		.severity = SEVERITY_ERROR,
+		.confidence = CONFIDENCE_LIKELY,
+		.subject = subject,
+		.sentence = sentence,
+		.remedy = remedy,
+	};
+}
+
+/* What check says of these findings alone, on one line. */
+static char *findings_text(struct finding *findings, size_t n, bool verbose)
+{
+	struct machine *m = build_switch();
+	struct topology *t = topology_new(m);
+	struct diagnosis d = {.topology = t, .findings = findings, .finding_n = n};
+	struct document *out = document_new();
+	AUTO_STRBUF struct strbuf b = {0};
+
+	report_check(out, &d, verbose);
+	written(out, 80, false, &b);
+	document_free(out);
+	topology_free(t);
+	build_free(m);
+	return flat(strbuf_str(&b));
+}
+
+/* Cards with one fault are one finding with their names, not a paragraph each. */
+static void alike_findings_are_told_once(void **state)
+{
+	struct finding findings[] = {
+		finding_of("GPU0 0000:23:00.0", "BAR1 of GPU0 is below 0000:22:00.0.",
+			   "set 0000:22:00.0"),
+		finding_of("GPU1 0000:24:00.0", "BAR1 of GPU1 is below 0000:22:01.0.",
+			   "set 0000:22:01.0"),
+		finding_of("GPU2 0000:25:00.0", "BAR1 of GPU2 is below 0000:22:02.0.",
+			   "set 0000:22:02.0"),
+	};
+	AUTO_FREE char *text = findings_text(findings, 3, false);
+	AUTO_FREE char *verbose = findings_text(findings, 3, true);
+
+	(void)state;
+	assert_has(text, "error GPU0 0000:23:00.0: BAR1 of GPU0 is below 0000:22:00.0. (likely) "
+			 "[small-rule] likewise GPU1 0000:24:00.0, GPU2 0000:25:00.0 why: Because. "
+			 "do: set 0000:22:00.0 likewise for the others (-v shows them)");
+	assert_has(verbose, "do: set 0000:22:01.0 do: set 0000:22:02.0");
+}
+
+/* A value that differs is never folded away. */
+static void different_findings_stay_apart(void **state)
+{
+	struct finding findings[] = {
+		finding_of("GPU0 0000:23:00.0", "BAR1 is 256 MiB", "mend it"),
+		finding_of("GPU1 0000:24:00.0", "BAR1 is 512 MiB", "mend it"),
+	};
+	AUTO_FREE char *text = findings_text(findings, 2, false);
+
+	(void)state;
+	assert_has(text, "GPU1 0000:24:00.0: BAR1 is 512 MiB");
+	assert_has(text, "do: mend it GPU P2P");
+}
+
+static void eight_gpus_fit_80_columns(void **state)
+{
+	AUTO_FREE char *check = NULL, *topo = topology_text(build_root_ports(8, 8, 2));
+	struct machine *m = build_root_ports(8, 8, 2);
+
+	(void)state;
+	build_status(m, P2P_READ, P2P_CHIPSET_NOT_SUPPORTED);
+	check = check_text(m, false);
+	assert_has(check, "GPU7 ");
+	assert_true(widest_line(check) <= 80);
+	assert_true(widest_line(topo) <= 80);
+}
+
+static void many_gpus_are_summed_up(void **state)
+{
+	struct machine *m = build_root_ports(16, 2, 2);
+	AUTO_FREE char *text;
+
+	(void)state;
+	build_status(m, P2P_READ, P2P_CHIPSET_NOT_SUPPORTED);
+	text = check_text(m, false);
+	assert_has(text, "ordered GPU pairs");
+	assert_true(widest_line(text) <= 80);
+}
+
+static void numbering_is_mapped_where_it_differs(void **state)
+{
+	struct machine *m = build_switch();
+	AUTO_FREE char *text, *one_line;
+
+	(void)state;
+	m->gpus[0].nvml_index = fact_int(1, "test");
+	m->gpus[0].cuda_ordinal = fact_int_absent("CUDA_VISIBLE_DEVICES=0");
+	text = check_text(m, false);
+	one_line = flat(text);
+	assert_has(one_line, "GPU0 is nvidia-smi 1 hidden from CUDA");
+}
+
+static void no_gpu_shows_the_platform(void **state)
+{
+	struct machine *m = build_machine();
+	AUTO_FREE char *text;
+
+	(void)state;
+	build_port(m, "0000:00:01.0", NULL, PCI_PORT_ROOT);
+	m->pci_listed = fact_int(1, "test");
+	text = check_text(m, false);
+	assert_has(text, "no NVIDIA GPU");
+	assert_has(text, "PCI:    1 functions, 1 of them bridges\n");
+	assert_has(text, "ACS:    1 of 1 bridges have it; redirecting (ACSCtl): none\n");
+}
+
+/* ---- topo ---- */
+
+static void topology_says_why(void **state)
+{
+	struct machine *m = build_switch();
+	AUTO_FREE char *text;
+
+	(void)state;
+	pci_find(m, m->gpus[0].pci->parent->address)->acs_ctl = fact_int(0x1d, "test");
+	text = topology_text(m);
+	assert_has(text, "PCI address");
+	assert_has(text, "32 GiB");
+	assert_has(text, "What stands between GPUs\n");
+	assert_has(text, "bad       switch: ");
+	assert_has(text, "GPU0>GPU1");
+	assert_has(text, "GB/s one way");
+}
+
+static void same_reason_is_one_line(void **state)
+{
+	struct machine *m = build_root_ports(8, 1, 1);
+	AUTO_FREE char *text = NULL, *one_line = NULL;
+	const char *first;
+
+	(void)state;
+	for (size_t i = 0; i < 8; i++)
+		m->gpus[i].bar1_bytes = fact_int(256 << 20, "test");
+	text = topology_text(m);
+	one_line = flat(text);
+	first = strstr(one_line, "bad exposure: ");
+	assert_non_null(first);
+	assert_has(first, "; likewise at ");
+	assert_has(first, "(all 56 pairs)");
+	assert_null(strstr(first + 1, "bad exposure: "));
+}
+
+/* ---- JSON ---- */
+
+static void assert_valid(json_t *json, const char *schema, const char *what)
+{
+	AUTO_STRBUF struct strbuf trouble = {0};
+
+	assert_non_null(json);
+	json_schema_check(json, schema, &trouble);
+	if (trouble.len)
+		fail_msg("%s against %s: %s", what, schema, strbuf_str(&trouble));
+	json_decref(json);
+}
+
+static void assert_json_valid(const struct machine *m, const char *what)
+{
+	struct topology *t = topology_new(m);
+	struct diagnosis *d = diagnose(t);
+
+	assert_valid(report_check_json(d), "check.schema.json", what);
+	assert_valid(report_topology_json(t), "topo.schema.json", what);
+	diagnosis_free(d);
+	topology_free(t);
+}
+
+static void recorded_machines_give_valid_json(void **state)
+{
+	static const struct machine_request all = {.parts = MACHINE_ALL};
+	DIR *folder = opendir("tests/machines");
+	struct dirent *e;
+	size_t n = 0;
+
+	(void)state;
+	assert_non_null(folder);
+	while ((e = readdir(folder))) {
+		AUTO_FREE char *path = xprintf("tests/machines/%s", e->d_name);
+		struct source *s;
+		struct machine *m;
+		struct stat st;
+
+		if (e->d_name[0] == '.' || stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+			continue;
+		assert_int_equal(ingest_open(path, &s), 0);
+		m = machine_read(s, &all);
+		assert_json_valid(m, path);
+		machine_free(m);
+		source_free(s);
+		n++;
+	}
+	closedir(folder);
+	assert_true(n > 0);
+}
+
+/* What recordings may not hold: NICs with GIDs, NVLinks, settings, log lines, observations. */
+static void built_machine_gives_valid_json(void **state)
+{
+	static struct rdma_gid gid = {.index = 3};
+	static struct rdma_port port = {.number = 1, .gids = &gid, .gid_n = 1};
+	struct machine *m = build_switch();
+
+	(void)state;
+	gid.gid = fact_str("fe80::1", "test");
+	gid.type = fact_int(GID_ROCE_V2, "test");
+	build_nic(m, "0000:61:00.0", NULL, "mlx5_0");
+	m->rdma[0].ports = &port;
+	m->rdma[0].port_n = 1;
+	build_nvlinks(&m->gpus[0], 4, NVLINK_REMOTE_SWITCH, "0000:c4:00.0");
+	build_setting(m, "NCCL_P2P_LEVEL", "SYS");
+	build_observed(m, OBSERVED_PEER_COPY, 0, 1, true);
+	build_log(m, LOG_XID, m->gpus[0].pci);
+	assert_json_valid(m, "built machine");
+	build_free(m);
+}
+
+static void validator_can_fail(void **state)
+{
+	struct machine *m = build_switch();
+	struct topology *t = topology_new(m);
+	json_t *json = report_topology_json(t);
+	AUTO_STRBUF struct strbuf extra = {0}, wrong = {0}, missing = {0};
+
+	(void)state;
+	json_object_set_new(json, "surprise", json_true());
+	json_schema_check(json, "topo.schema.json", &extra);
+	assert_has(strbuf_str(&extra), "surprise: not in the schema");
+	json_object_del(json, "surprise");
+	json_object_set_new(json_array_get(json_object_get(json, "pairs"), 0), "nvlinks",
+			    json_string("4"));
+	json_schema_check(json, "topo.schema.json", &wrong);
+	assert_string_equal(strbuf_str(&wrong), "$.pairs[0].nvlinks: wrong type");
+	json_object_del(json, "machine");
+	json_schema_check(json, "topo.schema.json", &missing);
+	assert_string_equal(strbuf_str(&missing), "$: machine");
+	json_decref(json);
+	topology_free(t);
+	build_free(m);
+}
+
+/* Unknown is null with its reason, never 0. */
+static void unknown_facts_are_null(void **state)
+{
+	struct machine *m = build_switch();
+	json_t *json, *fact;
+
+	(void)state;
+	m->gpus[0].bar1_bytes = fact_int_unknown("nobody looked");
+	json = report_machine_json(m);
+	fact = json_object_get(json_array_get(json_object_get(json, "gpus"), 0), "bar1_bytes");
+	assert_true(json_is_null(json_object_get(fact, "value")));
+	assert_string_equal(json_string_value(json_object_get(fact, "state")), "unknown");
+	assert_string_equal(json_string_value(json_object_get(fact, "from")), "nobody looked");
+	json_decref(json);
+	build_free(m);
+}
+
+static void json_survives_broken_text(void **state)
+{
+	struct machine *m = build_switch();
+	json_t *json, *model;
+
+	(void)state;
+	m->gpus[0].model = fact_str("RTX\xff 4090", "test");
+	json = report_machine_json(m);
+	model = json_object_get(json_array_get(json_object_get(json, "gpus"), 0), "model");
+	assert_string_equal(json_string_value(json_object_get(model, "value")), "RTX? 4090");
+	json_decref(json);
+	build_free(m);
+}
+
+/* ---- rules ---- */
+
+static void assert_generated(const char *path, const struct strbuf *expected)
+{
+	AUTO_FREE char *text = file_text(path);
+
+	if (strcmp(text, strbuf_str(expected)) != 0)
+		fail_msg("%s is not what the table of rules gives; run tools/generate", path);
+}
+
+static void manuals_are_up_to_date(void **state)
+{
+	AUTO_STRBUF struct strbuf markdown = {0}, scdoc = {0};
+
+	(void)state;
+	report_rules_markdown(&markdown);
+	report_rules_scdoc(&scdoc);
+	assert_generated("docs/rules.md", &markdown);
+	assert_generated("man/onehop-rules.7.scd", &scdoc);
+}
+
+static void every_rule_can_be_explained(void **state)
+{
+	(void)state;
+	FOR_EACH_RULE (r) {
+		struct document *d = document_new();
+		AUTO_STRBUF struct strbuf b = {0};
+
+		report_rule(d, r);
+		assert_has(written(d, 400, false, &b), r->id);
+		assert_has(strbuf_str(&b), "why:");
+		assert_lacks(strbuf_str(&b), "(null)");
+		document_free(d);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(paragraphs_wrap),
+		cmocka_unit_test(long_words_stay_whole),
+		cmocka_unit_test(width_counts_characters),
+		cmocka_unit_test(control_characters_are_shown_as_marks),
+		cmocka_unit_test(colours_only_if_asked),
+		cmocka_unit_test(tables_align_and_wrap),
+		cmocka_unit_test(blanks_do_not_add_up),
+		cmocka_unit_test(healthy_machine_is_short),
+		cmocka_unit_test(blocked_pair_is_marked_and_explained),
+		cmocka_unit_test(order_ends_with_verdict_then_unseen),
+		cmocka_unit_test(alike_findings_are_told_once),
+		cmocka_unit_test(different_findings_stay_apart),
+		cmocka_unit_test(eight_gpus_fit_80_columns),
+		cmocka_unit_test(many_gpus_are_summed_up),
+		cmocka_unit_test(numbering_is_mapped_where_it_differs),
+		cmocka_unit_test(no_gpu_shows_the_platform),
+		cmocka_unit_test(topology_says_why),
+		cmocka_unit_test(same_reason_is_one_line),
+		cmocka_unit_test(recorded_machines_give_valid_json),
+		cmocka_unit_test(built_machine_gives_valid_json),
+		cmocka_unit_test(validator_can_fail),
+		cmocka_unit_test(unknown_facts_are_null),
+		cmocka_unit_test(json_survives_broken_text),
+		cmocka_unit_test(manuals_are_up_to_date),
+		cmocka_unit_test(every_rule_can_be_explained),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

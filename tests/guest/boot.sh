@@ -57,6 +57,13 @@ amd) iommu_args=(-device amd-iommu) ;;
 *) usage ;;
 esac
 
+# Processors of that make: what the kernel does may depend on it.  An argument
+# file can have a -cpu of its own, which wins.
+case $iommu in
+amd) cpu=vendor=AuthenticAMD,family=25,model=17,stepping=1,model-id=EPYC-9354 ;;
+*) cpu=vendor=GenuineIntel,family=6,model=143,stepping=8,model-id=Xeon-8480 ;;
+esac
+
 preload=()
 case " ${args[*]} " in
 *" p2p-"*)
@@ -102,13 +109,13 @@ done
 # No KVM: it may be there and not able to run a kernel.
 status=0
 timeout -k 5 "$limit" ${preload[@]+"${preload[@]}"} qemu-system-x86_64 \
-    -accel tcg,thread=multi -machine q35,kernel-irqchip=split -cpu qemu64 \
+    -accel tcg,thread=multi -machine q35,kernel-irqchip=split -cpu "max,$cpu" \
     -nodefaults -no-user-config -display none -no-reboot \
     -chardev "file,id=console,path=$tmp/console" -serial chardev:console \
     -chardev stdio,id=stdio,signal=on -serial chardev:stdio \
     -chardev "file,id=out,path=$tmp/out" -serial chardev:out \
     -kernel "$work/vmlinux" -initrd "$tmp/initrd" \
-    -append "console=ttyS0 quiet panic=-1 $cmdline" \
+    -append "console=ttyS0 quiet panic=-1 no_timer_check $cmdline" \
     ${iommu_args[@]+"${iommu_args[@]}"} "${args[@]}" </dev/null 2>"$tmp/qemu.err" || status=$?
 
 [ -z "$console" ] || cp "$tmp/console" "$console"

@@ -15,10 +15,10 @@ set -euo pipefail
 shopt -s inherit_errexit
 
 PACKAGES="qemu-system-x86 seabios busybox-static dash cpio kmod pciutils jq xz-utils
-    python3-minimal dpkg-dev gcc libc6-dev pkg-config libglib2.0-dev"
-PROGRAMS="dash kmod lspci setpci jq"
+    python3-minimal iproute2 dpkg-dev gcc libc6-dev pkg-config libglib2.0-dev"
+PROGRAMS="dash kmod lspci setpci jq rdma"
 MODULES="pci-stub vfio-pci nvme e1000e msr cpuid virtio_pci virtio_blk virtio_net
-    crc32c_generic ext4"
+    crc32_generic rdma_rxe aer_inject crc32c_generic ext4"
 
 die() { echo "prepare.sh: $*" >&2; exit 1; }
 say() { echo "prepare.sh: $*" >&2; }
@@ -129,7 +129,6 @@ build_base() {
     printf 'root:x:0:\nuser:x:1000:\n' >"$root/etc/group"
     printf '127.0.0.1 localhost\n' >"$root/etc/hosts"
     printf 'passwd: files\ngroup: files\nhosts: files\n' >"$root/etc/nsswitch.conf"
-    chown -R 1000:1000 "$root/home/user" 2>/dev/null || true
     install -m 755 "$here/init" "$root/init"
     install -m 644 "$here/lib.sh" "$root/lib.sh"
     (cd "$root" && find . | cpio -o -H newc --quiet --owner +0:+0) >"$work/base.cpio.new"

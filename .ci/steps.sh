@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# The steps of .ci/run that are more than one command; run in the root of the checkout.
+
+# files PATTERN...: what belongs to the repository, committed or not
+files() {
+	git ls-files -co --exclude-standard -- "$@" | while read -r file; do
+		[ ! -f "$file" ] || echo "$file"
+	done
+}
+
+shell_scripts() {
+	files | while read -r file; do
+		case $file in
+		*.sh | *.bash) echo "$file" ;;
+		*) head -c 64 "$file" | head -n 1 | grep -Eaq '^#! ?/(usr/)?bin/(env )?(ba|da)?sh' && echo "$file" ;;
+		esac
+	done || true
+}
+
+# test_counts FOLDER: real counts of the last `meson test` there, single checks where a test tells them
+test_counts() {
+	python3 - "$1/meson-logs/testlog.junit.xml" <<'END'
+import sys
+import xml.etree.ElementTree
+
+total = {"tests": 0, "failed": 0, "skipped": 0}
+for suite in xml.etree.ElementTree.parse(sys.argv[1]).getroot().iter("testsuite"):
+    number = {key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors", "skipped")}
+    total["tests"] += number["tests"]
+    total["failed"] += number["failures"] + number["errors"]
+    total["skipped"] += number["skipped"]
+total["passed"] = total["tests"] - total["failed"] - total["skipped"]
+print("{passed} passed, {failed} failed, {skipped} skipped".format(**total))
+END
+}
+
+make_test() {
+	local status=0
+	make test || status=$?
+	test_counts build
+	return $status
+}
+
+# build COMPILER FOLDER OPTION...
+build() {
+	local compiler=$1 folder=$2
+	shift 2
+	if [ -f "$folder/build.ninja" ]; then
+		meson configure "$folder" "$@"
+	else
+		CC=$compiler meson setup "$folder" -Dtests=enabled "$@"
+	fi
+	meson compile -C "$folder"
+}
+
+# meson_test FOLDER
+meson_test() {
+	local status=0
+	ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:abort_on_error=0 \
+		UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+		meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 3 || status=$?
+	test_counts "$1"
+	return $status
+}
+
+# thread_tests FOLDER: what runs in threads, under ThreadSanitizer; skipped where the kernel's address
+# space randomisation leaves no room for its shadow
+thread_tests() {
+	local status=0 probe=./$1.probe
+	echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c - -o "$probe" && "$probe" || status=77
+	rm -f "$probe"
+	[ "$status" = 0 ] || return "$status"
+	[ -f "$1/build.ninja" ] || CC=gcc meson setup "$1" -Dtests=enabled -Db_sanitize=thread
+	meson compile -C "$1" test_base test_confine test_gpu nvml_standin nvml_standin_old
+	meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 5 base confine gpu || status=$?
+	test_counts "$1"
+	return $status
+}
+
+headers_alone() {
+	local compiler header status=0
+	for compiler in gcc clang; do
+		for header in src/*/*.h; do
+			echo "#include \"${header#src/}\"" |
+				"$compiler" -x c -std=gnu17 -D_GNU_SOURCE -Isrc -Wall -Wextra -Werror -fsyntax-only - || {
+				echo "$header does not compile alone with $compiler"
+				status=1
+			}
+		done
+	done
+	return $status
+}
+
+clang_format() {
+	# tests/guest holds QEMU devices, in QEMU's style
+	files 'src/*.[ch]' 'tests/*.[ch]' ':!tests/guest' | xargs clang-format --dry-run -Werror
+}
+
+shell_check() {
+	local file dialect status=0
+	while read -r file; do
+		dialect=()
+		case $file in
+		*.bash) dialect=(--shell=bash --exclude=SC2207) ;; # COMPREPLY=($(compgen ...)) is the idiom
+		tests/guest/*) grep -q '^#!' "$file" || dialect=(--shell=dash) ;; # read by a guest's script
+		esac
+		shellcheck -x -e SC1091 "${dialect[@]}" "$file" || status=1
+	done < <(shell_scripts)
+	return $status
+}
+
+# clang_tidy FOLDER JOBS: every source of the program, as it is compiled in FOLDER, largest first
+clang_tidy() {
+	find src -name '*.c' -printf '%s %p\n' | sort -rn | cut -d' ' -f2- |
+		xargs -P "$2" -n 1 clang-tidy -p "$1" --quiet
+}
+
+# fuzz_one PROGRAM SECONDS: a fuzzer over its corpus, which stays as it is; its log on failure
+fuzz_one() {
+	local name found
+	name=$(basename "$1")
+	found=$(mktemp -d)
+	if "$1" -max_total_time="$2" -timeout=5 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 \
+		-artifact_prefix="$found/crash-" "$found" "tests/fuzz/corpus/${name#fuzz_}" >"$found.log" 2>&1; then
+		echo "ok $name: $(sed -n 's/.*number_of_executed_units: *//p' "$found.log") inputs"
+	else
+		echo "FAIL $name, its input in base64:"
+		cat "$found"/crash-* | base64 | head -c 4000
+		tail -n 30 "$found.log"
+	fi
+	rm -rf "$found" "$found.log"
+}
+
+# fuzz FOLDER JOBS SECONDS
+fuzz() {
+	local fuzzer results bad ok
+	results=$(mktemp)
+	for fuzzer in "$1"/tests/fuzz/fuzz_*; do
+		[ -f "$fuzzer" ] || continue
+		while [ "$(jobs -rp | wc -l)" -ge "$2" ]; do
+			wait -n || true
+		done
+		fuzz_one "$fuzzer" "$3" >>"$results" &
+	done
+	wait
+	cat "$results"
+	ok=$(grep -c '^ok ' "$results" || true)
+	bad=$(grep -c '^FAIL ' "$results" || true)
+	rm -f "$results"
+	echo "$ok passed, $bad failed, 0 skipped"
+	[ "$bad" = 0 ] && [ "$ok" != 0 ]
+}
+
+# generated_texts ONEHOP: what tools/generate writes is what is committed
+generated_texts() {
+	local copy status=0
+	copy=$(mktemp -d)
+	files | tar -cT - | tar -xC "$copy"
+	"$copy/tools/generate" "$PWD/$1"
+	files | while read -r file; do
+		diff -u "$file" "$copy/$file" || exit 1
+	done || status=1
+	rm -rf "$copy"
+	return $status
+}
+
+# guests WORKDIR ONEHOP
+guests() {
+	[ -e "$1" ] || { echo 'no guests were prepared'; return 77; }
+	tests/guest/run.sh "$1" "$2"
+}
+
+clean_checkout() {
+	local changed
+	changed=$(git status --porcelain --untracked-files=all)
+	[ "$changed" = "${CI_STATUS_BEFORE-}" ] || {
+		echo 'These files were left, or changed:'
+		diff <(echo "${CI_STATUS_BEFORE-}") <(echo "$changed")
+		return 1
+	}
+}

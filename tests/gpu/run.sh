@@ -133,6 +133,8 @@ smi=$(median "$work/smi.ms") own=$(median "$work/own.ms")
 echo "nvidia-smi $smi  onehop $own"
 if awk -v a="$own" -v b="$smi" 'BEGIN { exit !(2 * a <= b) }'; then
 	pass "topo -m takes at most half of nvidia-smi's time"
+elif [ "$gpus" -lt 2 ]; then
+	skip "topo -m takes more than half of nvidia-smi's time, which is asked for from 2 GPUs on"
 else
 	fail "topo -m takes more than half of nvidia-smi's time"
 fi

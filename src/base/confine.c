@@ -92,7 +92,7 @@ static void make_filter(struct filter *f)
 	give(f, SECCOMP_RET_ALLOW);
 }
 
-int confine_thread(void)
+static int confine_thread(void)
 {
 	struct filter f = {.n = 0};
 	struct sock_fprog program;
@@ -107,7 +107,7 @@ int confine_thread(void)
 
 #else
 
-int confine_thread(void)
+static int confine_thread(void)
 {
 	return -ENOSYS;
 }

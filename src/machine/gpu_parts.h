@@ -9,8 +9,6 @@ void nvidia_driver_read(struct reader *r);
 /* The value of a line "KEY: value" of the driver's files in /proc, without blanks and quotes around
  * it. False: no such line. */
 bool nvidia_driver_value(const char *text, const char *key, char *buf, size_t size);
-/* "580.159.04" in the name of a library file: "libcuda.so.580.159.04"; NULL: no version in it. */
-const char *nvidia_library_version(const char *file);
 
 /* nvml_decode.c: what nvml.json says of m->gpus, m->pairs and m->driver. */
 void nvml_decode(struct reader *r);

@@ -38,7 +38,8 @@ static bool is_version(const char *s)
 	       s[strspn(s, "0123456789.")] == '\0' && !text_ends_with(s, ".");
 }
 
-const char *nvidia_library_version(const char *file)
+/* "580.159.04" in the name of a library file: "libcuda.so.580.159.04"; NULL: no version in it. */
+static const char *library_version(const char *file)
 {
 	const char *version = strstr(file, ".so.");
 
@@ -208,7 +209,7 @@ static struct fact_str find_library(struct reader *r, const char *name)
 
 	for (size_t i = 0; i < sizeof(library_folders) / sizeof(*library_folders); i++) {
 		struct fact_str link = read_link_name(r, "%s/%s.so.1", library_folders[i], name);
-		const char *version = nvidia_library_version(fact_str_or(link, ""));
+		const char *version = library_version(fact_str_or(link, ""));
 
 		if (version)
 			return fact_str(version, link.from);

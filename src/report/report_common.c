@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *endpoint_label(const struct endpoint *e, char *buf, size_t size)
+/* "GPU0 0000:41:00.0" */
+static const char *endpoint_label(const struct endpoint *e, char *buf, size_t size)
 {
 	snprintf(buf, size, "%s %s", e->name, e->pci ? e->pci->name : "(no PCI device)");
 	return buf;
@@ -40,16 +41,6 @@ static const struct {
 	[PAIR_UNDECIDED] = {"?", "undecided", STYLE_WARN},
 };
 /* clang-format on */
-
-const char *pair_mark(enum pair_verdict v)
-{
-	return marks[v].mark;
-}
-
-enum style pair_style(enum pair_verdict v)
-{
-	return marks[v].style;
-}
 
 /* ---- the machine ---- */
 
@@ -220,8 +211,8 @@ static void add_matrix_cell(struct document *out, const struct topology *t, size
 	else if (nics)
 		document_cell(out, STYLE_DIM, "%s", path_class_name(p, name, sizeof(name)));
 	else
-		document_cell(out, pair_style(p->verdict), "%s %s",
-			      path_class_name(p, name, sizeof(name)), pair_mark(p->verdict));
+		document_cell(out, marks[p->verdict].style, "%s %s",
+			      path_class_name(p, name, sizeof(name)), marks[p->verdict].mark);
 }
 
 void add_matrix(struct document *out, const struct topology *t, size_t rows, size_t first,

@@ -8,14 +8,8 @@
 #define MATRIX_MAX_CHECK 10 /* GPUs, in 80 columns */
 #define MATRIX_MAX_TOPO  40 /* GPUs and NICs, in blocks of columns */
 
-/* "GPU0 0000:41:00.0" */
-const char *endpoint_label(const struct endpoint *e, char *buf, size_t size);
 /* "256 MiB", "24 GiB" when it is a whole number of them; "?" for an unknown fact. */
 const char *bytes_format(struct fact_int bytes, char *buf, size_t size);
-
-/* "+" direct, "~" suspect, "x" blocked, "?" undecided; and how it is shown. */
-const char *pair_mark(enum pair_verdict v);
-enum style pair_style(enum pair_verdict v);
 
 /* "Recorded machine: NAME (origin: real)" and the note for a recording, nothing for a live one. */
 void add_recorded(struct document *out, const struct machine *m);

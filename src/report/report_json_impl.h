@@ -8,7 +8,4 @@
 json_t *json_text(const char *s);
 /* {"value": ..., "state": "known|absent|unknown", "from": ...}; the value is null unless known. */
 json_t *json_fact_int(struct fact_int f);
-json_t *json_fact_str(struct fact_str f);
-/* Words from a table instead of the number; a number that the table lacks stays a number. */
-json_t *json_fact_word(struct fact_int f, const char *const *words, size_t n);
 json_t *json_pci_name(const struct pci_function *f); /* its address, null for NULL */

@@ -46,12 +46,13 @@ static json_t *json_fact_flag(struct fact_int f)
 	return fact(fact_known(f) ? json_boolean(f.value != 0) : json_null(), f.state, f.from);
 }
 
-json_t *json_fact_str(struct fact_str f)
+static json_t *json_fact_str(struct fact_str f)
 {
 	return fact(json_text(fact_str_or(f, NULL)), f.state, f.from);
 }
 
-json_t *json_fact_word(struct fact_int f, const char *const *words, size_t n)
+/* Words from a table instead of the number; a number that the table lacks stays a number. */
+static json_t *json_fact_word(struct fact_int f, const char *const *words, size_t n)
 {
 	if (!fact_known(f) || f.value < 0 || (uint64_t)f.value >= n || !words[f.value])
 		return json_fact_int(f);

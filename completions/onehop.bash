@@ -7,33 +7,86 @@ _onehop()
 
 	COMPREPLY=()
 	case $command in -*) command=check ;; esac
+	if [ "$command" = bench ]; then
+		command="$command ${COMP_WORDS[2]}"
+		if [ "$COMP_CWORD" = 2 ]; then
+			COMPREPLY=($(compgen -W 'p2p nccl' -- "$cur"))
+			return
+		fi
+	fi
 	case $command,$prev in
-	check,--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-	check,--pid) return ;;
-	check,--fail-on) COMPREPLY=($(compgen -W 'info warning error never' -- "$cur")); return ;;
-	check,--ignore) COMPREPLY=($(compgen -W "$(onehop check --list 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
-	check,--explain) COMPREPLY=($(compgen -W "$(onehop check --list 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
-	check,--width) return ;;
-	topo,--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-	topo,--pid) return ;;
-	topo,-p2p) COMPREPLY=($(compgen -W 'r w n a p' -- "$cur")); return ;;
-	topo,--svg) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-	topo,--width) return ;;
-	record,--note) return ;;
-	record,--pid) return ;;
-	record,--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-	record,--width) return ;;
-	help,--width) return ;;
-	help,help) COMPREPLY=($(compgen -W 'check topo record help' -- "$cur")); return ;;
+	'check',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'check',--pid) return ;;
+	'check',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'check',--fail-on) COMPREPLY=($(compgen -W 'info warning error never' -- "$cur")); return ;;
+	'check',--ignore) COMPREPLY=($(compgen -W "$(onehop check --list 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
+	'check',--explain) COMPREPLY=($(compgen -W "$(onehop check --list 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
+	'check',--width) return ;;
+	'test',--device) return ;;
+	'test',--gpus) return ;;
+	'test',--memory) return ;;
+	'test',--deadline) return ;;
+	'test',--inject) return ;;
+	'test',--width) return ;;
+	'topo',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'topo',--pid) return ;;
+	'topo',-p2p) COMPREPLY=($(compgen -W 'r w n a p' -- "$cur")); return ;;
+	'topo',--svg) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'topo',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'topo',--width) return ;;
+	'record',--note) return ;;
+	'record',--pid) return ;;
+	'record',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'record',--width) return ;;
+	'bench p2p',--device) return ;;
+	'bench p2p',--gpus) return ;;
+	'bench p2p',--memory) return ;;
+	'bench p2p',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'bench p2p',--pairs) return ;;
+	'bench p2p',--only) return ;;
+	'bench p2p',--size) return ;;
+	'bench p2p',--time) return ;;
+	'bench p2p',--format) COMPREPLY=($(compgen -W 'p2pBandwidthLatencyTest nvbandwidth-json' -- "$cur")); return ;;
+	'bench p2p',--width) return ;;
+	'bench nccl',--op) COMPREPLY=($(compgen -W 'all-reduce all-gather reduce-scatter broadcast reduce all-to-all send-recv' -- "$cur")); return ;;
+	'bench nccl',--min) return ;;
+	'bench nccl',--max) return ;;
+	'bench nccl',--factor) return ;;
+	'bench nccl',--step) return ;;
+	'bench nccl',--iterations) return ;;
+	'bench nccl',--warmup) return ;;
+	'bench nccl',--type) COMPREPLY=($(compgen -W 'int8 uint8 int32 uint32 int64 uint64 half float double bfloat16' -- "$cur")); return ;;
+	'bench nccl',--redop) COMPREPLY=($(compgen -W 'sum prod max min avg' -- "$cur")); return ;;
+	'bench nccl',--root) return ;;
+	'bench nccl',--graph) return ;;
+	'bench nccl',--device) return ;;
+	'bench nccl',--gpus) return ;;
+	'bench nccl',--memory) return ;;
+	'bench nccl',--count) return ;;
+	'bench nccl',--nccl) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'bench nccl',--budget) return ;;
+	'bench nccl',--deadline) return ;;
+	'bench nccl',--format) COMPREPLY=($(compgen -W 'nccl-tests' -- "$cur")); return ;;
+	'bench nccl',--width) return ;;
+	'compare',--pair) return ;;
+	'compare',--width) return ;;
+	'log',--width) return ;;
+	'help',--width) return ;;
+	help,help) COMPREPLY=($(compgen -W 'check test topo record bench compare log help' -- "$cur")); return ;;
 	esac
 	case $command in
-	check) words=' --from --pid --fail-on --ignore --explain --list --json --no-color --width -v --verbose -h --help' ;;
-	topo) words=' --from --pid -m --matrix -p2p --svg --json --no-color --width -h --help' ;;
-	record) words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;
-	help) words=' --no-color --width -h --help' ;;
+	'check') words=' --from --pid --observed --fail-on --ignore --explain --list --json --no-color --width -v --verbose -h --help' ;;
+	'test') words=' --device --gpus --include-busy --memory --deadline --resume --inject --json --no-color --width -v --verbose -h --help' ;;
+	'topo') words=' --from --pid -m --matrix -p2p --svg --observed --json --no-color --width -h --help' ;;
+	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;
+	'bench p2p') words=' --device --gpus --include-busy --memory --from --pairs --only --all --size --sweep --time --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
+	'bench nccl') words=' --op -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --format -v --verbose --json --no-color --width -h --help' ;;
+	'compare') words=' --pair -v --verbose --json --no-color --width -h --help' ;;
+	'log') words=' -v --verbose --json --no-color --width -h --help' ;;
+	'help') words=' --no-color --width -h --help' ;;
 	esac
 	if [ "$COMP_CWORD" = 1 ]; then
-		case $cur in -*) words+=' --version' ;; *) words='check topo record help' ;; esac
+		case $cur in -*) words+=' --version' ;; *) words='check test topo record bench compare log help' ;; esac
 	fi
 	if [ "$command" = record ] && [[ $cur != -* ]]; then
 		COMPREPLY=($(compgen -f -- "$cur"))

@@ -36,3 +36,9 @@ static inline void cleanup_fclose(FILE **f)
 		(p) = NULL;                                                                        \
 		taken_;                                                                            \
 	})
+#define TAKE_FD(fd)                                                                                \
+	({                                                                                         \
+		int taken_ = (fd);                                                                 \
+		(fd) = -1;                                                                         \
+		taken_;                                                                            \
+	})

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 static _Thread_local char sentence[1024];
 
-int err_set(int err, const char *fmt, ...)
+void err_say(const char *fmt, ...)
 {
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(sentence, sizeof(sentence), fmt, ap);
 	va_end(ap);
-	return -err;
 }
 
-int err_sys(int err, const char *fmt, ...)
+void err_say_sys(int err, const char *fmt, ...)
 {
 	va_list ap;
 	size_t n;
@@ -25,11 +25,10 @@ int err_sys(int err, const char *fmt, ...)
 	vsnprintf(sentence, sizeof(sentence), fmt, ap);
 	va_end(ap);
 	n = strlen(sentence);
-	snprintf(sentence + n, sizeof(sentence) - n, ": %s", strerrordesc_np(err));
-	return -err;
+	snprintf(sentence + n, sizeof(sentence) - n, ": %s", strerror(err));
 }
 
-int err_wrap(int r, const char *fmt, ...)
+void err_say_before(const char *fmt, ...)
 {
 	char inner[sizeof(sentence)];
 	va_list ap;
@@ -41,7 +40,6 @@ int err_wrap(int r, const char *fmt, ...)
 	va_end(ap);
 	n = strlen(sentence);
 	snprintf(sentence + n, sizeof(sentence) - n, ": %.*s", (int)(sizeof(sentence) - n), inner);
-	return r;
 }
 
 const char *err_msg(void)

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "ingest/observe.h"
 #include "report/report.h"
 
 #include <string.h>
@@ -11,7 +12,7 @@
 struct check_options {
 	struct common_options common;
 	int fail_on;
-	struct string_list ignore;
+	struct string_list observed, ignore;
 	const char *explain;
 	int list;
 };
@@ -25,6 +26,10 @@ static const char *const list_formats[] = {"text", "markdown", "scdoc", NULL};
 static const struct option check_table[] = {
 	COMMON_FROM(struct check_options),
 	COMMON_PID(struct check_options),
+	{"observed", 0, OPTION_LIST, AT(observed), "FILE",
+		"weigh what this result shows too: JSON of onehop test or bench p2p, the output of "
+		"p2pBandwidthLatencyTest or nvbandwidth -j, a debug log of NCCL; repeatable",
+		NULL, 0, 0, 0},
 	{"fail-on", 0, OPTION_CHOICE, AT(fail_on), "SEVERITY",
 		"exit 1 from this severity on: info, warning (the default), error, never",
 		fail_on_words, 0, 0, 0},
@@ -173,13 +178,24 @@ static int print_check(const struct diagnosis *d, const struct check_options *o,
 	return r;
 }
 
+static int check_machine(const struct machine *m, const struct check_options *o)
+{
+	struct topology *t = topology_new(m);
+	struct diagnosis *d = diagnose(t);
+	bool unexplained = diagnosis_unexplained(d);
+	int r;
+
+	drop_ignored(d, o);
+	r = print_check(d, o, judge(d, o, unexplained));
+	diagnosis_free(d);
+	topology_free(t);
+	return r;
+}
+
 static int run_check(const void *options, const char *const *args)
 {
 	const struct check_options *o = options;
-	struct topology *t;
-	struct diagnosis *d;
 	struct machine *m;
-	bool unexplained;
 	int r;
 
 	(void)args;
@@ -193,13 +209,11 @@ static int run_check(const void *options, const char *const *args)
 	}
 	if (load_machine(&o->common, MACHINE_TO_JUDGE, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	t = topology_new(m);
-	d = diagnose(t);
-	unexplained = diagnosis_unexplained(d);
-	drop_ignored(d, o);
-	r = print_check(d, o, judge(d, o, unexplained));
-	diagnosis_free(d);
-	topology_free(t);
+	if (observe_files(o->observed.items, o->observed.n, m) < 0) {
+		machine_free(m);
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	}
+	r = check_machine(m, o);
 	machine_free(m);
 	return r;
 }

@@ -5,19 +5,48 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "report/document.h"
 
 #include <errno.h>
 #include <string.h>
 
 const struct command *const commands[] = {
-	&command_check, &command_topo, &command_record, &command_help, &command_completion, NULL,
+	&command_check,
+	&command_test,
+	&command_topo,
+	&command_record,
+	&command_bench_p2p,
+	&command_bench_nccl,
+	&command_compare,
+	&command_log,
+	&command_help,
+	&command_completion,
+	&command_worker,
+	&command_nccl_worker,
+	NULL,
 };
 
-const struct command *command_find(const char *name)
+bool command_in_group(const struct command *c, const char *group, const char **ret_rest)
 {
-	for (const struct command *const *c = commands; *c; c++) {
-		if (strcmp((*c)->name, name) == 0)
+	size_t n = strlen(group);
+
+	if (strncmp(c->name, group, n) != 0 || c->name[n] != ' ')
+		return false;
+	*ret_rest = c->name + n + 1;
+	return true;
+}
+
+const struct command *command_find(const char *const *words, size_t n, size_t *ret_used)
+{
+	const char *rest;
+
+	for (const struct command *const *c = commands; n > 0 && *c; c++) {
+		*ret_used = 1;
+		if (strcmp((*c)->name, words[0]) == 0)
+			return *c;
+		*ret_used = 2;
+		if (n > 1 && command_in_group(*c, words[0], &rest) && strcmp(rest, words[1]) == 0)
 			return *c;
 	}
 	return NULL;
@@ -80,12 +109,27 @@ static const struct option help_table[] = {COMMON_COLOR(struct help_options),
 					   COMMON_WIDTH(struct help_options),
 					   COMMON_HELP(struct help_options), OPTIONS_END};
 
+/* "bench" alone: its commands; NULL when it is no group. */
+static char *group_names(const char *name)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	const char *rest;
+
+	for (const struct command *const *c = commands; *c; c++)
+		if (command_in_group(*c, name, &rest))
+			strbuf_printf(&b, "%s%s", b.len ? " or " : "", (*c)->name);
+	return b.len ? xstrdup(b.text) : NULL;
+}
+
 static int no_command(const char *name)
 {
 	const char *names[sizeof(commands) / sizeof(commands[0])] = {0};
+	AUTO_FREE char *group = group_names(name);
 	const char *nearest;
 	size_t n = 0;
 
+	if (group)
+		return fail(EXIT_REFUSED, "%s what? %s (see: onehop help)", name, group);
 	for (const struct command *const *c = commands; *c; c++)
 		names[n++] = (*c)->hidden ? NULL : (*c)->name;
 	nearest = nearest_name(name, names, n);
@@ -95,11 +139,32 @@ static int no_command(const char *name)
 	return fail(EXIT_REFUSED, "no command '%s' (see: onehop help)", name);
 }
 
+static int print_group_help(const char *group, const struct common_options *common)
+{
+	struct document *d = document_new();
+	int r;
+
+	group_help_text(d, group);
+	r = print_document(d, common, EXIT_WELL);
+	document_free(d);
+	return r;
+}
+
+static bool is_group(const char *name)
+{
+	AUTO_FREE char *names = group_names(name);
+
+	return names != NULL;
+}
+
 static int run_help(const void *options, const char *const *args)
 {
 	const struct help_options *o = options;
-	const struct command *c = args[0] ? command_find(args[0]) : NULL;
+	size_t used, n = args[0] ? 1 + (args[1] != NULL) : 0;
+	const struct command *c = command_find(args, n, &used);
 
+	if (n == 1 && !c && is_group(args[0]))
+		return print_group_help(args[0], &o->common);
 	return args[0] && !c ? no_command(args[0]) : print_help(c, &o->common);
 }
 
@@ -110,7 +175,7 @@ const struct command command_help = {
 	.about = "Prints what --help prints.",
 	.options = help_table,
 	.size = sizeof(struct help_options),
-	.max_args = 1,
+	.max_args = 2,
 	.run = run_help,
 };
 
@@ -139,6 +204,7 @@ int cli_main(int argc, char **argv)
 	const char *word = argc > 1 ? argv[1] : "";
 	const struct common_options plain = {0};
 	const struct command *c;
+	size_t used;
 
 	if (is_word(word, "--version", "-V"))
 		return print_version();
@@ -146,6 +212,8 @@ int cli_main(int argc, char **argv)
 		return print_help(NULL, &plain);
 	if (argc < 2 || word[0] == '-')
 		return run_command(&command_check, argv + 1, argc > 1 ? (size_t)argc - 1 : 0);
-	c = command_find(word);
-	return c ? run_command(c, argv + 2, (size_t)argc - 2) : no_command(word);
+	c = command_find((const char *const *)argv + 1, (size_t)argc - 1, &used);
+	if (!c && argc > 2 && is_group(word) && is_word(argv[2], "--help", "-h"))
+		return print_group_help(word, &plain);
+	return c ? run_command(c, argv + 1 + used, (size_t)argc - 1 - used) : no_command(word);
 }

@@ -57,11 +57,18 @@ struct command {
 
 #define MAX_ARGS 4
 
-extern const struct command command_check, command_topo, command_record, command_help,
-	command_completion;
+extern const struct command command_check, command_test, command_topo, command_record,
+	command_compare, command_log, command_help, command_completion, command_worker,
+	command_bench_p2p, command_bench_nccl, command_nccl_worker;
 extern const struct command *const commands[]; /* in the order of --help; NULL-ended */
 
-const struct command *command_find(const char *name);
+/*
+ * The row whose name the first of n words are, "bench nccl" being two; NULL: none. *ret_used is how
+ * many they were.
+ */
+const struct command *command_find(const char *const *words, size_t n, size_t *ret_used);
+/* Whether the name starts with this word and has another; then *ret_rest is that. */
+bool command_in_group(const struct command *c, const char *group, const char **ret_rest);
 
 /* The whole program but for main(). */
 int cli_main(int argc, char **argv);
@@ -87,6 +94,8 @@ int print_json(struct json_t *json, enum exit_code code); /* takes the reference
 /* --help of one command, or of the program. */
 void command_help_text(struct document *out, const struct command *c);
 void program_help_text(struct document *out);
+/* Of the first word of two-word commands, "bench". */
+void group_help_text(struct document *out, const char *group);
 /* Completions for a shell, from the tables. */
 void completion_bash(struct strbuf *out);
 void completion_zsh(struct strbuf *out);

@@ -27,14 +27,20 @@ static void add_choices(struct strbuf *b, const struct option *o)
 		strbuf_printf(b, "%s%s", i ? " " : "", o->choices[i]);
 }
 
+/* Lists may be of files, too. */
+static bool takes_file(const struct option *o)
+{
+	return o->kind == OPTION_FILE || (o->kind == OPTION_LIST && strcmp(o->arg, "FILE") == 0);
+}
+
 /* ---- bash ---- */
 
 static void add_bash_value(struct strbuf *out, const struct command *c, const struct option *o)
 {
 	if (o->kind == OPTION_FLAG || o->optional || o->hidden)
 		return;
-	strbuf_printf(out, "\t%s,%s%s)", c->name, o->one_dash ? "-" : "--", o->name);
-	if (o->kind == OPTION_FILE) {
+	strbuf_printf(out, "\t'%s',%s%s)", c->name, o->one_dash ? "-" : "--", o->name);
+	if (takes_file(o)) {
 		strbuf_puts(out, " COMPREPLY=($(compgen -f -- \"$cur\"));");
 	} else if (completes_rules(o)) {
 		strbuf_puts(out, " COMPREPLY=($(compgen -W \"$(onehop check --list 2>/dev/null | "
@@ -49,7 +55,7 @@ static void add_bash_value(struct strbuf *out, const struct command *c, const st
 
 static void add_bash_command(struct strbuf *out, const struct command *c)
 {
-	strbuf_printf(out, "\t%s) words='", c->name);
+	strbuf_printf(out, "\t'%s') words='", c->name);
 	for (const struct option *o = c->options; o->name; o++) {
 		if (!o->hidden)
 			add_flag(out, o);
@@ -57,11 +63,67 @@ static void add_bash_command(struct strbuf *out, const struct command *c)
 	strbuf_puts(out, "' ;;\n");
 }
 
+/* Characters of the name's first word. */
+static size_t word_length(const struct command *c)
+{
+	return strcspn(c->name, " ");
+}
+
+/* Whether the name has two words, and no row before this one has the same first word. */
+static bool opens_group(const struct command *const *c)
+{
+	size_t n = word_length(*c);
+
+	if (!(*c)->name[n] || (*c)->hidden)
+		return false;
+	for (const struct command *const *other = commands; other < c; other++)
+		if (word_length(*other) == n && strncmp((*other)->name, (*c)->name, n) == 0)
+			return false;
+	return true;
+}
+
+/* What is offered as the first word. */
+static bool is_offered(const struct command *const *c)
+{
+	return !(*c)->hidden && (!(*c)->name[word_length(*c)] || opens_group(c));
+}
+
 static void add_names(struct strbuf *out)
 {
 	for (const struct command *const *c = commands; *c; c++) {
-		if (!(*c)->hidden)
-			strbuf_printf(out, "%s%s", c == commands ? "" : " ", (*c)->name);
+		if (is_offered(c))
+			strbuf_printf(out, "%s%.*s", c == commands ? "" : " ", (int)word_length(*c),
+				      (*c)->name);
+	}
+}
+
+/* The second words of the group that the row opens. */
+static void add_group_names(struct strbuf *out, const struct command *opener)
+{
+	const char *separator = "";
+
+	for (const struct command *const *c = commands; *c; c++) {
+		if (word_length(*c) != word_length(opener) || !(*c)->name[word_length(*c)] ||
+		    strncmp((*c)->name, opener->name, word_length(opener)) != 0)
+			continue;
+		strbuf_printf(out, "%s%s", separator, (*c)->name + word_length(*c) + 1);
+		separator = " ";
+	}
+}
+
+static void add_bash_groups(struct strbuf *out)
+{
+	for (const struct command *const *c = commands; *c; c++) {
+		if (!opens_group(c))
+			continue;
+		strbuf_printf(out,
+			      "\tif [ \"$command\" = %.*s ]; then\n"
+			      "\t\tcommand=\"$command ${COMP_WORDS[2]}\"\n"
+			      "\t\tif [ \"$COMP_CWORD\" = 2 ]; then\n"
+			      "\t\t\tCOMPREPLY=($(compgen -W '",
+			      (int)word_length(*c), (*c)->name);
+		add_group_names(out, *c);
+		strbuf_puts(out, "' -- \"$cur\"))\n\t\t\treturn\n\t\tfi\n\tfi\n");
 	}
 }
 
@@ -73,8 +135,9 @@ void completion_bash(struct strbuf *out)
 			 "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
 			 "\tlocal command=${COMP_WORDS[1]} words=\n\n"
 			 "\tCOMPREPLY=()\n"
-			 "\tcase $command in -*) command=check ;; esac\n"
-			 "\tcase $command,$prev in\n");
+			 "\tcase $command in -*) command=check ;; esac\n");
+	add_bash_groups(out);
+	strbuf_puts(out, "\tcase $command,$prev in\n");
 	for (const struct command *const *c = commands; *c; c++) {
 		for (const struct option *o = (*c)->options; !(*c)->hidden && o->name; o++)
 			add_bash_value(out, *c, o);
@@ -122,7 +185,7 @@ static void add_zsh_value(struct strbuf *out, const struct option *o)
 	strbuf_puts(out, ":");
 	add_zsh_text(out, o->arg);
 	strbuf_puts(out, ":");
-	if (o->kind == OPTION_FILE) {
+	if (takes_file(o)) {
 		strbuf_puts(out, "_files");
 	} else if (completes_rules(o)) {
 		strbuf_puts(out, "_onehop_rules");
@@ -153,7 +216,7 @@ static void add_zsh_option(struct strbuf *out, const struct option *o)
 
 static void add_zsh_command(struct strbuf *out, const struct command *c)
 {
-	strbuf_printf(out, "\t%s)\n\t\t_arguments \\\n", c->name);
+	strbuf_printf(out, "\t'%s')\n\t\t_arguments \\\n", c->name);
 	for (const struct option *o = c->options; o->name; o++)
 		add_zsh_option(out, o);
 	if (c == &command_record)
@@ -163,6 +226,25 @@ static void add_zsh_command(struct strbuf *out, const struct command *c)
 	else
 		strbuf_puts(out, "\t\t\t&& return\n");
 	strbuf_puts(out, "\t\t;;\n");
+}
+
+static void add_zsh_groups(struct strbuf *out)
+{
+	for (const struct command *const *c = commands; *c; c++) {
+		if (!opens_group(c))
+			continue;
+		strbuf_printf(out,
+			      "\tif [[ $command == %.*s ]]; then\n"
+			      "\t\tif (( CURRENT == 2 )); then\n"
+			      "\t\t\tcompadd ",
+			      (int)word_length(*c), (*c)->name);
+		add_group_names(out, *c);
+		strbuf_puts(out, "\n\t\t\treturn\n\t\tfi\n"
+				 "\t\tcommand=\"$command $words[2]\"\n"
+				 "\t\tshift words\n"
+				 "\t\t(( CURRENT-- ))\n"
+				 "\tfi\n");
+	}
 }
 
 void completion_zsh(struct strbuf *out)
@@ -177,10 +259,13 @@ void completion_zsh(struct strbuf *out)
 		    "_onehop_commands() {\n"
 		    "\tlocal -a names=(\n");
 	for (const struct command *const *c = commands; *c; c++) {
-		if ((*c)->hidden)
+		if (!is_offered(c))
 			continue;
-		strbuf_printf(out, "\t\t'%s:", (*c)->name);
-		add_zsh_text(out, (*c)->summary);
+		strbuf_printf(out, "\t\t'%.*s:", (int)word_length(*c), (*c)->name);
+		if (opens_group(c))
+			add_group_names(out, *c);
+		else
+			add_zsh_text(out, (*c)->summary);
 		strbuf_puts(out, "'\n");
 	}
 	strbuf_puts(out, "\t)\n"
@@ -196,8 +281,9 @@ void completion_zsh(struct strbuf *out)
 			 "\t\tcommand=$words[2]\n"
 			 "\t\tshift words\n"
 			 "\t\t(( CURRENT-- ))\n"
-			 "\tfi\n"
-			 "\tcase $command in\n");
+			 "\tfi\n");
+	add_zsh_groups(out);
+	strbuf_puts(out, "\tcase $command in\n");
 	for (const struct command *const *c = commands; *c; c++) {
 		if (!(*c)->hidden)
 			add_zsh_command(out, *c);

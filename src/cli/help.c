@@ -7,8 +7,9 @@
 
 static const char *const exit_codes[][2] = {
 	{"0", "all well"},
-	{"1", "a finding of severity warning or above (--fail-on, --ignore)"},
-	{"2", "wrong usage, or refused"},
+	{"1", "a finding of severity warning or above (--fail-on, --ignore), a failed test, or "
+	      "something that got worse"},
+	{"2", "wrong usage, refused, or stopped by Ctrl-C"},
 	{"3", "nothing could be judged, or the input is no good"},
 	{"4", "a change failed"},
 };
@@ -46,16 +47,26 @@ void command_help_text(struct document *out, const struct command *c)
 	}
 }
 
-static void add_commands(struct document *out)
+/* All, or those of a group. */
+static void add_commands(struct document *out, const char *group)
 {
+	const char *rest;
+
 	document_table(out, 2, 2, 2);
 	for (const struct command *const *c = commands; *c; c++) {
-		if ((*c)->hidden)
+		if ((*c)->hidden || (group && !command_in_group(*c, group, &rest)))
 			continue;
 		document_row(out);
 		document_cell(out, STYLE_STRONG, "%s", (*c)->name);
 		document_cell(out, STYLE_PLAIN, "%s", (*c)->summary);
 	}
+}
+
+void group_help_text(struct document *out, const char *group)
+{
+	document_paragraph(out, STYLE_STRONG, 0, "usage: onehop %s COMMAND [OPTION]...", group);
+	document_blank(out);
+	add_commands(out, group);
 }
 
 void program_help_text(struct document *out)
@@ -68,7 +79,7 @@ void program_help_text(struct document *out)
 		"memory directly, what stands in the way, and what to do. It changes "
 		"nothing. Without a command it runs check.");
 	document_blank(out);
-	add_commands(out);
+	add_commands(out, NULL);
 	document_blank(out);
 	document_paragraph(out, STYLE_PLAIN, 0, "Exit codes:");
 	document_table(out, 2, 2, 2);

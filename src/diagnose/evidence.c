@@ -118,6 +118,11 @@ void pair_set_add(struct pair_set *s, size_t initiator, size_t target)
 	*in = true;
 }
 
+bool pair_set_in(const struct pair_set *s, size_t initiator, size_t target)
+{
+	return s->in[initiator * s->gpu_n + target];
+}
+
 static bool pair_set_has(const struct pair_set *s, size_t k, size_t *ret_i, size_t *ret_j)
 {
 	*ret_i = k / s->gpu_n;

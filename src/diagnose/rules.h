@@ -10,15 +10,16 @@
  * exactly that many rows (no end marker); the compiler refuses any other number as a conflicting
  * type.
  */
-#define RULES_DRIVER_N  19
-#define RULES_PCIE_N    10
-#define RULES_ROUTING_N 8
-#define RULES_NVLINK_N  3
-#define RULES_HOST_N    9
-#define RULES_LOG_N     19
-#define RULES_PEERMEM_N 9
-#define RULES_RDMA_N    11
-#define RULES_NCCL_N    18
+#define RULES_DRIVER_N   19
+#define RULES_PCIE_N     10
+#define RULES_ROUTING_N  8
+#define RULES_NVLINK_N   3
+#define RULES_HOST_N     9
+#define RULES_LOG_N      19
+#define RULES_PEERMEM_N  9
+#define RULES_RDMA_N     11
+#define RULES_NCCL_N     18
+#define RULES_OBSERVED_N 2
 
 extern const struct rule rules_driver[RULES_DRIVER_N];
 extern const struct rule rules_pcie[RULES_PCIE_N];
@@ -29,6 +30,7 @@ extern const struct rule rules_log[RULES_LOG_N];
 extern const struct rule rules_peermem[RULES_PEERMEM_N];
 extern const struct rule rules_rdma[RULES_RDMA_N];
 extern const struct rule rules_nccl[RULES_NCCL_N];
+extern const struct rule rules_observed[RULES_OBSERVED_N];
 
 /* ---- walking ---- */
 
@@ -94,5 +96,6 @@ struct pair_set {
 
 struct pair_set pair_set_new(struct rule_run *run);
 void pair_set_add(struct pair_set *s, size_t initiator, size_t target);
+bool pair_set_in(const struct pair_set *s, size_t initiator, size_t target);
 /* "all 56 pairs", "GPU0 and GPU1 (both ways)", "3 of 12 pairs (GPU0->GPU1, GPU0->GPU2, ...)" */
 const char *pair_set_text(struct rule_run *run, const struct pair_set *s);

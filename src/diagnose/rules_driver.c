@@ -517,8 +517,8 @@ static const char *unlock_words(struct rule_run *run)
 	return run_text(run,
 			"%s of this driver version, edited for P2P through BAR1: `onehop unlock` "
 			"is to do this and is planned; of the public patches take one for this "
-			"very version, and check copies for right data; BAR1 must cover the "
-			"memory",
+			"very version, and let `onehop test` check that data arrives right; "
+			"BAR1 must cover the memory",
 			with);
 }
 
@@ -822,8 +822,8 @@ const struct rule rules_driver[] = {
 		       "fault.",
 		.remedy = "install open kernel modules of this driver version, edited for P2P "
 			  "through BAR1: `onehop unlock` is to do this and is planned; of the "
-			  "public patches take one for this very version, and check copies for "
-			  "right data; BAR1 must cover the memory",
+			  "public patches take one for this very version, and let `onehop test` "
+			  "check that data arrives right; BAR1 must cover the memory",
 		.reference = P2P_CAPS,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -836,10 +836,11 @@ const struct rule rules_driver[] = {
 		.why = "CNS means that NVIDIA's lists of chipsets and CPUs lack this one. "
 		       "Transfers "
 		       "go through host memory.",
-		.remedy = "move both GPUs below one PCIe switch, where the lists are not asked; or "
-			  "set NVreg_RegistryDwords=\"ForceP2P=0x211\" (0x11 before driver 565) if "
-			  "the cards have P2P at all, then check that copied data is right (CUDA "
-			  "sample simpleP2P)",
+		.remedy =
+			"move both GPUs below one PCIe switch, where the lists are not asked; or "
+			"set NVreg_RegistryDwords=\"ForceP2P=0x211\" (0x11 before driver 565) if "
+			"the cards have P2P at all, then let `onehop test` check that data arrives "
+			"right",
 		.reference = P2P_CAPS " NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED; "
 				      "src/kernel/gpu/bus/p2p_caps.c (CPU types RYZEN, XEON_SPR)",
 		.severity = SEVERITY_ERROR,
@@ -906,8 +907,8 @@ const struct rule rules_driver[] = {
 		.why = "The driver then says OK and programs use P2P, but data is lost, reads as "
 		       "zero, or the GPU faults (Xid 31, CUDA error 205).",
 		.remedy = "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d until the "
-			  "mechanism is there (see rules p2p-geforce and bar1-small), then check "
-			  "that copied data is right (CUDA sample simpleP2P)",
+			  "mechanism is there (see rules p2p-geforce and bar1-small), then let "
+			  "`onehop test` check that data arrives right",
 		.reference = "open-gpu-kernel-modules kernel_bif.c "
 			     "_kbifInitRegistryOverrides, p2p_caps.c "
 			     "_kp2pCapsCheckStatusOverridesForPcie; "

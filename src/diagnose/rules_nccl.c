@@ -164,13 +164,47 @@ static void finish_level(struct rule_run *run, struct finding *f, const struct r
 		       r->farthest == NCCL_PATH_SYS ? ", and measure with and without it" : "");
 }
 
+#define LOG_LINES_SHOWN 4
+
+static void evidence_log(struct rule_run *run, struct finding *f, const struct pair_set *pairs)
+{
+	size_t shown = 0;
+
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		const struct chain_link *l = &pair_path(run, i, j)->chain[CHAIN_NCCL];
+
+		if (!pair_set_in(pairs, i, j) || shown++ >= LOG_LINES_SHOWN)
+			continue;
+		finding_evidence(run, f, "GPU%zu->GPU%zu: %s (seen in %s)", i, j, l->text, l->from);
+	}
+}
+
+/* A log does not say for sure what made NCCL choose; `onehop log` weighs what it holds. */
+static void report_staged(struct rule_run *run, const struct refused *r)
+{
+	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, "NCCL",
+					"NCCL was seen not to use P2P for %s, up to %s apart, "
+					"although the driver allows it",
+					pair_set_text(run, &r->pairs), nccl_path_word(r->farthest));
+
+	finish_level(run, f, r);
+	evidence_log(run, f, &r->pairs);
+	finding_remedy(run, f,
+		       "give the log to onehop log, which says why; if it is the distance, set "
+		       "NCCL_P2P_LEVEL=%s, and measure with and without it",
+		       nccl_path_word(r->farthest));
+}
+
 static enum verdict probe_level(struct rule_run *run)
 {
+	struct refused seen = refused_by_level(run, REASON_NCCL_STAGED);
 	struct refused sure = refused_by_level(run, REASON_NCCL_LEVEL);
 	struct refused maybe = refused_by_level(run, REASON_NCCL_DEPENDS);
 	int version = nccl_version(run);
 	struct finding *f;
 
+	if (seen.pairs.n)
+		report_staged(run, &seen);
 	if (sure.pairs.n) {
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, "NCCL",

@@ -648,10 +648,11 @@ const struct rule rules_routing[] = {
 		.why = "Two GPUs without a common switch depend on the CPU to pass their packets "
 		       "on; "
 		       "for CPUs that are not on its list the driver refuses reads.",
-		.remedy = "move both GPUs below one PCIe switch; else NVreg_RegistryDwords="
-			  "\"ForceP2P=0x211\" (0x11 before driver 565) bypasses the list: check "
-			  "that copied data is right (CUDA sample simpleP2P), and take it back if "
-			  "it is not",
+		.remedy =
+			"move both GPUs below one PCIe switch; else NVreg_RegistryDwords="
+			"\"ForceP2P=0x211\" (0x11 before driver 565) bypasses the list: let "
+			"`onehop test` check that data arrives right, and take it back if it does "
+			"not",
 		.reference = "open-gpu-kernel-modules p2p_caps.c "
 			     "_p2pCapsGetHostSystemStatusOverPcieBar1, cpu.c; drivers/pci/p2pdma.c "
 			     "pci_p2pdma_whitelist",
@@ -667,7 +668,8 @@ const struct rule rules_routing[] = {
 		       "and "
 		       "NCCL keeps P2P off such paths by default.",
 		.remedy = "for jobs on a part of the GPUs choose those of one socket "
-			  "(CUDA_VISIBLE_DEVICES); measure before raising NCCL_P2P_LEVEL to SYS",
+			  "(CUDA_VISIBLE_DEVICES); measure with `onehop bench nccl` before raising "
+			  "NCCL_P2P_LEVEL to SYS",
 		.reference = "NVIDIA/nccl-tests#74; NCCL documentation, NCCL_P2P_LEVEL",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_SPEED,

@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest/ingest.h"
 
-#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/source.h"
 #include "base/strbuf.h"
-#include "ingest/lspci.h"
+#include "ingest/text.h"
 #include "machine/recording.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-
-/* One row per kind of text; the first that recognises it reads it. */
-static const struct {
-	bool (*recognise)(const char *text, size_t size);
-	int (*parse)(const char *text, size_t size, const char *file, struct source *map);
-} texts[] = {
-	{lspci_recognise, lspci_parse},
-};
 
 /* Archives are larger than texts and begin with bytes that no text has, so a look at the start is
  * enough. */
@@ -29,36 +20,24 @@ static bool looks_like_text(int fd)
 	ssize_t n = pread(fd, head, sizeof(head), 0);
 
 	for (ssize_t i = 0; i < n; i++)
-		if (head[i] < 0x20 && head[i] != '\n' && head[i] != '\t' && head[i] != '\r')
+		if (head[i] < 0x20 && head[i] != '\n' && head[i] != '\t' && head[i] != '\r' &&
+		    head[i] != '\033')
 			return false;
 	return n > 0;
-}
-
-static int read_text(int fd, const char *path, struct strbuf *ret)
-{
-	char buf[65536];
-	ssize_t n;
-
-	while ((n = read(fd, buf, sizeof(buf))) > 0) {
-		strbuf_add(ret, buf, (size_t)n);
-		if (ret->len > SOURCE_MAX_FILE)
-			return err_set(EFBIG, "%s: is larger than 16 MiB", path);
-	}
-	return n < 0 ? err_sys(errno, "%s", path) : 0;
 }
 
 static int open_text(int fd, const char *path, struct source **ret)
 {
 	AUTO_STRBUF struct strbuf text = {0};
-	int r = read_text(fd, path, &text);
+	int r = text_read_fd(fd, path, SOURCE_MAX_FILE, &text);
 
-	for (size_t i = 0; r == 0 && i < sizeof(texts) / sizeof(*texts); i++) {
+	for (const struct text_kind *k = text_kinds; r == 0 && k->what; k++) {
 		struct source *map;
 
-		if (!texts[i].recognise(text.text, text.len))
+		if (!k->to_source || !k->recognise(text.text, text.len))
 			continue;
 		map = source_new_map(path);
-		r = texts[i].parse(text.text, text.len, path, map);
+		r = k->to_source(text.text, text.len, path, map);
 		if (r < 0)
 			source_free(map);
 		else
@@ -66,10 +45,8 @@ static int open_text(int fd, const char *path, struct source **ret)
 		return r;
 	}
 	return r < 0 ? r
-		     : err_set(EINVAL,
-			       "%s: is a text, but neither a recording nor the output of lspci "
-			       "-xxxx",
-			       path);
+		     : text_refuse(text.text, text.len, path,
+				   "a recording or the output of lspci -xxxx");
 }
 
 int ingest_open(const char *path, struct source **ret)

@@ -206,7 +206,7 @@ static void read_limits(struct reader *r, struct limits *l)
 	l->shm_writable = process_number(r, text, "shm_writable");
 }
 
-void host_read(struct reader *r)
+void host_read_all(struct reader *r)
 {
 	struct fact_str cpuinfo = read_text(r, "proc/cpuinfo");
 	struct machine *m = r->m;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The readers behind host_read; for host.c, kernel.c and cpu.c only. */
+/* The readers behind host_read_all; for host.c, kernel.c and cpu.c only. */
 #pragma once
 
 #include "machine/read.h"

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/state.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/kernel_log.h"
@@ -414,6 +415,23 @@ static int make_peer_memory_symbol(void *context, char **ret, size_t *ret_size)
 	return give(&out, ret, ret_size);
 }
 
+/* ---- observed.json ---- */
+
+static int make_observed(void *context, char **ret, size_t *ret_size)
+{
+	AUTO_FREE char *folder = state_folder(), *path = NULL;
+	AUTO_STRBUF struct strbuf out = {0};
+	int r;
+
+	(void)context;
+	if (!folder)
+		return -ENOENT;
+	path = xprintf("%s/observed.json", folder);
+	r = slurp(AT_FDCWD, path, &out);
+	/* A folder above it that is a file: there is none. */
+	return r == -ENOTDIR ? -ENOENT : r < 0 ? r : give(&out, ret, ret_size);
+}
+
 /* ---- files of which only a part is wanted ---- */
 
 /* The first CPU's block. The kernel writes the file as it is read, so the others cost nothing. */
@@ -513,6 +531,7 @@ const struct source_provider live_providers[] = {
 	{"modinfo-nv_peer_mem.txt",    make_modinfo_legacy,      NULL},
 	{"peer-memory-symbol.txt",     make_peer_memory_symbol,  NULL},
 	{"nvml.json",                  nvml_capture,             NULL},
+	{"observed.json",              make_observed,            NULL},
 	{"*/config",                   NULL,                     live_read_config},
 	{"*proc/cpuinfo",              NULL,                     read_cpuinfo},
 	{"*/modules.dep",              NULL,                     read_modules_dep},

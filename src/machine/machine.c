@@ -15,12 +15,13 @@ static const struct {
 } readers[] = {
 	{MACHINE_PCI | MACHINE_CONFIG_SPACE, pci_read_all},
 	{MACHINE_NUMA, numa_read},
-	{MACHINE_HOST, host_read},
+	{MACHINE_HOST, host_read_all},
 	{MACHINE_HOST, modules_read},
 	{MACHINE_RDMA, rdma_read},
 	{MACHINE_LOG, kernel_log_read},
 	{MACHINE_HOST, nccl_read},
-	{MACHINE_GPUS | MACHINE_NVML_ANY, gpu_read}, /* last: it waits for NVML */
+	{MACHINE_GPUS | MACHINE_NVML_ANY, gpu_read}, /* late: it waits for NVML */
+	{MACHINE_GPUS | MACHINE_NVML_ANY, observed_read},
 };
 
 static const char *virtual_file(struct reader *r, const char *name)

@@ -122,8 +122,7 @@ static char *reason_to_stay_out(struct source *s)
 	if (e == -ENOENT)
 		return xstrdup("the nvidia module is not loaded");
 	if (e < 0)
-		return xprintf("/proc/driver/nvidia/version cannot be read: %s",
-			       strerrordesc_np(-e));
+		return xprintf("/proc/driver/nvidia/version cannot be read: %s", strerror(-e));
 	node = first_missing_node(s);
 	if (node)
 		return xprintf("/%s is missing, and opening NVML would try to make it", node);

@@ -30,7 +30,7 @@ const char *read_why(struct reader *r, int error, const char *path)
 	case EPERM:
 		return arena_printf(a, "needs root: %s", path);
 	default:
-		return arena_printf(a, "%s: %s", path, strerrordesc_np(-error));
+		return arena_printf(a, "%s: %s", path, strerror(-error));
 	}
 }
 
@@ -60,7 +60,7 @@ static void note_failure(struct reader *r, int error, const char *path)
 	case EPERM:
 		return;
 	default:
-		read_trouble(r, path, "cannot be read: %s", strerrordesc_np(-error));
+		read_trouble(r, path, "cannot be read: %s", strerror(-error));
 	}
 }
 

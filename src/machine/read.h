@@ -52,12 +52,13 @@ void read_trouble(struct reader *r, const char *where, const char *fmt, ...)
 
 void pci_read_all(struct reader *r);    /* pci.c */
 void numa_read(struct reader *r);       /* cpu.c */
-void host_read(struct reader *r);       /* host.c, kernel.c, cpu.c */
+void host_read_all(struct reader *r);   /* host.c, kernel.c, cpu.c */
 void modules_read(struct reader *r);    /* modules.c: modules, modprobe.d, peer memory */
 void gpu_read(struct reader *r);        /* gpu.c: driver files, then nvml.json */
 void rdma_read(struct reader *r);       /* rdma.c */
 void kernel_log_read(struct reader *r); /* kernel_log.c */
 void nccl_read(struct reader *r);       /* nccl.c: environment, conf files, --pid */
+void observed_read(struct reader *r);   /* observed.c; the GPUs are read before */
 
 /*
  * Virtual files of a live source (live_host.c lists them); a recording keeps each as a file of that
@@ -71,5 +72,7 @@ void nccl_read(struct reader *r);       /* nccl.c: environment, conf files, --pi
  *   nccl-library.txt "pid", "path" and "version" lines of the libnccl that --pid N has mapped
  *   modinfo-NAME.txt "key=value" lines of a module file's .modinfo section
  *   peer-memory-symbol.txt the kernel's symbols for peer memory clients; empty: it has none
+ *   observed.json    what onehop test found, with boot id and driver version; the file of that name
+ *                    in $XDG_STATE_HOME/onehop
  */
 int nvml_capture(void *request, char **ret, size_t *ret_size);

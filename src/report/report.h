@@ -3,16 +3,35 @@
 #pragma once
 
 #include "diagnose/diagnose.h"
+#include "ingest/nccl_log.h"
+#include "machine/comparison.h"
 #include "report/document.h"
 
 #include <jansson.h>
 
 #define JSON_SCHEMA_VERSION 1
 
+#define STAND_INS_TEXT "host back end: threads and memory of this host, no GPUs"
+
+/* A device that was left out of a test or measurement, and why. */
+struct device_skip {
+	const char *name, *reason; /* "GPU0 0000:41:00.0" */
+};
+
+/* "512 B", "64 KiB", "3 GiB": the largest unit of which it is a whole number. */
+#define BYTES_TEXT_SIZE 32
+const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE]);
+
 /* What `onehop check` prints: machine, pair matrix, findings, verdict, what could not be seen. */
 void report_check(struct document *out, const struct diagnosis *d, bool verbose);
 /* What `onehop topo` prints: devices, matrix with verdicts, why each pair is not direct. */
 void report_topology(struct document *out, const struct topology *t);
+/* What `onehop compare` prints; `pair`: two indexes of GPUs of `before`, NULL for those that changed
+   most. */
+void report_compare(struct document *out, const struct comparison *c, const int *pair,
+		    bool verbose);
+/* What `onehop log` prints: the way of each pair, why not P2P, what to do. */
+void report_log(struct document *out, const struct nccl_log *l, bool verbose);
 /* `check --explain ID` and `check --list`. */
 void report_rule(struct document *out, const struct rule *rule);
 void report_rule_list(struct document *out);
@@ -23,5 +42,7 @@ void report_rules_scdoc(struct strbuf *out);
 /* New references; the caller decrefs. */
 json_t *report_check_json(const struct diagnosis *d);
 json_t *report_topology_json(const struct topology *t);
+json_t *report_compare_json(const struct comparison *c);
+json_t *report_log_json(const struct nccl_log *l);
 json_t *
 report_machine_json(const struct machine *m); /* the facts, each with value, state and from */

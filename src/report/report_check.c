@@ -537,6 +537,100 @@ static void add_gpus_seen(struct document *out, const struct machine *m)
 	document_item(out, STYLE_WARN, 0, "GPUs:    ", "%s", strbuf_str(&b));
 }
 
+static const struct {
+	const char *what;
+	bool yes_or_no;
+} observed_kinds[] = {
+	[OBSERVED_PEER_COPY] = {"right data", true},
+	[OBSERVED_PEER_ACCESS] = {"peer access", true},
+	[OBSERVED_BANDWIDTH] = {"bandwidth", false},
+	[OBSERVED_LATENCY] = {"latency", false},
+	[OBSERVED_NCCL_TRANSPORT] = {"P2P in NCCL", true},
+};
+
+/* "peer access 56 of 56 times" */
+static void add_seen_kind(struct strbuf *b, const struct machine *m, enum observed_kind kind)
+{
+	size_t n = 0, ok = 0;
+
+	for (size_t i = 0; i < m->observed_n; i++) {
+		n += m->observed[i].kind == kind;
+		ok += m->observed[i].kind == kind && m->observed[i].ok;
+	}
+	if (!n)
+		return;
+	strbuf_printf(b, "%s%s ", b->len ? ", " : "", observed_kinds[kind].what);
+	if (observed_kinds[kind].yes_or_no)
+		strbuf_printf(b, "%zu of ", ok);
+	strbuf_printf(b, "%zu time%s", n, n == 1 ? "" : "s");
+}
+
+/* What went well although the driver says that it cannot. */
+static size_t count_contradicted(const struct topology *t)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->machine->observed_n; i++) {
+		const struct observed *o = &t->machine->observed[i];
+
+		n += observed_kinds[o->kind].yes_or_no && o->ok && o->initiator >= 0 &&
+		     o->target >= 0 &&
+		     topology_path(t, (size_t)o->initiator, (size_t)o->target)
+				     ->chain[CHAIN_DRIVER]
+				     .state == CHAIN_BAD;
+	}
+	return n;
+}
+
+/* What was weighed, so that nobody takes results that change nothing for results not read. */
+static void add_seen(struct document *out, const struct topology *t)
+{
+	const struct machine *m = t->machine;
+	size_t contradicted = count_contradicted(t);
+	struct strbuf b AUTO_STRBUF = {0};
+
+	if (!m->observed_n)
+		return;
+	for (size_t k = 0; k < sizeof(observed_kinds) / sizeof(observed_kinds[0]); k++)
+		add_seen_kind(&b, m, (enum observed_kind)k);
+	if (contradicted)
+		strbuf_printf(&b, "; the driver's answer contradicts %zu of these", contradicted);
+	document_item(out, contradicted ? STYLE_WARN : STYLE_DIM, 0,
+		      "Seen:    ", "%s (first in %s)", strbuf_str(&b), m->observed[0].from);
+}
+
+/* Copies that used their paths. What is refused goes through host memory and tells nothing. */
+static void add_measured(struct document *out, const struct topology *t)
+{
+	double least = 0, most = 0, share = 0;
+	char rates[64];
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->machine->observed_n; i++) {
+		const struct observed *o = &t->machine->observed[i];
+		const struct path *p;
+
+		if (o->kind != OBSERVED_BANDWIDTH || o->initiator < 0 || o->target < 0)
+			continue;
+		p = topology_path(t, (size_t)o->initiator, (size_t)o->target);
+		if (p->chain[CHAIN_DRIVER].state == CHAIN_BAD ||
+		    p->chain[CHAIN_OBSERVED].state == CHAIN_BAD || p->expected_gbps <= 0)
+			continue;
+		least = !n || o->value < least ? o->value : least;
+		most = o->value > most ? o->value : most;
+		share = !n || o->value / p->expected_gbps < share ? o->value / p->expected_gbps
+								  : share;
+		n++;
+	}
+	if (!n)
+		return;
+	snprintf(rates, sizeof(rates), least < most ? "%.3g to %.3g" : "%.3g", least, most);
+	document_item(out, STYLE_DIM, 0, "Measured:",
+		      "%zu cop%s between GPUs, %s GB/s, at least %.0f %% of what the path should "
+		      "give; whether the data arrived is for onehop test to say",
+		      n, n == 1 ? "y" : "ies", rates, 100 * share);
+}
+
 static void add_end(struct document *out, const struct diagnosis *d, bool verbose)
 {
 	char verdict[1024];
@@ -549,6 +643,8 @@ static void add_end(struct document *out, const struct diagnosis *d, bool verbos
 	document_paragraph(out, verdict_style(d), 0, "%s",
 			   diagnosis_verdict(d, verdict, sizeof(verdict)));
 	add_gpus_seen(out, d->topology->machine);
+	add_seen(out, d->topology);
+	add_measured(out, d->topology);
 	add_unseen(out, d, verbose);
 }
 

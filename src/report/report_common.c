@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces that `check` and `topo` share: the machine in one line, the pair matrix. */
+/* Pieces that reports share: the machine in one line, its devices, the pair matrix. */
 #include "report/report_impl.h"
 
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/figures.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -173,12 +174,12 @@ static bool numbered_otherwise(const struct gpu *g)
 	       fact_is_not(g->cuda_ordinal, (int64_t)g->index) || fact_absent(g->cuda_ordinal);
 }
 
-static void add_number(struct strbuf *b, const char *who, struct fact_int number)
+static void add_number(struct strbuf *b, const char *comma, const char *who, struct fact_int number)
 {
 	if (fact_known(number))
-		strbuf_printf(b, " %s %" PRId64, who, number.value);
+		strbuf_printf(b, "%s %s %" PRId64, comma, who, number.value);
 	else if (fact_absent(number))
-		strbuf_printf(b, " hidden from %s", who);
+		strbuf_printf(b, "%s hidden from %s", comma, who);
 }
 
 void add_numbering(struct document *out, const struct machine *m)
@@ -189,13 +190,63 @@ void add_numbering(struct document *out, const struct machine *m)
 		if (!numbered_otherwise(&m->gpus[i]))
 			continue;
 		strbuf_printf(&b, "%sGPU%zu is", b.len ? "; " : "", i);
-		add_number(&b, "nvidia-smi", m->gpus[i].nvml_index);
-		add_number(&b, "CUDA", m->gpus[i].cuda_ordinal);
+		add_number(&b, "", "nvidia-smi", m->gpus[i].nvml_index);
+		add_number(&b, fact_known(m->gpus[i].nvml_index) ? "," : "", "CUDA",
+			   m->gpus[i].cuda_ordinal);
 	}
 	if (b.len)
 		document_paragraph(out, STYLE_WARN, 0,
 				   "Others number the GPUs differently (here: PCI order): %s.",
 				   strbuf_str(&b));
+}
+
+/* ---- devices of a test or measurement ---- */
+
+int short_length(const char *name)
+{
+	return (int)strcspn(name, " ");
+}
+
+const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	size_t unit = 0;
+
+	while (bytes >= 1024 && bytes % 1024 == 0 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(buf, BYTES_TEXT_SIZE, "%" PRIu64 " %s", bytes, units[unit]);
+	return buf;
+}
+
+void add_stand_ins(struct document *out, size_t n)
+{
+	document_paragraph(out, STYLE_WARN, 0,
+			   "HOST BACK END: %zu stand-ins made of threads and memory of this host, "
+			   "no GPUs. What follows says nothing of any GPU.",
+			   n);
+}
+
+void add_skips(struct document *out, const struct device_skip *skips, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "left out", "%s: %s",
+				     skips[i].name, skips[i].reason);
+}
+
+void set_figure_gpu(struct figures *f, size_t i, const struct machine *m, const char *pci,
+		    const char *name, int cuda_ordinal)
+{
+	struct figure_gpu *gpu = &f->gpus[i];
+
+	*gpu = (struct figure_gpu){.pci = *pci ? arena_strdup(f->arena, pci) : NULL,
+				   .name = arena_strdup(f->arena, name),
+				   .nvml_index = -1,
+				   .cuda_ordinal = *pci ? cuda_ordinal : -1};
+	for (size_t k = 0; m && k < m->gpu_n; k++)
+		if (strcmp(m->gpus[k].pci->name, pci) == 0)
+			gpu->nvml_index = (int)fact_or(m->gpus[k].nvml_index, -1);
 }
 
 /* ---- the matrix ---- */

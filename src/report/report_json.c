@@ -8,7 +8,7 @@
 #define ONEHOP_VERSION "unknown"
 #endif
 
-static json_t *head(const char *command)
+json_t *json_head(const char *command)
 {
 	return json_pack("{s:{s:s, s:i}, s:s}", "onehop", "version", ONEHOP_VERSION, "schema",
 			 JSON_SCHEMA_VERSION, "command", command);
@@ -145,7 +145,7 @@ static json_t *verdict_json(const struct diagnosis *d)
 
 json_t *report_check_json(const struct diagnosis *d)
 {
-	json_t *o = head("check"), *findings = json_array(), *outcomes = json_array();
+	json_t *o = json_head("check"), *findings = json_array(), *outcomes = json_array();
 
 	json_object_set_new(o, "machine", report_machine_json(d->topology->machine));
 	set_pairs(o, d->topology);
@@ -161,7 +161,7 @@ json_t *report_check_json(const struct diagnosis *d)
 
 json_t *report_topology_json(const struct topology *t)
 {
-	json_t *o = head("topo");
+	json_t *o = json_head("topo");
 
 	json_object_set_new(o, "machine", report_machine_json(t->machine));
 	set_pairs(o, t);

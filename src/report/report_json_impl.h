@@ -4,6 +4,8 @@
 
 #include "report/report.h"
 
+/* An object with what every command's JSON starts with. */
+json_t *json_head(const char *command);
 /* A string, cleaned of what JSON cannot hold; null for NULL. */
 json_t *json_text(const char *s);
 /* {"value": ..., "state": "known|absent|unknown", "from": ...}; the value is null unless known. */

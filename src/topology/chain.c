@@ -422,7 +422,7 @@ static struct chain_link judge_exposure(const struct pair *pr)
 
 /* ---- NCCL and what was seen ---- */
 
-static struct chain_link judge_nccl(const struct pair *pr)
+static struct chain_link judge_nccl_policy(const struct pair *pr)
 {
 	enum nccl_path path = nccl_path_of(pr->p);
 	enum nccl_path limit = between_gpus(pr) ? pr->s->p2p_level : pr->s->gdr_level;
@@ -438,6 +438,22 @@ static struct chain_link judge_nccl(const struct pair *pr)
 	if (path > limit)
 		return link_at(CHAIN_BAD, REASON_NCCL_LEVEL, NULL, path, limit);
 	return link_at(CHAIN_OK, REASON_NCCL_USES, NULL, path, limit);
+}
+
+/* What a log shows outweighs what settings and version let one expect; it stays policy. */
+static struct chain_link judge_nccl(const struct pair *pr)
+{
+	const struct observed *seen = seen_between(pr).nccl;
+	struct chain_link l = judge_nccl_policy(pr);
+
+	if (!seen)
+		return l;
+	l = link_at(seen->ok ? CHAIN_OK : CHAIN_BAD,
+		    seen->ok ? REASON_NCCL_SEEN : REASON_NCCL_STAGED, NULL, nccl_path_of(pr->p),
+		    pr->s->p2p_level);
+	l.from = seen->from;
+	l.text = seen->text;
+	return l;
 }
 
 /* A failure counts more than a success: what works sometimes does not work. */

@@ -130,6 +130,9 @@ static const struct {
 	[REASON_NCCL_DEPENDS] = {"nccl-depends",
 		"whether NCCL uses a path of class {path} depends on its version, which is not "
 		"known"},
+	[REASON_NCCL_SEEN] = {"nccl-seen", "NCCL was seen to use this path: {text}{from}"},
+	[REASON_NCCL_STAGED] = {"nccl-staged",
+		"NCCL was seen not to use this path, but {text}{from}"},
 	[REASON_OBSERVED_WORKS] = {"observed-works", "a checked copy arrived whole{from}"},
 	[REASON_OBSERVED_FAILS] = {"observed-fails", "peer access was seen to fail{from}"},
 };
@@ -234,7 +237,12 @@ static void fill_limit(const struct chain_link *l, struct strbuf *out)
 static void fill_from(const struct chain_link *l, struct strbuf *out)
 {
 	if (l->from)
-		strbuf_printf(out, " (%s)", l->from);
+		strbuf_printf(out, " (seen in %s)", l->from);
+}
+
+static void fill_text(const struct chain_link *l, struct strbuf *out)
+{
+	strbuf_puts(out, l->text ? l->text : "another");
 }
 
 static void fill_evidence(const struct chain_link *l, struct strbuf *out)
@@ -256,7 +264,7 @@ static const struct {
 	{"{bits}", fill_bits},       {"{mib}", fill_mib},   {"{vram}", fill_vram},
 	{"{status}", fill_status},   {"{cap}", fill_cap},   {"{path}", fill_path},
 	{"{limit}", fill_limit},     {"{from}", fill_from}, {"{evidence}", fill_evidence},
-	{"{meaning}", fill_meaning},
+	{"{meaning}", fill_meaning}, {"{text}", fill_text},
 };
 
 /* Fills the hole that s starts with and returns what follows it. */

@@ -147,6 +147,15 @@ static double nvlink_expected(const struct gpu *a, const struct gpu *b, int link
 	return links * (one < other ? one : other);
 }
 
+/* A link that nobody could read may be slower still. */
+static void set_bottleneck(const struct wire *slowest, bool gap, struct path *p)
+{
+	p->bottleneck = slowest->lower;
+	p->bottleneck_speed = slowest->speed;
+	p->bottleneck_width = slowest->width;
+	p->link_gbps = gap ? 0 : slowest->gbps;
+}
+
 void path_rate(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
 	       struct path *p)
 {
@@ -156,10 +165,18 @@ void path_rate(const struct survey *s, const struct endpoint *a, const struct en
 
 	slowest_on_side(a, g, p->common, &slowest, &gap);
 	slowest_on_side(b, h, p->common, &slowest, &gap);
-	p->bottleneck = slowest.lower;
-	p->bottleneck_speed = slowest.speed;
-	p->bottleneck_width = slowest.width;
-	/* A link that nobody could read may be slower still. */
-	p->link_gbps = gap ? 0 : slowest.gbps;
+	set_bottleneck(&slowest, gap, p);
 	p->expected_gbps = p->nvlinks ? nvlink_expected(g, h, p->nvlinks) : pcie_expected(a, b, p);
+}
+
+void topology_host_rate(const struct topology *t, size_t endpoint, struct path *ret)
+{
+	const struct endpoint *e = &t->endpoints[endpoint];
+	struct wire slowest = {0};
+	bool gap = false;
+
+	*ret = (struct path){0};
+	slowest_on_side(e, endpoint_gpu(t->machine, e), NULL, &slowest, &gap);
+	set_bottleneck(&slowest, gap, ret);
+	ret->expected_gbps = pcie_expected(e, e, ret);
 }

@@ -123,6 +123,8 @@ static void survey_observed(struct survey *s, const struct observed *o)
 		at->works = o;
 	if ((o->kind == OBSERVED_PEER_COPY || o->kind == OBSERVED_PEER_ACCESS) && !o->ok)
 		at->fails = o;
+	if (o->kind == OBSERVED_NCCL_TRANSPORT && (!at->nccl || !o->ok))
+		at->nccl = o;
 }
 
 struct observation survey_observation(const struct survey *s, size_t initiator, size_t target)
@@ -141,6 +143,8 @@ struct observation survey_observation(const struct survey *s, size_t initiator, 
 			seen.works = cells[k]->works;
 		if (!seen.fails)
 			seen.fails = cells[k]->fails;
+		if (!seen.nccl)
+			seen.nccl = cells[k]->nccl;
 	}
 	return seen;
 }

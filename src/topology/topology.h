@@ -92,6 +92,8 @@ enum chain_reason {
 	REASON_NCCL_LEVEL,    /* value: enum nccl_path of the pair, value2: of the limit */
 	REASON_NCCL_DISABLED, /* NCCL_P2P_DISABLE=1 */
 	REASON_NCCL_DEPENDS,  /* another NCCL version decides otherwise; version unknown */
+	REASON_NCCL_SEEN,     /* a log shows that NCCL uses it; value, value2 as above */
+	REASON_NCCL_STAGED,   /* a log shows that NCCL does not; the same */
 	REASON_OBSERVED_WORKS,
 	REASON_OBSERVED_FAILS,
 	REASON_N,
@@ -103,6 +105,7 @@ struct chain_link {
 	const struct pci_function *at; /* the port or device it is about; NULL: none */
 	int64_t value, value2;
 	const char *from; /* where an observation was read; NULL in all other links */
+	const char *text; /* the transport that NCCL's log names; NULL in all other links */
 };
 
 /* What lifts a translating IOMMU from possible to bad. */
@@ -149,6 +152,10 @@ struct topology *topology_new(const struct machine *m);
 void topology_free(struct topology *t);
 
 const struct path *topology_path(const struct topology *t, size_t initiator, size_t target);
+
+/* Between an endpoint and the host's memory: bottleneck, link_gbps and expected_gbps; the rest is
+ * zero. */
+void topology_host_rate(const struct topology *t, size_t endpoint, struct path *ret);
 
 /* "X", "NV18", "PIX", ... into buf; "?" when unknown. */
 const char *path_class_name(const struct path *p, char *buf, size_t size);

@@ -20,9 +20,9 @@ struct gpu_links {
 	bool exist;    /* the GPU has links, up or not */
 };
 
-/* The failure and the success that were seen; NULL: none. */
+/* What was seen of a pair; NULL: nothing. `nccl`: the worst transport that a log shows. */
 struct observation {
-	const struct observed *works, *fails;
+	const struct observed *works, *fails, *nccl;
 };
 
 /* What holds for all pairs of a machine, looked up once. */

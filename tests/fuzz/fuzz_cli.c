@@ -11,13 +11,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct command *pick(const char *name)
-{
-	const struct command *c = command_find(name);
-
-	return c ? c : &command_check;
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO_FREE char *text = xstrndup((const char *)data, size);
@@ -25,13 +18,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *args[MAX_ARGS] = {0};
 	char *words[MAX_WORDS], *rest = text, *word;
 	const struct command *c;
-	size_t n = 0;
+	size_t n = 0, used;
 
 	while (n < MAX_WORDS && (word = strsep(&rest, "\n")))
 		words[n++] = word;
-	c = pick(words[0]);
+	c = command_find((const char *const *)words, n, &used);
+	if (!c) {
+		c = &command_check;
+		used = 1;
+	}
 	values = xcalloc(1, c->size);
-	command_parse(c, words + 1, n - 1, values, args);
+	command_parse(c, words + used, n - used, values, args);
 	options_done(c->options, values);
 	return 0;
 }

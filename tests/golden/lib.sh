@@ -4,6 +4,7 @@
 
 machines=tests/machines
 golden=tests/golden
+figures=tests/figures
 
 list_machines() {
 	local note
@@ -34,5 +35,18 @@ show() {
 	local onehop=$1 source=$2 status=0
 	shift 2
 	env -u COLUMNS -u NO_COLOR LC_ALL=C TERM=dumb "$onehop" "$@" --from "$source" 2>&1 || status=$?
+	echo "[exit status $status]"
+}
+
+# list_results: "NAME ARGUMENT..." a line: what commands print for results of tests (tests/figures)
+list_results() {
+	grep -v '^#' "$golden/results"
+}
+
+# show_result ONEHOP ARGUMENT...: as show, for a command that reads files below tests/figures
+show_result() {
+	local onehop=$1 status=0
+	shift
+	(cd "$figures" && env -u COLUMNS -u NO_COLOR LC_ALL=C TERM=dumb "$onehop" "$@" 2>&1) || status=$?
 	echo "[exit status $status]"
 }

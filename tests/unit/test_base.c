@@ -106,6 +106,10 @@ static void errors_wrap(void **state)
 	assert_int_equal(err_wrap(err_set(EINVAL, "line %d: no number", 3), "file %s", "x"),
 			 -EINVAL);
 	assert_string_equal(err_msg(), "file x: line 3: no number");
+	assert_int_equal(err_sys(ENOENT, "file %s", "x"), -ENOENT);
+	assert_string_equal(err_msg(), "file x: No such file or directory");
+	assert_int_equal(err_sys(99999, "file %s", "x"), -99999);
+	assert_string_equal(err_msg(), "file x: Unknown error 99999");
 }
 
 static void map_answers(void **state)

@@ -613,6 +613,31 @@ static void nccl_is_policy(void **state)
 	build_free(m);
 }
 
+static void see_transport(struct machine *m, bool ok, const char *text)
+{
+	build_observed(m, OBSERVED_NCCL_TRANSPORT, 0, 1, ok);
+	m->observed[m->observed_n - 1].text = text;
+}
+
+/* Neither blocks a pair nor shows that it works. */
+static void nccl_was_seen(void **state)
+{
+	struct machine *m = build_root_ports(4, 1, 1);
+
+	(void)state;
+	m->nccl.version = fact_int(22304, from);
+	see_transport(m, true, "P2P/CUMEM");
+	expect(m, 0, 1, CHAIN_NCCL, CHAIN_OK, REASON_NCCL_SEEN, PAIR_DIRECT);
+	expect(m, 0, 1, CHAIN_OBSERVED, CHAIN_NA, REASON_NONE, PAIR_DIRECT);
+	says(m, 0, 1, CHAIN_NCCL,
+	     "NCCL was seen to use this path: P2P/CUMEM (seen in output.txt:7)");
+	see_transport(m, false, "SHM/direct");
+	see_transport(m, true, "P2P/CUMEM");
+	expect(m, 0, 1, CHAIN_NCCL, CHAIN_BAD, REASON_NCCL_STAGED, PAIR_DIRECT);
+	expect(m, 1, 0, CHAIN_NCCL, CHAIN_BAD, REASON_NCCL_LEVEL, PAIR_DIRECT);
+	build_free(m);
+}
+
 /* ---- what was seen ---- */
 
 static void observed_outweighs(void **state)
@@ -625,7 +650,7 @@ static void observed_outweighs(void **state)
 	expect(m, 0, 1, CHAIN_OBSERVED, CHAIN_OK, REASON_OBSERVED_WORKS, PAIR_DIRECT);
 	expect(m, 0, 1, CHAIN_IOMMU, CHAIN_POSSIBLE, REASON_IOMMU_TRANSLATING, PAIR_DIRECT);
 	expect(m, 1, 0, CHAIN_OBSERVED, CHAIN_NA, REASON_NONE, PAIR_SUSPECT);
-	says(m, 0, 1, CHAIN_OBSERVED, "a checked copy arrived whole (output.txt:7)");
+	says(m, 0, 1, CHAIN_OBSERVED, "a checked copy arrived whole (seen in output.txt:7)");
 	build_free(m);
 }
 
@@ -732,6 +757,7 @@ int main(void)
 		cmocka_unit_test(rdma_routing),
 		cmocka_unit_test(rdma_through_host),
 		cmocka_unit_test(nccl_is_policy),
+		cmocka_unit_test(nccl_was_seen),
 		cmocka_unit_test(observed_outweighs),
 		cmocka_unit_test(observed_failure),
 		cmocka_unit_test(observed_nothing),

@@ -298,6 +298,10 @@ static void help_and_version(void **state)
 	assert_runs("--version", 0, "onehop " ONEHOP_VERSION "\n");
 	assert_runs("--help", 0, "Exit codes:");
 	assert_runs("help topo", 0, "-p2p r|w|n|a|p");
+	assert_runs("help bench", 0, "bench nccl");
+	assert_runs("bench --help", 0, "bench p2p");
+	assert_refused("bench", 2,
+		       "onehop: bench what? bench p2p or bench nccl (see: onehop help)\n");
 	assert_runs("record --help", 0, "--keep-identifiers");
 	assert_refused("help tpo", 2,
 		       "onehop: no command 'tpo'; did you mean topo? (see: onehop help)\n");
@@ -419,7 +423,10 @@ static void manuals_name_every_option(void **state)
 	for (const struct command *const *c = commands; *c; c++) {
 		AUTO_FREE char *path = xprintf("man/onehop-%s.1.scd", (*c)->name);
 		AUTO_FREE char *text = NULL;
+		char *blank = strchr(path, ' ');
 
+		if (blank)
+			*blank = '-';
 		if ((*c)->hidden || *c == &command_help)
 			continue;
 		text = file_text(path);

@@ -361,7 +361,7 @@ static void numbering_is_mapped_where_it_differs(void **state)
 	m->gpus[0].cuda_ordinal = fact_int_absent("CUDA_VISIBLE_DEVICES=0");
 	text = check_text(m, false);
 	one_line = flat(text);
-	assert_has(one_line, "GPU0 is nvidia-smi 1 hidden from CUDA");
+	assert_has(one_line, "GPU0 is nvidia-smi 1, hidden from CUDA");
 }
 
 static void no_gpu_shows_the_platform(void **state)

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+/* All kernels as one translation unit: one PTX module. */
+#include "kernels/all_reduce.c"
+#include "kernels/copy.c"
+#include "kernels/gate.c"
+#include "kernels/latency.c"
+#include "kernels/pattern.c"
+#include "kernels/typed.c"

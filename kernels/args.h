@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each kernel is given and what it reports: one struct by value, the same on GPU and host. */
+#pragma once
+
+/*
+ * Read by clang as OpenCL C for the GPU and by the C compiler for the host. Addresses travel as
+ * numbers, as the device that runs the kernel sees them (device_ops.address).
+ */
+typedef unsigned long u64;
+typedef unsigned int u32;
+typedef long i64;
+
+/* X(name): kernel `name` takes a struct name_args. The order is that of enum device_kernel. */
+#define KERNELS(X)                                                                                 \
+	X(gate)                                                                                    \
+	X(copy)                                                                                    \
+	X(fill)                                                                                    \
+	X(check)                                                                                   \
+	X(chain)                                                                                   \
+	X(chase)                                                                                   \
+	X(ping_pong)                                                                               \
+	X(all_reduce)                                                                              \
+	X(typed_fill)                                                                              \
+	X(typed_check)
+
+/* How a kernel that waits for something ended; written with release order at system scope. */
+enum wait_end { WAIT_RUNNING = 0, WAIT_DONE = 1, WAIT_TIMED_OUT = 2, WAIT_ABORTED = 3 };
+
+/* Holds a stream back until the host opens it, so that what stands behind it starts at once. */
+struct gate_args {
+	u64 open;     /* u32, pinned host memory: not 0 opens */
+	u64 report;   /* u32: enum wait_end */
+	u64 limit_ns; /* of waiting */
+};
+
+/* Copies by loads and stores; any alignment, fastest when all are multiples of 16. */
+struct copy_args {
+	u64 target, origin, bytes;
+	u64 repeats; /* that many times, so that a launch is long; 0 is once. For aligned copies */
+};
+
+/*
+ * The pattern: word i of a buffer (8 bytes each) is pattern_word(tag, first + i), see pattern.h. A
+ * word tells from which pair, round and place it is.
+ */
+struct fill_args {
+	u64 target, words, first, tag;
+};
+
+struct check_args {
+	u64 origin, words, first, tag;
+	u64 report; /* struct check_report, zeroed by the caller, first_wrong as CHECK_NONE */
+};
+
+#define CHECK_NONE (~0ul)
+
+struct check_report {
+	u64 wrong;       /* words that differ; the five below add up to it */
+	u64 zero;        /* hold 0 */
+	u64 old;         /* of the same pair, another round, or its poison */
+	u64 foreign;     /* of another pair */
+	u64 displaced;   /* right tag, another place */
+	u64 other;       /* none of these */
+	u64 poison;      /* how many of `old` are the poison of this round: never written */
+	u64 first_wrong; /* index in the buffer, CHECK_NONE: none */
+	u64 last_wrong;
+	u64 any_old_tag;   /* the tag of one of `old` or `foreign` */
+	i64 any_shift;     /* of one of `displaced`: index found minus index expected, in words */
+	u64 shifts_differ; /* displaced words whose shift is not the one seen first by their thread */
+};
+
+/* Writes a chain of addresses into a buffer: entry i points to entry i+1, the last to the first. */
+struct chain_args {
+	u64 buffer;        /* as the device that writes sees it */
+	u64 seen_as;       /* the same as the device that will follow it sees it */
+	u64 bytes, stride; /* of the buffer; of one entry, at least 8 */
+};
+
+/* Follows a chain: `steps` loads, each dependent on the one before, by the first thread of a block. */
+struct chase_args {
+	u64 buffer, steps;
+	u64 end;   /* u64: where it ended, so that nothing is optimised away */
+	u64 block; /* which one: blocks run on different multiprocessors, not all equally far */
+};
+
+/*
+ * Two resident kernels send a counter to and fro through flags; `first` sends first. Each polls
+ * its own memory and writes the other's. One thread each.
+ */
+struct ping_pong_args {
+	u64 mine, theirs; /* u32 flags, zeroed before */
+	u64 rounds, first;
+	u64 abort;    /* u32 in pinned memory: not 0 stops */
+	u64 limit_ns; /* of waiting in all */
+	u64 ticks;    /* u64[rounds]: clock ticks of each round trip; 0: none */
+	u64 report;   /* struct ping_pong_report */
+};
+
+struct ping_pong_report {
+	u64 end;       /* enum wait_end */
+	u64 rounds;    /* done */
+	u64 ticks, ns; /* of all rounds but the first, by both clocks: gives the length of a tick */
+};
+
+/*
+ * Sum of u32 (modulo 2^32) over n devices, in one launch each: barrier, then block b of device d
+ * reads a share of slice d from all inputs and writes the sum to all outputs, barrier. All
+ * devices must use the same grid.
+ */
+struct all_reduce_args {
+	u64 inputs, outputs; /* u64[n]: addresses of u32[count], as this device sees them */
+	u64 flags;           /* u64[n]: of each device's u32[2 * blocks * n] inbox, zeroed once */
+	u64 n, me, count;
+	u64 epoch; /* 1, 2, ...: the how manieth run on these flags */
+	u64 abort, limit_ns;
+	u64 report; /* u32[blocks]: enum wait_end */
+};
+
+/* Element types and operations, numbered as NCCL numbers them. */
+enum element_type {
+	ELEMENT_INT8,
+	ELEMENT_UINT8,
+	ELEMENT_INT32,
+	ELEMENT_UINT32,
+	ELEMENT_INT64,
+	ELEMENT_UINT64,
+	ELEMENT_FLOAT16,
+	ELEMENT_FLOAT32,
+	ELEMENT_FLOAT64,
+	ELEMENT_BFLOAT16,
+	ELEMENT_TYPE_N
+};
+
+enum reduce_op { REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_AVG, REDUCE_OP_N };
+
+/*
+ * Element i of rank r is a small whole number typed_value(i, r, op), see typed.h: every sum, product
+ * and average of up to 16 ranks is exact in every type.
+ */
+struct typed_fill_args {
+	u64 target, count, first; /* first: index of element 0 in the whole vector */
+	u64 type, op, rank;
+};
+
+/*
+ * Compares with the reduction over ranks first_rank .. first_rank + ranks - 1 (ranks 1: that rank's own).
+ */
+struct typed_check_args {
+	u64 origin, count, first;
+	u64 type, op, first_rank, ranks;
+	u64 report; /* struct typed_report, zeroed, first_wrong as CHECK_NONE */
+};
+
+struct typed_report {
+	u64 wrong, first_wrong;
+};

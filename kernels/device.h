@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kernels need of the machine they run on: a body for the GPU (OpenCL C, PTX) and one for the
+ * host (C), where a block is one thread. */
+#pragma once
+
+#include "kernels/args.h"
+
+/* The object of `type` at an address that came as a number. */
+#define AT(type, address) (*(GLOBAL type *)(address))
+
+#ifdef __OPENCL_C_VERSION__
+
+#define GLOBAL       __global
+#define KERNEL(name) __kernel void name(const struct name##_args a)
+
+typedef u32 vector16 __attribute__((ext_vector_type(4)));
+
+static inline u32 thread_id(void)
+{
+	return __nvvm_read_ptx_sreg_tid_x();
+}
+
+static inline u32 thread_count(void)
+{
+	return __nvvm_read_ptx_sreg_ntid_x();
+}
+
+static inline u32 block_id(void)
+{
+	return __nvvm_read_ptx_sreg_ctaid_x();
+}
+
+static inline u32 block_count(void)
+{
+	return __nvvm_read_ptx_sreg_nctaid_x();
+}
+
+static inline void block_barrier(void)
+{
+	__asm__ volatile("bar.sync 0;" ::: "memory");
+}
+
+/* A barrier that tells every thread whether `mine` was not 0 in any of the block. */
+static inline u32 block_any(u32 mine)
+{
+	u32 any;
+
+	__asm__ volatile("{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\t"
+			 "bar.red.or.pred q, 0, p;\n\tselp.u32 %0, 1, 0, q;\n\t}"
+			 : "=r"(any)
+			 : "r"(mine)
+			 : "memory");
+	return any;
+}
+
+static inline u32 load_acquire(u64 address)
+{
+	u32 v;
+
+	__asm__ volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(address) : "memory");
+	return v;
+}
+
+static inline void store_release(u64 address, u32 v)
+{
+	__asm__ volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
+}
+
+static inline void store_u64(u64 address, u64 v)
+{
+	__asm__ volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
+}
+
+static inline void add_u64(u64 address, u64 v)
+{
+	__asm__ volatile("red.global.add.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
+}
+
+static inline void min_u64(u64 address, u64 v)
+{
+	__asm__ volatile("red.global.min.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
+}
+
+static inline void max_u64(u64 address, u64 v)
+{
+	__asm__ volatile("red.global.max.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
+}
+
+static inline void fence_system(void)
+{
+	__asm__ volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+static inline u64 time_ns(void)
+{
+	u64 t;
+
+	__asm__ volatile("mov.u64 %0, %%globaltimer;" : "=l"(t)::"memory");
+	return t;
+}
+
+static inline u64 time_ticks(void)
+{
+	u64 t;
+
+	__asm__ volatile("mov.u64 %0, %%clock64;" : "=l"(t)::"memory");
+	return t;
+}
+
+/* How many polls of a flag go by between two looks at the clock and the abort word. */
+#define POLLS_PER_LOOK 1024
+
+static inline void relax(void)
+{
+}
+
+static inline u32 device_closing(void)
+{
+	return 0;
+}
+
+#else
+
+#include "kernels/native.h"
+
+#include <sched.h>
+#include <time.h>
+
+#define GLOBAL
+#define KERNEL(name) static void name##_kernel(const struct name##_args a)
+
+typedef u32 vector16 __attribute__((vector_size(16)));
+
+static inline u32 thread_id(void)
+{
+	return 0;
+}
+
+static inline u32 thread_count(void)
+{
+	return 1;
+}
+
+static inline u32 block_id(void)
+{
+	return native_block.id;
+}
+
+static inline u32 block_count(void)
+{
+	return native_block.count;
+}
+
+static inline void block_barrier(void)
+{
+}
+
+static inline u32 block_any(u32 mine)
+{
+	return mine;
+}
+
+static inline u32 load_acquire(u64 address)
+{
+	return __atomic_load_n((u32 *)address, __ATOMIC_ACQUIRE);
+}
+
+static inline void store_release(u64 address, u32 v)
+{
+	__atomic_store_n((u32 *)address, v, __ATOMIC_RELEASE);
+}
+
+static inline void store_u64(u64 address, u64 v)
+{
+	__atomic_store_n((u64 *)address, v, __ATOMIC_RELAXED);
+}
+
+static inline void add_u64(u64 address, u64 v)
+{
+	__atomic_fetch_add((u64 *)address, v, __ATOMIC_RELAXED);
+}
+
+static inline void min_u64(u64 address, u64 v)
+{
+	u64 old = __atomic_load_n((u64 *)address, __ATOMIC_RELAXED);
+
+	while (v < old && !__atomic_compare_exchange_n((u64 *)address, &old, v, 1, __ATOMIC_RELAXED,
+						       __ATOMIC_RELAXED))
+		;
+}
+
+static inline void max_u64(u64 address, u64 v)
+{
+	u64 old = __atomic_load_n((u64 *)address, __ATOMIC_RELAXED);
+
+	while (v > old && !__atomic_compare_exchange_n((u64 *)address, &old, v, 1, __ATOMIC_RELAXED,
+						       __ATOMIC_RELAXED))
+		;
+}
+
+/* What a system fence is for on the GPU, release and acquire at the flags do here; ThreadSanitizer
+ * does not know fences. */
+static inline void fence_system(void)
+{
+}
+
+static inline u64 time_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+}
+
+static inline u64 time_ticks(void)
+{
+	return time_ns();
+}
+
+#define POLLS_PER_LOOK 16
+
+/* Others may need this core to make what is waited for. */
+static inline void relax(void)
+{
+	sched_yield();
+}
+
+static inline u32 device_closing(void)
+{
+	return __atomic_load_n(native_block.closing, __ATOMIC_ACQUIRE);
+}
+
+#endif
+
+/* Index of this thread in the grid, and how many there are: for loops that stride over the grid. */
+static inline u64 grid_id(void)
+{
+	return (u64)block_id() * thread_count() + thread_id();
+}
+
+static inline u64 grid_count(void)
+{
+	return (u64)block_count() * thread_count();
+}
+
+/* A wait with a deadline. abort: address of the word that ends it, 0: none. */
+struct patience {
+	u64 deadline_ns, abort;
+	u32 polls;
+};
+
+static inline struct patience patience_of(u64 limit_ns, u64 abort)
+{
+	u64 now = time_ns();
+	struct patience p;
+
+	p.deadline_ns = limit_ns < ~0ul - now ? now + limit_ns : ~0ul;
+	p.abort = abort;
+	p.polls = 0;
+	return p;
+}
+
+/* Between two polls: WAIT_RUNNING, or why to give up. */
+static inline u32 patience_look(struct patience *p)
+{
+	relax();
+	if (++p->polls % POLLS_PER_LOOK)
+		return WAIT_RUNNING;
+	if (device_closing() || (p->abort && load_acquire(p->abort)))
+		return WAIT_ABORTED;
+	return time_ns() > p->deadline_ns ? WAIT_TIMED_OUT : WAIT_RUNNING;
+}
+
+/* Until the flag is at `value` or past it; flags count upwards and may wrap. */
+static inline u32 wait_for(u64 flag, u32 value, struct patience *p)
+{
+	u32 end = WAIT_RUNNING;
+
+	while ((int)(load_acquire(flag) - value) < 0)
+		if ((end = patience_look(p)) != WAIT_RUNNING)
+			return end;
+	return WAIT_DONE;
+}

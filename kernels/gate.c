@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A gate that holds a stream back until the host opens it. */
+#include "kernels/device.h"
+
+KERNEL(gate)
+{
+	struct patience p = patience_of(a.limit_ns, 0);
+	u32 end = WAIT_RUNNING;
+
+	if (grid_id())
+		return;
+	while (end == WAIT_RUNNING)
+		end = load_acquire(a.open) ? WAIT_DONE : patience_look(&p);
+	store_release(a.report, end);
+}

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels for the GPU, as the driver compiles them. */
+#pragma once
+
+/* PTX for sm_70 and later, which the driver translates for the GPU at hand; "": built without. */
+extern const char kernels_ptx[];

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a user's results are kept from one run to the next. */
+#pragma once
+
+/*
+ * $XDG_STATE_HOME/onehop, or ~/.local/state/onehop; the caller frees. NULL: neither is set to an
+ * absolute path. Nothing is made.
+ */
+char *state_folder(void);
+/* The same, made with its parents, for its owner alone. 0, or a negative errno with a sentence. */
+int state_folder_make(char **ret);

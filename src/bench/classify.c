@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From the counts of a check kernel to the kind of wrong, and to the words for it. */
+#include "bench/verify.h"
+
+#include "kernels/pattern.h"
+
+#include <string.h>
+
+#define WORD sizeof(u64)
+
+static const char *const way_words[WAY_N] = {"write-copy", "write-kernel", "read-copy",
+					     "read-kernel"};
+static const char *const way_texts[WAY_N] = {"write by copy engine", "write by kernel",
+					     "read by copy engine", "read by kernel"};
+static const char *const wrong_words[WRONG_N] = {
+	[WRONG_NOTHING] = "nothing", [WRONG_REFUSED] = "refused", [WRONG_HANG] = "hang",
+	[WRONG_DIED] = "died",       [WRONG_FAULT] = "fault",     [WRONG_MIRROR] = "mirror",
+	[WRONG_LOST] = "lost",       [WRONG_ZEROS] = "zeros",     [WRONG_OLD] = "old-data",
+	[WRONG_FOREIGN] = "foreign", [WRONG_SHIFTED] = "shifted", [WRONG_PARTIAL] = "partial",
+	[WRONG_OUTSIDE] = "outside", [WRONG_GARBAGE] = "garbage", [WRONG_STALL] = "stall",
+	[WRONG_SLOW] = "slow",       [WRONG_ENDED] = "run-ended",
+};
+
+const char *way_word(enum way w)
+{
+	return way_words[w];
+}
+
+const char *way_text(enum way w)
+{
+	return way_texts[w];
+}
+
+const char *wrong_word(enum wrong_kind k)
+{
+	return wrong_words[k];
+}
+
+enum wrong_kind wrong_parse(const char *word)
+{
+	int k = 0;
+
+	while (k < WRONG_N && strcmp(wrong_words[k], word) != 0)
+		k++;
+	return (enum wrong_kind)k;
+}
+
+const char *pair_state_word(enum pair_state s)
+{
+	static const char *const words[] = {"not-run", "ok", "failed", "not-tested"};
+
+	return words[s];
+}
+
+/* ---- kinds ---- */
+
+/*
+ * Small transfers that land elsewhere leave nothing in their range to tell; they show in what
+ * lies around it.
+ */
+static bool found_beside(const struct range_check *c, struct wrong *w)
+{
+	const struct check_report *before = &c->reports[PART_BEFORE];
+	const struct check_report *behind = &c->reports[PART_BEHIND];
+
+	if (before->wrong && before->any_old_tag == c->data_tag) {
+		w->shift_bytes = -(int64_t)((c->words[PART_BEFORE] - before->first_wrong) * WORD);
+	} else if (behind->wrong && behind->any_old_tag == c->data_tag) {
+		w->shift_bytes = (int64_t)((c->words[PART_RANGE] + behind->first_wrong) * WORD);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+/* Wrong from the first wrong word to the end, without a gap. */
+static bool is_tail(const struct check_report *r, uint64_t words)
+{
+	return r->first_wrong > 0 && r->last_wrong == words - 1 &&
+	       r->wrong == words - r->first_wrong;
+}
+
+static u64 rounds_ago(const struct range_check *c)
+{
+	u64 now = pattern_tag_round(c->data_tag);
+	u64 then = pattern_tag_round(c->reports[PART_RANGE].any_old_tag);
+
+	return (now - then) % PATTERN_ROUNDS;
+}
+
+/* What most of the wrong words are. */
+static enum wrong_kind most_of(const struct check_report *r)
+{
+	const struct {
+		u64 n;
+		enum wrong_kind kind;
+	} counts[] = {{r->displaced, WRONG_SHIFTED}, {r->poison, WRONG_LOST},
+		      {r->zero, WRONG_ZEROS},        {r->old - r->poison, WRONG_OLD},
+		      {r->foreign, WRONG_FOREIGN},   {r->other, WRONG_GARBAGE}};
+	size_t best = 0;
+
+	for (size_t i = 1; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (counts[i].n > counts[best].n)
+			best = i;
+	return counts[best].kind;
+}
+
+static enum wrong_kind kind_of_range(const struct range_check *c, struct wrong *w)
+{
+	const struct check_report *r = &c->reports[PART_RANGE];
+
+	if (r->displaced) {
+		w->shift_bytes = -r->any_shift * (int64_t)WORD;
+		w->shifts_differ = r->shifts_differ;
+		return WRONG_SHIFTED;
+	}
+	if (r->poison == r->wrong && found_beside(c, w))
+		return WRONG_SHIFTED;
+	if (r->wrong < w->words && (r->poison == r->wrong || is_tail(r, w->words)))
+		return WRONG_PARTIAL;
+	return most_of(r);
+}
+
+struct wrong classify(const struct range_check *c)
+{
+	const struct check_report *r = &c->reports[PART_RANGE];
+	struct wrong w = {.words = c->words[PART_RANGE], .wrong_words = r->wrong};
+
+	if (r->wrong) {
+		w.from_bytes = r->first_wrong * WORD;
+		w.kind = kind_of_range(c, &w);
+	} else if (c->reports[PART_BEFORE].wrong || c->reports[PART_BEHIND].wrong) {
+		w.wrong_words = c->reports[PART_BEFORE].wrong + c->reports[PART_BEHIND].wrong;
+		w.kind = WRONG_OUTSIDE;
+	}
+	if (w.kind == WRONG_OLD)
+		w.rounds_ago = rounds_ago(c);
+	return w;
+}

@@ -1,0 +1,915 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process that calls NCCL: opens devices and ranks, checks and times size by size, and reports. */
+#include "bench/nccl_impl.h"
+#include "bench/statistics.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "device/message.h"
+#include "device/rendezvous.h"
+#include "kernels/pattern.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define WAIT_SLICE_US  500000 /* between looks at NCCL's own errors */
+#define SAY_EVERY_S    1.0
+#define SAMPLES_MAX    1000
+#define KERNEL_BLOCKS  4 /* per multiprocessor, of fills and checks */
+#define KERNEL_THREADS 256
+/* Elements of narrow types are checked exactly for so many ranks (kernels/typed.h). */
+#define RANKS_EXACT 16
+/* Left to NCCL's own buffers: 1 GiB, of small memories a quarter. */
+#define RESERVE_BYTES (1ull << 30)
+
+/* A device of this process: one rank. */
+struct lane {
+	int rank;
+	struct ncclComm *comm;
+	struct stream stream;
+	void *native;                     /* the stream, as NCCL knows it */
+	struct memory send, recv, report; /* report: one struct typed_report per rank */
+	void *send_own, *recv_own;        /* where they are NCCL's memory */
+	uint64_t send_at, recv_at, report_at;
+	struct graph graph;
+};
+
+struct bench {
+	int fd;
+	struct nccl_order order;
+	struct nccl_plan *plan;
+	struct nccl_api api;
+	struct device_set *set;
+	struct rendezvous *meeting; /* NULL: this process has all ranks */
+	int processes, ranks;
+	unsigned type_size;
+	uint64_t max_bytes;
+	struct lane *lanes; /* set->n */
+	double spent_s;     /* in batches so far, as rank 0 sees it */
+	double said_s;      /* when the parent last heard of this process */
+	size_t cells_left;
+	struct nccl_message message;
+};
+
+/* ---- reporting ---- */
+
+static int say(struct bench *b, enum nccl_message_kind kind, size_t size)
+{
+	struct iovec part = {&b->message, offsetof(struct nccl_message, u) + size};
+	ssize_t n;
+
+	b->message.kind = kind;
+	n = message_send(b->fd, &part, 1, -1, UINT64_MAX);
+	return n < 0 ? err_sys((int)-n, "the process that started this one") : 0;
+}
+
+static int say_step(struct bench *b, const char *text, uint64_t bytes, bool in_place)
+{
+	b->message.u.step = (struct nccl_step){.bytes = bytes, .in_place = in_place};
+	snprintf(b->message.u.step.text, sizeof(b->message.u.step.text), "%s", text);
+	return say(b, NCCL_SAYS_STEP, sizeof(b->message.u.step));
+}
+
+static int say_phase(struct bench *b, const char *phase, uint64_t bytes, bool in_place)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "%s, %s", nccl_op_words[b->plan->op], phase);
+	return say_step(b, text, bytes, in_place);
+}
+
+static bool is_first(const struct bench *b)
+{
+	return b->order.ranks.rank == 0;
+}
+
+static int nccl_error(const struct bench *b, const char *call, int result)
+{
+	const char *last = b->api.GetLastError ? b->api.GetLastError(NULL) : "";
+
+	return err_set(EIO, "%s: %s%s%s", call, b->api.GetErrorString(result),
+		       last && *last ? "; " : "", last && *last ? last : "");
+}
+
+/* ---- all processes together ---- */
+
+static int gather(struct bench *b, const void *mine, size_t size, void *all)
+{
+	if (b->meeting)
+		return rendezvous_gather(b->meeting, mine, size, all);
+	memcpy(all, mine, size);
+	return 0;
+}
+
+static int barrier(struct bench *b)
+{
+	char *all = calloc((size_t)b->processes, 1);
+	char mine = 0;
+	int r = all ? gather(b, &mine, 1, all) : err_set(ENOMEM, "no memory");
+
+	free(all);
+	return r;
+}
+
+/* FNV-1a: a job's name may be longer than a key. */
+static uint64_t hash_of(const char *s)
+{
+	uint64_t h = 0xcbf29ce484222325ull;
+
+	while (*s)
+		h = (h ^ (unsigned char)*s++) * 0x100000001b3ull;
+	return h;
+}
+
+static int join(struct bench *b)
+{
+	const struct ranks *ranks = &b->order.ranks;
+	bool elsewhere = ranks->hosts != HOSTS_ONE && *ranks->address;
+	char key[RENDEZVOUS_KEY_MAX + 1];
+	struct rendezvous_request r = {
+		.key = key,
+		.address = elsewhere ? ranks->address : NULL,
+		.rank = ranks->rank,
+		.n = ranks->size,
+		.limit_us = b->order.limit_us,
+	};
+
+	b->processes = ranks->size;
+	if (ranks->size == 1)
+		return 0;
+	snprintf(key, sizeof(key), "onehop-nccl-%016llx-%u",
+		 (unsigned long long)hash_of(ranks->job), b->order.arm);
+	return rendezvous_join(&r, &b->meeting);
+}
+
+/* All processes must have as many devices, since ranks are numbered process by process. */
+static int number_ranks(struct bench *b)
+{
+	uint64_t mine = b->set->n, *all = calloc((size_t)b->processes, sizeof(*all));
+	int r = all ? gather(b, &mine, sizeof(mine), all) : err_set(ENOMEM, "no memory");
+
+	for (int i = 0; r == 0 && i < b->processes; i++)
+		if (all[i] != mine)
+			r = err_set(EINVAL, "process %d has %llu devices and process %d %llu", i,
+				    (unsigned long long)all[i], b->order.ranks.rank,
+				    (unsigned long long)mine);
+	free(all);
+	b->ranks = b->processes * (int)mine;
+	for (size_t i = 0; r == 0 && i < mine; i++)
+		b->lanes[i].rank = b->order.ranks.rank * (int)mine + (int)i;
+	return r;
+}
+
+static void describe_rank(const struct bench *b, size_t i, struct nccl_rank *ret)
+{
+	const struct device_info *info = &b->set->info[i];
+
+	*ret = (struct nccl_rank){
+		.rank = b->lanes[i].rank,
+		.pid = (int)getpid(),
+		.ordinal = info->ordinal < 0 ? info->number : info->ordinal,
+	};
+	gethostname(ret->host, sizeof(ret->host) - 1);
+	ret->host[strcspn(ret->host, ".")] = '\0';
+	snprintf(ret->pci, sizeof(ret->pci), "%s", info->pci);
+	snprintf(ret->name, sizeof(ret->name), "%s", info->name);
+}
+
+/* Gathered device by device; said by rank 0 process by process. */
+static int say_ranks(struct bench *b)
+{
+	size_t processes = (size_t)b->processes;
+	struct nccl_rank *all = calloc((size_t)b->ranks, sizeof(*all)), mine;
+	int r = all ? 0 : err_set(ENOMEM, "no memory");
+
+	for (size_t i = 0; r == 0 && i < b->set->n; i++) {
+		describe_rank(b, i, &mine);
+		r = gather(b, &mine, sizeof(mine), all + i * processes);
+	}
+	for (size_t k = 0; r == 0 && is_first(b) && k < (size_t)b->ranks; k++) {
+		b->message.u.rank = all[k % b->set->n * processes + k / b->set->n];
+		r = say(b, NCCL_SAYS_RANK, sizeof(mine));
+	}
+	free(all);
+	return r;
+}
+
+/* ---- communicators ---- */
+
+static int share_id(struct bench *b, struct nccl_unique_id *id)
+{
+	int r = NCCL_SUCCESS;
+
+	if (is_first(b))
+		r = b->api.GetUniqueId(id);
+	if (r != NCCL_SUCCESS)
+		return nccl_error(b, "ncclGetUniqueId", r);
+	return b->meeting ? rendezvous_broadcast(b->meeting, id, sizeof(*id)) : 0;
+}
+
+static int init_lanes(struct bench *b, struct nccl_unique_id id)
+{
+	int r = b->api.GroupStart(), end, e;
+
+	for (size_t i = 0; r == NCCL_SUCCESS && i < b->set->n; i++) {
+		e = b->set->ops->make_current(b->set, (int)i);
+		if (e < 0)
+			return e;
+		r = b->api.CommInitRank(&b->lanes[i].comm, b->ranks, id, b->lanes[i].rank);
+	}
+	end = b->api.GroupEnd();
+	r = r == NCCL_SUCCESS ? end : r;
+	return r == NCCL_SUCCESS ? 0 : nccl_error(b, "ncclCommInitRank", r);
+}
+
+static int open_streams(struct bench *b)
+{
+	const struct device_ops *ops = b->set->ops;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->set->n; i++) {
+		struct lane *l = &b->lanes[i];
+
+		r = ops->stream_new(b->set, (int)i, &l->stream);
+		if (r == 0)
+			r = ops->stream_native(b->set, l->stream, &l->native);
+	}
+	return r;
+}
+
+static int open_communicators(struct bench *b)
+{
+	struct nccl_unique_id id = {{0}};
+	int r = share_id(b, &id);
+
+	if (r == 0)
+		r = say_step(b, "ncclCommInitRank", 0, false);
+	return r < 0 ? r : init_lanes(b, id);
+}
+
+static void close_communicators(struct bench *b, int (*close_one)(struct ncclComm *comm))
+{
+	for (size_t i = 0; b->set && i < b->set->n; i++)
+		if (b->lanes[i].comm && b->set->ops->make_current(b->set, (int)i) == 0)
+			close_one(b->lanes[i].comm);
+}
+
+/* ---- memory ---- */
+
+/* As much of the plan as the process with the least memory holds. */
+static int agree_on_size(struct bench *b)
+{
+	uint64_t mine = b->plan->max_bytes, *all = calloc((size_t)b->processes, sizeof(*all));
+	int r = all ? 0 : err_set(ENOMEM, "no memory");
+
+	for (size_t i = 0; i < b->set->n; i++) {
+		uint64_t free_bytes = b->set->info[i].free_bytes;
+		uint64_t reserve = free_bytes > 4 * RESERVE_BYTES ? RESERVE_BYTES : free_bytes / 4;
+
+		if (mine > (free_bytes - reserve) / 2)
+			mine = (free_bytes - reserve) / 2;
+	}
+	if (b->plan->memory_bytes && mine > b->plan->memory_bytes / 2)
+		mine = b->plan->memory_bytes / 2;
+	if (r == 0)
+		r = gather(b, &mine, sizeof(mine), all);
+	b->max_bytes = mine;
+	for (int i = 0; r == 0 && i < b->processes; i++)
+		if (all[i] < b->max_bytes)
+			b->max_bytes = all[i];
+	free(all);
+	if (r == 0 && b->max_bytes < b->plan->min_bytes)
+		return err_set(ENOMEM, "two buffers of %llu bytes do not fit into a device",
+			       (unsigned long long)b->plan->min_bytes);
+	return r;
+}
+
+/* NCCL's own memory where it has it, as nccl-tests: NCCL may treat it better. */
+static int get_buffer(struct bench *b, int device, uint64_t size, struct memory *ret, void **own)
+{
+	const struct device_ops *ops = b->set->ops;
+	int r = ops->make_current(b->set, device);
+
+	if (r < 0)
+		return r;
+	if (!b->api.MemAlloc || !b->api.MemFree)
+		return ops->alloc(b->set, device, MEMORY_DEVICE, size, ret);
+	r = b->api.MemAlloc(own, size);
+	if (r != NCCL_SUCCESS)
+		return nccl_error(b, "ncclMemAlloc", r);
+	return ops->wrap(b->set, device, (uintptr_t)*own, size, ret);
+}
+
+static int open_buffers(struct bench *b)
+{
+	const struct device_ops *ops = b->set->ops;
+	uint64_t size = (b->max_bytes + 15) & ~15ull; /* whole words of the pattern */
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->set->n; i++) {
+		struct lane *l = &b->lanes[i];
+		int d = (int)i;
+
+		r = get_buffer(b, d, size, &l->send, &l->send_own);
+		if (r == 0)
+			r = get_buffer(b, d, size, &l->recv, &l->recv_own);
+		if (r == 0)
+			r = ops->alloc(b->set, d, MEMORY_PINNED,
+				       (uint64_t)b->ranks * sizeof(struct typed_report),
+				       &l->report);
+		if (r == 0)
+			r = ops->address(b->set, &l->send, d, &l->send_at);
+		if (r == 0)
+			r = ops->address(b->set, &l->recv, d, &l->recv_at);
+		if (r == 0)
+			r = ops->address(b->set, &l->report, d, &l->report_at);
+	}
+	return r;
+}
+
+/* The device set frees what is its own. */
+static void free_buffers(struct bench *b)
+{
+	for (size_t i = 0; b->set && i < b->set->n; i++) {
+		struct lane *l = &b->lanes[i];
+
+		if (b->set->ops->make_current(b->set, (int)i) < 0)
+			continue;
+		if (l->send_own)
+			b->api.MemFree(l->send_own);
+		if (l->recv_own)
+			b->api.MemFree(l->recv_own);
+	}
+}
+
+/* ---- one collective on all lanes ---- */
+
+static int wait_lane(struct bench *b, struct lane *l)
+{
+	int r, result;
+
+	do {
+		r = b->set->ops->wait(b->set, l->stream, WAIT_SLICE_US);
+		if (r != -ETIMEDOUT)
+			return r;
+		result = NCCL_SUCCESS;
+		b->api.CommGetAsyncError(l->comm, &result);
+	} while (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS);
+	return nccl_error(b, "ncclCommGetAsyncError", result);
+}
+
+static int wait_all(struct bench *b)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->set->n; i++)
+		r = wait_lane(b, &b->lanes[i]);
+	return r;
+}
+
+/*
+ * As nccl-tests does, each iteration uses the next stretch of the buffers, as far as they reach: the
+ * same addresses again and again would flatter caches.
+ */
+static uint64_t shift_of(const struct bench *b, const struct nccl_shape *s, unsigned iteration)
+{
+	uint64_t places = s->bytes ? b->max_bytes / s->bytes : 1;
+
+	return s->bytes * (iteration % places);
+}
+
+/* Where the lane's input is. */
+static uint64_t input_at(const struct lane *l, const struct nccl_shape *s, bool in_place)
+{
+	return in_place ? l->recv_at + s->send_offset * (uint64_t)l->rank : l->send_at;
+}
+
+static uint64_t output_at(const struct lane *l, const struct nccl_shape *s, bool in_place)
+{
+	return in_place ? l->recv_at + s->recv_offset * (uint64_t)l->rank : l->recv_at;
+}
+
+static int start_lane(struct bench *b, struct lane *l, const struct nccl_shape *s, bool in_place,
+		      uint64_t shift)
+{
+	struct nccl_call c = {
+		.op = b->plan->op,
+		.send = (const char *)(uintptr_t)(input_at(l, s, in_place) + shift),
+		.recv = (char *)(uintptr_t)(output_at(l, s, in_place) + shift),
+		.count = s->count,
+		.type = b->plan->type,
+		.redop = b->plan->redop,
+		.root = b->plan->root,
+		.rank = l->rank,
+		.ranks = b->ranks,
+		.comm = l->comm,
+		.stream = l->native,
+	};
+
+	return nccl_call(&b->api, &c);
+}
+
+static int start_all(struct bench *b, const struct nccl_shape *s, bool in_place, unsigned iteration)
+{
+	uint64_t shift = shift_of(b, s, iteration);
+	bool grouped = b->set->n > 1;
+	int r = grouped ? b->api.GroupStart() : NCCL_SUCCESS, end = NCCL_SUCCESS;
+
+	for (size_t i = 0; r == NCCL_SUCCESS && i < b->set->n; i++)
+		r = start_lane(b, &b->lanes[i], s, in_place, shift);
+	if (grouped)
+		end = b->api.GroupEnd();
+	r = r == NCCL_SUCCESS ? end : r;
+	return r == NCCL_SUCCESS ? 0 : nccl_error(b, nccl_op_words[b->plan->op], r);
+}
+
+/* ---- checking ---- */
+
+static int launch(struct bench *b, size_t i, enum device_kernel kernel, const void *args,
+		  size_t size)
+{
+	struct launch l = {
+		.kernel = kernel,
+		.blocks = b->set->info[i].blocks * KERNEL_BLOCKS,
+		.threads = KERNEL_THREADS,
+		.args = args,
+		.args_size = size,
+	};
+
+	return b->set->ops->launch(b->set, b->lanes[i].stream, &l);
+}
+
+/* Poisons what the operation will write, then writes its input, which may be there. */
+static int fill_lane(struct bench *b, size_t i, const struct nccl_shape *s, bool in_place)
+{
+	const struct lane *l = &b->lanes[i];
+	struct fill_args poison = {
+		.target = l->recv_at,
+		.words = (s->bytes + 7) / 8,
+		.tag = pattern_tag_make((u64)l->rank, (u64)l->rank, 0, 1),
+	};
+	struct typed_fill_args input = {
+		.target = input_at(l, s, in_place),
+		.count = s->send_bytes / b->type_size,
+		.first = nccl_input_first(b->plan->op, s->count, l->rank),
+		.type = b->plan->type,
+		.op = b->plan->redop,
+		.rank = (u64)l->rank,
+	};
+	int r = launch(b, i, KERNEL_fill, &poison, sizeof(poison));
+
+	return r < 0 ? r : launch(b, i, KERNEL_typed_fill, &input, sizeof(input));
+}
+
+static int check_segment(struct bench *b, size_t i, const struct nccl_shape *s, bool in_place,
+			 int k)
+{
+	const struct typed_report clean = {.first_wrong = CHECK_NONE};
+	const struct lane *l = &b->lanes[i];
+	struct nccl_segment segment;
+	struct typed_check_args a;
+	uint64_t at = (uint64_t)k * sizeof(clean);
+	int r;
+
+	nccl_segment(b->plan->op, s->count, l->rank, b->ranks, b->plan->root, k, &segment);
+	a = (struct typed_check_args){
+		.origin = output_at(l, s, in_place) + (uint64_t)k * s->count * b->type_size,
+		.count = s->count,
+		.first = segment.first,
+		.type = b->plan->type,
+		.op = b->plan->redop,
+		.first_rank = (u64)segment.first_rank,
+		.ranks = (u64)segment.ranks,
+		.report = l->report_at + at,
+	};
+	r = b->set->ops->write(b->set, &l->report, at, &clean, sizeof(clean));
+	return r < 0 ? r : launch(b, i, KERNEL_typed_check, &a, sizeof(a));
+}
+
+/* Wrong elements, and where the first one is. */
+struct wrong {
+	int64_t n;
+	uint64_t index;
+	int rank;
+};
+
+static int read_segment(struct bench *b, size_t i, uint64_t count, int k, struct wrong *w)
+{
+	const struct lane *l = &b->lanes[i];
+	struct typed_report report;
+	int r = b->set->ops->read(b->set, &l->report, (uint64_t)k * sizeof(report), &report,
+				  sizeof(report));
+
+	if (r < 0 || report.wrong == 0)
+		return r;
+	if (w->n == 0) {
+		w->rank = l->rank;
+		w->index = (uint64_t)k * count + report.first_wrong;
+	}
+	w->n += (int64_t)report.wrong;
+	return 0;
+}
+
+static int check_lane(struct bench *b, size_t i, const struct nccl_shape *s, bool in_place,
+		      struct wrong *w)
+{
+	int r = 0, rank = b->lanes[i].rank;
+	int n = nccl_segment_n(b->plan->op, rank, b->ranks, b->plan->root);
+
+	for (int k = 0; r == 0 && k < n; k++)
+		r = check_segment(b, i, s, in_place, k);
+	if (r == 0)
+		r = wait_lane(b, &b->lanes[i]);
+	for (int k = 0; r == 0 && k < n; k++)
+		r = read_segment(b, i, s->count, k, w);
+	return r;
+}
+
+/* What all processes found. */
+static int add_up_wrong(struct bench *b, const struct wrong *mine, struct nccl_cell *cell)
+{
+	struct wrong *all = calloc((size_t)b->processes, sizeof(*all));
+	int r = all ? gather(b, mine, sizeof(*mine), all) : err_set(ENOMEM, "no memory");
+
+	cell->wrong = 0;
+	for (int i = 0; r == 0 && i < b->processes; i++) {
+		if (all[i].n > 0 && cell->wrong == 0) {
+			cell->wrong_rank = all[i].rank;
+			cell->wrong_index = all[i].index;
+		}
+		cell->wrong += all[i].n;
+	}
+	free(all);
+	return r;
+}
+
+static int check_cell(struct bench *b, const struct nccl_shape *s, bool in_place,
+		      struct nccl_cell *cell)
+{
+	struct wrong wrong = {.rank = -1};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->set->n; i++)
+		r = fill_lane(b, i, s, in_place);
+	if (r == 0)
+		r = wait_all(b);
+	if (r == 0)
+		r = barrier(b); /* nobody reads what is not filled yet, whatever NCCL does */
+	if (r == 0)
+		r = start_all(b, s, in_place, 0);
+	if (r == 0)
+		r = wait_all(b);
+	for (size_t i = 0; r == 0 && i < b->set->n; i++)
+		r = check_lane(b, i, s, in_place, &wrong);
+	return r < 0 ? r : add_up_wrong(b, &wrong, cell);
+}
+
+/* Whether what comes out is exact, so that every difference is wrong. */
+static bool can_check(const struct bench *b, bool in_place)
+{
+	enum nccl_op op = b->plan->op;
+	enum reduce_op redop = b->plan->redop;
+
+	if (!b->plan->check || (in_place && !nccl_op_checks_in_place(op)))
+		return false;
+	return !nccl_op_reduces(op) || b->ranks <= RANKS_EXACT || redop == REDUCE_MAX ||
+	       redop == REDUCE_MIN || (redop == REDUCE_SUM && b->type_size >= 4);
+}
+
+/* ---- timing ---- */
+
+static int run_iterations(struct bench *b, const struct nccl_shape *s, bool in_place)
+{
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < b->plan->iterations; i++)
+		r = start_all(b, s, in_place, i);
+	return r;
+}
+
+static int capture(struct bench *b, const struct nccl_shape *s, bool in_place)
+{
+	const struct device_ops *ops = b->set->ops;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->set->n; i++)
+		r = ops->capture_begin(b->set, b->lanes[i].stream);
+	if (r == 0)
+		r = run_iterations(b, s, in_place);
+	for (size_t i = 0; r == 0 && i < b->set->n; i++)
+		r = ops->capture_end(b->set, b->lanes[i].stream, &b->lanes[i].graph);
+	return r;
+}
+
+static int launch_graphs(struct bench *b)
+{
+	int r = 0;
+
+	for (unsigned k = 0; r == 0 && k < b->plan->graph; k++)
+		for (size_t i = 0; r == 0 && i < b->set->n; i++)
+			r = b->set->ops->graph_launch(b->set, b->lanes[i].stream,
+						      b->lanes[i].graph);
+	return r;
+}
+
+/* The first launch takes longer, and is not timed. */
+static int make_graphs(struct bench *b, const struct nccl_shape *s, bool in_place)
+{
+	int r = capture(b, s, in_place);
+
+	if (r == 0)
+		r = launch_graphs(b);
+	return r < 0 ? r : wait_all(b);
+}
+
+static int free_graphs(struct bench *b)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->set->n; i++)
+		r = b->set->ops->graph_free(b->set, b->lanes[i].graph);
+	return r;
+}
+
+/* Wall clock of a batch, as nccl-tests measures: it includes the time that the calls take. */
+static int time_batch(struct bench *b, const struct nccl_shape *s, bool in_place, double *ret_us)
+{
+	unsigned n = b->plan->iterations * (b->plan->graph ? b->plan->graph : 1);
+	double start = clock_s();
+	int r = b->plan->graph ? launch_graphs(b) : run_iterations(b, s, in_place);
+
+	if (r == 0)
+		r = wait_all(b);
+	*ret_us = (clock_s() - start) * 1e6 / n;
+	return r;
+}
+
+/* What every process tells of a batch; rank 0's clock decides when the time is up. */
+struct tick {
+	double us, elapsed_s;
+};
+
+/* The mean of all processes. It is a barrier too: the next batch starts everywhere at once. */
+static int share_time(struct bench *b, const struct tick *mine, struct tick *ret)
+{
+	struct tick *all = calloc((size_t)b->processes, sizeof(*all));
+	int r = all ? gather(b, mine, sizeof(*mine), all) : err_set(ENOMEM, "no memory");
+
+	if (r == 0) {
+		*ret = (struct tick){.elapsed_s = all[0].elapsed_s};
+		for (int i = 0; i < b->processes; i++)
+			ret->us += all[i].us / b->processes;
+	}
+	free(all);
+	return r;
+}
+
+/* Many batches may take longer than a step may. */
+static int say_alive(struct bench *b, uint64_t bytes, bool in_place)
+{
+	if (clock_s() < b->said_s + SAY_EVERY_S)
+		return 0;
+	b->said_s = clock_s();
+	return say_phase(b, "timing", bytes, in_place);
+}
+
+static int time_batches(struct bench *b, const struct nccl_shape *s, bool in_place,
+			struct samples *samples, bool *ret_narrow)
+{
+	struct stopping rule = {
+		.relative = b->plan->relative,
+		.budget_s = (b->plan->budget_s - b->spent_s) / (double)b->cells_left,
+		.min_samples = STOPPING_MIN_SAMPLES,
+		.max_samples = b->plan->relative > 0 ? SAMPLES_MAX : 1,
+	};
+	struct tick mine, all = {0};
+	enum stop stop = STOP_GO_ON;
+	double start = clock_s();
+	int r = 0;
+
+	while (r == 0 && stop == STOP_GO_ON) {
+		r = time_batch(b, s, in_place, &mine.us);
+		mine.elapsed_s = clock_s() - start;
+		if (r == 0)
+			r = share_time(b, &mine, &all);
+		if (r == 0)
+			r = samples_add(samples, all.us);
+		if (r == 0)
+			stop = stopping_decide(&rule, samples, all.elapsed_s);
+		if (r == 0)
+			r = say_alive(b, s->bytes, in_place);
+	}
+	b->spent_s += all.elapsed_s;
+	*ret_narrow = stop == STOP_NARROW;
+	return r;
+}
+
+static int time_cell(struct bench *b, const struct nccl_shape *s, bool in_place,
+		     struct nccl_cell *cell)
+{
+	struct samples samples = {0};
+	struct summary summary;
+	bool narrow = false;
+	int r = start_all(b, s, in_place, 0);
+
+	if (r == 0)
+		r = wait_all(b);
+	if (r == 0 && b->plan->graph)
+		r = make_graphs(b, s, in_place);
+	if (r == 0)
+		r = barrier(b);
+	if (r == 0)
+		r = time_batches(b, s, in_place, &samples, &narrow);
+	if (r == 0 && b->plan->graph)
+		r = free_graphs(b);
+	if (r == 0) {
+		samples_summary(&samples, &summary);
+		cell->time_us = summary.median;
+		cell->low_us = summary.low;
+		cell->high_us = summary.high;
+		cell->batches = (unsigned)summary.n;
+		cell->narrow = narrow;
+		nccl_rates(b->plan->op, s, b->type_size, b->ranks, cell->time_us, cell);
+	}
+	samples_done(&samples);
+	return r;
+}
+
+/* ---- the sweep ---- */
+
+static int warm_up(struct bench *b)
+{
+	struct nccl_shape s;
+	int r = 0;
+
+	for (uint64_t bytes = b->plan->min_bytes; r == 0 && bytes <= b->max_bytes; bytes *= 2) {
+		nccl_shape(b->plan->op, b->type_size, b->ranks, bytes, &s);
+		r = say_phase(b, "warming up", bytes, false);
+		for (unsigned i = 0; r == 0 && i < b->plan->warmup; i++)
+			r = start_all(b, &s, false, i);
+		if (r == 0)
+			r = wait_all(b);
+	}
+	return r;
+}
+
+static int run_cell(struct bench *b, const struct nccl_shape *s, bool in_place,
+		    struct nccl_cell *cell)
+{
+	int r = say_phase(b, "timing", s->bytes, in_place);
+
+	*cell = (struct nccl_cell){.wrong = -1, .wrong_rank = -1};
+	if (r == 0)
+		r = time_cell(b, s, in_place, cell);
+	b->cells_left -= b->cells_left > 1;
+	if (r < 0 || !can_check(b, in_place))
+		return r;
+	r = say_phase(b, "checking", s->bytes, in_place);
+	return r < 0 ? r : check_cell(b, s, in_place, cell);
+}
+
+static int run_sizes(struct bench *b)
+{
+	struct nccl_shape s;
+	struct nccl_row row;
+	int r = 0;
+
+	b->cells_left = 2 * nccl_plan_sizes(b->plan, b->max_bytes);
+	for (uint64_t bytes = b->plan->min_bytes; r == 0 && bytes <= b->max_bytes;
+	     bytes = nccl_plan_next(b->plan, bytes)) {
+		nccl_shape(b->plan->op, b->type_size, b->ranks, bytes, &s);
+		row = (struct nccl_row){.bytes = s.bytes, .count = s.count};
+		for (int k = 0; r == 0 && k < 2; k++)
+			r = run_cell(b, &s, k == 1, &row.cell[k]);
+		if (r < 0 || !is_first(b))
+			continue;
+		b->message.u.row = row;
+		r = say(b, NCCL_SAYS_ROW, sizeof(row));
+	}
+	return r;
+}
+
+/* ---- start and end ---- */
+
+static int say_start(struct bench *b)
+{
+	struct nccl_start *s = &b->message.u.start;
+
+	if (!is_first(b))
+		return 0;
+	*s = (struct nccl_start){.version = b->api.version,
+				 .ranks = b->ranks,
+				 .max_bytes = b->max_bytes};
+	memcpy(s->library, b->api.path, sizeof(s->library));
+	return say(b, NCCL_SAYS_START, sizeof(*s));
+}
+
+static int check_caps(const struct bench *b)
+{
+	if (!(b->set->caps & DEVICE_NATIVE))
+		return err_set(ENOTSUP, "NCCL cannot be called on these devices");
+	if (b->plan->graph && !(b->set->caps & DEVICE_GRAPHS))
+		return err_set(ENOTSUP, "these devices cannot capture graphs");
+	if (b->plan->root < 0 || b->plan->root >= b->ranks)
+		return err_set(EINVAL, "there is no rank %d to be the root", b->plan->root);
+	return 0;
+}
+
+static int open_devices(struct bench *b)
+{
+	int r = device_open(&b->order.devices, &b->set);
+
+	if (r < 0)
+		return r;
+	b->lanes = calloc(b->set->n, sizeof(*b->lanes));
+	return b->lanes ? 0 : err_set(ENOMEM, "no memory");
+}
+
+static int run(struct bench *b)
+{
+	static int (*const parts[])(struct bench *) = {
+		say_ranks,    agree_on_size, open_streams, open_communicators,
+		open_buffers, say_start,     warm_up,      run_sizes,
+	};
+	int r = nccl_load(b->order.has_library ? b->order.library : NULL, &b->api);
+
+	if (r == 0)
+		r = say_step(b, "opening the devices", 0, false);
+	if (r == 0)
+		r = open_devices(b);
+	if (r == 0)
+		r = say_step(b, "waiting for the other ranks", 0, false);
+	if (r == 0)
+		r = join(b);
+	if (r == 0)
+		r = number_ranks(b);
+	if (r == 0)
+		r = check_caps(b);
+	for (size_t i = 0; r == 0 && i < sizeof(parts) / sizeof(parts[0]); i++)
+		r = parts[i](b);
+	return r;
+}
+
+static int say_end(struct bench *b, int result)
+{
+	char *text = b->message.u.end.text;
+
+	b->message.u.end.result = result;
+	snprintf(text, sizeof(b->message.u.end.text), "%s", result < 0 ? err_msg() : "");
+	return say(b, NCCL_SAYS_END, sizeof(b->message.u.end));
+}
+
+/* A hang of the end is named too; but after an error the error comes first, whatever hangs then. */
+static void end(struct bench *b, int result)
+{
+	if (result < 0) {
+		say_end(b, result);
+		close_communicators(b, b->api.CommAbort);
+		free_buffers(b);
+	} else {
+		say_step(b, "ncclCommDestroy", 0, false);
+		free_buffers(b);
+		close_communicators(b, b->api.CommDestroy);
+	}
+	device_close(b->set);
+	if (result == 0)
+		say_end(b, result);
+}
+
+static int receive_order(struct bench *b)
+{
+	ssize_t n = message_receive(b->fd, &b->order, sizeof(b->order), NULL, UINT64_MAX);
+
+	if (n != (ssize_t)sizeof(b->order))
+		return err_set(EPROTO, "%s is started by onehop bench nccl only",
+			       NCCL_WORKER_COMMAND);
+	b->plan = &b->order.plan;
+	b->type_size = nccl_type_size(b->plan->type);
+	return 0;
+}
+
+int nccl_serve(int fd)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	int r;
+
+	if (!b)
+		return err_set(ENOMEM, "no memory");
+	/* NCCL may hang, and then nobody reads the socket that says that the parent is gone. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	b->fd = fd;
+	r = receive_order(b);
+	if (r == 0) {
+		r = run(b);
+		end(b, r);
+	}
+	rendezvous_leave(b->meeting);
+	free(b->lanes);
+	free(b);
+	return r;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collectives by NCCL: verified, and timed as nccl-tests does, in processes that can be killed. */
+#pragma once
+
+#include "bench/ranks.h"
+#include "device/device.h"
+
+#include <limits.h>
+
+enum nccl_op {
+	NCCL_ALL_REDUCE,
+	NCCL_ALL_GATHER,
+	NCCL_REDUCE_SCATTER,
+	NCCL_BROADCAST,
+	NCCL_REDUCE,
+	NCCL_ALL_TO_ALL,
+	NCCL_SEND_RECV, /* to the next rank, from the one before */
+	NCCL_OP_N
+};
+
+extern const char *const nccl_op_words[];   /* "all-reduce"; NULL-ended, as are the others */
+extern const char *const nccl_type_words[]; /* of enum element_type, as nccl-tests writes them */
+extern const char *const nccl_reduce_op_words[]; /* "sum" */
+const char *nccl_tests_program(enum nccl_op op); /* "all_reduce_perf" */
+bool nccl_op_reduces(enum nccl_op op);           /* whether it has a reduction */
+bool nccl_op_has_root(enum nccl_op op);
+unsigned nccl_type_size(enum element_type t); /* bytes of an element */
+
+enum { NCCL_SIZES_MAX = 4096 };
+
+/* What is measured. A value: it is sent to the process that measures. */
+struct nccl_plan {
+	enum nccl_op op;
+	enum element_type type;
+	enum reduce_op redop;
+	int root;
+	uint64_t min_bytes, max_bytes;
+	uint64_t factor, step; /* next size: times factor, or with factor below 2 plus step */
+	unsigned iterations;   /* per batch: one sample is the time of a batch through this */
+	unsigned warmup;       /* for each doubling of the size, before all */
+	unsigned graph;        /* 0: none; else each batch is captured and launched so often */
+	bool check;
+	double relative; /* half-width of the median's 95 % interval that is narrow enough; 0: one
+			    batch, as nccl-tests */
+	double budget_s; /* of all timed batches together */
+	uint64_t memory_bytes; /* of each device, at most; 0: what is free */
+};
+
+/* 0, or -EINVAL with a sentence. */
+int nccl_plan_check(const struct nccl_plan *p);
+/* How many sizes there are up to max_bytes. */
+size_t nccl_plan_sizes(const struct nccl_plan *p, uint64_t max_bytes);
+uint64_t nccl_plan_next(const struct nccl_plan *p, uint64_t bytes);
+
+/* ---- what comes back ---- */
+
+/* One rank; its device as the process that ran it names it. */
+struct nccl_rank {
+	int rank, pid, ordinal;
+	char host[64], pci[16], name[96];
+};
+
+/* What runs from here on. */
+struct nccl_step {
+	char text[64];  /* "ncclCommInitRank", "all-reduce, timing" */
+	uint64_t bytes; /* 0: does not belong to a size */
+	bool in_place;
+};
+
+struct nccl_start {
+	int version; /* 22809 */
+	int ranks;
+	uint64_t max_bytes; /* of the sizes; less than planned when memory does not hold more */
+	char library[PATH_MAX];
+};
+
+/* One half of a row of the table. */
+struct nccl_cell {
+	double time_us; /* median of the batches, each the mean of its iterations and of all ranks */
+	double low_us, high_us; /* 95 % interval of the median; NaN: too few batches */
+	unsigned batches;
+	bool narrow;                   /* false: the budget ended it */
+	double algbw_gbps, busbw_gbps; /* GB/s */
+	int64_t wrong;                 /* elements, of all ranks; -1: not checked */
+	int wrong_rank;                /* one that has wrong ones; -1: none */
+	uint64_t wrong_index;          /* the first there, in elements of its output */
+};
+
+struct nccl_row {
+	uint64_t bytes, count;    /* as nccl-tests has them: the larger buffer; elements per call */
+	struct nccl_cell cell[2]; /* out of place, in place */
+};
+
+/* Called as things come, by the thread that runs; each may be NULL. */
+struct nccl_listener {
+	void *context;
+	void (*rank)(void *context, const struct nccl_rank *r); /* ranks in order, before start */
+	void (*start)(void *context, const struct nccl_start *s);
+	void (*step)(void *context, const struct nccl_step *s);
+	void (*row)(void *context, const struct nccl_row *row);
+	/* What NCCL wrote to NCCL_LOG_FILE, of each process, when all have ended. */
+	void (*log)(void *context, const char *text, size_t n);
+};
+
+/* A file of each process's own, without a name, for NCCL_DEBUG_FILE. */
+#define NCCL_LOG_FILE "/dev/fd/4"
+
+/* ---- running ---- */
+
+struct nccl_run {
+	struct nccl_plan plan;
+	struct device_request devices; /* of this process; with `processes` one each */
+	bool processes;                /* a process per device; ranks.size is 1 then */
+	struct ranks ranks;
+	unsigned arm;           /* runs of one job are numbered, so that they do not meet */
+	const char *library;    /* NULL: look for it */
+	const char *program;    /* that has the worker's command; NULL: this one */
+	char *const *variables; /* NAME=VALUE or NAME (unset) for its environment; NULL-ended */
+	double limit_s;         /* a step that takes longer hangs */
+	int stop_fd;            /* when it can be read everything is killed: -EINTR; -1: none */
+};
+
+/*
+ * Starts the process or processes, listens until they end. Rows come from rank 0 only: in other
+ * processes of a job the listener hears steps. 0, or what the process failed with and its sentence;
+ * -ETIMEDOUT: killed, the sentence says what was running; -ESRCH: it died.
+ */
+int nccl_run(const struct nccl_run *run, const struct nccl_listener *listener);
+
+/* What the worker's command runs: serves the socket that it inherited. 0 or a negative errno. */
+int nccl_serve(int fd);
+#define NCCL_WORKER_COMMAND "nccl-worker" /* the socket is file descriptor 3 */

@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onehop bench p2p: how fast each pair is, and each device and the host. */
+#include "cli/command.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "cli/devices.h"
+#include "cli/progress.h"
+#include "device/worker.h"
+#include "report/report_p2p.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEFAULT_BYTES  (512ull << 20)
+#define HOST_BYTES     (4ull << 20)
+#define PEER_BYTES     160000000ull /* p2pBandwidthLatencyTest's */
+#define SWEEP_FROM     4096ull
+#define SWEEP_FACTOR   4
+#define MAX_SIZES      32
+#define MAX_QUANTITIES 64
+#define KILL_LIMIT_US  1000000
+
+struct p2p_command_options {
+	struct common_options common;
+	struct device_options devices;
+	const char *pairs, *only, *size, *time;
+	int format;
+	bool all, sweep, no_verify;
+};
+
+enum format { FORMAT_OWN, FORMAT_P2P_TEST, FORMAT_NVBANDWIDTH };
+static const char *const formats[] = {"p2pBandwidthLatencyTest", "nvbandwidth-json", NULL};
+
+/* clang-format off */
+#define AT(member) offsetof(struct p2p_command_options, member)
+static const struct option p2p_table[] = {
+	DEVICE_OPTIONS(struct p2p_command_options),
+	{"from", 0, OPTION_FILE, AT(common.from), "FILE",
+		"with --device host: follow the links of this recorded machine, at the rates expected "
+		"there", NULL, 0, 0, 0},
+	{"pairs", 0, OPTION_TEXT, AT(pairs), "LIST",
+		"only these pairs: 0->1 is one direction, 2-3 both; patterns always have all devices",
+		NULL, 0, 0, 0},
+	{"only", 0, OPTION_TEXT, AT(only), "LIST",
+		"only these measurements, or groups of them: bandwidth, latency, host, staged, patterns",
+		NULL, 0, 0, 0},
+	{"all", 0, OPTION_FLAG, AT(all), NULL,
+		"also what is left out otherwise: through the host, patterns, within a device and more",
+		NULL, 0, 0, 0},
+	{"size", 0, OPTION_TEXT, AT(size), "SIZE",
+		"bytes of a copy (K, M, G: binary) instead of 512M or what a quarter of memory holds",
+		NULL, 0, 0, 0},
+	{"sweep", 0, OPTION_FLAG, AT(sweep), NULL,
+		"copies from 4K up to that size, by factors of 4", NULL, 0, 0, 0},
+	{"time", 0, OPTION_TEXT, AT(time), "SECONDS",
+		"repeat a round at most so long until its medians are within 1 %; 0.3 by default",
+		NULL, 0, 0, 0},
+	{"no-verify", 0, OPTION_FLAG, AT(no_verify), NULL,
+		"do not check what arrived; checking is never part of the time", NULL, 0, 0, 0},
+	{"format", 0, OPTION_CHOICE, AT(format), "NAME",
+		"print exactly what p2pBandwidthLatencyTest prints, or nvbandwidth's JSON "
+		"(nvbandwidth-json)", formats, 0, 0, 0},
+	FIGURES_JSON(struct p2p_command_options),
+	COMMON_COLOR(struct p2p_command_options),
+	COMMON_WIDTH(struct p2p_command_options),
+	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
+		"every figure with its interval and samples", NULL, 0, 0, 0},
+	COMMON_HELP(struct p2p_command_options),
+	OPTIONS_END,
+};
+
+/* What is measured, blank-separated; the last four are those of nobody's choice and of --format. */
+static const struct {
+	const char *name, *words;
+} groups[] = {
+	{"bandwidth", "write-ce read-ce both-ce write-sm read-sm both-sm"},
+	{"latency", "latency-chase latency-host round-trip latency-write latency-read"},
+	{"host", "h2d-ce d2h-ce h2d-sm d2h-sm latency-host"},
+	{"staged", "write-ce-staged both-ce-staged latency-write-staged"},
+	{"patterns", "pairs-ce all-to-all-ce all-to-all-sm n-to-1-ce 1-to-n-ce"},
+};
+#define WORDS_DEFAULT \
+	"write-ce read-ce both-ce write-sm read-sm h2d-ce d2h-ce latency-chase latency-host"
+#define WORDS_P2P_TEST \
+	"write-ce-staged write-ce both-ce-staged both-ce latency-write-staged latency-write"
+static const char *const words_of_format[] = {
+	[FORMAT_OWN] = WORDS_DEFAULT " round-trip",
+	[FORMAT_P2P_TEST] = WORDS_P2P_TEST,
+	[FORMAT_NVBANDWIDTH] = WORDS_DEFAULT,
+};
+/* clang-format on */
+
+/* ---- a run, as the command sees it ---- */
+
+struct p2p_command {
+	const struct p2p_command_options *o;
+	enum format format;
+	struct devices devices;
+	struct device_set *set;
+	struct p2p_options run;
+	const struct p2p_quantity *quantities[MAX_QUANTITIES];
+	uint64_t sizes[MAX_SIZES];
+	struct pair *pairs;
+	bool *access;
+	struct p2p_link_seen links[DEVICE_MAX];
+	struct p2p_result result;
+	double start_s, run_s;
+	struct progress progress;
+	const char *ended; /* by an error */
+};
+
+/* ---- what to measure ---- */
+
+static bool is_chosen(const struct p2p_quantity *q, const char *words)
+{
+	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+		if (text_has_word(words, groups[i].name) && text_has_word(groups[i].words, q->word))
+			return true;
+	return text_has_word(words, q->word);
+}
+
+static bool is_known(const char *word)
+{
+	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+		if (strcmp(groups[i].name, word) == 0)
+			return true;
+	return p2p_quantity_find(word) != NULL;
+}
+
+static int no_word(const char *word)
+{
+	const char *names[MAX_QUANTITIES + sizeof(groups) / sizeof(*groups)], *nearest;
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+		names[n++] = groups[i].name;
+	for (size_t i = 0; i < p2p_quantity_n; i++)
+		names[n++] = p2p_quantities[i].word;
+	nearest = nearest_name(word, names, n);
+	if (nearest)
+		return err_set(EINVAL, "--only: no measurement '%s'; did you mean %s?", word,
+			       nearest);
+	return err_set(EINVAL, "--only: no measurement '%s' (see: man onehop-bench-p2p)", word);
+}
+
+/* "a,b" as "a b", each known. */
+static int check_words(const char *list, char **ret)
+{
+	AUTO_FREE char *words = xstrdup(list);
+
+	for (char *at = words, *end; at; at = end ? end + 1 : NULL) {
+		end = strchr(at, ',');
+		if (end)
+			*end = '\0';
+		if (!is_known(at))
+			return no_word(at);
+		if (end)
+			*end = ' ';
+	}
+	*ret = TAKE_PTR(words);
+	return 0;
+}
+
+static int choose_quantities(struct p2p_command *c)
+{
+	AUTO_FREE char *words = NULL;
+	int r = 0;
+
+	if (c->o->only && c->o->all)
+		return err_set(EINVAL, "--only and --all exclude each other");
+	if (c->o->only)
+		r = check_words(c->o->only, &words);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < p2p_quantity_n; i++)
+		if (c->o->all ||
+		    is_chosen(&p2p_quantities[i], words ? words : words_of_format[c->format]))
+			c->quantities[c->run.quantity_n++] = &p2p_quantities[i];
+	c->run.quantities = c->quantities;
+	return 0;
+}
+
+static int add_pair(struct p2p_command *c, struct pair p)
+{
+	for (size_t i = 0; i < c->run.pair_n; i++)
+		if (c->pairs[i].initiator == p.initiator && c->pairs[i].target == p.target)
+			return err_set(EINVAL, "--pairs names a pair twice");
+	c->pairs = xrealloc(c->pairs, c->run.pair_n + 1, sizeof(*c->pairs));
+	c->pairs[c->run.pair_n++] = p;
+	c->run.pairs = c->pairs;
+	return 0;
+}
+
+static int choose_pairs(struct p2p_command *c)
+{
+	AUTO_FREE char *list = c->o->pairs ? xstrdup(c->o->pairs) : NULL;
+	char *rest = list, *word;
+	int r = 0;
+
+	while (r == 0 && (word = strsep(&rest, ","))) {
+		struct pair p = {0};
+		bool both = false;
+
+		r = devices_find_pair(&c->devices, word, &p, &both);
+		r = r < 0 ? err_wrap(r, "--pairs") : add_pair(c, p);
+		if (r == 0 && both)
+			r = add_pair(c, (struct pair){p.target, p.initiator});
+	}
+	return r;
+}
+
+/* Two buffers of that size are needed on each device. */
+static uint64_t default_bytes(const struct p2p_command *c)
+{
+	uint64_t bytes = devices_are_stand_ins(&c->devices) ? HOST_BYTES
+			 : c->format == FORMAT_P2P_TEST     ? PEER_BYTES
+							    : DEFAULT_BYTES;
+
+	for (size_t i = 0; i < c->set->n; i++)
+		if (c->set->info[i].free_bytes && c->set->info[i].free_bytes / 4 < bytes)
+			bytes = c->set->info[i].free_bytes / 4;
+	if (c->devices.memory_bytes && c->devices.memory_bytes / 2 < bytes)
+		bytes = c->devices.memory_bytes / 2;
+	return bytes;
+}
+
+static int choose_sizes(struct p2p_command *c)
+{
+	uint64_t bytes = default_bytes(c);
+	int r = 0;
+
+	if (c->o->size)
+		r = parse_bytes("--size", c->o->size, &bytes);
+	if (r == 0 && bytes < P2P_SIZE_MIN)
+		r = err_set(EINVAL, "copies of %lu bytes are too small: %d is the least",
+			    (unsigned long)bytes, P2P_SIZE_MIN);
+	bytes = bytes / 16 * 16;
+	if (r == 0 && c->devices.memory_bytes && bytes > c->devices.memory_bytes / 2)
+		r = err_set(EINVAL, "--size needs two buffers on each device, more than --memory");
+	for (uint64_t b = SWEEP_FROM; r == 0 && c->o->sweep && b < bytes; b *= SWEEP_FACTOR)
+		c->sizes[c->run.size_n++] = b;
+	c->sizes[c->run.size_n++] = bytes;
+	c->run.sizes = c->sizes;
+	return r;
+}
+
+static int choose_time(struct p2p_command *c)
+{
+	char *end;
+	double s;
+
+	if (!c->o->time)
+		return 0;
+	s = strtod(c->o->time, &end);
+	if (end == c->o->time || *end || !(s > 0 && s <= 3600))
+		return err_set(EINVAL, "--time wants seconds, up to 3600, not '%s'", c->o->time);
+	c->run.stopping.budget_s = s;
+	return 0;
+}
+
+/* ---- while it runs ---- */
+
+static void show_progress(void *context, const struct p2p_quantity *q, uint64_t bytes, size_t round,
+			  size_t rounds, size_t left)
+{
+	struct p2p_command *c = context;
+	char size[BYTES_TEXT_SIZE], copies[64] = "";
+
+	if (bytes)
+		snprintf(copies, sizeof(copies), " with copies of %s", bytes_text(bytes, size));
+	progress_show(&c->progress, "%s%s, round %zu of %zu, %zu left", q->word, copies, round + 1,
+		      rounds, left);
+}
+
+static bool was_stopped(void *context)
+{
+	const struct p2p_command *c = context;
+
+	return stop_signals_seen(c->devices.stop_fd);
+}
+
+/* MT/s, 0: not known. */
+static int read_speed(const char *pci)
+{
+	AUTO_FREE char *path = xprintf("/sys/bus/pci/devices/%s/current_link_speed", pci);
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
+	char line[64];
+
+	if (!f || !fgets(line, sizeof(line), f))
+		return 0;
+	return (int)(strtod(line, NULL) * 1000 + 0.5);
+}
+
+/* NVLink traffic does not wake PCIe. */
+static bool is_nvlink(const struct paths *p, struct pair pair)
+{
+	return pair.initiator != pair.target &&
+	       text_starts_with(paths_pair(p, pair.initiator, pair.target)->class, "NV");
+}
+
+static void look_at_links(void *context, const struct round *round)
+{
+	struct p2p_command *c = context;
+
+	for (size_t i = 0; i < round->pair_n; i++) {
+		const unsigned ends[] = {round->pairs[i].initiator, round->pairs[i].target};
+
+		for (size_t e = 0; e < 2 && !is_nvlink(c->devices.paths, round->pairs[i]); e++) {
+			struct p2p_link_seen *l = &c->links[ends[e]];
+			int speed = read_speed(c->set->info[ends[e]].pci);
+
+			l->speed_mtps = speed > l->speed_mtps ? speed : l->speed_mtps;
+		}
+	}
+}
+
+static void note_link_limits(struct p2p_command *c)
+{
+	for (size_t k = 0; k < c->set->n; k++)
+		c->links[k].speed_max_mtps =
+			(int)fact_or(devices_gpu(&c->devices, k)->pci->link_speed_max, 0);
+}
+
+/* ---- running ---- */
+
+static int open_set(struct p2p_command *c)
+{
+	double start = clock_s();
+	int r = worker_open(NULL, &c->devices.request, c->devices.stop_fd, &c->set);
+
+	c->start_s = clock_s() - start;
+	for (size_t k = 0; r == 0 && k < c->set->n; k++)
+		r = devices_check(&c->devices, k, c->set->info[k].ordinal, c->set->info[k].pci);
+	return r;
+}
+
+static int ask_access(struct p2p_command *c)
+{
+	size_t n = c->set->n;
+	int r = 0;
+
+	c->access = xcalloc(n * n, sizeof(*c->access));
+	for (size_t i = 0; i < n * n && r == 0; i++)
+		if (i / n != i % n)
+			r = c->set->ops->can_access(c->set, (int)(i / n), (int)(i % n),
+						    &c->access[i]);
+	return r;
+}
+
+static int choose_all(struct p2p_command *c)
+{
+	int r = choose_sizes(c);
+
+	if (r == 0)
+		r = choose_pairs(c);
+	c->run.paths = c->devices.paths;
+	c->run.verify = !c->o->no_verify;
+	c->run.diagonal = c->format == FORMAT_P2P_TEST;
+	return r == 0 ? ask_access(c) : r;
+}
+
+static void measure(struct p2p_command *c)
+{
+	const struct p2p_hooks hooks = {c, show_progress, was_stopped,
+					devices_are_stand_ins(&c->devices) ? NULL : look_at_links};
+	double start;
+	int r;
+
+	if (hooks.under_load)
+		note_link_limits(c);
+	c->run.hooks = &hooks;
+	progress_begin(&c->progress);
+	start = clock_s();
+	r = p2p_run(c->set, &c->run, &c->result);
+	c->run_s = clock_s() - start;
+	c->run.hooks = NULL;
+	progress_end(&c->progress);
+	if (r < 0)
+		c->ended = xstrdup(err_msg());
+}
+
+/* ---- the end ---- */
+
+static enum exit_code judge(const struct p2p_command *c)
+{
+	struct p2p_counts n;
+
+	report_p2p_count(&c->result, &n);
+	if (n.wrong || c->ended)
+		return EXIT_FINDING;
+	if (c->result.stopped)
+		return EXIT_REFUSED;
+	return n.measured ? EXIT_WELL : EXIT_NOT_JUDGED;
+}
+
+/* A peer's layout has no place for it. */
+static void warn_aside(const struct p2p_command *c)
+{
+	struct p2p_counts n;
+
+	report_p2p_count(&c->result, &n);
+	devices_tell(&c->devices);
+	if (n.wrong)
+		fail(EXIT_FINDING, "data wrong at the owner in %zu of %zu cells", n.wrong,
+		     n.checked);
+	if (c->ended)
+		fail(EXIT_FINDING, "ended before its time: %s", c->ended);
+	if (c->result.stopped)
+		fail(EXIT_REFUSED, "stopped: the figures are what was done until then");
+}
+
+static int print_peer(const struct p2p_command *c, const struct p2p_report *r)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	char host[65] = "unknown";
+
+	warn_aside(c);
+	gethostname(host, sizeof(host) - 1);
+	if (c->format == FORMAT_P2P_TEST)
+		format_p2p_test(r, &b);
+	else
+		format_nvbandwidth(r, host, &b);
+	return print_text(&b, judge(c));
+}
+
+static int print_figures(const struct p2p_command *c, const struct p2p_report *r)
+{
+	struct figures *f = p2p_figures(r);
+	int code;
+
+	warn_aside(c);
+	code = print_json(figures_to_json(f), judge(c));
+	figures_free(f);
+	return code;
+}
+
+static int print_report(const struct p2p_command *c)
+{
+	const struct p2p_report r = {
+		.stand_ins = devices_are_stand_ins(&c->devices),
+		.machine = c->devices.machine,
+		.names = c->devices.chosen.names,
+		.devices = c->set->info,
+		.n = c->set->n,
+		.access = c->access,
+		.paths = c->devices.paths,
+		.result = &c->result,
+		.links = devices_are_stand_ins(&c->devices) ? NULL : c->links,
+		.skips = c->devices.chosen.skips,
+		.skip_n = c->devices.chosen.skip_n,
+		.ended = c->ended,
+		.start_s = c->start_s,
+		.run_s = c->run_s,
+		.verbose = c->o->common.verbose,
+	};
+	struct document *out;
+	int code;
+
+	if (c->format != FORMAT_OWN)
+		return print_peer(c, &r);
+	if (c->o->common.json)
+		return print_figures(c, &r);
+	out = document_new();
+	report_p2p(out, &r);
+	code = print_document(out, &c->o->common, judge(c));
+	document_free(out);
+	return code;
+}
+
+/* Nobody waits for what hangs. */
+static void close_set(struct p2p_command *c)
+{
+	if (c->set && c->ended)
+		worker_kill(c->set, KILL_LIMIT_US);
+	device_close(c->set);
+}
+
+static int run_devices(struct p2p_command *c)
+{
+	int code, r;
+
+	r = open_set(c);
+	if (r < 0)
+		return fail(r == -EINTR ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
+	if (choose_all(c) < 0)
+		return fail(EXIT_REFUSED, "%s", err_msg());
+	measure(c);
+	code = print_report(c);
+	p2p_result_done(&c->result);
+	return code;
+}
+
+static int run_bench_p2p(const void *options, const char *const *args)
+{
+	struct p2p_command c = {.o = options, .devices = DEVICES_NONE};
+	int r;
+
+	(void)args;
+	c.format = (enum format)c.o->format;
+	p2p_options_default(&c.run);
+	r = c.format != FORMAT_OWN && c.o->common.json
+		    ? err_set(EINVAL, "--format and --json exclude each other")
+		    : choose_quantities(&c);
+	if (r == 0)
+		r = choose_time(&c);
+	if (r == 0)
+		r = devices_choose(&c.o->devices, &c.o->common, 0, &c.devices);
+	if (r == 0)
+		r = devices_lock(&c.devices);
+	if (r < 0)
+		r = fail(EXIT_REFUSED, "%s", err_msg());
+	else
+		r = c.devices.request.n ? run_devices(&c) : devices_none(&c.devices);
+	close_set(&c);
+	devices_done(&c.devices);
+	free(c.pairs);
+	free(c.access);
+	free((char *)c.ended);
+	return r;
+}
+
+const struct command command_bench_p2p = {
+	.name = "bench p2p",
+	.args = "",
+	.summary = "how fast each pair of GPUs is, with checked data, beside what to expect",
+	.about = "Measures copies and loads between every two GPUs, and between each GPU and the "
+		 "host: bandwidth by copy engine and by kernel, latency, round trips. Pairs that "
+		 "share no link run at the same time. Each median comes with its 95 % interval, "
+		 "and beside it stands what the path should give. What arrives is checked by the "
+		 "owner of the memory, outside the timed part.",
+	.options = p2p_table,
+	.size = sizeof(struct p2p_command_options),
+	.run = run_bench_p2p,
+};

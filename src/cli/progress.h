@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is running and what is left, on stderr. */
+#pragma once
+
+#include <stdbool.h>
+
+struct progress {
+	double shown_s; /* when the last line was, or the beginning */
+	bool open;      /* a line stands on the terminal */
+};
+
+void progress_begin(struct progress *p);
+/*
+ * "onehop: ...": on a terminal one line that is written over; elsewhere a line a second at most, none in
+ * the first one. progress_end is due before anything else is printed.
+ */
+void progress_show(struct progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void progress_end(struct progress *p);

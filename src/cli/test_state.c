@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/test_state.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/state.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define VERSION 1
+/* So that no journal, whoever wrote it, is read for ever. */
+#define LINE_MAX_BYTES 4096
+#define LINES_MAX      100000
+
+/* ---- small things ---- */
+
+void read_boot_id(char buf[static BOOT_ID_SIZE])
+{
+	AUTO_FCLOSE FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	if (!f || !fgets(buf, BOOT_ID_SIZE, f))
+		*buf = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+}
+
+void write_date(char buf[static DATE_SIZE])
+{
+	time_t now = time(NULL);
+	struct tm t;
+
+	if (!gmtime_r(&now, &t) || !strftime(buf, DATE_SIZE, "%Y-%m-%dT%H:%M:%SZ", &t))
+		*buf = '\0';
+}
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+/* Runs on the host back end never touch what is known of a real one. */
+static int state_path(const struct test_identity *i, bool make, const char *suffix, char **ret)
+{
+	AUTO_FREE char *folder = NULL;
+	int r = 0;
+
+	if (make)
+		r = state_folder_make(&folder);
+	else
+		folder = state_folder();
+	if (r < 0 || !folder)
+		return r < 0 ? r : err_set(ENOENT, "no place for results is known");
+	*ret = xprintf("%s/test-run%s%s.jsonl", folder, strcmp(i->device, "host") ? "" : "-host",
+		       suffix);
+	return 0;
+}
+
+static int journal_path(const struct test_identity *i, bool make, char **ret)
+{
+	return state_path(i, make, "", ret);
+}
+
+/* ---- writing ---- */
+
+/* One line, on disk when this returns. */
+static int put_line(int fd, json_t *line)
+{
+	AUTO_FREE char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
+	AUTO_FREE char *whole = text ? xprintf("%s\n", text) : NULL;
+	size_t n = whole ? strlen(whole) : 0;
+
+	json_decref(line);
+	if (!whole)
+		return err_set(EINVAL, "a line of the journal does not fit into JSON");
+	if (write(fd, whole, n) != (ssize_t)n || fdatasync(fd) < 0)
+		return err_sys(errno ? errno : EIO, "write the journal of the test");
+	return 0;
+}
+
+static json_t *start_line(const struct test_identity *i, const char *event)
+{
+	json_t *names = json_array();
+	char date[DATE_SIZE];
+
+	write_date(date);
+	for (size_t k = 0; k < i->n; k++)
+		json_array_append_new(names, json_string(i->names[k]));
+	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:o}", "event", event, "version",
+			 VERSION, "device", i->device, "inject", i->inject, "driver_version",
+			 i->driver, "boot_id", i->boot_id, "date", date, "devices", names);
+}
+
+int test_journal_open(const struct test_identity *i, bool resume, struct test_journal *ret)
+{
+	AUTO_FREE char *path = NULL;
+	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, fd, r;
+
+	r = journal_path(i, true, &path);
+	if (r < 0)
+		return r;
+	fd = open(path, flags | (resume ? 0 : O_TRUNC), 0600);
+	if (fd < 0)
+		return err_sys(errno, "open %s", path);
+	r = put_line(fd, start_line(i, resume ? "resume" : "start"));
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	*ret = (struct test_journal){fd, i};
+	return 0;
+}
+
+static json_t *step_line(const struct test_journal *j, const char *event,
+			 const struct test_step *step)
+{
+	json_t *o = json_pack("{s:s, s:s}", "event", event, "phase", test_phase_word(step->phase));
+
+	if (step->initiator >= 0) {
+		json_object_set_new(o, "initiator",
+				    json_string(j->identity->names[step->initiator]));
+		json_object_set_new(o, "target", json_string(j->identity->names[step->target]));
+	}
+	return o;
+}
+
+int test_journal_begins(struct test_journal *j, const struct test_step *step)
+{
+	return put_line(j->fd, step_line(j, "begin", step));
+}
+
+/* A line that cannot be written only means that the pair counts as not tested. */
+void test_journal_ended(struct test_journal *j, const struct test_step *step)
+{
+	json_t *o = step_line(j, "end", step);
+	const struct pair_result *p = step->result;
+
+	if (p) {
+		json_object_set_new(o, "state", json_string(pair_state_word(p->state)));
+		json_object_set_new(o, "kind", json_string(wrong_word(p->kind)));
+		json_object_set_new(o, "sentence", json_string(p->sentence));
+		json_object_set_new(o, "gbps", json_real(p->copy_gbps));
+		json_object_set_new(o, "round_trips", json_integer((json_int_t)p->round_trip.n));
+		json_object_set_new(o, "median_ns", json_real(p->round_trip.median_ns));
+		json_object_set_new(o, "p99_ns", json_real(p->round_trip.p99_ns));
+		json_object_set_new(o, "max_ns", json_real(p->round_trip.max_ns));
+	}
+	put_line(j->fd, o);
+}
+
+void test_journal_close(struct test_journal *j, bool complete)
+{
+	if (complete)
+		put_line(j->fd, json_pack("{s:s}", "event", "done"));
+	close(j->fd);
+	j->fd = -1;
+}
+
+/* ---- reading ---- */
+
+struct replay {
+	const struct test_identity *identity;
+	struct test_past *past;
+	bool started; /* a first line was there */
+};
+
+/* -1: no such device. */
+static int device_index(const struct test_identity *i, const char *name)
+{
+	for (size_t k = 0; k < i->n; k++)
+		if (strcmp(i->names[k], name) == 0)
+			return (int)k;
+	return -1;
+}
+
+static bool same_devices(const struct test_identity *i, const json_t *names)
+{
+	if (json_array_size(names) != i->n)
+		return false;
+	for (size_t k = 0; k < i->n; k++) {
+		const char *name = json_string_value(json_array_get(names, k));
+
+		if (!name || strcmp(name, i->names[k]) != 0)
+			return false;
+	}
+	return true;
+}
+
+static int take_start(struct replay *x, const json_t *line)
+{
+	const struct test_identity *i = x->identity;
+	const char *date = text_of(line, "date");
+
+	if (json_integer_value(json_object_get(line, "version")) != VERSION)
+		return err_set(EINVAL, "the last run was one of another version of onehop");
+	if (!same_devices(i, json_object_get(line, "devices")) ||
+	    strcmp(text_of(line, "inject"), i->inject) != 0)
+		return err_set(EINVAL,
+			       "the last run was one of other devices or another --inject; "
+			       "give the same --device, --gpus and --inject, or start anew");
+	if (strcmp(text_of(line, "driver_version"), i->driver) != 0)
+		return err_set(EINVAL, "the last run was under driver %s, this is %s; start anew",
+			       text_of(line, "driver_version"), i->driver);
+	x->past->restarted = strcmp(text_of(line, "boot_id"), i->boot_id) != 0;
+	text_copy(x->past->date, sizeof(x->past->date), date, strlen(date));
+	return 0;
+}
+
+static bool take_step(const struct replay *x, const json_t *line, struct test_step *ret)
+{
+	struct test_step s = {.initiator = -1, .target = -1};
+
+	while (s.phase < TEST_PHASE_N &&
+	       strcmp(test_phase_word(s.phase), text_of(line, "phase")) != 0)
+		s.phase++;
+	if (s.phase == TEST_PHASE_N)
+		return false;
+	s.initiator = device_index(x->identity, text_of(line, "initiator"));
+	s.target = device_index(x->identity, text_of(line, "target"));
+	*ret = s;
+	return s.phase == TEST_ALL_REDUCE || (s.initiator >= 0 && s.target >= 0);
+}
+
+static struct pair_result *known_pair(const struct replay *x, const struct test_step *s)
+{
+	return &x->past->known[(size_t)s->initiator * x->identity->n + (size_t)s->target];
+}
+
+static void take_begin(struct replay *x, const struct test_step *s)
+{
+	if (x->past->running_n < DEVICE_MAX)
+		x->past->running[x->past->running_n++] = *s;
+}
+
+static bool same_step(const struct test_step *a, const struct test_step *b)
+{
+	return a->phase == b->phase && a->initiator == b->initiator && a->target == b->target;
+}
+
+/* What was not tested is tested again. */
+static void take_result(const struct replay *x, const struct test_step *s, const json_t *line)
+{
+	struct pair_result *p = known_pair(x, s);
+	const char *state = text_of(line, "state"), *sentence = text_of(line, "sentence");
+
+	*p = (struct pair_result){.kind = wrong_parse(text_of(line, "kind"))};
+	if (strcmp(state, pair_state_word(PAIR_RIGHT)) == 0 && p->kind == WRONG_NOTHING)
+		p->state = PAIR_RIGHT;
+	else if (strcmp(state, pair_state_word(PAIR_WRONG)) == 0 && p->kind != WRONG_N)
+		p->state = PAIR_WRONG;
+	else
+		p->kind = WRONG_NOTHING;
+	text_copy(p->sentence, sizeof(p->sentence), sentence, strlen(sentence));
+	p->copy_gbps = json_number_value(json_object_get(line, "gbps"));
+	p->round_trip = (struct round_trip){
+		.n = (uint64_t)json_integer_value(json_object_get(line, "round_trips")),
+		.median_ns = json_number_value(json_object_get(line, "median_ns")),
+		.p99_ns = json_number_value(json_object_get(line, "p99_ns")),
+		.max_ns = json_number_value(json_object_get(line, "max_ns"))};
+}
+
+static void take_end(struct replay *x, const struct test_step *s, const json_t *line)
+{
+	struct test_past *past = x->past;
+
+	for (size_t k = 0; k < past->running_n; k++)
+		if (same_step(&past->running[k], s))
+			past->running[k--] = past->running[--past->running_n];
+	if (s->phase == TEST_COPIES || s->phase == TEST_ROUND_TRIP)
+		take_result(x, s, line);
+}
+
+/* What ran when a run ended is not run again: it may be what ended it. */
+static void close_running(struct replay *x)
+{
+	for (size_t k = 0; k < x->past->running_n; k++) {
+		const struct test_step *s = &x->past->running[k];
+		struct pair_result *p;
+
+		if (s->phase != TEST_COPIES && s->phase != TEST_ROUND_TRIP)
+			continue;
+		p = known_pair(x, s);
+		*p = (struct pair_result){.state = PAIR_WRONG, .kind = WRONG_ENDED};
+		snprintf(p->sentence, sizeof(p->sentence),
+			 "an earlier run ended while it was tested (%s)%s",
+			 test_phase_word(s->phase),
+			 x->past->restarted ? ", and the machine was started again since" : "");
+	}
+}
+
+static int take_line(struct replay *x, const char *text)
+{
+	json_t *line = json_loads(text, 0, NULL);
+	const char *event = text_of(line, "event");
+	struct test_step s;
+	int r = 0;
+
+	if (strcmp(event, "start") == 0 || strcmp(event, "resume") == 0) {
+		close_running(x);
+		x->past->running_n = 0;
+		r = take_start(x, line);
+		x->started = true;
+	} else if (!x->started) {
+		; /* nobody knows of what */
+	} else if (strcmp(event, "done") == 0) {
+		x->past->complete = true;
+	} else if (strcmp(event, "begin") == 0 && take_step(x, line, &s)) {
+		take_begin(x, &s);
+	} else if (strcmp(event, "end") == 0 && take_step(x, line, &s)) {
+		take_end(x, &s, line);
+	} /* else: the last line of a machine that lost power */
+	json_decref(line);
+	return r;
+}
+
+int test_past_read(const struct test_identity *i, struct test_past *ret)
+{
+	AUTO_FREE char *path = NULL;
+	AUTO_FCLOSE FILE *f = NULL;
+	struct test_past past = {.found = true};
+	struct replay x = {i, &past, false};
+	char text[LINE_MAX_BYTES];
+	int r = journal_path(i, false, &path);
+
+	*ret = (struct test_past){0};
+	if (r < 0)
+		return r;
+	f = fopen(path, "re");
+	if (!f)
+		return err_sys(errno, "open %s", path);
+	past.known = xcalloc(i->n * i->n, sizeof(*past.known));
+	for (int n = 0; r == 0 && n < LINES_MAX && fgets(text, sizeof(text), f); n++)
+		r = take_line(&x, text);
+	if (r == 0 && !x.started)
+		r = err_set(EINVAL, "%s is not a journal of onehop test", path);
+	close_running(&x);
+	*ret = past;
+	if (r < 0)
+		test_past_done(ret);
+	return r;
+}
+
+void test_past_done(struct test_past *p)
+{
+	free(p->known);
+	*p = (struct test_past){0};
+}
+
+/* ---- keeping what a new run would overwrite ---- */
+
+void test_step_name(const struct test_step *s, const char *const *names, struct strbuf *ret)
+{
+	if (s->initiator < 0)
+		strbuf_puts(ret, "all devices");
+	else if (s->initiator == s->target)
+		strbuf_puts(ret, names[s->initiator]);
+	else
+		strbuf_printf(ret, "%s -> %s", names[s->initiator], names[s->target]);
+	strbuf_printf(ret, " (%s)", test_phase_word(s->phase));
+}
+
+/* How the journal begins; NULL: there is none, or it makes no sense. */
+static json_t *read_start(const char *path)
+{
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
+	char text[LINE_MAX_BYTES];
+
+	return f && fgets(text, sizeof(text), f) ? json_loads(text, 0, NULL) : NULL;
+}
+
+/* As test_past_read, of the devices that the journal itself names; the names live with `start`. */
+static bool read_own_past(const struct test_identity *i, const json_t *start,
+			  const char *names[static DEVICE_MAX], struct test_past *ret)
+{
+	const json_t *devices = json_object_get(start, "devices");
+	struct test_identity own = {.device = i->device,
+				    .inject = text_of(start, "inject"),
+				    .driver = text_of(start, "driver_version"),
+				    .boot_id = i->boot_id,
+				    .names = names,
+				    .n = json_array_size(devices)};
+
+	if (!own.n || own.n > DEVICE_MAX)
+		return false;
+	for (size_t k = 0; k < own.n; k++) {
+		names[k] = json_string_value(json_array_get(devices, k));
+		if (!names[k])
+			return false;
+	}
+	return test_past_read(&own, ret) == 0;
+}
+
+static char *kept_note(const struct test_past *past, const char *const *names, const char *kept)
+{
+	AUTO_STRBUF struct strbuf running = {0};
+
+	for (size_t k = 0; k < past->running_n; k++) {
+		strbuf_puts(&running, k ? ", " : "");
+		test_step_name(&past->running[k], names, &running);
+	}
+	return xprintf(
+		"the test of %s did not end by itself, running then: %s; --resume would have "
+		"gone on %s, this tests everything anew; its journal is now %s",
+		past->date, past->running_n ? strbuf_str(&running) : "nothing",
+		past->running_n ? "without that" : "with the rest", kept);
+}
+
+int test_journal_keep(const struct test_identity *i, char **ret_note)
+{
+	AUTO_FREE char *path = NULL, *kept = NULL;
+	const char *names[DEVICE_MAX];
+	struct test_past past = {0};
+	json_t *start = NULL;
+	char *note = NULL;
+	int r = journal_path(i, false, &path);
+
+	if (r == 0)
+		r = state_path(i, false, ".previous", &kept);
+	if (r == 0)
+		start = read_start(path);
+	if (start && read_own_past(i, start, names, &past) && !past.complete) {
+		note = kept_note(&past, names, kept);
+		if (rename(path, kept) < 0)
+			r = err_sys(errno, "rename %s to %s", path, kept);
+	}
+	json_decref(start);
+	test_past_done(&past);
+	if (r < 0)
+		free(note);
+	else
+		*ret_note = note;
+	return r;
+}
+
+/* ---- observed.json ---- */
+
+static bool is_pair(const json_t *o, const char *initiator, const char *target)
+{
+	return strcmp(text_of(o, "initiator"), initiator) == 0 &&
+	       strcmp(text_of(o, "target"), target) == 0;
+}
+
+static void replace_pair(json_t *pairs, json_t *pair)
+{
+	size_t k = 0;
+
+	while (k < json_array_size(pairs)) {
+		if (is_pair(json_array_get(pairs, k), text_of(pair, "initiator"),
+			    text_of(pair, "target")))
+			json_array_remove(pairs, k);
+		else
+			k++;
+	}
+	json_array_append_new(pairs, pair);
+}
+
+/* A slow pair's data are right. */
+static json_t *observed_pair(const struct test_identity *i, const struct pair_result *p, size_t a,
+			     size_t b)
+{
+	bool ok = p->state == PAIR_RIGHT || p->kind == WRONG_SLOW;
+	json_t *o = json_pack("{s:s, s:s, s:b, s:s, s:s}", "initiator", i->names[a], "target",
+			      i->names[b], "ok", (int)ok, "kind",
+			      p->kind == WRONG_NOTHING ? "" : wrong_word(p->kind), "sentence",
+			      p->sentence);
+
+	if (p->round_trip.n)
+		json_object_set_new(o, "latency_us", json_real(p->round_trip.median_ns / 1e3));
+	if (p->kind == WRONG_SLOW) /* else a single copy, which a busy host may have held up */
+		json_object_set_new(o, "gbps", json_real(p->copy_gbps));
+	return o;
+}
+
+/* What earlier runs found under the same conditions, or nothing. */
+static json_t *earlier_pairs(const struct test_identity *i, const char *path)
+{
+	json_t *doc = json_load_file(path, 0, NULL), *pairs = json_object_get(doc, "pairs");
+	bool same = strcmp(text_of(doc, "boot_id"), i->boot_id) == 0 &&
+		    strcmp(text_of(doc, "driver_version"), i->driver) == 0;
+
+	pairs = same && json_is_array(pairs) ? json_incref(pairs) : json_array();
+	json_decref(doc);
+	return pairs;
+}
+
+/* Whole or not at all. */
+static int write_whole(const char *path, json_t *doc)
+{
+	AUTO_FREE char *text = json_dumps(doc, JSON_INDENT(1)), *beside = xprintf("%s.new", path);
+	AUTO_CLOSE int fd = -1;
+
+	if (!text)
+		return err_set(EINVAL, "%s does not fit into JSON", path);
+	unlink(beside);
+	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) < 0 ||
+	    rename(beside, path) < 0)
+		return err_sys(errno ? errno : EIO, "write %s", path);
+	return 0;
+}
+
+int test_observed_write(const struct test_identity *i, const struct test_result *r)
+{
+	AUTO_FREE char *folder = NULL, *path = NULL;
+	char date[DATE_SIZE];
+	json_t *doc, *pairs;
+	int e = state_folder_make(&folder);
+
+	if (e < 0)
+		return e;
+	write_date(date);
+	path = xprintf("%s/observed.json", folder);
+	pairs = earlier_pairs(i, path);
+	for (size_t k = 0; k < r->n * r->n; k++) {
+		const struct pair_result *p = &r->pairs[k];
+
+		if (p->state == PAIR_RIGHT || p->state == PAIR_WRONG)
+			replace_pair(pairs, observed_pair(i, p, k / r->n, k % r->n));
+	}
+	doc = json_pack("{s:i, s:s, s:s, s:s, s:o}", "version", VERSION, "boot_id", i->boot_id,
+			"driver_version", i->driver, "date", date, "pairs", pairs);
+	e = write_whole(path, doc);
+	json_decref(doc);
+	return e;
+}
+
+/* ---- one run at a time ---- */
+
+/* A name that the kernel forgets with its holder: no file that could be left behind or forged. */
+static socklen_t lock_address(const char *name, struct sockaddr_un *ret)
+{
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, "%s", name);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(ret->sun_path + 1));
+}
+
+static pid_t lock_holder(const struct sockaddr_un *address, socklen_t size)
+{
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct ucred who = {0};
+	socklen_t n = sizeof(who);
+
+	if (fd < 0 || connect(fd, (const struct sockaddr *)address, size) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0)
+		return 0;
+	return who.pid;
+}
+
+int test_lock(const char *name, int *ret_fd)
+{
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+	socklen_t size = lock_address(name, &address);
+	pid_t holder;
+
+	if (fd < 0)
+		return err_sys(errno, "make a socket");
+	if (bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 16) == 0) {
+		*ret_fd = TAKE_FD(fd);
+		return 0;
+	}
+	if (errno != EADDRINUSE)
+		return err_sys(errno, "take the lock %s", name);
+	holder = lock_holder(&address, size);
+	if (!holder)
+		return err_set(EBUSY, "another onehop tests or measures on this machine");
+	return err_set(EBUSY,
+		       "another onehop tests or measures on this machine, process %d; its figures "
+		       "and this one's would disturb each other",
+		       (int)holder);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hidden command that onehop starts itself with: devices in a process that can be killed. */
+#include "cli/command.h"
+
+#include "base/err.h"
+#include "base/text.h"
+#include "device/worker.h"
+
+#include <limits.h>
+#include <stdint.h>
+
+struct worker_options {
+	struct common_options common;
+};
+
+static const struct option worker_table[] = {COMMON_HELP(struct worker_options), OPTIONS_END};
+
+static int run_worker(const void *options, const char *const *args)
+{
+	uint64_t fd = 3;
+
+	(void)options;
+	if (args[0] && (text_to_u64(args[0], &fd) < 0 || fd > INT_MAX))
+		return fail(EXIT_REFUSED, "'%s' is no file descriptor", args[0]);
+	return worker_serve((int)fd) < 0 ? fail(EXIT_REFUSED, "worker: %s", err_msg()) : EXIT_WELL;
+}
+
+const struct command command_worker = {
+	.name = "worker",
+	.args = "[FD]",
+	.summary = "serve devices to the onehop that started this",
+	.about = "Opens devices and does what comes over the socket FD (3). onehop starts it "
+		 "itself.",
+	.options = worker_table,
+	.size = sizeof(struct worker_options),
+	.max_args = 1,
+	.run = run_worker,
+	.hidden = true,
+};

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Opens a set of devices, and the words for faults. */
+#include "device/device.h"
+
+#include "base/err.h"
+#include "device/cuda.h"
+#include "device/host.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const fault_words[FAULT_N] = {
+	[FAULT_NONE] = "none",   [FAULT_MIRROR] = "mirror", [FAULT_DISPLACE] = "displace",
+	[FAULT_STALE] = "stale", [FAULT_TORN] = "torn",     [FAULT_LOST] = "lost",
+	[FAULT_HANG] = "hang",   [FAULT_REFUSE] = "refuse", [FAULT_SLOW] = "slow",
+};
+
+const char *fault_word(enum fault_kind f)
+{
+	return fault_words[f];
+}
+
+enum fault_kind fault_parse(const char *word)
+{
+	enum fault_kind f = FAULT_NONE;
+
+	while (f < FAULT_N && strcmp(word, fault_words[f]) != 0)
+		f++;
+	return f;
+}
+
+int device_open(const struct device_request *r, struct device_set **ret)
+{
+	if (r->n == 0 || r->n > DEVICE_MAX)
+		return err_set(EINVAL, "%zu devices were asked for, 1 to %d are possible", r->n,
+			       DEVICE_MAX);
+	return r->kind == DEVICE_CUDA ? cuda_open(r, NULL, ret) : host_open(r, ret);
+}

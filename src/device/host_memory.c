@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The host back end's memory: a memfd a device, handed to other processes as file descriptor. */
+#include "base/err.h"
+#include "device/host_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uint64_t pages(uint64_t n)
+{
+	return (n + HOST_PAGE - 1) / HOST_PAGE * HOST_PAGE;
+}
+
+/*
+ * Twice as large as its limit, since a page stays free behind every block: what arrives a page off
+ * must not spoil others. The file is sparse.
+ */
+int host_arena_open(struct host_arena *a, uint64_t limit)
+{
+	a->limit = pages(limit);
+	a->mapped = 2 * a->limit;
+	a->fd = memfd_create("onehop", MFD_CLOEXEC);
+	if (a->fd < 0 || ftruncate(a->fd, (off_t)a->mapped) < 0)
+		return err_sys(errno, "a host device's memory of %lu bytes", limit);
+	a->base =
+		mmap(NULL, a->mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, a->fd, 0);
+	if (a->base == MAP_FAILED) {
+		a->base = NULL;
+		return err_sys(errno, "mapping a host device's memory of %lu bytes", limit);
+	}
+	return 0;
+}
+
+void host_arena_close(struct host_arena *a)
+{
+	if (a->base)
+		munmap(a->base, a->mapped);
+	if (a->fd >= 0)
+		close(a->fd);
+}
+
+static uint64_t end_of(const struct host_block *b)
+{
+	return b->offset + pages(b->m.size) + HOST_PAGE;
+}
+
+/* Puts b where it fits first, a free page behind it. */
+static int arena_add(struct host_arena *a, struct host_block *b)
+{
+	struct host_block **at = &a->blocks;
+
+	for (b->offset = 0; *at && end_of(b) > (*at)->offset; at = &(*at)->next)
+		b->offset = end_of(*at);
+	if (end_of(b) > a->mapped)
+		return err_set(ENOMEM,
+			       "free memory of a host device is in too small pieces for %lu bytes",
+			       b->m.size);
+	b->next = *at;
+	*at = b;
+	a->used += pages(b->m.size);
+	return 0;
+}
+
+static void arena_remove(struct host_arena *a, struct host_block *b)
+{
+	struct host_block **at = &a->blocks;
+
+	while (*at != b)
+		at = &(*at)->next;
+	*at = b->next;
+	a->used -= pages(b->m.size);
+	fallocate(a->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)b->offset,
+		  (off_t)pages(b->m.size));
+}
+
+/* Makes a block like this one, under an id. */
+static int keep(struct host_set *h, const struct host_block *like, struct memory *ret)
+{
+	struct host_block *b = malloc(sizeof(*b));
+	int r;
+
+	if (!b)
+		return err_set(ENOMEM, "no memory for a handle");
+	*b = *like;
+	r = host_table_add(&h->blocks, b, &b->m.id);
+	if (r == 0 && b->arena >= 0 && (r = arena_add(&h->arenas[b->arena], b)) != 0)
+		host_table_drop(&h->blocks, b->m.id);
+	if (r != 0)
+		free(b);
+	else
+		*ret = b->m;
+	return r;
+}
+
+int host_alloc(struct device_set *s, int device, enum memory_kind kind, uint64_t size,
+	       struct memory *ret)
+{
+	struct host_set *h = host_of(s);
+	const bool pinned = kind == MEMORY_PINNED;
+	struct host_block like = {.m = {.size = size, .kind = kind, .device = -1, .owner = -1},
+				  .arena = pinned ? (int)s->n : device};
+	int r = pinned ? 0 : host_check_device(h, device);
+	const struct host_arena *a;
+
+	if (r < 0)
+		return r;
+	if (kind > MEMORY_PINNED || size == 0)
+		return err_set(EINVAL, "%lu bytes of kind %d cannot be allocated", size, kind);
+	a = &h->arenas[like.arena];
+	if (size > a->limit || pages(size) > a->limit - a->used)
+		return err_set(ENOMEM, "%s has no memory left for %lu bytes: %lu of %lu are free",
+			       pinned ? "the host" : s->info[device].name, size, a->limit - a->used,
+			       a->limit);
+	if (!pinned) {
+		like.m.device = device;
+		like.m.owner = s->info[device].number;
+	}
+	return keep(h, &like, ret);
+}
+
+int host_wrap(struct device_set *s, int device, uint64_t address, uint64_t size, struct memory *ret)
+{
+	struct host_set *h = host_of(s);
+	struct host_block like = {
+		.m = {.size = size, .kind = MEMORY_CALLER, .device = device, .owner = -1},
+		.arena = -1,
+		.base = (char *)address};
+	int r = device == -1 ? 0 : host_check_device(h, device);
+
+	if (r < 0)
+		return r;
+	if (device >= 0)
+		like.m.owner = s->info[device].number;
+	return keep(h, &like, ret);
+}
+
+struct host_block *host_block_of(struct host_set *h, const struct memory *m)
+{
+	struct host_block *b = host_table_get(&h->blocks, m->id);
+
+	if (!b)
+		err_set(EINVAL, "memory %lu is not, or no longer, this set's", m->id);
+	return b;
+}
+
+int host_check_range(const struct memory *m, uint64_t offset, uint64_t n)
+{
+	if (offset <= m->size && n <= m->size - offset)
+		return 0;
+	return err_set(EINVAL, "%lu bytes at %lu are not within memory of %lu bytes", n, offset,
+		       m->size);
+}
+
+int host_free(struct device_set *s, const struct memory *m)
+{
+	struct host_set *h = host_of(s);
+	struct host_block *b = host_block_of(h, m);
+
+	if (!b)
+		return -EINVAL;
+	if (b->arena >= 0)
+		arena_remove(&h->arenas[b->arena], b);
+	if (b->window)
+		host_window_free(h, b->window);
+	host_table_drop(&h->blocks, m->id);
+	free(b);
+	return 0;
+}
+
+char *host_real(struct host_set *h, const struct host_block *b)
+{
+	return b->arena >= 0 ? h->arenas[b->arena].base + b->offset : b->base;
+}
+
+char *host_seen(struct host_set *h, const struct host_block *b, int device)
+{
+	const struct host_peer *p;
+
+	if (b->arena < 0 || b->arena == device || (size_t)b->arena == h->set.n)
+		return host_real(h, b);
+	p = &h->peers[(size_t)device * h->set.n + (size_t)b->arena];
+	return p->on ? p->window->base + b->offset : NULL;
+}
+
+int host_address(struct device_set *s, const struct memory *m, int device, uint64_t *ret)
+{
+	struct host_set *h = host_of(s);
+	const struct host_block *b = host_block_of(h, m);
+	int r = host_check_device(h, device);
+	char *at;
+
+	if (!b || r < 0)
+		return -EINVAL;
+	at = host_seen(h, b, device);
+	if (!at)
+		return err_set(EACCES, "%s has no peer access to %s", s->info[device].name,
+			       s->info[b->arena].name);
+	*ret = (uint64_t)at;
+	return 0;
+}
+
+int host_export(struct device_set *s, const struct memory *m, enum export_kind kind,
+		struct memory_export *ret)
+{
+	struct host_set *h = host_of(s);
+	const struct host_block *b = host_block_of(h, m);
+	int fd;
+
+	if (!b)
+		return -EINVAL;
+	if (kind != EXPORT_FD)
+		return err_set(ENOTSUP, "memory of host devices goes by file descriptor only");
+	if (b->m.kind != MEMORY_EXPORTABLE && b->m.kind != MEMORY_PINNED)
+		return err_set(EINVAL, "memory %lu was not made to be exported", m->id);
+	fd = fcntl(h->arenas[b->arena].fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return err_sys(errno, "exporting memory %lu", m->id);
+	*ret = (struct memory_export){.kind = kind,
+				      .owner = b->m.owner,
+				      .size = b->m.size,
+				      .offset = b->offset,
+				      .fd = fd};
+	return 0;
+}
+
+static int check_export(const struct memory_export *e, uint64_t *ret_file_size)
+{
+	struct stat st;
+
+	if (e->kind != EXPORT_FD)
+		return err_set(ENOTSUP, "memory of host devices goes by file descriptor only");
+	if (fstat(e->fd, &st) < 0)
+		return err_sys(errno, "the file descriptor of memory to import");
+	if (e->size == 0 || e->offset > (uint64_t)st.st_size ||
+	    e->size > (uint64_t)st.st_size - e->offset)
+		return err_set(EINVAL, "memory to import ends behind its file of %ld bytes",
+			       (long)st.st_size);
+	*ret_file_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+int host_import(struct device_set *s, int device, const struct memory_export *e, struct memory *ret)
+{
+	struct host_set *h = host_of(s);
+	struct host_block like = {.m = {.size = e->size,
+					.kind = MEMORY_IMPORTED,
+					.device = device,
+					.owner = e->owner},
+				  .arena = -1};
+	uint64_t file_size = 0;
+	int r = host_check_device(h, device);
+
+	if (r == 0)
+		r = check_export(e, &file_size);
+	if (r == 0)
+		r = host_window_new(h, e->fd, file_size, s->info[device].number, e->owner,
+				    &like.window);
+	if (r != 0)
+		return r;
+	like.base = like.window->base + e->offset;
+	if ((r = keep(h, &like, ret)) < 0)
+		host_window_free(h, like.window);
+	return r;
+}
+
+/*
+ * Word by word where both ends allow it, since kernels may be writing: a flag is seen whole, and what
+ * was written before it is seen too.
+ */
+static void transfer(char *to, const char *from, size_t n, bool from_device)
+{
+	for (; n && (uintptr_t)(from_device ? from : to) % 4; n--)
+		*to++ = *from++;
+	for (; n >= 4; n -= 4, to += 4, from += 4) {
+		u32 word;
+
+		if (from_device) {
+			word = __atomic_load_n((const u32 *)from, __ATOMIC_ACQUIRE);
+			memcpy(to, &word, 4);
+		} else {
+			memcpy(&word, from, 4);
+			__atomic_store_n((u32 *)to, word, __ATOMIC_RELEASE);
+		}
+	}
+	while (n--)
+		*to++ = *from++;
+}
+
+static int locate(struct device_set *s, const struct memory *m, uint64_t offset, size_t n,
+		  char **ret)
+{
+	struct host_set *h = host_of(s);
+	const struct host_block *b = host_block_of(h, m);
+	int r;
+
+	if (!b)
+		return -EINVAL;
+	r = host_check_range(&b->m, offset, n);
+	if (r == 0)
+		*ret = host_real(h, b) + offset;
+	return r;
+}
+
+int host_read(struct device_set *s, const struct memory *m, uint64_t offset, void *to, size_t n)
+{
+	char *at;
+	int r = locate(s, m, offset, n, &at);
+
+	if (r == 0)
+		transfer(to, at, n, true);
+	return r;
+}
+
+int host_write(struct device_set *s, const struct memory *m, uint64_t offset, const void *from,
+	       size_t n)
+{
+	char *at;
+	int r = locate(s, m, offset, n, &at);
+
+	if (r == 0)
+		transfer(at, from, n, false);
+	return r;
+}

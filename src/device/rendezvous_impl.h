@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the rendezvous share. */
+#pragma once
+
+#include "device/rendezvous.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rendezvous {
+	char key[RENDEZVOUS_KEY_MAX + 1];
+	int rank, n;
+	bool one_host;
+	uint32_t round; /* how many exchanges there were */
+	uint64_t limit_us;
+	int *sockets; /* of rank 0: n, by rank; of others: the first, to rank 0; -1: none */
+};
+
+/* Fills r->sockets. */
+int rendezvous_meet(struct rendezvous *r, const char *address, uint64_t deadline_us);
+
+/* All of it, over a stream: 0 or a negative errno without a sentence. */
+int send_all(int fd, const void *data, size_t size, uint64_t deadline_us);
+int receive_all(int fd, void *data, size_t size, uint64_t deadline_us);
+/* Closes what is open and leaves -1. */
+void close_fd(int *fd);

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the processes reach rank 0: an abstract UNIX socket on one host, TCP between several. */
+#include "device/rendezvous_impl.h"
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "device/message.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+
+#define HELLO_MAGIC 0x31706f68656e6f00ul /* "\0onehop1" */
+#define PENDING_MAX 64                   /* connections that have not said who they are */
+#define RETRY_US    10000                /* between attempts to reach or to be rank 0 */
+#define CONNECT_US  2000000              /* at one address: the next may be the right one */
+#define PLACES_MAX  8
+
+/* What both ends say first; a stranger is whoever says something else. */
+struct hello {
+	uint64_t magic;
+	char key[RENDEZVOUS_KEY_MAX + 1];
+	uint32_t rank, n;
+	int32_t result; /* rank 0's answer: whether the rank is taken in, a negative errno */
+	uint32_t zero;
+};
+
+struct place {
+	struct sockaddr_storage address;
+	socklen_t size;
+};
+
+/* Where rank 0 listens (the first), or may be found. */
+struct places {
+	size_t n;
+	struct place at[PLACES_MAX];
+};
+
+/* ---- where rank 0 is ---- */
+
+static void unix_place(const char *key, struct places *ret)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "onehop/%u/%s", getuid(), key);
+
+	memset(ret, 0, sizeof(*ret));
+	ret->n = 1;
+	memcpy(&ret->at[0].address, &a, sizeof(a));
+	ret->at[0].size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+/* "host:port" or "[IPv6]:port". */
+static int split_address(const char *text, char host[NI_MAXHOST], char port[NI_MAXSERV])
+{
+	const char *colon = strrchr(text, ':');
+	size_t n = colon ? (size_t)(colon - text) : 0;
+	bool brackets = n > 2 && text[0] == '[' && text[n - 1] == ']';
+
+	if (n == 0 || n >= NI_MAXHOST || !colon[1] || strlen(colon + 1) >= NI_MAXSERV ||
+	    (!brackets && memchr(text, ':', n)))
+		return err_set(EINVAL, "'%s' is not host:port or [IPv6]:port", text);
+	snprintf(host, NI_MAXHOST, "%.*s", (int)(brackets ? n - 2 : n), text + brackets);
+	snprintf(port, NI_MAXSERV, "%s", colon + 1);
+	return 0;
+}
+
+static int look_up(const char *host, const char *port, int flags, struct places *ret)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+				       .ai_flags = flags | AI_NUMERICSERV};
+	struct addrinfo *list;
+	int r = getaddrinfo(host, port, &hints, &list);
+
+	if (r)
+		return r;
+	memset(ret, 0, sizeof(*ret));
+	for (struct addrinfo *a = list; a && ret->n < PLACES_MAX; a = a->ai_next) {
+		memcpy(&ret->at[ret->n].address, a->ai_addr, a->ai_addrlen);
+		ret->at[ret->n++].size = a->ai_addrlen;
+	}
+	freeaddrinfo(list);
+	return 0;
+}
+
+/* Rank 0 at a name: the wildcard of IPv6, which takes IPv4 too, where there is IPv6. */
+static int look_up_wildcard(const char *port, struct places *ret)
+{
+	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const char *any = fd >= 0 ? "::" : "0.0.0.0";
+
+	close_fd(&fd);
+	return look_up(any, port, AI_NUMERICHOST, ret);
+}
+
+static int tcp_places(const char *text, bool listens, struct places *ret)
+{
+	char host[NI_MAXHOST], port[NI_MAXSERV];
+	int r = split_address(text, host, port);
+
+	if (r < 0)
+		return r;
+	r = look_up(host, port, AI_NUMERICHOST, ret);
+	if (r == EAI_NONAME)
+		r = listens ? look_up_wildcard(port, ret) : look_up(host, port, 0, ret);
+	return r ? err_set(EINVAL, "'%s' is no address: %s", text, gai_strerror(r)) : 0;
+}
+
+static int new_socket(const struct place *p)
+{
+	static const int zero = 0, one = 1;
+	int fd = socket(p->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return err_sys(errno, "a socket for the rendezvous");
+	if (p->address.ss_family != AF_UNIX) {
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	}
+	return fd;
+}
+
+/* Abstract names have no owner and no mode, so each end looks who the other is. */
+static int check_user(int fd)
+{
+	struct ucred c;
+	socklen_t size = sizeof(c);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &size) < 0)
+		return err_sys(errno, "the user of a peer");
+	if (c.uid != getuid())
+		return err_set(EACCES, "process %d of user %u answers, which is not user %u",
+			       (int)c.pid, c.uid, getuid());
+	return 0;
+}
+
+static void pause_before_retry(void)
+{
+	nanosleep(&(struct timespec){.tv_nsec = 1000L * RETRY_US}, NULL);
+}
+
+/* ---- rank 0 ---- */
+
+static struct hello own_hello(const struct rendezvous *r)
+{
+	struct hello h = {.magic = HELLO_MAGIC, .rank = (uint32_t)r->rank, .n = (uint32_t)r->n};
+
+	memcpy(h.key, r->key, sizeof(h.key));
+	return h;
+}
+
+/* The place may be taken for a moment by the run before. */
+static int listen_at(const struct place *p, uint64_t deadline, int *ret)
+{
+	int fd, err;
+
+	for (;;) {
+		fd = new_socket(p);
+		if (fd < 0)
+			return fd;
+		if (bind(fd, (const struct sockaddr *)&p->address, p->size) == 0 &&
+		    listen(fd, SOMAXCONN) == 0)
+			break;
+		err = errno;
+		close(fd);
+		if (err != EADDRINUSE || clock_us() >= deadline)
+			return err_sys(err, "rank 0 cannot listen");
+		pause_before_retry();
+	}
+	*ret = fd;
+	return 0;
+}
+
+struct pending {
+	int fd; /* -1: free */
+	size_t have;
+	struct hello hello;
+};
+
+struct door {
+	struct rendezvous *r;
+	int listener;
+	int missing;
+	size_t oldest; /* where the next connection goes when all places are taken */
+	struct pending pending[PENDING_MAX];
+};
+
+static size_t place_of_next(struct door *d)
+{
+	for (size_t i = 0; i < PENDING_MAX; i++) {
+		if (d->pending[i].fd < 0)
+			return i;
+	}
+	return d->oldest++ % PENDING_MAX;
+}
+
+/* 0 unless nobody can be taken in any more. */
+static int take_connection(struct door *d)
+{
+	int fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct pending *p;
+
+	if (fd < 0)
+		return errno == EMFILE || errno == ENFILE ? err_sys(errno, "rank 0") : 0;
+	if (d->r->one_host && check_user(fd) < 0) {
+		close(fd);
+		return 0;
+	}
+	p = &d->pending[place_of_next(d)];
+	close_fd(&p->fd);
+	*p = (struct pending){.fd = fd};
+	return 0;
+}
+
+static int judge(const struct rendezvous *r, const struct hello *h)
+{
+	if (h->n != (uint32_t)r->n || h->rank == 0 || h->rank >= h->n)
+		return -EPROTO;
+	return r->sockets[h->rank] >= 0 ? -EEXIST : 0;
+}
+
+/* A whole hello: strangers get no answer, others are told whether they are in. */
+static void judge_pending(struct door *d, struct pending *p)
+{
+	struct hello answer = own_hello(d->r);
+
+	if (p->hello.magic == HELLO_MAGIC &&
+	    memcmp(p->hello.key, d->r->key, sizeof(d->r->key)) == 0) {
+		answer.result = judge(d->r, &p->hello);
+		if (send_all(p->fd, &answer, sizeof(answer), 0) == 0 && answer.result == 0) {
+			d->r->sockets[p->hello.rank] = p->fd;
+			p->fd = -1;
+			d->missing--;
+		}
+	}
+	close_fd(&p->fd);
+}
+
+static void read_pending(struct door *d, struct pending *p)
+{
+	ssize_t n = message_receive(p->fd, (char *)&p->hello + p->have, sizeof(p->hello) - p->have,
+				    NULL, 0);
+
+	if (n == -ETIMEDOUT)
+		return;
+	if (n <= 0) {
+		close_fd(&p->fd);
+		return;
+	}
+	p->have += (size_t)n;
+	if (p->have == sizeof(p->hello))
+		judge_pending(d, p);
+}
+
+static int missing_rank(const struct rendezvous *r)
+{
+	int rank = 1;
+
+	while (rank < r->n && r->sockets[rank] >= 0)
+		rank++;
+	return rank;
+}
+
+static int open_door(struct door *d, uint64_t deadline)
+{
+	struct pollfd polls[PENDING_MAX + 1] = {{.fd = d->listener, .events = POLLIN}};
+	int n, r = 0;
+
+	while (d->missing > 0 && r == 0) {
+		for (size_t i = 0; i < PENDING_MAX; i++)
+			polls[i + 1] = (struct pollfd){.fd = d->pending[i].fd, .events = POLLIN};
+		n = poll(polls, PENDING_MAX + 1, deadline_poll_ms(deadline));
+		if (n <= 0 && clock_us() >= deadline)
+			return err_set(ETIMEDOUT, "rank %d of %d has not come to '%s'",
+				       missing_rank(d->r), d->r->n, d->r->key);
+		for (size_t i = 0; i < PENDING_MAX && n > 0; i++) {
+			if (polls[i + 1].revents)
+				read_pending(d, &d->pending[i]);
+		}
+		if (n > 0 && polls[0].revents)
+			r = take_connection(d);
+	}
+	return r;
+}
+
+static int join_as_first(struct rendezvous *r, const struct place *p, uint64_t deadline)
+{
+	struct door d = {.r = r, .missing = r->n - 1};
+	int err = listen_at(p, deadline, &d.listener);
+
+	if (err < 0)
+		return err;
+	for (size_t i = 0; i < PENDING_MAX; i++)
+		d.pending[i].fd = -1;
+	err = open_door(&d, deadline);
+	for (size_t i = 0; i < PENDING_MAX; i++)
+		close_fd(&d.pending[i].fd);
+	close(d.listener);
+	return err;
+}
+
+/* ---- the others ---- */
+
+static int connect_once(int fd, const struct place *p, uint64_t deadline)
+{
+	int err = 0;
+	socklen_t size = sizeof(err);
+
+	if (connect(fd, (const struct sockaddr *)&p->address, p->size) == 0)
+		return 0;
+	if (errno != EINPROGRESS)
+		return -errno;
+	if (wait_for(fd, POLLOUT, deadline) < 0)
+		return -ETIMEDOUT;
+	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size);
+	return -err;
+}
+
+/* Why rank 0 did not take us in. */
+static int refused(const struct rendezvous *r, const struct hello *h)
+{
+	if (h->result == -EEXIST)
+		return err_set(EEXIST, "rank %d of '%s' is there twice", r->rank, r->key);
+	return err_set(EPROTO, "rank 0 of '%s' counts %u processes, rank %d counts %d", r->key,
+		       h->n, r->rank, r->n);
+}
+
+/* -EAGAIN: rank 0 is not there yet, or what is there is not rank 0. */
+static int greet(const struct rendezvous *r, int fd, uint64_t deadline)
+{
+	struct hello h = own_hello(r);
+	int err = r->one_host ? check_user(fd) : 0;
+
+	if (err < 0)
+		return err;
+	if (send_all(fd, &h, sizeof(h), deadline) < 0 ||
+	    receive_all(fd, &h, sizeof(h), deadline) < 0 || h.magic != HELLO_MAGIC ||
+	    memcmp(h.key, r->key, sizeof(h.key)) != 0)
+		return -EAGAIN;
+	return h.result < 0 ? refused(r, &h) : 0;
+}
+
+static int try_place(struct rendezvous *r, const struct place *p, uint64_t deadline)
+{
+	uint64_t soon = deadline_in(CONNECT_US);
+	int fd = new_socket(p), err;
+
+	if (fd < 0)
+		return fd == -EAFNOSUPPORT ? -EAGAIN : fd;
+	soon = soon < deadline ? soon : deadline;
+	err = connect_once(fd, p, soon) < 0 ? -EAGAIN : greet(r, fd, soon);
+	if (err == 0)
+		r->sockets[0] = fd;
+	else
+		close(fd);
+	return err;
+}
+
+static int join_as_other(struct rendezvous *r, const struct places *p, uint64_t deadline)
+{
+	int err;
+
+	for (size_t i = 0;; i = i + 1 < p->n ? i + 1 : 0) {
+		err = try_place(r, &p->at[i], deadline);
+		if (err != -EAGAIN)
+			return err;
+		if (clock_us() >= deadline)
+			return err_set(ETIMEDOUT, "rank 0 of %d has not come to '%s'", r->n,
+				       r->key);
+		pause_before_retry();
+	}
+}
+
+int rendezvous_meet(struct rendezvous *r, const char *address, uint64_t deadline_us)
+{
+	struct places p;
+	int err = 0;
+
+	if (address)
+		err = tcp_places(address, r->rank == 0, &p);
+	else
+		unix_place(r->key, &p);
+	if (err < 0)
+		return err;
+	return r->rank == 0 ? join_as_first(r, &p.at[0], deadline_us)
+			    : join_as_other(r, &p, deadline_us);
+}

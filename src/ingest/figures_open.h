@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens measured results, whoever measured them. */
+#pragma once
+
+#include <stddef.h>
+
+struct figures;
+
+/*
+ * The file's content decides: onehop's own JSON, p2pBandwidthLatencyTest, nccl-tests (table and
+ * -J), nvbandwidth -j. What could not be read is among the troubles; figures_free.
+ * 0, or a negative errno with one sentence that names file and place.
+ */
+int figures_open(const char *path, struct figures **ret);
+/* The same of a text in memory, which has a NUL behind its size bytes. */
+int figures_parse(const char *text, size_t size, const char *name, struct figures **ret);

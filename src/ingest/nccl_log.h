@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* NCCL's debug log (NCCL_DEBUG=INFO), 2.18 to 2.30: how ranks reach each other, and why not by P2P. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+
+/* How one GPU sends to another, best first. */
+enum nccl_way {
+	NCCL_WAY_NONE,     /* no line tells */
+	NCCL_WAY_DIRECT,   /* P2P within one process */
+	NCCL_WAY_PEER,     /* P2P between processes: CUMEM, IPC, MNNVL */
+	NCCL_WAY_RELAYED,  /* P2P through a third GPU */
+	NCCL_WAY_HOST,     /* SHM: through host memory */
+	NCCL_WAY_NIC_GDR,  /* NET, the NIC reads and writes the GPU's memory */
+	NCCL_WAY_NIC_HOST, /* NET through host memory */
+	NCCL_WAY_N,
+};
+
+/* Why a pair within one host does not use P2P. */
+enum nccl_reason {
+	NCCL_REASON_NONE, /* it does, or it spans hosts, or nothing is known of it */
+	NCCL_REASON_ENVIRONMENT,
+	NCCL_REASON_LEVEL,     /* the driver allows it, NCCL's distance limit does not */
+	NCCL_REASON_DRIVER,    /* the driver or NVML refuses */
+	NCCL_REASON_CONTAINER, /* not even /dev/shm is shared */
+	NCCL_REASON_UNKNOWN,   /* the log does not say */
+	NCCL_REASON_N,
+};
+
+/* A GPU as the log names it; several ranks of several communicators may use it. */
+struct nccl_device {
+	const char *host;                  /* "" when no line says */
+	int nvml_index, cuda_ordinal, pid; /* -1: unknown */
+	const char *pci;                   /* "0000:41:00.0", NULL: unknown */
+	int rank;                          /* in the first communicator that it was seen in */
+};
+
+/* "Check P2P Type": what NCCL found for all pairs of a communicator. -1: no line says. */
+struct nccl_check {
+	int direct; /* isAllDirectP2p, intraNodeP2pSupport: every pair uses P2P */
+	int cuda;   /* isAllCudaP2p: the driver allows it for every pair */
+	unsigned line;
+};
+
+struct nccl_pair {
+	unsigned connections[NCCL_WAY_N]; /* lines, so channels and connections, of each way */
+	const char *transports;           /* what the lines say: "P2P/CUMEM, SHM/direct/direct" */
+	unsigned line;                    /* the first of them; 0: none */
+	struct nccl_check check;          /* of the communicator of that line */
+	enum nccl_reason reason;
+	bool certain;         /* the reason follows from the log; else it is likely */
+	unsigned evidence[4]; /* lines that the reason rests on; 0: no more */
+};
+
+/* "NAME set by environment to VALUE" */
+struct nccl_log_setting {
+	const char *name, *value;
+	unsigned line;
+};
+
+/* A line worth showing, once, however often it is in the log. */
+struct nccl_log_note {
+	const char *text;
+	unsigned line, count;
+};
+
+struct nccl_log_notes {
+	struct nccl_log_note *items;
+	size_t n;
+};
+
+struct nccl_log {
+	struct arena *arena; /* owns everything below */
+	const char *name;
+	const char *version;         /* "2.28.9+cuda13.0", "" when no line says */
+	int64_t version_number;      /* 22809; -1: unknown */
+	size_t communicators, ranks; /* ranks of the largest */
+	struct nccl_device *devices; /* by host, then PCI address or index */
+	size_t device_n;
+	struct nccl_pair *pairs; /* device_n * device_n: row sends to column */
+	struct nccl_check check; /* the worst of all communicators */
+	struct nccl_log_setting *settings;
+	size_t setting_n;
+	struct nccl_log_notes warnings, refusals, channels, choices, network, gdr, nvls;
+	size_t lines; /* of NCCL, those it could not place among them */
+};
+
+bool nccl_log_recognise(const char *text, size_t size);
+/* The text has a NUL behind its size bytes. -EINVAL with a sentence when no line is NCCL's. `name` is for messages. nccl_log_free. */
+int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_log **ret);
+/* The same of a file, "-" being standard input. */
+int nccl_log_open(const char *path, struct nccl_log **ret);
+void nccl_log_free(struct nccl_log *l); /* NULL is fine */
+
+/* More GPUs than this are refused: give the log of fewer hosts. */
+#define NCCL_LOG_MAX_DEVICES 512
+
+const struct nccl_pair *nccl_log_pair(const struct nccl_log *l, size_t from, size_t to);
+/* The worst way that a connection of the pair takes; NCCL_WAY_NONE: none is known. */
+enum nccl_way nccl_pair_way(const struct nccl_pair *p);
+bool nccl_way_is_p2p(enum nccl_way way);
+/* Whether they are known to be in one host. */
+bool nccl_log_same_host(const struct nccl_log *l, size_t from, size_t to);
+const char *nccl_way_word(enum nccl_way way);          /* "direct", "nic-gdr", "none" */
+const char *nccl_reason_word(enum nccl_reason reason); /* "level" */
+
+/* How many ordered pairs within hosts the log tells of, and how many of them use P2P. */
+struct nccl_log_counts {
+	size_t pairs, p2p;
+	size_t across, gdr; /* between hosts, and those that the NIC does alone */
+	size_t reasons[NCCL_REASON_N];
+};
+
+void nccl_log_count(const struct nccl_log *l, struct nccl_log_counts *ret);

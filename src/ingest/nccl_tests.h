@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of nccl-tests, of any version and collective, several in one text. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct figures;
+
+/* Result rows are not enough: they have to stand below their header. */
+bool nccl_tests_recognise(const char *text, size_t size);
+/*
+ * Each size becomes a time and, from 1 GB/s on, a bus bandwidth (below, the two decimals of the
+ * table say too little): of the faster of out-of-place and in-place, both being low and high.
+ * -EINVAL when no row can be read.
+ */
+int nccl_tests_parse(const char *text, size_t size, const char *file, struct figures **ret);
+
+/* The word that a file's or program's name tells, "all-reduce" for "x/all_reduce_perf"; NULL: none. */
+const char *nccl_tests_word(const char *path);
+/* One placement of one size; 0 or less: not measured. */
+struct nccl_tests_result {
+	double time_us, busbw;
+};
+void nccl_tests_add(struct figures *f, const char *word, uint64_t bytes,
+		    const struct nccl_tests_result result[2], const char *from);

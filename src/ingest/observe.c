@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/observe.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "ingest/figures_open.h"
+#include "ingest/nccl_log.h"
+#include "ingest/text.h"
+#include "machine/figures.h"
+#include "machine/machine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- GPUs ---- */
+
+/* A GPU as a result names it; NULL and -1: it does not say. */
+struct named_gpu {
+	const char *pci;
+	int nvml_index, cuda_ordinal;
+};
+
+static int find_pci(const struct machine *m, const char *pci)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (strcmp(m->gpus[i].pci->name, pci) == 0)
+			return (int)i;
+	return -1;
+}
+
+static int find_nvml_index(const struct machine *m, int index)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (fact_is(m->gpus[i].nvml_index, index))
+			return (int)i;
+	return -1;
+}
+
+static bool one_model(const struct machine *m)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (!fact_known(m->gpus[i].pci->device) ||
+		    !fact_is(m->gpus[0].pci->device, m->gpus[i].pci->device.value))
+			return false;
+	return true;
+}
+
+/* CUDA numbers GPUs of one model by PCI address, as they are sorted here. */
+static int find_cuda_ordinal(const struct machine *m, int ordinal)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (fact_is(m->gpus[i].cuda_ordinal, ordinal))
+			return (int)i;
+	return (size_t)ordinal < m->gpu_n && fact_unknown(m->gpus[ordinal].cuda_ordinal) &&
+			       one_model(m)
+		       ? ordinal
+		       : -1;
+}
+
+/* `all`: the result has as many GPUs as the machine, so that CUDA's numbers mean the same. */
+static int find_gpu(const struct machine *m, const struct named_gpu *g, bool all)
+{
+	if (g->pci)
+		return find_pci(m, g->pci);
+	if (g->nvml_index >= 0)
+		return find_nvml_index(m, g->nvml_index);
+	return all && g->cuda_ordinal >= 0 ? find_cuda_ordinal(m, g->cuda_ordinal) : -1;
+}
+
+static int refuse_gpu(const struct machine *m, const char *name, const struct named_gpu *g,
+		      size_t i, size_t n)
+{
+	if (g->pci)
+		return err_set(EINVAL, "%s: is of a GPU %s, which this machine does not have", name,
+			       g->pci);
+	if (n != m->gpu_n)
+		return err_set(EINVAL,
+			       "%s: is of %zu GPUs and gives no PCI addresses; this machine has "
+			       "%zu, so nobody can tell which of them they are",
+			       name, n, m->gpu_n);
+	return err_set(EINVAL,
+		       "%s: which GPU of this machine its GPU %zu is cannot be told without a PCI "
+		       "address",
+		       name, i);
+}
+
+/* The machine's GPU of each that a result names. */
+static int match_gpus(const struct machine *m, const char *name, const struct named_gpu *gpus,
+		      size_t n, int *ret)
+{
+	for (size_t i = 0; i < n; i++) {
+		ret[i] = find_gpu(m, &gpus[i], n == m->gpu_n);
+		if (ret[i] < 0)
+			return refuse_gpu(m, name, &gpus[i], i, n);
+	}
+	return 0;
+}
+
+static struct observed *add(struct machine *m, enum observed_kind kind, int initiator, int target,
+			    const char *from)
+{
+	struct observed *o = ARENA_PUSH(m->arena, m->observed, m->observed_n);
+
+	*o = (struct observed){.kind = kind,
+			       .initiator = initiator,
+			       .target = target,
+			       .text = "",
+			       .from = arena_strdup(m->arena, from)};
+	return o;
+}
+
+/* ---- figures ---- */
+
+/* Smaller copies are slower by nature: how far below the path they stay says nothing of it. */
+#define RATE_MIN_BYTES (16u << 20)
+
+static const struct {
+	const char *what;
+	enum observed_kind kind;
+	bool yes_or_no;
+} observable[] = {
+	{"pair-verified", OBSERVED_PEER_COPY, true}, {"p2p-access", OBSERVED_PEER_ACCESS, true},
+	{"write-ce", OBSERVED_BANDWIDTH, false},     {"read-ce", OBSERVED_BANDWIDTH, false},
+	{"latency-write", OBSERVED_LATENCY, false},
+};
+
+static int add_figure(const struct figure *row, struct machine *m, int initiator, int target)
+{
+	size_t k = 0;
+	struct observed *o;
+
+	while (k < sizeof(observable) / sizeof(*observable) &&
+	       strcmp(row->what, observable[k].what) != 0)
+		k++;
+	if (k == sizeof(observable) / sizeof(*observable) || initiator == target ||
+	    (observable[k].kind == OBSERVED_BANDWIDTH && row->bytes && row->bytes < RATE_MIN_BYTES))
+		return 0;
+	o = add(m, observable[k].kind, initiator, target, row->from);
+	o->value = observable[k].yes_or_no ? 0 : row->median;
+	o->ok = !observable[k].yes_or_no || row->median > 0;
+	o->text = observable[k].what;
+	return 1;
+}
+
+/* Stand-ins of onehop's own have no PCI address, and could pass for GPUs by their number alone. */
+static int name_figure_gpus(const struct figures *f, struct named_gpu *ret)
+{
+	for (size_t i = 0; i < f->gpu_n; i++) {
+		const struct figure_gpu *g = &f->gpus[i];
+
+		if (!g->pci && text_starts_with(f->tool, "onehop"))
+			return err_set(EINVAL, "%s: is not of GPUs%s%s", f->name,
+				       *f->note ? ": " : "", f->note);
+		ret[i] = (struct named_gpu){g->pci, g->nvml_index, g->cuda_ordinal};
+	}
+	return 0;
+}
+
+int figures_observe(const struct figures *f, struct machine *m)
+{
+	AUTO_FREE struct named_gpu *names = xcalloc(f->gpu_n + 1, sizeof(*names));
+	AUTO_FREE int *gpus = xcalloc(f->gpu_n + 1, sizeof(*gpus));
+	int n = 0, r = name_figure_gpus(f, names);
+
+	if (r == 0)
+		r = match_gpus(m, f->name, names, f->gpu_n, gpus);
+	for (size_t i = 0; r == 0 && i < f->row_n; i++) {
+		const struct figure *row = &f->rows[i];
+
+		if (row->initiator >= 0 && row->target >= 0)
+			n += add_figure(row, m, gpus[row->initiator], gpus[row->target]);
+	}
+	if (r == 0 && !n)
+		return err_set(EINVAL,
+			       "%s: is a result of %s that tells nothing of single pairs of GPUs",
+			       f->name, f->tool);
+	return r < 0 ? r : n;
+}
+
+/* ---- NCCL's log ---- */
+
+static bool one_host(const struct nccl_log *l)
+{
+	for (size_t i = 1; i < l->device_n; i++) {
+		if (strcmp(l->devices[i].host, l->devices[0].host) != 0)
+			return false;
+	}
+	return true;
+}
+
+static int add_transport(const struct nccl_log *l, const struct nccl_pair *p, struct machine *m,
+			 int initiator, int target)
+{
+	struct observed *o;
+
+	if (initiator == target || nccl_pair_way(p) == NCCL_WAY_NONE)
+		return 0;
+	o = add(m, OBSERVED_NCCL_TRANSPORT, initiator, target,
+		arena_printf(m->arena, "%s:%u", l->name, p->line));
+	o->ok = nccl_way_is_p2p(nccl_pair_way(p));
+	o->text = arena_strdup(m->arena, p->transports);
+	return 1;
+}
+
+static int add_transports(const struct nccl_log *l, struct machine *m, const int *gpus)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < l->device_n; i++)
+		for (size_t j = 0; j < l->device_n; j++)
+			if (i != j)
+				n += add_transport(l, nccl_log_pair(l, i, j), m, gpus[i], gpus[j]);
+	return n;
+}
+
+int nccl_log_observe(const struct nccl_log *l, struct machine *m)
+{
+	AUTO_FREE struct named_gpu *names = xcalloc(l->device_n + 1, sizeof(*names));
+	AUTO_FREE int *gpus = xcalloc(l->device_n + 1, sizeof(*gpus));
+	int n;
+
+	if (!one_host(l))
+		return err_set(EINVAL,
+			       "%s: is a log of several hosts; which of them this machine is "
+			       "cannot be told",
+			       l->name);
+	for (size_t i = 0; i < l->device_n; i++)
+		names[i] = (struct named_gpu){l->devices[i].pci, l->devices[i].nvml_index,
+					      l->devices[i].cuda_ordinal};
+	n = match_gpus(m, l->name, names, l->device_n, gpus);
+	if (n == 0)
+		n = add_transports(l, m, gpus);
+	return n ? n
+		 : err_set(EINVAL,
+			   "%s: no line of this log of NCCL tells how GPUs reach each other; set "
+			   "NCCL_DEBUG=INFO",
+			   l->name);
+}
+
+/* ---- files ---- */
+
+static bool is_figures(const struct strbuf *text)
+{
+	for (const struct text_kind *k = text_kinds; k->what; k++)
+		if (k->to_figures && k->recognise(text->text, text->len))
+			return true;
+	return false;
+}
+
+static int observe_figures(const struct strbuf *text, const char *path, struct machine *m)
+{
+	struct figures *f = NULL;
+	int r = figures_parse(text->text, text->len, path, &f);
+
+	if (r == 0)
+		r = figures_observe(f, m);
+	figures_free(f);
+	return r;
+}
+
+static int observe_log(const struct strbuf *text, const char *path, struct machine *m)
+{
+	struct nccl_log *l = NULL;
+	int r = nccl_log_parse(text->text, text->len, path, &l);
+
+	if (r == 0)
+		r = nccl_log_observe(l, m);
+	nccl_log_free(l);
+	return r;
+}
+
+/* The log of a run often holds the table that it printed: what tells of pairs counts. */
+static int observe_file(const char *path, struct machine *m)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	int r = text_read_file(path, INGEST_MAX_LOG, &text);
+
+	if (r < 0)
+		return r;
+	if (!text.len)
+		return err_set(EINVAL, "%s: is empty", path);
+	if (nccl_log_recognise(strbuf_str(&text), text.len)) {
+		r = observe_log(&text, path, m);
+		return r < 0 && is_figures(&text) ? observe_figures(&text, path, m) : r;
+	}
+	if (is_figures(&text))
+		return observe_figures(&text, path, m);
+	if (memchr(text.text, '\0', text.len))
+		return err_set(EINVAL, "%s: is no text, so it is no result", path);
+	return text_refuse(text.text, text.len, path,
+			   "a result of onehop, p2pBandwidthLatencyTest, nvbandwidth -j or a debug "
+			   "log of NCCL");
+}
+
+int observe_files(const char *const *paths, size_t n, struct machine *m)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r = observe_file(paths[i], m);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/p2p_test.h"
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "ingest/text.h"
+#include "machine/figures.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The titles as the tool prints them. */
+static const struct title {
+	const char *text;
+	const char *word;
+	const char *diagonal; /* what a GPU's copy to itself is; NULL: nothing worth a row */
+} titles[] = {
+	{"P2P Connectivity Matrix", "p2p-access", NULL},
+	{"Unidirectional P2P=Disabled Bandwidth Matrix", "write-ce-staged", "local-copy"},
+	{"Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix", "write-ce", NULL},
+	{"Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix", "read-ce", NULL},
+	{"Unidirectional P2P=Enabled Bandwidth Matrix", "write-ce", NULL},
+	{"Bidirectional P2P=Disabled Bandwidth Matrix", "both-ce-staged", NULL},
+	{"Bidirectional P2P=Enabled Bandwidth Matrix", "both-ce", NULL},
+	{"P2P=Disabled Latency Matrix", "latency-write-staged", NULL},
+	{"P2P=Enabled Latency (P2P Writes) Matrix", "latency-write", NULL},
+	{"P2P=Enabled Latency (P2P Reads) Matrix", "latency-read", NULL},
+	{"P2P=Enabled Latency Matrix", "latency-write", NULL},
+};
+
+struct parser {
+	struct figures *f;
+	const struct text_line *lines;
+	size_t line_n, at;
+};
+
+/* Longer titles hold shorter ones, so the first of the table that fits is not enough. */
+static const struct title *find_title(const char *line)
+{
+	const struct title *best = NULL;
+
+	for (size_t i = 0; i < sizeof(titles) / sizeof(*titles); i++) {
+		if (strstr(line, titles[i].text) &&
+		    (!best || strlen(titles[i].text) > strlen(best->text)))
+			best = &titles[i];
+	}
+	return best;
+}
+
+bool p2p_test_recognise(const char *text, size_t size)
+{
+	for (size_t i = 0; i < sizeof(titles) / sizeof(*titles); i++) {
+		if (memmem(text, size, titles[i].text, strlen(titles[i].text)))
+			return true;
+	}
+	return false;
+}
+
+/* "   D\D     0      1" or "   GPU     0      1": the number of columns; 0: it is something else. */
+static size_t count_columns(const char *line, const char *corner)
+{
+	const char *s = strstr(line, corner);
+	size_t n = 0;
+
+	if (!s)
+		return 0;
+	for (s += strlen(corner); n <= FIGURES_MAX_GPUS; n++) {
+		char *end;
+		unsigned long column = strtoul(s, &end, 10);
+
+		if (end == s)
+			return s[strspn(s, " ")] ? 0 : n;
+		if (column != n)
+			return 0;
+		s = end;
+	}
+	return 0;
+}
+
+/* Where the numbers of row i start, behind "     3 " and whatever a paste put before it. */
+static const char *row_cells(const char *line, size_t i)
+{
+	char label[24];
+	const char *s = line;
+
+	snprintf(label, sizeof(label), "%zu", i);
+	s += strspn(s, " >|");
+	return text_starts_with(s, label) && (s[strlen(label)] == ' ' || !s[strlen(label)])
+		       ? s + strlen(label)
+		       : NULL;
+}
+
+/* Exactly n numbers, nothing behind them. */
+static bool read_cells(const char *s, size_t n, double *ret)
+{
+	for (size_t j = 0; j < n; j++) {
+		char *end;
+
+		ret[j] = strtod(s, &end);
+		if (end == s || !isfinite(ret[j]) || ret[j] < 0)
+			return false;
+		s = end;
+	}
+	return !s[strspn(s, " ")];
+}
+
+static void add_row(struct parser *p, const struct title *t, size_t i, const double *cells,
+		    size_t n)
+{
+	const char *from = arena_printf(p->f->arena, "%s:%u", p->f->name, p->lines[p->at].number);
+
+	for (size_t j = 0; j < n; j++) {
+		const char *word = i == j ? t->diagonal : t->word;
+
+		if (word)
+			figures_add(p->f, word, (int)i, (int)j, cells[j])->from = from;
+	}
+}
+
+/* The rows behind the header line at p->at. */
+static void read_matrix(struct parser *p, const struct title *t, size_t n)
+{
+	double *cells = arena_alloc(p->f->arena, n, sizeof(*cells));
+
+	figures_need_gpus(p->f, n);
+	for (size_t i = 0; i < n; i++) {
+		const char *s = ++p->at < p->line_n ? row_cells(p->lines[p->at].text, i) : NULL;
+
+		if (!s || !read_cells(s, n, cells)) {
+			figures_trouble(p->f, "%s:%u: \"%s\" breaks off: row %zu of %zu is no good",
+					p->f->name,
+					p->lines[p->at < p->line_n ? p->at : p->line_n - 1].number,
+					t->text, i, n);
+			p->at -= p->at < p->line_n; /* it may be the next title */
+			return;
+		}
+		add_row(p, t, i, cells, n);
+	}
+}
+
+/* The header stands right below the title, perhaps behind an empty line. */
+static void read_titled(struct parser *p, const struct title *t)
+{
+	for (size_t look = 0; look < 2 && p->at + 1 < p->line_n; look++) {
+		const char *line = p->lines[p->at + 1].text;
+		size_t n = count_columns(line, "D\\D");
+
+		n = n ? n : count_columns(line, "GPU");
+		if (!n && *line)
+			break;
+		p->at++;
+		if (n) {
+			read_matrix(p, t, n);
+			return;
+		}
+	}
+	figures_trouble(p->f, "%s:%u: no matrix follows \"%s\"", p->f->name, p->lines[p->at].number,
+			t->text);
+}
+
+/* "Device: 0, NVIDIA H200, pciBusID: 4, pciDeviceID: 0, pciDomainID:0", numbers in hexadecimal */
+static void read_device(struct parser *p, const char *line)
+{
+	unsigned index, bus, device, domain;
+	const char *s = strstr(line, "Device: "), *comma, *pci;
+	struct figure_gpu *g;
+
+	if (!s || sscanf(s, "Device: %4u,", &index) != 1 || index >= FIGURES_MAX_GPUS)
+		return;
+	comma = strchr(s, ',');
+	pci = strstr(s, ", pciBusID: ");
+	if (!comma || !pci || pci <= comma ||
+	    sscanf(pci, ", pciBusID: %2x, pciDeviceID: %2x, pciDomainID:%8x", &bus, &device,
+		   &domain) != 3)
+		return;
+	figures_need_gpus(p->f, index + 1);
+	g = &p->f->gpus[index];
+	comma += 1 + strspn(comma + 1, " ");
+	g->name = pci > comma ? arena_strndup(p->f->arena, comma, (size_t)(pci - comma)) : NULL;
+	g->pci = arena_printf(p->f->arena, "%04x:%02x:%02x.0", domain, bus, device);
+}
+
+int p2p_test_parse(const char *text, size_t size, const char *file, struct figures **ret)
+{
+	struct parser p = {.f = figures_new(file, "p2pBandwidthLatencyTest")};
+
+	p.lines = text_lines(p.f->arena, text, size, &p.line_n);
+	for (p.at = 0; p.at < p.line_n; p.at++) {
+		const char *line = p.lines[p.at].text;
+		const struct title *t = find_title(line);
+
+		if (t)
+			read_titled(&p, t);
+		else
+			read_device(&p, line);
+	}
+	if (!p.f->row_n) {
+		int r = err_set(EINVAL, "%s",
+				p.f->trouble_n ? p.f->troubles[0] : "nothing is left of it");
+
+		figures_free(p.f);
+		return r;
+	}
+	for (size_t i = 0; i < p.f->gpu_n; i++)
+		p.f->gpus[i].cuda_ordinal = (int)i;
+	*ret = p.f;
+	return 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The output of p2pBandwidthLatencyTest (CUDA samples), whole or the matrices only. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct figures;
+
+bool p2p_test_recognise(const char *text, size_t size);
+/*
+ * Matrices become rows, each from its line; what the host needs to issue copies ("CPU") is left
+ * out. -EINVAL when not one matrix can be read; a matrix that breaks off is a trouble.
+ */
+int p2p_test_parse(const char *text, size_t size, const char *file, struct figures **ret);

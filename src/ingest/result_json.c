@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/result_json.h"
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "ingest/nccl_tests.h"
+#include "ingest/test_json.h"
+#include "machine/figures.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool result_json_recognise(const char *text, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size && strchr(" \t\r\n", text[at]))
+		at++;
+	return at < size && text[at] == '{';
+}
+
+static double number_of(const json_t *v)
+{
+	return json_is_number(v) ? json_number_value(v) : -1;
+}
+
+/* ---- nccl-tests -J ---- */
+
+static bool is_nccl_tests(const json_t *json)
+{
+	return json_is_array(json_object_get(json, "results")) &&
+	       json_is_object(json_object_get(json, "config"));
+}
+
+/* Wall clock and CPU time are never both there. */
+static struct nccl_tests_result placement(const json_t *result, const char *name)
+{
+	const json_t *o = json_object_get(result, name), *time = json_object_get(o, "time");
+
+	return (struct nccl_tests_result){
+		.time_us = number_of(time ? time : json_object_get(o, "cpu_time")),
+		.busbw = number_of(json_object_get(o, "bus_bw")),
+	};
+}
+
+/* The collective is in the program's name only: args[0]. */
+static const char *word_of_args(const json_t *json)
+{
+	const char *program = json_string_value(json_array_get(json_object_get(json, "args"), 0));
+
+	return program ? nccl_tests_word(program) : NULL;
+}
+
+static void add_devices(struct figures *f, const json_t *devices)
+{
+	const json_t *d;
+	size_t i;
+
+	json_array_foreach (devices, i, d) {
+		int64_t rank = json_integer_value(json_object_get(d, "rank"));
+		const json_t *device = json_object_get(d, "device");
+
+		if (rank < 0 || rank >= FIGURES_MAX_GPUS)
+			continue;
+		figures_need_gpus(f, (size_t)rank + 1);
+		if (json_is_integer(device))
+			f->gpus[rank].cuda_ordinal = (int)json_integer_value(device);
+	}
+}
+
+static int parse_nccl_tests(const json_t *json, const char *file, struct figures **ret)
+{
+	const json_t *results = json_object_get(json, "results"), *result;
+	const char *word = word_of_args(json);
+	struct figures *f;
+	size_t i;
+
+	word = word ? word : nccl_tests_word(file);
+	if (!word)
+		return err_set(EINVAL, "%s: args[0] does not tell the collective", file);
+	f = figures_new(file, "nccl-tests");
+	add_devices(f, json_object_get(json_object_get(json, "config"), "devices"));
+	json_array_foreach (results, i, result) {
+		double bytes = number_of(json_object_get(result, "size"));
+		struct nccl_tests_result r[2] = {placement(result, "out_of_place"),
+						 placement(result, "in_place")};
+
+		if (bytes >= 1 && bytes < 1e18)
+			nccl_tests_add(f, word, (uint64_t)bytes, r,
+				       arena_printf(f->arena, "%s: results[%zu]", file, i));
+	}
+	*ret = f;
+	return 0;
+}
+
+/* ---- nvbandwidth -j ---- */
+
+/*
+ * The row's GPU issues the copy, whatever way the description's arrow points. A bidirectional test has
+ * three matrices below each other, one a direction and their sum.
+ */
+static const struct {
+	const char *test, *word;
+	bool pairs; /* a matrix of GPUs; else one row of them */
+} testcases[] = {
+	{"device_to_device_memcpy_write_ce", "write-ce", true},
+	{"device_to_device_memcpy_read_ce", "read-ce", true},
+	{"device_to_device_memcpy_write_sm", "write-sm", true},
+	{"device_to_device_memcpy_read_sm", "read-sm", true},
+	{"device_to_device_bidirectional_memcpy_write_ce", "both-ce", true},
+	{"device_to_device_bidirectional_memcpy_write_sm", "both-sm", true},
+	{"device_to_device_latency_sm", "latency-chase", true},
+	{"host_to_device_memcpy_ce", "h2d-ce", false},
+	{"device_to_host_memcpy_ce", "d2h-ce", false},
+	{"host_to_device_memcpy_sm", "h2d-sm", false},
+	{"device_to_host_memcpy_sm", "d2h-sm", false},
+	{"host_device_latency_sm", "latency-host", false},
+	{"device_local_copy", "local-copy", false},
+};
+
+/* Cells are texts, "N/A" among them. */
+static double cell_value(const json_t *cell)
+{
+	const char *s = json_string_value(cell);
+	char *end;
+	double v = s ? strtod(s, &end) : number_of(cell);
+
+	return (!s || end > s) && isfinite(v) && v > 0 ? v : -1;
+}
+
+static void add_cell(struct figures *f, size_t t, int initiator, int target, double value)
+{
+	int last = initiator > target ? initiator : target;
+
+	if (value < 0 || last >= FIGURES_MAX_GPUS || (testcases[t].pairs && initiator == target))
+		return;
+	figures_need_gpus(f, (size_t)last + 1);
+	figures_add(f, testcases[t].word, initiator, target, value)->from =
+		arena_printf(f->arena, "%s: %s", f->name, testcases[t].test);
+}
+
+/* A matrix of one row. With the host, -1, it is the GPU that moves the data, whichever way. */
+static void add_single(struct figures *f, size_t t, int gpu, double value)
+{
+	bool local = strcmp(testcases[t].word, "local-copy") == 0;
+
+	add_cell(f, t, gpu, local ? gpu : -1, value);
+}
+
+static void add_matrix(struct figures *f, size_t t, const json_t *rows)
+{
+	size_t n = json_array_size(rows), i, j;
+	size_t first = strncmp(testcases[t].word, "both", 4) == 0 ? n / 3 * 2 : 0;
+	const json_t *row, *cell;
+
+	json_array_foreach (rows, i, row) {
+		if (i < first)
+			continue;
+		json_array_foreach (row, j, cell) {
+			if (testcases[t].pairs)
+				add_cell(f, t, (int)(i - first), (int)j, cell_value(cell));
+			else
+				add_single(f, t, (int)j, cell_value(cell));
+		}
+	}
+}
+
+static void add_testcase(struct figures *f, const json_t *test)
+{
+	const char *name = json_string_value(json_object_get(test, "name"));
+
+	for (size_t t = 0; name && t < sizeof(testcases) / sizeof(*testcases); t++)
+		if (strcmp(name, testcases[t].test) == 0)
+			add_matrix(f, t, json_object_get(test, "bandwidth_matrix"));
+}
+
+/* "0: NVIDIA H200 (00000000:04:00): (host)" */
+static void add_listed(struct figures *f, const json_t *list)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach (list, i, entry) {
+		const char *s = json_string_value(entry), *open = s ? strchr(s, '(') : NULL;
+		unsigned domain, bus, device;
+		struct figure_gpu *g;
+
+		if (!open || i >= FIGURES_MAX_GPUS)
+			continue;
+		figures_need_gpus(f, i + 1);
+		g = &f->gpus[i];
+		g->cuda_ordinal = (int)i;
+		if (sscanf(open, "(%8x:%2x:%2x)", &domain, &bus, &device) == 3)
+			g->pci = arena_printf(f->arena, "%04x:%02x:%02x.0", domain, bus, device);
+		s = strstr(s, ": ");
+		if (s && s + 2 < open - 1)
+			g->name = arena_strndup(f->arena, s + 2, (size_t)(open - 1 - (s + 2)));
+	}
+}
+
+static int parse_nvbandwidth(const json_t *json, const char *file, struct figures **ret)
+{
+	const json_t *nvb = json_object_get(json, "nvbandwidth"), *test;
+	struct figures *f = figures_new(file, "nvbandwidth");
+	size_t i;
+
+	add_listed(f, json_object_get(nvb, "GPU Device list"));
+	json_array_foreach (json_object_get(nvb, "testcases"), i, test)
+		add_testcase(f, test);
+	/* Where a test failed it writes the list beside the object (v0.8). */
+	json_array_foreach (json_object_get(json, "testcases"), i, test)
+		add_testcase(f, test);
+	*ret = f;
+	return 0;
+}
+
+int result_json_parse(const char *text, size_t size, const char *file, struct figures **ret)
+{
+	json_error_t error;
+	json_t *json = json_loadb(text, size, 0, &error);
+	int r;
+
+	if (!json)
+		return err_set(EINVAL, "%s:%d: is no good JSON: %s", file, error.line, error.text);
+	if (figures_json_recognise(json))
+		r = figures_from_json(json, file, ret);
+	else if (test_json_recognise(json))
+		r = test_json_parse(json, file, ret);
+	else if (is_nccl_tests(json))
+		r = parse_nccl_tests(json, file, ret);
+	else if (json_is_object(json_object_get(json, "nvbandwidth")))
+		r = parse_nvbandwidth(json, file, ret);
+	else
+		r = err_set(EINVAL,
+			    "%s: is JSON, but no result of onehop, nccl-tests -J or nvbandwidth -j",
+			    file);
+	json_decref(json);
+	return r;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/test_json.h"
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "machine/figures.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *text_of(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+
+	return s ? s : "";
+}
+
+static int number_of(const json_t *o, const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+
+	return json_is_integer(v) && json_integer_value(v) >= 0 && json_integer_value(v) < 65536
+		       ? (int)json_integer_value(v)
+		       : -1;
+}
+
+bool test_json_recognise(const json_t *json)
+{
+	return json_is_object(json_object_get(json, "onehop")) &&
+	       strcmp(text_of(json, "command"), "test") == 0;
+}
+
+/* Stand-ins that follow a recorded machine bear its GPUs' addresses without being them. */
+static bool is_of_gpus(const json_t *json)
+{
+	return strcmp(text_of(json, "device"), "cuda") == 0;
+}
+
+static void add_device(struct figures *f, size_t i, const json_t *device, bool gpus)
+{
+	const char *pci = text_of(device, "pci");
+
+	figures_need_gpus(f, i + 1);
+	f->gpus[i].name = arena_strdup(f->arena, text_of(device, "name"));
+	if (!gpus)
+		return;
+	f->gpus[i].pci = *pci ? arena_strdup(f->arena, pci) : NULL;
+	f->gpus[i].nvml_index = number_of(device, "nvml_index");
+	f->gpus[i].cuda_ordinal = number_of(device, "cuda_ordinal");
+}
+
+/* -1: none has the name. */
+static int find_device(const struct figures *f, const char *name)
+{
+	for (size_t i = 0; i < f->gpu_n; i++)
+		if (strcmp(f->gpus[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* A single copy of a test is no benchmark, unless the test itself found it far too slow. */
+static void add_pair(struct figures *f, size_t k, const json_t *pair)
+{
+	int i = find_device(f, text_of(pair, "initiator"));
+	int j = find_device(f, text_of(pair, "target"));
+	const char *state = text_of(pair, "state"), *kind = text_of(pair, "kind");
+	bool ok = strcmp(state, "ok") == 0, slow = strcmp(kind, "slow") == 0;
+	bool refused = strcmp(kind, "refused") == 0;
+	const json_t *gbps = json_object_get(pair, "copy_gbps");
+	const json_t *ns = json_object_get(json_object_get(pair, "round_trip"), "median_ns");
+	const char *from;
+
+	if (i < 0 || j < 0 || i == j || (!ok && strcmp(state, "failed") != 0))
+		return;
+	from = arena_printf(f->arena, "%s: pairs[%zu]%s%s", f->name, k, *kind ? ": " : "", kind);
+	figures_add(f, refused ? "p2p-access" : "pair-verified", i, j, ok || slow)->from = from;
+	if (slow && json_is_number(gbps))
+		figures_add(f, "write-ce", i, j, json_number_value(gbps))->from = from;
+	if (json_is_number(ns) && json_number_value(ns) > 0)
+		figures_add(f, "round-trip", i, j, json_number_value(ns) / 1e3)->from = from;
+}
+
+int test_json_parse(const json_t *json, const char *file, struct figures **ret)
+{
+	struct figures *f = figures_new(file, "onehop test");
+	const json_t *item;
+	size_t i;
+
+	if (!is_of_gpus(json))
+		f->note = "a test of stand-ins";
+	json_array_foreach (json_object_get(json, "devices"), i, item)
+		if (i < FIGURES_MAX_GPUS)
+			add_device(f, i, item, is_of_gpus(json));
+	json_array_foreach (json_object_get(json, "pairs"), i, item)
+		add_pair(f, i, item);
+	if (!f->row_n) {
+		figures_free(f);
+		return err_set(EINVAL, "%s: is of onehop test, and no pair in it was tested", file);
+	}
+	*ret = f;
+	return 0;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/text.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "ingest/lspci.h"
+#include "ingest/nccl_log.h"
+#include "ingest/nccl_tests.h"
+#include "ingest/p2p_test.h"
+#include "ingest/result_json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+/* A log may hold the table of the run that wrote it, so the table comes first. */
+const struct text_kind text_kinds[] = {
+	{"JSON", "onehop compare", result_json_recognise, NULL, result_json_parse},
+	{"the output of p2pBandwidthLatencyTest", "onehop compare", p2p_test_recognise, NULL,
+	 p2p_test_parse},
+	{"the output of nccl-tests", "onehop compare", nccl_tests_recognise, NULL,
+	 nccl_tests_parse},
+	{"a debug log of NCCL", "onehop log", nccl_log_recognise, NULL, NULL},
+	{"the output of lspci -xxxx", "onehop check --from", lspci_recognise, lspci_parse, NULL},
+	{0},
+};
+
+int text_refuse(const char *text, size_t size, const char *path, const char *wanted)
+{
+	for (const struct text_kind *k = text_kinds; k->what; k++) {
+		if (k->recognise(text, size))
+			return err_set(EINVAL, "%s: is %s, not %s: use %s", path, k->what, wanted,
+				       k->use);
+	}
+	return err_set(EINVAL, "%s: is a text, but not %s", path, wanted);
+}
+
+/* ---- reading ---- */
+
+int text_read_fd(int fd, const char *path, size_t max, struct strbuf *ret)
+{
+	char buf[65536];
+	ssize_t n;
+
+	while ((n = read(fd, buf, sizeof(buf))) > 0) {
+		strbuf_add(ret, buf, (size_t)n);
+		if (ret->len > max)
+			return err_set(EFBIG, "%s: is larger than %zu MiB", path, max >> 20);
+	}
+	return n < 0 ? err_sys(errno, "%s", path) : 0;
+}
+
+int text_read_file(const char *path, size_t max, struct strbuf *ret)
+{
+	AUTO_CLOSE int fd = -1;
+
+	if (strcmp(path, "-") == 0)
+		return text_read_fd(STDIN_FILENO, "standard input", max, ret);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	return fd < 0 ? err_sys(errno, "%s", path) : text_read_fd(fd, path, max, ret);
+}
+
+/* ---- cleaning ---- */
+
+/* The bytes of an escape sequence that starts here: "\033[1;31m"; 0: none does. */
+static size_t escape_length(const char *s, const char *end)
+{
+	const char *p = s;
+
+	if (*p++ != '\033')
+		return 0;
+	if (p < end && *p == '[')
+		for (p++; p < end && (unsigned char)*p < 0x40; p++)
+			if (*p == '\n')
+				return (size_t)(p - s);
+	return (size_t)(p - s) + (p < end && *p != '\n');
+}
+
+/* Copies without what a terminal eats; returns the new end. */
+static char *clean(const char *text, size_t size, char *to)
+{
+	const char *end = text + size;
+
+	for (const char *s = text; s < end; s++) {
+		size_t n = escape_length(s, end);
+
+		if (n)
+			s += n - 1;
+		else if (*s == '\r' || *s == '\t')
+			*to++ = ' ';
+		else if (*s)
+			*to++ = *s;
+	}
+	return to;
+}
+
+struct text_line *text_lines(struct arena *arena, const char *text, size_t size, size_t *ret_n)
+{
+	char *copy = arena_alloc(arena, size + 1, 1), *end = clean(text, size, copy);
+	struct text_line *lines = NULL;
+	size_t n = 0;
+
+	for (char *s = copy, *next; s < end; s = next) {
+		struct text_line *line;
+		char *stop = memchr(s, '\n', (size_t)(end - s));
+
+		stop = stop ? stop : end;
+		next = stop + 1;
+		while (stop > s && stop[-1] == ' ')
+			stop--;
+		*stop = '\0';
+		line = ARENA_PUSH(arena, lines, n);
+		*line = (struct text_line){s, (unsigned)n};
+	}
+	*ret_n = n;
+	return lines;
+}

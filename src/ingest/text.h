@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts that people hand over: read, cleaned, and told apart. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct figures;
+struct source;
+struct strbuf;
+
+/* Logs of large jobs are large; more than this is nothing that anybody meant to hand over. */
+#define INGEST_MAX_LOG (256u << 20)
+
+/* Reads to the end, at most `max` bytes; 0 or a negative errno with a sentence. */
+int text_read_fd(int fd, const char *path, size_t max, struct strbuf *ret);
+/* The same of a file, "-" being standard input. */
+int text_read_file(const char *path, size_t max, struct strbuf *ret);
+
+/* One line, terminated, without colours and without white space behind it. */
+struct text_line {
+	char *text;
+	unsigned number; /* from 1 */
+};
+
+/*
+ * A copy of the text as lines: terminal colours, carriage returns and NULs are gone, tabs are
+ * blanks. Both arrays are the arena's.
+ */
+struct text_line *text_lines(struct arena *arena, const char *text, size_t size, size_t *ret_n);
+
+/* What a text can be, a NUL standing behind its size bytes; each knows what it can be turned into. */
+struct text_kind {
+	const char *what; /* "the output of p2pBandwidthLatencyTest" */
+	const char *use;  /* "onehop compare": the command that reads it */
+	bool (*recognise)(const char *text, size_t size);
+	int (*to_source)(const char *text, size_t size, const char *file, struct source *map);
+	int (*to_figures)(const char *text, size_t size, const char *file, struct figures **ret);
+};
+
+/* Ends with a NULL `what`. The first that recognises a text and can do what is asked reads it. */
+extern const struct text_kind text_kinds[];
+
+/* -EINVAL and a sentence that says what the text is, and what it is not. */
+int text_refuse(const char *text, size_t size, const char *path, const char *wanted);

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/comparison.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two runs of onehop on an idle machine differ by less; noise for rows with an interval. */
+#define REPEATABLE 0.02
+
+const char *change_word(enum change change)
+{
+	static const char *const words[CHANGE_N] = {
+		[CHANGE_SAME] = "same",
+		[CHANGE_BETTER] = "better",
+		[CHANGE_WORSE] = "worse",
+	};
+
+	return words[change];
+}
+
+/* ---- GPUs ---- */
+
+static bool all_have_pci(const struct figures *f)
+{
+	for (size_t i = 0; i < f->gpu_n; i++) {
+		if (!f->gpus[i].pci)
+			return false;
+	}
+	return f->gpu_n > 0;
+}
+
+static int find_pci(const struct figures *f, const char *pci)
+{
+	for (size_t i = 0; i < f->gpu_n; i++) {
+		if (strcmp(f->gpus[i].pci, pci) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void match_gpus(struct comparison *c)
+{
+	size_t matched = 0;
+
+	c->by_pci = all_have_pci(c->before) && all_have_pci(c->after);
+	c->gpu_after = arena_alloc(c->arena, c->before->gpu_n + 1, sizeof(*c->gpu_after));
+	for (size_t i = 0; i < c->before->gpu_n; i++) {
+		c->gpu_after[i] = c->by_pci             ? find_pci(c->after, c->before->gpus[i].pci)
+				  : i < c->after->gpu_n ? (int)i
+							: -1;
+		matched += c->gpu_after[i] >= 0;
+	}
+	c->gpus_gone = c->before->gpu_n - matched;
+	c->gpus_new = c->after->gpu_n - matched;
+}
+
+/* The index in `after`; -1 stays -1, a GPU that is gone is -2. */
+static int after_index(const struct comparison *c, int before)
+{
+	if (before < 0)
+		return -1;
+	return c->gpu_after[before] >= 0 ? c->gpu_after[before] : -2;
+}
+
+/* ---- looking figures up ---- */
+
+static int compare_figures(const void *a, const void *b)
+{
+	const struct figure *x = *(const struct figure *const *)a;
+	const struct figure *y = *(const struct figure *const *)b;
+	int r = strcmp(x->what, y->what);
+
+	r = r ? r : (x->initiator > y->initiator) - (x->initiator < y->initiator);
+	r = r ? r : (x->target > y->target) - (x->target < y->target);
+	return r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+struct index {
+	const struct figure **rows;
+	size_t n;
+};
+
+static struct index make_index(const struct figures *f)
+{
+	struct index x = {xcalloc(f->row_n + 1, sizeof(*x.rows)), f->row_n};
+
+	for (size_t i = 0; i < f->row_n; i++)
+		x.rows[i] = &f->rows[i];
+	qsort(x.rows, x.n, sizeof(*x.rows), compare_figures);
+	return x;
+}
+
+/* Where one of both does not tell its size, as texts of other tools: the largest. */
+static const struct figure *look_up_largest(const struct index *x, const struct figure *wanted)
+{
+	struct figure largest = *wanted, same = *wanted;
+	const struct figure *key = &largest, *row;
+	size_t low = 0, high = x->n;
+
+	largest.bytes = UINT64_MAX;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare_figures(&x->rows[middle], &key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	row = low ? x->rows[low - 1] : NULL;
+	if (!row || (row->bytes && wanted->bytes))
+		return NULL;
+	same.bytes = row->bytes;
+	key = &same;
+	return compare_figures(&row, &key) == 0 ? row : NULL;
+}
+
+static const struct figure *look_up(const struct index *x, const char *what, int initiator,
+				    int target, uint64_t bytes)
+{
+	struct figure wanted = {.what = what,
+				.initiator = initiator,
+				.target = target,
+				.bytes = bytes};
+	const struct figure *key = &wanted, **found;
+
+	found = bsearch(&key, x->rows, x->n, sizeof(*x->rows), compare_figures);
+	return found ? *found : look_up_largest(x, &wanted);
+}
+
+/* ---- noise ---- */
+
+static double spread_of(const struct figure *r)
+{
+	return r->median > 0 ? (r->high - r->low) / r->median : 0;
+}
+
+static bool is_neighbour(const struct figure *a, const struct figure *b)
+{
+	return a->initiator == b->initiator && a->target == b->target && a->bytes <= b->bytes * 2 &&
+	       b->bytes <= a->bytes * 2 && strcmp(a->what, b->what) == 0;
+}
+
+/*
+ * How far out-of-place and in-place lie apart at this size and its neighbours: of two values alone
+ * the difference is a poor guess.
+ */
+static double placement_spread(const struct index *x, const struct figure *r)
+{
+	const struct figure **at = bsearch(&r, x->rows, x->n, sizeof(*x->rows), compare_figures);
+	double spread = spread_of(r);
+
+	if (at > x->rows && is_neighbour(at[-1], r))
+		spread = fmax(spread, spread_of(at[-1]));
+	if (at < x->rows + x->n - 1 && is_neighbour(at[1], r))
+		spread = fmax(spread, spread_of(at[1]));
+	return spread;
+}
+
+/* Half the width of what one set of figures knows of its own row's uncertainty, relative. */
+static double own_noise(const struct index *x, const struct figure *r)
+{
+	if (r->samples >= FIGURE_INTERVAL_SAMPLES)
+		return spread_of(r) / 2;
+	return r->bytes ? placement_spread(x, r) : spread_of(r);
+}
+
+static bool has_interval(const struct figure *r)
+{
+	return r->samples >= FIGURE_INTERVAL_SAMPLES && r->low < r->high;
+}
+
+/* Where CUDA has no peer access, copies with P2P "on" are staged like those with P2P off. */
+static bool no_access(const struct index *x, const struct figure *r)
+{
+	const struct figure *access = look_up(x, "p2p-access", r->initiator, r->target, 0);
+
+	return access && access->median == 0;
+}
+
+/* ---- cells ---- */
+
+/* What the word of a row of `before` says, found once. */
+struct row_kind {
+	const struct figure_kind *kind; /* NULL: not known */
+	bool staged;
+};
+
+struct work {
+	struct comparison *c;
+	struct index before, after;
+	struct row_kind *kinds;
+};
+
+static double gain_of(const struct figure *before, const struct figure *after)
+{
+	double worse = before->higher_is_better ? before->median : after->median;
+	double better = before->higher_is_better ? after->median : before->median;
+
+	if (worse == better)
+		return 1;
+	return worse > 0 ? better / worse : INFINITY;
+}
+
+static double noise_of(const struct work *w, const struct figure_kind *kind, bool staged,
+		       const struct figure *before, const struct figure *after)
+{
+	bool hosted = staged || (no_access(&w->before, before) && no_access(&w->after, after));
+	double least = has_interval(before) && has_interval(after) ? REPEATABLE
+		       : hosted                                    ? kind->noise_staged
+								   : kind->noise;
+
+	return fmax(least, own_noise(&w->before, before) + own_noise(&w->after, after));
+}
+
+/*
+ * What to judge by: of a few values the middle between least and most, since the one that a tool's
+ * figure is (of two placements the faster) may be the odd one out.
+ */
+static struct figure to_judge(const struct figure *r)
+{
+	struct figure f = *r;
+
+	if (r->samples < FIGURE_INTERVAL_SAMPLES)
+		f.median = (r->low + r->high) / 2;
+	return f;
+}
+
+/* A factor of 1 + noise either way says nothing. */
+static enum change change_of(double gain, double noise)
+{
+	if (gain > 1 + noise)
+		return CHANGE_BETTER;
+	return gain * (1 + noise) < 1 ? CHANGE_WORSE : CHANGE_SAME;
+}
+
+static void add_cell(struct work *w, struct compared *k, const struct figure *before,
+		     const struct figure *after)
+{
+	struct compared_cell *cell = ARENA_PUSH(w->c->arena, k->cells, k->cell_n);
+	struct figure from = to_judge(before), to = to_judge(after);
+
+	cell->before = before;
+	cell->after = after;
+	cell->gain = gain_of(before, after);
+	cell->noise = noise_of(w, k->kind, k->staged, before, after);
+	cell->change = change_of(gain_of(&from, &to), cell->noise);
+	k->counts[cell->change]++;
+	w->c->counts[cell->change]++;
+}
+
+/* ---- a word ---- */
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median_of(double *values, size_t n)
+{
+	qsort(values, n, sizeof(*values), compare_doubles);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+static double sum_of(double *values, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += values[i];
+	return sum;
+}
+
+static void sum_up(struct compared *k)
+{
+	bool yes_or_no = strcmp(k->kind->unit, "pairs") == 0;
+	double (*over)(double *, size_t) = yes_or_no ? sum_of : median_of;
+	AUTO_FREE double *before = xcalloc(k->cell_n, sizeof(*before));
+	AUTO_FREE double *after = xcalloc(k->cell_n, sizeof(*after));
+
+	k->best = k->worst = &k->cells[0];
+	for (size_t i = 0; i < k->cell_n; i++) {
+		before[i] = k->cells[i].before->median;
+		after[i] = k->cells[i].after->median;
+		k->best = k->cells[i].gain > k->best->gain ? &k->cells[i] : k->best;
+		k->worst = k->cells[i].gain < k->worst->gain ? &k->cells[i] : k->worst;
+	}
+	k->before = over(before, k->cell_n);
+	k->after = over(after, k->cell_n);
+}
+
+static void compare_kind(struct work *w, const struct figure_kind *kind, bool staged)
+{
+	struct comparison *c = w->c;
+	struct compared k = {.kind = kind, .staged = staged};
+
+	for (size_t i = 0; i < c->before->row_n; i++) {
+		const struct figure *row = &c->before->rows[i], *other;
+
+		if (w->kinds[i].kind != kind || w->kinds[i].staged != staged)
+			continue;
+		other = look_up(&w->after, row->what, after_index(c, row->initiator),
+				after_index(c, row->target), row->bytes);
+		if (other)
+			add_cell(w, &k, row, other);
+	}
+	if (!k.cell_n)
+		return;
+	sum_up(&k);
+	*ARENA_PUSH(c->arena, c->kinds, c->kind_n) = k;
+}
+
+/* ---- is P2P used? ---- */
+
+/*
+ * With P2P on as with it off: staged through the host although it is on. One row alone may be alike
+ * by chance (a narrow link), so the period of tiny writes has to be alike too.
+ */
+static enum change on_against_off(const struct index *x, const struct figure *on, const char *word)
+{
+	AUTO_FREE char *staged = xprintf("%s" FIGURE_STAGED, word);
+	const struct figure *a = look_up(x, word, on->initiator, on->target, on->bytes);
+	const struct figure *off = look_up(x, staged, on->initiator, on->target, on->bytes);
+	bool ignored;
+	const struct figure_kind *kind = figure_kind_find(word, &ignored);
+
+	if (!a || !off)
+		return CHANGE_N;
+	return change_of(gain_of(off, a), kind->noise_staged);
+}
+
+static void judge_use(const struct index *x, const struct figure *on, struct p2p_use *use)
+{
+	enum change write = on_against_off(x, on, "write-ce");
+	enum change latency = on_against_off(x, on, "latency-write");
+
+	if (write == CHANGE_BETTER || latency == CHANGE_BETTER)
+		use->yes++;
+	else if (write == CHANGE_SAME && latency == CHANGE_SAME)
+		use->no++;
+	else
+		use->open++;
+}
+
+static struct p2p_use count_use(const struct figures *f, const struct index *x)
+{
+	struct p2p_use use = {0};
+
+	for (size_t i = 0; i < f->row_n; i++) {
+		const struct figure *row = &f->rows[i];
+
+		if (strcmp(row->what, "write-ce") == 0 && row->initiator >= 0 && row->target >= 0)
+			judge_use(x, row, &use);
+	}
+	return use;
+}
+
+/* ---- the whole ---- */
+
+static size_t compared_cells(const struct comparison *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->kind_n; i++)
+		n += c->kinds[i].cell_n;
+	return n;
+}
+
+struct comparison *comparison_new(const struct figures *before, const struct figures *after)
+{
+	struct arena *arena = arena_new();
+	struct comparison *c = arena_alloc(arena, 1, sizeof(*c));
+	struct work w = {c, make_index(before), make_index(after), NULL};
+
+	c->arena = arena;
+	c->before = before;
+	c->after = after;
+	match_gpus(c);
+	w.kinds = arena_alloc(arena, before->row_n + 1, sizeof(*w.kinds));
+	for (size_t i = 0; i < before->row_n; i++)
+		w.kinds[i].kind = figure_kind_find(before->rows[i].what, &w.kinds[i].staged);
+	for (const struct figure_kind *k = figure_kinds; k->word; k++) {
+		compare_kind(&w, k, false);
+		compare_kind(&w, k, true);
+	}
+	c->only_before = before->row_n - compared_cells(c);
+	c->only_after = after->row_n - compared_cells(c);
+	c->use_before = count_use(before, &w.before);
+	c->use_after = count_use(after, &w.after);
+	free(w.before.rows);
+	free(w.after.rows);
+	return c;
+}
+
+void comparison_free(struct comparison *c)
+{
+	if (c)
+		arena_free(c->arena);
+}

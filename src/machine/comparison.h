@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two sets of figures side by side: what got better, what worse, and what is noise. */
+#pragma once
+
+#include "machine/figures.h"
+
+enum change { CHANGE_SAME, CHANGE_BETTER, CHANGE_WORSE, CHANGE_N };
+
+/* One measurement that both have. Indexes of GPUs are those of `before`. */
+struct compared_cell {
+	const struct figure *before, *after;
+	enum change change;
+	double gain; /* by which factor it is better; below 1: worse. 0 or infinite: from or to 0 */
+	double noise; /* relative difference up to which it says nothing */
+};
+
+/* All cells of one word. */
+struct compared {
+	const struct figure_kind *kind; /* never NULL */
+	bool staged;                    /* P2P off */
+	struct compared_cell *cells;    /* in the order of `before` */
+	size_t cell_n;
+	size_t counts[CHANGE_N];
+	double before,
+		after; /* median over the cells; of measurements that are yes or no the sum */
+	const struct compared_cell *best, *worst; /* by gain; never NULL */
+};
+
+/* Ordered pairs that use P2P, going by the figures. */
+struct p2p_use {
+	size_t yes, no; /* P2P on is faster than P2P off, or the same within noise */
+	size_t open;    /* the figures do not tell */
+};
+
+struct comparison {
+	struct arena *arena; /* owns everything below, not the figures */
+	const struct figures *before, *after;
+	bool by_pci;    /* GPUs were matched by address, else by index */
+	int *gpu_after; /* for each GPU of `before` its index in `after`, -1: it is not there */
+	size_t gpus_gone, gpus_new;
+	struct compared *kinds; /* in the order of figure_kinds, with P2P off behind with P2P on */
+	size_t kind_n;
+	size_t counts[CHANGE_N];        /* over all cells */
+	size_t only_before, only_after; /* figures without a counterpart */
+	struct p2p_use use_before, use_after;
+};
+
+/* Keeps both by pointer. comparison_free. */
+struct comparison *comparison_new(const struct figures *before, const struct figures *after);
+void comparison_free(struct comparison *c); /* NULL is fine */
+
+const char *change_word(enum change change); /* "better" */

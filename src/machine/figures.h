@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* struct figures: what a test or benchmark measured, as a flat list of rows. */
+#pragma once
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+
+#define FIGURES_SCHEMA         "onehop-figures"
+#define FIGURES_SCHEMA_VERSION 1
+/* More GPUs than any text may claim; a matrix of that many is 65536 cells. */
+#define FIGURES_MAX_GPUS 256
+
+/* A measurement by its stable word; the same with P2P off has the word with FIGURE_STAGED behind. */
+struct figure_kind {
+	const char *word;  /* "both-ce" */
+	const char *title; /* "both ways, CE" */
+	const char *unit;  /* "GB/s" (1e9 bytes/s), "us", "ns", "pairs" */
+	bool higher_is_better;
+	/* Relative difference of two runs that means nothing, for rows without an interval; the
+	   second where copies go through host memory. */
+	double noise, noise_staged;
+};
+
+#define FIGURE_STAGED "-staged"
+
+struct figure {
+	const char *what; /* word of a figure_kind, perhaps with FIGURE_STAGED; or one that only a
+			     later version knows */
+	const char *unit;
+	bool higher_is_better;
+	int initiator, target; /* indexes in gpus; -1: the host, or all */
+	uint64_t bytes;        /* message size; 0: none */
+	double median;
+	double low, high; /* 95 % interval of the median; equal to it: unknown. With fewer than
+			     FIGURE_INTERVAL_SAMPLES samples: the least and the most seen */
+	unsigned samples; /* 0: unknown */
+	const char *from; /* "file:line" */
+};
+
+/* So many values lie on both sides of their median in 95 % of all cases. */
+#define FIGURE_INTERVAL_SAMPLES 6
+
+struct figure_gpu {
+	const char *pci, *name;       /* "0000:41:00.0"; NULL: unknown */
+	int nvml_index, cuda_ordinal; /* -1: unknown */
+};
+
+struct figures {
+	struct arena *arena;     /* owns everything below */
+	const char *name;        /* the file, or "" */
+	const char *tool;        /* "onehop test", "p2pBandwidthLatencyTest", "nccl-tests" */
+	const char *when, *note; /* "" when there is none */
+	struct figure_gpu *gpus;
+	size_t gpu_n;
+	struct figure *rows;
+	size_t row_n;
+	const char **troubles; /* sentences: what was left out, and why */
+	size_t trouble_n;
+};
+
+struct figures *figures_new(const char *name, const char *tool);
+void figures_free(struct figures *f); /* NULL is fine */
+/* Appends GPUs, of which nothing is known, until there are n. */
+void figures_need_gpus(struct figures *f, size_t n);
+/*
+ * Appends a row of one value, with unit and direction of its word; the rest is for the caller to
+ * set. The word is copied. Valid until the next row is added.
+ */
+struct figure *figures_add(struct figures *f, const char *what, int initiator, int target,
+			   double value);
+void figures_trouble(struct figures *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Rows of the same measurement become one: median, least and most of the values. Sorts nothing. */
+void figures_merge(struct figures *f);
+
+/* NULL: no such measurement. */
+const struct figure *figures_find(const struct figures *f, const char *what, int initiator,
+				  int target, uint64_t bytes);
+/* The kind of a word with or without FIGURE_STAGED; NULL: not known to this version. */
+const struct figure_kind *figure_kind_find(const char *what, bool *ret_staged);
+/* All kinds, in the order in which people read them; ends with a NULL word. */
+extern const struct figure_kind figure_kinds[];
+
+/* docs/json.md; a new reference. */
+json_t *figures_to_json(const struct figures *f);
+/* -EINVAL with a sentence when it is something else, or a member has the wrong type. */
+int figures_from_json(json_t *json, const char *name, struct figures **ret);
+/* Whether the JSON says that it holds figures. */
+bool figures_json_recognise(const json_t *json);

@@ -1,0 +1,508 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop compare` prints: measurement by measurement, then who changed most, then the verdict. */
+#include "report/report_json_impl.h"
+
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const enum style change_styles[CHANGE_N] = {
+	[CHANGE_SAME] = STYLE_PLAIN,
+	[CHANGE_BETTER] = STYLE_GOOD,
+	[CHANGE_WORSE] = STYLE_BAD,
+};
+
+/* ---- words ---- */
+
+/* Four digits, as the tools print them: 20.64, 919.1, 0. */
+static const char *value_format(double v, char *buf, size_t size)
+{
+	snprintf(buf, size, v == floor(v) && v < 1e6 ? "%.0f" : v < 100 ? "%.2f" : "%.1f", v);
+	return buf;
+}
+
+static const char *size_format(uint64_t bytes, char *buf, size_t size)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	size_t u = 0;
+
+	while (u < 4 && bytes >= 1024 && bytes % 1024 == 0) {
+		bytes /= 1024;
+		u++;
+	}
+	snprintf(buf, size, "%" PRIu64 " %s", bytes, units[u]);
+	return buf;
+}
+
+/* "1.43x better", "same"; from or to nothing there is no factor. */
+static const char *gain_format(const struct compared_cell *cell, char *buf, size_t size)
+{
+	double factor = cell->gain < 1 ? 1 / cell->gain : cell->gain;
+
+	if (cell->change == CHANGE_SAME || !isfinite(factor))
+		snprintf(buf, size, "%s", change_word(cell->change));
+	else
+		snprintf(buf, size, "%.2fx %s", factor, change_word(cell->change));
+	return buf;
+}
+
+static void add_gpu_name(struct strbuf *b, const struct figures *f, int gpu)
+{
+	if (gpu < 0)
+		strbuf_puts(b, "host");
+	else if (f->gpus[gpu].pci)
+		strbuf_printf(b, "GPU%d (%s)", gpu, f->gpus[gpu].pci);
+	else
+		strbuf_printf(b, "GPU%d", gpu);
+}
+
+/* "GPU1 -> GPU0", "GPU3", "128 MiB": what a row is about. */
+static void add_subject(struct strbuf *b, const struct figures *f, const struct figure *row)
+{
+	bool from_host = strncmp(row->what, "h2d", 3) == 0; /* the GPU fetches */
+	char size[32];
+
+	if (row->initiator >= 0 || row->target >= 0) {
+		add_gpu_name(b, f, from_host ? row->target : row->initiator);
+		if (row->target != row->initiator) {
+			strbuf_puts(b, " -> ");
+			add_gpu_name(b, f, from_host ? row->initiator : row->target);
+		}
+		if (row->bytes)
+			strbuf_puts(b, ", ");
+	}
+	if (row->bytes)
+		strbuf_puts(b, size_format(row->bytes, size, sizeof(size)));
+}
+
+static void add_title(struct document *out, const struct compared *k, const char *more)
+{
+	document_cell(out, STYLE_PLAIN, "%s%s%s", k->kind->title, k->staged ? ", P2P off" : "",
+		      more);
+}
+
+/* ---- the table ---- */
+
+static void add_header(struct document *out, const char *const *names)
+{
+	document_row(out);
+	for (; *names; names++)
+		document_cell(out, STYLE_DIM, "%s", *names);
+}
+
+static bool is_yes_or_no(const struct compared *k)
+{
+	return strcmp(k->kind->unit, "pairs") == 0;
+}
+
+/* "1.16x, 55 better, 1 same": the factor between the medians, and how the cells came out. */
+static void add_outcome(struct document *out, const struct compared *k)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+	enum style style = STYLE_PLAIN;
+
+	for (int change = CHANGE_N - 1; change >= 0; change--) {
+		if (!k->counts[change])
+			continue;
+		style = change != CHANGE_SAME && style == STYLE_PLAIN ? change_styles[change]
+								      : style;
+		strbuf_puts(&b, b.len ? ", " : "");
+		if (k->counts[change] == k->cell_n)
+			strbuf_printf(&b, k->cell_n > 1 ? "all %s" : "%s",
+				      change_word((enum change)change));
+		else
+			strbuf_printf(&b, "%zu %s", k->counts[change],
+				      change_word((enum change)change));
+	}
+	document_cell(out, style, "%s", strbuf_str(&b));
+}
+
+static void add_values(struct document *out, double before, double after, const char *unit)
+{
+	char a[32], b[32];
+
+	document_cell(out, STYLE_PLAIN, "%s", value_format(before, a, sizeof(a)));
+	document_cell(out, STYLE_STRONG, "%s", value_format(after, b, sizeof(b)));
+	document_cell(out, STYLE_PLAIN, "%s", unit);
+}
+
+/* Median against median, whether or not it is noise; the outcome says that. */
+static void add_factor(struct document *out, const struct compared *k)
+{
+	double ratio = k->before > 0 ? k->after / k->before : 0;
+
+	if (is_yes_or_no(k) || !(ratio > 0))
+		document_cell(out, STYLE_PLAIN, "%s", "");
+	else
+		document_cell(out, STYLE_PLAIN, "%.2fx", ratio);
+}
+
+static void add_kind_row(struct document *out, const struct compared *k)
+{
+	document_row(out);
+	add_title(out, k, "");
+	document_cell(out, STYLE_DIM, "%zu", k->cell_n);
+	add_values(out, k->before, k->after, k->kind->unit);
+	add_factor(out, k);
+	add_outcome(out, k);
+}
+
+/* A median over sizes says nothing, so a collective's row is that of one size. */
+static void add_cell_row(struct document *out, const struct compared *k,
+			 const struct compared_cell *cell)
+{
+	char size[48], more[64];
+
+	snprintf(more, sizeof(more), ", %s", size_format(cell->before->bytes, size, sizeof(size)));
+	document_row(out);
+	add_title(out, k, more);
+	document_cell(out, STYLE_DIM, "%zu", k->cell_n);
+	add_values(out, cell->before->median, cell->after->median, k->kind->unit);
+	document_cell(out, STYLE_PLAIN, "%.2fx", cell->after->median / cell->before->median);
+	add_outcome(out, k);
+}
+
+static bool is_collective(const struct compared *k)
+{
+	const struct figure *f = k->cells[0].before;
+
+	return f->bytes && f->initiator < 0 && f->target < 0;
+}
+
+/* Bandwidth counts at the largest size, time at the smallest. */
+static const struct compared_cell *telling_cell(const struct compared *k)
+{
+	const struct compared_cell *best = &k->cells[0];
+
+	for (size_t i = 1; i < k->cell_n; i++) {
+		uint64_t bytes = k->cells[i].before->bytes;
+
+		if (k->kind->higher_is_better ? bytes > best->before->bytes
+					      : bytes < best->before->bytes)
+			best = &k->cells[i];
+	}
+	return best;
+}
+
+static const struct figure *peak(const struct compared *k, bool after)
+{
+	const struct figure *best = NULL;
+
+	for (size_t i = 0; i < k->cell_n; i++) {
+		const struct figure *f = after ? k->cells[i].after : k->cells[i].before;
+
+		best = !best || f->median > best->median ? f : best;
+	}
+	return best;
+}
+
+static void add_peak_row(struct document *out, const struct compared *k)
+{
+	const struct figure *before = peak(k, false), *after = peak(k, true);
+	char a[32], b[32];
+
+	document_row(out);
+	add_title(out, k, ", peak");
+	document_cell(out, STYLE_DIM, "%s", "");
+	add_values(out, before->median, after->median, k->kind->unit);
+	document_cell(out, STYLE_PLAIN, "%.2fx", after->median / before->median);
+	document_cell(out, STYLE_DIM, "at %s -> %s", size_format(before->bytes, a, sizeof(a)),
+		      size_format(after->bytes, b, sizeof(b)));
+}
+
+static void add_summary(struct document *out, const struct comparison *c)
+{
+	static const char *const header[] = {"", "cells", "before",       "after",
+					     "", "ratio", "beyond noise", NULL};
+
+	document_blank(out);
+	document_table(out, 0, 7, 2);
+	add_header(out, header);
+	for (size_t i = 0; i < c->kind_n; i++) {
+		const struct compared *k = &c->kinds[i];
+
+		if (!is_collective(k)) {
+			add_kind_row(out, k);
+			continue;
+		}
+		add_cell_row(out, k, telling_cell(k));
+		if (k->kind->higher_is_better && k->cell_n > 1)
+			add_peak_row(out, k);
+	}
+}
+
+/* ---- cells ---- */
+
+static void add_cell(struct document *out, const struct comparison *c, const struct compared *k,
+		     const struct compared_cell *cell)
+{
+	struct strbuf subject AUTO_STRBUF = {0};
+	char gain[48];
+
+	add_subject(&subject, c->before, cell->before);
+	document_row(out);
+	add_title(out, k, "");
+	document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&subject));
+	add_values(out, cell->before->median, cell->after->median,
+		   is_yes_or_no(k) ? "" : k->kind->unit);
+	document_cell(out, change_styles[cell->change], "%s",
+		      gain_format(cell, gain, sizeof(gain)));
+}
+
+static void start_cells(struct document *out, const char *heading)
+{
+	document_blank(out);
+	document_paragraph(out, STYLE_STRONG, 0, "%s", heading);
+	document_table(out, 0, 6, 2);
+}
+
+static bool is_pair(const struct figure *row, const int *pair)
+{
+	return row->initiator == pair[0] && row->target == pair[1];
+}
+
+static void add_pair(struct document *out, const struct comparison *c, const int *pair)
+{
+	struct strbuf heading AUTO_STRBUF = {0};
+
+	add_gpu_name(&heading, c->before, pair[0]);
+	strbuf_puts(&heading, " -> ");
+	add_gpu_name(&heading, c->before, pair[1]);
+	start_cells(out, strbuf_str(&heading));
+	for (size_t i = 0; i < c->kind_n; i++) {
+		const struct compared *k = &c->kinds[i];
+
+		for (size_t j = 0; j < k->cell_n; j++) {
+			if (is_pair(k->cells[j].before, pair))
+				add_cell(out, c, k, &k->cells[j]);
+		}
+	}
+}
+
+static void add_all_cells(struct document *out, const struct comparison *c)
+{
+	start_cells(out, "Every figure");
+	for (size_t i = 0; i < c->kind_n; i++) {
+		for (size_t j = 0; j < c->kinds[i].cell_n; j++)
+			add_cell(out, c, &c->kinds[i], &c->kinds[i].cells[j]);
+	}
+}
+
+/* Where not all cells are the same: the one that gained most and the one that gained least. */
+static void add_extremes(struct document *out, const struct comparison *c)
+{
+	bool started = false;
+
+	for (size_t i = 0; i < c->kind_n; i++) {
+		const struct compared *k = &c->kinds[i];
+
+		if (k->cell_n < 2 || is_yes_or_no(k) || k->counts[CHANGE_SAME] == k->cell_n)
+			continue;
+		if (!started)
+			start_cells(out, "Largest and smallest gain");
+		started = true;
+		add_cell(out, c, k, k->best);
+		add_cell(out, c, k, k->worst);
+	}
+}
+
+/* ---- around it ---- */
+
+static void add_input(struct document *out, const char *label, const struct figures *f)
+{
+	document_item(out, STYLE_STRONG, 0, label, "%s (%s, %zu GPU%s%s%s)", f->name, f->tool,
+		      f->gpu_n, f->gpu_n == 1 ? "" : "s", *f->when ? ", " : "", f->when);
+	for (size_t i = 0; i < f->trouble_n; i++)
+		document_paragraph(out, STYLE_WARN, 2, "left out: %s", f->troubles[i]);
+}
+
+static size_t use_pairs(const struct p2p_use *u)
+{
+	return u->yes + u->no + u->open;
+}
+
+/* Only what was measured with P2P off as well tells. */
+static bool is_told(const struct p2p_use *u)
+{
+	return u->yes || u->no;
+}
+
+static void add_use_side(struct strbuf *b, const struct p2p_use *u)
+{
+	if (!is_told(u)) {
+		strbuf_puts(b, "not told");
+		return;
+	}
+	strbuf_printf(b, "%zu of %zu", u->yes, use_pairs(u));
+	if (u->open)
+		strbuf_printf(b, " (%zu undecided)", u->open);
+}
+
+/* What the figures themselves say, whatever the driver promised. */
+static void add_use(struct document *out, const struct comparison *c)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+
+	if (!use_pairs(&c->use_before) || !use_pairs(&c->use_after) ||
+	    (!is_told(&c->use_before) && !is_told(&c->use_after)))
+		return;
+	add_use_side(&b, &c->use_before);
+	strbuf_puts(&b, " -> ");
+	add_use_side(&b, &c->use_after);
+	document_blank(out);
+	document_item(out, STYLE_STRONG, 0, "P2P in use:",
+		      "%s pairs, going by the figures: a pair that is no faster with P2P on than "
+		      "with P2P off does not use it",
+		      strbuf_str(&b));
+}
+
+static void add_gpu_sets(struct document *out, const struct comparison *c)
+{
+	if (c->gpus_gone || c->gpus_new)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "The GPUs differ: %zu only before, %zu only after (matched by "
+				   "%s).",
+				   c->gpus_gone, c->gpus_new, c->by_pci ? "PCI address" : "index");
+	if (c->kind_n && (c->only_before || c->only_after))
+		document_paragraph(out, STYLE_DIM, 0,
+				   "Without a counterpart: %zu figures before, %zu after.",
+				   c->only_before, c->only_after);
+}
+
+static const char *verdict_of(const struct comparison *c)
+{
+	if (!c->kind_n)
+		return "nothing";
+	if (c->counts[CHANGE_WORSE])
+		return c->counts[CHANGE_BETTER] ? "mixed" : "worse";
+	return c->counts[CHANGE_BETTER] ? "better" : "same";
+}
+
+static void add_verdict(struct document *out, const struct comparison *c)
+{
+	enum style style = c->counts[CHANGE_WORSE]    ? STYLE_BAD
+			   : c->counts[CHANGE_BETTER] ? STYLE_GOOD
+						      : STYLE_STRONG;
+
+	document_blank(out);
+	if (!c->kind_n)
+		document_paragraph(out, STYLE_BAD, 0,
+				   "Nothing can be compared: no measurement is in both.");
+	else
+		document_paragraph(out, style, 0,
+				   "%zu figures are better, %zu worse, %zu the same within noise.",
+				   c->counts[CHANGE_BETTER], c->counts[CHANGE_WORSE],
+				   c->counts[CHANGE_SAME]);
+}
+
+void report_compare(struct document *out, const struct comparison *c, const int *pair, bool verbose)
+{
+	add_input(out, "before:", c->before);
+	add_input(out, "after: ", c->after);
+	add_gpu_sets(out, c);
+	if (c->kind_n) {
+		add_use(out, c);
+		add_summary(out, c);
+		if (pair)
+			add_pair(out, c, pair);
+		else
+			add_extremes(out, c);
+		if (verbose)
+			add_all_cells(out, c);
+	}
+	add_verdict(out, c);
+}
+
+/* ---- JSON ---- */
+
+static json_t *input_json(const struct figures *f)
+{
+	json_t *gpus = json_array(), *troubles = json_array();
+
+	for (size_t i = 0; i < f->gpu_n; i++)
+		json_array_append_new(gpus,
+				      json_pack("{s:o, s:o}", "pci", json_text(f->gpus[i].pci),
+						"name", json_text(f->gpus[i].name)));
+	for (size_t i = 0; i < f->trouble_n; i++)
+		json_array_append_new(troubles, json_text(f->troubles[i]));
+	return json_pack("{s:o, s:o, s:o, s:o}", "name", json_text(f->name), "tool",
+			 json_text(f->tool), "gpus", gpus, "left_out", troubles);
+}
+
+static json_t *index_json(int i)
+{
+	return i < 0 ? json_null() : json_integer(i);
+}
+
+static json_t *number_json(double v)
+{
+	return isfinite(v) ? json_real(v) : json_null();
+}
+
+static json_t *ratio_json(double before, double after)
+{
+	return number_json(before > 0 ? after / before : INFINITY);
+}
+
+static json_t *cell_json(const struct compared_cell *cell)
+{
+	const struct figure *b = cell->before, *a = cell->after;
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o}", "initiator",
+			 index_json(b->initiator), "target", index_json(b->target), "bytes",
+			 b->bytes ? json_integer((json_int_t)b->bytes) : json_null(), "before",
+			 number_json(b->median), "after", number_json(a->median), "ratio",
+			 ratio_json(b->median, a->median), "noise", number_json(cell->noise),
+			 "change", change_word(cell->change), "before_from", json_text(b->from),
+			 "after_from", json_text(a->from));
+}
+
+static json_t *kind_json(const struct compared *k)
+{
+	json_t *cells = json_array(), *o;
+
+	for (size_t i = 0; i < k->cell_n; i++)
+		json_array_append_new(cells, cell_json(&k->cells[i]));
+	o = json_pack("{s:s, s:s, s:b, s:s, s:b, s:o, s:o}", "what", k->kind->word, "title",
+		      k->kind->title, "p2p_off", (int)k->staged, "unit", k->kind->unit,
+		      "higher_is_better", (int)k->kind->higher_is_better, "before",
+		      number_json(k->before), "after", number_json(k->after));
+	json_object_set_new(o, "ratio", ratio_json(k->before, k->after));
+	json_object_set_new(o, "better", json_integer((json_int_t)k->counts[CHANGE_BETTER]));
+	json_object_set_new(o, "worse", json_integer((json_int_t)k->counts[CHANGE_WORSE]));
+	json_object_set_new(o, "same", json_integer((json_int_t)k->counts[CHANGE_SAME]));
+	json_object_set_new(o, "best", cell_json(k->best));
+	json_object_set_new(o, "worst", cell_json(k->worst));
+	json_object_set_new(o, "cells", cells);
+	return o;
+}
+
+static json_t *use_json(const struct p2p_use *u)
+{
+	return json_pack("{s:I, s:I, s:I}", "yes", (json_int_t)u->yes, "no", (json_int_t)u->no,
+			 "undecided", (json_int_t)u->open);
+}
+
+json_t *report_compare_json(const struct comparison *c)
+{
+	json_t *o = json_head("compare"), *kinds = json_array();
+
+	for (size_t i = 0; i < c->kind_n; i++)
+		json_array_append_new(kinds, kind_json(&c->kinds[i]));
+	json_object_set_new(o, "before", input_json(c->before));
+	json_object_set_new(o, "after", input_json(c->after));
+	json_object_set_new(o, "gpus_matched_by", json_string(c->by_pci ? "pci" : "index"));
+	json_object_set_new(o, "gpus_only_before", json_integer((json_int_t)c->gpus_gone));
+	json_object_set_new(o, "gpus_only_after", json_integer((json_int_t)c->gpus_new));
+	json_object_set_new(o, "p2p_in_use_before", use_json(&c->use_before));
+	json_object_set_new(o, "p2p_in_use_after", use_json(&c->use_after));
+	json_object_set_new(o, "measurements", kinds);
+	json_object_set_new(o, "figures_only_before", json_integer((json_int_t)c->only_before));
+	json_object_set_new(o, "figures_only_after", json_integer((json_int_t)c->only_after));
+	json_object_set_new(o, "verdict", json_string(verdict_of(c)));
+	return o;
+}

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/report_nccl.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "bench/nccl_api.h"
+#include "machine/figures.h"
+#include "report/document.h"
+#include "report/report_impl.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof(*(a)))
+
+/* Of the nccl-tests whose layout this is. */
+#define NCCL_TESTS_VERSION "2.19.6"
+
+/* ---- nccl-tests' table ---- */
+
+/* The most decimals, at most two, that fit the width. */
+static void float_text(double value, int width, char *buf, size_t size)
+{
+	for (int decimals = 2; decimals >= 0; decimals--)
+		if (snprintf(buf, size, "%*.*f", width, decimals, value) <= width)
+			return;
+	snprintf(buf, size, "%*.*e", width, width >= 7 ? 1 : 0, value);
+}
+
+static void add_rank(struct strbuf *out, const struct nccl_rank *r)
+{
+	unsigned domain = 0, bus = 0, device = 0;
+
+	if (sscanf(r->pci, "%4x:%2x:%2x", &domain, &bus, &device) < 3)
+		domain = bus = device = 0;
+	strbuf_printf(out, "#  Rank %2d Group %2d Pid %6d on %10s device %2d [%04x:%02x:%02x] %s\n",
+		      r->rank, 0, r->pid, r->host, r->ordinal, domain, bus, device, r->name);
+}
+
+static void add_columns(struct strbuf *out)
+{
+	static const char row[] =
+		"# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s \n";
+
+	strbuf_printf(out,
+		      "# %10s  %12s  %8s  %6s  %6s           out-of-place                       "
+		      "in-place          \n",
+		      "", "", "", "", "");
+	strbuf_printf(out, row, "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
+		      "#wrong", "time", "algbw", "busbw", "#wrong");
+	strbuf_printf(out, row, "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
+		      "(us)", "(GB/s)", "(GB/s)", "");
+}
+
+void report_nccl_head(struct strbuf *out, const struct nccl_result *r)
+{
+	const struct nccl_plan *p = &r->plan;
+	bool by_factor = p->factor > 1;
+
+	strbuf_printf(out, "# nccl-tests version %s nccl-headers=%d nccl-library=%d\n",
+		      NCCL_TESTS_VERSION, r->start.version, r->start.version);
+	strbuf_printf(out, "# Collective test starting: %s\n", nccl_tests_program(p->op));
+	strbuf_printf(out,
+		      "# nThread %d nGpus %zu minBytes %llu maxBytes %llu step: %llu(%s) warmup "
+		      "iters: %u iters: %u agg iters: %d validation: %d graph: %u unalign: %d\n#\n",
+		      1, r->process_gpus, (unsigned long long)p->min_bytes,
+		      (unsigned long long)r->start.max_bytes,
+		      (unsigned long long)(by_factor ? p->factor : p->step),
+		      by_factor ? "factor" : "bytes", p->warmup, p->iterations, 1, p->check,
+		      p->graph, 0);
+	strbuf_puts(out, "# Using devices\n");
+	for (size_t i = 0; i < r->rank_n; i++)
+		add_rank(out, &r->ranks[i]);
+	strbuf_puts(out, "#\n");
+	add_columns(out);
+}
+
+static void add_cell(struct strbuf *out, const struct nccl_cell *c)
+{
+	char time[32], algbw[32], busbw[32];
+
+	float_text(c->time_us, 7, time, sizeof(time));
+	float_text(c->algbw_gbps, 6, algbw, sizeof(algbw));
+	float_text(c->busbw_gbps, 6, busbw, sizeof(busbw));
+	strbuf_printf(out, "  %7s  %6s  %6s", time, algbw, busbw);
+	if (c->wrong < 0)
+		strbuf_puts(out, "    N/A");
+	else
+		strbuf_printf(out, "  %6g", (double)c->wrong);
+}
+
+void report_nccl_row(struct strbuf *out, const struct nccl_plan *p, const struct nccl_row *row)
+{
+	bool reduces = nccl_op_reduces(p->op) || p->op == NCCL_SEND_RECV;
+
+	strbuf_printf(out, "%12lu  %12lu  %8s  %6s  %6d", row->bytes, row->count,
+		      nccl_type_words[p->type], reduces ? nccl_reduce_op_words[p->redop] : "none",
+		      nccl_op_has_root(p->op) ? p->root : -1);
+	for (int i = 0; i < 2; i++)
+		add_cell(out, &row->cell[i]);
+	strbuf_putc(out, '\n');
+}
+
+int64_t nccl_wrong(const struct nccl_result *r)
+{
+	int64_t wrong = 0;
+
+	for (size_t i = 0; i < r->row_n; i++)
+		for (int k = 0; k < 2; k++)
+			if (r->rows[i].cell[k].wrong > 0)
+				wrong += r->rows[i].cell[k].wrong;
+	return wrong;
+}
+
+/* nccl-tests counts the results that are wrong, not the elements. */
+static int wrong_cells(const struct nccl_result *r)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < r->row_n; i++)
+		n += (r->rows[i].cell[0].wrong > 0) + (r->rows[i].cell[1].wrong > 0);
+	return n;
+}
+
+void report_nccl_foot(struct strbuf *out, const struct nccl_result *r)
+{
+	int wrong = wrong_cells(r);
+	double sum = 0;
+
+	for (size_t i = 0; i < r->row_n; i++)
+		sum += r->rows[i].cell[0].busbw_gbps + r->rows[i].cell[1].busbw_gbps;
+	strbuf_printf(out, "# %-20s : %d %s\n", "Out of bounds values", wrong,
+		      wrong ? "FAILED" : "OK");
+	strbuf_printf(out, "# %-20s : %g \n#\n", "Avg bus bandwidth",
+		      r->row_n ? sum / (2.0 * (double)r->row_n) : 0);
+	strbuf_printf(out, "# Collective test concluded: %s\n#\n", nccl_tests_program(r->plan.op));
+}
+
+/* ---- what it means ---- */
+
+static const char *place_text(int k)
+{
+	return k ? "in place" : "out of place";
+}
+
+static void add_wrong_cells(struct document *out, const struct nccl_result *r)
+{
+	for (size_t i = 0; i < r->row_n; i++) {
+		for (int k = 0; k < 2; k++) {
+			const struct nccl_cell *c = &r->rows[i].cell[k];
+			char bytes[BYTES_TEXT_SIZE];
+
+			if (c->wrong > 0)
+				document_paragraph(out, STYLE_BAD, 2,
+						   "%s, %s, %s: %lld wrong elements, the first on "
+						   "rank %d is element %llu",
+						   nccl_op_words[r->plan.op],
+						   bytes_text(r->rows[i].bytes, bytes),
+						   place_text(k), (long long)c->wrong,
+						   c->wrong_rank,
+						   (unsigned long long)c->wrong_index);
+		}
+	}
+}
+
+static size_t checked_cells(const struct nccl_result *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->row_n; i++)
+		n += (r->rows[i].cell[0].wrong >= 0) + (r->rows[i].cell[1].wrong >= 0);
+	return n;
+}
+
+static void add_data(struct document *out, const struct nccl_result *r)
+{
+	size_t checked = checked_cells(r);
+
+	if (wrong_cells(r)) {
+		document_item(out, STYLE_BAD, 0, "data", "WRONG in %d of %zu checked results",
+			      wrong_cells(r), checked);
+		add_wrong_cells(out, r);
+	} else if (checked == 0) {
+		document_item(out, STYLE_WARN, 0, "data", "not checked");
+	} else {
+		document_item(out, STYLE_GOOD, 0, "data",
+			      "right in all %zu results that were checked, on the owner, outside "
+			      "the timed part",
+			      checked);
+	}
+}
+
+/* The widest interval, as a share of its median. */
+static double spread_of(const struct nccl_cell *c)
+{
+	double below = c->time_us - c->low_us, above = c->high_us - c->time_us;
+
+	return fmax(below, above) / c->time_us;
+}
+
+static void add_spreads(struct document *out, const struct nccl_result *r)
+{
+	for (size_t i = 0; i < r->row_n; i++) {
+		for (int k = 0; k < 2; k++) {
+			const struct nccl_cell *c = &r->rows[i].cell[k];
+			char bytes[BYTES_TEXT_SIZE];
+
+			document_paragraph(
+				out, STYLE_PLAIN, 2,
+				"%s, %s: %.2f us, 95 %% interval %.2f to %.2f (%.1f %%), "
+				"%u batches of %u",
+				bytes_text(r->rows[i].bytes, bytes), place_text(k), c->time_us,
+				c->low_us, c->high_us, spread_of(c) * 100, c->batches,
+				r->plan.iterations);
+		}
+	}
+}
+
+static void add_settled(struct document *out, const struct nccl_result *r, bool verbose)
+{
+	size_t settled = 0;
+
+	for (size_t i = 0; i < r->row_n; i++)
+		settled += (size_t)r->rows[i].cell[0].narrow + r->rows[i].cell[1].narrow;
+	if (r->plan.relative <= 0 || r->row_n == 0)
+		return;
+	document_item(out, STYLE_PLAIN, 0, "spread",
+		      "of %zu times, medians of batches, %zu have a 95 %% interval within %g %%%s",
+		      2 * r->row_n, settled, r->plan.relative * 100,
+		      settled < 2 * r->row_n ? "; time was up for the others (--budget, -v)" : "");
+	if (verbose)
+		add_spreads(out, r);
+}
+
+void report_nccl_verdict(struct document *out, const struct nccl_result *r, bool verbose)
+{
+	char version[32];
+
+	nccl_version_text(r->start.version, version, sizeof(version));
+	document_blank(out);
+	document_item(out, STYLE_PLAIN, 0, "measured on", "%s, %d ranks", r->device,
+		      r->start.ranks);
+	if (r->machine)
+		add_numbering(out, r->machine);
+	document_item(out, STYLE_PLAIN, 0, "NCCL", "%s, %s", version, r->start.library);
+	add_data(out, r);
+	add_settled(out, r, verbose);
+	if (r->start.max_bytes < r->plan.max_bytes) {
+		char bytes[BYTES_TEXT_SIZE];
+
+		document_item(out, STYLE_WARN, 0, "sizes",
+			      "end at %s: two buffers of more do not "
+			      "fit into the devices' free memory, or into --memory",
+			      bytes_text(r->start.max_bytes, bytes));
+	}
+	if (r->log) {
+		document_blank(out);
+		document_heading(out, "How NCCL's ranks reach each other, by %s log",
+				 r->several_logs ? "rank 0's" : "its own");
+		report_log(out, r->log, verbose);
+	}
+}
+
+/* ---- with and without P2P ---- */
+
+static const struct nccl_cell *faster(const struct nccl_row *row)
+{
+	return &row->cell[row->cell[1].time_us < row->cell[0].time_us];
+}
+
+static const struct nccl_row *row_of(const struct nccl_result *r, uint64_t bytes)
+{
+	for (size_t i = 0; i < r->row_n; i++)
+		if (r->rows[i].bytes == bytes)
+			return &r->rows[i];
+	return NULL;
+}
+
+static void add_p2p_row(struct document *out, const struct nccl_row *on, const struct nccl_row *off)
+{
+	const struct nccl_cell *a = faster(on), *b = faster(off);
+	char bytes[BYTES_TEXT_SIZE];
+	double ratio = b->time_us / a->time_us;
+
+	document_row(out);
+	document_cell(out, STYLE_PLAIN, "%s", bytes_text(on->bytes, bytes));
+	document_cell(out, STYLE_PLAIN, "%.2f", a->time_us);
+	document_cell(out, STYLE_PLAIN, "%.2f", a->busbw_gbps);
+	document_cell(out, STYLE_PLAIN, "%.2f", b->time_us);
+	document_cell(out, STYLE_PLAIN, "%.2f", b->busbw_gbps);
+	document_cell(out, ratio > 1 ? STYLE_GOOD : STYLE_PLAIN, "%.2f", ratio);
+}
+
+/* That the other arm was what it was meant to be. */
+static void add_control(struct document *out, const struct nccl_result *off)
+{
+	struct nccl_log_counts c;
+
+	if (off->log) {
+		nccl_log_count(off->log, &c);
+		document_item(out, STYLE_PLAIN, 2, "without", "%zu of %zu connected pairs by P2P",
+			      c.p2p, c.pairs);
+	}
+	add_data(out, off);
+}
+
+void report_nccl_p2p(struct document *out, const struct nccl_result *on,
+		     const struct nccl_result *off)
+{
+	static const char *const columns[] = {"size",      "P2P us",     "GB/s busbw",
+					      "no P2P us", "GB/s busbw", "times as fast"};
+
+	document_blank(out);
+	document_heading(out, "What P2P brings");
+	document_table(out, 2, ARRAY_SIZE(columns), 2);
+	document_row(out);
+	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+		document_cell(out, STYLE_STRONG, "%s", columns[i]);
+	for (size_t i = 0; i < on->row_n; i++) {
+		const struct nccl_row *other = row_of(off, on->rows[i].bytes);
+
+		if (other)
+			add_p2p_row(out, &on->rows[i], other);
+	}
+	document_paragraph(out, STYLE_PLAIN, 2,
+			   "Of the faster placement. Without P2P means NCCL_P2P_DISABLE=1, in a "
+			   "process of its own.");
+	add_control(out, off);
+}
+
+/* ---- figures ---- */
+
+static void add_figure(struct figures *f, const char *word, uint64_t bytes, double median,
+		       double low, double high, unsigned samples)
+{
+	struct figure *row = figures_add(f, word, -1, -1, median);
+
+	row->bytes = bytes;
+	row->samples = samples;
+	if (isfinite(low) && isfinite(high)) {
+		row->low = low;
+		row->high = high;
+	}
+}
+
+static void add_arm(struct figures *f, const struct nccl_result *r, const char *suffix)
+{
+	const char *op = nccl_op_words[r->plan.op];
+	AUTO_FREE char *time = xprintf("%s-time%s", op, suffix);
+	AUTO_FREE char *bus = xprintf("%s-bus%s", op, suffix);
+
+	for (size_t i = 0; i < r->row_n; i++) {
+		const struct nccl_cell *c = faster(&r->rows[i]);
+		double scale = c->busbw_gbps * c->time_us; /* a rate is this over a time */
+
+		if (r->rows[i].bytes == 0)
+			continue;
+		add_figure(f, time, r->rows[i].bytes, c->time_us, c->low_us, c->high_us,
+			   c->batches);
+		add_figure(f, bus, r->rows[i].bytes, c->busbw_gbps, scale / c->high_us,
+			   scale / c->low_us, c->batches);
+	}
+}
+
+static void add_gpus(struct figures *f, const struct nccl_result *r)
+{
+	figures_need_gpus(f, r->rank_n < FIGURES_MAX_GPUS ? r->rank_n : FIGURES_MAX_GPUS);
+	for (size_t i = 0; i < f->gpu_n; i++)
+		set_figure_gpu(f, i, r->machine, r->ranks[i].pci, r->ranks[i].name,
+			       r->ranks[i].ordinal);
+}
+
+struct figures *nccl_figures(const struct nccl_result *on, const struct nccl_result *off)
+{
+	struct figures *f = figures_new("", "onehop bench nccl");
+	char version[32];
+
+	nccl_version_text(on->start.version, version, sizeof(version));
+	f->note = arena_printf(f->arena, "%s, %d ranks, NCCL %s, %s %s", on->device,
+			       on->start.ranks, version, nccl_type_words[on->plan.type],
+			       nccl_op_reduces(on->plan.op) ? nccl_reduce_op_words[on->plan.redop]
+							    : "");
+	add_gpus(f, on);
+	add_arm(f, on, "");
+	if (off)
+		add_arm(f, off, FIGURE_STAGED);
+	if (nccl_wrong(on) > 0)
+		figures_trouble(f, "%lld elements are wrong", (long long)nccl_wrong(on));
+	return f;
+}

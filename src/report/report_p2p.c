@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop bench p2p` tells people: a matrix per quantity, how sure it is, what was expected. */
+#include "report/report_p2p.h"
+
+#include "base/alloc.h"
+#include "base/strbuf.h"
+#include "report/report_impl.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A figure below this share of what its path should give wants a reason. */
+#define SHORT_OF 0.85
+/* Within this of the figure through the host, a copy is likely to go through the host. */
+#define LIKE_STAGED 0.15
+/* From here on bandwidth counts and not the time to start a copy. */
+#define LARGE_COPY (1u << 20)
+/* Pairs named for one reason. */
+#define MAX_NAMED 4
+
+/* The cells of one quantity and size. */
+struct block {
+	const struct p2p_report *r;
+	const struct p2p_plan *plan;
+	const struct p2p_quantity *q;
+};
+
+static bool is_in(const struct block *b, const struct p2p_cell *c)
+{
+	return c->quantity == b->q && c->bytes == b->plan->bytes;
+}
+
+#define FOR_EACH_CELL(c, b)                                                                        \
+	for (const struct p2p_cell *c = (b)->r->result->cells;                                     \
+	     c < (b)->r->result->cells + (b)->r->result->cell_n; c++)                              \
+		if (is_in((b), c))
+
+static const struct p2p_cell *cell_at(const struct block *b, int initiator, int target)
+{
+	bool either = b->q->shape == P2P_BOTH_WAYS;
+
+	FOR_EACH_CELL(c, b)
+	{
+		if ((c->initiator == initiator && c->target == target) ||
+		    (either && c->initiator == target && c->target == initiator))
+			return c;
+	}
+	return NULL;
+}
+
+/* ---- names ---- */
+
+/* As the data goes, or who loads from whom. */
+static void add_pair(struct strbuf *b, const struct p2p_report *r, const struct p2p_cell *c)
+{
+	bool from_host = c->quantity->shape == P2P_FROM_HOST;
+	const char *initiator = r->names[c->initiator],
+		   *target = c->target < 0 ? "host" : r->names[c->target];
+	const char *from = from_host ? target : initiator, *to = from_host ? initiator : target;
+
+	strbuf_printf(b, "%.*s", short_length(from), from);
+	if (c->target != c->initiator)
+		strbuf_printf(b, "%s%.*s", c->quantity->shape == P2P_BOTH_WAYS ? " <-> " : " -> ",
+			      short_length(to), to);
+}
+
+/* ---- what was expected ---- */
+
+static bool has_link(const struct link_list *l, unsigned id)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->ids[i] == id)
+			return true;
+	return false;
+}
+
+/* Whether another pair's copies run at the same time in this kind of traffic. */
+static bool at_once(enum traffic t, const struct p2p_cell *a, const struct p2p_cell *b)
+{
+	return t == TRAFFIC_ALL_TO_ALL || (t == TRAFFIC_N_TO_1 && a->target == b->target) ||
+	       (t == TRAFFIC_1_TO_N && a->initiator == b->initiator);
+}
+
+/* How many pairs go at the same time over the busiest link of a pair; 1: it alone. */
+static size_t sharers(const struct block *b, const struct p2p_cell *cell)
+{
+	const struct paths *p = b->r->paths;
+	const struct link_list *links =
+		&paths_pair(p, (unsigned)cell->initiator, (unsigned)cell->target)->links;
+	size_t most = 1;
+
+	for (size_t i = 0; b->q->shape == P2P_TRAFFIC && i < links->n; i++) {
+		size_t n = 0;
+
+		FOR_EACH_CELL(c, b)
+		{
+			n += at_once(b->q->traffic, cell, c) &&
+			     has_link(&paths_pair(p, (unsigned)c->initiator, (unsigned)c->target)
+					       ->links,
+				      links->ids[i]);
+		}
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* GB/s, 0: unknown. */
+static double expected_gbps(const struct block *b, const struct p2p_cell *c)
+{
+	const struct paths *p = b->r->paths;
+	unsigned i = (unsigned)c->initiator, j = (unsigned)c->target;
+	double forth, back;
+
+	if (b->q->staged || !p2p_is_rate(b->q) || c->target == c->initiator)
+		return 0;
+	if (c->target < 0)
+		return p->hosts[i].expected_gbps;
+	forth = paths_pair(p, i, j)->expected_gbps;
+	back = paths_pair(p, j, i)->expected_gbps;
+	if (b->q->shape == P2P_BOTH_WAYS)
+		return forth > 0 && back > 0 ? forth + back : 0;
+	return forth / (double)sharers(b, c);
+}
+
+static const struct p2p_cell *staged_cell(const struct block *b, const struct p2p_cell *c)
+{
+	char word[32];
+
+	snprintf(word, sizeof(word), "%s" FIGURE_STAGED,
+		 b->q->shape == P2P_BOTH_WAYS ? "both-ce" : "write-ce");
+	for (size_t i = 0; i < b->r->result->cell_n; i++) {
+		const struct p2p_cell *s = &b->r->result->cells[i];
+
+		if (strcmp(s->quantity->word, word) == 0 && s->initiator == c->initiator &&
+		    s->target == c->target && s->bytes == c->bytes && s->value.n)
+			return s;
+	}
+	return NULL;
+}
+
+/* Kernels never go through the host: they reach the memory or fault. */
+static bool is_like_staged(const struct block *b, const struct p2p_cell *c)
+{
+	bool pair = (b->q->shape == P2P_ONE_WAY || b->q->shape == P2P_BOTH_WAYS) &&
+		    c->bytes >= LARGE_COPY && !b->r->stand_ins;
+	const struct p2p_cell *s =
+		pair && !b->q->staged && !b->q->by_kernel && c->initiator != c->target
+			? staged_cell(b, c)
+			: NULL;
+
+	return s && c->value.median < s->value.median * (1 + LIKE_STAGED);
+}
+
+static void explain_link(const struct p2p_report *r, int device, struct strbuf *out)
+{
+	const struct p2p_link_seen *l = r->links && device >= 0 ? &r->links[device] : NULL;
+
+	if (!out->len && l && l->speed_mtps && l->speed_mtps < l->speed_max_mtps)
+		strbuf_printf(out, "link of %.*s at %.1f of %.1f GT/s while copying",
+			      short_length(r->names[device]), r->names[device], l->speed_mtps / 1e3,
+			      l->speed_max_mtps / 1e3);
+}
+
+static const char *path_reason(const struct block *b, const struct p2p_cell *c)
+{
+	unsigned i = (unsigned)c->initiator;
+
+	return c->target < 0 ? b->r->paths->hosts[i].reason
+			     : paths_pair(b->r->paths, i, (unsigned)c->target)->reason;
+}
+
+/* True when the figure wants a reason; the first that is known. */
+static bool falls_short(const struct block *b, const struct p2p_cell *c, struct strbuf *out)
+{
+	double expected = expected_gbps(b, c);
+	bool staged = is_like_staged(b, c);
+
+	if (!staged && !(expected > 0 && c->value.median < SHORT_OF * expected))
+		return false;
+	if (staged)
+		strbuf_puts(out, "no faster than through the host: staged although P2P is on");
+	explain_link(b->r, c->initiator, out);
+	explain_link(b->r, c->target, out);
+	if (!out->len && *path_reason(b, c))
+		strbuf_puts(out, path_reason(b, c));
+	if (!out->len && b->r->stand_ins)
+		strbuf_puts(out, "this host's memory is no faster");
+	if (!out->len && b->q->shape == P2P_TRAFFIC)
+		strbuf_puts(out, "other pairs at the same time");
+	if (!out->len)
+		strbuf_puts(out, "no reason seen");
+	return true;
+}
+
+/* ---- one matrix ---- */
+
+static int decimals(const struct block *b)
+{
+	double most = 0;
+
+	FOR_EACH_CELL(c, b)
+	{
+		if (c->value.n && c->value.median > most)
+			most = c->value.median;
+	}
+	return most >= 1000 ? 0 : most >= 100 ? 1 : most >= 10 ? 2 : 3;
+}
+
+static void add_value(struct document *out, const struct block *b, const struct p2p_cell *c,
+		      int digits)
+{
+	AUTO_STRBUF struct strbuf why = {0};
+
+	if (!c || !c->value.n)
+		document_cell(out, STYLE_DIM, "%7s", "-");
+	else
+		document_cell(out,
+			      c->data == P2P_WRONG      ? STYLE_BAD
+			      : falls_short(b, c, &why) ? STYLE_WARN
+							: STYLE_PLAIN,
+			      "%7.*f", digits, c->value.median);
+}
+
+static void add_columns(struct document *out, const struct p2p_report *r, const char *corner)
+{
+	document_table(out, 0, 2 + r->n, 1); /* an empty last column, which is not wrapped */
+	document_row(out);
+	document_cell(out, STYLE_DIM, "%s", corner);
+	for (size_t j = 0; j < r->n; j++)
+		document_cell(out, STYLE_DIM, "%7.*s", short_length(r->names[j]), r->names[j]);
+}
+
+static bool is_one_row(const struct p2p_quantity *q)
+{
+	return q->shape == P2P_TO_HOST || q->shape == P2P_FROM_HOST || q->shape == P2P_LOCAL ||
+	       q->shape == P2P_CHASE_HOST;
+}
+
+static void add_figures(struct document *out, const struct block *b)
+{
+	const struct p2p_report *r = b->r;
+	int digits = decimals(b), n = (int)r->n;
+
+	add_columns(out, r, is_one_row(b->q) ? "" : "from\\to");
+	for (int i = 0; i < (is_one_row(b->q) ? 1 : n); i++) {
+		document_row(out);
+		document_cell(out, STYLE_PLAIN, "%.*s",
+			      is_one_row(b->q) ? 4 : short_length(r->names[i]),
+			      !is_one_row(b->q)          ? r->names[i]
+			      : b->q->shape == P2P_LOCAL ? "self"
+							 : "host");
+		for (int j = 0; j < n; j++)
+			add_value(out, b,
+				  b->q->shape == P2P_LOCAL ? cell_at(b, j, j)
+				  : is_one_row(b->q)       ? cell_at(b, j, -1)
+							   : cell_at(b, i, j),
+				  digits);
+	}
+}
+
+/* Where a matrix would not fit. */
+static void add_summary(struct document *out, const struct block *b)
+{
+	const struct p2p_cell *least = NULL, *most = NULL;
+	AUTO_STRBUF struct strbuf text = {0};
+	struct samples all = {0};
+
+	FOR_EACH_CELL(c, b)
+	{
+		if (!c->value.n || samples_add(&all, c->value.median) < 0)
+			continue;
+		least = !least || c->value.median < least->value.median ? c : least;
+		most = !most || c->value.median > most->value.median ? c : most;
+	}
+	if (least) {
+		strbuf_printf(&text, "%zu cells: median %.4g, least %.4g (", all.n,
+			      samples_median(&all), least->value.median);
+		add_pair(&text, b->r, least);
+		strbuf_printf(&text, "), most %.4g (", most->value.median);
+		add_pair(&text, b->r, most);
+		strbuf_puts(&text, ")");
+	}
+	samples_done(&all);
+	document_paragraph(out, STYLE_PLAIN, 0, "%s", least ? strbuf_str(&text) : "no figures");
+}
+
+/* ---- below it ---- */
+
+static void add_certainty(struct document *out, const struct block *b)
+{
+	size_t cells = 0, narrow = 0, few = 0, timeouts = 0;
+	AUTO_STRBUF struct strbuf text = {0};
+	double worst = 0;
+
+	FOR_EACH_CELL(c, b)
+	{
+		double width = relative_half_width(&c->value);
+
+		timeouts += c->gate_timeouts;
+		if (!c->value.n)
+			continue;
+		cells++;
+		narrow += c->stop == STOP_NARROW;
+		few += isnan(width);
+		worst = width > worst ? width : worst;
+	}
+	strbuf_printf(&text, "%zu round%s (at least %zu needed), %.1f s", b->plan->rounds,
+		      b->plan->rounds == 1 ? "" : "s", b->plan->least, b->plan->seconds);
+	if (cells > few)
+		strbuf_printf(&text, "; medians within %.1f %%", 100 * worst);
+	if (few)
+		strbuf_printf(&text, "; too few samples for an interval in %zu of %zu cells", few,
+			      cells);
+	if (narrow < cells)
+		strbuf_printf(&text, "; %zu of %zu ended by time and not by a narrow interval",
+			      cells - narrow, cells);
+	if (timeouts)
+		strbuf_printf(&text,
+			      "; %zu sample%s thrown away, the host was slower than the gate",
+			      timeouts, timeouts == 1 ? "" : "s");
+	document_paragraph(out, STYLE_DIM, 0, "%s", strbuf_str(&text));
+}
+
+/* "107 % of the expected 370.8", "expected 12.0 to 26.0; measured 50 to 98 % of it" */
+static void say_expected(struct document *out, double least, double most, double low, double high)
+{
+	char expected[48], share[48];
+	bool one = most - least < 0.05, same = round(100 * low) == round(100 * high);
+
+	snprintf(expected, sizeof(expected), one ? "%.1f" : "%.1f to %.1f", one ? most : least,
+		 most);
+	snprintf(share, sizeof(share), same ? "%.0f %%" : "%.0f to %.0f %%", 100 * low, 100 * high);
+	document_paragraph(out, STYLE_DIM, 0,
+			   same ? "%s of the expected %s" : "expected %2$s; measured %1$s of it",
+			   share, expected);
+}
+
+static void add_expected(struct document *out, const struct block *b)
+{
+	double least = INFINITY, most = 0, low = INFINITY, high = 0;
+
+	FOR_EACH_CELL(c, b)
+	{
+		double e = c->value.n ? expected_gbps(b, c) : 0, share;
+
+		if (e <= 0)
+			continue;
+		share = c->value.median / e;
+		least = fmin(least, e);
+		most = fmax(most, e);
+		low = fmin(low, share);
+		high = fmax(high, share);
+	}
+	if (most > 0)
+		say_expected(out, least, most, low, high);
+}
+
+/* Why a cell is worth a line; false: it is not. */
+typedef bool remark_fn(const struct block *b, const struct p2p_cell *c, struct strbuf *out);
+
+static bool not_measured(const struct block *b, const struct p2p_cell *c, struct strbuf *out)
+{
+	(void)b;
+	if (c->value.n)
+		return false;
+	strbuf_puts(out, *c->why ? c->why : "stopped before");
+	return true;
+}
+
+static bool has_remark(remark_fn *remark, const struct block *b, const struct p2p_cell *c,
+		       const char *text)
+{
+	AUTO_STRBUF struct strbuf why = {0};
+
+	return (c->value.n || remark == not_measured) && remark(b, c, &why) &&
+	       (!text || strcmp(strbuf_str(&why), text) == 0);
+}
+
+/* "GPU0 -> GPU1 (11.0 of 22.1), ... and 3 more" */
+static void add_remark(struct document *out, const struct block *b, remark_fn *remark,
+		       enum style style, const char *label, const char *why)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	size_t n = 0;
+
+	FOR_EACH_CELL(c, b)
+	{
+		double e = expected_gbps(b, c);
+
+		if (!has_remark(remark, b, c, why) || n++ >= MAX_NAMED)
+			continue;
+		strbuf_puts(&text, n > 1 ? ", " : "");
+		add_pair(&text, b->r, c);
+		if (c->value.n && e > 0)
+			strbuf_printf(&text, " (%.1f of %.1f)", c->value.median, e);
+	}
+	if (n > MAX_NAMED)
+		strbuf_printf(&text, " and %zu more", n - MAX_NAMED);
+	strbuf_printf(&text, ": %s", why);
+	document_styled_item(out, style, STYLE_PLAIN, 0, label, "%s", strbuf_str(&text));
+}
+
+/* Each reason once, with the pairs that it is for. */
+static void add_remarks(struct document *out, const struct block *b, remark_fn *remark,
+			enum style style, const char *label)
+{
+	FOR_EACH_CELL(c, b)
+	{
+		AUTO_STRBUF struct strbuf why = {0};
+		bool said = false;
+
+		if (!has_remark(remark, b, c, NULL))
+			continue;
+		remark(b, c, &why);
+		for (const struct p2p_cell *e = b->r->result->cells; e < c && !said; e++)
+			said = is_in(b, e) && has_remark(remark, b, e, strbuf_str(&why));
+		if (!said)
+			add_remark(out, b, remark, style, label, strbuf_str(&why));
+	}
+}
+
+static const char *data_word(enum p2p_data d)
+{
+	return d == P2P_WRONG ? "WRONG" : d == P2P_RIGHT ? "right" : "-";
+}
+
+static void add_cells(struct document *out, const struct block *b)
+{
+	document_table(out, 2, 9, 2);
+	document_row(out);
+	for (size_t i = 0; i < 9; i++)
+		document_cell(out, STYLE_DIM, "%s",
+			      (const char *const[]){"", "median", "low", "high", "least", "most",
+						    "samples", "ended", "data"}[i]);
+	FOR_EACH_CELL(c, b)
+	{
+		const double values[] = {c->value.median, c->value.low, c->value.high, c->value.min,
+					 c->value.max};
+		AUTO_STRBUF struct strbuf name = {0};
+
+		if (!c->value.n)
+			continue;
+		add_pair(&name, b->r, c);
+		document_row(out);
+		document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&name));
+		for (size_t i = 0; i < 5; i++)
+			document_cell(out, STYLE_PLAIN, isnan(values[i]) ? "-" : "%.4g", values[i]);
+		document_cell(out, STYLE_PLAIN, "%zu", c->value.n);
+		document_cell(out, STYLE_PLAIN, "%s", stop_word(c->stop));
+		document_cell(out, c->data == P2P_WRONG ? STYLE_BAD : STYLE_PLAIN, "%s",
+			      data_word(c->data));
+	}
+}
+
+static void add_block(struct document *out, const struct block *b)
+{
+	char size[BYTES_TEXT_SIZE], of[48] = "";
+
+	if (b->plan->bytes)
+		snprintf(of, sizeof(of), ", copies of %s", bytes_text(b->plan->bytes, size));
+	document_blank(out);
+	document_heading(out, "%s (%s), %s%s", b->q->title, b->q->word, b->q->unit, of);
+	if (b->r->n <= MATRIX_MAX_CHECK)
+		add_figures(out, b);
+	else
+		add_summary(out, b);
+	add_certainty(out, b);
+	add_expected(out, b);
+	add_remarks(out, b, falls_short, STYLE_WARN, "short");
+	add_remarks(out, b, not_measured, STYLE_WARN, "not measured");
+	if (b->r->verbose)
+		add_cells(out, b);
+}
+
+/* ---- the whole ---- */
+
+void report_p2p_count(const struct p2p_result *result, struct p2p_counts *ret)
+{
+	*ret = (struct p2p_counts){.cells = result->cell_n};
+	for (size_t i = 0; i < result->cell_n; i++) {
+		const struct p2p_cell *c = &result->cells[i];
+
+		ret->measured += c->value.n > 0;
+		ret->checked += c->data != P2P_NOT_CHECKED;
+		ret->wrong += c->data == P2P_WRONG;
+	}
+}
+
+static void add_header(struct document *out, const struct p2p_report *r)
+{
+	if (r->stand_ins)
+		add_stand_ins(out, r->n);
+	if (r->machine && (!r->stand_ins || r->machine->recorded)) {
+		add_recorded(out, r->machine);
+		add_machine_line(out, r->machine);
+		add_numbering(out, r->machine);
+	}
+	for (size_t i = 0; !r->stand_ins && i < r->n; i++)
+		document_paragraph(out, STYLE_PLAIN, 2, "%s %s", r->names[i], r->devices[i].name);
+	add_skips(out, r->skips, r->skip_n);
+}
+
+static void add_wrong(struct document *out, const struct p2p_report *r)
+{
+	for (size_t i = 0; i < r->result->cell_n; i++) {
+		const struct p2p_cell *c = &r->result->cells[i];
+		AUTO_STRBUF struct strbuf name = {0};
+
+		if (c->data != P2P_WRONG)
+			continue;
+		add_pair(&name, r, c);
+		document_styled_item(out, STYLE_BAD, STYLE_PLAIN, 2, c->quantity->word,
+				     "%s: %" PRIu64 " of %" PRIu64 " words of 8 bytes are wrong",
+				     strbuf_str(&name), c->wrong_words, c->checked_words);
+	}
+}
+
+static void add_verdict(struct document *out, const struct p2p_report *r)
+{
+	struct p2p_counts n;
+
+	report_p2p_count(r->result, &n);
+	document_blank(out);
+	if (r->result->stopped)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Stopped: above is what was done until then.");
+	if (r->ended)
+		document_paragraph(out, STYLE_BAD, 0, "Ended before its time: %s", r->ended);
+	if (n.wrong) {
+		document_paragraph(out, STYLE_BAD, 0,
+				   "Data WRONG at the owner in %zu of %zu cells (onehop test says "
+				   "how):",
+				   n.wrong, n.checked);
+		add_wrong(out, r);
+	} else if (n.checked) {
+		document_paragraph(out, STYLE_GOOD, 0,
+				   "Data checked at the owner: right in all %zu cells.", n.checked);
+	} else if (!r->result->cell_n) {
+		document_paragraph(out, STYLE_WARN, 0, "There was nothing to measure%s.",
+				   r->n < 2 ? ": one device makes no pair" : "");
+	} else {
+		document_paragraph(out, STYLE_DIM, 0, "No data was checked.");
+	}
+	document_paragraph(out, STYLE_DIM, 0, "%.1f s, after %.1f s to start %s.", r->run_s,
+			   r->start_s, r->stand_ins ? "the stand-ins" : "the driver");
+}
+
+void report_p2p(struct document *out, const struct p2p_report *r)
+{
+	add_header(out, r);
+	for (size_t i = 0; i < r->result->plan_n; i++) {
+		const struct p2p_plan *plan = &r->result->plans[i];
+		const struct block b = {r, plan, plan->quantity};
+
+		if (plan->rounds)
+			add_block(out, &b);
+	}
+	add_verdict(out, r);
+}
+
+/* ---- figures ---- */
+
+static void add_gpus(struct figures *f, const struct p2p_report *r)
+{
+	figures_need_gpus(f, r->n);
+	for (size_t i = 0; i < r->n; i++)
+		set_figure_gpu(f, i, r->stand_ins ? NULL : r->machine, r->devices[i].pci,
+			       r->devices[i].name, r->devices[i].ordinal);
+}
+
+static void add_figure(struct figures *f, const struct p2p_cell *c, int initiator, int target)
+{
+	struct figure *row = figures_add(f, c->quantity->word, initiator, target, c->value.median);
+
+	row->unit = c->quantity->unit;
+	row->higher_is_better = p2p_is_rate(c->quantity);
+	row->bytes =
+		c->quantity->shape == P2P_TINY ? 0 : c->bytes; /* its own size is in its name */
+	row->low = isnan(c->value.low) ? c->value.min : c->value.low;
+	row->high = isnan(c->value.high) ? c->value.max : c->value.high;
+	row->samples = (unsigned)c->value.n;
+}
+
+/* A figure of wrong data is none. Both ways is that of either ordered pair. */
+struct figures *p2p_figures(const struct p2p_report *r)
+{
+	struct figures *f = figures_new("", "onehop bench p2p");
+
+	add_gpus(f, r);
+	if (r->stand_ins)
+		f->note = STAND_INS_TEXT;
+	for (size_t i = 0; i < r->result->cell_n; i++) {
+		const struct p2p_cell *c = &r->result->cells[i];
+
+		if (!c->value.n || c->data == P2P_WRONG)
+			continue;
+		add_figure(f, c, c->initiator, c->target);
+		if (c->quantity->shape == P2P_BOTH_WAYS && c->initiator != c->target)
+			add_figure(f, c, c->target, c->initiator);
+	}
+	return f;
+}

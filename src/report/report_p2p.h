@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop bench p2p` prints: for people, as figures, and in two peers' layouts. */
+#pragma once
+
+#include "bench/p2p.h"
+#include "machine/figures.h"
+#include "report/report.h"
+
+/* A PCIe link while its GPU copied; 0: not seen. */
+struct p2p_link_seen {
+	int speed_mtps, speed_max_mtps; /* per lane */
+};
+
+struct p2p_report {
+	bool stand_ins;                /* the host back end */
+	const struct machine *machine; /* this host, or the recorded one whose links are followed */
+	const char *const *names;      /* of the devices: "GPU0 0000:41:00.0", "host0" */
+	const struct device_info *devices;
+	size_t n;
+	const bool *access; /* n squared, row initiator: what the driver says; NULL: not asked */
+	const struct paths *paths;
+	const struct p2p_result *result;
+	const struct p2p_link_seen *links; /* n; NULL: nobody looked */
+	const struct device_skip *skips;
+	size_t skip_n;
+	const char *ended; /* why before its time; NULL: it did not */
+	double start_s, run_s;
+	bool verbose;
+};
+
+void report_p2p(struct document *out, const struct p2p_report *r);
+
+struct p2p_counts {
+	size_t cells, measured, checked, wrong;
+};
+void report_p2p_count(const struct p2p_result *result, struct p2p_counts *ret);
+
+/* The caller frees with figures_free. */
+struct figures *p2p_figures(const struct p2p_report *r);
+
+/*
+ * Byte for byte what the peers would print with these figures in their places. Wants device_info,
+ * access and result alone; the second wants the machine too, for versions, which may be NULL.
+ */
+void format_p2p_test(const struct p2p_report *r, struct strbuf *out);
+void format_nvbandwidth(const struct p2p_report *r, const char *host_name, struct strbuf *out);

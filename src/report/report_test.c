@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/report_test.h"
+
+#include "report/report_impl.h"
+
+#include "base/alloc.h"
+#include "base/strbuf.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define INDENT 2
+
+/* ---- counts ---- */
+
+static void count_pair(struct test_counts *c, const struct pair_result *p)
+{
+	c->pairs++;
+	c->right += p->state == PAIR_RIGHT;
+	c->wrong += p->state == PAIR_WRONG;
+	c->not_tested += p->state == PAIR_NOT_RUN || p->state == PAIR_NOT_TESTED;
+}
+
+void report_test_count(const struct test_report *r, struct test_counts *ret)
+{
+	struct test_counts c = {0};
+	size_t n = r->result ? r->result->n : 0;
+
+	for (size_t i = 0; i < n * n; i++)
+		if (i / n != i % n)
+			count_pair(&c, &r->result->pairs[i]);
+	for (size_t i = 0; i < n; i++)
+		c.locals_wrong += r->result->devices[i].local.state == PAIR_WRONG;
+	for (int a = 0; r->result && a < ARM_N; a++)
+		c.arms_wrong += r->result->arms[a].state == PAIR_WRONG;
+	*ret = c;
+}
+
+/* ---- what check says of a pair ---- */
+
+static bool lies_above(const struct pci_function *f, const struct pci_function *device)
+{
+	for (; device; device = device->parent)
+		if (device == f)
+			return true;
+	return false;
+}
+
+/* Of all pairs, or of a device on the way of this one. */
+static bool concerns(const struct finding *f, const struct topology *t, size_t a, size_t b)
+{
+	const struct machine *m = t->machine;
+
+	if (f->severity == SEVERITY_INFO || f->rule->blocks == BLOCKS_NOTHING)
+		return false;
+	if (f->pci)
+		return lies_above(f->pci, m->gpus[a].pci) || lies_above(f->pci, m->gpus[b].pci);
+	return f->pairs == t->gpu_n * (t->gpu_n - 1) || f->rule->blocks == BLOCKS_ALL;
+}
+
+static bool is_listed(const struct rule *const *rules, size_t n, const struct rule *rule)
+{
+	for (size_t i = 0; i < n; i++)
+		if (rules[i] == rule)
+			return true;
+	return false;
+}
+
+const struct rule **report_test_explanations(const struct test_report *r, size_t initiator,
+					     size_t target, size_t *ret_n)
+{
+	const struct diagnosis *d = r->diagnosis;
+	const struct rule **rules;
+	size_t n = 0;
+
+	*ret_n = 0;
+	if (!d || !r->gpus)
+		return NULL;
+	rules = xcalloc(d->finding_n + 1, sizeof(*rules));
+	for (size_t i = 0; i < d->finding_n; i++)
+		if (concerns(&d->findings[i], d->topology, (size_t)r->gpus[initiator],
+			     (size_t)r->gpus[target]) &&
+		    !is_listed(rules, n, d->findings[i].rule))
+			rules[n++] = d->findings[i].rule;
+	*ret_n = n;
+	return rules;
+}
+
+/* ---- pieces ---- */
+
+static void add_head(struct document *out, const struct test_report *r)
+{
+	size_t n = r->result ? r->result->n : 0;
+
+	if (r->inject)
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"INJECTED FAULT, for demonstration: %s. What follows says nothing "
+			"of any hardware.",
+			r->inject);
+	if (strcmp(r->device, "host") == 0)
+		add_stand_ins(out, n);
+	else if (r->diagnosis)
+		add_machine_line(out, r->diagnosis->topology->machine);
+	if (r->diagnosis)
+		add_numbering(out, r->diagnosis->topology->machine);
+	add_skips(out, r->skips, r->skip_n);
+	if (r->note)
+		document_paragraph(out, STYLE_WARN, 0, "%s", r->note);
+}
+
+static void add_explanations(struct document *out, const struct test_report *r, size_t a, size_t b)
+{
+	struct strbuf list AUTO_STRBUF = {0};
+	size_t n;
+	const struct rule **rules AUTO_FREE = report_test_explanations(r, a, b, &n);
+
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&list, "%s%s", i ? ", " : "", rules[i]->id);
+	if (n)
+		document_item(out, STYLE_STRONG, INDENT, "check says:", "%s", strbuf_str(&list));
+	else if (r->diagnosis)
+		document_item(out, STYLE_STRONG, INDENT,
+			      "check says:", "no finding that would explain it");
+}
+
+static void add_log(struct document *out, const struct test_report *r, int a, int b)
+{
+	for (size_t i = 0; i < r->log_n; i++)
+		if (r->log[i].initiator == a && r->log[i].target == b)
+			document_item(out, STYLE_STRONG, INDENT, "kernel log:", "%s",
+				      r->log[i].text);
+}
+
+static void add_ways(struct document *out, const struct pair_result *p)
+{
+	for (int w = 0; w < WAY_N; w++) {
+		const struct way_result *x = &p->ways[w];
+
+		if (!x->checks)
+			continue;
+		document_item(out, x->kind == WRONG_NOTHING ? STYLE_GOOD : STYLE_BAD, INDENT,
+			      way_text((enum way)w), "%s, %u checks, %" PRIu64 " bytes",
+			      x->kind == WRONG_NOTHING ? "ok" : wrong_word(x->kind), x->checks,
+			      x->bytes);
+	}
+}
+
+static const enum style state_styles[] = {
+	[PAIR_NOT_RUN] = STYLE_DIM,
+	[PAIR_RIGHT] = STYLE_GOOD,
+	[PAIR_WRONG] = STYLE_BAD,
+	[PAIR_NOT_TESTED] = STYLE_WARN,
+};
+
+static bool has_log(const struct test_report *r, size_t a, size_t b)
+{
+	for (size_t i = 0; i < r->log_n; i++)
+		if (r->log[i].initiator == (int)a && r->log[i].target == (int)b)
+			return true;
+	return false;
+}
+
+/* One line for each pair that fails, and one for each that left something in the kernel log. */
+static void add_pair(struct document *out, const struct test_report *r, size_t a, size_t b)
+{
+	const struct pair_result *p = test_pair(r->result, a, b);
+	bool bad = p->state == PAIR_WRONG || (p->state == PAIR_NOT_TESTED && *p->sentence);
+	const char *label =
+		p->state == PAIR_WRONG ? wrong_word(p->kind) : pair_state_word(p->state);
+
+	if (!bad && !r->verbose && !has_log(r, a, b))
+		return;
+	document_item(out, state_styles[p->state], 0, label, "%s -> %s%s%s", r->names[a],
+		      r->names[b], *p->sentence ? ": " : "", p->sentence);
+	if (p->state == PAIR_WRONG)
+		add_explanations(out, r, a, b);
+	add_log(out, r, (int)a, (int)b);
+	if (r->verbose)
+		add_ways(out, p);
+}
+
+static void add_pairs(struct document *out, const struct test_report *r)
+{
+	size_t n = r->result->n;
+
+	document_blank(out);
+	for (size_t i = 0; i < n; i++) {
+		const struct test_device *d = &r->result->devices[i];
+
+		if (*d->sentence)
+			document_item(out, STYLE_BAD, 0, "failed", "%s: %s", r->names[i],
+				      d->sentence);
+		if (d->local.state == PAIR_WRONG)
+			document_item(out, STYLE_BAD, 0, wrong_word(d->local.kind),
+				      "%s, its own memory: %s", r->names[i], d->local.sentence);
+	}
+	for (size_t i = 0; i < n * n; i++)
+		if (i / n != i % n)
+			add_pair(out, r, i / n, i % n);
+}
+
+/* ---- matrices ---- */
+
+typedef void cell_fn(struct document *out, const struct pair_result *p);
+
+static void result_cell(struct document *out, const struct pair_result *p)
+{
+	document_cell(out, state_styles[p->state], "%s",
+		      p->state == PAIR_WRONG     ? wrong_word(p->kind)
+		      : p->state == PAIR_NOT_RUN ? "-"
+						 : pair_state_word(p->state));
+}
+
+static void round_trip_cell(struct document *out, const struct pair_result *p)
+{
+	if (p->round_trip.n)
+		document_cell(out, STYLE_PLAIN, "%.2f", p->round_trip.median_ns / 1e3);
+	else
+		document_cell(out, STYLE_DIM, "-");
+}
+
+static void worst_cell(struct document *out, const struct pair_result *p)
+{
+	if (p->round_trip.n)
+		document_cell(out, STYLE_PLAIN, "%.1f", p->round_trip.p99_ns / 1e3);
+	else
+		document_cell(out, STYLE_DIM, "-");
+}
+
+static void add_matrix_of(struct document *out, const struct test_report *r, const char *title,
+			  cell_fn *cell)
+{
+	size_t n = r->result->n;
+
+	document_blank(out);
+	document_paragraph(out, STYLE_STRONG, 0, "%s", title);
+	document_table(out, 0, 1 + n, 2);
+	document_row(out);
+	document_cell(out, STYLE_DIM, "%s", "");
+	for (size_t j = 0; j < n; j++)
+		document_cell(out, STYLE_DIM, "%.*s", short_length(r->names[j]), r->names[j]);
+	for (size_t i = 0; i < n; i++) {
+		document_row(out);
+		document_cell(out, STYLE_PLAIN, "%.*s", short_length(r->names[i]), r->names[i]);
+		for (size_t j = 0; j < n; j++) {
+			if (i == j)
+				document_cell(out, STYLE_DIM, "X");
+			else
+				cell(out, test_pair(r->result, i, j));
+		}
+	}
+}
+
+static bool any_round_trip(const struct test_result *r)
+{
+	for (size_t i = 0; i < r->n * r->n; i++)
+		if (r->pairs[i].round_trip.n)
+			return true;
+	return false;
+}
+
+static void add_matrices(struct document *out, const struct test_report *r)
+{
+	if (r->result->n < 2 || r->result->n > MATRIX_MAX_TOPO)
+		return;
+	add_matrix_of(out, r,
+		      "Data, checked where they belong; the row's device writes and reads the "
+		      "column's memory",
+		      result_cell);
+	if (!any_round_trip(r->result))
+		return;
+	add_matrix_of(out, r, "Round trip of a flag between running kernels, median, us",
+		      round_trip_cell);
+	if (r->verbose)
+		add_matrix_of(out, r, "The same, 99th percentile, us", worst_cell);
+}
+
+/* ---- all-reduce ---- */
+
+static const char *const arm_labels[ARM_N] = {"Sum over all devices, P2P:        ",
+					      "The same through the host's memory:"};
+
+static void add_arm(struct document *out, const struct test_report *r, enum arm arm)
+{
+	const struct arm_result *a = &r->result->arms[arm];
+
+	if (a->state == PAIR_RIGHT)
+		document_styled_item(out, STYLE_PLAIN, STYLE_GOOD, 0, arm_labels[arm],
+				     "right, %" PRIu64 " values", a->values);
+	else if (a->state != PAIR_NOT_RUN || *a->sentence)
+		document_styled_item(out, STYLE_PLAIN, state_styles[a->state], 0, arm_labels[arm],
+				     "%s%s%s", a->state == PAIR_WRONG ? wrong_word(a->kind) : "",
+				     a->state == PAIR_WRONG ? ": " : "", a->sentence);
+}
+
+static void add_all_reduce(struct document *out, const struct test_report *r)
+{
+	const struct arm_result *p2p = &r->result->arms[ARM_P2P];
+
+	document_blank(out);
+	for (int a = 0; a < ARM_N; a++)
+		add_arm(out, r, (enum arm)a);
+	add_log(out, r, -1, -1);
+	if (p2p->state == PAIR_WRONG && r->result->arms[ARM_STAGED].state == PAIR_RIGHT)
+		document_paragraph(
+			out, STYLE_BAD, 0,
+			"Wrong over P2P, right around it: the fault is on the way between "
+			"devices, not in their computing.");
+}
+
+/* ---- the end ---- */
+
+const char *report_test_verdict(const struct test_report *r, char *buf, size_t size)
+{
+	const struct arm_result *p2p = r->result ? &r->result->arms[ARM_P2P] : NULL;
+	struct test_counts c;
+
+	report_test_count(r, &c);
+	if (!r->result)
+		snprintf(buf, size, "Nothing could be tested.");
+	else if (c.locals_wrong)
+		snprintf(buf, size, "%zu devices fail on their own memory, which no path explains.",
+			 c.locals_wrong);
+	else if (!c.pairs)
+		snprintf(buf, size, "%s: there is no pair to test.",
+			 *r->result->devices[0].sentence ? "One device, which does not open"
+							 : "One device, its own memory is right");
+	else if (c.wrong)
+		snprintf(buf, size, "%zu of %zu ordered pairs fail%s.", c.wrong, c.pairs,
+			 c.not_tested ? ", some were not tested" : "");
+	else if (c.not_tested)
+		snprintf(buf, size, "%zu of %zu ordered pairs right, %zu not tested.", c.right,
+			 c.pairs, c.not_tested);
+	else if (c.arms_wrong)
+		snprintf(buf, size, "All %zu ordered pairs are right, but all together fail: %s",
+			 c.pairs, p2p->state == PAIR_WRONG ? wrong_word(p2p->kind) : "staged sum");
+	else
+		snprintf(buf, size,
+			 "All %zu ordered pairs right: written and read by copy engine and by "
+			 "kernel, "
+			 "checked by the owner%s.",
+			 c.pairs, p2p->state == PAIR_RIGHT ? ", and all together" : "");
+	return buf;
+}
+
+static void add_end(struct document *out, const struct test_report *r)
+{
+	struct test_counts c;
+	char verdict[256];
+	bool well;
+
+	report_test_count(r, &c);
+	well = c.pairs && c.right == c.pairs && !c.arms_wrong && !c.locals_wrong;
+	document_blank(out);
+	document_paragraph(out,
+			   well      ? STYLE_GOOD
+			   : c.wrong ? STYLE_BAD
+				     : STYLE_WARN,
+			   0, "%s", report_test_verdict(r, verdict, sizeof(verdict)));
+	if (r->result && r->result->stopped)
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"Stopped by a signal; onehop test --resume goes on with the rest.");
+	if (r->log_unread)
+		document_paragraph(out, STYLE_DIM, 0, "The kernel log was not read: %s",
+				   r->log_unread);
+	if (r->result)
+		document_paragraph(
+			out, STYLE_DIM, 0,
+			"%zu pairs in %zu rounds, %.1f s; before that the driver and the "
+			"workers took %.1f s to start.",
+			c.pairs, r->result->rounds, r->result->test_s, r->result->start_s);
+}
+
+void report_test(struct document *out, const struct test_report *r)
+{
+	add_head(out, r);
+	if (r->result) {
+		add_pairs(out, r);
+		add_matrices(out, r);
+		add_all_reduce(out, r);
+	}
+	add_end(out, r);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop test` prints. */
+#pragma once
+
+#include "bench/test_run.h"
+#include "report/report.h"
+
+/* A line of the kernel log that appeared while a pair ran. */
+struct test_log_line {
+	int initiator, target; /* indexes in the run; -1: all devices at once */
+	const char *text;
+};
+
+struct test_report {
+	const char *device; /* "cuda", "host" */
+	const char *inject; /* the fault that the back end shows on purpose, NULL: none */
+	const struct test_result *result;  /* NULL: nothing could be tested */
+	const char *const *names;          /* of its devices: "GPU0 0000:41:00.0", "host0" */
+	const int *gpus;                   /* machine.gpus indexes of its devices; NULL: no GPUs */
+	const struct diagnosis *diagnosis; /* of the machine with the GPUs; NULL: none */
+	const struct device_skip *skips;
+	size_t skip_n;
+	const struct test_log_line *log;
+	size_t log_n;
+	const char *log_unread; /* why the kernel log could not be read; NULL: it was */
+	const char *note;       /* of an earlier run; NULL: none */
+	bool verbose;
+};
+
+void report_test(struct document *out, const struct test_report *r);
+json_t *report_test_json(const struct test_report *r);
+
+struct test_counts {
+	size_t pairs, right, wrong, not_tested; /* ordered */
+	size_t locals_wrong, arms_wrong;
+};
+
+void report_test_count(const struct test_report *r, struct test_counts *ret);
+
+/* Findings of check that concern one pair or all, each rule once; the array is the caller's to free. */
+const struct rule **report_test_explanations(const struct test_report *r, size_t initiator,
+					     size_t target, size_t *ret_n);
+/* The last sentence. */
+const char *report_test_verdict(const struct test_report *r, char *buf, size_t size);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measured results: any text, and what was read compared with itself and written as JSON. */
+#include "base/strbuf.h"
+#include "ingest/figures_open.h"
+#include "machine/comparison.h"
+
+#include <stdint.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	struct figures *f, *again;
+	json_t *json;
+
+	strbuf_add(&text, (const char *)data, size);
+	if (figures_parse(strbuf_str(&text), text.len, "all_reduce", &f) < 0)
+		return 0;
+	comparison_free(comparison_new(f, f));
+	json = figures_to_json(f);
+	if (figures_from_json(json, "again", &again) == 0)
+		figures_free(again);
+	json_decref(json);
+	figures_free(f);
+	return 0;
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench/nccl*: sizes, counts and rates; libraries that are missing or broken; whole runs on the host
+ * back end with a stand-in for NCCL, right, wrong, failing and hanging. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "bench/nccl_impl.h"
+
+#include <cmocka.h>
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+/* ---- sizes ---- */
+
+static void plans_end(void **state)
+{
+	struct nccl_plan p = {.min_bytes = 8, .max_bytes = 128, .factor = 2, .iterations = 1};
+
+	(void)state;
+	assert_int_equal(nccl_plan_sizes(&p, p.max_bytes), 5);
+	assert_int_equal(nccl_plan_check(&p), 0);
+	p.factor = 0;
+	assert_int_equal(nccl_plan_check(&p), -EINVAL);
+	p.step = 40;
+	assert_int_equal(nccl_plan_sizes(&p, p.max_bytes), 4);
+	p.max_bytes = UINT64_MAX - 1;
+	p.step = UINT64_MAX / 2;
+	assert_int_equal(nccl_plan_sizes(&p, p.max_bytes), 2);
+	p.step = 1;
+	assert_int_equal(nccl_plan_check(&p), -EINVAL);
+	assert_non_null(strstr(err_msg(), "sizes"));
+	p = (struct nccl_plan){.min_bytes = 9, .max_bytes = 8, .factor = 2, .iterations = 1};
+	assert_int_equal(nccl_plan_check(&p), -EINVAL);
+}
+
+/* ---- counts and rates, against nccl-tests' own sources (src/NAME.cu) ---- */
+
+static void counts_are_those_of_nccl_tests(void **state)
+{
+	static const struct {
+		enum nccl_op op;
+		uint64_t count, send, recv, send_offset, recv_offset;
+	} right[] = {
+		{NCCL_ALL_REDUCE, 250, 1000, 1000, 0, 0},
+		{NCCL_BROADCAST, 250, 1000, 1000, 0, 0},
+		{NCCL_REDUCE, 250, 1000, 1000, 0, 0},
+		{NCCL_SEND_RECV, 250, 1000, 1000, 0, 0},
+		{NCCL_ALL_GATHER, 80, 320, 960, 320, 0},
+		{NCCL_REDUCE_SCATTER, 80, 960, 320, 0, 320},
+		{NCCL_ALL_TO_ALL, 80, 960, 960, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
+		struct nccl_shape s;
+
+		nccl_shape(right[i].op, 4, 3, 1000, &s);
+		assert_int_equal(s.count, right[i].count);
+		assert_int_equal(s.send_bytes, right[i].send);
+		assert_int_equal(s.recv_bytes, right[i].recv);
+		assert_int_equal(s.send_offset, right[i].send_offset);
+		assert_int_equal(s.recv_offset, right[i].recv_offset);
+		assert_true(s.bytes == (s.send_bytes > s.recv_bytes ? s.send_bytes : s.recv_bytes));
+	}
+}
+
+static void rates_are_those_of_nccl_tests(void **state)
+{
+	static const double factors[NCCL_OP_N] = {
+		[NCCL_ALL_REDUCE] = 1.5, [NCCL_ALL_GATHER] = 0.75, [NCCL_REDUCE_SCATTER] = 0.75,
+		[NCCL_BROADCAST] = 1,    [NCCL_REDUCE] = 1,        [NCCL_ALL_TO_ALL] = 0.75,
+		[NCCL_SEND_RECV] = 1,
+	};
+
+	(void)state;
+	for (int op = 0; op < NCCL_OP_N; op++) {
+		struct nccl_cell cell;
+		struct nccl_shape s;
+
+		nccl_shape((enum nccl_op)op, 4, 4, 1 << 20, &s);
+		nccl_rates((enum nccl_op)op, &s, 4, 4, 100, &cell);
+		assert_true(fabs(cell.algbw_gbps - 10.48576) < 1e-9);
+		assert_true(fabs(cell.busbw_gbps - 10.48576 * factors[op]) < 1e-9);
+	}
+}
+
+/* ---- the library ---- */
+
+static const char *standin(const char *name)
+{
+	static char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s.so", getenv("NVML_STANDIN_DIR"), name);
+	return path;
+}
+
+static void libraries_are_named_when_they_fail(void **state)
+{
+	struct nccl_api api = {.version = 77};
+	char text[16];
+
+	(void)state;
+	assert_int_equal(nccl_load("/nowhere/libnccl.so.2", &api), -ENOENT);
+	assert_non_null(strstr(err_msg(), "/nowhere/libnccl.so.2"));
+	assert_int_equal(nccl_load(standin("nvml_standin"), &api), -ENOSYS);
+	assert_non_null(strstr(err_msg(), "ncclGetVersion"));
+	assert_int_equal(api.version, 77);
+	assert_int_equal(nccl_load(standin("nccl_standin"), &api), 0);
+	assert_int_equal(api.version, 22809);
+	assert_non_null(strstr(api.path, "nccl_standin.so"));
+	assert_non_null(api.AlltoAll);
+	assert_int_equal(nccl_load(standin("nccl_standin_old"), &api), 0);
+	assert_null(api.AlltoAll);
+	assert_null(api.MemAlloc);
+	nccl_version_text(22809, text, sizeof(text));
+	assert_string_equal(text, "2.28.9");
+	nccl_version_text(2804, text, sizeof(text));
+	assert_string_equal(text, "2.8.4");
+}
+
+/* ---- whole runs ---- */
+
+struct heard {
+	struct nccl_start start;
+	struct nccl_rank ranks[16];
+	size_t rank_n, step_n, connections;
+	struct nccl_row rows[16];
+	size_t row_n;
+};
+
+static void hear_rank(void *context, const struct nccl_rank *r)
+{
+	struct heard *h = context;
+
+	assert_true(h->rank_n < 16);
+	h->ranks[h->rank_n++] = *r;
+}
+
+static void hear_start(void *context, const struct nccl_start *s)
+{
+	((struct heard *)context)->start = *s;
+}
+
+static void hear_step(void *context, const struct nccl_step *s)
+{
+	(void)s;
+	((struct heard *)context)->step_n++;
+}
+
+static void hear_row(void *context, const struct nccl_row *row)
+{
+	struct heard *h = context;
+
+	assert_true(h->row_n < 16);
+	h->rows[h->row_n++] = *row;
+}
+
+static void hear_log(void *context, const char *text, size_t n)
+{
+	struct heard *h = context;
+
+	assert_int_equal(strlen(text), n);
+	h->connections += strstr(text, "via P2P/CUMEM") != NULL;
+}
+
+static struct nccl_run make_run(size_t devices)
+{
+	struct nccl_run run = {
+		.plan = {.type = ELEMENT_FLOAT32,
+			 .min_bytes = 1024,
+			 .max_bytes = 4096,
+			 .factor = 4,
+			 .iterations = 3,
+			 .warmup = 1,
+			 .check = true,
+			 .budget_s = 1},
+		.devices = {.kind = DEVICE_HOST, .n = devices},
+		.ranks = {.size = 1, .hosts = HOSTS_ONE},
+		.library = standin("nccl_standin"),
+		.program = getenv("ONEHOP"),
+		.limit_s = 120,
+		.stop_fd = -1,
+	};
+
+	for (size_t i = 0; i < devices; i++)
+		run.devices.number[i] = (int)i;
+	return run;
+}
+
+static int listen_to(const struct nccl_run *run, struct heard *h)
+{
+	const struct nccl_listener listener = {h,         hear_rank, hear_start,
+					       hear_step, hear_row,  hear_log};
+
+	*h = (struct heard){0};
+	return nccl_run(run, &listener);
+}
+
+static void assert_right(const struct nccl_run *run, bool in_place_checked)
+{
+	struct heard h;
+
+	if (listen_to(run, &h) != 0)
+		fail_msg("%s: %s", nccl_op_words[run->plan.op], err_msg());
+	assert_int_equal(h.rank_n, run->devices.n);
+	assert_int_equal(h.row_n, 2);
+	assert_int_equal(h.start.version, 22809);
+	for (size_t i = 0; i < h.rank_n; i++)
+		assert_int_equal(h.ranks[i].rank, i);
+	for (size_t i = 0; i < h.row_n; i++) {
+		assert_true(h.rows[i].cell[0].time_us > 0);
+		assert_true(h.rows[i].cell[1].time_us > 0);
+		if (h.rows[i].cell[0].wrong != 0 ||
+		    h.rows[i].cell[1].wrong != (in_place_checked ? 0 : -1))
+			fail_msg("%s: %lld and %lld wrong", nccl_op_words[run->plan.op],
+				 (long long)h.rows[i].cell[0].wrong,
+				 (long long)h.rows[i].cell[1].wrong);
+	}
+}
+
+static void every_operation_is_right(void **state)
+{
+	(void)state;
+	for (int op = 0; op < NCCL_OP_N; op++) {
+		struct nccl_run run = make_run(3);
+
+		run.plan.op = (enum nccl_op)op;
+		run.plan.root = nccl_op_has_root(run.plan.op) ? 1 : 0;
+		assert_right(&run, nccl_op_checks_in_place(run.plan.op));
+		run.processes = true;
+		assert_right(&run, nccl_op_checks_in_place(run.plan.op));
+	}
+}
+
+static void every_type_and_reduction_is_right(void **state)
+{
+	(void)state;
+	for (int type = 0; type < ELEMENT_TYPE_N; type++) {
+		for (int redop = 0; redop < REDUCE_OP_N; redop++) {
+			struct nccl_run run = make_run(2);
+
+			run.plan.type = (enum element_type)type;
+			run.plan.redop = (enum reduce_op)redop;
+			assert_right(&run, true);
+		}
+	}
+}
+
+/* Without ncclAlltoAll, ncclMemAlloc and ncclGetLastError. */
+static void an_old_library_will_do(void **state)
+{
+	struct nccl_run run = make_run(3);
+
+	(void)state;
+	run.library = standin("nccl_standin_old");
+	run.plan.op = NCCL_ALL_TO_ALL;
+	assert_right(&run, false);
+	run.plan.op = NCCL_ALL_REDUCE;
+	assert_right(&run, true);
+}
+
+static void graphs_are_right(void **state)
+{
+	struct nccl_run run = make_run(2);
+
+	(void)state;
+	run.plan.graph = 2;
+	assert_right(&run, true);
+}
+
+/* Repeats until it is settled or time is up; one batch has no interval. */
+static void batches_are_counted(void **state)
+{
+	struct nccl_run run = make_run(2);
+	struct heard h;
+
+	(void)state;
+	run.plan.max_bytes = 1024;
+	assert_int_equal(listen_to(&run, &h), 0);
+	assert_int_equal(h.rows[0].cell[0].batches, 1);
+	assert_true(isnan(h.rows[0].cell[0].low_us));
+	run.plan.relative = 1000; /* settled as soon as there is an interval */
+	run.plan.budget_s = 1000;
+	assert_int_equal(listen_to(&run, &h), 0);
+	assert_true(h.rows[0].cell[0].batches > 5);
+	assert_true(h.rows[0].cell[0].narrow);
+	assert_true(h.rows[0].cell[0].low_us <= h.rows[0].cell[0].time_us);
+}
+
+static void unchecked_is_not_right(void **state)
+{
+	struct nccl_run run = make_run(2);
+	struct heard h;
+
+	(void)state;
+	run.plan.check = false;
+	assert_int_equal(listen_to(&run, &h), 0);
+	assert_int_equal(h.rows[0].cell[0].wrong, -1);
+}
+
+/* Each process writes a log of its own. */
+static void logs_are_heard(void **state)
+{
+	static char level[] = "NCCL_DEBUG=INFO", file[] = "NCCL_DEBUG_FILE=" NCCL_LOG_FILE;
+	char *const variables[] = {level, file, NULL};
+	struct nccl_run run = make_run(2);
+	struct heard h;
+
+	(void)state;
+	run.variables = variables;
+	run.processes = true;
+	assert_int_equal(listen_to(&run, &h), 0);
+	assert_int_equal(h.connections, 2);
+}
+
+static int run_with_fault(const char *fault, double limit_s, bool processes, struct heard *h)
+{
+	AUTO_FREE char *variable = xprintf("NCCL_STANDIN_FAULT=%s", fault);
+	char *const variables[] = {variable, NULL};
+	struct nccl_run run = make_run(2);
+
+	run.variables = variables;
+	run.limit_s = limit_s;
+	run.processes = processes;
+	return listen_to(&run, h);
+}
+
+static void a_wrong_element_is_found(void **state)
+{
+	struct heard h;
+
+	(void)state;
+	for (int processes = 0; processes < 2; processes++) {
+		assert_int_equal(run_with_fault("wrong:5", 120, processes, &h), 0);
+		for (int k = 0; k < 2; k++) {
+			assert_int_equal(h.rows[0].cell[k].wrong, 1);
+			assert_int_equal(h.rows[0].cell[k].wrong_rank, 1);
+			assert_int_equal(h.rows[0].cell[k].wrong_index, 5);
+		}
+	}
+}
+
+static void a_hang_is_killed_and_named(void **state)
+{
+	struct heard h;
+
+	(void)state;
+	for (int processes = 0; processes < 2; processes++) {
+		assert_int_equal(run_with_fault("hang:1024", 8, processes, &h), -ETIMEDOUT);
+		if (!strstr(err_msg(), "hangs") || !strstr(err_msg(), "all-reduce") ||
+		    !strstr(err_msg(), "4096 bytes"))
+			fail_msg("%s", err_msg());
+	}
+}
+
+static void errors_are_nccls(void **state)
+{
+	struct heard h;
+
+	(void)state;
+	assert_int_equal(run_with_fault("error", 120, false, &h), -EIO);
+	assert_string_equal(err_msg(), "all-reduce: internal error - please report this issue to "
+				       "the NCCL developers; standin: told to fail");
+	assert_int_equal(run_with_fault("init", 120, false, &h), -EIO);
+	assert_non_null(strstr(err_msg(), "ncclCommInitRank: unhandled system error"));
+	assert_int_equal(h.row_n, 0);
+}
+
+static void what_cannot_run_is_refused(void **state)
+{
+	struct nccl_run run = make_run(2);
+	struct heard h;
+
+	(void)state;
+	run.library = "/nowhere.so";
+	assert_int_equal(listen_to(&run, &h), -ENOENT);
+	assert_non_null(strstr(err_msg(), "/nowhere.so"));
+	run = make_run(2);
+	run.plan.root = 2;
+	assert_int_equal(listen_to(&run, &h), -EINVAL);
+	run = make_run(2);
+	run.plan.min_bytes = run.plan.max_bytes = 1ull << 40;
+	assert_int_equal(listen_to(&run, &h), -ENOMEM);
+	run = make_run(2);
+	run.program = "/nowhere/onehop";
+	assert_int_equal(listen_to(&run, &h), -ENOENT);
+	run.program = "/bin/false"; /* dies without a word */
+	assert_int_equal(listen_to(&run, &h), -ESRCH);
+}
+
+/* What does not fit is left out, and said. */
+static void sizes_end_where_memory_does(void **state)
+{
+	struct nccl_run run = make_run(2);
+	struct heard h;
+
+	(void)state;
+	run.devices.memory_bytes = 1 << 20;
+	run.plan.min_bytes = 1 << 16;
+	run.plan.max_bytes = 1 << 30;
+	run.plan.factor = 2;
+	assert_int_equal(listen_to(&run, &h), 0);
+	assert_true(h.start.max_bytes < 1 << 20 && h.start.max_bytes >= 1 << 16);
+	assert_true(h.row_n > 0 && h.rows[h.row_n - 1].bytes <= h.start.max_bytes);
+}
+
+static void it_stops_when_told(void **state)
+{
+	struct nccl_run run = make_run(2);
+	AUTO_CLOSE int stop = eventfd(1, EFD_CLOEXEC);
+	struct heard h;
+
+	(void)state;
+	run.stop_fd = stop;
+	assert_int_equal(listen_to(&run, &h), -EINTR);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plans_end),
+		cmocka_unit_test(counts_are_those_of_nccl_tests),
+		cmocka_unit_test(rates_are_those_of_nccl_tests),
+		cmocka_unit_test(libraries_are_named_when_they_fail),
+		cmocka_unit_test(every_operation_is_right),
+		cmocka_unit_test(every_type_and_reduction_is_right),
+		cmocka_unit_test(an_old_library_will_do),
+		cmocka_unit_test(graphs_are_right),
+		cmocka_unit_test(batches_are_counted),
+		cmocka_unit_test(unchecked_is_not_right),
+		cmocka_unit_test(logs_are_heard),
+		cmocka_unit_test(a_wrong_element_is_found),
+		cmocka_unit_test(a_hang_is_killed_and_named),
+		cmocka_unit_test(errors_are_nccls),
+		cmocka_unit_test(what_cannot_run_is_refused),
+		cmocka_unit_test(sizes_end_where_memory_does),
+		cmocka_unit_test(it_stops_when_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

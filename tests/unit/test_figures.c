@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* machine/figures.c and the readers of other tools' results: layouts, rubbish around and in them. */
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "ingest/figures_open.h"
+#include "ingest/ingest.h"
+#include "json_schema.h"
+#include "machine/figures.h"
+
+#include <cmocka.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define CASE "tests/figures/rtx4090x8/"
+
+static struct figures *parsed(const char *text, const char *name)
+{
+	struct figures *f = NULL;
+
+	if (figures_parse(text, strlen(text), name, &f) < 0)
+		fail_msg("%s", err_msg());
+	return f;
+}
+
+static void assert_refused(const char *text, const char *name, const char *part)
+{
+	struct figures *f = NULL;
+
+	assert_int_equal(figures_parse(text, strlen(text), name, &f), -EINVAL);
+	assert_null(f);
+	if (!strstr(err_msg(), part))
+		fail_msg("no \"%s\" in: %s", part, err_msg());
+}
+
+static void assert_value(const struct figures *f, const char *what, int i, int j, uint64_t bytes,
+			 double value)
+{
+	const struct figure *r = figures_find(f, what, i, j, bytes);
+
+	if (!r)
+		fail_msg("no %s %d %d %llu", what, i, j, (unsigned long long)bytes);
+	if (fabs(r->median - value) > 1e-9)
+		fail_msg("%s %d %d: %f instead of %f", what, i, j, r->median, value);
+}
+
+/* ---- p2pBandwidthLatencyTest ---- */
+
+static void the_case_p2p(void **state)
+{
+	struct figures *f = NULL;
+
+	(void)state;
+	assert_int_equal(figures_open(CASE "p2pBandwidthLatencyTest-before.txt", &f), 0);
+	assert_int_equal(f->gpu_n, 8);
+	assert_int_equal(f->trouble_n, 0);
+	assert_int_equal(f->row_n, 7 * 56 + 8);
+	assert_value(f, "p2p-access", 1, 0, 0, 0);
+	assert_value(f, "both-ce-staged", 1, 0, 0, 21.39);
+	assert_value(f, "both-ce", 1, 0, 0, 21.30);
+	assert_value(f, "latency-write", 1, 0, 0, 11.67);
+	assert_value(f, "local-copy", 0, 0, 0, 909.49);
+	assert_null(figures_find(f, "write-ce", 3, 3, 0));
+	assert_string_equal(figures_find(f, "latency-write", 1, 0, 0)->from,
+			    CASE "p2pBandwidthLatencyTest-before.txt:74");
+	figures_free(f);
+}
+
+static const char small[] = "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+			    "Device: 0, NVIDIA H200, pciBusID: 4, pciDeviceID: 0, pciDomainID:0\n"
+			    "Device: 1, NVIDIA H200, pciBusID: af, pciDeviceID: 1, pciDomainID:1\n"
+			    "Device=0 CAN Access Peer Device=1\n"
+			    "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)\n"
+			    "   D\\D     0      1 \n"
+			    "     0 4000.11 380.52 \n"
+			    "     1 381.00 4001.00 \n"
+			    "P2P=Enabled Latency (P2P Reads) Matrix (us)\n"
+			    "   GPU     0      1 \n"
+			    "     0   2.00   3.25 \n"
+			    "     1   3.50   2.00 \n"
+			    "\n"
+			    "   CPU     0      1 \n"
+			    "     0   1.00   1.25 \n"
+			    "     1   1.50   1.00 \n";
+
+static void assert_small(const struct figures *f)
+{
+	assert_int_equal(f->gpu_n, 2);
+	assert_string_equal(f->gpus[0].pci, "0000:04:00.0");
+	assert_string_equal(f->gpus[1].pci, "0001:af:01.0");
+	assert_string_equal(f->gpus[1].name, "NVIDIA H200");
+	assert_int_equal(f->row_n, 4);
+	assert_value(f, "read-ce", 0, 1, 0, 380.52);
+	assert_value(f, "latency-read", 1, 0, 0, 3.5);
+}
+
+static void devices_and_reads(void **state)
+{
+	struct figures *f = parsed(small, "x");
+
+	(void)state;
+	assert_small(f);
+	figures_free(f);
+}
+
+static void colours_and_carriage_returns(void **state)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	struct figures *f;
+
+	(void)state;
+	strbuf_puts(&b, "$ ./p2pBandwidthLatencyTest --p2p_read\r\nhello\r\n");
+	for (const char *s = small; *s; s++) {
+		if (*s == '\n')
+			strbuf_puts(&b, "\033[0m\r");
+		strbuf_putc(&b, *s);
+		if (*s == '\n')
+			strbuf_puts(&b, "\033[1;32m");
+	}
+	f = parsed(strbuf_str(&b), "x");
+	assert_small(f);
+	figures_free(f);
+}
+
+/* What is whole stays, what breaks off is told with its line. */
+static void a_matrix_that_breaks_off(void **state)
+{
+	AUTO_FREE char *cut = strndup(small, (size_t)(strstr(small, "     1   3.50") - small) + 8);
+	struct figures *f = parsed(cut, "x");
+
+	(void)state;
+	assert_int_equal(f->trouble_n, 1);
+	assert_non_null(strstr(f->troubles[0], "x:12: "));
+	assert_value(f, "read-ce", 1, 0, 0, 381);
+	assert_value(f, "latency-read", 0, 1, 0, 3.25);
+	assert_null(figures_find(f, "latency-read", 1, 0, 0));
+	figures_free(f);
+}
+
+static void two_runs_become_one(void **state)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	const struct figure *r;
+	struct figures *f;
+
+	(void)state;
+	strbuf_printf(&b, "%s%s", small,
+		      "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix\n"
+		      "   D\\D     0      1\n     0 1 390.52\n     1 2 3\n");
+	f = parsed(strbuf_str(&b), "x");
+	r = figures_find(f, "read-ce", 0, 1, 0);
+	assert_true(r->median == (380.52 + 390.52) / 2 && r->low == 380.52 && r->high == 390.52);
+	assert_int_equal(r->samples, 2);
+	assert_int_equal(f->row_n, 4);
+	figures_free(f);
+}
+
+static void no_matrix_at_all(void **state)
+{
+	(void)state;
+	assert_refused("P2P Connectivity Matrix\nnothing here\n", "x", "x:1: no matrix follows");
+	assert_refused("P2P Connectivity Matrix\n     D\\D     0     2\n", "x", "x:1: ");
+	assert_refused("hello\n", "x", "x: is a text, but not the output of p2p");
+	assert_refused("h:1:2 [0] NCCL INFO cudaDriverVersion 12040\n", "x",
+		       "is a debug log of NCCL, not the output of p2pBandwidthLatencyTest, "
+		       "nccl-tests, nvbandwidth -j or onehop: use onehop log");
+}
+
+/* ---- nccl-tests ---- */
+
+static void the_case_nccl(void **state)
+{
+	const struct figure *r;
+	struct figures *f = NULL;
+
+	(void)state;
+	assert_int_equal(figures_open(CASE "nccl-all_reduce-before.txt", &f), 0);
+	assert_int_equal(f->gpu_n, 8);
+	assert_null(f->gpus[1].pci); /* [0x25] tells no domain */
+	assert_string_equal(f->gpus[1].name, "NVIDIA GeForce RTX 4090");
+	assert_value(f, "all-reduce-bus", -1, -1, 134217728, 14.47);
+	assert_value(f, "all-reduce-time", -1, -1, 134217728, 16227);
+	assert_value(f, "all-reduce-time", -1, -1, 8, 38.83);
+	assert_null(figures_find(f, "all-reduce-bus", -1, -1, 8)); /* 0.00 is no measurement */
+	r = figures_find(f, "all-reduce-bus", -1, -1, 134217728);
+	assert_true(r->low == 14.45 && r->high == 14.47 && r->samples == 2);
+	figures_free(f);
+}
+
+#define RANKS                                                                                      \
+	"#  Rank  0 Group  0 Pid  11 on node-a device  0 [0000:04:00] NVIDIA H200\n"               \
+	"#  Rank  1 Group  0 Pid  11 on node-a device  1 [0001:05:00] NVIDIA H200\n"
+#define HEADER                                                                                     \
+	"#       size         count      type   redop    root     time   algbw   busbw  #wrong  "  \
+	"   time   algbw   busbw  #wrong \n"
+#define ROW_NONE "1048576 262144 float none -1 10.00 100.0 50.00 0 11.00 95.00 47.50 N/A\n"
+
+static void which_collective(void **state)
+{
+	static const struct {
+		const char *text, *name, *word;
+	} rows[] = {
+		{"# Collective test starting: all_gather_perf\n" HEADER ROW_NONE, "x",
+		 "all-gather-time"},
+		{"$ mpirun ./build/alltoall_perf -g 2\n" RANKS HEADER ROW_NONE, "x",
+		 "all-to-all-time"},
+		{HEADER ROW_NONE, "a/all_gather.txt", "all-gather-time"},
+		{RANKS HEADER "8 2 float sum -1 1.00 0.00 0.00 0 1.00 0.00 0.00 0\n"
+			      "1048576 262144 float sum -1 10.00 100.0 100.0 0 1.00 0.00 0.00 0\n",
+		 "x", "all-reduce-time"},
+		{RANKS HEADER "1048576 262144 float sum -1 10.0 100.0 50.0 0 9.0 101.0 51.0 0\n",
+		 "x", "reduce-scatter-time"},
+		{RANKS HEADER "1048576 262144 float sum 0 10.0 100.0 100.0 0 9.0 101.0 101.0 0\n",
+		 "x", "reduce-time"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct figures *f = parsed(rows[i].text, rows[i].name);
+
+		if (!figures_find(f, rows[i].word, -1, -1, 1048576))
+			fail_msg("%zu: %s, not %s", i, f->rows[0].what, rows[i].word);
+		figures_free(f);
+	}
+	assert_refused(RANKS HEADER ROW_NONE, "x", "x:4: the table does not tell its collective");
+	assert_refused(HEADER, "all_reduce", "without a single result");
+}
+
+/* Several tables, NCCL's log between the rows, a row cut off, another type, an unmeasured place. */
+static void rubbish_around_rows(void **state)
+{
+	static const char text[] =
+		"node:1:2 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\r\n" RANKS
+		"# Collective test starting: all_reduce_perf\r\n" HEADER
+		"node:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer\n"
+		"1048576 262144 float sum -1 10.00 104.9 104.9 0 N/A N/A N/A N/A\r\n"
+		"2097152 524288 half sum -1 10.00 104.9 104.9 0 10.0 104.9 104.9 0\n"
+		"4194304 1048576 float sum -1 20.00 20\n"
+		"# Collective test concluded: all_reduce_perf\n"
+		"# Collective test starting: broadcast_perf\n" HEADER
+		"1048576 262144 float none 0 7.00 149.8 149.8 0 6.00 174.8 174.8 0\n";
+	struct figures *f = parsed(text, "x");
+
+	(void)state;
+	assert_string_equal(f->gpus[1].pci, "0001:05:00.0");
+	assert_value(f, "all-reduce-time", -1, -1, 1048576, 10);
+	assert_int_equal(figures_find(f, "all-reduce-time", -1, -1, 1048576)->samples, 1);
+	assert_value(f, "broadcast-time", -1, -1, 1048576, 6);
+	assert_value(f, "broadcast-bus", -1, -1, 1048576, 174.8);
+	assert_int_equal(f->row_n, 4);
+	assert_int_equal(f->trouble_n, 2);
+	assert_non_null(strstr(f->troubles[0], "x:8: another type"));
+	assert_non_null(strstr(f->troubles[1], "x:9: a row of 7 columns"));
+	figures_free(f);
+}
+
+static void older_headers(void **state)
+{
+	struct figures *f = parsed(
+		"#       size         count      type     root     time   algbw   busbw  error     "
+		"time   algbw   busbw  error\n"
+		"1048576 262144 float 0 7.00 149.8 149.8 0e+00 6.00 174.8 174.8 0e+00\n",
+		"broadcast");
+
+	(void)state;
+	assert_value(f, "broadcast-bus", -1, -1, 1048576, 174.8);
+	figures_free(f);
+}
+
+/* ---- JSON ---- */
+
+static void own_json_there_and_back(void **state)
+{
+	AUTO_STRBUF struct strbuf trouble = {0};
+	struct figures *f = figures_new("a", "onehop bench p2p"), *again = NULL;
+	const struct figure *r;
+	struct figure *row;
+	json_t *json;
+
+	(void)state;
+	figures_need_gpus(f, 2);
+	f->gpus[1].pci = "0000:41:00.0";
+	f->gpus[1].cuda_ordinal = 0;
+	f->when = "2026-01-05T10:00:00Z";
+	row = figures_add(f, "write-ce", 0, 1, 396.5);
+	row->low = 396;
+	row->high = 397;
+	row->samples = 31;
+	row->bytes = 1u << 29;
+	figures_add(f, "warp-drive", -1, 1, 0.0)->samples = 0;
+	json = figures_to_json(f);
+	json_schema_check(json, "figures.schema.json", &trouble);
+	assert_string_equal(strbuf_str(&trouble), "");
+	assert_null(json_object_get(json_array_get(json_object_get(json, "gpus"), 0), "pci"));
+	assert_int_equal(figures_from_json(json, "b", &again), 0);
+	assert_string_equal(again->tool, "onehop bench p2p");
+	assert_string_equal(again->when, f->when);
+	assert_null(again->gpus[0].pci);
+	assert_int_equal(again->gpus[0].nvml_index, -1);
+	assert_string_equal(again->gpus[1].pci, "0000:41:00.0");
+	r = figures_find(again, "write-ce", 0, 1, 1u << 29);
+	assert_true(r->median == 396.5 && r->low == 396 && r->high == 397 && r->samples == 31);
+	assert_true(r->higher_is_better);
+	assert_int_equal(figures_find(again, "warp-drive", -1, 1, 0)->samples, 0);
+	json_decref(json);
+	figures_free(again);
+	figures_free(f);
+}
+
+static void own_json_that_is_no_good(void **state)
+{
+	static const char *const rows[][2] = {
+		{"{\"schema\": \"onehop-figures\"}", "is not version 1"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 2}", "is not version 1"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 1}", "\"gpus\" is no list"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [], \"figures\": "
+		 "[{}]}",
+		 "figures[0]: what or median"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [], \"figures\": "
+		 "[{\"what\": \"write-ce\", \"median\": 1, \"initiator\": 0}]}",
+		 "figures[0]: initiator"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [{\"pci\": 7}], "
+		 "\"figures\": []}",
+		 "gpus[0]: pci is not a text"},
+		{"{\"schema\": ", "x:1: is no good JSON"},
+		{"{\"a\": 1}", "is JSON, but no result"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_refused(rows[i][0], "x", rows[i][1]);
+}
+
+static void json_of_nccl_tests(void **state)
+{
+	struct figures *f = parsed(
+		"{\"version\": 3, \"args\": [\"./build/reduce_scatter_perf\"], \"config\": "
+		"{\"devices\": [{\"rank\": 0, \"device\": 3}]}, \"results\": [{\"size\": 1048576, "
+		"\"out_of_place\": {\"time\": 10.5, \"alg_bw\": 99.8, \"bus_bw\": 49.9}, "
+		"\"in_place\": {\"cpu_time\": 10.25, \"bus_bw\": 51.1}}]}",
+		"x");
+
+	(void)state;
+	assert_int_equal(f->gpus[0].cuda_ordinal, 3);
+	assert_value(f, "reduce-scatter-time", -1, -1, 1048576, 10.25);
+	assert_value(f, "reduce-scatter-bus", -1, -1, 1048576, 51.1);
+	figures_free(f);
+}
+
+static void json_of_nvbandwidth(void **state)
+{
+	struct figures *f = parsed(
+		"{\"nvbandwidth\": {\"GPU Device list\": [\"0: NVIDIA H200 (00000000:04:00): "
+		"(h)\", "
+		"\"1: NVIDIA H200 (00000000:05:00): (h)\"], \"testcases\": [{\"name\": "
+		"\"device_to_device_memcpy_write_ce\", \"bandwidth_description\": \"memcpy CE "
+		"GPU(row) <- GPU(column) bandwidth (GB/s)\", \"bandwidth_matrix\": [[\"N/A\", "
+		"\"396.10\"], [\"395.00\", \"N/A\"]]}, {\"name\": "
+		"\"device_to_device_bidirectional_memcpy_write_ce\", \"bandwidth_matrix\": "
+		"[[\"N/A\", \"391\"], [\"392\", \"N/A\"], [\"N/A\", \"390\"], [\"389\", \"N/A\"], "
+		"[\"N/A\", \"781\"], [\"782\", \"N/A\"]]}, {\"name\": "
+		"\"host_to_device_memcpy_ce\", "
+		"\"bandwidth_matrix\": [[\"55.10\", \"55.20\"]]}, {\"name\": "
+		"\"device_to_host_memcpy_ce\", \"bandwidth_matrix\": [[\"54.10\", \"N/A\"]]}, "
+		"{\"name\": "
+		"\"host_device_latency_sm\", \"bandwidth_matrix\": [[\"650.5\", \"N/A\"]]}, "
+		"{\"name\": \"device_local_copy\", \"bandwidth_matrix\": [[\"N/A\", "
+		"\"1900.5\"]]}]}}",
+		"x");
+
+	(void)state;
+	assert_string_equal(f->gpus[1].pci, "0000:05:00.0");
+	assert_string_equal(f->gpus[1].name, "NVIDIA H200");
+	assert_value(f, "write-ce", 0, 1, 0, 396.1); /* the row issues, whatever the arrow says */
+	assert_value(f, "write-ce", 1, 0, 0, 395);
+	assert_value(f, "both-ce", 0, 1, 0, 781); /* the third matrix is the sum */
+	assert_value(f, "both-ce", 1, 0, 0, 782);
+	assert_value(f, "h2d-ce", 1, -1, 0, 55.2); /* the GPU moves the data, both ways */
+	assert_value(f, "d2h-ce", 0, -1, 0, 54.1);
+	assert_value(f, "latency-host", 0, -1, 0, 650.5);
+	assert_value(f, "local-copy", 1, 1, 0, 1900.5);
+	assert_int_equal(f->row_n, 9);
+	figures_free(f);
+}
+
+/* ---- words, files, observations ---- */
+
+static void every_word_is_found_with_and_without_p2p(void **state)
+{
+	(void)state;
+	for (const struct figure_kind *k = figure_kinds; k->word; k++) {
+		char off[64];
+		bool staged = true;
+
+		assert_ptr_equal(figure_kind_find(k->word, &staged), k);
+		assert_false(staged);
+		snprintf(off, sizeof(off), "%s" FIGURE_STAGED, k->word);
+		assert_ptr_equal(figure_kind_find(off, &staged), k);
+		assert_true(staged);
+	}
+}
+
+static void machines_are_told_from_results(void **state)
+{
+	struct source *s;
+
+	(void)state;
+	assert_true(ingest_open(CASE "p2pBandwidthLatencyTest-after.txt", &s) < 0);
+	assert_non_null(strstr(err_msg(),
+			       "is the output of p2pBandwidthLatencyTest, not a recording "
+			       "or the output of lspci -xxxx: use onehop compare"));
+	assert_true(ingest_open(CASE "nccl-all_reduce-after.txt", &s) < 0);
+	assert_non_null(strstr(err_msg(), "is the output of nccl-tests"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_case_p2p),
+		cmocka_unit_test(devices_and_reads),
+		cmocka_unit_test(colours_and_carriage_returns),
+		cmocka_unit_test(a_matrix_that_breaks_off),
+		cmocka_unit_test(two_runs_become_one),
+		cmocka_unit_test(no_matrix_at_all),
+		cmocka_unit_test(the_case_nccl),
+		cmocka_unit_test(which_collective),
+		cmocka_unit_test(rubbish_around_rows),
+		cmocka_unit_test(older_headers),
+		cmocka_unit_test(own_json_there_and_back),
+		cmocka_unit_test(own_json_that_is_no_good),
+		cmocka_unit_test(json_of_nccl_tests),
+		cmocka_unit_test(json_of_nvbandwidth),
+		cmocka_unit_test(every_word_is_found_with_and_without_p2p),
+		cmocka_unit_test(machines_are_told_from_results),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

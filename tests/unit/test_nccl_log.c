@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ingest/nccl_log*.c: forms of the lines from NCCL 2.18 to 2.30, interleaving, verdicts and reasons.
+ * The logs are made up after the formats in NCCL's sources; hosts, addresses and numbers are invented.
+ */
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "build_machine.h"
+#include "ingest/nccl_log.h"
+#include "json_schema.h"
+#include "machine/machine.h"
+#include "report/report.h"
+
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+static struct nccl_log *parsed(const char *text)
+{
+	struct nccl_log *l = NULL;
+
+	if (nccl_log_parse(text, strlen(text), "log", &l) < 0)
+		fail_msg("%s", err_msg());
+	return l;
+}
+
+#define P(rank)  "node1:10" #rank ":20" #rank " [" #rank "] NCCL INFO "
+#define SAME_PID "node1:100:200 "
+
+/* Init lines of two processes with a GPU each, as 2.19 and later write them. */
+#define INIT(how)                                                                                  \
+	P(0)                                                                                       \
+	"ncclCommInitRank comm 0xa0 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId "        \
+	"0x77 - Init " how "\n" P(1) "ncclCommInitRank comm 0xa1 rank 1 nranks 2 cudaDev 1 "       \
+				     "nvmlDev 1 busId 100250 commId "                              \
+				     "0x77 - Init " how "\n"
+
+static void assert_way(const struct nccl_log *l, size_t i, size_t j, enum nccl_way way)
+{
+	const struct nccl_pair *p = nccl_log_pair(l, i, j);
+
+	if (nccl_pair_way(p) != way)
+		fail_msg("%zu -> %zu: %s instead of %s", i, j, nccl_way_word(nccl_pair_way(p)),
+			 nccl_way_word(way));
+}
+
+static void assert_reason(const struct nccl_log *l, size_t i, size_t j, enum nccl_reason reason,
+			  bool certain)
+{
+	const struct nccl_pair *p = nccl_log_pair(l, i, j);
+
+	if (p->reason != reason || p->certain != certain)
+		fail_msg("%zu -> %zu: %s, certain %d, instead of %s", i, j,
+			 nccl_reason_word(p->reason), p->certain, nccl_reason_word(reason));
+}
+
+/* ---- transports ---- */
+
+static void every_transport(void **state)
+{
+	static const struct {
+		const char *via;
+		enum nccl_way way;
+	} rows[] = {
+		{"Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer", NCCL_WAY_DIRECT},
+		{"Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer/read", NCCL_WAY_DIRECT},
+		{"Channel 15/1 : 0[0] -> 1[1] via P2P/CUMEM", NCCL_WAY_PEER},
+		{"Channel 15/1 : 0[0] -> 1[1] via P2P/CUMEM/read", NCCL_WAY_PEER},
+		{"Channel 15/1 : 0[0] -> 1[1] via P2P/CUMEM/CE", NCCL_WAY_PEER},
+		{"Channel 00/0 : 0[0] -> 1[1] via P2P/MNNVL", NCCL_WAY_PEER},
+		{"Channel 00/0 : 0[0] -> 1[1] via P2P/IPC/read", NCCL_WAY_PEER},
+		{"Channel 00/0 : 0[1000] -> 1[100250] via P2P/IPC", NCCL_WAY_PEER},
+		{"Channel 00/0 : 0[0] -> 1[1] via P2P/indirect/2[2]", NCCL_WAY_RELAYED},
+		{"Channel 00 : 0[0] -> 1[1] via SHM/direct/direct", NCCL_WAY_HOST},
+		{"Channel 00 : 0[0] -> 1[1] via SHM/CE/direct", NCCL_WAY_HOST},
+		{"Channel 00 : 0[0] -> 1[1] via SHM/direct", NCCL_WAY_HOST},
+		{"Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0/GDRDMA", NCCL_WAY_NIC_GDR},
+		{"Channel 00/0 : 0[0] -> 1[1] [send] via NET/IBext_v8/5(2)/GDRDMA(PCI)",
+		 NCCL_WAY_NIC_GDR},
+		{"Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0/Shared", NCCL_WAY_NIC_HOST},
+		{"Channel 00/0 : 0[0] -> 1[1] via", NCCL_WAY_NONE},
+		{"Channel 00/0 : 0[0] -> 1[1] via SH", NCCL_WAY_NONE},
+		{"Channel 00/0 : 0[0] -> 1[", NCCL_WAY_NONE},
+		{"Channel 00/02 :    0   1", NCCL_WAY_NONE},
+		{"CollNet 00/0 : 0 [send] via COLLNET/SHARP/0/GDRDMA", NCCL_WAY_NONE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_STRBUF struct strbuf b = {0};
+		struct nccl_log *l;
+
+		strbuf_printf(&b, "%s" P(0) "%s\n", INIT("COMPLETE"), rows[i].via);
+		l = parsed(strbuf_str(&b));
+		assert_int_equal(l->device_n, 2);
+		assert_way(l, 0, 1, rows[i].way);
+		assert_way(l, 1, 0, NCCL_WAY_NONE);
+		nccl_log_free(l);
+	}
+}
+
+/* The receiving side writes it too, so both ends count for the same direction. */
+static void receivers_lines(void **state)
+{
+	struct nccl_log *l = parsed(
+		INIT("START") P(1) "Channel 00/0 : 0[0] -> 1[1] [receive] via NET/IB/0/GDRDMA\n");
+
+	(void)state;
+	assert_way(l, 0, 1, NCCL_WAY_NIC_GDR);
+	assert_way(l, 1, 0, NCCL_WAY_NONE);
+	assert_int_equal(nccl_log_pair(l, 0, 1)->line, 3);
+	nccl_log_free(l);
+}
+
+static void mixed_ways_are_kept(void **state)
+{
+	struct nccl_log *l =
+		parsed(INIT("COMPLETE") P(0) "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n" P(
+			0) "Channel 01/0 : 0[0] -> 1[1] via P2P/CUMEM\n" P(0) "Channel 00 : 0[0] "
+									      "-> 1[1] "
+									      "via "
+									      "SHM/direct/direct"
+									      "\n");
+	const struct nccl_pair *p = nccl_log_pair(l, 0, 1);
+
+	(void)state;
+	assert_int_equal(p->connections[NCCL_WAY_PEER], 2);
+	assert_int_equal(p->connections[NCCL_WAY_HOST], 1);
+	assert_way(l, 0, 1, NCCL_WAY_HOST);
+	assert_string_equal(p->transports, "P2P/CUMEM, SHM/direct/direct");
+	nccl_log_free(l);
+}
+
+/* ---- who is who ---- */
+
+static void ranks_and_devices(void **state)
+{
+	struct nccl_log *l = parsed("NCCL version 2.21.5+cuda12.4\n" INIT("COMPLETE"));
+
+	(void)state;
+	assert_string_equal(l->version, "2.21.5+cuda12.4");
+	assert_int_equal(l->version_number, 22105);
+	assert_int_equal(l->communicators, 1);
+	assert_int_equal(l->ranks, 2);
+	assert_string_equal(l->devices[0].host, "node1");
+	assert_string_equal(l->devices[0].pci, "0000:01:00.0");
+	assert_int_equal(l->devices[0].pid, 100);
+	assert_string_equal(l->devices[1].pci, "0001:00:25.0");
+	assert_int_equal(l->devices[1].nvml_index, 1);
+	nccl_log_free(l);
+}
+
+/* What an excerpt without the init lines leaves. */
+static void an_excerpt(void **state)
+{
+	struct nccl_log *l = parsed("node1:1:2 [0] NCCL INFO Channel 00 : 0[4] -> 1[7] via "
+				    "SHM/direct/direct\n"
+				    "node1:2:3 [1] NCCL INFO Channel 00 : 1[7] -> 0[4] via "
+				    "SHM/direct/direct\n");
+
+	(void)state;
+	assert_int_equal(l->device_n, 2);
+	assert_int_equal(l->devices[0].nvml_index, 4);
+	assert_int_equal(l->devices[1].nvml_index, 7);
+	assert_int_equal(l->devices[1].pid, -1);
+	assert_way(l, 0, 1, NCCL_WAY_HOST);
+	assert_way(l, 1, 0, NCCL_WAY_HOST);
+	assert_true(nccl_log_same_host(l, 0, 1));
+	assert_reason(l, 0, 1, NCCL_REASON_UNKNOWN, false);
+	nccl_log_free(l);
+}
+
+/* Two hosts that number their GPUs alike; mpirun and quotes before the lines, colours, CRLF. */
+static void two_hosts(void **state)
+{
+	struct nccl_log *l = parsed(
+		"[1,0]<stdout>:nodeA:5:6 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 4 "
+		"cudaDev 0 nvmlDev 0 busId 4000 commId 0x9 - Init START\r\n"
+		"> nodeA:7:8 [1] NCCL INFO ncclCommInitRank comm 0x1 rank 1 nranks 4 cudaDev 1 "
+		"nvmlDev 1 busId 5000 commId 0x9 - Init START\n"
+		"\033[32m(Worker pid=5) nodeB:5:6 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 2 "
+		"nranks 4 cudaDev 0 nvmlDev 0 busId 4000 commId 0x9 - Init START\033[0m\n"
+		"nodeA:7:9 [1] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0\n"
+		"nodeB:5:9 [0] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [receive] via NET/IB/0\n"
+		"nodeA:5:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
+		"nodeB:5:9 [0] NCCL INFO Channel 00/0 : 2[0] -> 3[1] via P2P/CUMEM\n");
+	struct nccl_log_counts c;
+
+	(void)state;
+	assert_int_equal(l->device_n, 4); /* rank 3 is known from a line of rank 2 only */
+	assert_string_equal(l->devices[2].host, "nodeB");
+	assert_string_equal(l->devices[3].host, "nodeB");
+	assert_null(l->devices[3].pci);
+	assert_way(l, 0, 1, NCCL_WAY_PEER);
+	assert_way(l, 1, 2, NCCL_WAY_NIC_HOST);
+	assert_way(l, 2, 3, NCCL_WAY_PEER);
+	assert_int_equal(nccl_log_pair(l, 1, 2)->connections[NCCL_WAY_NIC_HOST], 2);
+	assert_reason(l, 1, 2, NCCL_REASON_NONE, false); /* between hosts that is the way */
+	nccl_log_count(l, &c);
+	assert_int_equal(c.pairs, 2);
+	assert_int_equal(c.p2p, 2);
+	assert_int_equal(c.across, 1);
+	nccl_log_free(l);
+}
+
+/* A second communicator of the same processes, the other way round: rank 0 is the second GPU. */
+static void several_communicators(void **state)
+{
+	struct nccl_log *l =
+		parsed(INIT("START") P(0) "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n" P(
+			0) "ncclCommSplit comm 0xb0 rank 1 "
+			   "nranks 2 cudaDev 0 nvmlDev 0 "
+			   "busId 1000 parent 0xa0 "
+			   "splitCount 1 color 5 key 1 - "
+			   "Init START\n" P(1) "ncclCommSplit comm 0xb1 rank 0 nranks 2 cudaDev 1 "
+					       "nvmlDev 1 busId 100250 parent "
+					       "0xa1 splitCount 1 color 5 key 0- Init START\n" P(
+						       1) "Channel 00 : 0[1] -> 1[0] via "
+							  "SHM/direct/direct\n");
+
+	(void)state;
+	assert_int_equal(l->communicators, 2);
+	assert_int_equal(l->device_n, 2);
+	assert_way(l, 0, 1, NCCL_WAY_PEER);
+	assert_way(l, 1, 0, NCCL_WAY_HOST);
+	nccl_log_free(l);
+}
+
+/* Processes write into each other's lines: what is whole counts, halves do not. */
+static void lines_run_into_each_other(void **state)
+{
+	struct nccl_log *l =
+		parsed(INIT("COMPLETE") P(0) "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM" P(
+			1) "Channel 00/0 : 1[1] -> 0[0] via "
+			   "P2P/CUMEM\n" P(0) "Channel 01/0 : 0[0] "
+					      "-> 1" P(1) "Channel 01/0 "
+							  ": 1[1] -> "
+							  "0[0] via "
+							  "P2P/CUMEM\n");
+
+	(void)state;
+	assert_int_equal(l->device_n, 2);
+	assert_int_equal(nccl_log_pair(l, 0, 1)->connections[NCCL_WAY_PEER], 1);
+	assert_int_equal(nccl_log_pair(l, 1, 0)->connections[NCCL_WAY_PEER], 2);
+	assert_string_equal(nccl_log_pair(l, 0, 1)->transports, "P2P/CUMEM");
+	nccl_log_free(l);
+}
+
+/* ---- why not ---- */
+
+#define SHM_BOTH                                                                                   \
+	P(0)                                                                                       \
+	"Channel 00 : 0[0] -> 1[1] via SHM/direct/direct\n" P(                                     \
+		1) "Channel 00 : 1[1] -> 0[0] via SHM/direct/direct\n"
+#define NET_BOTH                                                                                   \
+	P(0)                                                                                       \
+	"Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0\n" P(                                 \
+		1) "Channel 00/0 : 1[1] -> 0[0] [send] via NET/Socket/0\n"
+
+static void reasons_by_version(void **state)
+{
+	static const struct {
+		const char *text;
+		enum nccl_reason reason;
+		bool certain;
+		unsigned evidence;
+	} rows[] = {
+		/* 2.18, 2.20: nothing tells */
+		{INIT("COMPLETE") SHM_BOTH, NCCL_REASON_UNKNOWN, false, 3},
+		{INIT("COMPLETE")
+			 P(0) "P2P is disabled between connected GPUs 0 and 1. You can "
+			      "repress this message with NCCL_IGNORE_DISABLED_P2P=1.\n" SHM_BOTH,
+		 NCCL_REASON_DRIVER, true, 3},
+		{INIT("COMPLETE") P(
+			 0) "Could not enable P2P between dev 0(=1000) and dev 1(=2000)\n" SHM_BOTH,
+		 NCCL_REASON_DRIVER, true, 3},
+		/* 2.24 */
+		{INIT("COMPLETE")
+			 P(0) "Check P2P Type intraNodeP2pSupport 0 directMode 0\n" SHM_BOTH,
+		 NCCL_REASON_UNKNOWN, false, 4},
+		/* 2.27 */
+		{INIT("COMPLETE") P(0) "Check P2P Type isAllDirectP2p 0 directMode 0\n" SHM_BOTH,
+		 NCCL_REASON_UNKNOWN, false, 4},
+		/* 2.28.9, 2.30 */
+		{INIT("COMPLETE") P(0) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p "
+				       "1\n" SHM_BOTH,
+		 NCCL_REASON_LEVEL, true, 3},
+		{INIT("COMPLETE") P(1) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p "
+				       "0\n" SHM_BOTH,
+		 NCCL_REASON_DRIVER, true, 3},
+		/* the environment */
+		{P(0) "NCCL_P2P_DISABLE set by environment to 1.\n" INIT("COMPLETE") SHM_BOTH,
+		 NCCL_REASON_ENVIRONMENT, true, 1},
+		{P(0) "NCCL_P2P_DISABLE set by environment to 0.\n" INIT("COMPLETE") SHM_BOTH,
+		 NCCL_REASON_UNKNOWN, false, 4},
+		{P(0) "NCCL_P2P_LEVEL set by environment to LOC\n" INIT("COMPLETE") SHM_BOTH,
+		 NCCL_REASON_ENVIRONMENT, true, 1},
+		{P(0) "NCCL_P2P_LEVEL set by environment to PIX\n" INIT("COMPLETE") SHM_BOTH,
+		 NCCL_REASON_ENVIRONMENT, false, 1},
+		{P(0) "NCCL_P2P_LEVEL set by environment to SYS\n" INIT("COMPLETE")
+			 P(0) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p "
+			      "0\n" SHM_BOTH,
+		 NCCL_REASON_DRIVER, true, 4},
+		/* the network within one host */
+		{INIT("COMPLETE") NET_BOTH, NCCL_REASON_CONTAINER, false, 3},
+		{P(0) "NCCL_P2P_DISABLE set by environment to 1\n" INIT("COMPLETE") NET_BOTH,
+		 NCCL_REASON_ENVIRONMENT, true, 1},
+		{P(0) "NCCL_SHM_DISABLE set by environment to 1\n" INIT("COMPLETE")
+			 P(0) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p "
+			      "1\n" NET_BOTH,
+		 NCCL_REASON_LEVEL, true, 4},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct nccl_log *l = parsed(rows[i].text);
+
+		if (nccl_log_pair(l, 0, 1)->reason != rows[i].reason)
+			fail_msg("row %zu: %s", i,
+				 nccl_reason_word(nccl_log_pair(l, 0, 1)->reason));
+		assert_reason(l, 0, 1, rows[i].reason, rows[i].certain);
+		assert_int_equal(nccl_log_pair(l, 0, 1)->evidence[0], rows[i].evidence);
+		nccl_log_free(l);
+	}
+}
+
+/* Three GPUs, one pair by P2P: the driver offers it, so the distance is likely what keeps others. */
+static void some_pairs_of_a_host(void **state)
+{
+	struct nccl_log *l =
+		parsed(SAME_PID
+		       "[0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer\n" SAME_PID
+		       "[1] NCCL INFO Channel 00 : 1[1] -> 2[2] via SHM/direct/direct\n" SAME_PID
+		       "[2] NCCL INFO Channel 00 : 2[2] -> 0[0] via SHM/direct/direct\n");
+
+	(void)state;
+	assert_reason(l, 0, 1, NCCL_REASON_NONE, false);
+	assert_reason(l, 1, 2, NCCL_REASON_LEVEL, false);
+	nccl_log_free(l);
+}
+
+/* ---- what else is in a log ---- */
+
+static void notes_and_settings(void **state)
+{
+	struct nccl_log *l =
+		parsed(INIT("COMPLETE")
+			       P(0) "24 coll channels, 0 collnet channels, 0 nvls channels, 32 p2p "
+				    "channels, 32 p2p channels per peer\n" P(
+					    1) "24 coll channels, 0 collnet channels, 0 nvls "
+					       "channels, 32 p2p channels, 32 "
+					       "p2p channels per peer\n" P(
+						       0) "AllReduce: 1048576 Bytes -> Algo RING "
+							  "proto "
+							  "SIMPLE channel{Lo..Hi}={0..15}\n" P(
+								  0) "NET/IB : No device "
+								     "found.\n" P(0) "NVLS "
+										     "multicast "
+										     "support is "
+										     "not "
+										     "available "
+										     "on dev 0\n"
+										     "[2026-01-05 "
+										     "10:11:12] "
+										     "node1:100:"
+										     "200 [0] "
+										     "transport/"
+										     "nvls.cc:598 "
+										     "NCCL WARN "
+										     "Cuda failure "
+										     "1 'invalid "
+										     "argument'\n"
+										     "node1:101:"
+										     "201 [1] "
+										     "misc/"
+										     "shmutils.cc:"
+										     "72 NCCL WARN "
+										     "Error: "
+										     "failed to "
+										     "extend "
+										     "/dev/shm\n");
+
+	(void)state;
+	assert_int_equal(l->channels.n, 1);
+	assert_int_equal(l->channels.items[0].count, 2);
+	assert_int_equal(l->choices.n, 1);
+	assert_int_equal(l->network.n, 1);
+	assert_int_equal(l->nvls.n, 1);
+	assert_int_equal(l->warnings.n, 2);
+	assert_string_equal(l->warnings.items[0].text, "Cuda failure 1 'invalid argument'");
+	assert_int_equal(l->warnings.items[0].line, 8);
+	assert_int_equal(l->lines, 9);
+	nccl_log_free(l);
+}
+
+static void other_texts(void **state)
+{
+	static const char lspci[] = "00:00.0 Host bridge\n00: 22 10 80 14\n";
+	struct nccl_log *l;
+
+	(void)state;
+	assert_int_equal(nccl_log_parse("hello", 5, "x", &l), -EINVAL);
+	assert_string_equal(err_msg(),
+			    "x: is a text, but not a debug log of NCCL (NCCL_DEBUG=INFO)");
+	assert_int_equal(nccl_log_parse(lspci, strlen(lspci), "x", &l), -EINVAL);
+	assert_non_null(strstr(err_msg(), "use onehop check --from"));
+}
+
+static void too_many_gpus(void **state)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	struct nccl_log *l;
+
+	(void)state;
+	for (int i = 0; i <= NCCL_LOG_MAX_DEVICES; i++)
+		strbuf_printf(
+			&b,
+			"n%d:1:2 [0] NCCL INFO comm 0x1 rank %d nranks 9999 cudaDev 0 nvmlDev "
+			"0 busId 1000 commId 0x1 - Init START\n",
+			i, i);
+	assert_int_equal(nccl_log_parse(strbuf_str(&b), b.len, "x", &l), -E2BIG);
+}
+
+/* ---- report, JSON, observations ---- */
+
+static void report_names_variable_and_finding(void **state)
+{
+	struct nccl_log *l = parsed(INIT("COMPLETE") P(
+		0) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p 1\n" SHM_BOTH);
+	struct document *out = document_new();
+	AUTO_STRBUF struct strbuf text = {0};
+
+	(void)state;
+	report_log(out, l, true);
+	document_write_text(out, &(struct text_format){.width = 200}, &text);
+	assert_non_null(strstr(strbuf_str(&text), "NCCL_P2P_LEVEL=SYS"));
+	assert_non_null(strstr(strbuf_str(&text), "nccl-level"));
+	assert_non_null(strstr(strbuf_str(&text), "0 of 2 connected pairs within a host use P2P"));
+	document_free(out);
+	nccl_log_free(l);
+}
+
+/* Eight GPUs fit into 80 columns. */
+static void matrix_of_eight(void **state)
+{
+	AUTO_STRBUF struct strbuf b = {0}, text = {0};
+	struct document *out = document_new();
+	struct nccl_log *l;
+
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		strbuf_printf(
+			&b,
+			"n:1%d:2 [%d] NCCL INFO comm 0x1 rank %d nranks 8 cudaDev %d nvmlDev %d "
+			"busId %x commId 0x1 - Init START\n",
+			i, i, i, i, i, 0x1000 * (i + 1));
+		for (int j = 0; j < 8; j++)
+			if (i != j)
+				strbuf_printf(
+					&b,
+					"n:1%d:3 [%d] NCCL INFO Channel 00/0 : %d[%d] -> %d[%d] "
+					"[send] via NET/Socket/0\n",
+					i, i, i, i, j, j);
+	}
+	l = parsed(strbuf_str(&b));
+	report_log(out, l, true);
+	document_write_text(out, &(struct text_format){0}, &text);
+	for (const char *s = strbuf_str(&text); *s; s += strcspn(s, "\n") + 1) {
+		if (strcspn(s, "\n") > 80)
+			fail_msg("%.*s", (int)strcspn(s, "\n"), s);
+		if (!strchr(s, '\n'))
+			break;
+	}
+	document_free(out);
+	nccl_log_free(l);
+}
+
+static void json_fits_its_schema(void **state)
+{
+	AUTO_STRBUF struct strbuf trouble = {0};
+	struct nccl_log *l = parsed(P(0) "NCCL_P2P_DISABLE set by environment to 1\n" INIT(
+		"COMPLETE") SHM_BOTH P(0) "NET/IB : No device found.\n");
+	json_t *json = report_log_json(l);
+
+	(void)state;
+	json_schema_check(json, "log.schema.json", &trouble);
+	assert_string_equal(strbuf_str(&trouble), "");
+	json_decref(json);
+	nccl_log_free(l);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_transport),
+		cmocka_unit_test(receivers_lines),
+		cmocka_unit_test(mixed_ways_are_kept),
+		cmocka_unit_test(ranks_and_devices),
+		cmocka_unit_test(an_excerpt),
+		cmocka_unit_test(two_hosts),
+		cmocka_unit_test(several_communicators),
+		cmocka_unit_test(lines_run_into_each_other),
+		cmocka_unit_test(reasons_by_version),
+		cmocka_unit_test(some_pairs_of_a_host),
+		cmocka_unit_test(notes_and_settings),
+		cmocka_unit_test(other_texts),
+		cmocka_unit_test(too_many_gpus),
+		cmocka_unit_test(report_names_variable_and_finding),
+		cmocka_unit_test(matrix_of_eight),
+		cmocka_unit_test(json_fits_its_schema),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

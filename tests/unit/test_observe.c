@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ingest/observe.c and rules_observed.c: results become observed facts of the right GPUs, or are
+ * refused, and rules judge them. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "build_machine.h"
+#include "diagnose/diagnose.h"
+#include "ingest/figures_open.h"
+#include "ingest/nccl_log.h"
+#include "ingest/observe.h"
+#include "machine/figures.h"
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FIGURES "tests/figures/"
+
+static void assert_error(int r, const char *part)
+{
+	assert_int_equal(r, -EINVAL);
+	if (!strstr(err_msg(), part))
+		fail_msg("no \"%s\" in: %s", part, err_msg());
+}
+
+static void assert_row(const struct machine *m, size_t i, enum observed_kind kind, int initiator,
+		       int target, bool ok)
+{
+	const struct observed *o = &m->observed[i];
+
+	assert_true(i < m->observed_n);
+	assert_int_equal(o->kind, kind);
+	assert_int_equal(o->initiator, initiator);
+	assert_int_equal(o->target, target);
+	assert_int_equal(o->ok, ok);
+}
+
+/* ---- which GPU is which ---- */
+
+static void by_address(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	struct figures *f = figures_new("x", "onehop bench p2p");
+
+	(void)state;
+	figures_need_gpus(f, 2);
+	f->gpus[0].pci = m->gpus[1].pci->name; /* another order */
+	f->gpus[1].pci = m->gpus[0].pci->name;
+	figures_add(f, "pair-verified", 0, 1, 0);
+	figures_add(f, "write-ce", 1, 0, 25.5);
+	figures_add(f, "write-ce", 1, 0, 2.5)->bytes = 4096; /* slow by nature */
+	figures_add(f, "h2d-ce", 0, -1, 25.5);
+	figures_add(f, "write-ce", 0, 0, 900);
+	assert_int_equal(figures_observe(f, m), 2);
+	assert_int_equal(m->observed_n, 2);
+	assert_row(m, 0, OBSERVED_PEER_COPY, 1, 0, false);
+	assert_row(m, 1, OBSERVED_BANDWIDTH, 0, 1, true);
+	assert_true(m->observed[1].value > 25 && m->observed[1].value < 26);
+	f->gpus[1].pci = "0000:ff:00.0";
+	assert_error(figures_observe(f, m), "0000:ff:00.0, which this machine does not have");
+	assert_int_equal(m->observed_n, 2);
+	figures_free(f);
+	build_free(m);
+}
+
+static void by_number(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	struct figures *f = figures_new("x", "nvbandwidth");
+
+	(void)state;
+	figures_need_gpus(f, 2);
+	for (int i = 0; i < 2; i++) {
+		f->gpus[i].cuda_ordinal = i;
+		m->gpus[i].cuda_ordinal = fact_int(1 - i, "CUDA_VISIBLE_DEVICES=1,0");
+		m->gpus[i].nvml_index = fact_int(i, "nvml");
+	}
+	figures_add(f, "write-ce", 0, 1, 25.5);
+	assert_int_equal(figures_observe(f, m), 1);
+	assert_row(m, 0, OBSERVED_BANDWIDTH, 1, 0, true);
+	f->gpus[0].nvml_index = 0; /* outweighs CUDA's number */
+	f->gpus[1].nvml_index = 1;
+	assert_int_equal(figures_observe(f, m), 1);
+	assert_row(m, 1, OBSERVED_BANDWIDTH, 0, 1, true);
+	f->gpus[1].nvml_index = -1;
+	m->gpus[0].cuda_ordinal = fact_int_absent("CUDA_VISIBLE_DEVICES=0");
+	assert_error(figures_observe(f, m), "cannot be told without a PCI address");
+	figures_free(f);
+	build_free(m);
+}
+
+/* Where nobody knows CUDA's numbers they follow the addresses, if the cards are of one model. */
+static void by_order(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	struct figures *f = figures_new("x", "p2pBandwidthLatencyTest");
+
+	(void)state;
+	figures_need_gpus(f, 2);
+	f->gpus[0].cuda_ordinal = 0;
+	f->gpus[1].cuda_ordinal = 1;
+	m->gpus[0].cuda_ordinal = m->gpus[1].cuda_ordinal = fact_int_unknown("nobody looked");
+	figures_add(f, "p2p-access", 0, 1, 1);
+	assert_int_equal(figures_observe(f, m), 1);
+	assert_row(m, 0, OBSERVED_PEER_ACCESS, 0, 1, true);
+	m->pci[m->gpus[1].pci->index].device = fact_int(0x1234, "config");
+	assert_error(figures_observe(f, m), "cannot be told without a PCI address");
+	figures_need_gpus(f, 3);
+	assert_error(figures_observe(f, m), "is of 3 GPUs and gives no PCI addresses");
+	figures_free(f);
+	build_free(m);
+}
+
+static void stand_ins_are_no_gpus(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	struct figures *f = figures_new("x", "onehop bench p2p");
+
+	(void)state;
+	figures_need_gpus(f, 2);
+	f->gpus[0].cuda_ordinal = 0;
+	f->gpus[1].cuda_ordinal = 1;
+	figures_add(f, "write-ce", 0, 1, 5);
+	assert_error(figures_observe(f, m), "is not of GPUs");
+	figures_free(f);
+	build_free(m);
+}
+
+/* ---- onehop test --json ---- */
+
+#define PAIR(i, j, rest) "{\"initiator\": \"GPU" #i "\", \"target\": \"GPU" #j "\", " rest "}"
+
+static int observe_text(const char *text, struct machine *m)
+{
+	struct figures *f = NULL;
+	int r = figures_parse(text, strlen(text), "t.json", &f);
+
+	if (r == 0)
+		r = figures_observe(f, m);
+	figures_free(f);
+	return r;
+}
+
+static int observe_test(struct machine *m, const char *device, const char *pairs)
+{
+	AUTO_FREE char *text = xprintf(
+		"{\"onehop\": {\"schema\": 1}, \"command\": \"test\", \"device\": \"%s\", "
+		"\"devices\": [{\"name\": \"GPU0\", \"pci\": \"%s\", \"cuda_ordinal\": 0}, "
+		"{\"name\": \"GPU1\", \"pci\": \"%s\", \"nvml_index\": null}], \"pairs\": [%s]}",
+		device, m->gpus[0].pci->name, m->gpus[1].pci->name, pairs);
+
+	return observe_text(text, m);
+}
+
+#define MIRROR  PAIR(0, 1, "\"state\": \"failed\", \"kind\": \"mirror\", \"copy_gbps\": 25")
+#define SLOW    PAIR(1, 0, "\"state\": \"failed\", \"kind\": \"slow\", \"copy_gbps\": 1.5")
+#define REFUSED PAIR(0, 1, "\"state\": \"failed\", \"kind\": \"refused\"")
+#define RIGHT   PAIR(1, 0, "\"state\": \"ok\", \"kind\": null, \"copy_gbps\": 1.5")
+
+static void own_tests(void **state)
+{
+	struct machine *m = build_two_root_ports();
+
+	(void)state;
+	assert_int_equal(observe_test(m, "cuda", MIRROR "," SLOW), 3);
+	assert_row(m, 0, OBSERVED_PEER_COPY, 0, 1, false);
+	assert_string_equal(m->observed[0].from, "t.json: pairs[0]: mirror");
+	assert_row(m, 1, OBSERVED_PEER_COPY, 1, 0, true);
+	assert_row(m, 2, OBSERVED_BANDWIDTH, 1, 0, true);
+	assert_int_equal(observe_test(m, "cuda", REFUSED "," RIGHT), 2);
+	assert_row(m, 3, OBSERVED_PEER_ACCESS, 0, 1, false);
+	assert_row(m, 4, OBSERVED_PEER_COPY, 1, 0, true);
+	build_free(m);
+}
+
+static void own_tests_that_show_nothing(void **state)
+{
+	struct machine *m = build_two_root_ports();
+
+	(void)state;
+	assert_error(observe_test(m, "host:2", MIRROR), "is not of GPUs: a test of stand-ins");
+	assert_error(observe_test(m, "cuda", PAIR(0, 1, "\"state\": \"not-tested\"")),
+		     "no pair in it was tested");
+	assert_error(observe_test(m, "cuda", PAIR(0, 7, "\"state\": \"ok\"") ", 7, {}, []"),
+		     "no pair in it was tested");
+	assert_int_equal(m->observed_n, 0);
+	build_free(m);
+}
+
+/* ---- NCCL's log ---- */
+
+static void transports(void **state)
+{
+	static const char text[] =
+		"n:1:1 [0] NCCL INFO ncclCommInitRank comm 0xa0 rank 0 nranks 2 "
+		"cudaDev 0 nvmlDev 0 busId 91000 commId 0x7 - Init COMPLETE\n"
+		"n:2:2 [1] NCCL INFO ncclCommInitRank comm 0xa1 rank 1 nranks 2 "
+		"cudaDev 1 nvmlDev 1 busId 92000 commId 0x7 - Init COMPLETE\n"
+		"n:1:1 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct/direct\n"
+		"n:2:2 [1] NCCL INFO Channel 00 : 1[1] -> 0[0] via P2P/CUMEM\n";
+	struct machine *m = build_two_root_ports();
+	struct nccl_log *l = NULL;
+
+	(void)state;
+	assert_int_equal(nccl_log_parse(text, sizeof(text) - 1, "log", &l), 0);
+	assert_int_equal(l->device_n, 2);
+	assert_error(nccl_log_observe(l, m), "0000:91:00.0, which this machine does not have");
+	l->devices[0].pci = m->gpus[1].pci->name;
+	l->devices[1].pci = m->gpus[0].pci->name;
+	assert_int_equal(nccl_log_observe(l, m), 2);
+	assert_row(m, 0, OBSERVED_NCCL_TRANSPORT, 1, 0, false);
+	assert_string_equal(m->observed[0].text, "SHM/direct/direct");
+	assert_string_equal(m->observed[0].from, "log:3");
+	assert_row(m, 1, OBSERVED_NCCL_TRANSPORT, 0, 1, true);
+	l->devices[1].host = "elsewhere";
+	assert_error(nccl_log_observe(l, m), "is a log of several hosts");
+	nccl_log_free(l);
+	build_free(m);
+}
+
+/* ---- files ---- */
+
+static void files(void **state)
+{
+	static const char *const before[] = {FIGURES
+					     "rtx4090x8/p2pBandwidthLatencyTest-before.txt"};
+	static const char *const bad[][2] = {
+		{FIGURES "rtx4090x8/nccl-all_reduce-after.txt", "tells nothing of single pairs"},
+		{FIGURES "logs/two-hosts.txt", "several hosts"},
+		{"tests/machines/made-up-switch/config-space.txt", "is the output of lspci"},
+		{"tests/machines/made-up-switch/note.txt", "not a result of onehop"},
+		{"/dev/null", "is empty"},
+		{"/proc/self/cmdline", "is no text"},
+	};
+	struct machine *m = build_root_ports(8, 2, 2);
+
+	(void)state;
+	assert_int_equal(observe_files(before, 1, m), 0);
+	assert_int_equal(m->observed_n, 56 * 3); /* access, writes, latency */
+	assert_row(m, 0, OBSERVED_PEER_ACCESS, 0, 1, false);
+	assert_string_equal(m->observed[0].from,
+			    FIGURES "rtx4090x8/p2pBandwidthLatencyTest-before.txt:3");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		const char *path = bad[i][0];
+
+		assert_error(observe_files(&path, 1, m), bad[i][1]);
+	}
+	assert_int_equal(m->observed_n, 56 * 3);
+	build_free(m);
+}
+
+/* ---- rules ---- */
+
+static const struct finding *find(const struct diagnosis *d, const char *rule)
+{
+	for (size_t i = 0; i < d->finding_n; i++)
+		if (strcmp(d->findings[i].rule->id, rule) == 0)
+			return &d->findings[i];
+	return NULL;
+}
+
+static enum verdict outcome(const struct diagnosis *d, const char *rule)
+{
+	for (size_t i = 0; i < d->outcome_n; i++)
+		if (strcmp(d->outcomes[i].rule->id, rule) == 0)
+			return d->outcomes[i].verdict;
+	return VERDICT_N;
+}
+
+static void measure(struct machine *m, int i, int j, double gbps)
+{
+	build_observed(m, OBSERVED_BANDWIDTH, i, j, true);
+	m->observed[m->observed_n - 1].value = gbps;
+}
+
+static bool has_evidence(const struct finding *f, const char *part)
+{
+	for (size_t i = 0; i < f->evidence_n; i++)
+		if (strstr(f->evidence[i], part))
+			return true;
+	return false;
+}
+
+/* 25.8 GB/s are expected; 15.5 are 60 % of that. */
+static void slow_pairs(void **state)
+{
+	struct machine *m = build_switch();
+	struct topology *t = topology_new(m);
+	struct diagnosis *d = diagnose(t);
+	const struct finding *f;
+
+	(void)state;
+	assert_int_equal(outcome(d, "observed-slow"), VERDICT_NA);
+	diagnosis_free(d);
+	topology_free(t);
+	measure(m, 0, 1, 15.6);
+	t = topology_new(m);
+	d = diagnose(t);
+	assert_int_equal(outcome(d, "observed-slow"), VERDICT_OK);
+	diagnosis_free(d);
+	topology_free(t);
+	measure(m, 1, 0, 15.3);
+	build_iommu(m, "DMA");
+	t = topology_new(m);
+	d = diagnose(t);
+	f = find(d, "observed-slow");
+	assert_non_null(f);
+	assert_int_equal(f->pairs, 1);
+	assert_string_equal(f->sentence,
+			    "copies reached 15.3 GB/s where the path (PIX) should give "
+			    "25.8: 1 of 2 pairs (GPU1->GPU0)");
+	assert_true(has_evidence(f, "GPU1->GPU0: 15.3 GB/s (seen in output.txt:7)"));
+	assert_true(has_evidence(f, "the IOMMU translates"));
+	diagnosis_free(d);
+	topology_free(t);
+	build_free(m);
+}
+
+/* What the driver refuses goes through host memory, as fast as that may be. */
+static void refused_pairs_are_not_slow(void **state)
+{
+	struct machine *m = build_switch();
+	struct topology *t;
+	struct diagnosis *d;
+
+	(void)state;
+	measure(m, 0, 1, 1);
+	build_observed(m, OBSERVED_PEER_ACCESS, 0, 1, false);
+	t = topology_new(m);
+	d = diagnose(t);
+	assert_int_equal(outcome(d, "observed-slow"), VERDICT_NA);
+	assert_int_equal(find(d, "observed-fails")->severity, SEVERITY_ERROR);
+	diagnosis_free(d);
+	topology_free(t);
+	build_free(m);
+}
+
+static void failures(void **state)
+{
+	struct machine *m = build_switch();
+	struct topology *t;
+	struct diagnosis *d;
+	const struct finding *f;
+
+	(void)state;
+	build_observed(m, OBSERVED_PEER_COPY, 0, 1, false);
+	t = topology_new(m);
+	d = diagnose(t);
+	f = find(d, "observed-fails");
+	assert_non_null(f);
+	assert_string_equal(f->sentence,
+			    "copies were seen to fail: 1 of 2 pairs (GPU0->GPU1) (first "
+			    "seen in output.txt:7)");
+	assert_int_equal(f->severity, SEVERITY_ERROR);
+	assert_int_equal(topology_path(t, 0, 1)->verdict, PAIR_BLOCKED);
+	assert_int_equal(topology_path(t, 1, 0)->verdict, PAIR_DIRECT);
+	assert_false(diagnosis_unexplained(d));
+	diagnosis_free(d);
+	topology_free(t);
+	build_status(m, P2P_WRITE, P2P_CHIPSET_NOT_SUPPORTED);
+	t = topology_new(m);
+	d = diagnose(t);
+	assert_int_equal(find(d, "observed-fails")->severity, SEVERITY_INFO);
+	diagnosis_free(d);
+	topology_free(t);
+	build_free(m);
+}
+
+/* A policy of NCCL's, and no fault of the hardware: the pair stays direct. */
+static void staged_by_nccl(void **state)
+{
+	struct machine *m = build_switch();
+	struct topology *t;
+	struct diagnosis *d;
+	const struct finding *f;
+
+	(void)state;
+	build_observed(m, OBSERVED_NCCL_TRANSPORT, 0, 1, false);
+	m->observed[0].text = "SHM/direct";
+	t = topology_new(m);
+	d = diagnose(t);
+	f = find(d, "nccl-level");
+	assert_non_null(f);
+	assert_int_equal(f->pairs, 1);
+	assert_true(has_evidence(f, "GPU0->GPU1: SHM/direct (seen in output.txt:7)"));
+	assert_int_equal(topology_path(t, 0, 1)->verdict, PAIR_DIRECT);
+	assert_null(find(d, "observed-fails"));
+	diagnosis_free(d);
+	topology_free(t);
+	build_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(by_address), cmocka_unit_test(by_number),
+		cmocka_unit_test(by_order),   cmocka_unit_test(stand_ins_are_no_gpus),
+		cmocka_unit_test(own_tests),  cmocka_unit_test(own_tests_that_show_nothing),
+		cmocka_unit_test(transports), cmocka_unit_test(files),
+		cmocka_unit_test(slow_pairs), cmocka_unit_test(refused_pairs_are_not_slow),
+		cmocka_unit_test(failures),   cmocka_unit_test(staged_by_nccl),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* machine/observed.c: what onehop test found is weighed, as long as nothing was started again. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "ingest/ingest.h"
+#include "topology/topology.h"
+
+#include <cmocka.h>
+#include <string.h>
+
+#define MACHINE "tests/machines/h200x2"
+#define BOOT    "11111111-2222-3333-4444-555555555555"
+#define BOOT_ID "proc/sys/kernel/random/boot_id"
+
+static const struct machine_request all = {.parts = MACHINE_TO_JUDGE};
+
+struct setup {
+	struct source *map;
+	char driver[64], gpu[2][PCI_ADDRESS_LEN];
+};
+
+/* A copy of a recorded machine that files can be put into. */
+static int set_up(void **state)
+{
+	struct setup *s = xcalloc(1, sizeof(*s));
+	struct source *recording, *tee;
+	struct machine *m;
+
+	s->map = source_new_map(MACHINE);
+	assert_int_equal(ingest_open(MACHINE, &recording), 0);
+	tee = source_new_tee(recording, s->map);
+	m = machine_read(tee, &all);
+	assert_int_equal(m->gpu_n, 2);
+	assert_true(fact_known(m->driver.module_version));
+	snprintf(s->driver, sizeof(s->driver), "%s", m->driver.module_version.value);
+	for (int i = 0; i < 2; i++)
+		snprintf(s->gpu[i], sizeof(s->gpu[i]), "%s", m->gpus[i].pci->name);
+	machine_free(m);
+	source_free(tee);
+	source_free(recording);
+	source_put_file(s->map, BOOT_ID, BOOT "\n", strlen(BOOT) + 1);
+	*state = s;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct setup *s = *state;
+
+	source_free(s->map);
+	free(s);
+	return 0;
+}
+
+static void put(struct setup *s, const char *text)
+{
+	source_put_file(s->map, "observed.json", text, strlen(text));
+}
+
+/* One pair, GPU0 to GPU1. */
+static struct machine *read_with(struct setup *s, const char *boot, const char *driver,
+				 const char *pair)
+{
+	AUTO_FREE char *text = xprintf(
+		"{\"version\": 1, \"boot_id\": \"%s\", \"driver_version\": \"%s\", \"date\": "
+		"\"2026-01-02T03:04:05Z\", \"pairs\": [{\"initiator\": \"%s\", \"target\": \"%s\", "
+		"%s}]}",
+		boot, driver, s->gpu[0], s->gpu[1], pair);
+
+	put(s, text);
+	return machine_read(s->map, &all);
+}
+
+static void a_failing_pair_is_blocked(void **state)
+{
+	struct setup *s = *state;
+	struct machine *m = read_with(s, BOOT, s->driver, "\"ok\": false, \"kind\": \"shifted\"");
+	struct topology *t = topology_new(m);
+	const struct path *p = topology_path(t, 0, 1);
+	char sentence[512];
+
+	assert_int_equal(p->verdict, PAIR_BLOCKED);
+	assert_int_equal(p->first_bad, CHAIN_OBSERVED);
+	chain_explain(p, &p->chain[CHAIN_OBSERVED], sentence, sizeof(sentence));
+	assert_non_null(strstr(sentence, "onehop test of 2026-01-02T03:04:05Z: shifted"));
+	assert_int_equal(topology_path(t, 1, 0)->verdict, PAIR_DIRECT);
+	topology_free(t);
+	machine_free(m);
+}
+
+static void a_right_pair_is_seen_to_work(void **state)
+{
+	struct setup *s = *state;
+	struct machine *m = read_with(s, BOOT, s->driver, "\"ok\": true, \"latency_us\": 2.8");
+	struct topology *t = topology_new(m);
+
+	assert_int_equal(topology_path(t, 0, 1)->chain[CHAIN_OBSERVED].reason,
+			 REASON_OBSERVED_WORKS);
+	assert_int_equal(m->observed_n, 2);
+	assert_int_equal(m->observed[1].kind, OBSERVED_LATENCY);
+	assert_true(m->observed[1].value > 2.7 && m->observed[1].value < 2.9);
+	topology_free(t);
+	machine_free(m);
+}
+
+static void refused_is_a_matter_of_access(void **state)
+{
+	struct setup *s = *state;
+	struct machine *m = read_with(s, BOOT, s->driver, "\"ok\": false, \"kind\": \"refused\"");
+
+	assert_int_equal(m->observed_n, 1);
+	assert_int_equal(m->observed[0].kind, OBSERVED_PEER_ACCESS);
+	assert_false(m->observed[0].ok);
+	machine_free(m);
+}
+
+static void assert_ignored(struct machine *m, size_t troubles)
+{
+	assert_int_equal(m->observed_n, 0);
+	assert_int_equal(m->trouble_n, troubles);
+	machine_free(m);
+}
+
+static void of_another_time(void **state)
+{
+	struct setup *s = *state;
+
+	assert_ignored(read_with(s, "another", s->driver, "\"ok\": false"), 0);
+	assert_ignored(read_with(s, BOOT, "1.2.3", "\"ok\": false"), 0);
+	source_drop(s->map, BOOT_ID);
+	assert_ignored(read_with(s, BOOT, s->driver, "\"ok\": false"), 0);
+}
+
+static void garbage(void **state)
+{
+	static const char *const texts[] = {"",      "{",
+					    "[]",    "{\"pairs\": 7}",
+					    "\"x\"", "{\"pairs\": {}}"};
+	struct setup *s = *state;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		put(s, texts[i]);
+		assert_ignored(machine_read(s->map, &all), 1);
+	}
+	assert_ignored(read_with(s, BOOT, s->driver, "\"ok\": 1"), 0);
+	assert_ignored(read_with(s, BOOT, s->driver, "\"target\": 1, \"kind\": []"), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_failing_pair_is_blocked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_right_pair_is_seen_to_work, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(refused_is_a_matter_of_access, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(of_another_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(garbage, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

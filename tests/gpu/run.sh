@@ -7,52 +7,9 @@
 # FOLDER holds the program "onehop", and where it was built elsewhere the shared libraries that it
 # needs and their ld-linux-x86-64.so.2. Recordings and reports go to $OUT (default: a new folder).
 # Reads only; no setting of a GPU is changed. Ends with "N passed, N failed, N skipped".
-set -u
-export LC_ALL=C
-
-here=$(cd "$(dirname "$0")" && pwd)
-folder=$(cd "${1:?usage: run.sh FOLDER}" && pwd)
-out=${OUT:-$(mktemp -d)}
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# shellcheck source=tests/gpu/lib.sh
+. "$(dirname "$0")/lib.sh"
 runs=21
-passed=0 failed=0 skipped=0
-
-# ---- the program ----
-
-if [ -e "$folder/ld-linux-x86-64.so.2" ]; then
-	onehop=("$folder/ld-linux-x86-64.so.2" --library-path "$folder:${LD_LIBRARY_PATH:-}"
-		"$folder/onehop")
-elif "$folder/onehop" --version >/dev/null 2>&1; then # found by an $ORIGIN rpath, or installed
-	onehop=("$folder/onehop")
-else
-	onehop=(env "LD_LIBRARY_PATH=$folder:${LD_LIBRARY_PATH:-}" "$folder/onehop")
-fi
-
-onehop() {
-	"${onehop[@]}" "$@"
-}
-
-# ---- results ----
-
-pass() {
-	echo "PASS $*"
-	passed=$((passed + 1))
-}
-
-fail() {
-	echo "FAIL $*"
-	failed=$((failed + 1))
-}
-
-skip() {
-	echo "SKIP $*"
-	skipped=$((skipped + 1))
-}
-
-section() {
-	printf '\n== %s\n' "$*"
-}
 
 # helper NAME: builds tests/gpu/NAME.c unless the folder brought it.
 helper() {
@@ -239,5 +196,4 @@ else
 	skip "no compiler and no confined here"
 fi
 
-printf '\n%d passed, %d failed, %d skipped\n' $passed $failed $skipped
-[ $failed -eq 0 ]
+counts

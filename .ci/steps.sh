@@ -67,23 +67,46 @@ meson_test() {
 # thread_tests FOLDER: what runs in threads, under ThreadSanitizer; skipped where the kernel's address
 # space randomisation leaves no room for its shadow
 thread_tests() {
-	local status=0 probe=./$1.probe
+	local status=0 probe=./$1.probe threaded=(base confine gpu device_host device_fake device_cuda kernels
+		bench_p2p p2p worker rendezvous verify bench_nccl)
 	echo 'int main(void) { return 0; }' | gcc -fsanitize=thread -x c - -o "$probe" && "$probe" || status=77
 	rm -f "$probe"
 	[ "$status" = 0 ] || return "$status"
 	[ -f "$1/build.ninja" ] || CC=gcc meson setup "$1" -Dtests=enabled -Db_sanitize=thread
-	meson compile -C "$1" test_base test_confine test_gpu nvml_standin nvml_standin_old
-	meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 5 base confine gpu || status=$?
+	meson compile -C "$1" onehop nvml_standin nvml_standin_old cuda_standin cuda_standin_old nccl_standin \
+		nccl_standin_old "${threaded[@]/#/test_}"
+	meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 5 "${threaded[@]}" || status=$?
 	test_counts "$1"
 	return $status
+}
+
+# build_bare FOLDER: with what is needed at least; no kernels for GPUs are in it
+build_bare() {
+	build gcc "$1" -Dwerror=true -Dgpu_kernels=disabled -Dtests=disabled
+	"$1/onehop" --version
+	! grep -aq '[.]visible [.]entry' "$1/onehop"
+}
+
+# ptx FILE: what the driver will compile, compiled for the first GPUs that may be met and the newest
+ptx() {
+	local gpu known tried=0
+	known=$(PATH=$PATH:/usr/local/cuda/bin ptxas --help 2>/dev/null) || { echo 'no ptxas'; return 77; }
+	for gpu in sm_70 sm_75 sm_80 sm_90 sm_120; do
+		grep -q "'$gpu'" <<<"$known" || continue
+		echo "$gpu"
+		PATH=$PATH:/usr/local/cuda/bin ptxas --warning-as-error --warn-on-spills --gpu-name "$gpu" \
+			--output-file /dev/null "$1"
+		tried=$((tried + 1))
+	done
+	[ "$tried" != 0 ]
 }
 
 headers_alone() {
 	local compiler header status=0
 	for compiler in gcc clang; do
-		for header in src/*/*.h; do
+		for header in src/*/*.h kernels/*.h; do
 			echo "#include \"${header#src/}\"" |
-				"$compiler" -x c -std=gnu17 -D_GNU_SOURCE -Isrc -Wall -Wextra -Werror -fsyntax-only - || {
+				"$compiler" -x c -std=gnu17 -D_GNU_SOURCE -I. -Isrc -Wall -Wextra -Werror -fsyntax-only - || {
 				echo "$header does not compile alone with $compiler"
 				status=1
 			}
@@ -94,7 +117,7 @@ headers_alone() {
 
 clang_format() {
 	# tests/guest holds QEMU devices, in QEMU's style
-	files 'src/*.[ch]' 'tests/*.[ch]' ':!tests/guest' | xargs clang-format --dry-run -Werror
+	files 'kernels/*.[ch]' 'src/*.[ch]' 'tests/*.[ch]' ':!tests/guest' | xargs clang-format --dry-run -Werror
 }
 
 shell_check() {

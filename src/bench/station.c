@@ -27,21 +27,25 @@ const struct device_info *station_info(const struct station *s)
 
 /* ---- memory ---- */
 
-int station_alloc(const struct station *s, enum memory_kind kind, uint64_t size, struct area *ret)
+/* Memory that is the station's now, with its address; freed where it has none. */
+static int hold(const struct station *s, const struct memory *memory, struct area *ret)
 {
-	const struct device_ops *ops = s->set->ops;
-	struct area a = {.held = true};
-	int r = ops->alloc(s->set, s->device, kind, size, &a.memory);
+	struct area a = {.memory = *memory, .held = true};
+	int r = s->set->ops->address(s->set, memory, s->device, &a.at);
 
 	if (r < 0)
-		return r;
-	r = ops->address(s->set, &a.memory, s->device, &a.at);
-	if (r < 0) {
-		ops->free(s->set, &a.memory);
-		return r;
-	}
-	*ret = a;
-	return 0;
+		s->set->ops->free(s->set, memory);
+	else
+		*ret = a;
+	return r;
+}
+
+int station_alloc(const struct station *s, enum memory_kind kind, uint64_t size, struct area *ret)
+{
+	struct memory memory;
+	int r = s->set->ops->alloc(s->set, s->device, kind, size, &memory);
+
+	return r < 0 ? r : hold(s, &memory, ret);
 }
 
 void station_free(const struct station *s, struct area *a)
@@ -75,9 +79,8 @@ static enum export_kind export_kind_of(const struct station *owner)
 int station_reach(const struct station *s, const struct station *owner, const struct area *of,
 		  struct area *ret)
 {
-	const struct device_ops *ops = s->set->ops;
 	struct memory_export e = {.fd = -1};
-	struct area a = {.held = true};
+	struct memory memory;
 	int r;
 
 	if (s->set == owner->set)
@@ -85,18 +88,10 @@ int station_reach(const struct station *s, const struct station *owner, const st
 	r = owner->set->ops->export(owner->set, &of->memory, export_kind_of(owner), &e);
 	if (r < 0)
 		return r;
-	r = ops->import(s->set, s->device, &e, &a.memory);
+	r = s->set->ops->import(s->set, s->device, &e, &memory);
 	if (e.fd >= 0)
 		close(e.fd);
-	if (r < 0)
-		return r;
-	r = ops->address(s->set, &a.memory, s->device, &a.at);
-	if (r < 0) {
-		ops->free(s->set, &a.memory);
-		return r;
-	}
-	*ret = a;
-	return 0;
+	return r < 0 ? r : hold(s, &memory, ret);
 }
 
 /* ---- kernels ---- */

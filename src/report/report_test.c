@@ -312,6 +312,15 @@ static void add_all_reduce(struct document *out, const struct test_report *r)
 
 /* ---- the end ---- */
 
+/* What is known of a device that has no other; nothing is right that was not looked at. */
+static const char *lone_text(const struct test_device *d)
+{
+	if (*d->sentence)
+		return "One device, which does not open";
+	return d->local.state == PAIR_RIGHT ? "One device, its own memory is right"
+					    : "One device, not tested";
+}
+
 const char *report_test_verdict(const struct test_report *r, char *buf, size_t size)
 {
 	const struct arm_result *p2p = r->result ? &r->result->arms[ARM_P2P] : NULL;
@@ -325,8 +334,7 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 			 c.locals_wrong);
 	else if (!c.pairs)
 		snprintf(buf, size, "%s: there is no pair to test.",
-			 *r->result->devices[0].sentence ? "One device, which does not open"
-							 : "One device, its own memory is right");
+			 lone_text(&r->result->devices[0]));
 	else if (c.wrong)
 		snprintf(buf, size, "%zu of %zu ordered pairs fail%s.", c.wrong, c.pairs,
 			 c.not_tested ? ", some were not tested" : "");

@@ -22,6 +22,18 @@ _onehop()
 	'check',--ignore) COMPREPLY=($(compgen -W "$(onehop check --list 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
 	'check',--explain) COMPREPLY=($(compgen -W "$(onehop check --list 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
 	'check',--width) return ;;
+	'fix',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'fix',--root) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'fix',--iommu) COMPREPLY=($(compgen -W 'pt off' -- "$cur")); return ;;
+	'fix',--width) return ;;
+	'undo',--root) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'undo',--width) return ;;
+	'history',--root) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'history',--width) return ;;
+	'unlock',--tree) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'unlock',--headers) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'unlock',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'unlock',--width) return ;;
 	'test',--device) return ;;
 	'test',--gpus) return ;;
 	'test',--memory) return ;;
@@ -72,10 +84,14 @@ _onehop()
 	'compare',--width) return ;;
 	'log',--width) return ;;
 	'help',--width) return ;;
-	help,help) COMPREPLY=($(compgen -W 'check test topo record bench compare log help' -- "$cur")); return ;;
+	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench compare log help' -- "$cur")); return ;;
 	esac
 	case $command in
 	'check') words=' --from --pid --observed --fail-on --ignore --explain --list --json --no-color --width -v --verbose -h --help' ;;
+	'fix') words=' --apply --from --root --iommu --now --kept --json --no-color --width -v --verbose -h --help' ;;
+	'undo') words=' --dry-run --root --json --no-color --width -v --verbose -h --help' ;;
+	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;
+	'unlock') words=' --tree --headers --explain --diff --apply --revert --from --json --no-color --width -h --help' ;;
 	'test') words=' --device --gpus --include-busy --memory --deadline --resume --inject --json --no-color --width -v --verbose -h --help' ;;
 	'topo') words=' --from --pid -m --matrix -p2p --svg --observed --json --no-color --width -h --help' ;;
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;
@@ -86,7 +102,7 @@ _onehop()
 	'help') words=' --no-color --width -h --help' ;;
 	esac
 	if [ "$COMP_CWORD" = 1 ]; then
-		case $cur in -*) words+=' --version' ;; *) words='check test topo record bench compare log help' ;; esac
+		case $cur in -*) words+=' --version' ;; *) words='check fix undo history unlock test topo record bench compare log help' ;; esac
 	fi
 	if [ "$command" = record ] && [[ $cur != -* ]]; then
 		COMPREPLY=($(compgen -f -- "$cur"))

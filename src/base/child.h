@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Child processes that a socket leads to: this program again, to do what may hang. */
+/* Child processes: this program again, to do what may hang; and programs of the host. */
 #pragma once
 
 #include <sys/types.h>
+
+struct strbuf;
 
 #define CHILD_SOCKET 3 /* the child's end of the socket */
 #define CHILD_FILE   4
@@ -22,3 +24,17 @@ struct child_request {
  * the caller closes it, and waits for the process. 0 or a negative errno with a sentence.
  */
 int child_start(const struct child_request *c, int *ret_socket, pid_t *ret_pid);
+
+/*
+ * Runs a program, by its path, to its end: nothing to read, a clean environment (PATH of the system's
+ * folders, C.UTF-8, no questions, no pager), a session of its own, so that neither Ctrl-C nor a lost
+ * terminal ends it in the middle. What it prints to both outputs is added to `output`: all of it up
+ * to CHILD_OUTPUT_MAX bytes, else its head and its tail; bytes of 0 become '?'.
+ *
+ * 0, and *ret_status is its exit status, or 128 + the signal that ended it. It counts as ended once it
+ * has exited, also if processes that it left keep its output open. After `deadline_s` (0: none) it
+ * and what it started are sent SIGTERM, 5 s later SIGKILL: -ETIMEDOUT with a sentence.
+ */
+#define CHILD_OUTPUT_MAX ((size_t)256 << 10)
+int child_run(const char *program, const char *const *argv, unsigned deadline_s,
+	      struct strbuf *output, int *ret_status);

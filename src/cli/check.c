@@ -52,7 +52,7 @@ static const struct option check_table[] = {
 
 /* ---- rules ---- */
 
-static int no_rule(const char *option, const char *id)
+int no_rule(const char *option, const char *id)
 {
 	const char *names[256] = {0};
 	const char *nearest;
@@ -138,8 +138,7 @@ static bool fails(const struct diagnosis *d, int threshold)
 	return false;
 }
 
-/* Nothing to judge, or GPU pairs of which not one could be decided. */
-static bool judged(const struct diagnosis *d)
+bool machine_was_judged(const struct diagnosis *d)
 {
 	struct pair_counts c;
 
@@ -160,7 +159,7 @@ static enum exit_code judge(const struct diagnosis *d, const struct check_option
 
 	if (fails(d, threshold) || (unexplained && threshold <= SEVERITY_ERROR))
 		return EXIT_FINDING;
-	return judged(d) ? EXIT_WELL : EXIT_NOT_JUDGED;
+	return machine_was_judged(d) ? EXIT_WELL : EXIT_NOT_JUDGED;
 }
 
 static int print_check(const struct diagnosis *d, const struct check_options *o,

@@ -13,6 +13,10 @@
 
 const struct command *const commands[] = {
 	&command_check,
+	&command_fix,
+	&command_undo,
+	&command_history,
+	&command_unlock,
 	&command_test,
 	&command_topo,
 	&command_record,
@@ -86,7 +90,7 @@ static int run_command(const struct command *c, char *const *words, size_t n)
 {
 	AUTO_FREE void *values = xcalloc(1, c->size);
 	const struct common_options *common = values;
-	const char *args[MAX_ARGS] = {0};
+	const char *args[MAX_ARGS + 1] = {0};
 	int r = command_parse(c, words, n, values, args);
 
 	if (r < 0)

@@ -4,6 +4,7 @@
 
 #include "cli/option.h"
 
+struct diagnosis;
 struct document;
 struct machine;
 struct strbuf;
@@ -55,11 +56,13 @@ struct command {
 	bool hidden;
 };
 
-#define MAX_ARGS 4
+/* Words that are no options: as many as there may be rules. */
+#define MAX_ARGS 256
 
 extern const struct command command_check, command_test, command_topo, command_record,
 	command_compare, command_log, command_help, command_completion, command_worker,
-	command_bench_p2p, command_bench_nccl, command_nccl_worker;
+	command_bench_p2p, command_bench_nccl, command_nccl_worker, command_fix, command_undo,
+	command_history, command_unlock;
 extern const struct command *const commands[]; /* in the order of --help; NULL-ended */
 
 /*
@@ -84,6 +87,11 @@ int fail(enum exit_code code, const char *fmt, ...) __attribute__((format(printf
 
 /* Reads the live host, or what --from names. 0 or a negative errno with a sentence. */
 int load_machine(const struct common_options *c, unsigned parts, struct machine **ret);
+
+/* "OPTION: no rule 'ID'; did you mean ...?"; returns the code. */
+int no_rule(const char *option, const char *id);
+/* False: there was nothing to judge, or GPU pairs of which not one could be decided. */
+bool machine_was_judged(const struct diagnosis *d);
 
 /* Each prints and returns `code`, or says why it could not. */
 int print_document(const struct document *d, const struct common_options *c, enum exit_code code);

@@ -53,7 +53,7 @@ static enum exit_code code_of(const struct comparison *c)
 {
 	if (!c->kind_n)
 		return EXIT_NOT_JUDGED;
-	return c->counts[CHANGE_WORSE] ? EXIT_FINDING : EXIT_WELL;
+	return c->counts[TREND_WORSE] ? EXIT_FINDING : EXIT_WELL;
 }
 
 static int print_comparison(const struct comparison *c, const struct compare_options *o)

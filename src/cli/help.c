@@ -76,8 +76,8 @@ void program_help_text(struct document *out)
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
 		"Says whether the GPUs and RDMA NICs of a machine can reach each other's "
-		"memory directly, what stands in the way, and what to do. It changes "
-		"nothing. Without a command it runs check.");
+		"memory directly, what stands in the way, and what to do. Only fix --apply and "
+		"undo change anything. Without a command it runs check.");
 	document_blank(out);
 	add_commands(out, NULL);
 	document_blank(out);

@@ -153,9 +153,10 @@ int host_export(struct device_set *s, const struct memory *m, enum export_kind k
 		struct memory_export *ret);
 int host_import(struct device_set *s, int device, const struct memory_export *e,
 		struct memory *ret);
-int host_read(struct device_set *s, const struct memory *m, uint64_t offset, void *to, size_t n);
-int host_write(struct device_set *s, const struct memory *m, uint64_t offset, const void *from,
-	       size_t n);
+int host_memory_read(struct device_set *s, const struct memory *m, uint64_t offset, void *to,
+		     size_t n);
+int host_memory_write(struct device_set *s, const struct memory *m, uint64_t offset,
+		      const void *from, size_t n);
 struct host_block *host_block_of(struct host_set *h, const struct memory *m);
 /* Whether offset and n lie in m. */
 int host_check_range(const struct memory *m, uint64_t offset, uint64_t n);
@@ -201,7 +202,7 @@ void host_passage_end(struct host_passage *p);
 /* ---- streams (host_stream.c, host_run.c) ---- */
 
 /* Executes one operation in the stream's thread. */
-void host_run(struct host_stream *s, struct host_op *op);
+void host_run_op(struct host_stream *s, struct host_op *op);
 void host_queue_clear(struct host_queue *q);
 /* Ends all threads. */
 void host_streams_close(struct host_set *h);

@@ -306,7 +306,8 @@ static int locate(struct device_set *s, const struct memory *m, uint64_t offset,
 	return r;
 }
 
-int host_read(struct device_set *s, const struct memory *m, uint64_t offset, void *to, size_t n)
+int host_memory_read(struct device_set *s, const struct memory *m, uint64_t offset, void *to,
+		     size_t n)
 {
 	char *at;
 	int r = locate(s, m, offset, n, &at);
@@ -316,8 +317,8 @@ int host_read(struct device_set *s, const struct memory *m, uint64_t offset, voi
 	return r;
 }
 
-int host_write(struct device_set *s, const struct memory *m, uint64_t offset, const void *from,
-	       size_t n)
+int host_memory_write(struct device_set *s, const struct memory *m, uint64_t offset,
+		      const void *from, size_t n)
 {
 	char *at;
 	int r = locate(s, m, offset, n, &at);

@@ -107,7 +107,7 @@ static void run_call(struct host_stream *s, struct host_op *op)
 	op->call.work(op->call.context);
 }
 
-void host_run(struct host_stream *s, struct host_op *op)
+void host_run_op(struct host_stream *s, struct host_op *op)
 {
 	static void (*const runs[])(struct host_stream *, struct host_op *) = {
 		[HOST_COPY] = run_copy,   [HOST_KERNEL] = run_kernel, [HOST_RECORD] = run_record,

@@ -55,7 +55,7 @@ static void *serve(void *argument)
 	pthread_mutex_lock(&s->h->lock);
 	while ((op = next_op(s))) {
 		pthread_mutex_unlock(&s->h->lock);
-		host_run(s, op);
+		host_run_op(s, op);
 		free(op);
 		pthread_mutex_lock(&s->h->lock);
 		s->done++;

@@ -3,6 +3,7 @@
  * evidence. Pure. */
 #pragma once
 
+#include "change/change.h"
 #include "topology/topology.h"
 
 #include <stdarg.h>
@@ -51,6 +52,9 @@ struct rule {
 	enum blocks blocks;
 	unsigned needs;                              /* enum rule_needs */
 	enum verdict (*probe)(struct rule_run *run); /* adds findings when bad */
+	/* Adds the changes that would make the rule hold, given that it does not; NULL: nothing that
+	 * this program could change. Pure, as the probe is. */
+	void (*propose)(struct rule_run *run, struct change_set *out);
 };
 
 struct finding {
@@ -94,6 +98,21 @@ struct diagnosis *diagnose(const struct topology *t);
 void diagnosis_free(struct diagnosis *d);
 const struct rule *rule_find(const char *id); /* NULL: no such rule */
 
+struct propose_options {
+	const char *const *rules; /* ids; only what these find */
+	size_t rule_n;            /* 0: all rules */
+	bool iommu_off;           /* off rather than pass-through */
+};
+
+/*
+ * What would resolve the findings, in their order. What is only good to know (SEVERITY_INFO) is
+ * resolved if its rule is named, or if its rule says so itself. Changes of the rules that are named
+ * are not `apart`. A finding whose rule proposes nothing becomes a CHANGE_BY_HAND with its remedy,
+ * unless there is NOTHING_TO_DO. Pure; all texts are in the set's arena.
+ */
+void diagnosis_propose(const struct diagnosis *d, const struct propose_options *o,
+		       struct change_set *out);
+
 /* "GPU P2P: 0 of 56 pairs; blocked by the driver on all, and by BAR1 256 MiB on all" */
 const char *diagnosis_verdict(const struct diagnosis *d, char *buf, size_t size);
 
@@ -101,11 +120,6 @@ const char *diagnosis_verdict(const struct diagnosis *d, char *buf, size_t size)
 bool finding_contradicts(const struct finding *f);
 /* Pairs are blocked, and no finding of severity warning or above says why. */
 bool diagnosis_unexplained(const struct diagnosis *d);
-/* Nothing but a file that a runtime leaves says that this is a container; disk images that were made
- * from a container's have it too. */
-bool container_is_guess(const struct machine *m);
-/* "/.dockerenv", for a guess. */
-const char *container_sign(const struct machine *m, char *buf, size_t size);
 
 const char *severity_word(enum severity s);
 const char *verdict_word(enum verdict v);
@@ -119,7 +133,8 @@ struct rule_run {
 	const struct rule *rule;
 	struct diagnosis *d;
 	struct outcome *outcome;
-	bool found; /* set by finding_add */
+	const struct propose_options *options; /* while proposing, else NULL */
+	bool found;                            /* set by finding_add and by propose */
 };
 
 /* Adds a finding of the run's rule; the sentence is formatted. Never NULL. */

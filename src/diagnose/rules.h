@@ -10,11 +10,12 @@
  * exactly that many rows (no end marker); the compiler refuses any other number as a conflicting
  * type.
  */
-#define RULES_DRIVER_N   19
+#define RULES_DRIVER_N   20
 #define RULES_PCIE_N     10
 #define RULES_ROUTING_N  8
 #define RULES_NVLINK_N   3
-#define RULES_HOST_N     9
+#define RULES_HOST_N     10
+#define RULES_FIX_N      1
 #define RULES_LOG_N      19
 #define RULES_PEERMEM_N  9
 #define RULES_RDMA_N     11
@@ -26,6 +27,7 @@ extern const struct rule rules_pcie[RULES_PCIE_N];
 extern const struct rule rules_routing[RULES_ROUTING_N];
 extern const struct rule rules_nvlink[RULES_NVLINK_N];
 extern const struct rule rules_host[RULES_HOST_N];
+extern const struct rule rules_fix[RULES_FIX_N];
 extern const struct rule rules_log[RULES_LOG_N];
 extern const struct rule rules_peermem[RULES_PEERMEM_N];
 extern const struct rule rules_rdma[RULES_RDMA_N];
@@ -40,6 +42,9 @@ extern const struct rule rules_observed[RULES_OBSERVED_N];
 #define FOR_EACH_GPU(g, run) FOR_EACH_IN(struct gpu, g, (run)->m->gpus, (run)->m->gpu_n)
 #define FOR_EACH_PCI(f, run) FOR_EACH_IN(struct pci_function, f, (run)->m->pci, (run)->m->pci_n)
 #define FOR_EACH_RDMA(d, run) FOR_EACH_IN(struct rdma_device, d, (run)->m->rdma, (run)->m->rdma_n)
+/* Of all rules; only once the probes are through, that is: while proposing. */
+#define FOR_EACH_FINDING(f, run) \
+	FOR_EACH_IN(struct finding, f, (run)->d->findings, (run)->d->finding_n)
 /* Ordered GPU pairs without the diagonal: i initiates, j is the target. */
 #define FOR_EACH_GPU_PAIR(i, j, run) \
 	for (size_t i = 0; i < (run)->m->gpu_n; i++) \
@@ -49,6 +54,8 @@ extern const struct rule rules_observed[RULES_OBSERVED_N];
 
 /* For GPUDirect RDMA: a NIC on PCI, and (rules_peermem.c) a GPU that may do it besides. */
 bool has_pci_nic(struct rule_run *run);
+/* The first driver branch that has nvidia-peermem. */
+#define PEERMEM_BRANCH 470
 bool gdr_wanted(struct rule_run *run);
 #define PEERMEM_SOURCE "kernel-open/nvidia-peermem of NVIDIA/open-gpu-kernel-modules"
 #define GDR_NEEDS      (NEEDS_GPU | NEEDS_RDMA | NEEDS_DRIVER)
@@ -99,3 +106,15 @@ void pair_set_add(struct pair_set *s, size_t initiator, size_t target);
 bool pair_set_in(const struct pair_set *s, size_t initiator, size_t target);
 /* "all 56 pairs", "GPU0 and GPU1 (both ways)", "3 of 12 pairs (GPU0->GPU1, GPU0->GPU2, ...)" */
 const char *pair_set_text(struct rule_run *run, const struct pair_set *s);
+
+/* ---- proposing (propose.c); what is said lives in the change set's arena ---- */
+
+/* A finding of the run's rule is more than good to know, or the rule was asked for by name. */
+bool propose_wanted(const struct rule_run *run);
+/* Adds a change as the run's rule's. */
+void propose(struct rule_run *run, struct change_set *out, struct change c);
+/* What has to change, and how: one sentence. */
+void propose_by_hand(struct rule_run *run, struct change_set *out, const char *what,
+		     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* The remedies of the run's findings, as work for a person. */
+void propose_remedies(struct rule_run *run, struct change_set *out);

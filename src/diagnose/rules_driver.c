@@ -12,16 +12,18 @@
 
 /* Drivers that take a GPU from nvidia.ko, and what that means. */
 static const struct other_driver {
-	const char *name, *is, *remedy;
+	const char *name, *module, *is, *remedy;
 } other_drivers[] = {
-	{"nouveau", "the kernel's own open driver, which knows neither CUDA nor P2P",
+	{"nouveau", "nouveau", "the kernel's own open driver, which knows neither CUDA nor P2P",
 	 "install NVIDIA's driver; it blacklists nouveau in /etc/modprobe.d (\"blacklist "
 	 "nouveau\", "
 	 "\"options nouveau modeset=0\"), then rebuild the initramfs and reboot"},
-	{"nova_core", "the kernel's new open driver, which knows neither CUDA nor P2P yet",
+	{"nova_core", "nova_core",
+	 "the kernel's new open driver, which knows neither CUDA nor P2P yet",
 	 "put \"blacklist nova_core\" into a file in /etc/modprobe.d, rebuild the initramfs and "
 	 "reboot"},
-	{"NovaCore", "the kernel's new open driver, which knows neither CUDA nor P2P yet",
+	{"NovaCore", "nova_core",
+	 "the kernel's new open driver, which knows neither CUDA nor P2P yet",
 	 "put \"blacklist nova_core\" into a file in /etc/modprobe.d, rebuild the initramfs and "
 	 "reboot"},
 };
@@ -114,6 +116,29 @@ static enum verdict probe_bound(struct rule_run *run)
 	}
 	RETURN_IF_UNKNOWN(run, pci->driver, "the driver");
 	return rule_verdict(run, VERDICT_OK);
+}
+
+static void propose_bound(struct rule_run *run, struct change_set *out)
+{
+	FOR_EACH_GPU (g, run) {
+		const struct other_driver *o = other_driver(g);
+
+		if (o)
+			propose(run, out,
+				(struct change){
+					.kind = CHANGE_MODULE_BLACKLIST,
+					.lifetime = CHANGE_KEPT,
+					.target = o->module,
+					.reason = run_text(run,
+							   "%s then leaves the GPUs to NVIDIA's "
+							   "driver",
+							   o->module),
+					.cost = "without NVIDIA's driver installed a screen on "
+						"these GPUs stays at what the firmware set up",
+				});
+		else if (fact_absent(g->pci->driver) && fact_is_not(run->m->driver.loaded, 0))
+			propose_by_hand(run, out, subject_gpu(run, g), "%s", run->rule->remedy);
+	}
 }
 
 static enum verdict probe_passthrough(struct rule_run *run)
@@ -516,9 +541,8 @@ static const char *unlock_words(struct rule_run *run)
 
 	return run_text(run,
 			"%s of this driver version, edited for P2P through BAR1: `onehop unlock` "
-			"is to do this and is planned; of the public patches take one for this "
-			"very version, and let `onehop test` check that data arrives right; "
-			"BAR1 must cover the memory",
+			"says whether this machine can have it and how; let `onehop test` check "
+			"then that data arrives right; BAR1 must cover the memory",
 			with);
 }
 
@@ -574,6 +598,12 @@ static const char *missing_mechanism(struct rule_run *run, const struct gpu *g,
 		return run_text(run, "BAR1 (%s) does not cover the memory (%s)",
 				run_bytes(run, (uint64_t)g->bar1_bytes.value),
 				run_bytes(run, (uint64_t)g->vram_bytes.value));
+	if (fact_is(card_compute_capability(g), 120) ? branch >= 590
+						     : fact_is(d->bar1_p2p.loaded, 1))
+		return NULL;
+	if (!fact_is(card_compute_capability(g), 120) && fact_is(d->bar1_p2p.loaded, 0))
+		return "the module that runs has stubs in the place of BAR1 P2P for it, and the "
+		       "card has no mailbox";
 	*ret = CONFIDENCE_POSSIBLE;
 	if (fact_is(card_compute_capability(g), 120))
 		return branch >= 0 && branch < 590 ? "before driver 590 the unified-memory module "
@@ -613,8 +643,35 @@ static enum verdict probe_forced(struct rule_run *run)
 		evidence_bytes(run, f, "BAR1", g->bar1_bytes);
 		evidence_bytes(run, f, "memory", g->vram_bytes);
 		evidence_str(run, f, "module", run->m->driver.module_version);
+		if (fact_known(run->m->driver.bar1_p2p.loaded))
+			evidence_yes_no(run, f, "the module that runs has BAR1 P2P on every chip",
+					run->m->driver.bar1_p2p.loaded);
 	}
 	return rule_verdict(run, VERDICT_OK);
+}
+
+/* The module that runs is edited; the file that the next boot takes is not any more. */
+static enum verdict probe_unlock_kept(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	struct finding *f;
+
+	if (!fact_is(d->bar1_p2p.loaded, 1))
+		return VERDICT_NA;
+	if (fact_unknown(d->bar1_p2p.installed))
+		return unknown_fact(run, "the module on disk", d->bar1_p2p.installed.from);
+	if (!fact_is(d->bar1_p2p.installed, 0))
+		return VERDICT_OK;
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "driver",
+		"the module that runs has BAR1 P2P on every chip, the one on disk has stubs: "
+		"after a reboot ForceP2P=0x%llx is set over a driver that lacks the mechanism",
+		(unsigned long long)driver_forced_p2p(d));
+	evidence_yes_no(run, f, "the module that runs has BAR1 P2P on every chip",
+			d->bar1_p2p.loaded);
+	evidence_yes_no(run, f, "the module on disk has it", d->bar1_p2p.installed);
+	evidence_str(run, f, "RegistryDwords", d->registry_dwords);
+	return VERDICT_BAD;
 }
 
 static enum verdict probe_force_type(struct rule_run *run)
@@ -693,6 +750,37 @@ static enum verdict probe_mig(struct rule_run *run)
 	return rule_verdict(run, VERDICT_OK);
 }
 
+/* ---- where a registry key was set ---- */
+
+/* "/etc/modprobe.d/nvidia.conf:3", or what else is known of it. */
+static const char *place_of_key(struct rule_run *run, const char *key)
+{
+	FOR_EACH_IN(struct modprobe_line, l, run->m->modprobe, run->m->modprobe_n)
+	if (l->kind == MODPROBE_OPTIONS && text_starts_with(l->module, "nvidia") &&
+	    strstr(l->text, key))
+		return run_text(run, "%s:%u", l->file, l->line);
+	if (strstr(fact_str_or(run->m->kernel.cmdline, ""), key))
+		return "the kernel command line, nvidia.NVreg_RegistryDwords=";
+	return "NVreg_RegistryDwords of module nvidia";
+}
+
+static void propose_without_key(struct rule_run *run, struct change_set *out, const char *key)
+{
+	FOR_EACH_FINDING (f, run)
+		if (f->rule == run->rule)
+			propose_by_hand(run, out, place_of_key(run, key), "%s", f->remedy);
+}
+
+static void propose_without_force(struct rule_run *run, struct change_set *out)
+{
+	propose_without_key(run, out, "ForceP2P=");
+}
+
+static void propose_without_type(struct rule_run *run, struct change_set *out)
+{
+	propose_without_key(run, out, "RMForceP2PType");
+}
+
 #define P2P_CAPS                                                                                   \
 	"open-gpu-kernel-modules src/nvidia/src/kernel/platform/p2p/p2p_caps.c; nvml.h "           \
 	"nvmlGpuP2PStatus_t"
@@ -724,6 +812,7 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
 		.probe = probe_bound,
+		.propose = propose_bound,
 	},
 	{
 		.id = "gpu-passed-through",
@@ -821,9 +910,9 @@ const struct rule rules_driver[] = {
 		       "code that it answers (mostly CNS) blames the chipset, which is not at "
 		       "fault.",
 		.remedy = "install open kernel modules of this driver version, edited for P2P "
-			  "through BAR1: `onehop unlock` is to do this and is planned; of the "
-			  "public patches take one for this very version, and let `onehop test` "
-			  "check that data arrives right; BAR1 must cover the memory",
+			  "through BAR1: `onehop unlock` says whether this machine can have it "
+			  "and how; let `onehop test` check then that data arrives right; BAR1 "
+			  "must cover the memory",
 		.reference = P2P_CAPS,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -887,6 +976,7 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_regkey,
+		.propose = propose_without_force,
 	},
 	{
 		.id = "p2p-not-supported",
@@ -917,6 +1007,21 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_forced,
+		.propose = propose_without_force,
+	},
+	{
+		.id = "unlock-kept",
+		.title = "The edited module is also the one on disk",
+		.why = "A package upgrade, or DKMS for a new kernel, brings NVIDIA's module back. "
+		       "The options that force P2P stay, and then force it over nothing.",
+		.remedy = "before the next boot: build the edited modules for the version on disk "
+			  "(onehop unlock prints how), or take ForceP2P out of "
+			  "NVreg_RegistryDwords in /etc/modprobe.d",
+		.reference = "open-gpu-kernel-modules g_kern_bus_nvoc.c; modprobe(8)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_unlock_kept,
 	},
 	{
 		.id = "p2p-force-type",
@@ -931,6 +1036,7 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_force_type,
+		.propose = propose_without_type,
 	},
 	{
 		.id = "gpu-compute-mode",

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules about the host: guest or container, limits, command line, module building, Secure Boot. */
+/* Rules about the host: guest or container, limits, command line, module building, Secure Boot,
+ * persistence. */
 #include "base/text.h"
 #include "diagnose/rules.h"
+#include "machine/container.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,26 +20,6 @@ bool all_pairs_nvlink(const struct rule_run *run)
 			if (i != j && topology_path(run->t, i, j)->class != PATH_NVLINK)
 				return false;
 	return run->t->gpu_n > 1;
-}
-
-bool container_is_guess(const struct machine *m)
-{
-	static const char *const files[] = {"./.dockerenv", "run/.containerenv",
-					    "run/systemd/container"};
-	const char *from = m->kernel.container.from;
-
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-		if (fact_known(m->kernel.container) && from && !strcmp(from, files[i]))
-			return true;
-	return false;
-}
-
-const char *container_sign(const struct machine *m, char *buf, size_t size)
-{
-	const char *from = m->kernel.container.from ? m->kernel.container.from : "";
-
-	snprintf(buf, size, "/%s", text_starts_with(from, "./") ? from + 2 : from);
-	return buf;
 }
 
 /* Whether what the host hides could matter to anybody here. */
@@ -209,6 +191,36 @@ static enum verdict probe_memlock(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/*
+ * Also where the finding is lowered, as root: the exempt one is who makes the change, the others
+ * are whom it is for. A container's limit is not the container's to raise.
+ */
+/* Root's own limit says little of other users': then it is only offered. */
+static bool is_guess(const struct rule_run *run)
+{
+	FOR_EACH_FINDING (f, run)
+		if (f->rule == run->rule && f->severity > SEVERITY_INFO)
+			return false;
+	return true;
+}
+
+static void propose_memlock(struct rule_run *run, struct change_set *out)
+{
+	if (fact_known(run->m->kernel.container) && !container_is_guess(run->m))
+		return;
+	propose(run, out,
+		(struct change){
+			.kind = CHANGE_MEMLOCK,
+			.lifetime = CHANGE_KEPT,
+			.old = run_text(run, "%" PRId64, run->m->limits.memlock_bytes.value),
+			.new = "unlimited",
+			.reason = "programs may then register as much memory with a NIC as they "
+				  "need",
+			.cost = "any user's process may lock all memory of the machine",
+			.apart = is_guess(run),
+		});
+}
+
 /* ---- command line ---- */
 
 /* How a kernel takes the parameter shows in its log. */
@@ -366,6 +378,43 @@ static enum verdict probe_lockdown(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/* ---- persistence ---- */
+
+/* With nvidia-persistenced NVML says "on" too, so this is all there is to ask. */
+static enum verdict probe_persistence(struct rule_run *run)
+{
+	const char *names = NULL;
+	struct finding *f;
+	size_t n = 0;
+
+	FOR_EACH_GPU (g, run)
+		if (fact_is(g->persistence, 0) && n++ < 8)
+			names = run_list(run, names, run_text(run, "GPU%zu", g->index));
+	if (n) {
+		f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+				"the driver shuts %s down while no program uses %s",
+				gpu_list_text(run, names, n), n == 1 ? "it" : "them");
+		FOR_EACH_GPU (g, run)
+			evidence_yes_no(run, f,
+					run_text(run, "persistence mode of %s", g->pci->name),
+					g->persistence);
+	}
+	RETURN_IF_UNKNOWN(run, persistence, "the persistence mode");
+	return rule_verdict(run, VERDICT_OK);
+}
+
+static void propose_persistence(struct rule_run *run, struct change_set *out)
+{
+	propose(run, out,
+		(struct change){
+			.kind = CHANGE_PERSISTENCE,
+			.lifetime = CHANGE_LASTING,
+			.reason = "GPUs then stay started, and keep their settings, while nobody "
+				  "uses them",
+			.cost = "idle GPUs draw some watts more than when they are shut down",
+		});
+}
+
 /* ---- the table ---- */
 
 const struct rule rules_host[] = {
@@ -444,6 +493,7 @@ const struct rule rules_host[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_RDMA,
 		.probe = probe_memlock,
+		.propose = propose_memlock,
 	},
 	{
 		.id = "acs-override",
@@ -502,5 +552,22 @@ const struct rule rules_host[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_GPU,
 		.probe = probe_lockdown,
+	},
+	{
+		.id = "gpu-persistence",
+		.title = "The driver keeps GPUs started while nobody uses them",
+		.why = "Else each first program pays for the start of its GPUs, seconds on large "
+		       "boards, and what was set on them (clocks, power limits, compute mode) is "
+		       "lost whenever the last one ends.",
+		.remedy = "systemctl enable --now nvidia-persistenced; without that program: "
+			  "nvidia-smi -pm 1 after each start of the machine",
+		.reference =
+			"NVIDIA driver README, \"Using the nvidia-persistenced utility\"; nvml.h "
+			"nvmlDeviceGetPersistenceMode",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_persistence,
+		.propose = propose_persistence,
 	},
 };

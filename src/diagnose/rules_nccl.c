@@ -232,6 +232,53 @@ static enum verdict probe_level(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/* The level that all pairs need which the driver allows and NCCL refuses; NCCL_PATH_N: none. */
+static enum nccl_path level_needed(struct rule_run *run)
+{
+	static const enum chain_reason reasons[] = {REASON_NCCL_STAGED, REASON_NCCL_LEVEL,
+						    REASON_NCCL_DEPENDS};
+	enum nccl_path level = NCCL_PATH_N;
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
+		struct refused r = refused_by_level(run, reasons[i]);
+
+		if (r.pairs.n && (level == NCCL_PATH_N || r.farthest > level))
+			level = r.farthest;
+	}
+	return level;
+}
+
+#define COST_SYS                                                                                   \
+	"between sockets copies through the host can be as fast when all GPUs talk: measure with " \
+	"and without it (onehop bench nccl)"
+
+/* A person's own setting is theirs to change; NCCL's system-wide file would be the weaker anyway. */
+static void propose_level(struct rule_run *run, struct change_set *out)
+{
+	const struct nccl_setting *set = machine_nccl_setting(run->m, "NCCL_P2P_LEVEL");
+	enum nccl_path level = level_needed(run);
+
+	if (!propose_wanted(run) || level == NCCL_PATH_N)
+		return;
+	if (set)
+		propose_by_hand(run, out, subject_setting(run, set),
+				"set NCCL_P2P_LEVEL=%s there instead of %s", nccl_path_word(level),
+				set->value);
+	else
+		propose(run, out,
+			(struct change){
+				.kind = CHANGE_NCCL_SETTING,
+				.lifetime = CHANGE_LASTING,
+				.name = "NCCL_P2P_LEVEL",
+				.new = nccl_path_word(level),
+				.reason = run_text(run,
+						   "NCCL then uses P2P between GPUs that are up to "
+						   "%s apart, as the driver allows",
+						   nccl_path_word(level)),
+				.cost = level == NCCL_PATH_SYS ? COST_SYS : NULL,
+			});
+}
+
 static size_t pairs_with(struct rule_run *run, enum chain_step step, enum chain_state state)
 {
 	size_t n = 0;
@@ -513,7 +560,10 @@ static enum verdict probe_unknown(struct rule_run *run)
 				s->name, meant ? meant->name : "");
 		show_setting(run, f, s);
 		if (meant)
-			finding_remedy(run, f, "set %s=%s", meant->name, s->value);
+			finding_remedy(
+				run, f,
+				"take %s out, which does nothing; if %s=%s is meant, set that",
+				s->name, meant->name, s->value);
 		else
 			f->severity = SEVERITY_INFO;
 	}
@@ -906,6 +956,7 @@ const struct rule rules_nccl[] = {
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_level,
+		.propose = propose_level,
 	},
 	{
 		.id = "nccl-p2p-disabled",

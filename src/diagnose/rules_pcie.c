@@ -678,6 +678,109 @@ static enum verdict probe_bar1_small(struct rule_run *run)
 	return rule_verdict(run, v);
 }
 
+/* ---- what makes BAR1 larger ---- */
+
+static bool nvidia_is_used(const struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+
+	return (fact_known(d->loaded) && d->loaded.value) || fact_known(d->installed_version);
+}
+
+/* The smallest size on offer that covers what is wanted, else the largest; 0: nothing on offer. */
+static uint64_t size_to_set(const struct gpu *g)
+{
+	uint64_t sizes = (uint64_t)fact_or(g->pci->rebar_sizes, 0);
+
+	for (unsigned i = 0; i < 43; i++) /* 2^63 bytes are the largest BAR */
+		if (sizes >> i & 1 && MIB << i >= wanted_bar1(g))
+			return MIB << i;
+	return largest_offer(g);
+}
+
+static void propose_resize(struct rule_run *run, struct change_set *out, const struct gpu *g)
+{
+	uint64_t now = bar1_size(g), size = size_to_set(g);
+
+	if (size <= now)
+		return;
+	propose(run, out,
+		(struct change){
+			.kind = CHANGE_BAR_SIZE,
+			.lifetime = CHANGE_NOW,
+			.target = g->pci->name,
+			.name = run_text(run, "%" PRId64, fact_or(g->pci->rebar_bar, 1)),
+			.old = run_text(run, "%" PRIu64, now / MIB),
+			.new = run_text(run, "%" PRIu64, size / MIB),
+			.reason = run_text(run, "the others then reach all memory of GPU%zu",
+					   g->index),
+		});
+}
+
+/* The driver enlarges BAR1 as it starts. It was told so already, to no avail: no proposal. */
+static void propose_driver_resizes(struct rule_run *run, struct change_set *out)
+{
+	struct fact_int now = run->m->driver.resizable_bar;
+
+	if (!nvidia_is_used(run) || fact_is(now, 1))
+		return;
+	propose(run, out,
+		(struct change){
+			.kind = CHANGE_MODULE_OPTION,
+			.lifetime = CHANGE_KEPT,
+			.target = "nvidia",
+			.name = "NVreg_EnableResizableBar",
+			.old = fact_known(now) ? run_text(run, "%" PRId64, now.value) : NULL,
+			.new = "1",
+			.reason = "the driver then enlarges BAR1 each time it starts",
+		});
+}
+
+static void propose_bar1_small(struct rule_run *run, struct change_set *out)
+{
+	bool offered = false;
+
+	FOR_EACH_GPU (g, run) {
+		if (judge_bar1(run, g).cause != BAR1_OTHER || !largest_offer(g))
+			continue;
+		offered = true;
+		propose_resize(run, out, g);
+	}
+	if (offered)
+		propose_driver_resizes(run, out);
+}
+
+#define FIRMWARE_SETTINGS "\"Above 4G Decoding\" and \"Re-Size BAR Support\" (or \"Resizable BAR\")"
+
+static void propose_bar1_firmware(struct rule_run *run, struct change_set *out)
+{
+	propose_by_hand(run, out, "firmware setup",
+			"switch on " FIRMWARE_SETTINGS ", switch off CSM, and save; a board "
+			"without them may have a newer firmware");
+}
+
+static void propose_bar1_window(struct rule_run *run, struct change_set *out)
+{
+	const char *cmdline = fact_str_or(run->m->kernel.cmdline, "");
+
+	if (!text_has_word(cmdline, "pci=realloc") && !text_has_word(cmdline, "pci=realloc=on"))
+		propose(run, out,
+			(struct change){
+				.kind = CHANGE_KERNEL_PARAMETER,
+				.lifetime = CHANGE_KEPT,
+				.target = "pci=realloc",
+				.apart = true,
+				.reason = "the kernel then makes room for a large BAR1 in the "
+					  "windows of the bridges above",
+				.cost = "the kernel places PCI devices anew instead of where the "
+					"firmware put them; on some boards one then does not start",
+			});
+	propose_driver_resizes(run, out);
+	propose_by_hand(run, out, "firmware setup",
+			"switch on " FIRMWARE_SETTINGS ", and raise \"MMIO High Size\" where there "
+			"is one: the firmware then makes the windows large enough itself");
+}
+
 /* ---- payload, atomics ---- */
 
 static void report_payload(struct rule_run *run, const struct gpu *g)
@@ -869,6 +972,7 @@ const struct rule rules_pcie[] = {
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_bar1_firmware,
+		.propose = propose_bar1_firmware,
 	},
 	{
 		.id = "bar1-window",
@@ -886,6 +990,7 @@ const struct rule rules_pcie[] = {
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_bar1_window,
+		.propose = propose_bar1_window,
 	},
 	{
 		.id = "bar1-small",
@@ -902,6 +1007,7 @@ const struct rule rules_pcie[] = {
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_GPU,
 		.probe = probe_bar1_small,
+		.propose = propose_bar1_small,
 	},
 	{
 		.id = "payload-size",

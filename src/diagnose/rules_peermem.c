@@ -48,9 +48,13 @@ static const struct module *peermem_module(const struct machine *m)
 	return mod ? mod : machine_module(m, "nvidia_current_peermem");
 }
 
+/* The last; none while the module is loaded: what the log tells of earlier tries is over then. */
 static const struct log_line *find_line(struct rule_run *run, const char *a, const char *b)
 {
 	const struct log_line *found = NULL;
+
+	if (fact_is(run->m->peermem.loaded, 1))
+		return NULL;
 
 	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
 	if (strstr(l->text, a) && strstr(l->text, b))
@@ -351,6 +355,129 @@ static enum verdict probe_dma_buf(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/* ---- what changes it ---- */
+
+/* As modprobe is told: Debian's package calls it nvidia-current-peermem. */
+static const char *peermem_name(const struct rule_run *run)
+{
+	const struct module *mod = peermem_module(run->m);
+
+	return mod && !strcmp(mod->name, "nvidia_current_peermem") ? "nvidia-current-peermem"
+								   : "nvidia-peermem";
+}
+
+static void propose_load(struct rule_run *run, struct change_set *out)
+{
+	propose(run, out,
+		(struct change){
+			.kind = CHANGE_MODULE_LOAD,
+			.lifetime = CHANGE_LASTING,
+			.target = peermem_name(run),
+			.reason = "NICs then read and write GPU memory without copies through the "
+				  "host",
+		});
+}
+
+static void propose_not_loaded(struct rule_run *run, struct change_set *out)
+{
+	const struct module *mod = peermem_module(run->m);
+
+	const int branch = driver_branch(run->m->driver.module_version);
+
+	if (!propose_wanted(run) || (mod && fact_absent(mod->file)))
+		return;
+	if (branch > 0 && branch < PEERMEM_BRANCH)
+		propose_by_hand(run, out, "nvidia module", "%s",
+				rule_find("gdr-driver-old")->remedy);
+	else
+		propose_load(run, out);
+}
+
+static void propose_conflict(struct rule_run *run, struct change_set *out)
+{
+	if (!propose_wanted(run))
+		return;
+	propose(run, out,
+		(struct change){
+			.kind = CHANGE_MODULE_UNLOAD,
+			.lifetime = CHANGE_LASTING,
+			.target = "nv_peer_mem",
+			.reason = "nvidia-peermem can then register the name that both want",
+		});
+	propose_load(run, out);
+	propose_by_hand(run, out, "nv_peer_mem",
+			"remove its package: apt remove nvidia-peer-memory-dkms "
+			"nvidia-peer-memory, or dnf remove nvidia_peer_memory; else "
+			"/etc/init.d/nv_peer_mem loads it again at the next start");
+}
+
+/* The commands that build the loaded or installed driver's modules once more. */
+static const char *rebuild_words(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	struct fact_str version =
+		fact_known(d->installed_version) ? d->installed_version : d->module_version;
+	const char *v = fact_str_or(version, "VERSION");
+	bool debian = fact_str_is(run->m->kernel.distribution_id, "debian");
+
+	if (fact_str_is(d->origin, "dkms"))
+		return run_text(run,
+				"dkms build --force %s/%s && dkms install --force %s/%s (names as "
+				"`dkms status` shows them)",
+				debian ? "nvidia-current" : "nvidia", v,
+				debian ? "nvidia-current" : "nvidia", v);
+	if (fact_str_is(d->origin, "runfile"))
+		return run_text(run, "sh NVIDIA-Linux-$(uname -m)-%s.run -K", v);
+	return run_text(run,
+			"the driver's package once more (apt install --reinstall, dnf reinstall), "
+			"or where dkms builds it: dkms build --force nvidia/%s && dkms install "
+			"--force nvidia/%s",
+			v, v);
+}
+
+static void propose_no_api(struct rule_run *run, struct change_set *out)
+{
+	if (propose_wanted(run))
+		propose_by_hand(run, out, "nvidia-peermem",
+				"install DOCA-OFED first, then build the driver's modules again: "
+				"%s; or do without, by dma-buf: open kernel modules and Linux 5.12 "
+				"or newer",
+				rebuild_words(run));
+}
+
+static void propose_rebuild(struct rule_run *run, struct change_set *out)
+{
+	if (propose_wanted(run))
+		propose_by_hand(run, out, "nvidia-peermem",
+				"build the driver's modules again, for the OFED that is installed: "
+				"%s; then modprobe %s",
+				rebuild_words(run), peermem_name(run));
+}
+
+static void propose_ofed_core(struct rule_run *run, struct change_set *out)
+{
+	static const char *const families[] = {"debian", "ubuntu"};
+	const char *id = fact_str_or(run->m->kernel.distribution_id, "");
+	const char *initramfs = *id ? "dracut -f" : "update-initramfs -u (or dracut -f)";
+
+	if (!propose_wanted(run))
+		return;
+	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
+		if (!strcmp(id, families[i]))
+			initramfs = "update-initramfs -u";
+	if (fact_known(run->m->peermem.ofed))
+		propose_by_hand(run, out, "ib_core",
+				"load OFED's own: depmod -a, %s, reboot (or /etc/init.d/openibd "
+				"restart); `modinfo -n ib_core` then names a file below updates or "
+				"extra",
+				initramfs);
+	else
+		propose_by_hand(run, out, "ib_core",
+				"install DOCA-OFED for this kernel again, or build the driver's "
+				"modules for the kernel's own ib_core and use dma-buf: %s",
+				rebuild_words(run));
+}
+
 /* ---- the table ---- */
 
 #define PEERMEM_WHY                                                                                \
@@ -372,6 +499,7 @@ const struct rule rules_peermem[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = GDR_NEEDS,
 		.probe = probe_not_loaded,
+		.propose = propose_not_loaded,
 	},
 	{
 		.id = "peermem-not-registered",
@@ -381,7 +509,7 @@ const struct rule rules_peermem[] = {
 		       "it as a client.",
 		.remedy = "look for nv_mem below /sys/kernel/mm/memory_peers; reload it after the "
 			  "RDMA "
-			  "stack: modprobe -r nvidia-peermem && modprobe nvidia-peermem",
+			  "stack: rmmod nvidia_peermem && modprobe nvidia-peermem",
 		.reference = PEERMEM_SOURCE "; NVIDIA/nccl#1676",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -402,6 +530,7 @@ const struct rule rules_peermem[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = GDR_NEEDS,
 		.probe = probe_no_api,
+		.propose = propose_no_api,
 	},
 	{
 		.id = "peermem-before-ofed",
@@ -416,12 +545,13 @@ const struct rule rules_peermem[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = GDR_NEEDS,
 		.probe = probe_before_ofed,
+		.propose = propose_rebuild,
 	},
 	{
 		.id = "peermem-conflict",
 		.title = "nv_peer_mem does not stand beside nvidia-peermem",
 		.why = PEERMEM_WHY "Both register the client nv_mem, and only one can.",
-		.remedy = "modprobe -r nv_peer_mem, remove the package nvidia-peer-memory (or "
+		.remedy = "rmmod nv_peer_mem, remove the package nvidia-peer-memory (or "
 			  "/etc/init.d/nv_peer_mem and its dkms module), then modprobe "
 			  "nvidia-peermem",
 		.reference = "Mellanox/nv_peer_memory; " PEERMEM_SOURCE,
@@ -429,6 +559,7 @@ const struct rule rules_peermem[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = GDR_NEEDS,
 		.probe = probe_conflict,
+		.propose = propose_conflict,
 	},
 	{
 		.id = "peermem-symbols",
@@ -441,6 +572,7 @@ const struct rule rules_peermem[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = GDR_NEEDS,
 		.probe = probe_symbols,
+		.propose = propose_rebuild,
 	},
 	{
 		.id = "peermem-inbox-core",
@@ -456,6 +588,7 @@ const struct rule rules_peermem[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = GDR_NEEDS,
 		.probe = probe_inbox_core,
+		.propose = propose_ofed_core,
 	},
 	{
 		.id = "peermem-modprobe",

@@ -54,8 +54,6 @@ static enum verdict probe_gpu_old(struct rule_run *run)
 	return VERDICT_OK;
 }
 
-#define PEERMEM_BRANCH 470
-
 static enum verdict probe_driver_old(struct rule_run *run)
 {
 	struct fact_str version = run->m->driver.module_version;

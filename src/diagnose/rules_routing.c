@@ -254,6 +254,75 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 	return VERDICT_BAD;
 }
 
+#define ISOLATION                                                                                  \
+	" are no longer kept apart: they can reach each other's memory, so none of them may be "   \
+	"handed to a virtual machine (VFIO)"
+
+static void propose_port(struct rule_run *run, struct change_set *out, const struct pci_function *p,
+			 const char *reason, bool apart)
+{
+	unsigned ctl = (unsigned)p->acs_ctl.value;
+
+	propose(run, out,
+		(struct change){
+			.kind = CHANGE_ACS,
+			.lifetime = CHANGE_LASTING,
+			.target = p->name,
+			.old = run_text(run, "%04x", ctl),
+			.new = run_text(run, "%04x", ctl & ~(unsigned)REDIRECTS),
+			.reason = reason,
+			.cost = run_text(run, "devices below %s" ISOLATION,
+					 apart ? run_text(run, "root port %s and others", p->name)
+					       : run_text(run, "the switch of port %s", p->name)),
+			.apart = apart,
+		});
+}
+
+static void propose_redirect(struct rule_run *run, struct change_set *out, bool requests)
+{
+	struct port_hits *hits = switch_hits(run);
+
+	FOR_EACH_PCI (p, run) {
+		const struct port_hits *h = &hits[p->index];
+
+		if (!h->hit || h->requests != requests)
+			continue;
+		propose_port(run, out, p,
+			     run_text(run,
+				      requests ? "what passes port %s then goes straight across "
+						 "the switch: %s"
+					       : "answers to reads then go straight across the "
+						 "switch at port %s: %s",
+				      p->name, hits_text(run, h)),
+			     false);
+	}
+}
+
+static void propose_acs_requests(struct rule_run *run, struct change_set *out)
+{
+	propose_redirect(run, out, true);
+}
+
+static void propose_acs_completions(struct rule_run *run, struct change_set *out)
+{
+	propose_redirect(run, out, false);
+}
+
+static void propose_acs_root_port(struct rule_run *run, struct change_set *out)
+{
+	struct pair_set pairs;
+	struct port_hits *hits = root_port_hits(run, &pairs);
+
+	FOR_EACH_PCI (p, run)
+		if (hits[p->index].hit)
+			propose_port(run, out, p,
+				     run_text(run,
+					      "some machines were seen to hang until root port %s "
+					      "and its like had no redirect set",
+					      p->name),
+				     true);
+}
+
 /* ---- IOMMU ---- */
 
 static bool translates(const struct gpu *g)
@@ -281,6 +350,61 @@ static const char *iommu_remedy(struct rule_run *run)
 		"GRUB_CMDLINE_LINUX_DEFAULT, then update-grub (or grub2-mkconfig) and reboot. "
 		"Addresses then pass unchanged, and %s stays on for interrupt remapping.%s",
 		amd ? "AMD-Vi" : "VT-d", caveat);
+}
+
+/* What says it on this CPU; NULL: nothing that is known here. */
+static const char *iommu_word(const struct rule_run *run, bool off)
+{
+	static const struct {
+		enum cpu_vendor vendor;
+		const char *pass, *off;
+	} words[] = {
+		{CPU_INTEL, "iommu=pt", "intel_iommu=off"}, {CPU_AMD, "iommu=pt", "amd_iommu=off"},
+		{CPU_HYGON, "iommu=pt", "amd_iommu=off"},   {CPU_ZHAOXIN, "iommu=pt", NULL},
+		{CPU_ARM, "iommu.passthrough=1", NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (fact_is(run->m->cpu.vendor, words[i].vendor))
+			return off ? words[i].off : words[i].pass;
+	return NULL;
+}
+
+#define COST_PASS                                                                                  \
+	"the IOMMU no longer confines what devices read and write in memory (drivers that ask "    \
+	"for it, such as VFIO, still get it); interrupt remapping stays"
+#define COST_OFF                                                                                   \
+	"no device is confined by the IOMMU, none can be handed to a virtual machine (VFIO), and " \
+	"interrupts are no longer remapped; with more than 255 CPU threads some may be lost"
+
+static void propose_iommu(struct rule_run *run, struct change_set *out)
+{
+	bool off = run->options->iommu_off;
+	const char *word = iommu_word(run, off);
+
+	if (!propose_wanted(run))
+		return;
+	if (!word)
+		propose_by_hand(run, out, "the kernel's IOMMU parameter",
+				"look up in Documentation/admin-guide/kernel-parameters.txt how "
+				"this CPU's IOMMU is %s",
+				off ? "switched off" : "set to pass-through");
+	else if (text_has_word(cmdline(run), word))
+		propose_by_hand(run, out, run_text(run, "%s is on the kernel command line", word),
+				"find what overrides it: another IOMMU word on the command line, "
+				"or a group's type that was set in "
+				"/sys/kernel/iommu_groups/N/type");
+	else
+		propose(run, out,
+			(struct change){
+				.kind = CHANGE_KERNEL_PARAMETER,
+				.lifetime = CHANGE_KEPT,
+				.target = word,
+				.reason = off ? "the IOMMU is then off, and nothing stands in "
+						"the way of peer packets"
+					      : "the IOMMU then lets peer packets through "
+						"with the addresses that they carry",
+				.cost = off ? COST_OFF : COST_PASS});
 }
 
 /* Faults in the log or wrong data in tests show it. */
@@ -464,6 +588,31 @@ static enum verdict probe_parameters(struct rule_run *run)
 	return rule_verdict(run, VERDICT_OK);
 }
 
+/* The words of the command line that are about the IOMMU. */
+static const char *iommu_words(struct rule_run *run)
+{
+	static const char *const starts[] = {"iommu", "intel_iommu", "amd_iommu"};
+	const char *list = NULL, *p = cmdline(run);
+
+	for (size_t n; *p; p += n) {
+		p += strspn(p, " \t\n");
+		n = strcspn(p, " \t\n");
+		for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+			if (text_starts_with(p, starts[i]))
+				list = run_list(run, list, run_text(run, "%.*s", (int)n, p));
+	}
+	return list ? list : "none";
+}
+
+static void propose_parameters(struct rule_run *run, struct change_set *out)
+{
+	const char *what = run_text(run, "kernel command line (%s)", iommu_words(run));
+
+	FOR_EACH_FINDING (f, run)
+		if (f->rule == run->rule)
+			propose_by_hand(run, out, what, "%s: %s", f->sentence, f->remedy);
+}
+
 /* ---- host bridge and sockets ---- */
 
 /* GPU pairs whose host-bridge step has this reason; *ret_state is theirs (one reason, one state).
@@ -579,6 +728,7 @@ const struct rule rules_routing[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
 		.probe = probe_acs_requests,
+		.propose = propose_acs_requests,
 	},
 	{
 		.id = "acs-completion-redirect",
@@ -595,6 +745,7 @@ const struct rule rules_routing[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
 		.probe = probe_acs_completions,
+		.propose = propose_acs_completions,
 	},
 	{
 		.id = "acs-root-port",
@@ -612,6 +763,7 @@ const struct rule rules_routing[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_acs_root_port,
+		.propose = propose_acs_root_port,
 	},
 	{
 		.id = "iommu-translating",
@@ -629,6 +781,7 @@ const struct rule rules_routing[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
 		.probe = probe_iommu,
+		.propose = propose_iommu,
 	},
 	{
 		.id = "iommu-parameters",
@@ -641,6 +794,7 @@ const struct rule rules_routing[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
 		.probe = probe_parameters,
+		.propose = propose_parameters,
 	},
 	{
 		.id = "host-bridge",

@@ -11,12 +11,12 @@
 /* Two runs of onehop on an idle machine differ by less; noise for rows with an interval. */
 #define REPEATABLE 0.02
 
-const char *change_word(enum change change)
+const char *change_word(enum trend change)
 {
-	static const char *const words[CHANGE_N] = {
-		[CHANGE_SAME] = "same",
-		[CHANGE_BETTER] = "better",
-		[CHANGE_WORSE] = "worse",
+	static const char *const words[TREND_N] = {
+		[TREND_SAME] = "same",
+		[TREND_BETTER] = "better",
+		[TREND_WORSE] = "worse",
 	};
 
 	return words[change];
@@ -230,11 +230,11 @@ static struct figure to_judge(const struct figure *r)
 }
 
 /* A factor of 1 + noise either way says nothing. */
-static enum change change_of(double gain, double noise)
+static enum trend change_of(double gain, double noise)
 {
 	if (gain > 1 + noise)
-		return CHANGE_BETTER;
-	return gain * (1 + noise) < 1 ? CHANGE_WORSE : CHANGE_SAME;
+		return TREND_BETTER;
+	return gain * (1 + noise) < 1 ? TREND_WORSE : TREND_SAME;
 }
 
 static void add_cell(struct work *w, struct compared *k, const struct figure *before,
@@ -321,7 +321,7 @@ static void compare_kind(struct work *w, const struct figure_kind *kind, bool st
  * With P2P on as with it off: staged through the host although it is on. One row alone may be alike
  * by chance (a narrow link), so the period of tiny writes has to be alike too.
  */
-static enum change on_against_off(const struct index *x, const struct figure *on, const char *word)
+static enum trend on_against_off(const struct index *x, const struct figure *on, const char *word)
 {
 	AUTO_FREE char *staged = xprintf("%s" FIGURE_STAGED, word);
 	const struct figure *a = look_up(x, word, on->initiator, on->target, on->bytes);
@@ -330,18 +330,18 @@ static enum change on_against_off(const struct index *x, const struct figure *on
 	const struct figure_kind *kind = figure_kind_find(word, &ignored);
 
 	if (!a || !off)
-		return CHANGE_N;
+		return TREND_N;
 	return change_of(gain_of(off, a), kind->noise_staged);
 }
 
 static void judge_use(const struct index *x, const struct figure *on, struct p2p_use *use)
 {
-	enum change write = on_against_off(x, on, "write-ce");
-	enum change latency = on_against_off(x, on, "latency-write");
+	enum trend write = on_against_off(x, on, "write-ce");
+	enum trend latency = on_against_off(x, on, "latency-write");
 
-	if (write == CHANGE_BETTER || latency == CHANGE_BETTER)
+	if (write == TREND_BETTER || latency == TREND_BETTER)
 		use->yes++;
-	else if (write == CHANGE_SAME && latency == CHANGE_SAME)
+	else if (write == TREND_SAME && latency == TREND_SAME)
 		use->no++;
 	else
 		use->open++;

@@ -4,12 +4,12 @@
 
 #include "machine/figures.h"
 
-enum change { CHANGE_SAME, CHANGE_BETTER, CHANGE_WORSE, CHANGE_N };
+enum trend { TREND_SAME, TREND_BETTER, TREND_WORSE, TREND_N };
 
 /* One measurement that both have. Indexes of GPUs are those of `before`. */
 struct compared_cell {
 	const struct figure *before, *after;
-	enum change change;
+	enum trend change;
 	double gain; /* by which factor it is better; below 1: worse. 0 or infinite: from or to 0 */
 	double noise; /* relative difference up to which it says nothing */
 };
@@ -20,7 +20,7 @@ struct compared {
 	bool staged;                    /* P2P off */
 	struct compared_cell *cells;    /* in the order of `before` */
 	size_t cell_n;
-	size_t counts[CHANGE_N];
+	size_t counts[TREND_N];
 	double before,
 		after; /* median over the cells; of measurements that are yes or no the sum */
 	const struct compared_cell *best, *worst; /* by gain; never NULL */
@@ -40,7 +40,7 @@ struct comparison {
 	size_t gpus_gone, gpus_new;
 	struct compared *kinds; /* in the order of figure_kinds, with P2P off behind with P2P on */
 	size_t kind_n;
-	size_t counts[CHANGE_N];        /* over all cells */
+	size_t counts[TREND_N];         /* over all cells */
 	size_t only_before, only_after; /* figures without a counterpart */
 	struct p2p_use use_before, use_after;
 };
@@ -49,4 +49,4 @@ struct comparison {
 struct comparison *comparison_new(const struct figures *before, const struct figures *after);
 void comparison_free(struct comparison *c); /* NULL is fine */
 
-const char *change_word(enum change change); /* "better" */
+const char *change_word(enum trend change); /* "better" */

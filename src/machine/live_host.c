@@ -352,7 +352,7 @@ static int make_nccl_library(void *context, char **ret, size_t *ret_size)
 
 /* ---- module files ---- */
 
-static int make_modinfo(const char *name, char **ret, size_t *ret_size)
+static int read_module(const char *name, module_parser *parser, char **ret, size_t *ret_size)
 {
 	AUTO_STRBUF struct strbuf index = {0}, out = {0};
 	AUTO_FREE char *path = NULL;
@@ -372,8 +372,13 @@ static int make_modinfo(const char *name, char **ret, size_t *ret_size)
 	free(path);
 	path = *file == '/' ? xstrndup(file, n)
 			    : xprintf("/lib/modules/%s/%.*s", host.release, (int)n, file);
-	r = module_file_read(AT_FDCWD, path, &out);
+	r = module_file_read(AT_FDCWD, path, parser, &out);
 	return r < 0 ? r : give(&out, ret, ret_size);
+}
+
+static int make_modinfo(const char *name, char **ret, size_t *ret_size)
+{
+	return read_module(name, module_file_parse, ret, ret_size);
 }
 
 static int make_modinfo_nvidia(void *context, char **ret, size_t *ret_size)
@@ -392,6 +397,36 @@ static int make_modinfo_legacy(void *context, char **ret, size_t *ret_size)
 {
 	(void)context;
 	return make_modinfo("nv_peer_mem", ret, ret_size);
+}
+
+static int make_p2p_installed(void *context, char **ret, size_t *ret_size)
+{
+	(void)context;
+	return read_module("nvidia", module_file_parse_p2p, ret, ret_size);
+}
+
+/* ---- p2p-functions-loaded.txt ---- */
+
+/* "0000000000000000 t kbusGetBar1P2PDmaInfo_395e98	[nvidia]": the kernel keeps the names of all
+ * functions of a module that is loaded, and shows them to everybody. */
+static int make_p2p_loaded(void *context, char **ret, size_t *ret_size)
+{
+	AUTO_FCLOSE FILE *f = fopen("/proc/kallsyms", "re");
+	AUTO_STRBUF struct strbuf out = {0};
+	char line[512];
+
+	(void)context;
+	if (!f)
+		return -errno;
+	while (fgets(line, sizeof(line), f)) {
+		const char *module = strstr(line, "\t[nvidia"), *name = NULL;
+
+		if (module)
+			name = memrchr(line, ' ', (size_t)(module - line));
+		if (name && p2p_function_is(name + 1, (size_t)(module - name - 1)))
+			strbuf_printf(&out, "%.*s\n", (int)(module - name - 1), name + 1);
+	}
+	return give(&out, ret, ret_size);
 }
 
 /* ---- peer-memory-symbol.txt ---- */
@@ -529,6 +564,8 @@ const struct source_provider live_providers[] = {
 	{"modinfo-nvidia.txt",         make_modinfo_nvidia,      NULL},
 	{"modinfo-nvidia_peermem.txt", make_modinfo_peermem,     NULL},
 	{"modinfo-nv_peer_mem.txt",    make_modinfo_legacy,      NULL},
+	{"p2p-functions-file.txt",     make_p2p_installed,       NULL},
+	{"p2p-functions-loaded.txt",   make_p2p_loaded,          NULL},
 	{"peer-memory-symbol.txt",     make_peer_memory_symbol,  NULL},
 	{"nvml.json",                  nvml_capture,             NULL},
 	{"observed.json",              make_observed,            NULL},

@@ -20,6 +20,7 @@ static const struct {
 	{MACHINE_RDMA, rdma_read},
 	{MACHINE_LOG, kernel_log_read},
 	{MACHINE_HOST, nccl_read},
+	{MACHINE_HOST, applied_read},
 	{MACHINE_GPUS | MACHINE_NVML_ANY, gpu_read}, /* late: it waits for NVML */
 	{MACHINE_GPUS | MACHINE_NVML_ANY, observed_read},
 };

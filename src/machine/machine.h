@@ -99,6 +99,15 @@ struct gpu_pair {
 	struct fact_int common_ancestor; /* enum nvml_level */
 };
 
+/*
+ * Whether the nvidia module has P2P through BAR1 on every chip, as `onehop unlock` makes it: 1, or 0:
+ * stubs stand for it on chips before Hopper. Absent: it names no such function (proprietary modules).
+ */
+struct bar1_p2p {
+	struct fact_int installed, loaded; /* the module's file, the module in the kernel */
+	struct fact_str mark; /* onehop's in the file, "unlock 1"; absent: it did not make it */
+};
+
 enum driver_flavor { DRIVER_PROPRIETARY, DRIVER_OPEN, DRIVER_NOUVEAU, DRIVER_NOVA };
 
 struct nvidia_driver {
@@ -117,7 +126,9 @@ struct nvidia_driver {
 	struct fact_int device_nodes;    /* /dev/nvidia<N> that exist */
 	struct fact_int gpus_in_proc;    /* GPUs that the module drives, /proc/driver/nvidia/gpus */
 	struct fact_str registry_dwords; /* /proc/driver/nvidia/params RegistryDwords */
-	struct fact_int resizable_bar;   /* NVreg_EnableResizableBar */
+	struct fact_str registry_dwords_per_device; /* "pci=0000:01:00.0;KEY=1;pci=..." */
+	struct bar1_p2p bar1_p2p;
+	struct fact_int resizable_bar;           /* NVreg_EnableResizableBar */
 	struct fact_int grdma_topology_override; /* NVreg_GrdmaPciTopoCheckOverride */
 	struct fact_str fabric_manager_version;  /* of the installed nv-fabricmanager */
 	struct fact_int switches;                /* NVSwitch functions that the driver drives,
@@ -297,6 +308,25 @@ struct observed {
 	const char *from; /* "p2pBandwidthLatencyTest-before.txt:41" */
 };
 
+/* ---- what `onehop fix` changed and should be in force, from its own list ---- */
+
+enum applied_kind {
+	APPLIED_KERNEL_PARAMETER, /* target: "iommu=pt" */
+	APPLIED_MODULE_OPTION,    /* target: module; value: "NVreg_EnableResizableBar=1" */
+	APPLIED_REGISTRY_DWORD,   /* target: "nvidia"; value: "ForceP2P=0x11" */
+	APPLIED_MODULE_BLACKLIST, /* target: module */
+	APPLIED_ACS,              /* target: port "0000:22:00.0"; value: ACS control, "0011" */
+	APPLIED_KIND_N
+};
+
+struct applied {
+	unsigned fix; /* its number in the journal */
+	enum applied_kind kind;
+	const char *target, *value; /* value "" where the kind has none */
+	struct fact_int same_boot;  /* 1: the machine was not started since */
+	const char *from;           /* "var/lib/onehop/in-force:2" */
+};
+
 /* Something that could not be read or made sense of; shown as a finding, never fatal. */
 struct trouble {
 	const char *where; /* path, register, call */
@@ -344,6 +374,10 @@ struct machine {
 	struct observed *observed;
 	size_t observed_n;
 
+	struct applied *applied;
+	size_t applied_n;
+	struct fact_int applied_listed; /* 1: the list could be read; absent: nothing was changed */
+
 	struct trouble *troubles;
 	size_t trouble_n;
 };
@@ -364,10 +398,12 @@ enum machine_part {
 	MACHINE_P2P_ALL = ((1 << P2P_CAP_N) - 1)
 			  << 16,        /* each capability of each pair, see below */
 	MACHINE_NVML_DETAILS = 1 << 21, /* with MACHINE_NVML_STATE: what no judgement needs */
+	MACHINE_MODULE_FILE = 1 << 22,  /* nvidia's, which is large: has it P2P through BAR1? */
 	MACHINE_NVML_ANY = MACHINE_NVML | MACHINE_NVML_P2P | MACHINE_NVML_STATE |
 			   MACHINE_NVML_LINKS | MACHINE_P2P_ALL,
 	MACHINE_TO_JUDGE = (1 << 11) - 1,
-	MACHINE_ALL = MACHINE_TO_JUDGE | MACHINE_P2P_ALL | MACHINE_NVML_DETAILS,
+	MACHINE_ALL =
+		MACHINE_TO_JUDGE | MACHINE_P2P_ALL | MACHINE_NVML_DETAILS | MACHINE_MODULE_FILE,
 };
 
 /* One capability of each pair. */
@@ -397,6 +433,9 @@ const struct nccl_setting *machine_nccl_setting(const struct machine *m,
 int driver_branch(struct fact_str version);
 /* The value of KEY in the driver's RegistryDwords, "KEY=0x11;OTHER=1"; absent: it is not set. */
 struct fact_int driver_registry_dword(const struct nvidia_driver *d, const char *key);
+/* The same as a GPU gets it: its own in RegistryDwordsPerDevice, else that of all. */
+struct fact_int driver_gpu_dword(const struct nvidia_driver *d, const struct gpu *g,
+				 const char *key);
 /* ForceP2P when it forces reads (bits 1:0) or writes (5:4) on; 0: it does not, or is not known. */
 int64_t driver_forced_p2p(const struct nvidia_driver *d);
 /* Names of enum values as people and JSON see them. */

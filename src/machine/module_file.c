@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -55,7 +56,9 @@ static void add_strings(const char *s, size_t size, struct strbuf *out)
 	}
 }
 
-static int add_modinfo(Elf *elf, struct strbuf *out)
+/* Hands the bytes of .modinfo on. */
+static int walk_modinfo(Elf *elf, void (*add)(const char *, size_t, struct strbuf *),
+			struct strbuf *out)
 {
 	Elf_Scn *section = NULL;
 	size_t names;
@@ -75,13 +78,134 @@ static int add_modinfo(Elf *elf, struct strbuf *out)
 		data = elf_rawdata(section, NULL);
 		if (!data || !data->d_buf)
 			return -EINVAL;
-		add_strings(data->d_buf, data->d_size, out);
+		add(data->d_buf, data->d_size, out);
 		return 0;
 	}
 	return -EINVAL;
 }
 
-int module_file_parse(void *image, size_t size, struct strbuf *out)
+static int add_modinfo(Elf *elf, struct strbuf *out)
+{
+	return walk_modinfo(elf, add_strings, out);
+}
+
+/* MODULE_INFO(onehop, "...") */
+static void add_marker_strings(const char *s, size_t size, struct strbuf *out)
+{
+	static const char key[] = "onehop=";
+	const char *end = s + size;
+
+	for (size_t n; s < end; s += n + 1) {
+		n = strnlen(s, (size_t)(end - s));
+		if (n <= strlen(key) || memcmp(s, key, strlen(key)) != 0)
+			continue;
+		for (size_t i = 0; i < n; i++)
+			strbuf_putc(out, s[i] == '\n' ? ' ' : s[i]);
+		strbuf_putc(out, '\n');
+	}
+}
+
+static int add_marker(Elf *elf, struct strbuf *out)
+{
+	return walk_modinfo(elf, add_marker_strings, out);
+}
+
+/* ---- the functions of P2P through BAR1 ---- */
+
+/* Slots of the chips' function table, 535 to 595; facts: g_kern_bus_nvoc.c. */
+static const char *const p2p_functions[P2P_FUNCTIONS] = {
+	"kbusGetBar1P2PDmaInfo",
+	"kbusCreateP2PMappingForBar1P2P",
+	"kbusRemoveP2PMappingForBar1P2P",
+	"kbusHasPcieBar1P2PMapping",
+	"kbusIsPcieBar1P2PMappingSupported",
+};
+
+/* What stands behind the name of function i and "_" in n bytes; NULL: it is another name. */
+static const char *suffix_of(size_t i, const char *name, size_t n, size_t *ret_n)
+{
+	size_t k = strlen(p2p_functions[i]);
+
+	if (n <= k || memcmp(name, p2p_functions[i], k) != 0 || name[k] != '_')
+		return NULL;
+	*ret_n = n - k - 1;
+	return name + k + 1;
+}
+
+/* Generated stubs end in six hexadecimal digits, "_395e98"; the real ones in the chip, "_GH100". */
+static bool is_stub(const char *suffix, size_t n)
+{
+	size_t digits = 0;
+
+	while (digits < n && strchr("0123456789abcdef", suffix[digits]))
+		digits++;
+	return digits == 6 && (n == 6 || suffix[6] == '.');
+}
+
+bool p2p_function_is(const char *name, size_t n)
+{
+	const char *suffix;
+	size_t k;
+
+	for (size_t i = 0; i < P2P_FUNCTIONS; i++)
+		if ((suffix = suffix_of(i, name, n, &k)))
+			return is_stub(suffix, k) || (k == 5 && memcmp(suffix, "GH100", 5) == 0);
+	return false;
+}
+
+void p2p_functions_count(const char *text, unsigned *ret_real, unsigned *ret_stubs)
+{
+	const char *line = NULL, *suffix;
+	unsigned real = 0, stubs = 0; /* a bit for each function */
+	size_t n, k;
+
+	while (text_next_line(&line, &n, text))
+		for (size_t i = 0; i < P2P_FUNCTIONS; i++)
+			if (p2p_function_is(line, n) && (suffix = suffix_of(i, line, n, &k)))
+				*(is_stub(suffix, k) ? &stubs : &real) |= 1u << i;
+	*ret_real = (unsigned)__builtin_popcount(real);
+	*ret_stubs = (unsigned)__builtin_popcount(stubs);
+}
+
+static void add_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *head, struct strbuf *out)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t n = data && head->sh_entsize ? data->d_size / head->sh_entsize : 0;
+	GElf_Sym symbol;
+
+	for (size_t i = 0; i < n && i <= INT_MAX && gelf_getsym(data, (int)i, &symbol); i++) {
+		const char *name = elf_strptr(elf, head->sh_link, symbol.st_name);
+
+		/* Not what is only called here, and not the names of files. */
+		if (!name || symbol.st_shndx == SHN_UNDEF ||
+		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+			continue;
+		if (p2p_function_is(name, strlen(name)))
+			strbuf_printf(out, "%s\n", name);
+	}
+}
+
+static int add_functions(Elf *elf, struct strbuf *out)
+{
+	Elf_Scn *section = NULL;
+	int r = -EINVAL;
+
+	if (elf_kind(elf) != ELF_K_ELF)
+		return -EINVAL;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr head;
+
+		if (!gelf_getshdr(section, &head) || head.sh_type != SHT_SYMTAB)
+			continue;
+		add_symbols(elf, section, &head, out);
+		r = 0;
+	}
+	return r;
+}
+
+/* ---- either ---- */
+
+static int parse(void *image, size_t size, int (*add)(Elf *, struct strbuf *), struct strbuf *out)
 {
 	Elf *elf;
 	int r;
@@ -91,21 +215,33 @@ int module_file_parse(void *image, size_t size, struct strbuf *out)
 	elf = elf_memory(image, size);
 	if (!elf)
 		return -EINVAL;
-	r = add_modinfo(elf, out);
+	r = add(elf, out);
 	elf_end(elf);
 	return r;
 }
 
+int module_file_parse(void *image, size_t size, struct strbuf *out)
+{
+	return parse(image, size, add_modinfo, out);
+}
+
+int module_file_parse_p2p(void *image, size_t size, struct strbuf *out)
+{
+	int r = parse(image, size, add_functions, out);
+
+	return r < 0 ? r : parse(image, size, add_marker, out);
+}
+
 /* ---- files ---- */
 
-static int parse_plain(int fd, size_t size, struct strbuf *out)
+static int parse_plain(int fd, size_t size, module_parser *parser, struct strbuf *out)
 {
 	void *image = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	int r;
 
 	if (image == MAP_FAILED)
 		return -errno;
-	r = module_file_parse(image, size, out);
+	r = parser(image, size, out);
 	munmap(image, size);
 	return r;
 }
@@ -128,7 +264,7 @@ static int unpack(struct archive *a, struct strbuf *image)
 	return r == ARCHIVE_EOF && image->len ? 0 : -EINVAL;
 }
 
-static int parse_compressed(int fd, struct strbuf *out)
+static int parse_compressed(int fd, module_parser *parser, struct strbuf *out)
 {
 	AUTO_STRBUF struct strbuf image = {0};
 	struct archive *a = archive_read_new();
@@ -143,10 +279,10 @@ static int parse_compressed(int fd, struct strbuf *out)
 	if (archive_read_open_fd(a, fd, 65536) == ARCHIVE_OK)
 		r = unpack(a, &image);
 	archive_read_free(a);
-	return r < 0 ? r : module_file_parse(image.text, image.len, out);
+	return r < 0 ? r : parser(image.text, image.len, out);
 }
 
-int module_file_read(int dir_fd, const char *path, struct strbuf *out)
+int module_file_read(int dir_fd, const char *path, module_parser *parser, struct strbuf *out)
 {
 	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
@@ -156,6 +292,7 @@ int module_file_read(int dir_fd, const char *path, struct strbuf *out)
 	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
 		return -EINVAL;
 	if (text_ends_with(path, ".ko"))
-		return st.st_size > IMAGE_MAX ? -EFBIG : parse_plain(fd, (size_t)st.st_size, out);
-	return st.st_size > COMPRESSED_MAX ? -EFBIG : parse_compressed(fd, out);
+		return st.st_size > IMAGE_MAX ? -EFBIG
+					      : parse_plain(fd, (size_t)st.st_size, parser, out);
+	return st.st_size > COMPRESSED_MAX ? -EFBIG : parse_compressed(fd, parser, out);
 }

@@ -6,6 +6,8 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "machine/card.h"
+#include "machine/module_file.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -149,6 +151,7 @@ static void read_params(struct reader *r)
 	struct fact_str text = read_text(r, PARAMS);
 
 	d->registry_dwords = param_str(r, text, "RegistryDwords");
+	d->registry_dwords_per_device = param_str(r, text, "RegistryDwordsPerDevice");
 	d->resizable_bar = param_int(r, text, "EnableResizableBar");
 	d->grdma_topology_override = param_int(r, text, "GrdmaPciTopoCheckOverride");
 }
@@ -158,25 +161,63 @@ int driver_branch(struct fact_str version)
 	return fact_known(version) ? (int)strtol(version.value, NULL, 10) : -1;
 }
 
-struct fact_int driver_registry_dword(const struct nvidia_driver *d, const char *key)
+/* The value of KEY in n bytes "KEY=0x11;OTHER=1". */
+static struct fact_int find_dword(const char *list, size_t n, const char *key, const char *from)
 {
-	struct fact_str dwords = d->registry_dwords;
-	size_t n = strlen(key);
+	const char *end = list + n;
+	size_t k = strlen(key);
 
-	if (!fact_known(dwords))
-		return (struct fact_int){0, dwords.state, dwords.from};
-	for (const char *s = dwords.value; *s; s += strcspn(s, ";"), s += *s == ';') {
+	while (list < end) {
+		size_t item;
 		char text[32];
 		int64_t value;
 
-		s += strspn(s, " \t\"");
-		if (strncasecmp(s, key, n) != 0 || s[n] != '=')
-			continue;
-		text_copy(text, sizeof(text), s + n + 1, strcspn(s + n + 1, ";\""));
-		return text_to_i64(text, &value) < 0 ? fact_int_unknown("no number in " PARAMS)
-						     : fact_int(value, dwords.from);
+		list += strspn(list, " \t\"");
+		if (strncasecmp(list, key, k) == 0 && list[k] == '=') {
+			text_copy(text, sizeof(text), list + k + 1, strcspn(list + k + 1, ";\""));
+			return text_to_i64(text, &value) < 0
+				       ? fact_int_unknown("no number in " PARAMS)
+				       : fact_int(value, from);
+		}
+		item = strcspn(list, ";");
+		list += item + (list[item] == ';');
 	}
-	return fact_int_absent(dwords.from);
+	return fact_int_absent(from);
+}
+
+struct fact_int driver_registry_dword(const struct nvidia_driver *d, const char *key)
+{
+	struct fact_str dwords = d->registry_dwords;
+
+	if (!fact_known(dwords))
+		return (struct fact_int){0, dwords.state, dwords.from};
+	return find_dword(dwords.value, strlen(dwords.value), key, dwords.from);
+}
+
+/* "pci=0000:01:00.0;KEY=1;KEY=2;pci=0000:02:00.0;..." */
+struct fact_int driver_gpu_dword(const struct nvidia_driver *d, const struct gpu *g,
+				 const char *key)
+{
+	struct fact_str list = d->registry_dwords_per_device;
+	const char *s = fact_str_or(list, "");
+
+	while ((s = strcasestr(s, "pci="))) {
+		const char *next = strcasestr(s + 4, "pci=");
+		struct pci_address address;
+		struct fact_int found;
+		char name[PCI_ADDRESS_LEN];
+
+		s += 4;
+		text_copy(name, sizeof(name), s, strcspn(s, ";\" "));
+		s += strcspn(s, ";");
+		if (pci_address_parse(name, &address) < 0 ||
+		    pci_address_compare(address, g->pci->address) != 0)
+			continue;
+		found = find_dword(s, next ? (size_t)(next - s) : strlen(s), key, list.from);
+		if (!fact_absent(found))
+			return found;
+	}
+	return driver_registry_dword(d, key);
 }
 
 int64_t driver_forced_p2p(const struct nvidia_driver *d)
@@ -315,6 +356,62 @@ static void read_installed(struct reader *r)
 	}
 }
 
+/* ---- P2P through BAR1 ---- */
+
+static struct fact_int has_p2p(struct reader *r, struct fact_str text)
+{
+	unsigned real, stubs;
+
+	if (!fact_known(text))
+		return INT_LIKE(text);
+	p2p_functions_count(text.value, &real, &stubs);
+	if (stubs)
+		return fact_int(0, text.from);
+	if (real == P2P_FUNCTIONS)
+		return fact_int(1, text.from);
+	if (!real)
+		return fact_int_absent(text.from);
+	return fact_int_unknown(arena_printf(r->m->arena, "only %u of %d functions are in %s", real,
+					     P2P_FUNCTIONS, text.from));
+}
+
+/* Forced P2P is what makes it matter to judging. */
+static bool wants_p2p_functions(const struct reader *r)
+{
+	const struct machine *m = r->m;
+
+	if (r->request->parts & MACHINE_MODULE_FILE)
+		return m->gpu_n > 0;
+	for (size_t i = 0; i < m->gpu_n && driver_forced_p2p(&m->driver); i++)
+		if (fact_is(card_needs_bar1(&m->gpus[i]), 1))
+			return true;
+	return false;
+}
+
+static void read_p2p_functions(struct reader *r)
+{
+	const struct module *module = machine_module(r->m, "nvidia");
+	struct bar1_p2p *p = &r->m->driver.bar1_p2p;
+	struct fact_str text;
+
+	p->installed = p->loaded = fact_int_unknown("the module's file was not opened");
+	p->mark = fact_str_unknown(p->installed.from);
+	if (!wants_p2p_functions(r))
+		return;
+	if (fact_is(r->m->driver.loaded, 1))
+		p->loaded = has_p2p(r, read_text(r, "p2p-functions-loaded.txt"));
+	else
+		p->loaded = fact_int_unknown("the nvidia module is not loaded");
+	if (module && fact_absent(module->file)) {
+		p->installed = fact_int_absent(module->file.from);
+		p->mark = fact_str_absent(module->file.from);
+		return;
+	}
+	text = read_text(r, "p2p-functions-file.txt");
+	p->installed = has_p2p(r, text);
+	p->mark = modinfo(r, text, "onehop=");
+}
+
 /* ---- NVSwitch ---- */
 
 /* The fabric manager says at each start what it is; the last start counts. */
@@ -361,5 +458,6 @@ void nvidia_driver_read(struct reader *r)
 	read_library(r);
 	r->m->driver.origin = find_origin(r);
 	read_installed(r);
+	read_p2p_functions(r);
 	read_fabric(r);
 }

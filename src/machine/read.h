@@ -59,6 +59,7 @@ void rdma_read(struct reader *r);       /* rdma.c */
 void kernel_log_read(struct reader *r); /* kernel_log.c */
 void nccl_read(struct reader *r);       /* nccl.c: environment, conf files, --pid */
 void observed_read(struct reader *r);   /* observed.c; the GPUs are read before */
+void applied_read(struct reader *r);    /* applied.c: what `onehop fix` left in force */
 
 /*
  * Virtual files of a live source (live_host.c lists them); a recording keeps each as a file of that
@@ -71,6 +72,9 @@ void observed_read(struct reader *r);   /* observed.c; the GPUs are read before 
  *   process-env.txt  the same of --pid N; absent without --pid
  *   nccl-library.txt "pid", "path" and "version" lines of the libnccl that --pid N has mapped
  *   modinfo-NAME.txt "key=value" lines of a module file's .modinfo section
+ *   p2p-functions-file.txt, p2p-functions-loaded.txt: the names of the functions of P2P through BAR1 that
+ *                    the nvidia module has, on disk (with a line "onehop=" if onehop made it) and in
+ *                    the kernel; at most ten lines
  *   peer-memory-symbol.txt the kernel's symbols for peer memory clients; empty: it has none
  *   observed.json    what onehop test found, with boot id and driver version; the file of that name
  *                    in $XDG_STATE_HOME/onehop

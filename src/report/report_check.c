@@ -223,7 +223,7 @@ static bool names_device(const char *s, size_t n)
 	return strchr(word, '.') && pci_address_parse(word, &address) == 0;
 }
 
-static bool alike(const char *a, const char *b)
+bool texts_alike(const char *a, const char *b)
 {
 	while (*a && *b) {
 		size_t n = word_length(a), k = word_length(b);
@@ -246,7 +246,7 @@ static bool alike(const char *a, const char *b)
 static bool all_alike(struct group g)
 {
 	for (size_t i = 1; i < g.n; i++) {
-		if (!alike(g.items[i]->sentence, g.items[0]->sentence))
+		if (!texts_alike(g.items[i]->sentence, g.items[0]->sentence))
 			return false;
 	}
 	return true;
@@ -332,7 +332,7 @@ static bool remedy_shown(struct group g, size_t n, bool verbose)
 
 	for (size_t i = 0; i < n; i++) {
 		if (verbose ? strcmp(g.items[i]->remedy, remedy) == 0
-			    : alike(g.items[i]->remedy, remedy))
+			    : texts_alike(g.items[i]->remedy, remedy))
 			return true;
 	}
 	return false;
@@ -361,7 +361,7 @@ static void add_remedies(struct document *out, struct group g, bool verbose)
 static bool evidence_shown(const struct finding *f, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (alike(f->evidence[i], f->evidence[n]))
+		if (texts_alike(f->evidence[i], f->evidence[n]))
 			return true;
 	}
 	return false;
@@ -631,6 +631,32 @@ static void add_measured(struct document *out, const struct topology *t)
 		      n, n == 1 ? "y" : "ies", rates, 100 * share);
 }
 
+/* Findings stand together by rule only within one severity: an id may have been named before. */
+static bool is_named(const struct diagnosis *d, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (d->findings[k].rule == d->findings[i].rule)
+			return true;
+	return false;
+}
+
+static void add_fixes(struct document *out, const struct diagnosis *d)
+{
+	struct strbuf ids AUTO_STRBUF = {0};
+
+	for (size_t i = 0; i < d->finding_n; i++) {
+		const struct finding *f = &d->findings[i];
+
+		if (f->rule->propose && f->severity >= SEVERITY_WARNING && !is_named(d, i))
+			strbuf_printf(&ids, "%s%s", ids.len ? ", " : "", f->rule->id);
+	}
+	if (ids.len)
+		document_paragraph(out, STYLE_PLAIN, 0,
+				   "onehop fix shows what it can change for %s; nothing is changed "
+				   "without --apply.",
+				   strbuf_str(&ids));
+}
+
 static void add_end(struct document *out, const struct diagnosis *d, bool verbose)
 {
 	char verdict[1024];
@@ -645,6 +671,7 @@ static void add_end(struct document *out, const struct diagnosis *d, bool verbos
 	add_gpus_seen(out, d->topology->machine);
 	add_seen(out, d->topology);
 	add_measured(out, d->topology);
+	add_fixes(out, d);
 	add_unseen(out, d, verbose);
 }
 

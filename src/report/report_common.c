@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/container.h"
 #include "machine/figures.h"
 
 #include <inttypes.h>

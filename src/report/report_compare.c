@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static const enum style change_styles[CHANGE_N] = {
-	[CHANGE_SAME] = STYLE_PLAIN,
-	[CHANGE_BETTER] = STYLE_GOOD,
-	[CHANGE_WORSE] = STYLE_BAD,
+static const enum style change_styles[TREND_N] = {
+	[TREND_SAME] = STYLE_PLAIN,
+	[TREND_BETTER] = STYLE_GOOD,
+	[TREND_WORSE] = STYLE_BAD,
 };
 
 /* ---- words ---- */
@@ -43,7 +43,7 @@ static const char *gain_format(const struct compared_cell *cell, char *buf, size
 {
 	double factor = cell->gain < 1 ? 1 / cell->gain : cell->gain;
 
-	if (cell->change == CHANGE_SAME || !isfinite(factor))
+	if (cell->change == TREND_SAME || !isfinite(factor))
 		snprintf(buf, size, "%s", change_word(cell->change));
 	else
 		snprintf(buf, size, "%.2fx %s", factor, change_word(cell->change));
@@ -105,18 +105,18 @@ static void add_outcome(struct document *out, const struct compared *k)
 	struct strbuf b AUTO_STRBUF = {0};
 	enum style style = STYLE_PLAIN;
 
-	for (int change = CHANGE_N - 1; change >= 0; change--) {
+	for (int change = TREND_N - 1; change >= 0; change--) {
 		if (!k->counts[change])
 			continue;
-		style = change != CHANGE_SAME && style == STYLE_PLAIN ? change_styles[change]
-								      : style;
+		style = change != TREND_SAME && style == STYLE_PLAIN ? change_styles[change]
+								     : style;
 		strbuf_puts(&b, b.len ? ", " : "");
 		if (k->counts[change] == k->cell_n)
 			strbuf_printf(&b, k->cell_n > 1 ? "all %s" : "%s",
-				      change_word((enum change)change));
+				      change_word((enum trend)change));
 		else
 			strbuf_printf(&b, "%zu %s", k->counts[change],
-				      change_word((enum change)change));
+				      change_word((enum trend)change));
 	}
 	document_cell(out, style, "%s", strbuf_str(&b));
 }
@@ -300,7 +300,7 @@ static void add_extremes(struct document *out, const struct comparison *c)
 	for (size_t i = 0; i < c->kind_n; i++) {
 		const struct compared *k = &c->kinds[i];
 
-		if (k->cell_n < 2 || is_yes_or_no(k) || k->counts[CHANGE_SAME] == k->cell_n)
+		if (k->cell_n < 2 || is_yes_or_no(k) || k->counts[TREND_SAME] == k->cell_n)
 			continue;
 		if (!started)
 			start_cells(out, "Largest and smallest gain");
@@ -377,16 +377,16 @@ static const char *verdict_of(const struct comparison *c)
 {
 	if (!c->kind_n)
 		return "nothing";
-	if (c->counts[CHANGE_WORSE])
-		return c->counts[CHANGE_BETTER] ? "mixed" : "worse";
-	return c->counts[CHANGE_BETTER] ? "better" : "same";
+	if (c->counts[TREND_WORSE])
+		return c->counts[TREND_BETTER] ? "mixed" : "worse";
+	return c->counts[TREND_BETTER] ? "better" : "same";
 }
 
 static void add_verdict(struct document *out, const struct comparison *c)
 {
-	enum style style = c->counts[CHANGE_WORSE]    ? STYLE_BAD
-			   : c->counts[CHANGE_BETTER] ? STYLE_GOOD
-						      : STYLE_STRONG;
+	enum style style = c->counts[TREND_WORSE]    ? STYLE_BAD
+			   : c->counts[TREND_BETTER] ? STYLE_GOOD
+						     : STYLE_STRONG;
 
 	document_blank(out);
 	if (!c->kind_n)
@@ -395,8 +395,8 @@ static void add_verdict(struct document *out, const struct comparison *c)
 	else
 		document_paragraph(out, style, 0,
 				   "%zu figures are better, %zu worse, %zu the same within noise.",
-				   c->counts[CHANGE_BETTER], c->counts[CHANGE_WORSE],
-				   c->counts[CHANGE_SAME]);
+				   c->counts[TREND_BETTER], c->counts[TREND_WORSE],
+				   c->counts[TREND_SAME]);
 }
 
 void report_compare(struct document *out, const struct comparison *c, const int *pair, bool verbose)
@@ -472,9 +472,9 @@ static json_t *kind_json(const struct compared *k)
 		      "higher_is_better", (int)k->kind->higher_is_better, "before",
 		      number_json(k->before), "after", number_json(k->after));
 	json_object_set_new(o, "ratio", ratio_json(k->before, k->after));
-	json_object_set_new(o, "better", json_integer((json_int_t)k->counts[CHANGE_BETTER]));
-	json_object_set_new(o, "worse", json_integer((json_int_t)k->counts[CHANGE_WORSE]));
-	json_object_set_new(o, "same", json_integer((json_int_t)k->counts[CHANGE_SAME]));
+	json_object_set_new(o, "better", json_integer((json_int_t)k->counts[TREND_BETTER]));
+	json_object_set_new(o, "worse", json_integer((json_int_t)k->counts[TREND_WORSE]));
+	json_object_set_new(o, "same", json_integer((json_int_t)k->counts[TREND_SAME]));
 	json_object_set_new(o, "best", cell_json(k->best));
 	json_object_set_new(o, "worst", cell_json(k->worst));
 	json_object_set_new(o, "cells", cells);

@@ -20,6 +20,8 @@ void add_machine_line(struct document *out, const struct machine *m);
 /* A line that maps GPU numbers where NVML or CUDA count otherwise. */
 void add_numbering(struct document *out, const struct machine *m);
 
+/* They differ at most in the devices that they name: "GPU0", "0000:41:00.0". */
+bool texts_alike(const char *a, const char *b);
 /* Characters of "GPU0" in "GPU0 0000:41:00.0". */
 int short_length(const char *name);
 /* That n stand-ins were at work. */

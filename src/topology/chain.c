@@ -174,13 +174,16 @@ static bool bar1_covers_vram(const struct gpu *g)
 }
 
 /*
- * ForceP2P makes the driver say yes and gives it nothing to do it with. Only an edited open module,
- * which nobody can tell from a stock one by its version, may have the mechanism.
+ * ForceP2P makes the driver say yes and gives it nothing to do it with. Only an edited open module
+ * has the mechanism, which its functions tell, not its version.
  */
 static struct chain_link judge_forced(const struct pair *pr)
 {
-	bool edited = fact_is_not(pr->s->m->driver.flavor, DRIVER_PROPRIETARY);
+	const struct nvidia_driver *d = &pr->s->m->driver;
+	bool edited = fact_is_not(d->flavor, DRIVER_PROPRIETARY) && !fact_is(d->bar1_p2p.loaded, 0);
 
+	if (fact_is(d->bar1_p2p.loaded, 1) && bar1_covers_vram(pr->target_gpu))
+		return link_of(CHAIN_OK, REASON_DRIVER_OK);
 	return link_of(edited && bar1_covers_vram(pr->target_gpu) ? CHAIN_POSSIBLE : CHAIN_BAD,
 		       REASON_DRIVER_FORCED);
 }

@@ -29,9 +29,12 @@ static void read_modules(const char *modinfo, const char *index, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char installed[] = "updates/dkms/nvidia.ko:\n";
-	AUTO_STRBUF struct strbuf out = {0};
+	AUTO_STRBUF struct strbuf out = {0}, functions = {0};
 	AUTO_FREE char *copy = xmalloc(size + 1);
 
+	/* Either may convert what it reads in place. */
+	memcpy(copy, data, size);
+	module_file_parse_p2p(copy, size, &functions);
 	memcpy(copy, data, size);
 	copy[size] = '\0';
 	if (module_file_parse(copy, size, &out) == 0)

@@ -496,6 +496,20 @@ static void driver_forced_with_mechanism(void **state)
 	build_free(m);
 }
 
+/* What the module's functions say outweighs what could be. */
+static void driver_forced_and_looked_into(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	m->driver.registry_dwords = fact_str("ForceP2P=0x11", from);
+	m->driver.bar1_p2p.loaded = fact_int(1, from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK, PAIR_DIRECT);
+	m->driver.bar1_p2p.loaded = fact_int(0, from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_FORCED, PAIR_BLOCKED);
+	build_free(m);
+}
+
 /* ---- GPU and NIC ---- */
 
 enum { GPU = 0, NIC = 1 }; /* endpoints of nic_machine */
@@ -751,6 +765,7 @@ int main(void)
 		cmocka_unit_test(driver_status),
 		cmocka_unit_test(driver_forced),
 		cmocka_unit_test(driver_forced_with_mechanism),
+		cmocka_unit_test(driver_forced_and_looked_into),
 		cmocka_unit_test(rdma_ways),
 		cmocka_unit_test(rdma_refused),
 		cmocka_unit_test(rdma_exposure),

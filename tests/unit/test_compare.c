@@ -54,10 +54,10 @@ static void the_case(void **state)
 	assert_true(access->before == 0 && access->after == 56);
 	assert_int_equal(c->use_before.no, 56);
 	assert_int_equal(c->use_after.yes, 56);
-	assert_int_equal(c->counts[CHANGE_WORSE], 0);
-	assert_int_equal(kind_of(c, "both-ce", false)->counts[CHANGE_BETTER], 56);
-	assert_int_equal(kind_of(c, "latency-write", false)->counts[CHANGE_BETTER], 56);
-	assert_int_equal(kind_of(c, "latency-write", true)->counts[CHANGE_SAME], 56);
+	assert_int_equal(c->counts[TREND_WORSE], 0);
+	assert_int_equal(kind_of(c, "both-ce", false)->counts[TREND_BETTER], 56);
+	assert_int_equal(kind_of(c, "latency-write", false)->counts[TREND_BETTER], 56);
+	assert_int_equal(kind_of(c, "latency-write", true)->counts[TREND_SAME], 56);
 	assert_int_equal(c->only_before, 0);
 	comparison_free(c);
 	figures_free(before);
@@ -74,18 +74,18 @@ static void the_same_twice_is_the_same(void **state)
 		struct figures *f = opened(names[i]);
 		struct comparison *c = comparison_new(f, f);
 
-		assert_int_equal(c->counts[CHANGE_SAME], f->row_n);
+		assert_int_equal(c->counts[TREND_SAME], f->row_n);
 		comparison_free(c);
 		figures_free(f);
 	}
 }
 
 /* One cell before and after: what is made of it. */
-static enum change judged(const char *what, struct figure before, struct figure after)
+static enum trend judged(const char *what, struct figure before, struct figure after)
 {
 	struct figures *a = made(2, NULL), *b = made(2, NULL);
 	struct comparison *c;
-	enum change change;
+	enum trend change;
 
 	for (int i = 0; i < 2; i++) {
 		const struct figure *from = i ? &after : &before;
@@ -105,7 +105,7 @@ static enum change judged(const char *what, struct figure before, struct figure 
 
 #define ONE(v)                 ((struct figure){.median = (v)})
 #define MANY(v, l, h)          ((struct figure){.median = (v), .low = (l), .high = (h), .samples = 31})
-#define JUDGED(what, a, b, to) assert_int_equal(judged(what, a, b), CHANGE_##to)
+#define JUDGED(what, a, b, to) assert_int_equal(judged(what, a, b), TREND_##to)
 
 static void noise_decides(void **state)
 {
@@ -140,13 +140,13 @@ static void gpus_are_matched_by_address(void **state)
 	assert_int_equal(c->gpu_after[0], 2);
 	assert_int_equal(c->gpus_gone, 0);
 	assert_int_equal(c->gpus_new, 1);
-	assert_int_equal(c->counts[CHANGE_SAME], 1);
+	assert_int_equal(c->counts[TREND_SAME], 1);
 	assert_int_equal(c->only_after, 1);
 	comparison_free(c);
 	a->gpus[0].pci = NULL; /* by index then */
 	c = comparison_new(a, b);
 	assert_false(c->by_pci);
-	assert_int_equal(c->counts[CHANGE_BETTER], 1);
+	assert_int_equal(c->counts[TREND_BETTER], 1);
 	comparison_free(c);
 	figures_free(a);
 	figures_free(b);

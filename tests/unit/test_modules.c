@@ -314,11 +314,11 @@ static void module_in_a_file(void **state)
 	archive_entry_free(entry);
 	archive_write_free(a);
 	close(fd);
-	assert_int_equal(module_file_read(dir, "m.ko", &plain), 0);
+	assert_int_equal(module_file_read(dir, "m.ko", module_file_parse, &plain), 0);
 	assert_string_equal(strbuf_str(&plain), wanted);
-	assert_int_equal(module_file_read(dir, "m.ko.xz", &packed), 0);
+	assert_int_equal(module_file_read(dir, "m.ko.xz", module_file_parse, &packed), 0);
 	assert_string_equal(strbuf_str(&packed), wanted);
-	assert_int_equal(module_file_read(dir, "n.ko", &none), -ENOENT);
+	assert_int_equal(module_file_read(dir, "n.ko", module_file_parse, &none), -ENOENT);
 	unlinkat(dir, "m.ko", 0);
 	unlinkat(dir, "m.ko.xz", 0);
 	close(dir);

@@ -32,6 +32,7 @@ static struct machine *with_driver(struct machine *m)
 		m->gpus[i].pci->power_state = fact_str("D0", here);
 		m->gpus[i].excluded = fact_str("No", here);
 		m->gpus[i].compute_mode = m->gpus[i].mig_enabled = fact_int(0, here);
+		m->gpus[i].persistence = fact_int(1, here);
 	}
 	return m;
 }
@@ -46,6 +47,16 @@ static struct machine *switch_machine(void)
 static struct machine *workstation(void)
 {
 	return with_driver(build_two_root_ports());
+}
+
+/* With edited modules, in the kernel and on disk. */
+static struct machine *unlocked(void)
+{
+	struct machine *m = workstation();
+
+	m->driver.bar1_p2p.loaded = m->driver.bar1_p2p.installed = fact_int(1, here);
+	m->driver.registry_dwords = fact_str("ForceP2P=0x211;RMPcieP2PType=1", here);
+	return m;
 }
 
 static struct machine *professional(void)
@@ -245,6 +256,16 @@ static void forced_small_bar1(struct machine *m)
 	m->driver.registry_dwords = fact_str("forcep2p=17", here);
 }
 
+static void forced_stock(struct machine *m)
+{
+	m->driver.bar1_p2p.loaded = fact_int(0, here);
+}
+
+static void unlock_lost(struct machine *m)
+{
+	m->driver.bar1_p2p.installed = fact_int(0, here);
+}
+
 static void force_type(struct machine *m)
 {
 	m->driver.registry_dwords = fact_str("RMForceP2PType=2", here);
@@ -258,6 +279,11 @@ static void prohibited(struct machine *m)
 static void mig(struct machine *m)
 {
 	m->gpus[0].mig_enabled = fact_int(1, here);
+}
+
+static void not_persistent(struct machine *m)
+{
+	m->gpus[0].persistence = fact_int(0, here);
 }
 
 static void narrow(struct machine *m)
@@ -547,9 +573,12 @@ static const struct twin {
 	{"p2p-not-supported", professional, all_ns, "with NS"},
 	{"p2p-forced", workstation, forced_proprietary, "ForceP2P=0x11"},
 	{"p2p-forced", workstation, forced_small_bar1, "BAR1 (256 MiB) does not cover"},
+	{"p2p-forced", unlocked, forced_stock, "stubs in the place of BAR1 P2P"},
+	{"unlock-kept", unlocked, unlock_lost, "after a reboot ForceP2P=0x211"},
 	{"p2p-force-type", workstation, force_type, "NVLink only"},
 	{"gpu-compute-mode", workstation, prohibited, "prohibited"},
 	{"gpu-mig", workstation, mig, "GPU0 is split by MIG"},
+	{"gpu-persistence", workstation, not_persistent, "shuts GPU0 down while no program"},
 	{"link-width", workstation, narrow, "runs at x4, both ends can do x16"},
 	{"link-width", switch_machine, narrow_uplink, "0000:21:00.0 runs at x8"},
 	{"link-speed", workstation, slow_under_load,

@@ -834,6 +834,27 @@ static void peermem_causes_are_told_apart(void **state)
 	}
 }
 
+/* The log tells of earlier tries; the module that runs is what counts. */
+static void peermem_that_runs_failed_only_before(void **state)
+{
+	static const char *const lines[] = {
+		"nvidia_peermem: disagrees about version of symbol ib_register_peer_memory_client",
+		"nvidia_peermem: Unknown symbol ib_register_peer_memory_client (err -2)",
+		("nvidia-peermem nv_mem_param_conf_check ERROR invalid peerdirect_support param "
+		 "value"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < N(lines); i++) {
+		struct machine *m = with_nic();
+
+		add_line(m, LOG_PEERMEM, NULL, lines[i]);
+		for (size_t k = 0; k < N(peermem_rules); k++)
+			assert_verdict(m, peermem_rules[k], VERDICT_OK);
+		build_free(m);
+	}
+}
+
 static void peermem_is_silent_where_all_is_well_or_geforce(void **state)
 {
 	struct machine *m = with_nic();
@@ -1068,6 +1089,7 @@ int main(void)
 		cmocka_unit_test(switch_errors_are_fatal_or_not),
 		cmocka_unit_test(peermem_symbols_belong_to_rdma),
 		cmocka_unit_test(peermem_causes_are_told_apart),
+		cmocka_unit_test(peermem_that_runs_failed_only_before),
 		cmocka_unit_test(peermem_is_silent_where_all_is_well_or_geforce),
 		cmocka_unit_test(old_parts_are_named),
 		cmocka_unit_test(dma_buf_needs_kernel_and_open_modules),

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What should be different on a machine, as data: rules propose changes, fix/ turns them into steps. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+
+/* What `target`, `name`, `old` and `new` are is said at each kind; all are texts. */
+enum change_kind {
+	CHANGE_ACS, /* target: port "0000:22:00.0"; old, new: ACS control, "001d", "0011" */
+	CHANGE_KERNEL_PARAMETER, /* target: "iommu=pt", a whole word of the kernel's command line */
+	CHANGE_MODULE_OPTION,    /* target: module; name: option; new: its value */
+	CHANGE_REGISTRY_DWORD, /* target: "nvidia"; name: key; new: its value, in NVreg_RegistryDwords */
+	CHANGE_MODULE_BLACKLIST, /* target: module that must not load by itself */
+	CHANGE_MODULE_LOAD,      /* target: module, loaded now and at each boot */
+	CHANGE_MODULE_UNLOAD,    /* target: module, unloaded and kept from loading */
+	CHANGE_BAR_SIZE, /* target: device; name: index of the BAR; old, new: MiB, "256", "32768" */
+	CHANGE_MEMLOCK,  /* memory that processes may lock: old in bytes; new "unlimited" */
+	CHANGE_NCCL_SETTING, /* name: variable; new: its value, in NCCL's system-wide file */
+	CHANGE_PERSISTENCE,  /* the driver keeps GPUs started while nobody uses them */
+	CHANGE_BY_HAND,      /* target: what a person has to change; new: how, one sentence */
+	CHANGE_KIND_N
+};
+
+/* When a change is in force: now and until the next boot, from the next boot on, or both. */
+enum change_lifetime { CHANGE_NOW = 1 << 0, CHANGE_KEPT = 1 << 1, CHANGE_LASTING = 3 };
+
+struct change {
+	enum change_kind kind;
+	unsigned lifetime; /* enum change_lifetime: what is wanted */
+	const char *target, *name;
+	const char *old, *new; /* old NULL: not set, or not known */
+	const char *rule;      /* id of the rule that proposes it; several, ", " between */
+	const char *reason;    /* what it is for: one sentence, no full stop */
+	const char *cost;      /* what is given up; the same; NULL: nothing */
+	bool apart; /* only possibly a help: made only if its rule is asked for by name */
+};
+
+/* In an arena; add with change_add. */
+struct change_set {
+	struct arena *arena;
+	struct change *items;
+	size_t n, size;
+};
+
+/*
+ * Copies it with its texts. Equal ones (kind, target, name, new) become one: the rules are joined,
+ * `apart` and cost stay only if both have them.
+ */
+void change_add(struct change_set *set, const struct change *c);
+
+const char *change_kind_word(enum change_kind k); /* "acs", "kernel-parameter", ... */

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onehop fix: the plan that would resolve what check finds; --apply carries it out. */
+#include "cli/command.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "cli/fixing.h"
+#include "diagnose/diagnose.h"
+#include "fix/make_plan.h"
+#include "ingest/ingest.h"
+#include "machine/machine.h"
+
+#include <limits.h>
+#include <string.h>
+
+struct fix_options {
+	struct common_options common;
+	const char *root;
+	int iommu;
+	bool apply, now, kept, at_boot;
+};
+
+static const char *const iommu_words[] = {"pt", "off", NULL};
+#define IOMMU_OFF 2
+
+/* clang-format off */
+#define AT(member) offsetof(struct fix_options, member)
+static const struct option fix_table[] = {
+	{"apply", 0, OPTION_FLAG, AT(apply), NULL,
+		"do what the plan says; without it nothing is changed", NULL, 0, 0, 0},
+	COMMON_FROM(struct fix_options),
+	COMMON_ROOT(struct fix_options),
+	{"iommu", 0, OPTION_CHOICE, AT(iommu), "HOW",
+		"what to do about an IOMMU that translates: pt (the default), which lets devices "
+		"of the host through, or off", iommu_words, 0, 0, 0},
+	{"now", 0, OPTION_FLAG, AT(now), NULL,
+		"only what is in force at once and gone with the next boot", NULL, 0, 0, 0},
+	{"kept", 0, OPTION_FLAG, AT(kept), NULL,
+		"only what lasts across boots", NULL, 0, 0, 0},
+	{"at-boot", 0, OPTION_FLAG, AT(at_boot), NULL,
+		"for onehop's own unit: write the registers of fixes in force again",
+		NULL, 0, 0, true},
+	COMMON_JSON(struct fix_options),
+	COMMON_COLOR(struct fix_options),
+	COMMON_WIDTH(struct fix_options),
+	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
+		"whole files, how each step is undone, and what is only good to know",
+		NULL, 0, 0, 0},
+	COMMON_HELP(struct fix_options),
+	OPTIONS_END,
+};
+/* clang-format on */
+
+/* ---- making the plan ---- */
+
+struct planned {
+	const struct fix_options *o;
+	const char *const *rules;
+	size_t rule_n;
+	struct machine *machine;
+	struct topology *topology;
+	struct diagnosis *diagnosis;
+	struct change_set changes, made; /* made: those not apart */
+	struct plan *plan;
+};
+
+static void planned_done(struct planned *p)
+{
+	plan_free(p->plan);
+	arena_free(p->changes.arena);
+	if (p->diagnosis)
+		diagnosis_free(p->diagnosis);
+	if (p->topology)
+		topology_free(p->topology);
+	if (p->machine)
+		machine_free(p->machine);
+}
+
+/* The files that the plan is about: of the running system, of --root, or of the recording. */
+static int open_source(const struct planned *p, const char *root, struct source **ret)
+{
+	if (p->o->common.from && !p->o->root)
+		return ingest_open(p->o->common.from, ret);
+	return source_open_root(root ? root : "/", NULL, NULL, ret);
+}
+
+static unsigned lifetime(const struct fix_options *o)
+{
+	if (o->now == o->kept)
+		return CHANGE_LASTING;
+	return o->now ? CHANGE_NOW : CHANGE_KEPT;
+}
+
+static int propose(struct planned *p)
+{
+	const struct propose_options options = {.rules = p->rules,
+						.rule_n = p->rule_n,
+						.iommu_off = p->o->iommu == IOMMU_OFF};
+
+	if (load_machine(&p->o->common, MACHINE_TO_JUDGE, &p->machine) < 0)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	p->topology = topology_new(p->machine);
+	p->diagnosis = diagnose(p->topology);
+	p->changes.arena = p->made.arena = arena_new();
+	diagnosis_propose(p->diagnosis, &options, &p->changes);
+	for (size_t i = 0; i < p->changes.n; i++)
+		if (!p->changes.items[i].apart)
+			change_add(&p->made, &p->changes.items[i]);
+	return 0;
+}
+
+/* A unit runs this very program as root. NULL: it must not, and where packages put it is for the
+ * plan to find. */
+static const char *own_program(char path[static PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	if (n <= 0)
+		return NULL;
+	path[n] = '\0';
+	return is_roots_alone(path) ? path : NULL;
+}
+
+static int make_plan(struct planned *p, const char *root)
+{
+	char program[PATH_MAX];
+	struct plan_request request = {.machine = p->machine,
+				       .image = root != NULL,
+				       .lifetime = lifetime(p->o)};
+
+	if (!root && !p->o->common.from)
+		request.program = own_program(program);
+	if (open_source(p, root, &request.source) < 0)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	p->plan = plan_make(&request, &p->made);
+	source_free(request.source);
+	return 0;
+}
+
+/* ---- printing it ---- */
+
+/* "onehop fix acs-redirect --iommu off --apply": what was said, once more. */
+static void add_words(const struct planned *p, const char *root, struct strbuf *b)
+{
+	const struct fix_options *o = p->o;
+
+	strbuf_puts(b, "onehop fix");
+	for (size_t i = 0; i < p->rule_n; i++)
+		strbuf_printf(b, " %s", p->rules[i]);
+	if (o->iommu)
+		strbuf_printf(b, " --iommu %s", iommu_words[o->iommu - 1]);
+	if (o->now != o->kept)
+		strbuf_puts(b, o->now ? " --now" : " --kept");
+	if (root) {
+		const char *argv[] = {root, NULL};
+
+		strbuf_puts(b, " --root ");
+		step_command_line(argv, b);
+	}
+	strbuf_puts(b, " --apply");
+}
+
+static struct plan_report report_of(const struct planned *p, const struct fixing *s)
+{
+	return (struct plan_report){
+		.plan = p->plan,
+		.changes = &p->changes,
+		.machine = p->machine,
+		.root = s ? s->root : NULL,
+		.journal = s ? s->journal : NULL,
+		.journal_n = s ? s->journal_n : 0,
+		.journal_unread = s ? s->journal_unread : NULL,
+		.judged = machine_was_judged(p->diagnosis),
+		.diagnosis = p->diagnosis,
+		.rules = p->rules,
+		.rule_n = p->rule_n,
+		.is_root = s && fixing_may_write(s),
+		.verbose = p->o->common.verbose,
+	};
+}
+
+/* Where there is no step to do, --apply does not do what it was asked for. */
+static enum exit_code judge(const struct planned *p, const struct plan_report *r)
+{
+	if (p->plan->left_out_n && p->o->apply)
+		return EXIT_REFUSED;
+	if (plan_has_work(p->plan) || p->plan->left_out_n)
+		return EXIT_FINDING;
+	if (p->rule_n && report_not_judged(r, NULL))
+		return EXIT_NOT_JUDGED;
+	if (p->made.n) /* and is so already */
+		return EXIT_WELL;
+	return r->judged ? EXIT_WELL : EXIT_NOT_JUDGED;
+}
+
+static int print_report(const struct planned *p, const struct plan_report *r, enum exit_code code)
+{
+	struct document *d = document_new();
+
+	report_plan(d, r);
+	code = (enum exit_code)print_document(d, &p->o->common, code);
+	document_free(d);
+	return (int)code;
+}
+
+static int show(const struct planned *p, const struct fixing *s)
+{
+	AUTO_STRBUF struct strbuf words = {0};
+	struct plan_report r = report_of(p, s);
+
+	add_words(p, r.root, &words);
+	r.apply_words = strbuf_str(&words);
+	if (p->o->common.json)
+		return print_json(report_plan_json(&r, NULL), judge(p, &r));
+	return print_report(p, &r, judge(p, &r));
+}
+
+/* ---- carrying it out ---- */
+
+/* What an interrupted run left is taken back before the plan is made, which would be of it. */
+static int recover(struct fixing *s)
+{
+	struct fix_run run = fixing_run(s);
+	int lock, r;
+	size_t n;
+
+	if (!fixing_has_unfinished(s))
+		return 0;
+	if (!fixing_may_write(s))
+		return fail(EXIT_REFUSED, "an interrupted fix has to be taken back first, which "
+					  "needs root; nothing was changed");
+	fixing_hold_signals();
+	if (journal_lock(&s->host, run.wait_s, &lock) < 0)
+		return fail(EXIT_REFUSED, "%s", err_msg());
+	r = fix_recover(&run, &n);
+	journal_unlock(lock);
+	if (r < 0)
+		return fail(EXIT_NOT_CHANGED, "%s", err_msg());
+	fixing_read_journal(s);
+	if (!s->quiet)
+		printf("\n");
+	return 0;
+}
+
+static const struct step *first_step(const struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (step_does(&p->steps[i]))
+			return &p->steps[i];
+	return NULL;
+}
+
+static struct fix_outcome carry_out(struct planned *p, struct fixing *s)
+{
+	struct fix_run run = fixing_run(s);
+	struct fix_outcome o = {.root = s->root};
+
+	s->plan = p->plan;
+	run.last_known = !s->journal_unread;
+	run.last = s->journal_n ? s->journal[s->journal_n - 1].number : 0;
+	o.error = fix_apply(&run, p->plan, &o.result, &o.number);
+	if (o.error < 0)
+		o.sentence = arena_strdup(s->arena, err_msg());
+	o.was_signalled = fixing_was_signalled();
+	o.reboot = !o.error && o.result == FIX_DONE && !s->root && plan_needs_reboot(p->plan);
+	o.told = s->told;
+	o.told_n = s->told_n;
+	fixing_read_journal(s);
+	o.entry = fixing_entry(s, o.number);
+	return o;
+}
+
+static int print_outcome_json(const struct planned *p, const struct fixing *s,
+			      const struct fix_outcome *o)
+{
+	struct plan_report r = report_of(p, s);
+	enum exit_code code = outcome_code(o);
+	int printed = print_json(report_plan_json(&r, o), code);
+
+	return code ? (int)code : printed;
+}
+
+/* Ids of those that only root could judge. */
+static void add_unseen(const struct plan_report *r, struct strbuf *b)
+{
+	for (const struct outcome *o = NULL; (o = report_not_judged(r, o));)
+		if (o->root_would_tell)
+			strbuf_printf(b, "%s%s", b->len ? ", " : "", o->rule->id);
+}
+
+/* There is no step; root might have found some. */
+static int nothing_to_apply(const struct planned *p, const struct fixing *s)
+{
+	const struct plan_report r = report_of(p, s);
+	AUTO_STRBUF struct strbuf unseen = {0};
+
+	add_unseen(&r, &unseen);
+	if (!unseen.len || geteuid() == 0)
+		return show(p, s);
+	return fail(EXIT_REFUSED,
+		    "--apply needs root: without it this could not be judged: %s; nothing was "
+		    "changed",
+		    unseen.text);
+}
+
+/* The plan is printed first: whoever cannot see it gets nothing changed. */
+static int apply(struct planned *p, struct fixing *s)
+{
+	const struct step *first = first_step(p->plan);
+	struct fix_outcome o;
+	int r;
+
+	if (!first)
+		return nothing_to_apply(p, s);
+	if (!fixing_may_write(s))
+		return fail(EXIT_REFUSED,
+			    "--apply needs root, from the first step on (%s); nothing was changed",
+			    first->what);
+	if (!p->o->common.json) {
+		const struct plan_report report = report_of(p, s);
+
+		r = print_report(p, &report, EXIT_WELL);
+		if (r)
+			return r;
+		printf("\n");
+	}
+	fixing_hold_signals();
+	o = carry_out(p, s);
+	if (p->o->common.json)
+		return print_outcome_json(p, s, &o);
+	printf("\n");
+	return finish_outcome(s, &o);
+}
+
+/* ---- the command ---- */
+
+/* Registers are gone with each boot; onehop-acs.service has them written again. */
+static int at_boot(const struct fix_options *o)
+{
+	struct fixing s;
+	struct fix_run run;
+	size_t n;
+	int r = fixing_open(&o->common, o->root, &s);
+
+	if (r)
+		return r;
+	s.quiet = true;
+	run = fixing_run(&s);
+	r = fix_at_boot(&run, &n) < 0 ? fail(EXIT_NOT_CHANGED, "%s", err_msg()) : EXIT_WELL;
+	fixing_close(&s);
+	return r;
+}
+
+static int plan_and_go_on(struct planned *p, struct fixing *s)
+{
+	int r = s && p->o->apply ? recover(s) : 0;
+
+	if (r == 0)
+		r = propose(p);
+	if (r == 0)
+		r = make_plan(p, s ? s->root : NULL);
+	if (r)
+		return r;
+	return s && p->o->apply ? apply(p, s) : show(p, s);
+}
+
+/* A recording without a folder has no journal: this host's says nothing about it. */
+static int fix_machine(struct planned *p)
+{
+	struct fixing s;
+	bool host = !p->o->common.from || p->o->root;
+	int r = host ? fixing_open(&p->o->common, p->o->root, &s) : 0;
+
+	if (r)
+		return r;
+	if (host)
+		fixing_read_journal(&s);
+	r = plan_and_go_on(p, host ? &s : NULL);
+	if (host)
+		fixing_close(&s);
+	return r;
+}
+
+static int run_fix(const void *options, const char *const *args)
+{
+	const struct fix_options *o = options;
+	struct planned p = {.o = o, .rules = args};
+	int r;
+
+	if (o->at_boot)
+		return at_boot(o);
+	for (; args[p.rule_n]; p.rule_n++)
+		if (!rule_find(args[p.rule_n]))
+			return no_rule("fix", args[p.rule_n]);
+	if (o->apply && o->common.from)
+		return fail(EXIT_REFUSED,
+			    "refused: --apply with --from: nothing is ever written by "
+			    "what a recording says; run it on the machine itself");
+	r = fix_machine(&p);
+	planned_done(&p);
+	return r;
+}
+
+const struct command command_fix = {
+	.name = "fix",
+	.args = "[RULE]...",
+	.summary = "plan what would mend the findings, and with --apply do it, so that undo takes "
+		   "it back",
+	.about = "Prints the steps that would resolve what check finds, or only what these rules "
+		 "find: what is written where, what is there now, why, and what it costs. Nothing "
+		 "is changed without --apply. With it each step is written down before it is done, "
+		 "read back afterwards, and all are taken back when one fails.",
+	.options = fix_table,
+	.size = sizeof(struct fix_options),
+	.max_args = MAX_ARGS,
+	.run = run_fix,
+};

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/fixing.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Another onehop may be in the middle of a step that takes this long, not more than a few. */
+#define LOCK_WAIT_S 10
+
+/* ---- the host ---- */
+
+/* A file opened while standard output is closed would get its number, and what is printed. */
+static void keep_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR); /* no O_CLOEXEC: they stay open */
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+int fixing_open(const struct common_options *common, const char *root, struct fixing *ret)
+{
+	struct fixing s = {.common = common, .quiet = common->json};
+
+	keep_standard_files();
+	s.real_root = realpath(root ? root : "/", NULL);
+	if (!s.real_root)
+		return fail(EXIT_REFUSED, "--root %s: %s", root, strerror(errno));
+	s.root = strcmp(s.real_root, "/") == 0 ? NULL : s.real_root;
+	if (fix_host_open(s.real_root, &s.host) < 0) {
+		free(s.real_root);
+		return fail(EXIT_REFUSED, "%s", err_msg());
+	}
+	s.arena = arena_new();
+	if (!s.root)
+		journal_boot_id(&s.host, s.boot_id);
+	*ret = s;
+	return 0;
+}
+
+static void drop_journal(struct fixing *s)
+{
+	journal_free(s->journal, s->journal_n);
+	free(s->journal_unread);
+	s->journal = NULL;
+	s->journal_n = 0;
+	s->journal_unread = NULL;
+}
+
+void fixing_close(struct fixing *s)
+{
+	drop_journal(s);
+	fix_host_close(&s->host);
+	arena_free(s->arena);
+	free(s->real_root);
+}
+
+/* ---- the journal ---- */
+
+int fixing_read_journal(struct fixing *s)
+{
+	int r;
+
+	drop_journal(s);
+	r = journal_read(&s->host, &s->journal, &s->journal_n);
+	s->contents_hidden = r == -EACCES;
+	if (s->contents_hidden)
+		r = journal_list(&s->host, &s->journal, &s->journal_n);
+	if (r < 0) {
+		s->journal = NULL;
+		s->journal_n = 0;
+		s->journal_unread = xprintf("%s%s", err_msg(), r == -EACCES ? " (root may)" : "");
+	}
+	return r;
+}
+
+const struct journal_entry *fixing_entry(const struct fixing *s, unsigned number)
+{
+	for (size_t i = 0; i < s->journal_n; i++)
+		if (s->journal[i].number == number)
+			return &s->journal[i];
+	return NULL;
+}
+
+bool fixing_has_unfinished(const struct fixing *s)
+{
+	for (size_t i = 0; i < s->journal_n; i++)
+		if (s->journal[i].state == FIX_APPLYING || s->journal[i].state == FIX_UNDOING)
+			return true;
+	return false;
+}
+
+bool fixing_may_write(const struct fixing *s)
+{
+	struct stat st;
+
+	if (geteuid() == 0)
+		return true;
+	return s->root && fstat(s->host.root_fd, &st) == 0 && st.st_uid == geteuid();
+}
+
+/* ---- what is told ---- */
+
+static struct step_told *told_of(struct fixing *s, unsigned fix, size_t step)
+{
+	struct step_told *t;
+
+	for (size_t i = 0; i < s->told_n; i++)
+		if (s->told[i].fix == fix && s->told[i].step == step)
+			return &s->told[i];
+	t = ARENA_PUSH(s->arena, s->told, s->told_n);
+	t->fix = fix;
+	t->step = step;
+	return t;
+}
+
+/* A reason, once given, stays: that of the step that failed, when it is taken back after that. */
+static void remember(struct fixing *s, enum fix_event event, unsigned fix, size_t index,
+		     const struct step *step, const char *text)
+{
+	struct step_told *t = told_of(s, fix, index);
+
+	t->event = event;
+	t->what = arena_strdup(s->arena, step->what ? step->what : "");
+	if (text)
+		t->text = arena_strdup(s->arena, text);
+}
+
+static bool is_undo(enum fix_event event)
+{
+	return event >= FIX_UNDO_START && event <= FIX_UNDO_FAILED;
+}
+
+/* "2/4": among those that do something in this direction. */
+static void add_position(struct strbuf *b, const struct plan *p, size_t index, bool undo)
+{
+	size_t at = 0, n = 0;
+
+	for (size_t k = 0; k < p->step_n; k++) {
+		size_t i = undo ? p->step_n - 1 - k : k;
+
+		if (!(undo ? step_undoes(&p->steps[i]) : step_does(&p->steps[i])))
+			continue;
+		n++;
+		at = i == index ? n : at;
+	}
+	strbuf_printf(b, "%zu/%zu ", at, n);
+}
+
+static void print_start(const struct plan *p, size_t index, bool undo)
+{
+	const struct step *step = &p->steps[index];
+	AUTO_STRBUF struct strbuf b = {0};
+
+	add_position(&b, p, index, undo);
+	if (undo)
+		step_undo_words(step, &b);
+	else
+		strbuf_puts(&b, step->what);
+	text_clean(b.text);
+	printf("%s ... ", strbuf_str(&b));
+}
+
+static const char *const end_texts[FIX_EVENT_N] = {
+	[FIX_STEP_DONE] = "done",       [FIX_STEP_SKIPPED] = "was so already",
+	[FIX_STEP_FAILED] = "FAILED",   [FIX_UNDO_DONE] = "done",
+	[FIX_UNDO_SKIPPED] = "skipped", [FIX_UNDO_FAILED] = "NOT UNDONE",
+};
+
+static void print_end(enum fix_event event, const char *text)
+{
+	AUTO_FREE char *clean = text ? xstrdup(text) : NULL;
+
+	if (clean)
+		text_clean(clean);
+	printf("%s%s%s\n", end_texts[event], clean ? ": " : "", clean ? clean : "");
+}
+
+/* A closed or full standard output must not stop a change half-way: it is printed or not. */
+static void print_event(struct fixing *s, enum fix_event event, const struct plan *p, size_t index,
+			const char *text)
+{
+	const struct step *step = &p->steps[index];
+	bool undo = is_undo(event), start = event == FIX_STEP_START || event == FIX_UNDO_START;
+
+	if (!(undo ? step_undoes(step) : step_does(step)))
+		return;
+	if (start || !s->started)
+		print_start(p, index, undo);
+	if (!start)
+		print_end(event, text);
+	s->started = start;
+	fflush(stdout);
+}
+
+static void heading(struct fixing *s, enum fix_event event, const struct journal_entry *e)
+{
+	if (event == FIX_RECOVER)
+		printf("Fix %u of %s was interrupted; what it did is taken back first.\n",
+		       e->number, e->date);
+	else if (is_undo(event) && s->announced != e->number)
+		printf("Taking back fix %u of %s\n", e->number, e->date);
+	else
+		return;
+	s->announced = e->number;
+}
+
+/* The plan that a step is of: the journal's copy, or the one that was given. */
+static const struct plan *plan_of(const struct fixing *s, const struct journal_entry *e,
+				  const struct step *step)
+{
+	const struct plan *plans[] = {e ? e->plan : NULL, s->plan};
+
+	for (size_t i = 0; i < 2; i++)
+		for (size_t k = 0; plans[i] && k < plans[i]->step_n; k++)
+			if (step == &plans[i]->steps[k])
+				return plans[i];
+	return NULL;
+}
+
+static void on_event(void *context, enum fix_event event, const struct journal_entry *e,
+		     const struct step *step, const char *text)
+{
+	struct fixing *s = context;
+	const struct plan *p = plan_of(s, e, step);
+
+	if (!s->quiet && e)
+		heading(s, event, e);
+	if (!p && !s->quiet && text)
+		print_end(event, text);
+	if (!p)
+		return;
+	remember(s, event, e ? e->number : 0, (size_t)(step - p->steps), step, text);
+	if (!s->quiet)
+		print_event(s, event, p, (size_t)(step - p->steps), text);
+}
+
+struct fix_run fixing_run(struct fixing *s)
+{
+	return (struct fix_run){.host = &s->host,
+				.report = on_event,
+				.context = s,
+				.wait_s = LOCK_WAIT_S};
+}
+
+/* ---- signals ---- */
+
+static const int held[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGPIPE};
+
+static void held_set(sigset_t *set)
+{
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
+		sigaddset(set, held[i]);
+}
+
+/* Blocked rather than ignored, so that one that came can be told of. */
+void fixing_hold_signals(void)
+{
+	sigset_t set;
+
+	held_set(&set);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+/* A closed pipe shows by itself. */
+bool fixing_was_signalled(void)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
+		if (held[i] != SIGPIPE && sigismember(&pending, held[i]) == 1)
+			return true;
+	return false;
+}
+
+/* ---- the program ---- */
+
+bool is_roots_alone(const char *path)
+{
+	AUTO_FREE char *at = xstrdup(path);
+	struct stat st;
+
+	for (;;) {
+		char *slash = strrchr(at, '/');
+
+		if (lstat(*at ? at : "/", &st) < 0 || S_ISLNK(st.st_mode) || st.st_uid != 0 ||
+		    st.st_mode & (S_IWGRP | S_IWOTH))
+			return false;
+		if (!*at)
+			return true;
+		if (!slash)
+			return false;
+		*slash = '\0';
+	}
+}
+
+/* ---- words and ends ---- */
+
+int parse_fix_number(const char *word, unsigned *ret)
+{
+	uint64_t n;
+
+	*ret = 0;
+	if (!word)
+		return 0;
+	if (text_to_u64(word, &n) < 0 || n < 1 || n > UINT_MAX)
+		return fail(EXIT_REFUSED,
+			    "'%s' is no number of a fix, such as 3 (see: onehop history)", word);
+	*ret = (unsigned)n;
+	return 0;
+}
+
+enum exit_code outcome_code(const struct fix_outcome *o)
+{
+	static const enum exit_code codes[] = {[FIX_DONE] = EXIT_WELL,
+					       [FIX_NOTHING] = EXIT_WELL,
+					       [FIX_DRIFT] = EXIT_REFUSED,
+					       [FIX_TAKEN_BACK] = EXIT_NOT_CHANGED,
+					       [FIX_STUCK] = EXIT_NOT_CHANGED};
+
+	/* With a number something was begun before it went wrong. */
+	if (o->error)
+		return o->number ? EXIT_NOT_CHANGED : EXIT_REFUSED;
+	return codes[o->result];
+}
+
+/* That it could not be printed does not change what was done. */
+int finish_outcome(struct fixing *s, const struct fix_outcome *o)
+{
+	struct document *d = document_new();
+	enum exit_code code = outcome_code(o);
+
+	report_fix_outcome(d, o);
+	print_document(d, s->common, code);
+	document_free(d);
+	return o->error ? fail(code, "%s", o->sentence) : (int)code;
+}

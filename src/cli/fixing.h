@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fix, undo and history share: the host below --root, its journal, and being told of steps. */
+#pragma once
+
+#include "cli/command.h"
+#include "report/report_fix.h"
+
+/* clang-format off */
+#define COMMON_ROOT(TYPE) {"root", 0, OPTION_FILE, offsetof(TYPE, root), "DIR", \
+	"the system whose files are below DIR, a mounted image, instead of the running one", \
+	NULL, 0, 0, 0}
+/* clang-format on */
+
+struct fixing {
+	const struct common_options *common;
+	struct fix_host host;
+	const char *root; /* as reports want it: NULL for the running system */
+	char *real_root;
+	char boot_id[40]; /* of the running system; "" for an image */
+
+	struct journal_entry *journal;
+	size_t journal_n;
+	char *journal_unread; /* why, NULL: it was read */
+	bool contents_hidden; /* but for what files held: that is root's */
+
+	/* ---- what steps told ---- */
+	const struct plan *plan; /* that is being applied; NULL: undoing */
+	bool quiet;              /* lines are not printed as it goes */
+	bool started;            /* the line of a step stands without its end */
+	struct arena *arena;
+	struct step_told *told;
+	size_t told_n;
+	unsigned announced; /* the fix whose heading was printed */
+};
+
+/* `root` NULL or "/": the running system. 0, or a code after a message. */
+int fixing_open(const struct common_options *common, const char *root, struct fixing *ret);
+void fixing_close(struct fixing *s);
+
+/* Reads the journal again; what could not be read is in journal_unread. */
+int fixing_read_journal(struct fixing *s);
+/* The entry of that number; NULL: none. */
+const struct journal_entry *fixing_entry(const struct fixing *s, unsigned number);
+bool fixing_has_unfinished(const struct fixing *s);
+
+/* Root, or the owner of the image's folder. */
+bool fixing_may_write(const struct fixing *s);
+
+struct fix_run fixing_run(struct fixing *s);
+
+/*
+ * From here on no signal of a terminal, a session's end or a closed pipe stops what is being done.
+ * fixing_was_signalled tells whether one came.
+ */
+void fixing_hold_signals(void);
+bool fixing_was_signalled(void);
+
+/*
+ * Whether none but root can put something else at this absolute path without links: it and each
+ * folder on its way are root's, and neither a group nor others may write there.
+ */
+bool is_roots_alone(const char *path);
+
+/* The number N of "undo N"; 0: none was given. 0, or a code after a message. */
+int parse_fix_number(const char *word, unsigned *ret);
+/* Prints the outcome's last lines (text) and gives the exit code; says on stderr what was refused. */
+int finish_outcome(struct fixing *s, const struct fix_outcome *o);
+enum exit_code outcome_code(const struct fix_outcome *o);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onehop history: what fixes were made on this system, and what became of them. */
+#include "cli/command.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "cli/fixing.h"
+
+#include <string.h>
+
+struct history_options {
+	struct common_options common;
+	const char *root;
+};
+
+/* clang-format off */
+static const struct option history_table[] = {
+	COMMON_ROOT(struct history_options),
+	COMMON_JSON(struct history_options),
+	COMMON_COLOR(struct history_options),
+	COMMON_WIDTH(struct history_options),
+	{"verbose", 'v', OPTION_FLAG, offsetof(struct history_options, common.verbose), NULL,
+		"of fix N: whole files", NULL, 0, 0, 0},
+	COMMON_HELP(struct history_options),
+	OPTIONS_END,
+};
+/* clang-format on */
+
+/* The lines of a fix's log, each an object; a last line that a power cut tore is left out. */
+static json_t *read_log(struct fixing *s, unsigned number)
+{
+	AUTO_FREE char *path = xprintf(JOURNAL_FOLDER "/fixes/%u/log.jsonl", number), *text = NULL;
+	json_t *all = json_array();
+	size_t size;
+
+	if (host_read(&s->host, path, &text, &size) < 0)
+		return all;
+	for (const char *line = text; *line;) {
+		size_t n = strcspn(line, "\n");
+		json_t *one = json_loadb(line, n, 0, NULL);
+
+		if (one)
+			json_array_append_new(all, one);
+		line += n + (line[n] == '\n');
+	}
+	return all;
+}
+
+static int print_history(struct fixing *s, const struct history_report *r, unsigned number)
+{
+	const struct journal_entry *e = number ? fixing_entry(s, number) : NULL;
+	struct history_report one = *r;
+	struct document *d;
+	int code;
+
+	if (number && !e)
+		return fail(EXIT_REFUSED, "there is no fix %u (see: onehop history)", number);
+	if (e) {
+		one.entries = e;
+		one.logs = &r->logs[e - r->entries];
+		one.n = 1;
+	}
+	if (s->common->json)
+		return print_json(report_history_json(&one), EXIT_WELL);
+	d = document_new();
+	if (e)
+		report_history_entry(d, &one, 0);
+	else
+		report_history(d, &one);
+	code = print_document(d, s->common, EXIT_WELL);
+	document_free(d);
+	return code;
+}
+
+static int show_history(struct fixing *s, unsigned number)
+{
+	struct history_report r = {.root = s->root,
+				   .boot_id = s->boot_id,
+				   .verbose = s->common->verbose};
+	AUTO_FREE json_t **logs = NULL;
+	int code;
+
+	if (fixing_read_journal(s) < 0)
+		return fail(EXIT_REFUSED, "%s", s->journal_unread);
+	r.entries = s->journal;
+	r.n = s->journal_n;
+	logs = xcalloc(r.n + 1, sizeof(json_t *));
+	for (size_t i = 0; i < r.n; i++)
+		logs[i] = read_log(s, r.entries[i].number);
+	r.logs = logs;
+	r.contents_hidden = s->contents_hidden;
+	code = print_history(s, &r, number);
+	for (size_t i = 0; i < r.n; i++)
+		json_decref(logs[i]);
+	return code;
+}
+
+static int run_history(const void *options, const char *const *args)
+{
+	const struct history_options *o = options;
+	struct fixing s;
+	unsigned number;
+	int r = parse_fix_number(args[0], &number);
+
+	if (r == 0)
+		r = fixing_open(&o->common, o->root, &s);
+	if (r)
+		return r;
+	r = show_history(&s, number);
+	fixing_close(&s);
+	return r;
+}
+
+const struct command command_history = {
+	.name = "history",
+	.args = "[N]",
+	.summary = "what fixes were made, and what became of them",
+	.about =
+		"Lists the fixes, or shows fix N whole: each step with what was there and what was "
+		"written, how it ended, and what programs printed.",
+	.options = history_table,
+	.size = sizeof(struct history_options),
+	.max_args = 1,
+	.run = run_history,
+};

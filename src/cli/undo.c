@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onehop undo: takes a fix back. Looks at no GPU and no library: rescue shells have none. */
+#include "cli/command.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "cli/fixing.h"
+
+#include <string.h>
+
+struct undo_options {
+	struct common_options common;
+	const char *root;
+	bool dry_run;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct undo_options, member)
+static const struct option undo_table[] = {
+	{"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL,
+		"say what would be done, and change nothing", NULL, 0, 0, 0},
+	COMMON_ROOT(struct undo_options),
+	COMMON_JSON(struct undo_options),
+	COMMON_COLOR(struct undo_options),
+	COMMON_WIDTH(struct undo_options),
+	COMMON_VERBOSE(struct undo_options),
+	COMMON_HELP(struct undo_options),
+	OPTIONS_END,
+};
+/* clang-format on */
+
+/* ---- only saying it ---- */
+
+/* The fix of that number, or the last that is not undone; NULL after a message. */
+static const struct journal_entry *choose(const struct fixing *s, unsigned number)
+{
+	const struct journal_entry *e = number ? fixing_entry(s, number) : NULL;
+
+	for (size_t i = s->journal_n; !number && !e && i-- > 0;)
+		e = s->journal[i].state != FIX_UNDONE ? &s->journal[i] : NULL;
+	if (e && e->state != FIX_UNDONE)
+		return e;
+	if (e)
+		fail(EXIT_REFUSED, "fix %u is undone already", number);
+	else if (number)
+		fail(EXIT_REFUSED, "there is no fix %u (see: onehop history)", number);
+	else
+		fail(EXIT_REFUSED, "there is nothing to undo (see: onehop history)");
+	return NULL;
+}
+
+/* A later step of the same fix changed the same: what this one will find is not there yet. */
+static bool is_changed_later(const struct plan *p, size_t i)
+{
+	for (size_t k = i + 1; k < p->step_n; k++)
+		if (step_same_target(&p->steps[i], &p->steps[k]))
+			return true;
+	return false;
+}
+
+static void look(struct fixing *s, const struct journal_entry *e, enum step_state *states,
+		 char **now)
+{
+	for (size_t i = 0; i < e->plan->step_n; i++) {
+		const struct step *step = &e->plan->steps[i];
+
+		states[i] = STEP_NOT_SEEN;
+		/* Of a system that does not run: its end took that back. */
+		if (s->host.image && step_is_volatile(step))
+			states[i] = STEP_IS_OLD;
+		else if (!is_changed_later(e->plan, i) &&
+			 step_look(&s->host, step, &states[i], &now[i]) < 0)
+			states[i] = STEP_NOT_SEEN;
+	}
+}
+
+static int dry_run(struct fixing *s, const struct journal_entry *e)
+{
+	AUTO_FREE enum step_state *states = NULL;
+	AUTO_FREE char **now = NULL;
+	struct document *d;
+	int r;
+
+	if (s->common->json) {
+		const struct fix_outcome o = {.undo = true,
+					      .dry_run = true,
+					      .entry = e,
+					      .number = e->number,
+					      .root = s->root};
+
+		return print_json(report_undo_json(&o), EXIT_WELL);
+	}
+	states = xcalloc(e->plan->step_n + 1, sizeof(*states));
+	now = xcalloc(e->plan->step_n + 1, sizeof(*now));
+	look(s, e, states, now);
+	d = document_new();
+	report_undo_plan(d, e, states, now, s->common->verbose);
+	r = print_document(d, s->common, EXIT_WELL);
+	document_free(d);
+	for (size_t i = 0; i < e->plan->step_n; i++)
+		free(now[i]);
+	return r;
+}
+
+/* ---- doing it ---- */
+
+/* Where a reboot is needed, what was applied in this very boot was not in force yet. */
+static bool reboot_due(const struct fixing *s, const struct journal_entry *e)
+{
+	return !s->root && e && plan_needs_reboot(e->plan) &&
+	       (!*s->boot_id || strcmp(e->boot_id, s->boot_id) != 0);
+}
+
+static int undo(struct fixing *s, unsigned number)
+{
+	struct fix_run run = fixing_run(s);
+	struct fix_outcome o = {.undo = true, .root = s->root};
+	enum exit_code code;
+
+	fixing_hold_signals();
+	o.error = fix_undo(&run, number, &o.result, &o.number);
+	if (o.error < 0)
+		o.sentence = arena_strdup(s->arena, err_msg());
+	o.was_signalled = fixing_was_signalled();
+	o.told = s->told;
+	o.told_n = s->told_n;
+	fixing_read_journal(s);
+	o.entry = fixing_entry(s, o.number);
+	o.reboot = !o.error && o.result == FIX_DONE && reboot_due(s, o.entry);
+	if (!s->common->json)
+		return finish_outcome(s, &o);
+	code = outcome_code(&o);
+	number = (unsigned)print_json(report_undo_json(&o), code);
+	return code ? (int)code : (int)number;
+}
+
+static int undo_or_say(struct fixing *s, bool say, unsigned number)
+{
+	const struct journal_entry *e;
+
+	if (!say && !fixing_may_write(s))
+		return fail(EXIT_REFUSED, "undo needs root; nothing was changed");
+	if (fixing_read_journal(s) < 0)
+		return fail(EXIT_REFUSED, "%s", s->journal_unread);
+	/* Before the lock: what is refused writes nothing. fix_undo looks again, under it. */
+	e = choose(s, number);
+	if (!e)
+		return EXIT_REFUSED;
+	return say ? dry_run(s, e) : undo(s, number);
+}
+
+static int run_undo(const void *options, const char *const *args)
+{
+	const struct undo_options *o = options;
+	struct fixing s;
+	unsigned number;
+	int r = parse_fix_number(args[0], &number);
+
+	if (r == 0)
+		r = fixing_open(&o->common, o->root, &s);
+	if (r)
+		return r;
+	r = undo_or_say(&s, o->dry_run, number);
+	fixing_close(&s);
+	return r;
+}
+
+const struct command command_undo = {
+	.name = "undo",
+	.args = "[N]",
+	.summary = "take back the last fix, or fix N",
+	.about = "Undoes the steps of a fix from the last to the first, past errors, each of which "
+		 "is named. What somebody else changed since stays as it is. Needs no GPU, no "
+		 "driver and no network: it works from a text console or a rescue shell.",
+	.options = undo_table,
+	.size = sizeof(struct undo_options),
+	.max_args = 1,
+	.run = run_undo,
+};

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about what `onehop fix` changed: is it in effect? */
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "diagnose/rules.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define REDIRECTS (PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC)
+
+/* What is there instead; in_effect 1, 0, or unknown: nobody can tell. */
+struct effect {
+	struct fact_int in_effect;
+	const char *name;  /* "iommu=pt", "NVreg_EnableResizableBar=1" */
+	const char *where; /* what was looked at, for evidence */
+	const char *value; /* and what it holds */
+};
+
+/* ---- kernel parameters ---- */
+
+/* Boot loaders put words with a semicolon into quotes, which the kernel takes off. */
+static const char *without_quotes(struct rule_run *run, const char *text)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	for (; *text; text++)
+		if (*text != '"')
+			strbuf_putc(&b, *text);
+	return run_text(run, "%s", strbuf_str(&b));
+}
+
+static struct effect parameter_effect(struct rule_run *run, const struct applied *a)
+{
+	struct fact_str line = run->m->kernel.cmdline;
+	struct effect e = {.name = a->target,
+			   .where = "kernel command line",
+			   .value = fact_str_or(line, "")};
+
+	if (!fact_known(line))
+		e.in_effect = fact_int_unknown(FACT_WHY(line));
+	else
+		e.in_effect = fact_int(text_has_word(without_quotes(run, line.value),
+						     without_quotes(run, a->target)),
+				       line.from);
+	return e;
+}
+
+/* ---- module options ---- */
+
+/* One "KEY=0x11" of RegistryDwords. */
+static struct fact_int dword_effect(const struct nvidia_driver *d, const char *word)
+{
+	const char *value = strchr(word, '=');
+	char key[64];
+	struct fact_int now;
+	uint64_t want;
+
+	if (!value || text_to_u64(value + 1, &want) < 0)
+		return fact_int_unknown("not a number in the list of what was changed");
+	text_copy(key, sizeof(key), word, (size_t)(value - word));
+	now = driver_registry_dword(d, key);
+	if (fact_unknown(now))
+		return now;
+	return fact_int(fact_is(now, (int64_t)want), now.from);
+}
+
+static struct fact_int dwords_effect(const struct nvidia_driver *d, const char *list)
+{
+	struct fact_int all = fact_int(1, d->registry_dwords.from);
+	char word[128];
+
+	for (size_t n; *list && fact_is(all, 1); list += n + (list[n] == ';')) {
+		n = strcspn(list, ";");
+		text_copy(word, sizeof(word), list, n);
+		if (n)
+			all = dword_effect(d, word);
+	}
+	return all;
+}
+
+static struct fact_int resizable_effect(const struct nvidia_driver *d, const char *value)
+{
+	int64_t want;
+
+	if (!fact_known(d->resizable_bar) || text_to_i64(value, &want) < 0)
+		return fact_int_unknown(FACT_WHY(d->resizable_bar));
+	return fact_int(d->resizable_bar.value == want, d->resizable_bar.from);
+}
+
+/* Of other options the driver does not say what it was given. */
+static const struct {
+	const char *start;
+	struct fact_int (*effect)(const struct nvidia_driver *d, const char *value);
+} options[] = {
+	{"NVreg_EnableResizableBar=", resizable_effect},
+	{"NVreg_RegistryDwords=", dwords_effect},
+};
+
+static struct effect option_effect(struct rule_run *run, const struct applied *a)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	const char *value = without_quotes(run, a->value);
+	struct effect e = {.in_effect = fact_int_unknown("the driver does not tell"),
+			   .name = run_text(run, "%s %s", a->target, value),
+			   .where = "parameters of module nvidia",
+			   .value = run_text(run,
+					     "RegistryDwords \"%s\", EnableResizableBar %" PRId64,
+					     fact_str_or(d->registry_dwords, ""),
+					     fact_or(d->resizable_bar, -1))};
+
+	if (strcmp(a->target, "nvidia") != 0)
+		return e;
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (text_starts_with(value, options[i].start))
+			e.in_effect = options[i].effect(d, value + strlen(options[i].start));
+	return e;
+}
+
+static struct effect dword_set_effect(struct rule_run *run, const struct applied *a)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+
+	return (struct effect){.in_effect = dword_effect(d, a->value),
+			       .name = a->value,
+			       .where = "registry keys of module nvidia",
+			       .value = fact_str_or(d->registry_dwords, "")};
+}
+
+/* nova_core registers its driver as NovaCore. */
+static bool drives(const char *module, const struct gpu *g)
+{
+	const char *bound = fact_str_or(g->pci->driver, "");
+
+	return !strcmp(bound, module) ||
+	       (!strcmp(module, "nova_core") && !strcmp(bound, "NovaCore"));
+}
+
+/* A module that no GPU is bound to is out of the way, loaded or not. */
+static struct effect blacklist_effect(struct rule_run *run, const struct applied *a)
+{
+	struct effect e = {.in_effect = fact_int(1, "no GPU is bound to it"),
+			   .name = run_text(run, "the blacklist of %s", a->target),
+			   .where = "driver of a GPU",
+			   .value = a->target};
+
+	FOR_EACH_GPU (g, run) {
+		if (fact_unknown(g->pci->driver) && fact_is(e.in_effect, 1))
+			e.in_effect = fact_int_unknown(FACT_WHY(g->pci->driver));
+		if (drives(a->target, g))
+			e.in_effect = fact_int(0, g->pci->driver.from);
+	}
+	return e;
+}
+
+/* ---- ACS ---- */
+
+/* Of the register only the bits that the fix cleared count. */
+static struct effect acs_effect(struct rule_run *run, const struct applied *a)
+{
+	struct effect e = {.in_effect = fact_int_unknown("there is no such port any more"),
+			   .name = run_text(run, "ACS of port %s", a->target),
+			   .where = run_text(run, "ACSCtl of %s", a->target)};
+	struct pci_address address;
+	const struct pci_function *f;
+
+	if (pci_address_parse(a->target, &address) < 0 || !(f = pci_find(run->m, address)))
+		return e;
+	if (!fact_known(f->acs_ctl)) {
+		e.in_effect = fact_int_unknown(FACT_WHY(f->acs_ctl));
+		return e;
+	}
+	e.in_effect = fact_int(!(f->acs_ctl.value & REDIRECTS), f->acs_ctl.from);
+	e.value = run_text(run, "%04x", (unsigned)f->acs_ctl.value);
+	return e;
+}
+
+/* ---- the rule ---- */
+
+static struct finding *report_due(struct rule_run *run, const struct applied *a, const char *name)
+{
+	struct finding *f =
+		finding_add(run, CONFIDENCE_CERTAIN, run_text(run, "fix %u", a->fix),
+			    "%s (fix %u) is not in effect yet: a reboot is due", name, a->fix);
+
+	finding_remedy(run, f, "reboot");
+	return f;
+}
+
+static struct finding *report_lost(struct rule_run *run, const struct applied *a, const char *name)
+{
+	struct finding *f = finding_add(
+		run, CONFIDENCE_LIKELY, run_text(run, "fix %u", a->fix),
+		"%s (fix %u) is not in effect, although the machine was started again since: after "
+		"a power cut the first start may still use the old files",
+		name, a->fix);
+
+	finding_remedy(run, f,
+		       a->kind == APPLIED_KERNEL_PARAMETER
+			       ? "start the machine once more; if it stays so, see which boot "
+				 "entry is used, and with which command line"
+			       : "start the machine once more; if it stays so, look for a stale "
+				 "copy of modprobe.d in the initramfs, and for a later line that "
+				 "sets the same option (modprobe -c)");
+	return f;
+}
+
+static struct finding *report_missing(struct rule_run *run, const struct applied *a,
+				      const char *name)
+{
+	return fact_is(a->same_boot, 0) ? report_lost(run, a, name) : report_due(run, a, name);
+}
+
+/* Root ports are changed only if their rule is named. */
+static bool is_root_port(const struct rule_run *run, const char *port)
+{
+	struct pci_address address;
+	const struct pci_function *f =
+		pci_address_parse(port, &address) < 0 ? NULL : pci_find(run->m, address);
+
+	return f && fact_is(f->port_type, PCI_PORT_ROOT);
+}
+
+static struct finding *report_acs(struct rule_run *run, const struct applied *a, const char *name)
+{
+	bool started = fact_is(a->same_boot, 0);
+	struct finding *f = finding_add(
+		run, CONFIDENCE_CERTAIN, run_text(run, "port %s", a->target),
+		"%s redirects again, although fix %u cleared it: %s", name, a->fix,
+		started ? "nothing cleared it when the machine was started, or it was set again "
+			  "since (a device removed and found again, a reset)"
+			: "it was set again, as happens when a device is removed and found again, "
+			  "or reset");
+
+	finding_remedy(run, f, "onehop fix %s--apply%s",
+		       is_root_port(run, a->target) ? "acs-root-port " : "",
+		       started ? "; systemctl status onehop-acs says whether it was done at boot"
+			       : "");
+	return f;
+}
+
+static const struct {
+	struct effect (*effect)(struct rule_run *run, const struct applied *a);
+	struct finding *(*report)(struct rule_run *run, const struct applied *a, const char *name);
+} kinds[APPLIED_KIND_N] = {
+	[APPLIED_KERNEL_PARAMETER] = {parameter_effect, report_missing},
+	[APPLIED_MODULE_OPTION] = {option_effect, report_missing},
+	[APPLIED_REGISTRY_DWORD] = {dword_set_effect, report_missing},
+	[APPLIED_MODULE_BLACKLIST] = {blacklist_effect, report_missing},
+	[APPLIED_ACS] = {acs_effect, report_acs},
+};
+
+/* Of two fixes that cleared the same port the later one is told of. */
+static bool is_told_later(const struct machine *m, const struct applied *a)
+{
+	for (const struct applied *b = a + 1; b < m->applied + m->applied_n; b++)
+		if (a->kind == APPLIED_ACS && b->kind == a->kind && !strcmp(a->target, b->target))
+			return true;
+	return false;
+}
+
+/* A recording of before there was `onehop fix` says nothing, and nothing was changed then. */
+static enum verdict probe_in_effect(struct rule_run *run)
+{
+	const struct machine *m = run->m;
+	const char *unknown = NULL;
+
+	if (!m->applied_n)
+		return fact_unknown(m->applied_listed) && !m->recorded
+			       ? rule_unknown(run, "what onehop fix changed here: %s",
+					      FACT_WHY(m->applied_listed))
+			       : VERDICT_NA;
+	FOR_EACH_IN(struct applied, a, m->applied, m->applied_n)
+	{
+		struct effect e = kinds[a->kind].effect(run, a);
+		struct finding *f;
+
+		if (is_told_later(m, a))
+			continue;
+		if (fact_unknown(e.in_effect) && !unknown)
+			unknown = run_text(run, "whether %s (fix %u) is in effect: %s", e.name,
+					   a->fix, FACT_WHY(e.in_effect));
+		if (!fact_is(e.in_effect, 0))
+			continue;
+		f = kinds[a->kind].report(run, a, e.name);
+		finding_evidence(run, f, "%s: %s (%s)", e.where, e.value, FACT_WHY(e.in_effect));
+		finding_evidence(run, f, "list of what was changed: %s", a->from);
+	}
+	return !run->found && unknown ? rule_unknown(run, "%s", unknown) : VERDICT_OK;
+}
+
+/* What is about registers the rules of ACS propose; the rest is a reboot. */
+static void propose_in_effect(struct rule_run *run, struct change_set *out)
+{
+	FOR_EACH_FINDING (f, run)
+		if (f->rule == run->rule && !text_starts_with(f->subject, "port "))
+			propose_by_hand(run, out, f->subject, "%s", f->remedy);
+	run->found = true;
+}
+
+const struct rule rules_fix[] = {
+	{
+		.id = "fix-in-effect",
+		.title = "What onehop fix changed is in effect",
+		.why = "A change that waits for a reboot, that a boot entry does not know, or that "
+		       "the kernel took back changes nothing.",
+		.remedy = "reboot; onehop history shows what was changed, onehop undo takes it "
+			  "back",
+		.reference = "man onehop-fix; Documentation/admin-guide/kernel-parameters.txt",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.probe = probe_in_effect,
+		.propose = propose_in_effect,
+	},
+};

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "fix/fix_parts.h"
+
+#include <string.h>
+
+void fix_tell(const struct fix_run *run, enum fix_event event, const struct journal_entry *e,
+	      const struct step *s, const char *text)
+{
+	if (run->report)
+		run->report(run->context, event, e, s, text);
+}
+
+/* ---- what is there, before anything is written ---- */
+
+/* A step and what becomes of it. */
+struct prospect {
+	bool skip;
+	enum step_state
+		state; /* by itself: a file that changes twice is OTHER to one of its steps */
+	char *now;
+};
+
+struct prospects {
+	struct prospect *items;
+	size_t n, to_do; /* to_do: not counting programs */
+	bool only_programs;
+};
+
+static void prospects_done(struct prospects *x)
+{
+	for (size_t i = 0; i < x->n; i++)
+		free(x->items[i].now);
+	free(x->items);
+}
+
+/* The next step about the same target; n: none. */
+static size_t next_of(const struct plan *p, size_t i)
+{
+	size_t k = i + 1;
+
+	while (k < p->step_n && !step_same_target(&p->steps[i], &p->steps[k]))
+		k++;
+	return k;
+}
+
+static bool is_first_of(const struct plan *p, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (step_same_target(&p->steps[k], &p->steps[i]))
+			return false;
+	return true;
+}
+
+static bool same_bytes(const struct bytes *a, const struct bytes *b)
+{
+	if (!a->data || !b->data)
+		return a->data == b->data;
+	return a->size == b->size && memcmp(a->data, b->data, a->size) == 0;
+}
+
+/* The steps of one target lead from one content to the next. */
+static int check_chain(const struct plan *p, size_t first)
+{
+	size_t next;
+
+	for (size_t i = first; (next = next_of(p, i)) < p->step_n; i = next)
+		if (!same_bytes(&p->steps[i].new, &p->steps[next].old))
+			return err_set(EINVAL,
+				       "the plan contradicts itself: step %zu leaves %s other than "
+				       "step %zu expects it",
+				       i + 1, p->steps[i].target, next + 1);
+	return 0;
+}
+
+/* All up to the last that is new are done; the first of the others must be old. -1: none is wrong. */
+static long judge_chain(const struct plan *p, size_t first, struct prospects *x)
+{
+	size_t begin = first;
+
+	for (size_t i = first; i < p->step_n; i = next_of(p, i)) {
+		if (x->items[i].state != STEP_IS_NEW)
+			continue;
+		for (size_t k = first; k <= i; k = next_of(p, k))
+			x->items[k].skip = true;
+		begin = next_of(p, i);
+	}
+	for (size_t i = begin; i < p->step_n; i = next_of(p, i))
+		x->to_do++;
+	if (begin < p->step_n && x->items[begin].state != STEP_IS_OLD)
+		return (long)begin;
+	return -1;
+}
+
+/* 1: drift at *ret_at. */
+static int judge(const struct plan *p, struct prospects *x, size_t *ret_at)
+{
+	for (size_t i = 0; i < p->step_n; i++) {
+		long wrong;
+		int r;
+
+		if (step_is_program(&p->steps[i]) || !is_first_of(p, i))
+			continue;
+		r = check_chain(p, i);
+		if (r < 0)
+			return r;
+		wrong = judge_chain(p, i, x);
+		if (wrong >= 0) {
+			*ret_at = (size_t)wrong;
+			return 1;
+		}
+	}
+	for (size_t i = 0; i < p->step_n && x->to_do; i++)
+		if (p->steps[i].kind == STEP_GENERATED && x->items[i].state == STEP_IS_OTHER) {
+			*ret_at = i;
+			return 1;
+		}
+	return 0;
+}
+
+static int check_image(const struct fix_run *run, const struct plan *p)
+{
+	for (size_t i = 0; run->host->image && i < p->step_n; i++)
+		if (p->steps[i].kind != STEP_FILE)
+			return err_set(EINVAL, "step %zu cannot be done in a system image: %s",
+				       i + 1,
+				       p->steps[i].what ? p->steps[i].what : "it needs the system");
+	return 0;
+}
+
+/* 1: drift at *ret_at. */
+static int look_ahead(const struct fix_run *run, const struct plan *p, struct prospects *x,
+		      size_t *ret_at)
+{
+	int r = check_image(run, p);
+
+	x->items = xcalloc(p->step_n, sizeof(*x->items));
+	x->n = p->step_n;
+	x->only_programs = p->step_n > 0;
+	for (size_t i = 0; r == 0 && i < p->step_n; i++) {
+		r = step_look(run->host, &p->steps[i], &x->items[i].state, &x->items[i].now);
+		if (r == 0 && x->items[i].state == STEP_IS_OLD)
+			r = step_allowed(run->host, &p->steps[i]);
+		x->only_programs &= step_is_program(&p->steps[i]);
+	}
+	return r < 0 ? r : judge(p, x, ret_at);
+}
+
+static void tell_drift(const struct fix_run *run, const struct step *s, const char *now)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	step_difference(s, &s->old, now, &text);
+	strbuf_puts(&text, ": it was changed since the plan was made");
+	fix_tell(run, FIX_STEP_FAILED, NULL, s, strbuf_str(&text));
+}
+
+/* ---- doing it ---- */
+
+static int do_step(const struct fix_run *run, struct journal_entry *e, size_t i,
+		   struct strbuf *output)
+{
+	struct step *s = &e->plan->steps[i];
+	int r = step_make(run->host, e->plan->arena, s, output);
+
+	if (r == 0 && s->kind == STEP_GENERATED && s->new.data)
+		r = journal_new_content(run->host, e, i);
+	return r < 0 ? r : step_apply(run->host, s, output);
+}
+
+static int failed(const struct fix_run *run, struct journal_entry *e, size_t i,
+		  const struct strbuf *output, int r)
+{
+	AUTO_FREE char *why = xstrdup(err_msg());
+
+	journal_mark(run->host, e, i, MARK_FAILED, why, strbuf_str(output));
+	fix_tell(run, FIX_STEP_FAILED, e, &e->plan->steps[i], why);
+	return r;
+}
+
+static int carry_out(const struct fix_run *run, struct journal_entry *e, size_t i)
+{
+	AUTO_STRBUF struct strbuf output = {0};
+	const struct step *s = &e->plan->steps[i];
+	int r;
+
+	/* For undoing only: from here on there is something to undo. */
+	if (step_is_program(s) && !s->argv) {
+		r = journal_mark(run->host, e, i, MARK_DONE, NULL, NULL);
+		return r < 0 ? failed(run, e, i, &output, r) : 0;
+	}
+	r = journal_mark(run->host, e, i, MARK_STARTED, NULL, NULL);
+	if (r < 0)
+		return failed(run, e, i, &output, r);
+	fix_tell(run, FIX_STEP_START, e, s, NULL);
+	r = do_step(run, e, i, &output);
+	if (r == 0)
+		r = journal_mark(run->host, e, i, MARK_DONE, NULL, strbuf_str(&output));
+	if (r < 0)
+		return failed(run, e, i, &output, r);
+	fix_tell(run, FIX_STEP_DONE, e, s, NULL);
+	return 0;
+}
+
+static int carry_out_all(const struct fix_run *run, struct journal_entry *e,
+			 const struct prospects *x)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < e->plan->step_n; i++) {
+		if (x->items[i].skip)
+			fix_tell(run, FIX_STEP_SKIPPED, e, &e->plan->steps[i], "it is so already");
+		else
+			r = carry_out(run, e, i);
+	}
+	if (r < 0)
+		return r;
+	r = journal_state(run->host, e, FIX_APPLIED);
+	if (r == 0)
+		r = journal_write_in_force(run->host);
+	if (r < 0) {
+		AUTO_FREE char *why = xstrdup(err_msg());
+
+		fix_tell(run, FIX_STEP_FAILED, e, NULL, why);
+	}
+	return r;
+}
+
+static int make(const struct fix_run *run, struct plan *p, const struct prospects *x,
+		enum fix_result *ret_result, unsigned *ret_number)
+{
+	struct journal_entry e = {0};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->step_n; i++)
+		r = x->items[i].skip ? 0 : step_prepare(run->host, p->arena, &p->steps[i]);
+	if (r == 0)
+		r = journal_begin(run->host, p, &e);
+	if (r < 0)
+		return r;
+	*ret_number = e.number;
+	r = carry_out_all(run, &e, x);
+	if (r < 0)
+		journal_state(run->host, &e, FIX_UNDOING);
+	*ret_result = r == 0 ? FIX_DONE : fix_take_back(run, &e) == 0 ? FIX_TAKEN_BACK : FIX_STUCK;
+	return 0;
+}
+
+/* A plan of programs only shows by nothing else that somebody did the same meanwhile. */
+static bool is_outdated(const struct fix_run *run, const struct fix_session *session)
+{
+	unsigned last = session->n ? session->entries[session->n - 1].number : 0;
+
+	return run->last_known && last != run->last;
+}
+
+int fix_apply(const struct fix_run *run, struct plan *p, enum fix_result *ret_result,
+	      unsigned *ret_number)
+{
+	AUTO_SESSION struct fix_session session = {.lock = -1};
+	CLEANUP(prospects_done) struct prospects x = {0};
+	size_t recovered, at = 0;
+	int r = fix_session_open(run, &session);
+
+	if (r == 0)
+		r = fix_recover_entries(run, session.entries, session.n, 0, &recovered);
+	if (r < 0)
+		return r;
+	*ret_number = 0;
+	if (is_outdated(run, &session)) {
+		fix_tell(run, FIX_STEP_FAILED, NULL, NULL,
+			 "another fix was made since the plan was made");
+		*ret_result = FIX_DRIFT;
+		return 0;
+	}
+	r = look_ahead(run, p, &x, &at);
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		tell_drift(run, &p->steps[at], x.items[at].now);
+		*ret_result = FIX_DRIFT;
+		return 0;
+	}
+	if (!x.to_do && !x.only_programs) {
+		*ret_result = FIX_NOTHING;
+		return 0;
+	}
+	return make(run, p, &x, ret_result, ret_number);
+}

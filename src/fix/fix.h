@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Carrying a plan out, and taking it back. */
+#pragma once
+
+#include "fix/journal.h"
+
+enum fix_event {
+	FIX_STEP_START, /* about to be done */
+	FIX_STEP_DONE,
+	FIX_STEP_SKIPPED, /* it was so already */
+	FIX_STEP_FAILED,
+	FIX_UNDO_START,
+	FIX_UNDO_DONE,
+	FIX_UNDO_SKIPPED,
+	FIX_UNDO_FAILED, /* left as it is; the others are still undone */
+	FIX_RECOVER,     /* an interrupted fix is found; step is none */
+	FIX_EVENT_N
+};
+
+/*
+ * Tells the caller as it goes; `text` is the reason of a failure or a skip, else NULL. `e` is NULL
+ * before anything was begun (FIX_DRIFT); `s` is NULL where the journal itself fails, or for the fix as
+ * a whole (FIX_RECOVER).
+ */
+typedef void fix_reporter(void *context, enum fix_event event, const struct journal_entry *e,
+			  const struct step *s, const char *text);
+
+struct fix_run {
+	struct fix_host *host;
+	fix_reporter *report; /* NULL: nobody listens */
+	void *context;
+	unsigned wait_s; /* for another run's lock */
+	/* fix_apply: the journal's last number when the plan was made, 0: it had none. Another one by
+	 * then is drift. */
+	bool last_known;
+	unsigned last;
+};
+
+enum fix_result {
+	FIX_DONE,
+	FIX_NOTHING,    /* everything was so already */
+	FIX_DRIFT,      /* something is neither old nor new: nothing was changed */
+	FIX_TAKEN_BACK, /* a step failed; all before it were undone */
+	FIX_STUCK,      /* a step failed, and some could not be undone */
+};
+
+/*
+ * First finishes what an interrupted run left, by undoing it. Then looks at each step; writes the
+ * journal; does the steps; on failure undoes backwards. 0 with *ret_result, or a negative errno
+ * with a sentence when not even that was possible. *ret_number: of the fix (0: none was begun).
+ */
+int fix_apply(const struct fix_run *run, struct plan *p, enum fix_result *ret_result,
+	      unsigned *ret_number);
+/* Undoes fix `number` (0: the last that is in force, or that was interrupted), from its last step to its first, past errors.
+ * -ENOENT: no such fix; -EALREADY: it is undone; -EBUSY: a later one changed the same thing. */
+int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_result,
+	     unsigned *ret_number);
+/* Undoes or finishes undoing what was interrupted; *ret_n fixes. Under the caller's lock. What could
+ * not be undone is told and stays in the journal: it does not keep others from being made. */
+int fix_recover(const struct fix_run *run, size_t *ret_n);
+/* At boot: does the registers of all fixes in force again, those marked again_at_boot; *ret_n are
+ * as they should be. All are tried; a negative errno is the first failure's, with its sentence. */
+int fix_at_boot(const struct fix_run *run, size_t *ret_n);

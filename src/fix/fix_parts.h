@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What fix*.c share. */
+#pragma once
+
+#include "fix/fix.h"
+
+void fix_tell(const struct fix_run *run, enum fix_event event, const struct journal_entry *e,
+	      const struct step *s, const char *text);
+
+/* The lock, and the journal under it, swept; second names that are not needed any more are gone. */
+struct fix_session {
+	int lock;
+	struct journal_entry *entries;
+	size_t n;
+};
+
+#define AUTO_SESSION CLEANUP(fix_session_done)
+int fix_session_open(const struct fix_run *run, struct fix_session *ret);
+void fix_session_done(struct fix_session *s);
+
+/* Cut short, as opposed to in force, undone, or tried to be undone as far as it can be. */
+bool fix_is_interrupted(const struct journal_entry *e);
+/* Undoes all of an entry that was begun, past errors, after its state was written; how many steps could not be undone. */
+size_t fix_take_back(const struct fix_run *run, struct journal_entry *e);
+/* fix_recover for all but `except` (0: none) of what was read. */
+int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries, size_t n,
+			unsigned except, size_t *ret_n);

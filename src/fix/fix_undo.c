@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking back: what is in force, what was interrupted, what failed. */
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "fix/fix_parts.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- the journal under the lock ---- */
+
+static bool generates(const struct journal_entry *e, const char *target)
+{
+	for (size_t i = 0; i < e->plan->step_n; i++)
+		if (e->plan->steps[i].kind == STEP_GENERATED &&
+		    strcmp(e->plan->steps[i].target, target) == 0)
+			return true;
+	return false;
+}
+
+/* Whether this boot changed the file: the boot loader may then still see its old folder. */
+static bool of_this_boot(const struct fix_session *s, const char *target, const char *boot_id)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->entries[i].last_boot_id, boot_id) == 0 &&
+		    generates(&s->entries[i], target))
+			return true;
+	return false;
+}
+
+/*
+ * Second names of what a boot loader reads, once another boot has been seen. They do no harm: that
+ * one cannot be removed (a /boot that is read-only) is no reason to do nothing else.
+ */
+static void forget_old_names(const struct fix_run *run, const struct fix_session *session)
+{
+	char boot_id[40];
+
+	journal_boot_id(run->host, boot_id);
+	for (size_t i = 0; *boot_id && i < session->n; i++) {
+		const struct plan *p = session->entries[i].plan;
+
+		for (size_t k = 0; k < p->step_n; k++)
+			if (p->steps[k].kind == STEP_GENERATED &&
+			    !of_this_boot(session, p->steps[k].target, boot_id))
+				host_forget_old(run->host, p->steps[k].target);
+	}
+}
+
+int fix_session_open(const struct fix_run *run, struct fix_session *ret)
+{
+	int r = journal_lock(run->host, run->wait_s, &ret->lock);
+
+	if (r == 0)
+		r = journal_sweep(run->host);
+	if (r == 0)
+		r = journal_read(run->host, &ret->entries, &ret->n);
+	if (r == 0)
+		forget_old_names(run, ret);
+	return r;
+}
+
+void fix_session_done(struct fix_session *s)
+{
+	journal_free(s->entries, s->n);
+	journal_unlock(s->lock);
+}
+
+/* ---- undoing one step ---- */
+
+struct undoing {
+	const struct fix_run *run;
+	struct journal_entry *e;
+	bool other_boot; /* than the one in which it was made */
+	bool touched;    /* something that was undone, or made, after the step that is looked at */
+	size_t failed;
+};
+
+static void undone(struct undoing *u, size_t i, const char *output)
+{
+	const struct step *s = &u->e->plan->steps[i];
+	/* It was made from something that is not undone yet: the next try makes it once more. */
+	bool early = u->failed && step_is_program(s) && !s->argv;
+
+	/* If it cannot be written down, the next run looks, and finds it undone. */
+	journal_mark(u->run->host, u->e, i, early ? MARK_UNDO_FAILED : MARK_UNDONE,
+		     early ? "to be done once more when the steps behind it are undone" : NULL,
+		     output);
+}
+
+static void skipped(struct undoing *u, size_t i, const char *why)
+{
+	undone(u, i, NULL);
+	fix_tell(u->run, FIX_UNDO_SKIPPED, u->e, &u->e->plan->steps[i], why);
+}
+
+static void stuck(struct undoing *u, size_t i, const char *why, const char *output)
+{
+	AUTO_FREE char *text = xstrdup(why);
+
+	u->failed++;
+	journal_mark(u->run->host, u->e, i, MARK_UNDO_FAILED, text, output);
+	fix_tell(u->run, FIX_UNDO_FAILED, u->e, &u->e->plan->steps[i], text);
+}
+
+static void undo(struct undoing *u, size_t i)
+{
+	AUTO_STRBUF struct strbuf output = {0};
+	const struct step *s = &u->e->plan->steps[i];
+	int r;
+
+	journal_mark(u->run->host, u->e, i, MARK_UNDO_STARTED, NULL, NULL);
+	fix_tell(u->run, FIX_UNDO_START, u->e, s, NULL);
+	u->touched = true;
+	r = step_undo(u->run->host, s, &output);
+	if (r == 0)
+		r = step_tidy(u->run->host, s);
+	if (r < 0) {
+		stuck(u, i, err_msg(), strbuf_str(&output));
+		return;
+	}
+	undone(u, i, strbuf_str(&output));
+	fix_tell(u->run, FIX_UNDO_DONE, u->e, s, NULL);
+}
+
+/* An earlier step that makes the same file again. */
+static bool is_made_again(const struct plan *p, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (p->steps[k].undo_argv && step_same_target(&p->steps[k], &p->steps[i]))
+			return true;
+	return false;
+}
+
+/* Programs of a system that does not run are not started: what would have to be run is told. */
+static void leave_program(struct undoing *u, size_t i)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	const struct step *s = &u->e->plan->steps[i];
+
+	strbuf_printf(&text, "%srun it in the system itself: ",
+		      s->kind == STEP_GENERATED ? "it was made anew since: " : "");
+	step_command(s, s->undo_argv, &text);
+	skipped(u, i, strbuf_str(&text));
+}
+
+/* A TOOL, or a GENERATED that is not what was installed. */
+static void undo_by_program(struct undoing *u, size_t i)
+{
+	const struct step *s = &u->e->plan->steps[i];
+	struct stat st;
+
+	if (!u->run->host->image)
+		undo(u, i);
+	else if (s->undo_if && host_stat(u->run->host, s->undo_if, &st) == -ENOENT)
+		skipped(u, i, "what it would be run on is not there");
+	else
+		leave_program(u, i);
+}
+
+static void undo_tool(struct undoing *u, size_t i)
+{
+	const struct step *s = &u->e->plan->steps[i];
+
+	if (u->other_boot && s->passing && !s->undo_if)
+		skipped(u, i, "the reboot took it back");
+	else if (s->undo_argv && (s->argv || u->touched))
+		undo_by_program(u, i);
+	else
+		undone(u, i, NULL);
+	u->touched |= s->argv != NULL;
+}
+
+static void drifted(struct undoing *u, size_t i, const char *now)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	const struct step *s = &u->e->plan->steps[i];
+
+	step_difference(s, &s->new, now, &text);
+	strbuf_puts(&text, ": it was changed since, and is left as it is");
+	stuck(u, i, strbuf_str(&text), NULL);
+}
+
+/* Of an image only one file system may be mounted. It is no reason to hold the fix for undone. */
+static void not_mounted(struct undoing *u, size_t i)
+{
+	AUTO_FREE char *text = xprintf("/%s is not there: mount its file system below %s",
+				       u->e->plan->steps[i].target, u->run->host->root);
+
+	stuck(u, i, text, NULL);
+}
+
+/* Somebody else made it anew since: with what this fix changed, so it is made once more. */
+static void undo_made_anew(struct undoing *u, size_t i, const char *now)
+{
+	const struct step *s = &u->e->plan->steps[i];
+
+	if (u->run->host->image && !now) {
+		not_mounted(u, i);
+	} else if (s->undo_argv && (s->argv || u->touched)) {
+		undo_by_program(u, i);
+	} else if (s->undo_argv) {
+		skipped(u, i, "nothing that it is made from was changed");
+	} else if (is_made_again(u->e->plan, i)) {
+		u->touched = true;
+		skipped(u, i,
+			u->run->host->image ? "it was made anew since"
+					    : "it was made anew since, and will be once more");
+	} else {
+		drifted(u, i, now);
+	}
+}
+
+static void undo_seen(struct undoing *u, size_t i, enum step_state state, const char *now)
+{
+	const struct step *s = &u->e->plan->steps[i];
+
+	if (state == STEP_IS_NEW) {
+		undo(u, i);
+	} else if (state == STEP_IS_OLD) {
+		if (step_tidy(u->run->host, s) < 0)
+			stuck(u, i, err_msg(), NULL);
+		else
+			skipped(u, i, "it is as it was");
+	} else if (s->kind == STEP_GENERATED) {
+		undo_made_anew(u, i, now);
+	} else if (u->other_boot && step_is_volatile(s)) {
+		skipped(u, i, "the reboot took it back");
+	} else {
+		drifted(u, i, now);
+	}
+}
+
+/* What reads NEW in another boot than the fix's is somebody else's, unless onehop did it again. */
+static bool reboot_took_back(const struct undoing *u, const struct step *s)
+{
+	if (u->run->host->image)
+		return step_is_volatile(s);
+	return u->other_boot &&
+	       (s->kind == STEP_BAR_SIZE || (s->kind == STEP_REGISTER && !s->again_at_boot));
+}
+
+static void look_and_undo(struct undoing *u, size_t i)
+{
+	const struct step *s = &u->e->plan->steps[i];
+	AUTO_FREE char *now = NULL;
+	enum step_state state;
+	int r;
+
+	if (reboot_took_back(u, s)) {
+		skipped(u, i, "the reboot took it back");
+		return;
+	}
+	r = step_look(u->run->host, s, &state, &now);
+	/* A device that was taken out took its registers along. */
+	if (r == -ENODEV && step_is_volatile(s)) {
+		AUTO_FREE char *why = xstrdup(err_msg());
+
+		skipped(u, i, why);
+	} else if (r < 0) {
+		stuck(u, i, err_msg(), NULL);
+	} else {
+		undo_seen(u, i, state, now);
+	}
+}
+
+/* A later step changed the same, and is still there. */
+static bool is_covered(const struct journal_entry *e, size_t i)
+{
+	for (size_t k = i + 1; k < e->plan->step_n; k++)
+		if (e->marks[k] == MARK_UNDO_FAILED && !step_is_program(&e->plan->steps[k]) &&
+		    step_same_target(&e->plan->steps[i], &e->plan->steps[k]))
+			return true;
+	return false;
+}
+
+static void undo_step(struct undoing *u, size_t i)
+{
+	const struct step *s = &u->e->plan->steps[i];
+
+	if (u->e->marks[i] == MARK_NONE)
+		return;
+	if (is_covered(u->e, i)) {
+		stuck(u, i, "what a later step made of it could not be undone", NULL);
+		return;
+	}
+	if (u->e->marks[i] == MARK_UNDONE) {
+		u->touched = true; /* by an earlier run; what stood on it may not have been */
+		return;
+	}
+	if (s->kind == STEP_TOOL)
+		undo_tool(u, i);
+	else
+		look_and_undo(u, i);
+}
+
+size_t fix_take_back(const struct fix_run *run, struct journal_entry *e)
+{
+	struct undoing u = {.run = run, .e = e};
+	char boot_id[40];
+
+	journal_boot_id(run->host, boot_id);
+	u.other_boot = strcmp(boot_id, e->boot_id) != 0;
+	/* Going back matters more than writing down that it is done: no error ends this. */
+	for (size_t i = e->plan->step_n; i-- > 0;)
+		undo_step(&u, i);
+	if (u.failed == 0)
+		journal_state(run->host, e, FIX_UNDONE);
+	journal_write_in_force(run->host);
+	return u.failed;
+}
+
+/* ---- what was interrupted ---- */
+
+bool fix_is_interrupted(const struct journal_entry *e)
+{
+	bool left = false, tried = false;
+
+	for (size_t i = 0; i < e->plan->step_n; i++) {
+		enum step_mark mark = e->marks[i];
+
+		tried |= mark == MARK_UNDO_FAILED;
+		left |= mark != MARK_NONE && mark != MARK_UNDONE && mark != MARK_UNDO_FAILED;
+	}
+	return e->state == FIX_APPLYING || (e->state == FIX_UNDOING && (left || !tried));
+}
+
+int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries, size_t n,
+			unsigned except, size_t *ret_n)
+{
+	*ret_n = 0;
+	for (size_t i = n; i-- > 0;) {
+		struct journal_entry *e = &entries[i];
+
+		if (e->number == except || !fix_is_interrupted(e))
+			continue;
+		fix_tell(run, FIX_RECOVER, e, NULL, NULL);
+		journal_state(run->host, e, FIX_UNDOING);
+		fix_take_back(run, e);
+		(*ret_n)++;
+	}
+	/* Also what was cut short between the two. */
+	return journal_write_in_force(run->host);
+}
+
+int fix_recover(const struct fix_run *run, size_t *ret_n)
+{
+	struct journal_entry *entries = NULL;
+	size_t n = 0;
+	int r = journal_sweep(run->host);
+
+	if (r == 0)
+		r = journal_read(run->host, &entries, &n);
+	if (r < 0)
+		return r;
+	r = fix_recover_entries(run, entries, n, 0, ret_n);
+	journal_free(entries, n);
+	return r;
+}
+
+/* ---- undoing by number ---- */
+
+/* `number` 0: the last that is not undone. NULL: there is none. */
+static struct journal_entry *find(const struct fix_session *session, unsigned number)
+{
+	for (size_t i = session->n; i-- > 0;) {
+		struct journal_entry *e = &session->entries[i];
+
+		if (number ? e->number == number : e->state != FIX_UNDONE)
+			return e;
+	}
+	return NULL;
+}
+
+static int check_found(const struct journal_entry *e, unsigned number)
+{
+	if (e && e->state == FIX_UNDONE)
+		return err_set(EALREADY, "fix %u is undone already", e->number);
+	if (e)
+		return 0;
+	return number ? err_set(ENOENT, "there is no fix %u", number)
+		      : err_set(ENOENT, "no fix is in force: there is nothing to undo");
+}
+
+/* Programs' files need no order: they are made anew from what is there. */
+static const struct step *shared_step(const struct journal_entry *e,
+				      const struct journal_entry *later)
+{
+	for (size_t i = 0; i < e->plan->step_n; i++)
+		for (size_t k = 0; k < later->plan->step_n; k++)
+			if (e->marks[i] != MARK_NONE && e->marks[i] != MARK_UNDONE &&
+			    later->marks[k] != MARK_NONE && later->marks[k] != MARK_UNDONE &&
+			    !step_is_program(&e->plan->steps[i]) &&
+			    step_same_target(&e->plan->steps[i], &later->plan->steps[k]))
+				return &e->plan->steps[i];
+	return NULL;
+}
+
+static int check_later(const struct fix_session *session, const struct journal_entry *e)
+{
+	for (size_t i = session->n; i-- > 0 && &session->entries[i] != e;) {
+		const struct journal_entry *later = &session->entries[i];
+		const struct step *s = later->state == FIX_UNDONE ? NULL : shared_step(e, later);
+
+		if (s)
+			return err_set(EBUSY, "fix %u changed %s%s%s%s after it: undo %u first",
+				       later->number,
+				       s->kind == STEP_FILE || s->kind == STEP_ATTRIBUTE ? "/" : "",
+				       s->target, s->at ? " " : "", s->at ? s->at : "",
+				       later->number);
+	}
+	return 0;
+}
+
+/* A fix that never began has no log either, but then everything is old. */
+static int check_log(const struct fix_run *run, const struct journal_entry *e)
+{
+	for (size_t i = 0; e->no_log && i < e->plan->step_n; i++) {
+		enum step_state state = STEP_IS_OLD;
+
+		if (!step_is_program(&e->plan->steps[i]) &&
+		    step_look(run->host, &e->plan->steps[i], &state, NULL) == 0 &&
+		    state != STEP_IS_OLD)
+			return err_set(
+				EPROTO,
+				"fix %u has lost its log, so what it did is not known; its "
+				"files as they were are /%s/fixes/%u/old-*: put back by hand "
+				"what is wanted",
+				e->number, JOURNAL_FOLDER, e->number);
+	}
+	return 0;
+}
+
+int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_result,
+	     unsigned *ret_number)
+{
+	AUTO_SESSION struct fix_session session = {.lock = -1};
+	struct journal_entry *e;
+	size_t recovered, stuck_n;
+	int r = fix_session_open(run, &session);
+
+	if (r < 0)
+		return r;
+	e = find(&session, number);
+	r = check_found(e, number);
+	if (r == 0)
+		r = fix_recover_entries(run, session.entries, session.n, e->number, &recovered);
+	if (r == 0)
+		r = check_later(&session, e);
+	if (r == 0)
+		r = check_log(run, e);
+	if (r == 0) /* while nothing is touched yet, a full disk is a reason not to begin */
+		r = journal_state(run->host, e, FIX_UNDOING);
+	if (r < 0)
+		return r;
+	stuck_n = fix_take_back(run, e);
+	*ret_number = e->number;
+	*ret_result = stuck_n ? FIX_STUCK : FIX_DONE;
+	return 0;
+}

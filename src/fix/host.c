@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fix/host.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "fix/host_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The largest file that is read whole: an initial RAM disk with everything in it is smaller. */
+#define FILE_MAX ((size_t)512 << 20)
+
+/* ---- the root ---- */
+
+static bool is_running_system(const struct stat *st)
+{
+	struct stat own;
+
+	return stat("/", &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino;
+}
+
+int fix_host_open(const char *root, struct fix_host *ret)
+{
+	AUTO_CLOSE int fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return err_sys(errno, "root folder %s", root);
+	if (fstat(fd, &st) < 0)
+		return err_sys(errno, "root folder %s", root);
+	*ret = (struct fix_host){.image = !is_running_system(&st), .run = host_run_program};
+	ret->root = xstrdup(root);
+	ret->root_fd = TAKE_FD(fd);
+	return 0;
+}
+
+void fix_host_close(struct fix_host *h)
+{
+	if (h->root_fd >= 0)
+		close(h->root_fd);
+	free((char *)h->root);
+	*h = (struct fix_host){.root_fd = -1};
+}
+
+int host_point(struct fix_host *h, enum fix_point point, const char *shown)
+{
+	static const char *const doing[POINT_N] = {
+		[POINT_OPEN] = "open",
+		[POINT_WRITE] = "write",
+		[POINT_FSYNC] = "bring to disk",
+		[POINT_LINK] = "keep the old file of",
+		[POINT_RENAME] = "put in place",
+		[POINT_UNLINK] = "remove",
+		[POINT_FSYNC_FOLDER] = "bring to disk the folder of",
+		[POINT_REGISTER] = "set",
+		[POINT_RUN] = "run",
+	};
+	int r = h->before ? h->before(h->before_context, point, shown) : 0;
+
+	return r < 0 ? err_sys(-r, "%s %s", doing[point], shown) : 0;
+}
+
+/* ---- reading ---- */
+
+static int read_all(int fd, char **ret, size_t *ret_size)
+{
+	AUTO_FREE char *data = NULL;
+	size_t size = 0, room = 0;
+
+	for (;;) {
+		ssize_t n;
+
+		if (size + 1 >= room) {
+			room = room ? 2 * room : 4096;
+			data = xrealloc(data, room, 1);
+		}
+		n = read(fd, data + size, room - size - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		size += (size_t)n;
+		if (size > FILE_MAX)
+			return -EFBIG;
+	}
+	data[size] = '\0';
+	*ret = TAKE_PTR(data);
+	*ret_size = size;
+	return 0;
+}
+
+int host_read(struct fix_host *h, const char *path, char **ret, size_t *ret_size)
+{
+	AUTO_PLACE struct place p = PLACE_NONE;
+	AUTO_CLOSE int fd = -1;
+	int r = host_find(h, path, MISSING_FAILS, &p);
+
+	if (r >= 0)
+		r = place_open(&p, O_RDONLY, &fd);
+	if (r < 0)
+		return r;
+	r = read_all(fd, ret, ret_size);
+	return r < 0 ? err_sys(-r, "read %s", p.shown) : 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool is_dots(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+int host_list(struct fix_host *h, const char *path, char ***ret, size_t *ret_n)
+{
+	char **names = NULL;
+	struct dirent *e;
+	size_t n = 0;
+	int fd = -1, r = host_open_folder(h, path, &fd);
+	DIR *folder;
+
+	if (r < 0)
+		return r;
+	folder = fdopendir(fd);
+	if (!folder) {
+		close(fd);
+		return err_set(ENOMEM, "no memory to read folder %s", path);
+	}
+	while ((e = readdir(folder))) {
+		if (is_dots(e->d_name))
+			continue;
+		names = xrealloc(names, n + 1, sizeof(*names));
+		names[n++] = xstrdup(e->d_name);
+	}
+	closedir(folder);
+	if (n)
+		qsort(names, n, sizeof(*names), by_name);
+	*ret = names;
+	*ret_n = n;
+	return 0;
+}
+
+/* ---- configuration space and attributes ---- */
+
+static int refuse_image(const struct fix_host *h, const char *what)
+{
+	return h->image ? err_set(EPERM, "%s: %s is not the running system", what, h->root) : 0;
+}
+
+static bool is_number(const char *s, size_t n)
+{
+	return strspn(s, "0123456789abcdef") >= n;
+}
+
+/* "0000:22:00.0"; domains of VMD and virtual machines have more digits. */
+static bool is_device(const char *s)
+{
+	size_t domain = strcspn(s, ":");
+
+	if (domain < 4 || domain > 8 || !is_number(s, domain) || strlen(s) != domain + 8)
+		return false;
+	s += domain;
+	return is_number(s + 1, 2) && s[3] == ':' && is_number(s + 4, 2) && s[6] == '.' &&
+	       s[7] >= '0' && s[7] <= '7';
+}
+
+static int open_config(struct fix_host *h, const char *device, unsigned offset, int flags,
+		       int *ret_fd)
+{
+	AUTO_FREE char *path = NULL;
+	AUTO_PLACE struct place p = PLACE_NONE;
+	int r = refuse_image(h, device);
+
+	if (r < 0)
+		return r;
+	if (!is_device(device))
+		return err_set(EINVAL, "\"%s\" is no PCI address", device);
+	if (offset % 2 || offset > 4094)
+		return err_set(EINVAL, "%s: no 16-bit register at 0x%x", device, offset);
+	path = xprintf("sys/bus/pci/devices/%s/config", device);
+	r = host_find(h, path, MISSING_FAILS, &p);
+	if (r >= 0)
+		r = place_open(&p, flags, ret_fd);
+	return r == -ENOENT ? err_set(ENODEV, "%s: no such PCI device", device) : r;
+}
+
+int host_config_read(struct fix_host *h, const char *device, unsigned offset, unsigned *ret)
+{
+	AUTO_CLOSE int fd = -1;
+	uint8_t b[2];
+	ssize_t n;
+	int r = open_config(h, device, offset, O_RDONLY, &fd);
+
+	if (r < 0)
+		return r;
+	n = pread(fd, b, sizeof(b), offset);
+	if (n < 0)
+		return err_sys(errno, "%s: read register 0x%x", device, offset);
+	if (n < (ssize_t)sizeof(b) && offset >= 64 && geteuid() != 0)
+		return err_set(EACCES, "%s: only root can read register 0x%x", device, offset);
+	if (n < (ssize_t)sizeof(b))
+		return err_set(ENODATA, "%s: its configuration space ends before 0x%x", device,
+			       offset);
+	*ret = b[0] | (unsigned)b[1] << 8;
+	return 0;
+}
+
+static int refused_register(int err, const char *device, unsigned offset)
+{
+	if (err == EPERM && geteuid() == 0)
+		return err_set(
+			EPERM,
+			"%s: the kernel forbids writing register 0x%x, as it does while it is "
+			"locked down (Secure Boot; see /sys/kernel/security/lockdown)",
+			device, offset);
+	return err_sys(err, "%s: write register 0x%x", device, offset);
+}
+
+int host_config_write(struct fix_host *h, const char *device, unsigned offset, unsigned value)
+{
+	const uint8_t b[2] = {(uint8_t)value, (uint8_t)(value >> 8)};
+	AUTO_CLOSE int fd = -1;
+	ssize_t n;
+	int r;
+
+	if (value > 0xffff)
+		return err_set(EINVAL, "%s: 0x%x does not fit into 16 bits", device, value);
+	r = open_config(h, device, offset, O_WRONLY, &fd);
+	if (r >= 0)
+		r = host_point(h, POINT_REGISTER, device);
+	if (r < 0)
+		return r;
+	n = pwrite(fd, b, sizeof(b), offset);
+	if (n < 0)
+		return refused_register(errno, device, offset);
+	if (n < (ssize_t)sizeof(b))
+		return err_set(EIO, "%s: register 0x%x took %zd of 2 bytes", device, offset, n);
+	return 0;
+}
+
+int host_attribute_write(struct fix_host *h, const char *path, const char *text)
+{
+	AUTO_PLACE struct place p = PLACE_NONE;
+	AUTO_CLOSE int fd = -1;
+	ssize_t n;
+	int r = refuse_image(h, path);
+
+	if (r >= 0)
+		r = host_find(h, path, MISSING_FAILS, &p);
+	/* Asked first: O_TRUNC empties a file that is none of sysfs. */
+	if (r >= 0)
+		r = host_point(h, POINT_REGISTER, p.shown);
+	if (r >= 0)
+		r = place_open(&p, O_WRONLY | O_TRUNC, &fd);
+	if (r == -ENOENT)
+		return err_set(ENOENT, "/%s: no such file", path);
+	if (r < 0)
+		return r;
+	n = write(fd, text, strlen(text));
+	if (n < 0)
+		return err_sys(errno, "%s does not take \"%s\"", p.shown, text);
+	if ((size_t)n < strlen(text))
+		return err_set(EIO, "%s took only %zd bytes of \"%s\"", p.shown, n, text);
+	return 0;
+}

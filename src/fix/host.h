@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host that is changed: files below a root, durable writes, programs; the only code that writes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct stat;
+struct strbuf;
+
+/* Moments at which a test can make a write fail, or kill the process: before each of them. */
+enum fix_point {
+	POINT_OPEN,
+	POINT_WRITE,
+	POINT_FSYNC,
+	POINT_LINK,
+	POINT_RENAME,
+	POINT_UNLINK,
+	POINT_FSYNC_FOLDER,
+	POINT_REGISTER,
+	POINT_RUN,
+	POINT_N
+};
+
+/* Runs argv on the host; *ret_status is its exit status. 0 or a negative errno with a sentence. */
+typedef int fix_runner(void *context, const char *const *argv, unsigned deadline_s,
+		       struct strbuf *output, int *ret_status);
+
+struct fix_host {
+	const char *root; /* "/", or the folder of a mounted system image */
+	int root_fd;
+	bool image; /* not the running system: no program is run, no register or attribute written */
+	fix_runner *run;
+	void *run_context;
+	/* NULL, or told of each point, with the path; a negative errno makes it fail. For tests. */
+	int (*before)(void *context, enum fix_point point, const char *path);
+	void *before_context;
+};
+
+/*
+ * "/" is the running system. Refuses a root that is no folder. 0 or a negative errno with a sentence.
+ * Close with fix_host_close.
+ */
+int fix_host_open(const char *root, struct fix_host *ret);
+void fix_host_close(struct fix_host *h);
+
+/*
+ * Paths are relative to the root. Links in folders on the way are followed, but never out of the
+ * root; the last component must be no link, and the folders and the file must belong to root or to
+ * who runs this and be writable by nobody else: else -ELOOP or -EPERM with a sentence.
+ */
+
+/* The whole file; -ENOENT if it is not there, without a sentence. The caller frees. */
+int host_read(struct fix_host *h, const char *path, char **ret, size_t *ret_size);
+/*
+ * Puts a file in place so that whoever looks, at any moment and after a power cut, sees the old
+ * one or the new one, whole: a new file beside it, fsync, rename, fsync of the folder. Owner,
+ * permissions and extended attributes (the SELinux label among them) are the old file's; a new
+ * file's are `mode` and its folder's defaults. Missing folders are made (0755), and stay. On
+ * failure the old file is untouched; only if the last fsync, of the folder, fails, the new one is
+ * in place and may not survive a power cut.
+ */
+int host_replace(struct fix_host *h, const char *path, const char *data, size_t size,
+		 unsigned mode);
+/*
+ * The same for a file that a boot loader reads with a file system driver that knows no journal: the
+ * new file is in its place on disk before its name is (ext4), and the old file keeps a second name
+ * (path + HOST_OLD), so that its blocks stay. The name goes with
+ * host_forget_old once another boot has been seen.
+ */
+int host_replace_for_boot(struct fix_host *h, const char *path, const char *data, size_t size);
+int host_forget_old(struct fix_host *h, const char *path);
+#define HOST_OLD ".onehop-old" /* of further ones before the next boot: ".onehop-old-2", ... */
+/* Removes what a killed run left beside a file while it replaced it. 0 if there is nothing. */
+int host_sweep(struct fix_host *h, const char *path);
+/* Removes a file, durably; folders stay. 0 if it is not there. */
+int host_remove(struct fix_host *h, const char *path);
+/* Adds to the end of a file of the host's own (made with 0644), on disk when this returns. */
+int host_append(struct fix_host *h, const char *path, const char *data, size_t size);
+/* Opens a file of the host's own, to lock it; made with 0600 if it is not there. */
+int host_open_own(struct fix_host *h, const char *path, int *ret_fd);
+/* The names in a folder, sorted; source_free_names frees them. -ENOENT as host_read. */
+int host_list(struct fix_host *h, const char *path, char ***ret, size_t *ret_n);
+
+/* 16 bits of a device's configuration space; the device is "0000:22:00.0". Not in an image. */
+int host_config_read(struct fix_host *h, const char *device, unsigned offset, unsigned *ret);
+int host_config_write(struct fix_host *h, const char *device, unsigned offset, unsigned value);
+/* A file of sysfs or proc: written with one write(), never made. */
+int host_attribute_write(struct fix_host *h, const char *path, const char *text);
+
+/*
+ * Runs a program of the host, found in its usual folders, with a clean environment. -ENOENT: no such
+ * program; -ETIMEDOUT: killed at the deadline; -EIO: it failed, with its last line as the sentence.
+ */
+int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
+	     struct strbuf *output);
+bool host_has_program(struct fix_host *h, const char *name);
+/* The runner of the running system, which fix_host_open sets. */
+int host_run_program(void *context, const char *const *argv, unsigned deadline_s,
+		     struct strbuf *output, int *ret_status);
+
+/* ---- host_folder.c ---- */
+
+/* What is at a path; the last component may be a link and is not followed. -ENOENT as host_read. */
+int host_stat(struct fix_host *h, const char *path, struct stat *ret);
+/*
+ * Where a link leads, as it is written there; the caller frees. -ENOENT: nothing is there, or no link;
+ * without a sentence.
+ */
+int host_read_link(struct fix_host *h, const char *path, char **ret);
+/* Removes a folder, durably, if it is empty: 0 also if it is not, or is not there. */
+int host_remove_folder(struct fix_host *h, const char *path);

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where a path leads below the root. It is walked folder by folder with descriptors, since openat2
+ * (Linux 5.6) is not in every kernel that this runs on, and since each folder's owner is looked at:
+ * who can change a folder on the way can change what is written.
+ */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "fix/host_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINKS_MAX 40 /* as many as the kernel follows */
+#define DEPTH_MAX 64
+
+struct walk {
+	struct fix_host *h;
+	const char *shown; /* where it goes, for sentences */
+	enum missing missing;
+	char *rest;             /* what is still to be walked */
+	int folders[DEPTH_MAX]; /* from the root to where it is; no links among them */
+	size_t n;
+	unsigned links; /* followed so far */
+};
+
+/* ---- sentences ---- */
+
+char *host_shown(const struct fix_host *h, const char *path)
+{
+	size_t n = strlen(h->root);
+
+	while (n && h->root[n - 1] == '/')
+		n--;
+	while (*path == '/' || (path[0] == '.' && path[1] == '/'))
+		path++;
+	return xprintf("%.*s/%s", (int)n, h->root, path);
+}
+
+static int check_owner(const struct stat *st, const char *what, const char *shown)
+{
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return err_set(EPERM, "%s%s belongs to user %u, not to root: it is left alone",
+			       what, shown, st->st_uid);
+	if (st->st_mode & S_IWOTH)
+		return err_set(EPERM, "%s%s can be written by everybody: it is left alone", what,
+			       shown);
+	if ((st->st_mode & S_IWGRP) && st->st_gid != 0)
+		return err_set(EPERM, "%s%s can be written by group %u: it is left alone", what,
+			       shown, st->st_gid);
+	return 0;
+}
+
+/* ---- folders on the way ---- */
+
+static void walk_done(struct walk *w)
+{
+	while (w->n)
+		close(w->folders[--w->n]);
+	free(w->rest);
+	w->rest = NULL;
+}
+
+static int here(const struct walk *w)
+{
+	return w->folders[w->n - 1];
+}
+
+/* Takes the next component off the rest. 1, 0 at the end, or a negative errno. */
+static int next_component(struct walk *w, char ret[NAME_MAX + 1])
+{
+	const char *s = w->rest + strspn(w->rest, "/");
+	size_t n = strcspn(s, "/");
+
+	if (n == 0)
+		return 0;
+	if (n > NAME_MAX)
+		return err_set(ENAMETOOLONG, "%s: a name in it is too long", w->shown);
+	memcpy(ret, s, n);
+	ret[n] = '\0';
+	memmove(w->rest, s + n, strlen(s + n) + 1);
+	return 1;
+}
+
+static int check_folder(const struct walk *w, int fd, const char *name)
+{
+	AUTO_FREE char *what = xprintf("folder %s on the way to ", name);
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_sys(errno, "%s%s", what, w->shown);
+	return check_owner(&st, what, w->shown);
+}
+
+/* Takes the descriptor. */
+static int push(struct walk *w, int fd, const char *name)
+{
+	AUTO_CLOSE int folder = fd;
+	int r = check_folder(w, folder, name);
+
+	if (r < 0)
+		return r;
+	if (w->n == DEPTH_MAX)
+		return err_set(ENAMETOOLONG, "%s: more than %d folders deep", w->shown, DEPTH_MAX);
+	w->folders[w->n++] = TAKE_FD(folder);
+	return 0;
+}
+
+/* The root has no parent: ".." there stays there. */
+static void leave(struct walk *w)
+{
+	if (w->n > 1)
+		close(w->folders[--w->n]);
+}
+
+static int follow(struct walk *w, int link, const char *name)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(link, "", target, sizeof(target));
+	char *rest;
+
+	if (n < 0)
+		return err_sys(errno, "%s: %s on the way, which is no folder", w->shown, name);
+	if (n == 0 || n == (ssize_t)sizeof(target))
+		return err_set(ENAMETOOLONG, "%s: link %s on the way is too long", w->shown, name);
+	if (++w->links > LINKS_MAX)
+		return err_set(ELOOP, "%s: more than %d symbolic links on the way", w->shown,
+			       LINKS_MAX);
+	while (*target == '/' && w->n > 1)
+		leave(w);
+	rest = xprintf("%.*s/%s", (int)n, target, w->rest);
+	free(w->rest);
+	w->rest = rest;
+	return 0;
+}
+
+/* Made 0755 whatever the umask is, and on disk with its name before anything stands in it. */
+static int make_folder(struct walk *w, const char *name)
+{
+	int r = host_point(w->h, POINT_OPEN, w->shown);
+
+	if (r < 0)
+		return r;
+	if (mkdirat(here(w), name, 0755) < 0 && errno != EEXIST)
+		return err_sys(errno, "make folder %s for %s", name, w->shown);
+	if (fchmodat(here(w), name, 0755, 0) < 0)
+		return err_sys(errno, "make folder %s for %s", name, w->shown);
+	return host_sync_folder(w->h, here(w), w->shown);
+}
+
+/* O_DIRECTORY, so that what is mounted when it is first looked at (/boot, /efi) is mounted. */
+static int open_folder(const struct walk *w, const char *name)
+{
+	int fd = openat(here(w), name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* A component that is no folder: a link to one, or the end of the way. */
+static int enter_other(struct walk *w, const char *name)
+{
+	AUTO_CLOSE int fd = openat(here(w), name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return errno == ENOENT ? -ENOENT : err_sys(errno, "%s", w->shown);
+	if (fstat(fd, &st) < 0)
+		return err_sys(errno, "%s", w->shown);
+	if (!S_ISLNK(st.st_mode))
+		return err_set(ENOTDIR, "%s: %s on the way is no folder", w->shown, name);
+	return follow(w, fd, name);
+}
+
+static int enter(struct walk *w, const char *name)
+{
+	int fd, r;
+
+	if (strcmp(name, ".") == 0)
+		return 0;
+	if (strcmp(name, "..") == 0)
+		return leave(w), 0;
+	fd = open_folder(w, name);
+	if (fd == -ENOENT && w->missing == MISSING_IS_MADE) {
+		r = make_folder(w, name);
+		if (r < 0)
+			return r;
+		fd = open_folder(w, name);
+	}
+	if (fd >= 0)
+		return push(w, fd, name);
+	if (fd == -ENOENT)
+		return -ENOENT;
+	if (fd == -ENOTDIR || fd == -ELOOP)
+		return enter_other(w, name);
+	return err_sys(-fd, "%s: folder %s on the way", w->shown, name);
+}
+
+static int walk_along(struct walk *w)
+{
+	char name[NAME_MAX + 1];
+	int r, fd = fcntl(w->h->root_fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return err_sys(errno, "%s", w->h->root);
+	r = push(w, fd, w->h->root);
+	while (r >= 0 && (r = next_component(w, name)) > 0)
+		r = enter(w, name);
+	return r;
+}
+
+/* *ret: the last folder; the caller closes it. */
+static int walk_to(struct fix_host *h, const char *folders, const char *shown, enum missing missing,
+		   int *ret)
+{
+	struct walk w = {.h = h, .shown = shown, .missing = missing, .rest = xstrdup(folders)};
+	int r = walk_along(&w);
+
+	if (r >= 0)
+		*ret = w.folders[--w.n];
+	walk_done(&w);
+	return r;
+}
+
+/* ---- the last component ---- */
+
+/* Given paths are plain ones; only links say "..". */
+static bool climbs(const char *path)
+{
+	for (const char *s = path; s; s = strchr(s, '/')) {
+		s += strspn(s, "/");
+		if (strncmp(s, "..", 2) == 0 && (s[2] == '/' || s[2] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+void place_done(struct place *p)
+{
+	if (p->folder >= 0)
+		close(p->folder);
+	free(p->shown);
+	p->folder = -1;
+	p->shown = NULL;
+}
+
+int host_find(struct fix_host *h, const char *path, enum missing missing, struct place *ret)
+{
+	AUTO_FREE char *folders = xstrdup(path);
+	AUTO_FREE char *shown = host_shown(h, path);
+	char *slash = strrchr(folders, '/');
+	const char *name = slash ? slash + 1 : folders;
+	int r;
+
+	if (!*name || strcmp(name, ".") == 0 || climbs(path))
+		return err_set(EINVAL, "\"%s\" is no path of a file below the root", path);
+	if (strlen(name) > NAME_MAX)
+		return err_set(ENAMETOOLONG, "%s: its name is too long", shown);
+	memcpy(ret->name, name, strlen(name) + 1);
+	if (slash)
+		*slash = '\0';
+	r = walk_to(h, slash ? folders : "", shown, missing, &ret->folder);
+	if (r < 0)
+		return r;
+	ret->shown = TAKE_PTR(shown);
+	return 0;
+}
+
+static int refuse_link(const struct place *p)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(p->folder, p->name, target, sizeof(target));
+
+	return err_set(ELOOP, "%s is a symbolic link to %.*s: it is left alone", p->shown,
+		       n < 0 ? 1 : (int)n, n < 0 ? "?" : target);
+}
+
+int place_look(const struct place *p, struct stat *ret)
+{
+	struct stat st;
+	int r;
+
+	if (fstatat(p->folder, p->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? -ENOENT : err_sys(errno, "%s", p->shown);
+	if (S_ISLNK(st.st_mode))
+		return refuse_link(p);
+	if (!S_ISREG(st.st_mode))
+		return err_set(S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "%s is no regular file",
+			       p->shown);
+	r = check_owner(&st, "", p->shown);
+	if (r < 0)
+		return r;
+	*ret = st;
+	return 0;
+}
+
+int place_open(const struct place *p, int flags, int *ret_fd)
+{
+	struct stat before = {0}, now = {0};
+	AUTO_CLOSE int fd = -1;
+	int r = place_look(p, &before);
+
+	if (r < 0)
+		return r;
+	fd = openat(p->folder, p->name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(errno, "open %s", p->shown);
+	if (fstat(fd, &now) < 0)
+		return err_sys(errno, "%s", p->shown);
+	if (now.st_dev != before.st_dev || now.st_ino != before.st_ino)
+		return err_set(EAGAIN, "%s was replaced while it was opened", p->shown);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int host_open_folder(struct fix_host *h, const char *path, int *ret_fd)
+{
+	AUTO_PLACE struct place p = PLACE_NONE;
+	AUTO_CLOSE int fd = -1;
+	struct stat st;
+	int r = host_find(h, path, MISSING_FAILS, &p);
+
+	if (r < 0)
+		return r;
+	if (fstatat(p.folder, p.name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
+		return refuse_link(&p);
+	fd = openat(p.folder, p.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? -ENOENT : err_sys(errno, "folder %s", p.shown);
+	if (fstat(fd, &st) < 0)
+		return err_sys(errno, "folder %s", p.shown);
+	r = check_owner(&st, "folder ", p.shown);
+	if (r < 0)
+		return r;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}

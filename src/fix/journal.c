@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "fix/journal_parts.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#define FIXES JOURNAL_FOLDER "/fixes"
+#define LOCK  JOURNAL_FOLDER "/lock"
+
+#define AUTO_NAMES CLEANUP(names_done)
+
+struct names {
+	char **names;
+	size_t n;
+};
+
+static void names_done(struct names *l)
+{
+	source_free_names(l->names, l->n);
+}
+
+/* ---- the lock ---- */
+
+int journal_lock(struct fix_host *h, unsigned wait_s, int *ret_fd)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	double end = clock_s() + wait_s;
+	AUTO_CLOSE int fd = -1;
+	int r = host_open_own(h, LOCK, &fd);
+
+	if (r < 0)
+		return r;
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return err_sys(errno, "lock /%s", LOCK);
+		if (clock_s() >= end)
+			return err_set(EBUSY,
+				       "another onehop is changing this system: it holds /%s",
+				       LOCK);
+		nanosleep(&pause, NULL);
+	}
+	/* Programs inherit it: one that outlives a killed run keeps the next one from starting. */
+	if (fcntl(fd, F_SETFD, 0) < 0)
+		return err_sys(errno, "lock /%s", LOCK);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+void journal_unlock(int fd)
+{
+	if (fd < 0)
+		return;
+	flock(fd, LOCK_UN); /* also for a daemon that a program left, and that inherited it */
+	close(fd);
+}
+
+void journal_boot_id(struct fix_host *h, char ret[static 40])
+{
+	AUTO_FREE char *text = NULL;
+	size_t size;
+
+	ret[0] = '\0';
+	if (h->image || host_read(h, "proc/sys/kernel/random/boot_id", &text, &size) < 0)
+		return;
+	snprintf(ret, 40, "%s", text_trim(text));
+}
+
+/* ---- names ---- */
+
+static char *path_of(unsigned number, const char *name)
+{
+	return xprintf("%s/%u/%s", FIXES, number, name);
+}
+
+static char *content_path(unsigned number, const char *which, size_t step)
+{
+	return xprintf("%s/%u/%s-%zu", FIXES, number, which, step);
+}
+
+/* Folders of other names are not onehop's. */
+static bool is_number(const char *name, unsigned *ret)
+{
+	uint64_t n;
+
+	if (!*name || *name == '0' || name[strspn(name, "0123456789")])
+		return false;
+	if (text_to_u64(name, &n) < 0 || n >= INT_MAX)
+		return false;
+	*ret = (unsigned)n;
+	return true;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Ascending; the caller frees. */
+static int list_numbers(struct fix_host *h, unsigned **ret, size_t *ret_n)
+{
+	AUTO_NAMES struct names l = {0};
+	unsigned *numbers, number;
+	size_t n = 0;
+	int r = host_list(h, FIXES, &l.names, &l.n);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	numbers = xcalloc(l.n, sizeof(*numbers));
+	for (size_t i = 0; i < l.n; i++)
+		if (is_number(l.names[i], &number))
+			numbers[n++] = number;
+	qsort(numbers, n, sizeof(*numbers), compare_numbers);
+	*ret = numbers;
+	*ret_n = n;
+	return 0;
+}
+
+/* ---- reading ---- */
+
+int journal_parse(const char *plan, size_t plan_size, const char *log, size_t log_size,
+		  const char *where, struct journal_entry *ret)
+{
+	AUTO_FREE char *file = xprintf("%s/plan.json", where);
+	struct journal_entry e = {.state = FIX_APPLYING};
+	int r = journal_plan_parse(plan, plan_size, file, &e);
+
+	if (r < 0)
+		return r;
+	snprintf(e.last_boot_id, sizeof(e.last_boot_id), "%s", e.boot_id);
+	e.marks = arena_alloc(e.plan->arena, e.plan->step_n, sizeof(*e.marks));
+	e.errors = arena_alloc(e.plan->arena, e.plan->step_n, sizeof(*e.errors));
+	e.no_log = journal_log_whole(log, log_size) == 0;
+	r = journal_log_parse(log, log_size, where, &e);
+	if (r < 0) {
+		journal_free_entry(&e);
+		return r;
+	}
+	*ret = e;
+	return 0;
+}
+
+void journal_free_entry(struct journal_entry *e)
+{
+	plan_free(e->plan);
+}
+
+void journal_free(struct journal_entry *entries, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		journal_free_entry(&entries[i]);
+	free(entries);
+}
+
+/* Into b; *ret_size: as long as it is on disk. */
+static int read_content(struct fix_host *h, const struct journal_entry *e, const char *which,
+			size_t step, struct bytes *b)
+{
+	AUTO_FREE char *path = content_path(e->number, which, step), *data = NULL;
+	size_t size;
+	char *copy;
+	int r = host_read(h, path, &data, &size);
+
+	if (r < 0)
+		return r;
+	copy = arena_alloc(e->plan->arena, size + 1, 1);
+	memcpy(copy, data, size);
+	b->data = copy;
+	b->size = size;
+	return 0;
+}
+
+/* A copy that the plan says is there. */
+static int need_content(struct fix_host *h, const struct journal_entry *e, const char *which,
+			size_t step, struct bytes *b)
+{
+	size_t size = b->size;
+	int r;
+
+	if (!b->data)
+		return 0;
+	r = read_content(h, e, which, step, b);
+	if (r == -ENOENT || (r == 0 && b->size != size))
+		return err_set(EPROTO, "/%s/%u: the copy %s-%zu %s", FIXES, e->number, which, step,
+			       r < 0 ? "is missing" : "has another length than the plan says");
+	return r;
+}
+
+static int read_contents(struct fix_host *h, const struct journal_entry *e)
+{
+	for (size_t i = 0; i < e->plan->step_n; i++) {
+		struct step *s = &e->plan->steps[i];
+		int r;
+
+		if (!journal_keeps_content(s))
+			continue;
+		r = need_content(h, e, "old", i, &s->old);
+		if (r == 0 && s->kind == STEP_GENERATED) {
+			r = read_content(h, e, "new", i, &s->new);
+			r = r == -ENOENT ? 0 : r; /* it was never made */
+		} else if (r == 0) {
+			r = need_content(h, e, "new", i, &s->new);
+		}
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_log(struct fix_host *h, unsigned number, char **ret, size_t *ret_size)
+{
+	AUTO_FREE char *path = path_of(number, "log.jsonl");
+	int r = host_read(h, path, ret, ret_size);
+
+	if (r != -ENOENT)
+		return r;
+	*ret = xstrdup("");
+	*ret_size = 0;
+	return 0;
+}
+
+static void leave_contents(const struct journal_entry *e)
+{
+	for (size_t i = 0; i < e->plan->step_n; i++)
+		if (journal_keeps_content(&e->plan->steps[i]))
+			e->plan->steps[i].old.size = e->plan->steps[i].new.size = 0;
+}
+
+/* Without a plan nothing was begun, so there is no log either: the plan is on disk before it. */
+static int check_no_log(struct fix_host *h, unsigned number)
+{
+	AUTO_FREE char *path = path_of(number, "log.jsonl");
+	struct stat st;
+	int r = host_stat(h, path, &st);
+
+	if (r == 0)
+		return err_set(EPROTO,
+			       "/%s/%u has a log but no plan: put its plan.json back, from which "
+			       "it can be undone, or move that folder away",
+			       FIXES, number);
+	return r == -ENOENT ? 0 : r;
+}
+
+/* 1: an entry; 0: no plan, so nothing was begun. */
+static int read_entry(struct fix_host *h, unsigned number, bool contents, struct journal_entry *ret)
+{
+	AUTO_FREE char *path = path_of(number, "plan.json"), *plan = NULL, *log = NULL;
+	AUTO_FREE char *where = xprintf("/%s/%u", FIXES, number);
+	size_t plan_size, log_size;
+	struct journal_entry e = {0};
+	int r = host_read(h, path, &plan, &plan_size);
+
+	if (r < 0)
+		return r == -ENOENT ? check_no_log(h, number) : r;
+	r = read_log(h, number, &log, &log_size);
+	if (r == 0)
+		r = journal_parse(plan, plan_size, log, log_size, where, &e);
+	if (r < 0)
+		return r;
+	if (e.number != number)
+		r = err_set(EPROTO, "%s/plan.json is the plan of fix %u", where, e.number);
+	else if (contents)
+		r = read_contents(h, &e);
+	else
+		leave_contents(&e);
+	if (r < 0) {
+		journal_free_entry(&e);
+		return r;
+	}
+	*ret = e;
+	return 1;
+}
+
+static int read_all(struct fix_host *h, bool contents, struct journal_entry **ret, size_t *ret_n)
+{
+	AUTO_FREE unsigned *numbers = NULL;
+	struct journal_entry *entries;
+	size_t n, found = 0;
+	int r = list_numbers(h, &numbers, &n);
+
+	if (r < 0)
+		return r;
+	entries = xcalloc(n, sizeof(*entries));
+	for (size_t i = 0; i < n; i++) {
+		r = read_entry(h, numbers[i], contents, &entries[found]);
+		if (r < 0) {
+			journal_free(entries, found);
+			return r;
+		}
+		found += (size_t)r;
+	}
+	*ret = entries;
+	*ret_n = found;
+	return 0;
+}
+
+int journal_read(struct fix_host *h, struct journal_entry **ret, size_t *ret_n)
+{
+	return read_all(h, true, ret, ret_n);
+}
+
+int journal_list(struct fix_host *h, struct journal_entry **ret, size_t *ret_n)
+{
+	return read_all(h, false, ret, ret_n);
+}
+
+/* ---- what was left ---- */
+
+/* What was never begun. */
+static int remove_fix(struct fix_host *h, unsigned number)
+{
+	AUTO_FREE char *folder = xprintf("%s/%u", FIXES, number);
+	AUTO_FREE char *plan = path_of(number, "plan.json");
+	AUTO_NAMES struct names l = {0};
+	int r = check_no_log(h, number);
+
+	if (r >= 0)
+		r = host_remove(h, plan); /* first: with it there, all else has to be there too */
+	if (r >= 0)
+		r = host_list(h, folder, &l.names, &l.n);
+	for (size_t i = 0; r >= 0 && i < l.n; i++) {
+		AUTO_FREE char *path = xprintf("%s/%s", folder, l.names[i]);
+
+		r = host_remove(h, path);
+	}
+	return r < 0 ? r : host_remove_folder(h, folder);
+}
+
+static int cut_torn_line(struct fix_host *h, unsigned number)
+{
+	AUTO_FREE char *path = path_of(number, "log.jsonl"), *log = NULL;
+	size_t size, whole;
+	int r = read_log(h, number, &log, &size);
+
+	if (r < 0)
+		return r;
+	whole = journal_log_whole(log, size);
+	return whole == size ? 0 : host_replace(h, path, log, whole, 0644);
+}
+
+int journal_sweep(struct fix_host *h)
+{
+	AUTO_FREE unsigned *numbers = NULL;
+	size_t n;
+	int r = list_numbers(h, &numbers, &n);
+
+	for (size_t i = 0; r >= 0 && i < n; i++) {
+		AUTO_FREE char *plan = path_of(numbers[i], "plan.json");
+		struct stat st;
+
+		r = host_stat(h, plan, &st);
+		r = r == -ENOENT ? remove_fix(h, numbers[i])
+		    : r < 0      ? r
+				 : cut_torn_line(h, numbers[i]);
+	}
+	return r;
+}
+
+/* ---- writing ---- */
+
+static int write_content(struct fix_host *h, const struct journal_entry *e, const char *which,
+			 size_t step, const struct bytes *b)
+{
+	AUTO_FREE char *path = content_path(e->number, which, step);
+
+	return b->data ? host_replace(h, path, b->data, b->size, 0600) : 0;
+}
+
+static int write_contents(struct fix_host *h, const struct journal_entry *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < e->plan->step_n; i++) {
+		const struct step *s = &e->plan->steps[i];
+
+		if (!journal_keeps_content(s))
+			continue;
+		r = write_content(h, e, "old", i, &s->old);
+		if (r == 0 && s->kind != STEP_GENERATED)
+			r = write_content(h, e, "new", i, &s->new);
+	}
+	return r;
+}
+
+/* The fix is there once plan.json is: it comes last. */
+static int write_entry(struct fix_host *h, const struct journal_entry *e)
+{
+	AUTO_FREE char *path = path_of(e->number, "plan.json"), *text = NULL;
+	int r = journal_plan_text(e, &text);
+
+	if (r == 0)
+		r = write_contents(h, e);
+	return r < 0 ? r : host_replace(h, path, text, strlen(text), 0644);
+}
+
+int journal_begin(struct fix_host *h, struct plan *p, struct journal_entry *ret)
+{
+	AUTO_FREE unsigned *numbers = NULL;
+	struct journal_entry e = {.state = FIX_APPLYING, .plan = p};
+	size_t n;
+	int r = list_numbers(h, &numbers, &n);
+
+	if (r < 0)
+		return r;
+	e.number = n ? numbers[n - 1] + 1 : 1;
+	journal_now(e.date);
+	journal_boot_id(h, e.boot_id);
+	memcpy(e.last_boot_id, e.boot_id, sizeof(e.boot_id));
+	e.marks = arena_alloc(p->arena, p->step_n, sizeof(*e.marks));
+	e.errors = arena_alloc(p->arena, p->step_n, sizeof(*e.errors));
+	r = write_entry(h, &e);
+	if (r < 0) {
+		AUTO_FREE char *why = xstrdup(err_msg());
+
+		remove_fix(h, e.number); /* as far as it can be: it has no plan */
+		return err_set(-r, "%s", why);
+	}
+	*ret = e;
+	return 0;
+}
+
+static int append(struct fix_host *h, const struct journal_entry *e, const char *line)
+{
+	AUTO_FREE char *path = path_of(e->number, "log.jsonl");
+
+	return host_append(h, path, line, strlen(line));
+}
+
+int journal_mark(struct fix_host *h, struct journal_entry *e, size_t step, enum step_mark mark,
+		 const char *text, const char *output)
+{
+	AUTO_FREE char *line = journal_mark_text(step, mark, text, output);
+
+	e->marks[step] = mark;
+	e->errors[step] = text ? arena_strdup(e->plan->arena, text) : NULL;
+	return append(h, e, line);
+}
+
+int journal_state(struct fix_host *h, struct journal_entry *e, enum fix_state state)
+{
+	char boot_id[40];
+	AUTO_FREE char *line = NULL;
+
+	journal_boot_id(h, boot_id);
+	line = journal_state_text(state, boot_id);
+	e->state = state;
+	memcpy(e->last_boot_id, boot_id, sizeof(boot_id));
+	return append(h, e, line);
+}
+
+int journal_new_content(struct fix_host *h, const struct journal_entry *e, size_t step)
+{
+	return write_content(h, e, "new", step, &e->plan->steps[step].new);
+}

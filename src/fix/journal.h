@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What was changed, on disk before the change: var/lib/onehop below the root.
+ *
+ *   lock                  held while something is changed
+ *   fixes/3/plan.json     the plan, whole, before the first write (schema "version")
+ *   fixes/3/old-0         content of step 0's target before; new-0: after. Plain copies, so that a
+ *   fixes/3/new-0         person without onehop can put them back by hand
+ *   fixes/3/log.jsonl     one line an event: what is about to be done, what is done, what failed
+ *   in-force              what `onehop check` looks for, a line each: "fix 3 BOOT-ID kernel-parameter
+ *                         iommu=pt", "fix 3 BOOT-ID acs 0000:22:00.0 0011"; the boot is the one in
+ *                         which the fix was made, "-" if not known (a mounted image).
+ *                         What a later fix set otherwise is not there. "acs-now": a register that
+ *                         nothing writes again in another boot
+ */
+#pragma once
+
+#include "fix/step.h"
+
+#define JOURNAL_FOLDER  "var/lib/onehop"
+#define JOURNAL_VERSION 1
+
+enum fix_state {
+	FIX_APPLYING, /* interrupted while it was applied, if nobody holds the lock */
+	FIX_APPLIED,
+	FIX_UNDOING, /* interrupted while it was undone, or some steps could not be undone */
+	FIX_UNDONE,
+	FIX_STATE_N
+};
+
+enum step_mark {
+	MARK_NONE, /* never begun: what it is about was so already, or an earlier step failed */
+	MARK_STARTED,
+	MARK_DONE,
+	MARK_FAILED,
+	MARK_UNDO_STARTED,
+	MARK_UNDONE,
+	MARK_UNDO_FAILED,
+	MARK_N
+};
+
+struct journal_entry {
+	unsigned number;
+	enum fix_state state;
+	char date[32];         /* of the start, UTC, "2026-11-21T23:05:00Z" */
+	char boot_id[40];      /* of the boot in which it was made; "": not known */
+	char last_boot_id[40]; /* of the boot in which its state changed last */
+	struct plan *plan;
+	enum step_mark *marks; /* one a step: the last that was written of it */
+	const char **errors;   /* one a step: why it failed; NULL: it did not */
+	bool no_log;           /* nothing was begun, or the log was lost */
+};
+
+/*
+ * Waits `wait_s` seconds for another run, then -EBUSY with a sentence. The descriptor is the lock.
+ * Programs that are run inherit it, so that the lock holds until they end, also if this process is
+ * killed; journal_unlock (-1: nothing) gives it up for all.
+ */
+int journal_lock(struct fix_host *h, unsigned wait_s, int *ret_fd);
+void journal_unlock(int fd);
+
+/*
+ * All entries, oldest first; no journal: none. -EPROTO: one is of a newer onehop, or cannot be read;
+ * the sentence names it. A last line of a log that was torn by a power cut is left out.
+ */
+int journal_read(struct fix_host *h, struct journal_entry **ret, size_t *ret_n);
+/* The same without the contents of files, which only their owner may see: their data is "". */
+int journal_list(struct fix_host *h, struct journal_entry **ret, size_t *ret_n);
+void journal_free(struct journal_entry *entries, size_t n);
+/* Removes what a run that was cut short left: fixes without a plan, torn last lines. Under the lock. */
+int journal_sweep(struct fix_host *h);
+
+/* Writes the plan, durably, as the next number. The entry borrows the plan: no journal_free. */
+int journal_begin(struct fix_host *h, struct plan *p, struct journal_entry *ret);
+/* One line of the log, durably. `text`: an error; `output`: what a program printed; NULL: none. */
+int journal_mark(struct fix_host *h, struct journal_entry *e, size_t step, enum step_mark mark,
+		 const char *text, const char *output);
+int journal_state(struct fix_host *h, struct journal_entry *e, enum fix_state state);
+/* Content that only became known now: new-STEP. */
+int journal_new_content(struct fix_host *h, const struct journal_entry *e, size_t step);
+/* Rewrites in-force from all entries, if that changes it. */
+int journal_write_in_force(struct fix_host *h);
+
+const char *fix_state_word(enum fix_state s); /* "applying", "applied", "undoing", "undone" */
+const char *step_mark_word(enum step_mark m); /* "started", "undo-failed", ... */
+
+/* This boot's, "" if not known. */
+void journal_boot_id(struct fix_host *h, char ret[static 40]);
+/*
+ * An entry from the bytes of its plan.json and log.jsonl, but for the contents of its files (their
+ * data is "" then); `where` names it in sentences. Free with journal_free_entry.
+ */
+int journal_parse(const char *plan, size_t plan_size, const char *log, size_t log_size,
+		  const char *where, struct journal_entry *ret);
+void journal_free_entry(struct journal_entry *e);

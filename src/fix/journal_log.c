@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* log.jsonl: one line an event. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "fix/journal_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const mark_words[MARK_N] = {
+	[MARK_NONE] = "none",
+	[MARK_STARTED] = "started",
+	[MARK_DONE] = "done",
+	[MARK_FAILED] = "failed",
+	[MARK_UNDO_STARTED] = "undo-started",
+	[MARK_UNDONE] = "undone",
+	[MARK_UNDO_FAILED] = "undo-failed",
+};
+
+static const char *const state_words[FIX_STATE_N] = {
+	[FIX_APPLYING] = "applying",
+	[FIX_APPLIED] = "applied",
+	[FIX_UNDOING] = "undoing",
+	[FIX_UNDONE] = "undone",
+};
+
+const char *fix_state_word(enum fix_state s)
+{
+	return state_words[s];
+}
+
+const char *step_mark_word(enum step_mark m)
+{
+	return mark_words[m];
+}
+
+void journal_now(char ret[static 32])
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (!gmtime_r(&now, &tm) || !strftime(ret, 32, "%Y-%m-%dT%H:%M:%SZ", &tm))
+		ret[0] = '\0';
+}
+
+/* ---- writing ---- */
+
+#define OUTPUT_MOST ((size_t)64 << 10) /* the end of it, where programs say what went wrong */
+
+/* What programs print need not be UTF-8. */
+static void set_text(json_t *o, const char *key, const char *s)
+{
+	AUTO_FREE char *plain = NULL;
+	size_t n = s ? strlen(s) : 0;
+
+	if (n == 0)
+		return;
+	if (n > OUTPUT_MOST)
+		s += n - OUTPUT_MOST;
+	if (json_object_set_new(o, key, json_string(s)) == 0)
+		return;
+	plain = xstrdup(s);
+	for (char *c = plain; *c; c++)
+		if ((unsigned char)*c >= 0x80)
+			*c = '?';
+	json_object_set_new(o, key, json_string(plain));
+}
+
+/* Takes the object. */
+static char *line_of(json_t *o)
+{
+	AUTO_FREE char *text = json_dumps(o, JSON_COMPACT);
+
+	json_decref(o);
+	return xprintf("%s\n", text ? text : "");
+}
+
+char *journal_mark_text(size_t step, enum step_mark mark, const char *text, const char *output)
+{
+	char now[32];
+	json_t *o;
+
+	journal_now(now);
+	o = json_pack("{s:s, s:I, s:s}", "time", now, "step", (json_int_t)step, "mark",
+		      mark_words[mark]);
+	set_text(o, "text", text);
+	set_text(o, "output", output);
+	return line_of(o);
+}
+
+char *journal_state_text(enum fix_state state, const char *boot_id)
+{
+	char now[32];
+
+	journal_now(now);
+	return line_of(json_pack("{s:s, s:s, s:s}", "time", now, "state", state_words[state],
+				 "boot_id", boot_id));
+}
+
+/* ---- reading ---- */
+
+/* -1: none of them. */
+static int word_index(const char *const *words, int n, const json_t *value)
+{
+	const char *s = json_string_value(value);
+
+	for (int i = 0; s && i < n; i++)
+		if (strcmp(s, words[i]) == 0)
+			return i;
+	return -1;
+}
+
+static bool take_mark(const json_t *line, struct journal_entry *e)
+{
+	const json_t *step = json_object_get(line, "step");
+	const char *text = json_string_value(json_object_get(line, "text"));
+	int mark = word_index(mark_words, MARK_N, json_object_get(line, "mark"));
+	json_int_t i = json_integer_value(step);
+
+	if (!json_is_integer(step) || i < 0 || (size_t)i >= e->plan->step_n || mark < 0)
+		return false;
+	e->marks[i] = (enum step_mark)mark;
+	e->errors[i] = NULL;
+	if (mark == MARK_FAILED || mark == MARK_UNDO_FAILED)
+		e->errors[i] = arena_strdup(e->plan->arena, text ? text : "it failed");
+	return true;
+}
+
+static bool take_state(const json_t *line, struct journal_entry *e)
+{
+	int state = word_index(state_words, FIX_STATE_N, json_object_get(line, "state"));
+	const char *boot_id = json_string_value(json_object_get(line, "boot_id"));
+
+	if (state < 0 || !boot_id)
+		return false;
+	e->state = (enum fix_state)state;
+	snprintf(e->last_boot_id, sizeof(e->last_boot_id), "%s", boot_id);
+	return true;
+}
+
+static bool take_line(const char *text, size_t n, struct journal_entry *e)
+{
+	json_t *line = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+	bool ok = json_object_get(line, "step") ? take_mark(line, e) : take_state(line, e);
+
+	json_decref(line);
+	return ok;
+}
+
+static bool is_json(const char *text, size_t n)
+{
+	json_t *line = json_loadb(text, n, 0, NULL);
+	bool ok = line != NULL;
+
+	json_decref(line);
+	return ok;
+}
+
+size_t journal_log_whole(const char *text, size_t size)
+{
+	const char *end = memrchr(text, '\n', size), *before;
+	size_t whole = end ? (size_t)(end - text) + 1 : 0, start;
+
+	if (whole < size || whole == 0)
+		return whole; /* the last line has no newline */
+	before = memrchr(text, '\n', whole - 1);
+	start = before ? (size_t)(before - text) + 1 : 0;
+	/* Some file systems lengthen a file first and leave zeros where the data should be. */
+	return is_json(text + start, whole - 1 - start) ? whole : start;
+}
+
+int journal_log_parse(const char *text, size_t size, const char *where, struct journal_entry *e)
+{
+	size_t whole = journal_log_whole(text, size), number = 1;
+
+	for (size_t at = 0; at < whole; number++) {
+		const char *end = memchr(text + at, '\n', whole - at);
+		size_t n = (size_t)(end - text) - at;
+
+		if (!take_line(text + at, n, e))
+			return err_set(EPROTO, "%s/log.jsonl: line %zu is none that onehop wrote",
+				       where, number);
+		at += n + 1;
+	}
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What journal*.c share. */
+#pragma once
+
+#include "fix/journal.h"
+
+#include <jansson.h>
+
+/* What is in files of their own: the bytes of these kinds' old and new. */
+bool journal_keeps_content(const struct step *s);
+
+/* The text of plan.json; the caller frees. -EINVAL with a sentence: something in it is no text. */
+int journal_plan_text(const struct journal_entry *e, char **ret);
+/* The plan with its number, date and boot; `where` is for sentences. */
+int journal_plan_parse(const char *text, size_t size, const char *where, struct journal_entry *ret);
+
+/* A line of the log, with its newline; the caller frees. */
+char *journal_mark_text(size_t step, enum step_mark mark, const char *text, const char *output);
+char *journal_state_text(enum fix_state state, const char *boot_id);
+/* Puts what the log says into the entry. */
+int journal_log_parse(const char *text, size_t size, const char *where, struct journal_entry *e);
+/* How much of it is whole lines: less than `size` if the last was torn. */
+size_t journal_log_whole(const char *text, size_t size);
+
+void journal_now(char ret[static 32]); /* "2026-11-21T23:05:00Z" */

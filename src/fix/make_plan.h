@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From changes to steps: how this distribution, boot loader and kernel want them made. */
+#pragma once
+
+#include "change/change.h"
+#include "fix/step.h"
+
+struct machine;
+struct source;
+
+struct plan_request {
+	const struct machine *machine;
+	struct source *source; /* the same host's files: what they hold now is each step's `old` */
+	bool image;            /* a mounted image: only what lasts; programs become manual steps */
+	unsigned lifetime;     /* enum change_lifetime: mask over what the changes want */
+	const char *program;   /* this program's absolute path, for a unit that runs it at boot;
+				* NULL: /usr/bin/onehop */
+};
+
+/*
+ * Never fails: what cannot be done here is a manual step with the exact words. Pure but for reading.
+ *
+ * The plan's `wanted` rows (kind, value):
+ *   kernel-parameter  iommu=pt
+ *   acs               0000:22:00.0 0011
+ *   module-option     nvidia NVreg_EnableResizableBar=1
+ *   registry-dword    nvidia ForceP2P=0x11
+ *   module-blacklist  nouveau
+ */
+struct plan *plan_make(const struct plan_request *r, const struct change_set *changes);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the planner share; for make_plan.c and plan_*.c only. */
+#pragma once
+
+#include "fix/make_plan.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "machine/machine.h"
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Drop-ins of onehop's own, relative to the root. */
+#define FILE_GRUB        "etc/default/grub.d/99-onehop.cfg"
+#define FILE_MODPROBE    "etc/modprobe.d/onehop.conf"
+#define FILE_LIMITS      "etc/security/limits.d/onehop.conf"
+#define FILE_MANAGER     "etc/systemd/system.conf.d/onehop.conf"
+#define FILE_NCCL        "etc/nccl.conf"
+#define FILE_KERNEL_LINE "etc/kernel/cmdline"
+#define UNIT_ACS         "onehop-acs.service"
+#define UNIT_PEERMEM     "onehop-peermem.service"
+#define UNIT_PERSISTENCE "onehop-persistence.service"
+
+/* The order of the steps: what is done at once, then what stays; each later one may need the earlier. */
+enum phase {
+	PHASE_HARDWARE, /* registers, BARs */
+	PHASE_STOP,     /* services stopped, modules unloaded */
+	PHASE_START,    /* modules loaded, services started */
+	PHASE_SETTINGS, /* files that nothing has to be made anew for */
+	PHASE_UNITS,
+	PHASE_MODULES, /* modprobe's file, in the initramfs too */
+	PHASE_BOOT,    /* the kernel's command line */
+	PHASE_N
+};
+
+/* What something is done for, joined from the changes that it serves. All texts are the plan's. */
+struct purpose {
+	const char *why, *rules, *cost;
+	bool reboot;
+};
+
+/* A file that changes want other content of; several may add to it. */
+struct planned_file {
+	struct planned_file *next;
+	const char *path;
+	enum phase phase;
+	bool there;
+	const char *old; /* "" when it is not there */
+	size_t old_size;
+	const char *text; /* what it is to hold */
+	struct purpose purpose;
+};
+
+struct steps {
+	struct step *items;
+	size_t n;
+};
+
+struct acs_port;
+struct boot_way;
+struct unread;
+
+/* A word of the kernel's command line that is wanted there. */
+struct wanted_word {
+	const char *word;
+	struct purpose purpose;
+};
+
+struct planner {
+	const struct plan_request *request;
+	const struct machine *m;     /* hardware, and what runs */
+	const struct machine *files; /* distribution, modprobe.d: the image's where there is one */
+	struct source *s;
+	struct plan *plan;
+	struct arena *a; /* the plan's */
+	struct steps phases[PHASE_N];
+	struct planned_file *file_list, **file_end;
+
+	struct acs_port *acs;
+	size_t acs_n;
+	struct wanted_word *words;
+	size_t word_n;
+	const struct boot_way *way; /* NULL: not looked for yet */
+	const char *dwords; /* "KEY=VALUE;...", wanted in NVreg_RegistryDwords; NULL: none */
+	struct purpose dword_purpose;
+	bool initramfs; /* holds a module that modprobe's file speaks of */
+
+	struct unread *unread; /* files planned as if they were not there */
+	size_t unread_n;
+	/* What helps where it does not come up: in the boot menu, and without onehop. */
+	const char **way_boot, **way_without;
+	size_t way_boot_n, way_without_n;
+};
+
+/* ---- plan_text.c: what a plan is made of ---- */
+
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+
+void plan_note(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3); /* each sentence once */
+void plan_manual(struct planner *p, const char *rules, const char *what, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
+void plan_want(struct planner *p, const char *kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Something that is wanted, and not made; those with the same reason become one. */
+void plan_left_out(struct planner *p, const char *rules, const char *what, const char *fmt, ...)
+	PRINTF_LIKE(4, 5);
+/* What to do in the boot menu where it does not come up; then how to take it back without onehop. */
+void plan_way_boot(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void plan_way_without(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void plan_way_finish(struct planner *p);
+/* A by-hand entry for a change that cannot be made here. */
+void plan_change_by_hand(struct planner *p, const struct change *c, const char *fmt, ...)
+	PRINTF_LIKE(3, 4);
+/* "0000:22:00.0: ACS control 001d -> 0011" */
+const char *plan_change_words(struct planner *p, const struct change *c);
+
+void purpose_add(struct planner *p, struct purpose *to, const struct change *c);
+void purpose_join(struct planner *p, struct purpose *to, const struct purpose *from);
+
+/* NULL-ended. */
+const char *const *plan_argv(struct planner *p, const char *first, ...) __attribute__((sentinel));
+/* Valid until the next step of that phase is added. */
+struct step *plan_step(struct planner *p, enum phase phase, enum step_kind kind,
+		       const struct purpose *purpose, const char *fmt, ...) PRINTF_LIKE(5, 6);
+
+struct tool {
+	const char *const *argv, *const *undo_argv; /* NULL: nothing in that direction */
+	const char *argv_if, *undo_if;              /* as struct step's */
+	unsigned deadline_s;                        /* 0: 60 */
+	bool passing;                               /* gone with a reboot */
+};
+
+/* In an image: what it would do, as a line for a person. */
+void plan_tool(struct planner *p, enum phase phase, const struct tool *t,
+	       const struct purpose *purpose, const char *fmt, ...) PRINTF_LIKE(5, 6);
+
+/* ---- plan_files.c: what the host holds ---- */
+
+enum there { THERE_NO, THERE_YES, THERE_UNKNOWN };
+
+enum there plan_exists(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
+enum there plan_has_program(struct planner *p, const char *name);
+/* The text of a file in the plan's arena; NULL: not there, or nobody knows; then *ret_there says. */
+const char *plan_read(struct planner *p, enum there *ret_there, const char *path);
+/* True if the distribution, or one that it descends from, has this id. */
+bool plan_distribution(struct planner *p, const char *const *ids);
+bool plan_is_debian_like(struct planner *p);
+bool plan_is_fedora_like(struct planner *p);
+bool plan_has_systemd(struct planner *p);
+/* Whether something starts the unit at boot: a link in a folder .wants, or of a script in rcN.d. */
+enum there plan_is_enabled(struct planner *p, const char *unit);
+
+/*
+ * The planned file of that path, with its old content; the same one for the same path. NULL: it is
+ * there but holds no text, and what goes into it is left out.
+ */
+struct planned_file *plan_file(struct planner *p, const char *path, enum phase phase);
+/* The same for a drop-in of onehop's own: an empty one begins with the header and `about`. */
+struct planned_file *plan_drop_in(struct planner *p, const char *path, enum phase phase,
+				  const char *about);
+/*
+ * Puts the line where one stands that starts with `key` (and ends there, goes on with a blank, or
+ * key ends in '='), else at the end; NULL: takes those away.
+ */
+void plan_file_set_line(struct planner *p, struct planned_file *f, const char *key,
+			const char *line);
+/* The rest of the first such line, in the arena; NULL: none. */
+const char *plan_file_line(struct planner *p, const struct planned_file *f, const char *key);
+bool plan_file_changes(const struct planned_file *f);
+/* Its step, if it changes. */
+void plan_file_step(struct planner *p, const struct planned_file *f);
+/* "sys/module/nvidia_peermem": what is there while it is loaded. */
+const char *plan_module_folder(struct planner *p, const char *module);
+
+/* One note for all files that could not be read. */
+void plan_files_finish(struct planner *p);
+
+#define PLAN_HEADER "# Written by onehop. \"onehop undo\" takes it back.\n"
+
+/* ---- the kinds of change ---- */
+
+/* plan_acs.c */
+void plan_acs_add(struct planner *p, const struct change *c);
+void plan_acs_finish(struct planner *p);
+void plan_bar_size(struct planner *p, const struct change *c);
+
+/* plan_boot.c: whether and how the kernel's command line can be changed here */
+struct boot_way {
+	const char *name;
+	bool (*here)(struct planner *p);
+	void (*plan)(struct planner *p); /* all of the planner's words at once */
+	bool by_hand;
+	bool lists; /* a ';' in a word survives */
+	/* One clause: why this word is a person's to add; NULL: it can be added. May be NULL. */
+	const char *(*why_not)(struct planner *p, const char *word);
+};
+
+const struct boot_way *plan_boot_way(struct planner *p);
+void plan_word_add(struct planner *p, const char *word, const struct purpose *purpose);
+void plan_parameter(struct planner *p, const struct change *c);
+void plan_boot_finish(struct planner *p);
+/* "iommu=pt pci=...", and what all of them are for. */
+const char *plan_words(struct planner *p);
+struct purpose plan_words_purpose(struct planner *p);
+void plan_words_want(struct planner *p);
+void plan_words_tool(struct planner *p, const struct tool *t);
+/* Takes a word out of the list, which is somewhere already. */
+void plan_word_drop(struct planner *p, size_t i);
+
+/* plan_cmdline.c: what the command line and the files that it comes from hold */
+typedef void word_visitor(void *context, const char *word, const char *file, unsigned line);
+/* What the boot loader's files will say, then the running line; `file` is absolute. */
+void plan_each_word(struct planner *p, word_visitor *visit, void *context);
+/* Words that are on the running line, and count, need no step. */
+bool plan_word_runs(struct planner *p, const char *word);
+/* Notes about words that are against this one, with file and line. */
+void plan_word_conflicts(struct planner *p, const char *word, const char *rules);
+bool plan_words_conflict(const char *word, const char *other);
+bool plan_is_grub(struct planner *p);
+bool plan_is_systemd_boot(struct planner *p);
+bool plan_is_ostree(struct planner *p);
+/* Whether a line that is no comment has this very word. */
+bool plan_text_has_word(struct planner *p, const char *text, const char *word);
+/* Whether plan_each_word found the boot loader's files, so that the running line adds nothing. */
+bool plan_has_boot_files(struct planner *p);
+
+/* plan_grubby.c */
+bool plan_grubby_here(struct planner *p);
+void plan_grubby(struct planner *p);
+const char *plan_grubby_why_not(struct planner *p, const char *word);
+
+/* plan_grub.c */
+bool plan_grub_has_refresh(struct planner *p);
+bool plan_grub_reads_drop_ins(struct planner *p);
+void plan_grub_refresh(struct planner *p);
+void plan_grub_drop_in(struct planner *p);
+void plan_grub_by_hand(struct planner *p);
+
+/* plan_loader.c: systemd-boot */
+bool plan_loader_has_proxmox(struct planner *p);
+bool plan_loader_has_kernelstub(struct planner *p);
+bool plan_loader_has_kernel_install(struct planner *p);
+void plan_loader_proxmox(struct planner *p);
+void plan_loader_kernelstub(struct planner *p);
+void plan_loader_kernel_install(struct planner *p);
+void plan_loader_by_hand(struct planner *p);
+
+/* plan_module.c */
+void plan_module_option(struct planner *p, const struct change *c);
+void plan_registry_dword(struct planner *p, const struct change *c);
+void plan_module_blacklist(struct planner *p, const struct change *c);
+void plan_module_unload(struct planner *p, const struct change *c);
+void plan_module_finish(struct planner *p);
+
+/* plan_unit.c */
+struct unit {
+	const char *name, *about;               /* "onehop-acs.service", and what it is for */
+	const char *after, *before, *condition; /* NULL: none */
+	const char *start, *stop;
+	bool now; /* started at once too */
+};
+
+void plan_unit(struct planner *p, const struct unit *u, const struct purpose *purpose);
+void plan_module_load(struct planner *p, const struct change *c);
+void plan_persistence(struct planner *p, const struct change *c);
+
+/* plan_settings.c */
+void plan_memlock(struct planner *p, const struct change *c);
+void plan_nccl_setting(struct planner *p, const struct change *c);
+void plan_settings_finish(struct planner *p);
+
+/* What of the change is wanted here: its lifetime below the request's mask; nothing now in an image. */
+unsigned plan_lifetime(const struct planner *p, const struct change *c);

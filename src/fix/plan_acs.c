@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ACS: the registers now, and what clears them at each boot; and sizes of BARs. */
+#include "fix/make_plan_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PARAMETER "pci=disable_acs_redir="
+
+/* The shortest command line that a kernel takes whole is 2048 bytes (COMMAND_LINE_SIZE of x86). */
+enum { COMMAND_LINE_MAX = 2047, COMMAND_LINE_GUESS = 256 };
+
+struct acs_port {
+	const struct change *change;
+	const struct pci_function *port;
+	unsigned lifetime;
+	uint16_t old, new;
+	const struct pci_function *guest; /* below it and given to a virtual machine; NULL: none */
+};
+
+static const char default_cost[] = "devices below this switch can reach each other without the "
+				   "IOMMU, so none of them should be "
+				   "given to a virtual machine (VFIO)";
+
+/* ---- what is asked for ---- */
+
+static const struct pci_function *find_device(const struct planner *p, const char *name)
+{
+	struct pci_address address;
+
+	if (!name || pci_address_parse(name, &address) < 0)
+		return NULL;
+	return pci_find(p->m, address);
+}
+
+static bool parse_register(const char *text, uint16_t *ret)
+{
+	unsigned value;
+	char rest;
+
+	if (!text || sscanf(text, "%5x%c", &value, &rest) != 1 || value > 0xffff)
+		return false;
+	*ret = (uint16_t)value;
+	return true;
+}
+
+static bool has_identity(const struct pci_function *f)
+{
+	return f && fact_known(f->vendor) && fact_known(f->device);
+}
+
+static uint32_t identity_of(const struct pci_function *f)
+{
+	return (uint32_t)f->vendor.value << 16 | (uint32_t)f->device.value;
+}
+
+void plan_acs_add(struct planner *p, const struct change *c)
+{
+	struct acs_port port = {
+		.change = c,
+		.port = find_device(p, c->target),
+		.lifetime = plan_lifetime(p, c),
+	};
+
+	if (!has_identity(port.port))
+		plan_change_by_hand(p, c, "onehop does not know what device is at %s", c->target);
+	else if (!parse_register(c->old, &port.old) || !parse_register(c->new, &port.new))
+		plan_change_by_hand(p, c, "run it as root: the register at %s could not be read",
+				    c->target);
+	else
+		*ARENA_PUSH(p->a, p->acs, p->acs_n) = port;
+}
+
+static void purpose_of(struct planner *p, const struct acs_port *a, struct purpose *ret)
+{
+	purpose_add(p, ret, a->change);
+	if (!a->change->cost) {
+		const struct purpose cost = {.cost = default_cost};
+
+		purpose_join(p, ret, &cost);
+	}
+}
+
+/* ---- devices of virtual machines ---- */
+
+static bool is_given_away(const struct pci_function *f)
+{
+	return fact_known(f->driver) &&
+	       (strstr(f->driver.value, "vfio") || strstr(f->driver.value, "pciback"));
+}
+
+static bool is_below(const struct pci_function *f, const struct pci_function *bridge)
+{
+	for (const struct pci_function *up = f->parent; up; up = up->parent)
+		if (up == bridge)
+			return true;
+	return false;
+}
+
+/* Its upstream port: what one port redirects keeps devices below the others apart too. */
+static const struct pci_function *switch_of(const struct pci_function *port)
+{
+	return port->parent ? port->parent : port;
+}
+
+static void refuse(struct planner *p, const struct pci_function *guest)
+{
+	AUTO_STRBUF struct strbuf ports = {0};
+	struct purpose purpose = {0};
+
+	for (size_t i = 0; i < p->acs_n; i++) {
+		struct acs_port *a = &p->acs[i];
+
+		if (a->guest || !is_below(guest, switch_of(a->port)))
+			continue;
+		a->guest = guest;
+		purpose_add(p, &purpose, a->change);
+		strbuf_printf(&ports, "%s%s", ports.len ? ", " : "", a->port->name);
+	}
+	if (!ports.len)
+		return;
+	plan_manual(p, purpose.rules,
+		    arena_printf(p->a, "ACS at %s stays as it is", strbuf_str(&ports)),
+		    "take %s out of the virtual machine and off %s first, then run this again",
+		    guest->name, guest->driver.value);
+	plan_note(p,
+		  "%s is bound to %s: it is, or can be, a virtual machine's, and ACS at %s is what "
+		  "keeps it from reading and writing other devices",
+		  guest->name, guest->driver.value, strbuf_str(&ports));
+}
+
+static void refuse_guests(struct planner *p)
+{
+	for (size_t i = 0; p->acs_n && i < p->m->pci_n; i++)
+		if (is_given_away(&p->m->pci[i]))
+			refuse(p, &p->m->pci[i]);
+}
+
+/* ---- now ---- */
+
+static bool is_locked_down(const struct planner *p)
+{
+	return !p->request->image && fact_known(p->m->kernel.lockdown) &&
+	       p->m->kernel.lockdown.value != LOCKDOWN_NONE;
+}
+
+static void add_register(struct planner *p, const struct acs_port *a, bool again)
+{
+	struct purpose purpose = {0};
+	struct step *s;
+
+	purpose_of(p, a, &purpose);
+	s = plan_step(p, PHASE_HARDWARE, STEP_REGISTER, &purpose,
+		      "set ACS control of %s from %04x to %04x", a->port->name, a->old, a->new);
+	s->target = arena_strdup(p->a, a->port->name);
+	s->at = "ACS+6";
+	s->old.data = arena_printf(p->a, "%04x", a->old);
+	s->new.data = arena_printf(p->a, "%04x", a->new);
+	s->old.size = s->new.size = 4;
+	s->mask = a->old ^ a->new;
+	s->identity = identity_of(a->port);
+	s->again_at_boot = again;
+}
+
+static bool is_wanted(const struct acs_port *a, unsigned lifetime)
+{
+	return !a->guest && (a->lifetime & lifetime);
+}
+
+static bool runs_already(struct planner *p);
+
+/* What the parameter will do waits for the reboot; what it does not do is not done. */
+static void locked_down(struct planner *p, const struct acs_port *a)
+{
+	static const char why[] = "the kernel is locked down (Secure Boot), so no register can be "
+				  "written while it runs: only the parameter " PARAMETER
+				  " can do it, from the next boot on";
+
+	if (is_wanted(a, CHANGE_KEPT) && !runs_already(p))
+		plan_note(p, "%s", why);
+	else
+		plan_left_out(p, a->change->rule, plan_change_words(p, a->change), "%s", why);
+}
+
+static void add_registers(struct planner *p, bool kept_by_unit)
+{
+	for (size_t i = 0; i < p->acs_n; i++) {
+		const struct acs_port *a = &p->acs[i];
+
+		if (!is_wanted(a, CHANGE_NOW) || a->old == a->new)
+			continue;
+		if (is_locked_down(p))
+			locked_down(p, a);
+		else
+			add_register(p, a, kept_by_unit && is_wanted(a, CHANGE_KEPT));
+	}
+}
+
+/* ---- at each boot: the parameter ---- */
+
+struct list {
+	struct planner *p;
+	const char **items;
+	size_t n;
+	bool files_only; /* the running line does not count */
+};
+
+/* A port as an address, or "pci:VENDOR:DEVICE" and paths, as the kernel knows them too. */
+static void add_item(struct list *l, const char *text, size_t n)
+{
+	static const char known[] = "0123456789abcdefABCDEF:./pci";
+	char item[128], name[PCI_ADDRESS_LEN];
+	struct pci_address address;
+
+	text_copy(item, sizeof(item), text, n);
+	if (!*item || item[strspn(item, known)])
+		return;
+	if (pci_address_parse(item, &address) == 0) {
+		pci_address_format(address, name);
+		text_copy(item, sizeof(item), name, strlen(name));
+	}
+	for (size_t i = 0; i < l->n; i++)
+		if (strcmp(l->items[i], item) == 0)
+			return;
+	*ARENA_PUSH(l->p->a, l->items, l->n) = arena_strdup(l->p->a, item);
+}
+
+/* The items of "pci=noaer,disable_acs_redir=A;B,...". */
+static void add_items_of(void *context, const char *word, const char *file, unsigned line)
+{
+	const char *at = text_starts_with(word, "pci=") ? strstr(word, "disable_acs_redir=") : NULL;
+	struct list *l = context;
+
+	(void)line;
+	if (l->files_only && strcmp(file, "/proc/cmdline") == 0)
+		return;
+	if (!at || (at[-1] != '=' && at[-1] != ','))
+		return;
+	at += strlen("disable_acs_redir=");
+	while (*at && *at != ',') {
+		size_t n = strcspn(at, ";,");
+
+		add_item(l, at, n);
+		at += n + (at[n] == ';');
+	}
+}
+
+/*
+ * Only the last such parameter counts, so it has to name what others name already. The running line
+ * may still have ports of a fix that was undone since.
+ */
+static const char *parameter(struct planner *p, size_t *ret_n)
+{
+	AUTO_STRBUF struct strbuf word = {0};
+	struct list l = {.p = p, .files_only = plan_has_boot_files(p)};
+
+	plan_each_word(p, add_items_of, &l);
+	for (size_t i = 0; i < p->acs_n; i++)
+		if (is_wanted(&p->acs[i], CHANGE_KEPT))
+			add_item(&l, p->acs[i].port->name, strlen(p->acs[i].port->name));
+	strbuf_puts(&word, PARAMETER);
+	for (size_t i = 0; i < l.n; i++)
+		strbuf_printf(&word, "%s%s", i ? ";" : "", l.items[i]);
+	*ret_n = l.n;
+	return arena_strdup(p->a, word.text);
+}
+
+/* Whether the running kernel was told of all of them by the parameter that counts, its last. */
+static bool runs_already(struct planner *p)
+{
+	const char *cmdline = fact_str_or(p->m->kernel.cmdline, "");
+	const char *at = NULL, *next = strstr(cmdline, "disable_acs_redir=");
+	struct list l = {.p = p};
+	AUTO_FREE char *word = NULL;
+	size_t before;
+
+	for (; next; next = strstr(next + 1, "disable_acs_redir="))
+		at = next;
+	if (!at || p->request->image)
+		return false;
+	word = xprintf("pci=%.*s", (int)strcspn(at, " \t\n"), at);
+	add_items_of(&l, word, NULL, 0);
+	before = l.n;
+	for (size_t i = 0; i < p->acs_n; i++)
+		if (is_wanted(&p->acs[i], CHANGE_KEPT))
+			add_item(&l, p->acs[i].port->name, strlen(p->acs[i].port->name));
+	return l.n == before;
+}
+
+/* pci=disable_acs_redir= came with 4.19. */
+static bool kernel_knows(const struct planner *p)
+{
+	unsigned major, minor;
+
+	if (p->request->image || !fact_known(p->m->kernel.release) ||
+	    sscanf(p->m->kernel.release.value, "%u.%u", &major, &minor) != 2)
+		return true;
+	return major > 4 || (major == 4 && minor >= 19);
+}
+
+static bool fits(const struct planner *p, const char *word)
+{
+	size_t now = fact_known(p->m->kernel.cmdline) ? strlen(p->m->kernel.cmdline.value)
+						      : COMMAND_LINE_GUESS;
+
+	return now + 1 + strlen(word) <= COMMAND_LINE_MAX;
+}
+
+/* Why the boot loader is not asked; NULL: it can be. */
+static const char *why_no_parameter(struct planner *p, const char *word, size_t n)
+{
+	if (!kernel_knows(p))
+		return "this kernel is older than 4.19 and does not know pci=disable_acs_redir=";
+	if (!fits(p, word))
+		return "the parameter for so many ports would not fit into the kernel's command "
+		       "line";
+	if (plan_boot_way(p)->by_hand)
+		return "onehop cannot change this boot loader's command line";
+	if (n > 1 && !plan_boot_way(p)->lists)
+		return "the ; between several ports may not survive in this boot loader's entries";
+	if (plan_boot_way(p)->why_not)
+		return plan_boot_way(p)->why_not(p, word);
+	return NULL;
+}
+
+static void want_rows(struct planner *p)
+{
+	for (size_t i = 0; i < p->acs_n; i++)
+		if (is_wanted(&p->acs[i], CHANGE_KEPT))
+			plan_want(p, "acs", "%s %04x", p->acs[i].port->name, p->acs[i].new);
+}
+
+/* ---- at each boot: a unit ---- */
+
+/* A path as systemd reads it in a command: quoted, its specifiers doubled. */
+static const char *unit_path(struct planner *p, const char *path)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789/._+-";
+
+	if (!path[strspn(path, plain)])
+		return path;
+	strbuf_putc(&text, '"');
+	for (; *path; path++) {
+		if (strchr("\"\\", *path))
+			strbuf_putc(&text, '\\');
+		if (strchr("%$", *path))
+			strbuf_putc(&text, *path);
+		strbuf_putc(&text, *path);
+	}
+	strbuf_putc(&text, '"');
+	return arena_strdup(p->a, text.text);
+}
+
+/* What root is to run at each boot, where none but root can put another in its place; NULL: none. */
+static const char *safe_program(struct planner *p)
+{
+	static const char *const passing[] = {"/home/",    "/root/", "/tmp/",
+					      "/var/tmp/", "/mnt/",  "/media/"};
+	static const char installed[] = "/usr/bin/onehop";
+	const char *program = p->request->program;
+
+	for (size_t i = 0; program && i < ARRAY_LEN(passing); i++)
+		if (text_starts_with(program, passing[i]))
+			program = NULL;
+	if (program)
+		return program;
+	return plan_exists(p, "%s", installed + 1) == THERE_NO ? NULL : installed;
+}
+
+static void keep_by_unit(struct planner *p, const struct purpose *purpose)
+{
+	const struct unit unit = {
+		.name = UNIT_ACS,
+		.about = "ACS registers as \"onehop fix\" set them",
+		.before = "nvidia-persistenced.service nvidia-fabricmanager.service "
+			  "display-manager.service libvirtd.service docker.service "
+			  "containerd.service kubelet.service slurmd.service",
+		.condition = "/var/lib/onehop",
+		.start = arena_printf(p->a, "%s fix --at-boot", unit_path(p, safe_program(p))),
+	};
+
+	plan_unit(p, &unit, purpose);
+}
+
+/* ---- which of the two ---- */
+
+/* A unit does the registers again that the journal has, so there have to be some. */
+static bool unit_can(struct planner *p)
+{
+	for (size_t i = 0; i < p->acs_n; i++)
+		if (is_wanted(&p->acs[i], CHANGE_KEPT) &&
+		    (!is_wanted(&p->acs[i], CHANGE_NOW) || p->acs[i].old == p->acs[i].new))
+			return false;
+	return !p->request->image && !is_locked_down(p) && plan_has_systemd(p);
+}
+
+/* The unit would do, and only the program is missing: one that a user could replace is none. */
+static bool lacks_program(struct planner *p)
+{
+	if (!unit_can(p) || safe_program(p))
+		return false;
+	plan_manual(p, "", "a unit that sets ACS at each boot",
+		    "install onehop where only root can write (/usr/bin/onehop, say) and run this "
+		    "again: " UNIT_ACS " runs it as root");
+	return true;
+}
+
+static bool join_kept(struct planner *p, struct purpose *ret)
+{
+	for (size_t i = 0; i < p->acs_n; i++)
+		if (is_wanted(&p->acs[i], CHANGE_KEPT))
+			purpose_of(p, &p->acs[i], ret);
+	return ret->rules || ret->why;
+}
+
+static void keep_by_parameter(struct planner *p, const char *word, const char *why,
+			      const struct purpose *purpose)
+{
+	const bool by_hand = plan_boot_way(p)->by_hand;
+
+	if (why && (!by_hand || !kernel_knows(p) || !fits(p, word))) {
+		plan_manual(p, purpose->rules, "ACS after a reboot", "%s; %s", why,
+			    is_locked_down(p)
+				    ? "and while the kernel is locked down (Secure Boot) nothing "
+				      "but the parameter can do it"
+				    : "run \"onehop fix\" again after each boot");
+		return;
+	}
+	plan_word_add(p, word, purpose);
+	if (!by_hand)
+		want_rows(p);
+}
+
+/* Returns whether a unit keeps the registers. */
+static bool keep(struct planner *p)
+{
+	struct purpose purpose = {0};
+	const char *word, *why;
+	size_t n;
+
+	if (!join_kept(p, &purpose))
+		return false;
+	if (runs_already(p)) {
+		plan_note(p,
+			  "the running kernel has pci=disable_acs_redir= for these ports already");
+		return false;
+	}
+	word = parameter(p, &n);
+	why = why_no_parameter(p, word, n);
+	if (!why || !unit_can(p) || lacks_program(p)) {
+		keep_by_parameter(p, word, why, &purpose);
+		return false;
+	}
+	plan_note(p, "ACS is kept by a systemd unit, not by a kernel parameter: %s", why);
+	keep_by_unit(p, &purpose);
+	want_rows(p);
+	return true;
+}
+
+void plan_acs_finish(struct planner *p)
+{
+	refuse_guests(p);
+	add_registers(p, keep(p));
+}
+
+/* ---- sizes of BARs ---- */
+
+void plan_bar_size(struct planner *p, const struct change *c)
+{
+	const struct pci_function *f = find_device(p, c->target);
+	struct purpose purpose = {0};
+	struct step *s;
+
+	if (!has_identity(f) || !c->old || !c->new || !c->name) {
+		plan_change_by_hand(p, c, "onehop does not know what device is at %s, or its sizes",
+				    c->target);
+		return;
+	}
+	if (!fact_absent(f->driver)) {
+		plan_left_out(
+			p, c->rule, plan_change_words(p, c),
+			"it cannot be resized while %s is bound to it: end what uses it, unbind "
+			"it (/sys/bus/pci/devices/ADDRESS/driver/unbind) and run this again",
+			fact_str_or(f->driver, "a driver"));
+		return;
+	}
+	purpose_add(p, &purpose, c);
+	s = plan_step(p, PHASE_HARDWARE, STEP_BAR_SIZE, &purpose,
+		      "resize BAR%s of %s from %s MiB to %s MiB", c->name, f->name, c->old, c->new);
+	s->target = arena_strdup(p->a, f->name);
+	s->at = arena_strdup(p->a, c->name);
+	s->old.data = arena_strdup(p->a, c->old);
+	s->old.size = strlen(c->old);
+	s->new.data = arena_strdup(p->a, c->new);
+	s->new.size = strlen(c->new);
+	s->identity = identity_of(f);
+}

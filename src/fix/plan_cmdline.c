@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel's command line: what runs, what the boot loader's files will say, what is against what. */
+#include "fix/make_plan_impl.h"
+
+#include <string.h>
+
+/* ---- boot loaders ---- */
+
+/* syslinux and PXE say BOOT_IMAGE= too, with a name that no file system of GRUB's has. */
+static bool is_grub_line(const char *cmdline)
+{
+	const char *at = strstr(cmdline, "BOOT_IMAGE=");
+
+	return !at || at[strlen("BOOT_IMAGE=")] == '/' || at[strlen("BOOT_IMAGE=")] == '(';
+}
+
+bool plan_is_grub(struct planner *p)
+{
+	if (p->request->image)
+		return plan_has_program(p, "grub-mkconfig") == THERE_YES ||
+		       plan_has_program(p, "grub2-mkconfig") == THERE_YES;
+	return fact_is(p->m->kernel.boot_loader, BOOT_GRUB) &&
+	       is_grub_line(fact_str_or(p->m->kernel.cmdline, ""));
+}
+
+bool plan_is_systemd_boot(struct planner *p)
+{
+	if (p->request->image)
+		return !plan_is_grub(p) && plan_exists(p, FILE_KERNEL_LINE) == THERE_YES;
+	return fact_is(p->m->kernel.boot_loader, BOOT_SYSTEMD_BOOT);
+}
+
+bool plan_is_ostree(struct planner *p)
+{
+	if (p->request->image)
+		return false;
+	return plan_exists(p, "run/ostree-booted") == THERE_YES ||
+	       text_has_word(fact_str_or(p->m->kernel.cmdline, ""), "ostree=");
+}
+
+/* ---- words and where they stand ---- */
+
+struct place {
+	struct planner *p;
+	word_visitor *visit;
+	void *context;
+};
+
+static bool is_gap(char c)
+{
+	return c == ' ' || c == '\t' || c == '"' || c == '\'' || c == '\n';
+}
+
+static void visit_line(const struct place *at, const char *line, size_t n, const char *file,
+		       unsigned number)
+{
+	char word[2048];
+
+	for (size_t i = 0; i < n;) {
+		size_t start = i;
+
+		while (i < n && !is_gap(line[i]))
+			i++;
+		if (i > start && i - start < sizeof(word)) {
+			text_copy(word, sizeof(word), line + start, i - start);
+			at->visit(at->context, word, file, number);
+		}
+		i += i == start || i < n;
+	}
+}
+
+/* Lines that start with `prefix`, or all; none that are comments. */
+static void visit_text(const struct place *at, const char *text, const char *prefix,
+		       const char *file)
+{
+	const char *line = NULL;
+	unsigned number = 0;
+	size_t n;
+
+	while (text && text_next_line(&line, &n, text)) {
+		size_t blank = strspn(line, " \t");
+
+		number++;
+		if (blank < n && line[blank] != '#' &&
+		    (!prefix || text_starts_with(line + blank, prefix)))
+			visit_line(at, line, n, file, number);
+	}
+}
+
+static void visit_file(const struct place *at, const char *path, const char *prefix)
+{
+	enum there there;
+	const char *text = plan_read(at->p, &there, path);
+
+	visit_text(at, text, prefix, arena_printf(at->p->a, "/%s", path));
+}
+
+/* As grub-mkconfig reads them: the file, then the folder's in order. */
+static void visit_grub(const struct place *at)
+{
+	char **names = NULL;
+	bool listed_ours = false;
+	size_t n = 0;
+
+	visit_file(at, "etc/default/grub", "GRUB_CMDLINE_LINUX");
+	if (source_list(at->p->s, &names, &n, "etc/default/grub.d") == 0)
+		for (size_t i = 0; i < n; i++) {
+			const char *path =
+				arena_printf(at->p->a, "etc/default/grub.d/%s", names[i]);
+
+			listed_ours |= strcmp(path, FILE_GRUB) == 0;
+			if (text_ends_with(path, ".cfg"))
+				visit_file(at, path, "GRUB_CMDLINE_LINUX");
+		}
+	source_free_names(names, n);
+	if (!listed_ours)
+		visit_file(at, FILE_GRUB, "GRUB_CMDLINE_LINUX");
+}
+
+void plan_each_word(struct planner *p, word_visitor *visit, void *context)
+{
+	const struct place at = {p, visit, context};
+
+	if (plan_is_grub(p))
+		visit_grub(&at);
+	if (plan_is_systemd_boot(p))
+		visit_file(&at, FILE_KERNEL_LINE, NULL);
+	if (!p->request->image && fact_known(p->m->kernel.cmdline))
+		visit_text(&at, p->m->kernel.cmdline.value, NULL, "/proc/cmdline");
+}
+
+bool plan_has_boot_files(struct planner *p)
+{
+	const char *path = plan_is_grub(p)           ? "etc/default/grub"
+			   : plan_is_systemd_boot(p) ? FILE_KERNEL_LINE
+						     : NULL;
+	enum there there;
+
+	return path && plan_read(p, &there, path);
+}
+
+/* ---- words that are against each other ---- */
+
+#define LAST_COUNTS "of the two the last one on the command line counts, and onehop's comes last"
+
+static const struct {
+	const char *word, *key, *item, *says;
+	bool against;  /* false: worth knowing, and in nobody's way */
+	bool stronger; /* counts wherever it stands */
+} conflicts[] = {
+	{"iommu=pt", "iommu", "off",
+	 "turns the IOMMU off wherever it stands, so that iommu=pt has nothing to do", true, true},
+	{"iommu=pt", "intel_iommu", "off",
+	 "turns Intel's IOMMU off wherever it stands, so that iommu=pt has nothing to do", true,
+	 true},
+	{"iommu=pt", "amd_iommu", "off",
+	 "turns AMD's IOMMU off wherever it stands, so that iommu=pt has nothing to do", true,
+	 true},
+	{"iommu=pt", "iommu.passthrough", "0", "asks for translation; " LAST_COUNTS, true, false},
+	{"iommu=pt", "iommu", "nopt", "asks for translation; " LAST_COUNTS, true, false},
+	{"iommu=pt", "intel_iommu", "on",
+	 "goes with iommu=pt: it turns the IOMMU on, and iommu=pt lets devices pass it", false,
+	 false},
+	{"iommu=off", "iommu", "pt", "has no effect beside iommu=off", true, false},
+	{"iommu=off", "iommu", "force", "asks for the IOMMU; " LAST_COUNTS, true, false},
+	{"iommu=off", "intel_iommu", "on", "has no effect beside iommu=off", true, false},
+	{"iommu=off", "iommu.passthrough", "1", "has no effect beside iommu=off", true, false},
+	{"intel_iommu=off", "intel_iommu", "on", "turns it on; " LAST_COUNTS, true, false},
+	{"intel_iommu=off", "iommu", "pt", "has no effect without an IOMMU", true, false},
+	{"amd_iommu=off", "amd_iommu", "on", "turns it on; " LAST_COUNTS, true, false},
+	{"amd_iommu=off", "iommu", "pt", "has no effect without an IOMMU", true, false},
+};
+
+/* "iommu=force,pt" has the item "pt" of "iommu". */
+static bool has_item(const char *word, const char *key, const char *item)
+{
+	size_t n = strlen(key), length = strlen(item);
+
+	if (strncmp(word, key, n) != 0 || word[n] != '=')
+		return false;
+	for (word += n + 1; *word; word += *word == ',') {
+		size_t part = strcspn(word, ",");
+
+		if (part == length && memcmp(word, item, length) == 0)
+			return true;
+		word += part;
+	}
+	return false;
+}
+
+static int find_conflict(const char *word, const char *other)
+{
+	for (size_t i = 0; i < ARRAY_LEN(conflicts); i++)
+		if (strcmp(conflicts[i].word, word) == 0 &&
+		    has_item(other, conflicts[i].key, conflicts[i].item))
+			return (int)i;
+	return -1;
+}
+
+bool plan_words_conflict(const char *word, const char *other)
+{
+	int i = find_conflict(word, other);
+
+	return i >= 0 && conflicts[i].against;
+}
+
+struct conflict_search {
+	struct planner *p;
+	const char *word, *rules;
+};
+
+static void note_conflict(void *context, const char *word, const char *file, unsigned line)
+{
+	const struct conflict_search *s = context;
+	int i = find_conflict(s->word, word);
+
+	if (i < 0 || strcmp(file, "/" FILE_GRUB) == 0)
+		return;
+	if (strcmp(file, "/proc/cmdline") == 0)
+		plan_note(s->p, "the running kernel has %s, which %s", word, conflicts[i].says);
+	else
+		plan_note(s->p, "%s:%u has %s, which %s", file, line, word, conflicts[i].says);
+	if (conflicts[i].stronger && strcmp(file, "/proc/cmdline") != 0)
+		plan_manual(s->p, s->rules, arena_printf(s->p->a, "take %s away", word),
+			    "delete %s in %s, line %u", word, file, line);
+}
+
+void plan_word_conflicts(struct planner *p, const char *word, const char *rules)
+{
+	struct conflict_search s = {p, word, rules};
+
+	plan_each_word(p, note_conflict, &s);
+}
+
+/* ---- what runs ---- */
+
+struct running_search {
+	const char *word;
+	bool found;
+};
+
+/* The word stands there, and nothing that counts more. */
+static void look_at_running(void *context, const char *word, const char *file, unsigned line)
+{
+	struct running_search *s = context;
+
+	(void)file;
+	(void)line;
+	if (strcmp(word, s->word) == 0)
+		s->found = true;
+	else if (plan_words_conflict(s->word, word) &&
+		 !conflicts[find_conflict(s->word, word)].stronger)
+		s->found = false; /* a stronger one is not helped by saying this once more */
+}
+
+static void look_for_word(void *context, const char *word, const char *file, unsigned line)
+{
+	struct running_search *s = context;
+
+	(void)file;
+	(void)line;
+	s->found |= strcmp(word, s->word) == 0;
+}
+
+bool plan_word_runs(struct planner *p, const char *word)
+{
+	struct running_search s = {.word = word};
+	const struct place at = {p, look_at_running, &s};
+
+	if (!p->request->image && fact_known(p->m->kernel.cmdline))
+		visit_text(&at, p->m->kernel.cmdline.value, NULL, NULL);
+	return s.found;
+}
+
+bool plan_text_has_word(struct planner *p, const char *text, const char *word)
+{
+	struct running_search s = {.word = word};
+	const struct place at = {p, look_for_word, &s};
+
+	visit_text(&at, text, NULL, NULL);
+	return s.found;
+}

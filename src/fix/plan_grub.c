@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GRUB: a drop-in below /etc/default/grub.d, and grub.cfg made anew from it. */
+#include "fix/make_plan_impl.h"
+
+#include "base/path.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define VARIABLE "GRUB_CMDLINE_LINUX_DEFAULT"
+#define START    VARIABLE "=\"$" VARIABLE " " /* of each of our lines; then the word, and END */
+#define END      "\""
+#define ABOUT                                                                                      \
+	"Kernel parameters for normal boots; the recovery entry goes without. To take them away "  \
+	"by\n"                                                                                     \
+	"# hand: delete this file and run update-grub."
+
+struct grub {
+	const char *mkconfig, *check, *config;
+};
+
+static const struct grub grubs[] = {
+	{"grub-mkconfig", "grub-script-check", "boot/grub/grub.cfg"},
+	{"grub2-mkconfig", "grub2-script-check", "boot/grub2/grub.cfg"},
+};
+
+/* The text of the program, a shell script. */
+static const char *mkconfig_text(struct planner *p, const struct grub *g, enum there *ret_there)
+{
+	static const char *const folders[] = {"usr/sbin", "usr/bin", "sbin"};
+	bool unknown = false;
+
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		const char *path = arena_printf(p->a, "%s/%s", folders[i], g->mkconfig);
+		const char *text = plan_read(p, ret_there, path);
+
+		if (text)
+			return text;
+		unknown |= *ret_there == THERE_UNKNOWN;
+	}
+	*ret_there = unknown ? THERE_UNKNOWN : THERE_NO;
+	return NULL;
+}
+
+/* The one whose program is there; if nobody knows, the one with the usual names. */
+static const struct grub *find_grub(struct planner *p, const char **ret_text, enum there *ret_there)
+{
+	const struct grub *likely = NULL;
+
+	for (size_t i = 0; i < ARRAY_LEN(grubs); i++) {
+		*ret_text = mkconfig_text(p, &grubs[i], ret_there);
+		if (*ret_text)
+			return &grubs[i];
+		if (*ret_there == THERE_UNKNOWN && !likely)
+			likely = &grubs[i];
+	}
+	*ret_there = likely ? THERE_UNKNOWN : THERE_NO;
+	return likely ? likely : &grubs[0];
+}
+
+bool plan_grub_reads_drop_ins(struct planner *p)
+{
+	enum there there;
+	const char *text;
+
+	if (!plan_is_grub(p))
+		return false;
+	find_grub(p, &text, &there);
+	if (text)
+		return strstr(text, "default/grub.d") != NULL;
+	return there == THERE_UNKNOWN && plan_is_debian_like(p);
+}
+
+/* ---- the drop-in ---- */
+
+/* A ; would end the command in grub.cfg, which is a script; its own quotes keep it. */
+static const char *quoted(struct planner *p, const char *word)
+{
+	return strchr(word, ';') ? arena_printf(p->a, "'%s'", word) : word;
+}
+
+/* The word of one of our lines, as it stands there; NULL: it is none. */
+static const char *word_of_line(struct planner *p, const char *line, size_t n)
+{
+	size_t start = strlen(START), end = strlen(END);
+
+	if (n <= start + end || memcmp(line, START, start) != 0 ||
+	    memcmp(line + n - end, END, end) != 0)
+		return NULL;
+	return arena_strndup(p->a, line + start, n - start - end);
+}
+
+/* Whether `word` takes the place of what stands there: of two only the last would count. */
+static bool replaces(struct planner *p, const char *word, const char *stands)
+{
+	static const char list[] = "pci=disable_acs_redir=";
+	char *plain = arena_strdup(p->a, stands + (*stands == '\''));
+
+	plain[strcspn(plain, "'")] = '\0';
+	return strcmp(plain, word) == 0 || plan_words_conflict(word, plain) ||
+	       (text_starts_with(word, list) && text_starts_with(plain, list));
+}
+
+static void put_word(struct planner *p, struct planned_file *f, const char *word)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	const char *line = NULL;
+	bool put = false;
+	size_t n;
+
+	while (text_next_line(&line, &n, f->text)) {
+		const char *stands = word_of_line(p, line, n);
+
+		if (!stands || !replaces(p, word, stands)) {
+			strbuf_add(&text, line, n);
+			strbuf_putc(&text, '\n');
+		} else if (!put) {
+			strbuf_printf(&text, START "%s" END "\n", quoted(p, word));
+			put = true;
+		}
+	}
+	if (!put)
+		strbuf_printf(&text, START "%s" END "\n", quoted(p, word));
+	f->text = arena_strdup(p->a, text.text);
+}
+
+/*
+ * What stands in grub.cfg then: our words in a row, since each line adds one behind the one before;
+ * only those behind the last line that is somebody else's, which may do anything.
+ */
+static const char *words_in_row(struct planner *p, const struct planned_file *f)
+{
+	AUTO_STRBUF struct strbuf row = {0};
+	const char *line = NULL;
+	size_t n;
+
+	while (text_next_line(&line, &n, f->text)) {
+		const char *word = word_of_line(p, line, n);
+
+		if (word)
+			strbuf_printf(&row, "%s%s", row.len ? " " : "", word);
+		else if (n && *line != '#')
+			row.len = 0;
+	}
+	return row.len ? arena_strndup(p->a, row.text, row.len) : NULL;
+}
+
+/* False: nothing to write, our file has all of them and only a reboot is due. */
+static bool write_drop_in(struct planner *p, struct planned_file **ret)
+{
+	struct planned_file *f = plan_drop_in(p, FILE_GRUB, PHASE_BOOT, ABOUT);
+
+	for (size_t i = p->word_n; f && i-- > 0;)
+		if (f->there && plan_text_has_word(p, f->old, p->words[i].word)) {
+			plan_note(p, "/%s has %s; a reboot is still due", FILE_GRUB,
+				  p->words[i].word);
+			plan_word_drop(p, i);
+		}
+	if (!f || !p->word_n)
+		return false;
+	for (size_t i = 0; i < p->word_n; i++)
+		put_word(p, f, p->words[i].word);
+	f->purpose = plan_words_purpose(p);
+	*ret = f;
+	return true;
+}
+
+/* GRUB_DISABLE_RECOVERY, and distributions of their own, leave the entry out. */
+static enum there has_recovery(struct planner *p, const char *config)
+{
+	enum there there;
+	const char *text = plan_read(p, &there, config);
+
+	if (!text)
+		return THERE_UNKNOWN;
+	return strstr(text, "recovery mode") ? THERE_YES : THERE_NO;
+}
+
+static void way_back(struct planner *p, const struct planned_file *f, const char *config,
+		     const char *update)
+{
+	const enum there menu = has_recovery(p, config);
+
+	if (menu != THERE_NO)
+		plan_way_boot(p,
+			      "choose \"Advanced options\" in GRUB's menu, then the entry with "
+			      "\"(recovery mode)\"%s, which goes without these parameters",
+			      menu == THERE_UNKNOWN ? ", if there is one" : "");
+	plan_way_boot(
+		p,
+		"press e on the entry, delete %s from the line that starts with linux, and press "
+		"Ctrl-x, for that boot only",
+		words_in_row(p, f));
+	if (f->there)
+		plan_way_without(p, "delete %s from /%s and run %s", plan_words(p), f->path,
+				 update);
+	else
+		plan_way_without(p, "rm /%s && %s", f->path, update);
+}
+
+/* ---- grub.cfg ---- */
+
+/* Where a link leads, so that the link stays and its target is replaced. */
+static const char *resolve(struct planner *p, const char *path)
+{
+	enum { LINKS_MAX = 8 };
+	char clean[PATH_MAX + 3];
+
+	for (int i = 0; i < LINKS_MAX; i++) {
+		AUTO_FREE char *target = NULL;
+		const char *slash = strrchr(path, '/');
+		const char *next;
+
+		if (source_read_link(p->s, &target, "%s", path) < 0)
+			break;
+		next = *target == '/' || !slash
+			       ? target
+			       : arena_printf(p->a, "%.*s/%s", (int)(slash - path), path, target);
+		if (strlen(next) >= PATH_MAX)
+			break;
+		path_clean(next, clean);
+		path = arena_strdup(p->a, clean);
+	}
+	return path;
+}
+
+static void add_generated(struct planner *p, const struct grub *g, const struct bytes *old,
+			  const char *expect, const struct purpose *purpose)
+{
+	const char *const *argv = plan_argv(p, g->mkconfig, "-o", STEP_OUTPUT, NULL);
+	struct step *s =
+		plan_step(p, PHASE_BOOT, STEP_GENERATED, purpose,
+			  expect ? "make /%s anew with %s" : "when undone: make /%s anew with %s",
+			  g->config, g->mkconfig);
+
+	s->target = g->config;
+	s->old = *old;
+	if (expect)
+		s->argv = argv;
+	else
+		s->undo_argv = argv;
+	if (plan_has_program(p, g->check) != THERE_NO)
+		s->check_argv = plan_argv(p, g->check, STEP_OUTPUT, NULL);
+	s->expect = expect;
+	s->deadline_s = 300;
+}
+
+static const struct purpose serves = {.why = "the boot menu is made from the files that change",
+				      .rules = ""};
+
+static void add_bracket(struct planner *p, const struct grub *g, const struct planned_file *f)
+{
+	struct purpose purpose = serves;
+	struct bytes old = {0};
+	AUTO_FREE char *data = NULL;
+
+	if (source_read(p->s, &data, &old.size, "%s", g->config) == 0) {
+		char *copy = arena_alloc(p->a, old.size + 1, 1);
+
+		memcpy(copy, data, old.size);
+		old.data = copy;
+	}
+	add_generated(p, g, &old, NULL, &purpose);
+	plan_file_step(p, f);
+	purpose.reboot = true;
+	add_generated(p, g, &old, words_in_row(p, f), &purpose);
+}
+
+static void add_image_tool(struct planner *p, const struct grub *g, const struct planned_file *f)
+{
+	const struct tool tool = {
+		.argv = plan_argv(p, g->mkconfig, "-o", arena_printf(p->a, "/%s", g->config), NULL),
+	};
+
+	plan_file_step(p, f);
+	plan_tool(p, PHASE_BOOT, &tool, &f->purpose, "make /%s anew", g->config);
+}
+
+void plan_grub_drop_in(struct planner *p)
+{
+	enum there there;
+	const char *text;
+	struct grub g = *find_grub(p, &text, &there);
+	struct planned_file *f;
+
+	g.config = resolve(p, g.config);
+	if (!p->request->image && plan_exists(p, "%s", g.config) == THERE_NO) {
+		plan_note(p, "/%s is not there; is /boot mounted?", g.config);
+		plan_grub_by_hand(p);
+		return;
+	}
+	if (!write_drop_in(p, &f))
+		return;
+	if (p->request->image)
+		add_image_tool(p, &g, f);
+	else
+		add_bracket(p, &g, f);
+	plan_words_want(p);
+	way_back(p, f, g.config,
+		 plan_is_debian_like(p) ? "update-grub"
+					: arena_printf(p->a, "%s -o /%s", g.mkconfig, g.config));
+}
+
+/* ---- Proxmox with GRUB on several EFI partitions, each with a grub.cfg of its own ---- */
+
+bool plan_grub_has_refresh(struct planner *p)
+{
+	return plan_is_grub(p) && plan_has_program(p, "proxmox-boot-tool") == THERE_YES &&
+	       plan_exists(p, "etc/kernel/proxmox-boot-uuids") == THERE_YES;
+}
+
+void plan_grub_refresh(struct planner *p)
+{
+	const char *const *argv = plan_argv(p, "proxmox-boot-tool", "refresh", NULL);
+	const struct tool undo = {.undo_argv = argv, .deadline_s = 300};
+	const struct tool apply = {.argv = argv, .deadline_s = 300};
+	struct purpose purpose = serves;
+	struct planned_file *f;
+
+	if (!write_drop_in(p, &f))
+		return;
+	plan_tool(p, PHASE_BOOT, &undo, &purpose, "when undone: refresh the boot partitions");
+	plan_file_step(p, f);
+	purpose.reboot = true;
+	plan_tool(p, PHASE_BOOT, &apply, &purpose, "refresh the boot partitions");
+	plan_words_want(p);
+	way_back(p, f, grubs[0].config, "proxmox-boot-tool refresh");
+}
+
+/* ---- by hand ---- */
+
+/* The value of the last such line in /etc/default/grub; NULL if there is none, or nobody knows. */
+static const char *default_line(struct planner *p)
+{
+	enum there there;
+	const char *text = plan_read(p, &there, "etc/default/grub"), *line = NULL, *value = NULL;
+	size_t n, key = strlen(VARIABLE "=");
+
+	while (text && text_next_line(&line, &n, text))
+		if (n > key + 1 && memcmp(line, VARIABLE "=", key) == 0 &&
+		    (line[key] == '"' || line[key] == '\'') && line[n - 1] == line[key])
+			value = arena_strndup(p->a, line + key + 1, n - key - 2);
+	return value;
+}
+
+void plan_grub_by_hand(struct planner *p)
+{
+	static const char *const with_two[] = {"fedora", "rhel", "suse", "opensuse", "sles", NULL};
+	enum there there;
+	const char *text, *value = default_line(p);
+	const struct grub *g = find_grub(p, &text, &there);
+	AUTO_STRBUF struct strbuf words = {0};
+
+	if (!text && plan_distribution(p, with_two))
+		g = &grubs[1];
+	for (size_t i = 0; i < p->word_n; i++)
+		strbuf_printf(&words, "%s%s", i ? " " : "", quoted(p, p->words[i].word));
+	plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
+		    "in /etc/default/grub %s " VARIABLE "%s\"%s%s%s\", then run: %s -o /%s, "
+		    "and reboot",
+		    value ? "make it" : "add to", value ? "=" : " the words ", value ? value : "",
+		    value && *value ? " " : "", strbuf_str(&words), g->mkconfig, g->config);
+}

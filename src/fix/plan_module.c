@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of kernel modules, and modules that must not load: one file for modprobe, and the initramfs. */
+#include "fix/make_plan_impl.h"
+
+#include "machine/modules.h"
+
+#include <string.h>
+
+#define DWORDS "NVreg_RegistryDwords"
+#define ABOUT                                                                                      \
+	"Options and blocks for kernel modules. To take them away by hand: delete this file and "  \
+	"make\n"                                                                                   \
+	"# the initramfs anew (update-initramfs -u, dracut --force or mkinitcpio -P)."
+
+/* What stands in an options line without quotes; one with a ; is put in double ones. */
+static bool is_plain(const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_.,:;=/@+-";
+
+	return text && *text && !text[strspn(text, plain)];
+}
+
+/* ---- modules ---- */
+
+static const char *underscored(struct planner *p, const char *module)
+{
+	char *name = arena_strdup(p->a, module);
+
+	for (char *c = name; *c; c++)
+		if (*c == '-')
+			*c = '_';
+	return name;
+}
+
+static const struct module *find_module(struct planner *p, const char *module)
+{
+	return p->request->image ? NULL : machine_module(p->m, underscored(p, module));
+}
+
+static bool is_loaded(struct planner *p, const char *module)
+{
+	const struct module *m = find_module(p, module);
+
+	if (strcmp(module, "nvidia") == 0 && fact_is(p->m->driver.loaded, 0))
+		return false;
+	return !m || !fact_is(m->loaded, 0);
+}
+
+/*
+ * Debian's module files have other names, nvidia-current-open.ko, and modprobe looks options up by
+ * those too. NULL: the file's name is the module's.
+ */
+static const char *name_of_file(struct planner *p, const char *module)
+{
+	const struct module *m = machine_module(p->files, underscored(p, module));
+	const char *slash, *start, *dot;
+	char *name;
+
+	if (!m || !fact_known(m->file))
+		return NULL;
+	slash = strrchr(m->file.value, '/');
+	start = slash ? slash + 1 : m->file.value;
+	dot = strstr(start, ".ko");
+	name = arena_strndup(p->a, start, dot ? (size_t)(dot - start) : strlen(start));
+	return strcmp(underscored(p, name), underscored(p, module)) == 0 ? NULL : name;
+}
+
+static bool may_be_in_initramfs(const char *module)
+{
+	static const char *const starts[] = {"nvidia", "nouveau", "nova"};
+
+	if (strstr(module, "peermem"))
+		return false;
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+		if (text_starts_with(module, starts[i]))
+			return true;
+	return false;
+}
+
+/* ---- the file ---- */
+
+static struct planned_file *modprobe_file(struct planner *p)
+{
+	return plan_drop_in(p, FILE_MODPROBE, PHASE_MODULES, ABOUT);
+}
+
+/* Adds a line, or says that it is there; `key` as plan_file_set_line's. What is said of a module
+ * that is `loaded` counts from the next boot on. */
+static void set_line(struct planner *p, const struct purpose *purpose, const char *module,
+		     bool loaded, const char *key, const char *line)
+{
+	struct planned_file *f = modprobe_file(p);
+	struct purpose with = *purpose;
+	const char *rest = f ? plan_file_line(p, f, key) : NULL;
+
+	if (!f)
+		return;
+	if (rest && strcmp(arena_printf(p->a, "%s%s", key, rest), line) == 0) {
+		if (loaded && f->there && strstr(f->old, line))
+			plan_note(p, "/%s has \"%s\"; a reboot is still due", FILE_MODPROBE, line);
+		return;
+	}
+	plan_file_set_line(p, f, key, line);
+	with.reboot = loaded;
+	purpose_join(p, &f->purpose, &with);
+	p->initramfs |= may_be_in_initramfs(module);
+}
+
+/* ---- what a person's files say ---- */
+
+/* The value behind "option=" as a word of the text, without quotes; NULL: it is not there. */
+static const char *option_value(struct planner *p, const char *text, const char *option)
+{
+	size_t n = strlen(option);
+
+	for (const char *at = text; (at = strstr(at, option)); at += n) {
+		const char *value = at + n + 1;
+		char quote = *at ? at[n] : '\0';
+
+		if (quote != '=' || (at > text && !strchr(" \t\"", at[-1])))
+			continue;
+		if (*value == '"')
+			return arena_strndup(p->a, value + 1, strcspn(value + 1, "\""));
+		return arena_strndup(p->a, value, strcspn(value, " \t\""));
+	}
+	return NULL;
+}
+
+struct said {
+	const char *value, *file;
+	unsigned line;
+};
+
+/* The last options line that is not ours: of several, that one counts. */
+static bool said_elsewhere(struct planner *p, const char *module, const char *option,
+			   struct said *ret)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < p->files->modprobe_n; i++) {
+		const struct modprobe_line *l = &p->files->modprobe[i];
+		const char *value;
+
+		if (l->kind != MODPROBE_OPTIONS || strcmp(l->module, underscored(p, module)) != 0 ||
+		    strcmp(l->file, "/" FILE_MODPROBE) == 0)
+			continue;
+		value = option_value(p, l->text, option);
+		if (!value)
+			continue;
+		*ret = (struct said){value, l->file, l->line};
+		found = true;
+	}
+	return found;
+}
+
+/* Files are read in the order of their names, whatever their folder. */
+static bool comes_after_ours(const char *file)
+{
+	return strcmp(strrchr(file, '/') + 1, strrchr(FILE_MODPROBE, '/') + 1) > 0;
+}
+
+/* True: nothing is left to do here. */
+static bool settle_elsewhere(struct planner *p, const struct change *c)
+{
+	struct said said;
+
+	if (!said_elsewhere(p, c->target, c->name, &said))
+		return false;
+	if (strcmp(said.value, c->new) == 0) {
+		plan_note(p, "%s:%u sets %s=%s already; it counts once the module is loaded anew",
+			  said.file, said.line, c->name, c->new);
+		return true;
+	}
+	if (comes_after_ours(said.file)) {
+		plan_change_by_hand(p, c,
+				    "%s:%u sets %s=%s and is read after onehop's file: make "
+				    "it %s=%s there, make the initramfs anew and reboot",
+				    said.file, said.line, c->name, said.value, c->name, c->new);
+		return true;
+	}
+	plan_note(p, "%s:%u sets %s=%s; onehop's file is read after it, and the last one counts",
+		  said.file, said.line, c->name, said.value);
+	return false;
+}
+
+/* ---- options ---- */
+
+static void set_option(struct planner *p, const struct purpose *purpose, const char *module,
+		       const char *option, const char *value)
+{
+	const char *names[] = {module, name_of_file(p, module)};
+	const char *quote = strchr(value, ';') ? "\"" : "";
+
+	for (size_t i = 0; i < ARRAY_LEN(names) && names[i]; i++) {
+		const char *key = arena_printf(p->a, "options %s %s=", names[i], option);
+
+		set_line(p, purpose, module, is_loaded(p, module), key,
+			 arena_printf(p->a, "%s%s%s%s", key, quote, value, quote));
+	}
+}
+
+void plan_module_option(struct planner *p, const struct change *c)
+{
+	struct purpose purpose = {0};
+
+	if (!is_plain(c->target) || !is_plain(c->name) || !is_plain(c->new)) {
+		plan_change_by_hand(p, c, "put it into a file in /etc/modprobe.d");
+		return;
+	}
+	if (settle_elsewhere(p, c))
+		return;
+	purpose_add(p, &purpose, c);
+	set_option(p, &purpose, c->target, c->name, c->new);
+	plan_want(p, "module-option", "%s %s=%s", c->target, c->name, c->new);
+}
+
+/* ---- registry keys: one option holds them all, and of several such options only the last counts ---- */
+
+/* "A=1;B=2" with KEY=VALUE put where KEY stands, or at the end. */
+static const char *with_dword(struct planner *p, const char *list, const char *key,
+			      const char *value)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	size_t n = strlen(key);
+	bool put = false;
+
+	while (*list) {
+		size_t part = strcspn(list, ";");
+		bool same = part > n && strncasecmp(list, key, n) == 0 && list[n] == '=';
+
+		if (part && !(same && put)) {
+			strbuf_puts(&text, text.len ? ";" : "");
+			if (same)
+				strbuf_printf(&text, "%s=%s", key, value);
+			else
+				strbuf_add(&text, list, part);
+		}
+		put |= same;
+		list += part + (list[part] == ';');
+	}
+	if (!put)
+		strbuf_printf(&text, "%s%s=%s", text.len ? ";" : "", key, value);
+	return arena_strdup(p->a, text.text);
+}
+
+void plan_registry_dword(struct planner *p, const struct change *c)
+{
+	if (!is_plain(c->name) || !is_plain(c->new) || strpbrk(c->name, ";=") ||
+	    strpbrk(c->new, ";=")) {
+		plan_change_by_hand(p, c, "put it into " DWORDS " in /etc/modprobe.d");
+		return;
+	}
+	p->dwords = with_dword(p, p->dwords ? p->dwords : "", c->name, c->new);
+	purpose_add(p, &p->dword_purpose, c);
+}
+
+/* All that are wanted, put into what is there. */
+static const char *with_wanted(struct planner *p, const char *list)
+{
+	AUTO_FREE char *wanted = xstrdup(p->dwords);
+	char *rest = wanted, *item;
+
+	while ((item = strsep(&rest, ";"))) {
+		char *equals = strchr(item, '=');
+
+		*equals = '\0';
+		list = with_dword(p, list, item, equals + 1);
+	}
+	return list;
+}
+
+static void want_dwords(struct planner *p)
+{
+	AUTO_FREE char *wanted = xstrdup(p->dwords);
+	char *rest = wanted, *item;
+
+	while ((item = strsep(&rest, ";")))
+		plan_want(p, "registry-dword", "nvidia %s", item);
+}
+
+static void dwords_by_hand(struct planner *p, const struct said *said)
+{
+	const char *value = with_wanted(p, said->value);
+
+	if (strcmp(value, said->value) == 0) {
+		plan_note(p,
+			  "%s:%u sets these registry keys already; they count once the module is "
+			  "loaded anew",
+			  said->file, said->line);
+		return;
+	}
+	plan_manual(p, p->dword_purpose.rules,
+		    arena_printf(p->a, "registry keys of the driver: %s", p->dwords),
+		    "%s:%u sets " DWORDS ", and only one such option counts: make it " DWORDS
+		    "=\"%s\" there, make the initramfs anew and reboot",
+		    said->file, said->line, value);
+}
+
+static void plan_dwords(struct planner *p)
+{
+	const char *on_cmdline = fact_str_or(p->m->kernel.cmdline, "");
+	struct planned_file *f;
+	struct said said;
+	const char *line, *old;
+
+	if (!p->dwords)
+		return;
+	if (said_elsewhere(p, "nvidia", DWORDS, &said)) {
+		dwords_by_hand(p, &said);
+		return;
+	}
+	old = p->request->image ? NULL : option_value(p, on_cmdline, "nvidia." DWORDS);
+	if (old) {
+		plan_manual(p, p->dword_purpose.rules, "registry keys of the driver",
+			    "the kernel's command line has nvidia." DWORDS
+			    ", and only one such option counts: make it nvidia." DWORDS
+			    "=\"%s\" there and reboot",
+			    with_wanted(p, old));
+		return;
+	}
+	f = modprobe_file(p);
+	line = f ? plan_file_line(p, f, "options nvidia " DWORDS "=") : NULL;
+	old = line ? option_value(p, arena_printf(p->a, DWORDS "=%s", line), DWORDS) : "";
+	set_option(p, &p->dword_purpose, "nvidia", DWORDS, with_wanted(p, old ? old : ""));
+	want_dwords(p);
+}
+
+/* ---- modules that must not load ---- */
+
+static bool is_blocked(struct planner *p, enum modprobe_kind kind, const char *module)
+{
+	for (size_t i = 0; i < p->files->modprobe_n; i++) {
+		const struct modprobe_line *l = &p->files->modprobe[i];
+
+		if (l->kind == kind && strcmp(l->module, underscored(p, module)) == 0 &&
+		    strcmp(l->file, "/" FILE_MODPROBE) != 0 &&
+		    (kind == MODPROBE_BLACKLIST || strstr(l->text, "/bin/false") ||
+		     strstr(l->text, "/bin/true"))) {
+			plan_note(p,
+				  "%s:%u keeps %s from loading already; it counts from the next "
+				  "boot on",
+				  l->file, l->line, module);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void block(struct planner *p, const struct purpose *purpose, const char *command,
+		  const char *module, bool loaded, const char *rest)
+{
+	const char *key = arena_printf(p->a, "%s %s", command, module);
+
+	set_line(p, purpose, module, loaded, key, arena_printf(p->a, "%s%s", key, rest));
+}
+
+void plan_module_blacklist(struct planner *p, const struct change *c)
+{
+	struct purpose purpose = {0};
+
+	if (is_blocked(p, MODPROBE_BLACKLIST, c->target))
+		return;
+	purpose_add(p, &purpose, c);
+	block(p, &purpose, "blacklist", c->target, is_loaded(p, c->target), "");
+	plan_want(p, "module-blacklist", "%s", c->target);
+}
+
+/* nv_peer_mem brings a service of its own that loads it. Its file; NULL: there is none. */
+static const char *service_file(struct planner *p, const char *module)
+{
+	static const char *const paths[] = {"etc/init.d/%s", "etc/systemd/system/%s.service",
+					    "usr/lib/systemd/system/%s.service",
+					    "lib/systemd/system/%s.service"};
+
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		AUTO_STRBUF struct strbuf path = {0};
+		const char *gap = strchr(paths[i], '%');
+
+		strbuf_add(&path, paths[i], (size_t)(gap - paths[i]));
+		strbuf_printf(&path, "%s%s", module, gap + 2);
+		if (plan_exists(p, "%s", path.text) == THERE_YES)
+			return arena_strdup(p->a, path.text);
+	}
+	return NULL;
+}
+
+static void name_package(struct planner *p, const struct change *c)
+{
+	if (strcmp(underscored(p, c->target), "nv_peer_mem") != 0)
+		return;
+	if (plan_exists(p, "var/lib/dpkg/info/nvidia-peer-memory-dkms.list") == THERE_YES)
+		plan_manual(p, c->rule, "remove the package of nv_peer_mem",
+			    "apt-get remove nvidia-peer-memory-dkms nvidia-peer-memory");
+	else if (plan_exists(p, "var/lib/dkms/nv_peer_mem") == THERE_YES)
+		plan_manual(
+			p, c->rule, "remove the package of nv_peer_mem", "%s",
+			plan_is_debian_like(p)
+				? "apt-get remove nvidia-peer-memory-dkms, or, if no package "
+				  "has it: dkms remove nv_peer_mem --all"
+				: "dnf remove nvidia_peer_memory nvidia-peer-memory-dkms, or, if "
+				  "no package has it: dkms remove nv_peer_mem --all");
+}
+
+static void in_use(struct planner *p, const struct change *c, const struct module *m)
+{
+	const char *by =
+		fact_known(m->used_by) && *m->used_by.value ? m->used_by.value : "by programs";
+
+	if (plan_lifetime(p, c) & CHANGE_KEPT)
+		plan_note(
+			p,
+			"%s is in use (%s), so it cannot be unloaded now; it goes with the reboot",
+			c->target, by);
+	else
+		plan_left_out(p, c->rule, arena_printf(p->a, "unload %s", c->target),
+			      "it is in use (%s)", by);
+}
+
+/* Not by modprobe -r, which takes what the module needs along: the driver itself. Its service may
+ * have unloaded it already when it was stopped. False: it cannot be. */
+static bool unload_now(struct planner *p, const struct change *c, const struct purpose *purpose)
+{
+	const struct module *m = find_module(p, c->target);
+	const struct tool unload = {
+		.argv = plan_argv(p, "rmmod", c->target, NULL),
+		.argv_if = plan_module_folder(p, c->target),
+		.undo_argv = plan_argv(p, "modprobe", c->target, NULL),
+		.passing = true,
+	};
+
+	if (m && fact_known(m->users) && m->users.value > 0) {
+		in_use(p, c, m);
+		return false;
+	}
+	plan_tool(p, PHASE_STOP, &unload, purpose, "unload %s", c->target);
+	return true;
+}
+
+/* "systemctl WORD [--now] SERVICE", or what --now alone stands for; NULL: nothing. */
+static const char *const *systemctl(struct planner *p, const char *word, bool kept, bool now,
+				    const char *alone, const char *service)
+{
+	if (kept && now)
+		return plan_argv(p, "systemctl", word, "--now", service, NULL);
+	if (kept || now)
+		return plan_argv(p, "systemctl", kept ? word : alone, service, NULL);
+	return NULL;
+}
+
+/*
+ * Undoing makes it what it was: enabled or not, and running or not, which the module that it loads
+ * tells; and it leaves a package alone that was removed since.
+ */
+static void stop_service(struct planner *p, const struct change *c, const struct purpose *purpose)
+{
+	const char *file = service_file(p, c->target);
+	const char *unit = arena_printf(p->a, "%s.service", c->target);
+	const unsigned lifetime = plan_lifetime(p, c);
+	bool enabled = (lifetime & CHANGE_KEPT) && plan_is_enabled(p, unit) != THERE_NO;
+	bool runs = (lifetime & CHANGE_NOW) && is_loaded(p, c->target);
+	const struct tool stop = {
+		.argv = systemctl(p, "disable", enabled, runs, "stop", c->target),
+		.undo_argv = systemctl(p, "enable", enabled, runs, "start", c->target),
+		.undo_if = file,
+		.passing = !enabled,
+	};
+
+	if (file && stop.argv)
+		plan_tool(p, PHASE_STOP, &stop, purpose,
+			  enabled ? "stop the service %s for good" : "stop the service %s",
+			  c->target);
+}
+
+void plan_module_unload(struct planner *p, const struct change *c)
+{
+	struct change copy = *c;
+	struct purpose purpose = {0};
+	bool stays = is_loaded(p, c->target);
+
+	copy.target = arena_strdup(p->a, c->target);
+	purpose_add(p, &purpose, c);
+	if (!is_plain(c->target)) {
+		plan_change_by_hand(p, c, "rmmod %s", c->target);
+		return;
+	}
+	stop_service(p, &copy, &purpose);
+	if (stays && (plan_lifetime(p, c) & CHANGE_NOW))
+		stays = !unload_now(p, &copy, &purpose);
+	if (plan_lifetime(p, c) & CHANGE_KEPT) {
+		if (!is_blocked(p, MODPROBE_BLACKLIST, c->target))
+			block(p, &purpose, "blacklist", copy.target, stays, "");
+		if (!is_blocked(p, MODPROBE_INSTALL, c->target))
+			block(p, &purpose, "install", copy.target, stays, " /bin/false");
+		plan_want(p, "module-blacklist", "%s", c->target);
+	}
+	name_package(p, c);
+}
+
+/* ---- the initramfs ---- */
+
+struct initramfs {
+	const char *program;
+	/* That of the kernel that boots next, which is not the one that runs if a newer one was
+	 * installed; and all, since yet another may have been, and in an image none runs. dracut can
+	 * do only the running one's or all. */
+	const char *const *next, *const *all;
+	const char *distributions[4];
+};
+
+static const struct initramfs initramfs[] = {
+	{"update-initramfs",
+	 (const char *const[]){"update-initramfs", "-u", NULL},
+	 (const char *const[]){"update-initramfs", "-u", "-k", "all", NULL},
+	 {"debian", "ubuntu"}},
+	{"dracut",
+	 (const char *const[]){"dracut", "--regenerate-all", "--force", NULL},
+	 (const char *const[]){"dracut", "--regenerate-all", "--force", NULL},
+	 {"fedora", "rhel", "suse"}},
+	{"mkinitcpio",
+	 (const char *const[]){"mkinitcpio", "-P", NULL},
+	 (const char *const[]){"mkinitcpio", "-P", NULL},
+	 {"arch"}},
+};
+
+static const struct initramfs *find_initramfs(struct planner *p)
+{
+	for (size_t i = 0; i < ARRAY_LEN(initramfs); i++)
+		if (plan_has_program(p, initramfs[i].program) == THERE_YES)
+			return &initramfs[i];
+	for (size_t i = 0; i < ARRAY_LEN(initramfs); i++)
+		if (plan_has_program(p, initramfs[i].program) == THERE_UNKNOWN &&
+		    plan_distribution(p, initramfs[i].distributions))
+			return &initramfs[i];
+	return NULL;
+}
+
+static void note_no_initramfs(struct planner *p, const struct planned_file *f)
+{
+	if (plan_is_ostree(p))
+		plan_manual(p, f->purpose.rules, "put the file into the initramfs too",
+			    "rpm-ostree initramfs-etc --track=/%s", f->path);
+	else
+		plan_note(p, "none of update-initramfs, dracut and mkinitcpio is here: if the "
+			     "initramfs holds the module, make it anew by hand");
+}
+
+static void way_back(struct planner *p, const struct planned_file *f, const struct initramfs *i)
+{
+	AUTO_STRBUF struct strbuf line = {0};
+
+	if (!f->purpose.reboot)
+		return;
+	if (p->initramfs)
+		plan_way_boot(
+			p,
+			"press e on the entry in the boot menu and add "
+			"systemd.unit=multi-user.target modprobe.blacklist=nvidia to the line that "
+			"starts with linux or options: that boot goes without NVIDIA's driver");
+	if (i)
+		step_command_line(i->all, &line);
+	plan_way_without(p, "%s /%s%s%s", f->there ? "take what was added out of" : "rm", f->path,
+			 i ? " && " : "", strbuf_str(&line));
+}
+
+void plan_module_finish(struct planner *p)
+{
+	static const struct purpose serves = {
+		.why = "the initramfs holds a copy of modprobe's files", .rules = ""};
+	const struct initramfs *i = NULL;
+	struct planned_file *f = NULL;
+
+	plan_dwords(p);
+	for (struct planned_file *g = p->file_list; g; g = g->next)
+		if (strcmp(g->path, FILE_MODPROBE) == 0)
+			f = g;
+	if (!f || !plan_file_changes(f))
+		return;
+	if (p->initramfs && !plan_is_ostree(p))
+		i = find_initramfs(p);
+	if (i) {
+		const struct tool undo = {.undo_argv = i->all, .deadline_s = 900};
+
+		plan_tool(p, PHASE_MODULES, &undo, &serves, "when undone: make the initramfs anew");
+	}
+	plan_file_step(p, f);
+	if (i) {
+		struct purpose purpose = serves;
+		const struct tool apply = {.argv = p->request->image ? i->all : i->next,
+					   .deadline_s = 900};
+
+		purpose.reboot = f->purpose.reboot;
+		plan_tool(p, PHASE_MODULES, &apply, &purpose, "make the initramfs anew");
+	} else if (p->initramfs) {
+		note_no_initramfs(p, f);
+	}
+	way_back(p, f, i);
+}

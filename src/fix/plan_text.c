@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a plan is made of: steps, entries for people, and why each is there. */
+#include "fix/make_plan_impl.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#define FORMAT(p, fmt)                                                                             \
+	({                                                                                         \
+		va_list ap_;                                                                       \
+		va_start(ap_, fmt);                                                                \
+		char *text_ = arena_vprintf((p)->a, fmt, ap_);                                     \
+		va_end(ap_);                                                                       \
+		text_;                                                                             \
+	})
+
+static void add_once(struct planner *p, const char ***list, size_t *n, const char *text)
+{
+	for (size_t i = 0; i < *n; i++)
+		if (strcmp((*list)[i], text) == 0)
+			return;
+	*ARENA_PUSH(p->a, *list, *n) = text;
+}
+
+void plan_note(struct planner *p, const char *fmt, ...)
+{
+	add_once(p, &p->plan->notes, &p->plan->note_n, FORMAT(p, fmt));
+}
+
+void plan_way_boot(struct planner *p, const char *fmt, ...)
+{
+	add_once(p, &p->way_boot, &p->way_boot_n, FORMAT(p, fmt));
+}
+
+void plan_way_without(struct planner *p, const char *fmt, ...)
+{
+	add_once(p, &p->way_without, &p->way_without_n, FORMAT(p, fmt));
+}
+
+void plan_way_finish(struct planner *p)
+{
+	struct plan *plan = p->plan;
+
+	for (size_t i = 0; i < p->way_boot_n; i++)
+		add_once(p, &plan->way_back, &plan->way_back_n,
+			 arena_printf(p->a, "%s%s", i ? "or " : "", p->way_boot[i]));
+	if (p->way_boot_n || p->way_without_n)
+		add_once(p, &plan->way_back, &plan->way_back_n,
+			 p->way_boot_n ? "then take it back: onehop undo"
+				       : "take it back: onehop undo");
+	for (size_t i = 0; i < p->way_without_n; i++)
+		add_once(p, &plan->way_back, &plan->way_back_n,
+			 arena_printf(p->a, "%s without onehop: %s", i ? "and" : "or,",
+				      p->way_without[i]));
+}
+
+static void add_manual(struct planner *p, const char *rules, const char *what, const char *how)
+{
+	struct plan_manual *m = p->plan->manual;
+
+	for (size_t i = 0; i < p->plan->manual_n; i++)
+		if (strcmp(m[i].what, what) == 0 && strcmp(m[i].how, how) == 0)
+			return;
+	m = ARENA_PUSH(p->a, p->plan->manual, p->plan->manual_n);
+	m->what = arena_strdup(p->a, what);
+	m->how = how;
+	m->rules = rules ? arena_strdup(p->a, rules) : "";
+}
+
+void plan_manual(struct planner *p, const char *rules, const char *what, const char *fmt, ...)
+{
+	add_manual(p, rules, what, FORMAT(p, fmt));
+}
+
+void plan_change_by_hand(struct planner *p, const struct change *c, const char *fmt, ...)
+{
+	const char *words = plan_change_words(p, c);
+
+	if (c->reason)
+		words = arena_printf(p->a, "%s: %s", words, c->reason);
+	add_manual(p, c->rule, words, FORMAT(p, fmt));
+}
+
+void plan_want(struct planner *p, const char *kind, const char *fmt, ...)
+{
+	struct plan_wanted *w = ARENA_PUSH(p->a, p->plan->wanted, p->plan->wanted_n);
+
+	w->kind = kind;
+	w->value = FORMAT(p, fmt);
+}
+
+/* ---- a change in words ---- */
+
+/* %T target, %N name, %O old, %W new. */
+static const char *const change_words[CHANGE_KIND_N] = {
+	[CHANGE_ACS] = "%T: ACS control %O -> %W",
+	[CHANGE_KERNEL_PARAMETER] = "kernel parameter %T",
+	[CHANGE_MODULE_OPTION] = "option %N=%W of the module %T",
+	[CHANGE_REGISTRY_DWORD] = "registry key %N=%W of the driver",
+	[CHANGE_MODULE_BLACKLIST] = "keep the module %T from loading by itself",
+	[CHANGE_MODULE_LOAD] = "load the module %T",
+	[CHANGE_MODULE_UNLOAD] = "unload the module %T and keep it from loading",
+	[CHANGE_BAR_SIZE] = "%T: BAR%N %O MiB -> %W MiB",
+	[CHANGE_MEMLOCK] = "let processes lock memory without a limit",
+	[CHANGE_NCCL_SETTING] = "NCCL setting %N=%W",
+	[CHANGE_PERSISTENCE] = "keep the driver started while no program uses the GPUs",
+	[CHANGE_BY_HAND] = "%T",
+};
+
+static const char *part_of(const struct change *c, char letter)
+{
+	const char *text = letter == 'T'   ? c->target
+			   : letter == 'N' ? c->name
+			   : letter == 'O' ? c->old
+					   : c->new;
+
+	return text ? text : "?";
+}
+
+const char *plan_change_words(struct planner *p, const struct change *c)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	for (const char *w = change_words[c->kind]; *w; w++)
+		if (*w == '%')
+			strbuf_puts(&text, part_of(c, *++w));
+		else
+			strbuf_putc(&text, *w);
+	return arena_strdup(p->a, strbuf_str(&text));
+}
+
+/* ---- purposes ---- */
+
+/* Whether the list, joined by `separator`, holds this item. */
+static bool has_item(const char *list, const char *separator, const char *item, size_t n)
+{
+	size_t gap = strlen(separator);
+
+	while (list) {
+		const char *end = strstr(list, separator);
+		size_t length = end ? (size_t)(end - list) : strlen(list);
+
+		if (length == n && memcmp(list, item, n) == 0)
+			return true;
+		list = end ? end + gap : NULL;
+	}
+	return false;
+}
+
+/* A list that grew longer than this says no more than "...": 500 ports have 500 reasons. */
+enum { LIST_MAX = 600 };
+
+/* Adds those of the items that are not there yet; the list may be NULL. */
+static void join(struct planner *p, const char **list, const char *separator, const char *items)
+{
+	size_t gap = strlen(separator);
+
+	while (items && *items) {
+		const char *end = strstr(items, separator);
+		size_t n = end ? (size_t)(end - items) : strlen(items);
+
+		if (!*list || !**list)
+			*list = arena_strndup(p->a, items, n);
+		else if (text_ends_with(*list, "..."))
+			return;
+		else if (strlen(*list) > LIST_MAX)
+			*list = arena_printf(p->a, "%s%s...", *list, separator);
+		else if (!has_item(*list, separator, items, n))
+			*list = arena_printf(p->a, "%s%s%.*s", *list, separator, (int)n, items);
+		items = end ? end + gap : NULL;
+	}
+}
+
+void plan_left_out(struct planner *p, const char *rules, const char *what, const char *fmt, ...)
+{
+	const char *why = FORMAT(p, fmt);
+	struct plan_left_out *l = NULL;
+
+	for (size_t i = 0; i < p->plan->left_out_n; i++)
+		if (strcmp(p->plan->left_out[i].why, why) == 0)
+			l = &p->plan->left_out[i];
+	if (!l) {
+		l = ARENA_PUSH(p->a, p->plan->left_out, p->plan->left_out_n);
+		l->why = why;
+		l->rules = "";
+	}
+	join(p, &l->what, "; ", what);
+	join(p, &l->rules, ", ", rules);
+}
+
+void purpose_join(struct planner *p, struct purpose *to, const struct purpose *from)
+{
+	join(p, &to->why, "; ", from->why);
+	join(p, &to->rules, ", ", from->rules);
+	join(p, &to->cost, "; ", from->cost);
+	to->reboot |= from->reboot;
+}
+
+void purpose_add(struct planner *p, struct purpose *to, const struct change *c)
+{
+	const struct purpose from = {.why = c->reason,
+				     .rules = c->rule,
+				     .cost = c->cost,
+				     .reboot = false};
+
+	purpose_join(p, to, &from);
+}
+
+/* ---- steps ---- */
+
+const char *const *plan_argv(struct planner *p, const char *first, ...)
+{
+	const char **argv = NULL;
+	size_t n = 0;
+	va_list ap;
+
+	va_start(ap, first);
+	for (const char *word = first; word; word = va_arg(ap, const char *))
+		*ARENA_PUSH(p->a, argv, n) = word;
+	va_end(ap);
+	*ARENA_PUSH(p->a, argv, n) = NULL;
+	return argv;
+}
+
+static struct step *add_step(struct planner *p, enum phase phase, enum step_kind kind,
+			     const struct purpose *purpose, const char *what)
+{
+	struct steps *list = &p->phases[phase];
+	struct step *s = ARENA_PUSH(p->a, list->items, list->n);
+
+	s->kind = kind;
+	s->what = what;
+	s->why = purpose->why ? purpose->why : "";
+	s->rules = purpose->rules ? purpose->rules : "";
+	s->cost = purpose->cost;
+	s->reboot = purpose->reboot;
+	return s;
+}
+
+struct step *plan_step(struct planner *p, enum phase phase, enum step_kind kind,
+		       const struct purpose *purpose, const char *fmt, ...)
+{
+	return add_step(p, phase, kind, purpose, FORMAT(p, fmt));
+}
+
+/* "chroot /mnt update-initramfs -u" */
+static void tool_by_hand(struct planner *p, const struct tool *t, const struct purpose *purpose,
+			 const char *what)
+{
+	const char *const chroot[] = {"chroot", source_name(p->s), NULL};
+	AUTO_STRBUF struct strbuf line = {0};
+
+	if (!t->argv)
+		return;
+	step_command_line(chroot, &line);
+	strbuf_putc(&line, ' ');
+	step_command_line(t->argv, &line);
+	add_manual(p, purpose->rules, what,
+		   arena_printf(p->a, "in the system image, e.g. by chroot: %s", line.text));
+}
+
+void plan_tool(struct planner *p, enum phase phase, const struct tool *t,
+	       const struct purpose *purpose, const char *fmt, ...)
+{
+	const char *what = FORMAT(p, fmt);
+	struct step *s;
+
+	if (p->request->image) {
+		tool_by_hand(p, t, purpose, what);
+		return;
+	}
+	s = add_step(p, phase, STEP_TOOL, purpose, what);
+	s->argv = t->argv;
+	s->undo_argv = t->undo_argv;
+	s->argv_if = t->argv_if;
+	s->undo_if = t->undo_if;
+	s->passing = t->passing;
+	s->deadline_s = t->deadline_s ? t->deadline_s : 60;
+}

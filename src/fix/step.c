@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "fix/step_parts.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* ---- programs leave nothing to look at ---- */
+
+static int look_tool(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now)
+{
+	(void)h;
+	(void)s;
+	*ret = STEP_NOT_SEEN;
+	if (ret_now)
+		*ret_now = NULL;
+	return 0;
+}
+
+/* `path` NULL: always. Not run, because the path is not there, is no failure. */
+static int run_if(struct fix_host *h, const char *path, const char *const *argv,
+		  unsigned deadline_s, struct strbuf *output)
+{
+	struct stat st;
+
+	if (!argv)
+		return 0;
+	if (!path || host_stat(h, path, &st) != -ENOENT)
+		return host_run(h, argv, deadline_s, output);
+	strbuf_printf(output, "%s was not run: there is no /%s\n", argv[0], path);
+	return 0;
+}
+
+static int apply_tool(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	return run_if(h, s->argv_if, s->argv, s->deadline_s, output);
+}
+
+static int undo_tool(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	return run_if(h, s->undo_if, s->undo_argv, s->deadline_s, output);
+}
+
+static const struct step_ops tool_ops = {
+	.word = "tool",
+	.program = true,
+	.look = look_tool,
+	.apply = apply_tool,
+	.undo = undo_tool,
+};
+
+/* ---- all kinds ---- */
+
+static const struct step_ops *const kinds[STEP_KIND_N] = {
+	[STEP_FILE] = &step_file_ops,
+	[STEP_REGISTER] = &step_register_ops,
+	[STEP_ATTRIBUTE] = &step_attribute_ops,
+	[STEP_BAR_SIZE] = &step_bar_size_ops,
+	[STEP_TOOL] = &tool_ops,
+	[STEP_GENERATED] = &step_generated_ops,
+};
+
+const char *step_kind_word(enum step_kind k)
+{
+	return kinds[k]->word;
+}
+
+int step_kind_parse(const char *word, enum step_kind *ret)
+{
+	for (unsigned k = 0; k < STEP_KIND_N; k++)
+		if (strcmp(word, kinds[k]->word) == 0) {
+			*ret = k;
+			return 0;
+		}
+	return err_set(EINVAL, "%s: no kind of step", word);
+}
+
+bool step_is_program(const struct step *s)
+{
+	return kinds[s->kind]->program;
+}
+
+bool step_is_volatile(const struct step *s)
+{
+	return kinds[s->kind]->in_system;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+bool step_same_target(const struct step *a, const struct step *b)
+{
+	return a->kind == b->kind && a->target && same_text(a->target, b->target) &&
+	       same_text(a->at, b->at);
+}
+
+/* ---- carrying out ---- */
+
+int step_look(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now)
+{
+	if (ret_now)
+		*ret_now = NULL;
+	return kinds[s->kind]->look(h, s, ret, ret_now);
+}
+
+int step_allowed(struct fix_host *h, const struct step *s)
+{
+	return kinds[s->kind]->allow ? kinds[s->kind]->allow(h, s) : 0;
+}
+
+int step_prepare(struct fix_host *h, struct arena *a, struct step *s)
+{
+	return kinds[s->kind]->prepare ? kinds[s->kind]->prepare(h, a, s) : 0;
+}
+
+int step_make(struct fix_host *h, struct arena *a, struct step *s, struct strbuf *output)
+{
+	return kinds[s->kind]->make ? kinds[s->kind]->make(h, a, s, output) : 0;
+}
+
+int step_tidy(struct fix_host *h, const struct step *s)
+{
+	return kinds[s->kind]->tidy ? kinds[s->kind]->tidy(h, s) : 0;
+}
+
+/* What was written is there now, as far as it can be seen. */
+static int read_back(struct fix_host *h, const struct step *s, const struct bytes *expected)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	AUTO_FREE char *now = NULL;
+	struct step wanted = *s;
+	enum step_state state;
+	int r;
+
+	if (step_is_program(s))
+		return 0;
+	wanted.old = wanted.new = *expected; /* the two may look the same */
+	r = step_look(h, &wanted, &state, &now);
+	if (r < 0 || state == STEP_IS_NEW)
+		return r;
+	step_difference(s, expected, now, &text);
+	return err_set(EIO, "%s, right after it was written", strbuf_str(&text));
+}
+
+int step_apply(struct fix_host *h, struct step *s, struct strbuf *output)
+{
+	int r = kinds[s->kind]->apply(h, s, output);
+
+	return r < 0 ? r : read_back(h, s, &s->new);
+}
+
+int step_undo(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	int r = kinds[s->kind]->undo(h, s, output);
+
+	return r < 0 ? r : read_back(h, s, &s->old);
+}

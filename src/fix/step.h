@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A step of a plan: one thing that is written or run on this host, with its way back. */
+#pragma once
+
+#include "fix/host.h"
+
+#include <stdint.h>
+
+struct arena;
+struct strbuf;
+
+enum step_kind {
+	STEP_FILE,     /* a file gets other content, appears or goes */
+	STEP_REGISTER, /* bits of a 16-bit register in PCI configuration space */
+	STEP_ATTRIBUTE, /* a file of sysfs that reads back what was written to it, as a number or text */
+	STEP_BAR_SIZE,  /* resourceN_resize, which is told a code and reads back a set of codes */
+	STEP_TOOL,      /* a program of the distribution is run */
+	STEP_GENERATED, /* a file that such a program makes: written beside, checked, put in place */
+	STEP_KIND_N
+};
+
+struct bytes {
+	const char *data; /* NULL: the file is not there. NUL-terminated behind size. */
+	size_t size;
+};
+
+/*
+ * All texts are the plan's. Paths are relative to the host's root, spelled as base/path.h says.
+ *
+ *  kind       target               at            old, new
+ *  FILE       the file             -             its content; data NULL: no such file
+ *  REGISTER   "0000:22:00.0"       "ACS+6"       "001d", "0011": hexadecimal; only `mask` is compared
+ *  ATTRIBUTE  the file             -             its text without white space at the ends
+ *  BAR_SIZE   "0000:41:00.0"       "1"           MiB, "256", "32768", read from the size of the BAR
+ *  TOOL       NULL                 -             -
+ *  GENERATED  the file             -             old: its content; new is known only once it is made
+ */
+struct step {
+	enum step_kind kind;
+	const char *target, *at;
+	struct bytes old, new;
+	uint16_t mask; /* REGISTER */
+	uint32_t
+		identity; /* REGISTER, BAR_SIZE: vendor << 16 | device that must be at the address */
+	unsigned mode;    /* FILE that appears or goes: its permissions, 0644 */
+	const char
+		*made; /* FILE: the first folder on its way that was not there; by step_prepare */
+	/*
+	 * TOOL, GENERATED: the program (a name, looked up in the host's usual folders) and its words,
+	 * NULL-ended; NULL: nothing is run in that direction, so that a step before and one after a
+	 * FILE regenerate what stands on it in both directions. GENERATED: the word STEP_OUTPUT stands
+	 * for the file to write. Undoing goes past errors: programs of one plan must not stand on
+	 * each other.
+	 */
+	const char *const *argv, *const *undo_argv;
+	/* TOOL: paths; the program of that direction is run only while its path is there. NULL:
+	 * always. */
+	const char *argv_if, *undo_if;
+	const char *const
+		*check_argv; /* GENERATED: passes if the new file is well formed; NULL: none */
+	const char *expect,
+		*expect_not; /* GENERATED: what the new file must (not) hold; NULL: whatever */
+	unsigned deadline_s;
+
+	/* For people, in the plan and later in the journal. */
+	const char *what;   /* "write /etc/modprobe.d/onehop.conf" */
+	const char *why;    /* what the change is for */
+	const char *rules;  /* ids, ", " between; "" for what only serves another step */
+	const char *cost;   /* what is given up; NULL: nothing */
+	bool reboot;        /* in force only after a reboot */
+	bool again_at_boot; /* REGISTER: onehop does it again at each boot */
+	bool passing;       /* TOOL: what it does is gone with a reboot */
+};
+
+#define STEP_OUTPUT "{output}"
+
+struct plan_manual {
+	const char *what, *how; /* what a person has to do, and the exact words */
+	const char *rules;
+};
+
+/* A change that is wanted, and that no step makes: it is not so already either. */
+struct plan_left_out {
+	const char *what, *why;
+	const char *rules;
+};
+
+/* What is wanted in force after a reboot, so that `check` can tell: "kernel-parameter", "iommu=pt". */
+struct plan_wanted {
+	const char *kind, *value;
+};
+
+struct plan {
+	struct arena *arena;
+	struct step *steps;
+	size_t step_n;
+	struct plan_manual *manual;
+	size_t manual_n;
+	struct plan_left_out *left_out; /* not in the journal */
+	size_t left_out_n;
+	struct plan_wanted *wanted;
+	size_t wanted_n;
+	const char *
+		*notes; /* one sentence each: conflicting parameters and where they stand, ... */
+	size_t note_n;
+	const char *
+		*way_back; /* one line each, printed before the first step that needs a reboot */
+	size_t way_back_n;
+};
+
+struct plan *plan_new(void);
+void plan_free(struct plan *p);
+bool plan_needs_reboot(const struct plan *p);
+
+/* ---- carrying out one step ---- */
+
+enum step_state {
+	STEP_IS_OLD,
+	STEP_IS_NEW,
+	STEP_IS_OTHER, /* neither: somebody else changed it */
+	STEP_NOT_SEEN, /* a TOOL leaves nothing to look at */
+	STEP_STATE_N
+};
+
+/*
+ * Each returns 0 or a negative errno with a sentence that names the target; -ENODEV: no such device,
+ * or another one at its address. `output` gets what a program printed. `ret_now` (may be NULL): what
+ * is there, for messages, malloc'ed; NULL: nothing.
+ * step_apply and step_undo write, and read back what they wrote; they do not look first. What is
+ * there already (a register of a device that was taken out, a resource that a reboot gave back) is
+ * the caller's to judge by step_look. Only the undo of GENERATED looks: what was installed is
+ * replaced by the old bytes, anything else is made anew by undo_argv.
+ */
+int step_look(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now);
+/* Before anything is written: -EBUSY if a virtual machine relies on what step_apply, which asks too,
+ * would change. */
+int step_allowed(struct fix_host *h, const struct step *s);
+/* Notes what undoing has to know and only the host knows: permissions, folders that are missing. */
+int step_prepare(struct fix_host *h, struct arena *a, struct step *s);
+/* GENERATED: makes and checks the new content, which the caller journals before step_apply installs
+ * it. The others: nothing. */
+int step_make(struct fix_host *h, struct arena *a, struct step *s, struct strbuf *output);
+int step_apply(struct fix_host *h, struct step *s, struct strbuf *output);
+int step_undo(struct fix_host *h, const struct step *s, struct strbuf *output);
+/* Removes what a write that was cut short left beside the target. */
+int step_tidy(struct fix_host *h, const struct step *s);
+
+bool step_is_program(const struct step *s);  /* TOOL, GENERATED */
+bool step_is_volatile(const struct step *s); /* of the running system only: gone with a reboot */
+/* Whether both are about the same file, register, ... */
+bool step_same_target(const struct step *a, const struct step *b);
+/* One sentence without a full stop: what is there instead of `expected`. */
+void step_difference(const struct step *s, const struct bytes *expected, const char *now,
+		     struct strbuf *out);
+
+const char *step_kind_word(enum step_kind k); /* "file", "register", ... */
+int step_kind_parse(const char *word, enum step_kind *ret);
+/* "pci=...": a step's words as a person would type them, quoted where a shell needs it. */
+void step_command_line(const char *const *argv, struct strbuf *out);
+/* The step's argv or undo_argv as a person would type it: STEP_OUTPUT is the file itself. */
+void step_command(const struct step *s, const char *const *argv, struct strbuf *out);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kinds of step share; for step*.c only. */
+#pragma once
+
+#include "fix/step.h"
+
+/* NULL: this kind has nothing to do there. */
+struct step_ops {
+	const char *word;
+	bool program, in_system; /* in_system: of the running system only, gone with a reboot */
+	int (*look)(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now);
+	int (*prepare)(struct fix_host *h, struct arena *a, struct step *s);
+	int (*allow)(struct fix_host *h, const struct step *s);
+	int (*make)(struct fix_host *h, struct arena *a, struct step *s, struct strbuf *output);
+	int (*apply)(struct fix_host *h, const struct step *s, struct strbuf *output);
+	int (*undo)(struct fix_host *h, const struct step *s, struct strbuf *output);
+	int (*tidy)(struct fix_host *h, const struct step *s);
+};
+
+extern const struct step_ops step_file_ops, step_generated_ops;
+extern const struct step_ops step_register_ops, step_bar_size_ops, step_attribute_ops;
+
+/* Where the device's folder of sysfs is, with `rest` behind; the caller frees. */
+char *step_device_path(const struct step *s, const char *rest);
+/* -ENODEV with a sentence if there is no device, or another one than the step is about. */
+int step_check_device(struct fix_host *h, const struct step *s);
+/*
+ * -EBUSY with a sentence if a device below the switch of the port `target` is bound to a driver that
+ * gives it to virtual machines. Looked at in sysfs; where its folders are no links, there is none.
+ */
+int step_check_guests(struct fix_host *h, const struct step *s);

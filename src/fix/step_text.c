@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps in words, for people. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "fix/step.h"
+
+#include <string.h>
+
+#define PLAIN                                                                                      \
+	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-" /* to a shell */
+
+static void add_word(struct strbuf *out, const char *word)
+{
+	if (*word && !word[strspn(word, PLAIN)]) {
+		strbuf_puts(out, word);
+		return;
+	}
+	strbuf_putc(out, '\'');
+	for (; *word; word++)
+		if (*word == '\'')
+			strbuf_puts(out, "'\\''");
+		else
+			strbuf_putc(out, *word);
+	strbuf_putc(out, '\'');
+}
+
+void step_command_line(const char *const *argv, struct strbuf *out)
+{
+	for (size_t i = 0; argv[i]; i++) {
+		if (i)
+			strbuf_putc(out, ' ');
+		add_word(out, argv[i]);
+	}
+}
+
+void step_command(const struct step *s, const char *const *argv, struct strbuf *out)
+{
+	for (size_t i = 0; argv[i]; i++) {
+		bool output = strcmp(argv[i], STEP_OUTPUT) == 0;
+		AUTO_FREE char *path = output ? xprintf("/%s", s->target) : NULL;
+
+		if (i)
+			strbuf_putc(out, ' ');
+		add_word(out, path ? path : argv[i]);
+	}
+}
+
+/* ---- what differs ---- */
+
+static void add_line(struct strbuf *out, const char *line, size_t n)
+{
+	const size_t most = 80;
+
+	if (!line)
+		strbuf_puts(out, "the end");
+	else
+		strbuf_printf(out, "\"%.*s%s\"", (int)(n > most ? most : n), line,
+			      n > most ? "..." : "");
+}
+
+/* The first line that is another one. */
+static void add_lines(const char *expected, const char *now, struct strbuf *out)
+{
+	const char *a = NULL, *b = NULL;
+	size_t an = 0, bn = 0;
+
+	for (unsigned line = 1;; line++) {
+		bool has_a = text_next_line(&a, &an, expected);
+		bool has_b = text_next_line(&b, &bn, now);
+
+		if (!has_a && !has_b) {
+			strbuf_puts(out, "ends otherwise than expected");
+			return;
+		}
+		if (has_a && has_b && an == bn && memcmp(a, b, an) == 0)
+			continue;
+		strbuf_printf(out, "line %u is ", line);
+		add_line(out, has_b ? b : NULL, bn);
+		strbuf_puts(out, ", expected ");
+		add_line(out, has_a ? a : NULL, an);
+		return;
+	}
+}
+
+static void add_file(const struct step *s, const struct bytes *expected, const char *now,
+		     struct strbuf *out)
+{
+	strbuf_printf(out, "/%s ", s->target);
+	if (!now)
+		strbuf_puts(out, "is not there");
+	else if (!expected->data)
+		strbuf_puts(out, "is there, and was not expected");
+	else
+		add_lines(expected->data, now, out);
+}
+
+static void add_value(const struct step *s, const struct bytes *expected, const char *now,
+		      struct strbuf *out)
+{
+	static const struct {
+		const char *before_at, *unit;
+	} words[STEP_KIND_N] = {
+		[STEP_REGISTER] = {" ", ""},
+		[STEP_BAR_SIZE] = {" BAR ", " MiB"},
+		[STEP_ATTRIBUTE] = {" ", ""},
+	};
+
+	strbuf_printf(out, "%s%s", s->kind == STEP_ATTRIBUTE ? "/" : "", s->target);
+	if (s->at)
+		strbuf_printf(out, "%s%s", words[s->kind].before_at, s->at);
+	strbuf_printf(out, " is %s%s, expected %s", now ? now : "not there",
+		      now && words[s->kind].unit ? words[s->kind].unit : "",
+		      expected->data ? expected->data : "nothing");
+}
+
+void step_difference(const struct step *s, const struct bytes *expected, const char *now,
+		     struct strbuf *out)
+{
+	if (s->kind == STEP_FILE || s->kind == STEP_GENERATED)
+		add_file(s, expected, now, out);
+	else
+		add_value(s, expected, now, out);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop fix` says is in force: the list that it keeps, into facts for `check` to compare. */
+#include "base/alloc.h"
+#include "base/text.h"
+#include "machine/read.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define IN_FORCE "var/lib/onehop/in-force"
+#define BOOT_ID  "proc/sys/kernel/random/boot_id"
+
+/* Kinds of a newer onehop are none of ours to judge. */
+static const struct {
+	const char *word;
+	bool has_value;
+} kinds[APPLIED_KIND_N] = {
+	[APPLIED_KERNEL_PARAMETER] = {"kernel-parameter", false},
+	[APPLIED_MODULE_OPTION] = {"module-option", true},
+	[APPLIED_REGISTRY_DWORD] = {"registry-dword", true},
+	[APPLIED_MODULE_BLACKLIST] = {"module-blacklist", false},
+	[APPLIED_ACS] = {"acs", true},
+};
+
+/* The next word of a line, which is changed; "" behind the last. */
+static char *next_word(char **rest)
+{
+	char *word = *rest;
+
+	word += strspn(word, " \t");
+	*rest = word + strcspn(word, " \t");
+	if (**rest)
+		*(*rest)++ = '\0';
+	return word;
+}
+
+/* A register that nothing writes again: after a reboot it is nobody's. */
+#define ACS_NOW "acs-now"
+
+static bool find_kind(const char *word, enum applied_kind *ret)
+{
+	for (enum applied_kind k = 0; k < APPLIED_KIND_N; k++) {
+		if (strcmp(kinds[k].word, word) != 0)
+			continue;
+		*ret = k;
+		return true;
+	}
+	return false;
+}
+
+static struct fact_int same_boot(struct fact_str boot, const char *then)
+{
+	if (!fact_known(boot))
+		return INT_LIKE(boot);
+	return fact_int(strcmp(boot.value, then) == 0, boot.from);
+}
+
+/* "fix 3 BOOT-ID acs 0000:22:00.0 0011"; false: it is not of that form. */
+static bool read_line(struct reader *r, struct fact_str boot, char *line, const char *from)
+{
+	char *rest = line, *fix = next_word(&rest), *number = next_word(&rest);
+	char *then = next_word(&rest), *kind = next_word(&rest);
+	struct applied a = {.from = from};
+	uint64_t n;
+
+	if (strcmp(fix, "fix") != 0 || text_to_u64(number, &n) < 0 || n > UINT_MAX || !*kind)
+		return false;
+	if (strcmp(kind, ACS_NOW) == 0)
+		a.kind = APPLIED_ACS;
+	else if (!find_kind(kind, &a.kind))
+		return true;
+	a.fix = (unsigned)n;
+	a.same_boot = same_boot(boot, then);
+	a.target = kinds[a.kind].has_value ? next_word(&rest) : text_trim(rest);
+	a.value = kinds[a.kind].has_value ? text_trim(rest) : "";
+	if (!*a.target || (kinds[a.kind].has_value && !*a.value))
+		return false;
+	if (strcmp(kind, ACS_NOW) == 0 && fact_is(a.same_boot, 0))
+		return true;
+	*ARENA_PUSH(r->m->arena, r->m->applied, r->m->applied_n) = a;
+	return true;
+}
+
+/* No boot id is asked for, and none gets into a recording, where nothing was changed. */
+void applied_read(struct reader *r)
+{
+	struct fact_str text = read_text(r, IN_FORCE), boot;
+	struct arena *a = r->m->arena;
+	const char *line = NULL;
+	unsigned number = 0;
+	size_t n;
+
+	r->m->applied_listed = fact_known(text) ? fact_int(1, text.from) : INT_LIKE(text);
+	if (!fact_known(text) || !*text.value)
+		return;
+	boot = read_str(r, BOOT_ID);
+	while (text_next_line(&line, &n, text.value)) {
+		char *copy = arena_strndup(a, line, n);
+		const char *from = arena_printf(a, IN_FORCE ":%u", ++number);
+
+		if (*text_trim(copy) && !read_line(r, boot, text_trim(copy), from))
+			read_trouble(r, from, "is not what onehop fix writes");
+	}
+}

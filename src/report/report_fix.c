@@ -1,0 +1,620 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop fix` tells people: the plan before anything is done, and how it ended. */
+#include "report/report_fix_impl.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "change/change.h"
+#include "diagnose/diagnose.h"
+#include "report/report_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Devices named of one offer before "and N more". */
+#define MAX_TARGETS 4
+
+/* ---- what there is to do ---- */
+
+size_t plan_doing_steps(const struct plan *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->step_n; i++)
+		n += step_does(&p->steps[i]);
+	return n;
+}
+
+bool plan_has_work(const struct plan *p)
+{
+	return plan_doing_steps(p) > 0 || p->manual_n > 0;
+}
+
+/* ---- what comes first ---- */
+
+/* Undone as far as it went, rather than interrupted. */
+static bool is_stuck(const struct journal_entry *e)
+{
+	for (size_t i = 0; e->state == FIX_UNDOING && i < e->plan->step_n; i++)
+		if (e->marks[i] == MARK_UNDO_FAILED)
+			return true;
+	return false;
+}
+
+static void add_unfinished_fix(struct document *out, const struct journal_entry *e,
+			       const char *root)
+{
+	if (is_stuck(e))
+		document_paragraph(out, STYLE_BAD, 0,
+				   "Of fix %u of %s some steps could not be taken back: onehop "
+				   "history %u%s says which and why, onehop undo %u%s tries them "
+				   "again.",
+				   e->number, e->date, e->number, root, e->number, root);
+	else
+		document_paragraph(
+			out, STYLE_BAD, 0,
+			"Fix %u of %s did not come to an end (%s). Unless another onehop "
+			"is at work on it now, it was interrupted: onehop undo %u%s takes "
+			"back what it did, and so does onehop fix --apply before anything "
+			"else.",
+			e->number, e->date, fix_state_word(e->state), e->number, root);
+	document_blank(out);
+}
+
+static void add_unfinished(struct document *out, const struct plan_report *r)
+{
+	AUTO_STRBUF struct strbuf root = {0};
+
+	add_root_words(&root, r->root);
+	for (size_t i = 0; i < r->journal_n; i++) {
+		enum fix_state state = r->journal[i].state;
+
+		if (state == FIX_APPLYING || state == FIX_UNDOING)
+			add_unfinished_fix(out, &r->journal[i], strbuf_str(&root));
+	}
+	if (!r->journal_unread)
+		return;
+	document_paragraph(out, STYLE_WARN, 0, "Earlier fixes could not be read: %s",
+			   r->journal_unread);
+	document_blank(out);
+}
+
+/* "3 steps", "1 step" */
+static void add_count(struct strbuf *b, size_t n, const char *one, const char *many)
+{
+	strbuf_printf(b, "%zu %s", n, n == 1 ? one : many);
+}
+
+static void add_head(struct document *out, const struct plan_report *r)
+{
+	size_t steps = plan_doing_steps(r->plan), manual = r->plan->manual_n;
+	AUTO_STRBUF struct strbuf b = {0};
+
+	add_recorded(out, r->machine);
+	if (r->root)
+		document_paragraph(
+			out, STYLE_PLAIN, 0,
+			"For the system image %s: with --apply its files are written, and none of "
+			"its programs is run. The hardware is %s.",
+			r->root,
+			r->machine->recorded ? "the recorded machine's"
+					     : "this host's, as it is now");
+	if (!steps && !manual)
+		return;
+	if (steps)
+		add_count(&b, steps, "step", "steps");
+	if (manual) {
+		strbuf_puts(&b, steps ? ", and " : "");
+		add_count(&b, manual, "thing to do by hand", "things to do by hand");
+	}
+	if (plan_needs_reboot(r->plan))
+		strbuf_puts(&b, "; a reboot is needed before all of it is in force");
+	document_paragraph(out, STYLE_STRONG, 0, "Plan: %s.", strbuf_str(&b));
+}
+
+/* ---- steps ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool both_alike(const char *a, const char *b)
+{
+	return a && b ? texts_alike(a, b) : a == b;
+}
+
+/* The same to another device. */
+static bool is_likewise(const struct step *s, const struct step *other)
+{
+	return (s->kind == STEP_REGISTER || s->kind == STEP_BAR_SIZE) && s->kind == other->kind &&
+	       s->mask == other->mask && s->again_at_boot == other->again_at_boot &&
+	       same_text(s->at, other->at) && same_text(s->old.data, other->old.data) &&
+	       same_text(s->new.data, other->new.data) && same_text(s->rules, other->rules) &&
+	       both_alike(s->why, other->why) && both_alike(s->cost, other->cost);
+}
+
+/* A step before says all but the name. */
+static bool is_told_by_another(const struct plan *p, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (is_likewise(&p->steps[i], &p->steps[k]))
+			return true;
+	return false;
+}
+
+static const char *why_of(const struct step *s)
+{
+	return s->why;
+}
+
+static const char *cost_of(const struct step *s)
+{
+	return s->cost ? s->cost : "";
+}
+
+/* Whether a step before has this part of the reason, or of the cost. */
+static bool is_told(const struct plan *p, size_t i, const char *(*text)(const struct step *s),
+		    const char *part, size_t n)
+{
+	AUTO_FREE char *one = xstrndup(part, n);
+
+	for (size_t k = 0; k < i; k++)
+		if (step_does(&p->steps[k]) && strstr(text(&p->steps[k]), one))
+			return true;
+	return false;
+}
+
+/* The parts, "; " between, that no step before has: a file that serves several changes has all. */
+static void add_parts(struct strbuf *b, const struct plan *p, size_t i,
+		      const char *(*text)(const struct step *s), bool all)
+{
+	for (const char *s = text(&p->steps[i]); *s;) {
+		const char *end = strstr(s, "; ");
+		size_t n = end ? (size_t)(end - s) : strlen(s);
+
+		if (all || !is_told(p, i, text, s, n))
+			strbuf_printf(b, "%s%.*s", b->len ? "; " : "", (int)n, s);
+		s += n + (end ? 2 : 0);
+	}
+}
+
+static void add_why(struct document *out, const struct plan *p, size_t i, bool all)
+{
+	const char *rules = p->steps[i].rules ? p->steps[i].rules : "";
+	AUTO_STRBUF struct strbuf b = {0};
+
+	add_parts(&b, p, i, why_of, all);
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "why:   ", "%s%s%s%s",
+		      b.len ? b.text : "as above", *rules ? " [" : "", rules, *rules ? "]" : "");
+}
+
+static void add_cost(struct document *out, const struct plan *p, size_t i, bool all)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	add_parts(&b, p, i, cost_of, all);
+	if (b.len)
+		document_item(out, STYLE_WARN, FIX_TEXT_COLUMN, "costs: ", "%s", b.text);
+}
+
+/* What a step before says is not said again, but with --verbose. */
+static void add_step(struct document *out, const struct plan_report *r, size_t i, size_t number)
+{
+	const struct step *s = &r->plan->steps[i];
+	bool likewise = !r->verbose && is_told_by_another(r->plan, i);
+	char label[24];
+
+	snprintf(label, sizeof(label), "%zu.", number);
+	if (!likewise)
+		document_blank(out);
+	document_styled_item(out, STYLE_STRONG, STYLE_STRONG, 0, label, "%s%s", s->what,
+			     likewise ? " (likewise)" : "");
+	if (likewise)
+		return;
+	add_why(out, r->plan, i, r->verbose);
+	add_step_change(out, s, r->verbose);
+	add_cost(out, r->plan, i, r->verbose);
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "when:  ", "%s", step_in_force(s));
+}
+
+static void add_way_back(struct document *out, const struct plan *p)
+{
+	if (!p->way_back_n)
+		return;
+	document_blank(out);
+	document_paragraph(out, STYLE_STRONG, 0,
+			   "If it does not come up after the reboot (note this down before):");
+	for (size_t i = 0; i < p->way_back_n; i++)
+		document_item(out, STYLE_PLAIN, 2, "-", "%s", p->way_back[i]);
+}
+
+/* The way back stands before the first step that needs a reboot. */
+static void add_steps(struct document *out, const struct plan_report *r)
+{
+	const struct plan *p = r->plan;
+	bool told = false;
+	size_t number = 0;
+
+	for (size_t i = 0; i < p->step_n; i++) {
+		const struct step *s = &p->steps[i];
+
+		if (s->reboot && !told)
+			add_way_back(out, p);
+		told = told || s->reboot;
+		if (step_does(s))
+			add_step(out, r, i, ++number);
+	}
+}
+
+/* ---- what is not done ---- */
+
+static void add_manual(struct document *out, const struct plan *p)
+{
+	if (!p->manual_n)
+		return;
+	document_blank(out);
+	document_paragraph(out, STYLE_STRONG, 0, "By hand, since onehop cannot or should not:");
+	for (size_t i = 0; i < p->manual_n; i++) {
+		const struct plan_manual *m = &p->manual[i];
+		bool rules = m->rules && *m->rules;
+
+		document_item(out, STYLE_PLAIN, 2, "-", "%s%s%s%s", m->what, rules ? " [" : "",
+			      rules ? m->rules : "", rules ? "]" : "");
+		document_item(out, STYLE_STRONG, 5, "do:", "%s", m->how);
+	}
+}
+
+static void add_left_out(struct document *out, const struct plan *p)
+{
+	if (!p->left_out_n)
+		return;
+	document_blank(out);
+	document_paragraph(out, STYLE_STRONG, 0, "Not done:");
+	for (size_t i = 0; i < p->left_out_n; i++) {
+		const struct plan_left_out *l = &p->left_out[i];
+
+		document_item(out, STYLE_PLAIN, 2, "-", "%s%s%s%s", l->what, *l->rules ? " [" : "",
+			      l->rules, *l->rules ? "]" : "");
+		document_item(out, STYLE_WARN, 5, "why:", "%s", l->why);
+	}
+}
+
+/* Changes of one rule, apart, that are for the same. */
+static bool is_offered(const struct change *c, const struct change *like)
+{
+	return c->apart && strcmp(c->rule, like->rule) == 0 && texts_alike(c->reason, like->reason);
+}
+
+static void add_targets(struct strbuf *b, const struct change_set *set, const struct change *like,
+			size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct change *c = &set->items[i];
+
+		if (is_offered(c, like) && c->target && n++ < max)
+			strbuf_printf(b, "%s%s", n > 1 ? ", " : "", c->target);
+	}
+	if (n > max)
+		strbuf_printf(b, " and %zu more", n - max);
+}
+
+static bool was_offered(const struct change_set *set, const struct change *c)
+{
+	for (const struct change *other = set->items; other < c; other++)
+		if (is_offered(other, c))
+			return true;
+	return false;
+}
+
+static void add_apart(struct document *out, const struct change_set *set)
+{
+	bool begun = false;
+
+	for (size_t i = 0; set && i < set->n; i++) {
+		const struct change *c = &set->items[i];
+		AUTO_STRBUF struct strbuf targets = {0};
+
+		if (!c->apart || was_offered(set, c))
+			continue;
+		if (!begun) {
+			document_blank(out);
+			document_paragraph(out, STYLE_STRONG, 0,
+					   "Left out, since it only may help; asked for by name it "
+					   "is planned:");
+		}
+		begun = true;
+		add_targets(&targets, set, c, MAX_TARGETS);
+		document_item(out, STYLE_PLAIN, 2, "-", "onehop fix %s (%s): %s%s%s", c->rule,
+			      strbuf_str(&targets), c->reason, c->cost ? "; costs: " : "",
+			      c->cost ? c->cost : "");
+	}
+}
+
+static void add_notes(struct document *out, const struct plan *p)
+{
+	if (p->note_n)
+		document_blank(out);
+	for (size_t i = 0; i < p->note_n; i++)
+		document_item(out, STYLE_WARN, 0, "note:", "%s", p->notes[i]);
+}
+
+/* ---- what could not be judged ---- */
+
+static bool is_asked_for(const struct plan_report *r, const struct outcome *o)
+{
+	for (size_t i = 0; i < r->rule_n; i++)
+		if (strcmp(r->rules[i], o->rule->id) == 0)
+			return true;
+	return !r->rule_n && o->root_would_tell && o->rule->propose;
+}
+
+const struct outcome *report_not_judged(const struct plan_report *r, const struct outcome *o)
+{
+	const struct diagnosis *d = r->diagnosis;
+
+	if (!d)
+		return NULL;
+	for (o = o ? o + 1 : d->outcomes; o < d->outcomes + d->outcome_n; o++)
+		if (o->verdict == VERDICT_UNKNOWN && is_asked_for(r, o))
+			return o;
+	return NULL;
+}
+
+/* Of all rules, one line; of those that were named, why. */
+static void add_not_judged(struct document *out, const struct plan_report *r)
+{
+	const struct outcome *o = report_not_judged(r, NULL);
+	AUTO_STRBUF struct strbuf ids = {0};
+
+	if (o && !r->plan->note_n)
+		document_blank(out);
+	for (; o; o = report_not_judged(r, o))
+		if (r->rule_n)
+			document_item(out, STYLE_WARN, 0, "note:", "%s could not be judged: %s",
+				      o->rule->id, o->why ? o->why : "onehop check says why");
+		else
+			strbuf_printf(&ids, "%s%s", ids.len ? ", " : "", o->rule->id);
+	if (ids.len)
+		document_item(out, STYLE_WARN, 0, "note:", "not judged without root: %s", ids.text);
+}
+
+/* ---- how to go on ---- */
+
+/* Something that rules propose, and that needs no step here any more. */
+static bool is_so_already(const struct plan_report *r)
+{
+	for (size_t i = 0; r->changes && i < r->changes->n; i++)
+		if (!r->changes->items[i].apart && r->changes->items[i].kind != CHANGE_BY_HAND)
+			return true;
+	return false;
+}
+
+static void add_nothing_to_do(struct document *out, const struct plan_report *r)
+{
+	const bool not_judged = report_not_judged(r, NULL);
+
+	if (r->plan->left_out_n)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Nothing was changed: what would mend it is not done, as said "
+				   "above.");
+	else if (r->rule_n && not_judged)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Nothing is planned, since not all that was asked for could be "
+				   "judged.");
+	else if (is_so_already(r))
+		document_paragraph(out, STYLE_GOOD, 0,
+				   "What would be changed here is so already. Some of it may wait "
+				   "for a reboot or a new session: onehop history tells.");
+	else if (r->judged)
+		document_paragraph(out, not_judged ? STYLE_WARN : STYLE_GOOD, 0,
+				   not_judged ? "In what could be judged there is nothing to fix."
+					      : "There is nothing to fix.");
+	else
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Nothing could be judged, so nothing is planned: onehop check "
+				   "says what could not be seen.");
+}
+
+static void add_end(struct document *out, const struct plan_report *r)
+{
+	bool steps = plan_doing_steps(r->plan) > 0;
+
+	if (steps && !r->machine->recorded && !r->apply_words) /* it is being applied */
+		return;
+	document_blank(out);
+	if (!plan_has_work(r->plan))
+		add_nothing_to_do(out, r);
+	else if (!steps)
+		document_paragraph(out, STYLE_STRONG, 0,
+				   "Nothing was changed; there is nothing that onehop can do here "
+				   "by itself.");
+	else if (r->machine->recorded)
+		document_paragraph(
+			out, STYLE_STRONG, 0,
+			"Nothing was changed: this is a recording. On the machine itself: "
+			"onehop fix");
+	else
+		document_paragraph(out, STYLE_STRONG, 0, "Nothing was changed. To do it%s: %s%s",
+				   r->is_root ? "" : ", as root, from step 1 on",
+				   r->is_root ? "" : "sudo ", r->apply_words);
+}
+
+void report_plan(struct document *out, const struct plan_report *r)
+{
+	add_unfinished(out, r);
+	add_head(out, r);
+	add_steps(out, r);
+	add_manual(out, r->plan);
+	add_left_out(out, r->plan);
+	add_apart(out, r->changes);
+	add_notes(out, r->plan);
+	add_not_judged(out, r);
+	add_end(out, r);
+}
+
+/* ---- how it ended ---- */
+
+static const char *const result_words[] = {[FIX_DONE] = "done",
+					   [FIX_NOTHING] = "nothing",
+					   [FIX_DRIFT] = "drift",
+					   [FIX_TAKEN_BACK] = "taken-back",
+					   [FIX_STUCK] = "stuck"};
+
+const char *fix_outcome_word(const struct fix_outcome *o)
+{
+	return o->error ? "refused" : o->dry_run ? "dry-run" : result_words[o->result];
+}
+
+/* Nothing of it outlives the running system. */
+static bool passes_with_reboot(const struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++) {
+		const struct step *s = &p->steps[i];
+
+		if (step_does(s) && !s->passing && (!step_is_volatile(s) || s->again_at_boot))
+			return false;
+	}
+	return !p->wanted_n;
+}
+
+static void add_undone(struct document *out, const struct fix_outcome *o)
+{
+	const struct plan *p = o->entry ? o->entry->plan : NULL;
+
+	document_paragraph(out, STYLE_GOOD, 0, "Fix %u is undone.", o->number);
+	if (!p || !p->manual_n)
+		return;
+	document_paragraph(
+		out, STYLE_WARN, 0,
+		"When it was made, this was left to a person; if it was done, do it once "
+		"more, or take it back, by hand:");
+	for (size_t i = 0; i < p->manual_n; i++)
+		document_item(out, STYLE_PLAIN, 2, "-", "%s: %s", p->manual[i].what,
+			      p->manual[i].how);
+}
+
+static void add_done(struct document *out, const struct fix_outcome *o, const char *root)
+{
+	if (o->undo) {
+		add_undone(out, o);
+		return;
+	}
+	document_paragraph(out, STYLE_GOOD, 0, "Done as fix %u. To take it back: onehop undo %u%s",
+			   o->number, o->number, root);
+	if (o->entry && passes_with_reboot(o->entry->plan))
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"It lasts until the next reboot. To keep it: onehop undo %u%s, and "
+			"then fix again without --now.",
+			o->number, root);
+}
+
+static void add_nothing(struct document *out, const struct fix_outcome *o, const char *root)
+{
+	(void)root;
+	document_paragraph(out, STYLE_GOOD, 0,
+			   o->undo ? "There was nothing to undo: everything is as it was before."
+				   : "Everything was so already: nothing was changed.");
+}
+
+static void add_drift(struct document *out, const struct fix_outcome *o, const char *root)
+{
+	(void)o;
+	(void)root;
+	document_paragraph(
+		out, STYLE_BAD, 0,
+		"Nothing was changed: something changed since the plan was made (above). "
+		"onehop fix makes a new one.");
+}
+
+static void add_taken_back(struct document *out, const struct fix_outcome *o, const char *root)
+{
+	(void)o;
+	(void)root;
+	document_paragraph(out, STYLE_BAD, 0,
+			   "A step failed, and all that was done before it was taken back: the "
+			   "machine is as it was.");
+}
+
+static void add_stuck(struct document *out, const struct fix_outcome *o, const char *root)
+{
+	document_paragraph(out, STYLE_BAD, 0,
+			   "Not all of fix %u could be taken back; what could not is named above. "
+			   "When the cause is mended, onehop undo %u%s tries again; the contents "
+			   "before it are in %s/%s/fixes/%u/old-*.",
+			   o->number, o->number, root, o->root ? o->root : "", JOURNAL_FOLDER,
+			   o->number);
+}
+
+static void (*const add_result[])(struct document *out, const struct fix_outcome *o,
+				  const char *root) = {[FIX_DONE] = add_done,
+						       [FIX_NOTHING] = add_nothing,
+						       [FIX_DRIFT] = add_drift,
+						       [FIX_TAKEN_BACK] = add_taken_back,
+						       [FIX_STUCK] = add_stuck};
+
+static void add_reboot(struct document *out, const struct fix_outcome *o)
+{
+	if (o->undo)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "A reboot is due: until then the running system still has what "
+				   "was in force.");
+	else
+		document_paragraph(out, STYLE_WARN, 0,
+				   "A reboot is due: until then not all of it is in force. Then "
+				   "onehop check says whether it is.");
+}
+
+void report_fix_outcome(struct document *out, const struct fix_outcome *o)
+{
+	AUTO_STRBUF struct strbuf root = {0};
+
+	add_root_words(&root, o->root);
+	if (o->error) /* the sentence goes to stderr */
+		return;
+	add_result[o->result](out, o, strbuf_str(&root));
+	if (o->result == FIX_DONE && o->reboot)
+		add_reboot(out, o);
+	if (o->was_signalled)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "It was asked to stop on the way, and came to an end first, so "
+				   "that nothing is half done.");
+}
+
+/* ---- undo --dry-run ---- */
+
+static const char *const look_texts[STEP_STATE_N] = {
+	[STEP_IS_OLD] = "is so already",
+	[STEP_IS_NEW] = NULL, /* what is to be expected */
+	[STEP_IS_OTHER] = "was changed by somebody else since, and stays as it is",
+	[STEP_NOT_SEEN] = NULL,
+};
+
+void report_undo_plan(struct document *out, const struct journal_entry *e,
+		      const enum step_state *look, char *const *now, bool verbose)
+{
+	size_t number = 0;
+
+	document_paragraph(out, STYLE_STRONG, 0, "Undoing fix %u of %s would:", e->number, e->date);
+	for (size_t i = e->plan->step_n; i-- > 0;) {
+		const struct step *s = &e->plan->steps[i];
+		AUTO_STRBUF struct strbuf b = {0};
+		char label[24];
+
+		if (!step_undoes(s))
+			continue;
+		snprintf(label, sizeof(label), "%zu.", ++number);
+		step_undo_words(s, &b);
+		if (look_texts[look[i]])
+			strbuf_printf(&b, " (%s)", look_texts[look[i]]);
+		document_item(out, STYLE_STRONG, 0, label, "%s", strbuf_str(&b));
+		if (now[i] && verbose)
+			document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "now:", "%s", now[i]);
+	}
+	document_blank(out);
+	document_paragraph(out, STYLE_STRONG, 0, "Nothing was changed.");
+}

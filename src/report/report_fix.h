@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop fix`, `undo` and `history` print: a plan, what became of it, and what was done before. */
+#pragma once
+
+#include "fix/fix.h"
+#include "report/document.h"
+
+#include <jansson.h>
+
+struct machine;
+struct change_set;
+struct diagnosis;
+struct outcome;
+
+/* ---- a plan ---- */
+
+struct plan_report {
+	const struct plan *plan;
+	const struct change_set *changes; /* those `apart` are offered; NULL: none */
+	const struct machine *machine;
+	const char *root; /* folder of a system image; NULL: the running system */
+	const struct journal_entry *journal; /* earlier fixes: interrupted ones are told of first */
+	size_t journal_n;
+	const char *journal_unread; /* why earlier fixes are not known; NULL: they are */
+	const char *apply_words; /* "onehop fix --apply"; NULL: it is being applied, or cannot be */
+	bool is_root;            /* whoever runs this could apply it */
+	bool judged;             /* false: there was nothing to judge, or not one pair could be */
+	const struct diagnosis *diagnosis; /* what could not be judged is told; NULL: nothing is */
+	const char *const *rules;          /* those that were asked for by name */
+	size_t rule_n;                     /* 0: all were */
+	bool verbose;
+};
+
+void report_plan(struct document *out, const struct plan_report *r);
+/*
+ * Rules that could not be judged: those that were named; of all, those that root could judge and that
+ * propose changes. The next one behind `o`, NULL: the first; NULL: none.
+ */
+const struct outcome *report_not_judged(const struct plan_report *r, const struct outcome *o);
+/* Something to do, for onehop or for a person. */
+bool plan_has_work(const struct plan *p);
+/* Steps that do something when the plan is carried out; the others only serve undoing. */
+size_t plan_doing_steps(const struct plan *p);
+bool step_does(const struct step *s);   /* when carried out */
+bool step_undoes(const struct step *s); /* when taken back */
+/* "put back /etc/nccl.conf": what undoing a step does. */
+void step_undo_words(const struct step *s, struct strbuf *out);
+
+/* ---- what became of it ---- */
+
+/* The last that was told of a step of a fix, in the order in which they began. */
+struct step_told {
+	unsigned fix; /* 0: none was begun */
+	size_t step;
+	enum fix_event event;
+	const char *what, *text; /* text: why it failed or was left out; NULL: neither */
+};
+
+struct fix_outcome {
+	bool undo, dry_run;
+	int error;            /* 0, or what fix_apply or fix_undo returned */
+	const char *sentence; /* of the error */
+	enum fix_result result;
+	unsigned number; /* of the fix; 0: none */
+	const struct journal_entry
+		*entry; /* of that fix as the journal has it now; NULL: not known */
+	const struct step_told *told;
+	size_t told_n;
+	const char *root;   /* as in struct plan_report */
+	bool reboot;        /* a reboot is due */
+	bool was_signalled; /* somebody wanted it to stop */
+};
+
+/* The last lines of `fix --apply` and `undo`; what went on before was printed as it went. */
+void report_fix_outcome(struct document *out, const struct fix_outcome *o);
+const char *fix_outcome_word(const struct fix_outcome *o); /* "done", "taken-back", ... */
+
+/* ---- undo --dry-run ---- */
+
+/* `look`: what each step finds now; `now`: its value where it is neither old nor new, else NULL. */
+void report_undo_plan(struct document *out, const struct journal_entry *e,
+		      const enum step_state *look, char *const *now, bool verbose);
+
+/* ---- history ---- */
+
+struct history_report {
+	const struct journal_entry *entries;
+	size_t n;
+	const char *root;     /* as in struct plan_report */
+	const char *boot_id;  /* of the running system, "": not known, or these are an image's */
+	json_t *const *logs;  /* one an entry: the lines of its log; NULL: none */
+	bool contents_hidden; /* what files held could not be read */
+	bool verbose;
+};
+
+void report_history(struct document *out, const struct history_report *r);
+/* One fix, whole. */
+void report_history_entry(struct document *out, const struct history_report *r, size_t i);
+/* Applied, or taken back, in this boot, which needs another to be in force. */
+bool fix_reboot_due(const struct journal_entry *e, const char *boot_id);
+
+/* ---- JSON; new references ---- */
+
+json_t *report_plan_json(const struct plan_report *r, const struct fix_outcome *outcome);
+json_t *report_undo_json(const struct fix_outcome *o);
+json_t *report_history_json(const struct history_report *r);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the reports about fixes share; for report_fix*.c and report_history.c only. */
+#pragma once
+
+#include "report/report_fix.h"
+
+struct strbuf;
+
+#define FIX_TEXT_COLUMN 4 /* behind "12. " */
+
+/* Old and new content or value, and the command that is run. */
+void add_step_change(struct document *out, const struct step *s, bool verbose);
+/* "at once, until the next reboot" */
+const char *step_in_force(const struct step *s);
+/* " --root /mnt", which has to be said again; nothing for NULL. */
+void add_root_words(struct strbuf *b, const char *root);
+/* The id of each rule of "a, b", as an array. */
+json_t *rules_json(const char *rules);
+json_t *step_json(const struct step *s, size_t number);
+/* "undone", "failed": what became of a step. */
+const char *fix_event_word(enum fix_event e);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop history` prints. */
+#include "report/report_fix_impl.h"
+
+#include "base/strbuf.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const enum style state_styles[FIX_STATE_N] = {
+	[FIX_APPLYING] = STYLE_BAD,
+	[FIX_APPLIED] = STYLE_GOOD,
+	[FIX_UNDOING] = STYLE_BAD,
+	[FIX_UNDONE] = STYLE_DIM,
+};
+
+bool fix_reboot_due(const struct journal_entry *e, const char *boot_id)
+{
+	bool now = *boot_id && strcmp(e->last_boot_id, boot_id) == 0;
+
+	if (!now || !plan_needs_reboot(e->plan))
+		return false;
+	return e->state == FIX_APPLIED ||
+	       (e->state == FIX_UNDONE && strcmp(e->boot_id, boot_id) != 0);
+}
+
+/* ---- all ---- */
+
+/* "acs-redirect, iommu": each once, in the order of the steps. */
+static void add_rules(struct strbuf *b, const struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++) {
+		const char *rules = p->steps[i].rules ? p->steps[i].rules : "";
+
+		for (size_t n; *rules; rules += n + strspn(rules + n, ", ")) {
+			char id[64];
+
+			n = strcspn(rules, ", ");
+			snprintf(id, sizeof(id), "%.*s", (int)n, rules);
+			if (n && (!b->text || !strstr(b->text, id)))
+				strbuf_printf(b, "%s%s", b->len ? ", " : "", id);
+			if (!n)
+				break;
+		}
+	}
+}
+
+static const char *state_note(const struct journal_entry *e, const char *boot_id)
+{
+	if (fix_reboot_due(e, boot_id))
+		return ", reboot due";
+	return e->state == FIX_APPLYING || e->state == FIX_UNDOING ? ", not finished" : "";
+}
+
+static void add_row(struct document *out, const struct history_report *r,
+		    const struct journal_entry *e)
+{
+	AUTO_STRBUF struct strbuf rules = {0};
+
+	add_rules(&rules, e->plan);
+	document_row(out);
+	document_cell(out, STYLE_STRONG, "%u", e->number);
+	document_cell(out, STYLE_PLAIN, "%s", e->date);
+	document_cell(out, state_styles[e->state], "%s%s", fix_state_word(e->state),
+		      state_note(e, r->boot_id));
+	document_cell(out, STYLE_PLAIN, "%zu", plan_doing_steps(e->plan));
+	document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&rules));
+}
+
+void report_history(struct document *out, const struct history_report *r)
+{
+	static const char *const header[] = {"fix", "date", "state", "steps", "for"};
+
+	if (!r->n) {
+		document_paragraph(out, STYLE_PLAIN, 0, "Nothing was changed by onehop here.");
+		return;
+	}
+	document_table(out, 0, 5, 2);
+	document_row(out);
+	for (size_t i = 0; i < 5; i++)
+		document_cell(out, STYLE_DIM, "%s", header[i]);
+	for (size_t i = 0; i < r->n; i++)
+		add_row(out, r, &r->entries[i]);
+}
+
+/* ---- one ---- */
+
+static void add_outputs(struct document *out, const json_t *log, size_t step)
+{
+	json_t *line;
+	size_t i;
+
+	json_array_foreach (log, i, line) {
+		const char *text = json_string_value(json_object_get(line, "output"));
+
+		if (!text || json_integer_value(json_object_get(line, "step")) != (json_int_t)step)
+			continue;
+		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN, "printed:");
+		document_verbatim(out, FIX_TEXT_COLUMN + 2, text);
+	}
+}
+
+/* Steps that only serve undoing are shown too: their marks matter here. */
+static void add_step(struct document *out, const struct history_report *r, size_t entry, size_t i)
+{
+	const struct journal_entry *e = &r->entries[entry];
+	const struct step *s = &e->plan->steps[i];
+	char label[24];
+
+	snprintf(label, sizeof(label), "%zu.", i + 1);
+	document_blank(out);
+	document_styled_item(out, STYLE_STRONG, STYLE_STRONG, 0, label, "%s", s->what);
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "state: ", "%s",
+		      step_mark_word(e->marks[i]));
+	if (e->errors[i])
+		document_item(out, STYLE_BAD, FIX_TEXT_COLUMN, "error: ", "%s", e->errors[i]);
+	if (s->rules && *s->rules)
+		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "for:   ", "%s", s->rules);
+	add_step_change(out, s, r->verbose);
+	if (r->logs)
+		add_outputs(out, r->logs[entry], i);
+}
+
+void report_history_entry(struct document *out, const struct history_report *r, size_t i)
+{
+	const struct journal_entry *e = &r->entries[i];
+	AUTO_STRBUF struct strbuf root = {0};
+
+	document_paragraph(out, STYLE_STRONG, 0, "Fix %u of %s: %s%s", e->number, e->date,
+			   fix_state_word(e->state), state_note(e, r->boot_id));
+	for (size_t k = 0; k < e->plan->step_n; k++)
+		add_step(out, r, i, k);
+	if (e->plan->manual_n) {
+		document_blank(out);
+		document_paragraph(out, STYLE_STRONG, 0, "Left to a person:");
+	}
+	for (size_t k = 0; k < e->plan->manual_n; k++)
+		document_item(out, STYLE_PLAIN, 2, "-", "%s: %s", e->plan->manual[k].what,
+			      e->plan->manual[k].how);
+	if (r->contents_hidden) {
+		document_blank(out);
+		document_paragraph(out, STYLE_DIM, 0, "What files held is shown to root only.");
+	}
+	add_root_words(&root, r->root);
+	if (e->state == FIX_APPLIED || e->state == FIX_APPLYING || e->state == FIX_UNDOING) {
+		document_blank(out);
+		document_paragraph(out, STYLE_PLAIN, 0,
+				   "onehop undo %u%s takes it back; by hand: %s/%s/fixes/%u has "
+				   "each file as it was before (old-N, N counts from 0).",
+				   e->number, strbuf_str(&root), r->root ? r->root : "",
+				   JOURNAL_FOLDER, e->number);
+	}
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop unlock --tree` prints: what the tree is, what is edited and why, what to do next. */
+#include "report/report_unlock.h"
+
+#include "base/strbuf.h"
+#include "report/report_json_impl.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- sentences ---- */
+
+static void add_release(struct strbuf *b, const struct unlock *u)
+{
+	const struct era_name *e = &era_names[u->era];
+
+	if (u->version)
+		strbuf_printf(b, "%s, ", u->version);
+	strbuf_printf(b, "of kind %s (seen from %s to %s)", e->name, e->first, e->last);
+}
+
+/* What the run found, or did. */
+static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode mode)
+{
+	static const char *const found[UNLOCK_STATE_N] = {
+		[UNLOCK_STOCK] = "as released",
+		[UNLOCK_PATCHED] = "patched by onehop",
+		[UNLOCK_STARTED] = "a run of onehop was cut off in it",
+	};
+	size_t edited = 0;
+
+	for (size_t i = 0; i < u->n; i++)
+		edited += u->files[i].is_after;
+	if (mode == UNLOCK_APPLY && u->replaced)
+		strbuf_printf(b, "patched: %zu files replaced%s", u->replaced,
+			      u->state == UNLOCK_STARTED ? ", which a run that was cut off had left"
+							 : "");
+	else if (mode == UNLOCK_APPLY)
+		strbuf_puts(b, "already patched by onehop: nothing to do");
+	else if (mode == UNLOCK_REVERT && u->replaced)
+		strbuf_printf(b, "as released again: %zu files brought back", u->replaced);
+	else if (mode == UNLOCK_REVERT)
+		strbuf_puts(b, "as released: nothing to bring back");
+	else
+		strbuf_puts(b, found[u->state]);
+	if (mode < UNLOCK_APPLY && u->state == UNLOCK_STARTED)
+		strbuf_printf(b,
+			      ": %zu of %zu files are edited; --apply finishes it, --revert takes "
+			      "it back",
+			      edited, u->n);
+	else if (mode < UNLOCK_APPLY && u->state == UNLOCK_STOCK && u->has_manifest)
+		strbuf_puts(b, "; a run of onehop was cut off before it changed anything");
+	else if (mode < UNLOCK_APPLY && u->other_edits)
+		strbuf_puts(
+			b,
+			", but for another kernel or by another version: --revert, then --apply");
+}
+
+/* pci_resize_resource: what the kernel has, what is done about it. */
+static const char *resize_words(const struct unlock *u)
+{
+	if (u->resize_tree == 4)
+		return "the tree asks the kernel itself how many arguments pci_resize_resource has";
+	if (u->resize_wanted == 4)
+		return "the kernel's pci_resize_resource has a fourth argument, which the tree's "
+		       "call gets";
+	if (u->resize_wanted == 3)
+		return "the kernel's pci_resize_resource has three arguments, as the tree's call";
+	if (u->headers_known)
+		return "the kernel has no pci_resize_resource";
+	return "not looked at: --headers DIR tells whether pci_resize_resource has a fourth "
+	       "argument "
+	       "there, as newer kernels have, without which such a tree does not compile";
+}
+
+/* ---- text ---- */
+
+static void report_files(struct document *out, const struct unlock *u)
+{
+	document_table(out, 2, 2, 2);
+	for (size_t i = 0; i < u->n; i++) {
+		document_row(out);
+		document_cell(out, STYLE_PLAIN, "%zu edit%s", u->files[i].n,
+			      u->files[i].n == 1 ? "" : "s");
+		document_cell(out, STYLE_PLAIN, "%s", u->files[i].path);
+	}
+}
+
+static void report_edit(struct document *out, const struct unlock_file *f, size_t i)
+{
+	const struct unlock_edit *row = &f->rows[i];
+	const struct edit *e = &f->edits[i];
+
+	document_blank(out);
+	document_paragraph(out, STYLE_STRONG, 2, "%s, line %u%s%s", row->row->id, row->line,
+			   row->row->function ? ", " : "",
+			   row->row->function ? row->row->function : "");
+	document_paragraph(out, STYLE_PLAIN, 4, "%s.", row->row->why);
+	if (e->to > e->from)
+		document_paragraph(out, STYLE_PLAIN, 4, "Instead of %.*s:", (int)(e->to - e->from),
+				   f->before.data + e->from);
+	document_verbatim(out, 6, row->row->text + strspn(row->row->text, "\n"));
+}
+
+static void report_edits(struct document *out, const struct unlock *u)
+{
+	for (size_t i = 0; i < u->n; i++) {
+		document_blank(out);
+		document_heading(out, "%s", u->files[i].path);
+		for (size_t k = 0; k < u->files[i].n; k++)
+			report_edit(out, &u->files[i], k);
+	}
+}
+
+static void report_checks(struct document *out, const struct unlock *u)
+{
+	document_blank(out);
+	document_heading(out, "Places looked for, and how often each was found");
+	document_table(out, 2, 3, 2);
+	for (size_t i = 0; i < u->check_n; i++) {
+		const struct anchor *a = u->checks[i].row;
+
+		document_row(out);
+		document_cell(out, STYLE_PLAIN, "%s", a->id);
+		document_cell(out, STYLE_PLAIN, "%u of %u", u->checks[i].found, a->count);
+		document_cell(out, STYLE_DIM, "%s", a->text ? "edited" : "left as it is");
+	}
+}
+
+static void report_next(struct document *out, const struct unlock *u, enum unlock_mode mode)
+{
+	document_blank(out);
+	if (mode == UNLOCK_APPLY)
+		document_paragraph(out, STYLE_PLAIN, 0,
+				   "Policy is not in the sources. Module options that this kind "
+				   "needs: ForceP2P, "
+				   "%s. Take it back: onehop unlock --tree %s --revert",
+				   era_names[u->era].needs, u->tree.dir);
+	else if (u->state == UNLOCK_STOCK && mode == UNLOCK_PLAN)
+		document_paragraph(out, STYLE_PLAIN, 0,
+				   "Nothing was written. --explain shows each edit, --diff a "
+				   "patch, --apply edits the tree.");
+}
+
+void report_unlock(struct document *out, const struct unlock *u, enum unlock_mode mode)
+{
+	AUTO_STRBUF struct strbuf release = {0};
+	AUTO_STRBUF struct strbuf state = {0};
+
+	add_state(&state, u, mode);
+	document_item(out, STYLE_STRONG, 0, "Tree:", "%s", u->tree.dir);
+	if (mode != UNLOCK_REVERT) {
+		add_release(&release, u);
+		document_item(out, STYLE_STRONG, 0, "Release:", "%s", strbuf_str(&release));
+	}
+	document_item(out, STYLE_STRONG, 0, "State:", "%s", strbuf_str(&state));
+	if (mode == UNLOCK_REVERT)
+		return;
+	document_item(out, STYLE_STRONG, 0, "Kernel:", "%s", resize_words(u));
+	document_item(out, STYLE_STRONG, 0, "Edits:", "%zu in %zu files; %zu places checked",
+		      u->edit_n, u->n, u->check_n);
+	if (mode == UNLOCK_EXPLAIN) {
+		report_edits(out, u);
+		report_checks(out, u);
+	} else {
+		report_files(out, u);
+	}
+	report_next(out, u, mode);
+}
+
+/* ---- JSON ---- */
+
+static json_t *edits_json(const struct unlock_file *f)
+{
+	json_t *edits = json_array();
+
+	for (size_t i = 0; i < f->n; i++) {
+		const struct anchor *a = f->rows[i].row;
+		const struct edit *e = &f->edits[i];
+
+		json_array_append_new(edits, json_pack("{s:s, s:o, s:i, s:I, s:I, s:s, s:s}", "id",
+						       a->id, "function", json_text(a->function),
+						       "line", (int)f->rows[i].line, "from",
+						       (json_int_t)e->from, "to", (json_int_t)e->to,
+						       "text", e->text, "why", a->why));
+	}
+	return edits;
+}
+
+static json_t *files_json(const struct unlock *u)
+{
+	json_t *files = json_array();
+
+	for (size_t i = 0; i < u->n; i++) {
+		const struct unlock_file *f = &u->files[i];
+
+		json_array_append_new(files,
+				      json_pack("{s:s, s:b, s:o, s:o, s:o}", "path", f->path,
+						"edited", f->is_after, "sha256_before",
+						json_text(*f->before_hash ? f->before_hash : NULL),
+						"sha256_after",
+						json_text(*f->after_hash ? f->after_hash : NULL),
+						"edits", edits_json(f)));
+	}
+	return files;
+}
+
+static json_t *checks_json(const struct unlock *u)
+{
+	json_t *checks = json_array();
+
+	for (size_t i = 0; i < u->check_n; i++) {
+		const struct anchor *a = u->checks[i].row;
+
+		json_array_append_new(checks,
+				      json_pack("{s:s, s:s, s:o, s:i, s:i}", "id", a->id, "file",
+						a->file, "function", json_text(a->function),
+						"expected", (int)a->count, "found",
+						(int)u->checks[i].found));
+	}
+	return checks;
+}
+
+/* What reverting leaves out is null: it goes by the manifest alone. */
+json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode)
+{
+	static const char *const done[] = {[UNLOCK_APPLY] = "apply", [UNLOCK_REVERT] = "revert"};
+	bool planned = mode != UNLOCK_REVERT;
+	json_t *o = json_head("unlock"), *resize;
+	AUTO_STRBUF struct strbuf diff = {0};
+
+	resize = json_pack("{s:o, s:o}", "kernel",
+			   u->headers_known ? json_integer(u->resize_wanted) : json_null(), "tree",
+			   planned ? json_integer(u->resize_tree) : json_null());
+	json_object_set_new(o, "tree", json_text(u->tree.dir));
+	json_object_set_new(o, "version", json_text(u->version));
+	json_object_set_new(o, "era", json_text(planned ? era_names[u->era].name : NULL));
+	json_object_set_new(o, "found", json_text(unlock_state_word(u->state)));
+	json_object_set_new(o, "other_edits", json_boolean(u->other_edits));
+	json_object_set_new(o, "done", json_text(mode >= UNLOCK_APPLY ? done[mode] : NULL));
+	json_object_set_new(o, "replaced", json_integer((json_int_t)u->replaced));
+	json_object_set_new(o, "pci_resize_resource", resize);
+	json_object_set_new(o, "options", json_text(planned ? era_names[u->era].needs : NULL));
+	json_object_set_new(o, "files", files_json(u));
+	json_object_set_new(o, "checks", checks_json(u));
+	if (mode == UNLOCK_DIFF) {
+		unlock_diff(u, &diff);
+		json_object_set_new(o, "diff", json_text(strbuf_str(&diff)));
+	}
+	return o;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop unlock` prints: about a tree of driver sources, and about a machine. */
+#pragma once
+
+#include "report/document.h"
+#include "unlock/need.h"
+#include "unlock/unlock.h"
+
+#include <jansson.h>
+
+/* What a run was asked for, which decides what is said. */
+enum unlock_mode { UNLOCK_PLAN, UNLOCK_DIFF, UNLOCK_EXPLAIN, UNLOCK_APPLY, UNLOCK_REVERT };
+
+void report_unlock(struct document *out, const struct unlock *u, enum unlock_mode mode);
+json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode);
+
+/* report_unlock_need.c: without a tree, what the machine needs. */
+void report_unlock_need(struct document *out, const struct machine *m,
+			const struct machine_need *n);
+json_t *report_unlock_need_json(const struct machine *m, const struct machine_need *n);

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop unlock` prints of a machine: its cards, what each needs, and how that is done by hand. */
+#include "report/report_unlock.h"
+
+#include "base/strbuf.h"
+#include "report/report_impl.h"
+#include "report/report_json_impl.h"
+
+#include <string.h>
+
+static const struct {
+	const char *label, *sentence;
+	enum style style;
+} words[NEED_N] = {
+	[NEED_PATCH] =
+		{"edit the driver",
+		 "The driver's open modules have to be edited and built; options switch it on.",
+		 STYLE_WARN},
+	[NEED_RELOAD] = {"load",
+			 "Edited modules lie on disk; they have to be loaded, which a reboot does.",
+			 STYLE_WARN},
+	[NEED_OPTIONS] = {"set options", "Module options are all that is missing.", STYLE_WARN},
+	[NEED_REFUSED] = {"refused", "Something else has to change first.", STYLE_BAD},
+	[NEED_UNKNOWN] = {"not known", "It could not be decided.", STYLE_WARN},
+	[NEED_IN_FORCE] = {"in force", "In force. onehop test decides whether data arrives right.",
+			   STYLE_GOOD},
+	[NEED_NOTHING] = {"nothing", "Nothing is needed.", STYLE_GOOD},
+};
+
+/* Cards of which the same is said. */
+static bool is_alike(const struct card_need *a, const struct card_need *b)
+{
+	return a->need == b->need && strcmp(a->why, b->why) == 0 &&
+	       strcmp(fact_str_or(a->gpu->model, ""), fact_str_or(b->gpu->model, "")) == 0;
+}
+
+static bool is_first_of_kind(const struct machine_need *n, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (is_alike(&n->cards[k], &n->cards[i]))
+			return false;
+	return true;
+}
+
+/* "GPU0, GPU1, GPU3" */
+static void add_numbers(struct strbuf *b, const struct machine_need *n, size_t first)
+{
+	for (size_t i = first; i < n->n; i++)
+		if (is_alike(&n->cards[first], &n->cards[i]))
+			strbuf_printf(b, "%sGPU%zu", b->len ? ", " : "", n->cards[i].gpu->index);
+}
+
+static void report_card(struct document *out, const struct machine_need *n, size_t i)
+{
+	const struct card_need *c = &n->cards[i];
+	AUTO_STRBUF struct strbuf numbers = {0};
+	char name[256];
+
+	add_numbers(&numbers, n, i);
+	document_styled_item(out, STYLE_STRONG, words[c->need].style, 2, words[c->need].label,
+			     "%s (%s): %s.", strbuf_str(&numbers),
+			     fact_known(c->gpu->model)
+				     ? c->gpu->model.value
+				     : pci_device_name(c->gpu->pci, name, sizeof(name)),
+			     c->why);
+	if (c->change)
+		document_item(out, STYLE_DIM, 4, "To change:", "%s.", c->change);
+	if (c->reference && c->need != NEED_NOTHING)
+		document_item(out, STYLE_DIM, 4, "See:", "%s", c->reference);
+}
+
+/* Of one probe: "has it", "stubs" ... */
+static const char *probe_words(struct fact_int f)
+{
+	if (fact_is(f, 1))
+		return "has P2P through BAR1 on every chip";
+	if (fact_is(f, 0))
+		return "has stubs for it on chips before Hopper";
+	return fact_absent(f) ? "names no such function" : "not known";
+}
+
+static void report_probe(struct document *out, const struct machine *m)
+{
+	const struct bar1_p2p *p = &m->driver.bar1_p2p;
+	const char *why = p->loaded.from ? p->loaded.from : "nobody looked";
+	AUTO_STRBUF struct strbuf b = {0};
+
+	strbuf_printf(&b, "the module that runs %s",
+		      fact_unknown(p->loaded) ? "could not be looked into"
+					      : probe_words(p->loaded));
+	if (fact_unknown(p->loaded))
+		strbuf_printf(&b, " (%s)", why);
+	if (!fact_unknown(p->installed))
+		strbuf_printf(&b, "; the one on disk %s", probe_words(p->installed));
+	if (fact_known(p->mark))
+		strbuf_printf(&b, ", and onehop made it (%s)", p->mark.value);
+	document_item(out, STYLE_STRONG, 0, "Module:", "%s", strbuf_str(&b));
+}
+
+static void report_steps(struct document *out, const char *heading, const struct need_step *steps,
+			 size_t n)
+{
+	if (!n)
+		return;
+	document_blank(out);
+	document_heading(out, "%s", heading);
+	for (size_t i = 0; i < n; i++) {
+		AUTO_STRBUF struct strbuf what = {0};
+
+		/* Never wrapped: all of it may be pasted into a shell. */
+		strbuf_printf(&what, "# %s", steps[i].what);
+		document_verbatim(out, 2, strbuf_str(&what));
+		if (steps[i].text)
+			document_verbatim(out, 2, steps[i].text);
+	}
+}
+
+static void report_plan_by_hand(struct document *out, const struct machine_need *n)
+{
+	if (n->options) {
+		document_blank(out);
+		document_heading(out, "Options for module nvidia");
+		document_verbatim(out, 2, n->options);
+	}
+	if (n->step_n) {
+		document_blank(out);
+		document_paragraph(out, STYLE_PLAIN, 0,
+				   "onehop does not bring this into the system yet. By hand:");
+	}
+	report_steps(out, "Sources, of this very release", n->sources, n->source_n);
+	report_steps(out, "Then", n->steps, n->step_n);
+	report_steps(out, "To take it back", n->back, n->back_n);
+}
+
+void report_unlock_need(struct document *out, const struct machine *m, const struct machine_need *n)
+{
+	add_recorded(out, m);
+	add_machine_line(out, m);
+	document_blank(out);
+	if (m->gpu_n < 2) {
+		document_paragraph(out, STYLE_PLAIN, 0,
+				   "%s: there is no pair to reach each other's memory.",
+				   m->gpu_n ? "One NVIDIA GPU" : "No NVIDIA GPU was found");
+		return;
+	}
+	document_heading(out, "PCIe peer-to-peer, card by card");
+	for (size_t i = 0; i < n->n; i++)
+		if (is_first_of_kind(n, i))
+			report_card(out, n, i);
+	document_blank(out);
+	if (n->need != NEED_NOTHING)
+		report_probe(out, m);
+	document_styled_item(out, STYLE_STRONG, words[n->need].style, 0, "Needed:", "%s",
+			     words[n->need].sentence);
+	for (size_t i = 0; i < n->caution_n; i++)
+		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:", "%s.",
+				     n->cautions[i]);
+	report_plan_by_hand(out, n);
+}
+
+/* ---- JSON ---- */
+
+static json_t *cards_json(const struct machine_need *n)
+{
+	json_t *cards = json_array();
+
+	for (size_t i = 0; i < n->n; i++) {
+		const struct card_need *c = &n->cards[i];
+
+		json_array_append_new(cards,
+				      json_pack("{s:I, s:o, s:o, s:s, s:s, s:o, s:o, s:o}", "gpu",
+						(json_int_t)c->gpu->index, "pci",
+						json_pci_name(c->gpu->pci), "model",
+						json_text(fact_str_or(c->gpu->model, NULL)), "need",
+						need_word(c->need), "rule", c->id, "why",
+						json_text(c->why), "change", json_text(c->change),
+						"reference", json_text(c->reference)));
+	}
+	return cards;
+}
+
+static json_t *steps_json(const struct need_step *steps, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list,
+				      json_pack("{s:o, s:o}", "what", json_text(steps[i].what),
+						"commands", json_text(steps[i].text)));
+	return list;
+}
+
+json_t *report_unlock_need_json(const struct machine *m, const struct machine_need *n)
+{
+	const struct bar1_p2p *p = &m->driver.bar1_p2p;
+	json_t *o = json_head("unlock"), *cautions = json_array();
+
+	for (size_t i = 0; i < n->caution_n; i++)
+		json_array_append_new(cautions, json_text(n->cautions[i]));
+	json_object_set_new(o, "release", json_text(n->release));
+	json_object_set_new(o, "need", json_text(need_word(n->need)));
+	json_object_set_new(o, "cards", cards_json(n));
+	json_object_set_new(o, "module",
+			    json_pack("{s:o, s:o, s:o}", "loaded", json_fact_int(p->loaded),
+				      "installed", json_fact_int(p->installed), "mark",
+				      json_text(fact_str_or(p->mark, NULL))));
+	json_object_set_new(o, "options", json_text(n->options));
+	json_object_set_new(o, "cautions", cautions);
+	json_object_set_new(o, "sources", steps_json(n->sources, n->source_n));
+	json_object_set_new(o, "steps", steps_json(n->steps, n->step_n));
+	json_object_set_new(o, "back", steps_json(n->back, n->back_n));
+	return o;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables: what tells the eras apart, the places, the edits. */
+#include "unlock/eras.h"
+
+/* clang-format off */
+#define NV       "src/nvidia/src/kernel/"
+#define SLOTS    SWITCH_FILE
+#define GP100    NV "gpu/bus/arch/pascal/kern_bus_gp100.c"
+#define GH100    NV "gpu/bus/arch/hopper/kern_bus_gh100.c"
+#define TU102    NV "gpu/bus/arch/turing/kern_bus_tu102.c"
+#define GM107    NV "gpu/bus/arch/maxwell/kern_bus_gm107.c"
+#define KERN_BUS NV "gpu/bus/kern_bus.c"
+#define BIF      NV "gpu/bif/kernel_bif.c"
+#define CAPS     NV "platform/p2p/p2p_caps.c"
+#define GPU_OPS  NV "rmapi/nv_gpu_ops.c"
+#define GMMU_FMT "src/nvidia/src/libraries/mmu/gmmu_fmt.c"
+#define VIDMEM   NV "mem_mgr/video_mem.c"
+#define PHYSMEM  NV "mem_mgr/phys_mem.c"
+#define NV_PCI   MARKER_FILE
+
+const struct feature features[] = {
+	{SLOTS, NULL, "pThis->__kbusNeedStaticBar1Mapping__ = &",
+		"a static BAR1 that asks whether it is needed", ERAS(ERA_535, ERA_535)},
+	{SLOTS, NULL, "pThis->__kbusIsBar1P2PCapable__ = &",
+		"a static BAR1 for capable chips only", ERAS(ERA_545, ERA_545)},
+	{TU102, "kbusIsStaticBar1Supported_TU102", "kbusIsStaticBar1Supported_TU102(",
+		"a static BAR1 for Turing and later", ERAS(ERA_565, ERA_590)},
+	{BIF, "_kbifInitRegistryOverrides", "pcieP2PType =",
+		"a PCIe P2P type of its own", ERAS(ERA_575, ERA_590)},
+	{GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", "NvBool isBar1P2PSupported",
+		"page-table entries through BAR1", ERAS(ERA_580, ERA_590)},
+	{GH100, "kbusIsPcieBar1P2PMappingSupported_GH100", "PDB_PROP_KBUS_SUPPORT_BAR1_P2P_BY_DEFAULT",
+		"BAR1 P2P by default on some chips", ERAS(ERA_590, ERA_590)},
+};
+const size_t feature_n = sizeof(features) / sizeof(features[0]);
+
+const struct era_name era_names[ERA_N] = {
+	[ERA_535] = {"535", "535.43.02", "535.288.01", "RMForceP2PType=2"},
+	[ERA_545] = {"545", "545.23.06", "560.35.03", "RMForceP2PType=2"},
+	[ERA_565] = {"565", "565.57.01", "570.211.01", "RMForceP2PType=2"},
+	[ERA_575] = {"575", "575.51.02", "575.64.05", "RMPcieP2PType=1 and RMForceStaticBar1=2"},
+	[ERA_580] = {"580", "580.65.06", "580.142", "RMPcieP2PType=1"},
+	[ERA_590] = {"590", "590.44.01", "595.45.04", "RMPcieP2PType=1"},
+};
+
+/* ---- what is inserted ---- */
+
+/* Hopper and later, page-table entries of version 3: Ada's number is behind Hopper's. */
+#define FROM_HOPPER_ON(gpu) \
+	"((gpuGetChipArch(" gpu ") >= GPU_ARCHITECTURE_HOPPER) && " \
+	"(gpuGetChipArch(" gpu ") != GPU_ARCHITECTURE_ADA))"
+
+#define DISPATCH(verb) \
+	"// onehop: PCIe through BAR1, as chips from Hopper on have it\n" \
+	"if (FLD_TEST_DRF(_P2PAPI, _ATTRIBUTES, _CONNECTION_TYPE, _PCIE_BAR1, attributes))\n" \
+	"{\n" \
+	"    return kbus" verb "P2PMappingForBar1P2P_HAL(pGpu0, pKernelBus0, pGpu1, pKernelBus1, attributes);\n" \
+	"}\n" \
+	"\n"
+
+#define PTE_LOCALS \
+	"\n// onehop: where a peer's memory begins on the bus, its first mapped byte, and how much is mapped" \
+	"\nNvU64 onehopBase = 0, onehopStart = 0, onehopSize = 0;"
+
+/*
+ * The base is the peer's BAR1 as this GPU sees it: a bus address, or an I/O virtual one. 535 maps
+ * memory from behind the console on, at the offset that it has in memory; later ones map it from its start.
+ */
+#define PTE_BASE(start, refuse) \
+	"\n" \
+	"\n// onehop: memory of a GPU that is mapped to this one through PCIe BAR1" \
+	"\nif ((aperture == GMMU_APERTURE_PEER) &&" \
+	"\n    (memdescGetAddressSpace(pMemDesc) == ADDR_FBMEM) &&" \
+	"\n    (pMemDesc->pGpu != pMappingGpu) &&" \
+	"\n    kbusHasPcieBar1P2PMapping_HAL(pMappingGpu, GPU_GET_KERNEL_BUS(pMappingGpu)," \
+	"\n                                  pMemDesc->pGpu, GPU_GET_KERNEL_BUS(pMemDesc->pGpu)))" \
+	"\n{" \
+	refuse \
+	"\n    status = kbusGetBar1P2PDmaInfo_HAL(pMappingGpu, pMemDesc->pGpu," \
+	"\n                                       GPU_GET_KERNEL_BUS(pMemDesc->pGpu)," \
+	"\n                                       &onehopBase, &onehopSize);" \
+	"\n    if (status != NV_OK)" \
+	"\n        return status;" \
+	"\n    if ((onehopBase == NV_U64_MAX) || (onehopSize == 0))" \
+	"\n        return NV_ERR_INVALID_STATE;" \
+	start \
+	"\n    if (((onehopBase - onehopStart) & (mappingPageSize - 1)) != 0)" \
+	"\n        return NV_ERR_INVALID_ADDRESS;" \
+	"\n    // Before Blackwell, no peer takes atomics from outside" \
+	"\n    aperture = (gpuGetChipArch(pMemDesc->pGpu) > GPU_ARCHITECTURE_ADA) ?" \
+	"\n               GMMU_APERTURE_SYS_COH : GMMU_APERTURE_SYS_NONCOH;" \
+	"\n}"
+
+#define PTE_START_535 \
+	"\n    onehopStart = GPU_GET_KERNEL_BUS(pMemDesc->pGpu)->bar1[GPU_GFID_PF].staticBar1.base;"
+
+/* The static mapping is of the uncompressed kind there: a peer would read compressed bytes. */
+#define PTE_COMPRESSED \
+	"\n    if (memmgrIsKind_HAL(pMemoryManager, FB_IS_KIND_COMPRESSIBLE, kind))" \
+	"\n        return NV_ERR_NOT_SUPPORTED;"
+
+#define PTE_ADDRESSES \
+	"if (onehopSize != 0)\n" \
+	"{\n" \
+	"    for (iter = 0; iter < pteCount; iter++)\n" \
+	"    {\n" \
+	"        if ((physicalAddresses[iter] < onehopStart) ||\n" \
+	"            (physicalAddresses[iter] - onehopStart + mappingPageSize > onehopSize))\n" \
+	"        {\n" \
+	"            status = NV_ERR_INVALID_ADDRESS;\n" \
+	"            goto done;\n" \
+	"        }\n" \
+	"        physicalAddresses[iter] = physicalAddresses[iter] - onehopStart + onehopBase;\n" \
+	"    }\n" \
+	"}\n" \
+	"else\n"
+
+#define PTE(what, eras, start, refuse) \
+	{"pte-base", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", \
+		"vol = nvGpuOpsGetExternalAllocVolatility($args);@", 1, eras, WHEN_ALWAYS, \
+		PTE_BASE(start, refuse), what}
+
+/* ---- rows ---- */
+
+#define ANOTHER "another change is in this tree"
+
+#define SLOT(name, eras) \
+	{name, SLOTS, NULL, "pThis->__" name "__ = &@" name "_$6@;", 1, eras, WHEN_ALWAYS, name "_GH100", \
+		"other chips get the function that Hopper and Blackwell have"}, \
+	{name "_GH100", SLOTS, NULL, "pThis->__" name "__ = &" name "_GH100;", 1, eras, WHEN_ALWAYS, NULL, \
+		"Hopper's function, and nobody else's yet"}
+
+#define STOCK(id, file, function, pattern, count, eras) \
+	{id, file, function, pattern, count, eras, WHEN_ALWAYS, NULL, ANOTHER}
+
+#define E535 ERAS(ERA_535, ERA_535)
+#define E545 ERAS(ERA_545, ERA_545)
+
+const struct anchor anchors[] = {
+	/* The core's dispatch, in all eras */
+	{"create-bar1", GP100, "kbusCreateP2PMapping_GP100",
+		"@if (FLD_TEST_DRF(_P2PAPI, _ATTRIBUTES, _CONNECTION_TYPE, _PCIE, attributes))", 1, ALL_ERAS,
+		WHEN_ALWAYS, DISPATCH("Create"), "Turing to Ada make BAR1 connections, not only mailboxes"},
+	STOCK("create-bar1-absent", GP100, "kbusCreateP2PMapping_GP100", "_PCIE_BAR1", 0, ALL_ERAS),
+	{"remove-bar1", GP100, "kbusRemoveP2PMapping_GP100",
+		"@if (FLD_TEST_DRF(_P2PAPI, _ATTRIBUTES, _CONNECTION_TYPE, _PCIE, attributes))", 1, ALL_ERAS,
+		WHEN_ALWAYS, DISPATCH("Remove"), "connections that were made so are taken down so"},
+	STOCK("remove-bar1-absent", GP100, "kbusRemoveP2PMapping_GP100", "_PCIE_BAR1", 0, ALL_ERAS),
+
+	/* Page-table entries: native from 580 on */
+	{"pte-locals", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", "NV_STATUS status = NV_OK;@", 1,
+		ERAS(ERA_535, ERA_575), WHEN_ALWAYS, PTE_LOCALS, "variables of the other two edits of this function"},
+	PTE("peers through BAR1 get bus addresses; 535 maps memory from behind the console on, and "
+	    "compressible memory is refused since BAR1 maps it uncompressed",
+		E535, PTE_START_535, PTE_COMPRESSED),
+	PTE("peers through BAR1 get bus addresses; compressible memory is refused since BAR1 maps it "
+	    "uncompressed", E545, "", PTE_COMPRESSED),
+	PTE("peers through BAR1 get bus addresses; NVLink and mailbox peers stay as they were",
+		ERAS(ERA_565, ERA_575), "", ""),
+	{"pte-addresses", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes",
+		"@kgmmuEncodePhysAddrs(pKernelGmmu, aperture, physicalAddresses, fabricBaseAddress, pteCount);", 1,
+		ERAS(ERA_535, ERA_575), WHEN_ALWAYS, PTE_ADDRESSES,
+		"the base is added; what lies outside of the mapped part is an error, not a wrong address"},
+	STOCK("pte-done", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", "done:", 1, ERAS(ERA_535, ERA_575)),
+	STOCK("pte-aperture", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes",
+		"gmmuFieldSetAperture(&pPteFmt->fldAperture, aperture, pte.v8)", 2, ALL_ERAS),
+	STOCK("pte-peer", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", "if (aperture == GMMU_APERTURE_PEER)", 1,
+		ALL_ERAS),
+	STOCK("pte-bar1-address", GPU_OPS, NULL, "bar1BusAddr", 0, ALL_ERAS),
+	STOCK("pte-address-field", GMMU_FMT, "gmmuFmtPtePhysAddrFld", "return &pPte->fldAddrPeer;", 1, ALL_ERAS),
+
+	/* Alignment of a peer's BAR1, which a console moves */
+	{"alignment", GH100, "_kbusCreateStaticBar1IOMMUMapping",
+		"!NV_IS_ALIGNED64(peerDmaAddr, @RM_PAGE_SIZE_512M@)", 1,
+		E535 | ERAS(ERA_565, ERA_575), WHEN_ALWAYS,
+		FROM_HOPPER_ON("pSrcGpu") " ?\n"
+		"                     RM_PAGE_SIZE_512M : RM_PAGE_SIZE_2M",
+		"a console moves the mapping by a few MiB, which pages of 2 MiB allow; whether larger ones do is "
+		"tested where their entries are made"},
+	STOCK("alignment-512M", GH100, "_kbusCreateStaticBar1IOMMUMapping",
+		"!NV_IS_ALIGNED64(peerDmaAddr, RM_PAGE_SIZE_512M)", 1, ALL_ERAS),
+
+	/* A static BAR1 for Turing to Ada: native from 565 on */
+	{"static-caps", CAPS, "_kp2pCapsGetStatusOverPcieBar1",
+		"@NV_CHECK_OK_OR_RETURN(LEVEL_ERROR, _p2pCapsGetHostSystemStatusOverPcieBar1(", 1, E535, WHEN_ALWAYS,
+		"// onehop: ForceP2P decides here too, as in later releases\n"
+		"if (_kp2pCapsCheckStatusOverridesForPcie(gpuMask, pP2PWriteCapStatus, pP2PReadCapStatus))\n"
+		"{\n"
+		"    return NV_OK;\n"
+		"}\n"
+		"\n",
+		"without it reads are refused on Intel's and older AMD's processors whatever ForceP2P says"},
+	STOCK("static-caps-absent", CAPS, "_kp2pCapsGetStatusOverPcieBar1",
+		"_kp2pCapsCheckStatusOverridesForPcie", 0, E535),
+	{"static-map", GM107, "_kbusMapAperture_GM107", "if (@pKernelBus->bar1[gfid].bStaticBar1Enabled &&", 1, E535,
+		WHEN_ALWAYS, FROM_HOPPER_ON("pGpu") " &&\n    ",
+		"the CPU's mappings stay as they were before Hopper: the static ones want contiguous memory and "
+		"kinds of Hopper's"},
+	{"static-unmap", GM107, "_kbusUnmapAperture_GM107", "if (@pKernelBus->bar1[gfid].bStaticBar1Enabled &&", 1,
+		E535, WHEN_ALWAYS, FROM_HOPPER_ON("pGpu") " &&\n    ", "what was mapped so is unmapped so"},
+	{"static-video-memory", VIDMEM, NULL,
+		"(vgpuGetCallingContextGfid(pGpu, &gfid) == NV_OK) && pKernelBus->bar1[gfid].bStaticBar1Enabled@)", 1, E535,
+		WHEN_ALWAYS, " &&\n" FROM_HOPPER_ON("pGpu"), "compressible memory is allocated as it was before Hopper"},
+	{"static-physical-memory", PHYSMEM, NULL,
+		"if (bCompressedKind && pKernelBus->bar1[GPU_GFID_PF].bStaticBar1Enabled@)", 1, E535, WHEN_ALWAYS,
+		" &&\n    " FROM_HOPPER_ON("pGpu"), "compressible memory is allocated as it was before Hopper"},
+	{"static-enabled", KERN_BUS, "kbusIsStaticBar1Enabled_IMPL",
+		"@return (@(vgpuGetCallingContextGfid(pGpu, &gfid) == NV_OK) &&", 1, E545, WHEN_ALWAYS,
+		"// onehop: before Hopper it is for peers only, not for the CPU's mappings and compressible memory\n"
+		"return (" FROM_HOPPER_ON("pGpu") " &&\n        ",
+		"the CPU's mappings and compressible memory stay as they were before Hopper"},
+	{"static-first", GH100, "kbusIsPcieBar1P2PMappingSupported_GH100",
+		"!@kbusIsStaticBar1Enabled(pGpu0, pKernelBus0)@", 1, E545, WHEN_ALWAYS,
+		"pKernelBus0->bar1[GPU_GFID_PF].bStaticBar1Enabled", "whether peers can use it is asked of the mapping itself"},
+	{"static-second", GH100, "kbusIsPcieBar1P2PMappingSupported_GH100",
+		"!@kbusIsStaticBar1Enabled(pGpu1, pKernelBus1)@", 1, E545, WHEN_ALWAYS,
+		"pKernelBus1->bar1[GPU_GFID_PF].bStaticBar1Enabled", "and of the other GPU's"},
+	STOCK("static-direct", GM107, NULL, "kbusEnableStaticBar1Mapping_GH100", 0, E535 | E545),
+	STOCK("static-old-stub", SLOTS, NULL, "&kbusStaticMapFbAperture_$6", 1, E535),
+	STOCK("static-old-stub-2", SLOTS, NULL, "&kbusStaticUnmapFbAperture_$6", 1, E535),
+	STOCK("static-stub", SLOTS, NULL, "&kbusUpdateStaticBar1VAMapping_$6", 1, E545),
+	STOCK("static-stub-2", SLOTS, NULL, "&kbusGetStaticFbAperture_$6", 1, E545),
+
+	/* The switch: the chips' function table */
+	SLOT("kbusNeedStaticBar1Mapping", E535),
+	SLOT("kbusSetupBar1P2PCapability", E535),
+	SLOT("kbusIsBar1P2PCapable", E545),
+	SLOT("kbusEnableStaticBar1Mapping", E535 | E545),
+	SLOT("kbusDisableStaticBar1Mapping", E535 | E545),
+	SLOT("kbusGetBar1P2PDmaInfo", ALL_ERAS),
+	SLOT("kbusCreateP2PMappingForBar1P2P", ALL_ERAS),
+	SLOT("kbusRemoveP2PMappingForBar1P2P", ALL_ERAS),
+	SLOT("kbusHasPcieBar1P2PMapping", ALL_ERAS),
+	SLOT("kbusIsPcieBar1P2PMappingSupported", ALL_ERAS),
+
+	/* Policy stays where it was: in module options */
+	STOCK("policy-override", BIF, "_kbifInitRegistryOverrides", "p2pOverride = BIF_P2P_NOT_OVERRIDEN", 1, ALL_ERAS),
+	STOCK("policy-type", BIF, "_kbifInitRegistryOverrides", "forceP2PType = NV_REG_STR_RM_FORCE_P2P_TYPE_DEFAULT", 1,
+		ALL_ERAS),
+	STOCK("policy-pcie-type", BIF, "_kbifInitRegistryOverrides", "pcieP2PType = NV_REG_STR_RM_PCIEP2P_TYPE_DEFAULT",
+		1, ERAS(ERA_575, ERA_590)),
+	STOCK("policy-rebar", NV_PCI, "nv_resize_pcie_bars", "if (NVreg_EnableResizableBar == 0)", 1, ALL_ERAS),
+
+	/* The kernel's side */
+	{"resize", NV_PCI, "nv_resize_pcie_bars", "pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size@)", 1,
+		ALL_ERAS, WHEN_RESIZE_WANTS_4, ", 0", "pci_resize_resource of the target kernel has a fourth argument"},
+	{"marker", NV_PCI, NULL, "@static int nv_resize_pcie_bars(struct pci_dev *pci_dev) {", 1, ALL_ERAS, WHEN_ALWAYS,
+		"// Made by onehop unlock\nMODULE_INFO(onehop, \"unlock 1\");\n\n",
+		"modinfo -F onehop tells that the module is ours"},
+};
+const size_t anchor_n = sizeof(anchors) / sizeof(anchors[0]);
+/* clang-format on */

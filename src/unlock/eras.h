@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the sources of the releases look like, and what is edited in each kind, as tables. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Named after the first release of its kind; which one a tree is, its content decides. */
+enum era { ERA_535, ERA_545, ERA_565, ERA_575, ERA_580, ERA_590, ERA_N };
+
+#define ERAS(a, b) (((1u << ((b) + 1)) - 1) & ~((1u << (a)) - 1)) /* from a to b */
+#define ALL_ERAS   ERAS(ERA_535, ERA_590)
+
+/* Something that some eras have and others do not. */
+struct feature {
+	const char *file, *function; /* function NULL: anywhere in the file */
+	const char *pattern;
+	const char *what; /* for people: "static BAR1 for Turing and later" */
+	unsigned eras;
+};
+
+/* When a row counts, besides its eras. */
+enum condition {
+	WHEN_ALWAYS,
+	WHEN_RESIZE_WANTS_4, /* the target kernel's pci_resize_resource has four arguments, the tree's calls three */
+};
+
+struct anchor {
+	const char *id;
+	const char *file, *function;
+	const char *pattern;
+	unsigned count; /* how often it must be there */
+	unsigned eras;
+	enum condition when;
+	/*
+	 * What is put at the pattern's @, NULL: nothing, the row is only checked. A newline is followed
+	 * by the white space of the line on which the pattern begins.
+	 */
+	const char *text;
+	const char *why; /* of an edit: what it is for; of a check: what another count means */
+};
+
+extern const struct feature features[];
+extern const size_t feature_n;
+extern const struct anchor anchors[];
+extern const size_t anchor_n;
+
+struct era_name {
+	const char *name;         /* "565" */
+	const char *first, *last; /* releases of which it is known; for people only */
+	const char
+		*needs; /* module options beyond ForceP2P, what a person has to know; NULL: none */
+};
+extern const struct era_name era_names[ERA_N];
+
+/* The file whose change switches everything on: it is replaced after all others but MARKER_FILE. */
+#define SWITCH_FILE "src/nvidia/generated/g_kern_bus_nvoc.c"
+/* The file that gets the mark in the module. */
+#define MARKER_FILE "kernel-open/nvidia/nv-pci.c"
+/* What a tree of ours holds there, even if its manifest is lost. */
+#define MARKER_PATTERN "MODULE_INFO ( onehop ,"
+/* What a package's tree without the sources of the core has instead. */
+#define PREBUILT_CORE "nvidia/nv-kernel.o_binary"

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each GPU of a machine needs for peer-to-peer over PCIe: nothing, options, an edited driver. */
+#pragma once
+
+#include "machine/machine.h"
+
+/* What is to be done; of a machine the first of these that one of its cards has. */
+enum need {
+	NEED_PATCH,    /* edited modules, and options */
+	NEED_RELOAD,   /* edited modules lie on disk: they are to be loaded */
+	NEED_OPTIONS,  /* module options alone */
+	NEED_REFUSED,  /* neither would do: something else has to change first */
+	NEED_UNKNOWN,  /* a fact is missing */
+	NEED_IN_FORCE, /* done */
+	NEED_NOTHING,  /* the driver has it as it is */
+	NEED_N
+};
+
+struct card_need {
+	const struct gpu *gpu;
+	enum need need;
+	const char *id;        /* of the row of the table that decided: "bar1-small" */
+	const char *why;       /* a sentence without its full stop */
+	const char *change;    /* refused or unknown: what would have to change; NULL else */
+	const char *reference; /* where that stands */
+};
+
+/* A command, or lines for a file, and what it is for. */
+struct need_step {
+	const char *what;
+	const char *text; /* lines; NULL: `what` says it all */
+};
+
+struct machine_need {
+	struct card_need *cards; /* in the order of machine.gpus */
+	size_t n;
+	enum need need;      /* of the machine; NEED_UNKNOWN without GPUs */
+	bool judged;         /* false: there are no two GPUs, or of none could be said anything */
+	const char *release; /* of the driver that runs; NULL: not known */
+	const char
+		*options; /* line for /etc/modprobe.d that cards need or should keep; NULL: none */
+	bool per_device;  /* it names the cards, since others of the machine want none */
+	struct need_step *sources; /* where the tree is to be had; with NEED_PATCH */
+	size_t source_n;
+	struct need_step *steps; /* by hand, in order */
+	size_t step_n;
+	struct need_step *back; /* and how to take them back */
+	size_t back_n;
+	const char **cautions;
+	size_t caution_n;
+};
+
+/* Pure; in the machine's arena. */
+const struct machine_need *machine_need(struct machine *m);
+
+/* need_steps.c: fills in options, sources, steps and the way back, once the cards are judged. */
+void need_steps(struct machine *m, struct machine_need *n);
+/* Registry keys for a card of this release, "ForceP2P=0x211;RMPcieP2PType=1"; NULL: not known. */
+const char *need_dwords(int branch);
+/* Those keys are set for this card: 1, 0, or unknown. */
+struct fact_int need_dwords_set(const struct machine *m, const struct gpu *g);
+
+const char *need_word(enum need n); /* "patch", "in-force", ... */

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options, where the sources are, and what is to be done by hand, once the cards are judged. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "machine/card.h"
+#include "unlock/need.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PUBLIC_REPOSITORY "https://github.com/NVIDIA/open-gpu-kernel-modules"
+#define TREE              "open-gpu-kernel-modules"
+#define OPTIONS_FILE      "/etc/modprobe.d/onehop-p2p.conf"
+#define OVERRIDE_FILE     "/etc/depmod.d/onehop-p2p.conf"
+#define NEWEST_TRIED      595
+
+/* ---- options ---- */
+
+/*
+ * ForceP2P: bits 1:0 reads, 5:4 writes, 9:8 atomics, which 565 and later know (2: as the platform
+ * has it; 0 would switch them off). Types were renumbered in 575, which got one of its own for PCIe.
+ */
+static const struct {
+	int from;
+	const char *dwords;
+} releases[] = {
+	{580, "ForceP2P=0x211;RMPcieP2PType=1"},
+	{575, "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2"},
+	{565, "ForceP2P=0x211;RMForceP2PType=2"},
+	{535, "ForceP2P=0x11;RMForceP2PType=2"},
+};
+
+const char *need_dwords(int branch)
+{
+	for (size_t i = 0; i < sizeof(releases) / sizeof(releases[0]); i++)
+		if (branch >= releases[i].from)
+			return releases[i].dwords;
+	return NULL;
+}
+
+/* Keys, the releases in which each counts, and the values that do. */
+static const struct {
+	const char *key;
+	int from, to;
+	int64_t mask, low, high; /* value & mask is from low to high */
+	bool may_lack;
+} wanted[] = {
+	{"ForceP2P", 0, 9999, 0x33, 0x11, 0x11, false},
+	{"RMForceP2PType", 0, 574, -1, 2, 2, false},
+	{"RMForceP2PType", 575, 9999, -1, 0, 1, true}, /* 2 is NVLink alone there */
+	{"RMPcieP2PType", 575, 9999, -1, 1, 2, false},
+	{"RMForceStaticBar1", 575, 579, -1, 1, 2, false},
+};
+
+struct fact_int need_dwords_set(const struct machine *m, const struct gpu *g)
+{
+	int branch = driver_branch(m->driver.module_version);
+	struct fact_int ret = fact_int(1, m->driver.registry_dwords.from);
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		struct fact_int value = driver_gpu_dword(&m->driver, g, wanted[i].key);
+
+		if (branch < wanted[i].from || branch > wanted[i].to)
+			continue;
+		if (fact_unknown(value))
+			return value;
+		if (fact_absent(value) ? !wanted[i].may_lack
+				       : (value.value & wanted[i].mask) < wanted[i].low ||
+						 (value.value & wanted[i].mask) > wanted[i].high)
+			ret.value = 0;
+	}
+	return ret;
+}
+
+/* Wants the options, or has them. */
+static bool goes_through_bar1(const struct card_need *c)
+{
+	return c->need == NEED_PATCH || c->need == NEED_RELOAD || c->need == NEED_OPTIONS ||
+	       c->need == NEED_IN_FORCE;
+}
+
+/* Of what a recording holds, only this gets into a command. */
+static bool is_plain(const char *s, size_t n)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				 "._+~=-";
+
+	return n && strspn(s, ok) >= n;
+}
+
+static bool is_ours(const char *item, size_t n)
+{
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		size_t k = strlen(wanted[i].key);
+
+		if (n > k && strncasecmp(item, wanted[i].key, k) == 0 && item[k] == '=')
+			return true;
+	}
+	return false;
+}
+
+/* Keys that are set now and are none of ours stay: the parameter is given whole. */
+static void keep_others(const struct machine *m, struct strbuf *out)
+{
+	const char *s = fact_str_or(m->driver.registry_dwords, "");
+
+	while (*s) {
+		size_t n;
+
+		s += strspn(s, "; \t\"");
+		n = strcspn(s, "; \t\"");
+		if (is_plain(s, n) && !is_ours(s, n))
+			strbuf_printf(out, ";%.*s", (int)n, s);
+		s += n;
+	}
+}
+
+/* The file's name without ".ko" and what compressed it: Debian's differs from the module's. */
+static const char *file_name(struct machine *m, const char *module, const char *otherwise)
+{
+	const struct module *k = machine_module(m, module);
+	const char *path = k ? fact_str_or(k->file, "") : "", *slash = strrchr(path, '/'), *dot;
+
+	path = slash ? slash + 1 : path;
+	dot = strstr(path, ".ko");
+	if (!dot || !is_plain(path, (size_t)(dot - path)))
+		return otherwise;
+	return arena_strndup(m->arena, path, (size_t)(dot - path));
+}
+
+static void add_options(struct machine *m, struct machine_need *n)
+{
+	const char *dwords = need_dwords(driver_branch(m->driver.module_version));
+	const char *name = file_name(m, "nvidia", "nvidia");
+	AUTO_STRBUF struct strbuf b = {0};
+	size_t some = 0;
+
+	for (size_t i = 0; i < n->n; i++)
+		some += goes_through_bar1(&n->cards[i]);
+	if (!some || !dwords)
+		return;
+	n->per_device = some < n->n;
+	if (!n->per_device) {
+		strbuf_puts(&b, dwords);
+		keep_others(m, &b);
+	}
+	for (size_t i = 0; n->per_device && i < n->n; i++)
+		if (goes_through_bar1(&n->cards[i]))
+			strbuf_printf(&b, "%spci=%s;%s", b.len ? ";" : "",
+				      n->cards[i].gpu->pci->name, dwords);
+	n->options = arena_printf(m->arena, "options %s NVreg_RegistryDwords%s=\"%s\"", name,
+				  n->per_device ? "PerDevice" : "", strbuf_str(&b));
+}
+
+/* ---- steps ---- */
+
+struct steps {
+	struct machine *m;
+	struct need_step *items;
+	size_t n;
+};
+
+static void add_step(struct steps *s, const char *what, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void add_step(struct steps *s, const char *what, const char *fmt, ...)
+{
+	struct need_step *step = ARENA_PUSH(s->m->arena, s->items, s->n);
+	AUTO_STRBUF struct strbuf b = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	*step = (struct need_step){what, b.len ? arena_strdup(s->m->arena, strbuf_str(&b)) : NULL};
+}
+
+static const char *kernel_of(const struct machine *m)
+{
+	const char *release = fact_str_or(m->kernel.release, "");
+
+	return is_plain(release, strlen(release)) ? release : "$(uname -r)";
+}
+
+static bool is_distribution(const struct machine *m, const char *const *ids)
+{
+	for (; *ids; ids++)
+		if (fact_str_is(m->kernel.distribution_id, *ids))
+			return true;
+	return false;
+}
+
+static const char *const debian_like[] = {"debian", "ubuntu", "linuxmint", "pop", NULL};
+static const char *const fedora_like[] = {"fedora", "rhel", "rocky", "almalinux", "centos", NULL};
+static const char *const arch_like[] = {"arch", "manjaro", "endeavouros", NULL};
+
+static void add_sources(struct machine *m, struct machine_need *n)
+{
+	struct steps s = {.m = m};
+	bool debian = fact_str_is(m->kernel.distribution_id, "debian");
+	const char *name = file_name(m, "nvidia", "nvidia");
+
+	add_step(&s, "the tag of this release in NVIDIA's public repository",
+		 "git clone --depth 1 --branch %s " PUBLIC_REPOSITORY " " TREE, n->release);
+	if (debian && text_starts_with(name, "nvidia-"))
+		add_step(&s, "or Debian's source package, if it is of this release",
+			 "apt source nvidia-open-gpu-kernel-modules\n"
+			 "mv nvidia-open-gpu-kernel-modules-%s " TREE,
+			 n->release);
+	n->sources = s.items;
+	n->source_n = s.n;
+}
+
+static void add_headers(struct steps *s)
+{
+	const struct machine *m = s->m;
+
+	if (!fact_is(m->kernel.headers, 0))
+		return;
+	if (is_distribution(m, debian_like))
+		add_step(s, "install the kernel's headers", "sudo apt install linux-headers-%s",
+			 kernel_of(m));
+	else if (is_distribution(m, fedora_like))
+		add_step(s, "install the kernel's headers", "sudo dnf install kernel-devel-%s",
+			 kernel_of(m));
+	else
+		add_step(s, "install the headers of the kernel that runs", "%s", "");
+}
+
+/* With the compiler that the kernel was built with, where there is one of that version. */
+static void add_build(struct steps *s)
+{
+	const struct kernel *k = &s->m->kernel;
+	AUTO_FREE char *cc = NULL;
+
+	if (fact_str_is(k->compiler_family, "gcc") && fact_is(k->exact_compiler, 1))
+		cc = xprintf(" CC=gcc-%d", (int)fact_or(k->compiler_major, 0));
+	add_step(s, "edit the tree: every place is checked before a byte is written",
+		 "onehop unlock --tree " TREE " --headers /lib/modules/%s/build --apply",
+		 kernel_of(s->m));
+	add_step(s, "build: about 7 minutes on 2 cores, 0.5 GB of disk; wants make, gcc and g++",
+		 "make -C " TREE " -j\"$(nproc)\" modules%s", cc ? cc : "");
+}
+
+static const struct {
+	const char *module, *file;
+} kernel_modules[] = {
+	{"nvidia", "nvidia"},
+	{"nvidia_modeset", "nvidia-modeset"},
+	{"nvidia_drm", "nvidia-drm"},
+	{"nvidia_uvm", "nvidia-uvm"},
+	{"nvidia_peermem", "nvidia-peermem"},
+};
+
+#define KERNEL_MODULES (sizeof(kernel_modules) / sizeof(kernel_modules[0]))
+
+/* Beside the stock modules, which stay; depmod is told which to take. */
+static void add_install(struct steps *s)
+{
+	AUTO_STRBUF struct strbuf copy = {0}, override = {0};
+	struct machine *m = s->m;
+
+	for (size_t i = 0; i < KERNEL_MODULES; i++) {
+		const char *name = file_name(m, kernel_modules[i].module, kernel_modules[i].file);
+
+		strbuf_printf(&copy,
+			      "%ssudo install -D -m 644 " TREE "/kernel-open/%s.ko "
+			      "/lib/modules/%s/updates/onehop/%s.ko",
+			      i ? "\n" : "", kernel_modules[i].file, kernel_of(m), name);
+		strbuf_printf(&override, " 'override %s * updates/onehop'", name);
+	}
+	add_step(s, "put the modules beside the stock ones, which stay where they are", "%s",
+		 strbuf_str(&copy));
+	if (fact_is(m->kernel.secure_boot, 1))
+		add_step(s,
+			 "Secure Boot is on: sign them with a key that the firmware knows (mokutil "
+			 "--import asks for a password and a reboot, once)",
+			 "sudo mokutil --import /var/lib/dkms/mok.pub\n"
+			 "for f in /lib/modules/%s/updates/onehop/*.ko; do sudo "
+			 "/lib/modules/%s/build/scripts/sign-file sha256 /var/lib/dkms/mok.key "
+			 "/var/lib/dkms/mok.pub \"$f\"; done",
+			 kernel_of(m), kernel_of(m));
+	add_step(s, "let modprobe take these",
+		 "sudo mkdir -p /etc/depmod.d\n"
+		 "printf '%%s\\n'%s | sudo tee " OVERRIDE_FILE "\nsudo depmod %s",
+		 strbuf_str(&override), kernel_of(m));
+}
+
+static void add_initramfs(struct steps *s)
+{
+	static const char what[] = "the initramfs may hold the modules and their options";
+	const struct machine *m = s->m;
+
+	if (is_distribution(m, debian_like))
+		add_step(s, what, "sudo update-initramfs -u -k %s", kernel_of(m));
+	else if (is_distribution(m, fedora_like))
+		add_step(s, what, "sudo dracut -f --kver %s", kernel_of(m));
+	else if (is_distribution(m, arch_like))
+		add_step(s, what, "sudo mkinitcpio -P");
+	else
+		add_step(s,
+			 "rebuild the initramfs, if there is one: it may hold the modules and "
+			 "their options",
+			 "%s", "");
+}
+
+static void add_steps(struct machine *m, struct machine_need *n)
+{
+	bool set = true;
+	struct steps s = {.m = m};
+
+	for (size_t i = 0; i < n->n; i++)
+		if (goes_through_bar1(&n->cards[i]))
+			set = set && fact_is(need_dwords_set(m, n->cards[i].gpu), 1);
+	if (n->need == NEED_PATCH) {
+		add_headers(&s);
+		add_build(&s);
+		add_install(&s);
+	}
+	if (!set)
+		add_step(&s, "switch it on", "printf '%%s\\n' '%s' | sudo tee " OPTIONS_FILE,
+			 n->options);
+	add_initramfs(&s);
+	add_step(&s, "reboot; then see whether it is in force, and let checked data decide",
+		 "onehop unlock\nonehop test");
+	n->steps = s.items;
+	n->step_n = s.n;
+}
+
+static void add_back(struct machine *m, struct machine_need *n)
+{
+	struct steps s = {.m = m};
+
+	add_step(&s, "the options", "sudo rm -f " OPTIONS_FILE);
+	if (n->need == NEED_PATCH || n->need == NEED_RELOAD)
+		add_step(&s, "the modules",
+			 "sudo rm -rf " OVERRIDE_FILE " /lib/modules/%s/updates/onehop\n"
+			 "sudo depmod %s",
+			 kernel_of(m), kernel_of(m));
+	add_initramfs(&s);
+	add_step(&s, "reboot", "%s", "");
+	n->back = s.items;
+	n->back_n = s.n;
+}
+
+/* ---- cautions ---- */
+
+static void add_caution(struct machine *m, struct machine_need *n, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void add_caution(struct machine *m, struct machine_need *n, const char *fmt, ...)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	va_list ap;
+
+	va_start(ap, fmt);
+	strbuf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	*ARENA_PUSH(m->arena, n->cautions, n->caution_n) = arena_strdup(m->arena, strbuf_str(&b));
+}
+
+static void caution_driver(struct machine *m, struct machine_need *n)
+{
+	const struct nvidia_driver *d = &m->driver;
+
+	if (fact_is(d->bar1_p2p.loaded, 1) && fact_is(d->bar1_p2p.installed, 0))
+		add_caution(
+			m, n,
+			"the module on disk has stubs for it again, as after a package upgrade: "
+			"the next boot loses it, and the options stay (see onehop check)");
+	if (n->need == NEED_PATCH && !fact_known(d->flavor))
+		add_caution(m, n,
+			    "whether the open modules are loaded is not known; the proprietary "
+			    "ones cannot be edited");
+	if (fact_known(d->library_version) && n->release &&
+	    strcmp(d->library_version.value, n->release) != 0)
+		add_caution(m, n,
+			    "the user-space libraries are of %s, the module is of %s: set that "
+			    "right first, and take the sources of that release",
+			    d->library_version.value, n->release);
+	if (n->need == NEED_PATCH && driver_branch(d->module_version) > NEWEST_TRIED)
+		add_caution(m, n,
+			    "%s is newer than any release that was tried: onehop unlock --tree "
+			    "refuses it if a place in it differs",
+			    n->release);
+}
+
+/* Options outlive a kernel; modules are for one. */
+static void caution_kernels(struct machine *m, struct machine_need *n)
+{
+	if (n->need == NEED_PATCH)
+		add_caution(m, n,
+			    "modules are for one kernel, options for all: build them for another "
+			    "kernel or driver before booting it, or remove " OPTIONS_FILE);
+}
+
+static void caution_host(struct machine *m, struct machine_need *n)
+{
+	size_t translated = 0;
+
+	for (size_t i = 0; i < n->n; i++)
+		translated +=
+			goes_through_bar1(&n->cards[i]) &&
+			text_starts_with(fact_str_or(n->cards[i].gpu->pci->iommu_type, ""), "DMA");
+	if (translated)
+		add_caution(m, n,
+			    "the IOMMU translates for %zu of these cards: boot with iommu=pt "
+			    "(see onehop fix)",
+			    translated);
+	if (n->need == NEED_PATCH && fact_is_not(m->kernel.lockdown, LOCKDOWN_NONE) &&
+	    !fact_is(m->kernel.secure_boot, 1))
+		add_caution(m, n, "the kernel is locked down: it loads signed modules only");
+	if (n->need == NEED_PATCH && fact_is(m->kernel.exact_compiler, 0))
+		add_caution(m, n, "the kernel was built with %s, which is not installed",
+			    fact_str_or(m->kernel.compiler, "another compiler"));
+}
+
+/* A parameter that is given twice counts as it was given last. */
+static void caution_settings(struct machine *m, struct machine_need *n)
+{
+	for (size_t i = 0; i < m->modprobe_n; i++) {
+		const struct modprobe_line *l = &m->modprobe[i];
+
+		if (l->kind == MODPROBE_OPTIONS && strstr(l->text, "NVreg_RegistryDwords") &&
+		    strcmp(l->file, OPTIONS_FILE) != 0)
+			add_caution(m, n,
+				    "%s:%u sets NVreg_RegistryDwords too, and what is given last "
+				    "counts: take that line out",
+				    l->file, l->line);
+	}
+	if (strstr(fact_str_or(m->kernel.cmdline, ""), "NVreg_RegistryDwords"))
+		add_caution(m, n,
+			    "the kernel's command line sets NVreg_RegistryDwords, which outweighs "
+			    "modprobe.d: take it out");
+}
+
+static void caution_generations(struct machine *m, struct machine_need *n)
+{
+	int64_t first = -1;
+
+	for (size_t i = 0; i < n->n; i++) {
+		int64_t cc = fact_or(card_compute_capability(n->cards[i].gpu), -1);
+
+		if (!goes_through_bar1(&n->cards[i]) || cc < 0)
+			continue;
+		if (first >= 0 && cc != first) {
+			add_caution(m, n,
+				    "the cards are of several generations: pairs of one "
+				    "generation work, CUDA's library refuses the others");
+			return;
+		}
+		first = cc;
+	}
+}
+
+void need_steps(struct machine *m, struct machine_need *n)
+{
+	add_options(m, n);
+	if (!n->options)
+		return;
+	caution_driver(m, n);
+	caution_generations(m, n);
+	caution_host(m, n);
+	caution_kernels(m, n);
+	if (n->need > NEED_OPTIONS)
+		return;
+	caution_settings(m, n);
+	if (n->need == NEED_PATCH)
+		add_sources(m, n);
+	add_steps(m, n);
+	add_back(m, n);
+}

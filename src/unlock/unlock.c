@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tree of NVIDIA's open kernel modules: read, planned, edited, brought back. */
+#include "unlock/unlock_impl.h"
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "unlock/headers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *unlock_state_word(enum unlock_state s)
+{
+	static const char *const words[UNLOCK_STATE_N] = {
+		[UNLOCK_STOCK] = "stock",
+		[UNLOCK_PATCHED] = "patched",
+		[UNLOCK_STARTED] = "started",
+	};
+
+	return words[s];
+}
+
+/* ---- reading ---- */
+
+static const char *read_version(struct unlock *u)
+{
+	struct tree_file f;
+	const char *value, *r = NULL;
+	size_t n;
+
+	if (tree_read(&u->tree, "version.mk", 1 << 16, &f) < 0)
+		return NULL;
+	if (text_after(f.data, "NVIDIA_VERSION", &value, &n) && n > 1 && value[0] == '=') {
+		AUTO_FREE char *copy = xstrndup(value + 1, n - 1);
+
+		r = arena_strdup(u->arena, text_trim(copy));
+	}
+	free(f.data);
+	return r;
+}
+
+/* A folder that is something else gets a line of its own, not one about the first file that lacks. */
+static int refuse_other_folders(const struct unlock *u)
+{
+	if (tree_has(&u->tree, SWITCH_FILE))
+		return 0;
+	if (tree_has(&u->tree, PREBUILT_CORE))
+		return err_set(EINVAL,
+			       "%s is a package's: its core is prebuilt (" PREBUILT_CORE
+			       "), and can only be edited in the sources of the release",
+			       u->tree.dir);
+	return err_set(EINVAL,
+		       "%s is no tree of NVIDIA's open kernel modules: it has no " SWITCH_FILE,
+		       u->tree.dir);
+}
+
+static int look(struct unlock *u, const struct unlock_options *o)
+{
+	struct sources s = {0};
+	struct manifest m;
+	int r = o->headers ? headers_resize_arguments(o->headers, &u->resize_wanted) : 0;
+
+	u->headers_known = o->headers != NULL;
+	if (r == 0)
+		r = refuse_other_folders(u);
+	if (r == 0)
+		r = sources_read(u, &s, &m);
+	if (r == 0)
+		r = unlock_plan(u, &s);
+	if (r == 0)
+		u->version = read_version(u);
+	sources_done(&s);
+	return r;
+}
+
+/* The files of the manifest, as they were released. */
+static int look_back(struct unlock *u)
+{
+	struct sources s = {0};
+	struct manifest m = {0};
+	int r = refuse_other_folders(u);
+
+	if (r == 0)
+		r = sources_read(u, &s, &m);
+	for (size_t i = 0; i < m.n && r == 0; i++) {
+		struct source_file *f = sources_get(&s, m.files[i].path);
+		struct unlock_file *e = ARENA_PUSH(u->arena, u->files, u->n);
+
+		e->path = f->path;
+		e->is_after = f->is_after;
+		e->before = f->now; /* owner and permissions of today */
+		e->before.data = arena_strndup(u->arena, f->before.data, f->before.size);
+		e->before.size = f->before.size;
+	}
+	if (r == 0)
+		u->version = read_version(u);
+	sources_done(&s);
+	return r;
+}
+
+static int open_tree(const char *dir, const struct unlock_options *o, struct unlock **ret)
+{
+	struct unlock *u = xcalloc(1, sizeof(*u));
+	int r;
+
+	u->arena = arena_new();
+	r = tree_open(dir, &u->tree);
+	u->tree.before = o->before;
+	u->tree.context = o->context;
+	*ret = u;
+	return r;
+}
+
+static int opened(int r, struct unlock **u)
+{
+	if (r < 0) {
+		unlock_close(*u);
+		*u = NULL;
+	}
+	return r;
+}
+
+int unlock_open(const char *dir, const struct unlock_options *o, struct unlock **ret)
+{
+	int r = open_tree(dir, o, ret);
+
+	if (r == 0)
+		r = look(*ret, o);
+	return opened(r, ret);
+}
+
+void unlock_close(struct unlock *u)
+{
+	if (!u)
+		return;
+	tree_close(&u->tree);
+	arena_free(u->arena);
+	free(u);
+}
+
+/* ---- writing ---- */
+
+static int stage(const struct unlock *u, char *(*name)(const char *), bool after)
+{
+	AUTO_FREE const char **paths = xcalloc(u->n, sizeof(*paths));
+	int r = 0;
+
+	for (size_t i = 0; i < u->n; i++)
+		paths[i] = name(u->files[i].path);
+	for (size_t i = 0; i < u->n && r == 0; i++)
+		r = tree_stage(&u->tree, paths[i],
+			       after ? &u->files[i].after : &u->files[i].before);
+	if (r == 0)
+		r = tree_sync(&u->tree, paths, u->n, name == old_path);
+	for (size_t i = 0; i < u->n; i++)
+		free((char *)paths[i]);
+	return r;
+}
+
+/* All files become as wanted, in order, or from the last to the first. */
+static int put(struct unlock *u, bool after)
+{
+	for (size_t k = 0; k < u->n; k++) {
+		struct unlock_file *f = &u->files[after ? k : u->n - 1 - k];
+		AUTO_FREE char *from = new_path(f->path);
+		int r;
+
+		if (f->is_after == after)
+			continue;
+		r = tree_rename(&u->tree, from, f->path);
+		if (r < 0)
+			return r;
+		f->is_after = after;
+		u->replaced++;
+	}
+	return 0;
+}
+
+/* The manifest is complete before the first file changes; `old` holds them from then on. */
+static int apply(struct unlock *u)
+{
+	int r = 0;
+
+	if (u->other_edits)
+		return err_set(
+			EINVAL,
+			"%s was edited for another kernel, or by another onehop: --revert first",
+			u->tree.dir);
+	if (u->state == UNLOCK_STOCK)
+		r = stage(u, old_path, false);
+	if (r == 0 && u->state != UNLOCK_PATCHED)
+		r = stage(u, new_path, true);
+	if (r == 0 && u->state == UNLOCK_STOCK)
+		r = manifest_write(u);
+	if (r == 0)
+		r = put(u, true);
+	return r < 0 ? r : tree_remove(&u->tree, STATE_FOLDER "/new");
+}
+
+static int revert(struct unlock *u)
+{
+	int r = 0;
+
+	if (u->state != UNLOCK_STOCK)
+		r = stage(u, new_path, false);
+	if (r == 0)
+		r = put(u, false);
+	if (r == 0)
+		r = tree_remove(&u->tree, MANIFEST); /* the rest is of no use without it */
+	return r < 0 ? r : tree_remove(&u->tree, STATE_FOLDER);
+}
+
+static int change(const char *dir, const struct unlock_options *o, bool after, struct unlock **ret)
+{
+	int r = open_tree(dir, o, ret);
+
+	if (r == 0)
+		r = tree_lock(&(*ret)->tree);
+	if (r == 0)
+		r = after ? look(*ret, o) : look_back(*ret);
+	if (r == 0)
+		r = after ? apply(*ret) : revert(*ret);
+	return opened(r, ret);
+}
+
+int unlock_apply(const char *dir, const struct unlock_options *o, struct unlock **ret)
+{
+	return change(dir, o, true, ret);
+}
+
+int unlock_revert(const char *dir, const struct unlock_options *o, struct unlock **ret)
+{
+	return change(dir, o, false, ret);
+}
+
+/* ---- the diff ---- */
+
+void unlock_diff(const struct unlock *u, struct strbuf *out)
+{
+	strbuf_printf(
+		out, "# onehop unlock: %s, kind %s, %zu edits in %zu files; apply with patch -p1\n",
+		u->version ? u->version : "a tree", era_names[u->era].name, u->edit_n, u->n);
+	strbuf_puts(out, "# sha256 before, after\n");
+	for (size_t i = 0; i < u->n; i++)
+		strbuf_printf(out, "# %s %s %s\n", u->files[i].before_hash, u->files[i].after_hash,
+			      u->files[i].path);
+	for (size_t i = 0; i < u->n; i++)
+		edits_diff(u->files[i].path, u->files[i].before.data, u->files[i].before.size,
+			   u->files[i].edits, u->files[i].n, out);
+}

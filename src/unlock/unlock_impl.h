@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of unlock/ share: the manifest, the plan. */
+#pragma once
+
+#include "unlock/lexer.h"
+#include "unlock/unlock.h"
+
+/* ---- manifest.c: what onehop did to a tree ---- */
+
+struct manifest_file {
+	const char *path;
+	char before_hash[SHA256_TEXT], after_hash[SHA256_TEXT];
+};
+
+struct manifest {
+	int resize_wanted;
+	struct manifest_file *files;
+	size_t n;
+};
+
+/* -ENOENT: the tree has none. In the arena. */
+int manifest_read(const struct tree *t, struct arena *a, struct manifest *ret);
+int manifest_write(const struct unlock *u);
+
+/* ---- look.c: the files of a tree, and their state ---- */
+
+/* A file that a row of the table names. */
+struct source_file {
+	const char *path;
+	bool missing;
+	struct tree_file now,
+		before; /* before: as released; the same as now unless onehop edited it */
+	char now_hash[SHA256_TEXT]; /* of those in the manifest */
+	bool is_after;              /* the file is in the manifest, and as edited */
+	struct lexed lexed;         /* of `before` */
+};
+
+struct sources {
+	struct source_file *files;
+	size_t n;
+};
+
+/* All files that the tables and the manifest name, with u->state. Refuses what is neither released nor ours. */
+int sources_read(struct unlock *u, struct sources *ret, struct manifest *ret_manifest);
+void sources_done(struct sources *s);
+/* NULL: the tree has no such file. */
+struct source_file *sources_get(const struct sources *s, const char *path);
+
+/* ---- plan.c ---- */
+
+/* Era, counts, edits; refuses if any differs. */
+int unlock_plan(struct unlock *u, struct sources *s);
+
+/* Names of what lies in STATE_FOLDER for a path of the tree; the caller frees. */
+char *old_path(const char *path);
+char *new_path(const char *path);

@@ -1,0 +1,5 @@
+#if A
+{ "not ended
+#else
+}}}
+/* not ended

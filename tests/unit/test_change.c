@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* change/: equal changes become one, texts are copied, every kind has a word. */
+#include "base/alloc.h"
+#include "change/change.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int set_up(void **state)
+{
+	static struct change_set set;
+
+	set = (struct change_set){.arena = arena_new()};
+	*state = &set;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct change_set *set = *state;
+
+	arena_free(set->arena);
+	return 0;
+}
+
+static struct change acs(const char *port, const char *rule)
+{
+	return (struct change){.kind = CHANGE_ACS,
+			       .lifetime = CHANGE_NOW,
+			       .target = port,
+			       .old = "001d",
+			       .new = "0011",
+			       .rule = rule,
+			       .reason = "why",
+			       .cost = "isolation",
+			       .apart = true};
+}
+
+static void add(struct change_set *set, struct change c)
+{
+	change_add(set, &c);
+}
+
+static void texts_are_copied(void **state)
+{
+	struct change_set *set = *state;
+	char port[] = "0000:22:00.0";
+
+	add(set, acs(port, "acs-redirect"));
+	memset(port, 'x', sizeof(port) - 1);
+	assert_int_equal(set->n, 1);
+	assert_string_equal(set->items[0].target, "0000:22:00.0");
+	assert_string_equal(set->items[0].new, "0011");
+	assert_null(set->items[0].name);
+}
+
+static void different_ones_stay_apart(void **state)
+{
+	struct change_set *set = *state;
+	struct change c = acs("0000:22:00.0", "a");
+
+	add(set, c);
+	add(set, acs("0000:22:01.0", "a"));
+	c.new = "0001";
+	add(set, c);
+	c.name = "n";
+	add(set, c);
+	c.kind = CHANGE_BY_HAND;
+	add(set, c);
+	assert_int_equal(set->n, 5);
+}
+
+static void equal_ones_are_joined(void **state)
+{
+	struct change_set *set = *state;
+	struct change c = acs("0000:22:00.0", "acs-redirect");
+
+	add(set, c);
+	add(set, c);
+	assert_string_equal(set->items[0].rule, "acs-redirect");
+	assert_true(set->items[0].apart);
+	assert_string_equal(set->items[0].cost, "isolation");
+
+	c.rule = "acs"; /* the start of another's id is another rule */
+	c.lifetime = CHANGE_KEPT;
+	add(set, c);
+	assert_string_equal(set->items[0].rule, "acs-redirect, acs");
+	assert_int_equal(set->items[0].lifetime, CHANGE_LASTING);
+	assert_true(set->items[0].apart);
+
+	c.rule = "other";
+	c.apart = false;
+	c.cost = NULL;
+	add(set, c);
+	add(set, acs("0000:22:00.0", "acs"));
+	assert_int_equal(set->n, 1);
+	assert_string_equal(set->items[0].rule, "acs-redirect, acs, other");
+	assert_false(set->items[0].apart);
+	assert_null(set->items[0].cost);
+}
+
+static void old_is_taken_from_who_knows_it(void **state)
+{
+	struct change_set *set = *state;
+	struct change c = acs("0000:22:00.0", "a");
+
+	c.old = NULL;
+	add(set, c);
+	assert_null(set->items[0].old);
+	add(set, acs("0000:22:00.0", "b"));
+	assert_string_equal(set->items[0].old, "001d");
+}
+
+static void many_are_kept_in_order(void **state)
+{
+	struct change_set *set = *state;
+
+	for (int i = 0; i < 100; i++) {
+		char port[16];
+
+		snprintf(port, sizeof(port), "port %d", i);
+		add(set, acs(port, "a"));
+	}
+	assert_int_equal(set->n, 100);
+	assert_string_equal(set->items[0].target, "port 0");
+	assert_string_equal(set->items[57].target, "port 57");
+	assert_string_equal(set->items[99].target, "port 99");
+}
+
+static void every_kind_has_its_own_word(void **state)
+{
+	(void)state;
+	for (int i = 0; i < CHANGE_KIND_N; i++) {
+		assert_non_null(change_kind_word((enum change_kind)i));
+		for (int k = 0; k < i; k++)
+			assert_string_not_equal(change_kind_word((enum change_kind)i),
+						change_kind_word((enum change_kind)k));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(texts_are_copied, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(different_ones_stay_apart, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(equal_ones_are_joined, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(old_is_taken_from_who_knows_it, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(many_are_kept_in_order, set_up, tear_down),
+		cmocka_unit_test(every_kind_has_its_own_word),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

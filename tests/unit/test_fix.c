@@ -1,0 +1,1801 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fix/: applied and undone is as before, failed anywhere is as before, and nothing is undone twice. */
+#include "fix_rig.h"
+
+#include "base/alloc.h"
+#include "base/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+/* With the sanitizers a round costs ten times as much: all of them are made without. */
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define ROUNDS 1000
+#else
+#define ROUNDS 10000
+#endif
+#define SEED   20261121
+#define BOOT_2 "22222222-2222-3333-4444-555555555555\n"
+#define FIX_1  JOURNAL_FOLDER "/fixes/1/"
+
+static int make_rig(void **state)
+{
+	struct rig *g = xcalloc(1, sizeof(*g));
+
+	rig_open(g, SEED);
+	*state = g;
+	return 0;
+}
+
+static int remove_rig(void **state)
+{
+	rig_close(*state);
+	free(*state);
+	return 0;
+}
+
+#define AUTO_PLAN CLEANUP(drop_plan)
+static void drop_plan(struct plan **p)
+{
+	plan_free(*p);
+}
+
+static void assert_tree(const struct rig *g, const char *expected)
+{
+	AUTO_FREE char *difference = rig_tree_differs(g, expected);
+
+	if (difference)
+		fail_msg("%s\nthe last run told:\n%s", difference, strbuf_str(&g->texts));
+}
+
+static void assert_get(const struct rig *g, const char *path, const char *expected)
+{
+	AUTO_FREE char *now = rig_get(g, path);
+
+	if (expected)
+		assert_string_equal(now, expected);
+	else
+		assert_null(now);
+}
+
+static void assert_told(const struct rig *g, const char *part)
+{
+	if (!strstr(strbuf_str(&g->texts), part))
+		fail_msg("\"%s\" was not told, but:\n%s", part, strbuf_str(&g->texts));
+}
+
+static void assert_said(const char *part)
+{
+	if (!strstr(err_msg(), part))
+		fail_msg("the sentence is not about \"%s\": %s", part, err_msg());
+}
+
+static enum fix_result apply(struct rig *g, struct plan *p)
+{
+	enum fix_result result;
+	unsigned number;
+	int r = fix_apply(&g->run, p, &result, &number);
+
+	if (r < 0)
+		fail_msg("apply: %s", err_msg());
+	return result;
+}
+
+static enum fix_result undo(struct rig *g, unsigned number)
+{
+	enum fix_result result;
+	unsigned undone;
+	int r = fix_undo(&g->run, number, &result, &undone);
+
+	if (r < 0)
+		fail_msg("undo: %s", err_msg());
+	return result;
+}
+
+static int try_undo(struct rig *g, unsigned number)
+{
+	enum fix_result result;
+	unsigned undone;
+
+	return fix_undo(&g->run, number, &result, &undone);
+}
+
+static int try_apply(struct rig *g, struct plan *p)
+{
+	enum fix_result result;
+	unsigned number;
+
+	return fix_apply(&g->run, p, &result, &number);
+}
+
+/* How many fixes there are; *ret_state: of the last. */
+static size_t count_fixes(struct rig *g, enum fix_state *ret_state)
+{
+	struct journal_entry *entries;
+	size_t n;
+
+	if (journal_read(&g->host, &entries, &n) < 0)
+		fail_msg("journal: %s", err_msg());
+	if (n && ret_state)
+		*ret_state = entries[n - 1].state;
+	journal_free(entries, n);
+	return n;
+}
+
+static void assert_last_state(struct rig *g, size_t n, enum fix_state state)
+{
+	enum fix_state last = FIX_STATE_N;
+
+	assert_int_equal(count_fixes(g, &last), n);
+	assert_string_equal(fix_state_word(last), fix_state_word(state));
+}
+
+/* ---- any plan ---- */
+
+/* 1: it replaces what the boot loader reads, once in each direction. */
+static size_t makes_grub(const struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (p->steps[i].kind == STEP_GENERATED)
+			return 1;
+	return 0;
+}
+
+static void round_of_identity(struct rig *g)
+{
+	AUTO_PLAN struct plan *p = rig_random_plan(g);
+	AUTO_FREE char *old = rig_tree(g), *new = NULL;
+	enum fix_result result = apply(g, p);
+
+	assert_true(result == FIX_DONE || result == FIX_NOTHING);
+	assert_int_equal(rig_second_names(g, "boot/grub/grub.cfg"), makes_grub(p));
+	new = rig_tree(g);
+	if (!rig_only_programs(p)) {
+		assert_int_equal(apply(g, p), FIX_NOTHING);
+		assert_tree(g, new);
+		assert_int_equal(count_fixes(g, NULL), result == FIX_DONE);
+	}
+	if (result != FIX_DONE)
+		return;
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+	assert_int_equal(rig_second_names(g, "boot/grub/grub.cfg"), 2 * makes_grub(p));
+	assert_int_equal(rig_second_names(g, "etc/a.conf"), 0);
+	assert_int_equal(try_undo(g, 1), -EALREADY);
+	assert_tree(g, old);
+}
+
+static int random_error(struct rig *g)
+{
+	static const int errors[] = {EIO, ENOSPC, EROFS, EDQUOT};
+
+	return errors[rig_random(g, 4)];
+}
+
+static void round_of_failed_apply(struct rig *g)
+{
+	AUTO_PLAN struct plan *p = rig_random_plan(g);
+	AUTO_FREE char *old = rig_tree(g);
+	enum fix_result result = FIX_DONE;
+	enum fix_state state = FIX_UNDONE;
+	unsigned number;
+	int r;
+
+	rig_fail(g, rig_random(g, (unsigned)(30 + 14 * p->step_n)), random_error(g));
+	r = fix_apply(&g->run, p, &result, &number);
+	if (r == 0 && result == FIX_DONE && g->points <= g->fail_at) {
+		rig_fail(g, -1, 0);
+		assert_int_equal(undo(g, 0), FIX_DONE);
+	} else if (r == 0 && result != FIX_NOTHING) {
+		assert_int_equal(result, FIX_TAKEN_BACK);
+	}
+	assert_tree(g, old);
+	rig_fail(g, -1, 0);
+	count_fixes(g, &state);
+	assert_string_equal(fix_state_word(state), "undone");
+}
+
+static void round_of_failed_undo(struct rig *g)
+{
+	AUTO_PLAN struct plan *p = rig_random_plan(g);
+	AUTO_FREE char *old = rig_tree(g);
+	int r;
+
+	if (apply(g, p) == FIX_DONE) {
+		rig_fail(g, rig_random(g, (unsigned)(20 + 10 * p->step_n)), random_error(g));
+		try_undo(g, 0);
+		rig_fail(g, -1, 0);
+		rig_listen(g);
+		r = try_undo(g, 1);
+		assert_true(r == 0 || r == -EALREADY);
+		assert_string_equal(g->told[FIX_UNDO_FAILED] ? strbuf_str(&g->texts) : "", "");
+		assert_last_state(g, 1, FIX_UNDONE);
+	}
+	assert_tree(g, old);
+}
+
+static void end_clean(struct rig *g, const char *old)
+{
+	enum fix_state state = FIX_UNDONE;
+	size_t n;
+	int lock;
+
+	rig_fail(g, -1, 0);
+	rig_listen(g);
+	count_fixes(g, &state); /* the journal can be read, whatever failed */
+	assert_int_equal(journal_lock(&g->host, 0, &lock), 0);
+	if (fix_recover(&g->run, &n) < 0)
+		fail_msg("recover: %s", err_msg());
+	journal_unlock(lock);
+	if (count_fixes(g, &state) && state != FIX_UNDONE)
+		assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_string_equal(g->told[FIX_UNDO_FAILED] ? strbuf_str(&g->texts) : "", "");
+	assert_tree(g, old);
+	if (count_fixes(g, &state))
+		assert_string_equal(fix_state_word(state), "undone");
+}
+
+/* A disk that is full, or read-only, from some moment on: not even going back works. */
+static void round_of_full_disk(struct rig *g)
+{
+	AUTO_PLAN struct plan *p = rig_random_plan(g);
+	AUTO_FREE char *old = rig_tree(g), *torn = NULL;
+	bool undoing = rig_random(g, 3) == 0;
+
+	if (undoing && apply(g, p) != FIX_DONE)
+		return;
+	rig_fail_from(g, rig_random(g, (unsigned)(30 + (undoing ? 10 : 14) * p->step_n)),
+		      random_error(g));
+	if (undoing)
+		try_undo(g, 0);
+	else
+		try_apply(g, p);
+	torn = rig_torn(g, p);
+	if (torn)
+		fail_msg("%s", torn);
+	end_clean(g, old);
+}
+
+static void test_any_plan(void **state)
+{
+	static void (*const rounds[])(struct rig *) = {round_of_identity, round_of_failed_apply,
+						       round_of_failed_apply, round_of_failed_undo,
+						       round_of_full_disk};
+	struct rig *g = *state;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		rounds[i % 5](g); /* ends with the tree that it began with */
+		rig_forget(g);
+	}
+}
+
+/* Each point of a plan with all kinds, not only the random ones. */
+static void test_each_point(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = rig_tree(g);
+	long points = 1;
+
+	for (long i = 0; i < points; i++) {
+		AUTO_PLAN struct plan *p = NULL;
+		enum fix_result result;
+		unsigned number;
+		int r;
+
+		rig_reset(g);
+		p = rig_rich_plan(g);
+		rig_fail(g, i, ENOSPC);
+		r = fix_apply(&g->run, p, &result, &number);
+		assert_true(r == -ENOSPC || (r == 0 && result == FIX_TAKEN_BACK) || i >= g->points);
+		if (r == 0 && result == FIX_DONE) {
+			assert_true(i > 100); /* there are that many */
+			return;
+		}
+		assert_tree(g, old);
+		points = i + 2;
+	}
+	fail();
+}
+
+/* ---- one plan ---- */
+
+static void test_rich_plan(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = rig_rich_plan(g);
+	AUTO_FREE char *old = rig_tree(g);
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\nstill more\n");
+	assert_get(g, "etc/b.conf", NULL);
+	assert_get(g, "etc/new/deep/d.conf", "d\n");
+	assert_get(g, "run/switch", "on");
+	assert_get(g, RIG_KNOB, "1");
+	assert_get(g, "boot/initrd", "generated\nlinux root=/dev/sda1 options x=2\nend\n");
+	assert_get(g, "boot/grub/grub.cfg",
+		   "generated\nlinux root=/dev/sda1 iommu=pt quiet\nend\n");
+	assert_false(rig_exists(g, "boot/grub/grub.cfg.onehop-new"));
+	/* Outside of the mask nothing changes. */
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0011);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+}
+
+static void test_only_masked_bits(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	rig_set_register(g, RIG_DEVICE, 0x005f); /* other bits are somebody else's */
+	p->steps[0].mask = 0x000c;
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0053);
+	rig_set_register(g, RIG_DEVICE, 0x0013);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001f);
+}
+
+static void test_another_device(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *missing = plan_new();
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011")->identity = 0x15b31021;
+	assert_int_equal(try_apply(g, p), -ENODEV);
+	assert_said(RIG_DEVICE " is another device now: 10de:2201, not 15b3:1021");
+	rig_acs(missing, "0000:99:00.0", "001d", "0011");
+	assert_int_equal(try_apply(g, missing), -ENODEV);
+	assert_said("0000:99:00.0 is not there any more");
+	assert_int_equal(count_fixes(g, NULL), 0);
+}
+
+static void test_nothing_to_do(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *empty = plan_new();
+
+	rig_put(g, "etc/a.conf", "new\n");
+	rig_file(p, "etc/a.conf", "a\n", "new\n");
+	rig_switch(p, "off", "on"); /* serves the file */
+	assert_int_equal(apply(g, p), FIX_NOTHING);
+	assert_get(g, "run/switch", "off");
+	assert_int_equal(apply(g, empty), FIX_NOTHING);
+	assert_int_equal(count_fixes(g, NULL), 0);
+}
+
+/* A program whose path is not there is not run, which is no failure; the journal has the paths. */
+static void test_program_only_if(void **state)
+{
+	struct rig *g = *state;
+
+	for (int there = 0; there < 2; there++) {
+		AUTO_PLAN struct plan *p = plan_new();
+		struct step *s;
+
+		rig_file(p, "etc/a.conf", "a\n", "new\n");
+		s = rig_switch(p, "off", "on");
+		s->argv_if = "run/loaded";
+		s->undo_if = "run/to-unload";
+		if (there)
+			rig_put(g, s->argv_if, "");
+		assert_int_equal(apply(g, p), FIX_DONE);
+		assert_get(g, "run/switch", there ? "on" : "off");
+		rig_put(g, "run/switch", "by hand");
+		if (there)
+			rig_put(g, s->undo_if, "");
+		assert_int_equal(undo(g, 0), FIX_DONE);
+		assert_get(g, "run/switch", there ? "off" : "by hand");
+		assert_get(g, "etc/a.conf", "a\n");
+		rig_put(g, "run/switch", "off");
+	}
+}
+
+/* What was so already is not the fix's, and stays. */
+static void test_skipped_stays(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_put(g, "etc/a.conf", "new\n");
+	rig_file(p, "etc/a.conf", "a\n", "new\n");
+	rig_file(p, "etc/b.conf", "b 1\nb 2\n", "new too\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(g->told[FIX_STEP_SKIPPED], 1);
+	assert_int_equal(g->told[FIX_STEP_DONE], 1);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_get(g, "etc/a.conf", "new\n");
+	assert_get(g, "etc/b.conf", "b 1\nb 2\n");
+}
+
+static void test_permissions_stay(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *path = xprintf("%s/etc/b.conf", g->root), *old = NULL;
+
+	assert_int_equal(chmod(path, 0640), 0);
+	old = rig_tree(g);
+	rig_file(p, "etc/b.conf", "b 1\nb 2\n", NULL);
+	rig_file(p, "etc/b.conf", NULL, "again\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+}
+
+static void test_contradicting_plan(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_file(p, "etc/a.conf", "a\n", "b\n");
+	rig_file(p, "etc/a.conf", "c\n", "d\n");
+	assert_int_equal(try_apply(g, p), -EINVAL);
+	assert_said("contradicts itself");
+	assert_get(g, "etc/a.conf", "a\n");
+}
+
+static void test_image(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *files = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	g->host.image = true;
+	rig_file(p, "etc/a.conf", "a\n", "b\n");
+	rig_switch(p, "off", "on");
+	assert_int_equal(try_apply(g, p), -EINVAL);
+	assert_tree(g, old);
+	rig_file(files, "etc/a.conf", "a\n", "b\n");
+	ARENA_PUSH(files->arena, files->wanted, files->wanted_n)
+	[0] = (struct plan_wanted){"kernel-parameter", "iommu=pt"};
+	assert_int_equal(apply(g, files), FIX_DONE);
+	assert_get(g, JOURNAL_FOLDER "/in-force", "fix 1 - kernel-parameter iommu=pt\n");
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+}
+
+/* ---- the disk of a system that does not run, with a fix that was made while it did ---- */
+
+/* A reboot took back what is only in memory; from here on it is a mounted disk. */
+static void become_image(struct rig *g)
+{
+	rig_set_register(g, RIG_DEVICE, 0x0004);
+	rig_put(g, RIG_KNOB, "somebody else's");
+	g->host.image = true;
+	g->host.run = NULL;
+	rig_listen(g);
+}
+
+static void test_undo_in_image(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = rig_rich_plan(g);
+	AUTO_FREE char *old = rig_tree(g);
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	become_image(g);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_last_state(g, 1, FIX_UNDONE);
+	assert_get(g, JOURNAL_FOLDER "/in-force", "");
+	assert_told(g, "register " RIG_DEVICE ": the reboot took it back\n");
+	assert_told(g, "attribute " RIG_KNOB ": the reboot took it back\n");
+	assert_told(g, "tool : run it in the system itself: switch off\n");
+	assert_told(g, "tool : run it in the system itself: make-initrd\n");
+	assert_int_equal(g->told[FIX_UNDO_FAILED], 0);
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0004);
+	assert_get(g, RIG_KNOB, "somebody else's");
+	/* What a person does then, and what the next boot brings. */
+	rig_set_register(g, RIG_DEVICE, 0x001d);
+	rig_put(g, RIG_KNOB, "auto");
+	rig_put(g, "run/switch", "off");
+	rig_put(g, "boot/initrd", "generated\nlinux root=/dev/sda1 options x=1\nend\n");
+	assert_tree(g, old);
+}
+
+static void test_made_anew_in_image(void **state)
+{
+	static const char anew[] = "generated\nby somebody iommu=pt\nend\n";
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "boot/grub/grub.cfg", anew);
+	become_image(g);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_get(g, "etc/default/gen.cfg", "quiet");
+	assert_get(g, "boot/grub/grub.cfg", anew);
+	assert_told(g, "it was made anew since: run it in the system itself: "
+		       "make-grub /boot/grub/grub.cfg\n");
+	assert_int_equal(g->told[FIX_UNDO_SKIPPED], 2);
+	assert_last_state(g, 1, FIX_UNDONE);
+}
+
+static void test_boot_not_mounted_in_image(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *new = NULL;
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	new = rig_get(g, "boot/grub/grub.cfg");
+	rig_remove(g, "boot/grub/grub.cfg");
+	g->host.image = true;
+	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_told(g, "/boot/grub/grub.cfg is not there: mount its file system below ");
+	assert_get(g, "etc/default/gen.cfg", "quiet");
+	assert_last_state(g, 1, FIX_UNDOING);
+	rig_put(g, "boot/grub/grub.cfg", new);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_get(g, "boot/grub/grub.cfg", "generated\nlinux root=/dev/sda1 quiet\nend\n");
+	assert_last_state(g, 1, FIX_UNDONE);
+}
+
+/* Of what has to be there for a program to be needed, an image shows only what is on the disk. */
+static void test_condition_in_image(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_switch(p, "off", "on")->undo_if = "sys/module/gone";
+	rig_switch(p, "on", "more")->undo_if = "etc/b.conf";
+	assert_int_equal(apply(g, p), FIX_DONE);
+	become_image(g);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_told(g, "tool : run it in the system itself: switch on\n");
+	assert_null(strstr(strbuf_str(&g->texts), "switch off"));
+	assert_int_equal(g->told[FIX_UNDO_SKIPPED], 2);
+}
+
+/* ---- what somebody else changed ---- */
+
+static void test_drift_on_apply(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = NULL;
+
+	rig_put(g, "etc/b.conf", "b 1\nmine\n");
+	old = rig_tree(g);
+	rig_file(p, "etc/a.conf", "a\n", "new\n");
+	rig_file(p, "etc/b.conf", "b 1\nb 2\n", "new\n");
+	assert_int_equal(apply(g, p), FIX_DRIFT);
+	assert_tree(g, old);
+	assert_told(g, "file etc/b.conf: /etc/b.conf line 2 is \"mine\", expected \"b 2\"");
+	assert_int_equal(count_fixes(g, NULL), 0);
+}
+
+static void test_drift_of_other_kinds(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *acs = plan_new(), *knob = plan_new(), *grub = plan_new();
+	AUTO_PLAN struct plan *appeared = plan_new();
+
+	rig_acs(acs, RIG_DEVICE, "001d", "0011");
+	rig_set_register(g, RIG_DEVICE, 0x0004);
+	assert_int_equal(apply(g, acs), FIX_DRIFT);
+	assert_told(g, RIG_DEVICE " ACS+6 is 0004, expected 001d");
+	rig_attribute(knob, "0", "1");
+	assert_int_equal(apply(g, knob), FIX_DRIFT);
+	assert_told(g, "/sys/kernel/knob is auto, expected 0");
+	rig_grub(g, grub, "quiet", "iommu=pt");
+	rig_put(g, "boot/grub/grub.cfg", "mine\n");
+	assert_int_equal(apply(g, grub), FIX_DRIFT);
+	assert_told(g, "/boot/grub/grub.cfg line 1 is \"mine\"");
+	rig_file(appeared, "etc/a.conf", NULL, "new\n");
+	assert_int_equal(apply(g, appeared), FIX_DRIFT);
+	assert_told(g, "/etc/a.conf is there, and was not expected");
+	assert_int_equal(count_fixes(g, NULL), 0);
+}
+
+static void test_drift_on_undo(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_file(p, "etc/a.conf", "a\n", "new\n");
+	rig_file(p, "etc/b.conf", "b 1\nb 2\n", "new\n");
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "etc/b.conf", "mine\n");
+	rig_listen(g);
+	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_told(g, "/etc/b.conf line 1 is \"mine\", expected \"new\": it was changed since");
+	assert_int_equal(g->told[FIX_UNDO_FAILED], 1);
+	assert_int_equal(g->told[FIX_UNDO_DONE], 2);
+	assert_get(g, "etc/b.conf", "mine\n");
+	assert_get(g, "etc/a.conf", "a\n");
+	assert_last_state(g, 1, FIX_UNDOING);
+	/* Another try, when the person has put back what was there. */
+	rig_put(g, "etc/b.conf", "b 1\nb 2\n");
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_tree(g, old);
+	assert_last_state(g, 1, FIX_UNDONE);
+}
+
+/* A fix that cannot be undone does not keep another from being made, and is not tried each time. */
+static void test_stuck_is_left_alone(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *other = plan_new();
+
+	rig_file(p, "etc/b.conf", "b 1\nb 2\n", "new\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "etc/b.conf", "mine\n");
+	assert_int_equal(undo(g, 0), FIX_STUCK);
+	rig_listen(g);
+	rig_file(other, "etc/a.conf", "a\n", "new\n");
+	assert_int_equal(apply(g, other), FIX_DONE);
+	assert_int_equal(g->told[FIX_RECOVER], 0);
+	assert_get(g, "etc/b.conf", "mine\n");
+}
+
+static void test_undo_goes_on(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = rig_tree(g);
+
+	/* Each point of undoing fails once. */
+	for (long i = 0;; i++) {
+		AUTO_PLAN struct plan *p = NULL;
+		int r;
+
+		rig_reset(g);
+		p = rig_rich_plan(g);
+		assert_int_equal(apply(g, p), FIX_DONE);
+		rig_fail(g, i, EIO);
+		r = try_undo(g, 1);
+		if (g->points <= i)
+			break;
+		rig_fail(g, -1, 0);
+		/* Two: of etc/a.conf, which two steps changed. */
+		assert_true(g->told[FIX_UNDO_FAILED] <= 2);
+		if (g->told[FIX_UNDO_FAILED])
+			assert_true(g->told[FIX_UNDO_DONE] > 5);
+		if (r < 0 || g->told[FIX_UNDO_FAILED])
+			assert_int_equal(undo(g, 1), FIX_DONE);
+		assert_tree(g, old);
+	}
+}
+
+/* ---- two fixes ---- */
+
+static void test_order_of_undoing(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *first = plan_new(), *second = plan_new(), *third = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_file(first, "etc/new/c.conf", NULL, "1\n");
+	rig_acs(first, RIG_DEVICE, "001d", "0019");
+	rig_file(second, "etc/new/c.conf", "1\n", "1\n2\n");
+	rig_acs(third, RIG_DEVICE, "0019", "0011");
+	assert_int_equal(apply(g, first), FIX_DONE);
+	assert_int_equal(apply(g, second), FIX_DONE);
+	assert_int_equal(apply(g, third), FIX_DONE);
+	assert_int_equal(try_undo(g, 1), -EBUSY);
+	assert_said("fix 3 changed " RIG_DEVICE " ACS+6 after it: undo 3 first");
+	assert_int_equal(undo(g, 3), FIX_DONE);
+	assert_int_equal(try_undo(g, 1), -EBUSY);
+	assert_said("fix 2 changed /etc/new/c.conf after it: undo 2 first");
+	assert_get(g, "etc/new/c.conf", "1\n2\n");
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_get(g, "etc/new/c.conf", "1\n");
+	assert_int_equal(try_undo(g, 2), -EALREADY);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+	assert_int_equal(try_undo(g, 0), -ENOENT);
+	assert_int_equal(try_undo(g, 7), -ENOENT);
+	assert_said("no fix 7");
+}
+
+/* Files of its own: the older one is undone first, and what is generated from both follows. */
+static void test_generated_by_both(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *first = plan_new(), *second = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_grub(g, first, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, first), FIX_DONE);
+	rig_grub(g, second, "iommu=pt", "iommu=pt pci=x");
+	second->steps[1].target = "etc/b.conf"; /* its drop-in; what is made does not change */
+	second->steps[1].old = (struct bytes){"b 1\nb 2\n", 8};
+	assert_int_equal(apply(g, second), FIX_DONE);
+	rig_put(g, "boot/grub/grub.cfg", "generated\nby somebody iommu=pt\nend\n");
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "boot/grub/grub.cfg", "generated\nlinux root=/dev/sda1 quiet\nend\n");
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	assert_tree(g, old);
+}
+
+/* ---- generated files ---- */
+
+static void test_generated_without_effect(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	p->steps[2].expect = "iommu";
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, "/boot/grub/grub.cfg would not have iommu");
+	assert_tree(g, old);
+	p->steps[2].expect = NULL;
+	p->steps[2].expect_not = "iommu=pt";
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, "/boot/grub/grub.cfg would still have iommu=pt");
+	assert_tree(g, old);
+}
+
+/* Without any program, as from a rescue shell. */
+static void test_generated_put_back(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	for (size_t i = 0; i < p->step_n; i++)
+		assert_true(p->steps[i].kind == STEP_FILE || p->steps[i].kind == STEP_GENERATED);
+	g->host.run = NULL;
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+}
+
+static void test_program_fails(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+	const char *argv[] = {"no-such-program", NULL};
+
+	rig_initrd(p, "options x=1", "options x=2");
+	p->steps[2].argv = argv;
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, "no-such-program: no such program");
+	assert_tree(g, old);
+}
+
+/* ---- other boots ---- */
+
+static void test_second_names(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *other = plan_new();
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	rig_file(other, "etc/a.conf", "a\n", "b\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_true(rig_exists(g, "boot/grub/grub.cfg" HOST_OLD));
+	assert_int_equal(apply(g, other), FIX_DONE);
+	assert_true(rig_exists(g, "boot/grub/grub.cfg" HOST_OLD));
+	rig_put(g, "proc/sys/kernel/random/boot_id", BOOT_2);
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	assert_false(rig_exists(g, "boot/grub/grub.cfg" HOST_OLD));
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	/* This boot replaced it once more. */
+	assert_true(rig_exists(g, "boot/grub/grub.cfg" HOST_OLD));
+	assert_int_equal(apply(g, other), FIX_DONE);
+	assert_true(rig_exists(g, "boot/grub/grub.cfg" HOST_OLD));
+}
+
+static int read_only_boot(void *context, enum fix_point point, const char *path)
+{
+	const char *root = context;
+	bool in_boot = strncmp(path, root, strlen(root)) == 0 &&
+		       strncmp(path + strlen(root), "/boot/", 6) == 0;
+
+	return in_boot && point != POINT_RUN ? -EROFS : 0;
+}
+
+/* Second names are no reason not to undo something else, nor to leave registers as they are. */
+static void test_read_only_boot(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *other = plan_new();
+	size_t n;
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	rig_file(other, "etc/a.conf", "a\n", "b\n");
+	rig_acs(other, RIG_DEVICE, "001d", "0011")->again_at_boot = true;
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(apply(g, other), FIX_DONE);
+	rig_put(g, "proc/sys/kernel/random/boot_id", BOOT_2);
+	rig_set_register(g, RIG_DEVICE, 0x001d);
+	g->host.before = read_only_boot;
+	g->host.before_context = g->root;
+	assert_int_equal(fix_at_boot(&g->run, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0011);
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
+	assert_true(rig_exists(g, "boot/grub/grub.cfg" HOST_OLD));
+}
+
+/* In another boot, what reads as the fix left it is so for another reason. */
+static void test_reboot_took_it_back(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	rig_acs(p, RIG_OTHER, "001d", "0011")->again_at_boot = true;
+	rig_switch(p, "off", "on")->passing = true;
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "proc/sys/kernel/random/boot_id", BOOT_2);
+	rig_put(g, "run/switch", "by somebody");
+	rig_listen(g);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_int_equal(g->told[FIX_UNDO_SKIPPED], 2);
+	assert_int_equal(g->told[FIX_UNDO_DONE], 1);
+	assert_told(g, "tool : the reboot took it back");
+	assert_told(g, "register " RIG_DEVICE ": the reboot took it back");
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0011);
+	assert_int_equal(rig_register(g, RIG_OTHER), 0x001d);
+	assert_get(g, "run/switch", "by somebody");
+}
+
+/* Of what stays over a reboot, or says itself when it is needed, undoing runs the program. */
+static void test_programs_after_reboot(void **state)
+{
+	struct rig *g = *state;
+
+	for (int passing = 0; passing < 2; passing++) {
+		AUTO_PLAN struct plan *p = plan_new();
+		struct step *s = rig_switch(p, "off", "on");
+
+		rig_reset(g);
+		s->passing = passing;
+		s->undo_if = passing ? "etc/a.conf" : NULL;
+		assert_int_equal(apply(g, p), FIX_DONE);
+		rig_put(g, "proc/sys/kernel/random/boot_id", BOOT_2);
+		assert_int_equal(undo(g, 0), FIX_DONE);
+		assert_get(g, "run/switch", "off");
+	}
+}
+
+static void test_registers_after_reboot(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	size_t n;
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011")->again_at_boot = true;
+	rig_acs(p, RIG_OTHER, "001d", "0011");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "proc/sys/kernel/random/boot_id", BOOT_2);
+	rig_set_register(g, RIG_DEVICE, 0x001d);
+	rig_set_register(g, RIG_OTHER, 0x0004); /* neither of the two */
+	assert_int_equal(fix_at_boot(&g->run, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0011);
+	assert_int_equal(rig_register(g, RIG_OTHER), 0x0004);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
+	assert_int_equal(rig_register(g, RIG_OTHER), 0x0004);
+	assert_told(g, "the reboot took it back");
+	assert_int_equal(fix_at_boot(&g->run, &n), 0);
+	assert_int_equal(n, 0);
+}
+
+static void test_device_gone(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	size_t n;
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011")->again_at_boot = true;
+	rig_file(p, "etc/a.conf", "a\n", "b\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_remove(g, "sys/bus/pci/devices/" RIG_DEVICE "/config");
+	assert_int_equal(fix_at_boot(&g->run, &n), -ENODEV);
+	assert_said(RIG_DEVICE " is not there any more");
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_told(g, "register " RIG_DEVICE ": " RIG_DEVICE " is not there any more");
+	assert_get(g, "etc/a.conf", "a\n");
+}
+
+static void test_in_force(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *first = plan_new(), *second = plan_new();
+
+	rig_acs(first, RIG_DEVICE, "001d", "0011");
+	rig_file(second, "etc/a.conf", "a\n", "b\n");
+	ARENA_PUSH(second->arena, second->wanted, second->wanted_n)
+	[0] = (struct plan_wanted){"kernel-parameter", "iommu=pt"};
+	assert_int_equal(apply(g, first), FIX_DONE);
+	assert_int_equal(apply(g, second), FIX_DONE);
+	assert_get(g, JOURNAL_FOLDER "/in-force",
+		   "fix 1 11111111-2222-3333-4444-555555555555 acs-now " RIG_DEVICE " 0011\n"
+		   "fix 2 11111111-2222-3333-4444-555555555555 kernel-parameter iommu=pt\n");
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, JOURNAL_FOLDER "/in-force",
+		   "fix 2 11111111-2222-3333-4444-555555555555 kernel-parameter iommu=pt\n");
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	assert_get(g, JOURNAL_FOLDER "/in-force", "");
+}
+
+static void want(struct plan *p, const char *kind, const char *value)
+{
+	*ARENA_PUSH(p->arena, p->wanted, p->wanted_n) = (struct plan_wanted){kind, value};
+}
+
+/* What a later fix sets otherwise is not the earlier one's any more; a port is named once. */
+static void test_in_force_overruled(void **state)
+{
+#define THIS "11111111-2222-3333-4444-555555555555 "
+	static const char whole[] = "fix 1 " THIS "kernel-parameter \"pci=disable_acs_redir=a\"\n"
+				    "fix 1 " THIS "kernel-parameter intel_iommu=off\n"
+				    "fix 1 " THIS "module-option nvidia NVreg_A=1\n"
+				    "fix 1 " THIS "module-option nvidia NVreg_B=1\n"
+				    "fix 1 " THIS "module-blacklist nouveau\n"
+				    "fix 1 " THIS "acs " RIG_DEVICE " 0011\n";
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *first = plan_new(), *second = plan_new();
+
+	rig_acs(first, RIG_DEVICE, "001d", "0011");
+	want(first, "kernel-parameter", "\"pci=disable_acs_redir=a\"");
+	want(first, "kernel-parameter", "intel_iommu=off");
+	want(first, "module-option", "nvidia NVreg_A=1");
+	want(first, "module-option", "nvidia NVreg_B=1");
+	want(first, "module-blacklist", "nouveau");
+	want(first, "acs", RIG_DEVICE " 0011");
+	assert_int_equal(apply(g, first), FIX_DONE);
+	assert_get(g, JOURNAL_FOLDER "/in-force", whole);
+	rig_acs(second, RIG_DEVICE, "0011", "0001")->mask = 0x0010;
+	rig_acs(second, RIG_OTHER, "001d", "0011")->again_at_boot = true;
+	want(second, "kernel-parameter", "pci=disable_acs_redir=b");
+	want(second, "kernel-parameter", "iommu=pt");
+	want(second, "kernel-parameter", "intel_iommu=on");
+	want(second, "module-option", "nvidia NVreg_B=2");
+	want(second, "module-blacklist", "nova");
+	assert_int_equal(apply(g, second), FIX_DONE);
+	assert_get(g, JOURNAL_FOLDER "/in-force",
+		   "fix 1 " THIS "module-option nvidia NVreg_A=1\n"
+		   "fix 1 " THIS "module-blacklist nouveau\n"
+		   "fix 1 " THIS "acs " RIG_DEVICE " 0011\n" /* fix 2 has it only now */
+		   "fix 2 " THIS "kernel-parameter pci=disable_acs_redir=b\n"
+		   "fix 2 " THIS "kernel-parameter iommu=pt\n"
+		   "fix 2 " THIS "kernel-parameter intel_iommu=on\n"
+		   "fix 2 " THIS "module-option nvidia NVreg_B=2\n"
+		   "fix 2 " THIS "module-blacklist nova\n"
+		   "fix 2 " THIS "acs-now " RIG_DEVICE " 0001\n"
+		   "fix 2 " THIS "acs " RIG_OTHER " 0011\n");
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	assert_get(g, JOURNAL_FOLDER "/in-force", whole);
+#undef THIS
+}
+
+/* ---- a device that is a virtual machine's, below the same switch ---- */
+
+static void put_link(const struct rig *g, const char *path, const char *target)
+{
+	AUTO_FREE char *whole = xprintf("%s/%s", g->root, path);
+
+	assert_int_equal(symlink(target, whole), 0);
+}
+
+/* The two ports below one upstream port, a GPU below the second, another one elsewhere. */
+static void link_devices(struct rig *g, const char *driver, const char *other_driver)
+{
+	static const char *const ports[] = {RIG_DEVICE, RIG_OTHER};
+
+	for (size_t i = 0; i < 2; i++) {
+		AUTO_FREE char *to = xprintf("../../../devices/pci0000:20/0000:20:01.0/"
+					     "0000:21:00.0/%s",
+					     ports[i]);
+		AUTO_FREE char *from = xprintf("%s/sys/bus/pci/devices/%s", g->root, ports[i]);
+		AUTO_FREE char *folder = xprintf("%s/sys/bus/pci/devices/%s", g->root, to);
+
+		rig_put(g, "sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/vendor", "");
+		assert_int_equal(rename(from, folder), 0);
+		assert_int_equal(symlink(to, from), 0);
+	}
+	rig_put(g,
+		"sys/devices/pci0000:20/0000:20:01.0/0000:21:00.0/" RIG_OTHER
+		"/0000:25:00.0/vendor",
+		"");
+	rig_put(g, "sys/devices/pci0000:20/0000:20:02.0/0000:26:00.0/vendor", "");
+	put_link(g, "sys/bus/pci/devices/0000:25:00.0",
+		 "../../../devices/pci0000:20/0000:20:01.0/0000:21:00.0/" RIG_OTHER
+		 "/0000:25:00.0");
+	put_link(g, "sys/bus/pci/devices/0000:26:00.0",
+		 "../../../devices/pci0000:20/0000:20:02.0/0000:26:00.0");
+	put_link(g, "sys/bus/pci/devices/0000:25:00.0/driver", driver);
+	put_link(g, "sys/bus/pci/devices/0000:26:00.0/driver", other_driver);
+}
+
+static void set_driver(struct rig *g, const char *driver)
+{
+	rig_remove(g, "sys/bus/pci/devices/0000:25:00.0/driver");
+	put_link(g, "sys/bus/pci/devices/0000:25:00.0/driver", driver);
+}
+
+static void test_guest_below_switch(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	size_t n;
+
+	rig_file(p, "etc/a.conf", "a\n", "b\n");
+	rig_acs(p, RIG_DEVICE, "001d", "0011")->again_at_boot = true;
+	link_devices(g, "../../../bus/pci/drivers/nvgrace_gpu_vfio_pci", "x/vfio-pci");
+	assert_int_equal(try_apply(g, p), -EBUSY);
+	assert_said(RIG_DEVICE ": ACS+6 stays as it is: 0000:25:00.0 below the same switch is "
+			       "bound to nvgrace_gpu_vfio_pci");
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
+	assert_get(g, "etc/a.conf", "a\n");
+	assert_int_equal(count_fixes(g, NULL), 0);
+	set_driver(g, "../../../bus/pci/drivers/nvidia"); /* the one elsewhere is no reason */
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_set_register(g, RIG_DEVICE, 0x001d);
+	set_driver(g, "../../../bus/pci/drivers/pciback");
+	assert_int_equal(fix_at_boot(&g->run, &n), -EBUSY);
+	assert_said("is bound to pciback");
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
+	/* Bits that are set keep devices apart: that is never refused. */
+	rig_set_register(g, RIG_DEVICE, 0x0011);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
+}
+
+/* A root port has no upstream port: what counts is what is below itself. */
+static void test_guest_below_root_port(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *from = xprintf("%s/sys/bus/pci/devices/" RIG_DEVICE, g->root);
+	AUTO_FREE char *to = xprintf("%s/sys/devices/pci0000:20/" RIG_DEVICE, g->root);
+
+	rig_put(g, "sys/devices/pci0000:20/0000:20:02.0/0000:26:00.0/vendor", "");
+	assert_int_equal(rename(from, to), 0);
+	put_link(g, "sys/bus/pci/devices/" RIG_DEVICE, "../../../devices/pci0000:20/" RIG_DEVICE);
+	put_link(g, "sys/bus/pci/devices/0000:26:00.0",
+		 "../../../devices/pci0000:20/0000:20:02.0/0000:26:00.0");
+	put_link(g, "sys/bus/pci/devices/0000:26:00.0/driver", "x/vfio-pci");
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	rig_put(g, "sys/devices/pci0000:20/" RIG_DEVICE "/0000:27:00.0/vendor", "");
+	put_link(g, "sys/bus/pci/devices/0000:27:00.0",
+		 "../../../devices/pci0000:20/" RIG_DEVICE "/0000:27:00.0");
+	put_link(g, "sys/bus/pci/devices/0000:27:00.0/driver", "x/vfio-pci");
+	assert_int_equal(try_apply(g, p), -EBUSY);
+}
+
+/* ---- registers and BARs that do not take what is written ---- */
+
+/* A test's hook sees what is about to be written: it makes the machine answer otherwise. */
+struct answer {
+	struct rig *g;
+	int (*before)(void *context, enum fix_point point, const char *path);
+	const char *path, *text; /* this file becomes that */
+	int r;
+};
+
+static int answer(void *context, enum fix_point point, const char *path)
+{
+	struct answer *a = context;
+
+	(void)path;
+	if (point != POINT_REGISTER)
+		return 0;
+	if (a->path)
+		rig_put(a->g, a->path, a->text);
+	return a->r;
+}
+
+static void test_lockdown(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	struct answer a = {.g = g, .r = -EPERM};
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	rig_put(g, "sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+	g->host.before = answer;
+	g->host.before_context = &a;
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, "the kernel is locked down (integrity)");
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
+}
+
+/* The register is another one by the time that it is written: no error, and nothing is changed. */
+static int take_nothing(void *context, enum fix_point point, const char *path)
+{
+	struct rig *g = context;
+	AUTO_FREE char *config = xprintf("%s/sys/bus/pci/devices/%s/config", g->root, path);
+	AUTO_FREE char *aside = xprintf("%s/etc/aside", g->root);
+	char bytes[4096];
+
+	if (point != POINT_REGISTER)
+		return 0;
+	assert_int_equal(rename(config, aside), 0);
+	{
+		AUTO_FCLOSE FILE *from = fopen(aside, "r"), *to = fopen(config, "w");
+
+		assert_int_equal(fread(bytes, sizeof(bytes), 1, from), 1);
+		assert_int_equal(fwrite(bytes, sizeof(bytes), 1, to), 1);
+	}
+	assert_int_equal(remove(aside), 0);
+	return 0;
+}
+
+static void test_silent_lockdown(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = NULL;
+
+	rig_put(g, "sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
+	old = rig_tree(g);
+	rig_file(p, "etc/a.conf", "a\n", "b\n");
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	g->host.before = take_nothing;
+	g->host.before_context = g;
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, RIG_DEVICE ": ACS+6 cannot be written: the kernel is locked down "
+				  "(confidentiality), as it is with Secure Boot\n");
+	assert_tree(g, old);
+	assert_last_state(g, 1, FIX_UNDONE);
+	rig_put(g, "sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
+	rig_listen(g);
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, RIG_DEVICE ": ACS+6 does not take the value that is written to it, it "
+				  "reads 001d\n");
+	assert_get(g, "etc/a.conf", "a\n");
+	assert_last_state(g, 2, FIX_UNDONE);
+}
+
+/* On the way back too: what the register does not take is not held for undone. */
+static void test_silent_lockdown_undoing(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	g->host.before = take_nothing;
+	g->host.before_context = g;
+	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_told(g, "does not take the value that is written to it, it reads 0011\n");
+	assert_last_state(g, 1, FIX_UNDOING);
+	g->host.before = NULL;
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
+}
+
+#define BAR_FOLDER "sys/bus/pci/devices/" RIG_DEVICE "/"
+#define BAR_SMALL  "0x0 0x0 0x0\n0x380000000000 0x38000fffffff 0x14220c\n"
+#define BAR_LARGE  "0x0 0x0 0x0\n0x380000000000 0x3807ffffffff 0x14220c\n"
+
+static struct plan *bar_plan(struct rig *g)
+{
+	struct plan *p = plan_new();
+	struct step *s = rig_acs(p, RIG_DEVICE, "256", "32768");
+
+	s->kind = STEP_BAR_SIZE;
+	s->at = "1";
+	rig_put(g, BAR_FOLDER "resource", BAR_SMALL);
+	rig_put(g, BAR_FOLDER "resource1_resize", "000000000000ffc0\n");
+	return p;
+}
+
+static void test_bar_size(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = bar_plan(g);
+	struct answer a = {.g = g, .path = BAR_FOLDER "resource", .text = BAR_LARGE};
+
+	g->host.before = answer;
+	g->host.before_context = &a;
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_get(g, BAR_FOLDER "resource1_resize", "15");
+	assert_int_equal(apply(g, p), FIX_NOTHING);
+	a.text = BAR_SMALL;
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_get(g, BAR_FOLDER "resource1_resize", "8");
+	/* After a reboot there is nothing to undo, whatever size it has then. */
+	a.text = BAR_LARGE;
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "proc/sys/kernel/random/boot_id", BOOT_2);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_get(g, BAR_FOLDER "resource1_resize", "15");
+}
+
+static void test_bar_size_refused(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = bar_plan(g);
+	struct answer a = {.g = g, .r = -ENOSPC};
+
+	g->host.before = answer;
+	g->host.before_context = &a;
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, "the window of a bridge above has no room");
+	a.r = 0; /* written, but the size stays */
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, "BAR 1 is 256 MiB, expected 32768, right after it was written");
+	rig_put(g, BAR_FOLDER "driver", "");
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, "cannot be resized while a driver is bound");
+	p->steps[0].new.data = "300";
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, "\"300\" is no size of a BAR");
+}
+
+static void test_no_capability(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *unknown = plan_new();
+	char config[4096] = {(char)0xde, 0x10, 0x01, 0x22};
+	AUTO_FREE char *path = xprintf("%s/" BAR_FOLDER "config", g->root);
+	AUTO_FCLOSE FILE *f = fopen(path, "w");
+
+	/* A list that leads to itself. */
+	config[0x100] = 0x01;
+	config[0x102] = 0x02;
+	config[0x103] = 0x10;
+	assert_int_equal(fwrite(config, sizeof(config), 1, f), 1);
+	assert_int_equal(fflush(f), 0);
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	assert_int_equal(try_apply(g, p), -ENXIO);
+	assert_said(RIG_DEVICE " has no ACS+6");
+	rig_acs(unknown, RIG_OTHER, "001d", "0011")->at = "ATS+6";
+	assert_int_equal(try_apply(g, unknown), -EINVAL);
+	assert_said("\"ATS+6\" is no register that is known");
+}
+
+/* ---- the journal ---- */
+
+static struct plan *one_file(void)
+{
+	struct plan *p = plan_new();
+
+	rig_file(p, "etc/a.conf", "a\n", "b\n");
+	return p;
+}
+
+static void assert_refused(struct rig *g, int error, const char *part)
+{
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_file(p, "etc/b.conf", "b 1\nb 2\n", "c\n");
+	assert_int_equal(try_apply(g, p), error);
+	assert_said(part);
+	assert_int_equal(try_undo(g, 0), error);
+	assert_said(part);
+	assert_tree(g, old);
+}
+
+/* One line of the plan replaced. */
+static void edit_plan(struct rig *g, const char *from, const char *to)
+{
+	AUTO_FREE char *plan = rig_get(g, FIX_1 "plan.json"), *edited = NULL;
+	char *at = strstr(plan, from);
+
+	assert_non_null(at);
+	edited = xprintf("%.*s%s%s", (int)(at - plan), plan, to, at + strlen(from));
+	rig_put(g, FIX_1 "plan.json", edited);
+}
+
+static void test_newer_journal(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	edit_plan(g, "\"version\": 1", "\"version\": 2");
+	assert_refused(g, -EPROTO, "fixes/1/plan.json was written by a newer onehop");
+}
+
+static void test_bad_journal(void **state)
+{
+	static const struct {
+		const char *from, *to, *sentence;
+	} edits[] = {
+		{"{", "", "fixes/1/plan.json is no JSON"},
+		{"\"onehop-fix\"", "\"else\"", "does not say that this is a plan of onehop"},
+		{"\"number\": 1", "\"number\": 2", "is the plan of fix 2"},
+		{"\"kind\": \"file\"", "\"kind\": \"song\"", "step 0: "},
+		{"\"target\": \"etc/a.conf\"", "\"target\": \"../etc/a.conf\"", "\"target\" is no"},
+		{"\"mode\": 420", "\"mode\": -1", "\"mode\" is no number"},
+		{"\"old\": 2", "\"old\": 3", "old-0 has another length"},
+		{"\"steps\": [", "\"stairs\": [", "\"steps\" is no list"},
+	};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(edits) / sizeof(*edits); i++) {
+		AUTO_PLAN struct plan *p = one_file();
+
+		rig_reset(g);
+		assert_int_equal(apply(g, p), FIX_DONE);
+		edit_plan(g, edits[i].from, edits[i].to);
+		assert_refused(g, -EPROTO, edits[i].sentence);
+		assert_said("fixes/1");
+	}
+}
+
+static void test_missing_copy(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_get(g, FIX_1 "old-0", "a\n");
+	assert_get(g, FIX_1 "new-0", "b\n");
+	rig_remove(g, FIX_1 "old-0");
+	assert_refused(g, -EPROTO, "the copy old-0 is missing");
+}
+
+static void test_bad_log(void **state)
+{
+	static const char *const logs[] = {"rubbish\n{}\n", "{\"step\": 1, \"mark\": \"done\"}\n",
+					   "{\"step\": 0, \"mark\": \"eaten\"}\n",
+					   "{\"state\": \"applied\"}\n", "[]\n"};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(logs) / sizeof(*logs); i++) {
+		AUTO_PLAN struct plan *p = one_file();
+
+		rig_reset(g);
+		assert_int_equal(apply(g, p), FIX_DONE);
+		rig_put(g, FIX_1 "log.jsonl", logs[i]);
+		assert_refused(g, -EPROTO, "fixes/1/log.jsonl: line 1 is none that onehop wrote");
+	}
+}
+
+static void test_torn_log(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file(), *other = plan_new();
+	AUTO_FREE char *log = NULL, *torn = NULL, *zeros = NULL;
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	log = rig_get(g, FIX_1 "log.jsonl");
+	torn = xprintf("%s{\"time\":\"20", log);
+	rig_put(g, FIX_1 "log.jsonl", torn);
+	assert_last_state(g, 1, FIX_APPLIED);
+	/* What comes then starts on a line of its own. */
+	rig_file(other, "etc/b.conf", "b 1\nb 2\n", "c\n");
+	assert_int_equal(apply(g, other), FIX_DONE);
+	assert_get(g, FIX_1 "log.jsonl", log);
+	zeros = xprintf("%s{\"time\":\"20\x01\x01\x01\n", log);
+	rig_put(g, FIX_1 "log.jsonl", zeros);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
+	assert_last_state(g, 2, FIX_APPLIED);
+	assert_int_equal(try_undo(g, 1), -EALREADY);
+}
+
+static void test_half_made_fix(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+
+	rig_put(g, FIX_1 "old-0", "stale");
+	rig_put(g, FIX_1 "new-7", "stale");
+	assert_int_equal(count_fixes(g, NULL), 0);
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_false(rig_exists(g, FIX_1 "new-7"));
+	assert_get(g, FIX_1 "old-0", "a\n");
+}
+
+static void test_lost_log(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_remove(g, FIX_1 "log.jsonl");
+	assert_int_equal(try_undo(g, 1), -EPROTO);
+	assert_said("fix 1 has lost its log");
+	assert_get(g, "etc/a.conf", "b\n");
+	rig_put(g, "etc/a.conf", "a\n");
+	assert_int_equal(undo(g, 1), FIX_DONE);
+}
+
+static void test_lost_plan(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+	AUTO_FREE char *plan = NULL;
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	plan = rig_get(g, FIX_1 "plan.json");
+	rig_remove(g, FIX_1 "plan.json");
+	assert_refused(g, -EPROTO, "fixes/1 has a log but no plan");
+	assert_get(g, FIX_1 "old-0", "a\n");
+	rig_put(g, FIX_1 "plan.json", plan);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
+}
+
+static void test_journal_of_links(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+	AUTO_FREE char *path = xprintf("%s/" FIX_1 "plan.json", g->root);
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(rename(path, "/dev/null/x"), -1);
+	rig_put(g, "etc/plan", "{}");
+	rig_remove(g, FIX_1 "plan.json");
+	assert_int_equal(symlink("../../../../../etc/plan", path), 0);
+	assert_refused(g, -ELOOP, "plan.json is a symbolic link");
+}
+
+static void test_not_utf8(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_file(p, "etc/\xff.conf", NULL, "b\n");
+	assert_int_equal(try_apply(g, p), -EINVAL);
+	assert_said("not UTF-8");
+	assert_tree(g, old);
+	assert_int_equal(count_fixes(g, NULL), 0);
+	/* Contents may be anything. */
+	rig_file(p, "etc/b.conf", "b 1\nb 2\n", "\xff\xfe\n");
+	p->steps++;
+	p->step_n--;
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+}
+
+/* Everything of a plan comes back from the journal. */
+static void test_plan_is_kept(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = rig_rich_plan(g);
+	struct journal_entry *entries;
+	size_t n;
+
+	p->steps[0].cost = "isolation";
+	p->steps[0].reboot = true;
+	ARENA_PUSH(p->arena, p->manual, p->manual_n)
+	[0] = (struct plan_manual){"the firmware", "turn it on", "rebar.off"};
+	ARENA_PUSH(p->arena, p->notes, p->note_n)[0] = "a note";
+	ARENA_PUSH(p->arena, p->way_back, p->way_back_n)[0] = "onehop undo";
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	assert_int_equal(n, 1);
+	assert_int_equal(entries[0].plan->step_n, p->step_n);
+	for (size_t i = 0; i < p->step_n; i++) {
+		const struct step *a = &p->steps[i], *b = &entries[0].plan->steps[i];
+		AUTO_STRBUF struct strbuf x = {0}, y = {0};
+
+		assert_int_equal(a->kind, b->kind);
+		assert_string_equal(a->target ? a->target : "", b->target ? b->target : "");
+		assert_string_equal(a->what, b->what);
+		assert_true(!a->old.data == !b->old.data && !a->new.data == !b->new.data);
+		assert_int_equal(a->old.size, b->old.size);
+		assert_int_equal(a->new.size, b->new.size);
+		if (a->new.data)
+			assert_memory_equal(a->new.data, b->new.data, a->new.size);
+		assert_int_equal(a->mask, b->mask);
+		assert_int_equal(a->identity, b->identity);
+		assert_int_equal(a->again_at_boot, b->again_at_boot);
+		assert_int_equal(entries[0].marks[i], MARK_DONE);
+		assert_true(!a->undo_argv == !b->undo_argv && !a->argv == !b->argv);
+		if (a->argv)
+			step_command_line(a->argv, &x), step_command_line(b->argv, &y);
+		assert_string_equal(strbuf_str(&x), strbuf_str(&y));
+	}
+	assert_string_equal(entries[0].plan->steps[0].cost, "isolation");
+	assert_true(plan_needs_reboot(entries[0].plan));
+	assert_string_equal(entries[0].plan->manual[0].how, "turn it on");
+	assert_string_equal(entries[0].plan->notes[0], "a note");
+	assert_string_equal(entries[0].plan->way_back[0], "onehop undo");
+	assert_string_equal(entries[0].boot_id, "11111111-2222-3333-4444-555555555555");
+	journal_free(entries, n);
+}
+
+/* Which of the things that must hold does not; 0: all do. */
+static int see_without_contents(struct rig *g)
+{
+	struct journal_entry *entries;
+	const struct step *steps;
+	size_t n;
+
+	if (journal_read(&g->host, &entries, &n) != -EACCES)
+		return 1;
+	if (journal_list(&g->host, &entries, &n) != 0 || n != 2)
+		return 2;
+	if (entries[0].state != FIX_APPLIED || entries[1].state != FIX_UNDONE)
+		return 3;
+	if (entries[0].marks[0] != MARK_DONE || entries[0].marks[2] != MARK_DONE ||
+	    entries[1].marks[0] != MARK_UNDONE)
+		return 4;
+	steps = entries[0].plan->steps;
+	if (strcmp(steps[0].old.data, "") != 0 || steps[0].old.size != 0 ||
+	    strcmp(steps[0].new.data, "") != 0 || steps[0].new.size != 0)
+		return 5;
+	/* That there was no file is no secret, nor what is in no copy. */
+	if (steps[1].old.data || strcmp(steps[1].new.data, "") != 0)
+		return 6;
+	if (strcmp(steps[2].old.data, "001d") != 0 || strcmp(steps[2].new.data, "0011") != 0)
+		return 7;
+	journal_free(entries, n);
+	return 0;
+}
+
+#define SOMEBODY 65534
+
+/* As somebody who may not read the copies: root is let in by no permissions. -1: cannot be. */
+static int see_as_somebody(struct rig *g)
+{
+	int status;
+	pid_t child = geteuid() == 0 ? fork() : 0;
+
+	if (child == 0 && geteuid() != 0)
+		return see_without_contents(g);
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(setgroups(0, NULL) < 0 || setgid(SOMEBODY) < 0 || setuid(SOMEBODY) < 0
+			      ? 100
+			      : see_without_contents(g));
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status) == 100 ? -1 : WEXITSTATUS(status);
+}
+
+static void test_list_without_contents(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *undone = plan_new();
+	AUTO_FREE char *copy = xprintf("%s/" FIX_1 "old-0", g->root);
+	struct stat st;
+	int wrong;
+
+	rig_file(p, "etc/a.conf", "a\n", "b\n");
+	rig_file(p, "etc/c.conf", NULL, "c\n");
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	rig_file(undone, "etc/b.conf", "b 1\nb 2\n", "c\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(apply(g, undone), FIX_DONE);
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	assert_int_equal(stat(copy, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_int_equal(chmod(g->root, 0755), 0);
+	if (geteuid() != 0)
+		assert_int_equal(chmod(copy, 0), 0);
+	wrong = see_as_somebody(g);
+	if (wrong < 0)
+		skip(); /* a container with one user */
+	assert_int_equal(wrong, 0);
+	assert_last_state(g, 2, FIX_UNDONE);
+}
+
+static void test_programs_output_is_kept(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *log = NULL;
+
+	rig_initrd(p, "options x=1", "options x=2");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	log = rig_get(g, FIX_1 "log.jsonl");
+	assert_non_null(strstr(log, "\"output\":\"make-initrd ran\\n\""));
+}
+
+/* ---- two runs at once ---- */
+
+static void test_lock(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+	int ready[2], held, status;
+	char byte;
+	pid_t child;
+
+	assert_int_equal(pipe(ready), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		bool ok = journal_lock(&g->host, 0, &held) == 0;
+
+		_exit(write(ready[1], ok ? "1" : "0", 1) != 1 || pause() == 0);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(byte, '1');
+	assert_refused(g, -EBUSY, "another onehop is changing this system");
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	close(ready[0]);
+	close(ready[1]);
+	assert_int_equal(apply(g, p), FIX_DONE);
+}
+
+/* What the program that was started wrote about itself; 0: it did not yet. */
+static long program_id(struct rig *g)
+{
+	AUTO_FREE char *text = rig_get(g, "run/pid");
+
+	return text && strchr(text, '\n') ? strtol(text, NULL, 10) : 0;
+}
+
+/* In a child, which runs a program under the lock until it is killed. */
+static void run_under_lock(struct rig *g)
+{
+	AUTO_FREE char *script = xprintf("echo $$ >%s/run/pid; exec sleep 1000", g->root);
+	const char *const argv[] = {"sh", "-c", script, NULL};
+	AUTO_STRBUF struct strbuf output = {0};
+	int lock, status;
+
+	if (journal_lock(&g->host, 0, &lock) == 0)
+		host_run_program(NULL, argv, 0, &output, &status);
+	_exit(1);
+}
+
+/* A run that is killed leaves its program behind: until that ends, nobody starts another beside it. */
+static void test_lock_of_program(void **state)
+{
+	const struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+	struct rig *g = *state;
+	int status, lock;
+	pid_t child = fork();
+	long program;
+
+	assert_true(child >= 0);
+	if (child == 0)
+		run_under_lock(g);
+	while ((program = program_id(g)) == 0 && waitpid(child, &status, WNOHANG) == 0)
+		nanosleep(&pause, NULL);
+	assert_true(program > 0);
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_refused(g, -EBUSY, "another onehop is changing this system");
+	assert_int_equal(kill((pid_t)program, SIGKILL), 0);
+	assert_int_equal(journal_lock(&g->host, 600, &lock), 0);
+	journal_unlock(lock);
+}
+
+/* A daemon that a program leaves has the lock's descriptor too: giving it up is for all. */
+static void test_unlock_for_all(void **state)
+{
+	struct rig *g = *state;
+	int first, second, other;
+
+	assert_int_equal(journal_lock(&g->host, 0, &first), 0);
+	other = dup(first);
+	journal_unlock(first);
+	assert_int_equal(journal_lock(&g->host, 0, &second), 0);
+	journal_unlock(second);
+	journal_unlock(-1);
+	close(other);
+}
+
+/* Two people make the same plan of programs only: it is carried out once. */
+static void test_another_fix_meanwhile(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *same = plan_new();
+
+	rig_switch(p, "off", "on");
+	rig_switch(same, "off", "on");
+	g->run.last_known = true;
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(apply(g, same), FIX_DRIFT);
+	assert_told(g, "-: another fix was made since the plan was made");
+	assert_int_equal(count_fixes(g, NULL), 1);
+	g->run.last = 1;
+	assert_int_equal(apply(g, same), FIX_DONE);
+	assert_int_equal(count_fixes(g, NULL), 2);
+}
+
+/* ---- words ---- */
+
+static void test_command_line(void **state)
+{
+	const char *const argv[] = {"grubby", "--args=iommu=pt", "a b", "", "it's", "$x", NULL};
+	AUTO_STRBUF struct strbuf b = {0};
+
+	(void)state;
+	step_command_line(argv, &b);
+	assert_string_equal(strbuf_str(&b), "grubby --args=iommu=pt 'a b' '' 'it'\\''s' '$x'");
+}
+
+static void test_kind_words(void **state)
+{
+	enum step_kind k;
+
+	(void)state;
+	for (unsigned i = 0; i < STEP_KIND_N; i++) {
+		assert_int_equal(step_kind_parse(step_kind_word(i), &k), 0);
+		assert_int_equal(k, i);
+	}
+	assert_int_equal(step_kind_parse("song", &k), -EINVAL);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_any_plan),
+		TEST(test_each_point),
+		TEST(test_rich_plan),
+		TEST(test_only_masked_bits),
+		TEST(test_another_device),
+		TEST(test_nothing_to_do),
+		TEST(test_program_only_if),
+		TEST(test_skipped_stays),
+		TEST(test_permissions_stay),
+		TEST(test_contradicting_plan),
+		TEST(test_image),
+		TEST(test_undo_in_image),
+		TEST(test_made_anew_in_image),
+		TEST(test_boot_not_mounted_in_image),
+		TEST(test_condition_in_image),
+		TEST(test_drift_on_apply),
+		TEST(test_drift_of_other_kinds),
+		TEST(test_drift_on_undo),
+		TEST(test_stuck_is_left_alone),
+		TEST(test_undo_goes_on),
+		TEST(test_order_of_undoing),
+		TEST(test_generated_by_both),
+		TEST(test_generated_without_effect),
+		TEST(test_generated_put_back),
+		TEST(test_program_fails),
+		TEST(test_second_names),
+		TEST(test_read_only_boot),
+		TEST(test_reboot_took_it_back),
+		TEST(test_programs_after_reboot),
+		TEST(test_registers_after_reboot),
+		TEST(test_device_gone),
+		TEST(test_in_force),
+		TEST(test_in_force_overruled),
+		TEST(test_guest_below_switch),
+		TEST(test_guest_below_root_port),
+		TEST(test_lockdown),
+		TEST(test_silent_lockdown),
+		TEST(test_silent_lockdown_undoing),
+		TEST(test_bar_size),
+		TEST(test_bar_size_refused),
+		TEST(test_no_capability),
+		TEST(test_newer_journal),
+		TEST(test_bad_journal),
+		TEST(test_missing_copy),
+		TEST(test_bad_log),
+		TEST(test_torn_log),
+		TEST(test_half_made_fix),
+		TEST(test_lost_log),
+		TEST(test_lost_plan),
+		TEST(test_journal_of_links),
+		TEST(test_not_utf8),
+		TEST(test_plan_is_kept),
+		TEST(test_list_without_contents),
+		TEST(test_programs_output_is_kept),
+		TEST(test_lock),
+		TEST(test_lock_of_program),
+		TEST(test_unlock_for_all),
+		TEST(test_another_fix_meanwhile),
+		cmocka_unit_test(test_command_line),
+		cmocka_unit_test(test_kind_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

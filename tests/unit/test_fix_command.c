@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cli/: history and undo on scratch roots that a plan for a recorded machine was applied to. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "cli/command.h"
+#include "cli/fixing.h"
+#include "diagnose/diagnose.h"
+#include "fix/fix.h"
+#include "fix/make_plan.h"
+#include "ingest/ingest.h"
+#include "json_schema.h"
+#include "machine/machine.h"
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MACHINE "tests/machines/guest-rdma" /* memlock: files alone can mend it */
+
+/* ---- a scratch root ---- */
+
+static void put(const char *root, const char *path, const char *text)
+{
+	AUTO_FREE char *whole = xprintf("%s/%s", root, path);
+	AUTO_FCLOSE FILE *f = NULL;
+
+	for (char *slash = strchr(whole + strlen(root) + 1, '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(whole, 0755);
+		*slash = '/';
+	}
+	f = fopen(whole, "we");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+}
+
+static char *text_of(const char *path)
+{
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
+	struct strbuf b = {0};
+	char part[4096];
+	size_t n;
+
+	while (f && (n = fread(part, 1, sizeof(part), f)) > 0)
+		strbuf_add(&b, part, n);
+	return b.text ? b.text : xstrdup("");
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+/* Where nftw puts what it sees: it has no context. */
+static struct strbuf *listing;
+static size_t listing_root;
+
+static int list_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	AUTO_FREE char *text = type == FTW_F ? text_of(path) : xstrdup("");
+
+	(void)ftw;
+	if (!strstr(path, "/var"))
+		strbuf_printf(listing, "%s %o %s\n", path + listing_root, st->st_mode, text);
+	return 0;
+}
+
+/* Every path, permission and content but the journal's; the caller frees. */
+static char *tree(const char *root)
+{
+	struct strbuf b = {0};
+
+	listing = &b;
+	listing_root = strlen(root);
+	assert_int_equal(nftw(root, list_one, 16, FTW_PHYS), 0);
+	return b.text;
+}
+
+struct scratch {
+	char root[64];
+	char *before;
+};
+
+static void scratch_make(struct scratch *s)
+{
+	snprintf(s->root, sizeof(s->root), "/tmp/onehop-fix-XXXXXX");
+	assert_non_null(mkdtemp(s->root));
+	put(s->root, "etc/os-release", "ID=debian\n");
+	put(s->root, "etc/security/limits.conf", "# nothing\n");
+	put(s->root, "etc/systemd/system.conf", "[Manager]\n");
+	s->before = tree(s->root);
+}
+
+static void scratch_done(struct scratch *s)
+{
+	nftw(s->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	free(s->before);
+}
+
+/* What `onehop fix --root` does, for a machine that is not this host. */
+static void apply(const char *root, unsigned expected)
+{
+	static const struct machine_request all = {.parts = MACHINE_ALL};
+	const struct propose_options options = {0};
+	struct plan_request request = {.image = true, .lifetime = CHANGE_LASTING};
+	struct change_set changes = {.arena = arena_new()};
+	struct fix_host host;
+	const struct fix_run run = {.host = &host};
+	enum fix_result result;
+	unsigned number;
+	struct source *s;
+	struct machine *m;
+	struct topology *t;
+	struct diagnosis *d;
+	struct plan *p;
+
+	assert_int_equal(ingest_open(MACHINE, &s), 0);
+	m = machine_read(s, &all);
+	t = topology_new(m);
+	d = diagnose(t);
+	diagnosis_propose(d, &options, &changes);
+	request.machine = m;
+	assert_int_equal(source_open_root(root, NULL, NULL, &request.source), 0);
+	p = plan_make(&request, &changes);
+	assert_int_equal(fix_host_open(root, &host), 0);
+	if (fix_apply(&run, p, &result, &number) < 0)
+		fail_msg("%s", err_msg());
+	assert_int_equal(number, expected);
+	assert_int_equal(result, expected ? FIX_DONE : FIX_NOTHING);
+	fix_host_close(&host);
+	plan_free(p);
+	source_free(request.source);
+	arena_free(changes.arena);
+	diagnosis_free(d);
+	topology_free(t);
+	machine_free(m);
+	source_free(s);
+}
+
+/* ---- command lines ---- */
+
+struct result {
+	int code;
+	char *out, *err;
+};
+
+static void result_done(struct result *r)
+{
+	free(r->out);
+	free(r->err);
+}
+
+static int redirect(FILE *stream, const char *path)
+{
+	int saved, fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	fflush(stream);
+	saved = fcntl(fileno(stream), F_DUPFD_CLOEXEC, 10);
+	dup2(fd, fileno(stream));
+	close(fd);
+	return saved;
+}
+
+static void restore(FILE *stream, int saved)
+{
+	fflush(stream);
+	dup2(saved, fileno(stream));
+	close(saved);
+}
+
+/* Words of `line` are split at blanks; --root ROOT comes last. */
+static struct result run(const char *line, const char *root)
+{
+	char folder[] = "/tmp/onehop-test-XXXXXX", program[] = "onehop";
+	AUTO_FREE char *copy = xprintf("%s --root %s", line, root), *out = NULL, *err = NULL;
+	char *argv[16] = {program}, *rest = copy, *word;
+	int argc = 1, saved_out, saved_err;
+	struct result r;
+
+	while ((word = strsep(&rest, " ")) && argc < 15)
+		argv[argc++] = word;
+	assert_non_null(mkdtemp(folder));
+	out = xprintf("%s/out", folder);
+	err = xprintf("%s/err", folder);
+	saved_out = redirect(stdout, out);
+	saved_err = redirect(stderr, err);
+	r.code = cli_main(argc, argv);
+	restore(stdout, saved_out);
+	restore(stderr, saved_err);
+	r.out = text_of(out);
+	r.err = text_of(err);
+	unlink(out);
+	unlink(err);
+	rmdir(folder);
+	return r;
+}
+
+static void assert_runs(const char *line, const char *root, int code, const char *part)
+{
+	struct result r CLEANUP(result_done) = run(line, root);
+
+	if (r.code != code || !strstr(r.out, part) || *r.err)
+		fail_msg("%s: exit %d, not %d with \"%s\":\n%s%s", line, r.code, code, part, r.out,
+			 r.err);
+}
+
+static void assert_refused(const char *line, const char *root, const char *part)
+{
+	struct result r CLEANUP(result_done) = run(line, root);
+
+	if (r.code != EXIT_REFUSED || !strstr(r.err, part) || *r.out)
+		fail_msg("%s: exit %d, not 2 with \"%s\":\n%s%s", line, r.code, part, r.out, r.err);
+}
+
+static void assert_json(const char *line, const char *root, int code, const char *schema)
+{
+	struct result r CLEANUP(result_done) = run(line, root);
+	json_t *json = json_loads(r.out, 0, NULL);
+	AUTO_STRBUF struct strbuf trouble = {0};
+
+	assert_int_equal(r.code, code);
+	assert_non_null(json);
+	json_schema_check(json, schema, &trouble);
+	if (trouble.len)
+		fail_msg("%s: %s", line, strbuf_str(&trouble));
+	json_decref(json);
+}
+
+static void assert_tree(const char *root, const char *expected)
+{
+	AUTO_FREE char *now = tree(root);
+
+	if (strcmp(now, expected) != 0)
+		fail_msg("expected\n%s\nbut it is\n%s", expected, now);
+}
+
+/* ---- tests ---- */
+
+static void nothing_was_changed_yet(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+
+	(void)state;
+	scratch_make(&s);
+	assert_runs("history", s.root, 0, "Nothing was changed by onehop here.\n");
+	assert_refused("undo", s.root, "nothing to undo");
+	assert_refused("undo --dry-run", s.root, "nothing to undo");
+	assert_refused("undo 7", s.root, "there is no fix 7");
+	assert_refused("history 7", s.root, "there is no fix 7");
+	assert_refused("undo x", s.root, "'x' is no number of a fix");
+	assert_tree(s.root, s.before);
+}
+
+static void undo_restores_every_byte(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	AUTO_FREE char *applied = NULL;
+
+	(void)state;
+	scratch_make(&s);
+	apply(s.root, 1);
+	applied = tree(s.root);
+	assert_string_not_equal(applied, s.before);
+	assert_non_null(strstr(applied, "* soft memlock unlimited"));
+	assert_runs("history", s.root, 0, "applied");
+	assert_runs("history 1", s.root, 0, "+ * soft memlock unlimited");
+	assert_json("history --json", s.root, 0, "history.schema.json");
+	assert_runs("undo --dry-run", s.root, 0, "remove /etc/security/limits.d/onehop.conf");
+	assert_json("undo --dry-run --json", s.root, 0, "undo.schema.json");
+	assert_tree(s.root, applied);
+	assert_runs("undo", s.root, 0, "Fix 1 is undone.");
+	assert_tree(s.root, s.before);
+	assert_refused("undo 1", s.root, "fix 1 is undone already");
+	assert_runs("history", s.root, 0, "undone");
+}
+
+static void twice_changes_nothing(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	AUTO_FREE char *applied = NULL;
+
+	(void)state;
+	scratch_make(&s);
+	apply(s.root, 1);
+	applied = tree(s.root);
+	apply(s.root, 0);
+	assert_tree(s.root, applied);
+	assert_json("undo --json", s.root, 0, "undo.schema.json");
+	assert_tree(s.root, s.before);
+}
+
+/* What somebody else wrote since stays; the rest is undone, and the exit status says so. */
+static void others_changes_stay(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	AUTO_FREE char *path = NULL, *text = NULL, *other = NULL;
+	struct stat st;
+
+	(void)state;
+	scratch_make(&s);
+	apply(s.root, 1);
+	put(s.root, "etc/security/limits.d/onehop.conf", "mine\n");
+	assert_runs("undo --dry-run", s.root, 0, "changed by somebody else");
+	assert_runs("undo", s.root, EXIT_NOT_CHANGED, "NOT UNDONE");
+	path = xprintf("%s/etc/security/limits.d/onehop.conf", s.root);
+	other = xprintf("%s/etc/systemd/system.conf.d/onehop.conf", s.root);
+	text = text_of(path);
+	assert_string_equal(text, "mine\n");
+	assert_int_equal(stat(other, &st), -1);
+	assert_runs("history", s.root, 0, "undoing, not finished");
+}
+
+static void bad_roots_are_refused(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	AUTO_FREE char *file = NULL;
+
+	(void)state;
+	scratch_make(&s);
+	file = xprintf("%s/etc/os-release", s.root);
+	assert_refused("history", "/nowhere/at/all", "/nowhere/at/all: No such file");
+	assert_refused("undo", file, "Not a directory");
+	put(s.root, "var/lib/onehop/fixes/1/plan.json", "{\"version\": 99}\n");
+	assert_refused("history", s.root, "fixes/1");
+	assert_refused("undo", s.root, "fixes/1");
+	assert_tree(s.root, s.before);
+}
+
+static void recordings_are_never_applied(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+
+	(void)state;
+	scratch_make(&s);
+	assert_refused("fix --apply --from " MACHINE, s.root, "refused: --apply with --from");
+	assert_refused("fix memlok", s.root, "fix: no rule 'memlok'; did you mean memlock?");
+	assert_runs("fix memlock --from " MACHINE, s.root, EXIT_FINDING,
+		    "+ * soft memlock unlimited");
+	assert_json("fix --json --from " MACHINE, s.root, EXIT_FINDING, "fix.schema.json");
+	assert_tree(s.root, s.before);
+}
+
+/* ---- what must not stop it ---- */
+
+/* Runs the program itself; `prepare` in the child, before. Returns its exit status. */
+static int run_program(const char *root, void (*prepare)(const char *root))
+{
+	const char *program = getenv("ONEHOP");
+	int status;
+	pid_t pid;
+
+	assert_non_null(program);
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prepare(root);
+		execl(program, program, "undo", "--root", root, NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Nobody reads any more: the first write raises SIGPIPE. */
+static void close_reader(const char *root)
+{
+	int ends[2];
+
+	(void)root;
+	if (pipe(ends) < 0)
+		_exit(126);
+	close(ends[0]);
+	dup2(ends[1], STDOUT_FILENO);
+	dup2(ends[1], STDERR_FILENO);
+}
+
+static void close_output(const char *root)
+{
+	(void)root;
+	close(STDOUT_FILENO);
+	close(STDERR_FILENO);
+}
+
+static void fill_output(const char *root)
+{
+	int fd = open("/dev/full", O_WRONLY);
+
+	(void)root;
+	dup2(fd, STDOUT_FILENO);
+	dup2(fd, STDERR_FILENO);
+}
+
+/* Ctrl-C and a lost session that came before the first step: pending, as if in the middle. */
+static void send_signals(const char *root)
+{
+	AUTO_FREE char *path = xprintf("%s/said", root);
+	int fd = open(path, O_WRONLY | O_CREAT, 0600);
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	raise(SIGINT);
+	raise(SIGHUP);
+	dup2(fd, STDOUT_FILENO);
+}
+
+static void nothing_stops_an_undo(void **state)
+{
+	static void (*const ways[])(const char *root) = {close_reader, close_output, fill_output,
+							 send_signals};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct scratch s CLEANUP(scratch_done) = {0};
+		AUTO_FREE char *path = NULL, *said = NULL;
+
+		scratch_make(&s);
+		apply(s.root, 1);
+		assert_int_equal(run_program(s.root, ways[i]), 0);
+		path = xprintf("%s/said", s.root);
+		said = text_of(path);
+		unlink(path);
+		assert_tree(s.root, s.before);
+		assert_runs("history", s.root, 0, "undone"); /* the journal holds nothing else */
+		if (ways[i] == send_signals && !strstr(said, "It was asked to stop on the way"))
+			fail_msg("nothing is said of the signals:\n%s", said);
+	}
+}
+
+/* ---- what a unit may run as root ---- */
+
+/* /tmp is anybody's, however the file in it is. */
+static void program_of_root_alone(void **state)
+{
+	char folder[] = "/tmp/onehop-program-XXXXXX";
+	AUTO_FREE char *path = NULL;
+	struct stat root, proc;
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	path = xprintf("%s/onehop", folder);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(chmod(folder, 0755), 0);
+	assert_false(is_roots_alone(path));
+	unlink(path);
+	assert_false(is_roots_alone(path));
+	rmdir(folder);
+	assert_false(is_roots_alone("/proc/self/exe"));
+	assert_false(is_roots_alone("proc/uptime"));
+	/* As a namespace of users shows it, nothing is root's. */
+	assert_int_equal(stat("/", &root) | stat("/proc", &proc), 0);
+	assert_int_equal(is_roots_alone("/proc/uptime"),
+			 root.st_uid == 0 && !(root.st_mode & 022) && proc.st_uid == 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(program_of_root_alone),
+		cmocka_unit_test(nothing_was_changed_yet),
+		cmocka_unit_test(undo_restores_every_byte),
+		cmocka_unit_test(twice_changes_nothing),
+		cmocka_unit_test(others_changes_stay),
+		cmocka_unit_test(bad_roots_are_refused),
+		cmocka_unit_test(recordings_are_never_applied),
+		cmocka_unit_test(nothing_stops_an_undo),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,725 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report/: a plan, what became of it and the history, for people and as JSON. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "change/change.h"
+#include "diagnose/diagnose.h"
+#include "fix/make_plan.h"
+#include "ingest/ingest.h"
+#include "json_schema.h"
+#include "machine/machine.h"
+#include "report/report_fix.h"
+
+#include <cmocka.h>
+#include <dirent.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define THIS_BOOT  "0b6f8f4e-1111-4222-8333-444455556666"
+#define OTHER_BOOT "0b6f8f4e-9999-4222-8333-444455556666"
+
+/* ---- helpers ---- */
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!text || !strstr(text, part))
+		fail_msg("no \"%s\" in:\n%s", part, text ? text : "(nothing)");
+}
+
+static void assert_lacks(const char *text, const char *part)
+{
+	if (strstr(text, part))
+		fail_msg("there should be no \"%s\" in:\n%s", part, text);
+}
+
+/* The same text however its lines were broken; to be freed. */
+static char *flat(const char *text)
+{
+	struct strbuf b = {0};
+	bool blank = false;
+
+	for (; *text; text++) {
+		blank = blank || *text == ' ' || *text == '\n';
+		if (*text == ' ' || *text == '\n')
+			continue;
+		if (blank && b.len)
+			strbuf_putc(&b, ' ');
+		strbuf_putc(&b, *text);
+		blank = false;
+	}
+	return b.text ? b.text : xstrdup("");
+}
+
+/* Each of the parts, NULL-ended, behind the one before, however lines are broken. */
+static void assert_order(const char *text, const char *const *parts)
+{
+	AUTO_FREE char *one_line = flat(text);
+	const char *at = one_line;
+
+	for (; *parts; parts++) {
+		const char *found = strstr(at, *parts);
+
+		if (!found)
+			fail_msg("no \"%s\", or not in its place, in:\n%s", *parts, text);
+		at = found + strlen(*parts);
+	}
+}
+
+/* Takes the document; the caller frees. */
+static char *written(struct document *d)
+{
+	const struct text_format format = {.width = 80};
+	struct strbuf b = {0};
+
+	document_write_text(d, &format, &b);
+	document_free(d);
+	return b.text ? b.text : xstrdup("");
+}
+
+static void assert_valid(json_t *json, const char *schema, const char *what)
+{
+	AUTO_STRBUF struct strbuf trouble = {0};
+
+	assert_non_null(json);
+	json_schema_check(json, schema, &trouble);
+	if (trouble.len)
+		fail_msg("%s against %s: %s", what, schema, strbuf_str(&trouble));
+	json_decref(json);
+}
+
+/* ---- a plan with a step of every kind ---- */
+
+#define BYTES(text) ((struct bytes){text, sizeof(text) - 1})
+
+static const char *const make_initramfs[] = {"update-initramfs", "-u", NULL};
+static const char *const make_grub[] = {"grub-mkconfig", "-o", STEP_OUTPUT, NULL};
+static const char *const check_grub[] = {"grub-script-check", STEP_OUTPUT, NULL};
+static const char *const way_back[] = {"choose the recovery entry of the boot menu"};
+
+#define NCCL_OLD "A=1\nB=2\nC=3\nD=4\nE=5\nF=6\n"
+#define NCCL_NEW "A=1\nB=2\nC=3\nX=9\nD=4\nE=5\nF=6\n"
+
+static const struct step every_kind[] = {
+	{.kind = STEP_REGISTER,
+	 .target = "0000:22:00.0",
+	 .at = "ACS+6",
+	 .old = BYTES("001d"),
+	 .new = BYTES("0011"),
+	 .mask = 0x2c,
+	 .what = "clear ACS redirection at port 0000:22:00.0",
+	 .why = "packets then go straight across",
+	 .rules = "acs-redirect",
+	 .cost = "devices are no longer kept apart",
+	 .again_at_boot = true},
+	{.kind = STEP_BAR_SIZE,
+	 .target = "0000:41:00.0",
+	 .at = "1",
+	 .old = BYTES("256"),
+	 .new = BYTES("32768"),
+	 .what = "enlarge BAR1 of 0000:41:00.0",
+	 .why = "BAR1 then covers the memory",
+	 .rules = "bar1-small"},
+	{.kind = STEP_ATTRIBUTE,
+	 .target = "sys/x/y",
+	 .old = BYTES("0"),
+	 .new = BYTES("1"),
+	 .what = "set /sys/x/y",
+	 .why = "so",
+	 .rules = ""},
+	{.kind = STEP_FILE,
+	 .target = "etc/nccl.conf",
+	 .old = BYTES(NCCL_OLD),
+	 .new = BYTES(NCCL_NEW),
+	 .what = "change /etc/nccl.conf",
+	 .why = "NCCL then uses P2P",
+	 .rules = "nccl-p2p-level, other-rule"},
+	{.kind = STEP_TOOL,
+	 .undo_argv = make_initramfs,
+	 .what = "make the initramfs anew when undone",
+	 .why = "",
+	 .rules = ""},
+	{.kind = STEP_FILE,
+	 .target = "etc/modprobe.d/onehop.conf",
+	 .new = BYTES("options nvidia X=1\n"),
+	 .mode = 0644,
+	 .what = "write /etc/modprobe.d/onehop.conf",
+	 .why = "the driver then does",
+	 .rules = "bar1-small",
+	 .reboot = true},
+	{.kind = STEP_TOOL,
+	 .argv = make_initramfs,
+	 .what = "make the initramfs anew",
+	 .why = "it holds the options",
+	 .rules = "bar1-small",
+	 .reboot = true},
+	{.kind = STEP_GENERATED,
+	 .target = "boot/grub/grub.cfg",
+	 .old = BYTES("menuentry\n"),
+	 .argv = make_grub,
+	 .check_argv = check_grub,
+	 .what = "make /boot/grub/grub.cfg anew",
+	 .why = "it holds the command line",
+	 .rules = "",
+	 .reboot = true},
+};
+
+#define STEPS (sizeof(every_kind) / sizeof(every_kind[0]))
+
+static struct plan *plan_of_every_kind(void)
+{
+	struct plan *p = plan_new();
+
+	p->steps = arena_alloc(p->arena, STEPS, sizeof(*p->steps));
+	memcpy(p->steps, every_kind, sizeof(every_kind));
+	p->step_n = STEPS;
+	p->way_back = (const char **)way_back;
+	p->way_back_n = 1;
+	*ARENA_PUSH(p->arena, p->notes, p->note_n) = "/etc/default/grub:3 says otherwise";
+	*ARENA_PUSH(p->arena, p->manual, p->manual_n) =
+		(struct plan_manual){"the firmware setup", "switch Above 4G Decoding on",
+				     "bar1-firmware"};
+	return p;
+}
+
+static const struct machine live_machine,
+	recorded_machine = {.recorded = true, .source_name = "x", .note = ""};
+
+static char *plan_text(struct plan_report r)
+{
+	struct document *d = document_new();
+
+	if (!r.machine)
+		r.machine = &live_machine;
+	report_plan(d, &r);
+	return written(d);
+}
+
+/* ---- plans for people ---- */
+
+static void steps_are_told_in_order(void **state)
+{
+	static const char *const order[] = {
+		"Plan: 7 steps, and 1 thing to do by hand; a reboot is needed",
+		"1. ",
+		"clear ACS redirection at port 0000:22:00.0",
+		"[acs-redirect]",
+		"ACS control of 0000:22:00.0: 001d -> 0011; off: P2P request redirect",
+		"P2P completion redirect",
+		"costs:",
+		"no longer kept apart",
+		"now, and again at each boot",
+		"2. ",
+		"BAR1 of 0000:41:00.0: 256 MiB -> 32768 MiB",
+		"now, until the next reboot",
+		"3. ",
+		"/sys/x/y: 0 -> 1",
+		"4. ",
+		"[nccl-p2p-level, other-rule]",
+		"+ X=9",
+		"from now on, and after reboots",
+		"If it does not come up after the reboot",
+		"choose the recovery entry",
+		"5. ",
+		"a new file (permissions 0644)",
+		"+ options nvidia X=1",
+		"after a reboot",
+		"6. ",
+		"update-initramfs -u",
+		"7. ",
+		"grub-mkconfig -o",
+		"checked by grub-script-check",
+		"By hand",
+		"the firmware setup [bar1-firmware]",
+		"do:",
+		"switch Above 4G",
+		"note:",
+		"grub:3 says otherwise",
+		"Nothing was changed. To do it",
+		"sudo onehop fix --apply",
+		NULL};
+	struct plan *p = plan_of_every_kind();
+	AUTO_FREE char *text =
+		plan_text((struct plan_report){.plan = p, .apply_words = "onehop fix --apply"});
+
+	(void)state;
+	assert_order(text, order);
+	assert_lacks(text, "8. ");
+	assert_lacks(text, "when undone");
+	plan_free(p);
+}
+
+/* Two lines of what stays the same stand on each side; the rest is left out. */
+static void only_the_difference_is_shown(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	AUTO_FREE char *text = plan_text((struct plan_report){.plan = p});
+
+	(void)state;
+	assert_has(text, "               B=2\n               C=3\n             + X=9\n"
+			 "               D=4\n               E=5\n");
+	assert_lacks(text, "A=1");
+	assert_lacks(text, "F=6");
+	plan_free(p);
+}
+
+static void long_files_are_cut(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	AUTO_STRBUF struct strbuf lines = {0};
+	AUTO_FREE char *brief = NULL, *whole = NULL;
+
+	(void)state;
+	for (int i = 1; i <= 40; i++)
+		strbuf_printf(&lines, "line %d\n", i);
+	p->steps[5].new = (struct bytes){lines.text, lines.len};
+	brief = plan_text((struct plan_report){.plan = p});
+	whole = plan_text((struct plan_report){.plan = p, .verbose = true});
+	assert_has(brief, "+ line 24\n");
+	assert_lacks(brief, "+ line 25\n");
+	assert_has(brief, "and 16 more lines (-v shows all)");
+	assert_has(whole, "+ line 40\n");
+	plan_free(p);
+}
+
+static void no_changes(struct rule_run *run, struct change_set *out)
+{
+	(void)run;
+	(void)out;
+}
+
+static void end_says_how_to_go_on(void **state)
+{
+	struct plan *p = plan_of_every_kind(), *none = plan_new();
+	AUTO_FREE char *root = plan_text((struct plan_report){.plan = p,
+							      .apply_words = "onehop fix --apply",
+							      .is_root = true});
+	AUTO_FREE char *recorded =
+		plan_text((struct plan_report){.plan = p, .machine = &recorded_machine});
+	AUTO_FREE char *nothing = plan_text((struct plan_report){.plan = none, .judged = true});
+	AUTO_FREE char *unjudged = plan_text((struct plan_report){.plan = none});
+
+	(void)state;
+	assert_has(root, "Nothing was changed. To do it: onehop fix --apply\n");
+	assert_lacks(root, "sudo");
+	assert_has(recorded, "Nothing was changed: this is a recording.");
+	assert_has(nothing, "There is nothing to fix.\n");
+	assert_has(unjudged, "Nothing could be judged");
+	assert_true(plan_has_work(p));
+	assert_false(plan_has_work(none));
+	assert_int_equal(plan_doing_steps(p), 7);
+	plan_free(p);
+	plan_free(none);
+}
+
+/* What nobody does and nobody could see is not called right. */
+static void what_is_not_done_is_told(void **state)
+{
+	static const struct rule acs = {.id = "acs-redirect", .propose = no_changes},
+				 log = {.id = "module-refused"};
+	struct outcome outcomes[] = {{&acs, VERDICT_UNKNOWN, "2 ports: needs root", true},
+				     {&log, VERDICT_UNKNOWN, "the log: needs root", true},
+				     {&acs, VERDICT_OK, NULL, false}};
+	const struct diagnosis d = {.outcomes = outcomes, .outcome_n = 3};
+	const char *const names[] = {"acs-redirect"};
+	struct plan *none = plan_new(), *left = plan_new();
+	struct plan_report r = {.plan = none,
+				.machine = &live_machine,
+				.diagnosis = &d,
+				.judged = true};
+	AUTO_FREE char *all = plan_text(r), *named = NULL, *locked = NULL;
+
+	(void)state;
+	assert_has(all, "not judged without root: acs-redirect\n");
+	assert_has(all, "In what could be judged there is nothing to fix.");
+	r.rules = names;
+	r.rule_n = 1;
+	named = plan_text(r);
+	assert_has(named, "acs-redirect could not be judged: 2 ports: needs root\n");
+	assert_has(named, "Nothing is planned, since not all");
+	*ARENA_PUSH(left->arena, left->left_out, left->left_out_n) =
+		(struct plan_left_out){"0000:22:00.0: ACS control 001d -> 0011", "locked down",
+				       "acs-redirect"};
+	r.plan = left;
+	locked = plan_text(r);
+	assert_has(locked, "Not done:\n  -  0000:22:00.0: ACS control 001d -> 0011 "
+			   "[acs-redirect]\n     why:  locked down\n");
+	assert_has(locked, "what would mend it is not done");
+	assert_lacks(locked, "so already");
+	assert_valid(report_plan_json(&r, NULL), "fix.schema.json", "left out, not judged");
+	plan_free(none);
+	plan_free(left);
+}
+
+/* One entry for what is alike, with the devices that it is about. */
+static void what_only_may_help_is_offered(void **state)
+{
+	struct plan *p = plan_new();
+	struct change_set set = {.arena = p->arena};
+	static const char *const ports[] = {"0000:00:01.1", "0000:00:03.1", "0000:00:05.1",
+					    "0000:00:07.1", "0000:40:01.1"};
+	AUTO_FREE char *text = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		change_add(&set, &(struct change){.kind = CHANGE_ACS,
+						  .lifetime = CHANGE_LASTING,
+						  .target = ports[i],
+						  .new = "0011",
+						  .rule = "acs-root-port",
+						  .reason = "hangs were cured so",
+						  .apart = true});
+	text = plan_text((struct plan_report){.plan = p, .changes = &set});
+	assert_has(text, "onehop fix acs-root-port (0000:00:01.1, 0000:00:03.1,");
+	assert_has(text, "and 1 more): hangs were cured");
+	assert_null(strstr(strstr(text, "acs-root-port") + 1, "acs-root-port"));
+	plan_free(p);
+}
+
+/* ---- fixes of the journal ---- */
+
+static struct journal_entry entry_of(struct plan *p, unsigned number, enum fix_state state)
+{
+	struct journal_entry e = {.number = number,
+				  .state = state,
+				  .date = "2026-11-21T23:05:00Z",
+				  .boot_id = THIS_BOOT,
+				  .last_boot_id = THIS_BOOT,
+				  .plan = p};
+
+	e.marks = arena_alloc(p->arena, p->step_n, sizeof(*e.marks));
+	e.errors = arena_alloc(p->arena, p->step_n, sizeof(*e.errors));
+	return e;
+}
+
+static void interrupted_fix_comes_first(void **state)
+{
+	static const char *const order[] = {"Fix 2 of 2026-11-21T23:05:00Z did not come to an end",
+					    "onehop undo 2", "Plan: ", NULL};
+	struct plan *p = plan_of_every_kind();
+	const struct journal_entry journal[] = {entry_of(p, 1, FIX_APPLIED),
+						entry_of(p, 2, FIX_APPLYING)};
+	AUTO_FREE char *text =
+		plan_text((struct plan_report){.plan = p, .journal = journal, .journal_n = 2});
+
+	(void)state;
+	assert_order(text, order);
+	assert_lacks(text, "Fix 1 ");
+	plan_free(p);
+}
+
+static void undo_goes_backwards(void **state)
+{
+	static const char *const order[] = {"Undoing fix 3",
+					    "1. ",
+					    "put /boot/grub/grub.cfg back",
+					    "2. ",
+					    "remove /etc/modprobe.d/onehop.conf",
+					    "3. ",
+					    "run update-initramfs -u",
+					    "4. ",
+					    "put /etc/nccl.conf back (was changed by somebody else",
+					    "5. ",
+					    "write 0 to /sys/x/y",
+					    "6. ",
+					    "set BAR1 of 0000:41:00.0 back to 256 MiB",
+					    "7. ",
+					    "set ACS+6 of 0000:22:00.0 back to 001d",
+					    "Nothing was changed.",
+					    NULL};
+	struct plan *p = plan_of_every_kind();
+	const struct journal_entry e = entry_of(p, 3, FIX_APPLIED);
+	enum step_state look[STEPS] = {STEP_IS_NEW};
+	char *now[STEPS] = {0};
+	struct document *d = document_new();
+	AUTO_FREE char *text = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < STEPS; i++)
+		look[i] = STEP_IS_NEW;
+	look[3] = STEP_IS_OTHER;
+	report_undo_plan(d, &e, look, now, false);
+	text = written(d);
+	assert_order(text, order);
+	assert_lacks(text, "8. ");
+	plan_free(p);
+}
+
+static void reboot_is_due_until_it_was_seen(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	struct journal_entry e = entry_of(p, 1, FIX_APPLIED);
+
+	(void)state;
+	assert_true(fix_reboot_due(&e, THIS_BOOT));
+	assert_false(fix_reboot_due(&e, OTHER_BOOT));
+	assert_false(fix_reboot_due(&e, ""));
+	/* Applied and taken back before anything was in force. */
+	e.state = FIX_UNDONE;
+	assert_false(fix_reboot_due(&e, THIS_BOOT));
+	/* Taken back when it was. */
+	snprintf(e.boot_id, sizeof(e.boot_id), "%s", OTHER_BOOT);
+	assert_true(fix_reboot_due(&e, THIS_BOOT));
+	p->step_n = 4; /* none of these needs one */
+	e.state = FIX_APPLIED;
+	assert_false(fix_reboot_due(&e, THIS_BOOT));
+	plan_free(p);
+}
+
+static void history_is_a_table(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	const struct journal_entry journal[] = {entry_of(p, 1, FIX_UNDONE),
+						entry_of(p, 2, FIX_APPLIED),
+						entry_of(p, 3, FIX_UNDOING)};
+	const struct history_report r = {.entries = journal, .n = 3, .boot_id = THIS_BOOT};
+	static const char *const order[] = {"fix",
+					    "date",
+					    "state",
+					    "steps",
+					    "for",
+					    "1 ",
+					    "2026-11-21T23:05:00Z",
+					    "undone",
+					    "7",
+					    "acs-redirect, bar1-small",
+					    "2 ",
+					    "applied, reboot due",
+					    "3 ",
+					    "undoing, not finished",
+					    NULL};
+	struct document *d = document_new();
+	AUTO_FREE char *text = NULL, *none = NULL;
+
+	(void)state;
+	report_history(d, &r);
+	text = written(d);
+	assert_order(text, order);
+	d = document_new();
+	report_history(d, &(struct history_report){.boot_id = ""});
+	none = written(d);
+	assert_string_equal(none, "Nothing was changed by onehop here.\n");
+	plan_free(p);
+}
+
+static void one_fix_is_shown_whole(void **state)
+{
+	static const char *const order[] = {"Fix 4 of",
+					    "applying, not finished",
+					    "1. ",
+					    "state:",
+					    "done",
+					    "7. ",
+					    "state:",
+					    "failed",
+					    "error:",
+					    "no space left",
+					    "printed:",
+					    "cannot write",
+					    "8. ",
+					    "onehop undo 4",
+					    "/var/lib/onehop/fixes/4",
+					    NULL};
+	struct plan *p = plan_of_every_kind();
+	struct journal_entry e = entry_of(p, 4, FIX_APPLYING);
+	json_t *log = json_pack("[{s:i, s:s, s:s}]", "step", 6, "mark", "failed", "output",
+				"cannot write\n");
+	const struct history_report r = {.entries = &e, .n = 1, .boot_id = THIS_BOOT, .logs = &log};
+	struct document *d = document_new();
+	AUTO_FREE char *text = NULL;
+
+	(void)state;
+	e.marks[0] = MARK_DONE;
+	e.marks[6] = MARK_FAILED;
+	e.errors[6] = "no space left";
+	report_history_entry(d, &r, 0);
+	text = written(d);
+	assert_order(text, order);
+	assert_valid(report_history_json(&r), "history.schema.json", "history");
+	json_decref(log);
+	plan_free(p);
+}
+
+/* ---- how it ended ---- */
+
+static char *outcome_text(const struct fix_outcome *o)
+{
+	struct document *d = document_new();
+
+	report_fix_outcome(d, o);
+	return written(d);
+}
+
+static void outcomes_say_what_holds(void **state)
+{
+	static const struct {
+		struct fix_outcome outcome;
+		const char *word, *part;
+	} rows[] = {
+		{{.result = FIX_DONE, .number = 3},
+		 "done",
+		 "Done as fix 3. To take it back: onehop undo 3"},
+		{{.result = FIX_DONE, .number = 3, .root = "/mnt/a b"},
+		 "done",
+		 "onehop undo 3 --root '/mnt/a b'"},
+		{{.result = FIX_DONE, .number = 3, .reboot = true}, "done", "A reboot is due"},
+		{{.result = FIX_DONE, .undo = true, .number = 2}, "done", "Fix 2 is undone."},
+		{{.result = FIX_NOTHING}, "nothing", "nothing was changed"},
+		{{.result = FIX_DRIFT}, "drift", "Nothing was changed"},
+		{{.result = FIX_TAKEN_BACK, .number = 3}, "taken-back", "the machine is as it was"},
+		{{.result = FIX_STUCK, .number = 3}, "stuck", "onehop undo 3 tries again"},
+		{{.error = -EBUSY, .sentence = "another onehop"}, "refused", ""},
+		{{.result = FIX_DONE, .was_signalled = true}, "done", "asked to stop"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		AUTO_FREE char *text = outcome_text(&rows[i].outcome), *one_line = flat(text);
+
+		assert_string_equal(fix_outcome_word(&rows[i].outcome), rows[i].word);
+		assert_has(one_line, rows[i].part);
+	}
+}
+
+/* ---- JSON ---- */
+
+static void json_fits_its_schema(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	const struct journal_entry e = entry_of(p, 2, FIX_APPLYING);
+	const struct step_told told[] = {{2, 0, FIX_STEP_DONE, "a", NULL},
+					 {2, 1, FIX_STEP_FAILED, "b", "why"}};
+	const struct fix_outcome o = {
+		.result = FIX_TAKEN_BACK, .number = 2, .entry = &e, .told = told, .told_n = 2};
+	const struct fix_outcome refused = {.error = -EBUSY, .sentence = "another onehop"};
+	const struct plan_report r = {.plan = p,
+				      .machine = &live_machine,
+				      .journal = &e,
+				      .journal_n = 1};
+	json_t *json = report_plan_json(&r, &o),
+	       *step = json_array_get(json_object_get(json, "steps"), 3);
+
+	(void)state;
+	assert_string_equal(json_string_value(json_object_get(step, "old")), NCCL_OLD);
+	assert_string_equal(json_string_value(json_object_get(step, "new")), NCCL_NEW);
+	assert_int_equal(json_array_size(json_object_get(step, "rules")), 2);
+	assert_int_equal(json_array_size(json_object_get(json, "steps")), STEPS);
+	assert_valid(json, "fix.schema.json", "plan and result");
+	assert_valid(report_plan_json(&r, NULL), "fix.schema.json", "plan");
+	assert_valid(report_plan_json(&r, &refused), "fix.schema.json", "refused");
+	assert_valid(report_undo_json(&o), "undo.schema.json", "undo");
+	assert_valid(report_undo_json(&refused), "undo.schema.json", "undo refused");
+	plan_free(p);
+}
+
+/* ---- recorded machines ---- */
+
+static struct plan *plan_for(struct source *s, const struct machine *m, struct change_set *changes)
+{
+	const struct propose_options all = {0};
+	const struct plan_request request = {.machine = m, .source = s, .lifetime = CHANGE_LASTING};
+	struct topology *t = topology_new(m);
+	struct diagnosis *d = diagnose(t);
+	struct plan *p;
+
+	diagnosis_propose(d, &all, changes);
+	p = plan_make(&request, changes);
+	diagnosis_free(d);
+	topology_free(t);
+	return p;
+}
+
+/* Whoever reads a plan wants to know what, why, and where to. */
+static void assert_complete(const struct plan *p, const char *what)
+{
+	for (size_t i = 0; i < p->step_n; i++) {
+		const struct step *s = &p->steps[i];
+
+		if (!s->what || !*s->what || (step_does(s) && (!s->why || !*s->why)))
+			fail_msg("%s: step %zu does not say what or why", what, i);
+		if (s->kind == STEP_FILE && (!s->target || s->target[0] == '/'))
+			fail_msg("%s: step %zu has no path below the root", what, i);
+		if (!s->argv && !s->undo_argv &&
+		    (s->kind == STEP_TOOL || s->kind == STEP_GENERATED))
+			fail_msg("%s: step %zu runs nothing", what, i);
+	}
+	for (size_t i = 0; i < p->manual_n; i++)
+		if (!*p->manual[i].what || !*p->manual[i].how)
+			fail_msg("%s: what to do by hand is not said", what);
+	if (plan_needs_reboot(p) && !p->way_back_n)
+		fail_msg("%s: a reboot, and no way back", what);
+}
+
+static size_t plan_recording(const char *path)
+{
+	static const struct machine_request all = {.parts = MACHINE_ALL};
+	struct change_set changes = {.arena = arena_new()};
+	AUTO_FREE char *text = NULL;
+	struct source *s;
+	struct machine *m;
+	struct plan *p;
+	size_t n;
+
+	assert_int_equal(ingest_open(path, &s), 0);
+	m = machine_read(s, &all);
+	p = plan_for(s, m, &changes);
+	assert_complete(p, path);
+	n = p->step_n;
+	text = plan_text((struct plan_report){.plan = p, .changes = &changes, .machine = m});
+	assert_has(text, n ? "Nothing was changed: this is a recording." : ".\n");
+	assert_valid(report_plan_json(
+			     &(struct plan_report){.plan = p, .changes = &changes, .machine = m},
+			     NULL),
+		     "fix.schema.json", path);
+	plan_free(p);
+	arena_free(changes.arena);
+	machine_free(m);
+	source_free(s);
+	return n;
+}
+
+static void recorded_machines_have_whole_plans(void **state)
+{
+	DIR *folder = opendir("tests/machines");
+	struct dirent *e;
+	size_t steps = 0;
+
+	(void)state;
+	assert_non_null(folder);
+	while ((e = readdir(folder))) {
+		AUTO_FREE char *path = xprintf("tests/machines/%s", e->d_name);
+		struct stat st;
+
+		if (e->d_name[0] != '.' && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+			steps += plan_recording(path);
+	}
+	closedir(folder);
+	assert_true(steps > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steps_are_told_in_order),
+		cmocka_unit_test(only_the_difference_is_shown),
+		cmocka_unit_test(long_files_are_cut),
+		cmocka_unit_test(end_says_how_to_go_on),
+		cmocka_unit_test(what_is_not_done_is_told),
+		cmocka_unit_test(what_only_may_help_is_offered),
+		cmocka_unit_test(interrupted_fix_comes_first),
+		cmocka_unit_test(undo_goes_backwards),
+		cmocka_unit_test(reboot_is_due_until_it_was_seen),
+		cmocka_unit_test(history_is_a_table),
+		cmocka_unit_test(one_fix_is_shown_whole),
+		cmocka_unit_test(outcomes_say_what_holds),
+		cmocka_unit_test(json_fits_its_schema),
+		cmocka_unit_test(recorded_machines_have_whole_plans),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a machine needs for P2P over PCIe: each row of the decision, the options, the commands. */
+#include "base/alloc.h"
+#include "build_machine.h"
+#include "unlock/need.h"
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GIB ((int64_t)1 << 30)
+#define MIB ((int64_t)1 << 20)
+
+static const char from[] = "test";
+
+/* Two 4090 in order; what a case changes about them. */
+struct change {
+	const char *release, *dwords;
+	int loaded, installed; /* of bar1_p2p; -1: not known */
+	void (*also)(struct machine *m);
+};
+
+static void each(struct machine *m, int64_t vram, int64_t bar1, const char *model, int cc)
+{
+	for (size_t i = 0; i < m->gpu_n; i++) {
+		m->gpus[i].vram_bytes = fact_int(vram, from);
+		m->gpus[i].bar1_bytes = fact_int(bar1, from);
+		build_model(&m->gpus[i], model, cc);
+	}
+}
+
+static void rtx3090(struct machine *m)
+{
+	each(m, 24576 * MIB, 32 * GIB, "NVIDIA GeForce RTX 3090", 86);
+}
+
+static void rtx5090(struct machine *m)
+{
+	each(m, 32607 * MIB, 32 * GIB, "NVIDIA GeForce RTX 5090", 120);
+}
+
+static void rtx5090_screen(struct machine *m)
+{
+	rtx5090(m);
+	m->gpus[0].display_active = m->gpus[1].display_active = fact_int(1, from);
+}
+
+static void rtx4090_screen(struct machine *m)
+{
+	m->gpus[0].pci->boot_vga = m->gpus[1].pci->boot_vga = fact_int(1, from);
+}
+
+static void rtx4080(struct machine *m)
+{
+	each(m, 16376 * MIB, 16 * GIB, "NVIDIA GeForce RTX 4080", 89);
+}
+
+static void rtx2080(struct machine *m)
+{
+	each(m, 11264 * MIB, 256 * MIB, "NVIDIA GeForce RTX 2080 Ti", 75);
+}
+
+static void gtx1080(struct machine *m)
+{
+	each(m, 8192 * MIB, 256 * MIB, "NVIDIA GeForce GTX 1080", 61);
+}
+
+static void a100(struct machine *m)
+{
+	each(m, 40 * GIB, 64 * GIB, "NVIDIA A100-PCIE-40GB", 80);
+}
+
+static void small_bar1(struct machine *m)
+{
+	each(m, 24564 * MIB, 256 * MIB, "NVIDIA GeForce RTX 4090", 89);
+	for (size_t i = 0; i < m->gpu_n; i++)
+		m->gpus[i].pci->rebar_sizes = fact_int(0xffc0, from); /* 64 MiB to 32 GiB */
+}
+
+static void old_vbios(struct machine *m)
+{
+	small_bar1(m);
+	for (size_t i = 0; i < m->gpu_n; i++)
+		m->gpus[i].pci->rebar_sizes = fact_int(0x1c0, from); /* up to 256 MiB */
+}
+
+static void more_memory(struct machine *m)
+{
+	small_bar1(m);
+	each(m, 49140 * MIB, 32 * GIB, "NVIDIA GeForce RTX 4090", 89);
+}
+
+static void no_sizes(struct machine *m)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		m->gpus[i].vram_bytes = fact_int_unknown("NVML was not opened");
+}
+
+static void no_bar1(struct machine *m)
+{
+	small_bar1(m);
+	for (size_t i = 0; i < m->gpu_n; i++)
+		m->gpus[i].bar1_bytes = fact_int_absent(from);
+}
+
+static void generations(struct machine *m)
+{
+	build_model(&m->gpus[0], "NVIDIA GeForce RTX 3080", 86);
+}
+
+static void proprietary(struct machine *m)
+{
+	m->driver.flavor = fact_int(DRIVER_PROPRIETARY, from);
+}
+
+static void container(struct machine *m)
+{
+	m->kernel.container = fact_str("docker", "proc/self/cgroup");
+}
+
+static void unloaded(struct machine *m)
+{
+	m->driver.loaded = fact_int(0, from);
+	m->driver.module_version = fact_str_absent(from);
+}
+
+static void nouveau(struct machine *m)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		m->gpus[i].pci->driver = fact_str("nouveau", from);
+}
+
+static void nvlink_pair(struct machine *m)
+{
+	rtx3090(m);
+	build_nvlinks(&m->gpus[0], 4, NVLINK_REMOTE_GPU, m->gpus[1].pci->name);
+	build_nvlinks(&m->gpus[1], 4, NVLINK_REMOTE_GPU, m->gpus[0].pci->name);
+}
+
+static void refused_by_driver(struct machine *m)
+{
+	build_status(m, P2P_READ, P2P_CHIPSET_NOT_SUPPORTED);
+	build_status(m, P2P_WRITE, P2P_CHIPSET_NOT_SUPPORTED);
+}
+
+#define STOCK   0, 0
+#define EDITED  1, 1
+#define UNKNOWN -1, -1
+
+static const struct {
+	struct change change;
+	enum need need;
+	const char *id;
+	const char *words; /* in the sentences; NULL: not looked at */
+} cases[] = {
+	{{"580.105.08", "", STOCK, NULL}, NEED_PATCH, "patch", "stubs"},
+	{{"580.105.08", "", STOCK, rtx3090}, NEED_PATCH, "patch", NULL},
+	{{"580.105.08", "", UNKNOWN, refused_by_driver}, NEED_PATCH, "patch", NULL},
+	{{"580.105.08", "", UNKNOWN, NULL}, NEED_UNKNOWN, "says-yes", "onehop test"},
+	{{"580.105.08", "", STOCK, rtx4090_screen}, NEED_PATCH, "patch", NULL},
+	{{"550.90.07", "", STOCK, NULL}, NEED_PATCH, "patch", NULL},
+	{{"570.211.01", "", STOCK, rtx4080}, NEED_PATCH, "patch", NULL},
+	{{"550.90.07", "", STOCK, rtx4080}, NEED_REFUSED, "bar1-no-room", "565 or later"},
+	{{"535.261.03", "", STOCK, rtx4080}, NEED_REFUSED, "bar1-no-room", "16 GiB"},
+	{{"525.60.11", "", STOCK, NULL}, NEED_REFUSED, "release", "535 or later"},
+	/* in force, or nearly */
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, NULL},
+	 NEED_IN_FORCE,
+	 "in-force",
+	 NULL},
+	{{"580.105.08", "ForceP2P=0x11;RMForceP2PType=1;RMPcieP2PType=2", EDITED, NULL},
+	 NEED_IN_FORCE,
+	 "in-force",
+	 NULL},
+	{{"550.90.07", "ForceP2P=0x11;RMForceP2PType=2", EDITED, NULL},
+	 NEED_IN_FORCE,
+	 "in-force",
+	 NULL},
+	{{"575.57.08", "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2", EDITED, NULL},
+	 NEED_IN_FORCE,
+	 "in-force",
+	 NULL},
+	{{"575.57.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, NULL},
+	 NEED_OPTIONS,
+	 "options",
+	 NULL},
+	/* 2 is NVLink from 575 on */
+	{{"580.105.08", "ForceP2P=0x211;RMForceP2PType=2", EDITED, NULL},
+	 NEED_OPTIONS,
+	 "options",
+	 NULL},
+	{{"580.105.08", "ForceP2P=0x01;RMPcieP2PType=1", EDITED, NULL},
+	 NEED_OPTIONS,
+	 "options",
+	 NULL},
+	{{"580.105.08", "", EDITED, NULL}, NEED_OPTIONS, "options", NULL},
+	{{"580.105.08", NULL, EDITED, NULL}, NEED_UNKNOWN, "options-unknown", NULL},
+	{{"580.105.08", "", 0, 1, NULL}, NEED_RELOAD, "reload", NULL},
+	{{"580.105.08", "", -1, 1, NULL}, NEED_UNKNOWN, "file-only", NULL},
+	{{"580.105.08", "ForceP2P=0x211", STOCK, NULL},
+	 NEED_REFUSED,
+	 "forced",
+	 "take ForceP2P out"},
+	{{"580.105.08", "ForceP2P=0x11", STOCK, small_bar1},
+	 NEED_REFUSED,
+	 "forced",
+	 "hardware that is not there"},
+	/* GB20x */
+	{{"595.45.04", "", STOCK, rtx5090}, NEED_OPTIONS, "options", NULL},
+	{{"590.44.01", "ForceP2P=0x211;RMPcieP2PType=1", STOCK, rtx5090},
+	 NEED_IN_FORCE,
+	 "in-force",
+	 NULL},
+	{{"580.105.08", "", STOCK, rtx5090}, NEED_REFUSED, "gb20x-driver", "590 or later"},
+	{{"595.45.04", "", STOCK, rtx5090_screen}, NEED_REFUSED, "console", "another GPU"},
+	/* what stands in the way */
+	{{"580.105.08", "", STOCK, small_bar1}, NEED_REFUSED, "bar1-small", "256 MiB"},
+	{{"580.105.08", "", STOCK, no_bar1}, NEED_REFUSED, "bar1-small", "not mapped"},
+	{{"580.105.08", "", STOCK, old_vbios}, NEED_REFUSED, "bar1-vbios", "VBIOS"},
+	{{"580.105.08", "", STOCK, more_memory}, NEED_REFUSED, "bar1-never", "48 GiB"},
+	{{"580.105.08", "", STOCK, no_sizes}, NEED_UNKNOWN, "sizes-unknown", "NVML was not opened"},
+	{{"580.105.08", "", STOCK, generations}, NEED_REFUSED, "alone", "generation"},
+	{{"580.105.08", "", STOCK, proprietary}, NEED_REFUSED, "proprietary", "580.105.08"},
+	{{"580.105.08", "", EDITED, container}, NEED_REFUSED, "container", "docker"},
+	{{NULL, "", UNKNOWN, unloaded}, NEED_REFUSED, "no-driver", NULL},
+	{{NULL, "", UNKNOWN, NULL}, NEED_UNKNOWN, "driver-unknown", NULL},
+	{{"580.105.08", "", STOCK, nouveau}, NEED_REFUSED, "other-driver", "nouveau"},
+	{{"580.105.08", "", STOCK, rtx2080}, NEED_REFUSED, "turing", "256 MiB"},
+	/* nothing to do */
+	{{"580.105.08", "", STOCK, gtx1080}, NEED_NOTHING, "before-turing", NULL},
+	{{"580.105.08", "", STOCK, a100}, NEED_NOTHING, "other-card", NULL},
+	{{NULL, "", UNKNOWN, a100}, NEED_NOTHING, "other-card", NULL},
+	{{"550.90.07", "", STOCK, nvlink_pair}, NEED_NOTHING, "nvlink", NULL},
+};
+
+static struct fact_int probed(int value)
+{
+	return value < 0 ? fact_int_unknown("nobody looked") : fact_int(value, from);
+}
+
+static struct machine *build(const struct change *c)
+{
+	struct machine *m = build_two_root_ports();
+
+	m->driver.module_version =
+		c->release ? fact_str(c->release, from) : fact_str_unknown("nobody looked");
+	m->driver.registry_dwords =
+		c->dwords ? fact_str(c->dwords, from) : fact_str_unknown("nobody looked");
+	m->driver.registry_dwords_per_device = fact_str_absent(from);
+	m->driver.bar1_p2p.loaded = probed(c->loaded);
+	m->driver.bar1_p2p.installed = probed(c->installed);
+	if (c->also)
+		c->also(m);
+	return m;
+}
+
+static void each_case(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct machine *m = build(&cases[i].change);
+		const struct machine_need *n = machine_need(m);
+
+		assert_int_equal(n->n, 2);
+		for (size_t k = 0; k < 2; k++) {
+			const struct card_need *c = &n->cards[k];
+			char *all = xprintf("%s. %s", c->why, c->change ? c->change : "");
+
+			if (strcmp(c->id, cases[i].id) != 0)
+				print_error("case %zu: %s\n", i, all);
+			assert_string_equal(c->id, cases[i].id);
+			assert_int_equal(c->need, cases[i].need);
+			if (cases[i].words && !strstr(all, cases[i].words))
+				print_error("case %zu: '%s' is not in: %s\n", i, cases[i].words,
+					    all);
+			assert_true(!cases[i].words || strstr(all, cases[i].words));
+			assert_null(strchr(all, '%'));
+			assert_true((c->need == NEED_REFUSED || c->need == NEED_UNKNOWN) ==
+				    (c->change != NULL));
+			free(all);
+		}
+		assert_int_equal(n->need, cases[i].need);
+		assert_int_equal(n->judged, cases[i].need != NEED_UNKNOWN);
+		assert_true((n->step_n > 0) == (n->need <= NEED_OPTIONS));
+		assert_true((n->source_n > 0) == (n->need == NEED_PATCH));
+		build_free(m);
+	}
+}
+
+static void options_by_release(void **state)
+{
+	(void)state;
+	assert_null(need_dwords(-1));
+	assert_null(need_dwords(530));
+	assert_string_equal(need_dwords(535), "ForceP2P=0x11;RMForceP2PType=2");
+	assert_string_equal(need_dwords(560), "ForceP2P=0x11;RMForceP2PType=2");
+	assert_string_equal(need_dwords(570), "ForceP2P=0x211;RMForceP2PType=2");
+	assert_string_equal(need_dwords(575), "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2");
+	assert_string_equal(need_dwords(580), "ForceP2P=0x211;RMPcieP2PType=1");
+	assert_string_equal(need_dwords(610), "ForceP2P=0x211;RMPcieP2PType=1");
+}
+
+/* All cards alike: one setting, and what else a person has set stays. */
+static void options_of_all(void **state)
+{
+	static const struct change c = {"580.105.08",
+					"RMForceP2PType=2;PeerMappingOverride=1;x'=\"$(y);", EDITED,
+					NULL};
+	struct machine *m = build(&c);
+
+	(void)state;
+	assert_string_equal(machine_need(m)->options,
+			    "options nvidia NVreg_RegistryDwords=\"ForceP2P=0x211;RMPcieP2PType=1;"
+			    "PeerMappingOverride=1\"");
+	build_free(m);
+}
+
+/* A card that wants none is left alone. */
+static void options_of_some(void **state)
+{
+	static const struct change c = {"580.105.08", "", STOCK, NULL};
+	struct machine *m = build(&c);
+	const struct machine_need *n;
+
+	(void)state;
+	build_model(build_gpu(m, "0000:05:00.0", NULL), "NVIDIA A10", 86);
+	n = machine_need(m);
+	assert_int_equal(n->need, NEED_PATCH);
+	assert_int_equal(n->cards[2].need, NEED_NOTHING);
+	assert_true(n->per_device);
+	assert_string_equal(n->options, "options nvidia NVreg_RegistryDwordsPerDevice=\""
+					"pci=0000:01:00.0;ForceP2P=0x211;RMPcieP2PType=1;"
+					"pci=0000:02:00.0;ForceP2P=0x211;RMPcieP2PType=1\"");
+	build_free(m);
+}
+
+/* Three 3090, two of them with a bridge: choosing BAR1 must not cost the bridge. */
+static void nvlink_beside_pcie(void **state)
+{
+	static const struct change old = {"550.90.07", "", STOCK, NULL},
+				   new = {"580.105.08", "", STOCK, NULL};
+	const struct change *both[] = {&old, &new};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct machine *m = build(both[i]);
+		const struct machine_need *n;
+
+		build_gpu(m, "0000:05:00.0", NULL);
+		nvlink_pair(m);
+		n = machine_need(m);
+		assert_string_equal(n->cards[0].id, i ? "patch" : "nvlink-lost");
+		assert_string_equal(n->cards[2].id, "patch");
+		build_free(m);
+	}
+}
+
+static bool says(const struct need_step *steps, size_t n, const char *text)
+{
+	for (size_t i = 0; i < n; i++)
+		if (steps[i].text && strstr(steps[i].text, text))
+			return true;
+	return false;
+}
+
+static bool minds(const struct machine_need *n, const char *text)
+{
+	for (size_t i = 0; i < n->caution_n; i++)
+		if (strstr(n->cautions[i], text))
+			return true;
+	return false;
+}
+
+/* Debian's modules have names of their own, and so do their options. */
+static void by_hand_on_debian(void **state)
+{
+	static const struct change c = {"550.163.01", "", STOCK, NULL};
+	struct module modules[] = {
+		{.name = "nvidia", .file = fact_str("updates/dkms/nvidia-current-open.ko", from)},
+		{.name = "nvidia_uvm",
+		 .file = fact_str("updates/dkms/nvidia-current-open-uvm.ko.xz", from)},
+	};
+	struct modprobe_line line = {MODPROBE_OPTIONS, "nvidia", "NVreg_RegistryDwords=\"A=1\"",
+				     "/etc/modprobe.d/mine.conf", 7};
+	struct machine *m = build(&c);
+	const struct machine_need *n;
+
+	(void)state;
+	m->modules = modules;
+	m->module_n = 2;
+	m->modprobe = &line;
+	m->modprobe_n = 1;
+	m->kernel.distribution_id = fact_str("debian", from);
+	m->kernel.release = fact_str("6.1.0-56-amd64", from);
+	m->kernel.headers = fact_int(0, from);
+	m->kernel.secure_boot = fact_int(1, from);
+	build_iommu(m, "DMA-FQ");
+	n = machine_need(m);
+	assert_string_equal(n->options, "options nvidia-current-open NVreg_RegistryDwords=\""
+					"ForceP2P=0x11;RMForceP2PType=2\"");
+	assert_true(
+		says(n->sources, n->source_n, "--branch 550.163.01 https://github.com/NVIDIA/"));
+	assert_true(says(n->sources, n->source_n, "apt source nvidia-open-gpu-kernel-modules"));
+	assert_true(says(n->steps, n->step_n, "apt install linux-headers-6.1.0-56-amd64"));
+	assert_true(
+		says(n->steps, n->step_n, "--headers /lib/modules/6.1.0-56-amd64/build --apply"));
+	assert_true(says(n->steps, n->step_n,
+			 "kernel-open/nvidia-uvm.ko /lib/modules/6.1.0-56-amd64/updates/onehop/"
+			 "nvidia-current-open-uvm.ko"));
+	assert_true(says(n->steps, n->step_n, "override nvidia-current-open * updates/onehop"));
+	assert_true(says(n->steps, n->step_n, "mokutil --import"));
+	assert_true(says(n->steps, n->step_n, "update-initramfs -u -k 6.1.0-56-amd64"));
+	assert_true(says(n->back, n->back_n, "rm -rf /etc/depmod.d/onehop-p2p.conf"));
+	assert_true(minds(n, "iommu=pt"));
+	assert_true(minds(n, "/etc/modprobe.d/mine.conf:7"));
+	m->modules = NULL;
+	m->modprobe = NULL;
+	m->module_n = m->modprobe_n = 0;
+	build_free(m);
+}
+
+/* What a recording says gets into commands only if a shell has nothing to read in it. */
+static void by_hand_on_a_strange_kernel(void **state)
+{
+	static const struct change c = {"610.57.04", "", STOCK, NULL};
+	struct machine *m = build(&c);
+	const struct machine_need *n;
+
+	(void)state;
+	m->kernel.release = fact_str("6.1; rm -rf ~", from);
+	m->driver.library_version = fact_str("610.43.03", from);
+	n = machine_need(m);
+	assert_false(says(n->steps, n->step_n, "rm -rf ~"));
+	assert_true(says(n->steps, n->step_n, "/lib/modules/$(uname -r)/build"));
+	assert_true(minds(n, "newer than any release"));
+	assert_true(minds(n, "610.43.03"));
+	build_free(m);
+}
+
+static void nothing_to_judge(void **state)
+{
+	struct machine *m = build_machine();
+	const struct machine_need *n = machine_need(m);
+
+	(void)state;
+	assert_false(n->judged);
+	assert_int_equal(n->n, 0);
+	build_gpu(m, "0000:01:00.0", NULL);
+	n = machine_need(m);
+	assert_false(n->judged);
+	assert_int_equal(n->step_n, 0);
+	build_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_case),
+		cmocka_unit_test(options_by_release),
+		cmocka_unit_test(options_of_all),
+		cmocka_unit_test(options_of_some),
+		cmocka_unit_test(nvlink_beside_pcie),
+		cmocka_unit_test(by_hand_on_debian),
+		cmocka_unit_test(by_hand_on_a_strange_kernel),
+		cmocka_unit_test(nothing_to_judge),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

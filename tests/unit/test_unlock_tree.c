@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unlock/: trees of every era, made from the table itself, are patched and brought back, or refused with
+ * nothing written; whatever a kill leaves is told apart and finished.
+ */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "unlock/anchor.h"
+#include "unlock/unlock.h"
+
+#include <cmocka.h>
+#include <errno.h>
+#include <ftw.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- a tree that has what the table says ---- */
+
+struct made_function {
+	const char *file, *name; /* name NULL: whatever is looked for anywhere in the file */
+	struct strbuf body;
+};
+
+struct made_tree {
+	struct made_function functions[64];
+	size_t n;
+};
+
+static struct made_function *function_of(struct made_tree *t, const char *file, const char *name)
+{
+	struct made_function *f = t->functions;
+
+	for (; f < t->functions + t->n; f++) {
+		if (strcmp(f->file, file) == 0 &&
+		    (!f->name ? !name : name && strcmp(f->name, name) == 0))
+			return f;
+	}
+	assert_true(t->n < sizeof(t->functions) / sizeof(t->functions[0]));
+	t->functions[t->n++] = (struct made_function){.file = file, .name = name};
+	return f;
+}
+
+#define RESIZE "nv_resize_pcie_bars"
+
+static void render(const struct made_tree *t, const char *file, struct strbuf *out)
+{
+	strbuf_puts(out, "/* made up: { ( \" */\n#include \"x.h\"\n\n");
+	for (const struct made_function *f = t->functions; f < t->functions + t->n; f++) {
+		if (strcmp(f->file, file) != 0)
+			continue;
+		if (f->name && strcmp(f->name, RESIZE) == 0)
+			strbuf_puts(out, "static int " RESIZE "(struct pci_dev *pci_dev) {\n");
+		else
+			strbuf_printf(out, "NV_STATUS\n%s\n(\n    int made_up\n)\n{\n",
+				      f->name ? f->name : "made_up_function");
+		strbuf_printf(out, "%s}\n\n", strbuf_str(&f->body));
+	}
+}
+
+static size_t count_now(const struct made_tree *t, const char *file, const char *function,
+			const char *pattern)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	struct pattern *p = pattern_new(pattern);
+	struct scope scope;
+	struct lexed x;
+	size_t n;
+
+	render(t, file, &b);
+	assert_int_equal(lex(strbuf_str(&b), b.len, &x), 0);
+	scope = scope_all(&x);
+	if (function)
+		assert_int_equal(function_find(&x, function, &scope), 1);
+	n = pattern_count(p, &x, scope, NULL);
+	lexed_done(&x);
+	pattern_free(p);
+	return n;
+}
+
+/* C that the pattern matches, with the brackets that it lacks. */
+static void add_instance(struct strbuf *out, const char *pattern)
+{
+	char open[16];
+	size_t n = 0, more = 0;
+
+	for (const char *s = pattern; *s; s++)
+		more += *s == ')' ? 1 : *s == '(' ? (size_t)-1 : 0;
+	strbuf_puts(out, "    ");
+	for (; more > 0 && more < 16; more--)
+		open[n++] = '(', strbuf_putc(out, '(');
+	for (const char *s = pattern; *s; s++) {
+		if (strncmp(s, "$6", 2) == 0) {
+			strbuf_puts(out, "0a1b2c");
+			s++;
+		} else if (strncmp(s, "$args", 5) == 0) {
+			strbuf_puts(out, "made, (up)");
+			s += 4;
+		} else if (*s != '@') {
+			strbuf_putc(out, *s);
+		}
+		if (strchr("({[", *s))
+			open[n++] = *s;
+		else if (strchr(")}]", *s) && n)
+			n--;
+	}
+	while (n)
+		strbuf_putc(out, open[--n] == '(' ? ')' : open[n] == '{' ? '}' : ']');
+	strbuf_puts(out, ";\n");
+}
+
+static void add_pattern(struct made_tree *t, const char *file, const char *function,
+			const char *pattern, unsigned count)
+{
+	struct made_function *f;
+
+	if (strstr(pattern, RESIZE)) {
+		function_of(t, file, RESIZE);
+		return;
+	}
+	f = function_of(t, file, function);
+	for (size_t n = count_now(t, file, function, pattern); n < count; n++)
+		add_instance(&f->body, pattern);
+}
+
+static void fill(struct made_tree *t, enum era era)
+{
+	for (size_t i = 0; i < anchor_n; i++) {
+		if (anchors[i].eras & 1u << era)
+			add_pattern(t, anchors[i].file, anchors[i].function, anchors[i].pattern,
+				    anchors[i].count);
+	}
+	for (size_t i = 0; i < feature_n; i++) {
+		if (features[i].eras & 1u << era)
+			add_pattern(t, features[i].file, features[i].function, features[i].pattern,
+				    1);
+	}
+}
+
+/* Filling takes a while: each era is filled once and copied. */
+static struct made_tree filled[ERA_N];
+
+static void make_up(struct made_tree *t, enum era era)
+{
+	if (!filled[era].n)
+		fill(&filled[era], era);
+	*t = filled[era];
+	for (size_t i = 0; i < t->n; i++) {
+		t->functions[i].body = (struct strbuf){0};
+		strbuf_puts(&t->functions[i].body, strbuf_str(&filled[era].functions[i].body));
+	}
+}
+
+static void made_done(struct made_tree *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		strbuf_done(&t->functions[i].body);
+	t->n = 0;
+}
+
+/* ---- scratch folders ---- */
+
+struct scratch {
+	char dir[64];
+	char *tree;
+};
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+static int make_scratch(void **state)
+{
+	struct scratch *s = xcalloc(1, sizeof(*s));
+
+	/* in memory where that can be, since every run waits for the disk */
+	snprintf(s->dir, sizeof(s->dir), "%s/onehop-unlock-XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	*state = s;
+	if (!mkdtemp(s->dir))
+		return -1;
+	s->tree = xprintf("%s/tree", s->dir);
+	return 0;
+}
+
+static void remove_folder(const char *path)
+{
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static int remove_scratch(void **state)
+{
+	struct scratch *s = *state;
+
+	remove_folder(s->dir);
+	free(s->tree);
+	free(s);
+	return 0;
+}
+
+static void put(const char *dir, const char *path, const char *content, size_t size)
+{
+	AUTO_FREE char *full = xprintf("%s/%s", dir, path);
+	AUTO_FCLOSE FILE *f = NULL;
+
+	for (char *s = full + 1; (s = strchr(s, '/')); s++) {
+		*s = '\0';
+		assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
+		*s = '/';
+	}
+	f = fopen(full, "we");
+	assert_non_null(f);
+	assert_int_equal(fwrite(content, 1, size, f), size);
+}
+
+static void get(const char *dir, const char *path, struct strbuf *out)
+{
+	AUTO_FREE char *full = xprintf("%s/%s", dir, path);
+	AUTO_FCLOSE FILE *f = fopen(full, "re");
+	char buf[4096];
+	size_t n;
+
+	assert_non_null(f);
+	while ((n = fread(buf, 1, sizeof(buf), f)) > 0)
+		strbuf_add(out, buf, n);
+}
+
+static void write_tree(const struct scratch *s, const struct made_tree *t)
+{
+	static const char version[] = "NVIDIA_VERSION = 999.01\n";
+
+	remove_folder(s->tree);
+	put(s->tree, "version.mk", version, strlen(version));
+	for (size_t i = 0; i < t->n; i++) {
+		AUTO_STRBUF struct strbuf b = {0};
+
+		render(t, t->functions[i].file, &b);
+		put(s->tree, t->functions[i].file, b.text, b.len);
+	}
+}
+
+static void write_era(const struct scratch *s, enum era era)
+{
+	struct made_tree t = {0};
+
+	make_up(&t, era);
+	write_tree(s, &t);
+	made_done(&t);
+}
+
+/* Every file and folder of the tree with its content, sorted by path. nftw has no argument for its callback. */
+static char *walked[256];
+static size_t walked_n;
+
+static int walk_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	(void)at;
+	assert_true(walked_n < sizeof(walked) / sizeof(walked[0]));
+	strbuf_printf(&b, "== %s %o\n", path, st->st_mode);
+	if (type == FTW_F)
+		get("", path, &b);
+	walked[walked_n++] = xstrdup(b.text);
+	return 0;
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static struct strbuf snapshot(const struct scratch *s)
+{
+	struct strbuf b = {0};
+
+	walked_n = 0;
+	assert_int_equal(nftw(s->tree, walk_one, 16, FTW_PHYS), 0);
+	qsort(walked, walked_n, sizeof(*walked), by_text);
+	for (size_t i = 0; i < walked_n; i++) {
+		strbuf_puts(&b, walked[i]);
+		free(walked[i]);
+	}
+	return b;
+}
+
+static void check_same(const struct scratch *s, const struct strbuf *before)
+{
+	AUTO_STRBUF struct strbuf now = snapshot(s);
+
+	assert_int_equal(now.len, before->len);
+	assert_memory_equal(now.text, before->text, now.len);
+}
+
+/* ---- running ---- */
+
+static const struct unlock_options plain = {0};
+
+static void check_state(const struct scratch *s, enum unlock_state want)
+{
+	struct unlock *u = NULL;
+
+	if (unlock_open(s->tree, &plain, &u) < 0)
+		fail_msg("%s", err_msg());
+	assert_int_equal(u->state, want);
+	unlock_close(u);
+}
+
+static size_t run(const struct scratch *s, const struct unlock_options *o, bool apply)
+{
+	struct unlock *u = NULL;
+	size_t replaced;
+
+	if ((apply ? unlock_apply : unlock_revert)(s->tree, o, &u) < 0)
+		fail_msg("%s", err_msg());
+	replaced = u->replaced;
+	unlock_close(u);
+	return replaced;
+}
+
+/* Nothing is written, and the sentence names these words. */
+static void check_refused(const struct scratch *s, const char *word, const char *word2)
+{
+	AUTO_STRBUF struct strbuf before = snapshot(s);
+	struct unlock *u = NULL;
+
+	assert_int_equal(unlock_open(s->tree, &plain, &u), -EINVAL);
+	assert_null(u);
+	if (!strstr(err_msg(), word) || !strstr(err_msg(), word2))
+		fail_msg("'%s' does not name %s and %s", err_msg(), word, word2);
+	assert_null(strchr(err_msg(), '\n'));
+	assert_int_equal(unlock_apply(s->tree, &plain, &u), -EINVAL);
+	assert_null(u);
+	check_same(s, &before);
+}
+
+/* ---- tests ---- */
+
+static void every_era_there_and_back(void **state)
+{
+	struct scratch *s = *state;
+
+	for (unsigned era = 0; era < ERA_N; era++) {
+		AUTO_STRBUF struct strbuf before = {0}, after = {0};
+		struct unlock *u = NULL;
+
+		write_era(s, era);
+		before = snapshot(s);
+		if (unlock_open(s->tree, &plain, &u) < 0)
+			fail_msg("%s", err_msg());
+		assert_int_equal(u->era, era);
+		assert_string_equal(u->version, "999.01");
+		assert_int_equal(u->state, UNLOCK_STOCK);
+		assert_true(u->n >= 3 && u->edit_n >= 8);
+		unlock_close(u);
+		check_same(s, &before);
+		assert_true(run(s, &plain, true) >= 3);
+		check_state(s, UNLOCK_PATCHED);
+		after = snapshot(s);
+		assert_int_equal(run(s, &plain, true), 0);
+		check_same(s, &after);
+		assert_true(run(s, &plain, false) >= 3);
+		check_same(s, &before);
+		assert_int_equal(run(s, &plain, false), 0);
+		check_same(s, &before);
+	}
+}
+
+/* Each row of the table holds: one less or one more of its places is refused, by its name. */
+static void each_count_is_checked(void **state)
+{
+	struct scratch *s = *state;
+
+	for (size_t i = 0; i < anchor_n; i++) {
+		const struct anchor *a = &anchors[i];
+		unsigned era = (unsigned)__builtin_ctz(a->eras);
+		struct made_tree t = {0};
+
+		if (a->when != WHEN_ALWAYS || strstr(a->pattern, RESIZE))
+			continue;
+		make_up(&t, era);
+		add_instance(&function_of(&t, a->file, a->function)->body, a->pattern);
+		write_tree(s, &t);
+		check_refused(s, "expected", a->file);
+		made_done(&t);
+	}
+}
+
+static void functions_and_files_that_lack_are_named(void **state)
+{
+	struct scratch *s = *state;
+
+	for (size_t i = 0; i < anchor_n; i++) {
+		const struct anchor *a = &anchors[i];
+		unsigned era = (unsigned)__builtin_ctz(a->eras);
+		struct made_tree t = {0};
+
+		if (!a->function || strcmp(a->function, RESIZE) == 0)
+			continue;
+		make_up(&t, era);
+		function_of(&t, a->file, a->function)->name = "renamed_function";
+		write_tree(s, &t);
+		check_refused(s, s->tree, ""); /* or it looks like no era at all */
+		made_done(&t);
+	}
+	write_era(s, ERA_565);
+	{
+		AUTO_FREE char *path =
+			xprintf("%s/%s", s->tree, "src/nvidia/src/libraries/mmu/gmmu_fmt.c");
+
+		assert_int_equal(unlink(path), 0);
+	}
+	check_refused(s, "has no", "gmmu_fmt.c");
+}
+
+static void odd_text_is_refused(void **state)
+{
+	static const char path[] = "src/nvidia/src/kernel/rmapi/nv_gpu_ops.c";
+	struct scratch *s = *state;
+	AUTO_STRBUF struct strbuf text = {0}, crlf = {0};
+
+	write_era(s, ERA_575);
+	get(s->tree, path, &text);
+	for (size_t i = 0; i < text.len; i++) {
+		if (text.text[i] == '\n')
+			strbuf_putc(&crlf, '\r');
+		strbuf_putc(&crlf, text.text[i]);
+	}
+	put(s->tree, path, crlf.text, crlf.len);
+	check_refused(s, "CR LF", path);
+	for (size_t size = 0; size < text.len - 3; size += text.len / 7) {
+		put(s->tree, path, text.text, size);
+		check_refused(s, s->tree, "");
+	}
+}
+
+static void other_folders_are_told_apart(void **state)
+{
+	struct scratch *s = *state;
+	struct unlock *u = NULL;
+
+	assert_int_equal(unlock_open(s->tree, &plain, &u), -ENOENT);
+	put(s->tree, "readme", "x", 1);
+	check_refused(s, "no tree of NVIDIA's", SWITCH_FILE);
+	put(s->tree, "nvidia/nv-kernel.o_binary", "x", 1);
+	check_refused(s, "prebuilt", "sources");
+}
+
+static void links_are_refused(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_FREE char *path = xprintf("%s/kernel-open/nvidia", s->tree);
+	AUTO_FREE char *away = xprintf("%s/away", s->dir);
+	struct unlock *u = NULL;
+
+	write_era(s, ERA_580);
+	assert_int_equal(rename(path, away), 0);
+	assert_int_equal(symlink(away, path), 0);
+	assert_int_equal(unlock_apply(s->tree, &plain, &u), -ELOOP);
+	assert_non_null(strstr(err_msg(), "link"));
+}
+
+/* ---- what others do to a tree of ours ---- */
+
+static void later_changes_are_refused(void **state)
+{
+	struct scratch *s = *state;
+	struct unlock *u = NULL;
+
+	write_era(s, ERA_580);
+	run(s, &plain, true);
+	put(s->tree, SWITCH_FILE, "int x;\n", 7);
+	check_refused(s, "changed after", SWITCH_FILE);
+	assert_int_equal(unlock_revert(s->tree, &plain, &u), -EINVAL);
+
+	write_era(s, ERA_580);
+	run(s, &plain, true);
+	put(s->tree, STATE_FOLDER "/old/" SWITCH_FILE, "int x;\n", 7);
+	check_refused(s, "was changed", STATE_FOLDER "/old/" SWITCH_FILE);
+
+	write_era(s, ERA_580);
+	run(s, &plain, true);
+	put(s->tree, MANIFEST, "{}", 2);
+	check_refused(s, MANIFEST, "unpack");
+}
+
+static void manifests_lead_nowhere_else(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_STRBUF struct strbuf text = {0}, bad = {0};
+	char *at;
+
+	write_era(s, ERA_580);
+	run(s, &plain, true);
+	get(s->tree, MANIFEST, &text);
+	at = strstr(text.text, "kernel-open/");
+	assert_non_null(at);
+	strbuf_add(&bad, text.text, (size_t)(at - text.text));
+	strbuf_printf(&bad, "../away/%s", at);
+	put(s->tree, MANIFEST, bad.text, bad.len);
+	check_refused(s, MANIFEST, "unpack");
+}
+
+static void ours_without_a_manifest(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_FREE char *folder = xprintf("%s/" STATE_FOLDER, s->tree);
+
+	write_era(s, ERA_535);
+	run(s, &plain, true);
+	remove_folder(folder);
+	check_refused(s, "already patched by onehop", MANIFEST);
+}
+
+static void one_at_a_time(void **state)
+{
+	struct scratch *s = *state;
+	struct unlock *u = NULL;
+	struct tree t;
+
+	write_era(s, ERA_580);
+	assert_int_equal(tree_open(s->tree, &t), 0);
+	assert_int_equal(tree_lock(&t), 0);
+	assert_int_equal(unlock_apply(s->tree, &plain, &u), -EBUSY);
+	tree_close(&t);
+	assert_int_equal(unlock_apply(s->tree, &plain, &u), 0);
+	unlock_close(u);
+}
+
+/* ---- the target kernel ---- */
+
+static void the_kernel_decides_resize(void **state)
+{
+	static const char four[] = "int pci_resize_resource(int a, int b, int c, int d);\n";
+	struct scratch *s = *state;
+	struct unlock_options o = {.headers = s->dir};
+	AUTO_STRBUF struct strbuf before = {0};
+	struct made_tree t = {0};
+	struct unlock *u = NULL;
+
+	put(s->dir, "include/linux/pci.h", four, strlen(four));
+	write_era(s, ERA_580);
+	before = snapshot(s);
+	run(s, &o, true);
+	{
+		AUTO_STRBUF struct strbuf text = {0};
+
+		get(s->tree, MARKER_FILE, &text);
+		assert_non_null(strstr(text.text, "requested_size, 0)"));
+	}
+	/* without --headers it is known what was decided; with others it is refused */
+	check_state(s, UNLOCK_PATCHED);
+	put(s->dir, "include/linux/pci.h", "int pci_resize_resource(int a, int b, int c);\n", 47);
+	assert_int_equal(unlock_open(s->tree, &o, &u), 0);
+	assert_true(u->other_edits);
+	unlock_close(u);
+	assert_int_equal(unlock_apply(s->tree, &o, &u), -EINVAL);
+	run(s, &o, false);
+	check_same(s, &before);
+
+	/* a tree that asks the kernel itself is left to do so */
+	put(s->dir, "include/linux/pci.h", four, strlen(four));
+	make_up(&t, ERA_580);
+	add_instance(&function_of(&t, MARKER_FILE, RESIZE)->body,
+		     "pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size, 0)");
+	write_tree(s, &t);
+	made_done(&t);
+	assert_int_equal(unlock_open(s->tree, &o, &u), 0);
+	assert_int_equal(u->resize_tree, 4);
+	assert_int_equal(u->edit_n, 8);
+	unlock_close(u);
+}
+
+/* ---- kills and failures, at every write ---- */
+
+struct fault {
+	unsigned at, n;
+	bool kill;
+};
+
+static int fault_before(void *context, const char *path)
+{
+	struct fault *f = context;
+
+	if (f->n++ != f->at)
+		return 0;
+	if (f->kill)
+		_exit(9);
+	return err_set(EIO, "%s: made to fail", path);
+}
+
+/* Whether the run got to its end. */
+static bool run_with_fault(const struct scratch *s, bool apply, unsigned at, bool kill)
+{
+	struct fault f = {.at = at, .kill = kill};
+	struct unlock_options o = {.before = fault_before, .context = &f};
+	struct unlock *u = NULL;
+	int status;
+	pid_t pid;
+
+	if (!kill) {
+		int r = (apply ? unlock_apply : unlock_revert)(s->tree, &o, &u);
+
+		unlock_close(u);
+		assert_true(r == 0 || r == -EIO);
+		return r == 0;
+	}
+	pid = fork();
+	if (pid == 0) {
+		int r = (apply ? unlock_apply : unlock_revert)(s->tree, &o, &u);
+
+		_exit(r == 0 ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 9));
+	return WEXITSTATUS(status) == 0;
+}
+
+/*
+ * The second run tells what there is; the switch is only thrown when all is in place but the mark, so
+ * that what lies there works as before or as patched.
+ */
+static void check_whole(const struct scratch *s)
+{
+	struct unlock *u = NULL;
+	size_t after = 0, others = 0, others_after = 0;
+	bool thrown = false;
+
+	if (unlock_open(s->tree, &plain, &u) < 0)
+		fail_msg("%s", err_msg());
+	for (size_t i = 0; i < u->n; i++) {
+		bool is_switch = strcmp(u->files[i].path, SWITCH_FILE) == 0;
+		bool is_mark = strcmp(u->files[i].path, MARKER_FILE) == 0;
+
+		after += u->files[i].is_after;
+		thrown |= is_switch && u->files[i].is_after;
+		others += !is_switch && !is_mark;
+		others_after += !is_switch && !is_mark && u->files[i].is_after;
+		assert_false(is_mark && u->files[i].is_after && !thrown);
+	}
+	assert_int_equal(u->state, after == 0      ? UNLOCK_STOCK
+				   : after == u->n ? UNLOCK_PATCHED
+						   : UNLOCK_STARTED);
+	assert_true(!thrown || others_after == others);
+	unlock_close(u);
+}
+
+static void faults(const struct scratch *s, bool first_apply, bool then_apply, bool kill)
+{
+	AUTO_STRBUF struct strbuf stock = {0}, patched = {0};
+	bool ended = false;
+
+	write_era(s, ERA_545);
+	stock = snapshot(s);
+	run(s, &plain, true);
+	patched = snapshot(s);
+	for (unsigned at = 0; !ended; at++) {
+		assert_true(at < 200);
+		write_era(s, ERA_545);
+		if (!first_apply)
+			run(s, &plain, true);
+		ended = run_with_fault(s, first_apply, at, kill);
+		check_whole(s);
+		run(s, &plain, then_apply);
+		check_state(s, then_apply ? UNLOCK_PATCHED : UNLOCK_STOCK);
+		check_same(s, then_apply ? &patched : &stock);
+	}
+}
+
+static void killed_at_any_moment(void **state)
+{
+	for (unsigned i = 0; i < 4; i++)
+		faults(*state, i & 1, i & 2, true);
+}
+
+static void failing_at_any_moment(void **state)
+{
+	for (unsigned i = 0; i < 4; i++)
+		faults(*state, i & 1, i & 2, false);
+}
+
+static int forget_filled(void **state)
+{
+	(void)state;
+	for (unsigned era = 0; era < ERA_N; era++)
+		made_done(&filled[era]);
+	return 0;
+}
+
+#define TREE_TEST(f) cmocka_unit_test_setup_teardown(f, make_scratch, remove_scratch)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TREE_TEST(every_era_there_and_back),
+		TREE_TEST(each_count_is_checked),
+		TREE_TEST(functions_and_files_that_lack_are_named),
+		TREE_TEST(odd_text_is_refused),
+		TREE_TEST(other_folders_are_told_apart),
+		TREE_TEST(links_are_refused),
+		TREE_TEST(later_changes_are_refused),
+		TREE_TEST(manifests_lead_nowhere_else),
+		TREE_TEST(ours_without_a_manifest),
+		TREE_TEST(one_at_a_time),
+		TREE_TEST(the_kernel_decides_resize),
+		TREE_TEST(killed_at_any_moment),
+		TREE_TEST(failing_at_any_moment),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, forget_filled);
+}

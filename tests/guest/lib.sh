@@ -32,6 +32,23 @@ check() {
     fi
 }
 
+# run NAME STATUS COMMAND...: COMMAND ends with that exit status; what it says is in /tmp/said, and
+# shown if the status is another
+run() {
+    name=$1 want=$2
+    shift 2
+    "$@" >/tmp/said 2>&1
+    got=$?
+    is "$name: exit status" $got "$want"
+    [ "$got" = "$want" ] || sed 's/^/#   /' /tmp/said
+}
+
+# said NAME PATTERN: and it says that, whatever way its lines are wrapped
+said() { like "$1" "$(tr -s '\n ' ' ' </tmp/said)" "*$2*"; }
+
+# same NAME FILE FILE: two files are alike
+same() { check "$1" diff "$2" "$3"; }
+
 # skip NAME WHY
 skip() { echo "skip - $1: $2"; }
 
@@ -47,6 +64,23 @@ sys() { cat "/sys/bus/pci/devices/0000:$1/$2"; }
 
 # acs DEVICE: its ACS control register, or "none"
 acs() { setpci -s "$1" ECAP_ACS+6.w 2>/dev/null || echo none; }
+
+# acs_ports: those that have the register; the first call looks, and remembers
+acs_ports() {
+    [ -e /tmp/acs-ports ] || for port in $(lspci -n | sed -n 's/^\([^ ]*\) 0604: .*/\1/p'); do
+        [ "$(acs "$port")" = none ] || echo "$port"
+    done >/tmp/acs-ports
+    cat /tmp/acs-ports
+}
+
+# every_acs: "DEVICE VALUE" of each of them, one line each
+every_acs() {
+    set --
+    for port in $(acs_ports); do
+        set -- "$@" -s "$port" ECAP_ACS+6.w
+    done
+    setpci -v "$@" | sed 's/^0000:\([^ ]*\) .* = /\1 /'
+}
 
 # link DEVICE: current and possible link, "8.0x8 of 16.0x16"
 link() {
@@ -139,6 +173,41 @@ classes() {
         | join(" ")' /tmp/topo.json
 }
 
+# ---- onehop fix ----
+
+# have_onehop: fails, after saying "skip", if this run has no onehop to test
+have_onehop() { have onehop || { skip "onehop fix" "no binary given"; return 1; }; }
+
+# plan NAME STATUS ARGUMENT...: onehop fix only plans, with that exit status, and changes nothing;
+# the text is in /tmp/said, and the JSON is what planned, by_hand and parameters read
+plan() {
+    name=$1 want=$2
+    shift 2
+    snapshot >/tmp/before
+    run "$name" "$want" onehop fix "$@"
+    onehop fix --json "$@" >/tmp/plan.json
+    snapshot >/tmp/after
+    same "$name: nothing is changed" /tmp/before /tmp/after
+}
+
+# planned KIND: "TARGET=NEW ..." of the steps of that kind
+planned() {
+    jq -r --arg kind "$1" '[.steps[] | select(.kind == $kind) | (.target | sub("^0000:"; "")) + "=" + .new]
+        | sort | join(" ")' /tmp/plan.json
+}
+
+# by_hand: what is left to a person, one line each
+by_hand() { jq -r '.manual[] | .what + ": " + .how' /tmp/plan.json; }
+
+# parameters: the kernel parameters that a person is told to add
+parameters() {
+    jq -r '.manual[] | select(.what == "kernel parameters") | .how' /tmp/plan.json |
+        grep -oE '[a-z_]*iommu=[a-z]+|pci=[a-z_]+=[0-9a-f:.;]+|pci=realloc' | sort -u | tr '\n' ' '
+}
+
+# applied N: what the journal says of fix N, "applied" or "undone"
+applied() { onehop history --json | jq -r --argjson n "$1" '.fixes[] | select(.fix == $n) | .state'; }
+
 # ---- stand-in modules (modules/), at /modules if the script's header asks for them ----
 
 # install_modules FILE...: where modprobe finds them
@@ -147,4 +216,23 @@ install_modules() {
     mkdir -p "$dir"
     (cd /modules && cp "$@" "$dir/")
     depmod
+}
+
+# remove_modules: none is loaded or installed any more; install_modules comes next
+remove_modules() {
+    for module in nvidia_peermem nv_peer_mem standin_rdma peer_api nvidia; do
+        rmmod $module 2>/dev/null
+    done
+    rm -rf "/lib/modules/$(uname -r)/updates"
+}
+
+# forget_log: the kernel's log has nothing of before; needs "printk.devkmsg=on" in the command line.
+# dmesg -C would hide old lines from itself only.
+forget_log() {
+    line=$(printf '%0900d' 0)
+    i=0
+    while [ $i -lt 400 ]; do
+        echo "$line"
+        i=$((i + 1))
+    done >/dev/kmsg
 }

@@ -6,10 +6,12 @@
 #   vmlinux        Debian's stock kernel, unpacked
 #   base.cpio      initramfs: busybox, kmod, pciutils, jq, some modules, init
 #   p2pdev.so      the forged devices of p2pdev.c, for LD_PRELOAD into QEMU
+#   modules/       stand-ins for NVIDIA's kernel modules
 #
 # A second call does only what is missing or out of date.  Needs Debian 12 and,
 # to install packages, root.  Exit status 77: all but p2pdev.so is there, so
-# only machines without forged devices can be booted.
+# only machines without forged devices can be booted.  Without the kernel's
+# headers there is no modules/.
 
 set -euo pipefail
 shopt -s inherit_errexit
@@ -189,6 +191,10 @@ build_shim() {
 install_packages
 get_kernel
 build_base
+"$here/modules/build.sh" "$work" 2>"$work/modules.log" || {
+    rm -rf "$work/modules"
+    say "no stand-in modules: see $work/modules.log"
+}
 status=0
 build_shim || status=$?
 exit $status

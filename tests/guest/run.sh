@@ -6,7 +6,8 @@
 # Boot one guest for each script in checks/ (or each CHECK named, without .sh)
 # and count its checks; JOBS guests at a time (2).  ONEHOP is the program to
 # test; without it, or with -, only the test bed tests itself.  Lines starting
-# with "# machine:", "# iommu:" and "# cmdline:" in a script say what to boot.
+# with "# machine:", "# iommu:" and "# cmdline:" in a script say what to boot;
+# "# modules: yes" puts the stand-in modules at /modules.
 #
 # Exit status 0 if nothing failed.  What was skipped is counted, not passed.
 
@@ -53,7 +54,14 @@ header() {
 guest() {
     local name=$1 script=$here/checks/$1.sh lines=$results/$1 start=$SECONDS status=0 copy=()
     [ "$onehop" = - ] || copy=(-f "$onehop:/bin/onehop")
-    "$here/boot.sh" "$work" "$(header "$script" machine '')" -i "$(header "$script" iommu none)" \
+    if [ "$(header "$script" modules no)" = yes ]; then
+        if [ ! -e "$work/modules/done" ]; then
+            echo "skip - $name: guest: no stand-in modules" | tee "$lines.out"
+            return
+        fi
+        copy+=(-f "$work/modules:/modules")
+    fi
+    "$here/boot.sh" "$work" "$(header "$script" machine '')" -t 240 -i "$(header "$script" iommu none)" \
         -c "$(header "$script" cmdline '')" ${copy[@]+"${copy[@]}"} "$script" >"$lines" 2>"$lines.err" || status=$?
     case $status in
     0) [ -s "$lines" ] || echo "FAIL - guest: no checks" >>"$lines" ;;

@@ -16,7 +16,10 @@ newest=$(find "$here" -type f -newer "$dest/done" 2>/dev/null || echo none)
 [ -n "$newest" ] || exit 0
 
 if [ ! -e "/lib/modules/$version/build/Makefile" ]; then
-    DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install "linux-headers-$version" make >&2
+    apt=(apt-get -qq -y --no-install-recommends -o DPkg::Lock::Timeout=300)
+    export DEBIAN_FRONTEND=noninteractive
+    "${apt[@]}" install "linux-headers-$version" make >&2 ||
+        { apt-get -qq update && "${apt[@]}" install "linux-headers-$version" make; } >&2
 fi
 
 # kbuild FOLDER FLAGS SYMBOLS MODULE...: modules of the sources here; SYMBOLS: the folder, built

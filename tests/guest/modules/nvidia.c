@@ -40,10 +40,14 @@ static struct pci_driver standin = {
 
 #define VERSION "580.95.05"
 
+static bool closed;
+module_param(closed, bool, 0);
+MODULE_PARM_DESC(closed, "calls itself the proprietary modules");
+
 static int version_show(struct seq_file *f, void *data)
 {
-	seq_puts(f, "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  " VERSION
-		    "  (test stand-in)\n");
+	seq_printf(f, "NVRM version: NVIDIA UNIX %s  " VERSION "  (test stand-in)\n",
+		   closed ? "x86_64 Kernel Module" : "Open Kernel Module for x86_64");
 	return 0;
 }
 

@@ -10,13 +10,22 @@ int nvidia_p2p_get_pages(void);
 static const struct peer_client client = {.name = "nv_mem", .version = "1.3"};
 static void *handle;
 
+static int peerdirect_support;
+module_param(peerdirect_support, int, 0444);
+MODULE_PARM_DESC(peerdirect_support, "0 or 1");
+
 static int __init peermem_init(void)
 {
+	/* in the words of the modules it stands in for, as below */
+	if (peerdirect_support < 0 || peerdirect_support > 1) {
+		pr_err("%s: invalid peerdirect_support param value %d\n", KBUILD_MODNAME,
+		       peerdirect_support);
+		return -EINVAL;
+	}
 	nvidia_p2p_get_pages();
 	handle = ib_register_peer_memory_client(&client, NULL);
 	if (handle)
 		return 0;
-	/* in the words of the modules it stands in for */
 	pr_err("%s: nv_mem_client_init -- error while registering client\n", KBUILD_MODNAME);
 	return -EINVAL;
 }

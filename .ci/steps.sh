@@ -117,7 +117,7 @@ headers_alone() {
 
 clang_format() {
 	# tests/guest holds QEMU devices, in QEMU's style
-	files 'kernels/*.[ch]' 'src/*.[ch]' 'tests/*.[ch]' ':!tests/guest' | xargs clang-format --dry-run -Werror
+	files 'kernels/*.[ch]' 'src/*.[ch]' 'tests/*.[ch]' ':!tests/guest' ':!tests/fuzz/corpus' | xargs clang-format --dry-run -Werror
 }
 
 shell_check() {
@@ -189,9 +189,27 @@ generated_texts() {
 }
 
 # guests WORKDIR ONEHOP
+# guests SCRIPT WORKDIR ONEHOP: a script below tests/
 guests() {
-	[ -e "$1" ] || { echo 'no guests were prepared'; return 77; }
-	tests/guest/run.sh "$1" "$2"
+	[ -e "$2" ] || { echo 'no guests were prepared'; return 77; }
+	"tests/$1" "$2" "$3"
+}
+
+# when_changed NAME PATHS COMMAND...: what takes long runs if one of the last ten commits is about PATHS,
+# or if $ONEHOP_CI names it ("system oracle")
+when_changed() {
+	local name=$1 paths=$2 last
+	shift 2
+	if [[ " ${ONEHOP_CI:-} " != *" $name "* ]]; then
+		[ -n "$paths" ] || { echo "only on request: ONEHOP_CI=$name .ci/run"; return 77; }
+		# shellcheck disable=SC2086 # several paths
+		last=$(git log -1 --format=%H -- $paths)
+		if [ -z "$last" ] || [ "$(git rev-list --count "$last..HEAD")" -ge 10 ]; then
+			echo "nothing changed; on request: ONEHOP_CI=$name .ci/run"
+			return 77
+		fi
+	fi
+	"$@"
 }
 
 clean_checkout() {

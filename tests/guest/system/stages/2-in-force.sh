@@ -21,6 +21,6 @@ is "history: applied" "$(applied 1)" applied
 run "undo" 0 onehop undo
 sed 's/^/#   /' /tmp/said
 is "undo: every file as it was" "$(files | diff /root/files -)" ""
-is "undo: ACS on again" "$(acs 22:00.0) $(acs 22:01.0)" "001d 001d"
+is "undo: ACS stays until the reboot, which is due" "$(acs 22:00.0) $(acs 22:01.0)" "0011 0011"
 is "undo: history" "$(applied 1)" undone
 run "undo again: nothing left" 2 onehop undo

@@ -4,6 +4,7 @@
 #include "base/strbuf.h"
 #include "fix/fix_parts.h"
 
+#include <assert.h>
 #include <string.h>
 
 void fix_tell(const struct fix_run *run, enum fix_event event, const struct journal_entry *e,
@@ -209,6 +210,7 @@ static int carry_out_all(const struct fix_run *run, struct journal_entry *e,
 {
 	int r = 0;
 
+	assert(e->plan != NULL);
 	for (size_t i = 0; r == 0 && i < e->plan->step_n; i++) {
 		if (x->items[i].skip)
 			fix_tell(run, FIX_STEP_SKIPPED, e, &e->plan->steps[i], "it is so already");

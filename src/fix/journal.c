@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "fix/journal_parts.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -233,6 +234,7 @@ static int read_log(struct fix_host *h, unsigned number, char **ret, size_t *ret
 
 static void leave_contents(const struct journal_entry *e)
 {
+	assert(e->plan != NULL);
 	for (size_t i = 0; i < e->plan->step_n; i++)
 		if (journal_keeps_content(&e->plan->steps[i]))
 			e->plan->steps[i].old.size = e->plan->steps[i].new.size = 0;

@@ -45,6 +45,7 @@ static int open_folder(const struct tree *t, const char *path, bool make, const 
 	char name[256];
 	const char *slash;
 
+	*ret_name = path;
 	while (fd >= 0 && (slash = strchr(path, '/'))) {
 		size_t n = (size_t)(slash - path);
 		int next;
@@ -60,9 +61,8 @@ static int open_folder(const struct tree *t, const char *path, bool make, const 
 			return -errno;
 		close(fd);
 		fd = next;
-		path = slash + 1;
+		*ret_name = path = slash + 1;
 	}
-	*ret_name = path;
 	return fd < 0 ? -errno : TAKE_FD(fd);
 }
 

@@ -30,8 +30,10 @@ _onehop()
 	'undo',--width) return ;;
 	'history',--root) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'history',--width) return ;;
+	'unlock',--sources) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'unlock',--kernel) return ;;
+	'unlock',--probe) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'unlock',--tree) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-	'unlock',--headers) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'unlock',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'unlock',--width) return ;;
 	'test',--device) return ;;
@@ -91,7 +93,7 @@ _onehop()
 	'fix') words=' --apply --from --root --iommu --now --kept --json --no-color --width -v --verbose -h --help' ;;
 	'undo') words=' --dry-run --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;
-	'unlock') words=' --tree --headers --explain --diff --apply --revert --from --json --no-color --width -h --help' ;;
+	'unlock') words=' --sources --apply --kernel --image --by-hand --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;
 	'test') words=' --device --gpus --include-busy --memory --deadline --resume --inject --json --no-color --width -v --verbose -h --help' ;;
 	'topo') words=' --from --pid -m --matrix -p2p --svg --observed --json --no-color --width -h --help' ;;
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;

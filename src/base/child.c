@@ -270,14 +270,11 @@ static int collect(pid_t pid, int *ret_status)
 	return 0;
 }
 
-static int run_to_end(const char *program, unsigned deadline_s, pid_t pid, struct capture *c,
-		      int *ret_status)
+/* The time is over. */
+static int end_late(const char *program, unsigned deadline_s, pid_t pid, struct capture *c)
 {
-	uint64_t limit = deadline_s ? clock_ns() + (uint64_t)deadline_s * 1000000000 : NO_LIMIT;
 	int status = 0, r;
 
-	if (wait_until(pid, c, limit, false))
-		return collect(pid, ret_status);
 	if (!end_group(pid, c))
 		return err_set(ETIMEDOUT, "%s did not end in %u s, and cannot be killed", program,
 			       deadline_s);
@@ -285,6 +282,19 @@ static int run_to_end(const char *program, unsigned deadline_s, pid_t pid, struc
 	return r < 0 ? r
 		     : err_set(ETIMEDOUT, "%s did not end in %u s, and was killed", program,
 			       deadline_s);
+}
+
+static uint64_t limit_of(unsigned deadline_s)
+{
+	return deadline_s ? clock_ns() + (uint64_t)deadline_s * 1000000000 : NO_LIMIT;
+}
+
+static int run_to_end(const char *program, unsigned deadline_s, pid_t pid, struct capture *c,
+		      int *ret_status)
+{
+	if (wait_until(pid, c, limit_of(deadline_s), false))
+		return collect(pid, ret_status);
+	return end_late(program, deadline_s, pid, c);
 }
 
 static int spawn_program(const char *program, const char *const *argv, int output, pid_t *ret)
@@ -336,4 +346,44 @@ int child_run(const char *program, const char *const *argv, unsigned deadline_s,
 	r = run_to_end(program, deadline_s, pid, &c, ret_status);
 	give_output(&c, output);
 	return r;
+}
+
+/* ---- one that is watched ---- */
+
+#define TICK_NS ((uint64_t)1000000000)
+
+static int cancel(const char *program, pid_t pid, struct capture *c)
+{
+	int status = 0, r;
+
+	if (!end_group(pid, c))
+		return err_set(ECANCELED, "%s was to end, and cannot be killed", program);
+	r = collect(pid, &status);
+	return r < 0 ? r : err_set(ECANCELED, "%s was ended, as was asked for", program);
+}
+
+int child_run_watched(const char *program, const char *const *argv, const struct child_watch *w,
+		      int *ret_status)
+{
+	struct capture none = {.fd = -1};
+	AUTO_CLOSE int lifted = lift(w->output);
+	const uint64_t limit = limit_of(w->deadline_s);
+	pid_t pid;
+	int r;
+
+	if (lifted < 0)
+		return lifted;
+	r = spawn_program(program, argv, lifted, &pid);
+	if (r < 0)
+		return r;
+	for (;;) {
+		uint64_t next = clock_ns() + TICK_NS;
+
+		if (wait_until(pid, &none, next < limit ? next : limit, false))
+			return collect(pid, ret_status);
+		if (clock_ns() >= limit)
+			return end_late(program, w->deadline_s, pid, &none);
+		if (w->tick && !w->tick(w->context))
+			return cancel(program, pid, &none);
+	}
 }

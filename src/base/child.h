@@ -2,6 +2,7 @@
 /* Child processes: this program again, to do what may hang; and programs of the host. */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct strbuf;
@@ -38,3 +39,17 @@ int child_start(const struct child_request *c, int *ret_socket, pid_t *ret_pid);
 #define CHILD_OUTPUT_MAX ((size_t)256 << 10)
 int child_run(const char *program, const char *const *argv, unsigned deadline_s,
 	      struct strbuf *output, int *ret_status);
+
+/*
+ * The same with its output in a file, for what runs long. `tick` (may be NULL) is called about once a
+ * second; false: it is to end now, -ECANCELED.
+ */
+struct child_watch {
+	int output; /* file descriptor that it prints to */
+	unsigned deadline_s;
+	bool (*tick)(void *context);
+	void *context;
+};
+
+int child_run_watched(const char *program, const char *const *argv, const struct child_watch *w,
+		      int *ret_status);

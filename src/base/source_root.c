@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/source.h"
 #include "base/source_impl.h"
 #include "base/text.h"
@@ -45,36 +46,6 @@ static int open_below(const struct root *t, const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Files of /sys and /proc have no size of their own, so read until the end. */
-static int read_all(int fd, char **ret, size_t *ret_size)
-{
-	AUTO_FREE char *data = NULL;
-	size_t size = 0, room = 0;
-
-	for (;;) {
-		ssize_t n;
-
-		if (size + 1 >= room) {
-			room = room ? 2 * room : 4096;
-			data = xrealloc(data, room, 1);
-		}
-		n = read(fd, data + size, room - size - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		size += (size_t)n;
-		if (size > SOURCE_MAX_FILE)
-			return -EFBIG;
-	}
-	data[size] = '\0';
-	*ret = TAKE_PTR(data);
-	*ret_size = size;
-	return 0;
-}
-
 static const struct source_provider *find_provider(const struct root *t, const char *path)
 {
 	for (const struct source_provider *p = t->providers; p && p->name; p++)
@@ -102,7 +73,7 @@ static int root_read(struct source *s, const char *path, char **ret, size_t *ret
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	return read_all(fd, ret, ret_size);
+	return fd_read_all(fd, SOURCE_MAX_FILE, ret, ret_size);
 }
 
 static int by_name(const void *a, const void *b)

@@ -220,57 +220,12 @@ static int show(const struct planned *p, const struct fixing *s)
 
 /* ---- carrying it out ---- */
 
-/* What an interrupted run left is taken back before the plan is made, which would be of it. */
-static int recover(struct fixing *s)
-{
-	struct fix_run run = fixing_run(s);
-	int lock, r;
-	size_t n;
-
-	if (!fixing_has_unfinished(s))
-		return 0;
-	if (!fixing_may_write(s))
-		return fail(EXIT_REFUSED, "an interrupted fix has to be taken back first, which "
-					  "needs root; nothing was changed");
-	fixing_hold_signals();
-	if (journal_lock(&s->host, run.wait_s, &lock) < 0)
-		return fail(EXIT_REFUSED, "%s", err_msg());
-	r = fix_recover(&run, &n);
-	journal_unlock(lock);
-	if (r < 0)
-		return fail(EXIT_NOT_CHANGED, "%s", err_msg());
-	fixing_read_journal(s);
-	if (!s->quiet)
-		printf("\n");
-	return 0;
-}
-
 static const struct step *first_step(const struct plan *p)
 {
 	for (size_t i = 0; i < p->step_n; i++)
 		if (step_does(&p->steps[i]))
 			return &p->steps[i];
 	return NULL;
-}
-
-static struct fix_outcome carry_out(struct planned *p, struct fixing *s)
-{
-	struct fix_run run = fixing_run(s);
-	struct fix_outcome o = {.root = s->root};
-
-	s->plan = p->plan;
-	run.last_known = !s->journal_unread;
-	run.last = s->journal_n ? s->journal[s->journal_n - 1].number : 0;
-	o.error = fix_apply(&run, p->plan, &o.result, &o.number);
-	if (o.error < 0)
-		o.sentence = arena_strdup(s->arena, err_msg());
-	o.was_signalled = fixing_was_signalled();
-	o.reboot = !o.error && o.result == FIX_DONE && !s->root && plan_needs_reboot(p->plan);
-	o.told = s->told;
-	o.told_n = s->told_n;
-	fixing_read_journal(s);
-	o.entry = fixing_entry(s, o.number);
-	return o;
 }
 
 static int print_outcome_json(const struct planned *p, const struct fixing *s,
@@ -328,7 +283,7 @@ static int apply(struct planned *p, struct fixing *s)
 		printf("\n");
 	}
 	fixing_hold_signals();
-	o = carry_out(p, s);
+	o = fixing_carry_out(s, p->plan);
 	if (p->o->common.json)
 		return print_outcome_json(p, s, &o);
 	printf("\n");
@@ -356,7 +311,7 @@ static int at_boot(const struct fix_options *o)
 
 static int plan_and_go_on(struct planned *p, struct fixing *s)
 {
-	int r = s && p->o->apply ? recover(s) : 0;
+	int r = s && p->o->apply ? fixing_recover(s) : 0;
 
 	if (r == 0)
 		r = propose(p);

@@ -2,10 +2,13 @@
 #include "cli/fixing.h"
 
 #include "base/alloc.h"
+#include "base/child.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "report/report_unlock_delivery.h"
+#include "unlock/build.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -16,7 +19,8 @@
 #include <sys/stat.h>
 
 /* Another onehop may be in the middle of a step that takes this long, not more than a few. */
-#define LOCK_WAIT_S 10
+#define LOCK_WAIT_S     10
+#define BUILD_LOG_LINES 20
 
 /* ---- the host ---- */
 
@@ -32,6 +36,17 @@ static void keep_standard_files(void)
 		close(fd);
 }
 
+/* "onehop" in a plan is this very program, wherever it lies: of another version it may know less. */
+static int run_program(void *context, const char *const *argv, unsigned deadline_s,
+		       struct strbuf *output, int *ret_status)
+{
+	static const char self[] = "/proc/self/exe";
+
+	if (strcmp(argv[0], "onehop") == 0 && access(self, X_OK) == 0)
+		return child_run(self, argv, deadline_s, output, ret_status);
+	return host_run_program(context, argv, deadline_s, output, ret_status);
+}
+
 int fixing_open(const struct common_options *common, const char *root, struct fixing *ret)
 {
 	struct fixing s = {.common = common, .quiet = common->json};
@@ -45,6 +60,7 @@ int fixing_open(const struct common_options *common, const char *root, struct fi
 		free(s.real_root);
 		return fail(EXIT_REFUSED, "%s", err_msg());
 	}
+	s.host.run = run_program;
 	s.arena = arena_new();
 	if (!s.root)
 		journal_boot_id(&s.host, s.boot_id);
@@ -99,7 +115,7 @@ const struct journal_entry *fixing_entry(const struct fixing *s, unsigned number
 bool fixing_has_unfinished(const struct fixing *s)
 {
 	for (size_t i = 0; i < s->journal_n; i++)
-		if (s->journal[i].state == FIX_APPLYING || s->journal[i].state == FIX_UNDOING)
+		if (journal_is_unfinished(&s->journal[i]))
 			return true;
 	return false;
 }
@@ -232,6 +248,25 @@ static const struct plan *plan_of(const struct fixing *s, const struct journal_e
 	return NULL;
 }
 
+/* Its reason is only that there is a log. */
+static void print_build_log(const struct fixing *s, enum fix_event event, const struct step *step)
+{
+	AUTO_STRBUF struct strbuf lines = {0};
+
+	if (event != FIX_STEP_FAILED || !s->build_log || step->kind != STEP_TOOL || !step->argv ||
+	    strcmp(step->argv[0], "dkms") != 0 || strcmp(step->argv[1], "build") != 0)
+		return;
+	build_last_lines(s->host.root_fd, s->build_log, BUILD_LOG_LINES, &lines);
+	if (!lines.len)
+		return;
+	printf("The last lines of /%s:\n", s->build_log);
+	for (char *rest = lines.text, *line; (line = strsep(&rest, "\n"));) {
+		text_clean(line);
+		if (*line)
+			printf("  %s\n", line);
+	}
+}
+
 static void on_event(void *context, enum fix_event event, const struct journal_entry *e,
 		     const struct step *step, const char *text)
 {
@@ -245,8 +280,10 @@ static void on_event(void *context, enum fix_event event, const struct journal_e
 	if (!p)
 		return;
 	remember(s, event, e ? e->number : 0, (size_t)(step - p->steps), step, text);
-	if (!s->quiet)
-		print_event(s, event, p, (size_t)(step - p->steps), text);
+	if (s->quiet)
+		return;
+	print_event(s, event, p, (size_t)(step - p->steps), text);
+	print_build_log(s, event, step);
 }
 
 struct fix_run fixing_run(struct fixing *s)
@@ -287,6 +324,52 @@ bool fixing_was_signalled(void)
 		if (held[i] != SIGPIPE && sigismember(&pending, held[i]) == 1)
 			return true;
 	return false;
+}
+
+/* ---- carrying out ---- */
+
+int fixing_recover(struct fixing *s)
+{
+	struct fix_run run = fixing_run(s);
+	int lock, r;
+	size_t n;
+
+	if (!fixing_has_unfinished(s))
+		return 0;
+	if (!fixing_may_write(s))
+		return fail(EXIT_REFUSED, "an interrupted fix has to be taken back first, which "
+					  "needs root; nothing was changed");
+	fixing_hold_signals();
+	if (journal_lock(&s->host, run.wait_s, &lock) < 0)
+		return fail(EXIT_REFUSED, "%s", err_msg());
+	r = fix_recover(&run, &n);
+	journal_unlock(lock);
+	if (r < 0)
+		return fail(EXIT_NOT_CHANGED, "%s", err_msg());
+	fixing_read_journal(s);
+	if (!s->quiet)
+		printf("\n");
+	return 0;
+}
+
+struct fix_outcome fixing_carry_out(struct fixing *s, struct plan *p)
+{
+	struct fix_run run = fixing_run(s);
+	struct fix_outcome o = {.root = s->root};
+
+	s->plan = p;
+	run.last_known = !s->journal_unread;
+	run.last = s->journal_n ? s->journal[s->journal_n - 1].number : 0;
+	o.error = fix_apply(&run, p, &o.result, &o.number);
+	if (o.error < 0)
+		o.sentence = arena_strdup(s->arena, err_msg());
+	o.was_signalled = fixing_was_signalled();
+	o.reboot = !o.error && o.result == FIX_DONE && !s->root && plan_needs_reboot(p);
+	o.told = s->told;
+	o.told_n = s->told_n;
+	fixing_read_journal(s);
+	o.entry = fixing_entry(s, o.number);
+	return o;
 }
 
 /* ---- the program ---- */
@@ -340,13 +423,24 @@ enum exit_code outcome_code(const struct fix_outcome *o)
 	return codes[o->result];
 }
 
+size_t fixing_left_builds(struct fixing *s, const struct fix_outcome *o, struct left_build **ret)
+{
+	*ret = NULL;
+	return o->undo && !o->error && o->entry
+		       ? delivery_left(&s->host, o->entry->plan, s->arena, ret)
+		       : 0;
+}
+
 /* That it could not be printed does not change what was done. */
 int finish_outcome(struct fixing *s, const struct fix_outcome *o)
 {
 	struct document *d = document_new();
 	enum exit_code code = outcome_code(o);
+	struct left_build *left;
+	size_t n = fixing_left_builds(s, o, &left);
 
 	report_fix_outcome(d, o);
+	report_left_builds(d, left, n);
 	print_document(d, s->common, code);
 	document_free(d);
 	return o->error ? fail(code, "%s", o->sentence) : (int)code;

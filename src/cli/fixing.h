@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "report/report_fix.h"
+#include "unlock/delivery_kernels.h"
 
 /* clang-format off */
 #define COMMON_ROOT(TYPE) {"root", 0, OPTION_FILE, offsetof(TYPE, root), "DIR", \
@@ -31,6 +32,8 @@ struct fixing {
 	struct step_told *told;
 	size_t told_n;
 	unsigned announced; /* the fix whose heading was printed */
+	/* Of "dkms build", below the root: its last lines are printed when that fails. NULL: none. */
+	const char *build_log;
 };
 
 /* `root` NULL or "/": the running system. 0, or a code after a message. */
@@ -47,6 +50,11 @@ bool fixing_has_unfinished(const struct fixing *s);
 bool fixing_may_write(const struct fixing *s);
 
 struct fix_run fixing_run(struct fixing *s);
+/* What an interrupted run left is taken back before a plan is made, which would be of it. 0, or a code
+ * after a message. */
+int fixing_recover(struct fixing *s);
+/* Carries the plan out, telling as it goes; the journal is read again. */
+struct fix_outcome fixing_carry_out(struct fixing *s, struct plan *p);
 
 /*
  * From here on no signal of a terminal, a session's end or a closed pipe stops what is being done.
@@ -63,6 +71,8 @@ bool is_roots_alone(const char *path);
 
 /* The number N of "undo N"; 0: none was given. 0, or a code after a message. */
 int parse_fix_number(const char *word, unsigned *ret);
+/* What an undo left in DKMS for other kernels, in the arena of `s`. */
+size_t fixing_left_builds(struct fixing *s, const struct fix_outcome *o, struct left_build **ret);
 /* Prints the outcome's last lines (text) and gives the exit code; says on stderr what was refused. */
 int finish_outcome(struct fixing *s, const struct fix_outcome *o);
 enum exit_code outcome_code(const struct fix_outcome *o);

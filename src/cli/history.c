@@ -46,6 +46,15 @@ static json_t *read_log(struct fixing *s, unsigned number)
 	return all;
 }
 
+/* What is damaged is shown, and is no reason to call all well. */
+static enum exit_code judge(const struct history_report *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (r->entries[i].damage)
+			return EXIT_NOT_JUDGED;
+	return EXIT_WELL;
+}
+
 static int print_history(struct fixing *s, const struct history_report *r, unsigned number)
 {
 	const struct journal_entry *e = number ? fixing_entry(s, number) : NULL;
@@ -61,13 +70,13 @@ static int print_history(struct fixing *s, const struct history_report *r, unsig
 		one.n = 1;
 	}
 	if (s->common->json)
-		return print_json(report_history_json(&one), EXIT_WELL);
+		return print_json(report_history_json(&one), judge(&one));
 	d = document_new();
 	if (e)
 		report_history_entry(d, &one, 0);
 	else
 		report_history(d, &one);
-	code = print_document(d, s->common, EXIT_WELL);
+	code = print_document(d, s->common, judge(&one));
 	document_free(d);
 	return code;
 }

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cli/fixing.h"
+#include "report/report_unlock_delivery.h"
 
 #include <string.h>
 
@@ -31,24 +32,6 @@ static const struct option undo_table[] = {
 /* clang-format on */
 
 /* ---- only saying it ---- */
-
-/* The fix of that number, or the last that is not undone; NULL after a message. */
-static const struct journal_entry *choose(const struct fixing *s, unsigned number)
-{
-	const struct journal_entry *e = number ? fixing_entry(s, number) : NULL;
-
-	for (size_t i = s->journal_n; !number && !e && i-- > 0;)
-		e = s->journal[i].state != FIX_UNDONE ? &s->journal[i] : NULL;
-	if (e && e->state != FIX_UNDONE)
-		return e;
-	if (e)
-		fail(EXIT_REFUSED, "fix %u is undone already", number);
-	else if (number)
-		fail(EXIT_REFUSED, "there is no fix %u (see: onehop history)", number);
-	else
-		fail(EXIT_REFUSED, "there is nothing to undo (see: onehop history)");
-	return NULL;
-}
 
 /* A later step of the same fix changed the same: what this one will find is not there yet. */
 static bool is_changed_later(const struct plan *p, size_t i)
@@ -116,7 +99,10 @@ static int undo(struct fixing *s, unsigned number)
 {
 	struct fix_run run = fixing_run(s);
 	struct fix_outcome o = {.undo = true, .root = s->root};
+	struct left_build *left;
 	enum exit_code code;
+	size_t left_n;
+	int printed;
 
 	fixing_hold_signals();
 	o.error = fix_undo(&run, number, &o.result, &o.number);
@@ -131,23 +117,39 @@ static int undo(struct fixing *s, unsigned number)
 	if (!s->common->json)
 		return finish_outcome(s, &o);
 	code = outcome_code(&o);
-	number = (unsigned)print_json(report_undo_json(&o), code);
-	return code ? (int)code : (int)number;
+	left_n = fixing_left_builds(s, &o, &left);
+	printed = print_json(report_left_json(left, left_n, report_undo_json(&o)), code);
+	return code ? (int)code : printed;
+}
+
+/* Before the lock: what is refused writes nothing. fix_undo looks again, under it. */
+static int refuse(struct fixing *s, int error, bool say)
+{
+	const struct fix_outcome o = {.undo = true,
+				      .dry_run = say,
+				      .error = error,
+				      .sentence = err_msg(),
+				      .root = s->root};
+
+	if (s->common->json)
+		return print_json(report_undo_json(&o), EXIT_REFUSED);
+	return fail(EXIT_REFUSED, "%s%s", o.sentence,
+		    error == -ENOENT ? " (see: onehop history)" : "");
 }
 
 static int undo_or_say(struct fixing *s, bool say, unsigned number)
 {
-	const struct journal_entry *e;
+	size_t at;
+	int r;
 
 	if (!say && !fixing_may_write(s))
 		return fail(EXIT_REFUSED, "undo needs root; nothing was changed");
 	if (fixing_read_journal(s) < 0)
 		return fail(EXIT_REFUSED, "%s", s->journal_unread);
-	/* Before the lock: what is refused writes nothing. fix_undo looks again, under it. */
-	e = choose(s, number);
-	if (!e)
-		return EXIT_REFUSED;
-	return say ? dry_run(s, e) : undo(s, number);
+	r = fix_check_undo(&s->host, s->journal, s->journal_n, number, &at);
+	if (r < 0)
+		return refuse(s, r, say);
+	return say ? dry_run(s, &s->journal[at]) : undo(s, number);
 }
 
 static int run_undo(const void *options, const char *const *args)

@@ -1,39 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop unlock: what a machine needs, and edits to a tree of NVIDIA's open kernel modules. */
-#include "cli/command.h"
+/* onehop unlock: what a machine needs, a tree of the driver's sources edited, and that brought in. */
+#include "cli/deliver.h"
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "machine/machine.h"
 #include "report/report_unlock.h"
+#include "report/report_unlock_delivery.h"
 
 #include <errno.h>
+#include <fcntl.h>
 
 struct unlock_command_options {
 	struct common_options common;
-	const char *tree, *headers;
-	bool diff, explain, apply, revert;
+	const char *sources, *kernel, *tree, *probe;
+	bool image, apply, by_hand, diff, explain, revert;
 };
 
 /* clang-format off */
 #define AT(member) offsetof(struct unlock_command_options, member)
 static const struct option unlock_table[] = {
+	{"sources", 0, OPTION_FILE, AT(sources), "DIR",
+		"plan how the driver's release, whose sources are in DIR, is brought into the system, "
+		"edited, with its options", NULL, 0, 0, 0},
+	{"apply", 0, OPTION_FLAG, AT(apply), NULL,
+		"do it: bring it in (or only the options, where they are all that is missing), so that "
+		"onehop undo takes it back; with --tree, edit the tree", NULL, 0, 0, 0},
+	{"kernel", 0, OPTION_TEXT, AT(kernel), "RELEASE",
+		"the kernel that the modules are for, instead of the one that runs", NULL, 0, 0, 0},
+	{"image", 0, OPTION_FLAG, AT(image), NULL,
+		"this is a system image that is prepared, as in a chroot: no cards are judged, and the "
+		"options are for all", NULL, 0, 0, 0},
+	{"by-hand", 0, OPTION_FLAG, AT(by_hand), NULL,
+		"print the commands for doing it by hand, too", NULL, 0, 0, 0},
+	{"probe", 0, OPTION_FILE, AT(probe), "FILE",
+		"say whether this module or object file has P2P through BAR1 on every chip", NULL, 0, 0, 0},
 	{"tree", 0, OPTION_FILE, AT(tree), "DIR",
-		"the sources of a release of NVIDIA's open kernel modules", NULL, 0, 0, 0},
-	{"headers", 0, OPTION_FILE, AT(headers), "DIR",
-		"headers of the kernel that the modules are for, as in /lib/modules/RELEASE/build", NULL, 0, 0, 0},
+		"only edit sources: a release of NVIDIA's open kernel modules", NULL, 0, 0, 0},
 	{"explain", 0, OPTION_FLAG, AT(explain), NULL,
 		"show each edit, why it is made, and how often each place was found", NULL, 0, 0, 0},
 	{"diff", 0, OPTION_FLAG, AT(diff), NULL,
 		"print the edits as a unified diff, behind the hashes of the files", NULL, 0, 0, 0},
-	{"apply", 0, OPTION_FLAG, AT(apply), NULL,
-		"edit the tree", NULL, 0, 0, 0},
 	{"revert", 0, OPTION_FLAG, AT(revert), NULL,
 		"bring every byte of the tree back", NULL, 0, 0, 0},
 	COMMON_FROM(struct unlock_command_options),
 	COMMON_JSON(struct unlock_command_options),
 	COMMON_COLOR(struct unlock_command_options),
 	COMMON_WIDTH(struct unlock_command_options),
+	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
+		"with --sources: whole files, and how each step is undone", NULL, 0, 0, 0},
 	COMMON_HELP(struct unlock_command_options),
 	OPTIONS_END,
 };
@@ -62,19 +78,42 @@ static int choose_mode(const struct unlock_command_options *o, enum unlock_mode 
 	if (n > 1)
 		return err_set(EINVAL,
 			       "--diff, --explain, --apply and --revert exclude each other");
-	if (o->tree && o->common.from)
-		return err_set(EINVAL, "--tree and --from exclude each other: a tree is judged "
-				       "without a machine");
-	if (!o->tree && (n || o->headers))
-		return err_set(EINVAL, "--headers, --explain, --diff, --apply and --revert want "
-				       "--tree DIR");
+	return 0;
+}
+
+static int check_options(const struct unlock_command_options *o)
+{
+	const bool status = !o->tree && !o->sources && !o->probe;
+	const struct {
+		bool wrong;
+		const char *why;
+	} rules[] = {
+		{!!o->tree + !!o->sources + !!o->probe > 1,
+		 "--sources, --tree and --probe exclude each other"},
+		{o->tree && o->common.from,
+		 "--tree and --from exclude each other: a tree is judged without a machine"},
+		{o->common.from && !status,
+		 "--from goes with none of --sources and --probe: they look at this very system"},
+		{o->common.from && o->apply,
+		 "--apply with --from: nothing is ever written by what a recording says"},
+		{!o->tree && (o->explain || o->diff || o->revert),
+		 "--explain, --diff and --revert want --tree DIR"},
+		{!o->sources && (o->kernel || o->image), "--kernel and --image want --sources DIR"},
+		{o->probe && o->apply, "--probe and --apply exclude each other"},
+		{o->by_hand && (!status || o->apply),
+		 "--by-hand goes with none of --sources, --tree, --probe and --apply"},
+	};
+
+	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+		if (rules[i].wrong)
+			return err_set(EINVAL, "%s", rules[i].why);
 	return 0;
 }
 
 static int run_mode(const struct unlock_command_options *o, enum unlock_mode mode,
 		    struct unlock **ret)
 {
-	const struct unlock_options options = {.headers = o->headers};
+	const struct unlock_options options = {0};
 
 	if (mode == UNLOCK_APPLY)
 		return unlock_apply(o->tree, &options, ret);
@@ -121,52 +160,74 @@ static int print_unlock(const struct unlock *u, enum unlock_mode mode,
 
 /* ---- a machine ---- */
 
-#define NEED_PARTS                                                                                 \
-	(MACHINE_PCI | MACHINE_CONFIG_SPACE | MACHINE_GPUS | MACHINE_NVML | MACHINE_NVML_P2P |     \
-	 MACHINE_NVML_STATE | MACHINE_NVML_LINKS | MACHINE_HOST | MACHINE_MODULE_FILE)
-
 static int print_need(const struct machine *m, const struct machine_need *n,
-		      const struct common_options *common)
+		      const struct unlock_command_options *o)
 {
 	bool well = n->need == NEED_NOTHING || n->need == NEED_IN_FORCE;
 	enum exit_code code = !n->judged ? EXIT_NOT_JUDGED : well ? EXIT_WELL : EXIT_FINDING;
 	struct document *d;
 	int r;
 
-	if (common->json)
+	if (o->common.json)
 		return print_json(report_unlock_need_json(m, n), code);
 	d = document_new();
-	report_unlock_need(d, m, n);
-	r = print_document(d, common, code);
+	report_unlock_need(d, m, n, o->by_hand);
+	r = print_document(d, &o->common, code);
 	document_free(d);
 	return r;
 }
 
-static int run_need(const struct common_options *common)
+/* Where nothing is missing, --apply says so; else it brings in what is. */
+static int run_need(const struct unlock_command_options *o)
 {
+	const struct deliver_options d = {.common = &o->common, .apply = true};
+	const struct machine_need *n;
 	struct machine *m;
 	int r;
 
-	if (load_machine(common, NEED_PARTS, &m) < 0)
+	if (load_machine(&o->common, NEED_PARTS, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	r = print_need(m, machine_need(m), common);
+	n = machine_need(m);
+	if (o->apply && n->need != NEED_NOTHING && n->need != NEED_IN_FORCE)
+		r = deliver(&d);
+	else
+		r = print_need(m, n, o);
 	machine_free(m);
 	return r;
 }
 
-static int run_unlock(const void *options, const char *const *args)
-{
-	const struct unlock_command_options *o = options;
-	struct unlock *u = NULL;
-	enum unlock_mode mode;
-	int r;
+/* ---- one file ---- */
 
-	(void)args;
-	if (choose_mode(o, &mode) < 0)
-		return fail(EXIT_REFUSED, "%s (see: onehop unlock --help)", err_msg());
-	if (!o->tree)
-		return run_need(&o->common);
-	r = run_mode(o, mode, &u);
+static int run_probe(const struct unlock_command_options *o)
+{
+	struct arena *a = arena_new();
+	struct probe p = {0};
+	struct document *d;
+	enum exit_code code;
+	int r = probe_file(AT_FDCWD, o->probe, a, &p);
+
+	code = r < 0 ? EXIT_NOT_JUDGED : p.every_chip ? EXIT_WELL : EXIT_FINDING;
+	if (r < 0) {
+		r = fail(code, "%s", err_msg());
+	} else if (o->common.json) {
+		r = print_json(report_probe_json(&p), code);
+	} else {
+		d = document_new();
+		report_probe_file(d, &p);
+		r = print_document(d, &o->common, code);
+		document_free(d);
+	}
+	arena_free(a);
+	return r;
+}
+
+/* ---- the command ---- */
+
+static int run_tree(const struct unlock_command_options *o, enum unlock_mode mode)
+{
+	struct unlock *u = NULL;
+	int r = run_mode(o, mode, &u);
+
 	if (r < 0)
 		return fail(failure(r, mode), "%s", err_msg());
 	r = print_unlock(u, mode, &o->common);
@@ -174,21 +235,42 @@ static int run_unlock(const void *options, const char *const *args)
 	return r;
 }
 
+static int run_unlock(const void *options, const char *const *args)
+{
+	const struct unlock_command_options *o = options;
+	const struct deliver_options d = {.common = &o->common,
+					  .sources = o->sources,
+					  .kernel = o->kernel,
+					  .image = o->image,
+					  .apply = o->apply};
+	enum unlock_mode mode;
+
+	(void)args;
+	if (choose_mode(o, &mode) < 0 || check_options(o) < 0)
+		return fail(EXIT_REFUSED, "%s (see: onehop unlock --help)", err_msg());
+	if (o->tree)
+		return run_tree(o, mode);
+	if (o->probe)
+		return run_probe(o);
+	return o->sources ? deliver(&d) : run_need(o);
+}
+
 const struct command command_unlock = {
 	.name = "unlock",
-	.args = "[--tree DIR]",
+	.args = "[--sources DIR [--apply] | --apply | --probe FILE | --tree DIR]",
 	.summary =
 		"PCIe peer-to-peer on GeForce cards: what is needed, and the driver edited for it",
-	.about = "Without --tree: says what each card of the machine needs for peer-to-peer over "
-		 "PCIe (nothing, module options, an edited driver, or what would have to change "
-		 "first), whether it is in force, and the commands. With --tree: edits the sources "
-		 "of a release of NVIDIA's open kernel modules so that cards whose driver refuses "
-		 "it "
-		 "can reach each other's memory through BAR1. Places are found by structure, and "
-		 "all "
-		 "are checked before a byte is written; any tree that is not as released is "
-		 "refused. "
-		 "Without --apply nothing is changed. Exit status 1: there is something to do.",
+	.about =
+		"Without an option: says what each card of the machine needs for peer-to-peer over "
+		"PCIe (nothing, module options, an edited driver, or what would have to change "
+		"first), and whether it is in force. With --sources: looks whether the driver, "
+		"edited, can be brought into this system, and prints each step; with --apply it "
+		"edits the sources, builds them, and carries the steps out, each written down "
+		"before it is done, and all taken back when one fails. No file of a package is "
+		"changed, and no module is unloaded. With --tree: only edits sources. Places in "
+		"them are found by structure, and all are checked before a byte is written; a tree "
+		"that is not as released is refused. Without --apply nothing is changed. Exit "
+		"status 1: there is something to do.",
 	.options = unlock_table,
 	.size = sizeof(struct unlock_command_options),
 	.run = run_unlock,

@@ -11,6 +11,7 @@
  * type.
  */
 #define RULES_DRIVER_N   20
+#define RULES_UNLOCK_N   2
 #define RULES_PCIE_N     10
 #define RULES_ROUTING_N  8
 #define RULES_NVLINK_N   3
@@ -23,6 +24,7 @@
 #define RULES_OBSERVED_N 2
 
 extern const struct rule rules_driver[RULES_DRIVER_N];
+extern const struct rule rules_unlock[RULES_UNLOCK_N];
 extern const struct rule rules_pcie[RULES_PCIE_N];
 extern const struct rule rules_routing[RULES_ROUTING_N];
 extern const struct rule rules_nvlink[RULES_NVLINK_N];
@@ -62,6 +64,14 @@ bool gdr_wanted(struct rule_run *run);
 
 /* Every two GPUs are joined by NVLink; false for fewer than two (rules_host.c). */
 bool all_pairs_nvlink(const struct rule_run *run);
+
+/* The driver is made to say yes for a card that cannot, and that is seen (rules_driver.c). */
+bool p2p_forced_for_certain(struct rule_run *run, const struct gpu *g);
+/* What keeps an edit of the driver from working on GPU g, whose peer mappings fault; NULL: nothing
+ * tells. `overflow`: an address did not fit a page table entry (rules_unlock.c). */
+const char *unlock_lacks(struct rule_run *run, const struct gpu *g, bool overflow);
+/* Adds what is known of the edit, for a card that needs one. */
+void evidence_unlock(struct rule_run *run, struct finding *f, const struct gpu *g);
 
 /* Why a fact is not known, for rule_unknown. */
 #define FACT_WHY(fact) ((fact).from ? (fact).from : "nobody looked")

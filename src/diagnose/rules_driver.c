@@ -613,6 +613,29 @@ static const char *missing_mechanism(struct rule_run *run, const struct gpu *g,
 	       "cannot be seen";
 }
 
+bool p2p_forced_for_certain(struct rule_run *run, const struct gpu *g)
+{
+	enum confidence c;
+
+	return driver_forced_p2p(&run->m->driver) && fact_is(card_needs_bar1(g), 1) &&
+	       missing_mechanism(run, g, &c) && c == CONFIDENCE_CERTAIN;
+}
+
+/* The driver's resource manager says how it connects GPU g with each other GPU, so that nothing has
+ * to be guessed: p2p-mailbox judges it. */
+static bool rm_settles(struct rule_run *run, const struct gpu *g)
+{
+	for (size_t j = 0; run->m->pairs && j < run->m->gpu_n; j++) {
+		const struct gpu_pair *p = machine_pair(run->m, g->index, j);
+
+		if (j != g->index && (!fact_known(p->rm.connection) ||
+				      (p->rm.connection.value == RM_CONNECTION_BAR1 &&
+				       !driver_means_bar1(&run->m->driver, p))))
+			return false;
+	}
+	return run->m->pairs != NULL;
+}
+
 static enum verdict probe_forced(struct rule_run *run)
 {
 	struct fact_str dwords = run->m->driver.registry_dwords;
@@ -628,7 +651,7 @@ static enum verdict probe_forced(struct rule_run *run)
 			fact_is(card_needs_bar1(g), 1) ? missing_mechanism(run, g, &c) : NULL;
 		struct finding *f;
 
-		if (!why)
+		if (!why || (c == CONFIDENCE_POSSIBLE && rm_settles(run, g)))
 			continue;
 		f = finding_add(
 			run, c, subject_gpu(run, g),

@@ -238,25 +238,78 @@ static const struct log_line *field_overflow(struct rule_run *run)
 	return NULL;
 }
 
+static void report_half_unlock(struct rule_run *run, const struct log_group *g,
+			       const struct log_line *overflow)
+{
+	const struct gpu *gpu = gpu_of(run, g->pci);
+	const char *lacks = unlock_lacks(run, gpu, overflow != NULL);
+	struct finding *f =
+		finding_add(run, CONFIDENCE_LIKELY, subject_device(run, g->pci),
+			    "Xid 31 with " UNSUPPORTED_KIND " %s: P2P is switched on, but the page "
+			    "table entries that lead to the peer are of a kind that the hardware "
+			    "refuses; copies report success and change nothing%s%s",
+			    how_often(run, g), lacks ? ": " : "", lacks ? lacks : "");
+
+	show_lines(run, f, g);
+	if (overflow)
+		finding_evidence(run, f, "kernel log: %s", overflow->text);
+	evidence_unlock(run, f, gpu);
+}
+
+/* A checked copy of which the target holds nothing, where no mapping can be right but BAR1's. */
+static bool is_lost(struct rule_run *run, const struct observed *o)
+{
+	static const char *const kinds[] = {"zeros", "lost", "mirror"};
+	const struct machine *m = run->m;
+
+	if (o->kind != OBSERVED_PEER_COPY || o->ok || o->initiator < 0 || o->target < 0 ||
+	    !o->text || !fact_is(card_needs_bar1(&m->gpus[o->target]), 1) ||
+	    topology_path(run->t, (size_t)o->initiator, (size_t)o->target)->nvlinks)
+		return false;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(o->text, kinds[i]))
+			return true;
+	return false;
+}
+
+/* Nothing faulted; a mapping that leads elsewhere does not have to. */
+static void report_zeros(struct rule_run *run)
+{
+	struct pair_set lost = pair_set_new(run);
+	const struct observed *first = NULL;
+	const struct gpu *target;
+	const char *lacks;
+	struct finding *f;
+
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (!is_lost(run, o))
+			continue;
+		pair_set_add(&lost, (size_t)o->initiator, (size_t)o->target);
+		first = first ? first : o;
+	}
+	if (!first)
+		return;
+	target = &run->m->gpus[first->target];
+	lacks = unlock_lacks(run, target, false);
+	f = finding_add(run, CONFIDENCE_POSSIBLE, "nvidia module",
+			"the driver allows P2P, and of checked copies nothing arrived: %s%s%s",
+			pair_set_text(run, &lost), lacks ? "; " : "", lacks ? lacks : "");
+	f->pairs = lost.n;
+	finding_evidence(run, f, "GPU%d->GPU%d: %s (%s)", first->initiator, first->target,
+			 first->text, first->from);
+	evidence_unlock(run, f, target);
+}
+
 static enum verdict probe_half_unlock(struct rule_run *run)
 {
 	struct log_groups all = collect(run, wants_half_unlock);
 	const struct log_line *overflow = field_overflow(run);
 
-	for (size_t i = 0; i < all.n; i++) {
-		struct finding *f =
-			finding_add(run, CONFIDENCE_LIKELY, subject_device(run, all.groups[i].pci),
-				    "Xid 31 with " UNSUPPORTED_KIND
-				    " %s: P2P is switched on, but the page "
-				    "table entries that lead to the peer are of a kind that the "
-				    "hardware refuses; "
-				    "copies report success and change nothing",
-				    how_often(run, &all.groups[i]));
-
-		show_lines(run, f, &all.groups[i]);
-		if (overflow)
-			finding_evidence(run, f, "kernel log: %s", overflow->text);
-	}
+	for (size_t i = 0; i < all.n; i++)
+		report_half_unlock(run, &all.groups[i], overflow);
+	if (!all.n && !overflow)
+		report_zeros(run);
 	if (!all.n && overflow) {
 		struct finding *f = finding_add(
 			run, CONFIDENCE_POSSIBLE, "nvidia module",

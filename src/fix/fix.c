@@ -267,6 +267,8 @@ int fix_apply(const struct fix_run *run, struct plan *p, enum fix_result *ret_re
 	int r = fix_session_open(run, &session);
 
 	if (r == 0)
+		r = fix_check_damage(session.entries, session.n);
+	if (r == 0)
 		r = fix_recover_entries(run, session.entries, session.n, 0, &recovered);
 	if (r < 0)
 		return r;

@@ -45,19 +45,28 @@ enum fix_result {
 };
 
 /*
- * First finishes what an interrupted run left, by undoing it. Then looks at each step; writes the
+ * Refuses while a fix is damaged: what it changed is not known. Finishes what an interrupted run left,
+ * by undoing it. Then looks at each step; writes the
  * journal; does the steps; on failure undoes backwards. 0 with *ret_result, or a negative errno
  * with a sentence when not even that was possible. *ret_number: of the fix (0: none was begun).
  */
 int fix_apply(const struct fix_run *run, struct plan *p, enum fix_result *ret_result,
 	      unsigned *ret_number);
-/* Undoes fix `number` (0: the last that is in force, or that was interrupted), from its last step to its first, past errors.
- * -ENOENT: no such fix; -EALREADY: it is undone; -EBUSY: a later one changed the same thing. */
+/*
+ * Whether fix_undo would undo fix `number` (0: the last that is in force, or that was interrupted) of
+ * what journal_read gave; *ret is its index. -ENOENT: no such fix; -EALREADY: it is undone; -EBUSY: a
+ * later one changed the same thing, or may have and is damaged; its own damage.
+ */
+int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size_t n,
+		   unsigned number, size_t *ret);
+/* Undoes it, from its last step to its first, past errors. */
 int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_result,
 	     unsigned *ret_number);
 /* Undoes or finishes undoing what was interrupted; *ret_n fixes. Under the caller's lock. What could
- * not be undone is told and stays in the journal: it does not keep others from being made. */
+ * not be undone is told and stays in the journal: it does not keep others from being made. Refuses as
+ * fix_apply does. */
 int fix_recover(const struct fix_run *run, size_t *ret_n);
 /* At boot: does the registers of all fixes in force again, those marked again_at_boot; *ret_n are
- * as they should be. All are tried; a negative errno is the first failure's, with its sentence. */
+ * as they should be. All are tried; a negative errno is the first failure's, with its sentence; that a
+ * fix is damaged is one. */
 int fix_at_boot(const struct fix_run *run, size_t *ret_n);

@@ -60,11 +60,13 @@ int fix_at_boot(const struct fix_run *run, size_t *ret_n)
 		return r;
 	*ret_n = 0;
 	for (size_t i = 0; i < session.n; i++) {
-		if (session.entries[i].state != FIX_APPLIED)
+		if (session.entries[i].damage || session.entries[i].state != FIX_APPLIED)
 			continue;
 		r = again_all(run, &session.entries[i], &first, ret_n);
 		if (r < 0)
 			result = r;
 	}
-	return result < 0 ? err_set(-result, "%s", first) : 0;
+	if (result < 0)
+		return err_set(-result, "%s", first);
+	return fix_check_damage(session.entries, session.n);
 }

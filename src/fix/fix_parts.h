@@ -18,10 +18,14 @@ struct fix_session {
 int fix_session_open(const struct fix_run *run, struct fix_session *ret);
 void fix_session_done(struct fix_session *s);
 
+/* 0, or the first damage that is not over, as the caller's refusal. */
+int fix_check_damage(const struct journal_entry *entries, size_t n);
+/* Entry `at`: -EBUSY, with a sentence, if a later one changed the same, or is damaged and may have. */
+int fix_check_later(const struct journal_entry *entries, size_t n, size_t at);
 /* Cut short, as opposed to in force, undone, or tried to be undone as far as it can be. */
 bool fix_is_interrupted(const struct journal_entry *e);
 /* Undoes all of an entry that was begun, past errors, after its state was written; how many steps could not be undone. */
 size_t fix_take_back(const struct fix_run *run, struct journal_entry *e);
-/* fix_recover for all but `except` (0: none) of what was read. */
+/* fix_recover for all but `except` (0: none) of what was read, and but what stands under a damaged one. */
 int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries, size_t n,
 			unsigned except, size_t *ret_n);

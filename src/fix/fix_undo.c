@@ -38,6 +38,10 @@ static void forget_old_names(const struct fix_run *run, const struct fix_session
 	char boot_id[40];
 
 	journal_boot_id(run->host, boot_id);
+	/* What a damaged one made in this boot is not known. */
+	for (size_t i = 0; i < session->n; i++)
+		if (session->entries[i].damage)
+			return;
 	for (size_t i = 0; *boot_id && i < session->n; i++) {
 		const struct plan *p = session->entries[i].plan;
 
@@ -174,11 +178,14 @@ static void undo_tool(struct undoing *u, size_t i)
 
 static void drifted(struct undoing *u, size_t i, const char *now)
 {
-	AUTO_STRBUF struct strbuf text = {0};
+	AUTO_STRBUF struct strbuf text = {0}, left = {0};
 	const struct step *s = &u->e->plan->steps[i];
 
 	step_difference(s, &s->new, now, &text);
 	strbuf_puts(&text, ": it was changed since, and is left as it is");
+	step_remainder(s, now, &left);
+	if (left.len)
+		strbuf_printf(&text, "; %s", left.text);
 	stuck(u, i, strbuf_str(&text), NULL);
 }
 
@@ -212,12 +219,45 @@ static void undo_made_anew(struct undoing *u, size_t i, const char *now)
 	}
 }
 
-static void undo_seen(struct undoing *u, size_t i, enum step_state state, const char *now)
+/* Of what stands between this step and the one that made the same file: what is still there. */
+static const struct step *left_in_bracket(const struct undoing *u, size_t i)
+{
+	const struct plan *p = u->e->plan;
+
+	if (p->steps[i].kind != STEP_GENERATED || p->steps[i].argv)
+		return NULL;
+	for (size_t k = i + 1; k < p->step_n && !step_same_target(&p->steps[i], &p->steps[k]); k++)
+		if (p->steps[k].kind == STEP_FILE && u->e->marks[k] == MARK_UNDO_FAILED)
+			return &p->steps[k];
+	return NULL;
+}
+
+/*
+ * The old bytes are back, so that the next boot is as before. They are not made anew from a file that
+ * could not be undone: that would bring back what this undo is for, maybe from a rescue shell.
+ */
+static void comes_back(struct undoing *u, size_t i, const struct step *left)
 {
 	const struct step *s = &u->e->plan->steps[i];
+	AUTO_STRBUF struct strbuf text = {0};
+
+	strbuf_printf(
+		&text,
+		"/%s is as it was, but only until it is made anew, as with the next kernel "
+		"update: then what is in /%s counts again. %s that file, then: onehop undo %u",
+		s->target, left->target, left->old.data ? "Put back what was in" : "Delete",
+		u->e->number);
+	stuck(u, i, strbuf_str(&text), NULL);
+}
+
+static void undo_seen(struct undoing *u, size_t i, enum step_state state, const char *now)
+{
+	const struct step *s = &u->e->plan->steps[i], *left = left_in_bracket(u, i);
 
 	if (state == STEP_IS_NEW) {
 		undo(u, i);
+	} else if (state == STEP_IS_OLD && left) {
+		comes_back(u, i, left);
 	} else if (state == STEP_IS_OLD) {
 		if (step_tidy(u->run->host, s) < 0)
 			stuck(u, i, err_msg(), NULL);
@@ -313,19 +353,6 @@ size_t fix_take_back(const struct fix_run *run, struct journal_entry *e)
 
 /* ---- what was interrupted ---- */
 
-bool fix_is_interrupted(const struct journal_entry *e)
-{
-	bool left = false, tried = false;
-
-	for (size_t i = 0; i < e->plan->step_n; i++) {
-		enum step_mark mark = e->marks[i];
-
-		tried |= mark == MARK_UNDO_FAILED;
-		left |= mark != MARK_NONE && mark != MARK_UNDONE && mark != MARK_UNDO_FAILED;
-	}
-	return e->state == FIX_APPLYING || (e->state == FIX_UNDOING && (left || !tried));
-}
-
 int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries, size_t n,
 			unsigned except, size_t *ret_n)
 {
@@ -333,7 +360,8 @@ int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries
 	for (size_t i = n; i-- > 0;) {
 		struct journal_entry *e = &entries[i];
 
-		if (e->number == except || !fix_is_interrupted(e))
+		if (e->number == except || !fix_is_interrupted(e) ||
+		    fix_check_later(entries, n, i) < 0)
 			continue;
 		fix_tell(run, FIX_RECOVER, e, NULL, NULL);
 		journal_state(run->host, e, FIX_UNDOING);
@@ -354,82 +382,26 @@ int fix_recover(const struct fix_run *run, size_t *ret_n)
 		r = journal_read(run->host, &entries, &n);
 	if (r < 0)
 		return r;
-	r = fix_recover_entries(run, entries, n, 0, ret_n);
+	r = fix_check_damage(entries, n);
+	if (r == 0)
+		r = fix_recover_entries(run, entries, n, 0, ret_n);
 	journal_free(entries, n);
 	return r;
 }
 
 /* ---- undoing by number ---- */
 
-/* `number` 0: the last that is not undone. NULL: there is none. */
-static struct journal_entry *find(const struct fix_session *session, unsigned number)
+/* What was interrupted goes first, and may leave something in the way. */
+static int make_way(const struct fix_run *run, struct fix_session *s, unsigned number,
+		    size_t *ret_at)
 {
-	for (size_t i = session->n; i-- > 0;) {
-		struct journal_entry *e = &session->entries[i];
+	size_t recovered;
+	int r = fix_check_undo(run->host, s->entries, s->n, number, ret_at);
 
-		if (number ? e->number == number : e->state != FIX_UNDONE)
-			return e;
-	}
-	return NULL;
-}
-
-static int check_found(const struct journal_entry *e, unsigned number)
-{
-	if (e && e->state == FIX_UNDONE)
-		return err_set(EALREADY, "fix %u is undone already", e->number);
-	if (e)
-		return 0;
-	return number ? err_set(ENOENT, "there is no fix %u", number)
-		      : err_set(ENOENT, "no fix is in force: there is nothing to undo");
-}
-
-/* Programs' files need no order: they are made anew from what is there. */
-static const struct step *shared_step(const struct journal_entry *e,
-				      const struct journal_entry *later)
-{
-	for (size_t i = 0; i < e->plan->step_n; i++)
-		for (size_t k = 0; k < later->plan->step_n; k++)
-			if (e->marks[i] != MARK_NONE && e->marks[i] != MARK_UNDONE &&
-			    later->marks[k] != MARK_NONE && later->marks[k] != MARK_UNDONE &&
-			    !step_is_program(&e->plan->steps[i]) &&
-			    step_same_target(&e->plan->steps[i], &later->plan->steps[k]))
-				return &e->plan->steps[i];
-	return NULL;
-}
-
-static int check_later(const struct fix_session *session, const struct journal_entry *e)
-{
-	for (size_t i = session->n; i-- > 0 && &session->entries[i] != e;) {
-		const struct journal_entry *later = &session->entries[i];
-		const struct step *s = later->state == FIX_UNDONE ? NULL : shared_step(e, later);
-
-		if (s)
-			return err_set(EBUSY, "fix %u changed %s%s%s%s after it: undo %u first",
-				       later->number,
-				       s->kind == STEP_FILE || s->kind == STEP_ATTRIBUTE ? "/" : "",
-				       s->target, s->at ? " " : "", s->at ? s->at : "",
-				       later->number);
-	}
-	return 0;
-}
-
-/* A fix that never began has no log either, but then everything is old. */
-static int check_log(const struct fix_run *run, const struct journal_entry *e)
-{
-	for (size_t i = 0; e->no_log && i < e->plan->step_n; i++) {
-		enum step_state state = STEP_IS_OLD;
-
-		if (!step_is_program(&e->plan->steps[i]) &&
-		    step_look(run->host, &e->plan->steps[i], &state, NULL) == 0 &&
-		    state != STEP_IS_OLD)
-			return err_set(
-				EPROTO,
-				"fix %u has lost its log, so what it did is not known; its "
-				"files as they were are /%s/fixes/%u/old-*: put back by hand "
-				"what is wanted",
-				e->number, JOURNAL_FOLDER, e->number);
-	}
-	return 0;
+	if (r == 0)
+		r = fix_recover_entries(run, s->entries, s->n, s->entries[*ret_at].number,
+					&recovered);
+	return r < 0 ? r : fix_check_later(s->entries, s->n, *ret_at);
 }
 
 int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_result,
@@ -437,21 +409,16 @@ int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_re
 {
 	AUTO_SESSION struct fix_session session = {.lock = -1};
 	struct journal_entry *e;
-	size_t recovered, stuck_n;
+	size_t at = 0, stuck_n;
 	int r = fix_session_open(run, &session);
 
+	if (r == 0)
+		r = make_way(run, &session, number, &at);
 	if (r < 0)
 		return r;
-	e = find(&session, number);
-	r = check_found(e, number);
-	if (r == 0)
-		r = fix_recover_entries(run, session.entries, session.n, e->number, &recovered);
-	if (r == 0)
-		r = check_later(&session, e);
-	if (r == 0)
-		r = check_log(run, e);
-	if (r == 0) /* while nothing is touched yet, a full disk is a reason not to begin */
-		r = journal_state(run->host, e, FIX_UNDOING);
+	e = &session.entries[at];
+	/* While nothing is touched yet, a full disk is a reason not to begin. */
+	r = journal_state(run->host, e, FIX_UNDOING);
 	if (r < 0)
 		return r;
 	stuck_n = fix_take_back(run, e);

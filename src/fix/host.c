@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "fix/host_impl.h"
 
 #include <dirent.h>
@@ -68,35 +69,6 @@ int host_point(struct fix_host *h, enum fix_point point, const char *shown)
 
 /* ---- reading ---- */
 
-static int read_all(int fd, char **ret, size_t *ret_size)
-{
-	AUTO_FREE char *data = NULL;
-	size_t size = 0, room = 0;
-
-	for (;;) {
-		ssize_t n;
-
-		if (size + 1 >= room) {
-			room = room ? 2 * room : 4096;
-			data = xrealloc(data, room, 1);
-		}
-		n = read(fd, data + size, room - size - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		size += (size_t)n;
-		if (size > FILE_MAX)
-			return -EFBIG;
-	}
-	data[size] = '\0';
-	*ret = TAKE_PTR(data);
-	*ret_size = size;
-	return 0;
-}
-
 int host_read(struct fix_host *h, const char *path, char **ret, size_t *ret_size)
 {
 	AUTO_PLACE struct place p = PLACE_NONE;
@@ -107,7 +79,7 @@ int host_read(struct fix_host *h, const char *path, char **ret, size_t *ret_size
 		r = place_open(&p, O_RDONLY, &fd);
 	if (r < 0)
 		return r;
-	r = read_all(fd, ret, ret_size);
+	r = fd_read_all(fd, FILE_MAX, ret, ret_size);
 	return r < 0 ? err_sys(-r, "read %s", p.shown) : 0;
 }
 

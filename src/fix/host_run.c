@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* Not /usr/local: what a person put there is not the distribution's. */
-static const char *const folders[] = {"usr/sbin", "usr/bin", "sbin", "bin"};
+const char *const host_program_folders[] = {"usr/sbin", "usr/bin", "sbin", "bin", NULL};
 
 static bool is_program(int root, const char *path)
 {
@@ -28,8 +28,8 @@ static char *find_program(int root, const char *name)
 {
 	if (!*name || strchr(name, '/'))
 		return NULL;
-	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
-		AUTO_FREE char *path = xprintf("%s/%s", folders[i], name);
+	for (size_t i = 0; host_program_folders[i]; i++) {
+		AUTO_FREE char *path = xprintf("%s/%s", host_program_folders[i], name);
 
 		if (is_program(root, path))
 			return TAKE_PTR(path);

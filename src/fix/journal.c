@@ -240,19 +240,31 @@ static void leave_contents(const struct journal_entry *e)
 			e->plan->steps[i].old.size = e->plan->steps[i].new.size = 0;
 }
 
-/* Without a plan nothing was begun, so there is no log either: the plan is on disk before it. */
-static int check_no_log(struct fix_host *h, unsigned number)
+/* Without a plan nothing was begun: what the log has then is its first line, or less. */
+static int check_not_begun(struct fix_host *h, unsigned number)
 {
-	AUTO_FREE char *path = path_of(number, "log.jsonl");
-	struct stat st;
-	int r = host_stat(h, path, &st);
+	AUTO_FREE char *log = NULL;
+	size_t size;
+	int r = read_log(h, number, &log, &size);
 
-	if (r == 0)
+	if (r == 0 && memchr(log, '\n', size) != memrchr(log, '\n', size))
 		return err_set(EPROTO,
 			       "/%s/%u has a log but no plan: put its plan.json back, from which "
 			       "it can be undone, or move that folder away",
 			       FIXES, number);
-	return r == -ENOENT ? 0 : r;
+	return r;
+}
+
+/* By hand, since the marks are not known; onehop undo then finds everything old. */
+static void say_log_is_lost(struct journal_entry *e)
+{
+	e->damage = -EPROTO;
+	e->damaged =
+		arena_printf(e->plan->arena,
+			     "/%s/%u has lost its log, so what it did is not known; its files "
+			     "as they were are old-* in there: put them back by hand, then onehop "
+			     "undo %u",
+			     FIXES, e->number, e->number);
 }
 
 /* 1: an entry; 0: no plan, so nothing was begun. */
@@ -265,7 +277,7 @@ static int read_entry(struct fix_host *h, unsigned number, bool contents, struct
 	int r = host_read(h, path, &plan, &plan_size);
 
 	if (r < 0)
-		return r == -ENOENT ? check_no_log(h, number) : r;
+		return r == -ENOENT ? check_not_begun(h, number) : r;
 	r = read_log(h, number, &log, &log_size);
 	if (r == 0)
 		r = journal_parse(plan, plan_size, log, log_size, where, &e);
@@ -281,8 +293,24 @@ static int read_entry(struct fix_host *h, unsigned number, bool contents, struct
 		journal_free_entry(&e);
 		return r;
 	}
+	if (e.no_log)
+		say_log_is_lost(&e);
 	*ret = e;
 	return 1;
+}
+
+/* Of what could not be read, with the sentence that says why. */
+static void damaged_entry(struct fix_host *h, unsigned number, int damage,
+			  struct journal_entry *ret)
+{
+	AUTO_FREE char *log = NULL;
+	size_t size;
+	struct journal_entry e = {.number = number, .damage = damage, .plan = plan_new()};
+
+	e.damaged = arena_strdup(e.plan->arena, err_msg());
+	if (read_log(h, number, &log, &size) == 0)
+		journal_log_glance(log, size, &e);
+	*ret = e;
 }
 
 static int read_all(struct fix_host *h, bool contents, struct journal_entry **ret, size_t *ret_n)
@@ -297,11 +325,13 @@ static int read_all(struct fix_host *h, bool contents, struct journal_entry **re
 	entries = xcalloc(n, sizeof(*entries));
 	for (size_t i = 0; i < n; i++) {
 		r = read_entry(h, numbers[i], contents, &entries[found]);
-		if (r < 0) {
+		if (r == -EACCES) {
 			journal_free(entries, found);
 			return r;
 		}
-		found += (size_t)r;
+		if (r < 0)
+			damaged_entry(h, numbers[i], r, &entries[found]);
+		found += r != 0;
 	}
 	*ret = entries;
 	*ret_n = found;
@@ -318,6 +348,16 @@ int journal_list(struct fix_host *h, struct journal_entry **ret, size_t *ret_n)
 	return read_all(h, false, ret, ret_n);
 }
 
+bool journal_is_over(const struct journal_entry *e)
+{
+	return e->state == FIX_UNDONE;
+}
+
+bool journal_is_unfinished(const struct journal_entry *e)
+{
+	return !e->damage && (e->state == FIX_APPLYING || e->state == FIX_UNDOING);
+}
+
 /* ---- what was left ---- */
 
 /* What was never begun. */
@@ -326,10 +366,9 @@ static int remove_fix(struct fix_host *h, unsigned number)
 	AUTO_FREE char *folder = xprintf("%s/%u", FIXES, number);
 	AUTO_FREE char *plan = path_of(number, "plan.json");
 	AUTO_NAMES struct names l = {0};
-	int r = check_no_log(h, number);
+	/* First: with it there, all else has to be there too. */
+	int r = host_remove(h, plan);
 
-	if (r >= 0)
-		r = host_remove(h, plan); /* first: with it there, all else has to be there too */
 	if (r >= 0)
 		r = host_list(h, folder, &l.names, &l.n);
 	for (size_t i = 0; r >= 0 && i < l.n; i++) {
@@ -340,14 +379,14 @@ static int remove_fix(struct fix_host *h, unsigned number)
 	return r < 0 ? r : host_remove_folder(h, folder);
 }
 
+/* A log that cannot be read is damaged, which journal_read tells. */
 static int cut_torn_line(struct fix_host *h, unsigned number)
 {
 	AUTO_FREE char *path = path_of(number, "log.jsonl"), *log = NULL;
 	size_t size, whole;
-	int r = read_log(h, number, &log, &size);
 
-	if (r < 0)
-		return r;
+	if (read_log(h, number, &log, &size) < 0)
+		return 0;
 	whole = journal_log_whole(log, size);
 	return whole == size ? 0 : host_replace(h, path, log, whole, 0644);
 }
@@ -362,10 +401,10 @@ int journal_sweep(struct fix_host *h)
 		AUTO_FREE char *plan = path_of(numbers[i], "plan.json");
 		struct stat st;
 
-		r = host_stat(h, plan, &st);
-		r = r == -ENOENT ? remove_fix(h, numbers[i])
-		    : r < 0      ? r
-				 : cut_torn_line(h, numbers[i]);
+		if (host_stat(h, plan, &st) == -ENOENT)
+			r = check_not_begun(h, numbers[i]) < 0 ? 0 : remove_fix(h, numbers[i]);
+		else
+			r = cut_torn_line(h, numbers[i]);
 	}
 	return r;
 }
@@ -396,14 +435,24 @@ static int write_contents(struct fix_host *h, const struct journal_entry *e)
 	return r;
 }
 
+static int append(struct fix_host *h, const struct journal_entry *e, const char *line)
+{
+	AUTO_FREE char *path = path_of(e->number, "log.jsonl");
+
+	return host_append(h, path, line, strlen(line));
+}
+
 /* The fix is there once plan.json is: it comes last. */
 static int write_entry(struct fix_host *h, const struct journal_entry *e)
 {
 	AUTO_FREE char *path = path_of(e->number, "plan.json"), *text = NULL;
+	AUTO_FREE char *line = journal_state_text(FIX_APPLYING, e->boot_id);
 	int r = journal_plan_text(e, &text);
 
 	if (r == 0)
 		r = write_contents(h, e);
+	if (r == 0)
+		r = append(h, e, line);
 	return r < 0 ? r : host_replace(h, path, text, strlen(text), 0644);
 }
 
@@ -433,20 +482,12 @@ int journal_begin(struct fix_host *h, struct plan *p, struct journal_entry *ret)
 	return 0;
 }
 
-static int append(struct fix_host *h, const struct journal_entry *e, const char *line)
-{
-	AUTO_FREE char *path = path_of(e->number, "log.jsonl");
-
-	return host_append(h, path, line, strlen(line));
-}
-
 int journal_mark(struct fix_host *h, struct journal_entry *e, size_t step, enum step_mark mark,
 		 const char *text, const char *output)
 {
 	AUTO_FREE char *line = journal_mark_text(step, mark, text, output);
 
-	e->marks[step] = mark;
-	e->errors[step] = text ? arena_strdup(e->plan->arena, text) : NULL;
+	journal_note_mark(e, step, mark, text);
 	return append(h, e, line);
 }
 
@@ -457,8 +498,7 @@ int journal_state(struct fix_host *h, struct journal_entry *e, enum fix_state st
 
 	journal_boot_id(h, boot_id);
 	line = journal_state_text(state, boot_id);
-	e->state = state;
-	memcpy(e->last_boot_id, boot_id, sizeof(boot_id));
+	journal_note_state(e, state, boot_id);
 	return append(h, e, line);
 }
 

@@ -6,12 +6,15 @@
  *   fixes/3/plan.json     the plan, whole, before the first write (schema "version")
  *   fixes/3/old-0         content of step 0's target before; new-0: after. Plain copies, so that a
  *   fixes/3/new-0         person without onehop can put them back by hand
- *   fixes/3/log.jsonl     one line an event: what is about to be done, what is done, what failed
+ *   fixes/3/log.jsonl     one line an event: what is about to be done, what is done, what failed.
+ *                         Its first line is there before the plan is, so that a plan without a log
+ *                         has lost it
  *   in-force              what `onehop check` looks for, a line each: "fix 3 BOOT-ID kernel-parameter
  *                         iommu=pt", "fix 3 BOOT-ID acs 0000:22:00.0 0011"; the boot is the one in
  *                         which the fix was made, "-" if not known (a mounted image).
  *                         What a later fix set otherwise is not there. "acs-now": a register that
- *                         nothing writes again in another boot
+ *                         nothing writes again in another boot. Lines of a fix that cannot be
+ *                         read stay
  */
 #pragma once
 
@@ -47,9 +50,24 @@ struct journal_entry {
 	char last_boot_id[40]; /* of the boot in which its state changed last */
 	struct plan *plan;
 	enum step_mark *marks; /* one a step: the last that was written of it */
-	const char **errors;   /* one a step: why it failed; NULL: it did not */
-	bool no_log;           /* nothing was begun, or the log was lost */
+	/* One a step: why it failed, also once it was taken back; why it could not be, until it could. NULL:
+	 * neither. */
+	const char **errors;
+	bool was_applied; /* it came to its end once; undone without that, it failed or was interrupted */
+	bool no_log; /* it is lost: the first line is on disk before the plan is */
+	/*
+	 * 0, or the negative errno and the sentence of why it is not known what it did. Its plan has no
+	 * steps then, unless only the log was lost; its state is what a log that can be read says.
+	 */
+	int damage;
+	const char *damaged;
 };
+
+/* Undone, as far as its log can be trusted: it is in nobody's way, damaged or not. */
+bool journal_is_over(const struct journal_entry *e);
+/* Neither in force nor undone: interrupted, unless another run is at it now, or not all of it could be
+ * undone. What is damaged is neither. */
+bool journal_is_unfinished(const struct journal_entry *e);
 
 /*
  * Waits `wait_s` seconds for another run, then -EBUSY with a sentence. The descriptor is the lock.
@@ -60,8 +78,9 @@ int journal_lock(struct fix_host *h, unsigned wait_s, int *ret_fd);
 void journal_unlock(int fd);
 
 /*
- * All entries, oldest first; no journal: none. -EPROTO: one is of a newer onehop, or cannot be read;
- * the sentence names it. A last line of a log that was torn by a power cut is left out.
+ * All entries, oldest first; no journal: none. One that is of a newer onehop, or cannot be read, is
+ * there as damaged; -EACCES: it needs more privilege. A last line of a log that was torn by a power
+ * cut is left out.
  */
 int journal_read(struct fix_host *h, struct journal_entry **ret, size_t *ret_n);
 /* The same without the contents of files, which only their owner may see: their data is "". */

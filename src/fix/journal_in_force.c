@@ -144,7 +144,19 @@ static void print_lines(const struct lines *l, struct strbuf *out)
 	}
 }
 
-static int in_force_text(struct fix_host *h, struct strbuf *out)
+/* Of a fix that cannot be read nothing is known but the lines that stand there. */
+static void keep_lines(const struct journal_entry *e, const char *now, struct strbuf *out)
+{
+	AUTO_FREE char *start = xprintf("fix %u ", e->number);
+	const char *line = NULL;
+	size_t n;
+
+	while (now && text_next_line(&line, &n, now))
+		if (text_starts_with(line, start))
+			strbuf_printf(out, "%.*s\n", (int)n, line);
+}
+
+static int in_force_text(struct fix_host *h, const char *now, struct strbuf *out)
 {
 	CLEANUP(lines_done) struct lines lines = {0};
 	struct journal_entry *entries;
@@ -154,9 +166,12 @@ static int in_force_text(struct fix_host *h, struct strbuf *out)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)
-		if (entries[i].state == FIX_APPLIED)
+		if (!entries[i].damage && entries[i].state == FIX_APPLIED)
 			add_entry(&lines, &entries[i]);
 	print_lines(&lines, out);
+	for (size_t i = 0; i < n; i++)
+		if (entries[i].damage && !journal_is_over(&entries[i]))
+			keep_lines(&entries[i], now, out);
 	journal_free(entries, n);
 	return 0;
 }
@@ -166,11 +181,12 @@ int journal_write_in_force(struct fix_host *h)
 	AUTO_STRBUF struct strbuf text = {0};
 	AUTO_FREE char *now = NULL;
 	size_t size = 0;
-	int r = in_force_text(h, &text);
+	int r = host_read(h, IN_FORCE, &now, &size);
 
-	if (r == 0)
-		r = host_read(h, IN_FORCE, &now, &size);
 	if (r < 0 && r != -ENOENT)
+		return r;
+	r = in_force_text(h, now, &text);
+	if (r < 0)
 		return r;
 	if (size == text.len && (size == 0 || memcmp(now, text.text, size) == 0))
 		return 0;

@@ -101,6 +101,25 @@ char *journal_state_text(enum fix_state state, const char *boot_id)
 
 /* ---- reading ---- */
 
+void journal_note_mark(struct journal_entry *e, size_t step, enum step_mark mark, const char *text)
+{
+	bool failed = mark == MARK_FAILED || mark == MARK_UNDO_FAILED;
+
+	/* What failed stays known when it was taken back; what was undone after all did not fail. */
+	if (failed || mark == MARK_STARTED || e->marks[step] == MARK_UNDO_FAILED)
+		e->errors[step] = NULL;
+	if (failed)
+		e->errors[step] = arena_strdup(e->plan->arena, text ? text : "it failed");
+	e->marks[step] = mark;
+}
+
+void journal_note_state(struct journal_entry *e, enum fix_state state, const char *boot_id)
+{
+	e->state = state;
+	e->was_applied |= state == FIX_APPLIED;
+	snprintf(e->last_boot_id, sizeof(e->last_boot_id), "%s", boot_id);
+}
+
 /* -1: none of them. */
 static int word_index(const char *const *words, int n, const json_t *value)
 {
@@ -121,10 +140,7 @@ static bool take_mark(const json_t *line, struct journal_entry *e)
 
 	if (!json_is_integer(step) || i < 0 || (size_t)i >= e->plan->step_n || mark < 0)
 		return false;
-	e->marks[i] = (enum step_mark)mark;
-	e->errors[i] = NULL;
-	if (mark == MARK_FAILED || mark == MARK_UNDO_FAILED)
-		e->errors[i] = arena_strdup(e->plan->arena, text ? text : "it failed");
+	journal_note_mark(e, (size_t)i, (enum step_mark)mark, text);
 	return true;
 }
 
@@ -135,8 +151,7 @@ static bool take_state(const json_t *line, struct journal_entry *e)
 
 	if (state < 0 || !boot_id)
 		return false;
-	e->state = (enum fix_state)state;
-	snprintf(e->last_boot_id, sizeof(e->last_boot_id), "%s", boot_id);
+	journal_note_state(e, (enum fix_state)state, boot_id);
 	return true;
 }
 
@@ -185,4 +200,30 @@ int journal_log_parse(const char *text, size_t size, const char *where, struct j
 		at += n + 1;
 	}
 	return 0;
+}
+
+/* A line that is no state's, behind the last one: it is not over any more. */
+static void glance_at_line(const char *text, size_t n, struct journal_entry *e)
+{
+	json_t *line = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+	const char *time = json_string_value(json_object_get(line, "time"));
+
+	if (time && !*e->date)
+		snprintf(e->date, sizeof(e->date), "%s", time);
+	if (!take_state(line, e) && e->state == FIX_UNDONE)
+		e->state = FIX_UNDOING;
+	json_decref(line);
+}
+
+void journal_log_glance(const char *text, size_t size, struct journal_entry *e)
+{
+	size_t whole = journal_log_whole(text, size);
+
+	for (size_t at = 0; at < whole;) {
+		const char *end = memchr(text + at, '\n', whole - at);
+		size_t n = (size_t)(end - text) - at;
+
+		glance_at_line(text + at, n, e);
+		at += n + 1;
+	}
 }

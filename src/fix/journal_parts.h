@@ -19,6 +19,11 @@ char *journal_mark_text(size_t step, enum step_mark mark, const char *text, cons
 char *journal_state_text(enum fix_state state, const char *boot_id);
 /* Puts what the log says into the entry. */
 int journal_log_parse(const char *text, size_t size, const char *where, struct journal_entry *e);
+/* Date and state, without a plan and past lines that onehop did not write. */
+void journal_log_glance(const char *text, size_t size, struct journal_entry *e);
+/* The entry itself, after a line of the log. */
+void journal_note_mark(struct journal_entry *e, size_t step, enum step_mark mark, const char *text);
+void journal_note_state(struct journal_entry *e, enum fix_state state, const char *boot_id);
 /* How much of it is whole lines: less than `size` if the last was torn. */
 size_t journal_log_whole(const char *text, size_t size);
 

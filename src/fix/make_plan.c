@@ -90,7 +90,7 @@ static void plan_apart(struct planner *p, const struct change_set *set, size_t f
 
 static bool in_container(const struct planner *p)
 {
-	return !p->request->image && fact_known(p->m->kernel.container) &&
+	return !p->request->image && !p->request->inside && fact_known(p->m->kernel.container) &&
 	       !container_is_guess(p->m);
 }
 
@@ -98,7 +98,7 @@ static void note_container(struct planner *p)
 {
 	char sign[64];
 
-	if (!p->request->image && container_is_guess(p->m))
+	if (!p->request->image && !p->request->inside && container_is_guess(p->m))
 		plan_note(p,
 			  "there is a file %s: if this is a container, and not a system installed "
 			  "from one's files, run this on its host instead, since what it writes "

@@ -12,9 +12,20 @@ struct plan_request {
 	const struct machine *machine;
 	struct source *source; /* the same host's files: what they hold now is each step's `old` */
 	bool image;            /* a mounted image: only what lasts; programs become manual steps */
-	unsigned lifetime;     /* enum change_lifetime: mask over what the changes want */
-	const char *program;   /* this program's absolute path, for a unit that runs it at boot;
+	bool inside; /* a system image that is prepared, seen from inside, as by chroot: no container */
+	unsigned lifetime;   /* enum change_lifetime: mask over what the changes want */
+	const char *program; /* this program's absolute path, for a unit that runs it at boot;
 				* NULL: /usr/bin/onehop */
+	/*
+	 * Steps of the caller that put other modules into the system: before what modprobe's file
+	 * holds, and the initramfs is made anew behind both. Not in an image. Kept by pointer with
+	 * their texts: they outlive the plan.
+	 */
+	const struct step *modules;
+	size_t module_n;
+	const char *nvidia_file; /* their nvidia.ko's name, without .ko; NULL: as it is now */
+	const char
+		*modules_back; /* how they are taken back without onehop, one line; NULL: no way */
 };
 
 /*

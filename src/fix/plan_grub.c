@@ -145,13 +145,26 @@ static const char *words_in_row(struct planner *p, const struct planned_file *f)
 	return row.len ? arena_strndup(p->a, row.text, row.len) : NULL;
 }
 
-/* False: nothing to write, our file has all of them and only a reboot is due. */
-static bool write_drop_in(struct planner *p, struct planned_file **ret)
+/* It was put back as it was, while the drop-in was kept: no reboot helps until it is made anew. */
+static bool is_behind(struct planner *p, const char *config, const char *word)
+{
+	enum there there;
+	const char *text = config ? plan_read(p, &there, config) : NULL;
+
+	return text && !plan_text_has_word(p, text, word);
+}
+
+/*
+ * False: nothing to write, our file has all of them and only a reboot is due. `config` is what is made
+ * of it; NULL: nobody can look.
+ */
+static bool write_drop_in(struct planner *p, const char *config, struct planned_file **ret)
 {
 	struct planned_file *f = plan_drop_in(p, FILE_GRUB, PHASE_BOOT, ABOUT);
 
 	for (size_t i = p->word_n; f && i-- > 0;)
-		if (f->there && plan_text_has_word(p, f->old, p->words[i].word)) {
+		if (f->there && plan_text_has_word(p, f->old, p->words[i].word) &&
+		    !is_behind(p, config, p->words[i].word)) {
 			plan_note(p, "/%s has %s; a reboot is still due", FILE_GRUB,
 				  p->words[i].word);
 			plan_word_drop(p, i);
@@ -289,7 +302,7 @@ void plan_grub_drop_in(struct planner *p)
 		plan_grub_by_hand(p);
 		return;
 	}
-	if (!write_drop_in(p, &f))
+	if (!write_drop_in(p, p->request->image ? NULL : g.config, &f))
 		return;
 	if (p->request->image)
 		add_image_tool(p, &g, f);
@@ -317,7 +330,7 @@ void plan_grub_refresh(struct planner *p)
 	struct purpose purpose = serves;
 	struct planned_file *f;
 
-	if (!write_drop_in(p, &f))
+	if (!write_drop_in(p, NULL, &f))
 		return;
 	plan_tool(p, PHASE_BOOT, &undo, &purpose, "when undone: refresh the boot partitions");
 	plan_file_step(p, f);

@@ -54,9 +54,11 @@ static bool is_loaded(struct planner *p, const char *module)
 static const char *name_of_file(struct planner *p, const char *module)
 {
 	const struct module *m = machine_module(p->files, underscored(p, module));
-	const char *slash, *start, *dot;
+	const char *file = p->request->nvidia_file, *slash, *start, *dot;
 	char *name;
 
+	if (file && strcmp(module, "nvidia") == 0)
+		return strcmp(file, module) == 0 ? NULL : file;
 	if (!m || !fact_known(m->file))
 		return NULL;
 	slash = strrchr(m->file.value, '/');
@@ -537,7 +539,7 @@ static const struct initramfs *find_initramfs(struct planner *p)
 
 static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 {
-	if (plan_is_ostree(p))
+	if (plan_is_ostree(p) && f)
 		plan_manual(p, f->purpose.rules, "put the file into the initramfs too",
 			    "rpm-ostree initramfs-etc --track=/%s", f->path);
 	else
@@ -545,11 +547,26 @@ static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 			     "initramfs holds the module, make it anew by hand");
 }
 
-static void way_back(struct planner *p, const struct planned_file *f, const struct initramfs *i)
+static void way_without(struct planner *p, const struct planned_file *f, const struct initramfs *i)
 {
+	const char *modules = p->request->modules_back;
 	AUTO_STRBUF struct strbuf line = {0};
 
-	if (!f->purpose.reboot)
+	if (f && f->purpose.reboot)
+		strbuf_printf(&line, "%s /%s", f->there ? "take what was added out of" : "rm",
+			      f->path);
+	if (modules)
+		strbuf_printf(&line, "%s%s", line.len ? " && " : "", modules);
+	if (i) {
+		strbuf_puts(&line, " && ");
+		step_command_line(i->all, &line);
+	}
+	plan_way_without(p, "%s", strbuf_str(&line));
+}
+
+static void way_back(struct planner *p, const struct planned_file *f, const struct initramfs *i)
+{
+	if (!p->request->modules_back && !(f && f->purpose.reboot))
 		return;
 	if (p->initramfs)
 		plan_way_boot(
@@ -557,25 +574,54 @@ static void way_back(struct planner *p, const struct planned_file *f, const stru
 			"press e on the entry in the boot menu and add "
 			"systemd.unit=multi-user.target modprobe.blacklist=nvidia to the line that "
 			"starts with linux or options: that boot goes without NVIDIA's driver");
-	if (i)
-		step_command_line(i->all, &line);
-	plan_way_without(p, "%s /%s%s%s", f->there ? "take what was added out of" : "rm", f->path,
-			 i ? " && " : "", strbuf_str(&line));
+	way_without(p, f, i);
+}
+
+/* ---- modules of the caller, the file, and the initramfs around both ---- */
+
+/* What modprobe's file is to hold, if that changes. */
+static struct planned_file *changed_file(struct planner *p)
+{
+	for (struct planned_file *f = p->file_list; f; f = f->next)
+		if (strcmp(f->path, FILE_MODPROBE) == 0)
+			return plan_file_changes(f) ? f : NULL;
+	return NULL;
+}
+
+static bool add_modules(struct planner *p)
+{
+	struct steps *list = &p->phases[PHASE_MODULES];
+	bool reboot = false;
+
+	for (size_t i = 0; i < p->request->module_n; i++) {
+		*ARENA_PUSH(p->a, list->items, list->n) = p->request->modules[i];
+		reboot |= p->request->modules[i].reboot;
+	}
+	return reboot;
+}
+
+/* A driver's modules are for one kernel, which need not be the next one that boots. */
+static const char *const *after(const struct planner *p, const struct initramfs *i)
+{
+	return p->request->image || p->request->module_n ? i->all : i->next;
 }
 
 void plan_module_finish(struct planner *p)
 {
-	static const struct purpose serves = {
+	static const struct purpose of_file = {
 		.why = "the initramfs holds a copy of modprobe's files", .rules = ""};
+	static const struct purpose of_modules = {
+		.why = "the initramfs may hold the modules, and a copy of modprobe's files",
+		.rules = ""};
+	struct purpose serves = p->request->module_n ? of_modules : of_file;
 	const struct initramfs *i = NULL;
-	struct planned_file *f = NULL;
+	struct planned_file *f;
 
 	plan_dwords(p);
-	for (struct planned_file *g = p->file_list; g; g = g->next)
-		if (strcmp(g->path, FILE_MODPROBE) == 0)
-			f = g;
-	if (!f || !plan_file_changes(f))
+	f = changed_file(p);
+	if (!f && !p->request->module_n)
 		return;
+	p->initramfs |= p->request->module_n > 0;
 	if (p->initramfs && !plan_is_ostree(p))
 		i = find_initramfs(p);
 	if (i) {
@@ -583,14 +629,15 @@ void plan_module_finish(struct planner *p)
 
 		plan_tool(p, PHASE_MODULES, &undo, &serves, "when undone: make the initramfs anew");
 	}
-	plan_file_step(p, f);
+	serves.reboot = add_modules(p);
+	if (f) {
+		plan_file_step(p, f);
+		serves.reboot |= f->purpose.reboot;
+	}
 	if (i) {
-		struct purpose purpose = serves;
-		const struct tool apply = {.argv = p->request->image ? i->all : i->next,
-					   .deadline_s = 900};
+		const struct tool apply = {.argv = after(p, i), .deadline_s = 900};
 
-		purpose.reboot = f->purpose.reboot;
-		plan_tool(p, PHASE_MODULES, &apply, &purpose, "make the initramfs anew");
+		plan_tool(p, PHASE_MODULES, &apply, &serves, "make the initramfs anew");
 	} else if (p->initramfs) {
 		note_no_initramfs(p, f);
 	}

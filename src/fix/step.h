@@ -152,6 +152,8 @@ bool step_same_target(const struct step *a, const struct step *b);
 /* One sentence without a full stop: what is there instead of `expected`. */
 void step_difference(const struct step *s, const struct bytes *expected, const char *now,
 		     struct strbuf *out);
+/* FILE: "it still has "LINE" and 2 more lines of the fix"; nothing if no line of its own is in `now`. */
+void step_remainder(const struct step *s, const char *now, struct strbuf *out);
 
 const char *step_kind_word(enum step_kind k); /* "file", "register", ... */
 int step_kind_parse(const char *word, enum step_kind *ret);

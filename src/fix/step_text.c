@@ -123,3 +123,33 @@ void step_difference(const struct step *s, const struct bytes *expected, const c
 	else
 		add_value(s, expected, now, out);
 }
+
+/* ---- what is left of it ---- */
+
+static bool has_line(const char *text, const char *line, size_t n)
+{
+	const char *other = NULL;
+	size_t length;
+
+	while (text && text_next_line(&other, &length, text))
+		if (length == n && memcmp(other, line, n) == 0)
+			return true;
+	return false;
+}
+
+void step_remainder(const struct step *s, const char *now, struct strbuf *out)
+{
+	const char *line = NULL;
+	size_t n, more = 0;
+
+	while (s->kind == STEP_FILE && s->new.data &&text_next_line(&line, &n, s->new.data)) {
+		if (!n || *line == '#' || has_line(s->old.data, line, n) ||
+		    !has_line(now, line, n) || more++)
+			continue;
+		strbuf_puts(out, "it still has ");
+		add_line(out, line, n);
+	}
+	if (more > 1)
+		strbuf_printf(out, " and %zu more line%s of the fix", more - 1,
+			      more > 2 ? "s" : "");
+}

@@ -162,5 +162,7 @@ void gpu_read(struct reader *r)
 	for (size_t i = 0; i < m->gpu_n; i++)
 		m->gpus[i].bar1_bytes = bar1_from_pci(r, &m->gpus[i]);
 	nvml_decode(r);
+	rm_decode(r);
+	bar1_p2p_read(r);
 	cuda_order(r);
 }

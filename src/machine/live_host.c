@@ -568,6 +568,7 @@ const struct source_provider live_providers[] = {
 	{"p2p-functions-loaded.txt",   make_p2p_loaded,          NULL},
 	{"peer-memory-symbol.txt",     make_peer_memory_symbol,  NULL},
 	{"nvml.json",                  nvml_capture,             NULL},
+	{"rm.json",                    rm_capture,               NULL},
 	{"observed.json",              make_observed,            NULL},
 	{"*/config",                   NULL,                     live_read_config},
 	{"*proc/cpuinfo",              NULL,                     read_cpuinfo},

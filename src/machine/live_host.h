@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a live source makes up: kernel log, process, environments, module files, NVML's answers. */
+/* What a live source makes up: kernel log, process, environments, module files, the answers of NVML
+ * and of the driver. */
 #pragma once
 
 #include "base/source.h"

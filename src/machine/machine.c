@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "machine/read.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ static const struct {
 	{MACHINE_LOG, kernel_log_read},
 	{MACHINE_HOST, nccl_read},
 	{MACHINE_HOST, applied_read},
-	{MACHINE_GPUS | MACHINE_NVML_ANY, gpu_read}, /* late: it waits for NVML */
+	{MACHINE_GPUS | MACHINE_NVML_ANY | MACHINE_RM, gpu_read}, /* late: it waits for NVML */
 	{MACHINE_GPUS | MACHINE_NVML_ANY, observed_read},
 };
 
@@ -60,63 +61,103 @@ static void judge_privilege(struct machine *m)
 	}
 }
 
-/* ---- NVML in the background ---- */
+/* ---- NVML and RM in the background ---- */
 
-struct nvml_wait {
-	pthread_t thread;
-	struct source *s;
+struct driver_answer {
 	char *text;
 	size_t size;
 	int error;
+	bool wanted;
 };
 
-static void *ask_nvml(void *argument)
-{
-	struct nvml_wait *w = argument;
+struct driver_wait {
+	pthread_t thread;
+	bool joined;
+	struct source *s;
+	struct driver_answer nvml, rm;
+};
 
-	w->error = source_read(w->s, &w->text, &w->size, "nvml.json");
+static void ask(struct source *s, const char *name, struct driver_answer *a)
+{
+	if (a->wanted)
+		a->error = source_read(s, &a->text, &a->size, "%s", name);
+}
+
+/* RM last: it tells of GPUs that are started, and NVML starts them and keeps them open. */
+static void *ask_driver(void *argument)
+{
+	struct driver_wait *w = argument;
+
+	ask(w->s, "nvml.json", &w->nvml);
+	ask(w->s, "rm.json", &w->rm);
 	return NULL;
 }
 
-static void start_nvml(struct reader *r, struct nvml_wait *w)
+static void start_driver(struct reader *r, struct driver_wait *w)
 {
-	*w = (struct nvml_wait){.s = r->s};
-	if ((r->request->parts & MACHINE_NVML_ANY) &&
-	    pthread_create(&w->thread, NULL, ask_nvml, w) == 0)
-		r->nvml = w;
+	*w = (struct driver_wait){.s = r->s};
+	w->nvml.wanted = r->request->parts & MACHINE_NVML_ANY;
+	w->rm.wanted = r->request->parts & MACHINE_RM;
+	if ((w->nvml.wanted || w->rm.wanted) &&
+	    pthread_create(&w->thread, NULL, ask_driver, w) == 0)
+		r->wait = w;
+}
+
+static void join_driver(struct driver_wait *w)
+{
+	if (!w->joined)
+		pthread_join(w->thread, NULL);
+	w->joined = true;
+}
+
+static struct fact_str take(struct reader *r, struct driver_answer *a, const char *name)
+{
+	AUTO_FREE char *text = NULL;
+	const char *why;
+
+	join_driver(r->wait);
+	text = TAKE_PTR(a->text);
+	if (text)
+		return fact_str(arena_strndup(r->m->arena, text, a->size), name);
+	why = read_why(r, a->error ? a->error : -ENODATA, name);
+	return why ? fact_str_unknown(why) : fact_str_absent(name);
 }
 
 struct fact_str read_nvml(struct reader *r)
 {
-	struct nvml_wait *w = r->nvml;
-	AUTO_FREE char *text = NULL;
-	const char *why;
+	return r->wait && r->wait->nvml.wanted ? take(r, &r->wait->nvml, "nvml.json")
+					       : read_text(r, "nvml.json");
+}
 
-	if (!w)
-		return read_text(r, "nvml.json");
-	r->nvml = NULL;
-	pthread_join(w->thread, NULL);
-	text = w->text;
-	if (w->error == 0)
-		return fact_str(arena_strndup(r->m->arena, text, w->size), "nvml.json");
-	why = read_why(r, w->error, "nvml.json");
-	return why ? fact_str_unknown(why) : fact_str_absent("nvml.json");
+struct fact_str read_rm(struct reader *r)
+{
+	return r->wait && r->wait->rm.wanted ? take(r, &r->wait->rm, "rm.json")
+					     : read_text(r, "rm.json");
+}
+
+/* What nobody took goes. */
+static void end_driver(struct reader *r)
+{
+	if (!r->wait)
+		return;
+	join_driver(r->wait);
+	free(r->wait->nvml.text);
+	free(r->wait->rm.text);
 }
 
 struct machine *machine_read(struct source *s, const struct machine_request *request)
 {
 	struct machine *m = xcalloc(1, sizeof(*m));
 	struct reader r = {.m = m, .s = s, .request = request};
-	struct nvml_wait wait;
+	struct driver_wait wait;
 
 	m->arena = arena_new();
-	start_nvml(&r, &wait);
+	start_driver(&r, &wait);
 	read_origin(&r);
 	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++)
 		if (request->parts & readers[i].parts)
 			readers[i].read(&r);
-	if (r.nvml)
-		read_nvml(&r); /* nobody did */
+	end_driver(&r);
 	judge_privilege(m);
 	return m;
 }

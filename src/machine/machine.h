@@ -93,10 +93,29 @@ struct gpu {
 	struct fact_int fabric_health; /* bit mask as NVML gives it */
 };
 
+/* How the driver's resource manager (RM) connects two GPUs, which NVML does not tell. */
+enum rm_connection {
+	RM_CONNECTION_NONE,
+	RM_CONNECTION_NVLINK,
+	RM_CONNECTION_NVLINK_INDIRECT, /* through a CPU with NVLink (POWER9) */
+	RM_CONNECTION_C2C,
+	RM_CONNECTION_MAILBOX, /* PCIe, through hardware that GeForce cards since Ampere lack */
+	RM_CONNECTION_BAR1,    /* PCIe, all of the target's memory in its BAR1 */
+	RM_CONNECTION_N,
+};
+
+/* RM's own answer for two GPUs, the same both ways. */
+struct rm_p2p {
+	struct fact_int connection;             /* enum rm_connection */
+	struct fact_int reads, writes, atomics; /* 0 or 1 */
+	struct fact_int caps;                   /* the word that all of it stands in (rm_api.h) */
+};
+
 /* What the driver says of one ordered pair: row initiator, column target, index i * gpu_n + j. */
 struct gpu_pair {
 	struct fact_int p2p[P2P_CAP_N];  /* enum p2p_status */
 	struct fact_int common_ancestor; /* enum nvml_level */
+	struct rm_p2p rm;
 };
 
 /*
@@ -399,9 +418,10 @@ enum machine_part {
 			  << 16,        /* each capability of each pair, see below */
 	MACHINE_NVML_DETAILS = 1 << 21, /* with MACHINE_NVML_STATE: what no judgement needs */
 	MACHINE_MODULE_FILE = 1 << 22,  /* nvidia's, which is large: has it P2P through BAR1? */
+	MACHINE_RM = 1 << 23, /* how GPUs are connected, from the resource manager of the driver */
 	MACHINE_NVML_ANY = MACHINE_NVML | MACHINE_NVML_P2P | MACHINE_NVML_STATE |
 			   MACHINE_NVML_LINKS | MACHINE_P2P_ALL,
-	MACHINE_TO_JUDGE = (1 << 11) - 1,
+	MACHINE_TO_JUDGE = ((1 << 11) - 1) | MACHINE_RM,
 	MACHINE_ALL =
 		MACHINE_TO_JUDGE | MACHINE_P2P_ALL | MACHINE_NVML_DETAILS | MACHINE_MODULE_FILE,
 };
@@ -438,5 +458,9 @@ struct fact_int driver_gpu_dword(const struct nvidia_driver *d, const struct gpu
 				 const char *key);
 /* ForceP2P when it forces reads (bits 1:0) or writes (5:4) on; 0: it does not, or is not known. */
 int64_t driver_forced_p2p(const struct nvidia_driver *d);
+/* RM's "pcie-bar1" for this pair means that BAR1 can be used; from 545 to 570 ForceP2P was enough.
+ */
+bool driver_means_bar1(const struct nvidia_driver *d, const struct gpu_pair *p);
 /* Names of enum values as people and JSON see them. */
-const char *p2p_status_code(int64_t status); /* "OK", "CNS", ... "U" */
+const char *p2p_status_code(int64_t status);        /* "OK", "CNS", ... "U" */
+const char *rm_connection_word(int64_t connection); /* "pcie-bar1", "none" */

@@ -227,6 +227,14 @@ int64_t driver_forced_p2p(const struct nvidia_driver *d)
 	return (force & 3) == 1 || (force >> 4 & 3) == 1 ? force : 0;
 }
 
+bool driver_means_bar1(const struct nvidia_driver *d, const struct gpu_pair *p)
+{
+	int branch = driver_branch(d->module_version);
+
+	return fact_is(p->rm.connection, RM_CONNECTION_BAR1) && branch >= 0 &&
+	       (branch < 545 || branch >= 575 || !driver_forced_p2p(d));
+}
+
 /* ---- the user-space library ---- */
 
 static const char *const library_folders[] = {
@@ -375,20 +383,32 @@ static struct fact_int has_p2p(struct reader *r, struct fact_str text)
 					     P2P_FUNCTIONS, text.from));
 }
 
-/* Forced P2P is what makes it matter to judging. */
-static bool wants_p2p_functions(const struct reader *r)
+/* The driver says yes to another such card, by a key or because its source was edited. */
+static bool is_allowed(const struct machine *m, size_t i)
 {
-	const struct machine *m = r->m;
-
-	if (r->request->parts & MACHINE_MODULE_FILE)
-		return m->gpu_n > 0;
-	for (size_t i = 0; i < m->gpu_n && driver_forced_p2p(&m->driver); i++)
-		if (fact_is(card_needs_bar1(&m->gpus[i]), 1))
+	for (size_t j = 0; j < m->gpu_n; j++)
+		if (i != j && fact_is(card_needs_bar1(&m->gpus[j]), 1) &&
+		    fact_is(m->pairs[i * m->gpu_n + j].p2p[P2P_READ], P2P_OK) &&
+		    !fact_is(m->pairs[i * m->gpu_n + j].p2p[P2P_NVLINK], P2P_OK))
 			return true;
 	return false;
 }
 
-static void read_p2p_functions(struct reader *r)
+/* P2P on cards that NVIDIA's module has none for is what makes it matter to judging. */
+static bool wants_p2p_functions(const struct reader *r)
+{
+	const struct machine *m = r->m;
+	bool forced = driver_forced_p2p(&m->driver) != 0;
+
+	if (r->request->parts & MACHINE_MODULE_FILE)
+		return m->gpu_n > 0;
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (fact_is(card_needs_bar1(&m->gpus[i]), 1) && (forced || is_allowed(m, i)))
+			return true;
+	return false;
+}
+
+void bar1_p2p_read(struct reader *r)
 {
 	const struct module *module = machine_module(r->m, "nvidia");
 	struct bar1_p2p *p = &r->m->driver.bar1_p2p;
@@ -458,6 +478,5 @@ void nvidia_driver_read(struct reader *r)
 	read_library(r);
 	r->m->driver.origin = find_origin(r);
 	read_installed(r);
-	read_p2p_functions(r);
 	read_fabric(r);
 }

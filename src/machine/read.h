@@ -16,7 +16,7 @@ struct reader {
 	struct machine *m;
 	struct source *s;
 	const struct machine_request *request;
-	struct nvml_wait *nvml; /* NVML's answer on its way, NULL: ask when it is needed */
+	struct driver_wait *wait; /* NVML's and RM's answers on their way, NULL: ask when needed */
 };
 
 /*
@@ -43,8 +43,10 @@ struct fact_str read_text(struct reader *r, const char *fmt, ...)
 
 /* The reason for an unknown fact, from a source's errno; NULL for -ENOENT. In the arena. */
 const char *read_why(struct reader *r, int error, const char *path);
-/* nvml.json. NVML makes one wait, so machine_read asks first of all and others read meanwhile. */
+/* nvml.json and rm.json. NVML makes one wait, so machine_read asks first of all and others read
+ * meanwhile. */
 struct fact_str read_nvml(struct reader *r);
+struct fact_str read_rm(struct reader *r);
 void read_trouble(struct reader *r, const char *where, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -54,7 +56,7 @@ void pci_read_all(struct reader *r);    /* pci.c */
 void numa_read(struct reader *r);       /* cpu.c */
 void host_read_all(struct reader *r);   /* host.c, kernel.c, cpu.c */
 void modules_read(struct reader *r);    /* modules.c: modules, modprobe.d, peer memory */
-void gpu_read(struct reader *r);        /* gpu.c: driver files, then nvml.json */
+void gpu_read(struct reader *r);        /* gpu.c: driver files, nvml.json, rm.json */
 void rdma_read(struct reader *r);       /* rdma.c */
 void kernel_log_read(struct reader *r); /* kernel_log.c */
 void nccl_read(struct reader *r);       /* nccl.c: environment, conf files, --pid */
@@ -65,6 +67,7 @@ void applied_read(struct reader *r);    /* applied.c: what `onehop fix` left in 
  * Virtual files of a live source (live_host.c lists them); a recording keeps each as a file of that
  * name:
  *   nvml.json        what NVML answered (nvml_capture.c writes it, nvml_decode.c reads it)
+ *   rm.json          what the driver's resource manager answered (rm_capture.c, rm_decode.c)
  *   kernel-log.txt   the kernel log's lines about GPUs, PCI, IOMMU, RDMA, oldest first
  *   process.txt      "key value" lines: uid, config_space (1: may read beyond 64 bytes), memlock,
  *                    memlock_hard (bytes or "unlimited"), shm_bytes, shm_free_bytes, shm_writable
@@ -80,3 +83,4 @@ void applied_read(struct reader *r);    /* applied.c: what `onehop fix` left in 
  *                    in $XDG_STATE_HOME/onehop
  */
 int nvml_capture(void *request, char **ret, size_t *ret_size);
+int rm_capture(void *request, char **ret, size_t *ret_size);

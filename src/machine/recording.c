@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
@@ -45,24 +46,17 @@ static int add_member(struct source *map, const char *name, const char *text, si
 static int read_file(const char *path, char **ret, size_t *ret_size)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	AUTO_FREE char *text = NULL;
 	struct stat st;
-	ssize_t n;
+	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(errno, "%s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(EINVAL, "%s: is no regular file", path);
-	if (st.st_size > (off_t)SOURCE_MAX_FILE)
+	r = fd_read_all(fd, SOURCE_MAX_FILE, ret, ret_size);
+	if (r == -EFBIG)
 		return err_set(EFBIG, "%s: is larger than 16 MiB", path);
-	text = xmalloc((size_t)st.st_size + 1);
-	n = read(fd, text, (size_t)st.st_size);
-	if (n < 0)
-		return err_sys(errno, "%s", path);
-	text[n] = '\0';
-	*ret = TAKE_PTR(text);
-	*ret_size = (size_t)n;
-	return 0;
+	return r < 0 ? err_sys(-r, "%s", path) : 0;
 }
 
 static int load_folder(struct source *map, const char *folder, unsigned depth);

@@ -62,16 +62,27 @@ static void add_unfinished_fix(struct document *out, const struct journal_entry 
 	document_blank(out);
 }
 
+/* What is planned may be of what it did. */
+static void add_damaged_fix(struct document *out, const struct journal_entry *e)
+{
+	document_paragraph(out, STYLE_BAD, 0,
+			   "Fix %u is damaged, and until that is mended nothing is applied: %s.",
+			   e->number, e->damaged);
+	document_blank(out);
+}
+
 static void add_unfinished(struct document *out, const struct plan_report *r)
 {
 	AUTO_STRBUF struct strbuf root = {0};
 
 	add_root_words(&root, r->root);
 	for (size_t i = 0; i < r->journal_n; i++) {
-		enum fix_state state = r->journal[i].state;
+		const struct journal_entry *e = &r->journal[i];
 
-		if (state == FIX_APPLYING || state == FIX_UNDOING)
-			add_unfinished_fix(out, &r->journal[i], strbuf_str(&root));
+		if (journal_is_unfinished(e))
+			add_unfinished_fix(out, e, strbuf_str(&root));
+		else if (e->damage && !journal_is_over(e))
+			add_damaged_fix(out, e);
 	}
 	if (!r->journal_unread)
 		return;

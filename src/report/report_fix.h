@@ -96,6 +96,8 @@ struct history_report {
 void report_history(struct document *out, const struct history_report *r);
 /* One fix, whole. */
 void report_history_entry(struct document *out, const struct history_report *r, size_t i);
+/* The state as JSON says it: "applied", ...; "failed-undone": it never came to its end; "damaged". */
+const char *fix_history_word(const struct journal_entry *e);
 /* Applied, or taken back, in this boot, which needs another to be in force. */
 bool fix_reboot_due(const struct journal_entry *e, const char *boot_id);
 

@@ -7,18 +7,41 @@
 #include <stdio.h>
 #include <string.h>
 
-static const enum style state_styles[FIX_STATE_N] = {
-	[FIX_APPLYING] = STYLE_BAD,
-	[FIX_APPLIED] = STYLE_GOOD,
-	[FIX_UNDOING] = STYLE_BAD,
-	[FIX_UNDONE] = STYLE_DIM,
-};
+/* Taken back because a step failed, or because it was interrupted. */
+static bool never_came_through(const struct journal_entry *e)
+{
+	return e->state == FIX_UNDONE && !e->was_applied;
+}
+
+const char *fix_history_word(const struct journal_entry *e)
+{
+	if (e->damage)
+		return "damaged";
+	return never_came_through(e) ? "failed-undone" : fix_state_word(e->state);
+}
+
+static const char *state_text(const struct journal_entry *e)
+{
+	return !e->damage && never_came_through(e) ? "failed, undone" : fix_history_word(e);
+}
+
+static enum style state_style(const struct journal_entry *e)
+{
+	static const enum style styles[FIX_STATE_N] = {
+		[FIX_APPLYING] = STYLE_BAD,
+		[FIX_APPLIED] = STYLE_GOOD,
+		[FIX_UNDOING] = STYLE_BAD,
+		[FIX_UNDONE] = STYLE_DIM,
+	};
+
+	return e->damage ? STYLE_BAD : styles[e->state];
+}
 
 bool fix_reboot_due(const struct journal_entry *e, const char *boot_id)
 {
 	bool now = *boot_id && strcmp(e->last_boot_id, boot_id) == 0;
 
-	if (!now || !plan_needs_reboot(e->plan))
+	if (!now || e->damage || !plan_needs_reboot(e->plan))
 		return false;
 	return e->state == FIX_APPLIED ||
 	       (e->state == FIX_UNDONE && strcmp(e->boot_id, boot_id) != 0);
@@ -49,7 +72,7 @@ static const char *state_note(const struct journal_entry *e, const char *boot_id
 {
 	if (fix_reboot_due(e, boot_id))
 		return ", reboot due";
-	return e->state == FIX_APPLYING || e->state == FIX_UNDOING ? ", not finished" : "";
+	return journal_is_unfinished(e) ? ", not finished" : "";
 }
 
 static void add_row(struct document *out, const struct history_report *r,
@@ -61,10 +84,20 @@ static void add_row(struct document *out, const struct history_report *r,
 	document_row(out);
 	document_cell(out, STYLE_STRONG, "%u", e->number);
 	document_cell(out, STYLE_PLAIN, "%s", e->date);
-	document_cell(out, state_styles[e->state], "%s%s", fix_state_word(e->state),
-		      state_note(e, r->boot_id));
+	document_cell(out, state_style(e), "%s%s", state_text(e), state_note(e, r->boot_id));
 	document_cell(out, STYLE_PLAIN, "%zu", plan_doing_steps(e->plan));
 	document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&rules));
+}
+
+static void add_damages(struct document *out, const struct history_report *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		if (!r->entries[i].damage)
+			continue;
+		document_blank(out);
+		document_paragraph(out, STYLE_BAD, 0, "Fix %u is damaged: %s.",
+				   r->entries[i].number, r->entries[i].damaged);
+	}
 }
 
 void report_history(struct document *out, const struct history_report *r)
@@ -81,6 +114,7 @@ void report_history(struct document *out, const struct history_report *r)
 		document_cell(out, STYLE_DIM, "%s", header[i]);
 	for (size_t i = 0; i < r->n; i++)
 		add_row(out, r, &r->entries[i]);
+	add_damages(out, r);
 }
 
 /* ---- one ---- */
@@ -121,13 +155,37 @@ static void add_step(struct document *out, const struct history_report *r, size_
 		add_outputs(out, r->logs[entry], i);
 }
 
+static void add_ways_back(struct document *out, const struct history_report *r,
+			  const struct journal_entry *e)
+{
+	AUTO_STRBUF struct strbuf root = {0};
+	const char *folder = r->root ? r->root : "";
+
+	add_root_words(&root, r->root);
+	document_blank(out);
+	if (e->damage)
+		document_paragraph(
+			out, STYLE_PLAIN, 0,
+			"%s/%s/fixes/%u has each file as it was before (old-N, N counts from 0). "
+			"Put back there what is damaged or missing; or take back by hand what it "
+			"did, and move that folder away. Until then nothing is applied.",
+			folder, JOURNAL_FOLDER, e->number);
+	else
+		document_paragraph(out, STYLE_PLAIN, 0,
+				   "onehop undo %u%s takes it back; by hand: %s/%s/fixes/%u has "
+				   "each file as it was before (old-N, N counts from 0).",
+				   e->number, strbuf_str(&root), folder, JOURNAL_FOLDER, e->number);
+}
+
 void report_history_entry(struct document *out, const struct history_report *r, size_t i)
 {
 	const struct journal_entry *e = &r->entries[i];
-	AUTO_STRBUF struct strbuf root = {0};
 
-	document_paragraph(out, STYLE_STRONG, 0, "Fix %u of %s: %s%s", e->number, e->date,
-			   fix_state_word(e->state), state_note(e, r->boot_id));
+	document_paragraph(out, STYLE_STRONG, 0, "Fix %u%s%s: %s%s", e->number,
+			   *e->date ? " of " : "", e->date, state_text(e),
+			   state_note(e, r->boot_id));
+	if (e->damage)
+		document_paragraph(out, STYLE_BAD, 0, "%s.", e->damaged);
 	for (size_t k = 0; k < e->plan->step_n; k++)
 		add_step(out, r, i, k);
 	if (e->plan->manual_n) {
@@ -141,13 +199,6 @@ void report_history_entry(struct document *out, const struct history_report *r, 
 		document_blank(out);
 		document_paragraph(out, STYLE_DIM, 0, "What files held is shown to root only.");
 	}
-	add_root_words(&root, r->root);
-	if (e->state == FIX_APPLIED || e->state == FIX_APPLYING || e->state == FIX_UNDOING) {
-		document_blank(out);
-		document_paragraph(out, STYLE_PLAIN, 0,
-				   "onehop undo %u%s takes it back; by hand: %s/%s/fixes/%u has "
-				   "each file as it was before (old-N, N counts from 0).",
-				   e->number, strbuf_str(&root), r->root ? r->root : "",
-				   JOURNAL_FOLDER, e->number);
-	}
+	if (!journal_is_over(e))
+		add_ways_back(out, r, e);
 }

@@ -17,6 +17,9 @@ const char *bytes_format(struct fact_int bytes, char *buf, size_t size);
 void add_recorded(struct document *out, const struct machine *m);
 /* Board, CPU, kernel, driver and GPUs, in one line. */
 void add_machine_line(struct document *out, const struct machine *m);
+/* A line for pairs of GPUs that the driver's resource manager connects alike, where it was asked. */
+void add_connections(struct document *out, enum style style, const char *label,
+		     const struct machine *m);
 /* A line that maps GPU numbers where NVML or CUDA count otherwise. */
 void add_numbering(struct document *out, const struct machine *m);
 

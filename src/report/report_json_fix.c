@@ -163,7 +163,7 @@ static json_t *unfinished_json(const struct plan_report *r)
 	for (size_t i = 0; i < r->journal_n; i++) {
 		const struct journal_entry *e = &r->journal[i];
 
-		if (e->state == FIX_APPLYING || e->state == FIX_UNDOING)
+		if (journal_is_unfinished(e))
 			json_array_append_new(a, json_integer(e->number));
 	}
 	return a;
@@ -264,9 +264,10 @@ json_t *report_history_json(const struct history_report *r)
 		const struct journal_entry *e = &r->entries[i];
 
 		json_array_append_new(fixes,
-				      json_pack("{s:I, s:o, s:s, s:o, s:b, s:b, s:o}", "fix",
+				      json_pack("{s:I, s:o, s:s, s:o, s:o, s:b, s:b, s:o}", "fix",
 						(json_int_t)e->number, "date", json_text(e->date),
-						"state", fix_state_word(e->state), "boot_id",
+						"state", fix_history_word(e), "damage",
+						json_text(e->damaged), "boot_id",
 						json_text(e->boot_id), "reboot",
 						(int)plan_needs_reboot(e->plan), "reboot_due",
 						(int)fix_reboot_due(e, r->boot_id), "steps",

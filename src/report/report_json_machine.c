@@ -382,6 +382,20 @@ static json_t *p2p_json(struct fact_int f)
 	return fact(json_text(p2p_status_code(f.value)), f.state, f.from);
 }
 
+static json_t *connection_json(struct fact_int f)
+{
+	if (!fact_known(f))
+		return json_fact_int(f);
+	return fact(json_text(rm_connection_word(f.value)), f.state, f.from);
+}
+
+static json_t *rm_json(const struct rm_p2p *p)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "connection", connection_json(p->connection),
+			 "reads", json_fact_flag(p->reads), "writes", json_fact_flag(p->writes),
+			 "atomics", json_fact_flag(p->atomics), "caps", json_fact_int(p->caps));
+}
+
 static json_t *driver_pair_json(const struct machine *m, size_t i, size_t j)
 {
 	const struct gpu_pair *p = machine_pair(m, i, j);
@@ -390,6 +404,7 @@ static json_t *driver_pair_json(const struct machine *m, size_t i, size_t j)
 	for (int c = 0; c < P2P_CAP_N; c++)
 		json_object_set_new(o, p2p_words[c], p2p_json(p->p2p[c]));
 	json_object_set_new(o, "common_ancestor", json_fact_int(p->common_ancestor));
+	json_object_set_new(o, "resource_manager", rm_json(&p->rm));
 	return o;
 }
 

@@ -86,7 +86,13 @@ static void show_difference(struct shown *to, const struct lines *old, const str
 	show_lines(to, " ", new, new->n - tail, last);
 }
 
-static void add_content(struct document *out, const struct step *s, bool verbose)
+/* Not to be read by anybody. */
+static bool is_binary(const struct bytes *b)
+{
+	return b->data && memchr(b->data, '\0', b->size);
+}
+
+static void add_lines_of(struct document *out, const struct step *s, bool verbose)
 {
 	struct lines old = split(&s->old), new = split(&s->new);
 	struct shown to = {.max = verbose ? SIZE_MAX : MAX_LINES};
@@ -100,6 +106,15 @@ static void add_content(struct document *out, const struct step *s, bool verbose
 	strbuf_done(&to.text);
 	free(old.at);
 	free(new.at);
+}
+
+static void add_content(struct document *out, const struct step *s, bool verbose)
+{
+	if (is_binary(&s->old) || is_binary(&s->new))
+		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN + LABEL, "no text: %zu bytes",
+				   s->new.data ? s->new.size : s->old.size);
+	else
+		add_lines_of(out, s, verbose);
 }
 
 static void add_file(struct document *out, const struct step *s, bool verbose)

@@ -231,6 +231,59 @@ static void add_speeds(struct document *out, const struct topology *t)
 	}
 }
 
+/* ---- how the driver itself connects the GPUs ---- */
+
+static bool same_connection(const struct rm_p2p *a, const struct rm_p2p *b)
+{
+	return fact_known(a->connection) && fact_known(b->connection) &&
+	       a->connection.value == b->connection.value && a->reads.value == b->reads.value &&
+	       a->writes.value == b->writes.value && a->atomics.value == b->atomics.value;
+}
+
+/* How many are alike; *ret_first: none of those before p is. */
+static size_t count_alike(const struct machine *m, const struct rm_p2p *p, bool *ret_first)
+{
+	size_t n = 0;
+
+	*ret_first = true;
+	for (size_t k = 0; k < m->gpu_n * m->gpu_n; k++) {
+		if (!same_connection(&m->pairs[k].rm, p))
+			continue;
+		*ret_first &= &m->pairs[k].rm >= p;
+		n++;
+	}
+	return n;
+}
+
+static void add_connection(struct document *out, enum style style, const char *label,
+			   const struct rm_p2p *p, size_t n)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+	const struct {
+		struct fact_int fact;
+		const char *word;
+	} can[] = {{p->reads, "reads"}, {p->writes, "writes"}, {p->atomics, "atomics"}};
+
+	for (size_t i = 0; i < sizeof(can) / sizeof(can[0]); i++)
+		if (fact_is(can[i].fact, 1))
+			strbuf_printf(&b, "%s%s", b.len ? ", " : " for ", can[i].word);
+	document_item(out, style, 0, label, "%zu pair%s: it uses %s%s.", n, n == 1 ? "" : "s",
+		      rm_connection_word(p->connection.value), strbuf_str(&b));
+}
+
+void add_connections(struct document *out, enum style style, const char *label,
+		     const struct machine *m)
+{
+	for (size_t k = 0; m->pairs && k < m->gpu_n * m->gpu_n; k++) {
+		const struct rm_p2p *p = &m->pairs[k].rm;
+		bool first;
+		size_t n = count_alike(m, p, &first);
+
+		if (n && first)
+			add_connection(out, style, label, p, n);
+	}
+}
+
 /* ---- why not direct ---- */
 
 /* One link of one pair's chain that is not well. */
@@ -393,5 +446,6 @@ void report_topology(struct document *out, const struct topology *t)
 	add_nics(out, t);
 	add_blocks(out, t);
 	add_speeds(out, t);
+	add_connections(out, STYLE_PLAIN, "driver", t->machine);
 	add_reasons(out, t);
 }

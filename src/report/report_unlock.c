@@ -51,26 +51,17 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 	else if (mode < UNLOCK_APPLY && u->state == UNLOCK_STOCK && u->has_manifest)
 		strbuf_puts(b, "; a run of onehop was cut off before it changed anything");
 	else if (mode < UNLOCK_APPLY && u->other_edits)
-		strbuf_puts(
-			b,
-			", but for another kernel or by another version: --revert, then --apply");
+		strbuf_puts(b, ", but by another version: --revert, then --apply");
 }
 
-/* pci_resize_resource: what the kernel has, what is done about it. */
+/* Who finds out how many arguments the kernel's pci_resize_resource has. */
 static const char *resize_words(const struct unlock *u)
 {
-	if (u->resize_tree == 4)
-		return "the tree asks the kernel itself how many arguments pci_resize_resource has";
-	if (u->resize_wanted == 4)
-		return "the kernel's pci_resize_resource has a fourth argument, which the tree's "
-		       "call gets";
-	if (u->resize_wanted == 3)
-		return "the kernel's pci_resize_resource has three arguments, as the tree's call";
-	if (u->headers_known)
-		return "the kernel has no pci_resize_resource";
-	return "not looked at: --headers DIR tells whether pci_resize_resource has a fourth "
-	       "argument "
-	       "there, as newer kernels have, without which such a tree does not compile";
+	return u->asks_kernel
+		       ? "any: the tree asks the kernel itself how many arguments "
+			 "pci_resize_resource has"
+		       : "any: the edits make the tree compile whether pci_resize_resource has "
+			 "three arguments or four";
 }
 
 /* ---- text ---- */
@@ -226,12 +217,9 @@ json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode)
 {
 	static const char *const done[] = {[UNLOCK_APPLY] = "apply", [UNLOCK_REVERT] = "revert"};
 	bool planned = mode != UNLOCK_REVERT;
-	json_t *o = json_head("unlock"), *resize;
+	json_t *o = json_head("unlock");
 	AUTO_STRBUF struct strbuf diff = {0};
 
-	resize = json_pack("{s:o, s:o}", "kernel",
-			   u->headers_known ? json_integer(u->resize_wanted) : json_null(), "tree",
-			   planned ? json_integer(u->resize_tree) : json_null());
 	json_object_set_new(o, "tree", json_text(u->tree.dir));
 	json_object_set_new(o, "version", json_text(u->version));
 	json_object_set_new(o, "era", json_text(planned ? era_names[u->era].name : NULL));
@@ -239,7 +227,10 @@ json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode)
 	json_object_set_new(o, "other_edits", json_boolean(u->other_edits));
 	json_object_set_new(o, "done", json_text(mode >= UNLOCK_APPLY ? done[mode] : NULL));
 	json_object_set_new(o, "replaced", json_integer((json_int_t)u->replaced));
-	json_object_set_new(o, "pci_resize_resource", resize);
+	json_object_set_new(o, "pci_resize_resource",
+			    json_text(!planned         ? NULL
+				      : u->asks_kernel ? "tree"
+						       : "edit"));
 	json_object_set_new(o, "options", json_text(planned ? era_names[u->era].needs : NULL));
 	json_object_set_new(o, "files", files_json(u));
 	json_object_set_new(o, "checks", checks_json(u));

@@ -14,7 +14,10 @@ enum unlock_mode { UNLOCK_PLAN, UNLOCK_DIFF, UNLOCK_EXPLAIN, UNLOCK_APPLY, UNLOC
 void report_unlock(struct document *out, const struct unlock *u, enum unlock_mode mode);
 json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode);
 
-/* report_unlock_need.c: without a tree, what the machine needs. */
-void report_unlock_need(struct document *out, const struct machine *m,
-			const struct machine_need *n);
+/*
+ * report_unlock_need.c: without a tree, what the machine needs. by_hand: with the commands for doing it
+ * without `onehop unlock --sources` or `--apply`; they are there in any case where neither does it.
+ */
+void report_unlock_need(struct document *out, const struct machine *m, const struct machine_need *n,
+			bool by_hand);
 json_t *report_unlock_need_json(const struct machine *m, const struct machine_need *n);

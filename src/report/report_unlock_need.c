@@ -115,24 +115,41 @@ static void report_steps(struct document *out, const char *heading, const struct
 	}
 }
 
-static void report_plan_by_hand(struct document *out, const struct machine_need *n)
+/* What onehop does itself; the steps that it stands for are need.h's. */
+static const struct need_step by_onehop[NEED_N] = {
+	[NEED_PATCH] =
+		{"what is in the way and what would be done; doing it; `onehop undo` takes it back",
+		 "onehop unlock --sources open-gpu-kernel-modules\n"
+		 "sudo onehop unlock --sources open-gpu-kernel-modules --apply"},
+	[NEED_OPTIONS] = {"set them; `onehop undo` takes them back", "sudo onehop unlock --apply"},
+};
+
+static void report_plan(struct document *out, const struct machine_need *n, bool by_hand)
 {
+	const struct need_step *step = &by_onehop[n->need];
+
 	if (n->options) {
 		document_blank(out);
 		document_heading(out, "Options for module nvidia");
 		document_verbatim(out, 2, n->options);
 	}
-	if (n->step_n) {
+	if (!n->step_n)
+		return;
+	report_steps(out, "Sources, of this very release", n->sources, n->source_n);
+	if (step->text)
+		report_steps(out, "Then", step, 1);
+	if (!by_hand && step->text) {
 		document_blank(out);
 		document_paragraph(out, STYLE_PLAIN, 0,
-				   "onehop does not bring this into the system yet. By hand:");
+				   "--explain prints the commands for doing it by hand.");
+		return;
 	}
-	report_steps(out, "Sources, of this very release", n->sources, n->source_n);
-	report_steps(out, "Then", n->steps, n->step_n);
-	report_steps(out, "To take it back", n->back, n->back_n);
+	report_steps(out, step->text ? "Or by hand" : "By hand", n->steps, n->step_n);
+	report_steps(out, "To take back what was done by hand", n->back, n->back_n);
 }
 
-void report_unlock_need(struct document *out, const struct machine *m, const struct machine_need *n)
+void report_unlock_need(struct document *out, const struct machine *m, const struct machine_need *n,
+			bool by_hand)
 {
 	add_recorded(out, m);
 	add_machine_line(out, m);
@@ -150,12 +167,13 @@ void report_unlock_need(struct document *out, const struct machine *m, const str
 	document_blank(out);
 	if (n->need != NEED_NOTHING)
 		report_probe(out, m);
+	add_connections(out, STYLE_STRONG, "Driver:", m);
 	document_styled_item(out, STYLE_STRONG, words[n->need].style, 0, "Needed:", "%s",
 			     words[n->need].sentence);
 	for (size_t i = 0; i < n->caution_n; i++)
 		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:", "%s.",
 				     n->cautions[i]);
-	report_plan_by_hand(out, n);
+	report_plan(out, n, by_hand);
 }
 
 /* ---- JSON ---- */
@@ -190,6 +208,21 @@ static json_t *steps_json(const struct need_step *steps, size_t n)
 	return list;
 }
 
+static json_t *settings_json(const struct machine_need *n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n->setting_n; i++) {
+		const struct need_option *o = &n->settings[i];
+
+		json_array_append_new(list,
+				      json_pack("{s:o, s:o, s:o}", "parameter",
+						json_text(o->parameter), "key", json_text(o->key),
+						"value", json_text(o->value)));
+	}
+	return list;
+}
+
 json_t *report_unlock_need_json(const struct machine *m, const struct machine_need *n)
 {
 	const struct bar1_p2p *p = &m->driver.bar1_p2p;
@@ -205,6 +238,8 @@ json_t *report_unlock_need_json(const struct machine *m, const struct machine_ne
 				      "installed", json_fact_int(p->installed), "mark",
 				      json_text(fact_str_or(p->mark, NULL))));
 	json_object_set_new(o, "options", json_text(n->options));
+	json_object_set_new(o, "options_set", json_boolean(n->options_set));
+	json_object_set_new(o, "settings", settings_json(n));
 	json_object_set_new(o, "cautions", cautions);
 	json_object_set_new(o, "sources", steps_json(n->sources, n->source_n));
 	json_object_set_new(o, "steps", steps_json(n->steps, n->step_n));

@@ -254,6 +254,21 @@ static struct chain_link judge_rdma(const struct pair *pr)
 	return link_of(CHAIN_BAD, REASON_RDMA_NO_PEERMEM);
 }
 
+/* What the driver's resource manager says of the way; it knows whether the mechanism is there. */
+static struct chain_link judge_connection(const struct pair *pr, struct chain_link status)
+{
+	const struct machine *m = pr->s->m;
+	const struct gpu_pair *gp = &m->pairs[pr->gpu->index * m->gpu_n + pr->target_gpu->index];
+
+	if (!pr->p->nvlinks && pr->s->cards[pr->target_gpu->index] == CARD_BAR1_ONLY &&
+	    fact_is(gp->rm.connection, RM_CONNECTION_MAILBOX))
+		return link_of(CHAIN_BAD, REASON_DRIVER_MAILBOX);
+	if (!is_forced(pr) ||
+	    (driver_means_bar1(&m->driver, gp) && bar1_covers_vram(pr->target_gpu)))
+		return status;
+	return judge_forced(pr);
+}
+
 static struct chain_link judge_driver(const struct pair *pr)
 {
 	struct chain_link status;
@@ -263,7 +278,7 @@ static struct chain_link judge_driver(const struct pair *pr)
 	if (!between_gpus(pr))
 		return judge_rdma(pr);
 	status = judge_status(pr);
-	return status.state == CHAIN_OK && is_forced(pr) ? judge_forced(pr) : status;
+	return status.state == CHAIN_OK ? judge_connection(pr, status) : status;
 }
 
 /* ---- host bridge ---- */

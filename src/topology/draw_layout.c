@@ -178,6 +178,7 @@ static const struct {
 	[REASON_DRIVER_STATUS] = {NULL, status_text},
 	[REASON_DRIVER_GEFORCE] = {"driver: no P2P on GeForce", NULL},
 	[REASON_DRIVER_FORCED] = {"P2P forced on", NULL},
+	[REASON_DRIVER_MAILBOX] = {"no mailbox", NULL},
 	[REASON_DRIVER_ABSENT] = {"driver not loaded", NULL},
 	[REASON_GPU_UNSUPPORTED] = {"no GPUDirect RDMA to GeForce", NULL},
 	[REASON_RDMA_NO_PEERMEM] = {"no access to GPU memory", NULL},

@@ -112,6 +112,9 @@ static const struct {
 	[REASON_DRIVER_FORCED] = {"driver-forced",
 		"ForceP2P in RegistryDwords makes the driver allow peer access for which it "
 		"has no mechanism on this card"},
+	[REASON_DRIVER_MAILBOX] = {"driver-mailbox",
+		"the driver allows peer access through a mailbox, which this card does not "
+		"have"},
 	[REASON_DRIVER_ABSENT] = {"driver-absent", "the nvidia driver is not loaded"},
 	[REASON_DRIVER_UNKNOWN] = {"driver-unknown", "nobody could ask the driver"},
 	[REASON_GPU_UNSUPPORTED] = {"gpu-unsupported",

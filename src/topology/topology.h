@@ -83,6 +83,7 @@ enum chain_reason {
 	REASON_DRIVER_STATUS,  /* value: enum p2p_status, value2: enum p2p_cap that it is for */
 	REASON_DRIVER_GEFORCE, /* the same, on cards for which it has no P2P over PCIe at all */
 	REASON_DRIVER_FORCED,  /* allowed by ForceP2P although no mechanism is there */
+	REASON_DRIVER_MAILBOX, /* allowed through mailboxes that these cards lack */
 	REASON_DRIVER_ABSENT,
 	REASON_DRIVER_UNKNOWN,
 	REASON_GPU_UNSUPPORTED, /* GPU-NIC: GeForce has no GPUDirect RDMA */

@@ -120,6 +120,29 @@ const struct era_name era_names[ERA_N] = {
 		"vol = nvGpuOpsGetExternalAllocVolatility($args);@", 1, eras, WHEN_ALWAYS, \
 		PTE_BASE(start, refuse), what}
 
+#define RESIZE_FUNCTION "@static int nv_resize_pcie_bars(struct pci_dev *pci_dev) {"
+
+/*
+ * The compiler chooses by the type of the kernel's function. The call is made through that very type, never
+ * through a cast, so a kernel where it is neither does not compile; the branch that is not chosen would call
+ * a null pointer of the other type, and leaves nothing in the object.
+ */
+#define RESIZE_HELPER \
+	"#if defined(NV_PCI_REBAR_GET_POSSIBLE_SIZES_PRESENT)\n" \
+	"// onehop: in newer kernels a fourth argument names BARs that must not move: none\n" \
+	"static inline int onehop_resize_resource(struct pci_dev *pci_dev, int bar, int size)\n" \
+	"{\n" \
+	"    typedef int (*three_arguments)(struct pci_dev *, int, int);\n" \
+	"    typedef int (*four_arguments)(struct pci_dev *, int, int, int);\n" \
+	"    enum { four = __builtin_types_compatible_p(__typeof__(&pci_resize_resource), four_arguments) };\n" \
+	"\n" \
+	"    return __builtin_choose_expr(four,\n" \
+	"        __builtin_choose_expr(four, &pci_resize_resource, (four_arguments)NULL)(pci_dev, bar, size, 0),\n" \
+	"        __builtin_choose_expr(four, (three_arguments)NULL, &pci_resize_resource)(pci_dev, bar, size));\n" \
+	"}\n" \
+	"#endif\n" \
+	"\n"
+
 /* ---- rows ---- */
 
 #define ANOTHER "another change is in this tree"
@@ -242,11 +265,13 @@ const struct anchor anchors[] = {
 	STOCK("policy-rebar", NV_PCI, "nv_resize_pcie_bars", "if (NVreg_EnableResizableBar == 0)", 1, ALL_ERAS),
 
 	/* The kernel's side */
-	{"resize", NV_PCI, "nv_resize_pcie_bars", "pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size@)", 1,
-		ALL_ERAS, WHEN_RESIZE_WANTS_4, ", 0", "pci_resize_resource of the target kernel has a fourth argument"},
-	{"marker", NV_PCI, NULL, "@static int nv_resize_pcie_bars(struct pci_dev *pci_dev) {", 1, ALL_ERAS, WHEN_ALWAYS,
+	{"marker", NV_PCI, NULL, RESIZE_FUNCTION, 1, ALL_ERAS, WHEN_ALWAYS,
 		"// Made by onehop unlock\nMODULE_INFO(onehop, \"unlock 1\");\n\n",
 		"modinfo -F onehop tells that the module is ours"},
+	{"resize-helper", NV_PCI, NULL, RESIZE_FUNCTION, 1, ALL_ERAS, WHEN_NOT_ASKED, RESIZE_HELPER,
+		"pci_resize_resource has a fourth argument in newer kernels; one tree compiles for both kinds"},
+	{"resize", NV_PCI, "nv_resize_pcie_bars", "@pci_resize_resource@(pci_dev, NV_GPU_BAR1, requested_size)", 1,
+		ALL_ERAS, WHEN_NOT_ASKED, "onehop_resize_resource", "with as many arguments as the kernel's has"},
 };
 const size_t anchor_n = sizeof(anchors) / sizeof(anchors[0]);
 /* clang-format on */

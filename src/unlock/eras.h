@@ -22,7 +22,7 @@ struct feature {
 /* When a row counts, besides its eras. */
 enum condition {
 	WHEN_ALWAYS,
-	WHEN_RESIZE_WANTS_4, /* the target kernel's pci_resize_resource has four arguments, the tree's calls three */
+	WHEN_NOT_ASKED, /* the tree does not ask the kernel itself how many arguments pci_resize_resource has */
 };
 
 struct anchor {

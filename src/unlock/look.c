@@ -92,8 +92,6 @@ static int apply_manifest(struct unlock *u, struct sources *s, const struct mani
 		after += f->is_after;
 	}
 	u->state = after == 0 ? UNLOCK_STOCK : after == m->n ? UNLOCK_PATCHED : UNLOCK_STARTED;
-	if (after && !u->headers_known)
-		u->resize_wanted = m->resize_wanted;
 	return 0;
 }
 
@@ -185,6 +183,15 @@ int sources_read(struct unlock *u, struct sources *ret, struct manifest *ret_man
 	if (r == 0)
 		r = lex_sources(u, ret);
 	return r < 0 || u->has_manifest ? r : refuse_lost_manifest(u, ret);
+}
+
+int sources_take(struct unlock *u, struct sources *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->n && r == 0; i++)
+		r = lex_source(u, &s->files[i]);
+	return r;
 }
 
 void sources_done(struct sources *s)

@@ -50,8 +50,7 @@ static bool parse(json_t *o, struct arena *a, struct manifest *ret)
 	int form;
 	size_t i;
 
-	if (json_unpack(o, "{s:i, s:i, s:o}", "manifest", &form, "pci_resize_resource",
-			&ret->resize_wanted, "files", &files) < 0 ||
+	if (json_unpack(o, "{s:i, s:o}", "manifest", &form, "files", &files) < 0 ||
 	    form != MANIFEST_FORM)
 		return false;
 	json_array_foreach (files, i, f) {
@@ -95,10 +94,9 @@ int manifest_write(const struct unlock *u)
 		json_array_append_new(files, json_pack("{s:s, s:s, s:s}", "path", u->files[i].path,
 						       "before", u->files[i].before_hash, "after",
 						       u->files[i].after_hash));
-	o = json_pack("{s:i, s:s, s:s, s:i, s:o}", "manifest", MANIFEST_FORM, "made_by",
+	o = json_pack("{s:i, s:s, s:s, s:o}", "manifest", MANIFEST_FORM, "made_by",
 		      "onehop unlock; `onehop unlock --tree DIR --revert` takes it back", "era",
-		      era_names[u->era].name, "pci_resize_resource", u->resize_wanted, "files",
-		      files);
+		      era_names[u->era].name, "files", files);
 	file.data = json_dumps(o, JSON_INDENT(1));
 	file.size = strlen(file.data);
 	json_decref(o);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unlock/need.h"
+#include "unlock/need_impl.h"
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -482,8 +482,10 @@ const struct machine_need *machine_need(struct machine *m)
 			n->need = c->need;
 	}
 	n->judged = m->gpu_n > 1 && n->need != NEED_UNKNOWN;
-	if (m->gpu_n > 1)
+	if (m->gpu_n > 1) {
+		need_options(m, n);
 		need_steps(m, n);
+	}
 	return n;
 }
 

@@ -31,15 +31,28 @@ struct need_step {
 	const char *text; /* lines; NULL: `what` says it all */
 };
 
+/*
+ * One option of module nvidia. NVreg_RegistryDwords holds a list of keys, each of which is an option of
+ * its own here; NVreg_RegistryDwordsPerDevice is given whole.
+ */
+struct need_option {
+	const char *parameter; /* "NVreg_RegistryDwords" */
+	const char *key;       /* "ForceP2P"; NULL: the value is the whole parameter's */
+	const char *value;     /* "0x211"; "pci=0000:01:00.0;ForceP2P=0x211;..." */
+};
+
 struct machine_need {
 	struct card_need *cards; /* in the order of machine.gpus */
 	size_t n;
 	enum need need;      /* of the machine; NEED_UNKNOWN without GPUs */
 	bool judged;         /* false: there are no two GPUs, or of none could be said anything */
 	const char *release; /* of the driver that runs; NULL: not known */
-	const char
-		*options; /* line for /etc/modprobe.d that cards need or should keep; NULL: none */
-	bool per_device;  /* it names the cards, since others of the machine want none */
+	/* Line for /etc/modprobe.d that cards need or should keep, with what else is set; NULL: none. */
+	const char *options;
+	bool per_device; /* it names the cards: others want none, or such a line is there already */
+	bool options_set;             /* and it is in force for all cards that need it */
+	struct need_option *settings; /* the same as data, without the keys of others in a list */
+	size_t setting_n;
 	struct need_step *sources; /* where the tree is to be had; with NEED_PATCH */
 	size_t source_n;
 	struct need_step *steps; /* by hand, in order */
@@ -53,8 +66,6 @@ struct machine_need {
 /* Pure; in the machine's arena. */
 const struct machine_need *machine_need(struct machine *m);
 
-/* need_steps.c: fills in options, sources, steps and the way back, once the cards are judged. */
-void need_steps(struct machine *m, struct machine_need *n);
 /* Registry keys for a card of this release, "ForceP2P=0x211;RMPcieP2PType=1"; NULL: not known. */
 const char *need_dwords(int branch);
 /* Those keys are set for this card: 1, 0, or unknown. */

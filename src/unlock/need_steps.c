@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options, where the sources are, and what is to be done by hand, once the cards are judged. */
+/* Where the sources are, what is to be done by hand, and what to mind, once the options are known. */
+#include "unlock/need_impl.h"
+#include "unlock/need_kernel.h"
+
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/card.h"
-#include "unlock/need.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,73 +15,9 @@
 #define PUBLIC_REPOSITORY "https://github.com/NVIDIA/open-gpu-kernel-modules"
 #define TREE              "open-gpu-kernel-modules"
 #define OPTIONS_FILE      "/etc/modprobe.d/onehop-p2p.conf"
+#define FIX_FILE          "/etc/modprobe.d/onehop.conf" /* of onehop fix */
 #define OVERRIDE_FILE     "/etc/depmod.d/onehop-p2p.conf"
 #define NEWEST_TRIED      595
-
-/* ---- options ---- */
-
-/*
- * ForceP2P: bits 1:0 reads, 5:4 writes, 9:8 atomics, which 565 and later know (2: as the platform
- * has it; 0 would switch them off). Types were renumbered in 575, which got one of its own for PCIe.
- */
-static const struct {
-	int from;
-	const char *dwords;
-} releases[] = {
-	{580, "ForceP2P=0x211;RMPcieP2PType=1"},
-	{575, "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2"},
-	{565, "ForceP2P=0x211;RMForceP2PType=2"},
-	{535, "ForceP2P=0x11;RMForceP2PType=2"},
-};
-
-const char *need_dwords(int branch)
-{
-	for (size_t i = 0; i < sizeof(releases) / sizeof(releases[0]); i++)
-		if (branch >= releases[i].from)
-			return releases[i].dwords;
-	return NULL;
-}
-
-/* Keys, the releases in which each counts, and the values that do. */
-static const struct {
-	const char *key;
-	int from, to;
-	int64_t mask, low, high; /* value & mask is from low to high */
-	bool may_lack;
-} wanted[] = {
-	{"ForceP2P", 0, 9999, 0x33, 0x11, 0x11, false},
-	{"RMForceP2PType", 0, 574, -1, 2, 2, false},
-	{"RMForceP2PType", 575, 9999, -1, 0, 1, true}, /* 2 is NVLink alone there */
-	{"RMPcieP2PType", 575, 9999, -1, 1, 2, false},
-	{"RMForceStaticBar1", 575, 579, -1, 1, 2, false},
-};
-
-struct fact_int need_dwords_set(const struct machine *m, const struct gpu *g)
-{
-	int branch = driver_branch(m->driver.module_version);
-	struct fact_int ret = fact_int(1, m->driver.registry_dwords.from);
-
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		struct fact_int value = driver_gpu_dword(&m->driver, g, wanted[i].key);
-
-		if (branch < wanted[i].from || branch > wanted[i].to)
-			continue;
-		if (fact_unknown(value))
-			return value;
-		if (fact_absent(value) ? !wanted[i].may_lack
-				       : (value.value & wanted[i].mask) < wanted[i].low ||
-						 (value.value & wanted[i].mask) > wanted[i].high)
-			ret.value = 0;
-	}
-	return ret;
-}
-
-/* Wants the options, or has them. */
-static bool goes_through_bar1(const struct card_need *c)
-{
-	return c->need == NEED_PATCH || c->need == NEED_RELOAD || c->need == NEED_OPTIONS ||
-	       c->need == NEED_IN_FORCE;
-}
 
 /* Of what a recording holds, only this gets into a command. */
 static bool is_plain(const char *s, size_t n)
@@ -90,35 +28,7 @@ static bool is_plain(const char *s, size_t n)
 	return n && strspn(s, ok) >= n;
 }
 
-static bool is_ours(const char *item, size_t n)
-{
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		size_t k = strlen(wanted[i].key);
-
-		if (n > k && strncasecmp(item, wanted[i].key, k) == 0 && item[k] == '=')
-			return true;
-	}
-	return false;
-}
-
-/* Keys that are set now and are none of ours stay: the parameter is given whole. */
-static void keep_others(const struct machine *m, struct strbuf *out)
-{
-	const char *s = fact_str_or(m->driver.registry_dwords, "");
-
-	while (*s) {
-		size_t n;
-
-		s += strspn(s, "; \t\"");
-		n = strcspn(s, "; \t\"");
-		if (is_plain(s, n) && !is_ours(s, n))
-			strbuf_printf(out, ";%.*s", (int)n, s);
-		s += n;
-	}
-}
-
-/* The file's name without ".ko" and what compressed it: Debian's differs from the module's. */
-static const char *file_name(struct machine *m, const char *module, const char *otherwise)
+const char *need_file_name(struct machine *m, const char *module, const char *otherwise)
 {
 	const struct module *k = machine_module(m, module);
 	const char *path = k ? fact_str_or(k->file, "") : "", *slash = strrchr(path, '/'), *dot;
@@ -128,30 +38,6 @@ static const char *file_name(struct machine *m, const char *module, const char *
 	if (!dot || !is_plain(path, (size_t)(dot - path)))
 		return otherwise;
 	return arena_strndup(m->arena, path, (size_t)(dot - path));
-}
-
-static void add_options(struct machine *m, struct machine_need *n)
-{
-	const char *dwords = need_dwords(driver_branch(m->driver.module_version));
-	const char *name = file_name(m, "nvidia", "nvidia");
-	AUTO_STRBUF struct strbuf b = {0};
-	size_t some = 0;
-
-	for (size_t i = 0; i < n->n; i++)
-		some += goes_through_bar1(&n->cards[i]);
-	if (!some || !dwords)
-		return;
-	n->per_device = some < n->n;
-	if (!n->per_device) {
-		strbuf_puts(&b, dwords);
-		keep_others(m, &b);
-	}
-	for (size_t i = 0; n->per_device && i < n->n; i++)
-		if (goes_through_bar1(&n->cards[i]))
-			strbuf_printf(&b, "%spci=%s;%s", b.len ? ";" : "",
-				      n->cards[i].gpu->pci->name, dwords);
-	n->options = arena_printf(m->arena, "options %s NVreg_RegistryDwords%s=\"%s\"", name,
-				  n->per_device ? "PerDevice" : "", strbuf_str(&b));
 }
 
 /* ---- steps ---- */
@@ -200,7 +86,7 @@ static void add_sources(struct machine *m, struct machine_need *n)
 {
 	struct steps s = {.m = m};
 	bool debian = fact_str_is(m->kernel.distribution_id, "debian");
-	const char *name = file_name(m, "nvidia", "nvidia");
+	const char *name = need_file_name(m, "nvidia", "nvidia");
 
 	add_step(&s, "the tag of this release in NVIDIA's public repository",
 		 "git clone --depth 1 --branch %s " PUBLIC_REPOSITORY " " TREE, n->release);
@@ -238,8 +124,7 @@ static void add_build(struct steps *s)
 	if (fact_str_is(k->compiler_family, "gcc") && fact_is(k->exact_compiler, 1))
 		cc = xprintf(" CC=gcc-%d", (int)fact_or(k->compiler_major, 0));
 	add_step(s, "edit the tree: every place is checked before a byte is written",
-		 "onehop unlock --tree " TREE " --headers /lib/modules/%s/build --apply",
-		 kernel_of(s->m));
+		 "onehop unlock --tree " TREE " --apply");
 	add_step(s, "build: about 7 minutes on 2 cores, 0.5 GB of disk; wants make, gcc and g++",
 		 "make -C " TREE " -j\"$(nproc)\" modules%s", cc ? cc : "");
 }
@@ -263,7 +148,8 @@ static void add_install(struct steps *s)
 	struct machine *m = s->m;
 
 	for (size_t i = 0; i < KERNEL_MODULES; i++) {
-		const char *name = file_name(m, kernel_modules[i].module, kernel_modules[i].file);
+		const char *name =
+			need_file_name(m, kernel_modules[i].module, kernel_modules[i].file);
 
 		strbuf_printf(&copy,
 			      "%ssudo install -D -m 644 " TREE "/kernel-open/%s.ko "
@@ -308,18 +194,14 @@ static void add_initramfs(struct steps *s)
 
 static void add_steps(struct machine *m, struct machine_need *n)
 {
-	bool set = true;
 	struct steps s = {.m = m};
 
-	for (size_t i = 0; i < n->n; i++)
-		if (goes_through_bar1(&n->cards[i]))
-			set = set && fact_is(need_dwords_set(m, n->cards[i].gpu), 1);
 	if (n->need == NEED_PATCH) {
 		add_headers(&s);
 		add_build(&s);
 		add_install(&s);
 	}
-	if (!set)
+	if (!n->options_set)
 		add_step(&s, "switch it on", "printf '%%s\\n' '%s' | sudo tee " OPTIONS_FILE,
 			 n->options);
 	add_initramfs(&s);
@@ -387,13 +269,24 @@ static void caution_driver(struct machine *m, struct machine_need *n)
 			    n->release);
 }
 
+static void caution_build(struct machine *m, struct machine_need *n)
+{
+	const char *kernel = fact_str_or(m->kernel.release, NULL), *trouble = NULL;
+
+	if (n->need == NEED_PATCH && n->release && kernel)
+		trouble = need_kernel_trouble(n->release, kernel);
+	if (trouble)
+		add_caution(m, n, "as released, %s", trouble);
+}
+
 /* Options outlive a kernel; modules are for one. */
 static void caution_kernels(struct machine *m, struct machine_need *n)
 {
 	if (n->need == NEED_PATCH)
 		add_caution(m, n,
-			    "modules are for one kernel, options for all: build them for another "
-			    "kernel or driver before booting it, or remove " OPTIONS_FILE);
+			    "modules are for one kernel and one release of the driver, options for "
+			    "all: DKMS builds for a new kernel; what was built by hand is to be "
+			    "built again before that boots, or " OPTIONS_FILE " to be removed");
 }
 
 static void caution_host(struct machine *m, struct machine_need *n)
@@ -402,7 +295,7 @@ static void caution_host(struct machine *m, struct machine_need *n)
 
 	for (size_t i = 0; i < n->n; i++)
 		translated +=
-			goes_through_bar1(&n->cards[i]) &&
+			need_goes_through_bar1(&n->cards[i]) &&
 			text_starts_with(fact_str_or(n->cards[i].gpu->pci->iommu_type, ""), "DMA");
 	if (translated)
 		add_caution(m, n,
@@ -417,23 +310,54 @@ static void caution_host(struct machine *m, struct machine_need *n)
 			    fact_str_or(m->kernel.compiler, "another compiler"));
 }
 
-/* A parameter that is given twice counts as it was given last. */
-static void caution_settings(struct machine *m, struct machine_need *n)
+/* "NVreg_RegistryDwords=", and not that of NVreg_RegistryDwordsPerDevice. */
+static bool sets(const char *text, const char *parameter)
+{
+	size_t n = strlen(parameter);
+
+	for (const char *at = text; (at = strstr(at, parameter)); at += n)
+		if (at[n] == '=')
+			return true;
+	return false;
+}
+
+/* A parameter that is given twice counts as it was given last; ours has what it holds now. */
+static void caution_twice(struct machine *m, struct machine_need *n, const char *parameter)
 {
 	for (size_t i = 0; i < m->modprobe_n; i++) {
 		const struct modprobe_line *l = &m->modprobe[i];
 
-		if (l->kind == MODPROBE_OPTIONS && strstr(l->text, "NVreg_RegistryDwords") &&
-		    strcmp(l->file, OPTIONS_FILE) != 0)
+		if (l->kind == MODPROBE_OPTIONS && sets(l->text, parameter) &&
+		    strcmp(l->file, OPTIONS_FILE) != 0 && strcmp(l->file, FIX_FILE) != 0)
 			add_caution(m, n,
-				    "%s:%u sets NVreg_RegistryDwords too, and what is given last "
-				    "counts: take that line out",
-				    l->file, l->line);
+				    "%s:%u sets %s too, and what is given last counts: take that "
+				    "line out",
+				    l->file, l->line, parameter);
 	}
-	if (strstr(fact_str_or(m->kernel.cmdline, ""), "NVreg_RegistryDwords"))
+	if (sets(fact_str_or(m->kernel.cmdline, ""), parameter))
 		add_caution(m, n,
-			    "the kernel's command line sets NVreg_RegistryDwords, which outweighs "
-			    "modprobe.d: take it out");
+			    "the kernel's command line sets %s, which outweighs modprobe.d: take "
+			    "it out",
+			    parameter);
+}
+
+static void caution_settings(struct machine *m, struct machine_need *n)
+{
+	caution_twice(m, n, n->settings[0].parameter);
+	if (!n->per_device)
+		return;
+	if (need_sets_for_all(m))
+		add_caution(m, n,
+			    NEED_DWORDS
+			    " sets keys of P2P for all cards, those that want none too: "
+			    "take them out of it");
+	if (fact_unknown(m->driver.registry_dwords_per_device))
+		add_caution(m, n,
+			    "what " NEED_DWORDS_PER_DEVICE " holds now could not be read (%s): put "
+			    "the entries of other cards behind these",
+			    m->driver.registry_dwords_per_device.from
+				    ? m->driver.registry_dwords_per_device.from
+				    : "nobody looked");
 }
 
 static void caution_generations(struct machine *m, struct machine_need *n)
@@ -443,7 +367,7 @@ static void caution_generations(struct machine *m, struct machine_need *n)
 	for (size_t i = 0; i < n->n; i++) {
 		int64_t cc = fact_or(card_compute_capability(n->cards[i].gpu), -1);
 
-		if (!goes_through_bar1(&n->cards[i]) || cc < 0)
+		if (!need_goes_through_bar1(&n->cards[i]) || cc < 0)
 			continue;
 		if (first >= 0 && cc != first) {
 			add_caution(m, n,
@@ -457,12 +381,12 @@ static void caution_generations(struct machine *m, struct machine_need *n)
 
 void need_steps(struct machine *m, struct machine_need *n)
 {
-	add_options(m, n);
 	if (!n->options)
 		return;
 	caution_driver(m, n);
 	caution_generations(m, n);
 	caution_host(m, n);
+	caution_build(m, n);
 	caution_kernels(m, n);
 	if (n->need > NEED_OPTIONS)
 		return;

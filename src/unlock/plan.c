@@ -71,7 +71,7 @@ static bool row_applies(const struct unlock *u, const struct anchor *a)
 {
 	if (!(a->eras & 1u << u->era))
 		return false;
-	return a->when != WHEN_RESIZE_WANTS_4 || (u->resize_wanted == 4 && u->resize_tree == 3);
+	return a->when == WHEN_ALWAYS || !u->asks_kernel;
 }
 
 static int refuse_function(const struct unlock *u, const struct anchor *a)
@@ -168,14 +168,15 @@ static void add_edit(struct unlock *u, const struct source_file *f, const struct
 	u->edit_n++;
 }
 
-static int check_rows(struct unlock *u, struct sources *s)
+/* Those of one file, or all. */
+static int check_rows(struct unlock *u, struct sources *s, const char *file)
 {
 	for (size_t i = 0; i < anchor_n; i++) {
 		const struct anchor *a = &anchors[i];
 		struct place place = {0};
 		int r;
 
-		if (!row_applies(u, a))
+		if (!row_applies(u, a) || (file && strcmp(a->file, file) != 0))
 			continue;
 		r = check_row(u, s, a, &place);
 		if (r < 0)
@@ -226,15 +227,14 @@ static int finish_file(struct unlock *u, struct unlock_file *f)
 
 /* ---- the kernel's side ---- */
 
-static void find_resize(struct unlock *u, const struct sources *s)
+/* Releases that ask have a call with the fourth argument beside the other, in an #if. */
+static bool asks_kernel(const struct sources *s)
 {
 	struct source_file *f = sources_get(s, MARKER_FILE);
-	int four =
-		f ? count_in(f, "nv_resize_pcie_bars",
-			     "pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size, 0)", NULL)
-		  : 0;
 
-	u->resize_tree = four > 0 ? 4 : 3; /* 4: it chooses by itself */
+	return f &&
+	       count_in(f, "nv_resize_pcie_bars",
+			"pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size, 0)", NULL) > 0;
 }
 
 int unlock_plan(struct unlock *u, struct sources *s)
@@ -243,12 +243,47 @@ int unlock_plan(struct unlock *u, struct sources *s)
 
 	if (r < 0)
 		return r;
-	find_resize(u, s);
-	r = check_rows(u, s);
+	u->asks_kernel = asks_kernel(s);
+	r = check_rows(u, s, NULL);
 	if (r < 0)
 		return r;
 	qsort(u->files, u->n, sizeof(*u->files), by_order);
 	for (size_t i = 0; i < u->n && r == 0; i++)
 		r = finish_file(u, &u->files[i]);
+	return r;
+}
+
+/* ---- a file alone ---- */
+
+/* The rows of MARKER_FILE are those of all eras. */
+static int plan_marker(struct unlock *u, struct sources *s)
+{
+	int r = sources_take(u, s);
+
+	if (r < 0)
+		return r;
+	if (count_in(&s->files[0], NULL, MARKER_PATTERN, NULL) != 0)
+		return err_set(EINVAL, "%s/%s is edited already: onehop's mark is in it",
+			       u->tree.dir, MARKER_FILE);
+	u->asks_kernel = asks_kernel(s);
+	r = check_rows(u, s, MARKER_FILE);
+	return r < 0 ? r : finish_file(u, &u->files[0]);
+}
+
+int unlock_diff_marker(const char *dir, const char *path, const char *data, size_t size,
+		       struct strbuf *out)
+{
+	struct unlock u = {.arena = arena_new(), .tree = {.dir = dir, .fd = -1}};
+	char *copy = arena_alloc(u.arena, size + 1, 1); /* whatever is in it, a NUL too */
+	struct source_file file = {.path = MARKER_FILE, .before = {.data = copy, .size = size}};
+	struct sources s = {.files = &file, .n = 1};
+	int r;
+
+	memcpy(copy, data, size);
+	r = plan_marker(&u, &s);
+	if (r == 0)
+		edits_diff(path, data, size, u.files[0].edits, u.files[0].n, out);
+	lexed_done(&file.lexed);
+	arena_free(u.arena);
 	return r;
 }

@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "unlock/headers.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,15 +54,12 @@ static int refuse_other_folders(const struct unlock *u)
 		       u->tree.dir);
 }
 
-static int look(struct unlock *u, const struct unlock_options *o)
+static int look(struct unlock *u)
 {
 	struct sources s = {0};
 	struct manifest m;
-	int r = o->headers ? headers_resize_arguments(o->headers, &u->resize_wanted) : 0;
+	int r = refuse_other_folders(u);
 
-	u->headers_known = o->headers != NULL;
-	if (r == 0)
-		r = refuse_other_folders(u);
 	if (r == 0)
 		r = sources_read(u, &s, &m);
 	if (r == 0)
@@ -126,7 +122,7 @@ int unlock_open(const char *dir, const struct unlock_options *o, struct unlock *
 	int r = open_tree(dir, o, ret);
 
 	if (r == 0)
-		r = look(*ret, o);
+		r = look(*ret);
 	return opened(r, ret);
 }
 
@@ -183,10 +179,8 @@ static int apply(struct unlock *u)
 	int r = 0;
 
 	if (u->other_edits)
-		return err_set(
-			EINVAL,
-			"%s was edited for another kernel, or by another onehop: --revert first",
-			u->tree.dir);
+		return err_set(EINVAL, "%s was edited by another onehop: --revert first",
+			       u->tree.dir);
 	if (u->state == UNLOCK_STOCK)
 		r = stage(u, old_path, false);
 	if (r == 0 && u->state != UNLOCK_PATCHED)
@@ -218,7 +212,7 @@ static int change(const char *dir, const struct unlock_options *o, bool after, s
 	if (r == 0)
 		r = tree_lock(&(*ret)->tree);
 	if (r == 0)
-		r = after ? look(*ret, o) : look_back(*ret);
+		r = after ? look(*ret) : look_back(*ret);
 	if (r == 0)
 		r = after ? apply(*ret) : revert(*ret);
 	return opened(r, ret);

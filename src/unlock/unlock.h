@@ -50,21 +50,18 @@ struct unlock {
 	enum unlock_state state;
 	enum era era;
 	const char *version; /* of version.mk, for people only; NULL: not there */
-	/* Arguments of pci_resize_resource: of the target kernel, 0 if its headers are not known or lack it; the tree's. */
-	int resize_wanted, resize_tree;
-	bool headers_known;
+	bool asks_kernel; /* itself, what arguments pci_resize_resource has: the edit is not made */
 	struct unlock_file
 		*files; /* those that are edited, in the order in which they are replaced */
 	size_t n, edit_n;
 	struct unlock_check *checks;
 	size_t check_n;
 	bool has_manifest;
-	bool other_edits; /* onehop edited it, but for another kernel, or an onehop of another version did */
-	size_t replaced; /* files that this run replaced */
+	bool other_edits; /* an onehop of another version edited it */
+	size_t replaced;  /* files that this run replaced */
 };
 
 struct unlock_options {
-	const char *headers; /* NULL: not known */
 	/* As struct tree's; for tests. */
 	int (*before)(void *context, const char *path);
 	void *context;

@@ -13,7 +13,6 @@ struct manifest_file {
 };
 
 struct manifest {
-	int resize_wanted;
 	struct manifest_file *files;
 	size_t n;
 };
@@ -42,6 +41,8 @@ struct sources {
 
 /* All files that the tables and the manifest name, with u->state. Refuses what is neither released nor ours. */
 int sources_read(struct unlock *u, struct sources *ret, struct manifest *ret_manifest);
+/* The same for files whose text is in `before` already, of a tree without a manifest. */
+int sources_take(struct unlock *u, struct sources *s);
 void sources_done(struct sources *s);
 /* NULL: the tree has no such file. */
 struct source_file *sources_get(const struct sources *s, const char *path);
@@ -50,6 +51,12 @@ struct source_file *sources_get(const struct sources *s, const char *path);
 
 /* Era, counts, edits; refuses if any differs. */
 int unlock_plan(struct unlock *u, struct sources *s);
+/*
+ * Adds the diff of MARKER_FILE's edits alone, made from the text of another tree's own such file; `path`
+ * is its name there, `dir` stands for the tree in messages. -EINVAL with a sentence as unlock_open.
+ */
+int unlock_diff_marker(const char *dir, const char *path, const char *data, size_t size,
+		       struct strbuf *out);
 
 /* Names of what lies in STATE_FOLDER for a path of the tree; the caller frees. */
 char *old_path(const char *path);

@@ -1,14 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal of fixes: any plan.json and log.jsonl, divided by a line "----". */
 #include "base/strbuf.h"
-#include "fix/journal.h"
+#include "fix/journal_parts.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DIVIDER "----\n"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* As of a fix whose plan is damaged. */
+static void glance(const char *log, size_t size)
+{
+	struct journal_entry e = {.damage = -1};
+
+	journal_log_glance(log, size, &e);
+	if (strlen(e.date) >= sizeof(e.date) || strlen(e.last_boot_id) >= sizeof(e.last_boot_id) ||
+	    !fix_state_word(e.state))
+		abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -19,6 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *log = divider ? divider + strlen(DIVIDER) : plan + size;
 	struct journal_entry e;
 
+	glance(log, size - (size_t)(log - plan));
 	if (journal_parse(plan, plan_size, log, size - (size_t)(log - plan), "1", &e) < 0)
 		return 0;
 	for (size_t i = 0; i < e.plan->step_n; i++) {

@@ -346,25 +346,27 @@ static int write_in_two(struct rig *g, const char *whole, const char *text)
 	return 0;
 }
 
-static int run_grub(struct rig *g, const char *const *argv)
+static int run_grub(void *context, const char *const *argv)
 {
+	struct rig *g = context;
 	AUTO_FREE char *config = rig_get(g, "etc/default/gen.cfg");
 	AUTO_FREE char *text = generated_of(config);
 
 	return write_in_two(g, argv[1], text);
 }
 
-static int run_check(struct rig *g, const char *const *argv)
+static int run_check(void *context, const char *const *argv)
 {
 	size_t n;
 	AUTO_FREE char *text = get_bytes(argv[1], &n);
 
-	(void)g;
+	(void)context;
 	return !text || strncmp(text, "generated\n", 10) != 0 || !strstr(text, "\nend\n");
 }
 
-static int run_initrd(struct rig *g, const char *const *argv)
+static int run_initrd(void *context, const char *const *argv)
 {
+	struct rig *g = context;
 	AUTO_FREE char *config = rig_get(g, "etc/modprobe.d/x.conf");
 	AUTO_FREE char *text = generated_of(config), *whole = below(g, "boot/initrd");
 
@@ -372,33 +374,38 @@ static int run_initrd(struct rig *g, const char *const *argv)
 	return write_in_two(g, whole, text);
 }
 
-static int run_switch(struct rig *g, const char *const *argv)
+static int run_switch(void *context, const char *const *argv)
 {
+	struct rig *g = context;
 	if (at_point(g) < 0)
 		return 1;
 	rig_put(g, "run/switch", argv[1]);
 	return 0;
 }
 
-static int runner(void *context, const char *const *argv, unsigned deadline_s,
-		  struct strbuf *output, int *ret_status)
+int rig_run(const struct stand_in *programs, void *context, const char *const *argv,
+	    struct strbuf *output, int *ret_status)
 {
-	static const struct {
-		const char *name;
-		int (*run)(struct rig *g, const char *const *argv);
-	} programs[] = {{"make-grub", run_grub},
-			{"check-grub", run_check},
-			{"make-initrd", run_initrd},
-			{"switch", run_switch}};
-
-	(void)deadline_s;
-	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
-		if (strcmp(argv[0], programs[i].name) == 0) {
-			*ret_status = programs[i].run(context, argv);
+	for (; programs->name; programs++)
+		if (strcmp(argv[0], programs->name) == 0) {
+			*ret_status = programs->run(context, argv);
 			strbuf_printf(output, "%s ran\n", argv[0]);
 			return 0;
 		}
 	return err_set(ENOENT, "%s: no such program", argv[0]);
+}
+
+static int runner(void *context, const char *const *argv, unsigned deadline_s,
+		  struct strbuf *output, int *ret_status)
+{
+	static const struct stand_in programs[] = {{"make-grub", run_grub},
+						   {"check-grub", run_check},
+						   {"make-initrd", run_initrd},
+						   {"switch", run_switch},
+						   {NULL}};
+
+	(void)deadline_s;
+	return rig_run(programs, context, argv, output, ret_status);
 }
 
 /* ---- the scratch root ---- */

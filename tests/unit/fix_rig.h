@@ -53,6 +53,18 @@ char *rig_tree(const struct rig *g);
 /* Where it is not as `expected`, from the first line that differs on; NULL: it is. */
 char *rig_tree_differs(const struct rig *g, const char *expected);
 
+/* ---- programs ---- */
+
+/* A program of the host, by its name; gives its exit status. */
+struct stand_in {
+	const char *name;
+	int (*run)(void *context, const char *const *argv);
+};
+
+/* As a fix_runner does; the table is NULL-name ended. */
+int rig_run(const struct stand_in *programs, void *context, const char *const *argv,
+	    struct strbuf *output, int *ret_status);
+
 /* ---- plans; texts are copied ---- */
 
 struct step *rig_file(struct plan *p, const char *path, const char *old, const char *new);

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/source.h"
-#include "diagnose/diagnose.h"
 #include "ingest/ingest.h"
+#include "judged.h"
 #include "machine/recording.h"
 
 #include <errno.h>
@@ -189,27 +189,6 @@ static void recordings_hide_the_boot(void **state)
 
 /* ---- the rule ---- */
 
-struct judged {
-	struct machine *m;
-	struct topology *t;
-	struct diagnosis *d;
-};
-
-static struct judged judge(struct machine *m)
-{
-	struct judged j = {.m = m, .t = topology_new(m)};
-
-	j.d = diagnose(j.t);
-	return j;
-}
-
-static void done(struct judged *j)
-{
-	diagnosis_free(j->d);
-	topology_free(j->t);
-	machine_free(j->m);
-}
-
 static enum verdict verdict_of(const struct diagnosis *d)
 {
 	for (size_t i = 0; i < d->outcome_n; i++)
@@ -230,7 +209,7 @@ static const struct finding *finding_of(const struct diagnosis *d)
 /* `says` NULL: it is fine. */
 static void assert_says(struct machine *m, const char *says, const char *remedy)
 {
-	struct judged j = judge(m);
+	struct judged j = judge_read(m);
 	const struct finding *f = finding_of(j.d);
 
 	assert_int_equal(verdict_of(j.d), says ? VERDICT_BAD : VERDICT_OK);
@@ -243,15 +222,15 @@ static void assert_says(struct machine *m, const char *says, const char *remedy)
 		assert_int_equal(f->severity, SEVERITY_WARNING);
 		assert_true(f->evidence_n >= 2);
 	}
-	done(&j);
+	judged_done(&j);
 }
 
 static void assert_verdict(struct machine *m, enum verdict wanted)
 {
-	struct judged j = judge(m);
+	struct judged j = judge_read(m);
 
 	assert_int_equal(verdict_of(j.d), wanted);
-	done(&j);
+	judged_done(&j);
 }
 
 static void a_parameter_waits_for_a_reboot(void **state)
@@ -300,13 +279,13 @@ static void registers_are_set_again(void **state)
 		    "ACS of port 0000:22:00.0 redirects again, although fix 3 cleared it",
 		    "onehop fix");
 	/* Two fixes that cleared it: it is told once. */
-	j = judge(read_list(*state, "fix 3 " BOOT " acs 0000:22:00.0 0011\n"
-				    "fix 4 " BOOT " acs-now 0000:22:00.0 0011\n"));
+	j = judge_read(read_list(*state, "fix 3 " BOOT " acs 0000:22:00.0 0011\n"
+					 "fix 4 " BOOT " acs-now 0000:22:00.0 0011\n"));
 	for (size_t i = 0; i < j.d->finding_n; i++)
 		told += !strcmp(j.d->findings[i].rule->id, "fix-in-effect");
 	assert_int_equal(told, 1);
 	assert_non_null(strstr(finding_of(j.d)->sentence, "although fix 4 cleared it"));
-	done(&j);
+	judged_done(&j);
 	m = read_list(*state, "fix 3 " BOOT " acs 0000:22:00.0 0011\n");
 	for (size_t i = 0; i < m->pci_n; i++)
 		if (!strcmp(m->pci[i].name, "0000:22:00.0"))

@@ -3,12 +3,14 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -112,6 +114,35 @@ static void errors_wrap(void **state)
 	assert_string_equal(err_msg(), "file x: Unknown error 99999");
 }
 
+/* Also of what says that it has no size. */
+static void files_are_read_whole(void **state)
+{
+	AUTO_FREE char *big = xcalloc(9000, 1);
+	char *text = NULL;
+	size_t size = 0;
+	int ends[2], fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(fd_read_all(fd, 1 << 16, &text, &size), 0);
+	assert_true(size > 10 && text[size - 1] == '\n' && text[size] == '\0');
+	free(text);
+	close(fd);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	assert_int_equal(write(ends[1], big, 9000), 9000);
+	assert_int_equal(fd_read_all(ends[0], 5000, &text, &size), -EFBIG);
+	assert_int_equal(write(ends[1], big, 9000), 9000);
+	close(ends[1]);
+	assert_int_equal(fd_read_all(ends[0], 18000, &text, &size), 0);
+	assert_true(size >= 9000);
+	free(text);
+	assert_int_equal(fd_read_all(ends[0], 0, &text, &size), 0); /* at its end */
+	assert_int_equal(size, 0);
+	free(text);
+	close(ends[0]);
+	assert_int_equal(fd_read_all(-1, 1, &text, &size), -EBADF);
+}
+
 static void map_answers(void **state)
 {
 	struct source *map = source_new_map("test");
@@ -197,6 +228,7 @@ int main(void)
 		cmocka_unit_test(paths_are_spelled_one_way),
 		cmocka_unit_test(lines_and_words),
 		cmocka_unit_test(errors_wrap),
+		cmocka_unit_test(files_are_read_whole),
 		cmocka_unit_test(map_answers),
 		cmocka_unit_test(tree_cannot_be_left),
 		cmocka_unit_test(tee_replays),

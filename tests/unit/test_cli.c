@@ -5,7 +5,9 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "check_text.h"
 #include "cli/command.h"
+#include "run_command.h"
 
 #include <cmocka.h>
 #include <errno.h>
@@ -20,83 +22,10 @@
 
 /* ---- running a command line inside the test ---- */
 
-struct result {
-	int code;
-	char *out, *err;
-};
-
-static char *file_text(const char *path)
-{
-	AUTO_FCLOSE FILE *f = fopen(path, "re");
-	AUTO_STRBUF struct strbuf b = {0};
-	char part[4096];
-	size_t n;
-
-	if (!f)
-		fail_msg("%s cannot be opened", path);
-	while ((n = fread(part, 1, sizeof(part), f)) > 0)
-		strbuf_add(&b, part, n);
-	return xstrdup(strbuf_str(&b));
-}
-
-/* Points a standard stream at a file; returns a copy of what it was. */
-static int redirect(FILE *stream, const char *path)
-{
-	int saved, fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	assert_true(fd >= 0);
-	fflush(stream);
-	saved = dup(fileno(stream));
-	dup2(fd, fileno(stream));
-	close(fd);
-	return saved;
-}
-
-static void restore(FILE *stream, int saved)
-{
-	fflush(stream);
-	dup2(saved, fileno(stream));
-	close(saved);
-}
-
-/* "check --from X": words are split at blanks. */
-static struct result run(const char *line)
-{
-	char folder[] = "/tmp/onehop-test-XXXXXX";
-	AUTO_FREE char *copy = xstrdup(line), *out = NULL, *err = NULL;
-	char program[] = "onehop", *argv[32] = {program}, *rest = copy, *word;
-	struct result r;
-	int argc = 1, saved_out, saved_err;
-
-	while ((word = strsep(&rest, " ")) && argc < 31)
-		if (*word)
-			argv[argc++] = word;
-	assert_non_null(mkdtemp(folder));
-	out = xprintf("%s/out", folder);
-	err = xprintf("%s/err", folder);
-	saved_out = redirect(stdout, out);
-	saved_err = redirect(stderr, err);
-	r.code = cli_main(argc, argv);
-	restore(stdout, saved_out);
-	restore(stderr, saved_err);
-	r.out = file_text(out);
-	r.err = file_text(err);
-	unlink(out);
-	unlink(err);
-	rmdir(folder);
-	return r;
-}
-
-static void done(struct result *r)
-{
-	free(r->out);
-	free(r->err);
-}
-
 /* One line on stderr, nothing on stdout, that code. */
 static void assert_refused(const char *line, int code, const char *message)
 {
-	struct result r CLEANUP(done) = run(line);
+	struct result r CLEANUP(result_done) = run_command(line);
 
 	assert_string_equal(r.out, "");
 	assert_string_equal(r.err, message);
@@ -105,7 +34,7 @@ static void assert_refused(const char *line, int code, const char *message)
 
 static void assert_runs(const char *line, int code, const char *part)
 {
-	struct result r CLEANUP(done) = run(line);
+	struct result r CLEANUP(result_done) = run_command(line);
 
 	assert_string_equal(r.err, "");
 	if (!strstr(r.out, part))
@@ -281,7 +210,7 @@ static void usage_errors_are_one_line(void **state)
 
 static void bad_input_is_3(void **state)
 {
-	struct result r CLEANUP(done) = run("check --from tests/unit/test_cli.c");
+	struct result r CLEANUP(result_done) = run_command("check --from tests/unit/test_cli.c");
 
 	(void)state;
 	assert_int_equal(r.code, 3);
@@ -339,11 +268,11 @@ static char *first_rule(const char *text)
 
 static void ignored_rules_are_left_out(void **state)
 {
-	struct result all CLEANUP(done) = run("check --from " BEFORE);
+	struct result all CLEANUP(result_done) = run_command("check --from " BEFORE);
 	AUTO_FREE char *rule = first_rule(all.out);
 	AUTO_FREE char *line = xprintf("check --ignore %s --from " BEFORE, rule);
 	AUTO_FREE char *mark = xprintf("[%s]", rule);
-	struct result less CLEANUP(done) = run(line);
+	struct result less CLEANUP(result_done) = run_command(line);
 
 	(void)state;
 	assert_string_equal(less.err, "");
@@ -363,9 +292,9 @@ static void record_round_trip(void **state)
 	check = xprintf("check --from %s", file);
 	assert_runs(record, 0, "holds: ");
 	{
-		struct result again CLEANUP(done) = run(record);
-		struct result copy CLEANUP(done) = run(check);
-		struct result real CLEANUP(done) = run("check --from " BEFORE);
+		struct result again CLEANUP(result_done) = run_command(record);
+		struct result copy CLEANUP(result_done) = run_command(check);
+		struct result real CLEANUP(result_done) = run_command("check --from " BEFORE);
 
 		assert_int_equal(again.code, 2); /* never overwrites */
 		assert_int_equal(copy.code, real.code);
@@ -383,10 +312,10 @@ static void full_disk_is_no_success(void **state)
 	(void)state;
 	if (access("/dev/full", W_OK) < 0)
 		skip();
-	saved = redirect(stdout, "/dev/full");
+	saved = redirect_stream(stdout, "/dev/full");
 	code = cli_main(2, argv);
 	clearerr(stdout);
-	restore(stdout, saved);
+	restore_stream(stdout, saved);
 	assert_int_equal(code, 2);
 }
 
@@ -440,7 +369,7 @@ static void manuals_name_every_option(void **state)
 /* The README shows what the program prints, between two marks. */
 static void readme_shows_real_output(void **state)
 {
-	struct result r CLEANUP(done) = run("check --from " BEFORE);
+	struct result r CLEANUP(result_done) = run_command("check --from " BEFORE);
 	AUTO_FREE char *readme = file_text("README.md");
 
 	(void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diagnose/: the table, needs, order of findings, the verdict sentence. */
 #include "base/alloc.h"
-#include "diagnose/diagnose.h"
 
 #include "build_machine.h"
+#include "judged.h"
 
 #include <ctype.h>
 #include <setjmp.h>
@@ -14,27 +14,6 @@
 #include <cmocka.h>
 
 static const char here[] = "built by a test";
-
-struct judged {
-	struct machine *m;
-	struct topology *t;
-	struct diagnosis *d;
-};
-
-static struct judged judge(struct machine *m)
-{
-	struct judged j = {.m = m, .t = topology_new(m)};
-
-	j.d = diagnose(j.t);
-	return j;
-}
-
-static void done(struct judged *j)
-{
-	diagnosis_free(j->d);
-	topology_free(j->t);
-	build_free(j->m);
-}
 
 static const struct outcome *outcome_of(const struct diagnosis *d, const char *id)
 {
@@ -47,11 +26,11 @@ static const struct outcome *outcome_of(const struct diagnosis *d, const char *i
 
 static void assert_sentence(struct machine *m, const char *wanted)
 {
-	struct judged j = judge(m);
+	struct judged j = judge_built(m);
 	char buf[512];
 
 	assert_string_equal(diagnosis_verdict(j.d, buf, sizeof(buf)), wanted);
-	done(&j);
+	judged_done(&j);
 }
 
 /* ---- the table ---- */
@@ -82,13 +61,13 @@ static void rows_are_whole(void **state)
 
 static void no_gpu(void **state)
 {
-	struct judged j = judge(build_machine());
+	struct judged j = judge_built(build_machine());
 
 	(void)state;
 	assert_int_equal(outcome_of(j.d, "driver-loaded")->verdict, VERDICT_NA);
 	assert_int_equal(outcome_of(j.d, "acs-redirect")->verdict, VERDICT_NA);
 	assert_null(outcome_of(j.d, "acs-redirect")->why);
-	done(&j);
+	judged_done(&j);
 }
 
 static void nothing_known(void **state)
@@ -98,10 +77,10 @@ static void nothing_known(void **state)
 
 	(void)state;
 	m->pci_listed = fact_int_unknown("not in the recording");
-	j = judge(m);
+	j = judge_built(m);
 	assert_int_equal(outcome_of(j.d, "driver-loaded")->verdict, VERDICT_UNKNOWN);
 	assert_non_null(strstr(outcome_of(j.d, "driver-loaded")->why, "not in the recording"));
-	done(&j);
+	judged_done(&j);
 }
 
 static void one_gpu_has_no_pairs(void **state)
@@ -111,9 +90,9 @@ static void one_gpu_has_no_pairs(void **state)
 
 	(void)state;
 	build_gpu(m, "0000:01:00.0", NULL);
-	j = judge(m);
+	j = judge_built(m);
 	assert_int_equal(outcome_of(j.d, "cross-socket")->verdict, VERDICT_NA);
-	done(&j);
+	judged_done(&j);
 }
 
 static void nvml_is_needed(void **state)
@@ -123,11 +102,11 @@ static void nvml_is_needed(void **state)
 
 	(void)state;
 	m->driver.nvml = fact_str_unknown("libnvidia-ml.so.1 is not installed");
-	j = judge(m);
+	j = judge_built(m);
 	assert_int_equal(outcome_of(j.d, "p2p-chipset")->verdict, VERDICT_UNKNOWN);
 	assert_non_null(strstr(outcome_of(j.d, "p2p-chipset")->why, "libnvidia-ml"));
 	assert_false(outcome_of(j.d, "p2p-chipset")->root_would_tell);
-	done(&j);
+	judged_done(&j);
 }
 
 static void root_would_tell(void **state)
@@ -142,13 +121,13 @@ static void root_would_tell(void **state)
 		if (!fact_absent(m->pci[i].acs_ctl))
 			m->pci[i].acs_ctl = fact_int_unknown("needs root: config");
 	}
-	j = judge(m);
+	j = judge_built(m);
 	assert_int_equal(outcome_of(j.d, "acs-redirect")->verdict, VERDICT_UNKNOWN);
 	assert_true(outcome_of(j.d, "acs-redirect")->root_would_tell);
 	assert_non_null(strstr(outcome_of(j.d, "acs-redirect")->why, "2 switch ports"));
 	assert_int_equal(outcome_of(j.d, "atomics-routed")->verdict, VERDICT_UNKNOWN);
 	assert_true(outcome_of(j.d, "atomics-routed")->root_would_tell);
-	done(&j);
+	judged_done(&j);
 }
 
 static void driver_is_needed(void **state)
@@ -158,9 +137,9 @@ static void driver_is_needed(void **state)
 
 	(void)state;
 	m->driver.loaded = fact_int(0, here);
-	j = judge(m);
+	j = judge_built(m);
 	assert_int_equal(outcome_of(j.d, "driver-library-version")->verdict, VERDICT_NA);
-	done(&j);
+	judged_done(&j);
 }
 
 /* ---- order ---- */
@@ -200,14 +179,14 @@ static void what_blocks_most_comes_first(void **state)
 	m->gpus[1].compute_mode = fact_int(3, here);
 	m->pci[2].acs_ctl = fact_int(PCI_ACS_SV | PCI_ACS_RR, here);
 	m->pci[3].acs_ctl = fact_int(PCI_ACS_RR, here);
-	j = judge(m);
+	j = judge_built(m);
 	assert_true(j.d->finding_n >= 5);
 	assert_string_equal(j.d->findings[0].rule->id, "driver-library-version");
 	assert_string_equal(j.d->findings[1].rule->id, "acs-redirect");
 	assert_string_equal(j.d->findings[1].subject, "port 0000:22:00.0");
 	assert_string_equal(j.d->findings[2].subject, "port 0000:22:01.0");
 	assert_ordered(j.d);
-	done(&j);
+	judged_done(&j);
 }
 
 /* ---- verdict sentence ---- */
@@ -304,12 +283,12 @@ static void sentence_with_nics(void **state)
 
 static void sentence_is_cut_to_size(void **state)
 {
-	struct judged j = judge(build_switch());
+	struct judged j = judge_built(build_switch());
 	char buf[10];
 
 	(void)state;
 	assert_string_equal(diagnosis_verdict(j.d, buf, sizeof(buf)), "GPU P2P: ");
-	done(&j);
+	judged_done(&j);
 }
 
 /* Remedies are told in one style: a full stop only behind several sentences. */
@@ -347,7 +326,7 @@ static void blocked_without_a_finding_is_told(void **state)
 
 	(void)state;
 	pci_find(m, m->gpus[0].pci->parent->address)->acs_ctl = fact_int(0x1d, "test");
-	j = judge(m);
+	j = judge_built(m);
 	assert_true(j.d->finding_n > 0);
 	assert_false(diagnosis_unexplained(j.d));
 	for (size_t i = 0; i < j.d->finding_n; i++)
@@ -355,10 +334,10 @@ static void blocked_without_a_finding_is_told(void **state)
 	assert_true(diagnosis_unexplained(j.d));
 	j.d->finding_n = 0;
 	assert_true(diagnosis_unexplained(j.d));
-	done(&j);
-	j = judge(build_switch());
+	judged_done(&j);
+	j = judge_built(build_switch());
 	assert_false(diagnosis_unexplained(j.d));
-	done(&j);
+	judged_done(&j);
 }
 
 int main(void)

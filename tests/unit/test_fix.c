@@ -760,6 +760,51 @@ static void test_generated_put_back(void **state)
 	assert_tree(g, old);
 }
 
+#define EDITED   "iommu=pt\nmine"
+#define OLD_GRUB "generated\nlinux root=/dev/sda1 quiet\nend\n"
+
+/* The file it is made from was edited, and stays: what is put back lasts until it is made anew. */
+static void test_generated_from_edited(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "etc/default/gen.cfg", EDITED);
+	rig_listen(g);
+	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_told(g, "left as it is; it still has \"iommu=pt\"\n");
+	assert_told(g, "/boot/grub/grub.cfg is as it was, but only until it is made anew");
+	assert_told(g, "Put back what was in that file, then: onehop undo 1");
+	assert_int_equal(g->told[FIX_UNDO_FAILED], 2);
+	assert_get(g, "boot/grub/grub.cfg", OLD_GRUB);
+	assert_get(g, "etc/default/gen.cfg", EDITED);
+	/* As it says. */
+	rig_put(g, "etc/default/gen.cfg", "quiet");
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_tree(g, old);
+	assert_last_state(g, 1, FIX_UNDONE);
+}
+
+/* And if it was made anew before that, it is made from what is there then. */
+static void test_generated_from_edited_anew(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "etc/default/gen.cfg", EDITED);
+	assert_int_equal(undo(g, 0), FIX_STUCK);
+	rig_put(g, "boot/grub/grub.cfg", "generated\nby a kernel update iommu=pt\nend\n");
+	rig_put(g, "etc/default/gen.cfg", "quiet");
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_tree(g, old);
+}
+
 static void test_program_fails(void **state)
 {
 	struct rig *g = *state;
@@ -1409,10 +1454,182 @@ static void test_lost_log(void **state)
 	assert_int_equal(apply(g, p), FIX_DONE);
 	rig_remove(g, FIX_1 "log.jsonl");
 	assert_int_equal(try_undo(g, 1), -EPROTO);
-	assert_said("fix 1 has lost its log");
+	assert_said("fixes/1 has lost its log");
 	assert_get(g, "etc/a.conf", "b\n");
 	rig_put(g, "etc/a.conf", "a\n");
 	assert_int_equal(undo(g, 1), FIX_DONE);
+}
+
+/* It is in force, so it is not one that was interrupted before it began. */
+static void test_lost_log_is_no_interruption(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *first = plan_new(), *second = plan_new(), *next = plan_new();
+	AUTO_FREE char *applied = NULL, *in_force = NULL;
+	size_t recovered;
+
+	rig_file(first, "etc/b.conf", "b 1\nb 2\n", "b 3\n");
+	/* The file twice: neither old nor new is what the second of the two finds. */
+	rig_file(second, "etc/a.conf", "a\n", "b\n");
+	rig_file(second, "etc/a.conf", "b\n", "c\n");
+	want(second, "kernel-parameter", "iommu=pt");
+	rig_file(next, "etc/e.conf", NULL, "e\n");
+	assert_int_equal(apply(g, first), FIX_DONE);
+	assert_int_equal(apply(g, second), FIX_DONE);
+	applied = rig_tree(g);
+	in_force = rig_get(g, JOURNAL_FOLDER "/in-force");
+	rig_remove(g, JOURNAL_FOLDER "/fixes/2/log.jsonl");
+	rig_listen(g);
+	assert_int_equal(try_apply(g, next), -EPROTO);
+	assert_said("fixes/2 has lost its log");
+	assert_int_equal(fix_recover(&g->run, &recovered), -EPROTO);
+	assert_int_equal(g->told[FIX_RECOVER], 0);
+	assert_tree(g, applied);
+	/* What it did not touch can be undone still, and what it stands on cannot. */
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/b.conf", "b 1\nb 2\n");
+	assert_get(g, JOURNAL_FOLDER "/in-force", in_force);
+	rig_put(g, "etc/a.conf", "a\n");
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	assert_get(g, JOURNAL_FOLDER "/in-force", "");
+	assert_int_equal(apply(g, next), FIX_DONE);
+}
+
+/* Killed between the log's first line and the plan: nothing was begun, and nothing is left. */
+static void test_log_before_plan(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+
+	rig_put(g, FIX_1 "old-0", "stale");
+	rig_put(g, FIX_1 "log.jsonl",
+		"{\"time\":\"2026\",\"state\":\"applying\",\"boot_id\":\"\"}\n");
+	assert_int_equal(count_fixes(g, NULL), 0);
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_last_state(g, 1, FIX_APPLIED);
+	assert_get(g, FIX_1 "old-0", "a\n");
+}
+
+/* ---- one that is damaged, among others ---- */
+
+/* Fixes 1 to 3, of a file each but that 3 changes 1's once more if `again`; plan 2 is rubbish then. */
+static void make_damaged(struct rig *g, bool again, char **ret_plan)
+{
+	AUTO_PLAN struct plan *first = one_file(), *second = plan_new(), *third = plan_new();
+
+	rig_file(second, "etc/b.conf", "b 1\nb 2\n", "b 3\n");
+	want(second, "kernel-parameter", "iommu=pt");
+	if (again)
+		rig_file(third, "etc/a.conf", "b\n", "c\n");
+	else
+		rig_file(third, "etc/e.conf", NULL, "e\n");
+	assert_int_equal(apply(g, first), FIX_DONE);
+	assert_int_equal(apply(g, second), FIX_DONE);
+	assert_int_equal(apply(g, third), FIX_DONE);
+	*ret_plan = rig_get(g, JOURNAL_FOLDER "/fixes/2/plan.json");
+	rig_put(g, JOURNAL_FOLDER "/fixes/2/plan.json", "{\"schema\": ");
+}
+
+static void test_damaged_among_others(void **state)
+{
+	static const char line[] =
+		"fix 2 11111111-2222-3333-4444-555555555555 kernel-parameter iommu=pt\n";
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *next = plan_new();
+	AUTO_FREE char *old = rig_tree(g), *plan = NULL;
+	struct journal_entry *entries;
+	size_t n, redone;
+
+	make_damaged(g, false, &plan);
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	assert_int_equal(n, 3);
+	assert_int_equal(entries[0].damage | entries[2].damage, 0);
+	assert_int_equal(entries[1].damage, -EPROTO);
+	assert_non_null(strstr(entries[1].damaged, "fixes/2/plan.json is no JSON"));
+	assert_int_equal(entries[1].number, 2);
+	assert_int_equal(entries[1].state, FIX_APPLIED);
+	assert_int_equal(strlen(entries[1].date), 20);
+	journal_free(entries, n);
+	rig_file(next, "etc/new/c.conf", NULL, "c\n");
+	assert_int_equal(try_apply(g, next), -EPROTO);
+	assert_said("fixes/2/plan.json is no JSON");
+	assert_int_equal(fix_at_boot(&g->run, &redone), -EPROTO);
+	/* Before it: not known whether it changed the same. After it: it did not. */
+	assert_int_equal(try_undo(g, 1), -EBUSY);
+	assert_said("fix 2 may have changed the same after fix 1");
+	assert_int_equal(try_undo(g, 2), -EPROTO);
+	assert_get(g, JOURNAL_FOLDER "/in-force", line);
+	assert_int_equal(undo(g, 3), FIX_DONE);
+	assert_false(rig_exists(g, "etc/e.conf"));
+	assert_get(g, JOURNAL_FOLDER "/in-force", line);
+	rig_put(g, JOURNAL_FOLDER "/fixes/2/plan.json", plan);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	assert_tree(g, old);
+	assert_get(g, JOURNAL_FOLDER "/in-force", "");
+}
+
+/* What was undone before it was damaged is in nobody's way. */
+static void test_damaged_and_over(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file(), *q = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_file(q, "etc/b.conf", "b 1\nb 2\n", "b 3\n");
+	assert_int_equal(apply(g, q), FIX_DONE);
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	rig_put(g, JOURNAL_FOLDER "/fixes/2/plan.json", "");
+	assert_int_equal(try_undo(g, 2), -EALREADY);
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+}
+
+/* An interrupted fix is not taken back from under a damaged one. */
+static void test_damaged_over_interrupted(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *plan = NULL;
+
+	make_damaged(g, true, &plan);
+	rig_put(g, FIX_1 "log.jsonl",
+		"{\"state\":\"applying\",\"boot_id\":\"\"}\n{\"step\":0,\"mark\":\"started\"}\n");
+	assert_int_equal(undo(g, 3), FIX_DONE);
+	assert_int_equal(g->told[FIX_RECOVER], 0);
+	assert_get(g, "etc/a.conf", "b\n");
+	rig_put(g, JOURNAL_FOLDER "/fixes/2/plan.json", plan);
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	assert_int_equal(g->told[FIX_RECOVER], 1);
+	assert_get(g, "etc/a.conf", "a\n");
+}
+
+/* ---- how it ended ---- */
+
+static void test_failed_and_undone(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *good = one_file();
+	const char *argv[] = {"no-such-program", NULL};
+	struct journal_entry *entries;
+	size_t n;
+
+	rig_file(p, "etc/a.conf", "a\n", "b\n");
+	rig_switch(p, "off", "on")->argv = argv;
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, good), FIX_DONE);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(entries[0].state, FIX_UNDONE);
+	assert_false(entries[0].was_applied);
+	assert_null(entries[0].errors[0]);
+	assert_non_null(strstr(entries[0].errors[1], "no such program"));
+	assert_int_equal(entries[1].state, FIX_UNDONE);
+	assert_true(entries[1].was_applied);
+	journal_free(entries, n);
 }
 
 static void test_lost_plan(void **state)
@@ -1759,6 +1976,8 @@ int main(void)
 		TEST(test_generated_by_both),
 		TEST(test_generated_without_effect),
 		TEST(test_generated_put_back),
+		TEST(test_generated_from_edited),
+		TEST(test_generated_from_edited_anew),
 		TEST(test_program_fails),
 		TEST(test_second_names),
 		TEST(test_read_only_boot),
@@ -1783,6 +2002,12 @@ int main(void)
 		TEST(test_torn_log),
 		TEST(test_half_made_fix),
 		TEST(test_lost_log),
+		TEST(test_lost_log_is_no_interruption),
+		TEST(test_log_before_plan),
+		TEST(test_damaged_among_others),
+		TEST(test_damaged_and_over),
+		TEST(test_damaged_over_interrupted),
+		TEST(test_failed_and_undone),
 		TEST(test_lost_plan),
 		TEST(test_journal_of_links),
 		TEST(test_not_utf8),

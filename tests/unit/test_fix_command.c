@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "check_text.h"
 #include "cli/command.h"
 #include "cli/fixing.h"
 #include "diagnose/diagnose.h"
@@ -13,6 +14,7 @@
 #include "ingest/ingest.h"
 #include "json_schema.h"
 #include "machine/machine.h"
+#include "run_command.h"
 
 #include <cmocka.h>
 #include <fcntl.h>
@@ -45,18 +47,6 @@ static void put(const char *root, const char *path, const char *text)
 	assert_true(fputs(text, f) >= 0);
 }
 
-static char *text_of(const char *path)
-{
-	AUTO_FCLOSE FILE *f = fopen(path, "re");
-	struct strbuf b = {0};
-	char part[4096];
-	size_t n;
-
-	while (f && (n = fread(part, 1, sizeof(part), f)) > 0)
-		strbuf_add(&b, part, n);
-	return b.text ? b.text : xstrdup("");
-}
-
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;
@@ -71,7 +61,7 @@ static size_t listing_root;
 
 static int list_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-	AUTO_FREE char *text = type == FTW_F ? text_of(path) : xstrdup("");
+	AUTO_FREE char *text = type == FTW_F ? file_text(path) : xstrdup("");
 
 	(void)ftw;
 	if (!strstr(path, "/var"))
@@ -153,61 +143,11 @@ static void apply(const char *root, unsigned expected)
 
 /* ---- command lines ---- */
 
-struct result {
-	int code;
-	char *out, *err;
-};
-
-static void result_done(struct result *r)
-{
-	free(r->out);
-	free(r->err);
-}
-
-static int redirect(FILE *stream, const char *path)
-{
-	int saved, fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	assert_true(fd >= 0);
-	fflush(stream);
-	saved = fcntl(fileno(stream), F_DUPFD_CLOEXEC, 10);
-	dup2(fd, fileno(stream));
-	close(fd);
-	return saved;
-}
-
-static void restore(FILE *stream, int saved)
-{
-	fflush(stream);
-	dup2(saved, fileno(stream));
-	close(saved);
-}
-
-/* Words of `line` are split at blanks; --root ROOT comes last. */
 static struct result run(const char *line, const char *root)
 {
-	char folder[] = "/tmp/onehop-test-XXXXXX", program[] = "onehop";
-	AUTO_FREE char *copy = xprintf("%s --root %s", line, root), *out = NULL, *err = NULL;
-	char *argv[16] = {program}, *rest = copy, *word;
-	int argc = 1, saved_out, saved_err;
-	struct result r;
+	AUTO_FREE char *whole = xprintf("%s --root %s", line, root);
 
-	while ((word = strsep(&rest, " ")) && argc < 15)
-		argv[argc++] = word;
-	assert_non_null(mkdtemp(folder));
-	out = xprintf("%s/out", folder);
-	err = xprintf("%s/err", folder);
-	saved_out = redirect(stdout, out);
-	saved_err = redirect(stderr, err);
-	r.code = cli_main(argc, argv);
-	restore(stdout, saved_out);
-	restore(stderr, saved_err);
-	r.out = text_of(out);
-	r.err = text_of(err);
-	unlink(out);
-	unlink(err);
-	rmdir(folder);
-	return r;
+	return run_command(whole);
 }
 
 static void assert_runs(const char *line, const char *root, int code, const char *part)
@@ -319,7 +259,7 @@ static void others_changes_stay(void **state)
 	assert_runs("undo", s.root, EXIT_NOT_CHANGED, "NOT UNDONE");
 	path = xprintf("%s/etc/security/limits.d/onehop.conf", s.root);
 	other = xprintf("%s/etc/systemd/system.conf.d/onehop.conf", s.root);
-	text = text_of(path);
+	text = file_text(path);
 	assert_string_equal(text, "mine\n");
 	assert_int_equal(stat(other, &st), -1);
 	assert_runs("history", s.root, 0, "undoing, not finished");
@@ -336,9 +276,76 @@ static void bad_roots_are_refused(void **state)
 	assert_refused("history", "/nowhere/at/all", "/nowhere/at/all: No such file");
 	assert_refused("undo", file, "Not a directory");
 	put(s.root, "var/lib/onehop/fixes/1/plan.json", "{\"version\": 99}\n");
-	assert_refused("history", s.root, "fixes/1");
 	assert_refused("undo", s.root, "fixes/1");
 	assert_tree(s.root, s.before);
+}
+
+/* A fix of one file, whatever rules say. */
+static void apply_file(const char *root, const char *path, const char *old, const char *new)
+{
+	struct plan *p = plan_new();
+	struct step *s = ARENA_PUSH(p->arena, p->steps, p->step_n);
+	struct fix_host host;
+	const struct fix_run run = {.host = &host};
+	enum fix_result result;
+	unsigned number;
+
+	*s = (struct step){.kind = STEP_FILE,
+			   .target = path,
+			   .old = {old, old ? strlen(old) : 0},
+			   .new = {new, strlen(new)},
+			   .mode = 0644,
+			   .what = "write a file",
+			   .why = "a test",
+			   .rules = ""};
+	assert_int_equal(fix_host_open(root, &host), 0);
+	if (fix_apply(&run, p, &result, &number) < 0)
+		fail_msg("%s", err_msg());
+	assert_int_equal(result, FIX_DONE);
+	fix_host_close(&host);
+	plan_free(p);
+}
+
+static void damage_hides_nothing(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+
+	(void)state;
+	scratch_make(&s);
+	apply_file(s.root, "etc/one", NULL, "1\n");
+	apply_file(s.root, "etc/two", NULL, "2\n");
+	apply_file(s.root, "etc/three", NULL, "3\n");
+	put(s.root, "var/lib/onehop/fixes/2/plan.json", "rubbish");
+	assert_runs("history", s.root, EXIT_NOT_JUDGED,
+		    "Fix 2 is damaged: /var/lib/onehop/fixes/2");
+	assert_runs("history", s.root, EXIT_NOT_JUDGED, "applied");
+	assert_runs("history 2", s.root, EXIT_NOT_JUDGED, "is no JSON");
+	assert_runs("history 3", s.root, 0, "etc/three");
+	assert_json("history --json", s.root, EXIT_NOT_JUDGED, "history.schema.json");
+	assert_refused("undo 2", s.root, "fixes/2/plan.json is no JSON");
+	assert_refused("undo 1 --dry-run", s.root, "fix 2 may have changed the same after fix 1");
+	assert_refused("undo 1", s.root, "fix 2 may have changed the same after fix 1");
+	assert_runs("undo 3", s.root, 0, "Fix 3 is undone.");
+}
+
+/* --dry-run refuses what the undo would refuse, and nothing else. */
+static void dry_run_sees_later_fixes(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+
+	(void)state;
+	scratch_make(&s);
+	apply_file(s.root, "etc/one", NULL, "1\n");
+	apply_file(s.root, "etc/one", "1\n", "2\n");
+	apply_file(s.root, "etc/three", NULL, "3\n");
+	assert_refused("undo 1", s.root, "fix 2 changed /etc/one after it: undo 2 first");
+	assert_refused("undo 1 --dry-run", s.root, "fix 2 changed /etc/one after it: undo 2 first");
+	assert_json("undo 1 --json", s.root, EXIT_REFUSED, "undo.schema.json");
+	assert_json("undo 1 --dry-run --json", s.root, EXIT_REFUSED, "undo.schema.json");
+	assert_runs("undo 2 --dry-run", s.root, 0, "put /etc/one back");
+	assert_runs("undo 2", s.root, 0, "Fix 2 is undone.");
+	assert_runs("undo 1 --dry-run", s.root, 0, "remove /etc/one");
+	assert_runs("undo 1", s.root, 0, "Fix 1 is undone.");
 }
 
 static void recordings_are_never_applied(void **state)
@@ -436,12 +443,12 @@ static void nothing_stops_an_undo(void **state)
 		apply(s.root, 1);
 		assert_int_equal(run_program(s.root, ways[i]), 0);
 		path = xprintf("%s/said", s.root);
-		said = text_of(path);
+		said = ways[i] == send_signals ? file_text(path) : NULL;
 		unlink(path);
 		assert_tree(s.root, s.before);
 		assert_runs("history", s.root, 0, "undone"); /* the journal holds nothing else */
-		if (ways[i] == send_signals && !strstr(said, "It was asked to stop on the way"))
-			fail_msg("nothing is said of the signals:\n%s", said);
+		if (said)
+			assert_has(said, "It was asked to stop on the way");
 	}
 }
 
@@ -483,6 +490,8 @@ int main(void)
 		cmocka_unit_test(twice_changes_nothing),
 		cmocka_unit_test(others_changes_stay),
 		cmocka_unit_test(bad_roots_are_refused),
+		cmocka_unit_test(damage_hides_nothing),
+		cmocka_unit_test(dry_run_sees_later_fixes),
 		cmocka_unit_test(recordings_are_never_applied),
 		cmocka_unit_test(nothing_stops_an_undo),
 	};

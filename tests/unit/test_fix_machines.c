@@ -173,8 +173,9 @@ static char *limits(const struct rig *g)
 	return xprintf("%s", own ? own : "-");
 }
 
-static int grub_mkconfig(struct world *w, const char *const *argv)
+static int grub_mkconfig(void *context, const char *const *argv)
 {
+	struct world *w = context;
 	AUTO_FREE char *text = grub_config(&w->rig);
 
 	if (strcmp(argv[1], "-o") != 0 || !text_starts_with(argv[2], w->rig.root))
@@ -182,23 +183,26 @@ static int grub_mkconfig(struct world *w, const char *const *argv)
 	return write_in_two(w, argv[2] + strlen(w->rig.root) + 1, text);
 }
 
-static int grub_check(struct world *w, const char *const *argv)
+static int grub_check(void *context, const char *const *argv)
 {
+	struct world *w = context;
 	AUTO_FREE char *text = rig_get(&w->rig, argv[1] + strlen(w->rig.root) + 1);
 
 	return !text || !text_starts_with(text, "generated\n") || !text_ends_with(text, "\nend\n");
 }
 
-static int make_initrd(struct world *w, const char *const *argv)
+static int make_initrd(void *context, const char *const *argv)
 {
+	struct world *w = context;
 	AUTO_FREE char *text = initrd(&w->rig);
 
 	(void)argv;
 	return write_in_two(w, INITRD, text);
 }
 
-static int kernel_install(struct world *w, const char *const *argv)
+static int kernel_install(void *context, const char *const *argv)
 {
+	struct world *w = context;
 	AUTO_FREE char *text = entry(&w->rig);
 
 	if (!argv[1] || strcmp(argv[1], "add") != 0 || strcmp(argv[2], RELEASE) != 0)
@@ -231,8 +235,9 @@ static int reexec(struct world *w)
 	return reload(w);
 }
 
-static int systemctl(struct world *w, const char *const *argv)
+static int systemctl(void *context, const char *const *argv)
 {
+	struct world *w = context;
 	static const struct {
 		const char *word;
 		bool on, kept;
@@ -278,24 +283,30 @@ static void set_module(struct world *w, const char *module, bool loaded)
 		rig_remove(&w->rig, folder);
 }
 
-static int modprobe(struct world *w, const char *const *argv)
+static int modprobe(void *context, const char *const *argv)
 {
+	struct world *w = context;
+
 	if (point_inside(w))
 		return 1;
 	set_module(w, argv[1], true);
 	return 0;
 }
 
-static int rmmod(struct world *w, const char *const *argv)
+static int rmmod(void *context, const char *const *argv)
 {
+	struct world *w = context;
+
 	if (point_inside(w))
 		return 1;
 	set_module(w, argv[1], false);
 	return 0;
 }
 
-static int nvidia_smi(struct world *w, const char *const *argv)
+static int nvidia_smi(void *context, const char *const *argv)
 {
+	struct world *w = context;
+
 	if (strcmp(argv[1], "-pm") != 0)
 		return 2;
 	rig_put(&w->rig, "run/persistence", argv[2]);
@@ -305,27 +316,19 @@ static int nvidia_smi(struct world *w, const char *const *argv)
 static int runner(void *context, const char *const *argv, unsigned deadline_s,
 		  struct strbuf *output, int *ret_status)
 {
-	static const struct {
-		const char *name;
-		int (*run)(struct world *w, const char *const *argv);
-	} programs[] = {{"grub-mkconfig", grub_mkconfig},
-			{"grub-script-check", grub_check},
-			{"update-initramfs", make_initrd},
-			{"dracut", make_initrd},
-			{"kernel-install", kernel_install},
-			{"systemctl", systemctl},
-			{"modprobe", modprobe},
-			{"rmmod", rmmod},
-			{"nvidia-smi", nvidia_smi}};
+	static const struct stand_in programs[] = {{"grub-mkconfig", grub_mkconfig},
+						   {"grub-script-check", grub_check},
+						   {"update-initramfs", make_initrd},
+						   {"dracut", make_initrd},
+						   {"kernel-install", kernel_install},
+						   {"systemctl", systemctl},
+						   {"modprobe", modprobe},
+						   {"rmmod", rmmod},
+						   {"nvidia-smi", nvidia_smi},
+						   {NULL}};
 
 	(void)deadline_s;
-	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++)
-		if (strcmp(argv[0], programs[i].name) == 0) {
-			*ret_status = programs[i].run(context, argv);
-			strbuf_printf(output, "%s ran\n", argv[0]);
-			return 0;
-		}
-	return err_set(ENOENT, "%s: no such program", argv[0]);
+	return rig_run(programs, context, argv, output, ret_status);
 }
 
 /* ---- devices ---- */

@@ -524,6 +524,8 @@ static void grub_twice(void **state)
 	w.set.items[1].lifetime = w.set.items[2].lifetime = CHANGE_KEPT;
 	assert_int_equal(make(&w)->step_n, 3);
 	carry_out(&w);
+	put(&w, GRUB_CFG,
+	    "linux /vmlinuz quiet iommu=pt 'pci=disable_acs_redir=0000:22:00.0;0000:22:01.0'\n");
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
 	assert_true(has_note(w.plan, "has iommu=pt; a reboot is still due"));
@@ -536,6 +538,31 @@ static void grub_twice(void **state)
 	assert_int_equal(w.plan->step_n, 0);
 	assert_true(has_note(w.plan, "the running kernel has iommu=pt"));
 	assert_true(has_note(w.plan, "the running kernel has pci=disable_acs_redir="));
+	world_free(&w);
+}
+
+/* An undo left a drop-in that a person had edited, and put back the old grub.cfg: no reboot helps. */
+static void grub_behind_drop_in(void **state)
+{
+	struct world w;
+
+	(void)state;
+	debian(&w);
+	put(&w, DROP_IN, START_LINE "iommu=pt\"\n# mine\n");
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_false(has_note(w.plan, "a reboot is still due"));
+	assert_int_equal(w.plan->step_n, 2);
+	assert_int_equal(w.plan->steps[0].kind, STEP_GENERATED);
+	assert_null(w.plan->steps[0].argv);
+	assert_int_equal(w.plan->steps[1].kind, STEP_GENERATED);
+	assert_string_equal(w.plan->steps[1].expect, "iommu=pt");
+	/* Who cannot read it is told what is known. */
+	source_put_error(w.map, GRUB_CFG, SOURCE_FILE, EACCES);
+	source_put_error(w.map, GRUB_CFG, SOURCE_LINK, EINVAL);
+	make(&w);
+	assert_int_equal(w.plan->step_n, 0);
+	assert_true(has_note(w.plan, "a reboot is still due"));
 	world_free(&w);
 }
 
@@ -2248,6 +2275,7 @@ int main(void)
 		cmocka_unit_test(grub_foreign_line),
 		cmocka_unit_test(grub_replaces_own_opposite),
 		cmocka_unit_test(grub_twice),
+		cmocka_unit_test(grub_behind_drop_in),
 		cmocka_unit_test(grub_link),
 		cmocka_unit_test(grub_without_boot),
 		cmocka_unit_test(grub_by_hand),

@@ -5,6 +5,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "build_machine.h"
+#include "check_text.h"
 #include "ingest/ingest.h"
 #include "json_schema.h"
 #include "report/report.h"
@@ -35,36 +36,6 @@ static void assert_writes(struct document *d, unsigned width, bool colour, const
 	document_free(d);
 }
 
-static void assert_has(const char *text, const char *part)
-{
-	if (!text || !strstr(text, part))
-		fail_msg("no \"%s\" in:\n%s", part, text ? text : "(nothing)");
-}
-
-static void assert_lacks(const char *text, const char *part)
-{
-	if (strstr(text, part))
-		fail_msg("there should be no \"%s\" in:\n%s", part, text);
-}
-
-/* The same text however its lines were broken; to be freed. */
-static char *flat(const char *text)
-{
-	struct strbuf b = {0};
-	bool blank = false;
-
-	for (; *text; text++) {
-		blank = blank || *text == ' ' || *text == '\n';
-		if (*text == ' ' || *text == '\n')
-			continue;
-		if (blank && b.len)
-			strbuf_putc(&b, ' ');
-		strbuf_putc(&b, *text);
-		blank = false;
-	}
-	return b.text;
-}
-
 static size_t widest_line(const char *text)
 {
 	size_t widest = 0;
@@ -77,20 +48,6 @@ static size_t widest_line(const char *text)
 		s += n + (s[n] == '\n');
 	}
 	return widest;
-}
-
-static char *file_text(const char *path)
-{
-	AUTO_FCLOSE FILE *f = fopen(path, "re");
-	AUTO_STRBUF struct strbuf b = {0};
-	char part[4096];
-	size_t n;
-
-	if (!f)
-		fail_msg("%s cannot be opened", path);
-	while ((n = fread(part, 1, sizeof(part), f)) > 0)
-		strbuf_add(&b, part, n);
-	return xstrdup(strbuf_str(&b));
 }
 
 /* What check says of a machine that the test built; frees it. */

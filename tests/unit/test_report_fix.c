@@ -5,6 +5,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "change/change.h"
+#include "check_text.h"
 #include "diagnose/diagnose.h"
 #include "fix/make_plan.h"
 #include "ingest/ingest.h"
@@ -25,36 +26,6 @@
 #define OTHER_BOOT "0b6f8f4e-9999-4222-8333-444455556666"
 
 /* ---- helpers ---- */
-
-static void assert_has(const char *text, const char *part)
-{
-	if (!text || !strstr(text, part))
-		fail_msg("no \"%s\" in:\n%s", part, text ? text : "(nothing)");
-}
-
-static void assert_lacks(const char *text, const char *part)
-{
-	if (strstr(text, part))
-		fail_msg("there should be no \"%s\" in:\n%s", part, text);
-}
-
-/* The same text however its lines were broken; to be freed. */
-static char *flat(const char *text)
-{
-	struct strbuf b = {0};
-	bool blank = false;
-
-	for (; *text; text++) {
-		blank = blank || *text == ' ' || *text == '\n';
-		if (*text == ' ' || *text == '\n')
-			continue;
-		if (blank && b.len)
-			strbuf_putc(&b, ' ');
-		strbuf_putc(&b, *text);
-		blank = false;
-	}
-	return b.text ? b.text : xstrdup("");
-}
 
 /* Each of the parts, NULL-ended, behind the one before, however lines are broken. */
 static void assert_order(const char *text, const char *const *parts)
@@ -387,6 +358,7 @@ static struct journal_entry entry_of(struct plan *p, unsigned number, enum fix_s
 {
 	struct journal_entry e = {.number = number,
 				  .state = state,
+				  .was_applied = state != FIX_APPLYING,
 				  .date = "2026-11-21T23:05:00Z",
 				  .boot_id = THIS_BOOT,
 				  .last_boot_id = THIS_BOOT,
@@ -505,6 +477,62 @@ static void history_is_a_table(void **state)
 	none = written(d);
 	assert_string_equal(none, "Nothing was changed by onehop here.\n");
 	plan_free(p);
+}
+
+static struct journal_entry damaged_of(struct plan *p, unsigned number)
+{
+	return (struct journal_entry){.number = number,
+				      .plan = p,
+				      .damage = -EPROTO,
+				      .damaged = "fixes/2/plan.json is no JSON"};
+}
+
+/* One that failed is not one that was taken back on purpose; one that is damaged hides no other. */
+static void history_tells_how_it_ended(void **state)
+{
+	static const char *const order[] = {"1 ",
+					    "failed, undone",
+					    "2 ",
+					    "damaged",
+					    "3 ",
+					    "applied",
+					    "Fix 2 is damaged: fixes/2",
+					    NULL};
+	static const char *const whole[] = {"Fix 2: damaged", "fixes/2/plan.json is no JSON.",
+					    "fixes/2 has each file",
+					    "Until then nothing is applied", NULL};
+	struct plan *p = plan_of_every_kind(), *none = plan_new();
+	struct journal_entry all[] = {entry_of(p, 1, FIX_UNDONE), damaged_of(none, 2),
+				      entry_of(p, 3, FIX_APPLIED)};
+	const struct history_report r = {.entries = all, .n = 3, .boot_id = OTHER_BOOT};
+	struct document *d = document_new();
+	AUTO_FREE char *text = NULL, *one = NULL, *plan = NULL;
+	json_t *json, *fixes;
+
+	(void)state;
+	all[0].was_applied = false;
+	json = report_history_json(&r);
+	fixes = json_object_get(json, "fixes");
+	report_history(d, &r);
+	text = written(d);
+	assert_order(text, order);
+	d = document_new();
+	report_history_entry(d, &r, 1);
+	one = written(d);
+	assert_order(one, whole);
+	for (size_t i = 0; i < 3; i++) {
+		static const char *const words[] = {"failed-undone", "damaged", "applied"};
+		const json_t *fix = json_array_get(fixes, i);
+
+		assert_string_equal(json_string_value(json_object_get(fix, "state")), words[i]);
+		assert_int_equal(json_is_null(json_object_get(fix, "damage")), i != 1);
+	}
+	assert_valid(json, "history.schema.json", "damaged");
+	plan = plan_text((struct plan_report){.plan = p, .journal = all, .journal_n = 3});
+	assert_has(plan, "Fix 2 is damaged, and until that is mended nothing is applied");
+	assert_lacks(plan, "Fix 1 ");
+	plan_free(p);
+	plan_free(none);
 }
 
 static void one_fix_is_shown_whole(void **state)
@@ -715,6 +743,7 @@ int main(void)
 		cmocka_unit_test(undo_goes_backwards),
 		cmocka_unit_test(reboot_is_due_until_it_was_seen),
 		cmocka_unit_test(history_is_a_table),
+		cmocka_unit_test(history_tells_how_it_ended),
 		cmocka_unit_test(one_fix_is_shown_whole),
 		cmocka_unit_test(outcomes_say_what_holds),
 		cmocka_unit_test(json_fits_its_schema),

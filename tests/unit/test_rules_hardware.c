@@ -2,9 +2,9 @@
 /* Rules of driver, PCIe, routing and NVLink: each with a machine where it is bad and its good twin.
  */
 #include "base/alloc.h"
-#include "diagnose/diagnose.h"
 
 #include "build_machine.h"
+#include "judged.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,6 +57,43 @@ static struct machine *unlocked(void)
 	m->driver.bar1_p2p.loaded = m->driver.bar1_p2p.installed = fact_int(1, here);
 	m->driver.registry_dwords = fact_str("ForceP2P=0x211;RMPcieP2PType=1", here);
 	return m;
+}
+
+static void connect_by(struct machine *m, enum rm_connection connection)
+{
+	for (size_t i = 0; i < m->gpu_n * m->gpu_n; i++)
+		m->pairs[i].rm.connection = fact_int(connection, here);
+}
+
+/* The driver's resource manager was asked. */
+static struct machine *unlocked_bar1(void)
+{
+	struct machine *m = unlocked();
+
+	connect_by(m, RM_CONNECTION_BAR1);
+	return m;
+}
+
+static void through_mailbox(struct machine *m)
+{
+	connect_by(m, RM_CONNECTION_MAILBOX);
+}
+
+/* By somebody else's edit, of a release in which a console matters. */
+static struct machine *unlocked_570(void)
+{
+	struct machine *m = unlocked_bar1();
+
+	m->driver.module_version = fact_str("570.86.16", here);
+	m->driver.bar1_p2p.mark = fact_str_absent(here);
+	for (size_t i = 0; i < 2; i++)
+		m->gpus[i].pci->boot_vga = fact_int(0, here);
+	return m;
+}
+
+static void console_on_gpu1(struct machine *m)
+{
+	m->gpus[1].pci->boot_vga = fact_int(1, here);
 }
 
 static struct machine *professional(void)
@@ -574,6 +611,8 @@ static const struct twin {
 	{"p2p-forced", workstation, forced_proprietary, "ForceP2P=0x11"},
 	{"p2p-forced", workstation, forced_small_bar1, "BAR1 (256 MiB) does not cover"},
 	{"p2p-forced", unlocked, forced_stock, "stubs in the place of BAR1 P2P"},
+	{"p2p-mailbox", unlocked_bar1, through_mailbox, "through a mailbox"},
+	{"unlock-console", unlocked_570, console_on_gpu1, "start of BAR1 of GPU1"},
 	{"unlock-kept", unlocked, unlock_lost, "after a reboot ForceP2P=0x211"},
 	{"p2p-force-type", workstation, force_type, "NVLink only"},
 	{"gpu-compute-mode", workstation, prohibited, "prohibited"},
@@ -620,27 +659,6 @@ static const struct twin {
 	{"fabric-manager-version", hgx, manager_old, "580.95.05"},
 };
 
-struct judged {
-	struct machine *m;
-	struct topology *t;
-	struct diagnosis *d;
-};
-
-static struct judged judge(struct machine *m)
-{
-	struct judged j = {.m = m, .t = topology_new(m)};
-
-	j.d = diagnose(j.t);
-	return j;
-}
-
-static void done(struct judged *j)
-{
-	diagnosis_free(j->d);
-	topology_free(j->t);
-	build_free(j->m);
-}
-
 static enum verdict verdict_of(const struct diagnosis *d, const char *rule)
 {
 	for (size_t i = 0; i < d->outcome_n; i++)
@@ -670,7 +688,7 @@ static void every_twin(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(twins) / sizeof(twins[0]); i++) {
 		const struct twin *w = &twins[i];
-		struct judged good = judge(w->good()), bad;
+		struct judged good = judge_built(w->good()), bad;
 		struct machine *m = w->good();
 		const struct finding *f;
 
@@ -680,7 +698,7 @@ static void every_twin(void **state)
 				 verdict_word(verdict_of(good.d, w->rule)), w->says);
 		}
 		w->spoil(m);
-		bad = judge(m);
+		bad = judge_built(m);
 		f = finding_of(bad.d, w->rule, w->says);
 		if (verdict_of(bad.d, w->rule) != VERDICT_BAD || !f) {
 			show(bad.d);
@@ -688,8 +706,8 @@ static void every_twin(void **state)
 		}
 		assert_true(f->remedy && *f->remedy);
 		assert_true(f->subject && *f->subject);
-		done(&good);
-		done(&bad);
+		judged_done(&good);
+		judged_done(&bad);
 	}
 }
 
@@ -717,13 +735,13 @@ static void every_rule_has_a_twin(void **state)
 
 static void assert_verdict(struct machine *m, const char *rule, enum verdict wanted)
 {
-	struct judged j = judge(m);
+	struct judged j = judge_built(m);
 
 	if (verdict_of(j.d, rule) != wanted) {
 		show(j.d);
 		fail_msg("%s is %s", rule, verdict_word(verdict_of(j.d, rule)));
 	}
-	done(&j);
+	judged_done(&j);
 }
 
 static void source_validation_is_no_redirect(void **state)
@@ -757,7 +775,7 @@ static void acs_names_port_value_and_cure(void **state)
 
 	(void)state;
 	acs_on(m);
-	j = judge(m);
+	j = judge_built(m);
 	f = finding_of(j.d, "acs-redirect", "0000:22:00.0");
 	assert_non_null(f);
 	assert_string_equal(f->subject, "port 0000:22:00.0");
@@ -768,7 +786,7 @@ static void acs_names_port_value_and_cure(void **state)
 	assert_non_null(strstr(f->remedy, "pci=disable_acs_redir=\"0000:22:00.0;0000:22:01.0\""));
 	assert_non_null(strstr(f->evidence[0], "ACSCtl of 0000:22:00.0: 001d"));
 	assert_int_equal(verdict_of(j.d, "acs-completion-redirect"), VERDICT_OK);
-	done(&j);
+	judged_done(&j);
 }
 
 static void acs_of_a_nic(void **state)
@@ -786,11 +804,11 @@ static void acs_of_a_nic(void **state)
 	build_gpu(m, "0000:23:00.0", down[0]);
 	build_nic(m, "0000:24:00.0", down[1], "mlx5_0");
 	down[1]->acs_ctl = fact_int(PCI_ACS_RR, here);
-	j = judge(m);
+	j = judge_built(m);
 	f = finding_of(j.d, "acs-redirect", "1 GPU-NIC paths");
 	assert_non_null(f);
 	assert_int_equal(f->pairs, 0);
-	done(&j);
+	judged_done(&j);
 }
 
 static void lockdown_is_told(void **state)
@@ -801,10 +819,10 @@ static void lockdown_is_told(void **state)
 	(void)state;
 	acs_on(m);
 	m->kernel.lockdown = fact_int(LOCKDOWN_INTEGRITY, here);
-	j = judge(m);
+	j = judge_built(m);
 	assert_non_null(
 		strstr(finding_of(j.d, "acs-redirect", "0000:22:00.0")->remedy, "locked down"));
-	done(&j);
+	judged_done(&j);
 }
 
 static void idle_link_is_not_judged(void **state)
@@ -843,9 +861,9 @@ static void link_in_a_guest_is_information(void **state)
 	(void)state;
 	narrow(m);
 	m->kernel.hypervisor = fact_str("kvm", here);
-	j = judge(m);
+	j = judge_built(m);
 	assert_int_equal(finding_of(j.d, "link-width", "x4")->severity, SEVERITY_INFO);
-	done(&j);
+	judged_done(&j);
 }
 
 static void mailbox_cards_do_without_bar1(void **state)
@@ -906,9 +924,9 @@ static void alike_cards_are_one_finding(void **state)
 	(void)state;
 	firmware_off(m);
 	m->gpus[1].pci->parent = m->gpus[0].pci->parent;
-	j = judge(m);
+	j = judge_built(m);
 	assert_string_equal(finding_of(j.d, "bar1-firmware", "GPU0, GPU1")->subject, "BAR1");
-	done(&j);
+	judged_done(&j);
 }
 
 static void missing_bridge_is_no_fault(void **state)
@@ -944,13 +962,13 @@ static void reads_and_writes_are_told_apart(void **state)
 
 	(void)state;
 	m->pairs[1].p2p[P2P_READ] = fact_int(P2P_CHIPSET_NOT_SUPPORTED, here);
-	j = judge(m);
+	j = judge_built(m);
 	assert_int_equal(finding_of(j.d, "p2p-chipset",
 				    "P2P reads between 1 of 2 pairs (GPU0->GPU1)")
 				 ->pairs,
 			 1);
 	assert_null(finding_of(j.d, "p2p-chipset", "writes between"));
-	done(&j);
+	judged_done(&j);
 }
 
 static void forced_is_fine_where_the_mechanism_is(void **state)
@@ -1001,19 +1019,19 @@ static void iommu_with_faults(void **state)
 
 	(void)state;
 	translating(m);
-	j = judge(m);
+	j = judge_built(m);
 	f = finding_of(j.d, "iommu-translating", "translates");
 	assert_int_equal(f->severity, SEVERITY_WARNING);
 	assert_int_equal(f->confidence, CONFIDENCE_LIKELY);
-	done(&j);
+	judged_done(&j);
 	m = workstation();
 	translating(m);
 	build_log(m, LOG_IOMMU_FAULT, m->gpus[0].pci);
-	j = judge(m);
+	j = judge_built(m);
 	f = finding_of(j.d, "iommu-translating", "translates");
 	assert_int_equal(f->severity, SEVERITY_ERROR);
 	assert_int_equal(f->confidence, CONFIDENCE_CERTAIN);
-	done(&j);
+	judged_done(&j);
 }
 
 /* NVLink does not pass the IOMMU. */
@@ -1024,10 +1042,10 @@ static void iommu_beside_nvlink(void **state)
 
 	(void)state;
 	translating(m);
-	j = judge(m);
+	j = judge_built(m);
 	assert_int_equal(finding_of(j.d, "iommu-translating", "translates")->severity,
 			 SEVERITY_INFO);
-	done(&j);
+	judged_done(&j);
 }
 
 static void all_bound_elsewhere(void **state)
@@ -1048,13 +1066,13 @@ static void healthy_machines_have_no_findings(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(makers) / sizeof(makers[0]); i++) {
-		struct judged j = judge(makers[i]());
+		struct judged j = judge_built(makers[i]());
 
 		for (size_t k = 0; k < j.d->finding_n; k++)
 			for (size_t n = 0; n < sizeof(twins) / sizeof(twins[0]); n++)
 				if (!strcmp(j.d->findings[k].rule->id, twins[n].rule))
 					fail_msg("%zu: %s", i, j.d->findings[k].sentence);
-		done(&j);
+		judged_done(&j);
 	}
 }
 

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unlock/edit.c, sha256.c and headers.c: edits made and shown, hashes, what kernel headers say. */
+/* unlock/edit.c and sha256.c: edits made and shown, hashes. */
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "base/err.h"
 #include "base/strbuf.h"
 #include "unlock/edit.h"
-#include "unlock/headers.h"
 #include "unlock/sha256.h"
 
 #include <cmocka.h>
-#include <errno.h>
-#include <ftw.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- edits ---- */
 
@@ -110,84 +104,12 @@ static void hashes(void **state)
 		   "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-/* ---- headers ---- */
-
-static void put(const char *dir, const char *path, const char *content)
-{
-	AUTO_FREE char *full = xprintf("%s/%s", dir, path);
-	AUTO_FCLOSE FILE *f = NULL;
-
-	for (char *s = full + strlen(dir) + 1; (s = strchr(s, '/')); s++) {
-		*s = '\0';
-		assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
-		*s = '/';
-	}
-	f = fopen(full, "we");
-	assert_non_null(f);
-	assert_int_equal(fwrite(content, 1, strlen(content), f), strlen(content));
-}
-
-static int arguments_of(const char *dir)
-{
-	int n = -1;
-
-	assert_int_equal(headers_resize_arguments(dir, &n), 0);
-	return n;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *place)
-{
-	(void)st;
-	(void)type;
-	(void)place;
-	return remove(path);
-}
-
-#define PCI_H "include/linux/pci.h"
-
-static void headers(void **state)
-{
-	char dir[] = "/tmp/onehop-headers-XXXXXX";
-	AUTO_FREE char *build = NULL;
-	AUTO_FREE char *makefile = NULL;
-	int n = 7;
-
-	(void)state;
-	assert_non_null(mkdtemp(dir));
-	assert_true(headers_resize_arguments(dir, &n) < 0);
-	assert_int_equal(n, 7);
-	assert_non_null(strstr(err_msg(), PCI_H));
-	put(dir, PCI_H, "/* pci_resize_resource(a, b, c, d) */\nint pci_other(int);\n");
-	assert_int_equal(arguments_of(dir), 0);
-	put(dir, PCI_H,
-	    "int __must_check\npci_resize_resource(struct d *d,\n int i, int (*f)(int, int));\n");
-	assert_int_equal(arguments_of(dir), 3);
-	put(dir, PCI_H, "int pci_resize_resource(struct d *d, int i, int size, int exclude);\n");
-	assert_int_equal(arguments_of(dir), 4);
-	put(dir, PCI_H, "int pci_resize_resource(struct d *d);\n");
-	assert_true(headers_resize_arguments(dir, &n) < 0);
-
-	/* a build folder whose sources are beside it, or in a package that all flavours share */
-	put(dir, "common/" PCI_H, "int pci_resize_resource(int, int, int, int);\n");
-	put(dir, "6.1/source/" PCI_H, "int pci_resize_resource(int, int, int);\n");
-	put(dir, "6.1/build/empty", "");
-	build = xprintf("%s/6.1/build", dir);
-	assert_int_equal(arguments_of(build), 3);
-	free(build);
-	build = xprintf("%s/flavour/x", dir);
-	makefile = xprintf("ifdef A\nendif\ninclude %s/common/Makefile\n", dir);
-	put(dir, "flavour/x/Makefile", makefile);
-	assert_int_equal(arguments_of(build), 4);
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(applied),
 		cmocka_unit_test(shown),
 		cmocka_unit_test(hashes),
-		cmocka_unit_test(headers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "build_machine.h"
 #include "unlock/need.h"
+#include "unlock/need_kernel.h"
 
 #include <cmocka.h>
 #include <stdlib.h>
@@ -311,7 +312,7 @@ static void options_of_all(void **state)
 	(void)state;
 	assert_string_equal(machine_need(m)->options,
 			    "options nvidia NVreg_RegistryDwords=\"ForceP2P=0x211;RMPcieP2PType=1;"
-			    "PeerMappingOverride=1\"");
+			    "RMForceP2PType=0;PeerMappingOverride=1\"");
 	build_free(m);
 }
 
@@ -331,6 +332,115 @@ static void options_of_some(void **state)
 	assert_string_equal(n->options, "options nvidia NVreg_RegistryDwordsPerDevice=\""
 					"pci=0000:01:00.0;ForceP2P=0x211;RMPcieP2PType=1;"
 					"pci=0000:02:00.0;ForceP2P=0x211;RMPcieP2PType=1\"");
+	build_free(m);
+}
+
+#define OURS   "ForceP2P=0x211;RMPcieP2PType=1"
+#define FIRST  "pci=0000:01:00.0;"
+#define SECOND "pci=0000:02:00.0;"
+
+/* What a person has set for devices, and what it becomes: a third card wants none. */
+static const struct {
+	const char *now, *dwords, *after;
+} per_device[] = {
+	{"", "", FIRST OURS ";" SECOND OURS},
+	/* another card's entries and other keys of these stay where they are */
+	{"pci=0000:05:00.0;RMx=1;" FIRST "Foo=2;ForceP2P=0x1;Bar=0x3", "",
+	 "pci=0000:05:00.0;RMx=1;" FIRST OURS ";Foo=2;Bar=0x3;" SECOND OURS},
+	/* its own ForceP2P too: it is not ours to judge */
+	{"pci=0000:05:00.0;ForceP2P=0x0", "",
+	 "pci=0000:05:00.0;ForceP2P=0x0;" FIRST OURS ";" SECOND OURS},
+	/* other ways to write an address, blanks, a card that is not there */
+	{" pci = 02:00 ; A=1 ; pci=0000:77:00.0;ForceP2P=0x11;pci=0000:01:00;B=2 ", "",
+	 SECOND OURS ";A=1;pci=0000:77:00.0;ForceP2P=0x11;" FIRST OURS ";B=2"},
+	/* named twice: the keys that count last are gone from the second place */
+	{FIRST "A=1;" SECOND "B=2;" FIRST "RMPcieP2PType=0;C=3", "",
+	 FIRST OURS ";A=1;" SECOND OURS ";B=2;" FIRST "C=3"},
+	/* keys before the first card are of none */
+	{"A=1;" SECOND "B=2", "", SECOND OURS ";B=2;" FIRST OURS},
+	/* nothing for a shell to read */
+	{SECOND "B=$(x);C=`y`;D='1';E=4", "", SECOND OURS ";E=4;" FIRST OURS},
+	/* a type that this release must not have is taken back, one that it may have stays */
+	{FIRST "RMForceP2PType=2;" SECOND "RMForceP2PType=1", "",
+	 FIRST OURS ";RMForceP2PType=0;" SECOND OURS ";RMForceP2PType=1"},
+	/* also where all cards have it */
+	{"", "RMForceP2PType=2;Z=1",
+	 FIRST OURS ";RMForceP2PType=0;" SECOND OURS ";RMForceP2PType=0"},
+};
+
+static void options_beside_others(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(per_device) / sizeof(per_device[0]); i++) {
+		const struct change c = {"580.105.08", per_device[i].dwords, EDITED, NULL};
+		struct machine *m = build(&c);
+		const struct machine_need *n;
+
+		build_model(build_gpu(m, "0000:05:00.0", NULL), "NVIDIA A10", 86);
+		m->driver.registry_dwords_per_device = fact_str(per_device[i].now, from);
+		n = machine_need(m);
+		assert_int_equal(n->setting_n, 1);
+		assert_string_equal(n->settings[0].parameter, "NVreg_RegistryDwordsPerDevice");
+		assert_null(n->settings[0].key);
+		assert_string_equal(n->settings[0].value, per_device[i].after);
+		assert_non_null(strstr(n->options, per_device[i].after));
+		/* what was made is in force, and stays as it is */
+		m->driver.registry_dwords_per_device = fact_str(n->settings[0].value, from);
+		n = machine_need(m);
+		assert_true(n->options_set);
+		assert_string_equal(n->settings[0].value, per_device[i].after);
+		build_free(m);
+	}
+}
+
+/* Cards alike, but a key of ours is set for one of them: that would outweigh a setting for all. */
+static void options_of_one_outweigh(void **state)
+{
+	static const struct change c = {"580.105.08", "", STOCK, NULL};
+	struct machine *m = build(&c);
+
+	(void)state;
+	m->driver.registry_dwords_per_device = fact_str(SECOND "Other=1", from);
+	assert_false(machine_need(m)->per_device);
+	m->driver.registry_dwords_per_device = fact_str(SECOND "Other=1;ForceP2P=0", from);
+	assert_true(machine_need(m)->per_device);
+	assert_string_equal(machine_need(m)->settings[0].value, SECOND OURS ";Other=1;" FIRST OURS);
+	build_free(m);
+}
+
+/* The same as data: a row a key, and those of others are not among them. */
+static void options_as_data(void **state)
+{
+	static const struct change c = {"575.57.08", "RMForceP2PType=2;Mine=1", EDITED, NULL};
+	static const char *const rows[][2] = {{"ForceP2P", "0x211"},
+					      {"RMPcieP2PType", "1"},
+					      {"RMForceStaticBar1", "2"},
+					      {"RMForceP2PType", "0"}};
+	struct machine *m = build(&c);
+	const struct machine_need *n = machine_need(m);
+
+	(void)state;
+	assert_false(n->options_set);
+	assert_int_equal(n->setting_n, 4);
+	for (size_t i = 0; i < n->setting_n; i++) {
+		assert_string_equal(n->settings[i].parameter, "NVreg_RegistryDwords");
+		assert_string_equal(n->settings[i].key, rows[i][0]);
+		assert_string_equal(n->settings[i].value, rows[i][1]);
+	}
+	build_free(m);
+}
+
+/* A key that this release does not use is a person's own: RMForceStaticBar1 from 580 on. */
+static void options_keep_what_is_not_of_this_release(void **state)
+{
+	static const struct change c = {"580.105.08", "RMForceStaticBar1=1;OverrideFbSize=30000",
+					EDITED, NULL};
+	struct machine *m = build(&c);
+
+	(void)state;
+	assert_string_equal(machine_need(m)->options,
+			    "options nvidia NVreg_RegistryDwords=\"" OURS
+			    ";RMForceStaticBar1=1;OverrideFbSize=30000\"");
 	build_free(m);
 }
 
@@ -403,7 +513,7 @@ static void by_hand_on_debian(void **state)
 	assert_true(says(n->sources, n->source_n, "apt source nvidia-open-gpu-kernel-modules"));
 	assert_true(says(n->steps, n->step_n, "apt install linux-headers-6.1.0-56-amd64"));
 	assert_true(
-		says(n->steps, n->step_n, "--headers /lib/modules/6.1.0-56-amd64/build --apply"));
+		says(n->steps, n->step_n, "onehop unlock --tree open-gpu-kernel-modules --apply"));
 	assert_true(says(n->steps, n->step_n,
 			 "kernel-open/nvidia-uvm.ko /lib/modules/6.1.0-56-amd64/updates/onehop/"
 			 "nvidia-current-open-uvm.ko"));
@@ -431,9 +541,97 @@ static void by_hand_on_a_strange_kernel(void **state)
 	m->driver.library_version = fact_str("610.43.03", from);
 	n = machine_need(m);
 	assert_false(says(n->steps, n->step_n, "rm -rf ~"));
-	assert_true(says(n->steps, n->step_n, "/lib/modules/$(uname -r)/build"));
+	assert_true(says(n->steps, n->step_n, "/lib/modules/$(uname -r)/updates/onehop"));
 	assert_true(minds(n, "newer than any release"));
 	assert_true(minds(n, "610.43.03"));
+	build_free(m);
+}
+
+/* Another line for the same parameter is to go, one for the other parameter stays. */
+static void lines_that_count_last(void **state)
+{
+	static const struct change c = {"580.105.08", "ForceP2P=0x211", EDITED, NULL};
+	struct modprobe_line lines[] = {
+		{MODPROBE_OPTIONS, "nvidia", "NVreg_RegistryDwords=\"A=1\"",
+		 "/etc/modprobe.d/all.conf", 3},
+		{MODPROBE_OPTIONS, "nvidia", "NVreg_RegistryDwordsPerDevice=\"pci=01:00;A=1\"",
+		 "/etc/modprobe.d/some.conf", 4},
+		{MODPROBE_OPTIONS, "nvidia", "NVreg_RegistryDwords=\"A=1\"",
+		 "/etc/modprobe.d/onehop.conf", 5},
+	};
+	struct machine *m = build(&c);
+	const struct machine_need *n;
+
+	(void)state;
+	m->modprobe = lines;
+	m->modprobe_n = 3;
+	n = machine_need(m);
+	assert_true(minds(n, "all.conf:3 sets NVreg_RegistryDwords too"));
+	assert_false(minds(n, "some.conf"));
+	assert_false(minds(n, "onehop.conf:5"));
+	build_model(build_gpu(m, "0000:05:00.0", NULL), "NVIDIA A10", 86);
+	m->driver.registry_dwords_per_device = fact_str_unknown("nobody looked");
+	n = machine_need(m);
+	assert_false(minds(n, "all.conf"));
+	assert_true(minds(n, "some.conf:4 sets NVreg_RegistryDwordsPerDevice too"));
+	assert_true(minds(n, "for all cards, those that want none too"));
+	assert_true(minds(n, "could not be read (nobody looked)"));
+	m->modprobe = NULL;
+	m->modprobe_n = 0;
+	build_free(m);
+}
+
+static const struct {
+	const char *driver, *kernel;
+	const char *words; /* NULL: nothing is known against it */
+} kernels[] = {
+	{"535.230.02", "6.12.48+deb13-amd64", NULL},
+	{"535.230.02", "6.13.0", "before 535.247.01 do not build on Linux 6.13"},
+	{"535.247.01", "6.14.0-37-generic", NULL},
+	/* the newest kernel's row, which does for those before it too */
+	{"535.230.02", "6.17.0-35-generic", "take 535.274.02"},
+	{"535.288.01", "6.17.13-2-pve", NULL},
+	{"535.288.01", "6.19.2", "no release of 535 up to 535.288.01"},
+	{"535.300.01", "6.19.2", NULL}, /* newer than what was looked at */
+	{"550.163.01", "6.12.74", NULL},
+	{"550.163.01", "6.17.13-2-pve", "del_timer_sync"},
+	{"555.58.02", "6.17.13-2-pve", "no release of 555"},
+	{"565.77", "6.13.0-aosc-main", "MODULE_IMPORT_NS"},
+	{"570.86.16", "6.14.0", NULL},
+	{"570.148.08", "6.15", "570.153.02"},
+	{"570.190", "6.17.1", NULL},
+	{"570.181", "6.17.1", "570.190"},
+	{"580.105.08", "6.18.0", "580.119.02"},
+	{"580.126.09", "6.19.2", "580.126.18"},
+	{"580.126.20", "7.0.4+deb14-amd64", "580.142"},
+	{"580.142", "7.0.12_1", NULL},
+	{"580.142", "7.1.0_1", "of_gpio.h"},
+	{"580.159.04", "7.1.0_1", NULL},
+	{"590.48.01", "6.19.0-fractal", "595.58.03"},
+	{"595.45.04", "7.0.0", "595.58.03"},
+	{"595.45.04", "6.20.1", NULL},
+	{"595.44.03", "7.0.0", NULL}, /* a line for developers */
+	{"525.60.11", "7.0.0", NULL},
+	{"580.105.08", "5.15.0-100-generic", NULL},
+	{"", "", NULL},
+	{"580.105.08", "strange", NULL},
+};
+
+static void releases_and_kernels(void **state)
+{
+	static const struct change c = {"580.105.08", "", STOCK, NULL};
+	struct machine *m = build(&c);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kernels) / sizeof(kernels[0]); i++) {
+		const char *got = need_kernel_trouble(kernels[i].driver, kernels[i].kernel);
+
+		if (!got != !kernels[i].words || (got && !strstr(got, kernels[i].words)))
+			fail_msg("%s on %s: %s", kernels[i].driver, kernels[i].kernel,
+				 got ? got : "nothing");
+	}
+	m->kernel.release = fact_str("6.18.7-arch1-1", from);
+	assert_true(minds(machine_need(m), "as released, releases of 580 before 580.119.02"));
 	build_free(m);
 }
 
@@ -459,9 +657,15 @@ int main(void)
 		cmocka_unit_test(options_by_release),
 		cmocka_unit_test(options_of_all),
 		cmocka_unit_test(options_of_some),
+		cmocka_unit_test(options_beside_others),
+		cmocka_unit_test(options_of_one_outweigh),
+		cmocka_unit_test(options_as_data),
+		cmocka_unit_test(options_keep_what_is_not_of_this_release),
 		cmocka_unit_test(nvlink_beside_pcie),
 		cmocka_unit_test(by_hand_on_debian),
 		cmocka_unit_test(by_hand_on_a_strange_kernel),
+		cmocka_unit_test(lines_that_count_last),
+		cmocka_unit_test(releases_and_kernels),
 		cmocka_unit_test(nothing_to_judge),
 	};
 

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "made_tree.h"
 #include "unlock/anchor.h"
 #include "unlock/unlock.h"
 
@@ -19,148 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- a tree that has what the table says ---- */
-
-struct made_function {
-	const char *file, *name; /* name NULL: whatever is looked for anywhere in the file */
-	struct strbuf body;
-};
-
-struct made_tree {
-	struct made_function functions[64];
-	size_t n;
-};
-
-static struct made_function *function_of(struct made_tree *t, const char *file, const char *name)
-{
-	struct made_function *f = t->functions;
-
-	for (; f < t->functions + t->n; f++) {
-		if (strcmp(f->file, file) == 0 &&
-		    (!f->name ? !name : name && strcmp(f->name, name) == 0))
-			return f;
-	}
-	assert_true(t->n < sizeof(t->functions) / sizeof(t->functions[0]));
-	t->functions[t->n++] = (struct made_function){.file = file, .name = name};
-	return f;
-}
-
 #define RESIZE "nv_resize_pcie_bars"
-
-static void render(const struct made_tree *t, const char *file, struct strbuf *out)
-{
-	strbuf_puts(out, "/* made up: { ( \" */\n#include \"x.h\"\n\n");
-	for (const struct made_function *f = t->functions; f < t->functions + t->n; f++) {
-		if (strcmp(f->file, file) != 0)
-			continue;
-		if (f->name && strcmp(f->name, RESIZE) == 0)
-			strbuf_puts(out, "static int " RESIZE "(struct pci_dev *pci_dev) {\n");
-		else
-			strbuf_printf(out, "NV_STATUS\n%s\n(\n    int made_up\n)\n{\n",
-				      f->name ? f->name : "made_up_function");
-		strbuf_printf(out, "%s}\n\n", strbuf_str(&f->body));
-	}
-}
-
-static size_t count_now(const struct made_tree *t, const char *file, const char *function,
-			const char *pattern)
-{
-	AUTO_STRBUF struct strbuf b = {0};
-	struct pattern *p = pattern_new(pattern);
-	struct scope scope;
-	struct lexed x;
-	size_t n;
-
-	render(t, file, &b);
-	assert_int_equal(lex(strbuf_str(&b), b.len, &x), 0);
-	scope = scope_all(&x);
-	if (function)
-		assert_int_equal(function_find(&x, function, &scope), 1);
-	n = pattern_count(p, &x, scope, NULL);
-	lexed_done(&x);
-	pattern_free(p);
-	return n;
-}
-
-/* C that the pattern matches, with the brackets that it lacks. */
-static void add_instance(struct strbuf *out, const char *pattern)
-{
-	char open[16];
-	size_t n = 0, more = 0;
-
-	for (const char *s = pattern; *s; s++)
-		more += *s == ')' ? 1 : *s == '(' ? (size_t)-1 : 0;
-	strbuf_puts(out, "    ");
-	for (; more > 0 && more < 16; more--)
-		open[n++] = '(', strbuf_putc(out, '(');
-	for (const char *s = pattern; *s; s++) {
-		if (strncmp(s, "$6", 2) == 0) {
-			strbuf_puts(out, "0a1b2c");
-			s++;
-		} else if (strncmp(s, "$args", 5) == 0) {
-			strbuf_puts(out, "made, (up)");
-			s += 4;
-		} else if (*s != '@') {
-			strbuf_putc(out, *s);
-		}
-		if (strchr("({[", *s))
-			open[n++] = *s;
-		else if (strchr(")}]", *s) && n)
-			n--;
-	}
-	while (n)
-		strbuf_putc(out, open[--n] == '(' ? ')' : open[n] == '{' ? '}' : ']');
-	strbuf_puts(out, ";\n");
-}
-
-static void add_pattern(struct made_tree *t, const char *file, const char *function,
-			const char *pattern, unsigned count)
-{
-	struct made_function *f;
-
-	if (strstr(pattern, RESIZE)) {
-		function_of(t, file, RESIZE);
-		return;
-	}
-	f = function_of(t, file, function);
-	for (size_t n = count_now(t, file, function, pattern); n < count; n++)
-		add_instance(&f->body, pattern);
-}
-
-static void fill(struct made_tree *t, enum era era)
-{
-	for (size_t i = 0; i < anchor_n; i++) {
-		if (anchors[i].eras & 1u << era)
-			add_pattern(t, anchors[i].file, anchors[i].function, anchors[i].pattern,
-				    anchors[i].count);
-	}
-	for (size_t i = 0; i < feature_n; i++) {
-		if (features[i].eras & 1u << era)
-			add_pattern(t, features[i].file, features[i].function, features[i].pattern,
-				    1);
-	}
-}
-
-/* Filling takes a while: each era is filled once and copied. */
-static struct made_tree filled[ERA_N];
-
-static void make_up(struct made_tree *t, enum era era)
-{
-	if (!filled[era].n)
-		fill(&filled[era], era);
-	*t = filled[era];
-	for (size_t i = 0; i < t->n; i++) {
-		t->functions[i].body = (struct strbuf){0};
-		strbuf_puts(&t->functions[i].body, strbuf_str(&filled[era].functions[i].body));
-	}
-}
-
-static void made_done(struct made_tree *t)
-{
-	for (size_t i = 0; i < t->n; i++)
-		strbuf_done(&t->functions[i].body);
-	t->n = 0;
-}
 
 /* ---- scratch folders ---- */
 
@@ -206,21 +66,6 @@ static int remove_scratch(void **state)
 	return 0;
 }
 
-static void put(const char *dir, const char *path, const char *content, size_t size)
-{
-	AUTO_FREE char *full = xprintf("%s/%s", dir, path);
-	AUTO_FCLOSE FILE *f = NULL;
-
-	for (char *s = full + 1; (s = strchr(s, '/')); s++) {
-		*s = '\0';
-		assert_true(mkdir(full, 0755) == 0 || errno == EEXIST);
-		*s = '/';
-	}
-	f = fopen(full, "we");
-	assert_non_null(f);
-	assert_int_equal(fwrite(content, 1, size, f), size);
-}
-
 static void get(const char *dir, const char *path, struct strbuf *out)
 {
 	AUTO_FREE char *full = xprintf("%s/%s", dir, path);
@@ -235,23 +80,15 @@ static void get(const char *dir, const char *path, struct strbuf *out)
 
 static void write_tree(const struct scratch *s, const struct made_tree *t)
 {
-	static const char version[] = "NVIDIA_VERSION = 999.01\n";
-
 	remove_folder(s->tree);
-	put(s->tree, "version.mk", version, strlen(version));
-	for (size_t i = 0; i < t->n; i++) {
-		AUTO_STRBUF struct strbuf b = {0};
-
-		render(t, t->functions[i].file, &b);
-		put(s->tree, t->functions[i].file, b.text, b.len);
-	}
+	made_write(t, s->tree, "999.01");
 }
 
 static void write_era(const struct scratch *s, enum era era)
 {
 	struct made_tree t = {0};
 
-	make_up(&t, era);
+	made_up(&t, era);
 	write_tree(s, &t);
 	made_done(&t);
 }
@@ -386,8 +223,8 @@ static void each_count_is_checked(void **state)
 
 		if (a->when != WHEN_ALWAYS || strstr(a->pattern, RESIZE))
 			continue;
-		make_up(&t, era);
-		add_instance(&function_of(&t, a->file, a->function)->body, a->pattern);
+		made_up(&t, era);
+		made_instance(&made_function_of(&t, a->file, a->function)->body, a->pattern);
 		write_tree(s, &t);
 		check_refused(s, "expected", a->file);
 		made_done(&t);
@@ -405,8 +242,8 @@ static void functions_and_files_that_lack_are_named(void **state)
 
 		if (!a->function || strcmp(a->function, RESIZE) == 0)
 			continue;
-		make_up(&t, era);
-		function_of(&t, a->file, a->function)->name = "renamed_function";
+		made_up(&t, era);
+		made_function_of(&t, a->file, a->function)->name = "renamed_function";
 		write_tree(s, &t);
 		check_refused(s, s->tree, ""); /* or it looks like no era at all */
 		made_done(&t);
@@ -434,10 +271,10 @@ static void odd_text_is_refused(void **state)
 			strbuf_putc(&crlf, '\r');
 		strbuf_putc(&crlf, text.text[i]);
 	}
-	put(s->tree, path, crlf.text, crlf.len);
+	made_put(s->tree, path, crlf.text, crlf.len);
 	check_refused(s, "CR LF", path);
 	for (size_t size = 0; size < text.len - 3; size += text.len / 7) {
-		put(s->tree, path, text.text, size);
+		made_put(s->tree, path, text.text, size);
 		check_refused(s, s->tree, "");
 	}
 }
@@ -448,9 +285,9 @@ static void other_folders_are_told_apart(void **state)
 	struct unlock *u = NULL;
 
 	assert_int_equal(unlock_open(s->tree, &plain, &u), -ENOENT);
-	put(s->tree, "readme", "x", 1);
+	made_put(s->tree, "readme", "x", 1);
 	check_refused(s, "no tree of NVIDIA's", SWITCH_FILE);
-	put(s->tree, "nvidia/nv-kernel.o_binary", "x", 1);
+	made_put(s->tree, "nvidia/nv-kernel.o_binary", "x", 1);
 	check_refused(s, "prebuilt", "sources");
 }
 
@@ -477,18 +314,18 @@ static void later_changes_are_refused(void **state)
 
 	write_era(s, ERA_580);
 	run(s, &plain, true);
-	put(s->tree, SWITCH_FILE, "int x;\n", 7);
+	made_put(s->tree, SWITCH_FILE, "int x;\n", 7);
 	check_refused(s, "changed after", SWITCH_FILE);
 	assert_int_equal(unlock_revert(s->tree, &plain, &u), -EINVAL);
 
 	write_era(s, ERA_580);
 	run(s, &plain, true);
-	put(s->tree, STATE_FOLDER "/old/" SWITCH_FILE, "int x;\n", 7);
+	made_put(s->tree, STATE_FOLDER "/old/" SWITCH_FILE, "int x;\n", 7);
 	check_refused(s, "was changed", STATE_FOLDER "/old/" SWITCH_FILE);
 
 	write_era(s, ERA_580);
 	run(s, &plain, true);
-	put(s->tree, MANIFEST, "{}", 2);
+	made_put(s->tree, MANIFEST, "{}", 2);
 	check_refused(s, MANIFEST, "unpack");
 }
 
@@ -505,7 +342,7 @@ static void manifests_lead_nowhere_else(void **state)
 	assert_non_null(at);
 	strbuf_add(&bad, text.text, (size_t)(at - text.text));
 	strbuf_printf(&bad, "../away/%s", at);
-	put(s->tree, MANIFEST, bad.text, bad.len);
+	made_put(s->tree, MANIFEST, bad.text, bad.len);
 	check_refused(s, MANIFEST, "unpack");
 }
 
@@ -535,48 +372,159 @@ static void one_at_a_time(void **state)
 	unlock_close(u);
 }
 
-/* ---- the target kernel ---- */
+/* ---- both kinds of kernel ---- */
 
-static void the_kernel_decides_resize(void **state)
+/* A tree that asks the kernel itself is left to do so. */
+static void who_asks_the_kernel_is_left_alone(void **state)
 {
-	static const char four[] = "int pci_resize_resource(int a, int b, int c, int d);\n";
 	struct scratch *s = *state;
-	struct unlock_options o = {.headers = s->dir};
-	AUTO_STRBUF struct strbuf before = {0};
+	AUTO_STRBUF struct strbuf text = {0};
 	struct made_tree t = {0};
 	struct unlock *u = NULL;
 
-	put(s->dir, "include/linux/pci.h", four, strlen(four));
 	write_era(s, ERA_580);
-	before = snapshot(s);
-	run(s, &o, true);
-	{
-		AUTO_STRBUF struct strbuf text = {0};
-
-		get(s->tree, MARKER_FILE, &text);
-		assert_non_null(strstr(text.text, "requested_size, 0)"));
-	}
-	/* without --headers it is known what was decided; with others it is refused */
-	check_state(s, UNLOCK_PATCHED);
-	put(s->dir, "include/linux/pci.h", "int pci_resize_resource(int a, int b, int c);\n", 47);
-	assert_int_equal(unlock_open(s->tree, &o, &u), 0);
-	assert_true(u->other_edits);
+	assert_int_equal(unlock_open(s->tree, &plain, &u), 0);
+	assert_false(u->asks_kernel);
+	assert_int_equal(u->edit_n, 10);
 	unlock_close(u);
-	assert_int_equal(unlock_apply(s->tree, &o, &u), -EINVAL);
-	run(s, &o, false);
-	check_same(s, &before);
 
-	/* a tree that asks the kernel itself is left to do so */
-	put(s->dir, "include/linux/pci.h", four, strlen(four));
-	make_up(&t, ERA_580);
-	add_instance(&function_of(&t, MARKER_FILE, RESIZE)->body,
-		     "pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size, 0)");
+	made_up(&t, ERA_580);
+	made_instance(&made_function_of(&t, MARKER_FILE, RESIZE)->body,
+		      "pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size, 0)");
 	write_tree(s, &t);
 	made_done(&t);
-	assert_int_equal(unlock_open(s->tree, &o, &u), 0);
-	assert_int_equal(u->resize_tree, 4);
+	assert_int_equal(unlock_apply(s->tree, &plain, &u), 0);
+	assert_true(u->asks_kernel);
 	assert_int_equal(u->edit_n, 8);
 	unlock_close(u);
+	get(s->tree, MARKER_FILE, &text);
+	assert_null(strstr(text.text, "onehop_resize"));
+}
+
+/* The made-up nv-pci.c as a program: 0 if it calls its kernel's function once, and with the right values. */
+static const char program_head[] =
+	"#include <stdarg.h>\n"
+	"#include <stddef.h>\n"
+	"#define NV_PCI_REBAR_GET_POSSIBLE_SIZES_PRESENT\n"
+	"#define MODULE_INFO(a, b) static const char a[] __attribute__((used)) = b\n"
+	"#define NV_GPU_BAR1 1\n"
+	"struct pci_dev { int calls; };\n"
+	"static const int NVreg_EnableResizableBar = 1, requested_size = 15;\n";
+static const char program_tail[] = "static int nv_resize_pcie_bars(struct pci_dev *pci_dev);\n"
+				   "int main(void)\n"
+				   "{\n"
+				   "	struct pci_dev d = {0};\n"
+				   "	nv_resize_pcie_bars(&d);\n"
+				   "	return d.calls != 1;\n"
+				   "}\n";
+
+#define KERNEL(arguments, more)                                                                    \
+	"static int __attribute__((warn_unused_result)) pci_resize_resource(" arguments ")\n"      \
+	"{ d->calls += i == 1 && size == 15" more "; return d->calls; }\n"
+
+static int run_program(char *const *argv)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 127);
+	return WEXITSTATUS(status);
+}
+
+/* Whether it compiles, without a warning; then it has to run well. Memory file systems may not run programs. */
+static bool compiles(const struct scratch *s, const char *kernel)
+{
+	char object[] = "/tmp/onehop-program-XXXXXX";
+	AUTO_FREE char *command = xprintf("cc -Wall -Wextra -Werror -Wno-empty-body "
+					  "-Wno-return-type -o \"$0\" %s/" MARKER_FILE,
+					  s->tree);
+	AUTO_FREE char *head = xprintf("%s%s%s", program_head, kernel, program_tail);
+	AUTO_CLOSE int fd = mkstemp(object);
+	bool ok;
+
+	assert_true(fd >= 0);
+	made_put(s->tree, "kernel-open/nvidia/x.h", head, strlen(head));
+	ok = run_program((char *const[]){(char *)"/bin/sh", (char *)"-c", command, object, NULL}) ==
+	     0;
+	close(fd);
+	fd = -1;
+	if (ok)
+		assert_int_equal(run_program((char *const[]){object, NULL}), 0);
+	unlink(object);
+	return ok;
+}
+
+static void one_edit_fits_both_kinds_of_kernel(void **state)
+{
+	struct scratch *s = *state;
+
+	write_era(s, ERA_565);
+	assert_false(compiles(s, KERNEL("struct pci_dev *d, int i, int size, int exclude",
+					" && exclude == 0")));
+	run(s, &plain, true);
+	assert_true(compiles(s, KERNEL("struct pci_dev *d, int i, int size", "")));
+	assert_true(compiles(s, KERNEL("struct pci_dev *d, int i, int size, int exclude",
+				       " && exclude == 0")));
+	/* what nobody has seen yet is not guessed at */
+	assert_false(compiles(s, KERNEL("struct pci_dev *d, int i, int size, int x, int y",
+					" && x == y")));
+	assert_false(compiles(s, KERNEL("struct pci_dev *d, int i, int size, void *exclude",
+					" && !exclude")));
+}
+
+/* A manifest may say more than is read: an earlier onehop's named the arguments of the kernel. */
+static void more_in_a_manifest_is_left_unread(void **state)
+{
+	static const char more[] = "{ \"pci_resize_resource\": 4,";
+	struct scratch *s = *state;
+	AUTO_STRBUF struct strbuf before = {0}, text = {0}, other = {0};
+
+	write_era(s, ERA_580);
+	before = snapshot(s);
+	run(s, &plain, true);
+	get(s->tree, MANIFEST, &text);
+	assert_int_equal(text.text[0], '{');
+	strbuf_printf(&other, "%s%s", more, text.text + 1);
+	made_put(s->tree, MANIFEST, other.text, other.len);
+	check_state(s, UNLOCK_PATCHED);
+	run(s, &plain, false);
+	check_same(s, &before);
+}
+
+/* What lies there is as the manifest says, but not what this onehop would make. */
+static void other_edits_are_taken_back_first(void **state)
+{
+	static const char mine[] = "/* by another onehop */\n";
+	struct scratch *s = *state;
+	AUTO_STRBUF struct strbuf before = {0}, file = {0}, manifest = {0};
+	char old_hash[SHA256_TEXT], new_hash[SHA256_TEXT], *at;
+	struct unlock *u = NULL;
+
+	write_era(s, ERA_590);
+	before = snapshot(s);
+	run(s, &plain, true);
+	get(s->tree, MARKER_FILE, &file);
+	sha256(file.text, file.len, old_hash);
+	strbuf_puts(&file, mine);
+	sha256(file.text, file.len, new_hash);
+	made_put(s->tree, MARKER_FILE, file.text, file.len);
+	get(s->tree, MANIFEST, &manifest);
+	at = strstr(manifest.text, old_hash);
+	assert_non_null(at);
+	memcpy(at, new_hash, SHA256_TEXT - 1);
+	made_put(s->tree, MANIFEST, manifest.text, manifest.len);
+	assert_int_equal(unlock_open(s->tree, &plain, &u), 0);
+	assert_true(u->other_edits);
+	unlock_close(u);
+	assert_int_equal(unlock_apply(s->tree, &plain, &u), -EINVAL);
+	assert_non_null(strstr(err_msg(), "by another onehop: --revert first"));
+	run(s, &plain, false);
+	check_same(s, &before);
 }
 
 /* ---- kills and failures, at every write ---- */
@@ -690,8 +638,7 @@ static void failing_at_any_moment(void **state)
 static int forget_filled(void **state)
 {
 	(void)state;
-	for (unsigned era = 0; era < ERA_N; era++)
-		made_done(&filled[era]);
+	made_forget();
 	return 0;
 }
 
@@ -710,7 +657,10 @@ int main(void)
 		TREE_TEST(manifests_lead_nowhere_else),
 		TREE_TEST(ours_without_a_manifest),
 		TREE_TEST(one_at_a_time),
-		TREE_TEST(the_kernel_decides_resize),
+		TREE_TEST(who_asks_the_kernel_is_left_alone),
+		TREE_TEST(one_edit_fits_both_kinds_of_kernel),
+		TREE_TEST(more_in_a_manifest_is_left_unread),
+		TREE_TEST(other_edits_are_taken_back_first),
 		TREE_TEST(killed_at_any_moment),
 		TREE_TEST(failing_at_any_moment),
 	};

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/deliver.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "cli/fixing.h"
+#include "cli/progress.h"
+#include "report/report_unlock.h"
+#include "report/report_unlock_delivery.h"
+#include "unlock/build.h"
+#include "unlock/delivery_kernels.h"
+#include "unlock/delivery_plan.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOG_EVERY_S 30 /* a line in a log, where there is no terminal */
+
+struct delivering {
+	const struct deliver_options *o;
+	struct fixing *s;
+	char *sources; /* absolute */
+	struct source *source;
+	struct machine *machine;
+	const struct machine_need *need;
+	struct delivery *delivery;
+	char *core; /* once it is built */
+	size_t core_size;
+	struct plan *plan;
+	struct progress progress;
+	double shown_s; /* of the part that is built, when it was told of last */
+};
+
+static void delivering_done(struct delivering *d)
+{
+	plan_free(d->plan);
+	free(d->core);
+	machine_free(d->machine);
+	source_free(d->source);
+	free(d->sources);
+}
+
+/* ---- looking ---- */
+
+/* What is wanted without sources, where that is not just options. 0, or a code after a message. */
+static int check_options_alone(const struct delivering *d)
+{
+	static const char *const refusals[NEED_N] = {
+		[NEED_PATCH] = "the driver has to be edited",
+		[NEED_REFUSED] = "something else has to change first",
+		[NEED_UNKNOWN] = "what these cards need is not known",
+	};
+	const char *why = d->o->image ? "no cards are judged" : refusals[d->need->need];
+
+	if (d->o->sources || !why)
+		return 0;
+	if (d->need->need == NEED_PATCH || d->o->image)
+		return fail(EXIT_REFUSED,
+			    "--apply wants --sources DIR, the sources of the driver's release%s%s: "
+			    "%s (onehop unlock says more); nothing was changed",
+			    d->need->release ? " " : "", d->need->release ? d->need->release : "",
+			    why);
+	return fail(EXIT_REFUSED, "%s (onehop unlock says more); nothing was changed", why);
+}
+
+static int look(struct delivering *d)
+{
+	struct delivery_request request = {.root = "/",
+					   .kernel = d->o->kernel,
+					   .image = d->o->image};
+	int r;
+
+	if (d->o->sources && !(d->sources = realpath(d->o->sources, NULL)))
+		return fail(EXIT_NOT_JUDGED, "--sources %s: %s", d->o->sources, strerror(errno));
+	request.sources = d->sources;
+	if (load_machine(d->o->common, NEED_PARTS, &d->machine) < 0 ||
+	    source_open_root("/", NULL, NULL, &d->source) < 0)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	d->need = machine_need(d->machine);
+	r = check_options_alone(d);
+	if (r)
+		return r;
+	r = delivery_look(&request, d->source, d->machine, d->need, &d->delivery);
+	if (r < 0)
+		return fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
+	delivery_check_kernels(&d->s->host, d->delivery, d->o->image, d->machine->arena);
+	return 0;
+}
+
+/* ---- the plan ---- */
+
+/* Whether the tree's core has to be built here: a DKMS tree of the whole release has it built by DKMS. */
+static bool wants_core(const struct delivery *d)
+{
+	return d->way == DELIVER_OWN_DKMS || (d->way == DELIVER_INTO_DKMS && d->core);
+}
+
+static int read_core(struct delivering *d)
+{
+	AUTO_CLOSE int fd = -1;
+	int r;
+
+	if (d->core || !wants_core(d->delivery) || !d->delivery->built)
+		return 0;
+	fd = open(d->delivery->core_built, O_RDONLY | O_CLOEXEC);
+	r = fd < 0 ? -errno : fd_read_all(fd, DELIVERY_CORE_MAX, &d->core, &d->core_size);
+	return r < 0 ? err_sys(-r, "%s", d->delivery->core_built) : 0;
+}
+
+static struct delivery_plan_request plan_request_of(const struct delivering *d)
+{
+	return (struct delivery_plan_request){.delivery = d->delivery,
+					      .need = d->need,
+					      .machine = d->machine,
+					      .source = d->source,
+					      .host = &d->s->host,
+					      .core = d->core,
+					      .core_size = d->core_size,
+					      .image = d->o->image};
+}
+
+static int make_plan(struct delivering *d)
+{
+	struct delivery_plan_request request;
+	int r = read_core(d);
+
+	plan_free(d->plan);
+	d->plan = NULL;
+	request = plan_request_of(d);
+	if (r == 0)
+		r = delivery_plan(&request, &d->plan);
+	if (r < 0)
+		return fail(EXIT_REFUSED, "%s; nothing was changed", err_msg());
+	d->s->build_log = delivery_build_log(&request);
+	return 0;
+}
+
+static bool has_steps(const struct delivering *d)
+{
+	return d->plan && plan_doing_steps(d->plan) > 0;
+}
+
+/* ---- printing ---- */
+
+static void add_option(struct strbuf *b, const char *option, const char *value)
+{
+	const char *argv[] = {value, NULL};
+
+	if (!value)
+		return;
+	strbuf_printf(b, " %s ", option);
+	step_command_line(argv, b);
+}
+
+/* "onehop unlock --sources DIR --apply": what was said, once more. */
+static const char *apply_words(const struct delivering *d)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	strbuf_puts(&b, "onehop unlock");
+	add_option(&b, "--sources", d->o->sources);
+	add_option(&b, "--kernel", d->o->kernel);
+	strbuf_puts(&b, d->o->image ? " --image --apply" : " --apply");
+	return arena_strdup(d->machine->arena, strbuf_str(&b));
+}
+
+static struct plan_report plan_report_of(const struct delivering *d)
+{
+	return (struct plan_report){
+		.plan = d->plan,
+		.machine = d->machine,
+		.journal = d->s->journal,
+		.journal_n = d->s->journal_n,
+		.journal_unread = d->s->journal_unread,
+		.apply_words = d->o->apply ? NULL : apply_words(d),
+		.is_root = fixing_may_write(d->s),
+		.judged = true,
+		.verbose = d->o->common->verbose,
+	};
+}
+
+static struct delivery_report delivery_report_of(const struct delivering *d)
+{
+	return (struct delivery_report){.delivery = d->delivery,
+					.machine = d->machine,
+					.image = d->o->image,
+					.work = has_steps(d) && !d->delivery->blocked};
+}
+
+static enum exit_code judge(const struct delivering *d)
+{
+	if (d->delivery->blocked)
+		return d->o->apply ? EXIT_REFUSED : EXIT_FINDING;
+	return plan_has_work(d->plan) ? EXIT_FINDING : EXIT_WELL;
+}
+
+static int print_text_report(const struct delivering *d, enum exit_code code)
+{
+	const struct delivery_report r = delivery_report_of(d);
+	const struct plan_report p = plan_report_of(d);
+	struct document *out = document_new();
+
+	report_delivery(out, &r);
+	/* What is never going to be done is only in the way of what has to be. */
+	if (!d->delivery->blocked)
+		report_plan(out, &p);
+	report_delivery_after(out, &r);
+	code = (enum exit_code)print_document(out, d->o->common, code);
+	document_free(out);
+	return (int)code;
+}
+
+static int show(const struct delivering *d, enum exit_code code)
+{
+	const struct delivery_report r = delivery_report_of(d);
+	const struct plan_report p = plan_report_of(d);
+
+	if (!d->o->common->json)
+		return print_text_report(d, code);
+	return print_json(report_delivery_json(&r, report_plan_json(&p, NULL)), code);
+}
+
+/* ---- the core ---- */
+
+static bool on_progress(void *context, const struct build_progress *p)
+{
+	struct delivering *d = context;
+	bool due = isatty(STDERR_FILENO) || p->seconds - d->shown_s >= LOG_EVERY_S ||
+		   p->seconds < d->shown_s; /* the next part */
+
+	if (due)
+		d->shown_s = p->seconds;
+	if (due && !d->s->quiet)
+		progress_show(&d->progress, "building %s: %u files compiled in %.0f s", p->part,
+			      p->files, p->seconds);
+	return !fixing_was_signalled();
+}
+
+static int edit_tree(struct delivering *d)
+{
+	static const struct unlock_options none = {0};
+	struct unlock *u = NULL;
+	int r = unlock_apply(d->sources, &none, &u);
+
+	if (r < 0)
+		return fail(r == -EINVAL || r == -EBUSY ? EXIT_REFUSED : EXIT_NOT_CHANGED, "%s",
+			    err_msg());
+	if (!d->s->quiet)
+		printf("%s: %zu files edited, %s\n", d->sources, u->n,
+		       u->replaced ? "now" : "as before");
+	fflush(stdout);
+	unlock_close(u);
+	return 0;
+}
+
+static int build_failed(const struct strbuf *last)
+{
+	AUTO_FREE char *why = xstrdup(err_msg());
+
+	if (last->len)
+		fprintf(stderr, "%s%s", last->text, last->text[last->len - 1] == '\n' ? "" : "\n");
+	return fail(EXIT_NOT_CHANGED, "%s; nothing of the system was changed", why);
+}
+
+/* Edits the tree and builds its core, which changes nothing of the system. */
+static int build(struct delivering *d)
+{
+	AUTO_STRBUF struct strbuf last = {0};
+	const bool own = d->delivery->way == DELIVER_OWN_DKMS;
+	const struct build_request request = {
+		.sources = d->sources,
+		.core = d->delivery->core_built,
+		.modeset = own ? d->delivery->modeset_built : NULL,
+		.progress = on_progress,
+		.context = d,
+		.arena = d->machine->arena,
+	};
+	int r;
+
+	if (d->delivery->built || !wants_core(d->delivery))
+		return 0;
+	r = edit_tree(d);
+	if (r)
+		return r;
+	if (!d->s->quiet)
+		printf("Building its core: about 3 minutes on 2 cores; what is printed goes to "
+		       "%s/%s\n",
+		       d->sources, BUILD_LOG);
+	fflush(stdout);
+	progress_begin(&d->progress);
+	r = build_core(&request, &last);
+	progress_end(&d->progress);
+	if (r < 0)
+		return build_failed(&last);
+	d->delivery->built = true;
+	return make_plan(d);
+}
+
+/* ---- carrying it out ---- */
+
+static int print_outcome_json(const struct delivering *d, const struct fix_outcome *o)
+{
+	const struct delivery_report r = delivery_report_of(d);
+	const struct plan_report p = plan_report_of(d);
+	enum exit_code code = outcome_code(o);
+	int printed = print_json(report_delivery_json(&r, report_plan_json(&p, o)), code);
+
+	return code ? (int)code : printed;
+}
+
+static int carry_out(struct delivering *d)
+{
+	struct fix_outcome o;
+	int r;
+
+	fixing_hold_signals();
+	r = build(d);
+	if (r)
+		return r;
+	if (fixing_was_signalled())
+		return fail(EXIT_NOT_CHANGED, "stopped; nothing of the system was changed");
+	o = fixing_carry_out(d->s, d->plan);
+	if (d->o->common->json)
+		return print_outcome_json(d, &o);
+	printf("\n");
+	return finish_outcome(d->s, &o);
+}
+
+/* The plan is printed first: whoever cannot see it gets nothing changed. */
+static int apply(struct delivering *d)
+{
+	int r;
+
+	if (d->delivery->blocked) {
+		r = show(d, EXIT_REFUSED);
+		return d->o->common->json
+			       ? r
+			       : fail(EXIT_REFUSED, "refused, for what is said to be bad above; "
+						    "nothing was changed");
+	}
+	if (!has_steps(d))
+		return show(d, judge(d));
+	if (!d->o->common->json) {
+		r = show(d, EXIT_WELL);
+		if (r)
+			return r;
+		printf("\n");
+	}
+	return carry_out(d);
+}
+
+static int deliver_on(struct delivering *d)
+{
+	int r = d->o->apply ? fixing_recover(d->s) : 0;
+
+	if (r == 0)
+		r = look(d);
+	if (r == 0)
+		r = make_plan(d);
+	if (r)
+		return r;
+	return d->o->apply ? apply(d) : show(d, judge(d));
+}
+
+int deliver(const struct deliver_options *o)
+{
+	struct fixing s;
+	CLEANUP(delivering_done) struct delivering d = {.o = o, .s = &s};
+	int r = fixing_open(o->common, NULL, &s);
+
+	if (r)
+		return r;
+	fixing_read_journal(&s);
+	if (o->apply && !fixing_may_write(&s))
+		r = fail(EXIT_REFUSED, "--apply needs root; nothing was changed");
+	else
+		r = deliver_on(&d);
+	fixing_close(&s);
+	return r;
+}

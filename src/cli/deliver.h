@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onehop unlock --sources, and --apply without a tree: an edited driver, or options, into the system. */
+#pragma once
+
+#include "cli/command.h"
+
+#define NEED_PARTS                                                                                 \
+	(MACHINE_PCI | MACHINE_CONFIG_SPACE | MACHINE_GPUS | MACHINE_NVML | MACHINE_NVML_P2P |     \
+	 MACHINE_NVML_STATE | MACHINE_NVML_LINKS | MACHINE_RM | MACHINE_HOST |                     \
+	 MACHINE_MODULE_FILE)
+
+struct deliver_options {
+	const struct common_options *common;
+	const char *sources; /* NULL: options alone */
+	const char *kernel;  /* NULL: the one that runs */
+	bool image, apply;
+};
+
+int deliver(const struct deliver_options *o);

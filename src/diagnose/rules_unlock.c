@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about P2P through BAR1 on cards that have no other way over PCIe: what an edited driver, or
+ * one that is made to say yes, really does. */
+#include "diagnose/rules.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define GB20X 120 /* compute capability of the one chip that needs no edit, from driver 590 on */
+
+static const struct rm_p2p *rm_of(struct rule_run *run, size_t i, size_t j)
+{
+	static const struct rm_p2p nobody;
+
+	return run->m->pairs ? &machine_pair(run->m, i, j)->rm : &nobody;
+}
+
+static bool needs_bar1(struct rule_run *run, size_t i)
+{
+	return fact_is(card_needs_bar1(&run->m->gpus[i]), 1);
+}
+
+static bool says_ok(struct rule_run *run, size_t i, size_t j)
+{
+	const struct gpu_pair *p = run->m->pairs ? machine_pair(run->m, i, j) : NULL;
+
+	return p && (fact_is(p->p2p[P2P_READ], P2P_OK) || fact_is(p->p2p[P2P_WRITE], P2P_OK) ||
+		     fact_is(p->rm.reads, 1) || fact_is(p->rm.writes, 1));
+}
+
+/* Over PCIe only BAR1 can carry what the driver allows between these two. */
+static bool is_bar1_pair(struct rule_run *run, size_t i, size_t j)
+{
+	const struct path *p = topology_path(run->t, i, j);
+
+	return (needs_bar1(run, i) || needs_bar1(run, j)) && says_ok(run, i, j) &&
+	       !(p && p->nvlinks) && !fact_is(rm_of(run, i, j)->connection, RM_CONNECTION_NVLINK);
+}
+
+static bool has_console(const struct gpu *g)
+{
+	return fact_is(g->pci->boot_vga, 1) || fact_is(g->display_active, 1);
+}
+
+/* ---- evidence ---- */
+
+static void evidence_rm(struct rule_run *run, struct finding *f, size_t i, size_t j)
+{
+	const struct rm_p2p *p = rm_of(run, i, j);
+
+	if (fact_known(p->connection))
+		finding_evidence(run, f,
+				 "resource manager, GPU%zu and GPU%zu: %s, caps 0x%04llx (%s)", i,
+				 j, rm_connection_word(p->connection.value),
+				 (unsigned long long)fact_or(p->caps, 0), p->connection.from);
+	else
+		finding_evidence(run, f, "resource manager, GPU%zu and GPU%zu: unknown (%s)", i, j,
+				 FACT_WHY(p->connection));
+}
+
+static void evidence_driver(struct rule_run *run, struct finding *f)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+
+	evidence_str(run, f, "module", d->module_version);
+	evidence_yes_no(run, f, "the module that runs has BAR1 P2P on every chip",
+			d->bar1_p2p.loaded);
+	evidence_str(run, f, "RegistryDwords", d->registry_dwords);
+}
+
+/* ---- why BAR1 is not what the driver uses ---- */
+
+/* The keys by which the driver is told to use BAR1; renumbered and renamed at 575. */
+static bool asks_for_bar1(const struct nvidia_driver *d, const struct gpu *g, int branch)
+{
+	struct fact_int type =
+		driver_gpu_dword(d, g, branch >= 575 ? "RMPcieP2PType" : "RMForceP2PType");
+
+	return fact_is(type, 2) || (branch >= 575 && fact_is(type, 1));
+}
+
+static bool lacks_open_modules(struct rule_run *run, const struct gpu *g)
+{
+	(void)g;
+	return fact_is(run->m->driver.flavor, DRIVER_PROPRIETARY);
+}
+
+static bool has_stubs(struct rule_run *run, const struct gpu *g)
+{
+	return !fact_is(card_compute_capability(g), GB20X) &&
+	       fact_is(run->m->driver.bar1_p2p.loaded, 0);
+}
+
+static bool has_small_bar1(struct rule_run *run, const struct gpu *g)
+{
+	(void)run;
+	return fact_known(g->bar1_bytes) && fact_known(g->vram_bytes) &&
+	       g->bar1_bytes.value < g->vram_bytes.value;
+}
+
+static bool lacks_key(struct rule_run *run, const struct gpu *g)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	int branch = driver_branch(d->module_version);
+
+	return branch >= 0 && !fact_unknown(d->registry_dwords) && !asks_for_bar1(d, g, branch);
+}
+
+static bool shares_bar1(struct rule_run *run, const struct gpu *g)
+{
+	(void)run;
+	return has_console(g);
+}
+
+/* In the order in which they rule each other out. */
+static const struct cause {
+	bool (*holds)(struct rule_run *run, const struct gpu *g);
+	const char *what, *remedy;
+} causes[] = {
+	{lacks_open_modules, "the proprietary modules have no P2P through BAR1 for this card",
+	 "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d; `onehop unlock` says "
+	 "whether this machine can have P2P through BAR1"},
+	{has_stubs, "the module that runs has stubs in the place of P2P through BAR1",
+	 "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d, or install modules that "
+	 "have P2P through BAR1 (`onehop unlock`)"},
+	{has_small_bar1, "BAR1 does not cover the memory, so the driver cannot map all of it",
+	 "make BAR1 as large as the memory (onehop check --explain bar1-small), or take ForceP2P "
+	 "out of NVreg_RegistryDwords until it is"},
+	{lacks_key, "no key asks the driver for BAR1 rather than mailboxes",
+	 "add RMPcieP2PType=1 (before driver 575: RMForceP2PType=2) to NVreg_RegistryDwords in "
+	 "/etc/modprobe.d, rebuild the initramfs and reload the module; `onehop unlock` prints the "
+	 "options of this machine"},
+	{shares_bar1,
+	 "a screen or console on the card takes the room that the mapping of its memory "
+	 "needs in BAR1",
+	 "let another card, or the BMC, drive the screen (firmware setup: primary display)"},
+};
+
+static const struct cause *cause_for(struct rule_run *run, const struct gpu *g)
+{
+	for (size_t i = 0; i < sizeof(causes) / sizeof(*causes); i++)
+		if (causes[i].holds(run, g))
+			return &causes[i];
+	return NULL;
+}
+
+/* Of the two, the card that needs BAR1 and lacks something first. */
+static const struct cause *cause_for_pair(struct rule_run *run, size_t i, size_t j)
+{
+	const struct cause *c = NULL;
+
+	if (needs_bar1(run, j))
+		c = cause_for(run, &run->m->gpus[j]);
+	if (!c && needs_bar1(run, i))
+		c = cause_for(run, &run->m->gpus[i]);
+	return c;
+}
+
+/* ---- mailboxes that are not there ---- */
+
+static void report_mailbox(struct rule_run *run, const struct pair_set *set, size_t i, size_t j)
+{
+	const struct cause *c = cause_for_pair(run, i, j);
+	struct finding *f = finding_add(
+		run, CONFIDENCE_CERTAIN, "driver",
+		"the driver allows P2P for %s and leads it through a mailbox, which these cards do "
+		"not have, so that copies go nowhere or read as zero%s%s",
+		pair_set_text(run, set), c ? ": " : "", c ? c->what : "");
+
+	f->pairs = set->n;
+	if (c)
+		finding_remedy(run, f, "%s", c->remedy);
+	evidence_rm(run, f, i, j);
+	evidence_str(run, f, run_text(run, "GPU%zu", j), run->m->gpus[j].model);
+	evidence_bytes(run, f, "BAR1", run->m->gpus[j].bar1_bytes);
+	evidence_bytes(run, f, "memory", run->m->gpus[j].vram_bytes);
+	evidence_driver(run, f);
+}
+
+/* What p2p-forced says of these two for certain is not said again. */
+static bool is_told(struct rule_run *run, size_t i, size_t j)
+{
+	return p2p_forced_for_certain(run, &run->m->gpus[i]) ||
+	       p2p_forced_for_certain(run, &run->m->gpus[j]);
+}
+
+static enum verdict probe_mailbox(struct rule_run *run)
+{
+	struct pair_set set = pair_set_new(run);
+	struct fact_int unknown = {0};
+	size_t first_i = 0, first_j = 0, fine = 0;
+
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		struct fact_int connection = rm_of(run, i, j)->connection;
+
+		if (!is_bar1_pair(run, i, j) || is_told(run, i, j))
+			continue;
+		if (!fact_known(connection)) {
+			unknown = fact_int_unknown(FACT_WHY(connection));
+		} else if (connection.value != RM_CONNECTION_MAILBOX) {
+			fine++;
+		} else {
+			if (!set.n) {
+				first_i = i;
+				first_j = j;
+			}
+			pair_set_add(&set, i, j);
+		}
+	}
+	if (set.n)
+		report_mailbox(run, &set, first_i, first_j);
+	else if (unknown.from)
+		return rule_unknown(run, "how the driver connects the GPUs: %s", unknown.from);
+	return rule_verdict(run, fine ? VERDICT_OK : VERDICT_NA);
+}
+
+/* ---- a console at the start of BAR1 ---- */
+
+/*
+ * From 570 on the driver maps memory behind what a console holds of BAR1, from 580 on it also
+ * counts that in for peers; in between public edits add the memory's offset to the start of BAR1.
+ * Before 570 there is no mapping behind a console at all.
+ */
+static bool is_of_that_time(const struct nvidia_driver *d)
+{
+	int branch = driver_branch(d->module_version);
+
+	return branch >= 570 && branch < 580;
+}
+
+/* The driver's own line, where it is printed: "Static bar1 mapped offset 0x1800000 size ...". */
+static const struct log_line *offset_line(struct rule_run *run)
+{
+	static const char mark[] = "Static bar1 mapped offset 0x";
+
+	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
+	{
+		const char *at = strstr(l->text, mark);
+
+		if (at &&
+		    strspn(at + strlen(mark), "0") < strspn(at + strlen(mark), "0123456789abcdef"))
+			return l;
+	}
+	return NULL;
+}
+
+static void report_console(struct rule_run *run, const struct gpu *g)
+{
+	const struct log_line *l = offset_line(run);
+	struct finding *f = finding_add(
+		run, l ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, subject_gpu(run, g),
+		"a console holds the start of BAR1 of GPU%zu, and the edited modules that run are "
+		"not "
+		"onehop's: public edits of driver %d reckon from the start of BAR1, so that what "
+		"peers "
+		"write there lands in the wrong place, or peer access is refused (CUDA error 205)",
+		g->index, driver_branch(run->m->driver.module_version));
+
+	f->pci = g->pci;
+	f->pairs = 2 * (run->m->gpu_n - 1);
+	evidence_yes_no(run, f, run_text(run, "boot_vga of %s", g->pci->name), g->pci->boot_vga);
+	evidence_yes_no(run, f, "display active", g->display_active);
+	evidence_str(run, f, "onehop's mark in the module file", run->m->driver.bar1_p2p.mark);
+	evidence_driver(run, f);
+	if (l)
+		finding_evidence(run, f, "kernel log: %s", l->text);
+}
+
+static enum verdict probe_console(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	bool allowed = false;
+
+	FOR_EACH_GPU_PAIR (i, j, run)
+		allowed |= is_bar1_pair(run, i, j);
+	if (!allowed || !is_of_that_time(d) || fact_is(d->bar1_p2p.loaded, 0))
+		return VERDICT_NA;
+	if (fact_unknown(d->bar1_p2p.loaded))
+		return rule_unknown(run, "whether the module that runs is edited: %s",
+				    FACT_WHY(d->bar1_p2p.loaded));
+	if (fact_unknown(d->bar1_p2p.mark))
+		return rule_unknown(run, "who edited the modules: %s", FACT_WHY(d->bar1_p2p.mark));
+	if (fact_known(d->bar1_p2p.mark))
+		return VERDICT_OK;
+	FOR_EACH_GPU (g, run)
+		if (needs_bar1(run, g->index) && has_console(g))
+			report_console(run, g);
+	RETURN_IF_UNKNOWN(run, pci->boot_vga, "whether the boot console is on it, boot_vga");
+	return rule_verdict(run, VERDICT_OK);
+}
+
+/* ---- for rules_log.c: what an unfinished edit lacks ---- */
+
+static bool any_mailbox(struct rule_run *run, const struct gpu *g)
+{
+	for (size_t j = 0; j < run->m->gpu_n; j++)
+		if (j != g->index &&
+		    fact_is(rm_of(run, g->index, j)->connection, RM_CONNECTION_MAILBOX))
+			return true;
+	return false;
+}
+
+const char *unlock_lacks(struct rule_run *run, const struct gpu *g, bool overflow)
+{
+	int branch = driver_branch(run->m->driver.module_version);
+	const struct cause *c;
+
+	if (!g || !needs_bar1(run, g->index))
+		return NULL;
+	c = cause_for(run, g);
+	if (any_mailbox(run, g))
+		return c ? c->what : "the driver leads peers through a mailbox, not through BAR1";
+	if (lacks_open_modules(run, g) || has_stubs(run, g) || has_small_bar1(run, g))
+		return c->what;
+	if (overflow)
+		return "the address of a peer is written into a field for peers, which ends at 128 "
+		       "GiB: "
+		       "the edit of the page table entry's address is missing (gmmu_fmt.c)";
+	if (fact_is(card_compute_capability(g), GB20X) && branch >= 0 && branch < 580)
+		return "page table entries of this chip are written in a form that no edit before "
+		       "driver 580 covers";
+	if (fact_is(run->m->driver.bar1_p2p.loaded, 1) && branch >= 0 && branch < 580)
+		return "the functions of P2P through BAR1 are there, the edit that makes page "
+		       "table "
+		       "entries point at BAR1 is not (nv_gpu_ops.c)";
+	return NULL;
+}
+
+void evidence_unlock(struct rule_run *run, struct finding *f, const struct gpu *g)
+{
+	if (!g || !needs_bar1(run, g->index))
+		return;
+	for (size_t j = 0; j < run->m->gpu_n; j++)
+		if (j != g->index && fact_known(rm_of(run, g->index, j)->connection)) {
+			evidence_rm(run, f, g->index, j);
+			break;
+		}
+	evidence_driver(run, f);
+}
+
+const struct rule rules_unlock[] = {
+	{
+		.id = "p2p-mailbox",
+		.title =
+			"P2P that the driver allows does not go through mailboxes that are missing",
+		.why = "GeForce cards since Ampere lack the mailboxes through which the driver "
+		       "leads "
+		       "peers unless it uses BAR1. Made to say yes all the same, it says OK, CUDA "
+		       "enables peer access, and the data is lost.",
+		.remedy = "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d until the "
+			  "driver uses BAR1; the kernel log says why it could not map it "
+			  "(\"NVRM: kbus...\")",
+		.reference = "open-gpu-kernel-modules ctrl0000system.h "
+			     "NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2 (PROP, PCI_BAR1), p2p_caps.c "
+			     "_kp2pCapsGetStatusOverPcieBar1; aikitoria/open-gpu-kernel-modules#9",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_ALL,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_mailbox,
+	},
+	{
+		.id = "unlock-console",
+		.title = "No console shifts BAR1 under an edit that does not reckon with it",
+		.why = "Where the boot console holds the first megabytes of BAR1, drivers 570 and "
+		       "575 "
+		       "map the memory behind them. Public edits of these releases take the start "
+		       "of "
+		       "BAR1 for the start of memory: peers read and write some megabytes off.",
+		.remedy = "install modules that onehop edited (`onehop unlock`), which reckon with "
+			  "it, or driver 580 or later; or let another card, or the BMC, drive the "
+			  "console (firmware setup: primary display); then let `onehop test` check "
+			  "that data arrives right",
+		.reference = "open-gpu-kernel-modules 570 to 575, kern_bus_tu102.c "
+			     "kbusEnableStaticBar1Mapping_TU102 (startOffset); "
+			     "aikitoria/open-gpu-kernel-modules 570.86.16-p2p nv_gpu_ops.c",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_console,
+	},
+};
+
+static_assert(sizeof(rules_unlock) / sizeof(*rules_unlock) == RULES_UNLOCK_N, "rules.h");

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What may be undone: what was interrupted, what a later fix covers, what is damaged. */
+#include "base/err.h"
+#include "fix/fix_parts.h"
+
+/* ---- what was interrupted ---- */
+
+bool fix_is_interrupted(const struct journal_entry *e)
+{
+	bool left = false, tried = false;
+
+	if (e->damage)
+		return false;
+	for (size_t i = 0; i < e->plan->step_n; i++) {
+		enum step_mark mark = e->marks[i];
+
+		tried |= mark == MARK_UNDO_FAILED;
+		left |= mark != MARK_NONE && mark != MARK_UNDONE && mark != MARK_UNDO_FAILED;
+	}
+	return e->state == FIX_APPLYING || (e->state == FIX_UNDOING && (left || !tried));
+}
+
+/* ---- what may be undone ---- */
+
+int fix_check_damage(const struct journal_entry *entries, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (entries[i].damage && !journal_is_over(&entries[i]))
+			return err_set(-entries[i].damage, "%s", entries[i].damaged);
+	return 0;
+}
+
+static bool is_begun(enum step_mark mark)
+{
+	return mark != MARK_NONE && mark != MARK_UNDONE;
+}
+
+/* Programs' files need no order: they are made anew from what is there. */
+static const struct step *shared_step(const struct journal_entry *e,
+				      const struct journal_entry *later)
+{
+	for (size_t i = 0; i < e->plan->step_n; i++)
+		for (size_t k = 0; k < later->plan->step_n; k++)
+			if ((is_begun(e->marks[i]) || e->no_log) &&
+			    (is_begun(later->marks[k]) || later->no_log) &&
+			    !step_is_program(&e->plan->steps[i]) &&
+			    step_same_target(&e->plan->steps[i], &later->plan->steps[k]))
+				return &e->plan->steps[i];
+	return NULL;
+}
+
+static int check_one_later(const struct journal_entry *e, const struct journal_entry *later)
+{
+	const struct step *s;
+
+	/* What was interrupted is undone first. */
+	if (journal_is_over(later) || fix_is_interrupted(later))
+		return 0;
+	if (later->damage && !later->no_log)
+		return err_set(EBUSY, "fix %u may have changed the same after fix %u, and %s",
+			       later->number, e->number, later->damaged);
+	s = shared_step(e, later);
+	if (!s)
+		return 0;
+	return err_set(EBUSY, "fix %u changed %s%s%s%s after it: undo %u first", later->number,
+		       s->kind == STEP_FILE || s->kind == STEP_ATTRIBUTE ? "/" : "", s->target,
+		       s->at ? " " : "", s->at ? s->at : "", later->number);
+}
+
+int fix_check_later(const struct journal_entry *entries, size_t n, size_t at)
+{
+	int r = 0;
+
+	for (size_t i = n; r == 0 && --i > at;)
+		r = check_one_later(&entries[at], &entries[i]);
+	return r;
+}
+
+/* Everything is as it was: by hand, since its log is lost. */
+static bool is_old(struct fix_host *h, const struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++) {
+		enum step_state state = STEP_IS_OLD;
+		bool first = true;
+
+		for (size_t k = 0; k < i && first; k++)
+			first = !step_same_target(&p->steps[k], &p->steps[i]);
+		if (first && !step_is_program(&p->steps[i]) &&
+		    step_look(h, &p->steps[i], &state, NULL) == 0 && state != STEP_IS_OLD)
+			return false;
+	}
+	return true;
+}
+
+/* `number` 0: the last that is not undone. */
+static int find(const struct journal_entry *entries, size_t n, unsigned number, size_t *ret)
+{
+	for (size_t i = n; i-- > 0;)
+		if (number ? entries[i].number == number : !journal_is_over(&entries[i])) {
+			*ret = i;
+			return 0;
+		}
+	return number ? err_set(ENOENT, "there is no fix %u", number)
+		      : err_set(ENOENT, "no fix is in force: there is nothing to undo");
+}
+
+int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size_t n,
+		   unsigned number, size_t *ret)
+{
+	const struct journal_entry *e;
+	int r = find(entries, n, number, ret);
+
+	if (r < 0)
+		return r;
+	e = &entries[*ret];
+	if (journal_is_over(e))
+		return err_set(EALREADY, "fix %u is undone already", e->number);
+	if (e->damage && !(e->no_log && is_old(h, e->plan)))
+		return err_set(-e->damage, "%s", e->damaged);
+	return fix_check_later(entries, n, *ret);
+}

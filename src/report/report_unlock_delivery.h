@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop unlock --sources` prints: what was looked at, where the driver goes, what is left to do. */
+#pragma once
+
+#include "report/report_fix.h"
+#include "unlock/delivery.h"
+#include "unlock/delivery_kernels.h"
+#include "unlock/probe.h"
+
+struct delivery_report {
+	const struct delivery *delivery;
+	const struct machine *machine;
+	bool image; /* as in struct delivery_request */
+	bool work;  /* the plan has steps: what is left to do by hand comes behind them */
+};
+
+/* Before the plan: which way, and the checks. */
+void report_delivery(struct document *out, const struct delivery_report *r);
+/* Behind it: who holds the GPUs, the key of Secure Boot, reboot; nothing where there is no work. */
+void report_delivery_after(struct document *out, const struct delivery_report *r);
+/* The plan's object with `delivery` in it; takes the reference. */
+json_t *report_delivery_json(const struct delivery_report *r, json_t *plan);
+
+/* Behind what `onehop undo` prints; nothing where there are none. */
+void report_left_builds(struct document *out, const struct left_build *left, size_t n);
+/* undo's object with `left_builds` in it; takes the reference. */
+json_t *report_left_json(const struct left_build *left, size_t n, json_t *undo);
+
+/* --probe: a line. */
+void report_probe_file(struct document *out, const struct probe *p);
+json_t *report_probe_json(const struct probe *p);

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is looked at before anything is begun, as a table. */
+#include "unlock/delivery_impl.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "fix/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PUBLIC_REPOSITORY "https://github.com/NVIDIA/open-gpu-kernel-modules"
+
+static void say(struct delivery_check *c, enum check_state state, const char *found,
+		const char *remedy)
+{
+	c->state = state;
+	c->found = found;
+	c->remedy = remedy;
+}
+
+/* ---- cards and driver ---- */
+
+static const struct card_need *first_card(const struct looking *l, enum need need)
+{
+	for (size_t i = 0; i < l->need->n; i++)
+		if (l->need->cards[i].need == need)
+			return &l->need->cards[i];
+	return NULL;
+}
+
+static void check_cards(struct looking *l, struct delivery_check *c)
+{
+	static const struct {
+		enum check_state state;
+		const char *found; /* NULL: what is said of the first such card */
+	} words[NEED_N] = {
+		[NEED_PATCH] = {CHECK_GOOD, "they need edited modules, and options"},
+		[NEED_RELOAD] = {CHECK_NOTE, "edited modules lie on disk already: a reboot is due"},
+		[NEED_OPTIONS] = {CHECK_GOOD, "they need module options alone"},
+		[NEED_REFUSED] = {CHECK_BAD, NULL},
+		[NEED_UNKNOWN] = {CHECK_BAD, NULL},
+		[NEED_IN_FORCE] = {CHECK_NOTE, "it is in force already"},
+		[NEED_NOTHING] = {CHECK_BAD, "the driver has it as it is: nothing is to be done"},
+	};
+	const struct card_need *card = first_card(l, l->need->need);
+	const char *found = words[l->need->need].found;
+
+	if (l->r->image) {
+		say(c, CHECK_NOTE, "an image: no cards are judged", NULL);
+		return;
+	}
+	if (!found)
+		found = card ? card->why : "no two GPUs are here that could be judged";
+	say(c, words[l->need->need].state, found, card ? card->change : NULL);
+}
+
+static const char *clone_command(const struct looking *l, const char *release)
+{
+	return delivery_format(l, "git clone --depth 1 --branch %s " PUBLIC_REPOSITORY, release);
+}
+
+static void check_driver(struct looking *l, struct delivery_check *c)
+{
+	const struct nvidia_driver *d = &l->m->driver;
+	const char *runs = l->r->image ? NULL : fact_str_or(d->module_version, NULL);
+	const char *disk = fact_str_or(d->installed_version, l->installed);
+	const char *library = fact_str_or(d->library_version, l->installed);
+
+	if (!l->installed)
+		say(c, CHECK_NOTE, "no release of a driver was found here", NULL);
+	else if (runs && disk && strcmp(runs, disk) != 0)
+		say(c, CHECK_BAD,
+		    delivery_format(l,
+				    "%s runs, %s is installed: the machine was not started since",
+				    runs, disk),
+		    "sudo reboot");
+	else if (strcmp(library, l->installed) != 0)
+		say(c, CHECK_BAD,
+		    delivery_format(l, "the user-space library is of %s, %s of %s", library,
+				    l->installed_from, l->installed),
+		    "install both of one release first");
+	else
+		say(c, CHECK_GOOD,
+		    delivery_format(l, "%s, as %s says", l->installed, l->installed_from), NULL);
+}
+
+/* ---- sources ---- */
+
+static const char *where_to_get(const struct looking *l)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	for (size_t i = 0; i < l->need->source_n; i++)
+		if (l->need->sources[i].text)
+			strbuf_printf(&b, "%s%s", b.len ? "\n" : "", l->need->sources[i].text);
+	if (b.len)
+		return arena_strdup(l->a, strbuf_str(&b));
+	return l->installed ? clone_command(l, l->installed) : NULL;
+}
+
+static void check_release(struct looking *l, struct delivery_check *c)
+{
+	const struct unlock *u = l->u;
+
+	if (!u->version || !l->d->release || strcmp(u->version, l->d->release) != 0)
+		say(c, CHECK_BAD, "its version.mk does not say of which release it is",
+		    where_to_get(l));
+	else if (l->installed && strcmp(u->version, l->installed) != 0)
+		say(c, CHECK_BAD,
+		    delivery_format(l, "the tree is of %s, %s of %s", u->version, l->installed_from,
+				    l->installed),
+		    clone_command(l, l->installed));
+	else if (u->state == UNLOCK_STARTED)
+		say(c, CHECK_NOTE,
+		    delivery_format(l, "%s, a run was cut off: it is completed", u->version), NULL);
+	else
+		say(c, CHECK_GOOD,
+		    delivery_format(l, "%s, %s%s", u->version,
+				    u->state == UNLOCK_PATCHED ? "edited by onehop" : "as released",
+				    l->d->built ? ", its core is built" : ""),
+		    NULL);
+}
+
+static void check_sources(struct looking *l, struct delivery_check *c)
+{
+	if (!l->d->sources)
+		say(c, CHECK_BAD, "no tree was named (--sources DIR)", where_to_get(l));
+	else if (!l->u)
+		say(c, CHECK_BAD, l->refused, where_to_get(l));
+	else if (l->u->other_edits)
+		say(c, CHECK_BAD, "the tree was edited by another onehop",
+		    delivery_format(l, "onehop unlock --tree %s --revert", l->d->sources));
+	else
+		check_release(l, c);
+}
+
+/* ---- DKMS ---- */
+
+static void check_ostree(struct looking *l, struct delivery_check *c)
+{
+	if (delivery_has(l, "run/ostree-booted") == 1)
+		say(c, CHECK_BAD, "/usr is an image (ostree): DKMS cannot write there",
+		    "layer the modules as a package of your own");
+}
+
+/* A tree that DKMS has not been told of would build the same module files. */
+static const char *unknown_tree(struct looking *l)
+{
+	const char *end = delivery_format(l, "-%s", l->d->release), *found = NULL;
+	char **names = NULL;
+	size_t n = 0;
+
+	if (source_list(l->s, &names, &n, "usr/src") < 0)
+		return NULL;
+	for (size_t i = 0; i < n && !found; i++)
+		if (text_ends_with(names[i], end) && dkms_is_plain(names[i]) &&
+		    !text_starts_with(names[i], DELIVERY_OWN_NAME "-") &&
+		    delivery_has(l, delivery_format(l, "usr/src/%s/" PREBUILT_CORE, names[i])) == 1)
+			found = arena_strdup(l->a, names[i]);
+	source_free_names(names, n);
+	return found;
+}
+
+static void check_own_tree(struct looking *l, struct delivery_check *c)
+{
+	const char *unknown = l->d->release ? unknown_tree(l) : NULL;
+
+	if (l->closed)
+		say(c, CHECK_BAD,
+		    delivery_format(l, "%s has the proprietary modules of this release", l->closed),
+		    "install the package of the open modules in their place, of the same release");
+	else if (l->odd)
+		say(c, CHECK_BAD, l->odd, NULL);
+	else if (unknown)
+		say(c, CHECK_BAD, delivery_format(l, "/usr/src/%s is not in DKMS's list", unknown),
+		    delivery_format(l, "sudo dkms add %.*s/%s",
+				    (int)(strlen(unknown) - strlen(l->d->release) - 1), unknown,
+				    l->d->release));
+	else
+		say(c, CHECK_GOOD, "DKMS has none of this release: onehop brings one", NULL);
+}
+
+static void check_tree(struct looking *l, struct delivery_check *c)
+{
+	const struct dkms_tree *t = &l->d->dkms;
+
+	if (l->hostile)
+		say(c, CHECK_BAD,
+		    delivery_format(l, "'%s' in /" DKMS_FOLDER " is no name for a module",
+				    l->hostile),
+		    NULL);
+	else if (!l->dkms_listed && l->d->release)
+		say(c, CHECK_NOTE, "/" DKMS_FOLDER " cannot be looked at from here", NULL);
+	else if (l->d->way != DELIVER_INTO_DKMS)
+		check_own_tree(l, c);
+	else if (!t->module)
+		say(c, CHECK_BAD,
+		    delivery_format(l, "/%s/dkms.conf does not say what it calls nvidia.ko",
+				    t->folder),
+		    NULL);
+	else
+		say(c, l->closed ? CHECK_NOTE : CHECK_GOOD,
+		    delivery_format(l, "%s/%s in /%s%s%s%s%s", t->name, t->version, t->folder,
+				    t->package ? ", of " : "", t->package ? t->package : "",
+				    l->closed ? "; the proprietary modules are there too: " : "",
+				    l->closed ? l->closed : ""),
+		    NULL);
+}
+
+/* A patch of the tree's own that changes one of the two files, by its name; NULL: none does. */
+static const char *other_patch(struct looking *l)
+{
+	static const char *const files[] = {"nvidia/nvidia.Kbuild", "nvidia/nv-pci.c"};
+
+	for (size_t i = 0; i < l->conf.patch_n; i++) {
+		const char *name = l->conf.patches[i];
+		AUTO_FREE char *text = NULL;
+
+		if (strcmp(name, DELIVERY_PATCH) == 0)
+			continue;
+		text = delivery_text(l,
+				     delivery_format(l, "%s/patches/%s", l->d->dkms.folder, name),
+				     NULL);
+		for (size_t k = 0; text && k < sizeof(files) / sizeof(files[0]); k++)
+			if (strstr(text, files[k]))
+				return delivery_printable(l, name);
+	}
+	return NULL;
+}
+
+static void check_patch(struct looking *l, struct delivery_check *c)
+{
+	const char *other = other_patch(l);
+
+	if (l->patch_trouble)
+		say(c, CHECK_BAD, l->patch_trouble, "install the driver's package again");
+	else if (other)
+		say(c, CHECK_NOTE,
+		    delivery_format(l,
+				    "the tree's own %s changes the same files: should the two not "
+				    "fit, dkms build says so, and nothing is installed",
+				    other),
+		    NULL);
+	else
+		say(c, CHECK_GOOD, "it fits the driver's own files", NULL);
+}
+
+/* A list of patches of its own: "+=" leaves ours in. */
+static bool sets_patches(const char *text)
+{
+	const char *line = NULL;
+	size_t n;
+
+	while (text && text_next_line(&line, &n, text)) {
+		const char *at = line + strspn(line, " \t");
+
+		if (text_starts_with(at, "PATCH=") || text_starts_with(at, "PATCH["))
+			return true;
+	}
+	return false;
+}
+
+/* What DKMS reads last, behind ours, where it is about the kernel; NULL: none that drops our patch. */
+static const char *last_word(struct looking *l)
+{
+	static const char *const ends[] = {"", "-x86_64", "-aarch64"};
+	const struct dkms_tree *t = &l->d->dkms;
+
+	for (size_t i = 0; l->d->kernel && i < sizeof(ends) / sizeof(ends[0]); i++) {
+		const char *path = delivery_format(l, "etc/dkms/%s-%s-%s%s.conf", t->name,
+						   t->version, l->d->kernel, ends[i]);
+		AUTO_FREE char *text = delivery_text(l, path, NULL);
+
+		if (sets_patches(text))
+			return path;
+	}
+	return NULL;
+}
+
+/* The file that DKMS reads behind the tree's dkms.conf may be a person's. */
+static void check_override(struct looking *l, struct delivery_check *c)
+{
+	const char *path = l->d->patch_array_file, *last = last_word(l);
+	AUTO_FREE char *text = delivery_text(l, path, NULL);
+	int there = delivery_has(l, path);
+
+	if (last)
+		say(c, CHECK_BAD,
+		    delivery_format(l, "/%s is read last, and sets PATCH anew: onehop's is lost",
+				    last),
+		    delivery_format(l, "write PATCH+=(...) in /%s", last));
+	else if (there == 0)
+		say(c, CHECK_GOOD, delivery_format(l, "/%s is free", path), NULL);
+	else if (there < 0 || !text)
+		say(c, there < 0 ? CHECK_NOTE : CHECK_BAD,
+		    delivery_format(l, "/%s cannot be read", path), NULL);
+	else if (text_starts_with(text, "# Made by onehop unlock"))
+		say(c, CHECK_GOOD, delivery_format(l, "/%s is onehop's", path), NULL);
+	else
+		say(c, CHECK_BAD, delivery_format(l, "/%s is not onehop's", path),
+		    delivery_format(l, "sudo mv /%s /etc/dkms/%s.conf   # DKMS reads that too",
+				    path, l->d->dkms.name));
+}
+
+/*
+ * DKMS puts modules that are there already away, wherever they lie, and takes them for its own place
+ * when it puts them back; on Debian and Ubuntu, by their ID alone, it leaves them.
+ */
+static void check_moved(struct looking *l, struct delivery_check *c)
+{
+	const char *id = fact_str_or(l->m->kernel.distribution_id, "");
+
+	if (text_starts_with(id, "debian") || text_starts_with(id, "ubuntu") || !l->installed)
+		return;
+	say(c, CHECK_NOTE,
+	    "DKMS moves those that are there into /" DKMS_FOLDER "/" DELIVERY_OWN_NAME
+	    "/original_module, and undo leaves them in DKMS's own folder (updates or extra), where "
+	    "they count before those that a later driver brings elsewhere",
+	    "after undo, install the driver's own package or run file again");
+}
+
+/* ---- tools ---- */
+
+enum use {
+	USE_ALWAYS,
+	USE_CPP,  /* display modules' and the core's C++: not where those are built already */
+	USE_SAVE, /* what DKMS has built is put away first, and put back when undone */
+};
+
+struct tool {
+	const char *program;
+	enum use use;
+	const char *packages[FAMILY_N];
+};
+
+static const struct tool tools[] = {
+	{"make", USE_ALWAYS, {"make", "make", "make", "base-devel"}},
+	{"gcc", USE_ALWAYS, {"gcc", "gcc", "gcc", "base-devel"}},
+	{"ld", USE_ALWAYS, {"binutils", "binutils", "binutils", "base-devel"}},
+	{"patch", USE_ALWAYS, {"patch", "patch", "patch", "base-devel"}},
+	{"dkms", USE_ALWAYS, {"dkms", "dkms", "dkms", "dkms"}},
+	{"g++", USE_CPP, {"g++", "g++", "gcc-c++", "base-devel"}},
+	{"tar", USE_SAVE, {"tar", "tar", "tar", "tar"}},
+	{"gzip", USE_SAVE, {"gzip", "gzip", "gzip", "gzip"}},
+};
+
+int delivery_has_program(const struct looking *l, const char *name)
+{
+	int found = 0;
+
+	for (size_t i = 0; host_program_folders[i]; i++) {
+		const char *path = delivery_format(l, "%s/%s", host_program_folders[i], name);
+		int there = delivery_has(l, path);
+
+		if (there == 1)
+			return 1;
+		found = there < 0 ? -1 : found;
+	}
+	return found;
+}
+
+const char *delivery_install_command(const struct looking *l, const char *packages)
+{
+	static const char *const commands[FAMILY_N] = {
+		[FAMILY_OTHER] = "install %s with the distribution's package manager",
+		[FAMILY_DEBIAN] = "sudo apt install %s",
+		[FAMILY_FEDORA] = "sudo dnf install %s",
+		[FAMILY_ARCH] = "sudo pacman -S --needed %s",
+	};
+	AUTO_STRBUF struct strbuf b = {0};
+	const char *command = commands[l->family], *at = strstr(command, "%s");
+
+	strbuf_printf(&b, "%.*s%s%s", (int)(at - command), command, packages, at + 2);
+	return arena_strdup(l->a, strbuf_str(&b));
+}
+
+static bool is_used(const struct looking *l, enum use use)
+{
+	const bool own = l->d->way == DELIVER_OWN_DKMS;
+
+	return use == USE_ALWAYS || (use == USE_CPP && (own || l->d->dkms.whole)) ||
+	       (use == USE_SAVE && !own);
+}
+
+static void check_tools(struct looking *l, struct delivery_check *c)
+{
+	AUTO_STRBUF struct strbuf missing = {0}, packages = {0};
+	bool unsure = false;
+
+	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
+		const char *package = tools[i].packages[l->family];
+		int there =
+			is_used(l, tools[i].use) ? delivery_has_program(l, tools[i].program) : 1;
+
+		unsure |= there < 0;
+		if (there != 0)
+			continue;
+		strbuf_printf(&missing, "%s%s", missing.len ? ", " : "", tools[i].program);
+		if (!text_has_word(strbuf_str(&packages), package))
+			strbuf_printf(&packages, "%s%s", packages.len ? " " : "", package);
+	}
+	if (missing.len)
+		say(c, CHECK_BAD, delivery_format(l, "missing: %s", strbuf_str(&missing)),
+		    delivery_install_command(l, strbuf_str(&packages)));
+	else if (unsure)
+		say(c, CHECK_NOTE, "whether make, gcc, ld, patch and dkms are there is not known",
+		    NULL);
+	else
+		say(c, CHECK_GOOD, "make, gcc, ld, patch and dkms are there", NULL);
+}
+
+/* ---- the boot image, the time ---- */
+
+/* A file that puts modules into the boot image by name; comments do not count. */
+static bool names_nvidia(const struct looking *l, const char *path)
+{
+	AUTO_FREE char *text = delivery_text(l, path, NULL);
+	const char *line = NULL;
+	size_t n;
+
+	while (text && text_next_line(&line, &n, text)) {
+		AUTO_FREE char *copy = xstrndup(line, n);
+
+		copy[strcspn(copy, "#")] = '\0';
+		if (strstr(copy, "nvidia") && !strstr(copy, "omit_drivers"))
+			return true;
+	}
+	return false;
+}
+
+static const char *file_naming_nvidia(struct looking *l)
+{
+	static const char *const files[] = {"etc/initramfs-tools/modules", "etc/mkinitcpio.conf",
+					    "etc/dracut.conf"};
+	static const char *const folders[] = {"etc/dracut.conf.d", "etc/mkinitcpio.conf.d"};
+	const char *found = NULL;
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (names_nvidia(l, files[i]))
+			return files[i];
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]) && !found; i++) {
+		char **names = NULL;
+		size_t n = 0;
+
+		if (source_list(l->s, &names, &n, "%s", folders[i]) < 0)
+			continue;
+		for (size_t k = 0; k < n && !found; k++) {
+			const char *path = delivery_format(l, "%s/%s", folders[i], names[k]);
+
+			found = names_nvidia(l, path) ? delivery_printable(l, path) : NULL;
+		}
+		source_free_names(names, n);
+	}
+	return found;
+}
+
+static void check_boot_image(struct looking *l, struct delivery_check *c)
+{
+	const char *file = file_naming_nvidia(l);
+
+	if (file)
+		say(c, CHECK_NOTE,
+		    delivery_format(l, "/%s puts the driver into it: it is made anew", file), NULL);
+	else
+		say(c, CHECK_GOOD, "nothing in its settings names the driver", NULL);
+}
+
+/* Measured on 2 cores: the core, the display modules' part, and what is built for each kernel. */
+static void check_time(struct looking *l, struct delivery_check *c)
+{
+	enum { CORE_MINUTES = 14, MODULES_MINUTES = 5 }; /* of one CPU */
+	int64_t cpus = fact_or(l->m->cpu.threads, 0);
+	int64_t work = l->d->built && !l->d->dkms.whole ? MODULES_MINUTES : CORE_MINUTES;
+
+	if (cpus > 0)
+		say(c, CHECK_GOOD,
+		    delivery_format(l, "about %d min to build on %d CPUs",
+				    (int)((work + cpus - 1) / cpus), (int)cpus),
+		    NULL);
+	else
+		say(c, CHECK_GOOD,
+		    delivery_format(l, "about %d min of one CPU to build", (int)work), NULL);
+}
+
+/* ---- the table ---- */
+
+#define ALL   (1u << DELIVER_OPTIONS | 1u << DELIVER_INTO_DKMS | 1u << DELIVER_OWN_DKMS)
+#define BUILD (1u << DELIVER_INTO_DKMS | 1u << DELIVER_OWN_DKMS)
+#define INTO  (1u << DELIVER_INTO_DKMS)
+#define OWN   (1u << DELIVER_OWN_DKMS)
+
+static const struct row {
+	const char *what;
+	unsigned ways;
+	/* Leaves `found` as it is where the row has nothing to say. */
+	void (*look)(struct looking *l, struct delivery_check *c);
+} rows[] = {
+	{"cards", ALL, check_cards},
+	{"system", BUILD, check_ostree},
+	{"driver", BUILD, check_driver},
+	{"sources", BUILD, check_sources},
+	{"dkms tree", BUILD, check_tree},
+	{"patch", INTO, check_patch},
+	{"override", INTO, check_override},
+	{"modules there", OWN, check_moved},
+	{"tools", BUILD, check_tools},
+	{"kernel", BUILD, delivery_check_kernel},
+	{"headers", BUILD, delivery_check_headers},
+	{"compiler", BUILD, delivery_check_compiler},
+	{"disk", BUILD, delivery_check_disk},
+	{"signature", BUILD, delivery_check_signature},
+	{"boot image", ALL, check_boot_image},
+	{"time", BUILD, check_time},
+};
+
+void delivery_checks(struct looking *l)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct delivery_check c = {.what = rows[i].what};
+
+		if (!(rows[i].ways & 1u << l->d->way))
+			continue;
+		rows[i].look(l, &c);
+		if (!c.found)
+			continue;
+		*ARENA_PUSH(l->a, l->d->checks, l->d->check_n) = c;
+		l->d->blocked |= c.state == CHECK_BAD;
+	}
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of delivery.h share. */
+#pragma once
+
+#include "unlock/delivery.h"
+#include "unlock/delivery_conf.h"
+#include "unlock/unlock.h"
+
+#define DKMS_FOLDER "var/lib/dkms"
+
+enum family { FAMILY_OTHER, FAMILY_DEBIAN, FAMILY_FEDORA, FAMILY_ARCH, FAMILY_N };
+
+struct looking {
+	const struct delivery_request *r;
+	struct source *s;
+	struct machine *m;
+	const struct machine_need *need;
+	struct arena *a; /* the machine's */
+	struct delivery *d;
+	enum family family;
+	struct unlock *u;    /* the sources; NULL: none, or refused */
+	const char *refused; /* why they were; NULL: they were not */
+	const char *installed,
+		*installed_from; /* release of the driver that is here; NULL: not known */
+
+	/* What the search for a DKMS tree found. */
+	struct dkms_conf conf;     /* of the tree that was taken */
+	bool dkms_listed;          /* the system's list of trees could be read, or there is none */
+	const char *closed;        /* a tree of the proprietary modules of this release */
+	const char *hostile;       /* a name that is not plain, printable */
+	const char *odd;           /* a tree of this release, and why it is not taken */
+	const char *patch_trouble; /* why the patch for it cannot be made */
+};
+
+/* ---- delivery_look.c ---- */
+
+/* Whether something is there, file, folder or link: 1, 0, or -1 if it cannot be told. */
+int delivery_has(const struct looking *l, const char *path);
+/* A text of the system; NULL: not there, or not readable. The caller frees. */
+char *delivery_text(const struct looking *l, const char *path, size_t *ret_size);
+const char *delivery_format(const struct looking *l, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* A text with what is not printable replaced. */
+const char *delivery_printable(const struct looking *l, const char *text);
+
+/* ---- delivery_tree.c ---- */
+
+void delivery_find_tree(struct looking *l);
+
+/* ---- delivery_patch.c: contents of the files ---- */
+
+void delivery_contents(struct looking *l);
+
+/* ---- delivery_checks.c ---- */
+
+void delivery_checks(struct looking *l);
+/* In the folders that hold a system's programs; as delivery_has. */
+int delivery_has_program(const struct looking *l, const char *name);
+/* The distribution's command that installs packages. */
+const char *delivery_install_command(const struct looking *l, const char *packages);
+
+/* ---- delivery_system.c: checks of the kernel, its compiler, its signatures, the disks ---- */
+
+void delivery_check_kernel(struct looking *l, struct delivery_check *c);
+void delivery_check_headers(struct looking *l, struct delivery_check *c);
+void delivery_check_compiler(struct looking *l, struct delivery_check *c);
+void delivery_check_signature(struct looking *l, struct delivery_check *c);
+void delivery_check_disk(struct looking *l, struct delivery_check *c);
+
+/* ---- delivery_disk.c ---- */
+
+/*
+ * Free bytes for root on the file system of a path below a root, or of the nearest folder above it
+ * that is there; *ret_device tells file systems apart. A negative errno.
+ */
+int disk_free(const char *root, const char *path, int64_t *ret_bytes, uint64_t *ret_device);
+
+/* ---- delivery_holders.c ---- */
+
+void delivery_find_holders(struct looking *l);

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a system needs so that an edited driver gets into it: which way, which texts, what is in the way. */
+#include "unlock/delivery_impl.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "unlock/probe.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifdef __aarch64__
+#define OUTPUT "_out/Linux_aarch64"
+#else
+#define OUTPUT "_out/Linux_x86_64"
+#endif
+#define CORE    "src/nvidia/" OUTPUT "/nv-kernel.o"
+#define MODESET "src/nvidia-modeset/" OUTPUT "/nv-modeset-kernel.o"
+
+const char *delivery_way_word(enum delivery_way w)
+{
+	static const char *const words[DELIVERY_WAY_N] = {
+		[DELIVER_OPTIONS] = "options",
+		[DELIVER_INTO_DKMS] = "into-dkms",
+		[DELIVER_OWN_DKMS] = "own-dkms",
+	};
+
+	return words[w];
+}
+
+/* ---- reading ---- */
+
+int delivery_has(const struct looking *l, const char *path)
+{
+	AUTO_FREE char *target = NULL;
+	int r = source_read_link(l->s, &target, "%s", path);
+
+	if (r == 0 || r == -EINVAL)
+		return 1;
+	return r == -ENOENT || r == -ENOTDIR ? 0 : -1;
+}
+
+char *delivery_text(const struct looking *l, const char *path, size_t *ret_size)
+{
+	char *text = NULL;
+	size_t size;
+
+	if (source_read(l->s, &text, ret_size ? ret_size : &size, "%s", path) < 0)
+		return NULL;
+	return text;
+}
+
+const char *delivery_format(const struct looking *l, const char *fmt, ...)
+{
+	const char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	text = arena_vprintf(l->a, fmt, ap);
+	va_end(ap);
+	return text;
+}
+
+const char *delivery_printable(const struct looking *l, const char *text)
+{
+	char *copy = arena_strdup(l->a, text);
+
+	for (char *p = copy; *p; p++)
+		*p = *p < ' ' || *p == 0x7f ? '?' : *p;
+	return copy;
+}
+
+/* ---- the sources ---- */
+
+/* Not older than any file that was edited: else it was built before. */
+static bool is_newer(const struct unlock *u, const char *path)
+{
+	struct stat built, source;
+
+	if (fstatat(u->tree.fd, path, &built, 0) < 0)
+		return false;
+	for (size_t i = 0; i < u->n; i++) {
+		if (fstatat(u->tree.fd, u->files[i].path, &source, 0) < 0 ||
+		    source.st_mtim.tv_sec > built.st_mtim.tv_sec)
+			return false;
+	}
+	return true;
+}
+
+/* A tree that was brought into the driver's own DKMS tree before has no part of the display modules. */
+static bool is_built(const struct looking *l)
+{
+	const struct unlock *u = l->u;
+	struct probe p;
+
+	if (l->d->way == DELIVER_OWN_DKMS && faccessat(u->tree.fd, MODESET, R_OK, 0) < 0)
+		return false;
+	return u->state == UNLOCK_PATCHED && !u->other_edits && is_newer(u, CORE) &&
+	       probe_file(u->tree.fd, CORE, l->a, &p) == 0 && p.every_chip;
+}
+
+static bool is_release(const char *version)
+{
+	return version && *version && !version[strspn(version, "0123456789.")] &&
+	       dkms_is_plain(version);
+}
+
+static int open_sources(struct looking *l)
+{
+	static const struct unlock_options options;
+	int r;
+
+	if (!l->r->sources)
+		return 0;
+	l->d->sources = arena_strdup(l->a, l->r->sources);
+	l->d->core_built = delivery_format(l, "%s/" CORE, l->r->sources);
+	l->d->modeset_built = delivery_format(l, "%s/" MODESET, l->r->sources);
+	r = unlock_open(l->r->sources, &options, &l->u);
+	if (r == -EINVAL)
+		l->refused = arena_strdup(l->a, err_msg());
+	else if (r < 0)
+		return r;
+	return 0;
+}
+
+/* ---- the release, the kernel ---- */
+
+static void find_installed(struct looking *l)
+{
+	const struct nvidia_driver *d = &l->m->driver;
+	const struct {
+		struct fact_str version;
+		const char *from;
+		bool of_image; /* what runs is not the image's */
+	} places[] = {
+		{d->module_version, "the driver that runs", false},
+		{d->installed_version, "the module that is installed", true},
+		{d->library_version, "the user-space library", true},
+	};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !l->installed; i++) {
+		if ((l->r->image && !places[i].of_image) ||
+		    !is_release(fact_str_or(places[i].version, NULL)))
+			continue;
+		l->installed = places[i].version.value;
+		l->installed_from = places[i].from;
+	}
+	l->d->release = l->u && is_release(l->u->version) ? arena_strdup(l->a, l->u->version)
+							  : l->installed;
+}
+
+/* In an image the kernel that runs is another system's: its only one counts. */
+static const char *only_kernel(struct looking *l)
+{
+	char **names = NULL;
+	const char *only = NULL;
+	size_t n = 0;
+
+	if (source_list(l->s, &names, &n, "lib/modules") < 0)
+		return NULL;
+	if (n == 1)
+		only = arena_strdup(l->a, names[0]);
+	source_free_names(names, n);
+	return only;
+}
+
+static void find_kernel(struct looking *l)
+{
+	const char *kernel = l->r->kernel;
+
+	if (!kernel)
+		kernel = l->r->image ? only_kernel(l) : fact_str_or(l->m->kernel.release, NULL);
+	if (kernel && dkms_is_plain(kernel))
+		l->d->kernel = arena_strdup(l->a, kernel);
+}
+
+static enum family find_family(const struct machine *m)
+{
+	static const struct {
+		const char *id;
+		enum family family;
+	} ids[] = {
+		{"debian", FAMILY_DEBIAN},    {"ubuntu", FAMILY_DEBIAN},
+		{"linuxmint", FAMILY_DEBIAN}, {"pop", FAMILY_DEBIAN},
+		{"fedora", FAMILY_FEDORA},    {"rhel", FAMILY_FEDORA},
+		{"rocky", FAMILY_FEDORA},     {"almalinux", FAMILY_FEDORA},
+		{"centos", FAMILY_FEDORA},    {"arch", FAMILY_ARCH},
+		{"manjaro", FAMILY_ARCH},     {"endeavouros", FAMILY_ARCH},
+	};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+		if (fact_str_is(m->kernel.distribution_id, ids[i].id))
+			return ids[i].family;
+	return FAMILY_OTHER;
+}
+
+/* ---- all of it ---- */
+
+static void find_way(struct looking *l)
+{
+	if (!l->r->image && l->need->need == NEED_OPTIONS)
+		return; /* DELIVER_OPTIONS */
+	l->d->way = DELIVER_OWN_DKMS;
+	if (l->d->release)
+		delivery_find_tree(l);
+	if (l->d->dkms.name)
+		l->d->way = DELIVER_INTO_DKMS;
+}
+
+int delivery_look(const struct delivery_request *r, struct source *s, struct machine *m,
+		  const struct machine_need *need, struct delivery **ret)
+{
+	struct looking l = {.r = r, .s = s, .m = m, .need = need, .a = m->arena};
+	int e;
+
+	l.d = arena_alloc(l.a, 1, sizeof(*l.d));
+	l.family = find_family(m);
+	e = open_sources(&l);
+	if (e < 0)
+		return e;
+	find_installed(&l);
+	find_kernel(&l);
+	find_way(&l);
+	l.d->built = l.u && is_built(&l);
+	delivery_contents(&l);
+	if (!r->image)
+		delivery_find_holders(&l);
+	delivery_checks(&l);
+	unlock_close(l.u);
+	*ret = l.d;
+	return 0;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The texts that are put beside the driver's: a patch, DKMS's override, a dkms.conf. */
+#include "unlock/delivery_impl.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "unlock/unlock_impl.h"
+
+#include <string.h>
+
+#define KBUILD   "nvidia/nvidia.Kbuild"
+#define NV_PCI   "nvidia/nv-pci.c"
+#define OLD_CORE "nv-kernel.o_binary"
+#define NEW_CORE "nv-kernel-onehop.o_binary"
+
+/* ---- a package's tree, whose core is built ---- */
+
+/* The one line that names the core and is no comment. */
+static int find_core_name(const char *path, const char *text, struct edit *ret)
+{
+	const char *line = NULL;
+	size_t n, found = 0;
+
+	while (text_next_line(&line, &n, text)) {
+		const char *at = memmem(line, n, OLD_CORE, strlen(OLD_CORE));
+
+		if (!at || line[strspn(line, " \t")] == '#')
+			continue;
+		ret->from = (size_t)(at - text);
+		ret->to = ret->from + strlen(OLD_CORE);
+		ret->text = NEW_CORE;
+		found++;
+	}
+	if (found != 1)
+		return err_set(EINVAL,
+			       "/%s: expected one line that names " OLD_CORE
+			       ", found %zu: this is not a release of NVIDIA's",
+			       path, found);
+	if (memchr(text, '\r', strlen(text)))
+		return err_set(EINVAL, "/%s: lines end in CR LF, not LF", path);
+	return 0;
+}
+
+static int diff_kbuild(struct looking *l, struct strbuf *out)
+{
+	const char *path = delivery_format(l, "%s/" KBUILD, l->d->dkms.folder);
+	size_t size = 0;
+	AUTO_FREE char *text = delivery_text(l, path, &size);
+	struct edit edit;
+	int r;
+
+	if (!text)
+		return err_set(ENOENT, "/%s cannot be read", path);
+	r = find_core_name(path, text, &edit);
+	if (r == 0)
+		edits_diff(KBUILD, text, size, &edit, 1, out);
+	return r;
+}
+
+/* What is said of a release's file holds for the package's, which lacks the folder. */
+static int say_without_folder(const struct looking *l, int r)
+{
+	static const char folder[] = "kernel-open/";
+	const char *said = arena_strdup(l->a, err_msg()), *at = strstr(said, folder);
+
+	if (!at)
+		return r;
+	return err_set(-r, "%.*s%s", (int)(at - said), said, at + strlen(folder));
+}
+
+static int diff_nv_pci(struct looking *l, struct strbuf *out)
+{
+	const char *path = delivery_format(l, "%s/" NV_PCI, l->d->dkms.folder);
+	const char *folder = delivery_format(l, "/%s", l->d->dkms.folder);
+	size_t size = 0;
+	AUTO_FREE char *text = delivery_text(l, path, &size);
+	int r;
+
+	if (!text)
+		return err_set(ENOENT, "/%s cannot be read", path);
+	r = unlock_diff_marker(folder, NV_PCI, text, size, out);
+	return r < 0 ? say_without_folder(l, r) : 0;
+}
+
+static int diff_prebuilt(struct looking *l, struct strbuf *out)
+{
+	int r = diff_kbuild(l, out);
+
+	return r < 0 ? r : diff_nv_pci(l, out);
+}
+
+/* ---- a whole tree ---- */
+
+/* Its files have to be the release's: what is edited in them is known from the sources alone. */
+static int compare_file(struct looking *l, const struct unlock_file *f)
+{
+	const char *path = delivery_format(l, "%s/%s", l->d->dkms.folder, f->path);
+	size_t size = 0;
+	AUTO_FREE char *text = delivery_text(l, path, &size);
+
+	if (!text)
+		return err_set(ENOENT, "/%s cannot be read", path);
+	if (size == f->before.size && memcmp(text, f->before.data, size) == 0)
+		return 0;
+	if (size == f->after.size && memcmp(text, f->after.data, size) == 0)
+		return err_set(EINVAL,
+			       "/%s was edited in place: onehop unlock --tree /%s --revert first",
+			       path, l->d->dkms.folder);
+	return err_set(EINVAL, "/%s is not as in %s: it was changed by hand or by another patch",
+		       path, l->d->sources);
+}
+
+static int diff_whole(struct looking *l, struct strbuf *out)
+{
+	int r = l->u ? 0 : err_set(EINVAL, "it is made from the sources of the release");
+
+	for (size_t i = 0; r == 0 && i < l->u->n; i++)
+		r = compare_file(l, &l->u->files[i]);
+	if (r == 0)
+		unlock_diff(l->u, out);
+	return r;
+}
+
+/* ---- DKMS's own files ---- */
+
+/*
+ * Read by bash behind the tree's dkms.conf. += counts from the last patch that is there, wherever the
+ * numbers of those before it have gaps.
+ */
+static const char patch_array[] =
+	"# Made by onehop unlock: peer-to-peer over PCIe. To take it back: onehop undo\n"
+	"PATCH+=(\"" DELIVERY_PATCH "\")\n";
+
+static const char *const modules[] = {
+	"nvidia", "nvidia-modeset", "nvidia-drm", "nvidia-uvm", "nvidia-peermem",
+};
+
+/* What the module's file is called here: modprobe's lines and the initramfs name it so. */
+static const char *file_name(const struct looking *l, const char *module)
+{
+	AUTO_FREE char *name = xstrdup(module);
+	const struct module *m;
+	const char *path, *slash, *dot, *file;
+
+	for (char *p = name; *p; p++)
+		*p = *p == '-' ? '_' : *p;
+	m = machine_module(l->m, name);
+	path = m ? fact_str_or(m->file, "") : "";
+	slash = strrchr(path, '/');
+	file = slash ? slash + 1 : path;
+	dot = strstr(file, ".ko");
+	if (!dot)
+		return module;
+	file = arena_strndup(l->a, file, (size_t)(dot - file));
+	return dkms_is_plain(file) ? file : module;
+}
+
+/*
+ * DKMS puts KERNELRELEASE= behind a "make" that a line begins with, which NVIDIA's Makefile takes for
+ * being read by Kbuild; hence env.
+ */
+static const char *own_conf(struct looking *l)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	strbuf_printf(
+		&b,
+		"# Made by onehop unlock: peer-to-peer over PCIe. To take it back: onehop undo\n"
+		"PACKAGE_NAME=\"%s\"\n"
+		"PACKAGE_VERSION=\"%s\"\n"
+		"AUTOINSTALL=\"yes\"\n"
+		"MAKE[0]=\"env make ${parallel_jobs+-j$parallel_jobs} "
+		"KERNEL_UNAME=${kernelver} modules\"\n"
+		"CLEAN=\"true\"\n",
+		l->d->dkms.name, l->d->dkms.version);
+	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
+		const char *file = file_name(l, modules[i]);
+
+		strbuf_printf(&b, "BUILT_MODULE_NAME[%zu]=\"%s\"\n", i, modules[i]);
+		if (strcmp(file, modules[i]) != 0)
+			strbuf_printf(&b, "DEST_MODULE_NAME[%zu]=\"%s\"\n", i, file);
+		strbuf_printf(&b, "DEST_MODULE_LOCATION[%zu]=\"/updates/dkms\"\n", i);
+	}
+	return arena_strdup(l->a, strbuf_str(&b));
+}
+
+/* ---- both ways ---- */
+
+static bool is_there(const struct looking *l, const char *path, const char *content)
+{
+	AUTO_FREE char *text = delivery_text(l, path, NULL);
+
+	return text && content && strcmp(text, content) == 0;
+}
+
+static void into_dkms(struct looking *l)
+{
+	struct delivery *d = l->d;
+	AUTO_STRBUF struct strbuf b = {0};
+	int r = d->dkms.whole ? diff_whole(l, &b) : diff_prebuilt(l, &b);
+
+	if (r < 0)
+		l->patch_trouble = arena_strdup(l->a, err_msg());
+	else
+		d->patch = arena_strdup(l->a, strbuf_str(&b));
+	d->patch_file = delivery_format(l, "%s/patches/" DELIVERY_PATCH, d->dkms.folder);
+	d->patch_array = patch_array;
+	d->patch_array_file =
+		delivery_format(l, "etc/dkms/%s-%s.conf", d->dkms.name, d->dkms.version);
+	if (!d->dkms.whole)
+		d->core = delivery_format(l, "%s/" DELIVERY_CORE, d->dkms.folder);
+	d->in_place = is_there(l, d->patch_file, d->patch) &&
+		      is_there(l, d->patch_array_file, d->patch_array);
+}
+
+static void own_dkms(struct looking *l)
+{
+	struct delivery *d = l->d;
+
+	if (!d->release)
+		return;
+	d->dkms = (struct dkms_tree){
+		.name = DELIVERY_OWN_NAME,
+		.version = d->release,
+		.folder = delivery_format(l, "usr/src/" DELIVERY_OWN_NAME "-%s", d->release),
+		.module = file_name(l, "nvidia"),
+	};
+	d->dkms_conf = own_conf(l);
+	d->in_place = is_there(l, delivery_format(l, "%s/dkms.conf", d->dkms.folder), d->dkms_conf);
+}
+
+void delivery_contents(struct looking *l)
+{
+	static void (*const make[DELIVERY_WAY_N])(struct looking *) = {
+		[DELIVER_INTO_DKMS] = into_dkms,
+		[DELIVER_OWN_DKMS] = own_dkms,
+	};
+
+	if (make[l->d->way])
+		make[l->d->way](l);
+}

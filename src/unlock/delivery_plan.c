@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unlock/delivery_plan.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "fix/journal.h"
+#include "unlock/probe.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+/* A whole release takes 7 minutes on 2 cores; modules alone 3. */
+#define BUILD_S   3600
+#define INSTALL_S 1200
+#define SAVE_S    600
+#define SHORT_S   120
+
+/* What DKMS has of a module for a kernel. Paths are below the root. */
+struct dkms_state {
+	const char *machine; /* "x86_64": the folder below the kernel's */
+	const char *version; /* var/lib/dkms/NAME/VERSION */
+	const char *kernel;  /* ..., /KERNEL: what "dkms build" makes */
+	const char *modules; /* ..., /x86_64/module */
+	const char *link; /* var/lib/dkms/NAME/kernel-KERNEL-x86_64: there while it is installed */
+	const char *id;   /* "NAME/VERSION", as dkms is told */
+	bool built, installed;
+	bool edited; /* and what is built has P2P through BAR1 on every chip */
+};
+
+struct maker {
+	const struct delivery_plan_request *r;
+	const struct delivery *d;
+	struct arena *a;
+	struct dkms_state dkms;
+	struct step *steps;
+	size_t n;
+	const char *back; /* by hand */
+};
+
+/* ---- steps ---- */
+
+static const char why[] = "cards before Hopper reach each other's memory through BAR1 with it";
+static const char serves_undo[] = "undo needs no compiler, and is right wherever this is cut off";
+
+static const char *const *copy_words(struct maker *m, const char *const *list)
+{
+	const char **argv = NULL;
+	size_t n = 0;
+
+	for (; *list; list++)
+		*ARENA_PUSH(m->a, argv, n) = *list;
+	*ARENA_PUSH(m->a, argv, n) = NULL;
+	return argv;
+}
+
+/* NULL-ended, in the arena. */
+#define WORDS(m, ...) copy_words(m, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Valid until the next one is added. */
+static struct step *add(struct maker *m, enum step_kind kind, const char *reason, const char *what)
+{
+	struct step *s = ARENA_PUSH(m->a, m->steps, m->n);
+
+	s->kind = kind;
+	s->what = what;
+	s->why = reason;
+	s->rules = "";
+	return s;
+}
+
+static struct step *add_tool(struct maker *m, const char *reason, const char *what,
+			     unsigned deadline_s, const char *const *argv)
+{
+	struct step *s = add(m, STEP_TOOL, reason, what);
+
+	s->argv = argv;
+	s->deadline_s = deadline_s;
+	return s;
+}
+
+/* Run only when undoing, and then if `path` is there; NULL: always. */
+static void add_undo(struct maker *m, const char *what, unsigned deadline_s, const char *path,
+		     const char *const *argv)
+{
+	struct step *s = add(m, STEP_TOOL, serves_undo, what);
+
+	s->undo_argv = argv;
+	s->undo_if = path;
+	s->deadline_s = deadline_s;
+}
+
+static int add_file(struct maker *m, const char *path, const char *data, size_t size,
+		    const char *what)
+{
+	struct step *s = add(m, STEP_FILE, why, what);
+	AUTO_FREE char *old = NULL;
+	int r;
+
+	s->target = path;
+	s->new = (struct bytes){data, size};
+	s->mode = 0644;
+	r = host_read(m->r->host, path, &old, &s->old.size);
+	if (r == -ENOENT) {
+		s->old = (struct bytes){0};
+		return 0;
+	}
+	if (r < 0)
+		return r;
+	if (s->old.size != size || memcmp(old, data, size) != 0)
+		return err_set(EEXIST,
+			       "/%s is there, with another content: an earlier delivery is in "
+			       "place; take it back first (onehop history, onehop undo)",
+			       path);
+	s->old.data = data; /* the same */
+	return 0;
+}
+
+static const char *absolute(struct maker *m, const char *path)
+{
+	return arena_printf(m->a, "/%s", path);
+}
+
+/* ---- what DKMS has ---- */
+
+static bool is_there(struct maker *m, const char *path)
+{
+	struct stat st;
+
+	return host_stat(m->r->host, path, &st) == 0;
+}
+
+/* "VERSION/KERNEL/x86_64", where the link of the kernel points; NULL: nothing is installed. */
+static const char *installed_as(struct maker *m)
+{
+	AUTO_FREE char *target = NULL;
+
+	if (host_read_link(m->r->host, m->dkms.link, &target) < 0)
+		return NULL;
+	return arena_strdup(m->a, target);
+}
+
+/* The file of nvidia.ko that DKMS has built, but for what compressed it. */
+static const char *built_module(struct maker *m)
+{
+	return arena_printf(m->a, "%s/%s.ko", m->dkms.modules, m->d->dkms.module);
+}
+
+static int look_at_dkms(struct maker *m)
+{
+	const struct dkms_tree *t = &m->d->dkms;
+	struct dkms_state *k = &m->dkms;
+	struct utsname host;
+	struct probe p = {0};
+	const char *active, *ours;
+
+	uname(&host);
+	k->machine = arena_strdup(m->a, host.machine);
+	k->version = arena_printf(m->a, "var/lib/dkms/%s/%s", t->name, t->version);
+	k->kernel = arena_printf(m->a, "%s/%s", k->version, m->d->kernel);
+	k->modules = arena_printf(m->a, "%s/%s/module", k->kernel, k->machine);
+	k->link = arena_printf(m->a, "var/lib/dkms/%s/kernel-%s-%s", t->name, m->d->kernel,
+			       k->machine);
+	k->id = arena_printf(m->a, "%s/%s", t->name, t->version);
+	k->built = is_there(m, k->kernel);
+	active = installed_as(m);
+	ours = arena_printf(m->a, "%s/%s/%s", t->version, m->d->kernel, k->machine);
+	k->installed = active && strcmp(active, ours) == 0;
+	if (active && !k->installed)
+		return err_set(EBUSY,
+			       "DKMS has %s/%s installed for this kernel, and not %s: see dkms "
+			       "status",
+			       t->name, active, k->id);
+	k->edited = k->built && probe_file(m->r->host->root_fd, built_module(m), m->a, &p) == 0 &&
+		    p.every_chip;
+	return 0;
+}
+
+/* ---- what is there now, and how it comes back ---- */
+
+static void undo_marks_installed(struct maker *m)
+{
+	const struct dkms_state *k = &m->dkms;
+
+	add_undo(m, "when undone: tell DKMS what is installed", SHORT_S, k->modules,
+		 WORDS(m, "ln", "-sfn",
+		       arena_printf(m->a, "%s/%s/%s", m->d->dkms.version, m->d->kernel, k->machine),
+		       absolute(m, k->link)));
+}
+
+static void undo_installs(struct maker *m)
+{
+	add_undo(m, "when undone: take the modules away", INSTALL_S, m->dkms.link,
+		 WORDS(m, "dkms", "uninstall", m->dkms.id, "-k", m->d->kernel));
+}
+
+/* What is built goes only once DKMS has taken it out of the kernel's folder: it is how that is done. */
+static void undo_build(struct maker *m)
+{
+	const struct dkms_state *k = &m->dkms;
+
+	add_undo(m, "when undone: take the modules and their build away", INSTALL_S, k->kernel,
+		 WORDS(m, "sh", "-c", "dkms uninstall \"$1\" -k \"$2\" && rm -rf -- \"$3\" \"$4\"",
+		       "sh", k->id, m->d->kernel, absolute(m, k->link), absolute(m, k->kernel)));
+}
+
+/*
+ * Installed again from what is saved: DKMS is told first that its modules are in place, since what a
+ * run that was cut off had put there is taken away only then. What is saved lies where DKMS removes it
+ * with the release, and goes when its kernel is gone: then there is nothing to put back.
+ */
+static void undo_to_saved(struct maker *m, const char *saved)
+{
+	const struct dkms_state *k = &m->dkms;
+	const char *kernel = m->d->kernel;
+
+	add_undo(m, "when undone: forget the saved build", SHORT_S, saved,
+		 WORDS(m, "rm", "-f", "--", absolute(m, saved)));
+	if (k->installed)
+		add_undo(m, "when undone: install the build of before", INSTALL_S, k->modules,
+			 WORDS(m, "dkms", "install", "--force", k->id, "-k", kernel));
+	undo_installs(m);
+	undo_marks_installed(m);
+	add_undo(m, "when undone: put the saved build back", SAVE_S, saved,
+		 WORDS(m, "tar", "-C", absolute(m, k->version), "--recursive-unlink", "-xf",
+		       absolute(m, saved)));
+	add_undo(m, "when undone: forget the saved build if its kernel is gone", SHORT_S, saved,
+		 WORDS(m, "find", absolute(m, saved), "!", "-exec", "test", "-d",
+		       arena_printf(m->a, "/lib/modules/%s/kernel", kernel), ";", "-delete"));
+}
+
+/* On disk, whole, before what it saves is taken away. */
+static void save_build(struct maker *m)
+{
+	const struct dkms_state *k = &m->dkms;
+	const char *saved =
+		arena_printf(m->a, "%s/onehop-saved-%s.tar.gz", k->version, m->d->kernel);
+	const char *begun = arena_printf(m->a, "/%s.new", saved);
+
+	undo_to_saved(m, saved);
+	add_tool(m, serves_undo, "save the modules that DKMS has built", SAVE_S,
+		 WORDS(m, "tar", "-C", absolute(m, k->version), "-czf", begun, m->d->kernel))
+		->undo_argv = WORDS(m, "rm", "-f", "--", begun);
+	add_tool(m, serves_undo, "bring them to disk", SAVE_S, WORDS(m, "sync", begun));
+	add_tool(m, serves_undo, "they are whole now", SHORT_S,
+		 WORDS(m, "mv", "-f", "--", begun, absolute(m, saved)));
+	m->back = arena_printf(
+		m->a, "tar -C /%s --recursive-unlink -xf /%s && dkms install --force %s -k %s",
+		k->version, saved, k->id, m->d->kernel);
+}
+
+/* To where DKMS has nothing for this kernel; also what a build that was cut off left. */
+static void undo_to_nothing(struct maker *m)
+{
+	const struct dkms_state *k = &m->dkms;
+
+	undo_build(m);
+	undo_marks_installed(m);
+	m->back = arena_printf(m->a, "dkms uninstall %s -k %s && rm -rf /%s", k->id, m->d->kernel,
+			       k->kernel);
+}
+
+/* ---- building and installing ---- */
+
+static bool runs_now(const struct maker *m)
+{
+	const struct machine *machine = m->r->machine;
+
+	return !m->r->image && !fact_is(machine->driver.loaded, 0);
+}
+
+static void install(struct maker *m)
+{
+	struct step *s =
+		add_tool(m, why, "install the modules", INSTALL_S,
+			 WORDS(m, "dkms", "install", "--force", m->dkms.id, "-k", m->d->kernel));
+
+	s->reboot = runs_now(m);
+	s->cost = "NVIDIA does not support a driver that was changed; a program that may use a GPU "
+		  "can reach the other GPUs' memory too";
+}
+
+static void build(struct maker *m)
+{
+	const struct dkms_state *k = &m->dkms;
+	const char *kernel = m->d->kernel;
+
+	if (k->built)
+		add_tool(m, "DKMS builds nothing over a build that is there",
+			 "make room for the new build", SHORT_S,
+			 WORDS(m, "rm", "-rf", "--", absolute(m, k->kernel)));
+	add_tool(m, why, arena_printf(m->a, "build the modules for %s", kernel), BUILD_S,
+		 WORDS(m, "dkms", "build", k->id, "-k", kernel));
+	add_tool(m, "nothing is installed that does not have it", "look into what was built",
+		 SHORT_S, WORDS(m, "onehop", "unlock", "--probe", absolute(m, built_module(m))));
+	if (k->installed)
+		add_tool(m, "DKMS keeps count of what is installed",
+			 "take the modules of before away", INSTALL_S,
+			 WORDS(m, "dkms", "uninstall", k->id, "-k", kernel));
+	install(m);
+}
+
+/* Built and edited already, and only taken out of the kernel's folder since. */
+static void install_again(struct maker *m)
+{
+	undo_installs(m);
+	undo_marks_installed(m);
+	m->back = arena_printf(m->a, "dkms uninstall %s -k %s", m->dkms.id, m->d->kernel);
+	install(m);
+}
+
+/* ---- into the driver's own tree ---- */
+
+static const char *files_by_hand(struct maker *m)
+{
+	const struct delivery *d = m->d;
+
+	return arena_printf(m->a, "rm -f%s%s /%s /%s", d->core ? " /" : "", d->core ? d->core : "",
+			    d->patch_file, d->patch_array_file);
+}
+
+static int files_into_dkms(struct maker *m)
+{
+	const struct delivery *d = m->d;
+	const bool known = m->r->core;
+	int r = 0;
+
+	if (d->core && known)
+		r = add_file(m, d->core, m->r->core, m->r->core_size,
+			     "put the edited core into the driver's DKMS tree");
+	else if (d->core)
+		add_tool(m, why,
+			 arena_printf(m->a, "put the edited core, once it is built, to /%s",
+				      d->core),
+			 SHORT_S, WORDS(m, "install", d->core_built, absolute(m, d->core)));
+	if (r == 0)
+		r = add_file(m, d->patch_file, d->patch, strlen(d->patch),
+			     "put the patch beside it, which names the edited core");
+	if (r == 0)
+		r = add_file(m, d->patch_array_file, d->patch_array, strlen(d->patch_array),
+			     "have DKMS apply it, now and for each new kernel");
+	return r;
+}
+
+/* The core in place: the patch alone does not say whether it is there. */
+static bool core_in_place(struct maker *m)
+{
+	struct probe p = {0};
+
+	return !m->d->core ||
+	       (probe_file(m->r->host->root_fd, m->d->core, m->a, &p) == 0 && p.every_chip);
+}
+
+static int into_dkms(struct maker *m)
+{
+	const bool files = !m->d->in_place || !core_in_place(m);
+	int r = 0;
+
+	if (!files && m->dkms.edited && m->dkms.installed)
+		return 0;
+	if (m->dkms.edited && files)
+		return err_set(
+			EEXIST,
+			"what DKMS has built of %s for this kernel is edited already, but not "
+			"by what would be put there: take that back first (onehop history, "
+			"onehop undo)",
+			m->dkms.id);
+	if (m->dkms.edited) {
+		install_again(m);
+		return 0;
+	}
+	if (m->dkms.built)
+		save_build(m);
+	else
+		undo_to_nothing(m);
+	m->back = arena_printf(m->a, "%s && %s", files_by_hand(m), m->back);
+	if (files)
+		r = files_into_dkms(m);
+	if (r == 0)
+		build(m);
+	return r;
+}
+
+/* ---- a tree of our own ---- */
+
+static void copy_sources(struct maker *m, const char *folder)
+{
+	const struct delivery *d = m->d;
+	struct step *s =
+		add_tool(m, why, arena_printf(m->a, "copy the edited modules to %s", folder),
+			 SAVE_S,
+			 WORDS(m, "cp", "-rT", "--preserve=timestamps", "--",
+			       arena_printf(m->a, "%s/kernel-open", d->sources), folder));
+
+	s->undo_argv = WORDS(m, "rm", "-rf", "--", folder);
+	add_tool(m, "root builds from it with each new kernel", "let nobody else write there",
+		 SHORT_S, WORDS(m, "chmod", "-R", "go-w,a-s", folder));
+	add_tool(m, why, "the edited core with them", SHORT_S,
+		 WORDS(m, "install", "-m", "644", "--", d->core_built,
+		       arena_printf(m->a, "%s/nvidia/nv-kernel.o_binary", folder)));
+	add_tool(m, why, "and that of modeset, as it is", SHORT_S,
+		 WORDS(m, "install", "-m", "644", "--", d->modeset_built,
+		       arena_printf(m->a, "%s/nvidia-modeset/nv-modeset-kernel.o_binary", folder)));
+}
+
+static void register_tree(struct maker *m)
+{
+	const struct dkms_state *k = &m->dkms;
+	const char *source = arena_printf(m->a, "/%s/source", k->version);
+	struct step *s;
+
+	/* What "dkms remove" leaves of a build that was cut off. */
+	add_undo(m, "when undone: and its folder, if that is empty", SHORT_S,
+		 arena_printf(m->a, "var/lib/dkms/%s", m->d->dkms.name),
+		 WORDS(m, "rmdir", "--ignore-fail-on-non-empty", "--",
+		       arena_printf(m->a, "/var/lib/dkms/%s", m->d->dkms.name)));
+	add_undo(m, "when undone: and what was not told yet", SHORT_S, k->version,
+		 WORDS(m, "find", absolute(m, k->version), "-maxdepth", "0", "!", "-exec", "test",
+		       "-L", source, ";", "-exec", "rm", "-rf", "--", "{}", "+"));
+	s = add_tool(m, why, "tell DKMS of it", SHORT_S, WORDS(m, "dkms", "add", k->id));
+	s->undo_argv = WORDS(m, "sh", "-c", "dkms remove \"$1\" --all && rm -rf -- \"$2\" \"$3\"",
+			     "sh", k->id, absolute(m, k->link), absolute(m, k->version));
+	s->undo_if = k->version;
+	s->deadline_s = INSTALL_S;
+	undo_marks_installed(m);
+	m->back =
+		arena_printf(m->a, "dkms remove %s --all && rm -rf /%s", k->id, m->d->dkms.folder);
+}
+
+static int own_tree(struct maker *m)
+{
+	const struct delivery *d = m->d;
+	const char *conf = arena_printf(m->a, "%s/dkms.conf", d->dkms.folder);
+	const bool there = is_there(m, d->dkms.folder);
+	int r = 0;
+
+	if (there && m->dkms.edited && m->dkms.installed)
+		return 0;
+	if (there && !d->in_place)
+		return err_set(EEXIST,
+			       "/%s is there, with another content: an earlier delivery is in "
+			       "place; take it back first (onehop history, onehop undo)",
+			       d->dkms.folder);
+	if (!there) {
+		copy_sources(m, absolute(m, d->dkms.folder));
+		r = add_file(m, conf, d->dkms_conf, strlen(d->dkms_conf), "say how DKMS builds it");
+	}
+	if (r < 0)
+		return r;
+	if (m->dkms.edited) {
+		install_again(m);
+		return 0;
+	}
+	if (!is_there(m, m->dkms.version))
+		register_tree(m);
+	else if (m->dkms.built)
+		save_build(m);
+	else
+		undo_to_nothing(m);
+	build(m);
+	return 0;
+}
+
+/* A look that found something in the way may lack what the steps are made of: then there are none. */
+static bool is_whole(const struct delivery *d)
+{
+	if (!d->blocked || d->way == DELIVER_OPTIONS)
+		return true;
+	if (!d->dkms.name || !d->dkms.module || !d->kernel || !d->sources)
+		return false;
+	return d->way == DELIVER_INTO_DKMS ? d->patch && d->patch_array : d->dkms_conf != NULL;
+}
+
+static int add_modules(struct maker *m)
+{
+	static int (*const ways[DELIVERY_WAY_N])(struct maker *) = {
+		[DELIVER_INTO_DKMS] = into_dkms,
+		[DELIVER_OWN_DKMS] = own_tree,
+	};
+	int r;
+
+	if (!ways[m->d->way] || !m->d->dkms.name || !m->d->kernel)
+		return 0;
+	r = look_at_dkms(m);
+	return r < 0 ? r : ways[m->d->way](m);
+}
+
+/* ---- options ---- */
+
+static void add_key(struct change_set *set, const char *parameter, const char *key,
+		    const char *value)
+{
+	const struct change c = {
+		.kind = key ? CHANGE_REGISTRY_DWORD : CHANGE_MODULE_OPTION,
+		.lifetime = CHANGE_KEPT,
+		.target = "nvidia",
+		.name = key ? key : parameter,
+		.new = value,
+		.reason = "the driver offers peer-to-peer over PCIe only where it is told to",
+	};
+
+	change_add(set, &c);
+}
+
+/* "ForceP2P=0x211;RMPcieP2PType=1" */
+static void add_list(struct arena *a, struct change_set *set, const char *list)
+{
+	char *rest = arena_strdup(a, list), *item;
+
+	while ((item = strsep(&rest, ";"))) {
+		char *equals = strchr(item, '=');
+
+		if (!equals)
+			continue;
+		*equals = '\0';
+		add_key(set, NULL, item, equals + 1);
+	}
+}
+
+static void add_options(const struct delivery_plan_request *r, struct change_set *set)
+{
+	const char *release = r->delivery->release;
+	const char *list = release ? need_dwords(driver_branch(fact_str(release, ""))) : NULL;
+
+	if (r->image && list)
+		add_list(set->arena, set, list);
+	for (size_t i = 0; !r->image && i < r->need->setting_n; i++)
+		add_key(set, r->need->settings[i].parameter, r->need->settings[i].key,
+			r->need->settings[i].value);
+}
+
+/* ---- all of it ---- */
+
+int delivery_plan(const struct delivery_plan_request *r, struct plan **ret)
+{
+	struct maker m = {.r = r, .d = r->delivery, .a = r->machine->arena};
+	struct plan_request request = {.machine = r->machine,
+				       .source = r->source,
+				       .inside = r->image,
+				       .lifetime = CHANGE_LASTING};
+	struct change_set changes = {0};
+	int result;
+
+	if (!is_whole(r->delivery)) {
+		*ret = plan_new();
+		return 0;
+	}
+	result = add_modules(&m);
+	if (result < 0)
+		return result;
+	changes.arena = arena_new();
+	add_options(r, &changes);
+	request.modules = m.steps;
+	request.module_n = m.n;
+	request.modules_back = m.n ? m.back : NULL;
+	request.nvidia_file = r->delivery->dkms.name ? r->delivery->dkms.module : NULL;
+	*ret = plan_make(&request, &changes);
+	arena_free(changes.arena);
+	return 0;
+}
+
+const char *delivery_build_log(const struct delivery_plan_request *r)
+{
+	const struct dkms_tree *t = &r->delivery->dkms;
+
+	if (r->delivery->way == DELIVER_OPTIONS || !t->name)
+		return NULL;
+	return arena_printf(r->machine->arena, "var/lib/dkms/%s/%s/build/make.log", t->name,
+			    t->version);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Registry keys that switch BAR1 P2P on, put among those that are set already. */
+#include "unlock/need_impl.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <string.h>
+
+/*
+ * ForceP2P: bits 1:0 reads, 5:4 writes, 9:8 atomics, which 565 and later know (2: as the platform
+ * has it; 0 would switch them off). Types were renumbered in 575, which got one of its own for PCIe.
+ */
+static const struct {
+	int from;
+	const char *dwords;
+} releases[] = {
+	{580, "ForceP2P=0x211;RMPcieP2PType=1"},
+	{575, "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2"},
+	{565, "ForceP2P=0x211;RMForceP2PType=2"},
+	{535, "ForceP2P=0x11;RMForceP2PType=2"},
+};
+
+const char *need_dwords(int branch)
+{
+	for (size_t i = 0; i < sizeof(releases) / sizeof(releases[0]); i++)
+		if (branch >= releases[i].from)
+			return releases[i].dwords;
+	return NULL;
+}
+
+/* Keys, the releases in which each counts, and the values that do. */
+static const struct wanted {
+	const char *key;
+	int from, to;
+	int64_t mask, low, high; /* value & mask is from low to high */
+	bool may_lack;           /* 0 is as if it were not there */
+} wanted[] = {
+	{"ForceP2P", 0, 9999, 0x33, 0x11, 0x11, false},
+	{"RMForceP2PType", 0, 574, -1, 2, 2, false},
+	{"RMForceP2PType", 575, 9999, -1, 0, 1, true}, /* 2 is NVLink alone there */
+	{"RMPcieP2PType", 575, 9999, -1, 1, 2, false},
+	{"RMForceStaticBar1", 575, 579, -1, 1, 2, false},
+};
+
+#define WANTED (sizeof(wanted) / sizeof(wanted[0]))
+
+static bool counts_in(const struct wanted *w, int branch)
+{
+	return branch >= w->from && branch <= w->to;
+}
+
+static bool is_good(const struct wanted *w, struct fact_int value)
+{
+	if (fact_absent(value))
+		return w->may_lack;
+	return (value.value & w->mask) >= w->low && (value.value & w->mask) <= w->high;
+}
+
+struct fact_int need_dwords_set(const struct machine *m, const struct gpu *g)
+{
+	int branch = driver_branch(m->driver.module_version);
+	struct fact_int ret = fact_int(1, m->driver.registry_dwords.from);
+
+	for (size_t i = 0; i < WANTED; i++) {
+		struct fact_int value = driver_gpu_dword(&m->driver, g, wanted[i].key);
+
+		if (!counts_in(&wanted[i], branch))
+			continue;
+		if (fact_unknown(value))
+			return value;
+		if (!is_good(&wanted[i], value))
+			ret.value = 0;
+	}
+	return ret;
+}
+
+bool need_goes_through_bar1(const struct card_need *c)
+{
+	return c->need == NEED_PATCH || c->need == NEED_RELOAD || c->need == NEED_OPTIONS ||
+	       c->need == NEED_IN_FORCE;
+}
+
+/* ---- items of a list "KEY=1;KEY=2;pci=0000:01:00.0;KEY=3" ---- */
+
+struct item {
+	const char *text;
+	size_t n;
+};
+
+/* The driver takes blanks out, wherever they are; so a list is walked without them. */
+static char *without_blanks(const char *list)
+{
+	char *copy = xstrdup(list), *to = copy;
+
+	for (const char *s = copy; *s; s++)
+		if (!strchr(" \t\n\"", *s))
+			*to++ = *s;
+	*to = '\0';
+	return copy;
+}
+
+static bool next_item(const char **list, struct item *ret)
+{
+	*list += strspn(*list, ";");
+	*ret = (struct item){*list, strcspn(*list, ";")};
+	*list += ret->n;
+	return ret->n > 0;
+}
+
+/* What a recording holds gets into commands only if a shell has nothing to read in it. */
+static bool is_harmless(struct item i)
+{
+	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				 "._+=:-";
+
+	return strspn(i.text, ok) >= i.n && memchr(i.text, '=', i.n);
+}
+
+/* One of those that this release's options are made of; what may be lacking, only if it is wrong. */
+static bool is_ours(struct item item, int branch)
+{
+	for (size_t i = 0; i < WANTED; i++) {
+		size_t k = strlen(wanted[i].key);
+		char text[32];
+		int64_t value;
+
+		if (!counts_in(&wanted[i], branch) || item.n <= k ||
+		    strncasecmp(item.text, wanted[i].key, k) != 0 || item.text[k] != '=')
+			continue;
+		text_copy(text, sizeof(text), item.text + k + 1, item.n - k - 1);
+		return !wanted[i].may_lack || text_to_i64(text, &value) < 0 ||
+		       !is_good(&wanted[i], fact_int(value, NULL));
+	}
+	return false;
+}
+
+static void add_item(struct strbuf *out, struct item i)
+{
+	strbuf_printf(out, "%s%.*s", out->len ? ";" : "", (int)i.n, i.text);
+}
+
+/* ---- what a card is to have ---- */
+
+/* Its keys, and 0 for one that is set to what this release must not have. */
+static void add_keys(const struct machine *m, const struct gpu *g, struct strbuf *out)
+{
+	int branch = driver_branch(m->driver.module_version);
+
+	strbuf_printf(out, "%s%s", out->len ? ";" : "", need_dwords(branch));
+	for (size_t i = 0; i < WANTED; i++) {
+		struct fact_int value = driver_gpu_dword(&m->driver, g, wanted[i].key);
+
+		if (wanted[i].may_lack && counts_in(&wanted[i], branch) && fact_known(value) &&
+		    !is_good(&wanted[i], value))
+			strbuf_printf(out, ";%s=0", wanted[i].key);
+	}
+}
+
+/* ---- one setting for all ---- */
+
+static void add_global(const struct machine *m, const struct machine_need *n, struct strbuf *out)
+{
+	AUTO_FREE char *now = without_blanks(fact_str_or(m->driver.registry_dwords, ""));
+	const char *list = now;
+	struct item item;
+
+	add_keys(m, n->cards[0].gpu, out);
+	while (next_item(&list, &item))
+		if (is_harmless(item) && !is_ours(item, driver_branch(m->driver.module_version)))
+			add_item(out, item);
+}
+
+static void push_option(struct machine *m, struct machine_need *n, const char *parameter,
+			struct item key, const char *value)
+{
+	struct need_option *o = ARENA_PUSH(m->arena, n->settings, n->setting_n);
+
+	*o = (struct need_option){.parameter = parameter,
+				  .key = key.n ? arena_strndup(m->arena, key.text, key.n) : NULL,
+				  .value = arena_strdup(m->arena, value)};
+}
+
+static void push_global(struct machine *m, struct machine_need *n)
+{
+	AUTO_STRBUF struct strbuf keys = {0};
+	const char *list;
+	struct item item;
+
+	add_keys(m, n->cards[0].gpu, &keys);
+	list = strbuf_str(&keys);
+	while (next_item(&list, &item)) {
+		size_t k = (size_t)((const char *)memchr(item.text, '=', item.n) - item.text);
+		AUTO_FREE char *value = xstrndup(item.text + k + 1, item.n - k - 1);
+
+		push_option(m, n, NEED_DWORDS, (struct item){item.text, k}, value);
+	}
+}
+
+/* ---- a setting that names cards ---- */
+
+static bool is_device(struct item i)
+{
+	return i.n > 4 && strncmp(i.text, "pci=", 4) == 0;
+}
+
+/* The card that "pci=..." names, of those that go through BAR1; n->n: none. */
+static size_t card_of(const struct machine_need *n, struct item i)
+{
+	char name[PCI_ADDRESS_LEN + 8];
+	struct pci_address at;
+	size_t k = 0;
+
+	snprintf(name, sizeof(name), "%.*s", (int)(i.n - 4), i.text + 4);
+	if (!strchr(name, '.')) /* the driver takes function 0 for granted */
+		snprintf(name + strlen(name), sizeof(name) - strlen(name), ".0");
+	if (pci_address_parse(name, &at) < 0)
+		return n->n;
+	while (k < n->n && !(need_goes_through_bar1(&n->cards[k]) &&
+			     pci_address_compare(at, n->cards[k].gpu->pci->address) == 0))
+		k++;
+	return k;
+}
+
+static void add_card(const struct machine *m, const struct card_need *c, struct strbuf *out)
+{
+	strbuf_printf(out, "%spci=%s", out->len ? ";" : "", c->gpu->pci->name);
+	add_keys(m, c->gpu, out);
+}
+
+/*
+ * What is set now, with ours put where its card is named, and the other cards of ours behind. What
+ * stands before the first card is of none: the driver skips it.
+ */
+static void add_per_device(const struct machine *m, const struct machine_need *n,
+			   struct strbuf *out)
+{
+	AUTO_FREE char *now = without_blanks(fact_str_or(m->driver.registry_dwords_per_device, ""));
+	AUTO_FREE bool *done = xcalloc(n->n, sizeof(*done));
+	int branch = driver_branch(m->driver.module_version);
+	const char *list = now;
+	size_t card = n->n;
+	bool named = false;
+	struct item item;
+
+	while (next_item(&list, &item)) {
+		if (!is_harmless(item))
+			continue;
+		if (is_device(item)) {
+			named = true;
+			card = card_of(n, item);
+			if (card == n->n || done[card])
+				add_item(out, item);
+			else
+				add_card(m, &n->cards[card], out);
+			if (card < n->n)
+				done[card] = true;
+		} else if (named && (card == n->n || !is_ours(item, branch))) {
+			add_item(out, item);
+		}
+	}
+	for (size_t i = 0; i < n->n; i++)
+		if (need_goes_through_bar1(&n->cards[i]) && !done[i])
+			add_card(m, &n->cards[i], out);
+}
+
+/* A key of ours there outweighs the setting for all. */
+static bool has_ours_per_device(const struct machine *m, const struct machine_need *n)
+{
+	AUTO_FREE char *now = without_blanks(fact_str_or(m->driver.registry_dwords_per_device, ""));
+	const char *list = now;
+	size_t card = n->n;
+	struct item item;
+
+	while (next_item(&list, &item)) {
+		if (is_device(item))
+			card = card_of(n, item);
+		else if (card < n->n && is_ours(item, driver_branch(m->driver.module_version)))
+			return true;
+	}
+	return false;
+}
+
+/* ---- all of it ---- */
+
+bool need_sets_for_all(const struct machine *m)
+{
+	AUTO_FREE char *now = without_blanks(fact_str_or(m->driver.registry_dwords, ""));
+	const char *list = now;
+	struct item item;
+
+	while (next_item(&list, &item))
+		if (is_ours(item, driver_branch(m->driver.module_version)))
+			return true;
+	return false;
+}
+
+void need_options(struct machine *m, struct machine_need *n)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	size_t some = 0;
+
+	n->options_set = true;
+	for (size_t i = 0; i < n->n; i++) {
+		if (!need_goes_through_bar1(&n->cards[i]))
+			continue;
+		some++;
+		n->options_set &= fact_is(need_dwords_set(m, n->cards[i].gpu), 1);
+	}
+	if (!some || !need_dwords(driver_branch(m->driver.module_version))) {
+		n->options_set = false;
+		return;
+	}
+	n->per_device = some < n->n || has_ours_per_device(m, n);
+	if (n->per_device) {
+		add_per_device(m, n, &b);
+		push_option(m, n, NEED_DWORDS_PER_DEVICE, (struct item){0}, strbuf_str(&b));
+	} else {
+		add_global(m, n, &b);
+		push_global(m, n);
+	}
+	n->options = arena_printf(m->arena, "options %s %s=\"%s\"",
+				  need_file_name(m, "nvidia", "nvidia"), n->settings[0].parameter,
+				  strbuf_str(&b));
+}

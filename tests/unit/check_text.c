@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "check_text.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+
+#include <cmocka.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+void assert_has(const char *text, const char *part)
+{
+	if (!text || !strstr(text, part))
+		fail_msg("no \"%s\" in:\n%s", part, text ? text : "(nothing)");
+}
+
+void assert_lacks(const char *text, const char *part)
+{
+	if (strstr(text, part))
+		fail_msg("there should be no \"%s\" in:\n%s", part, text);
+}
+
+char *flat(const char *text)
+{
+	struct strbuf b = {0};
+	bool blank = false;
+
+	for (; *text; text++) {
+		blank = blank || *text == ' ' || *text == '\n';
+		if (*text == ' ' || *text == '\n')
+			continue;
+		if (blank && b.len)
+			strbuf_putc(&b, ' ');
+		strbuf_putc(&b, *text);
+		blank = false;
+	}
+	return b.text ? b.text : xstrdup("");
+}
+
+char *file_text(const char *path)
+{
+	AUTO_FCLOSE FILE *f = fopen(path, "re");
+	AUTO_STRBUF struct strbuf b = {0};
+	char part[4096];
+	size_t n;
+
+	if (!f)
+		fail_msg("%s cannot be opened", path);
+	while ((n = fread(part, 1, sizeof(part), f)) > 0)
+		strbuf_add(&b, part, n);
+	return xstrdup(strbuf_str(&b));
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a text that a program printed holds, for tests. */
+#pragma once
+
+/* Fails the test, and shows the text. */
+void assert_has(const char *text, const char *part);
+void assert_lacks(const char *text, const char *part);
+/* The same text however its lines were broken; the caller frees. */
+char *flat(const char *text);
+/* The whole file, which has to be there; the caller frees. */
+char *file_text(const char *path);

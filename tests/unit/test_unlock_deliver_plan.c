@@ -1,0 +1,1350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* unlock/delivery_plan: its order both ways; with a stand-in for DKMS carried out, failed, killed, undone. */
+#include "unlock/delivery_plan.h"
+
+#include "base/alloc.h"
+#include "base/child.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "fix_rig.h"
+#include "json_schema.h"
+#include "report/report_unlock_delivery.h"
+#include "unlock/build.h"
+#include "unlock/delivery_kernels.h"
+#include "unlock/probe.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+/* With the sanitizers a kill costs many times as much: each point is tried without. */
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define STRIDE 9
+#else
+#define STRIDE 1
+#endif
+
+#define NAME     "nvidia-current-open"
+#define VERSION  "535.261.03"
+#define KERNEL   "6.1.0-56-amd64"
+#define TREE     "usr/src/" NAME "-" VERSION
+#define OWN      "usr/src/" DELIVERY_OWN_NAME "-" VERSION
+#define OVERRIDE "etc/dkms/" NAME "-" VERSION ".conf"
+#define BUILT    "src/nvidia/_out/Linux_x86_64/nv-kernel.o"
+#define MODESET  "src/nvidia-modeset/_out/Linux_x86_64/nv-modeset-kernel.o"
+#define LIB      "lib/modules/" KERNEL "/updates/dkms"
+
+/* ---- object files ---- */
+
+static const char *const functions[] = {
+	"kbusGetBar1P2PDmaInfo",
+	"kbusCreateP2PMappingForBar1P2P",
+	"kbusRemoveP2PMappingForBar1P2P",
+	"kbusHasPcieBar1P2PMapping",
+	"kbusIsPcieBar1P2PMappingSupported",
+};
+
+struct object {
+	Elf64_Ehdr head;
+	Elf64_Shdr sections[4];
+	Elf64_Sym symbols[11];
+	char names[640];
+};
+
+static void add_symbol(struct object *o, size_t i, size_t *length, const char *name,
+		       const char *end)
+{
+	o->symbols[i].st_name = (Elf64_Word)*length;
+	o->symbols[i].st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC);
+	o->symbols[i].st_shndx = 1;
+	*length += (size_t)snprintf(o->names + *length, sizeof(o->names) - *length, "%s_%s", name,
+				    end) +
+		   1;
+}
+
+/* With the real functions, and the stubs if it is stock. */
+static struct object make_object(bool edited)
+{
+	struct object o = {0};
+	size_t n = 1, length = 1;
+
+	memcpy(o.head.e_ident, ELFMAG, SELFMAG);
+	o.head.e_ident[EI_CLASS] = ELFCLASS64;
+	o.head.e_ident[EI_DATA] = ELFDATA2LSB;
+	o.head.e_ident[EI_VERSION] = EV_CURRENT;
+	o.head.e_type = ET_REL;
+	o.head.e_machine = EM_X86_64;
+	o.head.e_version = EV_CURRENT;
+	o.head.e_ehsize = sizeof(o.head);
+	o.head.e_shentsize = sizeof(o.sections[0]);
+	o.head.e_shnum = 4;
+	o.head.e_shoff = offsetof(struct object, sections);
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
+		add_symbol(&o, n++, &length, functions[i], "GH100");
+		if (!edited)
+			add_symbol(&o, n++, &length, functions[i], "395e98");
+	}
+	o.sections[2] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
+				     .sh_offset = offsetof(struct object, symbols),
+				     .sh_size = n * sizeof(o.symbols[0]),
+				     .sh_entsize = sizeof(o.symbols[0]),
+				     .sh_addralign = 8,
+				     .sh_link = 3};
+	o.sections[3] = (Elf64_Shdr){.sh_type = SHT_STRTAB,
+				     .sh_offset = offsetof(struct object, names),
+				     .sh_size = length,
+				     .sh_addralign = 1};
+	return o;
+}
+
+/* ---- the scratch system ---- */
+
+struct world {
+	struct rig rig;
+	struct machine *machine;
+	struct source *source;
+	struct machine_need need;
+	struct need_option settings[2];
+	struct delivery delivery;
+	struct object core;
+	bool build_fails, build_ignores_patch, uninstall_fails, image;
+	unsigned builds;
+};
+
+static char *below(const struct world *w, const char *path)
+{
+	return xprintf("%s/%s", w->rig.root, path);
+}
+
+static void put_object(struct world *w, const char *path, bool edited)
+{
+	const struct object o = make_object(edited);
+	AUTO_FREE char *whole = below(w, path);
+	AUTO_CLOSE int fd = -1;
+
+	rig_put(&w->rig, path, "");
+	fd = open(whole, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	assert_true(fd >= 0 && write(fd, &o, sizeof(o)) == sizeof(o));
+}
+
+static bool is_edited(struct world *w, const char *path)
+{
+	struct arena *a = arena_new();
+	struct probe p = {0};
+	bool edited = probe_file(w->rig.host.root_fd, path, a, &p) == 0 && p.every_chip;
+
+	arena_free(a);
+	return edited;
+}
+
+static void link_to(struct world *w, const char *target, const char *path)
+{
+	AUTO_FREE char *whole = below(w, path), *folder = xprintf("%s/x", path);
+
+	rig_put(&w->rig, folder, ""); /* the folders on its way */
+	rig_remove(&w->rig, folder);
+	rig_remove(&w->rig, path);
+	assert_int_equal(symlink(target, whole), 0);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+static void remove_tree(const struct world *w, const char *path)
+{
+	AUTO_FREE char *whole = below(w, path);
+
+	nftw(whole, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* nftw has no context. */
+static struct strbuf *listing;
+static size_t listing_root;
+
+static int list_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	AUTO_FREE char *data = xcalloc((size_t)st->st_size + 1, 1);
+	const char *name = path + listing_root;
+	unsigned sum = 0;
+
+	(void)at;
+	if (text_starts_with(name, "/var/lib/onehop"))
+		return 0;
+	if (type == FTW_SL) {
+		assert_true(readlink(path, data, (size_t)st->st_size) >= 0);
+	} else if (type == FTW_F) {
+		AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+		assert_int_equal(read(fd, data, (size_t)st->st_size), st->st_size);
+		for (off_t i = 0; i < st->st_size; i++)
+			sum = sum * 31 + (unsigned char)data[i];
+	}
+	strbuf_printf(listing, "%s %o %u %s\n", name, st->st_mode, sum,
+		      type == FTW_SL || st->st_size < 200 ? data : "");
+	return 0;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Every path, permission and content, sorted: but for the journal. */
+static char *tree_of(const struct world *w)
+{
+	AUTO_STRBUF struct strbuf all = {0}, sorted = {0};
+	AUTO_FREE char **lines = NULL;
+	size_t n = 0;
+
+	listing = &all;
+	listing_root = strlen(w->rig.root);
+	assert_int_equal(nftw(w->rig.root, list_one, 16, FTW_PHYS), 0);
+	for (char *rest = all.text, *line; (line = strsep(&rest, "\n"));) {
+		lines = xrealloc(lines, n + 1, sizeof(*lines));
+		lines[n++] = line;
+	}
+	qsort(lines, n, sizeof(*lines), compare_lines);
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&sorted, "%s\n", lines[i]);
+	return xstrdup(strbuf_str(&sorted));
+}
+
+static void assert_same(const char *now, const char *expected)
+{
+	size_t same = 0;
+
+	if (strcmp(now, expected) == 0)
+		return;
+	while (now[same] && now[same] == expected[same])
+		same++;
+	while (same && now[same - 1] != '\n')
+		same--;
+	fail_msg("expected\n%.300s\nbut there is\n%.300s", expected + same, now + same);
+}
+
+static void assert_tree(const struct world *w, const char *expected)
+{
+	AUTO_FREE char *now = tree_of(w);
+
+	assert_same(now, expected);
+}
+
+/* ---- DKMS, as 3.0.10 does it ---- */
+
+/* A moment at which a program fails, or is killed with everything. */
+static bool stops_here(struct world *w)
+{
+	struct rig *g = &w->rig;
+	long point = g->points++;
+
+	if (g->fail_at < 0 || point != g->fail_at)
+		return false;
+	if (g->kill)
+		raise(SIGKILL);
+	return true;
+}
+
+struct dkms {
+	struct world *w;
+	const char *name, *version;
+	char *base, *modules, *link, *source;
+};
+
+static const char *const module_names[] = {"nvidia", "nvidia-uvm"};
+
+static char *module_file(const struct dkms *k, bool installed, size_t i)
+{
+	const char *end = strcmp(k->name, NAME) == 0 && i == 0 ? NAME : module_names[i];
+
+	return xprintf("%s/%s.ko", installed ? LIB : k->modules, end);
+}
+
+static bool is_built(const struct dkms *k)
+{
+	for (size_t i = 0; i < 2; i++) {
+		AUTO_FREE char *path = module_file(k, false, i);
+
+		if (!rig_exists(&k->w->rig, path))
+			return false;
+	}
+	return true;
+}
+
+static bool is_installed(const struct dkms *k)
+{
+	return is_built(k) && rig_exists(&k->w->rig, k->link);
+}
+
+/* What the sources are, patched or not, decides what is built. */
+static int source_is_edited(struct dkms *k, bool *ret)
+{
+	AUTO_FREE char *patch = xprintf("%s/patches/" DELIVERY_PATCH, k->source);
+	AUTO_FREE char *core = xprintf("%s/" DELIVERY_CORE, k->source);
+	AUTO_FREE char *own = xprintf("%s/nvidia/nv-kernel.o_binary", k->source);
+	AUTO_FREE char *conf = xprintf("etc/dkms/%s-%s.conf", k->name, k->version);
+	AUTO_FREE char *dkms_conf = xprintf("%s/dkms.conf", k->source);
+
+	if (!rig_exists(&k->w->rig, dkms_conf))
+		return 4;
+	*ret = is_edited(k->w, own);
+	if (!rig_exists(&k->w->rig, conf))
+		return 0;
+	if (!rig_exists(&k->w->rig, patch))
+		return 5;
+	*ret = (k->w->delivery.dkms.whole || is_edited(k->w, core)) && !k->w->build_ignores_patch;
+	return 0;
+}
+
+static int dkms_build(struct dkms *k)
+{
+	AUTO_FREE char *log = xprintf("var/lib/dkms/%s/%s/build/make.log", k->name, k->version);
+	AUTO_FREE char *kept = xprintf("%s/log/make.log", k->base);
+	bool edited = false;
+	int r = source_is_edited(k, &edited);
+
+	if (rig_exists(&k->w->rig, k->base))
+		return 3;
+	if (r)
+		return r;
+	k->w->builds++;
+	if (k->w->build_fails) {
+		rig_put(&k->w->rig, log, "one\nnv-pci.c:223: error: too few arguments\n");
+		return 10;
+	}
+	rig_put(&k->w->rig, kept, "built\n");
+	for (size_t i = 0; i < 2; i++) {
+		AUTO_FREE char *path = module_file(k, false, i);
+
+		if (stops_here(k->w))
+			return 1;
+		put_object(k->w, path, edited);
+	}
+	return stops_here(k->w);
+}
+
+static int dkms_uninstall(struct dkms *k)
+{
+	if (!is_installed(k))
+		return 0;
+	if (k->w->uninstall_fails)
+		return 5;
+	for (size_t i = 0; i < 2; i++) {
+		AUTO_FREE char *path = module_file(k, true, i);
+
+		if (stops_here(k->w))
+			return 1;
+		if (rig_exists(&k->w->rig, path))
+			rig_remove(&k->w->rig, path);
+	}
+	rig_remove(&k->w->rig, k->link);
+	return stops_here(k->w);
+}
+
+static int dkms_install(struct dkms *k)
+{
+	AUTO_FREE char *target = xprintf("%s/" KERNEL "/x86_64", k->version);
+	int r = is_built(k) ? dkms_uninstall(k) : dkms_build(k);
+
+	for (size_t i = 0; r == 0 && i < 2; i++) {
+		AUTO_FREE char *from = module_file(k, false, i), *to = module_file(k, true, i);
+
+		put_object(k->w, to, is_edited(k->w, from));
+		r = stops_here(k->w);
+	}
+	if (r == 0)
+		link_to(k->w, target, k->link);
+	return r;
+}
+
+static int dkms_add(struct dkms *k)
+{
+	AUTO_FREE char *link = xprintf("var/lib/dkms/%s/%s/source", k->name, k->version);
+	AUTO_FREE char *target = xprintf("/%s", k->source);
+
+	if (rig_exists(&k->w->rig, link))
+		return 3;
+	link_to(k->w, target, link);
+	return stops_here(k->w);
+}
+
+/* A build that was cut off is none, and stays. */
+static int dkms_remove(struct dkms *k)
+{
+	AUTO_FREE char *version = xprintf("var/lib/dkms/%s/%s", k->name, k->version);
+	AUTO_FREE char *name = xprintf("var/lib/dkms/%s", k->name);
+	int r = dkms_uninstall(k);
+
+	if (r == 0 && is_built(k))
+		remove_tree(k->w, k->base);
+	if (r == 0 && !rig_exists(&k->w->rig, k->base)) {
+		AUTO_FREE char *whole = below(k->w, name);
+
+		remove_tree(k->w, version);
+		rmdir(whole);
+	}
+	return r ? r : stops_here(k->w);
+}
+
+static void dkms_done(struct dkms *k)
+{
+	free((char *)k->name);
+	free(k->base);
+	free(k->modules);
+	free(k->link);
+	free(k->source);
+}
+
+static int run_dkms(struct world *w, const char *const *argv)
+{
+	static const struct {
+		const char *action;
+		int (*run)(struct dkms *k);
+	} actions[] = {{"build", dkms_build},
+		       {"install", dkms_install},
+		       {"uninstall", dkms_uninstall},
+		       {"add", dkms_add},
+		       {"remove", dkms_remove}};
+	const char *id = strcmp(argv[2], "--force") == 0 ? argv[3] : argv[2];
+	CLEANUP(dkms_done) struct dkms k = {.w = w, .version = strchr(id, '/') + 1};
+
+	k.name = xstrndup(id, strcspn(id, "/"));
+	k.base = xprintf("var/lib/dkms/%s/" KERNEL, id);
+	k.modules = xprintf("%s/x86_64/module", k.base);
+	k.link = xprintf("var/lib/dkms/%s/kernel-" KERNEL "-x86_64", k.name);
+	k.source = xprintf("usr/src/%s-%s", k.name, k.version);
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+		if (strcmp(argv[1], actions[i].action) == 0)
+			return stops_here(w) ? 1 : actions[i].run(&k);
+	return 99;
+}
+
+/* ---- the other programs ---- */
+
+static int run_probe(struct world *w, const char *const *argv)
+{
+	assert_string_equal(argv[1], "unlock");
+	assert_string_equal(argv[2], "--probe");
+	return !is_edited(w, argv[3] + 1);
+}
+
+static int run_initramfs(struct world *w, const char *const *argv)
+{
+	AUTO_FREE char *options = rig_get(&w->rig, "etc/modprobe.d/onehop.conf");
+	AUTO_FREE char *text =
+		xprintf("%s%s\n", options ? options : "",
+			is_edited(w, LIB "/" NAME ".ko") || is_edited(w, LIB "/nvidia.ko")
+				? "edited"
+				: "stock");
+
+	(void)argv;
+	if (stops_here(w))
+		return 1;
+	rig_put(&w->rig, "boot/initrd", text);
+	return 0;
+}
+
+/* tar, rm, cp, ln, find, install: the real ones, on paths below the root. */
+static int run_real(struct world *w, const char *const *argv, int *ret_status)
+{
+	AUTO_FREE char *program = xprintf("/usr/bin/%s", argv[0]);
+	AUTO_STRBUF struct strbuf output = {0};
+	const char *mapped[24] = {0};
+	int r;
+
+	for (size_t i = 0; argv[i]; i++)
+		mapped[i] = i && argv[i][0] == '/' ? below(w, argv[i] + 1) : xstrdup(argv[i]);
+	r = child_run(program, mapped, 60, &output, ret_status);
+	for (size_t i = 0; mapped[i]; i++)
+		free((char *)mapped[i]);
+	if (*ret_status)
+		print_message("%s: %s\n", argv[0], strbuf_str(&output));
+	return r;
+}
+
+/* sh -c 'dkms ACTION "$1" ... && rm -rf -- ...' sh ID ... LINK FOLDER */
+static int run_shell(struct world *w, const char *const *argv)
+{
+	const bool all = strstr(argv[2], "dkms remove \"$1\" --all && rm -rf") != NULL;
+	const char *const dkms[] = {"dkms", all ? "remove" : "uninstall", argv[4], NULL};
+	const char *const *gone = argv + (all ? 5 : 6);
+	const char *const rm[] = {"rm", "-rf", "--", gone[0], gone[1], NULL};
+	int status = run_dkms(w, dkms);
+
+	assert_true(all || strstr(argv[2], "dkms uninstall \"$1\" -k \"$2\" && rm -rf"));
+	if (status == 0 && !stops_here(w))
+		run_real(w, rm, &status);
+	return status;
+}
+
+static int runner(void *context, const char *const *argv, unsigned deadline_s,
+		  struct strbuf *output, int *ret_status)
+{
+	static const struct {
+		const char *name;
+		int (*run)(struct world *w, const char *const *argv);
+	} programs[] = {{"dkms", run_dkms},
+			{"onehop", run_probe},
+			{"sh", run_shell},
+			{"update-initramfs", run_initramfs}};
+	struct world *w = context;
+
+	assert_true(deadline_s > 0);
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+		if (strcmp(argv[0], programs[i].name) == 0) {
+			*ret_status = programs[i].run(w, argv);
+			strbuf_printf(output, "%s %s: %d\n", argv[0], argv[1], *ret_status);
+			return 0;
+		}
+	return run_real(w, argv, ret_status);
+}
+
+/* ---- scenes ---- */
+
+static void put_driver(struct world *w, bool built)
+{
+	const char *const install[] = {"dkms", "install", NAME "/" VERSION, "-k", KERNEL, NULL};
+	AUTO_STRBUF struct strbuf output = {0};
+	int status;
+
+	rig_put(&w->rig, TREE "/dkms.conf", "PACKAGE_NAME=" NAME "\n");
+	put_object(w, TREE "/nvidia/nv-kernel.o_binary", false);
+	link_to(w, "/" TREE, "var/lib/dkms/" NAME "/" VERSION "/source");
+	if (!built)
+		return;
+	assert_int_equal(w->rig.host.run(w, install, 10, &output, &status), 0);
+	assert_int_equal(status, 0);
+}
+
+static void scene(struct world *w, bool driver, bool built)
+{
+	w->build_fails = w->build_ignores_patch = w->uninstall_fails = w->image = false;
+	rig_reset(&w->rig);
+	rig_fail(&w->rig, -1, 0);
+	rig_listen(&w->rig);
+	rig_put(&w->rig, "etc/os-release", "ID=debian\n");
+	rig_put(&w->rig, "usr/sbin/update-initramfs", "");
+	rig_put(&w->rig, "usr/sbin/dkms", "");
+	rig_put(&w->rig, "usr/src/others/file", "");
+	rig_put(&w->rig, "var/lib/dkms/dkms_dbversion", "2.0.0\n");
+	rig_put(&w->rig, "home/tree/kernel-open/Kbuild", "# Kbuild\n");
+	rig_put(&w->rig, "home/tree/kernel-open/nvidia/nv-pci.c", "edited\n");
+	rig_put(&w->rig, "home/tree/kernel-open/nvidia-modeset/nvkms.c", "as it is\n");
+	rig_put(&w->rig, "lib/modules/" KERNEL "/modules.dep", "");
+	rig_put(&w->rig, "lib/modules/" KERNEL "/kernel/fs.ko", "");
+	rig_put(&w->rig, LIB "/other.ko", "");
+	rig_put(&w->rig, "boot/initrd", "stock\n");
+	put_object(w, "home/tree/" BUILT, true);
+	put_object(w, "home/tree/" MODESET, false);
+	if (driver)
+		put_driver(w, built);
+	w->builds = 0;
+}
+
+static void deliver_into(struct world *w)
+{
+	w->delivery = (struct delivery){
+		.way = DELIVER_INTO_DKMS,
+		.kernel = KERNEL,
+		.release = VERSION,
+		.sources = "/home/tree",
+		.built = true,
+		.core_built = "/home/tree/" BUILT,
+		.dkms = {.name = NAME, .version = VERSION, .folder = TREE, .module = NAME},
+		.core = TREE "/" DELIVERY_CORE,
+		.patch = "--- a/x\n+++ b/x\n",
+		.patch_file = TREE "/patches/" DELIVERY_PATCH,
+		.patch_array = "PATCH+=(\"" DELIVERY_PATCH "\")\n",
+		.patch_array_file = OVERRIDE,
+	};
+}
+
+/* DKMS builds the core too: only the patch is brought. */
+static void deliver_whole(struct world *w)
+{
+	deliver_into(w);
+	w->delivery.dkms.whole = true;
+	w->delivery.built = false;
+	w->delivery.core = NULL;
+}
+
+static void deliver_own(struct world *w)
+{
+	w->delivery = (struct delivery){
+		.way = DELIVER_OWN_DKMS,
+		.kernel = KERNEL,
+		.release = VERSION,
+		.sources = "/home/tree",
+		.built = true,
+		.core_built = "/home/tree/" BUILT,
+		.modeset_built = "/home/tree/" MODESET,
+		.dkms = {.name = DELIVERY_OWN_NAME,
+			 .version = VERSION,
+			 .folder = OWN,
+			 .module = "nvidia"},
+		.dkms_conf = "PACKAGE_NAME=" DELIVERY_OWN_NAME "\n",
+	};
+}
+
+/* All the same but for what is there to begin with. */
+static const struct {
+	const char *name;
+	bool driver, built;
+	void (*deliver)(struct world *w);
+} cases[] = {
+	{"into what DKMS has installed", true, true, deliver_into},
+	{"into a tree that is not built", true, false, deliver_into},
+	{"as a tree of our own", false, false, deliver_own},
+	{"into a tree of the whole release", true, true, deliver_whole},
+};
+
+#define CASES (sizeof(cases) / sizeof(cases[0]))
+
+static void begin(struct world *w, size_t i)
+{
+	scene(w, cases[i].driver, cases[i].built);
+	cases[i].deliver(w);
+}
+
+static int try_plan(struct world *w, struct plan **ret)
+{
+	static const struct machine_request host = {.parts = MACHINE_HOST};
+	struct delivery_plan_request r = {.delivery = &w->delivery,
+					  .need = &w->need,
+					  .host = &w->rig.host,
+					  .core = (const char *)&w->core,
+					  .core_size = sizeof(w->core)};
+
+	machine_free(w->machine);
+	source_free(w->source);
+	assert_int_equal(source_open_root(w->rig.root, NULL, NULL, &w->source), 0);
+	w->machine = machine_read(w->source, &host);
+	if (w->image)
+		w->machine->kernel.container = fact_str("chroot", "test");
+	r.image = w->image;
+	r.machine = w->machine;
+	r.source = w->source;
+	return delivery_plan(&r, ret);
+}
+
+/* Its texts are the machine's: it is gone before the next one is made. */
+static struct plan *make_plan(struct world *w)
+{
+	struct plan *p = NULL;
+
+	if (try_plan(w, &p) < 0)
+		fail_msg("plan: %s", err_msg());
+	return p;
+}
+
+#define AUTO_PLAN CLEANUP(drop_plan)
+static void drop_plan(struct plan **p)
+{
+	plan_free(*p);
+}
+
+static enum fix_result apply(struct world *w, struct plan *p)
+{
+	enum fix_result result;
+	unsigned number;
+
+	if (fix_apply(&w->rig.run, p, &result, &number) < 0)
+		fail_msg("apply: %s", err_msg());
+	return result;
+}
+
+static void undo(struct world *w)
+{
+	enum fix_result result;
+	unsigned number;
+
+	if (fix_undo(&w->rig.run, 0, &result, &number) < 0)
+		fail_msg("undo: %s", err_msg());
+	if (result != FIX_DONE)
+		fail_msg("undo: %s", strbuf_str(&w->rig.texts));
+}
+
+static int make_world(void **state)
+{
+	struct world *w = xcalloc(1, sizeof(*w));
+
+	rig_open(&w->rig, 7);
+	w->rig.host.run = runner;
+	w->rig.host.run_context = w;
+	w->core = make_object(true);
+	w->settings[0] = (struct need_option){"NVreg_RegistryDwords", "ForceP2P", "0x11"};
+	w->settings[1] = (struct need_option){"NVreg_RegistryDwords", "RMForceP2PType", "2"};
+	w->need =
+		(struct machine_need){.need = NEED_PATCH, .settings = w->settings, .setting_n = 2};
+	*state = w;
+	return 0;
+}
+
+static int remove_world(void **state)
+{
+	struct world *w = *state;
+
+	machine_free(w->machine);
+	source_free(w->source);
+	rig_close(&w->rig);
+	free(w);
+	return 0;
+}
+
+/* ---- the order ---- */
+
+/* "dkms build ...", "file etc/...", in one direction. */
+static char *order_of(const struct plan *p, bool undoing)
+{
+	struct strbuf b = {0};
+
+	for (size_t k = 0; k < p->step_n; k++) {
+		const struct step *s = &p->steps[undoing ? p->step_n - 1 - k : k];
+		const char *const *argv = undoing ? s->undo_argv : s->argv;
+
+		if (s->kind == STEP_FILE)
+			strbuf_printf(&b, "file %s\n", s->target);
+		else if (argv)
+			strbuf_printf(&b, "%s %s\n", argv[0],
+				      argv[0][0] == 'd'   ? argv[1]
+				      : argv[0][0] == 'o' ? argv[2]
+							  : "");
+	}
+	return b.text;
+}
+
+static void assert_order(struct world *w, const char *forward, const char *back)
+{
+	AUTO_PLAN struct plan *p = make_plan(w);
+	AUTO_FREE char *there = order_of(p, false), *and_back = order_of(p, true);
+
+	assert_string_equal(there, forward);
+	assert_string_equal(and_back, back);
+	assert_true(plan_needs_reboot(p));
+	assert_true(p->way_back_n > 0);
+}
+
+#define PATCH_FILES      "file " TREE "/patches/" DELIVERY_PATCH "\nfile " OVERRIDE "\n"
+#define PATCH_FILES_BACK "file " OVERRIDE "\nfile " TREE "/patches/" DELIVERY_PATCH "\n"
+#define FILES            "file " TREE "/" DELIVERY_CORE "\n" PATCH_FILES
+#define FILES_BACK       PATCH_FILES_BACK "file " TREE "/" DELIVERY_CORE "\n"
+/* `rm` takes away what was begun to be saved, and what was saved. */
+#define SAVE       "tar \nsync \nmv \n"
+#define SAVED_BACK "rm \nfind \ntar \nln \ndkms uninstall\ndkms install\nrm \n"
+#define OPTIONS    "file etc/modprobe.d/onehop.conf\n"
+
+static void order_into_installed(void **state)
+{
+	struct world *w = *state;
+
+	begin(w, 0);
+	assert_order(w,
+		     SAVE FILES "rm \ndkms build\nonehop --probe\ndkms uninstall\n"
+				"dkms install\n" OPTIONS "update-initramfs \n",
+		     OPTIONS FILES_BACK SAVED_BACK "update-initramfs \n");
+}
+
+static void order_into_unbuilt(void **state)
+{
+	struct world *w = *state;
+
+	begin(w, 1);
+	assert_order(w,
+		     FILES "dkms build\nonehop --probe\ndkms install\n" OPTIONS
+			   "update-initramfs \n",
+		     OPTIONS FILES_BACK "ln \nsh \nupdate-initramfs \n");
+}
+
+/* No core is put there, and none is built here. */
+static void order_whole(void **state)
+{
+	struct world *w = *state;
+
+	begin(w, 3);
+	assert_order(w,
+		     SAVE PATCH_FILES "rm \ndkms build\nonehop --probe\ndkms uninstall\n"
+				      "dkms install\n" OPTIONS "update-initramfs \n",
+		     OPTIONS PATCH_FILES_BACK SAVED_BACK "update-initramfs \n");
+}
+
+static void order_own(void **state)
+{
+	struct world *w = *state;
+
+	begin(w, 2);
+	assert_order(w,
+		     "cp \nchmod \ninstall \ninstall \nfile " OWN
+		     "/dkms.conf\ndkms add\ndkms build\n"
+		     "onehop --probe\ndkms install\n" OPTIONS "update-initramfs \n",
+		     OPTIONS "ln \nsh \nfind \nrmdir \nfile " OWN "/dkms.conf\nrm \n"
+			     "update-initramfs \n");
+}
+
+/* DKMS looks options up by the name of the module's file. */
+static void options_by_the_files_name(void **state)
+{
+	struct world *w = *state;
+	AUTO_FREE char *text = NULL;
+	AUTO_PLAN struct plan *p = NULL;
+
+	begin(w, 0);
+	p = make_plan(w);
+	assert_int_equal(apply(w, p), FIX_DONE);
+	text = rig_get(&w->rig, "etc/modprobe.d/onehop.conf");
+	assert_non_null(strstr(text, "options nvidia NVreg_RegistryDwords=\"ForceP2P=0x11;"
+				     "RMForceP2PType=2\"\n"));
+	assert_non_null(strstr(text, "options " NAME " NVreg_RegistryDwords=\"ForceP2P=0x11;"
+				     "RMForceP2PType=2\"\n"));
+}
+
+/* In a chroot there are no cards to say what they need, and what looks like a container is none. */
+static void options_in_an_image(void **state)
+{
+	struct world *w = *state;
+	AUTO_FREE char *text = NULL;
+	AUTO_PLAN struct plan *p = NULL;
+
+	begin(w, 0);
+	w->image = true;
+	p = make_plan(w);
+	assert_int_equal(p->manual_n, 0);
+	assert_int_equal(apply(w, p), FIX_DONE);
+	text = rig_get(&w->rig, "etc/modprobe.d/onehop.conf");
+	assert_non_null(strstr(text, "NVreg_RegistryDwords=\"ForceP2P=0x11;RMForceP2PType=2\"\n"));
+}
+
+/* ---- carried out ---- */
+
+static void assert_delivered(struct world *w, size_t i)
+{
+	const char *module = cases[i].driver ? LIB "/" NAME ".ko" : LIB "/nvidia.ko";
+	AUTO_FREE char *initrd = rig_get(&w->rig, "boot/initrd");
+
+	if (!is_edited(w, module))
+		fail_msg("%s: the installed module is not edited", cases[i].name);
+	assert_non_null(strstr(initrd, "edited"));
+	assert_non_null(strstr(initrd, "ForceP2P=0x11"));
+}
+
+static void apply_and_undo(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < CASES; i++) {
+		AUTO_FREE char *before = NULL;
+		AUTO_PLAN struct plan *p = NULL;
+
+		begin(w, i);
+		before = tree_of(w);
+		p = make_plan(w);
+		assert_int_equal(apply(w, p), FIX_DONE);
+		assert_delivered(w, i);
+		assert_int_equal(w->builds, 1);
+		undo(w);
+		assert_tree(w, before);
+		assert_int_equal(w->builds, 1); /* no compiler was needed to go back */
+	}
+}
+
+/* Taken out of the kernel's folder by a person, and brought in again: what was saved first stays it. */
+static void applied_again_and_undone_twice(void **state)
+{
+	const char *const uninstall[] = {"dkms", "uninstall", NAME "/" VERSION, NULL};
+	struct world *w = *state;
+	AUTO_FREE char *before = NULL;
+	AUTO_PLAN struct plan *p = NULL, *again = NULL;
+	AUTO_STRBUF struct strbuf output = {0};
+	int status;
+
+	begin(w, 0);
+	before = tree_of(w);
+	p = make_plan(w);
+	assert_int_equal(apply(w, p), FIX_DONE);
+	assert_int_equal(w->rig.host.run(w, uninstall, 10, &output, &status), 0);
+	w->delivery.in_place = true;
+	again = make_plan(w);
+	assert_int_equal(apply(w, again), FIX_DONE);
+	assert_delivered(w, 0);
+	assert_int_equal(w->builds, 1);
+	undo(w);
+	undo(w);
+	assert_tree(w, before);
+}
+
+/* As a package's upgrade leaves it: DKMS has forgotten the release, and its sources are gone. */
+static void undo_after_an_upgrade(void **state)
+{
+	const char *const remove[] = {"dkms", "remove", NAME "/" VERSION, "--all", NULL};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < 2; i++) {
+		AUTO_PLAN struct plan *p = NULL;
+		AUTO_STRBUF struct strbuf output = {0};
+		int status;
+
+		begin(w, i);
+		p = make_plan(w);
+		assert_int_equal(apply(w, p), FIX_DONE);
+		assert_int_equal(w->rig.host.run(w, remove, 10, &output, &status), 0);
+		remove_tree(w, "var/lib/dkms/" NAME);
+		remove_tree(w, TREE);
+		undo(w);
+		assert_false(rig_exists(&w->rig, OVERRIDE));
+		assert_false(rig_exists(&w->rig, "var/lib/dkms/" NAME));
+	}
+}
+
+/* What DKMS could not take away stays on its record, so that it can be tried again. */
+static void uninstall_that_fails(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 1; i < 3; i++) {
+		AUTO_PLAN struct plan *p = NULL;
+		enum fix_result result;
+		unsigned number;
+
+		begin(w, i);
+		p = make_plan(w);
+		assert_int_equal(apply(w, p), FIX_DONE);
+		w->uninstall_fails = true;
+		assert_int_equal(fix_undo(&w->rig.run, 0, &result, &number), 0);
+		assert_int_equal(result, FIX_STUCK);
+		assert_true(rig_exists(&w->rig, LIB "/" NAME ".ko") ||
+			    rig_exists(&w->rig, LIB "/nvidia.ko"));
+		w->uninstall_fails = false;
+		undo(w);
+		assert_false(rig_exists(&w->rig, LIB "/" NAME ".ko"));
+		assert_false(rig_exists(&w->rig, LIB "/nvidia.ko"));
+	}
+}
+
+/* Something is in the way: there may be no patch, no name of a module, no sources. */
+static void blocked_has_no_steps(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < CASES; i++) {
+		AUTO_PLAN struct plan *p = NULL;
+
+		begin(w, i);
+		w->delivery.blocked = true;
+		w->delivery.patch = w->delivery.sources = w->delivery.dkms.module = NULL;
+		p = make_plan(w);
+		assert_int_equal(p->step_n, 0);
+	}
+}
+
+static void second_time_there_is_nothing(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < CASES; i++) {
+		AUTO_PLAN struct plan *p = NULL, *again = NULL;
+
+		begin(w, i);
+		p = make_plan(w);
+		assert_int_equal(apply(w, p), FIX_DONE);
+		w->delivery.in_place = true;
+		again = make_plan(w);
+		assert_int_equal(again->step_n, 0);
+	}
+}
+
+/* A kernel that came later and was not built for: only programs are left to do. */
+static void files_in_place_and_not_built(void **state)
+{
+	struct world *w = *state;
+	AUTO_PLAN struct plan *p = NULL, *again = NULL;
+	AUTO_FREE char *order = NULL;
+
+	begin(w, 1);
+	p = make_plan(w);
+	assert_int_equal(apply(w, p), FIX_DONE);
+	remove_tree(w, "var/lib/dkms/" NAME "/" VERSION "/" KERNEL);
+	remove_tree(w, "var/lib/dkms/" NAME "/kernel-" KERNEL "-x86_64");
+	w->delivery.in_place = true;
+	again = make_plan(w);
+	order = order_of(again, false);
+	assert_string_equal(order, "dkms build\nonehop --probe\ndkms install\nupdate-initramfs \n");
+	assert_int_equal(apply(w, again), FIX_DONE);
+	assert_delivered(w, 1);
+}
+
+static void another_delivery_is_in_the_way(void **state)
+{
+	struct world *w = *state;
+	struct plan *p = NULL;
+
+	begin(w, 0);
+	rig_put(&w->rig, TREE "/patches/" DELIVERY_PATCH, "another\n");
+	assert_int_equal(try_plan(w, &p), -EEXIST);
+	assert_non_null(strstr(err_msg(), DELIVERY_PATCH));
+	begin(w, 2);
+	rig_put(&w->rig, OWN "/dkms.conf", "another\n");
+	assert_int_equal(try_plan(w, &p), -EEXIST);
+	begin(w, 0);
+	link_to(w, "1.2.3/" KERNEL "/x86_64", "var/lib/dkms/" NAME "/kernel-" KERNEL "-x86_64");
+	assert_int_equal(try_plan(w, &p), -EBUSY);
+	assert_null(p);
+}
+
+/* ---- what undo leaves ---- */
+
+static void assert_valid(json_t *json, const char *schema)
+{
+	AUTO_STRBUF struct strbuf trouble = {0};
+
+	json_schema_check(json, schema, &trouble);
+	assert_string_equal(strbuf_str(&trouble), "");
+	json_decref(json);
+}
+
+#define LATER "6.1.0-99-amd64"
+#define OLDER "6.1.0-10-amd64"
+
+static size_t left_of(struct world *w, const struct plan *p, struct left_build **ret)
+{
+	return delivery_left(&w->rig.host, p, w->machine->arena, ret);
+}
+
+/* A stock build of an older kernel is no concern, nor is anything while the patch is there. */
+static void kernels_that_are_left(void **state)
+{
+	static const char built[] = "var/lib/dkms/" NAME "/" VERSION "/";
+	struct world *w = *state;
+	AUTO_FREE char *later = xprintf("%s" LATER "/x86_64/module/" NAME ".ko", built);
+	AUTO_FREE char *older = xprintf("%s" OLDER "/x86_64/module/" NAME ".ko", built);
+	const struct fix_outcome none = {.undo = true};
+	AUTO_PLAN struct plan *p = NULL;
+	struct left_build *left;
+
+	for (size_t i = 0; i < CASES; i++) {
+		begin(w, i);
+		put_object(w, older, false);
+		plan_free(p);
+		p = make_plan(w);
+		assert_int_equal(apply(w, p), FIX_DONE);
+		put_object(w, later, true);
+		assert_int_equal(left_of(w, p, &left), 0);
+		undo(w);
+		assert_int_equal(left_of(w, p, &left), cases[i].driver ? 1 : 0);
+	}
+	begin(w, 0);
+	plan_free(p);
+	p = make_plan(w);
+	put_object(w, later, true);
+	link_to(w, VERSION "/" LATER "/x86_64", "var/lib/dkms/" NAME "/kernel-" LATER "-x86_64");
+	assert_int_equal(left_of(w, p, &left), 1);
+	assert_string_equal(left->kernel, LATER);
+	assert_string_equal(left->module, NAME "/" VERSION);
+	assert_string_equal(left->how, "sudo rm -rf /var/lib/dkms/" NAME "/" VERSION "/" LATER
+				       " && sudo dkms build " NAME "/" VERSION " -k " LATER
+				       " &&\n  sudo dkms uninstall " NAME "/" VERSION " -k " LATER
+				       " && sudo dkms install " NAME "/" VERSION " -k " LATER);
+	assert_valid(report_left_json(left, 1, report_undo_json(&none)), "undo.schema.json");
+}
+
+/* ---- what fails ---- */
+
+static void assert_taken_back(struct world *w, struct plan *p, const char *before, const char *what)
+{
+	rig_listen(&w->rig);
+	assert_int_equal(apply(w, p), FIX_TAKEN_BACK);
+	if (!strstr(strbuf_str(&w->rig.texts), what))
+		fail_msg("no \"%s\" in: %s", what, strbuf_str(&w->rig.texts));
+	remove_tree(w, "var/lib/dkms/" NAME "/" VERSION "/build"); /* DKMS keeps it, with the log */
+	assert_tree(w, before);
+}
+
+static void build_that_fails(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < CASES; i++) {
+		AUTO_FREE char *before = NULL;
+		AUTO_PLAN struct plan *p = NULL;
+
+		begin(w, i);
+		before = tree_of(w);
+		p = make_plan(w);
+		w->build_fails = true;
+		assert_taken_back(w, p, before, "dkms failed with status 10");
+	}
+}
+
+/* What was built is looked into before it is installed. */
+static void probe_that_fails(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < CASES; i++) {
+		AUTO_FREE char *before = NULL;
+		AUTO_PLAN struct plan *p = NULL;
+
+		if (!cases[i].driver)
+			continue; /* there is no patch */
+		begin(w, i);
+		before = tree_of(w);
+		p = make_plan(w);
+		w->build_ignores_patch = true;
+		assert_taken_back(w, p, before, "onehop failed with status 1");
+	}
+}
+
+/* ---- killed ---- */
+
+static bool apply_killed(struct world *w, struct plan *p, long n)
+{
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		enum fix_result result;
+		unsigned number;
+
+		rig_fail(&w->rig, n, 0);
+		w->rig.kill = true;
+		fix_apply(&w->rig.run, p, &result, &number);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status);
+}
+
+static void recover(struct world *w)
+{
+	size_t n;
+	int lock;
+
+	rig_listen(&w->rig);
+	assert_int_equal(journal_lock(&w->rig.host, 0, &lock), 0);
+	if (fix_recover(&w->rig.run, &n) < 0)
+		fail_msg("recover: %s", err_msg());
+	close(lock);
+	if (w->rig.told[FIX_UNDO_FAILED])
+		fail_msg("recover: %s", strbuf_str(&w->rig.texts));
+}
+
+/* At each point; what the next run finds it takes back, and all is as it was, or all is done. */
+static void killed_anywhere(struct world *w, size_t i)
+{
+	AUTO_FREE char *before = NULL;
+	bool killed = true;
+	long n = 0;
+
+	begin(w, i);
+	before = tree_of(w);
+	for (; killed; n += STRIDE) {
+		AUTO_PLAN struct plan *p = NULL;
+		AUTO_FREE char *now = NULL;
+
+		begin(w, i);
+		p = make_plan(w);
+		killed = apply_killed(w, p, n);
+		recover(w);
+		now = tree_of(w);
+		if (strstr(now,
+			   "/etc/modprobe.d/onehop.conf")) { /* its last lines were all that lacked */
+			assert_delivered(w, i);
+			undo(w);
+		}
+		assert_tree(w, before);
+	}
+	assert_true(n > 60);
+}
+
+static void killed_into_installed(void **state)
+{
+	killed_anywhere(*state, 0);
+}
+
+static void killed_into_unbuilt(void **state)
+{
+	killed_anywhere(*state, 1);
+}
+
+static void killed_into_whole(void **state)
+{
+	killed_anywhere(*state, 3);
+}
+
+static void killed_own(void **state)
+{
+	killed_anywhere(*state, 2);
+}
+
+/* ---- what is printed ---- */
+
+static void printed(void **state)
+{
+	static const struct delivery_check checks[] = {{"disk", "41 GB free", CHECK_GOOD, NULL},
+						       {"tools", "missing: patch", CHECK_BAD,
+							"sudo apt install patch\n"}};
+	static const struct gpu_holder holders[] = {{7, "Xorg", "gdm.service"},
+						    {9, "python", NULL}};
+	static const struct text_format format = {.width = 80};
+	struct world *w = *state;
+	AUTO_PLAN struct plan *p = NULL;
+	AUTO_STRBUF struct strbuf text = {0};
+	struct delivery_report r = {.delivery = &w->delivery, .work = true};
+	struct plan_report plan = {.judged = true};
+	struct document *d = document_new();
+
+	begin(w, 0);
+	p = make_plan(w);
+	w->delivery.checks = (struct delivery_check *)checks;
+	w->delivery.check_n = 2;
+	w->delivery.blocked = w->delivery.holders_known = true;
+	w->delivery.holders = (struct gpu_holder *)holders;
+	w->delivery.holder_n = 2;
+	r.machine = plan.machine = w->machine;
+	plan.plan = p;
+	assert_valid(report_delivery_json(&r, report_plan_json(&plan, NULL)),
+		     "unlock-delivery.schema.json");
+	report_delivery(d, &r);
+	report_plan(d, &plan);
+	report_delivery_after(d, &r);
+	document_write_text(d, &format, &text);
+	document_free(d);
+	assert_non_null(strstr(text.text, "BAD  tools: missing: patch"));
+	assert_non_null(strstr(text.text, "no text: "));
+	assert_non_null(strstr(text.text, "sudo systemctl stop gdm.service"));
+	assert_non_null(strstr(text.text, "# end python (process 9)"));
+}
+
+/* ---- the core ---- */
+
+static bool count_ticks(void *context, const struct build_progress *p)
+{
+	*(unsigned *)context = p->files;
+	return true;
+}
+
+static int build_with(struct world *w, const char *makefile, struct strbuf *last, unsigned *files)
+{
+	AUTO_FREE char *sources = below(w, "home/tree"), *core = below(w, "home/tree/" BUILT);
+	struct arena *a = arena_new();
+	const struct build_request r = {.sources = sources,
+					.core = core,
+					.jobs = 1,
+					.progress = count_ticks,
+					.context = files,
+					.arena = a};
+	int result;
+
+	rig_put(&w->rig, "home/tree/src/nvidia/Makefile", makefile);
+	result = build_core(&r, last);
+	arena_free(a);
+	return result;
+}
+
+static void core_is_built(void **state)
+{
+	struct world *w = *state;
+	AUTO_STRBUF struct strbuf last = {0};
+	AUTO_FREE char *log = NULL;
+	unsigned files = 0;
+
+	begin(w, 2);
+	assert_int_equal(build_with(w,
+				    "all:\n\t@echo ' [ nvidia   ]  CC           a.c'\n"
+				    "\t@echo ' [ nvidia   ]  CC           b.c'\n",
+				    &last, &files),
+			 0);
+	assert_int_equal(files, 2);
+	assert_string_equal(strbuf_str(&last), "");
+	log = rig_get(&w->rig, "home/tree/" BUILD_LOG);
+	assert_non_null(strstr(log, "b.c"));
+}
+
+static void core_is_not_built(void **state)
+{
+	struct world *w = *state;
+	AUTO_STRBUF struct strbuf last = {0}, none = {0};
+	unsigned files = 0;
+
+	begin(w, 2);
+	assert_int_equal(build_with(w, "all:\n\t@echo a.c:1: error: no\n\t@false\n", &last, &files),
+			 -EIO);
+	assert_non_null(strstr(last.text, "a.c:1: error: no"));
+	assert_non_null(strstr(err_msg(), BUILD_LOG));
+	/* From sources that are not edited. */
+	put_object(w, "home/tree/" BUILT, false);
+	assert_int_equal(build_with(w, "all:\n\t@true\n", &none, &files), -EUCLEAN);
+}
+
+static void one_file_probed(void **state)
+{
+	struct world *w = *state;
+	struct arena *a = arena_new();
+	struct probe p = {0};
+	int root = w->rig.host.root_fd;
+
+	begin(w, 0);
+	assert_int_equal(probe_file(root, "home/tree/" BUILT, a, &p), 0);
+	assert_true(p.every_chip);
+	assert_valid(report_probe_json(&p), "unlock-probe.schema.json");
+	assert_int_equal(probe_file(root, "home/tree/" MODESET, a, &p), 0);
+	assert_false(p.every_chip);
+	assert_int_equal(p.stubs, 5);
+	assert_int_equal(probe_file(root, "boot/initrd", a, &p), -EINVAL);
+	assert_int_equal(probe_file(root, "boot/nothing", a, &p), -ENOENT);
+	arena_free(a);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_world, remove_world)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(order_into_installed),
+		TEST(order_into_unbuilt),
+		TEST(order_whole),
+		TEST(order_own),
+		TEST(options_by_the_files_name),
+		TEST(options_in_an_image),
+		TEST(apply_and_undo),
+		TEST(applied_again_and_undone_twice),
+		TEST(undo_after_an_upgrade),
+		TEST(uninstall_that_fails),
+		TEST(blocked_has_no_steps),
+		TEST(second_time_there_is_nothing),
+		TEST(files_in_place_and_not_built),
+		TEST(another_delivery_is_in_the_way),
+		TEST(kernels_that_are_left),
+		TEST(build_that_fails),
+		TEST(probe_that_fails),
+		TEST(killed_into_installed),
+		TEST(killed_into_unbuilt),
+		TEST(killed_into_whole),
+		TEST(killed_own),
+		TEST(printed),
+		TEST(core_is_built),
+		TEST(core_is_not_built),
+		TEST(one_file_probed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,1099 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bringing an edited driver into a system: which way, with which texts, and what is in the way. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "build_machine.h"
+#include "made_tree.h"
+#include "unlock/build.h"
+#include "unlock/delivery.h"
+#include "unlock/delivery_conf.h"
+#include "unlock/delivery_impl.h"
+
+#include <cmocka.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define RELEASE "999.01"
+#define KERNEL  "6.1.0-9-amd64"
+#define TREE    "usr/src/nvidia-current-open-" RELEASE
+#define RESIZE  "nv_resize_pcie_bars"
+
+static const char from[] = "test";
+
+struct rig {
+	char dir[64];
+	char *root, *sources;
+	struct machine *m;
+	struct machine_need need;
+	struct delivery_request request;
+	struct delivery *d;
+};
+
+/* ---- a system ---- */
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+static void put(const struct rig *r, const char *path, const char *text)
+{
+	made_put(r->root, path, text, strlen(text));
+}
+
+static void put_link(const struct rig *r, const char *path, const char *target)
+{
+	AUTO_FREE char *full = xprintf("%s/%s", r->root, path);
+	AUTO_FREE char *beside = xprintf("%s.x", path);
+
+	put(r, beside, "");
+	assert_int_equal(symlink(target, full), 0);
+}
+
+static void drop(const struct rig *r, const char *path)
+{
+	AUTO_FREE char *full = xprintf("%s/%s", r->root, path);
+
+	assert_int_equal(nftw(full, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+/* Debian's machine: the kernel's compiler and headers, and all tools, are there. */
+static void put_system(const struct rig *r)
+{
+	static const char *const programs[] = {
+		"usr/bin/make", "usr/bin/gcc",   "usr/bin/gcc-12", "usr/bin/ld",   "usr/bin/patch",
+		"usr/bin/g++",  "usr/sbin/dkms", "usr/bin/tar",    "usr/bin/gzip",
+	};
+
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+		put(r, programs[i], "");
+	put(r, "lib/modules/" KERNEL "/build/Makefile", "");
+	put(r, "lib/modules/" KERNEL "/build/.config",
+	    "CONFIG_CC_VERSION_TEXT=\"gcc-12 (Debian 12.2.0-14) 12.2.0\"\n");
+}
+
+static void set_facts(struct machine *m)
+{
+	struct nvidia_driver *d = &m->driver;
+	struct kernel *k = &m->kernel;
+
+	d->module_version = d->installed_version = d->library_version = fact_str(RELEASE, from);
+	k->release = fact_str(KERNEL, from);
+	k->distribution_id = fact_str("debian", from);
+	k->secure_boot = fact_int_absent(from);
+	k->lockdown = fact_int(LOCKDOWN_NONE, from);
+	k->compiler_family = fact_str("gcc", from);
+	k->installed_compiler_major = fact_int(12, from);
+}
+
+static int make_rig(void **state)
+{
+	struct rig *r = xcalloc(1, sizeof(*r));
+	struct made_tree t = {0};
+
+	snprintf(r->dir, sizeof(r->dir), "%s/onehop-delivery-XXXXXX",
+		 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+	assert_non_null(mkdtemp(r->dir));
+	r->root = xprintf("%s/root", r->dir);
+	r->sources = xprintf("%s/tree", r->dir);
+	r->m = build_two_root_ports();
+	set_facts(r->m);
+	r->need.need = NEED_PATCH;
+	r->request = (struct delivery_request){.root = r->root, .sources = r->sources};
+	put_system(r);
+	made_up(&t, ERA_590);
+	made_write(&t, r->sources, RELEASE);
+	made_done(&t);
+	*state = r;
+	return 0;
+}
+
+static int remove_rig(void **state)
+{
+	struct rig *r = *state;
+
+	nftw(r->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	build_free(r->m);
+	free(r->root);
+	free(r->sources);
+	free(r);
+	return 0;
+}
+
+/* ---- a tree of DKMS's ---- */
+
+static const char dkms_conf[] = "PACKAGE_NAME=\"nvidia-current-open\"\n"
+				"PACKAGE_VERSION=\"" RELEASE "\"\n"
+				"MAKE[0]=\"env X=1 \\\n    make ${jobs+-j$jobs} modules\"\n"
+				"BUILT_MODULE_NAME[0]=\"nvidia\"\n"
+				"DEST_MODULE_NAME[0]=\"$PACKAGE_NAME\"\n"
+				"BUILT_MODULE_NAME[1]=\"nvidia-uvm\"\n"
+				"DEST_MODULE_NAME[1]=\"${PACKAGE_NAME}-uvm\"\n";
+
+static const char kbuild[] = "# nv-kernel.o_binary is the core\n"
+			     "obj-m += nvidia.o\n"
+			     "\n"
+			     "NVIDIA_BINARY_OBJECT := $(src)/nvidia/nv-kernel.o_binary\n"
+			     "NVIDIA_BINARY_OBJECT_O := nvidia/nv-kernel.o\n";
+
+static void put_in(const struct rig *r, const char *folder, const char *file, const char *text)
+{
+	AUTO_FREE char *path = xprintf("%s/%s", folder, file);
+
+	put(r, path, text);
+}
+
+/* kernel-open's content with a built core: Debian's, Ubuntu's and the run file's packages. */
+static void put_prebuilt(const struct rig *r, const char *name, const char *folder,
+			 const char *licence)
+{
+	AUTO_FREE char *nv = xprintf("MODULE_LICENSE(\"%s\");\n", licence);
+	AUTO_FREE char *link = xprintf("var/lib/dkms/%s/" RELEASE "/source", name);
+	AUTO_FREE char *target = xprintf("/%s", folder);
+	AUTO_STRBUF struct strbuf pci = {0};
+	struct made_tree t = {0};
+
+	made_up(&t, ERA_590);
+	made_render(&t, MARKER_FILE, &pci);
+	made_done(&t);
+	put_link(r, link, target);
+	put_in(r, folder, "dkms.conf", dkms_conf);
+	put_in(r, folder, "Kbuild", "ccflags-y += -DNV_VERSION_STRING=\\\"" RELEASE "\\\"\n");
+	put_in(r, folder, "nvidia/nvidia.Kbuild", kbuild);
+	put_in(r, folder, "nvidia/nv-kernel.o_binary", "core");
+	put_in(r, folder, "nvidia/nv.c", nv);
+	put_in(r, folder, "nvidia/nv-pci.c", pci.text);
+}
+
+static void put_debian(const struct rig *r)
+{
+	put_prebuilt(r, "nvidia-current-open", TREE, "Dual MIT/GPL");
+	put(r, "var/lib/dpkg/info/nvidia-open-kernel-dkms.list",
+	    "/.\n/usr\n/usr/src\n/" TREE "\n/" TREE "/dkms.conf\n");
+	put(r, "var/lib/dpkg/info/nvidia-other.list", "/usr/src/nvidia-other-1/dkms.conf\n");
+}
+
+/* The whole release: Arch's packages, NVIDIA's for Fedora. */
+static void put_whole(const struct rig *r)
+{
+	AUTO_FREE char *folder = xprintf("%s/usr/src/nvidia-open-" RELEASE, r->root);
+	struct made_tree t = {0};
+
+	made_up(&t, ERA_590);
+	made_write(&t, folder, RELEASE);
+	made_done(&t);
+	put_link(r, "var/lib/dkms/nvidia-open/" RELEASE "/source", "/usr/src/nvidia-open-" RELEASE);
+	put(r, "usr/src/nvidia-open-" RELEASE "/dkms.conf",
+	    "BUILT_MODULE_NAME[0]=\"nvidia\"\nBUILT_MODULE_LOCATION[0]=\"kernel-open\"\n");
+	put(r, "usr/src/nvidia-open-" RELEASE "/kernel-open/Kbuild",
+	    "ccflags-y += -DNV_VERSION_STRING=\\\"" RELEASE "\\\"\n");
+	put(r, "usr/src/nvidia-open-" RELEASE "/kernel-open/nvidia/nv.c",
+	    "MODULE_LICENSE(\"Dual MIT/GPL\");\n");
+}
+
+/* ---- looking ---- */
+
+static void look(struct rig *r)
+{
+	struct source *s;
+
+	assert_int_equal(source_open_root(r->root, NULL, NULL, &s), 0);
+	assert_int_equal(delivery_look(&r->request, s, r->m, &r->need, &r->d), 0);
+	source_free(s);
+}
+
+static const struct delivery_check *check_of(const struct rig *r, const char *what)
+{
+	for (size_t i = 0; i < r->d->check_n; i++)
+		if (strcmp(r->d->checks[i].what, what) == 0)
+			return &r->d->checks[i];
+	fail_msg("no check '%s'", what);
+	return NULL;
+}
+
+static void expect(const struct rig *r, const char *what, enum check_state state, const char *part)
+{
+	const struct delivery_check *c = check_of(r, what);
+
+	if (c->state != state || !strstr(c->found, part))
+		fail_msg("%s: state %d, not %d, or '%s' lacks '%s'", what, c->state, state,
+			 c->found, part);
+	if (state == CHECK_BAD)
+		assert_true(r->d->blocked);
+}
+
+static void expect_remedy(const struct rig *r, const char *what, const char *part)
+{
+	const struct delivery_check *c = check_of(r, what);
+
+	assert_non_null(c->remedy);
+	if (!strstr(c->remedy, part))
+		fail_msg("%s: remedy '%s' lacks '%s'", what, c->remedy, part);
+}
+
+/* Of a system in order: only what depends on this host's disk may be bad. */
+static void expect_no_other_bad(const struct rig *r)
+{
+	for (size_t i = 0; i < r->d->check_n; i++)
+		if (r->d->checks[i].state == CHECK_BAD && strcmp(r->d->checks[i].what, "disk"))
+			fail_msg("%s: %s", r->d->checks[i].what, r->d->checks[i].found);
+}
+
+/* ---- ways ---- */
+
+static void debian_gets_three_files(void **state)
+{
+	struct rig *r = *state;
+
+	put_debian(r);
+	look(r);
+	expect_no_other_bad(r);
+	assert_int_equal(r->d->way, DELIVER_INTO_DKMS);
+	assert_string_equal(r->d->release, RELEASE);
+	assert_string_equal(r->d->kernel, KERNEL);
+	assert_string_equal(r->d->dkms.name, "nvidia-current-open");
+	assert_string_equal(r->d->dkms.folder, TREE);
+	assert_string_equal(r->d->dkms.module, "nvidia-current-open");
+	assert_string_equal(r->d->dkms.package, "nvidia-open-kernel-dkms");
+	assert_false(r->d->dkms.whole);
+	assert_string_equal(r->d->core, TREE "/nvidia/nv-kernel-onehop.o_binary");
+	assert_string_equal(r->d->patch_file, TREE "/patches/onehop-p2p.patch");
+	assert_string_equal(r->d->patch_array_file,
+			    "etc/dkms/nvidia-current-open-" RELEASE ".conf");
+	assert_non_null(strstr(r->d->patch_array, "\nPATCH+=(\"onehop-p2p.patch\")\n"));
+	assert_non_null(strstr(r->d->patch, "+++ b/nvidia/nvidia.Kbuild\n"));
+	assert_non_null(strstr(r->d->patch, "\n+NVIDIA_BINARY_OBJECT := "
+					    "$(src)/nvidia/nv-kernel-onehop.o_binary\n"));
+	assert_null(strstr(r->d->patch, "+# nv-kernel"));
+	assert_non_null(strstr(r->d->patch, "+++ b/nvidia/nv-pci.c\n"));
+	assert_non_null(strstr(r->d->patch, "\n+MODULE_INFO(onehop, "));
+	assert_null(r->d->dkms_conf);
+	assert_false(r->d->in_place);
+	assert_false(r->d->built);
+	expect(r, "sources", CHECK_GOOD, RELEASE ", as released");
+	expect(r, "override", CHECK_GOOD, "is free");
+	expect(r, "compiler", CHECK_GOOD, "gcc-12, as the kernel");
+}
+
+static void a_second_look_finds_ours(void **state)
+{
+	struct rig *r = *state;
+
+	put_debian(r);
+	look(r);
+	put(r, r->d->patch_file, r->d->patch);
+	put(r, r->d->patch_array_file, r->d->patch_array);
+	look(r);
+	assert_true(r->d->in_place);
+	expect_no_other_bad(r);
+	expect(r, "override", CHECK_GOOD, "is onehop's");
+}
+
+static void a_whole_tree_gets_all_edits(void **state)
+{
+	struct rig *r = *state;
+
+	put_whole(r);
+	look(r);
+	expect_no_other_bad(r);
+	assert_int_equal(r->d->way, DELIVER_INTO_DKMS);
+	assert_true(r->d->dkms.whole);
+	assert_string_equal(r->d->dkms.module, "nvidia");
+	assert_null(r->d->core);
+	assert_non_null(strstr(r->d->patch, "+++ b/" SWITCH_FILE "\n"));
+	assert_non_null(strstr(r->d->patch, "+++ b/" MARKER_FILE "\n"));
+}
+
+static void a_changed_whole_tree_is_refused(void **state)
+{
+	struct rig *r = *state;
+
+	put_whole(r);
+	put(r, "usr/src/nvidia-open-" RELEASE "/" SWITCH_FILE, "int x;\n");
+	look(r);
+	expect(r, "patch", CHECK_BAD, SWITCH_FILE " is not as in ");
+	assert_null(r->d->patch);
+}
+
+static void without_a_tree_one_is_made(void **state)
+{
+	struct rig *r = *state;
+
+	look(r);
+	expect_no_other_bad(r);
+	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
+	assert_string_equal(r->d->dkms.folder, "usr/src/onehop-nvidia-" RELEASE);
+	assert_non_null(strstr(r->d->dkms_conf, "PACKAGE_NAME=\"onehop-nvidia\"\n"));
+	assert_non_null(strstr(r->d->dkms_conf, "PACKAGE_VERSION=\"" RELEASE "\"\n"));
+	assert_non_null(strstr(r->d->dkms_conf, "\nMAKE[0]=\"env make "));
+	assert_non_null(strstr(r->d->dkms_conf, "BUILT_MODULE_NAME[4]=\"nvidia-peermem\"\n"));
+	assert_null(strstr(r->d->dkms_conf, "DEST_MODULE_NAME"));
+	assert_null(r->d->patch);
+	put(r, "usr/src/onehop-nvidia-" RELEASE "/dkms.conf", r->d->dkms_conf);
+	put(r, "usr/src/onehop-nvidia-" RELEASE "/nvidia/nv-kernel.o_binary", "core");
+	put_link(r, "var/lib/dkms/onehop-nvidia/" RELEASE "/source",
+		 "/usr/src/onehop-nvidia-" RELEASE);
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
+	assert_true(r->d->in_place);
+	expect_no_other_bad(r);
+}
+
+static void options_alone(void **state)
+{
+	struct rig *r = *state;
+
+	r->need.need = NEED_OPTIONS;
+	r->request.sources = NULL;
+	drop(r, "usr/bin");
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_OPTIONS);
+	assert_false(r->d->blocked);
+	assert_null(r->d->dkms.name);
+}
+
+static void an_image_has_a_kernel_of_its_own(void **state)
+{
+	struct rig *r = *state;
+
+	r->request.image = true;
+	r->need.need = NEED_UNKNOWN;
+	r->m->driver.module_version = fact_str("1.2", from); /* of the host that prepares it */
+	r->m->kernel.release = fact_str("5.0.0-host", from);
+	put_debian(r);
+	look(r);
+	expect_no_other_bad(r);
+	assert_string_equal(r->d->kernel, KERNEL);
+	put(r, "lib/modules/6.1.0-10-amd64/x", "");
+	look(r);
+	expect(r, "kernel", CHECK_BAD, "not known");
+	r->request.kernel = "6.1.0-10-amd64";
+	look(r);
+	expect(r, "kernel", CHECK_GOOD, "6.1.0-10-amd64");
+	expect(r, "headers", CHECK_BAD, "not here");
+	expect_remedy(r, "headers", "sudo apt install linux-headers-6.1.0-10-amd64");
+}
+
+/* ---- trees that are not taken ---- */
+
+static void the_proprietary_tree_is_told_apart(void **state)
+{
+	struct rig *r = *state;
+
+	put_prebuilt(r, "nvidia-current", "usr/src/nvidia-current-" RELEASE, "NVIDIA");
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
+	expect(r, "dkms tree", CHECK_BAD, "nvidia-current/" RELEASE " has the proprietary modules");
+	put_debian(r);
+	look(r);
+	assert_string_equal(r->d->dkms.name, "nvidia-current-open");
+	expect(r, "dkms tree", CHECK_NOTE, "proprietary");
+}
+
+static void another_release_in_the_folder_is_refused(void **state)
+{
+	struct rig *r = *state;
+
+	put_debian(r);
+	put_in(r, TREE, "Kbuild", "ccflags-y += -DNV_VERSION_STRING=\\\"999.02\\\"\n");
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
+	expect(r, "dkms tree", CHECK_BAD, "its Kbuild is of 999.02, not of " RELEASE);
+}
+
+static void a_tree_that_dkms_was_not_told_of(void **state)
+{
+	struct rig *r = *state;
+
+	put_debian(r);
+	drop(r, "var/lib/dkms");
+	look(r);
+	expect(r, "dkms tree", CHECK_BAD, "is not in DKMS's list");
+	expect_remedy(r, "dkms tree", "sudo dkms add nvidia-current-open/" RELEASE);
+}
+
+static void hostile_names_are_refused(void **state)
+{
+	static const char *const names[] = {"a$(touch x)", "a b", "a\nb", "-a", "a;b", "a'b"};
+	struct rig *r = *state;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		AUTO_FREE char *folder = xprintf("var/lib/dkms/%s", names[i]);
+
+		put_prebuilt(r, names[i], "usr/src/any-1", "Dual MIT/GPL");
+		look(r);
+		assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
+		expect(r, "dkms tree", CHECK_BAD, "is no name");
+		assert_null(strchr(check_of(r, "dkms tree")->found, '\n'));
+		drop(r, folder);
+	}
+	put_prebuilt(r, "fine", "usr/src/a b", "Dual MIT/GPL"); /* the link leads to such a name */
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
+}
+
+static void of_two_trees_the_built_one_is_taken(void **state)
+{
+	struct rig *r = *state;
+
+	put_debian(r);
+	put_prebuilt(r, "zz-open", "usr/src/zz-open-" RELEASE, "Dual MIT/GPL");
+	look(r);
+	assert_string_equal(r->d->dkms.name, "nvidia-current-open");
+	put(r, "var/lib/dkms/zz-open/" RELEASE "/" KERNEL "/x86_64/log/make.log", "");
+	look(r);
+	assert_string_equal(r->d->dkms.name, "zz-open");
+}
+
+/* ---- files that are not as they should be ---- */
+
+static void edit_and_expect(struct rig *r, const char *file, const char *text, const char *what,
+			    const char *part)
+{
+	put_in(r, TREE, file, text);
+	look(r);
+	expect(r, what, CHECK_BAD, part);
+	assert_true(strcmp(what, "patch") != 0 || !r->d->patch);
+	drop(r, TREE);
+	drop(r, "var/lib/dkms");
+	put_debian(r);
+}
+
+static void odd_files_are_refused(void **state)
+{
+	AUTO_STRBUF struct strbuf marked = {0}, twice = {0};
+	struct rig *r = *state;
+
+	put_debian(r);
+	edit_and_expect(r, "nvidia/nvidia.Kbuild", "obj-m += nvidia.o\n", "patch",
+			"expected one line that names nv-kernel.o_binary, found 0");
+	strbuf_printf(&twice, "%s%s", kbuild, kbuild);
+	edit_and_expect(r, "nvidia/nvidia.Kbuild", twice.text, "patch", "found 2");
+	edit_and_expect(r, "nvidia/nvidia.Kbuild", "X := nv-kernel.o_binary\r\n", "patch", "CR LF");
+	edit_and_expect(r, "nvidia/nv-pci.c", "int x;\r\n", "patch",
+			"/" TREE "/nvidia/nv-pci.c: lines end in CR LF");
+	edit_and_expect(r, "nvidia/nv-pci.c", "int x;\n", "patch", "expected");
+	strbuf_puts(&marked, "MODULE_INFO(onehop, \"unlock 1\");\n"
+			     "static int " RESIZE "(struct pci_dev *pci_dev) {\n}\n");
+	edit_and_expect(r, "nvidia/nv-pci.c", marked.text, "patch", "onehop's mark is in it");
+	edit_and_expect(r, "dkms.conf", "DEST_MODULE_NAME[0]=`id`\nBUILT_MODULE_NAME[0]=nvidia\n",
+			"dkms tree", "does not say what it calls nvidia.ko");
+}
+
+static void a_persons_override_stays(void **state)
+{
+	struct rig *r = *state;
+
+	put_debian(r);
+	put(r, "etc/dkms/nvidia-current-open-" RELEASE ".conf", "MAKE[0]=\"mine\"\n");
+	look(r);
+	expect(r, "override", CHECK_BAD, "is not onehop's");
+	assert_false(r->d->in_place);
+}
+
+static void what_dkms_reads_last_may_drop_the_patch(void **state)
+{
+	static const char *const ends[] = {"", "-x86_64"};
+	struct rig *r = *state;
+
+	put_debian(r);
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		AUTO_FREE char *path =
+			xprintf("etc/dkms/nvidia-current-open-" RELEASE "-" KERNEL "%s.conf",
+				ends[i]);
+
+		put(r, path, "# PATCH=(no)\nPATCH+=(own.patch)\n");
+		look(r);
+		expect(r, "override", CHECK_GOOD, "is free");
+		put(r, path, "MAKE[0]=x\n  PATCH=(own.patch)\n");
+		look(r);
+		expect(r, "override", CHECK_BAD, path);
+		expect_remedy(r, "override", "PATCH+=(");
+		drop(r, path);
+	}
+	put(r, "etc/dkms/nvidia-current-open-" RELEASE "-6.2.conf", "PATCH=(own.patch)\n");
+	look(r);
+	expect(r, "override", CHECK_GOOD, "is free");
+}
+
+static bool has_check(const struct rig *r, const char *what)
+{
+	for (size_t i = 0; i < r->d->check_n; i++)
+		if (strcmp(r->d->checks[i].what, what) == 0)
+			return true;
+	return false;
+}
+
+static void where_dkms_moves_modules_it_is_said(void **state)
+{
+	static const char *const ids[] = {"debian", "ubuntu", "linuxmint", "fedora", "arch"};
+	struct rig *r = *state;
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		r->m->kernel.distribution_id = fact_str(ids[i], from);
+		look(r);
+		assert_int_equal(has_check(r, "modules there"), i > 1);
+	}
+	expect(r, "modules there", CHECK_NOTE, "/var/lib/dkms/onehop-nvidia/original_module");
+	assert_false(r->d->blocked && check_of(r, "disk")->state != CHECK_BAD);
+	put_debian(r); /* its own tree: DKMS's own modules are in the way of none */
+	look(r);
+	assert_false(has_check(r, "modules there"));
+}
+
+static void a_patch_of_the_package_is_said(void **state)
+{
+	struct rig *r = *state;
+
+	put_debian(r);
+	put_in(r, TREE, "patches/own.patch", "+++ b/nvidia/nv-pci.c\n");
+	put(r, "etc/dkms/nvidia-current-open.conf", "PATCH[0]=own.patch\n");
+	look(r);
+	expect(r, "patch", CHECK_NOTE, "own.patch changes the same files");
+}
+
+/* ---- releases ---- */
+
+/* A file with a NUL in it is read to its end, and not past it: the patch does not fit. */
+static void a_nul_in_a_file_is_no_end(void **state)
+{
+	struct rig *r = *state;
+	char page[4096] = "int x;\n";
+
+	put_debian(r);
+	made_put(r->root, TREE "/nvidia/nv-pci.c", page, sizeof(page));
+	look(r);
+	expect(r, "patch", CHECK_BAD, "nv-pci.c");
+}
+
+static void the_release_has_to_be_that_which_runs(void **state)
+{
+	struct rig *r = *state;
+
+	r->m->driver.module_version = r->m->driver.installed_version =
+		r->m->driver.library_version = fact_str("999.02", from);
+	look(r);
+	expect(r, "sources", CHECK_BAD,
+	       "the tree is of " RELEASE ", the driver that runs of 999.02");
+	expect_remedy(r, "sources", "--branch 999.02 ");
+}
+
+static void user_space_has_to_agree(void **state)
+{
+	struct rig *r = *state;
+
+	r->m->driver.library_version = fact_str("999.02", from);
+	look(r);
+	expect(r, "driver", CHECK_BAD, "user-space library is of 999.02");
+	r->m->driver.library_version = fact_str(RELEASE, from);
+	r->m->driver.installed_version = fact_str("999.02", from);
+	look(r);
+	expect(r, "driver", CHECK_BAD, RELEASE " runs, 999.02 is installed");
+}
+
+static void sources_are_asked_for_or_refused(void **state)
+{
+	struct rig *r = *state;
+
+	r->request.sources = NULL;
+	look(r);
+	expect(r, "sources", CHECK_BAD, "no tree was named");
+	expect_remedy(r, "sources", "--branch " RELEASE " ");
+	r->request.sources = r->sources;
+	made_put(r->sources, SWITCH_FILE, "int x;\n", 7);
+	look(r);
+	expect(r, "sources", CHECK_BAD, "expected 1 in " SWITCH_FILE);
+	r->request.sources = "/nonexistent/tree";
+	{
+		struct source *s;
+
+		assert_int_equal(source_open_root(r->root, NULL, NULL, &s), 0);
+		assert_int_equal(delivery_look(&r->request, s, r->m, &r->need, &r->d), -ENOENT);
+		source_free(s);
+	}
+}
+
+static void cards_that_are_refused_block(void **state)
+{
+	struct rig *r = *state;
+	struct card_need card = {.need = NEED_REFUSED, .why = "too small", .change = "another"};
+
+	r->need = (struct machine_need){.need = NEED_REFUSED, .cards = &card, .n = 1};
+	look(r);
+	expect(r, "cards", CHECK_BAD, "too small");
+	expect_remedy(r, "cards", "another");
+}
+
+/* ---- the system ---- */
+
+static void tools_that_lack_are_named(void **state)
+{
+	struct rig *r = *state;
+
+	drop(r, "usr/sbin/dkms");
+	drop(r, "usr/bin/g++");
+	look(r);
+	expect(r, "tools", CHECK_BAD, "missing: dkms, g++");
+	expect_remedy(r, "tools", "sudo apt install dkms g++");
+	r->m->kernel.distribution_id = fact_str("fedora", from);
+	look(r);
+	expect_remedy(r, "tools", "sudo dnf install dkms gcc-c++");
+	r->m->kernel.distribution_id = fact_str("arch", from);
+	look(r);
+	expect_remedy(r, "tools", "sudo pacman -S --needed dkms base-devel");
+	put_debian(r);
+	look(r);
+	expect(r, "tools", CHECK_BAD, "missing: dkms");
+	assert_null(strstr(check_of(r, "tools")->found, "g++"));
+	drop(r, "usr/bin/gzip");
+	look(r);
+	expect(r, "tools", CHECK_BAD, "missing: dkms, gzip");
+	drop(r, "var/lib/dkms");
+	drop(r, TREE);
+	look(r); /* a tree of its own: nothing is saved */
+	assert_null(strstr(check_of(r, "tools")->found, "gzip"));
+	put(r, "usr/local/sbin/dkms", ""); /* a plan would not find it */
+	look(r);
+	expect(r, "tools", CHECK_BAD, "missing: dkms");
+}
+
+static void the_kernels_compiler_is_wanted(void **state)
+{
+	struct rig *r = *state;
+
+	drop(r, "usr/bin/gcc-12");
+	r->m->kernel.installed_compiler_major = fact_int(11, from);
+	look(r);
+	expect(r, "compiler", CHECK_BAD, "gcc 11 is older");
+	expect_remedy(r, "compiler", "sudo apt install gcc-12");
+	r->m->kernel.installed_compiler_major = fact_int(13, from);
+	look(r);
+	expect(r, "compiler", CHECK_NOTE, "another gcc");
+	r->m->kernel.installed_compiler_major = fact_int(12, from);
+	look(r);
+	expect(r, "compiler", CHECK_GOOD, "gcc 12");
+	put(r, "lib/modules/" KERNEL "/build/.config",
+	    "CONFIG_CC_VERSION_TEXT=\"clang version 17.0.6\"\n");
+	look(r);
+	expect(r, "compiler", CHECK_BAD, "clang version 17.0.6, which is not here");
+	put(r, "usr/bin/clang", "");
+	look(r);
+	expect(r, "compiler", CHECK_GOOD, "clang, as the kernel");
+}
+
+static void secure_boot_wants_a_key(void **state)
+{
+	struct rig *r = *state;
+
+	r->m->kernel.secure_boot = fact_int(1, from);
+	look(r);
+	expect(r, "signature", CHECK_BAD, "openssl");
+	put(r, "usr/bin/openssl", "");
+	look(r);
+	expect(r, "signature", CHECK_NOTE, "the modules would not load");
+	expect_remedy(r, "signature",
+		      "dkms generate_mok\nsudo mokutil --import /var/lib/dkms/mok.pub");
+	put(r, "var/lib/dkms/mok.pub", "a certificate");
+	look(r);
+	assert_null(strstr(check_of(r, "signature")->remedy, "generate_mok"));
+	put(r, "sys/firmware/efi/mok-variables/MokListRT", "list a certificate end");
+	look(r);
+	expect(r, "signature", CHECK_GOOD, "/var/lib/dkms/mok.pub, which the firmware knows");
+	put(r, "etc/dkms/framework.conf", "mok_certificate=\"/root/own.der\"\n");
+	put(r, "root/own.der", "another one");
+	look(r);
+	expect(r, "signature", CHECK_NOTE, "not known to have");
+	expect_remedy(r, "signature", "--import /root/own.der");
+	assert_string_equal(r->d->certificate, "root/own.der");
+	assert_false(r->d->enrolled);
+	r->m->kernel.secure_boot = fact_int_absent(from);
+	r->m->kernel.lockdown = fact_int(LOCKDOWN_INTEGRITY, from);
+	look(r);
+	expect(r, "signature", CHECK_NOTE, "locked down");
+	put(r, "etc/dkms/framework.conf.d/x.conf", "mok_certificate=/root/last.der\n");
+	put(r, "root/last.der", "st a cert");
+	look(r);
+	assert_string_equal(r->d->certificate, "root/last.der");
+	assert_true(r->d->enrolled);
+}
+
+static void ubuntu_has_a_key_of_its_own(void **state)
+{
+	struct rig *r = *state;
+
+	r->m->kernel.secure_boot = fact_int(1, from);
+	r->m->kernel.distribution_id = fact_str("ubuntu", from);
+	put(r, "usr/bin/openssl", "");
+	look(r);
+	expect_remedy(r, "signature",
+		      "update-secureboot-policy --new-key\n"
+		      "sudo mokutil --import /var/lib/shim-signed/mok/MOK.der");
+	put(r, "var/lib/dkms/mok.pub", "a certificate");
+	put(r, "var/lib/shim-signed/mok/MOK.der", "another");
+	put(r, "sys/firmware/efi/mok-variables/MokListRT", "list a certificate end");
+	look(r);
+	expect(r, "signature", CHECK_NOTE, "not known to have");
+	assert_string_equal(r->d->certificate, "var/lib/shim-signed/mok/MOK.der");
+	assert_null(strstr(check_of(r, "signature")->remedy, "--new-key"));
+	r->m->kernel.distribution_id = fact_str("debian", from);
+	look(r);
+	expect(r, "signature", CHECK_GOOD, "/var/lib/dkms/mok.pub");
+}
+
+static void a_kernel_that_is_known_not_to_do(void **state)
+{
+	struct rig *r = *state;
+	struct made_tree t = {0};
+
+	made_up(&t, ERA_590);
+	made_write(&t, r->sources, "570.211.01");
+	made_done(&t);
+	r->m->driver.module_version = r->m->driver.installed_version =
+		r->m->driver.library_version = fact_str("570.211.01", from);
+	r->request.kernel = "6.19.1";
+	put(r, "lib/modules/6.19.1/build/Makefile", "");
+	look(r);
+	expect(r, "kernel", CHECK_BAD, "570");
+	r->request.kernel = "6.20 $(id)";
+	look(r);
+	expect(r, "kernel", CHECK_BAD, "not known");
+}
+
+/* Without a block of its own. */
+static void make_large(const struct rig *r, const char *path, off_t size)
+{
+	AUTO_FREE char *full = xprintf("%s/%s", r->root, path);
+
+	assert_int_equal(truncate(full, size), 0);
+}
+
+static void rooms_are_those_of_the_file_systems(void **state)
+{
+	struct rig *r = *state;
+	struct statvfs v;
+	uint64_t device, other;
+	int64_t bytes;
+
+	assert_int_equal(disk_free(r->root, "var/lib/not/there", &bytes, &device), 0);
+	assert_int_equal(statvfs(r->root, &v), 0);
+	assert_true(llabs(bytes - (int64_t)v.f_bavail * (int64_t)v.f_frsize) < INT64_C(1) << 32);
+	assert_int_equal(disk_free("", "/proc", &bytes, &other), 0);
+	assert_int_equal(bytes, 0);
+	assert_true(other != device);
+	assert_true(disk_free("/nonexistent", "x/y", &bytes, &device) < 0);
+	put(r, "boot/initrd.img-" KERNEL, "");
+	make_large(r, "boot/initrd.img-" KERNEL, (off_t)1 << 50);
+	look(r);
+	expect(r, "disk", CHECK_BAD, " 11259");
+	drop(r, "boot");
+	r->request.root = "/proc"; /* nothing is free there, ever */
+	look(r);
+	expect(r, "disk", CHECK_BAD, "0.0 GB free");
+	r->request.root = NULL;
+	look(r);
+	expect(r, "disk", CHECK_NOTE, "a recording");
+}
+
+static void time_is_shared_by_cpus(void **state)
+{
+	struct rig *r = *state;
+
+	r->m->cpu.threads = fact_int(4, from);
+	look(r);
+	expect(r, "time", CHECK_GOOD, "about 4 min to build on 4 CPUs");
+}
+
+static void the_boot_image_may_hold_it(void **state)
+{
+	struct rig *r = *state;
+
+	put(r, "etc/initramfs-tools/modules", "# nvidia\n");
+	look(r);
+	expect(r, "boot image", CHECK_GOOD, "nothing");
+	put(r, "etc/dracut.conf.d/x.conf", "force_drivers+=\" nvidia \"\n");
+	look(r);
+	expect(r, "boot image", CHECK_NOTE, "/etc/dracut.conf.d/x.conf");
+}
+
+static void ostree_is_refused(void **state)
+{
+	struct rig *r = *state;
+
+	put(r, "run/ostree-booted", "");
+	look(r);
+	expect(r, "system", CHECK_BAD, "ostree");
+}
+
+/* ---- the core ---- */
+
+static size_t add(unsigned char *image, size_t *at, const void *data, size_t size)
+{
+	size_t start = (*at + 7) & ~(size_t)7;
+
+	memcpy(image + start, data, size);
+	*at = start + size;
+	return start;
+}
+
+/* An object file with functions of these names, one behind the other, each ended by a NUL. */
+static size_t build_object(unsigned char *image, const char *names, size_t size)
+{
+	enum { SECTIONS = 3 };
+	Elf64_Shdr s[SECTIONS] = {{0}};
+	Elf64_Sym symbols[16] = {{0}};
+	size_t n = 1, at = sizeof(Elf64_Ehdr);
+	Elf64_Ehdr head = {.e_ident = ELFMAG,
+			   .e_type = ET_REL,
+			   .e_machine = EM_X86_64,
+			   .e_version = EV_CURRENT,
+			   .e_ehsize = sizeof(head),
+			   .e_shentsize = sizeof(*s),
+			   .e_shnum = SECTIONS,
+			   .e_shstrndx = 2};
+
+	head.e_ident[EI_CLASS] = ELFCLASS64;
+	head.e_ident[EI_DATA] = ELFDATA2LSB;
+	head.e_ident[EI_VERSION] = EV_CURRENT;
+	for (size_t i = 1; i < size; i += strlen(names + i) + 1, n++) {
+		symbols[n].st_name = (Elf64_Word)i;
+		symbols[n].st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC);
+		symbols[n].st_shndx = 1;
+	}
+	s[1] = (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_addralign = 8, .sh_link = 2};
+	s[1].sh_offset = add(image, &at, symbols, n * sizeof(*symbols));
+	s[1].sh_size = n * sizeof(*symbols);
+	s[1].sh_entsize = sizeof(*symbols);
+	s[2] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_addralign = 1};
+	s[2].sh_offset = add(image, &at, names, size);
+	s[2].sh_size = size;
+	head.e_shoff = add(image, &at, s, sizeof(s));
+	memcpy(image, &head, sizeof(head));
+	return at;
+}
+
+#define FOUR                                                                                       \
+	"\0kbusGetBar1P2PDmaInfo_GH100\0kbusCreateP2PMappingForBar1P2P_GH100\0"                    \
+	"kbusRemoveP2PMappingForBar1P2P_GH100\0kbusHasPcieBar1P2PMapping_GH100\0"
+
+static void put_core(const struct rig *r, const char *names, size_t size)
+{
+	unsigned char image[4096] = {0};
+	const char *path = r->d->core_built + strlen(r->sources) + 1;
+
+	made_put(r->sources, path, (const char *)image, build_object(image, names, size));
+}
+
+static void the_core_is_built_if_it_has_the_edits(void **state)
+{
+	static const char stubs[] = FOUR "kbusIsPcieBar1P2PMappingSupported_395e98";
+	static const char real[] = FOUR "kbusIsPcieBar1P2PMappingSupported_GH100";
+	static const struct unlock_options options;
+	const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+	struct rig *r = *state;
+	struct unlock *u;
+
+	look(r);
+	put_core(r, real, sizeof(real));
+	look(r);
+	assert_false(r->d->built); /* whatever it has: the tree is as released */
+	assert_int_equal(unlock_apply(r->sources, &options, &u), 0);
+	unlock_close(u);
+	put_core(r, stubs, sizeof(stubs));
+	look(r);
+	assert_false(r->d->built);
+	put_core(r, real, sizeof(real));
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
+	assert_false(r->d->built); /* which needs the display modules' part, too */
+	put_debian(r);
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_INTO_DKMS);
+	assert_true(r->d->built);
+	drop(r, "var/lib/dkms");
+	drop(r, TREE);
+	made_put(r->sources, r->d->modeset_built + strlen(r->sources) + 1, "", 0);
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
+	assert_true(r->d->built);
+	expect(r, "sources", CHECK_GOOD, "edited by onehop, its core is built");
+	assert_int_equal(utimensat(AT_FDCWD, r->d->core_built, old, 0), 0);
+	look(r);
+	assert_false(r->d->built); /* of before the edits */
+}
+
+static bool note_files(void *context, const struct build_progress *p)
+{
+	*(unsigned *)context = p->files;
+	return true;
+}
+
+/* Longer than what is read of the log at once. */
+static void a_long_line_is_passed(void **state)
+{
+	static const char makefile[] = "all:\n\t@echo ' [ nvidia ]  CC  a.c'\n"
+				       "\t@printf '%050000d\\n' 0\n"
+				       "\t@echo ' [ nvidia ]  CC  b.c'\n\t@false\n";
+	struct rig *r = *state;
+	AUTO_STRBUF struct strbuf last = {0};
+	AUTO_FREE char *folder = xprintf("%s/built", r->dir);
+	unsigned files = 0;
+	const struct build_request request = {.sources = folder,
+					      .jobs = 1,
+					      .progress = note_files,
+					      .context = &files,
+					      .arena = r->m->arena};
+
+	made_put(folder, "src/nvidia/Makefile", makefile, strlen(makefile));
+	assert_int_equal(build_core(&request, &last), -EIO);
+	assert_int_equal(files, 2);
+}
+
+/* ---- who holds the GPU ---- */
+
+static void put_process(const struct rig *r, const char *pid, const char *target,
+			const char *cgroup)
+{
+	AUTO_FREE char *fd = xprintf("proc/%s/fd/7", pid);
+	AUTO_FREE char *comm = xprintf("proc/%s/comm", pid);
+	AUTO_FREE char *group = xprintf("proc/%s/cgroup", pid);
+
+	put_link(r, fd, target);
+	put(r, comm, "Xo\033rg\n");
+	put(r, group, cgroup);
+}
+
+static void holders_are_named(void **state)
+{
+	struct rig *r = *state;
+
+	put_process(r, "12", "/dev/nvidia0", "0::/system.slice/gdm.service\n");
+	put_process(r, "34", "/dev/nvidia-uvm",
+		    "0::/user.slice/user-1.slice/user@1.service/a.service\n");
+	put_process(r, "56", "/dev/null", "0::/system.slice/none.service\n");
+	put_process(r, "78", "/dev/nvidiactl", "0::/system.slice/a$(id).service\n");
+	put_process(r, "90", "/dev/nvidiactl", "0::/system.slice/self.service\n");
+	put_link(r, "proc/self", "90");
+	look(r);
+	assert_int_equal(r->d->holder_n, 3);
+	assert_true(r->d->holders_known);
+	assert_int_equal(r->d->holders[0].pid, 12);
+	assert_string_equal(r->d->holders[0].name, "Xo?rg");
+	assert_string_equal(r->d->holders[0].unit, "gdm.service");
+	assert_null(r->d->holders[1].unit);
+	assert_null(r->d->holders[2].unit);
+}
+
+static void a_recording_does_not_know(void **state)
+{
+	struct rig *r = *state;
+	struct source *s = source_new_map("recording");
+
+	r->request.root = NULL;
+	r->m->kernel.compiler = fact_str("gcc-12 (Debian 12.2.0-14) 12.2.0", from);
+	assert_int_equal(delivery_look(&r->request, s, r->m, &r->need, &r->d), 0);
+	source_free(s);
+	assert_false(r->d->holders_known);
+	expect(r, "dkms tree", CHECK_NOTE, "cannot be looked at");
+	expect(r, "tools", CHECK_NOTE, "not known");
+	expect(r, "headers", CHECK_NOTE, "not known");
+	expect(r, "compiler", CHECK_NOTE, "whether gcc-12, the kernel's, is here is not known");
+}
+
+/* ---- dkms.conf ---- */
+
+static void confs_are_read_without_running_them(void **state)
+{
+	static const char text[] = "# BUILT_MODULE_NAME[0]=\"no\"\n"
+				   "A=one\n"
+				   "BUILT_MODULE_NAME[0]=\"nvidia\"\r\n"
+				   "BUILT_MODULE_NAME[1]='b$A'\n"
+				   "BUILT_MODULE_NAME[2]=c${A}\n"
+				   "DEST_MODULE_NAME[2]=$(rm -rf x)\n"
+				   "BUILT_MODULE_NAME[3]=d; DEST_MODULE_NAME[3]=e\n"
+				   "  DEST_MODULE_NAME[0]=\"$A-$B\"\n"
+				   "BUILT_MODULE_NAME[99999999]=x\n"
+				   "BUILT_MODULE_NAME[70]=x\n"
+				   "PATCH=(one \"two\")\n"
+				   "PATCH+=(three)\n"
+				   "PATCH[9]=\"four\"\n"
+				   "export PACKAGE_VERSION=1\n"
+				   "DEST_MODULE_NAME[1]=\"unended\n";
+	struct arena *a = arena_new();
+	struct dkms_conf c = {0};
+
+	(void)state;
+	dkms_conf_read(text, a, &c);
+	assert_int_equal(c.module_n, 4);
+	assert_string_equal(c.modules[1].built, "b$A");
+	assert_string_equal(dkms_conf_dest(&c, "cone"), "?");
+	assert_string_equal(dkms_conf_dest(&c, "d"), "d");
+	assert_string_equal(dkms_conf_dest(&c, "b$A"), "?");
+	assert_null(dkms_conf_dest(&c, "other"));
+	assert_int_equal(c.patch_n, 4);
+	assert_string_equal(c.patches[3], "four");
+	assert_string_equal(c.version, "1");
+	arena_free(a);
+}
+
+static int forget(void **state)
+{
+	(void)state;
+	made_forget();
+	return 0;
+}
+
+#define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG_TEST(debian_gets_three_files),
+		RIG_TEST(a_second_look_finds_ours),
+		RIG_TEST(a_whole_tree_gets_all_edits),
+		RIG_TEST(a_changed_whole_tree_is_refused),
+		RIG_TEST(without_a_tree_one_is_made),
+		RIG_TEST(options_alone),
+		RIG_TEST(an_image_has_a_kernel_of_its_own),
+		RIG_TEST(the_proprietary_tree_is_told_apart),
+		RIG_TEST(another_release_in_the_folder_is_refused),
+		RIG_TEST(a_tree_that_dkms_was_not_told_of),
+		RIG_TEST(hostile_names_are_refused),
+		RIG_TEST(of_two_trees_the_built_one_is_taken),
+		RIG_TEST(odd_files_are_refused),
+		RIG_TEST(a_persons_override_stays),
+		RIG_TEST(what_dkms_reads_last_may_drop_the_patch),
+		RIG_TEST(where_dkms_moves_modules_it_is_said),
+		RIG_TEST(a_patch_of_the_package_is_said),
+		RIG_TEST(a_nul_in_a_file_is_no_end),
+		RIG_TEST(the_release_has_to_be_that_which_runs),
+		RIG_TEST(user_space_has_to_agree),
+		RIG_TEST(sources_are_asked_for_or_refused),
+		RIG_TEST(cards_that_are_refused_block),
+		RIG_TEST(tools_that_lack_are_named),
+		RIG_TEST(the_kernels_compiler_is_wanted),
+		RIG_TEST(secure_boot_wants_a_key),
+		RIG_TEST(ubuntu_has_a_key_of_its_own),
+		RIG_TEST(a_kernel_that_is_known_not_to_do),
+		RIG_TEST(rooms_are_those_of_the_file_systems),
+		RIG_TEST(time_is_shared_by_cpus),
+		RIG_TEST(the_boot_image_may_hold_it),
+		RIG_TEST(ostree_is_refused),
+		RIG_TEST(the_core_is_built_if_it_has_the_edits),
+		RIG_TEST(a_long_line_is_passed),
+		RIG_TEST(holders_are_named),
+		RIG_TEST(a_recording_does_not_know),
+		cmocka_unit_test(confs_are_read_without_running_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, forget);
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where page-table entries for memory of another GPU are made. Where the sources know peers through BAR1
+// themselves, nothing is to be found.
+
+@native@
+symbol isBar1P2PSupported;
+@@
+isBar1P2PSupported
+
+@locals depends on !native@
+typedef NV_STATUS;
+identifier status;
+position p;
+@@
+nvGpuOpsBuildExternalAllocPtes(...)
+{
+	...
+	NV_STATUS status@p = NV_OK;
+	... when any
+}
+
+@script:python@
+p << locals.p;
+@@
+print("PLACE", "pte-locals", p[0].file, p[0].line, p[0].current_element)
+
+@volatility depends on !native@
+expression to;
+position p;
+@@
+to = nvGpuOpsGetExternalAllocVolatility(...)@p
+
+@script:python@
+p << volatility.p;
+@@
+print("PLACE", "pte-base", p[0].file, p[0].line_end, p[0].current_element)
+
+@encode depends on !native@
+position p;
+@@
+nvGpuOpsBuildExternalAllocPtes(...)
+{
+	<+...
+	kgmmuEncodePhysAddrs@p(...)
+	...+>
+}
+
+@script:python@
+p << encode.p;
+@@
+print("PLACE", "pte-addresses", p[0].file, p[0].line, p[0].current_element)

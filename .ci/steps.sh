@@ -126,7 +126,7 @@ shell_check() {
 		dialect=()
 		case $file in
 		*.bash) dialect=(--shell=bash --exclude=SC2207) ;; # COMPREPLY=($(compgen ...)) is the idiom
-		tests/guest/*) grep -q '^#!' "$file" || dialect=(--shell=dash) ;; # read by a guest's script
+		tests/guest/*) grep -qE '^#!|shellcheck shell=' "$file" || dialect=(--shell=dash) ;; # read by a guest's script
 		esac
 		shellcheck -x -e SC1091 "${dialect[@]}" "$file" || status=1
 	done < <(shell_scripts)
@@ -193,6 +193,20 @@ generated_texts() {
 guests() {
 	[ -e "$2" ] || { echo 'no guests were prepared'; return 77; }
 	"tests/$1" "$2" "$3"
+}
+
+# same_places ONEHOP FOLDER: what onehop edits in a driver's sources, found again by Coccinelle
+same_places() {
+	local tree
+	tools/install-deps oracle || return 77
+	tree=$(tests/unlock/sources.sh "$2") || return
+	tests/unlock/oracle "$1" "$tree"
+}
+
+# edited_module ONEHOP FOLDER: a driver's module, stock and edited, loaded by a kernel
+edited_module() {
+	[ -e "$2" ] || { echo 'no guests were prepared'; return 77; }
+	tests/unlock/module/run.sh "$1" "$2"
 }
 
 # when_changed NAME PATHS COMMAND...: what takes long runs if one of the last ten commits is about PATHS,

@@ -21,7 +21,7 @@ run "refused" 4 onehop fix peermem-not-loaded --now --apply
 said "refused: in modprobe's words" "Invalid argument"
 is "refused: nothing is loaded" "$(loaded)" "$before"
 is "refused: now check knows the cause" "$(faults)" peermem-symbols
-is "refused: journal" "$(applied 1)" undone
+is "refused: journal" "$(applied 1)" failed-undone
 
 # ---- load ----
 

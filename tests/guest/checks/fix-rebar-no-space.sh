@@ -15,5 +15,5 @@ said "apply: which, and why" "FAILED: 0000:01:00.1: BAR 1*no room*"
 said "apply: a remedy" "pci=realloc*firmware"
 is "apply: both as before" "$(bars)" "256 256 "
 like "it was the kernel" "$(dmesg)" "*01:00.1: BAR 1*no space*"
-is "journal: it is undone" "$(applied 1)" undone
+is "journal: it failed and is undone" "$(applied 1)" failed-undone
 run "nothing is left to undo" 2 onehop undo

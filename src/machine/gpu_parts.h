@@ -4,6 +4,20 @@
 
 #include "machine/read.h"
 
+#include <jansson.h>
+
+/* gpu_document.c: a JSON document that something on the live machine was asked for. */
+struct gpu_document {
+	const char *name; /* "rm.json" */
+	unsigned parts;   /* enum machine_part: any of them asks for it */
+	struct fact_str (*read)(struct reader *r);
+	const char *whom, *speaker; /* for sentences: "the resource manager", "resource manager" */
+	const char *missing;        /* what is said where the document is not there */
+};
+
+/* The caller drops it; NULL: there is none. *ret_why: why a fact that it lacks is unknown. */
+json_t *gpu_document(struct reader *r, const struct gpu_document *d, const char **ret_why);
+
 /* nvidia_driver.c: m->driver from the driver's files; needs m->gpus. */
 void nvidia_driver_read(struct reader *r);
 /* The value of a line "KEY: value" of the driver's files in /proc, without blanks and quotes around

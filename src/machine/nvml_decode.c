@@ -363,41 +363,20 @@ static void decode_driver(const struct decode *d)
 		driver->library_version = fact_str(version + 1, driver->nvml.from);
 }
 
-/* The document, or NULL and why there is none. */
-static json_t *load(struct reader *r, const char **ret_why)
-{
-	struct fact_str text;
-	json_error_t error;
-	const char *why;
-	json_t *doc;
-
-	if (!(r->request->parts & MACHINE_NVML_ANY)) {
-		*ret_why = "NVML was not asked";
-		return NULL;
-	}
-	text = read_nvml(r);
-	if (!fact_known(text)) {
-		*ret_why = fact_absent(text) ? "NVML: " DOCUMENT " is missing" : text.from;
-		return NULL;
-	}
-	doc = json_loads(text.value, 0, &error);
-	if (!json_is_object(doc)) {
-		why = doc ? "not an object" : arena_strdup(r->m->arena, error.text);
-		read_trouble(r, arena_printf(r->m->arena, DOCUMENT ":%d", error.line), "%s", why);
-		*ret_why = DOCUMENT " is malformed";
-		json_decref(doc);
-		return NULL;
-	}
-	why = json_string_value(json_object_get(doc, "unavailable"));
-	*ret_why = why ? arena_printf(r->m->arena, "NVML: %s", why) : "not asked of NVML";
-	return doc;
-}
+static const struct gpu_document document = {
+	.name = DOCUMENT,
+	.parts = MACHINE_NVML_ANY,
+	.read = read_nvml,
+	.whom = "NVML",
+	.speaker = "NVML",
+	.missing = "NVML: " DOCUMENT " is missing",
+};
 
 void nvml_decode(struct reader *r)
 {
 	struct decode d = {.r = r};
 
-	d.doc = load(r, &d.why);
+	d.doc = gpu_document(r, &document, &d.why);
 	decode_driver(&d);
 	decode_gpus(&d);
 	decode_pairs(&d);

@@ -160,41 +160,19 @@ static void decode_all(struct rm_decode *d)
 		decode_pair(d, v);
 }
 
-/* The document, or NULL and why there is none. */
-static json_t *load(struct reader *r, const char **ret_why)
-{
-	struct fact_str text;
-	json_error_t error;
-	const char *why;
-	json_t *doc;
-
-	if (!(r->request->parts & MACHINE_RM)) {
-		*ret_why = "the resource manager was not asked";
-		return NULL;
-	}
-	text = read_rm(r);
-	if (!fact_known(text)) {
-		*ret_why = fact_absent(text) ? DOCUMENT " is missing" : text.from;
-		return NULL;
-	}
-	doc = json_loads(text.value, 0, &error);
-	if (!json_is_object(doc)) {
-		why = doc ? "not an object" : arena_strdup(r->m->arena, error.text);
-		read_trouble(r, arena_printf(r->m->arena, DOCUMENT ":%d", error.line), "%s", why);
-		*ret_why = DOCUMENT " is malformed";
-		json_decref(doc);
-		return NULL;
-	}
-	why = json_string_value(json_object_get(doc, "unavailable"));
-	*ret_why = why ? arena_printf(r->m->arena, "resource manager: %s", why)
-		       : "not asked of the resource manager";
-	return doc;
-}
+static const struct gpu_document document = {
+	.name = DOCUMENT,
+	.parts = MACHINE_RM,
+	.read = read_rm,
+	.whom = "the resource manager",
+	.speaker = "resource manager",
+	.missing = DOCUMENT " is missing",
+};
 
 void rm_decode(struct reader *r)
 {
 	struct rm_decode d = {.r = r};
-	json_t *doc = load(r, &d.why);
+	json_t *doc = gpu_document(r, &document, &d.why);
 
 	d.doc = doc;
 	d.listed = arena_alloc(r->m->arena, r->m->gpu_n + 1, sizeof(*d.listed));

@@ -12,10 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PUBLIC_REPOSITORY "https://github.com/NVIDIA/open-gpu-kernel-modules"
-
-static void say(struct delivery_check *c, enum check_state state, const char *found,
-		const char *remedy)
+void delivery_say(struct delivery_check *c, enum check_state state, const char *found,
+		  const char *remedy)
 {
 	c->state = state;
 	c->found = found;
@@ -50,12 +48,12 @@ static void check_cards(struct looking *l, struct delivery_check *c)
 	const char *found = words[l->need->need].found;
 
 	if (l->r->image) {
-		say(c, CHECK_NOTE, "an image: no cards are judged", NULL);
+		delivery_say(c, CHECK_NOTE, "an image: no cards are judged", NULL);
 		return;
 	}
 	if (!found)
 		found = card ? card->why : "no two GPUs are here that could be judged";
-	say(c, words[l->need->need].state, found, card ? card->change : NULL);
+	delivery_say(c, words[l->need->need].state, found, card ? card->change : NULL);
 }
 
 static const char *clone_command(const struct looking *l, const char *release)
@@ -71,21 +69,23 @@ static void check_driver(struct looking *l, struct delivery_check *c)
 	const char *library = fact_str_or(d->library_version, l->installed);
 
 	if (!l->installed)
-		say(c, CHECK_NOTE, "no release of a driver was found here", NULL);
+		delivery_say(c, CHECK_NOTE, "no release of a driver was found here", NULL);
 	else if (runs && disk && strcmp(runs, disk) != 0)
-		say(c, CHECK_BAD,
-		    delivery_format(l,
-				    "%s runs, %s is installed: the machine was not started since",
-				    runs, disk),
-		    "sudo reboot");
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(
+				     l,
+				     "%s runs, %s is installed: the machine was not started since",
+				     runs, disk),
+			     "sudo reboot");
 	else if (strcmp(library, l->installed) != 0)
-		say(c, CHECK_BAD,
-		    delivery_format(l, "the user-space library is of %s, %s of %s", library,
-				    l->installed_from, l->installed),
-		    "install both of one release first");
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "the user-space library is of %s, %s of %s",
+					     library, l->installed_from, l->installed),
+			     "install both of one release first");
 	else
-		say(c, CHECK_GOOD,
-		    delivery_format(l, "%s, as %s says", l->installed, l->installed_from), NULL);
+		delivery_say(c, CHECK_GOOD,
+			     delivery_format(l, "%s, as %s says", l->installed, l->installed_from),
+			     NULL);
 }
 
 /* ---- sources ---- */
@@ -107,33 +107,36 @@ static void check_release(struct looking *l, struct delivery_check *c)
 	const struct unlock *u = l->u;
 
 	if (!u->version || !l->d->release || strcmp(u->version, l->d->release) != 0)
-		say(c, CHECK_BAD, "its version.mk does not say of which release it is",
-		    where_to_get(l));
+		delivery_say(c, CHECK_BAD, "its version.mk does not say of which release it is",
+			     where_to_get(l));
 	else if (l->installed && strcmp(u->version, l->installed) != 0)
-		say(c, CHECK_BAD,
-		    delivery_format(l, "the tree is of %s, %s of %s", u->version, l->installed_from,
-				    l->installed),
-		    clone_command(l, l->installed));
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "the tree is of %s, %s of %s", u->version,
+					     l->installed_from, l->installed),
+			     clone_command(l, l->installed));
 	else if (u->state == UNLOCK_STARTED)
-		say(c, CHECK_NOTE,
-		    delivery_format(l, "%s, a run was cut off: it is completed", u->version), NULL);
+		delivery_say(c, CHECK_NOTE,
+			     delivery_format(l, "%s, a run was cut off: it is completed",
+					     u->version),
+			     NULL);
 	else
-		say(c, CHECK_GOOD,
-		    delivery_format(l, "%s, %s%s", u->version,
-				    u->state == UNLOCK_PATCHED ? "edited by onehop" : "as released",
-				    l->d->built ? ", its core is built" : ""),
-		    NULL);
+		delivery_say(c, CHECK_GOOD,
+			     delivery_format(l, "%s, %s%s", u->version,
+					     u->state == UNLOCK_PATCHED ? "edited by onehop"
+									: "as released",
+					     l->d->built ? ", its core is built" : ""),
+			     NULL);
 }
 
 static void check_sources(struct looking *l, struct delivery_check *c)
 {
 	if (!l->d->sources)
-		say(c, CHECK_BAD, "no tree was named (--sources DIR)", where_to_get(l));
+		delivery_say(c, CHECK_BAD, "no tree was named (--sources DIR)", where_to_get(l));
 	else if (!l->u)
-		say(c, CHECK_BAD, l->refused, where_to_get(l));
+		delivery_say(c, CHECK_BAD, l->refused, where_to_get(l));
 	else if (l->u->other_edits)
-		say(c, CHECK_BAD, "the tree was edited by another onehop",
-		    delivery_format(l, "onehop unlock --tree %s --revert", l->d->sources));
+		delivery_say(c, CHECK_BAD, "the tree was edited by another onehop",
+			     delivery_format(l, "onehop unlock --tree %s --revert", l->d->sources));
 	else
 		check_release(l, c);
 }
@@ -143,8 +146,8 @@ static void check_sources(struct looking *l, struct delivery_check *c)
 static void check_ostree(struct looking *l, struct delivery_check *c)
 {
 	if (delivery_has(l, "run/ostree-booted") == 1)
-		say(c, CHECK_BAD, "/usr is an image (ostree): DKMS cannot write there",
-		    "layer the modules as a package of your own");
+		delivery_say(c, CHECK_BAD, "/usr is an image (ostree): DKMS cannot write there",
+			     "layer the modules as a package of your own");
 }
 
 /* A tree that DKMS has not been told of would build the same module files. */
@@ -170,18 +173,22 @@ static void check_own_tree(struct looking *l, struct delivery_check *c)
 	const char *unknown = l->d->release ? unknown_tree(l) : NULL;
 
 	if (l->closed)
-		say(c, CHECK_BAD,
-		    delivery_format(l, "%s has the proprietary modules of this release", l->closed),
-		    "install the package of the open modules in their place, of the same release");
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "%s has the proprietary modules of this release",
+					     l->closed),
+			     "install the package of the open modules in their place, of the same "
+			     "release");
 	else if (l->odd)
-		say(c, CHECK_BAD, l->odd, NULL);
+		delivery_say(c, CHECK_BAD, l->odd, NULL);
 	else if (unknown)
-		say(c, CHECK_BAD, delivery_format(l, "/usr/src/%s is not in DKMS's list", unknown),
-		    delivery_format(l, "sudo dkms add %.*s/%s",
-				    (int)(strlen(unknown) - strlen(l->d->release) - 1), unknown,
-				    l->d->release));
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "/usr/src/%s is not in DKMS's list", unknown),
+			     delivery_format(l, "sudo dkms add %.*s/%s",
+					     (int)(strlen(unknown) - strlen(l->d->release) - 1),
+					     unknown, l->d->release));
 	else
-		say(c, CHECK_GOOD, "DKMS has none of this release: onehop brings one", NULL);
+		delivery_say(c, CHECK_GOOD, "DKMS has none of this release: onehop brings one",
+			     NULL);
 }
 
 static void check_tree(struct looking *l, struct delivery_check *c)
@@ -189,26 +196,29 @@ static void check_tree(struct looking *l, struct delivery_check *c)
 	const struct dkms_tree *t = &l->d->dkms;
 
 	if (l->hostile)
-		say(c, CHECK_BAD,
-		    delivery_format(l, "'%s' in /" DKMS_FOLDER " is no name for a module",
-				    l->hostile),
-		    NULL);
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "'%s' in /" DKMS_FOLDER " is no name for a module",
+					     l->hostile),
+			     NULL);
 	else if (!l->dkms_listed && l->d->release)
-		say(c, CHECK_NOTE, "/" DKMS_FOLDER " cannot be looked at from here", NULL);
+		delivery_say(c, CHECK_NOTE, "/" DKMS_FOLDER " cannot be looked at from here", NULL);
 	else if (l->d->way != DELIVER_INTO_DKMS)
 		check_own_tree(l, c);
 	else if (!t->module)
-		say(c, CHECK_BAD,
-		    delivery_format(l, "/%s/dkms.conf does not say what it calls nvidia.ko",
-				    t->folder),
-		    NULL);
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l,
+					     "/%s/dkms.conf does not say what it calls nvidia.ko",
+					     t->folder),
+			     NULL);
 	else
-		say(c, l->closed ? CHECK_NOTE : CHECK_GOOD,
-		    delivery_format(l, "%s/%s in /%s%s%s%s%s", t->name, t->version, t->folder,
-				    t->package ? ", of " : "", t->package ? t->package : "",
-				    l->closed ? "; the proprietary modules are there too: " : "",
-				    l->closed ? l->closed : ""),
-		    NULL);
+		delivery_say(c, l->closed ? CHECK_NOTE : CHECK_GOOD,
+			     delivery_format(l, "%s/%s in /%s%s%s%s%s", t->name, t->version,
+					     t->folder, t->package ? ", of " : "",
+					     t->package ? t->package : "",
+					     l->closed ? "; the proprietary modules are there too: "
+						       : "",
+					     l->closed ? l->closed : ""),
+			     NULL);
 }
 
 /* A patch of the tree's own that changes one of the two files, by its name; NULL: none does. */
@@ -237,16 +247,17 @@ static void check_patch(struct looking *l, struct delivery_check *c)
 	const char *other = other_patch(l);
 
 	if (l->patch_trouble)
-		say(c, CHECK_BAD, l->patch_trouble, "install the driver's package again");
+		delivery_say(c, CHECK_BAD, l->patch_trouble, "install the driver's package again");
 	else if (other)
-		say(c, CHECK_NOTE,
-		    delivery_format(l,
-				    "the tree's own %s changes the same files: should the two not "
-				    "fit, dkms build says so, and nothing is installed",
-				    other),
-		    NULL);
+		delivery_say(c, CHECK_NOTE,
+			     delivery_format(
+				     l,
+				     "the tree's own %s changes the same files: should the two not "
+				     "fit, dkms build says so, and nothing is installed",
+				     other),
+			     NULL);
 	else
-		say(c, CHECK_GOOD, "it fits the driver's own files", NULL);
+		delivery_say(c, CHECK_GOOD, "it fits the driver's own files", NULL);
 }
 
 /* A list of patches of its own: "+=" leaves ours in. */
@@ -289,21 +300,23 @@ static void check_override(struct looking *l, struct delivery_check *c)
 	int there = delivery_has(l, path);
 
 	if (last)
-		say(c, CHECK_BAD,
-		    delivery_format(l, "/%s is read last, and sets PATCH anew: onehop's is lost",
-				    last),
-		    delivery_format(l, "write PATCH+=(...) in /%s", last));
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(
+				     l, "/%s is read last, and sets PATCH anew: onehop's is lost",
+				     last),
+			     delivery_format(l, "write PATCH+=(...) in /%s", last));
 	else if (there == 0)
-		say(c, CHECK_GOOD, delivery_format(l, "/%s is free", path), NULL);
+		delivery_say(c, CHECK_GOOD, delivery_format(l, "/%s is free", path), NULL);
 	else if (there < 0 || !text)
-		say(c, there < 0 ? CHECK_NOTE : CHECK_BAD,
-		    delivery_format(l, "/%s cannot be read", path), NULL);
+		delivery_say(c, there < 0 ? CHECK_NOTE : CHECK_BAD,
+			     delivery_format(l, "/%s cannot be read", path), NULL);
 	else if (text_starts_with(text, "# Made by onehop unlock"))
-		say(c, CHECK_GOOD, delivery_format(l, "/%s is onehop's", path), NULL);
+		delivery_say(c, CHECK_GOOD, delivery_format(l, "/%s is onehop's", path), NULL);
 	else
-		say(c, CHECK_BAD, delivery_format(l, "/%s is not onehop's", path),
-		    delivery_format(l, "sudo mv /%s /etc/dkms/%s.conf   # DKMS reads that too",
-				    path, l->d->dkms.name));
+		delivery_say(
+			c, CHECK_BAD, delivery_format(l, "/%s is not onehop's", path),
+			delivery_format(l, "sudo mv /%s /etc/dkms/%s.conf   # DKMS reads that too",
+					path, l->d->dkms.name));
 }
 
 /*
@@ -316,11 +329,12 @@ static void check_moved(struct looking *l, struct delivery_check *c)
 
 	if (text_starts_with(id, "debian") || text_starts_with(id, "ubuntu") || !l->installed)
 		return;
-	say(c, CHECK_NOTE,
-	    "DKMS moves those that are there into /" DKMS_FOLDER "/" DELIVERY_OWN_NAME
-	    "/original_module, and undo leaves them in DKMS's own folder (updates or extra), where "
-	    "they count before those that a later driver brings elsewhere",
-	    "after undo, install the driver's own package or run file again");
+	delivery_say(c, CHECK_NOTE,
+		     "DKMS moves those that are there into /" DKMS_FOLDER "/" DELIVERY_OWN_NAME
+		     "/original_module, and undo leaves them in DKMS's own folder (updates or "
+		     "extra), where "
+		     "they count before those that a later driver brings elsewhere",
+		     "after undo, install the driver's own package or run file again");
 }
 
 /* ---- tools ---- */
@@ -404,13 +418,13 @@ static void check_tools(struct looking *l, struct delivery_check *c)
 			strbuf_printf(&packages, "%s%s", packages.len ? " " : "", package);
 	}
 	if (missing.len)
-		say(c, CHECK_BAD, delivery_format(l, "missing: %s", strbuf_str(&missing)),
-		    delivery_install_command(l, strbuf_str(&packages)));
+		delivery_say(c, CHECK_BAD, delivery_format(l, "missing: %s", strbuf_str(&missing)),
+			     delivery_install_command(l, strbuf_str(&packages)));
 	else if (unsure)
-		say(c, CHECK_NOTE, "whether make, gcc, ld, patch and dkms are there is not known",
-		    NULL);
+		delivery_say(c, CHECK_NOTE,
+			     "whether make, gcc, ld, patch and dkms are there is not known", NULL);
 	else
-		say(c, CHECK_GOOD, "make, gcc, ld, patch and dkms are there", NULL);
+		delivery_say(c, CHECK_GOOD, "make, gcc, ld, patch and dkms are there", NULL);
 }
 
 /* ---- the boot image, the time ---- */
@@ -463,10 +477,12 @@ static void check_boot_image(struct looking *l, struct delivery_check *c)
 	const char *file = file_naming_nvidia(l);
 
 	if (file)
-		say(c, CHECK_NOTE,
-		    delivery_format(l, "/%s puts the driver into it: it is made anew", file), NULL);
+		delivery_say(c, CHECK_NOTE,
+			     delivery_format(l, "/%s puts the driver into it: it is made anew",
+					     file),
+			     NULL);
 	else
-		say(c, CHECK_GOOD, "nothing in its settings names the driver", NULL);
+		delivery_say(c, CHECK_GOOD, "nothing in its settings names the driver", NULL);
 }
 
 /* Measured on 2 cores: the core, the display modules' part, and what is built for each kernel. */
@@ -477,13 +493,14 @@ static void check_time(struct looking *l, struct delivery_check *c)
 	int64_t work = l->d->built && !l->d->dkms.whole ? MODULES_MINUTES : CORE_MINUTES;
 
 	if (cpus > 0)
-		say(c, CHECK_GOOD,
-		    delivery_format(l, "about %d min to build on %d CPUs",
-				    (int)((work + cpus - 1) / cpus), (int)cpus),
-		    NULL);
+		delivery_say(c, CHECK_GOOD,
+			     delivery_format(l, "about %d min to build on %d CPUs",
+					     (int)((work + cpus - 1) / cpus), (int)cpus),
+			     NULL);
 	else
-		say(c, CHECK_GOOD,
-		    delivery_format(l, "about %d min of one CPU to build", (int)work), NULL);
+		delivery_say(c, CHECK_GOOD,
+			     delivery_format(l, "about %d min of one CPU to build", (int)work),
+			     NULL);
 }
 
 /* ---- the table ---- */

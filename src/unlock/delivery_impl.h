@@ -54,6 +54,8 @@ void delivery_contents(struct looking *l);
 /* ---- delivery_checks.c ---- */
 
 void delivery_checks(struct looking *l);
+void delivery_say(struct delivery_check *c, enum check_state state, const char *found,
+		  const char *remedy);
 /* In the folders that hold a system's programs; as delivery_has. */
 int delivery_has_program(const struct looking *l, const char *name);
 /* The distribution's command that installs packages. */

@@ -14,14 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static void say(struct delivery_check *c, enum check_state state, const char *found,
-		const char *remedy)
-{
-	c->state = state;
-	c->found = found;
-	c->remedy = remedy;
-}
-
 /* ---- the kernel ---- */
 
 /* The release as it is has been built for this kernel: what is known against the two does not hold here. */
@@ -40,25 +32,28 @@ void delivery_check_kernel(struct looking *l, struct delivery_check *c)
 	bool into = l->d->way == DELIVER_INTO_DKMS;
 
 	if (!kernel) {
-		say(c, CHECK_BAD, "which kernel the modules are for is not known",
-		    "name one: --kernel RELEASE, a folder of /lib/modules");
+		delivery_say(c, CHECK_BAD, "which kernel the modules are for is not known",
+			     "name one: --kernel RELEASE, a folder of /lib/modules");
 		return;
 	}
 	if (delivery_has(l, delivery_format(l, "lib/modules/%s", kernel)) == 0) {
-		say(c, CHECK_BAD, delivery_format(l, "/lib/modules/%s is not there", kernel), NULL);
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "/lib/modules/%s is not there", kernel), NULL);
 		return;
 	}
 	trouble = l->d->release ? need_kernel_trouble(l->d->release, kernel) : NULL;
 	if (!trouble)
-		say(c, CHECK_GOOD, kernel, NULL);
+		delivery_say(c, CHECK_GOOD, kernel, NULL);
 	else if (was_built(l))
-		say(c, CHECK_GOOD,
-		    delivery_format(l, "%s, for which DKMS has built this release", kernel), NULL);
+		delivery_say(c, CHECK_GOOD,
+			     delivery_format(l, "%s, for which DKMS has built this release",
+					     kernel),
+			     NULL);
 	else
-		say(c, into ? CHECK_NOTE : CHECK_BAD,
-		    delivery_format(l, "%s: %s%s", kernel, trouble,
-				    into ? "; the package may have mended that" : ""),
-		    NULL);
+		delivery_say(c, into ? CHECK_NOTE : CHECK_BAD,
+			     delivery_format(l, "%s: %s%s", kernel, trouble,
+					     into ? "; the package may have mended that" : ""),
+			     NULL);
 }
 
 /* ---- its headers ---- */
@@ -99,11 +94,13 @@ void delivery_check_headers(struct looking *l, struct delivery_check *c)
 		return;
 	there = delivery_has(l, delivery_format(l, "lib/modules/%s/build/Makefile", l->d->kernel));
 	if (there == 0)
-		say(c, CHECK_BAD, delivery_format(l, "those of %s are not here", l->d->kernel),
-		    delivery_install_command(l, headers_package(l)));
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "those of %s are not here", l->d->kernel),
+			     delivery_install_command(l, headers_package(l)));
 	else
-		say(c, there < 0 ? CHECK_NOTE : CHECK_GOOD,
-		    there < 0 ? "whether they are here is not known" : "they are here", NULL);
+		delivery_say(c, there < 0 ? CHECK_NOTE : CHECK_GOOD,
+			     there < 0 ? "whether they are here is not known" : "they are here",
+			     NULL);
 }
 
 /* ---- its compiler ---- */
@@ -186,18 +183,22 @@ static void check_other_compiler(struct looking *l, const struct compiler *k,
 	const char *with = delivery_format(l, "the kernel was built with %s", k->text);
 
 	if (k->clang)
-		say(c, CHECK_BAD, delivery_format(l, "%s, which is not here", with), install);
+		delivery_say(c, CHECK_BAD, delivery_format(l, "%s, which is not here", with),
+			     install);
 	else if (installed > 0 && installed == k->major)
-		say(c, CHECK_GOOD, delivery_format(l, "gcc %d, as the kernel", installed), NULL);
+		delivery_say(c, CHECK_GOOD, delivery_format(l, "gcc %d, as the kernel", installed),
+			     NULL);
 	else if (installed > 0 && k->major > installed)
-		say(c, CHECK_BAD,
-		    delivery_format(l, "%s; gcc %d is older and lacks options of it", with,
-				    installed),
-		    install);
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "%s; gcc %d is older and lacks options of it", with,
+					     installed),
+			     install);
 	else
-		say(c, CHECK_NOTE,
-		    delivery_format(l, "%s; another gcc is taken, which mostly works", with),
-		    delivery_format(l, "%s   # the build then takes it by itself", install));
+		delivery_say(c, CHECK_NOTE,
+			     delivery_format(l, "%s; another gcc is taken, which mostly works",
+					     with),
+			     delivery_format(l, "%s   # the build then takes it by itself",
+					     install));
 }
 
 /* "gcc-12" is one compiler; "gcc" is whichever is the usual one. */
@@ -214,16 +215,19 @@ void delivery_check_compiler(struct looking *l, struct delivery_check *c)
 	if (!l->d->kernel)
 		return;
 	if (!find_compiler(l, &k)) {
-		say(c, CHECK_NOTE, "which one the kernel was built with is not known", NULL);
+		delivery_say(c, CHECK_NOTE, "which one the kernel was built with is not known",
+			     NULL);
 		return;
 	}
 	there = names_one(&k) ? delivery_has_program(l, k.program) : 0;
 	if (there > 0)
-		say(c, CHECK_GOOD, delivery_format(l, "%s, as the kernel", k.program), NULL);
+		delivery_say(c, CHECK_GOOD, delivery_format(l, "%s, as the kernel", k.program),
+			     NULL);
 	else if (there < 0)
-		say(c, CHECK_NOTE,
-		    delivery_format(l, "whether %s, the kernel's, is here is not known", k.program),
-		    NULL);
+		delivery_say(c, CHECK_NOTE,
+			     delivery_format(l, "whether %s, the kernel's, is here is not known",
+					     k.program),
+			     NULL);
 	else
 		check_other_compiler(l, &k, c);
 }
@@ -310,25 +314,27 @@ static void check_key(struct looking *l, const char *why, struct delivery_check 
 	const char *make = delivery_has(l, key) == 1 ? "" : usual_key(l)->make;
 
 	if (delivery_has_program(l, "openssl") == 0)
-		say(c, CHECK_BAD,
-		    delivery_format(l, "%s, and DKMS signs with openssl: missing", why),
-		    delivery_install_command(l, "openssl"));
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "%s, and DKMS signs with openssl: missing", why),
+			     delivery_install_command(l, "openssl"));
 	else if (l->d->enrolled)
-		say(c, CHECK_GOOD,
-		    delivery_format(l, "%s; DKMS signs with /%s, which the firmware knows", why,
-				    key),
-		    NULL);
+		delivery_say(c, CHECK_GOOD,
+			     delivery_format(l, "%s; DKMS signs with /%s, which the firmware knows",
+					     why, key),
+			     NULL);
 	else
-		say(c, CHECK_NOTE,
-		    delivery_format(
-			    l,
-			    "%s, and the firmware is not known to have DKMS's key: the modules "
-			    "would not load",
-			    why),
-		    delivery_format(l,
-				    "%s%ssudo mokutil --import /%s   # asks for a password, once\n"
-				    "sudo reboot   # at the console: Enroll MOK, that password",
-				    make, *make ? "\n" : "", key));
+		delivery_say(
+			c, CHECK_NOTE,
+			delivery_format(
+				l,
+				"%s, and the firmware is not known to have DKMS's key: the modules "
+				"would not load",
+				why),
+			delivery_format(
+				l,
+				"%s%ssudo mokutil --import /%s   # asks for a password, once\n"
+				"sudo reboot   # at the console: Enroll MOK, that password",
+				make, *make ? "\n" : "", key));
 }
 
 void delivery_check_signature(struct looking *l, struct delivery_check *c)
@@ -338,16 +344,17 @@ void delivery_check_signature(struct looking *l, struct delivery_check *c)
 	l->d->certificate = find_certificate(l);
 	l->d->enrolled = is_enrolled(l, l->d->certificate);
 	if (l->r->image)
-		say(c, CHECK_NOTE,
-		    "an image: whether Secure Boot is on where it boots is not known", NULL);
+		delivery_say(c, CHECK_NOTE,
+			     "an image: whether Secure Boot is on where it boots is not known",
+			     NULL);
 	else if (fact_is(k->secure_boot, 1))
 		check_key(l, "Secure Boot is on", c);
 	else if (fact_known(k->lockdown) && !fact_is(k->lockdown, LOCKDOWN_NONE))
 		check_key(l, "the kernel is locked down", c);
 	else if (fact_unknown(k->secure_boot))
-		say(c, CHECK_NOTE, "whether Secure Boot is on is not known", NULL);
+		delivery_say(c, CHECK_NOTE, "whether Secure Boot is on is not known", NULL);
 	else
-		say(c, CHECK_GOOD, "the kernel loads modules without one", NULL);
+		delivery_say(c, CHECK_GOOD, "the kernel loads modules without one", NULL);
 }
 
 /* ---- the disks ---- */
@@ -434,10 +441,11 @@ static void judge_rooms(struct looking *l, const struct room *rooms, size_t n,
 
 		if (i && !is_short)
 			continue;
-		say(c, is_short ? CHECK_BAD : CHECK_GOOD,
-		    delivery_format(l, "%s has %.1f GB free, %.1f GB are needed", rooms[i].shown,
-				    (double)rooms[i].free / 1e9, (double)need / 1e9),
-		    NULL);
+		delivery_say(c, is_short ? CHECK_BAD : CHECK_GOOD,
+			     delivery_format(l, "%s has %.1f GB free, %.1f GB are needed",
+					     rooms[i].shown, (double)rooms[i].free / 1e9,
+					     (double)need / 1e9),
+			     NULL);
 		if (is_short)
 			return;
 	}
@@ -449,7 +457,8 @@ void delivery_check_disk(struct looking *l, struct delivery_check *c)
 	size_t n;
 
 	if (!l->r->root) {
-		say(c, CHECK_NOTE, "a recording does not show how much room there is", NULL);
+		delivery_say(c, CHECK_NOTE, "a recording does not show how much room there is",
+			     NULL);
 		return;
 	}
 	n = list_rooms(l, rooms);
@@ -457,8 +466,9 @@ void delivery_check_disk(struct looking *l, struct delivery_check *c)
 		int r = disk_free(rooms[i].root, rooms[i].path, &rooms[i].free, &rooms[i].device);
 
 		if (r < 0) {
-			say(c, CHECK_NOTE,
-			    delivery_format(l, "%s: %s", rooms[i].shown, strerror(-r)), NULL);
+			delivery_say(c, CHECK_NOTE,
+				     delivery_format(l, "%s: %s", rooms[i].shown, strerror(-r)),
+				     NULL);
 			return;
 		}
 	}

@@ -4,6 +4,9 @@
 
 #include "machine/machine.h"
 
+/* Where NVIDIA publishes the sources; each release is a tag. */
+#define PUBLIC_REPOSITORY "https://github.com/NVIDIA/open-gpu-kernel-modules"
+
 /* What is to be done; of a machine the first of these that one of its cards has. */
 enum need {
 	NEED_PATCH,    /* edited modules, and options */

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PUBLIC_REPOSITORY "https://github.com/NVIDIA/open-gpu-kernel-modules"
 #define TREE              "open-gpu-kernel-modules"
 #define OPTIONS_FILE      "/etc/modprobe.d/onehop-p2p.conf"
 #define FIX_FILE          "/etc/modprobe.d/onehop.conf" /* of onehop fix */

@@ -1,29 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nvml.json: whatever a recording holds in its place. The machine has three GPUs for it to name. */
-#include "base/alloc.h"
-#include "base/source.h"
-#include "machine/read.h"
+#include "three_gpus.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define GPUS 3
-
-static void put_gpus(struct machine *m)
-{
-	m->pci = arena_alloc(m->arena, GPUS, sizeof(*m->pci));
-	m->pci_n = GPUS;
-	for (uint8_t i = 0; i < GPUS; i++) {
-		struct pci_function *f = &m->pci[i];
-		char name[PCI_ADDRESS_LEN];
-
-		f->address = (struct pci_address){.bus = (uint8_t)(0x41 + i)};
-		f->name = arena_strdup(m->arena, pci_address_format(f->address, name));
-		f->vendor = fact_int(0x10de, "fuzz");
-		f->device = fact_int(0x2335, "fuzz");
-		f->class_code = fact_int(0x030200, "fuzz");
-		f->index = i;
-	}
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/gpu_parts.h"
+
+#include "base/alloc.h"
+
+#include <jansson.h>
+
+static json_t *malformed(struct reader *r, const struct gpu_document *d, json_t *doc,
+			 const json_error_t *error, const char **ret_why)
+{
+	const char *why = doc ? "not an object" : arena_strdup(r->m->arena, error->text);
+
+	read_trouble(r, arena_printf(r->m->arena, "%s:%d", d->name, error->line), "%s", why);
+	*ret_why = arena_printf(r->m->arena, "%s is malformed", d->name);
+	json_decref(doc);
+	return NULL;
+}
+
+json_t *gpu_document(struct reader *r, const struct gpu_document *d, const char **ret_why)
+{
+	struct fact_str text;
+	json_error_t error;
+	const char *why;
+	json_t *doc;
+
+	if (!(r->request->parts & d->parts)) {
+		*ret_why = arena_printf(r->m->arena, "%s was not asked", d->whom);
+		return NULL;
+	}
+	text = d->read(r);
+	if (!fact_known(text)) {
+		*ret_why = fact_absent(text) ? d->missing : text.from;
+		return NULL;
+	}
+	doc = json_loads(text.value, 0, &error);
+	if (!json_is_object(doc))
+		return malformed(r, d, doc, &error, ret_why);
+	why = json_string_value(json_object_get(doc, "unavailable"));
+	*ret_why = why ? arena_printf(r->m->arena, "%s: %s", d->speaker, why)
+		       : arena_printf(r->m->arena, "not asked of %s", d->whom);
+	return doc;
+}

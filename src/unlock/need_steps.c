@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TREE              "open-gpu-kernel-modules"
-#define OPTIONS_FILE      "/etc/modprobe.d/onehop-p2p.conf"
-#define FIX_FILE          "/etc/modprobe.d/onehop.conf" /* of onehop fix */
-#define OVERRIDE_FILE     "/etc/depmod.d/onehop-p2p.conf"
-#define NEWEST_TRIED      595
+#define TREE          "open-gpu-kernel-modules"
+#define OPTIONS_FILE  "/etc/modprobe.d/onehop-p2p.conf"
+#define FIX_FILE      "/etc/modprobe.d/onehop.conf" /* of onehop fix */
+#define OVERRIDE_FILE "/etc/depmod.d/onehop-p2p.conf"
+#define NEWEST_TRIED  595
 
 /* Of what a recording holds, only this gets into a command. */
 static bool is_plain(const char *s, size_t n)

@@ -528,7 +528,7 @@ static int p2p_status(const struct capture *c, unsigned i, unsigned j, int cap, 
 		     : NOT_ASKED;
 }
 
-/* What only matters on PCIe. */
+/* What only matters on PCIe: over NVSwitch, writing is as reading is, and atomics are there. */
 static int p2p_status_on_pcie(const struct capture *c, unsigned i, unsigned j, int cap, int *ret)
 {
 	return c->devices[i].all_on_switch && c->devices[j].all_on_switch
@@ -556,7 +556,7 @@ static bool any_unnamed(const struct capture *c)
 static pair_call *p2p_question(const struct capture *c, int cap)
 {
 	static pair_call *const deciding[P2P_CAP_N] = {
-		[P2P_READ] = p2p_status,         [P2P_WRITE] = p2p_status,
+		[P2P_READ] = p2p_status,         [P2P_WRITE] = p2p_status_on_pcie,
 		[P2P_NVLINK] = joined_by_nvlink, [P2P_ATOMICS] = p2p_status_on_pcie,
 		[P2P_PCI] = p2p_status_on_pcie,
 	};

@@ -301,10 +301,36 @@ static struct fact_int decode_level(const struct decode *d, const struct gpu *a,
 	return f;
 }
 
+static bool is_on_switches(const struct gpu *g)
+{
+	if (fact_or(g->nvlink_active, 0) < 1)
+		return false;
+	for (unsigned i = 0; i < g->nvlink_n; i++)
+		if (fact_is(g->nvlinks[i].active, 1) &&
+		    !fact_is(g->nvlinks[i].remote_type, NVLINK_REMOTE_SWITCH))
+			return false;
+	return true;
+}
+
+/*
+ * Of GPUs behind NVSwitches the driver reads and writes the other's memory, or does neither
+ * (p2pGetCapsStatus in p2p_caps.c: NVLink, or nothing), so that one of them is asked for.
+ */
+static const json_t *p2p_cell(const json_t *p2p, int cap, const struct gpu *a, const struct gpu *b)
+{
+	static const char *const keys[P2P_CAP_N] = NVML_P2P_KEYS;
+	const json_t *rows = json_object_get(p2p, keys[cap]);
+	const json_t *v = either_cell(rows, a->nvml_index, b->nvml_index);
+	bool asked = v && !json_is_null(v);
+
+	return !asked && cap == P2P_WRITE && is_on_switches(a) && is_on_switches(b)
+		       ? p2p_cell(p2p, P2P_READ, a, b)
+		       : v;
+}
+
 static void decode_pair(const struct decode *d, const struct gpu *a, const struct gpu *b,
 			struct gpu_pair *ret)
 {
-	static const char *const keys[P2P_CAP_N] = NVML_P2P_KEYS;
 	static const char *const calls[P2P_CAP_N] = {
 		"nvmlDeviceGetP2PStatus READ",   "nvmlDeviceGetP2PStatus WRITE",
 		"nvmlDeviceGetP2PStatus NVLINK", "nvmlDeviceGetP2PStatus ATOMICS",
@@ -314,10 +340,7 @@ static void decode_pair(const struct decode *d, const struct gpu *a, const struc
 
 	ret->common_ancestor = decode_level(d, a, b);
 	for (int cap = 0; cap < P2P_CAP_N; cap++) {
-		const json_t *rows = json_object_get(p2p, keys[cap]);
-
-		ret->p2p[cap] = decode_int(d, either_cell(rows, a->nvml_index, b->nvml_index),
-					   calls[cap], FACT_UNKNOWN);
+		ret->p2p[cap] = decode_int(d, p2p_cell(p2p, cap, a, b), calls[cap], FACT_UNKNOWN);
 		limit(d, &ret->p2p[cap], P2P_STATUS_UNKNOWN);
 	}
 }

@@ -149,20 +149,11 @@ static char *find_gpus(struct rm *rm)
 
 /* ---- pairs ---- */
 
-static int ask_caps(const struct rm *rm, size_t size, const struct rm_pair *p,
-		    struct rm_p2p_caps *ret)
+static void ask_pair(const struct rm *rm, struct rm_pair *p)
 {
-	*ret = (struct rm_p2p_caps){.gpus = {rm->gpus[p->a].id, rm->gpus[p->b].id}, .gpu_n = 2};
-	return control(rm, RM_GET_P2P_CAPS_V2, ret, size);
-}
+	struct rm_p2p_caps caps = {.gpus = {rm->gpus[p->a].id, rm->gpus[p->b].id}, .gpu_n = 2};
 
-static void ask_pair(void *context, size_t i)
-{
-	const struct rm *rm = context;
-	struct rm_pair *p = &rm->pairs[i];
-	struct rm_p2p_caps caps;
-
-	p->result = ask_caps(rm, rm->caps_size, p, &caps);
+	p->result = control(rm, RM_GET_P2P_CAPS_V2, &caps, rm->caps_size);
 	if (p->result != RM_OK)
 		return;
 	p->caps = caps.caps;
@@ -176,16 +167,26 @@ static bool is_wrong_size(int status)
 	return status == RM_INVALID_PARAM_STRUCT || status == RM_INVALID_ARGUMENT;
 }
 
-/* RM takes the size of its own release only; the first pair tells which that is. */
-static size_t find_caps_size(const struct rm *rm)
+/* RM takes the size of its own release only: this pair tells which that is. Where it seems to take
+ * neither, what it says to the newest one counts. */
+static void ask_first(struct rm *rm)
 {
-	static const size_t sizes[] = {sizeof(struct rm_p2p_caps), RM_P2P_CAPS_SIZE_535};
-	struct rm_p2p_caps caps;
+	static const size_t sizes[] = {sizeof(struct rm_p2p_caps), RM_P2P_CAPS_SIZE_535,
+				       sizeof(struct rm_p2p_caps)};
 
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
-		if (!is_wrong_size(ask_caps(rm, sizes[i], &rm->pairs[0], &caps)))
-			return sizes[i];
-	return sizes[0];
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		rm->caps_size = sizes[i];
+		ask_pair(rm, &rm->pairs[0]);
+		if (!is_wrong_size(rm->pairs[0].result))
+			return;
+	}
+}
+
+static void ask_other(void *context, size_t i)
+{
+	const struct rm *rm = context;
+
+	ask_pair(rm, &rm->pairs[i + 1]);
 }
 
 static void ask_pairs(struct rm *rm)
@@ -197,8 +198,8 @@ static void ask_pairs(struct rm *rm)
 	for (unsigned a = 0; a < rm->gpu_n; a++)
 		for (unsigned b = a + 1; b < rm->gpu_n; b++)
 			rm->pairs[n++] = (struct rm_pair){.a = a, .b = b};
-	rm->caps_size = find_caps_size(rm);
-	parallel_for(rm->pair_n, THREADS, ask_pair, rm);
+	ask_first(rm);
+	parallel_for(rm->pair_n - 1, THREADS, ask_other, rm);
 }
 
 /* ---- the document ---- */

@@ -85,7 +85,8 @@ section 'a GPU hidden'
 expect 'CUDA_VISIBLE_DEVICES=0 leaves one GPU: no pair' 3 . env CUDA_VISIBLE_DEVICES=0 "$folder/onehop" test
 cat "$work/said"
 
-# during SECONDS WHAT STATUS PATTERN COMMAND...: starts the command, does WHAT to it after some time
+# during SECONDS WHAT STATUS PATTERN COMMAND...: starts the command, does WHAT to it after some time;
+# STATUS is one or several, as 1|3
 during() {
 	local seconds=$1 what=$2 status=$3 pattern=$4 got=0 run
 	shift 4
@@ -97,7 +98,7 @@ during() {
 	kill) pkill -9 -f 'onehop worker' ;;
 	esac
 	wait $run || got=$?
-	if [ $got -eq "$status" ] && grep -Eq -- "$pattern" "$work/said"; then
+	if [[ $got =~ ^($status)$ ]] && grep -Eq -- "$pattern" "$work/said"; then
 		pass "$* after $seconds s, $what: status $got, \"$pattern\""
 	else
 		fail "$* after $seconds s, $what: status $got instead of $status, or no \"$pattern\" in:"
@@ -107,7 +108,8 @@ during() {
 }
 
 section 'a worker killed, and Ctrl-C'
-during 0.75 kill 1 'died|killed|ended' test
+# 3: with four GPUs the workers are still opening them then, and no pair was tested.
+during 0.75 kill '1|3' 'died|killed|ended' test
 during 2.5 kill 1 'signal 9|killed' bench p2p --all
 during 2.5 stop 2 'GB/s' bench p2p --all
 during 0.4 stop 2 . test

@@ -438,6 +438,28 @@ static void topology_needs_few_calls(void **state)
 	done(m);
 }
 
+/* The driver's answers to reading and writing are one where NVSwitch joins the GPUs. */
+static void behind_switches_a_pair_is_asked_once(void **state)
+{
+	struct nvml_standin *s = standin(false, 4, 18);
+	struct machine *m;
+
+	(void)state;
+	s->on_switch = true;
+	m = read_with_standin(4, false, QUICK | MACHINE_NVML_P2P);
+	assert_int_equal(s->p2p_calls, 6);
+	assert_true(fact_is(m->pairs[1].p2p[P2P_READ], P2P_CHIPSET_NOT_SUPPORTED));
+	assert_true(fact_is(m->pairs[1].p2p[P2P_WRITE], P2P_CHIPSET_NOT_SUPPORTED));
+	assert_true(fact_is(m->pairs[4 + 2].p2p[P2P_WRITE], P2P_OK));
+	assert_true(fact_unknown(m->pairs[1].p2p[P2P_ATOMICS]));
+	done(m);
+	s = standin(false, 4, 18);
+	m = read_with_standin(4, false, QUICK | MACHINE_NVML_P2P);
+	assert_int_equal(s->p2p_calls, 4 * 6); /* reads, writes, atomics, PCIe */
+	assert_true(fact_is(m->pairs[1].p2p[P2P_WRITE], P2P_OK));
+	done(m);
+}
+
 /* What `topo -p2p r` waits for. */
 static void one_capability_needs_few_calls(void **state)
 {
@@ -851,6 +873,7 @@ int main(void)
 		cmocka_unit_test(origin_is_the_first_sign),
 		cmocka_unit_test(h200_pair_is_joined_by_18_links),
 		cmocka_unit_test(topology_needs_few_calls),
+		cmocka_unit_test(behind_switches_a_pair_is_asked_once),
 		cmocka_unit_test(one_capability_needs_few_calls),
 		cmocka_unit_test(bridge_links_name_the_other_gpu),
 		cmocka_unit_test(hidden_remotes_make_it_ask_for_the_pair),

@@ -46,44 +46,82 @@ static void delivering_done(struct delivering *d)
 	free(d->sources);
 }
 
-/* ---- looking ---- */
+/* ---- what is needed ---- */
 
-/* What is wanted without sources, where that is not just options. 0, or a code after a message. */
-static int check_options_alone(const struct delivering *d)
+static bool nothing_is_missing(enum need n)
 {
-	static const char *const refusals[NEED_N] = {
-		[NEED_PATCH] = "the driver has to be edited",
-		[NEED_REFUSED] = "something else has to change first",
-		[NEED_UNKNOWN] = "what these cards need is not known",
-	};
-	const char *why = d->o->image ? "no cards are judged" : refusals[d->need->need];
-
-	if (d->o->sources || !why)
-		return 0;
-	if (d->need->need == NEED_PATCH || d->o->image)
-		return fail(EXIT_REFUSED,
-			    "--apply wants --sources DIR, the sources of the driver's release%s%s: "
-			    "%s (onehop unlock says more); nothing was changed",
-			    d->need->release ? " " : "", d->need->release ? d->need->release : "",
-			    why);
-	return fail(EXIT_REFUSED, "%s (onehop unlock says more); nothing was changed", why);
+	return n == NEED_NOTHING || n == NEED_IN_FORCE;
 }
 
-static int look(struct delivering *d)
+int show_need(const struct machine *m, const struct machine_need *n,
+	      const struct common_options *common, bool by_hand)
 {
-	struct delivery_request request = {.root = "/",
-					   .kernel = d->o->kernel,
-					   .image = d->o->image};
-	int r;
+	const bool well = nothing_is_missing(n->need);
+	enum exit_code code = !n->judged ? EXIT_NOT_JUDGED : well ? EXIT_WELL : EXIT_FINDING;
+	struct document *d;
 
+	if (common->json)
+		return print_json(report_unlock_need_json(m, n), code);
+	d = document_new();
+	report_unlock_need(d, m, n, by_hand);
+	code = (enum exit_code)print_document(d, common, code);
+	document_free(d);
+	return (int)code;
+}
+
+/* ---- looking ---- */
+
+static int read_machine(struct delivering *d)
+{
 	if (d->o->sources && !(d->sources = realpath(d->o->sources, NULL)))
 		return fail(EXIT_NOT_JUDGED, "--sources %s: %s", d->o->sources, strerror(errno));
-	request.sources = d->sources;
 	if (load_machine(d->o->common, NEED_PARTS, &d->machine) < 0 ||
 	    source_open_root("/", NULL, NULL, &d->source) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	d->need = machine_need(d->machine);
-	r = check_options_alone(d);
+	return 0;
+}
+
+/* The first card that decided. */
+static const struct card_need *deciding_card(const struct machine_need *n)
+{
+	size_t i = 0;
+
+	while (n->cards[i].need != n->need)
+		i++;
+	return &n->cards[i];
+}
+
+/* What is wanted without sources, where that is not just options. 0, or a code after a message. */
+static int check_options_alone(const struct delivering *d)
+{
+	const struct machine_need *n = d->need;
+
+	if (d->o->sources)
+		return 0;
+	if (n->n < 2)
+		return fail(EXIT_REFUSED, "%s: there is no pair to unlock; nothing was changed",
+			    n->n ? "there is one NVIDIA GPU here" : "no NVIDIA GPU was found");
+	if (n->need == NEED_REFUSED || n->need == NEED_UNKNOWN)
+		return fail(EXIT_REFUSED,
+			    "GPU%zu: %s (onehop unlock says more); nothing was changed",
+			    deciding_card(n)->gpu->index, deciding_card(n)->why);
+	if (n->need == NEED_PATCH)
+		return fail(EXIT_REFUSED,
+			    "the driver has to be edited: --apply wants --sources DIR, the sources "
+			    "of its release%s%s (onehop unlock says more); nothing was changed",
+			    n->release ? " " : "", n->release ? n->release : "");
+	return 0;
+}
+
+static int look(struct delivering *d)
+{
+	const struct delivery_request request = {.root = "/",
+						 .sources = d->sources,
+						 .kernel = d->o->kernel,
+						 .image = d->o->image};
+	int r = check_options_alone(d);
+
 	if (r)
 		return r;
 	r = delivery_look(&request, d->source, d->machine, d->need, &d->delivery);
@@ -332,33 +370,49 @@ static int carry_out(struct delivering *d)
 	return finish_outcome(d->s, &o);
 }
 
+static int check_root(const struct delivering *d)
+{
+	return fixing_may_write(d->s)
+		       ? 0
+		       : fail(EXIT_REFUSED, "--apply needs root; nothing was changed");
+}
+
+static int refuse(const struct delivering *d)
+{
+	int r = show(d, EXIT_REFUSED);
+
+	return d->o->common->json
+		       ? r
+		       : fail(EXIT_REFUSED,
+			      "refused, for what is said to be bad above; nothing was changed");
+}
+
 /* The plan is printed first: whoever cannot see it gets nothing changed. */
 static int apply(struct delivering *d)
 {
 	int r;
 
-	if (d->delivery->blocked) {
-		r = show(d, EXIT_REFUSED);
-		return d->o->common->json
-			       ? r
-			       : fail(EXIT_REFUSED, "refused, for what is said to be bad above; "
-						    "nothing was changed");
-	}
+	if (d->delivery->blocked)
+		return refuse(d);
 	if (!has_steps(d))
 		return show(d, judge(d));
-	if (!d->o->common->json) {
+	r = check_root(d);
+	if (r == 0 && !d->o->common->json) {
 		r = show(d, EXIT_WELL);
-		if (r)
-			return r;
 		printf("\n");
 	}
-	return carry_out(d);
+	return r ? r : carry_out(d);
 }
 
+/* The machine is read once, behind what recovery changes. */
 static int deliver_on(struct delivering *d)
 {
 	int r = d->o->apply ? fixing_recover(d->s) : 0;
 
+	if (r == 0)
+		r = read_machine(d);
+	if (r == 0 && !d->o->sources && d->need->judged && nothing_is_missing(d->need->need))
+		return show_need(d->machine, d->need, d->o->common, false);
 	if (r == 0)
 		r = look(d);
 	if (r == 0)
@@ -377,9 +431,10 @@ int deliver(const struct deliver_options *o)
 	if (r)
 		return r;
 	fixing_read_journal(&s);
-	if (o->apply && !fixing_may_write(&s))
-		r = fail(EXIT_REFUSED, "--apply needs root; nothing was changed");
-	else
+	/* Sources are edited in any case; whether options have to be set, the machine tells. */
+	if (o->apply && o->sources)
+		r = check_root(&d);
+	if (r == 0)
 		r = deliver_on(&d);
 	fixing_close(&s);
 	return r;

@@ -4,6 +4,8 @@
 
 #include "cli/command.h"
 
+struct machine_need;
+
 #define NEED_PARTS                                                                                 \
 	(MACHINE_PCI | MACHINE_CONFIG_SPACE | MACHINE_GPUS | MACHINE_NVML | MACHINE_NVML_P2P |     \
 	 MACHINE_NVML_STATE | MACHINE_NVML_LINKS | MACHINE_RM | MACHINE_HOST |                     \
@@ -17,3 +19,7 @@ struct deliver_options {
 };
 
 int deliver(const struct deliver_options *o);
+
+/* What the cards of a machine need, printed; the exit code. */
+int show_need(const struct machine *m, const struct machine_need *n,
+	      const struct common_options *common, bool by_hand);

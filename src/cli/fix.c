@@ -292,9 +292,25 @@ static int apply(struct planned *p, struct fixing *s)
 
 /* ---- the command ---- */
 
+/* For the journal of the system: a line for each register that was written, or was left alone. */
+static void tell_at_boot(void *context, enum fix_event event, const struct journal_entry *e,
+			 const struct step *s, const char *text)
+{
+	bool *failed = context;
+
+	if (event == FIX_STEP_DONE)
+		printf("fix %u: %s\n", e->number, s->what);
+	fflush(stdout); /* in order with what goes to standard error */
+	if (event != FIX_STEP_FAILED)
+		return;
+	fail(EXIT_NOT_CHANGED, "fix %u: %s", e->number, text);
+	*failed = true;
+}
+
 /* Registers are gone with each boot; onehop-acs.service has them written again. */
 static int at_boot(const struct fix_options *o)
 {
+	bool failed = false;
 	struct fixing s;
 	struct fix_run run;
 	size_t n;
@@ -302,9 +318,11 @@ static int at_boot(const struct fix_options *o)
 
 	if (r)
 		return r;
-	s.quiet = true;
 	run = fixing_run(&s);
-	r = fix_at_boot(&run, &n) < 0 ? fail(EXIT_NOT_CHANGED, "%s", err_msg()) : EXIT_WELL;
+	run.report = tell_at_boot;
+	run.context = &failed;
+	if (fix_at_boot(&run, &n) < 0)
+		r = failed ? EXIT_NOT_CHANGED : fail(EXIT_NOT_CHANGED, "%s", err_msg());
 	fixing_close(&s);
 	return r;
 }

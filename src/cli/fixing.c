@@ -395,7 +395,7 @@ bool is_roots_alone(const char *path)
 
 /* ---- words and ends ---- */
 
-int parse_fix_number(const char *word, unsigned *ret)
+static int parse_number(const char *word, unsigned *ret)
 {
 	uint64_t n;
 
@@ -407,6 +407,23 @@ int parse_fix_number(const char *word, unsigned *ret)
 			    "'%s' is no number of a fix, such as 3 (see: onehop history)", word);
 	*ret = (unsigned)n;
 	return 0;
+}
+
+int fixing_with_number(const struct common_options *common, const char *root, const char *word,
+		       int (*run)(struct fixing *s, unsigned number, const void *options),
+		       const void *options)
+{
+	struct fixing s;
+	unsigned number;
+	int r = parse_number(word, &number);
+
+	if (r == 0)
+		r = fixing_open(common, root, &s);
+	if (r)
+		return r;
+	r = run(&s, number, options);
+	fixing_close(&s);
+	return r;
 }
 
 enum exit_code outcome_code(const struct fix_outcome *o)

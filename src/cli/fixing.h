@@ -69,8 +69,13 @@ bool fixing_was_signalled(void);
  */
 bool is_roots_alone(const char *path);
 
-/* The number N of "undo N"; 0: none was given. 0, or a code after a message. */
-int parse_fix_number(const char *word, unsigned *ret);
+/*
+ * The frame of "undo [N]" and "history [N]": `run` gets the open host, its journal unread, and N, 0
+ * if none was given. The exit code.
+ */
+int fixing_with_number(const struct common_options *common, const char *root, const char *word,
+		       int (*run)(struct fixing *s, unsigned number, const void *options),
+		       const void *options);
 /* What an undo left in DKMS for other kernels, in the arena of `s`. */
 size_t fixing_left_builds(struct fixing *s, const struct fix_outcome *o, struct left_build **ret);
 /* Prints the outcome's last lines (text) and gives the exit code; says on stderr what was refused. */

@@ -81,7 +81,7 @@ static int print_history(struct fixing *s, const struct history_report *r, unsig
 	return code;
 }
 
-static int show_history(struct fixing *s, unsigned number)
+static int show_history(struct fixing *s, unsigned number, const void *options)
 {
 	struct history_report r = {.root = s->root,
 				   .boot_id = s->boot_id,
@@ -89,6 +89,7 @@ static int show_history(struct fixing *s, unsigned number)
 	AUTO_FREE json_t **logs = NULL;
 	int code;
 
+	(void)options;
 	if (fixing_read_journal(s) < 0)
 		return fail(EXIT_REFUSED, "%s", s->journal_unread);
 	r.entries = s->journal;
@@ -107,17 +108,8 @@ static int show_history(struct fixing *s, unsigned number)
 static int run_history(const void *options, const char *const *args)
 {
 	const struct history_options *o = options;
-	struct fixing s;
-	unsigned number;
-	int r = parse_fix_number(args[0], &number);
 
-	if (r == 0)
-		r = fixing_open(&o->common, o->root, &s);
-	if (r)
-		return r;
-	r = show_history(&s, number);
-	fixing_close(&s);
-	return r;
+	return fixing_with_number(&o->common, o->root, args[0], show_history, NULL);
 }
 
 const struct command command_history = {

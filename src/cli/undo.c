@@ -137,8 +137,9 @@ static int refuse(struct fixing *s, int error, bool say)
 		    error == -ENOENT ? " (see: onehop history)" : "");
 }
 
-static int undo_or_say(struct fixing *s, bool say, unsigned number)
+static int undo_or_say(struct fixing *s, unsigned number, const void *options)
 {
+	const bool say = ((const struct undo_options *)options)->dry_run;
 	size_t at;
 	int r;
 
@@ -155,17 +156,8 @@ static int undo_or_say(struct fixing *s, bool say, unsigned number)
 static int run_undo(const void *options, const char *const *args)
 {
 	const struct undo_options *o = options;
-	struct fixing s;
-	unsigned number;
-	int r = parse_fix_number(args[0], &number);
 
-	if (r == 0)
-		r = fixing_open(&o->common, o->root, &s);
-	if (r)
-		return r;
-	r = undo_or_say(&s, o->dry_run, number);
-	fixing_close(&s);
-	return r;
+	return fixing_with_number(&o->common, o->root, args[0], undo_or_say, o);
 }
 
 const struct command command_undo = {

@@ -8,6 +8,7 @@
 #include "machine/machine.h"
 #include "report/report_unlock.h"
 #include "report/report_unlock_delivery.h"
+#include "unlock/need.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,11 +40,11 @@ static const struct option unlock_table[] = {
 	{"tree", 0, OPTION_FILE, AT(tree), "DIR",
 		"only edit sources: a release of NVIDIA's open kernel modules", NULL, 0, 0, 0},
 	{"explain", 0, OPTION_FLAG, AT(explain), NULL,
-		"show each edit, why it is made, and how often each place was found", NULL, 0, 0, 0},
+		"with --tree: show each edit, why it is made, and how often each place was found", NULL, 0, 0, 0},
 	{"diff", 0, OPTION_FLAG, AT(diff), NULL,
-		"print the edits as a unified diff, behind the hashes of the files", NULL, 0, 0, 0},
+		"with --tree: print the edits as a unified diff, behind the hashes of the files", NULL, 0, 0, 0},
 	{"revert", 0, OPTION_FLAG, AT(revert), NULL,
-		"bring every byte of the tree back", NULL, 0, 0, 0},
+		"with --tree: bring every byte back", NULL, 0, 0, 0},
 	COMMON_FROM(struct unlock_command_options),
 	COMMON_JSON(struct unlock_command_options),
 	COMMON_COLOR(struct unlock_command_options),
@@ -98,7 +99,9 @@ static int check_options(const struct unlock_command_options *o)
 		 "--apply with --from: nothing is ever written by what a recording says"},
 		{!o->tree && (o->explain || o->diff || o->revert),
 		 "--explain, --diff and --revert want --tree DIR"},
-		{!o->sources && (o->kernel || o->image), "--kernel and --image want --sources DIR"},
+		{!o->sources && (o->kernel || o->image),
+		 "--kernel and --image want --sources DIR, the driver's release "
+		 "from " PUBLIC_REPOSITORY},
 		{o->probe && o->apply, "--probe and --apply exclude each other"},
 		{o->by_hand && (!status || o->apply),
 		 "--by-hand goes with none of --sources, --tree, --probe and --apply"},
@@ -160,38 +163,14 @@ static int print_unlock(const struct unlock *u, enum unlock_mode mode,
 
 /* ---- a machine ---- */
 
-static int print_need(const struct machine *m, const struct machine_need *n,
-		      const struct unlock_command_options *o)
-{
-	bool well = n->need == NEED_NOTHING || n->need == NEED_IN_FORCE;
-	enum exit_code code = !n->judged ? EXIT_NOT_JUDGED : well ? EXIT_WELL : EXIT_FINDING;
-	struct document *d;
-	int r;
-
-	if (o->common.json)
-		return print_json(report_unlock_need_json(m, n), code);
-	d = document_new();
-	report_unlock_need(d, m, n, o->by_hand);
-	r = print_document(d, &o->common, code);
-	document_free(d);
-	return r;
-}
-
-/* Where nothing is missing, --apply says so; else it brings in what is. */
 static int run_need(const struct unlock_command_options *o)
 {
-	const struct deliver_options d = {.common = &o->common, .apply = true};
-	const struct machine_need *n;
 	struct machine *m;
 	int r;
 
 	if (load_machine(&o->common, NEED_PARTS, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	n = machine_need(m);
-	if (o->apply && n->need != NEED_NOTHING && n->need != NEED_IN_FORCE)
-		r = deliver(&d);
-	else
-		r = print_need(m, n, o);
+	r = show_need(m, machine_need(m), &o->common, o->by_hand);
 	machine_free(m);
 	return r;
 }
@@ -252,7 +231,7 @@ static int run_unlock(const void *options, const char *const *args)
 		return run_tree(o, mode);
 	if (o->probe)
 		return run_probe(o);
-	return o->sources ? deliver(&d) : run_need(o);
+	return o->sources || o->apply ? deliver(&d) : run_need(o);
 }
 
 const struct command command_unlock = {

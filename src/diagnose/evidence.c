@@ -101,6 +101,15 @@ void evidence_str(struct rule_run *run, struct finding *f, const char *name, str
 	evidence_fact(run, f, name, fact.state, fact.value, fact.from);
 }
 
+void evidence_registry(struct rule_run *run, struct finding *f)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+
+	evidence_str(run, f, "RegistryDwords", d->registry_dwords);
+	if (*fact_str_or(d->registry_dwords_per_device, ""))
+		evidence_str(run, f, "RegistryDwordsPerDevice", d->registry_dwords_per_device);
+}
+
 /* ---- pairs ---- */
 
 struct pair_set pair_set_new(struct rule_run *run)

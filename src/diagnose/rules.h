@@ -73,9 +73,6 @@ const char *unlock_lacks(struct rule_run *run, const struct gpu *g, bool overflo
 /* Adds what is known of the edit, for a card that needs one. */
 void evidence_unlock(struct rule_run *run, struct finding *f, const struct gpu *g);
 
-/* Why a fact is not known, for rule_unknown. */
-#define FACT_WHY(fact) ((fact).from ? (fact).from : "nobody looked")
-
 /* Leaves a probe that found nothing when this fact of some GPU is not known: OK would be a guess.
  */
 #define RETURN_IF_UNKNOWN(run, field, what)                                                        \
@@ -92,6 +89,8 @@ const char *run_bytes(struct rule_run *run, uint64_t bytes);
 /* One evidence line from a fact: "NAME: VALUE (FROM)", or "NAME: unknown (WHY)". */
 void evidence_int(struct rule_run *run, struct finding *f, const char *name, struct fact_int fact);
 void evidence_str(struct rule_run *run, struct finding *f, const char *name, struct fact_str fact);
+/* The driver's registry keys: for all, and those per device where there are any. */
+void evidence_registry(struct rule_run *run, struct finding *f);
 /* The same in words: "yes" or "no", "256 MiB", and the value's word among n (a number without one). */
 void evidence_yes_no(struct rule_run *run, struct finding *f, const char *name,
 		     struct fact_int fact);

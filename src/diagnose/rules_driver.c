@@ -261,6 +261,13 @@ static enum verdict unknown_fact(struct rule_run *run, const char *what, const c
 	return rule_unknown(run, "%s: %s", what, why ? why : "nobody looked");
 }
 
+/* The file is onehop's and of the release that runs: a new release came beside it. */
+static bool is_kept_edited(const struct nvidia_driver *d)
+{
+	return fact_known(d->bar1_p2p.mark) && fact_known(d->installed_version) &&
+	       !differ(d->installed_version, d->module_version);
+}
+
 static enum verdict probe_library(struct rule_run *run)
 {
 	const struct nvidia_driver *d = &run->m->driver;
@@ -283,6 +290,11 @@ static enum verdict probe_library(struct rule_run *run)
 			       "GPUs and reload (modprobe -r nvidia_uvm nvidia_drm nvidia_modeset "
 			       "nvidia; modprobe nvidia)",
 			       d->installed_version.value);
+	else if (is_kept_edited(d))
+		finding_remedy(run, f,
+			       "the module on disk is the one that onehop edited, of %s still: "
+			       "sudo onehop undo, and reboot; then onehop unlock for %s",
+			       d->installed_version.value, d->library_version.value);
 	evidence_str(run, f, "module", d->module_version);
 	evidence_str(run, f, "library", d->library_version);
 	evidence_str(run, f, "module on disk", d->installed_version);
@@ -617,7 +629,7 @@ bool p2p_forced_for_certain(struct rule_run *run, const struct gpu *g)
 {
 	enum confidence c;
 
-	return driver_forced_p2p(&run->m->driver) && fact_is(card_needs_bar1(g), 1) &&
+	return driver_forced_p2p(&run->m->driver, g) && fact_is(card_needs_bar1(g), 1) &&
 	       missing_mechanism(run, g, &c) && c == CONFIDENCE_CERTAIN;
 }
 
@@ -630,7 +642,7 @@ static bool rm_settles(struct rule_run *run, const struct gpu *g)
 
 		if (j != g->index && (!fact_known(p->rm.connection) ||
 				      (p->rm.connection.value == RM_CONNECTION_BAR1 &&
-				       !driver_means_bar1(&run->m->driver, p))))
+				       !driver_means_bar1(run->m, g->index, j))))
 			return false;
 	}
 	return run->m->pairs != NULL;
@@ -639,19 +651,17 @@ static bool rm_settles(struct rule_run *run, const struct gpu *g)
 static enum verdict probe_forced(struct rule_run *run)
 {
 	struct fact_str dwords = run->m->driver.registry_dwords;
-	int64_t force = driver_forced_p2p(&run->m->driver);
 
 	if (fact_unknown(dwords))
 		return unknown_fact(run, "the driver's registry keys", dwords.from);
-	if (!force)
-		return VERDICT_OK;
 	FOR_EACH_GPU (g, run) {
+		int64_t force = driver_forced_p2p(&run->m->driver, g);
 		enum confidence c;
 		const char *why =
 			fact_is(card_needs_bar1(g), 1) ? missing_mechanism(run, g, &c) : NULL;
 		struct finding *f;
 
-		if (!why || (c == CONFIDENCE_POSSIBLE && rm_settles(run, g)))
+		if (!force || !why || (c == CONFIDENCE_POSSIBLE && rm_settles(run, g)))
 			continue;
 		f = finding_add(
 			run, c, subject_gpu(run, g),
@@ -662,7 +672,7 @@ static enum verdict probe_forced(struct rule_run *run)
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		if (c == CONFIDENCE_POSSIBLE)
 			f->severity = SEVERITY_WARNING;
-		evidence_str(run, f, "RegistryDwords", dwords);
+		evidence_registry(run, f);
 		evidence_bytes(run, f, "BAR1", g->bar1_bytes);
 		evidence_bytes(run, f, "memory", g->vram_bytes);
 		evidence_str(run, f, "module", run->m->driver.module_version);
@@ -671,6 +681,21 @@ static enum verdict probe_forced(struct rule_run *run)
 					run->m->driver.bar1_p2p.loaded);
 	}
 	return rule_verdict(run, VERDICT_OK);
+}
+
+/* What a reboot makes of it. */
+static const char *lost_at_boot(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run) {
+		int64_t force = driver_forced_p2p(&run->m->driver, g);
+
+		if (force)
+			return run_text(run,
+					"ForceP2P=0x%llx is set over a driver that lacks the "
+					"mechanism",
+					(unsigned long long)force);
+	}
+	return "the driver lacks the mechanism";
 }
 
 /* The module that runs is edited; the file that the next boot takes is not any more. */
@@ -688,13 +713,21 @@ static enum verdict probe_unlock_kept(struct rule_run *run)
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, "driver",
 		"the module that runs has BAR1 P2P on every chip, the one on disk has stubs: "
-		"after a reboot ForceP2P=0x%llx is set over a driver that lacks the mechanism",
-		(unsigned long long)driver_forced_p2p(d));
+		"after a reboot %s",
+		lost_at_boot(run));
 	evidence_yes_no(run, f, "the module that runs has BAR1 P2P on every chip",
 			d->bar1_p2p.loaded);
 	evidence_yes_no(run, f, "the module on disk has it", d->bar1_p2p.installed);
-	evidence_str(run, f, "RegistryDwords", d->registry_dwords);
+	evidence_registry(run, f);
 	return VERDICT_BAD;
+}
+
+static bool asks_for_type_2(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run)
+		if (fact_is(driver_gpu_dword(&run->m->driver, g, "RMForceP2PType"), 2))
+			return true;
+	return false;
 }
 
 static enum verdict probe_force_type(struct rule_run *run)
@@ -705,13 +738,13 @@ static enum verdict probe_force_type(struct rule_run *run)
 
 	if (fact_unknown(d->registry_dwords))
 		return unknown_fact(run, "the driver's registry keys", d->registry_dwords.from);
-	if (!fact_is(driver_registry_dword(d, "RMForceP2PType"), 2) || branch < 575)
+	if (branch < 575 || !asks_for_type_2(run))
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
 			"RMForceP2PType=2 asks driver %s for NVLink only: the value meant BAR1 "
 			"until 570 and was renumbered in 575",
 			d->module_version.value);
-	evidence_str(run, f, "RegistryDwords", d->registry_dwords);
+	evidence_registry(run, f);
 	return VERDICT_BAD;
 }
 

@@ -37,11 +37,6 @@ static bool is_bar1_pair(struct rule_run *run, size_t i, size_t j)
 	       !(p && p->nvlinks) && !fact_is(rm_of(run, i, j)->connection, RM_CONNECTION_NVLINK);
 }
 
-static bool has_console(const struct gpu *g)
-{
-	return fact_is(g->pci->boot_vga, 1) || fact_is(g->display_active, 1);
-}
-
 /* ---- evidence ---- */
 
 static void evidence_rm(struct rule_run *run, struct finding *f, size_t i, size_t j)
@@ -65,7 +60,7 @@ static void evidence_driver(struct rule_run *run, struct finding *f)
 	evidence_str(run, f, "module", d->module_version);
 	evidence_yes_no(run, f, "the module that runs has BAR1 P2P on every chip",
 			d->bar1_p2p.loaded);
-	evidence_str(run, f, "RegistryDwords", d->registry_dwords);
+	evidence_registry(run, f);
 }
 
 /* ---- why BAR1 is not what the driver uses ---- */
@@ -109,7 +104,7 @@ static bool lacks_key(struct rule_run *run, const struct gpu *g)
 static bool shares_bar1(struct rule_run *run, const struct gpu *g)
 {
 	(void)run;
-	return has_console(g);
+	return fact_is(card_has_console(g), 1);
 }
 
 /* In the order in which they rule each other out. */
@@ -283,7 +278,7 @@ static enum verdict probe_console(struct rule_run *run)
 	if (fact_known(d->bar1_p2p.mark))
 		return VERDICT_OK;
 	FOR_EACH_GPU (g, run)
-		if (needs_bar1(run, g->index) && has_console(g))
+		if (needs_bar1(run, g->index) && fact_is(card_has_console(g), 1))
 			report_console(run, g);
 	RETURN_IF_UNKNOWN(run, pci->boot_vga, "whether the boot console is on it, boot_vga");
 	return rule_verdict(run, VERDICT_OK);

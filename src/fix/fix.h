@@ -55,7 +55,7 @@ int fix_apply(const struct fix_run *run, struct plan *p, enum fix_result *ret_re
 /*
  * Whether fix_undo would undo fix `number` (0: the last that is in force, or that was interrupted) of
  * what journal_read gave; *ret is its index. -ENOENT: no such fix; -EALREADY: it is undone; -EBUSY: a
- * later one changed the same thing, or may have and is damaged; its own damage.
+ * later one changed the same thing or builds on it, or may have and is damaged; its own damage.
  */
 int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size_t n,
 		   unsigned number, size_t *ret);

@@ -11,6 +11,8 @@ static int again(const struct fix_run *run, const struct journal_entry *e, struc
 	enum step_state state;
 	int r = step_look(run->host, s, &state, NULL);
 
+	if (r == 0)
+		r = step_check_again(run->host, s);
 	if (r == 0 && state == STEP_IS_NEW) {
 		fix_tell(run, FIX_STEP_SKIPPED, e, s, "it is so already");
 		return 0;
@@ -24,9 +26,30 @@ static int again(const struct fix_run *run, const struct journal_entry *e, struc
 	return r;
 }
 
-/* The first failure's sentence goes into *first. */
-static int again_all(const struct fix_run *run, const struct journal_entry *e, char **first,
-		     size_t *ret_n)
+static bool is_in_force(const struct journal_entry *e)
+{
+	return !e->damage && e->state == FIX_APPLIED;
+}
+
+static bool is_due(const struct journal_entry *e, size_t i)
+{
+	return e->plan->steps[i].again_at_boot && e->marks[i] == MARK_DONE;
+}
+
+/* A later fix does it, as the machine was then. */
+static bool is_later_ones(const struct journal_entry *e, const struct journal_entry *end,
+			  const struct step *s)
+{
+	for (const struct journal_entry *later = e + 1; later < end; later++)
+		for (size_t k = 0; is_in_force(later) && k < later->plan->step_n; k++)
+			if (is_due(later, k) && step_same_target(s, &later->plan->steps[k]))
+				return true;
+	return false;
+}
+
+/* Of the entry `e` among those up to `end`. The first failure's sentence goes into *first. */
+static int again_all(const struct fix_run *run, const struct journal_entry *e,
+		     const struct journal_entry *end, char **first, size_t *ret_n)
 {
 	int result = 0;
 
@@ -34,7 +57,7 @@ static int again_all(const struct fix_run *run, const struct journal_entry *e, c
 		struct step *s = &e->plan->steps[i];
 		int r;
 
-		if (!s->again_at_boot || e->marks[i] != MARK_DONE)
+		if (!is_due(e, i) || is_later_ones(e, end, s))
 			continue;
 		r = again(run, e, s);
 		if (r == 0) {
@@ -60,9 +83,9 @@ int fix_at_boot(const struct fix_run *run, size_t *ret_n)
 		return r;
 	*ret_n = 0;
 	for (size_t i = 0; i < session.n; i++) {
-		if (session.entries[i].damage || session.entries[i].state != FIX_APPLIED)
+		if (!is_in_force(&session.entries[i]))
 			continue;
-		r = again_all(run, &session.entries[i], &first, ret_n);
+		r = again_all(run, &session.entries[i], session.entries + session.n, &first, ret_n);
 		if (r < 0)
 			result = r;
 	}

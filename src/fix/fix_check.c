@@ -3,6 +3,8 @@
 #include "base/err.h"
 #include "fix/fix_parts.h"
 
+#include <string.h>
+
 /* ---- what was interrupted ---- */
 
 bool fix_is_interrupted(const struct journal_entry *e)
@@ -49,9 +51,22 @@ static const struct step *shared_step(const struct journal_entry *e,
 	return NULL;
 }
 
+/* What the later one took as it was, since this one had made it so. */
+static const char *shared_base(const struct journal_entry *e, const struct journal_entry *later)
+{
+	for (size_t i = 0; i < e->plan->step_n; i++)
+		for (size_t k = 0; k < later->plan->builds_on_n; k++)
+			if ((is_begun(e->marks[i]) || e->no_log) &&
+			    e->plan->steps[i].kind == STEP_FILE &&
+			    strcmp(e->plan->steps[i].target, later->plan->builds_on[k]) == 0)
+				return later->plan->builds_on[k];
+	return NULL;
+}
+
 static int check_one_later(const struct journal_entry *e, const struct journal_entry *later)
 {
 	const struct step *s;
+	const char *base;
 
 	/* What was interrupted is undone first. */
 	if (journal_is_over(later) || fix_is_interrupted(later))
@@ -59,6 +74,10 @@ static int check_one_later(const struct journal_entry *e, const struct journal_e
 	if (later->damage && !later->no_log)
 		return err_set(EBUSY, "fix %u may have changed the same after fix %u, and %s",
 			       later->number, e->number, later->damaged);
+	base = shared_base(e, later);
+	if (base)
+		return err_set(EBUSY, "fix %u builds on /%s, which fix %u made: undo %u first",
+			       later->number, base, e->number, later->number);
 	s = shared_step(e, later);
 	if (!s)
 		return 0;

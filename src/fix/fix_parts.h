@@ -20,7 +20,7 @@ void fix_session_done(struct fix_session *s);
 
 /* 0, or the first damage that is not over, as the caller's refusal. */
 int fix_check_damage(const struct journal_entry *entries, size_t n);
-/* Entry `at`: -EBUSY, with a sentence, if a later one changed the same, or is damaged and may have. */
+/* Entry `at`: -EBUSY, with a sentence, if a later one changed the same or builds on it, or is damaged and may have. */
 int fix_check_later(const struct journal_entry *entries, size_t n, size_t at);
 /* Cut short, as opposed to in force, undone, or tried to be undone as far as it can be. */
 bool fix_is_interrupted(const struct journal_entry *e);

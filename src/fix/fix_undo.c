@@ -79,6 +79,7 @@ struct undoing {
 	bool other_boot; /* than the one in which it was made */
 	bool touched;    /* something that was undone, or made, after the step that is looked at */
 	size_t failed;
+	bool left; /* a program that is to be run in the system itself, since this is its image */
 };
 
 static void undone(struct undoing *u, size_t i, const char *output)
@@ -146,6 +147,7 @@ static void leave_program(struct undoing *u, size_t i)
 	strbuf_printf(&text, "%srun it in the system itself: ",
 		      s->kind == STEP_GENERATED ? "it was made anew since: " : "");
 	step_command(s, s->undo_argv, &text);
+	u->left = true;
 	skipped(u, i, strbuf_str(&text));
 }
 
@@ -315,6 +317,21 @@ static bool is_covered(const struct journal_entry *e, size_t i)
 	return false;
 }
 
+/* What steps behind it have to be undone with, by onehop or by a person. */
+static bool is_needed(struct undoing *u, size_t i)
+{
+	const struct step *s = &u->e->plan->steps[i];
+
+	if (!s->needed_by_undo || !(u->failed || (u->left && !step_is_program(s))))
+		return false;
+	if (u->failed)
+		stuck(u, i, "it stays until the rest is undone", NULL);
+	else
+		skipped(u, i,
+			"what is to be run in the system itself needs it: delete it after that");
+	return true;
+}
+
 static void undo_step(struct undoing *u, size_t i)
 {
 	const struct step *s = &u->e->plan->steps[i];
@@ -329,6 +346,8 @@ static void undo_step(struct undoing *u, size_t i)
 		u->touched = true; /* by an earlier run; what stood on it may not have been */
 		return;
 	}
+	if (is_needed(u, i))
+		return;
 	if (s->kind == STEP_TOOL)
 		undo_tool(u, i);
 	else

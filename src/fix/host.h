@@ -95,7 +95,6 @@ int host_attribute_write(struct fix_host *h, const char *path, const char *text)
  */
 int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 	     struct strbuf *output);
-bool host_has_program(struct fix_host *h, const char *name);
 /* Those folders, below the root; ends with NULL. */
 extern const char *const host_program_folders[];
 /* The runner of the running system, which fix_host_open sets. */

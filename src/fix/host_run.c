@@ -37,13 +37,6 @@ static char *find_program(int root, const char *name)
 	return NULL;
 }
 
-bool host_has_program(struct fix_host *h, const char *name)
-{
-	AUTO_FREE char *path = find_program(h->root_fd, name);
-
-	return path;
-}
-
 int host_run_program(void *context, const char *const *argv, unsigned deadline_s,
 		     struct strbuf *output, int *ret_status)
 {

@@ -26,6 +26,8 @@ static const struct {
 } texts[] = {
 	{"target", offsetof(struct step, target)},
 	{"at", offsetof(struct step, at)},
+	{"place", offsetof(struct step, place)},
+	{"below", offsetof(struct step, below)},
 	{"made", offsetof(struct step, made)},
 	{"expect", offsetof(struct step, expect)},
 	{"expect_not", offsetof(struct step, expect_not)},
@@ -53,6 +55,7 @@ static const struct {
 	{"reboot", offsetof(struct step, reboot)},
 	{"again_at_boot", offsetof(struct step, again_at_boot)},
 	{"passing", offsetof(struct step, passing)},
+	{"needed_by_undo", offsetof(struct step, needed_by_undo)},
 };
 
 #define N(table)             (sizeof(table) / sizeof(*(table)))
@@ -166,6 +169,7 @@ static json_t *entry_to_json(struct writer *w, const struct journal_entry *e)
 	set(w, o, "wanted", wanted);
 	set_list(w, o, "notes", p->notes, p->note_n);
 	set_list(w, o, "way_back", p->way_back, p->way_back_n);
+	set_list(w, o, "builds_on", p->builds_on, p->builds_on_n);
 	return o;
 }
 
@@ -376,6 +380,19 @@ static void read_wanted(struct reader *r, const json_t *doc, struct plan *p)
 	}
 }
 
+/* Plans of before it was written down have none. */
+static void read_builds_on(struct reader *r, const json_t *doc, struct plan *p)
+{
+	const json_t *a = json_object_get(doc, "builds_on");
+
+	if (a && !json_is_array(a))
+		wrong(r, "builds_on", "is no list");
+	p->builds_on = get_list(r, a, "builds_on", &p->builds_on_n);
+	for (size_t i = 0; i < p->builds_on_n; i++)
+		if (!is_path(p->builds_on[i]))
+			wrong(r, "builds_on", "holds no path below the root");
+}
+
 static void read_entry(struct reader *r, const json_t *doc, struct journal_entry *e)
 {
 	struct plan *p = e->plan;
@@ -388,6 +405,7 @@ static void read_entry(struct reader *r, const json_t *doc, struct journal_entry
 	read_wanted(r, doc, p);
 	p->notes = get_list(r, need_array(r, doc, "notes"), "notes", &p->note_n);
 	p->way_back = get_list(r, need_array(r, doc, "way_back"), "way_back", &p->way_back_n);
+	read_builds_on(r, doc, p);
 }
 
 /* Before anything else of it is believed. */

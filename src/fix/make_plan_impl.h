@@ -256,10 +256,11 @@ void plan_module_finish(struct planner *p);
 
 /* plan_unit.c */
 struct unit {
-	const char *name, *about;               /* "onehop-acs.service", and what it is for */
-	const char *after, *before, *condition; /* NULL: none */
-	const char *start, *stop;
-	bool now; /* started at once too */
+	const char *name, *about;      /* "onehop-acs.service", and what it is for */
+	const char *after, *condition; /* NULL: none */
+	const char *first, *start, *stop;
+	bool early; /* before all ordinary services */
+	bool now;   /* started at once too */
 };
 
 void plan_unit(struct planner *p, const struct unit *u, const struct purpose *purpose);

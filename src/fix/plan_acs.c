@@ -369,15 +369,25 @@ static const char *safe_program(struct planner *p)
 	return plan_exists(p, "%s", installed + 1) == THERE_NO ? NULL : installed;
 }
 
+/*
+ * Until udev has bound drivers: one of those that give a device to virtual machines forbids it. It may
+ * time out, or not be there.
+ */
+static const char *settle(struct planner *p)
+{
+	return plan_exists(p, "usr/bin/udevadm") == THERE_NO
+		       ? "-/bin/udevadm settle --timeout=60"
+		       : "-/usr/bin/udevadm settle --timeout=60";
+}
+
 static void keep_by_unit(struct planner *p, const struct purpose *purpose)
 {
 	const struct unit unit = {
 		.name = UNIT_ACS,
 		.about = "ACS registers as \"onehop fix\" set them",
-		.before = "nvidia-persistenced.service nvidia-fabricmanager.service "
-			  "display-manager.service libvirtd.service docker.service "
-			  "containerd.service kubelet.service slurmd.service",
+		.early = true,
 		.condition = "/var/lib/onehop",
+		.first = settle(p),
 		.start = arena_printf(p->a, "%s fix --at-boot", unit_path(p, safe_program(p))),
 	};
 

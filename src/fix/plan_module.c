@@ -579,12 +579,17 @@ static void way_back(struct planner *p, const struct planned_file *f, const stru
 
 /* ---- modules of the caller, the file, and the initramfs around both ---- */
 
-/* What modprobe's file is to hold, if that changes. */
+/* What modprobe's file is to hold, if that changes. The caller's modules need what is there already. */
 static struct planned_file *changed_file(struct planner *p)
 {
-	for (struct planned_file *f = p->file_list; f; f = f->next)
-		if (strcmp(f->path, FILE_MODPROBE) == 0)
-			return plan_file_changes(f) ? f : NULL;
+	struct planned_file *f = p->file_list;
+
+	while (f && strcmp(f->path, FILE_MODPROBE) != 0)
+		f = f->next;
+	if (!f || plan_file_changes(f))
+		return f;
+	if (p->request->module_n && f->there)
+		*ARENA_PUSH(p->a, p->plan->builds_on, p->plan->builds_on_n) = f->path;
 	return NULL;
 }
 

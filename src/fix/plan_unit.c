@@ -15,6 +15,17 @@ static void add_key(struct strbuf *text, const char *key, const char *value)
 		strbuf_printf(text, "%s=%s\n", key, value);
 }
 
+/*
+ * Before every service that does not ask to come as early; but its files can be read, and modules that
+ * the system names are loaded. Pulled in by the same target as the others: a rescue system goes
+ * without.
+ */
+static const char early[] = "DefaultDependencies=no\n"
+			    "After=local-fs.target systemd-modules-load.service "
+			    "systemd-udev-trigger.service\n"
+			    "Before=sysinit.target shutdown.target\n"
+			    "Conflicts=shutdown.target\n";
+
 static const char *unit_text(struct planner *p, const struct unit *u)
 {
 	AUTO_STRBUF struct strbuf text = {0};
@@ -22,9 +33,11 @@ static const char *unit_text(struct planner *p, const struct unit *u)
 	strbuf_printf(&text, PLAN_HEADER "[Unit]\n");
 	add_key(&text, "Description", u->about);
 	add_key(&text, "ConditionPathExists", u->condition);
+	if (u->early)
+		strbuf_puts(&text, early);
 	add_key(&text, "After", u->after);
-	add_key(&text, "Before", u->before);
 	strbuf_puts(&text, "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n");
+	add_key(&text, "ExecStartPre", u->first);
 	add_key(&text, "ExecStart", u->start);
 	add_key(&text, "ExecStop", u->stop);
 	strbuf_puts(&text, "TimeoutStartSec=120\n\n[Install]\nWantedBy=multi-user.target\n");
@@ -79,6 +92,7 @@ void plan_unit(struct planner *p, const struct unit *u, const struct purpose *pu
 	} else {
 		plan_note(p, "/%s is as it should be%s", f->path,
 			  enabled ? " and enabled already" : "");
+		*ARENA_PUSH(p->a, p->plan->builds_on, p->plan->builds_on_n) = f->path;
 	}
 	if (plan_file_changes(f) || !enabled || u->now)
 		enable(p, u, purpose);

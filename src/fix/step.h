@@ -42,7 +42,13 @@ struct step {
 	uint16_t mask; /* REGISTER */
 	uint32_t
 		identity; /* REGISTER, BAR_SIZE: vendor << 16 | device that must be at the address */
-	unsigned mode;    /* FILE that appears or goes: its permissions, 0644 */
+	/*
+	 * REGISTER, by step_prepare: where the device is, bus numbers aside ("pci0000:20/00.0/01.0"),
+	 * and the kinds of what is below it, right below first ("15b3:1979 10de:2330"). NULL: nobody
+	 * noted it.
+	 */
+	const char *place, *below;
+	unsigned mode; /* FILE that appears or goes: its permissions, 0644 */
 	const char
 		*made; /* FILE: the first folder on its way that was not there; by step_prepare */
 	/*
@@ -50,7 +56,7 @@ struct step {
 	 * NULL-ended; NULL: nothing is run in that direction, so that a step before and one after a
 	 * FILE regenerate what stands on it in both directions. GENERATED: the word STEP_OUTPUT stands
 	 * for the file to write. Undoing goes past errors: programs of one plan must not stand on
-	 * each other.
+	 * each other, but for what needed_by_undo says.
 	 */
 	const char *const *argv, *const *undo_argv;
 	/* TOOL: paths; the program of that direction is run only while its path is there. NULL:
@@ -70,6 +76,8 @@ struct step {
 	bool reboot;        /* in force only after a reboot */
 	bool again_at_boot; /* REGISTER: onehop does it again at each boot */
 	bool passing;       /* TOOL: what it does is gone with a reboot */
+	/* FILE, TOOL: steps behind it are undone with what it made, so it stays until all of them are. */
+	bool needed_by_undo;
 };
 
 #define STEP_OUTPUT "{output}"
@@ -106,6 +114,10 @@ struct plan {
 	const char *
 		*way_back; /* one line each, printed before the first step that needs a reboot */
 	size_t way_back_n;
+	/* Files that are as this plan wants them already: a fix that made one is not undone before
+	 * this one. */
+	const char **builds_on;
+	size_t builds_on_n;
 };
 
 struct plan *plan_new(void);
@@ -135,7 +147,11 @@ int step_look(struct fix_host *h, const struct step *s, enum step_state *ret, ch
 /* Before anything is written: -EBUSY if a virtual machine relies on what step_apply, which asks too,
  * would change. */
 int step_allowed(struct fix_host *h, const struct step *s);
-/* Notes what undoing has to know and only the host knows: permissions, folders that are missing. */
+/* Before a register is done again at another boot: -ENODEV with a sentence if what is below the port
+ * is of another kind than it was. */
+int step_check_again(struct fix_host *h, const struct step *s);
+/* Notes what undoing, and doing it again, have to know and only the host knows: permissions, folders
+ * that are missing, where a port is. */
 int step_prepare(struct fix_host *h, struct arena *a, struct step *s);
 /* GENERATED: makes and checks the new content, which the caller journals before step_apply installs
  * it. The others: nothing. */

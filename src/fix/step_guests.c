@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#define DEVICES "sys/bus/pci/devices"
-
 static const char *last_component(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -17,10 +15,9 @@ static const char *last_component(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* -ENOENT: there is none, or it is no link. */
-static int read_device_link(struct fix_host *h, const char *device, const char *rest, char **ret)
+int step_device_link(struct fix_host *h, const char *device, const char *rest, char **ret)
 {
-	AUTO_FREE char *path = xprintf(DEVICES "/%s%s", device, rest);
+	AUTO_FREE char *path = xprintf(STEP_DEVICES "/%s%s", device, rest);
 
 	return host_read_link(h, path, ret);
 }
@@ -34,7 +31,7 @@ static int find_switch(struct fix_host *h, const char *port, char **ret)
 	AUTO_FREE char *link = NULL;
 	const char *above;
 	char *slash;
-	int r = read_device_link(h, port, "", &link);
+	int r = step_device_link(h, port, "", &link);
 
 	*ret = NULL;
 	if (r < 0 || !link)
@@ -53,12 +50,12 @@ static int is_guest(struct fix_host *h, const char *device, const char *above, c
 {
 	AUTO_FREE char *link = NULL, *driver = NULL;
 	const char *name;
-	int r = read_device_link(h, device, "", &link);
+	int r = step_device_link(h, device, "", &link);
 
 	if (r == 0 && !strstr(link, above))
 		return 0;
 	if (r == 0)
-		r = read_device_link(h, device, "/driver", &driver);
+		r = step_device_link(h, device, "/driver", &driver);
 	if (r < 0 || !driver)
 		return r == -ENOENT ? 0 : r;
 	name = last_component(driver);
@@ -77,7 +74,7 @@ int step_check_guests(struct fix_host *h, const struct step *s)
 
 	if (r < 0 || !above)
 		return r;
-	r = host_list(h, DEVICES, &names, &n);
+	r = host_list(h, STEP_DEVICES, &names, &n);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; r == 0 && i < n; i++) {

@@ -22,8 +22,16 @@ extern const struct step_ops step_register_ops, step_bar_size_ops, step_attribut
 
 /* Where the device's folder of sysfs is, with `rest` behind; the caller frees. */
 char *step_device_path(const struct step *s, const char *rest);
+#define STEP_DEVICES "sys/bus/pci/devices"
+/* The link of a device's folder of sysfs, or below it ("/driver"); -ENOENT: there is none, or it is no
+ * link. The caller frees. */
+int step_device_link(struct fix_host *h, const char *device, const char *rest, char **ret);
 /* -ENODEV with a sentence if there is no device, or another one than the step is about. */
 int step_check_device(struct fix_host *h, const struct step *s);
+/* Notes the step's place and what is below it, as far as sysfs shows it. */
+int step_note_place(struct fix_host *h, struct arena *a, struct step *s);
+/* -ENODEV with a sentence if the address leads to another place than was noted. */
+int step_check_place(struct fix_host *h, const struct step *s);
 /*
  * -EBUSY with a sentence if a device below the switch of the port `target` is bound to a driver that
  * gives it to virtual machines. Looked at in sysfs; where its folders are no links, there is none.

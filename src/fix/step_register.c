@@ -38,7 +38,7 @@ int step_check_device(struct fix_host *h, const struct step *s)
 	if (vendor != wanted_vendor || device != wanted_device)
 		return err_set(ENODEV, "%s is another device now: %04x:%04x, not %04x:%04x",
 			       s->target, vendor, device, wanted_vendor, wanted_device);
-	return 0;
+	return step_check_place(h, s);
 }
 
 /* ---- where it is ---- */
@@ -106,8 +106,9 @@ static int read_register(struct fix_host *h, const struct step *s, unsigned *ret
 {
 	int r = step_check_device(h, s);
 
-	if (r == 0)
-		r = find_register(h, s, ret_at);
+	if (r < 0)
+		return r;
+	r = find_register(h, s, ret_at);
 	return r < 0 ? r : host_config_read(h, s->target, *ret_at, ret_value);
 }
 
@@ -215,6 +216,7 @@ const struct step_ops step_register_ops = {
 	.word = "register",
 	.in_system = true,
 	.look = look_register,
+	.prepare = step_note_place,
 	.allow = allow_register,
 	.apply = apply_register,
 	.undo = undo_register,

@@ -68,3 +68,8 @@ struct fact_int card_needs_bar1(const struct gpu *g)
 		return cc;
 	return fact_int(cc.value == 86 || cc.value == 89 || cc.value == 120, geforce.from);
 }
+
+struct fact_int card_has_console(const struct gpu *g)
+{
+	return fact_is(g->display_active, 1) ? g->display_active : g->pci->boot_vga;
+}

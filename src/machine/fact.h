@@ -61,6 +61,9 @@ static inline struct fact_str fact_str_unknown(const char *why)
 #define fact_absent(f)  ((f).state == FACT_ABSENT)
 #define fact_unknown(f) ((f).state == FACT_UNKNOWN)
 
+/* Why a fact is not known. */
+#define FACT_WHY(f) ((f).from ? (f).from : "nobody looked")
+
 /* Known, and equal to v. */
 static inline bool fact_is(struct fact_int f, int64_t v)
 {

@@ -451,16 +451,23 @@ const struct nccl_setting *machine_nccl_setting(const struct machine *m,
 						const char *name); /* the one in force */
 /* The first number of a driver version, 580 of "580.159.04"; -1: unknown. */
 int driver_branch(struct fact_str version);
-/* The value of KEY in the driver's RegistryDwords, "KEY=0x11;OTHER=1"; absent: it is not set. */
+/* The value of KEY in the driver's RegistryDwords, "KEY=0x11;OTHER=1": the last one counts. Absent:
+ * it is not set. */
 struct fact_int driver_registry_dword(const struct nvidia_driver *d, const char *key);
-/* The same as a GPU gets it: its own in RegistryDwordsPerDevice, else that of all. */
+/* A list of keys as the driver walks it, without blanks; malloc'ed, "" if it is not known. */
+char *driver_registry_list(struct fact_str list);
+/* Whether "pci=TEXT" of RegistryDwordsPerDevice means this GPU: "bus:slot", "domain:bus:slot" or
+ * "domain:bus:slot.function" (open-gpu-kernel-modules os-registry.c, pci_str_to_bdf). */
+bool driver_names_gpu(const char *text, const struct gpu *g);
+/* The value as a GPU gets it: its own in RegistryDwordsPerDevice, else that of all. */
 struct fact_int driver_gpu_dword(const struct nvidia_driver *d, const struct gpu *g,
 				 const char *key);
-/* ForceP2P when it forces reads (bits 1:0) or writes (5:4) on; 0: it does not, or is not known. */
-int64_t driver_forced_p2p(const struct nvidia_driver *d);
-/* RM's "pcie-bar1" for this pair means that BAR1 can be used; from 545 to 570 ForceP2P was enough.
- */
-bool driver_means_bar1(const struct nvidia_driver *d, const struct gpu_pair *p);
+/* A GPU's ForceP2P when it forces reads (bits 1:0) or writes (5:4) on; 0: it does not, or is not known.
+ * Of a pair either GPU's counts (open-gpu-kernel-modules p2p_caps.c
+ * _kp2pCapsCheckStatusOverridesForPcie). */
+int64_t driver_forced_p2p(const struct nvidia_driver *d, const struct gpu *g);
+/* RM's "pcie-bar1" for these two means that BAR1 can be used; from 545 to 570 ForceP2P was enough. */
+bool driver_means_bar1(const struct machine *m, size_t initiator, size_t target);
 /* Names of enum values as people and JSON see them. */
 const char *p2p_status_code(int64_t status);        /* "OK", "CNS", ... "U" */
 const char *rm_connection_word(int64_t connection); /* "pcie-bar1", "none" */

@@ -161,28 +161,66 @@ int driver_branch(struct fact_str version)
 	return fact_known(version) ? (int)strtol(version.value, NULL, 10) : -1;
 }
 
-/* The value of KEY in n bytes "KEY=0x11;OTHER=1". */
-static struct fact_int find_dword(const char *list, size_t n, const char *key, const char *from)
+/* ---- registry keys ---- */
+
+/* Quotes are a shell's or a file's that was read for one. */
+char *driver_registry_list(struct fact_str list)
 {
-	const char *end = list + n;
-	size_t k = strlen(key);
+	char *copy = xstrdup(fact_str_or(list, "")), *to = copy;
 
-	while (list < end) {
-		size_t item;
-		char text[32];
-		int64_t value;
+	for (const char *s = copy; *s; s++)
+		if (!strchr(" \t\n\v\f\r\"", *s))
+			*to++ = *s;
+	*to = '\0';
+	return copy;
+}
 
-		list += strspn(list, " \t\"");
-		if (strncasecmp(list, key, k) == 0 && list[k] == '=') {
-			text_copy(text, sizeof(text), list + k + 1, strcspn(list + k + 1, ";\""));
-			return text_to_i64(text, &value) < 0
-				       ? fact_int_unknown("no number in " PARAMS)
-				       : fact_int(value, from);
-		}
-		item = strcspn(list, ";");
-		list += item + (list[item] == ';');
+bool driver_names_gpu(const char *text, const struct gpu *g)
+{
+	struct pci_address address;
+	char name[PCI_ADDRESS_LEN + 8];
+
+	snprintf(name, sizeof(name), "%s%s", text, strchr(text, '.') ? "" : ".0");
+	return pci_address_parse(name, &address) == 0 &&
+	       pci_address_compare(address, g->pci->address) == 0;
+}
+
+/* Splits "KEY=VALUE"; the driver skips what has no key, no value, or more than one "=". */
+static bool split_pair(char *pair, char **ret_value)
+{
+	char *equals = strchr(pair, '=');
+
+	if (!equals || equals == pair || !equals[1] || strchr(equals + 1, '='))
+		return false;
+	*equals = '\0';
+	*ret_value = equals + 1;
+	return true;
+}
+
+/*
+ * The value of KEY in "KEY=0x11;OTHER=1", or, with a GPU, in what follows its address in
+ * "pci=0000:01:00.0;KEY=1;pci=0000:02:00.0;KEY=2". Each pair is written over the one of before, so
+ * that the last one counts: open-gpu-kernel-modules rm_parse_option_string (osapi.c),
+ * nv_parse_per_device_option_string (os-registry.c), RmWriteRegistryDword (registry.c), 535 to 595.
+ */
+static struct fact_int last_dword(struct fact_str list, const struct gpu *g, const char *key)
+{
+	struct fact_int ret = fact_int_absent(list.from);
+	AUTO_FREE char *copy = driver_registry_list(list);
+	char *rest = copy, *pair, *value;
+	bool counts = !g;
+	int64_t n;
+
+	while ((pair = strsep(&rest, ";"))) {
+		if (!split_pair(pair, &value))
+			continue;
+		if (g && strcmp(pair, "pci") == 0)
+			counts = driver_names_gpu(value, g);
+		else if (counts && strcasecmp(pair, key) == 0)
+			ret = text_to_i64(value, &n) < 0 ? fact_int_unknown("no number in " PARAMS)
+							 : fact_int(n, list.from);
 	}
-	return fact_int_absent(from);
+	return ret;
 }
 
 struct fact_int driver_registry_dword(const struct nvidia_driver *d, const char *key)
@@ -191,48 +229,33 @@ struct fact_int driver_registry_dword(const struct nvidia_driver *d, const char 
 
 	if (!fact_known(dwords))
 		return (struct fact_int){0, dwords.state, dwords.from};
-	return find_dword(dwords.value, strlen(dwords.value), key, dwords.from);
+	return last_dword(dwords, NULL, key);
 }
 
-/* "pci=0000:01:00.0;KEY=1;KEY=2;pci=0000:02:00.0;..." */
 struct fact_int driver_gpu_dword(const struct nvidia_driver *d, const struct gpu *g,
 				 const char *key)
 {
-	struct fact_str list = d->registry_dwords_per_device;
-	const char *s = fact_str_or(list, "");
+	struct fact_int own = last_dword(d->registry_dwords_per_device, g, key);
 
-	while ((s = strcasestr(s, "pci="))) {
-		const char *next = strcasestr(s + 4, "pci=");
-		struct pci_address address;
-		struct fact_int found;
-		char name[PCI_ADDRESS_LEN];
-
-		s += 4;
-		text_copy(name, sizeof(name), s, strcspn(s, ";\" "));
-		s += strcspn(s, ";");
-		if (pci_address_parse(name, &address) < 0 ||
-		    pci_address_compare(address, g->pci->address) != 0)
-			continue;
-		found = find_dword(s, next ? (size_t)(next - s) : strlen(s), key, list.from);
-		if (!fact_absent(found))
-			return found;
-	}
-	return driver_registry_dword(d, key);
+	return fact_absent(own) ? driver_registry_dword(d, key) : own;
 }
 
-int64_t driver_forced_p2p(const struct nvidia_driver *d)
+int64_t driver_forced_p2p(const struct nvidia_driver *d, const struct gpu *g)
 {
-	int64_t force = fact_or(driver_registry_dword(d, "ForceP2P"), 0);
+	int64_t force = fact_or(driver_gpu_dword(d, g, "ForceP2P"), 0);
 
 	return (force & 3) == 1 || (force >> 4 & 3) == 1 ? force : 0;
 }
 
-bool driver_means_bar1(const struct nvidia_driver *d, const struct gpu_pair *p)
+bool driver_means_bar1(const struct machine *m, size_t initiator, size_t target)
 {
-	int branch = driver_branch(d->module_version);
+	const struct gpu_pair *p = machine_pair(m, initiator, target);
+	int branch = driver_branch(m->driver.module_version);
 
 	return fact_is(p->rm.connection, RM_CONNECTION_BAR1) && branch >= 0 &&
-	       (branch < 545 || branch >= 575 || !driver_forced_p2p(d));
+	       (branch < 545 || branch >= 575 ||
+		(!driver_forced_p2p(&m->driver, &m->gpus[initiator]) &&
+		 !driver_forced_p2p(&m->driver, &m->gpus[target])));
 }
 
 /* ---- the user-space library ---- */
@@ -398,12 +421,12 @@ static bool is_allowed(const struct machine *m, size_t i)
 static bool wants_p2p_functions(const struct reader *r)
 {
 	const struct machine *m = r->m;
-	bool forced = driver_forced_p2p(&m->driver) != 0;
 
 	if (r->request->parts & MACHINE_MODULE_FILE)
 		return m->gpu_n > 0;
 	for (size_t i = 0; i < m->gpu_n; i++)
-		if (fact_is(card_needs_bar1(&m->gpus[i]), 1) && (forced || is_allowed(m, i)))
+		if (fact_is(card_needs_bar1(&m->gpus[i]), 1) &&
+		    (driver_forced_p2p(&m->driver, &m->gpus[i]) || is_allowed(m, i)))
 			return true;
 	return false;
 }

@@ -623,6 +623,7 @@ void report_undo_plan(struct document *out, const struct journal_entry *e,
 		if (look_texts[look[i]])
 			strbuf_printf(&b, " (%s)", look_texts[look[i]]);
 		document_item(out, STYLE_STRONG, 0, label, "%s", strbuf_str(&b));
+		add_step_undo(out, s);
 		if (now[i] && verbose)
 			document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "now:", "%s", now[i]);
 	}

@@ -10,6 +10,8 @@ struct strbuf;
 
 /* Old and new content or value, and the command that is run. */
 void add_step_change(struct document *out, const struct step *s, bool verbose);
+/* The command that undoing it runs, if there is one. */
+void add_step_undo(struct document *out, const struct step *s);
 /* "at once, until the next reboot" */
 const char *step_in_force(const struct step *s);
 /* " --root /mnt", which has to be said again; nothing for NULL. */

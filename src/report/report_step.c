@@ -240,6 +240,11 @@ void add_step_change(struct document *out, const struct step *s, bool verbose)
 	add_kind[s->kind](out, s, verbose);
 }
 
+void add_step_undo(struct document *out, const struct step *s)
+{
+	add_command(out, "runs:  ", s, s->undo_argv, s->undo_if);
+}
+
 /* ---- words ---- */
 
 static bool is_program(const struct step *s)
@@ -266,24 +271,26 @@ const char *step_in_force(const struct step *s)
 	return s->again_at_boot ? "now, and again at each boot" : "now, until the next reboot";
 }
 
-static void undo_program(const struct step *s, struct strbuf *out)
+/* How plans begin the words of a step that does nothing but when it is undone. */
+#define WHEN_UNDONE "when undone: "
+
+static void undo_tool(const struct step *s, struct strbuf *out)
 {
-	if (s->kind == STEP_GENERATED)
-		strbuf_printf(out, "put /%s back%s", s->target, s->undo_argv ? ", or run " : "");
+	if (text_starts_with(s->what, WHEN_UNDONE))
+		strbuf_puts(out, s->what + strlen(WHEN_UNDONE));
 	else
-		strbuf_puts(out, "run ");
-	if (s->undo_argv)
-		command_words(s, s->undo_argv, s->undo_if, out);
-	else if (s->kind == STEP_TOOL)
-		strbuf_puts(out, "nothing");
+		strbuf_printf(out, "take back: %s", s->what);
 }
 
 void step_undo_words(const struct step *s, struct strbuf *out)
 {
 	const char *old = s->old.data ? s->old.data : "?";
 
-	if (is_program(s))
-		undo_program(s, out);
+	if (s->kind == STEP_TOOL)
+		undo_tool(s, out);
+	else if (s->kind == STEP_GENERATED)
+		strbuf_printf(out, "put /%s back%s", s->target,
+			      s->undo_argv ? ", or make it anew" : "");
 	else if (s->kind == STEP_FILE)
 		strbuf_printf(out, s->old.data ? "put /%s back" : "remove /%s", s->target);
 	else if (s->kind == STEP_REGISTER)

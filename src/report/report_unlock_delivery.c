@@ -83,7 +83,8 @@ void report_delivery(struct document *out, const struct delivery_report *r)
 	for (size_t i = 0; i < d->check_n; i++)
 		add_check(out, &d->checks[i]);
 	add_blocked(out, d);
-	document_blank(out);
+	if (!d->blocked) /* the plan follows */
+		document_blank(out);
 }
 
 /* ---- afterwards ---- */

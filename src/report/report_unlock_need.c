@@ -64,7 +64,9 @@ static void report_card(struct document *out, const struct machine_need *n, size
 				     : pci_device_name(c->gpu->pci, name, sizeof(name)),
 			     c->why);
 	if (c->change)
-		document_item(out, STYLE_DIM, 4, "To change:", "%s.", c->change);
+		document_item(out, STYLE_DIM, 4,
+			      c->need == NEED_UNKNOWN ? "To know:" : "To change:", "%s.",
+			      c->change);
 	if (c->reference && c->need != NEED_NOTHING)
 		document_item(out, STYLE_DIM, 4, "See:", "%s", c->reference);
 }
@@ -82,14 +84,13 @@ static const char *probe_words(struct fact_int f)
 static void report_probe(struct document *out, const struct machine *m)
 {
 	const struct bar1_p2p *p = &m->driver.bar1_p2p;
-	const char *why = p->loaded.from ? p->loaded.from : "nobody looked";
 	AUTO_STRBUF struct strbuf b = {0};
 
 	strbuf_printf(&b, "the module that runs %s",
 		      fact_unknown(p->loaded) ? "could not be looked into"
 					      : probe_words(p->loaded));
 	if (fact_unknown(p->loaded))
-		strbuf_printf(&b, " (%s)", why);
+		strbuf_printf(&b, " (%s)", FACT_WHY(p->loaded));
 	if (!fact_unknown(p->installed))
 		strbuf_printf(&b, "; the one on disk %s", probe_words(p->installed));
 	if (fact_known(p->mark))
@@ -128,7 +129,7 @@ static void report_plan(struct document *out, const struct machine_need *n, bool
 {
 	const struct need_step *step = &by_onehop[n->need];
 
-	if (n->options) {
+	if (n->options && n->need != NEED_REFUSED && n->need != NEED_UNKNOWN) {
 		document_blank(out);
 		document_heading(out, "Options for module nvidia");
 		document_verbatim(out, 2, n->options);
@@ -141,7 +142,7 @@ static void report_plan(struct document *out, const struct machine_need *n, bool
 	if (!by_hand && step->text) {
 		document_blank(out);
 		document_paragraph(out, STYLE_PLAIN, 0,
-				   "--explain prints the commands for doing it by hand.");
+				   "--by-hand prints the commands for doing it by hand, too.");
 		return;
 	}
 	report_steps(out, step->text ? "Or by hand" : "By hand", n->steps, n->step_n);

@@ -188,9 +188,15 @@ static struct chain_link judge_forced(const struct pair *pr)
 		       REASON_DRIVER_FORCED);
 }
 
+/* Either GPU's key counts for the pair. */
+static bool p2p_is_forced(const struct pair *pr)
+{
+	return pr->s->forced[pr->gpu->index].p2p || pr->s->forced[pr->target_gpu->index].p2p;
+}
+
 static bool is_forced(const struct pair *pr)
 {
-	return pr->s->p2p_forced && pr->s->cards[pr->target_gpu->index] == CARD_BAR1_ONLY &&
+	return p2p_is_forced(pr) && pr->s->cards[pr->target_gpu->index] == CARD_BAR1_ONLY &&
 	       !pr->p->nvlinks && !bar1_in_driver(pr);
 }
 
@@ -263,8 +269,8 @@ static struct chain_link judge_connection(const struct pair *pr, struct chain_li
 	if (!pr->p->nvlinks && pr->s->cards[pr->target_gpu->index] == CARD_BAR1_ONLY &&
 	    fact_is(gp->rm.connection, RM_CONNECTION_MAILBOX))
 		return link_of(CHAIN_BAD, REASON_DRIVER_MAILBOX);
-	if (!is_forced(pr) ||
-	    (driver_means_bar1(&m->driver, gp) && bar1_covers_vram(pr->target_gpu)))
+	if (!is_forced(pr) || (driver_means_bar1(m, pr->gpu->index, pr->target_gpu->index) &&
+			       bar1_covers_vram(pr->target_gpu)))
 		return status;
 	return judge_forced(pr);
 }
@@ -303,7 +309,8 @@ static enum known on_cpu_list(const struct cpu *cpu)
 
 static bool uses_bar1(const struct pair *pr)
 {
-	return pr->s->cards[pr->target_gpu->index] == CARD_BAR1_ONLY || pr->s->bar1_forced;
+	return pr->s->cards[pr->target_gpu->index] == CARD_BAR1_ONLY ||
+	       pr->s->forced[pr->target_gpu->index].bar1;
 }
 
 /* SYS also stands between the NUMA nodes of one socket, which share their host bridge. */
@@ -331,7 +338,7 @@ static struct chain_link judge_forwarding(const struct pair *pr)
 		return listed == KNOWN_NO ? link_of(CHAIN_POSSIBLE, REASON_HOST_BRIDGE_WRITES_ONLY)
 					  : link_of(CHAIN_UNKNOWN, REASON_HOST_BRIDGE_UNKNOWN);
 	/* With mailboxes the driver goes by its table of chipsets and answers CNS for others. */
-	if (!pr->s->p2p_forced && judge_driver(pr).state == CHAIN_OK)
+	if (!p2p_is_forced(pr) && judge_driver(pr).state == CHAIN_OK)
 		return link_of(CHAIN_OK, REASON_HOST_BRIDGE_KNOWN);
 	return link_of(CHAIN_UNKNOWN, REASON_HOST_BRIDGE_UNKNOWN);
 }

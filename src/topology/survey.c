@@ -75,14 +75,16 @@ static enum card_kind card_kind(const struct gpu *g)
 }
 
 /* RMForceP2PType changed its numbers at 575. */
-static void survey_registry(struct survey *s)
+static struct forced forced_by_registry(const struct survey *s, const struct gpu *g)
 {
 	const struct nvidia_driver *d = &s->m->driver;
 
-	s->p2p_forced = driver_forced_p2p(d) != 0;
-	s->bar1_forced =
-		fact_is(driver_registry_dword(d, "RMPcieP2PType"), 1) ||
-		(s->driver_major < 575 && fact_is(driver_registry_dword(d, "RMForceP2PType"), 2));
+	return (struct forced){
+		.p2p = driver_forced_p2p(d, g) != 0,
+		.bar1 = fact_is(driver_gpu_dword(d, g, "RMPcieP2PType"), 1) ||
+			(s->driver_major < 575 &&
+			 fact_is(driver_gpu_dword(d, g, "RMForceP2PType"), 2)),
+	};
 }
 
 /* ---- host ---- */
@@ -166,6 +168,7 @@ void survey_machine(struct arena *arena, const struct machine *m, struct survey 
 
 	s.links = arena_alloc(arena, side, sizeof(*s.links));
 	s.cards = arena_alloc(arena, side, sizeof(*s.cards));
+	s.forced = arena_alloc(arena, side, sizeof(*s.forced));
 	s.observed = arena_alloc(arena, side * side, sizeof(*s.observed));
 	s.iommu_faults = arena_alloc(arena, m->pci_n + 1, sizeof(*s.iommu_faults));
 	for (size_t i = 0; i < m->gpu_n; i++) {
@@ -177,7 +180,8 @@ void survey_machine(struct arena *arena, const struct machine *m, struct survey 
 	survey_log(&s);
 	s.nvswitch = has_nvswitch(&s);
 	s.driver_major = driver_branch(m->driver.module_version);
-	survey_registry(&s);
+	for (size_t i = 0; i < m->gpu_n; i++)
+		s.forced[i] = forced_by_registry(&s, &m->gpus[i]);
 	s.nodes_per_socket = survey_nodes_per_socket(m);
 	s.p2p_level = nccl_p2p_level(m, &s.p2p_level_sure);
 	s.gdr_level = nccl_gdr_level(m);

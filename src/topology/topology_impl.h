@@ -25,15 +25,20 @@ struct observation {
 	const struct observed *works, *fails, *nccl;
 };
 
+/* What the driver's registry keys make of a GPU. */
+struct forced {
+	bool p2p, bar1;
+};
+
 /* What holds for all pairs of a machine, looked up once. */
 struct survey {
 	const struct machine *m;
 	struct gpu_links *links;      /* per GPU */
 	enum card_kind *cards;        /* per GPU */
+	struct forced *forced;        /* per GPU */
 	struct observation *observed; /* (gpu_n + 1) squared; index 0 stands for "all" */
 	bool *iommu_faults;           /* per PCI function */
 	bool nvswitch;                /* the GPUs are meant to talk through NVSwitches */
-	bool p2p_forced, bar1_forced; /* RegistryDwords */
 	int driver_major;             /* 580, -1: unknown */
 	unsigned nodes_per_socket;    /* NUMA nodes, 0: unknown */
 	enum nccl_path p2p_level, gdr_level;

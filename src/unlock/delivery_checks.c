@@ -180,6 +180,12 @@ static void check_own_tree(struct looking *l, struct delivery_check *c)
 			     "release");
 	else if (l->odd)
 		delivery_say(c, CHECK_BAD, l->odd, NULL);
+	else if (l->image_closed)
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "%s is of the proprietary modules",
+					     l->image_closed),
+			     "install the package of the open modules in their place, of the same "
+			     "release");
 	else if (unknown)
 		delivery_say(c, CHECK_BAD,
 			     delivery_format(l, "/usr/src/%s is not in DKMS's list", unknown),
@@ -335,6 +341,18 @@ static void check_moved(struct looking *l, struct delivery_check *c)
 		     "extra), where "
 		     "they count before those that a later driver brings elsewhere",
 		     "after undo, install the driver's own package or run file again");
+}
+
+/* Ours are first in depmod's order, so they stay in front of what a package brings later. */
+static void check_upgrades(struct looking *l, struct delivery_check *c)
+{
+	(void)l;
+	delivery_say(
+		c, CHECK_NOTE,
+		"these modules stay in front of those that a later release of the driver "
+		"brings, and do not fit its libraries: before such an upgrade, or after it, take "
+		"them back",
+		"sudo onehop undo");
 }
 
 /* ---- tools ---- */
@@ -524,6 +542,7 @@ static const struct row {
 	{"patch", INTO, check_patch},
 	{"override", INTO, check_override},
 	{"modules there", OWN, check_moved},
+	{"upgrades", OWN, check_upgrades},
 	{"tools", BUILD, check_tools},
 	{"kernel", BUILD, delivery_check_kernel},
 	{"headers", BUILD, delivery_check_headers},

@@ -4,9 +4,8 @@
 
 #include "unlock/delivery.h"
 #include "unlock/delivery_conf.h"
+#include "unlock/dkms.h"
 #include "unlock/unlock.h"
-
-#define DKMS_FOLDER "var/lib/dkms"
 
 enum family { FAMILY_OTHER, FAMILY_DEBIAN, FAMILY_FEDORA, FAMILY_ARCH, FAMILY_N };
 
@@ -22,6 +21,8 @@ struct looking {
 	const char *refused; /* why they were; NULL: they were not */
 	const char *installed,
 		*installed_from; /* release of the driver that is here; NULL: not known */
+	/* Of an image's kernel: its modules.dep, its nvidia module's release, its path if it is closed. */
+	const char *image_dep, *image_version, *image_closed;
 
 	/* What the search for a DKMS tree found. */
 	struct dkms_conf conf;     /* of the tree that was taken */

@@ -60,7 +60,7 @@ static bool is_there(struct fix_host *h, const char *path)
 	return host_stat(h, path, &st) == 0;
 }
 
-/* In the order in which onehop does it: where the build fails, what is installed stays. */
+/* Built first: where that fails, what is installed stays. */
 static const char *commands(struct fix_host *h, const struct was_built *b, const char *kernel,
 			    struct arena *a)
 {

@@ -6,9 +6,14 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "machine/module_file.h"
+#include "machine/modules.h"
 #include "unlock/probe.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,24 +136,62 @@ static int open_sources(struct looking *l)
 
 /* ---- the release, the kernel ---- */
 
+/* "version=570.211.01" in what the module's file says of itself */
+static const char *value_of(struct looking *l, const char *text, const char *key)
+{
+	const char *value;
+	size_t n;
+
+	return text_after(text, key, &value, &n) ? arena_strndup(l->a, value, n) : NULL;
+}
+
+/* In an image the machine's facts are of the kernel that runs: its own module, by what modprobe takes. */
+static void read_image_module(struct looking *l)
+{
+	AUTO_FREE char *dep = NULL;
+	AUTO_STRBUF struct strbuf text = {0};
+	AUTO_CLOSE int root = -1;
+	const char *path, *licence;
+	size_t n;
+
+	if (!l->r->image || !l->r->root || !l->d->kernel)
+		return;
+	dep = delivery_text(l, delivery_format(l, "lib/modules/%s/modules.dep", l->d->kernel),
+			    NULL);
+	if (!dep)
+		return;
+	l->image_dep = arena_strdup(l->a, dep);
+	if (!module_find_file(l->image_dep, "nvidia", &path, &n))
+		return;
+	path = delivery_format(l, "lib/modules/%s/%.*s", l->d->kernel, (int)n, path);
+	root = open(l->r->root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0 || module_file_read(root, path, module_file_parse, &text) < 0)
+		return;
+	l->image_version = value_of(l, strbuf_str(&text), "version=");
+	licence = value_of(l, strbuf_str(&text), "license=");
+	if (licence && strcmp(licence, "NVIDIA") == 0)
+		l->image_closed = delivery_format(l, "/%s", path);
+}
+
 static void find_installed(struct looking *l)
 {
 	const struct nvidia_driver *d = &l->m->driver;
+	enum { HERE = 1, IMAGE = 2 }; /* what runs is not the image's */
 	const struct {
-		struct fact_str version;
-		const char *from;
-		bool of_image; /* what runs is not the image's */
+		const char *version, *from;
+		int where;
 	} places[] = {
-		{d->module_version, "the driver that runs", false},
-		{d->installed_version, "the module that is installed", true},
-		{d->library_version, "the user-space library", true},
+		{fact_str_or(d->module_version, NULL), "the driver that runs", HERE},
+		{fact_str_or(d->installed_version, NULL), "the module that is installed", HERE},
+		{l->image_version, "the module of that kernel", IMAGE},
+		{fact_str_or(d->library_version, NULL), "the user-space library", HERE | IMAGE},
 	};
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !l->installed; i++) {
-		if ((l->r->image && !places[i].of_image) ||
-		    !is_release(fact_str_or(places[i].version, NULL)))
+		if (!(places[i].where & (l->r->image ? IMAGE : HERE)) ||
+		    !is_release(places[i].version))
 			continue;
-		l->installed = places[i].version.value;
+		l->installed = places[i].version;
 		l->installed_from = places[i].from;
 	}
 	l->d->release = l->u && is_release(l->u->version) ? arena_strdup(l->a, l->u->version)
@@ -224,8 +267,9 @@ int delivery_look(const struct delivery_request *r, struct source *s, struct mac
 	e = open_sources(&l);
 	if (e < 0)
 		return e;
-	find_installed(&l);
 	find_kernel(&l);
+	read_image_module(&l);
+	find_installed(&l);
 	find_way(&l);
 	l.d->built = l.u && is_built(&l);
 	delivery_contents(&l);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/modules.h"
 #include "unlock/unlock_impl.h"
 
 #include <string.h>
@@ -127,28 +128,41 @@ static int diff_whole(struct looking *l, struct strbuf *out)
 /* ---- DKMS's own files ---- */
 
 /*
- * Read by bash behind the tree's dkms.conf. += counts from the last patch that is there, wherever the
- * numbers of those before it have gaps.
+ * Read by bash behind the tree's dkms.conf. DKMS looks at as many numbers as there are patches, from 0 on:
+ * the first free one is among them, which the one behind the last, where += puts it, is not if numbers
+ * are left out.
  */
 static const char patch_array[] =
 	"# Made by onehop unlock: peer-to-peer over PCIe. To take it back: onehop undo\n"
-	"PATCH+=(\"" DELIVERY_PATCH "\")\n";
+	"onehop=0\n"
+	"while [[ ${PATCH[onehop]} ]]; do onehop=$((onehop + 1)); done\n"
+	"PATCH[onehop]=\"" DELIVERY_PATCH "\"\n";
 
 static const char *const modules[] = {
 	"nvidia", "nvidia-modeset", "nvidia-drm", "nvidia-uvm", "nvidia-peermem",
 };
 
+/* "updates/dkms/nvidia-current-uvm.ko.xz" of nvidia_uvm; in an image, of its own kernel. "": none. */
+static const char *installed_file(const struct looking *l, const char *name)
+{
+	const struct module *m = l->r->image ? NULL : machine_module(l->m, name);
+	const char *path;
+	size_t n;
+
+	if (l->image_dep && module_find_file(l->image_dep, name, &path, &n))
+		return arena_strndup(l->a, path, n);
+	return m ? fact_str_or(m->file, "") : "";
+}
+
 /* What the module's file is called here: modprobe's lines and the initramfs name it so. */
 static const char *file_name(const struct looking *l, const char *module)
 {
 	AUTO_FREE char *name = xstrdup(module);
-	const struct module *m;
 	const char *path, *slash, *dot, *file;
 
 	for (char *p = name; *p; p++)
 		*p = *p == '-' ? '_' : *p;
-	m = machine_module(l->m, name);
-	path = m ? fact_str_or(m->file, "") : "";
+	path = installed_file(l, name);
 	slash = strrchr(path, '/');
 	file = slash ? slash + 1 : path;
 	dot = strstr(file, ".ko");

@@ -27,7 +27,8 @@ struct dkms_state {
 	const char *kernel;  /* ..., /KERNEL: what "dkms build" makes */
 	const char *modules; /* ..., /x86_64/module */
 	const char *link; /* var/lib/dkms/NAME/kernel-KERNEL-x86_64: there while it is installed */
-	const char *id;   /* "NAME/VERSION", as dkms is told */
+	const char *leads, *elsewhere; /* where it leads while this release is, and to nowhere */
+	const char *id;                /* "NAME/VERSION", as dkms is told */
 	bool built, installed;
 	bool edited; /* and what is built has P2P through BAR1 on every chip */
 };
@@ -39,6 +40,8 @@ struct maker {
 	struct dkms_state dkms;
 	struct step *steps;
 	size_t n;
+	const char **builds_on; /* as in struct plan */
+	size_t builds_on_n;
 	const char *back; /* by hand */
 };
 
@@ -94,6 +97,16 @@ static void add_undo(struct maker *m, const char *what, unsigned deadline_s, con
 	s->deadline_s = deadline_s;
 }
 
+static const char *absolute(struct maker *m, const char *path)
+{
+	return arena_printf(m->a, "/%s", path);
+}
+
+static void build_on(struct maker *m, const char *path)
+{
+	*ARENA_PUSH(m->a, m->builds_on, m->builds_on_n) = path;
+}
+
 static int add_file(struct maker *m, const char *path, const char *data, size_t size,
 		    const char *what)
 {
@@ -117,12 +130,8 @@ static int add_file(struct maker *m, const char *path, const char *data, size_t 
 			       "place; take it back first (onehop history, onehop undo)",
 			       path);
 	s->old.data = data; /* the same */
+	build_on(m, path);
 	return 0;
-}
-
-static const char *absolute(struct maker *m, const char *path)
-{
-	return arena_printf(m->a, "/%s", path);
 }
 
 /* ---- what DKMS has ---- */
@@ -156,7 +165,7 @@ static int look_at_dkms(struct maker *m)
 	struct dkms_state *k = &m->dkms;
 	struct utsname host;
 	struct probe p = {0};
-	const char *active, *ours;
+	const char *active;
 
 	uname(&host);
 	k->machine = arena_strdup(m->a, host.machine);
@@ -168,8 +177,11 @@ static int look_at_dkms(struct maker *m)
 	k->id = arena_printf(m->a, "%s/%s", t->name, t->version);
 	k->built = is_there(m, k->kernel);
 	active = installed_as(m);
-	ours = arena_printf(m->a, "%s/%s/%s", t->version, m->d->kernel, k->machine);
-	k->installed = active && strcmp(active, ours) == 0;
+	k->leads = arena_printf(m->a, "%s/%s/%s", t->version, m->d->kernel, k->machine);
+	k->elsewhere = arena_printf(m->a, "%s/none", t->version);
+	/* Elsewhere: a run that was cut off left it so. */
+	k->installed =
+		active && (strcmp(active, k->leads) == 0 || strcmp(active, k->elsewhere) == 0);
 	if (active && !k->installed)
 		return err_set(EBUSY,
 			       "DKMS has %s/%s installed for this kernel, and not %s: see dkms "
@@ -182,55 +194,50 @@ static int look_at_dkms(struct maker *m)
 
 /* ---- what is there now, and how it comes back ---- */
 
-static void undo_marks_installed(struct maker *m)
+/*
+ * Told what DKMS has installed ("ln"), DKMS takes away also what a run that was cut off had put there.
+ * Told that it is something else, it copies its modules over what is there: with --force alone it would
+ * take them away first, and run depmod without any. Another release that was installed since stays.
+ *
+ * $1 the link, $2 VERSION, $3 NAME, $4 KERNEL, $5 x86_64, $6 the build.
+ */
+#define IF_OURS(commands) "case $(readlink \"$1\") in \"$2\"/*|\"\") " commands " ;; esac"
+#define COPY_OVER         IF_OURS("ln -sfn \"$2/none\" \"$1\" && dkms install --force \"$3/$2\" -k \"$4\"")
+#define TAKE_AWAY                                                                                  \
+	IF_OURS("ln -sfn \"$2/$4/$5\" \"$1\" && dkms uninstall \"$3/$2\" -k \"$4\" && rm -f -- "   \
+		"\"$1\"")
+#define TAKE_BUILD_AWAY TAKE_AWAY " && rm -rf -- \"$6\""
+
+static void undo_by_dkms(struct maker *m, const char *what, const char *path, const char *script)
 {
 	const struct dkms_state *k = &m->dkms;
+	const struct dkms_tree *t = &m->d->dkms;
 
-	add_undo(m, "when undone: tell DKMS what is installed", SHORT_S, k->modules,
-		 WORDS(m, "ln", "-sfn",
-		       arena_printf(m->a, "%s/%s/%s", m->d->dkms.version, m->d->kernel, k->machine),
-		       absolute(m, k->link)));
-}
-
-static void undo_installs(struct maker *m)
-{
-	add_undo(m, "when undone: take the modules away", INSTALL_S, m->dkms.link,
-		 WORDS(m, "dkms", "uninstall", m->dkms.id, "-k", m->d->kernel));
-}
-
-/* What is built goes only once DKMS has taken it out of the kernel's folder: it is how that is done. */
-static void undo_build(struct maker *m)
-{
-	const struct dkms_state *k = &m->dkms;
-
-	add_undo(m, "when undone: take the modules and their build away", INSTALL_S, k->kernel,
-		 WORDS(m, "sh", "-c", "dkms uninstall \"$1\" -k \"$2\" && rm -rf -- \"$3\" \"$4\"",
-		       "sh", k->id, m->d->kernel, absolute(m, k->link), absolute(m, k->kernel)));
+	add_undo(m, what, INSTALL_S, path,
+		 WORDS(m, "sh", "-c", script, "sh", absolute(m, k->link), t->version, t->name,
+		       m->d->kernel, k->machine, absolute(m, k->kernel)));
 }
 
 /*
- * Installed again from what is saved: DKMS is told first that its modules are in place, since what a
- * run that was cut off had put there is taken away only then. What is saved lies where DKMS removes it
- * with the release, and goes when its kernel is gone: then there is nothing to put back.
+ * Installed again from what is saved. That lies where DKMS removes it with the release, and goes when
+ * its kernel is gone: then there is nothing to put back.
  */
 static void undo_to_saved(struct maker *m, const char *saved)
 {
 	const struct dkms_state *k = &m->dkms;
-	const char *kernel = m->d->kernel;
 
-	add_undo(m, "when undone: forget the saved build", SHORT_S, saved,
+	add_undo(m, "when undone: remove the saved build", SHORT_S, saved,
 		 WORDS(m, "rm", "-f", "--", absolute(m, saved)));
 	if (k->installed)
-		add_undo(m, "when undone: install the build of before", INSTALL_S, k->modules,
-			 WORDS(m, "dkms", "install", "--force", k->id, "-k", kernel));
-	undo_installs(m);
-	undo_marks_installed(m);
+		undo_by_dkms(m, "when undone: install the build of before", k->modules, COPY_OVER);
+	else
+		undo_by_dkms(m, "when undone: take the modules away", k->modules, TAKE_AWAY);
 	add_undo(m, "when undone: put the saved build back", SAVE_S, saved,
 		 WORDS(m, "tar", "-C", absolute(m, k->version), "--recursive-unlink", "-xf",
 		       absolute(m, saved)));
-	add_undo(m, "when undone: forget the saved build if its kernel is gone", SHORT_S, saved,
+	add_undo(m, "when undone: remove the saved build if its kernel is gone", SHORT_S, saved,
 		 WORDS(m, "find", absolute(m, saved), "!", "-exec", "test", "-d",
-		       arena_printf(m->a, "/lib/modules/%s/kernel", kernel), ";", "-delete"));
+		       arena_printf(m->a, "/lib/modules/%s/kernel", m->d->kernel), ";", "-delete"));
 }
 
 /* On disk, whole, before what it saves is taken away. */
@@ -242,9 +249,10 @@ static void save_build(struct maker *m)
 	const char *begun = arena_printf(m->a, "/%s.new", saved);
 
 	undo_to_saved(m, saved);
+	add_undo(m, "when undone: remove a copy that was cut off", SHORT_S, NULL,
+		 WORDS(m, "rm", "-f", "--", begun));
 	add_tool(m, serves_undo, "save the modules that DKMS has built", SAVE_S,
-		 WORDS(m, "tar", "-C", absolute(m, k->version), "-czf", begun, m->d->kernel))
-		->undo_argv = WORDS(m, "rm", "-f", "--", begun);
+		 WORDS(m, "tar", "-C", absolute(m, k->version), "-czf", begun, m->d->kernel));
 	add_tool(m, serves_undo, "bring them to disk", SAVE_S, WORDS(m, "sync", begun));
 	add_tool(m, serves_undo, "they are whole now", SHORT_S,
 		 WORDS(m, "mv", "-f", "--", begun, absolute(m, saved)));
@@ -253,13 +261,16 @@ static void save_build(struct maker *m)
 		k->version, saved, k->id, m->d->kernel);
 }
 
-/* To where DKMS has nothing for this kernel; also what a build that was cut off left. */
+/*
+ * To where DKMS has nothing for this kernel; also what a build that was cut off left. What is built goes
+ * only once DKMS has taken it out of the kernel's folder: it is how that is done.
+ */
 static void undo_to_nothing(struct maker *m)
 {
 	const struct dkms_state *k = &m->dkms;
 
-	undo_build(m);
-	undo_marks_installed(m);
+	undo_by_dkms(m, "when undone: take the modules and their build away", k->kernel,
+		     TAKE_BUILD_AWAY);
 	m->back = arena_printf(m->a, "dkms uninstall %s -k %s && rm -rf /%s", k->id, m->d->kernel,
 			       k->kernel);
 }
@@ -298,17 +309,16 @@ static void build(struct maker *m)
 	add_tool(m, "nothing is installed that does not have it", "look into what was built",
 		 SHORT_S, WORDS(m, "onehop", "unlock", "--probe", absolute(m, built_module(m))));
 	if (k->installed)
-		add_tool(m, "DKMS keeps count of what is installed",
-			 "take the modules of before away", INSTALL_S,
-			 WORDS(m, "dkms", "uninstall", k->id, "-k", kernel));
+		add_tool(m, "DKMS would take them away first",
+			 "have the modules of before replaced where they are", SHORT_S,
+			 WORDS(m, "ln", "-sfn", k->elsewhere, absolute(m, k->link)));
 	install(m);
 }
 
 /* Built and edited already, and only taken out of the kernel's folder since. */
 static void install_again(struct maker *m)
 {
-	undo_installs(m);
-	undo_marks_installed(m);
+	undo_by_dkms(m, "when undone: take the modules away", m->dkms.modules, TAKE_AWAY);
 	m->back = arena_printf(m->a, "dkms uninstall %s -k %s", m->dkms.id, m->d->kernel);
 	install(m);
 }
@@ -346,6 +356,16 @@ static int files_into_dkms(struct maker *m)
 	return r;
 }
 
+static void build_on_files(struct maker *m)
+{
+	const struct delivery *d = m->d;
+
+	if (d->core)
+		build_on(m, d->core);
+	build_on(m, d->patch_file);
+	build_on(m, d->patch_array_file);
+}
+
 /* The core in place: the patch alone does not say whether it is there. */
 static bool core_in_place(struct maker *m)
 {
@@ -369,6 +389,8 @@ static int into_dkms(struct maker *m)
 			"by what would be put there: take that back first (onehop history, "
 			"onehop undo)",
 			m->dkms.id);
+	if (!files)
+		build_on_files(m);
 	if (m->dkms.edited) {
 		install_again(m);
 		return 0;
@@ -390,13 +412,13 @@ static int into_dkms(struct maker *m)
 static void copy_sources(struct maker *m, const char *folder)
 {
 	const struct delivery *d = m->d;
-	struct step *s =
-		add_tool(m, why, arena_printf(m->a, "copy the edited modules to %s", folder),
-			 SAVE_S,
-			 WORDS(m, "cp", "-rT", "--preserve=timestamps", "--",
-			       arena_printf(m->a, "%s/kernel-open", d->sources), folder));
 
-	s->undo_argv = WORDS(m, "rm", "-rf", "--", folder);
+	add_undo(m, arena_printf(m->a, "when undone: remove %s", folder), SAVE_S, NULL,
+		 WORDS(m, "rm", "-rf", "--", folder));
+	m->steps[m->n - 1].needed_by_undo = true; /* "dkms remove" reads dkms.conf */
+	add_tool(m, why, arena_printf(m->a, "copy the edited modules to %s", folder), SAVE_S,
+		 WORDS(m, "cp", "-rT", "--preserve=timestamps", "--",
+		       arena_printf(m->a, "%s/kernel-open", d->sources), folder));
 	add_tool(m, "root builds from it with each new kernel", "let nobody else write there",
 		 SHORT_S, WORDS(m, "chmod", "-R", "go-w,a-s", folder));
 	add_tool(m, why, "the edited core with them", SHORT_S,
@@ -407,26 +429,33 @@ static void copy_sources(struct maker *m, const char *folder)
 		       arena_printf(m->a, "%s/nvidia-modeset/nv-modeset-kernel.o_binary", folder)));
 }
 
+/*
+ * Some releases of DKMS say that all is well where dkms.conf is not there, and remove nothing.
+ * $1 NAME/VERSION, $2 the link, $3 what DKMS has of the release.
+ */
+static const char remove_tree[] = "[ ! -L \"$3/source\" ] || { ls \"$3/source/dkms.conf\" && "
+				  "dkms remove \"$1\" --all && rm -rf -- \"$2\" \"$3\"; }";
+
 static void register_tree(struct maker *m)
 {
 	const struct dkms_state *k = &m->dkms;
 	const char *source = arena_printf(m->a, "/%s/source", k->version);
-	struct step *s;
 
 	/* What "dkms remove" leaves of a build that was cut off. */
-	add_undo(m, "when undone: and its folder, if that is empty", SHORT_S,
+	add_undo(m, "when undone: remove its folder of DKMS's, if that is empty", SHORT_S,
 		 arena_printf(m->a, "var/lib/dkms/%s", m->d->dkms.name),
 		 WORDS(m, "rmdir", "--ignore-fail-on-non-empty", "--",
 		       arena_printf(m->a, "/var/lib/dkms/%s", m->d->dkms.name)));
-	add_undo(m, "when undone: and what was not told yet", SHORT_S, k->version,
+	add_undo(m, "when undone: remove what DKMS was not told of yet", SHORT_S, k->version,
 		 WORDS(m, "find", absolute(m, k->version), "-maxdepth", "0", "!", "-exec", "test",
 		       "-L", source, ";", "-exec", "rm", "-rf", "--", "{}", "+"));
-	s = add_tool(m, why, "tell DKMS of it", SHORT_S, WORDS(m, "dkms", "add", k->id));
-	s->undo_argv = WORDS(m, "sh", "-c", "dkms remove \"$1\" --all && rm -rf -- \"$2\" \"$3\"",
-			     "sh", k->id, absolute(m, k->link), absolute(m, k->version));
-	s->undo_if = k->version;
-	s->deadline_s = INSTALL_S;
-	undo_marks_installed(m);
+	add_undo(m, "when undone: have DKMS remove the tree, from all kernels", INSTALL_S,
+		 k->version,
+		 WORDS(m, "sh", "-c", remove_tree, "sh", k->id, absolute(m, k->link),
+		       absolute(m, k->version)));
+	add_undo(m, "when undone: tell DKMS what is installed", SHORT_S, k->modules,
+		 WORDS(m, "ln", "-sfn", k->leads, absolute(m, k->link)));
+	add_tool(m, why, "tell DKMS of it", SHORT_S, WORDS(m, "dkms", "add", k->id));
 	m->back =
 		arena_printf(m->a, "dkms remove %s --all && rm -rf /%s", k->id, m->d->dkms.folder);
 }
@@ -448,6 +477,9 @@ static int own_tree(struct maker *m)
 	if (!there) {
 		copy_sources(m, absolute(m, d->dkms.folder));
 		r = add_file(m, conf, d->dkms_conf, strlen(d->dkms_conf), "say how DKMS builds it");
+		m->steps[m->n - 1].needed_by_undo = true;
+	} else {
+		build_on(m, conf);
 	}
 	if (r < 0)
 		return r;
@@ -560,6 +592,8 @@ int delivery_plan(const struct delivery_plan_request *r, struct plan **ret)
 	request.nvidia_file = r->delivery->dkms.name ? r->delivery->dkms.module : NULL;
 	*ret = plan_make(&request, &changes);
 	arena_free(changes.arena);
+	for (size_t i = 0; m.n && i < m.builds_on_n; i++)
+		*ARENA_PUSH((*ret)->arena, (*ret)->builds_on, (*ret)->builds_on_n) = m.builds_on[i];
 	return 0;
 }
 

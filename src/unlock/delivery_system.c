@@ -242,17 +242,27 @@ static const char *const mok_lists[] = {
 	"sys/firmware/efi/efivars/" MOK_LIST "-605dab50-e046-4300-abb6-3dd810dd8b23",
 };
 
-/* Where DKMS puts its key where nobody names one, below the root; first for all, then for Ubuntu. */
+/*
+ * Where DKMS puts its key where nobody names one, below the root, and what makes it; first for all, then
+ * for Ubuntu, where DKMS takes no other, and without that program does not sign.
+ */
 static const struct usual_key {
-	const char *certificate, *make;
+	const char *certificate, *program, *make;
+	const char *package; /* of the program; NULL: DKMS's own */
 } usual_keys[] = {
-	{DKMS_FOLDER "/mok.pub", "sudo dkms generate_mok"},
-	{"var/lib/shim-signed/mok/MOK.der", "sudo update-secureboot-policy --new-key"},
+	{DKMS_FOLDER "/mok.pub", "dkms", "sudo dkms generate_mok", NULL},
+	{"var/lib/shim-signed/mok/MOK.der", "update-secureboot-policy",
+	 "sudo update-secureboot-policy --new-key", "shim-signed"},
 };
+
+static bool is_ubuntu(const struct looking *l)
+{
+	return fact_str_is(l->m->kernel.distribution_id, "ubuntu");
+}
 
 static const struct usual_key *usual_key(const struct looking *l)
 {
-	return &usual_keys[fact_str_is(l->m->kernel.distribution_id, "ubuntu")];
+	return &usual_keys[is_ubuntu(l)];
 }
 
 /* framework.conf and the files of its folder, which are read behind it. */
@@ -287,7 +297,7 @@ static const char *find_certificate(struct looking *l)
 
 	if (named && delivery_has(l, named) == 1)
 		return delivery_printable(l, named);
-	for (size_t i = 0; i < sizeof(usual_keys) / sizeof(usual_keys[0]); i++)
+	for (size_t i = 0; !is_ubuntu(l) && i < sizeof(usual_keys) / sizeof(usual_keys[0]); i++)
 		if (delivery_has(l, usual) != 1 && delivery_has(l, usual_keys[i].certificate) == 1)
 			return usual_keys[i].certificate;
 	return usual;
@@ -308,10 +318,21 @@ static bool is_enrolled(struct looking *l, const char *certificate)
 	return false;
 }
 
+/* Commands, a line each; "": it is there. */
+static const char *make_key(const struct looking *l, const char *key)
+{
+	const struct usual_key *k = usual_key(l);
+
+	if (delivery_has(l, key) == 1)
+		return "";
+	if (!k->package || delivery_has_program(l, k->program) != 0)
+		return delivery_format(l, "%s\n", k->make);
+	return delivery_format(l, "%s\n%s\n", delivery_install_command(l, k->package), k->make);
+}
+
 static void check_key(struct looking *l, const char *why, struct delivery_check *c)
 {
 	const char *key = l->d->certificate;
-	const char *make = delivery_has(l, key) == 1 ? "" : usual_key(l)->make;
 
 	if (delivery_has_program(l, "openssl") == 0)
 		delivery_say(c, CHECK_BAD,
@@ -332,9 +353,9 @@ static void check_key(struct looking *l, const char *why, struct delivery_check 
 				why),
 			delivery_format(
 				l,
-				"%s%ssudo mokutil --import /%s   # asks for a password, once\n"
+				"%ssudo mokutil --import /%s   # asks for a password, once\n"
 				"sudo reboot   # at the console: Enroll MOK, that password",
-				make, *make ? "\n" : "", key));
+				make_key(l, key), key));
 }
 
 void delivery_check_signature(struct looking *l, struct delivery_check *c)

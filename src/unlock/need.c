@@ -2,12 +2,12 @@
 #include "unlock/need_impl.h"
 
 #include "base/alloc.h"
-#include "base/text.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
 #include "machine/card.h"
 #include "machine/container.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define GIB ((int64_t)1 << 30)
@@ -29,7 +29,9 @@ struct look {
 	int branch;            /* 595; -1: not known */
 	int64_t cc;            /* compute capability; -1: not known */
 	struct fact_int wants; /* 1: P2P over PCIe goes through BAR1 only */
-	char text[256];        /* for sentences */
+	/* By GPU: it has all that onehop brings. For pair_rows alone. */
+	const bool *equipped;
+	const char *text; /* for sentences */
 };
 
 /* ---- words ---- */
@@ -113,12 +115,6 @@ static bool bar1_is_small(const struct look *l)
 	return sizes_known(l->g) && fact_or(l->g->bar1_bytes, 0) < l->g->vram_bytes.value;
 }
 
-static bool has_console(const struct gpu *g)
-{
-	return fact_is(g->display_active, 1) || fact_is(g->display_attached, 1) ||
-	       fact_is(g->pci->boot_vga, 1);
-}
-
 /* Of the module that runs. */
 static struct fact_int mechanism(const struct look *l)
 {
@@ -129,11 +125,10 @@ static struct fact_int mechanism(const struct look *l)
 	return loaded;
 }
 
-static bool is_forced(const struct look *l)
+/* As the driver's resource manager has it; enum rm_connection. */
+static struct fact_int connection(const struct look *l, size_t i)
 {
-	int64_t force = fact_or(driver_gpu_dword(l->d, l->g, "ForceP2P"), 0);
-
-	return (force & 3) == 1 || (force >> 4 & 3) == 1;
+	return machine_pair(l->m, l->g->index, i)->rm.connection;
 }
 
 /* ---- the rows ---- */
@@ -181,13 +176,13 @@ static bool other_driver(struct look *l)
 {
 	const char *name = fact_str_or(l->g->pci->driver, "nvidia");
 
-	snprintf(l->text, sizeof(l->text), "%s", name);
+	l->text = name;
 	return strcmp(name, "nvidia") != 0;
 }
 
 static bool in_container(struct look *l)
 {
-	snprintf(l->text, sizeof(l->text), "%s", fact_str_or(l->m->kernel.container, ""));
+	l->text = fact_str_or(l->m->kernel.container, "");
 	return fact_known(l->m->kernel.container) && !container_is_guess(l->m);
 }
 
@@ -221,7 +216,7 @@ static bool sizes_unknown(struct look *l)
 	struct fact_int missing =
 		fact_known(l->g->vram_bytes) ? l->g->bar1_bytes : l->g->vram_bytes;
 
-	snprintf(l->text, sizeof(l->text), "%s", missing.from ? missing.from : "nobody looked");
+	l->text = FACT_WHY(missing);
 	return !sizes_known(l->g);
 }
 
@@ -251,7 +246,7 @@ static bool no_room_for_cpu(struct look *l)
 
 static bool no_room_for_console(struct look *l)
 {
-	return has_console(l->g) && room(l->g) < CONSOLE_ROOM;
+	return fact_is(card_has_console(l->g), 1) && room(l->g) < CONSOLE_ROOM;
 }
 
 static bool nvlink_would_go(struct look *l)
@@ -261,7 +256,7 @@ static bool nvlink_would_go(struct look *l)
 
 static bool forced_without(struct look *l)
 {
-	return is_forced(l) && fact_is(mechanism(l), 0);
+	return driver_forced_p2p(l->d, l->g) && fact_is(mechanism(l), 0);
 }
 
 static bool seen_in_force(struct look *l)
@@ -289,16 +284,106 @@ static bool options_unknown(struct look *l)
 	return fact_is(mechanism(l), 1) && !fact_known(need_dwords_set(l->m, l->g));
 }
 
-static bool driver_says_yes(struct look *l)
+/* The driver says that it reaches this other card; how, is another question. */
+static bool is_allowed(const struct look *l, size_t i)
 {
-	if (fact_known(mechanism(l)) || !l->m->pairs)
-		return false;
-	for (size_t i = 0; i < l->m->gpu_n; i++)
-		if (&l->m->gpus[i] != l->g && through_bar1(&l->m->gpus[i]) &&
-		    fact_is(machine_pair(l->m, l->g->index, i)->p2p[P2P_WRITE], P2P_OK) &&
-		    fact_is(machine_pair(l->m, l->g->index, i)->p2p[P2P_READ], P2P_OK))
+	const struct gpu_pair *p = machine_pair(l->m, l->g->index, i);
+
+	return &l->m->gpus[i] != l->g && through_bar1(&l->m->gpus[i]) &&
+	       fact_is(p->p2p[P2P_WRITE], P2P_OK) && fact_is(p->p2p[P2P_READ], P2P_OK);
+}
+
+static bool driver_says_mailbox(struct look *l)
+{
+	for (size_t i = 0; i < l->m->gpu_n && !fact_known(mechanism(l)); i++)
+		if (is_allowed(l, i) && fact_is(connection(l, i), RM_CONNECTION_MAILBOX))
 			return true;
 	return false;
+}
+
+static bool driver_says_yes(struct look *l)
+{
+	for (size_t i = 0; i < l->m->gpu_n && !fact_known(mechanism(l)); i++)
+		if (is_allowed(l, i))
+			return true;
+	return false;
+}
+
+/* ---- the rows of pairs ---- */
+
+/* Another card that it is to reach through BAR1. */
+static bool is_peer(const struct look *l, size_t i)
+{
+	const struct gpu *g = &l->m->gpus[i];
+	struct fact_int c = connection(l, i);
+
+	return g != l->g && l->equipped[i] && same_generation(l->g, g) && !is_linked(l->g, g) &&
+	       !fact_is(c, RM_CONNECTION_NVLINK) && !fact_is(c, RM_CONNECTION_NVLINK_INDIRECT) &&
+	       !fact_is(c, RM_CONNECTION_C2C);
+}
+
+static bool is_mailbox(struct fact_int c)
+{
+	return fact_is(c, RM_CONNECTION_MAILBOX);
+}
+
+static bool is_none(struct fact_int c)
+{
+	return fact_is(c, RM_CONNECTION_NONE);
+}
+
+static bool is_not_known(struct fact_int c)
+{
+	return !fact_known(c);
+}
+
+static bool is_bar1(struct fact_int c)
+{
+	return fact_is(c, RM_CONNECTION_BAR1);
+}
+
+/* Names the peers that it is connected with so: "its peers", or "GPU1, GPU3" of more. */
+static bool some_peers(struct look *l, bool (*is_so)(struct fact_int c))
+{
+	AUTO_STRBUF struct strbuf names = {0};
+	size_t n = 0, peers = 0;
+	const char *why = NULL;
+
+	for (size_t i = 0; i < l->m->gpu_n; i++) {
+		struct fact_int c = connection(l, i);
+
+		peers += is_peer(l, i);
+		if (!is_peer(l, i) || !is_so(c))
+			continue;
+		strbuf_printf(&names, "%sGPU%zu", n++ ? ", " : "", i);
+		why = fact_known(c) ? NULL : FACT_WHY(c);
+	}
+	l->text = arena_printf(l->m->arena, "%s%s%s%s",
+			       n < peers ? strbuf_str(&names)
+			       : n == 1  ? "its peer"
+					 : "its peers",
+			       why ? " (" : "", why ? why : "", why ? ")" : "");
+	return n > 0;
+}
+
+static bool peers_through_mailbox(struct look *l)
+{
+	return some_peers(l, is_mailbox);
+}
+
+static bool peers_not_connected(struct look *l)
+{
+	return some_peers(l, is_none);
+}
+
+static bool peers_not_known(struct look *l)
+{
+	return some_peers(l, is_not_known);
+}
+
+static bool peers_through_bar1(struct look *l)
+{
+	return some_peers(l, is_bar1);
 }
 
 static bool always(struct look *l)
@@ -307,22 +392,27 @@ static bool always(struct look *l)
 	return true;
 }
 
-#define P2P_CAPS   "open-gpu-kernel-modules src/nvidia/src/kernel/platform/p2p/p2p_caps.c"
-#define KERN_BUS   "open-gpu-kernel-modules src/nvidia/src/kernel/gpu/bus/"
-#define STATIC     KERN_BUS "arch/turing/kern_bus_tu102.c kbusIsStaticBar1Supported"
-#define NVOC       "open-gpu-kernel-modules src/nvidia/generated/g_kern_bus_nvoc.c (535 to 595)"
+#define P2P_CAPS "open-gpu-kernel-modules src/nvidia/src/kernel/platform/p2p/p2p_caps.c"
+#define KERN_BUS "open-gpu-kernel-modules src/nvidia/src/kernel/gpu/bus/"
+#define STATIC   KERN_BUS "arch/turing/kern_bus_tu102.c kbusIsStaticBar1Supported"
+#define NVOC     "open-gpu-kernel-modules src/nvidia/generated/g_kern_bus_nvoc.c (535 to 595)"
+#define RM_CAPS                                                                                    \
+	"open-gpu-kernel-modules ctrl0000system.h NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2 (PROP, "  \
+	"PCI_BAR1)"
 #define KERNEL_BIF "open-gpu-kernel-modules kernel_bif.c _kbifInitRegistryOverrides"
 
 /*
  * The first row that holds decides. In sentences %s is what the row's test wrote, %V the card's
  * memory, %B its BAR1, %L the largest that it can have, %D the driver's release.
  */
-static const struct need_row {
+struct need_row {
 	const char *id;
 	bool (*holds)(struct look *l);
 	enum need need;
 	const char *why, *change, *reference;
-} rows[] = {
+};
+
+static const struct need_row rows[] = {
 	{"model-unknown", model_unknown, NEED_UNKNOWN, "what card it is could not be read",
 	 "load the driver, or add the device id to pci.ids and report it", NULL},
 	{"other-card", not_geforce, NEED_NOTHING,
@@ -397,8 +487,7 @@ static const struct need_row {
 	 "NVLink "
 	 "off",
 	 "install driver 575 or later", KERNEL_BIF "; tinygrad/open-gpu-kernel-modules#3"},
-	{"in-force", seen_in_force, NEED_IN_FORCE,
-	 "the module that runs has BAR1 P2P for it, and the options are set", NULL, NVOC},
+	{"in-force", seen_in_force, NEED_IN_FORCE, NULL, NULL, NULL}, /* pair_rows says more */
 	{"options-unknown", options_unknown, NEED_UNKNOWN,
 	 "the module that runs has BAR1 P2P for it; its options could not be read",
 	 "run it on the machine itself: /proc/driver/nvidia/params", NVOC},
@@ -409,11 +498,39 @@ static const struct need_row {
 	{"file-only", only_file_seen, NEED_UNKNOWN,
 	 "the module on disk has BAR1 P2P for it; the one that runs could not be looked into",
 	 "run it on the machine itself: /proc/kallsyms", NVOC},
+	{"mailbox", driver_says_mailbox, NEED_REFUSED,
+	 "the driver allows P2P for it and leads it through a mailbox, which it does not have: "
+	 "data is lost; whether its module is edited could not be seen",
+	 "take ForceP2P out of NVreg_RegistryDwords until the driver uses BAR1", RM_CAPS},
 	{"says-yes", driver_says_yes, NEED_UNKNOWN,
 	 "the driver says that P2P is possible; whether its module is edited could not be seen",
 	 "let onehop test decide", P2P_CAPS},
 	{"patch", always, NEED_PATCH,
 	 "the driver has BAR1 P2P, but stubs stand for it on this chip", NULL, NVOC},
+};
+
+#define EQUIPPED "the module that runs has BAR1 P2P for it and the options are set"
+
+/*
+ * Of cards that the rows above call in force: what the driver makes of it, pair by pair. That it says
+ * BAR1 counts behind a look into its module only, since stock 545 to 570 say so with nothing mapped.
+ */
+static const struct need_row pair_rows[] = {
+	{"peers-mailbox", peers_through_mailbox, NEED_REFUSED,
+	 EQUIPPED ", but the driver leads it to %s through a mailbox, which it does not have: data "
+		  "is lost",
+	 "onehop check says what keeps the driver from BAR1 (p2p-mailbox); until that is mended, "
+	 "take ForceP2P out of NVreg_RegistryDwords",
+	 RM_CAPS},
+	{"peers-none", peers_not_connected, NEED_REFUSED,
+	 EQUIPPED ", but the driver connects it with %s by nothing",
+	 "onehop check and the kernel log (NVRM) say what keeps the driver from BAR1", RM_CAPS},
+	{"peers-unknown", peers_not_known, NEED_UNKNOWN,
+	 EQUIPPED "; how the driver connects it with %s is not known",
+	 "run it on the machine itself, or let onehop test decide", RM_CAPS},
+	{"in-force", peers_through_bar1, NEED_IN_FORCE,
+	 EQUIPPED ", and the driver connects it with its peers through BAR1", NULL, RM_CAPS},
+	{"in-force", always, NEED_IN_FORCE, EQUIPPED, NULL, NVOC},
 };
 
 static const char *fill_in(struct look *l, const char *text)
@@ -448,24 +565,41 @@ static const char *fill_in(struct look *l, const char *text)
 	return out;
 }
 
-static struct card_need judge(struct machine *m, const struct gpu *g)
+/* By the first of the rows that holds; one always does. */
+static struct card_need judge(struct machine *m, const struct gpu *g, const struct need_row *row,
+			      const bool *equipped)
 {
 	struct look l = {.m = m,
 			 .d = &m->driver,
 			 .g = g,
 			 .branch = driver_branch(m->driver.module_version),
 			 .cc = fact_or(card_compute_capability(g), -1),
-			 .wants = card_needs_bar1(g)};
-	const struct need_row *row = rows;
+			 .wants = card_needs_bar1(g),
+			 .equipped = equipped,
+			 .text = ""};
 
 	while (!row->holds(&l))
 		row++;
 	return (struct card_need){.gpu = g,
 				  .need = row->need,
+				  .wants_options = equipped || row->need <= NEED_OPTIONS,
 				  .id = row->id,
 				  .why = fill_in(&l, row->why),
 				  .change = fill_in(&l, row->change),
 				  .reference = row->reference};
+}
+
+static void judge_cards(struct machine *m, struct machine_need *n)
+{
+	AUTO_FREE bool *equipped = xcalloc(m->gpu_n, sizeof(*equipped));
+
+	for (size_t i = 0; i < m->gpu_n; i++) {
+		*ARENA_PUSH(m->arena, n->cards, n->n) = judge(m, &m->gpus[i], rows, NULL);
+		equipped[i] = n->cards[i].need == NEED_IN_FORCE;
+	}
+	for (size_t i = 0; i < n->n; i++)
+		if (equipped[i])
+			n->cards[i] = judge(m, &m->gpus[i], pair_rows, equipped);
 }
 
 const struct machine_need *machine_need(struct machine *m)
@@ -474,13 +608,10 @@ const struct machine_need *machine_need(struct machine *m)
 
 	n->need = m->gpu_n ? NEED_NOTHING : NEED_UNKNOWN;
 	n->release = fact_str_or(m->driver.module_version, NULL);
-	for (size_t i = 0; i < m->gpu_n; i++) {
-		struct card_need *c = ARENA_PUSH(m->arena, n->cards, n->n);
-
-		*c = judge(m, &m->gpus[i]);
-		if (c->need < n->need)
-			n->need = c->need;
-	}
+	judge_cards(m, n);
+	for (size_t i = 0; i < n->n; i++)
+		if (n->cards[i].need < n->need)
+			n->need = n->cards[i].need;
 	n->judged = m->gpu_n > 1 && n->need != NEED_UNKNOWN;
 	if (m->gpu_n > 1) {
 		need_options(m, n);

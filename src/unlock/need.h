@@ -22,6 +22,7 @@ enum need {
 struct card_need {
 	const struct gpu *gpu;
 	enum need need;
+	bool wants_options;    /* or has them */
 	const char *id;        /* of the row of the table that decided: "bar1-small" */
 	const char *why;       /* a sentence without its full stop */
 	const char *change;    /* refused or unknown: what would have to change; NULL else */

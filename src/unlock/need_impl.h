@@ -10,8 +10,6 @@
 
 /* need_options.c: fills in the options, once the cards are judged. */
 void need_options(struct machine *m, struct machine_need *n);
-/* Wants the options, or has them. */
-bool need_goes_through_bar1(const struct card_need *c);
 /* The setting for all cards holds a key that this release's options are made of. */
 bool need_sets_for_all(const struct machine *m);
 

@@ -77,30 +77,12 @@ struct fact_int need_dwords_set(const struct machine *m, const struct gpu *g)
 	return ret;
 }
 
-bool need_goes_through_bar1(const struct card_need *c)
-{
-	return c->need == NEED_PATCH || c->need == NEED_RELOAD || c->need == NEED_OPTIONS ||
-	       c->need == NEED_IN_FORCE;
-}
-
 /* ---- items of a list "KEY=1;KEY=2;pci=0000:01:00.0;KEY=3" ---- */
 
 struct item {
 	const char *text;
 	size_t n;
 };
-
-/* The driver takes blanks out, wherever they are; so a list is walked without them. */
-static char *without_blanks(const char *list)
-{
-	char *copy = xstrdup(list), *to = copy;
-
-	for (const char *s = copy; *s; s++)
-		if (!strchr(" \t\n\"", *s))
-			*to++ = *s;
-	*to = '\0';
-	return copy;
-}
 
 static bool next_item(const char **list, struct item *ret)
 {
@@ -163,7 +145,7 @@ static void add_keys(const struct machine *m, const struct gpu *g, struct strbuf
 
 static void add_global(const struct machine *m, const struct machine_need *n, struct strbuf *out)
 {
-	AUTO_FREE char *now = without_blanks(fact_str_or(m->driver.registry_dwords, ""));
+	AUTO_FREE char *now = driver_registry_list(m->driver.registry_dwords);
 	const char *list = now;
 	struct item item;
 
@@ -209,17 +191,11 @@ static bool is_device(struct item i)
 /* The card that "pci=..." names, of those that go through BAR1; n->n: none. */
 static size_t card_of(const struct machine_need *n, struct item i)
 {
-	char name[PCI_ADDRESS_LEN + 8];
-	struct pci_address at;
+	AUTO_FREE char *address = xstrndup(i.text + 4, i.n - 4);
 	size_t k = 0;
 
-	snprintf(name, sizeof(name), "%.*s", (int)(i.n - 4), i.text + 4);
-	if (!strchr(name, '.')) /* the driver takes function 0 for granted */
-		snprintf(name + strlen(name), sizeof(name) - strlen(name), ".0");
-	if (pci_address_parse(name, &at) < 0)
-		return n->n;
-	while (k < n->n && !(need_goes_through_bar1(&n->cards[k]) &&
-			     pci_address_compare(at, n->cards[k].gpu->pci->address) == 0))
+	while (k < n->n &&
+	       !(n->cards[k].wants_options && driver_names_gpu(address, n->cards[k].gpu)))
 		k++;
 	return k;
 }
@@ -237,7 +213,7 @@ static void add_card(const struct machine *m, const struct card_need *c, struct 
 static void add_per_device(const struct machine *m, const struct machine_need *n,
 			   struct strbuf *out)
 {
-	AUTO_FREE char *now = without_blanks(fact_str_or(m->driver.registry_dwords_per_device, ""));
+	AUTO_FREE char *now = driver_registry_list(m->driver.registry_dwords_per_device);
 	AUTO_FREE bool *done = xcalloc(n->n, sizeof(*done));
 	int branch = driver_branch(m->driver.module_version);
 	const char *list = now;
@@ -262,14 +238,14 @@ static void add_per_device(const struct machine *m, const struct machine_need *n
 		}
 	}
 	for (size_t i = 0; i < n->n; i++)
-		if (need_goes_through_bar1(&n->cards[i]) && !done[i])
+		if (n->cards[i].wants_options && !done[i])
 			add_card(m, &n->cards[i], out);
 }
 
 /* A key of ours there outweighs the setting for all. */
 static bool has_ours_per_device(const struct machine *m, const struct machine_need *n)
 {
-	AUTO_FREE char *now = without_blanks(fact_str_or(m->driver.registry_dwords_per_device, ""));
+	AUTO_FREE char *now = driver_registry_list(m->driver.registry_dwords_per_device);
 	const char *list = now;
 	size_t card = n->n;
 	struct item item;
@@ -287,7 +263,7 @@ static bool has_ours_per_device(const struct machine *m, const struct machine_ne
 
 bool need_sets_for_all(const struct machine *m)
 {
-	AUTO_FREE char *now = without_blanks(fact_str_or(m->driver.registry_dwords, ""));
+	AUTO_FREE char *now = driver_registry_list(m->driver.registry_dwords);
 	const char *list = now;
 	struct item item;
 
@@ -304,7 +280,7 @@ void need_options(struct machine *m, struct machine_need *n)
 
 	n->options_set = true;
 	for (size_t i = 0; i < n->n; i++) {
-		if (!need_goes_through_bar1(&n->cards[i]))
+		if (!n->cards[i].wants_options)
 			continue;
 		some++;
 		n->options_set &= fact_is(need_dwords_set(m, n->cards[i].gpu), 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the sources are, what is to be done by hand, and what to mind, once the options are known. */
+#include "unlock/dkms.h"
 #include "unlock/need_impl.h"
 #include "unlock/need_kernel.h"
 
@@ -162,10 +163,10 @@ static void add_install(struct steps *s)
 		add_step(s,
 			 "Secure Boot is on: sign them with a key that the firmware knows (mokutil "
 			 "--import asks for a password and a reboot, once)",
-			 "sudo mokutil --import /var/lib/dkms/mok.pub\n"
+			 "sudo mokutil --import /" DKMS_CERTIFICATE "\n"
 			 "for f in /lib/modules/%s/updates/onehop/*.ko; do sudo "
-			 "/lib/modules/%s/build/scripts/sign-file sha256 /var/lib/dkms/mok.key "
-			 "/var/lib/dkms/mok.pub \"$f\"; done",
+			 "/lib/modules/%s/build/scripts/sign-file sha256 /" DKMS_KEY
+			 " /" DKMS_CERTIFICATE " \"$f\"; done",
 			 kernel_of(m), kernel_of(m));
 	add_step(s, "let modprobe take these",
 		 "sudo mkdir -p /etc/depmod.d\n"
@@ -294,7 +295,7 @@ static void caution_host(struct machine *m, struct machine_need *n)
 
 	for (size_t i = 0; i < n->n; i++)
 		translated +=
-			need_goes_through_bar1(&n->cards[i]) &&
+			n->cards[i].wants_options &&
 			text_starts_with(fact_str_or(n->cards[i].gpu->pci->iommu_type, ""), "DMA");
 	if (translated)
 		add_caution(m, n,
@@ -354,9 +355,7 @@ static void caution_settings(struct machine *m, struct machine_need *n)
 		add_caution(m, n,
 			    "what " NEED_DWORDS_PER_DEVICE " holds now could not be read (%s): put "
 			    "the entries of other cards behind these",
-			    m->driver.registry_dwords_per_device.from
-				    ? m->driver.registry_dwords_per_device.from
-				    : "nobody looked");
+			    FACT_WHY(m->driver.registry_dwords_per_device));
 }
 
 static void caution_generations(struct machine *m, struct machine_need *n)
@@ -366,7 +365,7 @@ static void caution_generations(struct machine *m, struct machine_need *n)
 	for (size_t i = 0; i < n->n; i++) {
 		int64_t cc = fact_or(card_compute_capability(n->cards[i].gpu), -1);
 
-		if (!need_goes_through_bar1(&n->cards[i]) || cc < 0)
+		if (!n->cards[i].wants_options || cc < 0)
 			continue;
 		if (first >= 0 && cc != first) {
 			add_caution(m, n,

@@ -439,6 +439,9 @@ static void bar1_by_registry(void **state)
 	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
 	m->driver.registry_dwords = fact_str("PeerMappingOverride=1; RMPcieP2PType=1", from);
 	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
+	m->driver.registry_dwords_per_device = fact_str("pci=24:00;RMPcieP2PType=0", from);
+	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_OK, REASON_EXPOSED_MAILBOX, PAIR_DIRECT);
+	expect(m, 1, 0, CHAIN_EXPOSURE, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
 	build_free(m);
 }
 
@@ -478,6 +481,10 @@ static void driver_forced(void **state)
 	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_FORCED, PAIR_BLOCKED);
 	m->driver.registry_dwords = fact_str("ForceP2P=0x22", from);
 	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK, PAIR_DIRECT);
+	/* One card's own key is enough, either way. */
+	m->driver.registry_dwords_per_device = fact_str("pci=24:00;ForceP2P=0x11", from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_FORCED, PAIR_BLOCKED);
+	expect(m, 1, 0, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_FORCED, PAIR_BLOCKED);
 	build_free(m);
 }
 

@@ -561,6 +561,28 @@ static void test_condition_in_image(void **state)
 	assert_int_equal(g->told[FIX_UNDO_SKIPPED], 2);
 }
 
+/* What is to be run in the system itself is run with a file that only goes after that. */
+static void test_needed_in_image(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *alone = plan_new();
+
+	rig_file(p, "etc/a.conf", "a\n", "new\n")->needed_by_undo = true;
+	rig_switch(p, "off", "on");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_file(alone, "etc/new/c.conf", NULL, "1\n")->needed_by_undo = true;
+	assert_int_equal(apply(g, alone), FIX_DONE);
+	become_image(g);
+	assert_int_equal(undo(g, 2), FIX_DONE);
+	assert_false(rig_exists(g, "etc/new/c.conf"));
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "new\n");
+	assert_told(g,
+		    "file etc/a.conf: what is to be run in the system itself needs it: delete it "
+		    "after that\n");
+	assert_last_state(g, 2, FIX_UNDONE);
+}
+
 /* ---- what somebody else changed ---- */
 
 static void test_drift_on_apply(void **state)
@@ -673,6 +695,34 @@ static void test_undo_goes_on(void **state)
 	}
 }
 
+/* What others are undone with stays while one of them is not, however often it is tried. */
+static void test_needed_by_undo(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_file(p, "etc/a.conf", "a\n", "new\n")->needed_by_undo = true;
+	rig_file(p, "etc/b.conf", "b 1\nb 2\n", "new\n");
+	rig_switch(p, "off", "on")->needed_by_undo = true;
+	rig_file(p, "etc/new/c.conf", NULL, "1\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "etc/new/c.conf", "mine\n");
+	for (size_t i = 0; i < 2; i++) {
+		rig_listen(g);
+		assert_int_equal(undo(g, 0), FIX_STUCK);
+		assert_told(g, "file etc/a.conf: it stays until the rest is undone\n");
+		assert_int_equal(g->told[FIX_UNDO_FAILED], 3);
+		assert_get(g, "etc/a.conf", "new\n");
+		assert_get(g, "etc/b.conf", "b 1\nb 2\n");
+		assert_get(g, "run/switch", "on");
+		assert_last_state(g, 1, FIX_UNDOING);
+	}
+	rig_put(g, "etc/new/c.conf", "1\n");
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+}
+
 /* ---- two fixes ---- */
 
 static void test_order_of_undoing(void **state)
@@ -702,6 +752,30 @@ static void test_order_of_undoing(void **state)
 	assert_int_equal(try_undo(g, 0), -ENOENT);
 	assert_int_equal(try_undo(g, 7), -ENOENT);
 	assert_said("no fix 7");
+}
+
+/* What a later fix found as it wanted it, since an earlier one had made it so. */
+static void test_builds_on(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *first = plan_new(), *second = plan_new(), *other = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_file(first, "etc/a.conf", "a\n", "new\n");
+	rig_file(other, "etc/new/c.conf", NULL, "1\n");
+	rig_file(second, "etc/b.conf", "b 1\nb 2\n", "new\n");
+	*ARENA_PUSH(second->arena, second->builds_on, second->builds_on_n) = "etc/none.conf";
+	*ARENA_PUSH(second->arena, second->builds_on, second->builds_on_n) = "etc/a.conf";
+	assert_int_equal(apply(g, first), FIX_DONE);
+	assert_int_equal(apply(g, other), FIX_DONE);
+	assert_int_equal(apply(g, second), FIX_DONE);
+	assert_int_equal(try_undo(g, 1), -EBUSY);
+	assert_said("fix 3 builds on /etc/a.conf, which fix 1 made: undo 3 first");
+	assert_get(g, "etc/a.conf", "new\n");
+	assert_int_equal(undo(g, 2), FIX_DONE); /* it has nothing to do with that */
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
 }
 
 /* Files of its own: the older one is undone first, and what is generated from both follows. */
@@ -1367,6 +1441,9 @@ static void test_bad_journal(void **state)
 		{"\"mode\": 420", "\"mode\": -1", "\"mode\" is no number"},
 		{"\"old\": 2", "\"old\": 3", "old-0 has another length"},
 		{"\"steps\": [", "\"stairs\": [", "\"steps\" is no list"},
+		{"\"builds_on\": []", "\"builds_on\": 1", "\"builds_on\" is no list"},
+		{"\"builds_on\": []", "\"builds_on\": [1]", "holds something that is no text"},
+		{"\"builds_on\": []", "\"builds_on\": [\"../a\"]", "holds no path below the root"},
 	};
 	struct rig *g = *state;
 
@@ -1379,6 +1456,19 @@ static void test_bad_journal(void **state)
 		assert_refused(g, -EPROTO, edits[i].sentence);
 		assert_said("fixes/1");
 	}
+}
+
+/* As written before plans said what they build on. */
+static void test_journal_of_before(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	edit_plan(g, "\"builds_on\"", "\"unknown\"");
+	edit_plan(g, "\"needed_by_undo\"", "\"unknown\"");
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
 }
 
 static void test_missing_copy(void **state)
@@ -1696,6 +1786,8 @@ static void test_plan_is_kept(void **state)
 	[0] = (struct plan_manual){"the firmware", "turn it on", "rebar.off"};
 	ARENA_PUSH(p->arena, p->notes, p->note_n)[0] = "a note";
 	ARENA_PUSH(p->arena, p->way_back, p->way_back_n)[0] = "onehop undo";
+	ARENA_PUSH(p->arena, p->builds_on, p->builds_on_n)[0] = "etc/none.conf";
+	p->steps[p->step_n - 1].needed_by_undo = true;
 	assert_int_equal(apply(g, p), FIX_DONE);
 	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
 	assert_int_equal(n, 1);
@@ -1715,6 +1807,7 @@ static void test_plan_is_kept(void **state)
 		assert_int_equal(a->mask, b->mask);
 		assert_int_equal(a->identity, b->identity);
 		assert_int_equal(a->again_at_boot, b->again_at_boot);
+		assert_int_equal(a->needed_by_undo, b->needed_by_undo);
 		assert_int_equal(entries[0].marks[i], MARK_DONE);
 		assert_true(!a->undo_argv == !b->undo_argv && !a->argv == !b->argv);
 		if (a->argv)
@@ -1726,6 +1819,8 @@ static void test_plan_is_kept(void **state)
 	assert_string_equal(entries[0].plan->manual[0].how, "turn it on");
 	assert_string_equal(entries[0].plan->notes[0], "a note");
 	assert_string_equal(entries[0].plan->way_back[0], "onehop undo");
+	assert_int_equal(entries[0].plan->builds_on_n, 1);
+	assert_string_equal(entries[0].plan->builds_on[0], "etc/none.conf");
 	assert_string_equal(entries[0].boot_id, "11111111-2222-3333-4444-555555555555");
 	journal_free(entries, n);
 }
@@ -1967,12 +2062,15 @@ int main(void)
 		TEST(test_made_anew_in_image),
 		TEST(test_boot_not_mounted_in_image),
 		TEST(test_condition_in_image),
+		TEST(test_needed_in_image),
 		TEST(test_drift_on_apply),
 		TEST(test_drift_of_other_kinds),
 		TEST(test_drift_on_undo),
 		TEST(test_stuck_is_left_alone),
 		TEST(test_undo_goes_on),
+		TEST(test_needed_by_undo),
 		TEST(test_order_of_undoing),
+		TEST(test_builds_on),
 		TEST(test_generated_by_both),
 		TEST(test_generated_without_effect),
 		TEST(test_generated_put_back),
@@ -1997,6 +2095,7 @@ int main(void)
 		TEST(test_no_capability),
 		TEST(test_newer_journal),
 		TEST(test_bad_journal),
+		TEST(test_journal_of_before),
 		TEST(test_missing_copy),
 		TEST(test_bad_log),
 		TEST(test_torn_log),

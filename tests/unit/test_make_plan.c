@@ -1246,10 +1246,15 @@ static void acs_old_kernel(void **state)
 		assert_int_equal(s != NULL, rows[i].unit);
 		assert_int_equal(w.plan->steps[0].again_at_boot, rows[i].unit);
 		if (s) {
-			assert_has(s->new.data, "\nType=oneshot\nRemainAfterExit=yes\n");
+			assert_has(s->new.data, "\nType=oneshot\nRemainAfterExit=yes\n"
+						"ExecStartPre=-/bin/udevadm settle ");
 			assert_has(s->new.data, "\nExecStart=\"/opt/one hop/100%%/onehop\" fix "
 						"--at-boot\n");
-			assert_has(s->new.data, "Before=nvidia-persistenced.service");
+			assert_has(s->new.data, "\nDefaultDependencies=no\n"
+						"After=local-fs.target "
+						"systemd-modules-load.service "
+						"systemd-udev-trigger.service\n"
+						"Before=sysinit.target shutdown.target\n");
 		}
 		world_free(&w);
 	}
@@ -1269,10 +1274,13 @@ static void acs_unit_twice(void **state)
 	assert_string_equal(words(&w, w.plan->steps[3].undo_argv),
 			    "systemctl disable onehop-acs.service");
 	assert_false(plan_needs_reboot(w.plan));
+	assert_int_equal(w.plan->builds_on_n, 0);
 	carry_out(&w);
 	make(&w);
 	assert_int_equal(w.plan->step_n, 1);
 	assert_true(w.plan->steps[0].again_at_boot);
+	assert_int_equal(w.plan->builds_on_n, 1); /* without that file it would not be done again */
+	assert_string_equal(w.plan->builds_on[0], "etc/systemd/system/onehop-acs.service");
 	world_free(&w);
 }
 

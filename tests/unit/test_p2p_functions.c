@@ -318,6 +318,32 @@ static void dwords_of_one_gpu(void **state)
 	build_free(m);
 }
 
+/* Each pair is written over the one of before, and what is none is skipped. */
+static void last_dword_counts(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	struct nvidia_driver *d = &m->driver;
+
+	(void)state;
+	d->registry_dwords = fact_str("Other=5; FORCEp2p = 0x1 ;ForceP2P=0x11;ForceP2P=;Other=1=2;"
+				      "XForceP2P=0x3;=4",
+				      "params");
+	d->registry_dwords_per_device =
+		fact_str("ForceP2P=7;pci=0000:01:00.0;ForceP2P=0x1;A=1;ForceP2P=0x21;pci=02:00;A=2;"
+			 "pci=nowhere;A=3;PCI=0000:02:00.0;A=4;pci=0000:01:00;ForceP2P=0x211;"
+			 "pci=0000:77:00.0;ForceP2P=0;A=5",
+			 "params");
+	assert_true(fact_is(driver_registry_dword(d, "ForceP2P"), 0x11));
+	assert_true(fact_is(driver_registry_dword(d, "Other"), 5));
+	assert_true(fact_is(driver_gpu_dword(d, &m->gpus[0], "ForceP2P"), 0x211));
+	assert_true(fact_is(driver_gpu_dword(d, &m->gpus[0], "A"), 1));
+	assert_true(fact_is(driver_gpu_dword(d, &m->gpus[1], "ForceP2P"), 0x11));
+	assert_true(fact_is(driver_gpu_dword(d, &m->gpus[1], "A"), 2));
+	d->registry_dwords_per_device = fact_str("pci=01:00.0;ForceP2P=1;ForceP2P=x", "params");
+	assert_true(fact_unknown(driver_gpu_dword(d, &m->gpus[0], "ForceP2P")));
+	build_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +353,7 @@ int main(void)
 		cmocka_unit_test(facts_of_a_driver),
 		cmocka_unit_test(looked_for_where_it_matters),
 		cmocka_unit_test(dwords_of_one_gpu),
+		cmocka_unit_test(last_dword_counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,7 +112,7 @@ static const struct step every_kind[] = {
 	 .rules = "nccl-p2p-level, other-rule"},
 	{.kind = STEP_TOOL,
 	 .undo_argv = make_initramfs,
-	 .what = "make the initramfs anew when undone",
+	 .what = "when undone: make the initramfs anew",
 	 .why = "",
 	 .rules = ""},
 	{.kind = STEP_FILE,
@@ -393,7 +393,8 @@ static void undo_goes_backwards(void **state)
 					    "2. ",
 					    "remove /etc/modprobe.d/onehop.conf",
 					    "3. ",
-					    "run update-initramfs -u",
+					    "make the initramfs anew",
+					    "runs: update-initramfs -u",
 					    "4. ",
 					    "put /etc/nccl.conf back (was changed by somebody else",
 					    "5. ",
@@ -675,6 +676,9 @@ static void assert_complete(const struct plan *p, const char *what)
 		if (!s->argv && !s->undo_argv &&
 		    (s->kind == STEP_TOOL || s->kind == STEP_GENERATED))
 			fail_msg("%s: step %zu runs nothing", what, i);
+		if (s->kind == STEP_TOOL && !s->argv && strncmp(s->what, "when undone: ", 13) != 0)
+			fail_msg("%s: step %zu only serves undoing and does not say so: %s", what,
+				 i, s->what);
 	}
 	for (size_t i = 0; i < p->manual_n; i++)
 		if (!*p->manual[i].what || !*p->manual[i].how)

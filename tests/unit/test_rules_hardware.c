@@ -298,6 +298,22 @@ static void forced_stock(struct machine *m)
 	m->driver.bar1_p2p.loaded = fact_int(0, here);
 }
 
+/* By keys of one card, as in mixed machines. */
+static void forced_stock_per_device(struct machine *m)
+{
+	m->driver.registry_dwords = fact_str("", here);
+	m->driver.registry_dwords_per_device =
+		fact_str("pci=0000:02:00.0;ForceP2P=0x21;RMForceP2PType=2", here);
+	forced_stock(m);
+}
+
+static void unlock_lost_per_device(struct machine *m)
+{
+	m->driver.registry_dwords = fact_str("", here);
+	m->driver.registry_dwords_per_device = fact_str("pci=02:00;ForceP2P=0x210", here);
+	m->driver.bar1_p2p.installed = fact_int(0, here);
+}
+
 static void unlock_lost(struct machine *m)
 {
 	m->driver.bar1_p2p.installed = fact_int(0, here);
@@ -611,6 +627,9 @@ static const struct twin {
 	{"p2p-forced", workstation, forced_proprietary, "ForceP2P=0x11"},
 	{"p2p-forced", workstation, forced_small_bar1, "BAR1 (256 MiB) does not cover"},
 	{"p2p-forced", unlocked, forced_stock, "stubs in the place of BAR1 P2P"},
+	{"p2p-forced", unlocked, forced_stock_per_device, "yes for GPU1"},
+	{"p2p-force-type", unlocked, forced_stock_per_device, "NVLink only"},
+	{"unlock-kept", unlocked, unlock_lost_per_device, "after a reboot ForceP2P=0x210"},
 	{"p2p-mailbox", unlocked_bar1, through_mailbox, "through a mailbox"},
 	{"unlock-console", unlocked_570, console_on_gpu1, "start of BAR1 of GPU1"},
 	{"unlock-kept", unlocked, unlock_lost, "after a reboot ForceP2P=0x211"},
@@ -786,6 +805,28 @@ static void acs_names_port_value_and_cure(void **state)
 	assert_non_null(strstr(f->remedy, "pci=disable_acs_redir=\"0000:22:00.0;0000:22:01.0\""));
 	assert_non_null(strstr(f->evidence[0], "ACSCtl of 0000:22:00.0: 001d"));
 	assert_int_equal(verdict_of(j.d, "acs-completion-redirect"), VERDICT_OK);
+	judged_done(&j);
+}
+
+/* An upgrade put a new release beside modules that onehop had edited, and those are loaded still. */
+static void edited_modules_outlive_an_upgrade(void **state)
+{
+	struct machine *m = workstation();
+	struct judged j;
+
+	(void)state;
+	old_library(m);
+	m->driver.bar1_p2p.mark = fact_str("unlock 1", here);
+	j = judge_built(m);
+	assert_non_null(strstr(finding_of(j.d, "driver-library-version", "570.211.01")->remedy,
+			       "sudo onehop undo, and reboot; then onehop unlock for 570.211.01"));
+	judged_done(&j);
+	m = workstation();
+	old_library(m);
+	m->driver.bar1_p2p.mark = fact_str_absent(here);
+	j = judge_built(m);
+	assert_null(
+		strstr(finding_of(j.d, "driver-library-version", "570.211.01")->remedy, "undo"));
 	judged_done(&j);
 }
 
@@ -1102,6 +1143,7 @@ int main(void)
 		cmocka_unit_test(iommu_with_faults),
 		cmocka_unit_test(iommu_beside_nvlink),
 		cmocka_unit_test(all_bound_elsewhere),
+		cmocka_unit_test(edited_modules_outlive_an_upgrade),
 		cmocka_unit_test(healthy_machines_have_no_findings),
 	};
 

@@ -43,6 +43,8 @@
 #define NAME     "nvidia-current-open"
 #define VERSION  "535.261.03"
 #define KERNEL   "6.1.0-56-amd64"
+#define SECOND   "6.1.0-57-amd64" /* another kernel, and another release of the driver */
+#define UPGRADE  "550.54.14"
 #define TREE     "usr/src/" NAME "-" VERSION
 #define OWN      "usr/src/" DELIVERY_OWN_NAME "-" VERSION
 #define OVERRIDE "etc/dkms/" NAME "-" VERSION ".conf"
@@ -124,6 +126,7 @@ struct world {
 	struct delivery delivery;
 	struct object core;
 	bool build_fails, build_ignores_patch, uninstall_fails, image;
+	bool always; /* modules are installed from the first to the last */
 	unsigned builds;
 };
 
@@ -132,15 +135,38 @@ static char *below(const struct world *w, const char *path)
 	return xprintf("%s/%s", w->rig.root, path);
 }
 
-static void put_object(struct world *w, const char *path, bool edited)
+static void write_object(struct world *w, const char *path, const struct object *o)
 {
-	const struct object o = make_object(edited);
 	AUTO_FREE char *whole = below(w, path);
 	AUTO_CLOSE int fd = -1;
 
 	rig_put(&w->rig, path, "");
 	fd = open(whole, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	assert_true(fd >= 0 && write(fd, &o, sizeof(o)) == sizeof(o));
+	assert_true(fd >= 0 && write(fd, o, sizeof(*o)) == sizeof(*o));
+}
+
+static void read_object(struct world *w, const char *path, struct object *ret)
+{
+	AUTO_FREE char *whole = below(w, path);
+	AUTO_CLOSE int fd = open(whole, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0 && read(fd, ret, sizeof(*ret)) == sizeof(*ret));
+}
+
+static void put_object(struct world *w, const char *path, bool edited)
+{
+	const struct object o = make_object(edited);
+
+	write_object(w, path, &o);
+}
+
+/* "535.261.03" is 535. */
+static unsigned release_of(struct world *w, const char *path)
+{
+	struct object o;
+
+	read_object(w, path, &o);
+	return o.head.e_flags;
 }
 
 static bool is_edited(struct world *w, const char *path)
@@ -155,11 +181,12 @@ static bool is_edited(struct world *w, const char *path)
 
 static void link_to(struct world *w, const char *target, const char *path)
 {
-	AUTO_FREE char *whole = below(w, path), *folder = xprintf("%s/x", path);
+	AUTO_FREE char *whole = below(w, path);
+	AUTO_FREE char *beside = xprintf("%.*s/x", (int)(strrchr(path, '/') - path), path);
 
-	rig_put(&w->rig, folder, ""); /* the folders on its way */
-	rig_remove(&w->rig, folder);
-	rig_remove(&w->rig, path);
+	rig_put(&w->rig, beside, ""); /* the folders on its way */
+	rig_remove(&w->rig, beside);
+	unlink(whole);
 	assert_int_equal(symlink(target, whole), 0);
 }
 
@@ -250,7 +277,10 @@ static void assert_tree(const struct world *w, const char *expected)
 	assert_same(now, expected);
 }
 
-/* ---- DKMS, as 3.0.10 does it ---- */
+/* ---- DKMS, as 3.0.10 and 3.2 do it ---- */
+
+static const char *const module_names[] = {"nvidia", "nvidia-uvm"};
+static const char *const kernels[] = {KERNEL, SECOND};
 
 /* A moment at which a program fails, or is killed with everything. */
 static bool stops_here(struct world *w)
@@ -258,6 +288,12 @@ static bool stops_here(struct world *w)
 	struct rig *g = &w->rig;
 	long point = g->points++;
 
+	for (size_t i = 0; w->always && i < 2; i++) {
+		AUTO_FREE char *path = xprintf(LIB "/%s.ko", i ? module_names[i] : NAME);
+
+		if (!rig_exists(g, path))
+			fail_msg("/%s is not there", path);
+	}
 	if (g->fail_at < 0 || point != g->fail_at)
 		return false;
 	if (g->kill)
@@ -267,17 +303,17 @@ static bool stops_here(struct world *w)
 
 struct dkms {
 	struct world *w;
-	const char *name, *version;
-	char *base, *modules, *link, *source;
+	const char *name, *version, *kernel;
+	char *base, *modules, *link, *leads, *source;
 };
-
-static const char *const module_names[] = {"nvidia", "nvidia-uvm"};
 
 static char *module_file(const struct dkms *k, bool installed, size_t i)
 {
 	const char *end = strcmp(k->name, NAME) == 0 && i == 0 ? NAME : module_names[i];
 
-	return xprintf("%s/%s.ko", installed ? LIB : k->modules, end);
+	if (installed)
+		return xprintf("lib/modules/%s/updates/dkms/%s.ko", k->kernel, end);
+	return xprintf("%s/%s.ko", k->modules, end);
 }
 
 static bool is_built(const struct dkms *k)
@@ -291,9 +327,23 @@ static bool is_built(const struct dkms *k)
 	return true;
 }
 
+static bool leads_to(struct world *w, const char *link, const char *target)
+{
+	AUTO_FREE char *now = NULL;
+
+	return host_read_link(&w->rig.host, link, &now) == 0 && strcmp(now, target) == 0;
+}
+
 static bool is_installed(const struct dkms *k)
 {
-	return is_built(k) && rig_exists(&k->w->rig, k->link);
+	return is_built(k) && leads_to(k->w, k->link, k->leads);
+}
+
+static bool has_conf(const struct dkms *k)
+{
+	AUTO_FREE char *conf = xprintf("%s/dkms.conf", k->source);
+
+	return rig_exists(&k->w->rig, conf);
 }
 
 /* What the sources are, patched or not, decides what is built. */
@@ -303,9 +353,8 @@ static int source_is_edited(struct dkms *k, bool *ret)
 	AUTO_FREE char *core = xprintf("%s/" DELIVERY_CORE, k->source);
 	AUTO_FREE char *own = xprintf("%s/nvidia/nv-kernel.o_binary", k->source);
 	AUTO_FREE char *conf = xprintf("etc/dkms/%s-%s.conf", k->name, k->version);
-	AUTO_FREE char *dkms_conf = xprintf("%s/dkms.conf", k->source);
 
-	if (!rig_exists(&k->w->rig, dkms_conf))
+	if (!has_conf(k))
 		return 4;
 	*ret = is_edited(k->w, own);
 	if (!rig_exists(&k->w->rig, conf))
@@ -320,6 +369,7 @@ static int dkms_build(struct dkms *k)
 {
 	AUTO_FREE char *log = xprintf("var/lib/dkms/%s/%s/build/make.log", k->name, k->version);
 	AUTO_FREE char *kept = xprintf("%s/log/make.log", k->base);
+	struct object o;
 	bool edited = false;
 	int r = source_is_edited(k, &edited);
 
@@ -333,28 +383,33 @@ static int dkms_build(struct dkms *k)
 		return 10;
 	}
 	rig_put(&k->w->rig, kept, "built\n");
+	o = make_object(edited);
+	o.head.e_flags = (Elf64_Word)strtoul(k->version, NULL, 10);
 	for (size_t i = 0; i < 2; i++) {
 		AUTO_FREE char *path = module_file(k, false, i);
 
 		if (stops_here(k->w))
 			return 1;
-		put_object(k->w, path, edited);
+		write_object(k->w, path, &o);
 	}
 	return stops_here(k->w);
 }
 
+/* It knows what it has installed by the version of the modules. */
 static int dkms_uninstall(struct dkms *k)
 {
 	if (!is_installed(k))
 		return 0;
 	if (k->w->uninstall_fails)
 		return 5;
+	if (!has_conf(k))
+		return 4;
 	for (size_t i = 0; i < 2; i++) {
-		AUTO_FREE char *path = module_file(k, true, i);
+		AUTO_FREE char *path = module_file(k, true, i), *own = module_file(k, false, i);
 
 		if (stops_here(k->w))
 			return 1;
-		if (rig_exists(&k->w->rig, path))
+		if (rig_exists(&k->w->rig, path) && release_of(k->w, path) == release_of(k->w, own))
 			rig_remove(&k->w->rig, path);
 	}
 	rig_remove(&k->w->rig, k->link);
@@ -363,17 +418,18 @@ static int dkms_uninstall(struct dkms *k)
 
 static int dkms_install(struct dkms *k)
 {
-	AUTO_FREE char *target = xprintf("%s/" KERNEL "/x86_64", k->version);
 	int r = is_built(k) ? dkms_uninstall(k) : dkms_build(k);
 
 	for (size_t i = 0; r == 0 && i < 2; i++) {
 		AUTO_FREE char *from = module_file(k, false, i), *to = module_file(k, true, i);
+		struct object o;
 
-		put_object(k->w, to, is_edited(k->w, from));
+		read_object(k->w, from, &o);
+		write_object(k->w, to, &o);
 		r = stops_here(k->w);
 	}
 	if (r == 0)
-		link_to(k->w, target, k->link);
+		link_to(k->w, k->leads, k->link);
 	return r;
 }
 
@@ -389,30 +445,63 @@ static int dkms_add(struct dkms *k)
 }
 
 /* A build that was cut off is none, and stays. */
-static int dkms_remove(struct dkms *k)
+static int dkms_unbuild(struct dkms *k)
 {
-	AUTO_FREE char *version = xprintf("var/lib/dkms/%s/%s", k->name, k->version);
-	AUTO_FREE char *name = xprintf("var/lib/dkms/%s", k->name);
-	int r = dkms_uninstall(k);
+	int r = is_built(k) && !has_conf(k) ? 4 : dkms_uninstall(k);
 
 	if (r == 0 && is_built(k))
 		remove_tree(k->w, k->base);
-	if (r == 0 && !rig_exists(&k->w->rig, k->base)) {
-		AUTO_FREE char *whole = below(k->w, name);
+	return r;
+}
 
+static void dkms_begin(struct dkms *k)
+{
+	k->base = xprintf("var/lib/dkms/%s/%s/%s", k->name, k->version, k->kernel);
+	k->modules = xprintf("%s/x86_64/module", k->base);
+	k->link = xprintf("var/lib/dkms/%s/kernel-%s-x86_64", k->name, k->kernel);
+	k->leads = xprintf("%s/%s/x86_64", k->version, k->kernel);
+	k->source = xprintf("usr/src/%s-%s", k->name, k->version);
+}
+
+static void dkms_end(struct dkms *k)
+{
+	free(k->base);
+	free(k->modules);
+	free(k->link);
+	free(k->leads);
+	free(k->source);
+}
+
+/* From all kernels. */
+static int dkms_remove(struct dkms *k)
+{
+	AUTO_FREE char *version = xprintf("var/lib/dkms/%s/%s", k->name, k->version);
+	AUTO_FREE char *name = xprintf("var/lib/dkms/%s", k->name), *whole = below(k->w, name);
+	bool left = false;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < 2; i++) {
+		struct dkms one = {.w = k->w, .name = k->name, .version = k->version};
+
+		one.kernel = kernels[i];
+		dkms_begin(&one);
+		r = dkms_unbuild(&one);
+		left |= rig_exists(&k->w->rig, one.base);
+		dkms_end(&one);
+	}
+	if (r == 0 && !left) {
 		remove_tree(k->w, version);
 		rmdir(whole);
 	}
 	return r ? r : stops_here(k->w);
 }
 
-static void dkms_done(struct dkms *k)
+static const char *kernel_of(const char *const *argv)
 {
-	free((char *)k->name);
-	free(k->base);
-	free(k->modules);
-	free(k->link);
-	free(k->source);
+	for (; *argv; argv++)
+		if (strcmp(*argv, "-k") == 0)
+			return argv[1];
+	return KERNEL;
 }
 
 static int run_dkms(struct world *w, const char *const *argv)
@@ -426,17 +515,17 @@ static int run_dkms(struct world *w, const char *const *argv)
 		       {"add", dkms_add},
 		       {"remove", dkms_remove}};
 	const char *id = strcmp(argv[2], "--force") == 0 ? argv[3] : argv[2];
-	CLEANUP(dkms_done) struct dkms k = {.w = w, .version = strchr(id, '/') + 1};
+	AUTO_FREE char *name = xstrndup(id, strcspn(id, "/"));
+	struct dkms k = {.w = w, .name = name, .version = strchr(id, '/') + 1};
+	int r = 99;
 
-	k.name = xstrndup(id, strcspn(id, "/"));
-	k.base = xprintf("var/lib/dkms/%s/" KERNEL, id);
-	k.modules = xprintf("%s/x86_64/module", k.base);
-	k.link = xprintf("var/lib/dkms/%s/kernel-" KERNEL "-x86_64", k.name);
-	k.source = xprintf("usr/src/%s-%s", k.name, k.version);
+	k.kernel = kernel_of(argv);
+	dkms_begin(&k);
 	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
 		if (strcmp(argv[1], actions[i].action) == 0)
-			return stops_here(w) ? 1 : actions[i].run(&k);
-	return 99;
+			r = stops_here(w) ? 1 : actions[i].run(&k);
+	dkms_end(&k);
+	return r;
 }
 
 /* ---- the other programs ---- */
@@ -482,19 +571,71 @@ static int run_real(struct world *w, const char *const *argv, int *ret_status)
 	return r;
 }
 
-/* sh -c 'dkms ACTION "$1" ... && rm -rf -- ...' sh ID ... LINK FOLDER */
-static int run_shell(struct world *w, const char *const *argv)
+/* Unless another release is installed: ln -sfn ... LINK && dkms ACTION NAME/VERSION -k KERNEL */
+static int run_if_ours(struct world *w, const char *const *words, bool install)
 {
-	const bool all = strstr(argv[2], "dkms remove \"$1\" --all && rm -rf") != NULL;
-	const char *const dkms[] = {"dkms", all ? "remove" : "uninstall", argv[4], NULL};
-	const char *const *gone = argv + (all ? 5 : 6);
-	const char *const rm[] = {"rm", "-rf", "--", gone[0], gone[1], NULL};
-	int status = run_dkms(w, dkms);
+	AUTO_FREE char *id = xprintf("%s/%s", words[2], words[1]), *now = NULL;
+	AUTO_FREE char *mine = xprintf("%s/", words[1]);
+	AUTO_FREE char *leads = xprintf("%s/%s/%s", words[1], words[3], words[4]);
+	AUTO_FREE char *elsewhere = xprintf("%s/none", words[1]);
+	const char *const dkms[] = {"dkms",
+				    install ? "install" : "uninstall",
+				    install ? "--force" : id,
+				    install ? id : "-k",
+				    install ? "-k" : words[3],
+				    install ? words[3] : NULL,
+				    NULL};
+	const char *link = words[0] + 1;
+	int r = host_read_link(&w->rig.host, link, &now);
 
-	assert_true(all || strstr(argv[2], "dkms uninstall \"$1\" -k \"$2\" && rm -rf"));
-	if (status == 0 && !stops_here(w))
+	if (r == 0 && !text_starts_with(now, mine))
+		return 0;
+	if (stops_here(w))
+		return 1;
+	link_to(w, install ? elsewhere : leads, link);
+	r = run_dkms(w, dkms);
+	if (r == 0 && !install && rig_exists(&w->rig, link))
+		rig_remove(&w->rig, link);
+	return r;
+}
+
+static int remove_both(struct world *w, const char *a, const char *b)
+{
+	const char *const rm[] = {"rm", "-rf", "--", a, b, NULL};
+	int status = 1;
+
+	if (!stops_here(w))
 		run_real(w, rm, &status);
 	return status;
+}
+
+static int run_remove(struct world *w, const char *const *words)
+{
+	const char *const dkms[] = {"dkms", "remove", words[0], NULL};
+	AUTO_FREE char *source = xprintf("%s/source", words[2] + 1);
+	int r;
+
+	if (!rig_exists(&w->rig, source))
+		return 0;
+	r = run_dkms(w, dkms);
+	return r ? r : remove_both(w, words[1], words[2]);
+}
+
+/* sh -c '...' sh WORDS: the text itself is run by tests/cli/unlock_command. */
+static int run_shell(struct world *w, const char *const *argv)
+{
+	const char *const *words = argv + 4;
+	int r;
+
+	if (strstr(argv[2], "dkms remove \"$1\" --all && rm -rf -- \"$2\" \"$3\""))
+		return run_remove(w, words);
+	assert_true(
+		text_starts_with(argv[2], "case $(readlink \"$1\") in \"$2\"/*|\"\") ln -sfn "));
+	if (strstr(argv[2], "dkms install --force \"$3/$2\" -k \"$4\""))
+		return run_if_ours(w, words, true);
+	assert_non_null(strstr(argv[2], "dkms uninstall \"$3/$2\" -k \"$4\" && rm -f -- \"$1\""));
+	r = run_if_ours(w, words, false);
+	return r || !strstr(argv[2], "rm -rf -- \"$6\"") ? r : remove_both(w, words[5], words[5]);
 }
 
 static int runner(void *context, const char *const *argv, unsigned deadline_s,
@@ -521,24 +662,44 @@ static int runner(void *context, const char *const *argv, unsigned deadline_s,
 
 /* ---- scenes ---- */
 
-static void put_driver(struct world *w, bool built)
+static void dkms(struct world *w, const char *action, const char *id, const char *kernel)
 {
-	const char *const install[] = {"dkms", "install", NAME "/" VERSION, "-k", KERNEL, NULL};
+	const char *const argv[] = {"dkms", action, id, "-k", kernel, NULL};
 	AUTO_STRBUF struct strbuf output = {0};
 	int status;
 
-	rig_put(&w->rig, TREE "/dkms.conf", "PACKAGE_NAME=" NAME "\n");
-	put_object(w, TREE "/nvidia/nv-kernel.o_binary", false);
-	link_to(w, "/" TREE, "var/lib/dkms/" NAME "/" VERSION "/source");
-	if (!built)
-		return;
-	assert_int_equal(w->rig.host.run(w, install, 10, &output, &status), 0);
+	assert_int_equal(w->rig.host.run(w, argv, 10, &output, &status), 0);
 	assert_int_equal(status, 0);
+}
+
+static void put_driver(struct world *w, const char *version, bool built)
+{
+	AUTO_FREE char *conf = xprintf("usr/src/" NAME "-%s/dkms.conf", version);
+	AUTO_FREE char *core = xprintf("usr/src/" NAME "-%s/nvidia/nv-kernel.o_binary", version);
+	AUTO_FREE char *id = xprintf(NAME "/%s", version);
+
+	rig_put(&w->rig, conf, "PACKAGE_NAME=" NAME "\n");
+	put_object(w, core, false);
+	dkms(w, "add", id, KERNEL);
+	if (built)
+		dkms(w, "install", id, KERNEL);
+}
+
+static void put_kernel(struct world *w, const char *kernel)
+{
+	AUTO_FREE char *dep = xprintf("lib/modules/%s/modules.dep", kernel);
+	AUTO_FREE char *module = xprintf("lib/modules/%s/kernel/fs.ko", kernel);
+	AUTO_FREE char *other = xprintf("lib/modules/%s/updates/dkms/other.ko", kernel);
+
+	rig_put(&w->rig, dep, "");
+	rig_put(&w->rig, module, "");
+	rig_put(&w->rig, other, "");
 }
 
 static void scene(struct world *w, bool driver, bool built)
 {
 	w->build_fails = w->build_ignores_patch = w->uninstall_fails = w->image = false;
+	w->always = false;
 	rig_reset(&w->rig);
 	rig_fail(&w->rig, -1, 0);
 	rig_listen(&w->rig);
@@ -550,14 +711,12 @@ static void scene(struct world *w, bool driver, bool built)
 	rig_put(&w->rig, "home/tree/kernel-open/Kbuild", "# Kbuild\n");
 	rig_put(&w->rig, "home/tree/kernel-open/nvidia/nv-pci.c", "edited\n");
 	rig_put(&w->rig, "home/tree/kernel-open/nvidia-modeset/nvkms.c", "as it is\n");
-	rig_put(&w->rig, "lib/modules/" KERNEL "/modules.dep", "");
-	rig_put(&w->rig, "lib/modules/" KERNEL "/kernel/fs.ko", "");
-	rig_put(&w->rig, LIB "/other.ko", "");
+	put_kernel(w, KERNEL);
 	rig_put(&w->rig, "boot/initrd", "stock\n");
 	put_object(w, "home/tree/" BUILT, true);
 	put_object(w, "home/tree/" MODESET, false);
 	if (driver)
-		put_driver(w, built);
+		put_driver(w, VERSION, built);
 	w->builds = 0;
 }
 
@@ -606,16 +765,36 @@ static void deliver_own(struct world *w)
 	};
 }
 
+/* `rm` takes away what was begun to be saved, and what was saved; `sh` asks DKMS in a script. */
+#define CORE       "file " TREE "/" DELIVERY_CORE "\n"
+#define PATCH      "file " TREE "/patches/" DELIVERY_PATCH "\n"
+#define ARRAY      "file " OVERRIDE "\n"
+#define OWN_CONF   "file " OWN "/dkms.conf\n"
+#define SAVE       "tar \nsync \nmv \n"
+#define SAVED_BACK "rm \nfind \ntar \nsh dkms install\nrm \n"
+#define BUILD      "dkms build\nonehop --probe\n"
+#define INSTALL    "dkms install\n" OPTIONS "update-initramfs \n"
+#define OPTIONS    "file etc/modprobe.d/onehop.conf\n"
+
 /* All the same but for what is there to begin with. */
 static const struct {
 	const char *name;
 	bool driver, built;
 	void (*deliver)(struct world *w);
+	const char *forward, *back; /* as order_of has it */
 } cases[] = {
-	{"into what DKMS has installed", true, true, deliver_into},
-	{"into a tree that is not built", true, false, deliver_into},
-	{"as a tree of our own", false, false, deliver_own},
-	{"into a tree of the whole release", true, true, deliver_whole},
+	{"into what DKMS has installed", true, true, deliver_into,
+	 SAVE CORE PATCH ARRAY "rm \n" BUILD "ln \n" INSTALL,
+	 OPTIONS ARRAY PATCH CORE SAVED_BACK "update-initramfs \n"},
+	{"into a tree that is not built", true, false, deliver_into, CORE PATCH ARRAY BUILD INSTALL,
+	 OPTIONS ARRAY PATCH CORE "sh dkms uninstall\nupdate-initramfs \n"},
+	{"as a tree of our own", false, false, deliver_own,
+	 "cp \nchmod \ninstall \ninstall \n" OWN_CONF "dkms add\n" BUILD INSTALL,
+	 OPTIONS "ln \nsh dkms remove\nfind \nrmdir \n" OWN_CONF "rm \nupdate-initramfs \n"},
+	/* No core is put there, and none is built here. */
+	{"into a tree of the whole release", true, true, deliver_whole,
+	 SAVE PATCH ARRAY "rm \n" BUILD "ln \n" INSTALL,
+	 OPTIONS ARRAY PATCH SAVED_BACK "update-initramfs \n"},
 };
 
 #define CASES (sizeof(cases) / sizeof(cases[0]))
@@ -713,7 +892,22 @@ static int remove_world(void **state)
 
 /* ---- the order ---- */
 
-/* "dkms build ...", "file etc/...", in one direction. */
+/* What a step's program is told first, where that says what it does. */
+static const char *order_word(const char *const *argv)
+{
+	static const char *const actions[] = {"dkms install", "dkms uninstall", "dkms remove"};
+
+	if (strcmp(argv[0], "dkms") == 0)
+		return argv[1];
+	if (strcmp(argv[0], "onehop") == 0)
+		return argv[2];
+	for (size_t i = 0; i < 3 && strcmp(argv[0], "sh") == 0; i++)
+		if (strstr(argv[2], actions[i]))
+			return actions[i];
+	return "";
+}
+
+/* "dkms build", "file etc/...", in one direction. */
 static char *order_of(const struct plan *p, bool undoing)
 {
 	struct strbuf b = {0};
@@ -725,79 +919,29 @@ static char *order_of(const struct plan *p, bool undoing)
 		if (s->kind == STEP_FILE)
 			strbuf_printf(&b, "file %s\n", s->target);
 		else if (argv)
-			strbuf_printf(&b, "%s %s\n", argv[0],
-				      argv[0][0] == 'd'   ? argv[1]
-				      : argv[0][0] == 'o' ? argv[2]
-							  : "");
+			strbuf_printf(&b, "%s %s\n", argv[0], order_word(argv));
 	}
 	return b.text;
 }
 
-static void assert_order(struct world *w, const char *forward, const char *back)
-{
-	AUTO_PLAN struct plan *p = make_plan(w);
-	AUTO_FREE char *there = order_of(p, false), *and_back = order_of(p, true);
-
-	assert_string_equal(there, forward);
-	assert_string_equal(and_back, back);
-	assert_true(plan_needs_reboot(p));
-	assert_true(p->way_back_n > 0);
-}
-
-#define PATCH_FILES      "file " TREE "/patches/" DELIVERY_PATCH "\nfile " OVERRIDE "\n"
-#define PATCH_FILES_BACK "file " OVERRIDE "\nfile " TREE "/patches/" DELIVERY_PATCH "\n"
-#define FILES            "file " TREE "/" DELIVERY_CORE "\n" PATCH_FILES
-#define FILES_BACK       PATCH_FILES_BACK "file " TREE "/" DELIVERY_CORE "\n"
-/* `rm` takes away what was begun to be saved, and what was saved. */
-#define SAVE       "tar \nsync \nmv \n"
-#define SAVED_BACK "rm \nfind \ntar \nln \ndkms uninstall\ndkms install\nrm \n"
-#define OPTIONS    "file etc/modprobe.d/onehop.conf\n"
-
-static void order_into_installed(void **state)
+static void order(void **state)
 {
 	struct world *w = *state;
 
-	begin(w, 0);
-	assert_order(w,
-		     SAVE FILES "rm \ndkms build\nonehop --probe\ndkms uninstall\n"
-				"dkms install\n" OPTIONS "update-initramfs \n",
-		     OPTIONS FILES_BACK SAVED_BACK "update-initramfs \n");
-}
+	for (size_t i = 0; i < CASES; i++) {
+		AUTO_FREE char *there = NULL, *and_back = NULL;
+		AUTO_PLAN struct plan *p = NULL;
 
-static void order_into_unbuilt(void **state)
-{
-	struct world *w = *state;
-
-	begin(w, 1);
-	assert_order(w,
-		     FILES "dkms build\nonehop --probe\ndkms install\n" OPTIONS
-			   "update-initramfs \n",
-		     OPTIONS FILES_BACK "ln \nsh \nupdate-initramfs \n");
-}
-
-/* No core is put there, and none is built here. */
-static void order_whole(void **state)
-{
-	struct world *w = *state;
-
-	begin(w, 3);
-	assert_order(w,
-		     SAVE PATCH_FILES "rm \ndkms build\nonehop --probe\ndkms uninstall\n"
-				      "dkms install\n" OPTIONS "update-initramfs \n",
-		     OPTIONS PATCH_FILES_BACK SAVED_BACK "update-initramfs \n");
-}
-
-static void order_own(void **state)
-{
-	struct world *w = *state;
-
-	begin(w, 2);
-	assert_order(w,
-		     "cp \nchmod \ninstall \ninstall \nfile " OWN
-		     "/dkms.conf\ndkms add\ndkms build\n"
-		     "onehop --probe\ndkms install\n" OPTIONS "update-initramfs \n",
-		     OPTIONS "ln \nsh \nfind \nrmdir \nfile " OWN "/dkms.conf\nrm \n"
-			     "update-initramfs \n");
+		begin(w, i);
+		p = make_plan(w);
+		there = order_of(p, false);
+		and_back = order_of(p, true);
+		assert_string_equal(there, cases[i].forward);
+		assert_string_equal(and_back, cases[i].back);
+		assert_true(plan_needs_reboot(p));
+		assert_true(p->way_back_n > 0);
+		assert_int_equal(p->builds_on_n, 0);
+	}
 }
 
 /* DKMS looks options up by the name of the module's file. */
@@ -857,6 +1001,7 @@ static void apply_and_undo(void **state)
 		begin(w, i);
 		before = tree_of(w);
 		p = make_plan(w);
+		w->always = cases[i].built; /* at no moment are there none */
 		assert_int_equal(apply(w, p), FIX_DONE);
 		assert_delivered(w, i);
 		assert_int_equal(w->builds, 1);
@@ -869,18 +1014,15 @@ static void apply_and_undo(void **state)
 /* Taken out of the kernel's folder by a person, and brought in again: what was saved first stays it. */
 static void applied_again_and_undone_twice(void **state)
 {
-	const char *const uninstall[] = {"dkms", "uninstall", NAME "/" VERSION, NULL};
 	struct world *w = *state;
 	AUTO_FREE char *before = NULL;
 	AUTO_PLAN struct plan *p = NULL, *again = NULL;
-	AUTO_STRBUF struct strbuf output = {0};
-	int status;
 
 	begin(w, 0);
 	before = tree_of(w);
 	p = make_plan(w);
 	assert_int_equal(apply(w, p), FIX_DONE);
-	assert_int_equal(w->rig.host.run(w, uninstall, 10, &output, &status), 0);
+	dkms(w, "uninstall", NAME "/" VERSION, KERNEL);
 	w->delivery.in_place = true;
 	again = make_plan(w);
 	assert_int_equal(apply(w, again), FIX_DONE);
@@ -894,18 +1036,15 @@ static void applied_again_and_undone_twice(void **state)
 /* As a package's upgrade leaves it: DKMS has forgotten the release, and its sources are gone. */
 static void undo_after_an_upgrade(void **state)
 {
-	const char *const remove[] = {"dkms", "remove", NAME "/" VERSION, "--all", NULL};
 	struct world *w = *state;
 
 	for (size_t i = 0; i < 2; i++) {
 		AUTO_PLAN struct plan *p = NULL;
-		AUTO_STRBUF struct strbuf output = {0};
-		int status;
 
 		begin(w, i);
 		p = make_plan(w);
 		assert_int_equal(apply(w, p), FIX_DONE);
-		assert_int_equal(w->rig.host.run(w, remove, 10, &output, &status), 0);
+		dkms(w, "remove", NAME "/" VERSION, KERNEL);
 		remove_tree(w, "var/lib/dkms/" NAME);
 		remove_tree(w, TREE);
 		undo(w);
@@ -914,30 +1053,149 @@ static void undo_after_an_upgrade(void **state)
 	}
 }
 
-/* What DKMS could not take away stays on its record, so that it can be tried again. */
+/*
+ * What DKMS could not take away stays on its record, and a tree of ours, which it does that by, where it
+ * is: so that it can be tried again.
+ */
 static void uninstall_that_fails(void **state)
 {
 	struct world *w = *state;
 
 	for (size_t i = 1; i < 3; i++) {
+		const char *module = cases[i].driver ? LIB "/" NAME ".ko" : LIB "/nvidia.ko";
+		AUTO_FREE char *before = NULL;
 		AUTO_PLAN struct plan *p = NULL;
 		enum fix_result result;
 		unsigned number;
 
 		begin(w, i);
+		before = tree_of(w);
 		p = make_plan(w);
 		assert_int_equal(apply(w, p), FIX_DONE);
 		w->uninstall_fails = true;
-		assert_int_equal(fix_undo(&w->rig.run, 0, &result, &number), 0);
-		assert_int_equal(result, FIX_STUCK);
-		assert_true(rig_exists(&w->rig, LIB "/" NAME ".ko") ||
-			    rig_exists(&w->rig, LIB "/nvidia.ko"));
+		for (size_t k = 0; k < 2; k++) {
+			assert_int_equal(fix_undo(&w->rig.run, 0, &result, &number), 0);
+			assert_int_equal(result, FIX_STUCK);
+			assert_true(rig_exists(&w->rig, module));
+			assert_int_equal(rig_exists(&w->rig, OWN "/dkms.conf"), !cases[i].driver);
+		}
 		w->uninstall_fails = false;
 		undo(w);
-		assert_false(rig_exists(&w->rig, LIB "/" NAME ".ko"));
-		assert_false(rig_exists(&w->rig, LIB "/nvidia.ko"));
+		assert_tree(w, before);
 	}
 }
+
+/* ---- two of them ---- */
+
+static void refused(struct world *w, unsigned number, const char *path)
+{
+	AUTO_FREE char *what = xprintf("fix 2 builds on /%s, which fix 1 made: undo 2 first", path);
+	enum fix_result result;
+	unsigned none;
+
+	assert_int_equal(fix_undo(&w->rig.run, number, &result, &none), -EBUSY);
+	assert_string_equal(err_msg(), what);
+}
+
+/* For another kernel: of the first's files and options nothing is left to do, and all is needed. */
+static void two_kernels(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < CASES; i++) {
+		AUTO_FREE char *before = NULL, *between = NULL;
+		AUTO_PLAN struct plan *p = NULL, *other = NULL;
+
+		begin(w, i);
+		put_kernel(w, SECOND);
+		if (cases[i].built)
+			dkms(w, "install", NAME "/" VERSION, SECOND);
+		before = tree_of(w);
+		p = make_plan(w);
+		assert_int_equal(apply(w, p), FIX_DONE);
+		between = tree_of(w);
+		w->delivery.kernel = SECOND;
+		w->delivery.in_place = true;
+		other = make_plan(w);
+		assert_int_equal(apply(w, other), FIX_DONE);
+		assert_delivered(w, i);
+		refused(w, 1,
+			w->delivery.core  ? w->delivery.core
+			: cases[i].driver ? w->delivery.patch_file
+					  : OWN "/dkms.conf");
+		undo(w);
+		assert_tree(w, between);
+		undo(w);
+		assert_tree(w, before);
+	}
+}
+
+/* Another release, while DKMS still has the first: its modules stay when that is undone. */
+static void two_releases(void **state)
+{
+	static const char tree[] = "usr/src/" NAME "-" UPGRADE;
+	struct world *w = *state;
+	AUTO_PLAN struct plan *p = NULL, *other = NULL;
+	AUTO_FREE char *link = NULL;
+
+	begin(w, 0);
+	p = make_plan(w);
+	assert_int_equal(apply(w, p), FIX_DONE);
+	put_driver(w, UPGRADE, true);
+	w->delivery.release = w->delivery.dkms.version = UPGRADE;
+	w->delivery.dkms.folder = tree;
+	w->delivery.core = "usr/src/" NAME "-" UPGRADE "/" DELIVERY_CORE;
+	w->delivery.patch_file = "usr/src/" NAME "-" UPGRADE "/patches/" DELIVERY_PATCH;
+	w->delivery.patch_array_file = "etc/dkms/" NAME "-" UPGRADE ".conf";
+	w->always = true;
+	other = make_plan(w);
+	assert_int_equal(apply(w, other), FIX_DONE);
+	assert_true(is_edited(w, LIB "/" NAME ".ko"));
+	refused(w, 1, "etc/modprobe.d/onehop.conf");
+	undo(w);
+	undo(w);
+	assert_false(is_edited(w, LIB "/" NAME ".ko"));
+	assert_int_equal(release_of(w, LIB "/" NAME ".ko"), 550);
+	assert_int_equal(host_read_link(&w->rig.host,
+					"var/lib/dkms/" NAME "/kernel-" KERNEL "-x86_64", &link),
+			 0);
+	assert_string_equal(link, UPGRADE "/" KERNEL "/x86_64");
+	assert_false(rig_exists(&w->rig, TREE "/" DELIVERY_CORE));
+}
+
+/* Options of before, which are the ones that are wanted; and other ones after it. */
+static void options_before_and_after(void **state)
+{
+	struct world *w = *state;
+	AUTO_PLAN struct plan *options = NULL, *p = NULL, *changed = NULL;
+	AUTO_FREE char *before = NULL;
+	enum fix_result result;
+	unsigned number;
+
+	begin(w, 0);
+	before = tree_of(w);
+	w->delivery.way = DELIVER_OPTIONS;
+	options = make_plan(w);
+	assert_int_equal(apply(w, options), FIX_DONE);
+	deliver_into(w);
+	p = make_plan(w);
+	assert_int_equal(apply(w, p), FIX_DONE);
+	refused(w, 1, "etc/modprobe.d/onehop.conf");
+	w->settings[0].value = "0x211";
+	w->delivery.in_place = true;
+	changed = make_plan(w);
+	assert_int_equal(apply(w, changed), FIX_DONE);
+	w->settings[0].value = "0x11";
+	assert_int_equal(fix_undo(&w->rig.run, 1, &result, &number), -EBUSY);
+	assert_string_equal(err_msg(), "fix 3 changed /etc/modprobe.d/onehop.conf after it: "
+				       "undo 3 first");
+	undo(w);
+	undo(w);
+	undo(w);
+	assert_tree(w, before);
+}
+
+/* ---- what is there already, or in the way ---- */
 
 /* Something is in the way: there may be no patch, no name of a module, no sources. */
 static void blocked_has_no_steps(void **state)
@@ -1114,7 +1372,8 @@ static void probe_that_fails(void **state)
 
 /* ---- killed ---- */
 
-static bool apply_killed(struct world *w, struct plan *p, long n)
+/* `p` NULL: while it undoes. */
+static bool is_killed(struct world *w, struct plan *p, long n)
 {
 	int status;
 	pid_t child = fork();
@@ -1126,7 +1385,10 @@ static bool apply_killed(struct world *w, struct plan *p, long n)
 
 		rig_fail(&w->rig, n, 0);
 		w->rig.kill = true;
-		fix_apply(&w->rig.run, p, &result, &number);
+		if (p)
+			fix_apply(&w->rig.run, p, &result, &number);
+		else
+			fix_undo(&w->rig.run, 0, &result, &number);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -1162,7 +1424,7 @@ static void killed_anywhere(struct world *w, size_t i)
 
 		begin(w, i);
 		p = make_plan(w);
-		killed = apply_killed(w, p, n);
+		killed = is_killed(w, p, n);
 		recover(w);
 		now = tree_of(w);
 		if (strstr(now,
@@ -1173,6 +1435,32 @@ static void killed_anywhere(struct world *w, size_t i)
 		assert_tree(w, before);
 	}
 	assert_true(n > 60);
+}
+
+static void undo_killed_anywhere(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < CASES; i++) {
+		bool killed = true;
+		long n = 0;
+
+		for (; killed; n += (long)5 * STRIDE + 2) {
+			AUTO_FREE char *before = NULL;
+			AUTO_PLAN struct plan *p = NULL;
+
+			begin(w, i);
+			before = tree_of(w);
+			p = make_plan(w);
+			assert_int_equal(apply(w, p), FIX_DONE);
+			killed = is_killed(w, NULL, n);
+			recover(w);
+			if (rig_exists(&w->rig, "etc/modprobe.d/onehop.conf"))
+				undo(w); /* it had not begun */
+			assert_tree(w, before);
+		}
+		assert_true(n > 30);
+	}
 }
 
 static void killed_into_installed(void **state)
@@ -1319,16 +1607,16 @@ static void one_file_probed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(order_into_installed),
-		TEST(order_into_unbuilt),
-		TEST(order_whole),
-		TEST(order_own),
+		TEST(order),
 		TEST(options_by_the_files_name),
 		TEST(options_in_an_image),
 		TEST(apply_and_undo),
 		TEST(applied_again_and_undone_twice),
 		TEST(undo_after_an_upgrade),
 		TEST(uninstall_that_fails),
+		TEST(two_kernels),
+		TEST(two_releases),
+		TEST(options_before_and_after),
 		TEST(blocked_has_no_steps),
 		TEST(second_time_there_is_nothing),
 		TEST(files_in_place_and_not_built),
@@ -1340,6 +1628,7 @@ int main(void)
 		TEST(killed_into_unbuilt),
 		TEST(killed_into_whole),
 		TEST(killed_own),
+		TEST(undo_killed_anywhere),
 		TEST(printed),
 		TEST(core_is_built),
 		TEST(core_is_not_built),

@@ -270,7 +270,6 @@ static void debian_gets_three_files(void **state)
 	assert_string_equal(r->d->patch_file, TREE "/patches/onehop-p2p.patch");
 	assert_string_equal(r->d->patch_array_file,
 			    "etc/dkms/nvidia-current-open-" RELEASE ".conf");
-	assert_non_null(strstr(r->d->patch_array, "\nPATCH+=(\"onehop-p2p.patch\")\n"));
 	assert_non_null(strstr(r->d->patch, "+++ b/nvidia/nvidia.Kbuild\n"));
 	assert_non_null(strstr(r->d->patch, "\n+NVIDIA_BINARY_OBJECT := "
 					    "$(src)/nvidia/nv-kernel-onehop.o_binary\n"));
@@ -297,6 +296,37 @@ static void a_second_look_finds_ours(void **state)
 	assert_true(r->d->in_place);
 	expect_no_other_bad(r);
 	expect(r, "override", CHECK_GOOD, "is onehop's");
+}
+
+/* What DKMS makes of ours, read behind what a dkms.conf assigns: its loop, in bash. */
+static void expect_patches(const struct rig *r, const char *conf, const char *want)
+{
+	static const char loop[] =
+		"eval \"$1\"; . \"$2\"; for ((i = 0; i < ${#PATCH[@]}; i++)); do "
+		"[ ! \"${PATCH[i]}\" ] || printf \"%s \" \"${PATCH[i]}\"; done";
+	AUTO_FREE char *command =
+		xprintf("bash -c '%s' - '%s' '%s/%s'", loop, conf, r->root, r->d->patch_array_file);
+	char found[256] = "";
+	FILE *out = popen(command, "r");
+
+	assert_non_null(out);
+	found[fread(found, 1, sizeof(found) - 1, out)] = '\0';
+	assert_int_equal(pclose(out), 0);
+	assert_string_equal(found, want);
+}
+
+static void dkms_takes_our_patch_beside_others(void **state)
+{
+	struct rig *r = *state;
+
+	put_debian(r);
+	look(r);
+	put(r, r->d->patch_array_file, r->d->patch_array);
+	expect_patches(r, "", "onehop-p2p.patch ");
+	expect_patches(r, "PATCH=one", "one onehop-p2p.patch ");
+	expect_patches(r, "PATCH[0]=one; PATCH[1]=two", "one two onehop-p2p.patch ");
+	expect_patches(r, "PATCH[0]=one; PATCH[2]=two", "one onehop-p2p.patch two ");
+	expect_patches(r, "PATCH[3]=one", "onehop-p2p.patch ");
 }
 
 static void a_whole_tree_gets_all_edits(void **state)
@@ -362,6 +392,48 @@ static void options_alone(void **state)
 	assert_null(r->d->dkms.name);
 }
 
+/* ---- files of modules ---- */
+
+static size_t add(unsigned char *image, size_t *at, const void *data, size_t size)
+{
+	size_t start = (*at + 7) & ~(size_t)7;
+
+	memcpy(image + start, data, size);
+	*at = start + size;
+	return start;
+}
+
+#define ELF_HEAD(sections)                                                                         \
+	{                                                                                          \
+		.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},             \
+		.e_type = ET_REL, .e_machine = EM_X86_64, .e_version = EV_CURRENT,                 \
+		.e_ehsize = sizeof(Elf64_Ehdr), .e_shentsize = sizeof(Elf64_Shdr),                 \
+		.e_shnum = (sections), .e_shstrndx = (sections)-1,                                 \
+	}
+
+/* A module file that says this of itself, "key=value" ended by a NUL each; and depmod's line of it. */
+static void put_module(const struct rig *r, const char *path, const char *info, size_t size)
+{
+	static const char names[] = "\0.modinfo";
+	AUTO_FREE char *file = xprintf("lib/modules/" KERNEL "/%s", path);
+	AUTO_FREE char *dep = xprintf("%s: kernel/drivers/acpi/video.ko.zst\n", path);
+	Elf64_Ehdr head = ELF_HEAD(3);
+	Elf64_Shdr s[3] = {{0}};
+	unsigned char image[1024] = {0};
+	size_t at = sizeof(head);
+
+	s[1] = (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_name = 1, .sh_size = size};
+	s[1].sh_offset = add(image, &at, info, size);
+	s[2] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_size = sizeof(names)};
+	s[2].sh_offset = add(image, &at, names, sizeof(names));
+	head.e_shoff = add(image, &at, s, sizeof(s));
+	memcpy(image, &head, sizeof(head));
+	made_put(r->root, file, (const char *)image, at);
+	put(r, "lib/modules/" KERNEL "/modules.dep", dep);
+}
+
+/* ---- images ---- */
+
 static void an_image_has_a_kernel_of_its_own(void **state)
 {
 	struct rig *r = *state;
@@ -382,6 +454,51 @@ static void an_image_has_a_kernel_of_its_own(void **state)
 	expect(r, "kernel", CHECK_GOOD, "6.1.0-10-amd64");
 	expect(r, "headers", CHECK_BAD, "not here");
 	expect_remedy(r, "headers", "sudo apt install linux-headers-6.1.0-10-amd64");
+}
+
+/* Ubuntu's linux-modules-nvidia: no DKMS, modules in a folder of the flavour's. */
+static void an_image_with_prebuilt_modules(void **state)
+{
+	static const char open[] = "license=Dual MIT/GPL\0version=" RELEASE;
+	static const char closed[] = "license=NVIDIA\0version=" RELEASE;
+	static const char later[] = "license=Dual MIT/GPL\0version=999.02";
+	struct rig *r = *state;
+
+	r->request.image = true;
+	r->m->kernel.release = fact_str("5.0.0-host", from);
+	r->m->driver.module_version = r->m->driver.installed_version = fact_str("1.2", from);
+	r->m->driver.library_version = fact_str_absent(from);
+	put_module(r, "kernel/nvidia-999-open/nvidia.ko", open, sizeof(open));
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
+	expect(r, "driver", CHECK_GOOD, RELEASE ", as the module of that kernel says");
+	expect(r, "dkms tree", CHECK_GOOD, "onehop brings one");
+	expect(r, "upgrades", CHECK_NOTE, "do not fit its libraries");
+	put_module(r, "kernel/nvidia-999/nvidia.ko", closed, sizeof(closed));
+	look(r);
+	expect(r, "dkms tree", CHECK_BAD,
+	       "kernel/nvidia-999/nvidia.ko is of the proprietary modules");
+	put_module(r, "kernel/nvidia-999-open/nvidia.ko", later, sizeof(later));
+	look(r);
+	expect(r, "sources", CHECK_BAD, "the module of that kernel of 999.02");
+	expect_remedy(r, "sources", "--branch 999.02");
+	put_module(r, "kernel/nvidia-999-open/nvidia.ko", open, sizeof(open));
+	r->m->driver.library_version = fact_str("999.02", from);
+	look(r);
+	expect(r, "driver", CHECK_BAD, "the user-space library is of 999.02");
+}
+
+/* Its modules are named as those of its own kernel are, not as those of the host's. */
+static void an_images_modules_keep_their_names(void **state)
+{
+	static const char info[] = "license=Dual MIT/GPL\0version=" RELEASE;
+	struct rig *r = *state;
+
+	r->request.image = true;
+	put_module(r, "updates/nvidia-current-open.ko", info, sizeof(info));
+	look(r);
+	assert_string_equal(r->d->dkms.module, "nvidia-current-open");
+	assert_non_null(strstr(r->d->dkms_conf, "DEST_MODULE_NAME[0]=\"nvidia-current-open\""));
 }
 
 /* ---- trees that are not taken ---- */
@@ -736,9 +853,17 @@ static void ubuntu_has_a_key_of_its_own(void **state)
 	put(r, "usr/bin/openssl", "");
 	look(r);
 	expect_remedy(r, "signature",
-		      "update-secureboot-policy --new-key\n"
+		      "sudo apt install shim-signed\n"
+		      "sudo update-secureboot-policy --new-key\n"
 		      "sudo mokutil --import /var/lib/shim-signed/mok/MOK.der");
+	put(r, "usr/sbin/update-secureboot-policy", "");
+	look(r);
+	assert_null(strstr(check_of(r, "signature")->remedy, "apt install"));
+	/* DKMS makes that one anew there, and does not take another that lies at hand. */
 	put(r, "var/lib/dkms/mok.pub", "a certificate");
+	put(r, "sys/firmware/efi/mok-variables/MokListRT", "list a certificate end");
+	look(r);
+	expect(r, "signature", CHECK_NOTE, "not known to have");
 	put(r, "var/lib/shim-signed/mok/MOK.der", "another");
 	put(r, "sys/firmware/efi/mok-variables/MokListRT", "list a certificate end");
 	look(r);
@@ -836,15 +961,6 @@ static void ostree_is_refused(void **state)
 
 /* ---- the core ---- */
 
-static size_t add(unsigned char *image, size_t *at, const void *data, size_t size)
-{
-	size_t start = (*at + 7) & ~(size_t)7;
-
-	memcpy(image + start, data, size);
-	*at = start + size;
-	return start;
-}
-
 /* An object file with functions of these names, one behind the other, each ended by a NUL. */
 static size_t build_object(unsigned char *image, const char *names, size_t size)
 {
@@ -852,18 +968,8 @@ static size_t build_object(unsigned char *image, const char *names, size_t size)
 	Elf64_Shdr s[SECTIONS] = {{0}};
 	Elf64_Sym symbols[16] = {{0}};
 	size_t n = 1, at = sizeof(Elf64_Ehdr);
-	Elf64_Ehdr head = {.e_ident = ELFMAG,
-			   .e_type = ET_REL,
-			   .e_machine = EM_X86_64,
-			   .e_version = EV_CURRENT,
-			   .e_ehsize = sizeof(head),
-			   .e_shentsize = sizeof(*s),
-			   .e_shnum = SECTIONS,
-			   .e_shstrndx = 2};
+	Elf64_Ehdr head = ELF_HEAD(SECTIONS);
 
-	head.e_ident[EI_CLASS] = ELFCLASS64;
-	head.e_ident[EI_DATA] = ELFDATA2LSB;
-	head.e_ident[EI_VERSION] = EV_CURRENT;
 	for (size_t i = 1; i < size; i += strlen(names + i) + 1, n++) {
 		symbols[n].st_name = (Elf64_Word)i;
 		symbols[n].st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC);
@@ -1059,11 +1165,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(debian_gets_three_files),
 		RIG_TEST(a_second_look_finds_ours),
+		RIG_TEST(dkms_takes_our_patch_beside_others),
 		RIG_TEST(a_whole_tree_gets_all_edits),
 		RIG_TEST(a_changed_whole_tree_is_refused),
 		RIG_TEST(without_a_tree_one_is_made),
 		RIG_TEST(options_alone),
 		RIG_TEST(an_image_has_a_kernel_of_its_own),
+		RIG_TEST(an_image_with_prebuilt_modules),
+		RIG_TEST(an_images_modules_keep_their_names),
 		RIG_TEST(the_proprietary_tree_is_told_apart),
 		RIG_TEST(another_release_in_the_folder_is_refused),
 		RIG_TEST(a_tree_that_dkms_was_not_told_of),

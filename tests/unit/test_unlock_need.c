@@ -138,6 +138,47 @@ static void nvlink_pair(struct machine *m)
 	build_nvlinks(&m->gpus[1], 4, NVLINK_REMOTE_GPU, m->gpus[0].pci->name);
 }
 
+static void connect(struct machine *m, size_t i, size_t j, struct fact_int connection)
+{
+	m->pairs[i * m->gpu_n + j].rm.connection = m->pairs[j * m->gpu_n + i].rm.connection =
+		connection;
+}
+
+/* The resource manager's answer for all pairs. */
+static void connect_all(struct machine *m, struct fact_int connection)
+{
+	for (size_t i = 0; i < m->gpu_n * m->gpu_n; i++)
+		m->pairs[i].rm.connection = connection;
+}
+
+static void mailbox(struct machine *m)
+{
+	connect_all(m, fact_int(RM_CONNECTION_MAILBOX, from));
+}
+
+static void not_connected(struct machine *m)
+{
+	connect_all(m, fact_int(RM_CONNECTION_NONE, from));
+}
+
+static void not_asked(struct machine *m)
+{
+	connect_all(m, fact_int_unknown("rm.json is missing"));
+}
+
+static void rtx5090_mailbox(struct machine *m)
+{
+	rtx5090(m);
+	mailbox(m);
+}
+
+/* Plugged in, and nothing of it is in BAR1. */
+static void monitor(struct machine *m)
+{
+	rtx5090(m);
+	m->gpus[0].display_attached = m->gpus[1].display_attached = fact_int(1, from);
+}
+
 static void refused_by_driver(struct machine *m)
 {
 	build_status(m, P2P_READ, P2P_CHIPSET_NOT_SUPPORTED);
@@ -168,6 +209,38 @@ static const struct {
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, NULL},
 	 NEED_IN_FORCE,
 	 "in-force",
+	 "with its peers through BAR1"},
+	/* what the driver makes of it decides */
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, mailbox},
+	 NEED_REFUSED,
+	 "peers-mailbox",
+	 "leads it to its peer through a mailbox"},
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, not_connected},
+	 NEED_REFUSED,
+	 "peers-none",
+	 "connects it with its peer by nothing"},
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, not_asked},
+	 NEED_UNKNOWN,
+	 "peers-unknown",
+	 "with its peer (rm.json is missing) is not known"},
+	{{"595.45.04", "ForceP2P=0x211;RMPcieP2PType=1", STOCK, rtx5090_mailbox},
+	 NEED_REFUSED,
+	 "peers-mailbox",
+	 NULL},
+	/* a mailbox while keys are missing: they are what it takes */
+	{{"580.105.08", "ForceP2P=0x211", EDITED, mailbox}, NEED_OPTIONS, "options", NULL},
+	{{"580.105.08", "ForceP2P=0x211", UNKNOWN, mailbox},
+	 NEED_REFUSED,
+	 "mailbox",
+	 "take ForceP2P out"},
+	/* stock 545 to 570, told to, say BAR1 with nothing mapped */
+	{{"550.90.07", "ForceP2P=0x11;RMForceP2PType=2", STOCK, NULL},
+	 NEED_REFUSED,
+	 "forced",
+	 NULL},
+	{{"550.90.07", "ForceP2P=0x11;RMForceP2PType=2", UNKNOWN, NULL},
+	 NEED_UNKNOWN,
+	 "says-yes",
 	 NULL},
 	{{"580.105.08", "ForceP2P=0x11;RMForceP2PType=1;RMPcieP2PType=2", EDITED, NULL},
 	 NEED_IN_FORCE,
@@ -214,6 +287,7 @@ static const struct {
 	 NULL},
 	{{"580.105.08", "", STOCK, rtx5090}, NEED_REFUSED, "gb20x-driver", "590 or later"},
 	{{"595.45.04", "", STOCK, rtx5090_screen}, NEED_REFUSED, "console", "another GPU"},
+	{{"595.45.04", "", STOCK, monitor}, NEED_OPTIONS, "options", NULL},
 	/* what stands in the way */
 	{{"580.105.08", "", STOCK, small_bar1}, NEED_REFUSED, "bar1-small", "256 MiB"},
 	{{"580.105.08", "", STOCK, no_bar1}, NEED_REFUSED, "bar1-small", "not mapped"},
@@ -250,6 +324,7 @@ static struct machine *build(const struct change *c)
 	m->driver.registry_dwords_per_device = fact_str_absent(from);
 	m->driver.bar1_p2p.loaded = probed(c->loaded);
 	m->driver.bar1_p2p.installed = probed(c->installed);
+	connect_all(m, fact_int(RM_CONNECTION_BAR1, from));
 	if (c->also)
 		c->also(m);
 	return m;
@@ -465,6 +540,53 @@ static void nvlink_beside_pcie(void **state)
 	}
 }
 
+/* Three cards, one of which the driver reaches through nothing: each line names whom it is about. */
+static void one_pair_decides(void **state)
+{
+	static const struct change c = {"580.105.08", OURS, EDITED, NULL};
+	struct machine *m = build(&c);
+	const struct machine_need *n;
+
+	(void)state;
+	build_gpu(m, "0000:05:00.0", NULL);
+	connect_all(m, fact_int(RM_CONNECTION_BAR1, from));
+	connect(m, 0, 2, fact_int(RM_CONNECTION_NONE, from));
+	connect(m, 1, 2, fact_int_unknown("nobody asked"));
+	n = machine_need(m);
+	assert_string_equal(n->cards[0].id, "peers-none");
+	assert_non_null(strstr(n->cards[0].why, "connects it with GPU2 by nothing"));
+	assert_string_equal(n->cards[1].id, "peers-unknown");
+	assert_non_null(strstr(n->cards[1].why, "with GPU2 (nobody asked) is not known"));
+	assert_string_equal(n->cards[2].id, "peers-none");
+	assert_non_null(strstr(n->cards[2].why, "with GPU0 by nothing"));
+	/* The options stay those of all: nothing in them is to change. */
+	assert_false(n->per_device);
+	assert_true(n->options_set);
+	build_free(m);
+}
+
+/* No peers over PCIe: NVLink joins them, the driver says so, or they are of other generations. */
+static void not_every_card_is_a_peer(void **state)
+{
+	static const struct change c = {"580.105.08", OURS, EDITED, NULL};
+	struct machine *m = build(&c);
+	const struct machine_need *n;
+
+	(void)state;
+	build_gpu(m, "0000:05:00.0", NULL);
+	build_gpu(m, "0000:06:00.0", NULL);
+	build_model(&m->gpus[3], "NVIDIA GeForce RTX 3090", 86);
+	connect_all(m, fact_int(RM_CONNECTION_MAILBOX, from));
+	connect(m, 0, 1, fact_int(RM_CONNECTION_BAR1, from));
+	connect(m, 0, 2, fact_int(RM_CONNECTION_NVLINK, from));
+	build_nvlinks(&m->gpus[1], 4, NVLINK_REMOTE_GPU, m->gpus[2].pci->name);
+	n = machine_need(m);
+	assert_string_equal(n->cards[0].id, "in-force");
+	assert_string_equal(n->cards[1].id, "in-force");
+	assert_string_equal(n->cards[3].id, "alone");
+	build_free(m);
+}
+
 static bool says(const struct need_step *steps, size_t n, const char *text)
 {
 	for (size_t i = 0; i < n; i++)
@@ -662,6 +784,8 @@ int main(void)
 		cmocka_unit_test(options_as_data),
 		cmocka_unit_test(options_keep_what_is_not_of_this_release),
 		cmocka_unit_test(nvlink_beside_pcie),
+		cmocka_unit_test(one_pair_decides),
+		cmocka_unit_test(not_every_card_is_a_peer),
 		cmocka_unit_test(by_hand_on_debian),
 		cmocka_unit_test(by_hand_on_a_strange_kernel),
 		cmocka_unit_test(lines_that_count_last),

@@ -28,13 +28,21 @@ install_packages() {
 
 # make_root FOLDER COMPONENTS PACKAGE...: from the same archives as this machine's own packages
 make_root() {
-    local root=$1 components=$2 packages
+    local root=$1 components=$2
     shift 2
-    packages=$(IFS=, && echo "$*")
     # shellcheck disable=SC2016 # apt expands these
     apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' \
         'Created-By: Packages' 'Origin: Debian' | sed "s/ main\$/ $components/" | sort -u >"$root.list"
-    mmdebstrap --variant=minbase --format=directory --include="$packages" '' "$root" "$root.list" \
+    bootstrap "$root" "" "$@"
+}
+
+# bootstrap FOLDER KEYRING PACKAGE...: from the archives in FOLDER.list; KEYRING "": those that apt trusts
+bootstrap() {
+    local root=$1 keyring=$2 packages
+    shift 2
+    packages=$(IFS=, && echo "$*")
+    mmdebstrap --variant=minbase --format=directory --dpkgopt=force-unsafe-io ${keyring:+"--keyring=$keyring"} \
+        --include="$packages" '' "$root" "$root.list" \
         >"$root.log" 2>&1 || nothing "mmdebstrap failed, see $root.log"
 }
 

@@ -7,3 +7,12 @@ files() {
     find /etc /boot /usr/lib/systemd -xdev -type f ! -name '*.onehop-old*' -exec md5sum {} + | sort -k 2
     find /etc -xdev -type l -printf '%p -> %l\n' | sort
 }
+
+# changed: the files of them that are not as /root/files says, and links that came or went
+changed() { files | diff /root/files - | sed -n 's/^[<>] \([0-9a-f]\{32\}  \)\{0,1\}//p' | sed 's/ ->.*//' | sort -u | tr '\n' ' '; }
+
+# property NAME UNIT: what systemd says of it; times in microseconds since the kernel started
+property() { systemctl show -P "$1" "$2"; }
+
+# acs_journal: what the unit said at this boot
+acs_journal() { journalctl -b -u onehop-acs.service -o cat | grep 'fix [0-9]' | sed 's/fix [0-9]*: //; s/^onehop: //; s/0000:\(..:..\..\)/\1/g'; }

@@ -37,42 +37,19 @@ platform=(-machine q35)
 common=$guest/unlock/common.sh what=unlock
 # shellcheck source=tests/guest/disk.sh
 . "$guest/disk.sh"
-
-# within FOLDER COMMAND...: in a system's folder, with mounts and processes of its own
-within() {
-    local root=$1
-    shift
-    # shellcheck disable=SC2016 # that shell expands them
-    unshare --mount --pid --fork --propagation private sh -euc '
-        root=$1
-        shift
-        mount -t proc proc "$root/proc"
-        mount --rbind /sys "$root/sys"
-        mount -o remount,bind,ro "$root/sys"
-        mount --rbind /dev "$root/dev"
-        mount -t tmpfs tmpfs "$root/run"
-        mount --bind "$(realpath /etc/resolv.conf)" "$root/etc/resolv.conf"
-        exec chroot "$root" env -i HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-            PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' - "$root" "$@" </dev/null
-}
-
-# kernel_of FOLDER: the oldest of the archive, for which the driver was made; the newest may have
-# changed what its sources use
-kernel_of() {
-    within "$1" apt-cache pkgnames linux-image-6 | sed -n 's/^linux-image-\([0-9.]*-[0-9]*-amd64\)$/\1/p' |
-        sort -V | head -n 1
-}
-
-version_of() { within "$1" apt-cache show "$2" | sed -n 's/^Version: //p' | head -n 1; }
+# shellcheck source=tests/guest/unlock/within.sh
+. "$guest/unlock/within.sh"
 
 # add_driver FOLDER: the package, with what it builds by itself for each kernel; and its sources.
-# The package is left half installed where the build for one of the kernels fails.
+# The package is left half installed where the build for one of the kernels fails. The kernel is the
+# oldest of the archive, for which the driver was made; the newest may have changed what its sources use.
 add_driver() {
     local root=$1 kernel version p list=()
     sed -n 's/^deb \(.*\) main contrib .*/deb-src \1 contrib/p' "$root.list" >"$root/etc/apt/sources.list.d/sources.list"
     touch "$root/etc/resolv.conf"
     within "$root" apt-get -qq update
-    kernel=$(kernel_of "$root") version=$(version_of "$root" $DRIVER)
+    kernel=$(kernels_of "$root" 'linux-image-6[0-9.]+-[0-9]+-amd64' | head -n 1)
+    kernel=${kernel#linux-image-} version=$(version_of "$root" $DRIVER)
     for p in $OF_SAME_VERSION; do
         list+=("$p=$version")
     done
@@ -101,25 +78,6 @@ make_system() {
     say "the driver's package builds its modules"
     add_driver "$dir/root" >"$dir/driver.log" 2>&1 || nothing "no DKMS package, see $dir/driver.log"
     echo "${list[*]}" >"$dir/root.packages"
-}
-
-# ---- the chroot ----
-
-# The checks of a stage, in a folder.
-chroot_stage() {
-    local root=$1 stage=$2 name start=$SECONDS
-    name=$(basename "$stage" .sh)
-    mkdir -p "$root/job"
-    cat "$guest/lib.sh" "$common" >"$root/lib.sh"
-    cp "$stage" "$root/job/run"
-    cp "$onehop" "$root/usr/bin/onehop"
-    within "$root" sh /job/run 2>&1 | tee "$dir/$name.lines" |
-        sed "s/^\(ok\|FAIL\|skip\) - /&$name: /; /^stage-end\$/d"
-    rm -r "$root/job" "$root/lib.sh"
-    say "$name: $((SECONDS - start)) s"
-    grep -q '^stage-end' "$dir/$name.lines" && return 0
-    echo "FAIL - $name: it did not come to its end"
-    return 1
 }
 
 status=0

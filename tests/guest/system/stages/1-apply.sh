@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# machine: switch2
 # A server as it was installed: what is found, what a fix writes, and what it leaves alone.
 . /lib.sh
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# machine: switch2
 # After the reboot: what was promised is in force. Then it is taken back.
 . /lib.sh
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# machine: switch2
 # After the next reboot the machine is the one that it was. Then nvidia-peermem, with stand-ins.
 . /lib.sh
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# machine: switch2
 # The unit loads nvidia-peermem at each boot, after the driver and the RDMA stack.
 . /lib.sh
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # In a chroot, where an image is prepared: the plan, and all of it carried out. No card is looked at.
-. /lib.sh
+. /job/lib.sh
 
 kernel=$(modinfo -F vermagic "$(find /lib/modules -name virtio_blk.ko | head -n 1)" | cut -d' ' -f1)
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' /usr/src/nvidia-current-open-*/dkms.conf)

@@ -30,5 +30,5 @@ onehop check --json >/tmp/onehop.json
 is "check" "$(outcome acs-redirect) $(outcome fix-in-effect)" "ok ok"
 
 # From the next boot on the GPUs of the last switch are for virtual machines.
-echo 'options vfio-pci ids=10de:2231' >/etc/modprobe.d/guests.conf
+printf '%s\n' 'options vfio-pci ids=10de:2231' 'softdep nvidia pre: vfio-pci' >/etc/modprobe.d/guests.conf
 echo vfio-pci >/etc/modules-load.d/guests.conf

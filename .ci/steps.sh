@@ -2,12 +2,7 @@
 # shellcheck shell=bash
 # The steps of .ci/run that are more than one command; run in the root of the checkout.
 
-# files PATTERN...: what belongs to the repository, committed or not
-files() {
-	git ls-files -co --exclude-standard -- "$@" | while read -r file; do
-		[ ! -f "$file" ] || echo "$file"
-	done
-}
+. .ci/parts.sh
 
 shell_scripts() {
 	files | while read -r file; do
@@ -207,23 +202,6 @@ same_places() {
 edited_module() {
 	[ -e "$2" ] || { echo 'no guests were prepared'; return 77; }
 	tests/unlock/module/run.sh "$1" "$2"
-}
-
-# when_changed NAME PATHS COMMAND...: what takes long runs if one of the last ten commits is about PATHS,
-# or if $ONEHOP_CI names it ("system oracle")
-when_changed() {
-	local name=$1 paths=$2 last
-	shift 2
-	if [[ " ${ONEHOP_CI:-} " != *" $name "* ]]; then
-		[ -n "$paths" ] || { echo "only on request: ONEHOP_CI=$name .ci/run"; return 77; }
-		# shellcheck disable=SC2086 # several paths
-		last=$(git log -1 --format=%H -- $paths)
-		if [ -z "$last" ] || [ "$(git rev-list --count "$last..HEAD")" -ge 10 ]; then
-			echo "nothing changed; on request: ONEHOP_CI=$name .ci/run"
-			return 77
-		fi
-	fi
-	"$@"
 }
 
 clean_checkout() {

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Runs the steps of .ci/run, counts them, and sums up; after parts.sh.
+
+work=$(mktemp -d) # of this run
+trap 'rm -rf "$work"' EXIT
+passed=0 failed=0 skipped=0
+left_out=()                # "title: reason"
+declare -A part_status=() # of parts whose steps ran: ok, or what stands against recording them
+
+count() {
+	passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# step NAME SECONDS COMMAND...: runs it in a shell of its own, within a time limit. Counts as one
+# check, unless its last line is "N passed, N failed, N skipped". Status 77 means skipped. Returns the status.
+step() {
+	local name=$1 limit=$2 start=$SECONDS status=0 log last word
+	shift 2
+	log=$work/$(tr -c 'a-z0-9\n' - <<<"$name").log
+	timeout --kill-after=10 "$limit" bash -c "set -eu; . .ci/steps.sh; \"\$@\"" step "$@" >"$log" 2>&1 || status=$?
+	last=$(tail -n 1 "$log")
+	if [[ $last =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+		count "${BASH_REMATCH[@]:1}"
+		[ "$status" = 0 ] || [ "${BASH_REMATCH[2]}" != 0 ] || count 0 1 0
+	else
+		case $status in
+		0) count 1 0 0 ;;
+		77) count 0 0 1 && left_out+=("$name: ${last:-skipped}") ;;
+		*) count 0 1 0 ;;
+		esac
+		last=
+	fi
+	case $status in
+	0) word=ok ;;
+	77) word=SKIPPED ;;
+	124 | 137) word="FAILED (after $limit s)" ;;
+	*) word=FAILED ;;
+	esac
+	printf '%-8s %4d s  %s%s\n' "$word" $((SECONDS - start)) "$name" "${last:+: $last}"
+	[ "$status" = 0 ] || explain "$log" | sed 's/^/    | /'
+	return "$status"
+}
+
+# explain LOG: the lines that name what failed, then the end
+explain() {
+	grep -aE '^(FAIL|not ok)|(error|FAILED|Error):|▶.*FAIL' "$1" | head -n 30
+	echo ...
+	tail -n 40 "$1"
+}
+
+# slow PART NAME SECONDS COMMAND...: a step that runs when its part is due (.ci/parts)
+slow() {
+	local part=$1 name=$2 status=0 why late=
+	shift
+	if why=$(part_due "$part") && { [ "$why" = 'on request' ] || late=$(part_fits "$part" "$SECONDS"); }; then
+		echo "slow             $name: $part, $why"
+		step "$@" || status=$?
+		[ "$status" = 0 ] && [ "${part_status[$part]:-ok}" = ok ] && part_status[$part]=ok || part_status[$part]=no
+	else
+		count 0 0 1
+		printf '%-8s %4d s  %s\n' SKIPPED 0 "$name"
+		[ -z "$late" ] || part_status[$part]=no
+		left_out+=("$name: $why${late:+, but $late} (ONEHOP_CI=$part .ci/run)")
+	fi
+}
+
+# What was left out and what is to be recorded, then the line that others read.
+sum_up() {
+	local part record=
+	for part in "${!part_status[@]}"; do
+		[ "${part_status[$part]}" != ok ] || [ "$(sed -n "s/^$part //p" .ci/passed)" = "$(part_hash "$part")" ] || record+=" $part"
+	done
+	[ "${#left_out[@]}" = 0 ] || printf 'left out  %s\n' "${left_out[@]}"
+	[ -z "$record" ] || echo "passed    to have it on record: .ci/record$record"
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" = 0 ]
+}

@@ -20,10 +20,13 @@ _onehop()
 	'check',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'check',--fail-on) COMPREPLY=($(compgen -W 'info warning error never' -- "$cur")); return ;;
 	'check',--ignore) COMPREPLY=($(compgen -W "$(onehop check --list 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
+	'check',--require) COMPREPLY=($(compgen -W 'direct rdma' -- "$cur")); return ;;
+	'check',--gpus) return ;;
 	'check',--explain) COMPREPLY=($(compgen -W "$(onehop check --list 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
 	'check',--width) return ;;
 	'fix',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'fix',--root) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'fix',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'fix',--iommu) COMPREPLY=($(compgen -W 'pt off' -- "$cur")); return ;;
 	'fix',--width) return ;;
 	'undo',--root) COMPREPLY=($(compgen -f -- "$cur")); return ;;
@@ -89,11 +92,11 @@ _onehop()
 	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench compare log help' -- "$cur")); return ;;
 	esac
 	case $command in
-	'check') words=' --from --pid --observed --fail-on --ignore --explain --list --json --no-color --width -v --verbose -h --help' ;;
-	'fix') words=' --apply --from --root --iommu --now --kept --json --no-color --width -v --verbose -h --help' ;;
+	'check') words=' --from --pid --observed --fail-on --ignore --require --gpus --explain --list --json --no-color --width -v --verbose -h --help' ;;
+	'fix') words=' --apply --from --root --observed --iommu --now --kept --json --no-color --width -v --verbose -h --help' ;;
 	'undo') words=' --dry-run --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;
-	'unlock') words=' --sources --apply --kernel --image --by-hand --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;
+	'unlock') words=' --sources --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;
 	'test') words=' --device --gpus --include-busy --memory --deadline --resume --inject --json --no-color --width -v --verbose -h --help' ;;
 	'topo') words=' --from --pid -m --matrix -p2p --svg --observed --json --no-color --width -h --help' ;;
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;

@@ -3,8 +3,16 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/err.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+/* So many bytes tell a text from anything else. */
+#define HEAD 512
 
 int fd_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 {
@@ -33,4 +41,74 @@ int fd_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 	*ret = TAKE_PTR(data);
 	*ret_size = size;
 	return 0;
+}
+
+int file_open(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	return fd < 0 ? file_unreadable(errno, path) : fd;
+}
+
+int file_unreadable(int err, const char *path)
+{
+	const char *why = strerror(err);
+
+	if (err == EISDIR)
+		return err_set(err, "%s: a folder, not a file", path);
+	return err_set(err, "cannot read %s: %c%s", path, tolower((unsigned char)*why), why + 1);
+}
+
+/* ---- content ---- */
+
+/* What files of other kinds start with. */
+static const struct {
+	const char *what;
+	size_t at, n;
+	const char *bytes;
+} magics[] = {
+	{"compressed (gzip)", 0, 2, "\x1f\x8b"},
+	{"compressed (xz)", 0, 6,
+	 "\xfd"
+	 "7zXZ\0"},
+	{"compressed (zstd)", 0, 4, "\x28\xb5\x2f\xfd"},
+	{"compressed (bzip2)", 4, 6, "1AY&SY"},
+	{"compressed (lz4)", 0, 4, "\x04\x22\x4d\x18"},
+	{"a zip archive", 0, 4, "PK\3\4"},
+	{"a tar archive", 257, 5, "ustar"},
+	{"an ELF file", 0, 4, "\177ELF"},
+	{"a PDF file", 0, 5, "%PDF-"},
+};
+
+const char *content_fault(const void *data, size_t size)
+{
+	const unsigned char *head = data;
+
+	if (!size)
+		return "empty";
+	for (size_t i = 0; i < sizeof(magics) / sizeof(*magics); i++)
+		if (size >= magics[i].at + magics[i].n &&
+		    memcmp(head + magics[i].at, magics[i].bytes, magics[i].n) == 0)
+			return magics[i].what;
+	for (size_t i = 0; i < size && i < HEAD; i++)
+		if (head[i] < ' ' && (!head[i] || !strchr("\b\t\n\v\f\r\033", head[i])))
+			return "binary";
+	return NULL;
+}
+
+int content_refuse(const char *path, const void *data, size_t size, const char *wanted)
+{
+	const char *fault = content_fault(data, size);
+
+	if (!size)
+		return err_set(EINVAL, "%s: empty", path);
+	return err_set(EINVAL, "%s: %s, not %s", path, fault ? fault : "a text", wanted);
+}
+
+int file_refuse(int fd, const char *path, const char *wanted)
+{
+	char head[HEAD];
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+
+	return n < 0 ? file_unreadable(errno, path) : content_refuse(path, head, (size_t)n, wanted);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole files. */
+/* Whole files, and what is wrong with one that a person named. */
 #pragma once
 
 #include <stddef.h>
@@ -10,3 +10,21 @@
  * `max` bytes; else a negative errno of read(). Without a sentence.
  */
 int fd_read_all(int fd, size_t max, char **ret, size_t *ret_size);
+
+/*
+ * Opens what a person named, for reading; does not wait for the other end of a pipe. A descriptor, or a
+ * negative errno with a sentence.
+ */
+int file_open(const char *path);
+/* -err and "cannot read PATH: permission denied"; a folder is called one. */
+int file_unreadable(int err, const char *path);
+
+/*
+ * Why the bytes that something begins with cannot be a text: "empty", "compressed (gzip)", "binary"; NULL: they
+ * can.
+ */
+const char *content_fault(const void *data, size_t size);
+/* -EINVAL and "PATH: compressed (gzip), not WANTED". */
+int content_refuse(const char *path, const void *data, size_t size, const char *wanted);
+/* The same of an open file, which is read from its start. */
+int file_refuse(int fd, const char *path, const char *wanted);

@@ -141,7 +141,8 @@ static int tee_list(struct source *s, const char *path, char ***ret_names, size_
 	int r = t->inner->ops->list(t->inner, path, ret_names, ret_n);
 
 	for (size_t i = 0; r == 0 && i < *ret_n; i++)
-		strbuf_printf(&names, "%s\n", (*ret_names)[i]);
+		if (!strchr((*ret_names)[i], '\n'))
+			strbuf_printf(&names, "%s\n", (*ret_names)[i]);
 	pthread_mutex_lock(&t->lock);
 	if (r < 0)
 		source_put_error(t->map, path, SOURCE_LIST, -r);

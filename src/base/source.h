@@ -66,7 +66,8 @@ struct source_entry {
 	const char *path;
 	enum source_kind kind;
 	int error;        /* the errno that was the answer; 0: the answer is data */
-	const char *data; /* file: bytes; link: target; list: names, one a line */
+	const char *data; /* file: bytes; link: target; list: names, one a line; a name that holds
+			     a newline is left out */
 	size_t size;
 };
 

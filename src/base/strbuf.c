@@ -60,6 +60,24 @@ void strbuf_printf(struct strbuf *b, const char *fmt, ...)
 	va_end(ap);
 }
 
+void strbuf_shell_word(struct strbuf *b, const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_@%+=:,./-";
+
+	if (*word && !word[strspn(word, plain)]) {
+		strbuf_puts(b, word);
+		return;
+	}
+	strbuf_putc(b, '\'');
+	for (; *word; word++)
+		if (*word == '\'')
+			strbuf_puts(b, "'\\''");
+		else
+			strbuf_putc(b, *word);
+	strbuf_putc(b, '\'');
+}
+
 void strbuf_done(struct strbuf *b)
 {
 	free(b->text);

@@ -21,6 +21,11 @@ void strbuf_printf(struct strbuf *b, const char *fmt, ...) __attribute__((format
 void strbuf_vprintf(struct strbuf *b, const char *fmt, va_list ap)
 	__attribute__((format(printf, 2, 0)));
 void strbuf_done(struct strbuf *b);
+/*
+ * Adds the word in single quotes where a shell would take it for something else without them. GRUB's
+ * scripts read quotes in the same way, and end a command at a bare ';' too.
+ */
+void strbuf_shell_word(struct strbuf *b, const char *word);
 /* The text, "" when empty; still owned by the buffer. */
 const char *strbuf_str(const struct strbuf *b);
 

@@ -43,6 +43,11 @@ int text_to_u64(const char *s, uint64_t *ret)
 	return 0;
 }
 
+int text_to_count(const char *s, uint64_t *ret)
+{
+	return s[strspn(s, "0123456789")] ? -EINVAL : text_to_u64(s, ret);
+}
+
 int text_to_i64(const char *s, int64_t *ret)
 {
 	long long v;
@@ -63,6 +68,11 @@ int text_to_i64(const char *s, int64_t *ret)
 bool text_starts_with(const char *s, const char *prefix)
 {
 	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+const char *text_plural(size_t n, const char *one, const char *many)
+{
+	return n == 1 ? one : many;
 }
 
 bool text_ends_with(const char *s, const char *suffix)

@@ -13,8 +13,12 @@
  */
 int text_to_u64(const char *s, uint64_t *ret);
 int text_to_i64(const char *s, int64_t *ret);
+/* The same of decimal digits alone, as people give a number to a command. */
+int text_to_count(const char *s, uint64_t *ret);
 
 bool text_starts_with(const char *s, const char *prefix);
+/* "%zu %s", n, text_plural(n, "pair", "pairs"): "1 pair", "2 pairs". */
+const char *text_plural(size_t n, const char *one, const char *many);
 bool text_ends_with(const char *s, const char *suffix);
 /* Cuts trailing white space and returns the first character that is none. Changes s. */
 char *text_trim(char *s);

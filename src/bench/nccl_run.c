@@ -80,7 +80,7 @@ static int died(struct runner *u, struct child *c)
 	if (reap(c, &status) && WIFSIGNALED(status))
 		reason = strsignal(WTERMSIG(status));
 	return err_set(ESRCH, "the process of rank %d ended (%s) during %s", rank_of(u, c),
-		       reason ? reason : "without a word", step);
+		       reason ? reason : "without a message", step);
 }
 
 static void extend_deadline(struct runner *u, struct child *c)

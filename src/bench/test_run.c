@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parallel.h"
+#include "base/rate.h"
 #include "bench/rounds.h"
-#include "bench/statistics.h"
 #include "device/worker.h"
 
 #include <errno.h>
@@ -17,8 +17,6 @@
 /* What the kernel may take to end a worker that was killed. */
 #define KILL_LIMIT_US 5000000
 #define THREADS_MAX   32
-/* A pair is slow below this share of what is expected, or of the others' median. */
-#define SLOW_SHARE 0.1
 
 /* A device of the run; used by one thread at a time, since a round has it once. */
 struct slot {
@@ -297,41 +295,51 @@ static int run_rounds(struct test_job *j, const struct paths *paths, enum test_p
 
 static double median_gbps(const struct test_result *r)
 {
-	struct samples s = {0};
-	double median = 0;
+	double *rates = calloc(r->n * r->n, sizeof(*rates)), median;
+	size_t n = 0;
 
-	for (size_t i = 0; i < r->n * r->n; i++)
+	for (size_t i = 0; rates && i < r->n * r->n; i++)
 		if (r->pairs[i].state == PAIR_RIGHT && r->pairs[i].copy_gbps > 0)
-			samples_add(&s, r->pairs[i].copy_gbps);
-	if (s.n > 2)
-		median = samples_median(&s);
-	samples_done(&s);
+			rates[n++] = r->pairs[i].copy_gbps;
+	median = rate_median(rates, n);
+	free(rates);
 	return median;
+}
+
+/* The copy is as large as fits at both ends. */
+static struct rate_yardstick yardstick_of(const struct test_job *j, size_t a, size_t b,
+					  double median)
+{
+	const struct paths *paths = j->request->paths;
+	double expected = paths ? paths_pair(paths, (unsigned)a, (unsigned)b)->expected_gbps : 0;
+	uint64_t here = j->slots[a].station.local.memory.size;
+	uint64_t there = j->slots[b].station.window.memory.size;
+
+	return rate_yardstick(expected, median, here < there ? here : there);
 }
 
 /* Looked at once more before it is called slow: a busy host holds a copy up now and then. */
 static void judge_rate(struct test_job *j, size_t a, size_t b, double median)
 {
-	const struct paths *paths = j->request->paths;
-	double expected = paths ? paths_pair(paths, (unsigned)a, (unsigned)b)->expected_gbps : 0;
 	struct pair_result *p = test_pair(j->result, a, b);
-	double like = expected > 0 ? expected : median;
+	struct rate_yardstick y;
 
-	if (p->state != PAIR_RIGHT || is_known(j, a, b) || p->copy_gbps >= SLOW_SHARE * like)
+	if (p->state != PAIR_RIGHT || is_known(j, a, b) || !j->slots[a].open || !j->slots[b].open)
 		return;
-	if (!j->slots[a].open || !j->slots[b].open || stopped(j))
+	y = yardstick_of(j, a, b, median);
+	if (!rate_is_slow(p->copy_gbps, y) || stopped(j))
 		return;
-	for (int i = 0; i < 2 && p->state == PAIR_RIGHT && p->copy_gbps < SLOW_SHARE * like; i++)
+	for (int i = 0; i < 2 && p->state == PAIR_RIGHT && rate_is_slow(p->copy_gbps, y); i++)
 		verify_rate(&j->slots[a].station, &j->slots[b].station, p);
 	if (p->sets_lost)
 		restart_both(j, a, b);
-	if (p->state != PAIR_RIGHT || p->copy_gbps >= SLOW_SHARE * like)
+	if (p->state != PAIR_RIGHT || !rate_is_slow(p->copy_gbps, y))
 		return;
 	p->state = PAIR_WRONG;
 	p->kind = WRONG_SLOW;
 	snprintf(p->sentence, sizeof(p->sentence),
 		 "data are right, but %.3g GB/s where %s %.3g GB/s", p->copy_gbps,
-		 expected > 0 ? "the path should give" : "other pairs reach", like);
+		 y.by == RATE_BY_PATH ? "the path should give" : "other pairs reach", y.gbps);
 }
 
 static void judge_rates(struct test_job *j)

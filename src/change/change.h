@@ -51,4 +51,14 @@ struct change_set {
  */
 void change_add(struct change_set *set, const struct change *c);
 
+/*
+ * A line for /etc/default/grub, or a file of its folder, that adds words to the kernel's command line:
+ * GRUB_LINE_START, the words each as strbuf_shell_word quotes it, GRUB_LINE_END. The shell that reads
+ * the file takes the outer quotes off and GRUB's script the inner ones, so the kernel gets the bare
+ * word; it would keep quotes that begin behind the '=' of "pci=disable_acs_redir=".
+ */
+#define GRUB_VARIABLE   "GRUB_CMDLINE_LINUX_DEFAULT"
+#define GRUB_LINE_START GRUB_VARIABLE "=\"$" GRUB_VARIABLE " "
+#define GRUB_LINE_END   "\""
+
 const char *change_kind_word(enum change_kind k); /* "acs", "kernel-parameter", ... */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* onehop check: what stands between the GPUs of this machine. */
 #include "cli/command.h"
+#include "cli/planning.h"
+#include "cli/require.h"
 
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -12,8 +14,8 @@
 struct check_options {
 	struct common_options common;
 	int fail_on;
-	struct string_list observed, ignore;
-	const char *explain;
+	struct string_list observed, ignore, require;
+	const char *explain, *gpus;
 	int list;
 };
 
@@ -36,6 +38,13 @@ static const struct option check_table[] = {
 	{"ignore", 0, OPTION_LIST, AT(ignore), "ID",
 		"leave out what this rule finds, in text, JSON and exit code; the "
 		"verdicts of pairs stay as they are; repeatable", NULL, 0, 0, 0},
+	{"require", 0, OPTION_LIST, AT(require), "WHAT",
+		"exit 0 only if all pairs of GPUs are direct (direct), or all of a GPU and a NIC "
+		"(rdma); 1 if one is not, 3 if that is not known; given twice, both must hold",
+		requirement_words, 0, 0, 0},
+	{"gpus", 0, OPTION_TEXT, AT(gpus), "LIST",
+		"with --require: of these GPUs only, by number, PCI address, nvml:N or cuda:N",
+		NULL, 0, 0, 0},
 	{"explain", 0, OPTION_TEXT, AT(explain), "ID",
 		"say what a rule looks for, why, and what to do", NULL, 0, 0, 0},
 	{"list", 0, OPTION_CHOICE, AT(list), "FORMAT", "list all rules", list_formats, 0, true, 0},
@@ -76,6 +85,8 @@ static int explain(const struct check_options *o)
 
 	if (!rule)
 		return no_rule("--explain", o->explain);
+	if (o->common.json)
+		return print_json(report_rules_json(rule), EXIT_WELL);
 	d = document_new();
 	report_rule(d, rule);
 	r = print_document(d, &o->common, EXIT_WELL);
@@ -99,7 +110,11 @@ static int list(const struct check_options *o)
 	AUTO_STRBUF struct strbuf b = {0};
 
 	if (strcmp(list_formats[o->list - 1], "text") == 0)
-		return list_text(o);
+		return o->common.json ? print_json(report_rules_json(NULL), EXIT_WELL)
+				      : list_text(o);
+	if (o->common.json)
+		return fail(EXIT_REFUSED, "--list=%s prints no JSON; --list --json does",
+			    list_formats[o->list - 1]);
 	if (strcmp(list_formats[o->list - 1], "markdown") == 0)
 		report_rules_markdown(&b);
 	else
@@ -162,18 +177,48 @@ static enum exit_code judge(const struct diagnosis *d, const struct check_option
 	return machine_was_judged(d) ? EXIT_WELL : EXIT_NOT_JUDGED;
 }
 
-static int print_check(const struct diagnosis *d, const struct check_options *o,
-		       enum exit_code code)
+/* What the exit status and the last line depend on besides the findings. */
+struct outlook {
+	bool required;
+	struct requirements requirements;
+	enum exit_code code;
+};
+
+/* A requirement decides alone, unless findings were asked for too. */
+static enum exit_code weigh(const struct diagnosis *d, const struct check_options *o,
+			    bool unexplained, const struct outlook *l)
 {
+	enum exit_code code = judge(d, o, unexplained);
+
+	if (!l->required)
+		return code;
+	return o->fail_on && l->requirements.code == EXIT_WELL && code == EXIT_FINDING
+		       ? code
+		       : l->requirements.code;
+}
+
+static int print_check(const struct diagnosis *d, const struct check_options *o,
+		       const struct outlook *l)
+{
+	const struct planning how = {.from = o->common.from, .lifetime = CHANGE_LASTING};
+	struct check_fixes fixes = {.observed = o->observed.n > 0};
+	struct planned planned = {0};
 	struct document *out;
 	int r;
 
 	if (o->common.json)
-		return print_json(report_check_json(d), code);
+		return print_json(report_check_json(d), l->code);
+	if (planned_make(&how, d, &planned) < 0)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	fixes.plan = planned.plan;
+	fixes.changes = &planned.changes;
 	out = document_new();
-	report_check(out, d, o->common.verbose);
-	r = print_document(out, &o->common, code);
+	report_check(out, d, &fixes, o->common.verbose);
+	if (l->required)
+		report_requirements(out, &l->requirements);
+	r = print_document(out, &o->common, l->code);
 	document_free(out);
+	planned_done(&planned);
 	return r;
 }
 
@@ -182,10 +227,12 @@ static int check_machine(const struct machine *m, const struct check_options *o)
 	struct topology *t = topology_new(m);
 	struct diagnosis *d = diagnose(t);
 	bool unexplained = diagnosis_unexplained(d);
-	int r;
+	struct outlook l = {.required = o->require.n > 0};
+	int r = l.required ? judge_requirements(t, &o->require, o->gpus, &l.requirements) : 0;
 
 	drop_ignored(d, o);
-	r = print_check(d, o, judge(d, o, unexplained));
+	l.code = weigh(d, o, unexplained, &l);
+	r = r < 0 ? fail(EXIT_REFUSED, "%s", err_msg()) : print_check(d, o, &l);
 	diagnosis_free(d);
 	topology_free(t);
 	return r;
@@ -206,6 +253,8 @@ static int run_check(const void *options, const char *const *args)
 		if (!rule_find(o->ignore.items[i]))
 			return no_rule("--ignore", o->ignore.items[i]);
 	}
+	if (o->gpus && !o->require.n)
+		return fail(EXIT_REFUSED, "--gpus says of which GPUs --require speaks");
 	if (load_machine(&o->common, MACHINE_TO_JUDGE, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	if (observe_files(o->observed.items, o->observed.n, m) < 0) {

@@ -9,6 +9,8 @@
 #include "report/document.h"
 
 #include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 const struct command *const commands[] = {
@@ -210,6 +212,7 @@ int cli_main(int argc, char **argv)
 	const struct command *c;
 	size_t used;
 
+	json_set_alloc_funcs(xmalloc, free); /* else JSON without memory lacks a part in silence */
 	if (is_word(word, "--version", "-V"))
 		return print_version();
 	if (is_word(word, "--help", "-h"))

@@ -14,7 +14,7 @@ enum exit_code {
 	EXIT_WELL = 0,
 	EXIT_FINDING = 1,     /* a finding of severity warning or above; --fail-on adjusts */
 	EXIT_REFUSED = 2,     /* wrong usage, or refused */
-	EXIT_NOT_JUDGED = 3,  /* nothing could be judged, or the input is no good */
+	EXIT_NOT_JUDGED = 3,  /* nothing could be judged, bad input, or no memory is left */
 	EXIT_NOT_CHANGED = 4, /* a change failed */
 };
 
@@ -92,6 +92,14 @@ int load_machine(const struct common_options *c, unsigned parts, struct machine 
 int no_rule(const char *option, const char *id);
 /* False: there was nothing to judge, or GPU pairs of which not one could be decided. */
 bool machine_was_judged(const struct diagnosis *d);
+
+/* Whether what is written there is a terminal that understands escape sequences. */
+bool terminal_escapes(int fd);
+/*
+ * Whether a copy of a peer's layout has its escapes: scripts get the peer's exact bytes, a person at a
+ * terminal that understands none, or who asked for no colours, gets none.
+ */
+bool peer_escapes(const struct common_options *c);
 
 /* Each prints and returns `code`, or says why it could not. */
 int print_document(const struct document *d, const struct common_options *c, enum exit_code code);

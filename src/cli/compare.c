@@ -53,7 +53,7 @@ static enum exit_code code_of(const struct comparison *c)
 {
 	if (!c->kind_n)
 		return EXIT_NOT_JUDGED;
-	return c->counts[TREND_WORSE] ? EXIT_FINDING : EXIT_WELL;
+	return c->counts[TREND_WORSE] || c->slow_after.slow ? EXIT_FINDING : EXIT_WELL;
 }
 
 static int print_comparison(const struct comparison *c, const struct compare_options *o)
@@ -97,7 +97,7 @@ const struct command command_compare = {
 	.summary = "what got better and what worse between two results",
 	.about = "A and B are JSON of onehop test or bench, or the output of "
 		 "p2pBandwidthLatencyTest, nccl-tests (also -J) or nvbandwidth -j; - is standard "
-		 "input. Exit status 1: something got worse beyond noise.",
+		 "input. Exit status 1: something got worse beyond noise, or a pair of B is slow.",
 	.options = compare_table,
 	.size = sizeof(struct compare_options),
 	.min_args = 2,

@@ -269,7 +269,7 @@ static int show(const struct delivering *d, enum exit_code code)
 static bool on_progress(void *context, const struct build_progress *p)
 {
 	struct delivering *d = context;
-	bool due = isatty(STDERR_FILENO) || p->seconds - d->shown_s >= LOG_EVERY_S ||
+	bool due = terminal_escapes(STDERR_FILENO) || p->seconds - d->shown_s >= LOG_EVERY_S ||
 		   p->seconds < d->shown_s; /* the next part */
 
 	if (due)

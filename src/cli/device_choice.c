@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "machine/usable.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,46 +13,43 @@
 
 /* ---- why not ---- */
 
-static const char *driven_by_other(struct arena *a, const struct gpu *g)
+static const char *driven_by_other(struct arena *a, const struct machine *m, const struct gpu *g)
 {
-	const char *driver = fact_str_or(g->pci->driver, NULL);
-
-	if (!driver && fact_absent(g->pci->driver))
-		return "no driver is bound to it";
-	if (!driver || strcmp(driver, "nvidia") == 0)
-		return NULL;
-	return arena_printf(a, "bound to %s%s", driver,
-			    text_starts_with(driver, "vfio") ? ", it belongs to a guest" : "");
+	if (gpu_has_fault(m, g, DEVICE_SET_ASIDE))
+		return arena_printf(a, "bound to %s, it belongs to a guest", g->pci->driver.value);
+	if (gpu_has_fault(m, g, DEVICE_OTHER_DRIVER))
+		return arena_printf(a, "bound to %s", g->pci->driver.value);
+	return fact_absent(g->pci->driver) ? "no driver is bound to it" : NULL;
 }
 
-static const char *is_excluded(struct arena *a, const struct gpu *g)
+static const char *is_excluded(struct arena *a, const struct machine *m, const struct gpu *g)
 {
 	(void)a;
-	return strcmp(fact_str_or(g->excluded, "No"), "Yes") == 0
-		       ? "excluded by the driver's settings"
-		       : NULL;
+	return gpu_has_fault(m, g, DEVICE_EXCLUDED) ? "excluded by the driver's settings" : NULL;
 }
 
-static const char *in_other_mode(struct arena *a, const struct gpu *g)
+static const char *in_other_mode(struct arena *a, const struct machine *m, const struct gpu *g)
 {
 	static const char *const modes[] = {NULL, "exclusive-thread", "prohibited",
 					    "exclusive-process"};
 	int64_t mode = fact_or(g->compute_mode, 0);
 
+	(void)m;
 	if (mode <= 0 || mode >= (int64_t)(sizeof(modes) / sizeof(modes[0])))
 		return NULL;
 	return arena_printf(a, "its compute mode is %s: only one process may use it, or none",
 			    modes[mode]);
 }
 
-static const char *is_split(struct arena *a, const struct gpu *g)
+static const char *is_split(struct arena *a, const struct machine *m, const struct gpu *g)
 {
 	(void)a;
-	return fact_is(g->mig_enabled, 1) ? "MIG is on: instances have no peer access" : NULL;
+	return gpu_has_fault(m, g, DEVICE_MIG) ? "MIG is on: instances have no peer access" : NULL;
 }
 
-static const char *is_hidden(struct arena *a, const struct gpu *g)
+static const char *is_hidden(struct arena *a, const struct machine *m, const struct gpu *g)
 {
+	(void)m;
 	if (fact_known(g->cuda_ordinal))
 		return NULL;
 	if (fact_absent(g->cuda_ordinal))
@@ -61,10 +59,11 @@ static const char *is_hidden(struct arena *a, const struct gpu *g)
 			    g->cuda_ordinal.from ? g->cuda_ordinal.from : "");
 }
 
-static const char *is_busy(struct arena *a, const struct gpu *g)
+static const char *is_busy(struct arena *a, const struct machine *m, const struct gpu *g)
 {
 	int64_t n = fact_or(g->process_n, 0);
 
+	(void)m;
 	if (n <= 0)
 		return NULL;
 	return arena_printf(a,
@@ -73,17 +72,18 @@ static const char *is_busy(struct arena *a, const struct gpu *g)
 }
 
 static const struct {
-	const char *(*why)(struct arena *a, const struct gpu *g);
+	const char *(*why)(struct arena *a, const struct machine *m, const struct gpu *g);
 	bool busy;
 } reasons[] = {
 	{driven_by_other, false}, {is_excluded, false}, {in_other_mode, false},
 	{is_split, false},        {is_hidden, false},   {is_busy, true},
 };
 
-static const char *why_not(struct arena *a, const struct gpu *g, bool include_busy)
+static const char *why_not(struct arena *a, const struct machine *m, const struct gpu *g,
+			   bool include_busy)
 {
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-		const char *why = reasons[i].busy && include_busy ? NULL : reasons[i].why(a, g);
+		const char *why = reasons[i].busy && include_busy ? NULL : reasons[i].why(a, m, g);
 
 		if (why)
 			return why;
@@ -97,7 +97,7 @@ static bool is_number(const char *word, uint64_t number)
 {
 	uint64_t value;
 
-	return text_to_u64(word, &value) == 0 && value == number;
+	return text_to_count(word, &value) == 0 && value == number;
 }
 
 static bool is_address(const char *word, const char *address)
@@ -160,10 +160,11 @@ static int take_list(const char *list, size_t n, const struct gpu *gpus, bool *w
 
 /* ---- devices ---- */
 
-static void add_gpu(struct device_choice *c, const struct gpu *g, bool include_busy)
+static void add_gpu(struct device_choice *c, const struct machine *m, const struct gpu *g,
+		    bool include_busy)
 {
 	const char *name = arena_printf(c->arena, "GPU%zu %s", g->index, g->pci->name);
-	const char *why = why_not(c->arena, g, include_busy);
+	const char *why = why_not(c->arena, m, g, include_busy);
 
 	if (why && c->skip_n < DEVICE_MAX) {
 		c->skips[c->skip_n++] = (struct device_skip){name, why};
@@ -175,22 +176,26 @@ static void add_gpu(struct device_choice *c, const struct gpu *g, bool include_b
 	}
 }
 
+int name_gpus(const struct machine *m, const char *list, bool *ret_wanted)
+{
+	if (list && !m->gpu_n)
+		return err_set(EINVAL, "--gpus: there is no NVIDIA GPU");
+	return take_list(list, m->gpu_n, m->gpus, ret_wanted);
+}
+
 int choose_gpus(const struct machine *m, const char *list, bool include_busy,
 		struct device_choice *ret)
 {
 	AUTO_FREE bool *wanted = xcalloc(m->gpu_n + 1, sizeof(*wanted));
 	struct device_choice c = {0};
-	int r;
+	int r = name_gpus(m, list, wanted);
 
-	if (list && !m->gpu_n)
-		return err_set(EINVAL, "--gpus: there is no NVIDIA GPU");
-	r = take_list(list, m->gpu_n, m->gpus, wanted);
 	if (r < 0)
 		return r;
 	c.arena = arena_new();
 	for (size_t i = 0; i < m->gpu_n; i++)
 		if (wanted[i])
-			add_gpu(&c, &m->gpus[i], include_busy);
+			add_gpu(&c, m, &m->gpus[i], include_busy);
 	*ret = c;
 	return 0;
 }

@@ -50,7 +50,7 @@ static int parse_device(const char *word, enum device_kind *ret_kind, uint64_t *
 	*ret_kind = strcmp(word, "cuda") == 0 ? DEVICE_CUDA : DEVICE_HOST;
 	if (*ret_kind == DEVICE_CUDA || strcmp(word, "host") == 0)
 		return 0;
-	if (text_starts_with(word, "host:") && text_to_u64(word + 5, ret_n) == 0 && *ret_n >= 1 &&
+	if (text_starts_with(word, "host:") && text_to_count(word + 5, ret_n) == 0 && *ret_n >= 1 &&
 	    *ret_n <= DEVICE_MAX)
 		return 0;
 	return err_set(EINVAL, "--device wants cuda or host:N with N from 1 to %d, not '%s'",

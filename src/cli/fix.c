@@ -5,12 +5,11 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/source.h"
 #include "base/strbuf.h"
 #include "cli/fixing.h"
+#include "cli/planning.h"
 #include "diagnose/diagnose.h"
-#include "fix/make_plan.h"
-#include "ingest/ingest.h"
+#include "ingest/observe.h"
 #include "machine/machine.h"
 
 #include <limits.h>
@@ -19,6 +18,7 @@
 struct fix_options {
 	struct common_options common;
 	const char *root;
+	struct string_list observed;
 	int iommu;
 	bool apply, now, kept, at_boot;
 };
@@ -33,6 +33,8 @@ static const struct option fix_table[] = {
 		"do what the plan says; without it nothing is changed", NULL, 0, 0, 0},
 	COMMON_FROM(struct fix_options),
 	COMMON_ROOT(struct fix_options),
+	{"observed", 0, OPTION_LIST, AT(observed), "FILE",
+		"weigh what this result shows too, as check does; repeatable", NULL, 0, 0, 0},
 	{"iommu", 0, OPTION_CHOICE, AT(iommu), "HOW",
 		"what to do about an IOMMU that translates: pt (the default), which lets devices "
 		"of the host through, or off", iommu_words, 0, 0, 0},
@@ -56,35 +58,26 @@ static const struct option fix_table[] = {
 
 /* ---- making the plan ---- */
 
-struct planned {
+struct job {
 	const struct fix_options *o;
 	const char *const *rules;
 	size_t rule_n;
 	struct machine *machine;
 	struct topology *topology;
 	struct diagnosis *diagnosis;
-	struct change_set changes, made; /* made: those not apart */
-	struct plan *plan;
+	struct planned planned;
 };
 
-static void planned_done(struct planned *p)
+static void job_done(struct job *p)
 {
-	plan_free(p->plan);
-	arena_free(p->changes.arena);
+	if (p->planned.plan)
+		planned_done(&p->planned);
 	if (p->diagnosis)
 		diagnosis_free(p->diagnosis);
 	if (p->topology)
 		topology_free(p->topology);
 	if (p->machine)
 		machine_free(p->machine);
-}
-
-/* The files that the plan is about: of the running system, of --root, or of the recording. */
-static int open_source(const struct planned *p, const char *root, struct source **ret)
-{
-	if (p->o->common.from && !p->o->root)
-		return ingest_open(p->o->common.from, ret);
-	return source_open_root(root ? root : "/", NULL, NULL, ret);
 }
 
 static unsigned lifetime(const struct fix_options *o)
@@ -94,56 +87,38 @@ static unsigned lifetime(const struct fix_options *o)
 	return o->now ? CHANGE_NOW : CHANGE_KEPT;
 }
 
-static int propose(struct planned *p)
+static int judge_machine(struct job *p)
 {
-	const struct propose_options options = {.rules = p->rules,
-						.rule_n = p->rule_n,
-						.iommu_off = p->o->iommu == IOMMU_OFF};
+	const struct fix_options *o = p->o;
 
-	if (load_machine(&p->o->common, MACHINE_TO_JUDGE, &p->machine) < 0)
+	if (load_machine(&o->common, MACHINE_TO_JUDGE, &p->machine) < 0 ||
+	    observe_files(o->observed.items, o->observed.n, p->machine) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	p->topology = topology_new(p->machine);
 	p->diagnosis = diagnose(p->topology);
-	p->changes.arena = p->made.arena = arena_new();
-	diagnosis_propose(p->diagnosis, &options, &p->changes);
-	for (size_t i = 0; i < p->changes.n; i++)
-		if (!p->changes.items[i].apart)
-			change_add(&p->made, &p->changes.items[i]);
 	return 0;
 }
 
-/* A unit runs this very program as root. NULL: it must not, and where packages put it is for the
- * plan to find. */
-static const char *own_program(char path[static PATH_MAX])
+static int make_plan(struct job *p, const char *root)
 {
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+	const struct planning how = {
+		.from = p->o->root ? NULL : p->o->common.from,
+		.root = root,
+		.propose = {.rules = p->rules,
+			    .rule_n = p->rule_n,
+			    .iommu_off = p->o->iommu == IOMMU_OFF},
+		.lifetime = lifetime(p->o),
+	};
 
-	if (n <= 0)
-		return NULL;
-	path[n] = '\0';
-	return is_roots_alone(path) ? path : NULL;
-}
-
-static int make_plan(struct planned *p, const char *root)
-{
-	char program[PATH_MAX];
-	struct plan_request request = {.machine = p->machine,
-				       .image = root != NULL,
-				       .lifetime = lifetime(p->o)};
-
-	if (!root && !p->o->common.from)
-		request.program = own_program(program);
-	if (open_source(p, root, &request.source) < 0)
+	if (planned_make(&how, p->diagnosis, &p->planned) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	p->plan = plan_make(&request, &p->made);
-	source_free(request.source);
 	return 0;
 }
 
 /* ---- printing it ---- */
 
 /* "onehop fix acs-redirect --iommu off --apply": what was said, once more. */
-static void add_words(const struct planned *p, const char *root, struct strbuf *b)
+static void add_words(const struct job *p, const char *root, struct strbuf *b)
 {
 	const struct fix_options *o = p->o;
 
@@ -152,22 +127,24 @@ static void add_words(const struct planned *p, const char *root, struct strbuf *
 		strbuf_printf(b, " %s", p->rules[i]);
 	if (o->iommu)
 		strbuf_printf(b, " --iommu %s", iommu_words[o->iommu - 1]);
+	for (size_t i = 0; i < o->observed.n; i++) {
+		strbuf_puts(b, " --observed ");
+		strbuf_shell_word(b, o->observed.items[i]);
+	}
 	if (o->now != o->kept)
 		strbuf_puts(b, o->now ? " --now" : " --kept");
 	if (root) {
-		const char *argv[] = {root, NULL};
-
 		strbuf_puts(b, " --root ");
-		step_command_line(argv, b);
+		strbuf_shell_word(b, root);
 	}
 	strbuf_puts(b, " --apply");
 }
 
-static struct plan_report report_of(const struct planned *p, const struct fixing *s)
+static struct plan_report report_of(const struct job *p, const struct fixing *s)
 {
 	return (struct plan_report){
-		.plan = p->plan,
-		.changes = &p->changes,
+		.plan = p->planned.plan,
+		.changes = &p->planned.changes,
 		.machine = p->machine,
 		.root = s ? s->root : NULL,
 		.journal = s ? s->journal : NULL,
@@ -183,20 +160,20 @@ static struct plan_report report_of(const struct planned *p, const struct fixing
 }
 
 /* Where there is no step to do, --apply does not do what it was asked for. */
-static enum exit_code judge(const struct planned *p, const struct plan_report *r)
+static enum exit_code judge(const struct job *p, const struct plan_report *r)
 {
-	if (p->plan->left_out_n && p->o->apply)
+	if (p->planned.plan->left_out_n && p->o->apply)
 		return EXIT_REFUSED;
-	if (plan_has_work(p->plan) || p->plan->left_out_n)
+	if (plan_has_work(p->planned.plan) || p->planned.plan->left_out_n)
 		return EXIT_FINDING;
 	if (p->rule_n && report_not_judged(r, NULL))
 		return EXIT_NOT_JUDGED;
-	if (p->made.n) /* and is so already */
+	if (p->planned.made.n) /* and is so already */
 		return EXIT_WELL;
 	return r->judged ? EXIT_WELL : EXIT_NOT_JUDGED;
 }
 
-static int print_report(const struct planned *p, const struct plan_report *r, enum exit_code code)
+static int print_report(const struct job *p, const struct plan_report *r, enum exit_code code)
 {
 	struct document *d = document_new();
 
@@ -206,7 +183,7 @@ static int print_report(const struct planned *p, const struct plan_report *r, en
 	return (int)code;
 }
 
-static int show(const struct planned *p, const struct fixing *s)
+static int show(const struct job *p, const struct fixing *s)
 {
 	AUTO_STRBUF struct strbuf words = {0};
 	struct plan_report r = report_of(p, s);
@@ -228,7 +205,7 @@ static const struct step *first_step(const struct plan *p)
 	return NULL;
 }
 
-static int print_outcome_json(const struct planned *p, const struct fixing *s,
+static int print_outcome_json(const struct job *p, const struct fixing *s,
 			      const struct fix_outcome *o)
 {
 	struct plan_report r = report_of(p, s);
@@ -247,7 +224,7 @@ static void add_unseen(const struct plan_report *r, struct strbuf *b)
 }
 
 /* There is no step; root might have found some. */
-static int nothing_to_apply(const struct planned *p, const struct fixing *s)
+static int nothing_to_apply(const struct job *p, const struct fixing *s)
 {
 	const struct plan_report r = report_of(p, s);
 	AUTO_STRBUF struct strbuf unseen = {0};
@@ -262,9 +239,9 @@ static int nothing_to_apply(const struct planned *p, const struct fixing *s)
 }
 
 /* The plan is printed first: whoever cannot see it gets nothing changed. */
-static int apply(struct planned *p, struct fixing *s)
+static int apply(struct job *p, struct fixing *s)
 {
-	const struct step *first = first_step(p->plan);
+	const struct step *first = first_step(p->planned.plan);
 	struct fix_outcome o;
 	int r;
 
@@ -283,7 +260,7 @@ static int apply(struct planned *p, struct fixing *s)
 		printf("\n");
 	}
 	fixing_hold_signals();
-	o = fixing_carry_out(s, p->plan);
+	o = fixing_carry_out(s, p->planned.plan);
 	if (p->o->common.json)
 		return print_outcome_json(p, s, &o);
 	printf("\n");
@@ -327,12 +304,12 @@ static int at_boot(const struct fix_options *o)
 	return r;
 }
 
-static int plan_and_go_on(struct planned *p, struct fixing *s)
+static int plan_and_go_on(struct job *p, struct fixing *s)
 {
 	int r = s && p->o->apply ? fixing_recover(s) : 0;
 
 	if (r == 0)
-		r = propose(p);
+		r = judge_machine(p);
 	if (r == 0)
 		r = make_plan(p, s ? s->root : NULL);
 	if (r)
@@ -341,7 +318,7 @@ static int plan_and_go_on(struct planned *p, struct fixing *s)
 }
 
 /* A recording without a folder has no journal: this host's says nothing about it. */
-static int fix_machine(struct planned *p)
+static int fix_machine(struct job *p)
 {
 	struct fixing s;
 	bool host = !p->o->common.from || p->o->root;
@@ -360,7 +337,7 @@ static int fix_machine(struct planned *p)
 static int run_fix(const void *options, const char *const *args)
 {
 	const struct fix_options *o = options;
-	struct planned p = {.o = o, .rules = args};
+	struct job p = {.o = o, .rules = args};
 	int r;
 
 	if (o->at_boot)
@@ -373,7 +350,7 @@ static int run_fix(const void *options, const char *const *args)
 			    "refused: --apply with --from: nothing is ever written by "
 			    "what a recording says; run it on the machine itself");
 	r = fix_machine(&p);
-	planned_done(&p);
+	job_done(&p);
 	return r;
 }
 

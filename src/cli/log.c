@@ -21,13 +21,13 @@ static const struct option log_table[] = {
 };
 /* clang-format on */
 
-/* Without connections, NCCL's own check of all pairs decides. */
+/* Without connections, NCCL's own check of all pairs decides; a run that failed is no good either way. */
 static enum exit_code code_of(const struct nccl_log *l)
 {
 	struct nccl_log_counts c;
 
 	nccl_log_count(l, &c);
-	if (c.p2p < c.pairs || (!c.pairs && l->check.direct == 0))
+	if (l->failure_n || c.p2p < c.pairs || (!c.pairs && l->check.direct == 0))
 		return EXIT_FINDING;
 	return c.pairs || c.across || l->check.direct == 1 ? EXIT_WELL : EXIT_NOT_JUDGED;
 }
@@ -58,8 +58,8 @@ const struct command command_log = {
 	.args = "FILE",
 	.summary = "which way NCCL took between GPUs, and why not P2P",
 	.about = "FILE is what NCCL 2.18 to 2.30 writes with NCCL_DEBUG=INFO, of one or several "
-		 "hosts; - is standard input. Exit status 1: a pair within a host does not use "
-		 "P2P.",
+		 "hosts; - is standard input. Exit status 1: the run failed, or a pair "
+		 "within a host does not use P2P.",
 	.options = log_table,
 	.size = sizeof(struct log_options),
 	.min_args = 1,

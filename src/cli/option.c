@@ -107,10 +107,15 @@ static int set_choice(const struct option *o, const char *value, int *ret)
 	return err_set(EINVAL, "%s wants one of %s, not '%s'", name, strbuf_str(&known), value);
 }
 
-static void add_to_list(struct string_list *list, const char *value)
+static int add_to_list(const struct option *o, const char *value, struct string_list *list)
 {
+	int index, r = o->choices ? set_choice(o, value, &index) : 0;
+
+	if (r < 0)
+		return r;
 	list->items = xrealloc(list->items, list->n + 1, sizeof(*list->items));
 	list->items[list->n++] = value;
+	return 0;
 }
 
 static int set_value(const struct option *o, const char *value, void *values)
@@ -130,8 +135,7 @@ static int set_value(const struct option *o, const char *value, void *values)
 	case OPTION_CHOICE:
 		return set_choice(o, value, member);
 	case OPTION_LIST:
-		add_to_list(member, value);
-		return 0;
+		return add_to_list(o, value, member);
 	}
 	return 0;
 }

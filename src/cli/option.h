@@ -12,7 +12,7 @@ enum option_kind {
 	OPTION_FILE,   /* const char *, completed as a file name */
 	OPTION_NUMBER, /* int, 1 or more */
 	OPTION_CHOICE, /* int: 1 + index in choices; 0: not given */
-	OPTION_LIST,   /* struct string_list, once per value */
+	OPTION_LIST,   /* struct string_list, once per value; each in choices, if any */
 };
 
 /* Values point into argv. */

@@ -35,9 +35,27 @@ int fail(enum exit_code code, const char *fmt, ...)
 	return (int)code;
 }
 
+/*
+ * More than any machine has: the driver drives 32 GPUs (NV_MAX_DEVICES). A file that claims more
+ * would only take time and memory, which grow with the square of the number of GPUs.
+ */
+enum { MOST_GPUS = 256, MOST_FUNCTIONS = 16384 };
+
+static int check_size(const struct machine *m, const char *from)
+{
+	if (m->pci_n > MOST_FUNCTIONS)
+		return err_set(E2BIG, "%s: has %zu PCI functions; onehop takes %d at most", from,
+			       m->pci_n, (int)MOST_FUNCTIONS);
+	if (m->gpu_n > MOST_GPUS)
+		return err_set(E2BIG, "%s: has %zu GPUs; onehop takes %d at most", from, m->gpu_n,
+			       (int)MOST_GPUS);
+	return 0;
+}
+
 int load_machine(const struct common_options *c, unsigned parts, struct machine **ret)
 {
 	struct machine_request request = {.parts = parts, .pid = c->pid};
+	struct machine *m;
 	struct source *s;
 	int r;
 
@@ -48,19 +66,35 @@ int load_machine(const struct common_options *c, unsigned parts, struct machine 
 
 	if (r < 0)
 		return r;
-	*ret = machine_read(s, &request);
+	m = machine_read(s, &request);
 	source_free(s);
-	return 0;
+	r = c->from ? check_size(m, c->from) : 0;
+	if (r < 0)
+		machine_free(m);
+	else
+		*ret = m;
+	return r;
 }
 
 /* ---- printing ---- */
 
+bool terminal_escapes(int fd)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fd) && term && strcmp(term, "dumb") != 0;
+}
+
 static bool wants_colour(const struct common_options *c)
 {
-	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	const char *no_color = getenv("NO_COLOR");
 
-	return !c->no_color && !(no_color && *no_color) && isatty(STDOUT_FILENO) && term &&
-	       strcmp(term, "dumb") != 0;
+	return !c->no_color && !(no_color && *no_color) && terminal_escapes(STDOUT_FILENO);
+}
+
+bool peer_escapes(const struct common_options *c)
+{
+	return !isatty(STDOUT_FILENO) || wants_colour(c);
 }
 
 static unsigned output_width(const struct common_options *c)
@@ -97,14 +131,34 @@ static int add_json(const char *text, size_t n, void *to)
 	return 0;
 }
 
+/* What jansson leaves as it is and a terminal may obey: U+007F to U+009F, the last 32 as 0xc2 and one. */
+static void escape_controls(const struct strbuf *json, struct strbuf *out)
+{
+	const char *rest = json->text, *end = json->text + json->len;
+
+	for (const char *s = rest; s < end; s++) {
+		unsigned char c = (unsigned char)s[0], next = (unsigned char)s[1];
+		bool c1 = c == 0xc2 && next >= 0x80 && next < 0xa0;
+
+		if (c != 0x7f && !c1)
+			continue;
+		strbuf_add(out, rest, (size_t)(s - rest));
+		strbuf_printf(out, "\\u%04x", (unsigned)(c1 ? next : c));
+		s += c1;
+		rest = s + 1;
+	}
+	strbuf_add(out, rest, (size_t)(end - rest));
+}
+
 int print_json(json_t *json, enum exit_code code)
 {
-	AUTO_STRBUF struct strbuf b = {0};
+	AUTO_STRBUF struct strbuf b = {0}, clean = {0};
 	int r = json_dump_callback(json, add_json, &b, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 
 	json_decref(json);
 	if (r < 0)
 		return fail(EXIT_NOT_JUDGED, "the report does not fit into JSON");
-	strbuf_putc(&b, '\n');
-	return print_text(&b, code);
+	escape_controls(&b, &clean);
+	strbuf_putc(&clean, '\n');
+	return print_text(&clean, code);
 }

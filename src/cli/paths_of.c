@@ -30,8 +30,7 @@ struct build {
 	const struct topology *t;
 	struct link *links;
 	size_t link_n;
-	int64_t nodes_per_socket; /* 0: unknown */
-	struct link_list *list;   /* that links are being added to */
+	struct link_list *list; /* that links are being added to */
 };
 
 static int add(struct build *b, enum link_kind kind, size_t from, size_t to)
@@ -64,24 +63,15 @@ static int add_way(struct build *b, enum link_kind kind, const struct pci_functi
 	return r;
 }
 
-static int64_t nodes_per_socket(const struct machine *m)
-{
-	int64_t sockets = fact_or(m->cpu.sockets, 0), with_cpus = 0;
-
-	for (size_t i = 0; i < m->node_n; i++)
-		with_cpus += *fact_str_or(m->nodes[i].cpus, "") != '\0';
-	return sockets > 0 && with_cpus % sockets == 0 ? with_cpus / sockets : 0;
-}
-
 static int add_across(struct build *b, const struct pci_function *a, const struct pci_function *z)
 {
 	int64_t from = fact_or(a->numa_node, -1), to = fact_or(z->numa_node, -1);
-	int64_t n = b->nodes_per_socket;
+	int s = topology_socket(b->t->machine, a), other = topology_socket(b->t->machine, z);
 
 	if (from < 0 || to < 0)
 		return add(b, LINK_HIDDEN, 0, 0);
-	if (n && from / n != to / n)
-		return add(b, LINK_SOCKETS, (size_t)(from / n), (size_t)(to / n));
+	if (s != other)
+		return add(b, LINK_SOCKETS, (size_t)s, (size_t)other);
 	return add(b, LINK_NODES, (size_t)from, (size_t)to);
 }
 
@@ -167,8 +157,8 @@ static void explain_nvlink(const struct path *p, const struct gpu *g, const stru
 {
 	int n = links_of(g) < links_of(h) ? links_of(g) : links_of(h);
 
-	if (!joined_directly(g, h) && p->nvlinks < n)
-		snprintf(ret, PATH_REASON_SIZE, "%d of %d NVLinks", p->nvlinks, n);
+	if (!joined_directly(g, h) && p->nvlinks.value < n)
+		snprintf(ret, PATH_REASON_SIZE, "%d of %d NVLinks", (int)p->nvlinks.value, n);
 }
 
 static int fill_pair(struct build *b, const struct gpu *g, const struct gpu *h,
@@ -179,11 +169,14 @@ static int fill_pair(struct build *b, const struct gpu *g, const struct gpu *h,
 	b->list = &ret->links;
 	ret->expected_gbps = p->expected_gbps;
 	path_class_name(p, ret->class, sizeof(ret->class));
-	if (p->nvlinks) {
+	if (path_is_nvlink(p)) {
 		explain_nvlink(p, g, h, ret->reason);
 		return add_nvlink(b, g, h);
 	}
-	explain_link(p, best_gbps(g) < best_gbps(h) ? g : h, ret->reason);
+	if (p->socket_bound)
+		snprintf(ret->reason, PATH_REASON_SIZE, "the CPUs' link between sockets");
+	else
+		explain_link(p, best_gbps(g) < best_gbps(h) ? g : h, ret->reason);
 	return add_pcie(b, p, g->pci, h->pci);
 }
 
@@ -217,7 +210,7 @@ static int fill(struct build *b, const size_t *gpus, struct paths *p)
 
 int paths_of(const struct topology *t, const size_t *gpus, size_t gpu_n, struct paths **ret)
 {
-	struct build b = {.t = t, .nodes_per_socket = nodes_per_socket(t->machine)};
+	struct build b = {.t = t};
 	struct paths *p = NULL;
 	int r;
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/strbuf.h"
+#include "cli/command.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ void progress_begin(struct progress *p)
 
 void progress_show(struct progress *p, const char *fmt, ...)
 {
-	bool terminal = isatty(STDERR_FILENO);
+	bool terminal = terminal_escapes(STDERR_FILENO);
 	AUTO_STRBUF struct strbuf b = {0};
 	double now = clock_s();
 	va_list ap;

@@ -4,10 +4,13 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/state.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/machine.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -62,7 +65,7 @@ static int state_path(const struct test_identity *i, bool make, const char *suff
 	else
 		folder = state_folder();
 	if (r < 0 || !folder)
-		return r < 0 ? r : err_set(ENOENT, "no place for results is known");
+		return r < 0 ? r : state_missing();
 	*ret = xprintf("%s/test-run%s%s.jsonl", folder, strcmp(i->device, "host") ? "" : "-host",
 		       suffix);
 	return 0;
@@ -111,9 +114,10 @@ int test_journal_open(const struct test_identity *i, bool resume, struct test_jo
 	r = journal_path(i, true, &path);
 	if (r < 0)
 		return r;
+	assert(path != NULL);
 	fd = open(path, flags | (resume ? 0 : O_TRUNC), 0600);
 	if (fd < 0)
-		return err_sys(errno, "open %s", path);
+		return state_refuse(errno, "write", path);
 	r = put_line(fd, start_line(i, resume ? "resume" : "start"));
 	if (r < 0) {
 		close(fd);
@@ -339,12 +343,12 @@ int test_past_read(const struct test_identity *i, struct test_past *ret)
 		return r;
 	f = fopen(path, "re");
 	if (!f)
-		return err_sys(errno, "open %s", path);
+		return state_refuse(errno, "read", path);
 	past.known = xcalloc(i->n * i->n, sizeof(*past.known));
 	for (int n = 0; r == 0 && n < LINES_MAX && fgets(text, sizeof(text), f); n++)
 		r = take_line(&x, text);
 	if (r == 0 && !x.started)
-		r = err_set(EINVAL, "%s is not a journal of onehop test", path);
+		r = file_refuse(fileno(f), path, "a journal of onehop test");
 	close_running(&x);
 	*ret = past;
 	if (r < 0)
@@ -487,7 +491,8 @@ static json_t *observed_pair(const struct test_identity *i, const struct pair_re
 static json_t *earlier_pairs(const struct test_identity *i, const char *path)
 {
 	json_t *doc = json_load_file(path, 0, NULL), *pairs = json_object_get(doc, "pairs");
-	bool same = strcmp(text_of(doc, "boot_id"), i->boot_id) == 0 &&
+	bool same = json_integer_value(json_object_get(doc, "version")) == OBSERVED_VERSION &&
+		    strcmp(text_of(doc, "boot_id"), i->boot_id) == 0 &&
 		    strcmp(text_of(doc, "driver_version"), i->driver) == 0;
 
 	pairs = same && json_is_array(pairs) ? json_incref(pairs) : json_array();
@@ -507,7 +512,7 @@ static int write_whole(const char *path, json_t *doc)
 	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) < 0 ||
 	    rename(beside, path) < 0)
-		return err_sys(errno ? errno : EIO, "write %s", path);
+		return state_refuse(errno ? errno : EIO, "write", path);
 	return 0;
 }
 
@@ -529,8 +534,8 @@ int test_observed_write(const struct test_identity *i, const struct test_result 
 		if (p->state == PAIR_RIGHT || p->state == PAIR_WRONG)
 			replace_pair(pairs, observed_pair(i, p, k / r->n, k % r->n));
 	}
-	doc = json_pack("{s:i, s:s, s:s, s:s, s:o}", "version", VERSION, "boot_id", i->boot_id,
-			"driver_version", i->driver, "date", date, "pairs", pairs);
+	doc = json_pack("{s:i, s:s, s:s, s:s, s:o}", "version", OBSERVED_VERSION, "boot_id",
+			i->boot_id, "driver_version", i->driver, "date", date, "pairs", pairs);
 	e = write_whole(path, doc);
 	json_decref(doc);
 	return e;

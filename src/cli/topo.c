@@ -2,9 +2,11 @@
 /* onehop topo: the devices and the paths between them. */
 #include "cli/command.h"
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "diagnose/diagnose.h"
 #include "ingest/observe.h"
 #include "report/report.h"
 
@@ -51,12 +53,20 @@ static const struct option topo_table[] = {
 #define IDENTITY     (MACHINE_PCI | MACHINE_GPUS | MACHINE_NVML)
 #define MATRIX_PARTS (IDENTITY | MACHINE_NUMA | MACHINE_NVML_LINKS | MACHINE_RDMA)
 
+/* nvidia-smi prints no matrix then either, and fails. */
+static int no_matrix(const struct topology *t)
+{
+	return fail(EXIT_NOT_JUDGED, "no NVIDIA GPU in %s, so there is no matrix",
+		    t->machine->recorded ? t->machine->source_name : "this machine");
+}
+
 static int print_matrix(const struct topology *t, const struct topo_options *o)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 
-	(void)o;
-	topology_format_matrix(t, &b);
+	if (!t->gpu_n)
+		return no_matrix(t);
+	topology_format_matrix(t, peer_escapes(&o->common), &b);
 	return print_text(&b, EXIT_WELL);
 }
 
@@ -64,7 +74,9 @@ static int print_p2p(const struct topology *t, const struct topo_options *o)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 
-	topology_format_p2p(t, (enum p2p_cap)(o->p2p - 1), &b);
+	if (!t->gpu_n)
+		return no_matrix(t);
+	topology_format_p2p(t, (enum p2p_cap)(o->p2p - 1), peer_escapes(&o->common), &b);
 	return print_text(&b, EXIT_WELL);
 }
 
@@ -80,17 +92,62 @@ static int save_text(const struct strbuf *b, const char *path)
 	return well ? EXIT_WELL : fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
 }
 
+/* The errors and warnings of `onehop check`, as the drawing wants them. */
+static struct draw_note *make_notes(const struct diagnosis *d, size_t *ret_n)
+{
+	static const enum chain_state states[SEVERITY_N] = {
+		[SEVERITY_WARNING] = CHAIN_POSSIBLE,
+		[SEVERITY_ERROR] = CHAIN_BAD,
+	};
+	struct draw_note *notes = NULL;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < d->finding_n; i++) {
+		const struct finding *f = &d->findings[i];
+		struct draw_note note = {
+			.at = f->pci,
+			.state = states[f->severity],
+			.text = f->sentence,
+			.title = arena_printf(d->arena, "%s: %s: %s [%s]",
+					      severity_word(f->severity), f->subject, f->sentence,
+					      f->rule->id),
+		};
+
+		if (f->severity == SEVERITY_INFO)
+			continue;
+		if (f->pci || !f->named_n)
+			*ARENA_PUSH(d->arena, notes, *ret_n) = note;
+		for (size_t k = 0; k < f->named_n; k++) {
+			note.at = f->named[k];
+			*ARENA_PUSH(d->arena, notes, *ret_n) = note;
+		}
+	}
+	return notes;
+}
+
+/* Without any device there is nothing to show, whatever was printed. */
+static enum exit_code topology_code(const struct topology *t)
+{
+	return t->endpoint_n ? EXIT_WELL : EXIT_NOT_JUDGED;
+}
+
 static int print_svg(const struct topology *t, const struct topo_options *o)
 {
 	AUTO_STRBUF struct strbuf b = {0};
+	struct diagnosis *d = diagnose(t);
+	size_t n;
+	const struct draw_note *notes = make_notes(d, &n);
+	int r;
 
-	topology_draw_svg(t, &b);
-	return strcmp(o->svg, "-") == 0 ? print_text(&b, EXIT_WELL) : save_text(&b, o->svg);
+	topology_draw_svg(t, notes, n, &b);
+	diagnosis_free(d);
+	r = strcmp(o->svg, "-") == 0 ? print_text(&b, EXIT_WELL) : save_text(&b, o->svg);
+	return r == EXIT_WELL ? (int)topology_code(t) : r;
 }
 
 static int print_topology(const struct topology *t, const struct topo_options *o)
 {
-	enum exit_code code = t->endpoint_n ? EXIT_WELL : EXIT_NOT_JUDGED;
+	enum exit_code code = topology_code(t);
 	struct document *out;
 	int r;
 

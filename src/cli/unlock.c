@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "machine/machine.h"
+#include "report/report_support.h"
 #include "report/report_unlock.h"
 #include "report/report_unlock_delivery.h"
 #include "unlock/need.h"
@@ -16,7 +17,7 @@
 struct unlock_command_options {
 	struct common_options common;
 	const char *sources, *kernel, *tree, *probe;
-	bool image, apply, by_hand, diff, explain, revert;
+	bool image, apply, by_hand, diff, explain, revert, support;
 };
 
 /* clang-format off */
@@ -35,6 +36,8 @@ static const struct option unlock_table[] = {
 		"options are for all", NULL, 0, 0, 0},
 	{"by-hand", 0, OPTION_FLAG, AT(by_hand), NULL,
 		"print the commands for doing it by hand, too", NULL, 0, 0, 0},
+	{"support", 0, OPTION_FLAG, AT(support), NULL,
+		"print what each card can do with which driver (docs/support.md), of any machine", NULL, 0, 0, 0},
 	{"probe", 0, OPTION_FILE, AT(probe), "FILE",
 		"say whether this module or object file has P2P through BAR1 on every chip", NULL, 0, 0, 0},
 	{"tree", 0, OPTION_FILE, AT(tree), "DIR",
@@ -103,6 +106,9 @@ static int check_options(const struct unlock_command_options *o)
 		 "--kernel and --image want --sources DIR, the driver's release "
 		 "from " PUBLIC_REPOSITORY},
 		{o->probe && o->apply, "--probe and --apply exclude each other"},
+		{o->support &&
+			 (!status || o->apply || o->by_hand || o->common.from || o->common.json),
+		 "--support is given alone: it prints a text about all cards"},
 		{o->by_hand && (!status || o->apply),
 		 "--by-hand goes with none of --sources, --tree, --probe and --apply"},
 	};
@@ -200,6 +206,14 @@ static int run_probe(const struct unlock_command_options *o)
 	return r;
 }
 
+static int print_support(void)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	report_support_markdown(&b);
+	return print_text(&b, EXIT_WELL);
+}
+
 /* ---- the command ---- */
 
 static int run_tree(const struct unlock_command_options *o, enum unlock_mode mode)
@@ -227,6 +241,8 @@ static int run_unlock(const void *options, const char *const *args)
 	(void)args;
 	if (choose_mode(o, &mode) < 0 || check_options(o) < 0)
 		return fail(EXIT_REFUSED, "%s (see: onehop unlock --help)", err_msg());
+	if (o->support)
+		return print_support();
 	if (o->tree)
 		return run_tree(o, mode);
 	if (o->probe)

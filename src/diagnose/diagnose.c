@@ -158,6 +158,60 @@ static void sort_findings(struct builder *b)
 	d->finding_n = b->found_n;
 }
 
+/* ---- what was seen outweighs ---- */
+
+static bool concerns(const struct finding *f, size_t gpu_n, const struct topology *t, size_t i,
+		     size_t j)
+{
+	bool of_one = f->pci && pci_is_gpu(f->pci) && f->pairs <= 2 * (gpu_n - 1);
+
+	if (f->pair_map)
+		return f->pair_map[i * gpu_n + j];
+	return !of_one || t->endpoints[i].pci == f->pci || t->endpoints[j].pci == f->pci;
+}
+
+/* The weakest that was seen of any pair that the finding concerns; NULL: of one nothing was. */
+static const struct chain_link *least_seen(const struct finding *f, const struct topology *t)
+{
+	const struct chain_link *least = NULL;
+
+	for (size_t i = 0; i < t->gpu_n; i++)
+		for (size_t j = 0; j < t->gpu_n; j++) {
+			const struct chain_link *l = &topology_path(t, i, j)->chain[CHAIN_OBSERVED];
+
+			if (i == j || !concerns(f, t->gpu_n, t, i, j))
+				continue;
+			if (l->reason != REASON_OBSERVED_WORKS && l->reason != REASON_OBSERVED_FAST)
+				return NULL;
+			if (!least || l->reason == REASON_OBSERVED_FAST)
+				least = l;
+		}
+	return least;
+}
+
+/* A copy between all the pairs that a rule says cannot: what it read is out of date, or no
+ * hindrance. */
+static void weigh_observed(struct builder *b, struct finding *f)
+{
+	const struct chain_link *seen;
+	bool checked;
+
+	if (!f->rule->predicts || f->severity == SEVERITY_INFO)
+		return;
+	seen = least_seen(f, b->d.topology);
+	if (!seen)
+		return;
+	checked = seen->reason == REASON_OBSERVED_WORKS;
+	f->severity = checked ? SEVERITY_INFO : SEVERITY_WARNING;
+	f->sentence = arena_printf(b->d.arena, "%s; yet %s (%s)", f->sentence,
+				   checked ? "checked copies arrived whole"
+					   : "copies ran as fast as P2P does, their data unchecked",
+				   seen->from);
+	f->remedy = checked ? NOTHING_TO_DO
+			    : "onehop test checks whether the data arrives; if it does, nothing is "
+			      "left to do";
+}
+
 /* ---- running ---- */
 
 static size_t rule_count(void)
@@ -202,6 +256,8 @@ struct diagnosis *diagnose(const struct topology *t)
 	d->outcomes = arena_alloc(a, d->outcome_n, sizeof(*d->outcomes));
 	FOR_EACH_RULE (r)
 		run_rule(b, r, &d->outcomes[i++]);
+	for (i = 0; i < b->found_n; i++)
+		weigh_observed(b, b->found[i]);
 	sort_findings(b);
 	return d;
 }
@@ -254,6 +310,16 @@ void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ..
 	va_start(ap, fmt);
 	f->remedy = arena_vprintf(run->d->arena, fmt, ap);
 	va_end(ap);
+}
+
+void finding_names(struct rule_run *run, struct finding *f, const struct pci_function *pci)
+{
+	if (!pci || pci == f->pci)
+		return;
+	for (size_t i = 0; i < f->named_n; i++)
+		if (f->named[i] == pci)
+			return;
+	*ARENA_PUSH(run->d->arena, f->named, f->named_n) = pci;
 }
 
 enum verdict rule_unknown(struct rule_run *run, const char *fmt, ...)

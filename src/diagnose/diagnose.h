@@ -34,6 +34,8 @@ enum blocks {
 	BLOCKS_SPEED,   /* works, slower than it could */
 	BLOCKS_SOME,    /* some pairs or directions, or correctness is in doubt */
 	BLOCKS_ALL,     /* nothing can work before this is mended */
+	BLOCKS_RUN,     /* ended a run: what somebody came to ask about */
+	BLOCKS_N
 };
 
 struct rule_run;
@@ -50,7 +52,8 @@ struct rule {
 	const char *reference; /* specification, kernel document, driver source, incident */
 	enum severity severity;
 	enum blocks blocks;
-	unsigned needs;                              /* enum rule_needs */
+	bool predicts;  /* says that peers cannot; a copy that did outweighs it */
+	unsigned needs; /* enum rule_needs */
 	enum verdict (*probe)(struct rule_run *run); /* adds findings when bad */
 	/* Adds the changes that would make the rule hold, given that it does not; NULL: nothing that
 	 * this program could change. Pure, as the probe is. */
@@ -69,7 +72,11 @@ struct finding {
 				  read */
 	size_t evidence_n;
 	size_t pairs; /* ordered GPU pairs that it concerns, 0: none in particular */
-	const struct pci_function *pci; /* for drawings; NULL: no device */
+	const bool
+		*pair_map; /* which: gpu_n squared, row initiator; NULL: those of `pci`, or all */
+	const struct pci_function *pci;    /* what it is about; NULL: no one device */
+	const struct pci_function **named; /* further devices that it names, for drawings */
+	size_t named_n;
 };
 
 /* How each rule came out, whether or not it found anything. */
@@ -144,6 +151,8 @@ void finding_evidence(struct rule_run *run, struct finding *f, const char *fmt, 
 	__attribute__((format(printf, 3, 4)));
 void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The finding names this device too; once f->pci is set. NULL: none. */
+void finding_names(struct rule_run *run, struct finding *f, const struct pci_function *pci);
 /* "return rule_unknown(run, ...)": nobody could look. */
 enum verdict rule_unknown(struct rule_run *run, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

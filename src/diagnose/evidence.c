@@ -150,6 +150,20 @@ static bool both_ways(const struct pair_set *s, size_t *ret_i, size_t *ret_j)
 	return false;
 }
 
+void finding_names_pairs(struct rule_run *run, struct finding *f, const struct pair_set *s)
+{
+	size_t i, j;
+
+	if (s->gpu_n > 2 && s->n == s->gpu_n * (s->gpu_n - 1))
+		return;
+	for (size_t k = 0; k < s->gpu_n * s->gpu_n; k++) {
+		if (!pair_set_has(s, k, &i, &j))
+			continue;
+		finding_names(run, f, run->m->gpus[i].pci);
+		finding_names(run, f, run->m->gpus[j].pci);
+	}
+}
+
 #define PAIRS_NAMED 4
 
 const char *pair_set_text(struct rule_run *run, const struct pair_set *s)

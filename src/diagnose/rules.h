@@ -3,25 +3,27 @@
 #pragma once
 
 #include "diagnose/diagnose.h"
-#include "machine/card.h"
+#include "machine/usable.h"
+#include "support/support.h"
 
 /*
  * Rows of each topic. A topic's file defines `const struct rule rules_TOPIC[] = {...};` with
  * exactly that many rows (no end marker); the compiler refuses any other number as a conflicting
  * type.
  */
-#define RULES_DRIVER_N   20
+#define RULES_DRIVER_N   21
 #define RULES_UNLOCK_N   2
-#define RULES_PCIE_N     10
+#define RULES_PCIE_N     11
 #define RULES_ROUTING_N  8
 #define RULES_NVLINK_N   3
 #define RULES_HOST_N     10
 #define RULES_FIX_N      1
 #define RULES_LOG_N      19
-#define RULES_PEERMEM_N  9
-#define RULES_RDMA_N     11
-#define RULES_NCCL_N     18
-#define RULES_OBSERVED_N 2
+#define RULES_PEERMEM_N  10
+#define RULES_RDMA_N     12
+#define RULES_NCCL_N     13
+#define RULES_NCCL_NET_N 5
+#define RULES_OBSERVED_N 6
 
 extern const struct rule rules_driver[RULES_DRIVER_N];
 extern const struct rule rules_unlock[RULES_UNLOCK_N];
@@ -34,6 +36,7 @@ extern const struct rule rules_log[RULES_LOG_N];
 extern const struct rule rules_peermem[RULES_PEERMEM_N];
 extern const struct rule rules_rdma[RULES_RDMA_N];
 extern const struct rule rules_nccl[RULES_NCCL_N];
+extern const struct rule rules_nccl_net[RULES_NCCL_NET_N];
 extern const struct rule rules_observed[RULES_OBSERVED_N];
 
 /* ---- walking ---- */
@@ -54,16 +57,34 @@ extern const struct rule rules_observed[RULES_OBSERVED_N];
 			if (i != j)
 /* clang-format on */
 
+/* rules_pcie.c: what to do for a BAR that found no room, where the row's remedy is not the next step:
+ * the host's in a guest, the firmware's where pci=realloc is set already. */
+void bar_room_remedy(struct rule_run *run, struct finding *f);
+
 /* For GPUDirect RDMA: a NIC on PCI, and (rules_peermem.c) a GPU that may do it besides. */
 bool has_pci_nic(struct rule_run *run);
-/* The first driver branch that has nvidia-peermem. */
-#define PEERMEM_BRANCH 470
 bool gdr_wanted(struct rule_run *run);
+/* Peer memory serves a driver without it: NICs get GPU memory as dma-buf (rules_peermem.c). */
+bool gdr_by_dma_buf(struct rule_run *run);
 #define PEERMEM_SOURCE "kernel-open/nvidia-peermem of NVIDIA/open-gpu-kernel-modules"
 #define GDR_NEEDS      (NEEDS_GPU | NEEDS_RDMA | NEEDS_DRIVER)
 
+/* onehop fix has made this change, and the machine was not started since (rules_fix.c). */
+bool fix_pending(const struct rule_run *run, enum applied_kind kind, const char *target);
+
 /* Every two GPUs are joined by NVLink; false for fewer than two (rules_host.c). */
 bool all_pairs_nvlink(const struct rule_run *run);
+
+/* An active port whose GIDs count (rules_rdma.c). */
+bool port_is_roce(const struct rdma_port *p);
+
+/* What NCCL_IB_DISABLE and NCCL_IB_HCA have NCCL do with a port of an RDMA device (rules_nccl_net.c). */
+enum nccl_use {
+	NCCL_LEAVES,  /* switched off, excluded, or not on the list */
+	NCCL_MAY_USE, /* nothing is said of it: used when it is active */
+	NCCL_NAMES,   /* on the list */
+};
+enum nccl_use nccl_port_use(const struct rule_run *run, const struct rdma_device *d, unsigned port);
 
 /* The driver is made to say yes for a card that cannot, and that is seen (rules_driver.c). */
 bool p2p_forced_for_certain(struct rule_run *run, const struct gpu *g);
@@ -113,6 +134,8 @@ struct pair_set {
 struct pair_set pair_set_new(struct rule_run *run);
 void pair_set_add(struct pair_set *s, size_t initiator, size_t target);
 bool pair_set_in(const struct pair_set *s, size_t initiator, size_t target);
+/* The finding names the GPUs of the set; none where these are all pairs of more than two. */
+void finding_names_pairs(struct rule_run *run, struct finding *f, const struct pair_set *s);
 /* "all 56 pairs", "GPU0 and GPU1 (both ways)", "3 of 12 pairs (GPU0->GPU1, GPU0->GPU2, ...)" */
 const char *pair_set_text(struct rule_run *run, const struct pair_set *s);
 

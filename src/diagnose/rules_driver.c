@@ -5,6 +5,7 @@
 #include "diagnose/rules.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 
 /* Drivers that take a GPU from nvidia.ko, and what that means. */
 static const struct other_driver {
-	const char *name, *module, *is, *remedy;
+	const char *name, *module, *is, *remedy; /* module NULL: which one is not known */
 } other_drivers[] = {
 	{"nouveau", "nouveau", "the kernel's own open driver, which knows neither CUDA nor P2P",
 	 "install NVIDIA's driver; it blacklists nouveau in /etc/modprobe.d (\"blacklist "
@@ -28,19 +29,23 @@ static const struct other_driver {
 	 "reboot"},
 };
 
-static const struct other_driver *other_driver(const struct gpu *g)
+static const struct other_driver unknown_driver = {
+	NULL, NULL, "which is not NVIDIA's driver",
+	"unbind it: echo the GPU's address into unbind of that driver's folder in "
+	"/sys/bus/pci/drivers, then modprobe nvidia"};
+
+/* NULL: no driver but NVIDIA's, or none, holds the GPU for the host. */
+static const struct other_driver *other_driver(const struct rule_run *run, const struct gpu *g)
 {
 	const char *bound = fact_str_or(g->pci->driver, "");
+
+	if (!gpu_has_fault(run->m, g, DEVICE_OTHER_DRIVER))
+		return NULL;
 
 	for (size_t i = 0; i < sizeof(other_drivers) / sizeof(other_drivers[0]); i++)
 		if (!strcmp(bound, other_drivers[i].name))
 			return &other_drivers[i];
-	return NULL;
-}
-
-static bool is_passed_through(const struct gpu *g)
-{
-	return text_starts_with(fact_str_or(g->pci->driver, ""), "vfio");
+	return &unknown_driver;
 }
 
 /* Bound to no driver, or nobody knows to which. */
@@ -55,7 +60,7 @@ static const char *load_remedy(struct rule_run *run)
 
 	if (fact_known(d->installed_version))
 		return run_text(run,
-				"modprobe nvidia (version %s is installed); if that fails, "
+				"`modprobe nvidia` (version %s is installed); if that fails, "
 				"the kernel log says why",
 				d->installed_version.value);
 	return run->rule->remedy;
@@ -77,8 +82,8 @@ static enum verdict probe_loaded(struct rule_run *run)
 	if (!waiting)
 		return VERDICT_NA;
 	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
-			"%zu of %zu NVIDIA GPU%s without a driver: the nvidia module is not loaded",
-			waiting, run->m->gpu_n, run->m->gpu_n == 1 ? " is" : "s are");
+			"%zu of %zu NVIDIA %s without a driver: the nvidia module is not loaded",
+			waiting, run->m->gpu_n, text_plural(run->m->gpu_n, "GPU is", "GPUs are"));
 	if (waiting == run->m->gpu_n)
 		f->pairs = waiting * (waiting - 1);
 	finding_remedy(run, f, "%s", load_remedy(run));
@@ -91,17 +96,16 @@ static enum verdict probe_loaded(struct rule_run *run)
 
 static enum verdict probe_bound(struct rule_run *run)
 {
-	bool loaded = fact_is_not(run->m->driver.loaded, 0);
-
 	FOR_EACH_GPU (g, run) {
-		const struct other_driver *o = other_driver(g);
+		const struct other_driver *o = other_driver(run, g);
 		struct finding *f;
 
 		if (o) {
 			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-					"GPU%zu is bound to %s, %s", g->index, o->name, o->is);
+					"GPU%zu is bound to %s, %s", g->index, g->pci->driver.value,
+					o->is);
 			finding_remedy(run, f, "%s", o->remedy);
-		} else if (loaded && fact_absent(g->pci->driver)) {
+		} else if (gpu_has_fault(run->m, g, DEVICE_NO_DRIVER)) {
 			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 					"GPU%zu is bound to no driver although the nvidia module "
 					"is loaded; the module refused it, or was told to leave it",
@@ -121,9 +125,9 @@ static enum verdict probe_bound(struct rule_run *run)
 static void propose_bound(struct rule_run *run, struct change_set *out)
 {
 	FOR_EACH_GPU (g, run) {
-		const struct other_driver *o = other_driver(g);
+		const struct other_driver *o = other_driver(run, g);
 
-		if (o)
+		if (o && o->module)
 			propose(run, out,
 				(struct change){
 					.kind = CHANGE_MODULE_BLACKLIST,
@@ -136,8 +140,9 @@ static void propose_bound(struct rule_run *run, struct change_set *out)
 					.cost = "without NVIDIA's driver installed a screen on "
 						"these GPUs stays at what the firmware set up",
 				});
-		else if (fact_absent(g->pci->driver) && fact_is_not(run->m->driver.loaded, 0))
-			propose_by_hand(run, out, subject_gpu(run, g), "%s", run->rule->remedy);
+		else if (o || gpu_has_fault(run->m, g, DEVICE_NO_DRIVER))
+			propose_by_hand(run, out, subject_gpu(run, g), "%s",
+					o ? o->remedy : run->rule->remedy);
 	}
 }
 
@@ -146,17 +151,18 @@ static enum verdict probe_passthrough(struct rule_run *run)
 	FOR_EACH_GPU (g, run) {
 		struct finding *f;
 
-		if (!is_passed_through(g))
+		if (!gpu_has_fault(run->m, g, DEVICE_SET_ASIDE))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				"GPU%zu is bound to %s: set aside for a virtual machine, so the "
 				"host cannot use it",
 				g->index, g->pci->driver.value);
-		finding_remedy(run, f,
-			       "leave it, if a guest has it; else: echo %s > "
-			       "/sys/bus/pci/drivers/%s/unbind, then modprobe nvidia, and take its "
-			       "id out of vfio-pci.ids= or /etc/modprobe.d",
-			       g->pci->name, g->pci->driver.value);
+		finding_remedy(
+			run, f,
+			"leave it, if a guest has it; else: `echo %s > "
+			"/sys/bus/pci/drivers/%s/unbind`, then `modprobe nvidia`, and take its "
+			"id out of vfio-pci.ids= or /etc/modprobe.d",
+			g->pci->name, g->pci->driver.value);
 		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
@@ -170,7 +176,7 @@ static enum verdict probe_excluded(struct rule_run *run)
 	FOR_EACH_GPU (g, run) {
 		struct finding *f;
 
-		if (strcmp(fact_str_or(g->excluded, "No"), "Yes") != 0)
+		if (!gpu_has_fault(run->m, g, DEVICE_EXCLUDED))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				"the driver was told to leave GPU%zu out (NVreg_ExcludedGpus)",
@@ -189,27 +195,31 @@ static enum verdict probe_alive(struct rule_run *run)
 {
 	FOR_EACH_GPU (g, run) {
 		const struct pci_function *p = g->pci;
-		bool cold = !strcmp(fact_str_or(p->power_state, ""), "D3cold");
+		bool cold = gpu_has_fault(run->m, g, DEVICE_ASLEEP);
+		bool lost = fact_is(g->lost, 1);
 		struct finding *f;
 
-		/* Nothing could be decoded, although there were bytes: they were all ones. */
-		if (!cold && !(p->config_trouble && !p->config_size))
+		if (!cold && !gpu_has_fault(run->m, g, DEVICE_OFF_BUS))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				cold ? "GPU%zu is in D3cold: it has no power and answers nothing"
-				     : "GPU%zu answers no configuration read (all ones): it has "
-				       "fallen off the bus",
+				lost   ? "GPU%zu is lost, says the driver: it has fallen off the "
+					 "bus, or answers no more"
+				: cold ? "GPU%zu is in D3cold: it has no power and answers nothing"
+				       : "GPU%zu answers no configuration read (all ones): it has "
+					 "fallen off the bus",
 				g->index);
-		if (cold) {
+		if (cold && !lost) {
 			f->severity = SEVERITY_INFO;
 			finding_remedy(run, f,
-				       "any use wakes it; echo on > "
-				       "/sys/bus/pci/devices/%s/power/control keeps it awake",
+				       "any use wakes it; to keep it awake: `echo on > "
+				       "/sys/bus/pci/devices/%s/power/control`",
 				       p->name);
 		}
 		f->pci = p;
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, run_text(run, "power_state of %s", p->name), p->power_state);
+		if (lost)
+			finding_evidence(run, f, "%s", g->lost.from);
 		if (p->config_trouble)
 			finding_evidence(run, f, "config space of %s %s", p->name,
 					 p->config_trouble);
@@ -287,8 +297,8 @@ static enum verdict probe_library(struct rule_run *run)
 	    !differ(d->installed_version, d->library_version))
 		finding_remedy(run, f,
 			       "the module on disk is %s already: reboot, or stop what uses the "
-			       "GPUs and reload (modprobe -r nvidia_uvm nvidia_drm nvidia_modeset "
-			       "nvidia; modprobe nvidia)",
+			       "GPUs and reload: `modprobe -r nvidia_uvm nvidia_drm nvidia_modeset "
+			       "nvidia; modprobe nvidia`",
 			       d->installed_version.value);
 	else if (is_kept_edited(d))
 		finding_remedy(run, f,
@@ -353,7 +363,7 @@ static enum verdict probe_installed(struct rule_run *run)
 /* Why this GPU wants the open modules; NULL: it does not. */
 static const char *wants_open(const struct gpu *g, size_t gpu_n, enum severity *ret)
 {
-	if (fact_or(card_compute_capability(g), 0) >= 100) {
+	if (card_chip(g) && card_chip(g)->modules == CHIP_OPEN) {
 		*ret = SEVERITY_ERROR;
 		return "is a Blackwell card, which only the open modules drive";
 	}
@@ -364,14 +374,40 @@ static const char *wants_open(const struct gpu *g, size_t gpu_n, enum severity *
 	return NULL;
 }
 
+/* The open modules begin with Turing. */
+static void report_too_old(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run) {
+		struct finding *f;
+
+		if (!support_undriven(run->m, g))
+			continue;
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			"the open modules are loaded, but GPU%zu (%s) is older than Turing, "
+			"and only the proprietary modules drive it",
+			g->index, fact_str_or(g->model, "10de device"));
+		f->pci = g->pci;
+		f->pairs = 2 * (run->m->gpu_n - 1);
+		finding_remedy(
+			run, f,
+			"install the proprietary modules of a release that still has this chip "
+			"(up to 580)");
+		evidence_flavor(run, f);
+		evidence_str(run, f, "module", run->m->driver.module_version);
+	}
+}
+
 static enum verdict probe_open(struct rule_run *run)
 {
 	const struct nvidia_driver *d = &run->m->driver;
 
 	if (fact_unknown(d->flavor))
 		return unknown_fact(run, "open or proprietary modules", d->flavor.from);
-	if (!fact_is(d->flavor, DRIVER_PROPRIETARY))
-		return VERDICT_OK;
+	if (!fact_is(d->flavor, DRIVER_PROPRIETARY)) {
+		report_too_old(run);
+		return rule_verdict(run, VERDICT_OK);
+	}
 	FOR_EACH_GPU (g, run) {
 		enum severity severity;
 		const char *why = wants_open(g, run->m->gpu_n, &severity);
@@ -387,15 +423,6 @@ static enum verdict probe_open(struct rule_run *run)
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_flavor(run, f);
 		evidence_str(run, f, "module", d->module_version);
-	}
-	if (!run->found && run->m->rdma_n) {
-		struct finding *f =
-			finding_add(run, CONFIDENCE_CERTAIN, "driver",
-				    "the proprietary modules are loaded: they cannot hand GPU "
-				    "memory to a NIC as "
-				    "dma-buf, so GPUDirect RDMA depends on nvidia-peermem");
-		f->severity = SEVERITY_INFO;
-		evidence_flavor(run, f);
 	}
 	return rule_verdict(run, VERDICT_OK);
 }
@@ -461,8 +488,38 @@ static void collect_denied(struct rule_run *run, enum p2p_status status,
 
 /* One finding for each way in which the driver gives this status; `why` tells what it stands for.
  */
+/* ---- where a registry key was set ---- */
+
+/* "/etc/modprobe.d/nvidia.conf:3"; NULL: nothing that was read sets it. */
+static const char *place_of_key(struct rule_run *run, const char *key)
+{
+	FOR_EACH_IN(struct modprobe_line, l, run->m->modprobe, run->m->modprobe_n)
+	if (l->kind == MODPROBE_OPTIONS && text_starts_with(l->module, "nvidia") &&
+	    strstr(l->text, key))
+		return run_text(run, "%s:%u", l->file, l->line);
+	if (strstr(fact_str_or(run->m->kernel.cmdline, ""), key))
+		return "the kernel command line, nvidia.NVreg_RegistryDwords=";
+	return NULL;
+}
+
+/* The key that runs was taken out of the files since the module was loaded. */
+static void remedy_of_key(struct rule_run *run, struct finding *f, const char *key)
+{
+	if (run->m->modprobe_n && !place_of_key(run, key))
+		finding_remedy(run, f,
+			       "reboot: no file of modprobe.d sets %s any more, and the module "
+			       "runs with it since before; if it stays, rebuild the initramfs, "
+			       "which holds copies of these files",
+			       key);
+}
+
+/* ---- one code, one rule ---- */
+
+/* What helps against this denial of these pairs; NULL: what the rule says. */
+typedef const char *remedy_fn(struct rule_run *run, const struct pair_set *set);
+
 static enum verdict probe_status(struct rule_run *run, enum p2p_status status,
-				 const char *const why[DENIED_N])
+				 const char *const why[DENIED_N], remedy_fn *remedy)
 {
 	struct pair_set sets[DENIED_N];
 
@@ -478,13 +535,121 @@ static enum verdict probe_status(struct rule_run *run, enum p2p_status status,
 				"the driver refuses P2P %s between %s with %s: %s", denied_words[k],
 				pair_set_text(run, &sets[k]), p2p_status_code(status), why[k]);
 		f->pairs = sets[k].n;
+		f->pair_map = sets[k].in;
+		finding_names_pairs(run, f, &sets[k]);
 		finding_evidence(run, f, "nvidia-smi topo -p2p %s: %s on %s",
 				 k == DENIED_WRITE ? "w" : "r", p2p_status_code(status),
 				 pair_set_text(run, &sets[k]));
 		evidence_str(run, f, "module", run->m->driver.module_version);
 		evidence_str(run, f, "CPU", run->m->cpu.name);
+		if (remedy)
+			finding_remedy(run, f, "%s", remedy(run, &sets[k]));
+		if (status == P2P_DISABLED_BY_REGKEY)
+			remedy_of_key(run, f, "ForceP2P=");
 	}
 	return pairs_verdict(run);
+}
+
+/* "ForceP2P=0x211", as this release wants it. */
+static const char *force_words(struct rule_run *run)
+{
+	const char *keys = driver_release(&run->m->driver)->keys;
+
+	return keys ? run_text(run, "\"%.*s\"", (int)strcspn(keys, ";"), keys)
+		    : "\"ForceP2P=0x211\" (0x11 before driver 565)";
+}
+
+/* Why the key that overrides the lists must not be set for this card; NULL: it may. */
+static const char *no_forcing(const struct rule_run *run, const struct gpu *g, bool *ret_none)
+{
+	struct support s = support_of(run->m, g);
+	struct bar1_state b = support_bar1(g);
+
+	*ret_none |= s.way == MECHANISM_NONE;
+	return support_forcing(&s, &b) == FORCING_FINE ? NULL : s.why;
+}
+
+/* The lists are not asked below one switch; ForceP2P overrides them, and says yes for any card. */
+static const char *chipset_remedy(struct rule_run *run, const struct pair_set *set)
+{
+	bool apart = false, none = false;
+	const char *not_forced = NULL, *move;
+
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		const char *why;
+
+		if (!pair_set_in(set, i, j))
+			continue;
+		why = no_forcing(run, &run->m->gpus[i], &none);
+		not_forced = not_forced ? not_forced : why;
+		why = no_forcing(run, &run->m->gpus[j], &none);
+		not_forced = not_forced ? not_forced : why;
+		apart |= !topology_path(run->t, i, j)->common;
+	}
+	if (none)
+		return run_text(run, "nothing on the host, and do not set ForceP2P: %s",
+				not_forced);
+	move = apart ? "move both GPUs below one PCIe switch, where the lists are not asked" : NULL;
+	if (not_forced)
+		return run_text(run, "%s; do not set ForceP2P: %s",
+				move ? move : "let `onehop test` say what these cards can do",
+				not_forced);
+	return run_text(run,
+			"%s%sset NVreg_RegistryDwords=%s, which overrides the lists, then let "
+			"`onehop test` check that data arrives right",
+			move ? move : "", move ? "; or " : "", force_words(run));
+}
+
+static const char *gpu_remedy(struct rule_run *run, const struct pair_set *set)
+{
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (pair_set_in(set, i, j) &&
+		    (!fact_known(run->m->gpus[i].model) || !fact_known(run->m->gpus[j].model) ||
+		     strcmp(run->m->gpus[i].model.value, run->m->gpus[j].model.value) != 0))
+			return "pair cards of the same model; nothing on the host changes this "
+			       "answer";
+	return "the cards are of one model already, and no setting changes this answer: NVRM lines "
+	       "in the kernel log may say more, another release of the driver may answer otherwise";
+}
+
+/* Pairs that the driver denies too are other rules'. */
+static bool is_of_two_generations(struct rule_run *run, size_t i, size_t j)
+{
+	const struct path *p = topology_path(run->t, i, j);
+	enum p2p_status read = pair_status(run, i, j, P2P_READ);
+
+	return p->chain[CHAIN_DRIVER].reason == REASON_DRIVER_GENERATION &&
+	       (read == P2P_OK || read == P2P_STATUS_UNKNOWN);
+}
+
+static enum verdict probe_generation(struct rule_run *run)
+{
+	struct pair_set set = pair_set_new(run);
+	struct finding *f;
+
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (is_of_two_generations(run, i, j))
+			pair_set_add(&set, i, j);
+	FOR_EACH_GPU (g, run)
+		if (!set.n && !fact_known(card_compute_capability(g)))
+			return rule_unknown(run, "the generation of GPU%zu: %s", g->index,
+					    FACT_WHY(card_compute_capability(g)));
+	if (!set.n)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_LIKELY, "GPUs",
+			"the GPUs of %s are of different generations: CUDA's library refuses such "
+			"pairs, whatever the kernel modules allow",
+			pair_set_text(run, &set));
+	f->pairs = set.n;
+	f->pair_map = set.in;
+	FOR_EACH_GPU (g, run) {
+		struct fact_int cc = card_compute_capability(g);
+
+		finding_evidence(run, f,
+				 "compute capability of GPU%zu: %" PRId64 ".%" PRId64 " (%s)",
+				 g->index, cc.value / 10, cc.value % 10, FACT_WHY(cc));
+	}
+	return VERDICT_OK;
 }
 
 static enum verdict probe_chipset(struct rule_run *run)
@@ -497,7 +662,7 @@ static enum verdict probe_chipset(struct rule_run *run)
 		"its list of chipsets lacks this host bridge",
 	};
 
-	return probe_status(run, P2P_CHIPSET_NOT_SUPPORTED, why);
+	return probe_status(run, P2P_CHIPSET_NOT_SUPPORTED, why, chipset_remedy);
 }
 
 static enum verdict probe_gpu(struct rule_run *run)
@@ -508,7 +673,7 @@ static enum verdict probe_gpu(struct rule_run *run)
 		"the cards' firmware does not offer writes",
 	};
 
-	return probe_status(run, P2P_GPU_NOT_SUPPORTED, why);
+	return probe_status(run, P2P_GPU_NOT_SUPPORTED, why, gpu_remedy);
 }
 
 static enum verdict probe_topology_status(struct rule_run *run)
@@ -519,7 +684,7 @@ static enum verdict probe_topology_status(struct rule_run *run)
 		"the I/O hubs do not forward writes to each other",
 	};
 
-	return probe_status(run, P2P_TOPOLOGY_NOT_SUPPORTED, why);
+	return probe_status(run, P2P_TOPOLOGY_NOT_SUPPORTED, why, NULL);
 }
 
 static enum verdict probe_regkey(struct rule_run *run)
@@ -530,7 +695,7 @@ static enum verdict probe_regkey(struct rule_run *run)
 		"a registry key switches writes off (ForceP2P bits 5:4)",
 	};
 
-	return probe_status(run, P2P_DISABLED_BY_REGKEY, why);
+	return probe_status(run, P2P_DISABLED_BY_REGKEY, why, NULL);
 }
 
 static enum verdict probe_not_supported(struct rule_run *run)
@@ -542,7 +707,42 @@ static enum verdict probe_not_supported(struct rule_run *run)
 		"it has no way to write",
 	};
 
-	return probe_status(run, P2P_NOT_SUPPORTED, why);
+	return probe_status(run, P2P_NOT_SUPPORTED, why, NULL);
+}
+
+/* Of cards for which a release has P2P through BAR1 as it is: no edit is for them. */
+static const char *native_words(struct rule_run *run, int from)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	bool early = fact_known(d->module_version) && driver_branch(d->module_version) < from;
+
+	return run_text(run,
+			"%s%s: from driver %d on the open modules have P2P through BAR1 for these "
+			"cards, and keys switch it on (`onehop unlock`); let `onehop test` check "
+			"then that data arrives right; BAR1 must cover the memory",
+			early ? run_text(run, "install driver %d or later", from)
+			: fact_is(d->flavor, DRIVER_PROPRIETARY)
+				? "replace the proprietary modules by the open ones of this version"
+				: "set the driver's keys",
+			early ? " with its open kernel modules" : "", from);
+}
+
+/* The release that has it as it is for all GPUs of the set; 0: some need an edit. */
+static int native_from(struct rule_run *run, const struct pair_set *set)
+{
+	int from = 0;
+
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		int a = support_native_from(&run->m->gpus[i]);
+		int b = support_native_from(&run->m->gpus[j]);
+
+		if (!pair_set_in(set, i, j))
+			continue;
+		if (!a || !b)
+			return 0;
+		from = a > b ? a : b;
+	}
+	return from;
 }
 
 static const char *unlock_words(struct rule_run *run)
@@ -584,7 +784,11 @@ static enum verdict probe_geforce(struct rule_run *run)
 			"the driver refuses P2P over PCIe on GeForce cards: %s for %s", list,
 			pair_set_text(run, &set));
 	f->pairs = set.n;
-	finding_remedy(run, f, "%s", unlock_words(run));
+	f->pair_map = set.in;
+	finding_names_pairs(run, f, &set);
+	finding_remedy(run, f, "%s",
+		       native_from(run, &set) ? native_words(run, native_from(run, &set))
+					      : unlock_words(run));
 	finding_evidence(run, f, "P2P status of %s: %s", pair_set_text(run, &set), list);
 	evidence_str(run, f, "GPU0", run->m->gpus[0].model);
 	evidence_str(run, f, "module", run->m->driver.module_version);
@@ -598,39 +802,28 @@ static enum verdict probe_geforce(struct rule_run *run)
 static const char *missing_mechanism(struct rule_run *run, const struct gpu *g,
 				     enum confidence *ret)
 {
-	const struct nvidia_driver *d = &run->m->driver;
-	int branch = driver_branch(d->module_version);
+	struct support s = support_of(run->m, g);
+	struct bar1_state b = support_bar1(g);
+	enum forcing forcing = support_forcing(&s, &b);
 
-	*ret = CONFIDENCE_CERTAIN;
-	if (fact_is(d->flavor, DRIVER_PROPRIETARY))
-		return "the proprietary modules have no BAR1 P2P for it and the card has no "
-		       "mailbox";
-	if (fact_known(g->bar1_bytes) && fact_known(g->vram_bytes) &&
-	    g->bar1_bytes.value < g->vram_bytes.value)
-		return run_text(run, "BAR1 (%s) does not cover the memory (%s)",
-				run_bytes(run, (uint64_t)g->bar1_bytes.value),
-				run_bytes(run, (uint64_t)g->vram_bytes.value));
-	if (fact_is(card_compute_capability(g), 120) ? branch >= 590
-						     : fact_is(d->bar1_p2p.loaded, 1))
+	*ret = forcing == FORCING_LOSES_DATA ? CONFIDENCE_CERTAIN : CONFIDENCE_POSSIBLE;
+	if (forcing == FORCING_FINE)
 		return NULL;
-	if (!fact_is(card_compute_capability(g), 120) && fact_is(d->bar1_p2p.loaded, 0))
-		return "the module that runs has stubs in the place of BAR1 P2P for it, and the "
-		       "card has no mailbox";
-	*ret = CONFIDENCE_POSSIBLE;
-	if (fact_is(card_compute_capability(g), 120))
-		return branch >= 0 && branch < 590 ? "before driver 590 the unified-memory module "
-						     "does not know BAR1 peers"
-						   : NULL;
-	return "only an edited open module has BAR1 P2P for it, and whether this one is edited "
-	       "cannot be seen";
+	if (s.mechanism == MECHANISM_NONE || s.mechanism == MECHANISM_BAR1_EDIT ||
+	    b.cover != BAR1_TOO_SMALL)
+		return s.why;
+	return run_text(run, "BAR1 (%s) does not cover the memory (%s)",
+			run_bytes(run, (uint64_t)b.size),
+			fact_known(g->vram_bytes) ? run_bytes(run, (uint64_t)g->vram_bytes.value)
+						  : "size unknown");
 }
 
 bool p2p_forced_for_certain(struct rule_run *run, const struct gpu *g)
 {
 	enum confidence c;
 
-	return driver_forced_p2p(&run->m->driver, g) && fact_is(card_needs_bar1(g), 1) &&
-	       missing_mechanism(run, g, &c) && c == CONFIDENCE_CERTAIN;
+	return driver_forced_p2p(&run->m->driver, g) && missing_mechanism(run, g, &c) &&
+	       c == CONFIDENCE_CERTAIN;
 }
 
 /* The driver's resource manager says how it connects GPU g with each other GPU, so that nothing has
@@ -657,8 +850,7 @@ static enum verdict probe_forced(struct rule_run *run)
 	FOR_EACH_GPU (g, run) {
 		int64_t force = driver_forced_p2p(&run->m->driver, g);
 		enum confidence c;
-		const char *why =
-			fact_is(card_needs_bar1(g), 1) ? missing_mechanism(run, g, &c) : NULL;
+		const char *why = missing_mechanism(run, g, &c);
 		struct finding *f;
 
 		if (!force || !why || (c == CONFIDENCE_POSSIBLE && rm_settles(run, g)))
@@ -672,6 +864,7 @@ static enum verdict probe_forced(struct rule_run *run)
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		if (c == CONFIDENCE_POSSIBLE)
 			f->severity = SEVERITY_WARNING;
+		remedy_of_key(run, f, "ForceP2P=");
 		evidence_registry(run, f);
 		evidence_bytes(run, f, "BAR1", g->bar1_bytes);
 		evidence_bytes(run, f, "memory", g->vram_bytes);
@@ -722,10 +915,10 @@ static enum verdict probe_unlock_kept(struct rule_run *run)
 	return VERDICT_BAD;
 }
 
-static bool asks_for_type_2(struct rule_run *run)
+static bool asks_for_nvlink(struct rule_run *run)
 {
 	FOR_EACH_GPU (g, run)
-		if (fact_is(driver_gpu_dword(&run->m->driver, g, "RMForceP2PType"), 2))
+		if (registry_means_nvlink(&run->m->driver, g))
 			return true;
 	return false;
 }
@@ -733,17 +926,17 @@ static bool asks_for_type_2(struct rule_run *run)
 static enum verdict probe_force_type(struct rule_run *run)
 {
 	const struct nvidia_driver *d = &run->m->driver;
-	int branch = driver_branch(d->module_version);
 	struct finding *f;
 
 	if (fact_unknown(d->registry_dwords))
 		return unknown_fact(run, "the driver's registry keys", d->registry_dwords.from);
-	if (branch < 575 || !asks_for_type_2(run))
+	if (!asks_for_nvlink(run))
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
 			"RMForceP2PType=2 asks driver %s for NVLink only: the value meant BAR1 "
 			"until 570 and was renumbered in 575",
 			d->module_version.value);
+	remedy_of_key(run, f, "RMForceP2PType");
 	evidence_registry(run, f);
 	return VERDICT_BAD;
 }
@@ -790,7 +983,7 @@ static enum verdict probe_mig(struct rule_run *run)
 	FOR_EACH_GPU (g, run) {
 		struct finding *f;
 
-		if (!fact_is_not(g->mig_enabled, 0))
+		if (!gpu_has_fault(run->m, g, DEVICE_MIG))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				"GPU%zu is split by MIG: no instance of it reaches another GPU, "
@@ -806,25 +999,15 @@ static enum verdict probe_mig(struct rule_run *run)
 	return rule_verdict(run, VERDICT_OK);
 }
 
-/* ---- where a registry key was set ---- */
-
-/* "/etc/modprobe.d/nvidia.conf:3", or what else is known of it. */
-static const char *place_of_key(struct rule_run *run, const char *key)
-{
-	FOR_EACH_IN(struct modprobe_line, l, run->m->modprobe, run->m->modprobe_n)
-	if (l->kind == MODPROBE_OPTIONS && text_starts_with(l->module, "nvidia") &&
-	    strstr(l->text, key))
-		return run_text(run, "%s:%u", l->file, l->line);
-	if (strstr(fact_str_or(run->m->kernel.cmdline, ""), key))
-		return "the kernel command line, nvidia.NVreg_RegistryDwords=";
-	return "NVreg_RegistryDwords of module nvidia";
-}
-
 static void propose_without_key(struct rule_run *run, struct change_set *out, const char *key)
 {
+	const char *place = place_of_key(run, key);
+
 	FOR_EACH_FINDING (f, run)
 		if (f->rule == run->rule)
-			propose_by_hand(run, out, place_of_key(run, key), "%s", f->remedy);
+			propose_by_hand(run, out,
+					place ? place : "NVreg_RegistryDwords of module nvidia",
+					"%s", f->remedy);
 }
 
 static void propose_without_force(struct rule_run *run, struct change_set *out)
@@ -961,10 +1144,9 @@ const struct rule rules_driver[] = {
 	{
 		.id = "p2p-geforce",
 		.title = "The driver has P2P for these GeForce cards",
-		.why = "NVIDIA's driver has P2P over PCIe for workstation and data centre cards "
-		       "only; between GeForce cards every transfer goes through host memory. The "
-		       "code that it answers (mostly CNS) blames the chipset, which is not at "
-		       "fault.",
+		.why = "On GeForce cards NVIDIA's driver has no P2P over PCIe, or leaves it off, "
+		       "by model and release: every transfer goes through host memory. The code "
+		       "that it answers (mostly CNS) blames the chipset, which is not at fault.",
 		.remedy = "install open kernel modules of this driver version, edited for P2P "
 			  "through BAR1: `onehop unlock` says whether this machine can have it "
 			  "and how; let `onehop test` check then that data arrives right; BAR1 "
@@ -972,6 +1154,7 @@ const struct rule rules_driver[] = {
 		.reference = P2P_CAPS,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_geforce,
 	},
@@ -982,14 +1165,15 @@ const struct rule rules_driver[] = {
 		       "Transfers "
 		       "go through host memory.",
 		.remedy =
-			"move both GPUs below one PCIe switch, where the lists are not asked; or "
-			"set NVreg_RegistryDwords=\"ForceP2P=0x211\" (0x11 before driver 565) if "
-			"the cards have P2P at all, then let `onehop test` check that data arrives "
-			"right",
+			"move both GPUs below one PCIe switch, where the lists are not asked; or, "
+			"for cards that have P2P over PCIe (docs/support.md), set "
+			"NVreg_RegistryDwords=\"ForceP2P=0x211\" (0x11 before driver 565), then "
+			"let `onehop test` check that data arrives right",
 		.reference = P2P_CAPS " NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED; "
 				      "src/kernel/gpu/bus/p2p_caps.c (CPU types RYZEN, XEON_SPR)",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_chipset,
 	},
@@ -1003,8 +1187,24 @@ const struct rule rules_driver[] = {
 				      "aikitoria/open-gpu-kernel-modules#40",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_gpu,
+	},
+	{
+		.id = "p2p-generation",
+		.title = "All GPUs are of one generation",
+		.why = "CUDA pairs cards of one generation only. The kernel modules may allow "
+		       "more, "
+		       "so that their answer misleads.",
+		.remedy = "pair cards of one generation, or leave the odd one out "
+			  "(CUDA_VISIBLE_DEVICES)",
+		.reference = "aikitoria/open-gpu-kernel-modules#12, #28, #40",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.predicts = true,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_generation,
 	},
 	{
 		.id = "p2p-topology",
@@ -1015,6 +1215,7 @@ const struct rule rules_driver[] = {
 		.reference = P2P_CAPS " NVML_P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_topology_status,
 	},
@@ -1030,6 +1231,7 @@ const struct rule rules_driver[] = {
 		.reference = P2P_CAPS " NVML_P2P_STATUS_DISABLED_BY_REGKEY; kernel_bif.c",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_regkey,
 		.propose = propose_without_force,
@@ -1044,6 +1246,7 @@ const struct rule rules_driver[] = {
 		.reference = P2P_CAPS " NVML_P2P_STATUS_NOT_SUPPORTED",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_not_supported,
 	},
@@ -1061,6 +1264,7 @@ const struct rule rules_driver[] = {
 			     "tinygrad/open-gpu-kernel-modules#16",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_forced,
 		.propose = propose_without_force,

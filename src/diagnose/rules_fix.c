@@ -7,8 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define REDIRECTS (PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC)
-
 /* What is there instead; in_effect 1, 0, or unknown: nobody can tell. */
 struct effect {
 	struct fact_int in_effect;
@@ -16,6 +14,16 @@ struct effect {
 	const char *where; /* what was looked at, for evidence */
 	const char *value; /* and what it holds */
 };
+
+bool fix_pending(const struct rule_run *run, enum applied_kind kind, const char *target)
+{
+	FOR_EACH_IN(struct applied, a, run->m->applied, run->m->applied_n)
+	{
+		if (a->kind == kind && fact_is(a->same_boot, 1) && strcmp(a->target, target) == 0)
+			return true;
+	}
+	return false;
+}
 
 /* ---- kernel parameters ---- */
 
@@ -170,7 +178,7 @@ static struct effect acs_effect(struct rule_run *run, const struct applied *a)
 		e.in_effect = fact_int_unknown(FACT_WHY(f->acs_ctl));
 		return e;
 	}
-	e.in_effect = fact_int(!(f->acs_ctl.value & REDIRECTS), f->acs_ctl.from);
+	e.in_effect = fact_int(!(f->acs_ctl.value & PCI_ACS_REDIRECTS), f->acs_ctl.from);
 	e.value = run_text(run, "%04x", (unsigned)f->acs_ctl.value);
 	return e;
 }
@@ -232,6 +240,9 @@ static struct finding *report_acs(struct rule_run *run, const struct applied *a,
 			: "it was set again, as happens when a device is removed and found again, "
 			  "or reset");
 
+	FOR_EACH_PCI (p, run)
+		if (strcmp(p->name, a->target) == 0)
+			finding_names(run, f, p);
 	finding_remedy(run, f, "onehop fix %s--apply%s",
 		       is_root_port(run, a->target) ? "acs-root-port " : "",
 		       started ? "; systemctl status onehop-acs says whether it was done at boot"

@@ -340,11 +340,11 @@ static enum verdict probe_headers(struct rule_run *run)
 			release);
 	evidence_yes_no(run, f, "headers installed", k->headers);
 	if (fact_known(k->release))
-		finding_remedy(
-			run, f,
-			"Debian, Ubuntu: apt install linux-headers-%s; Fedora, RHEL: dnf install "
-			"kernel-devel-%s",
-			release, release);
+		finding_remedy(run, f,
+			       "Debian, Ubuntu: `apt install linux-headers-%s`; Fedora, RHEL: `dnf "
+			       "install "
+			       "kernel-devel-%s`",
+			       release, release);
 	return VERDICT_OK;
 }
 
@@ -503,8 +503,8 @@ const struct rule rules_host[] = {
 		       "that devices are isolated: a guest then reaches memory that it must not, "
 		       "and "
 		       "peer traffic is redirected as before.",
-		.remedy = "take it off the command line; to clear ACS redirects use "
-			  "pci=disable_acs_redir=PORT[;PORT...]",
+		.remedy = "take it off the command line; acs-redirect and acs-root-port say how "
+			  "ACS redirects are cleared",
 		.reference = "Linux Documentation/admin-guide/kernel-parameters.txt "
 			     "(pci=disable_acs_redir)",
 		.severity = SEVERITY_WARNING,

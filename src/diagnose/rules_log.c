@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "diagnose/rules.h"
 #include "diagnose/xid.h"
+#include "machine/usable.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -146,7 +147,6 @@ static const char *subject_device(struct rule_run *run, const struct pci_functio
 /* ---- Xid ---- */
 
 #define UNSUPPORTED_KIND "FAULT_INFO_TYPE_UNSUPPORTED_KIND"
-#define MMU_FAULT        31
 
 /* Rows of one probe, told apart by their id. */
 static const struct {
@@ -167,8 +167,7 @@ static enum xid_class class_of_rule(const struct rule *rule)
 
 static bool is_half_unlock(const struct log_line *l)
 {
-	return l->kind == LOG_XID && fact_is(l->code, MMU_FAULT) &&
-	       strstr(l->text, UNSUPPORTED_KIND);
+	return log_line_proof(l) == PROOF_PEER_KIND;
 }
 
 static bool wants_xid(const struct rule *rule, const struct log_line *l)
@@ -264,7 +263,7 @@ static bool is_lost(struct rule_run *run, const struct observed *o)
 
 	if (o->kind != OBSERVED_PEER_COPY || o->ok || o->initiator < 0 || o->target < 0 ||
 	    !o->text || !fact_is(card_needs_bar1(&m->gpus[o->target]), 1) ||
-	    topology_path(run->t, (size_t)o->initiator, (size_t)o->target)->nvlinks)
+	    path_is_nvlink(topology_path(run->t, (size_t)o->initiator, (size_t)o->target)))
 		return false;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (!strcmp(o->text, kinds[i]))
@@ -296,6 +295,7 @@ static void report_zeros(struct rule_run *run)
 			"the driver allows P2P, and of checked copies nothing arrived: %s%s%s",
 			pair_set_text(run, &lost), lacks ? "; " : "", lacks ? lacks : "");
 	f->pairs = lost.n;
+	finding_names_pairs(run, f, &lost);
 	finding_evidence(run, f, "GPU%d->GPU%d: %s (%s)", first->initiator, first->target,
 			 first->text, first->from);
 	evidence_unlock(run, f, target);
@@ -509,6 +509,7 @@ static enum verdict probe_bar_assignment(struct rule_run *run)
 
 		if (fine || !carries_peers(run, g->pci))
 			f->severity = SEVERITY_INFO;
+		bar_room_remedy(run, f);
 		show_lines(run, f, g);
 	}
 	return VERDICT_OK;
@@ -518,45 +519,53 @@ static enum verdict probe_bar_assignment(struct rule_run *run)
 
 static const struct log_sign {
 	const char *id;       /* of the row */
+	enum log_proof proof; /* PROOF_NONE: by its text */
 	const char *texts[4]; /* any of them */
 	const char *not_text; /* unless the line holds this */
 	enum confidence confidence;
 	const char *sentence; /* followed by how often */
 } signs[] = {
 	{"peer-misaligned",
-	 {"peer DMA address"},
+	 PROOF_PEER_MISALIGNED,
+	 {NULL},
 	 NULL,
 	 CONFIDENCE_CERTAIN,
 	 "the driver refused to map a peer: the peer's memory does not begin at an address that "
 	 "this "
 	 "mapping needs (often 512 MiB)"},
 	{"bar-invalid",
-	 {"PCI I/O region assigned to your NVIDIA device is invalid", "BAR0 is 0M", "BAR1 is 0M"},
+	 PROOF_GPU_NO_BAR,
+	 {NULL},
 	 NULL,
 	 CONFIDENCE_CERTAIN,
 	 "the driver found a BAR of the GPU without an address"},
 	{"driver-start",
-	 {"RmInitAdapter failed"},
+	 PROOF_GPU_NOT_STARTED,
+	 {NULL},
 	 NULL,
 	 CONFIDENCE_CERTAIN,
 	 "the driver could not start the GPU"},
 	{"iova-leftover",
+	 PROOF_NONE,
 	 {"left-over mappings in IOVAS"},
 	 NULL,
 	 CONFIDENCE_CERTAIN,
 	 "the driver found mappings of peer memory that outlived their owner"},
 	{"api-mismatch",
+	 PROOF_NONE,
 	 {"API mismatch"},
 	 NULL,
 	 CONFIDENCE_CERTAIN,
 	 "user space and kernel module of the driver are of different versions"},
 	{"module-refused",
+	 PROOF_NONE,
 	 {"unsigned module loading is restricted", "Loading of unsigned module is rejected",
 	  "Key was rejected by service", "Loading of module with unavailable key is rejected"},
 	 NULL,
 	 CONFIDENCE_LIKELY,
 	 "the kernel refused a module because of its signature"},
 	{"module-symbols",
+	 PROOF_NONE,
 	 {"disagrees about version of symbol", "Unknown symbol"},
 	 "peer_memory_client", /* rules_rdma.c tells those apart */
 	 CONFIDENCE_CERTAIN,
@@ -575,6 +584,8 @@ static bool wants_sign(const struct rule *rule, const struct log_line *l)
 {
 	const struct log_sign *s = sign_of(rule);
 
+	if (s->proof)
+		return log_line_proof(l) == s->proof;
 	if (s->not_text && strstr(l->text, s->not_text))
 		return false;
 	for (size_t i = 0; i < sizeof(s->texts) / sizeof(s->texts[0]); i++)

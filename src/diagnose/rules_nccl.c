@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules about NCCL's own policy and settings; NCCL is told apart from what the hardware can. */
+#include "diagnose/rules_nccl.h"
+
 #include "base/text.h"
-#include "diagnose/nccl_variables.h"
-#include "diagnose/rules.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,13 +14,6 @@
 #define V(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
 
 /* ---- settings ---- */
-
-/* clang-format off */
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): s is declared */
-#define FOR_EACH_SETTING(s, run) \
-	FOR_EACH_IN (struct nccl_setting, s, (run)->m->nccl.settings, (run)->m->nccl.setting_n) \
-		if (s->in_force)
-/* clang-format on */
 
 /* What strtoll makes of a value, as NCCL_PARAM uses it. */
 enum number {
@@ -50,8 +43,7 @@ static enum number read_number(const char *value, int64_t *ret)
 	return value[0] == '0' && isdigit((unsigned char)value[1]) ? NUMBER_OCTAL : NUMBER_FINE;
 }
 
-/* The number in force, or `otherwise`. */
-static int64_t setting_number(const struct machine *m, const char *name, int64_t otherwise)
+int64_t setting_number(const struct machine *m, const char *name, int64_t otherwise)
 {
 	const struct nccl_setting *s = machine_nccl_setting(m, name);
 	int64_t value;
@@ -59,39 +51,37 @@ static int64_t setting_number(const struct machine *m, const char *name, int64_t
 	return s && read_number(s->value, &value) != NUMBER_EMPTY ? value : otherwise;
 }
 
-static const char *subject_setting(struct rule_run *run, const struct nccl_setting *s)
+const char *subject_setting(struct rule_run *run, const struct nccl_setting *s)
 {
 	return run_text(run, "%s (%s)", s->name, s->from);
 }
 
-static void show_setting(struct rule_run *run, struct finding *f, const struct nccl_setting *s)
+void show_setting(struct rule_run *run, struct finding *f, const struct nccl_setting *s)
 {
 	finding_evidence(run, f, "%s=%s (%s)", s->name, s->value, s->from);
 }
 
-static bool kind_is(const struct nccl_setting *s, enum nccl_kind kind)
+bool setting_is(const struct nccl_setting *s, enum nccl_kind kind)
 {
 	const struct nccl_variable *v = nccl_variable_find(s->name);
 
 	return v && v->kind == kind;
 }
 
-/* 0: not known. */
-static int nccl_version(struct rule_run *run)
+int nccl_version(struct rule_run *run)
 {
 	return fact_known(run->m->nccl.version) ? nccl_version_number(run->m->nccl.version.value)
 						: 0;
 }
 
-/* "NCCL 2.28.9" */
-static const char *nccl_text(struct rule_run *run, int version)
+const char *nccl_text(struct rule_run *run, int version)
 {
 	char buf[32];
 
 	return run_text(run, "NCCL %s", nccl_version_format(version, buf, sizeof(buf)));
 }
 
-static void evidence_version(struct rule_run *run, struct finding *f)
+void evidence_nccl(struct rule_run *run, struct finding *f)
 {
 	struct fact_int version = run->m->nccl.version;
 	char buf[32];
@@ -118,15 +108,28 @@ static bool driver_allows(const struct path *p)
 
 struct refused {
 	struct pair_set pairs;
-	enum nccl_path farthest;
+	enum nccl_path nearest, farthest;
 	enum nccl_path limit;
 	bool driver_unknown;
+	size_t initiator, target; /* the first pair with driver_unknown */
+	const struct chain_link
+		*doubt; /* why one of the paths may not work at all; NULL: nothing */
 };
+
+/* Apart from distance, which is what the level is about. */
+static const struct chain_link *path_doubt(const struct path *p)
+{
+	for (enum chain_step s = CHAIN_PATH; s < CHAIN_NCCL; s++)
+		if (p->chain[s].state == CHAIN_POSSIBLE &&
+		    p->chain[s].reason != REASON_CROSS_SOCKET)
+			return &p->chain[s];
+	return NULL;
+}
 
 /* Pairs that the driver allows and NCCL's level does not, for one reason. */
 static struct refused refused_by_level(struct rule_run *run, enum chain_reason reason)
 {
-	struct refused r = {.pairs = pair_set_new(run)};
+	struct refused r = {.pairs = pair_set_new(run), .nearest = NCCL_PATH_N};
 
 	FOR_EACH_GPU_PAIR (i, j, run) {
 		const struct path *p = pair_path(run, i, j);
@@ -134,13 +137,21 @@ static struct refused refused_by_level(struct rule_run *run, enum chain_reason r
 
 		if (l->reason != reason)
 			continue;
-		r.driver_unknown |= p->chain[CHAIN_DRIVER].state == CHAIN_UNKNOWN;
+		if (p->chain[CHAIN_DRIVER].state == CHAIN_UNKNOWN && !r.driver_unknown) {
+			r.driver_unknown = true;
+			r.initiator = i;
+			r.target = j;
+		}
 		if (!driver_allows(p))
 			continue;
 		pair_set_add(&r.pairs, i, j);
+		if (!r.doubt)
+			r.doubt = path_doubt(p);
 		r.limit = (enum nccl_path)l->value2;
 		if ((enum nccl_path)l->value > r.farthest)
 			r.farthest = (enum nccl_path)l->value;
+		if ((enum nccl_path)l->value < r.nearest)
+			r.nearest = (enum nccl_path)l->value;
 	}
 	return r;
 }
@@ -150,11 +161,12 @@ static void finish_level(struct rule_run *run, struct finding *f, const struct r
 	const struct nccl_setting *set = machine_nccl_setting(run->m, "NCCL_P2P_LEVEL");
 
 	f->pairs = r->pairs.n;
+	finding_names_pairs(run, f, &r->pairs);
 	if (set)
 		show_setting(run, f, set);
 	else
 		finding_evidence(run, f, "NCCL_P2P_LEVEL: not set");
-	evidence_version(run, f);
+	evidence_nccl(run, f);
 	if (r->farthest == NCCL_PATH_SYS)
 		finding_evidence(
 			run, f,
@@ -162,6 +174,14 @@ static void finish_level(struct rule_run *run, struct finding *f, const struct r
 			"without, copies through the host can be as fast when all GPUs talk");
 	finding_remedy(run, f, "set NCCL_P2P_LEVEL=%s%s", nccl_path_word(r->farthest),
 		       r->farthest == NCCL_PATH_SYS ? ", and measure with and without it" : "");
+	if (r->doubt) {
+		char why[512];
+
+		f->severity = SEVERITY_INFO;
+		finding_remedy(run, f,
+			       "leave it until onehop test has seen data arrive right: %s; then %s",
+			       chain_explain(NULL, r->doubt, why, sizeof(why)), f->remedy);
+	}
 }
 
 #define LOG_LINES_SHOWN 4
@@ -195,41 +215,179 @@ static void report_staged(struct rule_run *run, const struct refused *r)
 		       nccl_path_word(r->farthest));
 }
 
+static size_t pairs_with(struct rule_run *run, enum chain_step step, enum chain_state state)
+{
+	size_t n = 0;
+
+	FOR_EACH_GPU_PAIR (i, j, run)
+		n += pair_path(run, i, j)->chain[step].state == state;
+	return n;
+}
+
+/* A setting that leaves NCCL no pair of GPUs, whatever the driver allows. */
+static struct finding *report_off(struct rule_run *run, const struct nccl_setting *s)
+{
+	size_t denied = pairs_with(run, CHAIN_DRIVER, CHAIN_BAD);
+	size_t all = run->m->gpu_n * (run->m->gpu_n - 1);
+	struct finding *f = finding_add(
+		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
+		denied == all ? "P2P is switched off for NCCL; the driver denies it anyway"
+			      : "P2P is switched off for NCCL: GPUs talk through host memory");
+
+	f->pairs = all - denied;
+	if (denied == all)
+		f->severity = SEVERITY_INFO;
+	show_setting(run, f, s);
+	return f;
+}
+
+/* LOC, or 0 of the old scale: only what a GPU does with itself. NULL: some other level is set. */
+static const struct nccl_setting *level_loc(const struct rule_run *run)
+{
+	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_P2P_LEVEL");
+
+	return s && nccl_level_parse(s->value) == NCCL_PATH_LOC ? s : NULL;
+}
+
+/* What a log shows of pairs beyond the level is the level at work: one finding with the other pairs. */
+static bool merge_seen(struct rule_run *run, const struct refused *seen, struct refused *sure)
+{
+	if (!seen->pairs.n || !sure->pairs.n || seen->nearest <= sure->limit)
+		return false;
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		if (pair_set_in(&seen->pairs, i, j))
+			pair_set_add(&sure->pairs, i, j);
+	}
+	sure->farthest = seen->farthest > sure->farthest ? seen->farthest : sure->farthest;
+	sure->doubt = sure->doubt ? sure->doubt : seen->doubt;
+	return true;
+}
+
+/* A log that shows P2P beyond the level is of a run that had another, from a setting not seen here. */
+static void weigh_seen_beyond(struct rule_run *run, struct finding *f, enum nccl_path limit)
+{
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		const struct chain_link *l = &pair_path(run, i, j)->chain[CHAIN_NCCL];
+
+		if (l->reason != REASON_NCCL_SEEN || l->value <= (int64_t)limit)
+			continue;
+		f->severity = SEVERITY_INFO;
+		f->sentence = run_text(
+			run,
+			"%s; yet it was seen to use P2P for GPU%zu->GPU%zu (%s): a setting of "
+			"that run went beyond",
+			f->sentence, i, j, l->from);
+		return;
+	}
+}
+
+/* `logged`: those of the pairs that a log shows, NULL: none. */
+static void report_sure(struct rule_run *run, const struct refused *r,
+			const struct pair_set *logged)
+{
+	int version = nccl_version(run);
+	struct finding *f = finding_add(
+		run, CONFIDENCE_CERTAIN, "NCCL",
+		"%s uses P2P up to %s only; %s %s up to %s apart, so it copies through host memory "
+		"although the driver allows P2P",
+		version ? nccl_text(run, version) : "NCCL", nccl_path_word(r->limit),
+		pair_set_text(run, &r->pairs), r->pairs.n == 1 ? "is" : "are",
+		nccl_path_word(r->farthest));
+
+	finish_level(run, f, r);
+	weigh_seen_beyond(run, f, r->limit);
+	if (logged)
+		evidence_log(run, f, logged);
+}
+
+/* What NCCL's default depends on, and is not known. */
+static const char *level_depends_on(struct rule_run *run)
+{
+	bool version = fact_known(run->m->nccl.version), maker = fact_known(run->m->cpu.vendor);
+
+	return maker     ? "NCCL's version"
+	       : version ? "the CPU's maker"
+			 : "NCCL's version and the CPU's maker";
+}
+
+static void report_maybe(struct rule_run *run, const struct refused *r)
+{
+	bool version = fact_known(run->m->nccl.version);
+	struct finding *f = finding_add(
+		run, CONFIDENCE_POSSIBLE, "NCCL",
+		"NCCL may go through host memory for %s, up to %s apart: whether it uses P2P "
+		"beyond PXB depends on %s, not known here%s",
+		pair_set_text(run, &r->pairs), nccl_path_word(r->farthest), level_depends_on(run),
+		version ? "" : " (from 2.23 on most machines it does not)");
+
+	f->severity = SEVERITY_INFO;
+	finish_level(run, f, r);
+	if (!fact_known(run->m->cpu.vendor))
+		evidence_str(run, f, "CPU", run->m->cpu.name);
+}
+
+/* Why nobody knows whether the driver allows P2P for a pair: the status that is not known. */
+static const char *driver_unknown_why(const struct rule_run *run, const struct refused *r)
+{
+	static const enum p2p_cap caps[] = {P2P_READ, P2P_WRITE};
+	const struct gpu_pair *p = machine_pair(run->m, r->initiator, r->target);
+
+	for (size_t i = 0; p && i < sizeof(caps) / sizeof(caps[0]); i++)
+		if (!fact_known(p->p2p[caps[i]]))
+			return FACT_WHY(p->p2p[caps[i]]);
+	return "NVML answers 'unknown'";
+}
+
+/* What would have to be known of the first pair of which it is not: the path, or the driver's word,
+ * and where NCCL's default decides, what that depends on. */
+static enum verdict level_unknown(struct rule_run *run, const struct refused *sure,
+				  const struct refused *maybe)
+{
+	const struct refused *r = sure->driver_unknown ? sure : maybe;
+
+	if (r->driver_unknown)
+		return rule_unknown(run, "whether the driver allows P2P for GPU%zu->GPU%zu%s%s: %s",
+				    r->initiator, r->target, r == maybe ? ", and " : "",
+				    r == maybe ? level_depends_on(run) : "",
+				    driver_unknown_why(run, r));
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		const struct path *p = pair_path(run, i, j);
+
+		if (p->chain[CHAIN_NCCL].state != CHAIN_UNKNOWN ||
+		    p->chain[CHAIN_DRIVER].state == CHAIN_BAD)
+			continue;
+		if (fact_unknown(p->nvlinks))
+			return rule_unknown(run, "whether NVLink joins GPU%zu and GPU%zu: %s", i, j,
+					    FACT_WHY(p->nvlinks));
+		return rule_unknown(run,
+				    "how far GPU%zu and GPU%zu are apart: no PCIe path is known "
+				    "between them",
+				    i, j);
+	}
+	return VERDICT_OK;
+}
+
 static enum verdict probe_level(struct rule_run *run)
 {
 	struct refused seen = refused_by_level(run, REASON_NCCL_STAGED);
 	struct refused sure = refused_by_level(run, REASON_NCCL_LEVEL);
 	struct refused maybe = refused_by_level(run, REASON_NCCL_DEPENDS);
-	int version = nccl_version(run);
-	struct finding *f;
+	const struct nccl_setting *loc = level_loc(run);
+	bool merged;
 
-	if (seen.pairs.n)
+	if (loc && !nccl_p2p_disabled(run->m)) {
+		finding_remedy(run, report_off(run, loc),
+			       "unset NCCL_P2P_LEVEL: LOC leaves no pair of GPUs");
+		return VERDICT_OK;
+	}
+	merged = merge_seen(run, &seen, &sure);
+	if (seen.pairs.n && !merged)
 		report_staged(run, &seen);
-	if (sure.pairs.n) {
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, "NCCL",
-			"%s uses P2P up to %s only; %s up to %s apart, so it copies through "
-			"host memory although the driver allows P2P",
-			version ? nccl_text(run, version) : "NCCL", nccl_path_word(sure.limit),
-			run_text(run, "%s %s", pair_set_text(run, &sure.pairs),
-				 sure.pairs.n == 1 ? "is" : "are"),
-			nccl_path_word(sure.farthest));
-		finish_level(run, f, &sure);
-	}
-	if (maybe.pairs.n) {
-		f = finding_add(
-			run, CONFIDENCE_POSSIBLE, "NCCL",
-			"NCCL from 2.23 on uses P2P up to PXB only on most machines; %s are up "
-			"to %s apart and would go through host memory (NCCL's version is not "
-			"known here)",
-			pair_set_text(run, &maybe.pairs), nccl_path_word(maybe.farthest));
-		f->severity = SEVERITY_INFO;
-		finish_level(run, f, &maybe);
-	}
-	if (!run->found && (sure.driver_unknown || maybe.driver_unknown))
-		return rule_unknown(run, "whether the driver allows P2P: %s",
-				    FACT_WHY(run->m->driver.nvml));
-	return VERDICT_OK;
+	if (sure.pairs.n)
+		report_sure(run, &sure, merged ? &seen.pairs : NULL);
+	if (maybe.pairs.n)
+		report_maybe(run, &maybe);
+	return run->found ? VERDICT_OK : level_unknown(run, &sure, &maybe);
 }
 
 /* The level that all pairs need which the driver allows and NCCL refuses; NCCL_PATH_N: none. */
@@ -258,9 +416,16 @@ static void propose_level(struct rule_run *run, struct change_set *out)
 	const struct nccl_setting *set = machine_nccl_setting(run->m, "NCCL_P2P_LEVEL");
 	enum nccl_path level = level_needed(run);
 
-	if (!propose_wanted(run) || level == NCCL_PATH_N)
+	if (!propose_wanted(run))
 		return;
-	if (set)
+	if (level_loc(run))
+		propose_by_hand(run, out, subject_setting(run, set),
+				"unset NCCL_P2P_LEVEL there, or set it to the distance of the "
+				"pairs; %s leaves none",
+				set->value);
+	else if (level == NCCL_PATH_N)
+		return;
+	else if (set)
 		propose_by_hand(run, out, subject_setting(run, set),
 				"set NCCL_P2P_LEVEL=%s there instead of %s", nccl_path_word(level),
 				set->value);
@@ -279,32 +444,10 @@ static void propose_level(struct rule_run *run, struct change_set *out)
 			});
 }
 
-static size_t pairs_with(struct rule_run *run, enum chain_step step, enum chain_state state)
-{
-	size_t n = 0;
-
-	FOR_EACH_GPU_PAIR (i, j, run)
-		n += pair_path(run, i, j)->chain[step].state == state;
-	return n;
-}
-
 static enum verdict probe_disabled(struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_P2P_DISABLE");
-	size_t denied = pairs_with(run, CHAIN_DRIVER, CHAIN_BAD);
-	size_t all = run->m->gpu_n * (run->m->gpu_n - 1);
-	struct finding *f;
-
-	if (setting_number(run->m, "NCCL_P2P_DISABLE", 0) != 1)
-		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-			denied == all
-				? "P2P is switched off for NCCL; the driver denies it anyway"
-				: "P2P is switched off for NCCL: GPUs talk through host memory");
-	f->pairs = all - denied;
-	if (denied == all)
-		f->severity = SEVERITY_INFO;
-	show_setting(run, f, s);
+	if (nccl_p2p_disabled(run->m))
+		report_off(run, machine_nccl_setting(run->m, "NCCL_P2P_DISABLE"));
 	return VERDICT_OK;
 }
 
@@ -381,7 +524,7 @@ static enum verdict probe_number(struct rule_run *run)
 		int64_t value;
 		enum number state;
 
-		if (!kind_is(s, NCCL_INTEGER))
+		if (!setting_is(s, NCCL_INTEGER))
 			continue;
 		state = read_number(s->value, &value);
 		if (state == NUMBER_WORD && !means_no(s->value))
@@ -455,13 +598,13 @@ static enum verdict probe_level_name(struct rule_run *run)
 		const char *meant;
 		struct finding *f;
 
-		if (!kind_is(s, NCCL_LEVEL) || !*s->value || nccl_level_parse(s->value) >= 0)
+		if (!setting_is(s, NCCL_LEVEL) || !*s->value || nccl_level_parse(s->value) >= 0)
 			continue;
 		meant = level_meant(s->value);
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-			"%s=%s is no level that NCCL knows: it is ignored without a word in the "
-			"log, and the default stays",
+			"%s=%s is no level that NCCL knows: it is ignored, with no message in "
+			"the log, and the default stays",
 			s->name, s->value);
 		show_setting(run, f, s);
 		if (meant)
@@ -506,7 +649,7 @@ static enum verdict probe_level_number(struct rule_run *run)
 		struct finding *f;
 		int64_t value;
 
-		if (!kind_is(s, NCCL_LEVEL) || !isdigit((unsigned char)*s->value))
+		if (!setting_is(s, NCCL_LEVEL) || !isdigit((unsigned char)*s->value))
 			continue;
 		read_number(s->value, &value);
 		level = (enum nccl_path)nccl_level_parse(s->value);
@@ -635,117 +778,7 @@ static enum verdict probe_deprecated(struct rule_run *run)
 	return VERDICT_OK;
 }
 
-/* ---- RoCE addresses ---- */
-
-static bool is_roce(const struct rdma_port *p)
-{
-	return fact_str_is(p->state, "ACTIVE") && fact_str_is(p->link_layer, "Ethernet");
-}
-
-static const struct rdma_gid *find_gid(const struct rdma_port *p, int64_t index)
-{
-	for (size_t i = 0; i < p->gid_n; i++)
-		if (p->gids[i].index == index)
-			return &p->gids[i];
-	return NULL;
-}
-
-/* What is wrong with this index at this port; NULL: nothing, or nobody knows. */
-static const char *gid_fault(const struct rdma_port *p, int64_t index)
-{
-	const struct rdma_gid *gid = find_gid(p, index);
-
-	if (!is_roce(p) || !fact_is(p->gids_listed, 1))
-		return NULL;
-	if (!gid)
-		return "is empty";
-	return fact_is_not(gid->type, GID_ROCE_V2) ? "is not a v2 GID" : NULL;
-}
-
-static void report_gid(struct rule_run *run, const struct nccl_setting *s, int64_t index)
-{
-	FOR_EACH_RDMA (d, run)
-		for (size_t i = 0; i < d->port_n; i++) {
-			const char *fault = gid_fault(&d->ports[i], index);
-			struct finding *f;
-
-			if (!fault)
-				continue;
-			f = finding_add(run, CONFIDENCE_LIKELY,
-					s ? subject_setting(run, s) : "NCCL_IB_GID_INDEX",
-					"NCCL uses GID index %" PRId64 "%s, which %s at %s port %u",
-					index, s ? "" : " unless told (automatic from 2.21 on)",
-					fault, d->name, d->ports[i].number);
-			f->pci = d->pci;
-			if (s)
-				show_setting(run, f, s);
-			evidence_version(run, f);
-		}
-}
-
-static bool any_roce(struct rule_run *run)
-{
-	FOR_EACH_RDMA (d, run)
-		for (size_t i = 0; i < d->port_n; i++)
-			if (is_roce(&d->ports[i]))
-				return true;
-	return false;
-}
-
-static enum verdict probe_gid_index(struct rule_run *run)
-{
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_GID_INDEX");
-	int64_t index = setting_number(run->m, "NCCL_IB_GID_INDEX", -1);
-	int version = nccl_version(run);
-	struct finding *f;
-
-	if (!any_roce(run))
-		return VERDICT_NA;
-	if (!s && version && version < NCCL_RELEASE(2, 21, 5))
-		index = 0;
-	if (index < 0)
-		return VERDICT_OK;
-	report_gid(run, s, index);
-	if (run->found || !s || (version && version < NCCL_RELEASE(2, 21, 5)))
-		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
-		"NCCL_IB_GID_INDEX=%s is fixed by hand; NCCL from 2.21 on picks the v2 GID of "
-		"each port by itself, and an index moves when addresses change",
-		s->value);
-	f->severity = SEVERITY_INFO;
-	show_setting(run, f, s);
-	return VERDICT_OK;
-}
-
 /* ---- switches that turn things off ---- */
-
-static bool active_port_of(struct rule_run *run, const char *link_layer)
-{
-	FOR_EACH_RDMA (d, run)
-		for (size_t i = 0; i < d->port_n; i++)
-			if (fact_str_is(d->ports[i].state, "ACTIVE") &&
-			    fact_str_is(d->ports[i].link_layer, link_layer))
-				return true;
-	return false;
-}
-
-static enum verdict probe_ib_disabled(struct rule_run *run)
-{
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_DISABLE");
-	struct finding *f;
-
-	if (setting_number(run->m, "NCCL_IB_DISABLE", 0) == 0)
-		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		"NCCL leaves the machine's RDMA devices alone and talks to other machines over "
-		"TCP sockets");
-	if (!active_port_of(run, "InfiniBand"))
-		f->severity = SEVERITY_INFO;
-	show_setting(run, f, s);
-	return VERDICT_OK;
-}
 
 static enum verdict probe_shm_disabled(struct rule_run *run)
 {
@@ -816,108 +849,7 @@ static enum verdict probe_topo_file(struct rule_run *run)
 	return VERDICT_OK;
 }
 
-/* ---- lists of devices ---- */
-
-/* The list behind its marks; [^][=]. */
-static const char *list_body(const char *value, bool *ret_exclude, bool *ret_exact)
-{
-	*ret_exclude = *value == '^';
-	value += *ret_exclude;
-	*ret_exact = *value == '=';
-	return value + *ret_exact;
-}
-
-static enum verdict probe_list_marks(struct rule_run *run)
-{
-	FOR_EACH_SETTING(s, run)
-	{
-		bool exclude, exact;
-		const char *body;
-		struct finding *f;
-
-		if (!kind_is(s, NCCL_LIST))
-			continue;
-		body = list_body(s->value, &exclude, &exact);
-		if (!strpbrk(body, "^="))
-			continue;
-		f = finding_add(
-			run, CONFIDENCE_LIKELY, subject_setting(run, s),
-			"%s=%s: the marks ^ and = count once, before the whole list; later they "
-			"are part of a name that no device has",
-			s->name, s->value);
-		show_setting(run, f, s);
-		finding_remedy(run, f, "write the marks once: %s=%s%sNAME,NAME", s->name,
-			       exclude ? "^" : "", exact || strchr(body, '=') ? "=" : "");
-	}
-	return VERDICT_OK;
-}
-
-static bool entry_matches(const char *entry, size_t n, bool exact, const char *device)
-{
-	const char *colon = memchr(entry, ':', n);
-	size_t len = colon ? (size_t)(colon - entry) : n;
-
-	return !strncmp(entry, device, len) && (!exact || !device[len]);
-}
-
-static bool list_matches_any(struct rule_run *run, const char *body, bool exact)
-{
-	for (const char *p = body; *p;) {
-		size_t n = strcspn(p, ",");
-
-		FOR_EACH_RDMA (d, run)
-			if (n && entry_matches(p, n, exact, d->name))
-				return true;
-		p += n + (p[n] == ',');
-	}
-	return false;
-}
-
-static enum verdict probe_ib_hca(struct rule_run *run)
-{
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_HCA");
-	const char *body, *names = NULL;
-	bool exclude, exact;
-	struct finding *f;
-
-	if (!s || !*s->value)
-		return VERDICT_OK;
-	body = list_body(s->value, &exclude, &exact);
-	if (exclude || !*body || list_matches_any(run, body, exact))
-		return VERDICT_OK;
-	FOR_EACH_RDMA (d, run)
-		names = run_list(run, names, d->name);
-	f = finding_add(
-		run, CONFIDENCE_LIKELY, subject_setting(run, s),
-		"NCCL_IB_HCA=%s names no RDMA device of this machine (%s): NCCL falls back to "
-		"TCP sockets",
-		s->value, names);
-	show_setting(run, f, s);
-	return VERDICT_OK;
-}
-
 /* ---- known traps ---- */
-
-static enum verdict probe_old_peermem(struct rule_run *run)
-{
-	const struct peermem *p = &run->m->peermem;
-	int version = nccl_version(run);
-	struct finding *f;
-
-	if (!version)
-		return rule_unknown(run, "NCCL's version: %s", FACT_WHY(run->m->nccl.version));
-	if (version >= NCCL_RELEASE(2, 23, 4) || !fact_is(p->loaded, 1) ||
-	    !fact_is(p->registered, 0))
-		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_LIKELY, "NCCL",
-			"%s looks for nv_mem below /sys/kernel/mm/memory_peers only, does not find "
-			"nvidia-peermem there and uses no GPUDirect RDMA",
-			nccl_text(run, version));
-	evidence_yes_no(run, f, "nvidia_peermem loaded", p->loaded);
-	evidence_yes_no(run, f, "listed in memory_peers", p->registered);
-	evidence_version(run, f);
-	return VERDICT_OK;
-}
 
 static enum verdict probe_proto(struct rule_run *run)
 {
@@ -937,7 +869,6 @@ static enum verdict probe_proto(struct rule_run *run)
 
 /* ---- the table ---- */
 
-#define NCCL_ENV     "NCCL user guide, environment variables"
 #define NCCL_PARAM_C "NVIDIA/nccl src/misc/param.cc"
 #define NCCL_PATHS_C "NVIDIA/nccl src/graph/paths.cc"
 
@@ -1057,33 +988,6 @@ const struct rule rules_nccl[] = {
 		.probe = probe_deprecated,
 	},
 	{
-		.id = "nccl-gid-index",
-		.title = "NCCL uses a v2 GID of every RoCE port",
-		.why = "With a wrong index packets are not routed, and connections end with "
-		       "completion "
-		       "status 12 (retries exceeded).",
-		.remedy = "with NCCL 2.21 or newer unset NCCL_IB_GID_INDEX; before, set it to the "
-			  "index "
-			  "of the v2 GID of the IPv4 address (show_gids)",
-		.reference = "NVIDIA/nccl#426; " NCCL_ENV,
-		.severity = SEVERITY_WARNING,
-		.blocks = BLOCKS_NOTHING,
-		.needs = NEEDS_RDMA,
-		.probe = probe_gid_index,
-	},
-	{
-		.id = "nccl-ib-disabled",
-		.title = "NCCL may use the RDMA devices",
-		.why = "Sockets are several times slower, and there is no GPUDirect RDMA over "
-		       "them.",
-		.remedy = "unset NCCL_IB_DISABLE",
-		.reference = NCCL_ENV,
-		.severity = SEVERITY_WARNING,
-		.blocks = BLOCKS_NOTHING,
-		.needs = NEEDS_RDMA,
-		.probe = probe_ib_disabled,
-	},
-	{
 		.id = "nccl-shm-disabled",
 		.title = "NCCL may use shared memory",
 		.why = "Pairs without P2P have only the network left then.",
@@ -1120,42 +1024,6 @@ const struct rule rules_nccl[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_GPU,
 		.probe = probe_topo_file,
-	},
-	{
-		.id = "nccl-list-marks",
-		.title = "NCCL's lists of devices have their marks in front",
-		.why = "[^][=]name,name: one ^ excludes and one = wants whole names, for the whole "
-		       "list.",
-		.remedy = "write the marks once, before the first name",
-		.reference = "NVIDIA/nccl-tests#150; " NCCL_ENV,
-		.severity = SEVERITY_WARNING,
-		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
-		.probe = probe_list_marks,
-	},
-	{
-		.id = "nccl-ib-hca",
-		.title = "NCCL_IB_HCA names RDMA devices that exist",
-		.why = "Without a match NCCL has no RDMA device and uses sockets.",
-		.remedy = "name devices of `ls /sys/class/infiniband`, or unset NCCL_IB_HCA",
-		.reference = NCCL_ENV,
-		.severity = SEVERITY_WARNING,
-		.blocks = BLOCKS_SPEED,
-		.needs = NEEDS_RDMA,
-		.probe = probe_ib_hca,
-	},
-	{
-		.id = "nccl-old-peermem",
-		.title = "NCCL is new enough to find nvidia-peermem",
-		.why = "Up to 2.22.3 NCCL knows only the sysfs entry of the old nv_peer_mem; one "
-		       "run "
-		       "fell from 180 to 10 GB/s.",
-		.remedy = "use NCCL 2.23.4 or newer",
-		.reference = "NVIDIA/nccl#1676",
-		.severity = SEVERITY_WARNING,
-		.blocks = BLOCKS_SPEED,
-		.needs = NEEDS_GPU | NEEDS_RDMA,
-		.probe = probe_old_peermem,
 	},
 	{
 		.id = "nccl-proto",

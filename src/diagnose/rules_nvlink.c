@@ -26,33 +26,11 @@ static bool links_known(const struct gpu *g)
 	return false;
 }
 
-static bool to_switch(const struct gpu *g)
-{
-	for (unsigned i = 0; i < link_count(g); i++)
-		if (fact_is(g->nvlinks[i].active, 1) &&
-		    fact_is(g->nvlinks[i].remote_type, NVLINK_REMOTE_SWITCH))
-			return true;
-	return false;
-}
-
-/* The machine joins its GPUs by NVSwitches: a GPU without links is a fault then, not a missing
- * bridge. */
-static bool has_fabric(struct rule_run *run)
-{
-	if (fact_or(run->m->driver.switches, 0) > 0)
-		return true;
-	FOR_EACH_GPU (g, run)
-		if (to_switch(g) || fact_is_not(g->fabric_state, FABRIC_NOT_SUPPORTED))
-			return true;
-	return false;
-}
-
 /* Nobody asked, and the cards are of a kind that is sold on NVSwitch boards. */
 static bool may_have_fabric(struct rule_run *run)
 {
 	FOR_EACH_GPU (g, run)
-		if (fact_unknown(g->fabric_state) && !fact_is(card_is_geforce(g), 1) &&
-		    fact_or(card_compute_capability(g), 0) >= 80)
+		if (fact_unknown(g->fabric_state) && card_chip(g) && card_chip(g)->nvswitch)
 			return true;
 	return false;
 }
@@ -101,9 +79,10 @@ static void report_links(struct rule_run *run, const struct gpu *g, bool fabric)
 			link_count(g), g->index, peer->index, best);
 	f->pci = g->pci;
 	f->pairs = 2 * (run->m->gpu_n - 1);
-	finding_evidence(run, f, "inactive links of GPU%zu: %s (NVML NvLinkState)", g->index,
-			 inactive_links(run, g));
-	finding_evidence(run, f, "active links of GPU%zu: %u", peer->index, best);
+	finding_evidence(run, f,
+			 "NVLinks of GPU%zu that are not active, by number: %s (NVML NvLinkState)",
+			 g->index, inactive_links(run, g));
+	finding_evidence(run, f, "number of active links of GPU%zu: %u", peer->index, best);
 }
 
 /* All of them down on a machine that is built around NVSwitches. */
@@ -126,7 +105,7 @@ static void report_all_down(struct rule_run *run)
 
 static enum verdict probe_links(struct rule_run *run)
 {
-	bool fabric = has_fabric(run), any = false;
+	bool fabric = machine_has_nvswitch(run->m), any = false;
 
 	FOR_EACH_GPU (g, run)
 		any |= links_known(g);
@@ -143,23 +122,15 @@ static enum verdict probe_links(struct rule_run *run)
 
 /* ---- fabric ---- */
 
-static const struct fabric_fault {
-	int64_t state;
-	const char *is;
-} fabric_faults[] = {
-	{FABRIC_NOT_STARTED, "has not started to register with the NVSwitch fabric"},
-	{FABRIC_IN_PROGRESS, "is still registering with the NVSwitch fabric"},
-};
-
+/* What is the matter with a GPU that the fabric has not admitted. */
 static const char *fabric_fault(struct rule_run *run, const struct gpu *g)
 {
-	for (size_t i = 0; i < sizeof(fabric_faults) / sizeof(fabric_faults[0]); i++)
-		if (fact_is(g->fabric_state, fabric_faults[i].state))
-			return fabric_faults[i].is;
-	if (fact_is(g->fabric_state, FABRIC_COMPLETED) && fact_is_not(g->fabric_status, 0))
-		return run_text(run, "was refused by the NVSwitch fabric (status %lld)",
-				(long long)g->fabric_status.value);
-	return NULL;
+	if (fact_is(g->fabric_state, FABRIC_NOT_STARTED))
+		return "has not started to register with the NVSwitch fabric";
+	if (fact_is(g->fabric_state, FABRIC_IN_PROGRESS))
+		return "is still registering with the NVSwitch fabric";
+	return run_text(run, "was refused by the NVSwitch fabric (status %lld)",
+			(long long)g->fabric_status.value);
 }
 
 static enum verdict probe_fabric(struct rule_run *run)
@@ -172,20 +143,19 @@ static enum verdict probe_fabric(struct rule_run *run)
 	};
 	const struct nvidia_driver *d = &run->m->driver;
 
-	if (!has_fabric(run))
+	if (!machine_has_nvswitch(run->m))
 		return may_have_fabric(run)
 			       ? rule_unknown(run, "whether there is an NVSwitch fabric")
 			       : VERDICT_NA;
 	FOR_EACH_GPU (g, run) {
-		const char *fault = fabric_fault(run, g);
 		struct finding *f;
 
-		if (!fault)
+		if (!gpu_has_fault(run->m, g, DEVICE_FABRIC_NOT_READY))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				"GPU%zu %s: CUDA does not start on it (error 802, system not yet "
 				"initialized)",
-				g->index, fault);
+				g->index, fabric_fault(run, g));
 		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		if (fact_absent(d->fabric_manager_version))
@@ -199,6 +169,10 @@ static enum verdict probe_fabric(struct rule_run *run)
 		evidence_int(run, f, "fabric status", g->fabric_status);
 		evidence_str(run, f, "fabric manager", d->fabric_manager_version);
 	}
+	FOR_EACH_GPU (g, run)
+		if (fact_unknown(g->fabric_state) && card_chip(g) && card_chip(g)->fabric)
+			return rule_unknown(run, "the fabric state of GPU%zu: %s", g->index,
+					    FACT_WHY(g->fabric_state));
 	return rule_verdict(run, VERDICT_OK);
 }
 
@@ -207,7 +181,7 @@ static enum verdict probe_manager(struct rule_run *run)
 	const struct nvidia_driver *d = &run->m->driver;
 	struct finding *f;
 
-	if (!has_fabric(run))
+	if (!machine_has_nvswitch(run->m))
 		return VERDICT_NA;
 	if (!fact_known(d->fabric_manager_version))
 		return fact_absent(d->fabric_manager_version)

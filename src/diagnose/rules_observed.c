@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules about what tests and benchmarks showed: `onehop test`, and files given with --observed. */
+#include "base/alloc.h"
+#include "base/rate.h"
 #include "diagnose/rules.h"
+#include "diagnose/run_failure.h"
 
 #include <string.h>
 
-#define LINES_SHOWN 4
+#define LINES_SHOWN    4
+#define FAILURES_SHOWN 16
 
 static const struct path *pair_path(struct rule_run *run, size_t i, size_t j)
 {
@@ -70,7 +74,8 @@ static void add_pairs(struct rule_run *run, const struct observed *o, bool expla
 				pair_set_add(ret, i, j);
 }
 
-static void report_failures(struct rule_run *run, enum observed_kind kind, bool explained)
+static void report_failures(struct rule_run *run, enum observed_kind kind, const char *what,
+			    bool explained)
 {
 	struct pair_set failed = pair_set_new(run);
 	const char *from = NULL;
@@ -85,12 +90,11 @@ static void report_failures(struct rule_run *run, enum observed_kind kind, bool 
 	}
 	if (!failed.n)
 		return;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "tests", "%s: %s%s (first seen in %s)",
-			kind == OBSERVED_PEER_COPY ? "copies were seen to fail"
-						   : "CUDA was seen to refuse peer access",
+	f = finding_add(run, CONFIDENCE_CERTAIN, "tests", "%s: %s%s (first seen in %s)", what,
 			pair_set_text(run, &failed),
 			explained ? ", for which other findings give the cause" : "", from);
 	f->pairs = failed.n;
+	finding_names_pairs(run, f, &failed);
 	if (explained) {
 		f->severity = SEVERITY_INFO;
 		finding_remedy(run, f, NOTHING_TO_DO);
@@ -98,61 +102,123 @@ static void report_failures(struct rule_run *run, enum observed_kind kind, bool 
 	evidence_failures(run, f, kind, &failed);
 }
 
+static enum verdict probe_kind(struct rule_run *run, enum observed_kind kind, const char *what)
+{
+	if (!any_observed(run, kind))
+		return VERDICT_NA;
+	for (int explained = 0; explained < 2; explained++)
+		report_failures(run, kind, what, explained);
+	return VERDICT_OK;
+}
+
 static enum verdict probe_fails(struct rule_run *run)
 {
-	if (!any_observed(run, OBSERVED_PEER_COPY) && !any_observed(run, OBSERVED_PEER_ACCESS))
-		return VERDICT_NA;
-	for (int explained = 0; explained < 2; explained++) {
-		report_failures(run, OBSERVED_PEER_COPY, explained);
-		report_failures(run, OBSERVED_PEER_ACCESS, explained);
+	return probe_kind(run, OBSERVED_PEER_COPY, "copies were seen to fail");
+}
+
+static enum verdict probe_refused(struct rule_run *run)
+{
+	return probe_kind(run, OBSERVED_PEER_ACCESS, "CUDA was seen to refuse peer access");
+}
+
+/* ---- what gained nothing ---- */
+
+/* Another copy of the pair may have shown that it gains. */
+static bool gains_nothing(struct rule_run *run, const struct observed *o)
+{
+	return o->kind == OBSERVED_BANDWIDTH && o->gain == OBSERVED_GAINS_NOTHING &&
+	       o->initiator >= 0 && o->target >= 0 &&
+	       pair_path(run, (size_t)o->initiator, (size_t)o->target)
+			       ->chain[CHAIN_OBSERVED]
+			       .reason == REASON_OBSERVED_NO_GAIN;
+}
+
+static enum verdict probe_no_gain(struct rule_run *run)
+{
+	struct pair_set staged = pair_set_new(run);
+	enum verdict v = VERDICT_NA;
+	struct finding *f;
+	size_t shown = 0;
+
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->gain != OBSERVED_GAIN_UNKNOWN)
+			v = VERDICT_OK;
+		if (gains_nothing(run, o))
+			pair_set_add(&staged, (size_t)o->initiator, (size_t)o->target);
 	}
-	return VERDICT_OK;
+	if (!staged.n)
+		return v;
+	f = finding_add(run, CONFIDENCE_LIKELY, "copies",
+			"copies with P2P on are no faster than with P2P off: %s",
+			pair_set_text(run, &staged));
+	f->pairs = staged.n;
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (gains_nothing(run, o) && shown++ < LINES_SHOWN)
+			finding_evidence(run, f,
+					 "GPU%d->GPU%d: %.3g GB/s, with P2P off %.3g (seen in %s)",
+					 o->initiator, o->target, o->value, o->off, o->from);
+	}
+	return v;
 }
 
 /* ---- what was slow ---- */
 
-/*
- * p2pBandwidthLatencyTest reaches all of what is expected below one socket and four fifths of it
- * across two (AMD EPYC); what stays below this share has a cause.
- */
-#define SLOW_SHARE 0.6
-
-/* What is refused is copied through host memory: its rate says nothing of the path. */
-static bool is_refused(const struct path *p)
+/* Of a pair that was measured and may use its path. */
+static bool tells_rate(struct rule_run *run, const struct observed *o)
 {
-	return p->chain[CHAIN_DRIVER].state == CHAIN_BAD ||
-	       p->chain[CHAIN_OBSERVED].state == CHAIN_BAD;
+	return o->kind == OBSERVED_BANDWIDTH && o->initiator >= 0 && o->target >= 0 &&
+	       !path_is_refused(pair_path(run, (size_t)o->initiator, (size_t)o->target));
 }
 
-static bool is_slow(struct rule_run *run, const struct observed *o, enum path_class class)
+static double median_rate(struct rule_run *run)
+{
+	double *rates = arena_alloc(run->d->arena, run->m->observed_n + 1, sizeof(*rates));
+	size_t n = 0;
+
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (tells_rate(run, o))
+			rates[n++] = o->value;
+	}
+	return rate_median(rates, n);
+}
+
+/* How to group what is slow: where the path tells what to expect by its class, else PATH_CLASS_N. */
+static bool is_slow(struct rule_run *run, const struct observed *o, double median,
+		    struct rate_yardstick *ret, enum path_class *ret_class)
 {
 	const struct path *p;
 
-	if (o->kind != OBSERVED_BANDWIDTH || o->initiator < 0 || o->target < 0)
+	if (!tells_rate(run, o))
 		return false;
-	p = pair_path(run, (size_t)o->initiator, (size_t)o->target);
-	return p->class == class && !is_refused(p) && o->value < SLOW_SHARE * p->expected_gbps;
+	p = topology_data_path(run->t, o);
+	*ret = rate_yardstick(p->expected_gbps, median, 0);
+	*ret_class = ret->by == RATE_BY_PATH ? p->class : PATH_CLASS_N;
+	return rate_is_slow(o->value, *ret);
 }
 
 struct slow {
+	enum path_class class; /* PATH_CLASS_N: against the other pairs */
 	struct pair_set pairs;
 	double least, most, expected; /* GB/s; expected: the most of the pairs */
 };
 
-static struct slow collect_slow(struct rule_run *run, enum path_class class)
+static struct slow collect_slow(struct rule_run *run, enum path_class class, double median)
 {
-	struct slow s = {.pairs = pair_set_new(run)};
+	struct slow s = {.class = class, .pairs = pair_set_new(run)};
 
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		double expected;
+		struct rate_yardstick y;
+		enum path_class c;
 
-		if (!is_slow(run, o, class))
+		if (!is_slow(run, o, median, &y, &c) || c != class)
 			continue;
-		expected = pair_path(run, (size_t)o->initiator, (size_t)o->target)->expected_gbps;
 		s.least = !s.pairs.n || o->value < s.least ? o->value : s.least;
 		s.most = o->value > s.most ? o->value : s.most;
-		s.expected = expected > s.expected ? expected : s.expected;
+		s.expected = y.gbps > s.expected ? y.gbps : s.expected;
 		pair_set_add(&s.pairs, (size_t)o->initiator, (size_t)o->target);
 	}
 	return s;
@@ -187,44 +253,53 @@ static size_t evidence_causes(struct rule_run *run, struct finding *f, const str
 	return n;
 }
 
-static void report_slow(struct rule_run *run, enum path_class class, const struct slow *s)
+static const char *slow_text(struct rule_run *run, const struct slow *s)
+{
+	const char *reached = s->least < s->most ? run_text(run, "%.3g to %.3g", s->least, s->most)
+						 : run_text(run, "%.3g", s->least);
+
+	if (s->class == PATH_CLASS_N)
+		return run_text(run, "copies reached %s GB/s where other pairs reach %.3g", reached,
+				s->expected);
+	return run_text(run, "copies reached %s GB/s where the path (%s) should give %.3g", reached,
+			path_class_word(s->class), s->expected);
+}
+
+static void report_slow(struct rule_run *run, const struct slow *s, double median)
 {
 	struct finding *f =
-		finding_add(run, CONFIDENCE_LIKELY, path_class_word(class),
-			    "copies reached %s GB/s where the path (%s) should give %.3g: %s",
-			    s->least < s->most ? run_text(run, "%.3g to %.3g", s->least, s->most)
-					       : run_text(run, "%.3g", s->least),
-			    path_class_word(class), s->expected, pair_set_text(run, &s->pairs));
+		finding_add(run, CONFIDENCE_LIKELY,
+			    s->class < PATH_CLASS_N ? path_class_word(s->class) : "copies",
+			    "%s: %s", slow_text(run, s), pair_set_text(run, &s->pairs));
 	size_t shown = 0;
 
 	f->pairs = s->pairs.n;
+	finding_names_pairs(run, f, &s->pairs);
 	if (evidence_causes(run, f, s))
 		finding_remedy(run, f,
 			       "mend what may slow these pairs down, as read below, and "
 			       "measure again on an idle machine");
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		if (is_slow(run, o, class) && shown++ < LINES_SHOWN)
+		struct rate_yardstick y;
+		enum path_class c;
+
+		if (is_slow(run, o, median, &y, &c) && c == s->class && shown++ < LINES_SHOWN)
 			finding_evidence(run, f, "GPU%d->GPU%d: %.3g GB/s (seen in %s)",
 					 o->initiator, o->target, o->value, o->from);
 	}
 }
 
-/* Of the pairs that were measured and may use their paths. */
+/* A pair whose path does not tell what to expect is held against the others, which tells less. */
 static enum verdict judge_measured(struct rule_run *run)
 {
 	enum verdict v = VERDICT_NA;
 
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		const struct path *p;
-
-		if (o->kind != OBSERVED_BANDWIDTH || o->initiator < 0 || o->target < 0)
+		if (!tells_rate(run, o))
 			continue;
-		p = pair_path(run, (size_t)o->initiator, (size_t)o->target);
-		if (is_refused(p))
-			continue;
-		if (p->expected_gbps <= 0)
+		if (topology_data_path(run->t, o)->expected_gbps <= 0)
 			return rule_unknown(run, "what a copy from GPU%d to GPU%d should reach",
 					    o->initiator, o->target);
 		v = VERDICT_OK;
@@ -234,25 +309,146 @@ static enum verdict judge_measured(struct rule_run *run)
 
 static enum verdict probe_slow(struct rule_run *run)
 {
-	for (enum path_class c = 0; c < PATH_CLASS_N; c++) {
-		struct slow s = collect_slow(run, c);
+	double median = median_rate(run);
+
+	for (enum path_class c = 0; c <= PATH_CLASS_N; c++) {
+		struct slow s = collect_slow(run, c, median);
 
 		if (s.pairs.n)
-			report_slow(run, c, &s);
+			report_slow(run, &s, median);
 	}
 	return rule_verdict(run, judge_measured(run));
 }
 
+/* ---- how a run ended ---- */
+
+static bool any_of_nccl(struct rule_run *run)
+{
+	return any_observed(run, OBSERVED_NCCL_TRANSPORT) ||
+	       any_observed(run, OBSERVED_RUN_FAILURE) || any_observed(run, OBSERVED_NCCL_WARNING);
+}
+
+/* "CUDA error 700, an illegal memory access was encountered, on rank 3 (GPU3)" */
+static const char *failure_text(struct rule_run *run, const struct observed *o)
+{
+	char text[512];
+	const char *s = run_text(run, "%s", run_failure_text(&o->failure, text, sizeof(text)));
+
+	if (o->failure.rank >= 0)
+		s = run_text(run, "%s, on rank %d", s, o->failure.rank);
+	return o->initiator >= 0 ? run_text(run, "%s (GPU%d)", s, o->initiator) : s;
+}
+
+static void evidence_connections(struct rule_run *run, struct finding *f)
+{
+	if (!any_observed(run, OBSERVED_NCCL_TRANSPORT))
+		finding_evidence(run, f, "the log names no connection between GPUs");
+}
+
+static void evidence_failed_runs(struct rule_run *run, struct finding *f)
+{
+	size_t n = 0;
+
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->kind != OBSERVED_RUN_FAILURE)
+			continue;
+		if (n++ < FAILURES_SHOWN)
+			finding_evidence(run, f, "%s (seen in %s)", failure_text(run, o), o->from);
+	}
+	if (n > FAILURES_SHOWN)
+		finding_evidence(run, f, "%zu more (onehop log)", n - FAILURES_SHOWN);
+}
+
+/* A log's causes stand before what followed from them. */
+static enum verdict probe_run(struct rule_run *run)
+{
+	const struct observed *first = NULL;
+	struct finding *f;
+
+	if (!any_of_nccl(run))
+		return VERDICT_NA;
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->kind == OBSERVED_RUN_FAILURE &&
+		    (!first || o->failure.kind < first->failure.kind))
+			first = o;
+	}
+	if (!first)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "run", "the run failed: %s (seen in %s): %s",
+			failure_text(run, first), first->from,
+			run_failure_find(&first->failure)->meaning);
+	finding_remedy(run, f, "%s", run_failure_find(&first->failure)->todo);
+	evidence_failed_runs(run, f);
+	evidence_connections(run, f);
+	return VERDICT_OK;
+}
+
+static enum verdict probe_warned(struct rule_run *run)
+{
+	const struct observed *first = NULL;
+	struct finding *f;
+	size_t n = 0;
+
+	if (!any_of_nccl(run))
+		return VERDICT_NA;
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->kind == OBSERVED_NCCL_WARNING) {
+			first = first ? first : o;
+			n++;
+		}
+	}
+	if (!first)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "NCCL", "NCCL warned: %s (seen in %s)%s",
+			first->text, first->from,
+			n > 1 ? run_text(run, ", and %zu more", n - 1) : "");
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->kind == OBSERVED_NCCL_WARNING)
+			finding_evidence(run, f, "%s (%s)", o->text, o->from);
+	}
+	evidence_connections(run, f);
+	return VERDICT_OK;
+}
+
 const struct rule rules_observed[] = {
 	{
+		.id = "observed-run",
+		.title = "The run that was logged ended well",
+		.why = "What ended a job stands before everything that makes it slow. CUDA's "
+		       "errors are met "
+		       "by one rank; the others then wait for it, time out and abort, so that "
+		       "most lines "
+		       "of such a log tell of what followed.",
+		.remedy = "mend what the finding names first, and look at the logs of all ranks",
+		.reference = "onehop-log(1); NCCL src/include/checks.h; PyTorch "
+			     "ProcessGroupNCCL.cpp",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_RUN,
+		.probe = probe_run,
+	},
+	{
+		.id = "observed-warned",
+		.title = "NCCL warned of nothing in its log",
+		.why = "NCCL goes on after these, often by a slower way.",
+		.remedy = "read them: each names what NCCL missed",
+		.reference = "onehop-log(1)",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.probe = probe_warned,
+	},
+	{
 		.id = "observed-fails",
-		.title = "Every pair that was tested could copy, and the data were right",
+		.title = "The data of every copy that was checked were right",
 		.why = "What failed once will fail again; no register outweighs it. Programs that "
 		       "do not "
-		       "check their data compute with what did not arrive.",
+		       "check their data go on with wrong values.",
 		.remedy = "keep jobs off these pairs (NCCL_P2P_DISABLE=1), look at the other "
-			  "findings "
-			  "and the kernel log, and run onehop test, which says how data went wrong",
+			  "findings and the "
+			  "kernel log, and run onehop test, which says how data went wrong",
 		.reference = "onehop-test(1)",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
@@ -260,11 +456,45 @@ const struct rule rules_observed[] = {
 		.probe = probe_fails,
 	},
 	{
+		.id = "observed-refused",
+		.title = "CUDA granted peer access to every pair that was tested",
+		.why = "No data are lost: programs are told, and CUDA copies through host memory "
+		       "instead, "
+		       "slower and with the host's memory in use. Kernels cannot reach the other "
+		       "GPU at all.",
+		.remedy = "look at the other findings, which say why the driver refuses",
+		.reference = "CUDA driver API, cuDeviceCanAccessPeer",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_refused,
+	},
+	{
+		.id = "observed-no-gain",
+		.title = "Copies with P2P on are faster than the same with P2P off",
+		.why = "CUDA may grant access and the copies still go through host memory, or P2P "
+		       "takes a way "
+		       "that is slower than that: then it gains nothing. Held against each other "
+		       "are figures "
+		       "of one result; where the rates are alike, tiny transfers decide.",
+		.remedy =
+			"run onehop test and onehop bench p2p: they show whether the data arrive "
+			"at the other "
+			"GPU, and what each way brings; if it stays, leave P2P off for these pairs",
+		.reference = "onehop-compare(1)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_no_gain,
+	},
+	{
 		.id = "observed-slow",
-		.title = "Copies that were measured reach 60 % of what their path should give",
+		.title = "Copies that were measured reach 60 % of what their path should give, "
+			 "each way",
 		.why = "Peer traffic then takes another way than the shortest, shares it, or loses "
 		       "packets; "
-		       "collectives go at the pace of the slowest pair.",
+		       "collectives go at the pace of the slowest pair. Healthy pairs reach 85 % "
+		       "and more of it, between sockets of what their CPUs pass.",
 		.remedy =
 			"measure again on an idle machine (onehop bench p2p); if it stays, look at "
 			"link "

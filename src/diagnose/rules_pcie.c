@@ -6,6 +6,7 @@
 #include "diagnose/rules.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #define MIB ((uint64_t)1 << 20)
@@ -276,6 +277,7 @@ static void report_chipset(struct rule_run *run, const struct gpu *g)
 	f->pci = g->pci;
 	f->pairs = 2 * (run->m->gpu_n - 1);
 	at = at ? at : root;
+	finding_names(run, f, at);
 	finding_evidence(run, f, "bridge %s: %04x:%04x", at->name, (unsigned)fact_or(at->vendor, 0),
 			 (unsigned)fact_or(at->device, 0));
 	evidence_int(run, f, run_text(run, "lanes of root port %s", root->name), width_cap(root));
@@ -301,59 +303,59 @@ struct bar1 {
 	const struct pci_function *bridge; /* with the window that is too small */
 	uint64_t window, need;
 	const char *why; /* with BAR1_UNKNOWN */
+	const struct resize_failure *failure;
+	const struct log_line *log; /* that shows it */
 };
 
-static uint64_t power_of_two(uint64_t n)
-{
-	uint64_t p = MIB;
+/* What a kernel log says of a BAR1 that was to be enlarged (kernel-open/nvidia/nv-pci.c
+ * nv_resize_pcie_bars, drivers/pci/setup-res.c). */
+static const struct resize_failure {
+	const char *mark;
+	bool of_gpu; /* the line names the device */
+	bool no_room;
+	const char *says;
+} resize_failures[] = {
+	{"No address space to allocate resized BAR1", false, true, "found no room for it"},
+	{"BAR resize resource not supported", false, false,
+	 "was refused: the kernel keeps the addresses that the firmware gave"},
+	{"BAR resizing failed with error", false, false, "was refused by the kernel"},
+	{"no space", true, true, "found no room for it"},
+	{"can't assign", true, true, "found no room for it"},
+	{"failed to assign", true, true, "found no room for it"},
+};
 
-	while (p < n && p < (uint64_t)1 << 62)
-		p <<= 1;
-	return p;
+static bool shows_failure(const struct log_line *l, const struct resize_failure *r,
+			  const struct gpu *g)
+{
+	if (!strstr(l->text, r->mark))
+		return false;
+	return r->of_gpu ? l->pci == g->pci && strstr(l->text, "BAR 1") : true;
 }
 
-/* The largest size that the card's own firmware offers; 0: unknown or no capability. */
+/* The driver was told to enlarge BAR1, and the log shows that it failed. */
+static void find_failure(struct rule_run *run, struct bar1 *b)
+{
+	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
+	for (size_t i = 0; i < sizeof(resize_failures) / sizeof(resize_failures[0]); i++)
+		if (!b->failure && shows_failure(l, &resize_failures[i], b->gpu)) {
+			b->failure = &resize_failures[i];
+			b->log = l;
+		}
+}
+
 static uint64_t largest_offer(const struct gpu *g)
 {
-	uint64_t sizes = (uint64_t)fact_or(g->pci->rebar_sizes, 0);
-
-	return sizes ? MIB << (63 - __builtin_clzll(sizes)) : 0;
+	return (uint64_t)support_bar1(g).largest;
 }
 
-/* What BAR1 must be to cover the memory; without the driver: the most that the card offers. */
 static uint64_t wanted_bar1(const struct gpu *g)
 {
-	if (fact_known(g->vram_bytes) && g->vram_bytes.value > 0)
-		return power_of_two((uint64_t)g->vram_bytes.value);
-	return largest_offer(g);
+	return (uint64_t)support_bar1(g).wanted;
 }
 
 static uint64_t bar1_size(const struct gpu *g)
 {
-	const struct pci_bar *bar = g->pci->bars_known ? pci_gpu_bar1(g->pci) : NULL;
-
-	if (fact_known(g->bar1_bytes))
-		return (uint64_t)g->bar1_bytes.value;
-	return bar ? bar->size : 0;
-}
-
-/* With neither memory size nor offer known, 256 MiB is small on any card of these generations. */
-static bool bar1_is_small(const struct gpu *g)
-{
-	uint64_t size = bar1_size(g), wanted = wanted_bar1(g);
-
-	if (!size)
-		return false;
-	if (fact_known(g->vram_bytes) && g->vram_bytes.value > 0)
-		return size < (uint64_t)g->vram_bytes.value;
-	return wanted ? size < wanted : size <= 256 * MIB;
-}
-
-static bool is_below(const struct pci_function *f, const struct pci_function *bridge)
-{
-	while (f && f != bridge)
-		f = f->parent;
-	return f != NULL;
+	return (uint64_t)support_bar1(g).size;
 }
 
 /* Prefetchable memory of a card besides BAR1. */
@@ -376,7 +378,7 @@ static uint64_t window_need(struct rule_run *run, const struct pci_function *bri
 	FOR_EACH_GPU (g, run) {
 		uint64_t size = bar1_size(g), wanted = wanted_bar1(g);
 
-		if (!is_below(g->pci, bridge))
+		if (!pci_is_below(g->pci, bridge))
 			continue;
 		sum += other_prefetchable(g) + (grown && wanted > size ? wanted : size);
 	}
@@ -442,6 +444,12 @@ static void judge_windows(struct rule_run *run, struct bar1 *b)
 				   ? BAR1_FIRMWARE
 				   : BAR1_WINDOW;
 		b->confidence = CONFIDENCE_LIKELY;
+	} else if (fact_is(run->m->driver.resizable_bar, 1)) {
+		find_failure(run, b);
+		if (b->failure) {
+			b->cause = b->failure->no_room ? BAR1_WINDOW : BAR1_OTHER;
+			b->confidence = CONFIDENCE_LIKELY;
+		}
 	}
 	if (b->bridge) {
 		b->window = b->bridge->prefetch_window.size;
@@ -449,36 +457,44 @@ static void judge_windows(struct rule_run *run, struct bar1 *b)
 	}
 }
 
-/* What hides whether BAR1 covers the memory; NULL: nothing. */
-static const char *bar1_unknown(const struct gpu *g)
+/* What hides whether BAR1 covers the memory; NULL: nothing. A BAR without an address is another
+ * rule's. */
+static const char *bar1_unknown(const struct gpu *g, const struct bar1_state *b)
 {
 	if (!fact_known(card_needs_bar1(g)))
-		return "its model is not known";
-	if (!bar1_size(g))
-		return "the size of BAR1 is not known";
-	if (!wanted_bar1(g) && bar1_size(g) > 256 * MIB)
-		return "the size of its memory is not known";
-	return NULL;
+		return fact_known(card_class(g)) ? FACT_WHY(card_needs_bar1(g))
+						 : "its model is not known";
+	return b->size ? b->why : "the size of BAR1 is not known";
+}
+
+/* Every other GPU is of another generation, so that CUDA pairs it with none. */
+static bool lacks_partner(struct rule_run *run, const struct gpu *g)
+{
+	FOR_EACH_GPU (other, run)
+		if (other != g && !card_other_generation(g, other))
+			return false;
+	return run->m->gpu_n > 1;
 }
 
 static struct bar1 judge_bar1(struct rule_run *run, const struct gpu *g)
 {
+	struct bar1_state state = support_bar1(g);
 	struct bar1 b = {.gpu = g, .size = bar1_size(g), .wanted = wanted_bar1(g)};
 	uint64_t offer = largest_offer(g);
 
-	if (fact_is(card_needs_bar1(g), 0))
+	if (fact_is(card_needs_bar1(g), 0) || lacks_partner(run, g))
 		return b;
-	b.why = bar1_unknown(g);
+	b.why = bar1_unknown(g, &state);
 	if (b.why) {
 		b.cause = BAR1_UNKNOWN;
-	} else if (!bar1_is_small(g)) {
+	} else if (state.cover == BAR1_COVERS) {
 		b.cause = BAR1_FINE;
 	} else if (fact_absent(g->pci->rebar_sizes)) {
 		b.cause = BAR1_VBIOS;
 		b.confidence = is_virtual(run) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN;
 	} else if (offer && offer < b.wanted) {
 		b.cause = BAR1_VBIOS;
-		b.confidence = CONFIDENCE_CERTAIN;
+		b.confidence = is_virtual(run) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN;
 	} else {
 		judge_windows(run, &b);
 	}
@@ -490,8 +506,12 @@ static const char *vbios_sentence(struct rule_run *run, const struct bar1 *b)
 	uint64_t offer = largest_offer(b->gpu);
 
 	if (!offer)
-		return "the card shows no Resizable BAR capability at all";
-	return run_text(run, "its video BIOS offers %s at most", run_bytes(run, offer));
+		return is_virtual(run) ? "the virtual machine shows no Resizable BAR capability"
+				       : "the card shows no Resizable BAR capability at all";
+	return run_text(run,
+			is_virtual(run) ? "the virtual machine offers %s at most"
+					: "its video BIOS offers %s at most",
+			run_bytes(run, offer));
 }
 
 static const char *firmware_sentence(struct rule_run *run, const struct bar1 *b)
@@ -505,17 +525,32 @@ static const char *firmware_sentence(struct rule_run *run, const struct bar1 *b)
 		run_bytes(run, b->window), run_bytes(run, b->need));
 }
 
+/* NVreg_EnableResizableBar=1 is in force, and BAR1 is as small as it was. */
+static const char *failed_sentence(struct rule_run *run, const struct bar1 *b)
+{
+	return run_text(run,
+			"the driver was told to enlarge it (NVreg_EnableResizableBar=1), "
+			"which %s",
+			b->failure->says);
+}
+
 static const char *window_sentence(struct rule_run *run, const struct bar1 *b)
 {
+	if (!b->bridge)
+		return failed_sentence(run, b);
 	return run_text(run, "the prefetchable window of bridge %s is %s, %s are needed below it",
 			b->bridge->name, run_bytes(run, b->window), run_bytes(run, b->need));
 }
 
 static const char *other_sentence(struct rule_run *run, const struct bar1 *b)
 {
-	(void)run;
+	if (b->failure)
+		return failed_sentence(run, b);
+	if (fact_is(run->m->driver.resizable_bar, 1))
+		return "NVreg_EnableResizableBar=1 is in force already, and the driver did not "
+		       "enlarge it";
 	if (b->confidence != CONFIDENCE_POSSIBLE)
-		return "card and bridges have room for more, but nobody enlarged it";
+		return "card and bridges have room for more, but it was not enlarged";
 	return "whether video BIOS, firmware setup or a bridge keeps it small could not be seen";
 }
 
@@ -547,6 +582,88 @@ static void bar1_evidence(struct rule_run *run, struct finding *f, const struct 
 	if (b->bridge)
 		finding_evidence(run, f, "prefetchable window of bridge %s: %s", b->bridge->name,
 				 run_bytes(run, b->window));
+	if (fact_is(run->m->driver.resizable_bar, 1))
+		evidence_int(run, f, "EnableResizableBar", run->m->driver.resizable_bar);
+	if (b->log)
+		finding_evidence(run, f, "kernel log: %s", b->log->text);
+}
+
+/* ---- what to do about it, when something is set already ---- */
+
+#define FIRMWARE_SETTINGS "\"Above 4G Decoding\" and \"Re-Size BAR Support\" (or \"Resizable BAR\")"
+
+#define GUEST_WINDOW "OVMF: -fw_cfg name=opt/ovmf/X-PciMmio64Mb,string=262144"
+
+#define HOST_REMEDY                                                                                \
+	"on the host of this virtual machine first: give the card a BAR1 as large as its memory "  \
+	"(Resizable BAR in the host's firmware setup, or /sys/bus/pci/devices/ADDRESS/"            \
+	"resource1_resize before the guest starts), and the guest room for it (" GUEST_WINDOW ")"
+
+/* What to do for room in the bridges where pci=realloc is set already; NULL: it is not. */
+static const char *without_realloc(struct rule_run *run)
+{
+	const char *cmdline = fact_str_or(run->m->kernel.cmdline, "");
+
+	if (!text_has_word(cmdline, "pci=realloc") && !text_has_word(cmdline, "pci=realloc=on"))
+		return NULL;
+	return "pci=realloc is on the kernel command line already, so the firmware has to give the "
+	       "room: switch on " FIRMWARE_SETTINGS ", raise \"MMIO High Size\" (\"MMIOH\") where "
+	       "there is one, or update the firmware; below a hot-plug port "
+	       "pci=hpmmioprefsize=64G";
+}
+
+void bar_room_remedy(struct rule_run *run, struct finding *f)
+{
+	const char *set = without_realloc(run);
+
+	if (is_virtual(run))
+		finding_remedy(run, f,
+			       "on the host of this virtual machine first: give the guest a larger "
+			       "window for PCI devices (" GUEST_WINDOW ")%s",
+			       set ? "" : "; then start the guest's kernel with pci=realloc=on");
+	else if (set)
+		finding_remedy(run, f, "%s", set);
+}
+
+/* A line of modprobe.d asks the driver to enlarge BAR1; NULL: none. */
+static const struct modprobe_line *resize_option(const struct rule_run *run)
+{
+	FOR_EACH_IN(struct modprobe_line, l, run->m->modprobe, run->m->modprobe_n)
+	if (l->kind == MODPROBE_OPTIONS && strstr(l->text, "NVreg_EnableResizableBar=1"))
+		return l;
+	return NULL;
+}
+
+static void small_remedy(struct rule_run *run, struct finding *f, const struct bar1 *b)
+{
+	const struct modprobe_line *l = resize_option(run);
+	bool unseen = !b->failure && !fact_is(run->m->log_read, 1);
+
+	if (fact_is(run->m->driver.resizable_bar, 1))
+		finding_remedy(run, f,
+			       "NVreg_EnableResizableBar=1 is set already; in the firmware setup "
+			       "switch on " FIRMWARE_SETTINGS "%s",
+			       unseen ? "; the kernel log, which was not read, says what stopped "
+					"the driver (\"BAR 1: no space\", \"NVRM: BAR resizing\")"
+				      : "");
+	else if (l)
+		finding_remedy(run, f,
+			       "%s:%u sets NVreg_EnableResizableBar=1 already, and the module that "
+			       "runs was loaded without it: rebuild the initramfs and reboot",
+			       l->file, l->line);
+}
+
+static void bar1_remedy(struct rule_run *run, struct finding *f, const struct bar1 *b)
+{
+	if (is_virtual(run))
+		finding_remedy(run, f, "%s%s", HOST_REMEDY,
+			       b->cause == BAR1_WINDOW && !without_realloc(run)
+				       ? "; then start the guest's kernel with pci=realloc=on"
+				       : "");
+	else if (b->cause == BAR1_OTHER)
+		small_remedy(run, f, b);
+	else if (b->cause == BAR1_WINDOW && without_realloc(run))
+		finding_remedy(run, f, "%s", without_realloc(run));
 }
 
 /* Cards that one sentence fits are one finding: eight alike are one fault. */
@@ -554,7 +671,7 @@ static bool same_bar1(const struct bar1 *a, const struct bar1 *b)
 {
 	return a->cause == b->cause && a->confidence == b->confidence && a->size == b->size &&
 	       a->wanted == b->wanted && a->window == b->window && a->need == b->need &&
-	       (a->cause != BAR1_WINDOW || a->bridge == b->bridge) &&
+	       (a->cause != BAR1_WINDOW || a->bridge == b->bridge) && a->failure == b->failure &&
 	       largest_offer(a->gpu) == largest_offer(b->gpu) &&
 	       below_4g(a->gpu) == below_4g(b->gpu);
 }
@@ -581,18 +698,32 @@ static void report_bar1(struct rule_run *run, const struct bar1 *first, const st
 				: ", less than the memory of any such card",
 			bar1_sentences[first->cause](run, first));
 	f->pci = first->gpu->pci;
+	if (first->cause == BAR1_WINDOW)
+		finding_names(run, f, first->bridge);
 	/* As targets alone: a card's own BAR1 is what others reach. */
 	f->pairs = n * (others - 1);
-	for (size_t i = first->gpu->index; i < others; i++)
-		if (same_bar1(first, &all[i]))
-			bar1_evidence(run, f, &all[i]);
+	for (size_t i = first->gpu->index; i < others; i++) {
+		if (!same_bar1(first, &all[i]))
+			continue;
+		finding_names(run, f, all[i].gpu->pci);
+		bar1_evidence(run, f, &all[i]);
+	}
+	bar1_remedy(run, f, first);
+}
+
+/* Nothing can make it larger but another video BIOS, whatever memory the card has. */
+static bool is_largest_offered(const struct gpu *g)
+{
+	struct bar1_state b = support_bar1(g);
+
+	return b.largest > 0 && b.size >= b.largest;
 }
 
 /* Why this row is not OK although no card is bad by it; NULL: it is. */
 static const char *bar1_open(const struct bar1 *b, enum bar1_cause cause)
 {
 	if (b->cause == BAR1_UNKNOWN)
-		return b->why;
+		return cause != BAR1_VBIOS && is_largest_offered(b->gpu) ? NULL : b->why;
 	if (cause == BAR1_VBIOS && b->cause > BAR1_VBIOS && !fact_known(b->gpu->pci->rebar_sizes))
 		return FACT_WHY(b->gpu->pci->rebar_sizes);
 	if (cause != BAR1_OTHER && b->cause == BAR1_OTHER && b->confidence == CONFIDENCE_POSSIBLE)
@@ -654,8 +785,8 @@ static void report_bar1_info(struct rule_run *run)
 	FOR_EACH_GPU (g, run) {
 		struct finding *f;
 
-		if (!fact_is(card_needs_bar1(g), 0) || !bar1_is_small(g) || !run->m->rdma_n ||
-		    fact_is(card_is_geforce(g), 1))
+		if (!fact_is(card_needs_bar1(g), 0) || support_bar1(g).cover != BAR1_TOO_SMALL ||
+		    !run->m->rdma_n || fact_is(card_is_geforce(g), 1))
 			continue;
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
@@ -736,10 +867,19 @@ static void propose_driver_resizes(struct rule_run *run, struct change_set *out)
 		});
 }
 
+/* A guest's firmware has no such settings. */
+static bool propose_host(struct rule_run *run, struct change_set *out)
+{
+	if (is_virtual(run))
+		propose_by_hand(run, out, "the host", "%s", HOST_REMEDY);
+	return is_virtual(run);
+}
+
 static void propose_bar1_small(struct rule_run *run, struct change_set *out)
 {
 	bool offered = false;
 
+	propose_host(run, out);
 	FOR_EACH_GPU (g, run) {
 		if (judge_bar1(run, g).cause != BAR1_OTHER || !largest_offer(g))
 			continue;
@@ -750,10 +890,10 @@ static void propose_bar1_small(struct rule_run *run, struct change_set *out)
 		propose_driver_resizes(run, out);
 }
 
-#define FIRMWARE_SETTINGS "\"Above 4G Decoding\" and \"Re-Size BAR Support\" (or \"Resizable BAR\")"
-
 static void propose_bar1_firmware(struct rule_run *run, struct change_set *out)
 {
+	if (propose_host(run, out))
+		return;
 	propose_by_hand(run, out, "firmware setup",
 			"switch on " FIRMWARE_SETTINGS ", switch off CSM, and save; a board "
 			"without them may have a newer firmware");
@@ -761,9 +901,9 @@ static void propose_bar1_firmware(struct rule_run *run, struct change_set *out)
 
 static void propose_bar1_window(struct rule_run *run, struct change_set *out)
 {
-	const char *cmdline = fact_str_or(run->m->kernel.cmdline, "");
+	bool guest = propose_host(run, out);
 
-	if (!text_has_word(cmdline, "pci=realloc") && !text_has_word(cmdline, "pci=realloc=on"))
+	if (!without_realloc(run))
 		propose(run, out,
 			(struct change){
 				.kind = CHANGE_KERNEL_PARAMETER,
@@ -776,6 +916,8 @@ static void propose_bar1_window(struct rule_run *run, struct change_set *out)
 					"firmware put them; on some boards one then does not start",
 			});
 	propose_driver_resizes(run, out);
+	if (guest)
+		return;
 	propose_by_hand(run, out, "firmware setup",
 			"switch on " FIRMWARE_SETTINGS ", and raise \"MMIO High Size\" where there "
 			"is one: the firmware then makes the windows large enough itself");
@@ -811,6 +953,7 @@ static void report_payload(struct rule_run *run, const struct gpu *g)
 	else
 		return;
 	f->pci = p;
+	finding_names(run, f, worst);
 	for (const struct pci_function *b = p; b; b = b->parent)
 		finding_evidence(run, f, "DevCtl of %s: MPS %" PRId64 ", DevCap %" PRId64, b->name,
 				 fact_or(b->payload, -1), fact_or(b->payload_max, -1));
@@ -875,6 +1018,7 @@ static enum verdict probe_assigned(struct rule_run *run)
 				bar->size ? run_bytes(run, bar->size) : "size unknown");
 			f->pci = g->pci;
 			f->pairs = 2 * (run->m->gpu_n - 1);
+			bar_room_remedy(run, f);
 			finding_evidence(run, f,
 					 "/sys/bus/pci/devices/%s/resource, line %zu: no start",
 					 g->pci->name, i + 1);
@@ -884,6 +1028,95 @@ static enum verdict probe_assigned(struct rule_run *run)
 		if (!run->found && !g->pci->bars_known)
 			return rule_unknown(run, "the BARs of GPU%zu could not be read", g->index);
 	return rule_verdict(run, VERDICT_OK);
+}
+
+/* ---- one narrow card among others ---- */
+
+/* What is this much below the best is another width or generation. */
+#define NARROW_SHARE 0.9
+
+/* GB/s of GPU i's own way to the CPU, 0: unknown. */
+static double own_rate(struct rule_run *run, size_t i)
+{
+	struct path p;
+
+	topology_host_rate(run->t, i, &p);
+	return p.expected_gbps;
+}
+
+/* Whether the card itself could do more than its way to the CPU gives. */
+static bool is_held_narrow(const struct gpu *g, const struct path *p)
+{
+	return pci_link_gbps(fact_or(g->pci->link_speed_max, 0),
+			     fact_or(g->pci->link_width_max, 0)) > p->link_gbps;
+}
+
+struct narrow {
+	const char *names;
+	size_t n;
+	double best, least; /* GB/s */
+};
+
+/* False: the rate of a GPU is not known. */
+static bool find_narrow(struct rule_run *run, struct narrow *ret)
+{
+	*ret = (struct narrow){0};
+	FOR_EACH_GPU (g, run)
+		ret->best = fmax(ret->best, own_rate(run, g->index));
+	ret->least = ret->best;
+	FOR_EACH_GPU (g, run) {
+		double rate = own_rate(run, g->index);
+
+		if (rate <= 0)
+			return false;
+		if (rate >= NARROW_SHARE * ret->best)
+			continue;
+		ret->names = run_list(run, ret->names, run_text(run, "GPU%zu", g->index));
+		ret->n++;
+		ret->least = fmin(ret->least, rate);
+	}
+	return true;
+}
+
+/* A ring goes at the pace of its slowest link; of two GPUs there is no ring without the narrow one. */
+static enum verdict probe_even(struct rule_run *run)
+{
+	struct narrow x;
+	struct finding *f;
+	bool held = false;
+
+	if (run->m->gpu_n < 3 || all_pairs_nvlink(run))
+		return VERDICT_NA;
+	if (!find_narrow(run, &x))
+		return rule_unknown(run, "the width or speed of a GPU's link could not be read");
+	if (!x.n || run->m->gpu_n - x.n < 2)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "rings",
+			"every ring through %s is capped at %.1f GB/s; the links of the other %zu "
+			"GPUs give %.1f",
+			x.names, x.least, run->m->gpu_n - x.n, x.best);
+	f->pairs = x.n * (2 * run->m->gpu_n - x.n - 1);
+	FOR_EACH_GPU (g, run) {
+		struct path p;
+		char link[32];
+
+		topology_host_rate(run->t, g->index, &p);
+		if (p.expected_gbps >= NARROW_SHARE * x.best)
+			continue;
+		held = held || is_held_narrow(g, &p);
+		finding_names(run, f, g->pci);
+		finding_evidence(run, f, "GPU%zu: %s at %s", g->index,
+				 pci_link_format(p.bottleneck_speed, p.bottleneck_width, link,
+						 sizeof(link)),
+				 p.bottleneck->name);
+	}
+	if (!held) { /* cards of an older generation are as fast as they can be */
+		f->severity = SEVERITY_INFO;
+		finding_remedy(run, f,
+			       "leave it out of jobs that the others can do alone "
+			       "(CUDA_VISIBLE_DEVICES)");
+	}
+	return VERDICT_BAD;
 }
 
 #define REBAR "PCIe 6.0, 7.8.6 (Resizable BAR)"
@@ -900,6 +1133,24 @@ const struct rule rules_pcie[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.probe = probe_width,
+	},
+	{
+		.id = "link-even",
+		.title = "No GPU's link is slower than those of the others",
+		.why = "A collective over all GPUs goes in rings, at the pace of the slowest link: "
+		       "one x8 card "
+		       "among x16 halves the rate of all.",
+		.remedy = "move the card to a slot of the others' width (where link-width is a "
+			  "finding too, mend "
+			  "that first), or leave it out of jobs that the others can do alone "
+			  "(CUDA_VISIBLE_DEVICES)",
+		.reference = "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md: 12.9 GB/s "
+			     "of all-reduce "
+			     "with an x8 card in the ring, 25.6 without",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_even,
 	},
 	{
 		.id = "link-speed",
@@ -948,12 +1199,11 @@ const struct rule rules_pcie[] = {
 		       "memory.",
 		.remedy =
 			"update the video BIOS with the card maker's tool for this very model; no "
-			"firmware setting or kernel parameter helps. In a virtual machine look on "
-			"the "
-			"host: the hypervisor hides the capability.",
+			"firmware setting or kernel parameter helps",
 		.reference = REBAR "; noonghunna/club-3090#734",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_bar1_vbios,
 	},
@@ -970,6 +1220,7 @@ const struct rule rules_pcie[] = {
 				   "aikitoria/open-gpu-kernel-modules#7",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_bar1_firmware,
 		.propose = propose_bar1_firmware,
@@ -988,6 +1239,7 @@ const struct rule rules_pcie[] = {
 			     "hpmmioprefsize; drivers/pci/setup-res.c pci_resize_resource",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_bar1_window,
 		.propose = propose_bar1_window,
@@ -1005,6 +1257,7 @@ const struct rule rules_pcie[] = {
 		.reference = REBAR "; kernel-open/nvidia/nv-pci.c nv_resize_pcie_bars",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
+		.predicts = true,
 		.needs = NEEDS_GPU,
 		.probe = probe_bar1_small,
 		.propose = propose_bar1_small,

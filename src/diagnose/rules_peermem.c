@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules about how GPU memory gets to the NICs: nvidia-peermem and dma-buf. */
+#include "base/text.h"
 #include "diagnose/rules.h"
+#include "support/nic.h"
 
 #include <string.h>
 
@@ -25,16 +27,21 @@ bool gdr_wanted(struct rule_run *run)
 	return false;
 }
 
-static bool dma_buf_possible(struct rule_run *run)
+/* Every NIC's driver is known to take none. */
+static bool no_nic_takes_dma_buf(struct rule_run *run)
 {
-	const struct machine *m = run->m;
+	FOR_EACH_RDMA (d, run)
+		if (d->pci && !fact_is(nic_takes_dma_buf(run->m, d->pci), 0))
+			return false;
+	return true;
+}
 
-	if (!fact_is(m->kernel.dma_buf, 1))
+bool gdr_by_dma_buf(struct rule_run *run)
+{
+	if (!fact_is(run->m->kernel.dma_buf, 1) || no_nic_takes_dma_buf(run))
 		return false;
-	if (fact_is(m->driver.flavor, DRIVER_OPEN))
-		return true;
 	FOR_EACH_GPU (g, run)
-		if (fact_is(g->dma_buf, 1))
+		if (fact_is(gpu_exports_dma_buf(run->m, g), 1))
 			return true;
 	return false;
 }
@@ -64,9 +71,31 @@ static const struct log_line *find_line(struct rule_run *run, const char *a, con
 
 #define API "ib_register_peer_memory_client"
 
+#define CORE_LACKS_API "the RDMA core that runs is the kernel's own, which has no interface for it"
+#define CORE_REMEDY                                                                                \
+	"install DOCA-OFED for this kernel and build the driver's modules again, or use dma-buf "  \
+	"(open modules, a kernel and a NIC's driver that take it)"
+
 static bool built_without_api(struct rule_run *run)
 {
 	return fact_known(run->m->peermem.depends) && !*run->m->peermem.depends.value;
+}
+
+/* Of the modules that modprobe would load first, one is neither the driver's nor the RDMA core's. */
+static bool brings_api(const char *depends)
+{
+	for (const char *p = depends; *p; p += strcspn(p, ","), p += *p == ',')
+		if (!text_starts_with(p, "nvidia") && !text_starts_with(p, "ib_"))
+			return true;
+	return false;
+}
+
+/* There is nothing for nvidia-peermem to register with: modprobe answers EINVAL. */
+static bool core_lacks_api(struct rule_run *run)
+{
+	const struct peermem *p = &run->m->peermem;
+
+	return fact_is(p->api_in_kernel, 0) && !brings_api(fact_str_or(p->depends, ""));
 }
 
 static const struct log_line *symbol_line(struct rule_run *run)
@@ -81,10 +110,21 @@ static const struct log_line *unknown_symbol_line(struct rule_run *run)
 	return l && !symbol_line(run) ? l : NULL;
 }
 
+/* OFED is installed, and this kernel has no modules of it: it was built for another one. */
+static bool ofed_for_other_kernel(struct rule_run *run)
+{
+	const struct peermem *p = &run->m->peermem;
+
+	return fact_known(p->ofed) && !fact_known(p->ofed_running) && fact_is(p->ofed_modules, 0) &&
+	       !fact_is(p->api_in_kernel, 1);
+}
+
 static bool inbox_core(struct rule_run *run)
 {
 	const struct peermem *p = &run->m->peermem;
 
+	if (ofed_for_other_kernel(run))
+		return false;
 	return unknown_symbol_line(run) ||
 	       (fact_known(p->ofed) && fact_is(p->api_in_kernel, 0) && !built_without_api(run));
 }
@@ -122,9 +162,18 @@ static const struct log_line *parameter_line(struct rule_run *run)
 	return find_line(run, "invalid", "peerdirect_support param");
 }
 
+/* Then there is nothing to load; gdr-driver-old says so. */
+static bool driver_lacks_it(struct rule_run *run)
+{
+	int release = driver_branch(run->m->driver.module_version);
+
+	return release > 0 && !release_has_peermem(release);
+}
+
 static bool explained(struct rule_run *run)
 {
-	return built_without_api(run) || symbol_line(run) || inbox_core(run) || install_line(run) ||
+	return driver_lacks_it(run) || built_without_api(run) || symbol_line(run) ||
+	       inbox_core(run) || ofed_for_other_kernel(run) || install_line(run) ||
 	       parameter_line(run) || fact_is(run->m->peermem.legacy_loaded, 1);
 }
 
@@ -139,7 +188,7 @@ static void weigh_peermem(struct rule_run *run, struct finding *f)
 		finding_evidence(run, f, "nvidia-peermem depends on: \"%s\" (%s)", p->depends.value,
 				 p->depends.from ? p->depends.from : "module file");
 	evidence_str(run, f, "OFED", p->ofed);
-	if (!dma_buf_possible(run))
+	if (!gdr_by_dma_buf(run))
 		return;
 	f->severity = SEVERITY_INFO;
 	finding_evidence(run, f,
@@ -164,7 +213,7 @@ static bool peermem_matters(struct rule_run *run, enum verdict *ret_v)
 static enum verdict probe_not_loaded(struct rule_run *run)
 {
 	const struct module *mod = peermem_module(run->m);
-	bool missing = mod && fact_absent(mod->file);
+	bool missing = mod && fact_absent(mod->file), no_core = core_lacks_api(run);
 	struct finding *f;
 	enum verdict v;
 
@@ -172,14 +221,29 @@ static enum verdict probe_not_loaded(struct rule_run *run)
 		return v;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, "nvidia-peermem",
-		missing ? "nvidia-peermem is not installed for this kernel"
-			: "nvidia-peermem is not loaded: NICs get GPU memory through the host");
+		missing   ? "nvidia-peermem is not installed for this kernel"
+		: no_core ? "nvidia-peermem is not loaded, and could not be: " CORE_LACKS_API
+			  : "nvidia-peermem is not loaded: NICs get GPU memory through the host");
 	weigh_peermem(run, f);
-	if (missing)
+	if (no_core) {
+		evidence_yes_no(run, f, API " in the kernel", run->m->peermem.api_in_kernel);
+		finding_remedy(run, f, "%s", CORE_REMEDY);
+	} else if (missing)
 		finding_remedy(run, f,
 			       "install the driver's modules for this kernel with the RDMA "
 			       "headers present, then modprobe nvidia-peermem");
 	return VERDICT_OK;
+}
+
+static const char *why_not_registered(struct rule_run *run)
+{
+	const struct peermem *p = &run->m->peermem;
+
+	if (core_lacks_api(run))
+		return CORE_LACKS_API;
+	if (fact_is(p->registered, 0) && strcmp(p->registered.from, "proc/modules") == 0)
+		return "it does not use the RDMA core";
+	return "the RDMA core lists its clients, and neither nv_mem nor nv_mem_nc is there";
 }
 
 static enum verdict probe_not_registered(struct rule_run *run)
@@ -197,11 +261,12 @@ static enum verdict probe_not_registered(struct rule_run *run)
 				    FACT_WHY(p->registered));
 	if (fact_is(p->registered, 1) || both_modules(run))
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_POSSIBLE, "nvidia-peermem",
-		"nvidia-peermem is loaded, but the RDMA stack lists no client nv_mem or "
-		"nv_mem_nc; some OFED releases do not show it, others then refuse GPU memory");
+	f = finding_add(run, CONFIDENCE_LIKELY, "nvidia-peermem",
+			"nvidia-peermem is loaded and not registered: %s", why_not_registered(run));
 	weigh_peermem(run, f);
+	evidence_yes_no(run, f, API " in the kernel", p->api_in_kernel);
+	if (core_lacks_api(run))
+		finding_remedy(run, f, "%s", CORE_REMEDY);
 	return VERDICT_OK;
 }
 
@@ -229,7 +294,8 @@ static enum verdict probe_before_ofed(struct rule_run *run)
 
 	if (!peermem_matters(run, &v))
 		return v;
-	if (!built_without_api(run) || !fact_known(run->m->peermem.ofed))
+	if (!built_without_api(run) || !fact_known(run->m->peermem.ofed) ||
+	    ofed_for_other_kernel(run))
 		return v;
 	f = finding_add(run, CONFIDENCE_CERTAIN, "nvidia-peermem",
 			"OFED %s is installed, but nvidia-peermem was built before it and does "
@@ -299,6 +365,38 @@ static enum verdict probe_inbox_core(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+static enum verdict probe_ofed_kernel(struct rule_run *run)
+{
+	const struct peermem *p = &run->m->peermem;
+	const struct module *core = machine_module(run->m, "ib_core");
+	struct finding *f;
+	enum verdict v;
+
+	if (!peermem_matters(run, &v))
+		return v;
+	if (!fact_known(p->ofed))
+		return fact_absent(p->ofed) ? VERDICT_NA
+					    : rule_unknown(run, "whether OFED is installed: %s",
+							   FACT_WHY(p->ofed));
+	if (!ofed_for_other_kernel(run))
+		return fact_unknown(p->ofed_modules)
+			       ? rule_unknown(run, "which modules this kernel has: %s",
+					      FACT_WHY(p->ofed_modules))
+			       : VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "OFED",
+			"OFED is installed, and Linux %s has none of its modules%s: the kernel's "
+			"own ib_core runs, which has no interface for nvidia-peermem",
+			fact_str_or(run->m->kernel.release, "(release unknown)"),
+			fact_known(p->ofed_kernel)
+				? run_text(run, "; they were built for %s", p->ofed_kernel.value)
+				: "");
+	if (core)
+		evidence_str(run, f, "ib_core of this kernel", core->file);
+	evidence_str(run, f, "OFED built for", p->ofed_kernel);
+	weigh_peermem(run, f);
+	return VERDICT_OK;
+}
+
 static enum verdict probe_modprobe(struct rule_run *run)
 {
 	const struct modprobe_line *install = install_line(run);
@@ -330,28 +428,34 @@ static enum verdict probe_modprobe(struct rule_run *run)
 static enum verdict probe_dma_buf(struct rule_run *run)
 {
 	const struct machine *m = run->m;
+	bool kernel = fact_is(m->kernel.dma_buf, 1), nics = no_nic_takes_dma_buf(run);
+	int release = driver_branch(m->driver.module_version);
 	struct finding *f;
 
 	if (!gdr_wanted(run))
 		return VERDICT_NA;
-	if (dma_buf_possible(run))
+	if (gdr_by_dma_buf(run))
 		return VERDICT_OK;
 	if (fact_unknown(m->kernel.dma_buf))
 		return rule_unknown(run, "the kernel's version: %s", FACT_WHY(m->kernel.dma_buf));
-	if (fact_is(m->kernel.dma_buf, 1) && fact_unknown(m->driver.flavor))
+	if (kernel && !nics && fact_unknown(m->driver.flavor))
 		return rule_unknown(run, "whether the driver's modules are the open ones: %s",
 				    FACT_WHY(m->driver.flavor));
-	f = finding_add(
-		run, CONFIDENCE_LIKELY, "dma-buf",
-		fact_is(m->kernel.dma_buf, 1)
-			? "GPU memory cannot be handed to a NIC as dma-buf: the driver's modules "
-			  "are the proprietary ones"
-			: "GPU memory cannot be handed to a NIC as dma-buf: the kernel is older "
-			  "than 5.12");
+	f = finding_add(run, CONFIDENCE_LIKELY, "dma-buf",
+			"GPU memory cannot be handed to a NIC as dma-buf: %s",
+			!kernel ? "the kernel is older than 5.12"
+			: nics  ? "the NICs' drivers do not take it in this kernel"
+				: "the driver's modules are the proprietary ones");
 	evidence_yes_no(run, f, "kernel with dma-buf MRs", m->kernel.dma_buf);
 	evidence_str(run, f, "driver", m->driver.module_version);
-	if (!fact_is(m->kernel.dma_buf, 1))
-		finding_remedy(run, f, "use a kernel from 5.12 on, or nvidia-peermem");
+	if (!kernel || nics)
+		finding_remedy(run, f, "use a %s, or nvidia-peermem",
+			       !kernel ? "kernel from 5.12 on"
+				       : "newer kernel or the vendor's driver");
+	else if (release > 0 && !release_has_open_modules(release))
+		finding_remedy(run, f,
+			       "update the driver to %d or newer, with its open kernel modules",
+			       RELEASE_OPEN);
 	return VERDICT_OK;
 }
 
@@ -382,14 +486,7 @@ static void propose_not_loaded(struct rule_run *run, struct change_set *out)
 {
 	const struct module *mod = peermem_module(run->m);
 
-	const int branch = driver_branch(run->m->driver.module_version);
-
-	if (!propose_wanted(run) || (mod && fact_absent(mod->file)))
-		return;
-	if (branch > 0 && branch < PEERMEM_BRANCH)
-		propose_by_hand(run, out, "nvidia module", "%s",
-				rule_find("gdr-driver-old")->remedy);
-	else
+	if (propose_wanted(run) && !(mod && fact_absent(mod->file)) && !core_lacks_api(run))
 		propose_load(run, out);
 }
 
@@ -478,6 +575,18 @@ static void propose_ofed_core(struct rule_run *run, struct change_set *out)
 				rebuild_words(run));
 }
 
+static void propose_ofed_build(struct rule_run *run, struct change_set *out)
+{
+	const char *release = fact_str_or(run->m->kernel.release, "$(uname -r)");
+
+	if (propose_wanted(run))
+		propose_by_hand(run, out, "OFED",
+				"build its modules for this kernel: dkms autoinstall -k %s where "
+				"dkms has mlnx-ofed-kernel, else mlnxofedinstall "
+				"--add-kernel-support; then build the driver's modules again: %s",
+				release, rebuild_words(run));
+}
+
 /* ---- the table ---- */
 
 #define PEERMEM_WHY                                                                                \
@@ -492,8 +601,8 @@ const struct rule rules_peermem[] = {
 		.why = "Without it and without dma-buf, NICs reach GPU memory only by copies "
 		       "through "
 		       "the host: a third of the bandwidth, or less.",
-		.remedy = "modprobe nvidia-peermem; to keep it: echo nvidia-peermem > "
-			  "/etc/modules-load.d/nvidia-peermem.conf",
+		.remedy = "`modprobe nvidia-peermem`; to keep it: `echo nvidia-peermem > "
+			  "/etc/modules-load.d/nvidia-peermem.conf`",
 		.reference = "NVIDIA/nccl#897, NVIDIA/nccl-tests#152, Mellanox/nv_peer_memory#46",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -505,12 +614,11 @@ const struct rule rules_peermem[] = {
 		.id = "peermem-not-registered",
 		.title = "nvidia-peermem is registered with the RDMA stack",
 		.why = "The module only passes requests on; what counts is that the RDMA core "
-		       "knows "
-		       "it as a client.",
-		.remedy = "look for nv_mem below /sys/kernel/mm/memory_peers; reload it after the "
-			  "RDMA "
-			  "stack: rmmod nvidia_peermem && modprobe nvidia-peermem",
-		.reference = PEERMEM_SOURCE "; NVIDIA/nccl#1676",
+		       "knows it as a client. /sys/kernel/mm/memory_peers shows that, where the "
+		       "kernel lets OFED make it; the folder is there only while a client is.",
+		.remedy = "reload it after the RDMA stack: `rmmod nvidia_peermem && modprobe "
+			  "nvidia-peermem`; it registers or does not load",
+		.reference = PEERMEM_SOURCE " (nv_mem_client_init); NVIDIA/nccl#1676",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
 		.needs = GDR_NEEDS,
@@ -589,6 +697,23 @@ const struct rule rules_peermem[] = {
 		.needs = GDR_NEEDS,
 		.probe = probe_inbox_core,
 		.propose = propose_ofed_core,
+	},
+	{
+		.id = "peermem-ofed-kernel",
+		.title = "OFED has modules for the kernel that runs",
+		.why = PEERMEM_WHY
+		"OFED's modules are built for one kernel; after an update of the kernel its own "
+		"ib_core is loaded, without the interface.",
+		.remedy = "build OFED's modules for this kernel (dkms autoinstall, or "
+			  "mlnxofedinstall --add-kernel-support), or boot the kernel that it was "
+			  "built for",
+		.reference = "Mellanox/nv_peer_memory#39; MLNX_OFED user manual "
+			     "(mlnx_add_kernel_support.sh)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = GDR_NEEDS,
+		.probe = probe_ofed_kernel,
+		.propose = propose_ofed_build,
 	},
 	{
 		.id = "peermem-modprobe",

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules about RDMA: what is too old for it, which NIC is near, ports, slots, GIDs. */
+#include "base/alloc.h"
 #include "diagnose/rules.h"
+#include "machine/usable.h"
+#include "support/nic.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -34,20 +37,19 @@ static enum verdict probe_geforce(struct rule_run *run)
 	return VERDICT_OK;
 }
 
-#define GDR_COMPUTE_CAPABILITY 35
-
 static enum verdict probe_gpu_old(struct rule_run *run)
 {
 	FOR_EACH_GPU (g, run) {
 		struct fact_int cc = card_compute_capability(g);
 		struct finding *f;
 
-		if (!fact_known(cc) || cc.value >= GDR_COMPUTE_CAPABILITY)
+		if (!fact_is(card_has_gdr(g), 0))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				"compute capability %" PRId64 ".%" PRId64
 				"; GPUDirect RDMA begins with 3.5",
 				cc.value / 10, cc.value % 10);
+		f->pci = g->pci;
 		finding_evidence(run, f, "compute capability: %" PRId64 ".%" PRId64 " (%s)",
 				 cc.value / 10, cc.value % 10, FACT_WHY(cc));
 	}
@@ -64,29 +66,20 @@ static enum verdict probe_driver_old(struct rule_run *run)
 		return VERDICT_NA;
 	if (branch <= 0)
 		return rule_unknown(run, "the driver's version: %s", FACT_WHY(version));
-	if (branch >= PEERMEM_BRANCH || fact_is(run->m->peermem.legacy_loaded, 1))
+	if (release_has_peermem(branch) || fact_is(run->m->peermem.legacy_loaded, 1))
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, "nvidia module",
 		"driver %s is older than %d and has no nvidia-peermem, and nv_peer_mem is not "
 		"loaded",
-		version.value, PEERMEM_BRANCH);
+		version.value, RELEASE_PEERMEM);
 	evidence_str(run, f, "module version", version);
+	if (gdr_by_dma_buf(run))
+		f->severity = SEVERITY_INFO;
 	return VERDICT_OK;
 }
 
 #define VENDOR_MELLANOX 0x15b3
-
-/* ConnectX to ConnectX-3 Pro: the mlx4 driver. */
-static bool is_mlx4(const struct pci_function *f)
-{
-	int64_t id;
-
-	if (!f || !fact_is(f->vendor, VENDOR_MELLANOX))
-		return false;
-	id = fact_or(f->device, 0);
-	return (id >= 0x1002 && id <= 0x1010) || (id >= 0x6340 && id <= 0x67ff);
-}
 
 static enum verdict probe_nic_old(struct rule_run *run)
 {
@@ -95,7 +88,7 @@ static enum verdict probe_nic_old(struct rule_run *run)
 	FOR_EACH_RDMA (d, run) {
 		struct finding *f;
 
-		if (!is_mlx4(d->pci))
+		if (!d->pci || !nic_lacks_gdr(run->m, d->pci))
 			continue;
 		f = finding_add(
 			run, CONFIDENCE_LIKELY, subject_pci(run, d->name, d->pci),
@@ -122,35 +115,29 @@ static int ofed_number(const char *text)
 #define OFED_FIRST  300 /* DOCA counts anew from 1 and is new enough */
 #define OFED_ENOUGH 501
 
+/* Of the modules that run: an OFED that is only installed does nothing. */
 static enum verdict probe_ofed_old(struct rule_run *run)
 {
-	const struct peermem *p = &run->m->peermem;
-	int number = ofed_number(fact_str_or(p->ofed, ""));
+	struct fact_str running = run->m->peermem.ofed_running;
+	int number = ofed_number(fact_str_or(running, ""));
 	struct finding *f;
 
-	if (!gdr_wanted(run) || fact_absent(p->ofed))
+	if (!gdr_wanted(run) || fact_absent(running))
 		return VERDICT_NA;
-	if (!fact_known(p->ofed))
-		return rule_unknown(run, "OFED's version: %s", FACT_WHY(p->ofed));
+	if (!fact_known(running))
+		return rule_unknown(run, "which OFED runs: %s", FACT_WHY(running));
 	if (number < OFED_FIRST || number >= OFED_ENOUGH)
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_LIKELY, "OFED",
-			"MLNX_OFED %d.%d is older than 5.1, which nvidia-peermem is made for",
+			"MLNX_OFED %d.%d runs; it is older than 5.1, which nvidia-peermem is made "
+			"for",
 			number / 100, number % 100);
-	evidence_str(run, f, "OFED", p->ofed);
+	evidence_str(run, f, "mlx5_core", running);
+	evidence_str(run, f, "OFED installed", run->m->peermem.ofed);
 	return VERDICT_OK;
 }
 
 /* ---- which NIC is near ---- */
-
-/* A port that carries traffic, or of which nobody knows. */
-static bool nic_usable(const struct rdma_device *d)
-{
-	for (size_t i = 0; i < d->port_n; i++)
-		if (!fact_known(d->ports[i].state) || fact_str_is(d->ports[i].state, "ACTIVE"))
-			return true;
-	return !d->port_n;
-}
 
 struct near_nic {
 	enum path_class class; /* PATH_UNKNOWN: none */
@@ -167,7 +154,8 @@ static struct near_nic nearest(struct rule_run *run, size_t gpu, bool usable_onl
 		const struct rdma_device *d = &run->m->rdma[t->endpoints[e].index];
 		enum path_class class = topology_path(t, gpu, e)->class;
 
-		if (class > best.class || class == PATH_UNKNOWN || (usable_only && !nic_usable(d)))
+		if (class > best.class || class == PATH_UNKNOWN ||
+		    (usable_only && fact_is(nic_active(d), 0)))
 			continue;
 		if (class < best.class)
 			best = (struct near_nic){.class = class};
@@ -230,6 +218,37 @@ static enum verdict probe_assignment(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/* What uses RDMA here, as far as it shows: NCCL is told to, or was seen to. NULL: nothing. */
+static const char *rdma_user(struct rule_run *run)
+{
+	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_HCA");
+
+	FOR_EACH_RDMA (d, run)
+		for (size_t i = 0; i < d->port_n; i++)
+			if (nccl_port_use(run, d, d->ports[i].number) == NCCL_NAMES)
+				return run_text(run, "NCCL_IB_HCA=%s names %s (%s)", s->value,
+						d->name, s->from);
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	if (o->kind == OBSERVED_NCCL_TRANSPORT && strncmp(o->text, "NET/IB", 6) == 0)
+		return run_text(run, "NCCL was seen to use %s (%s)", o->text, o->from);
+	return NULL;
+}
+
+/* A NIC's place matters where GPU memory goes through it. */
+static void weigh_nic(struct rule_run *run, struct finding *f)
+{
+	const char *user = rdma_user(run);
+
+	if (user)
+		finding_evidence(run, f, "in use: %s", user);
+	else
+		finding_evidence(run, f,
+				 "nothing is known to use RDMA here: neither does "
+				 "NCCL_IB_HCA name a NIC, nor was NCCL seen on one");
+	if (!user || !gdr_wanted(run))
+		f->severity = SEVERITY_INFO;
+}
+
 static void report_nic_down(struct rule_run *run, size_t gpu, const struct near_nic *near,
 			    const struct near_nic *used)
 {
@@ -244,14 +263,14 @@ static void report_nic_down(struct rule_run *run, size_t gpu, const struct near_
 	f->pci = run->m->gpus[gpu].pci;
 	finding_evidence(run, f, "state of the ports of %s: none is ACTIVE", near->names);
 	finding_remedy(run, f, "connect and enable the port of %s", near->names);
-	if (!gdr_wanted(run))
-		f->severity = SEVERITY_INFO;
+	weigh_nic(run, f);
 }
 
 #define FAR_NAMED 4
 
 static enum verdict probe_far(struct rule_run *run)
 {
+	bool *is_far = arena_alloc(run->d->arena, run->t->gpu_n + 1, sizeof(*is_far));
 	const char *far = NULL;
 	struct finding *f;
 	size_t far_n = 0;
@@ -263,6 +282,7 @@ static enum verdict probe_far(struct rule_run *run)
 
 		if (near.class == PATH_SYS) {
 			far = run_list(run, far, run_text(run, "GPU%zu", g));
+			is_far[g] = true;
 			far_n++;
 		} else if (near.class < used.class) {
 			report_nic_down(run, g, &near, &used);
@@ -276,16 +296,69 @@ static enum verdict probe_far(struct rule_run *run)
 			far_n > FAR_NAMED ? run_text(run, "%zu of %zu GPUs", far_n, run->t->gpu_n)
 					  : far,
 			far_n == 1 ? "es" : "");
-	FOR_EACH_GPU (g, run)
+	FOR_EACH_GPU (g, run) {
+		if (is_far[g->index])
+			finding_names(run, f, g->pci);
 		evidence_int(run, f, run_text(run, "NUMA node of GPU%zu", g->index),
 			     g->pci->numa_node);
+	}
 	FOR_EACH_RDMA (d, run)
 		if (d->pci)
 			evidence_int(run, f, run_text(run, "NUMA node of %s", d->name),
 				     d->pci->numa_node);
-	if (!gdr_wanted(run))
-		f->severity = SEVERITY_INFO;
+	weigh_nic(run, f);
 	return VERDICT_OK;
+}
+
+/* ---- the driver's own look at the PCI tree ---- */
+
+/* From a NIC to a GPU; the other way has the same answer. */
+static const struct chain_link *export_link(struct rule_run *run, size_t gpu, size_t nic)
+{
+	return &topology_path(run->t, nic, gpu)->chain[CHAIN_DRIVER];
+}
+
+static enum verdict probe_export(struct rule_run *run)
+{
+	const struct topology *t = run->t;
+	const char *names = NULL;
+	struct finding *f;
+	size_t pairs = 0;
+
+	if (t->endpoint_n == t->gpu_n)
+		return VERDICT_NA;
+	for (size_t g = 0; g < t->gpu_n; g++)
+		for (size_t n = t->gpu_n; n < t->endpoint_n; n++)
+			if (export_link(run, g, n)->reason == REASON_RDMA_GATE) {
+				names = run_list(
+					run, names,
+					run_text(run, "GPU%zu and %s", g,
+						 run->m->rdma[t->endpoints[n].index].name));
+				pairs++;
+			}
+	if (!pairs)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+			"the driver does not export GPU memory to NICs that have no bridge in "
+			"common with the GPU (errno 524): %s",
+			pairs > FAR_NAMED ? run_text(run, "%zu of %zu GPU-NIC paths", pairs,
+						     t->gpu_n * (t->endpoint_n - t->gpu_n))
+					  : names);
+	for (size_t g = 0; g < t->gpu_n; g++)
+		for (size_t n = t->gpu_n; n < t->endpoint_n; n++)
+			if (export_link(run, g, n)->reason == REASON_RDMA_GATE) {
+				finding_names(run, f, t->endpoints[g].pci);
+				finding_names(run, f, t->endpoints[n].pci);
+			}
+	if (fact_is(run->m->driver.grdma_topology_override, 2))
+		finding_remedy(
+			run, f,
+			"take NVreg_GrdmaPciTopoCheckOverride=2 out of /etc/modprobe.d, rebuild "
+			"the initramfs and reboot");
+	evidence_int(run, f, "GrdmaPciTopoCheckOverride", run->m->driver.grdma_topology_override);
+	evidence_str(run, f, "CPU", run->m->cpu.name);
+	weigh_nic(run, f);
+	return VERDICT_BAD;
 }
 
 /* ---- ports ---- */
@@ -303,20 +376,46 @@ static bool port_is(const struct rdma_port *p, const char *state)
 	return fact_str_is(p->state, state);
 }
 
-static bool any_port_active(struct rule_run *run)
+static bool same_slot(const struct pci_function *a, const struct pci_function *b)
 {
-	FOR_EACH_RDMA (d, run)
-		for (size_t i = 0; i < d->port_n; i++)
-			if (port_is(&d->ports[i], "ACTIVE"))
-				return true;
+	return a && b && a->address.domain == b->address.domain &&
+	       a->address.bus == b->address.bus && a->address.device == b->address.device;
+}
+
+/* The card of d, which may be a device for each of its ports, has another port that works. */
+static bool card_has_active(struct rule_run *run, const struct rdma_device *d)
+{
+	FOR_EACH_RDMA (other, run)
+		if ((other == d || same_slot(d->pci, other->pci)) && fact_is(nic_active(other), 1))
+			return true;
 	return false;
+}
+
+/*
+ * What NCCL makes of a port that is not active. Without a list it takes every port that is, so a
+ * card with no such port is lost to it; the second port of a card that works is mostly meant to be
+ * empty. *ret_lost: NCCL would use the port.
+ */
+static const char *port_use(struct rule_run *run, const struct rdma_device *d,
+			    const struct rdma_port *p, bool *ret_lost)
+{
+	enum nccl_use use = nccl_port_use(run, d, p->number);
+
+	*ret_lost = use == NCCL_NAMES || (use == NCCL_MAY_USE && !card_has_active(run, d));
+	if (use == NCCL_NAMES)
+		return "NCCL_IB_HCA names it, and NCCL leaves it out";
+	if (use == NCCL_LEAVES)
+		return "NCCL is set not to use it";
+	return *ret_lost ? "NCCL would use it, and has no other port of this card"
+			 : "another port of the card is active";
 }
 
 /* INIT and ARMED: the cable is fine, and nobody has configured the port. */
 static void report_port(struct rule_run *run, const struct rdma_device *d,
 			const struct rdma_port *p)
 {
-	bool waits = port_is(p, "INIT") || port_is(p, "ARMED");
+	bool waits = port_is(p, "INIT") || port_is(p, "ARMED"), lost;
+	const char *use = port_use(run, d, p, &lost);
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, subject_port(run, d, p),
 		waits ? "the port is %s (%s): the link is up, but no subnet manager has set it up"
@@ -327,9 +426,10 @@ static void report_port(struct rule_run *run, const struct rdma_device *d,
 	evidence_str(run, f, "state", p->state);
 	evidence_str(run, f, "physical state", p->phys_state);
 	evidence_str(run, f, "link layer", p->link_layer);
+	finding_evidence(run, f, "%s", use);
 	if (waits)
 		finding_remedy(run, f, "start a subnet manager (opensm, or the one in the switch)");
-	else if (any_port_active(run))
+	if (!lost)
 		f->severity = SEVERITY_INFO;
 }
 
@@ -447,12 +547,6 @@ static enum verdict probe_port_slow(struct rule_run *run)
 	return VERDICT_OK;
 }
 
-static bool same_slot(const struct pci_function *a, const struct pci_function *b)
-{
-	return a && b && a->address.domain == b->address.domain &&
-	       a->address.bus == b->address.bus && a->address.device == b->address.device;
-}
-
 /* Mb/s of the active ports in the slot of d; also the fastest one's. */
 static int64_t slot_rate(struct rule_run *run, const struct rdma_device *d, int64_t *ret_fastest)
 {
@@ -518,17 +612,50 @@ static enum verdict probe_slot_slow(struct rule_run *run)
 
 /* ---- RoCE ---- */
 
-static bool wants_gid(const struct rdma_port *p)
+bool port_is_roce(const struct rdma_port *p)
 {
 	return port_is(p, "ACTIVE") && fact_str_is(p->link_layer, "Ethernet");
 }
 
-static bool has_v2_gid(const struct rdma_port *p)
+/* A type that onehop does not know may be v2. */
+static size_t count_v2(const struct rdma_port *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->gid_n; i++)
+		n += !fact_is_not(p->gids[i].type, GID_ROCE_V2);
+	return n;
+}
+
+static bool has_unknown_gid(const struct rdma_port *p)
 {
 	for (size_t i = 0; i < p->gid_n; i++)
-		if (!fact_known(p->gids[i].type) || p->gids[i].type.value == GID_ROCE_V2)
+		if (!fact_known(p->gids[i].type))
 			return true;
 	return false;
+}
+
+static void report_no_gid(struct rule_run *run, const struct rdma_device *d,
+			  const struct rdma_port *p)
+{
+	bool hidden = fact_known(run->m->kernel.container);
+	size_t v2 = count_v2(p);
+	struct finding *f = finding_add(
+		run, hidden ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, subject_port(run, d, p),
+		v2 ? "the RoCE port has link-local v2 GIDs only (%zu of %zu): no router forwards "
+		     "to them, and NCCL, which looks for an address, stays at index 0"
+		   : "the RoCE port has no v2 GID (%zu of %zu): it cannot be routed to, and NCCL "
+		     "finds no address for it",
+		v2, p->gid_n);
+
+	f->pci = d->pci;
+	for (size_t i = 0; i < p->gid_n; i++)
+		finding_evidence(run, f, "GID %u: %s, %s (%s)", p->gids[i].index,
+				 p->gids[i].gid.value,
+				 fact_is(p->gids[i].type, GID_ROCE_V2) ? "RoCE v2" : "RoCE v1",
+				 FACT_WHY(p->gids[i].gid));
+	if (hidden)
+		finding_evidence(run, f, "in a container GIDs of the host's network are hidden");
 }
 
 static enum verdict probe_roce_gid(struct rule_run *run)
@@ -538,30 +665,13 @@ static enum verdict probe_roce_gid(struct rule_run *run)
 	FOR_EACH_RDMA (d, run)
 		for (size_t i = 0; i < d->port_n; i++) {
 			const struct rdma_port *p = &d->ports[i];
-			struct finding *f;
 
-			ethernet |= wants_gid(p);
-			if (!wants_gid(p) || !fact_is(p->gids_listed, 1))
+			ethernet |= port_is_roce(p);
+			if (!port_is_roce(p) || !fact_is(p->gids_listed, 1))
 				continue;
 			listed = true;
-			if (has_v2_gid(p))
-				continue;
-			f = finding_add(
-				run,
-				fact_known(run->m->kernel.container) ? CONFIDENCE_POSSIBLE
-								     : CONFIDENCE_CERTAIN,
-				subject_port(run, d, p),
-				"the RoCE port has no v2 GID (%zu others): it cannot be routed to, "
-				"and NCCL finds no address for it",
-				p->gid_n);
-			f->pci = d->pci;
-			finding_evidence(run, f,
-					 "GID table: %zu entries, none of type RoCE v2 (%s)",
-					 p->gid_n, FACT_WHY(p->gids_listed));
-			if (fact_known(run->m->kernel.container))
-				finding_evidence(run, f,
-						 "in a container GIDs of the host's network "
-						 "are hidden");
+			if (!rdma_routed_gid(p) && !has_unknown_gid(p))
+				report_no_gid(run, d, p);
 		}
 	if (!ethernet)
 		return VERDICT_NA;
@@ -596,6 +706,25 @@ const struct rule rules_rdma[] = {
 		.probe = probe_gpu_old,
 	},
 	{
+		.id = "gdr-export",
+		.title = "The driver exports GPU memory to every NIC",
+		.why = "On chipsets that are known not to forward peer traffic between root ports "
+		       "the "
+		       "driver refuses NICs that no bridge joins with the GPU; data then goes "
+		       "through "
+		       "host memory.",
+		.remedy =
+			"move the NIC below a switch that the GPU is below too; or, where the host "
+			"bridge does forward peer traffic after all, load the nvidia module with "
+			"NVreg_GrdmaPciTopoCheckOverride=1 and check the data that arrives",
+		.reference = "kernel-open/nvidia/nv-pci.c (nv_grdma_pci_topology_supported) of "
+			     "NVIDIA/open-gpu-kernel-modules",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = GDR_NEEDS,
+		.probe = probe_export,
+	},
+	{
 		.id = "gdr-driver-old",
 		.title = "The driver is new enough to bring nvidia-peermem",
 		.why = "Before branch 470 the module was a project of its own, nv_peer_mem.",
@@ -622,7 +751,7 @@ const struct rule rules_rdma[] = {
 	},
 	{
 		.id = "gdr-ofed-old",
-		.title = "OFED is new enough for nvidia-peermem",
+		.title = "The OFED that runs is new enough for nvidia-peermem",
 		.why = "The interface changed with 5.1; with the older one registration fails.",
 		.remedy = "update to MLNX_OFED 5.1 or DOCA-OFED; with 4.9 load nvidia-peermem with "
 			  "peerdirect_support=1",
@@ -653,7 +782,9 @@ const struct rule rules_rdma[] = {
 		.title = "Every GPU has a NIC nearer than the link between sockets",
 		.why = "Reads and writes of GPU memory across sockets or NUMA nodes are slow, and "
 		       "NCCL "
-		       "does not use GPUDirect RDMA there (NCCL_NET_GDR_LEVEL is PXB).",
+		       "does not use GPUDirect RDMA there (NCCL_NET_GDR_LEVEL is PXB). Where "
+		       "nothing "
+		       "is known to use the NICs it is only good to know.",
 		.remedy = "move NICs to the sockets of the GPUs, one each, best below the same "
 			  "switch",
 		.reference = "perftest#241; NVIDIA/nccl src/graph/paths.cc",
@@ -665,7 +796,10 @@ const struct rule rules_rdma[] = {
 	{
 		.id = "rdma-port-down",
 		.title = "Every RDMA port is active",
-		.why = "A port that is down carries nothing, and NCCL leaves its NIC out.",
+		.why = "A port that is down carries nothing, and NCCL leaves it out without an "
+		       "error. "
+		       "That matters where NCCL_IB_HCA names it, or where no port of its card is "
+		       "left; a second port that nobody connected is only good to know.",
 		.remedy = "check cable and switch port; `ip link set DEV up` for RoCE; `ibstat` "
 			  "shows the "
 			  "state",
@@ -703,10 +837,11 @@ const struct rule rules_rdma[] = {
 	},
 	{
 		.id = "roce-gid",
-		.title = "Every RoCE port has a v2 GID",
-		.why = "RoCE v2 is what switches route and what NCCL asks for; a v2 GID appears "
-		       "when "
-		       "the network device has an IP address.",
+		.title = "Every RoCE port has a v2 GID that is routed",
+		.why = "RoCE v2 is what switches route and what NCCL asks for. A v2 GID that can "
+		       "be "
+		       "routed to appears when the network device has an IP address; without one "
+		       "there is the link-local GID (fe80::) at best.",
 		.remedy = "give the port's network device an IP address and set it up; check with "
 			  "show_gids or /sys/class/infiniband/DEV/ports/N/gid_attrs/types",
 		.reference =

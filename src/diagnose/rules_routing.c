@@ -4,12 +4,16 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "diagnose/rules.h"
+#include "machine/usable.h"
 
 #include <string.h>
 
-#define REDIRECTS (PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC)
-
 /* ---- ACS ---- */
+
+static const char *cmdline(struct rule_run *run)
+{
+	return fact_str_or(run->m->kernel.cmdline, "");
+}
 
 /* What one port does to the paths of a machine. */
 struct port_hits {
@@ -18,20 +22,12 @@ struct port_hits {
 	bool hit, requests;    /* requests: not only completions */
 };
 
-static const char *bits_text(struct rule_run *run, int64_t ctl)
+static const char *bits_text(struct rule_run *run, int64_t bits)
 {
-	static const struct {
-		int bit;
-		const char *name;
-	} bits[] = {{PCI_ACS_RR, "ReqRedir"},
-		    {PCI_ACS_CR, "CmpltRedir"},
-		    {PCI_ACS_EC, "EgressCtrl"}};
-	const char *list = NULL;
+	AUTO_STRBUF struct strbuf b = {0};
 
-	for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++)
-		if (ctl & bits[i].bit)
-			list = run_list(run, list, bits[i].name);
-	return list ? list : "none";
+	pci_acs_text(bits, &b);
+	return b.len ? run_text(run, "%s", b.text) : "none";
 }
 
 static void hit_port(struct rule_run *run, struct port_hits *h, size_t i, size_t j, bool request)
@@ -67,15 +63,15 @@ static struct port_hits *switch_hits(struct rule_run *run)
 	for (size_t i = 0; i < t->endpoint_n; i++) {
 		for (size_t j = 0; j < t->endpoint_n; j++) {
 			const struct path *p = topology_path(t, i, j);
+			struct redirection r;
 
 			if (!is_wanted_path(t, i, j) || !p->common)
 				continue;
-			if (pci_is_bridge(p->initiator_port) &&
-			    acs_redirects_requests(p->initiator_port->acs_ctl))
-				hit_port(run, &hits[p->initiator_port->index], i, j, true);
-			if (pci_is_bridge(p->target_port) &&
-			    acs_redirects_completions(p->target_port->acs_ctl))
-				hit_port(run, &hits[p->target_port->index], i, j, false);
+			r = topology_redirection(p);
+			if (r.requests)
+				hit_port(run, &hits[r.requests->index], i, j, true);
+			if (r.completions)
+				hit_port(run, &hits[r.completions->index], i, j, false);
 		}
 	}
 	return hits;
@@ -84,16 +80,17 @@ static struct port_hits *switch_hits(struct rule_run *run)
 static const char *setpci_line(struct rule_run *run, const struct pci_function *f)
 {
 	return run_text(run, "setpci -s %s ECAP_ACS+6.w=%04x", f->name,
-			(unsigned)(f->acs_ctl.value & ~REDIRECTS));
+			(unsigned)(f->acs_ctl.value & ~PCI_ACS_REDIRECTS));
 }
 
-/* "0000:22:00.0;0000:22:01.0": every port that some rule of ACS is about. */
+/* "0000:22:00.0;0000:22:01.0": every port that some rule of ACS is about, but for those that guard a
+ * guest's device. */
 static const char *join_ports(struct rule_run *run, const struct port_hits *hits)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 
 	FOR_EACH_PCI (f, run)
-		if (hits[f->index].hit)
+		if (hits[f->index].hit && !guest_below(run->m, f))
 			strbuf_printf(&b, "%s%s", b.len ? ";" : "", f->name);
 	return run_text(run, "%s", strbuf_str(&b));
 }
@@ -107,13 +104,91 @@ static const char *lockdown_caveat(struct rule_run *run)
 		       : "";
 }
 
+/* Distributions whose GRUB reads entries of its own folder, which only grubby changes. */
+static bool has_grubby(struct rule_run *run)
+{
+	static const char *const ids[] = {"fedora",    "rhel", "centos", "rocky",
+					  "almalinux", "ol",   "amzn"};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+		if (fact_str_is(run->m->kernel.distribution_id, ids[i]))
+			return true;
+	return false;
+}
+
+/* The word for the command line, as the boot loader's configuration needs it; GRUB where unknown. */
+static const char *parameter_remedy(struct rule_run *run, const char *word)
+{
+	AUTO_STRBUF struct strbuf quoted = {0};
+
+	strbuf_shell_word(&quoted, word);
+	if (fact_is(run->m->kernel.boot_loader, BOOT_SYSTEMD_BOOT) ||
+	    fact_is(run->m->kernel.boot_loader, BOOT_UKI))
+		return run_text(run,
+				"add to /etc/kernel/cmdline, without quotes, %s, rebuild the "
+				"boot entries from it and reboot",
+				word);
+	if (has_grubby(run))
+		return run_text(
+			run,
+			"the kernel parameter, with `grubby --update-kernel=ALL --args=%s`, "
+			"and reboot",
+			quoted.text);
+	return run_text(
+		run,
+		"the kernel parameter, as the last line of /etc/default/grub%s: `" GRUB_LINE_START
+		"%s" GRUB_LINE_END "`, then `update-grub` (Debian, Ubuntu) or "
+		"`grub2-mkconfig -o /boot/grub2/grub.cfg`, and reboot",
+		strchr(word, ';') ? ", with these quotes (GRUB and shells end a command at "
+				    "a bare ;)"
+				  : "",
+		quoted.text);
+}
+
+/* The value of the last pci=disable_acs_redir=, the one that counts; NULL: there is none. */
+static const char *redirects_disabled(struct rule_run *run)
+{
+	static const char key[] = "disable_acs_redir=";
+	const char *at = NULL, *next = strstr(cmdline(run), key);
+
+	for (; next; next = strstr(at, key))
+		at = next + strlen(key);
+	return at ? run_text(run, "%.*s", (int)strcspn(at, ", \t\n"), at) : NULL;
+}
+
 static void acs_remedy(struct rule_run *run, struct finding *f, const char *commands,
 		       const char *ports)
 {
+	const char *disabled = redirects_disabled(run);
+	const char *word = run_text(run, "pci=disable_acs_redir=%s", ports);
+
+	if (disabled && f->pci && strstr(disabled, f->pci->name) && !strpbrk(disabled, "\"'"))
+		finding_remedy(run, f,
+			       "the kernel command line names %s in disable_acs_redir= already, so "
+			       "the bits were set again after the start: by a device that was "
+			       "removed and found again, or reset, or by firmware; clear them "
+			       "again: `%s`%s",
+			       f->pci->name, commands, lockdown_caveat(run));
+	else if (disabled && strpbrk(disabled, "\"'"))
+		finding_remedy(run, f,
+			       "the kernel command line has disable_acs_redir=%s, and the kernel "
+			       "takes these quotes for a part of the address; until the next "
+			       "reboot or hot-plug: `%s`; to stay, in its place: %s%s",
+			       disabled, commands, parameter_remedy(run, word),
+			       lockdown_caveat(run));
+	else
+		finding_remedy(run, f, "until the next reboot or hot-plug: `%s`; to stay: %s%s",
+			       commands, parameter_remedy(run, word), lockdown_caveat(run));
+}
+
+/* As onehop fix refuses it. */
+static void guest_remedy(struct rule_run *run, struct finding *f, const struct pci_function *guest)
+{
 	finding_remedy(run, f,
-		       "until the next reboot or hot-plug: %s; to stay: kernel parameter "
-		       "pci=disable_acs_redir=\"%s\"%s",
-		       commands, ports, lockdown_caveat(run));
+		       "leave it as it is: %s is bound to %s, so it is, or can be, a virtual "
+		       "machine's, and ACS here keeps it from other devices; to change it, take %s "
+		       "out of the virtual machine and off %s first, then run onehop fix",
+		       guest->name, guest->driver.value, guest->name, guest->driver.value);
 }
 
 static void acs_evidence(struct rule_run *run, struct finding *f, const struct pci_function *p)
@@ -140,11 +215,11 @@ static enum verdict unread_ports(struct rule_run *run, bool common)
 
 	for (size_t i = 0; i < t->endpoint_n; i++) {
 		for (size_t j = 0; j < t->endpoint_n; j++) {
-			const struct pci_function *f = topology_path(t, i, j)->initiator_port;
+			const struct path *p = topology_path(t, i, j);
+			const struct pci_function *f = topology_redirection(p).unread;
 
-			if (!is_wanted_path(t, i, j) || !f || !pci_is_bridge(f) ||
-			    (topology_path(t, i, j)->common != NULL) != common || seen[f->index] ||
-			    !fact_unknown(f->acs_ctl))
+			if (!is_wanted_path(t, i, j) || !f || (p->common != NULL) != common ||
+			    seen[f->index])
 				continue;
 			seen[f->index] = true;
 			n++;
@@ -152,17 +227,20 @@ static enum verdict unread_ports(struct rule_run *run, bool common)
 	}
 	if (!n)
 		return VERDICT_OK;
-	return rule_unknown(run, "ACS on %zu %s%s%s", n, common ? "switch port" : "root port",
-			    n == 1 ? "" : "s", fact_is(run->m->root, 0) ? ": needs root" : "");
+	return rule_unknown(run, "ACS on %zu %s %s%s", n, common ? "switch" : "root",
+			    text_plural(n, "port", "ports"),
+			    fact_is(run->m->root, 0) ? ": needs root" : "");
 }
 
 /* One port, one finding: requests if any are redirected, else completions alone. */
 static enum verdict probe_redirect(struct rule_run *run, bool requests)
 {
 	struct port_hits *hits = switch_hits(run);
+	const char *ports = join_ports(run, hits);
 
 	FOR_EACH_PCI (p, run) {
 		const struct port_hits *h = &hits[p->index];
+		const struct pci_function *guest;
 		struct finding *f;
 
 		if (!h->hit || h->requests != requests)
@@ -170,14 +248,19 @@ static enum verdict probe_redirect(struct rule_run *run, bool requests)
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_pci(run, "port", p),
 			requests ? "port %s sends peer requests up to the CPU instead of across "
-				   "the switch (ACSCtl %04x: %s): %s"
+				   "the switch: %s; ACSCtl %04x: %s"
 				 : "port %s sends the answers to peer reads up to the CPU instead "
-				   "of across the switch (ACSCtl %04x: %s): reads of %s",
-			p->name, (unsigned)p->acs_ctl.value,
-			bits_text(run, p->acs_ctl.value & REDIRECTS), hits_text(run, h));
+				   "of across the switch: reads of %s; ACSCtl %04x: %s",
+			p->name, hits_text(run, h), (unsigned)p->acs_ctl.value,
+			bits_text(run, p->acs_ctl.value & PCI_ACS_REDIRECTS));
 		f->pci = p;
 		f->pairs = h->pairs.n;
-		acs_remedy(run, f, setpci_line(run, p), join_ports(run, hits));
+		finding_names_pairs(run, f, &h->pairs);
+		guest = guest_below(run->m, p);
+		if (guest)
+			guest_remedy(run, f, guest);
+		else
+			acs_remedy(run, f, setpci_line(run, p), ports);
 		acs_evidence(run, f, p);
 	}
 	return rule_verdict(run, unread_ports(run, true));
@@ -193,64 +276,114 @@ static enum verdict probe_acs_completions(struct rule_run *run)
 	return probe_redirect(run, false);
 }
 
-static bool redirects(const struct pci_function *f)
+/* ---- ACS between root ports ---- */
+
+struct root_hits {
+	struct port_hits *ports;
+	struct pair_set pairs;
+	size_t port_n;
+	enum acs_cost cost; /* the worst of all pairs' */
+};
+
+static void hit_root_port(struct rule_run *run, struct root_hits *h, const struct pci_function *f,
+			  size_t i, size_t j)
 {
-	return f && pci_is_bridge(f) && fact_known(f->acs_ctl) && f->acs_ctl.value & REDIRECTS;
+	if (!f)
+		return;
+	h->port_n += !h->ports[f->index].hit;
+	hit_port(run, &h->ports[f->index], i, j, true);
+	pair_set_add(&h->pairs, i, j);
 }
 
-static struct port_hits *root_port_hits(struct rule_run *run, struct pair_set *ret_pairs)
+static struct root_hits root_port_hits(struct rule_run *run)
 {
-	struct port_hits *hits = arena_alloc(run->d->arena, run->m->pci_n + 1, sizeof(*hits));
+	struct root_hits h = {
+		.ports = arena_alloc(run->d->arena, run->m->pci_n + 1, sizeof(*h.ports)),
+		.pairs = pair_set_new(run),
+	};
 
-	*ret_pairs = pair_set_new(run);
 	FOR_EACH_GPU_PAIR (i, j, run) {
 		const struct path *p = topology_path(run->t, i, j);
-		const struct pci_function *ports[] = {p->initiator_port, p->target_port};
+		const struct chain_link *l = &p->chain[CHAIN_SWITCH];
+		struct redirection r = topology_redirection(p);
 
-		if (p->common || !is_wanted_path(run->t, i, j))
+		if (l->reason != REASON_ACS_ROOT_PORT)
 			continue;
-		for (size_t k = 0; k < 2; k++) {
-			if (!redirects(ports[k]))
-				continue;
-			hits[ports[k]->index].hit = true;
-			pair_set_add(ret_pairs, i, j);
-		}
+		hit_root_port(run, &h, r.requests, i, j);
+		hit_root_port(run, &h, r.completions, i, j);
+		if ((enum acs_cost)l->value2 > h.cost)
+			h.cost = (enum acs_cost)l->value2;
 	}
-	return hits;
+	return h;
 }
+
+static const struct {
+	const char *says, *remedy; /* remedy NULL: how to clear the bits */
+} acs_costs[] = {
+	[ACS_COSTS_NOTHING] = {"which costs nothing, since no IOMMU translates",
+			       "nothing to do unless NCCL hangs: then onehop fix acs-root-port "
+			       "clears them"},
+	[ACS_COST_UNKNOWN] = {"which costs nothing or several GB/s, depending on the IOMMU, which "
+			      "is unknown",
+			      NULL},
+	[ACS_COSTS_TRANSLATION] = {"which costs 3 to 9 GB/s while the IOMMU translates",
+				   "boot with iommu=pt (see iommu-translating), and they cost "
+				   "nothing; onehop fix acs-root-port clears them"},
+	[ACS_HUNG_ELSEWHERE] = {"on a chipset where NCCL was seen to hang until they were cleared",
+				NULL},
+	[ACS_FAILED_HERE] = {"and peer access was seen to fail here", NULL},
+};
 
 /* One finding for all: what the root ports do with these bits is the same chipset's affair. */
 static enum verdict probe_acs_root_port(struct rule_run *run)
 {
-	struct pair_set pairs;
-	struct port_hits *hits = root_port_hits(run, &pairs);
-	const char *commands = NULL;
+	struct root_hits h = root_port_hits(run);
+	const struct pci_function *guest = NULL;
+	const char *commands = NULL, *names = NULL;
 	struct finding *f;
-	size_t n = 0;
 
-	if (!pairs.n)
+	if (!h.port_n)
 		return unread_ports(run, false);
 	FOR_EACH_PCI (p, run) {
-		if (!hits[p->index].hit)
+		const struct pci_function *g =
+			h.ports[p->index].hit ? guest_below(run->m, p) : NULL;
+
+		guest = guest ? guest : g;
+		if (!h.ports[p->index].hit)
 			continue;
-		n++;
-		commands = commands ? run_text(run, "%s; %s", commands, setpci_line(run, p))
-				    : setpci_line(run, p);
+		names = names ? run_text(run, "%s;%s", names, p->name) : p->name;
+		if (!g)
+			commands = commands ? run_text(run, "%s; %s", commands, setpci_line(run, p))
+					    : setpci_line(run, p);
 	}
-	f = finding_add(
-		run, CONFIDENCE_POSSIBLE, "root ports",
-		"%zu root port%s (%s) ha%s ACS redirect bits set; %s pass%s through the CPU "
-		"anyway, where some machines were seen to hang until the bits were cleared",
-		n, n == 1 ? "" : "s", join_ports(run, hits), n == 1 ? "s" : "ve",
-		pair_set_text(run, &pairs), pairs.n == 1 ? "es" : "");
-	f->pairs = pairs.n;
-	acs_remedy(run, f, commands, join_ports(run, hits));
+	f = finding_add(run, h.cost ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, "root ports",
+			"%zu root %s (%s) %s ACS redirect bits set, %s: %s %s through "
+			"the CPU in any case",
+			h.port_n, text_plural(h.port_n, "port", "ports"), names,
+			text_plural(h.port_n, "has", "have"), acs_costs[h.cost].says,
+			pair_set_text(run, &h.pairs), text_plural(h.pairs.n, "passes", "pass"));
+	f->pairs = h.pairs.n;
+	if (h.cost == ACS_COSTS_NOTHING)
+		f->severity = SEVERITY_INFO;
+	if (guest && !commands)
+		guest_remedy(run, f, guest);
+	else if (acs_costs[h.cost].remedy)
+		f->remedy = acs_costs[h.cost].remedy;
+	else
+		acs_remedy(run, f, commands, join_ports(run, h.ports));
+	if (guest && commands)
+		finding_remedy(run, f,
+			       "%s; not at a port above %s, which is bound to %s and can be a "
+			       "virtual machine's: fix leaves that one",
+			       f->remedy, guest->name, guest->driver.value);
 	FOR_EACH_PCI (p, run) {
-		if (!hits[p->index].hit)
+		if (!h.ports[p->index].hit)
 			continue;
 		f->pci = f->pci ? f->pci : p;
+		finding_names(run, f, p);
 		acs_evidence(run, f, p);
 	}
+	finding_names_pairs(run, f, &h.pairs);
 	return VERDICT_BAD;
 }
 
@@ -269,7 +402,7 @@ static void propose_port(struct rule_run *run, struct change_set *out, const str
 			.lifetime = CHANGE_LASTING,
 			.target = p->name,
 			.old = run_text(run, "%04x", ctl),
-			.new = run_text(run, "%04x", ctl & ~(unsigned)REDIRECTS),
+			.new = run_text(run, "%04x", ctl & ~(unsigned)PCI_ACS_REDIRECTS),
 			.reason = reason,
 			.cost = run_text(run, "devices below %s" ISOLATION,
 					 apart ? run_text(run, "root port %s and others", p->name)
@@ -310,11 +443,14 @@ static void propose_acs_completions(struct rule_run *run, struct change_set *out
 
 static void propose_acs_root_port(struct rule_run *run, struct change_set *out)
 {
-	struct pair_set pairs;
-	struct port_hits *hits = root_port_hits(run, &pairs);
+	struct root_hits h = root_port_hits(run);
 
+	if (!propose_wanted(run)) {
+		run->found = true; /* they cost nothing */
+		return;
+	}
 	FOR_EACH_PCI (p, run)
-		if (hits[p->index].hit)
+		if (h.ports[p->index].hit)
 			propose_port(run, out, p,
 				     run_text(run,
 					      "some machines were seen to hang until root port %s "
@@ -328,28 +464,6 @@ static void propose_acs_root_port(struct rule_run *run, struct change_set *out)
 static bool translates(const struct gpu *g)
 {
 	return text_starts_with(fact_str_or(g->pci->iommu_type, ""), "DMA");
-}
-
-static const char *cmdline(struct rule_run *run)
-{
-	return fact_str_or(run->m->kernel.cmdline, "");
-}
-
-static const char *iommu_remedy(struct rule_run *run)
-{
-	const char *caveat =
-		fact_known(run->m->kernel.hypervisor)
-			? " This is a virtual machine: its IOMMU is emulated, and the host's "
-			  "IOMMU translates besides, out of sight from here."
-			: "";
-	bool amd = fact_is(run->m->cpu.vendor, CPU_AMD);
-
-	return run_text(
-		run,
-		"boot with the kernel parameter iommu=pt: in /etc/default/grub add it to "
-		"GRUB_CMDLINE_LINUX_DEFAULT, then update-grub (or grub2-mkconfig) and reboot. "
-		"Addresses then pass unchanged, and %s stays on for interrupt remapping.%s",
-		amd ? "AMD-Vi" : "VT-d", caveat);
 }
 
 /* What says it on this CPU; NULL: nothing that is known here. */
@@ -368,6 +482,32 @@ static const char *iommu_word(const struct rule_run *run, bool off)
 		if (fact_is(run->m->cpu.vendor, words[i].vendor))
 			return off ? words[i].off : words[i].pass;
 	return NULL;
+}
+
+#define FIND_OVERRIDE                                                                              \
+	"find what overrides it: another IOMMU word there, or a group's type that was set in "     \
+	"/sys/kernel/iommu_groups/N/type"
+
+static const char *iommu_remedy(struct rule_run *run)
+{
+	const char *caveat =
+		fact_known(run->m->kernel.hypervisor)
+			? " This is a virtual machine: its IOMMU is emulated, and the host's "
+			  "IOMMU translates besides, out of sight from here."
+			: "";
+	bool amd = fact_is(run->m->cpu.vendor, CPU_AMD);
+	const char *word = iommu_word(run, false);
+
+	if (word && text_has_word(cmdline(run), word))
+		return run_text(run, "%s is on the kernel command line already; " FIND_OVERRIDE,
+				word);
+	if (word && fix_pending(run, APPLIED_KERNEL_PARAMETER, word))
+		return run_text(run, "reboot: onehop fix has set %s already", word);
+	return run_text(run,
+			"boot with %s: %s. Addresses then pass unchanged, and %s stays on for "
+			"interrupt remapping.%s",
+			word ? word : "iommu=pt", parameter_remedy(run, word ? word : "iommu=pt"),
+			amd ? "AMD-Vi" : "VT-d", caveat);
 }
 
 #define COST_PASS                                                                                  \
@@ -391,9 +531,7 @@ static void propose_iommu(struct rule_run *run, struct change_set *out)
 				off ? "switched off" : "set to pass-through");
 	else if (text_has_word(cmdline(run), word))
 		propose_by_hand(run, out, run_text(run, "%s is on the kernel command line", word),
-				"find what overrides it: another IOMMU word on the command line, "
-				"or a group's type that was set in "
-				"/sys/kernel/iommu_groups/N/type");
+				FIND_OVERRIDE);
 	else
 		propose(run, out,
 			(struct change){
@@ -435,7 +573,7 @@ static enum verdict probe_iommu(struct rule_run *run)
 					      FACT_WHY(run->m->gpus[0].pci->iommu_type))
 			       : VERDICT_OK;
 	FOR_EACH_GPU_PAIR (i, j, run)
-		if (translates(&run->m->gpus[i]) && !topology_path(run->t, i, j)->nvlinks)
+		if (translates(&run->m->gpus[i]) && !path_is_nvlink(topology_path(run->t, i, j)))
 			pair_set_add(&pairs, i, j);
 	f = finding_add(run, CONFIDENCE_LIKELY,
 			run_text(run, "IOMMU %s", fact_str_or(run->m->kernel.iommu_names, "")),
@@ -451,9 +589,12 @@ static enum verdict probe_iommu(struct rule_run *run)
 		f->confidence = CONFIDENCE_POSSIBLE;
 	}
 	finding_remedy(run, f, "%s", iommu_remedy(run));
-	FOR_EACH_GPU (g, run)
+	FOR_EACH_GPU (g, run) {
+		if (translates(g))
+			finding_names(run, f, g->pci);
 		evidence_str(run, f, run_text(run, "IOMMU group type of %s", g->pci->name),
 			     g->pci->iommu_type);
+	}
 	evidence_str(run, f, "kernel command line", run->m->kernel.cmdline);
 	return VERDICT_BAD;
 }
@@ -537,7 +678,7 @@ static bool amd_off_leaves_acs(struct rule_run *run)
 	FOR_EACH_PCI (f, run)
 		if (fact_is(f->port_type, PCI_PORT_ROOT) ||
 		    fact_is(f->port_type, PCI_PORT_DOWNSTREAM))
-			if (redirects(f))
+			if (fact_known(f->acs_ctl) && f->acs_ctl.value & PCI_ACS_REDIRECTS)
 				return true;
 	return false;
 }
@@ -649,6 +790,7 @@ static enum verdict probe_host_bridge(struct rule_run *run)
 		"peer reads between its root ports; writes are allowed",
 		pair_set_text(run, &writes), fact_str_or(run->m->cpu.name, "of unknown name"));
 	f->pairs = writes.n;
+	finding_names_pairs(run, f, &writes);
 	evidence_str(run, f, "CPU", run->m->cpu.name);
 	evidence_int(run, f, "CPU family", run->m->cpu.family);
 	evidence_int(run, f, "CPU model", run->m->cpu.model);
@@ -663,7 +805,7 @@ static enum verdict probe_sockets(struct rule_run *run)
 	FOR_EACH_GPU_PAIR (i, j, run) {
 		const struct path *p = topology_path(run->t, i, j);
 
-		if (!p->nvlinks && p->chain[CHAIN_HOST_BRIDGE].reason == REASON_CROSS_SOCKET)
+		if (!path_is_nvlink(p) && p->chain[CHAIN_HOST_BRIDGE].reason == REASON_CROSS_SOCKET)
 			pair_set_add(&set, i, j);
 	}
 	if (!set.n)
@@ -709,6 +851,11 @@ static enum verdict probe_class(struct rule_run *run)
 	return rule_verdict(run, compared ? VERDICT_OK : VERDICT_NA);
 }
 
+#define ACS_REMEDY                                                                                 \
+	"until the next reboot: setpci -s PORT ECAP_ACS+6.w=VALUE, VALUE being ACSCtl with bits "  \
+	"2, 3 and 5 cleared; to stay: kernel parameter pci=disable_acs_redir=PORT;PORT, which "    \
+	"GRUB and shells cut at the ; unless the whole word is in quotes: in "                     \
+	"/etc/default/grub " GRUB_LINE_START "'pci=disable_acs_redir=PORT;PORT'" GRUB_LINE_END
 #define ACS "PCIe 6.0, 6.12 and 7.7.11 (ACS); drivers/pci/p2pdma.c"
 
 const struct rule rules_routing[] = {
@@ -718,10 +865,7 @@ const struct rule rules_routing[] = {
 		.why = "Packets between two devices below one switch then go up to the CPU and, if "
 		       "it "
 		       "lets them, down again: slower, or refused by the IOMMU, or hanging.",
-		.remedy = "until the next reboot: setpci -s PORT ECAP_ACS+6.w=VALUE, VALUE being "
-			  "ACSCtl "
-			  "with bits 2, 3 and 5 cleared; to stay: kernel parameter "
-			  "pci=disable_acs_redir=\"PORT;PORT\"",
+		.remedy = ACS_REMEDY,
 		.reference = ACS "; Documentation/admin-guide/kernel-parameters.txt, "
 				 "pci=disable_acs_redir; NVIDIA/nccl-tests#252",
 		.severity = SEVERITY_ERROR,
@@ -736,10 +880,7 @@ const struct rule rules_routing[] = {
 		.why = "Writes go straight across, reads take the way through the CPU: one "
 		       "direction "
 		       "is slow or fails.",
-		.remedy = "until the next reboot: setpci -s PORT ECAP_ACS+6.w=VALUE, VALUE being "
-			  "ACSCtl "
-			  "with bits 2, 3 and 5 cleared; to stay: kernel parameter "
-			  "pci=disable_acs_redir=\"PORT;PORT\"",
+		.remedy = ACS_REMEDY,
 		.reference = ACS,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
@@ -750,14 +891,11 @@ const struct rule rules_routing[] = {
 	{
 		.id = "acs-root-port",
 		.title = "The root ports above the GPUs have no ACS redirect bits set",
-		.why = "Without a common switch packets pass through the CPU in any case, so by "
-		       "the "
-		       "specification the bits change nothing; yet NCCL was seen to hang on AMD "
-		       "machines until they were cleared.",
-		.remedy = "until the next reboot: setpci -s PORT ECAP_ACS+6.w=VALUE, VALUE being "
-			  "ACSCtl "
-			  "with bits 2, 3 and 5 cleared; to stay: kernel parameter "
-			  "pci=disable_acs_redir=\"PORT;PORT\"",
+		.why = "Without a common switch packets pass through the CPU in any case: the bits "
+		       "cost nothing while the IOMMU is off or passes addresses through, and 3 to "
+		       "9 GB/s while it translates. On some AMD machines NCCL hung until they "
+		       "were cleared.",
+		.remedy = ACS_REMEDY,
 		.reference = ACS "; NVIDIA/nccl#2079",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -812,6 +950,7 @@ const struct rule rules_routing[] = {
 			     "pci_p2pdma_whitelist",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_host_bridge,
 	},

@@ -6,8 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-#define GB20X 120 /* compute capability of the one chip that needs no edit, from driver 590 on */
-
 static const struct rm_p2p *rm_of(struct rule_run *run, size_t i, size_t j)
 {
 	static const struct rm_p2p nobody;
@@ -17,7 +15,7 @@ static const struct rm_p2p *rm_of(struct rule_run *run, size_t i, size_t j)
 
 static bool needs_bar1(struct rule_run *run, size_t i)
 {
-	return fact_is(card_needs_bar1(&run->m->gpus[i]), 1);
+	return support_of(run->m, &run->m->gpus[i]).way == MECHANISM_BAR1;
 }
 
 static bool says_ok(struct rule_run *run, size_t i, size_t j)
@@ -34,7 +32,8 @@ static bool is_bar1_pair(struct rule_run *run, size_t i, size_t j)
 	const struct path *p = topology_path(run->t, i, j);
 
 	return (needs_bar1(run, i) || needs_bar1(run, j)) && says_ok(run, i, j) &&
-	       !(p && p->nvlinks) && !fact_is(rm_of(run, i, j)->connection, RM_CONNECTION_NVLINK);
+	       !(p && path_is_nvlink(p)) &&
+	       !fact_is(rm_of(run, i, j)->connection, RM_CONNECTION_NVLINK);
 }
 
 /* ---- evidence ---- */
@@ -65,15 +64,6 @@ static void evidence_driver(struct rule_run *run, struct finding *f)
 
 /* ---- why BAR1 is not what the driver uses ---- */
 
-/* The keys by which the driver is told to use BAR1; renumbered and renamed at 575. */
-static bool asks_for_bar1(const struct nvidia_driver *d, const struct gpu *g, int branch)
-{
-	struct fact_int type =
-		driver_gpu_dword(d, g, branch >= 575 ? "RMPcieP2PType" : "RMForceP2PType");
-
-	return fact_is(type, 2) || (branch >= 575 && fact_is(type, 1));
-}
-
 static bool lacks_open_modules(struct rule_run *run, const struct gpu *g)
 {
 	(void)g;
@@ -82,23 +72,27 @@ static bool lacks_open_modules(struct rule_run *run, const struct gpu *g)
 
 static bool has_stubs(struct rule_run *run, const struct gpu *g)
 {
-	return !fact_is(card_compute_capability(g), GB20X) &&
-	       fact_is(run->m->driver.bar1_p2p.loaded, 0);
+	return support_of(run->m, g).mechanism == MECHANISM_BAR1_EDIT;
 }
 
 static bool has_small_bar1(struct rule_run *run, const struct gpu *g)
 {
 	(void)run;
-	return fact_known(g->bar1_bytes) && fact_known(g->vram_bytes) &&
-	       g->bar1_bytes.value < g->vram_bytes.value;
+	return support_bar1(g).cover == BAR1_TOO_SMALL;
 }
 
 static bool lacks_key(struct rule_run *run, const struct gpu *g)
 {
 	const struct nvidia_driver *d = &run->m->driver;
-	int branch = driver_branch(d->module_version);
 
-	return branch >= 0 && !fact_unknown(d->registry_dwords) && !asks_for_bar1(d, g, branch);
+	return support_of(run->m, g).mechanism == MECHANISM_BAR1 && fact_known(d->module_version) &&
+	       !fact_unknown(d->registry_dwords) && registry_bar1_choice(d, g) == BAR1_NOT_CHOSEN;
+}
+
+/* Whether there is anything that a key could choose. */
+static bool is_not_seen(struct rule_run *run, const struct gpu *g)
+{
+	return support_of(run->m, g).mechanism == MECHANISM_UNKNOWN;
 }
 
 static bool shares_bar1(struct rule_run *run, const struct gpu *g)
@@ -111,24 +105,27 @@ static bool shares_bar1(struct rule_run *run, const struct gpu *g)
 static const struct cause {
 	bool (*holds)(struct rule_run *run, const struct gpu *g);
 	const char *what, *remedy;
+	bool or_unforced; /* taking ForceP2P out would do too, if it is set */
 } causes[] = {
 	{lacks_open_modules, "the proprietary modules have no P2P through BAR1 for this card",
-	 "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d; `onehop unlock` says "
-	 "whether this machine can have P2P through BAR1"},
+	 "install the open modules; `onehop unlock` says whether this machine can have P2P through "
+	 "BAR1",
+	 true},
 	{has_stubs, "the module that runs has stubs in the place of P2P through BAR1",
-	 "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d, or install modules that "
-	 "have P2P through BAR1 (`onehop unlock`)"},
+	 "install modules that have P2P through BAR1 (`onehop unlock`)", true},
 	{has_small_bar1, "BAR1 does not cover the memory, so the driver cannot map all of it",
-	 "make BAR1 as large as the memory (onehop check --explain bar1-small), or take ForceP2P "
-	 "out of NVreg_RegistryDwords until it is"},
+	 "make BAR1 as large as the memory (onehop check --explain bar1-small)", true},
+	{is_not_seen, "whether the module that runs has P2P through BAR1 could not be seen",
+	 MAILBOX_UNSEEN, true},
 	{lacks_key, "no key asks the driver for BAR1 rather than mailboxes",
 	 "add RMPcieP2PType=1 (before driver 575: RMForceP2PType=2) to NVreg_RegistryDwords in "
 	 "/etc/modprobe.d, rebuild the initramfs and reload the module; `onehop unlock` prints the "
-	 "options of this machine"},
+	 "options of this machine",
+	 false},
 	{shares_bar1,
 	 "a screen or console on the card takes the room that the mapping of its memory "
 	 "needs in BAR1",
-	 "let another card, or the BMC, drive the screen (firmware setup: primary display)"},
+	 "let another card, or the BMC, drive the screen (firmware setup: primary display)", false},
 };
 
 static const struct cause *cause_for(struct rule_run *run, const struct gpu *g)
@@ -153,6 +150,12 @@ static const struct cause *cause_for_pair(struct rule_run *run, size_t i, size_t
 
 /* ---- mailboxes that are not there ---- */
 
+static bool is_forced(struct rule_run *run, size_t i, size_t j)
+{
+	return driver_forced_p2p(&run->m->driver, &run->m->gpus[i]) ||
+	       driver_forced_p2p(&run->m->driver, &run->m->gpus[j]);
+}
+
 static void report_mailbox(struct rule_run *run, const struct pair_set *set, size_t i, size_t j)
 {
 	const struct cause *c = cause_for_pair(run, i, j);
@@ -163,8 +166,14 @@ static void report_mailbox(struct rule_run *run, const struct pair_set *set, siz
 		pair_set_text(run, set), c ? ": " : "", c ? c->what : "");
 
 	f->pairs = set->n;
+	f->pair_map = set->in;
+	finding_names_pairs(run, f, set);
 	if (c)
-		finding_remedy(run, f, "%s", c->remedy);
+		finding_remedy(run, f, "%s%s", c->remedy,
+			       c->or_unforced && is_forced(run, i, j)
+				       ? "; until then take ForceP2P out of NVreg_RegistryDwords "
+					 "in /etc/modprobe.d"
+				       : "");
 	evidence_rm(run, f, i, j);
 	evidence_str(run, f, run_text(run, "GPU%zu", j), run->m->gpus[j].model);
 	evidence_bytes(run, f, "BAR1", run->m->gpus[j].bar1_bytes);
@@ -211,18 +220,6 @@ static enum verdict probe_mailbox(struct rule_run *run)
 
 /* ---- a console at the start of BAR1 ---- */
 
-/*
- * From 570 on the driver maps memory behind what a console holds of BAR1, from 580 on it also
- * counts that in for peers; in between public edits add the memory's offset to the start of BAR1.
- * Before 570 there is no mapping behind a console at all.
- */
-static bool is_of_that_time(const struct nvidia_driver *d)
-{
-	int branch = driver_branch(d->module_version);
-
-	return branch >= 570 && branch < 580;
-}
-
 /* The driver's own line, where it is printed: "Static bar1 mapped offset 0x1800000 size ...". */
 static const struct log_line *offset_line(struct rule_run *run)
 {
@@ -264,18 +261,17 @@ static void report_console(struct rule_run *run, const struct gpu *g)
 static enum verdict probe_console(struct rule_run *run)
 {
 	const struct nvidia_driver *d = &run->m->driver;
+	struct fact_int shifts = driver_edit_shifts(d);
 	bool allowed = false;
 
 	FOR_EACH_GPU_PAIR (i, j, run)
 		allowed |= is_bar1_pair(run, i, j);
-	if (!allowed || !is_of_that_time(d) || fact_is(d->bar1_p2p.loaded, 0))
+	if (!allowed || !driver_release(d)->console_shifts || fact_is(d->bar1_p2p.loaded, 0))
 		return VERDICT_NA;
-	if (fact_unknown(d->bar1_p2p.loaded))
-		return rule_unknown(run, "whether the module that runs is edited: %s",
-				    FACT_WHY(d->bar1_p2p.loaded));
-	if (fact_unknown(d->bar1_p2p.mark))
-		return rule_unknown(run, "who edited the modules: %s", FACT_WHY(d->bar1_p2p.mark));
-	if (fact_known(d->bar1_p2p.mark))
+	if (fact_unknown(shifts))
+		return rule_unknown(run, "whether somebody else than onehop edited the modules: %s",
+				    FACT_WHY(shifts));
+	if (!fact_is(shifts, 1))
 		return VERDICT_OK;
 	FOR_EACH_GPU (g, run)
 		if (needs_bar1(run, g->index) && fact_is(card_has_console(g), 1))
@@ -297,7 +293,7 @@ static bool any_mailbox(struct rule_run *run, const struct gpu *g)
 
 const char *unlock_lacks(struct rule_run *run, const struct gpu *g, bool overflow)
 {
-	int branch = driver_branch(run->m->driver.module_version);
+	const struct nvidia_driver *d = &run->m->driver;
 	const struct cause *c;
 
 	if (!g || !needs_bar1(run, g->index))
@@ -311,10 +307,10 @@ const char *unlock_lacks(struct rule_run *run, const struct gpu *g, bool overflo
 		return "the address of a peer is written into a field for peers, which ends at 128 "
 		       "GiB: "
 		       "the edit of the page table entry's address is missing (gmmu_fmt.c)";
-	if (fact_is(card_compute_capability(g), GB20X) && branch >= 0 && branch < 580)
-		return "page table entries of this chip are written in a form that no edit before "
-		       "driver 580 covers";
-	if (fact_is(run->m->driver.bar1_p2p.loaded, 1) && branch >= 0 && branch < 580)
+	if (support_of(run->m, g).mechanism == MECHANISM_NONE)
+		return support_of(run->m, g).why;
+	if (fact_is(d->bar1_p2p.loaded, 1) && fact_known(d->module_version) &&
+	    !driver_release(d)->bar1_entries)
 		return "the functions of P2P through BAR1 are there, the edit that makes page "
 		       "table "
 		       "entries point at BAR1 is not (nv_gpu_ops.c)";
@@ -342,14 +338,15 @@ const struct rule rules_unlock[] = {
 		       "leads "
 		       "peers unless it uses BAR1. Made to say yes all the same, it says OK, CUDA "
 		       "enables peer access, and the data is lost.",
-		.remedy = "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d until the "
-			  "driver uses BAR1; the kernel log says why it could not map it "
-			  "(\"NVRM: kbus...\")",
+		.remedy = "`onehop unlock` says what the driver lacks, the kernel log why it could "
+			  "not map BAR1 (\"NVRM: kbus...\"); until it uses BAR1, take ForceP2P "
+			  "out of NVreg_RegistryDwords in /etc/modprobe.d, if it is set",
 		.reference = "open-gpu-kernel-modules ctrl0000system.h "
 			     "NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2 (PROP, PCI_BAR1), p2p_caps.c "
 			     "_kp2pCapsGetStatusOverPcieBar1; aikitoria/open-gpu-kernel-modules#9",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_mailbox,
 	},

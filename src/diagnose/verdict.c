@@ -12,13 +12,14 @@ static const struct {
 	enum chain_step step;
 	const char *blocked_by, *unknown, *possible;
 } steps[] = {
-	{CHAIN_DRIVER, "the driver", "what the driver allows", "forced capabilities"},
+	{CHAIN_DEVICE, "unusable devices", "the devices' state", "devices"},
+	{CHAIN_DRIVER, "the driver", "what the driver allows", "what the driver makes of P2P"},
 	{CHAIN_EXPOSURE, "BAR1", "the size of BAR1", "BAR1"},
 	{CHAIN_SWITCH, "ACS redirect", "ACS", "ACS on root ports"},
 	{CHAIN_IOMMU, "the IOMMU", "the IOMMU", "the IOMMU"},
 	{CHAIN_HOST_BRIDGE, "the host bridge", "whether the host bridge forwards", "the CPUs between them"},
-	{CHAIN_PATH, "a missing path", "the path", "NVLink that is down"},
-	{CHAIN_OBSERVED, "failed tests", "what tests showed", "failed tests"},
+	{CHAIN_PATH, "a missing path", "NVLink or the PCIe path", "NVLink that is down"},
+	{CHAIN_OBSERVED, "failed tests", "what tests showed", NULL},
 };
 /* clang-format on */
 
@@ -33,7 +34,9 @@ struct tally {
 	size_t nvlink, pcie;                                  /* of direct pairs */
 	size_t refused;    /* of direct pairs: NCCL would not use them */
 	size_t driverless; /* of blocked pairs: no driver is loaded */
-	size_t overruled;  /* bad links that a checked copy contradicts */
+	size_t overruled;  /* bad links that a copy contradicts */
+	size_t fast;       /* of suspect pairs: copies were fast, nobody checked their data */
+	size_t no_gain;    /* of suspect pairs: copies were no faster with P2P on than off */
 	int nvlinks_min, nvlinks_max;
 	int64_t bar1_min, bar1_max; /* of those that BAR1 blocks */
 };
@@ -43,13 +46,14 @@ static void tally_step(struct tally *y, const struct path *p, enum chain_step s)
 	const struct chain_link *l = &p->chain[s];
 
 	if (p->verdict != PAIR_BLOCKED && l->state == CHAIN_BAD) {
-		y->overruled += s != CHAIN_NCCL; /* seen to work all the same */
+		y->overruled += s != CHAIN_NCCL; /* seen to copy all the same */
 		return;
 	}
 	y->bad[s] += l->state == CHAIN_BAD;
 	y->driverless += l->state == CHAIN_BAD && l->reason == REASON_DRIVER_ABSENT;
 	y->unknown[s] += l->state == CHAIN_UNKNOWN && p->verdict == PAIR_UNDECIDED;
-	y->possible[s] += l->state == CHAIN_POSSIBLE && p->verdict == PAIR_SUSPECT;
+	y->possible[s] += l->state == CHAIN_POSSIBLE && p->verdict == PAIR_SUSPECT &&
+			  p->chain[CHAIN_OBSERVED].reason != REASON_OBSERVED_FAST;
 	if (l->state != CHAIN_BAD || l->reason != REASON_BAR1_SMALL)
 		return;
 	if (!y->bar1_max || l->value < y->bar1_min)
@@ -62,6 +66,10 @@ static void tally_path(struct tally *y, const struct path *p)
 {
 	y->pairs++;
 	y->by_verdict[p->verdict]++;
+	y->fast += p->verdict == PAIR_SUSPECT &&
+		   p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_FAST;
+	y->no_gain += p->verdict == PAIR_SUSPECT &&
+		      p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_NO_GAIN;
 	for (enum chain_step s = 0; s < CHAIN_STEP_N; s++)
 		tally_step(y, p, s);
 	if (p->verdict != PAIR_DIRECT)
@@ -71,10 +79,10 @@ static void tally_path(struct tally *y, const struct path *p)
 		y->pcie++;
 		return;
 	}
-	if (!y->nvlink++ || p->nvlinks < y->nvlinks_min)
-		y->nvlinks_min = p->nvlinks;
-	if (p->nvlinks > y->nvlinks_max)
-		y->nvlinks_max = p->nvlinks;
+	if (!y->nvlink++ || p->nvlinks.value < y->nvlinks_min)
+		y->nvlinks_min = (int)p->nvlinks.value;
+	if (p->nvlinks.value > y->nvlinks_max)
+		y->nvlinks_max = (int)p->nvlinks.value;
 }
 
 /* " on all" or " on 14" */
@@ -135,26 +143,54 @@ static void put_open(struct strbuf *b, const struct tally *y, enum pair_verdict 
 		     const size_t counts[CHAIN_STEP_N], const char *tail)
 {
 	const char *before = ": ";
+	size_t n = y->by_verdict[v] - (v == PAIR_SUSPECT ? y->fast : 0);
 
-	if (!y->by_verdict[v])
+	if (!n)
 		return;
 	strbuf_printf(b, "; %s", what);
-	put_share(b, y->by_verdict[v], y->pairs);
+	put_share(b, n, y->pairs);
 	for (size_t k = 0; k < STEP_N; k++) {
-		if (!counts[steps[k].step])
+		const char *step = v == PAIR_SUSPECT ? steps[k].possible : steps[k].unknown;
+
+		if (!counts[steps[k].step] || !step)
 			continue;
 		strbuf_puts(b, before);
-		strbuf_puts(b, v == PAIR_SUSPECT ? steps[k].possible : steps[k].unknown);
+		strbuf_puts(b, step);
 		before = " and ";
 	}
 	if (before[0] != ':')
 		strbuf_puts(b, tail);
 }
 
+/* "; copies as fast as P2P on 14, their data unchecked (onehop test checks it)" */
+static void put_fast(struct strbuf *b, const struct tally *y)
+{
+	if (!y->fast)
+		return;
+	if (y->by_verdict[PAIR_DIRECT]) {
+		strbuf_puts(b, "; copies as fast as P2P");
+		put_share(b, y->fast, y->pairs);
+	} else {
+		strbuf_puts(b, " copy as fast as P2P");
+	}
+	strbuf_puts(b, ", their data unchecked (onehop test checks it)");
+}
+
+/* "; copies no faster with P2P on than with P2P off on all" */
+static void put_no_gain(struct strbuf *b, const struct tally *y)
+{
+	if (!y->no_gain)
+		return;
+	strbuf_puts(b, "; copies no faster with P2P on than with P2P off");
+	put_share(b, y->no_gain, y->pairs);
+}
+
 static void put_direct(struct strbuf *b, const struct tally *y)
 {
-	strbuf_printf(b, "%zu of %zu pairs", y->by_verdict[PAIR_DIRECT], y->pairs);
-	if (!y->by_verdict[PAIR_DIRECT])
+	size_t direct = y->by_verdict[PAIR_DIRECT];
+
+	strbuf_printf(b, "%zu of %zu pairs", direct ? direct : y->fast, y->pairs);
+	if (!direct)
 		return;
 	strbuf_puts(b, " direct");
 	if (y->nvlink) {
@@ -182,6 +218,8 @@ static void put_tally(struct strbuf *b, const struct tally *y)
 {
 	put_direct(b, y);
 	put_refused(b, y);
+	put_fast(b, y);
+	put_no_gain(b, y);
 	put_blocked(b, y);
 	put_open(b, y, PAIR_UNDECIDED, "undecided", y->unknown, " unknown");
 	put_open(b, y, PAIR_SUSPECT, "in doubt", y->possible, " may be in the way");
@@ -207,7 +245,7 @@ static struct tally tally_pairs(const struct topology *t, enum endpoint_kind oth
 
 #define CAVEATS_NAMED 3
 
-/* What findings say against pairs whose paths are fine: ", but see gpu-mig". */
+/* What findings say against pairs whose paths are fine, or not known: ", but see gpu-mig". */
 static void put_caveats(struct strbuf *b, const struct diagnosis *d)
 {
 	const struct rule *last = NULL;
@@ -233,7 +271,8 @@ static void put_gpus(struct strbuf *b, const struct diagnosis *d)
 		strbuf_puts(b, "1 GPU, so no pairs");
 	else
 		put_tally(b, &y);
-	if (y.pairs && y.by_verdict[PAIR_DIRECT] == y.pairs && !y.overruled)
+	if (y.pairs && !y.overruled &&
+	    y.by_verdict[PAIR_DIRECT] + y.by_verdict[PAIR_UNDECIDED] == y.pairs)
 		put_caveats(b, d);
 }
 

@@ -84,7 +84,7 @@ static const struct xid xids[] = {
 	 "the encoder stopped on a command", NULL, RESTART},
 	{74, 74, XID_NVLINK, SEVERITY_ERROR, "NVLink error",
 	 "an NVLink reported an error or went down",
-	 "pairs on this link fail, or fall back to PCIe without a word", LINK},
+	 "pairs on this link fail, or silently fall back to PCIe", LINK},
 	{75, 77, XID_FAULT, SEVERITY_WARNING, "copy engine exception",
 	 "a copy engine stopped on a command", "copy engines carry cudaMemcpyPeer", RESTART},
 	{78, 78, XID_OTHER, SEVERITY_WARNING, "vGPU start error",

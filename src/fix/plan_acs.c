@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ACS: the registers now, and what clears them at each boot; and sizes of BARs. */
 #include "fix/make_plan_impl.h"
+#include "machine/usable.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -83,26 +84,6 @@ static void purpose_of(struct planner *p, const struct acs_port *a, struct purpo
 
 /* ---- devices of virtual machines ---- */
 
-static bool is_given_away(const struct pci_function *f)
-{
-	return fact_known(f->driver) &&
-	       (strstr(f->driver.value, "vfio") || strstr(f->driver.value, "pciback"));
-}
-
-static bool is_below(const struct pci_function *f, const struct pci_function *bridge)
-{
-	for (const struct pci_function *up = f->parent; up; up = up->parent)
-		if (up == bridge)
-			return true;
-	return false;
-}
-
-/* Its upstream port: what one port redirects keeps devices below the others apart too. */
-static const struct pci_function *switch_of(const struct pci_function *port)
-{
-	return port->parent ? port->parent : port;
-}
-
 static void refuse(struct planner *p, const struct pci_function *guest)
 {
 	AUTO_STRBUF struct strbuf ports = {0};
@@ -111,9 +92,8 @@ static void refuse(struct planner *p, const struct pci_function *guest)
 	for (size_t i = 0; i < p->acs_n; i++) {
 		struct acs_port *a = &p->acs[i];
 
-		if (a->guest || !is_below(guest, switch_of(a->port)))
+		if (a->guest != guest)
 			continue;
-		a->guest = guest;
 		purpose_add(p, &purpose, a->change);
 		strbuf_printf(&ports, "%s%s", ports.len ? ", " : "", a->port->name);
 	}
@@ -131,9 +111,10 @@ static void refuse(struct planner *p, const struct pci_function *guest)
 
 static void refuse_guests(struct planner *p)
 {
+	for (size_t i = 0; i < p->acs_n; i++)
+		p->acs[i].guest = guest_below(p->m, p->acs[i].port);
 	for (size_t i = 0; p->acs_n && i < p->m->pci_n; i++)
-		if (is_given_away(&p->m->pci[i]))
-			refuse(p, &p->m->pci[i]);
+		refuse(p, &p->m->pci[i]);
 }
 
 /* ---- now ---- */

@@ -130,8 +130,9 @@ static void uki_by_hand(struct planner *p)
 {
 	plan_manual(
 		p, plan_words_purpose(p).rules, "kernel parameters",
-		"the command line is inside the signed kernel image (UKI): add \"%s\" to "
-		"/etc/kernel/cmdline, build and sign the image anew as it was built, and reboot",
+		"the command line is inside the signed kernel image (UKI): add to "
+		"/etc/kernel/cmdline, without quotes, %s; build and sign the image again as it was "
+		"built, and reboot",
 		plan_words(p));
 }
 
@@ -143,10 +144,13 @@ static bool is_any(struct planner *p)
 
 static void any_by_hand(struct planner *p)
 {
-	plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
-		    "onehop does not know this boot loader: add \"%s\" to the kernel's command "
-		    "line in its configuration, and reboot",
-		    plan_words(p));
+	const char *words = plan_words(p);
+
+	plan_manual(
+		p, plan_words_purpose(p).rules, "kernel parameters",
+		"onehop does not know this boot loader: add to the kernel's command line in its "
+		"configuration %s%s, and reboot",
+		words, strchr(words, ';') ? " (in a script, in single quotes)" : "");
 }
 
 /* ---- which ---- */

@@ -7,9 +7,6 @@
 #include <limits.h>
 #include <string.h>
 
-#define VARIABLE "GRUB_CMDLINE_LINUX_DEFAULT"
-#define START    VARIABLE "=\"$" VARIABLE " " /* of each of our lines; then the word, and END */
-#define END      "\""
 #define ABOUT                                                                                      \
 	"Kernel parameters for normal boots; the recovery entry goes without. To take them away "  \
 	"by\n"                                                                                     \
@@ -73,19 +70,21 @@ bool plan_grub_reads_drop_ins(struct planner *p)
 
 /* ---- the drop-in ---- */
 
-/* A ; would end the command in grub.cfg, which is a script; its own quotes keep it. */
 static const char *quoted(struct planner *p, const char *word)
 {
-	return strchr(word, ';') ? arena_printf(p->a, "'%s'", word) : word;
+	AUTO_STRBUF struct strbuf b = {0};
+
+	strbuf_shell_word(&b, word);
+	return arena_strdup(p->a, b.text);
 }
 
 /* The word of one of our lines, as it stands there; NULL: it is none. */
 static const char *word_of_line(struct planner *p, const char *line, size_t n)
 {
-	size_t start = strlen(START), end = strlen(END);
+	size_t start = strlen(GRUB_LINE_START), end = strlen(GRUB_LINE_END);
 
-	if (n <= start + end || memcmp(line, START, start) != 0 ||
-	    memcmp(line + n - end, END, end) != 0)
+	if (n <= start + end || memcmp(line, GRUB_LINE_START, start) != 0 ||
+	    memcmp(line + n - end, GRUB_LINE_END, end) != 0)
 		return NULL;
 	return arena_strndup(p->a, line + start, n - start - end);
 }
@@ -115,12 +114,13 @@ static void put_word(struct planner *p, struct planned_file *f, const char *word
 			strbuf_add(&text, line, n);
 			strbuf_putc(&text, '\n');
 		} else if (!put) {
-			strbuf_printf(&text, START "%s" END "\n", quoted(p, word));
+			strbuf_printf(&text, GRUB_LINE_START "%s" GRUB_LINE_END "\n",
+				      quoted(p, word));
 			put = true;
 		}
 	}
 	if (!put)
-		strbuf_printf(&text, START "%s" END "\n", quoted(p, word));
+		strbuf_printf(&text, GRUB_LINE_START "%s" GRUB_LINE_END "\n", quoted(p, word));
 	f->text = arena_strdup(p->a, text.text);
 }
 
@@ -342,25 +342,11 @@ void plan_grub_refresh(struct planner *p)
 
 /* ---- by hand ---- */
 
-/* The value of the last such line in /etc/default/grub; NULL if there is none, or nobody knows. */
-static const char *default_line(struct planner *p)
-{
-	enum there there;
-	const char *text = plan_read(p, &there, "etc/default/grub"), *line = NULL, *value = NULL;
-	size_t n, key = strlen(VARIABLE "=");
-
-	while (text && text_next_line(&line, &n, text))
-		if (n > key + 1 && memcmp(line, VARIABLE "=", key) == 0 &&
-		    (line[key] == '"' || line[key] == '\'') && line[n - 1] == line[key])
-			value = arena_strndup(p->a, line + key + 1, n - key - 2);
-	return value;
-}
-
 void plan_grub_by_hand(struct planner *p)
 {
 	static const char *const with_two[] = {"fedora", "rhel", "suse", "opensuse", "sles", NULL};
 	enum there there;
-	const char *text, *value = default_line(p);
+	const char *text;
 	const struct grub *g = find_grub(p, &text, &there);
 	AUTO_STRBUF struct strbuf words = {0};
 
@@ -369,8 +355,7 @@ void plan_grub_by_hand(struct planner *p)
 	for (size_t i = 0; i < p->word_n; i++)
 		strbuf_printf(&words, "%s%s", i ? " " : "", quoted(p, p->words[i].word));
 	plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
-		    "in /etc/default/grub %s " VARIABLE "%s\"%s%s%s\", then run: %s -o /%s, "
-		    "and reboot",
-		    value ? "make it" : "add to", value ? "=" : " the words ", value ? value : "",
-		    value && *value ? " " : "", strbuf_str(&words), g->mkconfig, g->config);
+		    "add this line at the end of /etc/default/grub: " GRUB_LINE_START
+		    "%s" GRUB_LINE_END "; then run: %s -o /%s, and reboot",
+		    strbuf_str(&words), g->mkconfig, g->config);
 }

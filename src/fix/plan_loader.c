@@ -260,8 +260,8 @@ void plan_loader_by_hand(struct planner *p)
 {
 	plan_manual(
 		p, plan_words_purpose(p).rules, "kernel parameters",
-		"add \"%s\" to the options line of the entry in loader/entries on the EFI or boot "
-		"partition, or where the program that writes these entries takes it from, and "
-		"reboot",
+		"add to the options line of the entry in loader/entries on the EFI or boot "
+		"partition, or where the program that writes these entries takes it from, without "
+		"quotes, %s; then reboot",
 		plan_words(p));
 }

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/source.h"
 #include "fix/step_parts.h"
+#include "machine/usable.h"
 
 #include <string.h>
 
@@ -59,7 +60,7 @@ static int is_guest(struct fix_host *h, const char *device, const char *above, c
 	if (r < 0 || !driver)
 		return r == -ENOENT ? 0 : r;
 	name = last_component(driver);
-	if (!strstr(name, "vfio") && !strstr(name, "pciback"))
+	if (!driver_is_for_guests(name))
 		return 0;
 	*ret_driver = xstrdup(name);
 	return 1;

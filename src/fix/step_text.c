@@ -8,30 +8,12 @@
 
 #include <string.h>
 
-#define PLAIN                                                                                      \
-	"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-" /* to a shell */
-
-static void add_word(struct strbuf *out, const char *word)
-{
-	if (*word && !word[strspn(word, PLAIN)]) {
-		strbuf_puts(out, word);
-		return;
-	}
-	strbuf_putc(out, '\'');
-	for (; *word; word++)
-		if (*word == '\'')
-			strbuf_puts(out, "'\\''");
-		else
-			strbuf_putc(out, *word);
-	strbuf_putc(out, '\'');
-}
-
 void step_command_line(const char *const *argv, struct strbuf *out)
 {
 	for (size_t i = 0; argv[i]; i++) {
 		if (i)
 			strbuf_putc(out, ' ');
-		add_word(out, argv[i]);
+		strbuf_shell_word(out, argv[i]);
 	}
 }
 
@@ -43,7 +25,7 @@ void step_command(const struct step *s, const char *const *argv, struct strbuf *
 
 		if (i)
 			strbuf_putc(out, ' ');
-		add_word(out, path ? path : argv[i]);
+		strbuf_shell_word(out, path ? path : argv[i]);
 	}
 }
 

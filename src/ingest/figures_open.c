@@ -10,25 +10,23 @@
 
 #include <errno.h>
 
-int figures_parse(const char *text, size_t size, const char *name, struct figures **ret)
+int figures_parse_each(const char *text, size_t size, const char *name, struct figures **ret)
 {
-	struct figures *f;
-
-	for (const struct text_kind *k = text_kinds; k->what; k++) {
-		int r;
-
-		if (!k->to_figures || !k->recognise(text, size))
-			continue;
-		r = k->to_figures(text, size, name, &f);
-		if (r < 0)
-			return r;
-		figures_merge(f);
-		*ret = f;
-		return 0;
-	}
+	for (const struct text_kind *k = text_kinds; k->what; k++)
+		if (k->to_figures && k->recognise(text, size))
+			return k->to_figures(text, size, name, ret);
 	return text_refuse(text, size, name,
 			   "the output of p2pBandwidthLatencyTest, nccl-tests, nvbandwidth -j or "
 			   "onehop");
+}
+
+int figures_parse(const char *text, size_t size, const char *name, struct figures **ret)
+{
+	int r = figures_parse_each(text, size, name, ret);
+
+	if (r == 0)
+		figures_merge(*ret);
+	return r;
 }
 
 int figures_open(const char *path, struct figures **ret)
@@ -36,9 +34,5 @@ int figures_open(const char *path, struct figures **ret)
 	AUTO_STRBUF struct strbuf text = {0};
 	int r = text_read_file(path, SOURCE_MAX_FILE, &text);
 
-	if (r < 0)
-		return r;
-	if (!text.len)
-		return err_set(EINVAL, "%s: is empty", path);
-	return figures_parse(strbuf_str(&text), text.len, path, ret);
+	return r < 0 ? r : figures_parse(strbuf_str(&text), text.len, path, ret);
 }

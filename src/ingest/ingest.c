@@ -2,28 +2,23 @@
 #include "ingest/ingest.h"
 
 #include "base/cleanup.h"
-#include "base/err.h"
+#include "base/file.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "ingest/text.h"
 #include "machine/recording.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 
 /* Archives are larger than texts and begin with bytes that no text has, so a look at the start is
  * enough. */
 static bool looks_like_text(int fd)
 {
-	unsigned char head[512];
+	char head[512];
 	ssize_t n = pread(fd, head, sizeof(head), 0);
 
-	for (ssize_t i = 0; i < n; i++)
-		if (head[i] < 0x20 && head[i] != '\n' && head[i] != '\t' && head[i] != '\r' &&
-		    head[i] != '\033')
-			return false;
-	return n > 0;
+	return n > 0 && !content_fault(head, (size_t)n);
 }
 
 static int open_text(int fd, const char *path, struct source **ret)
@@ -51,11 +46,13 @@ static int open_text(int fd, const char *path, struct source **ret)
 
 int ingest_open(const char *path, struct source **ret)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO_CLOSE int fd = file_open(path);
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(errno, "%s", path);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return file_unreadable(errno, path);
 	if (S_ISREG(st.st_mode) && looks_like_text(fd))
 		return open_text(fd, path, ret);
 	return recording_open(path, ret);

@@ -204,7 +204,8 @@ void nccl_log_count(const struct nccl_log *l, struct nccl_log_counts *ret)
 
 bool nccl_log_recognise(const char *text, size_t size)
 {
-	return memmem(text, size, " NCCL INFO ", 11) || memmem(text, size, " NCCL WARN ", 11);
+	return memmem(text, size, " NCCL INFO ", 11) || memmem(text, size, " NCCL WARN ", 11) ||
+	       nccl_failure_recognise(text, size);
 }
 
 int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_log **ret)
@@ -238,11 +239,7 @@ int nccl_log_open(const char *path, struct nccl_log **ret)
 	const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
 	int r = text_read_file(path, INGEST_MAX_LOG, &text);
 
-	if (r < 0)
-		return r;
-	if (!text.len)
-		return err_set(EINVAL, "%s: is empty", name);
-	return nccl_log_parse(strbuf_str(&text), text.len, name, ret);
+	return r < 0 ? r : nccl_log_parse(strbuf_str(&text), text.len, name, ret);
 }
 
 void nccl_log_free(struct nccl_log *l)

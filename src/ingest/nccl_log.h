@@ -2,6 +2,8 @@
 /* NCCL's debug log (NCCL_DEBUG=INFO), 2.18 to 2.30: how ranks reach each other, and why not by P2P. */
 #pragma once
 
+#include "machine/run_failure.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -73,6 +75,13 @@ struct nccl_log_notes {
 	size_t n;
 };
 
+/* How the run failed, once for each rank that says so. */
+struct nccl_log_failure {
+	struct run_failure failure;
+	int device; /* index in devices, -1: not told */
+	unsigned line, count;
+};
+
 struct nccl_log {
 	struct arena *arena; /* owns everything below */
 	const char *name;
@@ -85,12 +94,15 @@ struct nccl_log {
 	struct nccl_check check; /* the worst of all communicators */
 	struct nccl_log_setting *settings;
 	size_t setting_n;
+	struct nccl_log_failure *failures; /* causes before what follows, then by line */
+	size_t failure_n;
+	/* What warns and is no failure stands in warnings. */
 	struct nccl_log_notes warnings, refusals, channels, choices, network, gdr, nvls;
 	size_t lines; /* of NCCL, those it could not place among them */
 };
 
 bool nccl_log_recognise(const char *text, size_t size);
-/* The text has a NUL behind its size bytes. -EINVAL with a sentence when no line is NCCL's. `name` is for messages. nccl_log_free. */
+/* The text has a NUL behind its size bytes. -EINVAL with a sentence when no line is NCCL's or tells how NCCL failed. `name` is for messages. nccl_log_free. */
 int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_log **ret);
 /* The same of a file, "-" being standard input. */
 int nccl_log_open(const char *path, struct nccl_log **ret);

@@ -144,8 +144,11 @@ static void mend_host(const struct parser *p, struct record *r, char **start)
 	}
 }
 
-/* Several when processes wrote into each other's lines: then all but the last are cut off. */
-static void read_records(struct parser *p, char *line, unsigned number)
+/*
+ * Several when processes wrote into each other's lines: then all but the last are cut off. False: the
+ * line is not NCCL's.
+ */
+static bool read_records(struct parser *p, char *line, unsigned number)
 {
 	char *start = line, *mark;
 	struct record *previous = NULL;
@@ -166,6 +169,7 @@ static void read_records(struct parser *p, char *line, unsigned number)
 		previous = ARENA_PUSH(p->l->arena, p->records, p->record_n);
 		*previous = r;
 	}
+	return previous;
 }
 
 /* ---- fields ---- */
@@ -528,9 +532,82 @@ static int read_channel(struct parser *p, const struct record *r)
 	return add_connection(p, r, &from, &to, receives, s);
 }
 
-/* ---- what else the log tells ---- */
+/* ---- who wrote a line ---- */
+
+/* In its communicator: the last that was begun. */
+static const struct member *writer_of(const struct parser *p, const struct record *r,
+				      struct communicator **ret)
+{
+	const struct member *next = NULL;
+
+	*ret = NULL;
+	for (size_t i = p->comm_n; i-- > 0;) {
+		struct communicator *c = &p->comms[i];
+
+		for (size_t k = 0; k < c->member_n; k++) {
+			const struct member *m = &c->members[k];
+
+			if (m->pid != r->pid || m->cuda != r->cuda || strcmp(m->host, r->host) != 0)
+				continue;
+			*ret = c;
+			next = m;
+			if (c->line <= r->line)
+				return m;
+		}
+	}
+	return next;
+}
+
+/* ---- how it ended ---- */
 
 #define MAX_NOTES 256
+
+static bool same_failure(const struct run_failure *a, const struct run_failure *b)
+{
+	return a->kind == b->kind && a->rank == b->rank && a->code == b->code &&
+	       a->sequence == b->sequence && strcmp(a->what, b->what) == 0;
+}
+
+/* PyTorch writes the same of a rank several times. `m`: the rank that wrote the line, NULL: not known. */
+static void add_failure(struct parser *p, struct run_failure f, const struct member *m,
+			unsigned line)
+{
+	struct nccl_log *l = p->l;
+
+	if (m && f.rank < 0)
+		f.rank = m->rank;
+	for (size_t i = 0; i < l->failure_n; i++) {
+		if (same_failure(&l->failures[i].failure, &f)) {
+			l->failures[i].count++;
+			return;
+		}
+	}
+	if (l->failure_n < MAX_NOTES)
+		*ARENA_PUSH(l->arena, l->failures, l->failure_n) = (struct nccl_log_failure){
+			.failure = f, .device = m ? (int)m->device : -1, .line = line, .count = 1};
+}
+
+/* A rank of the largest communicator, when all of them are in one. */
+static const struct member *member_of_rank(const struct parser *p, int rank)
+{
+	const struct communicator *largest = NULL;
+
+	for (size_t i = 0; i < p->comm_n; i++)
+		if (!largest || p->comms[i].member_n > largest->member_n)
+			largest = &p->comms[i];
+	return largest && rank >= 0 ? member_of(largest, rank) : NULL;
+}
+
+/* Of another program: "[rank3]: ... Watchdog caught ...". */
+static void read_other(struct parser *p, const char *text, unsigned line)
+{
+	struct run_failure f;
+
+	if (nccl_failure_read(p->l->arena, text, NCCL_LINE_OTHER, &f))
+		add_failure(p, f, member_of_rank(p, f.rank), line);
+}
+
+/* ---- what else the log tells ---- */
 
 static int add_note(struct parser *p, struct nccl_log_notes *notes, const struct record *r)
 {
@@ -586,34 +663,14 @@ static void add_check(struct nccl_check *to, const struct nccl_check *c)
 	to->line = tells_more ? c->line : to->line;
 }
 
-/* The writer's communicator: the last that was begun. */
-static struct communicator *comm_of_writer(const struct parser *p, const struct record *r)
-{
-	struct communicator *next = NULL;
-
-	for (size_t i = p->comm_n; i-- > 0;) {
-		struct communicator *c = &p->comms[i];
-
-		for (size_t k = 0; k < c->member_n; k++) {
-			const struct member *m = &c->members[k];
-
-			if (m->pid != r->pid || m->cuda != r->cuda || strcmp(m->host, r->host) != 0)
-				continue;
-			if (c->line <= r->line)
-				return c;
-			next = c;
-		}
-	}
-	return next;
-}
-
 /* "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p 1" */
 static int read_check(struct parser *p, const struct record *r)
 {
 	struct nccl_check c = {number_field(p, r->text, "isAllDirectP2p"),
 			       number_field(p, r->text, "isAllCudaP2p"), r->line};
-	struct communicator *comm = comm_of_writer(p, r);
+	struct communicator *comm;
 
+	writer_of(p, r, &comm);
 	if (c.direct < 0) /* 2.24 to 2.26 */
 		c.direct = number_field(p, r->text, "intraNodeP2pSupport");
 	if (c.direct < 0)
@@ -661,9 +718,21 @@ static const struct message {
 	{"NVLS multicast support ", true, NOTES(nvls), NULL},
 };
 
+static bool read_failure(struct parser *p, const struct record *r)
+{
+	enum nccl_line line = r->warn ? NCCL_LINE_WARN : NCCL_LINE_INFO;
+	struct communicator *comm;
+	struct run_failure f;
+
+	if (!nccl_failure_read(p->l->arena, r->text, line, &f))
+		return false;
+	add_failure(p, f, writer_of(p, r, &comm), r->line);
+	return true;
+}
+
 static int read_message(struct parser *p, const struct record *r)
 {
-	int e = r->warn ? add_note(p, &p->l->warnings, r) : 0;
+	int e = !read_failure(p, r) && r->warn ? add_note(p, &p->l->warnings, r) : 0;
 
 	for (size_t i = 0; e == 0 && i < sizeof(messages) / sizeof(*messages); i++) {
 		const struct message *m = &messages[i];
@@ -710,6 +779,18 @@ static void sort_devices(struct nccl_log *l, size_t *new_index)
 		new_index[order[i].old] = i;
 	}
 	l->devices = sorted;
+	for (size_t i = 0; i < l->failure_n; i++)
+		if (l->failures[i].device >= 0)
+			l->failures[i].device = (int)new_index[l->failures[i].device];
+}
+
+static int compare_failures(const void *a, const void *b)
+{
+	const struct nccl_log_failure *x = a, *y = b;
+	int r = (x->failure.kind > y->failure.kind) - (x->failure.kind < y->failure.kind);
+
+	r = r ? r : (x->line > y->line) - (x->line < y->line);
+	return r ? r : (x->failure.rank > y->failure.rank) - (x->failure.rank < y->failure.rank);
 }
 
 /* The distinct texts, device numbers and all, up to a few. */
@@ -749,13 +830,14 @@ static void fill_pairs(struct parser *p)
 int nccl_log_read(struct nccl_log *l, const char *text, size_t size)
 {
 	struct parser p = {.l = l};
-	size_t n;
+	size_t n, other_n = 0;
 	struct text_line *lines = text_lines(l->arena, text, size, &n);
 	int r = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		read_version(&p, lines[i].text);
-		read_records(&p, lines[i].text, lines[i].number);
+		if (!read_records(&p, lines[i].text, lines[i].number))
+			lines[other_n++] = lines[i];
 	}
 	/* Ranks first: up to 2.21 they are told after the connections. */
 	for (size_t i = 0; i < p.record_n && r == 0; i++) {
@@ -766,10 +848,14 @@ int nccl_log_read(struct nccl_log *l, const char *text, size_t size)
 		r = read_message(&p, &p.records[i]);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < other_n; i++)
+		read_other(&p, lines[i].text, lines[i].number);
 	l->lines = p.record_n;
 	l->communicators = p.comm_n;
 	for (size_t i = 0; i < p.comm_n; i++)
 		l->ranks = p.comms[i].member_n > l->ranks ? p.comms[i].member_n : l->ranks;
 	fill_pairs(&p);
+	if (l->failure_n)
+		qsort(l->failures, l->failure_n, sizeof(*l->failures), compare_failures);
 	return 0;
 }

@@ -4,12 +4,13 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/rate.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "ingest/figures_open.h"
 #include "ingest/nccl_log.h"
 #include "ingest/text.h"
-#include "machine/figures.h"
+#include "machine/comparison.h"
 #include "machine/machine.h"
 
 #include <errno.h>
@@ -116,9 +117,6 @@ static struct observed *add(struct machine *m, enum observed_kind kind, int init
 
 /* ---- figures ---- */
 
-/* Smaller copies are slower by nature: how far below the path they stay says nothing of it. */
-#define RATE_MIN_BYTES (16u << 20)
-
 static const struct {
 	const char *what;
 	enum observed_kind kind;
@@ -129,7 +127,23 @@ static const struct {
 	{"latency-write", OBSERVED_LATENCY, false},
 };
 
-static int add_figure(const struct figure *row, struct machine *m, int initiator, int target)
+static enum observed_gain weigh_gain(struct p2p_gain g)
+{
+	if (g.rate == TREND_BETTER || (g.rate != TREND_WORSE && g.latency == TREND_BETTER))
+		return OBSERVED_GAINS;
+	return g.rate == TREND_N ? OBSERVED_GAIN_UNKNOWN : OBSERVED_GAINS_NOTHING;
+}
+
+static void set_gain(const struct figure_index *x, const struct figure *row, struct observed *ret)
+{
+	struct p2p_gain gain = p2p_gain_of(x, row);
+
+	ret->gain = weigh_gain(gain);
+	ret->off = gain.off ? gain.off->median : 0;
+}
+
+static int add_figure(const struct figure_index *x, const struct figure *row, struct machine *m,
+		      int initiator, int target)
 {
 	size_t k = 0;
 	struct observed *o;
@@ -138,12 +152,17 @@ static int add_figure(const struct figure *row, struct machine *m, int initiator
 	       strcmp(row->what, observable[k].what) != 0)
 		k++;
 	if (k == sizeof(observable) / sizeof(*observable) || initiator == target ||
+	    !figure_measured(row) ||
 	    (observable[k].kind == OBSERVED_BANDWIDTH && row->bytes && row->bytes < RATE_MIN_BYTES))
 		return 0;
 	o = add(m, observable[k].kind, initiator, target, row->from);
 	o->value = observable[k].yes_or_no ? 0 : row->median;
-	o->ok = !observable[k].yes_or_no || row->median > 0;
+	/* Of several samples the worst: what works sometimes does not work. */
+	o->ok = !observable[k].yes_or_no || row->low >= 1;
+	o->pulled = strcmp(row->what, "read-ce") == 0;
 	o->text = observable[k].what;
+	if (o->kind == OBSERVED_BANDWIDTH)
+		set_gain(x, row, o);
 	return 1;
 }
 
@@ -165,6 +184,7 @@ int figures_observe(const struct figures *f, struct machine *m)
 {
 	AUTO_FREE struct named_gpu *names = xcalloc(f->gpu_n + 1, sizeof(*names));
 	AUTO_FREE int *gpus = xcalloc(f->gpu_n + 1, sizeof(*gpus));
+	struct figure_index *x = figure_index_new(f);
 	int n = 0, r = name_figure_gpus(f, names);
 
 	if (r == 0)
@@ -173,8 +193,9 @@ int figures_observe(const struct figures *f, struct machine *m)
 		const struct figure *row = &f->rows[i];
 
 		if (row->initiator >= 0 && row->target >= 0)
-			n += add_figure(row, m, gpus[row->initiator], gpus[row->target]);
+			n += add_figure(x, row, m, gpus[row->initiator], gpus[row->target]);
 	}
+	figure_index_free(x);
 	if (r == 0 && !n)
 		return err_set(EINVAL,
 			       "%s: is a result of %s that tells nothing of single pairs of GPUs",
@@ -218,28 +239,76 @@ static int add_transports(const struct nccl_log *l, struct machine *m, const int
 	return n;
 }
 
+/* `gpus`: the machine's GPU of each device; NULL: of several hosts, which need not be known here. */
+static int add_failures(const struct nccl_log *l, struct machine *m, const int *gpus)
+{
+	for (size_t i = 0; i < l->failure_n; i++) {
+		const struct nccl_log_failure *x = &l->failures[i];
+		struct observed *o =
+			add(m, OBSERVED_RUN_FAILURE, gpus && x->device >= 0 ? gpus[x->device] : -1,
+			    -1, arena_printf(m->arena, "%s:%u", l->name, x->line));
+
+		o->failure = x->failure;
+		o->failure.what = arena_strdup(m->arena, x->failure.what);
+	}
+	return (int)l->failure_n;
+}
+
+static int add_warnings(const struct nccl_log *l, struct machine *m)
+{
+	for (size_t i = 0; i < l->warnings.n; i++) {
+		const struct nccl_log_note *note = &l->warnings.items[i];
+		struct observed *o = add(m, OBSERVED_NCCL_WARNING, -1, -1,
+					 arena_printf(m->arena, "%s:%u", l->name, note->line));
+
+		o->text = arena_strdup(m->arena, note->text);
+	}
+	return (int)l->warnings.n;
+}
+
+/* What ran outweighs what is installed: frameworks bring an NCCL of their own. */
+static void take_version(const struct nccl_log *l, struct machine *m)
+{
+	struct fact_int was = m->nccl.version;
+	const char *from = arena_strdup(m->arena, l->name);
+
+	if (l->version_number < 0)
+		return;
+	if (fact_is_not(was, l->version_number))
+		from = arena_printf(m->arena, "%s; %s is of another version", l->name,
+				    fact_str_or(m->nccl.library, FACT_WHY(was)));
+	m->nccl.version = fact_int(l->version_number, from);
+}
+
 int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 {
 	AUTO_FREE struct named_gpu *names = xcalloc(l->device_n + 1, sizeof(*names));
 	AUTO_FREE int *gpus = xcalloc(l->device_n + 1, sizeof(*gpus));
-	int n;
+	bool one = one_host(l);
+	int n = 0;
 
-	if (!one_host(l))
+	for (size_t i = 0; i < l->device_n; i++)
+		names[i] = (struct named_gpu){l->devices[i].pci, l->devices[i].nvml_index,
+					      l->devices[i].cuda_ordinal};
+	if (one)
+		n = match_gpus(m, l->name, names, l->device_n, gpus);
+	if (n < 0)
+		return n;
+	n = one ? add_transports(l, m, gpus) : 0;
+	n += add_failures(l, m, one ? gpus : NULL) + add_warnings(l, m);
+	if (one)
+		take_version(l, m);
+	if (n)
+		return n;
+	if (!one)
 		return err_set(EINVAL,
 			       "%s: is a log of several hosts; which of them this machine is "
 			       "cannot be told",
 			       l->name);
-	for (size_t i = 0; i < l->device_n; i++)
-		names[i] = (struct named_gpu){l->devices[i].pci, l->devices[i].nvml_index,
-					      l->devices[i].cuda_ordinal};
-	n = match_gpus(m, l->name, names, l->device_n, gpus);
-	if (n == 0)
-		n = add_transports(l, m, gpus);
-	return n ? n
-		 : err_set(EINVAL,
-			   "%s: no line of this log of NCCL tells how GPUs reach each other; set "
-			   "NCCL_DEBUG=INFO",
-			   l->name);
+	return err_set(EINVAL,
+		       "%s: no line of this log of NCCL tells how GPUs reach each other; set "
+		       "NCCL_DEBUG=INFO",
+		       l->name);
 }
 
 /* ---- files ---- */
@@ -247,7 +316,7 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 static bool is_figures(const struct strbuf *text)
 {
 	for (const struct text_kind *k = text_kinds; k->what; k++)
-		if (k->to_figures && k->recognise(text->text, text->len))
+		if (k->to_figures && k->recognise(strbuf_str(text), text->len))
 			return true;
 	return false;
 }
@@ -255,7 +324,7 @@ static bool is_figures(const struct strbuf *text)
 static int observe_figures(const struct strbuf *text, const char *path, struct machine *m)
 {
 	struct figures *f = NULL;
-	int r = figures_parse(text->text, text->len, path, &f);
+	int r = figures_parse_each(strbuf_str(text), text->len, path, &f);
 
 	if (r == 0)
 		r = figures_observe(f, m);
@@ -266,7 +335,7 @@ static int observe_figures(const struct strbuf *text, const char *path, struct m
 static int observe_log(const struct strbuf *text, const char *path, struct machine *m)
 {
 	struct nccl_log *l = NULL;
-	int r = nccl_log_parse(text->text, text->len, path, &l);
+	int r = nccl_log_parse(strbuf_str(text), text->len, path, &l);
 
 	if (r == 0)
 		r = nccl_log_observe(l, m);
@@ -282,17 +351,13 @@ static int observe_file(const char *path, struct machine *m)
 
 	if (r < 0)
 		return r;
-	if (!text.len)
-		return err_set(EINVAL, "%s: is empty", path);
 	if (nccl_log_recognise(strbuf_str(&text), text.len)) {
 		r = observe_log(&text, path, m);
 		return r < 0 && is_figures(&text) ? observe_figures(&text, path, m) : r;
 	}
 	if (is_figures(&text))
 		return observe_figures(&text, path, m);
-	if (memchr(text.text, '\0', text.len))
-		return err_set(EINVAL, "%s: is no text, so it is no result", path);
-	return text_refuse(text.text, text.len, path,
+	return text_refuse(strbuf_str(&text), text.len, path,
 			   "a result of onehop, p2pBandwidthLatencyTest, nvbandwidth -j or a debug "
 			   "log of NCCL");
 }

@@ -94,12 +94,21 @@ static const char *row_cells(const char *line, size_t i)
 		       : NULL;
 }
 
+/* "-" stands for what was not measured, in a matrix that onehop printed. */
+#define NOT_MEASURED (-1)
+
 /* Exactly n numbers, nothing behind them. */
 static bool read_cells(const char *s, size_t n, double *ret)
 {
 	for (size_t j = 0; j < n; j++) {
 		char *end;
 
+		s += strspn(s, " ");
+		if (*s == '-' && (s[1] == ' ' || !s[1])) {
+			ret[j] = NOT_MEASURED;
+			s++;
+			continue;
+		}
 		ret[j] = strtod(s, &end);
 		if (end == s || !isfinite(ret[j]) || ret[j] < 0)
 			return false;
@@ -116,7 +125,7 @@ static void add_row(struct parser *p, const struct title *t, size_t i, const dou
 	for (size_t j = 0; j < n; j++) {
 		const char *word = i == j ? t->diagonal : t->word;
 
-		if (word)
+		if (word && cells[j] >= 0)
 			figures_add(p->f, word, (int)i, (int)j, cells[j])->from = from;
 	}
 }

@@ -217,6 +217,19 @@ static int parse_nvbandwidth(const json_t *json, const char *file, struct figure
 	return 0;
 }
 
+static int not_json(const char *text, size_t size, const char *file, const json_error_t *error)
+{
+	json_t *first = json_loadb(text, size, JSON_DISABLE_EOF_CHECK, NULL);
+
+	json_decref(first);
+	if (first)
+		return err_set(EINVAL,
+			       "%s:%d: a second result or other text follows the first; put each "
+			       "result into a file of its own",
+			       file, error->line);
+	return err_set(EINVAL, "%s:%d: invalid JSON: %s", file, error->line, error->text);
+}
+
 int result_json_parse(const char *text, size_t size, const char *file, struct figures **ret)
 {
 	json_error_t error;
@@ -224,7 +237,7 @@ int result_json_parse(const char *text, size_t size, const char *file, struct fi
 	int r;
 
 	if (!json)
-		return err_set(EINVAL, "%s:%d: is no good JSON: %s", file, error.line, error.text);
+		return not_json(text, size, file, &error);
 	if (figures_json_recognise(json))
 		r = figures_from_json(json, file, ret);
 	else if (test_json_recognise(json))
@@ -235,7 +248,7 @@ int result_json_parse(const char *text, size_t size, const char *file, struct fi
 		r = parse_nvbandwidth(json, file, ret);
 	else
 		r = err_set(EINVAL,
-			    "%s: is JSON, but no result of onehop, nccl-tests -J or nvbandwidth -j",
+			    "%s: JSON, but not a result of onehop, nccl-tests -J or nvbandwidth -j",
 			    file);
 	json_decref(json);
 	return r;

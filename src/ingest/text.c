@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/strbuf.h"
 #include "ingest/lspci.h"
 #include "ingest/nccl_log.h"
@@ -12,7 +13,6 @@
 #include "ingest/result_json.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 /* A log may hold the table of the run that wrote it, so the table comes first. */
@@ -34,7 +34,7 @@ int text_refuse(const char *text, size_t size, const char *path, const char *wan
 			return err_set(EINVAL, "%s: is %s, not %s: use %s", path, k->what, wanted,
 				       k->use);
 	}
-	return err_set(EINVAL, "%s: is a text, but not %s", path, wanted);
+	return content_refuse(path, text, size, wanted);
 }
 
 /* ---- reading ---- */
@@ -49,7 +49,7 @@ int text_read_fd(int fd, const char *path, size_t max, struct strbuf *ret)
 		if (ret->len > max)
 			return err_set(EFBIG, "%s: is larger than %zu MiB", path, max >> 20);
 	}
-	return n < 0 ? err_sys(errno, "%s", path) : 0;
+	return n < 0 ? file_unreadable(errno, path) : 0;
 }
 
 int text_read_file(const char *path, size_t max, struct strbuf *ret)
@@ -58,8 +58,8 @@ int text_read_file(const char *path, size_t max, struct strbuf *ret)
 
 	if (strcmp(path, "-") == 0)
 		return text_read_fd(STDIN_FILENO, "standard input", max, ret);
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	return fd < 0 ? err_sys(errno, "%s", path) : text_read_fd(fd, path, max, ret);
+	fd = file_open(path);
+	return fd < 0 ? fd : text_read_fd(fd, path, max, ret);
 }
 
 /* ---- cleaning ---- */

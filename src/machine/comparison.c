@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/rate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,23 +80,30 @@ static int compare_figures(const void *a, const void *b)
 	return r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-struct index {
-	const struct figure **rows;
+struct figure_index {
 	size_t n;
+	const struct figure *rows[];
 };
 
-static struct index make_index(const struct figures *f)
+struct figure_index *figure_index_new(const struct figures *f)
 {
-	struct index x = {xcalloc(f->row_n + 1, sizeof(*x.rows)), f->row_n};
+	struct figure_index *x = xcalloc(1, sizeof(*x) + f->row_n * sizeof(x->rows[0]));
 
+	x->n = f->row_n;
 	for (size_t i = 0; i < f->row_n; i++)
-		x.rows[i] = &f->rows[i];
-	qsort(x.rows, x.n, sizeof(*x.rows), compare_figures);
+		x->rows[i] = &f->rows[i];
+	qsort(x->rows, x->n, sizeof(x->rows[0]), compare_figures);
 	return x;
 }
 
+void figure_index_free(struct figure_index *x)
+{
+	free(x);
+}
+
 /* Where one of both does not tell its size, as texts of other tools: the largest. */
-static const struct figure *look_up_largest(const struct index *x, const struct figure *wanted)
+static const struct figure *look_up_largest(const struct figure_index *x,
+					    const struct figure *wanted)
 {
 	struct figure largest = *wanted, same = *wanted;
 	const struct figure *key = &largest, *row;
@@ -118,14 +126,14 @@ static const struct figure *look_up_largest(const struct index *x, const struct 
 	return compare_figures(&row, &key) == 0 ? row : NULL;
 }
 
-static const struct figure *look_up(const struct index *x, const char *what, int initiator,
+static const struct figure *look_up(const struct figure_index *x, const char *what, int initiator,
 				    int target, uint64_t bytes)
 {
 	struct figure wanted = {.what = what,
 				.initiator = initiator,
 				.target = target,
 				.bytes = bytes};
-	const struct figure *key = &wanted, **found;
+	const struct figure *key = &wanted, *const * found;
 
 	found = bsearch(&key, x->rows, x->n, sizeof(*x->rows), compare_figures);
 	return found ? *found : look_up_largest(x, &wanted);
@@ -148,9 +156,10 @@ static bool is_neighbour(const struct figure *a, const struct figure *b)
  * How far out-of-place and in-place lie apart at this size and its neighbours: of two values alone
  * the difference is a poor guess.
  */
-static double placement_spread(const struct index *x, const struct figure *r)
+static double placement_spread(const struct figure_index *x, const struct figure *r)
 {
-	const struct figure **at = bsearch(&r, x->rows, x->n, sizeof(*x->rows), compare_figures);
+	const struct figure *const *at =
+		bsearch(&r, x->rows, x->n, sizeof(*x->rows), compare_figures);
 	double spread = spread_of(r);
 
 	if (at > x->rows && is_neighbour(at[-1], r))
@@ -161,7 +170,7 @@ static double placement_spread(const struct index *x, const struct figure *r)
 }
 
 /* Half the width of what one set of figures knows of its own row's uncertainty, relative. */
-static double own_noise(const struct index *x, const struct figure *r)
+static double own_noise(const struct figure_index *x, const struct figure *r)
 {
 	if (r->samples >= FIGURE_INTERVAL_SAMPLES)
 		return spread_of(r) / 2;
@@ -174,7 +183,7 @@ static bool has_interval(const struct figure *r)
 }
 
 /* Where CUDA has no peer access, copies with P2P "on" are staged like those with P2P off. */
-static bool no_access(const struct index *x, const struct figure *r)
+static bool no_access(const struct figure_index *x, const struct figure *r)
 {
 	const struct figure *access = look_up(x, "p2p-access", r->initiator, r->target, 0);
 
@@ -191,8 +200,9 @@ struct row_kind {
 
 struct work {
 	struct comparison *c;
-	struct index before, after;
+	struct figure_index *before, *after;
 	struct row_kind *kinds;
+	bool *matched; /* of `after`: it has a counterpart */
 };
 
 static double gain_of(const struct figure *before, const struct figure *after)
@@ -208,12 +218,12 @@ static double gain_of(const struct figure *before, const struct figure *after)
 static double noise_of(const struct work *w, const struct figure_kind *kind, bool staged,
 		       const struct figure *before, const struct figure *after)
 {
-	bool hosted = staged || (no_access(&w->before, before) && no_access(&w->after, after));
+	bool hosted = staged || (no_access(w->before, before) && no_access(w->after, after));
 	double least = has_interval(before) && has_interval(after) ? REPEATABLE
 		       : hosted                                    ? kind->noise_staged
 								   : kind->noise;
 
-	return fmax(least, own_noise(&w->before, before) + own_noise(&w->after, after));
+	return fmax(least, own_noise(w->before, before) + own_noise(w->after, after));
 }
 
 /*
@@ -294,6 +304,21 @@ static void sum_up(struct compared *k)
 	k->after = over(after, k->cell_n);
 }
 
+static void add_lone_after(struct work *w, const struct figure_kind *kind, bool staged)
+{
+	struct comparison *c = w->c;
+
+	for (size_t i = 0; i < c->after->row_n; i++) {
+		const struct figure *row = &c->after->rows[i];
+		bool is_staged;
+
+		if (!w->matched[i] && figure_kind_find(row->what, &is_staged) == kind &&
+		    is_staged == staged)
+			*ARENA_PUSH(c->arena, c->alone, c->alone_n) =
+				(struct lone_figure){kind, staged, NULL, row};
+	}
+}
+
 static void compare_kind(struct work *w, const struct figure_kind *kind, bool staged)
 {
 	struct comparison *c = w->c;
@@ -304,11 +329,17 @@ static void compare_kind(struct work *w, const struct figure_kind *kind, bool st
 
 		if (w->kinds[i].kind != kind || w->kinds[i].staged != staged)
 			continue;
-		other = look_up(&w->after, row->what, after_index(c, row->initiator),
+		other = look_up(w->after, row->what, after_index(c, row->initiator),
 				after_index(c, row->target), row->bytes);
-		if (other)
+		if (other) {
 			add_cell(w, &k, row, other);
+			w->matched[other - c->after->rows] = true;
+		} else {
+			*ARENA_PUSH(c->arena, c->alone, c->alone_n) =
+				(struct lone_figure){kind, staged, row, NULL};
+		}
 	}
+	add_lone_after(w, kind, staged);
 	if (!k.cell_n)
 		return;
 	sum_up(&k);
@@ -317,37 +348,60 @@ static void compare_kind(struct work *w, const struct figure_kind *kind, bool st
 
 /* ---- is P2P used? ---- */
 
+/* What is read comes the other way; tools that read with P2P on still write with it off. */
+static const struct figure *find_off(const struct figure_index *x, const struct figure *on)
+{
+	static const char *const written[][2] = {
+		{"read-ce", "write-ce" FIGURE_STAGED},
+		{"latency-read", "latency-write" FIGURE_STAGED},
+	};
+	AUTO_FREE char *staged = xprintf("%s" FIGURE_STAGED, on->what);
+	const struct figure *off = look_up(x, staged, on->initiator, on->target, on->bytes);
+
+	for (size_t i = 0; !off && i < sizeof(written) / sizeof(written[0]); i++)
+		if (strcmp(on->what, written[i][0]) == 0)
+			off = look_up(x, written[i][1], on->target, on->initiator, on->bytes);
+	return off;
+}
+
+static enum trend on_against_off(const struct figure *on, const struct figure *off)
+{
+	bool ignored;
+	const struct figure_kind *kind = on ? figure_kind_find(on->what, &ignored) : NULL;
+
+	return kind && off ? change_of(gain_of(off, on), kind->noise_staged) : TREND_N;
+}
+
+struct p2p_gain p2p_gain_of(const struct figure_index *x, const struct figure *on)
+{
+	const char *word = strcmp(on->what, "read-ce") == 0 ? "latency-read" : "latency-write";
+	const struct figure *tiny = look_up(x, word, on->initiator, on->target, on->bytes);
+	const struct figure *off = find_off(x, on);
+
+	return (struct p2p_gain){
+		.rate = on_against_off(on, off),
+		.latency = on_against_off(tiny, tiny ? find_off(x, tiny) : NULL),
+		.off = off,
+	};
+}
+
 /*
  * With P2P on as with it off: staged through the host although it is on. One row alone may be alike
  * by chance (a narrow link), so the period of tiny writes has to be alike too.
  */
-static enum trend on_against_off(const struct index *x, const struct figure *on, const char *word)
+static void judge_use(const struct figure_index *x, const struct figure *on, struct p2p_use *use)
 {
-	AUTO_FREE char *staged = xprintf("%s" FIGURE_STAGED, word);
-	const struct figure *a = look_up(x, word, on->initiator, on->target, on->bytes);
-	const struct figure *off = look_up(x, staged, on->initiator, on->target, on->bytes);
-	bool ignored;
-	const struct figure_kind *kind = figure_kind_find(word, &ignored);
+	struct p2p_gain gain = p2p_gain_of(x, on);
 
-	if (!a || !off)
-		return TREND_N;
-	return change_of(gain_of(off, a), kind->noise_staged);
-}
-
-static void judge_use(const struct index *x, const struct figure *on, struct p2p_use *use)
-{
-	enum trend write = on_against_off(x, on, "write-ce");
-	enum trend latency = on_against_off(x, on, "latency-write");
-
-	if (write == TREND_BETTER || latency == TREND_BETTER)
+	if (gain.rate == TREND_BETTER || gain.latency == TREND_BETTER)
 		use->yes++;
-	else if (write == TREND_SAME && latency == TREND_SAME)
+	else if (gain.rate == TREND_SAME && gain.latency == TREND_SAME)
 		use->no++;
 	else
 		use->open++;
 }
 
-static struct p2p_use count_use(const struct figures *f, const struct index *x)
+static struct p2p_use count_use(const struct figures *f, const struct figure_index *x)
 {
 	struct p2p_use use = {0};
 
@@ -358,6 +412,54 @@ static struct p2p_use count_use(const struct figures *f, const struct index *x)
 			judge_use(x, row, &use);
 	}
 	return use;
+}
+
+/* ---- what is slow? ---- */
+
+/* Without access a copy goes through host memory, as fast as that may be. */
+static bool is_rate(const struct figure_index *x, const struct figure *r, const char *word)
+{
+	return strcmp(r->what, word) == 0 && r->initiator >= 0 && r->target >= 0 &&
+	       r->initiator != r->target && !no_access(x, r);
+}
+
+static double median_rate(const struct figures *f, const struct figure_index *x, const char *word)
+{
+	AUTO_FREE double *rates = xcalloc(f->row_n + 1, sizeof(*rates));
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->row_n; i++)
+		if (is_rate(x, &f->rows[i], word))
+			rates[n++] = f->rows[i].median;
+	return rate_median(rates, n);
+}
+
+static void count_slow_of(const struct figures *f, const struct figure_index *x, const char *word,
+			  struct slow_pairs *ret)
+{
+	double median = median_rate(f, x, word);
+
+	for (size_t i = 0; i < f->row_n; i++) {
+		const struct figure *r = &f->rows[i];
+
+		if (!is_rate(x, r, word))
+			continue;
+		ret->rows++;
+		if (!rate_is_slow(r->median, rate_yardstick(r->expected, median, r->bytes)))
+			continue;
+		ret->least = !ret->slow || r->median < ret->least ? r->median : ret->least;
+		ret->most = r->median > ret->most ? r->median : ret->most;
+		ret->slow++;
+	}
+}
+
+static struct slow_pairs count_slow(const struct figures *f, const struct figure_index *x)
+{
+	struct slow_pairs slow = {0};
+
+	count_slow_of(f, x, "write-ce", &slow);
+	count_slow_of(f, x, "read-ce", &slow);
+	return slow;
 }
 
 /* ---- the whole ---- */
@@ -371,17 +473,39 @@ static size_t compared_cells(const struct comparison *c)
 	return n;
 }
 
+/* No two runs agree in every rate and time; in what is yes or no they may. */
+static bool is_same_run(const struct comparison *c)
+{
+	bool measured = false;
+
+	if (c->only_before || c->only_after)
+		return false;
+	for (size_t i = 0; i < c->kind_n; i++) {
+		const struct compared *k = &c->kinds[i];
+
+		measured = measured || strcmp(k->kind->unit, "pairs") != 0;
+		for (size_t j = 0; j < k->cell_n; j++) {
+			const struct figure *b = k->cells[j].before, *a = k->cells[j].after;
+
+			if (b->median != a->median || b->low != a->low || b->high != a->high)
+				return false;
+		}
+	}
+	return measured;
+}
+
 struct comparison *comparison_new(const struct figures *before, const struct figures *after)
 {
 	struct arena *arena = arena_new();
 	struct comparison *c = arena_alloc(arena, 1, sizeof(*c));
-	struct work w = {c, make_index(before), make_index(after), NULL};
+	struct work w = {c, figure_index_new(before), figure_index_new(after), NULL, NULL};
 
 	c->arena = arena;
 	c->before = before;
 	c->after = after;
 	match_gpus(c);
 	w.kinds = arena_alloc(arena, before->row_n + 1, sizeof(*w.kinds));
+	w.matched = arena_alloc(arena, after->row_n + 1, sizeof(*w.matched));
 	for (size_t i = 0; i < before->row_n; i++)
 		w.kinds[i].kind = figure_kind_find(before->rows[i].what, &w.kinds[i].staged);
 	for (const struct figure_kind *k = figure_kinds; k->word; k++) {
@@ -390,10 +514,13 @@ struct comparison *comparison_new(const struct figures *before, const struct fig
 	}
 	c->only_before = before->row_n - compared_cells(c);
 	c->only_after = after->row_n - compared_cells(c);
-	c->use_before = count_use(before, &w.before);
-	c->use_after = count_use(after, &w.after);
-	free(w.before.rows);
-	free(w.after.rows);
+	c->same_run = is_same_run(c);
+	c->use_before = count_use(before, w.before);
+	c->use_after = count_use(after, w.after);
+	c->slow_before = count_slow(before, w.before);
+	c->slow_after = count_slow(after, w.after);
+	figure_index_free(w.before);
+	figure_index_free(w.after);
 	return c;
 }
 

@@ -26,10 +26,23 @@ struct compared {
 	const struct compared_cell *best, *worst; /* by gain; never NULL */
 };
 
+/* A figure that only one side has: `before` or `after` is NULL. */
+struct lone_figure {
+	const struct figure_kind *kind;
+	bool staged;
+	const struct figure *before, *after;
+};
+
 /* Ordered pairs that use P2P, going by the figures. */
 struct p2p_use {
 	size_t yes, no; /* P2P on is faster than P2P off, or the same within noise */
 	size_t open;    /* the figures do not tell */
+};
+
+/* One-way copies between GPUs of one side, by the rule of base/rate.h. */
+struct slow_pairs {
+	size_t rows, slow;
+	double least, most; /* GB/s of those that are slow */
 };
 
 struct comparison {
@@ -42,7 +55,11 @@ struct comparison {
 	size_t kind_n;
 	size_t counts[TREND_N];         /* over all cells */
 	size_t only_before, only_after; /* figures without a counterpart */
+	struct lone_figure *alone; /* those of a known kind, by kind, those of `before` first */
+	size_t alone_n;
 	struct p2p_use use_before, use_after;
+	struct slow_pairs slow_before, slow_after;
+	bool same_run; /* every figure is the same to the last digit: one result, twice */
 };
 
 /* Keeps both by pointer. comparison_free. */
@@ -50,3 +67,19 @@ struct comparison *comparison_new(const struct figures *before, const struct fig
 void comparison_free(struct comparison *c); /* NULL is fine */
 
 const char *change_word(enum trend change); /* "better" */
+
+/* ---- P2P on against P2P off, of one pair in one result ---- */
+
+struct figure_index;
+
+struct figure_index *figure_index_new(const struct figures *f); /* keeps it by pointer */
+void figure_index_free(struct figure_index *x);                 /* NULL is fine */
+
+/* Copies and tiny transfers; TREND_N: one of both was not measured. */
+struct p2p_gain {
+	enum trend rate, latency;
+	const struct figure *off; /* the copy with P2P off; NULL: none */
+};
+
+/* `on`: a row of write-ce or read-ce between two GPUs. */
+struct p2p_gain p2p_gain_of(const struct figure_index *x, const struct figure *on);

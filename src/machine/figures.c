@@ -137,6 +137,14 @@ void figures_trouble(struct figures *f, const char *fmt, ...)
 	va_end(ap);
 }
 
+bool figure_measured(const struct figure *row)
+{
+	bool staged;
+	const struct figure_kind *kind = figure_kind_find(row->what, &staged);
+
+	return !kind || strcmp(kind->unit, "pairs") == 0 || row->median > 0;
+}
+
 /* ---- looking up ---- */
 
 static bool same_measurement(const struct figure *a, const char *what, int initiator, int target,
@@ -177,11 +185,18 @@ static int compare_rows(const void *a, const void *b)
 	return r ? r : (x > y) - (x < y);
 }
 
-/* Makes the first of the file hold what all n say; the others are marked by an empty word. */
-static void merge_rows(struct figure **rows, size_t n)
+static bool is_yes_or_no(const struct figure *row)
 {
-	struct figure merged = *rows[n / 2], *first = rows[0];
+	return strcmp(row->unit, "pairs") == 0;
+}
 
+/* Of values in their order. What is yes or no is no where one run says no: there is no middle. */
+static struct figure merged_figure(struct figure *const *rows, size_t n)
+{
+	struct figure merged = *rows[is_yes_or_no(rows[0]) ? 0 : n / 2];
+
+	if (is_yes_or_no(rows[0]))
+		return merged;
 	merged.samples = 0;
 	if (n % 2 == 0)
 		merged.median = (rows[n / 2 - 1]->median + rows[n / 2]->median) / 2;
@@ -189,12 +204,32 @@ static void merge_rows(struct figure **rows, size_t n)
 		merged.samples += rows[i]->samples;
 		merged.low = fmin(merged.low, rows[i]->low);
 		merged.high = fmax(merged.high, rows[i]->high);
-		first = rows[i] < first ? rows[i] : first;
 	}
+	return merged;
+}
+
+/* Makes the first of the file hold what all n say; the others are marked by an empty word. */
+static void merge_rows(struct figure **rows, size_t n)
+{
+	struct figure merged = merged_figure(rows, n), *first = rows[0];
+
+	for (size_t i = 0; i < n; i++)
+		first = rows[i] < first ? rows[i] : first;
+	if (!is_yes_or_no(first))
+		merged.from = first->from;
 	for (size_t i = 0; i < n; i++)
 		rows[i]->what = "";
-	merged.from = first->from;
 	*first = merged;
+}
+
+static void drop_unmeasured(struct figures *f)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < f->row_n; i++)
+		if (figure_measured(&f->rows[i]))
+			f->rows[kept++] = f->rows[i];
+	f->row_n = kept;
 }
 
 void figures_merge(struct figures *f)
@@ -202,6 +237,8 @@ void figures_merge(struct figures *f)
 	AUTO_FREE struct figure **sorted = xcalloc(f->row_n + 1, sizeof(*sorted));
 	size_t kept = 0;
 
+	drop_unmeasured(f);
+	f->runs = 1;
 	for (size_t i = 0; i < f->row_n; i++)
 		sorted[i] = &f->rows[i];
 	qsort(sorted, f->row_n, sizeof(*sorted), compare_rows);
@@ -214,6 +251,8 @@ void figures_merge(struct figures *f)
 			n++;
 		if (n > 1)
 			merge_rows(sorted + i, n);
+		if (n > f->runs)
+			f->runs = (unsigned)n;
 	}
 	for (size_t i = 0; i < f->row_n; i++) {
 		if (*f->rows[i].what)

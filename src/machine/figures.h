@@ -38,6 +38,7 @@ struct figure {
 	double low, high; /* 95 % interval of the median; equal to it: unknown. With fewer than
 			     FIGURE_INTERVAL_SAMPLES samples: the least and the most seen */
 	unsigned samples; /* 0: unknown */
+	double expected;  /* what the path should give, 0: unknown */
 	const char *from; /* "file:line" */
 };
 
@@ -58,6 +59,7 @@ struct figures {
 	size_t gpu_n;
 	struct figure *rows;
 	size_t row_n;
+	unsigned runs;         /* of the same measurements, merged into one; 0: not merged yet */
 	const char **troubles; /* sentences: what was left out, and why */
 	size_t trouble_n;
 };
@@ -73,7 +75,12 @@ void figures_need_gpus(struct figures *f, size_t n);
 struct figure *figures_add(struct figures *f, const char *what, int initiator, int target,
 			   double value);
 void figures_trouble(struct figures *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Rows of the same measurement become one: median, least and most of the values. Sorts nothing. */
+/* False: 0 stands for "not measured", as no rate and no time is. Yes or no is measured either way. */
+bool figure_measured(const struct figure *row);
+/*
+ * Rows of the same measurement become one: median, least and most of the values, no of yes and no. Rows that were not measured
+ * go. Sorts nothing.
+ */
 void figures_merge(struct figures *f);
 
 /* NULL: no such measurement. */

@@ -51,6 +51,8 @@ static json_t *row_to_json(const struct figure *r)
 	}
 	if (r->samples)
 		json_object_set_new(o, "samples", json_integer(r->samples));
+	if (r->expected > 0)
+		json_object_set_new(o, "expected", json_real(r->expected));
 	set_text(o, "from", r->from);
 	return o;
 }
@@ -155,6 +157,7 @@ static void read_row(struct reader *r)
 	row->low = fmin(take_number(r, "low", median), median);
 	row->high = fmax(take_number(r, "high", median), median);
 	row->samples = (unsigned)take_integer(r, "samples", 0, UINT_MAX);
+	row->expected = fmax(take_number(r, "expected", 0), 0);
 	row->from = from ? from
 			 : arena_printf(r->f->arena, "%s: %s[%zu]", r->f->name, r->where, r->index);
 }

@@ -163,6 +163,7 @@ void gpu_read(struct reader *r)
 		m->gpus[i].bar1_bytes = bar1_from_pci(r, &m->gpus[i]);
 	nvml_decode(r);
 	rm_decode(r);
+	nvml_decode_missing_p2p(r);
 	bar1_p2p_read(r);
 	cuda_order(r);
 }

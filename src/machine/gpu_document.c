@@ -5,15 +5,20 @@
 
 #include <jansson.h>
 
-static json_t *malformed(struct reader *r, const struct gpu_document *d, json_t *doc,
-			 const json_error_t *error, const char **ret_why)
+static json_t *refuse(struct reader *r, const struct gpu_document *d, json_t *doc,
+		      const char *where, const char *why, const char **ret_why)
 {
-	const char *why = doc ? "not an object" : arena_strdup(r->m->arena, error->text);
-
-	read_trouble(r, arena_printf(r->m->arena, "%s:%d", d->name, error->line), "%s", why);
+	read_trouble(r, where, "%s", why);
 	*ret_why = arena_printf(r->m->arena, "%s is malformed", d->name);
 	json_decref(doc);
 	return NULL;
+}
+
+static json_t *malformed(struct reader *r, const struct gpu_document *d, json_t *doc,
+			 const json_error_t *error, const char **ret_why)
+{
+	return refuse(r, d, doc, arena_printf(r->m->arena, "%s:%d", d->name, error->line),
+		      doc ? "not an object" : arena_strdup(r->m->arena, error->text), ret_why);
 }
 
 json_t *gpu_document(struct reader *r, const struct gpu_document *d, const char **ret_why)
@@ -36,6 +41,9 @@ json_t *gpu_document(struct reader *r, const struct gpu_document *d, const char 
 	if (!json_is_object(doc))
 		return malformed(r, d, doc, &error, ret_why);
 	why = json_string_value(json_object_get(doc, "unavailable"));
+	if (!why && !json_is_array(json_object_get(doc, "gpus")))
+		return refuse(r, d, doc, d->name,
+			      "holds neither a list \"gpus\" nor \"unavailable\"", ret_why);
 	*ret_why = why ? arena_printf(r->m->arena, "%s: %s", d->speaker, why)
 		       : arena_printf(r->m->arena, "not asked of %s", d->whom);
 	return doc;

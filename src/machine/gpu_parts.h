@@ -26,8 +26,11 @@ bool nvidia_driver_value(const char *text, const char *key, char *buf, size_t si
 
 /* nvml_decode.c: what nvml.json says of m->gpus, m->pairs and m->driver. */
 void nvml_decode(struct reader *r);
+/* Of a live machine that did not ask NVML about pairs since it asks the resource manager: asks NVML
+ * after all where that gave no answer. */
+void nvml_decode_missing_p2p(struct reader *r);
 
-/* rm_decode.c: what rm.json says of m->pairs. */
+/* rm_decode.c: what rm.json says of m->pairs, after NVML. */
 void rm_decode(struct reader *r);
 
 /* nvidia_driver.c: whether the module has P2P through BAR1; needs m->pairs. */

@@ -4,6 +4,7 @@
 
 #include "machine/fact.h"
 #include "machine/pci.h"
+#include "machine/run_failure.h"
 
 #include <stddef.h>
 
@@ -64,6 +65,7 @@ struct gpu {
 	size_t index;             /* in machine.gpus: PCI order, what onehop calls GPU<index> */
 	struct pci_function *pci; /* never NULL */
 	struct fact_int nvml_index;
+	struct fact_int lost;         /* 1: NVML answers that the GPU is lost; else unknown */
 	struct fact_int cuda_ordinal; /* absent: hidden by CUDA_VISIBLE_DEVICES */
 	struct fact_int minor;        /* /dev/nvidia<minor> */
 	struct fact_str model;        /* "NVIDIA GeForce RTX 4090" */
@@ -162,6 +164,13 @@ struct rdma_gid {
 	unsigned index;
 	struct fact_str gid;
 	struct fact_int type; /* enum gid_type */
+};
+
+/* How far the address behind a GID reaches. */
+enum gid_scope {
+	GID_LINK_LOCAL, /* fe80::/10, or 169.254.0.0/16 in its IPv6 form */
+	GID_IPV4,       /* ::ffff:a.b.c.d */
+	GID_GLOBAL,     /* any other IPv6 address */
 };
 
 struct rdma_port {
@@ -301,11 +310,15 @@ struct nccl {
 /* Kernel and user-space pieces of GPUDirect RDMA. */
 struct peermem {
 	struct fact_int loaded;        /* module nvidia_peermem (or nvidia_current_peermem) */
-	struct fact_int registered;    /* /sys/kernel/mm/memory_peers/nv_mem or nv_mem_nc */
+	struct fact_int listed;        /* /sys/kernel/mm/memory_peers/nv_mem or nv_mem_nc */
+	struct fact_int registered;    /* a client of the RDMA core, listed or not */
 	struct fact_int legacy_loaded; /* nv_peer_mem */
 	struct fact_str depends; /* of the module file; "" : built without the peer-memory API */
 	struct fact_int api_in_kernel; /* ib_register_peer_memory_client in /proc/kallsyms */
-	struct fact_str ofed;          /* version of MLNX_OFED or DOCA, absent: inbox drivers */
+	struct fact_str ofed;          /* version of the MLNX_OFED or DOCA that is installed */
+	struct fact_str ofed_running;  /* of that whose mlx5_core is loaded; absent: the kernel's */
+	struct fact_int ofed_modules; /* 1: ib_core of this kernel is OFED's, 0: the kernel's own */
+	struct fact_str ofed_kernel;  /* the release that OFED's modules were last built for */
 };
 
 /* ---- what was seen to happen: results of tests, of NCCL, of tools that printed a figure ---- */
@@ -316,15 +329,32 @@ enum observed_kind {
 	OBSERVED_BANDWIDTH,      /* value: GB/s one way */
 	OBSERVED_LATENCY,        /* value: us */
 	OBSERVED_NCCL_TRANSPORT, /* text: "P2P/CUMEM", "SHM/direct" */
+	OBSERVED_RUN_FAILURE,    /* failure; initiator: the rank's GPU */
+	OBSERVED_NCCL_WARNING,   /* text: the line */
+	OBSERVED_KIND_N
 };
+
+/* A copy with P2P on beside the same with P2P off. */
+enum observed_gain {
+	OBSERVED_GAIN_UNKNOWN, /* not measured both ways */
+	OBSERVED_GAINS,        /* it is faster, or as fast and tiny transfers are faster */
+	OBSERVED_GAINS_NOTHING,
+};
+
+/* The "version" of observed.json. */
+#define OBSERVED_VERSION 1
 
 struct observed {
 	enum observed_kind kind;
 	int initiator, target; /* GPU indexes, -1: all */
 	bool ok;
+	bool pulled; /* the initiator read, so the data came from the target */
 	double value;
+	enum observed_gain gain; /* bandwidth only */
+	double off;              /* what it is with P2P off, 0: unknown */
 	const char *text;
 	const char *from; /* "p2pBandwidthLatencyTest-before.txt:41" */
+	struct run_failure failure;
 };
 
 /* ---- what `onehop fix` changed and should be in force, from its own list ---- */
@@ -405,9 +435,10 @@ struct machine {
 enum machine_part {
 	MACHINE_PCI = 1 << 0,
 	MACHINE_CONFIG_SPACE = 1 << 1,
-	MACHINE_GPUS = 1 << 2,       /* from the driver's files */
-	MACHINE_NVML = 1 << 3,       /* and from NVML: which is which */
-	MACHINE_NVML_P2P = 1 << 4,   /* and what decides peer access: 2 ms a pair and capability */
+	MACHINE_GPUS = 1 << 2, /* from the driver's files */
+	MACHINE_NVML = 1 << 3, /* and from NVML: which is which */
+	/* and what decides peer access: 2 ms a pair and capability; with MACHINE_RM a pair */
+	MACHINE_NVML_P2P = 1 << 4,
 	MACHINE_NVML_STATE = 1 << 5, /* and memory, modes, processes, clocks, fabric */
 	MACHINE_RDMA = 1 << 6,
 	MACHINE_HOST = 1 << 7, /* CPU, kernel, boot, modules, limits, NCCL, peer memory */
@@ -445,6 +476,11 @@ void machine_free(struct machine *m);
 int machine_open_live(const struct machine_request *request, struct source **ret);
 
 const struct gpu_pair *machine_pair(const struct machine *m, size_t initiator, size_t target);
+/* The scope of a GID whose text is known. */
+enum gid_scope rdma_gid_scope(const struct rdma_gid *g);
+/* The GID that a RoCE port is reached by through routers: v2, an IPv4 address before an IPv6 one, the
+ * lowest index first. NULL: it has none. */
+const struct rdma_gid *rdma_routed_gid(const struct rdma_port *p);
 const struct module *machine_module(const struct machine *m,
 				    const char *name); /* NULL: nothing known */
 const struct nccl_setting *machine_nccl_setting(const struct machine *m,
@@ -466,8 +502,6 @@ struct fact_int driver_gpu_dword(const struct nvidia_driver *d, const struct gpu
  * Of a pair either GPU's counts (open-gpu-kernel-modules p2p_caps.c
  * _kp2pCapsCheckStatusOverridesForPcie). */
 int64_t driver_forced_p2p(const struct nvidia_driver *d, const struct gpu *g);
-/* RM's "pcie-bar1" for these two means that BAR1 can be used; from 545 to 570 ForceP2P was enough. */
-bool driver_means_bar1(const struct machine *m, size_t initiator, size_t target);
 /* Names of enum values as people and JSON see them. */
 const char *p2p_status_code(int64_t status);        /* "OK", "CNS", ... "U" */
 const char *rm_connection_word(int64_t connection); /* "pcie-bar1", "none" */

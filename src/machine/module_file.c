@@ -5,9 +5,8 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/archive_api.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -246,7 +245,7 @@ static int parse_plain(int fd, size_t size, module_parser *parser, struct strbuf
 	return r;
 }
 
-static int unpack(struct archive *a, struct strbuf *image)
+static int unpack(const struct archive_api *api, struct archive *a, struct strbuf *image)
 {
 	struct archive_entry *entry;
 	const void *block;
@@ -254,9 +253,9 @@ static int unpack(struct archive *a, struct strbuf *image)
 	size_t n;
 	int r;
 
-	if (archive_read_next_header(a, &entry) != ARCHIVE_OK)
+	if (api->read_next_header(a, &entry) != ARCHIVE_OK)
 		return -EINVAL;
-	while ((r = archive_read_data_block(a, &block, &n, &offset)) == ARCHIVE_OK) {
+	while ((r = api->read_data_block(a, &block, &n, &offset)) == ARCHIVE_OK) {
 		if (image->len + n > IMAGE_MAX)
 			return -EFBIG;
 		strbuf_add(image, block, n);
@@ -267,18 +266,23 @@ static int unpack(struct archive *a, struct strbuf *image)
 static int parse_compressed(int fd, module_parser *parser, struct strbuf *out)
 {
 	AUTO_STRBUF struct strbuf image = {0};
-	struct archive *a = archive_read_new();
-	int r = -EINVAL;
+	struct archive_api api;
+	struct archive *a;
+	int r = archive_api_load(&api);
 
+	if (r < 0)
+		return r;
+	a = api.read_new();
 	if (!a)
 		return -ENOMEM;
-	archive_read_support_filter_xz(a);
-	archive_read_support_filter_gzip(a);
-	archive_read_support_filter_zstd(a);
-	archive_read_support_format_raw(a);
-	if (archive_read_open_fd(a, fd, 65536) == ARCHIVE_OK)
-		r = unpack(a, &image);
-	archive_read_free(a);
+	r = -EINVAL;
+	api.read_filter_xz(a);
+	api.read_filter_gzip(a);
+	api.read_filter_zstd(a);
+	api.read_format_raw(a);
+	if (api.read_open_fd(a, fd, 65536) == ARCHIVE_OK)
+		r = unpack(&api, a, &image);
+	api.read_free(a);
 	return r < 0 ? r : parser(image.text, image.len, out);
 }
 

@@ -348,12 +348,9 @@ static void read_modprobe(struct reader *r)
 
 #define PEERS "sys/kernel/mm/memory_peers"
 
-/* Some releases of OFED have no such folder, so its absence tells little once the module is loaded.
- */
-static struct fact_int read_registered(struct reader *r, const struct peermem *p)
+static struct fact_int read_listed(struct reader *r)
 {
 	static const char *const clients[] = {"nv_mem", "nv_mem_nc"};
-	struct fact_int folder;
 
 	for (size_t i = 0; i < ARRAY_SIZE(clients); i++) {
 		struct fact_str version = read_str(r, PEERS "/%s/version", clients[i]);
@@ -363,10 +360,50 @@ static struct fact_int read_registered(struct reader *r, const struct peermem *p
 		if (fact_unknown(version))
 			return INT_LIKE(version);
 	}
+	return fact_int(0, PEERS);
+}
+
+/* Whether nvidia_peermem is among those that use a module. */
+static struct fact_int peermem_uses(const struct machine *m, const char *name)
+{
+	const struct module *module = machine_module(m, name);
+	const char *p;
+
+	if (!fact_is(module->loaded, 1))
+		return fact_int_unknown(arena_printf(m->arena, "%s is no module here", name));
+	for (p = module->used_by.value; *p; p += strspn(p, " ")) {
+		size_t n = strcspn(p, " ");
+		char buf[64];
+
+		if (strcmp(module_name_of(p, n, buf, sizeof(buf)), "nvidia_peermem") == 0)
+			return fact_int(1, module->used_by.from);
+		p += n;
+	}
+	return fact_int(0, module->used_by.from);
+}
+
+/*
+ * The RDMA core makes the folder with its first client and takes it away with the last, but only on
+ * kernels that export mm_kobj (OFED's configure, HAVE_MM_KOBJ_EXPORTED): a missing folder may mean
+ * either. nvidia-peermem does not start where it cannot register (nv_mem_client_init), and its one
+ * use of the core is to register. So where it is loaded and uses a core with the interface, it did.
+ */
+static struct fact_int read_registered(struct reader *r, const struct peermem *p)
+{
+	struct fact_int folder, core, verbs;
+
+	if (!fact_is(p->listed, 0))
+		return p->listed;
+	if (!fact_is(p->loaded, 1))
+		return p->loaded;
 	folder = read_exists(r, PEERS);
-	if (fact_is(folder, 0) && fact_is(p->loaded, 1))
-		return fact_int_unknown("this kernel has no " PEERS);
-	return fact_unknown(folder) ? folder : fact_int(0, PEERS);
+	if (!fact_is(folder, 0))
+		return fact_is(folder, 1) ? fact_int(0, folder.from) : folder;
+	if (fact_is(p->api_in_kernel, 0))
+		return p->api_in_kernel;
+	core = peermem_uses(r->m, "ib_core");
+	verbs = peermem_uses(r->m, "ib_uverbs");
+	return fact_is(verbs, 1) ? verbs : core;
 }
 
 /* The kernel's symbols are many, so they are looked through only where the answer matters. */
@@ -377,8 +414,8 @@ static struct fact_int read_api(struct reader *r, const struct peermem *p, bool 
 	char **names;
 	size_t n;
 
-	if (fact_is(p->registered, 1))
-		return fact_int(1, p->registered.from);
+	if (fact_is(p->listed, 1))
+		return p->listed;
 	devices = read_list(r, &names, &n, "sys/class/infiniband");
 	source_free_names(names, n);
 	if (!has_file && !(fact_known(devices) && n))
@@ -400,23 +437,55 @@ static bool is_ofed_version(const char *version)
 	return sscanf(version, "%u.%u-%u.%u", &a, &b, &c, &d) == 4;
 }
 
-static struct fact_str read_ofed(struct reader *r)
+/* What runs is told by mlx5_core; the kernel's own has no version, or another form of it. */
+static struct fact_str ofed_running(const struct module *mlx5)
 {
-	const struct module *mlx5 = find_module(r->m, "mlx5_core");
+	if (!fact_is(mlx5->loaded, 1))
+		return fact_is(mlx5->loaded, 0) ? fact_str_absent(mlx5->loaded.from)
+						: STR_LIKE(mlx5->loaded);
+	if (fact_known(mlx5->version) && !is_ofed_version(mlx5->version.value))
+		return fact_str_absent(mlx5->version.from);
+	return mlx5->version;
+}
+
+static struct fact_str read_ofed(struct reader *r, const struct peermem *p)
+{
 	struct fact_str release;
 	struct fact_int tree;
 
-	if (mlx5 && fact_known(mlx5->version) && is_ofed_version(mlx5->version.value))
-		return mlx5->version;
+	if (fact_known(p->ofed_running))
+		return p->ofed_running;
 	release = read_str(r, "etc/mlnx-release");
 	if (fact_known(release) && *release.value)
 		return release;
 	tree = read_exists(r, "usr/src/ofa_kernel");
 	if (fact_is(tree, 1))
 		return fact_str("of unknown version", tree.from);
+	if (fact_is(p->ofed_modules, 1))
+		return fact_str("of unknown version", p->ofed_modules.from);
 	if (fact_unknown(tree))
 		return STR_LIKE(tree);
 	return fact_str_absent("neither mlx5_core's version nor usr/src/ofa_kernel");
+}
+
+/* Modules that do not come with the kernel lie in other folders: updates, extra, weak-updates. A core
+ * that is built in has no file. */
+static struct fact_int ofed_modules(const struct module *core)
+{
+	if (fact_unknown(core->file))
+		return INT_LIKE(core->file);
+	return fact_int(fact_known(core->file) && !text_starts_with(core->file.value, "kernel/"),
+			core->file.from);
+}
+
+/* "default -> 6.2.0-36-generic", also by way of "x86_64/"; Debian's goes to alternatives instead. */
+static struct fact_str ofed_kernel(struct reader *r)
+{
+	struct fact_str link = read_link_name(r, "usr/src/ofa_kernel/default");
+
+	if (fact_known(link) && !isdigit((unsigned char)*link.value))
+		return fact_str_unknown("usr/src/ofa_kernel/default names no kernel");
+	return link;
 }
 
 static void read_peermem(struct reader *r)
@@ -428,9 +497,13 @@ static void read_peermem(struct reader *r)
 	p->loaded = module->loaded;
 	p->legacy_loaded = legacy->loaded;
 	p->depends = module->depends;
-	p->registered = read_registered(r, p);
+	p->listed = read_listed(r);
 	p->api_in_kernel = read_api(r, p, fact_known(module->file) || fact_known(legacy->file));
-	p->ofed = read_ofed(r);
+	p->registered = read_registered(r, p);
+	p->ofed_running = ofed_running(find_module(r->m, "mlx5_core"));
+	p->ofed_modules = ofed_modules(find_module(r->m, "ib_core"));
+	p->ofed = read_ofed(r, p);
+	p->ofed_kernel = fact_known(p->ofed) ? ofed_kernel(r) : STR_LIKE(p->ofed);
 }
 
 void modules_read(struct reader *r)

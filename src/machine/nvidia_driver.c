@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "machine/card.h"
 #include "machine/module_file.h"
 
 #include <ctype.h>
@@ -247,17 +246,6 @@ int64_t driver_forced_p2p(const struct nvidia_driver *d, const struct gpu *g)
 	return (force & 3) == 1 || (force >> 4 & 3) == 1 ? force : 0;
 }
 
-bool driver_means_bar1(const struct machine *m, size_t initiator, size_t target)
-{
-	const struct gpu_pair *p = machine_pair(m, initiator, target);
-	int branch = driver_branch(m->driver.module_version);
-
-	return fact_is(p->rm.connection, RM_CONNECTION_BAR1) && branch >= 0 &&
-	       (branch < 545 || branch >= 575 ||
-		(!driver_forced_p2p(&m->driver, &m->gpus[initiator]) &&
-		 !driver_forced_p2p(&m->driver, &m->gpus[target])));
-}
-
 /* ---- the user-space library ---- */
 
 static const char *const library_folders[] = {
@@ -406,11 +394,17 @@ static struct fact_int has_p2p(struct reader *r, struct fact_str text)
 					     P2P_FUNCTIONS, text.from));
 }
 
+/* NVIDIA sells P2P over PCIe with other cards; what these can do is not for a reader to say. */
+static bool may_be_geforce(const struct gpu *g)
+{
+	return !fact_known(g->model) || strstr(g->model.value, "GeForce");
+}
+
 /* The driver says yes to another such card, by a key or because its source was edited. */
 static bool is_allowed(const struct machine *m, size_t i)
 {
 	for (size_t j = 0; j < m->gpu_n; j++)
-		if (i != j && fact_is(card_needs_bar1(&m->gpus[j]), 1) &&
+		if (i != j && may_be_geforce(&m->gpus[j]) &&
 		    fact_is(m->pairs[i * m->gpu_n + j].p2p[P2P_READ], P2P_OK) &&
 		    !fact_is(m->pairs[i * m->gpu_n + j].p2p[P2P_NVLINK], P2P_OK))
 			return true;
@@ -425,7 +419,7 @@ static bool wants_p2p_functions(const struct reader *r)
 	if (r->request->parts & MACHINE_MODULE_FILE)
 		return m->gpu_n > 0;
 	for (size_t i = 0; i < m->gpu_n; i++)
-		if (fact_is(card_needs_bar1(&m->gpus[i]), 1) &&
+		if (may_be_geforce(&m->gpus[i]) &&
 		    (driver_forced_p2p(&m->driver, &m->gpus[i]) || is_allowed(m, i)))
 			return true;
 	return false;

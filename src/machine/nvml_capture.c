@@ -47,6 +47,7 @@ struct device {
 };
 
 struct capture {
+	struct source *s; /* the machine's files */
 	struct nvml_api nvml;
 	unsigned parts;
 	struct device *devices;
@@ -270,6 +271,21 @@ static void put_fabric(const struct capture *c, struct nvml_device *d, json_t *g
 	put_number(c, gpu, "fabric_health", result, 0);
 }
 
+/* An idle GPU lowers its link's speed by itself, so that its state matters only then. */
+static bool link_is_slow(const struct capture *c, const json_t *gpu)
+{
+	const char *address = json_string_value(json_object_get(gpu, "address"));
+	AUTO_FREE char *now = NULL, *limit = NULL;
+	size_t n;
+
+	return address &&
+	       source_read(c->s, &now, &n, "sys/bus/pci/devices/%s/current_link_speed", address) ==
+		       0 &&
+	       source_read(c->s, &limit, &n, "sys/bus/pci/devices/%s/max_link_speed", address) ==
+		       0 &&
+	       strcmp(now, limit) != 0;
+}
+
 static void put_state(const struct capture *c, struct nvml_device *d, json_t *gpu)
 {
 	struct nvml_memory memory = {0}, bar1 = {0};
@@ -292,6 +308,9 @@ static void put_state(const struct capture *c, struct nvml_device *d, json_t *gp
 	NVML_NUMBERS(NUMBER, )
 	if (c->parts & MACHINE_NVML_DETAILS) {
 		NVML_DETAILS(NUMBER, )
+	}
+	if (c->parts & MACHINE_NVML_DETAILS || link_is_slow(c, gpu)) {
+		NVML_LINK_DETAILS(NUMBER, )
 	}
 	result = ASK(c, compute_capability, d, &major, &minor);
 	put_number(c, gpu, "compute_capability", result, 10LL * major + minor);
@@ -343,26 +362,31 @@ struct link_answer {
 	long long state, version;
 };
 
-/* Through one call for all links; drivers that do not know these fields are asked link by link. */
+/*
+ * Through one call for all links and for how many end in switches, since NVML asks the driver once a
+ * call; drivers that do not know these fields are asked link by link. Returns the number of links.
+ */
 static unsigned ask_links(const struct capture *c, struct nvml_device *d, unsigned n,
-			  struct link_answer ret[GPU_NVLINKS])
+			  struct link_answer ret[GPU_NVLINKS], struct nvml_field *ret_on_switch)
 {
 	bool versions = c->parts & MACHINE_NVML_STATE;
-	struct nvml_field f[2 * GPU_NVLINKS] = {0};
+	struct nvml_field f[1 + 2 * GPU_NVLINKS] = {{.id = NVML_FIELD_SWITCH_LINK_COUNT}};
+	const struct nvml_field *state = f + 1, *version = f + 1 + n;
 	unsigned k =
 		n ? n : GPU_NVLINKS; /* 0: the number is not known, the first refusal ends it */
 
 	for (unsigned i = 0; i < n; i++) {
-		f[i] = (struct nvml_field){.id = NVML_FIELD_LINK_STATE, .scope = i};
-		f[n + i] = (struct nvml_field){.id = NVML_FIELD_LINK_VERSION, .scope = i};
+		f[1 + i] = (struct nvml_field){.id = NVML_FIELD_LINK_STATE, .scope = i};
+		f[1 + n + i] = (struct nvml_field){.id = NVML_FIELD_LINK_VERSION, .scope = i};
 	}
-	ask_fields(c, d, f, (int)(versions ? 2 * n : n));
+	ask_fields(c, d, f, (int)(1 + (versions ? 2 * n : n)));
+	*ret_on_switch = f[0];
 	for (unsigned i = 0; i < k; i++) {
 		struct link_answer *a = &ret[i];
 		unsigned v = 0;
 
-		*a = (struct link_answer){f[i].result, f[n + i].result, field_value(&f[i]),
-					  field_value(&f[n + i])};
+		*a = (struct link_answer){state[i].result, version[i].result,
+					  field_value(&state[i]), field_value(&version[i])};
 		if (!n || a->result != NVML_SUCCESS) {
 			a->result = ASK(c, link_state, d, i, &v);
 			a->state = v;
@@ -396,25 +420,25 @@ static void put_links(const struct capture *c, struct device *device)
 {
 	struct nvml_device *d = device->handle;
 	json_t *gpu = device->facts;
-	struct nvml_field n[] = {{.id = NVML_FIELD_LINK_COUNT},
-				 {.id = NVML_FIELD_SWITCH_LINK_COUNT}};
+	struct nvml_field n = {.id = NVML_FIELD_LINK_COUNT}, switches = {0};
 	struct link_answer answers[GPU_NVLINKS];
 	json_t *links = json_array();
 	unsigned link_n = 0;
-	long long up = 0, on_switch, count;
+	long long up = 0, on_switch = 0, count;
 
-	ask_fields(c, d, n, 2);
-	count = n[0].result == NVML_SUCCESS ? field_value(&n[0]) : 0;
-	put_number(c, gpu, "link_count", n[0].result, count);
-	put_number(c, gpu, "switch_links", n[1].result, field_value(&n[1]));
+	ask_fields(c, d, &n, 1);
+	count = n.result == NVML_SUCCESS ? field_value(&n) : 0;
+	put_number(c, gpu, "link_count", n.result, count);
 	if (count > GPU_NVLINKS)
 		count = GPU_NVLINKS;
-	if (count > 0 || n[0].result != NVML_SUCCESS)
-		link_n = ask_links(c, d, (unsigned)count, answers);
+	if (count > 0 || n.result != NVML_SUCCESS) {
+		link_n = ask_links(c, d, (unsigned)count, answers, &switches);
+		put_number(c, gpu, "switch_links", switches.result, field_value(&switches));
+		on_switch = switches.result == NVML_SUCCESS ? field_value(&switches) : 0;
+	}
 	for (unsigned i = 0; i < link_n; i++)
 		up += answers[i].result == NVML_SUCCESS && answers[i].state > 0;
 	/* Where every link ends in a switch, what a link's other end is says nothing more. */
-	on_switch = n[1].result == NVML_SUCCESS ? field_value(&n[1]) : 0;
 	device->all_on_switch = up && on_switch >= up;
 	for (unsigned i = 0; i < link_n; i++) {
 		const struct link_answer *a = &answers[i];
@@ -453,12 +477,14 @@ static void ask_gpu(void *context, size_t index)
 
 /* ---- pairs ---- */
 
-/* What is asked of an ordered pair: a result code and a value. */
+/* Whether the pair of devices i and j is asked about. */
+typedef bool pair_filter(const struct capture *c, unsigned i, unsigned j);
+
+/* What is asked of a pair: a result code and a value. */
 typedef int pair_call(const struct capture *c, unsigned i, unsigned j, int what, int *ret);
 
-#define NOT_ASKED (-1)
-
 struct pair_answer {
+	unsigned i, j;
 	int result, value;
 };
 
@@ -466,106 +492,117 @@ struct pair_question {
 	const struct capture *c;
 	pair_call *call;
 	int what;
-	struct pair_answer *answers; /* device_n squared, row the first GPU */
+	struct pair_answer *answers;
 };
 
 static void ask_pair(void *context, size_t index)
 {
 	struct pair_question *q = context;
-	const struct capture *c = q->c;
-	unsigned i = (unsigned)(index / c->device_n), j = (unsigned)(index % c->device_n);
 	struct pair_answer *a = &q->answers[index];
 
-	a->result = NOT_ASKED;
-	if (i != j && c->devices[i].handle && c->devices[j].handle)
-		a->result = q->call(c, i, j, q->what, &a->value);
+	a->result = q->call(q->c, a->i, a->j, q->what, &a->value);
 }
 
-/* Rows of first GPUs; null where nothing is asked. */
-static json_t *ask_pairs(const struct capture *c, pair_call *call, int what)
+static size_t list_pairs(const struct capture *c, pair_filter *wanted, struct pair_answer *ret)
 {
-	AUTO_FREE struct pair_answer *answers =
-		xcalloc((size_t)c->device_n * c->device_n, sizeof(*answers));
-	struct pair_question q = {c, call, what, answers};
+	size_t n = 0;
+
+	for (unsigned i = 0; i < c->device_n; i++)
+		for (unsigned j = i + 1; j < c->device_n; j++)
+			if (c->devices[i].handle && c->devices[j].handle && wanted(c, i, j))
+				ret[n++] = (struct pair_answer){.i = i, .j = j};
+	return n;
+}
+
+static json_t *null_matrix(unsigned n)
+{
 	json_t *rows = json_array();
 
-	parallel_for((size_t)c->device_n * c->device_n, THREADS, ask_pair, &q);
-	for (unsigned i = 0; i < c->device_n; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		json_t *row = json_array();
 
-		for (unsigned j = 0; j < c->device_n; j++) {
-			const struct pair_answer *a = &answers[(size_t)i * c->device_n + j];
-
-			json_array_append_new(row, a->result == NOT_ASKED
-							   ? json_null()
-							   : number(c, a->result, a->value));
-		}
+		for (unsigned j = 0; j < n; j++)
+			json_array_append_new(row, json_null());
 		json_array_append_new(rows, row);
 	}
 	return rows;
 }
 
-/*
- * Symmetric, so each pair is asked once. The first answer costs 14 ms; GPUs that reach each other
- * through NVSwitch do without, since their class is NV<n> whatever lies between them on PCIe.
- */
+/* Rows of first GPUs; null where nothing is asked. */
+static json_t *ask_pairs(const struct capture *c, pair_filter *wanted, pair_call *call, int what)
+{
+	AUTO_FREE struct pair_answer *answers =
+		xcalloc((size_t)c->device_n * c->device_n, sizeof(*answers));
+	struct pair_question q = {c, call, what, answers};
+	size_t n = list_pairs(c, wanted, answers);
+	json_t *rows = null_matrix(c->device_n);
+
+	parallel_for(n, THREADS, ask_pair, &q);
+	for (size_t k = 0; k < n; k++)
+		json_array_set_new(json_array_get(rows, answers[k].i), answers[k].j,
+				   number(c, answers[k].result, answers[k].value));
+	return rows;
+}
+
 static int common_ancestor(const struct capture *c, unsigned i, unsigned j, int what, int *ret)
 {
 	(void)what;
-	if (i > j || (c->devices[i].all_on_switch && c->devices[j].all_on_switch))
-		return NOT_ASKED;
 	return ASK(c, common_ancestor, c->devices[i].handle, c->devices[j].handle, ret);
 }
 
 /*
- * Each unordered pair once: the driver answers for the set of the two
+ * Of the unordered pair: the driver answers for the set of the two
  * (NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2 takes a mask of GPUs), so the other direction has the
  * same answer, and each costs 2 ms.
  */
 static int p2p_status(const struct capture *c, unsigned i, unsigned j, int cap, int *ret)
 {
-	return i < j ? ASK(c, p2p_status, c->devices[i].handle, c->devices[j].handle, cap, ret)
-		     : NOT_ASKED;
+	return ASK(c, p2p_status, c->devices[i].handle, c->devices[j].handle, cap, ret);
 }
 
-/* What only matters on PCIe: over NVSwitch, writing is as reading is, and atomics are there. */
-static int p2p_status_on_pcie(const struct capture *c, unsigned i, unsigned j, int cap, int *ret)
+static bool every_pair(const struct capture *c, unsigned i, unsigned j)
 {
-	return c->devices[i].all_on_switch && c->devices[j].all_on_switch
-		       ? NOT_ASKED
-		       : p2p_status(c, i, j, cap, ret);
+	(void)c, (void)i, (void)j;
+	return true;
 }
 
-/* Where links have no named other ends, only this tells whether they join the two. */
-static int joined_by_nvlink(const struct capture *c, unsigned i, unsigned j, int cap, int *ret)
+/*
+ * GPUs that reach each other through NVSwitch do without the common ancestor, whose first answer
+ * costs 14 ms, since their class is NV<n> whatever lies between them on PCIe. There writing is as
+ * reading is, and atomics are there.
+ */
+static bool not_joined_by_switch(const struct capture *c, unsigned i, unsigned j)
 {
-	if (i > j || !c->devices[i].unnamed_links || !c->devices[j].unnamed_links)
-		return NOT_ASKED;
-	return p2p_status(c, i, j, cap, ret);
+	return !(c->devices[i].all_on_switch && c->devices[j].all_on_switch);
 }
 
-static bool any_unnamed(const struct capture *c)
+/* Where links have no named other ends, only the driver tells whether they join the two. */
+static bool both_have_unnamed_links(const struct capture *c, unsigned i, unsigned j)
 {
-	for (unsigned i = 0; i < c->device_n; i++)
-		if (c->devices[i].unnamed_links)
-			return true;
-	return false;
+	return c->devices[i].unnamed_links && c->devices[j].unnamed_links;
 }
 
-/* How a capability is asked for, NULL: not at all. */
-static pair_call *p2p_question(const struct capture *c, int cap)
+/* Of which pairs a capability is asked, NULL: of none. */
+static pair_filter *p2p_question(const struct capture *c, int cap)
 {
-	static pair_call *const deciding[P2P_CAP_N] = {
-		[P2P_READ] = p2p_status,         [P2P_WRITE] = p2p_status_on_pcie,
-		[P2P_NVLINK] = joined_by_nvlink, [P2P_ATOMICS] = p2p_status_on_pcie,
-		[P2P_PCI] = p2p_status_on_pcie,
+	static pair_filter *const deciding[P2P_CAP_N] = {
+		[P2P_READ] = every_pair,
+		[P2P_WRITE] = not_joined_by_switch,
+		[P2P_NVLINK] = both_have_unnamed_links,
+		[P2P_ATOMICS] = not_joined_by_switch,
+		[P2P_PCI] = not_joined_by_switch,
 	};
+	bool unnamed = false;
 
 	if (c->parts & MACHINE_P2P(cap))
-		return p2p_status;
+		return every_pair;
+	if (c->parts & MACHINE_RM) /* one answer of RM's holds all capabilities of a pair */
+		return NULL;
 	if (c->parts & MACHINE_NVML_P2P)
 		return deciding[cap];
-	return cap == P2P_NVLINK && any_unnamed(c) ? joined_by_nvlink : NULL;
+	for (unsigned i = 0; i < c->device_n; i++)
+		unnamed |= c->devices[i].unnamed_links;
+	return cap == P2P_NVLINK && unnamed ? both_have_unnamed_links : NULL;
 }
 
 static void put_p2p(const struct capture *c, json_t *doc)
@@ -574,10 +611,10 @@ static void put_p2p(const struct capture *c, json_t *doc)
 	json_t *p2p = json_object();
 
 	for (int cap = 0; cap < P2P_CAP_N; cap++) {
-		pair_call *call = p2p_question(c, cap);
+		pair_filter *wanted = p2p_question(c, cap);
 
-		if (call)
-			json_object_set_new(p2p, caps[cap], ask_pairs(c, call, cap));
+		if (wanted)
+			json_object_set_new(p2p, caps[cap], ask_pairs(c, wanted, p2p_status, cap));
 	}
 	if (json_object_size(p2p))
 		json_object_set_new(doc, "p2p", p2p);
@@ -612,7 +649,8 @@ static json_t *ask_all(struct capture *c)
 		json_array_append_new(gpus, c->devices[i].facts);
 	json_object_set_new(doc, "gpus", gpus);
 	if (c->parts & MACHINE_NVML_LINKS)
-		json_object_set_new(doc, "common_ancestor", ask_pairs(c, common_ancestor, 0));
+		json_object_set_new(doc, "common_ancestor",
+				    ask_pairs(c, not_joined_by_switch, common_ancestor, 0));
 	put_p2p(c, doc);
 	return doc;
 }
@@ -664,7 +702,7 @@ static void open_and_ask(void *context)
 static json_t *capture(struct source *s, const char *library, unsigned parts)
 {
 	AUTO_FREE char *why = reason_to_stay_out(s);
-	struct session session = {.library = library, .capture = {.parts = parts}};
+	struct session session = {.library = library, .capture = {.s = s, .parts = parts}};
 
 	if (why)
 		return unavailable(why);
@@ -734,15 +772,27 @@ void nvml_capture_from(struct source *s, const char *library, unsigned parts, ch
 	*ret = out.text;
 }
 
-int nvml_capture(void *request, char **ret, size_t *ret_size)
+static int capture_live(unsigned parts, char **ret, size_t *ret_size)
 {
-	const struct machine_request *q = request;
 	struct source *s;
 	int r = source_open_root("/", NULL, NULL, &s);
 
 	if (r < 0)
 		return r;
-	nvml_capture_from(s, LIBRARY, q->parts, ret, ret_size);
+	nvml_capture_from(s, LIBRARY, parts, ret, ret_size);
 	source_free(s);
 	return 0;
+}
+
+int nvml_capture(void *request, char **ret, size_t *ret_size)
+{
+	const struct machine_request *q = request;
+
+	return capture_live(q->parts, ret, ret_size);
+}
+
+int nvml_capture_p2p(void *request, char **ret, size_t *ret_size)
+{
+	(void)request;
+	return capture_live(MACHINE_P2P_ALL, ret, ret_size);
 }

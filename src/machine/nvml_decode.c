@@ -8,8 +8,9 @@
 #include <jansson.h>
 #include <string.h>
 
-#define DOCUMENT  "nvml.json"
-#define ON_SWITCH "NVML field NVSWITCH_CONNECTED_LINK_COUNT"
+#define DOCUMENT     "nvml.json"
+#define P2P_DOCUMENT "nvml-p2p.json"
+#define ON_SWITCH    "NVML field NVSWITCH_CONNECTED_LINK_COUNT"
 
 struct decode {
 	struct reader *r;
@@ -103,6 +104,7 @@ struct row {
 static const struct row int_rows[] = {
 	NVML_NUMBERS(ROW, )
 	NVML_DETAILS(ROW, )
+	NVML_LINK_DETAILS(ROW, )
 	NVML_TWO_NUMBERS(ROW, )
 	NVML_OTHERS(ROW, )
 };
@@ -113,8 +115,22 @@ static const struct row str_rows[] = {
 
 #define FACT_AT(type, g, row) (*(type *)((char *)(g) + (row)->offset))
 
+/* The driver says it to any question that needs the GPU itself. */
+static struct fact_int decode_lost(const json_t *answers)
+{
+	const json_t *v;
+	const char *key, *says;
+	long long code;
+
+	json_object_foreach ((json_t *)answers, key, v)
+		if (refused(v, &code, &says) && code == NVML_GPU_IS_LOST)
+			return fact_int(1, "NVML: GPU is lost");
+	return fact_int_unknown("NVML does not call it lost");
+}
+
 static void decode_gpu(const struct decode *d, const json_t *v, struct gpu *g)
 {
+	g->lost = decode_lost(v);
 	for (const struct row *w = int_rows; w < int_rows + sizeof(int_rows) / sizeof(*w); w++)
 		MERGE(FACT_AT(struct fact_int, g, w),
 		      decode_int(d, json_object_get(v, w->key), w->call, w->none));
@@ -328,8 +344,8 @@ static const json_t *p2p_cell(const json_t *p2p, int cap, const struct gpu *a, c
 		       : v;
 }
 
-static void decode_pair(const struct decode *d, const struct gpu *a, const struct gpu *b,
-			struct gpu_pair *ret)
+static void decode_p2p(const struct decode *d, const struct gpu *a, const struct gpu *b,
+		       struct gpu_pair *ret)
 {
 	static const char *const calls[P2P_CAP_N] = {
 		"nvmlDeviceGetP2PStatus READ",   "nvmlDeviceGetP2PStatus WRITE",
@@ -338,14 +354,22 @@ static void decode_pair(const struct decode *d, const struct gpu *a, const struc
 	};
 	const json_t *p2p = json_object_get(d->doc, "p2p");
 
-	ret->common_ancestor = decode_level(d, a, b);
 	for (int cap = 0; cap < P2P_CAP_N; cap++) {
 		ret->p2p[cap] = decode_int(d, p2p_cell(p2p, cap, a, b), calls[cap], FACT_UNKNOWN);
 		limit(d, &ret->p2p[cap], P2P_STATUS_UNKNOWN);
 	}
 }
 
-static void decode_pairs(const struct decode *d)
+static void decode_pair(const struct decode *d, const struct gpu *a, const struct gpu *b,
+			struct gpu_pair *ret)
+{
+	ret->common_ancestor = decode_level(d, a, b);
+	decode_p2p(d, a, b, ret);
+}
+
+static void decode_pairs(const struct decode *d,
+			 void (*decode)(const struct decode *d, const struct gpu *a,
+					const struct gpu *b, struct gpu_pair *ret))
 {
 	const struct machine *m = d->r->m;
 
@@ -359,19 +383,29 @@ static void decode_pairs(const struct decode *d)
 				continue;
 			if (!fact_known(missing->nvml_index))
 				pair.why = missing->nvml_index.from;
-			decode_pair(&pair, a, b, &m->pairs[i * m->gpu_n + j]);
+			decode(&pair, a, b, &m->pairs[i * m->gpu_n + j]);
 		}
 }
 
 /* ---- the document ---- */
+
+/* Whoever lists GPUs was asked, even where its version is not told or was refused. */
+static struct fact_str decode_library(const struct decode *d)
+{
+	struct fact_str f = decode_str(d, json_object_get(d->doc, "library"),
+				       "nvmlSystemGetNVMLVersion", FACT_UNKNOWN);
+
+	if (!fact_known(f) && json_is_array(json_object_get(d->doc, "gpus")))
+		return fact_str("of unknown version", DOCUMENT);
+	return f;
+}
 
 static void decode_driver(const struct decode *d)
 {
 	struct nvidia_driver *driver = &d->r->m->driver;
 	const char *version;
 
-	driver->nvml = decode_str(d, json_object_get(d->doc, "library"), "nvmlSystemGetNVMLVersion",
-				  FACT_UNKNOWN);
+	driver->nvml = decode_library(d);
 	driver->cuda_version = decode_int(d, json_object_get(d->doc, "cuda_version"),
 					  "nvmlSystemGetCudaDriverVersion", FACT_UNKNOWN);
 	if (!fact_known(driver->module_version))
@@ -402,6 +436,42 @@ void nvml_decode(struct reader *r)
 	d.doc = gpu_document(r, &document, &d.why);
 	decode_driver(&d);
 	decode_gpus(&d);
-	decode_pairs(&d);
+	decode_pairs(&d, decode_pair);
+	json_decref(d.doc);
+}
+
+/* NVML lists both GPUs of some pair, and nobody said whether one may read the other. */
+static bool lacks_p2p(const struct machine *m)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		for (size_t j = 0; j < m->gpu_n; j++)
+			if (i != j && fact_known(m->gpus[i].nvml_index) &&
+			    fact_known(m->gpus[j].nvml_index) &&
+			    fact_unknown(m->pairs[i * m->gpu_n + j].p2p[P2P_READ]))
+				return true;
+	return false;
+}
+
+static struct fact_str read_p2p(struct reader *r)
+{
+	return read_text(r, P2P_DOCUMENT);
+}
+
+void nvml_decode_missing_p2p(struct reader *r)
+{
+	static const struct gpu_document p2p_document = {
+		.name = P2P_DOCUMENT,
+		.parts = MACHINE_RM,
+		.read = read_p2p,
+		.whom = "NVML",
+		.speaker = "NVML",
+	};
+	struct decode d = {.r = r};
+
+	if (r->m->recorded || r->request->parts & MACHINE_P2P_ALL || !lacks_p2p(r->m))
+		return;
+	d.doc = gpu_document(r, &p2p_document, &d.why);
+	if (d.doc)
+		decode_pairs(&d, decode_p2p);
 	json_decref(d.doc);
 }

@@ -70,6 +70,21 @@ static void take_pair(struct reader *r, const json_t *pair, const char *when)
 	}
 }
 
+/* Only a slow pair is right and of a kind; whatever else says both says nothing. */
+static bool contradicts(const json_t *pair)
+{
+	const char *kind = text_of(pair, "kind");
+
+	return json_is_true(json_object_get(pair, "ok")) && *kind && strcmp(kind, "slow") != 0;
+}
+
+static bool is_readable(const json_t *doc)
+{
+	const json_t *version = json_object_get(doc, "version");
+
+	return json_is_integer(version) && json_integer_value(version) == OBSERVED_VERSION;
+}
+
 /* Another driver or another start of the machine may route and map in other ways. */
 static bool is_of_now(struct reader *r, const json_t *doc)
 {
@@ -91,13 +106,23 @@ void observed_read(struct reader *r)
 	if (!json_is_array(json_object_get(doc, "pairs"))) {
 		read_trouble(r, DOCUMENT,
 			     "is not what onehop test writes; remove it, or test again");
+	} else if (!is_readable(doc)) {
+		read_trouble(r, DOCUMENT,
+			     "is not of version %d, which this onehop reads; test again",
+			     OBSERVED_VERSION);
 	} else if (is_of_now(r, doc)) {
 		const char *when = arena_strdup(r->m->arena, text_of(doc, "date"));
 		size_t i;
 		json_t *pair;
 
 		json_array_foreach (json_object_get(doc, "pairs"), i, pair)
-			take_pair(r, pair, when);
+			if (contradicts(pair))
+				read_trouble(r, DOCUMENT,
+					     "pair %zu is 'ok' and of kind '%s' at once: left out",
+					     i + 1,
+					     arena_strdup(r->m->arena, text_of(pair, "kind")));
+			else
+				take_pair(r, pair, when);
 	}
 	json_decref(doc);
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/config_space.h"
 #include "machine/read.h"
@@ -198,14 +199,18 @@ static void read_iommu(struct reader *r, struct pci_function *f)
 
 /*
  * Bridges route, GPUs and network devices are what is routed to; nobody asks about the rest, and
- * reading costs 12 us a register in a virtual machine.
+ * reading costs 12 us a register in a virtual machine. Where only the text of lspci is known, the
+ * registers alone say what a function is: they are read whatever is asked for.
  */
-static bool wants_config_space(const struct pci_function *f)
+static bool wants_config_space(const struct reader *r, const struct pci_function *f)
 {
 	enum { NETWORK = 0x02, BRIDGE = 0x06 };
 
-	return !fact_known(f->class_code) || f->class_code.value >> 16 == NETWORK ||
-	       f->class_code.value >> 16 == BRIDGE || pci_is_gpu(f);
+	if (!fact_known(f->class_code))
+		return true;
+	return (r->request->parts & MACHINE_CONFIG_SPACE) &&
+	       (f->class_code.value >> 16 == NETWORK || f->class_code.value >> 16 == BRIDGE ||
+		pci_is_gpu(f));
 }
 
 static void read_config_space(struct reader *r, struct pci_function *f)
@@ -216,7 +221,7 @@ static void read_config_space(struct reader *r, struct pci_function *f)
 	size_t size = 0;
 	int e;
 
-	if (!(r->request->parts & MACHINE_CONFIG_SPACE) || !wants_config_space(f)) {
+	if (!wants_config_space(r, f)) {
 		config_space_decode(f, NULL, 0, "not read: neither GPU, network device nor bridge");
 		return;
 	}
@@ -424,6 +429,13 @@ bool pci_is_bridge(const struct pci_function *f)
 	return fact_known(f->class_code) && f->class_code.value >> 8 == 0x0604;
 }
 
+bool pci_is_below(const struct pci_function *f, const struct pci_function *bridge)
+{
+	while (f && f != bridge)
+		f = f->parent;
+	return f != NULL;
+}
+
 bool pci_faces_down(const struct pci_function *f)
 {
 	if (fact_known(f->port_type))
@@ -473,4 +485,24 @@ const char *pci_link_format(struct fact_int speed, struct fact_int width, char *
 		snprintf(lanes, sizeof(lanes), "%lld", (long long)width.value);
 	snprintf(buf, size, "%s x%s", gtps, lanes);
 	return buf;
+}
+
+const struct pci_acs_bit pci_acs_bits[PCI_ACS_BIT_N] = {
+	{PCI_ACS_SV, "SV", "source validation"},     {PCI_ACS_TB, "TB", "translation blocking"},
+	{PCI_ACS_RR, "RR", "request redirect"},      {PCI_ACS_CR, "CR", "completion redirect"},
+	{PCI_ACS_UF, "UF", "upstream forwarding"},   {PCI_ACS_EC, "EC", "egress control"},
+	{PCI_ACS_DT, "DT", "direct translated P2P"},
+};
+
+void pci_acs_text(int64_t bits, struct strbuf *out)
+{
+	const char *between = "";
+
+	for (size_t i = 0; i < PCI_ACS_BIT_N; i++) {
+		if (!(bits & pci_acs_bits[i].bit))
+			continue;
+		strbuf_printf(out, "%s%s (%s)", between, pci_acs_bits[i].name,
+			      pci_acs_bits[i].code);
+		between = ", ";
+	}
 }

@@ -38,14 +38,26 @@ enum pci_port_type {
 /* ACS capability and control bits (PCIe 6.0, 7.7.11). Only RR, CR and EC redirect untranslated peer
  * traffic. */
 enum {
-	PCI_ACS_SV = 0x01, /* source validation */
-	PCI_ACS_TB = 0x02, /* translation blocking */
-	PCI_ACS_RR = 0x04, /* P2P request redirect */
-	PCI_ACS_CR = 0x08, /* P2P completion redirect */
-	PCI_ACS_UF = 0x10, /* upstream forwarding */
-	PCI_ACS_EC = 0x20, /* P2P egress control */
-	PCI_ACS_DT = 0x40, /* direct translated P2P */
+	PCI_ACS_SV = 0x01,
+	PCI_ACS_TB = 0x02,
+	PCI_ACS_RR = 0x04,
+	PCI_ACS_CR = 0x08,
+	PCI_ACS_UF = 0x10,
+	PCI_ACS_EC = 0x20,
+	PCI_ACS_DT = 0x40,
+	PCI_ACS_REDIRECTS = PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_EC,
 };
+
+#define PCI_ACS_BIT_N 7
+/* Their names, in the order of the register. */
+extern const struct pci_acs_bit {
+	unsigned bit;
+	const char *code, *name; /* "RR", "request redirect" */
+} pci_acs_bits[PCI_ACS_BIT_N];
+
+struct strbuf;
+/* "request redirect (RR), completion redirect (CR)"; nothing for none. */
+void pci_acs_text(int64_t bits, struct strbuf *out);
 
 struct pci_bar {
 	uint64_t start, size; /* bytes; size 0: this BAR does not exist */
@@ -114,6 +126,8 @@ struct pci_function {
 struct pci_function *pci_find(const struct machine *m, struct pci_address a);
 
 bool pci_is_bridge(const struct pci_function *f);
+/* Below a bridge, or that bridge itself. */
+bool pci_is_below(const struct pci_function *f, const struct pci_function *bridge);
 /* Root and downstream ports: their registers tell of the link below them, which belongs to the child.
  */
 bool pci_faces_down(const struct pci_function *f);

@@ -68,6 +68,33 @@ static void read_gids(struct reader *r, const char *path, struct rdma_port *port
 	}
 }
 
+/* The kernel writes all eight groups, four digits each. */
+enum gid_scope rdma_gid_scope(const struct rdma_gid *g)
+{
+	static const char mapped[] = "0000:0000:0000:0000:0000:ffff:";
+	const char *text = g->gid.value;
+
+	if (text_starts_with(text, mapped))
+		return text_starts_with(text + strlen(mapped), "a9fe:") ? GID_LINK_LOCAL : GID_IPV4;
+	return (strtoul(text, NULL, 16) & 0xffc0) == 0xfe80 ? GID_LINK_LOCAL : GID_GLOBAL;
+}
+
+const struct rdma_gid *rdma_routed_gid(const struct rdma_port *p)
+{
+	const struct rdma_gid *best = NULL;
+
+	for (size_t i = 0; i < p->gid_n; i++) {
+		const struct rdma_gid *g = &p->gids[i];
+		enum gid_scope scope = rdma_gid_scope(g);
+
+		if (!fact_is(g->type, GID_ROCE_V2) || scope == GID_LINK_LOCAL)
+			continue;
+		if (!best || (scope == GID_IPV4 && rdma_gid_scope(best) == GID_GLOBAL))
+			best = g;
+	}
+	return best;
+}
+
 /* ---- ports ---- */
 
 /* "4: ACTIVE" */

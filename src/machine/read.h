@@ -67,6 +67,7 @@ void applied_read(struct reader *r);    /* applied.c: what `onehop fix` left in 
  * Virtual files of a live source (live_host.c lists them); a recording keeps each as a file of that
  * name:
  *   nvml.json        what NVML answered (nvml_capture.c writes it, nvml_decode.c reads it)
+ *   nvml-p2p.json    of a live machine only: NVML's word on all pairs, where RM has none
  *   rm.json          what the driver's resource manager answered (rm_capture.c, rm_decode.c)
  *   kernel-log.txt   the kernel log's lines about GPUs, PCI, IOMMU, RDMA, oldest first
  *   process.txt      "key value" lines: uid, config_space (1: may read beyond 64 bytes), memlock,
@@ -83,4 +84,5 @@ void applied_read(struct reader *r);    /* applied.c: what `onehop fix` left in 
  *                    in $XDG_STATE_HOME/onehop
  */
 int nvml_capture(void *request, char **ret, size_t *ret_size);
+int nvml_capture_p2p(void *request, char **ret, size_t *ret_size);
 int rm_capture(void *request, char **ret, size_t *ret_size);

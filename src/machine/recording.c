@@ -8,16 +8,17 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/archive_api.h"
 #include "machine/recording_text.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+
+#define WANTED "a recording of onehop"
 
 enum {
 	MAX_MEMBERS = 64,
@@ -45,18 +46,20 @@ static int add_member(struct source *map, const char *name, const char *text, si
 
 static int read_file(const char *path, char **ret, size_t *ret_size)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO_CLOSE int fd = file_open(path);
 	struct stat st;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(errno, "%s", path);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return file_unreadable(errno, path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(EINVAL, "%s: is no regular file", path);
+		return err_set(EINVAL, "%s: not a regular file", path);
 	r = fd_read_all(fd, SOURCE_MAX_FILE, ret, ret_size);
 	if (r == -EFBIG)
 		return err_set(EFBIG, "%s: is larger than 16 MiB", path);
-	return r < 0 ? err_sys(-r, "%s", path) : 0;
+	return r < 0 ? file_unreadable(-r, path) : 0;
 }
 
 static int load_folder(struct source *map, const char *folder, unsigned depth);
@@ -125,8 +128,8 @@ static int open_folder(const char *path, struct source **ret)
 	if (!has(path, "machine.txt") && (has(path, "sys") || has(path, "proc")))
 		return source_open_root(path, NULL, NULL, ret);
 	if (!has(path, "machine.txt"))
-		return err_set(EINVAL, "%s: is no recording: neither machine.txt nor sys/ is in it",
-			       path);
+		return err_set(EINVAL, "%s: a folder without machine.txt and without sys/, not %s",
+			       path, WANTED);
 	map = source_new_map(path);
 	r = load_folder(map, path, 0);
 	if (r < 0)
@@ -138,34 +141,41 @@ static int open_folder(const char *path, struct source **ret)
 
 /* ---- archives ---- */
 
-static void cleanup_reader(struct archive **a)
+/* An archive that is open for reading or writing. */
+struct packed {
+	struct archive_api api;
+	struct archive *archive;
+	const char *path;
+};
+
+static void cleanup_reader(struct packed *p)
 {
-	archive_read_free(*a);
+	if (p->archive)
+		p->api.read_free(p->archive);
 }
 
-static int archive_error(struct archive *a, const char *path)
+static int archive_error(const struct packed *p)
 {
-	const char *text = archive_error_string(a);
+	const char *text = p->api.error_string(p->archive);
 
-	return err_set(EINVAL, "%s: %s", path, text ? text : "cannot be read as an archive");
+	return err_set(EINVAL, "%s: %s", p->path, text ? text : "cannot be read as an archive");
 }
 
-static int read_member(struct archive *a, const char *path, const char *name, char **ret,
-		       size_t *ret_size)
+static int read_member(const struct packed *p, const char *name, char **ret, size_t *ret_size)
 {
 	AUTO_STRBUF struct strbuf data = {0};
 
 	for (;;) {
 		char buf[16384];
-		la_ssize_t n = archive_read_data(a, buf, sizeof(buf));
+		la_ssize_t n = p->api.read_data(p->archive, buf, sizeof(buf));
 
 		if (n < 0)
-			return archive_error(a, path);
+			return archive_error(p);
 		if (n == 0)
 			break;
 		strbuf_add(&data, buf, (size_t)n);
 		if (data.len > SOURCE_MAX_FILE)
-			return err_set(EFBIG, "%s: member %s is larger than 16 MiB", path, name);
+			return err_set(EFBIG, "%s: member %s is larger than 16 MiB", p->path, name);
 	}
 	*ret_size = data.len;
 	strbuf_add(&data, "", 0);
@@ -174,22 +184,22 @@ static int read_member(struct archive *a, const char *path, const char *name, ch
 }
 
 /* Members may lie in one folder: "my-machine/machine.txt". */
-static int load_member(struct archive *a, struct archive_entry *e, const char *path,
-		       struct source *map, bool *ret_has_main)
+static int load_member(const struct packed *p, struct archive_entry *e, struct source *map,
+		       bool *ret_has_main)
 {
-	const char *full = archive_entry_pathname(e), *slash, *name;
+	const char *full = p->api.entry_pathname(e), *slash, *name;
 	AUTO_FREE char *text = NULL, *file = NULL;
 	size_t size = 0;
 	int r;
 
 	slash = full ? strrchr(full, '/') : NULL;
 	name = slash ? slash + 1 : full;
-	if (!name || archive_entry_filetype(e) != AE_IFREG || !is_member(name))
+	if (!name || p->api.entry_filetype(e) != AE_IFREG || !is_member(name))
 		return 0;
-	r = read_member(a, path, name, &text, &size);
+	r = read_member(p, name, &text, &size);
 	if (r < 0)
 		return r;
-	file = xprintf("%s:%s", path, name);
+	file = xprintf("%s:%s", p->path, name);
 	if (strcmp(name, "machine.txt") == 0) {
 		char base[PATH_MAX];
 
@@ -200,51 +210,60 @@ static int load_member(struct archive *a, struct archive_entry *e, const char *p
 	return add_member(map, name, text, size, file);
 }
 
-static int load_archive(struct archive *a, const char *path, struct source *map)
+static int load_archive(const struct packed *p, struct source *map)
 {
 	bool has_main = false;
 	struct archive_entry *e;
 	unsigned members = 0;
 	int r;
 
-	while ((r = archive_read_next_header(a, &e)) == ARCHIVE_OK || r == ARCHIVE_WARN) {
+	while ((r = p->api.read_next_header(p->archive, &e)) == ARCHIVE_OK || r == ARCHIVE_WARN) {
 		if (++members > MAX_MEMBERS)
 			return err_set(E2BIG,
 				       "%s: has more than %d members: no recording of onehop's",
-				       path, MAX_MEMBERS);
-		r = load_member(a, e, path, map, &has_main);
+				       p->path, MAX_MEMBERS);
+		r = load_member(p, e, map, &has_main);
 		if (r < 0)
 			return r;
 	}
 	if (r != ARCHIVE_EOF)
-		return archive_error(a, path);
+		return archive_error(p);
 	if (!has_main)
-		return err_set(EINVAL, "%s: is no recording: no machine.txt is in it", path);
+		return err_set(EINVAL, "%s: an archive without machine.txt, not %s", p->path,
+			       WANTED);
 	return 0;
 }
 
 static int open_archive(const char *path, struct source **ret)
 {
-	CLEANUP(cleanup_reader) struct archive *a = archive_read_new();
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	CLEANUP(cleanup_reader) struct packed p = {.path = path};
+	AUTO_CLOSE int fd = file_open(path);
 	struct source *map;
 	struct stat st;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(errno, "%s", path);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return file_unreadable(errno, path);
 	if (!S_ISREG(st.st_mode))
-		return err_set(EINVAL, "%s: is neither a file nor a folder", path);
-	archive_read_support_filter_gzip(a);
-	archive_read_support_filter_bzip2(a);
-	archive_read_support_filter_xz(a);
-	archive_read_support_filter_zstd(a);
-	archive_read_support_format_tar(a);
-	archive_read_support_format_zip(a);
-	if (archive_read_open_fd(a, fd, 65536) != ARCHIVE_OK)
-		return archive_error(a, path);
+		return err_set(EINVAL, "%s: neither a file nor a folder", path);
+	r = archive_api_load(&p.api);
+	if (r < 0)
+		return r;
+	p.archive = p.api.read_new();
+	p.api.read_filter_gzip(p.archive);
+	p.api.read_filter_bzip2(p.archive);
+	p.api.read_filter_xz(p.archive);
+	p.api.read_filter_zstd(p.archive);
+	p.api.read_format_tar(p.archive);
+	p.api.read_format_zip(p.archive);
+	if (p.api.read_open_fd(p.archive, fd, 65536) != ARCHIVE_OK)
+		/* libarchive's "Unrecognized archive format" */
+		return p.api.error_number(p.archive) == EILSEQ ? file_refuse(fd, path, WANTED)
+							       : archive_error(&p);
 	map = source_new_map(path);
-	r = load_archive(a, path, map);
+	r = load_archive(&p, map);
 	if (r < 0)
 		source_free(map);
 	else
@@ -257,7 +276,7 @@ int recording_open(const char *path, struct source **ret)
 	struct stat st;
 
 	if (stat(path, &st) < 0)
-		return err_sys(errno, "%s", path);
+		return file_unreadable(errno, path);
 	return S_ISDIR(st.st_mode) ? open_folder(path, ret) : open_archive(path, ret);
 }
 
@@ -267,7 +286,7 @@ int recording_open(const char *path, struct source **ret)
 struct sink {
 	int (*add)(struct sink *s, const char *name, const char *data, size_t size);
 	const char *path;
-	struct archive *archive;
+	const struct packed *packed; /* NULL: a folder */
 };
 
 static int add_to_folder(struct sink *s, const char *name, const char *data, size_t size)
@@ -290,17 +309,18 @@ static int add_to_folder(struct sink *s, const char *name, const char *data, siz
 
 static int add_to_archive(struct sink *s, const char *name, const char *data, size_t size)
 {
-	struct archive_entry *e = archive_entry_new();
+	const struct packed *p = s->packed;
+	struct archive_entry *e = p->api.entry_new();
 	int r = 0;
 
-	archive_entry_set_pathname(e, name);
-	archive_entry_set_size(e, (la_int64_t)size);
-	archive_entry_set_filetype(e, AE_IFREG);
-	archive_entry_set_perm(e, 0644);
-	if (archive_write_header(s->archive, e) != ARCHIVE_OK ||
-	    archive_write_data(s->archive, data, size) < 0)
-		r = archive_error(s->archive, s->path);
-	archive_entry_free(e);
+	p->api.entry_set_pathname(e, name);
+	p->api.entry_set_size(e, (la_int64_t)size);
+	p->api.entry_set_filetype(e, AE_IFREG);
+	p->api.entry_set_perm(e, 0644);
+	if (p->api.write_header(p->archive, e) != ARCHIVE_OK ||
+	    p->api.write_data(p->archive, data, size) < 0)
+		r = archive_error(p);
+	p->api.entry_free(e);
 	return r;
 }
 
@@ -342,44 +362,56 @@ static int save_folder(struct source *map, const char *path)
 
 static const struct {
 	const char *suffix;
-	int (*add_filter)(struct archive *a);
+	size_t add_filter; /* which function of struct archive_api */
 } compressions[] = {
-	{".tar.gz", archive_write_add_filter_gzip},  {".tgz", archive_write_add_filter_gzip},
-	{".tar.zst", archive_write_add_filter_zstd}, {".tar.xz", archive_write_add_filter_xz},
-	{".tar", archive_write_add_filter_none},
+	{".tar.gz", offsetof(struct archive_api, write_filter_gzip)},
+	{".tgz", offsetof(struct archive_api, write_filter_gzip)},
+	{".tar.zst", offsetof(struct archive_api, write_filter_zstd)},
+	{".tar.xz", offsetof(struct archive_api, write_filter_xz)},
+	{".tar", offsetof(struct archive_api, write_filter_none)},
 };
 
-static int add_filter(struct archive *a, const char *path)
+static int add_filter(const struct packed *p)
 {
-	for (size_t i = 0; i < sizeof(compressions) / sizeof(*compressions); i++)
-		if (text_ends_with(path, compressions[i].suffix))
-			return compressions[i].add_filter(a) < 0 ? archive_error(a, path) : 0;
+	int (*add)(struct archive * a);
+
+	for (size_t i = 0; i < sizeof(compressions) / sizeof(*compressions); i++) {
+		if (!text_ends_with(p->path, compressions[i].suffix))
+			continue;
+		memcpy(&add, (const char *)&p->api + compressions[i].add_filter, sizeof(add));
+		return add(p->archive) < 0 ? archive_error(p) : 0;
+	}
 	return err_set(EINVAL,
 		       "%s: a recording's name ends in .tar.gz, .tar.zst, .tar.xz, .tar or /",
-		       path);
+		       p->path);
 }
 
-static void cleanup_writer(struct archive **a)
+static void cleanup_writer(struct packed *p)
 {
-	archive_write_free(*a);
+	if (p->archive)
+		p->api.write_free(p->archive);
 }
 
 static int write_archive(struct source *map, const char *path, int fd)
 {
-	CLEANUP(cleanup_writer) struct archive *a = archive_write_new();
-	struct sink sink = {.add = add_to_archive, .path = path, .archive = a};
-	int r;
+	CLEANUP(cleanup_writer) struct packed p = {.path = path};
+	struct sink sink = {.add = add_to_archive, .path = path, .packed = &p};
+	int r = archive_api_load(&p.api);
 
-	archive_write_set_format_pax_restricted(a);
-	r = add_filter(a, path);
 	if (r < 0)
 		return r;
-	archive_write_set_options(a, "gzip:!timestamp"); /* refused by the others, which is fine */
-	if (archive_write_open_fd(a, fd) != ARCHIVE_OK)
-		return archive_error(a, path);
+	p.archive = p.api.write_new();
+	p.api.write_format_pax(p.archive);
+	r = add_filter(&p);
+	if (r < 0)
+		return r;
+	/* refused by the others, which is fine */
+	p.api.write_set_options(p.archive, "gzip:!timestamp");
+	if (p.api.write_open_fd(p.archive, fd) != ARCHIVE_OK)
+		return archive_error(&p);
 	r = write_members(map, &sink);
-	if (r == 0 && archive_write_close(a) != ARCHIVE_OK)
-		r = archive_error(a, path);
+	if (r == 0 && p.api.write_close(p.archive) != ARCHIVE_OK)
+		r = archive_error(&p);
 	return r;
 }
 

@@ -165,11 +165,26 @@ static int parse_error(struct parser *p, enum source_kind kind, const char *path
 	return 0;
 }
 
+/* Adds one name to a listing, which holds a name a line (base/source.h). */
+static int add_listed(struct parser *p, struct strbuf *names, const char *name, size_t n)
+{
+	size_t start = names->len;
+
+	if (put_unescaped(names, name, n) < 0)
+		return bad_line(p, "a listed name has a broken escape");
+	if (strlen(names->text + start) != names->len - start ||
+	    strpbrk(names->text + start, "\n/"))
+		return bad_line(p, "a listed name holds a NUL byte, a newline or a slash");
+	strbuf_putc(names, '\n');
+	return 0;
+}
+
 /* "* name name" or "* ! ERRNO" */
 static int parse_list(struct parser *p, const char *line, size_t n)
 {
 	AUTO_STRBUF struct strbuf names = {0};
 	size_t i = 1;
+	int r = 0;
 
 	if (!p->folder.len)
 		return bad_line(p, "a listing stands outside any section");
@@ -178,7 +193,7 @@ static int parse_list(struct parser *p, const char *line, size_t n)
 
 		return parse_error(p, SOURCE_LIST, p->folder.text, name);
 	}
-	while (i < n) {
+	while (r == 0 && i < n) {
 		size_t start;
 
 		while (i < n && line[i] == ' ')
@@ -186,13 +201,12 @@ static int parse_list(struct parser *p, const char *line, size_t n)
 		start = i;
 		while (i < n && line[i] != ' ')
 			i++;
-		if (i > start && put_unescaped(&names, line + start, i - start) < 0)
-			return bad_line(p, "a listed name has a broken escape");
 		if (i > start)
-			strbuf_putc(&names, '\n');
+			r = add_listed(p, &names, line + start, i - start);
 	}
-	source_put_list(p->map, p->folder.text, strbuf_str(&names));
-	return 0;
+	if (r == 0)
+		source_put_list(p->map, p->folder.text, strbuf_str(&names));
+	return r;
 }
 
 /* What stands between name and value; the leftmost one counts. */

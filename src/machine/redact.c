@@ -113,7 +113,10 @@ static void stand_in_guid(struct strbuf *out, const char *s, unsigned number)
 /* What kind of GID it is matters (link-local, mapped IPv4, routable), who it is does not. */
 static void stand_in_gid(struct strbuf *out, const char *s, unsigned number)
 {
-	size_t keep = text_starts_with(s, "0000:0000:0000:0000:0000:ffff:") ? 30 : 5;
+	static const char mapped[] = "0000:0000:0000:0000:0000:ffff:", local[] = "a9fe:";
+	size_t keep = !text_starts_with(s, mapped)                  ? 5
+		      : text_starts_with(s + strlen(mapped), local) ? strlen(mapped) + strlen(local)
+								    : strlen(mapped);
 
 	strbuf_add(out, s, keep);
 	for (size_t at = keep; at < 35; at += 5)

@@ -73,7 +73,14 @@ struct rm_pci_info {
 };
 
 /* NV0000_CTRL_P2P_CAPS_INDEX_...: places in rm_p2p_caps.status */
-enum rm_p2p_index { RM_INDEX_READ = 0, RM_INDEX_WRITE = 1, RM_INDEX_ATOMICS = 3, RM_INDEX_N = 9 };
+enum rm_p2p_index {
+	RM_INDEX_READ = 0,
+	RM_INDEX_WRITE = 1,
+	RM_INDEX_NVLINK = 2,
+	RM_INDEX_ATOMICS = 3,
+	RM_INDEX_PCI = 6,
+	RM_INDEX_N = 9
+};
 
 /*
  * NV0000_CTRL_SYSTEM_GET_P2P_CAPS_V2_PARAMS. The answer is for the set of GPUs; peer ids are rows

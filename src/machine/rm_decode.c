@@ -115,15 +115,48 @@ static struct gpu *gpu_of_pair(const struct rm_decode *d, const json_t *v, size_
 	return gpu_at(d, (size_t)json_integer_value(place));
 }
 
+/*
+ * The answer holds the status of each capability, which is what nvmlDeviceGetP2PStatus hands on, one
+ * capability a call. What NVML said itself stays.
+ */
+static void decode_status(const json_t *v, struct gpu_pair *ret)
+{
+	static const struct {
+		enum rm_p2p_index index;
+		const char *from;
+	} caps[P2P_CAP_N] = {
+		[P2P_READ] = {RM_INDEX_READ, CALL " READ"},
+		[P2P_WRITE] = {RM_INDEX_WRITE, CALL " WRITE"},
+		[P2P_NVLINK] = {RM_INDEX_NVLINK, CALL " NVLINK"},
+		[P2P_ATOMICS] = {RM_INDEX_ATOMICS, CALL " ATOMICS"},
+		[P2P_PCI] = {RM_INDEX_PCI, CALL " PCI"},
+	};
+	const json_t *status = json_object_get(v, "status");
+
+	for (size_t cap = 0; cap < P2P_CAP_N; cap++) {
+		const json_t *value = json_array_get(status, caps[cap].index);
+
+		if (fact_unknown(ret->p2p[cap]) && json_is_integer(value) &&
+		    json_integer_value(value) >= 0 &&
+		    json_integer_value(value) < P2P_STATUS_UNKNOWN)
+			ret->p2p[cap] = fact_int(json_integer_value(value), caps[cap].from);
+	}
+}
+
 static void decode_pair(struct rm_decode *d, const json_t *v)
 {
 	const struct gpu *a = gpu_of_pair(d, v, 0), *b = gpu_of_pair(d, v, 1);
 	const struct machine *m = d->r->m;
+	struct gpu_pair *forth, *back;
 
 	if (!a || !b || a == b)
 		return;
-	decode_answer(d, v, &m->pairs[a->index * m->gpu_n + b->index].rm);
-	m->pairs[b->index * m->gpu_n + a->index].rm = m->pairs[a->index * m->gpu_n + b->index].rm;
+	forth = &m->pairs[a->index * m->gpu_n + b->index];
+	back = &m->pairs[b->index * m->gpu_n + a->index];
+	decode_answer(d, v, &forth->rm);
+	back->rm = forth->rm;
+	decode_status(v, forth);
+	decode_status(v, back);
 }
 
 /* ---- the document ---- */

@@ -49,9 +49,48 @@ static size_t columns_of(const char *s, size_t n)
 	return columns;
 }
 
+/* The length of a command in backquotes at s, both included; 0: there is none. */
+static size_t command_length(const char *s)
+{
+	size_t n = *s == '`' ? strcspn(s + 1, "`\n") : 0;
+
+	return n && s[n + 1] == '`' ? n + 2 : 0;
+}
+
+/* Up to a blank or line break; NAME="A B" is one word, so that what is printed can be pasted. */
+static size_t word_length(const char *s)
+{
+	size_t n = strcspn(s, " \n"), command = command_length(s);
+	const char *value = memmem(s, n, "=\"", 2), *end;
+
+	if (command)
+		return command + strcspn(s + command, " \n");
+	if (!value)
+		return n;
+	end = value + 2 + strcspn(value + 2, "\"\n");
+	return *end == '"' ? (size_t)(end - s) + strcspn(end, " \n") : n;
+}
+
+/* `modprobe nvidia` stays in the sentence; what is longer is easier to copy from a line of its own. */
+#define COMMAND_IN_SENTENCE 32
+
+static void new_line(struct writer *w, size_t hang)
+{
+	strbuf_putc(w->out, '\n');
+	pad(w, hang);
+}
+
+/* A command as it is pasted: whole, and without its quotes and the comma behind. Returns how much of s it was. */
+static size_t write_command(struct writer *w, const char *s, size_t n)
+{
+	strbuf_add(w->out, s + 1, n - 2);
+	n += strspn(s + n, ",;.:");
+	return n + strspn(s + n, " \n");
+}
+
 /*
  * Writes words from column `at` on; lines after the first start at column `hang`. Runs of blanks
- * become one, a newline in the text starts a line.
+ * become one, a newline in the text starts a line, and a long command gets one of its own.
  */
 static void write_wrapped(struct writer *w, enum style style, size_t at, size_t hang,
 			  const char *text)
@@ -61,11 +100,20 @@ static void write_wrapped(struct writer *w, enum style style, size_t at, size_t 
 
 	style_on(w, style);
 	for (const char *s = text; *s;) {
-		size_t n = strcspn(s, " \n"), columns = columns_of(s, n);
+		size_t n = word_length(s), columns = columns_of(s, n), command = command_length(s);
 
+		if (command > COMMAND_IN_SENTENCE) {
+			if (!fresh)
+				new_line(w, hang);
+			s += write_command(w, s, command);
+			if (*s)
+				new_line(w, hang);
+			at = hang;
+			fresh = true;
+			continue;
+		}
 		if (n && !fresh && at + 1 + columns > limit) {
-			strbuf_putc(w->out, '\n');
-			pad(w, hang);
+			new_line(w, hang);
 			at = hang;
 			fresh = true;
 		}
@@ -78,8 +126,7 @@ static void write_wrapped(struct writer *w, enum style style, size_t at, size_t 
 		fresh = fresh && !n;
 		s += n;
 		if (*s == '\n' && s[1]) {
-			strbuf_putc(w->out, '\n');
-			pad(w, hang);
+			new_line(w, hang);
 			at = hang;
 			fresh = true;
 		}

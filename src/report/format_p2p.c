@@ -75,7 +75,7 @@ static void add_devices(const struct p2p_report *r, struct strbuf *out)
 			 "Bandwidth (GB/s) and unstable Latency (us) in those cases.\n\n");
 }
 
-/* Where P2P is not to be had the peer copies through the host, whatever its title says. */
+/* 0: not measured. Where P2P is not to be had the peer copies through the host, whatever its title says. */
 static double value_of(const struct p2p_report *r, const char *word, int i, int j, bool enqueue)
 {
 	const struct p2p_cell *c = find_either(r, word, i, j);
@@ -91,6 +91,15 @@ static double value_of(const struct p2p_report *r, const char *word, int i, int 
 	return !c ? 0 : enqueue ? c->enqueue_us : c->value.median;
 }
 
+/* The peer measures everything; what onehop did not is no 0.00. */
+static void add_value(struct strbuf *out, double value)
+{
+	if (value > 0)
+		strbuf_printf(out, "%6.02f ", value);
+	else
+		strbuf_printf(out, "%6s ", "-");
+}
+
 static void add_values(const struct p2p_report *r, const char *corner, const char *word,
 		       bool enqueue, struct strbuf *out)
 {
@@ -101,7 +110,7 @@ static void add_values(const struct p2p_report *r, const char *corner, const cha
 	for (size_t i = 0; i < r->n; i++) {
 		strbuf_printf(out, "%6zu ", i);
 		for (size_t j = 0; j < r->n; j++)
-			strbuf_printf(out, "%6.02f ", value_of(r, word, (int)i, (int)j, enqueue));
+			add_value(out, value_of(r, word, (int)i, (int)j, enqueue));
 		strbuf_putc(out, '\n');
 	}
 }

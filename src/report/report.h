@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+struct plan;
+
 #define JSON_SCHEMA_VERSION 1
 
 #define STAND_INS_TEXT "host back end: threads and memory of this host, no GPUs"
@@ -22,8 +24,17 @@ struct device_skip {
 #define BYTES_TEXT_SIZE 32
 const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE]);
 
-/* What `onehop check` prints: machine, pair matrix, findings, verdict, what could not be seen. */
-void report_check(struct document *out, const struct diagnosis *d, bool verbose);
+/* What `onehop fix` would do about a diagnosis. */
+struct check_fixes {
+	const struct plan *plan;
+	const struct change_set *changes;
+	bool observed; /* it weighs results of --observed, so that fix has to be given them too */
+};
+
+/* What `onehop check` prints: machine, pair matrix, findings, verdict, what could not be seen.
+ * `fixes` NULL: of fixes nothing is said. */
+void report_check(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,
+		  bool verbose);
 /* What `onehop topo` prints: devices, matrix with verdicts, why each pair is not direct. */
 void report_topology(struct document *out, const struct topology *t);
 /* What `onehop compare` prints; `pair`: two indexes of GPUs of `before`, NULL for those that changed
@@ -40,6 +51,8 @@ void report_rules_markdown(struct strbuf *out);
 void report_rules_scdoc(struct strbuf *out);
 
 /* New references; the caller decrefs. */
+/* `check --list --json`, and with one rule `--explain ID --json`. */
+json_t *report_rules_json(const struct rule *only);
 json_t *report_check_json(const struct diagnosis *d);
 json_t *report_topology_json(const struct topology *t);
 json_t *report_compare_json(const struct comparison *c);

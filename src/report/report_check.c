@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "report/report_fix.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -36,7 +37,7 @@ static bool all_direct_alike(const struct topology *t)
 			const struct path *p = topology_path(t, i, j);
 
 			if (i != j && (p->verdict != PAIR_DIRECT || p->class != like->class ||
-				       p->nvlinks != like->nvlinks))
+				       p->nvlinks.value != like->nvlinks.value))
 				return false;
 		}
 	}
@@ -74,7 +75,7 @@ static size_t count_bridges(const struct machine *m)
 }
 
 /* "0000:00:01.1 (001d), 0000:00:03.1 (001d) and 2 more" */
-static void add_redirecting(struct strbuf *b, const struct machine *m, size_t max)
+static size_t add_redirecting(struct strbuf *b, const struct machine *m, size_t max)
 {
 	size_t n = 0;
 
@@ -90,6 +91,7 @@ static void add_redirecting(struct strbuf *b, const struct machine *m, size_t ma
 	}
 	if (n > max)
 		strbuf_printf(b, " and %zu more (-v shows all)", n - max);
+	return n;
 }
 
 static void add_acs_line(struct document *out, const struct machine *m, bool verbose)
@@ -101,17 +103,17 @@ static void add_acs_line(struct document *out, const struct machine *m, bool ver
 		able += pci_is_bridge(&m->pci[i]) && fact_known(m->pci[i].acs_ctl);
 		unread += pci_is_bridge(&m->pci[i]) && fact_unknown(m->pci[i].acs_ctl);
 	}
-	add_redirecting(&b, m, verbose ? bridges : MAX_SUBJECTS);
-	if (!bridges)
-		document_item(out, STYLE_PLAIN, 0, "ACS:  ", "no bridge to have it");
-	else if (unread)
-		document_item(out, STYLE_PLAIN, 0,
-			      "ACS:  ", "could not be read on %zu of %zu bridges%s", unread,
-			      bridges, fact_is(m->root, 0) ? ", which needs root" : "");
-	else
-		document_item(out, STYLE_PLAIN, 0,
-			      "ACS:  ", "%zu of %zu bridges have it; redirecting (ACSCtl): %s",
-			      able, bridges, b.len ? strbuf_str(&b) : "none");
+	if (bridges && unread < bridges) {
+		strbuf_printf(&b, "%zu of %zu bridges have it; redirecting (ACSCtl): ", able,
+			      bridges);
+		if (!add_redirecting(&b, m, verbose ? bridges : MAX_SUBJECTS))
+			strbuf_puts(&b, "none");
+	}
+	if (unread)
+		strbuf_printf(&b, "%scould not be read on %zu of %zu bridges%s", b.len ? "; " : "",
+			      unread, bridges, fact_is(m->root, 0) ? ", which needs root" : "");
+	document_item(out, STYLE_PLAIN, 0, "ACS:  ", "%s",
+		      bridges ? strbuf_str(&b) : "no bridge to have it");
 }
 
 /* ", groups of type DMA-FQ: 40 devices, identity: 2 devices" */
@@ -540,12 +542,14 @@ static void add_gpus_seen(struct document *out, const struct machine *m)
 static const struct {
 	const char *what;
 	bool yes_or_no;
-} observed_kinds[] = {
+} observed_kinds[OBSERVED_KIND_N] = {
 	[OBSERVED_PEER_COPY] = {"right data", true},
 	[OBSERVED_PEER_ACCESS] = {"peer access", true},
 	[OBSERVED_BANDWIDTH] = {"bandwidth", false},
 	[OBSERVED_LATENCY] = {"latency", false},
 	[OBSERVED_NCCL_TRANSPORT] = {"P2P in NCCL", true},
+	[OBSERVED_RUN_FAILURE] = {"failures of a run", false},
+	[OBSERVED_NCCL_WARNING] = {"warnings of NCCL", false},
 };
 
 /* "peer access 56 of 56 times" */
@@ -562,7 +566,17 @@ static void add_seen_kind(struct strbuf *b, const struct machine *m, enum observ
 	strbuf_printf(b, "%s%s ", b->len ? ", " : "", observed_kinds[kind].what);
 	if (observed_kinds[kind].yes_or_no)
 		strbuf_printf(b, "%zu of ", ok);
-	strbuf_printf(b, "%zu time%s", n, n == 1 ? "" : "s");
+	strbuf_printf(b, "%zu %s", n, text_plural(n, "time", "times"));
+}
+
+/* Its own answer, not what is to be thought of its yes. */
+static bool driver_says_no(const struct path *p)
+{
+	enum chain_reason r = p->chain[CHAIN_DRIVER].reason;
+
+	return p->chain[CHAIN_DRIVER].state == CHAIN_BAD &&
+	       (r == REASON_DRIVER_STATUS || r == REASON_DRIVER_GEFORCE ||
+		r == REASON_DRIVER_ABSENT);
 }
 
 /* What went well although the driver says that it cannot. */
@@ -575,9 +589,7 @@ static size_t count_contradicted(const struct topology *t)
 
 		n += observed_kinds[o->kind].yes_or_no && o->ok && o->initiator >= 0 &&
 		     o->target >= 0 &&
-		     topology_path(t, (size_t)o->initiator, (size_t)o->target)
-				     ->chain[CHAIN_DRIVER]
-				     .state == CHAIN_BAD;
+		     driver_says_no(topology_path(t, (size_t)o->initiator, (size_t)o->target));
 	}
 	return n;
 }
@@ -599,10 +611,11 @@ static void add_seen(struct document *out, const struct topology *t)
 		      "Seen:    ", "%s (first in %s)", strbuf_str(&b), m->observed[0].from);
 }
 
-/* Copies that used their paths. What is refused goes through host memory and tells nothing. */
+/* Copies that used their paths. What is refused or staged goes through host memory and tells nothing. */
 static void add_measured(struct document *out, const struct topology *t)
 {
 	double least = 0, most = 0, share = 0;
+	bool checked = true;
 	char rates[64];
 	size_t n = 0;
 
@@ -610,11 +623,15 @@ static void add_measured(struct document *out, const struct topology *t)
 		const struct observed *o = &t->machine->observed[i];
 		const struct path *p;
 
-		if (o->kind != OBSERVED_BANDWIDTH || o->initiator < 0 || o->target < 0)
+		if (o->kind != OBSERVED_BANDWIDTH || o->initiator < 0 || o->target < 0 ||
+		    o->gain == OBSERVED_GAINS_NOTHING)
 			continue;
 		p = topology_path(t, (size_t)o->initiator, (size_t)o->target);
-		if (p->chain[CHAIN_DRIVER].state == CHAIN_BAD ||
-		    p->chain[CHAIN_OBSERVED].state == CHAIN_BAD || p->expected_gbps <= 0)
+		if (path_is_refused(p))
+			continue;
+		checked = checked && p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_WORKS;
+		p = topology_data_path(t, o);
+		if (p->expected_gbps <= 0)
 			continue;
 		least = !n || o->value < least ? o->value : least;
 		most = o->value > most ? o->value : most;
@@ -626,9 +643,10 @@ static void add_measured(struct document *out, const struct topology *t)
 		return;
 	snprintf(rates, sizeof(rates), least < most ? "%.3g to %.3g" : "%.3g", least, most);
 	document_item(out, STYLE_DIM, 0, "Measured:",
-		      "%zu cop%s between GPUs, %s GB/s, at least %.0f %% of what the path should "
-		      "give; whether the data arrived is for onehop test to say",
-		      n, n == 1 ? "y" : "ies", rates, 100 * share);
+		      "%zu %s between GPUs, %s GB/s, at least %.0f %% of what the path should "
+		      "give%s",
+		      n, text_plural(n, "copy", "copies"), rates, 100 * share,
+		      checked ? "" : "; whether the data arrived is for onehop test to say");
 }
 
 /* Findings stand together by rule only within one severity: an id may have been named before. */
@@ -640,24 +658,43 @@ static bool is_named(const struct diagnosis *d, size_t i)
 	return false;
 }
 
-static void add_fixes(struct document *out, const struct diagnosis *d)
+/* BEGIN onehop fix WORDS RULES END */
+static const struct {
+	const char *begin, *words, *end;
+} answer_texts[PLAN_ANSWER_N] = {
+	[PLAN_ANSWERS_STEPS] = {"", "shows what it can change for ",
+				"; nothing is changed without --apply."},
+	[PLAN_ANSWERS_ON_REQUEST] = {"Possible, and may not help: ", "", "."},
+	[PLAN_ANSWERS_LEFT_OUT] = {"", "says what keeps it from changing ", "."},
+	[PLAN_ANSWERS_SET] = {"Nothing is left to ", "for ",
+			      ": it is set already, and waits for a reboot or a new session."},
+};
+
+/* What fix itself answers; by-hand work is in the findings already. */
+static void add_fixes(struct document *out, const struct diagnosis *d, const struct check_fixes *f)
 {
-	struct strbuf ids AUTO_STRBUF = {0};
+	for (int a = 0; a < PLAN_ANSWER_N; a++) {
+		struct strbuf ids AUTO_STRBUF = {0};
+		const char *between = a == PLAN_ANSWERS_ON_REQUEST ? " " : ", ";
 
-	for (size_t i = 0; i < d->finding_n; i++) {
-		const struct finding *f = &d->findings[i];
+		for (size_t i = 0; answer_texts[a].begin && i < d->finding_n; i++) {
+			const char *id = d->findings[i].rule->id;
 
-		if (f->rule->propose && f->severity >= SEVERITY_WARNING && !is_named(d, i))
-			strbuf_printf(&ids, "%s%s", ids.len ? ", " : "", f->rule->id);
+			if (!is_named(d, i) && (int)plan_answer(f->plan, f->changes, id) == a &&
+			    (a == PLAN_ANSWERS_STEPS || d->findings[i].severity > SEVERITY_INFO))
+				strbuf_printf(&ids, "%s%s", ids.len ? between : "", id);
+		}
+		if (ids.len)
+			document_paragraph(out, STYLE_PLAIN, 0, "%sonehop fix %s%s%s%s",
+					   answer_texts[a].begin,
+					   f->observed ? "--observed FILE " : "",
+					   answer_texts[a].words, strbuf_str(&ids),
+					   answer_texts[a].end);
 	}
-	if (ids.len)
-		document_paragraph(out, STYLE_PLAIN, 0,
-				   "onehop fix shows what it can change for %s; nothing is changed "
-				   "without --apply.",
-				   strbuf_str(&ids));
 }
 
-static void add_end(struct document *out, const struct diagnosis *d, bool verbose)
+static void add_end(struct document *out, const struct diagnosis *d,
+		    const struct check_fixes *fixes, bool verbose)
 {
 	char verdict[1024];
 
@@ -671,7 +708,8 @@ static void add_end(struct document *out, const struct diagnosis *d, bool verbos
 	add_gpus_seen(out, d->topology->machine);
 	add_seen(out, d->topology);
 	add_measured(out, d->topology);
-	add_fixes(out, d);
+	if (fixes)
+		add_fixes(out, d, fixes);
 	add_unseen(out, d, verbose);
 }
 
@@ -714,7 +752,8 @@ static void add_outcomes(struct document *out, const struct diagnosis *d)
 	add_not_applicable(out, d);
 }
 
-void report_check(struct document *out, const struct diagnosis *d, bool verbose)
+void report_check(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,
+		  bool verbose)
 {
 	const struct topology *t = d->topology;
 
@@ -727,5 +766,5 @@ void report_check(struct document *out, const struct diagnosis *d, bool verbose)
 	add_findings(out, d, verbose);
 	if (verbose)
 		add_outcomes(out, d);
-	add_end(out, d, verbose);
+	add_end(out, d, fixes, verbose);
 }

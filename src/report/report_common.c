@@ -34,13 +34,13 @@ const char *bytes_format(struct fact_int bytes, char *buf, size_t size)
 
 /* clang-format off */
 static const struct {
-	const char *mark, *meaning;
+	const char *mark;
 	enum style style;
 } marks[PAIR_VERDICT_N] = {
-	[PAIR_DIRECT]    = {"+", "direct", STYLE_GOOD},
-	[PAIR_SUSPECT]   = {"~", "doubtful", STYLE_WARN},
-	[PAIR_BLOCKED]   = {"x", "blocked", STYLE_BAD},
-	[PAIR_UNDECIDED] = {"?", "undecided", STYLE_WARN},
+	[PAIR_DIRECT]    = {"+", STYLE_GOOD},
+	[PAIR_SUSPECT]   = {"~", STYLE_WARN},
+	[PAIR_BLOCKED]   = {"x", STYLE_BAD},
+	[PAIR_UNDECIDED] = {"?", STYLE_WARN},
 };
 /* clang-format on */
 
@@ -110,7 +110,10 @@ static const char *flavor_note(struct fact_int flavor)
 
 static void add_driver_part(struct strbuf *b, const struct nvidia_driver *d)
 {
-	if (fact_known(d->module_version))
+	if (fact_known(d->module_version) && fact_is(d->loaded, 0))
+		add_part(b, "NVIDIA driver %s%s installed, not loaded", d->module_version.value,
+			 flavor_note(d->flavor));
+	else if (fact_known(d->module_version))
 		add_part(b, "NVIDIA driver %s%s", d->module_version.value, flavor_note(d->flavor));
 	else if (fact_is(d->loaded, 0) || fact_absent(d->loaded))
 		add_part(b, "no NVIDIA driver loaded");
@@ -303,7 +306,8 @@ void add_matrix_legend(struct document *out, const struct topology *t, size_t n)
 	}
 	for (int v = 0; v < PAIR_VERDICT_N; v++) {
 		if (seen[v])
-			add_part(&b, "%s %s", marks[v].mark, marks[v].meaning);
+			add_part(&b, "%s %s", marks[v].mark,
+				 pair_verdict_text((enum pair_verdict)v));
 	}
 	if (b.len)
 		document_paragraph(out, STYLE_DIM, 0, "%s", strbuf_str(&b));
@@ -325,7 +329,7 @@ void add_class_summary(struct document *out, const struct topology *t)
 	document_row(out);
 	document_cell(out, STYLE_DIM, "ordered GPU pairs");
 	for (int v = 0; v < PAIR_VERDICT_N; v++)
-		document_cell(out, STYLE_DIM, "%s", marks[v].meaning);
+		document_cell(out, STYLE_DIM, "%s", pair_verdict_text((enum pair_verdict)v));
 	for (int c = 0; c < PATH_CLASS_N; c++) {
 		size_t all = 0;
 

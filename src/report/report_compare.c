@@ -2,6 +2,7 @@
 /* What `onehop compare` prints: measurement by measurement, then who changed most, then the verdict. */
 #include "report/report_json_impl.h"
 
+#include "base/rate.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 
@@ -130,15 +131,24 @@ static void add_values(struct document *out, double before, double after, const 
 	document_cell(out, STYLE_PLAIN, "%s", unit);
 }
 
+/* A file may hold any number: what has no factor, or none that tells anything, has an empty cell. */
+static void add_ratio(struct document *out, double before, double after)
+{
+	double ratio = before > 0 ? after / before : 0;
+
+	if (ratio > 0 && ratio < 1e6)
+		document_cell(out, STYLE_PLAIN, "%.2fx", ratio);
+	else
+		document_cell(out, STYLE_PLAIN, "%s", "");
+}
+
 /* Median against median, whether or not it is noise; the outcome says that. */
 static void add_factor(struct document *out, const struct compared *k)
 {
-	double ratio = k->before > 0 ? k->after / k->before : 0;
-
-	if (is_yes_or_no(k) || !(ratio > 0))
+	if (is_yes_or_no(k))
 		document_cell(out, STYLE_PLAIN, "%s", "");
 	else
-		document_cell(out, STYLE_PLAIN, "%.2fx", ratio);
+		add_ratio(out, k->before, k->after);
 }
 
 static void add_kind_row(struct document *out, const struct compared *k)
@@ -162,7 +172,7 @@ static void add_cell_row(struct document *out, const struct compared *k,
 	add_title(out, k, more);
 	document_cell(out, STYLE_DIM, "%zu", k->cell_n);
 	add_values(out, cell->before->median, cell->after->median, k->kind->unit);
-	document_cell(out, STYLE_PLAIN, "%.2fx", cell->after->median / cell->before->median);
+	add_ratio(out, cell->before->median, cell->after->median);
 	add_outcome(out, k);
 }
 
@@ -209,7 +219,7 @@ static void add_peak_row(struct document *out, const struct compared *k)
 	add_title(out, k, ", peak");
 	document_cell(out, STYLE_DIM, "%s", "");
 	add_values(out, before->median, after->median, k->kind->unit);
-	document_cell(out, STYLE_PLAIN, "%.2fx", after->median / before->median);
+	add_ratio(out, before->median, after->median);
 	document_cell(out, STYLE_DIM, "at %s -> %s", size_format(before->bytes, a, sizeof(a)),
 		      size_format(after->bytes, b, sizeof(b)));
 }
@@ -253,6 +263,30 @@ static void add_cell(struct document *out, const struct comparison *c, const str
 		      gain_format(cell, gain, sizeof(gain)));
 }
 
+static void add_lone_value(struct document *out, enum style style, const struct figure *row)
+{
+	char value[32];
+
+	document_cell(out, style, "%s",
+		      row ? value_format(row->median, value, sizeof(value)) : "-");
+}
+
+/* What was not measured on the other side is "-". */
+static void add_lone(struct document *out, const struct comparison *c, const struct lone_figure *l)
+{
+	const struct figure *row = l->before ? l->before : l->after;
+	struct strbuf subject AUTO_STRBUF = {0};
+
+	add_subject(&subject, l->before ? c->before : c->after, row);
+	document_row(out);
+	document_cell(out, STYLE_PLAIN, "%s%s", l->kind->title, l->staged ? ", P2P off" : "");
+	document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&subject));
+	add_lone_value(out, STYLE_PLAIN, l->before);
+	add_lone_value(out, STYLE_STRONG, l->after);
+	document_cell(out, STYLE_PLAIN, "%s", l->kind->unit);
+	document_cell(out, STYLE_DIM, "%s", l->before ? "only before" : "only after");
+}
+
 static void start_cells(struct document *out, const char *heading)
 {
 	document_blank(out);
@@ -281,6 +315,13 @@ static void add_pair(struct document *out, const struct comparison *c, const int
 				add_cell(out, c, k, &k->cells[j]);
 		}
 	}
+	for (size_t i = 0; i < c->alone_n; i++) {
+		const struct lone_figure *l = &c->alone[i];
+		int after[2] = {c->gpu_after[pair[0]], c->gpu_after[pair[1]]};
+
+		if (l->before ? is_pair(l->before, pair) : is_pair(l->after, after))
+			add_lone(out, c, l);
+	}
 }
 
 static void add_all_cells(struct document *out, const struct comparison *c)
@@ -290,6 +331,8 @@ static void add_all_cells(struct document *out, const struct comparison *c)
 		for (size_t j = 0; j < c->kinds[i].cell_n; j++)
 			add_cell(out, c, &c->kinds[i], &c->kinds[i].cells[j]);
 	}
+	for (size_t i = 0; i < c->alone_n; i++)
+		add_lone(out, c, &c->alone[i]);
 }
 
 /* Where not all cells are the same: the one that gained most and the one that gained least. */
@@ -314,8 +357,16 @@ static void add_extremes(struct document *out, const struct comparison *c)
 
 static void add_input(struct document *out, const char *label, const struct figures *f)
 {
-	document_item(out, STYLE_STRONG, 0, label, "%s (%s, %zu GPU%s%s%s)", f->name, f->tool,
-		      f->gpu_n, f->gpu_n == 1 ? "" : "s", *f->when ? ", " : "", f->when);
+	document_item(out, STYLE_STRONG, 0, label, "%s (%s, %zu %s%s%s)", f->name, f->tool,
+		      f->gpu_n, text_plural(f->gpu_n, "GPU", "GPUs"), *f->when ? ", " : "",
+		      f->when);
+	if (f->runs > 1)
+		document_paragraph(out, STYLE_WARN, 2,
+				   "%u runs of the same measurements are in it: each figure is "
+				   "their median, and what one of them lacks counts as lacking. To "
+				   "compare them with each other, put each into a "
+				   "file of its own.",
+				   f->runs);
 	for (size_t i = 0; i < f->trouble_n; i++)
 		document_paragraph(out, STYLE_WARN, 2, "left out: %s", f->troubles[i]);
 }
@@ -360,6 +411,33 @@ static void add_use(struct document *out, const struct comparison *c)
 		      strbuf_str(&b));
 }
 
+/* "3 of 12, 5.1 to 5.3 GB/s" */
+static void add_slow_side(struct strbuf *b, const struct slow_pairs *s)
+{
+	strbuf_printf(b, "%zu of %zu", s->slow, s->rows);
+	if (s->slow)
+		strbuf_printf(b, s->least < s->most ? ", %.3g to %.3g GB/s" : ", %.3g GB/s",
+			      s->least, s->most);
+}
+
+/* What is the same as before may still be slow, be it all pairs alike. */
+static void add_slow(struct document *out, const struct comparison *c)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+
+	if (!c->slow_before.slow && !c->slow_after.slow)
+		return;
+	add_slow_side(&b, &c->slow_before);
+	strbuf_puts(&b, " -> ");
+	add_slow_side(&b, &c->slow_after);
+	document_blank(out);
+	document_item(out, c->slow_after.slow ? STYLE_BAD : STYLE_STRONG, 0, "Slow copies:",
+		      "%s: below %.0f %% of what the path should give, or where the result does "
+		      "not say that, of the median of all pairs below %.0f %%",
+		      strbuf_str(&b), 100 * rate_slow_share(RATE_BY_PATH),
+		      100 * rate_slow_share(RATE_BY_OTHERS));
+}
+
 static void add_gpu_sets(struct document *out, const struct comparison *c)
 {
 	if (c->gpus_gone || c->gpus_new)
@@ -369,8 +447,9 @@ static void add_gpu_sets(struct document *out, const struct comparison *c)
 				   c->gpus_gone, c->gpus_new, c->by_pci ? "PCI address" : "index");
 	if (c->kind_n && (c->only_before || c->only_after))
 		document_paragraph(out, STYLE_DIM, 0,
-				   "Without a counterpart: %zu figures before, %zu after.",
-				   c->only_before, c->only_after);
+				   "Without a counterpart: %zu %s before, %zu after.",
+				   c->only_before, text_plural(c->only_before, "figure", "figures"),
+				   c->only_after);
 }
 
 static const char *verdict_of(const struct comparison *c)
@@ -392,11 +471,16 @@ static void add_verdict(struct document *out, const struct comparison *c)
 	if (!c->kind_n)
 		document_paragraph(out, STYLE_BAD, 0,
 				   "Nothing can be compared: no measurement is in both.");
+	else if (c->same_run)
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"Both are the same run: every figure is equal to the last digit.");
 	else
 		document_paragraph(out, style, 0,
-				   "%zu figures are better, %zu worse, %zu the same within noise.",
-				   c->counts[TREND_BETTER], c->counts[TREND_WORSE],
-				   c->counts[TREND_SAME]);
+				   "%zu %s better, %zu worse, %zu the same within noise.",
+				   c->counts[TREND_BETTER],
+				   text_plural(c->counts[TREND_BETTER], "figure is", "figures are"),
+				   c->counts[TREND_WORSE], c->counts[TREND_SAME]);
 }
 
 void report_compare(struct document *out, const struct comparison *c, const int *pair, bool verbose)
@@ -406,6 +490,7 @@ void report_compare(struct document *out, const struct comparison *c, const int 
 	add_gpu_sets(out, c);
 	if (c->kind_n) {
 		add_use(out, c);
+		add_slow(out, c);
 		add_summary(out, c);
 		if (pair)
 			add_pair(out, c, pair);
@@ -429,8 +514,9 @@ static json_t *input_json(const struct figures *f)
 						"name", json_text(f->gpus[i].name)));
 	for (size_t i = 0; i < f->trouble_n; i++)
 		json_array_append_new(troubles, json_text(f->troubles[i]));
-	return json_pack("{s:o, s:o, s:o, s:o}", "name", json_text(f->name), "tool",
-			 json_text(f->tool), "gpus", gpus, "left_out", troubles);
+	return json_pack("{s:o, s:o, s:o, s:i, s:o}", "name", json_text(f->name), "tool",
+			 json_text(f->tool), "gpus", gpus, "runs", (int)f->runs, "left_out",
+			 troubles);
 }
 
 static json_t *index_json(int i)
@@ -481,18 +567,39 @@ static json_t *kind_json(const struct compared *k)
 	return o;
 }
 
+static json_t *lone_json(const struct lone_figure *l)
+{
+	const struct figure *row = l->before ? l->before : l->after;
+
+	return json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "what", l->kind->word,
+			 "p2p_off", (int)l->staged, "unit", l->kind->unit, "initiator",
+			 index_json(row->initiator), "target", index_json(row->target), "bytes",
+			 row->bytes ? json_integer((json_int_t)row->bytes) : json_null(), "before",
+			 l->before ? number_json(row->median) : json_null(), "after",
+			 l->after ? number_json(row->median) : json_null());
+}
+
 static json_t *use_json(const struct p2p_use *u)
 {
 	return json_pack("{s:I, s:I, s:I}", "yes", (json_int_t)u->yes, "no", (json_int_t)u->no,
 			 "undecided", (json_int_t)u->open);
 }
 
+static json_t *slow_json(const struct slow_pairs *s)
+{
+	return json_pack("{s:I, s:I, s:o, s:o}", "copies", (json_int_t)s->rows, "slow",
+			 (json_int_t)s->slow, "least", s->slow ? json_real(s->least) : json_null(),
+			 "most", s->slow ? json_real(s->most) : json_null());
+}
+
 json_t *report_compare_json(const struct comparison *c)
 {
-	json_t *o = json_head("compare"), *kinds = json_array();
+	json_t *o = json_head("compare"), *kinds = json_array(), *alone = json_array();
 
 	for (size_t i = 0; i < c->kind_n; i++)
 		json_array_append_new(kinds, kind_json(&c->kinds[i]));
+	for (size_t i = 0; i < c->alone_n; i++)
+		json_array_append_new(alone, lone_json(&c->alone[i]));
 	json_object_set_new(o, "before", input_json(c->before));
 	json_object_set_new(o, "after", input_json(c->after));
 	json_object_set_new(o, "gpus_matched_by", json_string(c->by_pci ? "pci" : "index"));
@@ -500,9 +607,13 @@ json_t *report_compare_json(const struct comparison *c)
 	json_object_set_new(o, "gpus_only_after", json_integer((json_int_t)c->gpus_new));
 	json_object_set_new(o, "p2p_in_use_before", use_json(&c->use_before));
 	json_object_set_new(o, "p2p_in_use_after", use_json(&c->use_after));
+	json_object_set_new(o, "slow_before", slow_json(&c->slow_before));
+	json_object_set_new(o, "slow_after", slow_json(&c->slow_after));
 	json_object_set_new(o, "measurements", kinds);
 	json_object_set_new(o, "figures_only_before", json_integer((json_int_t)c->only_before));
 	json_object_set_new(o, "figures_only_after", json_integer((json_int_t)c->only_after));
+	json_object_set_new(o, "alone", alone);
+	json_object_set_new(o, "same_run", json_boolean(c->same_run));
 	json_object_set_new(o, "verdict", json_string(verdict_of(c)));
 	return o;
 }

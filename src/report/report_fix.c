@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "change/change.h"
 #include "diagnose/diagnose.h"
 #include "report/report_impl.h"
@@ -29,6 +30,48 @@ size_t plan_doing_steps(const struct plan *p)
 bool plan_has_work(const struct plan *p)
 {
 	return plan_doing_steps(p) > 0 || p->manual_n > 0;
+}
+
+/* In a list "a, b" of ids. */
+static bool names_rule(const char *ids, const char *rule)
+{
+	size_t n = strlen(rule);
+
+	for (const char *at = ids; at && *at; at += strspn(at, ", ")) {
+		size_t length = strcspn(at, ", ");
+
+		if (length == n && memcmp(at, rule, n) == 0)
+			return true;
+		at += length;
+	}
+	return false;
+}
+
+enum plan_answer plan_answer(const struct plan *p, const struct change_set *changes,
+			     const char *rule)
+{
+	bool by_hand = false, apart = false, set = false;
+
+	for (size_t i = 0; i < p->step_n; i++)
+		if (step_does(&p->steps[i]) && names_rule(p->steps[i].rules, rule))
+			return PLAN_ANSWERS_STEPS;
+	for (size_t i = 0; i < p->left_out_n; i++)
+		if (names_rule(p->left_out[i].rules, rule))
+			return PLAN_ANSWERS_LEFT_OUT;
+	for (size_t i = 0; i < p->manual_n; i++)
+		by_hand |= names_rule(p->manual[i].rules, rule);
+	for (size_t i = 0; i < changes->n; i++) {
+		const struct change *c = &changes->items[i];
+
+		if (!names_rule(c->rule, rule))
+			continue;
+		apart |= c->apart;
+		set |= !c->apart && c->kind != CHANGE_BY_HAND;
+	}
+	return by_hand ? PLAN_ANSWERS_BY_HAND
+	       : apart ? PLAN_ANSWERS_ON_REQUEST
+	       : set   ? PLAN_ANSWERS_SET
+		       : PLAN_ANSWERS_NOTHING;
 }
 
 /* ---- what comes first ---- */
@@ -94,7 +137,7 @@ static void add_unfinished(struct document *out, const struct plan_report *r)
 /* "3 steps", "1 step" */
 static void add_count(struct strbuf *b, size_t n, const char *one, const char *many)
 {
-	strbuf_printf(b, "%zu %s", n, n == 1 ? one : many);
+	strbuf_printf(b, "%zu %s", n, text_plural(n, one, many));
 }
 
 static void add_head(struct document *out, const struct plan_report *r)
@@ -339,9 +382,9 @@ static void add_apart(struct document *out, const struct change_set *set)
 		}
 		begun = true;
 		add_targets(&targets, set, c, MAX_TARGETS);
-		document_item(out, STYLE_PLAIN, 2, "-", "onehop fix %s (%s): %s%s%s", c->rule,
-			      strbuf_str(&targets), c->reason, c->cost ? "; costs: " : "",
-			      c->cost ? c->cost : "");
+		document_item(out, STYLE_PLAIN, 2, "-", "onehop fix %s%s%s%s: %s%s%s", c->rule,
+			      targets.len ? " (" : "", strbuf_str(&targets), targets.len ? ")" : "",
+			      c->reason, c->cost ? "; costs: " : "", c->cost ? c->cost : "");
 	}
 }
 

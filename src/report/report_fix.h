@@ -32,6 +32,21 @@ struct plan_report {
 };
 
 void report_plan(struct document *out, const struct plan_report *r);
+
+/* What a plan does about what a rule found. */
+enum plan_answer {
+	PLAN_ANSWERS_NOTHING,    /* the rule proposes nothing: its remedies are for a person */
+	PLAN_ANSWERS_STEPS,      /* onehop makes changes */
+	PLAN_ANSWERS_ON_REQUEST, /* it would, were the rule named: they may not help */
+	PLAN_ANSWERS_BY_HAND,
+	PLAN_ANSWERS_LEFT_OUT, /* they cannot be made as things are; the plan says why */
+	PLAN_ANSWERS_SET,      /* all are set already, and wait for a reboot or a new session */
+	PLAN_ANSWER_N
+};
+
+/* `changes`: those the plan was made of, and those apart. */
+enum plan_answer plan_answer(const struct plan *p, const struct change_set *changes,
+			     const char *rule);
 /*
  * Rules that could not be judged: those that were named; of all, those that root could judge and that
  * propose changes. The next one behind `o`, NULL: the first; NULL: none.

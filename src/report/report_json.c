@@ -66,12 +66,14 @@ static json_t *pair_json(const struct topology *t, size_t i, size_t j)
 	const struct path *p = topology_path(t, i, j);
 	char name[16];
 	bool judged = i < t->gpu_n || j < t->gpu_n;
-	json_t *o = json_pack("{s:o, s:o, s:o, s:s, s:s, s:s, s:i}", "initiator",
-			      json_text(t->endpoints[i].name), "target",
-			      json_text(t->endpoints[j].name), "class",
-			      json_text(path_class_name(p, name, sizeof(name))), "path",
-			      path_class_word(p->class), "pci_path", path_class_word(p->pci_class),
-			      "tree_path", path_class_word(p->tree_class), "nvlinks", p->nvlinks);
+	json_t *o =
+		json_pack("{s:o, s:o, s:o, s:s, s:s, s:s, s:o}", "initiator",
+			  json_text(t->endpoints[i].name), "target",
+			  json_text(t->endpoints[j].name), "class",
+			  json_text(path_class_name(p, name, sizeof(name))), "path",
+			  path_class_word(p->class), "pci_path", path_class_word(p->pci_class),
+			  "tree_path", path_class_word(p->tree_class), "nvlinks",
+			  fact_known(p->nvlinks) ? json_integer(p->nvlinks.value) : json_null());
 
 	json_object_set_new(o, "common_bridge", json_pci_name(p->common));
 	json_object_set_new(o, "initiator_port", json_pci_name(p->initiator_port));

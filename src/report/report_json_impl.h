@@ -10,4 +10,6 @@ json_t *json_head(const char *command);
 json_t *json_text(const char *s);
 /* {"value": ..., "state": "known|absent|unknown", "from": ...}; the value is null unless known. */
 json_t *json_fact_int(struct fact_int f);
+/* How a run failed, and what that means. */
+json_t *run_failure_json(const struct run_failure *f);
 json_t *json_pci_name(const struct pci_function *f); /* its address, null for NULL */

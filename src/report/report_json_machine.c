@@ -3,6 +3,8 @@
 #include "report/report.h"
 #include "report/report_json_impl.h"
 
+#include "diagnose/run_failure.h"
+
 #include "base/alloc.h"
 #include "base/cleanup.h"
 
@@ -121,6 +123,8 @@ static const char *const observed_words[] = {
 	[OBSERVED_PEER_COPY] = "peer-copy", [OBSERVED_PEER_ACCESS] = "peer-access",
 	[OBSERVED_BANDWIDTH] = "bandwidth", [OBSERVED_LATENCY] = "latency",
 	[OBSERVED_NCCL_TRANSPORT] = "nccl-transport",
+	[OBSERVED_RUN_FAILURE] = "run-failure",
+	[OBSERVED_NCCL_WARNING] = "nccl-warning",
 };
 static const char *const p2p_words[P2P_CAP_N] = {
 	[P2P_READ] = "read", [P2P_WRITE] = "write", [P2P_NVLINK] = "nvlink",
@@ -263,9 +267,11 @@ static const struct field nccl_fields[] = {
 	STR(struct nccl, library), INT(struct nccl, version), INT(struct nccl, pid), END,
 };
 static const struct field peermem_fields[] = {
-	FLAG(struct peermem, loaded), FLAG(struct peermem, registered),
-	FLAG(struct peermem, legacy_loaded), STR(struct peermem, depends),
-	FLAG(struct peermem, api_in_kernel), STR(struct peermem, ofed), END,
+	FLAG(struct peermem, loaded), FLAG(struct peermem, listed),
+	FLAG(struct peermem, registered), FLAG(struct peermem, legacy_loaded),
+	STR(struct peermem, depends), FLAG(struct peermem, api_in_kernel),
+	STR(struct peermem, ofed), STR(struct peermem, ofed_running),
+	FLAG(struct peermem, ofed_modules), STR(struct peermem, ofed_kernel), END,
 };
 static const struct field machine_fields[] = {
 	FLAG(struct machine, root), FLAG(struct machine, pci_listed),
@@ -482,11 +488,23 @@ static json_t *setting_json(const struct nccl_setting *s)
 			 json_text(s->from), "in_force", (int)s->in_force);
 }
 
+json_t *run_failure_json(const struct run_failure *f)
+{
+	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:s}", "kind", run_failure_word(f->kind),
+			 "rank", f->rank < 0 ? json_null() : json_integer(f->rank), "code",
+			 f->code < 0 ? json_null() : json_integer(f->code), "sequence",
+			 f->sequence < 0 ? json_null() : json_integer(f->sequence), "what",
+			 json_text(f->what), "meaning", run_failure_find(f)->meaning);
+}
+
 static json_t *observed_json(const struct observed *o)
 {
-	return json_pack("{s:s, s:i, s:i, s:b, s:f, s:o, s:o}", "kind", observed_words[o->kind],
-			 "initiator", o->initiator, "target", o->target, "ok", (int)o->ok, "value",
-			 o->value, "text", json_text(o->text), "from", json_text(o->from));
+	return json_pack("{s:s, s:i, s:i, s:b, s:b, s:f, s:o, s:o, s:o}", "kind",
+			 observed_words[o->kind], "initiator", o->initiator, "target", o->target,
+			 "ok", (int)o->ok, "pulled", (int)o->pulled, "value", o->value, "text",
+			 json_text(o->text), "from", json_text(o->from), "failure",
+			 o->kind == OBSERVED_RUN_FAILURE ? run_failure_json(&o->failure)
+							 : json_null());
 }
 
 static json_t *trouble_json(const struct trouble *t)

@@ -3,6 +3,8 @@
 #include "report/report_json_impl.h"
 
 #include "base/strbuf.h"
+#include "base/text.h"
+#include "diagnose/run_failure.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -200,11 +202,13 @@ static void add_hosts(struct document *out, const struct nccl_log *l)
 
 /* ---- why not ---- */
 
-/* "GPU0 -> GPU1 by SHM/direct/direct (line 41), 11 more" */
+/* "nodeB: GPU0 -> GPU1 by SHM/direct/direct (line 41)"; the host where there are several */
 static void add_example(struct strbuf *b, const struct nccl_log *l, size_t pair)
 {
 	const struct nccl_pair *p = &l->pairs[pair];
 
+	if (host_end(l, 0) < l->device_n)
+		strbuf_printf(b, "%s: ", l->devices[pair / l->device_n].host);
 	add_name(b, &l->devices[pair / l->device_n]);
 	strbuf_puts(b, " -> ");
 	add_name(b, &l->devices[pair % l->device_n]);
@@ -249,6 +253,89 @@ static void add_reasons(struct document *out, const struct nccl_log *l,
 	}
 }
 
+/* ---- how it ended ---- */
+
+/* But for the rank. */
+static bool same_failure(const struct run_failure *a, const struct run_failure *b)
+{
+	return a->kind == b->kind && a->code == b->code && a->sequence == b->sequence &&
+	       strcmp(a->what, b->what) == 0;
+}
+
+/* Whether an earlier line says it of another rank. */
+static bool is_told(const struct nccl_log *l, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (same_failure(&l->failures[k].failure, &l->failures[i].failure))
+			return true;
+	return false;
+}
+
+/* ", ranks 0, 3 (line 41)": of all that say the same; the line is the first's. */
+static void add_ranks(struct strbuf *b, const struct nccl_log *l, size_t i)
+{
+	const struct nccl_log_failure *first = &l->failures[i];
+	struct strbuf ranks AUTO_STRBUF = {0};
+	size_t n = 0;
+
+	for (size_t k = i; k < l->failure_n; k++) {
+		const struct run_failure *f = &l->failures[k].failure;
+
+		if (same_failure(f, &first->failure) && f->rank >= 0)
+			strbuf_printf(&ranks, "%s%d", n++ ? ", " : "", f->rank);
+	}
+	if (n)
+		strbuf_printf(b, ", %s %s", text_plural(n, "rank", "ranks"), strbuf_str(&ranks));
+	strbuf_printf(b, " (line %u)", first->line);
+}
+
+static void add_failure(struct document *out, const struct nccl_log *l, size_t i)
+{
+	struct strbuf b AUTO_STRBUF = {0};
+	char text[512];
+
+	strbuf_puts(&b, run_failure_text(&l->failures[i].failure, text, sizeof(text)));
+	add_ranks(&b, l, i);
+	document_item(out, STYLE_BAD, 0, "failed:", "%s", strbuf_str(&b));
+}
+
+/* What failures of one kind mean, once behind them. */
+static void add_meaning(struct document *out, const struct run_failure_meaning *m)
+{
+	if (!m)
+		return;
+	document_item(out, STYLE_STRONG, 2, "means:", "%s.", m->meaning);
+	document_item(out, STYLE_STRONG, 2, "do:   ", "%s.", m->todo);
+}
+
+/* Before all else: what was slow or went another way matters once the run ends well. */
+static void add_failures(struct document *out, const struct nccl_log *l, bool verbose)
+{
+	const struct run_failure_meaning *last = NULL;
+	size_t shown = 0, more = 0;
+
+	for (size_t i = 0; i < l->failure_n; i++) {
+		const struct run_failure_meaning *m = run_failure_find(&l->failures[i].failure);
+
+		if (is_told(l, i))
+			continue;
+		if (!verbose && shown == MAX_SHOWN) {
+			more++;
+			continue;
+		}
+		if (m != last)
+			add_meaning(out, last);
+		last = m;
+		add_failure(out, l, i);
+		shown++;
+	}
+	add_meaning(out, last);
+	if (more)
+		document_paragraph(out, STYLE_DIM, 0, "%zu more (-v)", more);
+	if (shown)
+		document_blank(out);
+}
+
 /* ---- what else ---- */
 
 static void add_notes(struct document *out, const char *title, const struct nccl_log_notes *notes,
@@ -280,11 +367,12 @@ static void add_settings(struct document *out, const struct nccl_log *l)
 
 static void add_head(struct document *out, const struct nccl_log *l)
 {
-	document_paragraph(out, STYLE_PLAIN, 0,
-			   "%s: NCCL %s; %zu communicator%s, %zu GPU%s, %zu lines of NCCL", l->name,
-			   *l->version ? l->version : "of unknown version", l->communicators,
-			   l->communicators == 1 ? "" : "s", l->device_n,
-			   l->device_n == 1 ? "" : "s", l->lines);
+	document_paragraph(out, STYLE_PLAIN, 0, "%s: NCCL %s; %zu %s, %zu %s, %zu %s of NCCL",
+			   l->name, *l->version ? l->version : "of unknown version",
+			   l->communicators,
+			   text_plural(l->communicators, "communicator", "communicators"),
+			   l->device_n, text_plural(l->device_n, "GPU", "GPUs"), l->lines,
+			   text_plural(l->lines, "line", "lines"));
 }
 
 /* Without a connection in the log, what NCCL found before connecting. */
@@ -332,6 +420,7 @@ void report_log(struct document *out, const struct nccl_log *l, bool verbose)
 	struct nccl_log_counts counts;
 
 	nccl_log_count(l, &counts);
+	add_failures(out, l, verbose);
 	add_head(out, l);
 	add_hosts(out, l);
 	add_reasons(out, l, &counts);
@@ -399,6 +488,22 @@ static json_t *notes_json(const struct nccl_log_notes *notes)
 	return array;
 }
 
+static json_t *failures_json(const struct nccl_log *l)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < l->failure_n; i++) {
+		const struct nccl_log_failure *x = &l->failures[i];
+		json_t *o = run_failure_json(&x->failure);
+
+		json_object_set_new(o, "device", index_json(x->device));
+		json_object_set_new(o, "line", json_integer(x->line));
+		json_object_set_new(o, "count", json_integer(x->count));
+		json_array_append_new(array, o);
+	}
+	return array;
+}
+
 static json_t *settings_json(const struct nccl_log *l)
 {
 	json_t *array = json_array();
@@ -448,6 +553,7 @@ json_t *report_log_json(const struct nccl_log *l)
 	json_object_set_new(o, "communicators", json_integer((json_int_t)l->communicators));
 	json_object_set_new(o, "devices", devices);
 	json_object_set_new(o, "pairs", pairs);
+	json_object_set_new(o, "failures", failures_json(l));
 	json_object_set_new(o, "counts", counts_json(l));
 	json_object_set_new(o, "all_direct_p2p", flag_json(l->check.direct));
 	json_object_set_new(o, "all_cuda_p2p", flag_json(l->check.cuda));

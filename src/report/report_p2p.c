@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "report/report_impl.h"
 
 #include <inttypes.h>
@@ -121,7 +122,7 @@ static double expected_gbps(const struct block *b, const struct p2p_cell *c)
 	back = paths_pair(p, j, i)->expected_gbps;
 	if (b->q->shape == P2P_BOTH_WAYS)
 		return forth > 0 && back > 0 ? forth + back : 0;
-	return forth / (double)sharers(b, c);
+	return (b->q->read ? back : forth) / (double)sharers(b, c);
 }
 
 static const struct p2p_cell *staged_cell(const struct block *b, const struct p2p_cell *c)
@@ -306,8 +307,9 @@ static void add_certainty(struct document *out, const struct block *b)
 		few += isnan(width);
 		worst = width > worst ? width : worst;
 	}
-	strbuf_printf(&text, "%zu round%s (at least %zu needed), %.1f s", b->plan->rounds,
-		      b->plan->rounds == 1 ? "" : "s", b->plan->least, b->plan->seconds);
+	strbuf_printf(&text, "%zu %s (at least %zu needed), %.1f s", b->plan->rounds,
+		      text_plural(b->plan->rounds, "round", "rounds"), b->plan->least,
+		      b->plan->seconds);
 	if (cells > few)
 		strbuf_printf(&text, "; medians within %.1f %%", 100 * worst);
 	if (few)
@@ -317,9 +319,8 @@ static void add_certainty(struct document *out, const struct block *b)
 		strbuf_printf(&text, "; %zu of %zu ended by time and not by a narrow interval",
 			      cells - narrow, cells);
 	if (timeouts)
-		strbuf_printf(&text,
-			      "; %zu sample%s thrown away, the host was slower than the gate",
-			      timeouts, timeouts == 1 ? "" : "s");
+		strbuf_printf(&text, "; %zu %s thrown away, the host was slower than the gate",
+			      timeouts, text_plural(timeouts, "sample", "samples"));
 	document_paragraph(out, STYLE_DIM, 0, "%s", strbuf_str(&text));
 }
 
@@ -570,8 +571,10 @@ static void add_gpus(struct figures *f, const struct p2p_report *r)
 			       r->devices[i].name, r->devices[i].ordinal);
 }
 
-static void add_figure(struct figures *f, const struct p2p_cell *c, int initiator, int target)
+static void add_figure(struct figures *f, const struct p2p_report *r, const struct p2p_cell *c,
+		       int initiator, int target)
 {
+	const struct block b = {r, NULL, c->quantity};
 	struct figure *row = figures_add(f, c->quantity->word, initiator, target, c->value.median);
 
 	row->unit = c->quantity->unit;
@@ -581,6 +584,8 @@ static void add_figure(struct figures *f, const struct p2p_cell *c, int initiato
 	row->low = isnan(c->value.low) ? c->value.min : c->value.low;
 	row->high = isnan(c->value.high) ? c->value.max : c->value.high;
 	row->samples = (unsigned)c->value.n;
+	if (c->quantity->shape == P2P_ONE_WAY)
+		row->expected = expected_gbps(&b, c);
 }
 
 /* A figure of wrong data is none. Both ways is that of either ordered pair. */
@@ -596,9 +601,9 @@ struct figures *p2p_figures(const struct p2p_report *r)
 
 		if (!c->value.n || c->data == P2P_WRONG)
 			continue;
-		add_figure(f, c, c->initiator, c->target);
+		add_figure(f, r, c, c->initiator, c->target);
 		if (c->quantity->shape == P2P_BOTH_WAYS && c->initiator != c->target)
-			add_figure(f, c, c->target, c->initiator);
+			add_figure(f, r, c, c->target, c->initiator);
 	}
 	return f;
 }

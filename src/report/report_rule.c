@@ -1,37 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules for people: one explained, all listed, and the two manuals made from the table. */
-#include "report/report.h"
+/* Rules: one explained, all listed, for people and as JSON, and the two manuals made from the table. */
+#include "report/report_json_impl.h"
 
 #include "base/strbuf.h"
 #include "base/text.h"
 
 #include <string.h>
 
-static const char *const blocks_words[] = {
-	[BLOCKS_NOTHING] = "blocks nothing, good to know",
-	[BLOCKS_SPEED] = "costs speed",
-	[BLOCKS_SOME] = "blocks some pairs or directions, or makes data doubtful",
-	[BLOCKS_ALL] = "blocks everything until it is mended",
+/* `word` is for programs and stays. */
+static const struct {
+	const char *word, *text;
+} blocks[] = {
+	[BLOCKS_NOTHING] = {"nothing", "blocks nothing, good to know"},
+	[BLOCKS_SPEED] = {"speed", "costs speed"},
+	[BLOCKS_SOME] = {"some", "blocks some pairs or directions, or makes data doubtful"},
+	[BLOCKS_ALL] = {"all", "blocks everything until it is mended"},
+	[BLOCKS_RUN] = {"run", "ended a run"},
 };
 
 static const struct {
 	unsigned need;
-	const char *words;
+	const char *word, *text;
 } needs[] = {
-	{NEEDS_GPU, "a GPU"},
-	{NEEDS_TWO_GPUS, "two GPUs"},
-	{NEEDS_RDMA, "an RDMA device"},
-	{NEEDS_DRIVER, "the nvidia module loaded"},
-	{NEEDS_CONFIG_SPACE, "PCI configuration space (root)"},
-	{NEEDS_NVML, "NVML"},
-	{NEEDS_LOG, "the kernel log (often root)"},
+	{NEEDS_GPU, "gpu", "a GPU"},
+	{NEEDS_TWO_GPUS, "two-gpus", "two GPUs"},
+	{NEEDS_RDMA, "rdma", "an RDMA device"},
+	{NEEDS_DRIVER, "driver", "the nvidia module loaded"},
+	{NEEDS_CONFIG_SPACE, "config-space", "PCI configuration space (root)"},
+	{NEEDS_NVML, "nvml", "NVML"},
+	{NEEDS_LOG, "kernel-log", "the kernel log (often root)"},
 };
 
-static const char *needs_words(const struct rule *rule, struct strbuf *b)
+static const char *needs_text(const struct rule *rule, struct strbuf *b)
 {
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
 		if (rule->needs & needs[i].need)
-			strbuf_printf(b, "%s%s", b->len ? ", " : "", needs[i].words);
+			strbuf_printf(b, "%s%s", b->len ? ", " : "", needs[i].text);
 	}
 	return b->len ? strbuf_str(b) : "nothing in particular";
 }
@@ -51,8 +55,8 @@ void report_rule(struct document *out, const struct rule *rule)
 	document_item(out, STYLE_STRONG, 0, "do:       ", "%s",
 		      text_or(rule->remedy, "see the finding"));
 	document_item(out, STYLE_STRONG, 0, "severity: ", "%s; %s", severity_word(rule->severity),
-		      blocks_words[rule->blocks]);
-	document_item(out, STYLE_STRONG, 0, "needs:    ", "%s", needs_words(rule, &b));
+		      blocks[rule->blocks].text);
+	document_item(out, STYLE_STRONG, 0, "needs:    ", "%s", needs_text(rule, &b));
 	document_item(out, STYLE_STRONG, 0, "reference:", "%s", text_or(rule->reference, "none"));
 }
 
@@ -65,6 +69,40 @@ void report_rule_list(struct document *out)
 		document_cell(out, STYLE_PLAIN, "%s", severity_word(r->severity));
 		document_cell(out, STYLE_PLAIN, "%s", r->title);
 	}
+}
+
+/* ---- JSON ---- */
+
+static json_t *needs_json(const struct rule *rule)
+{
+	json_t *words = json_array();
+
+	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
+		if (rule->needs & needs[i].need)
+			json_array_append_new(words, json_string(needs[i].word));
+	}
+	return words;
+}
+
+static json_t *rule_json(const struct rule *rule)
+{
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "id", rule->id, "title",
+			 rule->title, "severity", severity_word(rule->severity), "blocks",
+			 blocks[rule->blocks].word, "needs", needs_json(rule), "why",
+			 json_text(rule->why), "remedy", json_text(rule->remedy), "reference",
+			 json_text(rule->reference));
+}
+
+json_t *report_rules_json(const struct rule *only)
+{
+	json_t *o = json_head("check"), *rules = json_array();
+
+	FOR_EACH_RULE (r) {
+		if (!only || r == only)
+			json_array_append_new(rules, rule_json(r));
+	}
+	json_object_set_new(o, "rules", rules);
+	return o;
 }
 
 /* ---- manuals ---- */
@@ -104,8 +142,8 @@ void report_rules_markdown(struct strbuf *out)
 		add_markdown_field(out, "Why", r->why);
 		add_markdown_field(out, "Do", text_or(r->remedy, "see the finding"));
 		strbuf_printf(out, "- **Severity:** %s; %s\n", severity_word(r->severity),
-			      blocks_words[r->blocks]);
-		add_markdown_field(out, "Needs", needs_words(r, &needed));
+			      blocks[r->blocks].text);
+		add_markdown_field(out, "Needs", needs_text(r, &needed));
 		add_markdown_field(out, "Reference", text_or(r->reference, "none"));
 	}
 }
@@ -132,8 +170,8 @@ void report_rules_scdoc(struct strbuf *out)
 		add_scdoc_field(out, "Why", r->why);
 		add_scdoc_field(out, "Do", text_or(r->remedy, "see the finding"));
 		strbuf_printf(out, "\t*Severity:* %s; %s\n\n", severity_word(r->severity),
-			      blocks_words[r->blocks]);
-		add_scdoc_field(out, "Needs", needs_words(r, &needed));
+			      blocks[r->blocks].text);
+		add_scdoc_field(out, "Needs", needs_text(r, &needed));
 		add_scdoc_field(out, "Reference", text_or(r->reference, "none"));
 	}
 	strbuf_puts(out, "# SEE ALSO\n\n*onehop*(1), *onehop-check*(1)\n");

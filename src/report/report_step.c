@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/pci.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -134,21 +135,6 @@ static void add_file(struct document *out, const struct step *s, bool verbose)
 
 /* ---- registers ---- */
 
-/* PCI Express 4.0, 7.7.8.3: ACS Control. */
-static const char *const acs_bits[] = {"source validation",    "translation blocking",
-				       "P2P request redirect", "P2P completion redirect",
-				       "upstream forwarding",  "P2P egress control",
-				       "direct translated P2P"};
-
-/* "P2P request redirect, P2P completion redirect": the bits of `set`. */
-static void name_bits(unsigned set, struct strbuf *b)
-{
-	for (unsigned i = 0; i < sizeof(acs_bits) / sizeof(acs_bits[0]); i++) {
-		if (set & 1u << i)
-			strbuf_printf(b, "%s%s", b->len ? ", " : "", acs_bits[i]);
-	}
-}
-
 static void add_register(struct document *out, const struct step *s, bool verbose)
 {
 	unsigned long old = s->old.data ? strtoul(s->old.data, NULL, 16) : 0;
@@ -158,8 +144,8 @@ static void add_register(struct document *out, const struct step *s, bool verbos
 
 	(void)verbose;
 	if (acs) {
-		name_bits((unsigned)(old & ~new) & s->mask, &off);
-		name_bits((unsigned)(new & ~old) & s->mask, &on);
+		pci_acs_text((int64_t)(old & ~new) & s->mask, &off);
+		pci_acs_text((int64_t)(new & ~old) & s->mask, &on);
 	}
 	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
 		      "change:", "%s of %s: %s -> %s%s%s%s%s; its other bits stay",

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -208,13 +209,16 @@ static void add_speed_line(struct document *out, const struct speed *s, size_t n
 		strbuf_printf(&b, "a good copy reaches %.1f GB/s one way", p->expected_gbps);
 	else
 		strbuf_puts(&b, "speed not known");
-	if (p->class != PATH_NVLINK && p->bottleneck)
+	if (p->socket_bound)
+		strbuf_printf(&b, "; limited by the link between the CPU sockets (GPU%zu->GPU%zu)",
+			      s->initiator, s->target);
+	else if (p->class != PATH_NVLINK && p->bottleneck)
 		strbuf_printf(&b, "; the narrowest link is %s at %s",
 			      pci_link_format(p->bottleneck_speed, p->bottleneck_width, link,
 					      sizeof(link)),
 			      p->bottleneck->name);
-	document_item(out, STYLE_PLAIN, 0, path_class_name(p, class, sizeof(class)),
-		      "%zu pair%s: %s.", n, n == 1 ? "" : "s", strbuf_str(&b));
+	document_item(out, STYLE_PLAIN, 0, path_class_name(p, class, sizeof(class)), "%zu %s: %s.",
+		      n, text_plural(n, "pair", "pairs"), strbuf_str(&b));
 }
 
 static void add_speeds(struct document *out, const struct topology *t)
@@ -240,19 +244,32 @@ static bool same_connection(const struct rm_p2p *a, const struct rm_p2p *b)
 	       a->writes.value == b->writes.value && a->atomics.value == b->atomics.value;
 }
 
-/* How many are alike; *ret_first: none of those before p is. */
-static size_t count_alike(const struct machine *m, const struct rm_p2p *p, bool *ret_first)
-{
-	size_t n = 0;
+/* Pairs that are connected alike, and the first of them. */
+struct connection {
+	const struct rm_p2p *p;
+	size_t n;
+};
 
-	*ret_first = true;
-	for (size_t k = 0; k < m->gpu_n * m->gpu_n; k++) {
-		if (!same_connection(&m->pairs[k].rm, p))
+static struct connection *connections_of(const struct machine *m, size_t *ret_n)
+{
+	struct connection *all = NULL;
+	size_t n = 0, i;
+
+	for (size_t k = 0; m->pairs && k < m->gpu_n * m->gpu_n; k++) {
+		const struct rm_p2p *p = &m->pairs[k].rm;
+
+		if (!fact_known(p->connection))
 			continue;
-		*ret_first &= &m->pairs[k].rm >= p;
-		n++;
+		for (i = 0; i < n && !same_connection(all[i].p, p); i++)
+			;
+		if (i == n) {
+			all = xrealloc(all, n + 1, sizeof(*all));
+			all[n++] = (struct connection){p, 0};
+		}
+		all[i].n++;
 	}
-	return n;
+	*ret_n = n;
+	return all;
 }
 
 static void add_connection(struct document *out, enum style style, const char *label,
@@ -267,21 +284,19 @@ static void add_connection(struct document *out, enum style style, const char *l
 	for (size_t i = 0; i < sizeof(can) / sizeof(can[0]); i++)
 		if (fact_is(can[i].fact, 1))
 			strbuf_printf(&b, "%s%s", b.len ? ", " : " for ", can[i].word);
-	document_item(out, style, 0, label, "%zu pair%s: it uses %s%s.", n, n == 1 ? "" : "s",
-		      rm_connection_word(p->connection.value), strbuf_str(&b));
+	document_item(out, style, 0, label, "%zu %s: it uses %s%s.", n,
+		      text_plural(n, "pair", "pairs"), rm_connection_word(p->connection.value),
+		      strbuf_str(&b));
 }
 
 void add_connections(struct document *out, enum style style, const char *label,
 		     const struct machine *m)
 {
-	for (size_t k = 0; m->pairs && k < m->gpu_n * m->gpu_n; k++) {
-		const struct rm_p2p *p = &m->pairs[k].rm;
-		bool first;
-		size_t n = count_alike(m, p, &first);
+	size_t n;
+	struct connection *all AUTO_FREE = connections_of(m, &n);
 
-		if (n && first)
-			add_connection(out, style, label, p, n);
-	}
+	for (size_t i = 0; i < n; i++)
+		add_connection(out, style, label, all[i].p, all[i].n);
 }
 
 /* ---- why not direct ---- */
@@ -387,7 +402,7 @@ static void add_examples(struct strbuf *b, const struct topology *t, const struc
 		strbuf_printf(b, "all %zu pairs", n);
 		return;
 	}
-	strbuf_printf(b, "%zu pair%s: ", n, n == 1 ? "" : "s");
+	strbuf_printf(b, "%zu %s: ", n, text_plural(n, "pair", "pairs"));
 	for (size_t i = 0; i < n && i < MAX_EXAMPLES; i++) {
 		size_t k = (size_t)(r[i].path - t->paths);
 
@@ -427,8 +442,10 @@ static void add_reasons(struct document *out, const struct topology *t)
 	for (size_t i = 0, k; i < n; i += k) {
 		if (!i || all[i].nic != all[i - 1].nic) {
 			document_blank(out);
-			document_heading(out, all[i].nic ? "What stands between GPUs and NICs"
-							 : "What stands between GPUs");
+			document_heading(out,
+					 all[i].nic
+						 ? "What stands between GPUs and NICs, either way"
+						 : "What stands between GPUs");
 		}
 		for (k = 1; i + k < n && compare_cause(&all[i], &all[i + k]) == 0; k++)
 			;

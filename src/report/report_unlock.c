@@ -3,6 +3,7 @@
 #include "report/report_unlock.h"
 
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "report/report_json_impl.h"
 
 #include <inttypes.h>
@@ -71,8 +72,8 @@ static void report_files(struct document *out, const struct unlock *u)
 	document_table(out, 2, 2, 2);
 	for (size_t i = 0; i < u->n; i++) {
 		document_row(out);
-		document_cell(out, STYLE_PLAIN, "%zu edit%s", u->files[i].n,
-			      u->files[i].n == 1 ? "" : "s");
+		document_cell(out, STYLE_PLAIN, "%zu %s", u->files[i].n,
+			      text_plural(u->files[i].n, "edit", "edits"));
 		document_cell(out, STYLE_PLAIN, "%s", u->files[i].path);
 	}
 }
@@ -123,10 +124,9 @@ static void report_next(struct document *out, const struct unlock *u, enum unloc
 	document_blank(out);
 	if (mode == UNLOCK_APPLY)
 		document_paragraph(out, STYLE_PLAIN, 0,
-				   "Policy is not in the sources. Module options that this kind "
-				   "needs: ForceP2P, "
-				   "%s. Take it back: onehop unlock --tree %s --revert",
-				   era_names[u->era].needs, u->tree.dir);
+				   "Policy is not in the sources. Registry keys that this kind "
+				   "needs: %s. Take it back: onehop unlock --tree %s --revert",
+				   era_keys(u->era), u->tree.dir);
 	else if (u->state == UNLOCK_STOCK && mode == UNLOCK_PLAN)
 		document_paragraph(out, STYLE_PLAIN, 0,
 				   "Nothing was written. --explain shows each edit, --diff a "
@@ -231,7 +231,7 @@ json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode)
 			    json_text(!planned         ? NULL
 				      : u->asks_kernel ? "tree"
 						       : "edit"));
-	json_object_set_new(o, "options", json_text(planned ? era_names[u->era].needs : NULL));
+	json_object_set_new(o, "options", json_text(planned ? era_keys(u->era) : NULL));
 	json_object_set_new(o, "files", files_json(u));
 	json_object_set_new(o, "checks", checks_json(u));
 	if (mode == UNLOCK_DIFF) {

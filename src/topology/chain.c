@@ -2,7 +2,11 @@
 /* The verdict chain of an ordered pair: each link of the way judged for itself, then together. */
 #include "topology/topology_impl.h"
 
-#include "machine/card.h"
+#include "base/rate.h"
+#include "machine/usable.h"
+#include "support/card.h"
+#include "support/nic.h"
+#include "support/support.h"
 
 #include <string.h>
 
@@ -46,6 +50,106 @@ static bool tree_unknown(const struct path *p)
 	return !p->common && p->tree_class == PATH_UNKNOWN;
 }
 
+/* ---- device ---- */
+
+/* clang-format off */
+static const struct {
+	enum chain_state state;
+	enum chain_reason reason;
+	bool peers_only; /* does not keep a NIC from the GPU */
+} faults[DEVICE_FAULT_N] = {
+	[DEVICE_OFF_BUS] = {CHAIN_BAD, REASON_DEVICE_OFF_BUS, false},
+	[DEVICE_ASLEEP] = {CHAIN_UNKNOWN, REASON_DEVICE_ASLEEP, false},
+	[DEVICE_SET_ASIDE] = {CHAIN_BAD, REASON_DEVICE_SET_ASIDE, false},
+	[DEVICE_OTHER_DRIVER] = {CHAIN_BAD, REASON_DEVICE_OTHER_DRIVER, false},
+	[DEVICE_NO_DRIVER] = {CHAIN_BAD, REASON_DEVICE_NO_DRIVER, false},
+	[DEVICE_EXCLUDED] = {CHAIN_BAD, REASON_DEVICE_EXCLUDED, false},
+	[DEVICE_PROHIBITED] = {CHAIN_BAD, REASON_DEVICE_PROHIBITED, false},
+	[DEVICE_FABRIC_NOT_READY] = {CHAIN_BAD, REASON_DEVICE_FABRIC_NOT_READY, false},
+	[DEVICE_MIG] = {CHAIN_BAD, REASON_DEVICE_MIG, true},
+};
+/* clang-format on */
+
+/* A GPU that NVML answers for is driven, whether or not its driver's link could be read. */
+static bool driver_unknown(const struct endpoint *e, const struct gpu *g)
+{
+	return fact_unknown(e->pci->driver) && !(g && fact_known(g->nvml_index));
+}
+
+/* What keeps a GPU of its chip from peers, and NVML did not tell. */
+static enum chain_reason unknown_state(const struct pair *pr, const struct gpu *g)
+{
+	const struct chip *chip = g ? card_chip(g) : NULL;
+
+	if (!chip)
+		return REASON_NONE;
+	if (chip->fabric && pr->s->nvswitch && fact_unknown(g->fabric_state))
+		return REASON_DEVICE_FABRIC_UNKNOWN;
+	return chip->mig && between_gpus(pr) && fact_known(g->nvml_index) &&
+			       fact_unknown(g->mig_enabled)
+		       ? REASON_DEVICE_MIG_UNKNOWN
+		       : REASON_NONE;
+}
+
+static struct chain_link judge_port(const struct endpoint *nic, struct fact_int active)
+{
+	if (fact_is(active, 1))
+		return link_of(CHAIN_OK, REASON_DEVICES_USABLE);
+	return fact_known(active)
+		       ? link_at(CHAIN_BAD, REASON_DEVICE_NO_PORT, nic->pci, 0, 0)
+		       : link_at(CHAIN_UNKNOWN, REASON_DEVICE_PORT_UNKNOWN, nic->pci, 0, 0);
+}
+
+/* What the kernel log tells of a GPU; it is back where NVML answers for it. */
+static struct chain_link judge_failure(const struct pair *pr, const struct gpu *g)
+{
+	enum log_proof proof = g ? pr->s->failed[g->pci->index] : PROOF_NONE;
+
+	if (!proof)
+		return not_applicable();
+	return link_at(fact_known(g->nvml_index) ? CHAIN_POSSIBLE : CHAIN_BAD, REASON_DEVICE_FAILED,
+		       g->pci, proof, 0);
+}
+
+static struct chain_link judge_end(const struct pair *pr, const struct endpoint *e)
+{
+	const struct gpu *g = endpoint_gpu(pr->s->m, e);
+	enum chain_reason untold = unknown_state(pr, g);
+	struct chain_link failed = judge_failure(pr, g);
+	unsigned known = pr->s->faults[e->pci->index];
+	struct chain_link l;
+
+	for (int i = 0; i < DEVICE_FAULT_N; i++) {
+		if (!(known & 1u << i) || (faults[i].peers_only && !between_gpus(pr)))
+			continue;
+		l = link_at(faults[i].state, faults[i].reason, e->pci,
+			    i == DEVICE_FABRIC_NOT_READY ? g->fabric_state.value : 0, 0);
+		if (i == DEVICE_SET_ASIDE || i == DEVICE_OTHER_DRIVER)
+			l.text = e->pci->driver.value;
+		return l;
+	}
+	if (g && pr->s->undriven[g->index])
+		return link_at(CHAIN_BAD, REASON_DEVICE_UNDRIVEN, e->pci, 0, 0);
+	if (failed.state == CHAIN_BAD)
+		return failed;
+	if (driver_unknown(e, g))
+		return link_at(CHAIN_UNKNOWN, REASON_DEVICE_UNKNOWN, e->pci, 0, 0);
+	if (untold != REASON_NONE)
+		return link_at(CHAIN_UNKNOWN, untold, e->pci, 0, 0);
+	if (failed.state != CHAIN_NA)
+		return failed;
+	return g ? link_of(CHAIN_OK, REASON_DEVICES_USABLE)
+		 : judge_port(e, nic_active(&pr->s->m->rdma[e->index]));
+}
+
+/* The worse of both ends; of two alike the initiator. */
+static struct chain_link judge_device(const struct pair *pr)
+{
+	struct chain_link near = judge_end(pr, pr->initiator), far = judge_end(pr, pr->target);
+
+	return far.state > near.state ? far : near;
+}
+
 /* ---- path ---- */
 
 static bool status_ok(const struct pair *pr, enum p2p_cap cap)
@@ -73,8 +177,10 @@ static struct chain_link judge_path(const struct pair *pr)
 {
 	const struct path *p = pr->p;
 
-	if (p->nvlinks)
-		return link_at(CHAIN_OK, REASON_NVLINK_UP, NULL, p->nvlinks, 0);
+	if (path_is_nvlink(p))
+		return link_at(CHAIN_OK, REASON_NVLINK_UP, NULL, p->nvlinks.value, 0);
+	if (fact_unknown(p->nvlinks))
+		return link_of(CHAIN_UNKNOWN, REASON_NVLINK_UNKNOWN);
 	if (nvlink_missing(pr))
 		return link_of(status_ok(pr, P2P_PCI) ? CHAIN_POSSIBLE : CHAIN_BAD,
 			       REASON_NVLINK_DOWN);
@@ -85,7 +191,7 @@ static struct chain_link judge_path(const struct pair *pr)
 	return link_of(CHAIN_OK, REASON_THROUGH_HOST);
 }
 
-/* ---- switch ---- */
+/* ---- ACS ---- */
 
 /*
  * PCIe 6.0, 6.12: RR sends a peer's requests up, EC may (its vector is not read). SV only checks
@@ -116,76 +222,60 @@ static struct fact_int acs_between(const struct pci_function *port,
 	return port->acs_ctl;
 }
 
-/* Below a common bridge a redirect is a fact; between root ports the chipset decides what follows.
- */
-static struct chain_link judge_below_bridge(const struct path *p, struct fact_int near,
-					    struct fact_int far)
+struct redirection topology_redirection(const struct path *p)
 {
-	if (acs_redirects_requests(near))
-		return link_at(CHAIN_BAD, REASON_ACS_REQUEST_REDIRECT, p->initiator_port,
-			       near.value, 0);
-	if (acs_redirects_completions(far))
-		return link_at(CHAIN_BAD, REASON_ACS_COMPLETION_REDIRECT, p->target_port, far.value,
-			       0);
-	return link_of(CHAIN_OK, REASON_ACS_CLEAR);
-}
+	const struct pci_function *a = p->initiator_port, *b = p->target_port;
+	struct fact_int near, far;
 
-static struct chain_link judge_root_ports(const struct path *p, struct fact_int near,
-					  struct fact_int far)
-{
-	if (acs_redirects_requests(near) || acs_redirects_completions(near))
-		return link_at(CHAIN_POSSIBLE, REASON_ACS_ROOT_PORT, p->initiator_port, near.value,
-			       0);
-	if (acs_redirects_requests(far) || acs_redirects_completions(far))
-		return link_at(CHAIN_POSSIBLE, REASON_ACS_ROOT_PORT, p->target_port, far.value, 0);
-	return link_of(CHAIN_OK, REASON_ACS_CLEAR);
-}
-
-static struct chain_link judge_switch(const struct pair *pr)
-{
-	const struct path *p = pr->p;
-	struct fact_int near = acs_between(p->initiator_port, p->target_port);
-	struct fact_int far = acs_between(p->target_port, p->initiator_port);
-	struct chain_link l;
-
-	if (p->nvlinks)
-		return not_applicable();
-	if (tree_unknown(p))
-		return link_of(CHAIN_UNKNOWN, REASON_PATH_UNKNOWN);
-	l = p->common ? judge_below_bridge(p, near, far) : judge_root_ports(p, near, far);
-	if (l.state == CHAIN_OK && (fact_unknown(near) || fact_unknown(far)))
-		return link_at(CHAIN_UNKNOWN, REASON_ACS_UNREADABLE,
-			       fact_unknown(near) ? p->initiator_port : p->target_port, 0, 0);
-	return l;
+	if (!a || !b)
+		return (struct redirection){0};
+	near = acs_between(a, b);
+	far = acs_between(b, a);
+	return (struct redirection){
+		.requests = acs_redirects_requests(near) ? a : NULL,
+		.completions = acs_redirects_completions(far) ? b : NULL,
+		.unread = fact_unknown(near)  ? a
+			  : fact_unknown(far) ? b
+					      : NULL,
+	};
 }
 
 /* ---- driver ---- */
 
-/* Cards without mailboxes need the driver to have BAR1 P2P: only GB20x does, from 590 on. */
-static bool bar1_in_driver(const struct pair *pr)
+/* CUDA pairs no cards of two generations, whatever the driver says; NVLink joins none. */
+static bool generations_differ(const struct pair *pr)
 {
-	return pr->s->driver_major >= 590 && fact_or(pr->target_gpu->compute_capability, 0) >= 120;
+	return between_gpus(pr) && !path_is_nvlink(pr->p) &&
+	       card_other_generation(pr->gpu, pr->target_gpu);
 }
 
-static bool bar1_covers_vram(const struct gpu *g)
+static const struct support *target_support(const struct pair *pr)
 {
-	return fact_known(g->bar1_bytes) && fact_known(g->vram_bytes) &&
-	       g->bar1_bytes.value >= g->vram_bytes.value;
+	return &pr->s->cards[pr->target_gpu->index];
 }
 
-/*
- * ForceP2P makes the driver say yes and gives it nothing to do it with. Only an edited open module
- * has the mechanism, which its functions tell, not its version.
- */
+static bool bar1_covers(const struct gpu *g)
+{
+	return support_bar1(g).cover == BAR1_COVERS;
+}
+
+/* ForceP2P makes the driver say yes and gives it nothing to do it with. */
+static enum forcing forcing_target(const struct pair *pr)
+{
+	struct bar1_state bar1 = support_bar1(pr->target_gpu);
+
+	return support_forcing(target_support(pr), &bar1);
+}
+
 static struct chain_link judge_forced(const struct pair *pr)
 {
-	const struct nvidia_driver *d = &pr->s->m->driver;
-	bool edited = fact_is_not(d->flavor, DRIVER_PROPRIETARY) && !fact_is(d->bar1_p2p.loaded, 0);
+	static const struct chain_link links[] = {
+		[FORCING_FINE] = {.state = CHAIN_OK, .reason = REASON_DRIVER_OK},
+		[FORCING_DOUBTFUL] = {.state = CHAIN_POSSIBLE, .reason = REASON_DRIVER_FORCED},
+		[FORCING_LOSES_DATA] = {.state = CHAIN_BAD, .reason = REASON_DRIVER_FORCED},
+	};
 
-	if (fact_is(d->bar1_p2p.loaded, 1) && bar1_covers_vram(pr->target_gpu))
-		return link_of(CHAIN_OK, REASON_DRIVER_OK);
-	return link_of(edited && bar1_covers_vram(pr->target_gpu) ? CHAIN_POSSIBLE : CHAIN_BAD,
-		       REASON_DRIVER_FORCED);
+	return links[forcing_target(pr)];
 }
 
 /* Either GPU's key counts for the pair. */
@@ -196,19 +286,18 @@ static bool p2p_is_forced(const struct pair *pr)
 
 static bool is_forced(const struct pair *pr)
 {
-	return p2p_is_forced(pr) && pr->s->cards[pr->target_gpu->index] == CARD_BAR1_ONLY &&
-	       !pr->p->nvlinks && !bar1_in_driver(pr);
+	return p2p_is_forced(pr) && !path_is_nvlink(pr->p);
 }
 
 /* Whatever code the driver gives for two such cards: it has no P2P over PCIe for them. */
 static bool is_geforce_refusal(const struct pair *pr, int64_t status)
 {
-	const enum card_kind *cards = pr->s->cards;
+	const struct support *cards = pr->s->cards;
 
 	return (status == P2P_CHIPSET_NOT_SUPPORTED || status == P2P_GPU_NOT_SUPPORTED ||
 		status == P2P_NOT_SUPPORTED) &&
-	       cards[pr->gpu->index] == CARD_BAR1_ONLY &&
-	       cards[pr->target_gpu->index] == CARD_BAR1_ONLY;
+	       cards[pr->gpu->index].way == MECHANISM_BAR1 &&
+	       cards[pr->target_gpu->index].way == MECHANISM_BAR1;
 }
 
 static struct chain_link judge_status(const struct pair *pr)
@@ -236,28 +325,95 @@ static struct chain_link judge_status(const struct pair *pr)
 	return known ? link_of(CHAIN_OK, REASON_DRIVER_OK) : unknown;
 }
 
-/* nvidia-peermem, or dma-buf: open modules (or CUDA's own word) on a kernel with dma-buf MRs. */
-static struct chain_link judge_rdma(const struct pair *pr)
+enum known { KNOWN_NO, KNOWN_YES, KNOWN_NOTHING };
+
+static enum known known_of(struct fact_int f)
+{
+	return !fact_known(f) ? KNOWN_NOTHING : f.value ? KNOWN_YES : KNOWN_NO;
+}
+
+static const struct endpoint *the_nic(const struct pair *pr)
+{
+	return pr->gpu ? pr->target : pr->initiator;
+}
+
+/* Without nvidia-peermem: the driver must export GPU memory as dma-buf and the NIC's must take it. */
+static struct chain_link judge_dma_buf(const struct pair *pr)
 {
 	const struct machine *m = pr->s->m;
-	const struct gpu *g = the_gpu(pr);
-	struct fact_int geforce = card_is_geforce(g);
-	bool exports = fact_is(m->driver.flavor, DRIVER_OPEN) || fact_is(g->dma_buf, 1);
-	bool exports_unknown = !fact_known(m->driver.flavor) && !fact_known(g->dma_buf);
+	const struct pci_function *nic = the_nic(pr)->pci;
+	enum known exports = known_of(pr->s->rdma[the_gpu(pr)->index].exports);
+	enum known takes = known_of(pr->s->nics[nic->index].dma_buf);
+	struct chain_link l;
 
-	if (fact_is(geforce, 1))
-		return link_at(CHAIN_BAD, REASON_GPU_UNSUPPORTED, g->pci, 0, 0);
-	if (!fact_known(geforce))
+	if (exports == KNOWN_NO || fact_is(m->kernel.dma_buf, 0))
+		return link_of(CHAIN_BAD, REASON_RDMA_NO_PEERMEM);
+	if (takes == KNOWN_YES)
+		return exports == KNOWN_YES ? link_of(CHAIN_OK, REASON_RDMA_READY)
+					    : link_of(CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN);
+	if (!fact_known(m->kernel.dma_buf))
 		return link_of(CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN);
-	if (fact_is(m->peermem.registered, 1) || (exports && fact_is(m->kernel.dma_buf, 1)))
-		return link_of(CHAIN_OK, REASON_RDMA_READY);
+	l = takes == KNOWN_NO ? link_at(CHAIN_BAD, REASON_RDMA_NIC_DRIVER, nic, 0, 0)
+			      : link_at(CHAIN_UNKNOWN, REASON_RDMA_NIC_DRIVER_UNKNOWN, nic, 0, 0);
+	l.text = fact_str_or(nic->driver, NULL);
+	return l;
+}
+
+/* nvidia-peermem, of which only some drivers take memory. */
+static struct chain_link judge_peermem(const struct pair *pr)
+{
+	const struct peermem *peermem = &pr->s->m->peermem;
+	const struct pci_function *nic = the_nic(pr)->pci;
+	bool registered = fact_is(peermem->registered, 1);
+	struct chain_link l;
+
+	if (!registered && !fact_is(peermem->loaded, 1))
+		return fact_unknown(peermem->loaded) ? link_of(CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN)
+						     : link_of(CHAIN_BAD, REASON_RDMA_NO_PEERMEM);
+	if (!fact_is(pr->s->nics[nic->index].peermem, 1)) {
+		l = link_at(CHAIN_UNKNOWN, REASON_RDMA_PEERMEM_UNKNOWN, nic, 0, 0);
+		l.text = fact_str_or(nic->driver, NULL);
+		return l;
+	}
 	/* Some OFED releases register without the directory that shows it. */
-	if (fact_is(m->peermem.loaded, 1))
-		return link_of(CHAIN_POSSIBLE, REASON_RDMA_NO_PEERMEM);
-	if (fact_unknown(m->peermem.loaded) || fact_unknown(m->kernel.dma_buf) ||
-	    (exports_unknown && fact_is(m->kernel.dma_buf, 1)))
+	return registered ? link_of(CHAIN_OK, REASON_RDMA_READY)
+			  : link_of(CHAIN_POSSIBLE, REASON_RDMA_NO_PEERMEM);
+}
+
+/* Either way serves. The doubts of dma-buf matter where nvidia-peermem is out of the question. */
+static struct chain_link judge_registration(const struct pair *pr)
+{
+	struct chain_link peermem = judge_peermem(pr), dma_buf = judge_dma_buf(pr);
+
+	if (peermem.state == CHAIN_OK || dma_buf.state == CHAIN_OK)
+		return peermem.state == CHAIN_OK ? peermem : dma_buf;
+	if (peermem.reason == REASON_DRIVER_UNKNOWN)
+		return dma_buf.state == CHAIN_BAD ? peermem : dma_buf;
+	return peermem.state == CHAIN_BAD ? dma_buf : peermem;
+}
+
+/* What the driver itself refuses, by either way of registration. */
+static struct chain_link judge_rdma(const struct pair *pr)
+{
+	const struct gpu *g = the_gpu(pr);
+	const struct rdma_facts *rdma = &pr->s->rdma[g->index];
+	enum grdma_gate gate = pr->p->common ? rdma->below_bridge : rdma->apart;
+	struct chain_link l;
+
+	if (fact_is(rdma->geforce, 1))
+		return link_at(CHAIN_BAD, REASON_GPU_UNSUPPORTED, g->pci, 0, 0);
+	if (fact_is(rdma->supported, 0))
+		return link_at(CHAIN_BAD, REASON_RDMA_GPU_OLD, g->pci, 0, 0);
+	if (nic_lacks_gdr(pr->s->m, the_nic(pr)->pci))
+		return link_at(CHAIN_BAD, REASON_RDMA_NIC_OLD, the_nic(pr)->pci, 0, 0);
+	if (!fact_known(rdma->geforce))
 		return link_of(CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN);
-	return link_of(CHAIN_BAD, REASON_RDMA_NO_PEERMEM);
+	l = judge_registration(pr);
+	if (gate == GRDMA_ALLOWED || l.state == CHAIN_BAD)
+		return l;
+	if (gate == GRDMA_UNKNOWN)
+		return link_at(CHAIN_UNKNOWN, REASON_RDMA_GATE_UNKNOWN, g->pci, 0, 0);
+	return link_at(CHAIN_BAD, REASON_RDMA_GATE, g->pci, 0, 0);
 }
 
 /* What the driver's resource manager says of the way; it knows whether the mechanism is there. */
@@ -266,13 +422,20 @@ static struct chain_link judge_connection(const struct pair *pr, struct chain_li
 	const struct machine *m = pr->s->m;
 	const struct gpu_pair *gp = &m->pairs[pr->gpu->index * m->gpu_n + pr->target_gpu->index];
 
-	if (!pr->p->nvlinks && pr->s->cards[pr->target_gpu->index] == CARD_BAR1_ONLY &&
+	if (!path_is_nvlink(pr->p) && target_support(pr)->way == MECHANISM_BAR1 &&
 	    fact_is(gp->rm.connection, RM_CONNECTION_MAILBOX))
 		return link_of(CHAIN_BAD, REASON_DRIVER_MAILBOX);
-	if (!is_forced(pr) || (driver_means_bar1(m, pr->gpu->index, pr->target_gpu->index) &&
-			       bar1_covers_vram(pr->target_gpu)))
+	if (!is_forced(pr) ||
+	    (driver_means_bar1(m, pr->gpu->index, pr->target_gpu->index) &&
+	     forcing_target(pr) != FORCING_LOSES_DATA && bar1_covers(pr->target_gpu)))
 		return status;
 	return judge_forced(pr);
+}
+
+/* The log does not name the pair; modules that were exchanged since may do better. */
+static bool mapping_in_doubt(const struct pair *pr)
+{
+	return pr->s->mapping_failed && !path_is_nvlink(pr->p);
 }
 
 static struct chain_link judge_driver(const struct pair *pr)
@@ -283,13 +446,17 @@ static struct chain_link judge_driver(const struct pair *pr)
 		return link_of(CHAIN_BAD, REASON_DRIVER_ABSENT);
 	if (!between_gpus(pr))
 		return judge_rdma(pr);
+	if (generations_differ(pr))
+		return link_at(CHAIN_BAD, REASON_DRIVER_GENERATION, pr->target_gpu->pci, 0, 0);
 	status = judge_status(pr);
-	return status.state == CHAIN_OK ? judge_connection(pr, status) : status;
+	if (status.state == CHAIN_OK)
+		status = judge_connection(pr, status);
+	return status.state == CHAIN_OK && mapping_in_doubt(pr)
+		       ? link_of(CHAIN_POSSIBLE, REASON_DRIVER_MAPPING)
+		       : status;
 }
 
 /* ---- host bridge ---- */
-
-enum known { KNOWN_NO, KNOWN_YES, KNOWN_NOTHING };
 
 /*
  * The driver's list for reads over BAR1 (p2p_caps.c, cpu.c): every Zen, and Xeon of model 143
@@ -309,27 +476,30 @@ static enum known on_cpu_list(const struct cpu *cpu)
 
 static bool uses_bar1(const struct pair *pr)
 {
-	return pr->s->cards[pr->target_gpu->index] == CARD_BAR1_ONLY ||
+	return target_support(pr)->way == MECHANISM_BAR1 ||
 	       pr->s->forced[pr->target_gpu->index].bar1;
 }
 
 /* SYS also stands between the NUMA nodes of one socket, which share their host bridge. */
 static bool crosses_sockets(const struct pair *pr)
 {
-	struct fact_int a = pr->initiator->pci->numa_node, b = pr->target->pci->numa_node;
-	unsigned n = pr->s->nodes_per_socket;
+	int a = topology_socket(pr->s->m, pr->initiator->pci);
+	int b = topology_socket(pr->s->m, pr->target->pci);
 
-	if (pr->p->pci_class != PATH_SYS)
-		return false;
-	if (n == 0 || !fact_known(a) || !fact_known(b) || a.value < 0 || b.value < 0)
-		return true;
-	return a.value / n != b.value / n;
+	return pr->p->pci_class == PATH_SYS && (a < 0 || b < 0 || a != b);
 }
 
 static struct chain_link judge_forwarding(const struct pair *pr)
 {
 	enum known listed = on_cpu_list(&pr->s->m->cpu);
+	const char *chipset = between_gpus(pr) ? NULL : pr->s->rdma[the_gpu(pr)->index].chipset;
+	struct chain_link l;
 
+	if (chipset) {
+		l = link_of(CHAIN_POSSIBLE, REASON_HOST_BRIDGE_NO_P2P);
+		l.text = chipset;
+		return l;
+	}
 	if (listed == KNOWN_YES)
 		return link_of(CHAIN_OK, REASON_HOST_BRIDGE_KNOWN);
 	if (!between_gpus(pr))
@@ -347,7 +517,7 @@ static struct chain_link judge_host_bridge(const struct pair *pr)
 {
 	struct chain_link l;
 
-	if (pr->p->nvlinks || pr->p->common)
+	if (path_is_nvlink(pr->p) || pr->p->common)
 		return not_applicable();
 	if (pr->p->pci_class == PATH_UNKNOWN)
 		return link_of(CHAIN_UNKNOWN, REASON_PATH_UNKNOWN);
@@ -387,8 +557,10 @@ static struct chain_link judge_iommu(const struct pair *pr)
 	const struct pci_function *f = pr->initiator->pci;
 	const char *type = fact_str_or(f->iommu_type, "");
 
-	if (pr->p->nvlinks)
+	if (path_is_nvlink(pr->p))
 		return not_applicable();
+	if (pr->s->iommu_faults[f->index] && strncmp(type, "DMA", 3) != 0)
+		return link_at(CHAIN_POSSIBLE, REASON_IOMMU_FAULTS, f, 0, 0);
 	if (fact_is(pr->s->m->kernel.iommus, 0) || fact_absent(f->iommu_group))
 		return link_of(CHAIN_OK, REASON_IOMMU_OFF);
 	if (strcmp(type, "identity") == 0)
@@ -398,21 +570,95 @@ static struct chain_link judge_iommu(const struct pair *pr)
 	return link_at(CHAIN_UNKNOWN, REASON_IOMMU_UNKNOWN, f, 0, 0);
 }
 
-/* ---- exposure ---- */
+/* ---- ports with ACS; between root ports the IOMMU decides what a redirect costs ---- */
 
-/* No card that depends on BAR1 has as little memory as the BAR1 that it starts with. */
-#define BAR1_SMALLEST (256 << 20)
+/* Root ports of machines on which NCCL hung until their redirects were cleared. */
+static const struct {
+	int64_t vendor, device;
+} hung_ports[] = {
+	{0x1022, 0x1483}, /* AMD Starship/Matisse GPP Bridge: NVIDIA/nccl#2079 */
+};
+
+static bool hung_elsewhere(const struct pci_function *port)
+{
+	for (size_t i = 0; i < sizeof(hung_ports) / sizeof(*hung_ports); i++)
+		if (fact_is(port->vendor, hung_ports[i].vendor) &&
+		    fact_is(port->device, hung_ports[i].device))
+			return true;
+	return false;
+}
+
+/*
+ * Between root ports packets pass through the CPU with and without a redirect, so that by itself it
+ * costs nothing: 26.3 GB/s of 26.4 on EPYC Genoa with an IOMMU in pass-through. With one that translates it
+ * cost 3 to 9 GB/s.
+ */
+static enum acs_cost root_port_cost(const struct pair *pr, const struct pci_function *port)
+{
+	struct chain_link iommu = judge_iommu(pr);
+
+	if (seen_between(pr).fails)
+		return ACS_FAILED_HERE;
+	if (hung_elsewhere(port))
+		return ACS_HUNG_ELSEWHERE;
+	if (iommu.state == CHAIN_OK)
+		return ACS_COSTS_NOTHING;
+	return iommu.state == CHAIN_UNKNOWN ? ACS_COST_UNKNOWN : ACS_COSTS_TRANSLATION;
+}
+
+static struct chain_link root_port_link(const struct pair *pr, const struct pci_function *port,
+					enum chain_state state, enum chain_reason reason)
+{
+	enum acs_cost cost = root_port_cost(pr, port);
+
+	return link_at(cost ? state : CHAIN_OK, reason, port, fact_or(port->acs_ctl, 0), cost);
+}
+
+static struct chain_link judge_root_ports(const struct pair *pr, const struct redirection *r)
+{
+	if (r->requests || r->completions)
+		return root_port_link(pr, r->requests ? r->requests : r->completions,
+				      CHAIN_POSSIBLE, REASON_ACS_ROOT_PORT);
+	if (r->unread)
+		return root_port_link(pr, r->unread, CHAIN_UNKNOWN, REASON_ACS_UNREADABLE);
+	return link_of(CHAIN_OK, REASON_ACS_CLEAR);
+}
+
+/* Below a common bridge a redirect is a fact. */
+static struct chain_link judge_below_bridge(const struct redirection *r)
+{
+	if (r->requests)
+		return link_at(CHAIN_BAD, REASON_ACS_REQUEST_REDIRECT, r->requests,
+			       r->requests->acs_ctl.value, 0);
+	if (r->completions)
+		return link_at(CHAIN_BAD, REASON_ACS_COMPLETION_REDIRECT, r->completions,
+			       r->completions->acs_ctl.value, 0);
+	if (r->unread)
+		return link_at(CHAIN_UNKNOWN, REASON_ACS_UNREADABLE, r->unread, 0, 0);
+	return link_of(CHAIN_OK, REASON_ACS_CLEAR);
+}
+
+static struct chain_link judge_switch(const struct pair *pr)
+{
+	struct redirection r = topology_redirection(pr->p);
+
+	if (path_is_nvlink(pr->p))
+		return not_applicable();
+	if (tree_unknown(pr->p))
+		return link_of(CHAIN_UNKNOWN, REASON_PATH_UNKNOWN);
+	return pr->p->common ? judge_below_bridge(&r) : judge_root_ports(pr, &r);
+}
+
+/* ---- exposure ---- */
 
 static struct chain_link judge_bar1(const struct gpu *g)
 {
-	bool small = fact_known(g->bar1_bytes) &&
-		     (fact_known(g->vram_bytes) ? g->bar1_bytes.value < g->vram_bytes.value
-						: g->bar1_bytes.value <= BAR1_SMALLEST);
+	struct bar1_state b = support_bar1(g);
 
-	if (bar1_covers_vram(g))
+	if (b.cover == BAR1_COVERS)
 		return link_at(CHAIN_OK, REASON_EXPOSED_BAR1, g->pci, 0, 0);
-	if (small)
-		return link_at(CHAIN_BAD, REASON_BAR1_SMALL, g->pci, g->bar1_bytes.value,
+	if (b.cover == BAR1_TOO_SMALL)
+		return link_at(CHAIN_BAD, REASON_BAR1_SMALL, g->pci, b.size,
 			       fact_or(g->vram_bytes, 0));
 	return link_at(CHAIN_UNKNOWN, REASON_EXPOSURE_UNKNOWN, g->pci, 0, 0);
 }
@@ -432,15 +678,17 @@ static struct chain_link judge_exposure(const struct pair *pr)
 {
 	const struct gpu *g = pr->target_gpu;
 
-	if (pr->p->nvlinks)
+	if (path_is_nvlink(pr->p))
 		return link_of(CHAIN_OK, REASON_EXPOSED_NVLINK);
 	if (!between_gpus(pr))
 		return judge_rdma_exposure(g);
+	if (generations_differ(pr)) /* nothing is ever mapped */
+		return not_applicable();
 	if (uses_bar1(pr))
 		return judge_bar1(g);
-	if (pr->s->cards[g->index] == CARD_MAILBOX)
+	if (pr->s->cards[g->index].way == MECHANISM_MAILBOX)
 		return link_at(CHAIN_OK, REASON_EXPOSED_MAILBOX, g->pci, 0, 0);
-	if (bar1_covers_vram(g))
+	if (bar1_covers(g))
 		return link_at(CHAIN_OK, REASON_EXPOSED_BAR1, g->pci, 0, 0);
 	return link_at(CHAIN_UNKNOWN, REASON_EXPOSURE_UNKNOWN, g->pci, 0, 0);
 }
@@ -456,7 +704,8 @@ static struct chain_link judge_nccl_policy(const struct pair *pr)
 	if (between_gpus(pr) && pr->s->nccl_disabled)
 		return link_of(CHAIN_BAD, REASON_NCCL_DISABLED);
 	if (path == NCCL_PATH_N)
-		return link_of(CHAIN_UNKNOWN, REASON_PATH_UNKNOWN);
+		return link_of(CHAIN_UNKNOWN, fact_unknown(pr->p->nvlinks) ? REASON_NVLINK_UNKNOWN
+									   : REASON_PATH_UNKNOWN);
 	/* The defaults that differ are PXB and SYS, so up to PXB they agree. */
 	if (!sure && path > NCCL_PATH_PXB)
 		return link_at(CHAIN_POSSIBLE, REASON_NCCL_DEPENDS, NULL, path, limit);
@@ -481,6 +730,34 @@ static struct chain_link judge_nccl(const struct pair *pr)
 	return l;
 }
 
+/* Times what the path should give; faster data went nowhere. */
+#define RATE_PLAUSIBLE 1.3
+
+/*
+ * Access that CUDA grants does not tell whether a copy is staged through the host all the same, nor does
+ * a rate that the links to the host bring as well.
+ */
+static bool uses_p2p(const struct pair *pr, const struct observed *rate)
+{
+	double host = staged_rate_limit(pr->s, pr->initiator, pr->target);
+
+	return rate->gain == OBSERVED_GAIN_UNKNOWN ? host > 0 && rate->value > RATE_PLAUSIBLE * host
+						   : rate->gain == OBSERVED_GAINS;
+}
+
+/*
+ * Copies at a rate that fits the path and that only P2P brings, with access that CUDA granted, use the
+ * path. What goes nowhere is faster than any link (128 GB/s over PCIe were seen).
+ */
+static bool is_fast(const struct pair *pr, const struct observation *seen)
+{
+	double expected = pr->p->expected_gbps;
+
+	return seen->access && seen->rate && uses_p2p(pr, seen->rate) && expected > 0 &&
+	       !rate_is_slow(seen->rate->value, rate_yardstick(expected, 0, 0)) &&
+	       seen->rate->value <= RATE_PLAUSIBLE * expected;
+}
+
 /* A failure counts more than a success: what works sometimes does not work. */
 static struct chain_link judge_observed(const struct pair *pr)
 {
@@ -491,23 +768,37 @@ static struct chain_link judge_observed(const struct pair *pr)
 		l = link_of(CHAIN_BAD, REASON_OBSERVED_FAILS);
 	else if (seen.works)
 		l = link_of(CHAIN_OK, REASON_OBSERVED_WORKS);
-	if (seen.fails || seen.works)
-		l.from = seen.fails ? seen.fails->from : seen.works->from;
+	else if (is_fast(pr, &seen))
+		l = link_at(CHAIN_OK, REASON_OBSERVED_FAST, NULL,
+			    (int64_t)(seen.rate->value * 1000), 0);
+	else if (seen.rate && seen.rate->gain == OBSERVED_GAINS_NOTHING)
+		l = link_at(CHAIN_POSSIBLE, REASON_OBSERVED_NO_GAIN, NULL,
+			    (int64_t)(seen.rate->value * 1000), 0);
+	if (l.state != CHAIN_NA)
+		l.from = (seen.fails ? seen.fails : seen.works ? seen.works : seen.rate)->from;
 	return l;
 }
 
 /* ---- verdict ---- */
 
 static struct chain_link (*const judges[CHAIN_STEP_N])(const struct pair *) = {
-	[CHAIN_PATH] = judge_path,
-	[CHAIN_SWITCH] = judge_switch,
-	[CHAIN_HOST_BRIDGE] = judge_host_bridge,
-	[CHAIN_IOMMU] = judge_iommu,
-	[CHAIN_EXPOSURE] = judge_exposure,
-	[CHAIN_DRIVER] = judge_driver,
-	[CHAIN_NCCL] = judge_nccl,
+	[CHAIN_DEVICE] = judge_device,     [CHAIN_PATH] = judge_path,
+	[CHAIN_SWITCH] = judge_switch,     [CHAIN_HOST_BRIDGE] = judge_host_bridge,
+	[CHAIN_IOMMU] = judge_iommu,       [CHAIN_EXPOSURE] = judge_exposure,
+	[CHAIN_DRIVER] = judge_driver,     [CHAIN_NCCL] = judge_nccl,
 	[CHAIN_OBSERVED] = judge_observed,
 };
+
+/* What NVLink would pass by hurts only if there is none. */
+static void doubt_pcie(struct path *p)
+{
+	static const enum chain_step steps[] = {CHAIN_SWITCH, CHAIN_HOST_BRIDGE, CHAIN_IOMMU,
+						CHAIN_EXPOSURE};
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		if (p->chain[steps[i]].state == CHAIN_BAD)
+			p->chain[steps[i]].state = CHAIN_POSSIBLE;
+}
 
 static enum chain_step first_bad(const struct path *p)
 {
@@ -533,9 +824,35 @@ static bool unknown_decides(const struct path *p)
 {
 	const struct chain_link *c = p->chain;
 
-	return c[CHAIN_PATH].state == CHAIN_UNKNOWN || c[CHAIN_EXPOSURE].state == CHAIN_UNKNOWN ||
-	       c[CHAIN_DRIVER].state == CHAIN_UNKNOWN ||
+	return c[CHAIN_DEVICE].state == CHAIN_UNKNOWN || c[CHAIN_PATH].state == CHAIN_UNKNOWN ||
+	       c[CHAIN_EXPOSURE].state == CHAIN_UNKNOWN || c[CHAIN_DRIVER].state == CHAIN_UNKNOWN ||
 	       (c[CHAIN_SWITCH].state == CHAIN_UNKNOWN && p->common);
+}
+
+bool path_is_refused(const struct path *p)
+{
+	enum chain_reason seen = p->chain[CHAIN_OBSERVED].reason;
+
+	return seen == REASON_OBSERVED_FAILS ||
+	       (p->chain[CHAIN_DRIVER].state == CHAIN_BAD && seen != REASON_OBSERVED_WORKS &&
+		seen != REASON_OBSERVED_FAST);
+}
+
+/*
+ * What was seen outweighs what registers and the driver let one expect, as far as it goes: checked
+ * data shows that the pair works, speed alone that it is not blocked. It shows nothing of a device
+ * that has become unusable since, or of a driver that is no longer loaded.
+ */
+static enum pair_verdict weigh_observed(const struct path *p, enum pair_verdict judged)
+{
+	enum chain_reason seen = p->chain[CHAIN_OBSERVED].reason;
+
+	if (p->chain[CHAIN_DEVICE].state == CHAIN_BAD ||
+	    p->chain[CHAIN_DRIVER].reason == REASON_DRIVER_ABSENT)
+		return judged;
+	if (seen == REASON_OBSERVED_WORKS)
+		return PAIR_DIRECT;
+	return seen == REASON_OBSERVED_FAST && judged != PAIR_DIRECT ? PAIR_SUSPECT : judged;
 }
 
 static enum pair_verdict verdict_of(const struct path *p)
@@ -560,10 +877,10 @@ void path_chain(const struct survey *s, const struct endpoint *a, const struct e
 		return; /* two NICs do not read each other's memory */
 	for (int i = 0; i < CHAIN_STEP_N; i++)
 		p->chain[i] = judges[i](&pr);
-	if (p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_WORKS) {
-		p->verdict = PAIR_DIRECT;
-		return;
-	}
+	if (fact_unknown(p->nvlinks))
+		doubt_pcie(p);
 	p->first_bad = first_bad(p);
-	p->verdict = verdict_of(p);
+	p->verdict = weigh_observed(p, verdict_of(p));
+	if (p->verdict != PAIR_BLOCKED)
+		p->first_bad = CHAIN_STEP_N;
 }

@@ -88,10 +88,13 @@ static int links_between(const struct gpu_links *from, const struct gpu *to)
 	return n;
 }
 
-static bool nvml_says_nvlink(const struct machine *m, size_t i, size_t j)
+/* What the driver answers for the pair; it knows about links whose other end NVML does not name. */
+static struct fact_int nvlink_status(const struct machine *m, size_t i, size_t j)
 {
-	return fact_is(m->pairs[i * m->gpu_n + j].p2p[P2P_NVLINK], P2P_OK) ||
-	       fact_is(m->pairs[j * m->gpu_n + i].p2p[P2P_NVLINK], P2P_OK);
+	struct fact_int there = m->pairs[i * m->gpu_n + j].p2p[P2P_NVLINK];
+	struct fact_int back = m->pairs[j * m->gpu_n + i].p2p[P2P_NVLINK];
+
+	return fact_is(there, P2P_OK) || !fact_known(back) ? there : back;
 }
 
 static int smaller(int a, int b)
@@ -113,9 +116,27 @@ static int bonded_links(const struct survey *s, size_t i, size_t j)
 		return direct > back ? direct : back;
 	if (a->to_switch && b->to_switch)
 		return smaller(a->to_switch, b->to_switch);
-	if (a->unnamed && b->unnamed && nvml_says_nvlink(s->m, i, j))
+	if (a->unnamed && b->unnamed && fact_is(nvlink_status(s->m, i, j), P2P_OK))
 		return smaller(a->unnamed, b->unnamed);
 	return 0;
+}
+
+/* No link that was seen is none only where links could be seen, or the driver rules them out. */
+static struct fact_int nvlinks_of_pair(const struct survey *s, size_t i, size_t j)
+{
+	struct fact_int a = s->links[i].up, b = s->links[j].up, status = nvlink_status(s->m, i, j);
+	struct fact_int rm = s->m->pairs[i * s->m->gpu_n + j].rm.connection;
+	int n = bonded_links(s, i, j);
+
+	if (n)
+		return fact_int(n, "NVML");
+	if (fact_is(a, 0) || fact_is(b, 0) || (fact_known(a) && fact_known(b)))
+		return fact_int(0, fact_is(a, 0) ? a.from : b.from);
+	if (fact_is_not(status, P2P_OK) && status.value != P2P_STATUS_UNKNOWN)
+		return fact_int(0, status.from);
+	if (fact_is_not(rm, RM_CONNECTION_NVLINK))
+		return fact_int(0, rm.from);
+	return fact_int_unknown(FACT_WHY(fact_unknown(a) ? a : b));
 }
 
 void path_classify(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
@@ -127,8 +148,10 @@ void path_classify(const struct survey *s, const struct endpoint *a, const struc
 	p->tree_class = class_in_tree(s->m, a->pci, b->pci, p->common);
 	if (a->kind == ENDPOINT_GPU && b->kind == ENDPOINT_GPU && s->m->pairs) {
 		nvml = class_of_nvml(s->m, a->index, b->index);
-		p->nvlinks = bonded_links(s, a->index, b->index);
+		p->nvlinks = nvlinks_of_pair(s, a->index, b->index);
+	} else {
+		p->nvlinks = fact_int(0, "a NIC has no NVLink");
 	}
 	p->pci_class = nvml != PATH_UNKNOWN ? nvml : p->tree_class;
-	p->class = p->nvlinks ? PATH_NVLINK : p->pci_class;
+	p->class = fact_or(p->nvlinks, 0) ? PATH_NVLINK : p->pci_class;
 }

@@ -12,9 +12,7 @@
 #include <string.h>
 
 enum { HEADER = 72, FOOTER = 46, LANE_WIDTH = 62, BAR_WIDTH = 24, EMPTY_WIDTH = 480 };
-
-/* How many characters of the fonts below fit a box; DejaVu, the widest usual one, is meant. */
-enum { ENDPOINT_CHARS = 34, PORT_CHARS = 20 };
+enum { LIST_X = 20, LIST_LINE = 15, LIST_GAP = 5 };
 
 static const char style[] =
 	"<style>"
@@ -101,30 +99,43 @@ static const char *port_title(const struct box *b)
 	return "bridge";
 }
 
-static const char *endpoint_model(const struct drawing *d, const struct box *b)
+/* The driver's name of it without its maker, else the one that pci.ids has. */
+static const char *endpoint_model(const struct drawing *d, const struct box *b, char *buf,
+				  size_t size)
 {
+	static const char *const makers[] = {"NVIDIA Corporation ", "NVIDIA "};
 	const struct machine *m = d->t->machine;
+	const struct gpu *g;
 	const char *model;
 
 	if (b->kind == BOX_NIC)
 		return m->rdma[b->endpoint->index].name;
-	model = fact_str_or(m->gpus[b->endpoint->index].model, "model not known");
-	return text_starts_with(model, "NVIDIA ") ? model + strlen("NVIDIA ") : model;
+	g = &m->gpus[b->endpoint->index];
+	model = fact_str_or(g->model, NULL);
+	model = model ? model : pci_device_name(g->pci, buf, size);
+	for (size_t i = 0; i < sizeof(makers) / sizeof(*makers); i++)
+		if (text_starts_with(model, makers[i]))
+			return model + strlen(makers[i]);
+	return model;
 }
 
 static void draw_mark(const struct mark *mark, const struct box *b, int y, struct strbuf *out)
 {
-	char text[64], sentence[512];
+	char sentence[512];
+	const char *title =
+		mark->note   ? mark->note->title
+		: mark->link ? chain_explain(mark->path, mark->link, sentence, sizeof(sentence))
+			     : "onehop check lists them";
 
-	chain_explain(mark->path, mark->link, sentence, sizeof(sentence));
 	strbuf_puts(out, "<g><title>");
-	put_text(out, sentence, sizeof(sentence));
+	put_text(out, title, SIZE_MAX);
 	strbuf_printf(out,
 		      "</title><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" "
 		      "fill=\"%s\"/>\n",
-		      b->x + 5, y, b->width - 10, MARK_HEIGHT - 2, state_colour(mark->link->state));
-	put_line(out, "m", b->x + 10, y + MARK_HEIGHT - 5,
-		 mark_text(mark->link, text, sizeof(text)), ENDPOINT_CHARS);
+		      b->x + 5, y, b->width - 10, mark_height(mark) - 2, state_colour(mark->state));
+	for (int i = 0; i < mark->line_n; i++)
+		put_line(out, "m", b->x + 10, y + MARK_LINE * (i + 1) - 1, mark->lines[i],
+			 MARK_CHARS);
 	strbuf_puts(out, "</g>\n");
 }
 
@@ -143,11 +154,12 @@ static void draw_outline(const struct box *b, struct strbuf *out)
 static void draw_lines(const struct drawing *d, const struct box *b, struct strbuf *out)
 {
 	int x = b->x + 10, y = b->y + BOX_PAD + BOX_LINE - 4;
+	char name[128];
 
 	switch (b->kind) {
 	case BOX_HOST:
 		put_line(out, "b", x, y, "host bridge", PORT_CHARS);
-		put_line(out, "s", x, y + BOX_LINE, b->root ? b->root : "not known", PORT_CHARS);
+		put_line(out, "s", x, y + BOX_LINE, b->root ? b->root : "unknown", PORT_CHARS);
 		break;
 	case BOX_PORT:
 		put_line(out, "b", x, y, port_title(b), PORT_CHARS);
@@ -156,7 +168,8 @@ static void draw_lines(const struct drawing *d, const struct box *b, struct strb
 	case BOX_GPU:
 	case BOX_NIC:
 		put_line(out, "b", x, y, b->endpoint->name, ENDPOINT_CHARS);
-		put_line(out, "t", x, y + BOX_LINE, endpoint_model(d, b), ENDPOINT_CHARS);
+		put_line(out, "t", x, y + BOX_LINE, endpoint_model(d, b, name, sizeof(name)),
+			 ENDPOINT_CHARS);
 		put_line(out, "s", x, y + 2 * BOX_LINE, b->pci->name, ENDPOINT_CHARS);
 		break;
 	}
@@ -164,12 +177,14 @@ static void draw_lines(const struct drawing *d, const struct box *b, struct strb
 
 static void draw_box(const struct drawing *d, const struct box *b, struct strbuf *out)
 {
-	int y = b->y + b->height - BOX_PAD - (int)b->mark_n * MARK_HEIGHT + 2;
+	int y = b->y + b->height - BOX_PAD - marks_height(b) + 2;
 
 	draw_outline(b, out);
 	draw_lines(d, b, out);
-	for (size_t i = 0; i < b->mark_n; i++)
-		draw_mark(&b->marks[i], b, y + (int)i * MARK_HEIGHT, out);
+	for (size_t i = 0; i < b->mark_n; i++) {
+		draw_mark(&b->marks[i], b, y, out);
+		y += mark_height(&b->marks[i]);
+	}
 	for (const struct box *c = b->first; c; c = c->next)
 		draw_box(d, c, out);
 }
@@ -189,7 +204,7 @@ static bool wire_text(const struct wire *w, char *buf, size_t size)
 	char link[48];
 
 	if (!fact_known(w->speed) && !fact_known(w->width)) {
-		snprintf(buf, size, "link not known");
+		snprintf(buf, size, "link unknown");
 		return false;
 	}
 	pci_link_format(w->speed, w->width, link, sizeof(link));
@@ -255,7 +270,7 @@ static void draw_frame(const struct drawing *d, const struct frame *f, struct st
 
 	put_rect(out, f->is_socket ? "socket" : "node", f->x, f->y, f->width, f->height);
 	if (f->id < 0)
-		snprintf(title, sizeof(title), "%s not known", what);
+		snprintf(title, sizeof(title), "%s unknown", what);
 	else
 		snprintf(title, sizeof(title), "%s %" PRId64, what, f->id);
 	put_line(out, "b", f->x + 12, f->y + 17, title, sizeof(title));
@@ -309,7 +324,7 @@ static void join_groups(const struct topology *t, struct nvlinks *nv)
 		nv->group[i] = i;
 	for (size_t i = 0; i < t->gpu_n; i++) {
 		for (size_t j = 0; j < t->gpu_n; j++) {
-			int n = topology_path(t, i, j)->nvlinks;
+			int n = (int)fact_or(topology_path(t, i, j)->nvlinks, 0);
 			size_t a = group_of(nv, i), b = group_of(nv, j);
 
 			if (!n)
@@ -335,7 +350,7 @@ static void stretch_bars(const struct drawing *d, struct nvlinks *nv)
 			bar->bottom = y + 16;
 		for (size_t j = 0; j < i; j++)
 			if (group_of(nv, j) == group_of(nv, i) &&
-			    !topology_path(d->t, i, j)->nvlinks)
+			    !path_is_nvlink(topology_path(d->t, i, j)))
 				bar->whole = false;
 	}
 }
@@ -433,7 +448,7 @@ static void draw_header(const struct topology *t, struct strbuf *out)
 		if (!c.by_verdict[v])
 			continue;
 		strbuf_printf(&text, "%s %zu %s", before, c.by_verdict[v],
-			      pair_verdict_word((enum pair_verdict)v));
+			      pair_verdict_text((enum pair_verdict)v));
 		before = ",";
 	}
 	put_line(out, "s", 20, 54, strbuf_str(&text), text.len + 1);
@@ -446,9 +461,9 @@ static void draw_legend(int y, struct strbuf *out)
 		const char *colour, *used[2], *text;
 		int width;
 	} entries[] = {
-		{"#cf222e", {"\"#cf222e\"", "\"#cf222e\""}, "blocks peer traffic", 150},
-		{"#bf8700", {"\"#bf8700\"", "class=\"ws\""}, "may hurt; slow link", 150},
-		{"#818b98", {"\"#818b98\"", "link not known"}, "not known", 100},
+		{"#cf222e", {"\"#cf222e\"", "\"#cf222e\""}, "error, blocked", 120},
+		{"#bf8700", {"\"#bf8700\"", "class=\"ws\""}, "warning, doubtful, slow link", 200},
+		{"#818b98", {"\"#818b98\"", "link unknown"}, "unknown", 90},
 		{"#76b900", {"class=\"nv\"", "class=\"nv\""}, "NVLink", 80},
 	};
 	int x = 20;
@@ -463,6 +478,50 @@ static void draw_legend(int y, struct strbuf *out)
 			      x, y, entries[i].colour);
 		put_line(out, "s", x + 18, y + 10, entries[i].text, 64);
 		x += entries[i].width;
+	}
+}
+
+/* ---- the notes that no box is for, below the legend ---- */
+
+static size_t list_chars(int width)
+{
+	return (size_t)(width - 2 * LIST_X - 18) / 7;
+}
+
+static int list_height(const struct drawing *d, int width)
+{
+	int height = 0;
+
+	for (size_t i = 0; i < d->elsewhere_n; i++) {
+		const char *s = d->elsewhere[i]->title;
+
+		for (height += LIST_GAP; *s; height += LIST_LINE) {
+			s += draw_line_length(s, list_chars(width));
+			s += *s == ' ';
+		}
+	}
+	return height;
+}
+
+static void draw_elsewhere(const struct drawing *d, int width, int y, struct strbuf *out)
+{
+	for (size_t i = 0; i < d->elsewhere_n; i++, y += LIST_GAP) {
+		const struct draw_note *n = d->elsewhere[i];
+
+		strbuf_puts(out, "<g><title>");
+		put_text(out, n->title, SIZE_MAX);
+		strbuf_printf(out,
+			      "</title><rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" rx=\"3\" "
+			      "fill=\"%s\"/>\n",
+			      LIST_X, y, state_colour(n->state));
+		for (const char *s = n->title; *s; y += LIST_LINE) {
+			size_t k = draw_line_length(s, list_chars(width));
+
+			put_line(out, "t", LIST_X + 18, y + 10,
+				 arena_printf(d->arena, "%.*s", (int)k, s), k);
+			s += k + (s[k] == ' ');
+		}
+		strbuf_puts(out, "</g>\n");
 	}
 }
 
@@ -481,18 +540,19 @@ static void draw_body(const struct drawing *d, struct nvlinks *nv, struct strbuf
 		put_line(out, "s", 20, HEADER + 10, "No GPU and no RDMA device was found.", 64);
 }
 
-void topology_draw_svg(const struct topology *t, struct strbuf *out)
+void topology_draw_svg(const struct topology *t, const struct draw_note *notes, size_t note_n,
+		       struct strbuf *out)
 {
 	struct arena *arena = arena_new();
+	struct drawing d = {.t = t, .notes = notes, .note_n = note_n, .arena = arena};
 	struct nvlinks nv;
-	struct drawing d;
 	int width, height;
 
-	drawing_make(&d, t, arena, HEADER);
+	drawing_make(&d, HEADER);
 	nvlinks_make(&d, &nv);
 	width = d.width + (int)nv.lane_n * LANE_WIDTH;
 	width = width < EMPTY_WIDTH ? EMPTY_WIDTH : width;
-	height = d.height + FOOTER;
+	height = d.height + FOOTER + list_height(&d, width);
 	strbuf_printf(out,
 		      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
 		      "viewBox=\"0 0 %d %d\">\n",
@@ -501,6 +561,7 @@ void topology_draw_svg(const struct topology *t, struct strbuf *out)
 	strbuf_printf(out, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", width, height);
 	draw_header(t, out);
 	draw_body(&d, &nv, out);
+	draw_elsewhere(&d, width, d.height + 8 + LIST_LINE + LIST_GAP, out);
 	draw_legend(d.height + 8, out);
 	strbuf_puts(out, "</svg>\n");
 	arena_free(arena);

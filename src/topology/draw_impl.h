@@ -4,10 +4,19 @@
 
 #include "topology/topology_impl.h"
 
-/* Something wrong (bad), possible or unknown at a box. */
+/* How many characters of the fonts below fit a box; DejaVu, the widest usual one, is meant. */
+enum { ENDPOINT_CHARS = 34, PORT_CHARS = 20, MARK_CHARS = 36 };
+
+enum { MARK_LINES = 3, NOTES_PER_BOX = 3 };
+
+/* Something wrong (bad), possible or unknown at a box: a link of a chain, else a note, else how many more. */
 struct mark {
+	enum chain_state state;
 	const struct path *path;
 	const struct chain_link *link;
+	const struct draw_note *note;
+	char lines[MARK_LINES][MARK_CHARS + 1];
+	int line_n;
 };
 
 enum box_kind { BOX_HOST, BOX_PORT, BOX_GPU, BOX_NIC };
@@ -25,7 +34,8 @@ struct box {
 	int top, bottom; /* with all that hangs below it */
 	struct mark *marks;
 	size_t mark_n;
-	uint64_t marked[CHAIN_BAD + 1]; /* per state: bits of enum chain_reason */
+	size_t note_n;
+	bool marked[CHAIN_BAD + 1][REASON_N]; /* per state and reason */
 	enum chain_state worst;
 };
 
@@ -38,6 +48,10 @@ struct frame {
 
 struct drawing {
 	const struct topology *t;
+	const struct draw_note *notes;
+	size_t note_n;
+	const struct draw_note **elsewhere; /* those that no box is for */
+	size_t elsewhere_n;
 	struct arena *arena;
 	struct box *hosts;
 	struct box **ports;     /* by index of the PCI function */
@@ -50,15 +64,19 @@ struct drawing {
 };
 
 enum {
-	BOX_LINE = 15, /* a line of text */
-	BOX_PAD = 6,   /* above the first and below the last */
-	MARK_HEIGHT = 16,
+	BOX_LINE = 15,  /* a line of text */
+	BOX_PAD = 6,    /* above the first and below the last */
+	MARK_LINE = 12, /* of a mark's text */
+	MARK_PAD = 4,
 	FRAME_HEAD = 24, /* a frame's title */
 	SWITCH_PAD = 10,
 	SWITCH_HEAD = 16,
 };
 
-/* Arena and all belong to the caller. */
-void drawing_make(struct drawing *d, const struct topology *t, struct arena *arena, int top);
+/* Places all from `top` downwards; topology, notes and arena, which the caller sets, stay the caller's. */
+void drawing_make(struct drawing *d, int top);
+/* How much of s goes into a line of `max` characters: up to a blank, or all that fits. */
+size_t draw_line_length(const char *s, size_t max);
 bool box_is_switch(const struct box *b); /* an upstream port with downstream ports */
-const char *mark_text(const struct chain_link *l, char *buf, size_t size);
+int mark_height(const struct mark *mark);
+int marks_height(const struct box *b);

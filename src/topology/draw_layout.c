@@ -141,9 +141,11 @@ static void make_boxes(struct drawing *d)
 
 static const char *acs_text(const struct chain_link *l, char *buf, size_t size)
 {
-	snprintf(buf, size, "ACS %04x:%s%s%s", (unsigned)l->value & 0xffff,
-		 l->value & PCI_ACS_RR ? " RR" : "", l->value & PCI_ACS_CR ? " CR" : "",
-		 l->value & PCI_ACS_EC ? " EC" : "");
+	int n = snprintf(buf, size, "ACS %04x:", (unsigned)l->value & 0xffff);
+
+	for (size_t i = 0; i < PCI_ACS_BIT_N; i++)
+		if (l->value & PCI_ACS_REDIRECTS & pci_acs_bits[i].bit)
+			n += snprintf(buf + n, size - (size_t)n, " %s", pci_acs_bits[i].code);
 	return buf;
 }
 
@@ -159,33 +161,49 @@ static const char *status_text(const struct chain_link *l, char *buf, size_t siz
 	return buf;
 }
 
-/* A reason is drawn if it has a row; `make` for texts with a value. */
+/*
+ * A reason is drawn if it has a row; `make` for texts with a value. That NICs never reach GeForce cards has
+ * none: it is how the cards are made, and no fault of the NIC.
+ */
 static const struct {
 	const char *text;
 	const char *(*make)(const struct chain_link *l, char *buf, size_t size);
 } mark_texts[REASON_N] = {
+	[REASON_DEVICE_UNKNOWN] = {"driver not known", NULL},
+	[REASON_DEVICE_OFF_BUS] = {"off the bus", NULL},
+	[REASON_DEVICE_ASLEEP] = {"D3cold", NULL},
+	[REASON_DEVICE_SET_ASIDE] = {"held for a guest", NULL},
+	[REASON_DEVICE_OTHER_DRIVER] = {"another driver", NULL},
+	[REASON_DEVICE_NO_DRIVER] = {"no driver", NULL},
+	[REASON_DEVICE_EXCLUDED] = {"excluded", NULL},
+	[REASON_DEVICE_PROHIBITED] = {"compute mode prohibited", NULL},
+	[REASON_DEVICE_FABRIC_NOT_READY] = {"not in the NVSwitch fabric", NULL},
+	[REASON_DEVICE_MIG] = {"MIG", NULL},
 	[REASON_NVLINK_DOWN] = {"NVLink down", NULL},
 	[REASON_ACS_REQUEST_REDIRECT] = {NULL, acs_text},
 	[REASON_ACS_COMPLETION_REDIRECT] = {NULL, acs_text},
 	[REASON_ACS_ROOT_PORT] = {NULL, acs_text},
-	[REASON_ACS_UNREADABLE] = {"ACS not readable", NULL},
+	[REASON_ACS_UNREADABLE] = {"ACS unreadable", NULL},
 	[REASON_HOST_BRIDGE_WRITES_ONLY] = {"peer writes only", NULL},
 	[REASON_CROSS_SOCKET] = {"crosses sockets", NULL},
 	[REASON_IOMMU_TRANSLATING] = {"IOMMU translates", NULL},
-	[REASON_IOMMU_UNKNOWN] = {"IOMMU type not known", NULL},
+	[REASON_IOMMU_UNKNOWN] = {"IOMMU type unknown", NULL},
 	[REASON_BAR1_SMALL] = {NULL, bar1_text},
-	[REASON_EXPOSURE_UNKNOWN] = {"BAR1 or memory not known", NULL},
+	[REASON_EXPOSURE_UNKNOWN] = {"BAR1 or memory unknown", NULL},
 	[REASON_DRIVER_STATUS] = {NULL, status_text},
 	[REASON_DRIVER_GEFORCE] = {"driver: no P2P on GeForce", NULL},
 	[REASON_DRIVER_FORCED] = {"P2P forced on", NULL},
 	[REASON_DRIVER_MAILBOX] = {"no mailbox", NULL},
 	[REASON_DRIVER_ABSENT] = {"driver not loaded", NULL},
-	[REASON_GPU_UNSUPPORTED] = {"no GPUDirect RDMA to GeForce", NULL},
+	[REASON_RDMA_NIC_DRIVER] = {"driver takes no dma-buf", NULL},
+	[REASON_RDMA_NIC_DRIVER_UNKNOWN] = {"dma-buf not known", NULL},
+	[REASON_RDMA_GATE] = {"no export over host bridge", NULL},
+	[REASON_HOST_BRIDGE_NO_P2P] = {"no P2P between root ports", NULL},
 	[REASON_RDMA_NO_PEERMEM] = {"no access to GPU memory", NULL},
 	[REASON_OBSERVED_FAILS] = {"peer copy failed", NULL},
 };
 
-const char *mark_text(const struct chain_link *l, char *buf, size_t size)
+static const char *mark_text(const struct chain_link *l, char *buf, size_t size)
 {
 	if (mark_texts[l->reason].make)
 		return mark_texts[l->reason].make(l, buf, size);
@@ -212,7 +230,7 @@ static struct box *place_of(const struct drawing *d, enum chain_step step,
 			    const struct chain_link *l, struct box *initiator, struct box *target)
 {
 	/* Said of the NIC, so that a GPU which other GPUs reach does not look faulty. */
-	if (l->reason == REASON_RDMA_NO_PEERMEM || l->reason == REASON_GPU_UNSUPPORTED)
+	if (l->reason == REASON_RDMA_NO_PEERMEM)
 		return initiator->kind == BOX_NIC ? initiator : target;
 	if (l->at)
 		return box_of_function(d, l->at, initiator, target);
@@ -223,19 +241,25 @@ static struct box *place_of(const struct drawing *d, enum chain_step step,
 	return initiator->kind == BOX_GPU ? initiator : target;
 }
 
-static bool comes_before(const struct chain_link *a, const struct chain_link *b)
+/* Links in the order of their reasons, then notes in theirs, then how many more. */
+static size_t order_of(const struct mark *m)
 {
-	return a->state != b->state ? a->state > b->state : a->reason < b->reason;
+	return m->link ? m->link->reason : m->note ? REASON_N : REASON_N + 1;
+}
+
+static bool comes_before(const struct mark *a, const struct mark *b)
+{
+	return a->state != b->state ? a->state > b->state : order_of(a) < order_of(b);
 }
 
 /* The worst first. */
 static void sort_marks(struct box *b)
 {
 	for (size_t i = 1; i < b->mark_n; i++) {
-		struct mark m = b->marks[i];
+		const struct mark m = b->marks[i];
 		size_t k = i;
 
-		for (; k && comes_before(m.link, b->marks[k - 1].link); k--)
+		for (; k && comes_before(&m, &b->marks[k - 1]); k--)
 			b->marks[k] = b->marks[k - 1];
 		b->marks[k] = m;
 	}
@@ -244,37 +268,46 @@ static void sort_marks(struct box *b)
 /* The mark that reads the same, as request and completion redirect of one port do. */
 static struct mark *same_mark(const struct box *b, const struct chain_link *l)
 {
-	char text[64], other[64];
+	char text[64];
 
 	for (size_t i = 0; i < b->mark_n; i++)
-		if (strcmp(mark_text(l, text, sizeof(text)),
-			   mark_text(b->marks[i].link, other, sizeof(other))) == 0)
+		if (strcmp(mark_text(l, text, sizeof(text)), b->marks[i].lines[0]) == 0)
 			return &b->marks[i];
 	return NULL;
+}
+
+static void add_state(struct box *b, enum chain_state state)
+{
+	if (state > b->worst)
+		b->worst = state;
 }
 
 static void add_mark(struct drawing *d, struct box *b, const struct path *p,
 		     const struct chain_link *l)
 {
-	uint64_t bit = (uint64_t)1 << l->reason;
+	bool *marked = &b->marked[l->state][l->reason];
 	struct mark *m;
+	char text[64];
 
-	_Static_assert(REASON_N <= 64, "a bit for each reason");
-	if (b->marked[l->state] & bit)
+	if (*marked)
 		return;
-	b->marked[l->state] |= bit;
-	if (l->state > b->worst)
-		b->worst = l->state;
+	*marked = true;
+	add_state(b, l->state);
 	m = same_mark(b, l);
+	if (m && l->state <= m->state)
+		return;
 	if (!m)
-		*ARENA_PUSH(d->arena, b->marks, b->mark_n) = (struct mark){p, l};
-	else if (l->state > m->link->state)
-		*m = (struct mark){p, l};
+		m = ARENA_PUSH(d->arena, b->marks, b->mark_n);
+	*m = (struct mark){.state = l->state, .path = p, .link = l, .line_n = 1};
+	snprintf(m->lines[0], sizeof(m->lines[0]), "%s", mark_text(l, text, sizeof(text)));
 }
 
 static void mark_pair(struct drawing *d, const struct path *p, struct box *initiator,
 		      struct box *target)
 {
+	/* A copy arrived whole: what would have stood in the way did not. */
+	if (p->verdict == PAIR_DIRECT)
+		return;
 	for (int s = 0; s < CHAIN_STEP_N; s++) {
 		const struct chain_link *l = &p->chain[s];
 		struct box *b;
@@ -288,6 +321,79 @@ static void mark_pair(struct drawing *d, const struct path *p, struct box *initi
 	}
 }
 
+/* ---- notes ---- */
+
+size_t draw_line_length(const char *s, size_t max)
+{
+	size_t n = strlen(s), at;
+
+	if (n <= max)
+		return n;
+	for (at = max; at && s[at] != ' ';)
+		at--;
+	return at ? at : max;
+}
+
+static void wrap(struct mark *m, const char *s)
+{
+	for (m->line_n = 0; *s && m->line_n < MARK_LINES; m->line_n++) {
+		size_t n = draw_line_length(s, MARK_CHARS);
+		bool cut = m->line_n == MARK_LINES - 1 && s[n];
+
+		snprintf(m->lines[m->line_n], sizeof(m->lines[0]), "%.*s%s",
+			 (int)(cut && n > MARK_CHARS - 2 ? MARK_CHARS - 2 : n), s, cut ? ".." : "");
+		s += n + (s[n] == ' ');
+	}
+}
+
+static struct box *box_of_note(const struct drawing *d, const struct draw_note *note)
+{
+	for (size_t i = 0; note->at && i < d->t->endpoint_n; i++)
+		if (d->endpoints[i]->pci == note->at)
+			return d->endpoints[i];
+	return note->at ? d->ports[note->at->index] : NULL;
+}
+
+/* The last mark of a box that has more notes than are drawn there. */
+static void count_more(struct drawing *d, struct box *b, enum chain_state state)
+{
+	struct mark *m = &b->marks[b->mark_n - 1];
+
+	if (b->note_n == NOTES_PER_BOX + 1) {
+		m = ARENA_PUSH(d->arena, b->marks, b->mark_n);
+		*m = (struct mark){.state = state, .line_n = 1};
+	}
+	snprintf(m->lines[0], sizeof(m->lines[0]), "and %zu more", b->note_n - NOTES_PER_BOX);
+}
+
+/* Once, however many devices without a box it names. */
+static void add_elsewhere(struct drawing *d, const struct draw_note *note)
+{
+	for (size_t i = 0; i < d->elsewhere_n; i++)
+		if (strcmp(d->elsewhere[i]->title, note->title) == 0)
+			return;
+	*ARENA_PUSH(d->arena, d->elsewhere, d->elsewhere_n) = note;
+}
+
+static void add_note(struct drawing *d, const struct draw_note *note)
+{
+	struct box *b = box_of_note(d, note);
+	struct mark *m;
+
+	if (!b) {
+		add_elsewhere(d, note);
+		return;
+	}
+	add_state(b, note->state);
+	if (++b->note_n > NOTES_PER_BOX) {
+		count_more(d, b, note->state);
+		return;
+	}
+	m = ARENA_PUSH(d->arena, b->marks, b->mark_n);
+	*m = (struct mark){.state = note->state, .note = note};
+	wrap(m, note->text);
+}
+
 static void make_marks(struct drawing *d)
 {
 	size_t n = d->t->endpoint_n;
@@ -299,6 +405,8 @@ static void make_marks(struct drawing *d)
 			if (i != j && initiator && target)
 				mark_pair(d, topology_path(d->t, i, j), initiator, target);
 		}
+	for (size_t i = 0; i < d->note_n; i++)
+		add_note(d, &d->notes[i]);
 	for (size_t i = 0; i < n; i++)
 		for (struct box *b = d->endpoints[i]; b; b = b->parent)
 			sort_marks(b);
@@ -353,6 +461,7 @@ static int place(struct drawing *d, struct box *b, int y)
 	int end, start = is_switch ? y + SWITCH_HEAD + SWITCH_PAD / 2 : y;
 
 	b->x = d->column_x[column_of(d, b)];
+	b->width = d->column_width[column_of(d, b)];
 	b->y = start;
 	end = start + b->height;
 	if (b->first) {
@@ -371,16 +480,39 @@ static int place(struct drawing *d, struct box *b, int y)
 	return b->bottom;
 }
 
+int mark_height(const struct mark *mark)
+{
+	return mark->line_n * MARK_LINE + MARK_PAD;
+}
+
+int marks_height(const struct box *b)
+{
+	int height = 0;
+
+	for (size_t i = 0; i < b->mark_n; i++)
+		height += mark_height(&b->marks[i]);
+	return height;
+}
+
+static bool has_long_mark(const struct box *b)
+{
+	for (size_t i = 0; i < b->mark_n; i++)
+		if (strlen(b->marks[i].lines[0]) > PORT_CHARS)
+			return true;
+	return false;
+}
+
 /* Heights, column widths, and which gaps need room for a link's text. */
 static void measure(struct drawing *d, struct box *b, bool *wide_gap)
 {
 	unsigned column = column_of(d, b);
 	int lines = is_endpoint(b) ? 3 : 2;
 
-	b->width = is_endpoint(b) ? ENDPOINT_WIDTH : PORT_WIDTH;
-	b->height = 2 * BOX_PAD + lines * BOX_LINE + (int)b->mark_n * MARK_HEIGHT;
-	if (d->column_width[column] < b->width)
-		d->column_width[column] = b->width;
+	int width = is_endpoint(b) || b->note_n || has_long_mark(b) ? ENDPOINT_WIDTH : PORT_WIDTH;
+
+	b->height = 2 * BOX_PAD + lines * BOX_LINE + marks_height(b);
+	if (d->column_width[column] < width)
+		d->column_width[column] = width;
 	if (b->pci && has_wire(b->pci))
 		wide_gap[column] = true;
 	for (struct box *c = b->first; c; c = c->next)
@@ -452,13 +584,12 @@ static struct box *place_socket(struct drawing *d, struct box *first, int *y)
 	return b;
 }
 
-void drawing_make(struct drawing *d, const struct topology *t, struct arena *arena, int top)
+void drawing_make(struct drawing *d, int top)
 {
 	int y = top;
 
-	*d = (struct drawing){.t = t, .arena = arena};
-	d->ports = arena_alloc(arena, t->machine->pci_n + 1, sizeof(*d->ports));
-	d->endpoints = arena_alloc(arena, t->endpoint_n + 1, sizeof(*d->endpoints));
+	d->ports = arena_alloc(d->arena, d->t->machine->pci_n + 1, sizeof(*d->ports));
+	d->endpoints = arena_alloc(d->arena, d->t->endpoint_n + 1, sizeof(*d->endpoints));
 	make_boxes(d);
 	make_marks(d);
 	place_columns(d);

@@ -5,6 +5,7 @@
 
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/usable.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ const char *path_class_word(enum path_class c)
 const char *path_class_name(const struct path *p, char *buf, size_t size)
 {
 	if (p->class == PATH_NVLINK)
-		snprintf(buf, size, "NV%d", p->nvlinks);
+		snprintf(buf, size, "NV%d", (int)p->nvlinks.value);
 	else
 		snprintf(buf, size, "%s", path_class_word(p->class));
 	return buf;
@@ -32,7 +33,8 @@ const char *path_class_name(const struct path *p, char *buf, size_t size)
 const char *chain_step_word(enum chain_step s)
 {
 	static const char *const words[CHAIN_STEP_N] = {
-		"path", "switch", "host-bridge", "iommu", "exposure", "driver", "nccl", "observed",
+		"device",   "path",   "switch", "host-bridge", "iommu",
+		"exposure", "driver", "nccl",   "observed",
 	};
 
 	return WORD(words, s);
@@ -53,29 +55,74 @@ const char *pair_verdict_word(enum pair_verdict v)
 	return WORD(words, v);
 }
 
+const char *pair_verdict_text(enum pair_verdict v)
+{
+	static const char *const texts[PAIR_VERDICT_N] = {
+		[PAIR_DIRECT] = "direct",
+		[PAIR_SUSPECT] = "doubtful",
+		[PAIR_BLOCKED] = "blocked",
+		[PAIR_UNDECIDED] = "undecided",
+	};
+
+	return texts[v];
+}
+
 /* {names} are filled from the link, see `holes`. */
 /* clang-format off */
 static const struct {
 	const char *word, *sentence;
 } reasons[REASON_N] = {
 	[REASON_NONE] = {"none", "this step does not lie on the way"},
+	[REASON_DEVICES_USABLE] = {"devices-usable", "nothing keeps either device from being used"},
+	[REASON_DEVICE_UNKNOWN] = {"device-unknown", "the driver of {at} is not known"},
+	[REASON_DEVICE_OFF_BUS] = {"device-off-bus",
+		"{at} answers no more: it has fallen off the bus"},
+	[REASON_DEVICE_ASLEEP] = {"device-asleep",
+		"{at} is in D3cold: without power nothing can be read of it until it is used"},
+	[REASON_DEVICE_SET_ASIDE] = {"device-set-aside",
+		"{at} is bound to {text}, which holds it for a virtual machine"},
+	[REASON_DEVICE_OTHER_DRIVER] = {"device-other-driver",
+		"{at} is bound to {text}, which is not NVIDIA's driver"},
+	[REASON_DEVICE_NO_DRIVER] = {"device-no-driver", "no driver is bound to {at}"},
+	[REASON_DEVICE_EXCLUDED] = {"device-excluded",
+		"the driver's settings exclude {at} (NVreg_ExcludedGpus)"},
+	[REASON_DEVICE_PROHIBITED] = {"device-prohibited",
+		"the compute mode of {at} is prohibited: no process may use it"},
+	[REASON_DEVICE_FABRIC_NOT_READY] = {"device-fabric-not-ready",
+		"{at} is not registered with the NVSwitch fabric, so CUDA does not start on it"},
+	[REASON_DEVICE_FABRIC_UNKNOWN] = {"device-fabric-unknown",
+		"whether the NVSwitch fabric has admitted {at} is not known"},
+	[REASON_DEVICE_MIG_UNKNOWN] = {"device-mig-unknown",
+		"whether {at} is split by MIG is not known"},
+	[REASON_DEVICE_MIG] = {"device-mig",
+		"{at} is split by MIG: its instances do not reach other GPUs"},
+	[REASON_DEVICE_UNDRIVEN] = {"device-undriven",
+		"the kernel modules that are loaded do not drive {at}: its chip needs the other "
+		"kind, open or proprietary"},
+	[REASON_DEVICE_NO_PORT] = {"device-no-port", "no port of {at} is active"},
+	[REASON_DEVICE_PORT_UNKNOWN] = {"device-port-unknown",
+		"whether a port of {at} is active is not known"},
+	[REASON_DEVICE_FAILED] = {"device-failed",
+		"the kernel log shows that {at} {failure}"},
 	[REASON_NVLINK_UP] = {"nvlink-up", "{n} NVLinks join the two"},
 	[REASON_NVLINK_DOWN] = {"nvlink-down",
 		"the GPUs are meant to be joined by NVSwitches, but no NVLink between the two "
 		"is active"},
+	[REASON_NVLINK_UNKNOWN] = {"nvlink-unknown",
+		"NVLink may join the two: these cards may have it, and the driver could not be "
+		"asked"},
 	[REASON_PATH_UNKNOWN] = {"path-unknown", "the PCI tree above the two is not known"},
 	[REASON_COMMON_BRIDGE] = {"common-bridge", "both are below bridge {at}"},
 	[REASON_THROUGH_HOST] = {"through-host",
 		"no bridge is above both: packets pass through the CPU's host bridge"},
 	[REASON_ACS_CLEAR] = {"acs-clear", "no port on the way redirects peer traffic"},
 	[REASON_ACS_REQUEST_REDIRECT] = {"acs-request-redirect",
-		"ACSCtl of {at} is {acs}: {bits} sends peer requests up to the root complex"},
+		"ACSCtl of {at} is {acs}: with {bits} peer requests go up to the root complex"},
 	[REASON_ACS_COMPLETION_REDIRECT] = {"acs-completion-redirect",
-		"ACSCtl of {at} is {acs}: {bits} sends the answers to peer reads up to the "
+		"ACSCtl of {at} is {acs}: with {bits} the answers to peer reads go up to the "
 		"root complex"},
 	[REASON_ACS_ROOT_PORT] = {"acs-root-port",
-		"ACSCtl of root port {at} is {acs}: {bits} set, which stalls peer traffic on "
-		"some machines"},
+		"ACSCtl of root port {at} is {acs}: {bits}{cost}"},
 	[REASON_ACS_UNREADABLE] = {"acs-unreadable",
 		"ACSCtl of {at} could not be read, which needs root"},
 	[REASON_HOST_BRIDGE_KNOWN] = {"host-bridge-known",
@@ -85,6 +132,8 @@ static const struct {
 		"ports; writes go"},
 	[REASON_HOST_BRIDGE_UNKNOWN] = {"host-bridge-unknown",
 		"nothing tells whether this CPU forwards peer traffic between its root ports"},
+	[REASON_HOST_BRIDGE_NO_P2P] = {"host-bridge-no-p2p",
+		"{text} does not forward peer traffic between its root ports"},
 	[REASON_CROSS_SOCKET] = {"cross-socket",
 		"the way crosses the interconnect between CPU sockets, which is slower and on "
 		"some machines blocks peer traffic"},
@@ -93,6 +142,8 @@ static const struct {
 		"the IOMMU passes addresses through (identity)"},
 	[REASON_IOMMU_TRANSLATING] = {"iommu-translating",
 		"the IOMMU translates the addresses that {at} sends to{evidence}"},
+	[REASON_IOMMU_FAULTS] = {"iommu-faults",
+		"the kernel log shows that the IOMMU refused accesses of {at}"},
 	[REASON_IOMMU_UNKNOWN] = {"iommu-unknown",
 		"the type of the IOMMU group of {at} is not known"},
 	[REASON_EXPOSED_NVLINK] = {"exposed-nvlink", "NVLink reaches all of the target's memory"},
@@ -115,15 +166,37 @@ static const struct {
 	[REASON_DRIVER_MAILBOX] = {"driver-mailbox",
 		"the driver allows peer access through a mailbox, which this card does not "
 		"have"},
+	[REASON_DRIVER_GENERATION] = {"driver-generation",
+		"the two GPUs are of different generations, and CUDA's library refuses such pairs"},
+	[REASON_DRIVER_MAPPING] = {"driver-mapping",
+		"the driver allows peer access, and the kernel log shows that its mappings of "
+		"peer memory fail"},
 	[REASON_DRIVER_ABSENT] = {"driver-absent", "the nvidia driver is not loaded"},
-	[REASON_DRIVER_UNKNOWN] = {"driver-unknown", "nobody could ask the driver"},
+	[REASON_DRIVER_UNKNOWN] = {"driver-unknown", "the driver's answer is unknown"},
 	[REASON_GPU_UNSUPPORTED] = {"gpu-unsupported",
 		"{at} is a GeForce card, for which the driver has no GPUDirect RDMA"},
+	[REASON_RDMA_GPU_OLD] = {"rdma-gpu-old", "{at} is older than GPUDirect RDMA"},
+	[REASON_RDMA_NIC_OLD] = {"rdma-nic-old",
+		"{at} is ConnectX-3 or older: neither nvidia-peermem nor dma-buf serves it"},
 	[REASON_RDMA_READY] = {"rdma-ready",
 		"nvidia-peermem or dma-buf gives NICs access to GPU memory"},
 	[REASON_RDMA_NO_PEERMEM] = {"rdma-no-peermem",
 		"nvidia-peermem is not registered and dma-buf is not possible: NICs have no "
 		"access to GPU memory"},
+	[REASON_RDMA_NIC_DRIVER] = {"rdma-nic-driver",
+		"the driver of {at} ({text}) cannot register dma-buf memory in this kernel, and "
+		"nvidia-peermem is not registered"},
+	[REASON_RDMA_NIC_DRIVER_UNKNOWN] = {"rdma-nic-driver-unknown",
+		"whether the driver of {at} ({text}) can register dma-buf memory is not known, and "
+		"nvidia-peermem is not registered"},
+	[REASON_RDMA_PEERMEM_UNKNOWN] = {"rdma-peermem-unknown",
+		"whether the driver of {at} ({text}) takes memory from nvidia-peermem is not known"},
+	[REASON_RDMA_GATE] = {"rdma-gate",
+		"the driver refuses to export the memory of {at} to devices that are not below a "
+		"common bridge (errno 524)"},
+	[REASON_RDMA_GATE_UNKNOWN] = {"rdma-gate-unknown",
+		"whether the driver exports the memory of {at} to devices that are not below a "
+		"common bridge is not known"},
 	[REASON_NCCL_USES] = {"nccl-uses",
 		"NCCL uses this path: {path} is within its level {limit}"},
 	[REASON_NCCL_LEVEL] = {"nccl-level",
@@ -131,12 +204,17 @@ static const struct {
 	[REASON_NCCL_DISABLED] = {"nccl-disabled",
 		"NCCL_P2P_DISABLE=1 keeps NCCL from peer access"},
 	[REASON_NCCL_DEPENDS] = {"nccl-depends",
-		"whether NCCL uses a path of class {path} depends on its version, which is not "
-		"known"},
+		"whether NCCL uses a path of class {path} depends on its version and the CPU's "
+		"maker, which are not both known"},
 	[REASON_NCCL_SEEN] = {"nccl-seen", "NCCL was seen to use this path: {text}{from}"},
 	[REASON_NCCL_STAGED] = {"nccl-staged",
 		"NCCL was seen not to use this path, but {text}{from}"},
 	[REASON_OBSERVED_WORKS] = {"observed-works", "a checked copy arrived whole{from}"},
+	[REASON_OBSERVED_FAST] = {"observed-fast",
+		"CUDA allowed peer access and copies reached {gbps} GB/s, as they do over this "
+		"path; nobody checked the data{from}"},
+	[REASON_OBSERVED_NO_GAIN] = {"observed-no-gain",
+		"copies with P2P on reached {gbps} GB/s, no more than with P2P off{from}"},
 	[REASON_OBSERVED_FAILS] = {"observed-fails", "peer access was seen to fail{from}"},
 };
 /* clang-format on */
@@ -158,6 +236,11 @@ static void fill_n(const struct chain_link *l, struct strbuf *out)
 	strbuf_printf(out, "%" PRId64, l->value);
 }
 
+static void fill_gbps(const struct chain_link *l, struct strbuf *out)
+{
+	strbuf_printf(out, "%.3g", (double)l->value / 1000);
+}
+
 static void fill_acs(const struct chain_link *l, struct strbuf *out)
 {
 	strbuf_printf(out, "%04x", (unsigned)l->value);
@@ -166,26 +249,25 @@ static void fill_acs(const struct chain_link *l, struct strbuf *out)
 /* The bits that the reason is about: for completions CR alone, for requests RR and EC. */
 static void fill_bits(const struct chain_link *l, struct strbuf *out)
 {
-	static const struct {
-		int bit;
-		const char *name;
-	} bits[] = {
-		{PCI_ACS_RR, "Request Redirect"},
-		{PCI_ACS_EC, "Egress Control"},
-		{PCI_ACS_CR, "Completion Redirect"},
-	};
-	int64_t concern = l->reason == REASON_ACS_REQUEST_REDIRECT ? PCI_ACS_RR | PCI_ACS_EC
-			  : l->reason == REASON_ACS_COMPLETION_REDIRECT
-				  ? PCI_ACS_CR
-				  : PCI_ACS_RR | PCI_ACS_EC | PCI_ACS_CR;
-	const char *between = "";
+	int64_t concern = l->reason == REASON_ACS_REQUEST_REDIRECT      ? PCI_ACS_RR | PCI_ACS_EC
+			  : l->reason == REASON_ACS_COMPLETION_REDIRECT ? PCI_ACS_CR
+									: PCI_ACS_REDIRECTS;
 
-	for (size_t i = 0; i < sizeof(bits) / sizeof(*bits); i++) {
-		if (!(l->value & concern & bits[i].bit))
-			continue;
-		strbuf_printf(out, "%s%s", between, bits[i].name);
-		between = " and ";
-	}
+	pci_acs_text(l->value & concern, out);
+}
+
+static void fill_cost(const struct chain_link *l, struct strbuf *out)
+{
+	static const char *const tails[] = {
+		[ACS_COSTS_NOTHING] = ", which costs nothing where no IOMMU translates",
+		[ACS_COST_UNKNOWN] = "; what it costs depends on the IOMMU, which is unknown",
+		[ACS_COSTS_TRANSLATION] = ", which costs 3 to 9 GB/s with a translating IOMMU",
+		[ACS_HUNG_ELSEWHERE] =
+			"; on this chipset NCCL was seen to hang until they were cleared",
+		[ACS_FAILED_HERE] = ", and peer access was seen to fail",
+	};
+
+	strbuf_puts(out, WORD(tails, l->value2));
 }
 
 static void fill_mib(const struct chain_link *l, struct strbuf *out)
@@ -259,15 +341,31 @@ static void fill_evidence(const struct chain_link *l, struct strbuf *out)
 	strbuf_puts(out, WORD(tails, l->value));
 }
 
+static void fill_failure(const struct chain_link *l, struct strbuf *out)
+{
+	static const char *const failures[] = {
+		[PROOF_NONE] = "failed",
+		[PROOF_GPU_LOST] = "fell off the bus",
+		[PROOF_GPU_NOT_STARTED] = "could not be started",
+		[PROOF_GPU_NO_BAR] = "has a BAR without an address",
+	};
+
+	strbuf_puts(out, WORD(failures, l->value));
+}
+
 static const struct {
 	const char *name;
 	void (*fill)(const struct chain_link *l, struct strbuf *out);
 } holes[] = {
-	{"{at}", fill_at},           {"{n}", fill_n},       {"{acs}", fill_acs},
-	{"{bits}", fill_bits},       {"{mib}", fill_mib},   {"{vram}", fill_vram},
-	{"{status}", fill_status},   {"{cap}", fill_cap},   {"{path}", fill_path},
-	{"{limit}", fill_limit},     {"{from}", fill_from}, {"{evidence}", fill_evidence},
+	{"{at}", fill_at},           {"{n}", fill_n},
+	{"{acs}", fill_acs},         {"{bits}", fill_bits},
+	{"{mib}", fill_mib},         {"{vram}", fill_vram},
+	{"{status}", fill_status},   {"{cap}", fill_cap},
+	{"{path}", fill_path},       {"{limit}", fill_limit},
+	{"{from}", fill_from},       {"{evidence}", fill_evidence},
 	{"{meaning}", fill_meaning}, {"{text}", fill_text},
+	{"{cost}", fill_cost},       {"{gbps}", fill_gbps},
+	{"{failure}", fill_failure},
 };
 
 /* Fills the hole that s starts with and returns what follows it. */

@@ -88,32 +88,33 @@ static void format_nic_legend(const struct topology *t, struct strbuf *out)
 			      t->machine->rdma[t->endpoints[i].index].name);
 }
 
-void topology_format_matrix(const struct topology *t, struct strbuf *out)
+void topology_format_matrix(const struct topology *t, bool underline, struct strbuf *out)
 {
-	strbuf_puts(out, "\t" UNDERLINE);
+	strbuf_printf(out, "\t%s", underline ? UNDERLINE : "");
 	for (size_t i = 0; i < t->endpoint_n; i++)
 		strbuf_printf(out, "%s\t", t->endpoints[i].name);
-	strbuf_puts(out, "CPU Affinity\tNUMA Affinity\tGPU NUMA ID" UNDERLINE_OFF "\n");
+	strbuf_printf(out, "CPU Affinity\tNUMA Affinity\tGPU NUMA ID%s\n",
+		      underline ? UNDERLINE_OFF : "");
 	for (size_t i = 0; i < t->endpoint_n; i++)
 		format_row(t, i, out);
 	strbuf_puts(out, class_legend);
 	format_nic_legend(t, out);
 }
 
-/* Drivers from 610 on also explain DR. */
 static bool explains_regkey(const struct machine *m)
 {
-	return driver_branch(m->driver.module_version) >= 610;
+	return release_explains_dr(driver_branch(m->driver.module_version));
 }
 
-void topology_format_p2p(const struct topology *t, enum p2p_cap cap, struct strbuf *out)
+void topology_format_p2p(const struct topology *t, enum p2p_cap cap, bool underline,
+			 struct strbuf *out)
 {
 	const struct machine *m = t->machine;
 
-	strbuf_puts(out, " \t" UNDERLINE);
+	strbuf_printf(out, " \t%s", underline ? UNDERLINE : "");
 	for (size_t i = 0; i < t->gpu_n; i++)
 		strbuf_printf(out, "%s\t", t->endpoints[i].name);
-	strbuf_puts(out, UNDERLINE_OFF "\n");
+	strbuf_printf(out, "%s\n", underline ? UNDERLINE_OFF : "");
 	for (size_t i = 0; i < t->gpu_n; i++) {
 		strbuf_printf(out, " %s\t", t->endpoints[i].name);
 		for (size_t j = 0; j < t->gpu_n; j++) {

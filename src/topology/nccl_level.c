@@ -23,7 +23,7 @@ enum nccl_path nccl_path_of(const struct path *p)
 		[PATH_SYS] = NCCL_PATH_SYS,  [PATH_UNKNOWN] = NCCL_PATH_N,
 	};
 
-	return of[p->class];
+	return fact_unknown(p->nvlinks) ? NCCL_PATH_N : of[p->class];
 }
 
 /* ncclGetLevel: an exact name, else a number of the old scale when the text starts with a digit. */

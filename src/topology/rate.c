@@ -3,6 +3,7 @@
 #include "topology/topology_impl.h"
 
 #include <limits.h>
+#include <math.h>
 
 static struct fact_int positive(struct fact_int f)
 {
@@ -123,26 +124,9 @@ static double pcie_expected(const struct endpoint *a, const struct endpoint *b,
 	return p->link_gbps * pcie_efficiency(payload == INT_MAX ? 256 : payload);
 }
 
-/* GB/s one way per NVLink, as NCCL's topology model has them (src/graph/topo.h); 18 links of an
- * H200 are measured at 361 to 396 GB/s against 371 here. */
-static double nvlink_gbps(const struct gpu *g)
-{
-	static const struct {
-		int64_t capability;
-		double gbps;
-	} table[] = {{100, 40.1}, {90, 20.6}, {87, 20.0}, {86, 12.0},
-		     {80, 20.0},  {70, 20.0}, {60, 18.0}};
-	int64_t capability = fact_or(g->compute_capability, 0);
-
-	for (size_t i = 0; i < sizeof(table) / sizeof(*table); i++)
-		if (capability >= table[i].capability)
-			return table[i].gbps;
-	return 0;
-}
-
 static double nvlink_expected(const struct gpu *a, const struct gpu *b, int links)
 {
-	double one = nvlink_gbps(a), other = nvlink_gbps(b);
+	double one = card_nvlink_gbps(a), other = card_nvlink_gbps(b);
 
 	return links * (one < other ? one : other);
 }
@@ -156,6 +140,61 @@ static void set_bottleneck(const struct wire *slowest, bool gap, struct path *p)
 	p->link_gbps = gap ? 0 : slowest->gbps;
 }
 
+/* ---- between sockets ---- */
+
+/* No less than the link to the GPU. */
+#define ALL HUGE_VAL
+
+/*
+ * What CPUs pass between two sockets for a peer's copy, in GB/s: where eight RTX 4090 or 3090 on PCIe 4.0 x16
+ * were measured with P2P (WU-CVGL/cluster-setup, docs/05_GPU_P2P_GeForce_and_CMP.md; the Xeon:
+ * Duanyll/open-gpu-kernel-modules, docs/48g-4090-p2p/test-results). `up` is from the lower socket to the higher.
+ */
+static const struct interconnect {
+	enum cpu_vendor vendor;
+	int64_t family, model;
+	double up, down;
+} interconnects[] = {
+	{CPU_AMD, 23, 49, 22, 22},     /* EPYC Rome, 7402: 21.5 to 22.7 */
+	{CPU_AMD, 25, 1, 22, 10},      /* EPYC Milan, 7543 */
+	{CPU_AMD, 25, 17, ALL, ALL},   /* EPYC Genoa, 9554: 26.3, as within a socket */
+	{CPU_INTEL, 6, 143, ALL, ALL}, /* Xeon 4416+: 22.7, as within a socket */
+};
+
+/* Raw GB/s of PCIe 4.0 x16: nobody has published what faster links bring across. */
+#define MEASURED_LINK_GBPS 31.6
+
+static const struct interconnect *find_interconnect(const struct cpu *c)
+{
+	for (size_t i = 0; i < sizeof(interconnects) / sizeof(interconnects[0]); i++) {
+		const struct interconnect *x = &interconnects[i];
+
+		if (fact_is(c->vendor, x->vendor) && fact_is(c->family, x->family) &&
+		    fact_is(c->model, x->model))
+			return x;
+	}
+	return NULL;
+}
+
+/* An unknown CPU may be as slow one way as Milan, so that nothing is expected of it. */
+static void bind_to_sockets(const struct machine *m, const struct endpoint *a,
+			    const struct endpoint *b, struct path *p)
+{
+	int from = topology_socket(m, a->pci), to = topology_socket(m, b->pci);
+	const struct interconnect *x = find_interconnect(&m->cpu);
+	double limit;
+
+	if (p->pci_class != PATH_SYS || (from >= 0 && from == to))
+		return;
+	if (!x || from < 0 || to < 0 || p->link_gbps > MEASURED_LINK_GBPS) {
+		p->expected_gbps = 0;
+		return;
+	}
+	limit = from < to ? x->up : x->down;
+	p->socket_bound = limit < p->expected_gbps;
+	p->expected_gbps = p->socket_bound ? limit : p->expected_gbps;
+}
+
 void path_rate(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
 	       struct path *p)
 {
@@ -166,17 +205,33 @@ void path_rate(const struct survey *s, const struct endpoint *a, const struct en
 	slowest_on_side(a, g, p->common, &slowest, &gap);
 	slowest_on_side(b, h, p->common, &slowest, &gap);
 	set_bottleneck(&slowest, gap, p);
-	p->expected_gbps = p->nvlinks ? nvlink_expected(g, h, p->nvlinks) : pcie_expected(a, b, p);
+	p->expected_gbps = path_is_nvlink(p) ? nvlink_expected(g, h, (int)p->nvlinks.value)
+					     : pcie_expected(a, b, p);
+	if (!path_is_nvlink(p))
+		bind_to_sockets(s->m, a, b, p);
 }
 
-void topology_host_rate(const struct topology *t, size_t endpoint, struct path *ret)
+static void host_rate(const struct machine *m, const struct endpoint *e, struct path *ret)
 {
-	const struct endpoint *e = &t->endpoints[endpoint];
 	struct wire slowest = {0};
 	bool gap = false;
 
 	*ret = (struct path){0};
-	slowest_on_side(e, endpoint_gpu(t->machine, e), NULL, &slowest, &gap);
+	slowest_on_side(e, endpoint_gpu(m, e), NULL, &slowest, &gap);
 	set_bottleneck(&slowest, gap, ret);
 	ret->expected_gbps = pcie_expected(e, e, ret);
+}
+
+void topology_host_rate(const struct topology *t, size_t endpoint, struct path *ret)
+{
+	host_rate(t->machine, &t->endpoints[endpoint], ret);
+}
+
+double staged_rate_limit(const struct survey *s, const struct endpoint *a, const struct endpoint *b)
+{
+	struct path near, far;
+
+	host_rate(s->m, a, &near);
+	host_rate(s->m, b, &far);
+	return near.expected_gbps < far.expected_gbps ? near.expected_gbps : far.expected_gbps;
 }

@@ -3,7 +3,7 @@
 #include "topology/topology_impl.h"
 
 #include "base/alloc.h"
-#include "machine/card.h"
+#include "machine/usable.h"
 
 #include <string.h>
 
@@ -42,48 +42,20 @@ static void survey_links(const struct machine *m, const struct gpu *g, struct gp
 
 	for (unsigned i = 0; i < n; i++)
 		survey_link(m, &g->nvlinks[i], ret);
-}
-
-static bool has_nvswitch(const struct survey *s)
-{
-	if (fact_known(s->m->driver.switches) && s->m->driver.switches.value > 0)
-		return true;
-	for (size_t i = 0; i < s->m->gpu_n; i++)
-		if (s->links[i].to_switch ||
-		    fact_is_not(s->m->gpus[i].fabric_state, FABRIC_NOT_SUPPORTED))
-			return true;
-	return false;
+	ret->up = g->nvlink_active;
+	if (fact_absent(ret->up) || (fact_unknown(ret->up) && card_lacks_nvlink(g)))
+		ret->up = fact_int(0, "this chip has no NVLink");
 }
 
 /* ---- cards and driver ---- */
 
-/*
- * Mailboxes are gone from GeForce cards with Ampere (GA102, AD102, GB20x): a driver that is made to
- * use them writes into nothing. Turing is left unknown.
- */
-static enum card_kind card_kind(const struct gpu *g)
-{
-	struct fact_int geforce = card_is_geforce(g), cc = card_compute_capability(g);
-
-	if (fact_is(geforce, 0))
-		return CARD_MAILBOX;
-	if (!fact_known(geforce) || !fact_known(cc))
-		return CARD_UNKNOWN;
-	if (cc.value >= 80)
-		return CARD_BAR1_ONLY;
-	return cc.value < 70 ? CARD_MAILBOX : CARD_UNKNOWN;
-}
-
-/* RMForceP2PType changed its numbers at 575. */
 static struct forced forced_by_registry(const struct survey *s, const struct gpu *g)
 {
 	const struct nvidia_driver *d = &s->m->driver;
 
 	return (struct forced){
 		.p2p = driver_forced_p2p(d, g) != 0,
-		.bar1 = fact_is(driver_gpu_dword(d, g, "RMPcieP2PType"), 1) ||
-			(s->driver_major < 575 &&
-			 fact_is(driver_gpu_dword(d, g, "RMForceP2PType"), 2)),
+		.bar1 = registry_bar1_choice(d, g) == BAR1_CHOSEN,
 	};
 }
 
@@ -102,6 +74,15 @@ unsigned survey_nodes_per_socket(const struct machine *m)
 	return with_cpus / (unsigned)sockets;
 }
 
+int topology_socket(const struct machine *m, const struct pci_function *f)
+{
+	unsigned n = survey_nodes_per_socket(m);
+
+	if (!n || !fact_known(f->numa_node) || f->numa_node.value < 0)
+		return -1;
+	return (int)(f->numa_node.value / n);
+}
+
 /* ---- what was seen ---- */
 
 static struct observation *observation_at(const struct survey *s, long initiator, long target)
@@ -110,8 +91,8 @@ static struct observation *observation_at(const struct survey *s, long initiator
 }
 
 /*
- * Only a copy whose data its owner checked shows that a pair works. That CUDA grants access, or
- * that a transfer was fast, shows nothing: the data may not have arrived.
+ * Only a copy whose data its owner checked shows that a pair works. That CUDA grants access and a
+ * transfer was fast shows that the driver uses the path; the data may not have arrived.
  */
 static void survey_observed(struct survey *s, const struct observed *o)
 {
@@ -123,6 +104,10 @@ static void survey_observed(struct survey *s, const struct observed *o)
 	at = observation_at(s, o->initiator, o->target);
 	if (o->kind == OBSERVED_PEER_COPY && o->ok)
 		at->works = o;
+	if (o->kind == OBSERVED_PEER_ACCESS && o->ok)
+		at->access = o;
+	if (o->kind == OBSERVED_BANDWIDTH && (!at->rate || o->value > at->rate->value))
+		at->rate = o;
 	if ((o->kind == OBSERVED_PEER_COPY || o->kind == OBSERVED_PEER_ACCESS) && !o->ok)
 		at->fails = o;
 	if (o->kind == OBSERVED_NCCL_TRANSPORT && (!at->nccl || !o->ok))
@@ -145,10 +130,24 @@ struct observation survey_observation(const struct survey *s, size_t initiator, 
 			seen.works = cells[k]->works;
 		if (!seen.fails)
 			seen.fails = cells[k]->fails;
+		if (!seen.access)
+			seen.access = cells[k]->access;
+		if (!seen.rate)
+			seen.rate = cells[k]->rate;
 		if (!seen.nccl)
 			seen.nccl = cells[k]->nccl;
 	}
 	return seen;
+}
+
+static void survey_proof(struct survey *s, const struct log_line *l)
+{
+	enum log_proof proof = log_line_proof(l);
+
+	if (proof >= PROOF_PEER_MISALIGNED)
+		s->mapping_failed = true;
+	else if (proof && l->pci)
+		s->failed[l->pci->index] = proof;
 }
 
 static void survey_log(struct survey *s)
@@ -158,7 +157,20 @@ static void survey_log(struct survey *s)
 
 		if (l->kind == LOG_IOMMU_FAULT && l->pci)
 			s->iommu_faults[l->pci->index] = true;
+		survey_proof(s, l);
 	}
+}
+
+static void survey_rdma(struct survey *s, const struct gpu *g)
+{
+	s->rdma[g->index] = (struct rdma_facts){
+		.geforce = card_is_geforce(g),
+		.supported = card_has_gdr(g),
+		.exports = gpu_exports_dma_buf(s->m, g),
+		.below_bridge = grdma_gate(s->m, g, true),
+		.apart = grdma_gate(s->m, g, false),
+		.chipset = chipset_without_p2p(g->pci),
+	};
 }
 
 void survey_machine(struct arena *arena, const struct machine *m, struct survey *ret)
@@ -168,21 +180,37 @@ void survey_machine(struct arena *arena, const struct machine *m, struct survey 
 
 	s.links = arena_alloc(arena, side, sizeof(*s.links));
 	s.cards = arena_alloc(arena, side, sizeof(*s.cards));
+	s.undriven = arena_alloc(arena, side, sizeof(*s.undriven));
 	s.forced = arena_alloc(arena, side, sizeof(*s.forced));
 	s.observed = arena_alloc(arena, side * side, sizeof(*s.observed));
+	s.rdma = arena_alloc(arena, side, sizeof(*s.rdma));
+	s.nics = arena_alloc(arena, m->pci_n + 1, sizeof(*s.nics));
+	s.faults = arena_alloc(arena, m->pci_n + 1, sizeof(*s.faults));
+	s.failed = arena_alloc(arena, m->pci_n + 1, sizeof(*s.failed));
 	s.iommu_faults = arena_alloc(arena, m->pci_n + 1, sizeof(*s.iommu_faults));
 	for (size_t i = 0; i < m->gpu_n; i++) {
 		survey_links(m, &m->gpus[i], &s.links[i]);
-		s.cards[i] = card_kind(&m->gpus[i]);
+		s.cards[i] = support_of(m, &m->gpus[i]);
+		s.undriven[i] = support_undriven(m, &m->gpus[i]);
+		s.faults[m->gpus[i].pci->index] = device_faults(m, m->gpus[i].pci, &m->gpus[i]);
 	}
+	for (size_t i = 0; i < m->rdma_n; i++) {
+		const struct pci_function *f = m->rdma[i].pci;
+
+		if (!f)
+			continue;
+		s.faults[f->index] = device_faults(m, f, NULL);
+		s.nics[f->index] =
+			(struct nic_facts){nic_takes_dma_buf(m, f), nic_takes_peermem(m, f)};
+	}
+	for (size_t i = 0; i < m->gpu_n && m->rdma_n; i++)
+		survey_rdma(&s, &m->gpus[i]);
 	for (size_t i = 0; i < m->observed_n; i++)
 		survey_observed(&s, &m->observed[i]);
 	survey_log(&s);
-	s.nvswitch = has_nvswitch(&s);
-	s.driver_major = driver_branch(m->driver.module_version);
+	s.nvswitch = machine_has_nvswitch(m);
 	for (size_t i = 0; i < m->gpu_n; i++)
 		s.forced[i] = forced_by_registry(&s, &m->gpus[i]);
-	s.nodes_per_socket = survey_nodes_per_socket(m);
 	s.p2p_level = nccl_p2p_level(m, &s.p2p_level_sure);
 	s.gdr_level = nccl_gdr_level(m);
 	s.nccl_disabled = nccl_p2p_disabled(m);

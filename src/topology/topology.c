@@ -80,6 +80,13 @@ const struct path *topology_path(const struct topology *t, size_t initiator, siz
 	return &t->paths[initiator * t->endpoint_n + target];
 }
 
+const struct path *topology_data_path(const struct topology *t, const struct observed *o)
+{
+	size_t i = (size_t)o->initiator, j = (size_t)o->target;
+
+	return o->pulled ? topology_path(t, j, i) : topology_path(t, i, j);
+}
+
 void topology_count(const struct topology *t, struct pair_counts *ret)
 {
 	struct pair_counts c = {0};

@@ -2,27 +2,25 @@
 /* What the files of topology/ share; for topology/ only. */
 #pragma once
 
+#include "machine/usable.h"
+#include "support/nic.h"
+#include "support/support.h"
 #include "topology/topology.h"
-
-/* How a card's memory can be reached over PCIe. */
-enum card_kind {
-	CARD_UNKNOWN,
-	CARD_BAR1_ONLY, /* GeForce RTX 30 and later: the mailbox hardware is absent */
-	CARD_MAILBOX,   /* data-centre and workstation cards, GeForce up to Pascal */
-};
 
 /* The NVLinks of one GPU, remote ends resolved. */
 struct gpu_links {
 	const struct pci_function *peer[GPU_NVLINKS]; /* active links to another GPU: that GPU */
 	unsigned peer_n;
-	int to_switch; /* active links to an NVSwitch */
-	int unnamed;   /* active links whose other end NVML does not name (virtual machines) */
-	bool exist;    /* the GPU has links, up or not */
+	int to_switch;      /* active links to an NVSwitch */
+	int unnamed;        /* active links whose other end NVML does not name (virtual machines) */
+	bool exist;         /* the GPU has links, up or not */
+	struct fact_int up; /* how many are active; 0 where the card has none at all */
 };
 
-/* What was seen of a pair; NULL: nothing. `nccl`: the worst transport that a log shows. */
+/* What was seen of a pair; NULL: nothing. `nccl`: the worst transport that a log shows; `rate`: the
+ * best. */
 struct observation {
-	const struct observed *works, *fails, *nccl;
+	const struct observed *works, *fails, *access, *rate, *nccl;
 };
 
 /* What the driver's registry keys make of a GPU. */
@@ -30,17 +28,33 @@ struct forced {
 	bool p2p, bar1;
 };
 
+/* What a NIC's driver registers of a GPU's memory. */
+struct nic_facts {
+	struct fact_int dma_buf, peermem;
+};
+
+/* What the driver makes of NICs that want a GPU's memory. */
+struct rdma_facts {
+	struct fact_int geforce, supported, exports; /* supported: card_has_gdr */
+	enum grdma_gate below_bridge, apart;         /* with a bridge in common, and without */
+	const char *chipset;                         /* chipset_without_p2p */
+};
+
 /* What holds for all pairs of a machine, looked up once. */
 struct survey {
 	const struct machine *m;
 	struct gpu_links *links;      /* per GPU */
-	enum card_kind *cards;        /* per GPU */
+	struct support *cards;        /* per GPU */
 	struct forced *forced;        /* per GPU */
 	struct observation *observed; /* (gpu_n + 1) squared; index 0 stands for "all" */
 	bool *iommu_faults;           /* per PCI function */
+	struct rdma_facts *rdma;      /* per GPU; machines with NICs only */
+	struct nic_facts *nics;       /* per PCI function of a NIC */
+	bool *undriven;               /* per GPU: support_undriven */
+	enum log_proof *failed;       /* per PCI function: PROOF_GPU_... */
+	bool mapping_failed;          /* the log shows a PROOF_PEER_... */
+	unsigned *faults;             /* per PCI function of an endpoint: device_faults */
 	bool nvswitch;                /* the GPUs are meant to talk through NVSwitches */
-	int driver_major;             /* 580, -1: unknown */
-	unsigned nodes_per_socket;    /* NUMA nodes, 0: unknown */
 	enum nccl_path p2p_level, gdr_level;
 	bool p2p_level_sure, nccl_disabled;
 };
@@ -58,10 +72,11 @@ void path_classify(const struct survey *s, const struct endpoint *a, const struc
 		   struct path *p);
 void path_rate(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
 	       struct path *p);
+/* GB/s that a copy through host memory may reach at most, 0: unknown. */
+double staged_rate_limit(const struct survey *s, const struct endpoint *a,
+			 const struct endpoint *b);
 void path_chain(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
 		struct path *p);
-
-bool nccl_p2p_disabled(const struct machine *m);
 
 /* One physical link, named by the function at its lower end. */
 struct wire {

@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "fix/journal.h"
+#include "support/support.h"
 #include "unlock/probe.h"
 
 #include <errno.h>
@@ -556,7 +557,8 @@ static void add_list(struct arena *a, struct change_set *set, const char *list)
 static void add_options(const struct delivery_plan_request *r, struct change_set *set)
 {
 	const char *release = r->delivery->release;
-	const char *list = release ? need_dwords(driver_branch(fact_str(release, ""))) : NULL;
+	const char *list =
+		release ? release_find(driver_branch(fact_str(release, "")))->keys : NULL;
 
 	if (r->image && list)
 		add_list(set->arena, set, list);

@@ -2,6 +2,10 @@
 /* The tables: what tells the eras apart, the places, the edits. */
 #include "unlock/eras.h"
 
+#include "support/release.h"
+
+#include <stdlib.h>
+
 /* clang-format off */
 #define NV       "src/nvidia/src/kernel/"
 #define SLOTS    SWITCH_FILE
@@ -34,14 +38,20 @@ const struct feature features[] = {
 };
 const size_t feature_n = sizeof(features) / sizeof(features[0]);
 
+/* An era is told by what the sources hold, never by a number; these are for people. */
 const struct era_name era_names[ERA_N] = {
-	[ERA_535] = {"535", "535.43.02", "535.288.01", "RMForceP2PType=2"},
-	[ERA_545] = {"545", "545.23.06", "560.35.03", "RMForceP2PType=2"},
-	[ERA_565] = {"565", "565.57.01", "570.211.01", "RMForceP2PType=2"},
-	[ERA_575] = {"575", "575.51.02", "575.64.05", "RMPcieP2PType=1 and RMForceStaticBar1=2"},
-	[ERA_580] = {"580", "580.65.06", "580.142", "RMPcieP2PType=1"},
-	[ERA_590] = {"590", "590.44.01", "595.45.04", "RMPcieP2PType=1"},
+	[ERA_535] = {"535", "535.43.02", "535.288.01"},
+	[ERA_545] = {"545", "545.23.06", "560.35.03"},
+	[ERA_565] = {"565", "565.57.01", "570.211.01"},
+	[ERA_575] = {"575", "575.51.02", "575.64.05"},
+	[ERA_580] = {"580", "580.65.06", "580.142"},
+	[ERA_590] = {"590", "590.44.01", "595.45.04"},
 };
+
+const char *era_keys(enum era e)
+{
+	return release_find((int)strtol(era_names[e].name, NULL, 10))->keys;
+}
 
 /* ---- what is inserted ---- */
 

@@ -48,10 +48,10 @@ extern const size_t anchor_n;
 struct era_name {
 	const char *name;         /* "565" */
 	const char *first, *last; /* releases of which it is known; for people only */
-	const char
-		*needs; /* module options beyond ForceP2P, what a person has to know; NULL: none */
 };
 extern const struct era_name era_names[ERA_N];
+/* The registry keys that trees of this era need. */
+const char *era_keys(enum era e);
 
 /* The file whose change switches everything on: it is replaced after all others but MARKER_FILE. */
 #define SWITCH_FILE "src/nvidia/generated/g_kern_bus_nvoc.c"

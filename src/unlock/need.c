@@ -4,20 +4,15 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
-#include "machine/card.h"
 #include "machine/container.h"
+#include "support/support.h"
+#include "topology/topology.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #define GIB ((int64_t)1 << 30)
 
-/* Where BAR1 P2P for GB20x is whole: page tables, unified memory, and the switch. */
-#define GB20X_RELEASE 590
-/* From here on the CPU's mappings need no room beside the memory in BAR1. */
-#define ROOMY_RELEASE 565
-/* From here on choosing BAR1 leaves NVLink alone. */
-#define NVLINK_RELEASE 575
 /* What a console beside the memory takes, padded to 512 MiB, and the mailbox window. */
 #define CONSOLE_ROOM GIB
 
@@ -26,12 +21,13 @@ struct look {
 	struct machine *m;
 	const struct nvidia_driver *d;
 	const struct gpu *g;
-	int branch;            /* 595; -1: not known */
-	int64_t cc;            /* compute capability; -1: not known */
-	struct fact_int wants; /* 1: P2P over PCIe goes through BAR1 only */
+	struct support s;
+	struct bar1_state bar1;
+	const struct release *release;
 	/* By GPU: it has all that onehop brings. For pair_rows alone. */
 	const bool *equipped;
-	const char *text; /* for sentences */
+	const struct topology *t; /* what was seen of the pairs; NULL: nothing was */
+	const char *text;         /* for sentences */
 };
 
 /* ---- words ---- */
@@ -45,19 +41,6 @@ static const char *size_words(struct machine *m, int64_t bytes)
 }
 
 /* ---- facts about a card ---- */
-
-static bool is_gb20x(const struct look *l)
-{
-	return l->cc == 120;
-}
-
-/* Chips of one generation have one compute capability, but for Turing's and Hopper's siblings. */
-static bool same_generation(const struct gpu *a, const struct gpu *b)
-{
-	struct fact_int x = card_compute_capability(a), y = card_compute_capability(b);
-
-	return fact_known(x) && fact_known(y) && x.value == y.value;
-}
 
 static bool is_linked(const struct gpu *a, const struct gpu *b)
 {
@@ -83,19 +66,9 @@ static size_t linked(const struct look *l)
 	return n;
 }
 
-static bool through_bar1(const struct gpu *g)
+static bool through_bar1(const struct look *l, const struct gpu *g)
 {
-	return fact_is(card_needs_bar1(g), 1);
-}
-
-static int64_t largest_bar1(const struct gpu *g)
-{
-	int64_t sizes = fact_or(g->pci->rebar_sizes, 0), largest = 0;
-
-	for (int bit = 0; bit < 40; bit++)
-		if (sizes >> bit & 1)
-			largest = (int64_t)1 << (bit + 20);
-	return largest;
+	return support_of(l->m, g).way == MECHANISM_BAR1;
 }
 
 /* What BAR1 has beyond the card's memory, counted in whole GiB as it is sold. */
@@ -112,17 +85,27 @@ static bool sizes_known(const struct gpu *g)
 
 static bool bar1_is_small(const struct look *l)
 {
-	return sizes_known(l->g) && fact_or(l->g->bar1_bytes, 0) < l->g->vram_bytes.value;
+	return sizes_known(l->g) && l->bar1.cover == BAR1_TOO_SMALL;
 }
 
 /* Of the module that runs. */
 static struct fact_int mechanism(const struct look *l)
 {
-	struct fact_int loaded = l->d->bar1_p2p.loaded;
+	static const char from[] = "the functions of the module that runs, and its release";
 
-	if (is_gb20x(l) && l->branch >= GB20X_RELEASE)
-		return fact_int(1, "driver 590 and later");
-	return loaded;
+	if (l->s.mechanism == MECHANISM_BAR1)
+		return fact_int(1, from);
+	if (l->s.mechanism == MECHANISM_UNKNOWN)
+		return fact_int_unknown(l->s.why);
+	return fact_int(0, from);
+}
+
+/* The driver says that it reaches this other card. */
+static bool says_ok(const struct look *l, size_t i)
+{
+	const struct gpu_pair *p = machine_pair(l->m, l->g->index, i);
+
+	return fact_is(p->p2p[P2P_WRITE], P2P_OK) && fact_is(p->p2p[P2P_READ], P2P_OK);
 }
 
 /* As the driver's resource manager has it; enum rm_connection. */
@@ -133,9 +116,15 @@ static struct fact_int connection(const struct look *l, size_t i)
 
 /* ---- the rows ---- */
 
-static bool not_geforce(struct look *l)
+static bool has_mailbox(struct look *l)
 {
-	return fact_is(card_is_geforce(l->g), 0);
+	return fact_is(card_is_geforce(l->g), 0) && l->s.mechanism == MECHANISM_MAILBOX;
+}
+
+static bool not_driven(struct look *l)
+{
+	l->text = l->s.why;
+	return l->s.way == MECHANISM_MAILBOX && l->s.mechanism == MECHANISM_NONE;
 }
 
 static bool all_nvlink(struct look *l)
@@ -145,29 +134,44 @@ static bool all_nvlink(struct look *l)
 
 static bool before_turing(struct look *l)
 {
-	return fact_is(card_is_geforce(l->g), 1) && l->cc >= 0 && l->cc < 75;
+	return fact_is(card_is_geforce(l->g), 1) && l->s.mechanism == MECHANISM_MAILBOX;
 }
 
 static bool model_unknown(struct look *l)
 {
-	return fact_unknown(card_is_geforce(l->g)) || l->cc < 0;
+	return fact_unknown(card_class(l->g)) || fact_unknown(card_compute_capability(l->g));
 }
 
 static bool is_turing(struct look *l)
 {
-	return l->cc == 75;
+	return l->s.way == MECHANISM_NONE;
+}
+
+static bool is_mining(struct look *l)
+{
+	return fact_is(card_class(l->g), CARD_MINING);
 }
 
 static bool not_listed(struct look *l)
 {
-	return !fact_is(l->wants, 1);
+	return l->s.way == MECHANISM_UNKNOWN;
+}
+
+/* Not in the table, and the driver's own answer, which nothing forces, is yes. */
+static bool driver_allows(struct look *l)
+{
+	bool all = l->m->gpu_n > 1;
+
+	for (size_t i = 0; i < l->m->gpu_n; i++)
+		all &= &l->m->gpus[i] == l->g || says_ok(l, i);
+	return not_listed(l) && all && !driver_forced_p2p(l->d, l->g);
 }
 
 static bool alone(struct look *l)
 {
 	for (size_t i = 0; i < l->m->gpu_n; i++)
-		if (&l->m->gpus[i] != l->g && through_bar1(&l->m->gpus[i]) &&
-		    same_generation(l->g, &l->m->gpus[i]))
+		if (&l->m->gpus[i] != l->g && through_bar1(l, &l->m->gpus[i]) &&
+		    card_same_generation(l->g, &l->m->gpus[i]))
 			return false;
 	return true;
 }
@@ -193,7 +197,7 @@ static bool no_driver(struct look *l)
 
 static bool driver_unknown(struct look *l)
 {
-	return l->branch < 0;
+	return !fact_known(l->d->module_version);
 }
 
 static bool proprietary(struct look *l)
@@ -203,12 +207,12 @@ static bool proprietary(struct look *l)
 
 static bool gb20x_too_early(struct look *l)
 {
-	return is_gb20x(l) && l->branch < GB20X_RELEASE;
+	return driver_branch(l->d->module_version) < support_native_from(l->g);
 }
 
-static bool before_535(struct look *l)
+static bool release_without_keys(struct look *l)
 {
-	return l->branch < 535;
+	return !l->release->keys;
 }
 
 static bool sizes_unknown(struct look *l)
@@ -220,10 +224,16 @@ static bool sizes_unknown(struct look *l)
 	return !sizes_known(l->g);
 }
 
+static bool bar1_in_guest(struct look *l)
+{
+	l->text = fact_str_or(l->m->kernel.hypervisor, "");
+	return bar1_is_small(l) && fact_known(l->m->kernel.hypervisor);
+}
+
 static bool bar1_too_large_to_be(struct look *l)
 {
-	return bar1_is_small(l) && largest_bar1(l->g) &&
-	       largest_bar1(l->g) < l->g->vram_bytes.value && l->g->vram_bytes.value > 32 * GIB;
+	return bar1_is_small(l) && l->bar1.largest && l->bar1.largest < l->g->vram_bytes.value &&
+	       l->g->vram_bytes.value > 32 * GIB;
 }
 
 static bool bar1_old_vbios(struct look *l)
@@ -231,7 +241,12 @@ static bool bar1_old_vbios(struct look *l)
 	bool none = fact_absent(l->g->pci->rebar_sizes);
 
 	return bar1_is_small(l) &&
-	       (none || (largest_bar1(l->g) && largest_bar1(l->g) < l->g->vram_bytes.value));
+	       (none || (l->bar1.largest && l->bar1.largest < l->g->vram_bytes.value));
+}
+
+static bool bar1_not_grown(struct look *l)
+{
+	return bar1_is_small(l) && fact_is(l->d->resizable_bar, 1);
 }
 
 static bool bar1_small(struct look *l)
@@ -241,7 +256,7 @@ static bool bar1_small(struct look *l)
 
 static bool no_room_for_cpu(struct look *l)
 {
-	return l->branch < ROOMY_RELEASE && room(l->g) < GIB;
+	return l->release->cpu_needs_room && room(l->g) < GIB;
 }
 
 static bool no_room_for_console(struct look *l)
@@ -251,7 +266,7 @@ static bool no_room_for_console(struct look *l)
 
 static bool nvlink_would_go(struct look *l)
 {
-	return l->branch < NVLINK_RELEASE && linked(l) > 0;
+	return l->release->old_type && linked(l) > 0;
 }
 
 static bool forced_without(struct look *l)
@@ -259,9 +274,73 @@ static bool forced_without(struct look *l)
 	return driver_forced_p2p(l->d, l->g) && fact_is(mechanism(l), 0);
 }
 
+/* Another card that it is to reach through BAR1, whatever the driver makes of that. */
+static bool wants_peer(const struct look *l, size_t i)
+{
+	const struct gpu *g = &l->m->gpus[i];
+
+	return g != l->g && through_bar1(l, g) && card_same_generation(l->g, g) &&
+	       !is_linked(l->g, g);
+}
+
+/* All peers, of which there are some. */
+static bool all_peers(const struct look *l, bool (*is_so)(const struct look *l, size_t i))
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->m->gpu_n; i++) {
+		if (!wants_peer(l, i))
+			continue;
+		if (!is_so(l, i))
+			return false;
+		n++;
+	}
+	return n > 0;
+}
+
+static bool arrives(const struct look *l, size_t i)
+{
+	size_t g = l->g->index;
+
+	return topology_path(l->t, g, i)->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_WORKS &&
+	       topology_path(l->t, i, g)->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_WORKS;
+}
+
+/* Checked data outweighs what could keep it from arriving, as it does for onehop check. */
+static bool is_proven(struct look *l)
+{
+	l->text =
+		l->bar1.cover == BAR1_TOO_SMALL ? ", although BAR1 does not cover the memory" : "";
+	return l->t && all_peers(l, arrives);
+}
+
+static bool driver_uses_bar1(const struct look *l, size_t i)
+{
+	return says_ok(l, i) && driver_means_bar1(l->m, l->g->index, i);
+}
+
+/* Some edits choose BAR1 themselves, without keys. */
+static bool needs_no_keys(struct look *l)
+{
+	return fact_is(mechanism(l), 1) && all_peers(l, driver_uses_bar1);
+}
+
+/* On one card or another: its peers reach into its BAR1 at the wrong place. */
+static bool console_shifts(struct look *l)
+{
+	const struct gpu *g = l->m->gpus, *end = g + l->m->gpu_n;
+
+	while (g < end && !(through_bar1(l, g) && fact_is(card_has_console(g), 1)))
+		g++;
+	if (g == end)
+		return false;
+	l->text = arena_printf(l->m->arena, "GPU%zu", g->index);
+	return fact_is(mechanism(l), 1) && fact_is(driver_edit_shifts(l->d), 1);
+}
+
 static bool seen_in_force(struct look *l)
 {
-	return fact_is(mechanism(l), 1) && fact_is(need_dwords_set(l->m, l->g), 1);
+	return fact_is(mechanism(l), 1) && fact_is(registry_keys_good(l->d, l->g), 1);
 }
 
 static bool only_options(struct look *l)
@@ -281,16 +360,13 @@ static bool only_file_seen(struct look *l)
 
 static bool options_unknown(struct look *l)
 {
-	return fact_is(mechanism(l), 1) && !fact_known(need_dwords_set(l->m, l->g));
+	return fact_is(mechanism(l), 1) && !fact_known(registry_keys_good(l->d, l->g));
 }
 
 /* The driver says that it reaches this other card; how, is another question. */
 static bool is_allowed(const struct look *l, size_t i)
 {
-	const struct gpu_pair *p = machine_pair(l->m, l->g->index, i);
-
-	return &l->m->gpus[i] != l->g && through_bar1(&l->m->gpus[i]) &&
-	       fact_is(p->p2p[P2P_WRITE], P2P_OK) && fact_is(p->p2p[P2P_READ], P2P_OK);
+	return &l->m->gpus[i] != l->g && through_bar1(l, &l->m->gpus[i]) && says_ok(l, i);
 }
 
 static bool driver_says_mailbox(struct look *l)
@@ -299,6 +375,11 @@ static bool driver_says_mailbox(struct look *l)
 		if (is_allowed(l, i) && fact_is(connection(l, i), RM_CONNECTION_MAILBOX))
 			return true;
 	return false;
+}
+
+static bool driver_forced_to_mailbox(struct look *l)
+{
+	return driver_forced_p2p(l->d, l->g) && driver_says_mailbox(l);
 }
 
 static bool driver_says_yes(struct look *l)
@@ -317,9 +398,9 @@ static bool is_peer(const struct look *l, size_t i)
 	const struct gpu *g = &l->m->gpus[i];
 	struct fact_int c = connection(l, i);
 
-	return g != l->g && l->equipped[i] && same_generation(l->g, g) && !is_linked(l->g, g) &&
-	       !fact_is(c, RM_CONNECTION_NVLINK) && !fact_is(c, RM_CONNECTION_NVLINK_INDIRECT) &&
-	       !fact_is(c, RM_CONNECTION_C2C);
+	return g != l->g && l->equipped[i] && card_same_generation(l->g, g) &&
+	       !is_linked(l->g, g) && !fact_is(c, RM_CONNECTION_NVLINK) &&
+	       !fact_is(c, RM_CONNECTION_NVLINK_INDIRECT) && !fact_is(c, RM_CONNECTION_C2C);
 }
 
 static bool is_mailbox(struct fact_int c)
@@ -386,6 +467,11 @@ static bool peers_through_bar1(struct look *l)
 	return some_peers(l, is_bar1);
 }
 
+static bool lacks_keys(struct look *l)
+{
+	return needs_no_keys(l) && !fact_is(registry_keys_good(l->d, l->g), 1);
+}
+
 static bool always(struct look *l)
 {
 	(void)l;
@@ -401,6 +487,10 @@ static bool always(struct look *l)
 	"PCI_BAR1)"
 #define KERNEL_BIF "open-gpu-kernel-modules kernel_bif.c _kbifInitRegistryOverrides"
 
+#define MAILBOX                                                                                    \
+	"the driver allows P2P for it and leads it through a mailbox, which it does not have: "    \
+	"data is lost; whether its module is edited could not be seen"
+
 /*
  * The first row that holds decides. In sentences %s is what the row's test wrote, %V the card's
  * memory, %B its BAR1, %L the largest that it can have, %D the driver's release.
@@ -415,8 +505,11 @@ struct need_row {
 static const struct need_row rows[] = {
 	{"model-unknown", model_unknown, NEED_UNKNOWN, "what card it is could not be read",
 	 "load the driver, or add the device id to pci.ids and report it", NULL},
-	{"other-card", not_geforce, NEED_NOTHING,
+	{"other-card", has_mailbox, NEED_NOTHING,
 	 "workstation and data centre cards have P2P in the driver as it is", NULL, P2P_CAPS},
+	{"not-driven", not_driven, NEED_REFUSED, "%s", "install modules of the kind that drives it",
+	 "NVIDIA driver README, \"Open Linux Kernel "
+	 "Modules\""},
 	{"nvlink", all_nvlink, NEED_NOTHING, "NVLink joins it with every other GPU", NULL,
 	 P2P_CAPS},
 	{"before-turing", before_turing, NEED_NOTHING,
@@ -425,8 +518,16 @@ static const struct need_row rows[] = {
 	 "GeForce cards of the 20 series have no Resizable BAR: BAR1 (%B) cannot cover the memory "
 	 "(%V)",
 	 "nothing on the host; an NVLink bridge joins two of them", STATIC},
-	{"not-listed", not_listed, NEED_UNKNOWN, "no rule is known for this chip", "a newer onehop",
-	 NULL},
+	{"mining", is_mining, NEED_UNKNOWN,
+	 "what the driver offers CMP cards differs by model; ForceP2P hung a host with one",
+	 "let onehop test decide, without keys", "WU-CVGL/cluster-setup docs/05"},
+	{"driver-allows", driver_allows, NEED_NOTHING,
+	 "this chip was not tried, and the driver allows P2P for it as it is (let onehop test "
+	 "decide)",
+	 NULL, P2P_CAPS},
+	{"not-listed", not_listed, NEED_UNKNOWN,
+	 "this chip was not tried: whether the driver has P2P through BAR1 for it is not known",
+	 "a newer onehop; edited modules that have it on every chip would be recognised", NULL},
 	{"container", in_container, NEED_REFUSED,
 	 "this is a container (%s): modules and their options belong to the host",
 	 "run onehop unlock on the host", "container runtimes share the host's kernel"},
@@ -449,8 +550,12 @@ static const struct need_row rows[] = {
 	 "driver %D has no whole BAR1 P2P for this chip: unified memory does not know BAR1 peers "
 	 "before 590",
 	 "install driver 590 or later: it needs module options alone", NVOC},
-	{"release", before_535, NEED_REFUSED, "driver %D is older than any that could be edited",
-	 "install driver 535 or later, best 580 or later", NVOC},
+	{"release", release_without_keys, NEED_UNKNOWN,
+	 "driver %D was not tried: its registry keys are not known",
+	 "onehop unlock --tree says of its sources whether they can be edited, by what they hold; "
+	 "535 and later were tried",
+	 NVOC},
+	{"proven", is_proven, NEED_IN_FORCE, NULL, NULL, NULL}, /* pair_rows says more */
 	{"forced", forced_without, NEED_REFUSED,
 	 "ForceP2P is set, but the module that runs has no P2P for this card: the driver says yes "
 	 "over "
@@ -460,6 +565,11 @@ static const struct need_row rows[] = {
 	{"sizes-unknown", sizes_unknown, NEED_UNKNOWN,
 	 "the sizes of memory and BAR1 could not be read: %s", "load the driver and ask again",
 	 NULL},
+	{"bar1-host", bar1_in_guest, NEED_REFUSED,
+	 "BAR1 (%B) does not cover the memory (%V), and this is a virtual machine (%s), where BAR1 "
+	 "is as the host gave it",
+	 "make BAR1 as large as the memory on the host first (see onehop check)",
+	 "PCIe 6.0, 7.8.6"},
 	{"bar1-never", bar1_too_large_to_be, NEED_REFUSED,
 	 "BAR1 (%B) does not cover the memory (%V), and the card's largest is %L, as on cards that "
 	 "were given more memory",
@@ -469,6 +579,11 @@ static const struct need_row rows[] = {
 	{"bar1-vbios", bar1_old_vbios, NEED_REFUSED,
 	 "BAR1 (%B) does not cover the memory (%V), and the card offers no larger one",
 	 "update the card's VBIOS (its maker's Resizable BAR update)", "PCIe 6.0, 7.8.6"},
+	{"bar1-not-grown", bar1_not_grown, NEED_REFUSED,
+	 "BAR1 (%B) does not cover the memory (%V), although NVreg_EnableResizableBar=1 is set "
+	 "already",
+	 "onehop check says what keeps it small (bar1-firmware, bar1-window, bar1-small)",
+	 "kernel-open/nvidia/nv-pci.c nv_resize_pcie_bars"},
 	{"bar1-small", bar1_small, NEED_REFUSED, "BAR1 (%B) does not cover the memory (%V)",
 	 "switch on Above 4G Decoding and Resizable BAR in the firmware's setup; or set "
 	 "NVreg_EnableResizableBar=1 for module nvidia, and reboot (see onehop fix)",
@@ -487,7 +602,14 @@ static const struct need_row rows[] = {
 	 "NVLink "
 	 "off",
 	 "install driver 575 or later", KERNEL_BIF "; tinygrad/open-gpu-kernel-modules#3"},
+	{"console-shift", console_shifts, NEED_PATCH,
+	 "a console holds the start of BAR1 of %s, and the edited modules that run are not "
+	 "onehop's: "
+	 "in this release they reckon from the start of BAR1, so that data lands in the wrong "
+	 "place",
+	 NULL, STATIC "; aikitoria/open-gpu-kernel-modules 570.86.16-p2p nv_gpu_ops.c"},
 	{"in-force", seen_in_force, NEED_IN_FORCE, NULL, NULL, NULL}, /* pair_rows says more */
+	{"in-force", needs_no_keys, NEED_IN_FORCE, NULL, NULL, NULL},
 	{"options-unknown", options_unknown, NEED_UNKNOWN,
 	 "the module that runs has BAR1 P2P for it; its options could not be read",
 	 "run it on the machine itself: /proc/driver/nvidia/params", NVOC},
@@ -498,10 +620,9 @@ static const struct need_row rows[] = {
 	{"file-only", only_file_seen, NEED_UNKNOWN,
 	 "the module on disk has BAR1 P2P for it; the one that runs could not be looked into",
 	 "run it on the machine itself: /proc/kallsyms", NVOC},
-	{"mailbox", driver_says_mailbox, NEED_REFUSED,
-	 "the driver allows P2P for it and leads it through a mailbox, which it does not have: "
-	 "data is lost; whether its module is edited could not be seen",
-	 "take ForceP2P out of NVreg_RegistryDwords until the driver uses BAR1", RM_CAPS},
+	{"mailbox", driver_forced_to_mailbox, NEED_REFUSED, MAILBOX,
+	 MAILBOX_UNSEEN "; until then take ForceP2P out of NVreg_RegistryDwords", RM_CAPS},
+	{"mailbox", driver_says_mailbox, NEED_REFUSED, MAILBOX, MAILBOX_UNSEEN, RM_CAPS},
 	{"says-yes", driver_says_yes, NEED_UNKNOWN,
 	 "the driver says that P2P is possible; whether its module is edited could not be seen",
 	 "let onehop test decide", P2P_CAPS},
@@ -516,6 +637,12 @@ static const struct need_row rows[] = {
  * BAR1 counts behind a look into its module only, since stock 545 to 570 say so with nothing mapped.
  */
 static const struct need_row pair_rows[] = {
+	{"proven", is_proven, NEED_IN_FORCE,
+	 "onehop test found that data arrives right between it and its peers%s", NULL, RM_CAPS},
+	{"in-force", lacks_keys, NEED_IN_FORCE,
+	 "the module that runs has BAR1 P2P for it, and the driver connects it with its peers "
+	 "through BAR1 without options",
+	 NULL, RM_CAPS},
 	{"peers-mailbox", peers_through_mailbox, NEED_REFUSED,
 	 EQUIPPED ", but the driver leads it to %s through a mailbox, which it does not have: data "
 		  "is lost",
@@ -554,7 +681,7 @@ static const char *fill_in(struct look *l, const char *text)
 				      ? size_words(l->m, l->g->bar1_bytes.value)
 				      : "not mapped";
 		else if (*s == '%' && s[1] == 'L')
-			add = size_words(l->m, largest_bar1(l->g));
+			add = size_words(l->m, l->bar1.largest);
 		else if (*s == '%' && s[1] == 'D')
 			add = fact_str_or(l->d->module_version, "of this version");
 		s += add != NULL;
@@ -566,23 +693,26 @@ static const char *fill_in(struct look *l, const char *text)
 }
 
 /* By the first of the rows that holds; one always does. */
-static struct card_need judge(struct machine *m, const struct gpu *g, const struct need_row *row,
-			      const bool *equipped)
+static struct card_need judge(struct machine *m, const struct topology *t, const struct gpu *g,
+			      const struct need_row *row, const bool *equipped)
 {
 	struct look l = {.m = m,
 			 .d = &m->driver,
 			 .g = g,
-			 .branch = driver_branch(m->driver.module_version),
-			 .cc = fact_or(card_compute_capability(g), -1),
-			 .wants = card_needs_bar1(g),
+			 .s = support_of(m, g),
+			 .bar1 = support_bar1(g),
+			 .release = driver_release(&m->driver),
 			 .equipped = equipped,
+			 .t = t,
 			 .text = ""};
 
 	while (!row->holds(&l))
 		row++;
 	return (struct card_need){.gpu = g,
 				  .need = row->need,
-				  .wants_options = equipped || row->need <= NEED_OPTIONS,
+				  .wants_options = row->need <= NEED_OPTIONS ||
+						   (equipped &&
+						    fact_is(registry_keys_good(&m->driver, g), 1)),
 				  .id = row->id,
 				  .why = fill_in(&l, row->why),
 				  .change = fill_in(&l, row->change),
@@ -592,14 +722,16 @@ static struct card_need judge(struct machine *m, const struct gpu *g, const stru
 static void judge_cards(struct machine *m, struct machine_need *n)
 {
 	AUTO_FREE bool *equipped = xcalloc(m->gpu_n, sizeof(*equipped));
+	struct topology *t = m->observed_n ? topology_new(m) : NULL;
 
 	for (size_t i = 0; i < m->gpu_n; i++) {
-		*ARENA_PUSH(m->arena, n->cards, n->n) = judge(m, &m->gpus[i], rows, NULL);
+		*ARENA_PUSH(m->arena, n->cards, n->n) = judge(m, t, &m->gpus[i], rows, NULL);
 		equipped[i] = n->cards[i].need == NEED_IN_FORCE;
 	}
 	for (size_t i = 0; i < n->n; i++)
 		if (equipped[i])
-			n->cards[i] = judge(m, &m->gpus[i], pair_rows, equipped);
+			n->cards[i] = judge(m, t, &m->gpus[i], pair_rows, equipped);
+	topology_free(t);
 }
 
 const struct machine_need *machine_need(struct machine *m)

@@ -70,9 +70,4 @@ struct machine_need {
 /* Pure; in the machine's arena. */
 const struct machine_need *machine_need(struct machine *m);
 
-/* Registry keys for a card of this release, "ForceP2P=0x211;RMPcieP2PType=1"; NULL: not known. */
-const char *need_dwords(int branch);
-/* Those keys are set for this card: 1, 0, or unknown. */
-struct fact_int need_dwords_set(const struct machine *m, const struct gpu *g);
-
 const char *need_word(enum need n); /* "patch", "in-force", ... */

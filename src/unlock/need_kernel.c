@@ -10,7 +10,8 @@
 
 /*
  * Which release of a branch was the first with a change is read from the trees of all public releases;
- * that it does not build without, from the reports that are named.
+ * that it does not build without, from the reports that are named. Kernels' interfaces, not what cards
+ * can do: so releases are compared here.
  */
 #define SINCE(branch_, kernel_, first, what, see)                                                  \
 	{                                                                                          \

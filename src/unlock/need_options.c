@@ -6,76 +6,9 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "support/support.h"
 
 #include <string.h>
-
-/*
- * ForceP2P: bits 1:0 reads, 5:4 writes, 9:8 atomics, which 565 and later know (2: as the platform
- * has it; 0 would switch them off). Types were renumbered in 575, which got one of its own for PCIe.
- */
-static const struct {
-	int from;
-	const char *dwords;
-} releases[] = {
-	{580, "ForceP2P=0x211;RMPcieP2PType=1"},
-	{575, "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2"},
-	{565, "ForceP2P=0x211;RMForceP2PType=2"},
-	{535, "ForceP2P=0x11;RMForceP2PType=2"},
-};
-
-const char *need_dwords(int branch)
-{
-	for (size_t i = 0; i < sizeof(releases) / sizeof(releases[0]); i++)
-		if (branch >= releases[i].from)
-			return releases[i].dwords;
-	return NULL;
-}
-
-/* Keys, the releases in which each counts, and the values that do. */
-static const struct wanted {
-	const char *key;
-	int from, to;
-	int64_t mask, low, high; /* value & mask is from low to high */
-	bool may_lack;           /* 0 is as if it were not there */
-} wanted[] = {
-	{"ForceP2P", 0, 9999, 0x33, 0x11, 0x11, false},
-	{"RMForceP2PType", 0, 574, -1, 2, 2, false},
-	{"RMForceP2PType", 575, 9999, -1, 0, 1, true}, /* 2 is NVLink alone there */
-	{"RMPcieP2PType", 575, 9999, -1, 1, 2, false},
-	{"RMForceStaticBar1", 575, 579, -1, 1, 2, false},
-};
-
-#define WANTED (sizeof(wanted) / sizeof(wanted[0]))
-
-static bool counts_in(const struct wanted *w, int branch)
-{
-	return branch >= w->from && branch <= w->to;
-}
-
-static bool is_good(const struct wanted *w, struct fact_int value)
-{
-	if (fact_absent(value))
-		return w->may_lack;
-	return (value.value & w->mask) >= w->low && (value.value & w->mask) <= w->high;
-}
-
-struct fact_int need_dwords_set(const struct machine *m, const struct gpu *g)
-{
-	int branch = driver_branch(m->driver.module_version);
-	struct fact_int ret = fact_int(1, m->driver.registry_dwords.from);
-
-	for (size_t i = 0; i < WANTED; i++) {
-		struct fact_int value = driver_gpu_dword(&m->driver, g, wanted[i].key);
-
-		if (!counts_in(&wanted[i], branch))
-			continue;
-		if (fact_unknown(value))
-			return value;
-		if (!is_good(&wanted[i], value))
-			ret.value = 0;
-	}
-	return ret;
-}
 
 /* ---- items of a list "KEY=1;KEY=2;pci=0000:01:00.0;KEY=3" ---- */
 
@@ -104,17 +37,21 @@ static bool is_harmless(struct item i)
 /* One of those that this release's options are made of; what may be lacking, only if it is wrong. */
 static bool is_ours(struct item item, int branch)
 {
-	for (size_t i = 0; i < WANTED; i++) {
-		size_t k = strlen(wanted[i].key);
+	const struct registry_key *keys;
+	size_t n;
+
+	keys = registry_key_table(&n);
+	for (size_t i = 0; i < n; i++) {
+		size_t k = strlen(keys[i].key);
 		char text[32];
 		int64_t value;
 
-		if (!counts_in(&wanted[i], branch) || item.n <= k ||
-		    strncasecmp(item.text, wanted[i].key, k) != 0 || item.text[k] != '=')
+		if (!registry_key_counts(&keys[i], branch) || item.n <= k ||
+		    strncasecmp(item.text, keys[i].key, k) != 0 || item.text[k] != '=')
 			continue;
 		text_copy(text, sizeof(text), item.text + k + 1, item.n - k - 1);
-		return !wanted[i].may_lack || text_to_i64(text, &value) < 0 ||
-		       !is_good(&wanted[i], fact_int(value, NULL));
+		return !keys[i].may_lack || text_to_i64(text, &value) < 0 ||
+		       !registry_key_is_good(&keys[i], fact_int(value, NULL));
 	}
 	return false;
 }
@@ -130,14 +67,17 @@ static void add_item(struct strbuf *out, struct item i)
 static void add_keys(const struct machine *m, const struct gpu *g, struct strbuf *out)
 {
 	int branch = driver_branch(m->driver.module_version);
+	const struct registry_key *keys;
+	size_t n;
 
-	strbuf_printf(out, "%s%s", out->len ? ";" : "", need_dwords(branch));
-	for (size_t i = 0; i < WANTED; i++) {
-		struct fact_int value = driver_gpu_dword(&m->driver, g, wanted[i].key);
+	strbuf_printf(out, "%s%s", out->len ? ";" : "", release_find(branch)->keys);
+	keys = registry_key_table(&n);
+	for (size_t i = 0; i < n; i++) {
+		struct fact_int value = driver_gpu_dword(&m->driver, g, keys[i].key);
 
-		if (wanted[i].may_lack && counts_in(&wanted[i], branch) && fact_known(value) &&
-		    !is_good(&wanted[i], value))
-			strbuf_printf(out, ";%s=0", wanted[i].key);
+		if (keys[i].may_lack && registry_key_counts(&keys[i], branch) &&
+		    fact_known(value) && !registry_key_is_good(&keys[i], value))
+			strbuf_printf(out, ";%s=0", keys[i].key);
 	}
 }
 
@@ -283,9 +223,9 @@ void need_options(struct machine *m, struct machine_need *n)
 		if (!n->cards[i].wants_options)
 			continue;
 		some++;
-		n->options_set &= fact_is(need_dwords_set(m, n->cards[i].gpu), 1);
+		n->options_set &= fact_is(registry_keys_good(&m->driver, n->cards[i].gpu), 1);
 	}
-	if (!some || !need_dwords(driver_branch(m->driver.module_version))) {
+	if (!some || !driver_release(&m->driver)->keys) {
 		n->options_set = false;
 		return;
 	}

@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "machine/card.h"
+#include "support/support.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,6 @@
 #define OPTIONS_FILE  "/etc/modprobe.d/onehop-p2p.conf"
 #define FIX_FILE      "/etc/modprobe.d/onehop.conf" /* of onehop fix */
 #define OVERRIDE_FILE "/etc/depmod.d/onehop-p2p.conf"
-#define NEWEST_TRIED  595
 
 /* Of what a recording holds, only this gets into a command. */
 static bool is_plain(const char *s, size_t n)
@@ -262,11 +261,17 @@ static void caution_driver(struct machine *m, struct machine_need *n)
 			    "the user-space libraries are of %s, the module is of %s: set that "
 			    "right first, and take the sources of that release",
 			    d->library_version.value, n->release);
-	if (n->need == NEED_PATCH && driver_branch(d->module_version) > NEWEST_TRIED)
-		add_caution(m, n,
-			    "%s is newer than any release that was tried: onehop unlock --tree "
-			    "refuses it if a place in it differs",
-			    n->release);
+	if (!release_tried(driver_branch(d->module_version)))
+		add_caution(m, n, "%s was not tried: %s", n->release,
+			    n->need == NEED_PATCH ? "onehop unlock --tree decides by what the "
+						    "sources hold, and refuses them if a place "
+						    "differs"
+						  : "let onehop test decide");
+	for (size_t i = 0; i < n->n; i++)
+		if (n->cards[i].wants_options && !support_of(m, n->cards[i].gpu).chip_tried)
+			add_caution(m, n,
+				    "the chip of GPU%zu was not tried: let onehop test decide",
+				    n->cards[i].gpu->index);
 }
 
 static void caution_build(struct machine *m, struct machine_need *n)
@@ -360,20 +365,20 @@ static void caution_settings(struct machine *m, struct machine_need *n)
 
 static void caution_generations(struct machine *m, struct machine_need *n)
 {
-	int64_t first = -1;
+	const struct gpu *first = NULL;
 
 	for (size_t i = 0; i < n->n; i++) {
-		int64_t cc = fact_or(card_compute_capability(n->cards[i].gpu), -1);
+		const struct gpu *g = n->cards[i].gpu;
 
-		if (!n->cards[i].wants_options || cc < 0)
+		if (!n->cards[i].wants_options || !fact_known(card_compute_capability(g)))
 			continue;
-		if (first >= 0 && cc != first) {
+		if (first && !card_same_generation(first, g)) {
 			add_caution(m, n,
 				    "the cards are of several generations: pairs of one "
 				    "generation work, CUDA's library refuses the others");
 			return;
 		}
-		first = cc;
+		first = g;
 	}
 }
 

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/module_file.h"
@@ -71,21 +72,26 @@ static const char *mark_of(const char *text, struct arena *a)
 	return NULL;
 }
 
-static int failed(int r, const char *path)
+static int failed(int r, int dir_fd, const char *path)
 {
 	static const struct {
 		int error;
 		const char *why;
 	} reasons[] = {
 		{ENOENT, "there is no such file"},
-		{EINVAL, "it is no kernel module and no object file with symbols"},
 		{EFBIG, "it is larger than a module is"},
 	};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (r == -reasons[i].error)
 			return err_set(-r, "%s: %s", path, reasons[i].why);
-	return err_sys(-r, "%s", path);
+	if (r == -EINVAL) {
+		AUTO_CLOSE int fd =
+			openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+		return file_refuse(fd, path, "a kernel module or an object file with symbols");
+	}
+	return file_unreadable(-r, path);
 }
 
 int probe_file(int dir_fd, const char *path, struct arena *a, struct probe *ret)
@@ -100,7 +106,7 @@ int probe_file(int dir_fd, const char *path, struct arena *a, struct probe *ret)
 		r = read_one(dir_fd, p.file, &text);
 	}
 	if (r < 0)
-		return failed(r, r == -ENOENT ? path : p.file);
+		return failed(r, dir_fd, r == -ENOENT ? path : p.file);
 	p2p_functions_count(strbuf_str(&text), &p.real, &p.stubs);
 	p.mark = mark_of(strbuf_str(&text), a);
 	p.every_chip = p.real == P2P_FUNCTIONS && p.stubs == 0;

@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NCCL's debug log: any text. */
+/* NCCL's debug log: any text, and what of it becomes a fact of a machine with three GPUs. */
 #include "base/strbuf.h"
+#include "diagnose/run_failure.h"
 #include "ingest/nccl_log.h"
+#include "ingest/observe.h"
+#include "three_gpus.h"
 
 #include <stdint.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void observe(const struct nccl_log *l)
+{
+	struct machine m = {.arena = arena_new()};
+
+	put_gpus(&m);
+	m.gpus = arena_alloc(m.arena, GPUS, sizeof(*m.gpus));
+	m.gpu_n = GPUS;
+	for (size_t i = 0; i < GPUS; i++) {
+		m.gpus[i].pci = &m.pci[i];
+		m.gpus[i].index = i;
+	}
+	nccl_log_observe(l, &m);
+	for (size_t i = 0; i < m.observed_n; i++)
+		if (m.observed[i].kind == OBSERVED_RUN_FAILURE)
+			run_failure_find(&m.observed[i].failure);
+	arena_free(m.arena);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -17,6 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (nccl_log_parse(strbuf_str(&text), text.len, "fuzz", &l) < 0)
 		return 0;
 	nccl_log_count(l, &counts);
+	observe(l);
 	nccl_log_free(l);
 	return 0;
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # copylibs.sh PROGRAM ROOT: copy the shared libraries of PROGRAM to ROOT, at
-# their own paths.  A static program has none.
+# their own paths, and those that it names to open them by itself, where this
+# machine has them.  A static program has none.
 
 set -eu
 program=$1 root=$2
@@ -14,7 +15,11 @@ case $libs in
     exit 1
     ;;
 esac
-echo "$libs" | grep -o '/[^ ]*' | while read -r lib; do
+opened=$(grep -aoE 'lib[a-z-]+[.]so[.][0-9]+' "$program" | sort -u | while read -r name; do
+    path=$(ldconfig -p | awk -v name="$name" '$1 == name { print $NF; exit }')
+    [ -z "$path" ] || { echo "$path"; ldd "$path"; }
+done)
+printf '%s\n' "$libs" "$opened" | grep -o '/[^ ]*' | sort -u | while read -r lib; do
     mkdir -p "$root${lib%/*}"
     cp -nL "$lib" "$root$lib"
 done

@@ -37,7 +37,9 @@ struct machine *build_machine(void)
 	m->cpu.family = fact_int(0x17, from);
 	m->cpu.model = fact_int(0x31, from);
 	m->kernel.iommus = fact_int(0, from);
+	m->kernel.release = fact_str("6.1.0-41-amd64", from);
 	m->kernel.dma_buf = fact_int(1, from);
+	m->driver.grdma_topology_override = fact_int(0, from);
 	m->peermem.loaded = m->peermem.registered = fact_int(0, from);
 	m->nccl.version = fact_int(22203, from);
 	build_nodes(m, 1, 1);
@@ -123,6 +125,7 @@ struct gpu *build_gpu(struct machine *m, const char *address, struct pci_functio
 	f->vendor = fact_int(0x10de, from);
 	f->device = fact_int(0x2684, from);
 	f->class_code = fact_int(0x030000, from);
+	f->driver = fact_str("nvidia", from);
 	g->index = m->gpu_n++;
 	g->pci = f;
 	g->vram_bytes = fact_int(24 * GIB, from);
@@ -145,9 +148,14 @@ struct rdma_device *build_nic(struct machine *m, const char *address, struct pci
 	f->vendor = fact_int(0x15b3, from);
 	f->device = fact_int(0x1021, from);
 	f->class_code = fact_int(0x020700, from);
+	f->driver = fact_str("mlx5_core", from);
 	r->index = m->rdma_n++;
 	r->name = arena_strdup(m->arena, name);
 	r->pci = f;
+	r->ports = arena_alloc(m->arena, 1, sizeof(*r->ports));
+	r->port_n = 1;
+	r->ports[0].number = 1;
+	r->ports[0].state = fact_str("ACTIVE", from);
 	return r;
 }
 
@@ -199,7 +207,11 @@ void build_observed(struct machine *m, enum observed_kind kind, int initiator, i
 {
 	struct observed *o = &m->observed[m->observed_n++];
 
-	*o = (struct observed){kind, initiator, target, ok, 0, NULL, "output.txt:7"};
+	*o = (struct observed){.kind = kind,
+			       .initiator = initiator,
+			       .target = target,
+			       .ok = ok,
+			       .from = "output.txt:7"};
 }
 
 void build_log(struct machine *m, enum log_kind kind, struct pci_function *f)

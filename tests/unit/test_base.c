@@ -202,6 +202,33 @@ static void tree_cannot_be_left(void **state)
 	rmdir(dir);
 }
 
+/* A map keeps a listing as one name a line, where a name of two lines would become two names. */
+static void tee_leaves_out_names_of_two_lines(void **state)
+{
+	char dir[] = "/tmp/onehop-test-XXXXXX", path[64], **names;
+	struct source *from, *to = source_new_map("to"), *tee;
+	size_t n;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/a\nb", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(source_open_root(dir, NULL, NULL, &from), 0);
+	tee = source_new_tee(from, to);
+	assert_int_equal(source_list(tee, &names, &n, "."), 0);
+	assert_int_equal(n, 1);
+	assert_string_equal(names[0], "a\nb");
+	source_free_names(names, n);
+	assert_int_equal(source_list(to, &names, &n, "."), 0);
+	assert_int_equal(n, 0);
+	source_free_names(names, n);
+	source_free(tee);
+	source_free(from);
+	source_free(to);
+	rmdir(path);
+	rmdir(dir);
+}
+
 static void tee_replays(void **state)
 {
 	struct source *from = source_new_map("from"), *to = source_new_map("to");
@@ -231,6 +258,7 @@ int main(void)
 		cmocka_unit_test(files_are_read_whole),
 		cmocka_unit_test(map_answers),
 		cmocka_unit_test(tree_cannot_be_left),
+		cmocka_unit_test(tee_leaves_out_names_of_two_lines),
 		cmocka_unit_test(tee_replays),
 	};
 

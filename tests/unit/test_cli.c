@@ -7,6 +7,8 @@
 #include "base/text.h"
 #include "check_text.h"
 #include "cli/command.h"
+#include "diagnose/diagnose.h"
+#include "json_schema.h"
 #include "run_command.h"
 
 #include <cmocka.h>
@@ -15,6 +17,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -218,7 +221,7 @@ static void bad_input_is_3(void **state)
 	assert_true(text_starts_with(r.err, "onehop: tests/unit/test_cli.c"));
 	assert_ptr_equal(strchr(r.err, '\n'), r.err + strlen(r.err) - 1);
 	assert_refused("check --from /nonexistent", 3,
-		       "onehop: /nonexistent: No such file or directory\n");
+		       "onehop: cannot read /nonexistent: no such file or directory\n");
 }
 
 static void help_and_version(void **state)
@@ -255,6 +258,66 @@ static void exit_code_follows_threshold(void **state)
 	(void)state;
 	assert_runs("check --fail-on error --from " BEFORE, 1, "GPU P2P");
 	assert_runs("check --fail-on never --from " BEFORE, 0, "GPU P2P");
+}
+
+#define MACHINES "tests/machines/"
+
+/* Pairs decide, and not findings, unless both are asked for. */
+static void required_pairs_decide(void **state)
+{
+	static const char good[] = "check --from " MACHINES "made-up-switch --require direct";
+
+	(void)state;
+	assert_runs(good, 0, "Required:  all 2 ordered pairs of GPUs are direct");
+	assert_runs(
+		"check --from " MACHINES "made-up-mig --require direct", 1,
+		"Required:  of 2 ordered pairs of GPUs 0 are direct, 2 are not, 0 are undecided");
+	assert_runs(
+		"check --from " MACHINES "made-up-hgx-lspci --require direct", 3,
+		"Required:  of 2 ordered pairs of GPUs 0 are direct, 0 are not, 2 are undecided");
+	assert_runs("check --from " MACHINES "made-up-switch --require rdma", 3,
+		    "Required:  there are no pairs of a GPU and a NIC");
+	assert_runs("check --from " MACHINES "made-up-rdma --require rdma", 3,
+		    "Required:  of 4 pairs of a GPU and a NIC 0 are direct, 0 are not, 4 are");
+	assert_runs("check --from " MACHINES "made-up-irdma --require rdma", 1,
+		    "Required:  of 2 pairs of a GPU and a NIC 0 are direct, 2 are not, 0 are");
+	assert_runs("check --from " MACHINES "guest-peermem-not-loaded --require rdma", 1,
+		    "Required:  of 3 pairs of a GPU and a NIC 0 are direct, 3 are not, 0 are");
+	assert_runs("check --from " MACHINES "made-up-two-generations --require direct", 1,
+		    "Required:  of 2 ordered pairs of GPUs 0 are direct, 2 are not, 0 are");
+	assert_runs("check --json --from " MACHINES "made-up-mig --require direct", 1,
+		    "\"schema\"");
+	/* Both must hold, in whatever order: these GPUs are direct, and there is no NIC. */
+	assert_runs("check --from " MACHINES "made-up-switch --require direct --require rdma", 3,
+		    "Required:  there are no pairs of a GPU and a NIC");
+	assert_runs("check --from " MACHINES "made-up-switch --require rdma --require direct", 3,
+		    "Required:  all 2 ordered pairs of GPUs are direct");
+	assert_runs("check --from " MACHINES "made-up-mig --require direct --require rdma", 1,
+		    "Required:  there are no pairs of a GPU and a NIC");
+	assert_refused("check --from " BEFORE " --require fast", 2,
+		       "onehop: --require wants one of direct, rdma, not 'fast' (see: onehop check "
+		       "--help)\n");
+	/* One warning, and every pair direct. */
+	assert_runs("check --from " MACHINES "made-up-link-speed", 1, "warning");
+	assert_runs("check --from " MACHINES "made-up-link-speed --require direct", 0, "warning");
+	assert_runs("check --from " MACHINES
+		    "made-up-link-speed --require direct --fail-on warning",
+		    1, "are direct");
+}
+
+static void required_pairs_of_some_gpus(void **state)
+{
+	(void)state;
+	assert_runs("check --from " MACHINES "made-up-48g-proven --require direct --gpus 0,GPU7", 0,
+		    "Required:  all 2 ordered pairs of GPUs are direct");
+	assert_runs("check --from " MACHINES "made-up-48g-proven --require direct --gpus 3", 3,
+		    "Required:  there are no ordered pairs of GPUs");
+	assert_refused("check --from " BEFORE " --require direct --gpus 9", 2,
+		       "onehop: --gpus: there is no device '9'; there are GPU0 to GPU7\n");
+	assert_refused("check --from " BEFORE " --require direct --gpus 0x1", 2,
+		       "onehop: --gpus: there is no device '0x1'; there are GPU0 to GPU7\n");
+	assert_refused("check --from " BEFORE " --gpus 0", 2,
+		       "onehop: --gpus says of which GPUs --require speaks\n");
 }
 
 /* The rule of the first finding: the name in brackets. */
@@ -366,6 +429,126 @@ static void manuals_name_every_option(void **state)
 	}
 }
 
+/* Each command that can change the host is named where the manual promises that the others do not. */
+static void manual_names_what_changes_the_host(void **state)
+{
+	AUTO_FREE char *text = file_text("man/onehop.1.scd");
+	char *section = strstr(text, "# WHAT CHANGES THE HOST"), *end;
+	size_t n = 0;
+
+	(void)state;
+	assert_non_null(section);
+	end = strstr(section + 1, "\n# ");
+	assert_non_null(end);
+	*end = '\0';
+	assert_non_null(strstr(section, "*onehop undo*"));
+	for (const struct command *const *c = commands; *c; c++) {
+		AUTO_FREE char *name = xprintf("*onehop %s --apply*", (*c)->name);
+
+		for (const struct option *o = (*c)->options; o->name; o++) {
+			if (strcmp(o->name, "apply") != 0)
+				continue;
+			if (!strstr(section, name))
+				fail_msg("onehop(1) does not say that %s changes the host", name);
+			n++;
+		}
+	}
+	assert_int_equal(n, 2);
+}
+
+/* ---- terminals ---- */
+
+static void show_line(void *line)
+{
+	run_line(line);
+}
+
+/* Whether an escape reaches a terminal of that kind. */
+static bool escapes(const char *line, const char *term, const char *no_color)
+{
+	char buf[8192], *copy = xstrdup(line);
+
+	setenv("TERM", term, 1);
+	setenv("NO_COLOR", no_color, 1);
+	on_terminal(stdout, show_line, copy, buf, sizeof(buf));
+	unsetenv("NO_COLOR");
+	free(copy);
+	assert_true(*buf);
+	return strchr(buf, '\033') != NULL;
+}
+
+static void dumb_terminals_get_no_escapes(void **state)
+{
+	static const char *const lines[] = {
+		"topo -m --from tests/machines/h200x2",
+		"topo -p2p r --from tests/machines/h200x2",
+		"check --explain bar1-small",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		assert_true(escapes(lines[i], "xterm", ""));
+		assert_false(escapes(lines[i], "dumb", ""));
+		assert_false(escapes(lines[i], "xterm", "1"));
+	}
+	assert_false(escapes("topo -m --no-color --from tests/machines/h200x2", "xterm", ""));
+	/* Scripts get nvidia-smi's own bytes; it does not ask TERM. */
+	setenv("TERM", "dumb", 1);
+	assert_runs("topo -m --from tests/machines/h200x2", EXIT_WELL, "\t\033[4mGPU0\t");
+}
+
+static void no_matrix_without_gpus(void **state)
+{
+	(void)state;
+	assert_refused("topo -m --from tests/machines/guest-nogpu", EXIT_NOT_JUDGED,
+		       "onehop: no NVIDIA GPU in tests/machines/guest-nogpu, so there is no "
+		       "matrix\n");
+	assert_runs("topo --svg - --from tests/machines/guest-nogpu", EXIT_NOT_JUDGED, "<svg");
+	/* What lspci's text alone tells is enough for the distances. */
+	assert_runs("topo -m --from tests/machines/made-up-hgx-lspci", EXIT_WELL, "GPU1\tPIX\t X ");
+	assert_runs("topo -p2p r --from tests/machines/made-up-hgx-lspci", EXIT_WELL,
+		    " GPU0\tX\tU\t");
+	assert_refused("topo -p2p w --from tests/machines/guest-nogpu", EXIT_NOT_JUDGED,
+		       "onehop: no NVIDIA GPU in tests/machines/guest-nogpu, so there is no "
+		       "matrix\n");
+}
+
+/* ---- rules ---- */
+
+/* What a command line prints fits the schema; returns how many rules are in it. */
+static size_t rules_of(const char *line)
+{
+	struct result r CLEANUP(result_done) = run_command(line);
+	AUTO_STRBUF struct strbuf trouble = {0};
+	json_t *json = json_loads(r.out, 0, NULL);
+	size_t n = json_array_size(json_object_get(json, "rules"));
+
+	assert_string_equal(r.err, "");
+	assert_int_equal(r.code, EXIT_WELL);
+	assert_non_null(json);
+	json_schema_check(json, "rules.schema.json", &trouble);
+	assert_string_equal(strbuf_str(&trouble), "");
+	json_decref(json);
+	return n;
+}
+
+static void rules_as_json(void **state)
+{
+	size_t n = 0;
+
+	(void)state;
+	FOR_EACH_RULE (r) {
+		AUTO_FREE char *line = xprintf("check --json --explain %s", r->id);
+
+		assert_int_equal(rules_of(line), 1);
+		n++;
+	}
+	assert_int_equal(rules_of("check --list --json"), n);
+	assert_runs("check --explain bar1-small --json", EXIT_WELL, "\"id\": \"bar1-small\"");
+	assert_refused("check --list=scdoc --json", EXIT_REFUSED,
+		       "onehop: --list=scdoc prints no JSON; --list --json does\n");
+}
+
 /* The README shows what the program prints, between two marks. */
 static void readme_shows_real_output(void **state)
 {
@@ -394,11 +577,17 @@ int main(void)
 		cmocka_unit_test(help_and_version),
 		cmocka_unit_test(recorded_machine_is_judged),
 		cmocka_unit_test(exit_code_follows_threshold),
+		cmocka_unit_test(required_pairs_decide),
+		cmocka_unit_test(required_pairs_of_some_gpus),
 		cmocka_unit_test(ignored_rules_are_left_out),
 		cmocka_unit_test(record_round_trip),
 		cmocka_unit_test(full_disk_is_no_success),
 		cmocka_unit_test(completions_are_up_to_date),
 		cmocka_unit_test(manuals_name_every_option),
+		cmocka_unit_test(manual_names_what_changes_the_host),
+		cmocka_unit_test(dumb_terminals_get_no_escapes),
+		cmocka_unit_test(no_matrix_without_gpus),
+		cmocka_unit_test(rules_as_json),
 		cmocka_unit_test(readme_shows_real_output),
 	};
 

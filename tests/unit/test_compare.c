@@ -9,6 +9,7 @@
 #include "report/report.h"
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CASE "tests/figures/rtx4090x8/"
@@ -217,6 +218,22 @@ static void use_is_told_only_if_known(void **state)
 	figures_free(both);
 }
 
+/* A file may hold any number; a factor that is none is not printed. */
+static void absurd_figures_have_no_factor(void **state)
+{
+	struct figures *a = made(2, NULL), *b = made(2, NULL);
+	AUTO_FREE char *text = NULL;
+
+	(void)state;
+	figures_add(a, "write-ce", 0, 1, 1e-300);
+	figures_add(b, "write-ce", 0, 1, 1e300);
+	text = text_of(a, b);
+	assert_non_null(strstr(text, "write"));
+	assert_null(strstr(text, "inf"));
+	figures_free(a);
+	figures_free(b);
+}
+
 static void nothing_in_common(void **state)
 {
 	struct figures *a = opened(CASE "p2pBandwidthLatencyTest-before.txt");
@@ -231,6 +248,132 @@ static void nothing_in_common(void **state)
 	document_write_text(out, &(struct text_format){0}, &text);
 	assert_non_null(strstr(strbuf_str(&text), "Nothing can be compared"));
 	document_free(out);
+	comparison_free(c);
+	figures_free(a);
+	figures_free(b);
+}
+
+/* All pairs alike and no better than before: slow all the same, where the result knows its paths. */
+static void slow_twice_is_slow(void **state)
+{
+	struct figures *f = figures_new("x", "onehop bench p2p");
+	struct comparison *c;
+
+	(void)state;
+	figures_need_gpus(f, 3);
+	for (int i = 0; i < 3; i++)
+		for (int j = 0; j < 3; j++)
+			if (i != j)
+				figures_add(f, "write-ce", i, j, 5.2);
+	c = comparison_new(f, f);
+	assert_int_equal(c->slow_after.rows, 6);
+	assert_int_equal(c->slow_after.slow, 0); /* nobody says what they should reach */
+	comparison_free(c);
+	for (size_t i = 0; i < f->row_n; i++)
+		f->rows[i].expected = 26;
+	c = comparison_new(f, f);
+	assert_int_equal(c->counts[TREND_SAME], 6);
+	assert_int_equal(c->slow_before.slow, 6);
+	assert_int_equal(c->slow_after.slow, 6);
+	comparison_free(c);
+	f->rows[3].expected = 0;
+	f->rows[3].median = 0.4;
+	c = comparison_new(f, f);
+	assert_true(c->slow_after.slow == 6 && c->slow_after.least < 0.5);
+	comparison_free(c);
+	figures_free(f);
+}
+
+static char *report_of(const struct comparison *c, const int *pair)
+{
+	struct text_format format = {.width = 100};
+	struct document *out = document_new();
+	struct strbuf b = {0};
+
+	report_compare(out, c, pair, false);
+	document_write_text(out, &format, &b);
+	document_free(out);
+	return b.text;
+}
+
+static void assert_says(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("no \"%s\" in:\n%s", part, text);
+}
+
+/* A file that is compared with itself, or with a copy. */
+static void the_same_run_is_told(void **state)
+{
+	struct figures *a = opened(CASE "p2pBandwidthLatencyTest-before.txt");
+	struct figures *b = opened(CASE "p2pBandwidthLatencyTest-before.txt");
+	struct figures *other = opened(CASE "p2pBandwidthLatencyTest-after.txt");
+	struct comparison *c = comparison_new(a, b), *d = comparison_new(a, other);
+	AUTO_FREE char *text = report_of(c, NULL);
+
+	(void)state;
+	assert_true(c->same_run);
+	assert_false(d->same_run);
+	assert_says(text, "Both are the same run: every figure is equal to the last digit.");
+	comparison_free(c);
+	comparison_free(d);
+	figures_free(a);
+	figures_free(b);
+	figures_free(other);
+}
+
+#define HEADER "   D\\D     0      1\n"
+#define WRITES "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n" HEADER
+#define READS  "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)\n" HEADER
+
+static struct figures *of_text(const char *text)
+{
+	struct figures *f = NULL;
+
+	if (figures_parse(text, strlen(text), "x", &f) < 0)
+		fail_msg("%s", err_msg());
+	return f;
+}
+
+static void two_runs_in_one_file_are_told(void **state)
+{
+	struct figures *a = of_text(WRITES "     0 900.00  20.00\n     1  20.00 900.00\n" WRITES
+					   "     0 900.00  30.00\n     1  30.00 900.00\n");
+	struct figures *b = of_text(WRITES "     0 900.00  25.00\n     1  25.00 900.00\n");
+	struct comparison *c = comparison_new(a, b);
+	AUTO_FREE char *text = report_of(c, NULL);
+
+	(void)state;
+	assert_int_equal(a->runs, 2);
+	assert_int_equal(b->runs, 1);
+	assert_says(text, "2 runs of the same measurements are in it: each figure is their median, "
+			  "and what one of them lacks\n");
+	comparison_free(c);
+	figures_free(a);
+	figures_free(b);
+}
+
+/* 0.00 is no rate, "-" is onehop's own mark; null in JSON. */
+static void unmeasured_is_a_dash(void **state)
+{
+	struct figures *a = of_text(WRITES "     0 900.00   0.00\n     1  20.00 900.00\n" READS
+					   "     0 900.00      - \n     1  21.00 900.00\n");
+	struct figures *b = of_text(WRITES "     0 900.00  25.00\n     1  20.50 900.00\n");
+	struct comparison *c = comparison_new(a, b);
+	AUTO_FREE char *forth = report_of(c, (const int[]){0, 1});
+	AUTO_FREE char *back = report_of(c, (const int[]){1, 0});
+	json_t *json = report_compare_json(c), *alone = json_object_get(json, "alone");
+
+	(void)state;
+	assert_int_equal(a->row_n, 2);
+	assert_int_equal(a->trouble_n, 0);
+	assert_int_equal(kind_of(c, "write-ce", false)->cell_n, 1);
+	assert_says(forth, "write, CE  GPU0 -> GPU1  -  25  GB/s  only after");
+	assert_says(back, "GPU1 -> GPU0  21  -      GB/s  only before");
+	assert_int_equal(json_array_size(alone), 2);
+	assert_true(json_is_null(json_object_get(json_array_get(alone, 0), "before")));
+	assert_true(json_is_null(json_object_get(json_array_get(alone, 1), "after")));
+	json_decref(json);
 	comparison_free(c);
 	figures_free(a);
 	figures_free(b);
@@ -269,7 +412,12 @@ int main(void)
 		cmocka_unit_test(gpus_are_matched_by_address),
 		cmocka_unit_test(use_is_concluded_only_if_sound),
 		cmocka_unit_test(use_is_told_only_if_known),
+		cmocka_unit_test(absurd_figures_have_no_factor),
 		cmocka_unit_test(nothing_in_common),
+		cmocka_unit_test(slow_twice_is_slow),
+		cmocka_unit_test(the_same_run_is_told),
+		cmocka_unit_test(two_runs_in_one_file_are_told),
+		cmocka_unit_test(unmeasured_is_a_dash),
 		cmocka_unit_test(json_fits_its_schema),
 	};
 

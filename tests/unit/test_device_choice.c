@@ -8,6 +8,7 @@
 #include "cli/device_choice.h"
 #include "cli/devices.h"
 #include "cli/progress.h"
+#include "run_command.h"
 
 #include <cmocka.h>
 #include <errno.h>
@@ -224,33 +225,11 @@ static void a_signal_is_seen_by_all(void **state)
 
 /* ---- progress ---- */
 
-/* What `show` writes to a terminal. */
-static void on_terminal(void (*show)(void), char *buf, size_t size)
-{
-	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), before = dup(STDERR_FILENO),
-	    slave;
-	size_t at = 0;
-	ssize_t n;
-
-	assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
-	slave = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
-	assert_true(slave >= 0);
-	dup2(slave, STDERR_FILENO);
-	show();
-	dup2(before, STDERR_FILENO);
-	close(slave);
-	close(before);
-	while ((n = read(master, buf + at, size - 1 - at)) >
-	       0) /* until EIO: nobody writes any more */
-		at += (size_t)n;
-	buf[at] = '\0';
-	close(master);
-}
-
-static void two_steps(void)
+static void two_steps(void *context)
 {
 	struct progress p;
 
+	(void)context;
 	progress_begin(&p);
 	progress_end(&p); /* nothing stands there yet */
 	progress_show(&p, "%s, %d left", "write-ce", 2);
@@ -264,9 +243,21 @@ static void progress_is_one_line(void **state)
 	char text[256];
 
 	(void)state;
-	on_terminal(two_steps, text, sizeof(text));
+	setenv("TERM", "xterm", 1);
+	on_terminal(stderr, two_steps, NULL, text, sizeof(text));
 	assert_string_equal(text, "\r\033[Konehop: write-ce, 2 left\r\033[Konehop: read-ce, 1 left"
 				  "\r\033[K");
+}
+
+/* A line a second there, and both of these come within the first. */
+static void progress_has_no_escapes_on_a_dumb_terminal(void **state)
+{
+	char text[256];
+
+	(void)state;
+	setenv("TERM", "dumb", 1);
+	on_terminal(stderr, two_steps, NULL, text, sizeof(text));
+	assert_string_equal(text, "");
 }
 
 int main(void)
@@ -281,6 +272,7 @@ int main(void)
 		cmocka_unit_test(stand_ins_follow_the_rates_of_their_gpus),
 		cmocka_unit_test(a_signal_is_seen_by_all),
 		cmocka_unit_test(progress_is_one_line),
+		cmocka_unit_test(progress_has_no_escapes_on_a_dumb_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -314,8 +314,18 @@ static void sentence_names_what_paths_do_not_show(void **state)
 	struct machine *m = build_switch();
 
 	(void)state;
+	m->driver.library_version = fact_str("1.2.3", "test");
+	assert_sentence(m,
+			"GPU P2P: 2 of 2 pairs direct over PCIe, but see driver-library-version");
+}
+
+static void sentence_names_unusable_devices(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
 	pci_find(m, m->gpus[1].pci->address)->driver = fact_str("vfio-pci", "test");
-	assert_sentence(m, "GPU P2P: 2 of 2 pairs direct over PCIe, but see gpu-passed-through");
+	assert_sentence(m, "GPU P2P: 0 of 2 pairs; blocked by unusable devices on all");
 }
 
 /* Blocked pairs must not end in exit code 0 because no rule found the cause. */
@@ -354,6 +364,7 @@ int main(void)
 		cmocka_unit_test(sentence_without_gpus),
 		cmocka_unit_test(remedies_have_one_style),
 		cmocka_unit_test(sentence_names_what_paths_do_not_show),
+		cmocka_unit_test(sentence_names_unusable_devices),
 		cmocka_unit_test(blocked_without_a_finding_is_told),
 		cmocka_unit_test(sentence_direct),
 		cmocka_unit_test(sentence_blocked),

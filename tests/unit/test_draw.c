@@ -3,14 +3,21 @@
  * wrong is marked. */
 #include "topology/topology.h"
 
+#include "base/alloc.h"
+#include "base/source.h"
 #include "base/strbuf.h"
 #include "build_machine.h"
+#include "ingest/ingest.h"
+#include "judged.h"
+#include "run_command.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -20,7 +27,7 @@ static void draw(struct machine *m, struct strbuf *out)
 {
 	struct topology *t = topology_new(m);
 
-	topology_draw_svg(t, out);
+	topology_draw_svg(t, NULL, 0, out);
 	topology_free(t);
 	if (getenv("DRAW_KEEP")) {
 		static int n;
@@ -290,7 +297,7 @@ static void marks_are_where_it_is_wrong(void **state)
 	assert_int_equal(count(m, ">IOMMU translates<"), 6);
 	assert_int_equal(count(m, "16.0 GT/s x4 of x16"), 1);
 	assert_int_equal(count(m, "16.0 GT/s x16, idle"), 1);
-	assert_int_equal(count(m, "sends peer requests up to the root complex</title>"), 3);
+	assert_int_equal(count(m, "peer requests go up to the root complex</title>"), 3);
 	build_free(m);
 }
 
@@ -319,13 +326,245 @@ static void nothing_to_draw(void **state)
 	build_free(m);
 }
 
+/* ---- recorded machines: what check names is marked where it is ---- */
+
+/* The first rectangle behind s. */
+static struct rect rect_behind(const char *s)
+{
+	const char *tag = strstr(s, "<rect"), *end = tag ? strchr(tag, '>') : NULL;
+	size_t n;
+
+	assert_non_null(end);
+	n = (size_t)(end - tag);
+	return (struct rect){attribute(tag, n, "x"), attribute(tag, n, "y"),
+			     attribute(tag, n, "width"), attribute(tag, n, "height"), false};
+}
+
+/* The box with this address in it; false: it is not drawn. */
+static bool find_box(const char *svg, const char *address, struct rect *ret)
+{
+	AUTO_FREE char *text = xprintf(">%s</text>", address);
+	const char *at = strstr(svg, text), *tag;
+
+	if (!at)
+		return false;
+	for (tag = at; strncmp(tag, "<text", 5) != 0;)
+		tag--;
+	*ret = (struct rect){attribute(tag, (size_t)(at - tag), "x"),
+			     attribute(tag, (size_t)(at - tag), "y"), 1, 1, false};
+	for (const char *s = strstr(svg, "<rect"); s; s = strstr(s + 1, "<rect")) {
+		struct rect r = rect_behind(s);
+
+		if (has_class(s, (size_t)(strchr(s, '>') - s), "port gpu nic") && inside(ret, &r)) {
+			*ret = r;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The title that stands for a finding in the drawing. */
+static char *title_of(const struct finding *f)
+{
+	AUTO_FREE char *plain = xprintf("%s: %s: %s [%s]</title>", severity_word(f->severity),
+					f->subject, f->sentence, f->rule->id);
+	struct strbuf b = {0};
+
+	for (const char *s = plain; *s; s++) {
+		const bool is_end = strcmp(s, "</title>") == 0;
+
+		if (is_end) {
+			strbuf_puts(&b, s);
+			break;
+		}
+		if (*s == '&' || *s == '<' || *s == '>' || *s == '"')
+			strbuf_puts(&b, *s == '&'   ? "&amp;"
+					: *s == '<' ? "&lt;"
+					: *s == '>' ? "&gt;"
+						    : "&quot;");
+		else
+			strbuf_putc(&b, *s < ' ' || *s > '~' ? '?' : *s);
+	}
+	return b.text;
+}
+
+static bool is_marked_at(const char *svg, const struct finding *f, const struct pci_function *pci)
+{
+	AUTO_FREE char *title = title_of(f);
+	const char *at = strstr(svg, title);
+	struct rect box, mark;
+
+	if (!pci || !find_box(svg, pci->name, &box))
+		return at != NULL; /* in the list below */
+	for (; at; at = strstr(at + 1, title)) {
+		mark = rect_behind(at);
+		if (inside(&mark, &box))
+			return true;
+	}
+	/* One of more than there is room for. */
+	for (at = svg; (at = strstr(at, "onehop check lists them</title>")); at++) {
+		mark = rect_behind(at);
+		if (inside(&mark, &box))
+			return true;
+	}
+	return false;
+}
+
+static bool is_marked(const char *svg, const struct finding *f)
+{
+	for (size_t i = 0; i < f->named_n; i++)
+		if (!is_marked_at(svg, f, f->named[i]))
+			return false;
+	return (!f->pci && f->named_n) || is_marked_at(svg, f, f->pci);
+}
+
+/* Returns how many findings name a device. */
+static size_t check_marks(const char *path)
+{
+	AUTO_FREE char *line = xprintf("topo --svg - --from %s", path);
+	struct result r CLEANUP(result_done) = run_command(line);
+	const struct machine_request request = {.parts = MACHINE_TO_JUDGE};
+	static struct rect rects[4096];
+	struct judged j CLEANUP(judged_done) = {0};
+	struct source *s;
+	size_t n = 0;
+
+	assert_int_equal(ingest_open(path, &s), 0);
+	j = judge_read(machine_read(s, &request));
+	source_free(s);
+	check_geometry(rects, parse(r.out, rects, sizeof(rects) / sizeof(*rects)));
+	for (size_t i = 0; i < j.d->finding_n; i++) {
+		const struct finding *f = &j.d->findings[i];
+
+		if (f->severity == SEVERITY_INFO)
+			continue;
+		if (!is_marked(r.out, f))
+			fail_msg("%s: no mark for %s at %s: %s", path, f->rule->id, f->subject,
+				 f->sentence);
+		n += f->pci || f->named_n;
+	}
+	return n;
+}
+
+static void findings_are_marked_at_their_devices(void **state)
+{
+	DIR *d = opendir("tests/machines");
+	const struct dirent *e;
+	size_t n = 0;
+
+	(void)state;
+	assert_non_null(d);
+	while ((e = readdir(d))) {
+		AUTO_FREE char *path = xprintf("tests/machines/%s", e->d_name);
+		AUTO_FREE char *note = xprintf("%s/note.txt", path);
+		struct stat st;
+
+		if (stat(note, &st) == 0)
+			n += check_marks(path);
+	}
+	closedir(d);
+	assert_true(n > 50);
+}
+
+/* Devices that a finding names besides its subject, or without having one. */
+static const struct {
+	const char *machine, *rule, *device;
+} named[] = {
+	{"made-up-4090-milan", "link-even", "GPU2"},
+	{"made-up-4090-milan", "link-even", "GPU6"},
+	{"made-up-4090-genoa-48g", "link-even", "GPU5"},
+	{"guest-workstation4", "bar1-window", "0000:00:04.0"},
+	{"made-up-bar1-realloc", "bar1-window", "0000:00:01.1"},
+	{"guest-chipset", "gpu-behind-chipset", "0000:03:00.0"},
+	{"guest-rdma", "gpu-behind-chipset", "0000:03:00.0"},
+	{"made-up-nic-far-used", "nic-far", "GPU0"},
+	{"made-up-nic-far-used", "nic-far", "GPU1"},
+	{"made-up-old-xeon", "host-bridge", "GPU0"},
+	{"made-up-old-xeon", "host-bridge", "GPU1"},
+	{"made-up-observed-slow", "observed-slow", "GPU0"},
+	{"made-up-observed-fails", "observed-fails", "GPU1"},
+	{"made-up-gdr-gpu-old", "gdr-gpu-old", "GPU0"},
+	{"made-up-fix-due", "fix-in-effect", "0000:22:00.0"},
+};
+
+static void all_named_devices_are_marked(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(named) / sizeof(*named); i++) {
+		AUTO_FREE char *line =
+			xprintf("topo --svg - --from tests/machines/%s", named[i].machine);
+		AUTO_FREE char *id = xprintf("[%s]</title>", named[i].rule);
+		struct result r CLEANUP(result_done) = run_command(line);
+		struct rect box, mark;
+		bool found = false;
+
+		assert_true(find_box(r.out, named[i].device, &box));
+		for (const char *at = r.out; !found && (at = strstr(at, id)); at++) {
+			mark = rect_behind(at);
+			found = inside(&mark, &box);
+		}
+		if (!found)
+			fail_msg("%s: %s is not marked for %s", named[i].machine, named[i].device,
+				 named[i].rule);
+	}
+}
+
+/* What stands in a box fits it: see check_geometry; the model is the name that the text gives too. */
+static void texts_are_those_of_check(void **state)
+{
+	struct result r CLEANUP(result_done) =
+		run_command("topo --svg - --from tests/machines/guest-vfio");
+
+	(void)state;
+	assert_non_null(strstr(r.out, "H100 SXM5"));
+	assert_null(strstr(r.out, "model unknown"));
+}
+
+/* Three notes fit a box, the others are counted; a note of no device is listed below. */
+static void notes_of_others(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	struct topology *t = topology_new(m);
+	const struct pci_function *gpu = m->gpus[0].pci;
+	const struct draw_note notes[] = {
+		{gpu, CHAIN_POSSIBLE, "one", "warning: one"},
+		{gpu, CHAIN_BAD, "two <&> two, which is longer than a line of the box and wraps",
+		 "error: two"},
+		{gpu, CHAIN_BAD, "three", "error: three"},
+		{gpu, CHAIN_POSSIBLE, "four", "warning: four"},
+		{gpu, CHAIN_BAD, "five", "error: five"},
+		{NULL, CHAIN_BAD, "all of it", "error: the driver: all of it"},
+	};
+	AUTO_STRBUF struct strbuf out = {0};
+	static struct rect rects[256];
+
+	(void)state;
+	topology_draw_svg(t, notes, 6, &out);
+	check_geometry(rects, parse(out.text, rects, 256));
+	assert_non_null(strstr(out.text, ">two &lt;&amp;&gt; two, which is longer than a<"));
+	assert_non_null(strstr(out.text, ">line of the box and wraps<"));
+	assert_non_null(strstr(out.text, ">and 2 more<"));
+	assert_null(strstr(out.text, ">five<"));
+	assert_non_null(strstr(out.text, ">error: the driver: all of it<"));
+	topology_free(t);
+	build_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good_machines),   cmocka_unit_test(switches),
-		cmocka_unit_test(nested_switches), cmocka_unit_test(nvlinks),
-		cmocka_unit_test(nvlink_bridges),  cmocka_unit_test(marks_are_where_it_is_wrong),
-		cmocka_unit_test(hostile_text),    cmocka_unit_test(nothing_to_draw),
+		cmocka_unit_test(findings_are_marked_at_their_devices),
+		cmocka_unit_test(all_named_devices_are_marked),
+		cmocka_unit_test(texts_are_those_of_check),
+		cmocka_unit_test(notes_of_others),
+		cmocka_unit_test(good_machines),
+		cmocka_unit_test(switches),
+		cmocka_unit_test(nested_switches),
+		cmocka_unit_test(nvlinks),
+		cmocka_unit_test(nvlink_bridges),
+		cmocka_unit_test(marks_are_where_it_is_wrong),
+		cmocka_unit_test(hostile_text),
+		cmocka_unit_test(nothing_to_draw),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

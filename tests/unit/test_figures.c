@@ -156,12 +156,30 @@ static void two_runs_become_one(void **state)
 	figures_free(f);
 }
 
+/* P2P that only one of two runs had is not half there. */
+static void runs_that_disagree(void **state)
+{
+	static const char matrix[] = "P2P Connectivity Matrix\n     D\\D     0     1\n";
+	AUTO_STRBUF struct strbuf b = {0};
+	const struct figure *r;
+	struct figures *f;
+
+	(void)state;
+	strbuf_printf(&b, "%s     0 1 1\n     1 1 1\n%s     0 1 0\n     1 1 1\n", matrix, matrix);
+	f = parsed(strbuf_str(&b), "x");
+	r = figures_find(f, "p2p-access", 0, 1, 0);
+	assert_true(r->median == 0 && r->low == 0 && r->high == 0);
+	assert_string_equal(r->from, "x:7");
+	assert_true(figures_find(f, "p2p-access", 1, 0, 0)->median == 1);
+	figures_free(f);
+}
+
 static void no_matrix_at_all(void **state)
 {
 	(void)state;
 	assert_refused("P2P Connectivity Matrix\nnothing here\n", "x", "x:1: no matrix follows");
 	assert_refused("P2P Connectivity Matrix\n     D\\D     0     2\n", "x", "x:1: ");
-	assert_refused("hello\n", "x", "x: is a text, but not the output of p2p");
+	assert_refused("hello\n", "x", "x: a text, not the output of p2p");
 	assert_refused("h:1:2 [0] NCCL INFO cudaDriverVersion 12040\n", "x",
 		       "is a debug log of NCCL, not the output of p2pBandwidthLatencyTest, "
 		       "nccl-tests, nvbandwidth -j or onehop: use onehop log");
@@ -323,8 +341,10 @@ static void own_json_that_is_no_good(void **state)
 		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [{\"pci\": 7}], "
 		 "\"figures\": []}",
 		 "gpus[0]: pci is not a text"},
-		{"{\"schema\": ", "x:1: is no good JSON"},
-		{"{\"a\": 1}", "is JSON, but no result"},
+		{"{\"schema\": ", "x:1: invalid JSON"},
+		{"{\"schema\": 1}\n{\"schema\": 1}\n",
+		 "x:2: a second result or other text follows"},
+		{"{\"a\": 1}", "JSON, but not a result"},
 	};
 
 	(void)state;
@@ -422,6 +442,7 @@ int main(void)
 		cmocka_unit_test(colours_and_carriage_returns),
 		cmocka_unit_test(a_matrix_that_breaks_off),
 		cmocka_unit_test(two_runs_become_one),
+		cmocka_unit_test(runs_that_disagree),
 		cmocka_unit_test(no_matrix_at_all),
 		cmocka_unit_test(the_case_nccl),
 		cmocka_unit_test(which_collective),

@@ -460,6 +460,80 @@ static void behind_switches_a_pair_is_asked_once(void **state)
 	done(m);
 }
 
+/* One answer of RM's holds all capabilities of a pair, so that NVML is not asked for them too. */
+static void pairs_are_asked_of_rm_alone(void **state)
+{
+	static const char rm[] =
+		"{\"gpus\": [\"0000:41:00.0\", \"0000:42:00.0\"], \"pairs\": [{\"gpus\": [0, 1], "
+		"\"caps\": 67, \"status\": [0, 4, 5, 3, 5, 5, 2, 5, 5], \"peer_ids\": [0, 0]}]}";
+	struct nvml_standin *s = standin(false, 2, 0);
+	struct source *map = bare_gpus(2);
+	struct machine *m;
+
+	(void)state;
+	put_driver(map, 2);
+	put(map, "rm.json", rm);
+	ask_standin(map, false, MACHINE_TO_JUDGE);
+	assert_int_equal(s->p2p_calls, 0);
+	m = read_machine(map, MACHINE_TO_JUDGE);
+	for (size_t pair = 1; pair < 3; pair++) {
+		assert_true(fact_is(m->pairs[pair].p2p[P2P_READ], P2P_OK));
+		assert_true(fact_is(m->pairs[pair].p2p[P2P_WRITE], P2P_DISABLED_BY_REGKEY));
+		assert_true(fact_is(m->pairs[pair].p2p[P2P_NVLINK], P2P_NOT_SUPPORTED));
+		assert_true(fact_is(m->pairs[pair].p2p[P2P_ATOMICS], P2P_TOPOLOGY_NOT_SUPPORTED));
+		assert_true(fact_is(m->pairs[pair].p2p[P2P_PCI], P2P_GPU_NOT_SUPPORTED));
+	}
+	done(m);
+}
+
+/* Of a driver whose RM refuses the question NVML is asked after all, for every capability. */
+static void pairs_that_rm_refuses_are_asked_of_nvml(void **state)
+{
+	static const char rm[] = "{\"gpus\": [\"0000:41:00.0\", \"0000:42:00.0\"], "
+				 "\"pairs\": [{\"gpus\": [0, 1], \"refused\": 31}]}";
+	AUTO_FREE char *path = standin_path(false), *text = NULL;
+	struct source *map = bare_gpus(2);
+	struct machine *m;
+	size_t size;
+
+	(void)state;
+	standin(false, 2, 0);
+	put_driver(map, 2);
+	put(map, "rm.json", rm);
+	ask_standin(map, false, MACHINE_TO_JUDGE);
+	nvml_capture_from(map, path, MACHINE_P2P_ALL, &text, &size);
+	source_put_file(map, "nvml-p2p.json", text, size);
+	m = read_machine(map, MACHINE_TO_JUDGE);
+	for (int cap = 0; cap < P2P_CAP_N; cap++)
+		assert_true(fact_known(m->pairs[1].p2p[cap]));
+	assert_true(fact_is(m->pairs[1].p2p[P2P_READ], P2P_CHIPSET_NOT_SUPPORTED));
+	assert_true(fact_is(m->pairs[1].p2p[P2P_WRITE], P2P_OK));
+	assert_true(fact_unknown(m->pairs[1].rm.connection));
+	done(m);
+}
+
+/* It takes 2 ms a GPU, and only tells why a link is slower than it can be. */
+static void performance_state_is_asked_of_slow_links_only(void **state)
+{
+	static const char *const now[] = {"16.0 GT/s PCIe\n", "2.5 GT/s PCIe\n"};
+	struct nvml_standin *s = standin(false, 1, 0);
+	unsigned calls[2];
+
+	(void)state;
+	for (size_t slow = 0; slow < 2; slow++) {
+		struct source *map = bare_gpus(1);
+
+		put_driver(map, 1);
+		put(map, "sys/bus/pci/devices/0000:41:00.0/current_link_speed", now[slow]);
+		put(map, "sys/bus/pci/devices/0000:41:00.0/max_link_speed", "16.0 GT/s PCIe\n");
+		s->calls = 0;
+		ask_standin(map, false, MACHINE_TO_JUDGE);
+		calls[slow] = s->calls;
+		source_free(map);
+	}
+	assert_int_equal(calls[1], calls[0] + 1);
+}
+
 /* What `topo -p2p r` waits for. */
 static void one_capability_needs_few_calls(void **state)
 {
@@ -728,11 +802,37 @@ static void any_document_is_survived(void **state)
 		put(map, "nvml.json", documents[i]);
 		m = read_machine(map, MACHINE_ALL);
 		assert_int_equal(m->gpu_n, 2);
-		assert_true(fact_unknown(m->driver.nvml));
+		/* Who lists GPUs was asked; a document without a list is refused. */
+		assert_int_equal(fact_known(m->driver.nvml),
+				 strstr(documents[i], "\"gpus\": [") != NULL);
+		if (!fact_known(m->driver.nvml) && documents[i][0])
+			assert_true(m->trouble_n > 0);
 		assert_true(fact_unknown(m->gpus[0].vram_bytes));
 		assert_true(fact_unknown(m->gpus[0].nvlink_active));
 		assert_true(fact_unknown(m->pairs[1].p2p[P2P_READ]));
 		assert_true(fact_unknown(m->pairs[1].common_ancestor));
+		done(m);
+	}
+}
+
+/* A document of another tool, or of a library that refused to name its version. */
+static void version_of_the_library_may_be_missing(void **state)
+{
+	static const char *const documents[] = {
+		"{\"gpus\": [{\"address\": \"0000:41:00.0\", \"vram_bytes\": 7}]}",
+		"{\"library\": {\"refused\": 2, \"says\": \"no\"},"
+		"  \"gpus\": [{\"address\": \"0000:41:00.0\", \"vram_bytes\": 7}]}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(documents) / sizeof(*documents); i++) {
+		struct source *map = bare_gpus(1);
+		struct machine *m;
+
+		put(map, "nvml.json", documents[i]);
+		m = read_machine(map, MACHINE_ALL);
+		assert_string_equal(fact_str_or(m->driver.nvml, ""), "of unknown version");
+		assert_int_equal(fact_or(m->gpus[0].vram_bytes, 0), 7);
 		done(m);
 	}
 }
@@ -859,10 +959,27 @@ static void mig_leaves_cuda_numbers_unknown(void **state)
 	done(m);
 }
 
+/* nvmlReturn_t 15, to whichever question. */
+static void lost_is_lost(void **state)
+{
+	struct source *map = bare_gpus(1);
+	struct machine *m;
+
+	(void)state;
+	put(map, "environment.txt", "");
+	put(map, "nvml.json",
+	    "{\"library\": \"13.1.2\", \"gpus\": [{\"address\": \"0000:41:00.0\", \"mig_enabled\": "
+	    "{\"refused\": 3}, \"vram_bytes\": {\"refused\": 15, \"says\": \"GPU is lost\"}}]}");
+	m = read_machine(map, MACHINE_ALL);
+	assert_true(fact_is(m->gpus[0].lost, 1));
+	done(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(driver_files_are_read),
+		cmocka_unit_test(lost_is_lost),
 		cmocka_unit_test(version_lines_of_every_era),
 		cmocka_unit_test(fabric_manager_tells_its_version_in_its_log),
 		cmocka_unit_test(fabric_manager_without_log_is_unknown),
@@ -874,6 +991,9 @@ int main(void)
 		cmocka_unit_test(h200_pair_is_joined_by_18_links),
 		cmocka_unit_test(topology_needs_few_calls),
 		cmocka_unit_test(behind_switches_a_pair_is_asked_once),
+		cmocka_unit_test(pairs_are_asked_of_rm_alone),
+		cmocka_unit_test(pairs_that_rm_refuses_are_asked_of_nvml),
+		cmocka_unit_test(performance_state_is_asked_of_slow_links_only),
 		cmocka_unit_test(one_capability_needs_few_calls),
 		cmocka_unit_test(bridge_links_name_the_other_gpu),
 		cmocka_unit_test(hidden_remotes_make_it_ask_for_the_pair),
@@ -888,6 +1008,7 @@ int main(void)
 		cmocka_unit_test(container_with_some_nodes_is_opened),
 		cmocka_unit_test(missing_library_is_a_reason),
 		cmocka_unit_test(any_document_is_survived),
+		cmocka_unit_test(version_of_the_library_may_be_missing),
 		cmocka_unit_test(malformed_document_names_the_place),
 		cmocka_unit_test(two_entries_for_one_gpu_are_a_trouble),
 		cmocka_unit_test(bar1_comes_from_pci_without_nvml),

@@ -35,7 +35,7 @@ static void matrix_is(struct machine *m, const char *want)
 	AUTO_STRBUF struct strbuf out = {0};
 	struct topology *t = topology_new(m);
 
-	topology_format_matrix(t, &out);
+	topology_format_matrix(t, true, &out);
 	assert_string_equal(strbuf_str(&out), want);
 	topology_free(t);
 	build_free(m);
@@ -96,7 +96,7 @@ static void p2p_is(struct machine *m, enum p2p_cap cap, const char *want)
 	AUTO_STRBUF struct strbuf out = {0};
 	struct topology *t = topology_new(m);
 
-	topology_format_p2p(t, cap, &out);
+	topology_format_p2p(t, cap, true, &out);
 	assert_string_equal(strbuf_str(&out), want);
 	topology_free(t);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* machine/modules.c and module_file.c: loaded and installed modules, modprobe.d, peer memory. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "machine/machine.h"
@@ -159,6 +161,21 @@ static void peermem_registered(void **state)
 	"[sys/kernel/mm/memory_peers/nv_mem]\nversion ! ENOENT\n"                                  \
 	"[sys/kernel/mm/memory_peers/nv_mem_nc]\nversion ! ENOENT\n"
 
+/* nvidia-peermem is loaded and memory_peers is not there. */
+static struct machine *without_folder(const char *users_of_core, int registered)
+{
+	AUTO_FREE char *text = xprintf("[proc]\nmodules:\n\tnvidia_peermem 16384 0 - Live "
+				       "0x0\n\tib_core 1 1 %s, Live 0x0\n"
+				       "[sys/class/infiniband]\n* mlx5_0\n"
+				       "[sys/kernel/mm]\nmemory_peers -> ! ENOENT\n" NOT_REGISTERED,
+				       users_of_core);
+	struct machine *m = read_text(text);
+
+	assert_true(fact_is(m->peermem.listed, 0));
+	assert_true(fact_is(m->peermem.registered, registered));
+	return m;
+}
+
 static void peermem_not_registered(void **state)
 {
 	struct source *map = parse("[proc]\nmodules:\n\tmlx5_core 1 0 - Live 0x0\n"
@@ -177,12 +194,42 @@ static void peermem_not_registered(void **state)
 	assert_true(fact_is(m->peermem.api_in_kernel, 1));
 	assert_true(fact_absent(m->peermem.ofed));
 	machine_free(m);
-	/* Loaded, and the kernel has no such folder at all: some releases of OFED are like that. */
+	machine_free(without_folder("nvidia_peermem,ib_uverbs", 1));
+	machine_free(without_folder("ib_uverbs", 0));
+	/* A core that is built into the kernel has no users to tell. */
 	m = read_text("[proc]\nmodules:\n\tnvidia_peermem 16384 0 - Live 0x0\n"
 		      "[sys/class/infiniband]\n* ! ENOENT\n"
 		      "[sys/kernel/mm]\nmemory_peers -> ! ENOENT\n" NOT_REGISTERED);
 	assert_true(fact_unknown(m->peermem.registered));
 	assert_true(fact_unknown(m->peermem.api_in_kernel));
+	machine_free(m);
+}
+
+static void ofed_that_runs_and_ofed_that_is_installed(void **state)
+{
+	struct machine *m =
+		read_text("[proc]\nversion = Linux version 6.8.0-60-generic (a@b) (gcc) #1\n"
+			  "modules:\n\tmlx5_core 1 0 - Live 0x0\n\tib_core 1 0 - Live 0x0\n"
+			  "[lib/modules/6.8.0-60-generic]\nmodules.dep:\n"
+			  "\tkernel/drivers/infiniband/core/ib_core.ko.zst:\n"
+			  "[sys/module/mlx5_core]\nversion ! ENOENT\n"
+			  "[etc]\nmlnx-release = MLNX_OFED_LINUX-4.9-6.0.6.0\n"
+			  "[usr/src/ofa_kernel]\ndefault -> x86_64/6.8.0-59-generic\n");
+
+	(void)state;
+	assert_true(fact_absent(m->peermem.ofed_running));
+	assert_string_equal(m->peermem.ofed.value, "MLNX_OFED_LINUX-4.9-6.0.6.0");
+	assert_true(fact_is(m->peermem.ofed_modules, 0));
+	assert_string_equal(m->peermem.ofed_kernel.value, "6.8.0-59-generic");
+	machine_free(m);
+	m = read_text("[proc]\nversion = Linux version 5.14.0 (a@b) (gcc) #1\nmodules:\n"
+		      "[lib/modules/5.14.0]\nmodules.dep:\n"
+		      "\tweak-updates/mlnx-ofa_kernel/drivers/infiniband/core/ib_core.ko:\n"
+		      "[usr/src/ofa_kernel]\ndefault -> /etc/alternatives/ofa_kernel_headers\n");
+	assert_true(fact_absent(m->peermem.ofed_running));
+	assert_string_equal(m->peermem.ofed.value, "of unknown version");
+	assert_true(fact_is(m->peermem.ofed_modules, 1));
+	assert_true(fact_unknown(m->peermem.ofed_kernel));
 	machine_free(m);
 }
 
@@ -328,10 +375,15 @@ static void module_in_a_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_of_files),     cmocka_unit_test(loaded_modules),
-		cmocka_unit_test(installed_modules),  cmocka_unit_test(peermem_without_api),
-		cmocka_unit_test(peermem_registered), cmocka_unit_test(peermem_not_registered),
-		cmocka_unit_test(modprobe_lines),     cmocka_unit_test(module_in_memory),
+		cmocka_unit_test(names_of_files),
+		cmocka_unit_test(loaded_modules),
+		cmocka_unit_test(installed_modules),
+		cmocka_unit_test(peermem_without_api),
+		cmocka_unit_test(peermem_registered),
+		cmocka_unit_test(ofed_that_runs_and_ofed_that_is_installed),
+		cmocka_unit_test(peermem_not_registered),
+		cmocka_unit_test(modprobe_lines),
+		cmocka_unit_test(module_in_memory),
 		cmocka_unit_test(module_in_a_file),
 	};
 

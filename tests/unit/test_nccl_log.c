@@ -340,6 +340,91 @@ static void some_pairs_of_a_host(void **state)
 	nccl_log_free(l);
 }
 
+/* ---- how it ended ---- */
+
+static void assert_failure(const struct nccl_log_failure *x, enum run_failure_kind kind, int rank,
+			   int code, const char *what, unsigned line)
+{
+	assert_int_equal(x->failure.kind, kind);
+	assert_int_equal(x->failure.rank, rank);
+	assert_int_equal(x->failure.code, code);
+	assert_string_equal(x->failure.what, what);
+	assert_int_equal(x->line, line);
+}
+
+#define WATCHDOG(rank, seq, op)                                                                    \
+	"[rank" #rank "]:[E1122 10:07:08.412 ProcessGroupNCCL.cpp:685] [Rank " #rank               \
+	"] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=" #seq ", OpType=" op     \
+	", NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600060 milliseconds\n"
+
+/* Causes first, whatever the order of the lines; what repeats is counted. */
+static void failures_in_order(void **state)
+{
+	struct nccl_log *l = parsed(INIT("COMPLETE") P(
+		1) "comm 0xa1 rank 1 nranks 2 cudaDev 1 busId 100250 - Abort "
+		   "COMPLETE\n" WATCHDOG(0, 1580, "ALLREDUCE") WATCHDOG(
+			   0, 1580, "ALLREDUCE") "[rank1]: torch.distributed.DistBackendError: "
+						 "NCCL error in: "
+						 "/x/NCCLUtils.cpp:77, unhandled cuda error (run "
+						 "with NCCL_DEBUG=INFO for "
+						 "details), NCCL version 2.26.2\n"
+						 "node1:101:201 [1] enqueue.cc:1595 NCCL WARN Cuda "
+						 "failure 'an illegal memory "
+						 "access was encountered'\n"
+						 "node1:101:201 [1] NCCL INFO Cuda failure "
+						 "'unknown error'\n");
+
+	(void)state;
+	assert_int_equal(l->failure_n, 4);
+	assert_failure(&l->failures[0], RUN_CUDA_ERROR, 1, 700,
+		       "an illegal memory access was encountered", 7);
+	assert_failure(&l->failures[1], RUN_NCCL_ERROR, 1, 1, "unhandled cuda error", 6);
+	assert_failure(&l->failures[2], RUN_TIMED_OUT, 0, -1, "ALLREDUCE", 4);
+	assert_true(l->failures[2].failure.sequence == 1580);
+	assert_int_equal(l->failures[2].count, 2);
+	assert_failure(&l->failures[3], RUN_ABORTED, 1, -1, "", 3);
+	for (size_t i = 0; i < l->failure_n; i++)
+		assert_string_equal(l->devices[l->failures[i].device].pci,
+				    i == 2 ? "0000:01:00.0" : "0001:00:25.0");
+	nccl_log_free(l);
+}
+
+/* Lines of PyTorch or nccl-tests alone tell as much. */
+static void failures_without_nccl(void **state)
+{
+	struct nccl_log *l = parsed(WATCHDOG(
+		2, 7,
+		"BROADCAST") "node1: Test NCCL failure common.cu:303 'remote process exited or "
+			     "there was a network error'\n"
+			     "node1: Test CUDA failure common.cu:941 'system not yet "
+			     "initialized'\n"
+			     "RuntimeError: CUDA error: misaligned address\n");
+
+	(void)state;
+	assert_int_equal(l->failure_n, 4);
+	assert_failure(&l->failures[0], RUN_CUDA_ERROR, -1, 802, "system not yet initialized", 3);
+	assert_failure(&l->failures[1], RUN_CUDA_ERROR, -1, 716, "misaligned address", 4);
+	assert_failure(&l->failures[2], RUN_NCCL_ERROR, -1, 6,
+		       "remote process exited or there was a network error", 2);
+	assert_failure(&l->failures[3], RUN_TIMED_OUT, 2, -1, "BROADCAST", 1);
+	assert_int_equal(l->failures[3].device, -1);
+	nccl_log_free(l);
+}
+
+static void warnings_are_no_failures(void **state)
+{
+	struct nccl_log *l =
+		parsed("n:1:2 [0] graph/xml.cc:402 NCCL WARN Missing \"iommu=pt\" from kernel "
+		       "command line which can lead to system instablity or hang!\n"
+		       "n:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - "
+		       "Destroy COMPLETE\n");
+
+	(void)state;
+	assert_int_equal(l->failure_n, 0);
+	assert_int_equal(l->warnings.n, 1);
+	nccl_log_free(l);
+}
+
 /* ---- what else is in a log ---- */
 
 static void notes_and_settings(void **state)
@@ -387,9 +472,11 @@ static void notes_and_settings(void **state)
 	assert_int_equal(l->choices.n, 1);
 	assert_int_equal(l->network.n, 1);
 	assert_int_equal(l->nvls.n, 1);
-	assert_int_equal(l->warnings.n, 2);
-	assert_string_equal(l->warnings.items[0].text, "Cuda failure 1 'invalid argument'");
-	assert_int_equal(l->warnings.items[0].line, 8);
+	assert_int_equal(l->warnings.n, 0); /* both are failures */
+	assert_int_equal(l->failure_n, 2);
+	assert_failure(&l->failures[0], RUN_CUDA_ERROR, 0, 1, "invalid argument", 8);
+	assert_failure(&l->failures[1], RUN_NCCL_ERROR, 1, -1, "Error: failed to extend /dev/shm",
+		       9);
 	assert_int_equal(l->lines, 9);
 	nccl_log_free(l);
 }
@@ -401,8 +488,7 @@ static void other_texts(void **state)
 
 	(void)state;
 	assert_int_equal(nccl_log_parse("hello", 5, "x", &l), -EINVAL);
-	assert_string_equal(err_msg(),
-			    "x: is a text, but not a debug log of NCCL (NCCL_DEBUG=INFO)");
+	assert_string_equal(err_msg(), "x: a text, not a debug log of NCCL (NCCL_DEBUG=INFO)");
 	assert_int_equal(nccl_log_parse(lspci, strlen(lspci), "x", &l), -EINVAL);
 	assert_non_null(strstr(err_msg(), "use onehop check --from"));
 }
@@ -479,8 +565,9 @@ static void matrix_of_eight(void **state)
 static void json_fits_its_schema(void **state)
 {
 	AUTO_STRBUF struct strbuf trouble = {0};
-	struct nccl_log *l = parsed(P(0) "NCCL_P2P_DISABLE set by environment to 1\n" INIT(
-		"COMPLETE") SHM_BOTH P(0) "NET/IB : No device found.\n");
+	struct nccl_log *l = parsed(
+		P(0) "NCCL_P2P_DISABLE set by environment to 1\n" INIT("COMPLETE")
+			SHM_BOTH WATCHDOG(0, 5, "ALLREDUCE") P(0) "NET/IB : No device found.\n");
 	json_t *json = report_log_json(l);
 
 	(void)state;
@@ -503,6 +590,9 @@ int main(void)
 		cmocka_unit_test(lines_run_into_each_other),
 		cmocka_unit_test(reasons_by_version),
 		cmocka_unit_test(some_pairs_of_a_host),
+		cmocka_unit_test(failures_in_order),
+		cmocka_unit_test(failures_without_nccl),
+		cmocka_unit_test(warnings_are_no_failures),
 		cmocka_unit_test(notes_and_settings),
 		cmocka_unit_test(other_texts),
 		cmocka_unit_test(too_many_gpus),

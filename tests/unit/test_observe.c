@@ -136,7 +136,7 @@ static void stand_ins_are_no_gpus(void **state)
 static int observe_text(const char *text, struct machine *m)
 {
 	struct figures *f = NULL;
-	int r = figures_parse(text, strlen(text), "t.json", &f);
+	int r = figures_parse_each(text, strlen(text), "t.json", &f);
 
 	if (r == 0)
 		r = figures_observe(f, m);
@@ -190,6 +190,52 @@ static void own_tests_that_show_nothing(void **state)
 	build_free(m);
 }
 
+#define WRONG PAIR(1, 0, "\"state\": \"failed\", \"kind\": \"mirror\", \"copy_gbps\": 25")
+
+/* Two results of one pair are two: their mean would be a success. */
+static void the_worst_counts(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	struct figures *f;
+
+	(void)state;
+	assert_int_equal(observe_test(m, "cuda", RIGHT "," WRONG "," RIGHT), 3);
+	assert_row(m, 0, OBSERVED_PEER_COPY, 1, 0, true);
+	assert_row(m, 1, OBSERVED_PEER_COPY, 1, 0, false);
+	assert_string_equal(m->observed[1].from, "t.json: pairs[1]: mirror");
+	assert_row(m, 2, OBSERVED_PEER_COPY, 1, 0, true);
+	f = figures_new("x", "onehop bench p2p");
+	figures_need_gpus(f, 2);
+	for (int i = 0; i < 2; i++)
+		f->gpus[i].pci = m->gpus[i].pci->name;
+	figures_add(f, "p2p-access", 0, 1, 1)->low = 0;
+	assert_int_equal(figures_observe(f, m), 1);
+	assert_row(m, 3, OBSERVED_PEER_ACCESS, 0, 1, false);
+	figures_free(f);
+	build_free(m);
+}
+
+#define CONNECTIVITY(yes)                                                                          \
+	"P2P Connectivity Matrix\n     D\\D     0     1\n     0       1     " yes                  \
+	"\n     1       " yes "     1\n"
+
+static void each_run_counts(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	AUTO_FREE char *text = NULL;
+	const char *a = m->gpus[0].pci->name + 5, *b = m->gpus[1].pci->name + 5;
+
+	(void)state;
+	text = xprintf("Device: 0, A, pciBusID: %.2s, pciDeviceID: 0, pciDomainID:0\n"
+		       "Device: 1, A, pciBusID: %.2s, pciDeviceID: 0, pciDomainID:0\n" CONNECTIVITY(
+			       "1") CONNECTIVITY("0") CONNECTIVITY("1"),
+		       a, b);
+	assert_int_equal(observe_text(text, m), 6);
+	for (size_t i = 0; i < 6; i++)
+		assert_row(m, i, OBSERVED_PEER_ACCESS, i % 2, !(i % 2), i / 2 != 1);
+	build_free(m);
+}
+
 /* ---- NCCL's log ---- */
 
 static void transports(void **state)
@@ -232,8 +278,8 @@ static void files(void **state)
 		{FIGURES "logs/two-hosts.txt", "several hosts"},
 		{"tests/machines/made-up-switch/config-space.txt", "is the output of lspci"},
 		{"tests/machines/made-up-switch/note.txt", "not a result of onehop"},
-		{"/dev/null", "is empty"},
-		{"/proc/self/cmdline", "is no text"},
+		{"/dev/null", "/dev/null: empty"},
+		{"/proc/self/cmdline", "/proc/self/cmdline: binary, not a result of"},
 	};
 	struct machine *m = build_root_ports(8, 2, 2);
 
@@ -319,6 +365,74 @@ static void slow_pairs(void **state)
 	build_free(m);
 }
 
+static void assert_slow(struct machine *m, size_t pairs, const char *sentence)
+{
+	struct topology *t = topology_new(m);
+	struct diagnosis *d = diagnose(t);
+	const struct finding *f = find(d, "observed-slow");
+
+	if (!sentence)
+		assert_null(f);
+	else if (!f || f->pairs != pairs || !strstr(f->sentence, sentence))
+		fail_msg("%s", f ? f->sentence : "no finding");
+	diagnosis_free(d);
+	topology_free(t);
+}
+
+/* What is healthy one way between the sockets of EPYC Milan is not the other way, and what is read
+ * comes the other way. */
+static void slow_between_sockets(void **state)
+{
+	struct machine *m = build_root_ports(2, 2, 2);
+
+	(void)state;
+	m->cpu.family = fact_int(25, "test");
+	m->cpu.model = fact_int(1, "test");
+	measure(m, 0, 1, 21.9);
+	measure(m, 1, 0, 9.8);
+	assert_slow(m, 0, NULL);
+	measure(m, 0, 1, 9.8);
+	m->observed[m->observed_n - 1].pulled = true;
+	assert_slow(m, 0, NULL);
+	m->observed[m->observed_n - 1].pulled = false;
+	assert_slow(m, 1, "copies reached 9.8 GB/s where the path (SYS) should give 22");
+	build_free(m);
+}
+
+/* Where nobody knows what to expect, the other pairs tell, and only of the worst. */
+static void slow_beside_others(void **state)
+{
+	struct machine *m = build_root_ports(3, 1, 1);
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		m->gpus[i].pci->link_width = fact_int_unknown("test");
+	for (int i = 0; i < 3; i++)
+		for (int j = 0; j < 3; j++)
+			if (i != j)
+				measure(m, i, j, i == 2 && j == 1 ? 3 : 25);
+	for (size_t i = 0; i < m->pci_n; i++)
+		m->pci[i].link_width = fact_int_unknown("test");
+	assert_slow(m, 0, NULL);
+	m->observed[m->observed_n - 1].value = 2;
+	assert_slow(m, 1, "copies reached 2 GB/s where other pairs reach 25");
+	build_free(m);
+}
+
+/* All of them at a fifth of what the link gives. */
+static void slow_all_alike(void **state)
+{
+	struct machine *m = build_root_ports(3, 1, 1);
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		for (int j = 0; j < 3; j++)
+			if (i != j)
+				measure(m, i, j, 5.2);
+	assert_slow(m, 6, "all 6 pairs");
+	build_free(m);
+}
+
 /* What the driver refuses goes through host memory, as fast as that may be. */
 static void refused_pairs_are_not_slow(void **state)
 {
@@ -332,7 +446,8 @@ static void refused_pairs_are_not_slow(void **state)
 	t = topology_new(m);
 	d = diagnose(t);
 	assert_int_equal(outcome(d, "observed-slow"), VERDICT_NA);
-	assert_int_equal(find(d, "observed-fails")->severity, SEVERITY_ERROR);
+	assert_int_equal(find(d, "observed-refused")->severity, SEVERITY_ERROR);
+	assert_null(find(d, "observed-fails"));
 	diagnosis_free(d);
 	topology_free(t);
 	build_free(m);
@@ -393,15 +508,96 @@ static void staged_by_nccl(void **state)
 	build_free(m);
 }
 
+static size_t count(const struct diagnosis *d, const char *rule)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->finding_n; i++)
+		n += strcmp(d->findings[i].rule->id, rule) == 0;
+	return n;
+}
+
+/* Pairs that a log shows staged and pairs that it does not show are one finding where the level is known;
+ * a log that shows P2P beyond it is of a run that had another. */
+static void level_of_the_version(void **state)
+{
+	struct machine *m = build_root_ports(3, 1, 1);
+	struct topology *t;
+	struct diagnosis *d;
+	const struct finding *f;
+
+	(void)state;
+	m->nccl.version = fact_int(22809, "run.log");
+	build_observed(m, OBSERVED_NCCL_TRANSPORT, 0, 1, false);
+	m->observed[0].text = "SHM/direct";
+	t = topology_new(m);
+	d = diagnose(t);
+	f = find(d, "nccl-level");
+	assert_int_equal(count(d, "nccl-level"), 1);
+	assert_int_equal(f->pairs, 6);
+	assert_int_equal(f->severity, SEVERITY_WARNING);
+	assert_true(has_evidence(f, "NCCL version: 2.28.9 (run.log)"));
+	assert_true(has_evidence(f, "GPU0->GPU1: SHM/direct (seen in output.txt:7)"));
+	diagnosis_free(d);
+	topology_free(t);
+	m->observed[0].ok = true;
+	t = topology_new(m);
+	d = diagnose(t);
+	f = find(d, "nccl-level");
+	assert_int_equal(f->pairs, 5);
+	assert_int_equal(f->severity, SEVERITY_INFO);
+	assert_non_null(strstr(f->sentence, "yet it was seen to use P2P for GPU0->GPU1"));
+	diagnosis_free(d);
+	topology_free(t);
+	build_free(m);
+}
+
+/* The NCCL that ran decides, not the one that is installed, and the fact says so. */
+static void version_of_the_log(void **state)
+{
+	static const char text[] = "NCCL version 2.28.9+cuda13.0\n"
+				   "h:1:3 [0] NCCL WARN something is odd\n";
+	struct machine *m = build_root_ports(3, 1, 1);
+	struct nccl_log *l = NULL;
+
+	(void)state;
+	m->nccl.version = fact_int_unknown("no libnccl");
+	assert_int_equal(nccl_log_parse(text, strlen(text), "run.log", &l), 0);
+	assert_true(nccl_log_observe(l, m) > 0);
+	assert_true(fact_is(m->nccl.version, 22809));
+	assert_string_equal(m->nccl.version.from, "run.log");
+	m->nccl.library = fact_str("/usr/lib/libnccl.so.2.20.5", "test");
+	m->nccl.version = fact_int(22005, "test");
+	assert_true(nccl_log_observe(l, m) > 0);
+	assert_true(fact_is(m->nccl.version, 22809));
+	assert_string_equal(m->nccl.version.from,
+			    "run.log; /usr/lib/libnccl.so.2.20.5 is of another version");
+	nccl_log_free(l);
+	build_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_address), cmocka_unit_test(by_number),
-		cmocka_unit_test(by_order),   cmocka_unit_test(stand_ins_are_no_gpus),
-		cmocka_unit_test(own_tests),  cmocka_unit_test(own_tests_that_show_nothing),
-		cmocka_unit_test(transports), cmocka_unit_test(files),
-		cmocka_unit_test(slow_pairs), cmocka_unit_test(refused_pairs_are_not_slow),
-		cmocka_unit_test(failures),   cmocka_unit_test(staged_by_nccl),
+		cmocka_unit_test(by_address),
+		cmocka_unit_test(by_number),
+		cmocka_unit_test(by_order),
+		cmocka_unit_test(stand_ins_are_no_gpus),
+		cmocka_unit_test(own_tests),
+		cmocka_unit_test(the_worst_counts),
+		cmocka_unit_test(each_run_counts),
+		cmocka_unit_test(own_tests_that_show_nothing),
+		cmocka_unit_test(transports),
+		cmocka_unit_test(files),
+		cmocka_unit_test(slow_pairs),
+		cmocka_unit_test(slow_between_sockets),
+		cmocka_unit_test(slow_beside_others),
+		cmocka_unit_test(slow_all_alike),
+		cmocka_unit_test(refused_pairs_are_not_slow),
+		cmocka_unit_test(failures),
+		cmocka_unit_test(staged_by_nccl),
+		cmocka_unit_test(level_of_the_version),
+		cmocka_unit_test(version_of_the_log),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

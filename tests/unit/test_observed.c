@@ -132,6 +132,30 @@ static void of_another_time(void **state)
 	assert_ignored(read_with(s, BOOT, s->driver, "\"ok\": false"), 0);
 }
 
+/* A file of another release may mean other things by the same words. */
+static void of_another_version(void **state)
+{
+	static const char *const versions[] = {"2", "1.5", "\"1\"", "null"};
+	struct setup *s = *state;
+
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
+		AUTO_FREE char *text = xprintf(
+			"{\"version\": %s, \"boot_id\": \"%s\", \"driver_version\": \"%s\", "
+			"\"pairs\": [{\"initiator\": \"%s\", \"target\": \"%s\", \"ok\": false}]}",
+			versions[i], BOOT, s->driver, s->gpu[0], s->gpu[1]);
+
+		put(s, text);
+		assert_ignored(machine_read(s->map, &all), 1);
+	}
+}
+
+static void right_and_wrong_at_once_is_neither(void **state)
+{
+	struct setup *s = *state;
+
+	assert_ignored(read_with(s, BOOT, s->driver, "\"ok\": true, \"kind\": \"mirror\""), 1);
+}
+
 static void garbage(void **state)
 {
 	static const char *const texts[] = {"",      "{",
@@ -154,6 +178,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_right_pair_is_seen_to_work, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(refused_is_a_matter_of_access, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(of_another_time, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(of_another_version, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(right_and_wrong_at_once_is_neither, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(garbage, set_up, tear_down),
 	};
 

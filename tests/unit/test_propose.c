@@ -244,11 +244,13 @@ static void bar1_grows_where_the_card_offers_it(void **state)
 
 	(void)state;
 	assert_proposes(recorded("guest-workstation4"), "bar1-small",
+			"by-hand the host [bar1-small]\n"
 			"bar-size 0000:01:00.0 1 256>32768 now [bar1-small]\n"
 			"bar-size 0000:02:00.0 1 256>32768 now [bar1-small]\n");
 	m->driver.loaded = fact_int(1, here);
 	m->driver.resizable_bar = fact_int(0, here);
 	assert_proposes(m, "bar1-small",
+			"by-hand the host [bar1-small]\n"
 			"bar-size 0000:01:00.0 1 256>32768 now [bar1-small]\n"
 			"bar-size 0000:02:00.0 1 256>32768 now [bar1-small]\n"
 			"module-option nvidia NVreg_EnableResizableBar 0>1 kept [bar1-small]\n");
@@ -256,6 +258,7 @@ static void bar1_grows_where_the_card_offers_it(void **state)
 	m->gpus[0].vram_bytes = m->gpus[1].vram_bytes = fact_int(INT64_C(12) << 30, here);
 	m->gpus[1].pci->rebar_sizes = fact_int(1 << 8 | 1 << 15, here); /* 256 MiB, 32 GiB */
 	assert_proposes(m, "bar1-small",
+			"by-hand the host [bar1-small]\n"
 			"bar-size 0000:01:00.0 1 256>16384 now [bar1-small]\n"
 			"bar-size 0000:02:00.0 1 256>32768 now [bar1-small]\n");
 }
@@ -276,13 +279,24 @@ static void windows_are_made_by_the_kernel(void **state)
 	(void)state;
 	/* Some boards do not start with it, so it has to be asked for. */
 	assert_unasked(recorded("guest-workstation4"), "bar1-window",
-		       "kernel-parameter pci=realloc kept apart [bar1-window]\n"
-		       "by-hand firmware setup [bar1-window]\n");
+		       "kernel-parameter pci=realloc kept apart [bar1-window]\n");
 	assert_proposes(recorded("guest-workstation4"), "bar1-window",
+			"by-hand the host [bar1-window]\n"
+			"kernel-parameter pci=realloc kept [bar1-window]\n");
+	m->kernel.hypervisor = fact_str_absent(here);
+	assert_proposes(m, "bar1-window",
 			"kernel-parameter pci=realloc kept [bar1-window]\n"
 			"by-hand firmware setup [bar1-window]\n");
-	m->kernel.cmdline = fact_str("ro pci=realloc=on", here);
-	assert_proposes(m, "bar1-window", "by-hand firmware setup [bar1-window]\n");
+	assert_proposes(recorded("made-up-bar1-realloc"), "bar1-window",
+			"by-hand firmware setup [bar1-window]\n");
+}
+
+/* What is set already is not asked for again. */
+static void the_next_cause_is_named(void **state)
+{
+	(void)state;
+	assert_told(recorded("made-up-bar1-realloc"), "bar1-window", 0, "\"MMIO High Size\"");
+	assert_told(recorded("made-up-bar1-guest"), "bar1-small", 0, "on the host");
 }
 
 /* ---- driver ---- */
@@ -370,8 +384,10 @@ static void peermem_is_loaded_where_it_is_needed(void **state)
 	m->module_n = 1;
 	assert_unasked(m, "peermem-not-loaded",
 		       "module-load nvidia-current-peermem now kept [peermem-not-loaded]\n");
-	assert_proposes(recorded("made-up-gdr-driver-old"), "peermem-not-loaded",
-			"by-hand nvidia module [peermem-not-loaded]\n");
+	assert_proposes(recorded("made-up-gdr-driver-old"), "peermem-not-loaded", "");
+	/* modprobe would answer EINVAL: the RDMA core has no interface for it */
+	assert_proposes(recorded("made-up-irdma"), "peermem-not-loaded",
+			"by-hand nvidia-peermem [peermem-not-loaded]\n");
 }
 
 static void the_old_module_makes_way(void **state)
@@ -425,9 +441,17 @@ static void the_initramfs_is_the_distributions(void **state)
 		struct machine *m = without_dma_buf("guest-peermem-inbox-core");
 
 		m->peermem.ofed = fact_str("24.10", here);
+		m->peermem.ofed_modules = fact_int(1, here);
 		m->kernel.distribution_id = fact_str(cases[i].id, here);
 		assert_told(m, "peermem-inbox-core", 0, cases[i].says);
 	}
+}
+
+static void ofed_is_built_for_the_kernel_that_runs(void **state)
+{
+	(void)state;
+	assert_told(without_dma_buf("made-up-peermem-ofed-kernel"), "peermem-ofed-kernel", 0,
+		    "dkms autoinstall -k 6.8.0-60-generic");
 }
 
 static void a_modprobe_line_is_named(void **state)
@@ -516,7 +540,6 @@ static void the_whole_of_one_machine(void **state)
 
 	(void)state;
 	assert_set(&j.set, "by-hand driver [driver-loaded]\n"
-			   "by-hand GPU2 0000:63:00.0 [bar1-vbios]\n"
 			   "acs 0000:22:00.0 001d>0011 now kept [acs-redirect]\n"
 			   "acs 0000:22:01.0 001d>0011 now kept [acs-redirect]\n"
 			   "kernel-parameter iommu=pt kept [iommu-translating]\n"
@@ -676,6 +699,7 @@ int main(void)
 		cmocka_unit_test(bar1_grows_where_the_card_offers_it),
 		cmocka_unit_test(bar1_by_hand_where_nothing_is_known),
 		cmocka_unit_test(windows_are_made_by_the_kernel),
+		cmocka_unit_test(the_next_cause_is_named),
 		cmocka_unit_test(other_drivers_are_kept_away),
 		cmocka_unit_test(registry_keys_are_found),
 		cmocka_unit_test(persistence_is_offered_unasked),
@@ -683,6 +707,7 @@ int main(void)
 		cmocka_unit_test(the_old_module_makes_way),
 		cmocka_unit_test(modules_are_built_again_by_hand),
 		cmocka_unit_test(the_initramfs_is_the_distributions),
+		cmocka_unit_test(ofed_is_built_for_the_kernel_that_runs),
 		cmocka_unit_test(a_modprobe_line_is_named),
 		cmocka_unit_test(memory_may_be_locked),
 		cmocka_unit_test(the_level_is_that_of_the_pairs),

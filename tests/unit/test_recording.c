@@ -113,6 +113,12 @@ static void bad_lines_are_named(void **state)
 		{"onehop recording 1\n[a]\nb ! EWHAT\n", "m.txt:3: unknown error name"},
 		{"onehop recording 1\n[a]\nb = \\q\n", "m.txt:3: the value has a broken escape"},
 		{"onehop recording 1\n* a\n", "m.txt:2: a listing stands outside any section"},
+		{"onehop recording 1\n[a]\n* b \\x0ac\n",
+		 "m.txt:3: a listed name holds a NUL byte, a newline or a slash"},
+		{"onehop recording 1\n[a]\n* b\\x00c\n",
+		 "m.txt:3: a listed name holds a NUL byte, a newline or a slash"},
+		{"onehop recording 1\n[a]\n* ../b\n",
+		 "m.txt:3: a listed name holds a NUL byte, a newline or a slash"},
 	};
 
 	(void)state;

@@ -58,7 +58,7 @@ static char *check_text(struct machine *m, bool verbose)
 	struct document *out = document_new();
 	struct strbuf b = {0};
 
-	report_check(out, d, verbose);
+	report_check(out, d, NULL, verbose);
 	written(out, 80, false, &b);
 	document_free(out);
 	diagnosis_free(d);
@@ -104,6 +104,23 @@ static void long_words_stay_whole(void **state)
 	assert_writes(d, 20, false, "see\n/sys/bus/pci/devices/0000:41:00.0/config\nnow\n");
 }
 
+/* A long command stands whole on a line of its own, without quotes and comma; a short one in the sentence. */
+static void commands_can_be_pasted(void **state)
+{
+	struct document *d = document_new();
+
+	(void)state;
+	document_paragraph(
+		d, STYLE_PLAIN, 2,
+		"now: `setpci -s 0000:22:00.0 ECAP_ACS+6.w=0011`; to stay: `NAME=\"$NAME "
+		"'pci=disable_acs_redir=A;B'\"`, then `update-grub` or `depmod -a`, and an "
+		"odd ` quote");
+	assert_writes(d, 24, false,
+		      "  now:\n  setpci -s 0000:22:00.0 ECAP_ACS+6.w=0011\n  to stay:\n"
+		      "  NAME=\"$NAME 'pci=disable_acs_redir=A;B'\"\n  then `update-grub` or\n"
+		      "  `depmod -a`, and an\n  odd ` quote\n");
+}
+
 static void width_counts_characters(void **state)
 {
 	struct document *d = document_new();
@@ -133,6 +150,28 @@ static void colours_only_if_asked(void **state)
 	document_paragraph(d, STYLE_BAD, 0, "bad");
 	assert_string_equal(written(d, 0, false, &b), "bad\n");
 	assert_writes(d, 0, true, "\033[31mbad\033[0m\n");
+}
+
+/* In a time that grows as the text does: with that of its square the test would not end. */
+static void long_texts_are_written_whole(void **state)
+{
+	static const char words[] = "a note of two words ";
+	AUTO_STRBUF struct strbuf text = {0}, b = {0};
+	struct document *d = document_new();
+	size_t letters = 0, wanted = 0;
+
+	(void)state;
+	while (text.len < (size_t)8 << 20)
+		strbuf_puts(&text, words);
+	document_paragraph(d, STYLE_PLAIN, 0, "%s", text.text);
+	written(d, 80, false, &b);
+	document_free(d);
+	for (const char *s = text.text; *s; s++)
+		wanted += *s != ' ';
+	for (const char *s = b.text; *s; s++)
+		letters += *s != ' ' && *s != '\n';
+	assert_int_equal(letters, wanted);
+	assert_true(widest_line(b.text) <= 80);
 }
 
 static void tables_align_and_wrap(void **state)
@@ -240,7 +279,7 @@ static char *findings_text(struct finding *findings, size_t n, bool verbose)
 	struct document *out = document_new();
 	AUTO_STRBUF struct strbuf b = {0};
 
-	report_check(out, &d, verbose);
+	report_check(out, &d, NULL, verbose);
 	written(out, 80, false, &b);
 	document_free(out);
 	topology_free(t);
@@ -540,9 +579,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paragraphs_wrap),
 		cmocka_unit_test(long_words_stay_whole),
+		cmocka_unit_test(commands_can_be_pasted),
 		cmocka_unit_test(width_counts_characters),
 		cmocka_unit_test(control_characters_are_shown_as_marks),
 		cmocka_unit_test(colours_only_if_asked),
+		cmocka_unit_test(long_texts_are_written_whole),
 		cmocka_unit_test(tables_align_and_wrap),
 		cmocka_unit_test(blanks_do_not_add_up),
 		cmocka_unit_test(healthy_machine_is_short),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is printed of made-up pair figures: the peers' layouts byte for byte, the report's parts. */
 #include "base/strbuf.h"
+#include "ingest/figures_open.h"
 #include "report/report_p2p.h"
 
 #include <cmocka.h>
@@ -176,6 +177,26 @@ static void test_p2p_test(void **state)
 	add_enqueue(m, 1, 0.75, 0.5, 1);
 	format_p2p_test(&m->r, &b);
 	assert_string_equal(strbuf_str(&b), p2p_text);
+	drop(m);
+}
+
+/* The pair was left out: "-", which compare reads as not measured, and no 0.00. */
+static void unmeasured_is_a_dash(void **state)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	struct figures *f = NULL;
+	struct made *m = make();
+
+	(void)state;
+	add_four(m, "write-ce", 901, 26.5, 0, 902);
+	format_p2p_test(&m->r, &b);
+	assert_non_null(strstr(b.text, "     0 901.00  26.50 \n     1      - 902.00 \n"));
+	assert_null(strstr(b.text, "  0.00"));
+	assert_int_equal(figures_parse(b.text, b.len, "x", &f), 0);
+	assert_int_equal(f->trouble_n, 0);
+	assert_non_null(figures_find(f, "write-ce", 0, 1, 0));
+	assert_null(figures_find(f, "write-ce", 1, 0, 0));
+	figures_free(f);
 	drop(m);
 }
 
@@ -521,11 +542,12 @@ static void test_figures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_p2p_test),          cmocka_unit_test(test_p2p_test_reads),
-		cmocka_unit_test(test_nvbandwidth),       cmocka_unit_test(test_expected),
-		cmocka_unit_test(test_shared_link),       cmocka_unit_test(test_alike),
-		cmocka_unit_test(test_wrong_and_refused), cmocka_unit_test(test_many_devices),
-		cmocka_unit_test(test_directions),        cmocka_unit_test(test_figures),
+		cmocka_unit_test(unmeasured_is_a_dash), cmocka_unit_test(test_p2p_test),
+		cmocka_unit_test(test_p2p_test_reads),  cmocka_unit_test(test_nvbandwidth),
+		cmocka_unit_test(test_expected),        cmocka_unit_test(test_shared_link),
+		cmocka_unit_test(test_alike),           cmocka_unit_test(test_wrong_and_refused),
+		cmocka_unit_test(test_many_devices),    cmocka_unit_test(test_directions),
+		cmocka_unit_test(test_figures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -72,7 +72,7 @@ static const struct {
 	{"580.105.08", 1, 1, false, NEED_OPTIONS, "onehop unlock --apply", "sudo tee"},
 	/* onehop does not reload modules: the commands are there in any case */
 	{"580.105.08", 0, 1, false, NEED_RELOAD, "By hand", "--explain"},
-	{"525.60.11", 0, 0, false, NEED_REFUSED, "535 or later", "--sources"},
+	{"525.60.11", 0, 0, false, NEED_UNKNOWN, "525.60.11 was not tried", "--sources"},
 	{NULL, -1, -1, false, NEED_UNKNOWN, "could not be decided", "--sources"},
 };
 

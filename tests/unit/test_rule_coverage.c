@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "diagnose/diagnose.h"
 #include "ingest/ingest.h"
+#include "ingest/observe.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <cmocka.h>
 
 #define MACHINES "tests/machines"
+#define RESULTS  "tests/figures"
 #define MAX_ROWS 512
 
 /* Of a real machine or a guest with a real kernel, so that rules are not only tested by what their
@@ -108,19 +110,38 @@ struct judged {
 	struct diagnosis *diagnosis;
 };
 
+/* "MACHINE+FILE": with what a result or log shows besides. */
+static char *machine_path(const char *name)
+{
+	return xprintf(MACHINES "/%.*s", (int)strcspn(name, "+"), name);
+}
+
+static int observe(const char *name, struct machine *m)
+{
+	const char *file = strchr(name, '+');
+	AUTO_FREE char *path = file ? xprintf(RESULTS "/%s", file + 1) : NULL;
+
+	return path ? observe_files((const char *const[]){path}, 1, m) : 0;
+}
+
 static int judge(const char *name, struct judged *ret)
 {
 	static const struct machine_request everything = {.parts = MACHINE_ALL};
-	AUTO_FREE char *path = xprintf(MACHINES "/%s", name);
+	AUTO_FREE char *path = machine_path(name);
 	struct source *s = NULL;
 	int r = ingest_open(path, &s);
 
 	if (r < 0)
 		return r;
 	ret->machine = machine_read(s, &everything);
+	source_free(s);
+	r = observe(name, ret->machine);
+	if (r < 0) {
+		machine_free(ret->machine);
+		return r;
+	}
 	ret->topology = topology_new(ret->machine);
 	ret->diagnosis = diagnose(ret->topology);
-	source_free(s);
 	return 0;
 }
 
@@ -192,13 +213,13 @@ static void rules_are_fine_where_they_should(void **state)
 
 static bool is_real(const char *machine)
 {
-	AUTO_FREE char *path = xprintf(MACHINES "/%s", machine);
+	AUTO_FREE char *path = machine_path(machine);
 	AUTO_FREE char *note = NULL;
 	struct source *s = NULL;
 	size_t size;
 	bool real = false;
 
-	if (ingest_open(path, &s) < 0)
+	if (strchr(machine, '+') || ingest_open(path, &s) < 0)
 		return false;
 	if (source_read(s, &note, &size, "note.txt") == 0)
 		real = text_starts_with(note, "origin: real") ||

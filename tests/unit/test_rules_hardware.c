@@ -247,6 +247,12 @@ static void blackwell_proprietary(struct machine *m)
 		build_model(&m->gpus[i], "NVIDIA RTX PRO 6000 Blackwell", 120);
 }
 
+static void older_second(struct machine *m)
+{
+	build_model(&m->gpus[0], "NVIDIA GeForce RTX 4090", 89);
+	build_model(&m->gpus[1], "NVIDIA GeForce RTX 3090", 86);
+}
+
 static void all_cns(struct machine *m)
 {
 	build_status(m, P2P_READ, P2P_CHIPSET_NOT_SUPPORTED);
@@ -347,6 +353,14 @@ static void narrow(struct machine *m)
 static void narrow_uplink(struct machine *m)
 {
 	at(m, "0000:21:00.0")->link_width = fact_int(8, here);
+}
+
+/* A slot of 8 lanes: the link is as wide as both its ends can. */
+static void narrow_slot(struct machine *m)
+{
+	m->gpus[3].pci->link_width = fact_int(8, here);
+	m->gpus[3].pci->parent->link_width = fact_int(8, here);
+	m->gpus[3].pci->parent->link_width_max = fact_int(8, here);
 }
 
 static void slow_under_load(struct machine *m)
@@ -494,6 +508,19 @@ static void translating(struct machine *m)
 	build_iommu(m, "DMA-FQ");
 }
 
+static void acs_root_ports_translating(struct machine *m)
+{
+	acs_root_ports(m);
+	translating(m);
+}
+
+static void acs_root_ports_of_hangs(struct machine *m)
+{
+	acs_root_ports(m);
+	at(m, "0000:00:02.0")->vendor = fact_int(0x1022, here);
+	at(m, "0000:00:02.0")->device = fact_int(0x1483, here);
+}
+
 static void cmdline_is(struct machine *m, const char *text)
 {
 	m->kernel.cmdline = fact_str(text, here);
@@ -621,6 +648,7 @@ static const struct twin {
 	{"p2p-chipset", professional, all_cns, "refuses P2P reads and writes"},
 	{"p2p-chipset", professional, read_cns, "its list of CPUs"},
 	{"p2p-gpu", professional, all_gns, "with GNS"},
+	{"p2p-generation", workstation, older_second, "different generations"},
 	{"p2p-topology", professional, all_tns, "I/O hubs"},
 	{"p2p-regkey", workstation, write_dr, "refuses P2P writes"},
 	{"p2p-not-supported", professional, all_ns, "with NS"},
@@ -639,6 +667,7 @@ static const struct twin {
 	{"gpu-persistence", workstation, not_persistent, "shuts GPU0 down while no program"},
 	{"link-width", workstation, narrow, "runs at x4, both ends can do x16"},
 	{"link-width", switch_machine, narrow_uplink, "0000:21:00.0 runs at x8"},
+	{"link-even", one_socket, narrow_slot, "every ring through GPU3 is capped at 12.9 GB/s"},
 	{"link-speed", workstation, slow_under_load,
 	 "runs at 8.0 GT/s, both ends can do 16.0 GT/s"},
 	{"link-speed", workstation, slow_by_order, "told to go no faster than 8.0 GT/s"},
@@ -652,15 +681,19 @@ static const struct twin {
 	{"bar1-firmware", rebar, firmware_off, "just holds the small BAR1"},
 	{"bar1-firmware", rebar, below_four_gib, "Above 4G Decoding is off"},
 	{"bar1-window", rebar, small_window, "window of bridge 0000:00:02.0 is 2 GiB"},
-	{"bar1-small", rebar, nobody_resized, "nobody enlarged it"},
+	{"bar1-small", rebar, nobody_resized, "it was not enlarged"},
 	{"bar1-small", rebar, cause_unseen, "could not be seen"},
 	{"payload-size", payload_machine, small_payload, "packets of 256 bytes"},
 	{"payload-size", payload_machine, payload_differs, "0000:22:01.0 above it is set to 128"},
 	{"atomics-routed", switch_machine, no_atomics, "does not route AtomicOps"},
-	{"acs-redirect", switch_machine, acs_on, "ACSCtl 001d: ReqRedir, CmpltRedir"},
-	{"acs-redirect", switch_machine, acs_egress, "EgressCtrl"},
+	{"acs-redirect", switch_machine, acs_on,
+	 "ACSCtl 001d: request redirect (RR), completion redirect (CR)"},
+	{"acs-redirect", switch_machine, acs_egress, "egress control (EC)"},
 	{"acs-completion-redirect", switch_machine, acs_completions, "answers to peer reads"},
 	{"acs-root-port", workstation, acs_root_ports, "0000:00:01.0;0000:00:02.0"},
+	{"acs-root-port", workstation, acs_root_ports, "costs nothing, since no IOMMU translates"},
+	{"acs-root-port", workstation, acs_root_ports_translating, "costs 3 to 9 GB/s"},
+	{"acs-root-port", workstation, acs_root_ports_of_hangs, "NCCL was seen to hang"},
 	{"iommu-translating", workstation, translating, "translates what GPU0, GPU1 send:"},
 	{"iommu-parameters", workstation, intel_words_on_amd, "AMD processor"},
 	{"iommu-parameters", workstation, pt_for_nothing, "found no IOMMU"},
@@ -802,10 +835,34 @@ static void acs_names_port_value_and_cure(void **state)
 	/* Requests of GPU0, and the answers to reads that GPU1 does of it. */
 	assert_int_equal(f->pairs, 2);
 	assert_non_null(strstr(f->remedy, "setpci -s 0000:22:00.0 ECAP_ACS+6.w=0011"));
-	assert_non_null(strstr(f->remedy, "pci=disable_acs_redir=\"0000:22:00.0;0000:22:01.0\""));
+	assert_non_null(strstr(f->remedy, GRUB_LINE_START
+			       "'pci=disable_acs_redir=0000:22:00.0;0000:22:01.0'\""));
 	assert_non_null(strstr(f->evidence[0], "ACSCtl of 0000:22:00.0: 001d"));
 	assert_int_equal(verdict_of(j.d, "acs-completion-redirect"), VERDICT_OK);
 	judged_done(&j);
+}
+
+/* fix refuses to clear what keeps a guest's device from the others; so check does not advise it. */
+static void acs_that_guards_a_guest_stays(void **state)
+{
+	static const char *const drivers[] = {"vfio-pci", "nvgrace_gpu_vfio_pci", "xen-pciback"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
+		struct machine *m = switch_machine();
+		const char *remedy;
+		struct judged j;
+
+		acs_on(m);
+		m->gpus[1].pci->driver = fact_str(drivers[i], here);
+		j = judge_built(m);
+		remedy = finding_of(j.d, "acs-redirect", "0000:22:00.0")->remedy;
+		assert_non_null(strstr(remedy, "leave it as it is"));
+		assert_non_null(strstr(remedy, drivers[i]));
+		assert_null(strstr(remedy, "setpci"));
+		assert_null(strstr(remedy, "disable_acs_redir"));
+		judged_done(&j);
+	}
 }
 
 /* An upgrade put a new release beside modules that onehop had edited, and those are loaded still. */
@@ -957,6 +1014,21 @@ static void one_bar1_cause_one_row(void **state)
 		}
 }
 
+/* BAR1 is as large as the cards offer: only another video BIOS could make it cover more. */
+static void largest_bar1_of_unknown_memory_is_open_for_the_vbios_alone(void **state)
+{
+	static const char *const ids[] = {"bar1-firmware", "bar1-window", "bar1-small"};
+	struct machine *m;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		m = rebar();
+		m->gpus[0].vram_bytes = m->gpus[1].vram_bytes = fact_int_unknown("no driver");
+		assert_verdict(m, i < 3 ? ids[i] : "bar1-vbios",
+			       i < 3 ? VERDICT_OK : VERDICT_UNKNOWN);
+	}
+}
+
 static void alike_cards_are_one_finding(void **state)
 {
 	struct machine *m = rebar();
@@ -1051,6 +1123,31 @@ static void identity_is_fine(void **state)
 	assert_verdict(m, "iommu-translating", VERDICT_UNKNOWN);
 }
 
+/* The remedy says how this machine's boot loader takes a parameter: with grubby where it has its own entries. */
+static void parameters_fit_the_boot_loader(void **state)
+{
+	static const struct {
+		const char *distribution, *remedy;
+	} rows[] = {
+		{"fedora", "`grubby --update-kernel=ALL --args=iommu=pt`"},
+		{"rocky", "`grubby --update-kernel=ALL --args=iommu=pt`"},
+		{"debian", "`GRUB_CMDLINE_LINUX_DEFAULT=\"$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt\"`"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct machine *m = workstation();
+		struct judged j;
+
+		translating(m);
+		m->kernel.distribution_id = fact_str(rows[i].distribution, here);
+		j = judge_built(m);
+		assert_non_null(strstr(finding_of(j.d, "iommu-translating", "translates")->remedy,
+				       rows[i].remedy));
+		judged_done(&j);
+	}
+}
+
 /* Faults in the log lift it from likely to certain. */
 static void iommu_with_faults(void **state)
 {
@@ -1125,6 +1222,7 @@ int main(void)
 		cmocka_unit_test(source_validation_is_no_redirect),
 		cmocka_unit_test(root_port_above_a_switch),
 		cmocka_unit_test(acs_names_port_value_and_cure),
+		cmocka_unit_test(acs_that_guards_a_guest_stays),
 		cmocka_unit_test(acs_of_a_nic),
 		cmocka_unit_test(lockdown_is_told),
 		cmocka_unit_test(idle_link_is_not_judged),
@@ -1133,6 +1231,7 @@ int main(void)
 		cmocka_unit_test(mailbox_cards_do_without_bar1),
 		cmocka_unit_test(bar1_without_a_driver),
 		cmocka_unit_test(one_bar1_cause_one_row),
+		cmocka_unit_test(largest_bar1_of_unknown_memory_is_open_for_the_vbios_alone),
 		cmocka_unit_test(alike_cards_are_one_finding),
 		cmocka_unit_test(missing_bridge_is_no_fault),
 		cmocka_unit_test(geforce_is_not_told_twice),
@@ -1140,6 +1239,7 @@ int main(void)
 		cmocka_unit_test(forced_is_fine_where_the_mechanism_is),
 		cmocka_unit_test(force_type_before_575),
 		cmocka_unit_test(identity_is_fine),
+		cmocka_unit_test(parameters_fit_the_boot_loader),
 		cmocka_unit_test(iommu_with_faults),
 		cmocka_unit_test(iommu_beside_nvlink),
 		cmocka_unit_test(all_bound_elsewhere),

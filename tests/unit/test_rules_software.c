@@ -100,11 +100,16 @@ static struct rdma_port *add_port(struct machine *m, struct rdma_device *d, cons
 	return &d->ports[0];
 }
 
-static void add_gid(struct machine *m, struct rdma_port *p, unsigned index, enum gid_type type)
+#define LOCAL  "fe80:0000:0000:0000:0000:0000:0000:0001"
+#define IPV4   "0000:0000:0000:0000:0000:ffff:c000:0201"
+#define GLOBAL "2001:0db8:0000:0000:0000:0000:0000:0001"
+
+static void add_gid(struct machine *m, struct rdma_port *p, unsigned index, enum gid_type type,
+		    const char *text)
 {
 	struct rdma_gid *g = ARENA_PUSH(m->arena, p->gids, p->gid_n);
 
-	*g = (struct rdma_gid){index, fact_str("fe80::1", here), fact_int(type, here)};
+	*g = (struct rdma_gid){index, fact_str(text, here), fact_int(type, here)};
 	p->gids_listed = fact_int(1, here);
 }
 
@@ -123,10 +128,11 @@ static struct machine *with_nic(void)
 	for (size_t i = 0; i < 2; i++)
 		build_model(&m->gpus[i], "NVIDIA RTX 6000 Ada Generation", 89);
 	add_port(m, build_nic(m, "0000:25:00.0", c, "mlx5_0"), "InfiniBand", 200000);
-	m->peermem.loaded = m->peermem.registered = fact_int(1, here);
+	m->peermem.loaded = m->peermem.registered = m->peermem.listed = fact_int(1, here);
 	m->peermem.legacy_loaded = fact_int(0, here);
 	m->peermem.depends = fact_str("nvidia,ib_core", here);
-	m->peermem.ofed = fact_str("24.10-1.1.4", here);
+	m->peermem.ofed = m->peermem.ofed_running = fact_str("24.10-1.1.4", here);
+	m->peermem.ofed_modules = fact_int(1, here);
 	m->peermem.api_in_kernel = fact_int(1, here);
 	m->kernel.hypervisor = m->kernel.container = fact_str_absent(here);
 	return m;
@@ -263,8 +269,17 @@ static const struct setting_case settings[] = {
 	 "NCCL_IB_HCA=^=", SEVERITY_WARNING},
 	{"nccl-list-marks", "NCCL_IB_HCA", "^=mlx5_8,mlx5_14", NULL, 0},
 	{"nccl-list-marks", "NCCL_SOCKET_IFNAME", "=eth0,=eth1", "count once", SEVERITY_WARNING},
-	{"nccl-ib-hca", "NCCL_IB_HCA", "mlx5_1", "(mlx5_0)", SEVERITY_WARNING},
-	{"nccl-ib-hca", "NCCL_IB_HCA", "=mlx5", "names no RDMA device", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "mlx5_1", "(mlx5_0:1)", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "=mlx5", "leaves NCCL no RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "=^mlx5", "leaves NCCL no RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "==mlx5_0", "leaves NCCL no RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "=mlx5_0:9", "leaves NCCL no RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "^=mlx5_0", "leaves NCCL no RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "^mlx5", "leaves NCCL no RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "^", "leaves NCCL no RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "", NULL, 0},
+	{"nccl-ib-hca", "NCCL_IB_HCA", ",", NULL, 0},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "^=mlx5_0:2", NULL, 0},
 	{"nccl-ib-hca", "NCCL_IB_HCA", "mlx5", NULL, 0},
 	{"nccl-ib-hca", "NCCL_IB_HCA", "=mlx5_7,mlx5_0:1", NULL, 0},
 	{"nccl-ib-hca", "NCCL_IB_HCA", "^mlx5_7", NULL, 0},
@@ -410,6 +425,11 @@ static void disabled_counts_less_where_the_driver_denies(void **state)
 	(void)state;
 	build_setting(m, "NCCL_P2P_DISABLE", "1");
 	assert_finds(m, "nccl-p2p-disabled", SEVERITY_WARNING, "unset");
+	m->nccl.settings[0].name = "NCCL_P2P_LEVEL";
+	m->nccl.settings[0].value = "LOC";
+	assert_finds(m, "nccl-level", SEVERITY_WARNING, "LOC leaves no pair");
+	m->nccl.settings[0].name = "NCCL_P2P_DISABLE";
+	m->nccl.settings[0].value = "1";
 	build_status(m, P2P_READ, P2P_GPU_NOT_SUPPORTED);
 	build_status(m, P2P_WRITE, P2P_GPU_NOT_SUPPORTED);
 	assert_finds(m, "nccl-p2p-disabled", SEVERITY_INFO, "denies it anyway");
@@ -426,20 +446,44 @@ static void gid_index_is_checked_against_the_ports(void **state)
 	struct rdma_port *p = add_port(m, &m->rdma[0], "Ethernet", 100000);
 
 	(void)state;
-	add_gid(m, p, 0, GID_ROCE_V1);
-	add_gid(m, p, 3, GID_ROCE_V2);
+	add_gid(m, p, 0, GID_ROCE_V1, LOCAL);
+	add_gid(m, p, 1, GID_ROCE_V2, LOCAL);
+	add_gid(m, p, 3, GID_ROCE_V2, IPV4);
 	m->nccl.version = fact_int(22809, here);
 	assert_verdict(m, "nccl-gid-index", VERDICT_OK);
 	m->nccl.version = fact_int(22005, here);
-	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "unless told");
+	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "automatic from 2.21 on");
+	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "set NCCL_IB_GID_INDEX=3");
 	build_setting(m, "NCCL_IB_GID_INDEX", "3");
 	assert_verdict(m, "nccl-gid-index", VERDICT_OK);
 	m->nccl.version = fact_int(22809, here);
 	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "fixed by hand");
 	m->nccl.settings[0].value = "5";
 	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "is empty");
+	m->nccl.settings[0].value = "1";
+	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "link-local v2 GID");
+	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "the routed v2 GID is index 3");
+	build_setting(m, "NCCL_IB_HCA", "^mlx5_0");
+	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "fixed by hand");
+	m->nccl.setting_n--;
 	p->gids_listed = fact_int_unknown("needs root");
 	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "fixed by hand");
+	build_free(m);
+}
+
+/* From 2.21 on NCCL looks for an IPv4 address unless told. */
+static void ports_with_ipv6_only_are_told(void **state)
+{
+	struct machine *m = with_nic();
+	struct rdma_port *p = add_port(m, &m->rdma[0], "Ethernet", 100000);
+
+	(void)state;
+	add_gid(m, p, 0, GID_ROCE_V1, LOCAL);
+	add_gid(m, p, 3, GID_ROCE_V2, GLOBAL);
+	m->nccl.version = fact_int(22809, here);
+	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "NCCL_IB_ADDR_FAMILY=AF_INET6");
+	build_setting(m, "NCCL_IB_ADDR_FAMILY", "AF_INET6");
+	assert_verdict(m, "nccl-gid-index", VERDICT_OK);
 	build_free(m);
 }
 
@@ -450,7 +494,7 @@ static void old_nccl_misses_peermem(void **state)
 	(void)state;
 	m->nccl.version = fact_int(22203, here);
 	assert_verdict(m, "nccl-old-peermem", VERDICT_OK);
-	m->peermem.registered = fact_int(0, here);
+	m->peermem.listed = fact_int(0, here);
 	assert_finds(m, "nccl-old-peermem", SEVERITY_WARNING, "2.23.4");
 	m->nccl.version = fact_int(22304, here);
 	assert_verdict(m, "nccl-old-peermem", VERDICT_OK);
@@ -881,16 +925,26 @@ static void old_parts_are_named(void **state)
 
 	(void)state;
 	m->driver.module_version = fact_str("460.106.00", here);
+	assert_finds(m, "gdr-driver-old", SEVERITY_INFO, "older than 470"); /* dma-buf serves */
+	m->driver.flavor = fact_int(DRIVER_PROPRIETARY, here);
+	m->peermem.loaded = m->peermem.registered = fact_int(0, here);
 	assert_finds(m, "gdr-driver-old", SEVERITY_WARNING, "older than 470");
+	assert_verdict(m, "peermem-not-loaded", VERDICT_OK); /* there is nothing to load */
+	assert_finds(m, "dma-buf", SEVERITY_INFO, "proprietary");
+	assert_verdict(m, "driver-open-modules", VERDICT_OK); /* said once */
 	m->peermem.legacy_loaded = fact_int(1, here);
 	assert_verdict(m, "gdr-driver-old", VERDICT_OK);
 	m->rdma[0].pci->device = fact_int(0x1003, here);
+	assert_verdict(m, "gdr-nic-old", VERDICT_OK); /* nv_peer_mem serves it */
+	m->peermem.legacy_loaded = fact_int(0, here);
 	assert_finds(m, "gdr-nic-old", SEVERITY_WARNING, "15b3:1003");
 	m->rdma[0].pci->device = fact_int(0x1013, here);
 	assert_verdict(m, "gdr-nic-old", VERDICT_OK);
-	m->peermem.ofed = fact_str("MLNX_OFED_LINUX-4.9-6.0.6.0", here);
+	m->peermem.ofed = m->peermem.ofed_running = fact_str("4.9-6.0.6", here);
 	assert_finds(m, "gdr-ofed-old", SEVERITY_WARNING, "4.9");
-	m->peermem.ofed = fact_str("DOCA 2.9.1", here);
+	m->peermem.ofed_running = fact_str_absent("the kernel's own mlx5_core");
+	assert_verdict(m, "gdr-ofed-old", VERDICT_NA);
+	m->peermem.ofed_running = fact_str("24.10-1.1.4", here);
 	assert_verdict(m, "gdr-ofed-old", VERDICT_OK);
 	m->gpus[1].compute_capability = fact_int(30, here);
 	assert_finds(m, "gdr-gpu-old", SEVERITY_WARNING, "3.0");
@@ -963,6 +1017,8 @@ static void far_nics_are_told(void **state)
 
 	(void)state;
 	m->rdma[1].ports[0].state = fact_str("DOWN", here);
+	assert_finds(m, "nic-far", SEVERITY_INFO, "the nearest that has one is mlx5_0");
+	build_setting(m, "NCCL_IB_HCA", "mlx5");
 	assert_finds(m, "nic-far", SEVERITY_WARNING, "the nearest that has one is mlx5_0");
 	m->rdma_n = 1;
 	assert_finds(m, "nic-far", SEVERITY_WARNING, "GPU1 reaches every NIC");
@@ -972,21 +1028,49 @@ static void far_nics_are_told(void **state)
 	build_free(m);
 }
 
+static void ports_count_where_nccl_would_use_them(void **state)
+{
+	struct machine *m = two_sockets();
+	struct rdma_port *p = &m->rdma[1].ports[0];
+
+	(void)state;
+	assert_verdict(m, "rdma-port-down", VERDICT_OK);
+	p->state = fact_str("DOWN", here);
+	p->phys_state = fact_str("Disabled", here);
+	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "DOWN (Disabled)");
+	build_setting(m, "NCCL_IB_HCA", "=mlx5_0");
+	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "DOWN (Disabled)");
+	m->nccl.settings[0].value = "mlx5_1:2";
+	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "DOWN (Disabled)");
+	m->nccl.settings[0].value = "mlx5_1:1";
+	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "DOWN (Disabled)");
+	m->nccl.settings[0].value = "^mlx5_1";
+	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "DOWN (Disabled)");
+	m->nccl.setting_n = 0;
+	p->state = fact_str("INIT", here);
+	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "subnet manager");
+	p->state = m->rdma[0].ports[0].state = fact_str("DOWN", here);
+	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "nothing goes through it");
+	build_setting(m, "NCCL_IB_DISABLE", "1");
+	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "nothing goes through it");
+	m->nccl.setting_n = 0;
+	p->state = m->rdma[0].ports[0].state = fact_str_unknown("no");
+	assert_verdict(m, "rdma-port-down", VERDICT_UNKNOWN);
+	build_free(m);
+}
+
+/* A card whose ports are devices of their own, as mlx5 makes them. */
 static void a_spare_port_is_no_fault(void **state)
 {
 	struct machine *m = two_sockets();
 
 	(void)state;
-	assert_verdict(m, "rdma-port-down", VERDICT_OK);
+	m->rdma[1].pci->address = m->rdma[0].pci->address;
+	m->rdma[1].pci->address.function = 1;
 	m->rdma[1].ports[0].state = fact_str("DOWN", here);
-	m->rdma[1].ports[0].phys_state = fact_str("Disabled", here);
-	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "DOWN (Disabled)");
-	m->rdma[1].ports[0].state = fact_str("INIT", here);
-	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "subnet manager");
-	m->rdma[1].ports[0].state = m->rdma[0].ports[0].state = fact_str("DOWN", here);
+	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "nothing goes through it");
+	build_setting(m, "NCCL_IB_HCA", "mlx5_1");
 	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "nothing goes through it");
-	m->rdma[1].ports[0].state = m->rdma[0].ports[0].state = fact_str_unknown("no");
-	assert_verdict(m, "rdma-port-down", VERDICT_UNKNOWN);
 	build_free(m);
 }
 
@@ -1048,18 +1132,75 @@ static void roce_wants_a_v2_gid(void **state)
 	assert_verdict(m, "roce-gid", VERDICT_NA);
 	p->link_layer = fact_str("Ethernet", here);
 	assert_verdict(m, "roce-gid", VERDICT_UNKNOWN);
-	add_gid(m, p, 0, GID_ROCE_V1);
+	add_gid(m, p, 0, GID_ROCE_V1, LOCAL);
 	assert_finds(m, "roce-gid", SEVERITY_WARNING, "no v2 GID");
-	add_gid(m, p, 1, GID_ROCE_V2);
+	add_gid(m, p, 1, GID_ROCE_V2, LOCAL);
+	assert_finds(m, "roce-gid", SEVERITY_WARNING, "link-local v2 GIDs only");
+	add_gid(m, p, 2, GID_ROCE_V2, "0000:0000:0000:0000:0000:ffff:a9fe:0001");
+	assert_finds(m, "roce-gid", SEVERITY_WARNING, "link-local v2 GIDs only");
+	add_gid(m, p, 3, GID_ROCE_V2, GLOBAL);
 	assert_verdict(m, "roce-gid", VERDICT_OK);
 	p->state = fact_str("DOWN", here);
 	assert_verdict(m, "roce-gid", VERDICT_NA);
 	build_free(m);
 }
 
+/* What helps against a refusal is asked of support, card by card. */
+static const struct refusal {
+	const char *model;
+	int cc;
+	struct machine *(*build)(void);
+	const char *release, *rule;
+	enum p2p_status status;
+	const char *says, *not_says;
+} refusals[] = {
+	{"NVIDIA RTX 6000 Ada Generation", 89, build_two_root_ports, "580.105.08", "p2p-chipset",
+	 P2P_CHIPSET_NOT_SUPPORTED, "below one PCIe switch", "do not"},
+	{"NVIDIA RTX 6000 Ada Generation", 89, build_switch, "580.105.08", "p2p-chipset",
+	 P2P_CHIPSET_NOT_SUPPORTED, "\"ForceP2P=0x211\"", "below one PCIe switch"},
+	{"NVIDIA RTX 6000 Ada Generation", 89, build_switch, "550.90.07", "p2p-chipset",
+	 P2P_CHIPSET_NOT_SUPPORTED, "\"ForceP2P=0x11\"", "0x211"},
+	{"NVIDIA GeForce RTX 2080 Ti", 75, build_two_root_ports, "580.105.08", "p2p-chipset",
+	 P2P_CHIPSET_NOT_SUPPORTED, "do not set ForceP2P", "below one PCIe switch"},
+	{"NVIDIA CMP 170HX", 80, build_two_root_ports, "580.105.08", "p2p-chipset",
+	 P2P_CHIPSET_NOT_SUPPORTED, "do not set ForceP2P", "0x211"},
+	{"NVIDIA RTX 6000 Ada Generation", 89, build_switch, "580.105.08", "p2p-gpu",
+	 P2P_GPU_NOT_SUPPORTED, "of one model already", "pair cards"},
+	{"NVIDIA GeForce RTX 4090", 89, build_two_root_ports, "580.105.08", "p2p-geforce",
+	 P2P_CHIPSET_NOT_SUPPORTED, "edited", "590"},
+	{"NVIDIA GeForce RTX 5090", 120, build_two_root_ports, "570.211.01", "p2p-geforce",
+	 P2P_CHIPSET_NOT_SUPPORTED, "install driver 590 or later", "edited"},
+	{"NVIDIA GeForce RTX 5090", 120, build_two_root_ports, "590.44.01", "p2p-geforce",
+	 P2P_CHIPSET_NOT_SUPPORTED, "set the driver's keys", "edited"},
+};
+
+static void refusals_are_answered_by_support(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		const struct refusal *r = &refusals[i];
+		struct machine *m = r->build();
+		struct judged j;
+
+		for (size_t k = 0; k < m->gpu_n; k++)
+			build_model(&m->gpus[k], r->model, r->cc);
+		answer(m);
+		m->driver.module_version = fact_str(r->release, here);
+		build_status(m, P2P_READ, r->status);
+		build_status(m, P2P_WRITE, r->status);
+		j = judge(m, r->rule);
+		assert_non_null(j.first);
+		if (!strstr(j.first->remedy, r->says) || strstr(j.first->remedy, r->not_says))
+			fail_msg("%s, %s: %s", r->model, r->release, j.first->remedy);
+		judged_free(&j);
+		build_free(m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(refusals_are_answered_by_support),
 		cmocka_unit_test(variables_are_in_order),
 		cmocka_unit_test(names_have_distances),
 		cmocka_unit_test(versions_are_compared_in_one_form),
@@ -1071,6 +1212,7 @@ int main(void)
 		cmocka_unit_test(reversed_level_counts_where_it_narrows),
 		cmocka_unit_test(disabled_counts_less_where_the_driver_denies),
 		cmocka_unit_test(gid_index_is_checked_against_the_ports),
+		cmocka_unit_test(ports_with_ipv6_only_are_told),
 		cmocka_unit_test(old_nccl_misses_peermem),
 		cmocka_unit_test(guest_is_no_fault_with_nvlink),
 		cmocka_unit_test(container_tells_missing_nodes),
@@ -1095,6 +1237,7 @@ int main(void)
 		cmocka_unit_test(dma_buf_needs_kernel_and_open_modules),
 		cmocka_unit_test(each_gpu_has_its_nic),
 		cmocka_unit_test(far_nics_are_told),
+		cmocka_unit_test(ports_count_where_nccl_would_use_them),
 		cmocka_unit_test(a_spare_port_is_no_fault),
 		cmocka_unit_test(slow_ports_are_compared_with_their_like),
 		cmocka_unit_test(slots_carry_their_ports),

@@ -4,6 +4,7 @@
 
 #include "build_machine.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -137,7 +138,7 @@ static void nvlinks_between(struct machine *m, int n)
 	for (size_t i = 0; i < 2; i++) {
 		const struct path *p = topology_path(t, i, !i);
 
-		assert_int_equal(p->nvlinks, n);
+		assert_true(fact_is(p->nvlinks, n));
 		assert_int_equal(p->class, n ? PATH_NVLINK : PATH_PHB);
 		assert_int_equal(p->pci_class, PATH_PHB);
 	}
@@ -553,6 +554,55 @@ static void large_machine(void **state)
 	build_free(m);
 }
 
+/* ---- what is expected between sockets ---- */
+
+/* GPU0 in socket 0 and GPU1 in socket 1, on PCIe 4.0 x16. */
+static const struct {
+	const char *cpu;
+	enum cpu_vendor vendor;
+	int family, model;
+	double up, down; /* rounded GB/s; 0: nothing is expected */
+} sockets[] = {
+	{"Rome", CPU_AMD, 23, 49, 22, 22},        {"Milan", CPU_AMD, 25, 1, 22, 10},
+	{"Genoa", CPU_AMD, 25, 17, 26, 26},       {"Xeon 4416+", CPU_INTEL, 6, 143, 26, 26},
+	{"an unknown one", CPU_AMD, 26, 2, 0, 0},
+};
+
+static void rates_between_sockets(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++) {
+		struct machine *m = build_root_ports(2, 2, 2);
+		struct topology *t;
+
+		m->cpu.vendor = fact_int(sockets[i].vendor, "test");
+		m->cpu.family = fact_int(sockets[i].family, "test");
+		m->cpu.model = fact_int(sockets[i].model, "test");
+		t = topology_new(m);
+		assert_int_equal(topology_path(t, 0, 1)->class, PATH_SYS);
+		if (round(topology_path(t, 0, 1)->expected_gbps) != sockets[i].up ||
+		    round(topology_path(t, 1, 0)->expected_gbps) != sockets[i].down)
+			fail_msg("%s: %.1f and %.1f", sockets[i].cpu,
+				 topology_path(t, 0, 1)->expected_gbps,
+				 topology_path(t, 1, 0)->expected_gbps);
+		topology_free(t);
+		build_free(m);
+	}
+}
+
+/* The nodes of one socket, which nvidia-smi calls SYS too. */
+static void rates_within_a_socket(void **state)
+{
+	struct machine *m = build_root_ports(2, 2, 1);
+	struct topology *t = topology_new(m);
+
+	(void)state;
+	assert_int_equal(topology_path(t, 0, 1)->class, PATH_SYS);
+	assert_true(topology_path(t, 0, 1)->expected_gbps > 25);
+	topology_free(t);
+	build_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -580,6 +630,8 @@ int main(void)
 		cmocka_unit_test(level_defaults),
 		cmocka_unit_test(level_settings),
 		cmocka_unit_test(random_trees),
+		cmocka_unit_test(rates_between_sockets),
+		cmocka_unit_test(rates_within_a_socket),
 		cmocka_unit_test(counts),
 		cmocka_unit_test(empty_machine),
 		cmocka_unit_test(large_machine),

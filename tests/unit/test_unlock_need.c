@@ -2,6 +2,7 @@
 /* What a machine needs for P2P over PCIe: each row of the decision, the options, the commands. */
 #include "base/alloc.h"
 #include "build_machine.h"
+#include "support/support.h"
 #include "unlock/need.h"
 #include "unlock/need_kernel.h"
 
@@ -51,6 +52,12 @@ static void rtx4090_screen(struct machine *m)
 	m->gpus[0].pci->boot_vga = m->gpus[1].pci->boot_vga = fact_int(1, from);
 }
 
+static void rtx4090_screen_onehop(struct machine *m)
+{
+	rtx4090_screen(m);
+	m->driver.bar1_p2p.mark = fact_str("unlock 1", from);
+}
+
 static void rtx4080(struct machine *m)
 {
 	each(m, 16376 * MIB, 16 * GIB, "NVIDIA GeForce RTX 4080", 89);
@@ -64,6 +71,7 @@ static void rtx2080(struct machine *m)
 static void gtx1080(struct machine *m)
 {
 	each(m, 8192 * MIB, 256 * MIB, "NVIDIA GeForce GTX 1080", 61);
+	m->driver.flavor = fact_int(DRIVER_PROPRIETARY, from);
 }
 
 static void a100(struct machine *m)
@@ -76,6 +84,33 @@ static void small_bar1(struct machine *m)
 	each(m, 24564 * MIB, 256 * MIB, "NVIDIA GeForce RTX 4090", 89);
 	for (size_t i = 0; i < m->gpu_n; i++)
 		m->gpus[i].pci->rebar_sizes = fact_int(0xffc0, from); /* 64 MiB to 32 GiB */
+}
+
+/* A chip to come, of which the table holds nothing. */
+static void rtx6090(struct machine *m)
+{
+	each(m, 32607 * MIB, 64 * GIB, "NVIDIA GeForce RTX 6090", 130);
+	m->gpus[0].pci->device = m->gpus[1].pci->device = fact_int(0x3f80, from);
+}
+
+static void rtx6090_refused(struct machine *m)
+{
+	rtx6090(m);
+	build_status(m, P2P_READ, P2P_CHIPSET_NOT_SUPPORTED);
+	build_status(m, P2P_WRITE, P2P_CHIPSET_NOT_SUPPORTED);
+}
+
+static void told_to_grow(struct machine *m)
+{
+	small_bar1(m);
+	m->driver.resizable_bar = fact_int(1, from);
+}
+
+static void guest(struct machine *m)
+{
+	small_bar1(m);
+	m->kernel.hypervisor = fact_str("kvm", from);
+	m->gpus[0].pci->rebar_sizes = m->gpus[1].pci->rebar_sizes = fact_int_absent(from);
 }
 
 static void old_vbios(struct machine *m)
@@ -161,6 +196,11 @@ static void not_connected(struct machine *m)
 	connect_all(m, fact_int(RM_CONNECTION_NONE, from));
 }
 
+static void connected(struct machine *m)
+{
+	connect_all(m, fact_int(RM_CONNECTION_BAR1, from));
+}
+
 static void not_asked(struct machine *m)
 {
 	connect_all(m, fact_int_unknown("rm.json is missing"));
@@ -204,7 +244,10 @@ static const struct {
 	{{"570.211.01", "", STOCK, rtx4080}, NEED_PATCH, "patch", NULL},
 	{{"550.90.07", "", STOCK, rtx4080}, NEED_REFUSED, "bar1-no-room", "565 or later"},
 	{{"535.261.03", "", STOCK, rtx4080}, NEED_REFUSED, "bar1-no-room", "16 GiB"},
-	{{"525.60.11", "", STOCK, NULL}, NEED_REFUSED, "release", "535 or later"},
+	{{"525.60.11", "", STOCK, NULL}, NEED_UNKNOWN, "release", "was not tried"},
+	{{"610.57.04", "", STOCK, rtx6090}, NEED_NOTHING, "driver-allows", NULL},
+	{{"610.57.04", "", STOCK, rtx6090_refused}, NEED_UNKNOWN, "not-listed", "newer onehop"},
+	{{"610.57.04", "", EDITED, rtx6090_refused}, NEED_OPTIONS, "options", NULL},
 	/* in force, or nearly */
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, NULL},
 	 NEED_IN_FORCE,
@@ -233,6 +276,17 @@ static const struct {
 	 NEED_REFUSED,
 	 "mailbox",
 	 "take ForceP2P out"},
+	{{"580.105.08", "", UNKNOWN, mailbox}, NEED_REFUSED, "mailbox", "kallsyms"},
+	/* some edits choose BAR1 without keys */
+	{{"570.86.16", "", EDITED, connected}, NEED_IN_FORCE, "in-force", "without options"},
+	/* edits of others take the start of BAR1 for the start of memory */
+	{{"570.86.16", "", EDITED, rtx4090_screen}, NEED_PATCH, "console-shift", "of GPU0"},
+	{{"570.86.16", "ForceP2P=0x211;RMForceP2PType=2", EDITED, rtx4090_screen},
+	 NEED_PATCH,
+	 "console-shift",
+	 "not onehop's"},
+	{{"570.86.16", "", EDITED, rtx4090_screen_onehop}, NEED_OPTIONS, "options", NULL},
+	{{"580.105.08", "", EDITED, rtx4090_screen}, NEED_OPTIONS, "options", NULL},
 	/* stock 545 to 570, told to, say BAR1 with nothing mapped */
 	{{"550.90.07", "ForceP2P=0x11;RMForceP2PType=2", STOCK, NULL},
 	 NEED_REFUSED,
@@ -290,6 +344,8 @@ static const struct {
 	{{"595.45.04", "", STOCK, monitor}, NEED_OPTIONS, "options", NULL},
 	/* what stands in the way */
 	{{"580.105.08", "", STOCK, small_bar1}, NEED_REFUSED, "bar1-small", "256 MiB"},
+	{{"580.105.08", "", STOCK, told_to_grow}, NEED_REFUSED, "bar1-not-grown", "set already"},
+	{{"580.105.08", "", STOCK, guest}, NEED_REFUSED, "bar1-host", "kvm"},
 	{{"580.105.08", "", STOCK, no_bar1}, NEED_REFUSED, "bar1-small", "not mapped"},
 	{{"580.105.08", "", STOCK, old_vbios}, NEED_REFUSED, "bar1-vbios", "VBIOS"},
 	{{"580.105.08", "", STOCK, more_memory}, NEED_REFUSED, "bar1-never", "48 GiB"},
@@ -324,7 +380,11 @@ static struct machine *build(const struct change *c)
 	m->driver.registry_dwords_per_device = fact_str_absent(from);
 	m->driver.bar1_p2p.loaded = probed(c->loaded);
 	m->driver.bar1_p2p.installed = probed(c->installed);
-	connect_all(m, fact_int(RM_CONNECTION_BAR1, from));
+	m->driver.bar1_p2p.mark = fact_str_absent(from);
+	connect_all(m, fact_int(fact_is(registry_keys_good(&m->driver, &m->gpus[0]), 1)
+					? RM_CONNECTION_BAR1
+					: RM_CONNECTION_NONE,
+				from));
 	if (c->also)
 		c->also(m);
 	return m;
@@ -366,14 +426,15 @@ static void each_case(void **state)
 static void options_by_release(void **state)
 {
 	(void)state;
-	assert_null(need_dwords(-1));
-	assert_null(need_dwords(530));
-	assert_string_equal(need_dwords(535), "ForceP2P=0x11;RMForceP2PType=2");
-	assert_string_equal(need_dwords(560), "ForceP2P=0x11;RMForceP2PType=2");
-	assert_string_equal(need_dwords(570), "ForceP2P=0x211;RMForceP2PType=2");
-	assert_string_equal(need_dwords(575), "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2");
-	assert_string_equal(need_dwords(580), "ForceP2P=0x211;RMPcieP2PType=1");
-	assert_string_equal(need_dwords(610), "ForceP2P=0x211;RMPcieP2PType=1");
+	assert_null(release_find(-1)->keys);
+	assert_null(release_find(530)->keys);
+	assert_string_equal(release_find(535)->keys, "ForceP2P=0x11;RMForceP2PType=2");
+	assert_string_equal(release_find(560)->keys, "ForceP2P=0x11;RMForceP2PType=2");
+	assert_string_equal(release_find(570)->keys, "ForceP2P=0x211;RMForceP2PType=2");
+	assert_string_equal(release_find(575)->keys,
+			    "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2");
+	assert_string_equal(release_find(580)->keys, "ForceP2P=0x211;RMPcieP2PType=1");
+	assert_string_equal(release_find(610)->keys, "ForceP2P=0x211;RMPcieP2PType=1");
 }
 
 /* All cards alike: one setting, and what else a person has set stays. */
@@ -652,6 +713,20 @@ static void by_hand_on_debian(void **state)
 }
 
 /* What a recording says gets into commands only if a shell has nothing to read in it. */
+/* Neither release nor chip is refused for its number: both are said to be not tried. */
+static void not_tried_is_said(void **state)
+{
+	static const struct change c = {"610.57.04", "", EDITED, rtx6090_refused};
+	struct machine *m = build(&c);
+	const struct machine_need *n = machine_need(m);
+
+	(void)state;
+	assert_int_equal(n->need, NEED_OPTIONS);
+	assert_true(minds(n, "610.57.04 was not tried"));
+	assert_true(minds(n, "the chip of GPU0 was not tried"));
+	build_free(m);
+}
+
 static void by_hand_on_a_strange_kernel(void **state)
 {
 	static const struct change c = {"610.57.04", "", STOCK, NULL};
@@ -664,7 +739,7 @@ static void by_hand_on_a_strange_kernel(void **state)
 	n = machine_need(m);
 	assert_false(says(n->steps, n->step_n, "rm -rf ~"));
 	assert_true(says(n->steps, n->step_n, "/lib/modules/$(uname -r)/updates/onehop"));
-	assert_true(minds(n, "newer than any release"));
+	assert_true(minds(n, "610.57.04 was not tried: onehop unlock --tree decides"));
 	assert_true(minds(n, "610.43.03"));
 	build_free(m);
 }
@@ -788,6 +863,7 @@ int main(void)
 		cmocka_unit_test(not_every_card_is_a_peer),
 		cmocka_unit_test(by_hand_on_debian),
 		cmocka_unit_test(by_hand_on_a_strange_kernel),
+		cmocka_unit_test(not_tried_is_said),
 		cmocka_unit_test(lines_that_count_last),
 		cmocka_unit_test(releases_and_kernels),
 		cmocka_unit_test(nothing_to_judge),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/: every fault between two devices is caught, named, and laid to the pair that has it. */
 #include "base/err.h"
+#include "base/rate.h"
 #include "base/strbuf.h"
 #include "bench/test_run.h"
 #include "device/fake.h"
@@ -241,6 +242,43 @@ static void test_faults(void **state)
 		assert_caught(&r, 1, 2, faults[i].kind, faults[i].says);
 		test_result_done(&r);
 	}
+}
+
+/*
+ * Every pair at a fifth of what its path should give: compared with each other they are well. (`check` calls that
+ * slow too: test_observe.c.)
+ */
+static void test_all_equally_slow(void **state)
+{
+	struct test_request *q = request_of((struct fault){FAULT_NONE, -1, -1});
+	struct test_result r;
+	struct paths *paths;
+
+	(void)state;
+	q->devices.memory_bytes = 5 * RATE_MIN_BYTES;
+	q->memory_bytes = 4 * RATE_MIN_BYTES; /* a quarter is copied */
+	q->no_all_reduce = true;
+	assert_int_equal(paths_new(DEVICES, &paths), 0);
+	for (unsigned i = 0; i < DEVICES; i++)
+		for (unsigned j = 0; j < DEVICES; j++)
+			if (i != j) {
+				q->devices.link_gbps[i][j] = 0.5f;
+				paths_pair(paths, i, j)->expected_gbps = 2.5;
+			}
+	q->paths = paths;
+	run(q, &r);
+	for (unsigned i = 0; i < DEVICES * DEVICES; i++) {
+		const struct pair_result *p = &r.pairs[i];
+
+		if (i / DEVICES == i % DEVICES)
+			continue;
+		if (p->kind != WRONG_SLOW)
+			fail_msg("%s, %.3g GB/s: %s", wrong_word(p->kind), p->copy_gbps,
+				 p->sentence);
+		assert_non_null(strstr(p->sentence, "where the path should give 2.5 GB/s"));
+	}
+	test_result_done(&r);
+	paths_free(paths);
 }
 
 /* ---- calls that are bent on their way ---- */
@@ -562,6 +600,7 @@ int main(void)
 		cmocka_unit_test(test_words_both_ways),
 		cmocka_unit_test(test_healthy),
 		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_all_equally_slow),
 		cmocka_unit_test(test_one_set),
 		cmocka_unit_test(test_rate_of_unlike_devices),
 		cmocka_unit_test(test_too_many_peers),

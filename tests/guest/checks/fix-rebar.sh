@@ -11,7 +11,7 @@ is "at the start" "$(bars)" "256 256 256 256 "
 plan "no room" 1 bar1-window
 is "no room: nothing to try" "$(planned bar-size)" ""
 is "no room: parameter" "$(parameters)" "pci=realloc "
-like "no room: the firmware's setting" "$(by_hand)" "*Above 4G Decoding*MMIO High Size*"
+like "no room: the host's window" "$(by_hand)" "*on the host*X-PciMmio64Mb*"
 
 plan "plan" 1 bar1-small --now
 is "plan: where there is room" "$(planned bar-size)" "01:00.0=32768 02:00.0=32768"

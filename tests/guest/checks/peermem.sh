@@ -39,7 +39,17 @@ is "1: the log is silent" "$(dmesg | tail -n 5 | grep -ci peermem)" 0
 
 start bare/nvidia-peermem.ko
 mkdir -p /usr/src/ofa_kernel
+refused "2 OFED of another kernel" "$EINVAL" peermem-ofed-kernel
+
+# OFED's core for this kernel stands in the place of the kernel's own.
+start bare/nvidia-peermem.ko
+mkdir -p /usr/src/ofa_kernel
+core=$(find "/lib/modules/$(uname -r)/kernel" -name 'ib_core.ko*')
+cp "$core" "/lib/modules/$(uname -r)/updates/"
+mv "$core" /tmp/
+depmod
 refused "2 built before OFED" "$EINVAL" peermem-before-ofed
+mv "/tmp/${core##*/}" "$core"
 
 start peer_api.ko nv_peer_mem.ko api/nvidia-peermem.ko
 modprobe nv_peer_mem

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/rate.h"
+
+#include <stdlib.h>
+
+/*
+ * Of the path: every healthy pair that somebody published reaches 85 % or more of what is expected here (RTX
+ * 4090 and 3090 on EPYC Rome, Milan and Genoa, within and between sockets, and on Xeon 4416+; CMP 170HX below a
+ * switch; H200), what is routed up from a switch or through a translating IOMMU 40 % or less. Of the others:
+ * links of one machine differ by design (x4 behind a chipset beside x16, PCIe beside NVLink by a factor of
+ * seven), so only what is below a tenth of their median is sure to have another cause.
+ */
+static const double shares[RATE_BY_N] = {
+	[RATE_BY_PATH] = 0.6,
+	[RATE_BY_OTHERS] = 0.1,
+};
+
+struct rate_yardstick rate_yardstick(double expected, double median, uint64_t bytes)
+{
+	if (expected > 0 && (!bytes || bytes >= RATE_MIN_BYTES))
+		return (struct rate_yardstick){RATE_BY_PATH, expected};
+	if (median > 0)
+		return (struct rate_yardstick){RATE_BY_OTHERS, median};
+	return (struct rate_yardstick){RATE_BY_NOTHING, 0};
+}
+
+bool rate_is_slow(double gbps, struct rate_yardstick y)
+{
+	return gbps < shares[y.by] * y.gbps;
+}
+
+double rate_slow_share(enum rate_by by)
+{
+	return shares[by];
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double rate_median(double *values, size_t n)
+{
+	if (n < 3)
+		return 0;
+	qsort(values, n, sizeof(*values), compare);
+	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}

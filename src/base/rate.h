@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a measured rate is too low: the one rule of check, test and compare. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Smaller copies are slower by nature: how far below their path they stay says nothing of it. */
+#define RATE_MIN_BYTES (16u << 20)
+
+/* What a rate is held against. */
+enum rate_by {
+	RATE_BY_NOTHING, /* neither is known: no rate is too low */
+	RATE_BY_PATH,    /* what the path should give in this direction */
+	RATE_BY_OTHERS,  /* the median of all pairs of the run */
+	RATE_BY_N,
+};
+
+struct rate_yardstick {
+	enum rate_by by;
+	double gbps;
+};
+
+/*
+ * `expected`: GB/s of the path, 0: unknown. `median`: of the run, 0: unknown. `bytes`: of the copy, 0: not
+ * told, which is a benchmark's own size and large.
+ */
+struct rate_yardstick rate_yardstick(double expected, double median, uint64_t bytes);
+bool rate_is_slow(double gbps, struct rate_yardstick y);
+/* What is below this share is slow. */
+double rate_slow_share(enum rate_by by);
+/* Sorts the values. Of fewer than three it is 0: two that differ do not tell which of them is wrong. */
+double rate_median(double *values, size_t n);

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a diagnosis to the plan of `onehop fix`. */
+#include "cli/planning.h"
+
+#include "base/alloc.h"
+#include "base/source.h"
+#include "cli/fixing.h"
+#include "fix/make_plan.h"
+#include "ingest/ingest.h"
+
+#include <limits.h>
+#include <unistd.h>
+
+/* The files that the plan is about: of an image, of the recording, or of the running system. */
+static int open_source(const struct planning *how, struct source **ret)
+{
+	if (how->from && !how->root)
+		return ingest_open(how->from, ret);
+	return source_open_root(how->root ? how->root : "/", NULL, NULL, ret);
+}
+
+/* A unit runs this very program as root. NULL: it must not, and where packages put it is for the
+ * plan to find. */
+static const char *own_program(char path[static PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	if (n <= 0)
+		return NULL;
+	path[n] = '\0';
+	return is_roots_alone(path) ? path : NULL;
+}
+
+int planned_make(const struct planning *how, const struct diagnosis *d, struct planned *ret)
+{
+	char program[PATH_MAX];
+	struct plan_request request = {.machine = d->topology->machine,
+				       .image = how->root != NULL,
+				       .lifetime = how->lifetime};
+	struct planned p = {.changes.arena = arena_new()};
+	int r;
+
+	p.made.arena = p.changes.arena;
+	diagnosis_propose(d, &how->propose, &p.changes);
+	for (size_t i = 0; i < p.changes.n; i++)
+		if (!p.changes.items[i].apart)
+			change_add(&p.made, &p.changes.items[i]);
+	r = open_source(how, &request.source);
+	if (r < 0) {
+		planned_done(&p);
+		return r;
+	}
+	if (!how->root && !how->from)
+		request.program = own_program(program);
+	p.plan = plan_make(&request, &p.made);
+	source_free(request.source);
+	*ret = p;
+	return 0;
+}
+
+void planned_done(struct planned *p)
+{
+	plan_free(p->plan);
+	arena_free(p->changes.arena);
+	*p = (struct planned){0};
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop fix` would do about a diagnosis: check promises it, and fix does it. */
+#pragma once
+
+#include "diagnose/diagnose.h"
+
+struct plan;
+
+struct planning {
+	const char *from; /* a recording: its files are planned for; NULL: the host's */
+	const char *root; /* a system image, which goes before both; NULL: none */
+	struct propose_options propose;
+	unsigned lifetime; /* enum change_lifetime */
+};
+
+struct planned {
+	struct change_set changes, made; /* made: those not apart */
+	struct plan *plan;
+};
+
+/* 0, or a negative errno with a sentence. The diagnosis must outlive it. */
+int planned_make(const struct planning *how, const struct diagnosis *d, struct planned *ret);
+void planned_done(struct planned *p);

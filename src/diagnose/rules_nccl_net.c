@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules about how NCCL is told to use the network: lists of devices, RoCE addresses, peer memory. */
+#include "diagnose/rules_nccl.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- lists of devices ---- */
+
+/* The list behind its marks; [^][=]. */
+static const char *list_body(const char *value, bool *ret_exclude, bool *ret_exact)
+{
+	*ret_exclude = *value == '^';
+	value += *ret_exclude;
+	*ret_exact = *value == '=';
+	return value + *ret_exact;
+}
+
+#define ANY_PORT 0
+
+/* "mlx5_0" or "mlx5_0:1"; without "=" in front of the list, "mlx5_1" is mlx5_10 too. */
+static bool entry_has(const char *entry, size_t n, bool exact, const char *device, unsigned port)
+{
+	const char *colon = memchr(entry, ':', n);
+	size_t len = colon ? (size_t)(colon - entry) : n;
+
+	if (!n || strncmp(entry, device, len) != 0 || (exact && device[len]))
+		return false;
+	return !colon || port == ANY_PORT || strtoul(colon + 1, NULL, 10) == port;
+}
+
+static bool list_has(const char *body, bool exact, const char *device, unsigned port)
+{
+	for (const char *p = body; *p;) {
+		size_t n = strcspn(p, ",");
+
+		if (entry_has(p, n, exact, device, port))
+			return true;
+		p += n + (p[n] == ',');
+	}
+	return false;
+}
+
+enum nccl_use nccl_port_use(const struct rule_run *run, const struct rdma_device *d, unsigned port)
+{
+	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_HCA");
+	bool exclude, exact, listed;
+	const char *body;
+
+	if (setting_number(run->m, "NCCL_IB_DISABLE", 0) != 0)
+		return NCCL_LEAVES;
+	body = list_body(s ? s->value : "", &exclude, &exact);
+	/* A list without a name holds each device: "" leaves out none and "^" all (matchIfList). */
+	if (!body[strspn(body, ",")])
+		return exclude ? NCCL_LEAVES : NCCL_MAY_USE;
+	listed = list_has(body, exact, d->name, port);
+	if (exclude)
+		return listed ? NCCL_LEAVES : NCCL_MAY_USE;
+	return listed ? NCCL_NAMES : NCCL_LEAVES;
+}
+
+/* ---- RoCE addresses ---- */
+
+static const struct rdma_gid *find_gid(const struct rdma_port *p, int64_t index)
+{
+	for (size_t i = 0; i < p->gid_n; i++)
+		if (p->gids[i].index == index)
+			return &p->gids[i];
+	return NULL;
+}
+
+#define GID_AUTOMATIC NCCL_RELEASE(2, 21, 5)
+
+/* From 2.21 on NCCL looks for an address of one family, IPv4 unless told, and stays at index 0 where
+ * a port has none (ncclIbGetGidIndex). */
+static bool wants_ipv6(const struct machine *m)
+{
+	const struct nccl_setting *s = machine_nccl_setting(m, "NCCL_IB_ADDR_FAMILY");
+
+	return s && strcmp(s->value, "AF_INET6") == 0;
+}
+
+/* The index that NCCL uses at a port; -1: it finds a good one by itself. */
+static int64_t gid_index(struct rule_run *run, const struct rdma_port *p)
+{
+	int64_t index = setting_number(run->m, "NCCL_IB_GID_INDEX", -1);
+	const struct rdma_gid *right = rdma_routed_gid(p);
+	int version = nccl_version(run);
+
+	if (index >= 0)
+		return index;
+	if (version && version < GID_AUTOMATIC)
+		return 0;
+	return right && rdma_gid_scope(right) == GID_GLOBAL && !wants_ipv6(run->m) ? 0 : -1;
+}
+
+/* What is wrong with this index at this port; NULL: nothing, or nobody knows. */
+static const char *gid_fault(const struct rdma_port *p, int64_t index)
+{
+	const struct rdma_gid *gid = find_gid(p, index);
+
+	if (!port_is_roce(p) || !fact_is(p->gids_listed, 1))
+		return NULL;
+	if (!gid)
+		return "is empty";
+	if (fact_is_not(gid->type, GID_ROCE_V2))
+		return "is a v1 GID and not routed";
+	return fact_known(gid->type) && rdma_gid_scope(gid) == GID_LINK_LOCAL && rdma_routed_gid(p)
+		       ? "is a link-local v2 GID and not routed"
+		       : NULL;
+}
+
+/* The index that is right at every RoCE port that NCCL uses; -1: they differ, or one has none. */
+static int64_t right_index(struct rule_run *run)
+{
+	int64_t index = -1;
+
+	FOR_EACH_RDMA (d, run)
+		for (size_t i = 0; i < d->port_n; i++) {
+			const struct rdma_port *p = &d->ports[i];
+			const struct rdma_gid *right = rdma_routed_gid(p);
+
+			if (!port_is_roce(p) || nccl_port_use(run, d, p->number) == NCCL_LEAVES)
+				continue;
+			if (!right || (index >= 0 && index != right->index))
+				return -1;
+			index = right->index;
+		}
+	return index;
+}
+
+static void gid_remedy(struct rule_run *run, struct finding *f, const struct nccl_setting *s,
+		       const struct rdma_gid *right)
+{
+	const char *unset = s ? "unset NCCL_IB_GID_INDEX" : "leave NCCL_IB_GID_INDEX unset";
+	int version = nccl_version(run);
+	int64_t index = right_index(run);
+
+	if (rdma_gid_scope(right) == GID_GLOBAL)
+		unset = run_text(run, "%s and set NCCL_IB_ADDR_FAMILY=AF_INET6", unset);
+	if (version >= GID_AUTOMATIC)
+		finding_remedy(run, f, "%s: %s then finds index %u by itself", unset,
+			       nccl_text(run, version), right->index);
+	else if (index >= 0)
+		finding_remedy(run, f,
+			       "set NCCL_IB_GID_INDEX=%" PRId64 "; with NCCL 2.21 or newer %s",
+			       index, unset);
+	else
+		finding_remedy(run, f,
+			       "with NCCL 2.21 or newer %s: no index is right at every port, here "
+			       "it is %u",
+			       unset, right->index);
+}
+
+/* Why it is this index where nobody set it. */
+static const char *index_reason(struct rule_run *run, const struct nccl_setting *s)
+{
+	int version = nccl_version(run);
+
+	if (s && setting_number(run->m, s->name, -1) >= 0)
+		return "";
+	return version && version < GID_AUTOMATIC ? " (automatic from 2.21 on)"
+						  : " (it looks for IPv4 addresses)";
+}
+
+static void report_gid(struct rule_run *run, const struct nccl_setting *s,
+		       const struct rdma_device *d, const struct rdma_port *p)
+{
+	int64_t index = gid_index(run, p);
+	const char *fault = index < 0 ? NULL : gid_fault(p, index);
+	const struct rdma_gid *right = rdma_routed_gid(p);
+	struct finding *f;
+
+	if (!fault)
+		return;
+	f = finding_add(run, CONFIDENCE_LIKELY, s ? subject_setting(run, s) : "NCCL_IB_GID_INDEX",
+			"at %s port %u NCCL uses GID index %" PRId64 "%s, which %s%s", d->name,
+			p->number, index, index_reason(run, s), fault,
+			right ? run_text(run, "; the routed v2 GID is index %u", right->index)
+			      : "");
+	f->pci = d->pci;
+	if (s)
+		show_setting(run, f, s);
+	if (right) {
+		finding_evidence(run, f, "GID %u of %s port %u: %s, RoCE v2 (%s)", right->index,
+				 d->name, p->number, right->gid.value, FACT_WHY(right->gid));
+		gid_remedy(run, f, s, right);
+	}
+	evidence_nccl(run, f);
+}
+
+static enum verdict probe_gid_index(struct rule_run *run)
+{
+	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_GID_INDEX");
+	int version = nccl_version(run);
+	bool roce = false;
+	struct finding *f;
+
+	FOR_EACH_RDMA (d, run)
+		for (size_t i = 0; i < d->port_n; i++) {
+			if (!port_is_roce(&d->ports[i]))
+				continue;
+			roce = true;
+			if (nccl_port_use(run, d, d->ports[i].number) != NCCL_LEAVES)
+				report_gid(run, s, d, &d->ports[i]);
+		}
+	if (!roce)
+		return VERDICT_NA;
+	if (run->found || !s || setting_number(run->m, s->name, -1) < 0 ||
+	    (version && version < GID_AUTOMATIC))
+		return VERDICT_OK;
+	f = finding_add(
+		run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
+		"NCCL_IB_GID_INDEX=%s is fixed by hand; NCCL from 2.21 on picks the v2 GID of "
+		"each port by itself, and an index moves when addresses change",
+		s->value);
+	f->severity = SEVERITY_INFO;
+	show_setting(run, f, s);
+	return VERDICT_OK;
+}
+
+/* ---- InfiniBand switched off ---- */
+
+static bool active_port_of(struct rule_run *run, const char *link_layer)
+{
+	FOR_EACH_RDMA (d, run)
+		for (size_t i = 0; i < d->port_n; i++)
+			if (fact_str_is(d->ports[i].state, "ACTIVE") &&
+			    fact_str_is(d->ports[i].link_layer, link_layer))
+				return true;
+	return false;
+}
+
+static enum verdict probe_ib_disabled(struct rule_run *run)
+{
+	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_DISABLE");
+	struct finding *f;
+
+	if (setting_number(run->m, "NCCL_IB_DISABLE", 0) == 0)
+		return VERDICT_OK;
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
+		"NCCL leaves the machine's RDMA devices alone and talks to other machines over "
+		"TCP sockets");
+	if (!active_port_of(run, "InfiniBand"))
+		f->severity = SEVERITY_INFO;
+	show_setting(run, f, s);
+	return VERDICT_OK;
+}
+
+/* ---- what the lists say ---- */
+
+static enum verdict probe_list_marks(struct rule_run *run)
+{
+	FOR_EACH_SETTING(s, run)
+	{
+		bool exclude, exact;
+		const char *body;
+		struct finding *f;
+
+		if (!setting_is(s, NCCL_LIST))
+			continue;
+		body = list_body(s->value, &exclude, &exact);
+		if (!strpbrk(body, "^="))
+			continue;
+		f = finding_add(
+			run, CONFIDENCE_LIKELY, subject_setting(run, s),
+			"%s=%s: the marks ^ and = count once, before the whole list; later they "
+			"are part of a name that no device has",
+			s->name, s->value);
+		show_setting(run, f, s);
+		finding_remedy(run, f, "write the marks once: %s=%s%sNAME,NAME", s->name,
+			       exclude ? "^" : "", exact || strchr(body, '=') ? "=" : "");
+	}
+	return VERDICT_OK;
+}
+
+/* A device whose ports are not known is asked for by its name alone. */
+static bool leaves_device(const struct rule_run *run, const struct rdma_device *d)
+{
+	for (size_t i = 0; i < d->port_n; i++)
+		if (nccl_port_use(run, d, d->ports[i].number) != NCCL_LEAVES)
+			return false;
+	return d->port_n || nccl_port_use(run, d, ANY_PORT) == NCCL_LEAVES;
+}
+
+/* "mlx5_0:1", as the list would name it. */
+static const char *list_ports(struct rule_run *run, const char *names, const struct rdma_device *d)
+{
+	for (size_t i = 0; i < d->port_n; i++)
+		names = run_list(run, names,
+				 run_text(run, "%s:%u", d->name, (unsigned)d->ports[i].number));
+	return d->port_n ? names : run_list(run, names, d->name);
+}
+
+static enum verdict probe_ib_hca(struct rule_run *run)
+{
+	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_HCA");
+	const char *names = NULL;
+	struct finding *f;
+
+	/* Where NCCL_IB_DISABLE leaves them out, nccl-ib-disabled says so. */
+	if (!s || setting_number(run->m, "NCCL_IB_DISABLE", 0) != 0)
+		return VERDICT_OK;
+	FOR_EACH_RDMA (d, run)
+		if (!leaves_device(run, d))
+			return VERDICT_OK;
+	FOR_EACH_RDMA (d, run)
+		names = list_ports(run, names, d);
+	f = finding_add(run, CONFIDENCE_LIKELY, subject_setting(run, s),
+			"NCCL_IB_HCA=%s leaves NCCL no RDMA port of this machine (%s): NCCL falls "
+			"back to TCP sockets",
+			s->value, names);
+	show_setting(run, f, s);
+	return VERDICT_OK;
+}
+
+/* ---- peer memory ---- */
+
+static enum verdict probe_old_peermem(struct rule_run *run)
+{
+	const struct peermem *p = &run->m->peermem;
+	int version = nccl_version(run);
+	struct finding *f;
+
+	if (!version)
+		return rule_unknown(run, "NCCL's version: %s", FACT_WHY(run->m->nccl.version));
+	if (version >= NCCL_RELEASE(2, 23, 4) || !fact_is(p->loaded, 1) || !fact_is(p->listed, 0))
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_LIKELY, "NCCL",
+			"%s looks for nv_mem below /sys/kernel/mm/memory_peers only, does not find "
+			"nvidia-peermem there and uses no GPUDirect RDMA",
+			nccl_text(run, version));
+	evidence_yes_no(run, f, "nvidia_peermem loaded", p->loaded);
+	evidence_yes_no(run, f, "listed in memory_peers", p->listed);
+	evidence_nccl(run, f);
+	return VERDICT_OK;
+}
+
+/* ---- the table ---- */
+
+const struct rule rules_nccl_net[] = {
+	{
+		.id = "nccl-gid-index",
+		.title = "NCCL uses a routed v2 GID of every RoCE port",
+		.why = "RoCE v2 is routed by the address behind the GID. With a v1, link-local or "
+		       "empty entry connections end with completion status 12 (retries exceeded).",
+		.remedy = "with NCCL 2.21 or newer unset NCCL_IB_GID_INDEX; before, set it to the "
+			  "index "
+			  "of the v2 GID of the IPv4 address (show_gids)",
+		.reference = "NVIDIA/nccl#426, src/transport/net_ib (ncclIbGetGidIndex); " NCCL_ENV,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_RDMA,
+		.probe = probe_gid_index,
+	},
+	{
+		.id = "nccl-ib-disabled",
+		.title = "NCCL may use the RDMA devices",
+		.why = "Sockets are several times slower, and there is no GPUDirect RDMA over "
+		       "them.",
+		.remedy = "unset NCCL_IB_DISABLE",
+		.reference = NCCL_ENV,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_RDMA,
+		.probe = probe_ib_disabled,
+	},
+	{
+		.id = "nccl-list-marks",
+		.title = "NCCL's lists of devices have their marks in front",
+		.why = "[^][=]name,name: one ^ excludes and one = wants whole names, for the whole "
+		       "list.",
+		.remedy = "write the marks once, before the first name",
+		.reference = "NVIDIA/nccl-tests#150; " NCCL_ENV,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = 0,
+		.probe = probe_list_marks,
+	},
+	{
+		.id = "nccl-ib-hca",
+		.title = "NCCL_IB_HCA leaves NCCL an RDMA port",
+		.why = "Without a port that its list lets through NCCL has no RDMA device and uses "
+		       "sockets.",
+		.remedy = "name devices of `ls /sys/class/infiniband`, exclude fewer, or unset "
+			  "NCCL_IB_HCA",
+		.reference = NCCL_ENV,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_RDMA,
+		.probe = probe_ib_hca,
+	},
+	{
+		.id = "nccl-old-peermem",
+		.title = "NCCL is new enough to find nvidia-peermem",
+		.why = "Up to 2.22.3 NCCL knows only the sysfs entry of the old nv_peer_mem; one "
+		       "run "
+		       "fell from 180 to 10 GB/s.",
+		.remedy = "use NCCL 2.23.4 or newer",
+		.reference = "NVIDIA/nccl#1676",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_GPU | NEEDS_RDMA,
+		.probe = probe_old_peermem,
+	},
+};

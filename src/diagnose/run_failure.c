@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/run_failure.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* IDs in the remedies are those of `onehop check`. */
+#define FAULT_MEANS                                                                                \
+	"a kernel used an address that its GPU has not mapped: a bug of the program, or a "        \
+	"mapping "                                                                                 \
+	"of a peer's memory that leads elsewhere"
+#define FAULT_TODO                                                                                 \
+	"look at the Xid in the kernel log (rule xid-fault) and run onehop test; if the job runs " \
+	"with NCCL_P2P_DISABLE=1, the peer mappings are the cause"
+#define MAPPING_MEANS "the driver could not map a peer's memory into the GPU's BAR1 or page tables"
+#define MAPPING_TODO                                                                               \
+	"run onehop check on the machine: bar1-small and p2p-forced say why; until then "          \
+	"NCCL_P2P_DISABLE=1"
+#define HARDWARE_TODO "look at the Xid in the kernel log (rules xid-memory and xid-nvlink)"
+
+static const struct run_failure_meaning meanings[] = {
+	{RUN_CUDA_ERROR, 2, "a GPU has no memory left for the program or for NCCL's buffers",
+	 "end other programs on the GPUs, or make NCCL's buffers smaller (NCCL_BUFFSIZE, "
+	 "NCCL_MAX_CTAS)"},
+	{RUN_CUDA_ERROR, 205, MAPPING_MEANS, MAPPING_TODO},
+	{RUN_CUDA_ERROR, 214, "a GPU's memory held a value that could not be corrected",
+	 HARDWARE_TODO},
+	{RUN_CUDA_ERROR, 217, "CUDA refuses peer access between GPUs where NCCL counted on it",
+	 "run onehop check on the machine: the driver's answer and CUDA's differ, or the ranks see "
+	 "other GPUs than NCCL takes them for; until then NCCL_P2P_DISABLE=1"},
+	{RUN_CUDA_ERROR, 220, "a transfer over NVLink was damaged and could not be repeated",
+	 HARDWARE_TODO},
+	{RUN_CUDA_ERROR, 700, FAULT_MEANS, FAULT_TODO},
+	{RUN_CUDA_ERROR, 711, MAPPING_MEANS, MAPPING_TODO},
+	{RUN_CUDA_ERROR, 716, FAULT_MEANS, FAULT_TODO},
+	{RUN_CUDA_ERROR, 717, FAULT_MEANS, FAULT_TODO},
+	{RUN_CUDA_ERROR, 719, FAULT_MEANS, FAULT_TODO},
+	{RUN_CUDA_ERROR, 802, "the GPUs are joined by NVSwitches that are not set up",
+	 "start the fabric manager of the driver's version (rule fabric-manager)"},
+	{RUN_CUDA_ERROR, -1, "a CUDA call or kernel failed, and the GPU's state with it",
+	 "look at the kernel log for an Xid of the same time (onehop check does), and run onehop "
+	 "test"},
+	{RUN_NCCL_ERROR, 1, "a CUDA call within NCCL failed",
+	 "look in the log for the line with \"Cuda failure\", which names it"},
+	{RUN_NCCL_ERROR, 2, "a call of the system failed: shared memory, a socket or a NIC",
+	 "look in the log for the warning before it, and run onehop check on the machine (rules "
+	 "shm-size, shm-writable, memlock)"},
+	{RUN_NCCL_ERROR, 5, "NCCL was called in a way that it forbids",
+	 "look at the program: two ranks on one GPU, or ranks that call different collectives"},
+	{RUN_NCCL_ERROR, 6, "another rank ended, or the connection to it did",
+	 "look at that rank's log: the cause is there"},
+	{RUN_NCCL_ERROR, -1, "NCCL gave up, for the reason that the line names",
+	 "run onehop check on the machine (rules shm-size, shm-writable and memlock among "
+	 "others)"},
+	{RUN_TIMED_OUT, -1,
+	 "a collective did not end in time: a transfer hangs, or a rank never came to it",
+	 "if all ranks wait in the same operation, run onehop test, which finds pairs that hang; "
+	 "if they wait in different ones, look at the program; a rank that is missing here ended "
+	 "before"},
+	{RUN_ABORTED, -1,
+	 "a communicator was aborted: by the program after an error, or at its end without "
+	 "destroy_process_group()",
+	 "look for what happened before it, in the logs of all ranks"},
+};
+
+const struct run_failure_meaning *run_failure_find(const struct run_failure *f)
+{
+	const struct run_failure_meaning *m = meanings;
+
+	while (m->kind != f->kind || (m->code >= 0 && m->code != f->code))
+		m++;
+	return m;
+}
+
+const char *run_failure_text(const struct run_failure *f, char *buf, size_t size)
+{
+	static const char *const names[RUN_FAILURE_KIND_N] = {
+		[RUN_CUDA_ERROR] = "CUDA error",
+		[RUN_NCCL_ERROR] = "NCCL error",
+		[RUN_TIMED_OUT] = "collective timed out",
+		[RUN_ABORTED] = "communicator aborted",
+	};
+	char number[32] = "";
+
+	if (f->code >= 0)
+		snprintf(number, sizeof(number), " %d", f->code);
+	else if (f->sequence >= 0)
+		snprintf(number, sizeof(number), ", sequence %" PRId64, f->sequence);
+	snprintf(buf, size, "%s%s%s%s", names[f->kind], number, *f->what ? ", " : "", f->what);
+	return buf;
+}
+
+const char *run_failure_word(enum run_failure_kind kind)
+{
+	static const char *const words[RUN_FAILURE_KIND_N] = {
+		[RUN_CUDA_ERROR] = "cuda-error",
+		[RUN_NCCL_ERROR] = "nccl-error",
+		[RUN_TIMED_OUT] = "timed-out",
+		[RUN_ABORTED] = "aborted",
+	};
+
+	return words[kind];
+}

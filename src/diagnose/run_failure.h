@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a failed run of NCCL's says of peer traffic, and what to do. */
+#pragma once
+
+#include "machine/run_failure.h"
+
+#include <stddef.h>
+
+struct run_failure_meaning {
+	enum run_failure_kind kind;
+	int code;            /* of `kind`; -1: any */
+	const char *meaning; /* a sentence without its full stop */
+	const char *todo;
+};
+
+/* Never NULL. */
+const struct run_failure_meaning *run_failure_find(const struct run_failure *f);
+/* "CUDA error 700, an illegal memory access was encountered", without the rank. */
+const char *run_failure_text(const struct run_failure *f, char *buf, size_t size);
+const char *run_failure_word(enum run_failure_kind kind); /* "cuda-error" */

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a run ended, from one line: NCCL src/include/checks.h, init.cc and debug.cc, 2.18 to 2.30; PyTorch
+ * torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and NCCLUtils.cpp, 2.1 to 2.9; nccl-tests src/common.h.
+ */
+#include "ingest/nccl_log_impl.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- numbers and what they are called ---- */
+
+struct result {
+	int code;
+	const char *name; /* as errors of PyTorch begin; NULL: none is needed */
+	const char *words;
+};
+
+/* ncclResult_t, nccl.h; the words are ncclGetErrorString's. */
+static const struct result nccl_results[] = {
+	{1, "ncclUnhandledCudaError: ", "unhandled cuda error"},
+	{2, "ncclSystemError: ", "unhandled system error"},
+	{3, "ncclInternalError: ", "internal error"},
+	{4, "ncclInvalidArgument: ", "invalid argument"},
+	{5, "ncclInvalidUsage: ", "invalid usage"},
+	{6, "ncclRemoteError: ", "remote process exited or there was a network error"},
+};
+
+/* cudaError_t, driver_types.h; the words are cudaGetErrorString's. NCCL up to 2.18 and PyTorch give no
+ * number. */
+static const struct result cuda_results[] = {
+	{1, NULL, "invalid argument"},
+	{2, NULL, "out of memory"},
+	{46, NULL, "CUDA-capable device(s) is/are busy or unavailable"},
+	{205, NULL, "mapping of buffer object failed"},
+	{214, NULL, "uncorrectable ECC error encountered"},
+	{217, NULL, "peer access is not supported between these two devices"},
+	{220, NULL, "uncorrectable NVLink error detected during the execution"},
+	{400, NULL, "invalid resource handle"},
+	{700, NULL, "an illegal memory access was encountered"},
+	{702, NULL, "the launch timed out and was terminated"},
+	{711, NULL, "peer mapping resources exhausted"},
+	{716, NULL, "misaligned address"},
+	{717, NULL, "operation not supported on global/shared address space"},
+	{719, NULL, "unspecified launch failure"},
+	{801, NULL, "operation not supported"},
+	{802, NULL, "system not yet initialized"},
+	{999, NULL, "unknown error"},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The result whose words the text holds; NULL: none. */
+static const struct result *result_in(const struct result *table, size_t n, const char *text)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strstr(text, table[i].words) || (table[i].name && strstr(text, table[i].name)))
+			return &table[i];
+	return NULL;
+}
+
+/* ---- pieces of a line ---- */
+
+/* The number behind a key; -1: it is not there, or is none. */
+static int64_t number_behind(const char *text, const char *key)
+{
+	const char *s = strstr(text, key);
+	uint64_t v;
+	char digits[20];
+	size_t n;
+
+	if (!s)
+		return -1;
+	s += strlen(key);
+	n = strspn(s, "0123456789");
+	if (!n || n >= sizeof(digits))
+		return -1;
+	text_copy(digits, sizeof(digits), s, n);
+	return text_to_u64(digits, &v) == 0 && v <= INT64_MAX ? (int64_t)v : -1;
+}
+
+static int small_behind(const char *text, const char *key)
+{
+	int64_t v = number_behind(text, key);
+
+	return v <= INT_MAX ? (int)v : -1;
+}
+
+/* What stands between a key and one of the marks that end it. */
+static const char *piece_behind(struct arena *a, const char *text, const char *key,
+				const char *ends)
+{
+	const char *s = strstr(text, key);
+
+	return s ? arena_strndup(a, s + strlen(key), strcspn(s + strlen(key), ends)) : "";
+}
+
+/* "[rank3]:", "[Rank 3]", "comm 0x1 rank 3 nranks 8" */
+static int rank_of(const char *text)
+{
+	static const char *const keys[] = {"[rank", "[Rank ", " rank "};
+
+	for (size_t i = 0; i < COUNT(keys); i++) {
+		int rank = small_behind(text, keys[i]);
+
+		if (rank >= 0)
+			return rank;
+	}
+	return -1;
+}
+
+/* ---- what a line is read as ---- */
+
+/* "WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, ...)" */
+static void read_time_out(struct arena *a, const char *text, struct run_failure *ret)
+{
+	ret->sequence = number_behind(text, "SeqNum=");
+	ret->what = piece_behind(a, text, "OpType=", ",)");
+}
+
+/* "Cuda failure 700 'an illegal memory access was encountered'", "CUDA error: misaligned address" */
+static void read_cuda(struct arena *a, const char *text, struct run_failure *ret)
+{
+	const struct result *r = result_in(cuda_results, COUNT(cuda_results), text);
+
+	ret->code = small_behind(text, "failure ");
+	if (ret->code < 0 && r)
+		ret->code = r->code;
+	ret->what = r ? r->words : piece_behind(a, text, "'", "'");
+}
+
+static void read_nccl(struct arena *a, const char *text, struct run_failure *ret)
+{
+	const struct result *r = result_in(nccl_results, COUNT(nccl_results), text);
+
+	ret->code = r ? r->code : -1;
+	ret->what = r ? r->words : arena_strdup(a, text);
+}
+
+/* NCCL's own sentence says more than the number that it becomes. */
+static void read_sentence(struct arena *a, const char *text, struct run_failure *ret)
+{
+	ret->what = arena_strdup(a, text);
+}
+
+static void read_nothing(struct arena *a, const char *text, struct run_failure *ret)
+{
+	(void)a;
+	(void)text;
+	(void)ret;
+}
+
+/* The first that a line holds decides, so that the more telling stand first. */
+static const struct mark {
+	const char *text;
+	unsigned places; /* of enum nccl_line */
+	bool of_nccl;    /* no other program writes it: tells a log */
+	enum run_failure_kind kind;
+	void (*read)(struct arena *a, const char *text, struct run_failure *ret);
+} marks[] = {
+	{"Watchdog caught collective operation timeout", NCCL_LINE_OTHER, true, RUN_TIMED_OUT,
+	 read_time_out},
+	{"Cuda failure ", NCCL_LINE_WARN | NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"Test CUDA failure ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"CUDA error: ", NCCL_LINE_OTHER, false, RUN_CUDA_ERROR, read_cuda},
+	{"NCCL error in: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
+	{"Test NCCL failure ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
+	{"ncclUnhandledCudaError: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
+	{"ncclSystemError: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
+	{"ncclInternalError: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
+	{"ncclInvalidUsage: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
+	{"ncclRemoteError: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
+	{"NCCL communicator was aborted", NCCL_LINE_OTHER, true, RUN_ABORTED, read_nothing},
+	{"ncclCommAbort", NCCL_LINE_INFO | NCCL_LINE_WARN | NCCL_LINE_OTHER, true, RUN_ABORTED,
+	 read_nothing},
+	{" - Abort COMPLETE", NCCL_LINE_INFO, true, RUN_ABORTED, read_nothing},
+	{"No transport found", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"Got completion ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"rror", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"ailed", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"ailure", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"imed out", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"imeout", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+	{"ismatch", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
+};
+
+bool nccl_failure_read(struct arena *a, const char *text, enum nccl_line line,
+		       struct run_failure *ret)
+{
+	for (size_t i = 0; i < COUNT(marks); i++) {
+		if (!(marks[i].places & line) || !strstr(text, marks[i].text))
+			continue;
+		*ret = (struct run_failure){.kind = marks[i].kind,
+					    .rank = rank_of(text),
+					    .code = -1,
+					    .sequence = -1,
+					    .what = ""};
+		marks[i].read(a, text, ret);
+		return true;
+	}
+	return false;
+}
+
+bool nccl_failure_recognise(const char *text, size_t size)
+{
+	for (size_t i = 0; i < COUNT(marks); i++)
+		if (marks[i].of_nccl && marks[i].places & NCCL_LINE_OTHER &&
+		    memmem(text, size, marks[i].text, strlen(marks[i].text)))
+			return true;
+	return false;
+}

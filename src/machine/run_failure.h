@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a run ended that did not end well, as its log tells. */
+#pragma once
+
+#include <stdint.h>
+
+/* A cause stands before what follows from it: reports keep this order. */
+enum run_failure_kind {
+	RUN_CUDA_ERROR, /* a CUDA call failed, or a kernel did before it */
+	RUN_NCCL_ERROR, /* NCCL gave up */
+	RUN_TIMED_OUT,  /* PyTorch's watchdog: a collective did not end */
+	RUN_ABORTED,    /* a communicator was aborted */
+	RUN_FAILURE_KIND_N,
+};
+
+struct run_failure {
+	enum run_failure_kind kind;
+	int rank;         /* -1: the line does not tell */
+	int code;         /* cudaError_t or ncclResult_t; -1: the line does not tell */
+	int64_t sequence; /* of the collective that timed out; -1: none */
+	const char *what; /* "an illegal memory access was encountered", "ALLREDUCE"; "": nothing */
+};

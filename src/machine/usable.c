@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "machine/usable.h"
+
+#include <string.h>
+
+struct device {
+	const struct machine *m;
+	const struct pci_function *pci;
+	const struct gpu *gpu; /* NULL: a NIC */
+};
+
+static bool is_asleep(const struct device *d)
+{
+	return fact_str_is(d->pci->power_state, "D3cold");
+}
+
+/* Nothing could be decoded, although there were bytes: they were all ones. Or the driver found so. */
+static bool is_off_bus(const struct device *d)
+{
+	if (d->gpu && fact_is(d->gpu->lost, 1))
+		return true;
+	return d->pci->config_trouble && !d->pci->config_size && !is_asleep(d);
+}
+
+/* Linux drivers/vfio (vfio-pci, mlx5_vfio_pci, ...), pci-stub.c, xen-pciback. */
+bool driver_is_for_guests(const char *driver)
+{
+	return strstr(driver, "vfio") || strstr(driver, "pciback") ||
+	       strcmp(driver, "pci-stub") == 0;
+}
+
+static bool is_set_aside(const struct device *d)
+{
+	return driver_is_for_guests(fact_str_or(d->pci->driver, ""));
+}
+
+/* Which driver is the right one is known of GPUs only. */
+static bool is_of_other_driver(const struct device *d)
+{
+	return d->gpu && fact_known(d->pci->driver) &&
+	       strcmp(d->pci->driver.value, "nvidia") != 0 && !is_set_aside(d);
+}
+
+/* Where the module is not loaded at all, that is the fault, and not this device's. */
+static bool is_unbound(const struct device *d)
+{
+	return fact_absent(d->pci->driver) && !(d->gpu && fact_is(d->m->driver.loaded, 0));
+}
+
+static bool is_excluded(const struct device *d)
+{
+	return d->gpu && fact_str_is(d->gpu->excluded, "Yes");
+}
+
+/* nvmlComputeMode_t; in the exclusive modes (1, 3) one process may still use several GPUs. */
+static bool is_prohibited(const struct device *d)
+{
+	return d->gpu && fact_is(d->gpu->compute_mode, 2);
+}
+
+static bool awaits_fabric(const struct device *d)
+{
+	const struct gpu *g = d->gpu;
+
+	return g &&
+	       (fact_is(g->fabric_state, FABRIC_NOT_STARTED) ||
+		fact_is(g->fabric_state, FABRIC_IN_PROGRESS) ||
+		(fact_is(g->fabric_state, FABRIC_COMPLETED) && fact_is_not(g->fabric_status, 0)));
+}
+
+static bool is_split(const struct device *d)
+{
+	return d->gpu && fact_is_not(d->gpu->mig_enabled, 0);
+}
+
+static bool (*const faults[DEVICE_FAULT_N])(const struct device *d) = {
+	[DEVICE_OFF_BUS] = is_off_bus,
+	[DEVICE_ASLEEP] = is_asleep,
+	[DEVICE_SET_ASIDE] = is_set_aside,
+	[DEVICE_OTHER_DRIVER] = is_of_other_driver,
+	[DEVICE_NO_DRIVER] = is_unbound,
+	[DEVICE_EXCLUDED] = is_excluded,
+	[DEVICE_PROHIBITED] = is_prohibited,
+	[DEVICE_FABRIC_NOT_READY] = awaits_fabric,
+	[DEVICE_MIG] = is_split,
+};
+
+unsigned device_faults(const struct machine *m, const struct pci_function *f, const struct gpu *g)
+{
+	const struct device d = {m, f, g};
+	unsigned found = 0;
+
+	for (int i = 0; i < DEVICE_FAULT_N; i++)
+		found |= faults[i](&d) ? 1u << i : 0;
+	return found;
+}
+
+bool gpu_has_fault(const struct machine *m, const struct gpu *g, enum device_fault fault)
+{
+	const struct device d = {m, g->pci, g};
+
+	return faults[fault](&d);
+}
+
+/* ---- devices of guests ---- */
+
+/* Its upstream port: what one port redirects keeps devices below the others apart too. */
+static const struct pci_function *switch_of(const struct pci_function *port)
+{
+	return port->parent ? port->parent : port;
+}
+
+const struct pci_function *guest_below(const struct machine *m, const struct pci_function *port)
+{
+	for (size_t i = 0; i < m->pci_n; i++) {
+		const struct pci_function *f = &m->pci[i];
+
+		if (f->parent && driver_is_for_guests(fact_str_or(f->driver, "")) &&
+		    pci_is_below(f->parent, switch_of(port)))
+			return f;
+	}
+	return NULL;
+}
+
+/* ---- kernel log ---- */
+
+#define XID_MMU_FAULT 31
+#define XID_OFF_BUS   79
+
+enum log_proof log_line_proof(const struct log_line *l)
+{
+	static const struct {
+		const char *text;
+		enum log_proof proof;
+	} texts[] = {
+		{"RmInitAdapter failed", PROOF_GPU_NOT_STARTED},
+		{"PCI I/O region assigned to your NVIDIA device is invalid", PROOF_GPU_NO_BAR},
+		{"BAR0 is 0M", PROOF_GPU_NO_BAR},
+		{"BAR1 is 0M", PROOF_GPU_NO_BAR},
+		{"peer DMA address", PROOF_PEER_MISALIGNED},
+	};
+
+	if (l->kind == LOG_XID && fact_is(l->code, XID_OFF_BUS))
+		return PROOF_GPU_LOST;
+	if (l->kind == LOG_XID && fact_is(l->code, XID_MMU_FAULT) &&
+	    strstr(l->text, "FAULT_INFO_TYPE_UNSUPPORTED_KIND"))
+		return PROOF_PEER_KIND;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strstr(l->text, texts[i].text))
+			return texts[i].proof;
+	return PROOF_NONE;
+}
+
+/* ---- ports ---- */
+
+struct fact_int nic_active(const struct rdma_device *d)
+{
+	struct fact_int active = d->port_n ? fact_int(0, "port state")
+					   : fact_int_unknown("its ports could not be listed");
+
+	for (size_t i = 0; i < d->port_n; i++) {
+		struct fact_str state = d->ports[i].state;
+
+		if (fact_str_is(state, "ACTIVE"))
+			return fact_int(1, state.from);
+		if (!fact_known(state))
+			active = fact_int_unknown(FACT_WHY(state));
+	}
+	return active;
+}
+
+/* ---- NVSwitch ---- */
+
+static bool links_to_switch(const struct gpu *g)
+{
+	for (unsigned i = 0; i < g->nvlink_n && i < GPU_NVLINKS; i++)
+		if (fact_is(g->nvlinks[i].active, 1) &&
+		    fact_is(g->nvlinks[i].remote_type, NVLINK_REMOTE_SWITCH))
+			return true;
+	return false;
+}
+
+bool machine_has_nvswitch(const struct machine *m)
+{
+	if (fact_or(m->driver.switches, 0) > 0)
+		return true;
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (links_to_switch(&m->gpus[i]) ||
+		    fact_is_not(m->gpus[i].fabric_state, FABRIC_NOT_SUPPORTED))
+			return true;
+	return false;
+}

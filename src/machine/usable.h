@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a GPU or NIC can be used at all, whatever the paths to it look like. */
+#pragma once
+
+#include "machine/machine.h"
+
+/* What keeps a device from being used, in the order in which it has to be dealt with. */
+enum device_fault {
+	DEVICE_OFF_BUS,          /* every configuration read answers all ones; or NVML: lost */
+	DEVICE_ASLEEP,           /* D3cold: wakes when it is used, until then nothing can be read */
+	DEVICE_SET_ASIDE,        /* bound to vfio-pci or the like: it belongs to a guest */
+	DEVICE_OTHER_DRIVER,     /* GPUs: nouveau, nova, ... */
+	DEVICE_NO_DRIVER,        /* none is bound, although the machine's driver is loaded */
+	DEVICE_EXCLUDED,         /* NVreg_ExcludedGpus */
+	DEVICE_PROHIBITED,       /* compute mode: no process gets a context */
+	DEVICE_FABRIC_NOT_READY, /* CUDA does not start before the NVSwitch fabric admits the GPU */
+	DEVICE_MIG,              /* instances have no P2P; GPUDirect RDMA they have */
+	DEVICE_FAULT_N,
+};
+
+/*
+ * The faults that are known of a device, 1 << enum device_fault each. `g`: the GPU that it is, NULL: a
+ * NIC. An unknown fact is no fault: what decides then is whether the driver answers for the device.
+ */
+unsigned device_faults(const struct machine *m, const struct pci_function *f, const struct gpu *g);
+bool gpu_has_fault(const struct machine *m, const struct gpu *g, enum device_fault fault);
+
+/* ---- devices of guests ---- */
+
+/* A driver that holds devices for guests: vfio-pci and the like. */
+bool driver_is_for_guests(const char *driver);
+/*
+ * A device that is, or can be, a guest's, and that ACS at this port keeps from other devices: below the
+ * same switch, or below the same root port. NULL: none is known.
+ */
+const struct pci_function *guest_below(const struct machine *m, const struct pci_function *port);
+
+/* ---- kernel log ---- */
+
+/* What a line of the kernel log proves. A GPU may have come back since; NVML tells. */
+enum log_proof {
+	PROOF_NONE,
+	PROOF_GPU_LOST,        /* it fell off the bus */
+	PROOF_GPU_NOT_STARTED, /* the driver could not start it */
+	PROOF_GPU_NO_BAR,      /* the driver found a BAR without an address */
+	PROOF_PEER_MISALIGNED, /* the driver could not map a peer */
+	PROOF_PEER_KIND, /* entries that lead to a peer are of a kind that the hardware refuses */
+};
+
+enum log_proof log_line_proof(const struct log_line *l);
+
+/* ---- ports ---- */
+
+/* 1: a port of the NIC is active; 0: none is. */
+struct fact_int nic_active(const struct rdma_device *d);
+
+/* The machine joins its GPUs by NVSwitches: a GPU without links is a fault then, not a missing
+ * bridge. */
+bool machine_has_nvswitch(const struct machine *m);

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/release.h"
 
+#include "base/text.h"
+
+#include <string.h>
+
+/* onehop's mark in a module, "unlock 2": the number counts what its edits are. */
+#define MARK        "unlock "
+#define MARK_DENIES 2
+
 /*
  * From the sources of the open kernel modules, 144 releases from 535.43.02 to 595.45.04.
  * ForceP2P: bits 1:0 reads, 5:4 writes, 9:8 atomics, which 565 and later know (2: as the platform has
@@ -21,10 +29,11 @@ static const struct release releases[] = {
 	{.from = 570, .keys = "ForceP2P=0x211;RMForceP2PType=2",
 	 .old_type = true, .forced_caps = true, .console_shifts = true},
 	{.from = 575, .keys = "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2",
-	 .console_shifts = true},
-	{.from = 580, .keys = "ForceP2P=0x211;RMPcieP2PType=1", .bar1_entries = true},
-	{.from = 590, .keys = "ForceP2P=0x211;RMPcieP2PType=1", .bar1_entries = true,
-	 .uvm_bar1 = true},
+	 .console_shifts = true, .edit_denies = true},
+	{.from = 580, .keys = "ForceP2P=0x211;RMPcieP2PType=1", .edit_denies = true,
+	 .bar1_entries = true},
+	{.from = 590, .keys = "ForceP2P=0x211;RMPcieP2PType=1", .edit_denies = true,
+	 .bar1_entries = true, .uvm_bar1 = true},
 };
 /* clang-format on */
 
@@ -141,6 +150,15 @@ bool registry_means_nvlink(const struct nvidia_driver *d, const struct gpu *g)
 	return !driver_release(d)->old_type && fact_is(driver_gpu_dword(d, g, TYPE), 2);
 }
 
+/* p2p_caps.c _kp2pCapsCheckStatusOverridesForPcie, _kp2pCapsGetStatusOverPcieBar1; 535 to 595. */
+bool registry_keys_one_sided(const struct nvidia_driver *d, const struct gpu *a,
+			     const struct gpu *b)
+{
+	return !driver_forced_p2p(d, a) != !driver_forced_p2p(d, b) ||
+	       (registry_bar1_choice(d, a) == BAR1_NOT_CHOSEN) !=
+		       (registry_bar1_choice(d, b) == BAR1_NOT_CHOSEN);
+}
+
 /* ---- other traits ---- */
 
 struct fact_int driver_edit_shifts(const struct nvidia_driver *d)
@@ -153,6 +171,16 @@ struct fact_int driver_edit_shifts(const struct nvidia_driver *d)
 		return p->loaded;
 	return fact_unknown(p->mark) ? fact_int_unknown(p->mark.from)
 				     : fact_int(fact_absent(p->mark), p->mark.from);
+}
+
+bool driver_denies_half_pairs(const struct nvidia_driver *d, bool edited)
+{
+	const char *mark = fact_str_or(d->bar1_p2p.mark, "");
+	int64_t n = 0;
+
+	if (text_starts_with(mark, MARK) && text_to_i64(mark + strlen(MARK), &n) < 0)
+		n = 0;
+	return driver_release(d)->edit_denies && (edited || n >= MARK_DENIES);
 }
 
 bool driver_means_bar1(const struct machine *m, size_t initiator, size_t target)

@@ -18,6 +18,9 @@ struct release {
 	bool forced_caps;
 	/* BAR1 maps memory behind what a console holds, and peers are not told. */
 	bool console_shifts;
+	/* onehop's edit, from mark 2 on, has the driver refuse a pair that has neither mailboxes nor
+	 * BAR1, whatever ForceP2P says. */
+	bool edit_denies;
 	bool bar1_entries; /* the resource manager writes page table entries for BAR1 peers itself */
 	bool uvm_bar1;     /* the unified-memory module knows BAR1 peers */
 };
@@ -62,6 +65,15 @@ bool registry_means_nvlink(const struct nvidia_driver *d, const struct gpu *g);
 /* The edited modules that run take the start of BAR1 for the start of memory, also where a console
  * holds it: edits other than onehop's, which are told by its mark. 1, 0, or unknown. */
 struct fact_int driver_edit_shifts(const struct nvidia_driver *d);
+
+/* The keys that force P2P or choose BAR1 are not the same for these two. The driver takes the first from
+ * either card and the second from the one that it numbers first. */
+bool registry_keys_one_sided(const struct nvidia_driver *d, const struct gpu *a,
+			     const struct gpu *b);
+
+/* A pair of cards of which one has no mailbox, and the other no keys, is refused by the modules that run
+ * or, with `edited`, by those that onehop would make; without that the driver says yes to it. */
+bool driver_denies_half_pairs(const struct nvidia_driver *d, bool edited);
 
 /* ---- other traits of releases ---- */
 

@@ -221,6 +221,15 @@ struct support support_of(const struct machine *m, const struct gpu *g)
 	return by_content(s, g, kinds);
 }
 
+struct support support_through_bar1(const struct machine *m, const struct gpu *g)
+{
+	unsigned kinds = support_module_kinds(&m->driver);
+	struct support s = support_find(fact_or(card_compute_capability(g), -1), CARD_GEFORCE,
+					driver_branch(m->driver.module_version), kinds);
+
+	return s.way == MECHANISM_BAR1 ? s : nothing_known;
+}
+
 bool support_undriven(const struct machine *m, const struct gpu *g)
 {
 	const struct chip *c = card_chip(g);

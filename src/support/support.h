@@ -41,6 +41,9 @@ struct support {
 /* -1: unknown, for each but `kinds`, which has a bit for each kind that it may be. */
 struct support support_find(int64_t compute_capability, int class, int release, unsigned kinds);
 struct support support_of(const struct machine *m, const struct gpu *g);
+/* What the driver has through BAR1 for the card's chip, also where the card has mailboxes: functions go
+ * by chip, not by class. `way` is BAR1, or UNKNOWN where no card of the chip goes through BAR1. */
+struct support support_through_bar1(const struct machine *m, const struct gpu *g);
 /* The kinds of modules that those which run may be, as bits. */
 unsigned support_module_kinds(const struct nvidia_driver *d);
 

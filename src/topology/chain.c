@@ -289,15 +289,19 @@ static bool is_forced(const struct pair *pr)
 	return p2p_is_forced(pr) && !path_is_nvlink(pr->p);
 }
 
-/* Whatever code the driver gives for two such cards: it has no P2P over PCIe for them. */
+/* A card without mailboxes is one of the two, whatever the other has. */
+static bool needs_bar1(const struct pair *pr)
+{
+	return pr->s->cards[pr->gpu->index].way == MECHANISM_BAR1 ||
+	       target_support(pr)->way == MECHANISM_BAR1;
+}
+
+/* Whatever code the driver gives for such a pair: it has no P2P over PCIe for it. */
 static bool is_geforce_refusal(const struct pair *pr, int64_t status)
 {
-	const struct support *cards = pr->s->cards;
-
 	return (status == P2P_CHIPSET_NOT_SUPPORTED || status == P2P_GPU_NOT_SUPPORTED ||
 		status == P2P_NOT_SUPPORTED) &&
-	       cards[pr->gpu->index].way == MECHANISM_BAR1 &&
-	       cards[pr->target_gpu->index].way == MECHANISM_BAR1;
+	       needs_bar1(pr);
 }
 
 static struct chain_link judge_status(const struct pair *pr)
@@ -422,7 +426,7 @@ static struct chain_link judge_connection(const struct pair *pr, struct chain_li
 	const struct machine *m = pr->s->m;
 	const struct gpu_pair *gp = &m->pairs[pr->gpu->index * m->gpu_n + pr->target_gpu->index];
 
-	if (!path_is_nvlink(pr->p) && target_support(pr)->way == MECHANISM_BAR1 &&
+	if (!path_is_nvlink(pr->p) && needs_bar1(pr) &&
 	    fact_is(gp->rm.connection, RM_CONNECTION_MAILBOX))
 		return link_of(CHAIN_BAD, REASON_DRIVER_MAILBOX);
 	if (!is_forced(pr) ||

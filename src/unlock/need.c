@@ -24,6 +24,8 @@ struct look {
 	struct support s;
 	struct bar1_state bar1;
 	const struct release *release;
+	/* By GPU: P2P over PCIe is to go through its BAR1. */
+	const bool *bar1_way;
 	/* By GPU: it has all that onehop brings. For pair_rows alone. */
 	const bool *equipped;
 	const struct topology *t; /* what was seen of the pairs; NULL: nothing was */
@@ -68,7 +70,7 @@ static size_t linked(const struct look *l)
 
 static bool through_bar1(const struct look *l, const struct gpu *g)
 {
-	return support_of(l->m, g).way == MECHANISM_BAR1;
+	return l->bar1_way[g->index];
 }
 
 /* What BAR1 has beyond the card's memory, counted in whole GiB as it is sold. */
@@ -573,8 +575,14 @@ static const struct need_row rows[] = {
 	{"bar1-never", bar1_too_large_to_be, NEED_REFUSED,
 	 "BAR1 (%B) does not cover the memory (%V), and the card's largest is %L, as on cards that "
 	 "were given more memory",
-	 "nothing on the host, but for giving up memory: OverrideFbSize for this card, with "
-	 "RMForceStaticBar1=1",
+	 "nothing on the host: BAR1 mapped in windows, one for each allocation, is what would "
+	 "serve it, and onehop does not make that edit, since nobody has proved it on such a card "
+	 "and a wrong window lets peers write into the host's memory (onehop test on a card with "
+	 "an "
+	 "edit of others counts here as proof); or give up the memory beyond BAR1: OverrideFbSize "
+	 "and RMForceStaticBar1=1 in NVreg_RegistryDwordsPerDevice, for this card alone, since a "
+	 "card "
+	 "with that key and a smaller BAR1 does not start",
 	 "tinygrad/open-gpu-kernel-modules#36; aikitoria/open-gpu-kernel-modules#2, #38"},
 	{"bar1-vbios", bar1_old_vbios, NEED_REFUSED,
 	 "BAR1 (%B) does not cover the memory (%V), and the card offers no larger one",
@@ -692,45 +700,169 @@ static const char *fill_in(struct look *l, const char *text)
 	return out;
 }
 
-/* By the first of the rows that holds; one always does. */
-static struct card_need judge(struct machine *m, const struct topology *t, const struct gpu *g,
-			      const struct need_row *row, const bool *equipped)
+/* By the first of the rows that holds; one always does. `all` is what is known for all cards. */
+static struct card_need judge(const struct look *all, const struct gpu *g,
+			      const struct need_row *row)
 {
-	struct look l = {.m = m,
-			 .d = &m->driver,
-			 .g = g,
-			 .s = support_of(m, g),
-			 .bar1 = support_bar1(g),
-			 .release = driver_release(&m->driver),
-			 .equipped = equipped,
-			 .t = t,
-			 .text = ""};
+	struct look l = *all;
+	const struct nvidia_driver *d = &l.m->driver;
 
+	l.g = g;
+	l.s = support_of(l.m, g);
+	if (through_bar1(&l, g) && l.s.way != MECHANISM_BAR1)
+		l.s = support_through_bar1(l.m, g);
+	l.bar1 = support_bar1(g);
 	while (!row->holds(&l))
 		row++;
 	return (struct card_need){.gpu = g,
 				  .need = row->need,
-				  .wants_options = row->need <= NEED_OPTIONS ||
-						   (equipped &&
-						    fact_is(registry_keys_good(&m->driver, g), 1)),
+				  .wants_options =
+					  row->need <= NEED_OPTIONS ||
+					  (l.equipped && fact_is(registry_keys_good(d, g), 1)),
 				  .id = row->id,
 				  .why = fill_in(&l, row->why),
 				  .change = fill_in(&l, row->change),
 				  .reference = row->reference};
 }
 
+/* ---- cards of one generation ---- */
+
+/*
+ * ForceP2P of either card of a pair makes the driver say yes, and only the key of the first, whichever
+ * that is, chooses BAR1 (p2p_caps.c, 535 to 595). So a card with mailboxes gets the keys too where one
+ * of its generation goes through BAR1, and where a card cannot have them, none of its generation can.
+ */
+
+/* Peers over PCIe for CUDA, and both in NVIDIA's driver. */
+static bool may_pair(const struct gpu *a, const struct gpu *b)
+{
+	return a != b && card_same_generation(a, b) && !is_linked(a, b) &&
+	       strcmp(fact_str_or(a->pci->driver, "nvidia"), "nvidia") == 0 &&
+	       strcmp(fact_str_or(b->pci->driver, "nvidia"), "nvidia") == 0;
+}
+
+/* It has mailboxes, and a card that has none is to reach it. */
+static bool joins_bar1_cards(struct machine *m, const struct gpu *g)
+{
+	if (support_of(m, g).mechanism != MECHANISM_MAILBOX)
+		return false;
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (may_pair(g, &m->gpus[i]) && support_of(m, &m->gpus[i]).way == MECHANISM_BAR1)
+			return true;
+	return false;
+}
+
+static bool takes_keys(const struct card_need *c)
+{
+	return c->need <= NEED_OPTIONS || c->need == NEED_IN_FORCE;
+}
+
+/* Another card of the generation that has keys or gets them. */
+static bool any_takes_keys(const struct machine_need *n, const struct gpu *g)
+{
+	for (size_t i = 0; i < n->n; i++)
+		if (may_pair(g, n->cards[i].gpu) && takes_keys(&n->cards[i]))
+			return true;
+	return false;
+}
+
+/* Of those that this card would reach, one that cannot have the keys. */
+static const struct card_need *without_keys(const struct machine_need *n, const struct gpu *g)
+{
+	for (size_t i = 0; i < n->n; i++) {
+		const struct card_need *c = &n->cards[i];
+
+		if (may_pair(g, c->gpu) && (c->need == NEED_REFUSED || c->need == NEED_UNKNOWN))
+			return c;
+	}
+	return NULL;
+}
+
+static struct card_need refused_by(const struct look *l, struct card_need c,
+				   const struct card_need *other)
+{
+	struct arena *a = l->m->arena;
+
+	c.need = NEED_REFUSED;
+	c.wants_options = false;
+	c.id = "mixed";
+	c.why = arena_printf(
+		a,
+		"GPU%zu is of its generation and cannot have the options (%s): set for "
+		"one card of a pair, they make the driver say yes and lead it through a "
+		"mailbox, which this card does not have",
+		other->gpu->index, other->why);
+	c.change = arena_printf(a, "GPU%zu: %s; or take that card out, or give it to vfio-pci",
+				other->gpu->index, other->change);
+	c.reference = P2P_CAPS " _kp2pCapsCheckStatusOverridesForPcie, "
+			       "_kp2pCapsGetStatusOverPcieBar1; " KERNEL_BIF;
+	return c;
+}
+
+/* One with mailboxes, which it keeps unless there is a card to reach through BAR1. */
+static void judge_mailbox_card(const struct look *l, struct machine_need *n, size_t i,
+			       bool *bar1_way)
+{
+	struct card_need *c = &n->cards[i];
+
+	if (takes_keys(c) && any_takes_keys(n, c->gpu)) {
+		c->why = arena_printf(
+			l->m->arena,
+			"it has mailboxes, and cards of its generation here have none: "
+			"it is to go through BAR1, as they do; %s",
+			c->why ? c->why : "");
+	} else {
+		bar1_way[i] = false;
+		*c = judge(l, c->gpu, rows);
+	}
+}
+
+/* All of a generation, or none; n's cards as they were judged one by one. */
+static void judge_together(const struct look *l, struct machine_need *n, bool *bar1_way)
+{
+	AUTO_FREE struct card_need *alone = xcalloc(n->n, sizeof(*alone));
+
+	for (size_t i = 0; i < n->n; i++)
+		alone[i] = n->cards[i];
+	for (size_t i = 0; i < n->n; i++) {
+		struct machine_need before = {.cards = alone, .n = n->n};
+		const struct gpu *g = alone[i].gpu;
+		const struct card_need *other = without_keys(&before, g);
+		bool edit = alone[i].need == NEED_PATCH;
+
+		if (takes_keys(&alone[i]) && other &&
+		    !(driver_denies_half_pairs(l->d, edit) && any_takes_keys(&before, g)))
+			n->cards[i] = refused_by(l, alone[i], other);
+	}
+	for (size_t i = 0; i < n->n; i++)
+		if (bar1_way[i] && support_of(l->m, alone[i].gpu).mechanism == MECHANISM_MAILBOX)
+			judge_mailbox_card(l, n, i, bar1_way);
+}
+
 static void judge_cards(struct machine *m, struct machine_need *n)
 {
 	AUTO_FREE bool *equipped = xcalloc(m->gpu_n, sizeof(*equipped));
+	AUTO_FREE bool *bar1_way = xcalloc(m->gpu_n, sizeof(*bar1_way));
 	struct topology *t = m->observed_n ? topology_new(m) : NULL;
+	struct look all = {.m = m,
+			   .d = &m->driver,
+			   .release = driver_release(&m->driver),
+			   .bar1_way = bar1_way,
+			   .t = t,
+			   .text = ""};
 
-	for (size_t i = 0; i < m->gpu_n; i++) {
-		*ARENA_PUSH(m->arena, n->cards, n->n) = judge(m, t, &m->gpus[i], rows, NULL);
+	for (size_t i = 0; i < m->gpu_n; i++)
+		bar1_way[i] = support_of(m, &m->gpus[i]).way == MECHANISM_BAR1 ||
+			      joins_bar1_cards(m, &m->gpus[i]);
+	for (size_t i = 0; i < m->gpu_n; i++)
+		*ARENA_PUSH(m->arena, n->cards, n->n) = judge(&all, &m->gpus[i], rows);
+	judge_together(&all, n, bar1_way);
+	for (size_t i = 0; i < n->n; i++)
 		equipped[i] = n->cards[i].need == NEED_IN_FORCE;
-	}
+	all.equipped = equipped;
 	for (size_t i = 0; i < n->n; i++)
 		if (equipped[i])
-			n->cards[i] = judge(m, t, &m->gpus[i], pair_rows, equipped);
+			n->cards[i] = judge(&all, &m->gpus[i], pair_rows);
 	topology_free(t);
 }
 

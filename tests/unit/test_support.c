@@ -5,6 +5,7 @@
  * like code.
  */
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "build_machine.h"
 #include "check_text.h"
@@ -286,6 +287,59 @@ static void every_card_with_every_driver(void **state)
 	strbuf_done(&out);
 }
 
+/* ---- two cards of one generation ---- */
+
+static bool has_keys(struct machine *m, const struct machine_need *n, size_t i)
+{
+	AUTO_FREE char *own = xprintf("pci=%s;ForceP2P=0x", m->gpus[i].pci->name);
+
+	return n->options && (!n->per_device || strstr(n->options, own));
+}
+
+/* Whatever cards, driver and modules: keys are planned for both or for neither, the same whichever
+ * card comes first, and never one that keeps a card with a smaller BAR1 from starting. */
+static void assert_keys_for_both(const struct card *a, const struct card *b, int release,
+				 const struct kind *k, int64_t bar1)
+{
+	struct machine *m[2] = {machine_of(a, release, k, &scenarios[0]),
+				machine_of(b, release, k, &scenarios[0])};
+	enum need needs[2];
+
+	for (size_t i = 0; i < 2; i++) {
+		const struct card *other = i ? a : b;
+		const struct machine_need *n;
+
+		build_model(&m[i]->gpus[1], other->model, other->capability);
+		m[i]->gpus[1].pci->device = fact_int(other->device, from);
+		m[i]->gpus[!i].bar1_bytes = fact_int(bar1, from);
+		n = machine_need(m[i]);
+		needs[i] = n->need;
+		if (has_keys(m[i], n, 0) != has_keys(m[i], n, 1) ||
+		    (n->options && strstr(n->options, "RMForceStaticBar1=1")))
+			fail_msg("%s and %s, %s %d: %s", m[i]->gpus[0].model.value,
+				 m[i]->gpus[1].model.value, k->name, release, n->options);
+	}
+	assert_int_equal(needs[0], needs[1]);
+	build_free(m[0]);
+	build_free(m[1]);
+}
+
+static void keys_are_for_both_cards(void **state)
+{
+	(void)state;
+	for (size_t a = 0; a < N(cards); a++)
+		for (size_t b = a + 1; b < N(cards); b++)
+			for (size_t r = 0; r < N(releases); r++)
+				for (size_t k = 0; k < N(kinds); k++) {
+					if (cards[a].capability != cards[b].capability)
+						continue;
+					assert_keys_for_both(&cards[a], &cards[b], releases[r],
+							     &kinds[k], 64 * GIB);
+					assert_keys_for_both(&cards[a], &cards[b], releases[r],
+							     &kinds[k], GIB / 4);
+				}
+}
+
 /* ---- the table itself ---- */
 
 /* A card's way depends on neither release nor modules, and what a driver has is of that way. */
@@ -429,6 +483,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_card_with_every_driver),
+		cmocka_unit_test(keys_are_for_both_cards),
 		cmocka_unit_test(every_row_fits_its_card),
 		cmocka_unit_test(what_is_not_known_stays_unknown),
 		cmocka_unit_test(classes_by_name_and_id),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a machine needs for P2P over PCIe: each row of the decision, the options, the commands. */
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "build_machine.h"
 #include "support/support.h"
 #include "unlock/need.h"
@@ -452,7 +453,7 @@ static void options_of_all(void **state)
 	build_free(m);
 }
 
-/* A card that wants none is left alone. */
+/* A card of another generation is left alone. */
 static void options_of_some(void **state)
 {
 	static const struct change c = {"580.105.08", "", STOCK, NULL};
@@ -580,6 +581,181 @@ static void options_keep_what_is_not_of_this_release(void **state)
 	build_free(m);
 }
 
+/* Two cards and a third that has mailboxes, of one generation. */
+struct mixed {
+	const char *release, *geforce, *professional;
+	int capability, loaded;
+	const char *keys;
+};
+
+static struct machine *build_mixed(const struct mixed *c, bool professional_first)
+{
+	const struct change change = {c->release, "", c->loaded, c->loaded, NULL};
+	struct machine *m = build(&change);
+	const struct gpu *third = build_gpu(m, "0000:05:00.0", NULL);
+
+	connect_all(m, fact_int(RM_CONNECTION_NONE, from));
+	for (size_t i = 0; i < m->gpu_n; i++) {
+		struct gpu *g = &m->gpus[i];
+		bool is_professional = professional_first ? !i : g == third;
+
+		build_model(g, is_professional ? c->professional : c->geforce, c->capability);
+		g->vram_bytes = fact_int((is_professional ? 48 : 24) * GIB, from);
+		g->bar1_bytes = fact_int((is_professional ? 64 : 32) * GIB, from);
+		g->pci->boot_vga = fact_int(0, from);
+	}
+	return m;
+}
+
+/* ForceP2P of either card makes the driver say yes, and the first one's key chooses BAR1: all get both,
+ * in whatever order they are. */
+static void options_of_a_generation(void **state)
+{
+	static const struct mixed table[] = {
+		{"535.261.03", "NVIDIA GeForce RTX 3090", "NVIDIA RTX A6000", 86, 0,
+		 "ForceP2P=0x11;RMForceP2PType=2"},
+		{"550.90.07", "NVIDIA GeForce RTX 4090", "NVIDIA RTX 6000 Ada Generation", 89, 1,
+		 "ForceP2P=0x11;RMForceP2PType=2"},
+		{"565.77", "NVIDIA GeForce RTX 4090", "NVIDIA L40S", 89, 0,
+		 "ForceP2P=0x211;RMForceP2PType=2"},
+		{"575.64.05", "NVIDIA GeForce RTX 3090", "NVIDIA A40", 86, 0,
+		 "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2"},
+		{"580.105.08", "NVIDIA GeForce RTX 4090", "NVIDIA RTX 6000 Ada Generation", 89, 1,
+		 OURS},
+		{"595.45.04", "NVIDIA GeForce RTX 5090",
+		 "NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 120, 0, OURS},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(table) / sizeof(table[0]); i++) {
+		const struct mixed *c = &table[i / 2];
+		bool edit = c->capability < 120 && !c->loaded;
+		struct machine *m = build_mixed(c, i % 2);
+		const struct machine_need *n = machine_need(m);
+
+		assert_int_equal(n->need, edit ? NEED_PATCH : NEED_OPTIONS);
+		for (size_t k = 0; k < n->n; k++)
+			assert_int_equal(n->cards[k].need, n->need);
+		assert_non_null(strstr(n->cards[i % 2 ? 0 : 2].why, "it has mailboxes"));
+		assert_false(n->per_device);
+		assert_non_null(strstr(n->options, c->keys));
+		/* beside a card of another generation, each of these by its address */
+		build_model(build_gpu(m, "0000:06:00.0", NULL), "NVIDIA T4", 75);
+		n = machine_need(m);
+		assert_int_equal(n->cards[3].need, NEED_NOTHING);
+		assert_true(n->per_device);
+		for (size_t k = 0; k < 3; k++) {
+			AUTO_FREE char *own = xprintf("pci=%s;%s", m->gpus[k].pci->name, c->keys);
+
+			assert_non_null(strstr(n->settings[0].value, own));
+		}
+		assert_null(strstr(n->settings[0].value, m->gpus[3].pci->name));
+		build_free(m);
+	}
+}
+
+static void small_bar1_of_the_professional(struct machine *m)
+{
+	m->gpus[2].bar1_bytes = fact_int(256 * MIB, from);
+	m->gpus[2].pci->rebar_sizes = fact_int_absent(from);
+}
+
+static void another_driver(struct machine *m)
+{
+	small_bar1_of_the_professional(m);
+	m->gpus[2].pci->driver = fact_str("vfio-pci", from);
+}
+
+static void more_memory_than_bar1(struct machine *m)
+{
+	build_model(&m->gpus[2], "NVIDIA GeForce RTX 4090", 89);
+	m->gpus[2].bar1_bytes = fact_int(32 * GIB, from);
+	m->gpus[2].pci->rebar_sizes = fact_int(0xffc0, from);
+}
+
+static void mining_card(struct machine *m)
+{
+	for (size_t i = 0; i < 2; i++)
+		build_model(&m->gpus[i], "NVIDIA GeForce RTX 3090", 86);
+	build_model(&m->gpus[2], "NVIDIA CMP 90HX", 86);
+}
+
+/* A card that cannot have the keys keeps others of its generation from them, unless the driver that is
+ * edited refuses such pairs, as onehop's edit does from 575 on. */
+static void one_without_keys_decides(void **state)
+{
+	static const struct {
+		const char *release, *mark;
+		int loaded;
+		void (*also)(struct machine *m);
+		const char *id, *third;
+		const char *words;
+	} table[] = {
+		{"550.90.07", "", 0, small_bar1_of_the_professional, "mixed", "other-card",
+		 "GPU2: update the card's VBIOS"},
+		{"575.64.05", "", 0, small_bar1_of_the_professional, "patch", "other-card", NULL},
+		{"580.105.08", "unlock 1", 1, small_bar1_of_the_professional, "mixed", "other-card",
+		 "through a mailbox"},
+		{"580.105.08", "unlock 2", 1, small_bar1_of_the_professional, "options",
+		 "other-card", NULL},
+		{"550.90.07", "unlock 2", 1, small_bar1_of_the_professional, "mixed", "other-card",
+		 NULL},
+		{"550.90.07", "", 0, another_driver, "patch", "other-card", NULL},
+		{"550.90.07", "", 0, more_memory_than_bar1, "mixed", "bar1-never", "windows"},
+		{"580.105.08", "", 0, more_memory_than_bar1, "patch", "bar1-never", NULL},
+		{"550.90.07", "", 0, mining_card, "mixed", "mining", "take that card out"},
+	};
+	static const struct mixed ada = {
+		"", "NVIDIA GeForce RTX 4090", "NVIDIA RTX 6000 Ada Generation", 89, 0, NULL};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct mixed c = ada;
+		struct machine *m;
+		const struct machine_need *n;
+
+		c.release = table[i].release;
+		c.loaded = table[i].loaded;
+		m = build_mixed(&c, false);
+		m->driver.bar1_p2p.mark = fact_str(table[i].mark, from);
+		table[i].also(m);
+		n = machine_need(m);
+		assert_string_equal(n->cards[0].id, table[i].id);
+		assert_string_equal(n->cards[1].id, table[i].id);
+		assert_string_equal(n->cards[2].id, table[i].third);
+		assert_true(!n->options == !strcmp(table[i].id, "mixed"));
+		assert_false(n->cards[2].wants_options);
+		if (table[i].words) {
+			AUTO_FREE char *all =
+				xprintf("%s. %s", n->cards[0].why, n->cards[0].change);
+
+			assert_non_null(strstr(all, table[i].words));
+		}
+		build_free(m);
+	}
+}
+
+/* One of each: without the other card's keys there would be no pair, whatever the edit refuses. */
+static void a_pair_of_two_classes(void **state)
+{
+	static const struct change c = {"580.105.08", "", STOCK, NULL};
+	struct machine *m = build(&c);
+
+	(void)state;
+	build_model(&m->gpus[1], "NVIDIA RTX 6000 Ada Generation", 89);
+	assert_string_equal(machine_need(m)->cards[0].id, "patch");
+	assert_string_equal(machine_need(m)->cards[1].id, "patch");
+	m->gpus[1].bar1_bytes = fact_int(256 * MIB, from);
+	assert_string_equal(machine_need(m)->cards[0].id, "mixed");
+	assert_string_equal(machine_need(m)->cards[1].id, "other-card");
+	/* NVLink joins them: neither needs BAR1 */
+	m->gpus[1].bar1_bytes = fact_int(32 * GIB, from);
+	nvlink_pair(m);
+	build_model(&m->gpus[1], "NVIDIA RTX A6000", 86);
+	assert_int_equal(machine_need(m)->need, NEED_NOTHING);
+	build_free(m);
+}
+
 /* Three 3090, two of them with a bridge: choosing BAR1 must not cost the bridge. */
 static void nvlink_beside_pcie(void **state)
 {
@@ -596,7 +772,8 @@ static void nvlink_beside_pcie(void **state)
 		nvlink_pair(m);
 		n = machine_need(m);
 		assert_string_equal(n->cards[0].id, i ? "patch" : "nvlink-lost");
-		assert_string_equal(n->cards[2].id, "patch");
+		/* The driver would say yes to it and those two as well. */
+		assert_string_equal(n->cards[2].id, i ? "patch" : "mixed");
 		build_free(m);
 	}
 }
@@ -854,6 +1031,9 @@ int main(void)
 		cmocka_unit_test(options_by_release),
 		cmocka_unit_test(options_of_all),
 		cmocka_unit_test(options_of_some),
+		cmocka_unit_test(options_of_a_generation),
+		cmocka_unit_test(one_without_keys_decides),
+		cmocka_unit_test(a_pair_of_two_classes),
 		cmocka_unit_test(options_beside_others),
 		cmocka_unit_test(options_of_one_outweigh),
 		cmocka_unit_test(options_as_data),

@@ -12,7 +12,7 @@
  * type.
  */
 #define RULES_DRIVER_N   21
-#define RULES_UNLOCK_N   2
+#define RULES_UNLOCK_N   3
 #define RULES_PCIE_N     11
 #define RULES_ROUTING_N  8
 #define RULES_NVLINK_N   3

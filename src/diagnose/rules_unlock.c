@@ -118,9 +118,9 @@ static const struct cause {
 	{is_not_seen, "whether the module that runs has P2P through BAR1 could not be seen",
 	 MAILBOX_UNSEEN, true},
 	{lacks_key, "no key asks the driver for BAR1 rather than mailboxes",
-	 "add RMPcieP2PType=1 (before driver 575: RMForceP2PType=2) to NVreg_RegistryDwords in "
-	 "/etc/modprobe.d, rebuild the initramfs and reload the module; `onehop unlock` prints the "
-	 "options of this machine",
+	 "set the options that `onehop unlock` prints for this machine (RMPcieP2PType=1, before "
+	 "driver 575 RMForceP2PType=2, for both cards of each pair), rebuild the initramfs and "
+	 "reload the module",
 	 false},
 	{shares_bar1,
 	 "a screen or console on the card takes the room that the mapping of its memory "
@@ -136,6 +136,21 @@ static const struct cause *cause_for(struct rule_run *run, const struct gpu *g)
 	return NULL;
 }
 
+static bool is_one_sided(struct rule_run *run, size_t i, size_t j)
+{
+	return registry_keys_one_sided(&run->m->driver, &run->m->gpus[i], &run->m->gpus[j]);
+}
+
+/* Where all else that BAR1 takes is there. */
+static const struct cause one_side = {
+	NULL,
+	"the registry keys are set for one card of the pair only, and the driver reads the one "
+	"that chooses BAR1 from whichever card it numbers first",
+	"set the same keys for both cards (NVreg_RegistryDwordsPerDevice; `onehop unlock` prints "
+	"the line), rebuild the initramfs and reload the module",
+	true,
+};
+
 /* Of the two, the card that needs BAR1 and lacks something first. */
 static const struct cause *cause_for_pair(struct rule_run *run, size_t i, size_t j)
 {
@@ -145,7 +160,7 @@ static const struct cause *cause_for_pair(struct rule_run *run, size_t i, size_t
 		c = cause_for(run, &run->m->gpus[j]);
 	if (!c && needs_bar1(run, i))
 		c = cause_for(run, &run->m->gpus[i]);
-	return c;
+	return (!c || c->holds == lacks_key) && is_one_sided(run, i, j) ? &one_side : c;
 }
 
 /* ---- mailboxes that are not there ---- */
@@ -161,8 +176,8 @@ static void report_mailbox(struct rule_run *run, const struct pair_set *set, siz
 	const struct cause *c = cause_for_pair(run, i, j);
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, "driver",
-		"the driver allows P2P for %s and leads it through a mailbox, which these cards do "
-		"not have, so that copies go nowhere or read as zero%s%s",
+		"the driver allows P2P for %s and leads it through a mailbox, which GeForce cards "
+		"do not have, so that copies go nowhere or read as zero%s%s",
 		pair_set_text(run, set), c ? ": " : "", c ? c->what : "");
 
 	f->pairs = set->n;
@@ -171,7 +186,7 @@ static void report_mailbox(struct rule_run *run, const struct pair_set *set, siz
 	if (c)
 		finding_remedy(run, f, "%s%s", c->remedy,
 			       c->or_unforced && is_forced(run, i, j)
-				       ? "; until then take ForceP2P out of NVreg_RegistryDwords "
+				       ? "; until then take ForceP2P out of the driver's options "
 					 "in /etc/modprobe.d"
 				       : "");
 	evidence_rm(run, f, i, j);
@@ -216,6 +231,85 @@ static enum verdict probe_mailbox(struct rule_run *run)
 	else if (unknown.from)
 		return rule_unknown(run, "how the driver connects the GPUs: %s", unknown.from);
 	return rule_verdict(run, fine ? VERDICT_OK : VERDICT_NA);
+}
+
+/* ---- keys on one side of a pair ---- */
+
+/* One of them needs BAR1, and CUDA would pair them over PCIe. */
+static bool may_need_keys(struct rule_run *run, size_t i, size_t j)
+{
+	const struct path *p = topology_path(run->t, i, j);
+
+	return (needs_bar1(run, i) || needs_bar1(run, j)) &&
+	       card_same_generation(&run->m->gpus[i], &run->m->gpus[j]) && !path_is_nvlink(p) &&
+	       !fact_is(rm_of(run, i, j)->connection, RM_CONNECTION_NVLINK);
+}
+
+/* p2p-mailbox tells it of pairs that the driver leads astray, and BAR1 in use needs no more keys. */
+static bool rm_tells(struct rule_run *run, size_t i, size_t j)
+{
+	struct fact_int connection = rm_of(run, i, j)->connection;
+
+	return (fact_is(connection, RM_CONNECTION_MAILBOX) && says_ok(run, i, j)) ||
+	       (fact_is(connection, RM_CONNECTION_BAR1) && driver_means_bar1(run->m, i, j));
+}
+
+static void report_one_side(struct rule_run *run, const struct pair_set *set, size_t i, size_t j,
+			    bool allowed)
+{
+	struct finding *f = finding_add(
+		run, allowed ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN, "driver",
+		"the registry keys of P2P through BAR1 are set for one card only of %s: %s",
+		pair_set_text(run, set),
+		allowed ? "ForceP2P of either makes the driver say yes, and unless the card that "
+			  "it numbers first has the key that chooses BAR1, it leads the pair "
+			  "through a mailbox, where data is lost"
+			: "the driver refuses the pair");
+
+	if (!allowed)
+		f->severity = SEVERITY_INFO;
+	f->pairs = set->n;
+	f->pair_map = set->in;
+	finding_names_pairs(run, f, set);
+	for (size_t k = 0; k < 2; k++) {
+		const struct gpu *g = &run->m->gpus[k ? j : i];
+
+		finding_evidence(run, f, "GPU%zu, %s: ForceP2P %s, BAR1 %s", g->index,
+				 fact_str_or(g->model, "model not known"),
+				 driver_forced_p2p(&run->m->driver, g) ? "set" : "not set",
+				 registry_bar1_choice(&run->m->driver, g) == BAR1_NOT_CHOSEN
+					 ? "not chosen"
+					 : "chosen");
+	}
+	evidence_registry(run, f);
+}
+
+static enum verdict probe_one_side(struct rule_run *run)
+{
+	struct pair_set set = pair_set_new(run);
+	size_t first_i = 0, first_j = 0;
+	bool allowed = false, any = false;
+
+	FOR_EACH_GPU_PAIR (i, j, run)
+		any |= may_need_keys(run, i, j);
+	if (!any)
+		return VERDICT_NA;
+	if (fact_unknown(run->m->driver.registry_dwords))
+		return rule_unknown(run, "the driver's registry keys: %s",
+				    FACT_WHY(run->m->driver.registry_dwords));
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		if (!may_need_keys(run, i, j) || !is_one_sided(run, i, j) || rm_tells(run, i, j))
+			continue;
+		if (!set.n) {
+			first_i = i;
+			first_j = j;
+		}
+		allowed |= says_ok(run, i, j);
+		pair_set_add(&set, i, j);
+	}
+	if (set.n)
+		report_one_side(run, &set, first_i, first_j, allowed);
+	return rule_verdict(run, VERDICT_OK);
 }
 
 /* ---- a console at the start of BAR1 ---- */
@@ -349,6 +443,28 @@ const struct rule rules_unlock[] = {
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_mailbox,
+	},
+	{
+		.id = "p2p-keys-one-side",
+		.title = "Keys of P2P through BAR1 are set for both cards of a pair",
+		.why = "ForceP2P of either card of a pair makes the driver say yes, but only the "
+		       "card that it numbers first is asked for the key that chooses BAR1. With "
+		       "keys "
+		       "on one side, the answer depends on the order of the cards: BAR1, or a "
+		       "mailbox "
+		       "that GeForce cards lack.",
+		.remedy =
+			"set the same keys for both cards (NVreg_RegistryDwordsPerDevice; `onehop "
+			"unlock` prints the line) or for neither, rebuild the initramfs and reload "
+			"the module",
+		.reference = "open-gpu-kernel-modules p2p_caps.c "
+			     "_kp2pCapsCheckStatusOverridesForPcie, "
+			     "_kp2pCapsGetStatusOverPcieBar1 (535 to 595)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.predicts = true,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_one_side,
 	},
 	{
 		.id = "unlock-console",

@@ -607,6 +607,44 @@ static void mailbox_of_a_card_that_has_one_is_fine(void **state)
 	build_free(m);
 }
 
+/* Keys of one card: whether anything is lost depends on which card the driver numbers first. */
+static void keys_on_one_side(void **state)
+{
+	static const char id[] = "p2p-keys-one-side";
+	struct machine *m = edited("580.105.08");
+	const char *first = m->gpus[0].pci->name, *second = m->gpus[1].pci->name;
+
+	(void)state;
+	build_model(&m->gpus[1], "NVIDIA RTX 6000 Ada Generation", 89);
+	expect(m, id, VERDICT_OK, NULL);
+	m->driver.registry_dwords = fact_str("", here);
+	m->driver.registry_dwords_per_device =
+		fact_str(arena_printf(m->arena, "pci=%s;ForceP2P=0x211;RMPcieP2PType=1", first),
+			 here);
+	expect(m, id, VERDICT_BAD, "leads the pair through a mailbox");
+	set_rm(m, MAILBOX, RM_CONNECTION_MAILBOX);
+	expect(m, id, VERDICT_OK, NULL);
+	expect(m, "p2p-mailbox", VERDICT_BAD, "for one card of the pair only");
+	set_rm(m, BAR1, RM_CONNECTION_BAR1);
+	expect(m, id, VERDICT_OK, NULL);
+	set_rm(m, MAILBOX, RM_CONNECTION_NONE);
+	build_status(m, P2P_READ, P2P_NOT_SUPPORTED);
+	build_status(m, P2P_WRITE, P2P_NOT_SUPPORTED);
+	m->pairs[1].rm.reads = m->pairs[1].rm.writes = fact_int(0, here);
+	m->pairs[2].rm.reads = m->pairs[2].rm.writes = fact_int(0, here);
+	expect(m, id, VERDICT_BAD, "the driver refuses the pair");
+	m->driver.registry_dwords_per_device =
+		fact_str(arena_printf(m->arena,
+				      "pci=%s;ForceP2P=0x211;RMPcieP2PType=1;pci=%s;ForceP2P=0x11;"
+				      "RMPcieP2PType=1",
+				      first, second),
+			 here);
+	expect(m, id, VERDICT_OK, NULL);
+	build_model(&m->gpus[0], "NVIDIA RTX 6000 Ada Generation", 89);
+	expect(m, id, VERDICT_NA, NULL);
+	build_free(m);
+}
+
 static void unasked_or_refused_pairs_are_not_judged(void **state)
 {
 	struct machine *m = edited("580.105.08");
@@ -764,6 +802,7 @@ int main(void)
 		cmocka_unit_test(recording_holds_the_answer),
 		cmocka_unit_test(dead_mailbox_is_an_error),
 		cmocka_unit_test(mailbox_of_a_card_that_has_one_is_fine),
+		cmocka_unit_test(keys_on_one_side),
 		cmocka_unit_test(unasked_or_refused_pairs_are_not_judged),
 		cmocka_unit_test(forced_is_told_once),
 		cmocka_unit_test(mailbox_blocks_the_pair),

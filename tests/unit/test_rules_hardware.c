@@ -559,6 +559,15 @@ static void amd_off_acs_on(struct machine *m)
 	cmdline_is(m, "amd_iommu=off");
 }
 
+static void keys_of_gpu0(struct machine *m)
+{
+	m->driver.registry_dwords = fact_str("", here);
+	m->driver.registry_dwords_per_device =
+		fact_str(arena_printf(m->arena, "pci=%s;ForceP2P=0x211;RMPcieP2PType=1",
+				      m->gpus[0].pci->name),
+			 here);
+}
+
 static void old_xeon(struct machine *m)
 {
 	m->cpu.vendor = fact_int(CPU_INTEL, here);
@@ -659,6 +668,7 @@ static const struct twin {
 	{"p2p-force-type", unlocked, forced_stock_per_device, "NVLink only"},
 	{"unlock-kept", unlocked, unlock_lost_per_device, "after a reboot ForceP2P=0x210"},
 	{"p2p-mailbox", unlocked_bar1, through_mailbox, "through a mailbox"},
+	{"p2p-keys-one-side", unlocked, keys_of_gpu0, "for one card only of GPU0 and GPU1"},
 	{"unlock-console", unlocked_570, console_on_gpu1, "start of BAR1 of GPU1"},
 	{"unlock-kept", unlocked, unlock_lost, "after a reboot ForceP2P=0x211"},
 	{"p2p-force-type", workstation, force_type, "NVLink only"},

@@ -299,7 +299,7 @@ enum {
 static const struct world_setup usual = {.fb_size = 24 * GiB,
 					 .bar1_size = 32 * GiB,
 					 .bar1_bus = 0x6000000000,
-					 .options = 1};
+					 .options = ALL_GPUS};
 
 /* The world with all static mappings; the status of the first that fails. */
 static NV_STATUS start(const struct chip *chip, const struct world_setup *setup)
@@ -363,7 +363,7 @@ static void check_tables(const struct chip *chip)
 	      chip->name, has_bar1_p2p(chip) ? "all of Hopper's" : "none of Hopper's");
 }
 
-static NV_STATUS start_with(const struct chip *chip, NvU64 fb, NvU64 bar1, int options)
+static NV_STATUS start_with(const struct chip *chip, NvU64 fb, NvU64 bar1, unsigned options)
 {
 	struct world_setup setup = usual;
 
@@ -379,13 +379,13 @@ static void check_static_bar1(const struct chip *chip)
 	int works = DRIVER_ERA >= 565 || has_bar1_p2p(chip);
 	NV_STATUS off = start_with(chip, 24 * GiB, 32 * GiB, 0);
 
-	check((start_with(chip, 24 * GiB, 32 * GiB, 1) == NV_OK) == works,
+	check((start_with(chip, 24 * GiB, 32 * GiB, ALL_GPUS) == NV_OK) == works,
 	      "%s: static BAR1, 24 GiB in 32 GiB: %s", chip->name, works ? "yes" : "no");
 	check((off == NV_OK) == (DRIVER_ERA >= 580), "%s: static BAR1 without options: %s",
 	      chip->name, DRIVER_ERA >= 580 ? "yes, as ever" : "no");
-	check(start_with(chip, 24 * GiB, 256 * MiB, 1) != NV_OK, "%s: no static BAR1 in 256 MiB",
-	      chip->name);
-	check(start_with(chip, 48 * GiB, 32 * GiB, 1) != NV_OK,
+	check(start_with(chip, 24 * GiB, 256 * MiB, ALL_GPUS) != NV_OK,
+	      "%s: no static BAR1 in 256 MiB", chip->name);
+	check(start_with(chip, 48 * GiB, 32 * GiB, ALL_GPUS) != NV_OK,
 	      "%s: no static BAR1 of 48 GiB in 32 GiB", chip->name);
 #if DRIVER_ERA == 545
 	if (start(chip, &usual) == NV_OK)
@@ -613,21 +613,56 @@ static void check_refusals(const struct chip *chip)
 #endif
 }
 
+/* What the driver says of the first two GPUs. */
+static NV_STATUS ask_caps(NvU8 *writes, NvU8 *reads, P2P_CONNECTIVITY *kind)
+{
+	*writes = *reads = 0;
+	*kind = P2P_CONNECTIVITY_UNKNOWN;
+#ifdef CAPS_ATOMICS
+	NvU8 atomics = 0;
+
+	return p2pGetCapsStatus(3, writes, reads, &atomics, kind);
+#else
+	return p2pGetCapsStatus(3, writes, reads, kind);
+#endif
+}
+
+/* With the options for these GPUs alone it says yes, and that BAR1 carries it. */
+static int says_bar1(const struct chip *chip, unsigned options)
+{
+	struct world_setup setup = usual;
+	P2P_CONNECTIVITY kind;
+	NvU8 writes, reads;
+
+	setup.options = options;
+	start(chip, &setup);
+	return ask_caps(&writes, &reads, &kind) == NV_OK && writes == NV0000_P2P_CAPS_STATUS_OK &&
+	       reads == NV0000_P2P_CAPS_STATUS_OK && kind == P2P_CONNECTIVITY_PCIE_BAR1 &&
+	       world.cards[0].mapped_size && world.cards[1].mapped_size;
+}
+
+/* Why onehop gives the options to both cards of a pair, or to neither. */
+static void check_one_side(const struct chip *chip)
+{
+	enum { FIRST = 1, SECOND = 2 };
+
+	if (!has_bar1_p2p(chip) || (!patched && DRIVER_ERA == 535))
+		return;
+	check(says_bar1(chip, FIRST | SECOND), "%s: options for both cards: BAR1", chip->name);
+	check(!says_bar1(chip, FIRST) || !says_bar1(chip, SECOND),
+	      "%s: options for one card: which one it is decides, so that they are no good",
+	      chip->name);
+}
+
 static void check_caps(const struct chip *chip)
 {
-	NvU8 writes = 0, reads = 0;
-	P2P_CONNECTIVITY kind = P2P_CONNECTIVITY_UNKNOWN;
+	NvU8 writes, reads;
+	P2P_CONNECTIVITY kind;
 	NV_STATUS status;
 	int said;
 
 	start(chip, &usual);
-#ifdef CAPS_ATOMICS
-	NvU8 atomics = 0;
-
-	status = p2pGetCapsStatus(3, &writes, &reads, &atomics, &kind);
-#else
-	status = p2pGetCapsStatus(3, &writes, &reads, &kind);
-#endif
+	status = ask_caps(&writes, &reads, &kind);
 	/* Stock 535 asks the processor whatever ForceP2P says */
 	if (!patched && DRIVER_ERA == 535 && chip->native)
 		return;
@@ -671,6 +706,7 @@ int main(int argc, char **argv)
 		check_others(&chips[i]);
 		check_refusals(&chips[i]);
 		check_caps(&chips[i]);
+		check_one_side(&chips[i]);
 	}
 	fclose(others);
 	fclose(peers);

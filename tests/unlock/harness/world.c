@@ -505,29 +505,34 @@ static NvBool no_c2c(OBJGPU *a, KernelBif *bif, OBJGPU *b)
 }
 #endif
 
-static KernelBif *make_bif(void)
+static int has_options(NvU32 index)
+{
+	return world.setup.options >> index & 1;
+}
+
+static KernelBif *make_bif(NvU32 index)
 {
 	KernelBif *bif = calloc(1, sizeof(*bif));
 
 #ifdef C2C_SLOT
 	bif->__kbifIsC2CP2PSupported__ = no_c2c;
 #endif
-	bif->p2pOverride = world.setup.options ? 0x11 : BIF_P2P_NOT_OVERRIDEN;
+	bif->p2pOverride = has_options(index) ? 0x11 : BIF_P2P_NOT_OVERRIDEN;
 #if DRIVER_ERA >= 565
-	if (world.setup.options)
+	if (has_options(index))
 		bif->p2pOverride = 0x211;
 #endif
 	bif->forceP2PType = NV_REG_STR_RM_FORCE_P2P_TYPE_DEFAULT;
 #if DRIVER_ERA >= 575
-	bif->pcieP2PType = world.setup.options ? 1 : NV_REG_STR_RM_PCIEP2P_TYPE_DEFAULT;
+	bif->pcieP2PType = has_options(index) ? 1 : NV_REG_STR_RM_PCIEP2P_TYPE_DEFAULT;
 #else
-	if (world.setup.options)
+	if (has_options(index))
 		bif->forceP2PType = 2;
 #endif
 	return bif;
 }
 
-static void make_bus(KernelBus *bus)
+static void make_bus(KernelBus *bus, NvU32 index)
 {
 	bus->totalPciBars = 2;
 	bus->pciBarSizes[1] = world.setup.bar1_size;
@@ -539,8 +544,7 @@ static void make_bus(KernelBus *bus)
 #if DRIVER_ERA == 565
 	bus->staticBar1ForceType = NV_REG_STR_RM_FORCE_STATIC_BAR1_DEFAULT;
 #elif DRIVER_ERA == 575
-	bus->staticBar1ForceType =
-		world.setup.options ? 2 : NV_REG_STR_RM_FORCE_STATIC_BAR1_DEFAULT;
+	bus->staticBar1ForceType = has_options(index) ? 2 : NV_REG_STR_RM_FORCE_STATIC_BAR1_DEFAULT;
 #elif DRIVER_ERA >= 580
 	bus->staticBar1ForceType = NV_REG_STR_RM_FORCE_STATIC_BAR1_AUTO;
 #endif
@@ -555,7 +559,7 @@ static void make_card(NvU32 index)
 
 	c->gpu = gpu;
 	c->bus = calloc(1, sizeof(*c->bus));
-	c->bif = make_bif();
+	c->bif = make_bif(index);
 	c->bar1_bus = world.setup.bar1_bus + index * world.setup.bar1_size;
 	c->iova = world.setup.iova + index * world.setup.bar1_size;
 	gpu->gpuInstance = index;
@@ -566,7 +570,7 @@ static void make_card(NvU32 index)
 	gpu->__gpuGetPhysAddrWidth__ = gpuGetPhysAddrWidth_TU102;
 #endif
 	make_tables(gpu, c->bus, gmmu);
-	make_bus(c->bus);
+	make_bus(c->bus, index);
 	ENGINES(gpu).pKernelBus = c->bus;
 	ENGINES(gpu).pKernelBif = c->bif;
 	ENGINES(gpu).pKernelGmmu = gmmu;

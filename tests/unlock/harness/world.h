@@ -41,7 +41,7 @@
 #include "platform/p2p/p2p_caps.h"
 #include "published/turing/tu102/dev_mmu.h"
 
-enum { WORLD_GPUS = 3 };
+enum { WORLD_GPUS = 3, ALL_GPUS = (1 << WORLD_GPUS) - 1 };
 
 #define KiB 1024ull
 #define MiB (1024 * KiB)
@@ -60,8 +60,8 @@ struct world_setup {
 	NvU64 fb_size, bar1_size;
 	NvU64 console_size; /* of BAR1 and of memory, from their start on */
 	NvU64 bar1_bus;     /* the first GPU's BAR1 on the bus; the others follow */
-	NvU64 iova;  /* where the first GPU's BAR1 is for the others; 0: no IOMMU translates */
-	int options; /* the module options that `onehop unlock` writes */
+	NvU64 iova;       /* where the first GPU's BAR1 is for the others; 0: no IOMMU translates */
+	unsigned options; /* a bit for each GPU that has those that `onehop unlock` writes */
 };
 
 /* One GPU, and what of its memory is where in its BAR1. */

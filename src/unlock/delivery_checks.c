@@ -227,12 +227,25 @@ static void check_tree(struct looking *l, struct delivery_check *c)
 			     NULL);
 }
 
-/* A patch of the tree's own that changes one of the two files, by its name; NULL: none does. */
+/* Whether a text names a file that our patch changes. */
+static bool names_a_file(const struct looking *l, const char *text)
+{
+	static const char head[] = "+++ b/";
+	const char *line = NULL;
+	size_t n;
+
+	while (text_next_line(&line, &n, l->d->patch)) {
+		if (text_starts_with(line, head) &&
+		    memmem(text, strlen(text), line + strlen(head), n - strlen(head)))
+			return true;
+	}
+	return false;
+}
+
+/* A patch of the tree's own that changes a file of ours, by its name; NULL: none does. */
 static const char *other_patch(struct looking *l)
 {
-	static const char *const files[] = {"nvidia/nvidia.Kbuild", "nvidia/nv-pci.c"};
-
-	for (size_t i = 0; i < l->conf.patch_n; i++) {
+	for (size_t i = 0; l->d->patch && i < l->conf.patch_n; i++) {
 		const char *name = l->conf.patches[i];
 		AUTO_FREE char *text = NULL;
 
@@ -241,9 +254,8 @@ static const char *other_patch(struct looking *l)
 		text = delivery_text(l,
 				     delivery_format(l, "%s/patches/%s", l->d->dkms.folder, name),
 				     NULL);
-		for (size_t k = 0; text && k < sizeof(files) / sizeof(files[0]); k++)
-			if (strstr(text, files[k]))
-				return delivery_printable(l, name);
+		if (text && names_a_file(l, text))
+			return delivery_printable(l, name);
 	}
 	return NULL;
 }

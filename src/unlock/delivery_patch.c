@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define KBUILD   "nvidia/nvidia.Kbuild"
-#define NV_PCI   "nvidia/nv-pci.c"
 #define OLD_CORE "nv-kernel.o_binary"
 #define NEW_CORE "nv-kernel-onehop.o_binary"
 
@@ -64,25 +63,27 @@ static int diff_kbuild(struct looking *l, struct strbuf *out)
 /* What is said of a release's file holds for the package's, which lacks the folder. */
 static int say_without_folder(const struct looking *l, int r)
 {
-	static const char folder[] = "kernel-open/";
-	const char *said = arena_strdup(l->a, err_msg()), *at = strstr(said, folder);
+	const char *said = arena_strdup(l->a, err_msg()), *at = strstr(said, KERNEL_OPEN);
 
 	if (!at)
 		return r;
-	return err_set(-r, "%.*s%s", (int)(at - said), said, at + strlen(folder));
+	return err_set(-r, "%.*s%s", (int)(at - said), said, at + strlen(KERNEL_OPEN));
 }
 
-static int diff_nv_pci(struct looking *l, struct strbuf *out)
+static int read_of_package(void *context, const char *file, struct tree_file *ret)
 {
-	const char *path = delivery_format(l, "%s/" NV_PCI, l->d->dkms.folder);
-	const char *folder = delivery_format(l, "/%s", l->d->dkms.folder);
-	size_t size = 0;
-	AUTO_FREE char *text = delivery_text(l, path, &size);
-	int r;
+	struct looking *l = context;
+	const char *path = delivery_format(l, "%s/%s", l->d->dkms.folder, file);
 
-	if (!text)
-		return err_set(ENOENT, "/%s cannot be read", path);
-	r = unlock_diff_marker(folder, NV_PCI, text, size, out);
+	ret->data = delivery_text(l, path, &ret->size);
+	return ret->data ? 0 : err_set(ENOENT, "/%s cannot be read", path);
+}
+
+static int diff_kernel_open(struct looking *l, struct strbuf *out)
+{
+	const char *folder = delivery_format(l, "/%s", l->d->dkms.folder);
+	int r = unlock_diff_kernel_open(folder, read_of_package, l, out);
+
 	return r < 0 ? say_without_folder(l, r) : 0;
 }
 
@@ -90,7 +91,7 @@ static int diff_prebuilt(struct looking *l, struct strbuf *out)
 {
 	int r = diff_kbuild(l, out);
 
-	return r < 0 ? r : diff_nv_pci(l, out);
+	return r < 0 ? r : diff_kernel_open(l, out);
 }
 
 /* ---- a whole tree ---- */

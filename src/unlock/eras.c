@@ -21,6 +21,13 @@
 #define VIDMEM   NV "mem_mgr/video_mem.c"
 #define PHYSMEM  NV "mem_mgr/phys_mem.c"
 #define NV_PCI   MARKER_FILE
+#define UVM      KERNEL_OPEN "nvidia-uvm/"
+#define UVM_GPU  UVM "uvm_gpu.c"
+#define UVM_GPU_H UVM "uvm_gpu.h"
+#define UVM_VA   UVM "uvm_va_space.c"
+#define UVM_MMU  UVM "uvm_mmu.c"
+
+#define BAR1_LINK "UVM_GPU_LINK_PCIE_BAR1"
 
 const struct feature features[] = {
 	{SLOTS, NULL, "pThis->__kbusNeedStaticBar1Mapping__ = &",
@@ -37,6 +44,14 @@ const struct feature features[] = {
 		"BAR1 P2P by default on some chips", ERAS(ERA_590, ERA_590)},
 };
 const size_t feature_n = sizeof(features) / sizeof(features[0]);
+
+const struct condition_test condition_tests[WHEN_N] = {
+	/* Releases that ask have a call with the fourth argument beside the other, in an #if. */
+	[WHEN_NOT_ASKED] = {NV_PCI, "nv_resize_pcie_bars",
+		"pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size, 0)", false},
+	[WHEN_BAR1_LINK] = {UVM_GPU_H, NULL, BAR1_LINK, true},
+	[WHEN_NO_BAR1_LINK] = {UVM_GPU_H, NULL, BAR1_LINK, false},
+};
 
 /* An era is told by what the sources hold, never by a number; these are for people. */
 const struct era_name era_names[ERA_N] = {
@@ -153,6 +168,55 @@ const char *era_keys(enum era e)
 	"#endif\n" \
 	"\n"
 
+/* ---- managed memory ---- */
+
+/*
+ * The managed-memory driver makes page-table entries and copies of its own, and has no way to write down a
+ * peer that is behind BAR1: up to 580 it gets a peer id that is none (255 in the 8 bits that it has for one),
+ * from 590 on an aperture that only Hopper and later can encode. What it writes then leads into the GPU's own
+ * memory, or to another peer. So such a pair is enabled, for mappings that the core makes, but managed memory
+ * does not use it. No option switches this off: there is no card on which the stock code is right.
+ */
+#define MANAGED_DECLARATION \
+	"\n\n// onehop: True if managed memory cannot be reached from one of the two GPUs on the other, although they" \
+	"\n// are peers. Mappings that the core makes (cudaMalloc, IPC, cuMem) do not ask." \
+	"\nbool " MANAGED_FUNCTION "(uvm_gpu_t *gpu0, uvm_gpu_t *gpu1);"
+
+#define MANAGED_DEFINITION(cannot_encode) \
+	"// Made by onehop unlock\n" \
+	"MODULE_INFO(onehop, \"managed 1\");\n" \
+	"\n" \
+	"// onehop: a peer through BAR1 of which this GPU can make neither page-table entries nor copies\n" \
+	"static bool onehop_cannot_encode(uvm_gpu_t *gpu, uvm_gpu_t *peer)\n" \
+	"{\n" \
+	cannot_encode \
+	"}\n" \
+	"\n" \
+	"// Not inlined: by its name in the symbols one sees that the module has it\n" \
+	"noinline bool " MANAGED_FUNCTION "(uvm_gpu_t *gpu0, uvm_gpu_t *gpu1)\n" \
+	"{\n" \
+	"    return onehop_cannot_encode(gpu0, gpu1) || onehop_cannot_encode(gpu1, gpu0);\n" \
+	"}\n" \
+	"\n"
+
+#define NO_APERTURE "uvm_gpu_peer_aperture(gpu, peer) >= UVM_APERTURE_MAX"
+
+/* Without a peer id the aperture is none. */
+#define CANNOT_ENCODE_ID "    return " NO_APERTURE ";\n"
+
+/* A link of its own, and Ada's number is behind Hopper's. */
+#define CANNOT_ENCODE_LINK \
+	"    if (!uvm_parent_gpus_are_bar1_peers(gpu->parent, peer->parent))\n" \
+	"        return " NO_APERTURE ";\n" \
+	"    return gpu->parent->rm_info.gpuArch < NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GH100 ||\n" \
+	"           gpu->parent->rm_info.gpuArch == NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_AD100;\n"
+
+#define MANAGED(cannot_encode, when) \
+	{"managed-predicate", UVM_GPU, NULL, \
+		"@uvm_aperture_t uvm_gpu_peer_aperture(uvm_gpu_t *local_gpu, uvm_gpu_t *remote_gpu) {", 1, ALL_ERAS, \
+		when, MANAGED_DEFINITION(cannot_encode), \
+		"tells which peers managed memory cannot use; its name and the mark tell that the module knows"}
+
 /* ---- rows ---- */
 
 #define ANOTHER "another change is in this tree"
@@ -254,6 +318,36 @@ const struct anchor anchors[] = {
 	STOCK("static-stub", SLOTS, NULL, "&kbusUpdateStaticBar1VAMapping_$6", 1, E545),
 	STOCK("static-stub-2", SLOTS, NULL, "&kbusGetStaticFbAperture_$6", 1, E545),
 
+	/* Managed memory does not use what it cannot encode */
+	{"managed-declaration", UVM_GPU_H, NULL,
+		"uvm_aperture_t uvm_gpu_peer_aperture(uvm_gpu_t *local_gpu, uvm_gpu_t *remote_gpu);@", 1, ALL_ERAS,
+		WHEN_ALWAYS, MANAGED_DECLARATION, "asked in the two files below"},
+	MANAGED(CANNOT_ENCODE_ID, WHEN_NO_BAR1_LINK),
+	MANAGED(CANNOT_ENCODE_LINK, WHEN_BAR1_LINK),
+	{"managed-gate", UVM_VA, "enable_peers",
+		"@processor_mask_array_set(va_space->can_access, gpu0->id, gpu1->id);", 1, ALL_ERAS, WHEN_ALWAYS,
+		"// onehop: enabled, but managed memory goes through the host\n"
+		"if (" MANAGED_FUNCTION "(gpu0, gpu1))\n"
+		"    goto onehop_not_managed;\n"
+		"\n",
+		"neither GPU accesses or copies managed memory of the other; the pair is enabled all the same"},
+	{"managed-enabled", UVM_VA, "enable_peers", "@UVM_ASSERT(va_space_check_processors_masks(va_space));", 1,
+		ALL_ERAS, WHEN_ALWAYS, "onehop_not_managed:\n", "from here on all pairs are alike"},
+	{"managed-identity", UVM_MMU, "uvm_mmu_create_peer_identity_mappings",
+		"if (gpu->parent->peer_copy_mode != UVM_GPU_PEER_COPY_MODE_VIRTUAL || peer->mem_info.size == 0@)", 1,
+		ALL_ERAS, WHEN_ALWAYS, " ||\n    " MANAGED_FUNCTION "(gpu, peer)",
+		"no map of the peer's memory for copies, which would be of the wrong memory"},
+	STOCK("managed-absent", UVM_GPU, NULL, MANAGED_FUNCTION, 0, ALL_ERAS),
+	STOCK("managed-declaration-absent", UVM_GPU_H, NULL, MANAGED_FUNCTION, 0, ALL_ERAS),
+	STOCK("managed-gate-absent", UVM_VA, NULL, MANAGED_FUNCTION, 0, ALL_ERAS),
+	STOCK("managed-identity-absent", UVM_MMU, NULL, MANAGED_FUNCTION, 0, ALL_ERAS),
+	STOCK("managed-link", UVM_GPU_H, NULL, BAR1_LINK, 1, ERAS(ERA_590, ERA_590)),
+	STOCK("managed-link-absent", UVM_GPU_H, NULL, BAR1_LINK, 0, ERAS(ERA_535, ERA_580)),
+	STOCK("managed-copies", UVM_VA, "enable_peers", "processor_mask_array_set(va_space->can_copy_from,", 2, ALL_ERAS),
+	STOCK("managed-access", UVM_VA, "enable_peers", "processor_mask_array_set(va_space->can_access,", 2, ALL_ERAS),
+	STOCK("managed-accessible", UVM_VA, "enable_peers", "processor_mask_array_set(va_space->accessible_from,", 2,
+		ALL_ERAS),
+
 	/* The switch: the chips' function table */
 	SLOT("kbusNeedStaticBar1Mapping", E535),
 	SLOT("kbusSetupBar1P2PCapability", E535),
@@ -276,7 +370,7 @@ const struct anchor anchors[] = {
 
 	/* The kernel's side */
 	{"marker", NV_PCI, NULL, RESIZE_FUNCTION, 1, ALL_ERAS, WHEN_ALWAYS,
-		"// Made by onehop unlock\nMODULE_INFO(onehop, \"unlock 1\");\n\n",
+		"// Made by onehop unlock\nMODULE_INFO(onehop, \"unlock 2\");\n\n",
 		"modinfo -F onehop tells that the module is ours"},
 	{"resize-helper", NV_PCI, NULL, RESIZE_FUNCTION, 1, ALL_ERAS, WHEN_NOT_ASKED, RESIZE_HELPER,
 		"pci_resize_resource has a fourth argument in newer kernels; one tree compiles for both kinds"},

@@ -19,11 +19,20 @@ struct feature {
 	unsigned eras;
 };
 
-/* When a row counts, besides its eras. */
+/* When a row counts, besides its eras: by what else the tree holds. */
 enum condition {
 	WHEN_ALWAYS,
 	WHEN_NOT_ASKED, /* the tree does not ask the kernel itself how many arguments pci_resize_resource has */
+	WHEN_BAR1_LINK, /* its managed-memory driver tells peers through BAR1 from others */
+	WHEN_NO_BAR1_LINK,
+	WHEN_N
 };
+
+struct condition_test {
+	const char *file, *function, *pattern; /* as a feature's */
+	bool is_there;
+};
+extern const struct condition_test condition_tests[WHEN_N];
 
 struct anchor {
 	const char *id;
@@ -55,9 +64,13 @@ const char *era_keys(enum era e);
 
 /* The file whose change switches everything on: it is replaced after all others but MARKER_FILE. */
 #define SWITCH_FILE "src/nvidia/generated/g_kern_bus_nvoc.c"
+/* What packages without the sources of the core have, too; its rows are those of all eras. */
+#define KERNEL_OPEN "kernel-open/"
 /* The file that gets the mark in the module. */
-#define MARKER_FILE "kernel-open/nvidia/nv-pci.c"
+#define MARKER_FILE KERNEL_OPEN "nvidia/nv-pci.c"
 /* What a tree of ours holds there, even if its manifest is lost. */
 #define MARKER_PATTERN "MODULE_INFO ( onehop ,"
+/* In nvidia-uvm.ko, where the edits are that keep managed memory off peers that it cannot encode. */
+#define MANAGED_FUNCTION "onehop_managed_p2p_unsupported"
 /* What a package's tree without the sources of the core has instead. */
 #define PREBUILT_CORE "nvidia/nv-kernel.o_binary"

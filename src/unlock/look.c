@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "unlock/anchor.h"
 
 #include <stdlib.h>
@@ -183,6 +184,14 @@ int sources_read(struct unlock *u, struct sources *ret, struct manifest *ret_man
 	if (r == 0)
 		r = lex_sources(u, ret);
 	return r < 0 || u->has_manifest ? r : refuse_lost_manifest(u, ret);
+}
+
+void sources_name_kernel_open(struct unlock *u, struct sources *ret)
+{
+	for (size_t i = 0; i < anchor_n; i++) {
+		if (text_starts_with(anchors[i].file, KERNEL_OPEN))
+			add_source(u, ret, anchors[i].file);
+	}
 }
 
 int sources_take(struct unlock *u, struct sources *s)

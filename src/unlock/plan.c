@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "unlock/anchor.h"
 
 #include <stdlib.h>
@@ -67,11 +68,11 @@ static int find_era(struct unlock *u, const struct sources *s)
 
 /* ---- counts ---- */
 
-static bool row_applies(const struct unlock *u, const struct anchor *a)
+static bool row_applies(const struct unlock *u, const struct anchor *a, unsigned eras)
 {
-	if (!(a->eras & 1u << u->era))
+	if ((a->eras & eras) != eras)
 		return false;
-	return a->when == WHEN_ALWAYS || !u->asks_kernel;
+	return u->conditions & 1u << a->when;
 }
 
 static int refuse_function(const struct unlock *u, const struct anchor *a)
@@ -168,15 +169,15 @@ static void add_edit(struct unlock *u, const struct source_file *f, const struct
 	u->edit_n++;
 }
 
-/* Those of one file, or all. */
-static int check_rows(struct unlock *u, struct sources *s, const char *file)
+/* The rows of files below the folder that are for all of the eras. */
+static int check_rows(struct unlock *u, struct sources *s, const char *folder, unsigned eras)
 {
 	for (size_t i = 0; i < anchor_n; i++) {
 		const struct anchor *a = &anchors[i];
 		struct place place = {0};
 		int r;
 
-		if (!row_applies(u, a) || (file && strcmp(a->file, file) != 0))
+		if (!row_applies(u, a, eras) || !text_starts_with(a->file, folder))
 			continue;
 		r = check_row(u, s, a, &place);
 		if (r < 0)
@@ -225,16 +226,21 @@ static int finish_file(struct unlock *u, struct unlock_file *f)
 	return 0;
 }
 
-/* ---- the kernel's side ---- */
+/* ---- conditions ---- */
 
-/* Releases that ask have a call with the fourth argument beside the other, in an #if. */
-static bool asks_kernel(const struct sources *s)
+static bool is_met(const struct sources *s, const struct condition_test *c)
 {
-	struct source_file *f = sources_get(s, MARKER_FILE);
+	struct source_file *f = c->file ? sources_get(s, c->file) : NULL;
+	bool found = f && count_in(f, c->function, c->pattern, NULL) > 0;
 
-	return f &&
-	       count_in(f, "nv_resize_pcie_bars",
-			"pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size, 0)", NULL) > 0;
+	return !c->file || found == c->is_there;
+}
+
+static void find_conditions(struct unlock *u, const struct sources *s)
+{
+	for (size_t i = 0; i < WHEN_N; i++)
+		u->conditions |= is_met(s, &condition_tests[i]) ? 1u << i : 0;
+	u->asks_kernel = !(u->conditions & 1u << WHEN_NOT_ASKED);
 }
 
 int unlock_plan(struct unlock *u, struct sources *s)
@@ -243,8 +249,8 @@ int unlock_plan(struct unlock *u, struct sources *s)
 
 	if (r < 0)
 		return r;
-	u->asks_kernel = asks_kernel(s);
-	r = check_rows(u, s, NULL);
+	find_conditions(u, s);
+	r = check_rows(u, s, "", 1u << u->era);
 	if (r < 0)
 		return r;
 	qsort(u->files, u->n, sizeof(*u->files), by_order);
@@ -253,37 +259,46 @@ int unlock_plan(struct unlock *u, struct sources *s)
 	return r;
 }
 
-/* ---- a file alone ---- */
+/* ---- a package's tree, without the sources of the core ---- */
 
-/* The rows of MARKER_FILE are those of all eras. */
-static int plan_marker(struct unlock *u, struct sources *s)
+static int plan_kernel_open(struct unlock *u, struct sources *s)
 {
+	struct source_file *marked;
 	int r = sources_take(u, s);
 
 	if (r < 0)
 		return r;
-	if (count_in(&s->files[0], NULL, MARKER_PATTERN, NULL) != 0)
+	marked = sources_get(s, MARKER_FILE);
+	if (marked && count_in(marked, NULL, MARKER_PATTERN, NULL) != 0)
 		return err_set(EINVAL, "%s/%s is edited already: onehop's mark is in it",
 			       u->tree.dir, MARKER_FILE);
-	u->asks_kernel = asks_kernel(s);
-	r = check_rows(u, s, MARKER_FILE);
-	return r < 0 ? r : finish_file(u, &u->files[0]);
+	find_conditions(u, s);
+	r = check_rows(u, s, KERNEL_OPEN, ALL_ERAS);
+	for (size_t i = 0; i < u->n && r == 0; i++)
+		r = finish_file(u, &u->files[i]);
+	return r;
 }
 
-int unlock_diff_marker(const char *dir, const char *path, const char *data, size_t size,
-		       struct strbuf *out)
+int unlock_diff_kernel_open(const char *dir, int (*read)(void *, const char *, struct tree_file *),
+			    void *context, struct strbuf *out)
 {
 	struct unlock u = {.arena = arena_new(), .tree = {.dir = dir, .fd = -1}};
-	char *copy = arena_alloc(u.arena, size + 1, 1); /* whatever is in it, a NUL too */
-	struct source_file file = {.path = MARKER_FILE, .before = {.data = copy, .size = size}};
-	struct sources s = {.files = &file, .n = 1};
-	int r;
+	struct sources s = {0};
+	int r = 0;
 
-	memcpy(copy, data, size);
-	r = plan_marker(&u, &s);
+	sources_name_kernel_open(&u, &s);
+	for (size_t i = 0; i < s.n && r == 0; i++)
+		r = read(context, s.files[i].path + strlen(KERNEL_OPEN), &s.files[i].before);
 	if (r == 0)
-		edits_diff(path, data, size, u.files[0].edits, u.files[0].n, out);
-	lexed_done(&file.lexed);
+		r = plan_kernel_open(&u, &s);
+	for (size_t i = 0; i < u.n && r == 0; i++) {
+		const struct unlock_file *f = &u.files[i];
+
+		/* not what finish_file kept, which ends at a NUL */
+		edits_diff(f->path + strlen(KERNEL_OPEN), sources_get(&s, f->path)->before.data,
+			   f->before.size, f->edits, f->n, out);
+	}
+	sources_done(&s);
 	arena_free(u.arena);
 	return r;
 }

@@ -41,7 +41,9 @@ struct sources {
 
 /* All files that the tables and the manifest name, with u->state. Refuses what is neither released nor ours. */
 int sources_read(struct unlock *u, struct sources *ret, struct manifest *ret_manifest);
-/* The same for files whose text is in `before` already, of a tree without a manifest. */
+/* Names the files below KERNEL_OPEN that the tables name. */
+void sources_name_kernel_open(struct unlock *u, struct sources *ret);
+/* As sources_read, for files whose text is in `before` already, of a tree without a manifest. */
 int sources_take(struct unlock *u, struct sources *s);
 void sources_done(struct sources *s);
 /* NULL: the tree has no such file. */
@@ -52,11 +54,12 @@ struct source_file *sources_get(const struct sources *s, const char *path);
 /* Era, counts, edits; refuses if any differs. */
 int unlock_plan(struct unlock *u, struct sources *s);
 /*
- * Adds the diff of MARKER_FILE's edits alone, made from the text of another tree's own such file; `path`
- * is its name there, `dir` stands for the tree in messages. -EINVAL with a sentence as unlock_open.
+ * Adds the diff of what is edited below KERNEL_OPEN alone, made from the text of another tree's own such
+ * files: `read` gets their names below it, and what it returns is freed. `dir` stands for the tree in
+ * messages. -EINVAL with a sentence as unlock_open.
  */
-int unlock_diff_marker(const char *dir, const char *path, const char *data, size_t size,
-		       struct strbuf *out);
+int unlock_diff_kernel_open(const char *dir, int (*read)(void *, const char *, struct tree_file *),
+			    void *context, struct strbuf *out);
 
 /* Names of what lies in STATE_FOLDER for a path of the tree; the caller frees. */
 char *old_path(const char *path);

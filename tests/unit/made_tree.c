@@ -169,6 +169,19 @@ void made_write(const struct made_tree *t, const char *dir, const char *release)
 	}
 }
 
+void made_write_kernel_open(const struct made_tree *t, const char *dir)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const char *file = t->functions[i].file;
+		AUTO_STRBUF struct strbuf b = {0};
+
+		if (strncmp(file, KERNEL_OPEN, strlen(KERNEL_OPEN)) != 0)
+			continue;
+		made_render(t, file, &b);
+		made_put(dir, file + strlen(KERNEL_OPEN), b.text, b.len);
+	}
+}
+
 void made_forget(void)
 {
 	for (unsigned era = 0; era < ERA_N; era++)

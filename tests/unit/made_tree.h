@@ -29,5 +29,8 @@ void made_render(const struct made_tree *t, const char *file, struct strbuf *out
 /* All of it, with a version.mk, below a folder. */
 void made_write(const struct made_tree *t, const char *dir, const char *release);
 
+/* Its part without the core's sources, below a folder: what packages have. */
+void made_write_kernel_open(const struct made_tree *t, const char *dir);
+
 /* A file below a folder, with the folders on the way. */
 void made_put(const char *dir, const char *path, const char *content, size_t size);

@@ -160,11 +160,11 @@ static void put_prebuilt(const struct rig *r, const char *name, const char *fold
 	AUTO_FREE char *nv = xprintf("MODULE_LICENSE(\"%s\");\n", licence);
 	AUTO_FREE char *link = xprintf("var/lib/dkms/%s/" RELEASE "/source", name);
 	AUTO_FREE char *target = xprintf("/%s", folder);
-	AUTO_STRBUF struct strbuf pci = {0};
+	AUTO_FREE char *full = xprintf("%s/%s", r->root, folder);
 	struct made_tree t = {0};
 
 	made_up(&t, ERA_590);
-	made_render(&t, MARKER_FILE, &pci);
+	made_write_kernel_open(&t, full);
 	made_done(&t);
 	put_link(r, link, target);
 	put_in(r, folder, "dkms.conf", dkms_conf);
@@ -172,7 +172,6 @@ static void put_prebuilt(const struct rig *r, const char *name, const char *fold
 	put_in(r, folder, "nvidia/nvidia.Kbuild", kbuild);
 	put_in(r, folder, "nvidia/nv-kernel.o_binary", "core");
 	put_in(r, folder, "nvidia/nv.c", nv);
-	put_in(r, folder, "nvidia/nv-pci.c", pci.text);
 }
 
 static void put_debian(const struct rig *r)
@@ -275,7 +274,10 @@ static void debian_gets_three_files(void **state)
 					    "$(src)/nvidia/nv-kernel-onehop.o_binary\n"));
 	assert_null(strstr(r->d->patch, "+# nv-kernel"));
 	assert_non_null(strstr(r->d->patch, "+++ b/nvidia/nv-pci.c\n"));
-	assert_non_null(strstr(r->d->patch, "\n+MODULE_INFO(onehop, "));
+	assert_non_null(strstr(r->d->patch, "\n+MODULE_INFO(onehop, \"unlock 2\")"));
+	assert_non_null(strstr(r->d->patch, "+++ b/nvidia-uvm/uvm_va_space.c\n"));
+	assert_non_null(strstr(r->d->patch, "MODULE_INFO(onehop, \"managed 1\")"));
+	assert_non_null(strstr(r->d->patch, "uvm_parent_gpus_are_bar1_peers"));
 	assert_null(r->d->dkms_conf);
 	assert_false(r->d->in_place);
 	assert_false(r->d->built);
@@ -600,7 +602,7 @@ static void odd_files_are_refused(void **state)
 	edit_and_expect(r, "nvidia/nv-pci.c", "int x;\r\n", "patch",
 			"/" TREE "/nvidia/nv-pci.c: lines end in CR LF");
 	edit_and_expect(r, "nvidia/nv-pci.c", "int x;\n", "patch", "expected");
-	strbuf_puts(&marked, "MODULE_INFO(onehop, \"unlock 1\");\n"
+	strbuf_puts(&marked, "MODULE_INFO(onehop, \"unlock 2\");\n"
 			     "static int " RESIZE "(struct pci_dev *pci_dev) {\n}\n");
 	edit_and_expect(r, "nvidia/nv-pci.c", marked.text, "patch", "onehop's mark is in it");
 	edit_and_expect(r, "dkms.conf", "DEST_MODULE_NAME[0]=`id`\nBUILT_MODULE_NAME[0]=nvidia\n",

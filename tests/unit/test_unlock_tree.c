@@ -381,11 +381,12 @@ static void who_asks_the_kernel_is_left_alone(void **state)
 	AUTO_STRBUF struct strbuf text = {0};
 	struct made_tree t = {0};
 	struct unlock *u = NULL;
+	size_t edits;
 
 	write_era(s, ERA_580);
 	assert_int_equal(unlock_open(s->tree, &plain, &u), 0);
 	assert_false(u->asks_kernel);
-	assert_int_equal(u->edit_n, 10);
+	edits = u->edit_n;
 	unlock_close(u);
 
 	made_up(&t, ERA_580);
@@ -395,7 +396,7 @@ static void who_asks_the_kernel_is_left_alone(void **state)
 	made_done(&t);
 	assert_int_equal(unlock_apply(s->tree, &plain, &u), 0);
 	assert_true(u->asks_kernel);
-	assert_int_equal(u->edit_n, 8);
+	assert_int_equal(u->edit_n, edits - 2);
 	unlock_close(u);
 	get(s->tree, MARKER_FILE, &text);
 	assert_null(strstr(text.text, "onehop_resize"));

@@ -156,7 +156,7 @@ start=$SECONDS
 if build; then
 	echo "# built in $((SECONDS - start)) s"
 	look stock '' 1
-	look edited 'unlock 1' 0
+	look edited 'unlock 2' 0
 	expect "both want the same symbols of the kernel, in the same versions" \
 		"$(undefined "$work/results/edited/nvidia.ko" | md5sum)" "$(undefined "$work/results/stock/nvidia.ko" | md5sum)"
 	start=$SECONDS

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# shellcheck disable=SC2154 # of driver_names
+# shellcheck shell=dash disable=SC1091,SC2154 # of driver_names
 #
 # The plan, and all of it carried out, where an image is prepared.
 . /job/lib.sh
@@ -22,7 +22,7 @@ echo "# apply: $(($(date +%s) - start)) s"
 is "apply: what DKMS says" "$(state "$kernel")" installed
 echo "# the kernel loads $(module "$kernel")"
 run "apply: probe of the module" 0 onehop unlock --probe "$(module "$kernel")"
-is "apply: its mark" "$(modinfo -k "$kernel" -F onehop "$driver")" "unlock 1"
+is "apply: its mark" "$(modinfo -k "$kernel" -F onehop "$driver")" "unlock 2"
 is "apply: it is for that kernel" "$(modinfo -k "$kernel" -F vermagic "$driver" | cut -d' ' -f1)" "$kernel"
 check "apply: the option" grep -q ForceP2P /etc/modprobe.d/onehop.conf
 is "apply: files that are new or changed, but for DKMS's, modules and boot images" \

@@ -164,6 +164,18 @@ bool machine_was_judged(const struct diagnosis *d)
 }
 
 /*
+ * "All well" is only said of GPU pairs that are all decided, and not all of them doubtful: a script that
+ * goes on after 0 would rely on paths that are unknown.
+ */
+static bool pairs_were_decided(const struct diagnosis *d)
+{
+	struct pair_counts c;
+
+	topology_count(d->topology, &c);
+	return !c.pairs || (!c.by_verdict[PAIR_UNDECIDED] && c.by_verdict[PAIR_SUSPECT] < c.pairs);
+}
+
+/*
  * `unexplained`: pairs are blocked and no rule said so. That must not pass for well at a threshold
  * that would have caught the finding.
  */
@@ -174,7 +186,7 @@ static enum exit_code judge(const struct diagnosis *d, const struct check_option
 
 	if (fails(d, threshold) || (unexplained && threshold <= SEVERITY_ERROR))
 		return EXIT_FINDING;
-	return machine_was_judged(d) ? EXIT_WELL : EXIT_NOT_JUDGED;
+	return machine_was_judged(d) && pairs_were_decided(d) ? EXIT_WELL : EXIT_NOT_JUDGED;
 }
 
 /* What the exit status and the last line depend on besides the findings. */

@@ -14,7 +14,7 @@ enum exit_code {
 	EXIT_WELL = 0,
 	EXIT_FINDING = 1,     /* a finding of severity warning or above; --fail-on adjusts */
 	EXIT_REFUSED = 2,     /* wrong usage, or refused */
-	EXIT_NOT_JUDGED = 3,  /* nothing could be judged, bad input, or no memory is left */
+	EXIT_NOT_JUDGED = 3,  /* could not be decided, bad input, or no memory is left */
 	EXIT_NOT_CHANGED = 4, /* a change failed */
 };
 

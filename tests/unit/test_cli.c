@@ -21,7 +21,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define BEFORE "tests/machines/rtx4090x8-before"
+#define BEFORE   "tests/machines/rtx4090x8-before"
+#define MACHINES "tests/machines/"
 
 /* ---- running a command line inside the test ---- */
 
@@ -258,9 +259,11 @@ static void exit_code_follows_threshold(void **state)
 	(void)state;
 	assert_runs("check --fail-on error --from " BEFORE, 1, "GPU P2P");
 	assert_runs("check --fail-on never --from " BEFORE, 0, "GPU P2P");
+	/* Nothing found is not "all well" while pairs are undecided or all are doubtful. */
+	assert_runs("check --from " MACHINES "rtx4090x8-after", 3, "undecided on 24");
+	assert_runs("check --from " MACHINES "made-up-acs-root-hang --ignore acs-root-port", 3,
+		    "in doubt on all");
 }
-
-#define MACHINES "tests/machines/"
 
 /* Pairs decide, and not findings, unless both are asked for. */
 static void required_pairs_decide(void **state)

@@ -330,7 +330,7 @@ static const struct log_line *offset_line(struct rule_run *run)
 	return NULL;
 }
 
-static void report_console(struct rule_run *run, const struct gpu *g)
+static void report_console(struct rule_run *run, const struct gpu *g, const struct pair_set *set)
 {
 	const struct log_line *l = offset_line(run);
 	struct finding *f = finding_add(
@@ -343,7 +343,8 @@ static void report_console(struct rule_run *run, const struct gpu *g)
 		g->index, driver_branch(run->m->driver.module_version));
 
 	f->pci = g->pci;
-	f->pairs = 2 * (run->m->gpu_n - 1);
+	f->pairs = set->n;
+	f->pair_map = set->in;
 	evidence_yes_no(run, f, run_text(run, "boot_vga of %s", g->pci->name), g->pci->boot_vga);
 	evidence_yes_no(run, f, "display active", g->display_active);
 	evidence_str(run, f, "onehop's mark in the module file", run->m->driver.bar1_p2p.mark);
@@ -352,25 +353,39 @@ static void report_console(struct rule_run *run, const struct gpu *g)
 		finding_evidence(run, f, "kernel log: %s", l->text);
 }
 
+/* The pairs that reach into this GPU's BAR1 and whose exposure is judged so. */
+static struct pair_set pairs_exposed(struct rule_run *run, const struct gpu *g,
+				     enum chain_reason reason)
+{
+	struct pair_set set = pair_set_new(run);
+	size_t j = g->index;
+
+	for (size_t i = 0; i < run->m->gpu_n; i++)
+		if (i != j && says_ok(run, i, j) &&
+		    topology_path(run->t, i, j)->chain[CHAIN_EXPOSURE].reason == reason)
+			pair_set_add(&set, i, j);
+	return set;
+}
+
 static enum verdict probe_console(struct rule_run *run)
 {
 	const struct nvidia_driver *d = &run->m->driver;
-	struct fact_int shifts = driver_edit_shifts(d);
 	bool allowed = false;
 
 	FOR_EACH_GPU_PAIR (i, j, run)
 		allowed |= is_bar1_pair(run, i, j);
 	if (!allowed || !driver_release(d)->console_shifts || fact_is(d->bar1_p2p.loaded, 0))
 		return VERDICT_NA;
-	if (fact_unknown(shifts))
-		return rule_unknown(run, "whether somebody else than onehop edited the modules: %s",
-				    FACT_WHY(shifts));
-	if (!fact_is(shifts, 1))
-		return VERDICT_OK;
+	FOR_EACH_GPU (g, run) {
+		struct pair_set set = pairs_exposed(run, g, REASON_BAR1_SHIFTED);
+
+		if (set.n)
+			report_console(run, g, &set);
+	}
 	FOR_EACH_GPU (g, run)
-		if (needs_bar1(run, g->index) && fact_is(card_has_console(g), 1))
-			report_console(run, g);
-	RETURN_IF_UNKNOWN(run, pci->boot_vga, "whether the boot console is on it, boot_vga");
+		if (!run->found && pairs_exposed(run, g, REASON_BAR1_SHIFT_UNKNOWN).n)
+			return rule_unknown(run, "whether a console shifts BAR1 of GPU%zu: %s",
+					    g->index, FACT_WHY(support_console_shifts(d, g)));
 	return rule_verdict(run, VERDICT_OK);
 }
 
@@ -483,6 +498,7 @@ const struct rule rules_unlock[] = {
 			     "aikitoria/open-gpu-kernel-modules 570.86.16-p2p nv_gpu_ops.c",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
+		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_console,
 	},

@@ -161,18 +161,6 @@ bool registry_keys_one_sided(const struct nvidia_driver *d, const struct gpu *a,
 
 /* ---- other traits ---- */
 
-struct fact_int driver_edit_shifts(const struct nvidia_driver *d)
-{
-	const struct bar1_p2p *p = &d->bar1_p2p;
-
-	if (!driver_release(d)->console_shifts)
-		return fact_int(0, d->module_version.from);
-	if (!fact_is(p->loaded, 1))
-		return p->loaded;
-	return fact_unknown(p->mark) ? fact_int_unknown(p->mark.from)
-				     : fact_int(fact_absent(p->mark), p->mark.from);
-}
-
 bool driver_denies_half_pairs(const struct nvidia_driver *d, bool edited)
 {
 	const char *mark = fact_str_or(d->bar1_p2p.mark, "");

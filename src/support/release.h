@@ -62,10 +62,6 @@ enum bar1_choice registry_bar1_choice(const struct nvidia_driver *d, const struc
 /* RMForceP2PType asks for NVLink alone, in a release whose predecessors meant BAR1 by that value. */
 bool registry_means_nvlink(const struct nvidia_driver *d, const struct gpu *g);
 
-/* The edited modules that run take the start of BAR1 for the start of memory, also where a console
- * holds it: edits other than onehop's, which are told by its mark. 1, 0, or unknown. */
-struct fact_int driver_edit_shifts(const struct nvidia_driver *d);
-
 /* The keys that force P2P or choose BAR1 are not the same for these two. The driver takes the first from
  * either card and the second from the one that it numbers first. */
 bool registry_keys_one_sided(const struct nvidia_driver *d, const struct gpu *a,

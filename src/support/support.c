@@ -349,6 +349,25 @@ struct bar1_state support_bar1(const struct gpu *g)
 	return b;
 }
 
+static struct fact_int edit_shifts(const struct nvidia_driver *d)
+{
+	const struct bar1_p2p *p = &d->bar1_p2p;
+
+	if (!driver_release(d)->console_shifts)
+		return fact_int(0, d->module_version.from);
+	if (!fact_is(p->loaded, 1))
+		return p->loaded;
+	return fact_unknown(p->mark) ? fact_int_unknown(p->mark.from)
+				     : fact_int(fact_absent(p->mark), p->mark.from);
+}
+
+struct fact_int support_console_shifts(const struct nvidia_driver *d, const struct gpu *g)
+{
+	struct fact_int shifts = edit_shifts(d), console = card_has_console(g);
+
+	return fact_is(shifts, 1) || fact_is(console, 0) ? console : shifts;
+}
+
 enum forcing support_forcing(const struct support *s, const struct bar1_state *b)
 {
 	if (s->way == MECHANISM_MAILBOX)

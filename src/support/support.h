@@ -75,6 +75,12 @@ struct bar1_state {
 /* Whether BAR1 covers the memory of this card. It matters only where the way is BAR1. */
 struct bar1_state support_bar1(const struct gpu *g);
 
+/*
+ * 1: a console holds the start of its BAR1, and the edited modules that run take that for the start of
+ * its memory, so that peers miss by that much. Onehop's own edits, which are told by their mark, do not.
+ */
+struct fact_int support_console_shifts(const struct nvidia_driver *d, const struct gpu *g);
+
 /* What ForceP2P does: it makes the driver say yes, whether or not there is a mechanism. */
 enum forcing { FORCING_FINE, FORCING_DOUBTFUL, FORCING_LOSES_DATA };
 

@@ -655,16 +655,21 @@ static struct chain_link judge_switch(const struct pair *pr)
 
 /* ---- exposure ---- */
 
-static struct chain_link judge_bar1(const struct gpu *g)
+static struct chain_link judge_bar1(const struct machine *m, const struct gpu *g)
 {
 	struct bar1_state b = support_bar1(g);
+	struct fact_int shifts = support_console_shifts(&m->driver, g);
 
-	if (b.cover == BAR1_COVERS)
-		return link_at(CHAIN_OK, REASON_EXPOSED_BAR1, g->pci, 0, 0);
 	if (b.cover == BAR1_TOO_SMALL)
 		return link_at(CHAIN_BAD, REASON_BAR1_SMALL, g->pci, b.size,
 			       fact_or(g->vram_bytes, 0));
-	return link_at(CHAIN_UNKNOWN, REASON_EXPOSURE_UNKNOWN, g->pci, 0, 0);
+	if (fact_is(shifts, 1))
+		return link_at(CHAIN_POSSIBLE, REASON_BAR1_SHIFTED, g->pci, 0, 0);
+	if (b.cover == BAR1_COVER_UNKNOWN)
+		return link_at(CHAIN_UNKNOWN, REASON_EXPOSURE_UNKNOWN, g->pci, 0, 0);
+	if (fact_unknown(shifts))
+		return link_at(CHAIN_UNKNOWN, REASON_BAR1_SHIFT_UNKNOWN, g->pci, 0, 0);
+	return link_at(CHAIN_OK, REASON_EXPOSED_BAR1, g->pci, 0, 0);
 }
 
 /* GPUDirect RDMA maps windows of BAR1: any size serves. Nothing of a NIC need be exposed to a GPU.
@@ -689,7 +694,7 @@ static struct chain_link judge_exposure(const struct pair *pr)
 	if (generations_differ(pr)) /* nothing is ever mapped */
 		return not_applicable();
 	if (uses_bar1(pr))
-		return judge_bar1(g);
+		return judge_bar1(pr->s->m, g);
 	if (pr->s->cards[g->index].way == MECHANISM_MAILBOX)
 		return link_at(CHAIN_OK, REASON_EXPOSED_MAILBOX, g->pci, 0, 0);
 	if (bar1_covers(g))

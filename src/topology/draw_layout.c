@@ -189,6 +189,8 @@ static const struct {
 	[REASON_IOMMU_TRANSLATING] = {"IOMMU translates", NULL},
 	[REASON_IOMMU_UNKNOWN] = {"IOMMU type unknown", NULL},
 	[REASON_BAR1_SMALL] = {NULL, bar1_text},
+	[REASON_BAR1_SHIFTED] = {"console shifts BAR1", NULL},
+	[REASON_BAR1_SHIFT_UNKNOWN] = {"console in BAR1 unknown", NULL},
 	[REASON_EXPOSURE_UNKNOWN] = {"BAR1 or memory unknown", NULL},
 	[REASON_DRIVER_STATUS] = {NULL, status_text},
 	[REASON_DRIVER_GEFORCE] = {"driver: no P2P on GeForce", NULL},

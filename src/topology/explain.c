@@ -153,6 +153,12 @@ static const struct {
 	[REASON_BAR1_SMALL] = {"bar1-small",
 		"BAR1 of {at} is {mib} MiB{vram}, and peers reach its memory only through "
 		"BAR1"},
+	[REASON_BAR1_SHIFTED] = {"bar1-shifted",
+		"a console holds the start of BAR1 of {at}, and the edited modules that run take "
+		"that for the start of its memory"},
+	[REASON_BAR1_SHIFT_UNKNOWN] = {"bar1-shift-unknown",
+		"whether a console shifts the memory of {at} in BAR1 under the edited modules that "
+		"run is not known"},
 	[REASON_EXPOSURE_UNKNOWN] = {"exposure-unknown",
 		"model, BAR1 or memory size of {at} is not known"},
 	[REASON_DRIVER_OK] = {"driver-ok", "the driver allows peer reads and writes"},

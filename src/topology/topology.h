@@ -100,6 +100,8 @@ enum chain_reason {
 	REASON_EXPOSED_MAILBOX, /* the card has mailboxes: small BAR1 is no fault */
 	REASON_EXPOSED_BAR1,    /* BAR1 covers the VRAM */
 	REASON_BAR1_SMALL,      /* at: target, value: BAR1 bytes, value2: VRAM bytes, 0: unknown */
+	REASON_BAR1_SHIFTED,    /* at: target; see support_console_shifts */
+	REASON_BAR1_SHIFT_UNKNOWN, /* at: target */
 	REASON_EXPOSURE_UNKNOWN,
 	REASON_DRIVER_OK,
 	REASON_DRIVER_STATUS,     /* value: enum p2p_status, value2: enum p2p_cap that it is for */

@@ -332,12 +332,12 @@ static bool console_shifts(struct look *l)
 {
 	const struct gpu *g = l->m->gpus, *end = g + l->m->gpu_n;
 
-	while (g < end && !(through_bar1(l, g) && fact_is(card_has_console(g), 1)))
+	while (g < end && !(through_bar1(l, g) && fact_is(support_console_shifts(l->d, g), 1)))
 		g++;
 	if (g == end)
 		return false;
 	l->text = arena_printf(l->m->arena, "GPU%zu", g->index);
-	return fact_is(mechanism(l), 1) && fact_is(driver_edit_shifts(l->d), 1);
+	return fact_is(mechanism(l), 1);
 }
 
 static bool seen_in_force(struct look *l)

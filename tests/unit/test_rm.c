@@ -720,6 +720,33 @@ static void console_shifts_bar1_on_two_branches(void **state)
 	}
 }
 
+static void expect_exposure(const struct machine *m, size_t i, size_t j, enum chain_reason reason,
+			    enum pair_verdict verdict)
+{
+	struct topology *t = topology_new(m);
+	const struct path *p = topology_path(t, i, j);
+
+	assert_string_equal(chain_reason_word(p->chain[CHAIN_EXPOSURE].reason),
+			    chain_reason_word(reason));
+	assert_string_equal(pair_verdict_word(p->verdict), pair_verdict_word(verdict));
+	topology_free(t);
+}
+
+/* Those who reach into the BAR1 that the console shifts, and not the way back. */
+static void console_makes_pairs_doubtful(void **state)
+{
+	struct machine *m = edited("570.86.16");
+
+	(void)state;
+	m->driver.bar1_p2p.mark = fact_str_absent(here);
+	m->gpus[1].display_active = fact_int(1, here);
+	expect_exposure(m, 0, 1, REASON_BAR1_SHIFTED, PAIR_SUSPECT);
+	expect_exposure(m, 1, 0, REASON_EXPOSED_BAR1, PAIR_DIRECT);
+	m->driver.bar1_p2p.mark = fact_str_unknown("test");
+	expect_exposure(m, 0, 1, REASON_BAR1_SHIFT_UNKNOWN, PAIR_UNDECIDED);
+	build_free(m);
+}
+
 static void console_matters_for_foreign_edits_only(void **state)
 {
 	struct machine *m = edited("570.86.16");
@@ -807,6 +834,7 @@ int main(void)
 		cmocka_unit_test(forced_is_told_once),
 		cmocka_unit_test(mailbox_blocks_the_pair),
 		cmocka_unit_test(console_shifts_bar1_on_two_branches),
+		cmocka_unit_test(console_makes_pairs_doubtful),
 		cmocka_unit_test(console_matters_for_foreign_edits_only),
 		cmocka_unit_test(half_done_unlock_names_what_is_missing),
 		cmocka_unit_test(lost_copies_tell_of_it_too),

@@ -123,7 +123,7 @@ void diagnosis_propose(const struct diagnosis *d, const struct propose_options *
 /* "GPU P2P: 0 of 56 pairs; blocked by the driver on all, and by BAR1 256 MiB on all" */
 const char *diagnosis_verdict(const struct diagnosis *d, char *buf, size_t size);
 
-/* It says that pairs do not work or are not to be trusted, whatever their paths look like. */
+/* It says that pairs of GPUs do not work or are not to be trusted, whatever their paths look like. */
 bool finding_contradicts(const struct finding *f);
 /* Pairs are blocked, and no finding of severity warning or above says why. */
 bool diagnosis_unexplained(const struct diagnosis *d);

@@ -295,11 +295,18 @@ static void put_no_gpu(struct strbuf *b, const struct machine *m)
 			      m->pci_listed.from ? m->pci_listed.from : "nobody looked");
 }
 
+/* Not a NIC, a NIC's driver, or a bridge on the way to one. */
+static bool concerns_gpu_pairs(const struct finding *f)
+{
+	if (f->pairs)
+		return true;
+	return f->pci ? pci_is_gpu(f->pci) : !(f->rule->needs & NEEDS_RDMA);
+}
+
 bool finding_contradicts(const struct finding *f)
 {
-	bool others = !f->pairs && f->pci && pci_is_bridge(f->pci); /* a NIC's way, not the GPUs' */
-
-	return f->severity > SEVERITY_INFO && f->rule->blocks >= BLOCKS_SOME && !others;
+	return f->severity > SEVERITY_INFO && f->rule->blocks >= BLOCKS_SOME &&
+	       concerns_gpu_pairs(f);
 }
 
 bool diagnosis_unexplained(const struct diagnosis *d)

@@ -32,7 +32,7 @@ static const struct other_driver {
 static const struct other_driver unknown_driver = {
 	NULL, NULL, "which is not NVIDIA's driver",
 	"unbind it: echo the GPU's address into unbind of that driver's folder in "
-	"/sys/bus/pci/drivers, then modprobe nvidia"};
+	"/sys/bus/pci/drivers, then `modprobe nvidia`"};
 
 /* NULL: no driver but NVIDIA's, or none, holds the GPU for the host. */
 static const struct other_driver *other_driver(const struct rule_run *run, const struct gpu *g)
@@ -303,7 +303,7 @@ static enum verdict probe_library(struct rule_run *run)
 	else if (is_kept_edited(d))
 		finding_remedy(run, f,
 			       "the module on disk is the one that onehop edited, of %s still: "
-			       "sudo onehop undo, and reboot; then onehop unlock for %s",
+			       "`sudo onehop undo`, and reboot; then `onehop unlock` for %s",
 			       d->installed_version.value, d->library_version.value);
 	evidence_str(run, f, "module", d->module_version);
 	evidence_str(run, f, "library", d->library_version);
@@ -969,7 +969,7 @@ static enum verdict probe_compute_mode(struct rule_run *run)
 					"GPU%zu is in compute mode %s", g->index, c->is);
 			f->severity = c->severity;
 			f->pci = g->pci;
-			finding_remedy(run, f, "nvidia-smi -i %s -c 0", g->pci->name);
+			finding_remedy(run, f, "`nvidia-smi -i %s -c 0`", g->pci->name);
 			evidence_word(run, f, "compute mode", g->compute_mode, mode_words,
 				      sizeof(mode_words) / sizeof(mode_words[0]));
 		}
@@ -991,7 +991,7 @@ static enum verdict probe_mig(struct rule_run *run)
 				g->index);
 		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
-		finding_remedy(run, f, "nvidia-smi -i %s -mig 0, when no job uses it",
+		finding_remedy(run, f, "when no job uses it: `nvidia-smi -i %s -mig 0`",
 			       g->pci->name);
 		evidence_yes_no(run, f, "MIG mode on", g->mig_enabled);
 	}
@@ -1031,7 +1031,7 @@ const struct rule rules_driver[] = {
 		.why = "Without it nothing can use the GPUs.",
 		.remedy = "install NVIDIA's driver with its open kernel modules from the "
 			  "distribution (Debian: nvidia-open-kernel-dkms, Ubuntu: "
-			  "nvidia-driver-NNN-open), then modprobe nvidia",
+			  "nvidia-driver-NNN-open), then `modprobe nvidia`",
 		.reference = "NVIDIA driver README, \"Installing the NVIDIA driver\"",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -1118,8 +1118,8 @@ const struct rule rules_driver[] = {
 		.title = "The loaded module is the installed one",
 		.why = "An update or an edited module is without effect until the old one is "
 		       "unloaded; a stale copy in the initramfs survives even a reboot.",
-		.remedy = "reboot; if it stays, rebuild the initramfs (update-initramfs -u, dracut "
-			  "-f) and look for a second copy: modinfo -n nvidia",
+		.remedy = "reboot; if it stays, rebuild the initramfs (`update-initramfs -u`, "
+			  "`dracut -f`) and look for a second copy: `modinfo -n nvidia`",
 		.reference = "modprobe(8); tinygrad/open-gpu-kernel-modules#21",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -1303,7 +1303,7 @@ const struct rule rules_driver[] = {
 		.title = "Every GPU is in the default compute mode",
 		.why = "In another mode a second process, or any, gets no context: NCCL and tests "
 		       "fail to start.",
-		.remedy = "nvidia-smi -c 0",
+		.remedy = "`nvidia-smi -c 0`",
 		.reference = "nvidia-smi(1), COMPUTE MODE; nvml.h nvmlComputeMode_t",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -1314,7 +1314,7 @@ const struct rule rules_driver[] = {
 		.id = "gpu-mig",
 		.title = "No GPU is split by MIG",
 		.why = "MIG instances have no P2P, neither over NVLink nor over PCIe.",
-		.remedy = "nvidia-smi -mig 0",
+		.remedy = "`nvidia-smi -mig 0`",
 		.reference = "NVIDIA MIG User Guide, \"Application considerations\"",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,

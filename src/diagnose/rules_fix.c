@@ -209,7 +209,7 @@ static struct finding *report_lost(struct rule_run *run, const struct applied *a
 				 "entry is used, and with which command line"
 			       : "start the machine once more; if it stays so, look for a stale "
 				 "copy of modprobe.d in the initramfs, and for a later line that "
-				 "sets the same option (modprobe -c)");
+				 "sets the same option (`modprobe -c`)");
 	return f;
 }
 
@@ -243,9 +243,9 @@ static struct finding *report_acs(struct rule_run *run, const struct applied *a,
 	FOR_EACH_PCI (p, run)
 		if (strcmp(p->name, a->target) == 0)
 			finding_names(run, f, p);
-	finding_remedy(run, f, "onehop fix %s--apply%s",
+	finding_remedy(run, f, "`onehop fix %s--apply`%s",
 		       is_root_port(run, a->target) ? "acs-root-port " : "",
-		       started ? "; systemctl status onehop-acs says whether it was done at boot"
+		       started ? "; `systemctl status onehop-acs` says whether it was done at boot"
 			       : "");
 	return f;
 }
@@ -315,7 +315,7 @@ const struct rule rules_fix[] = {
 		.title = "What onehop fix changed is in effect",
 		.why = "A change that waits for a reboot, that a boot entry does not know, or that "
 		       "the kernel took back changes nothing.",
-		.remedy = "reboot; onehop history shows what was changed, onehop undo takes it "
+		.remedy = "reboot; `onehop history` shows what was changed, `onehop undo` takes it "
 			  "back",
 		.reference = "man onehop-fix; Documentation/admin-guide/kernel-parameters.txt",
 		.severity = SEVERITY_WARNING,

@@ -140,7 +140,7 @@ static enum verdict probe_shm_size(struct rule_run *run)
 	if (!small)
 		finding_remedy(run, f, "delete what ended jobs left: ls -l /dev/shm/nccl-*");
 	else if (!fact_known(run->m->kernel.container))
-		finding_remedy(run, f, "mount -o remount,size=50%% /dev/shm");
+		finding_remedy(run, f, "`mount -o remount,size=50%% /dev/shm`");
 	return VERDICT_OK;
 }
 
@@ -187,7 +187,7 @@ static enum verdict probe_memlock(struct rule_run *run)
 	evidence_bytes(run, f, "RLIMIT_MEMLOCK, soft", soft);
 	evidence_bytes(run, f, "RLIMIT_MEMLOCK, hard", run->m->limits.memlock_hard_bytes);
 	if (fact_known(run->m->kernel.container))
-		finding_remedy(run, f, "start the container with --ulimit memlock=-1");
+		finding_remedy(run, f, "start the container with `--ulimit memlock=-1`");
 	return VERDICT_OK;
 }
 
@@ -457,9 +457,10 @@ const struct rule rules_host[] = {
 		       "/dev/shm, one for each connection and channel. Without room its start "
 		       "fails "
 		       "with 'No space left on device'; Docker's default is 64 MiB.",
-		.remedy = "start the container with --shm-size=1g (or --ipc=host); in Kubernetes "
-			  "mount "
-			  "a volume of medium Memory at /dev/shm",
+		.remedy =
+			"start the container with `--shm-size=1g` (or `--ipc=host`); in Kubernetes "
+			"mount "
+			"a volume of medium Memory at /dev/shm",
 		.reference = "pytorch/ci-infra#490, NVIDIA/nccl#290",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -544,7 +545,7 @@ const struct rule rules_host[] = {
 		.why = "Under lockdown a module that you built yourself is not loaded, and a "
 		       "register "
 		       "that setpci claims to have written is unchanged.",
-		.remedy = "sign the modules and enrol the key (mokutil --import), read registers "
+		.remedy = "sign the modules and enrol the key (`mokutil --import`), read registers "
 			  "back "
 			  "after setpci, or switch Secure Boot off in firmware setup",
 		.reference = "man 7 kernel_lockdown",
@@ -559,8 +560,8 @@ const struct rule rules_host[] = {
 		.why = "Else each first program pays for the start of its GPUs, seconds on large "
 		       "boards, and what was set on them (clocks, power limits, compute mode) is "
 		       "lost whenever the last one ends.",
-		.remedy = "systemctl enable --now nvidia-persistenced; without that program: "
-			  "nvidia-smi -pm 1 after each start of the machine",
+		.remedy = "`systemctl enable --now nvidia-persistenced`; without that program: "
+			  "`nvidia-smi -pm 1` after each start of the machine",
 		.reference =
 			"NVIDIA driver README, \"Using the nvidia-persistenced utility\"; nvml.h "
 			"nvmlDeviceGetPersistenceMode",

@@ -674,7 +674,7 @@ const struct rule rules_log[] = {
 		.id = "xid-nvlink",
 		.title = "The log tells of no NVLink errors (no Xid 74 or its like)",
 		.why = "A failing link is taken down; its pairs fall back to PCIe or fail.",
-		.remedy = "look at nvidia-smi nvlink -s and -e; reseat the bridge or check the "
+		.remedy = "look at `nvidia-smi nvlink -s` and `-e`; reseat the bridge or check the "
 			  "switches",
 		.reference = XID_CATALOG,
 		.severity = SEVERITY_ERROR,
@@ -689,7 +689,7 @@ const struct rule rules_log[] = {
 		       "switches are reset together.",
 		.remedy = "look the number up in the Fabric Manager User Guide; after a fatal one "
 			  "reset "
-			  "GPUs and switches together (nvidia-smi -r without -i) and restart "
+			  "GPUs and switches together (`nvidia-smi -r` without -i) and restart "
 			  "nvidia-fabricmanager",
 		.reference = "NVIDIA Fabric Manager User Guide, SXid errors",
 		.severity = SEVERITY_ERROR,
@@ -849,9 +849,10 @@ const struct rule rules_log[] = {
 		.id = "module-refused",
 		.title = "The kernel refused no module for its signature",
 		.why = "A driver or nvidia-peermem that you built yourself is not loaded then.",
-		.remedy = "sign the modules and enrol the key (mokutil --import), or switch Secure "
-			  "Boot "
-			  "off in firmware setup",
+		.remedy =
+			"sign the modules and enrol the key (`mokutil --import`), or switch Secure "
+			"Boot "
+			"off in firmware setup",
 		.reference = "Linux Documentation/admin-guide/module-signing.rst",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -862,9 +863,8 @@ const struct rule rules_log[] = {
 		.id = "module-symbols",
 		.title = "Every module that was loaded fits the kernel and the modules it needs",
 		.why = "The module is not loaded; an older copy may be, or none.",
-		.remedy = "rebuild the module for the running kernel (dkms autoinstall), run "
-			  "depmod -a "
-			  "and update the initramfs",
+		.remedy = "rebuild the module for the running kernel (`dkms autoinstall`), run "
+			  "`depmod -a` and update the initramfs",
 		.reference = "Linux Documentation/kbuild/modules.rst",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,

@@ -162,7 +162,7 @@ static enum verdict probe_fabric(struct rule_run *run)
 			finding_remedy(
 				run, f,
 				"no fabric manager is installed: install nvidia-fabricmanager of "
-				"version %s, then systemctl enable --now nvidia-fabricmanager",
+				"version %s, then `systemctl enable --now nvidia-fabricmanager`",
 				fact_str_or(d->module_version, "the driver"));
 		evidence_word(run, f, "fabric state", g->fabric_state, state_words,
 			      sizeof(state_words) / sizeof(state_words[0]));
@@ -197,8 +197,8 @@ static enum verdict probe_manager(struct rule_run *run)
 			d->fabric_manager_version.value, d->module_version.value);
 	f->pairs = run->m->gpu_n * (run->m->gpu_n - 1);
 	finding_remedy(run, f,
-		       "install nvidia-fabricmanager of version %s, then systemctl restart "
-		       "nvidia-fabricmanager",
+		       "install nvidia-fabricmanager of version %s, then `systemctl restart "
+		       "nvidia-fabricmanager`",
 		       d->module_version.value);
 	evidence_str(run, f, "fabric manager", d->fabric_manager_version);
 	evidence_str(run, f, "module", d->module_version);
@@ -225,10 +225,9 @@ const struct rule rules_nvlink[] = {
 		.id = "nvswitch-fabric",
 		.title = "Every GPU is registered with the NVSwitch fabric",
 		.why = "Until then CUDA fails on the GPU, alone or with others.",
-		.remedy = "systemctl status nvidia-fabricmanager, and journalctl -u "
-			  "nvidia-fabricmanager for the reason; then systemctl enable --now "
-			  "nvidia-fabricmanager. In a virtual machine the host's fabric manager "
-			  "decides.",
+		.remedy = "find out why: `journalctl -u nvidia-fabricmanager`; then `systemctl "
+			  "enable --now nvidia-fabricmanager`. In a virtual machine the host's "
+			  "fabric manager decides.",
 		.reference = "nvml.h nvmlGpuFabricInfo_t; Fabric Manager User Guide; "
 			     "NVIDIA/nccl-tests#264",
 		.severity = SEVERITY_ERROR,

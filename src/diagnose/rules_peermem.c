@@ -231,7 +231,7 @@ static enum verdict probe_not_loaded(struct rule_run *run)
 	} else if (missing)
 		finding_remedy(run, f,
 			       "install the driver's modules for this kernel with the RDMA "
-			       "headers present, then modprobe nvidia-peermem");
+			       "headers present, then `modprobe nvidia-peermem`");
 	return VERDICT_OK;
 }
 
@@ -411,7 +411,7 @@ static enum verdict probe_modprobe(struct rule_run *run)
 				run_text(run, "%s:%u", install->file, install->line),
 				"modprobe runs '%s' instead of loading nvidia-peermem",
 				install->text);
-		finding_remedy(run, f, "remove line %u of %s, then modprobe nvidia-peermem",
+		finding_remedy(run, f, "remove line %u of %s, then `modprobe nvidia-peermem`",
 			       install->line, install->file);
 		weigh_peermem(run, f);
 	}
@@ -503,8 +503,8 @@ static void propose_conflict(struct rule_run *run, struct change_set *out)
 		});
 	propose_load(run, out);
 	propose_by_hand(run, out, "nv_peer_mem",
-			"remove its package: apt remove nvidia-peer-memory-dkms "
-			"nvidia-peer-memory, or dnf remove nvidia_peer_memory; else "
+			"remove its package: `apt remove nvidia-peer-memory-dkms "
+			"nvidia-peer-memory`, or `dnf remove nvidia_peer_memory`; else "
 			"/etc/init.d/nv_peer_mem loads it again at the next start");
 }
 
@@ -518,18 +518,20 @@ static const char *rebuild_words(struct rule_run *run)
 	bool debian = fact_str_is(run->m->kernel.distribution_id, "debian");
 
 	if (fact_str_is(d->origin, "dkms"))
-		return run_text(run,
-				"dkms build --force %s/%s && dkms install --force %s/%s (names as "
-				"`dkms status` shows them)",
-				debian ? "nvidia-current" : "nvidia", v,
-				debian ? "nvidia-current" : "nvidia", v);
+		return run_text(
+			run,
+			"`dkms build --force %s/%s && dkms install --force %s/%s` (names as "
+			"`dkms status` shows them)",
+			debian ? "nvidia-current" : "nvidia", v,
+			debian ? "nvidia-current" : "nvidia", v);
 	if (fact_str_is(d->origin, "runfile"))
-		return run_text(run, "sh NVIDIA-Linux-$(uname -m)-%s.run -K", v);
-	return run_text(run,
-			"the driver's package once more (apt install --reinstall, dnf reinstall), "
-			"or where dkms builds it: dkms build --force nvidia/%s && dkms install "
-			"--force nvidia/%s",
-			v, v);
+		return run_text(run, "`sh NVIDIA-Linux-$(uname -m)-%s.run -K`", v);
+	return run_text(
+		run,
+		"the driver's package once more (`apt install --reinstall`, `dnf reinstall`), "
+		"or where dkms builds it: `dkms build --force nvidia/%s && dkms install "
+		"--force nvidia/%s`",
+		v, v);
 }
 
 static void propose_no_api(struct rule_run *run, struct change_set *out)
@@ -547,7 +549,7 @@ static void propose_rebuild(struct rule_run *run, struct change_set *out)
 	if (propose_wanted(run))
 		propose_by_hand(run, out, "nvidia-peermem",
 				"build the driver's modules again, for the OFED that is installed: "
-				"%s; then modprobe %s",
+				"%s; then `modprobe %s`",
 				rebuild_words(run), peermem_name(run));
 }
 
@@ -555,19 +557,20 @@ static void propose_ofed_core(struct rule_run *run, struct change_set *out)
 {
 	static const char *const families[] = {"debian", "ubuntu"};
 	const char *id = fact_str_or(run->m->kernel.distribution_id, "");
-	const char *initramfs = *id ? "dracut -f" : "update-initramfs -u (or dracut -f)";
+	const char *initramfs = *id ? "`dracut -f`" : "`update-initramfs -u` (or `dracut -f`)";
 
 	if (!propose_wanted(run))
 		return;
 	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
 		if (!strcmp(id, families[i]))
-			initramfs = "update-initramfs -u";
+			initramfs = "`update-initramfs -u`";
 	if (fact_known(run->m->peermem.ofed))
-		propose_by_hand(run, out, "ib_core",
-				"load OFED's own: depmod -a, %s, reboot (or /etc/init.d/openibd "
-				"restart); `modinfo -n ib_core` then names a file below updates or "
-				"extra",
-				initramfs);
+		propose_by_hand(
+			run, out, "ib_core",
+			"load OFED's own: `depmod -a`, %s, reboot (or `/etc/init.d/openibd "
+			"restart`); `modinfo -n ib_core` then names a file below updates or "
+			"extra",
+			initramfs);
 	else
 		propose_by_hand(run, out, "ib_core",
 				"install DOCA-OFED for this kernel again, or build the driver's "
@@ -581,9 +584,9 @@ static void propose_ofed_build(struct rule_run *run, struct change_set *out)
 
 	if (propose_wanted(run))
 		propose_by_hand(run, out, "OFED",
-				"build its modules for this kernel: dkms autoinstall -k %s where "
-				"dkms has mlnx-ofed-kernel, else mlnxofedinstall "
-				"--add-kernel-support; then build the driver's modules again: %s",
+				"build its modules for this kernel: `dkms autoinstall -k %s` where "
+				"dkms has mlnx-ofed-kernel, else `mlnxofedinstall "
+				"--add-kernel-support`; then build the driver's modules again: %s",
 				release, rebuild_words(run));
 }
 
@@ -645,9 +648,9 @@ const struct rule rules_peermem[] = {
 		.title = "The driver was built after OFED was installed",
 		.why = PEERMEM_WHY "The driver's build looks for OFED's headers and compiles "
 				   "nvidia-peermem empty when they are not there yet.",
-		.remedy =
-			"build the driver's modules again now that OFED is there: dkms remove and "
-			"install of the nvidia module, or the installer once more",
+		.remedy = "build the driver's modules again now that OFED is there: `dkms remove` "
+			  "and "
+			  "`dkms install` of the nvidia module, or the installer once more",
 		.reference = "NVIDIA/open-gpu-kernel-modules#630; conftest.sh there",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -659,9 +662,9 @@ const struct rule rules_peermem[] = {
 		.id = "peermem-conflict",
 		.title = "nv_peer_mem does not stand beside nvidia-peermem",
 		.why = PEERMEM_WHY "Both register the client nv_mem, and only one can.",
-		.remedy = "rmmod nv_peer_mem, remove the package nvidia-peer-memory (or "
-			  "/etc/init.d/nv_peer_mem and its dkms module), then modprobe "
-			  "nvidia-peermem",
+		.remedy = "`rmmod nv_peer_mem`, remove the package nvidia-peer-memory (or "
+			  "/etc/init.d/nv_peer_mem and its dkms module), then `modprobe "
+			  "nvidia-peermem`",
 		.reference = "Mellanox/nv_peer_memory; " PEERMEM_SOURCE,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -673,8 +676,8 @@ const struct rule rules_peermem[] = {
 		.id = "peermem-symbols",
 		.title = "nvidia-peermem was built for the OFED that runs",
 		.why = PEERMEM_WHY "After an OFED update the checksum of its interface differs.",
-		.remedy = "build the driver's modules again (dkms remove and install of the nvidia "
-			  "module)",
+		.remedy = "build the driver's modules again (`dkms remove` and `dkms install` "
+			  "of the nvidia module)",
 		.reference = "NVIDIA/open-gpu-kernel-modules#630, Mellanox/nv_peer_memory#63",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -688,9 +691,9 @@ const struct rule rules_peermem[] = {
 		.why = "With OFED installed after the drivers were loaded, or an initramfs that "
 		       "holds "
 		       "the kernel's own modules, the interface is missing at run time.",
-		.remedy = "/etc/init.d/openibd restart, or update the initramfs and reboot; check "
-			  "with "
-			  "modinfo -n ib_core",
+		.remedy =
+			"`/etc/init.d/openibd restart`, or update the initramfs and reboot; check "
+			"with `modinfo -n ib_core`",
 		.reference = "NVIDIA/gpu-operator#2868; " PEERMEM_SOURCE,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -704,8 +707,8 @@ const struct rule rules_peermem[] = {
 		.why = PEERMEM_WHY
 		"OFED's modules are built for one kernel; after an update of the kernel its own "
 		"ib_core is loaded, without the interface.",
-		.remedy = "build OFED's modules for this kernel (dkms autoinstall, or "
-			  "mlnxofedinstall --add-kernel-support), or boot the kernel that it was "
+		.remedy = "build OFED's modules for this kernel: `dkms autoinstall`, else "
+			  "`mlnxofedinstall --add-kernel-support`; or boot the kernel that it was "
 			  "built for",
 		.reference = "Mellanox/nv_peer_memory#39; MLNX_OFED user manual "
 			     "(mlnx_add_kernel_support.sh)",
@@ -721,7 +724,7 @@ const struct rule rules_peermem[] = {
 		.why = PEERMEM_WHY
 		"An install line that runs /bin/false, or a parameter that the module "
 		"does not know, is among them; a blacklist line is not.",
-		.remedy = "grep -r peermem /etc/modprobe.d /lib/modprobe.d, and remove the line",
+		.remedy = "`grep -r peermem /etc/modprobe.d /lib/modprobe.d`, and remove the line",
 		.reference = "man 5 modprobe.d; " PEERMEM_SOURCE,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,

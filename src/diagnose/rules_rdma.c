@@ -813,7 +813,7 @@ const struct rule rules_rdma[] = {
 		.id = "rdma-port-slow",
 		.title = "Every RDMA port runs at the speed of its like",
 		.why = "A bad cable or a switch port set to less leaves bandwidth unused.",
-		.remedy = "check the cable and the switch port's speed (mlxlink -d DEV -m shows "
+		.remedy = "check the cable and the switch port's speed (`mlxlink -d DEV -m` shows "
 			  "lanes, "
 			  "errors and what both ends can)",
 		.reference = "Linux Documentation/ABI/stable/sysfs-class-infiniband (rate)",

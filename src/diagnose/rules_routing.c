@@ -187,7 +187,7 @@ static void guest_remedy(struct rule_run *run, struct finding *f, const struct p
 	finding_remedy(run, f,
 		       "leave it as it is: %s is bound to %s, so it is, or can be, a virtual "
 		       "machine's, and ACS here keeps it from other devices; to change it, take %s "
-		       "out of the virtual machine and off %s first, then run onehop fix",
+		       "out of the virtual machine and off %s first, then run `onehop fix`",
 		       guest->name, guest->driver.value, guest->name, guest->driver.value);
 }
 
@@ -852,10 +852,12 @@ static enum verdict probe_class(struct rule_run *run)
 }
 
 #define ACS_REMEDY                                                                                 \
-	"until the next reboot: setpci -s PORT ECAP_ACS+6.w=VALUE, VALUE being ACSCtl with bits "  \
+	"until the next reboot: `setpci -s PORT ECAP_ACS+6.w=VALUE`, VALUE being ACSCtl with "     \
+	"bits "                                                                                    \
 	"2, 3 and 5 cleared; to stay: kernel parameter pci=disable_acs_redir=PORT;PORT, which "    \
 	"GRUB and shells cut at the ; unless the whole word is in quotes: in "                     \
-	"/etc/default/grub " GRUB_LINE_START "'pci=disable_acs_redir=PORT;PORT'" GRUB_LINE_END
+	"/etc/default/grub `" GRUB_LINE_START "'pci=disable_acs_redir=PORT;PORT'" GRUB_LINE_END    \
+	"`"
 #define ACS "PCIe 6.0, 6.12 and 7.7.11 (ACS); drivers/pci/p2pdma.c"
 
 const struct rule rules_routing[] = {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #define RESTART "restart the program; look at its own first error before this line"
-#define RESET   "stop what uses the GPU and reset it: nvidia-smi -r -i INDEX, or reboot"
+#define RESET   "stop what uses the GPU and reset it: `nvidia-smi -r -i INDEX`, or reboot"
 #define REPLACE "reset the GPU; if it comes back, have the card exchanged"
 #define REPORT  "note driver version and the whole line, and look it up in NVIDIA's Xid catalog"
 #define RESEAT                                                                                     \
@@ -67,7 +67,7 @@ static const struct xid xids[] = {
 	 "clocks and links may stay at their idle rates", RESET},
 	{63, 63, XID_MEMORY, SEVERITY_WARNING, "memory row or page set aside",
 	 "a bad memory row or page was noted and is replaced at the next reset",
-	 NULL, "reset the GPU when convenient; watch for more (nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT)"},
+	 NULL, "reset the GPU when convenient; watch for more (`nvidia-smi -q -d ROW_REMAPPER,PAGE_RETIREMENT`)"},
 	{64, 64, XID_MEMORY, SEVERITY_ERROR, "memory row or page could not be set aside",
 	 "a bad memory row or page could not be replaced", "data of this GPU is in doubt", REPLACE},
 	{65, 65, XID_OTHER, SEVERITY_WARNING, "video encoder exception",

@@ -82,7 +82,7 @@ static void plan_apart(struct planner *p, const struct change_set *set, size_t f
 		if (goes_with(c, &set->items[i]))
 			strbuf_printf(&what, "%s%s", what.len ? "; " : "",
 				      plan_change_words(p, &set->items[i]));
-	plan_manual(p, c->rule, strbuf_str(&what), "onehop fix %s --apply",
+	plan_manual(p, c->rule, strbuf_str(&what), "`onehop fix %s --apply`",
 		    rule_words(p, rules_of(c)));
 }
 

@@ -416,7 +416,7 @@ static void keep_by_parameter(struct planner *p, const char *word, const char *w
 			    is_locked_down(p)
 				    ? "and while the kernel is locked down (Secure Boot) nothing "
 				      "but the parameter can do it"
-				    : "run \"onehop fix\" again after each boot");
+				    : "run `onehop fix` again after each boot");
 		return;
 	}
 	plan_word_add(p, word, purpose);

@@ -95,7 +95,7 @@ static void way_back(struct planner *p, const char *const *undo_argv)
 		      "press e on the entry in the boot menu and delete %s from the line that "
 		      "starts with linux or options, for that boot only",
 		      plan_words(p));
-	plan_way_without(p, "%s", line.text);
+	plan_way_without(p, "`%s`", line.text);
 }
 
 void plan_words_tool(struct planner *p, const struct tool *t)

@@ -205,10 +205,10 @@ static void way_back(struct planner *p, const struct planned_file *f, const char
 		"Ctrl-x, for that boot only",
 		words_in_row(p, f));
 	if (f->there)
-		plan_way_without(p, "delete %s from /%s and run %s", plan_words(p), f->path,
+		plan_way_without(p, "delete %s from /%s and run `%s`", plan_words(p), f->path,
 				 update);
 	else
-		plan_way_without(p, "rm /%s && %s", f->path, update);
+		plan_way_without(p, "`rm /%s && %s`", f->path, update);
 }
 
 /* ---- grub.cfg ---- */
@@ -355,7 +355,7 @@ void plan_grub_by_hand(struct planner *p)
 	for (size_t i = 0; i < p->word_n; i++)
 		strbuf_printf(&words, "%s%s", i ? " " : "", quoted(p, p->words[i].word));
 	plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
-		    "add this line at the end of /etc/default/grub: " GRUB_LINE_START
-		    "%s" GRUB_LINE_END "; then run: %s -o /%s, and reboot",
+		    "add this line at the end of /etc/default/grub: `" GRUB_LINE_START
+		    "%s" GRUB_LINE_END "`; then run `%s -o /%s`, and reboot",
 		    strbuf_str(&words), g->mkconfig, g->config);
 }

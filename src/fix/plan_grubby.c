@@ -169,7 +169,7 @@ static void by_hand(struct planner *p, const struct wanted_word *w, const char *
 
 	step_command_line(argv, &line);
 	plan_manual(p, w->purpose.rules, arena_printf(p->a, "kernel parameter %s", w->word),
-		    "%s; %s: look at \"grubby --info=ALL\" first, and reboot after it", line.text,
+		    "`%s`; %s: look at `grubby --info=ALL` first, and reboot after it", line.text,
 		    why);
 }
 

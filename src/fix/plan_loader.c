@@ -158,9 +158,9 @@ static void way_back(struct planner *p, const struct planned_file *f, const char
 	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
 		      words);
 	if (f->there)
-		plan_way_without(p, "delete %s from /%s and run %s", words, f->path, command);
+		plan_way_without(p, "delete %s from /%s and run `%s`", words, f->path, command);
 	else
-		plan_way_without(p, "rm /%s && %s", f->path, command);
+		plan_way_without(p, "`rm /%s && %s`", f->path, command);
 }
 
 /* One bracket a kernel; NULL-ended. */
@@ -253,7 +253,7 @@ void plan_loader_kernelstub(struct planner *p)
 	plan_words_want(p);
 	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
 		      words);
-	plan_way_without(p, "kernelstub -d '%s'", words);
+	plan_way_without(p, "`kernelstub -d '%s'`", words);
 }
 
 void plan_loader_by_hand(struct planner *p)

@@ -393,15 +393,15 @@ static void name_package(struct planner *p, const struct change *c)
 		return;
 	if (plan_exists(p, "var/lib/dpkg/info/nvidia-peer-memory-dkms.list") == THERE_YES)
 		plan_manual(p, c->rule, "remove the package of nv_peer_mem",
-			    "apt-get remove nvidia-peer-memory-dkms nvidia-peer-memory");
+			    "`apt-get remove nvidia-peer-memory-dkms nvidia-peer-memory`");
 	else if (plan_exists(p, "var/lib/dkms/nv_peer_mem") == THERE_YES)
 		plan_manual(
 			p, c->rule, "remove the package of nv_peer_mem", "%s",
 			plan_is_debian_like(p)
-				? "apt-get remove nvidia-peer-memory-dkms, or, if no package "
-				  "has it: dkms remove nv_peer_mem --all"
-				: "dnf remove nvidia_peer_memory nvidia-peer-memory-dkms, or, if "
-				  "no package has it: dkms remove nv_peer_mem --all");
+				? "`apt-get remove nvidia-peer-memory-dkms`, or, if no package "
+				  "has it: `dkms remove nv_peer_mem --all`"
+				: "`dnf remove nvidia_peer_memory nvidia-peer-memory-dkms`, or, if "
+				  "no package has it: `dkms remove nv_peer_mem --all`");
 }
 
 static void in_use(struct planner *p, const struct change *c, const struct module *m)
@@ -541,7 +541,7 @@ static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 {
 	if (plan_is_ostree(p) && f)
 		plan_manual(p, f->purpose.rules, "put the file into the initramfs too",
-			    "rpm-ostree initramfs-etc --track=/%s", f->path);
+			    "`rpm-ostree initramfs-etc --track=/%s`", f->path);
 	else
 		plan_note(p, "none of update-initramfs, dracut and mkinitcpio is here: if the "
 			     "initramfs holds the module, make it anew by hand");
@@ -550,18 +550,24 @@ static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 static void way_without(struct planner *p, const struct planned_file *f, const struct initramfs *i)
 {
 	const char *modules = p->request->modules_back;
-	AUTO_STRBUF struct strbuf line = {0};
+	const char *path = f && f->purpose.reboot ? f->path : NULL;
+	AUTO_STRBUF struct strbuf commands = {0};
+	const char *by_hand = "";
 
-	if (f && f->purpose.reboot)
-		strbuf_printf(&line, "%s /%s", f->there ? "take what was added out of" : "rm",
-			      f->path);
+	if (path && f->there)
+		by_hand = arena_printf(p->a, "take what was added out of /%s", path);
+	else if (path)
+		strbuf_printf(&commands, "rm /%s", path);
 	if (modules)
-		strbuf_printf(&line, "%s%s", line.len ? " && " : "", modules);
+		strbuf_printf(&commands, "%s%s", commands.len ? " && " : "", modules);
 	if (i) {
-		strbuf_puts(&line, " && ");
-		step_command_line(i->all, &line);
+		strbuf_puts(&commands, commands.len ? " && " : "");
+		step_command_line(i->all, &commands);
 	}
-	plan_way_without(p, "%s", strbuf_str(&line));
+	if (!commands.len)
+		plan_way_without(p, "%s", by_hand);
+	else
+		plan_way_without(p, "%s%s`%s`", by_hand, *by_hand ? ", then " : "", commands.text);
 }
 
 static void way_back(struct planner *p, const struct planned_file *f, const struct initramfs *i)

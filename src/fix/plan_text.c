@@ -46,8 +46,8 @@ void plan_way_finish(struct planner *p)
 			 arena_printf(p->a, "%s%s", i ? "or " : "", p->way_boot[i]));
 	if (p->way_boot_n || p->way_without_n)
 		add_once(p, &plan->way_back, &plan->way_back_n,
-			 p->way_boot_n ? "then take it back: onehop undo"
-				       : "take it back: onehop undo");
+			 p->way_boot_n ? "then take it back: `onehop undo`"
+				       : "take it back: `onehop undo`");
 	for (size_t i = 0; i < p->way_without_n; i++)
 		add_once(p, &plan->way_back, &plan->way_back_n,
 			 arena_printf(p->a, "%s without onehop: %s", i ? "and" : "or,",
@@ -256,7 +256,7 @@ static void tool_by_hand(struct planner *p, const struct tool *t, const struct p
 	strbuf_putc(&line, ' ');
 	step_command_line(t->argv, &line);
 	add_manual(p, purpose->rules, what,
-		   arena_printf(p->a, "in the system image, e.g. by chroot: %s", line.text));
+		   arena_printf(p->a, "in the system image, e.g. by chroot: `%s`", line.text));
 }
 
 void plan_tool(struct planner *p, enum phase phase, const struct tool *t,

@@ -51,7 +51,7 @@ static void image_unit(struct planner *p, const char *name, const char *rules)
 	AUTO_STRBUF struct strbuf line = {0};
 
 	step_command_line(argv, &line);
-	plan_manual(p, rules, arena_printf(p->a, "enable %s in the system image", name), "%s",
+	plan_manual(p, rules, arena_printf(p->a, "enable %s in the system image", name), "`%s`",
 		    line.text);
 }
 
@@ -158,7 +158,7 @@ void plan_module_load(struct planner *p, const struct change *c)
 		plan_unit(p, &unit, &purpose);
 	else
 		plan_manual(p, c->rule, arena_printf(p->a, "load %s at each boot", name),
-			    "add \"modprobe %s\" to what runs at boot, behind the driver and the "
+			    "add `modprobe %s` to what runs at boot, behind the driver and the "
 			    "RDMA stack: there is no systemd here",
 			    name);
 }
@@ -271,7 +271,7 @@ void plan_persistence(struct planner *p, const struct change *c)
 	purpose_add(p, &purpose, c);
 	if (!plan_has_systemd(p)) {
 		plan_manual(p, c->rule, plan_change_words(p, c),
-			    "run \"nvidia-smi -pm 1\" at each boot: there is no systemd here");
+			    "run `nvidia-smi -pm 1` at each boot: there is no systemd here");
 		if (plan_lifetime(p, c) & CHANGE_NOW)
 			turn_on(p, &purpose);
 	} else if (!(plan_lifetime(p, c) & CHANGE_KEPT)) {

@@ -57,14 +57,14 @@ static size_t command_length(const char *s)
 	return n && s[n + 1] == '`' ? n + 2 : 0;
 }
 
-/* Up to a blank or line break; NAME="A B" is one word, so that what is printed can be pasted. */
+/* Up to a blank or line break; a command, and NAME="A B", is one word, so that it can be pasted. */
 static size_t word_length(const char *s)
 {
-	size_t n = strcspn(s, " \n"), command = command_length(s);
+	size_t n = strcspn(s, " \n"), open = *s == '(', command = command_length(s + open);
 	const char *value = memmem(s, n, "=\"", 2), *end;
 
 	if (command)
-		return command + strcspn(s + command, " \n");
+		return open + command + strcspn(s + open + command, " \n");
 	if (!value)
 		return n;
 	end = value + 2 + strcspn(value + 2, "\"\n");

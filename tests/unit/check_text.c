@@ -52,3 +52,53 @@ char *file_text(const char *path)
 		strbuf_add(&b, part, n);
 	return xstrdup(strbuf_str(&b));
 }
+
+static bool starts_command(const char *text)
+{
+	static const char *const starts[] = {
+		"modprobe nv",
+		"modprobe -",
+		"nvidia-smi -",
+		"systemctl ",
+		"setpci -s",
+		"dkms re",
+		"dkms in",
+		"dkms bu",
+		"dkms au",
+		"dracut -",
+		"update-initramfs -",
+		"grubby --",
+		"grub-mkconfig -",
+		"rm /",
+		"grub2-mkconfig -",
+		"kernelstub -",
+		"apt install",
+		"apt-get ",
+		"dnf install",
+		"rpm-ostree ",
+		"proxmox-boot-tool ",
+		"journalctl -",
+		"mokutil --",
+		"onehop undo",
+		"onehop fix --",
+		"mount -",
+		"echo ",
+	};
+
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++)
+		if (strncmp(text, starts[i], strlen(starts[i])) == 0)
+			return true;
+	return false;
+}
+
+const char *bare_command(const char *text)
+{
+	bool quoted = false;
+
+	for (const char *s = text; *s; s++) {
+		quoted ^= *s == '`';
+		if (!quoted && (s == text || strchr(" (", s[-1])) && starts_command(s))
+			return s;
+	}
+	return NULL;
+}

@@ -7,5 +7,7 @@ void assert_has(const char *text, const char *part);
 void assert_lacks(const char *text, const char *part);
 /* The same text however its lines were broken; the caller frees. */
 char *flat(const char *text);
+/* A command outside of backquotes, which would be wrapped and could not be pasted; NULL: none. */
+const char *bare_command(const char *text);
 /* The whole file, which has to be there; the caller frees. */
 char *file_text(const char *path);

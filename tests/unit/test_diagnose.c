@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 
 #include "build_machine.h"
+#include "check_text.h"
 #include "judged.h"
 
 #include <ctype.h>
@@ -49,6 +50,8 @@ static void rows_are_whole(void **state)
 		assert_true(r->title && *r->title && r->title[strlen(r->title) - 1] != '.');
 		assert_true(r->why && r->why[strlen(r->why) - 1] == '.');
 		assert_true(r->remedy && *r->remedy);
+		if (bare_command(r->remedy))
+			fail_msg("%s: %s", r->id, bare_command(r->remedy));
 		assert_true(r->reference && *r->reference);
 		assert_true(r->severity < SEVERITY_N);
 		assert_ptr_equal(rule_find(r->id), r); /* ids are unique */

@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "build_machine.h"
+#include "check_text.h"
 #include "fix/make_plan.h"
 #include "ingest/ingest.h"
 
@@ -196,10 +197,23 @@ static void add_acs(struct world *w, const char *port)
 	add(w, (struct change){.kind = CHANGE_ACS, .target = port, .old = "001d", .new = "0011"});
 }
 
+static void assert_pasteable(const char *text)
+{
+	const char *bare = bare_command(text);
+
+	if (bare)
+		fail_msg("a command without backquotes: %s", bare);
+}
+
+/* Whatever a plan tells a person to run can be pasted. */
 static struct plan *make(struct world *w)
 {
 	plan_free(w->plan);
 	w->plan = plan_make(&w->request, &w->set);
+	for (size_t i = 0; i < w->plan->manual_n; i++)
+		assert_pasteable(w->plan->manual[i].how);
+	for (size_t i = 0; i < w->plan->way_back_n; i++)
+		assert_pasteable(w->plan->way_back[i]);
 	return w->plan;
 }
 
@@ -289,9 +303,6 @@ static size_t count(const struct plan *p, enum step_kind kind)
 		n += p->steps[i].kind == kind;
 	return n;
 }
-
-#define assert_has(text, part)   assert_non_null(strstr((text), (part)))
-#define assert_lacks(text, part) assert_null(strstr((text), (part)))
 
 /* ---- GRUB with drop-ins ---- */
 
@@ -609,8 +620,8 @@ static void grub_by_hand(void **state)
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
 	assert_string_equal(manual(w.plan, "kernel parameters"),
-			    "add this line at the end of /etc/default/grub: " START_LINE
-			    "iommu=pt\"; then run: grub-mkconfig -o /boot/grub/grub.cfg, and "
+			    "add this line at the end of /etc/default/grub: `" START_LINE
+			    "iommu=pt\"`; then run `grub-mkconfig -o /boot/grub/grub.cfg`, and "
 			    "reboot");
 	assert_int_equal(w.plan->wanted_n, 0);
 	world_free(&w);
@@ -803,7 +814,7 @@ static void grubby_loses_nothing(void **state)
 			assert_int_equal(w.plan->wanted_n, 0);
 			assert_non_null(how);
 			assert_has(how, rows[i].why);
-			assert_true(text_starts_with(how, "grubby --update-kernel=ALL --args="));
+			assert_true(text_starts_with(how, "`grubby --update-kernel=ALL --args="));
 			assert_has(how, rows[i].word);
 		} else {
 			assert_null(how);
@@ -1721,7 +1732,7 @@ static void unload_in_use(void **state)
 	assert_null(tool_step(&w, "rmmod nv_peer_mem"));
 	assert_true(has_note(w.plan, "in use (ib_core)"));
 	assert_true(plan_needs_reboot(w.plan));
-	assert_string_equal(w.plan->way_back[0], "take it back: onehop undo");
+	assert_string_equal(w.plan->way_back[0], "take it back: `onehop undo`");
 	w.request.lifetime = CHANGE_NOW;
 	assert_int_equal(make(&w)->step_n, 0);
 	assert_has(left_out(w.plan, "unload nv_peer_mem"), "in use (ib_core)");
@@ -1973,7 +1984,7 @@ static void by_hand_and_apart(void **state)
 	assert_string_equal(w.plan->manual[0].how, "turn it on in the BIOS");
 	assert_string_equal(w.plan->manual[1].what, "0000:22:00.0: ACS control 001d -> 0011; "
 						    "0000:22:01.0: ACS control 001d -> 0011");
-	assert_string_equal(w.plan->manual[1].how, "onehop fix acs.root-port acs.other --apply");
+	assert_string_equal(w.plan->manual[1].how, "`onehop fix acs.root-port acs.other --apply`");
 	world_free(&w);
 }
 
@@ -2024,8 +2035,8 @@ static void image(void **state)
 	assert_lacks(content(w.plan, MODPROBE), "RegistryDwords");
 	assert_has(manual(w.plan, "person.conf"), "\"A=1;ForceP2P=0x11\"");
 	assert_string_equal(manual(w.plan, "grub-mkconfig"),
-			    "in the system image, e.g. by chroot: chroot /mnt/image grub-mkconfig "
-			    "-o /boot/grub/grub.cfg");
+			    "in the system image, e.g. by chroot: `chroot /mnt/image grub-mkconfig "
+			    "-o /boot/grub/grub.cfg`");
 	assert_non_null(manual(w.plan, "chroot /mnt/image update-initramfs -u -k all"));
 	assert_non_null(
 		manual(w.plan, "systemctl --root=/mnt/image enable onehop-peermem.service"));

@@ -434,7 +434,7 @@ static void the_initramfs_is_the_distributions(void **state)
 {
 	static const struct {
 		const char *id, *says;
-	} cases[] = {{"ubuntu", "update-initramfs -u,"}, {"rhel", "dracut -f,"}};
+	} cases[] = {{"ubuntu", "`update-initramfs -u`,"}, {"rhel", "`dracut -f`,"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

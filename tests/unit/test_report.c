@@ -113,12 +113,12 @@ static void commands_can_be_pasted(void **state)
 	document_paragraph(
 		d, STYLE_PLAIN, 2,
 		"now: `setpci -s 0000:22:00.0 ECAP_ACS+6.w=0011`; to stay: `NAME=\"$NAME "
-		"'pci=disable_acs_redir=A;B'\"`, then `update-grub` or `depmod -a`, and an "
+		"'pci=disable_acs_redir=A;B'\"`, or `update-grub` (`a -b`), and an "
 		"odd ` quote");
 	assert_writes(d, 24, false,
 		      "  now:\n  setpci -s 0000:22:00.0 ECAP_ACS+6.w=0011\n  to stay:\n"
-		      "  NAME=\"$NAME 'pci=disable_acs_redir=A;B'\"\n  then `update-grub` or\n"
-		      "  `depmod -a`, and an\n  odd ` quote\n");
+		      "  NAME=\"$NAME 'pci=disable_acs_redir=A;B'\"\n  or `update-grub`\n"
+		      "  (`a -b`), and an odd `\n  quote\n");
 }
 
 static void width_counts_characters(void **state)

@@ -6,6 +6,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "check_text.h"
 #include "diagnose/diagnose.h"
 #include "ingest/ingest.h"
 #include "ingest/observe.h"
@@ -259,6 +260,9 @@ static void findings_are_complete(void **state)
 			    !*f->remedy)
 				problem("%s on %s: a finding lacks subject, sentence or remedy",
 					f->rule->id, rows[i].bad);
+			if (f->remedy && bare_command(f->remedy))
+				problem("%s on %s: a command without backquotes: %s", f->rule->id,
+					rows[i].bad, bare_command(f->remedy));
 			if (!f->evidence_n)
 				problem("%s on %s: a finding without evidence", f->rule->id,
 					rows[i].bad);

@@ -885,8 +885,9 @@ static void edited_modules_outlive_an_upgrade(void **state)
 	old_library(m);
 	m->driver.bar1_p2p.mark = fact_str("unlock 1", here);
 	j = judge_built(m);
-	assert_non_null(strstr(finding_of(j.d, "driver-library-version", "570.211.01")->remedy,
-			       "sudo onehop undo, and reboot; then onehop unlock for 570.211.01"));
+	assert_non_null(
+		strstr(finding_of(j.d, "driver-library-version", "570.211.01")->remedy,
+		       "`sudo onehop undo`, and reboot; then `onehop unlock` for 570.211.01"));
 	judged_done(&j);
 	m = workstation();
 	old_library(m);

@@ -105,6 +105,22 @@ static const struct {
 	{"NVreg_RegistryDwords=", dwords_effect},
 };
 
+static struct effect uvm_option_effect(struct rule_run *run, const struct applied *a)
+{
+	struct fact_int off = run->m->driver.hmm_disabled;
+	bool ours = strcmp(a->value, "uvm_disable_hmm=1") == 0;
+
+	return (struct effect){.in_effect = ours && fact_known(off)
+						    ? off
+						    : fact_int_unknown(
+							      ours ? FACT_WHY(off)
+								   : "the driver does not tell"),
+			       .name = run_text(run, "%s %s", a->target, a->value),
+			       .where = "parameters of module nvidia-uvm",
+			       .value =
+				       fact_is(off, 1) ? "uvm_disable_hmm Y" : "uvm_disable_hmm N"};
+}
+
 static struct effect option_effect(struct rule_run *run, const struct applied *a)
 {
 	const struct nvidia_driver *d = &run->m->driver;
@@ -117,6 +133,8 @@ static struct effect option_effect(struct rule_run *run, const struct applied *a
 					     fact_str_or(d->registry_dwords, ""),
 					     fact_or(d->resizable_bar, -1))};
 
+	if (strcmp(a->target, "nvidia-uvm") == 0)
+		return uvm_option_effect(run, a);
 	if (strcmp(a->target, "nvidia") != 0)
 		return e;
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)

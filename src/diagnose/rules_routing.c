@@ -6,6 +6,7 @@
 #include "diagnose/rules.h"
 #include "machine/usable.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* ---- ACS ---- */
@@ -466,6 +467,154 @@ static bool translates(const struct gpu *g)
 	return text_starts_with(fact_str_or(g->pci->iommu_type, ""), "DMA");
 }
 
+/* ---- HMM behind an IOMMU that passes addresses through ---- */
+
+#define HMM_MODULE "nvidia-uvm"
+#define HMM_OPTION "uvm_disable_hmm"
+#define CPU_REACH  ((INT64_C(1) << 52) - 1) /* of any x86 */
+
+/*
+ * HMM gives GPU memory physical addresses at the top of what the CPU has. Where those are beyond what a
+ * card's DMA reaches and DMA is direct, the driver takes host memory for the card from the first 4 GiB
+ * alone (nv-vm.c nv_get_max_sysmem_address, nv_compute_gfp_mask).
+ */
+enum hmm { HMM_HARMLESS, HMM_MAY_NARROW, HMM_NARROWS };
+
+/* The first GPU whose reach ends below `end`. */
+static const struct gpu *narrower_gpu(struct rule_run *run, int64_t end)
+{
+	FOR_EACH_GPU (g, run)
+		if (card_dma_bits(g) && end >> card_dma_bits(g))
+			return g;
+	return NULL;
+}
+
+/* With direct DMA. `ret_why`: what is not known. */
+static enum hmm judge_hmm(struct rule_run *run, const char **ret_why)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+
+	*ret_why = FACT_WHY(d->hmm_end);
+	if (fact_is(d->flavor, DRIVER_PROPRIETARY) || fact_is(d->hmm_disabled, 1) ||
+	    !narrower_gpu(run, CPU_REACH))
+		return HMM_HARMLESS;
+	if (fact_known(d->hmm_end))
+		return narrower_gpu(run, d->hmm_end.value) ? HMM_NARROWS : HMM_HARMLESS;
+	return fact_is(d->hmm_placed, 0) && fact_absent(d->hmm_disabled) ? HMM_HARMLESS
+									 : HMM_MAY_NARROW;
+}
+
+#define HMM_COST "GPUs no longer reach memory of malloc (managed and pinned memory work as before)"
+
+static void propose_hmm_off(struct rule_run *run, struct change_set *out)
+{
+	propose(run, out,
+		(struct change){.kind = CHANGE_MODULE_OPTION,
+				.lifetime = CHANGE_KEPT,
+				.target = HMM_MODULE,
+				.name = HMM_OPTION,
+				.old = "0",
+				.new = "1",
+				.reason = "with direct DMA and HMM, host memory for the GPUs comes "
+					  "from the first 4 GiB alone",
+				.cost = HMM_COST});
+}
+
+static void propose_hmm(struct rule_run *run, struct change_set *out)
+{
+	if (propose_wanted(run))
+		propose_hmm_off(run, out);
+}
+
+/* Its addresses reach the host's memory as they are. */
+static struct fact_int is_direct(struct rule_run *run, const struct gpu *g)
+{
+	struct fact_str type = g->pci->iommu_type;
+
+	if (fact_is(run->m->kernel.iommus, 0))
+		return fact_int(1, run->m->kernel.iommus.from);
+	return fact_known(type) ? fact_int(!translates(g), type.from)
+				: fact_int_unknown(FACT_WHY(type));
+}
+
+static void hmm_remedy(struct rule_run *run, struct finding *f)
+{
+	FOR_EACH_IN(struct modprobe_line, l, run->m->modprobe, run->m->modprobe_n)
+	{
+		if (l->kind == MODPROBE_OPTIONS && strstr(l->text, HMM_OPTION "=1"))
+			finding_remedy(
+				run, f,
+				"%s:%u sets " HMM_OPTION "=1 already, and the module that "
+				"runs was loaded without it: rebuild the initramfs and reboot",
+				l->file, l->line);
+	}
+	if (fix_pending(run, APPLIED_MODULE_OPTION, HMM_MODULE))
+		finding_remedy(run, f, "reboot: onehop fix has set " HMM_OPTION "=1 already");
+}
+
+static void report_hmm(struct rule_run *run, const struct gpu *g)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	struct finding *f = finding_add(
+		run, CONFIDENCE_CERTAIN, "HMM",
+		"HMM has given GPU memory physical addresses up to 0x%" PRIx64
+		", beyond the %d bits that GPU%zu reaches, and DMA is direct: the driver takes "
+		"host memory for such a GPU from the first 4 GiB alone, so that cuMemCreate on "
+		"the host and NCCL 2.26.3 and later fail",
+		(uint64_t)d->hmm_end.value, card_dma_bits(g), g->index);
+
+	hmm_remedy(run, f);
+	finding_evidence(run, f, "nvidia-uvm-hmm ends at 0x%" PRIx64 " (%s)",
+			 (uint64_t)d->hmm_end.value, d->hmm_end.from);
+	evidence_yes_no(run, f, HMM_OPTION, d->hmm_disabled);
+	evidence_str(run, f, run_text(run, "IOMMU group type of %s", g->pci->name),
+		     g->pci->iommu_type);
+	evidence_str(run, f, "GPU", g->model);
+}
+
+static enum verdict probe_hmm(struct rule_run *run)
+{
+	const char *why;
+	enum hmm hmm = judge_hmm(run, &why);
+	const struct gpu *unknown = NULL;
+
+	if (fact_is(run->m->driver.flavor, DRIVER_PROPRIETARY))
+		return VERDICT_NA;
+	if (hmm == HMM_HARMLESS || fact_is(run->m->driver.hmm_placed, 0))
+		return VERDICT_OK;
+	FOR_EACH_GPU (g, run) {
+		struct fact_int direct = is_direct(run, g);
+
+		if (!fact_known(direct))
+			unknown = g;
+		else if (!direct.value || (hmm == HMM_NARROWS &&
+					   !(run->m->driver.hmm_end.value >> card_dma_bits(g))))
+			continue;
+		else if (hmm == HMM_MAY_NARROW)
+			return rule_unknown(run, "where HMM places GPU memory: %s", why);
+		else if (!run->found)
+			report_hmm(run, g);
+	}
+	if (unknown && !run->found)
+		return rule_unknown(run, "the IOMMU group type of GPU%zu: %s", unknown->index,
+				    FACT_WHY(unknown->pci->iommu_type));
+	return rule_verdict(run, VERDICT_OK);
+}
+
+/* What pass-through sets off, as a sentence for a remedy. */
+static const char *hmm_caveat(struct rule_run *run)
+{
+	const char *why;
+
+	return judge_hmm(run, &why) == HMM_HARMLESS
+		       ? ""
+		       : " Set options " HMM_MODULE " " HMM_OPTION
+			 "=1 with it (onehop fix does, where "
+			 "it is needed; see onehop check --explain hmm-dma32).";
+}
+
+/* ---- what pass-through is asked for with ---- */
+
 /* What says it on this CPU; NULL: nothing that is known here. */
 static const char *iommu_word(const struct rule_run *run, bool off)
 {
@@ -505,9 +654,9 @@ static const char *iommu_remedy(struct rule_run *run)
 		return run_text(run, "reboot: onehop fix has set %s already", word);
 	return run_text(run,
 			"boot with %s: %s. Addresses then pass unchanged, and %s stays on for "
-			"interrupt remapping.%s",
+			"interrupt remapping.%s%s",
 			word ? word : "iommu=pt", parameter_remedy(run, word ? word : "iommu=pt"),
-			amd ? "AMD-Vi" : "VT-d", caveat);
+			amd ? "AMD-Vi" : "VT-d", hmm_caveat(run), caveat);
 }
 
 #define COST_PASS                                                                                  \
@@ -516,6 +665,24 @@ static const char *iommu_remedy(struct rule_run *run)
 #define COST_OFF                                                                                   \
 	"no device is confined by the IOMMU, none can be handed to a virtual machine (VFIO), and " \
 	"interrupts are no longer remapped; with more than 255 CPU threads some may be lost"
+
+/* ---- proposing pass-through ---- */
+
+/* Pass-through makes DMA direct: what that sets off is changed with it, or named. */
+static const char *with_hmm(struct rule_run *run, struct change_set *out, const char *cost)
+{
+	const char *why;
+	enum hmm hmm = judge_hmm(run, &why);
+
+	if (hmm == HMM_NARROWS)
+		propose_hmm_off(run, out);
+	return hmm == HMM_MAY_NARROW
+		       ? run_text(run,
+				  "%s; with HMM in use, host memory for GPUs may run short: look "
+				  "at hmm-dma32 after the reboot, as root",
+				  cost)
+		       : cost;
+}
 
 static void propose_iommu(struct rule_run *run, struct change_set *out)
 {
@@ -542,7 +709,7 @@ static void propose_iommu(struct rule_run *run, struct change_set *out)
 						"the way of peer packets"
 					      : "the IOMMU then lets peer packets through "
 						"with the addresses that they carry",
-				.cost = off ? COST_OFF : COST_PASS});
+				.cost = with_hmm(run, out, off ? COST_OFF : COST_PASS)});
 }
 
 /* Faults in the log or wrong data in tests show it. */
@@ -922,6 +1089,30 @@ const struct rule rules_routing[] = {
 		.needs = NEEDS_GPU,
 		.probe = probe_iommu,
 		.propose = propose_iommu,
+	},
+	{
+		.id = "hmm-dma32",
+		.title = "HMM keeps no host memory from GPUs whose DMA is direct",
+		.why = "HMM gives GPU memory physical addresses at the top of what the CPU has. "
+		       "Where "
+		       "those are beyond a card's reach and the IOMMU passes addresses through (or "
+		       "is "
+		       "off), the driver takes host memory for the card from the first 4 GiB "
+		       "alone: "
+		       "cuMemCreate on the host fails, and NCCL 2.26.3 and later ends with \"Error "
+		       "while attaching to shared memory segment\" (size 0).",
+		.remedy =
+			"options " HMM_MODULE " " HMM_OPTION "=1 in /etc/modprobe.d, and a reboot "
+			"(onehop fix sets it; the addresses stay taken until then); GPUs then no "
+			"longer reach memory of malloc; or, for one job, NCCL_CUMEM_HOST_ENABLE=0",
+		.reference = "open-gpu-kernel-modules nv-vm.c nv_compute_gfp_mask (535 to 595), "
+			     "NVIDIA/open-gpu-kernel-modules#1301; NVIDIA/nccl#2190; "
+			     "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_hmm,
+		.propose = propose_hmm,
 	},
 	{
 		.id = "iommu-parameters",

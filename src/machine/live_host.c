@@ -522,6 +522,26 @@ static int read_modules_dep(int root_fd, const char *path, char **ret, size_t *r
 	return give(&out, ret, ret_size);
 }
 
+/* Only what HMM has placed: the rest of a host's memory map does not get into a recording. */
+static int read_iomem(int root_fd, const char *path, char **ret, size_t *ret_size)
+{
+	static const char mark[] = "nvidia-uvm-hmm";
+	AUTO_STRBUF struct strbuf all = {0}, out = {0};
+	const char *line = NULL;
+	size_t n;
+	int r = slurp(root_fd, path, &all);
+
+	if (r < 0)
+		return r;
+	while (text_next_line(&line, &n, strbuf_str(&all))) {
+		if (!memmem(line, n, mark, strlen(mark)))
+			continue;
+		strbuf_add(&out, line, n);
+		strbuf_putc(&out, '\n');
+	}
+	return give(&out, ret, ret_size);
+}
+
 /*
  * The lines with the fabric manager's version, which it writes at each start, from the newest part
  * of a log that may have grown to a gigabyte since.
@@ -575,6 +595,7 @@ const struct source_provider live_providers[] = {
 	{"observed.json",              make_observed,            NULL},
 	{"*/config",                   NULL,                     live_read_config},
 	{"*proc/cpuinfo",              NULL,                     read_cpuinfo},
+	{"*proc/iomem",                NULL,                     read_iomem},
 	{"*/modules.dep",              NULL,                     read_modules_dep},
 	{"*var/log/fabricmanager.log", NULL,                     read_fabric_log},
 	{NULL,                         NULL,                     NULL},

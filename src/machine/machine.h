@@ -149,7 +149,13 @@ struct nvidia_driver {
 	struct fact_str registry_dwords; /* /proc/driver/nvidia/params RegistryDwords */
 	struct fact_str registry_dwords_per_device; /* "pci=0000:01:00.0;KEY=1;pci=..." */
 	struct bar1_p2p bar1_p2p;
-	struct fact_int resizable_bar;           /* NVreg_EnableResizableBar */
+	struct fact_int resizable_bar; /* NVreg_EnableResizableBar */
+	/* Heterogeneous memory management (HMM): GPUs reach memory of malloc, and their own memory has
+	 * physical addresses for it. */
+	struct fact_int
+		hmm_disabled;       /* uvm_disable_hmm of nvidia_uvm; absent: that is not loaded */
+	struct fact_int hmm_placed; /* 1: it has given such addresses out, /proc/iomem */
+	struct fact_int hmm_end;    /* the last of them */
 	struct fact_int grdma_topology_override; /* NVreg_GrdmaPciTopoCheckOverride */
 	struct fact_str fabric_manager_version;  /* of the installed nv-fabricmanager */
 	struct fact_int switches;                /* NVSwitch functions that the driver drives,

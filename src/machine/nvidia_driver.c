@@ -155,6 +155,64 @@ static void read_params(struct reader *r)
 	d->grdma_topology_override = param_int(r, text, "GrdmaPciTopoCheckOverride");
 }
 
+/* ---- heterogeneous memory management ---- */
+
+#define IOMEM       "proc/iomem"
+#define DISABLE_HMM "sys/module/nvidia_uvm/parameters/uvm_disable_hmm"
+
+static struct fact_int read_flag(struct reader *r, const char *path)
+{
+	struct fact_str s = read_str(r, "%s", path);
+
+	if (!fact_known(s))
+		return INT_LIKE(s);
+	if (strlen(s.value) == 1 && strchr("YN10", *s.value))
+		return fact_int(*s.value == 'Y' || *s.value == '1', s.from);
+	read_trouble(r, path, "is '%s', neither Y nor N", s.value);
+	return fact_int_unknown(s.from);
+}
+
+/* "  7fe000000000-7fffffffffff : nvidia-uvm-hmm", once for each GPU; zeros for whoever is not root. */
+static void read_hmm_places(struct reader *r, struct fact_str text)
+{
+	struct nvidia_driver *d = &r->m->driver;
+	const char *line = NULL;
+	uint64_t last = 0;
+	bool placed = false;
+	size_t n;
+
+	d->hmm_placed = d->hmm_end = INT_LIKE(text);
+	if (!fact_known(text))
+		return;
+	while (text_next_line(&line, &n, text.value)) {
+		const char *dash = memchr(line, '-', n);
+		uint64_t end;
+
+		if (!dash || !memmem(line, n, "nvidia-uvm-hmm", 14))
+			continue;
+		placed = true;
+		end = strtoull(dash + 1, NULL, 16);
+		last = end > last && end <= INT64_MAX ? end : last;
+	}
+	d->hmm_placed = fact_int(placed, text.from);
+	d->hmm_end = last     ? fact_int((int64_t)last, text.from)
+		     : placed ? fact_int_unknown("needs root: " IOMEM)
+			      : fact_int_absent(text.from);
+}
+
+static void read_hmm(struct reader *r)
+{
+	struct nvidia_driver *d = &r->m->driver;
+
+	if (!fact_is(d->loaded, 1)) {
+		d->hmm_disabled = d->hmm_placed = d->hmm_end =
+			fact_int_unknown("the nvidia module is not loaded");
+		return;
+	}
+	d->hmm_disabled = read_flag(r, DISABLE_HMM);
+	read_hmm_places(r, read_text(r, IOMEM));
+}
+
 int driver_branch(struct fact_str version)
 {
 	return fact_known(version) ? (int)strtol(version.value, NULL, 10) : -1;
@@ -492,6 +550,7 @@ void nvidia_driver_read(struct reader *r)
 {
 	read_version(r);
 	read_params(r);
+	read_hmm(r);
 	read_library(r);
 	r->m->driver.origin = find_origin(r);
 	read_installed(r);

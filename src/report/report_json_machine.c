@@ -218,7 +218,8 @@ static const struct field driver_fields[] = {
 	STR(struct nvidia_driver, origin), INT(struct nvidia_driver, cuda_version),
 	STR(struct nvidia_driver, nvml), INT(struct nvidia_driver, device_nodes),
 	INT(struct nvidia_driver, gpus_in_proc), STR(struct nvidia_driver, registry_dwords),
-	INT(struct nvidia_driver, resizable_bar), INT(struct nvidia_driver, grdma_topology_override),
+	INT(struct nvidia_driver, resizable_bar), FLAG(struct nvidia_driver, hmm_disabled),
+	FLAG(struct nvidia_driver, hmm_placed), INT(struct nvidia_driver, hmm_end), INT(struct nvidia_driver, grdma_topology_override),
 	STR(struct nvidia_driver, fabric_manager_version), INT(struct nvidia_driver, switches), END,
 };
 static const struct field rdma_fields[] = {

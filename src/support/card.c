@@ -11,22 +11,24 @@
  * NVLink rates as NCCL's topology model has them (src/graph/topo.h); 18 links of an H200 are measured
  * at 361 to 396 GB/s against 371 here. Blackwell is driven by the open modules alone, and
  * what is older than Turing by the proprietary ones (NVIDIA driver README, "Open Linux Kernel Modules"). NVML tells of the fabric from Hopper on (nvml.h,
- * nvmlDeviceGetGpuFabricInfo); MIG as its User Guide lists the GPUs.
+ * nvmlDeviceGetGpuFabricInfo); MIG as its User Guide lists the GPUs. The addresses: g_gpu_arch_nvoc.c
+ * gpuarchGetSystemPhysAddrWidth, 47 bits to Ada and 52 from Hopper on;
+ * a system on a chip has fewer, gpuarchGetDmaAddrWidth.
  */
 /* clang-format off */
 static const struct chip chips[] = {
-	{ 60, "Pascal (GP100)",             CHIP_PROPRIETARY, false, false, false, 18.0},
-	{ 61, "Pascal (GP102 to GP108)",    CHIP_PROPRIETARY, false, false, false,  0.0},
-	{ 70, "Volta (GV100)",              CHIP_PROPRIETARY, true,  false, false, 20.0},
-	{ 75, "Turing (TU102 to TU117)",    CHIP_EITHER,      false, false, false, 20.0},
-	{ 80, "Ampere (GA100)",             CHIP_EITHER,      true,  false, true,  20.0},
-	{ 86, "Ampere (GA102 to GA107)",    CHIP_EITHER,      false, false, false, 12.0},
-	{ 89, "Ada (AD102 to AD107)",       CHIP_EITHER,      false, false, false,  0.0},
-	{ 90, "Hopper (GH100)",             CHIP_EITHER,      true,  true,  true,  20.6},
-	{100, "Blackwell (GB100, GB102)",   CHIP_OPEN,        true,  true,  true,  40.1},
-	{103, "Blackwell (GB110)",          CHIP_OPEN,        true,  true,  true,  40.1},
-	{120, "Blackwell (GB202 to GB207)", CHIP_OPEN,        false, false, true,   0.0},
-	{121, "Blackwell (GB20B)",          CHIP_OPEN,        false, false, false,  0.0},
+	{ 60, "Pascal (GP100)",             CHIP_PROPRIETARY, false, false, false, 47, 18.0},
+	{ 61, "Pascal (GP102 to GP108)",    CHIP_PROPRIETARY, false, false, false, 47,  0.0},
+	{ 70, "Volta (GV100)",              CHIP_PROPRIETARY, true,  false, false, 47, 20.0},
+	{ 75, "Turing (TU102 to TU117)",    CHIP_EITHER,      false, false, false, 47, 20.0},
+	{ 80, "Ampere (GA100)",             CHIP_EITHER,      true,  false, true,  47, 20.0},
+	{ 86, "Ampere (GA102 to GA107)",    CHIP_EITHER,      false, false, false, 47, 12.0},
+	{ 89, "Ada (AD102 to AD107)",       CHIP_EITHER,      false, false, false, 47,  0.0},
+	{ 90, "Hopper (GH100)",             CHIP_EITHER,      true,  true,  true,  52, 20.6},
+	{100, "Blackwell (GB100, GB102)",   CHIP_OPEN,        true,  true,  true,  52, 40.1},
+	{103, "Blackwell (GB110)",          CHIP_OPEN,        true,  true,  true,  52, 40.1},
+	{120, "Blackwell (GB202 to GB207)", CHIP_OPEN,        false, false, true,  52,  0.0},
+	{121, "Blackwell (GB20B)",          CHIP_OPEN,        false, false, false, 40,  0.0},
 };
 /* clang-format on */
 
@@ -185,6 +187,13 @@ const char *card_class_word(enum card_class c)
 							"CMP"};
 
 	return words[c];
+}
+
+int card_dma_bits(const struct gpu *g)
+{
+	const struct chip *c = card_chip(g);
+
+	return c ? c->dma_bits : 0;
 }
 
 double card_nvlink_gbps(const struct gpu *g)

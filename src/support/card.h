@@ -25,6 +25,7 @@ struct chip {
 	bool nvswitch;      /* sold on boards with NVSwitches too */
 	bool fabric;        /* registers with them, and NVML tells how far it got */
 	bool mig;           /* some of its cards can be split */
+	int dma_bits;       /* of the host's addresses that it can reach */
 	double nvlink_gbps; /* GB/s one way per NVLink; 0: none */
 };
 
@@ -41,6 +42,8 @@ struct fact_int card_compute_capability(const struct gpu *g);
 struct fact_int card_class(const struct gpu *g);
 struct fact_int card_is_geforce(const struct gpu *g);
 const char *card_class_word(enum card_class c); /* "GeForce" */
+/* Bits of the host's addresses that it can reach; 0: the chip is not known. */
+int card_dma_bits(const struct gpu *g);
 /* GB/s one way per NVLink; 0: none, or the chip is not known. */
 double card_nvlink_gbps(const struct gpu *g);
 /* The chip is known to have no NVLink; false: it has, a bridge may be missing, or the chip is not

@@ -302,6 +302,30 @@ struct option_case {
 	enum verdict verdict;
 };
 
+static void options_of_uvm(void **state)
+{
+	static const struct {
+		const char *option;
+		int disabled;
+		enum verdict verdict;
+	} cases[] = {
+		{"uvm_disable_hmm=1", 1, VERDICT_OK},
+		{"uvm_disable_hmm=1", 0, VERDICT_BAD},
+		{"uvm_disable_hmm=1", -1, VERDICT_UNKNOWN},
+		{"uvm_other=1", 1, VERDICT_UNKNOWN},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		AUTO_FREE char *line =
+			xprintf("fix 3 " BOOT " module-option nvidia-uvm %s\n", cases[i].option);
+		struct machine *m = read_list(*state, line);
+
+		m->driver.hmm_disabled = cases[i].disabled < 0 ? fact_int_unknown(here)
+							       : fact_int(cases[i].disabled, here);
+		assert_verdict(m, cases[i].verdict);
+	}
+}
+
 static void options_are_asked_of_the_driver(void **state)
 {
 #define OPTION "fix 3 " BOOT " module-option "
@@ -387,6 +411,7 @@ int main(void)
 		WITH(a_parameter_is_found_in_quotes),
 		WITH(an_unread_command_line_is_unknown),
 		WITH(registers_are_set_again),
+		WITH(options_of_uvm),
 		WITH(options_are_asked_of_the_driver),
 		WITH(a_module_stays_out),
 		WITH(nothing_changed_is_not_judged),

@@ -193,6 +193,55 @@ static void driver_files_are_read(void **state)
 	done(m);
 }
 
+/* HMM's addresses: the last counts; zeros are what somebody who is not root gets to see. */
+static void hmm_is_read(void **state)
+{
+	static const struct {
+		const char *parameter, *iomem; /* NULL: not there */
+		int disabled, placed;          /* -1: not known, -2: absent */
+		int64_t end;
+	} cases[] = {
+		{"N\n",
+		 "  7fe000000000-7fefffffffff : nvidia-uvm-hmm\n"
+		 "  7fd000000000-7fdfffffffff : nvidia-uvm-hmm\n",
+		 0, 1, 0x7fefffffffff},
+		{"Y\n", "", 1, 0, -2},
+		{"N\n", "00000000-00000000 : nvidia-uvm-hmm\n", 0, 1, -1},
+		{NULL, "", -2, 0, -2},
+		{"perhaps\n", "", -1, 0, -2},
+		{"N\n", "nvidia-uvm-hmm", 0, 1, -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		static const char path[] = "sys/module/nvidia_uvm/parameters/uvm_disable_hmm";
+		struct source *map = bare_gpus(1);
+		const struct nvidia_driver *d;
+		struct machine *m;
+
+		put_driver(map, 1);
+		if (cases[i].parameter)
+			put(map, path, cases[i].parameter);
+		else
+			source_put_error(map, path, SOURCE_FILE, ENOENT);
+		put(map, "proc/iomem", cases[i].iomem);
+		m = read_machine(map, QUICK);
+		d = &m->driver;
+		if (cases[i].disabled >= 0)
+			assert_true(fact_is(d->hmm_disabled, cases[i].disabled));
+		else
+			assert_true(cases[i].disabled == -2 ? fact_absent(d->hmm_disabled)
+							    : fact_unknown(d->hmm_disabled));
+		assert_true(fact_is(d->hmm_placed, cases[i].placed));
+		if (cases[i].end >= 0)
+			assert_true(fact_is(d->hmm_end, cases[i].end));
+		else
+			assert_true(cases[i].end == -2 ? fact_absent(d->hmm_end)
+						       : fact_unknown(d->hmm_end));
+		done(m);
+	}
+}
+
 static void version_lines_of_every_era(void **state)
 {
 	static const struct {
@@ -980,6 +1029,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(driver_files_are_read),
 		cmocka_unit_test(lost_is_lost),
+		cmocka_unit_test(hmm_is_read),
 		cmocka_unit_test(version_lines_of_every_era),
 		cmocka_unit_test(fabric_manager_tells_its_version_in_its_log),
 		cmocka_unit_test(fabric_manager_without_log_is_unknown),

@@ -213,6 +213,45 @@ static void pass_through_unless_off_is_wanted(void **state)
 	}
 }
 
+/* Pass-through makes DMA direct, which HMM must not meet on a card that reaches 47 bits alone. */
+static void pass_through_switches_hmm_off(void **state)
+{
+	static const struct {
+		int64_t disabled, placed, end; /* end: -1 not known */
+		bool proposed, named;
+	} cases[] = {
+		{0, 1, INT64_C(0xfffffffffffff), true, false},
+		{0, 1, INT64_C(0x3fffffffffff), false, false},
+		{1, 1, INT64_C(0xfffffffffffff), false, false},
+		{0, 1, -1, false, true},
+		{0, 0, -1, false, true}, /* nothing used a GPU yet */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct machine *m = recorded("guest-switch2-intel");
+		struct judged j;
+		bool named;
+
+		m->driver.hmm_disabled = fact_int(cases[i].disabled, here);
+		m->driver.hmm_placed = fact_int(cases[i].placed, here);
+		m->driver.hmm_end = cases[i].end < 0 ? fact_int_unknown("needs root")
+						     : fact_int(cases[i].end, here);
+		j = judge_rule(m, "iommu-translating");
+		assert_int_equal(j.set.n, 1 + cases[i].proposed);
+		if (cases[i].proposed) {
+			assert_int_equal(j.set.items[0].kind, CHANGE_MODULE_OPTION);
+			assert_string_equal(j.set.items[0].target, "nvidia-uvm");
+			assert_string_equal(j.set.items[0].name, "uvm_disable_hmm");
+		}
+		named = strstr(j.set.items[cases[i].proposed].cost, "hmm-dma32");
+		assert_true(named == cases[i].named);
+		done(&j);
+	}
+	assert_proposes(recorded("made-up-hmm"), "hmm-dma32",
+			"module-option nvidia-uvm uvm_disable_hmm 0>1 kept [hmm-dma32]\n");
+}
+
 static void a_parameter_that_is_there_is_not_set_again(void **state)
 {
 	struct machine *m = recorded("guest-switch2-intel");
@@ -694,6 +733,7 @@ int main(void)
 		cmocka_unit_test(root_ports_are_offered_apart),
 		cmocka_unit_test(isolation_is_the_price),
 		cmocka_unit_test(pass_through_unless_off_is_wanted),
+		cmocka_unit_test(pass_through_switches_hmm_off),
 		cmocka_unit_test(a_parameter_that_is_there_is_not_set_again),
 		cmocka_unit_test(parameters_are_named),
 		cmocka_unit_test(bar1_grows_where_the_card_offers_it),

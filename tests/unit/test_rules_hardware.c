@@ -568,6 +568,22 @@ static void keys_of_gpu0(struct machine *m)
 			 here);
 }
 
+static struct machine *hmm_low(void)
+{
+	struct machine *m = workstation();
+
+	build_iommu(m, "identity");
+	m->driver.hmm_disabled = fact_int(0, here);
+	m->driver.hmm_placed = fact_int(1, here);
+	m->driver.hmm_end = fact_int(0x3fffffffffff, here); /* 46 bits: four levels of pages */
+	return m;
+}
+
+static void hmm_high(struct machine *m)
+{
+	m->driver.hmm_end = fact_int(0xfffffffffffff, here);
+}
+
 static void old_xeon(struct machine *m)
 {
 	m->cpu.vendor = fact_int(CPU_INTEL, here);
@@ -668,6 +684,7 @@ static const struct twin {
 	{"p2p-force-type", unlocked, forced_stock_per_device, "NVLink only"},
 	{"unlock-kept", unlocked, unlock_lost_per_device, "after a reboot ForceP2P=0x210"},
 	{"p2p-mailbox", unlocked_bar1, through_mailbox, "through a mailbox"},
+	{"hmm-dma32", hmm_low, hmm_high, "beyond the 47 bits that GPU0 reaches"},
 	{"p2p-keys-one-side", unlocked, keys_of_gpu0, "for one card only of GPU0 and GPU1"},
 	{"unlock-console", unlocked_570, console_on_gpu1, "start of BAR1 of GPU1"},
 	{"unlock-kept", unlocked, unlock_lost, "after a reboot ForceP2P=0x211"},

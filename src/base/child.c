@@ -37,7 +37,7 @@ static bool is_about(const char *change, const char *variable)
 	return strncmp(change, variable, n) == 0 && variable[n] == '=';
 }
 
-static bool is_changed(char *const *changes, const char *variable)
+static bool is_listed(char *const *changes, const char *variable)
 {
 	for (; changes && *changes; changes++)
 		if (is_about(*changes, variable))
@@ -54,7 +54,7 @@ static char **environment_with(char *const *changes)
 	if (!all)
 		return NULL;
 	for (char **e = environ; e && *e; e++)
-		if (!is_changed(changes, *e))
+		if (!is_listed(changes, *e))
 			all[n++] = *e;
 	for (; changes && *changes; changes++)
 		if (strchr(*changes, '='))
@@ -297,26 +297,47 @@ static int run_to_end(const char *program, unsigned deadline_s, pid_t pid, struc
 	return end_late(program, deadline_s, pid, c);
 }
 
-static int spawn_program(const char *program, const char *const *argv, int output, pid_t *ret)
+static const char *const clean_environment[] = {
+	"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+	"HOME=/root",
+	"LC_ALL=C.UTF-8",
+	"DEBIAN_FRONTEND=noninteractive",
+	"SYSTEMD_PAGER=",
+	"TERM=dumb",
+	NULL,
+};
+
+/* The clean one, and variables of this process; the strings are borrowed. NULL: no memory. */
+static char **clean_environment_with(const char *const *keep)
 {
-	static const char *const environment[] = {
-		"PATH=/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME=/root",
-		"LC_ALL=C.UTF-8",
-		"DEBIAN_FRONTEND=noninteractive",
-		"SYSTEMD_PAGER=",
-		"TERM=dumb",
-		NULL,
-	};
+	char *const *clean = (char *const *)clean_environment;
+	char **all = calloc(count(clean) + count(environ) + 1, sizeof(*all));
+	size_t n = 0;
+
+	if (!all)
+		return NULL;
+	for (; *clean; clean++)
+		all[n++] = *clean;
+	for (char **e = environ; e && *e; e++)
+		if (is_listed((char *const *)keep, *e))
+			all[n++] = *e;
+	return all;
+}
+
+static int spawn_program(const char *program, const char *const *argv, const char *const *keep,
+			 int output, pid_t *ret)
+{
+	AUTO_FREE char **environment = clean_environment_with(keep);
 	posix_spawn_file_actions_t files;
 	int r;
 
+	if (!environment)
+		return err_set(ENOMEM, "no memory for %s", program);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&files, output, STDERR_FILENO);
-	r = spawn(program, (char *const *)argv, (char *const *)environment, &files,
-		  POSIX_SPAWN_SETSID, ret);
+	r = spawn(program, (char *const *)argv, environment, &files, POSIX_SPAWN_SETSID, ret);
 	posix_spawn_file_actions_destroy(&files);
 	return r == 0 ? 0 : err_sys(r, "%s cannot be started", program);
 }
@@ -338,7 +359,7 @@ int child_run(const char *program, const char *const *argv, unsigned deadline_s,
 		return lifted;
 	if (fcntl(c.fd, F_SETFL, O_NONBLOCK) < 0)
 		return err_sys(errno, "a pipe for %s", program);
-	r = spawn_program(program, argv, lifted, &pid);
+	r = spawn_program(program, argv, NULL, lifted, &pid);
 	if (r < 0)
 		return r;
 	close(TAKE_FD(its));
@@ -373,7 +394,7 @@ int child_run_watched(const char *program, const char *const *argv, const struct
 
 	if (lifted < 0)
 		return lifted;
-	r = spawn_program(program, argv, lifted, &pid);
+	r = spawn_program(program, argv, w->keep, lifted, &pid);
 	if (r < 0)
 		return r;
 	for (;;) {

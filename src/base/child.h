@@ -47,6 +47,8 @@ int child_run(const char *program, const char *const *argv, unsigned deadline_s,
 struct child_watch {
 	int output; /* file descriptor that it prints to */
 	unsigned deadline_s;
+	/* Names of variables of this process that it gets too; NULL-ended, or NULL: none. */
+	const char *const *keep;
 	bool (*tick)(void *context);
 	void *context;
 };

@@ -118,6 +118,27 @@ void text_copy(char *buf, size_t size, const char *s, size_t n)
 	buf[n] = '\0';
 }
 
+void text_last_line(const char *text, char *buf, size_t size)
+{
+	const char *line = NULL;
+	size_t n;
+
+	buf[0] = '\0';
+	while (text_next_line(&line, &n, text)) {
+		size_t first = 0, end = n;
+
+		while (end && strchr(" \t\r", line[end - 1]))
+			end--;
+		while (first < end && strchr(" \t\r", line[first]))
+			first++;
+		if (first < end)
+			text_copy(buf, size, line + first, end - first);
+	}
+	for (; *buf; buf++)
+		if ((unsigned char)*buf < ' ' || *buf == 0x7f)
+			*buf = '?';
+}
+
 bool text_has_word(const char *list, const char *word)
 {
 	size_t k = strlen(word);

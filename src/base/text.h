@@ -30,6 +30,11 @@ char *text_trim(char *s);
 bool text_next_line(const char **line, size_t *n, const char *text);
 /* Copies at most size-1 bytes of a line; always terminates. */
 void text_copy(char *buf, size_t size, const char *s, size_t n);
+/*
+ * The last line with something in it, without white space around it; bytes that would not print become
+ * '?'. "" if there is none. For what a program said before it failed.
+ */
+void text_last_line(const char *text, char *buf, size_t size);
 /* True when the blank-separated list holds word; a word `key=` also matches `key=...`. */
 bool text_has_word(const char *list, const char *word);
 /*

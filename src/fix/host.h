@@ -97,6 +97,8 @@ int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 	     struct strbuf *output);
 /* Those folders, below the root; ends with NULL. */
 extern const char *const host_program_folders[];
+/* The path of a program of the running system, "/usr/sbin/update-grub"; NULL: none. The caller frees. */
+char *host_program(const char *name);
 /* The runner of the running system, which fix_host_open sets. */
 int host_run_program(void *context, const char *const *argv, unsigned deadline_s,
 		     struct strbuf *output, int *ret_status);

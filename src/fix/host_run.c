@@ -9,29 +9,26 @@
 #include "fix/host_impl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Not /usr/local: what a person put there is not the distribution's. */
 const char *const host_program_folders[] = {"usr/sbin", "usr/bin", "sbin", "bin", NULL};
 
-static bool is_program(int root, const char *path)
+static bool is_program(const char *path)
 {
 	struct stat st;
 
-	return fstatat(root, path, &st, 0) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IXUSR);
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & S_IXUSR);
 }
 
-/* "usr/sbin/update-grub", below the root; NULL: none. The caller frees. */
-static char *find_program(int root, const char *name)
+char *host_program(const char *name)
 {
 	if (!*name || strchr(name, '/'))
 		return NULL;
 	for (size_t i = 0; host_program_folders[i]; i++) {
-		AUTO_FREE char *path = xprintf("%s/%s", host_program_folders[i], name);
+		AUTO_FREE char *path = xprintf("/%s/%s", host_program_folders[i], name);
 
-		if (is_program(root, path))
+		if (is_program(path))
 			return TAKE_PTR(path);
 	}
 	return NULL;
@@ -40,41 +37,17 @@ static char *find_program(int root, const char *name)
 int host_run_program(void *context, const char *const *argv, unsigned deadline_s,
 		     struct strbuf *output, int *ret_status)
 {
-	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	AUTO_FREE char *path = root < 0 ? NULL : find_program(root, argv[0]);
-	AUTO_FREE char *whole = path ? xprintf("/%s", path) : NULL;
+	AUTO_FREE char *path = host_program(argv[0]);
 
 	(void)context;
-	if (!whole)
+	if (!path)
 		return err_set(ENOENT, "there is no program %s on this system", argv[0]);
-	return child_run(whole, argv, deadline_s, output, ret_status);
+	return child_run(path, argv, deadline_s, output, ret_status);
 }
 
 /* ---- what a failing program said last ---- */
 
 #define LAST_LINE_MAX 200
-
-/* The last line with something in it, without white space around it. */
-static void last_line(const char *text, char *buf, size_t size)
-{
-	const char *line = NULL;
-	size_t n;
-
-	buf[0] = '\0';
-	while (text_next_line(&line, &n, text)) {
-		size_t first = 0, end = n;
-
-		while (end && strchr(" \t\r", line[end - 1]))
-			end--;
-		while (first < end && strchr(" \t\r", line[first]))
-			first++;
-		if (first < end)
-			text_copy(buf, size, line + first, end - first);
-	}
-	for (; *buf; buf++)
-		if ((unsigned char)*buf < ' ' || *buf == 0x7f)
-			*buf = '?';
-}
 
 int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 	     struct strbuf *output)
@@ -92,7 +65,7 @@ int host_run(struct fix_host *h, const char *const *argv, unsigned deadline_s,
 		strbuf_add(output, strbuf_str(&own), own.len);
 	if (r < 0 || status == 0)
 		return r;
-	last_line(strbuf_str(&own), last, sizeof(last));
+	text_last_line(strbuf_str(&own), last, sizeof(last));
 	return err_set(EIO, "%s failed with status %d%s%s", argv[0], status, *last ? ": " : "",
 		       last);
 }

@@ -91,18 +91,6 @@ static bool tell(void *context)
 
 /* ---- running make ---- */
 
-/* Where programs of a plan are looked for too; NULL: none. The caller frees. */
-static char *find_make(void)
-{
-	for (size_t i = 0; host_program_folders[i]; i++) {
-		AUTO_FREE char *path = xprintf("/%s/make", host_program_folders[i]);
-
-		if (access(path, X_OK) == 0)
-			return TAKE_PTR(path);
-	}
-	return NULL;
-}
-
 static unsigned default_jobs(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
@@ -118,7 +106,7 @@ static int run_make(const struct build_request *r, const char *part, int log)
 {
 	AUTO_FREE char *folder = xprintf("%s/%s", r->sources, part);
 	AUTO_FREE char *jobs = xprintf("-j%u", r->jobs ? r->jobs : default_jobs());
-	AUTO_FREE char *make = find_make();
+	AUTO_FREE char *make = host_program("make");
 	const char *argv[] = {"make", "-C", folder, jobs, NULL};
 	struct watch w = {.request = r,
 			  .part = part,

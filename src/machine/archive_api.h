@@ -16,6 +16,8 @@
 	X(entry_free, archive_entry_free)                                                          \
 	X(entry_pathname, archive_entry_pathname)                                                  \
 	X(entry_filetype, archive_entry_filetype)                                                  \
+	X(entry_hardlink, archive_entry_hardlink)                                                  \
+	X(entry_perm, archive_entry_perm)                                                          \
 	X(entry_set_pathname, archive_entry_set_pathname)                                          \
 	X(entry_set_size, archive_entry_set_size)                                                  \
 	X(entry_set_filetype, archive_entry_set_filetype)                                          \

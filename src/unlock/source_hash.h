@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One hash of all files of a tree. */
+#pragma once
+
+#include "unlock/sha256.h"
+#include "unlock/tree.h"
+
+/*
+ * The SHA-256 of lines "SHA-256  PATH", one for each file, in the order of the paths' bytes:
+ *
+ *	find . -type f -printf '%P\n' | LC_ALL=C sort | xargs -d '\n' sha256sum | sha256sum
+ *
+ * Every file counts: make also takes one that was added, such as a GNUmakefile. Empty folders and
+ * permissions do not count. 0, or a negative errno with a sentence; -EINVAL: something is neither a
+ * regular file nor a folder, or has a name that such a line cannot hold.
+ */
+int source_hash(const struct tree *t, char ret[static SHA256_TEXT]);
+
+/* Limits on a tree, several times what the largest release has (3,900 files, 4 MB, 130 MB, 11 deep). */
+#define SOURCE_FILES_MAX 20000
+#define SOURCE_FILE_MAX  ((size_t)64 << 20)
+#define SOURCE_BYTES_MAX ((size_t)1 << 30)
+#define SOURCE_DEPTH_MAX 32
+/* Whether a path of a tree is plain: relative, no "." and "..", no control characters, not too deep. */
+bool source_path_is_plain(const char *path);

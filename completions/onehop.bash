@@ -34,6 +34,7 @@ _onehop()
 	'history',--root) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'history',--width) return ;;
 	'unlock',--sources) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'unlock',--mirror) return ;;
 	'unlock',--kernel) return ;;
 	'unlock',--probe) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'unlock',--tree) COMPREPLY=($(compgen -f -- "$cur")); return ;;
@@ -96,7 +97,7 @@ _onehop()
 	'fix') words=' --apply --from --root --observed --iommu --now --kept --json --no-color --width -v --verbose -h --help' ;;
 	'undo') words=' --dry-run --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;
-	'unlock') words=' --sources --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;
+	'unlock') words=' --sources --download --mirror --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;
 	'test') words=' --device --gpus --include-busy --memory --deadline --resume --inject --json --no-color --width -v --verbose -h --help' ;;
 	'topo') words=' --from --pid -m --matrix -p2p --svg --observed --json --no-color --width -h --help' ;;
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;

@@ -14,6 +14,7 @@
 #include "unlock/build.h"
 #include "unlock/delivery_kernels.h"
 #include "unlock/delivery_plan.h"
+#include "unlock/download.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -25,7 +26,7 @@
 struct delivering {
 	const struct deliver_options *o;
 	struct fixing *s;
-	char *sources; /* absolute */
+	char *sources; /* absolute; where they are or will be */
 	struct source *source;
 	struct machine *machine;
 	const struct machine_need *need;
@@ -97,7 +98,7 @@ static int check_options_alone(const struct delivering *d)
 {
 	const struct machine_need *n = d->need;
 
-	if (d->o->sources)
+	if (d->o->sources || d->o->download)
 		return 0;
 	if (n->n < 2)
 		return fail(EXIT_REFUSED, "%s: there is no pair to unlock; nothing was changed",
@@ -107,17 +108,27 @@ static int check_options_alone(const struct delivering *d)
 			    "GPU%zu: %s (onehop unlock says more); nothing was changed",
 			    deciding_card(n)->gpu->index, deciding_card(n)->why);
 	if (n->need == NEED_PATCH)
-		return fail(EXIT_REFUSED,
-			    "the driver has to be edited: --apply wants --sources DIR, the sources "
-			    "of its release%s%s (onehop unlock says more); nothing was changed",
-			    n->release ? " " : "", n->release ? n->release : "");
+		return fail(
+			EXIT_REFUSED,
+			"the driver has to be edited: --apply wants --download, or --sources "
+			"DIR, the sources of its release%s%s (onehop unlock says more); nothing "
+			"was changed",
+			n->release ? " " : "", n->release ? n->release : "");
 	return 0;
+}
+
+static const char *repository_of(const struct deliver_options *o)
+{
+	if (!o->download)
+		return NULL;
+	return o->mirror ? o->mirror : PUBLIC_REPOSITORY;
 }
 
 static int look(struct delivering *d)
 {
 	const struct delivery_request request = {.root = "/",
-						 .sources = d->sources,
+						 .sources = d->o->sources ? d->sources : NULL,
+						 .repository = repository_of(d->o),
 						 .kernel = d->o->kernel,
 						 .image = d->o->image};
 	int r = check_options_alone(d);
@@ -127,6 +138,8 @@ static int look(struct delivering *d)
 	r = delivery_look(&request, d->source, d->machine, d->need, &d->delivery);
 	if (r < 0)
 		return fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
+	if (!d->sources && d->delivery->sources)
+		d->sources = xstrdup(d->delivery->sources);
 	delivery_check_kernels(&d->s->host, d->delivery, d->o->image, d->machine->arena);
 	return 0;
 }
@@ -203,6 +216,9 @@ static const char *apply_words(const struct delivering *d)
 
 	strbuf_puts(&b, "onehop unlock");
 	add_option(&b, "--sources", d->o->sources);
+	if (d->o->download)
+		strbuf_puts(&b, " --download");
+	add_option(&b, "--mirror", d->o->mirror);
 	add_option(&b, "--kernel", d->o->kernel);
 	strbuf_puts(&b, d->o->image ? " --image --apply" : " --apply");
 	return arena_strdup(d->machine->arena, strbuf_str(&b));
@@ -262,6 +278,46 @@ static int show(const struct delivering *d, enum exit_code code)
 	if (!d->o->common->json)
 		return print_text_report(d, code);
 	return print_json(report_delivery_json(&r, report_plan_json(&p, NULL)), code);
+}
+
+/* ---- the sources, where they are fetched ---- */
+
+static bool on_download(void *context, int64_t bytes)
+{
+	struct delivering *d = context;
+	int64_t all = d->delivery->download->bytes;
+
+	if (d->s->quiet)
+		return !fixing_was_signalled();
+	if (all)
+		progress_show(&d->progress, "downloading: %.1f of %.1f MB", (double)bytes / 1e6,
+			      (double)all / 1e6);
+	else
+		progress_show(&d->progress, "downloading: %.1f MB", (double)bytes / 1e6);
+	return !fixing_was_signalled();
+}
+
+/* From here on it goes as with --sources: the tree is looked at, and the plan is made again. */
+static int download(struct delivering *d)
+{
+	const struct download_watch watch = {.progress = on_download, .context = d};
+	const struct download *what = d->delivery->download;
+	int r;
+
+	if (!d->s->quiet)
+		printf("Downloading %s\n", what->url);
+	fflush(stdout);
+	progress_begin(&d->progress);
+	r = download_fetch(&d->s->host, what, &watch);
+	progress_end(&d->progress);
+	if (r < 0)
+		return fail(r == -EINVAL || r == -EBUSY ? EXIT_REFUSED : EXIT_NOT_CHANGED,
+			    "%s; nothing of the system was changed", err_msg());
+	if (!d->s->quiet)
+		printf("%s: the sources of %s, as NVIDIA published them\n", what->folder,
+		       what->release);
+	r = look(d);
+	return r ? r : make_plan(d);
 }
 
 /* ---- the core ---- */
@@ -404,6 +460,24 @@ static int apply(struct delivering *d)
 	return r ? r : carry_out(d);
 }
 
+/* What is fetched is shown first; what the sources then show too, only where that is new. */
+static int download_and_apply(struct delivering *d)
+{
+	bool planned = has_steps(d);
+	int r = check_root(d);
+
+	if (r == 0 && !d->o->common->json) {
+		r = show(d, EXIT_WELL);
+		printf("\n");
+	}
+	fixing_hold_signals();
+	if (r == 0)
+		r = download(d);
+	if (r)
+		return r;
+	return planned && !d->delivery->blocked ? carry_out(d) : apply(d);
+}
+
 /* The machine is read once, behind what recovery changes. */
 static int deliver_on(struct delivering *d)
 {
@@ -415,11 +489,15 @@ static int deliver_on(struct delivering *d)
 		return show_need(d->machine, d->need, d->o->common, false);
 	if (r == 0)
 		r = look(d);
+	if (r == 0 && !d->delivery->blocked)
+		delivery_ask_download(d->delivery, d->machine->arena);
 	if (r == 0)
 		r = make_plan(d);
 	if (r)
 		return r;
-	return d->o->apply ? apply(d) : show(d, judge(d));
+	if (!d->o->apply)
+		return show(d, judge(d));
+	return d->delivery->download && !d->delivery->blocked ? download_and_apply(d) : apply(d);
 }
 
 int deliver(const struct deliver_options *o)

@@ -13,7 +13,9 @@ struct machine_need;
 
 struct deliver_options {
 	const struct common_options *common;
-	const char *sources; /* NULL: options alone */
+	const char *sources; /* NULL: options alone, or download */
+	bool download;       /* fetch the sources, where they are needed */
+	const char *mirror;  /* to fetch them from; NULL: NVIDIA's repository */
 	const char *kernel;  /* NULL: the one that runs */
 	bool image, apply;
 };

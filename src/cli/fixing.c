@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "report/report_unlock_delivery.h"
 #include "unlock/build.h"
+#include "unlock/download.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -448,6 +449,13 @@ size_t fixing_left_builds(struct fixing *s, const struct fix_outcome *o, struct 
 		       : 0;
 }
 
+const char *fixing_left_sources(struct fixing *s, const struct fix_outcome *o)
+{
+	return o->undo && !o->error && o->entry && delivery_brought(o->entry->plan)
+		       ? download_left(&s->host, s->arena)
+		       : NULL;
+}
+
 /* That it could not be printed does not change what was done. */
 int finish_outcome(struct fixing *s, const struct fix_outcome *o)
 {
@@ -458,6 +466,7 @@ int finish_outcome(struct fixing *s, const struct fix_outcome *o)
 
 	report_fix_outcome(d, o);
 	report_left_builds(d, left, n);
+	report_left_sources(d, fixing_left_sources(s, o));
 	print_document(d, s->common, code);
 	document_free(d);
 	return o->error ? fail(code, "%s", o->sentence) : (int)code;

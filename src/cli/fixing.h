@@ -78,6 +78,8 @@ int fixing_with_number(const struct common_options *common, const char *root, co
 		       const void *options);
 /* What an undo left in DKMS for other kernels, in the arena of `s`. */
 size_t fixing_left_builds(struct fixing *s, const struct fix_outcome *o, struct left_build **ret);
+/* Where sources that were fetched for what was undone lie still; NULL: nowhere. In the arena of `s`. */
+const char *fixing_left_sources(struct fixing *s, const struct fix_outcome *o);
 /* Prints the outcome's last lines (text) and gives the exit code; says on stderr what was refused. */
 int finish_outcome(struct fixing *s, const struct fix_outcome *o);
 enum exit_code outcome_code(const struct fix_outcome *o);

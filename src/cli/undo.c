@@ -118,7 +118,9 @@ static int undo(struct fixing *s, unsigned number)
 		return finish_outcome(s, &o);
 	code = outcome_code(&o);
 	left_n = fixing_left_builds(s, &o, &left);
-	printed = print_json(report_left_json(left, left_n, report_undo_json(&o)), code);
+	printed = print_json(report_left_json(left, left_n, fixing_left_sources(s, &o),
+					      report_undo_json(&o)),
+			     code);
 	return code ? (int)code : printed;
 }
 

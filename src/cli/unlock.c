@@ -9,6 +9,7 @@
 #include "report/report_support.h"
 #include "report/report_unlock.h"
 #include "report/report_unlock_delivery.h"
+#include "unlock/download.h"
 #include "unlock/need.h"
 
 #include <errno.h>
@@ -16,8 +17,8 @@
 
 struct unlock_command_options {
 	struct common_options common;
-	const char *sources, *kernel, *tree, *probe;
-	bool image, apply, by_hand, diff, explain, revert, support;
+	const char *sources, *mirror, *kernel, *tree, *probe;
+	bool download, image, apply, by_hand, diff, explain, revert, support;
 };
 
 /* clang-format off */
@@ -26,6 +27,11 @@ static const struct option unlock_table[] = {
 	{"sources", 0, OPTION_FILE, AT(sources), "DIR",
 		"plan how the driver's release, whose sources are in DIR, is brought into the system, "
 		"edited, with its options", NULL, 0, 0, 0},
+	{"download", 0, OPTION_FLAG, AT(download), NULL,
+		"the same with the sources of the release that runs, which --apply fetches from NVIDIA's "
+		"public repository and checks", NULL, 0, 0, 0},
+	{"mirror", 0, OPTION_TEXT, AT(mirror), "URL",
+		"with --download: fetch from this copy of the repository", NULL, 0, 0, 0},
 	{"apply", 0, OPTION_FLAG, AT(apply), NULL,
 		"do it: bring it in (or only the options, where they are all that is missing), so that "
 		"onehop undo takes it back; with --tree, edit the tree", NULL, 0, 0, 0},
@@ -87,30 +93,34 @@ static int choose_mode(const struct unlock_command_options *o, enum unlock_mode 
 
 static int check_options(const struct unlock_command_options *o)
 {
-	const bool status = !o->tree && !o->sources && !o->probe;
+	const bool status = !o->tree && !o->sources && !o->download && !o->probe;
 	const struct {
 		bool wrong;
 		const char *why;
 	} rules[] = {
-		{!!o->tree + !!o->sources + !!o->probe > 1,
-		 "--sources, --tree and --probe exclude each other"},
+		{!!o->tree + !!o->sources + o->download + !!o->probe > 1,
+		 "--sources, --download, --tree and --probe exclude each other"},
+		{o->mirror && !o->download, "--mirror wants --download"},
+		{o->mirror && !download_is_url(o->mirror),
+		 "--mirror wants the address of a repository, https://... or http://..."},
 		{o->tree && o->common.from,
 		 "--tree and --from exclude each other: a tree is judged without a machine"},
-		{o->common.from && !status,
-		 "--from goes with none of --sources and --probe: they look at this very system"},
+		{o->common.from && !status, "--from goes with none of --sources, --download and "
+					    "--probe: they look at this very "
+					    "system"},
 		{o->common.from && o->apply,
 		 "--apply with --from: nothing is ever written by what a recording says"},
 		{!o->tree && (o->explain || o->diff || o->revert),
 		 "--explain, --diff and --revert want --tree DIR"},
-		{!o->sources && (o->kernel || o->image),
-		 "--kernel and --image want --sources DIR, the driver's release "
+		{!o->sources && !o->download && (o->kernel || o->image),
+		 "--kernel and --image want --download, or --sources DIR, the driver's release "
 		 "from " PUBLIC_REPOSITORY},
 		{o->probe && o->apply, "--probe and --apply exclude each other"},
 		{o->support &&
 			 (!status || o->apply || o->by_hand || o->common.from || o->common.json),
 		 "--support is given alone: it prints a text about all cards"},
 		{o->by_hand && (!status || o->apply),
-		 "--by-hand goes with none of --sources, --tree, --probe and --apply"},
+		 "--by-hand goes with none of --sources, --download, --tree, --probe and --apply"},
 	};
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
@@ -233,6 +243,8 @@ static int run_unlock(const void *options, const char *const *args)
 	const struct unlock_command_options *o = options;
 	const struct deliver_options d = {.common = &o->common,
 					  .sources = o->sources,
+					  .download = o->download,
+					  .mirror = o->mirror,
 					  .kernel = o->kernel,
 					  .image = o->image,
 					  .apply = o->apply};
@@ -247,18 +259,20 @@ static int run_unlock(const void *options, const char *const *args)
 		return run_tree(o, mode);
 	if (o->probe)
 		return run_probe(o);
-	return o->sources || o->apply ? deliver(&d) : run_need(o);
+	return o->sources || o->download || o->apply ? deliver(&d) : run_need(o);
 }
 
 const struct command command_unlock = {
 	.name = "unlock",
-	.args = "[--sources DIR [--apply] | --apply | --probe FILE | --tree DIR]",
+	.args = "[--download [--apply] | --sources DIR [--apply] | --apply | --probe FILE | --tree "
+		"DIR]",
 	.summary =
 		"PCIe peer-to-peer on GeForce cards: what is needed, and the driver edited for it",
 	.about =
 		"Without an option: says what each card of the machine needs for peer-to-peer over "
 		"PCIe (nothing, module options, an edited driver, or what would have to change "
-		"first), and whether it is in force. With --sources: looks whether the driver, "
+		"first), and whether it is in force. With --download or --sources: looks whether "
+		"the driver, "
 		"edited, can be brought into this system, and prints each step; with --apply it "
 		"edits the sources, builds them, and carries the steps out, each written down "
 		"before it is done, and all taken back when one fails. No file of a package is "

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "report/report_impl.h"
 #include "report/report_json_impl.h"
+#include "unlock/download.h"
 
 #include <string.h>
 
@@ -207,6 +208,18 @@ static json_t *tree_json(const struct delivery *d)
 			 (int)t->whole, "package", json_text(t->package));
 }
 
+static json_t *download_json(const struct delivery *d)
+{
+	const struct download *w = d->download;
+
+	if (!w)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o, s:o, s:b}", "program", json_text(w->program), "url",
+			 json_text(w->url), "folder", json_text(w->folder), "bytes",
+			 w->bytes ? json_integer((json_int_t)w->bytes) : json_null(), "known",
+			 w->hash != NULL);
+}
+
 json_t *report_delivery_json(const struct delivery_report *r, json_t *plan)
 {
 	const struct delivery *d = r->delivery;
@@ -216,6 +229,7 @@ json_t *report_delivery_json(const struct delivery_report *r, json_t *plan)
 			  "sources", json_text(d->sources), "built", (int)d->built, "in_place",
 			  (int)d->in_place, "blocked", (int)d->blocked);
 
+	json_object_set_new(o, "download", download_json(d));
 	json_object_set_new(o, "dkms", tree_json(d));
 	json_object_set_new(o, "checks", checks_json(d));
 	json_object_set_new(o, "holders", holders_json(d));
@@ -243,7 +257,18 @@ void report_left_builds(struct document *out, const struct left_build *left, siz
 	}
 }
 
-json_t *report_left_json(const struct left_build *left, size_t n, json_t *undo)
+void report_left_sources(struct document *out, const char *folder)
+{
+	if (!folder)
+		return;
+	document_blank(out);
+	document_paragraph(out, STYLE_PLAIN, 0,
+			   "The sources that were downloaded are still in %s. Nothing uses them: "
+			   "they can be removed.",
+			   folder);
+}
+
+json_t *report_left_json(const struct left_build *left, size_t n, const char *sources, json_t *undo)
 {
 	json_t *list = json_array();
 
@@ -253,6 +278,7 @@ json_t *report_left_json(const struct left_build *left, size_t n, json_t *undo)
 						      json_text(left[i].module), "how",
 						      json_text(left[i].how)));
 	json_object_set_new(undo, "left_builds", list);
+	json_object_set_new(undo, "left_sources", json_text(sources));
 	return undo;
 }
 

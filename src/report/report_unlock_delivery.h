@@ -23,8 +23,11 @@ json_t *report_delivery_json(const struct delivery_report *r, json_t *plan);
 
 /* Behind what `onehop undo` prints; nothing where there are none. */
 void report_left_builds(struct document *out, const struct left_build *left, size_t n);
-/* undo's object with `left_builds` in it; takes the reference. */
-json_t *report_left_json(const struct left_build *left, size_t n, json_t *undo);
+/* The same of sources that were fetched, `folder` NULL: none. */
+void report_left_sources(struct document *out, const char *folder);
+/* undo's object with `left_builds` and `left_sources` in it; takes the reference. */
+json_t *report_left_json(const struct left_build *left, size_t n, const char *sources,
+			 json_t *undo);
 
 /* --probe: a line. */
 void report_probe_file(struct document *out, const struct probe *p);

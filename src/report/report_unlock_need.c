@@ -117,17 +117,46 @@ static void report_steps(struct document *out, const char *heading, const struct
 }
 
 /* What onehop does itself; the steps that it stands for are need.h's. */
-static const struct need_step by_onehop[NEED_N] = {
-	[NEED_PATCH] =
-		{"what is in the way and what would be done; doing it; `onehop undo` takes it back",
-		 "onehop unlock --sources open-gpu-kernel-modules\n"
-		 "sudo onehop unlock --sources open-gpu-kernel-modules --apply"},
-	[NEED_OPTIONS] = {"set them; `onehop undo` takes them back", "sudo onehop unlock --apply"},
+static const struct need_step with_download[] = {
+	{"download, check, edit and build the sources of this release, install the modules, set "
+	 "the "
+	 "options; `onehop undo` takes it back",
+	 "sudo onehop unlock --download --apply"},
+	{"only show the plan", "onehop unlock --download"},
 };
+static const struct need_step from_sources = {
+	"the rest; without --apply it only shows the plan",
+	"sudo onehop unlock --sources open-gpu-kernel-modules --apply"};
+static const struct need_step options_alone = {"set the options; `onehop undo` takes them back",
+					       "sudo onehop unlock --apply"};
+
+static const char to_unlock[] = "To unlock this machine";
+
+static void report_patching(struct document *out, const struct machine_need *n)
+{
+	if (n->can_download)
+		report_steps(out, to_unlock, with_download,
+			     sizeof(with_download) / sizeof(with_download[0]));
+	report_steps(out,
+		     n->can_download ? "Without network access: get the sources elsewhere"
+				     : "Sources, of this very release",
+		     n->sources, n->source_n);
+	report_steps(out, "Then", &from_sources, 1);
+}
+
+/* False: there is nothing that onehop does itself. */
+static bool report_by_onehop(struct document *out, const struct machine_need *n)
+{
+	if (n->need == NEED_PATCH)
+		report_patching(out, n);
+	else if (n->need == NEED_OPTIONS)
+		report_steps(out, to_unlock, &options_alone, 1);
+	return n->need == NEED_PATCH || n->need == NEED_OPTIONS;
+}
 
 static void report_plan(struct document *out, const struct machine_need *n, bool by_hand)
 {
-	const struct need_step *step = &by_onehop[n->need];
+	const bool by_onehop = n->step_n && report_by_onehop(out, n);
 
 	if (n->options && n->need != NEED_REFUSED && n->need != NEED_UNKNOWN) {
 		document_blank(out);
@@ -136,16 +165,13 @@ static void report_plan(struct document *out, const struct machine_need *n, bool
 	}
 	if (!n->step_n)
 		return;
-	report_steps(out, "Sources, of this very release", n->sources, n->source_n);
-	if (step->text)
-		report_steps(out, "Then", step, 1);
-	if (!by_hand && step->text) {
+	if (!by_hand && by_onehop) {
 		document_blank(out);
 		document_paragraph(out, STYLE_PLAIN, 0,
 				   "--by-hand prints the commands for doing it by hand, too.");
 		return;
 	}
-	report_steps(out, step->text ? "Or by hand" : "By hand", n->steps, n->step_n);
+	report_steps(out, by_onehop ? "Or by hand" : "By hand", n->steps, n->step_n);
 	report_steps(out, "To take back what was done by hand", n->back, n->back_n);
 }
 
@@ -242,6 +268,7 @@ json_t *report_unlock_need_json(const struct machine *m, const struct machine_ne
 	json_object_set_new(o, "options_set", json_boolean(n->options_set));
 	json_object_set_new(o, "settings", settings_json(n));
 	json_object_set_new(o, "cautions", cautions);
+	json_object_set_new(o, "can_download", json_boolean(n->can_download));
 	json_object_set_new(o, "sources", steps_json(n->sources, n->source_n));
 	json_object_set_new(o, "steps", steps_json(n->steps, n->step_n));
 	json_object_set_new(o, "back", steps_json(n->back, n->back_n));

@@ -4,6 +4,8 @@
 
 #include "unlock/need.h"
 
+struct arena;
+struct download;
 struct source;
 
 enum delivery_way {
@@ -47,8 +49,10 @@ struct gpu_holder {
 struct delivery_request {
 	const char *root; /* of the system, "/"; NULL: a recording, its disks are not looked at */
 	const char *sources; /* folder of the tree, absolute; NULL: none was named */
-	const char *kernel;  /* release that modules are for; NULL: the one that runs */
-	bool image;          /* no cards are judged, and nothing here runs the driver */
+	/* NVIDIA's repository or a mirror, to fetch the tree from where none was named; NULL: no. */
+	const char *repository;
+	const char *kernel; /* release that modules are for; NULL: the one that runs */
+	bool image;         /* no cards are judged, and nothing here runs the driver */
 };
 
 /* Ours, by name: a DKMS tree, the core in a tree of the driver's, the patch beside it. */
@@ -62,8 +66,9 @@ struct delivery {
 	const char *kernel; /* NULL: not known, which a check says */
 	const char *
 		release; /* of the driver: the tree's, and the one that is installed; NULL: not known */
-	const char *sources;
-	bool built; /* the tree's core is built and is edited */
+	const char *sources;       /* with a download: where it will be */
+	struct download *download; /* that has to come first; NULL: none */
+	bool built;                /* the tree's core is built and is edited */
 	/* In the tree, absolute, be they built or not: nv-kernel.o, nv-modeset-kernel.o. */
 	const char *core_built, *modeset_built;
 	struct dkms_tree dkms; /* the driver's, or ours; name NULL: neither is of use here */
@@ -91,5 +96,8 @@ struct delivery {
  */
 int delivery_look(const struct delivery_request *r, struct source *s, struct machine *m,
 		  const struct machine_need *need, struct delivery **ret);
+
+/* Asks the server for delivery.download, where there is one, and says what it answers in that check. */
+void delivery_ask_download(struct delivery *d, struct arena *a);
 
 const char *delivery_way_word(enum delivery_way w); /* "options", "into-dkms", "own-dkms" */

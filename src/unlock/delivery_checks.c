@@ -130,8 +130,13 @@ static void check_release(struct looking *l, struct delivery_check *c)
 
 static void check_sources(struct looking *l, struct delivery_check *c)
 {
+	if (l->d->download)
+		return;
 	if (!l->d->sources)
-		delivery_say(c, CHECK_BAD, "no tree was named (--sources DIR)", where_to_get(l));
+		delivery_say(c, CHECK_BAD,
+			     l->r->repository ? "of which release a driver is here is not known"
+					      : "no tree was named (--sources DIR)",
+			     where_to_get(l));
 	else if (!l->u)
 		delivery_say(c, CHECK_BAD, l->refused, where_to_get(l));
 	else if (l->u->other_edits)
@@ -264,6 +269,8 @@ static void check_patch(struct looking *l, struct delivery_check *c)
 {
 	const char *other = other_patch(l);
 
+	if (l->d->download && l->d->dkms.whole)
+		return; /* it is made from the sources */
 	if (l->patch_trouble)
 		delivery_say(c, CHECK_BAD, l->patch_trouble, "install the driver's package again");
 	else if (other)
@@ -549,6 +556,7 @@ static const struct row {
 	{"cards", ALL, check_cards},
 	{"system", BUILD, check_ostree},
 	{"driver", BUILD, check_driver},
+	{"download", BUILD, delivery_check_download},
 	{"sources", BUILD, check_sources},
 	{"dkms tree", BUILD, check_tree},
 	{"patch", INTO, check_patch},

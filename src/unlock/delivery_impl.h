@@ -35,6 +35,9 @@ struct looking {
 
 /* ---- delivery_look.c ---- */
 
+/* Options are all that the cards need: no tree comes into it. */
+bool delivery_is_options_alone(const struct looking *l);
+
 /* Whether something is there, file, folder or link: 1, 0, or -1 if it cannot be told. */
 int delivery_has(const struct looking *l, const char *path);
 /* A text of the system; NULL: not there, or not readable. The caller frees. */
@@ -69,6 +72,12 @@ void delivery_check_headers(struct looking *l, struct delivery_check *c);
 void delivery_check_compiler(struct looking *l, struct delivery_check *c);
 void delivery_check_signature(struct looking *l, struct delivery_check *c);
 void delivery_check_disk(struct looking *l, struct delivery_check *c);
+
+/* ---- delivery_download.c ---- */
+
+/* The tree that --download means, once the release is known: fetched before, or to be fetched. */
+void delivery_find_download(struct looking *l);
+void delivery_check_download(struct looking *l, struct delivery_check *c);
 
 /* ---- delivery_disk.c ---- */
 

@@ -51,6 +51,16 @@ static bool read_plan(const struct plan *p, struct arena *a, struct was_built *r
 	return ret->patch && ret->id && ret->below && strchr(ret->id, '/');
 }
 
+bool delivery_brought(const struct plan *p)
+{
+	static const char *const build[] = {"dkms", "build"};
+
+	for (size_t i = 0; i < p->step_n; i++)
+		if (is_command(&p->steps[i], build))
+			return true;
+	return false;
+}
+
 /* ---- what is left of it ---- */
 
 static bool is_there(struct fix_host *h, const char *path)

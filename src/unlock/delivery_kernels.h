@@ -19,6 +19,9 @@ struct left_build {
 size_t delivery_left(struct fix_host *h, const struct plan *undone, struct arena *a,
 		     struct left_build **ret);
 
+/* Whether it brought modules in: it has a `dkms build`. */
+bool delivery_brought(const struct plan *p);
+
 /*
  * A note where other kernels have modules that are not edited: the options count there too, and force
  * P2P over nothing once such a kernel is booted. `image` as in struct delivery_request.

@@ -121,12 +121,13 @@ static int open_sources(struct looking *l)
 	static const struct unlock_options options;
 	int r;
 
-	if (!l->r->sources)
+	if (!l->d->sources)
 		return 0;
-	l->d->sources = arena_strdup(l->a, l->r->sources);
-	l->d->core_built = delivery_format(l, "%s/" CORE, l->r->sources);
-	l->d->modeset_built = delivery_format(l, "%s/" MODESET, l->r->sources);
-	r = unlock_open(l->r->sources, &options, &l->u);
+	l->d->core_built = delivery_format(l, "%s/" CORE, l->d->sources);
+	l->d->modeset_built = delivery_format(l, "%s/" MODESET, l->d->sources);
+	if (l->d->download)
+		return 0;
+	r = unlock_open(l->d->sources, &options, &l->u);
 	if (r == -EINVAL)
 		l->refused = arena_strdup(l->a, err_msg());
 	else if (r < 0)
@@ -194,6 +195,11 @@ static void find_installed(struct looking *l)
 		l->installed = places[i].version;
 		l->installed_from = places[i].from;
 	}
+}
+
+/* The one that is worked with. */
+static void choose_release(struct looking *l)
+{
 	l->d->release = l->u && is_release(l->u->version) ? arena_strdup(l->a, l->u->version)
 							  : l->installed;
 }
@@ -245,9 +251,14 @@ static enum family find_family(const struct machine *m)
 
 /* ---- all of it ---- */
 
+bool delivery_is_options_alone(const struct looking *l)
+{
+	return !l->r->image && l->need->need == NEED_OPTIONS;
+}
+
 static void find_way(struct looking *l)
 {
-	if (!l->r->image && l->need->need == NEED_OPTIONS)
+	if (delivery_is_options_alone(l))
 		return; /* DELIVER_OPTIONS */
 	l->d->way = DELIVER_OWN_DKMS;
 	if (l->d->release)
@@ -264,12 +275,17 @@ int delivery_look(const struct delivery_request *r, struct source *s, struct mac
 
 	l.d = arena_alloc(l.a, 1, sizeof(*l.d));
 	l.family = find_family(m);
-	e = open_sources(&l);
-	if (e < 0)
-		return e;
 	find_kernel(&l);
 	read_image_module(&l);
 	find_installed(&l);
+	if (r->sources)
+		l.d->sources = arena_strdup(l.a, r->sources);
+	else if (r->repository)
+		delivery_find_download(&l);
+	e = open_sources(&l);
+	if (e < 0)
+		return e;
+	choose_release(&l);
 	find_way(&l);
 	l.d->built = l.u && is_built(&l);
 	delivery_contents(&l);

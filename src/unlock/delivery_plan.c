@@ -501,6 +501,8 @@ static int own_tree(struct maker *m)
 /* A look that found something in the way may lack what the steps are made of: then there are none. */
 static bool is_whole(const struct delivery *d)
 {
+	if (d->download && d->way == DELIVER_INTO_DKMS && !d->patch)
+		return false; /* it is made from the sources */
 	if (!d->blocked || d->way == DELIVER_OPTIONS)
 		return true;
 	if (!d->dkms.name || !d->dkms.module || !d->kernel || !d->sources)

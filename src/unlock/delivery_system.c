@@ -426,13 +426,14 @@ static size_t list_rooms(const struct looking *l, struct room rooms[ROOMS])
 {
 	bool whole = l->d->way == DELIVER_INTO_DKMS && l->d->dkms.whole;
 	int64_t image = boot_image_size(l);
+	int64_t tree = (l->d->download ? 200 : 0) + (l->d->built || whole ? 0 : 500);
 	size_t n = 0;
 
-	if (l->d->sources && !l->d->built && !whole)
+	if (l->d->sources && tree)
 		rooms[n++] = (struct room){.root = "",
 					   .path = l->d->sources,
 					   .shown = l->d->sources,
-					   .need = 500 * MB};
+					   .need = tree * MB};
 	add_room(l, rooms, &n, DKMS_FOLDER, (whole ? 800 : 500) * MB);
 	add_room(l, rooms, &n, "lib/modules", 100 * MB);
 	add_room(l, rooms, &n, "var/lib/onehop", 100 * MB);

@@ -57,6 +57,7 @@ struct machine_need {
 	bool options_set;             /* and it is in force for all cards that need it */
 	struct need_option *settings; /* the same as data, without the keys of others in a list */
 	size_t setting_n;
+	bool can_download; /* its sources are known, so that what is fetched can be checked */
 	struct need_step *sources; /* where the tree is to be had; with NEED_PATCH */
 	size_t source_n;
 	struct need_step *steps; /* by hand, in order */

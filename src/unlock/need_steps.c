@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the sources are, what is to be done by hand, and what to mind, once the options are known. */
 #include "unlock/dkms.h"
+#include "unlock/known_sources.h"
 #include "unlock/need_impl.h"
 #include "unlock/need_kernel.h"
 
@@ -94,6 +95,7 @@ static void add_sources(struct machine *m, struct machine_need *n)
 			 "apt source nvidia-open-gpu-kernel-modules\n"
 			 "mv nvidia-open-gpu-kernel-modules-%s " TREE,
 			 n->release);
+	n->can_download = known_source_find(n->release);
 	n->sources = s.items;
 	n->source_n = s.n;
 }

@@ -1320,7 +1320,9 @@ static void kernels_that_are_left(void **state)
 				       " && sudo dkms build " NAME "/" VERSION " -k " LATER
 				       " &&\n  sudo dkms uninstall " NAME "/" VERSION " -k " LATER
 				       " && sudo dkms install " NAME "/" VERSION " -k " LATER);
-	assert_valid(report_left_json(left, 1, report_undo_json(&none)), "undo.schema.json");
+	assert_valid(report_left_json(left, 1, "/var/cache/onehop/sources",
+				      report_undo_json(&none)),
+		     "undo.schema.json");
 }
 
 /* ---- what fails ---- */

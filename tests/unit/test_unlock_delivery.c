@@ -1162,6 +1162,136 @@ static int forget(void **state)
 
 #define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
 
+/* ---- sources that are fetched ---- */
+
+#define PUBLISHED "595.45.04"
+#define FETCHED   "var/cache/onehop/sources/" PUBLISHED
+
+/* --download, on a machine with a release that is known. */
+static void want_download(struct rig *r)
+{
+	struct nvidia_driver *d = &r->m->driver;
+
+	d->module_version = d->installed_version = d->library_version = fact_str(PUBLISHED, from);
+	r->request.sources = NULL;
+	r->request.repository = PUBLIC_REPOSITORY;
+}
+
+static void a_download_is_named_first(void **state)
+{
+	struct rig *r = *state;
+	AUTO_FREE char *folder = xprintf("%s/" FETCHED, r->root);
+
+	want_download(r);
+	put(r, "usr/bin/git", "");
+	put(r, "usr/bin/wget", "");
+	look(r);
+	expect_no_other_bad(r);
+	expect(r, "download", CHECK_GOOD,
+	       "typically 13 to 25 MB from " PUBLIC_REPOSITORY "/archive/refs/tags/" PUBLISHED
+	       ".tar.gz, by wget, into ");
+	expect(r, "download", CHECK_GOOD, folder);
+	assert_string_equal(r->d->sources, folder);
+	assert_string_equal(r->d->release, PUBLISHED);
+	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
+	assert_false(r->d->built);
+	put(r, "usr/bin/curl", "");
+	look(r);
+	expect(r, "download", CHECK_GOOD, "by curl");
+	drop(r, "usr/bin/curl");
+	drop(r, "usr/bin/wget");
+	look(r);
+	expect(r, "download", CHECK_GOOD, "from " PUBLIC_REPOSITORY ", by git");
+}
+
+static void without_a_program_it_says_which(void **state)
+{
+	struct rig *r = *state;
+
+	want_download(r);
+	look(r);
+	expect(r, "download", CHECK_BAD, "none of curl, wget and git is installed");
+	expect_remedy(r, "download", "sudo apt install curl");
+}
+
+static void what_was_fetched_is_taken(void **state)
+{
+	struct rig *r = *state;
+	AUTO_FREE char *folder = xprintf("%s/" FETCHED, r->root);
+	struct made_tree t = {0};
+
+	want_download(r);
+	made_up(&t, ERA_590);
+	made_write(&t, folder, PUBLISHED);
+	made_done(&t);
+	look(r);
+	expect_no_other_bad(r);
+	expect(r, "sources", CHECK_GOOD, PUBLISHED ", as released");
+	assert_string_equal(r->d->sources, folder);
+	assert_null(r->d->download);
+}
+
+static void a_part_of_a_tree_is_none(void **state)
+{
+	struct rig *r = *state;
+
+	want_download(r);
+	put(r, "usr/bin/curl", "");
+	put(r, FETCHED ".part/archive", "half");
+	put(r, FETCHED ".part/tree/version.mk", "NVIDIA_VERSION = " PUBLISHED "\n");
+	look(r);
+	expect(r, "download", CHECK_GOOD, "by curl");
+}
+
+/* It cannot be checked, so it is not fetched; what a person fetched goes by its content. */
+static void an_unknown_release_is_not_fetched(void **state)
+{
+	struct rig *r = *state;
+
+	want_download(r);
+	put(r, "usr/bin/curl", "");
+	r->m->driver.module_version = r->m->driver.installed_version =
+		r->m->driver.library_version = fact_str("610.43.02", from);
+	look(r);
+	expect(r, "download", CHECK_BAD,
+	       "610.43.02 is not one of the 144 releases, 535.43.02 to 595.45.04");
+	expect_remedy(r, "download", "git clone --depth 1 --branch 610.43.02 " PUBLIC_REPOSITORY);
+	expect_remedy(r, "download",
+		      "sudo onehop unlock --sources open-gpu-kernel-modules --apply");
+	r->m->driver.module_version = r->m->driver.installed_version =
+		r->m->driver.library_version = fact_str_unknown(from);
+	look(r);
+	expect(r, "sources", CHECK_BAD, "of which release a driver is here is not known");
+}
+
+static void options_need_no_download(void **state)
+{
+	struct rig *r = *state;
+
+	want_download(r);
+	r->need.need = NEED_OPTIONS;
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_OPTIONS);
+	assert_null(r->d->download);
+}
+
+/* The patch of a whole tree is made from the sources: until they are here it is not judged. */
+static void a_whole_tree_waits_for_the_sources(void **state)
+{
+	struct rig *r = *state;
+
+	want_download(r);
+	put_whole(r);
+	r->m->driver.module_version = r->m->driver.installed_version =
+		r->m->driver.library_version = fact_str(RELEASE, from);
+	put(r, "usr/bin/curl", "");
+	look(r);
+	assert_int_equal(r->d->way, DELIVER_INTO_DKMS);
+	assert_null(r->d->patch);
+	for (size_t i = 0; i < r->d->check_n; i++)
+		assert_string_not_equal(r->d->checks[i].what, "patch");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1171,6 +1301,13 @@ int main(void)
 		RIG_TEST(a_whole_tree_gets_all_edits),
 		RIG_TEST(a_changed_whole_tree_is_refused),
 		RIG_TEST(without_a_tree_one_is_made),
+		RIG_TEST(a_download_is_named_first),
+		RIG_TEST(without_a_program_it_says_which),
+		RIG_TEST(what_was_fetched_is_taken),
+		RIG_TEST(a_part_of_a_tree_is_none),
+		RIG_TEST(an_unknown_release_is_not_fetched),
+		RIG_TEST(options_need_no_download),
+		RIG_TEST(a_whole_tree_waits_for_the_sources),
 		RIG_TEST(options_alone),
 		RIG_TEST(an_image_has_a_kernel_of_its_own),
 		RIG_TEST(an_image_with_prebuilt_modules),

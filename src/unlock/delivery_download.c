@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources that are fetched first: which, from where, and whether they can be had. */
+#include "unlock/delivery_impl.h"
+#include "unlock/download.h"
+#include "unlock/known_sources.h"
+
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+
+#include <string.h>
+
+#define CHECK_NAME "download"
+/* As git packs 535.43.02 and 595.45.04. */
+#define TYPICAL_SIZE "13 to 25 MB"
+
+/* curl comes first: it is the one that goes on with what is there in most places. */
+static const char *find_program(const struct looking *l)
+{
+	for (size_t i = 0; download_programs[i]; i++)
+		if (delivery_has_program(l, download_programs[i]) == 1)
+			return download_programs[i];
+	return NULL;
+}
+
+void delivery_find_download(struct looking *l)
+{
+	const char *below = delivery_format(l, SOURCES_FOLDER "/%s", l->installed);
+
+	if (!l->installed || !l->r->root || delivery_is_options_alone(l))
+		return;
+	l->d->sources =
+		delivery_format(l, "%s/%s", strcmp(l->r->root, "/") ? l->r->root : "", below);
+	if (delivery_has(l, below) != 1)
+		l->d->download = download_of(l->installed, find_program(l), l->r->repository,
+					     l->d->sources, l->a);
+}
+
+/* ---- what is said ---- */
+
+static const char *by_hand(const char *release, struct arena *a)
+{
+	return arena_printf(a,
+			    "git clone --depth 1 --branch %s " PUBLIC_REPOSITORY "\n"
+			    "sudo onehop unlock --sources open-gpu-kernel-modules --apply",
+			    release);
+}
+
+static const char *what_is_known(const char *release, struct arena *a)
+{
+	size_t n;
+	const struct known_source *known = known_source_table(&n);
+
+	return arena_printf(
+		a,
+		"%s is not one of the %zu releases, %s to %s, whose sources onehop knows: "
+		"what arrives could not be checked. --sources goes by what is in a tree",
+		release, n, known[0].release, known[n - 1].release);
+}
+
+static const char *what_is_fetched(const struct download *d, struct arena *a)
+{
+	const char *size = "typically " TYPICAL_SIZE;
+
+	if (d->bytes)
+		size = arena_printf(a, "%.1f MB", (double)d->bytes / 1e6);
+	return arena_printf(a, "%s from %s, by %s, into %s; it is checked before it is used", size,
+			    d->url, d->program, d->folder);
+}
+
+void delivery_check_download(struct looking *l, struct delivery_check *c)
+{
+	const struct download *d = l->d->download;
+
+	if (!d)
+		return;
+	if (!d->hash)
+		delivery_say(c, CHECK_BAD, what_is_known(d->release, l->a),
+			     by_hand(d->release, l->a));
+	else if (!d->program)
+		delivery_say(c, CHECK_BAD, "none of curl, wget and git is installed",
+			     delivery_install_command(l, "curl"));
+	else
+		delivery_say(c, CHECK_GOOD, what_is_fetched(d, l->a), NULL);
+}
+
+void delivery_ask_download(struct delivery *d, struct arena *a)
+{
+	struct delivery_check *c = d->checks;
+
+	if (!d->download || !d->download->hash || !d->download->program)
+		return;
+	while (strcmp(c->what, CHECK_NAME) != 0)
+		c++;
+	if (download_ask(d->download) == 0) {
+		delivery_say(c, CHECK_GOOD, what_is_fetched(d->download, a), NULL);
+		return;
+	}
+	d->blocked = true;
+	delivery_say(c, CHECK_BAD,
+		     arena_printf(a, "%s cannot be had: %s", d->download->url, err_msg()),
+		     by_hand(d->download->release, a));
+}

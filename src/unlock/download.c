@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unlock/download.h"
+
+#include "base/alloc.h"
+#include "base/child.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "fix/host.h"
+#include "unlock/known_sources.h"
+#include "unlock/source_hash.h"
+#include "unlock/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ASK_DEADLINE_S   90
+#define FETCH_DEADLINE_S (4 * 3600)
+#define TRIES            8
+/* Ten times the largest release's, 25 MB: a server that sends more than that sends something else. */
+#define ARCHIVE_MAX ((int64_t)256 << 20)
+
+/* ---- the programs ---- */
+
+/* Stand for what is put in their place. */
+#define URL     "<url>"
+#define TAG     "<tag>"
+#define ARCHIVE "<archive>"
+#define CLONE   "<clone>" /* a folder beside the archive */
+
+/* Slower than 1000 bytes/s for a minute counts as cut off. */
+#define CURL "curl", "-fsSL", "--proto", "=http,https", "--connect-timeout", "30"
+#define WGET "wget", "--tries=1", "--timeout=60"
+/* Its archive has the files as they were committed, whatever a person's configuration says of line ends. */
+#define GIT                                                                                        \
+	"git", "-c", "protocol.allow=never", "-c", "protocol.http.allow=always", "-c",             \
+		"protocol.https.allow=always", "-c", "http.lowSpeedLimit=1000", "-c",              \
+		"http.lowSpeedTime=60", "-c", "core.autocrlf=false"
+#define WORDS_MAX 32
+
+static const struct program {
+	const char *name;
+	const char *path;             /* behind the repository's address */
+	const char *ask[WORDS_MAX];   /* for the answer's head alone */
+	const char *fetch[WORDS_MAX]; /* an archive that is there in part is gone on with */
+	const char *pack[WORDS_MAX];  /* makes the archive of what came; none: that came */
+} programs[] = {
+	{"curl",
+	 "/archive/refs/tags/" TAG ".tar.gz",
+	 {CURL, "-I", URL},
+	 {CURL, "--speed-limit", "1000", "--speed-time", "60", "-C", "-", "-o", ARCHIVE, URL},
+	 {NULL}},
+	{"wget",
+	 "/archive/refs/tags/" TAG ".tar.gz",
+	 {WGET, "--spider", "-S", URL},
+	 {WGET, "-nv", "-c", "-O", ARCHIVE, URL},
+	 {NULL}},
+	{"git",
+	 "",
+	 {GIT, "ls-remote", "--exit-code", URL, "refs/tags/" TAG},
+	 {GIT, "clone", "--quiet", "--bare", "--depth", "1", "--branch", TAG, URL, CLONE},
+	 {GIT, "--git-dir", CLONE, "archive", "--format=tar", "--prefix=release/", "-o", ARCHIVE,
+	  TAG}},
+};
+
+#define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
+
+const char *const download_programs[] = {"curl", "wget", "git", NULL};
+
+static const struct program *program_of(const char *name)
+{
+	for (size_t i = 0; name && i < PROGRAMS; i++)
+		if (strcmp(programs[i].name, name) == 0)
+			return &programs[i];
+	return NULL;
+}
+
+/* All of them read these; curl takes http_proxy in small letters alone. */
+static const char *const proxies[] = {
+	"http_proxy",  "https_proxy", "all_proxy", "no_proxy", "HTTP_PROXY",
+	"HTTPS_PROXY", "ALL_PROXY",   "NO_PROXY",  NULL,
+};
+
+/* ---- what is fetched ---- */
+
+bool download_is_url(const char *url)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789-._~:/[]@!$&()*+,=%";
+
+	return (text_starts_with(url, "https://") || text_starts_with(url, "http://")) &&
+	       !url[strspn(url, plain)];
+}
+
+/* A word with its <...> replaced; the caller frees. */
+static char *put_in(const char *word, const char *const (*values)[2])
+{
+	for (; (*values)[0]; values++) {
+		const char *at = strstr(word, (*values)[0]);
+
+		if (at)
+			return xprintf("%.*s%s%s", (int)(at - word), word, (*values)[1],
+				       at + strlen((*values)[0]));
+	}
+	return xstrdup(word);
+}
+
+struct download *download_of(const char *release, const char *program, const char *repository,
+			     const char *folder, struct arena *a)
+{
+	const char *const values[][2] = {{TAG, release}, {NULL, NULL}};
+	const struct known_source *known = known_source_find(release);
+	const struct program *p = program_of(program);
+	AUTO_FREE char *path = put_in(p ? p->path : "", values);
+	struct download *d = arena_alloc(a, 1, sizeof(*d));
+
+	d->release = arena_strdup(a, release);
+	d->hash = known ? known->hash : NULL;
+	d->program = p ? p->name : NULL;
+	d->url = arena_printf(a, "%s%s", repository, path);
+	d->folder = arena_strdup(a, folder);
+	return d;
+}
+
+/* ---- running them ---- */
+
+struct command {
+	char *words[WORDS_MAX + 1];
+};
+
+static void command_done(struct command *c)
+{
+	for (char **w = c->words; *w; w++)
+		free(*w);
+}
+
+/* `part`: the folder of what is fetched; NULL: nothing is written. */
+static void make_command(const char *const *words, const struct download *d, const char *part,
+			 struct command *ret)
+{
+	AUTO_FREE char *archive = xprintf("%s/archive", part ? part : "");
+	AUTO_FREE char *clone = xprintf("%s/clone", part ? part : "");
+	const char *const values[][2] = {
+		{URL, d->url}, {TAG, d->release}, {ARCHIVE, archive}, {CLONE, clone}, {NULL, NULL}};
+
+	for (size_t i = 0; words[i]; i++)
+		ret->words[i] = put_in(words[i], values);
+}
+
+/* Runs it; what it said is added to `said`. 0, or a negative errno with a sentence. */
+static int run(const struct command *c, const struct child_watch *watch, struct strbuf *said)
+{
+	AUTO_FREE char *path = host_program(c->words[0]);
+	AUTO_CLOSE int output = memfd_create("onehop", MFD_CLOEXEC);
+	AUTO_FREE char *text = NULL;
+	struct child_watch w = *watch;
+	char last[200];
+	size_t size = 0;
+	int status = 0, r;
+
+	if (!path)
+		return err_set(ENOENT, "there is no program %s on this system", c->words[0]);
+	if (output < 0)
+		return err_sys(errno, "a file for what %s says", c->words[0]);
+	w.output = output;
+	w.keep = proxies;
+	r = child_run_watched(path, (const char *const *)c->words, &w, &status);
+	if (r < 0)
+		return r;
+	if (lseek(output, 0, SEEK_SET) == 0 &&
+	    fd_read_all(output, CHILD_OUTPUT_MAX, &text, &size) == 0)
+		strbuf_add(said, text, strlen(text));
+	text_last_line(strbuf_str(said), last, sizeof(last));
+	if (status == 0)
+		return 0;
+	return err_set(EIO, "%s failed with status %d%s%s", c->words[0], status, *last ? ": " : "",
+		       last);
+}
+
+/* ---- asking ---- */
+
+/* Of the last answer: those before it led elsewhere. 0: it does not say. */
+static int64_t content_length(const char *heads)
+{
+	static const char field[] = "content-length:";
+	const char *line = NULL;
+	int64_t found = 0;
+	size_t n;
+
+	while (text_next_line(&line, &n, heads)) {
+		AUTO_FREE char *copy = xstrndup(line, n);
+		const char *text = text_trim(copy + strspn(copy, " \t"));
+		uint64_t value;
+
+		if (text_starts_with(text, "HTTP/"))
+			found = 0;
+		if (strncasecmp(text, field, strlen(field)) == 0 &&
+		    text_to_u64(text + strlen(field), &value) == 0 && value <= INT64_MAX)
+			found = (int64_t)value;
+	}
+	return found;
+}
+
+int download_ask(struct download *d)
+{
+	const struct program *p = program_of(d->program);
+	const struct child_watch watch = {.deadline_s = ASK_DEADLINE_S};
+	CLEANUP(command_done) struct command c = {0};
+	AUTO_STRBUF struct strbuf said = {0};
+	int r;
+
+	if (!p)
+		return err_set(ENOENT, "none of curl, wget and git is installed");
+	make_command(p->ask, d, NULL, &c);
+	r = run(&c, &watch, &said);
+	if (r == 0)
+		d->bytes = content_length(strbuf_str(&said));
+	return r;
+}
+
+/* ---- fetching ---- */
+
+struct fetching {
+	const struct download *d;
+	const struct program *program;
+	const struct download_watch *w;
+	struct tree sources; /* SOURCES_FOLDER */
+	char *part;          /* "RELEASE.part", in it */
+	char *part_shown;    /* and absolute */
+	bool resumed;        /* the archive is of several answers */
+	bool too_large;
+};
+
+static void fetching_done(struct fetching *f)
+{
+	tree_close(&f->sources);
+	free(f->part);
+	free(f->part_shown);
+}
+
+/* The archive's bytes; 0: it is not there. */
+static int64_t have(const struct fetching *f)
+{
+	AUTO_FREE char *path = xprintf("%s/archive", f->part);
+	struct stat st;
+
+	return fstatat(f->sources.fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 ? st.st_size : 0;
+}
+
+static int drop(const struct fetching *f, const char *name)
+{
+	AUTO_FREE char *path = xprintf("%s/%s", f->part, name);
+
+	return tree_remove(&f->sources, path);
+}
+
+static bool tell(void *context)
+{
+	struct fetching *f = context;
+	int64_t bytes = have(f);
+
+	f->too_large |= bytes > ARCHIVE_MAX;
+	return !f->too_large && (!f->w->progress || f->w->progress(f->w->context, bytes));
+}
+
+static int run_words(struct fetching *f, const char *const *words)
+{
+	const struct child_watch watch = {.deadline_s = FETCH_DEADLINE_S,
+					  .tick = tell,
+					  .context = f};
+	CLEANUP(command_done) struct command c = {0};
+	AUTO_STRBUF struct strbuf said = {0};
+	int r;
+
+	if (!*words)
+		return 0;
+	make_command(words, f->d, f->part_shown, &c);
+	r = run(&c, &watch, &said);
+	if (f->too_large)
+		return err_set(EFBIG, "%s sends more than %d MB: this is not a release's archive",
+			       f->d->url, (int)(ARCHIVE_MAX >> 20));
+	return r;
+}
+
+static int fetch_once(struct fetching *f)
+{
+	int r = drop(f, "clone");
+
+	if (r == 0)
+		r = run_words(f, f->program->fetch);
+	if (r == 0)
+		r = run_words(f, f->program->pack);
+	return r < 0 ? r : drop(f, "clone");
+}
+
+/*
+ * An answer that was cut off is gone on with as long as more comes. A server that cannot do that, or has
+ * nothing behind what is there, gets another start.
+ */
+static int fetch_archive(struct fetching *f)
+{
+	int r = -EIO;
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		int64_t before = have(f);
+
+		f->resumed = before > 0;
+		r = fetch_once(f);
+		if (r == 0 || r == -ECANCELED)
+			return r;
+		if (r == -EFBIG || (have(f) <= before && drop(f, "archive") < 0))
+			return r;
+		if (!before && !have(f))
+			return r;
+	}
+	return r;
+}
+
+/* ---- what came ---- */
+
+static int check_hash(const struct fetching *f, const struct tree *t)
+{
+	char hash[SHA256_TEXT];
+	int r = source_hash(t, hash);
+
+	if (r < 0 || strcmp(hash, f->d->hash) == 0)
+		return r;
+	return err_set(EINVAL,
+		       "what %s sent is not release %s as NVIDIA published it: the hash of its "
+		       "files is %s, not %s",
+		       f->d->url, f->d->release, hash, f->d->hash);
+}
+
+static int unpack_into(const struct fetching *f, const char *folder)
+{
+	AUTO_FREE char *archive = xprintf("%s/archive", f->part);
+	AUTO_CLOSE int fd = openat(f->sources.fd, archive, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct tree t;
+	int r;
+
+	if (fd < 0)
+		return err_sys(errno, "%s/archive", f->part_shown);
+	r = tree_open(folder, &t);
+	if (r == 0)
+		r = archive_unpack(fd, f->d->url, &t);
+	if (r == 0)
+		r = check_hash(f, &t);
+	tree_close(&t);
+	return r;
+}
+
+static int unpack(const struct fetching *f)
+{
+	AUTO_FREE char *folder = xprintf("%s/tree", f->part_shown);
+	int r = drop(f, "tree");
+
+	if (r == 0 && mkdir(folder, 0755) < 0)
+		r = err_sys(errno, "%s", folder);
+	return r < 0 ? r : unpack_into(f, folder);
+}
+
+/* All of the tree is on disk before it has its name. */
+static int publish(const struct fetching *f)
+{
+	AUTO_FREE char *from = xprintf("%s/tree", f->part);
+	int r;
+
+	if (syncfs(f->sources.fd) < 0)
+		return err_sys(errno, "bring %s to disk", f->part_shown);
+	r = tree_rename(&f->sources, from, f->d->release);
+	return r < 0 ? r : tree_remove(&f->sources, f->part);
+}
+
+/* The sentence of the error stays. */
+static int remove_part(const struct fetching *f, int r)
+{
+	AUTO_FREE char *why = xstrdup(err_msg());
+
+	tree_remove(&f->sources, f->part);
+	return err_set(-r, "%s; it was removed", why);
+}
+
+/* For the next run to go on with; without an archive nothing is. */
+static int say_what_is_kept(const struct fetching *f, int r)
+{
+	int64_t bytes = have(f);
+	AUTO_FREE char *why = xstrdup(err_msg());
+
+	if (bytes)
+		return err_set(-r, "%s; the %.1f MB that came are kept in %s", why,
+			       (double)bytes / 1e6, f->part_shown);
+	tree_remove(&f->sources, f->part);
+	return err_set(-r, "%s", why);
+}
+
+static int fetch(struct fetching *f)
+{
+	int r = fetch_archive(f);
+
+	if (r == 0)
+		r = unpack(f);
+	if (r == -EINVAL && f->resumed) { /* parts of two archives, maybe */
+		r = drop(f, "archive");
+		if (r == 0)
+			r = fetch_archive(f);
+		if (r == 0)
+			r = unpack(f);
+	}
+	if (r == 0)
+		return publish(f);
+	return r == -EINVAL || r == -EFBIG ? remove_part(f, r) : say_what_is_kept(f, r);
+}
+
+/* ---- the folder ---- */
+
+/* Made where it is missing; that only root and who runs this can write there is the host's to see to. */
+static int open_sources(struct fix_host *h, const struct download *d, struct fetching *f,
+			int *ret_lock)
+{
+	AUTO_FREE char *folder = xprintf("%s/" SOURCES_FOLDER, h->root);
+	int r = host_open_own(h, SOURCES_FOLDER "/.lock", ret_lock);
+
+	if (r < 0)
+		return r;
+	if (flock(*ret_lock, LOCK_EX | LOCK_NB) < 0)
+		return err_set(EBUSY, "another onehop downloads to /" SOURCES_FOLDER);
+	r = tree_open(folder, &f->sources);
+	f->part = xprintf("%s.part", d->release);
+	f->part_shown = xprintf("%s/%s", folder, f->part);
+	if (r == 0 && mkdirat(f->sources.fd, f->part, 0700) < 0 && errno != EEXIST)
+		r = err_sys(errno, "%s", f->part_shown);
+	return r;
+}
+
+int download_fetch(struct fix_host *h, const struct download *d, const struct download_watch *w)
+{
+	CLEANUP(fetching_done)
+	struct fetching f = {.d = d, .program = program_of(d->program), .w = w, .sources.fd = -1};
+	AUTO_CLOSE int lock = -1;
+	int r;
+
+	if (!f.program || !d->hash)
+		return err_set(ENOENT, "%s cannot be downloaded", d->release);
+	r = open_sources(h, d, &f, &lock);
+	if (r < 0)
+		return r;
+	return tree_has(&f.sources, d->release) ? tree_remove(&f.sources, f.part) : fetch(&f);
+}
+
+const char *download_left(struct fix_host *h, struct arena *a)
+{
+	char **names = NULL;
+	size_t n = 0, trees = 0;
+
+	if (host_list(h, SOURCES_FOLDER, &names, &n) < 0)
+		return NULL;
+	for (size_t i = 0; i < n; i++)
+		trees += names[i][0] != '.';
+	source_free_names(names, n);
+	return trees ? arena_printf(a, "%s/" SOURCES_FOLDER, strcmp(h->root, "/") ? h->root : "")
+		     : NULL;
+}

@@ -3,6 +3,7 @@
  * evidence. Pure. */
 #pragma once
 
+#include "base/severity.h"
 #include "change/change.h"
 #include "topology/topology.h"
 
@@ -11,7 +12,6 @@
 /* The remedy of a finding that is only good to know; reports leave it out. */
 #define NOTHING_TO_DO "nothing to do"
 
-enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_ERROR, SEVERITY_N };
 enum verdict { VERDICT_NA, VERDICT_OK, VERDICT_UNKNOWN, VERDICT_BAD, VERDICT_N };
 enum confidence { CONFIDENCE_CERTAIN, CONFIDENCE_LIKELY, CONFIDENCE_POSSIBLE, CONFIDENCE_N };
 

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/text.h"
 #include "diagnose/rules.h"
-#include "diagnose/xid.h"
 #include "machine/usable.h"
+#include "machine/xid.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -146,8 +146,6 @@ static const char *subject_device(struct rule_run *run, const struct pci_functio
 
 /* ---- Xid ---- */
 
-#define UNSUPPORTED_KIND "FAULT_INFO_TYPE_UNSUPPORTED_KIND"
-
 /* Rows of one probe, told apart by their id. */
 static const struct {
 	const char *id;
@@ -244,10 +242,11 @@ static void report_half_unlock(struct rule_run *run, const struct log_group *g,
 	const char *lacks = unlock_lacks(run, gpu, overflow != NULL);
 	struct finding *f =
 		finding_add(run, CONFIDENCE_LIKELY, subject_device(run, g->pci),
-			    "Xid 31 with " UNSUPPORTED_KIND " %s: P2P is switched on, but the page "
+			    "Xid %" PRId64 " with %s %s: P2P is switched on, but the page "
 			    "table entries that lead to the peer are of a kind that the hardware "
 			    "refuses; copies report success and change nothing%s%s",
-			    how_often(run, g), lacks ? ": " : "", lacks ? lacks : "");
+			    g->code, xid_find(g->code)->proof_text, how_often(run, g),
+			    lacks ? ": " : "", lacks ? lacks : "");
 
 	show_lines(run, f, g);
 	if (overflow)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/usable.h"
 
+#include "machine/xid.h"
+
 #include <string.h>
 
 struct device {
@@ -124,8 +126,12 @@ const struct pci_function *guest_below(const struct machine *m, const struct pci
 
 /* ---- kernel log ---- */
 
-#define XID_MMU_FAULT 31
-#define XID_OFF_BUS   79
+static enum log_proof xid_proof(const struct log_line *l)
+{
+	const struct xid *x = fact_known(l->code) ? xid_find(l->code.value) : NULL;
+
+	return x && (!x->proof_text || strstr(l->text, x->proof_text)) ? x->proof : PROOF_NONE;
+}
 
 enum log_proof log_line_proof(const struct log_line *l)
 {
@@ -140,11 +146,8 @@ enum log_proof log_line_proof(const struct log_line *l)
 		{"peer DMA address", PROOF_PEER_MISALIGNED},
 	};
 
-	if (l->kind == LOG_XID && fact_is(l->code, XID_OFF_BUS))
-		return PROOF_GPU_LOST;
-	if (l->kind == LOG_XID && fact_is(l->code, XID_MMU_FAULT) &&
-	    strstr(l->text, "FAULT_INFO_TYPE_UNSUPPORTED_KIND"))
-		return PROOF_PEER_KIND;
+	if (l->kind == LOG_XID && xid_proof(l))
+		return xid_proof(l);
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (strstr(l->text, texts[i].text))
 			return texts[i].proof;

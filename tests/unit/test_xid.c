@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of Xid codes. */
-#include "diagnose/xid.h"
+#include "machine/xid.h"
 
 #include <cmocka.h>
 #include <string.h>
@@ -58,6 +58,33 @@ static void codes_are_of_their_class(void **state)
 	}
 }
 
+/* The table alone says what a line proves: those of usable.h that are no text of the driver's. */
+static void codes_prove_what_the_table_says(void **state)
+{
+	static const struct {
+		int code;
+		const char *text;
+		enum log_proof proof;
+	} want[] = {
+		{79, "GPU has fallen off the bus.", PROOF_GPU_LOST},
+		{31, "MMU Fault: ENGINE CE3 FAULT_INFO_TYPE_UNSUPPORTED_KIND", PROOF_PEER_KIND},
+		{31, "MMU Fault: ENGINE CE3 FAULT_PDE", PROOF_NONE},
+		{13, "FAULT_INFO_TYPE_UNSUPPORTED_KIND", PROOF_NONE},
+		{999, "", PROOF_NONE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		struct log_line l = {.kind = LOG_XID,
+				     .code = fact_int(want[i].code, "test"),
+				     .text = want[i].text};
+
+		assert_int_equal(log_line_proof(&l), want[i].proof);
+		l.kind = LOG_AER; /* the same number, and no Xid */
+		assert_int_equal(log_line_proof(&l), PROOF_NONE);
+	}
+}
+
 static void other_codes_are_unknown(void **state)
 {
 	static const int64_t codes[] = {-1, 0, 91, 152, 153, 177, 999, INT64_MAX, INT64_MIN};
@@ -72,6 +99,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_complete_and_in_order),
 		cmocka_unit_test(codes_are_of_their_class),
+		cmocka_unit_test(codes_prove_what_the_table_says),
 		cmocka_unit_test(other_codes_are_unknown),
 	};
 

@@ -2,7 +2,8 @@
 /* What the error codes mean that the NVIDIA driver writes to the kernel log as "Xid". */
 #pragma once
 
-#include "diagnose/diagnose.h"
+#include "base/severity.h"
+#include "machine/usable.h"
 
 #include <stdint.h>
 
@@ -24,6 +25,8 @@ struct xid {
 	const char *meaning; /* a sentence without its full stop */
 	const char *peer;    /* what it says about peer traffic; NULL: nothing */
 	const char *remedy;
+	enum log_proof proof;   /* what a line with it proves */
+	const char *proof_text; /* only a line that has this text; NULL: any */
 };
 
 /* NULL: no such code is known. */

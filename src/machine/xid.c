@@ -3,7 +3,7 @@
  * Xid codes. Numbers and the unit that each is for: nverror.h of NVIDIA/open-gpu-kernel-modules
  * (595.45.04) and NVIDIA's Xid catalog (docs.nvidia.com/deploy/xid-errors).
  */
-#include "diagnose/xid.h"
+#include "machine/xid.h"
 
 #include <stddef.h>
 
@@ -31,7 +31,8 @@ static const struct xid xids[] = {
 	{31, 31, XID_FAULT, SEVERITY_WARNING, "MMU fault",
 	 "an access used an address that is not mapped, or not mapped for that",
 	 "a copy engine (CE) that faults while it reaches for a peer means that the mapping is wrong, not the program",
-	 "if only peer copies do it, finish or undo the driver's P2P edit; else run the program under compute-sanitizer"},
+	 "if only peer copies do it, finish or undo the driver's P2P edit; else run the program under compute-sanitizer",
+	 PROOF_PEER_KIND, "FAULT_INFO_TYPE_UNSUPPORTED_KIND"},
 	{32, 32, XID_FAULT, SEVERITY_WARNING, "push buffer error",
 	 "the GPU read a command stream that makes no sense",
 	 "a bad PCIe link or a stray peer write can be behind it", RESTART},
@@ -91,7 +92,7 @@ static const struct xid xids[] = {
 	 "a virtual GPU could not be started", NULL, REPORT},
 	{79, 79, XID_BUS, SEVERITY_ERROR, "GPU fell off the bus",
 	 "the GPU no longer answers on PCIe",
-	 "no pair with this GPU works until it is back", RESEAT},
+	 "no pair with this GPU works until it is back", RESEAT, PROOF_GPU_LOST, NULL},
 	{80, 80, XID_BUS, SEVERITY_ERROR, "corrupted commands",
 	 "commands reached the GPU with a wrong checksum",
 	 "the PCIe path changes data, and peer data takes it too", RESEAT},

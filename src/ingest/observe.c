@@ -127,18 +127,11 @@ static const struct {
 	{"latency-write", OBSERVED_LATENCY, false},
 };
 
-static enum observed_gain weigh_gain(struct p2p_gain g)
-{
-	if (g.rate == TREND_BETTER || (g.rate != TREND_WORSE && g.latency == TREND_BETTER))
-		return OBSERVED_GAINS;
-	return g.rate == TREND_N ? OBSERVED_GAIN_UNKNOWN : OBSERVED_GAINS_NOTHING;
-}
-
 static void set_gain(const struct figure_index *x, const struct figure *row, struct observed *ret)
 {
 	struct p2p_gain gain = p2p_gain_of(x, row);
 
-	ret->gain = weigh_gain(gain);
+	ret->gain = p2p_gain_verdict(gain);
 	ret->off = gain.off ? gain.off->median : 0;
 }
 

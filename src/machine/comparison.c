@@ -385,6 +385,13 @@ struct p2p_gain p2p_gain_of(const struct figure_index *x, const struct figure *o
 	};
 }
 
+enum observed_gain p2p_gain_verdict(struct p2p_gain g)
+{
+	if (g.rate == TREND_BETTER || (g.rate != TREND_WORSE && g.latency == TREND_BETTER))
+		return OBSERVED_GAINS;
+	return g.rate == TREND_N ? OBSERVED_GAIN_UNKNOWN : OBSERVED_GAINS_NOTHING;
+}
+
 /*
  * With P2P on as with it off: staged through the host although it is on. One row alone may be alike
  * by chance (a narrow link), so the period of tiny writes has to be alike too.

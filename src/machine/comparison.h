@@ -3,6 +3,7 @@
 #pragma once
 
 #include "machine/figures.h"
+#include "machine/machine.h"
 
 enum trend { TREND_SAME, TREND_BETTER, TREND_WORSE, TREND_N };
 
@@ -81,5 +82,6 @@ struct p2p_gain {
 	const struct figure *off; /* the copy with P2P off; NULL: none */
 };
 
-/* `on`: a row of write-ce or read-ce between two GPUs. */
+/* `on`: a row of write-ce, read-ce or both-ce between two GPUs; it need not be one of the index. */
 struct p2p_gain p2p_gain_of(const struct figure_index *x, const struct figure *on);
+enum observed_gain p2p_gain_verdict(struct p2p_gain g);

@@ -3,8 +3,10 @@
 #include "report/report_p2p.h"
 
 #include "base/alloc.h"
+#include "base/rate.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/comparison.h"
 #include "report/report_impl.h"
 
 #include <inttypes.h>
@@ -14,10 +16,6 @@
 
 /* A figure below this share of what its path should give wants a reason. */
 #define SHORT_OF 0.85
-/* Within this of the figure through the host, a copy is likely to go through the host. */
-#define LIKE_STAGED 0.15
-/* From here on bandwidth counts and not the time to start a copy. */
-#define LARGE_COPY (1u << 20)
 /* Pairs named for one reason. */
 #define MAX_NAMED 4
 
@@ -26,6 +24,7 @@ struct block {
 	const struct p2p_report *r;
 	const struct p2p_plan *plan;
 	const struct p2p_quantity *q;
+	const struct figure_index *figures; /* of the whole result */
 };
 
 static bool is_in(const struct block *b, const struct p2p_cell *c)
@@ -125,33 +124,36 @@ static double expected_gbps(const struct block *b, const struct p2p_cell *c)
 	return (b->q->read ? back : forth) / (double)sharers(b, c);
 }
 
-static const struct p2p_cell *staged_cell(const struct block *b, const struct p2p_cell *c)
+static struct figure figure_of(const struct block *b, const struct p2p_cell *c)
 {
-	char word[32];
+	const struct p2p_quantity *q = c->quantity;
 
-	snprintf(word, sizeof(word), "%s" FIGURE_STAGED,
-		 b->q->shape == P2P_BOTH_WAYS ? "both-ce" : "write-ce");
-	for (size_t i = 0; i < b->r->result->cell_n; i++) {
-		const struct p2p_cell *s = &b->r->result->cells[i];
-
-		if (strcmp(s->quantity->word, word) == 0 && s->initiator == c->initiator &&
-		    s->target == c->target && s->bytes == c->bytes && s->value.n)
-			return s;
-	}
-	return NULL;
+	return (struct figure){
+		.what = q->word,
+		.unit = q->unit,
+		.higher_is_better = p2p_is_rate(q),
+		.initiator = c->initiator,
+		.target = c->target,
+		.bytes = q->shape == P2P_TINY ? 0 : c->bytes, /* its own size is in its name */
+		.median = c->value.median,
+		.low = isnan(c->value.low) ? c->value.min : c->value.low,
+		.high = isnan(c->value.high) ? c->value.max : c->value.high,
+		.samples = (unsigned)c->value.n,
+		.expected = q->shape == P2P_ONE_WAY ? expected_gbps(b, c) : 0,
+	};
 }
 
 /* Kernels never go through the host: they reach the memory or fault. */
-static bool is_like_staged(const struct block *b, const struct p2p_cell *c)
+static bool gains_nothing(const struct block *b, const struct p2p_cell *c)
 {
-	bool pair = (b->q->shape == P2P_ONE_WAY || b->q->shape == P2P_BOTH_WAYS) &&
-		    c->bytes >= LARGE_COPY && !b->r->stand_ins;
-	const struct p2p_cell *s =
-		pair && !b->q->staged && !b->q->by_kernel && c->initiator != c->target
-			? staged_cell(b, c)
-			: NULL;
+	bool pair = b->q->shape == P2P_ONE_WAY || b->q->shape == P2P_BOTH_WAYS;
+	struct figure on;
 
-	return s && c->value.median < s->value.median * (1 + LIKE_STAGED);
+	if (!pair || b->q->staged || b->q->by_kernel || c->initiator == c->target ||
+	    c->bytes < RATE_MIN_BYTES || b->r->stand_ins)
+		return false;
+	on = figure_of(b, c);
+	return p2p_gain_verdict(p2p_gain_of(b->figures, &on)) == OBSERVED_GAINS_NOTHING;
 }
 
 static void explain_link(const struct p2p_report *r, int device, struct strbuf *out)
@@ -176,12 +178,12 @@ static const char *path_reason(const struct block *b, const struct p2p_cell *c)
 static bool falls_short(const struct block *b, const struct p2p_cell *c, struct strbuf *out)
 {
 	double expected = expected_gbps(b, c);
-	bool staged = is_like_staged(b, c);
+	bool nothing = gains_nothing(b, c);
 
-	if (!staged && !(expected > 0 && c->value.median < SHORT_OF * expected))
+	if (!nothing && !(expected > 0 && c->value.median < SHORT_OF * expected))
 		return false;
-	if (staged)
-		strbuf_puts(out, "no faster than through the host: staged although P2P is on");
+	if (nothing)
+		strbuf_puts(out, "no faster than with P2P off");
 	explain_link(b->r, c->initiator, out);
 	explain_link(b->r, c->target, out);
 	if (!out->len && *path_reason(b, c))
@@ -550,15 +552,20 @@ static void add_verdict(struct document *out, const struct p2p_report *r)
 
 void report_p2p(struct document *out, const struct p2p_report *r)
 {
+	struct figures *all = p2p_figures(r);
+	struct figure_index *figures = figure_index_new(all);
+
 	add_header(out, r);
 	for (size_t i = 0; i < r->result->plan_n; i++) {
 		const struct p2p_plan *plan = &r->result->plans[i];
-		const struct block b = {r, plan, plan->quantity};
+		const struct block b = {r, plan, plan->quantity, figures};
 
 		if (plan->rounds)
 			add_block(out, &b);
 	}
 	add_verdict(out, r);
+	figure_index_free(figures);
+	figures_free(all);
 }
 
 /* ---- figures ---- */
@@ -574,18 +581,15 @@ static void add_gpus(struct figures *f, const struct p2p_report *r)
 static void add_figure(struct figures *f, const struct p2p_report *r, const struct p2p_cell *c,
 		       int initiator, int target)
 {
-	const struct block b = {r, NULL, c->quantity};
+	const struct block b = {.r = r, .q = c->quantity};
 	struct figure *row = figures_add(f, c->quantity->word, initiator, target, c->value.median);
+	const struct figure owned = *row;
 
-	row->unit = c->quantity->unit;
-	row->higher_is_better = p2p_is_rate(c->quantity);
-	row->bytes =
-		c->quantity->shape == P2P_TINY ? 0 : c->bytes; /* its own size is in its name */
-	row->low = isnan(c->value.low) ? c->value.min : c->value.low;
-	row->high = isnan(c->value.high) ? c->value.max : c->value.high;
-	row->samples = (unsigned)c->value.n;
-	if (c->quantity->shape == P2P_ONE_WAY)
-		row->expected = expected_gbps(&b, c);
+	*row = figure_of(&b, c);
+	row->what = owned.what;
+	row->from = owned.from;
+	row->initiator = initiator;
+	row->target = target;
 }
 
 /* A figure of wrong data is none. Both ways is that of either ordered pair. */

@@ -105,18 +105,6 @@ static const char *lockdown_caveat(struct rule_run *run)
 		       : "";
 }
 
-/* Distributions whose GRUB reads entries of its own folder, which only grubby changes. */
-static bool has_grubby(struct rule_run *run)
-{
-	static const char *const ids[] = {"fedora",    "rhel", "centos", "rocky",
-					  "almalinux", "ol",   "amzn"};
-
-	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
-		if (fact_str_is(run->m->kernel.distribution_id, ids[i]))
-			return true;
-	return false;
-}
-
 /* The word for the command line, as the boot loader's configuration needs it; GRUB where unknown. */
 static const char *parameter_remedy(struct rule_run *run, const char *word)
 {
@@ -129,7 +117,7 @@ static const char *parameter_remedy(struct rule_run *run, const char *word)
 				"add to /etc/kernel/cmdline, without quotes, %s, rebuild the "
 				"boot entries from it and reboot",
 				word);
-	if (has_grubby(run))
+	if (fact_is(run->m->kernel.grubby, 1))
 		return run_text(
 			run,
 			"the kernel parameter, with `grubby --update-kernel=ALL --args=%s`, "

@@ -147,7 +147,6 @@ const char *plan_read(struct planner *p, enum there *ret_there, const char *path
 /* True if the distribution, or one that it descends from, has this id. */
 bool plan_distribution(struct planner *p, const char *const *ids);
 bool plan_is_debian_like(struct planner *p);
-bool plan_is_fedora_like(struct planner *p);
 bool plan_has_systemd(struct planner *p);
 /* Whether something starts the unit at boot: a link in a folder .wants, or of a script in rcN.d. */
 enum there plan_is_enabled(struct planner *p, const char *unit);

@@ -114,14 +114,6 @@ bool plan_is_debian_like(struct planner *p)
 	return plan_distribution(p, ids);
 }
 
-bool plan_is_fedora_like(struct planner *p)
-{
-	static const char *const ids[] = {"fedora",    "rhel", "centos", "rocky",
-					  "almalinux", "ol",   "amzn",   NULL};
-
-	return plan_distribution(p, ids);
-}
-
 bool plan_has_systemd(struct planner *p)
 {
 	enum there folder = plan_exists(p, "etc/systemd");

@@ -9,10 +9,7 @@
 
 bool plan_grubby_here(struct planner *p)
 {
-	enum there there = plan_has_program(p, "grubby");
-
-	return plan_is_grub(p) &&
-	       (there == THERE_YES || (there == THERE_UNKNOWN && plan_is_fedora_like(p)));
+	return plan_is_grub(p) && fact_is(p->files->kernel.grubby, 1);
 }
 
 /* ---- what the boot entries have ---- */

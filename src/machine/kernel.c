@@ -348,11 +348,47 @@ static struct fact_str os_release(struct reader *r, struct fact_str text, const 
 	return fact_str(arena_strndup(r->m->arena, value, n), text.from);
 }
 
+/* A word of "ID=" or "ID_LIKE=". */
+static bool is_fedora_like(struct reader *r, struct fact_str release)
+{
+	static const char *const keys[] = {"ID=", "ID_LIKE="};
+	static const char *const ids[] = {"fedora",    "rhel", "centos", "rocky",
+					  "almalinux", "ol",   "amzn"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const char *list = fact_str_or(os_release(r, release, keys[i]), "");
+
+		for (size_t k = 0; k < ARRAY_SIZE(ids); k++)
+			if (text_has_word(list, ids[k]))
+				return true;
+	}
+	return false;
+}
+
+/* The program tells; the distribution does where nobody could look for it. */
+static struct fact_int read_grubby(struct reader *r, struct fact_str release)
+{
+	static const char *const folders[] = {"usr/sbin", "usr/bin", "sbin"};
+	struct fact_int there = fact_int(0, "no grubby in usr/sbin, usr/bin and sbin");
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		struct fact_int here = read_exists(r, "%s/grubby", folders[i]);
+
+		if (fact_is(here, 1))
+			return here;
+		if (fact_unknown(here))
+			there = here;
+	}
+	return fact_unknown(there) && is_fedora_like(r, release) ? fact_int(1, release.from)
+								 : there;
+}
+
 static void read_firmware(struct reader *r, struct kernel *k)
 {
 	struct fact_str release = read_text(r, "etc/os-release");
 
 	k->boot_loader = read_boot_loader(r);
+	k->grubby = read_grubby(r, release);
 	k->distribution = os_release(r, release, "PRETTY_NAME=");
 	k->distribution_id = os_release(r, release, "ID=");
 	k->board = read_pair(r, "board_vendor", "board_name");

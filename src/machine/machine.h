@@ -240,6 +240,7 @@ struct kernel {
 	struct fact_str hypervisor;  /* "kvm", "vmware", "firecracker"; absent: bare metal */
 	struct fact_str container; /* "docker", "kubernetes", "lxc", "podman"; absent: none seen */
 	struct fact_int boot_loader;     /* enum boot_loader */
+	struct fact_int grubby;          /* 1: GRUB's entries have a folder, which grubby changes */
 	struct fact_str distribution;    /* os-release PRETTY_NAME */
 	struct fact_str distribution_id; /* "debian", "ubuntu", "fedora" */
 	struct fact_str board;           /* DMI vendor and board name */

@@ -251,7 +251,7 @@ static const struct field kernel_fields[] = {
 	WORD(struct kernel, lockdown, lockdown_words), FLAG(struct kernel, secure_boot),
 	INT(struct kernel, iommus), STR(struct kernel, iommu_names), FLAG(struct kernel, dma_buf),
 	STR(struct kernel, hypervisor), STR(struct kernel, container),
-	WORD(struct kernel, boot_loader, boot_words), STR(struct kernel, distribution),
+	WORD(struct kernel, boot_loader, boot_words), FLAG(struct kernel, grubby), STR(struct kernel, distribution),
 	STR(struct kernel, distribution_id), STR(struct kernel, board), STR(struct kernel, bios), END,
 };
 static const struct field module_fields[] = {

@@ -320,6 +320,32 @@ static void distribution_and_board(void **state)
 	machine_free(m);
 }
 
+/* What is there counts, whatever the distribution; its family counts where nobody could look. */
+static void grubby_by_program_then_by_family(void **state)
+{
+	static const struct {
+		const char *text;
+		struct fact_int grubby;
+	} rows[] = {
+		{"[usr/sbin]\ngrubby -> grubby-bls\n[etc]\nos-release:\n\tID=debian\n",
+		 {1, FACT_KNOWN}},
+		{"[usr/sbin]\ngrubby -> ! ENOENT\n[usr/bin]\ngrubby -> ! ENOENT\n"
+		 "[sbin]\ngrubby -> ! ENOENT\n[etc]\nos-release:\n\tID=fedora\n",
+		 {0, FACT_KNOWN}},
+		{"[etc]\nos-release:\n\tID=nobara\n\tID_LIKE=\"rhel fedora\"\n", {1, FACT_KNOWN}},
+		{"[etc]\nos-release:\n\tID=debian\n", {0, FACT_UNKNOWN}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct machine *m = read_text(rows[i].text);
+
+		assert_int_equal(m->kernel.grubby.state, rows[i].grubby.state);
+		assert_int_equal(m->kernel.grubby.value, rows[i].grubby.value);
+		machine_free(m);
+	}
+}
+
 static void cpus_and_sockets(void **state)
 {
 	struct machine *m = read_text(CPU("fpu") "[sys/devices/system/cpu]\nonline = 0-127\n"
@@ -433,6 +459,7 @@ int main(void)
 		cmocka_unit_test(containers),
 		cmocka_unit_test(boot_loaders),
 		cmocka_unit_test(distribution_and_board),
+		cmocka_unit_test(grubby_by_program_then_by_family),
 		cmocka_unit_test(cpus_and_sockets),
 		cmocka_unit_test(numa_nodes),
 		cmocka_unit_test(limits_of_the_process),

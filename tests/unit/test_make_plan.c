@@ -171,7 +171,7 @@ static void debian(struct world *w)
 static void fedora(struct world *w)
 {
 	world_new(w, "fedora", BOOT_GRUB, "BOOT_IMAGE=(hd0,gpt2)/vmlinuz-" RELEASE " ro");
-	put(w, "usr/sbin/grubby", "");
+	w->m->kernel.grubby = fact_int(1, "test");
 	put(w, "usr/bin/dracut", "");
 	put(w, ENTRY, "title x\noptions root=a ro\n");
 }

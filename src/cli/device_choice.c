@@ -30,15 +30,10 @@ static const char *is_excluded(struct arena *a, const struct machine *m, const s
 
 static const char *in_other_mode(struct arena *a, const struct machine *m, const struct gpu *g)
 {
-	static const char *const modes[] = {NULL, "exclusive-thread", "prohibited",
-					    "exclusive-process"};
-	int64_t mode = fact_or(g->compute_mode, 0);
+	const struct compute_mode *mode = gpu_compute_mode(g);
 
 	(void)m;
-	if (mode <= 0 || mode >= (int64_t)(sizeof(modes) / sizeof(modes[0])))
-		return NULL;
-	return arena_printf(a, "its compute mode is %s: only one process may use it, or none",
-			    modes[mode]);
+	return mode ? arena_printf(a, "its compute mode is %s: %s", mode->word, mode->who) : NULL;
 }
 
 static const char *is_split(struct arena *a, const struct machine *m, const struct gpu *g)

@@ -943,37 +943,27 @@ static enum verdict probe_force_type(struct rule_run *run)
 
 /* ---- modes ---- */
 
-static const struct compute_mode {
-	int64_t mode;
-	enum severity severity;
-	const char *is;
-} compute_modes[] = {
-	{1, SEVERITY_INFO, "exclusive-thread: one thread of one process may use it"},
-	{2, SEVERITY_WARNING, "prohibited: no process may use it"},
-	{3, SEVERITY_INFO, "exclusive-process: one process may use it"},
-};
+static void report_compute_mode(struct rule_run *run, const struct gpu *g)
+{
+	const struct compute_mode *mode = gpu_compute_mode(g);
+	struct finding *f =
+		finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			    "GPU%zu is in compute mode %s: %s", g->index, mode->word, mode->who);
+
+	f->pci = g->pci;
+	if (gpu_has_fault(run->m, g, DEVICE_PROHIBITED))
+		f->pairs = 2 * (run->m->gpu_n - 1);
+	else
+		f->severity = SEVERITY_INFO;
+	finding_remedy(run, f, "`nvidia-smi -i %s -c 0`", g->pci->name);
+	finding_evidence(run, f, "compute mode: %s (%s)", mode->word, g->compute_mode.from);
+}
 
 static enum verdict probe_compute_mode(struct rule_run *run)
 {
-	static const char *const mode_words[] = {"default", "exclusive-thread", "prohibited",
-						 "exclusive-process"};
-
-	FOR_EACH_GPU (g, run) {
-		for (size_t i = 0; i < sizeof(compute_modes) / sizeof(compute_modes[0]); i++) {
-			const struct compute_mode *c = &compute_modes[i];
-			struct finding *f;
-
-			if (!fact_is(g->compute_mode, c->mode))
-				continue;
-			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-					"GPU%zu is in compute mode %s", g->index, c->is);
-			f->severity = c->severity;
-			f->pci = g->pci;
-			finding_remedy(run, f, "`nvidia-smi -i %s -c 0`", g->pci->name);
-			evidence_word(run, f, "compute mode", g->compute_mode, mode_words,
-				      sizeof(mode_words) / sizeof(mode_words[0]));
-		}
-	}
+	FOR_EACH_GPU (g, run)
+		if (gpu_compute_mode(g))
+			report_compute_mode(run, g);
 	RETURN_IF_UNKNOWN(run, compute_mode, "the compute mode");
 	return rule_verdict(run, VERDICT_OK);
 }

@@ -77,8 +77,7 @@ struct gpu {
 	struct fact_int pcie_width, pcie_width_max;
 	struct fact_int pcie_replays;
 	struct fact_int performance_state; /* 0 .. 15: P0 is full clocks */
-	struct fact_int
-		compute_mode; /* 0 default, 1 exclusive thread, 2 prohibited, 3 exclusive process */
+	struct fact_int compute_mode;      /* nvmlComputeMode_t; see gpu_compute_mode */
 	struct fact_int mig_enabled, display_attached, display_active;
 	struct fact_int persistence;
 	struct fact_int process_n;    /* processes that hold it, as far as NVML shows them */

@@ -54,10 +54,27 @@ static bool is_excluded(const struct device *d)
 	return d->gpu && fact_str_is(d->gpu->excluded, "Yes");
 }
 
-/* nvmlComputeMode_t; in the exclusive modes (1, 3) one process may still use several GPUs. */
+/* nvmlComputeMode_t; in the exclusive modes one process may still use several GPUs. */
+static const struct compute_mode compute_modes[] = {
+	[1] = {"exclusive-thread", "one thread of one process may use it"},
+	[2] = {"prohibited", "no process may use it"},
+	[3] = {"exclusive-process", "one process may use it"},
+};
+
+#define PROHIBITED (&compute_modes[2])
+
+const struct compute_mode *gpu_compute_mode(const struct gpu *g)
+{
+	int64_t mode = fact_or(g->compute_mode, 0);
+
+	return mode > 0 && (size_t)mode < sizeof(compute_modes) / sizeof(compute_modes[0])
+		       ? &compute_modes[mode]
+		       : NULL;
+}
+
 static bool is_prohibited(const struct device *d)
 {
-	return d->gpu && fact_is(d->gpu->compute_mode, 2);
+	return d->gpu && gpu_compute_mode(d->gpu) == PROHIBITED;
 }
 
 static bool awaits_fabric(const struct device *d)

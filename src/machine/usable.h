@@ -25,6 +25,15 @@ enum device_fault {
 unsigned device_faults(const struct machine *m, const struct pci_function *f, const struct gpu *g);
 bool gpu_has_fault(const struct machine *m, const struct gpu *g, enum device_fault fault);
 
+/* Who may use a GPU that is not in the default mode. */
+struct compute_mode {
+	const char *word; /* "exclusive-process" */
+	const char *who;  /* "one process may use it" */
+};
+
+/* NULL: the default mode, or not known. */
+const struct compute_mode *gpu_compute_mode(const struct gpu *g);
+
 /* ---- devices of guests ---- */
 
 /* A driver that holds devices for guests: vfio-pci and the like. */

@@ -689,7 +689,7 @@ static const struct twin {
 	{"unlock-console", unlocked_570, console_on_gpu1, "start of BAR1 of GPU1"},
 	{"unlock-kept", unlocked, unlock_lost, "after a reboot ForceP2P=0x211"},
 	{"p2p-force-type", workstation, force_type, "NVLink only"},
-	{"gpu-compute-mode", workstation, prohibited, "prohibited"},
+	{"gpu-compute-mode", workstation, prohibited, "prohibited: no process may use it"},
 	{"gpu-mig", workstation, mig, "GPU0 is split by MIG"},
 	{"gpu-persistence", workstation, not_persistent, "shuts GPU0 down while no program"},
 	{"link-width", workstation, narrow, "runs at x4, both ends can do x16"},
@@ -1151,6 +1151,30 @@ static void identity_is_fine(void **state)
 	assert_verdict(m, "iommu-translating", VERDICT_UNKNOWN);
 }
 
+/* As machine/usable.h says, only that mode keeps a GPU from its pairs. */
+static void only_the_prohibited_mode_concerns_pairs(void **state)
+{
+	static const struct {
+		int mode;
+		enum severity severity;
+		size_t pairs;
+	} rows[] = {{1, SEVERITY_INFO, 0}, {2, SEVERITY_WARNING, 2}, {3, SEVERITY_INFO, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct machine *m = workstation();
+		const struct finding *f;
+		struct judged j;
+
+		m->gpus[0].compute_mode = fact_int(rows[i].mode, here);
+		j = judge_built(m);
+		f = finding_of(j.d, "gpu-compute-mode", "compute mode");
+		assert_int_equal(f->severity, rows[i].severity);
+		assert_int_equal(f->pairs, rows[i].pairs);
+		judged_done(&j);
+	}
+}
+
 /* The remedy says how this machine's boot loader takes a parameter: with grubby where it has its own entries. */
 static void parameters_fit_the_boot_loader(void **state)
 {
@@ -1267,6 +1291,7 @@ int main(void)
 		cmocka_unit_test(forced_is_fine_where_the_mechanism_is),
 		cmocka_unit_test(force_type_before_575),
 		cmocka_unit_test(identity_is_fine),
+		cmocka_unit_test(only_the_prohibited_mode_concerns_pairs),
 		cmocka_unit_test(parameters_fit_the_boot_loader),
 		cmocka_unit_test(iommu_with_faults),
 		cmocka_unit_test(iommu_beside_nvlink),

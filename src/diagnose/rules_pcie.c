@@ -299,7 +299,7 @@ struct bar1 {
 	const struct gpu *gpu;
 	enum bar1_cause cause;
 	enum confidence confidence;
-	uint64_t size, wanted;             /* bytes; wanted 0: unknown */
+	struct bar1_state state;
 	const struct pci_function *bridge; /* with the window that is too small */
 	uint64_t window, need;
 	const char *why; /* with BAR1_UNKNOWN */
@@ -343,21 +343,6 @@ static void find_failure(struct rule_run *run, struct bar1 *b)
 		}
 }
 
-static uint64_t largest_offer(const struct gpu *g)
-{
-	return (uint64_t)support_bar1(g).largest;
-}
-
-static uint64_t wanted_bar1(const struct gpu *g)
-{
-	return (uint64_t)support_bar1(g).wanted;
-}
-
-static uint64_t bar1_size(const struct gpu *g)
-{
-	return (uint64_t)support_bar1(g).size;
-}
-
 /* Prefetchable memory of a card besides BAR1. */
 static uint64_t other_prefetchable(const struct gpu *g)
 {
@@ -376,11 +361,12 @@ static uint64_t window_need(struct rule_run *run, const struct pci_function *bri
 	uint64_t sum = 0;
 
 	FOR_EACH_GPU (g, run) {
-		uint64_t size = bar1_size(g), wanted = wanted_bar1(g);
+		struct bar1_state b = support_bar1(g);
 
 		if (!pci_is_below(g->pci, bridge))
 			continue;
-		sum += other_prefetchable(g) + (grown && wanted > size ? wanted : size);
+		sum += other_prefetchable(g) +
+		       (uint64_t)(grown && b.wanted > b.size ? b.wanted : b.size);
 	}
 	return sum;
 }
@@ -416,7 +402,7 @@ static bool firmware_resizes(struct rule_run *run)
 
 		if (root != g->pci && root->windows_known &&
 		    root->prefetch_window.size >= window_need(run, root, true) &&
-		    wanted_bar1(g) > 256 * MIB)
+		    (uint64_t)support_bar1(g).wanted > 256 * MIB)
 			return true;
 	}
 	return false;
@@ -435,7 +421,7 @@ static void judge_windows(struct rule_run *run, struct bar1 *b)
 
 	b->bridge = tight_bridge(run, b->gpu, &known);
 	b->cause = BAR1_OTHER;
-	b->confidence = known && largest_offer(b->gpu) ? CONFIDENCE_LIKELY : CONFIDENCE_POSSIBLE;
+	b->confidence = known && b->state.largest ? CONFIDENCE_LIKELY : CONFIDENCE_POSSIBLE;
 	if (below_4g(b->gpu)) {
 		b->cause = BAR1_FIRMWARE;
 		b->confidence = CONFIDENCE_CERTAIN;
@@ -478,21 +464,20 @@ static bool lacks_partner(struct rule_run *run, const struct gpu *g)
 
 static struct bar1 judge_bar1(struct rule_run *run, const struct gpu *g)
 {
-	struct bar1_state state = support_bar1(g);
-	struct bar1 b = {.gpu = g, .size = bar1_size(g), .wanted = wanted_bar1(g)};
-	uint64_t offer = largest_offer(g);
+	struct bar1 b = {.gpu = g, .state = support_bar1(g)};
+	const struct bar1_state *state = &b.state;
 
 	if (fact_is(card_needs_bar1(g), 0) || lacks_partner(run, g))
 		return b;
-	b.why = bar1_unknown(g, &state);
+	b.why = bar1_unknown(g, state);
 	if (b.why) {
 		b.cause = BAR1_UNKNOWN;
-	} else if (state.cover == BAR1_COVERS) {
+	} else if (state->cover == BAR1_COVERS) {
 		b.cause = BAR1_FINE;
 	} else if (fact_absent(g->pci->rebar_sizes)) {
 		b.cause = BAR1_VBIOS;
 		b.confidence = is_virtual(run) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN;
-	} else if (offer && offer < b.wanted) {
+	} else if (state->largest && state->largest < state->wanted) {
 		b.cause = BAR1_VBIOS;
 		b.confidence = is_virtual(run) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN;
 	} else {
@@ -503,15 +488,13 @@ static struct bar1 judge_bar1(struct rule_run *run, const struct gpu *g)
 
 static const char *vbios_sentence(struct rule_run *run, const struct bar1 *b)
 {
-	uint64_t offer = largest_offer(b->gpu);
-
-	if (!offer)
+	if (!b->state.largest)
 		return is_virtual(run) ? "the virtual machine shows no Resizable BAR capability"
 				       : "the card shows no Resizable BAR capability at all";
 	return run_text(run,
 			is_virtual(run) ? "the virtual machine offers %s at most"
 					: "its video BIOS offers %s at most",
-			run_bytes(run, offer));
+			run_bytes(run, (uint64_t)b->state.largest));
 }
 
 static const char *firmware_sentence(struct rule_run *run, const struct bar1 *b)
@@ -565,16 +548,17 @@ static void bar1_evidence(struct rule_run *run, struct finding *f, const struct 
 {
 	const struct pci_function *p = b->gpu->pci;
 
-	finding_evidence(run, f, "BAR1 of %s: %s (%s)", p->name, run_bytes(run, b->size),
+	finding_evidence(run, f, "BAR1 of %s: %s (%s)", p->name,
+			 run_bytes(run, (uint64_t)b->state.size),
 			 b->gpu->bar1_bytes.from ? b->gpu->bar1_bytes.from : "PCI resource");
 	if (fact_known(b->gpu->vram_bytes))
 		finding_evidence(run, f, "memory of %s: %s (%s)", p->name,
 				 run_bytes(run, (uint64_t)b->gpu->vram_bytes.value),
 				 b->gpu->vram_bytes.from ? b->gpu->vram_bytes.from : "NVML");
-	if (largest_offer(b->gpu))
+	if (b->state.largest)
 		finding_evidence(run, f,
 				 "largest size in the Resizable BAR capability of %s: %s (%s)",
-				 p->name, run_bytes(run, largest_offer(b->gpu)),
+				 p->name, run_bytes(run, (uint64_t)b->state.largest),
 				 p->rebar_sizes.from ? p->rebar_sizes.from : "config space");
 	else
 		evidence_int(run, f, run_text(run, "Resizable BAR capability of %s", p->name),
@@ -669,11 +653,11 @@ static void bar1_remedy(struct rule_run *run, struct finding *f, const struct ba
 /* Cards that one sentence fits are one finding: eight alike are one fault. */
 static bool same_bar1(const struct bar1 *a, const struct bar1 *b)
 {
-	return a->cause == b->cause && a->confidence == b->confidence && a->size == b->size &&
-	       a->wanted == b->wanted && a->window == b->window && a->need == b->need &&
+	return a->cause == b->cause && a->confidence == b->confidence &&
+	       a->state.size == b->state.size && a->state.wanted == b->state.wanted &&
+	       a->window == b->window && a->need == b->need &&
 	       (a->cause != BAR1_WINDOW || a->bridge == b->bridge) && a->failure == b->failure &&
-	       largest_offer(a->gpu) == largest_offer(b->gpu) &&
-	       below_4g(a->gpu) == below_4g(b->gpu);
+	       a->state.largest == b->state.largest && below_4g(a->gpu) == below_4g(b->gpu);
 }
 
 static void report_bar1(struct rule_run *run, const struct bar1 *first, const struct bar1 *all,
@@ -691,7 +675,8 @@ static void report_bar1(struct rule_run *run, const struct bar1 *first, const st
 	}
 	names = gpu_list_text(run, names, n);
 	f = finding_add(run, first->confidence, n == 1 ? subject_gpu(run, first->gpu) : "BAR1",
-			"BAR1 of %s is %s%s: %s", names, run_bytes(run, first->size),
+			"BAR1 of %s is %s%s: %s", names,
+			run_bytes(run, (uint64_t)first->state.size),
 			fact_known(first->gpu->vram_bytes)
 				? run_text(run, ", memory %s",
 					   run_bytes(run, (uint64_t)first->gpu->vram_bytes.value))
@@ -712,18 +697,16 @@ static void report_bar1(struct rule_run *run, const struct bar1 *first, const st
 }
 
 /* Nothing can make it larger but another video BIOS, whatever memory the card has. */
-static bool is_largest_offered(const struct gpu *g)
+static bool is_largest_offered(const struct bar1_state *b)
 {
-	struct bar1_state b = support_bar1(g);
-
-	return b.largest > 0 && b.size >= b.largest;
+	return b->largest > 0 && b->size >= b->largest;
 }
 
 /* Why this row is not OK although no card is bad by it; NULL: it is. */
 static const char *bar1_open(const struct bar1 *b, enum bar1_cause cause)
 {
 	if (b->cause == BAR1_UNKNOWN)
-		return cause != BAR1_VBIOS && is_largest_offered(b->gpu) ? NULL : b->why;
+		return cause != BAR1_VBIOS && is_largest_offered(&b->state) ? NULL : b->why;
 	if (cause == BAR1_VBIOS && b->cause > BAR1_VBIOS && !fact_known(b->gpu->pci->rebar_sizes))
 		return FACT_WHY(b->gpu->pci->rebar_sizes);
 	if (cause != BAR1_OTHER && b->cause == BAR1_OTHER && b->confidence == CONFIDENCE_POSSIBLE)
@@ -793,7 +776,7 @@ static void report_bar1_info(struct rule_run *run)
 			"BAR1 of GPU%zu is %s and does not cover the memory: no fault for "
 			"P2P, which uses other means on this card, but NICs can register no "
 			"more than that",
-			g->index, run_bytes(run, bar1_size(g)));
+			g->index, run_bytes(run, (uint64_t)support_bar1(g).size));
 		f->severity = SEVERITY_INFO;
 		f->pci = g->pci;
 		evidence_bytes(run, f, "BAR1", g->bar1_bytes);
@@ -818,22 +801,11 @@ static bool nvidia_is_used(const struct rule_run *run)
 	return (fact_known(d->loaded) && d->loaded.value) || fact_known(d->installed_version);
 }
 
-/* The smallest size on offer that covers what is wanted, else the largest; 0: nothing on offer. */
-static uint64_t size_to_set(const struct gpu *g)
-{
-	uint64_t sizes = (uint64_t)fact_or(g->pci->rebar_sizes, 0);
-
-	for (unsigned i = 0; i < 43; i++) /* 2^63 bytes are the largest BAR */
-		if (sizes >> i & 1 && MIB << i >= wanted_bar1(g))
-			return MIB << i;
-	return largest_offer(g);
-}
-
 static void propose_resize(struct rule_run *run, struct change_set *out, const struct gpu *g)
 {
-	uint64_t now = bar1_size(g), size = size_to_set(g);
+	const struct bar1_state b = support_bar1(g);
 
-	if (size <= now)
+	if (b.best <= b.size)
 		return;
 	propose(run, out,
 		(struct change){
@@ -841,8 +813,8 @@ static void propose_resize(struct rule_run *run, struct change_set *out, const s
 			.lifetime = CHANGE_NOW,
 			.target = g->pci->name,
 			.name = run_text(run, "%" PRId64, fact_or(g->pci->rebar_bar, 1)),
-			.old = run_text(run, "%" PRIu64, now / MIB),
-			.new = run_text(run, "%" PRIu64, size / MIB),
+			.old = run_text(run, "%" PRIu64, (uint64_t)b.size / MIB),
+			.new = run_text(run, "%" PRIu64, (uint64_t)b.best / MIB),
 			.reason = run_text(run, "the others then reach all memory of GPU%zu",
 					   g->index),
 		});
@@ -881,7 +853,7 @@ static void propose_bar1_small(struct rule_run *run, struct change_set *out)
 
 	propose_host(run, out);
 	FOR_EACH_GPU (g, run) {
-		if (judge_bar1(run, g).cause != BAR1_OTHER || !largest_offer(g))
+		if (judge_bar1(run, g).cause != BAR1_OTHER || !support_bar1(g).largest)
 			continue;
 		offered = true;
 		propose_resize(run, out, g);

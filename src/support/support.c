@@ -312,12 +312,30 @@ static int64_t power_of_two(int64_t n)
 	return p;
 }
 
-/* Bit n of the capability: 2^n MiB. */
+/* Bit n of the capability: 2^n MiB. The largest BAR has 2^63 bytes. */
+#define BAR1_OFFERS 43
+
+static bool is_offered(const struct gpu *g, unsigned n)
+{
+	return (uint64_t)fact_or(g->pci->rebar_sizes, 0) >> n & 1;
+}
+
 static int64_t largest_offer(const struct gpu *g)
 {
-	uint64_t sizes = (uint64_t)fact_or(g->pci->rebar_sizes, 0) & (((uint64_t)1 << 43) - 1);
+	unsigned n = BAR1_OFFERS;
 
-	return sizes ? MIB << (63 - __builtin_clzll(sizes)) : 0;
+	while (n-- > 0)
+		if (is_offered(g, n))
+			return MIB << n;
+	return 0;
+}
+
+static int64_t best_offer(const struct gpu *g, const struct bar1_state *b)
+{
+	for (unsigned n = 0; n < BAR1_OFFERS; n++)
+		if (is_offered(g, n) && MIB << n >= b->wanted)
+			return MIB << n;
+	return b->largest;
 }
 
 static enum bar1_cover cover_of(const struct bar1_state *b, const struct gpu *g)
@@ -338,6 +356,7 @@ struct bar1_state support_bar1(const struct gpu *g)
 	b.wanted = fact_known(g->vram_bytes) && g->vram_bytes.value > 0
 			   ? power_of_two(g->vram_bytes.value)
 			   : b.largest;
+	b.best = best_offer(g, &b);
 	if (fact_unknown(g->bar1_bytes)) {
 		b.why = "the size of BAR1 is not known";
 		return b;

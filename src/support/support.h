@@ -69,6 +69,7 @@ struct bar1_state {
 	int64_t size;    /* bytes, 0: not mapped or not known */
 	int64_t wanted;  /* the size that covers the memory, 0: not known */
 	int64_t largest; /* that the card offers, 0: not known, or no Resizable BAR */
+	int64_t best;    /* the smallest offer that is at least `wanted`, else the largest */
 	const char *why; /* with BAR1_COVER_UNKNOWN: what is not known */
 };
 

@@ -475,7 +475,10 @@ static void bar1_is_judged_once(void **state)
 		b = support_bar1(g);
 		assert_int_equal(b.cover, table[i].cover);
 		assert_true((b.why != NULL) == (b.cover == BAR1_COVER_UNKNOWN));
+		assert_int_equal(b.best, table[i].sizes < 0 ? 0 : 32 * GIB);
 	}
+	g->vram_bytes = fact_int(10 * GIB, from); /* the smallest that is enough */
+	assert_int_equal(support_bar1(g).best, 16 * GIB);
 	build_free(m);
 }
 

@@ -26,6 +26,7 @@
 #define UVM_GPU_H UVM "uvm_gpu.h"
 #define UVM_VA   UVM "uvm_va_space.c"
 #define UVM_MMU  UVM "uvm_mmu.c"
+#define UVM_EXT  UVM "uvm_map_external.c"
 
 #define BAR1_LINK "UVM_GPU_LINK_PCIE_BAR1"
 
@@ -51,6 +52,7 @@ const struct condition_test condition_tests[WHEN_N] = {
 		"pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size, 0)", false},
 	[WHEN_BAR1_LINK] = {UVM_GPU_H, NULL, BAR1_LINK, true},
 	[WHEN_NO_BAR1_LINK] = {UVM_GPU_H, NULL, BAR1_LINK, false},
+	[WHEN_UNMAP_INVALIDATES] = {UVM_EXT, NULL, "uvm_mmu_l2_invalidate(mapped_gpu, aperture)", true},
 };
 
 /* An era is told by what the sources hold, never by a number; these are for people. */
@@ -119,9 +121,16 @@ const char *era_keys(enum era e)
 #define PTE_START_535 \
 	"\n    onehopStart = GPU_GET_KERNEL_BUS(pMemDesc->pGpu)->bar1[GPU_GFID_PF].staticBar1.base;"
 
-/* The static mapping is of the uncompressed kind there: a peer would read compressed bytes. */
+/*
+ * The static mapping is of the uncompressed kind: a peer would read compressed bytes. And in entries of version
+ * 2 the line of compression tags replaces bits 40 and up of the address: it would lead into the host's memory.
+ */
 #define PTE_COMPRESSED \
 	"\n    if (memmgrIsKind_HAL(pMemoryManager, FB_IS_KIND_COMPRESSIBLE, kind))" \
+	"\n        return NV_ERR_NOT_SUPPORTED;"
+#define PTE_COMPRESSED_2 \
+	"\n    if ((pFmt->version <= GMMU_FMT_VERSION_2) &&" \
+	"\n        memmgrIsKind_HAL(pMemoryManager, FB_IS_KIND_COMPRESSIBLE, kind))" \
 	"\n        return NV_ERR_NOT_SUPPORTED;"
 
 #define PTE_ADDRESSES \
@@ -144,6 +153,58 @@ const char *era_keys(enum era e)
 	{"pte-base", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", \
 		"vol = nvGpuOpsGetExternalAllocVolatility($args);@", 1, eras, WHEN_ALWAYS, \
 		PTE_BASE(start, refuse), what}
+
+/*
+ * Where options say BAR1 the driver reserves no mailbox. A pair that cannot use BAR1 either was said to work
+ * through mailboxes all the same, if it was forced; the driver then takes them to be at the address ~0.
+ */
+#define NO_MAILBOX(says_bar1) \
+	"// onehop: GPUs whose options say BAR1 have no mailbox\n" \
+	"static NvBool onehopLacksMailbox(NvU32 gpuMask)\n" \
+	"{\n" \
+	"    NvU32   gpuInstance = 0;\n" \
+	"    OBJGPU *pGpu;\n" \
+	"\n" \
+	"    while ((pGpu = gpumgrGetNextGpu(gpuMask, &gpuInstance)) != NULL)\n" \
+	"    {\n" \
+	"        if ((GPU_GET_KERNEL_BIF(pGpu)->" says_bar1 ") &&\n" \
+	"            (GPU_GET_KERNEL_BUS(pGpu)->p2pPcie.writeMailboxBar1Addr == PCIE_P2P_INVALID_WRITE_MAILBOX_ADDR))\n" \
+	"        {\n" \
+	"            return NV_TRUE;\n" \
+	"        }\n" \
+	"    }\n" \
+	"    return NV_FALSE;\n" \
+	"}\n" \
+	"\n"
+
+#define NO_MAILBOX_ANSWER \
+	"\nelse if (onehopLacksMailbox(gpuMask))" \
+	"\n{" \
+	"\n    *pP2PWriteCapStatus = NV0000_P2P_CAPS_STATUS_NOT_SUPPORTED;" \
+	"\n    *pP2PReadCapStatus = NV0000_P2P_CAPS_STATUS_NOT_SUPPORTED;" \
+	"\n    *pConnectivity = P2P_CONNECTIVITY_UNKNOWN;" \
+	"\n}"
+
+#define CAPS_MAPPED \
+	"// onehop: whether memory of all of them is mapped for peers\n" \
+	"static NvBool onehopAllMapped(NvU32 gpuMask)\n" \
+	"{\n" \
+	"    NvU32   gpuInstance = 0;\n" \
+	"    OBJGPU *pFirstGpu = gpumgrGetNextGpu(gpuMask, &gpuInstance);\n" \
+	"    OBJGPU *pGpuPeer;\n" \
+	"\n" \
+	"    gpuInstance = (gpumgrGetSubDeviceCount(gpuMask) > 1) ? gpuInstance : 0;\n" \
+	"    while ((pGpuPeer = gpumgrGetNextGpu(gpuMask, &gpuInstance)) != NULL)\n" \
+	"    {\n" \
+	"        if (!kbusIsPcieBar1P2PMappingSupported_HAL(pFirstGpu, GPU_GET_KERNEL_BUS(pFirstGpu),\n" \
+	"                                                   pGpuPeer, GPU_GET_KERNEL_BUS(pGpuPeer)))\n" \
+	"        {\n" \
+	"            return NV_FALSE;\n" \
+	"        }\n" \
+	"    }\n" \
+	"    return NV_TRUE;\n" \
+	"}\n" \
+	"\n"
 
 #define RESIZE_FUNCTION "@static int nv_resize_pcie_bars(struct pci_dev *pci_dev) {"
 
@@ -178,43 +239,49 @@ const char *era_keys(enum era e)
  * does not use it. No option switches this off: there is no card on which the stock code is right.
  */
 #define MANAGED_DECLARATION \
+	"\n\n// onehop: True if memory of the peer is reached through its BAR1" \
+	"\nbool onehop_is_bar1_peer(uvm_gpu_t *gpu, uvm_gpu_t *peer);" \
 	"\n\n// onehop: True if managed memory cannot be reached from one of the two GPUs on the other, although they" \
 	"\n// are peers. Mappings that the core makes (cudaMalloc, IPC, cuMem) do not ask." \
 	"\nbool " MANAGED_FUNCTION "(uvm_gpu_t *gpu0, uvm_gpu_t *gpu1);"
 
-#define MANAGED_DEFINITION(cannot_encode) \
+#define MANAGED_DEFINITION(is_bar1_peer, can_encode) \
 	"// Made by onehop unlock\n" \
 	"MODULE_INFO(onehop, \"managed 1\");\n" \
 	"\n" \
-	"// onehop: a peer through BAR1 of which this GPU can make neither page-table entries nor copies\n" \
-	"static bool onehop_cannot_encode(uvm_gpu_t *gpu, uvm_gpu_t *peer)\n" \
+	"bool onehop_is_bar1_peer(uvm_gpu_t *gpu, uvm_gpu_t *peer)\n" \
 	"{\n" \
-	cannot_encode \
+	is_bar1_peer \
+	"}\n" \
+	"\n" \
+	"// onehop: whether this GPU's page-table entries and copies can name a peer through BAR1\n" \
+	"static bool onehop_can_encode(uvm_gpu_t *gpu)\n" \
+	"{\n" \
+	can_encode \
 	"}\n" \
 	"\n" \
 	"// Not inlined: by its name in the symbols one sees that the module has it\n" \
 	"noinline bool " MANAGED_FUNCTION "(uvm_gpu_t *gpu0, uvm_gpu_t *gpu1)\n" \
 	"{\n" \
-	"    return onehop_cannot_encode(gpu0, gpu1) || onehop_cannot_encode(gpu1, gpu0);\n" \
+	"    return onehop_is_bar1_peer(gpu0, gpu1) && !(onehop_can_encode(gpu0) && onehop_can_encode(gpu1));\n" \
 	"}\n" \
 	"\n"
 
-#define NO_APERTURE "uvm_gpu_peer_aperture(gpu, peer) >= UVM_APERTURE_MAX"
+/* Such a peer has no id: what is made of that is no aperture, and no GPU can name it. */
+#define BAR1_PEER_BY_ID \
+	"    return uvm_gpu_peer_aperture(gpu, peer) >= UVM_APERTURE_MAX ||\n" \
+	"           uvm_gpu_peer_aperture(peer, gpu) >= UVM_APERTURE_MAX;\n"
+#define CAN_ENCODE_NEITHER "    return false;\n"
 
-/* Without a peer id the aperture is none. */
-#define CANNOT_ENCODE_ID "    return " NO_APERTURE ";\n"
+#define BAR1_PEER_BY_LINK "    return uvm_parent_gpus_are_bar1_peers(gpu->parent, peer->parent);\n"
+#define CAN_ENCODE_FROM_HOPPER_ON /* Ada's number is behind Hopper's */ \
+	"    return gpu->parent->rm_info.gpuArch >= NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GH100 &&\n" \
+	"           gpu->parent->rm_info.gpuArch != NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_AD100;\n"
 
-/* A link of its own, and Ada's number is behind Hopper's. */
-#define CANNOT_ENCODE_LINK \
-	"    if (!uvm_parent_gpus_are_bar1_peers(gpu->parent, peer->parent))\n" \
-	"        return " NO_APERTURE ";\n" \
-	"    return gpu->parent->rm_info.gpuArch < NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_GH100 ||\n" \
-	"           gpu->parent->rm_info.gpuArch == NV2080_CTRL_MC_ARCH_INFO_ARCHITECTURE_AD100;\n"
-
-#define MANAGED(cannot_encode, when) \
+#define MANAGED(is_bar1_peer, can_encode, when) \
 	{"managed-predicate", UVM_GPU, NULL, \
 		"@uvm_aperture_t uvm_gpu_peer_aperture(uvm_gpu_t *local_gpu, uvm_gpu_t *remote_gpu) {", 1, ALL_ERAS, \
-		when, MANAGED_DEFINITION(cannot_encode), \
+		when, MANAGED_DEFINITION(is_bar1_peer, can_encode), \
 		"tells which peers managed memory cannot use; its name and the mark tell that the module knows"}
 
 /* ---- rows ---- */
@@ -252,8 +319,17 @@ const struct anchor anchors[] = {
 		E535, PTE_START_535, PTE_COMPRESSED),
 	PTE("peers through BAR1 get bus addresses; compressible memory is refused since BAR1 maps it "
 	    "uncompressed", E545, "", PTE_COMPRESSED),
-	PTE("peers through BAR1 get bus addresses; NVLink and mailbox peers stay as they were",
-		ERAS(ERA_565, ERA_575), "", ""),
+	PTE("peers through BAR1 get bus addresses; NVLink and mailbox peers stay as they were; compressible memory is "
+	    "refused before Hopper",
+		ERAS(ERA_565, ERA_575), "", PTE_COMPRESSED_2),
+	{"pte-compressed", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes",
+		"isCompressedKind = memmgrIsKind_HAL(pMemoryManager, FB_IS_KIND_COMPRESSIBLE, kind);@", 1,
+		ERAS(ERA_580, ERA_590), WHEN_ALWAYS,
+		"\n\n// onehop: tags of compression would replace bits 40 and up of the address on the bus"
+		"\nif (isBar1P2PSupported && isCompressedKind && (pFmt->version <= GMMU_FMT_VERSION_2))"
+		"\n    return NV_ERR_NOT_SUPPORTED;",
+		"compressible memory is refused before Hopper: a peer's write would go to the host's memory"},
+	STOCK("pte-tags", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", "kgmmuFieldSetKindCompTags(", 1, ALL_ERAS),
 	{"pte-addresses", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes",
 		"@kgmmuEncodePhysAddrs(pKernelGmmu, aperture, physicalAddresses, fabricBaseAddress, pteCount);", 1,
 		ERAS(ERA_535, ERA_575), WHEN_ALWAYS, PTE_ADDRESSES,
@@ -276,6 +352,19 @@ const struct anchor anchors[] = {
 		"tested where their entries are made"},
 	STOCK("alignment-512M", GH100, "_kbusCreateStaticBar1IOMMUMapping",
 		"!NV_IS_ALIGNED64(peerDmaAddr, RM_PAGE_SIZE_512M)", 1, ALL_ERAS),
+
+	/* What a pair is said to be able to do is what it can */
+	{"caps-mapped", CAPS, NULL, "@static NV_STATUS _kp2pCapsGetStatusOverPcieBar1(", 1, ERAS(ERA_545, ERA_565),
+		WHEN_ALWAYS, CAPS_MAPPED, "asked by the next"},
+	{"caps-forced", CAPS, "_kp2pCapsGetStatusOverPcieBar1", "if (@_kp2pCapsCheckStatusOverridesForPcie(", 1,
+		ERAS(ERA_545, ERA_565), WHEN_ALWAYS, "onehopAllMapped(gpuMask) && ",
+		"ForceP2P does not say yes where no memory is mapped, as in 535 and from 575 on"},
+	{"caps-mailbox", CAPS, NULL, "@NV_STATUS p2pGetCapsStatus(NvU32 gpuMask,", 1, ERAS(ERA_535, ERA_565),
+		WHEN_ALWAYS, NO_MAILBOX("forceP2PType == NV_REG_STR_RM_FORCE_P2P_TYPE_BAR1P2P"), "asked by the next"},
+	{"caps-mailbox", CAPS, NULL, "@NV_STATUS p2pGetCapsStatus(NvU32 gpuMask,", 1, ERAS(ERA_575, ERA_590),
+		WHEN_ALWAYS, NO_MAILBOX("pcieP2PType == NV_REG_STR_RM_PCIEP2P_TYPE_BAR1"), "asked by the next"},
+	{"caps-neither", CAPS, "p2pGetCapsStatus", "*pConnectivity = P2P_CONNECTIVITY_PCIE_BAR1; }@", 1, ALL_ERAS,
+		WHEN_ALWAYS, NO_MAILBOX_ANSWER, "neither BAR1 nor a mailbox: not supported, instead of a mailbox that is not there"},
 
 	/* A static BAR1 for Turing to Ada: native from 565 on */
 	{"static-caps", CAPS, "_kp2pCapsGetStatusOverPcieBar1",
@@ -322,8 +411,8 @@ const struct anchor anchors[] = {
 	{"managed-declaration", UVM_GPU_H, NULL,
 		"uvm_aperture_t uvm_gpu_peer_aperture(uvm_gpu_t *local_gpu, uvm_gpu_t *remote_gpu);@", 1, ALL_ERAS,
 		WHEN_ALWAYS, MANAGED_DECLARATION, "asked in the two files below"},
-	MANAGED(CANNOT_ENCODE_ID, WHEN_NO_BAR1_LINK),
-	MANAGED(CANNOT_ENCODE_LINK, WHEN_BAR1_LINK),
+	MANAGED(BAR1_PEER_BY_ID, CAN_ENCODE_NEITHER, WHEN_NO_BAR1_LINK),
+	MANAGED(BAR1_PEER_BY_LINK, CAN_ENCODE_FROM_HOPPER_ON, WHEN_BAR1_LINK),
 	{"managed-gate", UVM_VA, "enable_peers",
 		"@processor_mask_array_set(va_space->can_access, gpu0->id, gpu1->id);", 1, ALL_ERAS, WHEN_ALWAYS,
 		"// onehop: enabled, but managed memory goes through the host\n"
@@ -337,6 +426,11 @@ const struct anchor anchors[] = {
 		"if (gpu->parent->peer_copy_mode != UVM_GPU_PEER_COPY_MODE_VIRTUAL || peer->mem_info.size == 0@)", 1,
 		ALL_ERAS, WHEN_ALWAYS, " ||\n    " MANAGED_FUNCTION "(gpu, peer)",
 		"no map of the peer's memory for copies, which would be of the wrong memory"},
+	{"unmap-cache", UVM_EXT, "uvm_ext_gpu_map_destroy", "else if (ext_gpu_map->is_sysmem@)", 1, ALL_ERAS,
+		WHEN_UNMAP_INVALIDATES,
+		" ||\n    (ext_gpu_map->owning_gpu && ext_gpu_map->owning_gpu != mapped_gpu &&"
+		"\n     onehop_is_bar1_peer(mapped_gpu, ext_gpu_map->owning_gpu))",
+		"what a GPU has cached of a peer through BAR1 counts as the system's memory, not as a peer's"},
 	STOCK("managed-absent", UVM_GPU, NULL, MANAGED_FUNCTION, 0, ALL_ERAS),
 	STOCK("managed-declaration-absent", UVM_GPU_H, NULL, MANAGED_FUNCTION, 0, ALL_ERAS),
 	STOCK("managed-gate-absent", UVM_VA, NULL, MANAGED_FUNCTION, 0, ALL_ERAS),

@@ -25,6 +25,7 @@ enum condition {
 	WHEN_NOT_ASKED, /* the tree does not ask the kernel itself how many arguments pci_resize_resource has */
 	WHEN_BAR1_LINK, /* its managed-memory driver tells peers through BAR1 from others */
 	WHEN_NO_BAR1_LINK,
+	WHEN_UNMAP_INVALIDATES, /* ... and drops what a GPU has cached of a peer when that is unmapped */
 	WHEN_N
 };
 

@@ -65,11 +65,15 @@ static size_t count_now(const struct made_tree *t, const char *file, const char 
 void made_instance(struct strbuf *out, const char *pattern)
 {
 	char open[16];
-	size_t n = 0, more = 0;
+	size_t n = 0, more = 0, braces = 0;
 
-	for (const char *s = pattern; *s; s++)
+	for (const char *s = pattern; *s; s++) {
 		more += *s == ')' ? 1 : *s == '(' ? (size_t)-1 : 0;
+		braces += *s == '}' ? 1 : *s == '{' ? (size_t)-1 : 0;
+	}
 	strbuf_puts(out, "    ");
+	for (; braces > 0 && braces < 16; braces--)
+		open[n++] = '{', strbuf_putc(out, '{');
 	for (; more > 0 && more < 16; more--)
 		open[n++] = '(', strbuf_putc(out, '(');
 	for (const char *s = pattern; *s; s++) {

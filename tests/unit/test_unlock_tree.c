@@ -240,7 +240,7 @@ static void functions_and_files_that_lack_are_named(void **state)
 		unsigned era = (unsigned)__builtin_ctz(a->eras);
 		struct made_tree t = {0};
 
-		if (!a->function || strcmp(a->function, RESIZE) == 0)
+		if (!a->function || a->when != WHEN_ALWAYS || strcmp(a->function, RESIZE) == 0)
 			continue;
 		made_up(&t, era);
 		made_function_of(&t, a->file, a->function)->name = "renamed_function";
@@ -370,6 +370,41 @@ static void one_at_a_time(void **state)
 	tree_close(&t);
 	assert_int_equal(unlock_apply(s->tree, &plain, &u), 0);
 	unlock_close(u);
+}
+
+/* ---- what only some releases of a kind have ---- */
+
+static size_t edits_of(const struct scratch *s)
+{
+	struct unlock *u = NULL;
+	size_t n;
+
+	assert_int_equal(unlock_open(s->tree, &plain, &u), 0);
+	n = u->edit_n;
+	unlock_close(u);
+	return n;
+}
+
+/* Where what is cached is dropped at unmapping, that is edited, and its place has to be the known one. */
+static void what_only_some_have_is_edited_there(void **state)
+{
+	static const char file[] = "kernel-open/nvidia-uvm/uvm_map_external.c";
+	struct scratch *s = *state;
+	struct made_tree t = {0};
+	struct made_function *f;
+	size_t edits;
+
+	write_era(s, ERA_580);
+	edits = edits_of(s);
+	made_up(&t, ERA_580);
+	f = made_function_of(&t, file, "uvm_ext_gpu_map_destroy");
+	made_instance(&f->body, "uvm_mmu_l2_invalidate(mapped_gpu, aperture)");
+	write_tree(s, &t);
+	assert_int_equal(edits_of(s), edits + 1);
+	f->name = "renamed_function";
+	write_tree(s, &t);
+	check_refused(s, "expected one function uvm_ext_gpu_map_destroy", file);
+	made_done(&t);
 }
 
 /* ---- both kinds of kernel ---- */
@@ -658,6 +693,7 @@ int main(void)
 		TREE_TEST(manifests_lead_nowhere_else),
 		TREE_TEST(ours_without_a_manifest),
 		TREE_TEST(one_at_a_time),
+		TREE_TEST(what_only_some_have_is_edited_there),
 		TREE_TEST(who_asks_the_kernel_is_left_alone),
 		TREE_TEST(one_edit_fits_both_kinds_of_kernel),
 		TREE_TEST(more_in_a_manifest_is_left_unread),

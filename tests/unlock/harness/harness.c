@@ -507,6 +507,79 @@ static void check_entries(const struct chip *chip)
 	}
 }
 
+/* Entries that are only listed: what a chip makes of compression is not known here. */
+static int list_compressible(const struct chip *chip, struct card *mapper, struct card *owner,
+			     const char *what)
+{
+	struct request r = {.mapper = mapper,
+			    .owner = owner,
+			    .space = ADDR_FBMEM,
+			    .memory = 1 * GiB,
+			    .page_size = 64 * KiB,
+			    .count = 2,
+			    .is_peer = mapper != owner,
+			    .kind = NV_MMU_PTE_KIND_GENERIC_MEMORY_COMPRESSIBLE};
+	NvU64 ptes[MAX_ENTRIES] = {0};
+	NvU32 n = 0;
+	NV_STATUS status = build(&r, ptes, &n);
+
+	fprintf(others, "%s %s: status 0x%x\n", chip->name, what, status);
+	for (NvU32 i = 0; i < n; i++)
+		fprintf(others, "%s %s: %016llx\n", chip->name, what, ptes[i]);
+	return (int)n;
+}
+
+/*
+ * Compressible memory of a peer through BAR1: before Hopper the line of its tags would replace the upper bits of
+ * the address, so it is refused; later it leads home.
+ */
+static void check_compressible(const struct chip *chip)
+{
+	static const NvU64 buses[] = {0x1000000000, 0x6000000000, 0x400000000000};
+	struct world_setup setup = usual;
+	int good = 1, n = 0;
+
+	for (unsigned i = 0; i < 3 * sizeof(buses) / sizeof(buses[0]); i++) {
+		struct request r = {.mapper = world.cards,
+				    .owner = world.cards + 1,
+				    .space = ADDR_FBMEM,
+				    .memory = 1 * GiB,
+				    .page_size = page_sizes[i % 3],
+				    .count = 2,
+				    .is_peer = 1,
+				    .kind = NV_MMU_PTE_KIND_GENERIC_MEMORY_COMPRESSIBLE};
+		NvU64 ptes[MAX_ENTRIES] = {0};
+		NvU32 entries = 0;
+		NV_STATUS status;
+
+		setup.bar1_bus = buses[i / 3];
+		if (start(chip, &setup) != NV_OK ||
+		    connect(world.cards, world.cards + 1, BAR1_TYPE) != NV_OK ||
+		    (!patched && DRIVER_ERA < 580))
+			return;
+		r.mapper = world.cards;
+		r.owner = world.cards + 1;
+		status = build(&r, ptes, &entries);
+		n++;
+		if (status == NV_ERR_NOT_SUPPORTED)
+			continue;
+		for (NvU32 k = 0; k < entries; k++) {
+			NvU64 to = bus_address(ptes[k]);
+
+			if (chip->pte_version != 2 &&
+			    world_memory_at(r.owner, to) == r.memory + k * r.page_size)
+				continue;
+			good = 0;
+			printf("# compressible memory 0x%llx behind BAR1 at 0x%llx: the entry "
+			       "leads to 0x%llx\n",
+			       r.memory + k * r.page_size, buses[i / 3], to);
+		}
+		good = good && status == NV_OK;
+	}
+	check(good, "%s: compressible memory of a peer through BAR1: %d times refused%s",
+	      chip->name, n, chip->pte_version == 2 ? "" : ", or it leads home");
+}
+
 /* What must stay as it was, while the first two GPUs are peers through BAR1 (where that is to be had). */
 static void check_others(const struct chip *chip)
 {
@@ -541,6 +614,8 @@ static void check_others(const struct chip *chip)
 		good = entries_are("system memory", &r, SYSTEM_COHERENT) && good;
 		n += 8;
 	}
+	n += list_compressible(chip, a, c, "compressible memory of a peer without BAR1");
+	n += list_compressible(chip, a, a, "own compressible memory");
 	check(good, "%s: peers without BAR1, NVLink's fabric, own and system memory: %d entries",
 	      chip->name, n);
 	world_make(chip, &usual);
@@ -654,6 +729,41 @@ static void check_one_side(const struct chip *chip)
 	      chip->name);
 }
 
+/*
+ * Whatever cards have the options, in whichever order, and however large BAR1 is: a pair works through BAR1, and
+ * then its memory is mapped there, or it is not supported. A card with the options has no mailbox.
+ */
+static void check_answers(const struct chip *chip)
+{
+	static const NvU64 bar1_sizes[] = {32 * GiB, 256 * MiB};
+	struct world_setup setup = usual;
+
+	for (unsigned i = 0; patched && i < 2 * 3; i++) {
+		P2P_CONNECTIVITY kind;
+		NvU8 writes, reads;
+		NV_STATUS status;
+		int bar1, refused, mapped;
+
+		setup.bar1_size = bar1_sizes[i / 3];
+		setup.options = i % 3 + 1;
+		world_make(chip, &setup);
+		for (int k = 0; k < WORLD_GPUS; k++)
+			world_static_bar1(&world.cards[k]);
+		mapped = world.cards[0].mapped_size && world.cards[1].mapped_size;
+		status = ask_caps(&writes, &reads, &kind);
+		bar1 = kind == P2P_CONNECTIVITY_PCIE_BAR1 && writes == NV0000_P2P_CAPS_STATUS_OK &&
+		       reads == NV0000_P2P_CAPS_STATUS_OK;
+		refused = kind == P2P_CONNECTIVITY_UNKNOWN && writes != NV0000_P2P_CAPS_STATUS_OK &&
+			  reads != NV0000_P2P_CAPS_STATUS_OK;
+		check(status == NV_OK && (mapped ? bar1 || refused : refused),
+		      "%s: BAR1 of %llu MiB, options for %s: %s", chip->name, setup.bar1_size / MiB,
+		      i % 3 == 2 ? "both"
+		      : i % 3    ? "the second"
+				 : "the first",
+		      mapped ? "BAR1, or not supported" : "not supported");
+	}
+}
+
 static void check_caps(const struct chip *chip)
 {
 	NvU8 writes, reads;
@@ -705,8 +815,10 @@ int main(int argc, char **argv)
 		check_entries(&chips[i]);
 		check_others(&chips[i]);
 		check_refusals(&chips[i]);
+		check_compressible(&chips[i]);
 		check_caps(&chips[i]);
 		check_one_side(&chips[i]);
+		check_answers(&chips[i]);
 	}
 	fclose(others);
 	fclose(peers);

@@ -4,7 +4,8 @@
 # run.sh ONEHOP WORKDIR [RELEASE...]
 #
 # What the edits of `onehop unlock` do, checked without a card: the object files of a driver that they go
-# through are compiled, stock and edited, linked into a program (harness.c) and called. Where they come from:
+# through are compiled, stock and edited, linked into a program (harness.c) and called, and so are the functions of
+# nvidia-uvm that decide about managed memory (managed.c). Where they come from:
 # Debian's source package, and, with ONEHOP_DRIVER_TREES=DIR (folders named after their releases, whole
 # trees), the first and last release of each kind, or each RELEASE named.
 #
@@ -64,9 +65,23 @@ half() {
 	[ "$half" = stock ] || want=0
 	found=$(stubs "$table")
 	expect "$release $half: $want of 5 functions have a stub that only says no" "$found" "$want"
+	managed "$release" "$half"
 	status=0
 	"$onehop" unlock --probe "$work/harness.$half" >"$name.probe" 2>&1 || status=$?
 	expect "$release $half: the probe ends with $((want > 0))" "$status" "$((want > 0))"
+}
+
+# managed RELEASE stock|patched: what nvidia-uvm does with managed memory of peers
+managed() {
+	local name=$work/results/$1.$2.managed status=0
+	if ! "$here/managed.sh" "$work/tree" "$work/harness.managed" >"$name.build" 2>&1; then
+		line FAIL "$1 $2: the functions for managed memory do not compile"
+		head -n 20 "$name.build" | sed 's/^/# /'
+		return
+	fi
+	"$work/harness.managed" "$2" >"$name.out" || status=$?
+	sed -n "s/^\(ok\|FAIL\) - /&$1 $2: /p; /^#/p" "$name.out" | tee -a "$work/results/lines"
+	grep -q '^[0-9]* passed, ' "$name.out" || line FAIL "$1 $2: managed ended with $status"
 }
 
 # copy TREE: its parts that are compiled or edited

@@ -271,6 +271,29 @@ NV_STATUS memmgrGetKindComprForGpu_KERNEL(MemoryManager *manager, MEMORY_DESCRIP
 	*kind = memory->_pteKind;
 	memset(compression, 0, sizeof(*compression));
 	compression->kind = *kind;
+	if (*kind == NV_MMU_PTE_KIND_GENERIC_MEMORY_COMPRESSIBLE) {
+		compression->compPageShift = 18;
+		compression->bPhysBasedComptags = NV_TRUE;
+		compression->compTagLineMin = 1;
+	}
+	return NV_OK;
+}
+
+/* Tags of compression are the hardware's own matter; entries have the line 1. */
+const MEMORY_SYSTEM_STATIC_CONFIG *kmemsysGetStaticConfig_IMPL(OBJGPU *gpu,
+							       KernelMemorySystem *system)
+{
+	static MEMORY_SYSTEM_STATIC_CONFIG config;
+
+	(void)gpu, (void)system;
+	config.bUseRawModeComptaglineAllocation = NV_TRUE;
+	return &config;
+}
+
+NV_STATUS vgpuIsCallingContextPlugin(OBJGPU *gpu, NvBool *is_plugin)
+{
+	(void)gpu;
+	*is_plugin = NV_FALSE;
 	return NV_OK;
 }
 
@@ -537,6 +560,9 @@ static void make_bus(KernelBus *bus, NvU32 index)
 	bus->totalPciBars = 2;
 	bus->pciBarSizes[1] = world.setup.bar1_size;
 	bus->bar1[0].pVAS = make_space();
+	/* As _kbusRequiresP2PMailboxBar1_GM107 decides; where it is does not matter here */
+	bus->p2pPcie.writeMailboxBar1Addr =
+		has_options(index) ? PCIE_P2P_INVALID_WRITE_MAILBOX_ADDR : 64 * KiB;
 	bus->bar1[0].apertureLength = world.setup.bar1_size;
 #if DRIVER_ERA >= 565
 	bus->bar1[0].mappableLength = world.setup.bar1_size;

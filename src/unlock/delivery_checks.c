@@ -563,6 +563,7 @@ static const struct row {
 	{"override", INTO, check_override},
 	{"modules there", OWN, check_moved},
 	{"upgrades", OWN, check_upgrades},
+	{"automatic upgrades", BUILD, delivery_check_automatic},
 	{"tools", BUILD, check_tools},
 	{"kernel", BUILD, delivery_check_kernel},
 	{"headers", BUILD, delivery_check_headers},

@@ -50,6 +50,9 @@ const char *delivery_printable(const struct looking *l, const char *text);
 /* ---- delivery_tree.c ---- */
 
 void delivery_find_tree(struct looking *l);
+/* dpkg's package that a file is of, or, with a slash at its end, files of a folder; without the first
+ * slash. NULL: none of the driver's. */
+const char *delivery_owner(const struct looking *l, const char *path);
 
 /* ---- delivery_patch.c: contents of the files ---- */
 
@@ -78,6 +81,10 @@ void delivery_check_disk(struct looking *l, struct delivery_check *c);
 /* The tree that --download means, once the release is known: fetched before, or to be fetched. */
 void delivery_find_download(struct looking *l);
 void delivery_check_download(struct looking *l, struct delivery_check *c);
+
+/* ---- delivery_upgrades.c ---- */
+
+void delivery_check_automatic(struct looking *l, struct delivery_check *c);
 
 /* ---- delivery_disk.c ---- */
 

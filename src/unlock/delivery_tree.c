@@ -183,27 +183,47 @@ static const char *package_of_list(const struct looking *l, const char *file)
 	return arena_strndup(l->a, file, strlen(file) - strlen(".list"));
 }
 
-static void find_package(struct looking *l)
+/* A line of the list is the path, also behind "/usr"; a path that ends in / is a folder's: any file below. */
+static bool lists(const char *text, const char *path)
 {
-	const char *line = delivery_format(l, "/%s/dkms.conf", l->d->dkms.folder);
+	const char *line = NULL;
+	bool below = text_ends_with(path, "/");
+	size_t n, k = strlen(path);
+
+	while (text_next_line(&line, &n, text)) {
+		const char *at =
+			n > 4 && strncmp(line, "/usr/", 5) == 0 && !text_starts_with(path, "usr/")
+				? line + 5
+				: line + 1;
+		size_t left = n - (size_t)(at - line);
+
+		if (n && *line == '/' && left >= k && strncmp(at, path, k) == 0 &&
+		    (below || left == k))
+			return true;
+	}
+	return false;
+}
+
+const char *delivery_owner(const struct looking *l, const char *path)
+{
+	const char *owner = NULL;
 	char **names = NULL;
 	size_t n = 0;
 
 	if (source_list(l->s, &names, &n, PACKAGES) < 0)
-		return;
-	for (size_t i = 0; i < n && !l->d->dkms.package; i++) {
+		return NULL;
+	for (size_t i = 0; i < n && !owner; i++) {
 		AUTO_FREE char *text = NULL;
-		const char *path = delivery_format(l, PACKAGES "/%s", names[i]), *rest;
-		size_t rest_n;
 
-		if (!strstr(names[i], "nvidia") || !text_ends_with(names[i], ".list"))
+		if ((!strstr(names[i], "nvidia") && !strstr(names[i], "cuda")) ||
+		    !text_ends_with(names[i], ".list"))
 			continue;
-		text = delivery_text(l, path, NULL);
-		if (text && text_after(text, line, &rest, &rest_n) && rest_n == 0 &&
-		    dkms_is_plain(package_of_list(l, names[i])))
-			l->d->dkms.package = package_of_list(l, names[i]);
+		text = delivery_text(l, delivery_format(l, PACKAGES "/%s", names[i]), NULL);
+		if (text && lists(text, path) && dkms_is_plain(package_of_list(l, names[i])))
+			owner = package_of_list(l, names[i]);
 	}
 	source_free_names(names, n);
+	return owner;
 }
 
 void delivery_find_tree(struct looking *l)
@@ -220,5 +240,6 @@ void delivery_find_tree(struct looking *l)
 	if (!l->d->dkms.name)
 		return;
 	read_conf(l);
-	find_package(l);
+	l->d->dkms.package =
+		delivery_owner(l, delivery_format(l, "%s/dkms.conf", l->d->dkms.folder));
 }

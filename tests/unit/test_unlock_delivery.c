@@ -231,6 +231,14 @@ static void expect(const struct rig *r, const char *what, enum check_state state
 		assert_true(r->d->blocked);
 }
 
+static bool has_check(const struct rig *r, const char *what)
+{
+	for (size_t i = 0; i < r->d->check_n; i++)
+		if (strcmp(r->d->checks[i].what, what) == 0)
+			return true;
+	return false;
+}
+
 static void expect_remedy(const struct rig *r, const char *what, const char *part)
 {
 	const struct delivery_check *c = check_of(r, what);
@@ -458,6 +466,94 @@ static void an_image_has_a_kernel_of_its_own(void **state)
 	expect_remedy(r, "headers", "sudo apt install linux-headers-6.1.0-10-amd64");
 }
 
+#define APT_CONF "etc/apt/apt.conf.d/20auto-upgrades"
+
+/* What upgrades by itself would bring the stock modules back: its packages are named, by the real list. */
+static void upgrades_that_nobody_asks_for(void **state)
+{
+	struct rig *r = *state;
+
+	put_debian(r);
+	look(r);
+	expect(r, "automatic upgrades", CHECK_GOOD, "sudo apt-mark hold nvidia-open-kernel-dkms");
+	put(r, "usr/bin/unattended-upgrade", "");
+	put(r, APT_CONF,
+	    "APT::Periodic::Update-Package-Lists \"1\";\n"
+	    "APT::Periodic::Unattended-Upgrade \"1\";\n");
+	look(r);
+	expect(r, "automatic upgrades", CHECK_NOTE, "unattended-upgrades is active");
+	expect_remedy(r, "automatic upgrades", "sudo apt-mark hold nvidia-open-kernel-dkms");
+	/* the library, too: it has to stay of the modules' release */
+	put(r, "usr/lib/x86_64-linux-gnu/libcuda.so." RELEASE, "");
+	put(r, "var/lib/dpkg/info/libcuda1:amd64.list",
+	    "/usr/lib/x86_64-linux-gnu/libcuda.so." RELEASE "\n");
+	put(r, "var/lib/dpkg/status",
+	    "Package: other\nStatus: hold ok installed\n\n"
+	    "Package: libcuda1\nStatus: hold ok installed\nArchitecture: amd64\n\n"
+	    "Package: nvidia-open-kernel-dkms\nStatus: install ok installed\n");
+	look(r);
+	expect_remedy(r, "automatic upgrades", "apt-mark hold nvidia-open-kernel-dkms");
+	assert_null(strstr(check_of(r, "automatic upgrades")->remedy, "libcuda1"));
+	put(r, "var/lib/dpkg/status",
+	    "Package: libcuda1\nStatus: hold ok installed\n\n"
+	    "Package: nvidia-open-kernel-dkms\nStatus: hold ok installed\n");
+	look(r);
+	expect(r, "automatic upgrades", CHECK_GOOD,
+	       "nvidia-open-kernel-dkms libcuda1: on hold already");
+	assert_null(check_of(r, "automatic upgrades")->remedy);
+	/* a later file counts more */
+	put(r, "var/lib/dpkg/status", "");
+	put(r, "etc/apt/apt.conf.d/90mine", "  APT::Periodic::Unattended-Upgrade \"0\";\n");
+	look(r);
+	expect(r, "automatic upgrades", CHECK_GOOD, "none are automatic");
+}
+
+/* Prebuilt modules are their package's, by the folder that it puts their parts in. */
+static void the_package_of_prebuilt_modules(void **state)
+{
+	static const char open[] = "license=Dual MIT/GPL\0version=" RELEASE;
+	struct module nvidia = {
+		.name = "nvidia",
+		.file = fact_str("kernel/nvidia-999-open/nvidia.ko", from),
+	};
+	struct rig *r = *state;
+
+	r->m->modules = &nvidia;
+	r->m->module_n = 1;
+	put_module(r, "kernel/nvidia-999-open/nvidia.ko", open, sizeof(open));
+	put(r, "var/lib/dpkg/info/linux-modules-nvidia-999-open-" KERNEL ".list",
+	    "/lib/modules/" KERNEL "/kernel/nvidia-999-open/bits/nv.o\n");
+	put(r, "usr/bin/unattended-upgrade", "");
+	put(r, APT_CONF, "APT::Periodic::Unattended-Upgrade \"1\";\n");
+	look(r);
+	expect_remedy(r, "automatic upgrades",
+		      "sudo apt-mark hold linux-modules-nvidia-999-open-" KERNEL);
+	drop(r, "var/lib/dpkg/info");
+	look(r);
+	expect(r, "automatic upgrades", CHECK_NOTE, "no package of the driver was found");
+	r->m->modules = NULL;
+	r->m->module_n = 0;
+}
+
+static void upgrades_by_dnf(void **state)
+{
+	static const char timer[] = "etc/systemd/system/timers.target.wants/dnf-automatic.timer";
+	struct rig *r = *state;
+
+	r->m->kernel.distribution_id = fact_str("fedora", from);
+	put_debian(r);
+	look(r);
+	assert_false(has_check(r, "automatic upgrades"));
+	put(r, timer, "");
+	put(r, "etc/dnf/automatic.conf", "[commands]\napply_updates = no\n");
+	look(r);
+	assert_false(has_check(r, "automatic upgrades"));
+	put(r, "etc/dnf/automatic.conf", "[commands]\napply_updates = yes\n");
+	look(r);
+	expect(r, "automatic upgrades", CHECK_NOTE, "dnf-automatic is active");
+	expect_remedy(r, "automatic upgrades", "rpm -qf --qf '%{NAME} ' /" TREE "/dkms.conf");
+}
+
 /* Ubuntu's linux-modules-nvidia: no DKMS, modules in a folder of the flavour's. */
 static void an_image_with_prebuilt_modules(void **state)
 {
@@ -643,14 +739,6 @@ static void what_dkms_reads_last_may_drop_the_patch(void **state)
 	put(r, "etc/dkms/nvidia-current-open-" RELEASE "-6.2.conf", "PATCH=(own.patch)\n");
 	look(r);
 	expect(r, "override", CHECK_GOOD, "is free");
-}
-
-static bool has_check(const struct rig *r, const char *what)
-{
-	for (size_t i = 0; i < r->d->check_n; i++)
-		if (strcmp(r->d->checks[i].what, what) == 0)
-			return true;
-	return false;
 }
 
 static void where_dkms_moves_modules_it_is_said(void **state)
@@ -1310,6 +1398,9 @@ int main(void)
 		RIG_TEST(a_whole_tree_waits_for_the_sources),
 		RIG_TEST(options_alone),
 		RIG_TEST(an_image_has_a_kernel_of_its_own),
+		RIG_TEST(upgrades_that_nobody_asks_for),
+		RIG_TEST(the_package_of_prebuilt_modules),
+		RIG_TEST(upgrades_by_dnf),
 		RIG_TEST(an_image_with_prebuilt_modules),
 		RIG_TEST(an_images_modules_keep_their_names),
 		RIG_TEST(the_proprietary_tree_is_told_apart),

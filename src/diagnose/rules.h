@@ -12,8 +12,8 @@
  * type.
  */
 #define RULES_DRIVER_N   21
-#define RULES_UNLOCK_N   3
-#define RULES_PCIE_N     11
+#define RULES_UNLOCK_N   5
+#define RULES_PCIE_N     12
 #define RULES_ROUTING_N  9
 #define RULES_NVLINK_N   3
 #define RULES_HOST_N     10

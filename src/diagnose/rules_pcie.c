@@ -696,6 +696,57 @@ static void report_bar1(struct rule_run *run, const struct bar1 *first, const st
 	bar1_remedy(run, f, first);
 }
 
+/* ---- an address that peers cannot reach ---- */
+
+static bool is_out_of_reach(const struct gpu *g, const struct gpu *peer)
+{
+	const struct pci_bar *bar = pci_gpu_bar1(g->pci);
+	int bits = card_dma_bits(peer);
+
+	return bar->size && bits && (bar->start + bar->size - 1) >> bits;
+}
+
+static void report_high(struct rule_run *run, const struct gpu *g, const struct gpu *peer)
+{
+	const struct pci_bar *bar = pci_gpu_bar1(g->pci);
+	struct finding *f =
+		finding_add(run, CONFIDENCE_LIKELY, subject_gpu(run, g),
+			    "BAR1 of GPU%zu ends at 0x%" PRIx64
+			    ", beyond the %d bits that GPU%zu reaches: the "
+			    "driver cannot map it for that card",
+			    g->index, bar->start + bar->size - 1, card_dma_bits(peer), peer->index);
+
+	f->pci = g->pci;
+	f->pairs = run->m->gpu_n - 1;
+	finding_evidence(run, f, "BAR1 of %s: 0x%" PRIx64 " to 0x%" PRIx64 " (resource)",
+			 g->pci->name, bar->start, bar->start + bar->size - 1);
+}
+
+static enum verdict probe_bar1_high(struct rule_run *run)
+{
+	const struct gpu *unread = NULL;
+	bool any = false;
+
+	FOR_EACH_GPU (g, run) {
+		bool reported = false;
+
+		if (!fact_is(card_needs_bar1(g), 1))
+			continue;
+		any = true;
+		if (!pci_gpu_bar1(g->pci)->size && !fact_absent(g->bar1_bytes))
+			unread = g;
+		FOR_EACH_GPU (peer, run) {
+			if (peer == g || reported || !is_out_of_reach(g, peer))
+				continue;
+			report_high(run, g, peer);
+			reported = true;
+		}
+	}
+	if (unread && !run->found)
+		return rule_unknown(run, "the address of BAR1 of GPU%zu", unread->index);
+	return rule_verdict(run, any ? VERDICT_OK : VERDICT_NA);
+}
+
 /* Nothing can make it larger but another video BIOS, whatever memory the card has. */
 static bool is_largest_offered(const struct bar1_state *b)
 {
@@ -1233,6 +1284,25 @@ const struct rule rules_pcie[] = {
 		.needs = NEEDS_GPU,
 		.probe = probe_bar1_small,
 		.propose = propose_bar1_small,
+	},
+	{
+		.id = "bar1-high",
+		.title = "BAR1 lies where the other cards reach it",
+		.why = "Cards up to Ada address 47 bits, 128 TiB. A BAR1 that the firmware places "
+		       "beyond that cannot be mapped for them.",
+		.remedy =
+			"in the firmware setup lower the base of the window for large BARs (\"MMIO "
+			"High Base\", \"MMIOH Base\", \"Above 4G MMIO Base\") so that BAR1 ends "
+			"below "
+			"128 TiB",
+		.reference =
+			"open-gpu-kernel-modules g_gpu_arch_nvoc.c gpuarchGetSystemPhysAddrWidth, "
+			"kern_bus_gh100.c kbusCreateP2PMappingForBar1P2P",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.predicts = true,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_bar1_high,
 	},
 	{
 		.id = "payload-size",

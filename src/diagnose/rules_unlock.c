@@ -389,6 +389,64 @@ static enum verdict probe_console(struct rule_run *run)
 	return rule_verdict(run, VERDICT_OK);
 }
 
+/* ---- what is reported of edited modules ---- */
+
+static bool any_bar1_pair(struct rule_run *run)
+{
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (is_bar1_pair(run, i, j))
+			return true;
+	return false;
+}
+
+static enum verdict probe_lockup(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	struct fact_str kernel = run->m->kernel.release;
+	const struct lockup *l;
+	struct finding *f;
+
+	if (!fact_is(d->bar1_p2p.loaded, 1) || !any_bar1_pair(run))
+		return VERDICT_NA;
+	if (!fact_known(kernel) && driver_lockup(d, NULL))
+		return rule_unknown(run, "the kernel's release: %s", FACT_WHY(kernel));
+	l = driver_lockup(d, fact_str_or(kernel, ""));
+	if (!l)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_POSSIBLE, "kernel",
+			"with edited modules of driver %d, %s (%s): not explained, so a hint and "
+			"no more",
+			l->release, l->what, l->reference);
+	evidence_str(run, f, "kernel", kernel);
+	evidence_driver(run, f);
+	return VERDICT_BAD;
+}
+
+static enum verdict probe_custom(struct rule_run *run)
+{
+	struct pair_set set = pair_set_new(run);
+	struct finding *f;
+
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (is_bar1_pair(run, i, j) &&
+		    !fact_is(rm_of(run, i, j)->connection, RM_CONNECTION_MAILBOX))
+			pair_set_add(&set, i, j);
+	if (!set.n || fact_is(run->m->driver.bar1_p2p.loaded, 0))
+		return VERDICT_OK;
+	if (!fact_is(run->m->driver.bar1_p2p.loaded, 1))
+		return VERDICT_NA;
+	f = finding_add(run, CONFIDENCE_POSSIBLE, "inference engines",
+			"vLLM's own all-reduce reads the peer through BAR1 on %s (it is off by "
+			"itself for more than two GPUs without NVLink): with it, wrong output and "
+			"resets were reported where NCCL over the same path was right; the same "
+			"signs were seen with stock drivers, and once with P2P off and a loose "
+			"cable, so a failure does not prove the edit wrong",
+			pair_set_text(run, &set));
+	f->pair_map = set.in;
+	evidence_driver(run, f);
+	return VERDICT_BAD;
+}
+
 /* ---- for rules_log.c: what an unfinished edit lacks ---- */
 
 static bool any_mailbox(struct rule_run *run, const struct gpu *g)
@@ -501,6 +559,39 @@ const struct rule rules_unlock[] = {
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_console,
+	},
+	{
+		.id = "kernel-lockup",
+		.title = "No lock-up is reported for edited modules of this release on this kernel",
+		.why = "Some machines with edited modules locked up after they were moved to a "
+		       "newer "
+		       "kernel. Nobody found out why.",
+		.remedy = "if the machine locks up or resets, start an older kernel (Linux 6.12 or "
+			  "6.17) before anything else is changed",
+		.reference = "aikitoria/open-gpu-kernel-modules#28; noonghunna/club-3090#1332",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_lockup,
+	},
+	{
+		.id = "custom-all-reduce",
+		.title = "No inference engine's own all-reduce goes through edited modules",
+		.why = "vLLM's custom all-reduce loads from the peer's memory in kernels of its "
+		       "own and "
+		       "signals by flags there, unlike NCCL. Over BAR1 of GeForce cards there are "
+		       "reports of wrong output and of resets that nobody has explained.",
+		.remedy =
+			"if an engine's output is wrong, or it hangs or resets the machine, start "
+			"it "
+			"with --disable-custom-all-reduce (disable_custom_all_reduce=True), which "
+			"keeps NCCL's P2P, and let `onehop test` check the paths",
+		.reference = "noonghunna/club-3090#922, #1332, #751; NVIDIA/open-gpu-kernel-modules"
+			     "#1257; aikitoria/open-gpu-kernel-modules#21",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_custom,
 	},
 };
 

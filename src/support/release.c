@@ -3,6 +3,8 @@
 
 #include "base/text.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* onehop's mark in a module, "unlock 2": the number counts what its edits are. */
@@ -157,6 +159,29 @@ bool registry_keys_one_sided(const struct nvidia_driver *d, const struct gpu *a,
 	return !driver_forced_p2p(d, a) != !driver_forced_p2p(d, b) ||
 	       (registry_bar1_choice(d, a) == BAR1_NOT_CHOSEN) !=
 		       (registry_bar1_choice(d, b) == BAR1_NOT_CHOSEN);
+}
+
+/* ---- lock-ups ---- */
+
+/* Both with public edits of the release, P2P through BAR1 and RTX 3090; neither was explained. */
+static const struct lockup lockups[] = {
+	{595, 7, "a machine with 4 RTX 3090 locked up under NCCL once it ran Linux 7.0",
+	 "aikitoria/open-gpu-kernel-modules#28"},
+	{610, 7,
+	 "a machine with 2 RTX 3090 was reset under vLLM's custom all-reduce on Linux 7.0, while "
+	 "NCCL over P2P ran clean",
+	 "noonghunna/club-3090#1332"},
+};
+
+const struct lockup *driver_lockup(const struct nvidia_driver *d, const char *kernel)
+{
+	int major = kernel ? (int)strtol(kernel, NULL, 10) : INT_MAX;
+
+	for (size_t i = 0; i < sizeof(lockups) / sizeof(lockups[0]); i++)
+		if (driver_branch(d->module_version) == lockups[i].release &&
+		    major >= lockups[i].kernel && fact_is(d->bar1_p2p.loaded, 1))
+			return &lockups[i];
+	return NULL;
 }
 
 /* ---- other traits ---- */

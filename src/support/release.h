@@ -71,6 +71,19 @@ bool registry_keys_one_sided(const struct nvidia_driver *d, const struct gpu *a,
  * or, with `edited`, by those that onehop would make; without that the driver says yes to it. */
 bool driver_denies_half_pairs(const struct nvidia_driver *d, bool edited);
 
+/* ---- lock-ups ---- */
+
+/* A machine that locked up with edited modules, as its owner reported it: a hint, not a proof. */
+struct lockup {
+	int release;      /* of the driver */
+	int kernel;       /* and the kernel's major number; later ones count too */
+	const char *what; /* a clause */
+	const char *reference;
+};
+
+/* NULL: none is known for this kernel, "7.0.4+deb14-amd64"; or, with NULL, for any. */
+const struct lockup *driver_lockup(const struct nvidia_driver *d, const char *kernel);
+
 /* ---- other traits of releases ---- */
 
 /* The resource manager's "pcie-bar1" for these two means that BAR1 can be used. */

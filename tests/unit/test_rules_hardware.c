@@ -568,6 +568,62 @@ static void keys_of_gpu0(struct machine *m)
 			 here);
 }
 
+static void edited_modules(struct machine *m)
+{
+	m->driver.bar1_p2p.loaded = fact_int(1, here);
+}
+
+static struct machine *stock_modules(void)
+{
+	struct machine *m = workstation();
+
+	m->driver.bar1_p2p.loaded = fact_int(0, here);
+	return m;
+}
+
+static struct machine *linux_6_12(void)
+{
+	struct machine *m = workstation();
+
+	edited_modules(m);
+	m->driver.module_version = fact_str("595.71.05", here);
+	m->kernel.release = fact_str("6.12.88+deb13-amd64", here);
+	return m;
+}
+
+static void linux_7_0(struct machine *m)
+{
+	m->kernel.release = fact_str("7.0.4+deb14-amd64", here);
+}
+
+static void linux_7_0_610(struct machine *m)
+{
+	linux_7_0(m);
+	m->driver.module_version = fact_str("610.57.04", here);
+}
+
+static void put_bar1(struct machine *m, size_t gpu, uint64_t start)
+{
+	struct pci_bar *bar = (struct pci_bar *)pci_gpu_bar1(m->gpus[gpu].pci);
+
+	bar->start = start;
+	bar->size = UINT64_C(32) << 30;
+}
+
+static struct machine *bar1_at_8_tib(void)
+{
+	struct machine *m = workstation();
+
+	put_bar1(m, 0, UINT64_C(8) << 40);
+	put_bar1(m, 1, UINT64_C(9) << 40);
+	return m;
+}
+
+static void bar1_at_128_tib(struct machine *m)
+{
+	put_bar1(m, 1, UINT64_C(128) << 40);
+}
+
 static struct machine *hmm_low(void)
 {
 	struct machine *m = workstation();
@@ -684,6 +740,10 @@ static const struct twin {
 	{"p2p-force-type", unlocked, forced_stock_per_device, "NVLink only"},
 	{"unlock-kept", unlocked, unlock_lost_per_device, "after a reboot ForceP2P=0x210"},
 	{"p2p-mailbox", unlocked_bar1, through_mailbox, "through a mailbox"},
+	{"kernel-lockup", linux_6_12, linux_7_0, "locked up under NCCL"},
+	{"kernel-lockup", linux_6_12, linux_7_0_610, "was reset under vLLM"},
+	{"custom-all-reduce", stock_modules, edited_modules, "does not prove the edit wrong"},
+	{"bar1-high", bar1_at_8_tib, bar1_at_128_tib, "BAR1 of GPU1 ends at 0x8007ffffffff"},
 	{"hmm-dma32", hmm_low, hmm_high, "beyond the 47 bits that GPU0 reaches"},
 	{"p2p-keys-one-side", unlocked, keys_of_gpu0, "for one card only of GPU0 and GPU1"},
 	{"unlock-console", unlocked_570, console_on_gpu1, "start of BAR1 of GPU1"},

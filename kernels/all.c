@@ -2,6 +2,7 @@
 /* All kernels as one translation unit: one PTX module. */
 #include "kernels/all_reduce.c"
 #include "kernels/copy.c"
+#include "kernels/exchange.c"
 #include "kernels/gate.c"
 #include "kernels/latency.c"
 #include "kernels/pattern.c"

@@ -57,9 +57,9 @@ static inline void sum_vectors(const struct all_reduce_args *a, u64 begin, u64 e
 		vector16 sum = {0, 0, 0, 0};
 
 		for (u64 d = 0; d < a->n; d++)
-			sum += AT(const vector16, AT(const u64, a->inputs + d * 8) + i * 4);
+			sum += load_vector(AT(const u64, a->inputs + d * 8) + i * 4);
 		for (u64 d = 0; d < a->n; d++)
-			AT(vector16, AT(const u64, a->outputs + d * 8) + i * 4) = sum;
+			store_vector(AT(const u64, a->outputs + d * 8) + i * 4, sum);
 	}
 }
 

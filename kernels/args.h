@@ -20,6 +20,7 @@ typedef long i64;
 	X(chase)                                                                                   \
 	X(ping_pong)                                                                               \
 	X(all_reduce)                                                                              \
+	X(exchange)                                                                                \
 	X(typed_fill)                                                                              \
 	X(typed_check)
 
@@ -114,6 +115,33 @@ struct all_reduce_args {
 	u64 epoch; /* 1, 2, ...: the how manieth run on these flags */
 	u64 abort, limit_ns;
 	u64 report; /* u32[blocks]: enum wait_end */
+};
+
+/*
+ * One end of an exchange of data between two kernels that run at once, round after round without the
+ * host: write this round's data, post a flag, wait for the other's; read and check the other's data, post,
+ * wait. Which of the two data are written where, and where the flags are, is the caller's choice: a pull,
+ * a push, or flags alone. Both ends have the same grid, and block b meets block b only.
+ */
+struct exchange_args {
+	u64 produce, consume; /* data of place 0, as this device sees them; 0: none */
+	u64 bytes;            /* of a round, a multiple of 16 */
+	u64 places,
+		stride; /* round r is at place r % places, each `stride` bytes behind the last */
+	u64 rounds;     /* of this launch; 0: nothing runs */
+	u64 produce_tag, consume_tag; /* of the pattern in round 0 */
+	u64 post, poll; /* u32[blocks]: the other's flags, which count up, and this one's */
+	u64 state;      /* struct exchange_state[blocks], in this device's memory, zeroed once */
+	u64 report;     /* struct check_report, as for check */
+	u64 abort, limit_ns;
+};
+
+/* Of a block. Launches go on where the one before has ended: a captured one can be launched again. */
+struct exchange_state {
+	u32 count;       /* flags that were waited for, two a round */
+	u32 end;         /* enum wait_end; a launch behind one that gave up does nothing */
+	u32 wrong_round; /* the first with wrong data, plus one; 0: none */
+	u32 unused;
 };
 
 /* Element types and operations, numbered as NCCL numbers them. */

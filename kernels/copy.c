@@ -33,13 +33,13 @@ static inline void copy_vectors(u64 to, u64 from, u64 n)
 
 #pragma GCC unroll 16
 		for (u32 k = 0; k < COPY_UNROLL; k++)
-			held[k] = AT(const vector16, from + at + k * lanes * 16);
+			held[k] = load_vector(from + at + k * lanes * 16);
 #pragma GCC unroll 16
 		for (u32 k = 0; k < COPY_UNROLL; k++)
-			AT(vector16, to + at + k * lanes * 16) = held[k];
+			store_vector(to + at + k * lanes * 16, held[k]);
 	}
 	for (u64 i = pieces * piece + grid_id(); i < n; i += grid_count())
-		AT(vector16, to + i * 16) = AT(const vector16, from + i * 16);
+		store_vector(to + i * 16, load_vector(from + i * 16));
 }
 
 /* log2 of the widest element to which both addresses can be aligned at once. */

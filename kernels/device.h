@@ -66,6 +66,17 @@ static inline void store_release(u64 address, u32 v)
 	__asm__ volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 
+/* Plain ones, which a cache may serve. */
+static inline vector16 load_vector(u64 address)
+{
+	return AT(const vector16, address);
+}
+
+static inline void store_vector(u64 address, vector16 v)
+{
+	AT(vector16, address) = v;
+}
+
 static inline void store_u64(u64 address, u64 v)
 {
 	__asm__ volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
@@ -167,7 +178,22 @@ static inline u32 load_acquire(u64 address)
 
 static inline void store_release(u64 address, u32 v)
 {
+	if (native_block.flaw)
+		native_flaw_release(native_block.flaw, address);
 	__atomic_store_n((u32 *)address, v, __ATOMIC_RELEASE);
+}
+
+/* By way of the flaw that the device behind the address shows, if any. */
+static inline vector16 load_vector(u64 address)
+{
+	return AT(const vector16,
+		  native_block.flaw ? native_flaw_load(native_block.flaw, address) : address);
+}
+
+static inline void store_vector(u64 address, vector16 v)
+{
+	if (!native_block.flaw || !native_flaw_store(native_block.flaw, address, &v))
+		AT(vector16, address) = v;
 }
 
 static inline void store_u64(u64 address, u64 v)

@@ -29,7 +29,7 @@ KERNEL(chase)
 }
 
 /* One round of the one that sends first, or of the one that answers: enum wait_end. */
-static inline u32 exchange(const struct ping_pong_args *a, u32 count, struct patience *p)
+static inline u32 turn(const struct ping_pong_args *a, u32 count, struct patience *p)
 {
 	u32 end;
 
@@ -49,7 +49,7 @@ KERNEL(ping_pong)
 
 	if (grid_id())
 		return;
-	while (rounds < a.rounds && (end = exchange(&a, (u32)rounds + 1, &p)) == WAIT_DONE) {
+	while (rounds < a.rounds && (end = turn(&a, (u32)rounds + 1, &p)) == WAIT_DONE) {
 		const u64 now = time_ticks();
 
 		if (a.ticks)

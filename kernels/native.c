@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The kernels, compiled for the host. */
-#include "kernels/native.h"
+#include "kernels/native_flaw.h"
 
 #include "kernels/all.c"
 
@@ -30,8 +30,12 @@ size_t native_args_size(unsigned k)
 	return table[k].args_size;
 }
 
-void native_run(unsigned k, const struct native_block *block, const void *args)
+void native_run(unsigned k, const struct native_block *block, const struct native_flaw *flaw,
+		const void *args)
 {
 	native_block = *block;
+	native_block.flaw = native_flaw_new(flaw);
 	table[k].run(args);
+	native_flaw_free(native_block.flaw);
+	native_block.flaw = NULL;
 }

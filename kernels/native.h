@@ -6,15 +6,43 @@
 
 #include <stddef.h>
 
+/* What a kernel's plain loads and stores of other devices' memory suffer, on purpose. */
+enum native_flaw_kind {
+	NATIVE_FLAW_NONE,
+	NATIVE_CACHED,   /* what a kernel has loaded once stays as it was until the kernel ends */
+	NATIVE_OVERTAKE, /* stores become visible with the next flag that goes the same way */
+	NATIVE_ASTRAY,   /* loads are a page off */
+};
+
+struct native_flaw {
+	enum native_flaw_kind kind;
+	u64 from, to; /* the addresses that are meant */
+};
+
+struct native_block_flaw;
+
 /* Which block a thread is running. */
 struct native_block {
 	u32 id, count;
-	const u32 *closing; /* not 0: kernels that wait give up */
+	const u32 *closing;             /* not 0: kernels that wait give up */
+	struct native_block_flaw *flaw; /* NULL: none */
 };
 
 extern _Thread_local struct native_block native_block;
 
+/* ---- for kernels/device.h ---- */
+
+/* Where a load of 16 bytes is served from. */
+u64 native_flaw_load(struct native_block_flaw *f, u64 address);
+/* Whether it took the 16 bytes, to store them later. */
+int native_flaw_store(struct native_block_flaw *f, u64 address, const void *bytes);
+/* Before a flag is stored. */
+void native_flaw_release(struct native_block_flaw *f, u64 address);
+
+/* ---- for the host back end ---- */
+
 /* Of kernel number k in KERNELS. */
 size_t native_args_size(unsigned k);
-/* Runs one block in this thread. */
-void native_run(unsigned k, const struct native_block *block, const void *args);
+/* Runs one block in this thread, with that flaw. Without memory for it there is none. */
+void native_run(unsigned k, const struct native_block *block, const struct native_flaw *flaw,
+		const void *args);

@@ -18,6 +18,12 @@ static inline u64 pattern_tag_round(u64 tag)
 	return tag >> 1 & 0x7f;
 }
 
+/* The tag of `rounds` rounds later. */
+static inline u64 pattern_tag_round_on(u64 tag, u64 rounds)
+{
+	return (tag & ~0xfeul) | (((tag >> 1) + rounds) & 0x7f) << 1;
+}
+
 /*
  * splitmix64's finaliser: every bit of the input reaches every bit of the output, and it can be
  * undone. It maps 0, and only 0, to 0; hence the 1 that is added: only the last index of the last

@@ -140,6 +140,8 @@ _Static_assert(sizeof(struct cu_access_desc) == 12, "CUmemAccessDesc");
 	  (uint64_t *ret_base, size_t *ret_size, uint64_t address)) \
 	X(cuMemHostAlloc, "cuMemHostAlloc", true, (void **ret, size_t size, unsigned flags)) \
 	X(cuMemFreeHost, "cuMemFreeHost", true, (void *p)) \
+	X(cuMemHostRegister, "cuMemHostRegister_v2", false, (void *p, size_t size, unsigned flags)) \
+	X(cuMemHostUnregister, "cuMemHostUnregister", false, (void *p)) \
 	X(cuMemcpyAsync, "cuMemcpyAsync", true, \
 	  (uint64_t target, uint64_t origin, size_t n, struct cu_stream *s)) \
 	X(cuMemcpyPeerAsync, "cuMemcpyPeerAsync", true, \

@@ -18,6 +18,7 @@ struct cuda_memory {
 	uint64_t base;    /* imported by IPC: what was opened */
 	uint64_t handle;  /* mapped ones: of the allocation */
 	uint64_t mapped;  /* mapped ones: bytes, a multiple of the granularity; else 0 */
+	int fd;           /* shared ones: of the host's memory */
 };
 
 /* A stream, event or graph. */
@@ -117,6 +118,8 @@ int cuda_import(struct device_set *s, int device, const struct memory_export *e,
 /* Gives the mapped memory of mem->handle an address, for use by `device`. */
 int cuda_map(struct cuda_set *c, int device, struct cuda_memory *mem);
 int cuda_release_mapped(struct cuda_set *c, struct cuda_memory *mem);
+/* Pinned memory that a file descriptor stands for: a new one, or (fd not -1, the caller's) another's. */
+int cuda_map_shared(struct cuda_set *c, int device, int fd, struct cuda_memory *mem);
 /* Pinned memory, of the node near to the device. */
 int cuda_alloc_host(struct cuda_set *c, int device, size_t size, unsigned flags, void **ret);
 /* mem, found by id, with [offset, offset + bytes) inside it. NULL with a sentence. */

@@ -88,6 +88,14 @@ static int alloc_pinned(struct cuda_set *c, int device, struct cuda_memory *mem)
 	return r;
 }
 
+/* ---- shared: pinned pages of a file, as NCCL has them in /dev/shm ---- */
+
+static int alloc_shared(struct cuda_set *c, int device, struct cuda_memory *mem)
+{
+	mem->m.device = mem->m.owner = -1;
+	return cuda_map_shared(c, device < 0 ? 0 : device, -1, mem);
+}
+
 /* ---- mapped: allocations that have a handle ---- */
 
 static int set_access(struct cuda_set *c, int device, const struct cuda_memory *mem,
@@ -205,6 +213,7 @@ int cuda_alloc(struct device_set *s, int device, enum memory_kind kind, uint64_t
 		[MEMORY_DEVICE] = alloc_plain,
 		[MEMORY_EXPORTABLE] = alloc_mapped,
 		[MEMORY_PINNED] = alloc_pinned,
+		[MEMORY_SHARED] = alloc_shared,
 	};
 	struct cuda_set *c = set_of(s);
 	struct cuda_memory *mem;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /*
@@ -19,6 +20,62 @@ union blob {
 };
 
 _Static_assert(sizeof(union blob) == sizeof(((struct memory_export *)0)->blob), "memory_export");
+
+/* ---- the host's memory as a file ---- */
+
+static void close_shared(const struct cuda_memory *mem)
+{
+	munmap((void *)(uintptr_t)mem->address, mem->m.size);
+	close(mem->fd);
+}
+
+static int release_shared(struct cuda_set *c, struct cuda_memory *mem)
+{
+	int r = CUDA(c, 0, cuMemHostUnregister, (void *)(uintptr_t)mem->address);
+
+	close_shared(mem);
+	return r;
+}
+
+static int open_shared(int fd, uint64_t size)
+{
+	int own = fd < 0 ? memfd_create("onehop", MFD_CLOEXEC) : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (own < 0)
+		return err_sys(errno, "a file of shared memory");
+	if (fd >= 0 || ftruncate(own, (off_t)size) == 0)
+		return own;
+	close(own);
+	return err_sys(errno, "shared memory of %llu bytes", (unsigned long long)size);
+}
+
+int cuda_map_shared(struct cuda_set *c, int device, int fd, struct cuda_memory *mem)
+{
+	void *p;
+	int r = open_shared(fd, mem->m.size);
+
+	if (r < 0)
+		return r;
+	mem->fd = r;
+	mem->release = release_shared;
+	p = mmap(NULL, mem->m.size, PROT_READ | PROT_WRITE, MAP_SHARED, mem->fd, 0);
+	if (p == MAP_FAILED) {
+		r = err_sys(errno, "mapping shared memory");
+		close(mem->fd);
+		return r;
+	}
+	mem->address = (uintptr_t)p;
+	r = CUDA(c, device, cuMemHostRegister, p, mem->m.size, CU_HOST_PORTABLE | CU_HOST_MAPPED);
+	if (r < 0)
+		close_shared(mem);
+	return r;
+}
+
+static int export_shared(const struct cuda_memory *mem, struct memory_export *e)
+{
+	e->fd = fcntl(mem->fd, F_DUPFD_CLOEXEC, 0);
+	return e->fd < 0 ? err_sys(errno, "exporting shared memory") : 0;
+}
 
 /* ---- out ---- */
 
@@ -35,6 +92,8 @@ static int export_fd(struct cuda_set *c, const struct cuda_memory *mem, struct m
 {
 	int r;
 
+	if (mem->m.kind == MEMORY_SHARED)
+		return export_shared(mem, e);
 	if (!mem->mapped)
 		return err_set(EINVAL, "only exportable memory goes out as a file descriptor");
 	r = CUDA(c, mem->m.device, cuMemExportToShareableHandle, &e->fd, mem->handle,
@@ -53,7 +112,7 @@ static int export_ipc(struct cuda_set *c, const struct cuda_memory *mem, struct 
 	size_t size;
 	int r;
 
-	if (mem->mapped || mem->m.kind == MEMORY_IMPORTED)
+	if (mem->m.kind != MEMORY_DEVICE && mem->m.kind != MEMORY_CALLER)
 		return err_set(EINVAL, "only plain memory of a GPU's own goes out by IPC");
 	r = CUDA(c, mem->m.device, cuMemGetAddressRange, &base, &size, mem->address);
 	if (r < 0)
@@ -98,7 +157,8 @@ int cuda_export(struct device_set *s, const struct memory *m, enum export_kind k
 
 	if (!mem)
 		return -EINVAL;
-	if (kind >= sizeof(exports) / sizeof(*exports) || mem->m.device < 0)
+	if (kind >= sizeof(exports) / sizeof(*exports) ||
+	    (mem->m.device < 0 && mem->m.kind != MEMORY_SHARED))
 		return err_set(EINVAL, "only memory of a GPU can be exported");
 	e.owner = mem->m.owner;
 	e.size = mem->m.size;
@@ -133,6 +193,8 @@ static int import_fd(struct cuda_set *c, const struct memory_export *e, const un
 {
 	int device = mem->m.device, r;
 
+	if (e->fd >= 0 && e->owner < 0)
+		return cuda_map_shared(c, device, e->fd, mem);
 	if (e->fd < 0 || blob->mapped < e->size)
 		return err_set(EINVAL, "that export names no memory");
 	r = CUDA(c, device, cuMemImportFromShareableHandle, &mem->handle, (void *)(intptr_t)e->fd,

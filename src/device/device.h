@@ -61,6 +61,7 @@ enum memory_kind {
 	MEMORY_DEVICE,     /* the device's, plain */
 	MEMORY_EXPORTABLE, /* the device's, can be handed to another process */
 	MEMORY_PINNED,     /* the host's, seen by every device of the set */
+	MEMORY_SHARED,     /* the same, can be handed to another process as file descriptor */
 	MEMORY_IMPORTED,   /* another process's; owner tells which device's */
 	MEMORY_CALLER,     /* wrapped: never freed here */
 };
@@ -74,7 +75,7 @@ struct memory {
 	uint32_t kind;  /* enum memory_kind */
 };
 
-/* How memory goes to another process: a file descriptor (sent along) or a blob. */
+/* How memory goes to another process: a file descriptor (sent along), a blob, or both. */
 enum export_kind { EXPORT_FD, EXPORT_IPC, EXPORT_DMABUF };
 
 struct memory_export {
@@ -212,6 +213,13 @@ enum fault_kind {
 	FAULT_HANG,     /* transfers and stores never end */
 	FAULT_REFUSE,   /* peer access is refused */
 	FAULT_SLOW,     /* a hundredth of the rate */
+	/* Those that copies and single kernels do not meet: */
+	FAULT_CACHED, /* what a kernel has read once it reads again as it was, whatever flags say */
+	FAULT_REPLAY, /* kernels of a graph read a page off from its second launch on */
+	FAULT_OVERTAKE,   /* a kernel's stores come later than a flag that goes another way */
+	FAULT_REREAD,     /* what was read is read again as it was, until the host has waited */
+	FAULT_REMAP,      /* memory made anew in the place of old shows what the old one held */
+	FAULT_IPC_OFFSET, /* memory taken by IPC begins where the allocator's own begins */
 	FAULT_N
 };
 

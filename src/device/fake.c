@@ -123,7 +123,7 @@ static int fake_alloc(struct device_set *s, int device, enum memory_kind kind, u
 		      struct memory *ret)
 {
 	FORWARD(alloc, (s, device, kind, size, ret), " %s %lu",
-		PLACE(kind == MEMORY_PINNED ? -1 : device), size);
+		PLACE(kind == MEMORY_PINNED || kind == MEMORY_SHARED ? -1 : device), size);
 }
 
 static int fake_wrap(struct device_set *s, int device, uint64_t address, uint64_t size,

@@ -130,6 +130,7 @@ static void host_close(struct device_set *s)
 	host_streams_close(h);
 	while (h->windows)
 		host_window_free(h, h->windows);
+	host_flaws_free(h);
 	close_tables(h);
 	for (size_t i = 0; i <= s->n; i++)
 		host_arena_close(&h->arenas[i]);
@@ -232,8 +233,9 @@ int host_open(const struct device_request *r, struct device_set **ret)
 		return err_set(ENOMEM, "no memory for %zu host devices", r->n);
 	h->set = (struct device_set){.ops = &host_ops,
 				     .n = r->n,
-				     .caps = DEVICE_EXPORT_FD | DEVICE_PEER_SWITCH | DEVICE_GRAPHS |
-					     DEVICE_NATIVE | DEVICE_COPY_ENGINES};
+				     .caps = DEVICE_EXPORT_FD | DEVICE_EXPORT_IPC |
+					     DEVICE_PEER_SWITCH | DEVICE_GRAPHS | DEVICE_NATIVE |
+					     DEVICE_COPY_ENGINES};
 	h->request = *r;
 	if (!r->memory_bytes)
 		h->request.memory_bytes = DEFAULT_MEMORY;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/host.h"
+#include "kernels/native.h"
 
 #include <pthread.h>
 
@@ -29,7 +30,8 @@ struct host_window {
 	enum fault_kind fault;
 	char *base; /* what the initiator sees */
 	char *real; /* stale: what there is */
-	char *late; /* stale: what will have come with the next operation */
+	char *late; /* stale: what will have come with the next operation; reread: what was read */
+	unsigned char *was_read; /* reread: of each page; NULL: of none yet */
 	uint64_t size;
 	double gbps;         /* 0: unlimited */
 	uint64_t free_at_ns; /* when what is under way will have passed */
@@ -42,11 +44,12 @@ struct host_peer {
 
 struct host_block {
 	struct memory m;
-	struct host_block *next; /* of its arena */
-	int arena;               /* index; -1: none (imported, caller's) */
-	uint64_t offset;
+	struct host_block *next;    /* of its arena */
+	int arena;                  /* index; -1: none (imported, caller's) */
+	uint64_t offset;            /* in its arena; imported: in its owner's */
 	char *base;                 /* none: where byte 0 is */
 	struct host_window *window; /* imported through one, its own */
+	uint64_t made_as;           /* imported: the id that its owner has for it */
 };
 
 enum host_op_kind { HOST_COPY, HOST_KERNEL, HOST_RECORD, HOST_AWAIT, HOST_CALL };
@@ -68,6 +71,7 @@ struct host_kernel {
 struct host_op {
 	struct host_op *next;
 	enum host_op_kind kind;
+	bool replayed; /* of a graph that was launched before */
 	union {
 		struct host_copy copy;
 		struct host_kernel kernel;
@@ -84,6 +88,7 @@ struct host_op {
 
 struct host_queue {
 	struct host_op *first, *last;
+	bool launched; /* of a graph: before */
 };
 
 struct host_event {
@@ -120,6 +125,7 @@ struct host_set {
 	pthread_cond_t changed;
 	u32 closing; /* also looked at by kernels, without the lock */
 	struct host_window *windows;
+	struct host_ghost *ghosts; /* (host_flaw.c) */
 	struct host_stream *streams;
 	struct host_table events;
 };
@@ -190,6 +196,7 @@ struct host_passage {
 	size_t n;
 	uint64_t begin_ns; /* when the links are free for it; 0: they are unlimited */
 	uint64_t end_ns;   /* when all of it will have passed */
+	struct native_flaw flaw;
 };
 
 /* Before the operation, which it may cut short (torn). false: closed while it hung. */
@@ -198,6 +205,20 @@ bool host_passage_begin(struct host_set *h, struct host_op *op, struct host_pass
 bool host_passage_pace(struct host_set *h, const struct host_passage *p, uint64_t done,
 		       uint64_t bytes);
 void host_passage_end(struct host_passage *p);
+
+/* ---- faults that only some ways of use meet (host_flaw.c) ---- */
+
+/* What the operation's kernel suffers in the window. */
+struct native_flaw host_flaw_of(const struct host_window *w, const struct host_op *op);
+/* The operation reads what was read there before, if any. With the lock held. */
+void host_flaw_reread(struct host_window *w, struct host_op *op, const struct host_span *span);
+/* The host has waited for a stream: windows show what there is. */
+void host_flaw_refresh(struct host_set *h);
+/* Imported memory is about to be freed: what it holds may come back. */
+void host_flaw_keep(struct host_set *h, const struct host_block *b);
+/* Where byte 0 of memory that was just imported shows: `base`, or what was there before. */
+char *host_flaw_recall(const struct host_set *h, const struct host_block *b, char *base);
+void host_flaws_free(struct host_set *h);
 
 /* ---- streams (host_stream.c, host_run.c) ---- */
 

@@ -101,7 +101,7 @@ int host_alloc(struct device_set *s, int device, enum memory_kind kind, uint64_t
 	       struct memory *ret)
 {
 	struct host_set *h = host_of(s);
-	const bool pinned = kind == MEMORY_PINNED;
+	const bool pinned = kind == MEMORY_PINNED || kind == MEMORY_SHARED;
 	struct host_block like = {.m = {.size = size, .kind = kind, .device = -1, .owner = -1},
 				  .arena = pinned ? (int)s->n : device};
 	int r = pinned ? 0 : host_check_device(h, device);
@@ -109,7 +109,7 @@ int host_alloc(struct device_set *s, int device, enum memory_kind kind, uint64_t
 
 	if (r < 0)
 		return r;
-	if (kind > MEMORY_PINNED || size == 0)
+	if (kind > MEMORY_SHARED || size == 0)
 		return err_set(EINVAL, "%lu bytes of kind %d cannot be allocated", size, kind);
 	a = &h->arenas[like.arena];
 	if (size > a->limit || pages(size) > a->limit - a->used)
@@ -165,8 +165,10 @@ int host_free(struct device_set *s, const struct memory *m)
 		return -EINVAL;
 	if (b->arena >= 0)
 		arena_remove(&h->arenas[b->arena], b);
-	if (b->window)
+	if (b->window) {
+		host_flaw_keep(h, b);
 		host_window_free(h, b->window);
+	}
 	host_table_drop(&h->blocks, m->id);
 	free(b);
 	return 0;
@@ -204,18 +206,32 @@ int host_address(struct device_set *s, const struct memory *m, int device, uint6
 	return 0;
 }
 
+/* Which kinds of memory go how; both are file descriptors here. */
+static const bool goes[][MEMORY_CALLER + 1] = {
+	[EXPORT_FD] = {[MEMORY_EXPORTABLE] = true, [MEMORY_PINNED] = true, [MEMORY_SHARED] = true},
+	[EXPORT_IPC] = {[MEMORY_DEVICE] = true},
+};
+
+static int check_kind(uint32_t kind)
+{
+	if (kind == EXPORT_FD || kind == EXPORT_IPC)
+		return 0;
+	return err_set(ENOTSUP, "memory of host devices goes by file descriptor or IPC only");
+}
+
+/* The blob holds the id. */
 int host_export(struct device_set *s, const struct memory *m, enum export_kind kind,
 		struct memory_export *ret)
 {
 	struct host_set *h = host_of(s);
 	const struct host_block *b = host_block_of(h, m);
-	int fd;
+	int fd, r = check_kind(kind);
 
 	if (!b)
 		return -EINVAL;
-	if (kind != EXPORT_FD)
-		return err_set(ENOTSUP, "memory of host devices goes by file descriptor only");
-	if (b->m.kind != MEMORY_EXPORTABLE && b->m.kind != MEMORY_PINNED)
+	if (r < 0)
+		return r;
+	if (!goes[kind][b->m.kind])
 		return err_set(EINVAL, "memory %lu was not made to be exported", m->id);
 	fd = fcntl(h->arenas[b->arena].fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
@@ -225,15 +241,17 @@ int host_export(struct device_set *s, const struct memory *m, enum export_kind k
 				      .size = b->m.size,
 				      .offset = b->offset,
 				      .fd = fd};
+	memcpy(ret->blob, &m->id, sizeof(m->id));
 	return 0;
 }
 
 static int check_export(const struct memory_export *e, uint64_t *ret_file_size)
 {
 	struct stat st;
+	int r = check_kind(e->kind);
 
-	if (e->kind != EXPORT_FD)
-		return err_set(ENOTSUP, "memory of host devices goes by file descriptor only");
+	if (r < 0)
+		return r;
 	if (fstat(e->fd, &st) < 0)
 		return err_sys(errno, "the file descriptor of memory to import");
 	if (e->size == 0 || e->offset > (uint64_t)st.st_size ||
@@ -251,8 +269,9 @@ int host_import(struct device_set *s, int device, const struct memory_export *e,
 					.kind = MEMORY_IMPORTED,
 					.device = device,
 					.owner = e->owner},
-				  .arena = -1};
-	uint64_t file_size = 0;
+				  .arena = -1,
+				  .offset = e->offset};
+	uint64_t file_size = 0, offset = e->offset;
 	int r = host_check_device(h, device);
 
 	if (r == 0)
@@ -262,7 +281,10 @@ int host_import(struct device_set *s, int device, const struct memory_export *e,
 				    &like.window);
 	if (r != 0)
 		return r;
-	like.base = like.window->base + e->offset;
+	memcpy(&like.made_as, e->blob, sizeof(like.made_as));
+	if (e->kind == EXPORT_IPC && like.window->fault == FAULT_IPC_OFFSET)
+		offset = 0;
+	like.base = host_flaw_recall(h, &like, like.window->base + offset);
 	if ((r = keep(h, &like, ret)) < 0)
 		host_window_free(h, like.window);
 	return r;

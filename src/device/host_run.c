@@ -50,6 +50,7 @@ static void run_copy(struct host_stream *s, struct host_op *op)
 struct grid {
 	const struct host_kernel *kernel;
 	const u32 *closing;
+	const struct native_flaw *flaw;
 };
 
 static void run_block(void *context, size_t i)
@@ -59,15 +60,15 @@ static void run_block(void *context, size_t i)
 					   .count = g->kernel->blocks,
 					   .closing = g->closing};
 
-	native_run(g->kernel->kernel, &block, g->kernel->args);
+	native_run(g->kernel->kernel, &block, g->flaw, g->kernel->args);
 }
 
 /* Blocks start in ascending order: the lowest that has not ended is running on every device, so that
  * blocks may wait for those of the same index elsewhere. */
 static void run_kernel(struct host_stream *s, struct host_op *op)
 {
-	const struct grid g = {&op->kernel, &s->h->closing};
 	struct host_passage p;
+	const struct grid g = {&op->kernel, &s->h->closing, &p.flaw};
 
 	if (!host_passage_begin(s->h, op, &p))
 		return;

@@ -253,6 +253,8 @@ int host_wait(struct device_set *set, struct stream stream, uint64_t limit_us)
 		late = pthread_cond_timedwait(&h->changed, &h->lock, &until);
 	late = s->done < asked;
 	pthread_mutex_unlock(&h->lock);
+	if (!late)
+		host_flaw_refresh(h);
 	if (late)
 		return err_set(ETIMEDOUT, "%s was not done in %.3f s", set->info[s->device].name,
 			       (double)limit_us / 1e6);
@@ -467,13 +469,18 @@ int host_graph_launch(struct device_set *set, struct stream stream, struct graph
 {
 	struct host_set *h = host_of(set);
 	struct host_stream *s = stream_of(h, stream);
-	const struct host_queue *g = graph_of(h, graph);
+	struct host_queue *g = graph_of(h, graph);
 	int r = 0;
 
 	if (!s || !g)
 		return -EINVAL;
-	for (const struct host_op *op = g->first; r == 0 && op; op = op->next)
-		r = enqueue(s, op);
+	for (const struct host_op *op = g->first; r == 0 && op; op = op->next) {
+		struct host_op again = *op;
+
+		again.replayed = g->launched;
+		r = enqueue(s, &again);
+	}
+	g->launched = true;
 	return r;
 }
 

@@ -77,10 +77,17 @@ static bool map_stale(struct host_window *w, int fd)
 	return w->real && w->late && map_private(w, fd);
 }
 
+/* `late` will hold what was read. */
+static bool map_reread(struct host_window *w, int fd)
+{
+	w->late = map(HOST_ANONYMOUS, w->size, -1);
+	return w->late && map_direct(w, fd);
+}
+
+/* Where there is none, the window shows what there is. */
 static bool (*const mappers[FAULT_N])(struct host_window *w, int fd) = {
-	[FAULT_NONE] = map_direct, [FAULT_MIRROR] = map_private, [FAULT_DISPLACE] = map_displaced,
-	[FAULT_STALE] = map_stale, [FAULT_TORN] = map_direct,    [FAULT_LOST] = map_private,
-	[FAULT_HANG] = map_direct, [FAULT_REFUSE] = map_direct,  [FAULT_SLOW] = map_direct,
+	[FAULT_MIRROR] = map_private, [FAULT_DISPLACE] = map_displaced, [FAULT_STALE] = map_stale,
+	[FAULT_LOST] = map_private,   [FAULT_REREAD] = map_reread,
 };
 
 static void unmap(struct host_window *w)
@@ -90,6 +97,7 @@ static void unmap(struct host_window *w)
 	for (size_t i = 0; i < sizeof(maps) / sizeof(*maps); i++)
 		if (maps[i])
 			munmap(maps[i], w->size);
+	free(w->was_read);
 	free(w);
 }
 
@@ -110,7 +118,7 @@ int host_window_new(struct host_set *h, int fd, uint64_t size, int initiator, in
 	w->gbps = host_gbps(h, initiator, target);
 	if (fault == FAULT_SLOW)
 		w->gbps = (w->gbps > 0 ? w->gbps : ASSUMED_GBPS) / SLOWER;
-	if (!mappers[fault](w, fd)) {
+	if (!(mappers[fault] ? mappers[fault] : map_direct)(w, fd)) {
 		const int e = errno;
 
 		unmap(w);
@@ -199,6 +207,17 @@ static void spans_all_reduce(const void *args, struct host_passage *p)
 	}
 }
 
+static void spans_exchange(const void *args, struct host_passage *p)
+{
+	const struct exchange_args *a = args;
+
+	if (a->produce)
+		add(p, a->produce, a->bytes, true);
+	if (a->consume)
+		add(p, a->consume, a->bytes, false);
+	add(p, a->post, sizeof(u32), true);
+}
+
 static void spans_typed_fill(const void *args, struct host_passage *p)
 {
 	const struct typed_fill_args *a = args;
@@ -251,6 +270,7 @@ static const size_t amounts[KERNEL_N] = {
 	[KERNEL_copy] = offsetof(struct copy_args, bytes),
 	[KERNEL_fill] = offsetof(struct fill_args, words),
 	[KERNEL_all_reduce] = offsetof(struct all_reduce_args, count),
+	[KERNEL_exchange] = offsetof(struct exchange_args, bytes),
 	[KERNEL_typed_fill] = offsetof(struct typed_fill_args, count),
 };
 
@@ -287,6 +307,7 @@ bool host_passage_begin(struct host_set *h, struct host_op *op, struct host_pass
 
 	p->n = 0;
 	p->begin_ns = p->end_ns = 0;
+	p->flaw = (struct native_flaw){NATIVE_FLAW_NONE, 0, 0};
 	spans_of(op, p);
 	pthread_mutex_lock(&h->lock);
 	for (size_t i = 0; i < p->n; i++) {
@@ -299,6 +320,9 @@ bool host_passage_begin(struct host_set *h, struct host_op *op, struct host_pass
 			span->bytes = (uint64_t)(w->base + w->size - span->at);
 		hang |= w->fault == FAULT_HANG;
 		torn |= w->fault == FAULT_TORN;
+		host_flaw_reread(w, op, span);
+		if (p->flaw.kind == NATIVE_FLAW_NONE)
+			p->flaw = host_flaw_of(w, op);
 		if (w->gbps > 0)
 			reserve(p, w, span->bytes);
 	}

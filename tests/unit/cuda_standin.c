@@ -547,6 +547,24 @@ CALL(cuMemFreeHost, (void *p))
 	return begin(__func__);
 }
 
+CALL(cuMemHostRegister_v2, (void *p, size_t size, unsigned flags))
+{
+	BEGIN;
+	NEED_CONTEXT;
+	if (!p || !size || (uintptr_t)p % 4096 || !(flags & CU_HOST_PORTABLE))
+		return CU_INVALID_VALUE;
+	cuda_standin.registered++;
+	return CU_SUCCESS;
+}
+
+CALL(cuMemHostUnregister, (void *p))
+{
+	(void)p;
+	would_wait();
+	cuda_standin.registered--;
+	return begin(__func__);
+}
+
 /* ---- copies ---- */
 
 static bool in_reach(uint64_t address)

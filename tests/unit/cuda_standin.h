@@ -26,8 +26,8 @@ struct cuda_standin {
 	unsigned hangs; /* calls that would have waited for a kernel that does not end */
 	int depth;      /* of the stack of contexts */
 	/* what there is now */
-	int contexts, modules, allocations, pinned, handles, ranges, mappings, opened, streams,
-		events, graphs, instances;
+	int contexts, modules, allocations, pinned, registered, handles, ranges, mappings, opened;
+	int streams, events, graphs, instances;
 };
 
 /* Exported by the stand-in as "cuda_standin". */

@@ -119,6 +119,7 @@ static void assert_all_freed(void)
 	assert_int_equal(s->modules, 0);
 	assert_int_equal(s->allocations, 0);
 	assert_int_equal(s->pinned, 0);
+	assert_int_equal(s->registered, 0);
 	assert_int_equal(s->handles, 0);
 	assert_int_equal(s->ranges, 0);
 	assert_int_equal(s->mappings, 0);
@@ -553,6 +554,35 @@ static void test_export_fd(void **state)
 	device_close(s);
 }
 
+/* The host's memory, seen by the GPUs of two processes. */
+static void test_export_shared(void **state)
+{
+	struct device_set *s = open_two(), *other = open_two();
+	struct memory m, seen;
+	struct memory_export e;
+	uint64_t address;
+	uint32_t flag = 0xabcd;
+
+	(void)state;
+	assert_ok(s->ops->alloc(s, 0, MEMORY_SHARED, 512, &m));
+	assert_int_equal(m.device, -1);
+	assert_int_equal(m.owner, -1);
+	assert_ok(s->ops->export(s, &m, EXPORT_FD, &e));
+	assert_true(fcntl(e.fd, F_GETFD) & FD_CLOEXEC);
+	assert_ok(other->ops->import(other, 1, &e, &seen));
+	close(e.fd);
+	assert_int_equal(seen.device, 1);
+	assert_ok(s->ops->write(s, &m, 64, &flag, 4));
+	assert_ok(other->ops->address(other, &seen, 1, &address));
+	assert_int_equal(*(uint32_t *)(uintptr_t)(address + 64), flag);
+	assert_int_equal(standin->registered, 2);
+	assert_int_equal(s->ops->export(s, &m, EXPORT_IPC, &e), -EINVAL);
+	assert_ok(s->ops->free(s, &m));
+	assert_int_equal(*(uint32_t *)(uintptr_t)(address + 64), flag); /* lives on there */
+	device_close(other);
+	device_close(s);
+}
+
 static void test_export_ipc(void **state)
 {
 	struct device_set *s = open_two(), *other = open_two();
@@ -939,6 +969,7 @@ static int use_memory(struct device_set *s, struct stream stream)
 	TRY(o->alloc(s, 0, MEMORY_DEVICE, 64, &m[0]));
 	TRY(o->alloc(s, 1, MEMORY_EXPORTABLE, 64, &m[1]));
 	TRY(o->alloc(s, 0, MEMORY_PINNED, 64, &m[2]));
+	TRY(o->alloc(s, 0, MEMORY_SHARED, 64, &m[2]));
 	TRY(o->write(s, &m[0], 0, &word, 8));
 	TRY(o->copy(s, stream, &m[1], 0, &m[0], 0, 64));
 	TRY(o->peer_access(s, 0, 1, true));
@@ -1037,6 +1068,7 @@ int main(void)
 		TEST(test_out_of_memory),
 		TEST(test_wrap),
 		TEST(test_export_fd),
+		TEST(test_export_shared),
 		TEST(test_export_ipc),
 		TEST(test_import_refused),
 		TEST(test_peers_refused),

@@ -557,28 +557,33 @@ static int child_fills(const struct memory_export *e)
 	return 0;
 }
 
+/* Exportable memory as a file descriptor, plain memory by IPC. */
 static void memory_goes_to_processes(void **state)
 {
+	static const enum memory_kind kinds[] = {MEMORY_EXPORTABLE, MEMORY_DEVICE};
+	static const enum export_kind ways[] = {EXPORT_FD, EXPORT_IPC};
 	struct device_set *s = rig_open(1, FAULT_NONE);
-	struct memory gap = rig_alloc(s, 0, 100), m, plain = rig_alloc(s, 0, 8);
+	struct memory gap = rig_alloc(s, 0, 100), m;
 	struct memory_export e;
 	int status;
 	pid_t child;
 
 	(void)state;
-	assert_ok(s->ops->alloc(s, 0, MEMORY_EXPORTABLE, SIZE, &m));
-	assert_int_equal(s->ops->export(s, &plain, EXPORT_FD, &e), -EINVAL);
-	assert_int_equal(s->ops->export(s, &m, EXPORT_IPC, &e), -ENOTSUP);
-	assert_ok(s->ops->export(s, &m, EXPORT_FD, &e));
-	assert_int_equal(e.owner, 0);
-	child = fork();
-	if (child == 0)
-		_exit(child_fills(&e));
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	assert_int_equal(rig_check(s, &m, 7).wrong, 0);
+	for (int i = 0; i < 2; i++) {
+		assert_ok(s->ops->alloc(s, 0, kinds[i], SIZE, &m));
+		assert_int_equal(s->ops->export(s, &m, ways[!i], &e), -EINVAL);
+		assert_int_equal(s->ops->export(s, &m, EXPORT_DMABUF, &e), -ENOTSUP);
+		assert_ok(s->ops->export(s, &m, ways[i], &e));
+		assert_int_equal(e.owner, 0);
+		child = fork();
+		if (child == 0)
+			_exit(child_fills(&e));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+		assert_int_equal(rig_check(s, &m, 7).wrong, 0);
+		close(e.fd);
+	}
 	assert_ok(s->ops->free(s, &gap));
-	close(e.fd);
 	device_close(s);
 }
 

@@ -17,7 +17,8 @@ static void run(enum device_kernel k, u32 blocks, const void *args)
 	const u32 closing = 0;
 
 	for (u32 b = 0; b < blocks; b++)
-		native_run(k, &(struct native_block){b, blocks, &closing}, args);
+		native_run(k, &(struct native_block){.id = b, .count = blocks, .closing = &closing},
+			   NULL, args);
 }
 
 static u64 next_random(u64 *state)

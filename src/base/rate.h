@@ -14,6 +14,7 @@ enum rate_by {
 	RATE_BY_NOTHING, /* neither is known: no rate is too low */
 	RATE_BY_PATH,    /* what the path should give in this direction */
 	RATE_BY_OTHERS,  /* the median of all pairs of the run */
+	RATE_BY_OWN,     /* copies within a device's own memory, where the path is that memory */
 	RATE_BY_N,
 };
 
@@ -27,6 +28,8 @@ struct rate_yardstick {
  * told, which is a benchmark's own size and large.
  */
 struct rate_yardstick rate_yardstick(double expected, double median, uint64_t bytes);
+/* Of stand-ins on one host, whose memories are the same memory; `own`: GB/s of the slower of both. */
+struct rate_yardstick rate_yardstick_own(double own);
 bool rate_is_slow(double gbps, struct rate_yardstick y);
 /* What is below this share is slow. */
 double rate_slow_share(enum rate_by by);

@@ -306,6 +306,22 @@ static double median_gbps(const struct test_result *r)
 	return median;
 }
 
+/* Whether the pair are stand-ins whose link has no rate of its own. */
+static bool is_unlimited(const struct device_request *q, size_t a, size_t b)
+{
+	return q->kind == DEVICE_HOST && q->number[a] < DEVICE_MAX && q->number[b] < DEVICE_MAX &&
+	       !(q->link_gbps[q->number[a]][q->number[b]] > 0);
+}
+
+/* They reach each other's memory as they reach their own. */
+static struct rate_yardstick own_yardstick(const struct test_job *j, size_t a, size_t b)
+{
+	double here = j->result->devices[a].local.copy_gbps;
+	double there = j->result->devices[b].local.copy_gbps;
+
+	return rate_yardstick_own(here < there ? here : there);
+}
+
 /* The copy is as large as fits at both ends. */
 static struct rate_yardstick yardstick_of(const struct test_job *j, size_t a, size_t b,
 					  double median)
@@ -315,8 +331,17 @@ static struct rate_yardstick yardstick_of(const struct test_job *j, size_t a, si
 	uint64_t here = j->slots[a].station.local.memory.size;
 	uint64_t there = j->slots[b].station.window.memory.size;
 
+	if (is_unlimited(&j->request->devices, a, b))
+		return own_yardstick(j, a, b);
 	return rate_yardstick(expected, median, here < there ? here : there);
 }
+
+static const char *const reached_by[RATE_BY_N] = {
+	[RATE_BY_NOTHING] = "",
+	[RATE_BY_PATH] = "the path should give",
+	[RATE_BY_OTHERS] = "other pairs reach",
+	[RATE_BY_OWN] = "their own memory gives",
+};
 
 /* Looked at once more before it is called slow: a busy host holds a copy up now and then. */
 static void judge_rate(struct test_job *j, size_t a, size_t b, double median)
@@ -338,8 +363,8 @@ static void judge_rate(struct test_job *j, size_t a, size_t b, double median)
 	p->state = PAIR_WRONG;
 	p->kind = WRONG_SLOW;
 	snprintf(p->sentence, sizeof(p->sentence),
-		 "data are right, but %.3g GB/s where %s %.3g GB/s", p->copy_gbps,
-		 y.by == RATE_BY_PATH ? "the path should give" : "other pairs reach", y.gbps);
+		 "data are right, but %.3g GB/s where %s %.3g GB/s", p->copy_gbps, reached_by[y.by],
+		 y.gbps);
 }
 
 static void judge_rates(struct test_job *j)

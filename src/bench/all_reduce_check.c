@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/all_reduce_check.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 
 #include <errno.h>
@@ -36,6 +37,7 @@ struct reduce {
 	size_t n;
 	uint64_t count;
 	unsigned blocks;
+	double seconds; /* at least */
 	struct arm_result *result;
 };
 
@@ -276,7 +278,10 @@ static int run_staged(const struct reduce *x, unsigned round)
 
 static int run_rounds(const struct reduce *x, int (*run)(const struct reduce *, unsigned))
 {
-	for (unsigned round = 0; round < ROUNDS; round++) {
+	double until = clock_s() + x->seconds;
+
+	for (unsigned round = 0; round < ROUNDS || (!x->result->wrong && clock_s() < until);
+	     round++) {
 		int r = give_values(x, round);
 
 		if (r == 0)
@@ -345,10 +350,10 @@ static void size_up(struct reduce *x)
 		x->blocks--;
 }
 
-void all_reduce_check(const struct station *const *stations, size_t n, enum arm arm,
+void all_reduce_check(const struct station *const *stations, size_t n, enum arm arm, double seconds,
 		      struct arm_result *ret)
 {
-	struct reduce x = {.n = n, .result = ret};
+	struct reduce x = {.n = n, .seconds = seconds, .result = ret};
 	int r;
 
 	*ret = (struct arm_result){.first_device = -1};

@@ -4,6 +4,8 @@
 
 #include "kernels/pattern.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define WORD sizeof(u64)
@@ -136,4 +138,49 @@ struct wrong classify(const struct range_check *c)
 	if (w.kind == WRONG_OLD)
 		w.rounds_ago = rounds_ago(c);
 	return w;
+}
+
+/* ---- sentences ---- */
+
+void wrong_say(const struct wrong *w, char *buf, size_t size)
+{
+	const char *amounts = w->shifts_differ ? " and by other amounts" : "";
+
+	switch (w->kind) {
+	case WRONG_MIRROR:
+		snprintf(buf, size, "the owner has nothing of it, yet the writer reads it back");
+		break;
+	case WRONG_LOST:
+		snprintf(buf, size, "nothing arrived");
+		break;
+	case WRONG_ZEROS:
+		snprintf(buf, size, "zeros from byte %" PRIu64 " on", w->from_bytes);
+		break;
+	case WRONG_OLD:
+		if (!w->rounds_ago)
+			snprintf(buf, size, "old data");
+		else
+			snprintf(buf, size,
+				 "old data, written %" PRIu64 " rounds ago (1: the one before)",
+				 (uint64_t)w->rounds_ago);
+		break;
+	case WRONG_FOREIGN:
+		snprintf(buf, size, "another pair's data");
+		break;
+	case WRONG_SHIFTED:
+		snprintf(buf, size, "the data are %+" PRId64 " bytes from their place%s",
+			 w->shift_bytes, amounts);
+		break;
+	case WRONG_PARTIAL:
+		snprintf(buf, size, "right up to byte %" PRIu64 ", then not written",
+			 w->from_bytes);
+		break;
+	case WRONG_OUTSIDE:
+		snprintf(buf, size, "right, but %" PRIu64 " words around it were overwritten",
+			 w->wrong_words);
+		break;
+	default:
+		snprintf(buf, size, "%" PRIu64 " of %" PRIu64 " words are garbage", w->wrong_words,
+			 w->words);
+	}
 }

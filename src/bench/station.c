@@ -71,27 +71,46 @@ static int reach_in_set(const struct station *s, const struct station *owner, co
 	return 0;
 }
 
-static enum export_kind export_kind_of(const struct station *owner)
+enum export_kind station_export_kind(const struct station *s)
 {
-	return owner->set->caps & DEVICE_EXPORT_FD ? EXPORT_FD : EXPORT_IPC;
+	return s->set->caps & DEVICE_EXPORT_FD ? EXPORT_FD : EXPORT_IPC;
+}
+
+/* Exportable memory is what another process can be given; where there is none, plain memory. */
+enum memory_kind station_memory_kind(enum export_kind kind)
+{
+	return kind == EXPORT_FD ? MEMORY_EXPORTABLE : MEMORY_DEVICE;
+}
+
+int station_take(const struct station *s, const struct memory_export *e, struct area *ret)
+{
+	struct memory memory;
+	int r = s->set->ops->import(s->set, s->device, e, &memory);
+
+	return r < 0 ? r : hold(s, &memory, ret);
+}
+
+int station_reach_by(const struct station *s, const struct station *owner, const struct area *of,
+		     enum export_kind kind, struct area *ret)
+{
+	struct memory_export e = {.fd = -1};
+	int r;
+
+	if (s->set == owner->set)
+		return reach_in_set(s, owner, of, ret);
+	r = owner->set->ops->export(owner->set, &of->memory, kind, &e);
+	if (r < 0)
+		return r;
+	r = station_take(s, &e, ret);
+	if (e.fd >= 0)
+		close(e.fd);
+	return r;
 }
 
 int station_reach(const struct station *s, const struct station *owner, const struct area *of,
 		  struct area *ret)
 {
-	struct memory_export e = {.fd = -1};
-	struct memory memory;
-	int r;
-
-	if (s->set == owner->set)
-		return reach_in_set(s, owner, of, ret);
-	r = owner->set->ops->export(owner->set, &of->memory, export_kind_of(owner), &e);
-	if (r < 0)
-		return r;
-	r = s->set->ops->import(s->set, s->device, &e, &memory);
-	if (e.fd >= 0)
-		close(e.fd);
-	return r < 0 ? r : hold(s, &memory, ret);
+	return station_reach_by(s, owner, of, station_export_kind(owner), ret);
 }
 
 /* ---- kernels ---- */
@@ -126,10 +145,9 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Exportable memory is what another process can be given; where there is none, plain memory. */
 static enum memory_kind shared_kind(const struct station *s)
 {
-	return s->set->caps & DEVICE_EXPORT_FD ? MEMORY_EXPORTABLE : MEMORY_DEVICE;
+	return station_memory_kind(station_export_kind(s));
 }
 
 /*

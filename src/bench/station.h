@@ -18,10 +18,11 @@ struct station {
 	struct event from, to;
 	uint64_t limit_us; /* of one wait; what takes longer counts as hung */
 
-	struct area window; /* others write and read here */
-	struct area high;   /* the same, at the end of what could be allocated; size 0: none */
-	struct area local; /* source and target of what this device moves; as large as the window */
-	struct area flags; /* others write here while kernels run */
+	struct area window;  /* others write and read here */
+	struct area high;    /* the same, at the end of what could be allocated; size 0: none */
+	struct area local;   /* source and target of what this device moves; as large as the window,
+			      plain: others reach it by IPC */
+	struct area flags;   /* others write here while kernels run */
 	struct area scratch; /* reports, ticks: STATION_SCRATCH bytes */
 	struct area abort;   /* u32, 0, in the host's memory */
 };
@@ -55,6 +56,13 @@ void station_free(const struct station *s, struct area *a);
  */
 int station_reach(const struct station *s, const struct station *owner, const struct area *of,
 		  struct area *ret);
+/* The same with memory handed over in a given way, and of an export that somebody made before. */
+int station_reach_by(const struct station *s, const struct station *owner, const struct area *of,
+		     enum export_kind kind, struct area *ret);
+int station_take(const struct station *s, const struct memory_export *e, struct area *ret);
+/* How the window and the flags are handed over, and what kind of memory goes that way. */
+enum export_kind station_export_kind(const struct station *s);
+enum memory_kind station_memory_kind(enum export_kind kind);
 
 /* Enqueues a kernel over as many blocks as run at once; `args` is struct NAME_args. */
 int station_launch(const struct station *s, enum device_kernel kernel, const void *args,

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "bench/test_run.h"
+#include "bench/test_run_impl.h"
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/parallel.h"
 #include "base/rate.h"
-#include "bench/rounds.h"
 #include "device/worker.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,24 +16,7 @@
 #define KILL_LIMIT_US 5000000
 #define THREADS_MAX   32
 
-/* A device of the run; used by one thread at a time, since a round has it once. */
-struct slot {
-	struct device_request *request; /* for this one device */
-	struct device_set *set;
-	struct station station;
-	bool open;
-};
-
-struct test_job {
-	const struct test_request *request;
-	const struct test_hooks *hooks;
-	struct test_result *result;
-	struct slot *slots;
-	pthread_mutex_t lock; /* of the hooks */
-	size_t left;
-};
-
-static const char *const phase_words[TEST_PHASE_N] = {"local", "copies", "round-trip",
+static const char *const phase_words[TEST_PHASE_N] = {"local", "copies", "round-trip", "patterns",
 						      "all-reduce"};
 
 const char *test_phase_word(enum test_phase p)
@@ -50,7 +31,7 @@ struct pair_result *test_pair(const struct test_result *r, size_t initiator, siz
 
 /* ---- hooks ---- */
 
-static bool stopped(struct test_job *j)
+bool test_stopped(struct test_job *j)
 {
 	bool stop;
 
@@ -62,7 +43,7 @@ static bool stopped(struct test_job *j)
 	return stop;
 }
 
-static int begin(struct test_job *j, struct test_step *step)
+int test_begin(struct test_job *j, struct test_step *step)
 {
 	int r = 0;
 
@@ -74,7 +55,7 @@ static int begin(struct test_job *j, struct test_step *step)
 	return r;
 }
 
-static void end(struct test_job *j, struct test_step *step, const struct pair_result *result)
+void test_end(struct test_job *j, struct test_step *step, const struct pair_result *result)
 {
 	pthread_mutex_lock(&j->lock);
 	step->result = result;
@@ -167,7 +148,7 @@ static void restart(struct test_job *j, size_t i)
 	open_job(j, i);
 }
 
-static void restart_both(struct test_job *j, size_t a, size_t b)
+void test_restart_both(struct test_job *j, size_t a, size_t b)
 {
 	restart(j, a);
 	if (a != b)
@@ -176,7 +157,7 @@ static void restart_both(struct test_job *j, size_t a, size_t b)
 
 /* ---- one step ---- */
 
-static bool can_run(struct test_job *j, size_t a, size_t b, struct pair_result *result)
+bool test_can_run(struct test_job *j, size_t a, size_t b, struct pair_result *result)
 {
 	size_t closed = j->slots[a].open ? b : a;
 
@@ -195,17 +176,17 @@ static void run_step(struct test_job *j, struct test_step step, check_fn *check,
 {
 	size_t a = (size_t)step.initiator, b = (size_t)step.target;
 
-	if (stopped(j) || !can_run(j, a, b, result))
+	if (test_stopped(j) || !test_can_run(j, a, b, result))
 		return;
-	if (begin(j, &step) < 0) {
+	if (test_begin(j, &step) < 0) {
 		result->state = PAIR_NOT_TESTED;
 		bench_sentence(result->sentence);
 		return;
 	}
 	check(&j->slots[a].station, &j->slots[b].station, result);
 	if (result->sets_lost)
-		restart_both(j, a, b);
-	end(j, &step, result);
+		test_restart_both(j, a, b);
+	test_end(j, &step, result);
 }
 
 /* ---- phases ---- */
@@ -222,7 +203,7 @@ struct round_job {
 	struct test_job *j;
 	const struct round *round;
 	enum test_phase phase;
-	check_fn *check;
+	pair_fn *run;
 };
 
 static void pair_job(void *context, size_t i)
@@ -230,11 +211,21 @@ static void pair_job(void *context, size_t i)
 	const struct round_job *x = context;
 	const struct pair *p = &x->round->pairs[i];
 
-	run_step(x->j,
-		 (struct test_step){.phase = x->phase,
-				    .initiator = (int)p->initiator,
-				    .target = (int)p->target},
-		 x->check, test_pair(x->j->result, p->initiator, p->target));
+	x->run(x->j, (struct test_step){.phase = x->phase,
+					.initiator = (int)p->initiator,
+					.target = (int)p->target});
+}
+
+static void run_copies(struct test_job *j, struct test_step step)
+{
+	run_step(j, step, verify_pair,
+		 test_pair(j->result, (size_t)step.initiator, (size_t)step.target));
+}
+
+static void run_round_trip(struct test_job *j, struct test_step step)
+{
+	run_step(j, step, verify_round_trip,
+		 test_pair(j->result, (size_t)step.initiator, (size_t)step.target));
 }
 
 static bool is_known(const struct test_job *j, size_t a, size_t b)
@@ -249,7 +240,7 @@ static bool wants_copies(const struct test_job *j, size_t a, size_t b)
 	return a != b && !is_known(j, a, b);
 }
 
-static bool is_right(const struct test_job *j, size_t a, size_t b)
+bool test_is_right(const struct test_job *j, size_t a, size_t b)
 {
 	return test_pair(j->result, a, b)->state == PAIR_RIGHT;
 }
@@ -257,12 +248,12 @@ static bool is_right(const struct test_job *j, size_t a, size_t b)
 /* One round trip uses both directions. */
 static bool wants_round_trip(const struct test_job *j, size_t a, size_t b)
 {
-	return a < b && is_right(j, a, b) && is_right(j, b, a) &&
+	return a < b && test_is_right(j, a, b) && test_is_right(j, b, a) &&
 	       !test_pair(j->result, a, b)->round_trip.n;
 }
 
-static int run_rounds(struct test_job *j, const struct paths *paths, enum test_phase phase,
-		      bool (*wants)(const struct test_job *, size_t, size_t), check_fn *check)
+int test_run_rounds(struct test_job *j, const struct paths *paths, enum test_phase phase,
+		    wants_fn *wants, pair_fn *run)
 {
 	size_t n = j->result->n, pair_n = 0;
 	struct pair *pairs = calloc(n * n, sizeof(*pairs));
@@ -280,8 +271,9 @@ static int run_rounds(struct test_job *j, const struct paths *paths, enum test_p
 	if (r < 0)
 		return r;
 	j->left = pair_n;
+	j->rounds = rounds.round_n;
 	for (size_t i = 0; i < rounds.round_n; i++) {
-		struct round_job x = {j, &rounds.rounds[i], phase, check};
+		struct round_job x = {j, &rounds.rounds[i], phase, run};
 
 		parallel_for(x.round->pair_n, THREADS_MAX, pair_job, &x);
 	}
@@ -352,12 +344,12 @@ static void judge_rate(struct test_job *j, size_t a, size_t b, double median)
 	if (p->state != PAIR_RIGHT || is_known(j, a, b) || !j->slots[a].open || !j->slots[b].open)
 		return;
 	y = yardstick_of(j, a, b, median);
-	if (!rate_is_slow(p->copy_gbps, y) || stopped(j))
+	if (!rate_is_slow(p->copy_gbps, y) || test_stopped(j))
 		return;
 	for (int i = 0; i < 2 && p->state == PAIR_RIGHT && rate_is_slow(p->copy_gbps, y); i++)
 		verify_rate(&j->slots[a].station, &j->slots[b].station, p);
 	if (p->sets_lost)
-		restart_both(j, a, b);
+		test_restart_both(j, a, b);
 	if (p->state != PAIR_RIGHT || !rate_is_slow(p->copy_gbps, y))
 		return;
 	p->state = PAIR_WRONG;
@@ -429,17 +421,17 @@ static void run_arm(struct test_job *j, enum arm arm)
 	for (size_t i = 0; i < j->result->n; i++)
 		if (j->slots[i].open)
 			stations[n++] = &j->slots[i].station;
-	if (n < 2 || stopped(j) || (arm == ARM_P2P && is_pointless(j, a->sentence)))
+	if (n < 2 || test_stopped(j) || (arm == ARM_P2P && is_pointless(j, a->sentence)))
 		return;
-	if (begin(j, &step) < 0) {
+	if (test_begin(j, &step) < 0) {
 		bench_sentence(a->sentence);
 		return;
 	}
-	all_reduce_check(stations, n, arm, a);
+	all_reduce_check(stations, n, arm, arm == ARM_P2P ? j->request->long_s / 2 : 0, a);
 	for (size_t i = 0; a->sets_lost && i < j->result->n; i++)
 		if (j->slots[i].open)
 			restart(j, i);
-	end(j, &step, NULL);
+	test_end(j, &step, NULL);
 }
 
 /* ---- the run ---- */
@@ -451,14 +443,17 @@ static int run_phases(struct test_job *j, const struct paths *paths)
 
 	j->left = n;
 	parallel_for(n, THREADS_MAX, local_job, j);
-	r = run_rounds(j, paths, TEST_COPIES, wants_copies, verify_pair);
+	r = test_run_rounds(j, paths, TEST_COPIES, wants_copies, run_copies);
 	if (r < 0)
 		return r;
 	judge_rates(j);
-	r = run_rounds(j, paths, TEST_ROUND_TRIP, wants_round_trip, verify_round_trip);
+	r = test_run_rounds(j, paths, TEST_ROUND_TRIP, wants_round_trip, run_round_trip);
 	if (r < 0)
 		return r;
 	share_round_trips(j->result);
+	r = test_patterns(j, paths);
+	if (r < 0)
+		return r;
 	for (int arm = 0; arm < ARM_N; arm++)
 		run_arm(j, (enum arm)arm);
 	return 0;
@@ -475,7 +470,7 @@ static int run_on(struct test_job *j)
 	if (r < 0)
 		return r;
 	parallel_for(j->result->n, THREADS_MAX, open_job, j);
-	stopped(j);
+	test_stopped(j);
 	j->result->start_s = clock_s() - begun;
 	begun = clock_s();
 	r = run_phases(j, none ? none : j->request->paths);

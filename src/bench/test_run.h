@@ -9,6 +9,7 @@ enum test_phase {
 	TEST_LOCAL,      /* each device its own memory */
 	TEST_COPIES,     /* writes and reads, every ordered pair */
 	TEST_ROUND_TRIP, /* flags between running kernels, every pair whose copies are right */
+	TEST_PATTERNS, /* ways of use in which paths fail that are right so far (bench/pattern.h) */
 	TEST_ALL_REDUCE, /* all devices at once */
 	TEST_PHASE_N,
 };
@@ -47,6 +48,7 @@ struct test_request {
 	bool no_all_reduce;    /* over P2P: an earlier run did not survive it */
 	uint64_t memory_bytes; /* of each device, at most; 0: half of what is free */
 	uint64_t limit_us;     /* of one transfer; 0: TEST_LIMIT_US */
+	double long_s;         /* run the patterns on request too, and load for so long; 0: no */
 };
 
 #define TEST_LIMIT_US 5000000ul

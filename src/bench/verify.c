@@ -312,51 +312,12 @@ enum wrong_kind verify_error(struct pair_result *p, int error)
 
 /* ---- sentences ---- */
 
-static void say_wrong(const struct wrong *w, char *buf, size_t size)
-{
-	const char *amounts = w->shifts_differ ? " and by other amounts" : "";
-
-	switch (w->kind) {
-	case WRONG_MIRROR:
-		snprintf(buf, size, "the owner has nothing of it, yet the writer reads it back");
-		break;
-	case WRONG_LOST:
-		snprintf(buf, size, "nothing arrived");
-		break;
-	case WRONG_ZEROS:
-		snprintf(buf, size, "zeros from byte %" PRIu64 " on", w->from_bytes);
-		break;
-	case WRONG_OLD:
-		snprintf(buf, size, "old data, written %" PRIu64 " rounds ago (1: the one before)",
-			 (uint64_t)w->rounds_ago);
-		break;
-	case WRONG_FOREIGN:
-		snprintf(buf, size, "another pair's data");
-		break;
-	case WRONG_SHIFTED:
-		snprintf(buf, size, "the data are %+" PRId64 " bytes from their place%s",
-			 w->shift_bytes, amounts);
-		break;
-	case WRONG_PARTIAL:
-		snprintf(buf, size, "right up to byte %" PRIu64 ", then not written",
-			 w->from_bytes);
-		break;
-	case WRONG_OUTSIDE:
-		snprintf(buf, size, "right, but %" PRIu64 " words around it were overwritten",
-			 w->wrong_words);
-		break;
-	default:
-		snprintf(buf, size, "%" PRIu64 " of %" PRIu64 " words are garbage", w->wrong_words,
-			 w->words);
-	}
-}
-
 static void say_way(struct pair_result *p, enum way way)
 {
 	const struct way_result *w = &p->ways[way];
 	char what[128];
 
-	say_wrong(&w->wrong, what, sizeof(what));
+	wrong_say(&w->wrong, what, sizeof(what));
 	snprintf(p->sentence, sizeof(p->sentence), "%s, %" PRIu64 " bytes at %s%" PRIu64 ": %s",
 		 way_text(way), w->case_bytes, w->high ? "the end of memory, offset " : "offset ",
 		 w->offset, what);

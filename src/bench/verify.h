@@ -35,6 +35,19 @@ const char *way_text(enum way w);              /* "write by copy engine" */
 const char *wrong_word(enum wrong_kind k);     /* "shifted" */
 enum wrong_kind wrong_parse(const char *word); /* WRONG_N: no such word */
 
+/* Ways of use in which paths fail that pass all copies; the rows are in bench/pattern.h. */
+enum pattern {
+	PATTERN_NONE,
+	PATTERN_PULL,      /* what inference engines' all-reduce does */
+	PATTERN_GRAPH,     /* the same, captured and launched again and again */
+	PATTERN_FLAGS,     /* data here, flags elsewhere */
+	PATTERN_REREAD,    /* read, rewritten by the owner, read again */
+	PATTERN_REMAP,     /* freed, allocated and mapped again, read again */
+	PATTERN_LAST,      /* on request: all of the last memory there is */
+	PATTERN_SUSTAINED, /* on request: the first one, for long */
+	PATTERN_N,
+};
+
 /* ---- one transfer's reports into a kind ---- */
 
 /* Where the check kernel looked: at the range itself and at what lies before and behind it. */
@@ -56,6 +69,8 @@ struct wrong {
 };
 
 struct wrong classify(const struct range_check *c);
+/* "right up to byte 4096, then not written" */
+void wrong_say(const struct wrong *w, char *buf, size_t size);
 
 /* ---- one pair ---- */
 
@@ -79,13 +94,22 @@ struct round_trip {
 	double median_ns, p99_ns, max_ns;
 };
 
+struct pattern_result {
+	bool done;
+	enum wrong_kind kind;
+	uint64_t rounds; /* of data that were checked */
+	double ms;
+};
+
 struct pair_result {
 	enum pair_state state;
 	enum wrong_kind kind;
-	bool sets_lost; /* what ran may still be running: the sets are of no more use */
+	enum pattern pattern; /* that found the kind; PATTERN_NONE: copies or round trips did */
+	bool sets_lost;       /* what ran may still be running: the sets are of no more use */
 	struct way_result ways[WAY_N];
 	double copy_gbps; /* the fastest of the largest copies, GB/s; 0: not measured */
 	struct round_trip round_trip;
+	struct pattern_result patterns[PATTERN_N];
 	char sentence[BENCH_SENTENCE]; /* what is wrong, or why it was not tested */
 };
 

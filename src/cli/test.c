@@ -25,7 +25,7 @@ struct test_options {
 	struct common_options common;
 	struct device_options devices;
 	const char *inject;
-	int deadline_s;
+	int deadline_s, long_s;
 	bool resume;
 };
 
@@ -35,12 +35,16 @@ static const struct option test_table[] = {
 	DEVICE_OPTIONS(struct test_options),
 	{"deadline", 0, OPTION_NUMBER, AT(deadline_s), "SECONDS",
 		"a transfer that takes longer hangs; 5 by default", NULL, 0, 0, 0},
+	{"long", 0, OPTION_NUMBER, AT(long_s), "SECONDS",
+		"test all of the last memory too, and load all pairs for so long (60: a minute)",
+		NULL, 0, 0, 0},
 	{"resume", 0, OPTION_FLAG, AT(resume), NULL,
 		"say what ran when the last test ended (crash, reboot), and test the rest",
 		NULL, 0, 0, 0},
 	{"inject", 0, OPTION_TEXT, AT(inject), "KIND[:I->J]",
 		"with --device host:N, show a fault on purpose: mirror, displace, stale, torn, lost, "
-		"hang, refuse, slow", NULL, 0, 0, 0},
+		"hang, refuse, slow, cached, replay, overtake, reread, remap, ipc-offset",
+		NULL, 0, 0, 0},
 	COMMON_JSON(struct test_options),
 	COMMON_COLOR(struct test_options),
 	COMMON_WIDTH(struct test_options),
@@ -80,6 +84,16 @@ struct test_command {
 
 /* ---- options ---- */
 
+static int refuse_fault(const char *word)
+{
+	AUTO_STRBUF struct strbuf words = {0};
+
+	for (int f = FAULT_NONE + 1; f < FAULT_N; f++)
+		strbuf_printf(&words, "%s%s", f > FAULT_NONE + 1 ? ", " : "",
+			      fault_word((enum fault_kind)f));
+	return err_set(EINVAL, "--inject wants one of %s, not '%s'", strbuf_str(&words), word);
+}
+
 static int parse_fault(const struct devices *d, const char *text, struct fault *ret)
 {
 	size_t length = strcspn(text, ":");
@@ -90,10 +104,7 @@ static int parse_fault(const struct devices *d, const char *text, struct fault *
 	int r;
 
 	if (f.kind == FAULT_N || f.kind == FAULT_NONE)
-		return err_set(EINVAL,
-			       "--inject wants one of mirror, displace, stale, torn, lost, "
-			       "hang, refuse, slow, not '%s'",
-			       word);
+		return refuse_fault(word);
 	if (text[length]) {
 		r = devices_find_pair(d, text + length + 1, &pair, &both);
 		if (r == 0 && both)
@@ -131,6 +142,9 @@ static void fill_request(struct test_command *c)
 	c->request.paths = c->devices.paths;
 	c->request.memory_bytes = c->devices.memory_bytes;
 	c->request.limit_us = (uint64_t)c->o->deadline_s * 1000000;
+	c->request.long_s = c->o->long_s;
+	if (c->o->long_s && !c->request.memory_bytes)
+		c->request.memory_bytes = UINT64_MAX; /* up to the last */
 }
 
 static int choose(struct test_command *c)
@@ -470,8 +484,11 @@ const struct command command_test = {
 	.about =
 		"Every GPU writes into and reads from every other's memory, by copy engine and by "
 		"kernel, at several sizes and places; whoever owns the memory checks what arrived. "
-		"Then flags go to and fro between running kernels, and all GPUs sum up values that "
-		"are known. Each GPU is held by a process of its own, which is killed when it "
+		"Then flags go to and fro between running kernels, pairs use each other's memory "
+		"in "
+		"the ways that are known to fail where copies are right, and all GPUs sum up "
+		"values "
+		"that are known. Each GPU is held by a process of its own, which is killed when it "
 		"hangs; "
 		"what is about to run is on disk before it runs.",
 	.options = test_table,

@@ -8,6 +8,7 @@
 #include "base/state.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "bench/pattern.h"
 #include "machine/machine.h"
 
 #include <assert.h>
@@ -145,6 +146,16 @@ int test_journal_begins(struct test_journal *j, const struct test_step *step)
 	return put_line(j->fd, step_line(j, "begin", step));
 }
 
+static json_t *patterns_json(const struct pair_result *p)
+{
+	json_t *done = json_array();
+
+	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++)
+		if (p->patterns[k].done)
+			json_array_append_new(done, json_string(pattern_rows[k].name));
+	return done;
+}
+
 /* A line that cannot be written only means that the pair counts as not tested. */
 void test_journal_ended(struct test_journal *j, const struct test_step *step)
 {
@@ -160,6 +171,8 @@ void test_journal_ended(struct test_journal *j, const struct test_step *step)
 		json_object_set_new(o, "median_ns", json_real(p->round_trip.median_ns));
 		json_object_set_new(o, "p99_ns", json_real(p->round_trip.p99_ns));
 		json_object_set_new(o, "max_ns", json_real(p->round_trip.max_ns));
+		json_object_set_new(o, "pattern", json_string(pattern_rows[p->pattern].name));
+		json_object_set_new(o, "patterns", patterns_json(p));
 	}
 	put_line(j->fd, o);
 }
@@ -237,6 +250,11 @@ static bool take_step(const struct replay *x, const json_t *line, struct test_st
 	return s.phase == TEST_ALL_REDUCE || (s.initiator >= 0 && s.target >= 0);
 }
 
+static bool is_of_pair(enum test_phase phase)
+{
+	return phase != TEST_LOCAL && phase != TEST_ALL_REDUCE;
+}
+
 static struct pair_result *known_pair(const struct replay *x, const struct test_step *s)
 {
 	return &x->past->known[(size_t)s->initiator * x->identity->n + (size_t)s->target];
@@ -251,6 +269,23 @@ static void take_begin(struct replay *x, const struct test_step *s)
 static bool same_step(const struct test_step *a, const struct test_step *b)
 {
 	return a->phase == b->phase && a->initiator == b->initiator && a->target == b->target;
+}
+
+static void take_patterns(struct pair_result *p, const json_t *line)
+{
+	const char *failed = text_of(line, "pattern");
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach (json_object_get(line, "patterns"), i, name) {
+		const char *word = json_string_value(name);
+		enum pattern k = word ? pattern_parse(word) : PATTERN_N;
+
+		if (k < PATTERN_N)
+			p->patterns[k].done = true;
+	}
+	if (pattern_parse(failed) < PATTERN_N)
+		p->pattern = pattern_parse(failed);
 }
 
 /* What was not tested is tested again. */
@@ -273,6 +308,7 @@ static void take_result(const struct replay *x, const struct test_step *s, const
 		.median_ns = json_number_value(json_object_get(line, "median_ns")),
 		.p99_ns = json_number_value(json_object_get(line, "p99_ns")),
 		.max_ns = json_number_value(json_object_get(line, "max_ns"))};
+	take_patterns(p, line);
 }
 
 static void take_end(struct replay *x, const struct test_step *s, const json_t *line)
@@ -282,25 +318,31 @@ static void take_end(struct replay *x, const struct test_step *s, const json_t *
 	for (size_t k = 0; k < past->running_n; k++)
 		if (same_step(&past->running[k], s))
 			past->running[k--] = past->running[--past->running_n];
-	if (s->phase == TEST_COPIES || s->phase == TEST_ROUND_TRIP)
+	if (is_of_pair(s->phase))
 		take_result(x, s, line);
 }
 
-/* What ran when a run ended is not run again: it may be what ended it. */
+static void end_pair(struct replay *x, const struct test_step *s)
+{
+	struct pair_result *p = known_pair(x, s);
+
+	*p = (struct pair_result){.state = PAIR_WRONG, .kind = WRONG_ENDED};
+	snprintf(p->sentence, sizeof(p->sentence),
+		 "an earlier run ended while it was tested (%s)%s", test_phase_word(s->phase),
+		 x->past->restarted ? ", and the machine was started again since" : "");
+}
+
+/* What ran when a run ended is not run again: it may be what ended it. A pattern uses both directions. */
 static void close_running(struct replay *x)
 {
 	for (size_t k = 0; k < x->past->running_n; k++) {
 		const struct test_step *s = &x->past->running[k];
-		struct pair_result *p;
+		const struct test_step back = {s->phase, s->target, s->initiator, NULL, 0};
 
-		if (s->phase != TEST_COPIES && s->phase != TEST_ROUND_TRIP)
-			continue;
-		p = known_pair(x, s);
-		*p = (struct pair_result){.state = PAIR_WRONG, .kind = WRONG_ENDED};
-		snprintf(p->sentence, sizeof(p->sentence),
-			 "an earlier run ended while it was tested (%s)%s",
-			 test_phase_word(s->phase),
-			 x->past->restarted ? ", and the machine was started again since" : "");
+		if (is_of_pair(s->phase))
+			end_pair(x, s);
+		if (s->phase == TEST_PATTERNS)
+			end_pair(x, &back);
 	}
 }
 
@@ -480,6 +522,8 @@ static json_t *observed_pair(const struct test_identity *i, const struct pair_re
 			      p->kind == WRONG_NOTHING ? "" : wrong_word(p->kind), "sentence",
 			      p->sentence);
 
+	if (p->pattern)
+		json_object_set_new(o, "pattern", json_string(pattern_rows[p->pattern].name));
 	if (p->round_trip.n)
 		json_object_set_new(o, "latency_us", json_real(p->round_trip.median_ns / 1e3));
 	if (p->kind == WRONG_SLOW) /* else a single copy, which a busy host may have held up */

@@ -64,6 +64,7 @@ static void add_pair(struct figures *f, size_t k, const json_t *pair)
 	int i = find_device(f, text_of(pair, "initiator"));
 	int j = find_device(f, text_of(pair, "target"));
 	const char *state = text_of(pair, "state"), *kind = text_of(pair, "kind");
+	const char *pattern = text_of(pair, "pattern");
 	bool ok = strcmp(state, "ok") == 0, slow = strcmp(kind, "slow") == 0;
 	bool refused = strcmp(kind, "refused") == 0;
 	const json_t *gbps = json_object_get(pair, "copy_gbps");
@@ -72,7 +73,8 @@ static void add_pair(struct figures *f, size_t k, const json_t *pair)
 
 	if (i < 0 || j < 0 || i == j || (!ok && strcmp(state, "failed") != 0))
 		return;
-	from = arena_printf(f->arena, "%s: pairs[%zu]%s%s", f->name, k, *kind ? ": " : "", kind);
+	from = arena_printf(f->arena, "%s: pairs[%zu]%s%s%s%s", f->name, k, *kind ? ": " : "", kind,
+			    *pattern ? ", pattern " : "", pattern);
 	figures_add(f, refused ? "p2p-access" : "pair-verified", i, j, ok || slow)->from = from;
 	if (slow && json_is_number(gbps))
 		figures_add(f, "write-ce", i, j, json_number_value(gbps))->from = from;

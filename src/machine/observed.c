@@ -48,14 +48,14 @@ static void take_pair(struct reader *r, const json_t *pair, const char *when)
 		const char *key;
 		enum observed_kind kind;
 	} values[] = {{"latency_us", OBSERVED_LATENCY}, {"gbps", OBSERVED_BANDWIDTH}};
-	const char *kind = text_of(pair, "kind"), *from;
+	const char *kind = text_of(pair, "kind"), *pattern = text_of(pair, "pattern"), *from;
 	bool refused = strcmp(kind, "refused") == 0;
 	struct observed *o;
 
 	if (initiator < 0 || target < 0 || initiator == target || !json_is_boolean(ok))
 		return;
-	from = arena_printf(r->m->arena, "onehop test%s%s%s%s", *when ? " of " : "", when,
-			    *kind ? ": " : "", kind);
+	from = arena_printf(r->m->arena, "onehop test%s%s%s%s%s%s", *when ? " of " : "", when,
+			    *kind ? ": " : "", kind, *pattern ? ", pattern " : "", pattern);
 	o = add(r, refused ? OBSERVED_PEER_ACCESS : OBSERVED_PEER_COPY, initiator, target, from);
 	o->ok = json_is_true(ok);
 	o->text = arena_strdup(r->m->arena, kind);

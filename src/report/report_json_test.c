@@ -5,6 +5,7 @@
 #include "report/report_json_impl.h"
 
 #include "base/cleanup.h"
+#include "bench/pattern.h"
 
 static json_t *kind_json(enum wrong_kind k)
 {
@@ -74,6 +75,23 @@ static void set_result(json_t *o, const struct pair_result *p)
 	json_object_set_new(o, "ways", ways_json(p));
 }
 
+/* Those that have begun. */
+static json_t *patterns_json(const struct pair_result *p)
+{
+	json_t *all = json_array();
+
+	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
+		const struct pattern_result *x = &p->patterns[k];
+
+		if (x->done || x->kind != WRONG_NOTHING)
+			json_array_append_new(all, json_pack("{s:s, s:o, s:I, s:f}", "pattern",
+							     pattern_rows[k].name, "kind",
+							     kind_json(x->kind), "rounds",
+							     (json_int_t)x->rounds, "ms", x->ms));
+	}
+	return all;
+}
+
 static json_t *device_json(const struct test_report *r, size_t i)
 {
 	const struct test_device *d = &r->result->devices[i];
@@ -111,6 +129,9 @@ static json_t *pair_json(const struct test_report *r, size_t a, size_t b)
 	json_object_set_new(o, "initiator", json_text(r->names[a]));
 	json_object_set_new(o, "target", json_text(r->names[b]));
 	set_result(o, p);
+	json_object_set_new(o, "pattern",
+			    p->pattern ? json_string(pattern_rows[p->pattern].name) : json_null());
+	json_object_set_new(o, "patterns", patterns_json(p));
 	json_object_set_new(o, "copy_gbps", figure_json(p->copy_gbps));
 	json_object_set_new(o, "round_trip", round_trip_json(&p->round_trip));
 	json_object_set_new(o, "rules", rules);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/strbuf.h"
+#include "bench/pattern.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -147,6 +148,20 @@ static void add_ways(struct document *out, const struct pair_result *p)
 	}
 }
 
+static void add_patterns(struct document *out, const struct pair_result *p)
+{
+	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
+		const struct pattern_result *x = &p->patterns[k];
+
+		if (x->done || x->kind != WRONG_NOTHING)
+			document_item(out, x->kind == WRONG_NOTHING ? STYLE_GOOD : STYLE_BAD,
+				      INDENT, pattern_rows[k].name,
+				      "%s, %" PRIu64 " rounds, %.1f ms",
+				      x->kind == WRONG_NOTHING ? "ok" : wrong_word(x->kind),
+				      x->rounds, x->ms);
+	}
+}
+
 static const enum style state_styles[] = {
 	[PAIR_NOT_RUN] = STYLE_DIM,
 	[PAIR_RIGHT] = STYLE_GOOD,
@@ -177,8 +192,10 @@ static void add_pair(struct document *out, const struct test_report *r, size_t a
 	if (p->state == PAIR_WRONG)
 		add_explanations(out, r, a, b);
 	add_log(out, r, (int)a, (int)b);
-	if (r->verbose)
+	if (r->verbose) {
 		add_ways(out, p);
+		add_patterns(out, p);
+	}
 }
 
 static void add_pairs(struct document *out, const struct test_report *r)
@@ -277,6 +294,36 @@ static void add_matrices(struct document *out, const struct test_report *r)
 		add_matrix_of(out, r, "The same, 99th percentile, us", worst_cell);
 }
 
+/* ---- patterns ---- */
+
+static size_t count_right(const struct test_result *r, int pattern)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < r->n * r->n; i++)
+		n += r->pairs[i].patterns[pattern].done &&
+		     r->pairs[i].patterns[pattern].kind == WRONG_NOTHING;
+	return n;
+}
+
+/* Of how many pairs each is right; nothing where none was run. */
+static void add_pattern_counts(struct document *out, const struct test_report *r)
+{
+	struct strbuf list AUTO_STRBUF = {0};
+	size_t listed = 0;
+
+	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
+		size_t n = count_right(r->result, k);
+
+		if (n)
+			strbuf_printf(&list, "%s%s %zu", listed++ ? ", " : "", pattern_rows[k].name,
+				      n);
+	}
+	if (listed)
+		document_item(out, STYLE_PLAIN, 0, "Patterns of use, pairs right:", "%s",
+			      strbuf_str(&list));
+}
+
 /* ---- all-reduce ---- */
 
 static const char *const arm_labels[ARM_N] = {"Sum over all devices, P2P:        ",
@@ -300,6 +347,7 @@ static void add_all_reduce(struct document *out, const struct test_report *r)
 	const struct arm_result *p2p = &r->result->arms[ARM_P2P];
 
 	document_blank(out);
+	add_pattern_counts(out, r);
 	for (int a = 0; a < ARM_N; a++)
 		add_arm(out, r, (enum arm)a);
 	add_log(out, r, -1, -1);
@@ -319,6 +367,14 @@ static const char *lone_text(const struct test_device *d)
 		return "One device, which does not open";
 	return d->local.state == PAIR_RIGHT ? "One device, its own memory is right"
 					    : "One device, not tested";
+}
+
+static bool all_patterns(const struct test_result *r)
+{
+	for (size_t i = 0; i < r->n * r->n; i++)
+		if (i / r->n != i % r->n && !pattern_all_done(&r->pairs[i], false))
+			return false;
+	return true;
 }
 
 const char *report_test_verdict(const struct test_report *r, char *buf, size_t size)
@@ -348,8 +404,9 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 		snprintf(buf, size,
 			 "All %zu ordered pairs right: written and read by copy engine and by "
 			 "kernel, "
-			 "checked by the owner%s.",
-			 c.pairs, p2p->state == PAIR_RIGHT ? ", and all together" : "");
+			 "checked by the owner%s%s.",
+			 c.pairs, all_patterns(r->result) ? ", in all patterns of use" : "",
+			 p2p->state == PAIR_RIGHT ? ", and all together" : "");
 	return buf;
 }
 

@@ -373,7 +373,7 @@ static void test_too_many_peers(void **state)
 	(void)state;
 	bend(set)->peer_access = few_accesses;
 	bent.accesses = 1;
-	all_reduce_check(both, 2, ARM_P2P, &a);
+	all_reduce_check(both, 2, ARM_P2P, 0, &a);
 	assert_int_equal(a.state, PAIR_NOT_TESTED);
 	assert_int_equal(a.kind, WRONG_NOTHING);
 	assert_non_null(strstr(a.sentence, "not run: "));

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/pattern_impl.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "kernels/pattern.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* clang-format off */
+const struct pattern_row pattern_rows[PATTERN_N] = {
+	[PATTERN_NONE] = {"", "", "", false, false, NULL},
+	[PATTERN_PULL] = {
+		"pull", "running kernels that pull from each other",
+		"what a kernel reads of another GPU is what was written before the flag, ten thousand times, "
+		"in memory shared by IPC and at odd offsets in it: inference engines' all-reduce",
+		false, false, pattern_pull},
+	[PATTERN_GRAPH] = {
+		"graph", "the same in a graph that is launched again",
+		"addresses and flags hold when kernels are replayed",
+		false, false, pattern_graph},
+	[PATTERN_FLAGS] = {
+		"flags", "data in one place, their flag in another",
+		"data arrive before a flag that goes another way or by another engine",
+		false, true, pattern_flags},
+	[PATTERN_REREAD] = {
+		"reread", "memory read again after its owner rewrote it",
+		"no cache outlives a kernel or a copy",
+		false, true, pattern_reread},
+	[PATTERN_REMAP] = {
+		"remap", "memory freed, allocated and mapped again",
+		"no cache and no translation outlives a mapping",
+		false, true, pattern_remap},
+	[PATTERN_LAST] = {
+		"last", "all of the last memory that could be allocated",
+		"windows cover the end of memory",
+		true, true, pattern_last},
+	[PATTERN_SUSTAINED] = {
+		"sustained", "running kernels that pull from each other for long",
+		"what heat and load bring out",
+		true, false, pattern_sustained},
+};
+/* clang-format on */
+
+enum pattern pattern_parse(const char *name)
+{
+	int k = PATTERN_NONE + 1;
+
+	while (k < PATTERN_N && strcmp(pattern_rows[k].name, name) != 0)
+		k++;
+	return (enum pattern)k;
+}
+
+/* ---- results ---- */
+
+static struct pattern_result *result_of(const struct pattern_pair *p, unsigned direction,
+					enum pattern pattern)
+{
+	return &p->results[direction]->patterns[pattern];
+}
+
+/* The first that fails names the pair. */
+static bool name_pair(struct pair_result *r, enum pattern pattern, enum wrong_kind kind)
+{
+	if (r->patterns[pattern].kind == WRONG_NOTHING)
+		r->patterns[pattern].kind = kind;
+	if (r->state != PAIR_RIGHT)
+		return false;
+	r->state = PAIR_WRONG;
+	r->kind = kind;
+	r->pattern = pattern;
+	return true;
+}
+
+void pattern_found(const struct pattern_pair *p, unsigned direction, enum pattern pattern,
+		   const struct check_report *report, uint64_t words, u64 tag, const char *says)
+{
+	struct pair_result *r = p->results[direction];
+	struct range_check c = {.reports = {*report}, .words = {words}, .data_tag = tag};
+	struct wrong w;
+	char what[128];
+
+	if (!report->wrong)
+		return;
+	w = classify(&c);
+	w.rounds_ago = 0; /* wrong words of several rounds are in one report */
+	wrong_say(&w, what, sizeof(what));
+	if (name_pair(r, pattern, w.kind))
+		snprintf(r->sentence, sizeof(r->sentence), "%s%s%s: %s",
+			 pattern_rows[pattern].title, *says ? ", " : "", says, what);
+}
+
+static void found_stall(const struct meeting *m, unsigned direction, uint64_t done, uint64_t rounds,
+			const char *says)
+{
+	struct pair_result *r = m->pair->results[direction];
+
+	if (name_pair(r, m->pattern, WRONG_STALL))
+		snprintf(r->sentence, sizeof(r->sentence),
+			 "%s%s%s: a flag did not arrive, after %" PRIu64 " of %" PRIu64 " rounds",
+			 pattern_rows[m->pattern].title, *says ? ", " : "", says, done, rounds);
+}
+
+/* What could not be enqueued or did not end. Nothing is known of the pair where it is not the pair's fault. */
+static void found_error(struct pair_result *r, enum pattern pattern, int error)
+{
+	struct pair_result failed = {0};
+	enum wrong_kind kind = verify_error(&failed, error);
+
+	r->sets_lost |= failed.sets_lost;
+	if (kind == WRONG_NOTHING) {
+		if (r->state == PAIR_RIGHT) {
+			r->state = failed.state;
+			snprintf(r->sentence, sizeof(r->sentence), "%s", failed.sentence);
+		}
+		return;
+	}
+	if (name_pair(r, pattern, kind))
+		snprintf(r->sentence, sizeof(r->sentence), "%.100s: %.140s",
+			 pattern_rows[pattern].title, failed.sentence);
+}
+
+uint64_t pattern_rounds(const struct pattern_pair *p, uint64_t gpu, uint64_t host)
+{
+	return station_info(p->ends[0])->threads > 1 ? gpu : host;
+}
+
+u64 pattern_tag_of(const struct station *initiator, const struct station *owner, u64 round)
+{
+	return pattern_tag_make((u64)station_info(owner)->number,
+				(u64)station_info(initiator)->number, round, 0);
+}
+
+/* ---- two kernels that meet ---- */
+
+/* In a device's scratch memory. */
+#define STATES_AT 0
+#define REPORT_AT (MEETING_BLOCKS_MAX * sizeof(struct exchange_state))
+
+static unsigned blocks_of(const struct pattern_pair *p)
+{
+	unsigned blocks = MEETING_BLOCKS_MAX;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (station_info(p->ends[i])->blocks < blocks)
+			blocks = station_info(p->ends[i])->blocks;
+	return blocks;
+}
+
+/* Plain memory, as inference engines share it; the window where IPC is refused, as in some containers. */
+static int reach_other(struct meeting *m, unsigned i)
+{
+	const struct station *s = m->pair->ends[i], *owner = m->pair->ends[!i];
+	int r = -ENOTSUP;
+
+	m->ends[!i].own = &owner->local;
+	if (s->set == owner->set || owner->set->caps & DEVICE_EXPORT_IPC)
+		r = station_reach_by(s, owner, &owner->local, EXPORT_IPC, &m->ends[i].other);
+	if (r == 0 || verify_loses_sets(r))
+		return r;
+	m->ends[!i].own = &owner->window;
+	return station_reach(s, owner, &owner->window, &m->ends[i].other);
+}
+
+static void common_args(struct meeting *m, unsigned i)
+{
+	struct end *e = &m->ends[i];
+	const struct station *s = e->station;
+
+	m->blame[i] = i;
+	e->args = (struct exchange_args){
+		.produce = e->own->at + MEETING_DATA_AT,
+		.consume = e->other.at + MEETING_DATA_AT,
+		.places = MEETING_PLACES,
+		.stride = m->stride,
+		.produce_tag = pattern_tag_of(m->pair->ends[!i], s, m->pattern),
+		.consume_tag = pattern_tag_of(s, m->pair->ends[!i], m->pattern),
+		.post = e->other.at + MEETING_FLAGS_AT,
+		.poll = e->own->at + MEETING_FLAGS_AT,
+		.state = s->scratch.at + STATES_AT,
+		.report = s->scratch.at + REPORT_AT,
+		.abort = s->abort.at,
+		.limit_ns = 1000 * device_kernel_limit_us(station_info(s), s->limit_us),
+	};
+}
+
+int meeting_open(const struct pattern_pair *p, enum pattern pattern, struct meeting *ret)
+{
+	struct meeting m = {.pair = p, .pattern = pattern, .blocks = blocks_of(p)};
+	uint64_t a = p->ends[0]->local.memory.size, b = p->ends[1]->local.memory.size;
+	int r = 0;
+
+	m.stride = ((a < b ? a : b) - MEETING_DATA_AT) / MEETING_PLACES / 16 * 16;
+	for (unsigned i = 0; i < 2; i++)
+		m.ends[i].station = p->ends[i];
+	for (unsigned i = 0; r == 0 && i < 2; i++)
+		r = reach_other(&m, i);
+	for (unsigned i = 0; r == 0 && i < 2; i++)
+		common_args(&m, i);
+	*ret = m;
+	return r;
+}
+
+void meeting_close(struct meeting *m)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (!m->pair->results[0]->sets_lost && !m->pair->results[1]->sets_lost)
+			station_free(m->ends[i].station, &m->ends[i].other);
+}
+
+int meeting_reset(struct meeting *m)
+{
+	static const unsigned char zeros[MEETING_DATA_AT];
+	const struct exchange_state states[MEETING_BLOCKS_MAX] = {0};
+	const struct check_report empty = {.first_wrong = CHECK_NONE};
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < 2; i++) {
+		const struct station *s = m->ends[i].station;
+
+		r = s->set->ops->write(s->set, &m->ends[i].own->memory, 0, zeros, sizeof(zeros));
+		if (r == 0)
+			r = s->set->ops->write(s->set, &s->scratch.memory, STATES_AT, states,
+					       sizeof(states));
+		if (r == 0)
+			r = s->set->ops->write(s->set, &s->scratch.memory, REPORT_AT, &empty,
+					       sizeof(empty));
+	}
+	return r;
+}
+
+int meeting_launch(struct meeting *m, unsigned end, uint64_t rounds, uint64_t bytes)
+{
+	struct exchange_args args = m->ends[end].args;
+
+	args.rounds = rounds;
+	args.bytes = bytes < m->stride ? bytes : m->stride;
+	m->words[end] += rounds * args.bytes / sizeof(u64);
+	return station_launch(m->ends[end].station, KERNEL_exchange, &args, sizeof(args),
+			      m->blocks);
+}
+
+/* What an end has come to. */
+struct outcome {
+	uint64_t count; /* flags that all its blocks saw, two a round */
+	bool gave_up;
+	uint32_t wrong_round; /* plus one; 0: none */
+	struct check_report report;
+};
+
+/* The kernels give up at the same limit as the wait, which therefore gets twice as long. */
+static int look_at(const struct meeting *m, unsigned end, struct outcome *ret)
+{
+	const struct station *s = m->ends[end].station;
+	struct exchange_state states[MEETING_BLOCKS_MAX];
+	struct outcome o = {.count = UINT64_MAX};
+	int r = s->set->ops->wait(s->set, s->stream, 2 * s->limit_us);
+
+	if (r == 0)
+		r = s->set->ops->read(s->set, &s->scratch.memory, STATES_AT, states,
+				      m->blocks * sizeof(*states));
+	if (r == 0)
+		r = s->set->ops->read(s->set, &s->scratch.memory, REPORT_AT, &o.report,
+				      sizeof(o.report));
+	for (unsigned b = 0; r == 0 && b < m->blocks; b++) {
+		if (states[b].count < o.count)
+			o.count = states[b].count;
+		if (states[b].wrong_round &&
+		    (!o.wrong_round || states[b].wrong_round < o.wrong_round))
+			o.wrong_round = states[b].wrong_round;
+		o.gave_up |= states[b].end > WAIT_DONE;
+	}
+	*ret = o;
+	return r;
+}
+
+/*
+ * Who has seen the fewest flags waits for one that the other has stored: the other's way is at fault. Where both
+ * have seen as many, each has stored one that the other did not see.
+ */
+static void judge_flags(const struct meeting *m, const struct outcome *o, uint64_t rounds,
+			const char *says)
+{
+	if (!o[0].gave_up && !o[1].gave_up)
+		return;
+	for (unsigned i = 0; i < 2; i++)
+		if (o[i].count <= o[!i].count)
+			found_stall(m, !i, o[i].count / 2, rounds, says);
+}
+
+static void judge_data(const struct meeting *m, unsigned end, const struct outcome *o,
+		       uint64_t rounds, const char *says)
+{
+	const struct exchange_args *a = &m->ends[end].args;
+	u64 tag = pattern_tag_round_on(a->consume_tag, o->wrong_round - 1);
+	char where[96];
+
+	if (!a->consume || !m->words[end])
+		return;
+	result_of(m->pair, m->blame[end], m->pattern)->rounds += o->count / 2;
+	snprintf(where, sizeof(where), "%s%sround %u of %" PRIu64, says, *says ? ", " : "",
+		 o->wrong_round, rounds);
+	pattern_found(m->pair, m->blame[end], m->pattern, &o->report, m->words[end], tag, where);
+}
+
+int meeting_end(struct meeting *m, int r, uint64_t rounds, const char *says)
+{
+	struct outcome o[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		int other = look_at(m, i, &o[i]);
+
+		if (r == 0)
+			r = other;
+	}
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < 2; i++)
+		judge_data(m, i, &o[i], rounds, says);
+	judge_flags(m, o, rounds, says);
+	return 0;
+}
+
+/* ---- all of them ---- */
+
+static bool is_wanted(enum pattern k, bool on_request)
+{
+	return on_request || !pattern_rows[k].on_request;
+}
+
+bool pattern_all_done(const struct pair_result *r, bool on_request)
+{
+	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++)
+		if (is_wanted((enum pattern)k, on_request) && !r->patterns[k].done)
+			return false;
+	return true;
+}
+
+static int run_once(const struct pattern_pair *p, enum pattern k, unsigned from)
+{
+	const struct pattern_row *row = &pattern_rows[k];
+	double begun = clock_s();
+	int r = row->run(p, from);
+	bool cannot = r == -ENOTSUP;
+
+	if (cannot)
+		r = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		if (row->one_way && i != from)
+			continue;
+		result_of(p, i, k)->ms = 1e3 * (clock_s() - begun);
+		result_of(p, i, k)->done = r == 0 && !cannot;
+		if (r < 0)
+			found_error(p->results[i], k, r);
+	}
+	return r;
+}
+
+static bool is_right(const struct pattern_pair *p)
+{
+	return p->results[0]->state == PAIR_RIGHT && p->results[1]->state == PAIR_RIGHT;
+}
+
+/* What lands elsewhere may spoil what the next one needs: the first that fails is the last. */
+void pattern_run(const struct pattern_pair *p)
+{
+	int r = 0;
+
+	for (int k = PATTERN_NONE + 1; r == 0 && is_right(p) && k < PATTERN_N; k++) {
+		if (!is_wanted((enum pattern)k, p->long_s > 0))
+			continue;
+		for (unsigned from = 0; r == 0 && from < (pattern_rows[k].one_way ? 2 : 1); from++)
+			r = run_once(p, (enum pattern)k, from);
+	}
+}

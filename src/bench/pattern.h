@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ways of use in which paths go wrong that pass all copies, a row each. */
+#pragma once
+
+#include "bench/verify.h"
+
+/* Two devices whose copies are right in both directions. */
+struct pattern_pair {
+	const struct station *ends[2];
+	struct pair_result *results[2];    /* of ends[0] -> ends[1], and of the way back */
+	const struct memory_export *third; /* flags of another device; NULL: there is none */
+	uint64_t third_at;                 /* in it: PATTERN_THIRD_BYTES that no other pair uses */
+	double long_s; /* how long the patterns on request last; 0: they are not run */
+};
+
+#define PATTERN_THIRD_BYTES 512
+
+struct pattern_row {
+	const char *name;   /* "pull" */
+	const char *title;  /* in sentences */
+	const char *proves; /* what is wrong where it fails and nothing else does */
+	bool on_request;
+	bool one_way; /* run once a direction: from ends[from]; else once, for both */
+	int (*run)(const struct pattern_pair *p, unsigned from);
+};
+
+extern const struct pattern_row pattern_rows[PATTERN_N];
+
+/* PATTERN_N: no such name. */
+enum pattern pattern_parse(const char *name);
+
+/* Runs those that are wanted, up to the first that fails: it gives the results their kind and sentence. */
+void pattern_run(const struct pattern_pair *p);
+/* Whether all that would be run have been. */
+bool pattern_all_done(const struct pair_result *r, bool on_request);

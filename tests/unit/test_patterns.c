@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench/pattern*: each fault that copies do not meet is found by one pattern alone, in one direction. */
+#include "base/err.h"
+#include "bench/pattern.h"
+#include "bench/test_run.h"
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEVICES  3
+#define MEMORY   (4ul << 20)
+#define LIMIT_US 2000000
+
+static struct device_request *request_of(struct fault fault)
+{
+	struct device_request *q = calloc(1, sizeof(*q));
+
+	assert_non_null(q);
+	*q = (struct device_request){.kind = DEVICE_HOST,
+				     .n = DEVICES,
+				     .memory_bytes = MEMORY,
+				     .fault = fault};
+	for (int i = 0; i < DEVICES; i++)
+		q->number[i] = i;
+	return q;
+}
+
+/* ---- one pattern at a time ---- */
+
+/* Each device in a set of its own, as `onehop test` has them. */
+struct devices {
+	struct station stations[DEVICES];
+	struct memory_export third;
+	struct pair_result results[2];
+	struct pattern_pair pair;
+};
+
+static void open_devices(struct devices *d, struct fault fault)
+{
+	struct device_request *q = request_of(fault);
+
+	memset(d, 0, sizeof(*d));
+	q->n = 1;
+	for (int i = 0; i < DEVICES; i++) {
+		struct device_set *set;
+
+		q->number[0] = i;
+		assert_int_equal(device_open(q, &set), 0);
+		assert_int_equal(station_open(set, 0, 0, LIMIT_US, &d->stations[i]), 0);
+	}
+	free(q);
+	assert_int_equal(d->stations[2].set->ops->export(d->stations[2].set,
+							 &d->stations[2].flags.memory, EXPORT_FD,
+							 &d->third),
+			 0);
+	d->results[0].state = d->results[1].state = PAIR_RIGHT;
+	d->pair = (struct pattern_pair){.ends = {&d->stations[0], &d->stations[1]},
+					.results = {&d->results[0], &d->results[1]},
+					.third = &d->third,
+					.third_at = 4096};
+}
+
+static void close_devices(struct devices *d)
+{
+	close(d->third.fd);
+	for (int i = 0; i < DEVICES; i++) {
+		struct device_set *set = d->stations[i].set;
+
+		station_close(&d->stations[i]);
+		device_close(set);
+	}
+}
+
+static void run_row(struct devices *d, enum pattern k)
+{
+	for (unsigned from = 0; from < (pattern_rows[k].one_way ? 2 : 1); from++)
+		if (pattern_rows[k].run(&d->pair, from) < 0)
+			fail_msg("%s: %s", pattern_rows[k].name, err_msg());
+}
+
+#define BIT(pattern) (1u << (pattern))
+
+/* clang-format off */
+static const struct {
+	enum fault_kind fault;
+	unsigned found_by; /* BIT(pattern) */
+	enum wrong_kind kind;
+} flaws[] = {
+	{FAULT_NONE,     0,                                         WRONG_NOTHING},
+	{FAULT_CACHED,   BIT(PATTERN_PULL) | BIT(PATTERN_SUSTAINED), WRONG_OLD},
+	{FAULT_REPLAY,   BIT(PATTERN_GRAPH),                         WRONG_SHIFTED},
+	{FAULT_OVERTAKE, BIT(PATTERN_FLAGS),                         WRONG_OLD},
+	{FAULT_REREAD,   BIT(PATTERN_REREAD),                        WRONG_OLD},
+	{FAULT_REMAP,    BIT(PATTERN_REMAP),                         WRONG_OLD},
+};
+/* clang-format on */
+
+static void assert_found(const struct devices *d, enum pattern k, size_t flaw)
+{
+	bool found = flaws[flaw].found_by & BIT(k);
+	const struct pair_result *there = &d->results[0], *back = &d->results[1];
+
+	if (there->kind != (found ? flaws[flaw].kind : WRONG_NOTHING))
+		fail_msg("%s, fault %s: %s (%s)", pattern_rows[k].name,
+			 fault_word(flaws[flaw].fault), wrong_word(there->kind), there->sentence);
+	if (back->kind != WRONG_NOTHING)
+		fail_msg("%s, fault %s, the other way: %s (%s)", pattern_rows[k].name,
+			 fault_word(flaws[flaw].fault), wrong_word(back->kind), back->sentence);
+	assert_int_equal(there->pattern, found ? k : PATTERN_NONE);
+	assert_true(there->patterns[k].rounds > 0 && back->patterns[k].rounds > 0);
+	if (found)
+		assert_non_null(strstr(there->sentence, pattern_rows[k].title));
+}
+
+/* Every pattern with every fault. */
+static void test_who_finds_what(void **state)
+{
+	(void)state;
+	for (size_t f = 0; f < sizeof(flaws) / sizeof(flaws[0]); f++) {
+		for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
+			struct devices d;
+
+			if (k == PATTERN_LAST) /* these devices are too small to have any */
+				continue;
+			open_devices(&d, (struct fault){flaws[f].fault, 0, 1});
+			run_row(&d, (enum pattern)k);
+			assert_found(&d, (enum pattern)k, f);
+			close_devices(&d);
+		}
+	}
+}
+
+/* ---- whole runs ---- */
+
+static int open_here(void *context, const struct device_request *one, struct device_set **ret)
+{
+	(void)context;
+	return device_open(one, ret);
+}
+
+static void run(struct fault fault, double long_s, uint64_t memory, struct test_result *ret)
+{
+	static const struct test_hooks none;
+	struct device_request *devices = request_of(fault);
+	struct test_request *q = calloc(1, sizeof(*q));
+
+	assert_non_null(q);
+	q->devices = *devices;
+	q->open = open_here;
+	q->limit_us = LIMIT_US;
+	q->long_s = long_s;
+	if (memory) {
+		q->devices.memory_bytes = memory;
+		q->memory_bytes = UINT64_MAX;
+	}
+	if (test_run(q, &none, ret) < 0)
+		fail_msg("test_run: %s", err_msg());
+	free(q);
+	free(devices);
+}
+
+static void assert_all_right(const struct test_result *r, bool on_request)
+{
+	for (size_t i = 0; i < DEVICES * DEVICES; i++) {
+		const struct pair_result *p = &r->pairs[i];
+
+		if (i / DEVICES == i % DEVICES)
+			continue;
+		if (p->state != PAIR_RIGHT)
+			fail_msg("pair %zu: %s: %s", i, wrong_word(p->kind), p->sentence);
+		assert_true(pattern_all_done(p, on_request));
+		assert_true(pattern_all_done(p, true) == on_request);
+	}
+	assert_int_equal(r->arms[ARM_P2P].state, PAIR_RIGHT);
+}
+
+static void test_healthy(void **state)
+{
+	struct test_result r;
+
+	(void)state;
+	run((struct fault){FAULT_NONE, -1, -1}, 0, 0, &r);
+	assert_all_right(&r, false);
+	test_result_done(&r);
+}
+
+static void test_long(void **state)
+{
+	struct test_result r;
+
+	(void)state;
+	run((struct fault){FAULT_NONE, -1, -1}, 0.1, 16ul << 20, &r);
+	assert_all_right(&r, true);
+	test_result_done(&r);
+}
+
+/* clang-format off */
+static const struct {
+	enum fault_kind fault;
+	enum pattern pattern;
+	enum wrong_kind kind;
+} found[] = {
+	{FAULT_CACHED,     PATTERN_PULL,   WRONG_OLD},
+	{FAULT_REPLAY,     PATTERN_GRAPH,  WRONG_SHIFTED},
+	{FAULT_OVERTAKE,   PATTERN_FLAGS,  WRONG_OLD},
+	{FAULT_REREAD,     PATTERN_REREAD, WRONG_OLD},
+	{FAULT_REMAP,      PATTERN_REMAP,  WRONG_OLD},
+	{FAULT_IPC_OFFSET, PATTERN_PULL,   WRONG_N}, /* whatever lies there */
+};
+/* clang-format on */
+
+/* Copies, round trips and sums pass; the pattern finds it, of the pair that has it alone. */
+static void test_whole_runs(void **state)
+{
+	(void)state;
+	for (size_t f = 0; f < sizeof(found) / sizeof(found[0]); f++) {
+		struct test_result r;
+
+		run((struct fault){found[f].fault, 1, 2}, 0, 0, &r);
+		for (size_t i = 0; i < DEVICES * DEVICES; i++) {
+			const struct pair_result *p = &r.pairs[i];
+			bool injected = i == 1 * DEVICES + 2;
+
+			if (i / DEVICES == i % DEVICES)
+				continue;
+			if (p->state != (injected ? PAIR_WRONG : PAIR_RIGHT))
+				fail_msg("%s, pair %zu: %s (%s)", fault_word(found[f].fault), i,
+					 wrong_word(p->kind), p->sentence);
+			assert_int_equal(p->pattern, injected ? found[f].pattern : PATTERN_NONE);
+			if (injected && found[f].kind != WRONG_N)
+				assert_int_equal(p->kind, found[f].kind);
+		}
+		assert_int_equal(r.arms[ARM_P2P].state, PAIR_RIGHT);
+		test_result_done(&r);
+	}
+}
+
+static void test_rows(void **state)
+{
+	(void)state;
+	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
+		assert_int_equal(pattern_parse(pattern_rows[k].name), k);
+		assert_true(*pattern_rows[k].title && *pattern_rows[k].proves);
+		assert_non_null(pattern_rows[k].run);
+	}
+	assert_int_equal(pattern_parse(""), PATTERN_N);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_finds_what), cmocka_unit_test(test_healthy),
+		cmocka_unit_test(test_long),           cmocka_unit_test(test_whole_runs),
+		cmocka_unit_test(test_rows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -6,4 +6,5 @@
 #include "kernels/gate.c"
 #include "kernels/latency.c"
 #include "kernels/pattern.c"
+#include "kernels/tally.c"
 #include "kernels/typed.c"

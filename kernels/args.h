@@ -21,6 +21,7 @@ typedef long i64;
 	X(ping_pong)                                                                               \
 	X(all_reduce)                                                                              \
 	X(exchange)                                                                                \
+	X(tally)                                                                                   \
 	X(typed_fill)                                                                              \
 	X(typed_check)
 
@@ -142,6 +143,12 @@ struct exchange_state {
 	u32 end;         /* enum wait_end; a launch behind one that gave up does nothing */
 	u32 wrong_round; /* the first with wrong data, plus one; 0: none */
 	u32 unused;
+};
+
+/* Adds 1 to a counter, by single atomic operations at system scope. */
+struct tally_args {
+	u64 counter; /* u32 */
+	u64 adds;    /* of all threads together */
 };
 
 /* Element types and operations, numbered as NCCL numbers them. */

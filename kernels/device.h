@@ -87,6 +87,12 @@ static inline void add_u64(u64 address, u64 v)
 	__asm__ volatile("red.global.add.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
 }
 
+static inline void add_system(u64 address, u32 v)
+{
+	__asm__ volatile("red.relaxed.sys.global.add.u32 [%0], %1;" ::"l"(address), "r"(v)
+			 : "memory");
+}
+
 static inline void min_u64(u64 address, u64 v)
 {
 	__asm__ volatile("red.global.min.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
@@ -204,6 +210,12 @@ static inline void store_u64(u64 address, u64 v)
 static inline void add_u64(u64 address, u64 v)
 {
 	__atomic_fetch_add((u64 *)address, v, __ATOMIC_RELAXED);
+}
+
+static inline void add_system(u64 address, u32 v)
+{
+	if (!native_block.flaw || !native_flaw_loses_add(native_block.flaw, address))
+		__atomic_fetch_add((u32 *)address, v, __ATOMIC_RELAXED);
 }
 
 static inline void min_u64(u64 address, u64 v)

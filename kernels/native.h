@@ -12,6 +12,7 @@ enum native_flaw_kind {
 	NATIVE_CACHED,   /* what a kernel has loaded once stays as it was until the kernel ends */
 	NATIVE_OVERTAKE, /* stores become visible with the next flag that goes the same way */
 	NATIVE_ASTRAY,   /* loads are a page off */
+	NATIVE_LOSSY,    /* every sixteenth atomic addition is lost */
 };
 
 struct native_flaw {
@@ -36,6 +37,7 @@ extern _Thread_local struct native_block native_block;
 u64 native_flaw_load(struct native_block_flaw *f, u64 address);
 /* Whether it took the 16 bytes, to store them later. */
 int native_flaw_store(struct native_block_flaw *f, u64 address, const void *bytes);
+int native_flaw_loses_add(struct native_block_flaw *f, u64 address);
 /* Before a flag is stored. */
 void native_flaw_release(struct native_block_flaw *f, u64 address);
 

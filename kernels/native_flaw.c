@@ -19,6 +19,7 @@ struct native_block_flaw {
 		u64 address; /* 0: empty */
 	} lines[LINES];
 	u64 held; /* overtake: how many of them wait, oldest first */
+	u64 adds; /* lossy */
 };
 
 struct native_block_flaw *native_flaw_new(const struct native_flaw *flaw)
@@ -76,6 +77,11 @@ int native_flaw_store(struct native_block_flaw *f, u64 address, const void *byte
 	f->lines[f->held].address = address;
 	memcpy(f->lines[f->held++].bytes, bytes, LINE);
 	return 1;
+}
+
+int native_flaw_loses_add(struct native_block_flaw *f, u64 address)
+{
+	return is_meant(f, NATIVE_LOSSY, address) && f->adds++ % 16 == 15;
 }
 
 void native_flaw_release(struct native_block_flaw *f, u64 address)

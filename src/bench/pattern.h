@@ -10,17 +10,20 @@ struct pattern_pair {
 	struct pair_result *results[2];    /* of ends[0] -> ends[1], and of the way back */
 	const struct memory_export *third; /* flags of another device; NULL: there is none */
 	uint64_t third_at;                 /* in it: PATTERN_THIRD_BYTES that no other pair uses */
-	double long_s; /* how long the patterns on request last; 0: they are not run */
+	unsigned wanted;                   /* 1 << enum pattern_when */
+	double long_s;                     /* how long to load */
 };
+
+enum pattern_when { PATTERN_ALWAYS, PATTERN_LONG, PATTERN_INFORMATION };
 
 #define PATTERN_THIRD_BYTES 512
 
 struct pattern_row {
-	const char *name;   /* "pull" */
-	const char *title;  /* in sentences */
-	const char *proves; /* what is wrong where it fails and nothing else does */
-	bool on_request;
-	bool one_way; /* run once a direction: from ends[from]; else once, for both */
+	const char *name;       /* "pull" */
+	const char *title;      /* in sentences */
+	const char *proves;     /* what is wrong where it fails and nothing else does */
+	enum pattern_when when; /* INFORMATION: what goes wrong is no failure */
+	bool one_way;           /* run once a direction: from ends[from]; else once, for both */
 	int (*run)(const struct pattern_pair *p, unsigned from);
 };
 
@@ -32,4 +35,4 @@ enum pattern pattern_parse(const char *name);
 /* Runs those that are wanted, up to the first that fails: it gives the results their kind and sentence. */
 void pattern_run(const struct pattern_pair *p);
 /* Whether all that would be run have been. */
-bool pattern_all_done(const struct pair_result *r, bool on_request);
+bool pattern_all_done(const struct pair_result *r, unsigned wanted);

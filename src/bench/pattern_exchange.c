@@ -16,8 +16,7 @@
 static const struct {
 	uint64_t bytes, gpu, host; /* rounds on either */
 } sizes[] = {
-	{KIB, 4500, 20}, {16 * KIB, 3000, 20}, {128 * KIB, 2000, 10},
-	{MIB, 440, 4},   {8 * MIB, 60, 2},
+	{KIB, 4500, 8}, {16 * KIB, 3000, 6}, {128 * KIB, 2000, 4}, {MIB, 440, 2}, {8 * MIB, 60, 1},
 };
 
 #define SIZE_N (sizeof(sizes) / sizeof(sizes[0]))
@@ -114,7 +113,7 @@ static int launch_graphs(const struct meeting *m, const struct graph *graphs, ui
 
 static int run_graphs(struct meeting *m)
 {
-	uint64_t times = pattern_rounds(m->pair, 60, 3);
+	uint64_t times = pattern_rounds(m->pair, 60, 2);
 	struct graph graphs[2] = {0};
 	unsigned made = 0;
 	int r = 0;
@@ -318,7 +317,7 @@ static int run_variant(struct meeting *m, const struct variant *v, unsigned from
 {
 	bool enqueued = v->data == BY_ENGINE || v->flag == BY_ENGINE;
 	uint64_t rounds =
-		enqueued ? pattern_rounds(m->pair, ENQUEUED, 8) : pattern_rounds(m->pair, 500, 20);
+		enqueued ? pattern_rounds(m->pair, ENQUEUED, 8) : pattern_rounds(m->pair, 500, 8);
 	int r = write_values(m, from);
 
 	if (r < 0)
@@ -360,5 +359,63 @@ int pattern_flags(const struct pattern_pair *p, unsigned from)
 
 	for (size_t i = 0; r == 0 && i < sizeof(variants) / sizeof(variants[0]); i++)
 		r = try_variant(p, &variants[i], from);
+	return r;
+}
+
+/* ---- atomics: both add to a word of the owner's at once ---- */
+
+#define ADDS_GPU  20000
+#define ADDS_HOST 2000
+
+static int enqueue_adds(const struct station *s, u64 word, uint64_t adds)
+{
+	return STATION_RUN(s, tally, .counter = word, .adds = adds);
+}
+
+static int add_at_once(const struct meeting *m, unsigned from, uint64_t adds)
+{
+	const struct end *e = &m->ends[from], *owner = &m->ends[!from];
+	int r = enqueue_adds(e->station, e->other.at + MEETING_VALUES_AT, adds);
+
+	if (r == 0)
+		r = enqueue_adds(owner->station, owner->own->at + MEETING_VALUES_AT, adds);
+	for (unsigned i = 0; i < 2; i++) {
+		int other = station_wait(m->ends[i].station);
+
+		if (r == 0)
+			r = other;
+	}
+	return r;
+}
+
+static int count_adds(struct meeting *m, unsigned from)
+{
+	struct pattern_result *result = &m->pair->results[from]->patterns[PATTERN_ATOMICS];
+	const struct end *owner = &m->ends[!from];
+	uint64_t adds = pattern_rounds(m->pair, ADDS_GPU, ADDS_HOST);
+	u32 count = 0;
+	int r = add_at_once(m, from, adds);
+
+	if (r == 0)
+		r = owner->station->set->ops->read(owner->station->set, &owner->own->memory,
+						   MEETING_VALUES_AT, &count, sizeof(count));
+	if (r < 0)
+		return r;
+	result->rounds = 2 * adds;
+	result->lost = 2 * adds - count;
+	result->kind = result->lost ? WRONG_LOST : WRONG_NOTHING;
+	return 0;
+}
+
+int pattern_atomics(const struct pattern_pair *p, unsigned from)
+{
+	struct meeting m;
+	int r = meeting_open(p, PATTERN_ATOMICS, &m);
+
+	if (r == 0)
+		r = meeting_reset(&m);
+	if (r == 0)
+		r = count_adds(&m, from);
+	meeting_close(&m);
 	return r;
 }

@@ -62,4 +62,5 @@ int pattern_sustained(const struct pattern_pair *p, unsigned from);
 int pattern_flags(const struct pattern_pair *p, unsigned from);
 int pattern_reread(const struct pattern_pair *p, unsigned from);
 int pattern_remap(const struct pattern_pair *p, unsigned from);
+int pattern_atomics(const struct pattern_pair *p, unsigned from);
 int pattern_last(const struct pattern_pair *p, unsigned from);

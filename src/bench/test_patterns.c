@@ -12,13 +12,19 @@
 /* Where in a third device's flags those of device a's pairs are. */
 #define THIRD_AT 4096
 
+static unsigned wanted_of(const struct test_request *q)
+{
+	return 1u << PATTERN_ALWAYS | (unsigned)(q->long_s > 0) << PATTERN_LONG |
+	       (unsigned)q->atomics << PATTERN_INFORMATION;
+}
+
 static bool wants_patterns(const struct test_job *j, size_t a, size_t b)
 {
-	bool on_request = j->request->long_s > 0;
+	unsigned wanted = wanted_of(j->request);
 
 	return a < b && test_is_right(j, a, b) && test_is_right(j, b, a) &&
-	       (!pattern_all_done(test_pair(j->result, a, b), on_request) ||
-		!pattern_all_done(test_pair(j->result, b, a), on_request));
+	       (!pattern_all_done(test_pair(j->result, a, b), wanted) ||
+		!pattern_all_done(test_pair(j->result, b, a), wanted));
 }
 
 /* Handed out before pairs run side by side: a device's set is used by one of them at a time. */
@@ -71,6 +77,7 @@ static void run_patterns(struct test_job *j, struct test_step step)
 		.results = {there, here},
 		.third = third_of(j, a, b),
 		.third_at = THIRD_AT + a * PATTERN_THIRD_BYTES,
+		.wanted = wanted_of(j->request),
 		.long_s = j->request->long_s / 2 / (double)(j->rounds ? j->rounds : 1),
 	};
 
@@ -85,6 +92,7 @@ static void run_patterns(struct test_job *j, struct test_step step)
 	pattern_run(&p);
 	if (there->sets_lost || here->sets_lost)
 		test_restart_both(j, a, b);
+	there->sets_lost = here->sets_lost = false;
 	test_end(j, &step, there);
 	test_end(j, &back, here);
 }

@@ -48,7 +48,8 @@ struct test_request {
 	bool no_all_reduce;    /* over P2P: an earlier run did not survive it */
 	uint64_t memory_bytes; /* of each device, at most; 0: half of what is free */
 	uint64_t limit_us;     /* of one transfer; 0: TEST_LIMIT_US */
-	double long_s;         /* run the patterns on request too, and load for so long; 0: no */
+	double long_s;         /* all of the last memory too, and load for so long; 0: no */
+	bool atomics;          /* for information */
 };
 
 #define TEST_LIMIT_US 5000000ul

@@ -45,6 +45,7 @@ enum pattern {
 	PATTERN_REMAP,     /* freed, allocated and mapped again, read again */
 	PATTERN_LAST,      /* on request: all of the last memory there is */
 	PATTERN_SUSTAINED, /* on request: the first one, for long */
+	PATTERN_ATOMICS,   /* on request, for information: two devices add to one word */
 	PATTERN_N,
 };
 
@@ -97,7 +98,9 @@ struct round_trip {
 struct pattern_result {
 	bool done;
 	enum wrong_kind kind;
-	uint64_t rounds; /* of data that were checked */
+	uint64_t rounds; /* of data that were checked; atomics: additions */
+	uint64_t lost;   /* of these additions */
+	bool by_ipc;     /* how the memory was shared; else as a file descriptor */
 	double ms;
 };
 

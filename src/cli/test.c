@@ -26,7 +26,7 @@ struct test_options {
 	struct device_options devices;
 	const char *inject;
 	int deadline_s, long_s;
-	bool resume;
+	bool resume, atomics;
 };
 
 /* clang-format off */
@@ -38,12 +38,14 @@ static const struct option test_table[] = {
 	{"long", 0, OPTION_NUMBER, AT(long_s), "SECONDS",
 		"test all of the last memory too, and load all pairs for so long (60: a minute)",
 		NULL, 0, 0, 0},
+	{"atomics", 0, OPTION_FLAG, AT(atomics), NULL,
+		"count atomic additions to other GPUs' memory, for information", NULL, 0, 0, 0},
 	{"resume", 0, OPTION_FLAG, AT(resume), NULL,
 		"say what ran when the last test ended (crash, reboot), and test the rest",
 		NULL, 0, 0, 0},
 	{"inject", 0, OPTION_TEXT, AT(inject), "KIND[:I->J]",
 		"with --device host:N, show a fault on purpose: mirror, displace, stale, torn, lost, "
-		"hang, refuse, slow, cached, replay, overtake, reread, remap, ipc-offset",
+		"hang, refuse, slow, cached, replay, overtake, reread, remap, ipc-offset, lossy",
 		NULL, 0, 0, 0},
 	COMMON_JSON(struct test_options),
 	COMMON_COLOR(struct test_options),
@@ -143,6 +145,7 @@ static void fill_request(struct test_command *c)
 	c->request.memory_bytes = c->devices.memory_bytes;
 	c->request.limit_us = (uint64_t)c->o->deadline_s * 1000000;
 	c->request.long_s = c->o->long_s;
+	c->request.atomics = c->o->atomics;
 	if (c->o->long_s && !c->request.memory_bytes)
 		c->request.memory_bytes = UINT64_MAX; /* up to the last */
 }

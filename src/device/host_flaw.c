@@ -16,6 +16,8 @@ struct native_flaw host_flaw_of(const struct host_window *w, const struct host_o
 		flaw.kind = NATIVE_CACHED;
 	else if (w->fault == FAULT_OVERTAKE)
 		flaw.kind = NATIVE_OVERTAKE;
+	else if (w->fault == FAULT_LOSSY)
+		flaw.kind = NATIVE_LOSSY;
 	else if (w->fault == FAULT_REPLAY && op->replayed)
 		flaw.kind = NATIVE_ASTRAY;
 	return flaw;

@@ -218,6 +218,13 @@ static void spans_exchange(const void *args, struct host_passage *p)
 	add(p, a->post, sizeof(u32), true);
 }
 
+static void spans_tally(const void *args, struct host_passage *p)
+{
+	const struct tally_args *a = args;
+
+	add(p, a->counter, sizeof(u32), true);
+}
+
 static void spans_typed_fill(const void *args, struct host_passage *p)
 {
 	const struct typed_fill_args *a = args;

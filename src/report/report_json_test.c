@@ -84,10 +84,12 @@ static json_t *patterns_json(const struct pair_result *p)
 		const struct pattern_result *x = &p->patterns[k];
 
 		if (x->done || x->kind != WRONG_NOTHING)
-			json_array_append_new(all, json_pack("{s:s, s:o, s:I, s:f}", "pattern",
-							     pattern_rows[k].name, "kind",
-							     kind_json(x->kind), "rounds",
-							     (json_int_t)x->rounds, "ms", x->ms));
+			json_array_append_new(all, json_pack("{s:s, s:o, s:I, s:I, s:b, s:f}",
+							     "pattern", pattern_rows[k].name,
+							     "kind", kind_json(x->kind), "rounds",
+							     (json_int_t)x->rounds, "lost",
+							     (json_int_t)x->lost, "by_ipc",
+							     (int)x->by_ipc, "ms", x->ms));
 	}
 	return all;
 }
@@ -117,6 +119,13 @@ static json_t *log_json(const struct test_report *r, int a, int b)
 	return lines;
 }
 
+static json_t *offered_json(const struct test_report *r, size_t a, size_t b)
+{
+	int offered = report_test_offers_atomics(r, a, b);
+
+	return offered < 0 ? json_null() : json_boolean(offered);
+}
+
 static json_t *pair_json(const struct test_report *r, size_t a, size_t b)
 {
 	const struct pair_result *p = test_pair(r->result, a, b);
@@ -132,6 +141,7 @@ static json_t *pair_json(const struct test_report *r, size_t a, size_t b)
 	json_object_set_new(o, "pattern",
 			    p->pattern ? json_string(pattern_rows[p->pattern].name) : json_null());
 	json_object_set_new(o, "patterns", patterns_json(p));
+	json_object_set_new(o, "atomics_offered", offered_json(r, a, b));
 	json_object_set_new(o, "copy_gbps", figure_json(p->copy_gbps));
 	json_object_set_new(o, "round_trip", round_trip_json(&p->round_trip));
 	json_object_set_new(o, "rules", rules);

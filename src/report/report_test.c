@@ -156,9 +156,9 @@ static void add_patterns(struct document *out, const struct pair_result *p)
 		if (x->done || x->kind != WRONG_NOTHING)
 			document_item(out, x->kind == WRONG_NOTHING ? STYLE_GOOD : STYLE_BAD,
 				      INDENT, pattern_rows[k].name,
-				      "%s, %" PRIu64 " rounds, %.1f ms",
+				      "%s, %" PRIu64 " rounds, %.1f ms%s",
 				      x->kind == WRONG_NOTHING ? "ok" : wrong_word(x->kind),
-				      x->rounds, x->ms);
+				      x->rounds, x->ms, x->by_ipc ? ", memory by IPC" : "");
 	}
 }
 
@@ -312,7 +312,7 @@ static void add_pattern_counts(struct document *out, const struct test_report *r
 	struct strbuf list AUTO_STRBUF = {0};
 	size_t listed = 0;
 
-	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
+	for (int k = PATTERN_NONE + 1; k < PATTERN_ATOMICS; k++) {
 		size_t n = count_right(r->result, k);
 
 		if (n)
@@ -322,6 +322,61 @@ static void add_pattern_counts(struct document *out, const struct test_report *r
 	if (listed)
 		document_item(out, STYLE_PLAIN, 0, "Patterns of use, pairs right:", "%s",
 			      strbuf_str(&list));
+}
+
+/* ---- atomics ---- */
+
+int report_test_offers_atomics(const struct test_report *r, size_t initiator, size_t target)
+{
+	const struct gpu_pair *p;
+
+	if (!r->diagnosis || !r->gpus)
+		return -1;
+	p = machine_pair(r->diagnosis->topology->machine, (size_t)r->gpus[initiator],
+			 (size_t)r->gpus[target]);
+	return p && fact_known(p->rm.atomics) ? p->rm.atomics.value != 0 : -1;
+}
+
+static bool has_atomics(const struct pair_result *p)
+{
+	const struct pattern_result *x = &p->patterns[PATTERN_ATOMICS];
+
+	return x->done || x->kind != WRONG_NOTHING;
+}
+
+static void atomics_cell(struct document *out, const struct pair_result *p)
+{
+	const struct pattern_result *x = &p->patterns[PATTERN_ATOMICS];
+
+	if (!has_atomics(p))
+		document_cell(out, STYLE_DIM, "-");
+	else if (x->kind == WRONG_LOST)
+		document_cell(out, STYLE_WARN, "%" PRIu64 " lost", x->lost);
+	else
+		document_cell(out, STYLE_PLAIN, "%s",
+			      x->kind == WRONG_NOTHING ? "right" : wrong_word(x->kind));
+}
+
+static void add_atomics(struct document *out, const struct test_report *r)
+{
+	size_t n = r->result->n, run = 0, offered = 0;
+
+	for (size_t i = 0; i < n * n; i++) {
+		if (i / n == i % n)
+			continue;
+		run += has_atomics(&r->result->pairs[i]);
+		offered += report_test_offers_atomics(r, i / n, i % n) > 0;
+	}
+	if (!run)
+		return;
+	add_matrix_of(out, r, "Atomic additions to the column's memory, for information",
+		      atomics_cell);
+	if (r->diagnosis)
+		document_paragraph(
+			out, STYLE_PLAIN, 0,
+			"The driver offers atomics on %zu of %zu pairs. Where it does not, "
+			"lost additions are no failure.",
+			offered, n * (n - 1));
 }
 
 /* ---- all-reduce ---- */
@@ -372,7 +427,7 @@ static const char *lone_text(const struct test_device *d)
 static bool all_patterns(const struct test_result *r)
 {
 	for (size_t i = 0; i < r->n * r->n; i++)
-		if (i / r->n != i % r->n && !pattern_all_done(&r->pairs[i], false))
+		if (i / r->n != i % r->n && !pattern_all_done(&r->pairs[i], 1u << PATTERN_ALWAYS))
 			return false;
 	return true;
 }
@@ -445,6 +500,7 @@ void report_test(struct document *out, const struct test_report *r)
 	if (r->result) {
 		add_pairs(out, r);
 		add_matrices(out, r);
+		add_atomics(out, r);
 		add_all_reduce(out, r);
 	}
 	add_end(out, r);

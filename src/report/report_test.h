@@ -40,5 +40,7 @@ void report_test_count(const struct test_report *r, struct test_counts *ret);
 /* Findings of check that concern one pair or all, each rule once; the array is the caller's to free. */
 const struct rule **report_test_explanations(const struct test_report *r, size_t initiator,
 					     size_t target, size_t *ret_n);
+/* Whether the driver says that a pair has atomics: 1, 0, or -1 for unknown. */
+int report_test_offers_atomics(const struct test_report *r, size_t initiator, size_t target);
 /* The last sentence. */
 const char *report_test_verdict(const struct test_report *r, char *buf, size_t size);

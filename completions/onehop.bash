@@ -98,8 +98,8 @@ _onehop()
 	'fix') words=' --apply --from --root --observed --iommu --now --kept --json --no-color --width -v --verbose -h --help' ;;
 	'undo') words=' --dry-run --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;
-	'unlock') words=' --sources --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;
-	'test') words=' --device --gpus --include-busy --memory --deadline --long --resume --inject --json --no-color --width -v --verbose -h --help' ;;
+	'unlock') words=' --sources --download --mirror --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;
+	'test') words=' --device --gpus --include-busy --memory --deadline --long --atomics --resume --inject --json --no-color --width -v --verbose -h --help' ;;
 	'topo') words=' --from --pid -m --matrix -p2p --svg --observed --json --no-color --width -h --help' ;;
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;
 	'bench p2p') words=' --device --gpus --include-busy --memory --from --pairs --only --all --size --sweep --time --no-verify --format --json --no-color --width -v --verbose -h --help' ;;

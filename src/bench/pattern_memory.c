@@ -44,7 +44,7 @@ static int read_reports(const struct station *s, struct check_report ret[static 
 
 /* ---- reread: nothing waits between two reads of the same place, and the second has to differ ---- */
 
-/* In every second level cache there is. */
+/* In the second level cache of a 4090, and a quarter of it in any. */
 #define REREAD_BYTES  (8 * MIB)
 #define REREAD_ROUNDS 12
 
@@ -62,8 +62,13 @@ static bool reader_copies(unsigned round)
 struct reread {
 	struct meeting m;
 	unsigned reader; /* end */
-	uint64_t bytes;
+	uint64_t most;   /* bytes */
 };
+
+static uint64_t bytes_of(const struct reread *x, unsigned round)
+{
+	return (round & 4 ? x->most : x->most / 4) / WORD * WORD;
+}
 
 static u64 reread_tag(const struct reread *x, unsigned round)
 {
@@ -79,12 +84,12 @@ static int rewrite(const struct reread *x, unsigned round)
 	const struct area *aside = e->own == &s->local ? &s->window : &s->local;
 	bool copies = owner_copies(round);
 	u64 to = copies ? aside->at : e->own->at;
-	int r = enqueue_fill(s, to + MEETING_DATA_AT, x->bytes, reread_tag(x, round));
+	int r = enqueue_fill(s, to + MEETING_DATA_AT, bytes_of(x, round), reread_tag(x, round));
 
 	if (r < 0 || !copies)
 		return r;
 	return s->set->ops->copy(s->set, s->stream, &e->own->memory, MEETING_DATA_AT,
-				 &aside->memory, MEETING_DATA_AT, x->bytes);
+				 &aside->memory, MEETING_DATA_AT, bytes_of(x, round));
 }
 
 static int reread(const struct reread *x, unsigned round)
@@ -98,11 +103,11 @@ static int reread(const struct reread *x, unsigned round)
 	if (reader_copies(round)) {
 		from = aside->at;
 		r = s->set->ops->copy(s->set, s->stream, &aside->memory, MEETING_DATA_AT,
-				      &e->other.memory, MEETING_DATA_AT, x->bytes);
+				      &e->other.memory, MEETING_DATA_AT, bytes_of(x, round));
 	}
 	return r < 0 ? r
-		     : enqueue_check(s, from + MEETING_DATA_AT, x->bytes, reread_tag(x, round),
-				     round);
+		     : enqueue_check(s, from + MEETING_DATA_AT, bytes_of(x, round),
+				     reread_tag(x, round), round);
 }
 
 /* Kernels that only meet stand in both streams where one process would have events. */
@@ -129,7 +134,7 @@ static void judge_rereads(const struct reread *x, const struct check_report *rep
 		snprintf(says, sizeof(says), "rewritten by %s, read by %s",
 			 owner_copies(k) ? "copy engine" : "a kernel",
 			 reader_copies(k) ? "copy engine" : "a kernel");
-		pattern_found(p, x->reader, PATTERN_REREAD, &reports[k], x->bytes / WORD,
+		pattern_found(p, x->reader, PATTERN_REREAD, &reports[k], bytes_of(x, k) / WORD,
 			      reread_tag(x, k), says);
 	}
 }
@@ -164,7 +169,7 @@ int pattern_reread(const struct pattern_pair *p, unsigned from)
 	if (r == 0) {
 		uint64_t room = x.m.stride * MEETING_PLACES;
 
-		x.bytes = (REREAD_BYTES < room ? REREAD_BYTES : room) / WORD * WORD;
+		x.most = REREAD_BYTES < room ? REREAD_BYTES : room;
 		r = run_rereads(&x);
 	}
 	meeting_close(&x.m);

@@ -55,6 +55,11 @@ cat "$work/said"
 has 'the last memory' '^  last  *ok'
 has 'sustained' '^  sustained  *ok'
 
+section 'atomics, for information'
+right 'atomics' --atomics -v
+grep -A 8 '^Atomic' "$work/said"
+grep 'memory by IPC' "$work/said"
+
 section 'nothing is left'
 if pgrep -x onehop >/dev/null; then fail 'a process is left'; else pass 'no process is left'; fi
 onehop check | tail -4

@@ -108,23 +108,20 @@ static void found_stall(const struct meeting *m, unsigned direction, uint64_t do
 			 pattern_rows[m->pattern].title, *says ? ", " : "", says, done, rounds);
 }
 
-/* What could not be enqueued or did not end. Nothing is known of the pair where it is not the pair's fault. */
+/*
+ * What could not be enqueued or did not end. Where that is not the pair's fault (memory ran out), the pair is
+ * as right as it was, and the pattern counts as not run.
+ */
 static void found_error(struct pair_result *r, enum pattern pattern, int error)
 {
 	struct pair_result failed = {0};
 	enum wrong_kind kind = verify_error(&failed, error);
 
 	r->sets_lost |= failed.sets_lost;
-	if (kind == WRONG_NOTHING) {
-		if (r->state == PAIR_RIGHT && pattern_rows[pattern].when != PATTERN_INFORMATION) {
-			r->state = failed.state;
-			snprintf(r->sentence, sizeof(r->sentence), "%s", failed.sentence);
-		}
-		return;
-	}
-	if (name_pair(r, pattern, kind))
-		snprintf(r->sentence, sizeof(r->sentence), "%.100s: %.140s",
-			 pattern_rows[pattern].title, failed.sentence);
+	if (kind == WRONG_NOTHING ? r->state == PAIR_RIGHT : name_pair(r, pattern, kind))
+		snprintf(r->sentence, sizeof(r->sentence), "%.100s%s: %.130s",
+			 pattern_rows[pattern].title, kind == WRONG_NOTHING ? ", not run" : "",
+			 failed.sentence);
 }
 
 uint64_t pattern_rounds(const struct pattern_pair *p, uint64_t gpu, uint64_t host)
@@ -379,12 +376,12 @@ static bool is_right(const struct pattern_pair *p)
 /* What lands elsewhere may spoil what the next one needs: the first that fails is the last. */
 void pattern_run(const struct pattern_pair *p)
 {
-	int r = 0;
-
-	for (int k = PATTERN_NONE + 1; r == 0 && is_right(p) && k < PATTERN_N; k++) {
+	for (int k = PATTERN_NONE + 1; is_right(p) && k < PATTERN_N; k++) {
 		if (!is_wanted((enum pattern)k, p->wanted))
 			continue;
-		for (unsigned from = 0; r == 0 && from < (pattern_rows[k].one_way ? 2 : 1); from++)
-			r = run_once(p, (enum pattern)k, from);
+		for (unsigned from = 0; from < (pattern_rows[k].one_way ? 2 : 1); from++) {
+			if (verify_loses_sets(run_once(p, (enum pattern)k, from)))
+				return;
+		}
 	}
 }

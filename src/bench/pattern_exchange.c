@@ -167,7 +167,7 @@ struct flag_place {
 
 struct variant {
 	const char *says;
-	/* -ENOTSUP: there is no such place. NULL: in the memory of who waits for them. */
+	/* NULL: in the memory of who waits for them. An error: there is no such place here. */
 	int (*place)(const struct meeting *m, unsigned from, struct flag_place *ret);
 	enum writer data, flag;
 };
@@ -333,14 +333,17 @@ static int run_variant(struct meeting *m, const struct variant *v, unsigned from
 static int try_variant(const struct pattern_pair *p, const struct variant *v, unsigned from)
 {
 	struct flag_place place = {0};
+	bool here = true;
 	struct meeting m;
 	int r = meeting_open(p, PATTERN_FLAGS, &m);
 
 	m.blocks = v->flag == BY_ENGINE ? 1 : m.blocks;
 	if (r == 0)
 		r = meeting_reset(&m);
-	if (r == 0 && v->place)
+	if (r == 0 && v->place) {
 		r = v->place(&m, from, &place);
+		here = r == 0 || verify_loses_sets(r);
+	}
 	if (r == 0) {
 		push(&m, from);
 		if (v->place)
@@ -350,7 +353,7 @@ static int try_variant(const struct pattern_pair *p, const struct variant *v, un
 	for (unsigned i = 0; i < 2 && !verify_loses_sets(r); i++)
 		station_free(p->ends[i], &place.seen[i]);
 	meeting_close(&m);
-	return r == -ENOTSUP ? 0 : r;
+	return here ? r : 0;
 }
 
 int pattern_flags(const struct pattern_pair *p, unsigned from)

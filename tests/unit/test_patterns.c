@@ -5,6 +5,7 @@
 #include "bench/test_run.h"
 
 #include <cmocka.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -142,6 +143,78 @@ static void test_who_finds_what(void **state)
 	}
 }
 
+/* ---- what is not the pair's fault ---- */
+
+static int no_memory(struct device_set *s, int device, enum memory_kind kind, uint64_t size,
+		     struct memory *ret)
+{
+	(void)s;
+	(void)device;
+	(void)kind;
+	(void)ret;
+	return err_set(ENOMEM, "somebody else has the other %lu bytes", size);
+}
+
+/* Patterns that need more memory count as not run, the others go on, and the pair is right. */
+static void test_out_of_memory(void **state)
+{
+	struct device_set *set;
+	struct device_ops ops;
+	struct devices d;
+
+	(void)state;
+	open_devices(&d, (struct fault){FAULT_NONE, -1, -1});
+	set = d.stations[1].set;
+	ops = *set->ops;
+	ops.alloc = no_memory;
+	set->ops = &ops;
+	d.pair.wanted = 1u << PATTERN_ALWAYS | 1u << PATTERN_INFORMATION;
+	pattern_run(&d.pair);
+	assert_int_equal(d.results[0].state, PAIR_RIGHT);
+	assert_non_null(strstr(d.results[0].sentence, "not run: somebody else has"));
+	assert_false(d.results[0].patterns[PATTERN_REMAP].done);
+	assert_true(d.results[1].patterns[PATTERN_REMAP].done);
+	assert_true(d.results[0].patterns[PATTERN_FLAGS].done);
+	assert_true(d.results[0].patterns[PATTERN_ATOMICS].done);
+	close_devices(&d);
+}
+
+/* A GPU that is lost leaves nothing to go on with. */
+static int no_wait(struct device_set *s, struct stream stream, uint64_t limit_us)
+{
+	(void)s;
+	(void)stream;
+	(void)limit_us;
+	return err_set(EIO, "an illegal address");
+}
+
+static void test_fault(void **state)
+{
+	struct device_set *set;
+	const struct device_ops *before;
+	struct device_ops ops;
+	struct devices d;
+
+	(void)state;
+	open_devices(&d, (struct fault){FAULT_NONE, -1, -1});
+	set = d.stations[1].set;
+	before = set->ops;
+	ops = *set->ops;
+	ops.wait = no_wait;
+	set->ops = &ops;
+	d.pair.wanted = 1u << PATTERN_ALWAYS;
+	pattern_run(&d.pair);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(d.results[i].state, PAIR_WRONG);
+		assert_int_equal(d.results[i].kind, WRONG_FAULT);
+		assert_int_equal(d.results[i].pattern, PATTERN_PULL);
+		assert_true(d.results[i].sets_lost);
+		assert_false(d.results[i].patterns[PATTERN_GRAPH].done);
+	}
+	set->ops = before;
+	close_devices(&d);
+}
+
 /* ---- whole runs ---- */
 
 static int open_here(void *context, const struct device_request *one, struct device_set **ret)
@@ -265,6 +338,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_finds_what), cmocka_unit_test(test_healthy),
 		cmocka_unit_test(test_long),           cmocka_unit_test(test_whole_runs),
+		cmocka_unit_test(test_out_of_memory),  cmocka_unit_test(test_fault),
 		cmocka_unit_test(test_rows),
 	};
 

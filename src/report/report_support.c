@@ -141,7 +141,7 @@ static void add_nvlink(const struct chip *c, struct strbuf *out)
 		struct support s = support_find(c->compute_capability, k, release_newest(),
 						1U << MODULE_PROPRIETARY | 1U << MODULE_OPEN);
 
-		if (!s.nvlink)
+		if (!s.chip_tried || !chip_has_nvlink(c, (enum card_class)k))
 			continue;
 		strbuf_printf(out, "%s%s", separator, card_class_word((enum card_class)k));
 		separator = ", ";

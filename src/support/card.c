@@ -203,12 +203,19 @@ double card_nvlink_gbps(const struct gpu *g)
 	return c ? c->nvlink_gbps : 0;
 }
 
+/* No CMP card has it. */
+bool chip_has_nvlink(const struct chip *c, enum card_class class)
+{
+	return c->nvlink_gbps > 0 && class != CARD_MINING;
+}
+
 bool card_lacks_nvlink(const struct gpu *g)
 {
 	const struct ids *i = find_ids(g);
 	const struct chip *c = chip_find(fact_or(g->compute_capability, -1));
+	int64_t class = fact_or(card_class(g), CARD_CLASS_N);
 
-	return (i && !i->nvlink) || (c && c->nvlink_gbps <= 0);
+	return (i && !i->nvlink) || (c && !chip_has_nvlink(c, (enum card_class) class));
 }
 
 /* Chips of one generation have one compute capability, but for Turing's and Hopper's siblings. */

@@ -44,9 +44,11 @@ struct fact_int card_is_geforce(const struct gpu *g);
 const char *card_class_word(enum card_class c); /* "GeForce" */
 /* Bits of the host's addresses that it can reach; 0: the chip is not known. */
 int card_dma_bits(const struct gpu *g);
+/* Cards of this chip that are sold in this class may have NVLink. */
+bool chip_has_nvlink(const struct chip *c, enum card_class class);
 /* GB/s one way per NVLink; 0: none, or the chip is not known. */
 double card_nvlink_gbps(const struct gpu *g);
-/* The chip is known to have no NVLink; false: it has, a bridge may be missing, or the chip is not
+/* The card is known to have no NVLink; false: it has, a bridge may be missing, or the chip is not
  * known. */
 bool card_lacks_nvlink(const struct gpu *g);
 /* Both chips are known to be of one generation: CUDA's library refuses other pairs. */

@@ -40,73 +40,72 @@ static const struct row {
 	int from, to; /* releases */
 	unsigned kinds;
 	enum mechanism way, mechanism;
-	bool nvlink;
 	const char *why, *reference;
 } rows[] = {
 	/* Up to Volta; TITAN V and Quadro GV100 count as professional, and no GeForce has a GV100. */
-	{0, 61, ANYONE, 0, LAST, PROPRIETARY, MECHANISM_MAILBOX, MECHANISM_MAILBOX, true,
+	{0, 61, ANYONE, 0, LAST, PROPRIETARY, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses", P2P_CAPS},
-	{62, 72, OTHERS, 0, LAST, PROPRIETARY, MECHANISM_MAILBOX, MECHANISM_MAILBOX, true,
+	{62, 72, OTHERS, 0, LAST, PROPRIETARY, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses", P2P_CAPS},
-	{0, 61, ANYONE, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, true,
+	{0, 61, ANYONE, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE,
 	 "the open modules do not drive this chip", OWN_GSP},
-	{62, 72, OTHERS, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, true,
+	{62, 72, OTHERS, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE,
 	 "the open modules do not drive this chip", OWN_GSP},
 
 	/* CMP cards answer for themselves: keys were refused, and forcing hung the host. */
-	{75, 86, MINING, 0, LAST, ANY_KIND, MECHANISM_UNKNOWN, MECHANISM_UNKNOWN, false,
+	{75, 86, MINING, 0, LAST, ANY_KIND, MECHANISM_UNKNOWN, MECHANISM_UNKNOWN,
 	 "what the driver offers CMP cards differs by model; ForceP2P hung a host with one",
 	 CMP_REPORT},
 
 	/* GeForce 20: BAR1 ends at 256 MiB. Without Resizable BAR the static map of 565 is no use. */
-	{75, 75, GEFORCE, 0, LAST, ANY_KIND, MECHANISM_NONE, MECHANISM_NONE, true,
+	{75, 75, GEFORCE, 0, LAST, ANY_KIND, MECHANISM_NONE, MECHANISM_NONE,
 	 "the driver has no P2P over PCIe for it, and without Resizable BAR its BAR1 cannot cover "
 	 "the memory", STATIC},
-	{75, 75, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX, true,
+	{75, 75, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses", P2P_CAPS},
 
 	/* Data centre and workstation. Forcing BAR1 takes their mailbox away (kern_bus_gm107.c). */
-	{80, 80, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX, true,
+	{80, 80, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses", P2P_CAPS},
-	{86, 86, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX, true,
+	{86, 86, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses", P2P_CAPS},
-	{89, 89, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX, false,
+	{89, 89, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses", P2P_CAPS},
-	{90, 90, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX, true,
+	{90, 90, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses; keys can choose BAR1", P2P_CAPS "; " HAL},
-	{100, 100, OTHERS, 0, 559, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, true, TOO_OLD, HAL},
-	{103, 103, OTHERS, 0, 574, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, true, TOO_OLD, HAL},
-	{120, 120, OTHERS, 0, 569, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, false, TOO_OLD, HAL},
-	{121, 121, OTHERS, 0, 574, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, false, TOO_OLD, HAL},
-	{100, 103, OTHERS, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_MAILBOX, true,
+	{100, 100, OTHERS, 0, 559, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, TOO_OLD, HAL},
+	{103, 103, OTHERS, 0, 574, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, TOO_OLD, HAL},
+	{120, 120, OTHERS, 0, 569, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, TOO_OLD, HAL},
+	{121, 121, OTHERS, 0, 574, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, TOO_OLD, HAL},
+	{100, 103, OTHERS, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses; keys can choose BAR1", P2P_CAPS "; " HAL},
-	{120, 121, OTHERS, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_MAILBOX, false,
+	{120, 121, OTHERS, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "the driver allows P2P for it; keys can choose BAR1 from 580 on", P2P_CAPS "; " HAL},
-	{100, 121, OTHERS, 0, LAST, PROPRIETARY, MECHANISM_MAILBOX, MECHANISM_NONE, true,
+	{100, 121, OTHERS, 0, LAST, PROPRIETARY, MECHANISM_MAILBOX, MECHANISM_NONE,
 	 "only the open modules drive this chip", BLACKWELL},
 
 	/* GeForce 30 and 40: no mailbox, and stubs in the function table of every release. By chip, not
 	 * from 80 on: no GeForce has a GA100, and of a chip to come nothing is known. */
-	{86, 89, GEFORCE, 0, LAST, PROPRIETARY, MECHANISM_BAR1, MECHANISM_NONE, true,
+	{86, 89, GEFORCE, 0, LAST, PROPRIETARY, MECHANISM_BAR1, MECHANISM_NONE,
 	 "the proprietary modules have no BAR1 P2P for it and the card has no mailbox", HAL},
-	{86, 89, GEFORCE, 0, LAST, EDITED, MECHANISM_BAR1, MECHANISM_BAR1, true,
+	{86, 89, GEFORCE, 0, LAST, EDITED, MECHANISM_BAR1, MECHANISM_BAR1,
 	 "the module that runs has P2P through BAR1 for it", HAL},
-	{86, 89, GEFORCE, 0, LAST, STOCK, MECHANISM_BAR1, MECHANISM_BAR1_EDIT, true,
+	{86, 89, GEFORCE, 0, LAST, STOCK, MECHANISM_BAR1, MECHANISM_BAR1_EDIT,
 	 "the module that runs has stubs in the place of BAR1 P2P for it, and the card has no "
 	 "mailbox", HAL},
 
 	/* GeForce 50. Not 120 alone: GB20B and GB20C (121) have the same functions. With the proprietary
 	 * modules it has nothing, whatever the release: they do not drive it. */
-	{120, 121, GEFORCE, 0, LAST, PROPRIETARY, MECHANISM_BAR1, MECHANISM_NONE, false,
+	{120, 121, GEFORCE, 0, LAST, PROPRIETARY, MECHANISM_BAR1, MECHANISM_NONE,
 	 "the proprietary modules do not drive this chip, and the card has no mailbox", BLACKWELL},
-	{120, 120, GEFORCE, 0, 569, OPEN, MECHANISM_BAR1, MECHANISM_NONE, false, TOO_OLD, HAL},
-	{121, 121, GEFORCE, 0, 574, OPEN, MECHANISM_BAR1, MECHANISM_NONE, false, TOO_OLD, HAL},
-	{120, 121, GEFORCE, 0, 579, OPEN, MECHANISM_BAR1, MECHANISM_NONE, false,
+	{120, 120, GEFORCE, 0, 569, OPEN, MECHANISM_BAR1, MECHANISM_NONE, TOO_OLD, HAL},
+	{121, 121, GEFORCE, 0, 574, OPEN, MECHANISM_BAR1, MECHANISM_NONE, TOO_OLD, HAL},
+	{120, 121, GEFORCE, 0, 579, OPEN, MECHANISM_BAR1, MECHANISM_NONE,
 	 "before driver 580 page table entries of this chip are written in a form that no "
 	 "edit covers", PTE},
-	{120, 121, GEFORCE, 580, 589, OPEN, MECHANISM_BAR1, MECHANISM_BAR1_PART, false,
+	{120, 121, GEFORCE, 580, 589, OPEN, MECHANISM_BAR1, MECHANISM_BAR1_PART,
 	 "before driver 590 the unified-memory module does not know BAR1 peers", UVM},
-	{120, 121, GEFORCE, 590, LAST, OPEN, MECHANISM_BAR1, MECHANISM_BAR1, false,
+	{120, 121, GEFORCE, 590, LAST, OPEN, MECHANISM_BAR1, MECHANISM_BAR1,
 	 "the driver has P2P through BAR1 for it", HAL "; " UVM},
 };
 /* clang-format on */
@@ -132,7 +131,6 @@ static struct support of_row(const struct row *r)
 {
 	return (struct support){.mechanism = r->mechanism,
 				.way = r->way,
-				.nvlink = r->nvlink,
 				.chip_tried = true,
 				.why = r->why,
 				.reference = r->reference};
@@ -153,7 +151,6 @@ static struct support find_one(int64_t cc, int class, int release, unsigned kind
 		/* The release is not known: the card's own way is. */
 		if (release < 0 && s.way == MECHANISM_UNKNOWN)
 			s = (struct support){.way = r->way,
-					     .nvlink = r->nvlink,
 					     .chip_tried = true,
 					     .why = "the driver's release is not known"};
 	}
@@ -180,7 +177,6 @@ struct support support_find(int64_t compute_capability, int class, int release, 
 		}
 		first = false;
 	}
-	s.nvlink &= chip_find(compute_capability) && chip_find(compute_capability)->nvlink_gbps > 0;
 	s.release_tried = release_tried(release);
 	return s;
 }

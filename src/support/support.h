@@ -32,7 +32,6 @@ struct support {
 	enum mechanism mechanism;
 	/* The card's way over PCIe, whatever the driver: MAILBOX, BAR1, NONE or UNKNOWN. */
 	enum mechanism way;
-	bool nvlink; /* cards of this chip and class exist that have NVLink */
 	bool chip_tried, release_tried;
 	const char *why; /* what the driver has or lacks, as a clause */
 	const char *reference;

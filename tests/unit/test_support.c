@@ -438,6 +438,12 @@ static void classes_by_name_and_id(void **state)
 		g->pci->device = fact_int(table[i].device, from);
 		assert_int_equal(fact_or(card_class(g), -1), table[i].class);
 	}
+	/* GA100 has NVLink; sold as CMP it has none, and without a name only its id tells. */
+	g->compute_capability = fact_int(80, from);
+	g->pci->device = fact_int(0x20c2, from);
+	assert_true(card_lacks_nvlink(g));
+	g->pci->device = fact_int(0x20b0, from);
+	assert_false(card_lacks_nvlink(g));
 	build_free(m);
 }
 

@@ -21,6 +21,7 @@ struct port_hits {
 	struct pair_set pairs; /* GPU pairs that it redirects */
 	size_t nic_paths;      /* GPU-NIC paths, both directions counted */
 	bool hit, requests;    /* requests: not only completions */
+	bool certain;          /* one of these paths goes over PCIe for certain */
 };
 
 static const char *bits_text(struct rule_run *run, int64_t bits)
@@ -40,6 +41,7 @@ static void hit_port(struct rule_run *run, struct port_hits *h, size_t i, size_t
 		h->pairs = pair_set_new(run);
 	h->hit = true;
 	h->requests |= request;
+	h->certain |= fact_known(topology_path(run->t, i, j)->nvlinks);
 	if (gpus)
 		pair_set_add(&h->pairs, run->t->endpoints[i].index, run->t->endpoints[j].index);
 	else
@@ -235,13 +237,19 @@ static enum verdict probe_redirect(struct rule_run *run, bool requests)
 		if (!h->hit || h->requests != requests)
 			continue;
 		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_pci(run, "port", p),
+			run, h->certain ? CONFIDENCE_CERTAIN : CONFIDENCE_POSSIBLE,
+			subject_pci(run, "port", p),
 			requests ? "port %s sends peer requests up to the CPU instead of across "
-				   "the switch: %s; ACSCtl %04x: %s"
+				   "the switch: %s; ACSCtl %04x: %s%s"
 				 : "port %s sends the answers to peer reads up to the CPU instead "
-				   "of across the switch: reads of %s; ACSCtl %04x: %s",
+				   "of across the switch: reads of %s; ACSCtl %04x: %s%s",
 			p->name, hits_text(run, h), (unsigned)p->acs_ctl.value,
-			bits_text(run, p->acs_ctl.value & PCI_ACS_REDIRECTS));
+			bits_text(run, p->acs_ctl.value & PCI_ACS_REDIRECTS),
+			h->certain ? ""
+				   : "; no GPU traffic passes here if NVLink joins the GPUs, "
+				     "which is unknown");
+		if (!h->certain)
+			f->severity = SEVERITY_WARNING;
 		f->pci = p;
 		f->pairs = h->pairs.n;
 		finding_names_pairs(run, f, &h->pairs);

@@ -449,6 +449,26 @@ static bool some_peers(struct look *l, bool (*is_so)(struct fact_int c))
 	return n > 0;
 }
 
+static bool copy_fails(const struct look *l, size_t i)
+{
+	size_t g = l->g->index;
+
+	return topology_path(l->t, g, i)->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_FAILS ||
+	       topology_path(l->t, i, g)->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_FAILS;
+}
+
+/* Names the peers. */
+static bool copies_fail(struct look *l)
+{
+	AUTO_STRBUF struct strbuf names = {0};
+
+	for (size_t i = 0; l->t && i < l->m->gpu_n; i++)
+		if (is_peer(l, i) && copy_fails(l, i))
+			strbuf_printf(&names, "%sGPU%zu", names.len ? ", " : "", i);
+	l->text = arena_strdup(l->m->arena, strbuf_str(&names));
+	return names.len > 0;
+}
+
 static bool peers_through_mailbox(struct look *l)
 {
 	return some_peers(l, is_mailbox);
@@ -647,6 +667,12 @@ static const struct need_row rows[] = {
 static const struct need_row pair_rows[] = {
 	{"proven", is_proven, NEED_IN_FORCE,
 	 "onehop test found that data arrives right between it and its peers%s", NULL, RM_CAPS},
+	{"copies-fail", copies_fail, NEED_REFUSED,
+	 "the module that runs has BAR1 P2P for it, but copies between it and %s were seen to fail",
+	 "`onehop check` says what may be in the way (observed-fails); once that is changed, "
+	 "`onehop "
+	 "test` again",
+	 NULL},
 	{"in-force", lacks_keys, NEED_IN_FORCE,
 	 "the module that runs has BAR1 P2P for it, and the driver connects it with its peers "
 	 "through BAR1 without options",

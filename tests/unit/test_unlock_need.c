@@ -80,6 +80,11 @@ static void a100(struct machine *m)
 	each(m, 40 * GIB, 64 * GIB, "NVIDIA A100-PCIE-40GB", 80);
 }
 
+static void copy_failed(struct machine *m)
+{
+	build_observed(m, OBSERVED_PEER_COPY, 1, 0, false);
+}
+
 static void small_bar1(struct machine *m)
 {
 	each(m, 24564 * MIB, 256 * MIB, "NVIDIA GeForce RTX 4090", 89);
@@ -254,6 +259,12 @@ static const struct {
 	 NEED_IN_FORCE,
 	 "in-force",
 	 "with its peers through BAR1"},
+	/* a copy that failed decides before it; with stock modules none can arrive */
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, copy_failed},
+	 NEED_REFUSED,
+	 "copies-fail",
+	 "seen to fail"},
+	{{"580.105.08", "", STOCK, copy_failed}, NEED_PATCH, "patch", NULL},
 	/* what the driver makes of it decides */
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, mailbox},
 	 NEED_REFUSED,

@@ -389,6 +389,54 @@ static enum verdict probe_console(struct rule_run *run)
 	return rule_verdict(run, VERDICT_OK);
 }
 
+/* ---- BAR1 in windows ---- */
+
+/* Checked data went into GPU j's memory over PCIe. */
+static bool is_proven_target(struct rule_run *run, size_t j)
+{
+	for (size_t i = 0; i < run->m->gpu_n; i++) {
+		const struct path *p = i == j ? NULL : topology_path(run->t, i, j);
+
+		if (p && !path_is_nvlink(p) &&
+		    p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_WORKS)
+			return true;
+	}
+	return false;
+}
+
+/* A static mapping of all memory is what other edits make, and it cannot be larger than BAR1. */
+static enum verdict probe_windows(struct rule_run *run)
+{
+	const struct gpu *first = NULL;
+	const char *names = NULL;
+	struct finding *f;
+	size_t n = 0;
+
+	FOR_EACH_GPU (g, run) {
+		if (!needs_bar1(run, g->index) || support_bar1(g).cover != BAR1_TOO_SMALL ||
+		    !is_proven_target(run, g->index))
+			continue;
+		first = first ? first : g;
+		names = run_list(run, names, run_text(run, "GPU%zu", g->index));
+		n++;
+	}
+	if (!first)
+		return rule_verdict(run, run->m->observed_n ? VERDICT_OK : VERDICT_NA);
+	f = finding_add(
+		run, CONFIDENCE_LIKELY, "BAR1",
+		"BAR1 of %s (%s) does not cover the memory (%s), and yet checked copies "
+		"arrived: the driver maps BAR1 in windows, one for each allocation that peers "
+		"use, as public edits for such cards do; together those may take no more than "
+		"BAR1",
+		gpu_list_text(run, names, n), run_bytes(run, (uint64_t)support_bar1(first).size),
+		run_bytes(run, (uint64_t)fact_or(first->vram_bytes, 0)));
+	f->pci = first->pci;
+	evidence_bytes(run, f, "BAR1", first->bar1_bytes);
+	evidence_bytes(run, f, "memory", first->vram_bytes);
+	evidence_driver(run, f);
+	return VERDICT_BAD;
+}
+
 /* ---- what is reported of edited modules ---- */
 
 static bool any_bar1_pair(struct rule_run *run)
@@ -559,6 +607,28 @@ const struct rule rules_unlock[] = {
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_console,
+	},
+	{
+		.id = "bar1-windows",
+		.title = "P2P through BAR1 does not depend on windows that may run out",
+		.why = "Where BAR1 is smaller than the memory, what peers map has to fit into BAR1 "
+		       "at "
+		       "one time. Engines that share single buffers (NCCL, PyTorch from 2.8 on) "
+		       "do; "
+		       "cudaDeviceEnablePeerAccess maps all that a process allocates. onehop's own "
+		       "edit maps all memory at once, so it refuses such cards.",
+		.remedy =
+			"set NCCL_LOCAL_REGISTER=0 and NCCL_GRAPH_REGISTER=0, keep managed memory "
+			"from peers, and look at \"BAR1 Memory Usage\" (`nvidia-smi -q`) while a "
+			"job "
+			"holds memory: it stays where windows are made, and rises with the memory "
+			"where all is mapped",
+		.reference = "Duanyll/open-gpu-kernel-modules docs/48g-4090-p2p; "
+			     "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_windows,
 	},
 	{
 		.id = "kernel-lockup",

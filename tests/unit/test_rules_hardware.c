@@ -573,6 +573,22 @@ static void edited_modules(struct machine *m)
 	m->driver.bar1_p2p.loaded = fact_int(1, here);
 }
 
+static struct machine *copies_arrived(void)
+{
+	struct machine *m = workstation();
+
+	edited_modules(m);
+	build_observed(m, OBSERVED_PEER_COPY, 0, 1, true);
+	build_observed(m, OBSERVED_PEER_COPY, 1, 0, true);
+	return m;
+}
+
+static void more_memory_than_bar1(struct machine *m)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		m->gpus[i].vram_bytes = fact_int(INT64_C(48) << 30, here);
+}
+
 static struct machine *stock_modules(void)
 {
 	struct machine *m = workstation();
@@ -740,6 +756,7 @@ static const struct twin {
 	{"p2p-force-type", unlocked, forced_stock_per_device, "NVLink only"},
 	{"unlock-kept", unlocked, unlock_lost_per_device, "after a reboot ForceP2P=0x210"},
 	{"p2p-mailbox", unlocked_bar1, through_mailbox, "through a mailbox"},
+	{"bar1-windows", copies_arrived, more_memory_than_bar1, "maps BAR1 in windows"},
 	{"kernel-lockup", linux_6_12, linux_7_0, "locked up under NCCL"},
 	{"kernel-lockup", linux_6_12, linux_7_0_610, "was reset under vLLM"},
 	{"custom-all-reduce", stock_modules, edited_modules, "does not prove the edit wrong"},

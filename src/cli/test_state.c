@@ -15,11 +15,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -583,50 +580,4 @@ int test_observed_write(const struct test_identity *i, const struct test_result 
 	e = write_whole(path, doc);
 	json_decref(doc);
 	return e;
-}
-
-/* ---- one run at a time ---- */
-
-/* A name that the kernel forgets with its holder: no file that could be left behind or forged. */
-static socklen_t lock_address(const char *name, struct sockaddr_un *ret)
-{
-	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-	snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1, "%s", name);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(ret->sun_path + 1));
-}
-
-static pid_t lock_holder(const struct sockaddr_un *address, socklen_t size)
-{
-	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct ucred who = {0};
-	socklen_t n = sizeof(who);
-
-	if (fd < 0 || connect(fd, (const struct sockaddr *)address, size) < 0 ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) < 0)
-		return 0;
-	return who.pid;
-}
-
-int test_lock(const char *name, int *ret_fd)
-{
-	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_un address;
-	socklen_t size = lock_address(name, &address);
-	pid_t holder;
-
-	if (fd < 0)
-		return err_sys(errno, "make a socket");
-	if (bind(fd, (struct sockaddr *)&address, size) == 0 && listen(fd, 16) == 0) {
-		*ret_fd = TAKE_FD(fd);
-		return 0;
-	}
-	if (errno != EADDRINUSE)
-		return err_sys(errno, "take the lock %s", name);
-	holder = lock_holder(&address, size);
-	if (!holder)
-		return err_set(EBUSY, "another onehop tests or measures on this machine");
-	return err_set(EBUSY,
-		       "another onehop tests or measures on this machine, process %d; its figures "
-		       "and this one's would disturb each other",
-		       (int)holder);
 }

@@ -89,6 +89,23 @@ static void a_failing_pair_is_blocked(void **state)
 	machine_free(m);
 }
 
+static void the_pattern_is_named(void **state)
+{
+	struct setup *s = *state;
+	struct machine *m = read_with(s, BOOT, s->driver,
+				      "\"ok\": false, \"kind\": \"old-data\", \"pattern\": "
+				      "\"reread\"");
+	struct topology *t = topology_new(m);
+	const struct path *p = topology_path(t, 0, 1);
+	char sentence[512];
+
+	assert_int_equal(p->verdict, PAIR_BLOCKED);
+	chain_explain(p, &p->chain[CHAIN_OBSERVED], sentence, sizeof(sentence));
+	assert_non_null(strstr(sentence, "2026-01-02T03:04:05Z: old-data, pattern reread"));
+	topology_free(t);
+	machine_free(m);
+}
+
 static void a_right_pair_is_seen_to_work(void **state)
 {
 	struct setup *s = *state;
@@ -175,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_failing_pair_is_blocked, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_pattern_is_named, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_right_pair_is_seen_to_work, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(refused_is_a_matter_of_access, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(of_another_time, set_up, tear_down),

@@ -153,7 +153,7 @@ static int run_rereads(struct reread *x)
 		x->m.ends[i].args.produce = x->m.ends[i].args.consume = 0;
 	for (unsigned k = 0; r == 0 && k < REREAD_ROUNDS; k++)
 		r = enqueue_reread(x, k);
-	r = meeting_end(&x->m, r, REREAD_ROUNDS * 2, "");
+	r = meeting_end(&x->m, r, 2ul * REREAD_ROUNDS, "");
 	if (r == 0)
 		r = read_reports(s, reports);
 	if (r == 0)
@@ -264,7 +264,7 @@ int pattern_remap(const struct pattern_pair *p, unsigned from)
 		if (!(p->ends[!from]->set->caps & kinds[k].cap))
 			continue;
 		for (unsigned i = 0; r == 0 && i < REMAP_CYCLES; i++)
-			r = map_and_use(p, from, kinds[k].kind, 2 * i, kinds[k].says);
+			r = map_and_use(p, from, kinds[k].kind, 2ul * i, kinds[k].says);
 		if (r == -EACCES && kinds[k].kind == EXPORT_IPC)
 			r = 0; /* some containers refuse it, and file descriptors were right */
 	}

@@ -361,12 +361,11 @@ static void add_atomics(struct document *out, const struct test_report *r)
 {
 	size_t n = r->result->n, run = 0, offered = 0;
 
-	for (size_t i = 0; i < n * n; i++) {
-		if (i / n == i % n)
-			continue;
-		run += has_atomics(&r->result->pairs[i]);
-		offered += report_test_offers_atomics(r, i / n, i % n) > 0;
-	}
+	for (size_t a = 0; a < n; a++)
+		for (size_t b = 0; b < n; b++) {
+			run += a != b && has_atomics(test_pair(r->result, a, b));
+			offered += a != b && report_test_offers_atomics(r, a, b) > 0;
+		}
 	if (!run)
 		return;
 	add_matrix_of(out, r, "Atomic additions to the column's memory, for information",

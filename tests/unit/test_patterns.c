@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define DEVICES  3
+#define PAIRS    ((size_t)DEVICES * DEVICES)
 #define MEMORY   (4ul << 20)
 #define LIMIT_US 2000000
 
@@ -247,7 +248,7 @@ static void run(struct fault fault, double long_s, uint64_t memory, struct test_
 
 static void assert_all_right(const struct test_result *r, bool on_request)
 {
-	for (size_t i = 0; i < DEVICES * DEVICES; i++) {
+	for (size_t i = 0; i < PAIRS; i++) {
 		const struct pair_result *p = &r->pairs[i];
 
 		if (i / DEVICES == i % DEVICES)
@@ -304,7 +305,7 @@ static void test_whole_runs(void **state)
 		struct test_result r;
 
 		run((struct fault){found[f].fault, 1, 2}, 0, 0, &r);
-		for (size_t i = 0; i < DEVICES * DEVICES; i++) {
+		for (size_t i = 0; i < PAIRS; i++) {
 			const struct pair_result *p = &r.pairs[i];
 			bool injected = i == 1 * DEVICES + 2;
 

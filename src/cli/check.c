@@ -209,6 +209,15 @@ static enum exit_code weigh(const struct diagnosis *d, const struct check_option
 		       : l->requirements.code;
 }
 
+static int print_check_json(const struct diagnosis *d, const struct outlook *l)
+{
+	json_t *json = report_check_json(d);
+
+	if (l->required)
+		json_object_set_new(json, "requirements", requirements_json(&l->requirements));
+	return print_json(json, l->code);
+}
+
 static int print_check(const struct diagnosis *d, const struct check_options *o,
 		       const struct outlook *l)
 {
@@ -219,7 +228,7 @@ static int print_check(const struct diagnosis *d, const struct check_options *o,
 	int r;
 
 	if (o->common.json)
-		return print_json(report_check_json(d), l->code);
+		return print_check_json(d, l);
 	if (planned_make(&how, d, &planned) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	fixes.plan = planned.plan;

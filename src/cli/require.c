@@ -7,6 +7,7 @@
 #include "cli/device_choice.h"
 
 #include <errno.h>
+#include <jansson.h>
 #include <string.h>
 
 const char *const requirement_words[] = {
@@ -108,4 +109,25 @@ void report_requirements(struct document *out, const struct requirements *all)
 	for (enum requirement r = 0; r < REQUIREMENT_N; r++)
 		if (all->each[r].asked)
 			report_one(out, r, &all->each[r]);
+}
+
+json_t *requirements_json(const struct requirements *all)
+{
+	json_t *list = json_array();
+
+	for (enum requirement r = 0; r < REQUIREMENT_N; r++) {
+		const struct requirement_result *n = &all->each[r];
+
+		if (!n->asked)
+			continue;
+		json_array_append_new(list, json_pack("{s:s, s:o, s:I, s:I, s:I}", "requirement",
+						      requirement_words[r], "holds",
+						      n->code == EXIT_NOT_JUDGED
+							      ? json_null()
+							      : json_boolean(n->code == EXIT_WELL),
+						      "pairs", (json_int_t)n->pairs, "direct",
+						      (json_int_t)n->direct, "undecided",
+						      (json_int_t)n->undecided));
+	}
+	return list;
 }

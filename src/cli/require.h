@@ -29,5 +29,7 @@ struct requirements {
  */
 int judge_requirements(const struct topology *t, const struct string_list *words, const char *list,
 		       struct requirements *ret);
+/* For each that was asked for: whether it holds, and its pairs. A new reference. */
+struct json_t *requirements_json(const struct requirements *r);
 /* "Required: all 2 GPU pairs direct: 1 is not." */
 void report_requirements(struct document *out, const struct requirements *r);

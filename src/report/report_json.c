@@ -107,18 +107,31 @@ static void set_pairs(json_t *o, const struct topology *t)
 
 /* ---- findings, rules, verdict ---- */
 
+/* All that it is about; `pci`, if there is one, comes first. */
+static json_t *devices_json(const struct finding *f)
+{
+	json_t *devices = json_array();
+
+	if (f->pci)
+		json_array_append_new(devices, json_pci_name(f->pci));
+	for (size_t i = 0; i < f->named_n; i++)
+		json_array_append_new(devices, json_pci_name(f->named[i]));
+	return devices;
+}
+
 static json_t *finding_json(const struct finding *f)
 {
 	json_t *evidence = json_array();
 
 	for (size_t i = 0; i < f->evidence_n; i++)
 		json_array_append_new(evidence, json_text(f->evidence[i]));
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "rule", f->rule->id,
-			 "severity", severity_word(f->severity), "confidence",
+	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "rule",
+			 f->rule->id, "severity", severity_word(f->severity), "confidence",
 			 confidence_word(f->confidence), "subject", json_text(f->subject),
 			 "sentence", json_text(f->sentence), "why", json_text(f->rule->why),
 			 "remedy", json_text(f->remedy), "evidence", evidence, "pairs",
-			 (json_int_t)f->pairs, "pci", json_pci_name(f->pci));
+			 (json_int_t)f->pairs, "pci", json_pci_name(f->pci), "devices",
+			 devices_json(f));
 }
 
 static json_t *outcome_json(const struct outcome *o)

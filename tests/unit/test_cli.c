@@ -265,6 +265,23 @@ static void exit_code_follows_threshold(void **state)
 		    "in doubt on all");
 }
 
+/* That it is JSON by its schema, and what the one requirement came to. */
+static void assert_requirement(const char *line, json_t *holds)
+{
+	struct result r CLEANUP(result_done) = run_command(line);
+	json_t *o = json_loads(r.out, 0, NULL);
+	AUTO_STRBUF struct strbuf trouble = {0};
+
+	assert_non_null(o);
+	json_schema_check(o, "check.schema.json", &trouble);
+	assert_string_equal(strbuf_str(&trouble), "");
+	assert_true(
+		json_equal(json_object_get(json_array_get(json_object_get(o, "requirements"), 0),
+					   "holds"),
+			   holds));
+	json_decref(o);
+}
+
 /* Pairs decide, and not findings, unless both are asked for. */
 static void required_pairs_decide(void **state)
 {
@@ -288,8 +305,12 @@ static void required_pairs_decide(void **state)
 		    "Required:  of 3 pairs of a GPU and a NIC 0 are direct, 3 are not, 0 are");
 	assert_runs("check --from " MACHINES "made-up-two-generations --require direct", 1,
 		    "Required:  of 2 ordered pairs of GPUs 0 are direct, 2 are not, 0 are");
-	assert_runs("check --json --from " MACHINES "made-up-mig --require direct", 1,
-		    "\"schema\"");
+	assert_requirement("check --json --from " MACHINES "made-up-mig --require direct",
+			   json_false());
+	assert_requirement("check --json --from " MACHINES "made-up-hgx-lspci --require direct",
+			   json_null());
+	assert_requirement("check --json --from " MACHINES "made-up-switch --require direct",
+			   json_true());
 	/* Both must hold, in whatever order: these GPUs are direct, and there is no NIC. */
 	assert_runs("check --from " MACHINES "made-up-switch --require direct --require rdma", 3,
 		    "Required:  there are no pairs of a GPU and a NIC");

@@ -273,6 +273,25 @@ static void take_version(const struct nccl_log *l, struct machine *m)
 	m->nccl.version = fact_int(l->version_number, from);
 }
 
+/* What NCCL took from its environment then, which includes its conf files, outweighs what is set here. */
+static void take_settings(const struct nccl_log *l, struct machine *m)
+{
+	for (size_t i = 0; i < l->setting_n; i++) {
+		const struct nccl_log_setting *s = &l->settings[i];
+
+		for (size_t k = 0; k < m->nccl.setting_n; k++)
+			if (strcmp(m->nccl.settings[k].name, s->name) == 0)
+				m->nccl.settings[k].in_force = false;
+		*ARENA_PUSH(m->arena, m->nccl.settings, m->nccl.setting_n) = (struct nccl_setting){
+			.name = arena_strdup(m->arena, s->name),
+			.value = arena_strdup(m->arena, s->value),
+			.origin = NCCL_PROCESS,
+			.from = arena_printf(m->arena, "%s:%u", l->name, s->line),
+			.in_force = true,
+		};
+	}
+}
+
 int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 {
 	AUTO_FREE struct named_gpu *names = xcalloc(l->device_n + 1, sizeof(*names));
@@ -289,8 +308,10 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 		return n;
 	n = one ? add_transports(l, m, gpus) : 0;
 	n += add_failures(l, m, one ? gpus : NULL) + add_warnings(l, m);
-	if (one)
+	if (one) {
 		take_version(l, m);
+		take_settings(l, m);
+	}
 	if (n)
 		return n;
 	if (!one)

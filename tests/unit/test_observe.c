@@ -576,9 +576,41 @@ static void version_of_the_log(void **state)
 	build_free(m);
 }
 
+/* What NCCL logged of its environment is what decides; what is set here was not in force then. */
+static void settings_of_the_log(void **state)
+{
+	static const char text[] = "NCCL version 2.28.9+cuda13.0\n"
+				   "h:1:2 [0] NCCL INFO NCCL_P2P_LEVEL set by environment to LOC\n"
+				   "h:1:3 [0] NCCL WARN something is odd\n";
+	static struct nccl_setting here = {"NCCL_P2P_LEVEL", "SYS", NCCL_ENVIRONMENT, "environment",
+					   true};
+	struct machine *m = build_root_ports(3, 1, 1);
+	const struct nccl_setting *s;
+	struct nccl_log *l = NULL;
+	struct topology *t;
+	struct diagnosis *d;
+
+	(void)state;
+	*ARENA_PUSH(m->arena, m->nccl.settings, m->nccl.setting_n) = here;
+	assert_int_equal(nccl_log_parse(text, strlen(text), "run.log", &l), 0);
+	assert_true(nccl_log_observe(l, m) > 0);
+	s = machine_nccl_setting(m, "NCCL_P2P_LEVEL");
+	assert_string_equal(s->value, "LOC");
+	assert_string_equal(s->from, "run.log:2");
+	t = topology_new(m);
+	assert_int_equal(topology_path(t, 0, 1)->chain[CHAIN_NCCL].value2, NCCL_PATH_LOC);
+	d = diagnose(t);
+	assert_true(has_evidence(find(d, "nccl-level"), "NCCL_P2P_LEVEL=LOC (run.log:2)"));
+	diagnosis_free(d);
+	topology_free(t);
+	nccl_log_free(l);
+	build_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(settings_of_the_log),
 		cmocka_unit_test(by_address),
 		cmocka_unit_test(by_number),
 		cmocka_unit_test(by_order),

@@ -45,7 +45,8 @@ static const struct option unlock_table[] = {
 	{"support", 0, OPTION_FLAG, AT(support), NULL,
 		"print what each card can do with which driver (docs/support.md), of any machine", NULL, 0, 0, 0},
 	{"probe", 0, OPTION_FILE, AT(probe), "FILE",
-		"say whether this module or object file has P2P through BAR1 on every chip", NULL, 0, 0, 0},
+		"say whether this nvidia module or object file has P2P through BAR1 on every chip, and of "
+		"nvidia_uvm, whether it has the gate for managed memory", NULL, 0, 0, 0},
 	{"tree", 0, OPTION_FILE, AT(tree), "DIR",
 		"only edit sources: a release of NVIDIA's open kernel modules", NULL, 0, 0, 0},
 	{"explain", 0, OPTION_FLAG, AT(explain), NULL,
@@ -201,7 +202,7 @@ static int run_probe(const struct unlock_command_options *o)
 	enum exit_code code;
 	int r = probe_file(AT_FDCWD, o->probe, a, &p);
 
-	code = r < 0 ? EXIT_NOT_JUDGED : p.every_chip ? EXIT_WELL : EXIT_FINDING;
+	code = r < 0 ? EXIT_NOT_JUDGED : probe_is_good(&p) ? EXIT_WELL : EXIT_FINDING;
 	if (r < 0) {
 		r = fail(code, "%s", err_msg());
 	} else if (o->common.json) {

@@ -405,17 +405,23 @@ static int make_p2p_installed(void *context, char **ret, size_t *ret_size)
 	return read_module("nvidia", module_file_parse_p2p, ret, ret_size);
 }
 
-/* ---- p2p-functions-loaded.txt ---- */
+static int make_uvm_installed(void *context, char **ret, size_t *ret_size)
+{
+	(void)context;
+	return read_module("nvidia_uvm", module_file_parse_uvm, ret, ret_size);
+}
+
+/* ---- p2p-functions-loaded.txt, uvm-functions-loaded.txt ---- */
 
 /* "0000000000000000 t kbusGetBar1P2PDmaInfo_395e98	[nvidia]": the kernel keeps the names of all
  * functions of a module that is loaded, and shows them to everybody. */
-static int make_p2p_loaded(void *context, char **ret, size_t *ret_size)
+static int list_functions(bool (*is_wanted)(const char *name, size_t n), char **ret,
+			  size_t *ret_size)
 {
 	AUTO_FCLOSE FILE *f = fopen("/proc/kallsyms", "re");
 	AUTO_STRBUF struct strbuf out = {0};
 	char line[512];
 
-	(void)context;
 	if (!f)
 		return -errno;
 	while (fgets(line, sizeof(line), f)) {
@@ -423,10 +429,22 @@ static int make_p2p_loaded(void *context, char **ret, size_t *ret_size)
 
 		if (module)
 			name = memrchr(line, ' ', (size_t)(module - line));
-		if (name && p2p_function_is(name + 1, (size_t)(module - name - 1)))
+		if (name && is_wanted(name + 1, (size_t)(module - name - 1)))
 			strbuf_printf(&out, "%.*s\n", (int)(module - name - 1), name + 1);
 	}
 	return give(&out, ret, ret_size);
+}
+
+static int make_p2p_loaded(void *context, char **ret, size_t *ret_size)
+{
+	(void)context;
+	return list_functions(p2p_function_is, ret, ret_size);
+}
+
+static int make_uvm_loaded(void *context, char **ret, size_t *ret_size)
+{
+	(void)context;
+	return list_functions(uvm_gate_function_is, ret, ret_size);
 }
 
 /* ---- peer-memory-symbol.txt ---- */
@@ -588,6 +606,8 @@ const struct source_provider live_providers[] = {
 	{"modinfo-nv_peer_mem.txt",    make_modinfo_legacy,      NULL},
 	{"p2p-functions-file.txt",     make_p2p_installed,       NULL},
 	{"p2p-functions-loaded.txt",   make_p2p_loaded,          NULL},
+	{"uvm-functions-file.txt",     make_uvm_installed,       NULL},
+	{"uvm-functions-loaded.txt",   make_uvm_loaded,          NULL},
 	{"peer-memory-symbol.txt",     make_peer_memory_symbol,  NULL},
 	{"nvml.json",                  nvml_capture,             NULL},
 	{"nvml-p2p.json",              nvml_capture_p2p,         NULL},

@@ -125,7 +125,15 @@ struct gpu_pair {
  */
 struct bar1_p2p {
 	struct fact_int installed, loaded; /* the module's file, the module in the kernel */
-	struct fact_str mark; /* onehop's in the file, "unlock 1"; absent: it did not make it */
+	struct fact_str mark; /* onehop's in the file, "unlock 2"; absent: it did not make it */
+};
+
+/*
+ * Whether the nvidia_uvm module keeps managed memory away from peers that it would reach through BAR1 on
+ * chips before Hopper: 1, or 0. Absent: it is not installed, or not in the kernel.
+ */
+struct uvm_gate {
+	struct fact_int installed, loaded;
 };
 
 enum driver_flavor { DRIVER_PROPRIETARY, DRIVER_OPEN, DRIVER_NOUVEAU, DRIVER_NOVA };
@@ -148,6 +156,7 @@ struct nvidia_driver {
 	struct fact_str registry_dwords; /* /proc/driver/nvidia/params RegistryDwords */
 	struct fact_str registry_dwords_per_device; /* "pci=0000:01:00.0;KEY=1;pci=..." */
 	struct bar1_p2p bar1_p2p;
+	struct uvm_gate uvm_gate;
 	struct fact_int resizable_bar; /* NVreg_EnableResizableBar */
 	/* Heterogeneous memory management (HMM): GPUs reach memory of malloc, and their own memory has
 	 * physical addresses for it. */

@@ -88,7 +88,10 @@ static int add_modinfo(Elf *elf, struct strbuf *out)
 	return walk_modinfo(elf, add_strings, out);
 }
 
-/* MODULE_INFO(onehop, "...") */
+/* "parm=uvm_bar1_p2p_managed:what it does" of MODULE_PARM_DESC */
+static const char parameter[] = "parm=" UVM_GATE_PARAMETER;
+
+/* MODULE_INFO(onehop, "..."), and a parameter that stands for a gate. */
 static void add_marker_strings(const char *s, size_t size, struct strbuf *out)
 {
 	static const char key[] = "onehop=";
@@ -96,6 +99,9 @@ static void add_marker_strings(const char *s, size_t size, struct strbuf *out)
 
 	for (size_t n; s < end; s += n + 1) {
 		n = strnlen(s, (size_t)(end - s));
+		if (n > strlen(parameter) && memcmp(s, parameter, strlen(parameter)) == 0 &&
+		    s[strlen(parameter)] == ':')
+			strbuf_printf(out, "%s\n", parameter);
 		if (n <= strlen(key) || memcmp(s, key, strlen(key)) != 0)
 			continue;
 		for (size_t i = 0; i < n; i++)
@@ -166,7 +172,39 @@ void p2p_functions_count(const char *text, unsigned *ret_real, unsigned *ret_stu
 	*ret_stubs = (unsigned)__builtin_popcount(stubs);
 }
 
-static void add_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *head, struct strbuf *out)
+/* ---- the gate for managed memory ---- */
+
+/* The compiler may have changed what a function is called with, "NAME.isra.0". */
+static bool is_name(const char *name, size_t n, const char *want)
+{
+	size_t k = strlen(want);
+
+	return n >= k && memcmp(name, want, k) == 0 && (n == k || name[k] == '.');
+}
+
+bool uvm_gate_function_is(const char *name, size_t n)
+{
+	return is_name(name, n, UVM_GATE) ||
+	       is_name(name, n, "uvm_parent_gpus_bar1_managed_unsupported");
+}
+
+bool uvm_gate_is_in(const char *text)
+{
+	const char *line = NULL;
+	size_t n;
+
+	while (text_next_line(&line, &n, text))
+		if (uvm_gate_function_is(line, n) || is_name(line, n, parameter))
+			return true;
+	return false;
+}
+
+/* ---- symbols ---- */
+
+typedef bool name_test(const char *name, size_t n);
+
+static void add_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *head, name_test *is_wanted,
+			struct strbuf *out)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	size_t n = data && head->sh_entsize ? data->d_size / head->sh_entsize : 0;
@@ -179,12 +217,12 @@ static void add_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *head, struc
 		if (!name || symbol.st_shndx == SHN_UNDEF ||
 		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
 			continue;
-		if (p2p_function_is(name, strlen(name)))
+		if (is_wanted(name, strlen(name)))
 			strbuf_printf(out, "%s\n", name);
 	}
 }
 
-static int add_functions(Elf *elf, struct strbuf *out)
+static int add_functions(Elf *elf, name_test *is_wanted, struct strbuf *out)
 {
 	Elf_Scn *section = NULL;
 	int r = -EINVAL;
@@ -196,10 +234,30 @@ static int add_functions(Elf *elf, struct strbuf *out)
 
 		if (!gelf_getshdr(section, &head) || head.sh_type != SHT_SYMTAB)
 			continue;
-		add_symbols(elf, section, &head, out);
+		add_symbols(elf, section, &head, is_wanted, out);
 		r = 0;
 	}
 	return r;
+}
+
+static int add_p2p_functions(Elf *elf, struct strbuf *out)
+{
+	return add_functions(elf, p2p_function_is, out);
+}
+
+static int add_uvm_functions(Elf *elf, struct strbuf *out)
+{
+	return add_functions(elf, uvm_gate_function_is, out);
+}
+
+static bool is_edited_function(const char *name, size_t n)
+{
+	return p2p_function_is(name, n) || uvm_gate_function_is(name, n);
+}
+
+static int add_edited_functions(Elf *elf, struct strbuf *out)
+{
+	return add_functions(elf, is_edited_function, out);
 }
 
 /* ---- either ---- */
@@ -226,8 +284,24 @@ int module_file_parse(void *image, size_t size, struct strbuf *out)
 
 int module_file_parse_p2p(void *image, size_t size, struct strbuf *out)
 {
-	int r = parse(image, size, add_functions, out);
+	int r = parse(image, size, add_p2p_functions, out);
 
+	return r < 0 ? r : parse(image, size, add_marker, out);
+}
+
+int module_file_parse_uvm(void *image, size_t size, struct strbuf *out)
+{
+	int r = parse(image, size, add_uvm_functions, out);
+
+	return r < 0 ? r : parse(image, size, add_marker, out);
+}
+
+int module_file_parse_edit(void *image, size_t size, struct strbuf *out)
+{
+	int r;
+
+	module_file_parse(image, size, out); /* reads raw bytes, and converts none */
+	r = parse(image, size, add_edited_functions, out);
 	return r < 0 ? r : parse(image, size, add_marker, out);
 }
 

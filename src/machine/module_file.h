@@ -21,6 +21,16 @@ int module_file_parse_p2p(void *image, size_t size, struct strbuf *out);
 
 typedef int module_parser(void *image, size_t size, struct strbuf *out);
 /*
+ * What tells of a gate for managed memory in the nvidia_uvm module in memory: names of functions, a line
+ * each, "parm=uvm_bar1_p2p_managed", and onehop's mark, "onehop=managed 1". Nothing: it has none. The
+ * bytes may be converted in place.
+ */
+int module_file_parse_uvm(void *image, size_t size, struct strbuf *out);
+
+/* All of these of any module, behind its "name=nvidia_uvm". The bytes may be converted in place. */
+int module_file_parse_edit(void *image, size_t size, struct strbuf *out);
+
+/*
  * What the parser finds in a file below the folder dir_fd: plain, or compressed with what libarchive
  * reads. -EFBIG: compressed, and larger than is worth the time.
  */
@@ -34,3 +44,18 @@ int module_file_read(int dir_fd, const char *path, module_parser *parser, struct
 bool p2p_function_is(const char *name, size_t n);
 /* Of how many of the five functions the lines of a text name the real one, and of how many the stub. */
 void p2p_functions_count(const char *text, unsigned *ret_real, unsigned *ret_stubs);
+
+/* ---- the gate for managed memory, in nvidia_uvm ---- */
+
+/*
+ * The function that onehop's edit puts into nvidia_uvm. It keeps managed memory away from peers that
+ * would be reached through BAR1 with page table entries that cannot say so: chips before Hopper.
+ */
+#define UVM_GATE "onehop_managed_p2p_unsupported"
+/* The module parameter of a public edit that has such a gate too: WU-CVGL/cluster-setup docs/05. */
+#define UVM_GATE_PARAMETER "uvm_bar1_p2p_managed"
+
+/* Such a function, onehop's or that of the public edit. */
+bool uvm_gate_function_is(const char *name, size_t n);
+/* A line of the text tells of a gate. */
+bool uvm_gate_is_in(const char *text);

@@ -483,6 +483,43 @@ static bool wants_p2p_functions(const struct reader *r)
 	return false;
 }
 
+/* ---- the gate for managed memory ---- */
+
+#define GATE_PARAMETER "sys/module/nvidia_uvm/parameters/" UVM_GATE_PARAMETER
+
+static struct fact_int has_gate(struct fact_str text)
+{
+	return fact_known(text) ? fact_int(uvm_gate_is_in(text.value), text.from) : INT_LIKE(text);
+}
+
+/* That functions are named shows that the module is there; that none are, does not. */
+static struct fact_int gate_loaded(struct reader *r, const struct module *uvm)
+{
+	struct fact_str parameter;
+	struct fact_int gate;
+
+	if (fact_is(uvm->loaded, 0))
+		return fact_int_absent(uvm->loaded.from);
+	parameter = read_str(r, GATE_PARAMETER);
+	gate = fact_known(parameter) ? fact_int(1, parameter.from)
+				     : has_gate(read_text(r, "uvm-functions-loaded.txt"));
+	return fact_is(gate, 0) && !fact_is(uvm->loaded, 1) ? uvm->loaded : gate;
+}
+
+static void uvm_gate_read(struct reader *r)
+{
+	const struct module *uvm = machine_module(r->m, "nvidia_uvm");
+	struct uvm_gate *g = &r->m->driver.uvm_gate;
+
+	if (!uvm)
+		return;
+	g->loaded = gate_loaded(r, uvm);
+	g->installed = fact_absent(uvm->file) ? fact_int_absent(uvm->file.from)
+					      : has_gate(read_text(r, "uvm-functions-file.txt"));
+}
+
+/* ---- both modules ---- */
+
 void bar1_p2p_read(struct reader *r)
 {
 	const struct module *module = machine_module(r->m, "nvidia");
@@ -491,8 +528,10 @@ void bar1_p2p_read(struct reader *r)
 
 	p->installed = p->loaded = fact_int_unknown("the module's file was not opened");
 	p->mark = fact_str_unknown(p->installed.from);
+	r->m->driver.uvm_gate = (struct uvm_gate){p->installed, p->installed};
 	if (!wants_p2p_functions(r))
 		return;
+	uvm_gate_read(r);
 	if (fact_is(r->m->driver.loaded, 1))
 		p->loaded = has_p2p(r, read_text(r, "p2p-functions-loaded.txt"));
 	else

@@ -79,6 +79,8 @@ void applied_read(struct reader *r);    /* applied.c: what `onehop fix` left in 
  *   p2p-functions-file.txt, p2p-functions-loaded.txt: the names of the functions of P2P through BAR1 that
  *                    the nvidia module has, on disk (with a line "onehop=" if onehop made it) and in
  *                    the kernel; at most ten lines
+ *   uvm-functions-file.txt, uvm-functions-loaded.txt: the same of nvidia_uvm, for its gate for managed
+ *                    memory (machine/module_file.h); at most a few lines; empty: it has none
  *   peer-memory-symbol.txt the kernel's symbols for peer memory clients; empty: it has none
  *   observed.json    what onehop test found, with boot id and driver version; the file of that name
  *                    in $XDG_STATE_HOME/onehop

@@ -290,7 +290,14 @@ void report_probe_file(struct document *out, const struct probe *p)
 
 	if (p->mark)
 		strbuf_printf(&mark, "; made by onehop (%s)", p->mark);
-	if (p->every_chip)
+	if (p->kind == PROBE_UVM)
+		document_paragraph(
+			out, p->gate ? STYLE_GOOD : STYLE_BAD, 0, "%s: %s%s", p->file,
+			p->gate ? "it keeps managed memory away from BAR1 peers before Hopper"
+				: "no gate for managed memory: with an edited nvidia module, "
+				  "managed memory on cards before Hopper goes to wrong addresses",
+			strbuf_str(&mark));
+	else if (p->every_chip)
 		document_paragraph(out, STYLE_GOOD, 0, "%s: P2P through BAR1 on every chip%s",
 				   p->file, strbuf_str(&mark));
 	else if (!p->real && !p->stubs)
@@ -310,8 +317,11 @@ json_t *report_probe_json(const struct probe *p)
 	json_t *o = json_head("unlock");
 
 	json_object_set_new(o, "probe",
-			    json_pack("{s:o, s:b, s:i, s:i, s:o}", "file", json_text(p->file),
-				      "every_chip", (int)p->every_chip, "functions", (int)p->real,
-				      "stubs", (int)p->stubs, "mark", json_text(p->mark)));
+			    json_pack("{s:o, s:s, s:b, s:i, s:i, s:b, s:o}", "file",
+				      json_text(p->file), "module",
+				      p->kind == PROBE_UVM ? "nvidia_uvm" : "nvidia", "every_chip",
+				      (int)p->every_chip, "functions", (int)p->real, "stubs",
+				      (int)p->stubs, "gate", (int)p->gate, "mark",
+				      json_text(p->mark)));
 	return o;
 }

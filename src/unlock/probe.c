@@ -17,11 +17,12 @@
 
 #define FILE_MAX ((off_t)512 << 20)
 #define MARK     "onehop="
+#define UVM      "nvidia_uvm"
 
-/* An object file has no .modinfo, where the mark would be: what its functions are is said before that. */
+/* An object file has no .modinfo, where name and mark would be: what its functions are is said before that. */
 static int parse(void *image, size_t size, struct strbuf *out)
 {
-	int r = module_file_parse_p2p(image, size, out);
+	int r = module_file_parse_edit(image, size, out);
 
 	return r == -EINVAL && out->len ? 0 : r;
 }
@@ -72,6 +73,17 @@ static const char *mark_of(const char *text, struct arena *a)
 	return NULL;
 }
 
+/* By the name that it gives itself; an object file has none, and is told by its gate. */
+static bool is_uvm(const char *text)
+{
+	const char *name;
+	size_t n;
+
+	if (text_after(text, "name=", &name, &n))
+		return n == strlen(UVM) && memcmp(name, UVM, n) == 0;
+	return uvm_gate_is_in(text);
+}
+
 static int failed(int r, int dir_fd, const char *path)
 {
 	static const struct {
@@ -107,9 +119,16 @@ int probe_file(int dir_fd, const char *path, struct arena *a, struct probe *ret)
 	}
 	if (r < 0)
 		return failed(r, dir_fd, r == -ENOENT ? path : p.file);
+	p.kind = is_uvm(strbuf_str(&text)) ? PROBE_UVM : PROBE_CORE;
 	p2p_functions_count(strbuf_str(&text), &p.real, &p.stubs);
 	p.mark = mark_of(strbuf_str(&text), a);
 	p.every_chip = p.real == P2P_FUNCTIONS && p.stubs == 0;
+	p.gate = uvm_gate_is_in(strbuf_str(&text));
 	*ret = p;
 	return 0;
+}
+
+bool probe_is_good(const struct probe *p)
+{
+	return p->kind == PROBE_UVM ? p->gate : p->every_chip;
 }

@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a module or an object file has P2P through BAR1 on every chip: by its functions' names. */
+/*
+ * What an edit made of a module or an object file, by its functions' names: P2P through BAR1 on every
+ * chip in nvidia, the gate for managed memory in nvidia_uvm.
+ */
 #pragma once
 
 #include <stdbool.h>
 
 struct arena;
 
+enum probe_kind {
+	PROBE_CORE, /* nvidia, its core, or what is neither */
+	PROBE_UVM,
+};
+
 struct probe {
+	enum probe_kind kind;
 	const char
 		*file; /* that was read: the one that was named, or what compression made of it */
 	unsigned real,
 		stubs;    /* of how many of the five functions it has the real one, and the stub */
-	const char *mark; /* of onehop in .modinfo, "unlock 1"; NULL: none */
-	bool every_chip;  /* all are real, and no stub is left for a chip */
+	const char *mark; /* of onehop in .modinfo, "unlock 2", "managed 1"; NULL: none */
+	bool every_chip;  /* PROBE_CORE: all are real, and no stub is left for a chip */
+	bool gate;        /* PROBE_UVM: managed memory is kept away from BAR1 peers before Hopper */
 };
+
+/* It has what an edit of this module is for. */
+bool probe_is_good(const struct probe *p);
 
 /*
  * A module, compressed or not, or an object file. Where nothing is at `path`, what xz, zstd or gzip

@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "build_machine.h"
 #include "machine/module_file.h"
+#include "unlock/probe.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -143,6 +144,43 @@ static void symbols_of_a_module(void **state)
 	assert_int_equal(module_file_parse_p2p(text, strlen(text), &d), -EINVAL);
 }
 
+/* nvidia_uvm: onehop's gate, that of a public edit, or none; and what only looks like one. */
+static void gate_of_a_module(void **state)
+{
+	static const char *const gated[] = {UVM_GATE ".isra.0", "uvm_va_space_create", NULL};
+	static const char *const of_others[] = {"uvm_parent_gpus_bar1_managed_unsupported", NULL};
+	static const char *const none[] = {"uvm_va_space_create", UVM_GATE "_x", "x" UVM_GATE,
+					   NULL};
+	static const char marked[] = "name=nvidia_uvm\0onehop=managed 1";
+	static const char parameter[] = "parm=" UVM_GATE_PARAMETER ":what it does";
+	static const char others[] = "parm=" UVM_GATE_PARAMETER "s:x\0parm=uvm_disable_hmm:y";
+	static const struct {
+		const char *const *names;
+		const char *info;
+		size_t size;
+		const char *text;
+		bool gate;
+	} cases[] = {
+		{gated, marked, sizeof(marked), UVM_GATE ".isra.0\nonehop=managed 1\n", true},
+		{of_others, plain_info, sizeof(plain_info),
+		 "uvm_parent_gpus_bar1_managed_unsupported\n", true},
+		{none, parameter, sizeof(parameter), "parm=" UVM_GATE_PARAMETER "\n", true},
+		{none, others, sizeof(others), "", false},
+		{edited, marked, sizeof(marked), "onehop=managed 1\n", false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		_Alignas(8) unsigned char image[IMAGE] = {0};
+		AUTO_STRBUF struct strbuf out = {0};
+		size_t size = build_module(image, cases[i].names, cases[i].info, cases[i].size);
+
+		assert_int_equal(module_file_parse_uvm(image, size, &out), 0);
+		assert_string_equal(strbuf_str(&out), cases[i].text);
+		assert_int_equal(uvm_gate_is_in(strbuf_str(&out)), cases[i].gate);
+	}
+}
+
 /* Cut anywhere, it is refused or read, and no more. */
 static void symbols_of_a_broken_module(void **state)
 {
@@ -181,6 +219,49 @@ static void write_packed(int dir, const char *name, int (*filter)(struct archive
 	archive_entry_free(entry);
 	archive_write_free(a);
 	close(fd);
+}
+
+/* --probe tells the modules apart by their names; an object file has none. */
+static void probed_by_its_kind(void **state)
+{
+	static const char *const gate[] = {UVM_GATE, NULL}, *const none[] = {"uvm_init", NULL};
+	static const char uvm[] = "name=nvidia_uvm", core[] = "name=nvidia\0onehop=unlock 2";
+	const struct {
+		const char *const *names;
+		const char *info;
+		size_t size;
+		enum probe_kind kind;
+		bool good;
+	} cases[] = {
+		{gate, uvm, sizeof(uvm), PROBE_UVM, true},
+		{none, uvm, sizeof(uvm), PROBE_UVM, false},
+		{edited, uvm, sizeof(uvm), PROBE_UVM, false},
+		{gate, plain_info, sizeof(plain_info), PROBE_UVM, true},
+		{edited, core, sizeof(core), PROBE_CORE, true},
+		{stock, core, sizeof(core), PROBE_CORE, false},
+		{gate, core, sizeof(core), PROBE_CORE, false},
+	};
+	char folder[] = "/tmp/onehop-test-XXXXXX";
+	struct arena *a = arena_new();
+	int dir;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		_Alignas(8) unsigned char image[IMAGE] = {0};
+		size_t size = build_module(image, cases[i].names, cases[i].info, cases[i].size);
+		struct probe p = {0};
+
+		write_packed(dir, "one.ko", NULL, image, size);
+		assert_int_equal(probe_file(dir, "one.ko", a, &p), 0);
+		assert_int_equal(p.kind, cases[i].kind);
+		assert_int_equal(probe_is_good(&p), cases[i].good);
+		unlinkat(dir, "one.ko", 0);
+	}
+	arena_free(a);
+	close(dir);
+	rmdir(folder);
 }
 
 static void symbols_of_compressed_files(void **state)
@@ -222,6 +303,16 @@ static void put(struct source *map, const char *path, const char *text)
 	source_put_file(map, path, text, strlen(text));
 }
 
+static void put_card(struct source *map)
+{
+	source_put_list(map, "sys/bus/pci/devices", "0000:01:00.0");
+	put(map, "sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
+	put(map, "sys/bus/pci/devices/0000:01:00.0/device", "0x2684\n");
+	put(map, "sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n");
+	put(map, "proc/driver/nvidia/version",
+	    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.45.04  Release\n");
+}
+
 /* One GeForce card and the open driver; what the two probes say, NULL: nobody looked. */
 static struct machine *read_driver(const char *file, const char *loaded, const char *params,
 				   unsigned parts)
@@ -230,12 +321,7 @@ static struct machine *read_driver(const char *file, const char *loaded, const c
 	struct source *map = source_new_map("test");
 	struct machine *m;
 
-	source_put_list(map, "sys/bus/pci/devices", "0000:01:00.0");
-	put(map, "sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
-	put(map, "sys/bus/pci/devices/0000:01:00.0/device", "0x2684\n");
-	put(map, "sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n");
-	put(map, "proc/driver/nvidia/version",
-	    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.45.04  Release\n");
+	put_card(map);
 	put(map, "proc/driver/nvidia/params", params);
 	if (file)
 		put(map, "p2p-functions-file.txt", file);
@@ -299,6 +385,70 @@ static void looked_for_where_it_matters(void **state)
 	machine_free(m);
 }
 
+/* One GeForce card, edited; what is said of nvidia_uvm, NULL: nobody looked. */
+struct uvm_said {
+	const char *modules, *dep, *file, *loaded, *parameter;
+	struct fact_int want_loaded, want_installed; /* `from` is not compared */
+};
+
+static struct machine *read_uvm(const struct uvm_said *u)
+{
+	struct machine_request request = {.parts = PARTS | MACHINE_MODULE_FILE};
+	struct source *map = source_new_map("test");
+	struct machine *m;
+
+	put_card(map);
+	put(map, "proc/version", "Linux version 6.1.0 (a@b) (gcc 12.2.0) #1\n");
+	if (u->modules)
+		put(map, "proc/modules", u->modules);
+	if (u->dep)
+		put(map, "lib/modules/6.1.0/modules.dep", u->dep);
+	if (u->file)
+		put(map, "uvm-functions-file.txt", u->file);
+	if (u->loaded)
+		put(map, "uvm-functions-loaded.txt", u->loaded);
+	if (u->parameter)
+		put(map, "sys/module/nvidia_uvm/parameters/" UVM_GATE_PARAMETER, u->parameter);
+	m = machine_read(map, &request);
+	source_free(map);
+	return m;
+}
+
+static void facts_of_the_gate(void **state)
+{
+	static const char in[] = "nvidia_uvm 1 0 - Live 0x0\n", out[] = "ext4 1 0 - Live 0x0\n";
+	static const char dep[] = "updates/nvidia-uvm.ko:\n", gate[] = UVM_GATE "\n";
+	static const struct fact_int yes = {1, FACT_KNOWN, NULL}, no = {0, FACT_KNOWN, NULL},
+				     none = {0, FACT_ABSENT, NULL}, what = {0};
+	const struct uvm_said cases[] = {
+		{in, dep, gate, gate, NULL, yes, yes},
+		{in, dep, "", "", NULL, no, no},
+		{in, dep, gate, "", NULL, no, yes},
+		{in, dep, "", "", "0\n", yes, no}, /* a public edit that has the parameter */
+		{out, dep, gate, NULL, NULL, none, yes},
+		{out, "", NULL, NULL, NULL, none, none},
+		{NULL, NULL, NULL, NULL, NULL, what, what}, /* an old recording */
+		{NULL, NULL, NULL, gate, NULL, yes, what},
+		{NULL, NULL, NULL, "", NULL, what, what}, /* is it there at all? */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct machine *m = read_uvm(&cases[i]);
+		const struct uvm_gate *g = &m->driver.uvm_gate;
+
+		if (g->loaded.state != cases[i].want_loaded.state ||
+		    g->loaded.value != cases[i].want_loaded.value ||
+		    g->installed.state != cases[i].want_installed.state ||
+		    g->installed.value != cases[i].want_installed.value)
+			fail_msg("case %zu: loaded %d %d, installed %d %d", i, g->loaded.state,
+				 (int)g->loaded.value, g->installed.state, (int)g->installed.value);
+		assert_non_null(g->loaded.from);
+		assert_non_null(g->installed.from);
+		machine_free(m);
+	}
+}
+
 static void dwords_of_one_gpu(void **state)
 {
 	struct machine *m = build_two_root_ports();
@@ -348,6 +498,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(symbols_of_a_module),
+		cmocka_unit_test(gate_of_a_module),
+		cmocka_unit_test(probed_by_its_kind),
+		cmocka_unit_test(facts_of_the_gate),
 		cmocka_unit_test(symbols_of_a_broken_module),
 		cmocka_unit_test(symbols_of_compressed_files),
 		cmocka_unit_test(facts_of_a_driver),

@@ -107,7 +107,7 @@ static int check_options_alone(const struct delivering *d)
 		return fail(EXIT_REFUSED,
 			    "GPU%zu: %s (onehop unlock says more); nothing was changed",
 			    deciding_card(n)->gpu->index, deciding_card(n)->why);
-	if (n->need == NEED_PATCH)
+	if (need_builds(n->need))
 		return fail(
 			EXIT_REFUSED,
 			"the driver has to be edited: --apply wants --download, or --sources "

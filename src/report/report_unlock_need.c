@@ -5,6 +5,7 @@
 #include "base/strbuf.h"
 #include "report/report_impl.h"
 #include "report/report_json_impl.h"
+#include "support/support.h"
 
 #include <string.h>
 
@@ -12,6 +13,10 @@ static const struct {
 	const char *label, *sentence;
 	enum style style;
 } words[NEED_N] = {
+	[NEED_REPLACE] = {"replace",
+			  "Edited modules run whose edit does harm: today's edit has to take their "
+			  "place.",
+			  STYLE_BAD},
 	[NEED_PATCH] =
 		{"edit the driver",
 		 "The driver's open modules have to be edited and built; options switch it on.",
@@ -98,6 +103,42 @@ static void report_probe(struct document *out, const struct machine *m)
 	document_item(out, STYLE_STRONG, 0, "Module:", "%s", strbuf_str(&b));
 }
 
+static const char *gate_words(struct fact_int f)
+{
+	if (fact_absent(f))
+		return "is not there";
+	return fact_is(f, 1) ? "has the gate for managed memory"
+			     : "lacks the gate for managed memory";
+}
+
+static bool any_needs_gate(const struct machine_need *n)
+{
+	for (size_t i = 0; i < n->n; i++)
+		if (card_needs_uvm_gate(n->cards[i].gpu))
+			return true;
+	return false;
+}
+
+/* Of a driver that is edited, or was on disk. */
+static void report_gate(struct document *out, const struct machine *m, const struct machine_need *n)
+{
+	const struct nvidia_driver *d = &m->driver;
+	const struct uvm_gate *g = &d->uvm_gate;
+	AUTO_STRBUF struct strbuf b = {0};
+
+	if (!any_needs_gate(n) ||
+	    !(fact_is(d->bar1_p2p.loaded, 1) || fact_is(d->bar1_p2p.installed, 1)))
+		return;
+	if (fact_unknown(g->loaded))
+		strbuf_printf(&b, "the nvidia_uvm that runs could not be looked into (%s)",
+			      FACT_WHY(g->loaded));
+	else
+		strbuf_printf(&b, "the nvidia_uvm that runs %s", gate_words(g->loaded));
+	if (!fact_unknown(g->installed))
+		strbuf_printf(&b, "; the one on disk %s", gate_words(g->installed));
+	document_item(out, STYLE_STRONG, 0, "Managed:", "%s", strbuf_str(&b));
+}
+
 static void report_steps(struct document *out, const char *heading, const struct need_step *steps,
 			 size_t n)
 {
@@ -147,11 +188,11 @@ static void report_patching(struct document *out, const struct machine_need *n)
 /* False: there is nothing that onehop does itself. */
 static bool report_by_onehop(struct document *out, const struct machine_need *n)
 {
-	if (n->need == NEED_PATCH)
+	if (need_builds(n->need))
 		report_patching(out, n);
 	else if (n->need == NEED_OPTIONS)
 		report_steps(out, to_unlock, &options_alone, 1);
-	return n->need == NEED_PATCH || n->need == NEED_OPTIONS;
+	return need_builds(n->need) || n->need == NEED_OPTIONS;
 }
 
 static void report_plan(struct document *out, const struct machine_need *n, bool by_hand)
@@ -194,6 +235,7 @@ void report_unlock_need(struct document *out, const struct machine *m, const str
 	document_blank(out);
 	if (n->need != NEED_NOTHING)
 		report_probe(out, m);
+	report_gate(out, m, n);
 	add_connections(out, STYLE_STRONG, "Driver:", m);
 	document_styled_item(out, STYLE_STRONG, words[n->need].style, 0, "Needed:", "%s",
 			     words[n->need].sentence);
@@ -264,6 +306,10 @@ json_t *report_unlock_need_json(const struct machine *m, const struct machine_ne
 			    json_pack("{s:o, s:o, s:o}", "loaded", json_fact_int(p->loaded),
 				      "installed", json_fact_int(p->installed), "mark",
 				      json_text(fact_str_or(p->mark, NULL))));
+	json_object_set_new(o, "uvm_gate",
+			    json_pack("{s:o, s:o}", "loaded",
+				      json_fact_int(m->driver.uvm_gate.loaded), "installed",
+				      json_fact_int(m->driver.uvm_gate.installed)));
 	json_object_set_new(o, "options", json_text(n->options));
 	json_object_set_new(o, "options_set", json_boolean(n->options_set));
 	json_object_set_new(o, "settings", settings_json(n));

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/support.h"
 
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
 /* ---- the table ---- */
 
 #define CLASS(c) (1U << (c))
@@ -393,4 +398,38 @@ enum forcing support_forcing(const struct support *s, const struct bar1_state *b
 	    b->cover == BAR1_TOO_SMALL)
 		return FORCING_LOSES_DATA;
 	return s->mechanism == MECHANISM_BAR1 ? FORCING_FINE : FORCING_DOUBTFUL;
+}
+
+/* ---- managed memory ---- */
+
+/* "unlock 12" is 12; 0: it is no such mark. */
+static long mark_number(const char *mark)
+{
+	static const char start[] = "unlock ";
+
+	return text_starts_with(mark, start) ? strtol(mark + strlen(start), NULL, 10) : 0;
+}
+
+struct fact_int driver_edit_is_old(const struct nvidia_driver *d)
+{
+	struct fact_str mark = d->bar1_p2p.mark;
+	long number = mark_number(fact_str_or(mark, ""));
+
+	if (fact_unknown(mark))
+		return fact_int_unknown(mark.from);
+	return fact_int(number > 0 && number < mark_number(EDIT_MARK), mark.from);
+}
+
+/* Hopper's and later page tables name such a peer: uvm_hopper_mmu.c against uvm_turing_mmu.c. */
+bool card_needs_uvm_gate(const struct gpu *g)
+{
+	enum { HOPPER = 90 };
+	struct fact_int cc = card_compute_capability(g);
+
+	return fact_known(cc) && cc.value < HOPPER;
+}
+
+struct fact_int driver_uvm_gate(const struct nvidia_driver *d)
+{
+	return fact_absent(d->uvm_gate.loaded) ? d->uvm_gate.installed : d->uvm_gate.loaded;
 }

@@ -59,6 +59,28 @@ int support_native_from(const struct gpu *g);
 const char *mechanism_word(enum mechanism m); /* "bar1-edit" */
 const char *module_kind_word(enum module_kind k);
 
+/* ---- managed memory ---- */
+
+/*
+ * The mark "onehop=unlock N" that this onehop puts into the nvidia modules that it edits. Those of a
+ * smaller N have faults that later edits do not have: docs/unlock.md.
+ */
+#define EDIT_MARK "unlock 2"
+
+/*
+ * The edit of the module on disk is an earlier onehop's: 1, or 0, also where onehop made none. Unknown
+ * where nobody looked.
+ */
+struct fact_int driver_edit_is_old(const struct nvidia_driver *d);
+
+/*
+ * Peers of this card that go through BAR1 need a gate for managed memory in nvidia_uvm: before Hopper
+ * it cannot make page table entries for them, and makes wrong ones.
+ */
+bool card_needs_uvm_gate(const struct gpu *g);
+/* The nvidia_uvm that runs, or would be loaded, has it: 1 or 0. Absent: there is no such module. */
+struct fact_int driver_uvm_gate(const struct nvidia_driver *d);
+
 /* ---- BAR1 ---- */
 
 enum bar1_cover { BAR1_COVER_UNKNOWN, BAR1_COVERS, BAR1_TOO_SMALL };

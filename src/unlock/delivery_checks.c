@@ -36,6 +36,7 @@ static void check_cards(struct looking *l, struct delivery_check *c)
 		enum check_state state;
 		const char *found; /* NULL: what is said of the first such card */
 	} words[NEED_N] = {
+		[NEED_REPLACE] = {CHECK_GOOD, "they run edited modules, which are to be replaced"},
 		[NEED_PATCH] = {CHECK_GOOD, "they need edited modules, and options"},
 		[NEED_RELOAD] = {CHECK_NOTE, "edited modules lie on disk already: a reboot is due"},
 		[NEED_OPTIONS] = {CHECK_GOOD, "they need module options alone"},

@@ -350,6 +350,30 @@ static bool only_options(struct look *l)
 	return fact_is(mechanism(l), 1);
 }
 
+/* The edited modules that run let managed memory write where it must not. */
+static bool lacks_gate(struct look *l)
+{
+	l->text = fact_is(registry_keys_good(l->d, l->g), 1) || needs_no_keys(l)
+			  ? "in force, but"
+			  : "the module that runs is edited,";
+	return fact_is(mechanism(l), 1) && card_needs_uvm_gate(l->g) &&
+	       fact_is(driver_uvm_gate(l->d), 0);
+}
+
+/* The next boot ends that. */
+static bool gate_waits_for_reload(struct look *l)
+{
+	return lacks_gate(l) && fact_is(l->d->bar1_p2p.installed, 1) &&
+	       fact_is(l->d->uvm_gate.installed, 1) && !fact_is(driver_edit_is_old(l->d), 1);
+}
+
+static bool edit_is_old(struct look *l)
+{
+	l->text = fact_str_or(l->d->bar1_p2p.mark, "");
+	return card_needs_uvm_gate(l->g) && fact_is(l->d->bar1_p2p.installed, 1) &&
+	       fact_is(driver_edit_is_old(l->d), 1);
+}
+
 static bool waits_for_reload(struct look *l)
 {
 	return fact_is(l->d->bar1_p2p.installed, 1) && fact_is(mechanism(l), 0);
@@ -507,6 +531,9 @@ static bool always(struct look *l)
 #define RM_CAPS                                                                                    \
 	"open-gpu-kernel-modules ctrl0000system.h NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2 (PROP, "  \
 	"PCI_BAR1)"
+#define UVM                                                                                        \
+	"open-gpu-kernel-modules kernel-open/nvidia-uvm uvm_turing_mmu.c make_pte_turing; "        \
+	"WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md"
 #define KERNEL_BIF "open-gpu-kernel-modules kernel_bif.c _kbifInitRegistryOverrides"
 
 #define MAILBOX                                                                                    \
@@ -577,6 +604,17 @@ static const struct need_row rows[] = {
 	 "onehop unlock --tree says of its sources whether they can be edited, by what they hold; "
 	 "535 and later were tried",
 	 NVOC},
+	{"gate-reload", gate_waits_for_reload, NEED_RELOAD,
+	 "%s without the gate for managed memory; the modules on disk have it", NULL, UVM},
+	{"uvm-gate", lacks_gate, NEED_REPLACE,
+	 "%s without the gate for managed memory: replace it, or the first program that has "
+	 "managed "
+	 "memory on two of these cards ends in Xid 31 and 154, and only a reboot helps",
+	 NULL, UVM},
+	{"edit-old", edit_is_old, NEED_REPLACE,
+	 "the module on disk is the edit of an earlier onehop (%s): today's edit stops writes to "
+	 "wrong addresses that it allows",
+	 NULL, UVM},
 	{"proven", is_proven, NEED_IN_FORCE, NULL, NULL, NULL}, /* pair_rows says more */
 	{"forced", forced_without, NEED_REFUSED,
 	 "ForceP2P is set, but the module that runs has no P2P for this card: the driver says yes "
@@ -630,7 +668,7 @@ static const struct need_row rows[] = {
 	 "NVLink "
 	 "off",
 	 "install driver 575 or later", KERNEL_BIF "; tinygrad/open-gpu-kernel-modules#3"},
-	{"console-shift", console_shifts, NEED_PATCH,
+	{"console-shift", console_shifts, NEED_REPLACE,
 	 "a console holds the start of BAR1 of %s, and the edited modules that run are not "
 	 "onehop's: "
 	 "in this release they reckon from the start of BAR1, so that data lands in the wrong "
@@ -913,10 +951,10 @@ const struct machine_need *machine_need(struct machine *m)
 const char *need_word(enum need n)
 {
 	static const char *const words[NEED_N] = {
-		[NEED_PATCH] = "patch",     [NEED_RELOAD] = "reload",
-		[NEED_OPTIONS] = "options", [NEED_REFUSED] = "refused",
-		[NEED_UNKNOWN] = "unknown", [NEED_IN_FORCE] = "in-force",
-		[NEED_NOTHING] = "nothing",
+		[NEED_REPLACE] = "replace",   [NEED_PATCH] = "patch",
+		[NEED_RELOAD] = "reload",     [NEED_OPTIONS] = "options",
+		[NEED_REFUSED] = "refused",   [NEED_UNKNOWN] = "unknown",
+		[NEED_IN_FORCE] = "in-force", [NEED_NOTHING] = "nothing",
 	};
 
 	return words[n];

@@ -9,6 +9,7 @@
 
 /* What is to be done; of a machine the first of these that one of its cards has. */
 enum need {
+	NEED_REPLACE,  /* edited modules run whose edit does harm: today's in their place */
 	NEED_PATCH,    /* edited modules, and options */
 	NEED_RELOAD,   /* edited modules lie on disk: they are to be loaded */
 	NEED_OPTIONS,  /* module options alone */
@@ -18,6 +19,12 @@ enum need {
 	NEED_NOTHING,  /* the driver has it as it is */
 	NEED_N
 };
+
+/* Modules have to be edited and built. */
+static inline bool need_builds(enum need n)
+{
+	return n == NEED_REPLACE || n == NEED_PATCH;
+}
 
 struct card_need {
 	const struct gpu *gpu;
@@ -58,7 +65,7 @@ struct machine_need {
 	struct need_option *settings; /* the same as data, without the keys of others in a list */
 	size_t setting_n;
 	bool can_download; /* its sources are known, so that what is fetched can be checked */
-	struct need_step *sources; /* where the tree is to be had; with NEED_PATCH */
+	struct need_step *sources; /* where the tree is to be had; where modules are built */
 	size_t source_n;
 	struct need_step *steps; /* by hand, in order */
 	size_t step_n;

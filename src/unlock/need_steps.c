@@ -197,7 +197,7 @@ static void add_steps(struct machine *m, struct machine_need *n)
 {
 	struct steps s = {.m = m};
 
-	if (n->need == NEED_PATCH) {
+	if (need_builds(n->need)) {
 		add_headers(&s);
 		add_build(&s);
 		add_install(&s);
@@ -217,7 +217,7 @@ static void add_back(struct machine *m, struct machine_need *n)
 	struct steps s = {.m = m};
 
 	add_step(&s, "the options", "sudo rm -f " OPTIONS_FILE);
-	if (n->need == NEED_PATCH || n->need == NEED_RELOAD)
+	if (need_builds(n->need) || n->need == NEED_RELOAD)
 		add_step(&s, "the modules",
 			 "sudo rm -rf " OVERRIDE_FILE " /lib/modules/%s/updates/onehop\n"
 			 "sudo depmod %s",
@@ -244,6 +244,14 @@ static void add_caution(struct machine *m, struct machine_need *n, const char *f
 	*ARENA_PUSH(m->arena, n->cautions, n->caution_n) = arena_strdup(m->arena, strbuf_str(&b));
 }
 
+static bool any_needs_gate(const struct machine_need *n)
+{
+	for (size_t i = 0; i < n->n; i++)
+		if (n->cards[i].wants_options && card_needs_uvm_gate(n->cards[i].gpu))
+			return true;
+	return false;
+}
+
 static void caution_driver(struct machine *m, struct machine_need *n)
 {
 	const struct nvidia_driver *d = &m->driver;
@@ -253,7 +261,12 @@ static void caution_driver(struct machine *m, struct machine_need *n)
 			m, n,
 			"the module on disk has stubs for it again, as after a package upgrade: "
 			"the next boot loses it, and the options stay (see onehop check)");
-	if (n->need == NEED_PATCH && !fact_known(d->flavor))
+	if (fact_is(d->bar1_p2p.loaded, 1) && any_needs_gate(n) && fact_unknown(driver_uvm_gate(d)))
+		add_caution(m, n,
+			    "whether nvidia_uvm keeps managed memory away from peers could not be "
+			    "seen (%s): until it was, use no managed memory on these cards",
+			    FACT_WHY(driver_uvm_gate(d)));
+	if (need_builds(n->need) && !fact_known(d->flavor))
 		add_caution(m, n,
 			    "whether the open modules are loaded is not known; the proprietary "
 			    "ones cannot be edited");
@@ -265,10 +278,10 @@ static void caution_driver(struct machine *m, struct machine_need *n)
 			    d->library_version.value, n->release);
 	if (!release_tried(driver_branch(d->module_version)))
 		add_caution(m, n, "%s was not tried: %s", n->release,
-			    n->need == NEED_PATCH ? "onehop unlock --tree decides by what the "
-						    "sources hold, and refuses them if a place "
-						    "differs"
-						  : "let onehop test decide");
+			    need_builds(n->need) ? "onehop unlock --tree decides by what the "
+						   "sources hold, and refuses them if a place "
+						   "differs"
+						 : "let onehop test decide");
 	for (size_t i = 0; i < n->n; i++)
 		if (n->cards[i].wants_options && !support_of(m, n->cards[i].gpu).chip_tried)
 			add_caution(m, n,
@@ -280,7 +293,7 @@ static void caution_build(struct machine *m, struct machine_need *n)
 {
 	const char *kernel = fact_str_or(m->kernel.release, NULL), *trouble = NULL;
 
-	if (n->need == NEED_PATCH && n->release && kernel)
+	if (need_builds(n->need) && n->release && kernel)
 		trouble = need_kernel_trouble(n->release, kernel);
 	if (trouble)
 		add_caution(m, n, "as released, %s", trouble);
@@ -289,7 +302,7 @@ static void caution_build(struct machine *m, struct machine_need *n)
 /* Options outlive a kernel; modules are for one. */
 static void caution_kernels(struct machine *m, struct machine_need *n)
 {
-	if (n->need == NEED_PATCH)
+	if (need_builds(n->need))
 		add_caution(m, n,
 			    "modules are for one kernel and one release of the driver, options for "
 			    "all: DKMS builds for a new kernel; what was built by hand is to be "
@@ -309,10 +322,10 @@ static void caution_host(struct machine *m, struct machine_need *n)
 			    "the IOMMU translates for %zu of these cards: boot with iommu=pt "
 			    "(see onehop fix)",
 			    translated);
-	if (n->need == NEED_PATCH && fact_is_not(m->kernel.lockdown, LOCKDOWN_NONE) &&
+	if (need_builds(n->need) && fact_is_not(m->kernel.lockdown, LOCKDOWN_NONE) &&
 	    !fact_is(m->kernel.secure_boot, 1))
 		add_caution(m, n, "the kernel is locked down: it loads signed modules only");
-	if (n->need == NEED_PATCH && fact_is(m->kernel.exact_compiler, 0))
+	if (need_builds(n->need) && fact_is(m->kernel.exact_compiler, 0))
 		add_caution(m, n, "the kernel was built with %s, which is not installed",
 			    fact_str_or(m->kernel.compiler, "another compiler"));
 }
@@ -396,7 +409,7 @@ void need_steps(struct machine *m, struct machine_need *n)
 	if (n->need > NEED_OPTIONS)
 		return;
 	caution_settings(m, n);
-	if (n->need == NEED_PATCH)
+	if (need_builds(n->need))
 		add_sources(m, n);
 	add_steps(m, n);
 	add_back(m, n);

@@ -122,7 +122,7 @@ static struct machine *machine_of(const struct card *c, int release, const struc
 	m->driver.flavor = fact_int(k->flavor, from);
 	m->driver.bar1_p2p.loaded = m->driver.bar1_p2p.installed =
 		k->loaded < 0 ? fact_int_absent(from) : fact_int(k->loaded, from);
-	m->driver.bar1_p2p.mark = fact_str("unlock 1", from);
+	m->driver.bar1_p2p.mark = fact_str(EDIT_MARK, from);
 	m->driver.registry_dwords = fact_str(dwords ? dwords : "", from);
 	m->driver.registry_dwords_per_device = fact_str("", from);
 	return m;

@@ -56,7 +56,43 @@ static void rtx4090_screen(struct machine *m)
 static void rtx4090_screen_onehop(struct machine *m)
 {
 	rtx4090_screen(m);
+	m->driver.bar1_p2p.mark = fact_str(EDIT_MARK, from);
+}
+
+static void gate_missing(struct machine *m)
+{
+	m->driver.uvm_gate.loaded = m->driver.uvm_gate.installed = fact_int(0, from);
+}
+
+static void gate_on_disk(struct machine *m)
+{
+	gate_missing(m);
+	m->driver.uvm_gate.installed = fact_int(1, from);
+	m->driver.bar1_p2p.mark = fact_str(EDIT_MARK, from);
+}
+
+/* Even where nvidia_uvm cannot be looked into. */
+static void old_edit(struct machine *m)
+{
 	m->driver.bar1_p2p.mark = fact_str("unlock 1", from);
+}
+
+/* Both are on disk, and the gate is another's: the core is the old one still. */
+static void old_edit_gated(struct machine *m)
+{
+	gate_on_disk(m);
+	old_edit(m);
+}
+
+static void newer_edit(struct machine *m)
+{
+	m->driver.bar1_p2p.mark = fact_str("unlock 1000", from);
+}
+
+static void rtx5090_no_gate(struct machine *m)
+{
+	rtx5090(m);
+	gate_missing(m);
 }
 
 static void rtx4080(struct machine *m)
@@ -265,6 +301,30 @@ static const struct {
 	 "copies-fail",
 	 "seen to fail"},
 	{{"580.105.08", "", STOCK, copy_failed}, NEED_PATCH, "patch", NULL},
+	/* an edit that lets managed memory write where it must not is replaced */
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, gate_missing},
+	 NEED_REPLACE,
+	 "uvm-gate",
+	 "in force, but without the gate for managed memory: replace"},
+	{{"580.105.08", "", EDITED, gate_missing}, NEED_REPLACE, "uvm-gate", "is edited, without"},
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, gate_on_disk},
+	 NEED_RELOAD,
+	 "gate-reload",
+	 NULL},
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, old_edit},
+	 NEED_REPLACE,
+	 "edit-old",
+	 "an earlier onehop (unlock 1)"},
+	{{"580.105.08", "", 0, 1, old_edit}, NEED_REPLACE, "edit-old", NULL},
+	{{"580.105.08", "", EDITED, old_edit_gated}, NEED_REPLACE, "uvm-gate", NULL},
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, newer_edit},
+	 NEED_IN_FORCE,
+	 "in-force",
+	 NULL},
+	{{"595.45.04", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, rtx5090_no_gate},
+	 NEED_IN_FORCE,
+	 "in-force",
+	 NULL},
 	/* what the driver makes of it decides */
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, mailbox},
 	 NEED_REFUSED,
@@ -292,9 +352,9 @@ static const struct {
 	/* some edits choose BAR1 without keys */
 	{{"570.86.16", "", EDITED, connected}, NEED_IN_FORCE, "in-force", "without options"},
 	/* edits of others take the start of BAR1 for the start of memory */
-	{{"570.86.16", "", EDITED, rtx4090_screen}, NEED_PATCH, "console-shift", "of GPU0"},
+	{{"570.86.16", "", EDITED, rtx4090_screen}, NEED_REPLACE, "console-shift", "of GPU0"},
 	{{"570.86.16", "ForceP2P=0x211;RMForceP2PType=2", EDITED, rtx4090_screen},
-	 NEED_PATCH,
+	 NEED_REPLACE,
 	 "console-shift",
 	 "not onehop's"},
 	{{"570.86.16", "", EDITED, rtx4090_screen_onehop}, NEED_OPTIONS, "options", NULL},
@@ -430,7 +490,7 @@ static void each_case(void **state)
 		assert_int_equal(n->need, cases[i].need);
 		assert_int_equal(n->judged, cases[i].need != NEED_UNKNOWN);
 		assert_true((n->step_n > 0) == (n->need <= NEED_OPTIONS));
-		assert_true((n->source_n > 0) == (n->need == NEED_PATCH));
+		assert_true((n->source_n > 0) == need_builds(n->need));
 		build_free(m);
 	}
 }

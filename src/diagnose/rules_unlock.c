@@ -495,6 +495,76 @@ static enum verdict probe_custom(struct rule_run *run)
 	return VERDICT_BAD;
 }
 
+/* ---- managed memory ---- */
+
+/* The driver lets these two reach each other, and nvidia_uvm cannot make entries for that. */
+static bool is_gate_pair(struct rule_run *run, size_t i, size_t j)
+{
+	bool by_bar1 =
+		is_bar1_pair(run, i, j) ||
+		(says_ok(run, i, j) && fact_is(rm_of(run, i, j)->connection, RM_CONNECTION_BAR1));
+
+	return by_bar1 &&
+	       (card_needs_uvm_gate(&run->m->gpus[i]) || card_needs_uvm_gate(&run->m->gpus[j]));
+}
+
+/* From 590 on the pair is made as soon as a process has both GPUs; before, by peer access. */
+static const char *who_is_hit(const struct rule_run *run)
+{
+	return driver_release(&run->m->driver)->uvm_bar1
+		       ? "one process that has both GPUs and managed memory (or HMM)"
+		       : "one process that enables peer access and has managed memory";
+}
+
+static void report_managed(struct rule_run *run, const struct pair_set *set)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	struct finding *f = finding_add(
+		run,
+		release_tried(driver_branch(d->module_version)) ? CONFIDENCE_CERTAIN
+								: CONFIDENCE_LIKELY,
+		"driver",
+		"the driver is edited for P2P through BAR1, and nvidia_uvm has no gate that keeps "
+		"managed memory away from it on %s: %s is enough for page table entries that lead "
+		"to wrong memory, or for Xid 31 and then Xid 154 on all GPUs, which only a reboot "
+		"clears",
+		pair_set_text(run, set), who_is_hit(run));
+
+	f->pairs = set->n;
+	f->pair_map = set->in;
+	finding_names_pairs(run, f, set);
+	if (fact_is(d->uvm_gate.installed, 1))
+		finding_remedy(run, f,
+			       "reboot: the nvidia_uvm on disk has the gate, the one that runs "
+			       "does not");
+	evidence_yes_no(run, f, "the nvidia_uvm that runs has the gate", d->uvm_gate.loaded);
+	evidence_yes_no(run, f, "the one on disk has it", d->uvm_gate.installed);
+	evidence_str(run, f, "onehop's mark in the file of nvidia", d->bar1_p2p.mark);
+	evidence_driver(run, f);
+}
+
+static enum verdict probe_managed(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	struct fact_int gate = driver_uvm_gate(d);
+	struct pair_set set = pair_set_new(run);
+
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (is_gate_pair(run, i, j))
+			pair_set_add(&set, i, j);
+	if (!set.n || !(support_module_kinds(d) & 1U << MODULE_EDITED))
+		return VERDICT_NA;
+	if (!fact_is(d->bar1_p2p.loaded, 1))
+		return rule_unknown(run, "whether the nvidia module that runs is edited: %s",
+				    FACT_WHY(d->bar1_p2p.loaded));
+	if (fact_unknown(gate))
+		return rule_unknown(run, "whether nvidia_uvm has the gate for managed memory: %s",
+				    FACT_WHY(gate));
+	if (fact_is(gate, 0))
+		report_managed(run, &set);
+	return rule_verdict(run, fact_known(gate) ? VERDICT_OK : VERDICT_NA);
+}
+
 /* ---- for rules_log.c: what an unfinished edit lacks ---- */
 
 static bool any_mailbox(struct rule_run *run, const struct gpu *g)
@@ -662,6 +732,29 @@ const struct rule rules_unlock[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_custom,
+	},
+	{
+		.id = "uvm-managed",
+		.title = "An edited driver keeps managed memory away from P2P through BAR1",
+		.why = "The unified-memory module (nvidia_uvm) uses what the edited nvidia module "
+		       "offers, and before Hopper its page tables cannot say so: entries lead "
+		       "into the card's own memory or to wrong addresses. On real RTX 4090s "
+		       "managed memory that moves between two GPUs gave Xid 31 (unsupported "
+		       "aperture) and then Xid 154 (reboot required) on all GPUs. One process "
+		       "with two GPUs is enough, from driver 590 on even if it never asked for "
+		       "peer access.",
+		.remedy =
+			"sudo onehop unlock --sources DIR --apply, which replaces the edit by one "
+			"with a gate (`onehop unlock` says where the sources are to be had), then "
+			"reboot; until then use no managed memory on these cards, or take "
+			"ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d",
+		.reference = "open-gpu-kernel-modules kernel-open/nvidia-uvm uvm_turing_mmu.c "
+			     "make_pte_turing, uvm_gpu.c parent_gpu_peer_aperture; "
+			     "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.probe = probe_managed,
 	},
 };
 

@@ -172,7 +172,8 @@ static const struct xid xids[] = {
 	 "rotating the keys of confidential computing failed", NULL, REPORT},
 	{154, 154, XID_OTHER, SEVERITY_WARNING, "recovery action changed",
 	 "the driver now wants an action before the GPU is used again; the line names it",
-	 NULL, "do what the line says: drain, reset the GPU, or reboot"},
+	 "behind an Xid 31 on an edited driver: managed memory went to a peer's BAR1 (onehop check "
+	 "--explain uvm-managed)", "do what the line says: drain, reset the GPU, or reboot"},
 	{155, 155, XID_NVLINK, SEVERITY_ERROR, "NVLink down by software",
 	 "software took an NVLink down", "pairs on this link have no NVLink", LINK},
 	{156, 156, XID_MEMORY, SEVERITY_WARNING, "resource set aside",

@@ -10,6 +10,7 @@
 #include "machine/rm_api.h"
 
 #include "build_machine.h"
+#include "support/support.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -756,7 +757,7 @@ static void console_matters_for_foreign_edits_only(void **state)
 	expect(m, "unlock-console", VERDICT_OK, NULL);
 	m->gpus[1].display_active = fact_int(1, here);
 	expect(m, "unlock-console", VERDICT_BAD, "GPU1");
-	m->driver.bar1_p2p.mark = fact_str("unlock 1", here);
+	m->driver.bar1_p2p.mark = fact_str(EDIT_MARK, here);
 	expect(m, "unlock-console", VERDICT_OK, NULL);
 	m->driver.bar1_p2p.mark = fact_str_unknown("test");
 	expect(m, "unlock-console", VERDICT_UNKNOWN, NULL);
@@ -811,9 +812,77 @@ static void lost_copies_tell_of_it_too(void **state)
 	build_free(m);
 }
 
+/* Two cards of an edited driver, which the driver connects through BAR1. */
+static struct machine *managed(const char *version, int capability, const char *model)
+{
+	struct machine *m = edited(version);
+
+	for (size_t i = 0; i < m->gpu_n; i++)
+		build_model(&m->gpus[i], model, capability);
+	for (size_t i = 0; i < m->gpu_n * m->gpu_n; i++)
+		m->pairs[i].rm.connection = fact_int(RM_CONNECTION_BAR1, here);
+	m->driver.uvm_gate.loaded = m->driver.uvm_gate.installed = fact_int(0, here);
+	return m;
+}
+
+static struct machine *managed_4090(const char *version)
+{
+	return managed(version, 89, "NVIDIA GeForce RTX 4090");
+}
+
+static void managed_memory_without_a_gate(void **state)
+{
+	static const char id[] = "uvm-managed";
+	struct machine *m = managed_4090("595.45.04");
+
+	(void)state;
+	expect(m, id, VERDICT_BAD, "both GPUs and managed memory (or HMM)");
+	m->driver.uvm_gate.installed = fact_int(1, here); /* it waits for a reboot */
+	expect(m, id, VERDICT_BAD, NULL);
+	m->driver.uvm_gate.loaded = fact_int(1, here);
+	expect(m, id, VERDICT_OK, NULL);
+	/* It is not in the kernel: what would be loaded counts. */
+	m->driver.uvm_gate.loaded = fact_int_absent(here);
+	expect(m, id, VERDICT_OK, NULL);
+	m->driver.uvm_gate.installed = fact_int(0, here);
+	expect(m, id, VERDICT_BAD, NULL);
+	m->driver.uvm_gate.installed = fact_int_absent(here);
+	expect(m, id, VERDICT_NA, NULL);
+	m->driver.uvm_gate.loaded = fact_int_unknown("test");
+	expect(m, id, VERDICT_UNKNOWN, NULL);
+	m->driver.uvm_gate.loaded = fact_int(0, here);
+	m->driver.bar1_p2p.loaded = fact_int_unknown("test");
+	expect(m, id, VERDICT_UNKNOWN, NULL);
+	m->driver.bar1_p2p.loaded = fact_int(0, here);
+	expect(m, id, VERDICT_NA, NULL);
+	m->driver.flavor = fact_int(DRIVER_PROPRIETARY, here);
+	expect(m, id, VERDICT_NA, NULL);
+	build_free(m);
+	m = managed_4090("550.90.07");
+	expect(m, id, VERDICT_BAD, "enables peer access");
+	build_free(m);
+}
+
+/* Blackwell's page tables name such a peer; and what the driver refuses is not used. */
+static void managed_memory_that_needs_no_gate(void **state)
+{
+	struct machine *m = managed("595.45.04", 120, "NVIDIA GeForce RTX 5090");
+
+	(void)state;
+	expect(m, "uvm-managed", VERDICT_NA, NULL);
+	build_free(m);
+	m = managed_4090("595.45.04");
+	build_status(m, P2P_READ, P2P_CHIPSET_NOT_SUPPORTED);
+	build_status(m, P2P_WRITE, P2P_CHIPSET_NOT_SUPPORTED);
+	expect(m, "uvm-managed", VERDICT_NA, NULL);
+	build_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(managed_memory_without_a_gate),
+		cmocka_unit_test(managed_memory_that_needs_no_gate),
 		cmocka_unit_test(every_pair_is_answered_both_ways),
 		cmocka_unit_test(document_keeps_all_that_was_said),
 		cmocka_unit_test(older_releases_are_asked_in_their_size),

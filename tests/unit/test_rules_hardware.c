@@ -5,6 +5,7 @@
 
 #include "build_machine.h"
 #include "judged.h"
+#include "support/support.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -89,6 +90,21 @@ static struct machine *unlocked_570(void)
 	for (size_t i = 0; i < 2; i++)
 		m->gpus[i].pci->boot_vga = fact_int(0, here);
 	return m;
+}
+
+/* With today's edit. */
+static struct machine *unlocked_gated(void)
+{
+	struct machine *m = unlocked_bar1();
+
+	m->driver.bar1_p2p.mark = fact_str(EDIT_MARK, here);
+	m->driver.uvm_gate.loaded = m->driver.uvm_gate.installed = fact_int(1, here);
+	return m;
+}
+
+static void gate_missing(struct machine *m)
+{
+	m->driver.uvm_gate.loaded = m->driver.uvm_gate.installed = fact_int(0, here);
 }
 
 static void console_on_gpu1(struct machine *m)
@@ -764,6 +780,7 @@ static const struct twin {
 	{"hmm-dma32", hmm_low, hmm_high, "beyond the 47 bits that GPU0 reaches"},
 	{"p2p-keys-one-side", unlocked, keys_of_gpu0, "for one card only of GPU0 and GPU1"},
 	{"unlock-console", unlocked_570, console_on_gpu1, "start of BAR1 of GPU1"},
+	{"uvm-managed", unlocked_gated, gate_missing, "no gate that keeps managed memory away"},
 	{"unlock-kept", unlocked, unlock_lost, "after a reboot ForceP2P=0x211"},
 	{"p2p-force-type", workstation, force_type, "NVLink only"},
 	{"gpu-compute-mode", workstation, prohibited, "prohibited: no process may use it"},
@@ -977,7 +994,7 @@ static void edited_modules_outlive_an_upgrade(void **state)
 
 	(void)state;
 	old_library(m);
-	m->driver.bar1_p2p.mark = fact_str("unlock 1", here);
+	m->driver.bar1_p2p.mark = fact_str(EDIT_MARK, here);
 	j = judge_built(m);
 	assert_non_null(
 		strstr(finding_of(j.d, "driver-library-version", "570.211.01")->remedy,

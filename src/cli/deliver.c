@@ -347,7 +347,9 @@ static int edit_tree(struct delivering *d)
 			    err_msg());
 	if (!d->s->quiet)
 		printf("%s: %zu files edited, %s\n", d->sources, u->n,
-		       u->replaced ? "now" : "as before");
+		       u->taken_back ? "after the edits of an earlier onehop were taken back"
+		       : u->replaced ? "now"
+				     : "as before");
 	fflush(stdout);
 	unlock_close(u);
 	return 0;

@@ -34,8 +34,11 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 		edited += u->files[i].is_after;
 	if (mode == UNLOCK_APPLY && u->replaced)
 		strbuf_printf(b, "patched: %zu files replaced%s", u->replaced,
-			      u->state == UNLOCK_STARTED ? ", which a run that was cut off had left"
-							 : "");
+			      u->taken_back ? ", after the edits of an earlier onehop were taken "
+					      "back"
+			      : u->state == UNLOCK_STARTED
+				      ? ", which a run that was cut off had left"
+				      : "");
 	else if (mode == UNLOCK_APPLY)
 		strbuf_puts(b, "already patched by onehop: nothing to do");
 	else if (mode == UNLOCK_REVERT && u->replaced)
@@ -52,7 +55,9 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 	else if (mode < UNLOCK_APPLY && u->state == UNLOCK_STOCK && u->has_manifest)
 		strbuf_puts(b, "; a run of onehop was cut off before it changed anything");
 	else if (mode < UNLOCK_APPLY && u->other_edits)
-		strbuf_puts(b, ", but by another version: --revert, then --apply");
+		strbuf_puts(b, u->newer_edits ? ", but by a later version: use that one"
+					      : ", but by an earlier version: --apply takes that "
+						"back and makes today's edits");
 }
 
 /* Who finds out how many arguments the kernel's pci_resize_resource has. */
@@ -225,6 +230,7 @@ json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode)
 	json_object_set_new(o, "era", json_text(planned ? era_names[u->era].name : NULL));
 	json_object_set_new(o, "found", json_text(unlock_state_word(u->state)));
 	json_object_set_new(o, "other_edits", json_boolean(u->other_edits));
+	json_object_set_new(o, "taken_back", json_boolean(u->taken_back));
 	json_object_set_new(o, "done", json_text(mode >= UNLOCK_APPLY ? done[mode] : NULL));
 	json_object_set_new(o, "replaced", json_integer((json_int_t)u->replaced));
 	json_object_set_new(o, "pci_resize_resource",

@@ -67,6 +67,9 @@ const char *module_kind_word(enum module_kind k);
  */
 #define EDIT_MARK "unlock 2"
 
+/* "unlock 12" is 12; 0: it is no such mark. What follows the number does not count. */
+int edit_number(const char *mark);
+
 /*
  * The edit of the module on disk is an earlier onehop's: 1, or 0, also where onehop made none. Unknown
  * where nobody looked.

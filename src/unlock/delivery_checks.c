@@ -115,6 +115,13 @@ static void check_release(struct looking *l, struct delivery_check *c)
 			     delivery_format(l, "the tree is of %s, %s of %s", u->version,
 					     l->installed_from, l->installed),
 			     clone_command(l, l->installed));
+	else if (u->other_edits)
+		delivery_say(c, CHECK_NOTE,
+			     delivery_format(l,
+					     "%s, edited by an earlier onehop: that is taken back, "
+					     "and today's edits are made",
+					     u->version),
+			     NULL);
 	else if (u->state == UNLOCK_STARTED)
 		delivery_say(c, CHECK_NOTE,
 			     delivery_format(l, "%s, a run was cut off: it is completed",
@@ -140,8 +147,8 @@ static void check_sources(struct looking *l, struct delivery_check *c)
 			     where_to_get(l));
 	else if (!l->u)
 		delivery_say(c, CHECK_BAD, l->refused, where_to_get(l));
-	else if (l->u->other_edits)
-		delivery_say(c, CHECK_BAD, "the tree was edited by another onehop",
+	else if (l->u->newer_edits)
+		delivery_say(c, CHECK_BAD, "the tree was edited by a newer onehop: use that one",
 			     delivery_format(l, "onehop unlock --tree %s --revert", l->d->sources));
 	else
 		check_release(l, c);

@@ -2,6 +2,8 @@
 /* What the sources of the releases look like, and what is edited in each kind, as tables. */
 #pragma once
 
+#include "machine/module_file.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -72,6 +74,6 @@ const char *era_keys(enum era e);
 /* What a tree of ours holds there, even if its manifest is lost. */
 #define MARKER_PATTERN "MODULE_INFO ( onehop ,"
 /* In nvidia-uvm.ko, where the edits are that keep managed memory off peers that it cannot encode. */
-#define MANAGED_FUNCTION "onehop_managed_p2p_unsupported"
+#define MANAGED_FUNCTION UVM_GATE
 /* What a package's tree without the sources of the core has instead. */
 #define PREBUILT_CORE "nvidia/nv-kernel.o_binary"

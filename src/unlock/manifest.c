@@ -47,12 +47,15 @@ static bool parse_file(json_t *o, struct arena *a, struct manifest_file *ret)
 static bool parse(json_t *o, struct arena *a, struct manifest *ret)
 {
 	json_t *files = NULL, *f;
+	const char *release = NULL;
 	int form;
 	size_t i;
 
-	if (json_unpack(o, "{s:i, s:o}", "manifest", &form, "files", &files) < 0 ||
+	if (json_unpack(o, "{s:i, s:o, s?s}", "manifest", &form, "files", &files, "release",
+			&release) < 0 ||
 	    form != MANIFEST_FORM)
 		return false;
+	ret->release = release ? arena_strdup(a, release) : NULL;
 	json_array_foreach (files, i, f) {
 		if (!parse_file(f, a, ARENA_PUSH(a, ret->files, ret->n)))
 			return false;
@@ -94,9 +97,9 @@ int manifest_write(const struct unlock *u)
 		json_array_append_new(files, json_pack("{s:s, s:s, s:s}", "path", u->files[i].path,
 						       "before", u->files[i].before_hash, "after",
 						       u->files[i].after_hash));
-	o = json_pack("{s:i, s:s, s:s, s:o}", "manifest", MANIFEST_FORM, "made_by",
+	o = json_pack("{s:i, s:s, s:s, s:s*, s:o}", "manifest", MANIFEST_FORM, "made_by",
 		      "onehop unlock; `onehop unlock --tree DIR --revert` takes it back", "era",
-		      era_names[u->era].name, "files", files);
+		      era_names[u->era].name, "release", u->version, "files", files);
 	file.data = json_dumps(o, JSON_INDENT(1));
 	file.size = strlen(file.data);
 	json_decref(o);
@@ -107,4 +110,22 @@ int manifest_write(const struct unlock *u)
 		r = tree_rename(&u->tree, MANIFEST_NEW, MANIFEST);
 	free(file.data);
 	return r;
+}
+
+static bool notes(const struct manifest *m, const struct unlock_file *f)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (strcmp(m->files[i].path, f->path) == 0)
+			return strcmp(m->files[i].before_hash, f->before_hash) == 0 &&
+			       strcmp(m->files[i].after_hash, f->after_hash) == 0;
+	return false;
+}
+
+bool manifest_is_of(const struct manifest *m, const struct unlock *u)
+{
+	size_t same = 0;
+
+	for (size_t i = 0; i < u->n; i++)
+		same += notes(m, &u->files[i]);
+	return same == u->n && same == m->n;
 }

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "base/text.h"
+#include "support/support.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,20 +22,19 @@ const char *unlock_state_word(enum unlock_state s)
 
 /* ---- reading ---- */
 
-static const char *read_version(struct unlock *u)
+/* What the edits belong to is what is built: a version.mk that was changed since is another release's. */
+static int read_version(struct unlock *u, const struct manifest *m)
 {
-	struct tree_file f;
-	const char *value, *r = NULL;
-	size_t n;
+	int r = tree_release(&u->tree, u->arena, &u->version);
 
-	if (tree_read(&u->tree, "version.mk", 1 << 16, &f) < 0)
-		return NULL;
-	if (text_after(f.data, "NVIDIA_VERSION", &value, &n) && n > 1 && value[0] == '=') {
-		AUTO_FREE char *copy = xstrndup(value + 1, n - 1);
-
-		r = arena_strdup(u->arena, text_trim(copy));
-	}
-	free(f.data);
+	if (u->has_manifest && m->release && (r == 0 || r == -EINVAL) &&
+	    (!u->version || strcmp(u->version, m->release) != 0))
+		return r < 0 ? r
+			     : err_set(EINVAL,
+				       "%s/version.mk says %s, and said %s when onehop edited the "
+				       "tree: put that back, or unpack the release again",
+				       u->tree.dir, u->version ? u->version : "nothing",
+				       m->release);
 	return r;
 }
 
@@ -54,6 +53,22 @@ static int refuse_other_folders(const struct unlock *u)
 		       u->tree.dir);
 }
 
+/* Of the mark that an edit put there, "unlock 2". */
+static int edit_number_in(const struct sources *s)
+{
+	static const char start[] = "MODULE_INFO(onehop, \"";
+	const struct source_file *f = sources_get(s, MARKER_FILE);
+	const char *at = f ? strstr(f->now.data, start) : NULL;
+
+	return at ? edit_number(at + strlen(start)) : 0;
+}
+
+static void judge_edits(struct unlock *u, const struct sources *s, const struct manifest *m)
+{
+	u->other_edits = u->state != UNLOCK_STOCK && !manifest_is_of(m, u);
+	u->newer_edits = u->other_edits && edit_number_in(s) > edit_number(EDIT_MARK);
+}
+
 static int look(struct unlock *u)
 {
 	struct sources s = {0};
@@ -63,9 +78,11 @@ static int look(struct unlock *u)
 	if (r == 0)
 		r = sources_read(u, &s, &m);
 	if (r == 0)
+		r = read_version(u, &m);
+	if (r == 0)
 		r = unlock_plan(u, &s);
 	if (r == 0)
-		u->version = read_version(u);
+		judge_edits(u, &s, &m);
 	sources_done(&s);
 	return r;
 }
@@ -89,8 +106,9 @@ static int look_back(struct unlock *u)
 		e->before.data = arena_strndup(u->arena, f->before.data, f->before.size);
 		e->before.size = f->before.size;
 	}
-	if (r == 0)
-		u->version = read_version(u);
+	/* Every byte comes back, whatever version.mk says. */
+	if (r == 0 && tree_release(&u->tree, u->arena, &u->version) < 0)
+		u->version = NULL;
 	sources_done(&s);
 	return r;
 }
@@ -178,9 +196,6 @@ static int apply(struct unlock *u)
 {
 	int r = 0;
 
-	if (u->other_edits)
-		return err_set(EINVAL, "%s was edited by another onehop: --revert first",
-			       u->tree.dir);
 	if (u->state == UNLOCK_STOCK)
 		r = stage(u, old_path, false);
 	if (r == 0 && u->state != UNLOCK_PATCHED)
@@ -205,6 +220,35 @@ static int revert(struct unlock *u)
 	return r < 0 ? r : tree_remove(&u->tree, STATE_FOLDER);
 }
 
+/* Nothing that was found out holds any more. */
+static void forget(struct unlock *u)
+{
+	const struct unlock empty = {.arena = u->arena, .tree = u->tree};
+
+	*u = empty;
+}
+
+/* Edits of another onehop go by their manifest, as a revert does; then today's are made from what is stock. */
+static int take_back_others(struct unlock *u)
+{
+	int r;
+
+	if (u->newer_edits)
+		return err_set(EINVAL,
+			       "%s was edited by a newer onehop: use that one, or --revert first",
+			       u->tree.dir);
+	forget(u);
+	r = look_back(u);
+	if (r == 0)
+		r = revert(u);
+	if (r < 0)
+		return r;
+	forget(u);
+	r = look(u);
+	u->taken_back = true;
+	return r;
+}
+
 static int change(const char *dir, const struct unlock_options *o, bool after, struct unlock **ret)
 {
 	int r = open_tree(dir, o, ret);
@@ -213,6 +257,8 @@ static int change(const char *dir, const struct unlock_options *o, bool after, s
 		r = tree_lock(&(*ret)->tree);
 	if (r == 0)
 		r = after ? look(*ret) : look_back(*ret);
+	if (r == 0 && (*ret)->other_edits)
+		r = take_back_others(*ret);
 	if (r == 0)
 		r = after ? apply(*ret) : revert(*ret);
 	return opened(r, ret);

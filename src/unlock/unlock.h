@@ -59,6 +59,8 @@ struct unlock {
 	size_t check_n;
 	bool has_manifest;
 	bool other_edits; /* an onehop of another version edited it */
+	bool newer_edits; /* and of a later one */
+	bool taken_back;  /* unlock_apply: such edits were there, and were reverted first */
 	size_t replaced;  /* files that this run replaced */
 };
 
@@ -77,7 +79,8 @@ int unlock_open(const char *dir, const struct unlock_options *options, struct un
 void unlock_close(struct unlock *u);
 
 /*
- * Edits the tree, or brings every byte back; what a run that was cut off left undone is done. 0 too if
+ * Edits the tree, or brings every byte back; what a run that was cut off left undone is done. Edits of an
+ * earlier onehop are reverted by their manifest first, those of a later one refused. 0 too if
  * there is nothing to do: see `replaced`; `state` is what was found. -EINVAL, -EBUSY: refused, nothing
  * written. Other errors: a change failed. Looks anew at the tree, under a lock. unlock_revert fills in
  * no era and no edits: the manifest is all that it goes by.

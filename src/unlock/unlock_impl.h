@@ -15,11 +15,14 @@ struct manifest_file {
 struct manifest {
 	struct manifest_file *files;
 	size_t n;
+	const char *release; /* of version.mk when the tree was edited; NULL: it was not noted */
 };
 
 /* -ENOENT: the tree has none. In the arena. */
 int manifest_read(const struct tree *t, struct arena *a, struct manifest *ret);
 int manifest_write(const struct unlock *u);
+/* It notes today's edits, and no others. */
+bool manifest_is_of(const struct manifest *m, const struct unlock *u);
 
 /* ---- look.c: the files of a tree, and their state ---- */
 
@@ -48,6 +51,14 @@ int sources_take(struct unlock *u, struct sources *s);
 void sources_done(struct sources *s);
 /* NULL: the tree has no such file. */
 struct source_file *sources_get(const struct sources *s, const char *path);
+
+/* ---- tree_release.c ---- */
+
+/*
+ * The release that version.mk names; NULL: it names none. -EINVAL with a sentence where the parts of the
+ * tree are of two releases.
+ */
+int tree_release(const struct tree *t, struct arena *a, const char **ret);
 
 /* ---- plan.c ---- */
 

@@ -8,12 +8,14 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "made_tree.h"
+#include "support/support.h"
 #include "unlock/anchor.h"
 #include "unlock/unlock.h"
 
 #include <cmocka.h>
 #include <errno.h>
 #include <ftw.h>
+#include <jansson.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,6 +23,7 @@
 #include <unistd.h>
 
 #define RESIZE "nv_resize_pcie_bars"
+#define UVM    KERNEL_OPEN "nvidia-uvm/"
 
 /* ---- scratch folders ---- */
 
@@ -532,35 +535,176 @@ static void more_in_a_manifest_is_left_unread(void **state)
 	check_same(s, &before);
 }
 
-/* What lies there is as the manifest says, but not what this onehop would make. */
-static void other_edits_are_taken_back_first(void **state)
+/* ---- edits of another onehop ---- */
+
+/*
+ * What onehop of "unlock 1" left: as today, but nvidia-uvm is as released and not in the manifest, and the
+ * mark is another.
+ */
+static void make_first_edition(const struct scratch *s, const char *mark)
 {
-	static const char mine[] = "/* by another onehop */\n";
+	AUTO_STRBUF struct strbuf file = {0}, manifest = {0};
+	AUTO_FREE char *path = xprintf("%s/" MANIFEST, s->tree);
+	char hash[SHA256_TEXT], *at;
+	json_t *o, *files, *f;
+	size_t i;
+
+	run(s, &plain, true);
+	get(s->tree, MARKER_FILE, &file);
+	at = strstr(file.text, EDIT_MARK);
+	assert_non_null(at);
+	memcpy(at, mark, strlen(EDIT_MARK));
+	made_put(s->tree, MARKER_FILE, file.text, file.len);
+	sha256(file.text, file.len, hash);
+	get(s->tree, MANIFEST, &manifest);
+	o = json_loads(manifest.text, 0, NULL);
+	json_object_del(o, "release");
+	files = json_object_get(o, "files");
+	for (i = 0; (f = json_array_get(files, i));) {
+		const char *name = json_string_value(json_object_get(f, "path"));
+		AUTO_FREE char *kept = xprintf(STATE_FOLDER "/old/%s", name);
+		AUTO_FREE char *kept_path = xprintf("%s/%s", s->tree, kept);
+		AUTO_STRBUF struct strbuf old = {0};
+
+		if (strcmp(name, MARKER_FILE) == 0)
+			json_object_set_new(f, "after", json_string(hash));
+		if (strncmp(name, UVM, strlen(UVM)) != 0) {
+			i++;
+			continue;
+		}
+		get(s->tree, kept, &old);
+		made_put(s->tree, name, old.text, old.len);
+		unlink(kept_path);
+		json_array_remove(files, i);
+	}
+	assert_int_equal(json_dump_file(o, path, JSON_INDENT(1)), 0);
+	json_decref(o);
+}
+
+static void earlier_edits_are_replaced(void **state)
+{
 	struct scratch *s = *state;
-	AUTO_STRBUF struct strbuf before = {0}, file = {0}, manifest = {0};
-	char old_hash[SHA256_TEXT], new_hash[SHA256_TEXT], *at;
+
+	for (unsigned era = 0; era < ERA_N; era++) {
+		AUTO_STRBUF struct strbuf stock = {0}, patched = {0};
+		struct unlock *u = NULL;
+
+		write_era(s, era);
+		stock = snapshot(s);
+		run(s, &plain, true);
+		patched = snapshot(s);
+		write_era(s, era);
+		make_first_edition(s, "unlock 1");
+		if (unlock_open(s->tree, &plain, &u) < 0)
+			fail_msg("%s", err_msg());
+		assert_int_equal(u->state, UNLOCK_PATCHED);
+		assert_true(u->other_edits && !u->newer_edits);
+		unlock_close(u);
+		if (unlock_apply(s->tree, &plain, &u) < 0)
+			fail_msg("%s", err_msg());
+		assert_true(u->taken_back && !u->other_edits && u->replaced == u->n);
+		unlock_close(u);
+		check_same(s, &patched);
+		run(s, &plain, false);
+		check_same(s, &stock);
+	}
+}
+
+/* Its own edit is newer than what would be made: neither is mixed with the other. */
+static void later_edits_are_refused(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_STRBUF struct strbuf before = {0}, now = {0};
 	struct unlock *u = NULL;
 
 	write_era(s, ERA_590);
 	before = snapshot(s);
-	run(s, &plain, true);
-	get(s->tree, MARKER_FILE, &file);
-	sha256(file.text, file.len, old_hash);
-	strbuf_puts(&file, mine);
-	sha256(file.text, file.len, new_hash);
-	made_put(s->tree, MARKER_FILE, file.text, file.len);
-	get(s->tree, MANIFEST, &manifest);
-	at = strstr(manifest.text, old_hash);
-	assert_non_null(at);
-	memcpy(at, new_hash, SHA256_TEXT - 1);
-	made_put(s->tree, MANIFEST, manifest.text, manifest.len);
+	make_first_edition(s, "unlock 9");
+	now = snapshot(s);
 	assert_int_equal(unlock_open(s->tree, &plain, &u), 0);
-	assert_true(u->other_edits);
+	assert_true(u->other_edits && u->newer_edits);
 	unlock_close(u);
 	assert_int_equal(unlock_apply(s->tree, &plain, &u), -EINVAL);
-	assert_non_null(strstr(err_msg(), "by another onehop: --revert first"));
+	assert_non_null(strstr(err_msg(), "by a newer onehop"));
+	check_same(s, &now);
 	run(s, &plain, false);
 	check_same(s, &before);
+}
+
+static bool is_put(const char *file, const char *what)
+{
+	for (size_t i = 0; i < anchor_n; i++)
+		if (anchors[i].text && strcmp(anchors[i].file, file) == 0 &&
+		    strstr(anchors[i].text, what))
+			return true;
+	return false;
+}
+
+/* A machine is judged by what the edits leave in its modules. */
+static void what_is_looked_for_is_put_there(void **state)
+{
+	bool gate = false;
+
+	(void)state;
+	assert_true(is_put(MARKER_FILE, "MODULE_INFO(onehop, \"" EDIT_MARK "\")"));
+	for (size_t i = 0; i < anchor_n; i++)
+		gate |= strncmp(anchors[i].file, UVM, strlen(UVM)) == 0 &&
+			is_put(anchors[i].file, "noinline bool " UVM_GATE "(");
+	assert_true(gate);
+	assert_true(uvm_gate_function_is(UVM_GATE, strlen(UVM_GATE)));
+	assert_int_equal(edit_number(EDIT_MARK), 2);
+	assert_int_equal(edit_number("managed 1"), 0);
+}
+
+/* ---- of which release it is ---- */
+
+#define KBUILD  KERNEL_OPEN "Kbuild"
+#define VERSION "src/common/inc/nvUnixVersion.h"
+
+static void put_text(const struct scratch *s, const char *path, const char *text)
+{
+	made_put(s->tree, path, text, strlen(text));
+}
+
+static void two_releases_in_one_tree(void **state)
+{
+	static const char header[] = "#ifndef __NV_UNIX_VERSION_H__\n"
+				     "#define NV_VERSION_STRING               \"%s\"\n";
+	struct scratch *s = *state;
+	AUTO_FREE char *same = xprintf(header, "999.01"), *other = xprintf(header, "998.02");
+
+	write_era(s, ERA_580);
+	put_text(s, KBUILD, "ccflags-y += -DNV_VERSION_STRING=\\\"999.01\\\"\n");
+	put_text(s, VERSION, same);
+	check_state(s, UNLOCK_STOCK);
+	put_text(s, VERSION, other);
+	check_refused(s, "mixes two releases: version.mk is of 999.01", VERSION " of 998.02");
+	put_text(s, VERSION, same);
+	put_text(s, KBUILD, "EXTRA_CFLAGS += -DNV_VERSION_STRING=\\\"998.02\\\"\n");
+	check_refused(s, "version.mk is of 999.01", KBUILD " of 998.02");
+	/* Two halves, and nothing that says of which the whole is. */
+	put_text(s, "version.mk", "# none\n");
+	check_refused(s, KBUILD " is of 998.02", VERSION " of 999.01");
+}
+
+static void version_that_was_changed_since(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_STRBUF struct strbuf stock = {0};
+	struct unlock *u = NULL;
+
+	write_era(s, ERA_580);
+	stock = snapshot(s);
+	run(s, &plain, true);
+	put_text(s, "version.mk", "NVIDIA_VERSION = 998.02\n");
+	check_refused(s, "version.mk says 998.02", "said 999.01 when onehop edited");
+	put_text(s, "version.mk", "");
+	check_refused(s, "version.mk says nothing", "said 999.01");
+	/* Every byte of what was edited comes back all the same. */
+	assert_int_equal(unlock_revert(s->tree, &plain, &u), 0);
+	unlock_close(u);
+	put_text(s, "version.mk", "NVIDIA_VERSION = 999.01\n");
+	check_same(s, &stock);
 }
 
 /* ---- kills and failures, at every write ---- */
@@ -671,6 +815,40 @@ static void failing_at_any_moment(void **state)
 		faults(*state, i & 1, i & 2, false);
 }
 
+/* What is left is stock, the first edition, today's, or one of them begun: and the next run completes it. */
+static void replaced_with_faults(const struct scratch *s, bool kill)
+{
+	AUTO_STRBUF struct strbuf stock = {0}, patched = {0};
+	bool ended = false;
+	unsigned at = 0;
+
+	write_era(s, ERA_580);
+	stock = snapshot(s);
+	run(s, &plain, true);
+	patched = snapshot(s);
+	for (; !ended; at++) {
+		assert_true(at < 200);
+		write_era(s, ERA_580);
+		make_first_edition(s, "unlock 1");
+		ended = run_with_fault(s, true, at, kill);
+		if (at % 2) {
+			run(s, &plain, false);
+			check_same(s, &stock);
+			run(s, &plain, true);
+		} else {
+			run(s, &plain, true);
+		}
+		check_same(s, &patched);
+	}
+	assert_true(at > 30);
+}
+
+static void replaced_and_cut_off_at_any_moment(void **state)
+{
+	replaced_with_faults(*state, true);
+	replaced_with_faults(*state, false);
+}
+
 static int forget_filled(void **state)
 {
 	(void)state;
@@ -697,9 +875,14 @@ int main(void)
 		TREE_TEST(who_asks_the_kernel_is_left_alone),
 		TREE_TEST(one_edit_fits_both_kinds_of_kernel),
 		TREE_TEST(more_in_a_manifest_is_left_unread),
-		TREE_TEST(other_edits_are_taken_back_first),
+		TREE_TEST(earlier_edits_are_replaced),
+		TREE_TEST(later_edits_are_refused),
+		TREE_TEST(what_is_looked_for_is_put_there),
+		TREE_TEST(two_releases_in_one_tree),
+		TREE_TEST(version_that_was_changed_since),
 		TREE_TEST(killed_at_any_moment),
 		TREE_TEST(failing_at_any_moment),
+		TREE_TEST(replaced_and_cut_off_at_any_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, forget_filled);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which release a tree is of: what version.mk says, and whether its other parts say the same. */
+#include "unlock/unlock_impl.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Each part of a tree names its release once, in all releases from 535.43.02 to 595.45.04: the makefiles,
+ * the modules that are built for a kernel, the core. A tree of two parts of two releases compiles, and
+ * its modules do not fit each other.
+ */
+static const struct {
+	const char *file, *key;
+} places[] = {
+	{"version.mk", "NVIDIA_VERSION"},
+	{KERNEL_OPEN "Kbuild", "-DNV_VERSION_STRING"},
+	{"src/common/inc/nvUnixVersion.h", "NV_VERSION_STRING"},
+};
+
+#define PLACES   (sizeof(places) / sizeof(places[0]))
+#define TEXT_MAX (1u << 20)
+
+/* KEY = 535.261.03, KEY=\"535.261.03\", KEY "535.261.03"; NULL: no such text. */
+static const char *value_in(const char *text, const char *key, struct arena *a)
+{
+	const char *at = strstr(text, key);
+
+	if (!at)
+		return NULL;
+	at += strlen(key);
+	at += strspn(at, " \t=\\\"");
+	return arena_strndup(a, at, strspn(at, "0123456789."));
+}
+
+/* NULL: there is no such file, or it does not say. */
+static int read_place(const struct tree *t, size_t i, struct arena *a, const char **ret)
+{
+	struct tree_file f = {0};
+	int r = tree_read(t, places[i].file, TEXT_MAX, &f);
+
+	*ret = r == 0 ? value_in(f.data, places[i].key, a) : NULL;
+	free(f.data);
+	if (*ret && !**ret)
+		*ret = NULL;
+	return r == -ENOENT ? 0 : r;
+}
+
+int tree_release(const struct tree *t, struct arena *a, const char **ret)
+{
+	const char *said[PLACES], *first = NULL;
+	size_t first_at = 0;
+
+	*ret = NULL;
+	for (size_t i = 0; i < PLACES; i++) {
+		int r = read_place(t, i, a, &said[i]);
+
+		if (r < 0)
+			return r;
+		if (!said[i])
+			continue;
+		if (first && strcmp(first, said[i]) != 0)
+			return err_set(EINVAL,
+				       "%s mixes two releases: %s is of %s, %s of %s; unpack one "
+				       "release into an empty folder",
+				       t->dir, places[first_at].file, first, places[i].file,
+				       said[i]);
+		if (!first)
+			first_at = i;
+		first = said[i];
+	}
+	*ret = said[0];
+	return 0;
+}

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* onehop's mark in a module, "unlock 2": the number counts what its edits are. */
-#define MARK        "unlock "
-#define MARK_DENIES 2
+#define EDIT_DENIES 2 /* the first edit that does: edit_number */
 
 /*
  * From the sources of the open kernel modules, 144 releases from 535.43.02 to 595.45.04.
@@ -184,16 +182,32 @@ const struct lockup *driver_lockup(const struct nvidia_driver *d, const char *ke
 	return NULL;
 }
 
+/* ---- onehop's edits ---- */
+
+int edit_number(const char *mark)
+{
+	static const char start[] = "unlock ";
+
+	return text_starts_with(mark, start) ? (int)strtol(mark + strlen(start), NULL, 10) : 0;
+}
+
+struct fact_int driver_edit_is_old(const struct nvidia_driver *d)
+{
+	struct fact_str mark = d->bar1_p2p.mark;
+	int number = edit_number(fact_str_or(mark, ""));
+
+	if (fact_unknown(mark))
+		return fact_int_unknown(mark.from);
+	return fact_int(number > 0 && number < edit_number(EDIT_MARK), mark.from);
+}
+
 /* ---- other traits ---- */
 
 bool driver_denies_half_pairs(const struct nvidia_driver *d, bool edited)
 {
-	const char *mark = fact_str_or(d->bar1_p2p.mark, "");
-	int64_t n = 0;
+	int number = edit_number(fact_str_or(d->bar1_p2p.mark, ""));
 
-	if (text_starts_with(mark, MARK) && text_to_i64(mark + strlen(MARK), &n) < 0)
-		n = 0;
-	return driver_release(d)->edit_denies && (edited || n >= MARK_DENIES);
+	return driver_release(d)->edit_denies && (edited || number >= EDIT_DENIES);
 }
 
 bool driver_means_bar1(const struct machine *m, size_t initiator, size_t target)

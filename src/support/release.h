@@ -84,6 +84,23 @@ struct lockup {
 /* NULL: none is known for this kernel, "7.0.4+deb14-amd64"; or, with NULL, for any. */
 const struct lockup *driver_lockup(const struct nvidia_driver *d, const char *kernel);
 
+/* ---- onehop's edits ---- */
+
+/*
+ * The mark "onehop=unlock N" that this onehop puts into the nvidia modules that it edits. Those of a
+ * smaller N have faults that later edits do not have: docs/unlock.md. It counts with each change of the edits.
+ */
+#define EDIT_MARK "unlock 2"
+
+/* "unlock 12" is 12; 0: it is no such mark. What follows the number does not count. */
+int edit_number(const char *mark);
+
+/*
+ * The edit of the module on disk is an earlier onehop's: 1, or 0, also where onehop made none. Unknown
+ * where nobody looked.
+ */
+struct fact_int driver_edit_is_old(const struct nvidia_driver *d);
+
 /* ---- other traits of releases ---- */
 
 /* The resource manager's "pcie-bar1" for these two means that BAR1 can be used. */

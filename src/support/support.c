@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/support.h"
 
-#include "base/text.h"
-
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- the table ---- */
 
 #define CLASS(c) (1U << (c))
@@ -401,23 +396,6 @@ enum forcing support_forcing(const struct support *s, const struct bar1_state *b
 }
 
 /* ---- managed memory ---- */
-
-int edit_number(const char *mark)
-{
-	static const char start[] = "unlock ";
-
-	return text_starts_with(mark, start) ? (int)strtol(mark + strlen(start), NULL, 10) : 0;
-}
-
-struct fact_int driver_edit_is_old(const struct nvidia_driver *d)
-{
-	struct fact_str mark = d->bar1_p2p.mark;
-	int number = edit_number(fact_str_or(mark, ""));
-
-	if (fact_unknown(mark))
-		return fact_int_unknown(mark.from);
-	return fact_int(number > 0 && number < edit_number(EDIT_MARK), mark.from);
-}
 
 /* Hopper's and later page tables name such a peer: uvm_hopper_mmu.c against uvm_turing_mmu.c. */
 bool card_needs_uvm_gate(const struct gpu *g)

@@ -62,21 +62,6 @@ const char *module_kind_word(enum module_kind k);
 /* ---- managed memory ---- */
 
 /*
- * The mark "onehop=unlock N" that this onehop puts into the nvidia modules that it edits. Those of a
- * smaller N have faults that later edits do not have: docs/unlock.md.
- */
-#define EDIT_MARK "unlock 2"
-
-/* "unlock 12" is 12; 0: it is no such mark. What follows the number does not count. */
-int edit_number(const char *mark);
-
-/*
- * The edit of the module on disk is an earlier onehop's: 1, or 0, also where onehop made none. Unknown
- * where nobody looked.
- */
-struct fact_int driver_edit_is_old(const struct nvidia_driver *d);
-
-/*
  * Peers of this card that go through BAR1 need a gate for managed memory in nvidia_uvm: before Hopper
  * it cannot make page table entries for them, and makes wrong ones.
  */

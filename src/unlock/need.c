@@ -308,14 +308,6 @@ static bool arrives(const struct look *l, size_t i)
 	       topology_path(l->t, i, g)->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_WORKS;
 }
 
-/* Checked data outweighs what could keep it from arriving, as it does for onehop check. */
-static bool is_proven(struct look *l)
-{
-	l->text =
-		l->bar1.cover == BAR1_TOO_SMALL ? ", although BAR1 does not cover the memory" : "";
-	return l->t && all_peers(l, arrives);
-}
-
 static bool driver_uses_bar1(const struct look *l, size_t i)
 {
 	return says_ok(l, i) && driver_means_bar1(l->m, l->g->index, i);
@@ -325,6 +317,40 @@ static bool driver_uses_bar1(const struct look *l, size_t i)
 static bool needs_no_keys(struct look *l)
 {
 	return fact_is(mechanism(l), 1) && all_peers(l, driver_uses_bar1);
+}
+
+/* The edited modules that run let managed memory write where it must not. */
+static bool lacks_gate(struct look *l)
+{
+	l->text = fact_is(registry_keys_good(l->d, l->g), 1) || needs_no_keys(l)
+			  ? "in force, but"
+			  : "the module that runs is edited,";
+	return fact_is(mechanism(l), 1) && card_needs_uvm_gate(l->g) &&
+	       fact_is(driver_uvm_gate(l->d), 0);
+}
+
+/* The next boot ends that. */
+static bool gate_waits_for_reload(struct look *l)
+{
+	return lacks_gate(l) && fact_is(l->d->bar1_p2p.installed, 1) &&
+	       fact_is(l->d->uvm_gate.installed, 1) && !fact_is(driver_edit_is_old(l->d), 1);
+}
+
+static bool edit_is_old(struct look *l)
+{
+	l->text = fact_str_or(l->d->bar1_p2p.mark, "");
+	return through_bar1(l, l->g) && card_needs_uvm_gate(l->g) &&
+	       fact_is(l->d->bar1_p2p.installed, 1) && fact_is(driver_edit_is_old(l->d), 1);
+}
+
+/* Checked data outweighs what could keep it from arriving, as it does for onehop check; not what writes elsewhere. */
+static bool is_proven(struct look *l)
+{
+	bool harms = lacks_gate(l) || edit_is_old(l);
+
+	l->text =
+		l->bar1.cover == BAR1_TOO_SMALL ? ", although BAR1 does not cover the memory" : "";
+	return l->t && all_peers(l, arrives) && !harms;
 }
 
 /* On one card or another: its peers reach into its BAR1 at the wrong place. */
@@ -348,30 +374,6 @@ static bool seen_in_force(struct look *l)
 static bool only_options(struct look *l)
 {
 	return fact_is(mechanism(l), 1);
-}
-
-/* The edited modules that run let managed memory write where it must not. */
-static bool lacks_gate(struct look *l)
-{
-	l->text = fact_is(registry_keys_good(l->d, l->g), 1) || needs_no_keys(l)
-			  ? "in force, but"
-			  : "the module that runs is edited,";
-	return fact_is(mechanism(l), 1) && card_needs_uvm_gate(l->g) &&
-	       fact_is(driver_uvm_gate(l->d), 0);
-}
-
-/* The next boot ends that. */
-static bool gate_waits_for_reload(struct look *l)
-{
-	return lacks_gate(l) && fact_is(l->d->bar1_p2p.installed, 1) &&
-	       fact_is(l->d->uvm_gate.installed, 1) && !fact_is(driver_edit_is_old(l->d), 1);
-}
-
-static bool edit_is_old(struct look *l)
-{
-	l->text = fact_str_or(l->d->bar1_p2p.mark, "");
-	return card_needs_uvm_gate(l->g) && fact_is(l->d->bar1_p2p.installed, 1) &&
-	       fact_is(driver_edit_is_old(l->d), 1);
 }
 
 static bool waits_for_reload(struct look *l)
@@ -604,17 +606,6 @@ static const struct need_row rows[] = {
 	 "onehop unlock --tree says of its sources whether they can be edited, by what they hold; "
 	 "535 and later were tried",
 	 NVOC},
-	{"gate-reload", gate_waits_for_reload, NEED_RELOAD,
-	 "%s without the gate for managed memory; the modules on disk have it", NULL, UVM},
-	{"uvm-gate", lacks_gate, NEED_REPLACE,
-	 "%s without the gate for managed memory: replace it, or the first program that has "
-	 "managed "
-	 "memory on two of these cards ends in Xid 31 and 154, and only a reboot helps",
-	 NULL, UVM},
-	{"edit-old", edit_is_old, NEED_REPLACE,
-	 "the module on disk is the edit of an earlier onehop (%s): today's edit stops writes to "
-	 "wrong addresses that it allows",
-	 NULL, UVM},
 	{"proven", is_proven, NEED_IN_FORCE, NULL, NULL, NULL}, /* pair_rows says more */
 	{"forced", forced_without, NEED_REFUSED,
 	 "ForceP2P is set, but the module that runs has no P2P for this card: the driver says yes "
@@ -668,6 +659,17 @@ static const struct need_row rows[] = {
 	 "NVLink "
 	 "off",
 	 "install driver 575 or later", KERNEL_BIF "; tinygrad/open-gpu-kernel-modules#3"},
+	{"gate-reload", gate_waits_for_reload, NEED_RELOAD,
+	 "%s without the gate for managed memory; the modules on disk have it", NULL, UVM},
+	{"uvm-gate", lacks_gate, NEED_REPLACE,
+	 "%s without the gate for managed memory: replace it, or the first program that has "
+	 "managed "
+	 "memory on two of these cards ends in Xid 31 and 154, and only a reboot helps",
+	 NULL, UVM},
+	{"edit-old", edit_is_old, NEED_REPLACE,
+	 "the module on disk is the edit of an earlier onehop (%s): today's edit stops writes to "
+	 "wrong addresses that it allows",
+	 NULL, UVM},
 	{"console-shift", console_shifts, NEED_REPLACE,
 	 "a console holds the start of BAR1 of %s, and the edited modules that run are not "
 	 "onehop's: "
@@ -892,7 +894,7 @@ static void judge_together(const struct look *l, struct machine_need *n, bool *b
 		struct machine_need before = {.cards = alone, .n = n->n};
 		const struct gpu *g = alone[i].gpu;
 		const struct card_need *other = without_keys(&before, g);
-		bool edit = alone[i].need == NEED_PATCH;
+		bool edit = need_builds(alone[i].need);
 
 		if (takes_keys(&alone[i]) && other &&
 		    !(driver_denies_half_pairs(l->d, edit) && any_takes_keys(&before, g)))

@@ -743,11 +743,10 @@ const struct rule rules_unlock[] = {
 		       "aperture) and then Xid 154 (reboot required) on all GPUs. One process "
 		       "with two GPUs is enough, from driver 590 on even if it never asked for "
 		       "peer access.",
-		.remedy =
-			"sudo onehop unlock --sources DIR --apply, which replaces the edit by one "
-			"with a gate (`onehop unlock` says where the sources are to be had), then "
-			"reboot; until then use no managed memory on these cards, or take "
-			"ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d",
+		.remedy = "sudo onehop unlock --download --apply, which replaces the edit by one "
+			  "with a gate (without a network: `onehop unlock` says how), then "
+			  "reboot; until then use no managed memory on these cards, or take "
+			  "ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d",
 		.reference = "open-gpu-kernel-modules kernel-open/nvidia-uvm uvm_turing_mmu.c "
 			     "make_pte_turing, uvm_gpu.c parent_gpu_peer_aperture; "
 			     "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md",

@@ -12,6 +12,7 @@
 #include "report/report_unlock.h"
 #include "report/report_unlock_delivery.h"
 #include "unlock/build.h"
+#include "unlock/delivery_earlier.h"
 #include "unlock/delivery_kernels.h"
 #include "unlock/delivery_plan.h"
 #include "unlock/download.h"
@@ -31,6 +32,7 @@ struct delivering {
 	struct machine *machine;
 	const struct machine_need *need;
 	struct delivery *delivery;
+	bool again; /* an earlier edit was undone, and everything is looked at once more */
 	char *core; /* once it is built */
 	size_t core_size;
 	struct plan *plan;
@@ -74,7 +76,7 @@ int show_need(const struct machine *m, const struct machine_need *n,
 
 static int read_machine(struct delivering *d)
 {
-	if (d->o->sources && !(d->sources = realpath(d->o->sources, NULL)))
+	if (d->o->sources && !d->sources && !(d->sources = realpath(d->o->sources, NULL)))
 		return fail(EXIT_NOT_JUDGED, "--sources %s: %s", d->o->sources, strerror(errno));
 	if (load_machine(d->o->common, NEED_PARTS, &d->machine) < 0 ||
 	    source_open_root("/", NULL, NULL, &d->source) < 0)
@@ -126,9 +128,10 @@ static const char *repository_of(const struct deliver_options *o)
 
 static int look(struct delivering *d)
 {
+	const bool named = d->o->sources || d->again; /* what was fetched is there by then */
 	const struct delivery_request request = {.root = "/",
-						 .sources = d->o->sources ? d->sources : NULL,
-						 .repository = repository_of(d->o),
+						 .sources = named ? d->sources : NULL,
+						 .repository = named ? NULL : repository_of(d->o),
 						 .kernel = d->o->kernel,
 						 .image = d->o->image};
 	int r = check_options_alone(d);
@@ -141,6 +144,8 @@ static int look(struct delivering *d)
 	if (!d->sources && d->delivery->sources)
 		d->sources = xstrdup(d->delivery->sources);
 	delivery_check_kernels(&d->s->host, d->delivery, d->o->image, d->machine->arena);
+	delivery_check_earlier(&d->s->host, d->delivery, d->s->journal, d->s->journal_n,
+			       d->machine->arena);
 	return 0;
 }
 
@@ -398,6 +403,70 @@ static int build(struct delivering *d)
 	return make_plan(d);
 }
 
+static int refuse(const struct delivering *d)
+{
+	int r = show(d, EXIT_REFUSED);
+
+	return d->o->common->json
+		       ? r
+		       : fail(EXIT_REFUSED,
+			      "refused, for what is said to be bad above; nothing was changed");
+}
+
+/* ---- an earlier edit ---- */
+
+static int undo_one(struct delivering *d, unsigned number)
+{
+	struct fix_run run = fixing_run(d->s);
+	enum fix_result result = FIX_STUCK;
+	unsigned none;
+	int r = fix_undo(&run, number, &result, &none);
+
+	if (r == 0 && result == FIX_DONE)
+		return 0;
+	return fail(EXIT_NOT_CHANGED,
+		    "fix %u could not be undone%s%s; nothing else was changed (see: onehop history "
+		    "%u)",
+		    number, r < 0 ? ": " : "", r < 0 ? err_msg() : "", number);
+}
+
+/*
+ * The system is as before them then, with the driver's own modules: also where this ends here. What it is
+ * made of is read again.
+ */
+static int undo_earlier(struct delivering *d)
+{
+	const unsigned *earlier = d->delivery->earlier;
+	size_t n = d->delivery->earlier_n;
+	int r = 0;
+
+	if (!n)
+		return 0;
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = undo_one(d, earlier[i]);
+	fixing_read_journal(d->s);
+	if (r)
+		return r;
+	if (!d->s->quiet)
+		printf("\n");
+	fflush(stdout);
+	d->s->told = NULL; /* of another fix than the one to come */
+	d->s->told_n = 0;
+	d->again = true;
+	plan_free(d->plan); /* its texts are the machine's */
+	d->plan = NULL;
+	machine_free(d->machine);
+	source_free(d->source);
+	d->machine = NULL;
+	d->source = NULL;
+	r = read_machine(d);
+	if (r == 0)
+		r = look(d);
+	if (r == 0 && d->delivery->blocked)
+		r = refuse(d);
+	return r ? r : make_plan(d);
+}
+
 /* ---- carrying it out ---- */
 
 static int print_outcome_json(const struct delivering *d, const struct fix_outcome *o)
@@ -421,6 +490,9 @@ static int carry_out(struct delivering *d)
 		return r;
 	if (fixing_was_signalled())
 		return fail(EXIT_NOT_CHANGED, "stopped; nothing of the system was changed");
+	r = undo_earlier(d);
+	if (r)
+		return r;
 	o = fixing_carry_out(d->s, d->plan);
 	if (d->o->common->json)
 		return print_outcome_json(d, &o);
@@ -433,16 +505,6 @@ static int check_root(const struct delivering *d)
 	return fixing_may_write(d->s)
 		       ? 0
 		       : fail(EXIT_REFUSED, "--apply needs root; nothing was changed");
-}
-
-static int refuse(const struct delivering *d)
-{
-	int r = show(d, EXIT_REFUSED);
-
-	return d->o->common->json
-		       ? r
-		       : fail(EXIT_REFUSED,
-			      "refused, for what is said to be bad above; nothing was changed");
 }
 
 /* The plan is printed first: whoever cannot see it gets nothing changed. */

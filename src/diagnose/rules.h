@@ -12,7 +12,7 @@
  * type.
  */
 #define RULES_DRIVER_N   21
-#define RULES_UNLOCK_N   6
+#define RULES_UNLOCK_N   7
 #define RULES_PCIE_N     12
 #define RULES_ROUTING_N  9
 #define RULES_NVLINK_N   3

@@ -220,6 +220,15 @@ static json_t *download_json(const struct delivery *d)
 			 w->hash != NULL);
 }
 
+static json_t *earlier_json(const struct delivery *d)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < d->earlier_n; i++)
+		json_array_append_new(list, json_integer(d->earlier[i]));
+	return list;
+}
+
 json_t *report_delivery_json(const struct delivery_report *r, json_t *plan)
 {
 	const struct delivery *d = r->delivery;
@@ -231,6 +240,7 @@ json_t *report_delivery_json(const struct delivery_report *r, json_t *plan)
 
 	json_object_set_new(o, "download", download_json(d));
 	json_object_set_new(o, "dkms", tree_json(d));
+	json_object_set_new(o, "undone_first", earlier_json(d));
 	json_object_set_new(o, "checks", checks_json(d));
 	json_object_set_new(o, "holders", holders_json(d));
 	json_object_set_new(plan, "command", json_string("unlock"));

@@ -36,6 +36,7 @@ struct dkms_tree {
 	/* It holds the whole release, src/ and kernel-open/: DKMS builds the core too. */
 	bool whole;
 	const char *module;  /* file name of nvidia.ko in it, "nvidia-current-open" */
+	const char *uvm;     /* and of nvidia-uvm.ko; NULL: it builds none */
 	const char *package; /* that owns it, "nvidia-open-kernel-dkms"; NULL: none, or not known */
 };
 
@@ -78,7 +79,13 @@ struct delivery {
 	const char *patch_array; /* INTO_DKMS: content of etc/dkms/NAME-VERSION.conf */
 	const char *patch_array_file;
 	const char *dkms_conf; /* OWN_DKMS: content of dkms.conf */
-	bool in_place;         /* those texts are there, word for word */
+	const char *dkms_conf_file;
+	bool in_place; /* those texts are there, word for word */
+	/* Another edit of onehop's lies there. */
+	bool others;
+	/* Fixes that brought that in, the last one first: they are undone before this is brought in. */
+	const unsigned *earlier;
+	size_t earlier_n;
 	struct delivery_check *checks;
 	size_t check_n;
 	bool blocked; /* one of them is bad */

@@ -27,7 +27,7 @@ static bool is_command(const struct step *s, const char *const words[2])
 	       strcmp(s->argv[1], words[1]) == 0;
 }
 
-/* "dkms build ID -k KERNEL", and of "onehop unlock --probe FILE" what is behind KERNEL in it. */
+/* "dkms build ID -k KERNEL", and of the first "onehop unlock --probe FILE", nvidia's, what is behind KERNEL in it. */
 static bool read_plan(const struct plan *p, struct arena *a, struct was_built *ret)
 {
 	static const char *const build[] = {"dkms", "build"}, *const probe[] = {"onehop", "unlock"};
@@ -41,7 +41,8 @@ static bool read_plan(const struct plan *p, struct arena *a, struct was_built *r
 			ret->id = s->argv[2];
 			ret->kernel = s->argv[4];
 		}
-		if (is_command(s, probe) && s->argv[2] && s->argv[3] && ret->kernel) {
+		if (is_command(s, probe) && s->argv[2] && s->argv[3] && ret->kernel &&
+		    !ret->below) {
 			const char *kernel = arena_printf(a, "/%s/", ret->kernel);
 			const char *at = strstr(s->argv[3], kernel);
 
@@ -93,7 +94,7 @@ static int is_edited(struct fix_host *h, const char *path, struct arena *a)
 {
 	struct probe p = {0};
 
-	return probe_file(h->root_fd, path, a, &p) < 0 ? -1 : p.every_chip;
+	return probe_file(h->root_fd, path, a, &p) < 0 ? -1 : probe_is_good(&p);
 }
 
 size_t delivery_left(struct fix_host *h, const struct plan *undone, struct arena *a,
@@ -146,17 +147,23 @@ static const char *module_path(const char *dep, const char *module, struct arena
 	return NULL;
 }
 
-static bool has_stock_modules(struct fix_host *h, const struct delivery *d, const char *kernel,
+/* The driver's own, or those of an edit without the gate for managed memory. */
+static bool has_other_modules(struct fix_host *h, const struct delivery *d, const char *kernel,
 			      struct arena *a)
 {
+	const char *const modules[] = {d->dkms.module, d->dkms.uvm};
 	const char *folder = arena_printf(a, "lib/modules/%s", kernel), *path;
 	AUTO_FREE char *dep = NULL;
 	size_t size;
 
 	if (host_read(h, arena_printf(a, "%s/modules.dep", folder), &dep, &size) < 0)
 		return false;
-	path = module_path(dep, d->dkms.module, a);
-	return path && is_edited(h, arena_printf(a, "%s/%s", folder, path), a) == 0;
+	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]) && modules[i]; i++) {
+		path = module_path(dep, modules[i], a);
+		if (path && is_edited(h, arena_printf(a, "%s/%s", folder, path), a) == 0)
+			return true;
+	}
+	return false;
 }
 
 static void add_note(struct delivery *d, const char *names, const char *commands, struct arena *a)
@@ -165,11 +172,13 @@ static void add_note(struct delivery *d, const char *names, const char *commands
 
 	c->what = "other kernels";
 	c->state = CHECK_NOTE;
-	c->found = arena_printf(a,
-				"%s: the modules there are the driver's own, and the options count "
-				"there too: do not boot it before this is done for it as well, or "
-				"P2P is forced over nothing",
-				names);
+	c->found =
+		arena_printf(a,
+			     "%s: the modules there are the driver's own, or of an earlier edit, "
+			     "and the options count "
+			     "there too: do not boot it before this is done for it as well, or "
+			     "P2P is forced over nothing",
+			     names);
 	c->remedy = arena_strdup(a, commands);
 }
 
@@ -185,7 +194,7 @@ void delivery_check_kernels(struct fix_host *h, struct delivery *d, bool image, 
 		return;
 	for (size_t i = 0; i < n; i++) {
 		if (strcmp(kernels[i], d->kernel) == 0 || !dkms_is_plain(kernels[i]) ||
-		    !has_stock_modules(h, d, kernels[i], a))
+		    !has_other_modules(h, d, kernels[i], a))
 			continue;
 		strbuf_printf(&names, "%s%s", names.len ? ", " : "", kernels[i]);
 		strbuf_puts(&commands, "sudo onehop unlock --sources ");

@@ -229,6 +229,24 @@ static void into_dkms(struct looking *l)
 		d->core = delivery_format(l, "%s/" DELIVERY_CORE, d->dkms.folder);
 	d->in_place = is_there(l, d->patch_file, d->patch) &&
 		      is_there(l, d->patch_array_file, d->patch_array);
+	d->others = d->patch && !is_there(l, d->patch_file, d->patch) &&
+		    delivery_has(l, d->patch_file) == 1;
+}
+
+/* What a tree of ours was copied from; dkms.conf is the same for all edits. */
+static bool has_todays_sources(struct looking *l)
+{
+	for (size_t i = 0; l->u && i < l->u->n; i++) {
+		const struct unlock_file *f = &l->u->files[i];
+
+		if (text_starts_with(f->path, KERNEL_OPEN) &&
+		    !is_there(l,
+			      delivery_format(l, "%s/%s", l->d->dkms.folder,
+					      f->path + strlen(KERNEL_OPEN)),
+			      f->after.data))
+			return false;
+	}
+	return true;
 }
 
 static void own_dkms(struct looking *l)
@@ -242,9 +260,12 @@ static void own_dkms(struct looking *l)
 		.version = d->release,
 		.folder = delivery_format(l, "usr/src/" DELIVERY_OWN_NAME "-%s", d->release),
 		.module = file_name(l, "nvidia"),
+		.uvm = file_name(l, "nvidia-uvm"),
 	};
 	d->dkms_conf = own_conf(l);
-	d->in_place = is_there(l, delivery_format(l, "%s/dkms.conf", d->dkms.folder), d->dkms_conf);
+	d->dkms_conf_file = delivery_format(l, "%s/dkms.conf", d->dkms.folder);
+	d->in_place = is_there(l, d->dkms_conf_file, d->dkms_conf) && has_todays_sources(l);
+	d->others = !d->in_place && delivery_has(l, d->dkms_conf_file) == 1;
 }
 
 void delivery_contents(struct looking *l)

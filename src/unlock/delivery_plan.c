@@ -31,7 +31,8 @@ struct dkms_state {
 	const char *leads, *elsewhere; /* where it leads while this release is, and to nowhere */
 	const char *id;                /* "NAME/VERSION", as dkms is told */
 	bool built, installed;
-	bool edited; /* and what is built has P2P through BAR1 on every chip */
+	bool edited;     /* and what is built has P2P through BAR1 on every chip, and the gate */
+	bool other_edit; /* it has the first, and not the second: an earlier onehop's */
 };
 
 struct maker {
@@ -118,6 +119,8 @@ static int add_file(struct maker *m, const char *path, const char *data, size_t 
 	s->target = path;
 	s->new = (struct bytes){data, size};
 	s->mode = 0644;
+	if (m->d->earlier_n) /* it is gone by then */
+		return 0;
 	r = host_read(m->r->host, path, &old, &s->old.size);
 	if (r == -ENOENT) {
 		s->old = (struct bytes){0};
@@ -154,10 +157,33 @@ static const char *installed_as(struct maker *m)
 	return arena_strdup(m->a, target);
 }
 
-/* The file of nvidia.ko that DKMS has built, but for what compressed it. */
-static const char *built_module(struct maker *m)
+/* What DKMS has built of a module, but for what compressed it. */
+static const char *built_module(struct maker *m, const char *name)
 {
-	return arena_printf(m->a, "%s/%s.ko", m->dkms.modules, m->d->dkms.module);
+	return arena_printf(m->a, "%s/%s.ko", m->dkms.modules, name);
+}
+
+static bool is_edited(struct maker *m, const char *name)
+{
+	struct probe p = {0};
+
+	return !name || (probe_file(m->r->host->root_fd, built_module(m, name), m->a, &p) == 0 &&
+			 probe_is_good(&p));
+}
+
+static const char *saved_file(struct maker *m)
+{
+	return arena_printf(m->a, "%s/onehop-saved-%s.tar.gz", m->dkms.version, m->d->kernel);
+}
+
+/* As it is once the fixes of an earlier edit are undone; only to be shown, and made again then. */
+static void expect_taken_back(struct maker *m)
+{
+	struct dkms_state *k = &m->dkms;
+
+	k->edited = k->other_edit = false;
+	k->built = m->d->way == DELIVER_INTO_DKMS && is_there(m, saved_file(m));
+	k->installed &= k->built;
 }
 
 static int look_at_dkms(struct maker *m)
@@ -165,7 +191,6 @@ static int look_at_dkms(struct maker *m)
 	const struct dkms_tree *t = &m->d->dkms;
 	struct dkms_state *k = &m->dkms;
 	struct utsname host;
-	struct probe p = {0};
 	const char *active;
 
 	uname(&host);
@@ -188,8 +213,10 @@ static int look_at_dkms(struct maker *m)
 			       "DKMS has %s/%s installed for this kernel, and not %s: see dkms "
 			       "status",
 			       t->name, active, k->id);
-	k->edited = k->built && probe_file(m->r->host->root_fd, built_module(m), m->a, &p) == 0 &&
-		    p.every_chip;
+	k->edited = k->built && is_edited(m, t->module) && is_edited(m, t->uvm);
+	k->other_edit = k->built && is_edited(m, t->module) && !k->edited;
+	if (m->d->earlier_n)
+		expect_taken_back(m);
 	return 0;
 }
 
@@ -245,8 +272,7 @@ static void undo_to_saved(struct maker *m, const char *saved)
 static void save_build(struct maker *m)
 {
 	const struct dkms_state *k = &m->dkms;
-	const char *saved =
-		arena_printf(m->a, "%s/onehop-saved-%s.tar.gz", k->version, m->d->kernel);
+	const char *saved = saved_file(m);
 	const char *begun = arena_printf(m->a, "/%s.new", saved);
 
 	undo_to_saved(m, saved);
@@ -296,6 +322,12 @@ static void install(struct maker *m)
 		  "can reach the other GPUs' memory too";
 }
 
+static void look_into(struct maker *m, const char *module, const char *what)
+{
+	add_tool(m, "nothing is installed that does not have it", what, SHORT_S,
+		 WORDS(m, "onehop", "unlock", "--probe", absolute(m, built_module(m, module))));
+}
+
 static void build(struct maker *m)
 {
 	const struct dkms_state *k = &m->dkms;
@@ -307,8 +339,9 @@ static void build(struct maker *m)
 			 WORDS(m, "rm", "-rf", "--", absolute(m, k->kernel)));
 	add_tool(m, why, arena_printf(m->a, "build the modules for %s", kernel), BUILD_S,
 		 WORDS(m, "dkms", "build", k->id, "-k", kernel));
-	add_tool(m, "nothing is installed that does not have it", "look into what was built",
-		 SHORT_S, WORDS(m, "onehop", "unlock", "--probe", absolute(m, built_module(m))));
+	look_into(m, m->d->dkms.module, "look into what was built");
+	if (m->d->dkms.uvm)
+		look_into(m, m->d->dkms.uvm, "look for its gate for managed memory");
 	if (k->installed)
 		add_tool(m, "DKMS would take them away first",
 			 "have the modules of before replaced where they are", SHORT_S,
@@ -396,7 +429,8 @@ static int into_dkms(struct maker *m)
 		install_again(m);
 		return 0;
 	}
-	if (m->dkms.built)
+	/* DKMS builds the driver's own again; an earlier edit, which does harm, never comes back. */
+	if (m->dkms.built && !m->dkms.other_edit)
 		save_build(m);
 	else
 		undo_to_nothing(m);
@@ -465,10 +499,10 @@ static int own_tree(struct maker *m)
 {
 	const struct delivery *d = m->d;
 	const char *conf = arena_printf(m->a, "%s/dkms.conf", d->dkms.folder);
-	const bool there = is_there(m, d->dkms.folder);
+	const bool there = !d->earlier_n && is_there(m, d->dkms.folder);
 	int r = 0;
 
-	if (there && m->dkms.edited && m->dkms.installed)
+	if (there && d->in_place && m->dkms.edited && m->dkms.installed)
 		return 0;
 	if (there && !d->in_place)
 		return err_set(EEXIST,
@@ -488,7 +522,7 @@ static int own_tree(struct maker *m)
 		install_again(m);
 		return 0;
 	}
-	if (!is_there(m, m->dkms.version))
+	if (d->earlier_n || !is_there(m, m->dkms.version))
 		register_tree(m);
 	else if (m->dkms.built)
 		save_build(m);
@@ -505,6 +539,8 @@ static bool is_whole(const struct delivery *d)
 		return false; /* it is made from the sources */
 	if (!d->blocked || d->way == DELIVER_OPTIONS)
 		return true;
+	if (d->others && !d->earlier_n)
+		return false; /* a check says what is in the way */
 	if (!d->dkms.name || !d->dkms.module || !d->kernel || !d->sources)
 		return false;
 	return d->way == DELIVER_INTO_DKMS ? d->patch && d->patch_array : d->dkms_conf != NULL;

@@ -171,6 +171,9 @@ static void read_conf(struct looking *l)
 	t->module = dkms_conf_dest(&l->conf, "nvidia");
 	if (t->module && !dkms_is_plain(t->module))
 		t->module = NULL;
+	t->uvm = dkms_conf_dest(&l->conf, "nvidia-uvm");
+	if (t->uvm && !dkms_is_plain(t->uvm))
+		t->uvm = NULL;
 }
 
 /* "nvidia-open-kernel-dkms.list", or with ":amd64" */

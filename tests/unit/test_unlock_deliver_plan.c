@@ -11,8 +11,10 @@
 #include "base/text.h"
 #include "fix_rig.h"
 #include "json_schema.h"
+#include "machine/module_file.h"
 #include "report/report_unlock_delivery.h"
 #include "unlock/build.h"
+#include "unlock/delivery_earlier.h"
 #include "unlock/delivery_kernels.h"
 #include "unlock/probe.h"
 
@@ -65,24 +67,33 @@ static const char *const functions[] = {
 struct object {
 	Elf64_Ehdr head;
 	Elf64_Shdr sections[4];
-	Elf64_Sym symbols[11];
-	char names[640];
+	Elf64_Sym symbols[12];
+	char names[704];
 };
 
-static void add_symbol(struct object *o, size_t i, size_t *length, const char *name,
-		       const char *end)
+static void add_function(struct object *o, size_t i, size_t *length, const char *name)
 {
 	o->symbols[i].st_name = (Elf64_Word)*length;
 	o->symbols[i].st_info = ELF64_ST_INFO(STB_LOCAL, STT_FUNC);
 	o->symbols[i].st_shndx = 1;
-	*length += (size_t)snprintf(o->names + *length, sizeof(o->names) - *length, "%s_%s", name,
-				    end) +
-		   1;
+	*length += (size_t)snprintf(o->names + *length, sizeof(o->names) - *length, "%s", name) + 1;
 }
 
-/* With the real functions, and the stubs if it is stock. */
-static struct object make_object(bool edited)
+static void add_symbol(struct object *o, size_t i, size_t *length, const char *name,
+		       const char *end)
 {
+	AUTO_FREE char *whole = xprintf("%s_%s", name, end);
+
+	add_function(o, i, length, whole);
+}
+
+/* What is built: a stock module, one of the first edit, or one of today's. */
+enum edition { STOCK, FIRST, TODAY };
+
+/* With the real functions; and the stubs if it is stock, the gate if it is today's. */
+static struct object make_edition(enum edition edition)
+{
+	const bool edited = edition != STOCK;
 	struct object o = {0};
 	size_t n = 1, length = 1;
 
@@ -102,6 +113,8 @@ static struct object make_object(bool edited)
 		if (!edited)
 			add_symbol(&o, n++, &length, functions[i], "395e98");
 	}
+	if (edition == TODAY)
+		add_function(&o, n++, &length, UVM_GATE);
 	o.sections[2] = (Elf64_Shdr){.sh_type = SHT_SYMTAB,
 				     .sh_offset = offsetof(struct object, symbols),
 				     .sh_size = n * sizeof(o.symbols[0]),
@@ -113,6 +126,11 @@ static struct object make_object(bool edited)
 				     .sh_size = length,
 				     .sh_addralign = 1};
 	return o;
+}
+
+static struct object make_object(bool edited)
+{
+	return make_edition(edited ? TODAY : STOCK);
 }
 
 /* ---- the scratch system ---- */
@@ -128,6 +146,7 @@ struct world {
 	bool build_fails, build_ignores_patch, uninstall_fails, image;
 	bool always; /* modules are installed from the first to the last */
 	unsigned builds;
+	bool first; /* what is built edited is of the first edit */
 };
 
 static char *below(const struct world *w, const char *path)
@@ -383,7 +402,7 @@ static int dkms_build(struct dkms *k)
 		return 10;
 	}
 	rig_put(&k->w->rig, kept, "built\n");
-	o = make_object(edited);
+	o = make_edition(!edited ? STOCK : k->w->first ? FIRST : TODAY);
 	o.head.e_flags = (Elf64_Word)strtoul(k->version, NULL, 10);
 	for (size_t i = 0; i < 2; i++) {
 		AUTO_FREE char *path = module_file(k, false, i);
@@ -698,7 +717,7 @@ static void put_kernel(struct world *w, const char *kernel)
 
 static void scene(struct world *w, bool driver, bool built)
 {
-	w->build_fails = w->build_ignores_patch = w->uninstall_fails = w->image = false;
+	w->build_fails = w->build_ignores_patch = w->uninstall_fails = w->image = w->first = false;
 	w->always = false;
 	rig_reset(&w->rig);
 	rig_fail(&w->rig, -1, 0);
@@ -729,7 +748,11 @@ static void deliver_into(struct world *w)
 		.sources = "/home/tree",
 		.built = true,
 		.core_built = "/home/tree/" BUILT,
-		.dkms = {.name = NAME, .version = VERSION, .folder = TREE, .module = NAME},
+		.dkms = {.name = NAME,
+			 .version = VERSION,
+			 .folder = TREE,
+			 .module = NAME,
+			 .uvm = "nvidia-uvm"},
 		.core = TREE "/" DELIVERY_CORE,
 		.patch = "--- a/x\n+++ b/x\n",
 		.patch_file = TREE "/patches/" DELIVERY_PATCH,
@@ -760,8 +783,10 @@ static void deliver_own(struct world *w)
 		.dkms = {.name = DELIVERY_OWN_NAME,
 			 .version = VERSION,
 			 .folder = OWN,
-			 .module = "nvidia"},
+			 .module = "nvidia",
+			 .uvm = "nvidia-uvm"},
 		.dkms_conf = "PACKAGE_NAME=" DELIVERY_OWN_NAME "\n",
+		.dkms_conf_file = OWN "/dkms.conf",
 	};
 }
 
@@ -772,7 +797,7 @@ static void deliver_own(struct world *w)
 #define OWN_CONF   "file " OWN "/dkms.conf\n"
 #define SAVE       "tar \nsync \nmv \n"
 #define SAVED_BACK "rm \nfind \ntar \nsh dkms install\nrm \n"
-#define BUILD      "dkms build\nonehop --probe\n"
+#define BUILD      "dkms build\nonehop --probe\nonehop --probe\n"
 #define INSTALL    "dkms install\n" OPTIONS "update-initramfs \n"
 #define OPTIONS    "file etc/modprobe.d/onehop.conf\n"
 
@@ -1244,7 +1269,7 @@ static void files_in_place_and_not_built(void **state)
 	w->delivery.in_place = true;
 	again = make_plan(w);
 	order = order_of(again, false);
-	assert_string_equal(order, "dkms build\nonehop --probe\ndkms install\nupdate-initramfs \n");
+	assert_string_equal(order, BUILD "dkms install\nupdate-initramfs \n");
 	assert_int_equal(apply(w, again), FIX_DONE);
 	assert_delivered(w, 1);
 }
@@ -1485,6 +1510,198 @@ static void killed_own(void **state)
 	killed_anywhere(*state, 2);
 }
 
+/* ---- an earlier edit ---- */
+
+static bool has_gate(struct world *w, const char *path)
+{
+	struct arena *a = arena_new();
+	struct probe p = {0};
+	bool gate = probe_file(w->rig.host.root_fd, path, a, &p) == 0 && p.gate;
+
+	arena_free(a);
+	return gate;
+}
+
+/* As onehop of the first edit left it. */
+static void deliver_first(struct world *w, size_t i)
+{
+	AUTO_PLAN struct plan *p = NULL;
+
+	begin(w, i);
+	w->first = true;
+	w->delivery.dkms.uvm = NULL;
+	w->delivery.patch = "--- a/old\n+++ b/old\n";
+	p = make_plan(w);
+	assert_int_equal(apply(w, p), FIX_DONE);
+	w->first = false;
+}
+
+/* Today's, in front of what is there; false: it is blocked. */
+static bool look_at_earlier(struct world *w, size_t i)
+{
+	const char *path = cases[i].driver ? TREE "/patches/" DELIVERY_PATCH : OWN "/dkms.conf";
+	struct journal_entry *entries = NULL;
+	size_t n = 0;
+
+	cases[i].deliver(w);
+	w->delivery.others = rig_exists(&w->rig, path) && !has_gate(w, LIB "/nvidia-uvm.ko");
+	w->delivery.in_place = rig_exists(&w->rig, path) && !w->delivery.others;
+	assert_int_equal(journal_read(&w->rig.host, &entries, &n), 0);
+	delivery_check_earlier(&w->rig.host, &w->delivery, entries, n, w->machine->arena);
+	journal_free(entries, n);
+	return !w->delivery.blocked;
+}
+
+/* What onehop unlock --apply does, behind recovery. */
+static void replace(struct world *w, size_t i)
+{
+	AUTO_PLAN struct plan *p = NULL;
+	enum fix_result result;
+	unsigned number;
+
+	assert_true(look_at_earlier(w, i));
+	for (size_t k = 0; k < w->delivery.earlier_n; k++) {
+		assert_int_equal(fix_undo(&w->rig.run, w->delivery.earlier[k], &result, &number),
+				 0);
+		assert_int_equal(result, FIX_DONE);
+	}
+	assert_true(look_at_earlier(w, i));
+	assert_int_equal(w->delivery.earlier_n, 0);
+	p = make_plan(w);
+	if (p->step_n)
+		assert_int_equal(apply(w, p), FIX_DONE);
+}
+
+/* Options of the earlier edit are there until that is undone: no step sets them yet. */
+static void assert_shown(const char *shown, const char *forward)
+{
+	const char *options = strstr(forward, OPTIONS);
+	AUTO_FREE char *expected =
+		xprintf("%.*s%s", (int)(options - forward), forward, options + strlen(OPTIONS));
+
+	assert_string_equal(shown, expected);
+}
+
+/* The plan that is shown before is the one that is carried out once the earlier edit is undone. */
+static void earlier_edit_is_replaced(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < CASES; i++) {
+		AUTO_FREE char *before = NULL, *shown = NULL;
+		AUTO_PLAN struct plan *p = NULL;
+
+		begin(w, i);
+		before = tree_of(w);
+		deliver_first(w, i);
+		assert_delivered(w, i);
+		assert_false(has_gate(w, LIB "/nvidia-uvm.ko"));
+		assert_true(look_at_earlier(w, i));
+		assert_int_equal(w->delivery.earlier_n, 1);
+		assert_int_equal(w->delivery.earlier[0], 1);
+		p = make_plan(w);
+		shown = order_of(p, false);
+		assert_shown(shown, cases[i].forward);
+		replace(w, i);
+		assert_delivered(w, i);
+		assert_true(has_gate(w, LIB "/nvidia-uvm.ko"));
+		undo(w);
+		assert_tree(w, before);
+	}
+}
+
+/* Of several kernels all are undone, the last first; what else changed the same file is in the way. */
+static void earlier_edits_of_two_kernels(void **state)
+{
+	struct world *w = *state;
+	AUTO_PLAN struct plan *other = NULL, *options = NULL;
+	AUTO_FREE char *before = NULL;
+
+	begin(w, 0);
+	put_kernel(w, SECOND);
+	before = tree_of(w);
+	deliver_first(w, 0);
+	put_kernel(w, SECOND);
+	w->first = true;
+	w->delivery.kernel = SECOND;
+	w->delivery.in_place = true;
+	other = make_plan(w);
+	assert_int_equal(apply(w, other), FIX_DONE);
+	w->first = false;
+	assert_true(look_at_earlier(w, 0));
+	assert_int_equal(w->delivery.earlier_n, 2);
+	assert_int_equal(w->delivery.earlier[0], 2);
+	assert_int_equal(w->delivery.earlier[1], 1);
+	w->delivery.way = DELIVER_OPTIONS;
+	w->settings[0].value = "0x211";
+	options = make_plan(w);
+	assert_int_equal(apply(w, options), FIX_DONE);
+	w->settings[0].value = "0x11";
+	assert_false(look_at_earlier(w, 0));
+	assert_non_null(strstr(w->delivery.checks[0].found, "undo 3 first"));
+	undo(w);
+	replace(w, 0);
+	assert_delivered(w, 0);
+	undo(w);
+	assert_tree(w, before);
+}
+
+/* Without its journal nobody knows how it came in. */
+static void earlier_edit_of_no_fix(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < CASES; i += 2) {
+		deliver_first(w, i);
+		remove_tree(w, "var/lib/onehop/fixes");
+		assert_false(look_at_earlier(w, i));
+		assert_non_null(strstr(w->delivery.checks[0].remedy,
+				       cases[i].driver ? "dkms install --force" : "dkms remove"));
+	}
+}
+
+static bool replace_is_killed(struct world *w, size_t i, long n)
+{
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		rig_fail(&w->rig, n, 0);
+		w->rig.kill = true;
+		replace(w, i);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status);
+}
+
+/* Whatever is left, the next run completes it, and undo leads to the driver's own modules. */
+static void replace_killed_anywhere(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < 3; i += 2) {
+		AUTO_FREE char *before = NULL;
+		bool killed = true;
+		long n = 0;
+
+		begin(w, i);
+		before = tree_of(w);
+		for (; killed; n += (long)3 * STRIDE + 2) {
+			deliver_first(w, i);
+			killed = replace_is_killed(w, i, n);
+			recover(w);
+			replace(w, i);
+			assert_delivered(w, i);
+			assert_true(has_gate(w, LIB "/nvidia-uvm.ko"));
+			undo(w);
+			assert_tree(w, before);
+		}
+		assert_true(n > 90);
+	}
+}
+
 /* ---- what is printed ---- */
 
 static void printed(void **state)
@@ -1631,6 +1848,10 @@ int main(void)
 		TEST(killed_into_whole),
 		TEST(killed_own),
 		TEST(undo_killed_anywhere),
+		TEST(earlier_edit_is_replaced),
+		TEST(earlier_edits_of_two_kernels),
+		TEST(earlier_edit_of_no_fix),
+		TEST(replace_killed_anywhere),
 		TEST(printed),
 		TEST(core_is_built),
 		TEST(core_is_not_built),

@@ -303,7 +303,10 @@ static void a_second_look_finds_ours(void **state)
 	put(r, r->d->patch_file, r->d->patch);
 	put(r, r->d->patch_array_file, r->d->patch_array);
 	look(r);
-	assert_true(r->d->in_place);
+	assert_true(r->d->in_place && !r->d->others);
+	put(r, r->d->patch_file, "# of an earlier onehop\n");
+	look(r);
+	assert_true(r->d->others && !r->d->in_place);
 	expect_no_other_bad(r);
 	expect(r, "override", CHECK_GOOD, "is onehop's");
 }
@@ -365,6 +368,25 @@ static void a_changed_whole_tree_is_refused(void **state)
 	assert_null(r->d->patch);
 }
 
+/* Into the tree of ours. */
+static void put_todays_modules(struct rig *r)
+{
+	static const struct unlock_options none;
+	struct unlock *u = NULL;
+
+	assert_int_equal(unlock_open(r->sources, &none, &u), 0);
+	for (size_t i = 0; i < u->n; i++) {
+		const char *path = u->files[i].path;
+		AUTO_FREE char *to = NULL;
+
+		if (strncmp(path, KERNEL_OPEN, strlen(KERNEL_OPEN)) != 0)
+			continue;
+		to = xprintf("usr/src/onehop-nvidia-" RELEASE "/%s", path + strlen(KERNEL_OPEN));
+		put(r, to, u->files[i].after.data);
+	}
+	unlock_close(u);
+}
+
 static void without_a_tree_one_is_made(void **state)
 {
 	struct rig *r = *state;
@@ -383,9 +405,13 @@ static void without_a_tree_one_is_made(void **state)
 	put(r, "usr/src/onehop-nvidia-" RELEASE "/nvidia/nv-kernel.o_binary", "core");
 	put_link(r, "var/lib/dkms/onehop-nvidia/" RELEASE "/source",
 		 "/usr/src/onehop-nvidia-" RELEASE);
+	/* Its dkms.conf is that of all edits; what was copied beside it, today's or not. */
 	look(r);
 	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
-	assert_true(r->d->in_place);
+	assert_true(r->d->others && !r->d->in_place);
+	put_todays_modules(r);
+	look(r);
+	assert_true(r->d->in_place && !r->d->others);
 	expect_no_other_bad(r);
 }
 

@@ -213,11 +213,10 @@ int meeting_open(const struct pattern_pair *p, enum pattern pattern, struct meet
 	return r;
 }
 
-void meeting_close(struct meeting *m)
+void meeting_close(struct meeting *m, int r)
 {
-	for (unsigned i = 0; i < 2; i++)
-		if (!m->pair->results[0]->sets_lost && !m->pair->results[1]->sets_lost)
-			station_free(m->ends[i].station, &m->ends[i].other);
+	for (unsigned i = 0; i < 2 && !verify_loses_sets(r); i++)
+		station_free(m->ends[i].station, &m->ends[i].other);
 }
 
 int meeting_reset(struct meeting *m)

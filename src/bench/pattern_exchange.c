@@ -56,7 +56,7 @@ int pattern_pull(const struct pattern_pair *p, unsigned from)
 	(void)from;
 	if (r == 0)
 		r = pull_once(&m);
-	meeting_close(&m);
+	meeting_close(&m, r);
 	return r;
 }
 
@@ -76,7 +76,7 @@ int pattern_sustained(const struct pattern_pair *p, unsigned from)
 		if (r == 0)
 			r = pull_once(&m);
 	} while (r == 0 && is_right(p) && clock_s() < until);
-	meeting_close(&m);
+	meeting_close(&m, r);
 	return r;
 }
 
@@ -146,7 +146,7 @@ int pattern_graph(const struct pattern_pair *p, unsigned from)
 		r = meeting_reset(&m);
 	if (r == 0)
 		r = run_graphs(&m);
-	meeting_close(&m);
+	meeting_close(&m, r);
 	return r;
 }
 
@@ -352,7 +352,7 @@ static int try_variant(const struct pattern_pair *p, const struct variant *v, un
 	}
 	for (unsigned i = 0; i < 2 && !verify_loses_sets(r); i++)
 		station_free(p->ends[i], &place.seen[i]);
-	meeting_close(&m);
+	meeting_close(&m, r);
 	return here ? r : 0;
 }
 
@@ -419,6 +419,6 @@ int pattern_atomics(const struct pattern_pair *p, unsigned from)
 		r = meeting_reset(&m);
 	if (r == 0)
 		r = count_adds(&m, from);
-	meeting_close(&m);
+	meeting_close(&m, r);
 	return r;
 }

@@ -35,9 +35,12 @@ struct meeting {
 	uint64_t words[2]; /* that ends[i] checks */
 };
 
-/* The other's memory comes by IPC where that is to be had; meeting_close lets go of it. */
+/*
+ * The other's memory comes by IPC where that is to be had; meeting_close
+ * lets go of it, unless what came of it (`r`) leaves kernels that may still use it.
+ */
 int meeting_open(const struct pattern_pair *p, enum pattern pattern, struct meeting *ret);
-void meeting_close(struct meeting *m);
+void meeting_close(struct meeting *m, int r);
 
 /* Zeroes flags, state and reports of both: rounds begin at 0. */
 int meeting_reset(struct meeting *m);

@@ -172,7 +172,7 @@ int pattern_reread(const struct pattern_pair *p, unsigned from)
 		x.most = REREAD_BYTES < room ? REREAD_BYTES : room;
 		r = run_rereads(&x);
 	}
-	meeting_close(&x.m);
+	meeting_close(&x.m, r);
 	return r;
 }
 

@@ -49,3 +49,22 @@ nvGpuOpsBuildExternalAllocPtes(...)
 p << encode.p;
 @@
 print("PLACE", "pte-addresses", p[0].file, p[0].line, p[0].current_element)
+
+// Where they do know them, compressible memory is told from other just before entries are made.
+@compressed depends on native@
+expression kind;
+position p;
+symbol FB_IS_KIND_COMPRESSIBLE;
+identifier is;
+@@
+nvGpuOpsBuildExternalAllocPtes(...)
+{
+	<+...
+	is = memmgrIsKind_HAL(..., FB_IS_KIND_COMPRESSIBLE, kind)@p
+	...+>
+}
+
+@script:python@
+p << compressed.p;
+@@
+print("PLACE", "pte-compressed", p[0].file, p[0].line_end, p[0].current_element)

@@ -23,6 +23,7 @@ is "apply: what DKMS says" "$(state "$kernel")" installed
 echo "# the kernel loads $(module "$kernel")"
 run "apply: probe of the module" 0 onehop unlock --probe "$(module "$kernel")"
 is "apply: its mark" "$(modinfo -k "$kernel" -F onehop "$driver")" "unlock 2"
+is "apply: nvidia-uvm's mark" "$(modinfo -k "$kernel" -F onehop "$driver-uvm")" "managed 1"
 is "apply: it is for that kernel" "$(modinfo -k "$kernel" -F vermagic "$driver" | cut -d' ' -f1)" "$kernel"
 check "apply: the option" grep -q ForceP2P /etc/modprobe.d/onehop.conf
 is "apply: files that are new or changed, but for DKMS's, modules and boot images" \

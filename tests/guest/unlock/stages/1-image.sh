@@ -34,4 +34,25 @@ check "apply: the modules fit that kernel" \
 run "history" 0 onehop history
 is "history: applied" "$(applied 1)" applied
 run "apply again: nothing to do" 0 onehop unlock --sources /usr/src/driver --kernel "$kernel" --image --apply
+
+# The same as the first onehop brought it in: nvidia-uvm is as released, the mark is "unlock 1". Its journal says so too.
+uvm=${module%.ko}-uvm.ko
+fix=/var/lib/onehop/fixes/1
+for file in "/usr/src/nvidia-current-open-$version/patches/onehop-p2p.patch" "$fix"/new-*; do
+    grep -aq '^+++ b/nvidia-uvm/' "$file" || continue
+    awk '/^--- /{keep = $0 !~ /nvidia-uvm/} NR == 1 {keep = 1} keep' "$file" | sed 's/"unlock 2"/"unlock 1"/' >/tmp/patch
+    sed -i "s/\\b$(stat -c %s "$file")\\b/$(stat -c %s /tmp/patch)/" "$fix/plan.json"
+    cat /tmp/patch >"$file"
+done
+rm -r "/var/lib/dkms/$tree/$kernel"
+run "earlier edit: built" 0 dkms build "$tree" -k "$kernel"
+run "earlier edit: installed" 0 dkms install --force "$tree" -k "$kernel"
+is "earlier edit: its mark" "$(modinfo -F onehop "$module")" "unlock 1"
+run "earlier edit: it has no gate for managed memory" 1 onehop unlock --probe "$uvm"
+run "earlier edit: replaced" 0 onehop unlock --sources /usr/src/driver --kernel "$kernel" --image --apply
+sed 's/^/#   /' /tmp/said
+run "replaced: the gate is there" 0 onehop unlock --probe "$uvm"
+is "replaced: its mark" "$(modinfo -F onehop "$module")" "unlock 2"
+is "replaced: the earlier one is undone" "$(applied 1)" undone
+is "replaced: today's is applied" "$(applied 2)" applied
 echo stage-end

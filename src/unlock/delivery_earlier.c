@@ -81,7 +81,7 @@ static void say_taken_back(struct delivery *d, struct arena *a)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 
-	for (size_t i = 0; i < d->earlier_n; i++)
+	for (size_t i = 0; d->earlier && i < d->earlier_n; i++)
 		strbuf_printf(&b, "%sfix %u", i ? ", " : "", d->earlier[i]);
 	add_check(d, CHECK_NOTE,
 		  arena_printf(a,

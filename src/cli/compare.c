@@ -51,9 +51,10 @@ static int parse_pair(const char *text, size_t n, int *ret)
 
 static enum exit_code code_of(const struct comparison *c)
 {
-	if (!c->kind_n)
+	if (!c->kind_n && !c->failed_after)
 		return EXIT_NOT_JUDGED;
-	return c->counts[TREND_WORSE] || c->slow_after.slow ? EXIT_FINDING : EXIT_WELL;
+	return c->counts[TREND_WORSE] || c->slow_after.slow || c->failed_after ? EXIT_FINDING
+									       : EXIT_WELL;
 }
 
 static int print_comparison(const struct comparison *c, const struct compare_options *o)
@@ -97,7 +98,8 @@ const struct command command_compare = {
 	.summary = "what got better and what worse between two results",
 	.about = "A and B are JSON of onehop test or bench, or the output of "
 		 "p2pBandwidthLatencyTest, nccl-tests (also -J) or nvbandwidth -j; - is standard "
-		 "input. Exit status 1: something got worse beyond noise, or a pair of B is slow.",
+		 "input. Exit status 1: something got worse beyond noise, a check of "
+		 "data in B failed, or a pair of B is slow.",
 	.options = compare_table,
 	.size = sizeof(struct compare_options),
 	.min_args = 2,

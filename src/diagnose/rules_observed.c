@@ -4,6 +4,7 @@
 #include "base/rate.h"
 #include "diagnose/rules.h"
 #include "diagnose/run_failure.h"
+#include "machine/observed.h"
 
 #include <string.h>
 
@@ -339,20 +340,33 @@ static const char *failure_text(struct rule_run *run, const struct observed *o)
 	return o->initiator >= 0 ? run_text(run, "%s (GPU%d)", s, o->initiator) : s;
 }
 
+static bool any_failure_of_nccl(struct rule_run *run)
+{
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->kind == OBSERVED_NCCL_WARNING ||
+		    (o->kind == OBSERVED_RUN_FAILURE && !observed_is_failed_test(o)))
+			return true;
+	}
+	return false;
+}
+
 static void evidence_connections(struct rule_run *run, struct finding *f)
 {
-	if (!any_observed(run, OBSERVED_NCCL_TRANSPORT))
+	if (any_failure_of_nccl(run) && !any_observed(run, OBSERVED_NCCL_TRANSPORT))
 		finding_evidence(run, f, "the log names no connection between GPUs");
 }
 
 static void evidence_failed_runs(struct rule_run *run, struct finding *f)
 {
+	const char *last = "";
 	size_t n = 0;
 
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		if (o->kind != OBSERVED_RUN_FAILURE)
+		if (o->kind != OBSERVED_RUN_FAILURE || strcmp(o->from, last) == 0)
 			continue;
+		last = o->from;
 		if (n++ < FAILURES_SHOWN)
 			finding_evidence(run, f, "%s (seen in %s)", failure_text(run, o), o->from);
 	}
@@ -417,7 +431,7 @@ static enum verdict probe_warned(struct rule_run *run)
 const struct rule rules_observed[] = {
 	{
 		.id = "observed-run",
-		.title = "The run that was logged ended well",
+		.title = "The run or test that was recorded ended well",
 		.why = "What ended a job stands before everything that makes it slow. CUDA's "
 		       "errors are met "
 		       "by one rank; the others then wait for it, time out and abort, so that "

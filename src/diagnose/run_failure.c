@@ -19,6 +19,10 @@
 #define HARDWARE_TODO "look at the Xid in the kernel log (rules xid-memory and xid-nvlink)"
 
 static const struct run_failure_meaning meanings[] = {
+	{RUN_TEST_FAILED, -1,
+	 "a test got wrong data or ended with an error, and does not show which pair is the cause",
+	 "run onehop test, which checks each GPU and each pair; until then do not trust results "
+	 "of jobs on these GPUs"},
 	{RUN_CUDA_ERROR, 2, "a GPU has no memory left for the program or for NCCL's buffers",
 	 "end other programs on the GPUs, or make NCCL's buffers smaller (NCCL_BUFFSIZE, "
 	 "NCCL_MAX_CTAS)"},
@@ -75,9 +79,8 @@ const struct run_failure_meaning *run_failure_find(const struct run_failure *f)
 const char *run_failure_text(const struct run_failure *f, char *buf, size_t size)
 {
 	static const char *const names[RUN_FAILURE_KIND_N] = {
-		[RUN_CUDA_ERROR] = "CUDA error",
-		[RUN_NCCL_ERROR] = "NCCL error",
-		[RUN_TIMED_OUT] = "collective timed out",
+		[RUN_TEST_FAILED] = "test failed",      [RUN_CUDA_ERROR] = "CUDA error",
+		[RUN_NCCL_ERROR] = "NCCL error",        [RUN_TIMED_OUT] = "collective timed out",
 		[RUN_ABORTED] = "communicator aborted",
 	};
 	char number[32] = "";
@@ -93,9 +96,8 @@ const char *run_failure_text(const struct run_failure *f, char *buf, size_t size
 const char *run_failure_word(enum run_failure_kind kind)
 {
 	static const char *const words[RUN_FAILURE_KIND_N] = {
-		[RUN_CUDA_ERROR] = "cuda-error",
-		[RUN_NCCL_ERROR] = "nccl-error",
-		[RUN_TIMED_OUT] = "timed-out",
+		[RUN_TEST_FAILED] = "test-failed", [RUN_CUDA_ERROR] = "cuda-error",
+		[RUN_NCCL_ERROR] = "nccl-error",   [RUN_TIMED_OUT] = "timed-out",
 		[RUN_ABORTED] = "aborted",
 	};
 

@@ -36,6 +36,7 @@ struct tally {
 	size_t driverless; /* of blocked pairs: no driver is loaded */
 	size_t overruled;  /* bad links that a copy contradicts */
 	size_t fast;       /* of suspect pairs: copies were fast, nobody checked their data */
+	size_t doubted;    /* of suspect pairs: a test of their GPUs failed */
 	size_t no_gain;    /* of suspect pairs: copies were no faster with P2P on than off */
 	int nvlinks_min, nvlinks_max;
 	int64_t bar1_min, bar1_max; /* of those that BAR1 blocks */
@@ -68,6 +69,8 @@ static void tally_path(struct tally *y, const struct path *p)
 	y->by_verdict[p->verdict]++;
 	y->fast += p->verdict == PAIR_SUSPECT &&
 		   p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_FAST;
+	y->doubted += p->verdict == PAIR_SUSPECT &&
+		      p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_DOUBTS;
 	y->no_gain += p->verdict == PAIR_SUSPECT &&
 		      p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_NO_GAIN;
 	for (enum chain_step s = 0; s < CHAIN_STEP_N; s++)
@@ -143,7 +146,7 @@ static void put_open(struct strbuf *b, const struct tally *y, enum pair_verdict 
 		     const size_t counts[CHAIN_STEP_N], const char *tail)
 {
 	const char *before = ": ";
-	size_t n = y->by_verdict[v] - (v == PAIR_SUSPECT ? y->fast : 0);
+	size_t n = y->by_verdict[v] - (v == PAIR_SUSPECT ? y->fast + y->doubted : 0);
 
 	if (!n)
 		return;
@@ -185,6 +188,15 @@ static void put_no_gain(struct strbuf *b, const struct tally *y)
 	put_share(b, y->no_gain, y->pairs);
 }
 
+/* "; data in doubt after a failed test on all" */
+static void put_doubted(struct strbuf *b, const struct tally *y)
+{
+	if (!y->doubted)
+		return;
+	strbuf_puts(b, "; data in doubt after a failed test");
+	put_share(b, y->doubted, y->pairs);
+}
+
 static void put_direct(struct strbuf *b, const struct tally *y)
 {
 	size_t direct = y->by_verdict[PAIR_DIRECT];
@@ -220,6 +232,7 @@ static void put_tally(struct strbuf *b, const struct tally *y)
 	put_refused(b, y);
 	put_fast(b, y);
 	put_no_gain(b, y);
+	put_doubted(b, y);
 	put_blocked(b, y);
 	put_open(b, y, PAIR_UNDECIDED, "undecided", y->unknown, " unknown");
 	put_open(b, y, PAIR_SUSPECT, "in doubt", y->possible, " may be in the way");

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "ingest/nccl_tests.h"
 #include "ingest/text.h"
 #include "machine/nccl.h"
 
@@ -607,6 +608,20 @@ static void read_other(struct parser *p, const char *text, unsigned line)
 		add_failure(p, f, member_of_rank(p, f.rank), line);
 }
 
+/* The table of nccl-tests that the log holds. */
+static void add_wrong_results(struct parser *p, const char *text, size_t size)
+{
+	unsigned line = nccl_tests_wrong_line(text, size);
+	const struct run_failure f = {.kind = RUN_TEST_FAILED,
+				      .rank = -1,
+				      .code = -1,
+				      .sequence = -1,
+				      .what = "nccl-tests found wrong values"};
+
+	if (line)
+		add_failure(p, f, NULL, line);
+}
+
 /* ---- what else the log tells ---- */
 
 static int add_note(struct parser *p, struct nccl_log_notes *notes, const struct record *r)
@@ -855,6 +870,7 @@ int nccl_log_read(struct nccl_log *l, const char *text, size_t size)
 	for (size_t i = 0; i < p.comm_n; i++)
 		l->ranks = p.comms[i].member_n > l->ranks ? p.comms[i].member_n : l->ranks;
 	fill_pairs(&p);
+	add_wrong_results(&p, text, size);
 	if (l->failure_n)
 		qsort(l->failures, l->failure_n, sizeof(*l->failures), compare_failures);
 	return 0;

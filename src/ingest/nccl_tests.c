@@ -113,12 +113,23 @@ static void add_value(struct figures *f, const char *word, const char *suffix, b
 /* Two decimals of less than this are no measurement; the time is. */
 #define LEAST_BUSBW 1.0
 
+/* Not by size: one wrong value is enough. */
+static void add_verified(struct figures *f, const struct nccl_tests_result result[2],
+			 const char *from)
+{
+	double wrong = fmax(result[0].wrong, result[1].wrong);
+
+	if (wrong >= 0)
+		figures_add(f, FIGURE_ALL_VERIFIED, -1, -1, wrong == 0)->from = from;
+}
+
 void nccl_tests_add(struct figures *f, const char *word, uint64_t bytes,
 		    const struct nccl_tests_result result[2], const char *from)
 {
 	double times[2] = {result[0].time_us, result[1].time_us};
 	double busbw[2] = {result[0].busbw, result[1].busbw};
 
+	add_verified(f, result, from);
 	add_value(f, word, "-time", false, times, bytes, from);
 	if (fmax(busbw[0], busbw[1]) >= LEAST_BUSBW)
 		add_value(f, word, "-bus", true, busbw, bytes, from);
@@ -134,6 +145,7 @@ enum column {
 	COLUMN_TIME,
 	COLUMN_ALGBW,
 	COLUMN_BUSBW,
+	COLUMN_WRONG,
 	COLUMN_N
 };
 
@@ -143,7 +155,7 @@ static const struct {
 } column_names[] = {
 	{"size", COLUMN_SIZE},   {"type", COLUMN_TYPE},   {"redop", COLUMN_REDOP},
 	{"root", COLUMN_ROOT},   {"time", COLUMN_TIME},   {"cputime", COLUMN_TIME},
-	{"algbw", COLUMN_ALGBW}, {"busbw", COLUMN_BUSBW},
+	{"algbw", COLUMN_ALGBW}, {"busbw", COLUMN_BUSBW}, {"#wrong", COLUMN_WRONG},
 };
 
 #define MAX_WORDS 24
@@ -276,6 +288,7 @@ static bool read_row(struct parser *p, const struct words *w, unsigned line, con
 		results[i] = (struct nccl_tests_result){
 			.time_us = number_at(w, p->columns[i][COLUMN_TIME]),
 			.busbw = number_at(w, p->columns[i][COLUMN_BUSBW]),
+			.wrong = number_at(w, p->columns[i][COLUMN_WRONG]),
 		};
 	if (bytes)
 		nccl_tests_add(p->f, word, bytes, results, from);
@@ -348,6 +361,63 @@ static int read_line(struct parser *p, const struct text_line *lines, size_t n, 
 	return 0;
 }
 
+/* "# Out of bounds values : 4 FAILED", which is there too where the columns do not count. */
+static bool is_failed_summary(const char *line)
+{
+	const char *s = strstr(line, "# Out of bounds values : ");
+
+	return s && strstr(s, " FAILED");
+}
+
+static bool is_wrong_row(const struct parser *p, const struct words *w)
+{
+	uint64_t bytes;
+
+	return is_row(p, w, &bytes) && w->n == p->width &&
+	       fmax(number_at(w, p->columns[0][COLUMN_WRONG]),
+		    number_at(w, p->columns[1][COLUMN_WRONG])) > 0;
+}
+
+static unsigned wrong_line(const struct text_line *lines, size_t n)
+{
+	struct parser p = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		AUTO_FREE char *copy = xstrdup(lines[i].text);
+		struct words w;
+
+		split(copy, &w);
+		if (!read_header(&p, &w) &&
+		    (is_wrong_row(&p, &w) || is_failed_summary(lines[i].text)))
+			return lines[i].number;
+	}
+	return 0;
+}
+
+unsigned nccl_tests_wrong_line(const char *text, size_t size)
+{
+	struct arena *arena = arena_new();
+	size_t n;
+	const struct text_line *lines = text_lines(arena, text, size, &n);
+	unsigned line = wrong_line(lines, n);
+
+	arena_free(arena);
+	return line;
+}
+
+/* Rows that are left out, as those of another type, may be the wrong ones. */
+static void add_wrong_line(struct figures *f, const struct text_line *lines, size_t n)
+{
+	unsigned line = wrong_line(lines, n);
+	bool known = false;
+
+	for (size_t i = 0; i < f->row_n; i++)
+		known = known || figure_is_failure(&f->rows[i]);
+	if (line && !known)
+		figures_add(f, FIGURE_ALL_VERIFIED, -1, -1, 0)->from =
+			arena_printf(f->arena, "%s:%u", f->name, line);
+}
+
 int nccl_tests_parse(const char *text, size_t size, const char *file, struct figures **ret)
 {
 	struct parser p = {.f = figures_new(file, "nccl-tests"), .named = nccl_tests_word(file)};
@@ -357,6 +427,8 @@ int nccl_tests_parse(const char *text, size_t size, const char *file, struct fig
 
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = read_line(&p, lines, n, i);
+	if (r == 0)
+		add_wrong_line(p.f, lines, n);
 	if (r == 0 && !p.f->row_n)
 		r = err_set(EINVAL, "%s: is the output of nccl-tests without a single result",
 			    file);

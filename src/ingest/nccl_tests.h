@@ -13,7 +13,7 @@ bool nccl_tests_recognise(const char *text, size_t size);
 /*
  * Each size becomes a time and, from 1 GB/s on, a bus bandwidth (below, the two decimals of the
  * table say too little): of the faster of out-of-place and in-place, both being low and high.
- * -EINVAL when no row can be read.
+ * Where values were checked, whether all were right. -EINVAL when no row can be read.
  */
 int nccl_tests_parse(const char *text, size_t size, const char *file, struct figures **ret);
 
@@ -22,6 +22,9 @@ const char *nccl_tests_word(const char *path);
 /* One placement of one size; 0 or less: not measured. */
 struct nccl_tests_result {
 	double time_us, busbw;
+	double wrong; /* values; below 0: not checked */
 };
+/* The first line, from 1, that reports wrong values; 0: none does. Needs no table that can be read whole. */
+unsigned nccl_tests_wrong_line(const char *text, size_t size);
 void nccl_tests_add(struct figures *f, const char *word, uint64_t bytes,
 		    const struct nccl_tests_result result[2], const char *from);

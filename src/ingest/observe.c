@@ -11,7 +11,7 @@
 #include "ingest/nccl_log.h"
 #include "ingest/text.h"
 #include "machine/comparison.h"
-#include "machine/machine.h"
+#include "machine/observed.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -102,19 +102,6 @@ static int match_gpus(const struct machine *m, const char *name, const struct na
 	return 0;
 }
 
-static struct observed *add(struct machine *m, enum observed_kind kind, int initiator, int target,
-			    const char *from)
-{
-	struct observed *o = ARENA_PUSH(m->arena, m->observed, m->observed_n);
-
-	*o = (struct observed){.kind = kind,
-			       .initiator = initiator,
-			       .target = target,
-			       .text = "",
-			       .from = arena_strdup(m->arena, from)};
-	return o;
-}
-
 /* ---- figures ---- */
 
 static const struct {
@@ -122,8 +109,10 @@ static const struct {
 	enum observed_kind kind;
 	bool yes_or_no;
 } observable[] = {
-	{"pair-verified", OBSERVED_PEER_COPY, true}, {"p2p-access", OBSERVED_PEER_ACCESS, true},
-	{"write-ce", OBSERVED_BANDWIDTH, false},     {"read-ce", OBSERVED_BANDWIDTH, false},
+	{FIGURE_PAIR_VERIFIED, OBSERVED_PEER_COPY, true},
+	{"p2p-access", OBSERVED_PEER_ACCESS, true},
+	{"write-ce", OBSERVED_BANDWIDTH, false},
+	{"read-ce", OBSERVED_BANDWIDTH, false},
 	{"latency-write", OBSERVED_LATENCY, false},
 };
 
@@ -148,7 +137,7 @@ static int add_figure(const struct figure_index *x, const struct figure *row, st
 	    !figure_measured(row) ||
 	    (observable[k].kind == OBSERVED_BANDWIDTH && row->bytes && row->bytes < RATE_MIN_BYTES))
 		return 0;
-	o = add(m, observable[k].kind, initiator, target, row->from);
+	o = observed_add(m, observable[k].kind, initiator, target, row->from);
 	o->value = observable[k].yes_or_no ? 0 : row->median;
 	/* Of several samples the worst: what works sometimes does not work. */
 	o->ok = !observable[k].yes_or_no || row->low >= 1;
@@ -157,6 +146,28 @@ static int add_figure(const struct figure_index *x, const struct figure *row, st
 	if (o->kind == OBSERVED_BANDWIDTH)
 		set_gain(x, row, o);
 	return 1;
+}
+
+/* What failed and is not one pair's: a GPU by itself, or all of them; of many sizes the first. */
+static int add_failed(const struct figures *f, struct machine *m, const int *gpus)
+{
+	bool staged, whole = false;
+	int n = 0;
+
+	for (size_t i = 0; i < f->row_n; i++) {
+		const struct figure *row = &f->rows[i];
+		bool alone = strcmp(row->what, FIGURE_GPU_VERIFIED) == 0 && row->initiator >= 0;
+		bool all = strcmp(row->what, FIGURE_ALL_VERIFIED) == 0 && !whole;
+
+		if (!figure_is_failure(row) || (!alone && !all))
+			continue;
+		observed_add_failed_test(m, alone ? &gpus[row->initiator] : gpus,
+					 alone ? 1 : f->gpu_n,
+					 figure_kind_find(row->what, &staged)->title, row->from);
+		whole = whole || all;
+		n++;
+	}
+	return n;
 }
 
 /* Stand-ins of onehop's own have no PCI address, and could pass for GPUs by their number alone. */
@@ -188,6 +199,8 @@ int figures_observe(const struct figures *f, struct machine *m)
 		if (row->initiator >= 0 && row->target >= 0)
 			n += add_figure(x, row, m, gpus[row->initiator], gpus[row->target]);
 	}
+	if (r == 0)
+		n += add_failed(f, m, gpus);
 	figure_index_free(x);
 	if (r == 0 && !n)
 		return err_set(EINVAL,
@@ -214,8 +227,8 @@ static int add_transport(const struct nccl_log *l, const struct nccl_pair *p, st
 
 	if (initiator == target || nccl_pair_way(p) == NCCL_WAY_NONE)
 		return 0;
-	o = add(m, OBSERVED_NCCL_TRANSPORT, initiator, target,
-		arena_printf(m->arena, "%s:%u", l->name, p->line));
+	o = observed_add(m, OBSERVED_NCCL_TRANSPORT, initiator, target,
+			 arena_printf(m->arena, "%s:%u", l->name, p->line));
 	o->ok = nccl_way_is_p2p(nccl_pair_way(p));
 	o->text = arena_strdup(m->arena, p->transports);
 	return 1;
@@ -237,9 +250,16 @@ static int add_failures(const struct nccl_log *l, struct machine *m, const int *
 {
 	for (size_t i = 0; i < l->failure_n; i++) {
 		const struct nccl_log_failure *x = &l->failures[i];
-		struct observed *o =
-			add(m, OBSERVED_RUN_FAILURE, gpus && x->device >= 0 ? gpus[x->device] : -1,
-			    -1, arena_printf(m->arena, "%s:%u", l->name, x->line));
+		struct observed *o;
+
+		if (gpus && l->device_n > 1 && x->failure.kind == RUN_TEST_FAILED) {
+			observed_add_failed_test(m, gpus, l->device_n, x->failure.what,
+						 arena_printf(m->arena, "%s:%u", l->name, x->line));
+			continue;
+		}
+		o = observed_add(m, OBSERVED_RUN_FAILURE,
+				 gpus && x->device >= 0 ? gpus[x->device] : -1, -1,
+				 arena_printf(m->arena, "%s:%u", l->name, x->line));
 
 		o->failure = x->failure;
 		o->failure.what = arena_strdup(m->arena, x->failure.what);
@@ -251,8 +271,9 @@ static int add_warnings(const struct nccl_log *l, struct machine *m)
 {
 	for (size_t i = 0; i < l->warnings.n; i++) {
 		const struct nccl_log_note *note = &l->warnings.items[i];
-		struct observed *o = add(m, OBSERVED_NCCL_WARNING, -1, -1,
-					 arena_printf(m->arena, "%s:%u", l->name, note->line));
+		struct observed *o =
+			observed_add(m, OBSERVED_NCCL_WARNING, -1, -1,
+				     arena_printf(m->arena, "%s:%u", l->name, note->line));
 
 		o->text = arena_strdup(m->arena, note->text);
 	}

@@ -43,6 +43,7 @@ static struct nccl_tests_result placement(const json_t *result, const char *name
 	return (struct nccl_tests_result){
 		.time_us = number_of(time ? time : json_object_get(o, "cpu_time")),
 		.busbw = number_of(json_object_get(o, "bus_bw")),
+		.wrong = number_of(json_object_get(o, "nwrong")),
 	};
 }
 
@@ -168,10 +169,27 @@ static void add_matrix(struct figures *f, size_t t, const json_t *rows)
 	}
 }
 
+/* "Passed", "Waived", "Not Found", "Error"; before there was a status, every test had passed. */
+static void add_status(struct figures *f, const char *name, const char *status, const char *error)
+{
+	bool failed = strcmp(status, "Error") == 0;
+
+	if (failed || strcmp(status, "Passed") == 0)
+		figures_add(f, FIGURE_ALL_VERIFIED, -1, -1, !failed)->from =
+			arena_printf(f->arena, "%s: %s%s%s", f->name, name,
+				     failed && error ? ": " : "", failed && error ? error : "");
+}
+
+/* What a test measured before it failed is no result. */
 static void add_testcase(struct figures *f, const json_t *test)
 {
 	const char *name = json_string_value(json_object_get(test, "name"));
+	const char *status = json_string_value(json_object_get(test, "status"));
 
+	if (name && status)
+		add_status(f, name, status, json_string_value(json_object_get(test, "error")));
+	if (status && strcmp(status, "Error") == 0)
+		return;
 	for (size_t t = 0; name && t < sizeof(testcases) / sizeof(*testcases); t++)
 		if (strcmp(name, testcases[t].test) == 0)
 			add_matrix(f, t, json_object_get(test, "bandwidth_matrix"));

@@ -36,12 +36,27 @@ static bool is_of_gpus(const json_t *json)
 	return strcmp(text_of(json, "device"), "cuda") == 0;
 }
 
+/* A GPU that could not be opened cannot be tested: that fails too. */
+static void add_own_memory(struct figures *f, size_t i, const json_t *device)
+{
+	const json_t *own = json_object_get(device, "own_memory");
+	const char *state = text_of(own, "state"), *trouble = text_of(device, "trouble");
+	bool failed = *trouble || strcmp(state, "failed") == 0;
+
+	if (!failed && strcmp(state, "ok") != 0)
+		return;
+	figures_add(f, FIGURE_GPU_VERIFIED, (int)i, (int)i, !failed)->from =
+		arena_printf(f->arena, "%s: devices[%zu]%s%s", f->name, i, failed ? ": " : "",
+			     *trouble ? trouble : text_of(own, "kind"));
+}
+
 static void add_device(struct figures *f, size_t i, const json_t *device, bool gpus)
 {
 	const char *pci = text_of(device, "pci");
 
 	figures_need_gpus(f, i + 1);
 	f->gpus[i].name = arena_strdup(f->arena, text_of(device, "name"));
+	add_own_memory(f, i, device);
 	if (!gpus)
 		return;
 	f->gpus[i].pci = *pci ? arena_strdup(f->arena, pci) : NULL;
@@ -58,6 +73,18 @@ static int find_device(const struct figures *f, const char *name)
 	return -1;
 }
 
+/* One that failed: the word of its kind; "" : none did. */
+static const char *failed_pattern(const json_t *pair)
+{
+	const json_t *pattern;
+	size_t i;
+
+	json_array_foreach (json_object_get(pair, "patterns"), i, pattern)
+		if (*text_of(pattern, "kind"))
+			return text_of(pattern, "kind");
+	return "";
+}
+
 /* A single copy of a test is no benchmark, unless the test itself found it far too slow. */
 static void add_pair(struct figures *f, size_t k, const json_t *pair)
 {
@@ -70,16 +97,33 @@ static void add_pair(struct figures *f, size_t k, const json_t *pair)
 	const json_t *gbps = json_object_get(pair, "copy_gbps");
 	const json_t *ns = json_object_get(json_object_get(pair, "round_trip"), "median_ns");
 	const char *from;
+	bool right;
 
 	if (i < 0 || j < 0 || i == j || (!ok && strcmp(state, "failed") != 0))
 		return;
 	from = arena_printf(f->arena, "%s: pairs[%zu]%s%s%s%s", f->name, k, *kind ? ": " : "", kind,
 			    *pattern ? ", pattern " : "", pattern);
-	figures_add(f, refused ? "p2p-access" : "pair-verified", i, j, ok || slow)->from = from;
+	right = (ok || slow) && !*failed_pattern(pair);
+	figures_add(f, refused ? "p2p-access" : FIGURE_PAIR_VERIFIED, i, j, right)->from = from;
+	if (ok || slow)
+		figures_add(f, FIGURE_PAIR_RATE, i, j, !slow)->from = from;
 	if (slow && json_is_number(gbps))
 		figures_add(f, "write-ce", i, j, json_number_value(gbps))->from = from;
 	if (json_is_number(ns) && json_number_value(ns) > 0)
 		figures_add(f, "round-trip", i, j, json_number_value(ns) / 1e3)->from = from;
+}
+
+/* Over P2P, and through host memory, which shows whether the GPUs themselves are right. */
+static void add_all_reduce(struct figures *f, size_t k, const json_t *arm)
+{
+	const char *state = text_of(arm, "state");
+	bool ok = strcmp(state, "ok") == 0;
+	bool refused = strcmp(text_of(arm, "kind"), "refused") == 0; /* so says a pair */
+
+	if (ok || (strcmp(state, "failed") == 0 && !refused))
+		figures_add(f, FIGURE_ALL_VERIFIED, -1, -1, ok)->from =
+			arena_printf(f->arena, "%s: all_reduce[%zu], %s%s%s", f->name, k,
+				     text_of(arm, "arm"), ok ? "" : ": ", text_of(arm, "kind"));
 }
 
 int test_json_parse(const json_t *json, const char *file, struct figures **ret)
@@ -95,6 +139,9 @@ int test_json_parse(const json_t *json, const char *file, struct figures **ret)
 			add_device(f, i, item, is_of_gpus(json));
 	json_array_foreach (json_object_get(json, "pairs"), i, item)
 		add_pair(f, i, item);
+	if (f->row_n)
+		json_array_foreach (json_object_get(json, "all_reduce"), i, item)
+			add_all_reduce(f, i, item);
 	if (!f->row_n) {
 		figures_free(f);
 		return err_set(EINVAL, "%s: is of onehop test, and no pair in it was tested", file);

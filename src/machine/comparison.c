@@ -288,7 +288,7 @@ static double sum_of(double *values, size_t n)
 
 static void sum_up(struct compared *k)
 {
-	bool yes_or_no = strcmp(k->kind->unit, "pairs") == 0;
+	bool yes_or_no = figure_unit_is_yes_or_no(k->kind->unit);
 	double (*over)(double *, size_t) = yes_or_no ? sum_of : median_of;
 	AUTO_FREE double *before = xcalloc(k->cell_n, sizeof(*before));
 	AUTO_FREE double *after = xcalloc(k->cell_n, sizeof(*after));
@@ -441,6 +441,14 @@ static double median_rate(const struct figures *f, const struct figure_index *x,
 	return rate_median(rates, n);
 }
 
+/* The tool that tested the pair knew what to expect of it. */
+static bool called_slow(const struct figure_index *x, const struct figure *r)
+{
+	const struct figure *rate = look_up(x, FIGURE_PAIR_RATE, r->initiator, r->target, 0);
+
+	return rate && rate->median == 0;
+}
+
 static void count_slow_of(const struct figures *f, const struct figure_index *x, const char *word,
 			  struct slow_pairs *ret)
 {
@@ -452,7 +460,8 @@ static void count_slow_of(const struct figures *f, const struct figure_index *x,
 		if (!is_rate(x, r, word))
 			continue;
 		ret->rows++;
-		if (!rate_is_slow(r->median, rate_yardstick(r->expected, median, r->bytes)))
+		if (!called_slow(x, r) &&
+		    !rate_is_slow(r->median, rate_yardstick(r->expected, median, r->bytes)))
 			continue;
 		ret->least = !ret->slow || r->median < ret->least ? r->median : ret->least;
 		ret->most = r->median > ret->most ? r->median : ret->most;
@@ -470,6 +479,15 @@ static struct slow_pairs count_slow(const struct figures *f, const struct figure
 }
 
 /* ---- the whole ---- */
+
+static size_t count_failures(const struct figures *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->row_n; i++)
+		n += figure_is_failure(&f->rows[i]);
+	return n;
+}
 
 static size_t compared_cells(const struct comparison *c)
 {
@@ -490,7 +508,7 @@ static bool is_same_run(const struct comparison *c)
 	for (size_t i = 0; i < c->kind_n; i++) {
 		const struct compared *k = &c->kinds[i];
 
-		measured = measured || strcmp(k->kind->unit, "pairs") != 0;
+		measured = measured || !figure_unit_is_yes_or_no(k->kind->unit);
 		for (size_t j = 0; j < k->cell_n; j++) {
 			const struct figure *b = k->cells[j].before, *a = k->cells[j].after;
 
@@ -526,6 +544,8 @@ struct comparison *comparison_new(const struct figures *before, const struct fig
 	c->use_after = count_use(after, w.after);
 	c->slow_before = count_slow(before, w.before);
 	c->slow_after = count_slow(after, w.after);
+	c->failed_before = count_failures(before);
+	c->failed_after = count_failures(after);
 	figure_index_free(w.before);
 	figure_index_free(w.after);
 	return c;

@@ -60,6 +60,7 @@ struct comparison {
 	size_t alone_n;
 	struct p2p_use use_before, use_after;
 	struct slow_pairs slow_before, slow_after;
+	size_t failed_before, failed_after; /* checks of data that failed: figure_is_failure */
 	bool same_run; /* every figure is the same to the last digit: one result, twice */
 };
 

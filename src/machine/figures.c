@@ -28,7 +28,10 @@
 
 const struct figure_kind figure_kinds[] = {
 	{"p2p-access", "P2P possible", "pairs", true, NOISE_NONE},
-	{"pair-verified", "data right at the owner", "pairs", true, NOISE_NONE},
+	{FIGURE_PAIR_VERIFIED, "data right at the owner", "pairs", true, NOISE_NONE},
+	{FIGURE_GPU_VERIFIED, "own memory of a GPU", "checks", true, NOISE_NONE},
+	{FIGURE_ALL_VERIFIED, "all GPUs at once", "checks", true, NOISE_NONE},
+	{FIGURE_PAIR_RATE, "rate of a tested copy", "pairs", true, NOISE_NONE},
 	{"write-ce", "write, CE", "GB/s", true, NOISE_COPY},
 	{"read-ce", "read, CE", "GB/s", true, NOISE_COPY},
 	{"both-ce", "both ways, CE", "GB/s", true, NOISE_COPY},
@@ -137,12 +140,28 @@ void figures_trouble(struct figures *f, const char *fmt, ...)
 	va_end(ap);
 }
 
+bool figure_unit_is_yes_or_no(const char *unit)
+{
+	return strcmp(unit, "pairs") == 0 || strcmp(unit, "checks") == 0;
+}
+
+bool figure_is_failure(const struct figure *row)
+{
+	static const char *const verified[] = {FIGURE_PAIR_VERIFIED, FIGURE_GPU_VERIFIED,
+					       FIGURE_ALL_VERIFIED};
+
+	for (size_t i = 0; i < sizeof(verified) / sizeof(*verified); i++)
+		if (strcmp(row->what, verified[i]) == 0)
+			return row->low < 1;
+	return false;
+}
+
 bool figure_measured(const struct figure *row)
 {
 	bool staged;
 	const struct figure_kind *kind = figure_kind_find(row->what, &staged);
 
-	return !kind || strcmp(kind->unit, "pairs") == 0 || row->median > 0;
+	return !kind || figure_unit_is_yes_or_no(kind->unit) || row->median > 0;
 }
 
 /* ---- looking up ---- */
@@ -187,7 +206,7 @@ static int compare_rows(const void *a, const void *b)
 
 static bool is_yes_or_no(const struct figure *row)
 {
-	return strcmp(row->unit, "pairs") == 0;
+	return figure_unit_is_yes_or_no(row->unit);
 }
 
 /* Of values in their order. What is yes or no is no where one run says no: there is no middle. */
@@ -251,7 +270,7 @@ void figures_merge(struct figures *f)
 			n++;
 		if (n > 1)
 			merge_rows(sorted + i, n);
-		if (n > f->runs)
+		if (n > f->runs && !is_yes_or_no(a)) /* checks repeat within one run */
 			f->runs = (unsigned)n;
 	}
 	for (size_t i = 0; i < f->row_n; i++) {

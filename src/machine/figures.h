@@ -18,7 +18,7 @@ struct arena;
 struct figure_kind {
 	const char *word;  /* "both-ce" */
 	const char *title; /* "both ways, CE" */
-	const char *unit;  /* "GB/s" (1e9 bytes/s), "us", "ns", "pairs" */
+	const char *unit;  /* "GB/s" (1e9 bytes/s), "us", "ns", "pairs", "checks" */
 	bool higher_is_better;
 	/* Relative difference of two runs that means nothing, for rows without an interval; the
 	   second where copies go through host memory. */
@@ -26,6 +26,13 @@ struct figure_kind {
 };
 
 #define FIGURE_STAGED "-staged"
+
+/* What is yes or no, and no is a failure; a pair's data is "pair-verified". */
+#define FIGURE_PAIR_VERIFIED "pair-verified"
+#define FIGURE_GPU_VERIFIED  "gpu-verified" /* initiator: a GPU tested by itself */
+#define FIGURE_ALL_VERIFIED  "all-verified" /* a test of all GPUs of the result at once */
+/* Yes or no: whether the tool that tested the pair calls its rate good. */
+#define FIGURE_PAIR_RATE "pair-rate"
 
 struct figure {
 	const char *what; /* word of a figure_kind, perhaps with FIGURE_STAGED; or one that only a
@@ -75,6 +82,10 @@ void figures_need_gpus(struct figures *f, size_t n);
 struct figure *figures_add(struct figures *f, const char *what, int initiator, int target,
 			   double value);
 void figures_trouble(struct figures *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Its value is 1 or 0 for each pair, or for whatever was checked. */
+bool figure_unit_is_yes_or_no(const char *unit);
+/* A check of data, or of a test as a whole, that failed. */
+bool figure_is_failure(const struct figure *row);
 /* False: 0 stands for "not measured", as no rate and no time is. Yes or no is measured either way. */
 bool figure_measured(const struct figure *row);
 /*

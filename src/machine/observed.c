@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `onehop test` found on this machine since it was started: observed.json into facts. */
+#include "machine/observed.h"
+
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "machine/figures.h"
 #include "machine/read.h"
 
 #include <jansson.h>
@@ -25,18 +28,54 @@ static int gpu_index(const struct machine *m, const char *address)
 	return -1;
 }
 
-static struct observed *add(struct reader *r, enum observed_kind kind, int initiator, int target,
-			    const char *from)
-{
-	struct observed *o = ARENA_PUSH(r->m->arena, r->m->observed, r->m->observed_n);
+/* ---- adding ---- */
 
-	o->kind = kind;
-	o->initiator = initiator;
-	o->target = target;
-	o->text = "";
-	o->from = from;
+struct observed *observed_add(struct machine *m, enum observed_kind kind, int initiator, int target,
+			      const char *from)
+{
+	struct observed *o = ARENA_PUSH(m->arena, m->observed, m->observed_n);
+
+	*o = (struct observed){.kind = kind,
+			       .initiator = initiator,
+			       .target = target,
+			       .text = "",
+			       .from = arena_strdup(m->arena, from)};
 	return o;
 }
+
+static void add_failed_test(struct machine *m, int initiator, int target, const char *what,
+			    const char *from)
+{
+	struct observed *o = observed_add(m, OBSERVED_RUN_FAILURE, initiator, target, from);
+
+	o->failure = (struct run_failure){.kind = RUN_TEST_FAILED,
+					  .rank = -1,
+					  .code = -1,
+					  .sequence = -1,
+					  .what = arena_strdup(m->arena, what)};
+}
+
+void observed_add_failed_test(struct machine *m, const int *gpus, size_t n, const char *what,
+			      const char *from)
+{
+	if (n >= m->gpu_n && n != 1) {
+		add_failed_test(m, -1, -1, what, from);
+		return;
+	}
+	if (n == 1)
+		add_failed_test(m, gpus[0], -1, what, from);
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < n; j++)
+			if (i != j)
+				add_failed_test(m, gpus[i], gpus[j], what, from);
+}
+
+bool observed_is_failed_test(const struct observed *o)
+{
+	return o->kind == OBSERVED_RUN_FAILURE && o->failure.kind == RUN_TEST_FAILED;
+}
+
+/* ---- what onehop test kept ---- */
 
 /* Refused is a matter of access; all else is one of the data. */
 static void take_pair(struct reader *r, const json_t *pair, const char *when)
@@ -56,7 +95,8 @@ static void take_pair(struct reader *r, const json_t *pair, const char *when)
 		return;
 	from = arena_printf(r->m->arena, "onehop test%s%s%s%s%s%s", *when ? " of " : "", when,
 			    *kind ? ": " : "", kind, *pattern ? ", pattern " : "", pattern);
-	o = add(r, refused ? OBSERVED_PEER_ACCESS : OBSERVED_PEER_COPY, initiator, target, from);
+	o = observed_add(r->m, refused ? OBSERVED_PEER_ACCESS : OBSERVED_PEER_COPY, initiator,
+			 target, from);
 	o->ok = json_is_true(ok);
 	o->text = arena_strdup(r->m->arena, kind);
 	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
@@ -64,10 +104,47 @@ static void take_pair(struct reader *r, const json_t *pair, const char *when)
 
 		if (value <= 0)
 			continue;
-		o = add(r, values[i].kind, initiator, target, from);
+		o = observed_add(r->m, values[i].kind, initiator, target, from);
 		o->ok = true;
 		o->value = value;
 	}
+}
+
+/* A test of several GPUs as a whole, or of one by itself. Of a GPU that is gone it says nothing. */
+static void take_whole(struct reader *r, const json_t *whole, const char *what, const char *when)
+{
+	const json_t *names = json_object_get(whole, "gpus");
+	size_t n = json_array_size(names);
+	AUTO_FREE int *gpus = xcalloc(n + 1, sizeof(*gpus));
+	const char *kind = text_of(whole, "kind");
+
+	if (!n || n > r->m->gpu_n || !json_is_false(json_object_get(whole, "ok")))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const char *name = json_string_value(json_array_get(names, i));
+
+		gpus[i] = name ? gpu_index(r->m, name) : -1;
+		if (gpus[i] < 0)
+			return;
+	}
+	observed_add_failed_test(r->m, gpus, n, what,
+				 arena_printf(r->m->arena, "onehop test%s%s%s%s",
+					      *when ? " of " : "", when, *kind ? ": " : "", kind));
+}
+
+static void take_wholes(struct reader *r, const json_t *doc, const char *when)
+{
+	static const struct {
+		const char *key, *figure;
+	} lists[] = {{"own_memory", FIGURE_GPU_VERIFIED}, {"all_reduce", FIGURE_ALL_VERIFIED}};
+	const json_t *whole;
+	bool staged;
+	size_t i;
+
+	for (size_t k = 0; k < sizeof(lists) / sizeof(*lists); k++)
+		json_array_foreach (json_object_get(doc, lists[k].key), i, whole)
+			take_whole(r, whole, figure_kind_find(lists[k].figure, &staged)->title,
+				   when);
 }
 
 /* Only a slow pair is right and of a kind; whatever else says both says nothing. */
@@ -123,6 +200,7 @@ void observed_read(struct reader *r)
 					     arena_strdup(r->m->arena, text_of(pair, "kind")));
 			else
 				take_pair(r, pair, when);
+		take_wholes(r, doc, when);
 	}
 	json_decref(doc);
 }

@@ -6,10 +6,11 @@
 
 /* A cause stands before what follows from it: reports keep this order. */
 enum run_failure_kind {
-	RUN_CUDA_ERROR, /* a CUDA call failed, or a kernel did before it */
-	RUN_NCCL_ERROR, /* NCCL gave up */
-	RUN_TIMED_OUT,  /* PyTorch's watchdog: a collective did not end */
-	RUN_ABORTED,    /* a communicator was aborted */
+	RUN_TEST_FAILED, /* a test that checks data got wrong data, or ended with an error */
+	RUN_CUDA_ERROR,  /* a CUDA call failed, or a kernel did before it */
+	RUN_NCCL_ERROR,  /* NCCL gave up */
+	RUN_TIMED_OUT,   /* PyTorch's watchdog: a collective did not end */
+	RUN_ABORTED,     /* a communicator was aborted */
 	RUN_FAILURE_KIND_N,
 };
 

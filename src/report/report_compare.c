@@ -97,7 +97,7 @@ static void add_header(struct document *out, const char *const *names)
 
 static bool is_yes_or_no(const struct compared *k)
 {
-	return strcmp(k->kind->unit, "pairs") == 0;
+	return figure_unit_is_yes_or_no(k->kind->unit);
 }
 
 /* "1.16x, 55 better, 1 same": the factor between the medians, and how the cells came out. */
@@ -438,6 +438,16 @@ static void add_slow(struct document *out, const struct comparison *c)
 		      100 * rate_slow_share(RATE_BY_OTHERS));
 }
 
+static void add_failed(struct document *out, const struct comparison *c)
+{
+	if (!c->failed_before && !c->failed_after)
+		return;
+	document_blank(out);
+	document_item(out, c->failed_after ? STYLE_BAD : STYLE_STRONG, 0, "Failed checks:",
+		      "%zu -> %zu: wrong data, or a test that ended with an error",
+		      c->failed_before, c->failed_after);
+}
+
 static void add_gpu_sets(struct document *out, const struct comparison *c)
 {
 	if (c->gpus_gone || c->gpus_new)
@@ -490,6 +500,7 @@ void report_compare(struct document *out, const struct comparison *c, const int 
 	add_gpu_sets(out, c);
 	if (c->kind_n) {
 		add_use(out, c);
+		add_failed(out, c);
 		add_slow(out, c);
 		add_summary(out, c);
 		if (pair)
@@ -609,6 +620,8 @@ json_t *report_compare_json(const struct comparison *c)
 	json_object_set_new(o, "p2p_in_use_after", use_json(&c->use_after));
 	json_object_set_new(o, "slow_before", slow_json(&c->slow_before));
 	json_object_set_new(o, "slow_after", slow_json(&c->slow_after));
+	json_object_set_new(o, "failed_before", json_integer((json_int_t)c->failed_before));
+	json_object_set_new(o, "failed_after", json_integer((json_int_t)c->failed_after));
 	json_object_set_new(o, "measurements", kinds);
 	json_object_set_new(o, "figures_only_before", json_integer((json_int_t)c->only_before));
 	json_object_set_new(o, "figures_only_after", json_integer((json_int_t)c->only_after));

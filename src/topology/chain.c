@@ -775,6 +775,8 @@ static struct chain_link judge_observed(const struct pair *pr)
 
 	if (seen.fails)
 		l = link_of(CHAIN_BAD, REASON_OBSERVED_FAILS);
+	else if (seen.doubts)
+		l = link_of(CHAIN_POSSIBLE, REASON_OBSERVED_DOUBTS);
 	else if (seen.works)
 		l = link_of(CHAIN_OK, REASON_OBSERVED_WORKS);
 	else if (is_fast(pr, &seen))
@@ -784,7 +786,11 @@ static struct chain_link judge_observed(const struct pair *pr)
 		l = link_at(CHAIN_POSSIBLE, REASON_OBSERVED_NO_GAIN, NULL,
 			    (int64_t)(seen.rate->value * 1000), 0);
 	if (l.state != CHAIN_NA)
-		l.from = (seen.fails ? seen.fails : seen.works ? seen.works : seen.rate)->from;
+		l.from = (seen.fails    ? seen.fails
+			  : seen.doubts ? seen.doubts
+			  : seen.works  ? seen.works
+					: seen.rate)
+				 ->from;
 	return l;
 }
 

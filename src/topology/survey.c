@@ -3,6 +3,7 @@
 #include "topology/topology_impl.h"
 
 #include "base/alloc.h"
+#include "machine/observed.h"
 #include "machine/usable.h"
 
 #include <string.h>
@@ -90,6 +91,14 @@ static struct observation *observation_at(const struct survey *s, long initiator
 	return &s->observed[(size_t)(initiator + 1) * (s->m->gpu_n + 1) + (size_t)(target + 1)];
 }
 
+/* What is wrong with a GPU by itself is so of what it sends and of what it gets. */
+static void survey_doubt(struct survey *s, const struct observed *o)
+{
+	observation_at(s, o->initiator, o->target)->doubts = o;
+	if (o->target < 0)
+		observation_at(s, -1, o->initiator)->doubts = o;
+}
+
 /*
  * Only a copy whose data its owner checked shows that a pair works. That CUDA grants access and a
  * transfer was fast shows that the driver uses the path; the data may not have arrived.
@@ -110,6 +119,8 @@ static void survey_observed(struct survey *s, const struct observed *o)
 		at->rate = o;
 	if ((o->kind == OBSERVED_PEER_COPY || o->kind == OBSERVED_PEER_ACCESS) && !o->ok)
 		at->fails = o;
+	if (observed_is_failed_test(o))
+		survey_doubt(s, o);
 	if (o->kind == OBSERVED_NCCL_TRANSPORT && (!at->nccl || !o->ok))
 		at->nccl = o;
 }
@@ -136,6 +147,8 @@ struct observation survey_observation(const struct survey *s, size_t initiator, 
 			seen.rate = cells[k]->rate;
 		if (!seen.nccl)
 			seen.nccl = cells[k]->nccl;
+		if (!seen.doubts)
+			seen.doubts = cells[k]->doubts;
 	}
 	return seen;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* machine/figures.c and the readers of other tools' results: layouts, rubbish around and in them. */
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -266,10 +267,44 @@ static void rubbish_around_rows(void **state)
 	assert_int_equal(figures_find(f, "all-reduce-time", -1, -1, 1048576)->samples, 1);
 	assert_value(f, "broadcast-time", -1, -1, 1048576, 6);
 	assert_value(f, "broadcast-bus", -1, -1, 1048576, 174.8);
-	assert_int_equal(f->row_n, 4);
+	assert_value(f, FIGURE_ALL_VERIFIED, -1, -1, 0, 1);
+	assert_int_equal(f->row_n, 5);
 	assert_int_equal(f->trouble_n, 2);
 	assert_non_null(strstr(f->troubles[0], "x:8: another type"));
 	assert_non_null(strstr(f->troubles[1], "x:9: a row of 7 columns"));
+	figures_free(f);
+}
+
+/* In place, out of place, in a row that is left out, in the summary alone. */
+static void wrong_values(void **state)
+{
+	static const char *const rows[] = {
+		"1048576 262144 float sum -1 10.00 104.9 104.9 0 10.00 104.9 104.9 3\n",
+		"1048576 262144 float sum -1 10.00 104.9 104.9 1e+10 10.00 104.9 104.9 0\n",
+		"1048576 262144 float sum -1 10.00 104.9 104.9 0 10.00 104.9 104.9 0\n"
+		"1048576 524288 half sum -1 10.00 104.9 104.9 1 10.00 104.9 104.9 0\n",
+		"1048576 262144 float sum -1 10.00 104.9 104.9 N/A 10.00 104.9 104.9 N/A\n"
+		"# Out of bounds values : 4 FAILED\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_FREE char *text = xprintf(HEADER "%s", rows[i]);
+		struct figures *f = parsed(text, "all_reduce");
+
+		assert_value(f, FIGURE_ALL_VERIFIED, -1, -1, 0, 0);
+		figures_free(f);
+	}
+}
+
+static void unchecked_values(void **state)
+{
+	struct figures *f = parsed(HEADER "1048576 262144 float sum -1 10.00 104.9 104.9 N/A 10.00 "
+					  "104.9 104.9 N/A\n# Out of bounds values : 0 OK\n",
+				   "all_reduce");
+
+	(void)state;
+	assert_null(figures_find(f, FIGURE_ALL_VERIFIED, -1, -1, 0));
 	figures_free(f);
 }
 
@@ -447,6 +482,8 @@ int main(void)
 		cmocka_unit_test(the_case_nccl),
 		cmocka_unit_test(which_collective),
 		cmocka_unit_test(rubbish_around_rows),
+		cmocka_unit_test(wrong_values),
+		cmocka_unit_test(unchecked_values),
 		cmocka_unit_test(older_headers),
 		cmocka_unit_test(own_json_there_and_back),
 		cmocka_unit_test(own_json_that_is_no_good),

@@ -528,10 +528,98 @@ static json_t *observed_pair(const struct test_identity *i, const struct pair_re
 	return o;
 }
 
-/* What earlier runs found under the same conditions, or nothing. */
-static json_t *earlier_pairs(const struct test_identity *i, const char *path)
+/* Whether all of an earlier test's GPUs are among these. */
+static bool holds_all(const json_t *gpus, const json_t *earlier)
 {
-	json_t *doc = json_load_file(path, 0, NULL), *pairs = json_object_get(doc, "pairs");
+	const json_t *name, *other;
+	size_t i, k;
+
+	json_array_foreach (earlier, i, name) {
+		bool found = false;
+
+		json_array_foreach (gpus, k, other)
+			found = found || json_equal(name, other);
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* A test of one GPU by itself or of several at once. */
+struct whole {
+	const char *arm; /* "": there is only one */
+	bool in[DEVICE_MAX], ok;
+	enum wrong_kind kind;
+};
+
+static json_t *whole_json(const struct whole *w, const struct test_identity *i)
+{
+	json_t *gpus = json_array();
+
+	for (size_t g = 0; g < i->n; g++)
+		if (w->in[g])
+			json_array_append_new(gpus, json_string(i->names[g]));
+	return json_pack("{s:o, s:s, s:b, s:s}", "gpus", gpus, "arm", w->arm, "ok", (int)w->ok,
+			 "kind", w->kind == WRONG_NOTHING ? "" : wrong_word(w->kind));
+}
+
+/* What was tested again replaces what an earlier run found of these GPUs or of some of them. */
+static void replace_whole(json_t *wholes, json_t *whole)
+{
+	size_t k = 0;
+
+	while (k < json_array_size(wholes)) {
+		const json_t *old = json_array_get(wholes, k);
+
+		if (strcmp(text_of(old, "arm"), text_of(whole, "arm")) == 0 &&
+		    holds_all(json_object_get(whole, "gpus"), json_object_get(old, "gpus")))
+			json_array_remove(wholes, k);
+		else
+			k++;
+	}
+	json_array_append_new(wholes, whole);
+}
+
+static bool was_tested(enum pair_state state)
+{
+	return state == PAIR_RIGHT || state == PAIR_WRONG;
+}
+
+/* A GPU that could not be opened was not tested, and its pairs were not either. */
+static void add_own_memory(json_t *wholes, const struct test_identity *i,
+			   const struct test_result *r)
+{
+	for (size_t k = 0; k < r->n; k++) {
+		const struct pair_result *p = &r->devices[k].local;
+		struct whole w = {.arm = "", .ok = p->state == PAIR_RIGHT, .kind = p->kind};
+
+		w.in[k] = true;
+		if (was_tested(p->state))
+			replace_whole(wholes, whole_json(&w, i));
+	}
+}
+
+/* Devices that could not be opened took no part. That access is refused is a pair's to say. */
+static void add_all_reduce(json_t *wholes, const struct test_identity *i,
+			   const struct test_result *r)
+{
+	for (int a = 0; a < ARM_N; a++) {
+		const struct arm_result *arm = &r->arms[a];
+		struct whole w = {.arm = arm_word((enum arm)a),
+				  .ok = arm->state == PAIR_RIGHT,
+				  .kind = arm->kind};
+
+		for (size_t k = 0; k < r->n; k++)
+			w.in[k] = !*r->devices[k].sentence;
+		if (was_tested(arm->state) && arm->kind != WRONG_REFUSED)
+			replace_whole(wholes, whole_json(&w, i));
+	}
+}
+
+/* What earlier runs found under the same conditions, or nothing. */
+static json_t *earlier(const struct test_identity *i, const char *path, const char *key)
+{
+	json_t *doc = json_load_file(path, 0, NULL), *pairs = json_object_get(doc, key);
 	bool same = json_integer_value(json_object_get(doc, "version")) == OBSERVED_VERSION &&
 		    strcmp(text_of(doc, "boot_id"), i->boot_id) == 0 &&
 		    strcmp(text_of(doc, "driver_version"), i->driver) == 0;
@@ -561,22 +649,27 @@ int test_observed_write(const struct test_identity *i, const struct test_result 
 {
 	AUTO_FREE char *folder = NULL, *path = NULL;
 	char date[DATE_SIZE];
-	json_t *doc, *pairs;
+	json_t *doc, *pairs, *own, *together;
 	int e = state_folder_make(&folder);
 
 	if (e < 0)
 		return e;
 	write_date(date);
 	path = xprintf("%s/observed.json", folder);
-	pairs = earlier_pairs(i, path);
+	pairs = earlier(i, path, "pairs");
+	own = earlier(i, path, "own_memory");
+	together = earlier(i, path, "all_reduce");
+	add_own_memory(own, i, r);
+	add_all_reduce(together, i, r);
 	for (size_t k = 0; k < r->n * r->n; k++) {
 		const struct pair_result *p = &r->pairs[k];
 
-		if (p->state == PAIR_RIGHT || p->state == PAIR_WRONG)
+		if (was_tested(p->state))
 			replace_pair(pairs, observed_pair(i, p, k / r->n, k % r->n));
 	}
-	doc = json_pack("{s:i, s:s, s:s, s:s, s:o}", "version", OBSERVED_VERSION, "boot_id",
-			i->boot_id, "driver_version", i->driver, "date", date, "pairs", pairs);
+	doc = json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o}", "version", OBSERVED_VERSION,
+			"boot_id", i->boot_id, "driver_version", i->driver, "date", date, "pairs",
+			pairs, "own_memory", own, "all_reduce", together);
 	e = write_whole(path, doc);
 	json_decref(doc);
 	return e;

@@ -3,11 +3,16 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/source.h"
+#include "base/strbuf.h"
+#include "cli/test_state.h"
 #include "ingest/ingest.h"
+#include "ingest/text.h"
 #include "topology/topology.h"
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MACHINE "tests/machines/h200x2"
 #define BOOT    "11111111-2222-3333-4444-555555555555"
@@ -188,6 +193,128 @@ static void garbage(void **state)
 	assert_ignored(read_with(s, BOOT, s->driver, "\"target\": 1, \"kind\": []"), 1);
 }
 
+/* ---- tests of a GPU by itself, and of several at once ---- */
+
+static struct topology *judge_with(struct setup *s, const char *wholes)
+{
+	AUTO_FREE char *text = xprintf("{\"version\": 1, \"boot_id\": \"%s\", \"driver_version\": "
+				       "\"%s\", \"pairs\": [], %s}",
+				       BOOT, s->driver, wholes);
+
+	put(s, text);
+	return topology_new(machine_read(s->map, &all));
+}
+
+static void done(struct topology *t)
+{
+	struct machine *m = (struct machine *)t->machine;
+
+	topology_free(t);
+	machine_free(m);
+}
+
+static void a_failed_all_reduce_doubts_its_pairs(void **state)
+{
+	struct setup *s = *state;
+	AUTO_FREE char *wrong =
+		xprintf("\"all_reduce\": [{\"gpus\": [\"%s\", \"%s\"], \"ok\": false, "
+			"\"kind\": \"garbage\"}]",
+			s->gpu[0], s->gpu[1]);
+	AUTO_FREE char *right =
+		xprintf("\"all_reduce\": [{\"gpus\": [\"%s\", \"%s\"], \"ok\": true}]", s->gpu[0],
+			s->gpu[1]);
+	struct topology *t = judge_with(s, wrong);
+
+	assert_int_equal(topology_path(t, 0, 1)->verdict, PAIR_SUSPECT);
+	assert_int_equal(topology_path(t, 1, 0)->verdict, PAIR_SUSPECT);
+	assert_int_equal(t->machine->observed[0].failure.kind, RUN_TEST_FAILED);
+	done(t);
+	t = judge_with(s, right);
+	assert_int_equal(topology_path(t, 0, 1)->verdict, PAIR_DIRECT);
+	assert_int_equal(t->machine->observed_n, 0);
+	done(t);
+}
+
+static void wrong_own_memory_doubts_both_ways(void **state)
+{
+	struct setup *s = *state;
+	AUTO_FREE char *own = xprintf(
+		"\"own_memory\": [{\"gpus\": [\"%s\"], \"ok\": false, \"kind\": \"garbage\"}]",
+		s->gpu[1]);
+	struct topology *t = judge_with(s, own);
+
+	assert_int_equal(t->machine->observed_n, 1);
+	assert_int_equal(t->machine->observed[0].initiator, 1);
+	assert_int_equal(topology_path(t, 0, 1)->chain[CHAIN_OBSERVED].reason,
+			 REASON_OBSERVED_DOUBTS);
+	assert_int_equal(topology_path(t, 1, 0)->verdict, PAIR_SUSPECT);
+	done(t);
+}
+
+/* What a run with these results keeps is what check reads; a later run replaces it. */
+static struct topology *keep_and_judge(struct setup *s, enum pair_state own, enum pair_state arm)
+{
+	const char *const names[] = {s->gpu[0], s->gpu[1]};
+	const struct test_identity identity = {.device = "cuda",
+					       .inject = "",
+					       .driver = s->driver,
+					       .boot_id = BOOT,
+					       .names = names,
+					       .n = 2};
+	struct test_device devices[2] = {{.local.state = PAIR_RIGHT}, {.local.state = own}};
+	struct pair_result pairs[4] = {[1].state = PAIR_RIGHT, [2].state = PAIR_RIGHT};
+	struct test_result r = {.n = 2, .devices = devices, .pairs = pairs};
+	AUTO_STRBUF struct strbuf text = {0};
+	AUTO_FREE char *path = xprintf("%s/onehop/observed.json", getenv("XDG_STATE_HOME"));
+
+	devices[1].local.kind = own == PAIR_WRONG ? WRONG_GARBAGE : WRONG_NOTHING;
+	r.arms[ARM_P2P].state = arm;
+	r.arms[ARM_P2P].kind = arm == PAIR_WRONG ? WRONG_GARBAGE : WRONG_NOTHING;
+	r.arms[ARM_STAGED].state = PAIR_RIGHT;
+	assert_int_equal(test_observed_write(&identity, &r), 0);
+	assert_int_equal(text_read_file(path, SOURCE_MAX_FILE, &text), 0);
+	put(s, strbuf_str(&text));
+	return topology_new(machine_read(s->map, &all));
+}
+
+static void assert_pairs(struct topology *t, enum pair_verdict verdict)
+{
+	assert_int_equal(topology_path(t, 0, 1)->verdict, verdict);
+	assert_int_equal(topology_path(t, 1, 0)->verdict, verdict);
+	done(t);
+}
+
+static void what_a_test_keeps(void **state)
+{
+	char folder[] = "/tmp/onehop-observed-XXXXXX";
+	AUTO_FREE char *own = NULL, *file = NULL;
+	struct setup *s = *state;
+
+	assert_non_null(mkdtemp(folder));
+	setenv("XDG_STATE_HOME", folder, 1);
+	assert_pairs(keep_and_judge(s, PAIR_RIGHT, PAIR_RIGHT), PAIR_DIRECT);
+	assert_pairs(keep_and_judge(s, PAIR_RIGHT, PAIR_WRONG), PAIR_SUSPECT);
+	assert_pairs(keep_and_judge(s, PAIR_RIGHT, PAIR_NOT_RUN), PAIR_SUSPECT); /* still */
+	assert_pairs(keep_and_judge(s, PAIR_RIGHT, PAIR_RIGHT), PAIR_DIRECT);
+	assert_pairs(keep_and_judge(s, PAIR_WRONG, PAIR_RIGHT), PAIR_SUSPECT);
+	assert_pairs(keep_and_judge(s, PAIR_RIGHT, PAIR_RIGHT), PAIR_DIRECT);
+	own = xprintf("%s/onehop", folder);
+	file = xprintf("%s/observed.json", own);
+	unlink(file);
+	rmdir(own);
+	rmdir(folder);
+}
+
+static void gpus_that_are_gone_say_nothing(void **state)
+{
+	struct setup *s = *state;
+	struct topology *t =
+		judge_with(s, "\"own_memory\": [{\"gpus\": [\"0000:ff:00.0\"], \"ok\": false}]");
+
+	assert_int_equal(t->machine->observed_n, 0);
+	done(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +327,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(right_and_wrong_at_once_is_neither, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(garbage, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_failed_all_reduce_doubts_its_pairs, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(wrong_own_memory_doubts_both_ways, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_a_test_keeps, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(gpus_that_are_gone_say_nothing, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,14 +194,16 @@ static void add_traits(struct strbuf *out)
 		"| driver from | choosing BAR1 switches NVLink off | BAR1 must be larger than the "
 		"memory | forced, the driver reports BAR1 with nothing mapped | a console shifts "
 		"BAR1 under public edits | the driver maps BAR1 peers itself | unified memory "
-		"knows BAR1 peers |\n|---|---|---|---|---|---|---|\n");
+		"knows BAR1 peers | edited, untested on any card |\n"
+		"|---|---|---|---|---|---|---|---|\n");
 	r = release_table(&n);
 	for (size_t i = 0; i < n; i++)
 		if (r[i].keys)
-			strbuf_printf(out, "| %d | %s | %s | %s | %s | %s | %s |\n", r[i].from,
+			strbuf_printf(out, "| %d | %s | %s | %s | %s | %s | %s | %s |\n", r[i].from,
 				      yes_no(r[i].old_type), yes_no(r[i].cpu_needs_room),
 				      yes_no(r[i].forced_caps), yes_no(r[i].console_shifts),
-				      yes_no(r[i].bar1_entries), yes_no(r[i].uvm_bar1));
+				      yes_no(r[i].bar1_entries), yes_no(r[i].uvm_bar1),
+				      yes_no(r[i].untested));
 }
 
 static void add_tried(const struct releases *r, struct strbuf *out)

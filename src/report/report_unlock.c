@@ -138,6 +138,17 @@ static void report_next(struct document *out, const struct unlock *u, enum unloc
 				   "patch, --apply edits the tree.");
 }
 
+static void report_tried(struct document *out, const struct unlock *u)
+{
+	if (u->version && !u->tried)
+		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
+				     "not tried with this release; every place is as in those of "
+				     "its kind.");
+	if (era_untested(u->era))
+		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
+				     "edited drivers of this kind are untested on any card.");
+}
+
 void report_unlock(struct document *out, const struct unlock *u, enum unlock_mode mode)
 {
 	AUTO_STRBUF struct strbuf release = {0};
@@ -152,6 +163,7 @@ void report_unlock(struct document *out, const struct unlock *u, enum unlock_mod
 	document_item(out, STYLE_STRONG, 0, "State:", "%s", strbuf_str(&state));
 	if (mode == UNLOCK_REVERT)
 		return;
+	report_tried(out, u);
 	document_item(out, STYLE_STRONG, 0, "Kernel:", "%s", resize_words(u));
 	document_item(out, STYLE_STRONG, 0, "Edits:", "%zu in %zu files; %zu places checked",
 		      u->edit_n, u->n, u->check_n);
@@ -227,6 +239,9 @@ json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode)
 
 	json_object_set_new(o, "tree", json_text(u->tree.dir));
 	json_object_set_new(o, "version", json_text(u->version));
+	json_object_set_new(o, "tried", planned ? json_boolean(u->tried) : json_null());
+	json_object_set_new(o, "untested",
+			    planned ? json_boolean(era_untested(u->era)) : json_null());
 	json_object_set_new(o, "era", json_text(planned ? era_names[u->era].name : NULL));
 	json_object_set_new(o, "found", json_text(unlock_state_word(u->state)));
 	json_object_set_new(o, "other_edits", json_boolean(u->other_edits));

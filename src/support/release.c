@@ -21,7 +21,7 @@
 static const struct release releases[] = {
 	{.from = 0, .old_type = true, .cpu_needs_room = true},
 	{.from = 535, .keys = "ForceP2P=0x11;RMForceP2PType=2",
-	 .old_type = true, .cpu_needs_room = true},
+	 .old_type = true, .cpu_needs_room = true, .untested = true},
 	{.from = 545, .keys = "ForceP2P=0x11;RMForceP2PType=2",
 	 .old_type = true, .cpu_needs_room = true, .forced_caps = true},
 	{.from = 565, .keys = "ForceP2P=0x211;RMForceP2PType=2",
@@ -29,7 +29,7 @@ static const struct release releases[] = {
 	{.from = 570, .keys = "ForceP2P=0x211;RMForceP2PType=2",
 	 .old_type = true, .forced_caps = true, .console_shifts = true},
 	{.from = 575, .keys = "ForceP2P=0x211;RMPcieP2PType=1;RMForceStaticBar1=2",
-	 .console_shifts = true, .edit_denies = true},
+	 .console_shifts = true, .edit_denies = true, .untested = true},
 	{.from = 580, .keys = "ForceP2P=0x211;RMPcieP2PType=1", .edit_denies = true,
 	 .bar1_entries = true},
 	{.from = 590, .keys = "ForceP2P=0x211;RMPcieP2PType=1", .edit_denies = true,

@@ -16,6 +16,8 @@ struct release {
 	bool cpu_needs_room;
 	/* With ForceP2P the resource manager reports BAR1 whether or not anything is mapped. */
 	bool forced_caps;
+	/* On any card: no owner of one has published results with a driver that was edited so. */
+	bool untested;
 	/* BAR1 maps memory behind what a console holds, and peers are not told. */
 	bool console_shifts;
 	/* onehop's edit, from mark 2 on, has the driver refuse a pair that has neither mailboxes nor

@@ -154,6 +154,33 @@ static void check_sources(struct looking *l, struct delivery_check *c)
 		check_release(l, c);
 }
 
+/* Whether anybody has run it: this release, edited, or any of its kind on a card. */
+static void check_tried(struct looking *l, struct delivery_check *c)
+{
+	const struct unlock *u = l->u;
+	const char *untested = NULL;
+
+	if (!u)
+		return;
+	if (era_untested(u->era))
+		untested = delivery_format(l,
+					   "edited drivers of this kind (%s to %s) are untested on "
+					   "any card",
+					   era_names[u->era].first, era_names[u->era].last);
+	if (!u->tried && u->version)
+		delivery_say(
+			c, CHECK_NOTE,
+			delivery_format(l,
+					"not tried with this release (%s): every place is as in "
+					"%s to %s; let onehop test decide%s%s",
+					u->version, era_names[u->era].first, era_names[u->era].last,
+					untested ? "; " : "", untested ? untested : ""),
+			NULL);
+	else if (untested)
+		delivery_say(c, CHECK_NOTE,
+			     delivery_format(l, "%s: let onehop test decide", untested), NULL);
+}
+
 /* ---- DKMS ---- */
 
 static void check_ostree(struct looking *l, struct delivery_check *c)
@@ -566,6 +593,7 @@ static const struct row {
 	{"driver", BUILD, check_driver},
 	{"download", BUILD, delivery_check_download},
 	{"sources", BUILD, check_sources},
+	{"tried", BUILD, check_tried},
 	{"dkms tree", BUILD, check_tree},
 	{"patch", INTO, check_patch},
 	{"override", INTO, check_override},

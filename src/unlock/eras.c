@@ -65,9 +65,19 @@ const struct era_name era_names[ERA_N] = {
 	[ERA_590] = {"590", "590.44.01", "595.45.04"},
 };
 
+static const struct release *release_of(enum era e)
+{
+	return release_find((int)strtol(era_names[e].name, NULL, 10));
+}
+
 const char *era_keys(enum era e)
 {
-	return release_find((int)strtol(era_names[e].name, NULL, 10))->keys;
+	return release_of(e)->keys;
+}
+
+bool era_untested(enum era e)
+{
+	return release_of(e)->untested;
 }
 
 /* ---- what is inserted ---- */

@@ -64,6 +64,8 @@ struct era_name {
 extern const struct era_name era_names[ERA_N];
 /* The registry keys that trees of this era need. */
 const char *era_keys(enum era e);
+/* On any card; see struct release. */
+bool era_untested(enum era e);
 
 /* The file whose change switches everything on: it is replaced after all others but MARKER_FILE. */
 #define SWITCH_FILE "src/nvidia/generated/g_kern_bus_nvoc.c"

@@ -252,6 +252,14 @@ static bool any_needs_gate(const struct machine_need *n)
 	return false;
 }
 
+/* An edit is of one release, all else of a branch. */
+static bool is_tried(const struct machine *m, const struct machine_need *n)
+{
+	if (need_builds(n->need) && n->release)
+		return known_source_find(n->release);
+	return release_tried(driver_branch(m->driver.module_version));
+}
+
 static void caution_driver(struct machine *m, struct machine_need *n)
 {
 	const struct nvidia_driver *d = &m->driver;
@@ -276,7 +284,13 @@ static void caution_driver(struct machine *m, struct machine_need *n)
 			    "the user-space libraries are of %s, the module is of %s: set that "
 			    "right first, and take the sources of that release",
 			    d->library_version.value, n->release);
-	if (!release_tried(driver_branch(d->module_version)))
+	if (need_builds(n->need) && driver_release(d)->untested)
+		add_caution(
+			m, n,
+			"edited drivers of the kind of %s are untested on any card: no owner has "
+			"published results; let onehop test decide",
+			n->release);
+	if (!is_tried(m, n))
 		add_caution(m, n, "%s was not tried: %s", n->release,
 			    need_builds(n->need) ? "onehop unlock --tree decides by what the "
 						   "sources hold, and refuses them if a place "

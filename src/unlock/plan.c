@@ -28,6 +28,21 @@ static int count_in(const struct source_file *f, const char *function, const cha
 	return (int)n;
 }
 
+/* ---- refusals ---- */
+
+/*
+ * What it means that a place is not as expected: in a release that was tried, that the tree was changed;
+ * in another, that this release differs. `newest` fits, as far as is known. The caller frees.
+ */
+static char *what_differs(const struct unlock *u, const char *newest, const char *changed)
+{
+	if (!u->version || u->tried)
+		return xstrdup(changed);
+	return xprintf("the edits were not tried with release %s, and do not fit it; the newest "
+		       "release that is known to fit is %s",
+		       u->version, newest);
+}
+
 /* ---- the era ---- */
 
 static bool has_feature(const struct sources *s, const struct feature *f)
@@ -40,11 +55,14 @@ static bool has_feature(const struct sources *s, const struct feature *f)
 static int refuse_unknown_era(const struct unlock *u, unsigned has)
 {
 	AUTO_STRBUF struct strbuf b = {0};
+	AUTO_FREE char *differs = NULL;
 
 	for (size_t i = 0; i < feature_n; i++)
 		strbuf_printf(&b, "%s%s %s", i ? ", " : "", has & 1u << i ? "has" : "lacks",
 			      features[i].what);
-	return err_set(EINVAL, "%s is of no known kind: %s", u->tree.dir, strbuf_str(&b));
+	differs = what_differs(u, era_names[ERA_N - 1].last, "was it changed?");
+	return err_set(EINVAL, "%s is of no known kind (%s): %s", u->tree.dir, strbuf_str(&b),
+		       differs);
 }
 
 static int find_era(struct unlock *u, const struct sources *s)
@@ -77,20 +95,33 @@ static bool row_applies(const struct unlock *u, const struct anchor *a, unsigned
 
 static int refuse_function(const struct unlock *u, const struct anchor *a)
 {
-	return err_set(EINVAL,
-		       "%s: %s: expected one function %s in %s, found none or several: this is not "
-		       "a release of NVIDIA's",
-		       u->tree.dir, a->id, a->function, a->file);
+	AUTO_FREE char *differs =
+		what_differs(u, era_names[u->era].last, "this is not a release of NVIDIA's");
+
+	return err_set(EINVAL, "%s: %s: expected one function %s in %s, found none or several: %s",
+		       u->tree.dir, a->id, a->function, a->file, differs);
+}
+
+static int refuse_missing_file(const struct unlock *u, const struct anchor *a)
+{
+	AUTO_FREE char *differs =
+		what_differs(u, era_names[u->era].last, "unpack the release again");
+
+	return err_set(EINVAL, "%s has no %s: expected for %s: %s", u->tree.dir, a->file, a->id,
+		       differs);
 }
 
 static int refuse_count(const struct unlock *u, const struct anchor *a, int found)
 {
-	return err_set(EINVAL, "%s: %s: expected %u in %s%s%s, found %d: the tree is %s",
-		       u->tree.dir, a->id, a->count, a->function ? a->function : "",
-		       a->function ? " of " : "", a->file, found,
-		       (unsigned)found > a->count || a->text == NULL
-			       ? "changed already, by hand or by another patch"
-			       : "changed already, or not a release of NVIDIA's");
+	AUTO_FREE char *differs =
+		what_differs(u, era_names[u->era].last,
+			     (unsigned)found > a->count || a->text == NULL
+				     ? "the tree is changed already, by hand or by another patch"
+				     : "the tree is changed already, or not a release of NVIDIA's");
+
+	return err_set(EINVAL, "%s: %s: expected %u in %s%s%s, found %d: %s", u->tree.dir, a->id,
+		       a->count, a->function ? a->function : "", a->function ? " of " : "", a->file,
+		       found, differs);
 }
 
 /* Looks for a row's place; ret_at is where it begins. */
@@ -102,8 +133,7 @@ static int check_row(struct unlock *u, const struct sources *s, const struct anc
 	int found;
 
 	if (!f)
-		return err_set(EINVAL, "%s has no %s: expected for %s", u->tree.dir, a->file,
-			       a->id);
+		return refuse_missing_file(u, a);
 	found = count_in(f, a->function, a->pattern, ret);
 	if (found < 0)
 		return refuse_function(u, a);

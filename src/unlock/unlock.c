@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "support/support.h"
+#include "unlock/known_sources.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,7 @@ static int look(struct unlock *u)
 		r = sources_read(u, &s, &m);
 	if (r == 0)
 		r = read_version(u, &m);
+	u->tried = u->version && known_source_find(u->version);
 	if (r == 0)
 		r = unlock_plan(u, &s);
 	if (r == 0)

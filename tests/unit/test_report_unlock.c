@@ -68,6 +68,10 @@ static const struct {
 } cases[] = {
 	{"580.105.08", 0, 0, false, NEED_PATCH, "--sources open-gpu-kernel-modules --apply",
 	 "sudo tee"},
+	{"580.105.08", 0, 0, false, NEED_PATCH, "sudo onehop unlock --download --apply",
+	 "sudo tee"},
+	{"610.43.02", 0, 0, false, NEED_PATCH, "--sources open-gpu-kernel-modules --apply",
+	 "--download"},
 	{"580.105.08", 0, 0, true, NEED_PATCH, "NVreg_RegistryDwordsPerDevice", "sudo tee"},
 	{"580.105.08", 1, 1, false, NEED_OPTIONS, "onehop unlock --apply", "sudo tee"},
 	/* onehop does not reload modules: the commands are there in any case */

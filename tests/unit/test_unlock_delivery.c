@@ -1276,6 +1276,57 @@ static int forget(void **state)
 
 #define RIG_TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
 
+/* ---- what nobody has run yet ---- */
+
+static void write_sources(const struct rig *r, enum era era, const char *release)
+{
+	struct made_tree t = {0};
+
+	nftw(r->sources, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	made_up(&t, era);
+	made_write(&t, r->sources, release);
+	made_done(&t);
+	r->m->driver.module_version = r->m->driver.installed_version =
+		r->m->driver.library_version = fact_str(arena_strdup(r->m->arena, release), from);
+}
+
+static void what_was_not_tried_is_said(void **state)
+{
+	struct rig *r = *state;
+	static const struct {
+		enum era era;
+		const char *release;
+		const char *has, *lacks; /* NULL: nothing is said */
+	} rows[] = {
+		{ERA_590, "610.43.02",
+		 "not tried with this release (610.43.02): every place is as in "
+		 "590.44.01 to 595.45.04",
+		 "untested"},
+		{ERA_535, "535.299.01", "not tried with this release (535.299.01): ", "\n"},
+		{ERA_535, "535.299.01", "untested on any card", "\n"},
+		{ERA_535, "535.288.01",
+		 "this kind (535.43.02 to 535.288.01) are untested on any card", "not tried"},
+		{ERA_575, "575.64.05", "untested on any card", "not tried"},
+		{ERA_545, "550.163.01", NULL, NULL},
+		{ERA_590, "595.45.04", NULL, NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		bool said = false;
+
+		write_sources(r, rows[i].era, rows[i].release);
+		look(r);
+		expect_no_other_bad(r);
+		for (size_t k = 0; k < r->d->check_n; k++)
+			said |= strcmp(r->d->checks[k].what, "tried") == 0;
+		assert_int_equal(said, rows[i].has != NULL);
+		if (!said)
+			continue;
+		expect(r, "tried", CHECK_NOTE, rows[i].has);
+		assert_null(strstr(check_of(r, "tried")->found, rows[i].lacks));
+	}
+}
+
 /* ---- sources that are fetched ---- */
 
 #define PUBLISHED "595.45.04"
@@ -1415,6 +1466,7 @@ int main(void)
 		RIG_TEST(a_whole_tree_gets_all_edits),
 		RIG_TEST(a_changed_whole_tree_is_refused),
 		RIG_TEST(without_a_tree_one_is_made),
+		RIG_TEST(what_was_not_tried_is_said),
 		RIG_TEST(a_download_is_named_first),
 		RIG_TEST(without_a_program_it_says_which),
 		RIG_TEST(what_was_fetched_is_taken),

@@ -914,6 +914,31 @@ static bool minds(const struct machine_need *n, const char *text)
 	return false;
 }
 
+/* An edit is of one release: another of a known branch was not tried either. */
+static void what_was_not_tried_is_minded(void **state)
+{
+	static const struct {
+		const char *release;
+		bool tried, tested;
+	} rows[] = {
+		{"535.288.01", true, false}, {"550.163.01", true, true}, {"575.64.05", true, false},
+		{"580.105.08", true, true},  {"580.999", false, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct change c = {rows[i].release, "", STOCK, NULL};
+		struct machine *m = build(&c);
+		const struct machine_need *n = machine_need(m);
+
+		assert_int_equal(n->need, NEED_PATCH);
+		assert_int_equal(minds(n, "was not tried"), !rows[i].tried);
+		assert_int_equal(minds(n, "untested on any card"), !rows[i].tested);
+		assert_int_equal(n->can_download, rows[i].tried);
+		build_free(m);
+	}
+}
+
 /* Debian's modules have names of their own, and so do their options. */
 static void by_hand_on_debian(void **state)
 {
@@ -1114,6 +1139,7 @@ int main(void)
 		cmocka_unit_test(nvlink_beside_pcie),
 		cmocka_unit_test(one_pair_decides),
 		cmocka_unit_test(not_every_card_is_a_peer),
+		cmocka_unit_test(what_was_not_tried_is_minded),
 		cmocka_unit_test(by_hand_on_debian),
 		cmocka_unit_test(by_hand_on_a_strange_kernel),
 		cmocka_unit_test(not_tried_is_said),

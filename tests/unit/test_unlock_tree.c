@@ -81,10 +81,15 @@ static void get(const char *dir, const char *path, struct strbuf *out)
 		strbuf_add(out, buf, n);
 }
 
-static void write_tree(const struct scratch *s, const struct made_tree *t)
+static void write_release(const struct scratch *s, const struct made_tree *t, const char *release)
 {
 	remove_folder(s->tree);
-	made_write(t, s->tree, "999.01");
+	made_write(t, s->tree, release);
+}
+
+static void write_tree(const struct scratch *s, const struct made_tree *t)
+{
+	write_release(s, t, "999.01");
 }
 
 static void write_era(const struct scratch *s, enum era era)
@@ -259,6 +264,80 @@ static void functions_and_files_that_lack_are_named(void **state)
 		assert_int_equal(unlink(path), 0);
 	}
 	check_refused(s, "has no", "gmmu_fmt.c");
+}
+
+/* Content decides, whatever the release is called; where it fits, a new one is edited and said to be not tried. */
+static void a_release_that_was_not_tried_is_edited(void **state)
+{
+	struct scratch *s = *state;
+	static const struct {
+		const char *release;
+		bool tried;
+	} rows[] = {{"610.43.02", false}, {"595.99", false}, {"595.45.04", true}};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct made_tree t = {0};
+		struct unlock *u = NULL;
+
+		made_up(&t, ERA_590);
+		write_release(s, &t, rows[i].release);
+		made_done(&t);
+		assert_int_equal(unlock_open(s->tree, &plain, &u), 0);
+		assert_int_equal(u->tried, rows[i].tried);
+		assert_int_equal(u->era, ERA_590);
+		unlock_close(u);
+		assert_true(run(s, &plain, true) >= 3);
+		check_state(s, UNLOCK_PATCHED);
+	}
+}
+
+/* A place less: the new release differs, and a known one was changed. */
+static void a_release_that_differs_is_refused(void **state)
+{
+	struct scratch *s = *state;
+	static const struct {
+		const char *release, *says, *lacks;
+	} rows[] = {
+		{"610.43.02",
+		 "not tried with release 610.43.02, and do not fit it; the newest "
+		 "release that is known to fit is 595.45.04",
+		 "changed already"},
+		{"595.45.04", "changed already", "not tried"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct made_tree t = {0};
+
+		made_up(&t, ERA_590);
+		made_function_of(&t, "src/nvidia/src/kernel/rmapi/nv_gpu_ops.c",
+				 "nvGpuOpsBuildExternalAllocPtes")
+			->body.len = 0; /* all of its places */
+		made_instance(&made_function_of(&t, "src/nvidia/src/kernel/rmapi/nv_gpu_ops.c",
+						"nvGpuOpsBuildExternalAllocPtes")
+				       ->body,
+			      "NvBool isBar1P2PSupported");
+		write_release(s, &t, rows[i].release);
+		check_refused(s,
+			      "in nvGpuOpsBuildExternalAllocPtes of", /* whichever row is first */
+			      rows[i].says);
+		assert_null(strstr(err_msg(), rows[i].lacks));
+		made_done(&t);
+	}
+}
+
+static void a_release_of_no_known_kind_is_refused(void **state)
+{
+	struct scratch *s = *state;
+	struct made_tree t = {0};
+
+	/* 535's own, in a tree of 590 */
+	made_up(&t, ERA_590);
+	made_instance(&made_function_of(&t, features[0].file, features[0].function)->body,
+		      features[0].pattern);
+	write_release(s, &t, "610.43.02");
+	made_done(&t);
+	check_refused(s, "is of no known kind (has a static BAR1 that asks",
+		      "newest release that is known to fit is 595.45.04");
 }
 
 static void odd_text_is_refused(void **state)
@@ -864,6 +943,9 @@ int main(void)
 		TREE_TEST(every_era_there_and_back),
 		TREE_TEST(each_count_is_checked),
 		TREE_TEST(functions_and_files_that_lack_are_named),
+		TREE_TEST(a_release_that_was_not_tried_is_edited),
+		TREE_TEST(a_release_that_differs_is_refused),
+		TREE_TEST(a_release_of_no_known_kind_is_refused),
 		TREE_TEST(odd_text_is_refused),
 		TREE_TEST(other_folders_are_told_apart),
 		TREE_TEST(links_are_refused),

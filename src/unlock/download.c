@@ -66,7 +66,7 @@ static const struct program {
 	 {NULL}},
 	{"git",
 	 "",
-	 {GIT, "ls-remote", "--exit-code", URL, "refs/tags/" TAG},
+	 {GIT, "ls-remote", "--exit-code", "--tags", URL, TAG},
 	 {GIT, "clone", "--quiet", "--bare", "--depth", "1", "--branch", TAG, URL, CLONE},
 	 {GIT, "--git-dir", CLONE, "archive", "--format=tar", "--prefix=release/", "-o", ARCHIVE,
 	  TAG}},

@@ -426,7 +426,7 @@ static size_t list_rooms(const struct looking *l, struct room rooms[ROOMS])
 {
 	bool whole = l->d->way == DELIVER_INTO_DKMS && l->d->dkms.whole;
 	int64_t image = boot_image_size(l);
-	int64_t tree = (l->d->download ? 200 : 0) + (l->d->built || whole ? 0 : 500);
+	int64_t tree = (l->d->download ? 300 : 0) + (l->d->built || whole ? 0 : 500);
 	size_t n = 0;
 
 	if (l->d->sources && tree)

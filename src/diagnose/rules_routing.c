@@ -4,6 +4,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "diagnose/rules.h"
+#include "machine/acs_parameter.h"
 #include "machine/usable.h"
 
 #include <inttypes.h>
@@ -86,16 +87,12 @@ static const char *setpci_line(struct rule_run *run, const struct pci_function *
 			(unsigned)(f->acs_ctl.value & ~PCI_ACS_REDIRECTS));
 }
 
-/* "0000:22:00.0;0000:22:01.0": every port that some rule of ACS is about, but for those that guard a
- * guest's device. */
-static const char *join_ports(struct rule_run *run, const struct port_hits *hits)
+/* The ports of some rule of ACS, but for those that guard a guest's device. */
+static void list_ports(struct rule_run *run, const struct port_hits *hits, struct strbuf *list)
 {
-	AUTO_STRBUF struct strbuf b = {0};
-
 	FOR_EACH_PCI (f, run)
 		if (hits[f->index].hit && !guest_below(run->m, f))
-			strbuf_printf(&b, "%s%s", b.len ? ";" : "", f->name);
-	return run_text(run, "%s", strbuf_str(&b));
+			acs_list_add(list, f->name);
 }
 
 static const char *lockdown_caveat(struct rule_run *run)
@@ -136,30 +133,40 @@ static const char *parameter_remedy(struct rule_run *run, const char *word)
 		quoted.text);
 }
 
-/* The value of the last pci=disable_acs_redir=, the one that counts; NULL: there is none. */
-static const char *redirects_disabled(struct rule_run *run)
+/* Of "A;B", ports of this machine: whether the kernel was told of each. */
+static bool names_all(struct rule_run *run, const char *value, const char *ports)
 {
-	static const char key[] = "disable_acs_redir=";
-	const char *at = NULL, *next = strstr(cmdline(run), key);
+	AUTO_FREE char *copy = xstrdup(ports);
+	char *rest = copy, *name;
 
-	for (; next; next = strstr(at, key))
-		at = next + strlen(key);
-	return at ? run_text(run, "%.*s", (int)strcspn(at, ", \t\n"), at) : NULL;
+	while ((name = strsep(&rest, ";"))) {
+		struct pci_address address;
+
+		if (pci_address_parse(name, &address) < 0 ||
+		    !acs_parameter_names(value, pci_find(run->m, address)))
+			return false;
+	}
+	return true;
 }
 
+/* `ports`: those of this finding; `all`: those that need the parameter, of which the last alone counts. */
 static void acs_remedy(struct rule_run *run, struct finding *f, const char *commands,
-		       const char *ports)
+		       const char *ports, const char *all)
 {
-	const char *disabled = redirects_disabled(run);
-	const char *word = run_text(run, "pci=disable_acs_redir=%s", ports);
+	AUTO_FREE char *disabled = acs_parameter_of_line(cmdline(run));
+	AUTO_STRBUF struct strbuf list = {0};
+	const char *word;
 
-	if (disabled && f->pci && strstr(disabled, f->pci->name) && !strpbrk(disabled, "\"'"))
+	acs_list_add(&list, disabled);
+	acs_list_add(&list, all);
+	word = run_text(run, ACS_PARAMETER "%s", strbuf_str(&list));
+	if (disabled && names_all(run, disabled, ports))
 		finding_remedy(run, f,
 			       "the kernel command line names %s in disable_acs_redir= already, so "
 			       "the bits were set again after the start: by a device that was "
 			       "removed and found again, or reset, or by firmware; clear them "
 			       "again: `%s`%s",
-			       f->pci->name, commands, lockdown_caveat(run));
+			       ports, commands, lockdown_caveat(run));
 	else if (disabled && strpbrk(disabled, "\"'"))
 		finding_remedy(run, f,
 			       "the kernel command line has disable_acs_redir=%s, and the kernel "
@@ -227,8 +234,9 @@ static enum verdict unread_ports(struct rule_run *run, bool common)
 static enum verdict probe_redirect(struct rule_run *run, bool requests)
 {
 	struct port_hits *hits = switch_hits(run);
-	const char *ports = join_ports(run, hits);
+	AUTO_STRBUF struct strbuf all = {0};
 
+	list_ports(run, hits, &all);
 	FOR_EACH_PCI (p, run) {
 		const struct port_hits *h = &hits[p->index];
 		const struct pci_function *guest;
@@ -257,7 +265,7 @@ static enum verdict probe_redirect(struct rule_run *run, bool requests)
 		if (guest)
 			guest_remedy(run, f, guest);
 		else
-			acs_remedy(run, f, setpci_line(run, p), ports);
+			acs_remedy(run, f, setpci_line(run, p), p->name, strbuf_str(&all));
 		acs_evidence(run, f, p);
 	}
 	return rule_verdict(run, unread_ports(run, true));
@@ -331,6 +339,18 @@ static const struct {
 	[ACS_FAILED_HERE] = {"and peer access was seen to fail here", NULL},
 };
 
+/* The list has the ports of switches too: who follows both rules writes the parameter twice. */
+static void root_remedy(struct rule_run *run, struct finding *f, const struct root_hits *h,
+			const char *commands)
+{
+	AUTO_STRBUF struct strbuf ports = {0}, all = {0};
+
+	list_ports(run, h->ports, &ports);
+	list_ports(run, switch_hits(run), &all);
+	acs_list_add(&all, strbuf_str(&ports));
+	acs_remedy(run, f, commands, strbuf_str(&ports), strbuf_str(&all));
+}
+
 /* One finding for all: what the root ports do with these bits is the same chipset's affair. */
 static enum verdict probe_acs_root_port(struct rule_run *run)
 {
@@ -367,7 +387,7 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 	else if (acs_costs[h.cost].remedy)
 		f->remedy = acs_costs[h.cost].remedy;
 	else
-		acs_remedy(run, f, commands, join_ports(run, h.ports));
+		root_remedy(run, f, &h, commands);
 	if (guest && commands)
 		finding_remedy(run, f,
 			       "%s; not at a port above %s, which is bound to %s and can be a "

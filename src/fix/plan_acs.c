@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ACS: the registers now, and what clears them at each boot; and sizes of BARs. */
 #include "fix/make_plan_impl.h"
+#include "machine/acs_parameter.h"
 #include "machine/usable.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define PARAMETER "pci=disable_acs_redir="
 
 /* The shortest command line that a kernel takes whole is 2048 bytes (COMMAND_LINE_SIZE of x86). */
 enum { COMMAND_LINE_MAX = 2047, COMMAND_LINE_GUESS = 256 };
@@ -154,7 +153,7 @@ static bool runs_already(struct planner *p);
 static void locked_down(struct planner *p, const struct acs_port *a)
 {
 	static const char why[] = "the kernel is locked down (Secure Boot), so no register can be "
-				  "written while it runs: only the parameter " PARAMETER
+				  "written while it runs: only the parameter " ACS_PARAMETER
 				  " can do it, from the next boot on";
 
 	if (is_wanted(a, CHANGE_KEPT) && !runs_already(p))
@@ -179,93 +178,50 @@ static void add_registers(struct planner *p, bool kept_by_unit)
 
 /* ---- at each boot: the parameter ---- */
 
-struct list {
-	struct planner *p;
-	const char **items;
-	size_t n;
-	bool files_only; /* the running line does not count */
-};
-
-/* A port as an address, or "pci:VENDOR:DEVICE" and paths, as the kernel knows them too. */
-static void add_item(struct list *l, const char *text, size_t n)
+/* Of the boot loader's files: which of their lines count is for the boot loader to say. */
+static void add_ports_of(void *context, const char *word, const char *file, unsigned line)
 {
-	static const char known[] = "0123456789abcdefABCDEF:./pci";
-	char item[128], name[PCI_ADDRESS_LEN];
-	struct pci_address address;
-
-	text_copy(item, sizeof(item), text, n);
-	if (!*item || item[strspn(item, known)])
-		return;
-	if (pci_address_parse(item, &address) == 0) {
-		pci_address_format(address, name);
-		text_copy(item, sizeof(item), name, strlen(name));
-	}
-	for (size_t i = 0; i < l->n; i++)
-		if (strcmp(l->items[i], item) == 0)
-			return;
-	*ARENA_PUSH(l->p->a, l->items, l->n) = arena_strdup(l->p->a, item);
-}
-
-/* The items of "pci=noaer,disable_acs_redir=A;B,...". */
-static void add_items_of(void *context, const char *word, const char *file, unsigned line)
-{
-	const char *at = text_starts_with(word, "pci=") ? strstr(word, "disable_acs_redir=") : NULL;
-	struct list *l = context;
+	AUTO_FREE char *value = acs_parameter_of_word(word);
 
 	(void)line;
-	if (l->files_only && strcmp(file, "/proc/cmdline") == 0)
-		return;
-	if (!at || (at[-1] != '=' && at[-1] != ','))
-		return;
-	at += strlen("disable_acs_redir=");
-	while (*at && *at != ',') {
-		size_t n = strcspn(at, ";,");
+	if (strcmp(file, "/proc/cmdline") != 0)
+		acs_list_add(context, value);
+}
 
-		add_item(l, at, n);
-		at += n + (at[n] == ';');
-	}
+/* The value that counts for the running kernel; NULL: none. To free. */
+static char *running_value(const struct planner *p)
+{
+	return p->request->image ? NULL
+				 : acs_parameter_of_line(fact_str_or(p->m->kernel.cmdline, ""));
 }
 
 /*
  * Only the last such parameter counts, so it has to name what others name already. The running line
  * may still have ports of a fix that was undone since.
  */
-static const char *parameter(struct planner *p, size_t *ret_n)
+static const char *parameter(struct planner *p)
 {
-	AUTO_STRBUF struct strbuf word = {0};
-	struct list l = {.p = p, .files_only = plan_has_boot_files(p)};
+	AUTO_STRBUF struct strbuf ports = {0};
+	AUTO_FREE char *running = plan_has_boot_files(p) ? NULL : running_value(p);
 
-	plan_each_word(p, add_items_of, &l);
+	plan_each_word(p, add_ports_of, &ports);
+	acs_list_add(&ports, running);
 	for (size_t i = 0; i < p->acs_n; i++)
 		if (is_wanted(&p->acs[i], CHANGE_KEPT))
-			add_item(&l, p->acs[i].port->name, strlen(p->acs[i].port->name));
-	strbuf_puts(&word, PARAMETER);
-	for (size_t i = 0; i < l.n; i++)
-		strbuf_printf(&word, "%s%s", i ? ";" : "", l.items[i]);
-	*ret_n = l.n;
-	return arena_strdup(p->a, word.text);
+			acs_list_add(&ports, p->acs[i].port->name);
+	return arena_printf(p->a, ACS_PARAMETER "%s", strbuf_str(&ports));
 }
 
-/* Whether the running kernel was told of all of them by the parameter that counts, its last. */
+/* Whether the running kernel was told of all of them. */
 static bool runs_already(struct planner *p)
 {
-	const char *cmdline = fact_str_or(p->m->kernel.cmdline, "");
-	const char *at = NULL, *next = strstr(cmdline, "disable_acs_redir=");
-	struct list l = {.p = p};
-	AUTO_FREE char *word = NULL;
-	size_t before;
+	AUTO_FREE char *value = running_value(p);
 
-	for (; next; next = strstr(next + 1, "disable_acs_redir="))
-		at = next;
-	if (!at || p->request->image)
-		return false;
-	word = xprintf("pci=%.*s", (int)strcspn(at, " \t\n"), at);
-	add_items_of(&l, word, NULL, 0);
-	before = l.n;
-	for (size_t i = 0; i < p->acs_n; i++)
-		if (is_wanted(&p->acs[i], CHANGE_KEPT))
-			add_item(&l, p->acs[i].port->name, strlen(p->acs[i].port->name));
-	return l.n == before;
+	for (size_t i = 0; value && i < p->acs_n; i++)
+		if (is_wanted(&p->acs[i], CHANGE_KEPT) &&
+		    !acs_parameter_names(value, p->acs[i].port))
+			return false;
+	return value != NULL;
 }
 
 /* pci=disable_acs_redir= came with 4.19. */
@@ -288,7 +244,7 @@ static bool fits(const struct planner *p, const char *word)
 }
 
 /* Why the boot loader is not asked; NULL: it can be. */
-static const char *why_no_parameter(struct planner *p, const char *word, size_t n)
+static const char *why_no_parameter(struct planner *p, const char *word)
 {
 	if (!kernel_knows(p))
 		return "this kernel is older than 4.19 and does not know pci=disable_acs_redir=";
@@ -297,7 +253,7 @@ static const char *why_no_parameter(struct planner *p, const char *word, size_t 
 		       "line";
 	if (plan_boot_way(p)->by_hand)
 		return "onehop cannot change this boot loader's command line";
-	if (n > 1 && !plan_boot_way(p)->lists)
+	if (strchr(word, ';') && !plan_boot_way(p)->lists)
 		return "the ; between several ports may not survive in this boot loader's entries";
 	if (plan_boot_way(p)->why_not)
 		return plan_boot_way(p)->why_not(p, word);
@@ -429,7 +385,6 @@ static bool keep(struct planner *p)
 {
 	struct purpose purpose = {0};
 	const char *word, *why;
-	size_t n;
 
 	if (!join_kept(p, &purpose))
 		return false;
@@ -438,8 +393,8 @@ static bool keep(struct planner *p)
 			  "the running kernel has pci=disable_acs_redir= for these ports already");
 		return false;
 	}
-	word = parameter(p, &n);
-	why = why_no_parameter(p, word, n);
+	word = parameter(p);
+	why = why_no_parameter(p, word);
 	if (!why || !unit_can(p) || lacks_program(p)) {
 		keep_by_parameter(p, word, why, &purpose);
 		return false;

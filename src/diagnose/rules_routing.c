@@ -119,9 +119,10 @@ static const char *parameter_remedy(struct rule_run *run, const char *word)
 	if (fact_is(run->m->kernel.grubby, 1))
 		return run_text(
 			run,
-			"the kernel parameter, with `grubby --update-kernel=ALL --args=%s`, "
-			"and reboot",
-			quoted.text);
+			"the kernel parameter: look at `grubby --info=ALL` first, since grubby "
+			"replaces another %.*s= of an entry; then "
+			"`grubby --update-kernel=ALL --args=%s`, and reboot",
+			(int)strcspn(word, "="), word, quoted.text);
 	return run_text(
 		run,
 		"the kernel parameter, as the last line of /etc/default/grub%s: `" GRUB_LINE_START
@@ -131,6 +132,31 @@ static const char *parameter_remedy(struct rule_run *run, const char *word)
 				    "a bare ;)"
 				  : "",
 		quoted.text);
+}
+
+/* Why grubby must not add it, as fix has it; NULL: it can. */
+static const char *grubby_trouble(struct rule_run *run, const char *word)
+{
+	const char *other = strstr(cmdline(run), " pci=");
+
+	if (!fact_is(run->m->kernel.grubby, 1))
+		return NULL;
+	if (strchr(word, ';'))
+		return "the ; between several ports may not survive in this boot loader's entries";
+	return other ? run_text(run, "grubby would put it in the place of %.*s",
+				(int)strcspn(other + 1, " \t\n"), other + 1)
+		     : NULL;
+}
+
+static const char *to_stay(struct rule_run *run, const char *word)
+{
+	const char *trouble = grubby_trouble(run, word);
+
+	return trouble ? run_text(run,
+				  "`onehop fix %s`, which uses a systemd unit where it can, since "
+				  "%s",
+				  run->rule->id, trouble)
+		       : parameter_remedy(run, word);
 }
 
 /* Of "A;B", ports of this machine: whether the kernel was told of each. */
@@ -172,11 +198,10 @@ static void acs_remedy(struct rule_run *run, struct finding *f, const char *comm
 			       "the kernel command line has disable_acs_redir=%s, and the kernel "
 			       "takes these quotes for a part of the address; until the next "
 			       "reboot or hot-plug: `%s`; to stay, in its place: %s%s",
-			       disabled, commands, parameter_remedy(run, word),
-			       lockdown_caveat(run));
+			       disabled, commands, to_stay(run, word), lockdown_caveat(run));
 	else
 		finding_remedy(run, f, "until the next reboot or hot-plug: `%s`; to stay: %s%s",
-			       commands, parameter_remedy(run, word), lockdown_caveat(run));
+			       commands, to_stay(run, word), lockdown_caveat(run));
 }
 
 /* As onehop fix refuses it. */

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 /* IDs in the remedies are those of `onehop check`. */
 #define FAULT_MEANS                                                                                \
@@ -53,25 +54,44 @@ static const struct run_failure_meaning meanings[] = {
 	 "look at the program: two ranks on one GPU, or ranks that call different collectives"},
 	{RUN_NCCL_ERROR, 6, "another rank ended, or the connection to it did",
 	 "look at that rank's log: the cause is there"},
+	{RUN_NCCL_ERROR, -1, "a NIC got no answer from its peer: the connection does not work",
+	 "run onehop check on both machines (rule nccl-gid-index), and look at the network between "
+	 "them",
+	 "status=12"},
+	{RUN_NCCL_ERROR, -1, "a GPU no longer answers",
+	 "look at the kernel log for an Xid (onehop check does), and restart the machine",
+	 "GPU is lost"},
+	{RUN_NCCL_ERROR, -1,
+	 "NVML's library and the loaded kernel module are of different releases",
+	 "load the module of the installed release; a restart of the machine does",
+	 "Driver/library version mismatch"},
+	{RUN_NCCL_ERROR, -1, "the ranks use different releases of NCCL",
+	 "give all ranks the same release of NCCL; the line names both", "Mismatched NCCL version"},
 	{RUN_NCCL_ERROR, -1, "NCCL gave up, for the reason that the line names",
 	 "run onehop check on the machine (rules shm-size, shm-writable and memlock among "
 	 "others)"},
+	{RUN_CRASHED, -1, "a process died of a signal, and the other ranks with it",
+	 "look at the kernel log for an Xid of the same time and at the stack that the process "
+	 "wrote; after a bus error run onehop check (rule shm-size)"},
 	{RUN_TIMED_OUT, -1,
 	 "a collective did not end in time: a transfer hangs, or a rank never came to it",
 	 "if all ranks wait in the same operation, run onehop test, which finds pairs that hang; "
 	 "if they wait in different ones, look at the program; a rank that is missing here ended "
 	 "before"},
 	{RUN_ABORTED, -1,
-	 "a communicator was aborted: by the program after an error, or at its end without "
-	 "destroy_process_group()",
-	 "look for what happened before it, in the logs of all ranks"},
+	 "a communicator was aborted: by the program after an error, or at its end; "
+	 "destroy_process_group() of PyTorch before 2.6 aborts too",
+	 "look for an error before it, in the logs of all ranks; without one the run may have "
+	 "ended "
+	 "well"},
 };
 
 const struct run_failure_meaning *run_failure_find(const struct run_failure *f)
 {
 	const struct run_failure_meaning *m = meanings;
 
-	while (m->kind != f->kind || (m->code >= 0 && m->code != f->code))
+	while (m->kind != f->kind || (m->code >= 0 && m->code != f->code) ||
+	       (m->in_what && !strstr(f->what, m->in_what)))
 		m++;
 	return m;
 }
@@ -79,9 +99,9 @@ const struct run_failure_meaning *run_failure_find(const struct run_failure *f)
 const char *run_failure_text(const struct run_failure *f, char *buf, size_t size)
 {
 	static const char *const names[RUN_FAILURE_KIND_N] = {
-		[RUN_TEST_FAILED] = "test failed",      [RUN_CUDA_ERROR] = "CUDA error",
-		[RUN_NCCL_ERROR] = "NCCL error",        [RUN_TIMED_OUT] = "collective timed out",
-		[RUN_ABORTED] = "communicator aborted",
+		[RUN_TEST_FAILED] = "test failed",        [RUN_CUDA_ERROR] = "CUDA error",
+		[RUN_CRASHED] = "process died",           [RUN_NCCL_ERROR] = "NCCL error",
+		[RUN_TIMED_OUT] = "collective timed out", [RUN_ABORTED] = "communicator aborted",
 	};
 	char number[32] = "";
 
@@ -97,8 +117,8 @@ const char *run_failure_word(enum run_failure_kind kind)
 {
 	static const char *const words[RUN_FAILURE_KIND_N] = {
 		[RUN_TEST_FAILED] = "test-failed", [RUN_CUDA_ERROR] = "cuda-error",
-		[RUN_NCCL_ERROR] = "nccl-error",   [RUN_TIMED_OUT] = "timed-out",
-		[RUN_ABORTED] = "aborted",
+		[RUN_CRASHED] = "crashed",         [RUN_NCCL_ERROR] = "nccl-error",
+		[RUN_TIMED_OUT] = "timed-out",     [RUN_ABORTED] = "aborted",
 	};
 
 	return words[kind];

@@ -11,6 +11,7 @@ struct run_failure_meaning {
 	int code;            /* of `kind`; -1: any */
 	const char *meaning; /* a sentence without its full stop */
 	const char *todo;
+	const char *in_what; /* only where the failure's `what` holds it; NULL: anywhere */
 };
 
 /* Never NULL. */

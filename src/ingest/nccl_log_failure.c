@@ -148,6 +148,23 @@ static void read_sentence(struct arena *a, const char *text, struct run_failure 
 	ret->what = arena_strdup(a, text);
 }
 
+/* What NCCL warns of before it returns ncclInvalidUsage. */
+static void read_usage(struct arena *a, const char *text, struct run_failure *ret)
+{
+	ret->code = 5;
+	read_sentence(a, text, ret);
+}
+
+/* "[node:4100] Signal: Segmentation fault (11)" of Open MPI, "Caught signal 11 (...)" of UCX */
+static void read_signal(struct arena *a, const char *text, struct run_failure *ret)
+{
+	const char *s = strstr(text, "ignal");
+
+	while (s > text && s[-1] != ' ' && s[-1] != ']')
+		s--;
+	ret->what = arena_strdup(a, s);
+}
+
 static void read_nothing(struct arena *a, const char *text, struct run_failure *ret)
 {
 	(void)a;
@@ -159,7 +176,7 @@ static void read_nothing(struct arena *a, const char *text, struct run_failure *
 static const struct mark {
 	const char *text;
 	unsigned places; /* of enum nccl_line */
-	bool of_nccl;    /* no other program writes it: tells a log */
+	bool of_nccl;    /* only NCCL, nccl-tests and PyTorch write it: tells a log */
 	enum run_failure_kind kind;
 	void (*read)(struct arena *a, const char *text, struct run_failure *ret);
 } marks[] = {
@@ -167,7 +184,12 @@ static const struct mark {
 	 read_time_out},
 	{"Cuda failure ", NCCL_LINE_WARN | NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
 	{"Test CUDA failure ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"thread terminated with exception: CUDA error: ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR,
+	 read_cuda},
+	{"RuntimeError: CUDA error: ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
+	{"AcceleratorError: CUDA error: ", NCCL_LINE_OTHER, true, RUN_CUDA_ERROR, read_cuda},
 	{"CUDA error: ", NCCL_LINE_OTHER, false, RUN_CUDA_ERROR, read_cuda},
+	{"NCCL error: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"NCCL error in: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"Test NCCL failure ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"ncclUnhandledCudaError: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
@@ -175,10 +197,15 @@ static const struct mark {
 	{"ncclInternalError: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"ncclInvalidUsage: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
 	{"ncclRemoteError: ", NCCL_LINE_OTHER, true, RUN_NCCL_ERROR, read_nccl},
+	{"Signal: Segmentation fault", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
+	{"Signal: Bus error", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
+	{"exited on signal ", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
+	{"Caught signal ", NCCL_LINE_OTHER, false, RUN_CRASHED, read_signal},
 	{"NCCL communicator was aborted", NCCL_LINE_OTHER, true, RUN_ABORTED, read_nothing},
 	{"ncclCommAbort", NCCL_LINE_INFO | NCCL_LINE_WARN | NCCL_LINE_OTHER, true, RUN_ABORTED,
 	 read_nothing},
 	{" - Abort COMPLETE", NCCL_LINE_INFO, true, RUN_ABORTED, read_nothing},
+	{"Duplicate GPU detected", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_usage},
 	{"No transport found", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"Got completion ", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},
 	{"rror", NCCL_LINE_WARN, true, RUN_NCCL_ERROR, read_sentence},

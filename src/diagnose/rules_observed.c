@@ -476,7 +476,8 @@ const struct rule rules_observed[] = {
 		       "instead, "
 		       "slower and with the host's memory in use. Kernels cannot reach the other "
 		       "GPU at all.",
-		.remedy = "look at the other findings, which say why the driver refuses",
+		.remedy = "look at the other findings; where none says why, look at what the "
+			  "program saw: CUDA_VISIBLE_DEVICES, a container, MIG",
 		.reference = "CUDA driver API, cuDeviceCanAccessPeer",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,

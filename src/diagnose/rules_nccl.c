@@ -209,10 +209,18 @@ static void report_staged(struct rule_run *run, const struct refused *r)
 
 	finish_level(run, f, r);
 	evidence_log(run, f, &r->pairs);
-	finding_remedy(run, f,
-		       "give the log to onehop log, which says why; if it is the distance, set "
-		       "NCCL_P2P_LEVEL=%s, and measure with and without it",
-		       nccl_path_word(r->farthest));
+	if (r->farthest <= r->limit)
+		finding_remedy(
+			run, f,
+			"give the log to onehop log, which says why; NCCL_P2P_LEVEL does not "
+			"help: NCCL uses P2P up to %s apart without it",
+			nccl_path_word(r->limit));
+	else
+		finding_remedy(
+			run, f,
+			"give the log to onehop log, which says why; if it is the distance, set "
+			"NCCL_P2P_LEVEL=%s, and measure with and without it",
+			nccl_path_word(r->farthest));
 }
 
 static size_t pairs_with(struct rule_run *run, enum chain_step step, enum chain_state state)
@@ -381,7 +389,8 @@ static enum verdict probe_level(struct rule_run *run)
 		return VERDICT_OK;
 	}
 	merged = merge_seen(run, &seen, &sure);
-	if (seen.pairs.n && !merged)
+	/* NCCL_P2P_DISABLE explains them, and has a rule of its own. */
+	if (seen.pairs.n && !merged && !nccl_p2p_disabled(run->m))
 		report_staged(run, &seen);
 	if (sure.pairs.n)
 		report_sure(run, &sure, merged ? &seen.pairs : NULL);
@@ -390,20 +399,37 @@ static enum verdict probe_level(struct rule_run *run)
 	return run->found ? VERDICT_OK : level_unknown(run, &sure, &maybe);
 }
 
-/* The level that all pairs need which the driver allows and NCCL refuses; NCCL_PATH_N: none. */
+/* NCCL copies through the host between these two, and the distance can be why. */
+static bool is_too_far(const struct path *p)
+{
+	const struct chain_link *l = &p->chain[CHAIN_NCCL];
+
+	if (!driver_allows(p))
+		return false;
+	return l->reason == REASON_NCCL_LEVEL || l->reason == REASON_NCCL_DEPENDS ||
+	       (l->reason == REASON_NCCL_STAGED && l->value > l->value2);
+}
+
+/*
+ * The level with which NCCL leaves out no pair for its distance, nor one that it was seen to use;
+ * NCCL_PATH_N: distance keeps none.
+ */
 static enum nccl_path level_needed(struct rule_run *run)
 {
-	static const enum chain_reason reasons[] = {REASON_NCCL_STAGED, REASON_NCCL_LEVEL,
-						    REASON_NCCL_DEPENDS};
-	enum nccl_path level = NCCL_PATH_N;
+	enum nccl_path needed = NCCL_PATH_LOC;
+	bool any = false;
 
-	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-		struct refused r = refused_by_level(run, reasons[i]);
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		const struct path *p = pair_path(run, i, j);
+		const struct chain_link *l = &p->chain[CHAIN_NCCL];
+		bool far = is_too_far(p);
 
-		if (r.pairs.n && (level == NCCL_PATH_N || r.farthest > level))
-			level = r.farthest;
+		any |= far;
+		if ((far || l->reason == REASON_NCCL_SEEN) && (enum nccl_path)l->value > needed &&
+		    l->value < NCCL_PATH_N)
+			needed = (enum nccl_path)l->value;
 	}
-	return level;
+	return any && !nccl_p2p_disabled(run->m) ? needed : NCCL_PATH_N;
 }
 
 #define COST_SYS                                                                                   \

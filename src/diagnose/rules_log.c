@@ -635,8 +635,9 @@ const struct rule rules_log[] = {
 		.why = "An edited driver maps a peer's BAR1 in large pages. If the peer's memory "
 		       "begins elsewhere, mapping fails and CUDA returns error 205.",
 		.remedy =
-			"use an edit that copes with the offset; set the IOMMU to off or "
-			"pass-through and BAR1 to its full size first. Never only relax the check.",
+			"use an edit that copes with the offset; before that, set what is not set "
+			"yet: the IOMMU to off or pass-through, and BAR1 to its full size. Never "
+			"only relax the check.",
 		.reference = "tinygrad/open-gpu-kernel-modules#44, #48",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,

@@ -310,7 +310,7 @@ static enum verdict probe_acs_completions(struct rule_run *run)
 
 struct root_hits {
 	struct port_hits *ports;
-	struct pair_set pairs;
+	struct pair_set pairs; /* those that it costs the most */
 	size_t port_n;
 	enum acs_cost cost; /* the worst of all pairs' */
 };
@@ -322,7 +322,6 @@ static void hit_root_port(struct rule_run *run, struct root_hits *h, const struc
 		return;
 	h->port_n += !h->ports[f->index].hit;
 	hit_port(run, &h->ports[f->index], i, j, true);
-	pair_set_add(&h->pairs, i, j);
 }
 
 static struct root_hits root_port_hits(struct rule_run *run)
@@ -341,8 +340,12 @@ static struct root_hits root_port_hits(struct rule_run *run)
 			continue;
 		hit_root_port(run, &h, r.requests, i, j);
 		hit_root_port(run, &h, r.completions, i, j);
-		if ((enum acs_cost)l->value2 > h.cost)
+		if ((enum acs_cost)l->value2 > h.cost) {
 			h.cost = (enum acs_cost)l->value2;
+			h.pairs = pair_set_new(run);
+		}
+		if ((enum acs_cost)l->value2 == h.cost && (r.requests || r.completions))
+			pair_set_add(&h.pairs, i, j);
 	}
 	return h;
 }
@@ -357,8 +360,8 @@ static const struct {
 			      "is unknown",
 			      NULL},
 	[ACS_COSTS_TRANSLATION] = {"which costs 3 to 9 GB/s while the IOMMU translates",
-				   "boot with iommu=pt (see iommu-translating), and they cost "
-				   "nothing; onehop fix acs-root-port clears them"},
+				   "let the IOMMU pass addresses through (see iommu-translating), "
+				   "and they cost nothing; onehop fix acs-root-port clears them"},
 	[ACS_HUNG_ELSEWHERE] = {"on a chipset where NCCL was seen to hang until they were cleared",
 				NULL},
 	[ACS_FAILED_HERE] = {"and peer access was seen to fail here", NULL},
@@ -879,15 +882,17 @@ static bool off_yet_translating(struct rule_run *run)
 	return off && fact_is_not(run->m->kernel.iommus, 0);
 }
 
+/* Between root ports the bits cost nothing without an IOMMU; switches obey them in any case. */
 static bool amd_off_leaves_acs(struct rule_run *run)
 {
+	const struct port_hits *hits;
+
 	if (!is_amd(run) || !has(run, "amd_iommu=off"))
 		return false;
+	hits = switch_hits(run);
 	FOR_EACH_PCI (f, run)
-		if (fact_is(f->port_type, PCI_PORT_ROOT) ||
-		    fact_is(f->port_type, PCI_PORT_DOWNSTREAM))
-			if (fact_known(f->acs_ctl) && f->acs_ctl.value & PCI_ACS_REDIRECTS)
-				return true;
+		if (hits[f->index].hit && !guest_below(run->m, f))
+			return true;
 	return false;
 }
 
@@ -914,8 +919,8 @@ static const struct parameter_trap {
 	 "take it out"},
 	{off_yet_translating, "the IOMMU is switched off on the command line, yet it is at work",
 	 "look for a later parameter or a built-in command line that switches it on (dmesg)"},
-	{amd_off_leaves_acs, "amd_iommu=off leaves the ACS redirect bits of the ports set",
-	 "use iommu=pt with pci=disable_acs_redir= for the ports above the GPUs"},
+	{amd_off_leaves_acs, "amd_iommu=off leaves the ACS redirect bits of switch ports set",
+	 "clear the bits, as the rules acs-redirect and acs-completion-redirect say for each port"},
 };
 
 static enum verdict probe_parameters(struct rule_run *run)

@@ -571,7 +571,7 @@ static void amd_words_on_intel(struct machine *m)
 
 static void amd_off_acs_on(struct machine *m)
 {
-	acs_root_ports(m);
+	acs_on(m);
 	cmdline_is(m, "amd_iommu=off");
 }
 
@@ -821,7 +821,7 @@ static const struct twin {
 	{"iommu-parameters", workstation, pt_and_off, "switched off"},
 	{"iommu-parameters", workstation, amd_on, "amd_iommu=on is no value"},
 	{"iommu-parameters", workstation, amd_words_on_intel, "Intel processor"},
-	{"iommu-parameters", workstation, amd_off_acs_on, "leaves the ACS redirect bits"},
+	{"iommu-parameters", switch_machine, amd_off_acs_on, "leaves the ACS redirect bits"},
 	{"host-bridge", workstation, old_xeon, "does not know to answer peer reads"},
 	{"cross-socket", one_socket, two_sockets, "different CPU sockets"},
 	{"topology-agrees", nvml_asked, nvml_differs, "NVML says PHB"},

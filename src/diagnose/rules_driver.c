@@ -32,7 +32,9 @@ static const struct other_driver {
 static const struct other_driver unknown_driver = {
 	NULL, NULL, "which is not NVIDIA's driver",
 	"unbind it: echo the GPU's address into unbind of that driver's folder in "
-	"/sys/bus/pci/drivers, then `modprobe nvidia`"};
+	"/sys/bus/pci/drivers, load nvidia (`modprobe nvidia`) where it is not loaded, and echo "
+	"the "
+	"address into /sys/bus/pci/drivers/nvidia/bind"};
 
 /* NULL: no driver but NVIDIA's, or none, holds the GPU for the host. */
 static const struct other_driver *other_driver(const struct rule_run *run, const struct gpu *g)
@@ -48,21 +50,41 @@ static const struct other_driver *other_driver(const struct rule_run *run, const
 	return &unknown_driver;
 }
 
+/* With NVIDIA's driver at work for others nothing is left to install. */
+static const char *other_remedy(struct rule_run *run, const struct other_driver *o)
+{
+	if (!o->module || fact_is_not(run->m->driver.loaded, 1))
+		return o->remedy;
+	return run_text(
+		run,
+		"put \"blacklist %s\" into a file in /etc/modprobe.d, rebuild the initramfs "
+		"and reboot",
+		o->module);
+}
+
 /* Bound to no driver, or nobody knows to which. */
 static bool wants_nvidia(const struct gpu *g)
 {
 	return !fact_known(g->pci->driver);
 }
 
+/* Of the module's file; else what a library that was installed with it answers. */
+static struct fact_str version_on_disk(const struct nvidia_driver *d)
+{
+	return fact_known(d->installed_version) || !fact_known(d->module_version)
+		       ? d->installed_version
+		       : d->module_version;
+}
+
 static const char *load_remedy(struct rule_run *run)
 {
-	const struct nvidia_driver *d = &run->m->driver;
+	struct fact_str version = version_on_disk(&run->m->driver);
 
-	if (fact_known(d->installed_version))
+	if (fact_known(version))
 		return run_text(run,
 				"`modprobe nvidia` (version %s is installed); if that fails, "
 				"the kernel log says why",
-				d->installed_version.value);
+				version.value);
 	return run->rule->remedy;
 }
 
@@ -89,6 +111,8 @@ static enum verdict probe_loaded(struct rule_run *run)
 	finding_remedy(run, f, "%s", load_remedy(run));
 	evidence_yes_no(run, f, "module nvidia loaded", loaded);
 	evidence_str(run, f, "installed module", run->m->driver.installed_version);
+	if (fact_known(run->m->driver.module_version))
+		evidence_str(run, f, "installed driver", run->m->driver.module_version);
 	FOR_EACH_GPU (g, run)
 		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
 	return VERDICT_BAD;
@@ -104,7 +128,7 @@ static enum verdict probe_bound(struct rule_run *run)
 			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 					"GPU%zu is bound to %s, %s", g->index, g->pci->driver.value,
 					o->is);
-			finding_remedy(run, f, "%s", o->remedy);
+			finding_remedy(run, f, "%s", other_remedy(run, o));
 		} else if (gpu_has_fault(run->m, g, DEVICE_NO_DRIVER)) {
 			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 					"GPU%zu is bound to no driver although the nvidia module "
@@ -146,6 +170,17 @@ static void propose_bound(struct rule_run *run, struct change_set *out)
 	}
 }
 
+/* modprobe does nothing for a card while the module is loaded, and an override keeps others off it. */
+static const char *bind_commands(struct rule_run *run, const struct gpu *g)
+{
+	const char *load = fact_is(run->m->driver.loaded, 1) ? "" : "`modprobe nvidia`, ";
+
+	return run_text(run,
+			"%s`echo > /sys/bus/pci/devices/%s/driver_override`, "
+			"`echo %s > /sys/bus/pci/drivers/nvidia/bind`",
+			load, g->pci->name, g->pci->name);
+}
+
 static enum verdict probe_passthrough(struct rule_run *run)
 {
 	FOR_EACH_GPU (g, run) {
@@ -157,12 +192,11 @@ static enum verdict probe_passthrough(struct rule_run *run)
 				"GPU%zu is bound to %s: set aside for a virtual machine, so the "
 				"host cannot use it",
 				g->index, g->pci->driver.value);
-		finding_remedy(
-			run, f,
-			"leave it, if a guest has it; else: `echo %s > "
-			"/sys/bus/pci/drivers/%s/unbind`, then `modprobe nvidia`, and take its "
-			"id out of vfio-pci.ids= or /etc/modprobe.d",
-			g->pci->name, g->pci->driver.value);
+		finding_remedy(run, f,
+			       "leave it, if a guest has it; else: `echo %s > "
+			       "/sys/bus/pci/drivers/%s/unbind`, %s, and take its id out of "
+			       "vfio-pci.ids= or /etc/modprobe.d",
+			       g->pci->name, g->pci->driver.value, bind_commands(run, g));
 		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);

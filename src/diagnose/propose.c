@@ -111,6 +111,15 @@ void propose_remedies(struct rule_run *run, struct change_set *out)
 
 /* ---- all rules ---- */
 
+/* Where a test has shown that it works all the same, nothing is proposed that nobody asked for. */
+static bool has_work(const struct rule_run *run)
+{
+	FOR_EACH_FINDING (f, run)
+		if (f->rule == run->rule && strcmp(f->remedy, NOTHING_TO_DO) != 0)
+			return true;
+	return is_named(run->options, run->rule->id);
+}
+
 static void propose_rule(struct diagnosis *d, const struct propose_options *o,
 			 const struct rule *rule, struct change_set *out)
 {
@@ -124,6 +133,8 @@ static void propose_rule(struct diagnosis *d, const struct propose_options *o,
 		.options = o,
 	};
 
+	if (!has_work(&run))
+		return;
 	if (rule->propose)
 		rule->propose(&run, out);
 	if (!run.found)

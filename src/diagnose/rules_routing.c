@@ -104,7 +104,7 @@ static const char *lockdown_caveat(struct rule_run *run)
 		       : "";
 }
 
-/* The word for the command line, as the boot loader's configuration needs it; GRUB where unknown. */
+/* The word for the command line, as the boot loader's configuration needs it. */
 static const char *parameter_remedy(struct rule_run *run, const char *word)
 {
 	AUTO_STRBUF struct strbuf quoted = {0};
@@ -125,9 +125,12 @@ static const char *parameter_remedy(struct rule_run *run, const char *word)
 			(int)strcspn(word, "="), word, quoted.text);
 	return run_text(
 		run,
-		"the kernel parameter, as the last line of /etc/default/grub%s: `" GRUB_LINE_START
+		"the kernel parameter, %sas the last line of /etc/default/grub%s: `" GRUB_LINE_START
 		"%s" GRUB_LINE_END "`, then `update-grub` (Debian, Ubuntu) or "
 		"`grub2-mkconfig -o /boot/grub2/grub.cfg`, and reboot",
+		fact_is(run->m->kernel.boot_loader, BOOT_GRUB)
+			? ""
+			: "with GRUB (the boot loader is unknown here) ",
 		strchr(word, ';') ? ", with these quotes (GRUB and shells end a command at "
 				    "a bare ;)"
 				  : "",

@@ -48,7 +48,7 @@ static char *next_argument(const char **at)
 	*at = end;
 	text = xstrndup(start, (size_t)(end - start));
 	value = equals ? text + (equals - start) + 1 : NULL;
-	value_quoted = value && *value == '"';
+	value_quoted = equals && *value == '"';
 	if (value_quoted)
 		memmove(value, value + 1, strlen(value));
 	return quoted || value_quoted ? without_last_quote(text) : text;

@@ -284,11 +284,6 @@ static bool p2p_is_forced(const struct pair *pr)
 	return pr->s->forced[pr->gpu->index].p2p || pr->s->forced[pr->target_gpu->index].p2p;
 }
 
-static bool is_forced(const struct pair *pr)
-{
-	return p2p_is_forced(pr) && !path_is_nvlink(pr->p);
-}
-
 /* A card without mailboxes is one of the two, whatever the other has. */
 static bool needs_bar1(const struct pair *pr)
 {
@@ -420,20 +415,31 @@ static struct chain_link judge_rdma(const struct pair *pr)
 	return link_at(CHAIN_BAD, REASON_RDMA_GATE, g->pci, 0, 0);
 }
 
+/* BAR1 or a mailbox that is not there, by the order in which the driver numbers the two. */
+static bool keys_one_sided(const struct pair *pr)
+{
+	return needs_bar1(pr) &&
+	       registry_keys_one_sided(&pr->s->m->driver, pr->gpu, pr->target_gpu);
+}
+
 /* What the driver's resource manager says of the way; it knows whether the mechanism is there. */
 static struct chain_link judge_connection(const struct pair *pr, struct chain_link status)
 {
 	const struct machine *m = pr->s->m;
 	const struct gpu_pair *gp = &m->pairs[pr->gpu->index * m->gpu_n + pr->target_gpu->index];
+	bool bar1 = driver_means_bar1(m, pr->gpu->index, pr->target_gpu->index);
+	struct chain_link l = status;
 
-	if (!path_is_nvlink(pr->p) && needs_bar1(pr) &&
-	    fact_is(gp->rm.connection, RM_CONNECTION_MAILBOX))
-		return link_of(CHAIN_BAD, REASON_DRIVER_MAILBOX);
-	if (!is_forced(pr) ||
-	    (driver_means_bar1(m, pr->gpu->index, pr->target_gpu->index) &&
-	     forcing_target(pr) != FORCING_LOSES_DATA && bar1_covers(pr->target_gpu)))
+	if (path_is_nvlink(pr->p))
 		return status;
-	return judge_forced(pr);
+	if (needs_bar1(pr) && fact_is(gp->rm.connection, RM_CONNECTION_MAILBOX))
+		return link_of(CHAIN_BAD, REASON_DRIVER_MAILBOX);
+	if (p2p_is_forced(pr) && !(bar1 && forcing_target(pr) != FORCING_LOSES_DATA &&
+				   bar1_covers(pr->target_gpu)))
+		l = judge_forced(pr);
+	return l.state == CHAIN_OK && !bar1 && keys_one_sided(pr)
+		       ? link_of(CHAIN_POSSIBLE, REASON_DRIVER_KEYS)
+		       : l;
 }
 
 /* The log does not name the pair; modules that were exchanged since may do better. */

@@ -172,6 +172,9 @@ static const struct {
 	[REASON_DRIVER_MAILBOX] = {"driver-mailbox",
 		"the driver allows peer access through a mailbox, which this card does not "
 		"have"},
+	[REASON_DRIVER_KEYS] = {"driver-keys",
+		"the registry keys of P2P through BAR1 are set for one card of the pair only, so that "
+		"the driver leads it through BAR1 or through a mailbox that is not there"},
 	[REASON_DRIVER_GENERATION] = {"driver-generation",
 		"the two GPUs are of different generations, and CUDA's library refuses such pairs"},
 	[REASON_DRIVER_MAPPING] = {"driver-mapping",

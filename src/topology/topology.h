@@ -108,6 +108,7 @@ enum chain_reason {
 	REASON_DRIVER_GEFORCE,    /* the same, on cards for which it has no P2P over PCIe at all */
 	REASON_DRIVER_FORCED,     /* allowed by ForceP2P although no mechanism is there */
 	REASON_DRIVER_MAILBOX,    /* allowed through mailboxes that these cards lack */
+	REASON_DRIVER_KEYS,       /* allowed by keys of one card: registry_keys_one_sided */
 	REASON_DRIVER_GENERATION, /* CUDA refuses pairs of two generations; at: the target */
 	REASON_DRIVER_MAPPING,    /* the kernel log shows that peer mappings failed */
 	REASON_DRIVER_ABSENT,

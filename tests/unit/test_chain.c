@@ -817,6 +817,31 @@ static void driver_forced_with_mechanism(void **state)
 	build_free(m);
 }
 
+/* Keys of one card: BAR1 or a mailbox, by an order of the cards that nobody knows. */
+static void driver_keys_of_one_card(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	build_model(&m->gpus[0], "NVIDIA GeForce RTX 4090", 89);
+	build_model(&m->gpus[1], "NVIDIA RTX 6000 Ada Generation", 89);
+	m->driver.bar1_p2p.loaded = fact_int(1, from);
+	m->driver.registry_dwords_per_device =
+		fact_str(arena_printf(m->arena, "pci=%s;ForceP2P=0x11;RMPcieP2PType=1",
+				      m->gpus[0].pci->name),
+			 from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_POSSIBLE, REASON_DRIVER_KEYS, PAIR_SUSPECT);
+	expect(m, 1, 0, CHAIN_DRIVER, CHAIN_POSSIBLE, REASON_DRIVER_KEYS, PAIR_SUSPECT);
+	m->pairs[1].rm.connection = fact_int(RM_CONNECTION_BAR1, from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK, PAIR_DIRECT);
+	m->pairs[1].rm.connection = fact_int(RM_CONNECTION_MAILBOX, from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_MAILBOX, PAIR_BLOCKED);
+	m->pairs[1].rm.connection = fact_int_unknown("test");
+	m->driver.registry_dwords = fact_str("ForceP2P=0x11;RMPcieP2PType=1", from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK, PAIR_DIRECT);
+	build_free(m);
+}
+
 /* What the module's functions say outweighs what could be. */
 static void driver_forced_and_looked_into(void **state)
 {
@@ -1434,6 +1459,7 @@ int main(void)
 		cmocka_unit_test(driver_status),
 		cmocka_unit_test(driver_forced),
 		cmocka_unit_test(driver_forced_with_mechanism),
+		cmocka_unit_test(driver_keys_of_one_card),
 		cmocka_unit_test(driver_forced_and_looked_into),
 		cmocka_unit_test(rdma_ways),
 		cmocka_unit_test(rdma_nic_drivers),

@@ -312,21 +312,44 @@ static bool is_kept_edited(const struct nvidia_driver *d)
 	       !differ(d->installed_version, d->module_version);
 }
 
+/* What does not start. NVML's alone keeps no program from CUDA. */
+static struct finding *report_library(struct rule_run *run, enum library_fit fit)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	bool nvml_fits = fact_known(d->nvml_library) && !driver_nvml_differs(d);
+	struct finding *f =
+		finding_add(run, fit == LIBRARY_MAY_FIT ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN,
+			    "driver", "the loaded module is %s, %s %s: %s", d->module_version.value,
+			    fit == LIBRARY_FITS ? "NVML's library is"
+			    : nvml_fits         ? "CUDA's library is"
+						: "the user-space libraries are",
+			    fit == LIBRARY_FITS ? d->nvml_library.value : d->library_version.value,
+			    fit == LIBRARY_FITS
+				    ? "NVML refuses to start, and so do nvidia-smi and NCCL"
+			    : fit == LIBRARY_MAY_FIT
+				    ? "CUDA refuses to start, unless this is the library of "
+				      "the compatibility package (cuda-compat)"
+			    : nvml_fits ? "CUDA refuses to start"
+					: "CUDA and NVML refuse to start");
+
+	if (fit != LIBRARY_REFUSES)
+		f->severity = SEVERITY_WARNING;
+	return f;
+}
+
 static enum verdict probe_library(struct rule_run *run)
 {
 	const struct nvidia_driver *d = &run->m->driver;
+	enum library_fit fit = driver_library_fit(d);
 	struct finding *f;
 
 	if (fact_unknown(d->module_version))
 		return unknown_fact(run, "the module's version", d->module_version.from);
 	if (fact_unknown(d->library_version))
 		return unknown_fact(run, "the libraries' version", d->library_version.from);
-	if (!differ(d->module_version, d->library_version))
+	if (fit == LIBRARY_FITS && !driver_nvml_differs(d))
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
-			"the loaded module is %s, the user-space libraries are %s: CUDA and NVML "
-			"refuse to start",
-			d->module_version.value, d->library_version.value);
+	f = report_library(run, fit);
 	if (differ(d->installed_version, d->module_version) &&
 	    !differ(d->installed_version, d->library_version))
 		finding_remedy(run, f,
@@ -341,6 +364,8 @@ static enum verdict probe_library(struct rule_run *run)
 			       d->installed_version.value, d->library_version.value);
 	evidence_str(run, f, "module", d->module_version);
 	evidence_str(run, f, "library", d->library_version);
+	if (differ(d->library_version, d->nvml_library))
+		evidence_str(run, f, "NVML's library", d->nvml_library);
 	evidence_str(run, f, "module on disk", d->installed_version);
 	return VERDICT_BAD;
 }

@@ -142,7 +142,8 @@ struct nvidia_driver {
 	struct fact_int loaded;            /* the nvidia module is in the kernel */
 	struct fact_str module_version;    /* of the loaded module, "580.159.04" */
 	struct fact_int flavor;            /* enum driver_flavor */
-	struct fact_str library_version;   /* libcuda/libnvidia-ml of the user space */
+	struct fact_str library_version;   /* of libcuda; where none is found, of libnvidia-ml */
+	struct fact_str nvml_library;      /* version of libnvidia-ml */
 	struct fact_str installed_version; /* of the module file on disk */
 	struct fact_str installed_license; /* "Dual MIT/GPL" is the open flavour, "NVIDIA" the
 					      proprietary */

@@ -345,9 +345,7 @@ static void read_library(struct reader *r)
 	struct fact_str cuda = find_library(r, "libcuda");
 	struct fact_str nvml = find_library(r, "libnvidia-ml");
 
-	if (fact_known(cuda) && fact_known(nvml) && strcmp(cuda.value, nvml.value) != 0)
-		read_trouble(r, cuda.from, "is of driver %s, and %s of %s", cuda.value, nvml.from,
-			     nvml.value);
+	d->nvml_library = nvml;
 	d->library_version = fact_known(cuda) || !fact_known(nvml) ? cuda : nvml;
 }
 

@@ -159,6 +159,29 @@ bool registry_keys_one_sided(const struct nvidia_driver *d, const struct gpu *a,
 		       (registry_bar1_choice(d, b) == BAR1_NOT_CHOSEN);
 }
 
+/* ---- CUDA's library ---- */
+
+static bool differs_from_module(const struct nvidia_driver *d, struct fact_str library)
+{
+	return fact_known(library) && fact_known(d->module_version) &&
+	       strcmp(library.value, d->module_version.value) != 0;
+}
+
+bool driver_nvml_differs(const struct nvidia_driver *d)
+{
+	return differs_from_module(d, d->nvml_library);
+}
+
+enum library_fit driver_library_fit(const struct nvidia_driver *d)
+{
+	if (!differs_from_module(d, d->library_version))
+		return LIBRARY_FITS;
+	return driver_branch(d->library_version) > driver_branch(d->module_version) &&
+			       fact_known(d->nvml_library) && !driver_nvml_differs(d)
+		       ? LIBRARY_MAY_FIT
+		       : LIBRARY_REFUSES;
+}
+
 /* ---- lock-ups ---- */
 
 /* Both with public edits of the release, P2P through BAR1 and RTX 3090; neither was explained. */

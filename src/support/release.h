@@ -73,6 +73,22 @@ bool registry_keys_one_sided(const struct nvidia_driver *d, const struct gpu *a,
  * or, with `edited`, by those that onehop would make; without that the driver says yes to it. */
 bool driver_denies_half_pairs(const struct nvidia_driver *d, bool edited);
 
+/* ---- CUDA's library ---- */
+
+/*
+ * It works with the module of its own release. One of a later branch may be of the compatibility package,
+ * which works with older modules and leaves NVML's library as it was.
+ */
+enum library_fit {
+	LIBRARY_FITS,
+	/* or nothing tells that it does not */ LIBRARY_MAY_FIT,
+	LIBRARY_REFUSES
+};
+
+enum library_fit driver_library_fit(const struct nvidia_driver *d);
+/* NVML's library is of another release than the module, too or alone. */
+bool driver_nvml_differs(const struct nvidia_driver *d);
+
 /* ---- lock-ups ---- */
 
 /* A machine that locked up with edited modules, as its owner reported it: a hint, not a proof. */

@@ -434,8 +434,8 @@ static struct chain_link judge_connection(const struct pair *pr, struct chain_li
 		return status;
 	if (needs_bar1(pr) && fact_is(gp->rm.connection, RM_CONNECTION_MAILBOX))
 		return link_of(CHAIN_BAD, REASON_DRIVER_MAILBOX);
-	if (p2p_is_forced(pr) && !(bar1 && forcing_target(pr) != FORCING_LOSES_DATA &&
-				   bar1_covers(pr->target_gpu)))
+	if (p2p_is_forced(pr) &&
+	    !(bar1 && forcing_target(pr) != FORCING_LOSES_DATA && bar1_covers(pr->target_gpu)))
 		l = judge_forced(pr);
 	return l.state == CHAIN_OK && !bar1 && keys_one_sided(pr)
 		       ? link_of(CHAIN_POSSIBLE, REASON_DRIVER_KEYS)
@@ -448,12 +448,11 @@ static bool mapping_in_doubt(const struct pair *pr)
 	return pr->s->mapping_failed && !path_is_nvlink(pr->p);
 }
 
-static struct chain_link judge_driver(const struct pair *pr)
+/* What the module allows to programs that reach it. */
+static struct chain_link judge_module(const struct pair *pr)
 {
 	struct chain_link status;
 
-	if (fact_is(pr->s->m->driver.loaded, 0))
-		return link_of(CHAIN_BAD, REASON_DRIVER_ABSENT);
 	if (!between_gpus(pr))
 		return judge_rdma(pr);
 	if (generations_differ(pr))
@@ -464,6 +463,20 @@ static struct chain_link judge_driver(const struct pair *pr)
 	return status.state == CHAIN_OK && mapping_in_doubt(pr)
 		       ? link_of(CHAIN_POSSIBLE, REASON_DRIVER_MAPPING)
 		       : status;
+}
+
+static struct chain_link judge_driver(const struct pair *pr)
+{
+	struct chain_link l;
+
+	if (fact_is(pr->s->m->driver.loaded, 0))
+		return link_of(CHAIN_BAD, REASON_DRIVER_ABSENT);
+	if (pr->s->library == LIBRARY_REFUSES)
+		return link_of(CHAIN_BAD, REASON_DRIVER_LIBRARY);
+	l = judge_module(pr);
+	return l.state == CHAIN_OK && pr->s->library == LIBRARY_MAY_FIT
+		       ? link_of(CHAIN_POSSIBLE, REASON_DRIVER_LIBRARY)
+		       : l;
 }
 
 /* ---- host bridge ---- */
@@ -859,17 +872,24 @@ bool path_is_refused(const struct path *p)
 		seen != REASON_OBSERVED_FAST);
 }
 
+/* CUDA does not even start. */
+static bool driver_is_out(const struct chain_link *driver)
+{
+	return driver->state == CHAIN_BAD &&
+	       (driver->reason == REASON_DRIVER_ABSENT || driver->reason == REASON_DRIVER_LIBRARY);
+}
+
 /*
  * What was seen outweighs what registers and the driver let one expect, as far as it goes: checked
  * data shows that the pair works, speed alone that it is not blocked. It shows nothing of a device
- * that has become unusable since, or of a driver that is no longer loaded.
+ * that has become unusable since, or of a driver that is no longer loaded, or
+ * that its library no longer fits.
  */
 static enum pair_verdict weigh_observed(const struct path *p, enum pair_verdict judged)
 {
 	enum chain_reason seen = p->chain[CHAIN_OBSERVED].reason;
 
-	if (p->chain[CHAIN_DEVICE].state == CHAIN_BAD ||
-	    p->chain[CHAIN_DRIVER].reason == REASON_DRIVER_ABSENT)
+	if (p->chain[CHAIN_DEVICE].state == CHAIN_BAD || driver_is_out(&p->chain[CHAIN_DRIVER]))
 		return judged;
 	if (seen == REASON_OBSERVED_WORKS)
 		return PAIR_DIRECT;

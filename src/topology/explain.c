@@ -181,6 +181,9 @@ static const struct {
 		"the driver allows peer access, and the kernel log shows that its mappings of "
 		"peer memory fail"},
 	[REASON_DRIVER_ABSENT] = {"driver-absent", "the nvidia driver is not loaded"},
+	[REASON_DRIVER_LIBRARY] = {"driver-library",
+		"CUDA's library is of another release than the nvidia driver that is loaded, and "
+		"works with its own alone, unless it is of the compatibility package"},
 	[REASON_DRIVER_UNKNOWN] = {"driver-unknown", "the driver's answer is unknown"},
 	[REASON_GPU_UNSUPPORTED] = {"gpu-unsupported",
 		"{at} is a GeForce card, for which the driver has no GPUDirect RDMA"},

@@ -221,6 +221,7 @@ void survey_machine(struct arena *arena, const struct machine *m, struct survey 
 	for (size_t i = 0; i < m->observed_n; i++)
 		survey_observed(&s, &m->observed[i]);
 	survey_log(&s);
+	s.library = driver_library_fit(&m->driver);
 	s.nvswitch = machine_has_nvswitch(m);
 	for (size_t i = 0; i < m->gpu_n; i++)
 		s.forced[i] = forced_by_registry(&s, &m->gpus[i]);

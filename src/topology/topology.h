@@ -112,6 +112,7 @@ enum chain_reason {
 	REASON_DRIVER_GENERATION, /* CUDA refuses pairs of two generations; at: the target */
 	REASON_DRIVER_MAPPING,    /* the kernel log shows that peer mappings failed */
 	REASON_DRIVER_ABSENT,
+	REASON_DRIVER_LIBRARY, /* CUDA's library is of another release: driver_library_fit */
 	REASON_DRIVER_UNKNOWN,
 	REASON_GPU_UNSUPPORTED, /* GPU-NIC: GeForce has no GPUDirect RDMA */
 	REASON_RDMA_GPU_OLD,    /* at: a GPU older than GPUDirect RDMA */

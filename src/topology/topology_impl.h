@@ -55,6 +55,7 @@ struct survey {
 	enum log_proof *failed;       /* per PCI function: PROOF_GPU_... */
 	bool mapping_failed;          /* the log shows a PROOF_PEER_... */
 	unsigned *faults;             /* per PCI function of an endpoint: device_faults */
+	enum library_fit library;     /* driver_library_fit */
 	bool nvswitch;                /* the GPUs are meant to talk through NVSwitches */
 	enum nccl_path p2p_level, gdr_level;
 	bool p2p_level_sure, nccl_disabled;

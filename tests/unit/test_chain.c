@@ -817,6 +817,34 @@ static void driver_forced_with_mechanism(void **state)
 	build_free(m);
 }
 
+/* CUDA's library works with a module of its own release; only the compatibility package with an older. */
+static void driver_library(void **state)
+{
+	struct machine *m = build_switch();
+	struct observed *o = ARENA_PUSH(m->arena, m->observed, m->observed_n);
+
+	(void)state;
+	m->driver.library_version = m->driver.nvml_library = m->driver.module_version;
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK, PAIR_DIRECT);
+	m->driver.library_version = fact_str("590.48.01", from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_POSSIBLE, REASON_DRIVER_LIBRARY, PAIR_SUSPECT);
+	m->driver.nvml_library = m->driver.library_version;
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_LIBRARY, PAIR_BLOCKED);
+	m->driver.nvml_library = m->driver.module_version;
+	m->driver.library_version = fact_str("575.57.08", from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_LIBRARY, PAIR_BLOCKED);
+	/* A copy of the time before. */
+	*o = (struct observed){.kind = OBSERVED_PEER_COPY,
+			       .initiator = 0,
+			       .target = 1,
+			       .ok = true,
+			       .from = "test"};
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_LIBRARY, PAIR_BLOCKED);
+	m->driver.loaded = fact_int(0, from);
+	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_ABSENT, PAIR_BLOCKED);
+	build_free(m);
+}
+
 /* Keys of one card: BAR1 or a mailbox, by an order of the cards that nobody knows. */
 static void driver_keys_of_one_card(void **state)
 {
@@ -1460,6 +1488,7 @@ int main(void)
 		cmocka_unit_test(driver_forced),
 		cmocka_unit_test(driver_forced_with_mechanism),
 		cmocka_unit_test(driver_keys_of_one_card),
+		cmocka_unit_test(driver_library),
 		cmocka_unit_test(driver_forced_and_looked_into),
 		cmocka_unit_test(rdma_ways),
 		cmocka_unit_test(rdma_nic_drivers),

@@ -317,7 +317,8 @@ static void sentence_names_what_paths_do_not_show(void **state)
 	struct machine *m = build_switch();
 
 	(void)state;
-	m->driver.library_version = fact_str("1.2.3", "test");
+	m->driver.library_version = m->driver.module_version;
+	m->driver.nvml_library = fact_str("570.10", "test");
 	assert_sentence(m,
 			"GPU P2P: 2 of 2 pairs direct over PCIe, but see driver-library-version");
 }

@@ -367,7 +367,7 @@ static void unrecorded_is_unknown_not_absent(void **state)
 	done(m);
 }
 
-static void libraries_that_differ_are_a_trouble(void **state)
+static void libraries_that_differ_are_both_known(void **state)
 {
 	struct source *map = bare_gpus(1);
 	struct machine *m;
@@ -381,7 +381,7 @@ static void libraries_that_differ_are_a_trouble(void **state)
 	source_put_link(map, "usr/lib64/libnvidia-ml.so.1", "libnvidia-ml.so.580.159.04");
 	m = read_machine(map, QUICK);
 	assert_string_equal(m->driver.library_version.value, "550.54.14");
-	assert_true(has_trouble(m, "libcuda", "580.159.04"));
+	assert_string_equal(m->driver.nvml_library.value, "580.159.04");
 	done(m);
 }
 
@@ -1035,7 +1035,7 @@ int main(void)
 		cmocka_unit_test(fabric_manager_without_log_is_unknown),
 		cmocka_unit_test(absent_driver_is_known_to_be_absent),
 		cmocka_unit_test(unrecorded_is_unknown_not_absent),
-		cmocka_unit_test(libraries_that_differ_are_a_trouble),
+		cmocka_unit_test(libraries_that_differ_are_both_known),
 		cmocka_unit_test(module_on_disk_is_read_when_versions_differ),
 		cmocka_unit_test(origin_is_the_first_sign),
 		cmocka_unit_test(h200_pair_is_joined_by_18_links),

@@ -59,7 +59,7 @@ static bool nothing_is_missing(enum need n)
 int show_need(const struct machine *m, const struct machine_need *n,
 	      const struct common_options *common, bool by_hand)
 {
-	const bool well = nothing_is_missing(n->need);
+	const bool well = nothing_is_missing(n->need) && !n->obstacle;
 	enum exit_code code = !n->judged ? EXIT_NOT_JUDGED : well ? EXIT_WELL : EXIT_FINDING;
 	struct document *d;
 

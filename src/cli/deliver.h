@@ -6,10 +6,8 @@
 
 struct machine_need;
 
-#define NEED_PARTS                                                                                 \
-	(MACHINE_PCI | MACHINE_CONFIG_SPACE | MACHINE_GPUS | MACHINE_NVML | MACHINE_NVML_P2P |     \
-	 MACHINE_NVML_STATE | MACHINE_NVML_LINKS | MACHINE_RM | MACHINE_HOST |                     \
-	 MACHINE_MODULE_FILE)
+/* The pairs are judged as onehop check does. */
+#define NEED_PARTS (MACHINE_TO_JUDGE | MACHINE_MODULE_FILE)
 
 struct deliver_options {
 	const struct common_options *common;

@@ -36,6 +36,7 @@ static const struct {
 static bool is_alike(const struct card_need *a, const struct card_need *b)
 {
 	return a->need == b->need && strcmp(a->why, b->why) == 0 &&
+	       strcmp(a->obstacle ? a->obstacle : "", b->obstacle ? b->obstacle : "") == 0 &&
 	       strcmp(fact_str_or(a->gpu->model, ""), fact_str_or(b->gpu->model, "")) == 0;
 }
 
@@ -62,12 +63,15 @@ static void report_card(struct document *out, const struct machine_need *n, size
 	char name[256];
 
 	add_numbers(&numbers, n, i);
-	document_styled_item(out, STYLE_STRONG, words[c->need].style, 2, words[c->need].label,
-			     "%s (%s): %s.", strbuf_str(&numbers),
+	document_styled_item(out, STYLE_STRONG, c->obstacle ? STYLE_BAD : words[c->need].style, 2,
+			     c->obstacle ? "not enough" : words[c->need].label, "%s (%s): %s%s%s.",
+			     strbuf_str(&numbers),
 			     fact_known(c->gpu->model)
 				     ? c->gpu->model.value
 				     : pci_device_name(c->gpu->pci, name, sizeof(name)),
-			     c->why);
+			     c->why, c->obstacle ? ", but " : "", c->obstacle ? c->obstacle : "");
+	if (c->obstacle)
+		document_item(out, STYLE_DIM, 4, "To change:", "`onehop check` says what.");
 	if (c->change)
 		document_item(out, STYLE_DIM, 4,
 			      c->need == NEED_UNKNOWN ? "To know:" : "To change:", "%s.",
@@ -219,6 +223,8 @@ static void report_plan(struct document *out, const struct machine_need *n, bool
 void report_unlock_need(struct document *out, const struct machine *m, const struct machine_need *n,
 			bool by_hand)
 {
+	const bool done_in_vain = n->obstacle && n->need >= NEED_IN_FORCE;
+
 	add_recorded(out, m);
 	add_machine_line(out, m);
 	document_blank(out);
@@ -237,8 +243,10 @@ void report_unlock_need(struct document *out, const struct machine *m, const str
 		report_probe(out, m);
 	report_gate(out, m, n);
 	add_connections(out, STYLE_STRONG, "Driver:", m);
-	document_styled_item(out, STYLE_STRONG, words[n->need].style, 0, "Needed:", "%s",
-			     words[n->need].sentence);
+	document_styled_item(out, STYLE_STRONG, done_in_vain ? STYLE_BAD : words[n->need].style, 0,
+			     "Needed:", "%s",
+			     done_in_vain ? "No edit and no option: something else is in the way."
+					  : words[n->need].sentence);
 	for (size_t i = 0; i < n->caution_n; i++)
 		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:", "%s.",
 				     n->cautions[i]);
@@ -255,13 +263,14 @@ static json_t *cards_json(const struct machine_need *n)
 		const struct card_need *c = &n->cards[i];
 
 		json_array_append_new(cards,
-				      json_pack("{s:I, s:o, s:o, s:s, s:s, s:o, s:o, s:o}", "gpu",
-						(json_int_t)c->gpu->index, "pci",
+				      json_pack("{s:I, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o}",
+						"gpu", (json_int_t)c->gpu->index, "pci",
 						json_pci_name(c->gpu->pci), "model",
 						json_text(fact_str_or(c->gpu->model, NULL)), "need",
 						need_word(c->need), "rule", c->id, "why",
 						json_text(c->why), "change", json_text(c->change),
-						"reference", json_text(c->reference)));
+						"reference", json_text(c->reference), "obstacle",
+						json_text(c->obstacle)));
 	}
 	return cards;
 }

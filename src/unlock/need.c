@@ -28,8 +28,8 @@ struct look {
 	const bool *bar1_way;
 	/* By GPU: it has all that onehop brings. For pair_rows alone. */
 	const bool *equipped;
-	const struct topology *t; /* what was seen of the pairs; NULL: nothing was */
-	const char *text;         /* for sentences */
+	const struct topology *t;
+	const char *text; /* for sentences */
 };
 
 /* ---- words ---- */
@@ -350,7 +350,7 @@ static bool is_proven(struct look *l)
 
 	l->text =
 		l->bar1.cover == BAR1_TOO_SMALL ? ", although BAR1 does not cover the memory" : "";
-	return l->t && all_peers(l, arrives) && !harms;
+	return all_peers(l, arrives) && !harms;
 }
 
 /* On one card or another: its peers reach into its BAR1 at the wrong place. */
@@ -395,6 +395,20 @@ static bool options_unknown(struct look *l)
 static bool is_allowed(const struct look *l, size_t i)
 {
 	return &l->m->gpus[i] != l->g && through_bar1(l, &l->m->gpus[i]) && says_ok(l, i);
+}
+
+/* By the kernel log, and no copy has shown the contrary. */
+static bool mapping_fails(const struct path *p)
+{
+	return p->chain[CHAIN_DRIVER].reason == REASON_DRIVER_MAPPING && p->verdict != PAIR_DIRECT;
+}
+
+static bool is_unfinished(struct look *l)
+{
+	for (size_t i = 0; i < l->m->gpu_n && !fact_known(mechanism(l)); i++)
+		if (is_allowed(l, i) && mapping_fails(topology_path(l->t, l->g->index, i)))
+			return true;
+	return false;
 }
 
 static bool driver_says_mailbox(struct look *l)
@@ -488,7 +502,7 @@ static bool copies_fail(struct look *l)
 {
 	AUTO_STRBUF struct strbuf names = {0};
 
-	for (size_t i = 0; l->t && i < l->m->gpu_n; i++)
+	for (size_t i = 0; i < l->m->gpu_n; i++)
 		if (is_peer(l, i) && copy_fails(l, i))
 			strbuf_printf(&names, "%sGPU%zu", names.len ? ", " : "", i);
 	l->text = arena_strdup(l->m->arena, strbuf_str(&names));
@@ -691,6 +705,12 @@ static const struct need_row rows[] = {
 	{"mailbox", driver_forced_to_mailbox, NEED_REFUSED, MAILBOX,
 	 MAILBOX_UNSEEN "; until then take ForceP2P out of NVreg_RegistryDwords", RM_CAPS},
 	{"mailbox", driver_says_mailbox, NEED_REFUSED, MAILBOX, MAILBOX_UNSEEN, RM_CAPS},
+	{"mapping-fails", is_unfinished, NEED_REFUSED,
+	 "the driver says that P2P is possible, and the kernel log shows that its mappings of peer "
+	 "memory fail; whether its module is edited could not be seen",
+	 "`onehop check` says what the log shows and what may be missing; run onehop unlock on the "
+	 "machine itself, as root",
+	 P2P_CAPS},
 	{"says-yes", driver_says_yes, NEED_UNKNOWN,
 	 "the driver says that P2P is possible; whether its module is edited could not be seen",
 	 "let onehop test decide", P2P_CAPS},
@@ -905,11 +925,48 @@ static void judge_together(const struct look *l, struct machine_need *n, bool *b
 			judge_mailbox_card(l, n, i, bar1_way);
 }
 
+/* ---- what is no matter of edits and options ---- */
+
+/* What keeps a pair from P2P, or was logged to, by the chain; NULL: nothing. */
+static const struct chain_link *obstacle(const struct path *p)
+{
+	if (p->verdict == PAIR_BLOCKED)
+		return &p->chain[p->first_bad];
+	return mapping_fails(p) ? &p->chain[CHAIN_DRIVER] : NULL;
+}
+
+/* All pairs that have one, and the sentence of the first. */
+static const char *obstacle_words(const struct look *l, const struct card_need *c)
+{
+	AUTO_STRBUF struct strbuf names = {0};
+	const struct path *first = NULL;
+	size_t n = 0, g = c->gpu->index;
+	char why[512];
+
+	if (c->need != NEED_IN_FORCE && c->need != NEED_NOTHING)
+		return NULL;
+	for (size_t i = 0; i < l->m->gpu_n; i++) {
+		const struct path *out = topology_path(l->t, g, i);
+		const struct path *p = i != g && obstacle(out) ? out : topology_path(l->t, i, g);
+
+		if (i == g || !obstacle(p))
+			continue;
+		strbuf_printf(&names, "%sGPU%zu", n++ ? ", " : "", i);
+		first = first ? first : p;
+	}
+	if (!first)
+		return NULL;
+	return arena_printf(l->m->arena, "the way to %s is %s: %s",
+			    n < l->m->gpu_n - 1 ? strbuf_str(&names) : "every other GPU",
+			    pair_verdict_text(first->verdict),
+			    chain_explain(first, obstacle(first), why, sizeof(why)));
+}
+
 static void judge_cards(struct machine *m, struct machine_need *n)
 {
 	AUTO_FREE bool *equipped = xcalloc(m->gpu_n, sizeof(*equipped));
 	AUTO_FREE bool *bar1_way = xcalloc(m->gpu_n, sizeof(*bar1_way));
-	struct topology *t = m->observed_n ? topology_new(m) : NULL;
+	struct topology *t = topology_new(m);
 	struct look all = {.m = m,
 			   .d = &m->driver,
 			   .release = driver_release(&m->driver),
@@ -929,6 +986,10 @@ static void judge_cards(struct machine *m, struct machine_need *n)
 	for (size_t i = 0; i < n->n; i++)
 		if (equipped[i])
 			n->cards[i] = judge(&all, &m->gpus[i], pair_rows);
+	for (size_t i = 0; i < n->n; i++) {
+		n->cards[i].obstacle = obstacle_words(&all, &n->cards[i]);
+		n->obstacle |= n->cards[i].obstacle != NULL;
+	}
 	topology_free(t);
 }
 

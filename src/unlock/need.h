@@ -34,6 +34,9 @@ struct card_need {
 	const char *why;       /* a sentence without its full stop */
 	const char *change;    /* refused or unknown: what would have to change; NULL else */
 	const char *reference; /* where that stands */
+	/* In force or nothing needed, and yet the chain has pairs of it that do not work: which, and
+	 * why, a clause; NULL: none. */
+	const char *obstacle;
 };
 
 /* A command, or lines for a file, and what it is for. */
@@ -56,6 +59,7 @@ struct machine_need {
 	struct card_need *cards; /* in the order of machine.gpus */
 	size_t n;
 	enum need need;      /* of the machine; NEED_UNKNOWN without GPUs */
+	bool obstacle;       /* of one of its cards */
 	bool judged;         /* false: there are no two GPUs, or of none could be said anything */
 	const char *release; /* of the driver that runs; NULL: not known */
 	/* Line for /etc/modprobe.d that cards need or should keep, with what else is set; NULL: none. */

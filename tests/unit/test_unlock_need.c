@@ -267,6 +267,40 @@ static void refused_by_driver(struct machine *m)
 	build_status(m, P2P_WRITE, P2P_CHIPSET_NOT_SUPPORTED);
 }
 
+/* What the chain knows of pairs that no edit and no option mends. */
+static void obstacles(void **state)
+{
+	struct machine *m = build_switch();
+	const struct machine_need *n;
+	struct observed *o;
+
+	(void)state;
+	for (size_t i = 0; i < m->gpu_n; i++)
+		build_model(&m->gpus[i], "NVIDIA RTX 6000 Ada Generation", 89);
+	n = machine_need(m);
+	assert_int_equal(n->need, NEED_NOTHING);
+	assert_false(n->obstacle);
+	build_status(m, P2P_READ, P2P_CHIPSET_NOT_SUPPORTED);
+	n = machine_need(m);
+	assert_int_equal(n->need, NEED_NOTHING);
+	assert_true(n->obstacle);
+	assert_string_equal(
+		n->cards[0].obstacle,
+		"the way to every other GPU is blocked: the driver answers CNS for peer "
+		"reads: the CPU or chipset is not on its list");
+	/* Checked data outweighs it, from one of the two. */
+	o = ARENA_PUSH(m->arena, m->observed, m->observed_n);
+	*o = (struct observed){
+		.kind = OBSERVED_PEER_COPY, .initiator = 0, .target = 1, .ok = true, .from = from};
+	assert_non_null(machine_need(m)->cards[0].obstacle);
+	o->initiator = o->target = -1;
+	assert_null(machine_need(m)->cards[0].obstacle);
+	/* But not that a device is out of use now. */
+	m->gpus[1].pci->driver = fact_str_absent(from);
+	assert_non_null(strstr(machine_need(m)->cards[0].obstacle, "no driver is bound to"));
+	build_free(m);
+}
+
 #define STOCK   0, 0
 #define EDITED  1, 1
 #define UNKNOWN -1, -1
@@ -1145,6 +1179,7 @@ int main(void)
 		cmocka_unit_test(not_tried_is_said),
 		cmocka_unit_test(lines_that_count_last),
 		cmocka_unit_test(releases_and_kernels),
+		cmocka_unit_test(obstacles),
 		cmocka_unit_test(nothing_to_judge),
 	};
 

@@ -318,10 +318,12 @@ static enum verdict probe_ib_hca(struct rule_run *run)
 
 /* ---- peer memory ---- */
 
+/* NCCL knows dma-buf since 2.13. */
 static enum verdict probe_old_peermem(struct rule_run *run)
 {
 	const struct peermem *p = &run->m->peermem;
 	int version = nccl_version(run);
+	bool dma_buf = version >= NCCL_RELEASE(2, 13, 0) && gdr_by_dma_buf(run);
 	struct finding *f;
 
 	if (!version)
@@ -330,8 +332,10 @@ static enum verdict probe_old_peermem(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_LIKELY, "NCCL",
 			"%s looks for nv_mem below /sys/kernel/mm/memory_peers only, does not find "
-			"nvidia-peermem there and uses no GPUDirect RDMA",
-			nccl_text(run, version));
+			"nvidia-peermem there and uses %s",
+			nccl_text(run, version), dma_buf ? "dma-buf instead" : "no GPUDirect RDMA");
+	if (dma_buf)
+		f->severity = SEVERITY_INFO;
 	evidence_yes_no(run, f, "nvidia_peermem loaded", p->loaded);
 	evidence_yes_no(run, f, "listed in memory_peers", p->listed);
 	evidence_nccl(run, f);

@@ -223,7 +223,9 @@ static enum verdict probe_not_loaded(struct rule_run *run)
 		run, CONFIDENCE_CERTAIN, "nvidia-peermem",
 		missing   ? "nvidia-peermem is not installed for this kernel"
 		: no_core ? "nvidia-peermem is not loaded, and could not be: " CORE_LACKS_API
-			  : "nvidia-peermem is not loaded: NICs get GPU memory through the host");
+		: gdr_by_dma_buf(run)
+			? "nvidia-peermem is not loaded: NICs get GPU memory as dma-buf instead"
+			: "nvidia-peermem is not loaded: NICs get GPU memory through the host");
 	weigh_peermem(run, f);
 	if (no_core) {
 		evidence_yes_no(run, f, API " in the kernel", run->m->peermem.api_in_kernel);

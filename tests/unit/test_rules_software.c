@@ -495,6 +495,8 @@ static void old_nccl_misses_peermem(void **state)
 	m->nccl.version = fact_int(22203, here);
 	assert_verdict(m, "nccl-old-peermem", VERDICT_OK);
 	m->peermem.listed = fact_int(0, here);
+	assert_finds(m, "nccl-old-peermem", SEVERITY_INFO, "2.23.4");
+	m->driver.flavor = fact_int(DRIVER_PROPRIETARY, here); /* exports no dma-buf */
 	assert_finds(m, "nccl-old-peermem", SEVERITY_WARNING, "2.23.4");
 	m->nccl.version = fact_int(22304, here);
 	assert_verdict(m, "nccl-old-peermem", VERDICT_OK);

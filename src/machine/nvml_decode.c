@@ -55,6 +55,16 @@ static struct fact_int decode_int(const struct decode *d, const json_t *v, const
 	return fact_int_unknown(arena_printf(a, "%s: %s", call, says));
 }
 
+/* Names are of one line: in output a newline begins a line of onehop's own. */
+static const char *decode_line(struct arena *a, const json_t *v)
+{
+	char *text = arena_strdup(a, json_string_value(v));
+
+	for (char *p = text; (p = strpbrk(p, "\r\n")); p++)
+		*p = ' ';
+	return text;
+}
+
 static struct fact_str decode_str(const struct decode *d, const json_t *v, const char *call,
 				  enum fact_state none)
 {
@@ -65,7 +75,7 @@ static struct fact_str decode_str(const struct decode *d, const json_t *v, const
 	if (!v || json_is_null(v))
 		return fact_str_unknown(d->why);
 	if (json_is_string(v))
-		return fact_str(arena_strdup(a, json_string_value(v)), call);
+		return fact_str(decode_line(a, v), call);
 	if (!refused(v, &code, &says))
 		return fact_str_unknown(arena_printf(a, "%s: not a text in " DOCUMENT, call));
 	if (code == NVML_NOT_SUPPORTED && none == FACT_ABSENT)

@@ -24,6 +24,13 @@ void document_free(struct document *d)
 	free(d);
 }
 
+/* Invisible, and what follows is shown in another order, or on another line. */
+static bool reorders(unsigned code)
+{
+	return code == 0x61c || code == 0x200e || code == 0x200f ||
+	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
 /* The length of the UTF-8 sequence at s, 0 when it is broken, overlong or a control character. */
 static size_t utf8_length(const unsigned char *s)
 {
@@ -46,7 +53,7 @@ static size_t utf8_length(const unsigned char *s)
 			code = code << 6 | (s[i] & 0x3f);
 		}
 		if (code < forms[n].least || code == 0x7f || code > 0x10ffff ||
-		    (code >= 0xd800 && code < 0xe000))
+		    (code >= 0xd800 && code < 0xe000) || reorders(code))
 			return 0;
 		return n + 1;
 	}

@@ -20,8 +20,8 @@ enum style {
 };
 
 /*
- * An opaque list of blocks; text is copied. Control characters and broken UTF-8 become '?', so that
- * no recording can steer a terminal; a newline is a hard line break.
+ * An opaque list of blocks; text is copied. Control characters, those that reorder text and broken UTF-8
+ * become '?', so that no recording can steer a terminal; a newline is a hard line break.
  */
 struct document;
 

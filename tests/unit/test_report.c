@@ -137,8 +137,9 @@ static void control_characters_are_shown_as_marks(void **state)
 
 	(void)state;
 	document_paragraph(d, STYLE_PLAIN, 0, "a\033[2Jb\tc\x7f \xff\xc0\xaf \xc2\x9b.");
+	document_paragraph(d, STYLE_PLAIN, 0, "\xe2\x80\xaeleft\xe2\x81\xa9 \xd8\x9c \xe2\x80\xa6");
 	document_verbatim(d, 0, "x\rmore");
-	assert_writes(d, 0, false, "a?[2Jb c? ??? ??.\nx?more\n");
+	assert_writes(d, 0, false, "a?[2Jb c? ??? ??.\n???left??? ?? \xe2\x80\xa6\nx?more\n");
 }
 
 static void colours_only_if_asked(void **state)

@@ -34,5 +34,5 @@ int figures_open(const char *path, struct figures **ret)
 	AUTO_STRBUF struct strbuf text = {0};
 	int r = text_read_file(path, SOURCE_MAX_FILE, &text);
 
-	return r < 0 ? r : figures_parse(strbuf_str(&text), text.len, path, ret);
+	return r < 0 ? r : figures_parse(strbuf_str(&text), text.len, text_file_name(path), ret);
 }

@@ -236,10 +236,9 @@ int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_
 int nccl_log_open(const char *path, struct nccl_log **ret)
 {
 	AUTO_STRBUF struct strbuf text = {0};
-	const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
 	int r = text_read_file(path, INGEST_MAX_LOG, &text);
 
-	return r < 0 ? r : nccl_log_parse(strbuf_str(&text), text.len, name, ret);
+	return r < 0 ? r : nccl_log_parse(strbuf_str(&text), text.len, text_file_name(path), ret);
 }
 
 void nccl_log_free(struct nccl_log *l)

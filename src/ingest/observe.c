@@ -381,18 +381,19 @@ static int observe_log(const struct strbuf *text, const char *path, struct machi
 /* The log of a run often holds the table that it printed: what tells of pairs counts. */
 static int observe_file(const char *path, struct machine *m)
 {
+	const char *name = text_file_name(path);
 	AUTO_STRBUF struct strbuf text = {0};
 	int r = text_read_file(path, INGEST_MAX_LOG, &text);
 
 	if (r < 0)
 		return r;
 	if (nccl_log_recognise(strbuf_str(&text), text.len)) {
-		r = observe_log(&text, path, m);
-		return r < 0 && is_figures(&text) ? observe_figures(&text, path, m) : r;
+		r = observe_log(&text, name, m);
+		return r < 0 && is_figures(&text) ? observe_figures(&text, name, m) : r;
 	}
 	if (is_figures(&text))
-		return observe_figures(&text, path, m);
-	return text_refuse(strbuf_str(&text), text.len, path,
+		return observe_figures(&text, name, m);
+	return text_refuse(strbuf_str(&text), text.len, name,
 			   "a result of onehop, p2pBandwidthLatencyTest, nvbandwidth -j or a debug "
 			   "log of NCCL");
 }

@@ -52,12 +52,22 @@ int text_read_fd(int fd, const char *path, size_t max, struct strbuf *ret)
 	return n < 0 ? file_unreadable(errno, path) : 0;
 }
 
+static bool is_standard_input(const char *path)
+{
+	return strcmp(path, "-") == 0;
+}
+
+const char *text_file_name(const char *path)
+{
+	return is_standard_input(path) ? "standard input" : path;
+}
+
 int text_read_file(const char *path, size_t max, struct strbuf *ret)
 {
 	AUTO_CLOSE int fd = -1;
 
-	if (strcmp(path, "-") == 0)
-		return text_read_fd(STDIN_FILENO, "standard input", max, ret);
+	if (is_standard_input(path))
+		return text_read_fd(STDIN_FILENO, text_file_name(path), max, ret);
 	fd = file_open(path);
 	return fd < 0 ? fd : text_read_fd(fd, path, max, ret);
 }

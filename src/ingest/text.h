@@ -17,6 +17,8 @@ struct strbuf;
 int text_read_fd(int fd, const char *path, size_t max, struct strbuf *ret);
 /* The same of a file, "-" being standard input. */
 int text_read_file(const char *path, size_t max, struct strbuf *ret);
+/* What messages call it: the path, or "standard input". */
+const char *text_file_name(const char *path);
 
 /* One line, terminated, without colours and without white space behind it. */
 struct text_line {

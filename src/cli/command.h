@@ -85,6 +85,8 @@ int command_parse(const struct command *c, char *const *words, size_t n, void *v
 /* One line on stderr, "onehop: ..."; returns the code. */
 int fail(enum exit_code code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* --pid names a process of this host, and one that runs. 0 or a negative errno with a sentence. */
+int check_pid(const struct common_options *c);
 /* Reads the live host, or what --from names. 0 or a negative errno with a sentence. */
 int load_machine(const struct common_options *c, unsigned parts, struct machine **ret);
 

@@ -52,18 +52,26 @@ static int check_size(const struct machine *m, const char *from)
 	return 0;
 }
 
+int check_pid(const struct common_options *c)
+{
+	if (c->pid && c->from)
+		return err_set(EINVAL, "--pid with --from: a recording has no running processes; "
+				       "record them with `onehop record --pid N`");
+	/* Signal 0 asks only whether it exists. */
+	if (c->pid && kill(c->pid, 0) < 0 && errno == ESRCH)
+		return err_set(ESRCH, "--pid: there is no process %d", c->pid);
+	return 0;
+}
+
 int load_machine(const struct common_options *c, unsigned parts, struct machine **ret)
 {
 	struct machine_request request = {.parts = parts, .pid = c->pid};
 	struct machine *m;
 	struct source *s;
-	int r;
+	int r = check_pid(c);
 
-	/* Signal 0 asks only whether it exists. */
-	if (!c->from && c->pid && kill(c->pid, 0) < 0 && errno == ESRCH)
-		return err_set(ESRCH, "--pid: there is no process %d", c->pid);
-	r = c->from ? ingest_open(c->from, &s) : machine_open_live(&request, &s);
-
+	if (r == 0)
+		r = c->from ? ingest_open(c->from, &s) : machine_open_live(&request, &s);
 	if (r < 0)
 		return r;
 	m = machine_read(s, &request);

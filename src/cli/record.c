@@ -41,6 +41,10 @@ static const struct option record_table[] = {
 static int open_source(const struct record_options *o, const struct machine_request *request,
 		       struct source **ret)
 {
+	int r = check_pid(&o->common);
+
+	if (r < 0)
+		return r;
 	return o->common.from ? ingest_open(o->common.from, ret) : machine_open_live(request, ret);
 }
 

@@ -114,7 +114,7 @@ static enum verdict probe_kind(struct rule_run *run, enum observed_kind kind, co
 
 static enum verdict probe_fails(struct rule_run *run)
 {
-	return probe_kind(run, OBSERVED_PEER_COPY, "copies were seen to fail");
+	return probe_kind(run, OBSERVED_PEER_COPY, "transfers were seen to fail");
 }
 
 static enum verdict probe_refused(struct rule_run *run)
@@ -456,13 +456,13 @@ const struct rule rules_observed[] = {
 	},
 	{
 		.id = "observed-fails",
-		.title = "The data of every copy that was checked were right",
+		.title = "Every transfer that was tested passed",
 		.why = "What failed once will fail again; no register outweighs it. Programs that "
-		       "do not "
-		       "check their data go on with wrong values.",
+		       "do not check their data go on with wrong values, and one that waits for "
+		       "a transfer may wait forever.",
 		.remedy = "keep jobs off these pairs (NCCL_P2P_DISABLE=1), look at the other "
 			  "findings and the "
-			  "kernel log, and run onehop test, which says how data went wrong",
+			  "kernel log, and run onehop test, which says what goes wrong",
 		.reference = "onehop-test(1)",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,

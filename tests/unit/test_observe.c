@@ -467,7 +467,7 @@ static void failures(void **state)
 	f = find(d, "observed-fails");
 	assert_non_null(f);
 	assert_string_equal(f->sentence,
-			    "copies were seen to fail: 1 of 2 pairs (GPU0->GPU1) (first "
+			    "transfers were seen to fail: 1 of 2 pairs (GPU0->GPU1) (first "
 			    "seen in output.txt:7)");
 	assert_int_equal(f->severity, SEVERITY_ERROR);
 	assert_int_equal(topology_path(t, 0, 1)->verdict, PAIR_BLOCKED);

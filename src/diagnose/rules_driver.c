@@ -982,9 +982,19 @@ static bool asks_for_nvlink(struct rule_run *run)
 	return false;
 }
 
+/* p2p_caps.c: the key is asked for BAR1, NVLink and C2C, not for mailboxes. */
+static bool every_pair_has_a_way(struct rule_run *run)
+{
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (topology_path(run->t, i, j)->chain[CHAIN_DRIVER].state != CHAIN_OK)
+			return false;
+	return true;
+}
+
 static enum verdict probe_force_type(struct rule_run *run)
 {
 	const struct nvidia_driver *d = &run->m->driver;
+	bool served = every_pair_has_a_way(run);
 	struct finding *f;
 
 	if (fact_unknown(d->registry_dwords))
@@ -993,8 +1003,11 @@ static enum verdict probe_force_type(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
 			"RMForceP2PType=2 asks driver %s for NVLink only: the value meant BAR1 "
-			"until 570 and was renumbered in 575",
-			d->module_version.value);
+			"until 570 and was renumbered in 575%s",
+			d->module_version.value,
+			served ? "; it connects every pair all the same" : "");
+	if (served)
+		f->severity = SEVERITY_INFO;
 	remedy_of_key(run, f, "RMForceP2PType");
 	evidence_registry(run, f);
 	return VERDICT_BAD;
@@ -1336,7 +1349,8 @@ const struct rule rules_driver[] = {
 		.id = "p2p-force-type",
 		.title = "RMForceP2PType means what it meant in the guide",
 		.why = "Its values were renumbered in driver 575: 2 was BAR1 and is NVLink now, so "
-		       "that P2P over PCIe is switched off.",
+		       "that P2P through BAR1 is switched off. The key does not concern mailboxes: "
+		       "cards that have them keep P2P over PCIe.",
 		.remedy = "take RMForceP2PType out; for BAR1 set RMPcieP2PType=1 (driver 575 and "
 			  "later)",
 		.reference = "open-gpu-kernel-modules kernel_bif.c, nvrm_registry.h "

@@ -1231,6 +1231,29 @@ static void force_type_before_575(void **state)
 	assert_verdict(m, "p2p-force-type", VERDICT_OK);
 }
 
+/* Only BAR1 is asked for the key: where the driver has another way for every pair, nothing is lost. */
+static void force_type_beside_mailboxes(void **state)
+{
+	static const struct {
+		void (*spoil)(struct machine *m); /* NULL: nothing */
+		enum severity severity;
+	} rows[] = {{NULL, SEVERITY_INFO}, {all_ns, SEVERITY_WARNING}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct machine *m = professional();
+		struct judged j;
+
+		force_type(m);
+		if (rows[i].spoil)
+			rows[i].spoil(m);
+		j = judge_built(m);
+		assert_int_equal(finding_of(j.d, "p2p-force-type", "NVLink only")->severity,
+				 rows[i].severity);
+		judged_done(&j);
+	}
+}
+
 static void identity_is_fine(void **state)
 {
 	struct machine *m = workstation();
@@ -1384,6 +1407,7 @@ int main(void)
 		cmocka_unit_test(reads_and_writes_are_told_apart),
 		cmocka_unit_test(forced_is_fine_where_the_mechanism_is),
 		cmocka_unit_test(force_type_before_575),
+		cmocka_unit_test(force_type_beside_mailboxes),
 		cmocka_unit_test(identity_is_fine),
 		cmocka_unit_test(only_the_prohibited_mode_concerns_pairs),
 		cmocka_unit_test(parameters_fit_the_boot_loader),

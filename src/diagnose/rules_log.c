@@ -178,12 +178,28 @@ static bool wants_xid(const struct rule *rule, const struct log_line *l)
 	return (x ? x->class : XID_OTHER) == class_of_rule(rule);
 }
 
+/* The log shows that the GPU was lost, and NVML answers for it: the pairs are in doubt, not blocked. */
+static bool is_back(struct rule_run *run, const struct pci_function *gpu)
+{
+	FOR_EACH_GPU_PAIR (i, j, run) {
+		const struct chain_link *l = &topology_path(run->t, i, j)->chain[CHAIN_DEVICE];
+
+		if (l->reason == REASON_DEVICE_FAILED && l->state == CHAIN_POSSIBLE && l->at == gpu)
+			return true;
+	}
+	return false;
+}
+
 static void report_known_xid(struct rule_run *run, const struct log_group *g, const struct xid *x)
 {
+	bool back = log_line_proof(g->last) && is_back(run, g->pci);
+	const char *meaning =
+		back ? "NVML answers for the GPU again, but it may be lost again" : x->meaning;
+	const char *peer = back ? NULL : x->peer;
 	struct finding *f =
 		finding_add(run, CONFIDENCE_CERTAIN, subject_device(run, g->pci),
 			    "Xid %" PRId64 " (%s) %s: %s%s%s", g->code, x->name, how_often(run, g),
-			    x->meaning, x->peer ? "; " : "", x->peer ? x->peer : "");
+			    meaning, peer ? "; " : "", peer ? peer : "");
 
 	f->severity = x->severity;
 	finding_remedy(run, f, "%s", x->remedy);

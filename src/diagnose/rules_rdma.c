@@ -126,7 +126,8 @@ static enum verdict probe_ofed_old(struct rule_run *run)
 		return VERDICT_NA;
 	if (!fact_known(running))
 		return rule_unknown(run, "which OFED runs: %s", FACT_WHY(running));
-	if (number < OFED_FIRST || number >= OFED_ENOUGH)
+	/* Registered, as with peerdirect_support=1, is what it is about. */
+	if (number < OFED_FIRST || number >= OFED_ENOUGH || fact_is(run->m->peermem.registered, 1))
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_LIKELY, "OFED",
 			"MLNX_OFED %d.%d runs; it is older than 5.1, which nvidia-peermem is made "

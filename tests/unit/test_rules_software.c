@@ -944,6 +944,8 @@ static void old_parts_are_named(void **state)
 	assert_verdict(m, "gdr-nic-old", VERDICT_OK);
 	m->peermem.ofed = m->peermem.ofed_running = fact_str("4.9-6.0.6", here);
 	assert_finds(m, "gdr-ofed-old", SEVERITY_WARNING, "4.9");
+	m->peermem.registered = fact_int(1, here); /* loaded with peerdirect_support=1 */
+	assert_verdict(m, "gdr-ofed-old", VERDICT_OK);
 	m->peermem.ofed_running = fact_str_absent("the kernel's own mlx5_core");
 	assert_verdict(m, "gdr-ofed-old", VERDICT_NA);
 	m->peermem.ofed_running = fact_str("24.10-1.1.4", here);

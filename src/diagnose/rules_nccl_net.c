@@ -316,6 +316,40 @@ static enum verdict probe_ib_hca(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/* ---- distance ---- */
+
+/* Pairs of a NIC and a GPU that the default level would leave to GPUDirect RDMA. */
+static bool level_forbids(const struct path *p)
+{
+	const struct chain_link *l = &p->chain[CHAIN_NCCL];
+
+	return p->verdict != PAIR_BLOCKED && l->reason == REASON_NCCL_LEVEL &&
+	       l->value <= NCCL_PATH_PXB;
+}
+
+static enum verdict probe_gdr_level(struct rule_run *run)
+{
+	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_NET_GDR_LEVEL");
+	const struct topology *t = run->t;
+	size_t forbidden = 0, pairs = 0;
+	struct finding *f;
+
+	if (!s || t->endpoint_n == t->gpu_n)
+		return VERDICT_OK;
+	for (size_t nic = t->gpu_n; nic < t->endpoint_n; nic++)
+		for (size_t g = 0; g < t->gpu_n; g++, pairs++)
+			forbidden += level_forbids(topology_path(t, nic, g));
+	if (!forbidden)
+		return VERDICT_OK;
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
+		"NCCL_NET_GDR_LEVEL=%s keeps NCCL from GPUDirect RDMA on %zu of %zu pairs of "
+		"a GPU and a NIC, for which it would use it by default",
+		s->value, forbidden, pairs);
+	show_setting(run, f, s);
+	return VERDICT_OK;
+}
+
 /* ---- peer memory ---- */
 
 /* NCCL knows dma-buf since 2.13. */
@@ -395,6 +429,18 @@ const struct rule rules_nccl_net[] = {
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_RDMA,
 		.probe = probe_ib_hca,
+	},
+	{
+		.id = "nccl-gdr-level",
+		.title = "NCCL_NET_GDR_LEVEL leaves GPUDirect RDMA to GPUs and NICs that are near",
+		.why = "Beyond that distance NCCL copies through host memory. By default it ends "
+		       "at PCIe switches (PXB); LOC leaves no pair.",
+		.remedy = "unset NCCL_NET_GDR_LEVEL, or set it to the distance of the pairs",
+		.reference = "NVIDIA/nccl src/graph/paths.cc (ncclTopoCheckGdr); " NCCL_ENV,
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_GPU | NEEDS_RDMA,
+		.probe = probe_gdr_level,
 	},
 	{
 		.id = "nccl-old-peermem",

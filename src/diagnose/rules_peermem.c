@@ -27,13 +27,18 @@ bool gdr_wanted(struct rule_run *run)
 	return false;
 }
 
-/* Every NIC's driver is known to take none. */
-static bool no_nic_takes_dma_buf(struct rule_run *run)
+/* Every NIC's driver is known to take it, or to take none. */
+static bool all_nics_take_dma_buf(struct rule_run *run, bool takes)
 {
 	FOR_EACH_RDMA (d, run)
-		if (d->pci && !fact_is(nic_takes_dma_buf(run->m, d->pci), 0))
+		if (d->pci && !fact_is(nic_takes_dma_buf(run->m, d->pci), takes))
 			return false;
 	return true;
+}
+
+static bool no_nic_takes_dma_buf(struct rule_run *run)
+{
+	return all_nics_take_dma_buf(run, false);
 }
 
 bool gdr_by_dma_buf(struct rule_run *run)
@@ -210,6 +215,16 @@ static bool peermem_matters(struct rule_run *run, enum verdict *ret_v)
 	return true;
 }
 
+/* How it gets there without nvidia-peermem. */
+static const char *other_way(struct rule_run *run)
+{
+	if (!gdr_by_dma_buf(run))
+		return "NICs get GPU memory through the host";
+	return all_nics_take_dma_buf(run, true)
+		       ? "NICs get GPU memory as dma-buf instead"
+		       : "whether every NIC takes GPU memory as dma-buf instead is not known";
+}
+
 static enum verdict probe_not_loaded(struct rule_run *run)
 {
 	const struct module *mod = peermem_module(run->m);
@@ -219,13 +234,12 @@ static enum verdict probe_not_loaded(struct rule_run *run)
 
 	if (!peermem_matters(run, &v) || fact_is(run->m->peermem.loaded, 1) || explained(run))
 		return v;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "nvidia-peermem",
-		missing   ? "nvidia-peermem is not installed for this kernel"
-		: no_core ? "nvidia-peermem is not loaded, and could not be: " CORE_LACKS_API
-		: gdr_by_dma_buf(run)
-			? "nvidia-peermem is not loaded: NICs get GPU memory as dma-buf instead"
-			: "nvidia-peermem is not loaded: NICs get GPU memory through the host");
+	f = finding_add(run, CONFIDENCE_CERTAIN, "nvidia-peermem", "%s",
+			missing ? "nvidia-peermem is not installed for this kernel"
+			: no_core
+				? "nvidia-peermem is not loaded, and could not be: " CORE_LACKS_API
+				: run_text(run, "nvidia-peermem is not loaded: %s",
+					   other_way(run)));
 	weigh_peermem(run, f);
 	if (no_core) {
 		evidence_yes_no(run, f, API " in the kernel", run->m->peermem.api_in_kernel);

@@ -78,6 +78,24 @@ static bool may_be_newer(const struct machine *m, const struct nic_driver *d)
 	       fact_known(m->peermem.ofed) || (module && fact_known(module->version));
 }
 
+static bool is_loaded(const struct machine *m, const char *name)
+{
+	const struct module *module = machine_module(m, name);
+
+	return module && fact_is(module->loaded, 1);
+}
+
+/*
+ * Software RDMA stands on any network device, and its RDMA device names that one's PCI device too. What
+ * is built into the kernel is in no list of modules, so that this leaves a doubt.
+ */
+static bool may_be_software(const struct machine *m, const struct nic_driver *d)
+{
+	return !is_loaded(m, d->module) && (is_loaded(m, "rdma_rxe") || is_loaded(m, "siw"));
+}
+
+#define MAY_BE_SOFTWARE "an RDMA device that may be of a software driver (rdma_rxe, siw)"
+
 struct fact_int nic_takes_dma_buf(const struct machine *m, const struct pci_function *nic)
 {
 	const struct nic_driver *d;
@@ -90,6 +108,8 @@ struct fact_int nic_takes_dma_buf(const struct machine *m, const struct pci_func
 	d = find_driver(nic->driver.value);
 	if (!d)
 		return fact_int_unknown("a NIC's driver that is not in the list");
+	if (may_be_software(m, d))
+		return fact_int_unknown(MAY_BE_SOFTWARE);
 	if (!fact_known(m->kernel.release) ||
 	    sscanf(m->kernel.release.value, "%u.%u", &major, &minor) != 2 || major > 99 ||
 	    minor > 99)
@@ -108,6 +128,8 @@ struct fact_int nic_takes_peermem(const struct machine *m, const struct pci_func
 	if (!fact_known(nic->driver))
 		return fact_int_unknown("the NIC's driver is not known");
 	d = find_driver(nic->driver.value);
+	if (d && may_be_software(m, d))
+		return fact_int_unknown(MAY_BE_SOFTWARE);
 	if (d && (d->peers == PEERS_WITH_CORE ||
 		  (d->peers == PEERS_OF_OFED && fact_known(m->peermem.ofed))))
 		return fact_int(1, nic->driver.from);

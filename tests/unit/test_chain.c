@@ -1006,6 +1006,36 @@ static void rdma_nic_driver_of_ofed(void **state)
 	build_free(m);
 }
 
+/* rdma_rxe and siw name the PCI device that they stand on, whose driver has no part in it. */
+static void rdma_by_software(void **state)
+{
+	static const char *const names[] = {"irdma", "mlx5_ib", "siw"};
+
+	(void)state;
+	for (int registered = 0; registered < 2; registered++) {
+		struct machine *m = nic_machine();
+		struct module modules[3] = {{0}};
+
+		for (size_t i = 0; i < 3; i++) {
+			modules[i].name = names[i];
+			modules[i].loaded = fact_int(0, from);
+		}
+		m->modules = modules;
+		m->module_n = 3;
+		m->kernel.release = fact_str("6.12.9", from);
+		m->rdma[0].pci->driver = fact_str(registered ? "mlx5_core" : "ice", from);
+		m->peermem.loaded = m->peermem.registered = fact_int(registered, from);
+		expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_OK, REASON_RDMA_READY, PAIR_DIRECT);
+		modules[2].loaded = fact_int(1, from);
+		expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_UNKNOWN,
+		       registered ? REASON_RDMA_PEERMEM_UNKNOWN : REASON_RDMA_NIC_DRIVER_UNKNOWN,
+		       PAIR_UNDECIDED);
+		modules[registered].loaded = fact_int(1, from);
+		expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_OK, REASON_RDMA_READY, PAIR_DIRECT);
+		build_free(m);
+	}
+}
+
 static struct machine *altra_machine(void)
 {
 	struct machine *m = build_machine();
@@ -1494,6 +1524,7 @@ int main(void)
 		cmocka_unit_test(rdma_nic_drivers),
 		cmocka_unit_test(rdma_nic_drivers_and_peermem),
 		cmocka_unit_test(rdma_nic_driver_of_ofed),
+		cmocka_unit_test(rdma_by_software),
 		cmocka_unit_test(rdma_gate),
 		cmocka_unit_test(device_of_nic_pair),
 		cmocka_unit_test(device_nic),

@@ -3,6 +3,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "diagnose/rules.h"
+#include "machine/container.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -257,6 +258,43 @@ static enum verdict probe_alive(struct rule_run *run)
 		if (p->config_trouble)
 			finding_evidence(run, f, "config space of %s %s", p->name,
 					 p->config_trouble);
+	}
+	return rule_verdict(run, VERDICT_OK);
+}
+
+/* The kernel log, or what the device is bound to, says why: those rules do, and the chain blocks its pairs. */
+static bool is_unusable(struct rule_run *run, const struct gpu *g)
+{
+	for (size_t j = 0; j < run->m->gpu_n; j++) {
+		const struct chain_link *l =
+			&topology_path(run->t, g->index, j)->chain[CHAIN_DEVICE];
+
+		if (j != g->index && l->state == CHAIN_BAD && l->at == g->pci)
+			return true;
+	}
+	return false;
+}
+
+static enum verdict probe_listed(struct rule_run *run)
+{
+	if (container_lacks_gpus(run->m)) /* the rule container says so */
+		return VERDICT_NA;
+	FOR_EACH_GPU (g, run) {
+		struct finding *f;
+
+		if (fact_known(g->nvml_index) || !fact_str_is(g->pci->driver, "nvidia") ||
+		    is_unusable(run, g))
+			continue;
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			"GPU%zu is bound to nvidia, and NVML does not list it: neither CUDA "
+			"nor NCCL sees it from here",
+			g->index);
+		f->pci = g->pci;
+		f->pairs = 2 * (run->m->gpu_n - 1);
+		finding_evidence(run, f, "NVML: %s", FACT_WHY(g->nvml_index));
+		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
+		evidence_int(run, f, "device nodes /dev/nvidia<N>", run->m->driver.device_nodes);
 	}
 	return rule_verdict(run, VERDICT_OK);
 }
@@ -1360,6 +1398,20 @@ const struct rule rules_driver[] = {
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_force_type,
 		.propose = propose_without_type,
+	},
+	{
+		.id = "gpu-listed",
+		.title = "NVML lists every GPU that is bound to nvidia",
+		.why = "A GPU that the driver could not start, or whose device node is missing or "
+		       "closed to this user, is left out. Programs go on with fewer GPUs.",
+		.remedy =
+			"in a container: give it the GPU; else look for NVRM lines of this GPU in "
+			"the kernel log, and for its /dev/nvidia<N>",
+		.reference = "nvml.h nvmlDeviceGetCount",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,
+		.probe = probe_listed,
 	},
 	{
 		.id = "gpu-compute-mode",

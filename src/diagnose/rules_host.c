@@ -58,7 +58,7 @@ static enum verdict probe_container(struct rule_run *run)
 	struct fact_int nodes = run->m->driver.device_nodes;
 	struct fact_int driven = run->m->driver.gpus_in_proc;
 	char sign[64];
-	bool some = fact_known(nodes) && fact_known(driven) && nodes.value < driven.value;
+	bool some = container_lacks_gpus(run->m);
 	struct finding *f;
 
 	if (fact_unknown(container))

@@ -18,6 +18,14 @@ bool container_is_guess(const struct machine *m)
 	return false;
 }
 
+bool container_lacks_gpus(const struct machine *m)
+{
+	struct fact_int nodes = m->driver.device_nodes, driven = m->driver.gpus_in_proc;
+
+	return fact_known(m->kernel.container) && fact_known(nodes) && fact_known(driven) &&
+	       nodes.value < driven.value;
+}
+
 const char *container_sign(const struct machine *m, char *buf, size_t size)
 {
 	const char *from = m->kernel.container.from ? m->kernel.container.from : "";

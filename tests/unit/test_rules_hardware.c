@@ -34,6 +34,7 @@ static struct machine *with_driver(struct machine *m)
 		m->gpus[i].excluded = fact_str("No", here);
 		m->gpus[i].compute_mode = m->gpus[i].mig_enabled = fact_int(0, here);
 		m->gpus[i].persistence = fact_int(1, here);
+		m->gpus[i].nvml_index = fact_int((int64_t)i, here);
 	}
 	return m;
 }
@@ -339,6 +340,11 @@ static void unlock_lost_per_device(struct machine *m)
 static void unlock_lost(struct machine *m)
 {
 	m->driver.bar1_p2p.installed = fact_int(0, here);
+}
+
+static void unlisted(struct machine *m)
+{
+	m->gpus[1].nvml_index = fact_int_unknown("NVML does not list 0000:02:00.0");
 }
 
 static void force_type(struct machine *m)
@@ -783,6 +789,7 @@ static const struct twin {
 	{"uvm-managed", unlocked_gated, gate_missing, "no gate that keeps managed memory away"},
 	{"unlock-kept", unlocked, unlock_lost, "after a reboot ForceP2P=0x211"},
 	{"p2p-force-type", workstation, force_type, "NVLink only"},
+	{"gpu-listed", workstation, unlisted, "GPU1 is bound to nvidia, and NVML does not list"},
 	{"gpu-compute-mode", workstation, prohibited, "prohibited: no process may use it"},
 	{"gpu-mig", workstation, mig, "GPU0 is split by MIG"},
 	{"gpu-persistence", workstation, not_persistent, "shuts GPU0 down while no program"},
@@ -1221,6 +1228,23 @@ static void forced_is_fine_where_the_mechanism_is(void **state)
 	assert_verdict(m, "p2p-forced", VERDICT_OK);
 }
 
+/* Others say why: the rule of containers, and of GPUs that another driver holds. */
+static void unlisted_with_a_cause(void **state)
+{
+	struct machine *m = workstation();
+
+	(void)state;
+	unlisted(m);
+	m->kernel.container = fact_str("docker", here);
+	m->driver.device_nodes = fact_int(1, here);
+	m->driver.gpus_in_proc = fact_int(2, here);
+	assert_verdict(m, "gpu-listed", VERDICT_NA);
+	m = workstation();
+	unlisted(m);
+	m->gpus[1].excluded = fact_str("Yes", here);
+	assert_verdict(m, "gpu-listed", VERDICT_OK);
+}
+
 static void force_type_before_575(void **state)
 {
 	struct machine *m = workstation();
@@ -1406,6 +1430,7 @@ int main(void)
 		cmocka_unit_test(geforce_is_not_told_twice),
 		cmocka_unit_test(reads_and_writes_are_told_apart),
 		cmocka_unit_test(forced_is_fine_where_the_mechanism_is),
+		cmocka_unit_test(unlisted_with_a_cause),
 		cmocka_unit_test(force_type_before_575),
 		cmocka_unit_test(force_type_beside_mailboxes),
 		cmocka_unit_test(identity_is_fine),

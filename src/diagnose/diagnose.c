@@ -189,6 +189,29 @@ static const struct chain_link *least_seen(const struct finding *f, const struct
 	return least;
 }
 
+/* NCCL connected some of the pairs all the same. */
+static void weigh_nccl(struct builder *b, struct finding *f)
+{
+	const struct topology *t = b->d.topology;
+	const struct chain_link *seen = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->gpu_n; i++)
+		for (size_t j = 0; j < t->gpu_n; j++) {
+			const struct path *p = topology_path(t, i, j);
+
+			if (i == j || p->verdict != PAIR_SUSPECT ||
+			    !path_nccl_contradicts_driver(p) || !concerns(f, t->gpu_n, t, i, j))
+				continue;
+			seen = seen ? seen : &p->chain[CHAIN_NCCL];
+			n++;
+		}
+	if (n)
+		f->sentence = arena_printf(b->d.arena,
+					   "%s; yet NCCL was seen to use P2P on %zu pairs (%s)",
+					   f->sentence, n, seen->from);
+}
+
 /* A copy between all the pairs that a rule says cannot: what it read is out of date, or no
  * hindrance. */
 static void weigh_observed(struct builder *b, struct finding *f)
@@ -199,8 +222,10 @@ static void weigh_observed(struct builder *b, struct finding *f)
 	if (!f->rule->predicts || f->severity == SEVERITY_INFO)
 		return;
 	seen = least_seen(f, b->d.topology);
-	if (!seen)
+	if (!seen) {
+		weigh_nccl(b, f);
 		return;
+	}
 	checked = seen->reason == REASON_OBSERVED_WORKS;
 	f->severity = checked ? SEVERITY_INFO : SEVERITY_WARNING;
 	f->sentence = arena_printf(b->d.arena, "%s; yet %s (%s)", f->sentence,

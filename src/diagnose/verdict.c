@@ -32,12 +32,13 @@ struct tally {
 	size_t bad[CHAIN_STEP_N];
 	size_t unknown[CHAIN_STEP_N], possible[CHAIN_STEP_N]; /* of undecided, of suspect pairs */
 	size_t nvlink, pcie;                                  /* of direct pairs */
-	size_t refused;    /* of direct pairs: NCCL would not use them */
-	size_t driverless; /* of blocked pairs: no driver is loaded */
-	size_t overruled;  /* bad links that a copy contradicts */
-	size_t fast;       /* of suspect pairs: copies were fast, nobody checked their data */
-	size_t doubted;    /* of suspect pairs: a test of their GPUs failed */
-	size_t no_gain;    /* of suspect pairs: copies were no faster with P2P on than off */
+	size_t refused;      /* of direct pairs: NCCL would not use them */
+	size_t driverless;   /* of blocked pairs: no driver is loaded */
+	size_t overruled;    /* bad links that a copy contradicts */
+	size_t fast;         /* of suspect pairs: copies were fast, nobody checked their data */
+	size_t doubted;      /* of suspect pairs: a test of their GPUs failed */
+	size_t contradicted; /* of suspect pairs: the driver refuses, and NCCL used P2P */
+	size_t no_gain;      /* of suspect pairs: copies were no faster with P2P on than off */
 	int nvlinks_min, nvlinks_max;
 	int64_t bar1_min, bar1_max; /* of those that BAR1 blocks */
 };
@@ -63,6 +64,13 @@ static void tally_step(struct tally *y, const struct path *p, enum chain_step s)
 		y->bar1_max = l->value;
 }
 
+/* The driver refuses the pair, and only a log of NCCL keeps it from being blocked. */
+static bool seen_by_nccl_alone(const struct path *p)
+{
+	return p->verdict == PAIR_SUSPECT && path_nccl_contradicts_driver(p) &&
+	       p->chain[CHAIN_OBSERVED].reason != REASON_OBSERVED_FAST;
+}
+
 static void tally_path(struct tally *y, const struct path *p)
 {
 	y->pairs++;
@@ -71,6 +79,7 @@ static void tally_path(struct tally *y, const struct path *p)
 		   p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_FAST;
 	y->doubted += p->verdict == PAIR_SUSPECT &&
 		      p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_DOUBTS;
+	y->contradicted += seen_by_nccl_alone(p);
 	y->no_gain += p->verdict == PAIR_SUSPECT &&
 		      p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_NO_GAIN;
 	for (enum chain_step s = 0; s < CHAIN_STEP_N; s++)
@@ -146,7 +155,8 @@ static void put_open(struct strbuf *b, const struct tally *y, enum pair_verdict 
 		     const size_t counts[CHAIN_STEP_N], const char *tail)
 {
 	const char *before = ": ";
-	size_t n = y->by_verdict[v] - (v == PAIR_SUSPECT ? y->fast + y->doubted : 0);
+	size_t n =
+		y->by_verdict[v] - (v == PAIR_SUSPECT ? y->fast + y->doubted + y->contradicted : 0);
 
 	if (!n)
 		return;
@@ -186,6 +196,16 @@ static void put_no_gain(struct strbuf *b, const struct tally *y)
 		return;
 	strbuf_puts(b, "; copies no faster with P2P on than with P2P off");
 	put_share(b, y->no_gain, y->pairs);
+}
+
+/* "; P2P in NCCL on 8, which the driver refuses (onehop test settles it)" */
+static void put_contradicted(struct strbuf *b, const struct tally *y)
+{
+	if (!y->contradicted)
+		return;
+	strbuf_puts(b, "; P2P in NCCL");
+	put_share(b, y->contradicted, y->pairs);
+	strbuf_puts(b, ", which the driver refuses (onehop test settles it)");
 }
 
 /* "; data in doubt after a failed test on all" */
@@ -233,6 +253,7 @@ static void put_tally(struct strbuf *b, const struct tally *y)
 	put_fast(b, y);
 	put_no_gain(b, y);
 	put_doubted(b, y);
+	put_contradicted(b, y);
 	put_blocked(b, y);
 	put_open(b, y, PAIR_UNDECIDED, "undecided", y->unknown, " unknown");
 	put_open(b, y, PAIR_SUSPECT, "in doubt", y->possible, " may be in the way");

@@ -863,6 +863,12 @@ static bool unknown_decides(const struct path *p)
 	       (c[CHAIN_SWITCH].state == CHAIN_UNKNOWN && p->common);
 }
 
+bool path_nccl_contradicts_driver(const struct path *p)
+{
+	return p->chain[CHAIN_DRIVER].state == CHAIN_BAD &&
+	       p->chain[CHAIN_NCCL].reason == REASON_NCCL_SEEN;
+}
+
 bool path_is_refused(const struct path *p)
 {
 	enum chain_reason seen = p->chain[CHAIN_OBSERVED].reason;
@@ -879,11 +885,17 @@ static bool driver_is_out(const struct chain_link *driver)
 	       (driver->reason == REASON_DRIVER_ABSENT || driver->reason == REASON_DRIVER_LIBRARY);
 }
 
+/* BAR1 is the driver's to map: what NCCL used shows that it did. */
+static bool only_driver_refuses(const struct path *p)
+{
+	return p->first_bad >= CHAIN_EXPOSURE && p->chain[CHAIN_OBSERVED].state != CHAIN_BAD;
+}
+
 /*
  * What was seen outweighs what registers and the driver let one expect, as far as it goes: checked
- * data shows that the pair works, speed alone that it is not blocked. It shows nothing of a device
- * that has become unusable since, or of a driver that is no longer loaded, or
- * that its library no longer fits.
+ * data shows that the pair works, speed alone that it is not blocked, and P2P of NCCL that the driver
+ * granted it. It shows nothing of a device that has become unusable since, or of a driver that is no
+ * longer loaded, or that its library no longer fits.
  */
 static enum pair_verdict weigh_observed(const struct path *p, enum pair_verdict judged)
 {
@@ -893,7 +905,9 @@ static enum pair_verdict weigh_observed(const struct path *p, enum pair_verdict 
 		return judged;
 	if (seen == REASON_OBSERVED_WORKS)
 		return PAIR_DIRECT;
-	return seen == REASON_OBSERVED_FAST && judged != PAIR_DIRECT ? PAIR_SUSPECT : judged;
+	if (seen == REASON_OBSERVED_FAST && judged != PAIR_DIRECT)
+		return PAIR_SUSPECT;
+	return only_driver_refuses(p) && path_nccl_contradicts_driver(p) ? PAIR_SUSPECT : judged;
 }
 
 static enum pair_verdict verdict_of(const struct path *p)

@@ -170,7 +170,8 @@ enum iommu_evidence { IOMMU_NO_EVIDENCE, IOMMU_FAULT_LOGGED, IOMMU_COPY_FAILED }
 enum pair_verdict {
 	PAIR_DIRECT,    /* every link ok, or a checked copy arrived whole */
 	PAIR_SUSPECT,   /* nothing bad, something possible; or copies were fast (OBSERVED_FAST)
-			   although a link is bad or unknown */
+			   although a link is bad or unknown; or NCCL used P2P although the
+			   driver refuses it */
 	PAIR_BLOCKED,   /* a link is bad: first_bad */
 	PAIR_UNDECIDED, /* nothing bad, something unknown that would decide */
 	PAIR_VERDICT_N,
@@ -241,6 +242,9 @@ const char *pair_verdict_text(enum pair_verdict v);
 /* Copies between the two go through host memory, as far as is known: their rate says nothing of the
  * path. */
 bool path_is_refused(const struct path *p);
+/* The driver refuses the pair, and a log shows that NCCL connected it by P2P: one of the two is not of this
+ * state of the machine. */
+bool path_nccl_contradicts_driver(const struct path *p);
 /* One sentence that names port, register and value read. */
 const char *chain_explain(const struct path *p, const struct chain_link *l, char *buf, size_t size);
 

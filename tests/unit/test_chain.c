@@ -1291,6 +1291,37 @@ static void nccl_was_seen(void **state)
 	build_free(m);
 }
 
+/* The driver's no and P2P in a log cannot both be of this state of the machine; what else is bad stays so. */
+static void nccl_contradicts_the_driver(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	build_status(m, P2P_READ, P2P_CHIPSET_NOT_SUPPORTED);
+	m->gpus[1].bar1_bytes = fact_int(256 * MIB, from);
+	see_transport(m, true, "P2P/CUMEM");
+	expect(m, 0, 1, CHAIN_NCCL, CHAIN_OK, REASON_NCCL_SEEN, PAIR_SUSPECT);
+	expect(m, 1, 0, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_GEFORCE, PAIR_BLOCKED);
+	m->pci[3].acs_ctl = m->pci[2].acs_ctl = fact_int(PCI_ACS_RR, from);
+	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_BAD, REASON_ACS_REQUEST_REDIRECT, PAIR_BLOCKED);
+	m->pci[3].acs_ctl = m->pci[2].acs_ctl = fact_int(0, from);
+	build_observed(m, OBSERVED_PEER_COPY, 0, 1, false);
+	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
+	build_free(m);
+}
+
+/* Where BAR1 alone is bad, P2P in a log does not tell where the data went. */
+static void nccl_says_nothing_of_bar1(void **state)
+{
+	struct machine *m = build_switch();
+
+	(void)state;
+	m->gpus[1].bar1_bytes = fact_int(256 * MIB, from);
+	see_transport(m, true, "P2P/CUMEM");
+	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
+	build_free(m);
+}
+
 /* ---- what was seen ---- */
 
 static void observed_outweighs(void **state)
@@ -1534,6 +1565,8 @@ int main(void)
 		cmocka_unit_test(rdma_through_host),
 		cmocka_unit_test(nccl_is_policy),
 		cmocka_unit_test(nccl_was_seen),
+		cmocka_unit_test(nccl_contradicts_the_driver),
+		cmocka_unit_test(nccl_says_nothing_of_bar1),
 		cmocka_unit_test(observed_outweighs),
 		cmocka_unit_test(observed_before_a_fault),
 		cmocka_unit_test(observed_failure),

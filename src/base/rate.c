@@ -36,6 +36,14 @@ bool rate_is_slow(double gbps, struct rate_yardstick y)
 	return gbps < shares[y.by] * y.gbps;
 }
 
+/* Expected is what a good copy reaches, some 80 % of what the links carry. */
+#define PLAUSIBLE 1.3
+
+bool rate_is_implausible(double gbps, double expected)
+{
+	return gbps > PLAUSIBLE * expected;
+}
+
 double rate_slow_share(enum rate_by by)
 {
 	return shares[by];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a measured rate is too low: the one rule of check, test and compare. */
+/* When a measured rate is too low, or too high: the one rule of check, test and compare. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,5 +33,7 @@ struct rate_yardstick rate_yardstick_own(double own);
 bool rate_is_slow(double gbps, struct rate_yardstick y);
 /* What is below this share is slow. */
 double rate_slow_share(enum rate_by by);
+/* Faster than the links on the way, of which `expected` GB/s can be had: not by that way, or nowhere. */
+bool rate_is_implausible(double gbps, double expected);
 /* Sorts the values. Of fewer than three it is 0: two that differ do not tell which of them is wrong. */
 double rate_median(double *values, size_t n);

@@ -23,7 +23,7 @@
 #define RULES_RDMA_N     12
 #define RULES_NCCL_N     13
 #define RULES_NCCL_NET_N 6
-#define RULES_OBSERVED_N 6
+#define RULES_OBSERVED_N 7
 
 extern const struct rule rules_driver[RULES_DRIVER_N];
 extern const struct rule rules_unlock[RULES_UNLOCK_N];

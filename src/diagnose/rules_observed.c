@@ -321,6 +321,55 @@ static enum verdict probe_slow(struct rule_run *run)
 	return rule_verdict(run, judge_measured(run));
 }
 
+/* ---- what was too fast ---- */
+
+/* Of a pair whose data nobody checked. */
+static bool is_implausible(struct rule_run *run, const struct observed *o)
+{
+	double expected;
+
+	if (!tells_rate(run, o) ||
+	    pair_path(run, (size_t)o->initiator, (size_t)o->target)->chain[CHAIN_OBSERVED].reason ==
+		    REASON_OBSERVED_WORKS)
+		return false;
+	expected = topology_data_path(run->t, o)->expected_gbps;
+	return expected > 0 && rate_is_implausible(o->value, expected);
+}
+
+static enum verdict probe_implausible(struct rule_run *run)
+{
+	struct pair_set pairs = pair_set_new(run);
+	struct finding *f;
+	double most = 0;
+	size_t shown = 0;
+
+	if (!any_observed(run, OBSERVED_BANDWIDTH))
+		return VERDICT_NA;
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (!is_implausible(run, o))
+			continue;
+		pair_set_add(&pairs, (size_t)o->initiator, (size_t)o->target);
+		most = o->value > most ? o->value : most;
+	}
+	if (!pairs.n)
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_LIKELY, "copies",
+			"copies reached up to %.3g GB/s, more than their path can carry: %s", most,
+			pair_set_text(run, &pairs));
+	f->pairs = pairs.n;
+	finding_names_pairs(run, f, &pairs);
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (is_implausible(run, o) && shown++ < LINES_SHOWN)
+			finding_evidence(
+				run, f, "GPU%d->GPU%d: %.3g GB/s, %.3g to be expected (seen in %s)",
+				o->initiator, o->target, o->value,
+				topology_data_path(run->t, o)->expected_gbps, o->from);
+	}
+	return VERDICT_OK;
+}
+
 /* ---- how a run ended ---- */
 
 static bool any_of_nccl(struct rule_run *run)
@@ -520,5 +569,17 @@ const struct rule rules_observed[] = {
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_slow,
+	},
+	{
+		.id = "observed-implausible",
+		.title = "No copy was faster than its path",
+		.why = "What is faster than the links went another way, or nowhere: copies into "
+		       "mappings that lead nowhere report success at such rates.",
+		.remedy = "run onehop test, which checks whether the data arrives",
+		.reference = "PCIe 6.0, 2.2 and 3.6 (overhead of packets and links)",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_TWO_GPUS,
+		.probe = probe_implausible,
 	},
 };

@@ -758,9 +758,6 @@ static struct chain_link judge_nccl(const struct pair *pr)
 	return l;
 }
 
-/* Times what the path should give; faster data went nowhere. */
-#define RATE_PLAUSIBLE 1.3
-
 /*
  * Access that CUDA grants does not tell whether a copy is staged through the host all the same, nor does
  * a rate that the links to the host bring as well.
@@ -769,8 +766,9 @@ static bool uses_p2p(const struct pair *pr, const struct observed *rate)
 {
 	double host = staged_rate_limit(pr->s, pr->initiator, pr->target);
 
-	return rate->gain == OBSERVED_GAIN_UNKNOWN ? host > 0 && rate->value > RATE_PLAUSIBLE * host
-						   : rate->gain == OBSERVED_GAINS;
+	return rate->gain == OBSERVED_GAIN_UNKNOWN
+		       ? host > 0 && rate_is_implausible(rate->value, host)
+		       : rate->gain == OBSERVED_GAINS;
 }
 
 /*
@@ -783,7 +781,7 @@ static bool is_fast(const struct pair *pr, const struct observation *seen)
 
 	return seen->access && seen->rate && uses_p2p(pr, seen->rate) && expected > 0 &&
 	       !rate_is_slow(seen->rate->value, rate_yardstick(expected, 0, 0)) &&
-	       seen->rate->value <= RATE_PLAUSIBLE * expected;
+	       !rate_is_implausible(seen->rate->value, expected);
 }
 
 /* A failure counts more than a success: what works sometimes does not work. */

@@ -609,16 +609,29 @@ static bool wants_sign(const struct rule *rule, const struct log_line *l)
 	return false;
 }
 
+/* A line without a device begins what the next ones say of theirs. */
+static bool names_a_device(const struct log_groups *all)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->groups[i].pci)
+			return true;
+	return false;
+}
+
 static enum verdict probe_sign(struct rule_run *run)
 {
 	const struct log_sign *s = sign_of(run->rule);
 	struct log_groups all = collect(run, wants_sign);
+	bool named = names_a_device(&all);
 
 	for (size_t i = 0; i < all.n; i++) {
 		const struct log_group *g = &all.groups[i];
-		struct finding *f = finding_add(run, s->confidence, subject_device(run, g->pci),
-						"%s (%s)", s->sentence, how_often(run, g));
+		struct finding *f;
 
+		if (!g->pci && named)
+			continue;
+		f = finding_add(run, s->confidence, subject_device(run, g->pci), "%s (%s)",
+				s->sentence, how_often(run, g));
 		show_lines(run, f, g);
 	}
 	return VERDICT_OK;

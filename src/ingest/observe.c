@@ -77,14 +77,14 @@ static int refuse_gpu(const struct machine *m, const char *name, const struct na
 		      size_t i, size_t n)
 {
 	if (g->pci)
-		return err_set(EINVAL, "%s: is of a GPU %s, which this machine does not have", name,
+		return err_set(ENODEV, "%s: is of a GPU %s, which this machine does not have", name,
 			       g->pci);
 	if (n != m->gpu_n)
-		return err_set(EINVAL,
+		return err_set(ENODEV,
 			       "%s: is of %zu GPUs and gives no PCI addresses; this machine has "
 			       "%zu, so nobody can tell which of them they are",
 			       name, n, m->gpu_n);
-	return err_set(EINVAL,
+	return err_set(ENODEV,
 		       "%s: which GPU of this machine its GPU %zu is cannot be told without a PCI "
 		       "address",
 		       name, i);
@@ -378,7 +378,8 @@ static int observe_log(const struct strbuf *text, const char *path, struct machi
 	return r;
 }
 
-/* The log of a run often holds the table that it printed: what tells of pairs counts. */
+/* The log of a run often holds the table that it printed: what tells of pairs counts. A log of other GPUs
+ * than this machine's holds a table of others too. */
 static int observe_file(const char *path, struct machine *m)
 {
 	const char *name = text_file_name(path);
@@ -389,7 +390,8 @@ static int observe_file(const char *path, struct machine *m)
 		return r;
 	if (nccl_log_recognise(strbuf_str(&text), text.len)) {
 		r = observe_log(&text, name, m);
-		return r < 0 && is_figures(&text) ? observe_figures(&text, name, m) : r;
+		return r < 0 && r != -ENODEV && is_figures(&text) ? observe_figures(&text, name, m)
+								  : r;
 	}
 	if (is_figures(&text))
 		return observe_figures(&text, name, m);

@@ -233,7 +233,8 @@ struct fetching {
 	const struct download *d;
 	const struct program *program;
 	const struct download_watch *w;
-	struct tree sources; /* SOURCES_FOLDER */
+	char *folder;        /* SOURCES_FOLDER, absolute */
+	struct tree sources; /* that, which its messages name */
 	char *part;          /* "RELEASE.part", in it */
 	char *part_shown;    /* and absolute */
 	bool resumed;        /* the archive is of several answers */
@@ -243,6 +244,7 @@ struct fetching {
 static void fetching_done(struct fetching *f)
 {
 	tree_close(&f->sources);
+	free(f->folder);
 	free(f->part);
 	free(f->part_shown);
 }
@@ -426,16 +428,16 @@ static int fetch(struct fetching *f)
 static int open_sources(struct fix_host *h, const struct download *d, struct fetching *f,
 			int *ret_lock)
 {
-	AUTO_FREE char *folder = xprintf("%s/" SOURCES_FOLDER, h->root);
 	int r = host_open_own(h, SOURCES_FOLDER "/.lock", ret_lock);
 
 	if (r < 0)
 		return r;
 	if (flock(*ret_lock, LOCK_EX | LOCK_NB) < 0)
 		return err_set(EBUSY, "another onehop downloads to /" SOURCES_FOLDER);
-	r = tree_open(folder, &f->sources);
+	f->folder = xprintf("%s/" SOURCES_FOLDER, h->root);
 	f->part = xprintf("%s.part", d->release);
-	f->part_shown = xprintf("%s/%s", folder, f->part);
+	f->part_shown = xprintf("%s/%s", f->folder, f->part);
+	r = tree_open(f->folder, &f->sources);
 	if (r == 0 && mkdirat(f->sources.fd, f->part, 0700) < 0 && errno != EEXIST)
 		r = err_sys(errno, "%s", f->part_shown);
 	return r;

@@ -482,6 +482,21 @@ static void a_folder_that_others_write_to_is_refused(void **state)
 	expect_request(r, "GET", false);
 }
 
+/* What lies where the part belongs is named, with the folder that it lies in. */
+static void a_link_for_the_part_is_refused(void **state)
+{
+	struct rig *r = *state;
+	AUTO_FREE char *folder = xprintf("%s/" SOURCES_FOLDER, r->root);
+
+	SKIP_WITHOUT("curl");
+	made_put(folder, ".lock", "", 0);
+	assert_int_equal(symlink(r->dir, r->part), 0);
+	assert_true(fetch_by(r, "curl", "whole") < 0);
+	if (!strstr(err_msg(), r->part))
+		fail_msg("'%s' lacks '%s'", err_msg(), r->part);
+	expect_request(r, "GET", false);
+}
+
 static bool stop(void *context, int64_t bytes)
 {
 	(void)context;
@@ -552,6 +567,7 @@ int main(void)
 		TEST(git_fetches_a_release),
 		TEST(git_refuses_too),
 		TEST(a_folder_that_others_write_to_is_refused),
+		TEST(a_link_for_the_part_is_refused),
 		TEST(stopped_it_can_be_run_again),
 		TEST(unknown_releases_are_not_fetched),
 		cmocka_unit_test(addresses),

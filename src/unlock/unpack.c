@@ -96,9 +96,10 @@ static int take_entry(struct unpacking *u, struct archive_entry *e)
 static int take_all(struct unpacking *u)
 {
 	struct archive_entry *e;
-	int r = 0, status;
+	int r = 0, status = ARCHIVE_OK;
 
-	while ((status = u->api.read_next_header(u->archive, &e)) == ARCHIVE_OK && r == 0)
+	/* Asking for the next entry unpacks the rest of this one: not of one that was refused. */
+	while (r == 0 && (status = u->api.read_next_header(u->archive, &e)) == ARCHIVE_OK)
 		r = take_entry(u, e);
 	if (r < 0)
 		return r;

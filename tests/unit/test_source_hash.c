@@ -321,6 +321,35 @@ static void more_than_a_release_is_refused(void **state)
 	assert_non_null(strstr(err_msg(), "one entry too many"));
 }
 
+/* Gigabytes may be packed into the rest of such an entry. */
+static void what_is_refused_is_not_read_to_its_end(void **state)
+{
+	struct rig *r = *state;
+	const struct entry outside = {"x/../zeros", AE_IFREG, NULL, NULL, NULL, 0};
+	const struct entry last = {"x/a.c", AE_IFREG, NULL, NULL, NULL, 0};
+	static char noise[1 << 20]; /* which gzip leaves as large as it is */
+	AUTO_FREE char *path = xprintf("%s/archive", r->dir);
+	struct archive *a = begin(r);
+	struct tree t;
+	unsigned x = 1;
+	int fd;
+
+	for (size_t i = 0; i < sizeof(noise); i++) {
+		x = x * 1103515245 + 12345;
+		noise[i] = (char)(x >> 16);
+	}
+	add_entry(a, &outside, sizeof(noise));
+	assert_int_equal(archive_write_data(a, noise, sizeof(noise)), sizeof(noise));
+	add_entry(a, &last, 0);
+	end(a);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(tree_open(r->tree, &t), 0);
+	assert_int_equal(archive_unpack(fd, "archive", &t), -EINVAL);
+	tree_close(&t);
+	assert_true(lseek(fd, 0, SEEK_CUR) < (off_t)sizeof(noise) / 2);
+	close(fd);
+}
+
 static void cut_off_it_is_refused(void **state)
 {
 	struct rig *r = *state;
@@ -372,6 +401,7 @@ int main(void)
 		TEST(nothing_gets_out_of_the_tree),
 		TEST(links_on_the_way_are_not_followed),
 		TEST(more_than_a_release_is_refused),
+		TEST(what_is_refused_is_not_read_to_its_end),
 		TEST(cut_off_it_is_refused),
 		cmocka_unit_test(the_list_is_of_the_releases_that_are_known),
 	};

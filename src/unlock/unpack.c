@@ -8,6 +8,7 @@
 #include "machine/archive_api.h"
 #include "unlock/source_hash.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -50,6 +51,12 @@ static int read_file(struct unpacking *u, const char *path, struct strbuf *ret)
 	return n < 0 ? failed(u) : 0;
 }
 
+/* The tree was empty: a file in place of a folder, or the other way round, is the archive's doing. */
+static bool is_of_archive(int r)
+{
+	return r == -ENOTDIR || r == -EISDIR || r == -ELOOP || r == -ENAMETOOLONG;
+}
+
 static int write_file(struct unpacking *u, struct archive_entry *e, const char *path)
 {
 	AUTO_STRBUF struct strbuf data = {0};
@@ -64,7 +71,8 @@ static int write_file(struct unpacking *u, struct archive_entry *e, const char *
 		return r;
 	file.data = data.text;
 	file.size = data.len;
-	return tree_stage(u->into, path, &file);
+	r = tree_stage(u->into, path, &file);
+	return is_of_archive(r) ? refuse(u, path, "cannot be a file beside the others") : r;
 }
 
 /* "open-gpu-kernel-modules-595.45.04/src/x.c" is src/x.c. NULL: nothing is behind the first folder. */

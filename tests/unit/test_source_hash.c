@@ -321,6 +321,30 @@ static void more_than_a_release_is_refused(void **state)
 	assert_non_null(strstr(err_msg(), "one entry too many"));
 }
 
+/* Such an archive never becomes a tree, so the next run must not go on with it. */
+static void a_file_and_a_folder_of_one_name_are_refused(void **state)
+{
+	struct rig *r = *state;
+	static const struct entry first[] = {
+		{"x/a", AE_IFREG, NULL, NULL, "!", 0},
+		{"x/a/b", AE_IFREG, NULL, NULL, "!", 0},
+		{"x/a", AE_IFREG, NULL, NULL, "!", 0},
+	};
+	char name[300], path[310];
+	const struct entry too_long = {path, AE_IFREG, NULL, NULL, "!", 0};
+
+	for (size_t i = 0; i < 2; i++) {
+		pack(r, first + i, 2);
+		assert_int_equal(unpack(r), -EINVAL);
+		assert_non_null(strstr(err_msg(), "cannot be a file beside the others"));
+	}
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	snprintf(path, sizeof(path), "x/%s", name);
+	pack(r, &too_long, 1);
+	assert_int_equal(unpack(r), -EINVAL);
+}
+
 /* Gigabytes may be packed into the rest of such an entry. */
 static void what_is_refused_is_not_read_to_its_end(void **state)
 {
@@ -401,6 +425,7 @@ int main(void)
 		TEST(nothing_gets_out_of_the_tree),
 		TEST(links_on_the_way_are_not_followed),
 		TEST(more_than_a_release_is_refused),
+		TEST(a_file_and_a_folder_of_one_name_are_refused),
 		TEST(what_is_refused_is_not_read_to_its_end),
 		TEST(cut_off_it_is_refused),
 		cmocka_unit_test(the_list_is_of_the_releases_that_are_known),

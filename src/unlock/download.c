@@ -14,6 +14,7 @@
 #include "unlock/source_hash.h"
 #include "unlock/unpack.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -26,8 +27,12 @@
 #define ASK_DEADLINE_S   90
 #define FETCH_DEADLINE_S (4 * 3600)
 #define TRIES            8
-/* Ten times the largest release's, 25 MB: a server that sends more than that sends something else. */
+/*
+ * Ten times the largest release's, 25 MB: a server that sends more than that sends something else. By git
+ * the largest takes 155 MB, its archive without compression among them.
+ */
 #define ARCHIVE_MAX ((int64_t)256 << 20)
+#define CLONE_DEPTH 8 /* git's objects lie 3 deep */
 
 /* ---- the programs ---- */
 
@@ -265,10 +270,43 @@ static int drop(const struct fetching *f, const char *name)
 	return tree_remove(&f->sources, path);
 }
 
+/* Of the files in a folder, which may change meanwhile; 0: it is not there. */
+static int64_t bytes_in(int parent, const char *name, unsigned depth)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	struct dirent *e;
+	struct stat st;
+	int64_t sum = 0;
+
+	if (!d && fd >= 0)
+		close(fd);
+	while (d && (e = readdir(d))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (S_ISREG(st.st_mode))
+			sum += st.st_size;
+		else if (S_ISDIR(st.st_mode) && depth)
+			sum += bytes_in(fd, e->d_name, depth - 1);
+	}
+	if (d)
+		closedir(d);
+	return sum;
+}
+
+/* The archive's, and those of what it is made of. */
+static int64_t bytes_fetched(const struct fetching *f)
+{
+	AUTO_FREE char *clone = xprintf("%s/clone", f->part);
+
+	return have(f) + bytes_in(f->sources.fd, clone, CLONE_DEPTH);
+}
+
 static bool tell(void *context)
 {
 	struct fetching *f = context;
-	int64_t bytes = have(f);
+	int64_t bytes = bytes_fetched(f);
 
 	f->too_large |= bytes > ARCHIVE_MAX;
 	return !f->too_large && (!f->w->progress || f->w->progress(f->w->context, bytes));

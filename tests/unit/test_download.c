@@ -451,6 +451,32 @@ static void git_fetches_a_release(void **state)
 	expect_release(r);
 }
 
+struct seen {
+	int64_t most;
+	unsigned calls;
+};
+
+static bool until_something_is_there(void *context, int64_t bytes)
+{
+	struct seen *s = context;
+
+	if (bytes > s->most)
+		s->most = bytes;
+	return !s->most && ++s->calls < 10;
+}
+
+/* What git fetches lies beside the archive: it is told of, and counts towards the limit. */
+static void what_git_fetches_is_measured(void **state)
+{
+	struct rig *r = *state;
+	struct seen seen = {0};
+	const struct download_watch w = {until_something_is_there, &seen};
+
+	SKIP_WITHOUT("git");
+	assert_int_equal(download_fetch(&r->host, download_by(r, "git", "stall"), &w), -ECANCELED);
+	assert_true(seen.most > 0);
+}
+
 static void git_refuses_too(void **state)
 {
 	struct rig *r = *state;
@@ -565,6 +591,7 @@ int main(void)
 		TEST(the_server_is_asked_for_the_size),
 		TEST(proxies_of_the_environment_are_used),
 		TEST(git_fetches_a_release),
+		TEST(what_git_fetches_is_measured),
 		TEST(git_refuses_too),
 		TEST(a_folder_that_others_write_to_is_refused),
 		TEST(a_link_for_the_part_is_refused),

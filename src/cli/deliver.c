@@ -302,6 +302,13 @@ static bool on_download(void *context, int64_t bytes)
 	return !fixing_was_signalled();
 }
 
+/* Refused, or stopped by whoever runs this; else it could not be done. */
+static enum exit_code failure(int r)
+{
+	return r == -EINVAL || r == -EBUSY || r == -EFBIG || r == -ECANCELED ? EXIT_REFUSED
+									     : EXIT_NOT_CHANGED;
+}
+
 /* From here on it goes as with --sources: the tree is looked at, and the plan is made again. */
 static int download(struct delivering *d)
 {
@@ -316,8 +323,7 @@ static int download(struct delivering *d)
 	r = download_fetch(&d->s->host, what, &watch);
 	progress_end(&d->progress);
 	if (r < 0)
-		return fail(r == -EINVAL || r == -EBUSY ? EXIT_REFUSED : EXIT_NOT_CHANGED,
-			    "%s; nothing of the system was changed", err_msg());
+		return fail(failure(r), "%s; nothing of the system was changed", err_msg());
 	if (!d->s->quiet)
 		printf("%s: the sources of %s, as NVIDIA published them\n", what->folder,
 		       what->release);
@@ -348,8 +354,7 @@ static int edit_tree(struct delivering *d)
 	int r = unlock_apply(d->sources, &none, &u);
 
 	if (r < 0)
-		return fail(r == -EINVAL || r == -EBUSY ? EXIT_REFUSED : EXIT_NOT_CHANGED, "%s",
-			    err_msg());
+		return fail(failure(r), "%s", err_msg());
 	if (!d->s->quiet)
 		printf("%s: %zu files edited, %s\n", d->sources, u->n,
 		       u->taken_back ? "after the edits of an earlier onehop were taken back"
@@ -360,13 +365,13 @@ static int edit_tree(struct delivering *d)
 	return 0;
 }
 
-static int build_failed(const struct strbuf *last)
+static int build_failed(int r, const struct strbuf *last)
 {
 	AUTO_FREE char *why = xstrdup(err_msg());
 
 	if (last->len)
 		fprintf(stderr, "%s%s", last->text, last->text[last->len - 1] == '\n' ? "" : "\n");
-	return fail(EXIT_NOT_CHANGED, "%s; nothing of the system was changed", why);
+	return fail(failure(r), "%s; nothing of the system was changed", why);
 }
 
 /* Edits the tree and builds its core, which changes nothing of the system. */
@@ -398,7 +403,7 @@ static int build(struct delivering *d)
 	r = build_core(&request, &last);
 	progress_end(&d->progress);
 	if (r < 0)
-		return build_failed(&last);
+		return build_failed(r, &last);
 	d->delivery->built = true;
 	return make_plan(d);
 }
@@ -489,7 +494,7 @@ static int carry_out(struct delivering *d)
 	if (r)
 		return r;
 	if (fixing_was_signalled())
-		return fail(EXIT_NOT_CHANGED, "stopped; nothing of the system was changed");
+		return fail(EXIT_REFUSED, "stopped; nothing of the system was changed");
 	r = undo_earlier(d);
 	if (r)
 		return r;

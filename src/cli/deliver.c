@@ -143,6 +143,8 @@ static int look(struct delivering *d)
 		return fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
 	if (!d->sources && d->delivery->sources)
 		d->sources = xstrdup(d->delivery->sources);
+	if (request.repository)
+		delivery_check_fetched(&d->s->host, d->delivery, d->machine->arena);
 	delivery_check_kernels(&d->s->host, d->delivery, d->o->image, d->machine->arena);
 	delivery_check_earlier(&d->s->host, d->delivery, d->s->journal, d->s->journal_n,
 			       d->machine->arena);

@@ -6,6 +6,7 @@
 
 struct arena;
 struct download;
+struct fix_host;
 struct source;
 
 enum delivery_way {
@@ -106,5 +107,11 @@ int delivery_look(const struct delivery_request *r, struct source *s, struct mac
 
 /* Asks the server for delivery.download, where there is one, and says what it answers in that check. */
 void delivery_ask_download(struct delivery *d, struct arena *a);
+
+/*
+ * Looks whether the tree of --download that was fetched before, delivery.sources, is still what was fetched,
+ * and says in the check of the sources where it is not: root runs its makefile.
+ */
+void delivery_check_fetched(struct fix_host *h, struct delivery *d, struct arena *a);
 
 const char *delivery_way_word(enum delivery_way w); /* "options", "into-dkms", "own-dkms" */

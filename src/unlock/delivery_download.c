@@ -84,14 +84,32 @@ void delivery_check_download(struct looking *l, struct delivery_check *c)
 		delivery_say(c, CHECK_GOOD, what_is_fetched(d, l->a), NULL);
 }
 
-void delivery_ask_download(struct delivery *d, struct arena *a)
+static struct delivery_check *check_named(const struct delivery *d, const char *what)
 {
 	struct delivery_check *c = d->checks;
 
+	while (strcmp(c->what, what) != 0)
+		c++;
+	return c;
+}
+
+void delivery_check_fetched(struct fix_host *h, struct delivery *d, struct arena *a)
+{
+	if (!d->sources || d->download || download_check(h, d->release, d->sources) == 0)
+		return;
+	d->blocked = true;
+	delivery_say(check_named(d, "sources"), CHECK_BAD,
+		     arena_printf(a, "%s; once it is removed, it is fetched again", err_msg()),
+		     arena_printf(a, "sudo rm -r %s", d->sources));
+}
+
+void delivery_ask_download(struct delivery *d, struct arena *a)
+{
+	struct delivery_check *c;
+
 	if (!d->download || !d->download->hash || !d->download->program)
 		return;
-	while (strcmp(c->what, CHECK_NAME) != 0)
-		c++;
+	c = check_named(d, CHECK_NAME);
 	if (download_ask(d->download) == 0) {
 		delivery_say(c, CHECK_GOOD, what_is_fetched(d->download, a), NULL);
 		return;

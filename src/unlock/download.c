@@ -496,6 +496,43 @@ int download_fetch(struct fix_host *h, const struct download *d, const struct do
 	return tree_has(&f.sources, d->release) ? tree_remove(&f.sources, f.part) : fetch(&f);
 }
 
+/* That only root and who runs this can write there is the host's to see to. */
+static int check_folders(struct fix_host *h, const char *release)
+{
+	AUTO_FREE char *path = xprintf(SOURCES_FOLDER "/%s", release);
+	char **names = NULL;
+	size_t n = 0;
+	int r = host_list(h, path, &names, &n);
+
+	if (r == 0)
+		source_free_names(names, n);
+	return r == -ENOENT ? err_sys(ENOENT, "/%s", path) : r;
+}
+
+int download_check(struct fix_host *h, const char *release, const char *folder)
+{
+	const struct known_source *known = known_source_find(release);
+	char hash[SHA256_TEXT];
+	struct tree t;
+	int r = check_folders(h, release);
+
+	if (r < 0)
+		return r;
+	if (!known)
+		return err_set(EINVAL, "%s: onehop does not know the sources of %s", folder,
+			       release);
+	r = tree_open(folder, &t);
+	if (r == 0)
+		r = source_hash_before(&t, hash);
+	tree_close(&t);
+	if (r < 0 || strcmp(hash, known->hash) == 0)
+		return r;
+	return err_set(EINVAL,
+		       "%s was changed since it was fetched: it is not release %s as NVIDIA "
+		       "published it, nor what onehop made of that",
+		       folder, release);
+}
+
 const char *download_left(struct fix_host *h, struct arena *a)
 {
 	char **names = NULL;

@@ -42,6 +42,13 @@ extern const char *const download_programs[];
 /* Asks the server for it: 0 and `bytes`, or a negative errno with a sentence. */
 int download_ask(struct download *d);
 
+/*
+ * Whether the tree of a release that lies in `folder`, below the host's root, is what download_fetch or an edit
+ * of it left there. Looks only. 0, or a negative errno with a sentence: others can write there; it is
+ * another tree, or cannot be read.
+ */
+int download_check(struct fix_host *h, const char *release, const char *folder);
+
 /* SOURCES_FOLDER, absolute, where a tree or a part of one lies in it; NULL: nothing does. In the arena. */
 const char *download_left(struct fix_host *h, struct arena *a);
 

@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "base/path.h"
 #include "base/strbuf.h"
+#include "base/text.h"
+#include "unlock/unlock_impl.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -88,14 +90,15 @@ static int by_bytes(const void *a, const void *b)
 
 /* ---- the hash ---- */
 
-static int add_line(const struct tree *t, const char *path, struct strbuf *lines)
+/* `path` is the file's in the release; what counts for it lies at `from`. */
+static int add_line(const struct tree *t, const char *from, const char *path, struct strbuf *lines)
 {
 	struct tree_file file;
 	char hash[SHA256_TEXT];
-	int r = tree_read(t, path, SOURCE_FILE_MAX, &file);
+	int r = tree_read(t, from, SOURCE_FILE_MAX, &file);
 
 	if (r == -ENOENT)
-		return err_sys(ENOENT, "%s/%s", t->dir, path);
+		return err_sys(ENOENT, "%s/%s", t->dir, from);
 	if (r < 0)
 		return r;
 	sha256(file.data, file.size, hash);
@@ -104,18 +107,72 @@ static int add_line(const struct tree *t, const char *path, struct strbuf *lines
 	return 0;
 }
 
-int source_hash(const struct tree *t, char ret[static SHA256_TEXT])
+static bool is_ours(const char *path)
+{
+	static const char *const folders[] = {STATE_FOLDER "/", "src/nvidia/_out/",
+					      "src/nvidia-modeset/_out/"};
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (text_starts_with(path, folders[i]))
+			return true;
+	return false;
+}
+
+/* Where the file lies as it was released; `m` NULL: in its place. The caller frees. */
+static char *place_of(const struct tree *t, const char *path, const struct manifest *m)
+{
+	for (size_t i = 0; m && i < m->n; i++) {
+		AUTO_FREE char *kept = old_path(path);
+
+		if (strcmp(m->files[i].path, path) == 0 && tree_has(t, kept))
+			return TAKE_PTR(kept);
+	}
+	return xstrdup(path);
+}
+
+/* `m` NULL: every file counts, as it lies there. */
+static int add_lines(struct files *f, const struct manifest *m, struct strbuf *lines)
+{
+	int r = add_folder(f, f->tree->fd, ".", "");
+
+	if (r == 0 && f->n)
+		qsort(f->paths, f->n, sizeof(*f->paths), by_bytes);
+	for (size_t i = 0; i < f->n && r == 0; i++) {
+		AUTO_FREE char *from = place_of(f->tree, f->paths[i], m);
+
+		if (!m || !is_ours(f->paths[i]))
+			r = add_line(f->tree, from, f->paths[i], lines);
+	}
+	return r;
+}
+
+static int hash_lines(struct files *f, const struct manifest *m, char ret[static SHA256_TEXT])
 {
 	AUTO_STRBUF struct strbuf lines = {0};
-	struct files f = {.tree = t, .arena = arena_new()};
-	int r = add_folder(&f, t->fd, ".", "");
+	int r = add_lines(f, m, &lines);
 
-	if (r == 0 && f.n)
-		qsort(f.paths, f.n, sizeof(*f.paths), by_bytes);
-	for (size_t i = 0; i < f.n && r == 0; i++)
-		r = add_line(t, f.paths[i], &lines);
 	if (r == 0)
 		sha256(strbuf_str(&lines), lines.len, ret);
+	return r;
+}
+
+int source_hash(const struct tree *t, char ret[static SHA256_TEXT])
+{
+	struct files f = {.tree = t, .arena = arena_new()};
+	int r = hash_lines(&f, NULL, ret);
+
+	arena_free(f.arena);
+	return r;
+}
+
+int source_hash_before(const struct tree *t, char ret[static SHA256_TEXT])
+{
+	struct files f = {.tree = t, .arena = arena_new()};
+	struct manifest m = {0};
+	int r = manifest_read(t, f.arena, &m);
+
+	if (r == 0 || r == -ENOENT)
+		r = hash_lines(&f, &m, ret);
 	arena_free(f.arena);
 	return r;
 }

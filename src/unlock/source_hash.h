@@ -15,6 +15,11 @@
  * regular file nor a folder, or has a name that such a line cannot hold.
  */
 int source_hash(const struct tree *t, char ret[static SHA256_TEXT]);
+/*
+ * The same of a tree that onehop may have edited and built, as it was before: of the files that its manifest
+ * names, what was kept of them; what onehop keeps and what make built does not count.
+ */
+int source_hash_before(const struct tree *t, char ret[static SHA256_TEXT]);
 
 /* Limits on a tree, several times what the largest release has (3,900 files, 4 MB, 130 MB, 11 deep). */
 #define SOURCE_FILES_MAX 20000

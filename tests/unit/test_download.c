@@ -508,6 +508,58 @@ static void a_folder_that_others_write_to_is_refused(void **state)
 	expect_request(r, "GET", false);
 }
 
+static int check_fetched(struct rig *r)
+{
+	AUTO_FREE char *folder = xprintf("%s/" SOURCES_FOLDER "/" RELEASE, r->root);
+
+	return download_check(&r->host, RELEASE, folder);
+}
+
+/* Root runs the makefile of what was fetched earlier. */
+static void what_was_fetched_is_checked_again(void **state)
+{
+	struct rig *r = *state;
+	AUTO_FREE char *folder = xprintf("%s/" SOURCES_FOLDER "/" RELEASE, r->root);
+	AUTO_FREE char *added = xprintf("%s/src/nvidia/GNUmakefile", folder);
+
+	SKIP_WITHOUT("curl");
+	assert_int_equal(fetch_by(r, "curl", "whole"), 0);
+	assert_int_equal(check_fetched(r), 0);
+	made_put(folder, "src/nvidia/GNUmakefile", "all:\n", 5);
+	assert_int_equal(check_fetched(r), -EINVAL);
+	assert_non_null(strstr(err_msg(), "was changed since it was fetched"));
+	assert_int_equal(unlink(added), 0);
+	assert_int_equal(check_fetched(r), 0);
+	assert_int_equal(chmod(folder, 0777), 0);
+	assert_int_equal(check_fetched(r), -EPERM);
+}
+
+/* An edit and a build belong there; a file that is edited counts as it was. */
+static void an_edit_of_what_was_fetched_is_known(void **state)
+{
+	struct rig *r = *state;
+	AUTO_FREE char *folder = xprintf("%s/" SOURCES_FOLDER "/" RELEASE, r->root);
+	static const char hash[] =
+		"0000000000000000000000000000000000000000000000000000000000000000";
+	AUTO_FREE char *manifest =
+		xprintf("{\"manifest\": 1, \"files\": [{\"path\": \"version.mk\", "
+			"\"before\": \"%s\", \"after\": \"%s\"}]}",
+			hash, hash);
+
+	SKIP_WITHOUT("curl");
+	assert_int_equal(fetch_by(r, "curl", "whole"), 0);
+	made_put(folder, "src/nvidia/_out/a.o", "x", 1);
+	made_put(folder, ".onehop/build.log", "x", 1);
+	assert_int_equal(check_fetched(r), 0);
+	made_put(folder, ".onehop/old/version.mk", "NVIDIA_VERSION = " RELEASE "\n", 27);
+	made_put(folder, "version.mk", "edited", 6);
+	assert_int_equal(check_fetched(r), -EINVAL);
+	made_put(folder, ".onehop/manifest.json", manifest, strlen(manifest));
+	assert_int_equal(check_fetched(r), 0);
+	made_put(folder, ".onehop/old/version.mk", "other", 5);
+	assert_int_equal(check_fetched(r), -EINVAL);
+}
+
 /* What lies where the part belongs is named, with the folder that it lies in. */
 static void a_link_for_the_part_is_refused(void **state)
 {
@@ -594,6 +646,8 @@ int main(void)
 		TEST(what_git_fetches_is_measured),
 		TEST(git_refuses_too),
 		TEST(a_folder_that_others_write_to_is_refused),
+		TEST(what_was_fetched_is_checked_again),
+		TEST(an_edit_of_what_was_fetched_is_known),
 		TEST(a_link_for_the_part_is_refused),
 		TEST(stopped_it_can_be_run_again),
 		TEST(unknown_releases_are_not_fetched),

@@ -161,6 +161,25 @@ static void make_command(const char *const *words, const struct download *d, con
 		ret->words[i] = put_in(words[i], values);
 }
 
+/*
+ * curl's own words stand among the heads of an answer, and are "curl: (22) ..."; else the last line is the
+ * reason.
+ */
+static void find_reason(const char *program, const char *said, char *ret, size_t size)
+{
+	AUTO_FREE char *start = xprintf("%s: ", program);
+	const char *line = NULL;
+	size_t n;
+
+	text_last_line(said, ret, size);
+	while (text_next_line(&line, &n, said)) {
+		AUTO_FREE char *copy = xstrndup(line, n);
+
+		if (text_starts_with(copy, start))
+			text_last_line(copy, ret, size);
+	}
+}
+
 /* Runs it; what it said is added to `said`. 0, or a negative errno with a sentence. */
 static int run(const struct command *c, const struct child_watch *watch, struct strbuf *said)
 {
@@ -168,7 +187,7 @@ static int run(const struct command *c, const struct child_watch *watch, struct 
 	AUTO_CLOSE int output = memfd_create("onehop", MFD_CLOEXEC);
 	AUTO_FREE char *text = NULL;
 	struct child_watch w = *watch;
-	char last[200];
+	char reason[200];
 	size_t size = 0;
 	int status = 0, r;
 
@@ -184,11 +203,11 @@ static int run(const struct command *c, const struct child_watch *watch, struct 
 	if (lseek(output, 0, SEEK_SET) == 0 &&
 	    fd_read_all(output, CHILD_OUTPUT_MAX, &text, &size) == 0)
 		strbuf_add(said, text, strlen(text));
-	text_last_line(strbuf_str(said), last, sizeof(last));
+	find_reason(c->words[0], strbuf_str(said), reason, sizeof(reason));
 	if (status == 0)
 		return 0;
-	return err_set(EIO, "%s failed with status %d%s%s", c->words[0], status, *last ? ": " : "",
-		       last);
+	return err_set(EIO, "%s failed with status %d%s%s", c->words[0], status,
+		       *reason ? ": " : "", reason);
 }
 
 /* ---- asking ---- */

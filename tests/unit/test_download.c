@@ -351,6 +351,8 @@ static void no_tag_and_no_server(void **state)
 		assert_int_equal(fetch_by(r, rows[i].program, "missing"), -EIO);
 		assert_non_null(strstr(err_msg(), rows[i].said));
 		assert_int_equal(download_ask(d), -EIO);
+		if (!strstr(err_msg(), rows[i].said))
+			fail_msg("'%s' lacks '%s'", err_msg(), rows[i].said);
 		d->url = "http://127.0.0.1:1/nobody";
 		assert_int_equal(download_ask(d), -EIO);
 		assert_int_equal(download_fetch(&r->host, d, &(struct download_watch){0}), -EIO);

@@ -126,14 +126,20 @@ static const char *repository_of(const struct deliver_options *o)
 	return o->mirror ? o->mirror : PUBLIC_REPOSITORY;
 }
 
-static int look(struct delivering *d)
+static struct delivery_request request_of(const struct delivering *d)
 {
 	const bool named = d->o->sources || d->again; /* what was fetched is there by then */
-	const struct delivery_request request = {.root = "/",
-						 .sources = named ? d->sources : NULL,
-						 .repository = named ? NULL : repository_of(d->o),
-						 .kernel = d->o->kernel,
-						 .image = d->o->image};
+
+	return (struct delivery_request){.root = "/",
+					 .sources = named ? d->sources : NULL,
+					 .repository = named ? NULL : repository_of(d->o),
+					 .kernel = d->o->kernel,
+					 .image = d->o->image};
+}
+
+static int look(struct delivering *d)
+{
+	const struct delivery_request request = request_of(d);
 	int r = check_options_alone(d);
 
 	if (r)
@@ -552,6 +558,7 @@ static int download_and_apply(struct delivering *d)
 /* The machine is read once, behind what recovery changes. */
 static int deliver_on(struct delivering *d)
 {
+	const struct delivery_request request = request_of(d);
 	int r = d->o->apply ? fixing_recover(d->s) : 0;
 
 	if (r == 0)
@@ -561,7 +568,7 @@ static int deliver_on(struct delivering *d)
 	if (r == 0)
 		r = look(d);
 	if (r == 0 && !d->delivery->blocked)
-		delivery_ask_download(d->delivery, d->machine->arena);
+		delivery_ask_download(&request, d->delivery, d->machine->arena);
 	if (r == 0)
 		r = make_plan(d);
 	if (r)

@@ -106,7 +106,7 @@ int delivery_look(const struct delivery_request *r, struct source *s, struct mac
 		  const struct machine_need *need, struct delivery **ret);
 
 /* Asks the server for delivery.download, where there is one, and says what it answers in that check. */
-void delivery_ask_download(struct delivery *d, struct arena *a);
+void delivery_ask_download(const struct delivery_request *r, struct delivery *d, struct arena *a);
 
 /*
  * Looks whether the tree of --download that was fetched before, delivery.sources, is still what was fetched,

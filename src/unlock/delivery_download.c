@@ -5,8 +5,10 @@
 #include "unlock/known_sources.h"
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "fix/step.h"
 
 #include <string.h>
 
@@ -38,12 +40,22 @@ void delivery_find_download(struct looking *l)
 
 /* ---- what is said ---- */
 
-static const char *by_hand(const char *release, struct arena *a)
+/* The same as was asked for, but for where the sources come from. */
+static const char *by_hand(const struct delivery_request *r, const char *release, struct arena *a)
 {
-	return arena_printf(a,
-			    "git clone --depth 1 --branch %s " PUBLIC_REPOSITORY "\n"
-			    "sudo onehop unlock --sources open-gpu-kernel-modules --apply",
-			    release);
+	AUTO_STRBUF struct strbuf b = {0};
+	const char *const kernel[] = {r->kernel, NULL};
+
+	strbuf_printf(&b,
+		      "git clone --depth 1 --branch %s " PUBLIC_REPOSITORY "\n"
+		      "sudo onehop unlock --sources open-gpu-kernel-modules",
+		      release);
+	if (r->kernel) {
+		strbuf_puts(&b, " --kernel ");
+		step_command_line(kernel, &b);
+	}
+	strbuf_puts(&b, r->image ? " --image --apply" : " --apply");
+	return arena_strdup(a, strbuf_str(&b));
 }
 
 static const char *what_is_known(const char *release, struct arena *a)
@@ -76,7 +88,7 @@ void delivery_check_download(struct looking *l, struct delivery_check *c)
 		return;
 	if (!d->hash)
 		delivery_say(c, CHECK_BAD, what_is_known(d->release, l->a),
-			     by_hand(d->release, l->a));
+			     by_hand(l->r, d->release, l->a));
 	else if (!d->program)
 		delivery_say(c, CHECK_BAD, "none of curl, wget and git is installed",
 			     delivery_install_command(l, "curl"));
@@ -103,7 +115,7 @@ void delivery_check_fetched(struct fix_host *h, struct delivery *d, struct arena
 		     arena_printf(a, "sudo rm -r %s", d->sources));
 }
 
-void delivery_ask_download(struct delivery *d, struct arena *a)
+void delivery_ask_download(const struct delivery_request *r, struct delivery *d, struct arena *a)
 {
 	struct delivery_check *c;
 
@@ -117,5 +129,5 @@ void delivery_ask_download(struct delivery *d, struct arena *a)
 	d->blocked = true;
 	delivery_say(c, CHECK_BAD,
 		     arena_printf(a, "%s cannot be had: %s", d->download->url, err_msg()),
-		     by_hand(d->download->release, a));
+		     by_hand(r, d->download->release, a));
 }

@@ -187,8 +187,9 @@ static void acs_remedy(struct rule_run *run, struct finding *f, const char *comm
 	const char *word;
 
 	acs_list_add(&list, disabled);
-	acs_list_add(&list, all);
-	word = run_text(run, ACS_PARAMETER "%s", strbuf_str(&list));
+	if (list.len)
+		acs_list_add(&list, all);
+	word = run_text(run, ACS_PARAMETER "%s", list.len ? strbuf_str(&list) : all);
 	if (disabled && names_all(run, disabled, ports))
 		finding_remedy(run, f,
 			       "the kernel command line names %s in disable_acs_redir= already, so "

@@ -193,11 +193,11 @@ bool acs_parameter_names(const char *value, const struct pci_function *port)
 
 static bool is_listed(const struct strbuf *list, const char *item)
 {
-	AUTO_FREE char *copy = xstrdup(strbuf_str(list));
-	char *rest = copy, *other;
+	const char *start = strbuf_str(list);
+	size_t n = strlen(item);
 
-	while ((other = strsep(&rest, ";")))
-		if (strcmp(other, item) == 0)
+	for (const char *at = start; (at = strstr(at, item)); at++)
+		if ((at == start || at[-1] == ';') && (!at[n] || at[n] == ';'))
 			return true;
 	return false;
 }

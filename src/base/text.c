@@ -139,6 +139,21 @@ void text_last_line(const char *text, char *buf, size_t size)
 			*buf = '?';
 }
 
+bool text_list_has(const char *list, const char *separator, const char *item, size_t n)
+{
+	size_t gap = strlen(separator);
+
+	while (list) {
+		const char *end = strstr(list, separator);
+		size_t length = end ? (size_t)(end - list) : strlen(list);
+
+		if (length == n && memcmp(list, item, n) == 0)
+			return true;
+		list = end ? end + gap : NULL;
+	}
+	return false;
+}
+
 bool text_has_word(const char *list, const char *word)
 {
 	size_t k = strlen(word);

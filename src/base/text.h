@@ -37,6 +37,8 @@ void text_copy(char *buf, size_t size, const char *s, size_t n);
 void text_last_line(const char *text, char *buf, size_t size);
 /* True when the blank-separated list holds word; a word `key=` also matches `key=...`. */
 bool text_has_word(const char *list, const char *word);
+/* Whether a list, joined by `separator`, holds this item of n bytes. The list may be NULL. */
+bool text_list_has(const char *list, const char *separator, const char *item, size_t n);
 /*
  * The rest of the first line that starts with `prefix`, without white space around it; not terminated.
  * False if there is none. For "key value", "KEY=VALUE" and "key\t: value" files.

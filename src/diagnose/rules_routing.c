@@ -145,7 +145,7 @@ static const char *grubby_trouble(struct rule_run *run, const char *word)
 	if (!fact_is(run->m->kernel.grubby, 1))
 		return NULL;
 	if (strchr(word, ';'))
-		return "the ; between several ports may not survive in this boot loader's entries";
+		return ACS_LIST_CUT;
 	return other ? run_text(run, "grubby would put it in the place of %.*s",
 				(int)strcspn(other + 1, " \t\n"), other + 1)
 		     : NULL;

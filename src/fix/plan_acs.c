@@ -254,7 +254,7 @@ static const char *why_no_parameter(struct planner *p, const char *word)
 	if (plan_boot_way(p)->by_hand)
 		return "onehop cannot change this boot loader's command line";
 	if (strchr(word, ';') && !plan_boot_way(p)->lists)
-		return "the ; between several ports may not survive in this boot loader's entries";
+		return ACS_LIST_CUT;
 	if (plan_boot_way(p)->why_not)
 		return plan_boot_way(p)->why_not(p, word);
 	return NULL;

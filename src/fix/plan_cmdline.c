@@ -174,18 +174,10 @@ static const struct {
 /* "iommu=force,pt" has the item "pt" of "iommu". */
 static bool has_item(const char *word, const char *key, const char *item)
 {
-	size_t n = strlen(key), length = strlen(item);
+	size_t n = strlen(key);
 
-	if (strncmp(word, key, n) != 0 || word[n] != '=')
-		return false;
-	for (word += n + 1; *word; word += *word == ',') {
-		size_t part = strcspn(word, ",");
-
-		if (part == length && memcmp(word, item, length) == 0)
-			return true;
-		word += part;
-	}
-	return false;
+	return strncmp(word, key, n) == 0 && word[n] == '=' &&
+	       text_list_has(word + n + 1, ",", item, strlen(item));
 }
 
 static int find_conflict(const char *word, const char *other)

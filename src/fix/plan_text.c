@@ -131,22 +131,6 @@ const char *plan_change_words(struct planner *p, const struct change *c)
 
 /* ---- purposes ---- */
 
-/* Whether the list, joined by `separator`, holds this item. */
-static bool has_item(const char *list, const char *separator, const char *item, size_t n)
-{
-	size_t gap = strlen(separator);
-
-	while (list) {
-		const char *end = strstr(list, separator);
-		size_t length = end ? (size_t)(end - list) : strlen(list);
-
-		if (length == n && memcmp(list, item, n) == 0)
-			return true;
-		list = end ? end + gap : NULL;
-	}
-	return false;
-}
-
 /* A list that grew longer than this says no more than "...": 500 ports have 500 reasons. */
 enum { LIST_MAX = 600 };
 
@@ -165,7 +149,7 @@ static void join(struct planner *p, const char **list, const char *separator, co
 			return;
 		else if (strlen(*list) > LIST_MAX)
 			*list = arena_printf(p->a, "%s%s...", *list, separator);
-		else if (!has_item(*list, separator, items, n))
+		else if (!text_list_has(*list, separator, items, n))
 			*list = arena_printf(p->a, "%s%s%.*s", *list, separator, (int)n, items);
 		items = end ? end + gap : NULL;
 	}

@@ -191,17 +191,6 @@ bool acs_parameter_names(const char *value, const struct pci_function *port)
 
 /* ---- a list for the parameter ---- */
 
-static bool is_listed(const struct strbuf *list, const char *item)
-{
-	const char *start = strbuf_str(list);
-	size_t n = strlen(item);
-
-	for (const char *at = start; (at = strstr(at, item)); at++)
-		if ((at == start || at[-1] == ';') && (!at[n] || at[n] == ';'))
-			return true;
-	return false;
-}
-
 void acs_list_add(struct strbuf *list, const char *value)
 {
 	static const char known[] = "0123456789abcdefABCDEF:./pci";
@@ -217,7 +206,7 @@ void acs_list_add(struct strbuf *list, const char *value)
 			continue;
 		if (pci_address_parse(item, &address) == 0)
 			item = pci_address_format(address, name);
-		if (!is_listed(list, item))
+		if (!text_list_has(strbuf_str(list), ";", item, strlen(item)))
 			strbuf_printf(list, "%s%s", list->len ? ";" : "", item);
 	}
 }

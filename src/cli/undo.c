@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "cli/ask.h"
 #include "cli/fixing.h"
 #include "report/report_unlock_delivery.h"
 
@@ -13,7 +14,7 @@
 struct undo_options {
 	struct common_options common;
 	const char *root;
-	bool dry_run;
+	bool dry_run, yes;
 };
 
 /* clang-format off */
@@ -21,6 +22,7 @@ struct undo_options {
 static const struct option undo_table[] = {
 	{"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL,
 		"say what would be done, and change nothing", NULL, 0, 0, 0},
+	COMMON_YES(struct undo_options),
 	COMMON_ROOT(struct undo_options),
 	COMMON_JSON(struct undo_options),
 	COMMON_COLOR(struct undo_options),
@@ -31,7 +33,7 @@ static const struct option undo_table[] = {
 };
 /* clang-format on */
 
-/* ---- only saying it ---- */
+/* ---- the plan ---- */
 
 /* A later step of the same fix changed the same: what this one will find is not there yet. */
 static bool is_changed_later(const struct plan *p, size_t i)
@@ -58,32 +60,43 @@ static void look(struct fixing *s, const struct journal_entry *e, enum step_stat
 	}
 }
 
-static int dry_run(struct fixing *s, const struct journal_entry *e)
+static int print_plan(struct fixing *s, const struct journal_entry *e, bool dry_run)
 {
-	AUTO_FREE enum step_state *states = NULL;
-	AUTO_FREE char **now = NULL;
-	struct document *d;
+	AUTO_FREE enum step_state *states = xcalloc(e->plan->step_n + 1, sizeof(*states));
+	AUTO_FREE char **now = xcalloc(e->plan->step_n + 1, sizeof(*now));
+	struct document *d = document_new();
 	int r;
 
-	if (s->common->json) {
-		const struct fix_outcome o = {.undo = true,
-					      .dry_run = true,
-					      .entry = e,
-					      .number = e->number,
-					      .root = s->root};
-
-		return print_json(report_undo_json(&o), EXIT_WELL);
-	}
-	states = xcalloc(e->plan->step_n + 1, sizeof(*states));
-	now = xcalloc(e->plan->step_n + 1, sizeof(*now));
 	look(s, e, states, now);
-	d = document_new();
 	report_undo_plan(d, e, states, now, s->common->verbose);
+	if (dry_run)
+		report_nothing_changed(d);
 	r = print_document(d, s->common, EXIT_WELL);
 	document_free(d);
 	for (size_t i = 0; i < e->plan->step_n; i++)
 		free(now[i]);
 	return r;
+}
+
+static int dry_run(struct fixing *s, const struct journal_entry *e)
+{
+	const struct fix_outcome o = {
+		.undo = true, .dry_run = true, .entry = e, .number = e->number, .root = s->root};
+
+	if (s->common->json)
+		return print_json(report_undo_json(&o), EXIT_WELL);
+	return print_plan(s, e, true);
+}
+
+/* Scripts read what is done as it is done: they are shown no plan, and are not asked. */
+static int show_and_ask(struct fixing *s, const struct journal_entry *e, bool yes)
+{
+	int r;
+
+	if (s->common->json || !can_ask())
+		return 0;
+	r = print_plan(s, e, false);
+	return r || yes ? r : ask("Undo fix %u?", e->number);
 }
 
 /* ---- doing it ---- */
@@ -141,18 +154,22 @@ static int refuse(struct fixing *s, int error, bool say)
 
 static int undo_or_say(struct fixing *s, unsigned number, const void *options)
 {
-	const bool say = ((const struct undo_options *)options)->dry_run;
+	const struct undo_options *o = options;
 	size_t at;
 	int r;
 
-	if (!say && !fixing_may_write(s))
+	if (!o->dry_run && !fixing_may_write(s))
 		return fail(EXIT_REFUSED, "undo needs root; nothing was changed");
 	if (fixing_read_journal(s) < 0)
 		return fail(EXIT_REFUSED, "%s", s->journal_unread);
 	r = fix_check_undo(&s->host, s->journal, s->journal_n, number, &at);
 	if (r < 0)
-		return refuse(s, r, say);
-	return say ? dry_run(s, &s->journal[at]) : undo(s, number);
+		return refuse(s, r, o->dry_run);
+	if (o->dry_run)
+		return dry_run(s, &s->journal[at]);
+	r = show_and_ask(s, &s->journal[at], o->yes);
+	/* The one that was shown, whatever came behind it while somebody thought. */
+	return r ? r : undo(s, s->journal[at].number);
 }
 
 static int run_undo(const void *options, const char *const *args)
@@ -166,9 +183,11 @@ const struct command command_undo = {
 	.name = "undo",
 	.args = "[N]",
 	.summary = "take back the last fix, or fix N",
-	.about = "Undoes the steps of a fix from the last to the first, past errors, each of which "
-		 "is named. What somebody else changed since stays as it is. Needs no GPU, no "
-		 "driver and no network: it works from a text console or a rescue shell.",
+	.about =
+		"Undoes the steps of a fix from the last to the first, past errors, each of which "
+		"is named. What somebody else changed since stays as it is. On a terminal it shows "
+		"them first and asks. Needs no GPU, no driver and no network: it works from a text "
+		"console or a rescue shell.",
 	.options = undo_table,
 	.size = sizeof(struct undo_options),
 	.max_args = 1,

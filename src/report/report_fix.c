@@ -670,6 +670,10 @@ void report_undo_plan(struct document *out, const struct journal_entry *e,
 		if (now[i] && verbose)
 			document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "now:", "%s", now[i]);
 	}
+}
+
+void report_nothing_changed(struct document *out)
+{
 	document_blank(out);
 	document_paragraph(out, STYLE_STRONG, 0, "Nothing was changed.");
 }

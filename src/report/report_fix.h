@@ -90,11 +90,13 @@ struct fix_outcome {
 void report_fix_outcome(struct document *out, const struct fix_outcome *o);
 const char *fix_outcome_word(const struct fix_outcome *o); /* "done", "taken-back", ... */
 
-/* ---- undo --dry-run ---- */
+/* ---- before an undo ---- */
 
 /* `look`: what each step finds now; `now`: its value where it is neither old nor new, else NULL. */
 void report_undo_plan(struct document *out, const struct journal_entry *e,
 		      const enum step_state *look, char *const *now, bool verbose);
+/* How --dry-run ends. */
+void report_nothing_changed(struct document *out);
 
 /* ---- history ---- */
 

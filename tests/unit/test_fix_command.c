@@ -384,6 +384,84 @@ static int run_program(const char *root, void (*prepare)(const char *root))
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* The child's standard streams: this terminal, and its own to be stopped by. */
+static void take_terminal(int master)
+{
+	int fd;
+
+	setsid();
+	fd = open(ptsname(master), O_RDWR);
+	for (int i = 0; i <= STDERR_FILENO; i++)
+		dup2(fd, i);
+}
+
+/* At a terminal, with `answer` typed in before it is asked for; what is printed goes to `ret`. */
+static int at_terminal(const char *root, const char *option, const char *answer, char *ret,
+		       size_t size)
+{
+	int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC), status;
+	size_t at = 0;
+	ssize_t n;
+	pid_t pid;
+
+	assert_true(master >= 0 && grantpt(master) == 0 && unlockpt(master) == 0);
+	assert_int_equal(write(master, answer, strlen(answer)), strlen(answer));
+	fflush(NULL);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		take_terminal(master);
+		execl(getenv("ONEHOP"), "onehop", "undo", "--root", root, option, NULL);
+		_exit(127);
+	}
+	/* Until EIO: nobody writes any more. */
+	while (at < size - 1 && (n = read(master, ret + at, size - 1 - at)) > 0)
+		at += (size_t)n;
+	ret[at] = '\0';
+	close(master);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void a_person_is_asked(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	AUTO_FREE char *applied = NULL;
+	static const char *const no[] = {"n\n", "\n", "yesterday\n", "\x04"};
+	char said[8192];
+
+	(void)state;
+	scratch_make(&s);
+	apply(s.root, 1);
+	applied = tree(s.root);
+	for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++) {
+		assert_int_equal(at_terminal(s.root, NULL, no[i], said, sizeof(said)),
+				 EXIT_REFUSED);
+		assert_non_null(strstr(said, "remove /etc/security/limits.d/onehop.conf"));
+		assert_non_null(strstr(said, "Undo fix 1? [y/N] "));
+		assert_non_null(strstr(said, "nothing was changed"));
+		assert_tree(s.root, applied);
+	}
+	assert_int_equal(at_terminal(s.root, NULL, "Yes\n", said, sizeof(said)), 0);
+	assert_non_null(strstr(said, "Fix 1 is undone."));
+	assert_tree(s.root, s.before);
+}
+
+static void a_person_may_say_yes_before(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	char said[8192];
+
+	(void)state;
+	scratch_make(&s);
+	apply(s.root, 1);
+	assert_int_equal(at_terminal(s.root, "--yes", "", said, sizeof(said)), 0);
+	assert_null(strstr(said, "[y/N]"));
+	assert_non_null(strstr(said, "Undoing fix 1 of "));
+	assert_non_null(strstr(said, "Fix 1 is undone."));
+	assert_tree(s.root, s.before);
+}
+
 /* Nobody reads any more: the first write raises SIGPIPE. */
 static void close_reader(const char *root)
 {
@@ -493,6 +571,8 @@ int main(void)
 		cmocka_unit_test(damage_hides_nothing),
 		cmocka_unit_test(dry_run_sees_later_fixes),
 		cmocka_unit_test(recordings_are_never_applied),
+		cmocka_unit_test(a_person_is_asked),
+		cmocka_unit_test(a_person_may_say_yes_before),
 		cmocka_unit_test(nothing_stops_an_undo),
 	};
 

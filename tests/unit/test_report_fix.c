@@ -403,7 +403,6 @@ static void undo_goes_backwards(void **state)
 					    "set BAR1 of 0000:41:00.0 back to 256 MiB",
 					    "7. ",
 					    "set ACS+6 of 0000:22:00.0 back to 001d",
-					    "Nothing was changed.",
 					    NULL};
 	struct plan *p = plan_of_every_kind();
 	const struct journal_entry e = entry_of(p, 3, FIX_APPLIED);
@@ -420,6 +419,7 @@ static void undo_goes_backwards(void **state)
 	text = written(d);
 	assert_order(text, order);
 	assert_lacks(text, "8. ");
+	assert_lacks(text, "Nothing was changed"); /* a question may follow */
 	plan_free(p);
 }
 

@@ -20,7 +20,7 @@ struct fix_options {
 	const char *root;
 	struct string_list observed;
 	int iommu;
-	bool apply, now, kept, at_boot;
+	bool apply, dry_run, now, kept, at_boot;
 };
 
 static const char *const iommu_words[] = {"pt", "off", NULL};
@@ -31,6 +31,9 @@ static const char *const iommu_words[] = {"pt", "off", NULL};
 static const struct option fix_table[] = {
 	{"apply", 0, OPTION_FLAG, AT(apply), NULL,
 		"do what the plan says; without it nothing is changed", NULL, 0, 0, 0},
+	{"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL,
+		"print the plan and change nothing, which is what happens without --apply too",
+		NULL, 0, 0, 0},
 	COMMON_FROM(struct fix_options),
 	COMMON_ROOT(struct fix_options),
 	{"observed", 0, OPTION_LIST, AT(observed), "FILE",
@@ -345,6 +348,11 @@ static int run_fix(const void *options, const char *const *args)
 	for (; args[p.rule_n]; p.rule_n++)
 		if (!rule_find(args[p.rule_n]))
 			return no_rule("fix", args[p.rule_n]);
+	if (o->apply && o->dry_run)
+		return fail(
+			EXIT_REFUSED,
+			"--apply changes the machine and --dry-run changes nothing: give one of "
+			"them");
 	if (o->apply && o->common.from)
 		return fail(EXIT_REFUSED,
 			    "refused: --apply with --from: nothing is ever written by "

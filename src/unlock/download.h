@@ -2,7 +2,7 @@
 /* The sources of a release from NVIDIA's public repository: fetched, checked, and only then a tree. */
 #pragma once
 
-#include "unlock/sha256.h"
+#include "fix/sha256.h"
 
 #include <stdbool.h>
 #include <stdint.h>

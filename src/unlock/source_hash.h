@@ -2,7 +2,7 @@
 /* One hash of all files of a tree. */
 #pragma once
 
-#include "unlock/sha256.h"
+#include "fix/sha256.h"
 #include "unlock/tree.h"
 
 /*

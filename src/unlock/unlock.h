@@ -2,9 +2,9 @@
 /* A tree of NVIDIA's open kernel modules: what it is, what would be edited, and doing that. */
 #pragma once
 
+#include "fix/sha256.h"
 #include "unlock/edit.h"
 #include "unlock/eras.h"
-#include "unlock/sha256.h"
 #include "unlock/tree.h"
 
 #include <stdbool.h>

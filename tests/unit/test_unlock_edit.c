@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unlock/edit.c and sha256.c: edits made and shown, hashes. */
+/* unlock/edit.c and fix/sha256.c: edits made and shown, hashes. */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "fix/sha256.h"
 #include "unlock/edit.h"
-#include "unlock/sha256.h"
 
 #include <cmocka.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "unlock/sha256.h"
+#include "fix/sha256.h"
 
 #include <nettle/sha2.h>
 #include <stdint.h>

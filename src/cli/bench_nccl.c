@@ -13,9 +13,9 @@
 #include "cli/devices.h"
 #include "cli/progress.h"
 #include "ingest/nccl_log.h"
-#include "machine/figures.h"
 #include "report/document.h"
 #include "report/report_nccl.h"
+#include "result/figures_json.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -12,6 +12,7 @@
 #include "cli/progress.h"
 #include "device/worker.h"
 #include "report/report_p2p.h"
+#include "result/figures_json.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* What a failed run of NCCL's says of peer traffic, and what to do. */
 #pragma once
 
-#include "machine/run_failure.h"
+#include "result/run_failure.h"
 
 #include <stddef.h>
 

@@ -6,7 +6,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "ingest/text.h"
-#include "machine/figures.h"
+#include "result/figures.h"
 
 #include <errno.h>
 

@@ -2,7 +2,7 @@
 /* NCCL's debug log (NCCL_DEBUG=INFO), 2.18 to 2.30: how ranks reach each other, and why not by P2P. */
 #pragma once
 
-#include "machine/run_failure.h"
+#include "result/run_failure.h"
 
 #include <stdbool.h>
 #include <stddef.h>

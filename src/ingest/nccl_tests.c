@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "ingest/text.h"
-#include "machine/figures.h"
+#include "result/figures.h"
 
 #include <errno.h>
 #include <math.h>

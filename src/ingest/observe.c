@@ -10,8 +10,8 @@
 #include "ingest/figures_open.h"
 #include "ingest/nccl_log.h"
 #include "ingest/text.h"
-#include "machine/comparison.h"
 #include "machine/observed.h"
+#include "result/comparison.h"
 
 #include <errno.h>
 #include <stdio.h>

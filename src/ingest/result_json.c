@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "ingest/nccl_tests.h"
 #include "ingest/test_json.h"
-#include "machine/figures.h"
+#include "result/figures_json.h"
 
 #include <errno.h>
 #include <math.h>

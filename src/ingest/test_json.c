@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "machine/figures.h"
+#include "result/figures.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "machine/figures.h"
 #include "machine/read.h"
+#include "result/figures.h"
 
 #include <jansson.h>
 #include <string.h>

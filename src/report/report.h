@@ -4,8 +4,8 @@
 
 #include "diagnose/diagnose.h"
 #include "ingest/nccl_log.h"
-#include "machine/comparison.h"
 #include "report/document.h"
+#include "result/comparison.h"
 
 #include <jansson.h>
 

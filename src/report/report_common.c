@@ -6,7 +6,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/container.h"
-#include "machine/figures.h"
+#include "result/figures.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "bench/nccl_api.h"
-#include "machine/figures.h"
 #include "report/document.h"
 #include "report/report_impl.h"
+#include "result/figures.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,8 +6,8 @@
 #include "base/rate.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "machine/comparison.h"
 #include "report/report_impl.h"
+#include "result/comparison.h"
 
 #include <inttypes.h>
 #include <math.h>

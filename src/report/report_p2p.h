@@ -3,8 +3,8 @@
 #pragma once
 
 #include "bench/p2p.h"
-#include "machine/figures.h"
 #include "report/report.h"
+#include "result/figures.h"
 
 /* A PCIe link while its GPU copied; 0: not seen. */
 struct p2p_link_seen {

@@ -2,7 +2,8 @@
 /* Measured results: any text, and what was read compared with itself and written as JSON. */
 #include "base/strbuf.h"
 #include "ingest/figures_open.h"
-#include "machine/comparison.h"
+#include "result/comparison.h"
+#include "result/figures_json.h"
 
 #include <stdint.h>
 

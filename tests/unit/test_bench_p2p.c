@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "cli/devices.h"
+#include "result/figures_json.h"
 
 #include <cmocka.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
 #include "base/strbuf.h"
 #include "ingest/figures_open.h"
 #include "json_schema.h"
-#include "machine/comparison.h"
 #include "report/report.h"
+#include "result/comparison.h"
 
 #include <cmocka.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include "ingest/figures_open.h"
 #include "ingest/ingest.h"
 #include "json_schema.h"
-#include "machine/figures.h"
+#include "result/figures_json.h"
 
 #include <cmocka.h>
 #include <errno.h>

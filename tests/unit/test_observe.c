@@ -9,7 +9,7 @@
 #include "ingest/figures_open.h"
 #include "ingest/nccl_log.h"
 #include "ingest/observe.h"
-#include "machine/figures.h"
+#include "result/figures.h"
 
 #include <cmocka.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "machine/figures.h"
+#include "result/figures.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

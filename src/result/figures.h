@@ -2,15 +2,12 @@
 /* struct figures: what a test or benchmark measured, as a flat list of rows. */
 #pragma once
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct arena;
 
-#define FIGURES_SCHEMA         "onehop-figures"
-#define FIGURES_SCHEMA_VERSION 1
 /* More GPUs than any text may claim; a matrix of that many is 65536 cells. */
 #define FIGURES_MAX_GPUS 256
 
@@ -101,10 +98,3 @@ const struct figure *figures_find(const struct figures *f, const char *what, int
 const struct figure_kind *figure_kind_find(const char *what, bool *ret_staged);
 /* All kinds, in the order in which people read them; ends with a NULL word. */
 extern const struct figure_kind figure_kinds[];
-
-/* docs/json.md; a new reference. */
-json_t *figures_to_json(const struct figures *f);
-/* -EINVAL with a sentence when it is something else, or a member has the wrong type. */
-int figures_from_json(json_t *json, const char *name, struct figures **ret);
-/* Whether the JSON says that it holds figures. */
-bool figures_json_recognise(const json_t *json);

@@ -2,8 +2,8 @@
 /* Two sets of figures side by side: what got better, what worse, and what is noise. */
 #pragma once
 
-#include "machine/figures.h"
-#include "machine/machine.h"
+#include "result/figures.h"
+#include "result/observation.h"
 
 enum trend { TREND_SAME, TREND_BETTER, TREND_WORSE, TREND_N };
 

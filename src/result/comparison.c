@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "machine/comparison.h"
+#include "result/comparison.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

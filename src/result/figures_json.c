@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* struct figures as JSON and back; docs/json.md. What is unknown is not there. */
-#include "machine/figures.h"
+/* What is unknown is not there. */
+#include "result/figures_json.h"
 
 #include "base/alloc.h"
 #include "base/err.h"

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was seen to happen on a machine: results of tests, of NCCL, of tools that printed a figure. */
+#pragma once
+
+#include "result/run_failure.h"
+
+#include <stdbool.h>
+
+enum observed_kind {
+	OBSERVED_PEER_COPY,      /* ok 0/1: data checked at the owner */
+	OBSERVED_PEER_ACCESS,    /* ok 0/1: CUDA says it can */
+	OBSERVED_BANDWIDTH,      /* value: GB/s one way */
+	OBSERVED_LATENCY,        /* value: us */
+	OBSERVED_NCCL_TRANSPORT, /* text: "P2P/CUMEM", "SHM/direct" */
+	OBSERVED_RUN_FAILURE,    /* failure; initiator: the rank's GPU */
+	OBSERVED_NCCL_WARNING,   /* text: the line */
+	OBSERVED_KIND_N
+};
+
+/* A copy with P2P on beside the same with P2P off. */
+enum observed_gain {
+	OBSERVED_GAIN_UNKNOWN, /* not measured both ways */
+	OBSERVED_GAINS,        /* it is faster, or as fast and tiny transfers are faster */
+	OBSERVED_GAINS_NOTHING,
+};
+
+/* The "version" of observed.json. */
+#define OBSERVED_VERSION 1
+
+struct observed {
+	enum observed_kind kind;
+	int initiator, target; /* GPU indexes, -1: all */
+	bool ok;
+	bool pulled; /* the initiator read, so the data came from the target */
+	double value;
+	enum observed_gain gain; /* bandwidth only */
+	double off;              /* what it is with P2P off, 0: unknown */
+	const char *text;
+	const char *from; /* "p2pBandwidthLatencyTest-before.txt:41" */
+	struct run_failure failure;
+};

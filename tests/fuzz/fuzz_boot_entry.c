@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any text as an entry and as a command line: a word that is added is there, and taken away leaves what was. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "fix/boot_entry.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define WORD "iommu=pt"
+
+static void add_and_remove(const char *text, enum boot_text form)
+{
+	AUTO_STRBUF struct strbuf with = {0}, without = {0};
+	AUTO_FREE char *words = boot_text_words(text, form);
+	size_t n = strlen(text);
+
+	if (!boot_text_add(text, form, WORD, &with)) {
+		if (with.len)
+			abort();
+		return;
+	}
+	if (!boot_text_has(strbuf_str(&with), form, WORD) ||
+	    !boot_text_remove(strbuf_str(&with), form, WORD, &without))
+		abort();
+	/* A line of its own ends the line before it. */
+	if (strcmp(strbuf_str(&without), text) != 0 && (*words || text_ends_with(text, "\n")) && n)
+		abort();
+}
+
+static void read_as_entry(const char *text)
+{
+	static const char id[] = "0123456789abcdef0123456789abcdef\n";
+	struct arena *a = arena_new();
+	struct source *s = source_new_map("fuzz");
+	struct boot_entries b;
+
+	source_put_file(s, "etc/machine-id", id, strlen(id));
+	source_put_list(s, "boot/loader/entries", "1.conf\n");
+	source_put_file(s, "boot/loader/entries/1.conf", text, strlen(text));
+	boot_entries_read(s, a, "root=/dev/sda1 ro", &b);
+	if (b.n != 1 || strcmp(b.items[0].text, text) != 0)
+		abort();
+	source_free(s);
+	arena_free(a);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	AUTO_FREE char *text = xstrndup((const char *)data, size);
+
+	add_and_remove(text, BOOT_TEXT_ENTRY);
+	add_and_remove(text, BOOT_TEXT_LINE);
+	read_as_entry(text);
+	boot_entry_same(text, WORD);
+	return 0;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fix/boot_entry.h: entries as systemd-boot reads them, their words, and whose they are. */
+#include "fix/boot_entry.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ID    "0123456789abcdef0123456789abcdef"
+#define OTHER "fedcba9876543210fedcba9876543210"
+
+/* ---- words ---- */
+
+/* Added, found, and taken away again: the same bytes. */
+static void words_there_and_back(void **state)
+{
+	static const struct {
+		enum boot_text form;
+		const char *text, *with;
+	} cases[] = {
+		{BOOT_TEXT_ENTRY, "linux /a\noptions root=a ro\n",
+		 "linux /a\noptions root=a ro iommu=pt\n"},
+		{BOOT_TEXT_ENTRY, "options root=a ro", "options root=a ro iommu=pt"},
+		{BOOT_TEXT_ENTRY, "options\troot=a  \t\nlinux /a\n",
+		 "options\troot=a iommu=pt  \t\nlinux /a\n"},
+		{BOOT_TEXT_ENTRY, "\t options  a\r\nlinux /a\r\n",
+		 "\t options  a iommu=pt\r\nlinux /a\r\n"},
+		{BOOT_TEXT_ENTRY, "options a\n# options c\noptions b\ntitle d\n",
+		 "options a\n# options c\noptions b iommu=pt\ntitle d\n"},
+		{BOOT_TEXT_ENTRY, "options \"root=a ro\"\n", "options \"root=a ro iommu=pt\"\n"},
+		{BOOT_TEXT_ENTRY, "options root=a -- single\n",
+		 "options root=a iommu=pt -- single\n"},
+		{BOOT_TEXT_ENTRY, "options a\t-- single\n", "options a iommu=pt\t-- single\n"},
+		{BOOT_TEXT_ENTRY, "options a\noptions -- b\n",
+		 "options a iommu=pt\noptions -- b\n"},
+		{BOOT_TEXT_ENTRY, "options -- single\n", "options iommu=pt -- single\n"},
+		{BOOT_TEXT_ENTRY, "options a  -- b\noptions c\n",
+		 "options a iommu=pt  -- b\noptions c\n"},
+		{BOOT_TEXT_ENTRY, "options dyndbg=\"file x +p\" b\n",
+		 "options dyndbg=\"file x +p\" b iommu=pt\n"},
+		{BOOT_TEXT_ENTRY, "options xiommu=pt iommu=pt2 iommu=pt,off\n",
+		 "options xiommu=pt iommu=pt2 iommu=pt,off iommu=pt\n"},
+		{BOOT_TEXT_LINE, "root=a quiet\n", "root=a quiet iommu=pt\n"},
+		{BOOT_TEXT_LINE, "root=a quiet", "root=a quiet iommu=pt"},
+		{BOOT_TEXT_LINE, "# note\nroot=a  \t\n\n# end\n",
+		 "# note\nroot=a iommu=pt  \t\n\n# end\n"},
+		{BOOT_TEXT_LINE, "# only a note\n", "# only a note\niommu=pt\n"},
+		{BOOT_TEXT_LINE, "# only a note\r\n", "# only a note\r\niommu=pt\r\n"},
+		{BOOT_TEXT_LINE, "", "iommu=pt\n"},
+		{BOOT_TEXT_LINE, "root=a\nquiet\n", "root=a\nquiet iommu=pt\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		AUTO_STRBUF struct strbuf with = {0}, without = {0}, none = {0};
+		enum boot_text form = cases[i].form;
+
+		assert_false(boot_text_has(cases[i].text, form, "iommu=pt"));
+		assert_false(boot_text_remove(cases[i].text, form, "iommu=pt", &none));
+		assert_int_equal(none.len, 0);
+		assert_true(boot_text_add(cases[i].text, form, "iommu=pt", &with));
+		assert_string_equal(strbuf_str(&with), cases[i].with);
+		assert_true(boot_text_has(with.text, form, "iommu=pt"));
+		assert_true(boot_text_remove(with.text, form, "iommu=pt", &without));
+		assert_string_equal(strbuf_str(&without), cases[i].text);
+	}
+}
+
+/* A command line that is not in the entry, or that the kernel would read as one word. */
+static void words_that_cannot_be_added(void **state)
+{
+	static const char *const texts[] = {"linux /uki.efi\n",      "",
+					    "options\nlinux /a\n",   "options \t\n",
+					    "options \"root=a\nx b", "options a \"b c\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		AUTO_STRBUF struct strbuf with = {0};
+
+		assert_false(boot_text_add(texts[i], BOOT_TEXT_ENTRY, "iommu=pt", &with));
+		assert_int_equal(with.len, 0);
+	}
+}
+
+/* A person's own word of the same name stays: only the last goes. */
+static void the_last_of_several_goes(void **state)
+{
+	AUTO_STRBUF struct strbuf once = {0}, twice = {0};
+	AUTO_FREE char *words = NULL;
+
+	(void)state;
+	assert_true(boot_text_remove("options iommu=pt a\noptions iommu=pt\n", BOOT_TEXT_ENTRY,
+				     "iommu=pt", &once));
+	assert_string_equal(once.text, "options iommu=pt a\noptions \n");
+	assert_true(boot_text_remove(once.text, BOOT_TEXT_ENTRY, "iommu=pt", &twice));
+	assert_string_equal(twice.text, "options a\noptions \n");
+	words = boot_text_words(once.text, BOOT_TEXT_ENTRY);
+	assert_string_equal(words, "iommu=pt a");
+}
+
+static void words_in_quotes_and_behind_dashes(void **state)
+{
+	AUTO_STRBUF struct strbuf none = {0};
+
+	(void)state;
+	/* The kernel takes the quotes away; who wrote them there was a person. */
+	assert_true(boot_text_has("options \"iommu=pt\" a", BOOT_TEXT_ENTRY, "iommu=pt"));
+	assert_false(
+		boot_text_remove("options a \"iommu=pt\" a", BOOT_TEXT_ENTRY, "iommu=pt", &none));
+	assert_false(boot_text_has("options x=\"a iommu=pt b\" c", BOOT_TEXT_ENTRY, "iommu=pt"));
+	assert_false(boot_text_has("options a -- iommu=pt", BOOT_TEXT_ENTRY, "iommu=pt"));
+	assert_false(boot_text_remove("options a -- iommu=pt", BOOT_TEXT_ENTRY, "iommu=pt", &none));
+	assert_false(boot_text_has("# options iommu=pt\n#options iommu=pt", BOOT_TEXT_ENTRY,
+				   "iommu=pt"));
+	assert_false(
+		boot_text_has("optionsx iommu=pt\nxoptions iommu=pt", BOOT_TEXT_ENTRY, "iommu=pt"));
+	assert_false(boot_text_has("  # iommu=pt", BOOT_TEXT_LINE, "iommu=pt"));
+}
+
+/* ---- names and keys ---- */
+
+static void names(void **state)
+{
+	static const struct {
+		const char *name;
+		size_t id;
+	} cases[] = {
+		{"6.1.conf", 3},    {"6.1+3.conf", 3},  {"6.1+2-1.conf", 3}, {"6.1+x.conf", 5},
+		{"6.1+.conf", 4},   {"6.1+2-.conf", 6}, {"a+deb+3.conf", 5}, {"a+deb13.conf", 7},
+		{"a+0-3.conf", 1},  {".6.1.conf", 0},   {"6.1.conf.bak", 0}, {"6.1.CONF", 0},
+		{".a.conf.new", 0}, {"conf", 0},        {".conf", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		assert_int_equal(boot_entry_id(cases[i].name), cases[i].id);
+	assert_true(boot_entry_same("a+3.conf", "a.conf"));
+	assert_true(boot_entry_same("a+3.conf", "a+0-3.conf"));
+	assert_false(boot_entry_same("a.conf", "ab.conf"));
+	assert_false(boot_entry_same("a", "a"));
+	assert_int_equal(boot_text_of("efi/loader/entries/a.conf"), BOOT_TEXT_ENTRY);
+	assert_int_equal(boot_text_of("loader/entries/a+1.conf"), BOOT_TEXT_ENTRY);
+	assert_int_equal(boot_text_of("etc/kernel/cmdline"), BOOT_TEXT_LINE);
+	assert_int_equal(boot_text_of("efi/loader/entries/cmdline"), BOOT_TEXT_LINE);
+	assert_int_equal(boot_text_of("entries/a.conf"), BOOT_TEXT_LINE);
+	assert_int_equal(boot_text_of("a.conf"), BOOT_TEXT_LINE);
+}
+
+static void keys(void **state)
+{
+	static const char text[] = "#title no\ntitle\r\n \ttitle\t\"A system\" \r\ntitle again\n";
+	const char *value;
+	size_t n;
+
+	(void)state;
+	assert_true(boot_entry_get(text, "title", &value, &n));
+	assert_int_equal(n, 8);
+	assert_memory_equal(value, "A system", 8);
+	assert_false(boot_entry_get(text, "linux", &value, &n));
+}
+
+/* ---- whose an entry is ---- */
+
+static struct source *map;
+static struct arena *arena;
+
+static int system_open(void **state)
+{
+	(void)state;
+	map = source_new_map("host");
+	arena = arena_new();
+	source_put_file(map, "etc/machine-id", ID "\n", strlen(ID) + 1);
+	source_put_file(map, "etc/os-release", "PRETTY_NAME=\"Debian 12\"\nID=debian\n", 36);
+	source_put_error(map, "etc/machine-info", SOURCE_FILE, ENOENT);
+	source_put_error(map, "etc/kernel/entry-token", SOURCE_FILE, ENOENT);
+	source_put_error(map, "efi/loader/entries", SOURCE_LIST, ENOENT);
+	source_put_error(map, "boot/efi/loader/entries", SOURCE_LIST, ENOENT);
+	return 0;
+}
+
+static int system_close(void **state)
+{
+	(void)state;
+	source_free(map);
+	arena_free(arena);
+	return 0;
+}
+
+static void put(const char *path, const char *text)
+{
+	source_put_file(map, path, text, strlen(text));
+}
+
+static const struct boot_entry *find(const struct boot_entries *b, const char *name)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (strcmp(b->items[i].name, name) == 0)
+			return &b->items[i];
+	fail_msg("no entry %s", name);
+	return NULL;
+}
+
+static void whose(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		enum boot_entry_kind kind;
+	} cases[] = {
+		/* By what names one system only. */
+		{"x.conf", "machine-id " ID "\nlinux /a\noptions root=UUID=1 ro\n", ENTRY_OURS},
+		{"y.conf", "machine-id " OTHER "\nlinux /a\noptions root=UUID=1 ro\n",
+		 ENTRY_OTHERS},
+		{ID "-6.1.conf", "linux /a\noptions root=UUID=7\n", ENTRY_OURS},
+		{OTHER "-6.1.conf", "linux /a\noptions root=UUID=1\n", ENTRY_OTHERS},
+		{"z.conf", "linux /a\noptions root=UUID=1 systemd.machine_id=" OTHER "\n",
+		 ENTRY_OTHERS},
+		/* By its root: what runs, and what entries above have. */
+		{"arch.conf", "title Arch\nlinux /a\noptions root=UUID=9 rw\n", ENTRY_OURS},
+		{"arch2.conf", "title Arch\nlinux /a\noptions rw\noptions root=UUID=7\n",
+		 ENTRY_OURS},
+		{"fedora.conf", "title Fedora\nlinux /a\noptions root=UUID=2 ro\n", ENTRY_OTHERS},
+		{"snapshot.conf", "linux /a\noptions root=UUID=9 rootflags=subvol=old\n",
+		 ENTRY_OTHERS},
+		/* Neither: by the distribution. */
+		{"gpt-auto.conf", "sort-key debian\nlinux /a\noptions quiet\n", ENTRY_OURS},
+		{"gpt-auto2.conf", "sort-key ubuntu\nlinux /a\noptions quiet\n", ENTRY_OTHERS},
+		{"titled.conf", "title Debian 12\nlinux /a\noptions quiet\n", ENTRY_OURS},
+		{"debian-6.1.conf", "linux /a\noptions quiet\n", ENTRY_OURS},
+		{"nothing.conf", "linux /a\noptions quiet\n", ENTRY_OTHERS},
+		/* Left as a person made them. */
+		{"arch-fallback.conf", "linux /a\noptions root=UUID=9 rw\n", ENTRY_RESCUE},
+		{"own1.conf", "title Rescue shell\nlinux /a\noptions root=UUID=9\n", ENTRY_RESCUE},
+		{"own2.conf", "linux /a\noptions root=UUID=9 systemd.unit=rescue.target\n",
+		 ENTRY_RESCUE},
+		{"own3.conf", "linux /a\noptions root=UUID=9 single\n", ENTRY_RESCUE},
+		{"own4.conf", "linux /a\noptions root=UUID=9 -- single\n", ENTRY_RESCUE},
+		/* Their command line is elsewhere. */
+		{"uki.conf", "machine-id " ID "\nuki /a.efi\noptions a\n", ENTRY_SEALED},
+		{"sealed.conf", "machine-id " ID "\nlinux /a.efi\n", ENTRY_SEALED},
+		{"shell.conf", "title EFI shell\nefi /shell.efi\n", ENTRY_OTHERS},
+	};
+	AUTO_STRBUF struct strbuf list = {0};
+	struct boot_entries b;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		AUTO_FREE char *path = xprintf("boot/loader/entries/%s", cases[i].name);
+
+		put(path, cases[i].text);
+		strbuf_printf(&list, "%s\n", cases[i].name);
+	}
+	strbuf_puts(&list, ".x.conf.onehop-new\nx.conf.onehop-old\nreadme\n");
+	source_put_list(map, "boot/loader/entries", list.text);
+	boot_entries_read(map, arena, "root=UUID=9 rw quiet", &b);
+	assert_true(b.folder);
+	assert_null(b.unread);
+	assert_int_equal(b.n, sizeof(cases) / sizeof(*cases));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (find(&b, cases[i].name)->kind != cases[i].kind)
+			fail_msg("%s: kind %d, want %d", cases[i].name,
+				 (int)find(&b, cases[i].name)->kind, (int)cases[i].kind);
+}
+
+/* kernel-install names entries by a token where one is set; another ID may be set for it. */
+static void token_and_machine_info(void **state)
+{
+	struct boot_entries b;
+
+	(void)state;
+	put("etc/kernel/entry-token", "server7\n");
+	put("etc/machine-info", "KERNEL_INSTALL_MACHINE_ID=" OTHER "\n");
+	source_put_list(map, "boot/loader/entries", "a.conf\nb.conf\nserver7-6.1.conf\n");
+	put("boot/loader/entries/a.conf", "machine-id " OTHER "\nlinux /a\noptions root=b\n");
+	put("boot/loader/entries/b.conf", "machine-id " ID "\nlinux /a\noptions root=a\n");
+	put("boot/loader/entries/server7-6.1.conf", "linux /a\noptions root=c\n");
+	boot_entries_read(map, arena, NULL, &b);
+	assert_int_equal(find(&b, "a.conf")->kind, ENTRY_OURS);
+	assert_int_equal(find(&b, "b.conf")->kind, ENTRY_OTHERS);
+	assert_int_equal(find(&b, "server7-6.1.conf")->kind, ENTRY_OURS);
+	assert_string_equal(boot_machine_id(map, arena), OTHER);
+}
+
+static void what_cannot_be_read(void **state)
+{
+	struct boot_entries b;
+
+	(void)state;
+	source_put_error(map, "boot/loader/entries", SOURCE_LIST, EACCES);
+	boot_entries_read(map, arena, NULL, &b);
+	assert_false(b.folder);
+	assert_string_equal(b.unread, "/boot/loader/entries");
+	assert_int_equal(b.error, -EACCES);
+
+	source_put_list(map, "boot/loader/entries", "a.conf\n");
+	source_put_file(map, "boot/loader/entries/a.conf", "options a\0b\n", 12);
+	boot_entries_read(map, arena, NULL, &b);
+	assert_true(b.folder);
+	assert_int_equal(b.n, 0);
+	assert_string_equal(b.unread, "/boot/loader/entries/a.conf");
+
+	/* Another specification's. */
+	put("boot/loader/entries.srel", "grub\n");
+	boot_entries_read(map, arena, NULL, &b);
+	assert_false(b.folder);
+	assert_null(b.unread);
+}
+
+static void two_partitions(void **state)
+{
+	struct boot_entries b;
+
+	(void)state;
+	put("boot/loader/entries.srel", "type1\n");
+	source_put_list(map, "boot/loader/entries", "a.conf\n");
+	source_put_list(map, "efi/loader/entries", "b.conf\n");
+	put("boot/loader/entries/a.conf", "linux /a\noptions root=a\n");
+	put("efi/loader/entries/b.conf", "linux /a\noptions root=a\n");
+	boot_entries_read(map, arena, "root=a", &b);
+	assert_int_equal(b.n, 2);
+	assert_string_equal(find(&b, "b.conf")->path, "efi/loader/entries/b.conf");
+	assert_int_equal(find(&b, "a.conf")->kind, ENTRY_OURS);
+}
+
+#define SYSTEM_TEST(f) cmocka_unit_test_setup_teardown(f, system_open, system_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_there_and_back),
+		cmocka_unit_test(words_that_cannot_be_added),
+		cmocka_unit_test(the_last_of_several_goes),
+		cmocka_unit_test(words_in_quotes_and_behind_dashes),
+		cmocka_unit_test(names),
+		cmocka_unit_test(keys),
+		SYSTEM_TEST(whose),
+		SYSTEM_TEST(token_and_machine_info),
+		SYSTEM_TEST(what_cannot_be_read),
+		SYSTEM_TEST(two_partitions),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -41,6 +41,10 @@ void plan_way_finish(struct planner *p)
 {
 	struct plan *plan = p->plan;
 
+	if (p->way_boot_n)
+		plan->way_back_line = arena_printf(p->a, "%s; then `onehop undo`", p->way_boot[0]);
+	else if (p->way_without_n)
+		plan->way_back_line = "`onehop undo`, in a rescue shell too";
 	for (size_t i = 0; i < p->way_boot_n; i++)
 		add_once(p, &plan->way_back, &plan->way_back_n,
 			 arena_printf(p->a, "%s%s", i ? "or " : "", p->way_boot[i]));
@@ -131,27 +135,45 @@ const char *plan_change_words(struct planner *p, const struct change *c)
 
 /* ---- purposes ---- */
 
-/* A list that grew longer than this says no more than "...": 500 ports have 500 reasons. */
+/* From this length on a list takes one of each sort: 500 ports have 500 reasons. */
 enum { LIST_MAX = 600 };
+
+/* Whether the list has an item that starts with the same words, up to a number: "devices below port 0". */
+static bool has_sort(const char *list, const char *separator, const char *item, size_t n)
+{
+	size_t head = strcspn(item, "0123456789");
+
+	if (!head || head >= n)
+		return false;
+	for (const char *at = list; at; at = strstr(at, separator)) {
+		at += at == list ? 0 : strlen(separator);
+		if (strncmp(at, item, head) == 0 && strchr("0123456789", at[head]))
+			return true;
+	}
+	return false;
+}
 
 /* Adds those of the items that are not there yet; the list may be NULL. */
 static void join(struct planner *p, const char **list, const char *separator, const char *items)
 {
+	static const char more[] = STEP_AND_MORE;
 	size_t gap = strlen(separator);
 
 	while (items && *items) {
-		const char *end = strstr(items, separator);
+		const char *end = strstr(items, separator), *item = items;
 		size_t n = end ? (size_t)(end - items) : strlen(items);
 
-		if (!*list || !**list)
-			*list = arena_strndup(p->a, items, n);
-		else if (text_ends_with(*list, "..."))
-			return;
-		else if (strlen(*list) > LIST_MAX)
-			*list = arena_printf(p->a, "%s%s...", *list, separator);
-		else if (!text_list_has(*list, separator, items, n))
-			*list = arena_printf(p->a, "%s%s%.*s", *list, separator, (int)n, items);
 		items = end ? end + gap : NULL;
+		if (!*list || !**list) {
+			*list = arena_strndup(p->a, item, n);
+			continue;
+		}
+		if (strlen(*list) > LIST_MAX && has_sort(*list, separator, item, n)) {
+			item = more;
+			n = sizeof(more) - 1;
+		}
+		if (!text_list_has(*list, separator, item, n))
+			*list = arena_printf(p->a, "%s%s%.*s", *list, separator, (int)n, item);
 	}
 }
 

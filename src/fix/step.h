@@ -81,6 +81,8 @@ struct step {
 };
 
 #define STEP_OUTPUT "{output}"
+/* A part of why or cost, in the place of parts that differ from those before it in numbers alone. */
+#define STEP_AND_MORE "and more like these"
 
 struct plan_manual {
 	const char *what, *how; /* what a person has to do, and the exact words */
@@ -111,9 +113,10 @@ struct plan {
 	const char *
 		*notes; /* one sentence each: conflicting parameters and where they stand, ... */
 	size_t note_n;
-	const char *
-		*way_back; /* one line each, printed before the first step that needs a reboot */
+	const char **way_back; /* one line each: every way, and how without onehop */
 	size_t way_back_n;
+	const char
+		*way_back_line; /* the first of them, in a line; NULL: none; not in the journal */
 	/* Files that are as this plan wants them already: a fix that made one is not undone before
 	 * this one. */
 	const char **builds_on;

@@ -220,6 +220,12 @@ static bool is_told(const struct plan *p, size_t i, const char *(*text)(const st
 	return false;
 }
 
+/* That there is more is only said behind what it is like. */
+static bool is_only_more(const struct strbuf *before, const char *part, size_t n)
+{
+	return !before->len && n == strlen(STEP_AND_MORE) && memcmp(part, STEP_AND_MORE, n) == 0;
+}
+
 /* The parts, "; " between, that no step before has: a file that serves several changes has all. */
 static void add_parts(struct strbuf *b, const struct plan *p, size_t i,
 		      const char *(*text)(const struct step *s), bool all)
@@ -228,7 +234,7 @@ static void add_parts(struct strbuf *b, const struct plan *p, size_t i,
 		const char *end = strstr(s, "; ");
 		size_t n = end ? (size_t)(end - s) : strlen(s);
 
-		if (all || !is_told(p, i, text, s, n))
+		if (all || !(is_told(p, i, text, s, n) || is_only_more(b, s, n)))
 			strbuf_printf(b, "%s%.*s", b->len ? "; " : "", (int)n, s);
 		s += n + (end ? 2 : 0);
 	}
@@ -273,14 +279,15 @@ static void add_step(struct document *out, const struct plan_report *r, size_t i
 	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "when:  ", "%s", step_in_force(s));
 }
 
-static void add_way_back(struct document *out, const struct plan *p)
+static void add_way_back(struct document *out, const struct plan *p, bool verbose)
 {
-	if (!p->way_back_n)
+	if (!p->way_back_line)
 		return;
 	document_blank(out);
 	document_paragraph(out, STYLE_STRONG, 0,
-			   "If it does not come up after the reboot (note this down before):");
-	for (size_t i = 0; i < p->way_back_n; i++)
+			   "If the machine does not start after the reboot (write this down): %s",
+			   p->way_back_line);
+	for (size_t i = 0; verbose && i < p->way_back_n; i++)
 		document_item(out, STYLE_PLAIN, 2, "-", "%s", p->way_back[i]);
 }
 
@@ -295,7 +302,7 @@ static void add_steps(struct document *out, const struct plan_report *r)
 		const struct step *s = &p->steps[i];
 
 		if (s->reboot && !told)
-			add_way_back(out, p);
+			add_way_back(out, p, r->verbose);
 		told = told || s->reboot;
 		if (step_does(s))
 			add_step(out, r, i, ++number);

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 
 #include <cmocka.h>
 #include <stdbool.h>
@@ -51,6 +52,57 @@ char *file_text(const char *path)
 	while ((n = fread(part, 1, sizeof(part), f)) > 0)
 		strbuf_add(&b, part, n);
 	return xstrdup(strbuf_str(&b));
+}
+
+/* "             + options nvidia X=1": a line of a file, whose text is not onehop's. */
+static bool is_of_a_file(const char *line)
+{
+	size_t indent = strspn(line, " ");
+
+	return indent > 10 && (strchr("+-", line[indent]) ? line[indent + 1] == ' ' : true);
+}
+
+/* What stands behind "1.  ", "-  ", "costs:   " or "must hold:  ". */
+static const char *behind_label(const char *line)
+{
+	const char *text = line + strspn(line, " ");
+	size_t digits = strspn(text, "0123456789");
+	size_t letters = strspn(text, "abcdefghijklmnopqrstuvwxyz ");
+	const char *end = digits && text[digits] == '.'     ? text + digits
+			  : letters && text[letters] == ':' ? text + letters
+			  : *text == '-'                    ? text
+							    : NULL;
+
+	return end ? end + 1 + strspn(end + 1, " ") : text;
+}
+
+static bool has_leftover(const char *line)
+{
+	static const char *const parts[] = {"()",     "[]", "( ",   " )",  "  ",  " ,",
+					    "; ;",    ",,", ";;",   ", ;", ": ;", ": ,",
+					    "(null)", "``", "...;", "\"\""};
+	static const char *const ends[] = {",", ";", " ", "("};
+	const char *text = behind_label(line);
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strstr(text, parts[i]))
+			return true;
+	/* A command has a line of its own, and the sentence goes on behind it. */
+	for (size_t i = 0; *text != '`' && i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (text_ends_with(text, ends[i]))
+			return true;
+	return *line &&
+	       (!*text || strncmp(text, "...", 3) == 0 || text_starts_with(text, "and more "));
+}
+
+char *leftover(const char *text)
+{
+	AUTO_FREE char *copy = xstrdup(text);
+
+	for (char *rest = copy, *line; (line = strsep(&rest, "\n"));)
+		if (!is_of_a_file(line) && has_leftover(line))
+			return xstrdup(line);
+	return NULL;
 }
 
 static bool starts_command(const char *text)

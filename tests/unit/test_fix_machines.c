@@ -7,9 +7,11 @@
 #include "base/err.h"
 #include "base/source.h"
 #include "base/text.h"
+#include "check_text.h"
 #include "diagnose/diagnose.h"
 #include "fix/make_plan.h"
 #include "ingest/ingest.h"
+#include "report/report_fix.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -97,6 +99,7 @@ struct world {
 	struct rig rig;
 	int (*before)(void *context, enum fix_point point, const char *path); /* the rig's */
 	const struct plan *plan;
+	const struct diagnosis *diagnosis;
 	const char *machine, *kind;
 	bool named;
 	size_t with_steps[KINDS], steps[STEP_KIND_N], taken_back;
@@ -533,6 +536,49 @@ static void fail_at(struct world *w, struct plan *p, const char *old, unsigned p
 	w->taken_back += r == 0;
 }
 
+/* ---- what is said of it ---- */
+
+/* Takes the document. */
+static void check_words(const struct world *w, struct document *d)
+{
+	const struct text_format format = {.width = 100000};
+	AUTO_STRBUF struct strbuf b = {0};
+	AUTO_FREE char *at_fault = NULL;
+
+	document_write_text(d, &format, &b);
+	document_free(d);
+	at_fault = leftover(strbuf_str(&b));
+	if (at_fault)
+		fail_msg("%s on %s, %s, says: %s", w->machine, w->kind,
+			 w->named ? "all rules named" : "no rules named", at_fault);
+}
+
+static void check_report(const struct world *w, const struct machine *m,
+			 const struct change_set *changes, struct plan *p, bool verbose)
+{
+	struct machine host = *m;
+	const struct plan_report r = {.plan = p,
+				      .changes = changes,
+				      .machine = &host,
+				      .apply_words = "onehop fix --apply",
+				      .judged = true,
+				      .diagnosis = w->diagnosis,
+				      .verbose = verbose};
+	const struct journal_entry e = {.number = 1, .date = "2026-11-22T01:02:03Z", .plan = p};
+	AUTO_FREE enum step_state *look = xcalloc(p->step_n + 1, sizeof(*look));
+	AUTO_FREE char **now = xcalloc(p->step_n + 1, sizeof(*now));
+	struct document *d = document_new();
+
+	host.recorded = false; /* its note is a person's text */
+	report_plan(d, &r);
+	check_words(w, d);
+	for (size_t i = 0; i < p->step_n; i++)
+		look[i] = STEP_IS_NEW;
+	d = document_new();
+	report_undo_plan(d, &e, look, now, verbose);
+	check_words(w, d);
+}
+
 static void check_plan(struct world *w, const struct root_kind *k, const struct machine *m,
 		       const struct change_set *changes)
 {
@@ -547,6 +593,8 @@ static void check_plan(struct world *w, const struct root_kind *k, const struct 
 			prepare(w, &p->steps[i]);
 			w->steps[p->steps[i].kind]++;
 		}
+		for (int verbose = 0; round == 0 && verbose < 2; verbose++)
+			check_report(w, m, changes, p, verbose);
 		w->with_steps[k - kinds] += round == 0 && p->step_n;
 		old = old ? old : rig_tree(&w->rig);
 		w->plan = p;
@@ -590,6 +638,7 @@ static void check_machine(struct world *w, const struct root_kind *k)
 	AUTO_FREE const char **ids = NULL;
 	size_t n = 0;
 
+	w->diagnosis = d;
 	FOR_EACH_RULE (r) {
 		ids = xrealloc(ids, n + 1, sizeof(*ids));
 		ids[n++] = r->id;

@@ -151,6 +151,7 @@ static struct plan *plan_of_every_kind(void)
 	p->step_n = STEPS;
 	p->way_back = (const char **)way_back;
 	p->way_back_n = 1;
+	p->way_back_line = "choose the recovery entry; then `onehop undo`";
 	*ARENA_PUSH(p->arena, p->notes, p->note_n) = "/etc/default/grub:3 says otherwise";
 	*ARENA_PUSH(p->arena, p->manual, p->manual_n) =
 		(struct plan_manual){"the firmware setup", "switch Above 4G Decoding on",
@@ -194,7 +195,7 @@ static void steps_are_told_in_order(void **state)
 		"[nccl-p2p-level, other-rule]",
 		"+ X=9",
 		"from now on, and after reboots",
-		"If it does not come up after the reboot",
+		"If the machine does not start after the reboot",
 		"choose the recovery entry",
 		"5. ",
 		"a new file (permissions 0644)",
@@ -226,6 +227,48 @@ static void steps_are_told_in_order(void **state)
 }
 
 /* Two lines of what stays the same stand on each side; the rest is left out. */
+/* A unit serves many ports: its list is cut, and the steps before it say all that is left of it. */
+static void what_was_said_leaves_nothing(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	AUTO_FREE char *text = NULL, *at_fault = NULL;
+
+	(void)state;
+	p->steps[3].why =
+		"packets then go straight across; BAR1 then covers the memory; " STEP_AND_MORE;
+	p->steps[3].cost = "devices are no longer kept apart; " STEP_AND_MORE;
+	text = plan_text((struct plan_report){.plan = p});
+	at_fault = leftover(text);
+	if (at_fault)
+		fail_msg("%s\nin:\n%s", at_fault, text);
+	assert_has(text, "as above [nccl-p2p-level, other-rule]");
+	assert_null(strstr(strstr(text, "costs:") + 1, "costs:"));
+	plan_free(p);
+}
+
+static void leftovers_are_found(void **state)
+{
+	static const char *const bad[] = {"costs:   ...\n",    "fix it () now\n",
+					  "  why:\n",          "Plan: 1  step.\n",
+					  "3.  enable x ,y\n", "sets `` there\n"};
+	static const char *const good[] = {"1.  enable x (both ways)\n",
+					   "    costs: it draws power; ...x\n",
+					   "             + a  = \n", "\n\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		AUTO_FREE char *found = leftover(bad[i]);
+
+		if (!found)
+			fail_msg("nothing found in: %s", bad[i]);
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		AUTO_FREE char *found = leftover(good[i]);
+
+		assert_null(found);
+	}
+}
+
 static void only_the_difference_is_shown(void **state)
 {
 	struct plan *p = plan_of_every_kind();
@@ -683,7 +726,7 @@ static void assert_complete(const struct plan *p, const char *what)
 	for (size_t i = 0; i < p->manual_n; i++)
 		if (!*p->manual[i].what || !*p->manual[i].how)
 			fail_msg("%s: what to do by hand is not said", what);
-	if (plan_needs_reboot(p) && !p->way_back_n)
+	if (plan_needs_reboot(p) && !(p->way_back_n && p->way_back_line))
 		fail_msg("%s: a reboot, and no way back", what);
 }
 
@@ -738,6 +781,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_are_told_in_order),
+		cmocka_unit_test(what_was_said_leaves_nothing),
+		cmocka_unit_test(leftovers_are_found),
 		cmocka_unit_test(only_the_difference_is_shown),
 		cmocka_unit_test(long_files_are_cut),
 		cmocka_unit_test(end_says_how_to_go_on),

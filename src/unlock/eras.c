@@ -159,6 +159,22 @@ bool era_untested(enum era e)
 	"}\n" \
 	"else\n"
 
+/*
+ * From 580 on the driver adds the base itself, and asks for no end: what BAR1 maps of memory is whole pages of 2 MiB,
+ * so the last part of memory may have no address there, and what stands behind the mapping in BAR1 is another's.
+ */
+#define BOUND(count) \
+	"// onehop: memory that BAR1 does not map has no address on the bus\n" \
+	"for (iter = 0; iter < " count "; iter++)\n" \
+	"{\n" \
+	"    if ((physicalAddresses[iter] >= dmaSize) ||\n" \
+	"        (dmaSize - physicalAddresses[iter] < mappingPageSize))\n" \
+	"    {\n" \
+	"        status = NV_ERR_INVALID_ADDRESS;\n" \
+	"        goto done;\n" \
+	"    }\n" \
+	"}\n"
+
 #define PTE(what, eras, start, refuse) \
 	{"pte-base", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", \
 		"vol = nvGpuOpsGetExternalAllocVolatility($args);@", 1, eras, WHEN_ALWAYS, \
@@ -344,7 +360,15 @@ const struct anchor anchors[] = {
 		"@kgmmuEncodePhysAddrs(pKernelGmmu, aperture, physicalAddresses, fabricBaseAddress, pteCount);", 1,
 		ERAS(ERA_535, ERA_575), WHEN_ALWAYS, PTE_ADDRESSES,
 		"the base is added; what lies outside of the mapped part is an error, not a wrong address"},
-	STOCK("pte-done", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", "done:", 1, ERAS(ERA_535, ERA_575)),
+	{"pte-bound", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes",
+		"@_nvGpuOpsEncodeBar1P2PAddrs(physicalAddresses, dmaBaseAddress, pteCount);", 1, ERAS(ERA_580, ERA_590),
+		WHEN_ALWAYS, BOUND("pteCount"), "what lies outside of the mapped part is an error, not a wrong address"},
+	{"address-bound", GPU_OPS, "nvGpuOpsBuildExternalAllocPhysAddrs",
+		"@_nvGpuOpsEncodeBar1P2PAddrs(physicalAddresses, dmaBaseAddress, physAddrCount);", 1,
+		ERAS(ERA_580, ERA_590), WHEN_ALWAYS, BOUND("physAddrCount"), "the same of addresses without entries"},
+	STOCK("bound-places", GPU_OPS, NULL, "_nvGpuOpsEncodeBar1P2PAddrs(", 3, ERAS(ERA_580, ERA_590)),
+	STOCK("pte-done", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", "done:", 1, ALL_ERAS),
+	STOCK("address-done", GPU_OPS, "nvGpuOpsBuildExternalAllocPhysAddrs", "done:", 1, ERAS(ERA_580, ERA_590)),
 	STOCK("pte-aperture", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes",
 		"gmmuFieldSetAperture(&pPteFmt->fldAperture, aperture, pte.v8)", 2, ALL_ERAS),
 	STOCK("pte-peer", GPU_OPS, "nvGpuOpsBuildExternalAllocPtes", "if (aperture == GMMU_APERTURE_PEER)", 1,

@@ -68,3 +68,34 @@ nvGpuOpsBuildExternalAllocPtes(...)
 p << compressed.p;
 @@
 print("PLACE", "pte-compressed", p[0].file, p[0].line_end, p[0].current_element)
+
+// And the base of BAR1 is added to addresses of memory, in two functions.
+@bound depends on native@
+position p;
+@@
+nvGpuOpsBuildExternalAllocPtes(...)
+{
+	<+...
+	_nvGpuOpsEncodeBar1P2PAddrs@p(...)
+	...+>
+}
+
+@script:python@
+p << bound.p;
+@@
+print("PLACE", "pte-bound", p[0].file, p[0].line, p[0].current_element)
+
+@address depends on native@
+position p;
+@@
+nvGpuOpsBuildExternalAllocPhysAddrs(...)
+{
+	<+...
+	_nvGpuOpsEncodeBar1P2PAddrs@p(...)
+	...+>
+}
+
+@script:python@
+p << address.p;
+@@
+print("PLACE", "address-bound", p[0].file, p[0].line, p[0].current_element)

@@ -136,6 +136,7 @@ struct request {
 
 enum { PEER_ID = 5, MAX_ENTRIES = 8 };
 
+/* Functions of nv_gpu_ops.c that no header has. */
 NV_STATUS nvGpuOpsBuildExternalAllocPtes(OBJVASPACE *,
 #if DRIVER_ERA >= 580
 					 struct gpuSession *,
@@ -146,18 +147,18 @@ NV_STATUS nvGpuOpsBuildExternalAllocPtes(OBJVASPACE *,
 					 NvBool,
 #endif
 					 NvU32, gpuExternalMappingInfo *);
+#if DRIVER_ERA >= 580
+NV_STATUS nvGpuOpsBuildExternalAllocPhysAddrs(OBJVASPACE *, struct gpuSession *, OBJGPU *,
+					      MEMORY_DESCRIPTOR *, Memory *, NvU64, NvU64, NvBool,
+					      NvBool, NvBool, NvU32, UvmGpuExternalPhysAddrInfo *);
+#endif
 
-static NV_STATUS build(const struct request *r, NvU64 *ptes, NvU32 *ret_n)
+static NV_STATUS describe(const struct request *r, MEMORY_DESCRIPTOR **ret_memory)
 {
-	NvU64 buffer[2 * MAX_ENTRIES] = {0};
-	gpuExternalMappingInfo info;
 	MEMORY_DESCRIPTOR *memory = NULL;
-	OBJGPU *mapper = r->mapper->gpu, *owner = r->owner->gpu;
-	NV_STATUS status;
-	static char session[4096], space[65536];
+	NV_STATUS status = memdescCreate(&memory, r->owner->gpu, r->count * r->page_size, 0,
+					 NV_TRUE, r->space, NV_MEMORY_UNCACHED, MEMDESC_FLAGS_NONE);
 
-	status = memdescCreate(&memory, owner, r->count * r->page_size, 0, NV_TRUE, r->space,
-			       NV_MEMORY_UNCACHED, MEMDESC_FLAGS_NONE);
 	if (status != NV_OK)
 		return status;
 	memdescDescribe(memory, r->space, r->memory, r->count * r->page_size);
@@ -165,20 +166,43 @@ static NV_STATUS build(const struct request *r, NvU64 *ptes, NvU32 *ret_n)
 	memory->_pteKind = r->kind;
 	memory->_gpuP2PCacheAttrib = r->cached ? NV_MEMORY_CACHED : NV_MEMORY_UNCACHED;
 	memory->_gpuCacheAttrib = memory->_gpuP2PCacheAttrib;
+	*ret_memory = memory;
+	return NV_OK;
+}
+
+static char space[65536];
+
+#if DRIVER_ERA >= 580
+static char session[4096];
+
+/* The callers ask for memory of other GPUs only. */
+static int is_bar1(const struct request *r)
+{
+	return r->is_peer && r->space == ADDR_FBMEM &&
+	       kbusHasPcieBar1P2PMapping_HAL(r->mapper->gpu, r->mapper->bus, r->owner->gpu,
+					     r->owner->bus);
+}
+#endif
+
+static NV_STATUS build(const struct request *r, NvU64 *ptes, NvU32 *ret_n)
+{
+	NvU64 buffer[2 * MAX_ENTRIES] = {0};
+	gpuExternalMappingInfo info;
+	MEMORY_DESCRIPTOR *memory = NULL;
+	OBJGPU *mapper = r->mapper->gpu;
+	NV_STATUS status = describe(r, &memory);
+
+	if (status != NV_OK)
+		return status;
 	memset(&info, 0, sizeof(info));
 	info.mappingType = r->mapping;
 	info.pteBuffer = buffer;
 	info.pteBufferSize = sizeof(buffer);
 #if DRIVER_ERA >= 580
-	/* The callers ask for memory of other GPUs only */
-	int bar1 = r->is_peer && r->space == ADDR_FBMEM &&
-		   kbusHasPcieBar1P2PMapping_HAL(mapper, r->mapper->bus, owner, r->owner->bus);
-
-	status =
-		nvGpuOpsBuildExternalAllocPtes((void *)space, (void *)session, mapper, memory, NULL,
-					       0, 0, NV_FALSE, r->is_peer, bar1, PEER_ID, &info);
+	status = nvGpuOpsBuildExternalAllocPtes((void *)space, (void *)session, mapper, memory,
+						NULL, 0, 0, NV_FALSE, r->is_peer, is_bar1(r),
+						PEER_ID, &info);
 #else
-	(void)session;
 	status = nvGpuOpsBuildExternalAllocPtes((void *)space, mapper, memory, NULL, 0, 0, NV_FALSE,
 						r->is_peer, PEER_ID, &info);
 #endif
@@ -197,6 +221,34 @@ static NV_STATUS build_status(const struct request *r)
 
 	return build(r, ptes, &n);
 }
+
+#if DRIVER_ERA >= 580
+/* Addresses without entries: the status; where all of them lead home. */
+static NV_STATUS addresses(const struct request *r, int *ret_home)
+{
+	NvU64 buffer[MAX_ENTRIES] = {0};
+	UvmGpuExternalPhysAddrInfo info;
+	MEMORY_DESCRIPTOR *memory = NULL;
+	NV_STATUS status = describe(r, &memory);
+
+	*ret_home = 0;
+	if (status != NV_OK)
+		return status;
+	memset(&info, 0, sizeof(info));
+	info.physAddrBuffer = buffer;
+	info.physAddrBufferSize = MAX_ENTRIES;
+	status = nvGpuOpsBuildExternalAllocPhysAddrs((void *)space, (void *)session, r->mapper->gpu,
+						     memory, NULL, 0, 0, NV_FALSE, r->is_peer,
+						     is_bar1(r), PEER_ID, &info);
+	if (status != NV_OK)
+		return status;
+	*ret_home = info.numWrittenPhysAddrs == r->count;
+	for (NvU32 i = 0; i < r->count; i++)
+		*ret_home = *ret_home &&
+			    world_memory_at(r->owner, buffer[i]) == r->memory + i * r->page_size;
+	return NV_OK;
+}
+#endif
 
 /* Entries for BAR1: each is as its format has it, and leads to the memory that was asked for. */
 static int entries_lead_home(const char *what, const struct request *r)
@@ -631,6 +683,60 @@ static void check_others(const struct chip *chip)
 	      "%s: a peer that is not connected", chip->name);
 }
 
+/*
+ * Memory that is no multiple of 2 MiB: the last part of it is not mapped in BAR1, and what BAR1 has behind the mapping
+ * is something else. It is refused, and so is a page of which only the start is mapped.
+ */
+static void check_end(const struct chip *chip)
+{
+	struct card *a = world.cards, *b = world.cards + 1;
+	struct request r = {.mapper = a,
+			    .owner = b,
+			    .space = ADDR_FBMEM,
+			    .page_size = 64 * KiB,
+			    .count = 1,
+			    .is_peer = 1,
+			    .kind = NV_MMU_PTE_KIND_GENERIC_MEMORY};
+	struct world_setup setup = usual;
+	NvU64 end;
+
+	setup.fb_size += 1 * MiB;
+	if (!patched || !has_bar1_p2p(chip) || start(chip, &setup) != NV_OK ||
+	    connect(a, b, BAR1_TYPE) != NV_OK)
+		return;
+	end = b->mapped_memory + b->mapped_size;
+	for (int i = 0; i < 4; i++) {
+		static const struct {
+			const char *what;
+			long from_end;
+			NvU64 page_size;
+			NvU32 count;
+			int taken;
+		} cases[] = {
+			{"the last page that is mapped", -(64 << 10), 64 * KiB, 1, 1},
+			{"the first page behind it", 0, 64 * KiB, 1, 0},
+			{"both of them", -(64 << 10), 64 * KiB, 2, 0},
+			{"a page of which the start is mapped", -(1 << 20), 2 * MiB, 1, 0},
+		};
+		NV_STATUS expected = cases[i].taken ? NV_OK : NV_ERR_INVALID_ADDRESS;
+
+		r.memory = end + (NvU64)cases[i].from_end;
+		r.page_size = cases[i].page_size;
+		r.count = cases[i].count;
+		check(build_status(&r) == expected &&
+			      (!cases[i].taken || entries_lead_home("end", &r)),
+		      "%s: the end of what is mapped, entries: %s: %s", chip->name, cases[i].what,
+		      cases[i].taken ? "taken" : "refused");
+#if DRIVER_ERA >= 580
+		int home;
+
+		check(addresses(&r, &home) == expected && home == cases[i].taken,
+		      "%s: the end of what is mapped, addresses: %s: %s", chip->name, cases[i].what,
+		      cases[i].taken ? "taken" : "refused");
+#endif
+	}
+}
+
 /* Our entries are refused where they would be wrong; the driver's own, from 580 on, test less. */
 static void check_refusals(const struct chip *chip)
 {
@@ -664,12 +770,6 @@ static void check_refusals(const struct chip *chip)
 	      chip->name);
 	r.page_size = 64 * KiB;
 	check(build_status(&r) == NV_OK, "%s: pages of 64 KiB at 64 KiB: taken", chip->name);
-	mapped->_pIommuMappings->iovaArray[0] = b->iova;
-	r.memory = b->mapped_memory + b->mapped_size - 64 * KiB;
-	check(build_status(&r) == NV_ERR_INVALID_ADDRESS, "%s: behind what is mapped: refused",
-	      chip->name);
-	r.count = 1;
-	check(build_status(&r) == NV_OK, "%s: the last page that is mapped: taken", chip->name);
 #endif
 #if DRIVER_ERA < 565
 	r.kind = NV_MMU_PTE_KIND_GENERIC_MEMORY_COMPRESSIBLE;
@@ -814,6 +914,7 @@ int main(int argc, char **argv)
 		check_dispatch(&chips[i]);
 		check_entries(&chips[i]);
 		check_others(&chips[i]);
+		check_end(&chips[i]);
 		check_refusals(&chips[i]);
 		check_compressible(&chips[i]);
 		check_caps(&chips[i]);

@@ -45,6 +45,8 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 		strbuf_printf(b, "as released again: %zu files brought back", u->replaced);
 	else if (mode == UNLOCK_REVERT)
 		strbuf_puts(b, "as released: nothing to bring back");
+	else if (u->state == UNLOCK_STOCK && u->changed)
+		strbuf_printf(b, "changed: not as released in %s", u->changed);
 	else
 		strbuf_puts(b, found[u->state]);
 	if (mode < UNLOCK_APPLY && u->state == UNLOCK_STARTED)
@@ -138,6 +140,18 @@ static void report_next(struct document *out, const struct unlock *u, enum unloc
 				   "patch, --apply edits the tree.");
 }
 
+static void report_changed(struct document *out, const struct unlock *u)
+{
+	if (u->changed)
+		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
+				     "besides onehop's edits, %s %s not what NVIDIA published as "
+				     "%s. Every place of the edits is as expected; what else was "
+				     "changed is not known. If neither you nor a package did "
+				     "that, unpack the release again.",
+				     u->changed, strchr(u->changed, ',') ? "are" : "is",
+				     u->version);
+}
+
 static void report_tried(struct document *out, const struct unlock *u)
 {
 	if (u->version && !u->tried)
@@ -163,6 +177,7 @@ void report_unlock(struct document *out, const struct unlock *u, enum unlock_mod
 	document_item(out, STYLE_STRONG, 0, "State:", "%s", strbuf_str(&state));
 	if (mode == UNLOCK_REVERT)
 		return;
+	report_changed(out, u);
 	report_tried(out, u);
 	document_item(out, STYLE_STRONG, 0, "Kernel:", "%s", resize_words(u));
 	document_item(out, STYLE_STRONG, 0, "Edits:", "%zu in %zu files; %zu places checked",
@@ -239,6 +254,7 @@ json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode)
 
 	json_object_set_new(o, "tree", json_text(u->tree.dir));
 	json_object_set_new(o, "version", json_text(u->version));
+	json_object_set_new(o, "changed", planned ? json_text(u->changed) : json_null());
 	json_object_set_new(o, "tried", planned ? json_boolean(u->tried) : json_null());
 	json_object_set_new(o, "untested",
 			    planned ? json_boolean(era_untested(u->era)) : json_null());

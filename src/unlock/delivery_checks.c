@@ -127,6 +127,14 @@ static void check_release(struct looking *l, struct delivery_check *c)
 			     delivery_format(l, "%s, a run was cut off: it is completed",
 					     u->version),
 			     NULL);
+	else if (u->changed)
+		delivery_say(c, CHECK_NOTE,
+			     delivery_format(
+				     l,
+				     "%s, but changed: not as released in %s. If neither you nor a "
+				     "package did that, unpack the release again",
+				     u->version, u->changed),
+			     NULL);
 	else
 		delivery_say(c, CHECK_GOOD,
 			     delivery_format(l, "%s, %s%s", u->version,

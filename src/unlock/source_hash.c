@@ -29,21 +29,43 @@ bool source_path_is_plain(const char *path)
 	return slashes < SOURCE_DEPTH_MAX;
 }
 
+const char *const source_parts[SOURCE_PARTS] = {"kernel-open", "src/common", "src/nvidia",
+						"src/nvidia-modeset"};
+
 /* ---- the files ---- */
 
 struct files {
 	const struct tree *tree;
 	struct arena *arena;
+	bool skips_built; /* what make leaves between the sources */
 	char **paths;
 	size_t n;
 };
 
 static int add_folder(struct files *f, int parent, const char *name, const char *path);
 
+/* By the name alone: no release has a file of such a name. */
+static bool is_built(const char *name)
+{
+	static const char *const names[] = {"_out", "conftest", "Module.symvers", "modules.order"};
+	static const char *const ends[] = {".o",   ".o_binary", ".ko",   ".cmd",
+					   ".o.d", ".mod",      ".mod.c"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (text_ends_with(name, ends[i]))
+			return true;
+	return false;
+}
+
 static int add_entry(struct files *f, int folder, const char *name, const char *path)
 {
 	struct stat st;
 
+	if (f->skips_built && is_built(name))
+		return 0;
 	if (!source_path_is_plain(path))
 		return err_set(EINVAL, "%s: a file name that is not plain text", f->tree->dir);
 	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -130,10 +152,11 @@ static char *place_of(const struct tree *t, const char *path, const struct manif
 	return xstrdup(path);
 }
 
-/* `m` NULL: every file counts, as it lies there. */
-static int add_lines(struct files *f, const struct manifest *m, struct strbuf *lines)
+/* Of the folder `below`, "": the tree. `m` NULL: every file counts, as it lies there. */
+static int add_lines(struct files *f, const char *below, const struct manifest *m,
+		     struct strbuf *lines)
 {
-	int r = add_folder(f, f->tree->fd, ".", "");
+	int r = add_folder(f, f->tree->fd, *below ? below : ".", below);
 
 	if (r == 0 && f->n)
 		qsort(f->paths, f->n, sizeof(*f->paths), by_bytes);
@@ -146,10 +169,11 @@ static int add_lines(struct files *f, const struct manifest *m, struct strbuf *l
 	return r;
 }
 
-static int hash_lines(struct files *f, const struct manifest *m, char ret[static SHA256_TEXT])
+static int hash_lines(struct files *f, const char *below, const struct manifest *m,
+		      char ret[static SHA256_TEXT])
 {
 	AUTO_STRBUF struct strbuf lines = {0};
-	int r = add_lines(f, m, &lines);
+	int r = add_lines(f, below, m, &lines);
 
 	if (r == 0)
 		sha256(strbuf_str(&lines), lines.len, ret);
@@ -159,20 +183,35 @@ static int hash_lines(struct files *f, const struct manifest *m, char ret[static
 int source_hash(const struct tree *t, char ret[static SHA256_TEXT])
 {
 	struct files f = {.tree = t, .arena = arena_new()};
-	int r = hash_lines(&f, NULL, ret);
+	int r = hash_lines(&f, "", NULL, ret);
 
 	arena_free(f.arena);
 	return r;
 }
 
+/* As it was before onehop edited and built it. */
+static int hash_before(struct files *f, const char *below, char ret[static SHA256_TEXT])
+{
+	struct manifest m = {0};
+	int r = manifest_read(f->tree, f->arena, &m);
+
+	return r == 0 || r == -ENOENT ? hash_lines(f, below, &m, ret) : r;
+}
+
 int source_hash_before(const struct tree *t, char ret[static SHA256_TEXT])
 {
 	struct files f = {.tree = t, .arena = arena_new()};
-	struct manifest m = {0};
-	int r = manifest_read(t, f.arena, &m);
+	int r = hash_before(&f, "", ret);
 
-	if (r == 0 || r == -ENOENT)
-		r = hash_lines(&f, &m, ret);
+	arena_free(f.arena);
+	return r;
+}
+
+int source_hash_part(const struct tree *t, const char *folder, char ret[static SHA256_TEXT])
+{
+	struct files f = {.tree = t, .arena = arena_new(), .skips_built = true};
+	int r = tree_has(t, folder) ? hash_before(&f, folder, ret) : -ENOENT;
+
 	arena_free(f.arena);
 	return r;
 }

@@ -21,6 +21,15 @@ int source_hash(const struct tree *t, char ret[static SHA256_TEXT]);
  */
 int source_hash_before(const struct tree *t, char ret[static SHA256_TEXT]);
 
+/* What a driver is built from: folders of a tree. */
+#define SOURCE_PARTS 4
+extern const char *const source_parts[SOURCE_PARTS];
+/*
+ * The same of one folder of it, "src/nvidia", with paths from the tree on. What make leaves between the sources
+ * does not count either. -ENOENT without a sentence: there is no such folder.
+ */
+int source_hash_part(const struct tree *t, const char *folder, char ret[static SHA256_TEXT]);
+
 /* Limits on a tree, several times what the largest release has (3,900 files, 4 MB, 130 MB, 11 deep). */
 #define SOURCE_FILES_MAX 20000
 #define SOURCE_FILE_MAX  ((size_t)64 << 20)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which release a tree is of: what version.mk says, and whether its other parts say the same. */
+/* Which release a tree is of: what version.mk says, and whether its other parts say the same, and are it. */
+#include "unlock/known_sources.h"
+#include "unlock/source_hash.h"
 #include "unlock/unlock_impl.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,5 +77,52 @@ int tree_release(const struct tree *t, struct arena *a, const char **ret)
 		first = said[i];
 	}
 	*ret = said[0];
+	return 0;
+}
+
+/* ---- by content ---- */
+
+/* The release whose part has this hash, of those that are known; `own` comes first. NULL: none. */
+static const struct known_source *source_with(size_t part, const char *hash,
+					      const struct known_source *own)
+{
+	const struct known_source *known, *found = own;
+	size_t n, i = 0;
+
+	known = known_source_table(&n);
+	while (found && (!found->parts[part] ||
+			 strncmp(found->parts[part], hash, SOURCE_PART_TEXT - 1) != 0))
+		found = i < n ? &known[i++] : NULL;
+	return found;
+}
+
+/*
+ * Somebody's own change to a part is theirs to make (packages patch for newer kernels), and every place is checked
+ * as it is. A whole part of another release is nobody's intent: it compiles, and its modules do not fit each other.
+ */
+int tree_check_parts(const struct tree *t, const char *release, struct arena *a,
+		     const char **ret_changed)
+{
+	const struct known_source *own = release ? known_source_find(release) : NULL;
+	AUTO_STRBUF struct strbuf changed = {0};
+
+	*ret_changed = NULL;
+	for (size_t i = 0; own && i < SOURCE_PARTS; i++) {
+		char hash[SHA256_TEXT];
+		int r = own->parts[i] ? source_hash_part(t, source_parts[i], hash) : -ENOENT;
+		const struct known_source *is = r == 0 ? source_with(i, hash, own) : NULL;
+
+		if (r < 0 && r != -ENOENT && r != -EINVAL)
+			return r;
+		if (is && is != own)
+			return err_set(EINVAL,
+				       "%s mixes two releases: version.mk is of %s, and %s has the "
+				       "files of %s; unpack one release into an empty folder",
+				       t->dir, release, source_parts[i], is->release);
+		if (r != -ENOENT && !is)
+			strbuf_printf(&changed, "%s%s", changed.len ? ", " : "", source_parts[i]);
+	}
+	if (changed.len)
+		*ret_changed = arena_strdup(a, strbuf_str(&changed));
 	return 0;
 }

@@ -82,6 +82,8 @@ static int look(struct unlock *u)
 		r = read_version(u, &m);
 	u->tried = u->version && known_source_find(u->version);
 	if (r == 0)
+		r = tree_check_parts(&u->tree, u->version, u->arena, &u->changed);
+	if (r == 0)
 		r = unlock_plan(u, &s);
 	if (r == 0)
 		judge_edits(u, &s, &m);

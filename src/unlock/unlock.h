@@ -51,6 +51,7 @@ struct unlock {
 	enum era era;
 	const char *version; /* of version.mk, for people only; NULL: not there */
 	bool tried;          /* the edits, with the release of that name */
+	const char *changed; /* its parts that are not as published: see tree_check_parts */
 	unsigned conditions; /* a bit for each enum condition that is met */
 	bool asks_kernel; /* itself, what arguments pci_resize_resource has: the edit is not made */
 	struct unlock_file

@@ -141,6 +141,37 @@ static void what_is_no_file_is_refused(void **state)
 	assert_int_equal(hash_of(r, hash), -EINVAL);
 }
 
+/* printf x >src/a.c; sha256sum src/a.c | sha256sum */
+#define KNOWN_PART "a78911dd9f2e79b6061390b260a213b71af81765e2e84550f257c10987676179"
+
+static bool is_known_part(const struct rig *r)
+{
+	char hash[SHA256_TEXT];
+	struct tree t;
+
+	assert_int_equal(tree_open(r->tree, &t), 0);
+	assert_int_equal(source_hash_part(&t, "src", hash), 0);
+	assert_int_equal(source_hash_part(&t, "other", hash), -ENOENT);
+	assert_int_equal(source_hash_part(&t, "src", hash), 0);
+	tree_close(&t);
+	return strcmp(hash, KNOWN_PART) == 0;
+}
+
+static void a_part_is_hashed_alone(void **state)
+{
+	struct rig *r = *state;
+	AUTO_FREE char *link = path_in(r, "src/nv-kernel.o_binary");
+
+	assert_true(is_known_part(r));
+	made_put(r->tree, "src-b", "z", 1);
+	made_put(r->tree, "src/a.o", "made", 4);
+	made_put(r->tree, "src/_out/a.c", "made", 4);
+	assert_int_equal(symlink("a.o", link), 0);
+	assert_true(is_known_part(r));
+	made_put(r->tree, "src/b.c", "", 0);
+	assert_false(is_known_part(r));
+}
+
 /* ---- archives ---- */
 
 struct entry {
@@ -421,6 +452,7 @@ int main(void)
 		TEST(it_is_what_sha256sum_gives),
 		TEST(every_file_counts),
 		TEST(what_is_no_file_is_refused),
+		TEST(a_part_is_hashed_alone),
 		TEST(a_release_is_unpacked),
 		TEST(nothing_gets_out_of_the_tree),
 		TEST(links_on_the_way_are_not_followed),

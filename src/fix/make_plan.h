@@ -15,7 +15,7 @@ struct plan_request {
 	bool inside; /* a system image that is prepared, seen from inside, as by chroot: no container */
 	unsigned lifetime;   /* enum change_lifetime: mask over what the changes want */
 	const char *program; /* this program's absolute path, for a unit that runs it at boot;
-				* NULL: /usr/bin/onehop */
+				* NULL: others than root could put another there */
 	/*
 	 * Steps of the caller that put other modules into the system: before what modprobe's file
 	 * holds, and the initramfs is made anew behind both. Not in an image. Kept by pointer with

@@ -262,6 +262,11 @@ struct unit {
 	bool now;   /* started at once too */
 };
 
+/*
+ * Onehop as ExecStart= names it: this program if it is installed, which is where it stays and none but
+ * root can put another in its place; else what a package has installed. NULL: neither.
+ */
+const char *plan_own_program(struct planner *p);
 void plan_unit(struct planner *p, const struct unit *u, const struct purpose *purpose);
 void plan_module_load(struct planner *p, const struct change *c);
 void plan_persistence(struct planner *p, const struct change *c);

@@ -269,43 +269,6 @@ static void want_rows(struct planner *p)
 
 /* ---- at each boot: a unit ---- */
 
-/* A path as systemd reads it in a command: quoted, its specifiers doubled. */
-static const char *unit_path(struct planner *p, const char *path)
-{
-	AUTO_STRBUF struct strbuf text = {0};
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789/._+-";
-
-	if (!path[strspn(path, plain)])
-		return path;
-	strbuf_putc(&text, '"');
-	for (; *path; path++) {
-		if (strchr("\"\\", *path))
-			strbuf_putc(&text, '\\');
-		if (strchr("%$", *path))
-			strbuf_putc(&text, *path);
-		strbuf_putc(&text, *path);
-	}
-	strbuf_putc(&text, '"');
-	return arena_strdup(p->a, text.text);
-}
-
-/* What root is to run at each boot, where none but root can put another in its place; NULL: none. */
-static const char *safe_program(struct planner *p)
-{
-	static const char *const passing[] = {"/home/",    "/root/", "/tmp/",
-					      "/var/tmp/", "/mnt/",  "/media/"};
-	static const char installed[] = "/usr/bin/onehop";
-	const char *program = p->request->program;
-
-	for (size_t i = 0; program && i < ARRAY_LEN(passing); i++)
-		if (text_starts_with(program, passing[i]))
-			program = NULL;
-	if (program)
-		return program;
-	return plan_exists(p, "%s", installed + 1) == THERE_NO ? NULL : installed;
-}
-
 /*
  * Until udev has bound drivers: one of those that give a device to virtual machines forbids it. It may
  * time out, or not be there.
@@ -325,7 +288,7 @@ static void keep_by_unit(struct planner *p, const struct purpose *purpose)
 		.early = true,
 		.condition = "/var/lib/onehop",
 		.first = settle(p),
-		.start = arena_printf(p->a, "%s fix --at-boot", unit_path(p, safe_program(p))),
+		.start = arena_printf(p->a, "%s fix --at-boot", plan_own_program(p)),
 	};
 
 	plan_unit(p, &unit, purpose);
@@ -343,14 +306,16 @@ static bool unit_can(struct planner *p)
 	return !p->request->image && !is_locked_down(p) && plan_has_systemd(p);
 }
 
-/* The unit would do, and only the program is missing: one that a user could replace is none. */
+/* The unit would do, and only a program that it may run is missing. */
 static bool lacks_program(struct planner *p)
 {
-	if (!unit_can(p) || safe_program(p))
+	if (!unit_can(p) || plan_own_program(p))
 		return false;
 	plan_manual(p, "", "a unit that sets ACS at each boot",
-		    "install onehop where only root can write (/usr/bin/onehop, say) and run this "
-		    "again: " UNIT_ACS " runs it as root");
+		    "install onehop first, where only root can write (/usr/bin/onehop, say), and "
+		    "run this again: " UNIT_ACS
+		    " runs it as root at each boot, so not from a build "
+		    "folder, a home or a disk that can go");
 	return true;
 }
 

@@ -7,6 +7,55 @@
 #define UNITS   "etc/systemd/system/"
 #define ENABLED UNITS "multi-user.target.wants/"
 
+/* ---- the program that units run ---- */
+
+/* A path as systemd reads it in a command: quoted, its specifiers doubled. */
+static const char *unit_path(struct planner *p, const char *path)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789/._+-";
+
+	if (!path[strspn(path, plain)])
+		return path;
+	strbuf_putc(&text, '"');
+	for (; *path; path++) {
+		if (strchr("\"\\", *path))
+			strbuf_putc(&text, '\\');
+		if (strchr("%$", *path))
+			strbuf_putc(&text, *path);
+		strbuf_putc(&text, *path);
+	}
+	strbuf_putc(&text, '"');
+	return arena_strdup(p->a, text.text);
+}
+
+/*
+ * Where packages and "meson install" put programs, and where a unit finds them at the next boot too. A
+ * build folder is none, nor is what lies on a disk that may not be mounted then.
+ */
+static bool is_installed(const char *program)
+{
+	static const char *const passing[] = {"/home/", "/root/",  "/tmp/", "/var/tmp/",
+					      "/mnt/",  "/media/", "/run/", "/dev/"};
+	AUTO_FREE char *folder = xstrndup(program, (size_t)(strrchr(program, '/') - program));
+
+	for (size_t i = 0; i < ARRAY_LEN(passing); i++)
+		if (text_starts_with(program, passing[i]))
+			return false;
+	return text_ends_with(folder, "/bin") || text_ends_with(folder, "/sbin");
+}
+
+const char *plan_own_program(struct planner *p)
+{
+	static const char usual[] = "/usr/bin/onehop";
+	const char *program = p->request->program;
+
+	if (program && is_installed(program))
+		return unit_path(p, program);
+	return plan_exists(p, "%s", usual + 1) == THERE_NO ? NULL : usual;
+}
+
 /* ---- a unit of onehop's own ---- */
 
 static void add_key(struct strbuf *text, const char *key, const char *value)

@@ -1251,7 +1251,7 @@ static void acs_old_kernel(void **state)
 
 		debian(&w);
 		w.m->kernel.release = fact_str(rows[i].release, "test");
-		w.request.program = "/opt/one hop/100%/onehop";
+		w.request.program = "/opt/one hop/100%/bin/onehop";
 		add_acs(&w, "0000:22:00.0");
 		make(&w);
 		s = file_step(w.plan, "etc/systemd/system/onehop-acs.service");
@@ -1260,7 +1260,7 @@ static void acs_old_kernel(void **state)
 		if (s) {
 			assert_has(s->new.data, "\nType=oneshot\nRemainAfterExit=yes\n"
 						"ExecStartPre=-/bin/udevadm settle ");
-			assert_has(s->new.data, "\nExecStart=\"/opt/one hop/100%%/onehop\" fix "
+			assert_has(s->new.data, "\nExecStart=\"/opt/one hop/100%%/bin/onehop\" fix "
 						"--at-boot\n");
 			assert_has(s->new.data, "\nDefaultDependencies=no\n"
 						"After=local-fs.target "
@@ -1296,11 +1296,17 @@ static void acs_unit_twice(void **state)
 	world_free(&w);
 }
 
-/* What root runs at each boot is nothing that a user could replace. */
-static void acs_from_home(void **state)
+/* What root runs at each boot is nothing that a user could replace, or that may be gone by then. */
+static void acs_from_a_program_that_goes(void **state)
 {
 	static const char unit[] = "etc/systemd/system/onehop-acs.service";
-	static const char *const programs[] = {"/home/alice/onehop", "/tmp/build/onehop", NULL};
+	static const char *const programs[] = {"/home/alice/bin/onehop",
+					       "/tmp/build/onehop",
+					       "/usr/src/onehop/build/onehop",
+					       "/run/media/alice/stick/bin/onehop",
+					       "/mnt/bin/onehop",
+					       "/onehop",
+					       NULL};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
@@ -1316,7 +1322,7 @@ static void acs_from_home(void **state)
 		assert_false(w.plan->steps[0].again_at_boot);
 		assert_int_equal(w.plan->wanted_n, 0);
 		assert_has(manual(w.plan, "a unit that sets ACS"),
-			   "install onehop where only root can write");
+			   "install onehop first, where only root can write");
 		put(&w, "usr/bin/onehop", "");
 		make(&w);
 		assert_has(content(w.plan, unit), "\nExecStart=/usr/bin/onehop fix --at-boot\n");
@@ -2327,7 +2333,7 @@ int main(void)
 		cmocka_unit_test(acs_guest),
 		cmocka_unit_test(acs_old_kernel),
 		cmocka_unit_test(acs_unit_twice),
-		cmocka_unit_test(acs_from_home),
+		cmocka_unit_test(acs_from_a_program_that_goes),
 		cmocka_unit_test(acs_many),
 		cmocka_unit_test(bar_size),
 		cmocka_unit_test(module_options),

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "diagnose/rules.h"
 #include "machine/acs_parameter.h"
+#include "machine/line_keeper.h"
 #include "machine/usable.h"
 
 #include <inttypes.h>
@@ -104,61 +105,32 @@ static const char *lockdown_caveat(struct rule_run *run)
 		       : "";
 }
 
-/* The word for the command line, as the boot loader's configuration needs it. */
-static const char *parameter_remedy(struct rule_run *run, const char *word)
+static struct line_host line_of(const struct rule_run *run)
 {
-	AUTO_STRBUF struct strbuf quoted = {0};
-
-	strbuf_shell_word(&quoted, word);
-	if (fact_is(run->m->kernel.boot_loader, BOOT_SYSTEMD_BOOT) ||
-	    fact_is(run->m->kernel.boot_loader, BOOT_UKI))
-		return run_text(run,
-				"add to /etc/kernel/cmdline, without quotes, %s, rebuild the "
-				"boot entries from it and reboot",
-				word);
-	if (fact_is(run->m->kernel.grubby, 1))
-		return run_text(
-			run,
-			"the kernel parameter: look at `grubby --info=ALL` first, since grubby "
-			"replaces another %.*s= of an entry; then "
-			"`grubby --update-kernel=ALL --args=%s`, and reboot",
-			(int)strcspn(word, "="), word, quoted.text);
-	return run_text(
-		run,
-		"the kernel parameter, %sas the last line of /etc/default/grub%s: `" GRUB_LINE_START
-		"%s" GRUB_LINE_END "`, then `update-grub` (Debian, Ubuntu) or "
-		"`grub2-mkconfig -o /boot/grub2/grub.cfg`, and reboot",
-		fact_is(run->m->kernel.boot_loader, BOOT_GRUB)
-			? ""
-			: "with GRUB (the boot loader is unknown here) ",
-		strchr(word, ';') ? ", with these quotes (GRUB and shells end a command at "
-				    "a bare ;)"
-				  : "",
-		quoted.text);
+	return (struct line_host){&run->m->kernel, &run->m->boot, false};
 }
 
-/* Why grubby must not add it, as fix has it; NULL: it can. */
-static const char *grubby_trouble(struct rule_run *run, const char *word)
+/* How a person adds the word to the command line here. */
+static const char *parameter_remedy(struct rule_run *run, const char *word)
 {
-	const char *other = strstr(cmdline(run), " pci=");
+	const struct line_host line = line_of(run);
+	const char *lead = line_advice_lead(line_keeper(&line));
+	AUTO_STRBUF struct strbuf how = {0};
 
-	if (!fact_is(run->m->kernel.grubby, 1))
-		return NULL;
-	if (strchr(word, ';'))
-		return ACS_LIST_CUT;
-	return other ? run_text(run, "grubby would put it in the place of %.*s",
-				(int)strcspn(other + 1, " \t\n"), other + 1)
-		     : NULL;
+	line_advice(&line, &word, 1, &how);
+	return run_text(run, "%s%s%s", *lead ? "the kernel parameter" : "", lead, strbuf_str(&how));
 }
 
 static const char *to_stay(struct rule_run *run, const char *word)
 {
-	const char *trouble = grubby_trouble(run, word);
+	const struct line_host line = line_of(run);
+	AUTO_STRBUF struct strbuf why = {0};
 
-	return trouble ? run_text(run,
+	line_why_not(&line, word, &why);
+	return why.len ? run_text(run,
 				  "`onehop fix %s`, which uses a systemd unit where it can, since "
 				  "%s",
-				  run->rule->id, trouble)
+				  run->rule->id, strbuf_str(&why))
 		       : parameter_remedy(run, word);
 }
 

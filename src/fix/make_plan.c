@@ -168,20 +168,22 @@ static void make_steps(struct planner *p, const struct change_set *changes)
 
 struct plan *plan_make(const struct plan_request *r, const struct change_set *changes)
 {
-	static const struct machine_request host_only = {.parts = MACHINE_HOST};
-	struct machine *image = r->image ? machine_read(r->source, &host_only) : NULL;
+	const struct machine_request request = {.parts = MACHINE_BOOT |
+							 (r->image ? MACHINE_HOST : 0u)};
+	struct machine *read = machine_read(r->source, &request);
 	struct plan *plan = plan_new();
 	struct planner p = {
 		.request = r,
 		.m = r->machine,
-		.files = image ? image : r->machine,
+		.files = r->image ? read : r->machine,
 		.s = r->source,
 		.plan = plan,
 		.a = plan->arena,
 	};
 
 	p.file_end = &p.file_list;
+	p.line = (struct line_host){&p.files->kernel, &read->boot, r->image};
 	make_steps(&p, changes);
-	machine_free(image);
+	machine_free(read);
 	return plan;
 }

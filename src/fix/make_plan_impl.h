@@ -9,6 +9,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/line_keeper.h"
 #include "machine/machine.h"
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -73,6 +74,7 @@ struct planner {
 	const struct plan_request *request;
 	const struct machine *m;     /* hardware, and what runs */
 	const struct machine *files; /* distribution, modprobe.d: the image's where there is one */
+	struct line_host line;       /* who keeps the kernel's command line, by the files of `s` */
 	struct source *s;
 	struct plan *plan;
 	struct arena *a; /* the plan's */
@@ -187,16 +189,16 @@ void plan_bar_size(struct planner *p, const struct change *c);
 
 /* plan_boot.c: whether and how the kernel's command line can be changed here */
 struct boot_way {
-	const char *name;
-	bool (*here)(struct planner *p);
+	enum line_keeper keeper;
+	bool (*can)(struct planner *p);  /* NULL: always */
 	void (*plan)(struct planner *p); /* all of the planner's words at once */
 	bool by_hand;
-	bool lists; /* a ';' in a word survives */
-	/* One clause: why this word is a person's to add; NULL: it can be added. May be NULL. */
-	const char *(*why_not)(struct planner *p, const char *word);
 };
 
 const struct boot_way *plan_boot_way(struct planner *p);
+/* One clause: why this word is a person's to add; NULL: it can be added. */
+const char *plan_word_why_not(struct planner *p, const char *word);
+void plan_boot_by_hand(struct planner *p);
 void plan_word_add(struct planner *p, const char *word, const struct purpose *purpose);
 void plan_parameter(struct planner *p, const struct change *c);
 void plan_boot_finish(struct planner *p);
@@ -226,25 +228,18 @@ bool plan_text_has_word(struct planner *p, const char *text, const char *word);
 bool plan_has_boot_files(struct planner *p);
 
 /* plan_grubby.c */
-bool plan_grubby_here(struct planner *p);
 void plan_grubby(struct planner *p);
-const char *plan_grubby_why_not(struct planner *p, const char *word);
 
 /* plan_grub.c */
-bool plan_grub_has_refresh(struct planner *p);
 bool plan_grub_reads_drop_ins(struct planner *p);
 void plan_grub_refresh(struct planner *p);
 void plan_grub_drop_in(struct planner *p);
-void plan_grub_by_hand(struct planner *p);
 
 /* plan_loader.c: systemd-boot */
-bool plan_loader_has_proxmox(struct planner *p);
-bool plan_loader_has_kernelstub(struct planner *p);
 bool plan_loader_has_kernel_install(struct planner *p);
 void plan_loader_proxmox(struct planner *p);
 void plan_loader_kernelstub(struct planner *p);
 void plan_loader_kernel_install(struct planner *p);
-void plan_loader_by_hand(struct planner *p);
 
 /* plan_module.c */
 void plan_module_option(struct planner *p, const struct change *c);

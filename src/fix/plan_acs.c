@@ -253,11 +253,7 @@ static const char *why_no_parameter(struct planner *p, const char *word)
 		       "line";
 	if (plan_boot_way(p)->by_hand)
 		return "onehop cannot change this boot loader's command line";
-	if (strchr(word, ';') && !plan_boot_way(p)->lists)
-		return ACS_LIST_CUT;
-	if (plan_boot_way(p)->why_not)
-		return plan_boot_way(p)->why_not(p, word);
-	return NULL;
+	return plan_word_why_not(p, word);
 }
 
 static void want_rows(struct planner *p)

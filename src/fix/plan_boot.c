@@ -121,61 +121,56 @@ static void plan_ostree(struct planner *p)
 
 /* ---- by hand ---- */
 
-static bool is_uki(struct planner *p)
+void plan_boot_by_hand(struct planner *p)
 {
-	return !p->request->image && fact_is(p->m->kernel.boot_loader, BOOT_UKI);
-}
+	const char **words = arena_alloc(p->a, p->word_n, sizeof(*words));
+	AUTO_STRBUF struct strbuf how = {0};
 
-static void uki_by_hand(struct planner *p)
-{
-	plan_manual(
-		p, plan_words_purpose(p).rules, "kernel parameters",
-		"the command line is inside the signed kernel image (UKI): add to "
-		"/etc/kernel/cmdline, without quotes, %s; build and sign the image again as it was "
-		"built, and reboot",
-		plan_words(p));
-}
-
-static bool is_any(struct planner *p)
-{
-	(void)p;
-	return true;
-}
-
-static void any_by_hand(struct planner *p)
-{
-	const char *words = plan_words(p);
-
-	plan_manual(
-		p, plan_words_purpose(p).rules, "kernel parameters",
-		"onehop does not know this boot loader: add to the kernel's command line in its "
-		"configuration %s%s, and reboot",
-		words, strchr(words, ';') ? " (in a script, in single quotes)" : "");
+	for (size_t i = 0; i < p->word_n; i++)
+		words[i] = p->words[i].word;
+	line_advice(&p->line, words, p->word_n, &how);
+	plan_manual(p, plan_words_purpose(p).rules, "kernel parameters", "%s", strbuf_str(&how));
 }
 
 /* ---- which ---- */
 
-/* The first that is here. A ; would end the command in entries that GRUB makes a script of. */
+/* The first of the keeper's that can. */
 static const struct boot_way ways[] = {
-	{"unified kernel image", is_uki, uki_by_hand, .by_hand = true},
-	{"rpm-ostree", plan_is_ostree, plan_ostree},
-	{"systemd-boot of Proxmox", plan_loader_has_proxmox, plan_loader_proxmox, .lists = true},
-	{"kernelstub", plan_loader_has_kernelstub, plan_loader_kernelstub, .lists = true},
-	{"systemd-boot", plan_loader_has_kernel_install, plan_loader_kernel_install, .lists = true},
-	{"systemd-boot", plan_is_systemd_boot, plan_loader_by_hand, .by_hand = true},
-	{"grubby", plan_grubby_here, plan_grubby, .why_not = plan_grubby_why_not},
-	{"GRUB of Proxmox", plan_grub_has_refresh, plan_grub_refresh, .lists = true},
-	{"GRUB", plan_grub_reads_drop_ins, plan_grub_drop_in, .lists = true},
-	{"GRUB", plan_is_grub, plan_grub_by_hand, .by_hand = true},
-	{"unknown", is_any, any_by_hand, .by_hand = true},
+	{KEEPER_UKI, NULL, plan_boot_by_hand, .by_hand = true},
+	{KEEPER_OSTREE, NULL, plan_ostree},
+	{KEEPER_PROXMOX_ENTRIES, NULL, plan_loader_proxmox},
+	{KEEPER_KERNELSTUB, NULL, plan_loader_kernelstub},
+	{KEEPER_ENTRIES, plan_loader_has_kernel_install, plan_loader_kernel_install},
+	{KEEPER_ENTRIES, NULL, plan_boot_by_hand, .by_hand = true},
+	{KEEPER_GRUBBY, NULL, plan_grubby},
+	{KEEPER_PROXMOX_GRUB, NULL, plan_grub_refresh},
+	{KEEPER_GRUB, plan_grub_reads_drop_ins, plan_grub_drop_in},
+	{KEEPER_GRUB, NULL, plan_boot_by_hand, .by_hand = true},
+	{KEEPER_UNKNOWN, NULL, plan_boot_by_hand, .by_hand = true},
 };
 
 const struct boot_way *plan_boot_way(struct planner *p)
 {
+	const enum line_keeper keeper = line_keeper(&p->line);
+
 	for (const struct boot_way *w = ways; !p->way; w++)
-		if (w->here(p))
+		if (w->keeper == keeper && (!w->can || w->can(p)))
 			p->way = w;
 	return p->way;
+}
+
+const char *plan_word_why_not(struct planner *p, const char *word)
+{
+	AUTO_STRBUF struct strbuf why = {0};
+
+	line_why_not(&p->line, word, &why);
+	for (size_t i = 0; plan_boot_way(p)->keeper == KEEPER_GRUBBY && i < p->word_n; i++) {
+		const char *other = p->words[i].word;
+
+		if (!why.len && strcmp(other, word) != 0 && line_same_key(other, word))
+			strbuf_printf(&why, "grubby keeps only one of %s and %s", word, other);
+	}
+	return why.len ? arena_strdup(p->a, strbuf_str(&why)) : NULL;
 }
 
 void plan_boot_finish(struct planner *p)

@@ -6,36 +6,19 @@
 
 /* ---- boot loaders ---- */
 
-/* syslinux and PXE say BOOT_IMAGE= too, with a name that no file system of GRUB's has. */
-static bool is_grub_line(const char *cmdline)
-{
-	const char *at = strstr(cmdline, "BOOT_IMAGE=");
-
-	return !at || at[strlen("BOOT_IMAGE=")] == '/' || at[strlen("BOOT_IMAGE=")] == '(';
-}
-
 bool plan_is_grub(struct planner *p)
 {
-	if (p->request->image)
-		return plan_has_program(p, "grub-mkconfig") == THERE_YES ||
-		       plan_has_program(p, "grub2-mkconfig") == THERE_YES;
-	return fact_is(p->m->kernel.boot_loader, BOOT_GRUB) &&
-	       is_grub_line(fact_str_or(p->m->kernel.cmdline, ""));
+	return line_is_grub(&p->line);
 }
 
 bool plan_is_systemd_boot(struct planner *p)
 {
-	if (p->request->image)
-		return !plan_is_grub(p) && plan_exists(p, FILE_KERNEL_LINE) == THERE_YES;
-	return fact_is(p->m->kernel.boot_loader, BOOT_SYSTEMD_BOOT);
+	return line_is_systemd_boot(&p->line);
 }
 
 bool plan_is_ostree(struct planner *p)
 {
-	if (p->request->image)
-		return false;
-	return plan_exists(p, "run/ostree-booted") == THERE_YES ||
-	       text_has_word(fact_str_or(p->m->kernel.cmdline, ""), "ostree=");
+	return line_keeper(&p->line) == KEEPER_OSTREE;
 }
 
 /* ---- words and where they stand ---- */

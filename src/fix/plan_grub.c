@@ -299,7 +299,7 @@ void plan_grub_drop_in(struct planner *p)
 	g.config = resolve(p, g.config);
 	if (!p->request->image && plan_exists(p, "%s", g.config) == THERE_NO) {
 		plan_note(p, "/%s is not there; is /boot mounted?", g.config);
-		plan_grub_by_hand(p);
+		plan_boot_by_hand(p);
 		return;
 	}
 	if (!write_drop_in(p, p->request->image ? NULL : g.config, &f))
@@ -315,12 +315,6 @@ void plan_grub_drop_in(struct planner *p)
 }
 
 /* ---- Proxmox with GRUB on several EFI partitions, each with a grub.cfg of its own ---- */
-
-bool plan_grub_has_refresh(struct planner *p)
-{
-	return plan_is_grub(p) && plan_has_program(p, "proxmox-boot-tool") == THERE_YES &&
-	       plan_exists(p, "etc/kernel/proxmox-boot-uuids") == THERE_YES;
-}
 
 void plan_grub_refresh(struct planner *p)
 {
@@ -338,24 +332,4 @@ void plan_grub_refresh(struct planner *p)
 	plan_tool(p, PHASE_BOOT, &apply, &purpose, "refresh the boot partitions");
 	plan_words_want(p);
 	way_back(p, f, grubs[0].config, "proxmox-boot-tool refresh");
-}
-
-/* ---- by hand ---- */
-
-void plan_grub_by_hand(struct planner *p)
-{
-	static const char *const with_two[] = {"fedora", "rhel", "suse", "opensuse", "sles", NULL};
-	enum there there;
-	const char *text;
-	const struct grub *g = find_grub(p, &text, &there);
-	AUTO_STRBUF struct strbuf words = {0};
-
-	if (!text && plan_distribution(p, with_two))
-		g = &grubs[1];
-	for (size_t i = 0; i < p->word_n; i++)
-		strbuf_printf(&words, "%s%s", i ? " " : "", quoted(p, p->words[i].word));
-	plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
-		    "add this line at the end of /etc/default/grub: `" GRUB_LINE_START
-		    "%s" GRUB_LINE_END "`; then run `%s -o /%s`, and reboot",
-		    strbuf_str(&words), g->mkconfig, g->config);
 }

@@ -6,20 +6,6 @@
 
 /* ---- who makes the entries ---- */
 
-bool plan_loader_has_proxmox(struct planner *p)
-{
-	return plan_is_systemd_boot(p) && plan_has_program(p, "proxmox-boot-tool") == THERE_YES;
-}
-
-bool plan_loader_has_kernelstub(struct planner *p)
-{
-	static const char *const pop[] = {"pop", NULL};
-	enum there there = plan_has_program(p, "kernelstub");
-
-	return plan_is_systemd_boot(p) &&
-	       (there == THERE_YES || (there == THERE_UNKNOWN && plan_distribution(p, pop)));
-}
-
 /* kernel-install names its entries after the kernel: MACHINE-ID-6.1.0-9-amd64.conf. */
 static bool is_written_by_hand(struct planner *p, const char *release)
 {
@@ -141,7 +127,7 @@ static struct planned_file *write_line(struct planner *p)
 	if (!p->word_n)
 		return NULL;
 	if (!f || !text) {
-		plan_loader_by_hand(p);
+		plan_boot_by_hand(p);
 		return NULL;
 	}
 	f->text = append_words(p, text, plan_words(p));
@@ -236,7 +222,7 @@ void plan_loader_kernel_install(struct planner *p)
 	add_bracket(p, (const char *const *const *)commands);
 }
 
-/* ---- kernelstub, and by hand ---- */
+/* ---- kernelstub ---- */
 
 void plan_loader_kernelstub(struct planner *p)
 {
@@ -254,14 +240,4 @@ void plan_loader_kernelstub(struct planner *p)
 	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
 		      words);
 	plan_way_without(p, "`kernelstub -d '%s'`", words);
-}
-
-void plan_loader_by_hand(struct planner *p)
-{
-	plan_manual(
-		p, plan_words_purpose(p).rules, "kernel parameters",
-		"add to the options line of the entry in loader/entries on the EFI or boot "
-		"partition, or where the program that writes these entries takes it from, without "
-		"quotes, %s; then reboot",
-		plan_words(p));
 }

@@ -8,8 +8,6 @@ struct pci_function;
 struct strbuf;
 
 #define ACS_PARAMETER "pci=disable_acs_redir="
-/* Why a boot loader that cuts lines at ";" does not get a list. */
-#define ACS_LIST_CUT "the ; between several ports may not survive in this boot loader's entries"
 
 /* The value of one argument, "A;B" of "pci=noaer,disable_acs_redir=A;B"; NULL: it has none. To free. */
 char *acs_parameter_of_word(const char *word);

@@ -305,13 +305,22 @@ static const struct {
 	{"LoaderInfo-" EFI_LOADER, "GRUB", BOOT_GRUB},
 };
 
+/* syslinux and PXE say BOOT_IMAGE= too, with a name that no file system of GRUB's has. */
+static bool is_grub_line(const char *line)
+{
+	static const char key[] = "BOOT_IMAGE=";
+	const char *at = text_has_word(line, key) ? strstr(line, key) : NULL;
+
+	return at && (at[strlen(key)] == '/' || at[strlen(key)] == '(');
+}
+
 /* The kernel's command line tells GRUB; the others tell themselves through EFI variables. */
 static struct fact_int read_boot_loader(struct reader *r)
 {
 	const struct fact_str *cmdline = &r->m->kernel.cmdline;
 	struct fact_int conf;
 
-	if (fact_known(*cmdline) && text_has_word(cmdline->value, "BOOT_IMAGE="))
+	if (is_grub_line(fact_str_or(*cmdline, "")))
 		return fact_int(BOOT_GRUB, "BOOT_IMAGE= in proc/cmdline");
 	for (size_t i = 0; i < ARRAY_SIZE(boot_marks); i++) {
 		AUTO_FREE char *value = NULL;

@@ -17,6 +17,7 @@ static const struct {
 	{MACHINE_PCI | MACHINE_CONFIG_SPACE, pci_read_all},
 	{MACHINE_NUMA, numa_read},
 	{MACHINE_HOST, host_read_all},
+	{MACHINE_BOOT, boot_read},
 	{MACHINE_HOST, modules_read},
 	{MACHINE_RDMA, rdma_read},
 	{MACHINE_LOG, kernel_log_read},

@@ -256,6 +256,33 @@ struct kernel {
 	struct fact_str bios;            /* DMI version and date */
 };
 
+/* Programs that make or change boot entries. */
+enum boot_program {
+	BOOT_GRUB_MKCONFIG,
+	BOOT_GRUB2_MKCONFIG,
+	BOOT_PROXMOX_TOOL,
+	BOOT_KERNELSTUB,
+	BOOT_PROGRAM_N
+};
+
+/* A file of /boot/loader/entries, where GRUB reads them too (Boot Loader Specification). */
+struct grub_entry {
+	const char *file;    /* "/boot/loader/entries/1.conf" */
+	const char *options; /* its words, and those that stand in variables of GRUB's */
+	const char
+		*unread; /* what of it could not be read: the file, "$kernelopts"; NULL: nothing */
+};
+
+/* Files that tell who keeps the kernel's command line; line_keeper.h judges them. */
+struct boot {
+	struct fact_int programs[BOOT_PROGRAM_N]; /* 1: it is there */
+	struct fact_int kernel_line;              /* 1: /etc/kernel/cmdline is there */
+	struct fact_int proxmox_partitions;       /* 1: it has boot partitions of its own */
+	struct fact_int ostree;                   /* 1: the running system is one of its trees */
+	struct grub_entry *entries;
+	size_t entry_n;
+};
+
 struct module {
 	const char *name;       /* as in /proc/modules: underscores */
 	struct fact_int loaded; /* refcount in users */
@@ -389,6 +416,7 @@ struct machine {
 	size_t node_n;
 	struct cpu cpu;
 	struct kernel kernel;
+	struct boot boot;
 	struct module *modules;
 	size_t module_n;
 	struct modprobe_line *modprobe;
@@ -429,10 +457,11 @@ enum machine_part {
 			  << 16,        /* each capability of each pair, see below */
 	MACHINE_NVML_DETAILS = 1 << 21, /* with MACHINE_NVML_STATE: what no judgement needs */
 	MACHINE_MODULE_FILE = 1 << 22,  /* nvidia's, which is large: has it P2P through BAR1? */
+	MACHINE_BOOT = 1 << 24,         /* who keeps the kernel's command line */
 	MACHINE_RM = 1 << 23, /* how GPUs are connected, from the resource manager of the driver */
 	MACHINE_NVML_ANY = MACHINE_NVML | MACHINE_NVML_P2P | MACHINE_NVML_STATE |
 			   MACHINE_NVML_LINKS | MACHINE_P2P_ALL,
-	MACHINE_TO_JUDGE = ((1 << 11) - 1) | MACHINE_RM,
+	MACHINE_TO_JUDGE = ((1 << 11) - 1) | MACHINE_RM | MACHINE_BOOT,
 	MACHINE_ALL =
 		MACHINE_TO_JUDGE | MACHINE_P2P_ALL | MACHINE_NVML_DETAILS | MACHINE_MODULE_FILE,
 };

@@ -55,6 +55,7 @@ void read_trouble(struct reader *r, const char *where, const char *fmt, ...)
 void pci_read_all(struct reader *r);    /* pci.c */
 void numa_read(struct reader *r);       /* cpu.c */
 void host_read_all(struct reader *r);   /* host.c, kernel.c, cpu.c */
+void boot_read(struct reader *r);       /* boot.c */
 void modules_read(struct reader *r);    /* modules.c: modules, modprobe.d, peer memory */
 void gpu_read(struct reader *r);        /* gpu.c: driver files, nvml.json, rm.json */
 void rdma_read(struct reader *r);       /* rdma.c */

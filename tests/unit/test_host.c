@@ -295,6 +295,10 @@ static void boot_loaders(void **state)
 	m = read_map(map);
 	assert_true(fact_is(m->kernel.boot_loader, BOOT_SYSTEMD_BOOT));
 	machine_free(m);
+	/* PXE loaders say BOOT_IMAGE= too. */
+	m = read_text("[proc]\ncmdline = BOOT_IMAGE=vmlinuz ro\n");
+	assert_true(fact_is(m->kernel.boot_loader, BOOT_OTHER));
+	machine_free(m);
 	m = read_text("[proc]\ncmdline = console=ttyS0\n");
 	assert_true(fact_is(m->kernel.boot_loader, BOOT_OTHER));
 	machine_free(m);

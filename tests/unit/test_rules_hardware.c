@@ -1333,6 +1333,7 @@ static void parameters_fit_the_boot_loader(void **state)
 		struct judged j;
 
 		translating(m);
+		m->kernel.boot_loader = fact_int(BOOT_GRUB, here);
 		m->kernel.grubby = fact_int(rows[i].grubby, here);
 		j = judge_built(m);
 		assert_non_null(strstr(finding_of(j.d, "iommu-translating", "translates")->remedy,

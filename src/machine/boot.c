@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files that tell who keeps the kernel's command line, and GRUB's own entries. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "machine/read.h"
+
+#include <string.h>
+
+#define ENTRIES "boot/loader/entries"
+
+static struct fact_int read_program(struct reader *r, const char *name)
+{
+	static const char *const folders[] = {"usr/sbin", "usr/bin", "sbin"};
+	struct fact_int there = fact_int(0, name);
+
+	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+		struct fact_int here = read_exists(r, "%s/%s", folders[i], name);
+
+		if (fact_is(here, 1))
+			return here;
+		if (fact_unknown(here))
+			there = here;
+	}
+	return there;
+}
+
+/* ---- entries ---- */
+
+/* "$kernelopts" of an entry; NULL: nobody knows. */
+static const char *grub_variable(struct reader *r, const char *name)
+{
+	static const char *const files[] = {"boot/grub2/grubenv", "boot/grub/grubenv"};
+	const char *key = arena_printf(r->m->arena, "%s=", name);
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		const struct fact_str text = read_text(r, "%s", files[i]);
+		const char *value;
+		size_t n;
+
+		if (fact_known(text) && text_after(text.value, key, &value, &n))
+			return arena_strndup(r->m->arena, value, n);
+	}
+	return NULL;
+}
+
+/* Words that stand in variables of GRUB's are the entry's too. */
+static void add_variables(struct reader *r, struct grub_entry *e, const char *words,
+			  struct strbuf *options)
+{
+	for (const char *at = strchr(words, '$'); at; at = strchr(at + 1, '$')) {
+		const char *name = arena_strndup(r->m->arena, at + 1, strcspn(at + 1, " \t"));
+		const char *value = grub_variable(r, name);
+
+		if (value)
+			strbuf_printf(options, " %s", value);
+		else if (strcmp(name, "kernelopts") == 0)
+			e->unread = "$kernelopts";
+	}
+}
+
+static void read_entry(struct reader *r, const char *name)
+{
+	static const char key[] = "options";
+	struct machine *m = r->m;
+	struct grub_entry *e = ARENA_PUSH(m->arena, m->boot.entries, m->boot.entry_n);
+	const struct fact_str text = read_text(r, ENTRIES "/%s", name);
+	AUTO_STRBUF struct strbuf options = {0};
+	const char *line = NULL;
+	size_t n;
+
+	e->file = arena_printf(m->arena, "/" ENTRIES "/%s", name);
+	if (!fact_known(text))
+		e->unread = e->file;
+	while (fact_known(text) && text_next_line(&line, &n, text.value)) {
+		const char *words = arena_strndup(m->arena, line, n);
+
+		if (!text_starts_with(words, key))
+			continue;
+		strbuf_printf(&options, "%s ", words + strlen(key));
+		add_variables(r, e, words, &options);
+	}
+	e->options = arena_strdup(m->arena, strbuf_str(&options));
+}
+
+static void read_entries(struct reader *r)
+{
+	char **names = NULL;
+	size_t n = 0;
+
+	read_list(r, &names, &n, ENTRIES);
+	for (size_t i = 0; i < n; i++)
+		if (text_ends_with(names[i], ".conf"))
+			read_entry(r, names[i]);
+	source_free_names(names, n);
+}
+
+void boot_read(struct reader *r)
+{
+	static const char *const programs[BOOT_PROGRAM_N] = {
+		[BOOT_GRUB_MKCONFIG] = "grub-mkconfig",
+		[BOOT_GRUB2_MKCONFIG] = "grub2-mkconfig",
+		[BOOT_PROXMOX_TOOL] = "proxmox-boot-tool",
+		[BOOT_KERNELSTUB] = "kernelstub",
+	};
+	struct boot *b = &r->m->boot;
+
+	for (size_t i = 0; i < BOOT_PROGRAM_N; i++)
+		b->programs[i] = read_program(r, programs[i]);
+	b->kernel_line = read_exists(r, "etc/kernel/cmdline");
+	b->proxmox_partitions = read_exists(r, "etc/kernel/proxmox-boot-uuids");
+	b->ostree = read_exists(r, "run/ostree-booted");
+	read_entries(r);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who keeps the kernel's command line on a host, for those who plan a change and those who advise one. */
+#pragma once
+
+#include "machine/machine.h"
+
+struct strbuf;
+
+enum line_keeper {
+	KEEPER_UNKNOWN, /* a boot loader that onehop does not know */
+	KEEPER_UKI,     /* inside a signed kernel image */
+	KEEPER_OSTREE,
+	KEEPER_PROXMOX_ENTRIES, /* proxmox-boot-tool, for systemd-boot */
+	KEEPER_KERNELSTUB,
+	KEEPER_ENTRIES, /* systemd-boot's entries, by kernel-install or by hand */
+	KEEPER_GRUBBY,
+	KEEPER_PROXMOX_GRUB, /* proxmox-boot-tool, for GRUB on boot partitions of its own */
+	KEEPER_GRUB,
+	KEEPER_N
+};
+
+/* `image`: a mounted system, of which `k` and `b` were read; what runs says nothing about it. */
+struct line_host {
+	const struct kernel *k;
+	const struct boot *b;
+	bool image;
+};
+
+enum line_keeper line_keeper(const struct line_host *h);
+const char *line_keeper_word(enum line_keeper k); /* "rpm-ostree", "GRUB", ... */
+bool line_is_grub(const struct line_host *h);
+bool line_is_systemd_boot(const struct line_host *h);
+
+/* Why the keeper must not be given this word, one clause; nothing if it can. */
+void line_why_not(const struct line_host *h, const char *word, struct strbuf *out);
+
+/*
+ * How a person adds these words, a sentence without a full stop that ends with the reboot. It goes on
+ * from "the kernel parameter" where line_advice_lead is not "".
+ */
+void line_advice(const struct line_host *h, const char *const *words, size_t n, struct strbuf *out);
+const char *line_advice_lead(enum line_keeper k);
+
+/* ---- grubby ---- */
+
+/* Whether two words are one argument: "pci=noaer" and "pci=realloc". */
+bool line_same_key(const char *a, const char *b);
+/* Whether each boot entry has this very word, so that grubby has nothing to do. */
+bool grubby_has(const struct boot *b, const char *word);

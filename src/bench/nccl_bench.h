@@ -18,10 +18,11 @@ enum nccl_op {
 	NCCL_OP_N
 };
 
-extern const char *const nccl_op_words[];   /* "all-reduce"; NULL-ended, as are the others */
+extern const char
+	*const nccl_op_words[]; /* of metrics: "all-reduce"; NULL-ended, as are the others */
 extern const char *const nccl_type_words[]; /* of enum element_type, as nccl-tests writes them */
 extern const char *const nccl_reduce_op_words[]; /* "sum" */
-const char *nccl_tests_program(enum nccl_op op); /* "all_reduce_perf" */
+const char *nccl_tests_name(enum nccl_op op);    /* "all_reduce", of all_reduce_perf */
 bool nccl_op_reduces(enum nccl_op op);           /* whether it has a reduction */
 bool nccl_op_has_root(enum nccl_op op);
 unsigned nccl_type_size(enum element_type t); /* bytes of an element */

@@ -3,6 +3,7 @@
 #include "bench/nccl_impl.h"
 
 #include "base/err.h"
+#include "result/metric.h"
 
 #include <errno.h>
 
@@ -10,7 +11,6 @@
 enum source { FROM_ALL_RANKS, FROM_PART, FROM_ROOT, FROM_PREVIOUS };
 
 struct row {
-	const char *program;
 	bool reduces, has_root;
 	bool splits;                  /* the size is that of all parts, one per rank */
 	bool sends_parts, recv_parts; /* a part per rank in that buffer */
@@ -90,15 +90,13 @@ static int call_send_recv(const struct nccl_api *api, const struct nccl_call *c)
 /* ---- the table ---- */
 
 static const struct row rows[NCCL_OP_N] = {
-	[NCCL_ALL_REDUCE] = {.program = "all_reduce_perf",
-			     .reduces = true,
+	[NCCL_ALL_REDUCE] = {.reduces = true,
 			     .in_place = true,
 			     .source = FROM_ALL_RANKS,
 			     .links = 2,
 			     .per_rank = 2,
 			     .call = call_all_reduce},
-	[NCCL_ALL_GATHER] = {.program = "all_gather_perf",
-			     .splits = true,
+	[NCCL_ALL_GATHER] = {.splits = true,
 			     .recv_parts = true,
 			     .send_at = true,
 			     .in_place = true,
@@ -106,8 +104,7 @@ static const struct row rows[NCCL_OP_N] = {
 			     .links = 1,
 			     .per_rank = 1,
 			     .call = call_all_gather},
-	[NCCL_REDUCE_SCATTER] = {.program = "reduce_scatter_perf",
-				 .reduces = true,
+	[NCCL_REDUCE_SCATTER] = {.reduces = true,
 				 .splits = true,
 				 .sends_parts = true,
 				 .recv_at = true,
@@ -116,31 +113,25 @@ static const struct row rows[NCCL_OP_N] = {
 				 .links = 1,
 				 .per_rank = 1,
 				 .call = call_reduce_scatter},
-	[NCCL_BROADCAST] = {.program = "broadcast_perf",
-			    .has_root = true,
+	[NCCL_BROADCAST] = {.has_root = true,
 			    .in_place = true,
 			    .source = FROM_ROOT,
 			    .links = 1,
 			    .call = call_broadcast},
-	[NCCL_REDUCE] = {.program = "reduce_perf",
-			 .reduces = true,
+	[NCCL_REDUCE] = {.reduces = true,
 			 .has_root = true,
 			 .in_place = true,
 			 .source = FROM_ALL_RANKS,
 			 .links = 1,
 			 .call = call_reduce},
-	[NCCL_ALL_TO_ALL] = {.program = "alltoall_perf",
-			     .splits = true,
+	[NCCL_ALL_TO_ALL] = {.splits = true,
 			     .sends_parts = true,
 			     .recv_parts = true,
 			     .source = FROM_PART,
 			     .links = 1,
 			     .per_rank = 1,
 			     .call = call_all_to_all},
-	[NCCL_SEND_RECV] = {.program = "sendrecv_perf",
-			    .source = FROM_PREVIOUS,
-			    .links = 1,
-			    .call = call_send_recv},
+	[NCCL_SEND_RECV] = {.source = FROM_PREVIOUS, .links = 1, .call = call_send_recv},
 };
 
 const char *const nccl_op_words[] = {"all-reduce", "all-gather", "reduce-scatter", "broadcast",
@@ -159,9 +150,9 @@ _Static_assert(sizeof(nccl_op_words) / sizeof(*nccl_op_words) == NCCL_OP_N + 1 &
 			       REDUCE_OP_N + 1,
 	       "a word for each");
 
-const char *nccl_tests_program(enum nccl_op op)
+const char *nccl_tests_name(enum nccl_op op)
 {
-	return rows[op].program;
+	return metric_of_collective(nccl_op_words[op], true, false)->peers[PEER_NCCL_TESTS].name;
 }
 
 bool nccl_op_reduces(enum nccl_op op)

@@ -11,42 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* clang-format off */
-const struct p2p_quantity p2p_quantities[] = {
-	{"write-ce", "one way, write, copy engine", P2P_ONE_WAY, .unit = "GB/s"},
-	{"read-ce", "one way, read, copy engine", P2P_ONE_WAY, .read = true, .unit = "GB/s"},
-	{"both-ce", "both ways, write, copy engine", P2P_BOTH_WAYS, .unit = "GB/s"},
-	{"write-sm", "one way, write, stores of a kernel", P2P_ONE_WAY, .by_kernel = true, .unit = "GB/s"},
-	{"read-sm", "one way, read, loads of a kernel", P2P_ONE_WAY, .read = true, .by_kernel = true, .unit = "GB/s"},
-	{"both-sm", "both ways, write, stores of kernels", P2P_BOTH_WAYS, .by_kernel = true, .unit = "GB/s"},
-	{"h2d-ce", "host to device, copy engine", P2P_FROM_HOST, .read = true, .unit = "GB/s"},
-	{"d2h-ce", "device to host, copy engine", P2P_TO_HOST, .unit = "GB/s"},
-	{"h2d-sm", "host to device, loads of a kernel", P2P_FROM_HOST, .read = true, .by_kernel = true, .unit = "GB/s"},
-	{"d2h-sm", "device to host, stores of a kernel", P2P_TO_HOST, .by_kernel = true, .unit = "GB/s"},
-	{"local-copy", "within a device, read plus write", P2P_LOCAL, .unit = "GB/s"},
-	{"latency-chase", "load from the other's memory (pointer chase)", P2P_CHASE, .read = true, .by_kernel = true, .unit = "ns"},
-	{"latency-host", "load from the host's memory (pointer chase)", P2P_CHASE_HOST, .read = true, .by_kernel = true, .unit = "ns"},
-	{"round-trip", "flag to the other and back", P2P_ROUND_TRIP, .by_kernel = true, .unit = "us"},
-	{"latency-write", "period of queued copies of 16 bytes", P2P_TINY, .unit = "us"},
-	{"latency-read", "the same, fetched", P2P_TINY, .read = true, .unit = "us"},
-	{"pairs-ce", "disjoint pairs at once, copy engine", P2P_TRAFFIC, TRAFFIC_PAIRS, .unit = "GB/s"},
-	{"all-to-all-ce", "all to all, copy engine", P2P_TRAFFIC, TRAFFIC_ALL_TO_ALL, .unit = "GB/s"},
-	{"all-to-all-sm", "all to all, stores of kernels", P2P_TRAFFIC, TRAFFIC_ALL_TO_ALL, .by_kernel = true, .unit = "GB/s"},
-	{"n-to-1-ce", "all others to one, copy engine", P2P_TRAFFIC, TRAFFIC_N_TO_1, .unit = "GB/s"},
-	{"1-to-n-ce", "one to all others, copy engine", P2P_TRAFFIC, TRAFFIC_1_TO_N, .unit = "GB/s"},
-	{"write-ce-staged", "one way, P2P off: through the host", P2P_ONE_WAY, .staged = true, .unit = "GB/s"},
-	{"both-ce-staged", "both ways, P2P off: through the host", P2P_BOTH_WAYS, .staged = true, .unit = "GB/s"},
-	{"latency-write-staged", "period of queued copies of 16 bytes, P2P off", P2P_TINY, .staged = true, .unit = "us"},
-};
-/* clang-format on */
-const size_t p2p_quantity_n = sizeof(p2p_quantities) / sizeof(*p2p_quantities);
-
-const struct p2p_quantity *p2p_quantity_find(const char *word)
+size_t p2p_metrics(const struct metric **ret)
 {
-	for (size_t i = 0; i < p2p_quantity_n; i++)
-		if (strcmp(p2p_quantities[i].word, word) == 0)
-			return &p2p_quantities[i];
-	return NULL;
+	size_t n = 0;
+
+	for (int staged = 0; staged < 2; staged++)
+		for (int shape = 0; shape < SHAPE_N; shape++)
+			for (size_t i = 0; i < metric_n; i++)
+				if (metrics[i].heading && metrics[i].staged == staged &&
+				    metrics[i].shape == (enum metric_shape)shape)
+					ret[n++] = &metrics[i];
+	return n;
+}
+
+const struct metric *p2p_metric_find(const char *name)
+{
+	const struct metric *m = metric_find(name);
+
+	return m && m->heading ? m : NULL;
 }
 
 void p2p_options_default(struct p2p_options *o)
@@ -64,24 +46,19 @@ void p2p_options_default(struct p2p_options *o)
 
 /* ---- what kind of figure ---- */
 
-static bool uses_sizes(const struct p2p_quantity *q)
+static bool is_host_shape(const struct metric *m)
 {
-	return q->shape < P2P_CHASE && p2p_is_rate(q);
+	return m->shape == SHAPE_HOST || m->shape == SHAPE_CHASE_HOST;
 }
 
-static bool is_host_shape(const struct p2p_quantity *q)
+static bool is_chase(const struct metric *m)
 {
-	return q->shape == P2P_TO_HOST || q->shape == P2P_FROM_HOST || q->shape == P2P_CHASE_HOST;
+	return m->shape == SHAPE_CHASE || m->shape == SHAPE_CHASE_HOST;
 }
 
-static bool is_chase(const struct p2p_quantity *q)
+static bool is_two_way(const struct metric *m)
 {
-	return q->shape == P2P_CHASE || q->shape == P2P_CHASE_HOST;
-}
-
-static bool is_two_way(const struct p2p_quantity *q)
-{
-	return q->shape == P2P_BOTH_WAYS || q->shape == P2P_ROUND_TRIP;
+	return m->both_ways || m->shape == SHAPE_ROUND_TRIP;
 }
 
 /* ---- rounds ---- */
@@ -190,7 +167,7 @@ static int plan_devices(size_t n, bool together, struct rounds *ret)
 }
 
 /* All that is staged shares the host's memory. */
-static int plan_pairs(const struct p2p *p, const struct p2p_quantity *q, struct rounds *ret)
+static int plan_pairs(const struct p2p *p, const struct metric *m, struct rounds *ret)
 {
 	const struct p2p_options *o = p->options;
 	const struct pair *pairs = o->pairs;
@@ -198,41 +175,40 @@ static int plan_pairs(const struct p2p *p, const struct p2p_quantity *q, struct 
 	size_t n = o->pair_n;
 	int r = 0;
 
-	if (q->shape == P2P_BOTH_WAYS) {
+	if (m->both_ways) {
 		r = unordered(o->pairs, o->pair_n, &once, &n);
 		pairs = once;
 	}
 	if (r == 0)
-		r = q->staged       ? plan_sequence(pairs, n, false, ret)
-		    : is_two_way(q) ? plan_both_ways(o->paths, pairs, n, ret)
+		r = m->staged       ? plan_sequence(pairs, n, false, ret)
+		    : is_two_way(m) ? plan_both_ways(o->paths, pairs, n, ret)
 				    : rounds_plan(o->paths, pairs, n, ret);
 	free(once);
 	return r;
 }
 
-static int plan(const struct p2p *p, const struct p2p_quantity *q, bool diagonal,
-		struct rounds *ret)
+static int plan(const struct p2p *p, const struct metric *m, bool diagonal, struct rounds *ret)
 {
 	size_t n = p->set->n;
 
-	if (diagonal || q->shape == P2P_LOCAL)
+	if (diagonal || m->shape == SHAPE_LOCAL)
 		return plan_devices(n, true, ret);
-	if (is_host_shape(q))
+	if (is_host_shape(m))
 		return plan_devices(n, false, ret);
-	if (q->shape == P2P_TRAFFIC)
-		return rounds_of_traffic(q->traffic, (unsigned)n, ret);
-	return plan_pairs(p, q, ret);
+	if (m->shape == SHAPE_TRAFFIC)
+		return rounds_of_traffic(m->traffic, (unsigned)n, ret);
+	return plan_pairs(p, m, ret);
 }
 
 /* ---- a round ---- */
 
 struct sampled {
 	struct p2p *p;
-	const struct p2p_quantity *q;
+	const struct metric *metric;
 	struct p2p_cell *cells; /* of the round, in the result */
 	struct flow *flows;
 	struct samples *samples;
-	struct samples *enqueue; /* of P2P_TINY */
+	struct samples *enqueue; /* of SHAPE_TINY */
 	double *values;          /* of one sample, per cell */
 	double *forth;           /* of them, what the initiator moved */
 	size_t cell_n, flow_n;
@@ -241,30 +217,31 @@ struct sampled {
 /* Traffic from several devices to one goes to a part of its buffer each. */
 static uint64_t slot(const struct sampled *s, int sender)
 {
-	return s->q->shape == P2P_TRAFFIC ? (uint64_t)sender * s->cells[0].bytes : 0;
+	return s->metric->shape == SHAPE_TRAFFIC ? (uint64_t)sender * s->cells[0].bytes : 0;
 }
 
 /* `device` moves data between its own memory and that of `other`, or the host's. */
 static int add_flow(struct sampled *s, size_t cell, int device, int other)
 {
-	const struct p2p_quantity *q = s->q;
+	const struct metric *m = s->metric;
 	struct flow *f = &s->flows[s->flow_n];
 	struct bench_device *devices = s->p->devices;
-	int from = q->read ? other : device, to = q->read ? device : other;
+	int from = m->read ? other : device, to = m->read ? device : other;
 
 	*f = (struct flow){
 		.device = device,
-		.origin = q->shape == P2P_FROM_HOST ? devices[from].host : devices[from].out,
-		.target = q->shape == P2P_TO_HOST ? devices[to].host : devices[to].in,
+		.origin =
+			m->shape == SHAPE_HOST && m->read ? devices[from].host : devices[from].out,
+		.target = m->shape == SHAPE_HOST && !m->read ? devices[to].host : devices[to].in,
 		.bytes = s->cells[cell].bytes,
 		.target_offset = slot(s, from),
 		.times = 1,
-		.lead_in = p2p_is_rate(q),
-		.ask_enqueue = q->shape == P2P_TINY,
+		.lead_in = metric_is_rate(m),
+		.ask_enqueue = m->shape == SHAPE_TINY,
 		.cell = cell,
 	};
 	s->flow_n++;
-	return q->by_kernel ? flow_use_kernel(s->p, f) : 0;
+	return m->by_kernel ? flow_use_kernel(s->p, f) : 0;
 }
 
 /* Two copies within one device: half of the buffers each. */
@@ -279,18 +256,18 @@ static int cell_flows(struct sampled *s, size_t i)
 	struct p2p_cell *c = &s->cells[i];
 	int other = c->target < 0 ? c->initiator : c->target, r;
 
-	if (is_chase(s->q)) {
+	if (is_chase(s->metric)) {
 		r = chase_flow(s->p, c, &s->flows[s->flow_n]);
 		s->flows[s->flow_n].cell = i;
 		s->flow_n += r == 0 && !*c->why;
 		return r;
 	}
-	r = is_host_shape(s->q) ? p2p_need_host(s->p, c->initiator) : 0;
+	r = is_host_shape(s->metric) ? p2p_need_host(s->p, c->initiator) : 0;
 	if (r == 0)
 		r = add_flow(s, i, c->initiator, other);
-	if (r == 0 && s->q->shape == P2P_BOTH_WAYS)
+	if (r == 0 && s->metric->both_ways)
 		r = add_flow(s, i, other, c->initiator);
-	if (r == 0 && s->q->shape == P2P_BOTH_WAYS && other == c->initiator)
+	if (r == 0 && s->metric->both_ways && other == c->initiator)
 		share_target(&s->flows[s->flow_n - 2]);
 	return r;
 }
@@ -309,17 +286,16 @@ static const char *no_access(const struct p2p *p, int initiator, int target)
 	return reach->on ? NULL : reach->why ? reach->why : "no peer access";
 }
 
-static const char *refusal(const struct p2p *p, const struct p2p_quantity *q,
-			   const struct p2p_cell *c)
+static const char *refusal(const struct p2p *p, const struct metric *m, const struct p2p_cell *c)
 {
 	const char *why;
 
 	if (c->target < 0 || c->target == c->initiator)
 		return NULL;
-	if (q->staged)
+	if (m->staged)
 		return p2p_reach(p, c->initiator, c->target)->on ? "peer access stays on" : NULL;
 	why = no_access(p, c->initiator, c->target);
-	return why || !is_two_way(q) ? why : no_access(p, c->target, c->initiator);
+	return why || !is_two_way(m) ? why : no_access(p, c->target, c->initiator);
 }
 
 /* Kernels of one device run side by side only where each leaves room for the others. */
@@ -341,33 +317,33 @@ static int make_flows(struct sampled *s)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < s->cell_n; i++) {
-		const char *why = refusal(s->p, s->q, &s->cells[i]);
+		const char *why = refusal(s->p, s->metric, &s->cells[i]);
 
 		if (why)
 			cell_fails(&s->cells[i], why);
-		else if (s->q->shape != P2P_ROUND_TRIP)
+		else if (s->metric->shape != SHAPE_ROUND_TRIP)
 			r = cell_flows(s, i);
 	}
 	share_blocks(s);
 	return r;
 }
 
-static bool is_copy(const struct p2p_quantity *q)
+static bool is_copy(const struct metric *m)
 {
-	return !is_chase(q) && q->shape != P2P_ROUND_TRIP;
+	return !is_chase(m) && m->shape != SHAPE_ROUND_TRIP;
 }
 
 static double flow_value(const struct sampled *s, const struct flow *f)
 {
 	double rate = (double)f->bytes * f->times / f->us / 1e3;
 
-	switch (s->q->shape) {
-	case P2P_CHASE:
-	case P2P_CHASE_HOST:
+	switch (s->metric->shape) {
+	case SHAPE_CHASE:
+	case SHAPE_CHASE_HOST:
 		return f->us * 1e3 / f->times / P2P_CHASE_STEPS;
-	case P2P_TINY:
+	case SHAPE_TINY:
 		return f->us / f->times;
-	case P2P_LOCAL:
+	case SHAPE_LOCAL:
 		return 2 * rate;
 	default:
 		return s->cells[f->cell].initiator == s->cells[f->cell].target ? 2 * rate : rate;
@@ -423,7 +399,7 @@ static int keep_sample(struct sampled *s)
 		if (!is_measured(s, i))
 			continue;
 		r = samples_add(&s->samples[i], s->values[i]);
-		if (r == 0 && s->q->shape == P2P_TINY)
+		if (r == 0 && s->metric->shape == SHAPE_TINY)
 			r = samples_add(&s->enqueue[i], s->cells[i].enqueue_us);
 		*share += (s->forth[i] / s->values[i] - *share) / (double)s->samples[i].n;
 	}
@@ -461,7 +437,7 @@ static int sample_round(struct sampled *s, const struct round *round)
 	int r;
 
 	do {
-		r = s->q->shape == P2P_ROUND_TRIP
+		r = s->metric->shape == SHAPE_ROUND_TRIP
 			    ? round_trip_sample(s->p, s->cells, s->cell_n, s->values)
 			    : sample_flows(s, under_load);
 		if (r == 0)
@@ -474,7 +450,7 @@ static int sample_round(struct sampled *s, const struct round *round)
 /* Devices share the host's memory and take turns, and smaller copies fill a sample there. */
 static double sample_us(const struct sampled *s)
 {
-	return s->p->options->sample_us / (is_host_shape(s->q) ? 2 : 1);
+	return s->p->options->sample_us / (is_host_shape(s->metric) ? 2 : 1);
 }
 
 static int prepare_round(struct sampled *s)
@@ -482,16 +458,16 @@ static int prepare_round(struct sampled *s)
 	unsigned timeouts = 0;
 	int r = 0;
 
-	if (is_copy(s->q) && s->p->options->verify)
+	if (is_copy(s->metric) && s->p->options->verify)
 		r = flows_prepare(s->p, s->flows, s->flow_n);
-	if (r < 0 || s->q->shape == P2P_ROUND_TRIP)
+	if (r < 0 || s->metric->shape == SHAPE_ROUND_TRIP)
 		return r;
 	r = flows_calibrate(s->p, s->flows, s->flow_n, sample_us(s), &timeouts);
 	count_timeouts(s, timeouts);
 	for (size_t i = 0; i < s->flow_n; i++) {
-		if (s->q->shape == P2P_TINY)
+		if (s->metric->shape == SHAPE_TINY)
 			s->flows[i].times = P2P_TINY_TIMES;
-		if (!is_copy(s->q))
+		if (!is_copy(s->metric))
 			s->flows[i].times = P2P_CHASE_BLOCKS;
 	}
 	return r;
@@ -501,9 +477,9 @@ static int check_round(struct sampled *s)
 {
 	int r = 0;
 
-	if (is_copy(s->q) && s->p->options->verify)
+	if (is_copy(s->metric) && s->p->options->verify)
 		r = flows_check(s->p, s->flows, s->flow_n, s->cells);
-	for (size_t i = 0; r == 0 && is_chase(s->q) && i < s->flow_n; i++)
+	for (size_t i = 0; r == 0 && is_chase(s->metric) && i < s->flow_n; i++)
 		r = chase_check(s->p, &s->flows[i], &s->cells[s->flows[i].cell]);
 	return r;
 }
@@ -512,13 +488,13 @@ static int switch_round(struct sampled *s, bool on)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && !s->q->staged && i < s->cell_n; i++) {
+	for (size_t i = 0; r == 0 && !s->metric->staged && i < s->cell_n; i++) {
 		const struct p2p_cell *c = &s->cells[i];
 
 		if (c->target < 0 || c->target == c->initiator)
 			continue;
 		r = p2p_round_access(s->p, c->initiator, c->target, on);
-		if (r == 0 && is_two_way(s->q))
+		if (r == 0 && is_two_way(s->metric))
 			r = p2p_round_access(s->p, c->target, c->initiator, on);
 	}
 	return r;
@@ -587,10 +563,10 @@ static int run_cells(struct sampled *s, uint64_t bytes, const struct round *roun
 	int r;
 
 	for (size_t i = 0; i < s->cell_n; i++)
-		s->cells[i] = (struct p2p_cell){.quantity = s->q,
+		s->cells[i] = (struct p2p_cell){.metric = s->metric,
 						.bytes = bytes,
 						.initiator = (int)round->pairs[i].initiator,
-						.target = is_host_shape(s->q)
+						.target = is_host_shape(s->metric)
 								  ? -1
 								  : (int)round->pairs[i].target};
 	r = measure_round(s, round);
@@ -598,11 +574,11 @@ static int run_cells(struct sampled *s, uint64_t bytes, const struct round *roun
 	return is_survivable(r) ? switch_round(s, false) : r;
 }
 
-static int run_round(struct p2p *p, const struct p2p_quantity *q, uint64_t bytes,
+static int run_round(struct p2p *p, const struct metric *m, uint64_t bytes,
 		     const struct round *round)
 {
 	size_t n = round->pair_n;
-	struct sampled s = {.p = p, .q = q, .cell_n = n};
+	struct sampled s = {.p = p, .metric = m, .cell_n = n};
 	int r;
 
 	s.cells = add_cells(p->result, n);
@@ -621,54 +597,54 @@ static int run_round(struct p2p *p, const struct p2p_quantity *q, uint64_t bytes
 	return r;
 }
 
-/* ---- a quantity ---- */
+/* ---- a metric ---- */
 
-static uint64_t copy_bytes(const struct p2p *p, const struct p2p_quantity *q, uint64_t size)
+static uint64_t copy_bytes(const struct p2p *p, const struct metric *m, uint64_t size)
 {
-	if (q->shape == P2P_TINY)
+	if (m->shape == SHAPE_TINY)
 		return P2P_TINY_BYTES;
-	if (!uses_sizes(q))
+	if (!metric_is_rate(m))
 		return 0;
-	if (is_host_shape(q) && size > p->host_bytes)
+	if (is_host_shape(m) && size > p->host_bytes)
 		return p->host_bytes;
-	if (q->shape == P2P_TRAFFIC && size >= 16 * p->set->n)
+	if (m->shape == SHAPE_TRAFFIC && size >= 16 * p->set->n)
 		return size / p->set->n / 16 * 16;
 	return size;
 }
 
-static void show_progress(const struct p2p *p, const struct p2p_quantity *q, uint64_t bytes,
-			  size_t i, size_t n)
+static void show_progress(const struct p2p *p, const struct metric *m, uint64_t bytes, size_t i,
+			  size_t n)
 {
 	const struct p2p_hooks *h = p->options->hooks;
 
 	if (h && h->progress)
-		h->progress(h->context, q, bytes, i, n, p->rounds_left);
+		h->progress(h->context, m, bytes, i, n, p->rounds_left);
 }
 
-static int run_rounds(struct p2p *p, const struct p2p_quantity *q, uint64_t bytes,
+static int run_rounds(struct p2p *p, const struct metric *m, uint64_t bytes,
 		      const struct rounds *rounds)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < rounds->round_n && !is_stopped(p); i++) {
-		show_progress(p, q, bytes, i, rounds->round_n);
-		r = run_round(p, q, bytes, &rounds->rounds[i]);
+		show_progress(p, m, bytes, i, rounds->round_n);
+		r = run_round(p, m, bytes, &rounds->rounds[i]);
 		p->rounds_left--;
 	}
 	return r;
 }
 
 /* `r`: how its rounds ended, handed on. */
-static int note_plan(struct p2p_result *result, const struct p2p_quantity *q, uint64_t bytes,
+static int note_plan(struct p2p_result *result, const struct metric *m, uint64_t bytes,
 		     const struct rounds *rounds, double seconds, int r)
 {
 	struct p2p_plan *plans =
 		realloc(result->plans, (result->plan_n + 1) * sizeof(*result->plans));
 
 	if (!plans)
-		return err_set(ENOMEM, "no memory for the plan of %s", q->word);
+		return err_set(ENOMEM, "no memory for the plan of %s", m->name);
 	result->plans = plans;
-	plans[result->plan_n++] = (struct p2p_plan){.quantity = q,
+	plans[result->plan_n++] = (struct p2p_plan){.metric = m,
 						    .bytes = bytes,
 						    .rounds = rounds->round_n,
 						    .least = rounds->least,
@@ -676,50 +652,50 @@ static int note_plan(struct p2p_result *result, const struct p2p_quantity *q, ui
 	return r;
 }
 
-/* The diagonal is not measured where it is a quantity of its own. */
-static bool has_diagonal(const struct p2p *p, const struct p2p_quantity *q)
+/* The diagonal is not measured where it is a metric of its own. */
+static bool has_diagonal(const struct p2p *p, const struct metric *m)
 {
-	return p->options->diagonal && !q->by_kernel &&
-	       (q->shape == P2P_ONE_WAY || q->shape == P2P_BOTH_WAYS || q->shape == P2P_TINY);
+	return p->options->diagonal && !m->by_kernel &&
+	       (m->shape == SHAPE_PAIR || m->shape == SHAPE_TINY);
 }
 
-static int run_quantity(struct p2p *p, const struct p2p_quantity *q, uint64_t size)
+static int run_metric(struct p2p *p, const struct metric *m, uint64_t size)
 {
-	uint64_t bytes = copy_bytes(p, q, size);
-	int r = p2p_set_staged(p, q->staged);
+	uint64_t bytes = copy_bytes(p, m, size);
+	int r = p2p_set_staged(p, m->staged);
 
-	for (int diagonal = has_diagonal(p, q); r == 0 && diagonal >= 0; diagonal--) {
+	for (int diagonal = has_diagonal(p, m); r == 0 && diagonal >= 0; diagonal--) {
 		struct rounds rounds;
 		double start = clock_s();
 
-		r = plan(p, q, diagonal, &rounds);
+		r = plan(p, m, diagonal, &rounds);
 		if (r < 0)
 			break;
-		r = run_rounds(p, q, bytes, &rounds);
+		r = run_rounds(p, m, bytes, &rounds);
 		if (!diagonal)
-			r = note_plan(p->result, q, bytes, &rounds, clock_s() - start, r);
+			r = note_plan(p->result, m, bytes, &rounds, clock_s() - start, r);
 		rounds_done(&rounds);
 	}
 	return r;
 }
 
-static size_t sizes_of(const struct p2p_options *o, const struct p2p_quantity *q)
+static size_t sizes_of(const struct p2p_options *o, const struct metric *m)
 {
-	return uses_sizes(q) ? o->size_n : 1;
+	return metric_is_rate(m) ? o->size_n : 1;
 }
 
 static int count_rounds(struct p2p *p)
 {
 	const struct p2p_options *o = p->options;
 
-	for (size_t i = 0; i < o->quantity_n; i++) {
-		for (int diagonal = has_diagonal(p, o->quantities[i]); diagonal >= 0; diagonal--) {
+	for (size_t i = 0; i < o->metric_n; i++) {
+		for (int diagonal = has_diagonal(p, o->metrics[i]); diagonal >= 0; diagonal--) {
 			struct rounds rounds = {0};
-			int r = plan(p, o->quantities[i], diagonal, &rounds);
+			int r = plan(p, o->metrics[i], diagonal, &rounds);
 
 			if (r < 0)
 				return r;
-			p->rounds_left += rounds.round_n * sizes_of(o, o->quantities[i]);
+			p->rounds_left += rounds.round_n * sizes_of(o, o->metrics[i]);
 			rounds_done(&rounds);
 		}
 	}
@@ -731,11 +707,11 @@ static int run_all(struct p2p *p)
 	const struct p2p_options *o = p->options;
 	int r = count_rounds(p);
 
-	for (size_t i = 0; i < o->quantity_n; i++)
-		for (size_t k = 0; k < sizes_of(o, o->quantities[i]); k++) {
+	for (size_t i = 0; i < o->metric_n; i++)
+		for (size_t k = 0; k < sizes_of(o, o->metrics[i]); k++) {
 			if (r < 0 || p->result->stopped)
 				return r;
-			r = run_quantity(p, o->quantities[i], o->size_n ? o->sizes[k] : 0);
+			r = run_metric(p, o->metrics[i], o->size_n ? o->sizes[k] : 0);
 		}
 	return r;
 }

@@ -1,67 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bandwidth and latency between devices, and between a device and the host: a table of quantities,
- * measured for pairs in rounds. */
+/* Bandwidth and latency between devices, and between a device and the host: the metrics
+ * that are measured for pairs in rounds. */
 #pragma once
 
 #include "bench/rounds.h"
 #include "bench/statistics.h"
 #include "device/device.h"
+#include "result/metric.h"
 
-/* Who moves the data, and between what. */
-enum p2p_shape {
-	P2P_ONE_WAY,   /* a pair, one direction */
-	P2P_BOTH_WAYS, /* a pair, both at once; the value is the sum */
-	P2P_TRAFFIC,   /* many pairs at once; a value per pair */
-	P2P_TO_HOST,   /* a device and the host's memory */
-	P2P_FROM_HOST,
-	P2P_LOCAL,      /* inside a device */
-	P2P_CHASE,      /* a chain of loads in the target's memory */
-	P2P_CHASE_HOST, /* a chain of loads in the host's memory */
-	P2P_ROUND_TRIP, /* a flag to and fro between resident kernels */
-	P2P_TINY,       /* the period of queued copies of 16 bytes */
-};
-
-struct p2p_quantity {
-	const char *word;  /* as in figures: "write-ce" */
-	const char *title; /* for people */
-	enum p2p_shape shape;
-	enum traffic traffic; /* of P2P_TRAFFIC */
-	bool read;            /* the initiator fetches, otherwise it sends */
-	bool by_kernel;       /* loads and stores, otherwise the copy engine */
-	bool staged;          /* with peer access off: through the host */
-	const char *unit;     /* "GB/s", "us", "ns" */
-};
-
-extern const struct p2p_quantity p2p_quantities[];
-extern const size_t p2p_quantity_n;
-
-const struct p2p_quantity *p2p_quantity_find(const char *word); /* NULL: no such word */
-/* True where a larger value is the better one. */
-static inline bool p2p_is_rate(const struct p2p_quantity *q)
-{
-	return q->unit[0] == 'G';
-}
+/*
+ * The metrics with a heading, in the order in which they are measured: by shape, what is staged last.
+ * `ret` has room for metric_n of them; how many there are.
+ */
+size_t p2p_metrics(const struct metric **ret);
+/* NULL: no metric of that name, or none that is measured here. */
+const struct metric *p2p_metric_find(const char *name);
 
 enum p2p_data { P2P_NOT_CHECKED, P2P_RIGHT, P2P_WRONG };
 
 /* One figure. */
 struct p2p_cell {
-	const struct p2p_quantity *quantity;
+	const struct metric *metric;
 	int initiator, target; /* index in the set; -1: the host */
 	uint64_t bytes;        /* of one copy, 0: none */
-	struct summary value;  /* in quantity->unit; n 0: not measured, `why` says why */
+	struct summary value;  /* in metric->unit; n 0: not measured, `why` says why */
 	enum stop stop;        /* why sampling ended */
 	enum p2p_data data;
 	uint64_t wrong_words,
 		checked_words; /* of 8 bytes; of the host's memory a sample is checked */
-	double share; /* P2P_BOTH_WAYS: of the value, what the initiator moved, on average */
+	double share; /* metric->both_ways: of the value, what the initiator moved, on average */
 	unsigned gate_timeouts; /* samples thrown away because the host was slower than the gate */
-	double enqueue_us; /* P2P_TINY: median time to enqueue a copy, in the process that does; else 0 */
+	double enqueue_us; /* SHAPE_TINY: median time to enqueue a copy, in the process that does; else 0 */
 	char why[192];
 };
 
 struct p2p_plan {
-	const struct p2p_quantity *quantity;
+	const struct metric *metric;
 	uint64_t bytes;       /* as in the cells */
 	size_t rounds, least; /* as in struct rounds */
 	double seconds;
@@ -70,7 +44,7 @@ struct p2p_plan {
 struct p2p_result {
 	struct p2p_cell *cells;
 	size_t cell_n;
-	struct p2p_plan *plans; /* one per quantity and size */
+	struct p2p_plan *plans; /* one per metric and size */
 	size_t plan_n;
 	bool stopped; /* by the hook: the cells are what was done until then */
 };
@@ -78,7 +52,7 @@ struct p2p_result {
 struct p2p_hooks {
 	void *context;
 	/* Before each round; `left` counts the rounds still to come. */
-	void (*progress)(void *context, const struct p2p_quantity *q, uint64_t bytes, size_t round,
+	void (*progress)(void *context, const struct metric *m, uint64_t bytes, size_t round,
 			 size_t rounds, size_t left);
 	/* Before each round and between samples; true ends the run. */
 	bool (*stopped)(void *context);
@@ -89,18 +63,19 @@ struct p2p_hooks {
 #define P2P_SIZE_MIN 32
 
 struct p2p_options {
-	const struct p2p_quantity *const *quantities;
-	size_t quantity_n;
+	const struct metric *const *metrics;
+	size_t metric_n;
 	const uint64_t *sizes; /* bytes of a copy: P2P_SIZE_MIN or more, multiples of 16 */
 	size_t size_n;
-	const struct pair *pairs; /* NULL: all ordered pairs; P2P_TRAFFIC always has all devices */
+	const struct pair
+		*pairs; /* NULL: all ordered pairs; SHAPE_TRAFFIC always has all devices */
 	size_t pair_n;
 	const struct paths *paths;
 	struct stopping stopping; /* budget_s: of one round */
 	double sample_us;         /* how long one sample should take */
 	uint64_t limit_us;        /* after which a sample counts as hung */
 	bool verify;
-	bool diagonal;                 /* P2P_ONE_WAY and P2P_TINY within each device too */
+	bool diagonal;                 /* SHAPE_PAIR and SHAPE_TINY within each device too */
 	const struct p2p_hooks *hooks; /* may be NULL */
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "bench/paths.h"
+#include "result/metric.h"
 
 struct pair {
 	unsigned initiator, target;
@@ -33,16 +34,10 @@ int rounds_plan(const struct paths *p, const struct pair *pairs, size_t pair_n, 
 /* All ordered pairs of so many devices; the caller frees. 0 or -ENOMEM. */
 int pairs_all(unsigned device_n, struct pair **ret, size_t *ret_n);
 
-/* Traffic that is meant to meet, whatever links it shares. */
-enum traffic {
-	TRAFFIC_PAIRS,      /* as many pairs at a time as there can be, all ordered pairs in turn */
-	TRAFFIC_ALL_TO_ALL, /* one round of all ordered pairs */
-	TRAFFIC_N_TO_1,     /* a round for each device: all others write to it */
-	TRAFFIC_1_TO_N,     /* a round for each device: it writes to all others */
-	TRAFFIC_N,
-};
-
-/* 0, -EINVAL (more than PATHS_DEVICES_MAX devices) or -ENOMEM. Below two devices: no round. */
+/*
+ * Traffic that is meant to meet, whatever links it shares.
+ * 0, -EINVAL (more than PATHS_DEVICES_MAX devices) or -ENOMEM. Below two devices: no round.
+ */
 int rounds_of_traffic(enum traffic t, unsigned device_n, struct rounds *ret);
 
 void rounds_done(struct rounds *r);

@@ -20,14 +20,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEFAULT_BYTES  (512ull << 20)
-#define HOST_BYTES     (4ull << 20)
-#define PEER_BYTES     160000000ull /* p2pBandwidthLatencyTest's */
-#define SWEEP_FROM     4096ull
-#define SWEEP_FACTOR   4
-#define MAX_SIZES      32
-#define MAX_QUANTITIES 64
-#define KILL_LIMIT_US  1000000
+#define DEFAULT_BYTES (512ull << 20)
+#define HOST_BYTES    (4ull << 20)
+#define PEER_BYTES    160000000ull /* p2pBandwidthLatencyTest's */
+#define SWEEP_FROM    4096ull
+#define SWEEP_FACTOR  4
+#define MAX_SIZES     32
+#define KILL_LIMIT_US 1000000
 
 struct p2p_command_options {
 	struct common_options common;
@@ -78,25 +77,6 @@ static const struct option p2p_table[] = {
 	OPTIONS_END,
 };
 
-/* What is measured, blank-separated; the last four are those of nobody's choice and of --format. */
-static const struct {
-	const char *name, *words;
-} groups[] = {
-	{"bandwidth", "write-ce read-ce both-ce write-sm read-sm both-sm"},
-	{"latency", "latency-chase latency-host round-trip latency-write latency-read"},
-	{"host", "h2d-ce d2h-ce h2d-sm d2h-sm latency-host"},
-	{"staged", "write-ce-staged both-ce-staged latency-write-staged"},
-	{"patterns", "pairs-ce all-to-all-ce all-to-all-sm n-to-1-ce 1-to-n-ce"},
-};
-#define WORDS_DEFAULT \
-	"write-ce read-ce both-ce write-sm read-sm h2d-ce d2h-ce latency-chase latency-host"
-#define WORDS_P2P_TEST \
-	"write-ce-staged write-ce both-ce-staged both-ce latency-write-staged latency-write"
-static const char *const words_of_format[] = {
-	[FORMAT_OWN] = WORDS_DEFAULT " round-trip",
-	[FORMAT_P2P_TEST] = WORDS_P2P_TEST,
-	[FORMAT_NVBANDWIDTH] = WORDS_DEFAULT,
-};
 /* clang-format on */
 
 /* ---- a run, as the command sees it ---- */
@@ -107,7 +87,7 @@ struct p2p_command {
 	struct devices devices;
 	struct device_set *set;
 	struct p2p_options run;
-	const struct p2p_quantity *quantities[MAX_QUANTITIES];
+	const struct metric **metrics;
 	uint64_t sizes[MAX_SIZES];
 	struct pair *pairs;
 	bool *access;
@@ -120,12 +100,36 @@ struct p2p_command {
 
 /* ---- what to measure ---- */
 
-static bool is_chosen(const struct p2p_quantity *q, const char *words)
+/* What --only calls several metrics at once. */
+static const struct {
+	const char *name;
+	unsigned shapes; /* a bit each */
+	bool staged;
+} groups[] = {
+	{"bandwidth", 1 << SHAPE_PAIR, false},
+	{"latency",
+	 1 << SHAPE_CHASE | 1 << SHAPE_CHASE_HOST | 1 << SHAPE_ROUND_TRIP | 1 << SHAPE_TINY, false},
+	{"host", 1 << SHAPE_HOST | 1 << SHAPE_CHASE_HOST, false},
+	{"staged", ~0u, true},
+	{"patterns", 1 << SHAPE_TRAFFIC, false},
+};
+
+/* `words`: names of metrics and groups, blank-separated. */
+static bool is_chosen(const struct metric *m, const char *words)
 {
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
-		if (text_has_word(words, groups[i].name) && text_has_word(groups[i].words, q->word))
+		if (text_has_word(words, groups[i].name) && m->staged == groups[i].staged &&
+		    groups[i].shapes >> m->shape & 1)
 			return true;
-	return text_has_word(words, q->word);
+	return text_has_word(words, m->name);
+}
+
+/* What a format wants of a person who did not choose; reads are the peer's --p2p_read. */
+static bool is_wanted(const struct metric *m, enum format format)
+{
+	if (format == FORMAT_P2P_TEST)
+		return m->peers[PEER_P2P_TEST].place && !m->read;
+	return m->standard && (format == FORMAT_OWN || m->peers[PEER_NVBANDWIDTH].place);
 }
 
 static bool is_known(const char *word)
@@ -133,18 +137,21 @@ static bool is_known(const char *word)
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
 		if (strcmp(groups[i].name, word) == 0)
 			return true;
-	return p2p_quantity_find(word) != NULL;
+	return p2p_metric_find(word) != NULL;
 }
 
 static int no_word(const char *word)
 {
-	const char *names[MAX_QUANTITIES + sizeof(groups) / sizeof(*groups)], *nearest;
-	size_t n = 0;
+	AUTO_FREE const char **names =
+		xcalloc(metric_n + sizeof(groups) / sizeof(*groups), sizeof(*names));
+	AUTO_FREE const struct metric **all = xcalloc(metric_n, sizeof(*all));
+	size_t n = 0, measured = p2p_metrics(all);
+	const char *nearest;
 
 	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
 		names[n++] = groups[i].name;
-	for (size_t i = 0; i < p2p_quantity_n; i++)
-		names[n++] = p2p_quantities[i].word;
+	for (size_t i = 0; i < measured; i++)
+		names[n++] = all[i]->name;
 	nearest = nearest_name(word, names, n);
 	if (nearest)
 		return err_set(EINVAL, "--only: no measurement '%s'; did you mean %s?", word,
@@ -170,9 +177,10 @@ static int check_words(const char *list, char **ret)
 	return 0;
 }
 
-static int choose_quantities(struct p2p_command *c)
+static int choose_metrics(struct p2p_command *c)
 {
 	AUTO_FREE char *words = NULL;
+	size_t n;
 	int r = 0;
 
 	if (c->o->only && c->o->all)
@@ -181,11 +189,13 @@ static int choose_quantities(struct p2p_command *c)
 		r = check_words(c->o->only, &words);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < p2p_quantity_n; i++)
+	c->metrics = xcalloc(metric_n, sizeof(*c->metrics));
+	n = p2p_metrics(c->metrics);
+	for (size_t i = 0; i < n; i++)
 		if (c->o->all ||
-		    is_chosen(&p2p_quantities[i], words ? words : words_of_format[c->format]))
-			c->quantities[c->run.quantity_n++] = &p2p_quantities[i];
-	c->run.quantities = c->quantities;
+		    (words ? is_chosen(c->metrics[i], words) : is_wanted(c->metrics[i], c->format)))
+			c->metrics[c->run.metric_n++] = c->metrics[i];
+	c->run.metrics = c->metrics;
 	return 0;
 }
 
@@ -269,7 +279,7 @@ static int choose_time(struct p2p_command *c)
 
 /* ---- while it runs ---- */
 
-static void show_progress(void *context, const struct p2p_quantity *q, uint64_t bytes, size_t round,
+static void show_progress(void *context, const struct metric *m, uint64_t bytes, size_t round,
 			  size_t rounds, size_t left)
 {
 	struct p2p_command *c = context;
@@ -277,7 +287,7 @@ static void show_progress(void *context, const struct p2p_quantity *q, uint64_t 
 
 	if (bytes)
 		snprintf(copies, sizeof(copies), " with copies of %s", bytes_text(bytes, size));
-	progress_show(&c->progress, "%s%s, round %zu of %zu, %zu left", q->word, copies, round + 1,
+	progress_show(&c->progress, "%s%s, round %zu of %zu, %zu left", m->name, copies, round + 1,
 		      rounds, left);
 }
 
@@ -509,7 +519,7 @@ static int run_bench_p2p(const void *options, const char *const *args)
 	p2p_options_default(&c.run);
 	r = c.format != FORMAT_OWN && c.o->common.json
 		    ? err_set(EINVAL, "--format and --json exclude each other")
-		    : choose_quantities(&c);
+		    : choose_metrics(&c);
 	if (r == 0)
 		r = choose_time(&c);
 	if (r == 0)
@@ -522,6 +532,7 @@ static int run_bench_p2p(const void *options, const char *const *args)
 		r = c.devices.request.n ? run_devices(&c) : devices_none(&c.devices);
 	close_set(&c);
 	devices_done(&c.devices);
+	free(c.metrics);
 	free(c.pairs);
 	free(c.access);
 	free((char *)c.ended);

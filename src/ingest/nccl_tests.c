@@ -15,53 +15,11 @@
 
 /* ---- which collective ---- */
 
-/* Longer names first: "all_reduce" holds "reduce". */
-static const struct {
-	const char *name, *word;
-} collectives[] = {
-	{"reduce_scatter", "reduce-scatter"},
-	{"all_reduce", "all-reduce"},
-	{"all_gather", "all-gather"},
-	{"alltoallv", "all-to-all-v"},
-	{"alltoall", "all-to-all"},
-	{"broadcast", "broadcast"},
-	{"hypercube", "hypercube"},
-	{"sendrecv", "send-recv"},
-	{"scatter", "scatter"},
-	{"gather", "gather"},
-	{"reduce", "reduce"},
-};
-
-#define COLLECTIVE_N (sizeof(collectives) / sizeof(*collectives))
-
-static const char *base_name(const char *path)
+const char *nccl_tests_word(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	return slash ? slash + 1 : path;
-}
-
-const char *nccl_tests_word(const char *path)
-{
-	const char *name = base_name(path);
-
-	for (size_t i = 0; i < COLLECTIVE_N; i++) {
-		if (strstr(name, collectives[i].name))
-			return collectives[i].word;
-	}
-	return NULL;
-}
-
-/* "./build/all_reduce_perf -b 8", "# Collective test starting: all_reduce_perf" */
-static const char *word_of_program(const char *line)
-{
-	for (size_t i = 0; i < COLLECTIVE_N; i++) {
-		const char *s = strstr(line, collectives[i].name);
-
-		if (s && text_starts_with(s + strlen(collectives[i].name), "_perf"))
-			return collectives[i].word;
-	}
-	return NULL;
+	return metric_collective(slash ? slash + 1 : path, "");
 }
 
 /*
@@ -90,17 +48,15 @@ static double better(double a, double b, bool higher)
 	return higher ? fmax(a, b) : fmin(a, b);
 }
 
-static void add_value(struct figures *f, const char *word, const char *suffix, bool higher,
-		      const double values[2], uint64_t bytes, const char *from)
+static void add_value(struct figures *f, const char *word, bool rate, const double values[2],
+		      uint64_t bytes, const char *from)
 {
-	char what[64];
 	struct figure *row;
-	double best = better(values[0], values[1], higher);
+	double best = better(values[0], values[1], rate);
 
 	if (!(best > 0))
 		return;
-	snprintf(what, sizeof(what), "%s%s", word, suffix);
-	row = figures_add(f, what, -1, -1, best);
+	row = figures_add(f, metric_of_collective(word, rate, false)->name, -1, -1, best);
 	row->bytes = bytes;
 	row->from = from;
 	if (values[0] > 0 && values[1] > 0) {
@@ -120,7 +76,7 @@ static void add_verified(struct figures *f, const struct nccl_tests_result resul
 	double wrong = fmax(result[0].wrong, result[1].wrong);
 
 	if (wrong >= 0)
-		figures_add(f, FIGURE_ALL_VERIFIED, -1, -1, wrong == 0)->from = from;
+		figures_add(f, METRIC_ALL_VERIFIED, -1, -1, wrong == 0)->from = from;
 }
 
 void nccl_tests_add(struct figures *f, const char *word, uint64_t bytes,
@@ -130,9 +86,9 @@ void nccl_tests_add(struct figures *f, const char *word, uint64_t bytes,
 	double busbw[2] = {result[0].busbw, result[1].busbw};
 
 	add_verified(f, result, from);
-	add_value(f, word, "-time", false, times, bytes, from);
+	add_value(f, word, false, times, bytes, from);
 	if (fmax(busbw[0], busbw[1]) >= LEAST_BUSBW)
-		add_value(f, word, "-bus", true, busbw, bytes, from);
+		add_value(f, word, true, busbw, bytes, from);
 }
 
 /* ---- the table ---- */
@@ -340,7 +296,8 @@ static void guess_collective(struct parser *p, const struct text_line *lines, si
 static int read_line(struct parser *p, const struct text_line *lines, size_t n, size_t at)
 {
 	const struct text_line *l = &lines[at];
-	const char *word = strstr(l->text, "concluded") ? NULL : word_of_program(l->text);
+	const char *word =
+		strstr(l->text, "concluded") ? NULL : metric_collective(l->text, "_perf");
 	AUTO_FREE char *copy = xstrdup(l->text);
 	struct words w;
 	uint64_t bytes;
@@ -414,7 +371,7 @@ static void add_wrong_line(struct figures *f, const struct text_line *lines, siz
 	for (size_t i = 0; i < f->row_n; i++)
 		known = known || figure_is_failure(&f->rows[i]);
 	if (line && !known)
-		figures_add(f, FIGURE_ALL_VERIFIED, -1, -1, 0)->from =
+		figures_add(f, METRIC_ALL_VERIFIED, -1, -1, 0)->from =
 			arena_printf(f->arena, "%s:%u", f->name, line);
 }
 

@@ -109,11 +109,11 @@ static const struct {
 	enum observed_kind kind;
 	bool yes_or_no;
 } observable[] = {
-	{FIGURE_PAIR_VERIFIED, OBSERVED_PEER_COPY, true},
-	{"p2p-access", OBSERVED_PEER_ACCESS, true},
-	{"write-ce", OBSERVED_BANDWIDTH, false},
-	{"read-ce", OBSERVED_BANDWIDTH, false},
-	{"latency-write", OBSERVED_LATENCY, false},
+	{METRIC_PAIR_VERIFIED, OBSERVED_PEER_COPY, true},
+	{METRIC_ACCESS, OBSERVED_PEER_ACCESS, true},
+	{METRIC_WRITE_CE, OBSERVED_BANDWIDTH, false},
+	{METRIC_READ_CE, OBSERVED_BANDWIDTH, false},
+	{METRIC_LATENCY_WRITE, OBSERVED_LATENCY, false},
 };
 
 static void set_gain(const struct figure_index *x, const struct figure *row, struct observed *ret)
@@ -141,7 +141,7 @@ static int add_figure(const struct figure_index *x, const struct figure *row, st
 	o->value = observable[k].yes_or_no ? 0 : row->median;
 	/* Of several samples the worst: what works sometimes does not work. */
 	o->ok = !observable[k].yes_or_no || row->low >= 1;
-	o->pulled = strcmp(row->what, "read-ce") == 0;
+	o->pulled = row->metric->read;
 	o->text = observable[k].what;
 	if (o->kind == OBSERVED_BANDWIDTH)
 		set_gain(x, row, o);
@@ -151,19 +151,18 @@ static int add_figure(const struct figure_index *x, const struct figure *row, st
 /* What failed and is not one pair's: a GPU by itself, or all of them; of many sizes the first. */
 static int add_failed(const struct figures *f, struct machine *m, const int *gpus)
 {
-	bool staged, whole = false;
+	bool whole = false;
 	int n = 0;
 
 	for (size_t i = 0; i < f->row_n; i++) {
 		const struct figure *row = &f->rows[i];
-		bool alone = strcmp(row->what, FIGURE_GPU_VERIFIED) == 0 && row->initiator >= 0;
-		bool all = strcmp(row->what, FIGURE_ALL_VERIFIED) == 0 && !whole;
+		bool alone = strcmp(row->what, METRIC_GPU_VERIFIED) == 0 && row->initiator >= 0;
+		bool all = strcmp(row->what, METRIC_ALL_VERIFIED) == 0 && !whole;
 
 		if (!figure_is_failure(row) || (!alone && !all))
 			continue;
 		observed_add_failed_test(m, alone ? &gpus[row->initiator] : gpus,
-					 alone ? 1 : f->gpu_n,
-					 figure_kind_find(row->what, &staged)->title, row->from);
+					 alone ? 1 : f->gpu_n, row->metric->title, row->from);
 		whole = whole || all;
 		n++;
 	}

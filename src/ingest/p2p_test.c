@@ -13,23 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The titles as the tool prints them. */
-static const struct title {
+/* The heading of a matrix as it stands in the text, and what it holds. */
+struct title {
 	const char *text;
-	const char *word;
-	const char *diagonal; /* what a GPU's copy to itself is; NULL: nothing worth a row */
-} titles[] = {
-	{"P2P Connectivity Matrix", "p2p-access", NULL},
-	{"Unidirectional P2P=Disabled Bandwidth Matrix", "write-ce-staged", "local-copy"},
-	{"Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix", "write-ce", NULL},
-	{"Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix", "read-ce", NULL},
-	{"Unidirectional P2P=Enabled Bandwidth Matrix", "write-ce", NULL},
-	{"Bidirectional P2P=Disabled Bandwidth Matrix", "both-ce-staged", NULL},
-	{"Bidirectional P2P=Enabled Bandwidth Matrix", "both-ce", NULL},
-	{"P2P=Disabled Latency Matrix", "latency-write-staged", NULL},
-	{"P2P=Enabled Latency (P2P Writes) Matrix", "latency-write", NULL},
-	{"P2P=Enabled Latency (P2P Reads) Matrix", "latency-read", NULL},
-	{"P2P=Enabled Latency Matrix", "latency-write", NULL},
+	const struct metric *metric;
 };
 
 struct parser {
@@ -38,25 +25,36 @@ struct parser {
 	size_t line_n, at;
 };
 
-/* Longer titles hold shorter ones, so the first of the table that fits is not enough. */
-static const struct title *find_title(const char *line)
+/* The heading of a matrix, of this or an older version; NULL: the text holds none of them. */
+static const char *heading_in(const struct metric *m, const char *text, size_t size)
 {
-	const struct title *best = NULL;
+	const char *headings[] = {m->peers[PEER_P2P_TEST].name, m->peers[PEER_P2P_TEST].more};
 
-	for (size_t i = 0; i < sizeof(titles) / sizeof(*titles); i++) {
-		if (strstr(line, titles[i].text) &&
-		    (!best || strlen(titles[i].text) > strlen(best->text)))
-			best = &titles[i];
+	for (size_t i = 0; i < sizeof(headings) / sizeof(*headings); i++)
+		if (headings[i] && memmem(text, size, headings[i], strlen(headings[i])))
+			return headings[i];
+	return NULL;
+}
+
+/* Longer headings hold shorter ones, so the first of the table that fits is not enough. */
+static struct title find_title(const char *line)
+{
+	struct title best = {0};
+
+	for (size_t i = 0; i < metric_n; i++) {
+		const char *text = heading_in(&metrics[i], line, strlen(line));
+
+		if (text && (!best.text || strlen(text) > strlen(best.text)))
+			best = (struct title){text, &metrics[i]};
 	}
 	return best;
 }
 
 bool p2p_test_recognise(const char *text, size_t size)
 {
-	for (size_t i = 0; i < sizeof(titles) / sizeof(*titles); i++) {
-		if (memmem(text, size, titles[i].text, strlen(titles[i].text)))
+	for (size_t i = 0; i < metric_n; i++)
+		if (heading_in(&metrics[i], text, size))
 			return true;
-	}
 	return false;
 }
 
@@ -123,10 +121,11 @@ static void add_row(struct parser *p, const struct title *t, size_t i, const dou
 	const char *from = arena_printf(p->f->arena, "%s:%u", p->f->name, p->lines[p->at].number);
 
 	for (size_t j = 0; j < n; j++) {
-		const char *word = i == j ? t->diagonal : t->word;
+		const char *what =
+			i == j ? t->metric->peers[PEER_P2P_TEST].diagonal : t->metric->name;
 
-		if (word && cells[j] >= 0)
-			figures_add(p->f, word, (int)i, (int)j, cells[j])->from = from;
+		if (what && cells[j] >= 0)
+			figures_add(p->f, what, (int)i, (int)j, cells[j])->from = from;
 	}
 }
 
@@ -200,10 +199,10 @@ int p2p_test_parse(const char *text, size_t size, const char *file, struct figur
 	p.lines = text_lines(p.f->arena, text, size, &p.line_n);
 	for (p.at = 0; p.at < p.line_n; p.at++) {
 		const char *line = p.lines[p.at].text;
-		const struct title *t = find_title(line);
+		struct title t = find_title(line);
 
-		if (t)
-			read_titled(&p, t);
+		if (t.text)
+			read_titled(&p, &t);
 		else
 			read_device(&p, line);
 	}

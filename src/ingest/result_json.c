@@ -99,28 +99,23 @@ static int parse_nccl_tests(const json_t *json, const char *file, struct figures
 
 /* ---- nvbandwidth -j ---- */
 
-/*
- * The row's GPU issues the copy, whatever way the description's arrow points. A bidirectional test has
- * three matrices below each other, one a direction and their sum.
- */
-static const struct {
-	const char *test, *word;
-	bool pairs; /* a matrix of GPUs; else one row of them */
-} testcases[] = {
-	{"device_to_device_memcpy_write_ce", "write-ce", true},
-	{"device_to_device_memcpy_read_ce", "read-ce", true},
-	{"device_to_device_memcpy_write_sm", "write-sm", true},
-	{"device_to_device_memcpy_read_sm", "read-sm", true},
-	{"device_to_device_bidirectional_memcpy_write_ce", "both-ce", true},
-	{"device_to_device_bidirectional_memcpy_write_sm", "both-sm", true},
-	{"device_to_device_latency_sm", "latency-chase", true},
-	{"host_to_device_memcpy_ce", "h2d-ce", false},
-	{"device_to_host_memcpy_ce", "d2h-ce", false},
-	{"host_to_device_memcpy_sm", "h2d-sm", false},
-	{"device_to_host_memcpy_sm", "d2h-sm", false},
-	{"host_device_latency_sm", "latency-host", false},
-	{"device_local_copy", "local-copy", false},
-};
+/* NULL: a test that onehop has nothing like. */
+static const struct metric *metric_of_test(const char *name)
+{
+	for (size_t i = 0; i < metric_n; i++) {
+		const char *test = metrics[i].peers[PEER_NVBANDWIDTH].name;
+
+		if (test && strcmp(test, name) == 0)
+			return &metrics[i];
+	}
+	return NULL;
+}
+
+/* A matrix of GPUs; else one row of them. */
+static bool has_pairs(const struct metric *m)
+{
+	return m->shape == SHAPE_PAIR || m->shape == SHAPE_CHASE;
+}
 
 /* Cells are texts, "N/A" among them. */
 static double cell_value(const json_t *cell)
@@ -132,39 +127,42 @@ static double cell_value(const json_t *cell)
 	return (!s || end > s) && isfinite(v) && v > 0 ? v : -1;
 }
 
-static void add_cell(struct figures *f, size_t t, int initiator, int target, double value)
+static void add_cell(struct figures *f, const struct metric *m, int initiator, int target,
+		     double value)
 {
 	int last = initiator > target ? initiator : target;
 
-	if (value < 0 || last >= FIGURES_MAX_GPUS || (testcases[t].pairs && initiator == target))
+	if (value < 0 || last >= FIGURES_MAX_GPUS || (has_pairs(m) && initiator == target))
 		return;
 	figures_need_gpus(f, (size_t)last + 1);
-	figures_add(f, testcases[t].word, initiator, target, value)->from =
-		arena_printf(f->arena, "%s: %s", f->name, testcases[t].test);
+	figures_add(f, m->name, initiator, target, value)->from =
+		arena_printf(f->arena, "%s: %s", f->name, m->peers[PEER_NVBANDWIDTH].name);
 }
 
 /* A matrix of one row. With the host, -1, it is the GPU that moves the data, whichever way. */
-static void add_single(struct figures *f, size_t t, int gpu, double value)
+static void add_single(struct figures *f, const struct metric *m, int gpu, double value)
 {
-	bool local = strcmp(testcases[t].word, "local-copy") == 0;
-
-	add_cell(f, t, gpu, local ? gpu : -1, value);
+	add_cell(f, m, gpu, m->shape == SHAPE_LOCAL ? gpu : -1, value);
 }
 
-static void add_matrix(struct figures *f, size_t t, const json_t *rows)
+/*
+ * The row's GPU issues the copy, whatever way the description's arrow points. A bidirectional test has
+ * three matrices below each other, one a direction and their sum.
+ */
+static void add_matrix(struct figures *f, const struct metric *m, const json_t *rows)
 {
 	size_t n = json_array_size(rows), i, j;
-	size_t first = strncmp(testcases[t].word, "both", 4) == 0 ? n / 3 * 2 : 0;
+	size_t first = m->both_ways ? n / 3 * 2 : 0;
 	const json_t *row, *cell;
 
 	json_array_foreach (rows, i, row) {
 		if (i < first)
 			continue;
 		json_array_foreach (row, j, cell) {
-			if (testcases[t].pairs)
-				add_cell(f, t, (int)(i - first), (int)j, cell_value(cell));
+			if (has_pairs(m))
+				add_cell(f, m, (int)(i - first), (int)j, cell_value(cell));
 			else
-				add_single(f, t, (int)j, cell_value(cell));
+				add_single(f, m, (int)j, cell_value(cell));
 		}
 	}
 }
@@ -175,7 +173,7 @@ static void add_status(struct figures *f, const char *name, const char *status, 
 	bool failed = strcmp(status, "Error") == 0;
 
 	if (failed || strcmp(status, "Passed") == 0)
-		figures_add(f, FIGURE_ALL_VERIFIED, -1, -1, !failed)->from =
+		figures_add(f, METRIC_ALL_VERIFIED, -1, -1, !failed)->from =
 			arena_printf(f->arena, "%s: %s%s%s", f->name, name,
 				     failed && error ? ": " : "", failed && error ? error : "");
 }
@@ -185,14 +183,12 @@ static void add_testcase(struct figures *f, const json_t *test)
 {
 	const char *name = json_string_value(json_object_get(test, "name"));
 	const char *status = json_string_value(json_object_get(test, "status"));
+	const struct metric *metric = name ? metric_of_test(name) : NULL;
 
 	if (name && status)
 		add_status(f, name, status, json_string_value(json_object_get(test, "error")));
-	if (status && strcmp(status, "Error") == 0)
-		return;
-	for (size_t t = 0; name && t < sizeof(testcases) / sizeof(*testcases); t++)
-		if (strcmp(name, testcases[t].test) == 0)
-			add_matrix(f, t, json_object_get(test, "bandwidth_matrix"));
+	if (metric && (!status || strcmp(status, "Error") != 0))
+		add_matrix(f, metric, json_object_get(test, "bandwidth_matrix"));
 }
 
 /* "0: NVIDIA H200 (00000000:04:00): (host)" */

@@ -45,7 +45,7 @@ static void add_own_memory(struct figures *f, size_t i, const json_t *device)
 
 	if (!failed && strcmp(state, "ok") != 0)
 		return;
-	figures_add(f, FIGURE_GPU_VERIFIED, (int)i, (int)i, !failed)->from =
+	figures_add(f, METRIC_GPU_VERIFIED, (int)i, (int)i, !failed)->from =
 		arena_printf(f->arena, "%s: devices[%zu]%s%s", f->name, i, failed ? ": " : "",
 			     *trouble ? trouble : text_of(own, "kind"));
 }
@@ -104,13 +104,13 @@ static void add_pair(struct figures *f, size_t k, const json_t *pair)
 	from = arena_printf(f->arena, "%s: pairs[%zu]%s%s%s%s", f->name, k, *kind ? ": " : "", kind,
 			    *pattern ? ", pattern " : "", pattern);
 	right = (ok || slow) && !*failed_pattern(pair);
-	figures_add(f, refused ? "p2p-access" : FIGURE_PAIR_VERIFIED, i, j, right)->from = from;
+	figures_add(f, refused ? METRIC_ACCESS : METRIC_PAIR_VERIFIED, i, j, right)->from = from;
 	if (ok || slow)
-		figures_add(f, FIGURE_PAIR_RATE, i, j, !slow)->from = from;
+		figures_add(f, METRIC_PAIR_RATE, i, j, !slow)->from = from;
 	if (slow && json_is_number(gbps))
-		figures_add(f, "write-ce", i, j, json_number_value(gbps))->from = from;
+		figures_add(f, METRIC_WRITE_CE, i, j, json_number_value(gbps))->from = from;
 	if (json_is_number(ns) && json_number_value(ns) > 0)
-		figures_add(f, "round-trip", i, j, json_number_value(ns) / 1e3)->from = from;
+		figures_add(f, METRIC_ROUND_TRIP, i, j, json_number_value(ns) / 1e3)->from = from;
 }
 
 /* Over P2P, and through host memory, which shows whether the GPUs themselves are right. */
@@ -121,7 +121,7 @@ static void add_all_reduce(struct figures *f, size_t k, const json_t *arm)
 	bool refused = strcmp(text_of(arm, "kind"), "refused") == 0; /* so says a pair */
 
 	if (ok || (strcmp(state, "failed") == 0 && !refused))
-		figures_add(f, FIGURE_ALL_VERIFIED, -1, -1, ok)->from =
+		figures_add(f, METRIC_ALL_VERIFIED, -1, -1, ok)->from =
 			arena_printf(f->arena, "%s: all_reduce[%zu], %s%s%s", f->name, k,
 				     text_of(arm, "arm"), ok ? "" : ": ", text_of(arm, "kind"));
 }

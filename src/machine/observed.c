@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "machine/read.h"
-#include "result/figures.h"
+#include "result/metric.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -136,15 +136,13 @@ static void take_wholes(struct reader *r, const json_t *doc, const char *when)
 {
 	static const struct {
 		const char *key, *figure;
-	} lists[] = {{"own_memory", FIGURE_GPU_VERIFIED}, {"all_reduce", FIGURE_ALL_VERIFIED}};
+	} lists[] = {{"own_memory", METRIC_GPU_VERIFIED}, {"all_reduce", METRIC_ALL_VERIFIED}};
 	const json_t *whole;
-	bool staged;
 	size_t i;
 
 	for (size_t k = 0; k < sizeof(lists) / sizeof(*lists); k++)
 		json_array_foreach (json_object_get(doc, lists[k].key), i, whole)
-			take_whole(r, whole, figure_kind_find(lists[k].figure, &staged)->title,
-				   when);
+			take_whole(r, whole, metric_find(lists[k].figure)->title, when);
 }
 
 /* Only a slow pair is right and of a kind; whatever else says both says nothing. */

@@ -9,28 +9,27 @@
 #include <string.h>
 
 /* NULL: no such cell. Of several sizes the last counts. */
-static const struct p2p_cell *find_cell(const struct p2p_report *r, const char *word, int initiator,
-					int target)
+static const struct p2p_cell *find_cell(const struct p2p_report *r, const struct metric *m,
+					int initiator, int target)
 {
 	const struct p2p_cell *found = NULL;
 
 	for (size_t i = 0; i < r->result->cell_n; i++) {
 		const struct p2p_cell *c = &r->result->cells[i];
 
-		if (strcmp(c->quantity->word, word) == 0 && c->initiator == initiator &&
-		    c->target == target)
+		if (c->metric == m && c->initiator == initiator && c->target == target)
 			found = c;
 	}
 	return found && found->value.n ? found : NULL;
 }
 
 /* Both ways is measured once for two cells. */
-static const struct p2p_cell *find_either(const struct p2p_report *r, const char *word, int i,
+static const struct p2p_cell *find_either(const struct p2p_report *r, const struct metric *m, int i,
 					  int j)
 {
-	const struct p2p_cell *c = find_cell(r, word, i, j);
+	const struct p2p_cell *c = find_cell(r, m, i, j);
 
-	return c || strncmp(word, "both", 4) != 0 ? c : find_cell(r, word, j, i);
+	return c || !m->both_ways ? c : find_cell(r, m, j, i);
 }
 
 static void pci_of(const struct device_info *d, struct pci_address *ret)
@@ -76,18 +75,13 @@ static void add_devices(const struct p2p_report *r, struct strbuf *out)
 }
 
 /* 0: not measured. Where P2P is not to be had the peer copies through the host, whatever its title says. */
-static double value_of(const struct p2p_report *r, const char *word, int i, int j, bool enqueue)
+static double value_of(const struct p2p_report *r, const struct metric *m, int i, int j,
+		       bool enqueue)
 {
-	const struct p2p_cell *c = find_either(r, word, i, j);
-	char staged[32];
+	const struct p2p_cell *c = find_either(r, m, i, j);
 
-	if (!c) {
-		snprintf(staged, sizeof(staged), "%s" FIGURE_STAGED,
-			 strcmp(word, "latency-read") == 0 ? "latency-write"
-			 : strcmp(word, "read-ce") == 0    ? "write-ce"
-							   : word);
-		c = find_either(r, staged, i, j);
-	}
+	if (!c && m->off)
+		c = find_either(r, metric_find(m->off), i, j);
 	return !c ? 0 : enqueue ? c->enqueue_us : c->value.median;
 }
 
@@ -100,7 +94,7 @@ static void add_value(struct strbuf *out, double value)
 		strbuf_printf(out, "%6s ", "-");
 }
 
-static void add_values(const struct p2p_report *r, const char *corner, const char *word,
+static void add_values(const struct p2p_report *r, const char *corner, const struct metric *m,
 		       bool enqueue, struct strbuf *out)
 {
 	strbuf_puts(out, corner);
@@ -110,85 +104,43 @@ static void add_values(const struct p2p_report *r, const char *corner, const cha
 	for (size_t i = 0; i < r->n; i++) {
 		strbuf_printf(out, "%6zu ", i);
 		for (size_t j = 0; j < r->n; j++)
-			add_value(out, value_of(r, word, (int)i, (int)j, enqueue));
+			add_value(out, value_of(r, m, (int)i, (int)j, enqueue));
 		strbuf_putc(out, '\n');
 	}
 }
 
-static bool was_measured(const struct p2p_report *r, const char *word)
+static bool was_measured(const struct p2p_report *r, const struct metric *m)
 {
 	for (size_t i = 0; i < r->result->cell_n; i++)
-		if (strcmp(r->result->cells[i].quantity->word, word) == 0)
+		if (r->result->cells[i].metric == m)
 			return true;
 	return false;
 }
 
-static const struct {
-	const char *title, *word;
-	bool latency, on_demand; /* the peer's --p2p_read */
-} matrices[] = {
-	{"Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n", "write-ce-staged", 0, 0},
-	{"Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n", "write-ce", 0, 0},
-	{"Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)\n", "read-ce", 0, 1},
-	{"Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n", "both-ce-staged", 0, 0},
-	{"Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n", "both-ce", 0, 0},
-	{"P2P=Disabled Latency Matrix (us)\n", "latency-write-staged", 1, 0},
-	{"P2P=Enabled Latency (P2P Writes) Matrix (us)\n", "latency-write", 1, 0},
-	{"P2P=Enabled Latency (P2P Reads) Matrix (us)\n", "latency-read", 1, 1},
-};
-
 void format_p2p_test(const struct p2p_report *r, struct strbuf *out)
 {
+	const struct metric *m;
+
 	strbuf_puts(out, "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n");
 	add_devices(r, out);
 	add_connectivity(r, out);
-	for (size_t i = 0; i < sizeof(matrices) / sizeof(*matrices); i++) {
-		if (matrices[i].on_demand && !was_measured(r, matrices[i].word))
+	for (unsigned i = 1; (m = metric_at(PEER_P2P_TEST, i)); i++) {
+		bool latency = m->shape == SHAPE_TINY;
+
+		if (m->read && !was_measured(r, m)) /* the peer's --p2p_read */
 			continue;
-		strbuf_puts(out, matrices[i].title);
-		add_values(r, matrices[i].latency ? "   GPU" : "   D\\D", matrices[i].word, false,
-			   out);
-		if (!matrices[i].latency)
+		strbuf_printf(out, "%s (%s)\n", m->peers[PEER_P2P_TEST].name, m->unit);
+		add_values(r, latency ? "   GPU" : "   D\\D", m, false, out);
+		if (!latency)
 			continue;
 		strbuf_putc(out, '\n');
-		add_values(r, "   CPU", matrices[i].word, true, out);
+		add_values(r, "   CPU", m, true, out);
 	}
 	strbuf_puts(out, "\nNOTE: The CUDA Samples are not meant for performance measurements. "
 			 "Results may vary when GPU Boost is enabled.\n");
 }
 
 /* ---- nvbandwidth ---- */
-
-/* Which of our figures stands in which of its tests. Order: as it numbers its tests. */
-static const struct nvb_test {
-	const char *name, *word, *description;
-	bool host; /* one row, the CPU's */
-} nvb_tests[] = {
-	{"host_to_device_memcpy_ce", "h2d-ce", "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)",
-	 true},
-	{"device_to_host_memcpy_ce", "d2h-ce", "memcpy CE CPU(row) <- GPU(column) bandwidth (GB/s)",
-	 true},
-	{"device_to_device_memcpy_read_ce", "read-ce",
-	 "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)", false},
-	{"device_to_device_memcpy_write_ce", "write-ce",
-	 "memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)", false},
-	{"device_to_device_bidirectional_memcpy_write_ce", "both-ce",
-	 "memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)", false},
-	{"host_device_latency_sm", "latency-host",
-	 "memory latency SM CPU(row) <-> GPU(column) (ns)", true},
-	{"host_to_device_memcpy_sm", "h2d-sm", "memcpy SM CPU(row) -> GPU(column) bandwidth (GB/s)",
-	 true},
-	{"device_to_host_memcpy_sm", "d2h-sm", "memcpy SM CPU(row) <- GPU(column) bandwidth (GB/s)",
-	 true},
-	{"device_to_device_memcpy_read_sm", "read-sm",
-	 "memcpy SM GPU(row) -> GPU(column) bandwidth (GB/s)", false},
-	{"device_to_device_latency_sm", "latency-chase",
-	 "Device to Device Latency SM GPU(row) <-> GPU(column) (ns)", false},
-	{"device_to_device_memcpy_write_sm", "write-sm",
-	 "memcpy SM GPU(row) <- GPU(column) bandwidth (GB/s)", false},
-	{"device_to_device_bidirectional_memcpy_write_sm", "both-sm",
-	 "memcpy SM GPU(row) <-> GPU(column) Total bandwidth (GB/s)", false},
-};
 
 /* As its JSON library writes strings: beyond ASCII as \uXXXX, which names of GPUs do not need. */
 static void add_string(struct strbuf *out, const char *s)
@@ -236,10 +188,9 @@ static void add_member(struct strbuf *out, int tabs, const char *key, const char
  * Of both ways it reports first what the second of the pair moves, then what the first does, then
  * the sum, and appends all three to one matrix. `part`: 0 to 2; one way has part 2 alone.
  */
-static double nvb_value(const struct p2p_report *r, const struct nvb_test *t, int part, int i,
-			int j)
+static double nvb_value(const struct p2p_report *r, const struct metric *m, int part, int i, int j)
 {
-	const struct p2p_cell *c = find_either(r, t->word, i, j);
+	const struct p2p_cell *c = find_either(r, m, i, j);
 	double forth;
 
 	if (!c)
@@ -253,13 +204,19 @@ struct nvb_sum {
 	size_t cells;
 };
 
-static void add_row(const struct p2p_report *r, const struct nvb_test *t, int part, int i,
-		    bool last, struct strbuf *out, struct nvb_sum *sum)
+/* One row, the CPU's. */
+static bool is_of_host(const struct metric *m)
+{
+	return m->shape == SHAPE_HOST || m->shape == SHAPE_CHASE_HOST;
+}
+
+static void add_row(const struct p2p_report *r, const struct metric *m, int part, int i, bool last,
+		    struct strbuf *out, struct nvb_sum *sum)
 {
 	begin_nested(out, 5, NULL, '[');
 	for (size_t j = 0; j < r->n; j++) {
-		double v = t->host ? nvb_value(r, t, part, (int)j, -1)
-				   : nvb_value(r, t, part, i, (int)j);
+		double v = is_of_host(m) ? nvb_value(r, m, part, (int)j, -1)
+					 : nvb_value(r, m, part, i, (int)j);
 		char text[32] = "N/A";
 
 		if (!isnan(v)) {
@@ -282,50 +239,49 @@ static void add_real(struct strbuf *out, double v)
 	strbuf_printf(out, "%s%s", text, strpbrk(text, ".en") ? "" : ".0");
 }
 
-static void add_matrix_members(const struct p2p_report *r, const struct nvb_test *t,
+static void add_matrix_members(const struct p2p_report *r, const struct metric *m,
 			       struct strbuf *out)
 {
-	int first = strncmp(t->word, "both", 4) == 0 ? 0 : 2, rows = t->host ? 1 : (int)r->n;
+	int first = m->both_ways ? 0 : 2, rows = is_of_host(m) ? 1 : (int)r->n;
 	struct nvb_sum sum = {0};
 
-	add_member(out, 4, "bandwidth_description", t->description, false);
+	add_member(out, 4, "bandwidth_description", m->peers[PEER_NVBANDWIDTH].more, false);
 	begin_nested(out, 4, "bandwidth_matrix", '[');
 	for (int part = first; part < 3; part++)
 		for (int i = 0; i < rows; i++)
-			add_row(r, t, part, i, part == 2 && i + 1 == rows, out, &sum);
+			add_row(r, m, part, i, part == 2 && i + 1 == rows, out, &sum);
 	begin(out, 4, NULL);
 	strbuf_puts(out, "],\n");
-	add_member(out, 4, "name", t->name, false);
+	add_member(out, 4, "name", m->peers[PEER_NVBANDWIDTH].name, false);
 	add_member(out, 4, "status", "Passed", false);
 	begin(out, 4, "sum");
 	add_real(out, sum.sum);
 	strbuf_putc(out, '\n');
 }
 
-/* The first wrong cell of a quantity; NULL: none. */
-static const struct p2p_cell *find_wrong(const struct p2p_report *r, const char *word)
+/* The first wrong cell of a metric; NULL: none. */
+static const struct p2p_cell *find_wrong(const struct p2p_report *r, const struct metric *m)
 {
 	for (size_t i = 0; i < r->result->cell_n; i++) {
 		const struct p2p_cell *c = &r->result->cells[i];
 
-		if (strcmp(c->quantity->word, word) == 0 && c->data == P2P_WRONG)
+		if (c->metric == m && c->data == P2P_WRONG)
 			return c;
 	}
 	return NULL;
 }
 
-static bool has_figures(const struct p2p_report *r, const char *word)
+static bool has_figures(const struct p2p_report *r, const struct metric *m)
 {
 	for (size_t i = 0; i < r->result->cell_n; i++)
-		if (strcmp(r->result->cells[i].quantity->word, word) == 0 &&
-		    r->result->cells[i].value.n)
+		if (r->result->cells[i].metric == m && r->result->cells[i].value.n)
 			return true;
 	return false;
 }
 
-static void add_test(const struct p2p_report *r, const struct nvb_test *t, struct strbuf *out)
+static void add_test(const struct p2p_report *r, const struct metric *m, struct strbuf *out)
 {
-	const struct p2p_cell *wrong = find_wrong(r, t->word);
+	const struct p2p_cell *wrong = find_wrong(r, m);
 
 	begin_nested(out, 3, NULL, '{');
 	if (wrong) {
@@ -334,23 +290,24 @@ static void add_test(const struct p2p_report *r, const struct nvb_test *t, struc
 		strbuf_printf(&b, "Data of device %d for device %d is wrong in %lu words",
 			      wrong->initiator, wrong->target, (unsigned long)wrong->wrong_words);
 		add_member(out, 4, "error", strbuf_str(&b), false);
-		add_member(out, 4, "name", t->name, false);
+		add_member(out, 4, "name", m->peers[PEER_NVBANDWIDTH].name, false);
 		add_member(out, 4, "status", "Error", true);
-	} else if (has_figures(r, t->word)) {
-		add_matrix_members(r, t, out);
+	} else if (has_figures(r, m)) {
+		add_matrix_members(r, m, out);
 	} else {
-		add_member(out, 4, "name", t->name, false);
+		add_member(out, 4, "name", m->peers[PEER_NVBANDWIDTH].name, false);
 		add_member(out, 4, "status", "Waived", true);
 	}
 }
 
 static void add_tests(const struct p2p_report *r, struct strbuf *out)
 {
+	const struct metric *m;
 	bool first = true;
 
 	begin(out, 2, "testcases");
-	for (size_t i = 0; i < sizeof(nvb_tests) / sizeof(*nvb_tests); i++) {
-		if (!was_measured(r, nvb_tests[i].word))
+	for (unsigned i = 1; (m = metric_at(PEER_NVBANDWIDTH, i)); i++) {
+		if (!was_measured(r, m))
 			continue;
 		if (first) {
 			strbuf_putc(out, '\n');
@@ -360,7 +317,7 @@ static void add_tests(const struct p2p_report *r, struct strbuf *out)
 			strbuf_puts(out, "},\n");
 		}
 		first = false;
-		add_test(r, &nvb_tests[i], out);
+		add_test(r, m, out);
 	}
 	if (first) {
 		strbuf_puts(out, "[],\n");

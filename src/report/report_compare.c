@@ -64,7 +64,8 @@ static void add_gpu_name(struct strbuf *b, const struct figures *f, int gpu)
 /* "GPU1 -> GPU0", "GPU3", "128 MiB": what a row is about. */
 static void add_subject(struct strbuf *b, const struct figures *f, const struct figure *row)
 {
-	bool from_host = strncmp(row->what, "h2d", 3) == 0; /* the GPU fetches */
+	const struct metric *m = row->metric;
+	bool from_host = m->shape == SHAPE_HOST && m->read; /* the GPU fetches */
 	char size[32];
 
 	if (row->initiator >= 0 || row->target >= 0) {
@@ -82,8 +83,8 @@ static void add_subject(struct strbuf *b, const struct figures *f, const struct 
 
 static void add_title(struct document *out, const struct compared *k, const char *more)
 {
-	document_cell(out, STYLE_PLAIN, "%s%s%s", k->kind->title, k->staged ? ", P2P off" : "",
-		      more);
+	document_cell(out, STYLE_PLAIN, "%s%s%s", k->metric->title,
+		      k->metric->staged ? ", P2P off" : "", more);
 }
 
 /* ---- the table ---- */
@@ -97,7 +98,7 @@ static void add_header(struct document *out, const char *const *names)
 
 static bool is_yes_or_no(const struct compared *k)
 {
-	return figure_unit_is_yes_or_no(k->kind->unit);
+	return k->metric->shape == SHAPE_YES_NO;
 }
 
 /* "1.16x, 55 better, 1 same": the factor between the medians, and how the cells came out. */
@@ -156,7 +157,7 @@ static void add_kind_row(struct document *out, const struct compared *k)
 	document_row(out);
 	add_title(out, k, "");
 	document_cell(out, STYLE_DIM, "%zu", k->cell_n);
-	add_values(out, k->before, k->after, k->kind->unit);
+	add_values(out, k->before, k->after, k->metric->unit);
 	add_factor(out, k);
 	add_outcome(out, k);
 }
@@ -171,7 +172,7 @@ static void add_cell_row(struct document *out, const struct compared *k,
 	document_row(out);
 	add_title(out, k, more);
 	document_cell(out, STYLE_DIM, "%zu", k->cell_n);
-	add_values(out, cell->before->median, cell->after->median, k->kind->unit);
+	add_values(out, cell->before->median, cell->after->median, k->metric->unit);
 	add_ratio(out, cell->before->median, cell->after->median);
 	add_outcome(out, k);
 }
@@ -191,8 +192,8 @@ static const struct compared_cell *telling_cell(const struct compared *k)
 	for (size_t i = 1; i < k->cell_n; i++) {
 		uint64_t bytes = k->cells[i].before->bytes;
 
-		if (k->kind->higher_is_better ? bytes > best->before->bytes
-					      : bytes < best->before->bytes)
+		if (k->metric->higher_is_better ? bytes > best->before->bytes
+						: bytes < best->before->bytes)
 			best = &k->cells[i];
 	}
 	return best;
@@ -218,7 +219,7 @@ static void add_peak_row(struct document *out, const struct compared *k)
 	document_row(out);
 	add_title(out, k, ", peak");
 	document_cell(out, STYLE_DIM, "%s", "");
-	add_values(out, before->median, after->median, k->kind->unit);
+	add_values(out, before->median, after->median, k->metric->unit);
 	add_ratio(out, before->median, after->median);
 	document_cell(out, STYLE_DIM, "at %s -> %s", size_format(before->bytes, a, sizeof(a)),
 		      size_format(after->bytes, b, sizeof(b)));
@@ -240,7 +241,7 @@ static void add_summary(struct document *out, const struct comparison *c)
 			continue;
 		}
 		add_cell_row(out, k, telling_cell(k));
-		if (k->kind->higher_is_better && k->cell_n > 1)
+		if (k->metric->higher_is_better && k->cell_n > 1)
 			add_peak_row(out, k);
 	}
 }
@@ -258,7 +259,7 @@ static void add_cell(struct document *out, const struct comparison *c, const str
 	add_title(out, k, "");
 	document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&subject));
 	add_values(out, cell->before->median, cell->after->median,
-		   is_yes_or_no(k) ? "" : k->kind->unit);
+		   is_yes_or_no(k) ? "" : k->metric->unit);
 	document_cell(out, change_styles[cell->change], "%s",
 		      gain_format(cell, gain, sizeof(gain)));
 }
@@ -279,11 +280,12 @@ static void add_lone(struct document *out, const struct comparison *c, const str
 
 	add_subject(&subject, l->before ? c->before : c->after, row);
 	document_row(out);
-	document_cell(out, STYLE_PLAIN, "%s%s", l->kind->title, l->staged ? ", P2P off" : "");
+	document_cell(out, STYLE_PLAIN, "%s%s", l->metric->title,
+		      l->metric->staged ? ", P2P off" : "");
 	document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&subject));
 	add_lone_value(out, STYLE_PLAIN, l->before);
 	add_lone_value(out, STYLE_STRONG, l->after);
-	document_cell(out, STYLE_PLAIN, "%s", l->kind->unit);
+	document_cell(out, STYLE_PLAIN, "%s", l->metric->unit);
 	document_cell(out, STYLE_DIM, "%s", l->before ? "only before" : "only after");
 }
 
@@ -564,9 +566,9 @@ static json_t *kind_json(const struct compared *k)
 
 	for (size_t i = 0; i < k->cell_n; i++)
 		json_array_append_new(cells, cell_json(&k->cells[i]));
-	o = json_pack("{s:s, s:s, s:b, s:s, s:b, s:o, s:o}", "what", k->kind->word, "title",
-		      k->kind->title, "p2p_off", (int)k->staged, "unit", k->kind->unit,
-		      "higher_is_better", (int)k->kind->higher_is_better, "before",
+	o = json_pack("{s:s, s:s, s:b, s:s, s:b, s:o, s:o}", "what", k->metric->word, "title",
+		      k->metric->title, "p2p_off", (int)k->metric->staged, "unit", k->metric->unit,
+		      "higher_is_better", (int)k->metric->higher_is_better, "before",
 		      number_json(k->before), "after", number_json(k->after));
 	json_object_set_new(o, "ratio", ratio_json(k->before, k->after));
 	json_object_set_new(o, "better", json_integer((json_int_t)k->counts[TREND_BETTER]));
@@ -582,8 +584,8 @@ static json_t *lone_json(const struct lone_figure *l)
 {
 	const struct figure *row = l->before ? l->before : l->after;
 
-	return json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "what", l->kind->word,
-			 "p2p_off", (int)l->staged, "unit", l->kind->unit, "initiator",
+	return json_pack("{s:s, s:b, s:s, s:o, s:o, s:o, s:o, s:o}", "what", l->metric->word,
+			 "p2p_off", (int)l->metric->staged, "unit", l->metric->unit, "initiator",
 			 index_json(row->initiator), "target", index_json(row->target), "bytes",
 			 row->bytes ? json_integer((json_int_t)row->bytes) : json_null(), "before",
 			 l->before ? number_json(row->median) : json_null(), "after",

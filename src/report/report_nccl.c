@@ -61,7 +61,7 @@ void report_nccl_head(struct strbuf *out, const struct nccl_result *r)
 
 	strbuf_printf(out, "# nccl-tests version %s nccl-headers=%d nccl-library=%d\n",
 		      NCCL_TESTS_VERSION, r->start.version, r->start.version);
-	strbuf_printf(out, "# Collective test starting: %s\n", nccl_tests_program(p->op));
+	strbuf_printf(out, "# Collective test starting: %s_perf\n", nccl_tests_name(p->op));
 	strbuf_printf(out,
 		      "# nThread %d nGpus %zu minBytes %llu maxBytes %llu step: %llu(%s) warmup "
 		      "iters: %u iters: %u agg iters: %d validation: %d graph: %u unalign: %d\n#\n",
@@ -135,7 +135,8 @@ void report_nccl_foot(struct strbuf *out, const struct nccl_result *r)
 		      wrong ? "FAILED" : "OK");
 	strbuf_printf(out, "# %-20s : %g \n#\n", "Avg bus bandwidth",
 		      r->row_n ? sum / (2.0 * (double)r->row_n) : 0);
-	strbuf_printf(out, "# Collective test concluded: %s\n#\n", nccl_tests_program(r->plan.op));
+	strbuf_printf(out, "# Collective test concluded: %s_perf\n#\n",
+		      nccl_tests_name(r->plan.op));
 }
 
 /* ---- what it means ---- */
@@ -332,10 +333,10 @@ void report_nccl_p2p(struct document *out, const struct nccl_result *on,
 
 /* ---- figures ---- */
 
-static void add_figure(struct figures *f, const char *word, uint64_t bytes, double median,
+static void add_figure(struct figures *f, const struct metric *m, uint64_t bytes, double median,
 		       double low, double high, unsigned samples)
 {
-	struct figure *row = figures_add(f, word, -1, -1, median);
+	struct figure *row = figures_add(f, m->name, -1, -1, median);
 
 	row->bytes = bytes;
 	row->samples = samples;
@@ -345,11 +346,11 @@ static void add_figure(struct figures *f, const char *word, uint64_t bytes, doub
 	}
 }
 
-static void add_arm(struct figures *f, const struct nccl_result *r, const char *suffix)
+static void add_arm(struct figures *f, const struct nccl_result *r, bool staged)
 {
 	const char *op = nccl_op_words[r->plan.op];
-	AUTO_FREE char *time = xprintf("%s-time%s", op, suffix);
-	AUTO_FREE char *bus = xprintf("%s-bus%s", op, suffix);
+	const struct metric *time = metric_of_collective(op, false, staged);
+	const struct metric *bus = metric_of_collective(op, true, staged);
 
 	for (size_t i = 0; i < r->row_n; i++) {
 		const struct nccl_cell *c = faster(&r->rows[i]);
@@ -383,9 +384,9 @@ struct figures *nccl_figures(const struct nccl_result *on, const struct nccl_res
 			       nccl_op_reduces(on->plan.op) ? nccl_reduce_op_words[on->plan.redop]
 							    : "");
 	add_gpus(f, on);
-	add_arm(f, on, "");
+	add_arm(f, on, false);
 	if (off)
-		add_arm(f, off, FIGURE_STAGED);
+		add_arm(f, off, true);
 	if (nccl_wrong(on) > 0)
 		figures_trouble(f, "%lld elements are wrong", (long long)nccl_wrong(on));
 	return f;

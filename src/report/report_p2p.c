@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop bench p2p` tells people: a matrix per quantity, how sure it is, what was expected. */
+/* What `onehop bench p2p` tells people: a matrix per metric, how sure it is, what was expected. */
 #include "report/report_p2p.h"
 
 #include "base/alloc.h"
@@ -19,17 +19,17 @@
 /* Pairs named for one reason. */
 #define MAX_NAMED 4
 
-/* The cells of one quantity and size. */
+/* The cells of one metric and size. */
 struct block {
 	const struct p2p_report *r;
 	const struct p2p_plan *plan;
-	const struct p2p_quantity *q;
+	const struct metric *metric;
 	const struct figure_index *figures; /* of the whole result */
 };
 
 static bool is_in(const struct block *b, const struct p2p_cell *c)
 {
-	return c->quantity == b->q && c->bytes == b->plan->bytes;
+	return c->metric == b->metric && c->bytes == b->plan->bytes;
 }
 
 #define FOR_EACH_CELL(c, b)                                                                        \
@@ -39,7 +39,7 @@ static bool is_in(const struct block *b, const struct p2p_cell *c)
 
 static const struct p2p_cell *cell_at(const struct block *b, int initiator, int target)
 {
-	bool either = b->q->shape == P2P_BOTH_WAYS;
+	bool either = b->metric->both_ways;
 
 	FOR_EACH_CELL(c, b)
 	{
@@ -55,14 +55,14 @@ static const struct p2p_cell *cell_at(const struct block *b, int initiator, int 
 /* As the data goes, or who loads from whom. */
 static void add_pair(struct strbuf *b, const struct p2p_report *r, const struct p2p_cell *c)
 {
-	bool from_host = c->quantity->shape == P2P_FROM_HOST;
+	bool from_host = c->metric->shape == SHAPE_HOST && c->metric->read;
 	const char *initiator = r->names[c->initiator],
 		   *target = c->target < 0 ? "host" : r->names[c->target];
 	const char *from = from_host ? target : initiator, *to = from_host ? initiator : target;
 
 	strbuf_printf(b, "%.*s", short_length(from), from);
 	if (c->target != c->initiator)
-		strbuf_printf(b, "%s%.*s", c->quantity->shape == P2P_BOTH_WAYS ? " <-> " : " -> ",
+		strbuf_printf(b, "%s%.*s", c->metric->both_ways ? " <-> " : " -> ",
 			      short_length(to), to);
 }
 
@@ -91,12 +91,12 @@ static size_t sharers(const struct block *b, const struct p2p_cell *cell)
 		&paths_pair(p, (unsigned)cell->initiator, (unsigned)cell->target)->links;
 	size_t most = 1;
 
-	for (size_t i = 0; b->q->shape == P2P_TRAFFIC && i < links->n; i++) {
+	for (size_t i = 0; b->metric->shape == SHAPE_TRAFFIC && i < links->n; i++) {
 		size_t n = 0;
 
 		FOR_EACH_CELL(c, b)
 		{
-			n += at_once(b->q->traffic, cell, c) &&
+			n += at_once(b->metric->traffic, cell, c) &&
 			     has_link(&paths_pair(p, (unsigned)c->initiator, (unsigned)c->target)
 					       ->links,
 				      links->ids[i]);
@@ -113,43 +113,44 @@ static double expected_gbps(const struct block *b, const struct p2p_cell *c)
 	unsigned i = (unsigned)c->initiator, j = (unsigned)c->target;
 	double forth, back;
 
-	if (b->q->staged || !p2p_is_rate(b->q) || c->target == c->initiator)
+	if (b->metric->staged || !metric_is_rate(b->metric) || c->target == c->initiator)
 		return 0;
 	if (c->target < 0)
 		return p->hosts[i].expected_gbps;
 	forth = paths_pair(p, i, j)->expected_gbps;
 	back = paths_pair(p, j, i)->expected_gbps;
-	if (b->q->shape == P2P_BOTH_WAYS)
+	if (b->metric->both_ways)
 		return forth > 0 && back > 0 ? forth + back : 0;
-	return (b->q->read ? back : forth) / (double)sharers(b, c);
+	return (b->metric->read ? back : forth) / (double)sharers(b, c);
 }
 
 static struct figure figure_of(const struct block *b, const struct p2p_cell *c)
 {
-	const struct p2p_quantity *q = c->quantity;
+	const struct metric *m = c->metric;
 
 	return (struct figure){
-		.what = q->word,
-		.unit = q->unit,
-		.higher_is_better = p2p_is_rate(q),
+		.what = m->name,
+		.metric = m,
+		.unit = m->unit,
+		.higher_is_better = m->higher_is_better,
 		.initiator = c->initiator,
 		.target = c->target,
-		.bytes = q->shape == P2P_TINY ? 0 : c->bytes, /* its own size is in its name */
+		.bytes = m->shape == SHAPE_TINY ? 0 : c->bytes, /* its own size is in its name */
 		.median = c->value.median,
 		.low = isnan(c->value.low) ? c->value.min : c->value.low,
 		.high = isnan(c->value.high) ? c->value.max : c->value.high,
 		.samples = (unsigned)c->value.n,
-		.expected = q->shape == P2P_ONE_WAY ? expected_gbps(b, c) : 0,
+		.expected = m->shape == SHAPE_PAIR && !m->both_ways ? expected_gbps(b, c) : 0,
 	};
 }
 
 /* Kernels never go through the host: they reach the memory or fault. */
 static bool gains_nothing(const struct block *b, const struct p2p_cell *c)
 {
-	bool pair = b->q->shape == P2P_ONE_WAY || b->q->shape == P2P_BOTH_WAYS;
+	bool pair = b->metric->shape == SHAPE_PAIR;
 	struct figure on;
 
-	if (!pair || b->q->staged || b->q->by_kernel || c->initiator == c->target ||
+	if (!pair || b->metric->staged || b->metric->by_kernel || c->initiator == c->target ||
 	    c->bytes < RATE_MIN_BYTES || b->r->stand_ins)
 		return false;
 	on = figure_of(b, c);
@@ -190,7 +191,7 @@ static bool falls_short(const struct block *b, const struct p2p_cell *c, struct 
 		strbuf_puts(out, path_reason(b, c));
 	if (!out->len && b->r->stand_ins)
 		strbuf_puts(out, "this host's memory is no faster");
-	if (!out->len && b->q->shape == P2P_TRAFFIC)
+	if (!out->len && b->metric->shape == SHAPE_TRAFFIC)
 		strbuf_puts(out, "other pairs at the same time");
 	if (!out->len)
 		strbuf_puts(out, "no reason seen");
@@ -235,10 +236,9 @@ static void add_columns(struct document *out, const struct p2p_report *r, const 
 		document_cell(out, STYLE_DIM, "%7.*s", short_length(r->names[j]), r->names[j]);
 }
 
-static bool is_one_row(const struct p2p_quantity *q)
+static bool is_one_row(const struct metric *m)
 {
-	return q->shape == P2P_TO_HOST || q->shape == P2P_FROM_HOST || q->shape == P2P_LOCAL ||
-	       q->shape == P2P_CHASE_HOST;
+	return m->shape == SHAPE_HOST || m->shape == SHAPE_LOCAL || m->shape == SHAPE_CHASE_HOST;
 }
 
 static void add_figures(struct document *out, const struct block *b)
@@ -246,19 +246,19 @@ static void add_figures(struct document *out, const struct block *b)
 	const struct p2p_report *r = b->r;
 	int digits = decimals(b), n = (int)r->n;
 
-	add_columns(out, r, is_one_row(b->q) ? "" : "from\\to");
-	for (int i = 0; i < (is_one_row(b->q) ? 1 : n); i++) {
+	add_columns(out, r, is_one_row(b->metric) ? "" : "from\\to");
+	for (int i = 0; i < (is_one_row(b->metric) ? 1 : n); i++) {
 		document_row(out);
 		document_cell(out, STYLE_PLAIN, "%.*s",
-			      is_one_row(b->q) ? 4 : short_length(r->names[i]),
-			      !is_one_row(b->q)          ? r->names[i]
-			      : b->q->shape == P2P_LOCAL ? "self"
-							 : "host");
+			      is_one_row(b->metric) ? 4 : short_length(r->names[i]),
+			      !is_one_row(b->metric)            ? r->names[i]
+			      : b->metric->shape == SHAPE_LOCAL ? "self"
+								: "host");
 		for (int j = 0; j < n; j++)
 			add_value(out, b,
-				  b->q->shape == P2P_LOCAL ? cell_at(b, j, j)
-				  : is_one_row(b->q)       ? cell_at(b, j, -1)
-							   : cell_at(b, i, j),
+				  b->metric->shape == SHAPE_LOCAL ? cell_at(b, j, j)
+				  : is_one_row(b->metric)         ? cell_at(b, j, -1)
+								  : cell_at(b, i, j),
 				  digits);
 	}
 }
@@ -464,7 +464,8 @@ static void add_block(struct document *out, const struct block *b)
 	if (b->plan->bytes)
 		snprintf(of, sizeof(of), ", copies of %s", bytes_text(b->plan->bytes, size));
 	document_blank(out);
-	document_heading(out, "%s (%s), %s%s", b->q->title, b->q->word, b->q->unit, of);
+	document_heading(out, "%s (%s), %s%s", b->metric->heading, b->metric->name, b->metric->unit,
+			 of);
 	if (b->r->n <= MATRIX_MAX_CHECK)
 		add_figures(out, b);
 	else
@@ -514,7 +515,7 @@ static void add_wrong(struct document *out, const struct p2p_report *r)
 		if (c->data != P2P_WRONG)
 			continue;
 		add_pair(&name, r, c);
-		document_styled_item(out, STYLE_BAD, STYLE_PLAIN, 2, c->quantity->word,
+		document_styled_item(out, STYLE_BAD, STYLE_PLAIN, 2, c->metric->name,
 				     "%s: %" PRIu64 " of %" PRIu64 " words of 8 bytes are wrong",
 				     strbuf_str(&name), c->wrong_words, c->checked_words);
 	}
@@ -558,7 +559,7 @@ void report_p2p(struct document *out, const struct p2p_report *r)
 	add_header(out, r);
 	for (size_t i = 0; i < r->result->plan_n; i++) {
 		const struct p2p_plan *plan = &r->result->plans[i];
-		const struct block b = {r, plan, plan->quantity, figures};
+		const struct block b = {r, plan, plan->metric, figures};
 
 		if (plan->rounds)
 			add_block(out, &b);
@@ -581,8 +582,8 @@ static void add_gpus(struct figures *f, const struct p2p_report *r)
 static void add_figure(struct figures *f, const struct p2p_report *r, const struct p2p_cell *c,
 		       int initiator, int target)
 {
-	const struct block b = {.r = r, .q = c->quantity};
-	struct figure *row = figures_add(f, c->quantity->word, initiator, target, c->value.median);
+	const struct block b = {.r = r, .metric = c->metric};
+	struct figure *row = figures_add(f, c->metric->name, initiator, target, c->value.median);
 	const struct figure owned = *row;
 
 	*row = figure_of(&b, c);
@@ -606,7 +607,7 @@ struct figures *p2p_figures(const struct p2p_report *r)
 		if (!c->value.n || c->data == P2P_WRONG)
 			continue;
 		add_figure(f, r, c, c->initiator, c->target);
-		if (c->quantity->shape == P2P_BOTH_WAYS && c->initiator != c->target)
+		if (c->metric->both_ways && c->initiator != c->target)
 			add_figure(f, r, c, c->target, c->initiator);
 	}
 	return f;

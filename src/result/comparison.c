@@ -185,23 +185,16 @@ static bool has_interval(const struct figure *r)
 /* Where CUDA has no peer access, copies with P2P "on" are staged like those with P2P off. */
 static bool no_access(const struct figure_index *x, const struct figure *r)
 {
-	const struct figure *access = look_up(x, "p2p-access", r->initiator, r->target, 0);
+	const struct figure *access = look_up(x, METRIC_ACCESS, r->initiator, r->target, 0);
 
 	return access && access->median == 0;
 }
 
 /* ---- cells ---- */
 
-/* What the word of a row of `before` says, found once. */
-struct row_kind {
-	const struct figure_kind *kind; /* NULL: not known */
-	bool staged;
-};
-
 struct work {
 	struct comparison *c;
 	struct figure_index *before, *after;
-	struct row_kind *kinds;
 	bool *matched; /* of `after`: it has a counterpart */
 };
 
@@ -215,13 +208,14 @@ static double gain_of(const struct figure *before, const struct figure *after)
 	return worse > 0 ? better / worse : INFINITY;
 }
 
-static double noise_of(const struct work *w, const struct figure_kind *kind, bool staged,
-		       const struct figure *before, const struct figure *after)
+static double noise_of(const struct work *w, const struct figure *before,
+		       const struct figure *after)
 {
-	bool hosted = staged || (no_access(w->before, before) && no_access(w->after, after));
+	const struct metric *m = before->metric;
+	bool hosted = m->staged || (no_access(w->before, before) && no_access(w->after, after));
 	double least = has_interval(before) && has_interval(after) ? REPEATABLE
-		       : hosted                                    ? kind->noise_staged
-								   : kind->noise;
+		       : hosted                                    ? m->noise_hosted
+								   : m->noise;
 
 	return fmax(least, own_noise(w->before, before) + own_noise(w->after, after));
 }
@@ -256,13 +250,13 @@ static void add_cell(struct work *w, struct compared *k, const struct figure *be
 	cell->before = before;
 	cell->after = after;
 	cell->gain = gain_of(before, after);
-	cell->noise = noise_of(w, k->kind, k->staged, before, after);
+	cell->noise = noise_of(w, before, after);
 	cell->change = change_of(gain_of(&from, &to), cell->noise);
 	k->counts[cell->change]++;
 	w->c->counts[cell->change]++;
 }
 
-/* ---- a word ---- */
+/* ---- a metric ---- */
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -288,7 +282,7 @@ static double sum_of(double *values, size_t n)
 
 static void sum_up(struct compared *k)
 {
-	bool yes_or_no = figure_unit_is_yes_or_no(k->kind->unit);
+	bool yes_or_no = k->metric->shape == SHAPE_YES_NO;
 	double (*over)(double *, size_t) = yes_or_no ? sum_of : median_of;
 	AUTO_FREE double *before = xcalloc(k->cell_n, sizeof(*before));
 	AUTO_FREE double *after = xcalloc(k->cell_n, sizeof(*after));
@@ -304,30 +298,28 @@ static void sum_up(struct compared *k)
 	k->after = over(after, k->cell_n);
 }
 
-static void add_lone_after(struct work *w, const struct figure_kind *kind, bool staged)
+static void add_lone_after(struct work *w, const struct metric *m)
 {
 	struct comparison *c = w->c;
 
 	for (size_t i = 0; i < c->after->row_n; i++) {
 		const struct figure *row = &c->after->rows[i];
-		bool is_staged;
 
-		if (!w->matched[i] && figure_kind_find(row->what, &is_staged) == kind &&
-		    is_staged == staged)
+		if (!w->matched[i] && row->metric == m)
 			*ARENA_PUSH(c->arena, c->alone, c->alone_n) =
-				(struct lone_figure){kind, staged, NULL, row};
+				(struct lone_figure){m, NULL, row};
 	}
 }
 
-static void compare_kind(struct work *w, const struct figure_kind *kind, bool staged)
+static void compare_metric(struct work *w, const struct metric *m)
 {
 	struct comparison *c = w->c;
-	struct compared k = {.kind = kind, .staged = staged};
+	struct compared k = {.metric = m};
 
 	for (size_t i = 0; i < c->before->row_n; i++) {
 		const struct figure *row = &c->before->rows[i], *other;
 
-		if (w->kinds[i].kind != kind || w->kinds[i].staged != staged)
+		if (row->metric != m)
 			continue;
 		other = look_up(w->after, row->what, after_index(c, row->initiator),
 				after_index(c, row->target), row->bytes);
@@ -336,10 +328,10 @@ static void compare_kind(struct work *w, const struct figure_kind *kind, bool st
 			w->matched[other - c->after->rows] = true;
 		} else {
 			*ARENA_PUSH(c->arena, c->alone, c->alone_n) =
-				(struct lone_figure){kind, staged, row, NULL};
+				(struct lone_figure){m, row, NULL};
 		}
 	}
-	add_lone_after(w, kind, staged);
+	add_lone_after(w, m);
 	if (!k.cell_n)
 		return;
 	sum_up(&k);
@@ -351,31 +343,21 @@ static void compare_kind(struct work *w, const struct figure_kind *kind, bool st
 /* What is read comes the other way; tools that read with P2P on still write with it off. */
 static const struct figure *find_off(const struct figure_index *x, const struct figure *on)
 {
-	static const char *const written[][2] = {
-		{"read-ce", "write-ce" FIGURE_STAGED},
-		{"latency-read", "latency-write" FIGURE_STAGED},
-	};
-	AUTO_FREE char *staged = xprintf("%s" FIGURE_STAGED, on->what);
-	const struct figure *off = look_up(x, staged, on->initiator, on->target, on->bytes);
+	const struct metric *m = on->metric;
+	int from = m->read ? on->target : on->initiator, to = m->read ? on->initiator : on->target;
 
-	for (size_t i = 0; !off && i < sizeof(written) / sizeof(written[0]); i++)
-		if (strcmp(on->what, written[i][0]) == 0)
-			off = look_up(x, written[i][1], on->target, on->initiator, on->bytes);
-	return off;
+	return m->off ? look_up(x, m->off, from, to, on->bytes) : NULL;
 }
 
 static enum trend on_against_off(const struct figure *on, const struct figure *off)
 {
-	bool ignored;
-	const struct figure_kind *kind = on ? figure_kind_find(on->what, &ignored) : NULL;
-
-	return kind && off ? change_of(gain_of(off, on), kind->noise_staged) : TREND_N;
+	return on && off ? change_of(gain_of(off, on), on->metric->noise_hosted) : TREND_N;
 }
 
 struct p2p_gain p2p_gain_of(const struct figure_index *x, const struct figure *on)
 {
-	const char *word = strcmp(on->what, "read-ce") == 0 ? "latency-read" : "latency-write";
-	const struct figure *tiny = look_up(x, word, on->initiator, on->target, on->bytes);
+	const char *latency = on->metric->read ? METRIC_LATENCY_READ : METRIC_LATENCY_WRITE;
+	const struct figure *tiny = look_up(x, latency, on->initiator, on->target, on->bytes);
 	const struct figure *off = find_off(x, on);
 
 	return (struct p2p_gain){
@@ -415,7 +397,8 @@ static struct p2p_use count_use(const struct figures *f, const struct figure_ind
 	for (size_t i = 0; i < f->row_n; i++) {
 		const struct figure *row = &f->rows[i];
 
-		if (strcmp(row->what, "write-ce") == 0 && row->initiator >= 0 && row->target >= 0)
+		if (strcmp(row->what, METRIC_WRITE_CE) == 0 && row->initiator >= 0 &&
+		    row->target >= 0)
 			judge_use(x, row, &use);
 	}
 	return use;
@@ -444,7 +427,7 @@ static double median_rate(const struct figures *f, const struct figure_index *x,
 /* The tool that tested the pair knew what to expect of it. */
 static bool called_slow(const struct figure_index *x, const struct figure *r)
 {
-	const struct figure *rate = look_up(x, FIGURE_PAIR_RATE, r->initiator, r->target, 0);
+	const struct figure *rate = look_up(x, METRIC_PAIR_RATE, r->initiator, r->target, 0);
 
 	return rate && rate->median == 0;
 }
@@ -473,8 +456,8 @@ static struct slow_pairs count_slow(const struct figures *f, const struct figure
 {
 	struct slow_pairs slow = {0};
 
-	count_slow_of(f, x, "write-ce", &slow);
-	count_slow_of(f, x, "read-ce", &slow);
+	count_slow_of(f, x, METRIC_WRITE_CE, &slow);
+	count_slow_of(f, x, METRIC_READ_CE, &slow);
 	return slow;
 }
 
@@ -508,7 +491,7 @@ static bool is_same_run(const struct comparison *c)
 	for (size_t i = 0; i < c->kind_n; i++) {
 		const struct compared *k = &c->kinds[i];
 
-		measured = measured || !figure_unit_is_yes_or_no(k->kind->unit);
+		measured = measured || k->metric->shape != SHAPE_YES_NO;
 		for (size_t j = 0; j < k->cell_n; j++) {
 			const struct figure *b = k->cells[j].before, *a = k->cells[j].after;
 
@@ -523,20 +506,15 @@ struct comparison *comparison_new(const struct figures *before, const struct fig
 {
 	struct arena *arena = arena_new();
 	struct comparison *c = arena_alloc(arena, 1, sizeof(*c));
-	struct work w = {c, figure_index_new(before), figure_index_new(after), NULL, NULL};
+	struct work w = {c, figure_index_new(before), figure_index_new(after), NULL};
 
 	c->arena = arena;
 	c->before = before;
 	c->after = after;
 	match_gpus(c);
-	w.kinds = arena_alloc(arena, before->row_n + 1, sizeof(*w.kinds));
 	w.matched = arena_alloc(arena, after->row_n + 1, sizeof(*w.matched));
-	for (size_t i = 0; i < before->row_n; i++)
-		w.kinds[i].kind = figure_kind_find(before->rows[i].what, &w.kinds[i].staged);
-	for (const struct figure_kind *k = figure_kinds; k->word; k++) {
-		compare_kind(&w, k, false);
-		compare_kind(&w, k, true);
-	}
+	for (size_t i = 0; i < metric_n; i++)
+		compare_metric(&w, &metrics[i]);
 	c->only_before = before->row_n - compared_cells(c);
 	c->only_after = after->row_n - compared_cells(c);
 	c->same_run = is_same_run(c);

@@ -15,11 +15,10 @@ struct compared_cell {
 	double noise; /* relative difference up to which it says nothing */
 };
 
-/* All cells of one word. */
+/* All cells of one metric. */
 struct compared {
-	const struct figure_kind *kind; /* never NULL */
-	bool staged;                    /* P2P off */
-	struct compared_cell *cells;    /* in the order of `before` */
+	const struct metric *metric; /* never NULL */
+	struct compared_cell *cells; /* in the order of `before` */
 	size_t cell_n;
 	size_t counts[TREND_N];
 	double before,
@@ -29,8 +28,7 @@ struct compared {
 
 /* A figure that only one side has: `before` or `after` is NULL. */
 struct lone_figure {
-	const struct figure_kind *kind;
-	bool staged;
+	const struct metric *metric;
 	const struct figure *before, *after;
 };
 
@@ -52,11 +50,11 @@ struct comparison {
 	bool by_pci;    /* GPUs were matched by address, else by index */
 	int *gpu_after; /* for each GPU of `before` its index in `after`, -1: it is not there */
 	size_t gpus_gone, gpus_new;
-	struct compared *kinds; /* in the order of figure_kinds, with P2P off behind with P2P on */
+	struct compared *kinds; /* in the order of metrics[] */
 	size_t kind_n;
 	size_t counts[TREND_N];         /* over all cells */
 	size_t only_before, only_after; /* figures without a counterpart */
-	struct lone_figure *alone; /* those of a known kind, by kind, those of `before` first */
+	struct lone_figure *alone; /* those of a known metric, by metric, those of `before` first */
 	size_t alone_n;
 	struct p2p_use use_before, use_after;
 	struct slow_pairs slow_before, slow_after;

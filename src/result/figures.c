@@ -10,77 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-/*
- * Noise: p2pBandwidthLatencyTest repeats 5 times without warming up, and two of its runs differ by
- * 5 to 10 %; its latency of host-staged copies jumps between two levels that are a factor of 1.8
- * apart within one run (11.4 and 20.3 us on the same machine). Collectives: two runs of nccl-tests.
- */
-#define NOISE_COPY       0.10, 0.10
-#define NOISE_LATENCY    0.25, 1.00
-#define NOISE_COLLECTIVE 0.03, 0.03
-#define NOISE_NONE       0, 0
-
-#define COLLECTIVE(word, title)                                                                    \
-	{word "-bus", title ", bus bandwidth", "GB/s", true, NOISE_COLLECTIVE},                    \
-	{                                                                                          \
-		word "-time", title ", time", "us", false, NOISE_COLLECTIVE                        \
-	}
-
-const struct figure_kind figure_kinds[] = {
-	{"p2p-access", "P2P possible", "pairs", true, NOISE_NONE},
-	{FIGURE_PAIR_VERIFIED, "data right at the owner", "pairs", true, NOISE_NONE},
-	{FIGURE_GPU_VERIFIED, "own memory of a GPU", "checks", true, NOISE_NONE},
-	{FIGURE_ALL_VERIFIED, "all GPUs at once", "checks", true, NOISE_NONE},
-	{FIGURE_PAIR_RATE, "rate of a tested copy", "pairs", true, NOISE_NONE},
-	{"write-ce", "write, CE", "GB/s", true, NOISE_COPY},
-	{"read-ce", "read, CE", "GB/s", true, NOISE_COPY},
-	{"both-ce", "both ways, CE", "GB/s", true, NOISE_COPY},
-	{"write-sm", "write, SM", "GB/s", true, NOISE_COPY},
-	{"read-sm", "read, SM", "GB/s", true, NOISE_COPY},
-	{"both-sm", "both ways, SM", "GB/s", true, NOISE_COPY},
-	{"latency-write", "period of tiny writes", "us", false, NOISE_LATENCY},
-	{"latency-read", "period of tiny reads", "us", false, NOISE_LATENCY},
-	{"round-trip", "flag round trip", "us", false, NOISE_LATENCY},
-	{"latency-chase", "pointer chase", "ns", false, NOISE_COPY},
-	{"latency-host", "pointer chase, host memory", "ns", false, NOISE_COPY},
-	{"h2d-ce", "host to device, CE", "GB/s", true, NOISE_COPY},
-	{"d2h-ce", "device to host, CE", "GB/s", true, NOISE_COPY},
-	{"h2d-sm", "host to device, SM", "GB/s", true, NOISE_COPY},
-	{"d2h-sm", "device to host, SM", "GB/s", true, NOISE_COPY},
-	{"local-copy", "copy within a GPU", "GB/s", true, NOISE_COPY},
-	{"pairs-ce", "disjoint pairs at once, copy engine", "GB/s", true, NOISE_COPY},
-	{"all-to-all-ce", "all to all, copy engine", "GB/s", true, NOISE_COPY},
-	{"all-to-all-sm", "all to all, SM", "GB/s", true, NOISE_COPY},
-	{"n-to-1-ce", "all others to one, copy engine", "GB/s", true, NOISE_COPY},
-	{"1-to-n-ce", "one to all others, copy engine", "GB/s", true, NOISE_COPY},
-	COLLECTIVE("all-reduce", "all-reduce"),
-	COLLECTIVE("all-gather", "all-gather"),
-	COLLECTIVE("reduce-scatter", "reduce-scatter"),
-	COLLECTIVE("broadcast", "broadcast"),
-	COLLECTIVE("reduce", "reduce"),
-	COLLECTIVE("all-to-all", "all-to-all"),
-	COLLECTIVE("all-to-all-v", "all-to-all, uneven"),
-	COLLECTIVE("gather", "gather"),
-	COLLECTIVE("scatter", "scatter"),
-	COLLECTIVE("send-recv", "send and receive"),
-	COLLECTIVE("hypercube", "hypercube"),
-	{0},
-};
-
-const struct figure_kind *figure_kind_find(const char *what, bool *ret_staged)
-{
-	bool staged = text_ends_with(what, FIGURE_STAGED);
-	size_t n = strlen(what) - (staged ? strlen(FIGURE_STAGED) : 0);
-
-	for (const struct figure_kind *k = figure_kinds; k->word; k++) {
-		if (strlen(k->word) == n && memcmp(k->word, what, n) == 0) {
-			*ret_staged = staged;
-			return k;
-		}
-	}
-	return NULL;
-}
-
 /* ---- building ---- */
 
 struct figures *figures_new(const char *name, const char *tool)
@@ -112,13 +41,13 @@ struct figure *figures_add(struct figures *f, const char *what, int initiator, i
 			   double value)
 {
 	struct figure *row = ARENA_PUSH(f->arena, f->rows, f->row_n);
-	bool staged;
-	const struct figure_kind *kind = figure_kind_find(what, &staged);
+	const struct metric *metric = metric_find(what);
 
 	*row = (struct figure){
-		.what = arena_strdup(f->arena, what),
-		.unit = kind ? kind->unit : "",
-		.higher_is_better = kind && kind->higher_is_better,
+		.what = metric ? metric->name : arena_strdup(f->arena, what),
+		.metric = metric,
+		.unit = metric ? metric->unit : "",
+		.higher_is_better = metric && metric->higher_is_better,
 		.initiator = initiator,
 		.target = target,
 		.median = value,
@@ -140,28 +69,14 @@ void figures_trouble(struct figures *f, const char *fmt, ...)
 	va_end(ap);
 }
 
-bool figure_unit_is_yes_or_no(const char *unit)
-{
-	return strcmp(unit, "pairs") == 0 || strcmp(unit, "checks") == 0;
-}
-
 bool figure_is_failure(const struct figure *row)
 {
-	static const char *const verified[] = {FIGURE_PAIR_VERIFIED, FIGURE_GPU_VERIFIED,
-					       FIGURE_ALL_VERIFIED};
-
-	for (size_t i = 0; i < sizeof(verified) / sizeof(*verified); i++)
-		if (strcmp(row->what, verified[i]) == 0)
-			return row->low < 1;
-	return false;
+	return row->metric && row->metric->must_hold && row->low < 1;
 }
 
 bool figure_measured(const struct figure *row)
 {
-	bool staged;
-	const struct figure_kind *kind = figure_kind_find(row->what, &staged);
-
-	return !kind || figure_unit_is_yes_or_no(kind->unit) || row->median > 0;
+	return !row->metric || row->metric->shape == SHAPE_YES_NO || row->median > 0;
 }
 
 /* ---- looking up ---- */
@@ -204,9 +119,10 @@ static int compare_rows(const void *a, const void *b)
 	return r ? r : (x > y) - (x < y);
 }
 
+/* Going by the unit, which a later version's metrics have too. */
 static bool is_yes_or_no(const struct figure *row)
 {
-	return figure_unit_is_yes_or_no(row->unit);
+	return strcmp(row->unit, "pairs") == 0 || strcmp(row->unit, "checks") == 0;
 }
 
 /* Of values in their order. What is yes or no is no where one run says no: there is no middle. */

@@ -2,6 +2,8 @@
 /* struct figures: what a test or benchmark measured, as a flat list of rows. */
 #pragma once
 
+#include "result/metric.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,29 +13,9 @@ struct arena;
 /* More GPUs than any text may claim; a matrix of that many is 65536 cells. */
 #define FIGURES_MAX_GPUS 256
 
-/* A measurement by its stable word; the same with P2P off has the word with FIGURE_STAGED behind. */
-struct figure_kind {
-	const char *word;  /* "both-ce" */
-	const char *title; /* "both ways, CE" */
-	const char *unit;  /* "GB/s" (1e9 bytes/s), "us", "ns", "pairs", "checks" */
-	bool higher_is_better;
-	/* Relative difference of two runs that means nothing, for rows without an interval; the
-	   second where copies go through host memory. */
-	double noise, noise_staged;
-};
-
-#define FIGURE_STAGED "-staged"
-
-/* What is yes or no, and no is a failure; a pair's data is "pair-verified". */
-#define FIGURE_PAIR_VERIFIED "pair-verified"
-#define FIGURE_GPU_VERIFIED  "gpu-verified" /* initiator: a GPU tested by itself */
-#define FIGURE_ALL_VERIFIED  "all-verified" /* a test of all GPUs of the result at once */
-/* Yes or no: whether the tool that tested the pair calls its rate good. */
-#define FIGURE_PAIR_RATE "pair-rate"
-
 struct figure {
-	const char *what; /* word of a figure_kind, perhaps with FIGURE_STAGED; or one that only a
-			     later version knows */
+	const char *what;            /* name of a metric; or one that only a later version knows */
+	const struct metric *metric; /* NULL: not known to this version */
 	const char *unit;
 	bool higher_is_better;
 	int initiator, target; /* indexes in gpus; -1: the host, or all */
@@ -73,14 +55,12 @@ void figures_free(struct figures *f); /* NULL is fine */
 /* Appends GPUs, of which nothing is known, until there are n. */
 void figures_need_gpus(struct figures *f, size_t n);
 /*
- * Appends a row of one value, with unit and direction of its word; the rest is for the caller to
- * set. The word is copied. Valid until the next row is added.
+ * Appends a row of one value, with unit and direction of its metric; the rest is for the caller to
+ * set. The name is copied. Valid until the next row is added.
  */
 struct figure *figures_add(struct figures *f, const char *what, int initiator, int target,
 			   double value);
 void figures_trouble(struct figures *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Its value is 1 or 0 for each pair, or for whatever was checked. */
-bool figure_unit_is_yes_or_no(const char *unit);
 /* A check of data, or of a test as a whole, that failed. */
 bool figure_is_failure(const struct figure *row);
 /* False: 0 stands for "not measured", as no rate and no time is. Yes or no is measured either way. */
@@ -94,7 +74,3 @@ void figures_merge(struct figures *f);
 /* NULL: no such measurement. */
 const struct figure *figures_find(const struct figures *f, const char *what, int initiator,
 				  int target, uint64_t bytes);
-/* The kind of a word with or without FIGURE_STAGED; NULL: not known to this version. */
-const struct figure_kind *figure_kind_find(const char *what, bool *ret_staged);
-/* All kinds, in the order in which people read them; ends with a NULL word. */
-extern const struct figure_kind figure_kinds[];

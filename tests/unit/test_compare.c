@@ -37,7 +37,8 @@ static struct figures *made(size_t n, const char *const *pci)
 static const struct compared *kind_of(const struct comparison *c, const char *word, bool staged)
 {
 	for (size_t i = 0; i < c->kind_n; i++) {
-		if (strcmp(c->kinds[i].kind->word, word) == 0 && c->kinds[i].staged == staged)
+		if (strcmp(c->kinds[i].metric->word, word) == 0 &&
+		    c->kinds[i].metric->staged == staged)
 			return &c->kinds[i];
 	}
 	fail_msg("no %s", word);

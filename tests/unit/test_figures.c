@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "bench/nccl_bench.h"
 #include "ingest/figures_open.h"
 #include "ingest/ingest.h"
 #include "json_schema.h"
@@ -267,7 +268,7 @@ static void rubbish_around_rows(void **state)
 	assert_int_equal(figures_find(f, "all-reduce-time", -1, -1, 1048576)->samples, 1);
 	assert_value(f, "broadcast-time", -1, -1, 1048576, 6);
 	assert_value(f, "broadcast-bus", -1, -1, 1048576, 174.8);
-	assert_value(f, FIGURE_ALL_VERIFIED, -1, -1, 0, 1);
+	assert_value(f, METRIC_ALL_VERIFIED, -1, -1, 0, 1);
 	assert_int_equal(f->row_n, 5);
 	assert_int_equal(f->trouble_n, 2);
 	assert_non_null(strstr(f->troubles[0], "x:8: another type"));
@@ -292,7 +293,7 @@ static void wrong_values(void **state)
 		AUTO_FREE char *text = xprintf(HEADER "%s", rows[i]);
 		struct figures *f = parsed(text, "all_reduce");
 
-		assert_value(f, FIGURE_ALL_VERIFIED, -1, -1, 0, 0);
+		assert_value(f, METRIC_ALL_VERIFIED, -1, -1, 0, 0);
 		figures_free(f);
 	}
 }
@@ -304,7 +305,7 @@ static void unchecked_values(void **state)
 				   "all_reduce");
 
 	(void)state;
-	assert_null(figures_find(f, FIGURE_ALL_VERIFIED, -1, -1, 0));
+	assert_null(figures_find(f, METRIC_ALL_VERIFIED, -1, -1, 0));
 	figures_free(f);
 }
 
@@ -441,19 +442,66 @@ static void json_of_nvbandwidth(void **state)
 
 /* ---- words, files, observations ---- */
 
-static void every_word_is_found_with_and_without_p2p(void **state)
+/* A name on disk means one metric, and what a row says of another exists. */
+static void every_metric_is_found_by_its_name(void **state)
 {
 	(void)state;
-	for (const struct figure_kind *k = figure_kinds; k->word; k++) {
-		char off[64];
-		bool staged = true;
+	for (size_t i = 0; i < metric_n; i++) {
+		const struct metric *m = &metrics[i];
+		size_t n = strlen(m->word);
 
-		assert_ptr_equal(figure_kind_find(k->word, &staged), k);
-		assert_false(staged);
-		snprintf(off, sizeof(off), "%s" FIGURE_STAGED, k->word);
-		assert_ptr_equal(figure_kind_find(off, &staged), k);
-		assert_true(staged);
+		assert_ptr_equal(metric_find(m->name), m);
+		assert_memory_equal(m->name, m->word, n);
+		assert_string_equal(m->name + n, m->staged ? METRIC_STAGED : "");
+		assert_non_null(m->title);
+		assert_int_equal(m->shape != SHAPE_YES_NO, m->noise > 0);
+		if (m->off)
+			assert_true(metric_find(m->off)->staged);
+		if (m->collective)
+			assert_ptr_equal(metric_of_collective(m->collective, metric_is_rate(m),
+							      m->staged),
+					 m);
 	}
+	assert_null(metric_find("write"));
+}
+
+/* `bench nccl` names its operations by the words of the table. */
+static void operations_are_collectives(void **state)
+{
+	(void)state;
+	for (size_t i = 0; nccl_op_words[i]; i++)
+		assert_non_null(metric_of_collective(nccl_op_words[i], false, true));
+}
+
+/* A peer prints each of its matrices once, in places without a gap. */
+static void places_in_the_output_of_peers(void **state)
+{
+	(void)state;
+	for (int peer = 0; peer < PEER_N; peer++) {
+		unsigned last = 0, n = 0;
+
+		for (size_t i = 0; i < metric_n; i++) {
+			unsigned place = metrics[i].peers[peer].place;
+
+			n += place > 0;
+			last = place > last ? place : last;
+			if (place)
+				assert_ptr_equal(metric_at((enum metric_peer)peer, place),
+						 &metrics[i]);
+		}
+		assert_int_equal(n, last);
+	}
+}
+
+static void programs_name_their_collective(void **state)
+{
+	(void)state;
+	assert_string_equal(metric_collective("x/all_reduce_perf -b 8", "_perf"), "all-reduce");
+	assert_string_equal(metric_collective("reduce_scatter_perf", "_perf"), "reduce-scatter");
+	assert_string_equal(metric_collective("alltoallv_perf", "_perf"), "all-to-all-v");
+	assert_string_equal(metric_collective("alltoall-before.txt", ""), "all-to-all");
+	assert_null(metric_collective("all_reduce", "_perf"));
+	assert_null(metric_collective("reducing", "_perf"));
 }
 
 static void machines_are_told_from_results(void **state)
@@ -489,7 +537,10 @@ int main(void)
 		cmocka_unit_test(own_json_that_is_no_good),
 		cmocka_unit_test(json_of_nccl_tests),
 		cmocka_unit_test(json_of_nvbandwidth),
-		cmocka_unit_test(every_word_is_found_with_and_without_p2p),
+		cmocka_unit_test(every_metric_is_found_by_its_name),
+		cmocka_unit_test(operations_are_collectives),
+		cmocka_unit_test(places_in_the_output_of_peers),
+		cmocka_unit_test(programs_name_their_collective),
 		cmocka_unit_test(machines_are_told_from_results),
 	};
 

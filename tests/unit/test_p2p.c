@@ -2,6 +2,7 @@
 /* Pair measurements on the host back end: what is measured, what is found wrong, what is refused. */
 #include "bench/p2p.h"
 
+#include "base/alloc.h"
 #include "base/err.h"
 #include "device/fake.h"
 
@@ -16,7 +17,7 @@ struct run {
 	struct device_set *set;
 	struct paths *paths;
 	struct p2p_options o;
-	const struct p2p_quantity *quantities[ALL_MAX];
+	const struct metric *metrics[ALL_MAX];
 	uint64_t sizes[2];
 	struct p2p_result result;
 };
@@ -33,17 +34,29 @@ static struct device_set *open_host(size_t n, struct fault fault)
 	return s;
 }
 
-/* Two samples of one copy each, whatever the time. `words` ends with NULL; NULL: all quantities. */
+static size_t all_metrics(const struct metric *ret[ALL_MAX])
+{
+	const struct metric **all = xcalloc(metric_n, sizeof(*all));
+	size_t n = p2p_metrics(all);
+
+	assert_in_range(n, 1, ALL_MAX);
+	memcpy(ret, all, n * sizeof(*all));
+	free(all);
+	return n;
+}
+
+/* Two samples of one copy each, whatever the time. `words` ends with NULL; NULL: all. */
 static void run_open(struct run *r, struct device_set *set, const char *const *words)
 {
 	*r = (struct run){.set = set, .sizes = {65536}};
 	assert_int_equal(paths_new((unsigned)set->n, &r->paths), 0);
 	p2p_options_default(&r->o);
-	r->o.quantities = r->quantities;
-	for (size_t i = 0; words ? words[i] != NULL : i < p2p_quantity_n; i++) {
-		r->quantities[i] = words ? p2p_quantity_find(words[i]) : &p2p_quantities[i];
-		assert_non_null(r->quantities[i]);
-		r->o.quantity_n = i + 1;
+	r->o.metrics = r->metrics;
+	r->o.metric_n = words ? 0 : all_metrics(r->metrics);
+	for (size_t i = 0; words && words[i]; i++) {
+		r->metrics[i] = p2p_metric_find(words[i]);
+		assert_non_null(r->metrics[i]);
+		r->o.metric_n = i + 1;
 	}
 	r->o.sizes = r->sizes;
 	r->o.size_n = 1;
@@ -65,7 +78,7 @@ static const struct p2p_cell *find(const struct run *r, const char *word, int in
 	for (size_t i = 0; i < r->result.cell_n; i++) {
 		const struct p2p_cell *c = &r->result.cells[i];
 
-		if (strcmp(c->quantity->word, word) == 0 && c->initiator == initiator &&
+		if (strcmp(c->metric->name, word) == 0 && c->initiator == initiator &&
 		    c->target == target)
 			return c;
 	}
@@ -78,48 +91,46 @@ static size_t count(const struct run *r, const char *word)
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->result.cell_n; i++)
-		n += strcmp(r->result.cells[i].quantity->word, word) == 0;
+		n += strcmp(r->result.cells[i].metric->name, word) == 0;
 	return n;
 }
 
 /* ---- all of it ---- */
 
-static bool is_checked(const struct p2p_quantity *q)
+static bool is_checked(const struct metric *m)
 {
-	return q->shape != P2P_CHASE && q->shape != P2P_CHASE_HOST && q->shape != P2P_ROUND_TRIP;
+	return m->shape != SHAPE_CHASE && m->shape != SHAPE_CHASE_HOST &&
+	       m->shape != SHAPE_ROUND_TRIP;
 }
 
 static void check_cell(const struct p2p_cell *c)
 {
-	const struct p2p_quantity *q = c->quantity;
+	const struct metric *m = c->metric;
 
 	if (*c->why)
-		fail_msg("%s %d->%d: %s", q->word, c->initiator, c->target, c->why);
+		fail_msg("%s %d->%d: %s", m->name, c->initiator, c->target, c->why);
 	assert_int_equal(c->value.n, 2);
 	assert_true(c->value.median > 0);
 	assert_int_equal(c->stop, STOP_MAX);
-	assert_int_equal(c->data, is_checked(q) ? P2P_RIGHT : P2P_NOT_CHECKED);
+	assert_int_equal(c->data, is_checked(m) ? P2P_RIGHT : P2P_NOT_CHECKED);
 	assert_int_equal(c->wrong_words, 0);
-	if (q->shape == P2P_BOTH_WAYS)
+	if (m->both_ways)
 		assert_true(c->share > 0 && c->share < 1);
 }
 
-static size_t cells_of(const struct p2p_quantity *q, size_t n)
+static size_t cells_of(const struct metric *m, size_t n)
 {
-	switch (q->shape) {
-	case P2P_BOTH_WAYS:
-		return n * (n - 1) / 2;
-	case P2P_TO_HOST:
-	case P2P_FROM_HOST:
-	case P2P_LOCAL:
-	case P2P_CHASE_HOST:
+	switch (m->shape) {
+	case SHAPE_HOST:
+	case SHAPE_LOCAL:
+	case SHAPE_CHASE_HOST:
 		return n;
 	default:
-		return n * (n - 1);
+		return n * (n - 1) / (m->both_ways ? 2 : 1);
 	}
 }
 
-static void test_all_quantities(void **state)
+static void test_all_metrics(void **state)
 {
 	(void)state;
 	for (size_t n = 1; n <= 3; n++) {
@@ -129,11 +140,10 @@ static void test_all_quantities(void **state)
 		run_open(&r, open_host(n, (struct fault){0}), NULL);
 		assert_int_equal(p2p_run(r.set, &r.o, &r.result), 0);
 		assert_false(r.result.stopped);
-		assert_int_equal(r.result.plan_n, p2p_quantity_n);
-		for (size_t i = 0; i < p2p_quantity_n; i++) {
-			assert_int_equal(count(&r, p2p_quantities[i].word),
-					 cells_of(&p2p_quantities[i], n));
-			cells += cells_of(&p2p_quantities[i], n);
+		assert_int_equal(r.result.plan_n, r.o.metric_n);
+		for (size_t i = 0; i < r.o.metric_n; i++) {
+			assert_int_equal(count(&r, r.metrics[i]->name), cells_of(r.metrics[i], n));
+			cells += cells_of(r.metrics[i], n);
 		}
 		assert_int_equal(r.result.cell_n, cells);
 		for (size_t i = 0; i < cells; i++)
@@ -319,7 +329,7 @@ static void test_too_many_peers(void **state)
 
 		if (!*c->why)
 			continue;
-		assert_int_equal(c->quantity->shape, P2P_TRAFFIC);
+		assert_int_equal(c->metric->shape, SHAPE_TRAFFIC);
 		assert_non_null(strstr(c->why, "has eight peers"));
 		refused++;
 	}
@@ -577,12 +587,12 @@ struct seen {
 	size_t rounds, stop_at, left, loads;
 };
 
-static void progress(void *context, const struct p2p_quantity *q, uint64_t bytes, size_t round,
+static void progress(void *context, const struct metric *m, uint64_t bytes, size_t round,
 		     size_t rounds, size_t left)
 {
 	struct seen *s = context;
 
-	assert_non_null(q);
+	assert_non_null(m);
 	assert_int_equal(bytes, 65536);
 	assert_true(round < rounds && left <= s->left);
 	s->left = left - 1;
@@ -680,7 +690,7 @@ static void test_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_quantities),
+		cmocka_unit_test(test_all_metrics),
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_chosen_pairs),
 		cmocka_unit_test(test_diagonal),

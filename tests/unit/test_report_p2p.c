@@ -30,7 +30,7 @@ static struct p2p_cell *add(struct made *m, const char *word, int initiator, int
 	struct p2p_cell *c = &m->cells[m->result.cell_n++];
 
 	*c = (struct p2p_cell){
-		.quantity = p2p_quantity_find(word),
+		.metric = p2p_metric_find(word),
 		.initiator = initiator,
 		.target = target,
 		.bytes = 64 << 20,
@@ -43,13 +43,13 @@ static struct p2p_cell *add(struct made *m, const char *word, int initiator, int
 		.stop = STOP_NARROW,
 		.data = P2P_RIGHT,
 	};
-	assert_non_null(c->quantity);
+	assert_non_null(c->metric);
 	return c;
 }
 
 static void plan(struct made *m, const char *word)
 {
-	m->plans[m->result.plan_n++] = (struct p2p_plan){.quantity = p2p_quantity_find(word),
+	m->plans[m->result.plan_n++] = (struct p2p_plan){.metric = p2p_metric_find(word),
 							 .bytes = 64 << 20,
 							 .rounds = 2,
 							 .least = 2,
@@ -501,7 +501,7 @@ static void test_many_devices(void **state)
 	struct p2p_cell cells[N];
 	struct device_info devices[N] = {0};
 	const char *names[N];
-	struct p2p_plan write = {p2p_quantity_find("write-ce"), 16, 1, 1, 0.1};
+	struct p2p_plan write = {p2p_metric_find("write-ce"), 16, 1, 1, 0.1};
 	struct p2p_result result = {cells, N, &write, 1, false};
 	struct p2p_report r = {.names = names, .devices = devices, .n = N, .result = &result};
 	AUTO_FREE char *text = NULL;
@@ -509,7 +509,7 @@ static void test_many_devices(void **state)
 	(void)state;
 	for (int i = 0; i < N; i++) {
 		names[i] = i == 3 ? "GPU3 x" : "GPU x";
-		cells[i] = (struct p2p_cell){.quantity = write.quantity,
+		cells[i] = (struct p2p_cell){.metric = write.metric,
 					     .bytes = 16,
 					     .initiator = i,
 					     .target = (i + 1) % N,

@@ -140,6 +140,8 @@ static int look_ahead(const struct fix_run *run, const struct plan *p, struct pr
 	x->items = xcalloc(p->step_n, sizeof(*x->items));
 	x->n = p->step_n;
 	x->only_programs = p->step_n > 0;
+	if (r == 0)
+		r = fix_check_mounted(run->host, p);
 	for (size_t i = 0; r == 0 && i < p->step_n; i++) {
 		r = step_look(run->host, &p->steps[i], &x->items[i].state, &x->items[i].now);
 		if (r == 0 && x->items[i].state == STEP_IS_OLD)

@@ -95,6 +95,16 @@ int fix_check_later(const struct journal_entry *entries, size_t n, size_t at)
 	return r;
 }
 
+int fix_check_mounted(struct fix_host *h, const struct plan *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->step_n; i++)
+		if (p->steps[i].target && !step_is_volatile(&p->steps[i]))
+			r = host_check_mounted(h, p->steps[i].target);
+	return r;
+}
+
 /* Everything is as it was: by hand, since its log is lost. */
 static bool is_old(struct fix_host *h, const struct plan *p)
 {
@@ -136,5 +146,6 @@ int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size
 		return err_set(EALREADY, "fix %u is undone already", e->number);
 	if (e->damage && !(e->no_log && is_old(h, e->plan)))
 		return err_set(-e->damage, "%s", e->damaged);
-	return fix_check_later(entries, n, *ret);
+	r = fix_check_mounted(h, e->plan);
+	return r < 0 ? r : fix_check_later(entries, n, *ret);
 }

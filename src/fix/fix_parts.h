@@ -22,6 +22,8 @@ void fix_session_done(struct fix_session *s);
 int fix_check_damage(const struct journal_entry *entries, size_t n);
 /* Entry `at`: -EBUSY, with a sentence, if a later one changed the same or builds on it, or is damaged and may have. */
 int fix_check_later(const struct journal_entry *entries, size_t n, size_t at);
+/* -ENOMEDIUM, with a sentence, if what a step writes lies on a file system that is not mounted. */
+int fix_check_mounted(struct fix_host *h, const struct plan *p);
 /* Cut short, as opposed to in force, undone, or tried to be undone as far as it can be. */
 bool fix_is_interrupted(const struct journal_entry *e);
 /* Undoes all of an entry that was begun, past errors, after its state was written; how many steps could not be undone. */

@@ -378,10 +378,14 @@ int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries
 	*ret_n = 0;
 	for (size_t i = n; i-- > 0;) {
 		struct journal_entry *e = &entries[i];
+		int r;
 
 		if (e->number == except || !fix_is_interrupted(e) ||
 		    fix_check_later(entries, n, i) < 0)
 			continue;
+		r = fix_check_mounted(run->host, e->plan);
+		if (r < 0)
+			return r;
 		fix_tell(run, FIX_RECOVER, e, NULL, NULL);
 		journal_state(run->host, e, FIX_UNDOING);
 		fix_take_back(run, e);

@@ -83,6 +83,12 @@ int host_open_own(struct fix_host *h, const char *path, int *ret_fd);
 /* The names in a folder, sorted; source_free_names frees them. -ENOENT as host_read. */
 int host_list(struct fix_host *h, const char *path, char ***ret, size_t *ret_n);
 
+/*
+ * -ENOMEDIUM with a sentence if the system's etc/fstab mounts a file system at the path or above it, and
+ * none is: what is written there would be hidden by it later, and what it holds is not seen.
+ */
+int host_check_mounted(struct fix_host *h, const char *path);
+
 /* 16 bits of a device's configuration space; the device is "0000:22:00.0". Not in an image. */
 int host_config_read(struct fix_host *h, const char *device, unsigned offset, unsigned *ret);
 int host_config_write(struct fix_host *h, const char *device, unsigned offset, unsigned value);

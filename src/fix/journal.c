@@ -38,8 +38,10 @@ int journal_lock(struct fix_host *h, unsigned wait_s, int *ret_fd)
 	const struct timespec pause = {.tv_nsec = 50000000};
 	double end = clock_s() + wait_s;
 	AUTO_CLOSE int fd = -1;
-	int r = host_open_own(h, LOCK, &fd);
+	int r = host_check_mounted(h, JOURNAL_FOLDER);
 
+	if (r == 0)
+		r = host_open_own(h, LOCK, &fd);
 	if (r < 0)
 		return r;
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
@@ -115,8 +117,10 @@ static int list_numbers(struct fix_host *h, unsigned **ret, size_t *ret_n)
 	AUTO_NAMES struct names l = {0};
 	unsigned *numbers, number;
 	size_t n = 0;
-	int r = host_list(h, FIXES, &l.names, &l.n);
+	int r = host_check_mounted(h, JOURNAL_FOLDER);
 
+	if (r == 0)
+		r = host_list(h, FIXES, &l.names, &l.n);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	numbers = xcalloc(l.n, sizeof(*numbers));

@@ -265,21 +265,6 @@ static void others_changes_stay(void **state)
 	assert_runs("history", s.root, 0, "undoing, not finished");
 }
 
-static void bad_roots_are_refused(void **state)
-{
-	struct scratch s CLEANUP(scratch_done) = {0};
-	AUTO_FREE char *file = NULL;
-
-	(void)state;
-	scratch_make(&s);
-	file = xprintf("%s/etc/os-release", s.root);
-	assert_refused("history", "/nowhere/at/all", "/nowhere/at/all: No such file");
-	assert_refused("undo", file, "Not a directory");
-	put(s.root, "var/lib/onehop/fixes/1/plan.json", "{\"version\": 99}\n");
-	assert_refused("undo", s.root, "fixes/1");
-	assert_tree(s.root, s.before);
-}
-
 /* A fix of one file, whatever rules say. */
 static void apply_file(const char *root, const char *path, const char *old, const char *new)
 {
@@ -304,6 +289,78 @@ static void apply_file(const char *root, const char *path, const char *old, cons
 	assert_int_equal(result, FIX_DONE);
 	fix_host_close(&host);
 	plan_free(p);
+}
+
+/* ---- file systems that are not mounted ---- */
+
+#define FSTAB                                                                                      \
+	"# a comment\n/dev/sda2 / ext4 defaults 0 1\nUUID=12\\04034 /var/ ext4 defaults 0 2\n"     \
+	"LABEL=ESP /boot/efi vfat umask=0077 0 1\n/dev/sda3 none swap sw 0 0\n"
+
+static void not_mounted_is_not_nothing(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	AUTO_FREE char *var = NULL, *aside = NULL, *why = NULL;
+
+	(void)state;
+	scratch_make(&s);
+	apply_file(s.root, "etc/one", NULL, "1\n");
+	apply_file(s.root, "boot/efi/loader/one.conf", NULL, "1\n");
+	put(s.root, "etc/fstab", FSTAB);
+	assert_runs("undo --dry-run", s.root, 0, "remove /boot/efi/loader/one.conf");
+
+	/* As from a rescue system that has mounted the root alone. */
+	var = xprintf("%s/var", s.root);
+	aside = xprintf("%s.var", s.root);
+	why = xprintf("%s is not mounted, and %s/etc/fstab has UUID=12 34 there: mount it first",
+		      var, s.root);
+	assert_int_equal(rename(var, aside), 0);
+	assert_int_equal(mkdir(var, 0755), 0);
+	assert_refused("undo", s.root, why);
+	assert_refused("undo --dry-run", s.root, why);
+	assert_refused("undo 1", s.root, why);
+	assert_refused("history", s.root, why);
+	assert_int_equal(rmdir(var), 0); /* nothing was written there */
+	assert_refused("undo", s.root, why);
+	assert_int_equal(rename(aside, var), 0);
+	assert_runs("undo 1 --dry-run", s.root, 0, "remove /etc/one");
+}
+
+static void no_fix_is_undone_where_its_disk_is_missing(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	AUTO_FREE char *esp = NULL, *loader = NULL, *aside = NULL, *why = NULL;
+
+	(void)state;
+	scratch_make(&s);
+	apply_file(s.root, "etc/one", NULL, "1\n");
+	apply_file(s.root, "boot/efi/loader/one.conf", NULL, "1\n");
+	put(s.root, "etc/fstab", FSTAB);
+	esp = xprintf("%s/boot/efi", s.root);
+	loader = xprintf("%s/boot/efi/loader", s.root);
+	aside = xprintf("%s/loader", s.root);
+	why = xprintf("%s is not mounted, and %s/etc/fstab has LABEL=ESP there", esp, s.root);
+	assert_int_equal(rename(loader, aside), 0);
+	assert_refused("undo", s.root, why);
+	assert_refused("undo 2 --dry-run", s.root, why);
+	assert_runs("undo 1", s.root, 0, "Fix 1 is undone."); /* it has nothing there */
+	assert_int_equal(rename(aside, loader), 0);
+	assert_runs("undo", s.root, 0, "Fix 2 is undone.");
+}
+
+static void bad_roots_are_refused(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	AUTO_FREE char *file = NULL;
+
+	(void)state;
+	scratch_make(&s);
+	file = xprintf("%s/etc/os-release", s.root);
+	assert_refused("history", "/nowhere/at/all", "/nowhere/at/all: No such file");
+	assert_refused("undo", file, "Not a directory");
+	put(s.root, "var/lib/onehop/fixes/1/plan.json", "{\"version\": 99}\n");
+	assert_refused("undo", s.root, "fixes/1");
+	assert_tree(s.root, s.before);
 }
 
 static void damage_hides_nothing(void **state)
@@ -567,6 +624,8 @@ int main(void)
 		cmocka_unit_test(undo_restores_every_byte),
 		cmocka_unit_test(twice_changes_nothing),
 		cmocka_unit_test(others_changes_stay),
+		cmocka_unit_test(not_mounted_is_not_nothing),
+		cmocka_unit_test(no_fix_is_undone_where_its_disk_is_missing),
 		cmocka_unit_test(bad_roots_are_refused),
 		cmocka_unit_test(damage_hides_nothing),
 		cmocka_unit_test(dry_run_sees_later_fixes),

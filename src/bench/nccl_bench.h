@@ -92,6 +92,16 @@ struct nccl_row {
 	struct nccl_cell cell[2]; /* out of place, in place */
 };
 
+/* All that came of one run. Arrays are the caller's. */
+struct nccl_result {
+	struct nccl_plan plan;
+	struct nccl_start start;
+	struct nccl_rank *ranks;
+	size_t rank_n;
+	struct nccl_row *rows;
+	size_t row_n;
+};
+
 /* Called as things come, by the thread that runs; each may be NULL. */
 struct nccl_listener {
 	void *context;

@@ -13,6 +13,7 @@
 #include "cli/devices.h"
 #include "cli/progress.h"
 #include "ingest/nccl_log.h"
+#include "machine/observed.h"
 #include "report/document.h"
 #include "report/report_nccl.h"
 #include "result/figures_json.h"
@@ -84,10 +85,10 @@ struct session {
 	struct nccl_run run;
 	bool quiet; /* another process prints */
 	bool silent_table;
-	bool keeps_log;             /* the user did not ask NCCL for one of their own */
-	struct strbuf log;          /* NCCL's, of the arm that runs */
-	struct nccl_result arms[2]; /* with P2P, without */
-	struct nccl_result *arm;
+	bool keeps_log;          /* the user did not ask NCCL for one of their own */
+	struct strbuf log;       /* NCCL's, of the arm that runs */
+	struct nccl_arm arms[2]; /* with P2P, without */
+	struct nccl_arm *arm;
 	struct progress progress;
 };
 
@@ -244,7 +245,7 @@ static void hear_step(void *context, const struct nccl_step *step)
 static void hear_rank(void *context, const struct nccl_rank *rank)
 {
 	struct session *s = context;
-	struct nccl_result *arm = s->arm;
+	struct nccl_result *arm = &s->arm->result;
 
 	progress_end(&s->progress);
 	if (s->run.ranks.size == 1 && (size_t)rank->rank < s->run.devices.n &&
@@ -266,7 +267,7 @@ static void hear_start(void *context, const struct nccl_start *start)
 	AUTO_STRBUF struct strbuf b = {0};
 	struct session *s = context;
 
-	s->arm->start = *start;
+	s->arm->result.start = *start;
 	report_nccl_head(&b, s->arm);
 	print_lines(s, &b);
 }
@@ -275,7 +276,7 @@ static void hear_row(void *context, const struct nccl_row *row)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 	struct session *s = context;
-	struct nccl_result *arm = s->arm;
+	struct nccl_result *arm = &s->arm->result;
 
 	arm->rows = xrealloc(arm->rows, arm->row_n + 1, sizeof(*arm->rows));
 	arm->rows[arm->row_n++] = *row;
@@ -326,7 +327,7 @@ static int run_arm(struct session *s, size_t i)
 		variables[n++] = file;
 	}
 	s->arm = &s->arms[i];
-	s->arm->plan = s->run.plan;
+	s->arm->result.plan = s->run.plan;
 	s->arm->process_gpus = s->run.processes ? 1 : s->run.devices.n;
 	s->arm->device = devices_are_stand_ins(&s->devices) ? STAND_INS_TEXT : "CUDA";
 	s->arm->machine = s->run.ranks.hosts == HOSTS_ONE ? s->devices.machine : NULL;
@@ -343,8 +344,8 @@ static int run_arm(struct session *s, size_t i)
 static void free_session(struct session *s)
 {
 	for (size_t i = 0; i < 2; i++) {
-		free(s->arms[i].ranks);
-		free(s->arms[i].rows);
+		free(s->arms[i].result.ranks);
+		free(s->arms[i].result.rows);
 		nccl_log_free(s->arms[i].log);
 	}
 	devices_done(&s->devices);
@@ -356,7 +357,7 @@ static int print_foot(struct session *s)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 
-	report_nccl_foot(&b, s->arm);
+	report_nccl_foot(&b, &s->arm->result);
 	return print_text(&b, EXIT_WELL);
 }
 
@@ -366,17 +367,22 @@ static void print_verdict(struct session *s)
 	struct document *d = document_new();
 
 	report_nccl_verdict(d, &s->arms[0], o->common.verbose);
-	if (s->arms[1].row_n)
-		report_nccl_p2p(d, &s->arms[0], &s->arms[1]);
+	if (s->arms[1].result.row_n)
+		report_nccl_p2p(d, &s->arms[0].result, &s->arms[1]);
 	print_document(d, &o->common, EXIT_WELL);
 	document_free(d);
 }
 
 static int print_figures(struct session *s, enum exit_code code)
 {
-	struct figures *f = nccl_figures(&s->arms[0], s->arms[1].row_n ? &s->arms[1] : NULL);
-	int r = print_json(figures_to_json(f), code);
+	const struct nccl_arm *on = &s->arms[0];
+	const struct nccl_result *off = &s->arms[1].result;
+	struct figures *f = nccl_figures(&on->result, off->row_n ? off : NULL, on->device);
+	int r;
 
+	if (on->machine)
+		figures_number_gpus(f, on->machine);
+	r = print_json(figures_to_json(f), code);
 	figures_free(f);
 	return r;
 }
@@ -384,7 +390,7 @@ static int print_figures(struct session *s, enum exit_code code)
 /* What there is, also after an error. */
 static int print_results(struct session *s, enum exit_code code)
 {
-	if (s->quiet || !s->arms[0].start.ranks)
+	if (s->quiet || !s->arms[0].result.start.ranks)
 		return (int)code;
 	if (s->options->common.json)
 		return print_figures(s, code);
@@ -421,13 +427,13 @@ static int run_arms(struct session *s)
 
 	s->silent_table = !lines;
 	r = run_arm(s, 0);
-	if (lines && s->arm->start.ranks)
+	if (lines && s->arm->result.start.ranks)
 		print_foot(s);
 	if (r < 0 || !s->options->p2p_off)
 		return r;
 	s->silent_table = !lines || !s->options->format;
 	r = run_arm(s, 1);
-	if (!s->silent_table && s->arm->start.ranks)
+	if (!s->silent_table && s->arm->result.start.ranks)
 		print_foot(s);
 	return r;
 }
@@ -448,7 +454,7 @@ static int run_session(struct session *s)
 		snprintf(rank, sizeof(rank), "process %d: ", s->run.ranks.rank);
 	if (r < 0)
 		code = fail(code_of(r), "%s%s", rank, err_msg());
-	else if (nccl_wrong(&s->arms[0]) > 0 || nccl_wrong(&s->arms[1]) > 0)
+	else if (nccl_wrong(&s->arms[0].result) > 0 || nccl_wrong(&s->arms[1].result) > 0)
 		code = EXIT_FINDING;
 	return print_results(s, (enum exit_code)code);
 }

@@ -11,6 +11,7 @@
 #include "cli/devices.h"
 #include "cli/progress.h"
 #include "device/worker.h"
+#include "machine/observed.h"
 #include "report/report_p2p.h"
 #include "result/figures_json.h"
 
@@ -442,18 +443,18 @@ static int print_peer(const struct p2p_command *c, const struct p2p_report *r)
 	return print_text(&b, judge(c));
 }
 
-static int print_figures(const struct p2p_command *c, const struct p2p_report *r)
+static struct figures *make_figures(const struct p2p_command *c)
 {
-	struct figures *f = p2p_figures(r);
-	int code;
+	struct figures *f = p2p_figures(&c->result, c->devices.paths, c->set->info, c->set->n);
 
-	warn_aside(c);
-	code = print_json(figures_to_json(f), judge(c));
-	figures_free(f);
-	return code;
+	if (devices_are_stand_ins(&c->devices))
+		f->note = STAND_INS_TEXT;
+	else if (c->devices.machine)
+		figures_number_gpus(f, c->devices.machine);
+	return f;
 }
 
-static int print_report(const struct p2p_command *c)
+static int print_report(const struct p2p_command *c, const struct figures *f)
 {
 	const struct p2p_report r = {
 		.stand_ins = devices_are_stand_ins(&c->devices),
@@ -464,6 +465,7 @@ static int print_report(const struct p2p_command *c)
 		.access = c->access,
 		.paths = c->devices.paths,
 		.result = &c->result,
+		.figures = f,
 		.links = devices_are_stand_ins(&c->devices) ? NULL : c->links,
 		.skips = c->devices.chosen.skips,
 		.skip_n = c->devices.chosen.skip_n,
@@ -477,8 +479,10 @@ static int print_report(const struct p2p_command *c)
 
 	if (c->format != FORMAT_OWN)
 		return print_peer(c, &r);
-	if (c->o->common.json)
-		return print_figures(c, &r);
+	if (c->o->common.json) {
+		warn_aside(c);
+		return print_json(figures_to_json(f), judge(c));
+	}
 	out = document_new();
 	report_p2p(out, &r);
 	code = print_document(out, &c->o->common, judge(c));
@@ -496,6 +500,7 @@ static void close_set(struct p2p_command *c)
 
 static int run_devices(struct p2p_command *c)
 {
+	struct figures *f;
 	int code, r;
 
 	r = open_set(c);
@@ -504,7 +509,9 @@ static int run_devices(struct p2p_command *c)
 	if (choose_all(c) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());
 	measure(c);
-	code = print_report(c);
+	f = make_figures(c);
+	code = print_report(c, f);
+	figures_free(f);
 	p2p_result_done(&c->result);
 	return code;
 }

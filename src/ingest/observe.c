@@ -26,14 +26,6 @@ struct named_gpu {
 	int nvml_index, cuda_ordinal;
 };
 
-static int find_pci(const struct machine *m, const char *pci)
-{
-	for (size_t i = 0; i < m->gpu_n; i++)
-		if (strcmp(m->gpus[i].pci->name, pci) == 0)
-			return (int)i;
-	return -1;
-}
-
 static int find_nvml_index(const struct machine *m, int index)
 {
 	for (size_t i = 0; i < m->gpu_n; i++)
@@ -66,8 +58,10 @@ static int find_cuda_ordinal(const struct machine *m, int ordinal)
 /* `all`: the result has as many GPUs as the machine, so that CUDA's numbers mean the same. */
 static int find_gpu(const struct machine *m, const struct named_gpu *g, bool all)
 {
+	const struct gpu *gpu = g->pci ? machine_gpu_at(m, g->pci) : NULL;
+
 	if (g->pci)
-		return find_pci(m, g->pci);
+		return gpu ? (int)gpu->index : -1;
 	if (g->nvml_index >= 0)
 		return find_nvml_index(m, g->nvml_index);
 	return all && g->cuda_ordinal >= 0 ? find_cuda_ordinal(m, g->cuda_ordinal) : -1;

@@ -163,6 +163,14 @@ struct machine *machine_read(struct source *s, const struct machine_request *req
 	return m;
 }
 
+const struct gpu *machine_gpu_at(const struct machine *m, const char *pci)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (strcmp(m->gpus[i].pci->name, pci) == 0)
+			return &m->gpus[i];
+	return NULL;
+}
+
 void machine_free(struct machine *m)
 {
 	if (!m)

@@ -480,6 +480,8 @@ struct machine_request {
  */
 struct machine *machine_read(struct source *s, const struct machine_request *request);
 void machine_free(struct machine *m);
+/* The GPU with this address, "0000:41:00.0"; NULL: none has it. */
+const struct gpu *machine_gpu_at(const struct machine *m, const char *pci);
 
 /* The live host as a source; keeps `request` by pointer. 0 or a negative errno. */
 int machine_open_live(const struct machine_request *request, struct source **ret);

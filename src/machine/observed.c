@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "machine/read.h"
-#include "result/metric.h"
+#include "result/figures.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -22,10 +22,9 @@ static const char *text_of(const json_t *o, const char *key)
 /* -1: no GPU of this machine. */
 static int gpu_index(const struct machine *m, const char *address)
 {
-	for (size_t i = 0; i < m->gpu_n; i++)
-		if (strcmp(m->gpus[i].pci->name, address) == 0)
-			return (int)i;
-	return -1;
+	const struct gpu *g = machine_gpu_at(m, address);
+
+	return g ? (int)g->index : -1;
 }
 
 /* ---- adding ---- */
@@ -73,6 +72,16 @@ void observed_add_failed_test(struct machine *m, const int *gpus, size_t n, cons
 bool observed_is_failed_test(const struct observed *o)
 {
 	return o->kind == OBSERVED_RUN_FAILURE && o->failure.kind == RUN_TEST_FAILED;
+}
+
+void figures_number_gpus(struct figures *f, const struct machine *m)
+{
+	for (size_t i = 0; i < f->gpu_n; i++) {
+		const struct gpu *g = f->gpus[i].pci ? machine_gpu_at(m, f->gpus[i].pci) : NULL;
+
+		if (g)
+			f->gpus[i].nvml_index = (int)fact_or(g->nvml_index, -1);
+	}
 }
 
 /* ---- what onehop test kept ---- */

@@ -4,6 +4,10 @@
 
 #include "machine/machine.h"
 
+struct figures;
+
+/* What NVML of this machine calls the GPUs of figures that were made on it. */
+void figures_number_gpus(struct figures *f, const struct machine *m);
 /* `from` is copied. Valid until the next is added. */
 struct observed *observed_add(struct machine *m, enum observed_kind kind, int initiator, int target,
 			      const char *from);

@@ -239,20 +239,6 @@ void add_skips(struct document *out, const struct device_skip *skips, size_t n)
 				     skips[i].name, skips[i].reason);
 }
 
-void set_figure_gpu(struct figures *f, size_t i, const struct machine *m, const char *pci,
-		    const char *name, int cuda_ordinal)
-{
-	struct figure_gpu *gpu = &f->gpus[i];
-
-	*gpu = (struct figure_gpu){.pci = *pci ? arena_strdup(f->arena, pci) : NULL,
-				   .name = arena_strdup(f->arena, name),
-				   .nvml_index = -1,
-				   .cuda_ordinal = *pci ? cuda_ordinal : -1};
-	for (size_t k = 0; m && k < m->gpu_n; k++)
-		if (strcmp(m->gpus[k].pci->name, pci) == 0)
-			gpu->nvml_index = (int)fact_or(m->gpus[k].nvml_index, -1);
-}
-
 /* ---- the matrix ---- */
 
 static void add_matrix_cell(struct document *out, const struct topology *t, size_t i, size_t j)

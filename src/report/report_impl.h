@@ -4,8 +4,6 @@
 
 #include "report/report.h"
 
-struct figures;
-
 /* Endpoints beyond which a matrix no longer helps and is summed up by groups. */
 #define MATRIX_MAX_CHECK 10 /* GPUs, in 80 columns */
 #define MATRIX_MAX_TOPO  40 /* GPUs and NICs, in blocks of columns */
@@ -31,10 +29,6 @@ int short_length(const char *name);
 void add_stand_ins(struct document *out, size_t n);
 /* A line for each device that was left out. */
 void add_skips(struct document *out, const struct device_skip *skips, size_t n);
-/* One GPU of a result; m (NULL: not known) is the machine that says what NVML calls it. */
-void set_figure_gpu(struct figures *f, size_t i, const struct machine *m, const char *pci,
-		    const char *name, int cuda_ordinal);
-
 /* Rows 0 .. rows-1, columns first .. last-1; `long_labels` puts the PCI address beside the name. */
 void add_matrix(struct document *out, const struct topology *t, size_t rows, size_t first,
 		size_t last, bool long_labels);

@@ -7,7 +7,6 @@
 #include "bench/nccl_api.h"
 #include "report/document.h"
 #include "report/report_impl.h"
-#include "result/figures.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -54,8 +53,9 @@ static void add_columns(struct strbuf *out)
 		      "(us)", "(GB/s)", "(GB/s)", "");
 }
 
-void report_nccl_head(struct strbuf *out, const struct nccl_result *r)
+void report_nccl_head(struct strbuf *out, const struct nccl_arm *arm)
 {
+	const struct nccl_result *r = &arm->result;
 	const struct nccl_plan *p = &r->plan;
 	bool by_factor = p->factor > 1;
 
@@ -65,7 +65,7 @@ void report_nccl_head(struct strbuf *out, const struct nccl_result *r)
 	strbuf_printf(out,
 		      "# nThread %d nGpus %zu minBytes %llu maxBytes %llu step: %llu(%s) warmup "
 		      "iters: %u iters: %u agg iters: %d validation: %d graph: %u unalign: %d\n#\n",
-		      1, r->process_gpus, (unsigned long long)p->min_bytes,
+		      1, arm->process_gpus, (unsigned long long)p->min_bytes,
 		      (unsigned long long)r->start.max_bytes,
 		      (unsigned long long)(by_factor ? p->factor : p->step),
 		      by_factor ? "factor" : "bytes", p->warmup, p->iterations, 1, p->check,
@@ -101,17 +101,6 @@ void report_nccl_row(struct strbuf *out, const struct nccl_plan *p, const struct
 	for (int i = 0; i < 2; i++)
 		add_cell(out, &row->cell[i]);
 	strbuf_putc(out, '\n');
-}
-
-int64_t nccl_wrong(const struct nccl_result *r)
-{
-	int64_t wrong = 0;
-
-	for (size_t i = 0; i < r->row_n; i++)
-		for (int k = 0; k < 2; k++)
-			if (r->rows[i].cell[k].wrong > 0)
-				wrong += r->rows[i].cell[k].wrong;
-	return wrong;
 }
 
 /* nccl-tests counts the results that are wrong, not the elements. */
@@ -235,16 +224,17 @@ static void add_settled(struct document *out, const struct nccl_result *r, bool 
 		add_spreads(out, r);
 }
 
-void report_nccl_verdict(struct document *out, const struct nccl_result *r, bool verbose)
+void report_nccl_verdict(struct document *out, const struct nccl_arm *arm, bool verbose)
 {
+	const struct nccl_result *r = &arm->result;
 	char version[32];
 
 	nccl_version_text(r->start.version, version, sizeof(version));
 	document_blank(out);
-	document_item(out, STYLE_PLAIN, 0, "measured on", "%s, %d ranks", r->device,
+	document_item(out, STYLE_PLAIN, 0, "measured on", "%s, %d ranks", arm->device,
 		      r->start.ranks);
-	if (r->machine)
-		add_numbering(out, r->machine);
+	if (arm->machine)
+		add_numbering(out, arm->machine);
 	document_item(out, STYLE_PLAIN, 0, "NCCL", "%s, %s", version, r->start.library);
 	add_data(out, r);
 	add_settled(out, r, verbose);
@@ -256,20 +246,15 @@ void report_nccl_verdict(struct document *out, const struct nccl_result *r, bool
 			      "fit into the devices' free memory, or into --memory",
 			      bytes_text(r->start.max_bytes, bytes));
 	}
-	if (r->log) {
+	if (arm->log) {
 		document_blank(out);
 		document_heading(out, "How NCCL's ranks reach each other, by %s log",
-				 r->several_logs ? "rank 0's" : "its own");
-		report_log(out, r->log, verbose);
+				 arm->several_logs ? "rank 0's" : "its own");
+		report_log(out, arm->log, verbose);
 	}
 }
 
 /* ---- with and without P2P ---- */
-
-static const struct nccl_cell *faster(const struct nccl_row *row)
-{
-	return &row->cell[row->cell[1].time_us < row->cell[0].time_us];
-}
 
 static const struct nccl_row *row_of(const struct nccl_result *r, uint64_t bytes)
 {
@@ -281,7 +266,7 @@ static const struct nccl_row *row_of(const struct nccl_result *r, uint64_t bytes
 
 static void add_p2p_row(struct document *out, const struct nccl_row *on, const struct nccl_row *off)
 {
-	const struct nccl_cell *a = faster(on), *b = faster(off);
+	const struct nccl_cell *a = nccl_faster(on), *b = nccl_faster(off);
 	char bytes[BYTES_TEXT_SIZE];
 	double ratio = b->time_us / a->time_us;
 
@@ -295,7 +280,7 @@ static void add_p2p_row(struct document *out, const struct nccl_row *on, const s
 }
 
 /* That the other arm was what it was meant to be. */
-static void add_control(struct document *out, const struct nccl_result *off)
+static void add_control(struct document *out, const struct nccl_arm *off)
 {
 	struct nccl_log_counts c;
 
@@ -304,11 +289,10 @@ static void add_control(struct document *out, const struct nccl_result *off)
 		document_item(out, STYLE_PLAIN, 2, "without", "%zu of %zu connected pairs by P2P",
 			      c.p2p, c.pairs);
 	}
-	add_data(out, off);
+	add_data(out, &off->result);
 }
 
-void report_nccl_p2p(struct document *out, const struct nccl_result *on,
-		     const struct nccl_result *off)
+void report_nccl_p2p(struct document *out, const struct nccl_result *on, const struct nccl_arm *off)
 {
 	static const char *const columns[] = {"size",      "P2P us",     "GB/s busbw",
 					      "no P2P us", "GB/s busbw", "times as fast"};
@@ -320,7 +304,7 @@ void report_nccl_p2p(struct document *out, const struct nccl_result *on,
 	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
 		document_cell(out, STYLE_STRONG, "%s", columns[i]);
 	for (size_t i = 0; i < on->row_n; i++) {
-		const struct nccl_row *other = row_of(off, on->rows[i].bytes);
+		const struct nccl_row *other = row_of(&off->result, on->rows[i].bytes);
 
 		if (other)
 			add_p2p_row(out, &on->rows[i], other);
@@ -329,65 +313,4 @@ void report_nccl_p2p(struct document *out, const struct nccl_result *on,
 			   "Of the faster placement. Without P2P means NCCL_P2P_DISABLE=1, in a "
 			   "process of its own.");
 	add_control(out, off);
-}
-
-/* ---- figures ---- */
-
-static void add_figure(struct figures *f, const struct metric *m, uint64_t bytes, double median,
-		       double low, double high, unsigned samples)
-{
-	struct figure *row = figures_add(f, m->name, -1, -1, median);
-
-	row->bytes = bytes;
-	row->samples = samples;
-	if (isfinite(low) && isfinite(high)) {
-		row->low = low;
-		row->high = high;
-	}
-}
-
-static void add_arm(struct figures *f, const struct nccl_result *r, bool staged)
-{
-	const char *op = nccl_op_words[r->plan.op];
-	const struct metric *time = metric_of_collective(op, false, staged);
-	const struct metric *bus = metric_of_collective(op, true, staged);
-
-	for (size_t i = 0; i < r->row_n; i++) {
-		const struct nccl_cell *c = faster(&r->rows[i]);
-		double scale = c->busbw_gbps * c->time_us; /* a rate is this over a time */
-
-		if (r->rows[i].bytes == 0)
-			continue;
-		add_figure(f, time, r->rows[i].bytes, c->time_us, c->low_us, c->high_us,
-			   c->batches);
-		add_figure(f, bus, r->rows[i].bytes, c->busbw_gbps, scale / c->high_us,
-			   scale / c->low_us, c->batches);
-	}
-}
-
-static void add_gpus(struct figures *f, const struct nccl_result *r)
-{
-	figures_need_gpus(f, r->rank_n < FIGURES_MAX_GPUS ? r->rank_n : FIGURES_MAX_GPUS);
-	for (size_t i = 0; i < f->gpu_n; i++)
-		set_figure_gpu(f, i, r->machine, r->ranks[i].pci, r->ranks[i].name,
-			       r->ranks[i].ordinal);
-}
-
-struct figures *nccl_figures(const struct nccl_result *on, const struct nccl_result *off)
-{
-	struct figures *f = figures_new("", "onehop bench nccl");
-	char version[32];
-
-	nccl_version_text(on->start.version, version, sizeof(version));
-	f->note = arena_printf(f->arena, "%s, %d ranks, NCCL %s, %s %s", on->device,
-			       on->start.ranks, version, nccl_type_words[on->plan.type],
-			       nccl_op_reduces(on->plan.op) ? nccl_reduce_op_words[on->plan.redop]
-							    : "");
-	add_gpus(f, on);
-	add_arm(f, on, false);
-	if (off)
-		add_arm(f, off, true);
-	if (nccl_wrong(on) > 0)
-		figures_trouble(f, "%lld elements are wrong", (long long)nccl_wrong(on));
-	return f;
 }

@@ -66,83 +66,7 @@ static void add_pair(struct strbuf *b, const struct p2p_report *r, const struct 
 			      short_length(to), to);
 }
 
-/* ---- what was expected ---- */
-
-static bool has_link(const struct link_list *l, unsigned id)
-{
-	for (size_t i = 0; i < l->n; i++)
-		if (l->ids[i] == id)
-			return true;
-	return false;
-}
-
-/* Whether another pair's copies run at the same time in this kind of traffic. */
-static bool at_once(enum traffic t, const struct p2p_cell *a, const struct p2p_cell *b)
-{
-	return t == TRAFFIC_ALL_TO_ALL || (t == TRAFFIC_N_TO_1 && a->target == b->target) ||
-	       (t == TRAFFIC_1_TO_N && a->initiator == b->initiator);
-}
-
-/* How many pairs go at the same time over the busiest link of a pair; 1: it alone. */
-static size_t sharers(const struct block *b, const struct p2p_cell *cell)
-{
-	const struct paths *p = b->r->paths;
-	const struct link_list *links =
-		&paths_pair(p, (unsigned)cell->initiator, (unsigned)cell->target)->links;
-	size_t most = 1;
-
-	for (size_t i = 0; b->metric->shape == SHAPE_TRAFFIC && i < links->n; i++) {
-		size_t n = 0;
-
-		FOR_EACH_CELL(c, b)
-		{
-			n += at_once(b->metric->traffic, cell, c) &&
-			     has_link(&paths_pair(p, (unsigned)c->initiator, (unsigned)c->target)
-					       ->links,
-				      links->ids[i]);
-		}
-		most = n > most ? n : most;
-	}
-	return most;
-}
-
-/* GB/s, 0: unknown. */
-static double expected_gbps(const struct block *b, const struct p2p_cell *c)
-{
-	const struct paths *p = b->r->paths;
-	unsigned i = (unsigned)c->initiator, j = (unsigned)c->target;
-	double forth, back;
-
-	if (b->metric->staged || !metric_is_rate(b->metric) || c->target == c->initiator)
-		return 0;
-	if (c->target < 0)
-		return p->hosts[i].expected_gbps;
-	forth = paths_pair(p, i, j)->expected_gbps;
-	back = paths_pair(p, j, i)->expected_gbps;
-	if (b->metric->both_ways)
-		return forth > 0 && back > 0 ? forth + back : 0;
-	return (b->metric->read ? back : forth) / (double)sharers(b, c);
-}
-
-static struct figure figure_of(const struct block *b, const struct p2p_cell *c)
-{
-	const struct metric *m = c->metric;
-
-	return (struct figure){
-		.what = m->name,
-		.metric = m,
-		.unit = m->unit,
-		.higher_is_better = m->higher_is_better,
-		.initiator = c->initiator,
-		.target = c->target,
-		.bytes = m->shape == SHAPE_TINY ? 0 : c->bytes, /* its own size is in its name */
-		.median = c->value.median,
-		.low = isnan(c->value.low) ? c->value.min : c->value.low,
-		.high = isnan(c->value.high) ? c->value.max : c->value.high,
-		.samples = (unsigned)c->value.n,
-		.expected = m->shape == SHAPE_PAIR && !m->both_ways ? expected_gbps(b, c) : 0,
-	};
-}
+/* ---- what falls short ---- */
 
 /* Kernels never go through the host: they reach the memory or fault. */
 static bool gains_nothing(const struct block *b, const struct p2p_cell *c)
@@ -153,7 +77,7 @@ static bool gains_nothing(const struct block *b, const struct p2p_cell *c)
 	if (!pair || b->metric->staged || b->metric->by_kernel || c->initiator == c->target ||
 	    c->bytes < RATE_MIN_BYTES || b->r->stand_ins)
 		return false;
-	on = figure_of(b, c);
+	on = p2p_figure(b->r->result, b->r->paths, c);
 	return p2p_gain_verdict(p2p_gain_of(b->figures, &on)) == OBSERVED_GAINS_NOTHING;
 }
 
@@ -178,7 +102,7 @@ static const char *path_reason(const struct block *b, const struct p2p_cell *c)
 /* True when the figure wants a reason; the first that is known. */
 static bool falls_short(const struct block *b, const struct p2p_cell *c, struct strbuf *out)
 {
-	double expected = expected_gbps(b, c);
+	double expected = p2p_expected_gbps(b->r->result, b->r->paths, c);
 	bool nothing = gains_nothing(b, c);
 
 	if (!nothing && !(expected > 0 && c->value.median < SHORT_OF * expected))
@@ -346,7 +270,7 @@ static void add_expected(struct document *out, const struct block *b)
 
 	FOR_EACH_CELL(c, b)
 	{
-		double e = c->value.n ? expected_gbps(b, c) : 0, share;
+		double e = c->value.n ? p2p_expected_gbps(b->r->result, b->r->paths, c) : 0, share;
 
 		if (e <= 0)
 			continue;
@@ -390,7 +314,7 @@ static void add_remark(struct document *out, const struct block *b, remark_fn *r
 
 	FOR_EACH_CELL(c, b)
 	{
-		double e = expected_gbps(b, c);
+		double e = p2p_expected_gbps(b->r->result, b->r->paths, c);
 
 		if (!has_remark(remark, b, c, why) || n++ >= MAX_NAMED)
 			continue;
@@ -553,8 +477,7 @@ static void add_verdict(struct document *out, const struct p2p_report *r)
 
 void report_p2p(struct document *out, const struct p2p_report *r)
 {
-	struct figures *all = p2p_figures(r);
-	struct figure_index *figures = figure_index_new(all);
+	struct figure_index *figures = figure_index_new(r->figures);
 
 	add_header(out, r);
 	for (size_t i = 0; i < r->result->plan_n; i++) {
@@ -566,49 +489,4 @@ void report_p2p(struct document *out, const struct p2p_report *r)
 	}
 	add_verdict(out, r);
 	figure_index_free(figures);
-	figures_free(all);
-}
-
-/* ---- figures ---- */
-
-static void add_gpus(struct figures *f, const struct p2p_report *r)
-{
-	figures_need_gpus(f, r->n);
-	for (size_t i = 0; i < r->n; i++)
-		set_figure_gpu(f, i, r->stand_ins ? NULL : r->machine, r->devices[i].pci,
-			       r->devices[i].name, r->devices[i].ordinal);
-}
-
-static void add_figure(struct figures *f, const struct p2p_report *r, const struct p2p_cell *c,
-		       int initiator, int target)
-{
-	const struct block b = {.r = r, .metric = c->metric};
-	struct figure *row = figures_add(f, c->metric->name, initiator, target, c->value.median);
-	const struct figure owned = *row;
-
-	*row = figure_of(&b, c);
-	row->what = owned.what;
-	row->from = owned.from;
-	row->initiator = initiator;
-	row->target = target;
-}
-
-/* A figure of wrong data is none. Both ways is that of either ordered pair. */
-struct figures *p2p_figures(const struct p2p_report *r)
-{
-	struct figures *f = figures_new("", "onehop bench p2p");
-
-	add_gpus(f, r);
-	if (r->stand_ins)
-		f->note = STAND_INS_TEXT;
-	for (size_t i = 0; i < r->result->cell_n; i++) {
-		const struct p2p_cell *c = &r->result->cells[i];
-
-		if (!c->value.n || c->data == P2P_WRONG)
-			continue;
-		add_figure(f, r, c, c->initiator, c->target);
-		if (c->metric->both_ways && c->initiator != c->target)
-			add_figure(f, r, c, c->target, c->initiator);
-	}
-	return f;
 }

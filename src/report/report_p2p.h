@@ -2,9 +2,8 @@
 /* What `onehop bench p2p` prints: for people, as figures, and in two peers' layouts. */
 #pragma once
 
-#include "bench/p2p.h"
+#include "bench/p2p_figures.h"
 #include "report/report.h"
-#include "result/figures.h"
 
 /* A PCIe link while its GPU copied; 0: not seen. */
 struct p2p_link_seen {
@@ -20,6 +19,7 @@ struct p2p_report {
 	const bool *access; /* n squared, row initiator: what the driver says; NULL: not asked */
 	const struct paths *paths;
 	const struct p2p_result *result;
+	const struct figures *figures;     /* of the result; for report_p2p alone */
 	const struct p2p_link_seen *links; /* n; NULL: nobody looked */
 	const struct device_skip *skips;
 	size_t skip_n;
@@ -34,9 +34,6 @@ struct p2p_counts {
 	size_t cells, measured, checked, wrong;
 };
 void report_p2p_count(const struct p2p_result *result, struct p2p_counts *ret);
-
-/* The caller frees with figures_free. */
-struct figures *p2p_figures(const struct p2p_report *r);
 
 /*
  * Byte for byte what the peers would print with these figures in their places. Wants device_info,

@@ -37,6 +37,16 @@ void figures_need_gpus(struct figures *f, size_t n)
 			(struct figure_gpu){.nvml_index = -1, .cuda_ordinal = -1};
 }
 
+void figures_add_gpu(struct figures *f, const char *pci, const char *name, int cuda_ordinal)
+{
+	*ARENA_PUSH(f->arena, f->gpus, f->gpu_n) = (struct figure_gpu){
+		.pci = *pci ? arena_strdup(f->arena, pci) : NULL,
+		.name = arena_strdup(f->arena, name),
+		.nvml_index = -1,
+		.cuda_ordinal = *pci ? cuda_ordinal : -1,
+	};
+}
+
 struct figure *figures_add(struct figures *f, const char *what, int initiator, int target,
 			   double value)
 {

@@ -54,6 +54,8 @@ struct figures *figures_new(const char *name, const char *tool);
 void figures_free(struct figures *f); /* NULL is fine */
 /* Appends GPUs, of which nothing is known, until there are n. */
 void figures_need_gpus(struct figures *f, size_t n);
+/* Appends one; "" stands for unknown. Without an address a number says nothing of CUDA's order. */
+void figures_add_gpu(struct figures *f, const char *pci, const char *name, int cuda_ordinal);
 /*
  * Appends a row of one value, with unit and direction of its metric; the rest is for the caller to
  * set. The name is copied. Valid until the next row is added.

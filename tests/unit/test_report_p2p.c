@@ -351,9 +351,13 @@ static char *text_of(const struct p2p_report *r)
 {
 	const struct text_format format = {.width = 200};
 	struct document *d = document_new();
+	struct figures *f = p2p_figures(r->result, r->paths, r->devices, r->n);
+	struct p2p_report whole = *r;
 	struct strbuf b = {0};
 
-	report_p2p(d, r);
+	whole.figures = f;
+	report_p2p(d, &whole);
+	figures_free(f);
 	document_write_text(d, &format, &b);
 	document_free(d);
 	return b.text;
@@ -532,7 +536,7 @@ static void test_figures(void **state)
 	add(m, "h2d-ce", 1, -1, 25);
 	add(m, "write-ce", 0, 1, 25)->data = P2P_WRONG;
 	add(m, "read-ce", 0, 1, 0)->value = (struct summary){0};
-	f = p2p_figures(&m->r);
+	f = p2p_figures(&m->result, m->paths, m->devices, 2);
 	assert_int_equal(f->row_n, 3);
 	assert_int_equal(f->gpu_n, 2);
 	assert_string_equal(f->gpus[1].pci, "0001:c1:00.0");

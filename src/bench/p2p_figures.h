@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `bench p2p` measured as figures, each beside what its path should give. */
+#pragma once
+
+#include "bench/p2p.h"
+#include "result/figures.h"
+
+/* What the paths should give for a cell of the result, GB/s; 0: unknown. */
+double p2p_expected_gbps(const struct p2p_result *r, const struct paths *paths,
+			 const struct p2p_cell *cell);
+/* Its texts are the metric's. */
+struct figure p2p_figure(const struct p2p_result *r, const struct paths *paths,
+			 const struct p2p_cell *cell);
+/* All cells but those whose data was wrong; figures_free. Both ways is a figure of either ordered pair. */
+struct figures *p2p_figures(const struct p2p_result *r, const struct paths *paths,
+			    const struct device_info *devices, size_t n);

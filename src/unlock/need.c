@@ -85,7 +85,7 @@ static struct card_need judge(const struct look *all, const struct gpu *g,
 				  .need = row->need,
 				  .wants_options =
 					  row->need <= NEED_OPTIONS ||
-					  (l.equipped && fact_is(registry_keys_good(d, g), 1)),
+					  (l.by_itself && fact_is(registry_keys_good(d, g), 1)),
 				  .id = row->id,
 				  .why = fill_in(&l, row->why),
 				  .change = fill_in(&l, row->change),
@@ -136,7 +136,7 @@ static const char *obstacle_words(const struct look *l, const struct card_need *
 
 static void judge_cards(struct machine *m, struct machine_need *n)
 {
-	AUTO_FREE bool *equipped = xcalloc(m->gpu_n, sizeof(*equipped));
+	AUTO_FREE enum need *by_itself = xcalloc(m->gpu_n, sizeof(*by_itself));
 	AUTO_FREE bool *bar1_way = xcalloc(m->gpu_n, sizeof(*bar1_way));
 	struct topology *t = topology_new(m);
 	struct look all = {.m = m,
@@ -153,10 +153,10 @@ static void judge_cards(struct machine *m, struct machine_need *n)
 		*ARENA_PUSH(m->arena, n->cards, n->n) = need_judge_card(&all, &m->gpus[i]);
 	need_judge_together(&all, n, bar1_way);
 	for (size_t i = 0; i < n->n; i++)
-		equipped[i] = n->cards[i].need == NEED_IN_FORCE;
-	all.equipped = equipped;
+		by_itself[i] = n->cards[i].need;
+	all.by_itself = by_itself;
 	for (size_t i = 0; i < n->n; i++)
-		if (equipped[i])
+		if (by_itself[i] == NEED_IN_FORCE)
 			n->cards[i] = judge(&all, &m->gpus[i], pair_tables);
 	for (size_t i = 0; i < n->n; i++) {
 		n->cards[i].obstacle = obstacle_words(&all, &n->cards[i]);

@@ -16,8 +16,8 @@ struct look {
 	const struct release *release;
 	/* By GPU: P2P over PCIe is to go through its BAR1. */
 	const bool *bar1_way;
-	/* By GPU: it has all that onehop brings. For need_pair.c alone. */
-	const bool *equipped;
+	/* By GPU, as it was judged by itself. For need_pair.c alone. */
+	const enum need *by_itself;
 	const struct topology *t;
 	const char *text; /* for sentences */
 };

@@ -12,9 +12,21 @@ static bool is_peer(const struct look *l, size_t i)
 	const struct gpu *g = &l->m->gpus[i];
 	struct fact_int c = look_connection(l, i);
 
-	return g != l->g && l->equipped[i] && card_same_generation(l->g, g) &&
+	return g != l->g && l->by_itself[i] == NEED_IN_FORCE && card_same_generation(l->g, g) &&
 	       !look_is_linked(l->g, g) && !fact_is(c, RM_CONNECTION_NVLINK) &&
 	       !fact_is(c, RM_CONNECTION_NVLINK_INDIRECT) && !fact_is(c, RM_CONNECTION_C2C);
+}
+
+/* Another card that it is to reach, and that lacks the options. */
+static bool lacks_options(struct look *l)
+{
+	AUTO_STRBUF struct strbuf names = {0};
+
+	for (size_t i = 0; i < l->m->gpu_n; i++)
+		if (look_wants_peer(l, i) && l->by_itself[i] == NEED_OPTIONS)
+			strbuf_printf(&names, "%sGPU%zu", names.len ? ", " : "", i);
+	l->text = arena_strdup(l->m->arena, strbuf_str(&names));
+	return names.len > 0;
 }
 
 static bool is_mailbox(struct fact_int c)
@@ -125,6 +137,11 @@ static const struct need_row rows[] = {
 	 "the module that runs has BAR1 P2P for it, and the driver connects it with its peers "
 	 "through BAR1 without options",
 	 NULL, RM_CAPS},
+	{"peers-options", lacks_options, NEED_OPTIONS,
+	 EQUIPPED
+	 ", but not for %s, which it is to reach: options for one card of a pair leave it to "
+	 "the order of the cards whether the driver uses BAR1",
+	 NULL, P2P_CAPS " _kp2pCapsCheckStatusOverridesForPcie, _kp2pCapsGetStatusOverPcieBar1"},
 	{"peers-mailbox", peers_through_mailbox, NEED_REFUSED,
 	 EQUIPPED ", but the driver leads it to %s through a mailbox, which it does not have: data "
 		  "is lost",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/path.h"
 
+#include "base/alloc.h"
 #include "base/text.h"
 
 #include <string.h>
@@ -68,4 +69,9 @@ bool path_is_clean(const char *path)
 			return true;
 		rest += n + 1;
 	}
+}
+
+char *path_below(const char *root, const char *path)
+{
+	return xprintf("%s/%s", strcmp(root, "/") == 0 ? "" : root, path);
 }

@@ -12,3 +12,5 @@
 void path_clean(const char *path, char *ret);
 /* Whether it is spelled so. */
 bool path_is_clean(const char *path);
+/* ROOT/PATH, with one slash where the root is "/". The caller frees. */
+char *path_below(const char *root, const char *path);

@@ -226,12 +226,13 @@ static void add_option(struct strbuf *b, const char *option, const char *value)
 static const char *apply_words(const struct delivering *d)
 {
 	AUTO_STRBUF struct strbuf b = {0};
+	AUTO_FREE char *mirror = d->o->mirror ? download_hide(d->o->mirror, d->o->mirror) : NULL;
 
 	strbuf_puts(&b, "onehop unlock");
 	add_option(&b, "--sources", d->o->sources);
 	if (d->o->download)
 		strbuf_puts(&b, " --download");
-	add_option(&b, "--mirror", d->o->mirror);
+	add_option(&b, "--mirror", mirror);
 	add_option(&b, "--kernel", d->o->kernel);
 	strbuf_puts(&b, d->o->image ? " --image --apply" : " --apply");
 	return arena_strdup(d->machine->arena, strbuf_str(&b));

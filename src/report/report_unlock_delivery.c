@@ -215,7 +215,7 @@ static json_t *download_json(const struct delivery *d)
 	if (!w)
 		return json_null();
 	return json_pack("{s:o, s:o, s:o, s:o, s:b}", "program", json_text(w->program), "url",
-			 json_text(w->url), "folder", json_text(w->folder), "bytes",
+			 json_text(w->shown), "folder", json_text(w->folder), "bytes",
 			 w->bytes ? json_integer((json_int_t)w->bytes) : json_null(), "known",
 			 w->hash != NULL);
 }

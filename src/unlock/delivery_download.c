@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/path.h"
 #include "base/strbuf.h"
 #include "fix/step.h"
 
@@ -28,11 +29,12 @@ static const char *find_program(const struct looking *l)
 void delivery_find_download(struct looking *l)
 {
 	const char *below = delivery_format(l, SOURCES_FOLDER "/%s", l->installed);
+	AUTO_FREE char *folder = NULL;
 
 	if (!l->installed || !l->r->root || delivery_is_options_alone(l))
 		return;
-	l->d->sources =
-		delivery_format(l, "%s/%s", strcmp(l->r->root, "/") ? l->r->root : "", below);
+	folder = path_below(l->r->root, below);
+	l->d->sources = arena_strdup(l->a, folder);
 	if (delivery_has(l, below) != 1)
 		l->d->download = download_of(l->installed, find_program(l), l->r->repository,
 					     l->d->sources, l->a);
@@ -77,7 +79,7 @@ static const char *what_is_fetched(const struct download *d, struct arena *a)
 	if (d->bytes)
 		size = arena_printf(a, "%.1f MB", (double)d->bytes / 1e6);
 	return arena_printf(a, "%s from %s, by %s, into %s; it is checked before it is used", size,
-			    d->url, d->program, d->folder);
+			    d->shown, d->program, d->folder);
 }
 
 void delivery_check_download(struct looking *l, struct delivery_check *c)
@@ -128,6 +130,6 @@ void delivery_ask_download(const struct delivery_request *r, struct delivery *d,
 	}
 	d->blocked = true;
 	delivery_say(c, CHECK_BAD,
-		     arena_printf(a, "%s cannot be had: %s", d->download->url, err_msg()),
+		     arena_printf(a, "%s cannot be had: %s", d->download->shown, err_msg()),
 		     by_hand(r, d->download->release, a));
 }

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
@@ -106,6 +107,34 @@ bool download_is_url(const char *url)
 	       !url[strspn(url, plain)];
 }
 
+/* "NAME:PASSWORD" of an address; 0: it has none. */
+static size_t secret_in(const char *url, const char **ret)
+{
+	const char *host = strstr(url, "://"), *at = NULL;
+	size_t n;
+
+	host = host ? host + strlen("://") : url;
+	n = strcspn(host, "/");
+	at = memrchr(host, '@', n);
+	*ret = host;
+	return at ? (size_t)(at - host) : 0;
+}
+
+char *download_hide(const char *text, const char *url)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	const char *secret, *found;
+	size_t n = secret_in(url, &secret);
+
+	while (n && (found = memmem(text, strlen(text), secret, n))) {
+		strbuf_add(&b, text, (size_t)(found - text));
+		strbuf_puts(&b, "***");
+		text = found + n;
+	}
+	strbuf_puts(&b, text);
+	return xstrdup(strbuf_str(&b));
+}
+
 /* A word with its <...> replaced; the caller frees. */
 static char *put_in(const char *word, const char *const (*values)[2])
 {
@@ -126,12 +155,15 @@ struct download *download_of(const char *release, const char *program, const cha
 	const struct known_source *known = known_source_find(release);
 	const struct program *p = program_of(program);
 	AUTO_FREE char *path = put_in(p ? p->path : "", values);
+	AUTO_FREE char *shown = NULL;
 	struct download *d = arena_alloc(a, 1, sizeof(*d));
 
 	d->release = arena_strdup(a, release);
 	d->hash = known ? known->hash : NULL;
 	d->program = p ? p->name : NULL;
 	d->url = arena_printf(a, "%s%s", repository, path);
+	shown = download_hide(d->url, d->url);
+	d->shown = arena_strdup(a, shown);
 	d->folder = arena_strdup(a, folder);
 	return d;
 }
@@ -180,12 +212,14 @@ static void find_reason(const char *program, const char *said, char *ret, size_t
 	}
 }
 
-/* Runs it; what it said is added to `said`. 0, or a negative errno with a sentence. */
-static int run(const struct command *c, const struct child_watch *watch, struct strbuf *said)
+/* Runs it for `d`; what it said is added to `said`. 0, or a negative errno with a sentence. */
+static int run(const struct command *c, const struct download *d, const struct child_watch *watch,
+	       struct strbuf *said)
 {
 	AUTO_FREE char *path = host_program(c->words[0]);
 	AUTO_CLOSE int output = memfd_create("onehop", MFD_CLOEXEC);
 	AUTO_FREE char *text = NULL;
+	AUTO_FREE char *shown = NULL;
 	struct child_watch w = *watch;
 	char reason[200];
 	size_t size = 0;
@@ -206,8 +240,9 @@ static int run(const struct command *c, const struct child_watch *watch, struct 
 	find_reason(c->words[0], strbuf_str(said), reason, sizeof(reason));
 	if (status == 0)
 		return 0;
-	return err_set(EIO, "%s failed with status %d%s%s", c->words[0], status,
-		       *reason ? ": " : "", reason);
+	shown = download_hide(reason, d->url);
+	return err_set(EIO, "%s failed with status %d%s%s", c->words[0], status, *shown ? ": " : "",
+		       shown);
 }
 
 /* ---- asking ---- */
@@ -245,7 +280,7 @@ int download_ask(struct download *d)
 	if (!p)
 		return err_set(ENOENT, "none of curl, wget and git is installed");
 	make_command(p->ask, d, NULL, &c);
-	r = run(&c, &watch, &said);
+	r = run(&c, d, &watch, &said);
 	if (r == 0)
 		d->bytes = content_length(strbuf_str(&said));
 	return r;
@@ -343,10 +378,10 @@ static int run_words(struct fetching *f, const char *const *words)
 	if (!*words)
 		return 0;
 	make_command(words, f->d, f->part_shown, &c);
-	r = run(&c, &watch, &said);
+	r = run(&c, f->d, &watch, &said);
 	if (f->too_large)
 		return err_set(EFBIG, "%s sends more than %d MB: this is not a release's archive",
-			       f->d->url, (int)(ARCHIVE_MAX >> 20));
+			       f->d->shown, (int)(ARCHIVE_MAX >> 20));
 	return r;
 }
 
@@ -396,7 +431,7 @@ static int check_hash(const struct fetching *f, const struct tree *t)
 	return err_set(EINVAL,
 		       "what %s sent is not release %s as NVIDIA published it: the hash of its "
 		       "files is %s, not %s",
-		       f->d->url, f->d->release, hash, f->d->hash);
+		       f->d->shown, f->d->release, hash, f->d->hash);
 }
 
 static int unpack_into(const struct fetching *f, const char *folder)
@@ -410,7 +445,7 @@ static int unpack_into(const struct fetching *f, const char *folder)
 		return err_sys(errno, "%s/archive", f->part_shown);
 	r = tree_open(folder, &t);
 	if (r == 0)
-		r = archive_unpack(fd, f->d->url, &t);
+		r = archive_unpack(fd, f->d->shown, &t);
 	if (r == 0)
 		r = check_hash(f, &t);
 	tree_close(&t);
@@ -491,7 +526,7 @@ static int open_sources(struct fix_host *h, const struct download *d, struct fet
 		return r;
 	if (flock(*ret_lock, LOCK_EX | LOCK_NB) < 0)
 		return err_set(EBUSY, "another onehop downloads to /" SOURCES_FOLDER);
-	f->folder = xprintf("%s/" SOURCES_FOLDER, h->root);
+	f->folder = path_below(h->root, SOURCES_FOLDER);
 	f->part = xprintf("%s.part", d->release);
 	f->part_shown = xprintf("%s/%s", f->folder, f->part);
 	r = tree_open(f->folder, &f->sources);
@@ -554,6 +589,7 @@ int download_check(struct fix_host *h, const char *release, const char *folder)
 
 const char *download_left(struct fix_host *h, struct arena *a)
 {
+	AUTO_FREE char *folder = path_below(h->root, SOURCES_FOLDER);
 	char **names = NULL;
 	size_t n = 0, trees = 0;
 
@@ -562,6 +598,5 @@ const char *download_left(struct fix_host *h, struct arena *a)
 	for (size_t i = 0; i < n; i++)
 		trees += names[i][0] != '.';
 	source_free_names(names, n);
-	return trees ? arena_printf(a, "%s/" SOURCES_FOLDER, strcmp(h->root, "/") ? h->root : "")
-		     : NULL;
+	return trees ? arena_strdup(a, folder) : NULL;
 }

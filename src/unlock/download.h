@@ -23,12 +23,15 @@ struct download {
 		*hash; /* of its sources; NULL: not known, so that what arrives cannot be checked */
 	const char *program; /* "curl", "wget" or "git"; NULL: none is here */
 	const char *url;     /* of the archive; of the repository for git, or without a program */
+	const char *shown;   /* the same for people, without a name and password */
 	const char *folder;  /* absolute: where the tree will be */
 	int64_t bytes;       /* to be fetched; 0: the server did not say */
 };
 
 /* http or https, and nothing that would not be plain in a command. */
 bool download_is_url(const char *url);
+/* A text with an address's name and password, "https://NAME:PASSWORD@host/", as "***". The caller frees. */
+char *download_hide(const char *text, const char *url);
 
 /*
  * What would be fetched. `program` of those here; `repository` is NVIDIA's or a mirror of it. Looks at

@@ -84,6 +84,16 @@ static void paths_are_spelled_one_way(void **state)
 	}
 }
 
+static void a_root_has_one_slash(void **state)
+{
+	AUTO_FREE char *system = path_below("/", "var/cache");
+	AUTO_FREE char *image = path_below("/mnt/image", "var/cache");
+
+	(void)state;
+	assert_string_equal(system, "/var/cache");
+	assert_string_equal(image, "/mnt/image/var/cache");
+}
+
 static void lines_and_words(void **state)
 {
 	const char *text = "one\n\nthree", *l = NULL;
@@ -253,6 +263,7 @@ int main(void)
 		cmocka_unit_test(arena_grows),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(paths_are_spelled_one_way),
+		cmocka_unit_test(a_root_has_one_slash),
 		cmocka_unit_test(lines_and_words),
 		cmocka_unit_test(errors_wrap),
 		cmocka_unit_test(files_are_read_whole),

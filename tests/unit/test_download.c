@@ -609,6 +609,51 @@ static void unknown_releases_are_not_fetched(void **state)
 	expect_request(r, "GET", false);
 }
 
+/* A server that refuses, one that sends what is no release: neither sentence has the password. */
+static void a_password_is_not_shown(void **state)
+{
+	struct rig *r = *state;
+	static const char *const ways[] = {"missing", "changed", "garbage"};
+	static const char *const programs[] = {"curl", "wget", "git"};
+	static const struct download_watch nobody = {0};
+
+	for (size_t i = 0; i < 3 * 3; i++) {
+		AUTO_FREE char *url =
+			xprintf("http://mona:s3cret@127.0.0.1:%d/%s", r->port, ways[i % 3]);
+		AUTO_FREE char *folder = xprintf("%s/" SOURCES_FOLDER "/" RELEASE, r->root);
+		struct download *d = download_of(RELEASE, programs[i / 3], url, folder, r->arena);
+
+		assert_non_null(strstr(d->url, "mona:s3cret@"));
+		assert_non_null(strstr(d->shown, "http://***@127.0.0.1"));
+		if (!is_here(programs[i / 3]))
+			continue;
+		assert_true(download_fetch(&r->host, d, &nobody) < 0);
+		if (strstr(err_msg(), "s3cret") || strstr(err_msg(), "mona"))
+			fail_msg("%s, %s: %s", programs[i / 3], ways[i % 3], err_msg());
+	}
+}
+
+static void names_and_passwords_are_hidden(void **state)
+{
+	static const struct {
+		const char *text, *url, *shown;
+	} rows[] = {
+		{"https://u:p@host/x", "https://u:p@host/x", "https://***@host/x"},
+		{"https://token@host/x", "https://token@host/x", "https://***@host/x"},
+		{"https://a@b:p@host/x", "https://a@b:p@host/x", "https://***@host/x"},
+		{"https://host/x@y", "https://host/x@y", "https://host/x@y"},
+		{"no 'http://u:p@h/', nor u:p", "http://u:p@h/z", "no 'http://***@h/', nor ***"},
+		{"nothing", "http://u:p@h/z", "nothing"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		AUTO_FREE char *shown = download_hide(rows[i].text, rows[i].url);
+
+		assert_string_equal(shown, rows[i].shown);
+	}
+}
+
 static void addresses(void **state)
 {
 	static const char *const good[] = {"https://github.com/NVIDIA/open-gpu-kernel-modules",
@@ -653,6 +698,8 @@ int main(void)
 		TEST(a_link_for_the_part_is_refused),
 		TEST(stopped_it_can_be_run_again),
 		TEST(unknown_releases_are_not_fetched),
+		TEST(a_password_is_not_shown),
+		cmocka_unit_test(names_and_passwords_are_hidden),
 		cmocka_unit_test(addresses),
 	};
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
@@ -11,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void delivery_say(struct delivery_check *c, enum check_state state, const char *found,
 		  const char *remedy)
@@ -442,6 +444,15 @@ static const struct tool tools[] = {
 	{"gzip", USE_SAVE, {"gzip", "gzip", "gzip", "gzip"}},
 };
 
+/* What lies there may be a program that was switched off by its permissions; one that is not seen counts. */
+static bool is_switched_off(const struct looking *l, const char *path)
+{
+	AUTO_FREE char *full = l->r->root ? path_below(l->r->root, path) : NULL;
+	struct stat st;
+
+	return full && stat(full, &st) == 0 && !(S_ISREG(st.st_mode) && st.st_mode & S_IXUSR);
+}
+
 int delivery_has_program(const struct looking *l, const char *name)
 {
 	int found = 0;
@@ -450,7 +461,7 @@ int delivery_has_program(const struct looking *l, const char *name)
 		const char *path = delivery_format(l, "%s/%s", host_program_folders[i], name);
 		int there = delivery_has(l, path);
 
-		if (there == 1)
+		if (there == 1 && !is_switched_off(l, path))
 			return 1;
 		found = there < 0 ? -1 : found;
 	}

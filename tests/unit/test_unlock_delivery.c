@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/source.h"
+#include "base/text.h"
 #include "build_machine.h"
 #include "made_tree.h"
 #include "unlock/build.h"
@@ -46,9 +47,18 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
+static void set_mode(const struct rig *r, const char *path, mode_t mode)
+{
+	AUTO_FREE char *full = xprintf("%s/%s", r->root, path);
+
+	assert_int_equal(chmod(full, mode), 0);
+}
+
 static void put(const struct rig *r, const char *path, const char *text)
 {
 	made_put(r->root, path, text, strlen(text));
+	if (text_starts_with(path, "usr/bin/") || text_starts_with(path, "usr/sbin/"))
+		set_mode(r, path, 0755);
 }
 
 static void put_link(const struct rig *r, const char *path, const char *target)
@@ -1363,6 +1373,9 @@ static void a_download_is_named_first(void **state)
 	put(r, "usr/bin/curl", "");
 	look(r);
 	expect(r, "download", CHECK_GOOD, "by curl");
+	set_mode(r, "usr/bin/curl", 0644);
+	look(r);
+	expect(r, "download", CHECK_GOOD, "by wget");
 	drop(r, "usr/bin/curl");
 	drop(r, "usr/bin/wget");
 	look(r);

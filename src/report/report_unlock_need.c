@@ -205,7 +205,7 @@ static void report_plan(struct document *out, const struct machine_need *n, bool
 
 	if (n->options && n->need != NEED_REFUSED && n->need != NEED_UNKNOWN) {
 		document_blank(out);
-		document_heading(out, "Options for module nvidia");
+		document_heading(out, "Options for module %s", n->module);
 		document_verbatim(out, 2, n->options);
 	}
 	if (!n->step_n)

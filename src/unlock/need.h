@@ -62,6 +62,7 @@ struct machine_need {
 	bool obstacle;       /* of one of its cards */
 	bool judged;         /* false: there are no two GPUs, or of none could be said anything */
 	const char *release; /* of the driver that runs; NULL: not known */
+	const char *module;  /* nvidia, as modprobe.d names it here: "nvidia-current-open" */
 	/* Line for /etc/modprobe.d that cards need or should keep, with what else is set; NULL: none. */
 	const char *options;
 	bool per_device; /* it names the cards: others want none, or such a line is there already */

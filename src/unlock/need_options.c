@@ -237,7 +237,7 @@ void need_options(struct machine *m, struct machine_need *n)
 		add_global(m, n, &b);
 		push_global(m, n);
 	}
-	n->options = arena_printf(m->arena, "options %s %s=\"%s\"",
-				  need_file_name(m, "nvidia", "nvidia"), n->settings[0].parameter,
-				  strbuf_str(&b));
+	n->module = need_file_name(m, "nvidia", "nvidia");
+	n->options = arena_printf(m->arena, "options %s %s=\"%s\"", n->module,
+				  n->settings[0].parameter, strbuf_str(&b));
 }

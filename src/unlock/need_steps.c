@@ -303,6 +303,27 @@ static void caution_driver(struct machine *m, struct machine_need *n)
 				    n->cards[i].gpu->index);
 }
 
+/* Set by hand; onehop sets it for no card. */
+static void caution_static_bar1(struct machine *m, struct machine_need *n)
+{
+	AUTO_STRBUF struct strbuf small = {0};
+
+	if (!fact_is(driver_registry_dword(&m->driver, "RMForceStaticBar1"), 1))
+		return;
+	for (size_t i = 0; i < n->n; i++)
+		if (support_bar1(n->cards[i].gpu).cover == BAR1_TOO_SMALL)
+			strbuf_printf(&small, "%sGPU%zu", small.len ? ", " : " (here ",
+				      n->cards[i].gpu->index);
+	if (small.len)
+		strbuf_puts(&small, ")");
+	add_caution(m, n,
+		    "RMForceStaticBar1=1 is set for all cards (" NEED_DWORDS
+		    "): a card whose BAR1 is smaller than its memory%s does not start with it; set "
+		    "it for "
+		    "the cards that want it alone, in " NEED_DWORDS_PER_DEVICE,
+		    strbuf_str(&small));
+}
+
 static void caution_build(struct machine *m, struct machine_need *n)
 {
 	const char *kernel = fact_str_or(m->kernel.release, NULL), *trouble = NULL;
@@ -413,6 +434,7 @@ static void caution_generations(struct machine *m, struct machine_need *n)
 
 void need_steps(struct machine *m, struct machine_need *n)
 {
+	caution_static_bar1(m, n);
 	if (!n->options)
 		return;
 	caution_driver(m, n);

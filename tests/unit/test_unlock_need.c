@@ -973,6 +973,36 @@ static void what_was_not_tried_is_minded(void **state)
 	}
 }
 
+static void static_bar1_for_all_is_minded(void **state)
+{
+	static const struct {
+		const char *keys;
+		int64_t second; /* its BAR1 */
+		const char *says;
+	} rows[] = {
+		{"", 32 * GIB, NULL},
+		{"RMForceStaticBar1=2", 32 * GIB, NULL},
+		{"RMForceStaticBar1=1", 32 * GIB, "smaller than its memory does not start"},
+		{"RMForceStaticBar1=1", 256 * MIB,
+		 "smaller than its memory (here GPU1) does not start"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct change c = {"580.105.08", rows[i].keys, STOCK, NULL};
+		struct machine *m = build(&c);
+		const struct machine_need *n;
+
+		m->gpus[1].bar1_bytes = fact_int(rows[i].second, from);
+		n = machine_need(m);
+		assert_int_equal(minds(n, "RMForceStaticBar1=1 is set for all cards"),
+				 rows[i].says != NULL);
+		if (rows[i].says)
+			assert_true(minds(n, rows[i].says));
+		build_free(m);
+	}
+}
+
 /* Debian's modules have names of their own, and so do their options. */
 static void by_hand_on_debian(void **state)
 {
@@ -1174,6 +1204,7 @@ int main(void)
 		cmocka_unit_test(one_pair_decides),
 		cmocka_unit_test(not_every_card_is_a_peer),
 		cmocka_unit_test(what_was_not_tried_is_minded),
+		cmocka_unit_test(static_bar1_for_all_is_minded),
 		cmocka_unit_test(by_hand_on_debian),
 		cmocka_unit_test(by_hand_on_a_strange_kernel),
 		cmocka_unit_test(not_tried_is_said),

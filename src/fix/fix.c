@@ -144,6 +144,9 @@ static int look_ahead(const struct fix_run *run, const struct plan *p, struct pr
 		r = fix_check_mounted(run->host, p);
 	for (size_t i = 0; r == 0 && i < p->step_n; i++) {
 		r = step_look(run->host, &p->steps[i], &x->items[i].state, &x->items[i].now);
+		/* step_prepare leaves out the words that are there. */
+		if (r == 0 && p->steps[i].kind == STEP_WORDS && x->items[i].state == STEP_IS_OTHER)
+			x->items[i].state = STEP_IS_OLD;
 		if (r == 0 && x->items[i].state == STEP_IS_OLD)
 			r = step_allowed(run->host, &p->steps[i]);
 		x->only_programs &= step_is_program(&p->steps[i]);

@@ -256,7 +256,8 @@ static void undo_seen(struct undoing *u, size_t i, enum step_state state, const 
 {
 	const struct step *s = &u->e->plan->steps[i], *left = left_in_bracket(u, i);
 
-	if (state == STEP_IS_NEW) {
+	/* Of several words some may be gone; the others are still the fix's. */
+	if (state == STEP_IS_NEW || (state == STEP_IS_OTHER && s->kind == STEP_WORDS)) {
 		undo(u, i);
 	} else if (state == STEP_IS_OLD && left) {
 		comes_back(u, i, left);
@@ -292,6 +293,10 @@ static void look_and_undo(struct undoing *u, size_t i)
 
 	if (reboot_took_back(u, s)) {
 		skipped(u, i, "the reboot took it back");
+		return;
+	}
+	if (s->kind == STEP_WORDS && u->run->host->image) {
+		leave_program(u, i);
 		return;
 	}
 	r = step_look(u->run->host, s, &state, &now);

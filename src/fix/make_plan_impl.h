@@ -206,7 +206,7 @@ void plan_boot_finish(struct planner *p);
 const char *plan_words(struct planner *p);
 struct purpose plan_words_purpose(struct planner *p);
 void plan_words_want(struct planner *p);
-void plan_words_tool(struct planner *p, const struct tool *t);
+void plan_words_by(struct planner *p, const char *program);
 /* Takes a word out of the list, which is somewhere already. */
 void plan_word_drop(struct planner *p, size_t i);
 
@@ -238,7 +238,6 @@ void plan_grub_drop_in(struct planner *p);
 /* plan_loader.c: systemd-boot */
 bool plan_loader_has_kernel_install(struct planner *p);
 void plan_loader_proxmox(struct planner *p);
-void plan_loader_kernelstub(struct planner *p);
 void plan_loader_kernel_install(struct planner *p);
 
 /* plan_module.c */

@@ -73,19 +73,6 @@ void plan_parameter(struct planner *p, const struct change *c)
 
 /* ---- by a program that takes the words ---- */
 
-static const char *const *ostree_argv(struct planner *p, const char *option)
-{
-	const char **argv = NULL;
-	size_t n = 0;
-
-	*ARENA_PUSH(p->a, argv, n) = "rpm-ostree";
-	*ARENA_PUSH(p->a, argv, n) = "kargs";
-	for (size_t i = 0; i < p->word_n; i++)
-		*ARENA_PUSH(p->a, argv, n) = arena_printf(p->a, "%s=%s", option, p->words[i].word);
-	*ARENA_PUSH(p->a, argv, n) = NULL;
-	return argv;
-}
-
 static void way_back(struct planner *p, const char *const *undo_argv)
 {
 	AUTO_STRBUF struct strbuf line = {0};
@@ -98,25 +85,48 @@ static void way_back(struct planner *p, const char *const *undo_argv)
 	plan_way_without(p, "`%s`", line.text);
 }
 
-void plan_words_tool(struct planner *p, const struct tool *t)
+void plan_words_by(struct planner *p, const char *program)
 {
 	const struct purpose purpose = plan_words_purpose(p);
+	const char **words = arena_alloc(p->a, p->word_n + 1, sizeof(*words));
+	struct step s = {0}, *step;
 
-	plan_tool(p, PHASE_BOOT, t, &purpose, "add %s to the kernel's command line with %s",
-		  plan_words(p), t->argv[0]);
+	for (size_t i = 0; i < p->word_n; i++)
+		words[i] = p->words[i].word;
+	step_words_set(p->a, &s, program, words, p->word_n);
+	if (p->request->image) {
+		const struct tool tool = {.argv = s.argv};
+
+		plan_tool(p, PHASE_BOOT, &tool, &purpose,
+			  "add %s to the kernel's command line with %s", plan_words(p), program);
+	} else {
+		step = plan_step(p, PHASE_BOOT, STEP_WORDS, &purpose,
+				 "add %s to the kernel's command line with %s", plan_words(p),
+				 program);
+		step_words_set(p->a, step, program, words, p->word_n);
+	}
 	plan_words_want(p);
-	way_back(p, t->undo_argv);
+	way_back(p, s.undo_argv);
 }
 
 static void plan_ostree(struct planner *p)
 {
-	const struct tool tool = {
-		.argv = ostree_argv(p, "--append-if-missing"),
-		.undo_argv = ostree_argv(p, "--delete-if-present"),
-		.deadline_s = 600,
-	};
+	plan_words_by(p, "rpm-ostree");
+}
 
-	plan_words_tool(p, &tool);
+/* What is on file already waits for the next boot, or runs. */
+static void plan_kernelstub(struct planner *p)
+{
+	for (size_t i = p->word_n; i-- > 0;) {
+		const char *word = p->words[i].word;
+
+		if (!line_has_word(fact_str_or(p->line.b->kernelstub, ""), word))
+			continue;
+		plan_note(p, "kernelstub has %s on file; a reboot is still due", word);
+		plan_word_drop(p, i);
+	}
+	if (p->word_n)
+		plan_words_by(p, "kernelstub");
 }
 
 /* ---- by hand ---- */
@@ -139,7 +149,7 @@ static const struct boot_way ways[] = {
 	{KEEPER_UKI, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_OSTREE, NULL, plan_ostree},
 	{KEEPER_PROXMOX_ENTRIES, NULL, plan_loader_proxmox},
-	{KEEPER_KERNELSTUB, NULL, plan_loader_kernelstub},
+	{KEEPER_KERNELSTUB, NULL, plan_kernelstub},
 	{KEEPER_ENTRIES, plan_loader_has_kernel_install, plan_loader_kernel_install},
 	{KEEPER_ENTRIES, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_GRUBBY, NULL, plan_grubby},

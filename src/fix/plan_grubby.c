@@ -35,16 +35,7 @@ static void settle_words(struct planner *p)
 
 void plan_grubby(struct planner *p)
 {
-	const char *words;
-	struct tool tool = {.deadline_s = 120};
-
 	settle_words(p);
-	if (!p->word_n)
-		return;
-	words = plan_words(p);
-	tool.argv = plan_argv(p, "grubby", "--update-kernel=ALL",
-			      arena_printf(p->a, "--args=%s", words), NULL);
-	tool.undo_argv = plan_argv(p, "grubby", "--update-kernel=ALL",
-				   arena_printf(p->a, "--remove-args=%s", words), NULL);
-	plan_words_tool(p, &tool);
+	if (p->word_n)
+		plan_words_by(p, "grubby");
 }

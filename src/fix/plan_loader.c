@@ -221,23 +221,3 @@ void plan_loader_kernel_install(struct planner *p)
 	*ARENA_PUSH(p->a, commands, command_n) = NULL;
 	add_bracket(p, (const char *const *const *)commands);
 }
-
-/* ---- kernelstub ---- */
-
-void plan_loader_kernelstub(struct planner *p)
-{
-	const char *words = plan_words(p);
-	const struct purpose purpose = plan_words_purpose(p);
-	const struct tool tool = {
-		.argv = plan_argv(p, "kernelstub", "-a", words, NULL),
-		.undo_argv = plan_argv(p, "kernelstub", "-d", words, NULL),
-		.deadline_s = 120,
-	};
-
-	plan_tool(p, PHASE_BOOT, &tool, &purpose,
-		  "add %s to the kernel's command line with kernelstub", words);
-	plan_words_want(p);
-	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
-		      words);
-	plan_way_without(p, "`kernelstub -d '%s'`", words);
-}

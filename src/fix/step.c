@@ -60,6 +60,7 @@ static const struct step_ops *const kinds[STEP_KIND_N] = {
 	[STEP_BAR_SIZE] = &step_bar_size_ops,
 	[STEP_TOOL] = &tool_ops,
 	[STEP_GENERATED] = &step_generated_ops,
+	[STEP_WORDS] = &step_words_ops,
 };
 
 const char *step_kind_word(enum step_kind k)

@@ -16,6 +16,7 @@ enum step_kind {
 	STEP_BAR_SIZE,  /* resourceN_resize, which is told a code and reads back a set of codes */
 	STEP_TOOL,      /* a program of the distribution is run */
 	STEP_GENERATED, /* a file that such a program makes: written beside, checked, put in place */
+	STEP_WORDS, /* the kernel's command line of the next boot, by the program that keeps it */
 	STEP_KIND_N
 };
 
@@ -34,6 +35,7 @@ struct bytes {
  *  BAR_SIZE   "0000:41:00.0"       "1"           MiB, "256", "32768", read from the size of the BAR
  *  TOOL       NULL                 -             -
  *  GENERATED  the file             -             old: its content; new is known only once it is made
+ *  WORDS      "rpm-ostree"         -             "-iommu=pt", "+iommu=pt": not there, there
  */
 struct step {
 	enum step_kind kind;
@@ -180,3 +182,7 @@ int step_kind_parse(const char *word, enum step_kind *ret);
 void step_command_line(const char *const *argv, struct strbuf *out);
 /* The step's argv or undo_argv as a person would type it: STEP_OUTPUT is the file itself. */
 void step_command(const struct step *s, const char *const *argv, struct strbuf *out);
+
+/* WORDS: all that the kind has, to add these words by this program. */
+void step_words_set(struct arena *a, struct step *s, const char *program, const char *const *words,
+		    size_t n);

@@ -17,7 +17,7 @@ struct step_ops {
 	int (*tidy)(struct fix_host *h, const struct step *s);
 };
 
-extern const struct step_ops step_file_ops, step_generated_ops;
+extern const struct step_ops step_file_ops, step_generated_ops, step_words_ops;
 extern const struct step_ops step_register_ops, step_bar_size_ops, step_attribute_ops;
 
 /* Where the device's folder of sysfs is, with `rest` behind; the caller frees. */

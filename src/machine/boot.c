@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "machine/read.h"
 
+#include <jansson.h>
 #include <string.h>
 
 #define ENTRIES "boot/loader/entries"
@@ -96,6 +97,40 @@ static void read_entries(struct reader *r)
 	source_free_names(names, n);
 }
 
+/* ---- kernelstub ---- */
+
+/* "user", or what the program takes where there is none. */
+static const json_t *user_options(const json_t *doc)
+{
+	const json_t *user = json_object_get(doc, "user");
+
+	return json_object_get(user ? user : json_object_get(doc, "default"), "kernel_options");
+}
+
+static struct fact_str read_kernelstub(struct reader *r)
+{
+	const struct fact_str text = read_text(r, "etc/kernelstub/configuration");
+	json_t *doc = fact_known(text) ? json_loads(text.value, 0, NULL) : NULL;
+	const json_t *options = user_options(doc);
+	AUTO_STRBUF struct strbuf words = {0};
+	struct fact_str fact = text;
+
+	/* A list since revision 3, a text before, and by some makers' packages. */
+	strbuf_puts(&words, json_is_string(options) ? json_string_value(options) : "");
+	for (size_t i = 0; i < json_array_size(options); i++) {
+		const char *word = json_string_value(json_array_get(options, i));
+
+		strbuf_printf(&words, "%s%s", words.len ? " " : "", word ? word : "");
+	}
+	if (json_is_array(options) || json_is_string(options))
+		fact.value = arena_strdup(r->m->arena, strbuf_str(&words));
+	else if (fact_known(text))
+		fact = fact_str_unknown(
+			arena_printf(r->m->arena, "no kernel_options in /%s", text.from));
+	json_decref(doc);
+	return fact;
+}
+
 void boot_read(struct reader *r)
 {
 	static const char *const programs[BOOT_PROGRAM_N] = {
@@ -111,5 +146,6 @@ void boot_read(struct reader *r)
 	b->kernel_line = read_exists(r, "etc/kernel/cmdline");
 	b->proxmox_partitions = read_exists(r, "etc/kernel/proxmox-boot-uuids");
 	b->ostree = read_exists(r, "run/ostree-booted");
+	b->kernelstub = read_kernelstub(r);
 	read_entries(r);
 }

@@ -273,11 +273,21 @@ static bool look_at_words(const char *words, const char *word, char **ret_other)
 	char *rest = copy, *item;
 	bool has = false;
 
-	while ((item = strsep(&rest, " \t\n\"'")))
+	/* What follows "--" is for the first program. */
+	while ((item = strsep(&rest, " \t\n\"'")) && strcmp(item, "--") != 0)
 		if (strcmp(item, word) == 0)
 			has = true;
 		else if (*item && line_same_key(item, word) && !*ret_other)
 			*ret_other = xstrdup(item);
+	return has;
+}
+
+bool line_has_word(const char *line, const char *word)
+{
+	char *other = NULL;
+	bool has = look_at_words(line, word, &other);
+
+	free(other);
 	return has;
 }
 

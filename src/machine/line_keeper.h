@@ -43,6 +43,8 @@ const char *line_advice_lead(enum line_keeper k);
 
 /* ---- grubby ---- */
 
+/* Whether a line has this very word among those for the kernel, which end at "--". */
+bool line_has_word(const char *line, const char *word);
 /* Whether two words are one argument: "pci=noaer" and "pci=realloc". */
 bool line_same_key(const char *a, const char *b);
 /* Whether each boot entry has this very word, so that grubby has nothing to do. */

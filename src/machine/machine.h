@@ -279,6 +279,7 @@ struct boot {
 	struct fact_int kernel_line;              /* 1: /etc/kernel/cmdline is there */
 	struct fact_int proxmox_partitions;       /* 1: it has boot partitions of its own */
 	struct fact_int ostree;                   /* 1: the running system is one of its trees */
+	struct fact_str kernelstub; /* the options that it has on file, one blank between */
 	struct grub_entry *entries;
 	size_t entry_n;
 };

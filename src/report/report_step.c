@@ -219,6 +219,7 @@ static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct st
 	[STEP_FILE] = add_file,           [STEP_REGISTER] = add_register,
 	[STEP_ATTRIBUTE] = add_attribute, [STEP_BAR_SIZE] = add_bar_size,
 	[STEP_TOOL] = add_tool,           [STEP_GENERATED] = add_generated,
+	[STEP_WORDS] = add_tool,
 };
 
 void add_step_change(struct document *out, const struct step *s, bool verbose)
@@ -235,7 +236,7 @@ void add_step_undo(struct document *out, const struct step *s)
 
 static bool is_program(const struct step *s)
 {
-	return s->kind == STEP_TOOL || s->kind == STEP_GENERATED;
+	return s->kind == STEP_TOOL || s->kind == STEP_GENERATED || s->kind == STEP_WORDS;
 }
 
 bool step_does(const struct step *s)
@@ -272,7 +273,7 @@ void step_undo_words(const struct step *s, struct strbuf *out)
 {
 	const char *old = s->old.data ? s->old.data : "?";
 
-	if (s->kind == STEP_TOOL)
+	if (s->kind == STEP_TOOL || s->kind == STEP_WORDS)
 		undo_tool(s, out);
 	else if (s->kind == STEP_GENERATED)
 		strbuf_printf(out, "put /%s back%s", s->target,

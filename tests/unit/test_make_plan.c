@@ -265,7 +265,7 @@ static const char *content(const struct plan *p, const char *target)
 static const struct step *tool_step(struct world *w, const char *line)
 {
 	for (size_t i = 0; i < w->plan->step_n; i++)
-		if (w->plan->steps[i].kind == STEP_TOOL &&
+		if ((w->plan->steps[i].kind == STEP_TOOL || w->plan->steps[i].kind == STEP_WORDS) &&
 		    (strcmp(words(w, w->plan->steps[i].argv), line) == 0))
 			return &w->plan->steps[i];
 	return NULL;
@@ -996,6 +996,14 @@ static void loader_tools(void **state)
 			    "kernelstub -a 'iommu=pt pci=realloc'");
 	assert_string_equal(words(&w, w.plan->steps[0].undo_argv),
 			    "kernelstub -d 'iommu=pt pci=realloc'");
+	assert_int_equal(w.plan->steps[0].kind, STEP_WORDS);
+
+	/* What waits for the next boot is somebody's. */
+	put(&w, "etc/kernelstub/configuration",
+	    "{\"user\": {\"kernel_options\": [\"quiet\", \"iommu=pt\"]}}");
+	make(&w);
+	assert_true(has_note(w.plan, "kernelstub has iommu=pt on file; a reboot is still due"));
+	assert_string_equal(words(&w, w.plan->steps[0].argv), "kernelstub -a pci=realloc");
 	world_free(&w);
 }
 

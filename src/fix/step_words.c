@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Words of the kernel's command line, by a program that keeps it for the next boot. What is there is
+ * looked at first, so that only what the fix added is taken back, and again after the program, which
+ * may have done nothing.
+ */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "fix/step_parts.h"
+#include "machine/line_keeper.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { QUERY_S = 120 };
+
+/* ---- the programs ---- */
+
+static const struct keeper_program {
+	const char *name;
+	enum line_keeper keeper;
+	const char *first; /* the word behind the name; NULL: none */
+	const char *add, *remove;
+	bool each; /* an option for each word, "--add=a --add=b"; else one for all, "-a 'a b'" */
+	unsigned deadline_s;
+} programs[] = {
+	{"rpm-ostree", KEEPER_OSTREE, "kargs", "--append-if-missing=", "--delete-if-present=", true,
+	 600},
+	{"grubby", KEEPER_GRUBBY, "--update-kernel=ALL", "--args=", "--remove-args=", false, 120},
+	{"kernelstub", KEEPER_KERNELSTUB, NULL, "-a", "-d", false, 120},
+};
+
+static const struct keeper_program *find_program(const char *name)
+{
+	for (size_t i = 0; name && i < sizeof(programs) / sizeof(*programs); i++)
+		if (strcmp(programs[i].name, name) == 0)
+			return &programs[i];
+	return NULL;
+}
+
+static const char *const *make_argv(struct arena *a, const struct keeper_program *k,
+				    const char *option, const char *const *words, size_t n)
+{
+	AUTO_STRBUF struct strbuf all = {0};
+	const char **argv = NULL;
+	size_t argc = 0;
+
+	*ARENA_PUSH(a, argv, argc) = k->name;
+	if (k->first)
+		*ARENA_PUSH(a, argv, argc) = k->first;
+	for (size_t i = 0; i < n; i++) {
+		strbuf_printf(&all, "%s%s", i ? " " : "", words[i]);
+		if (k->each)
+			*ARENA_PUSH(a, argv, argc) = arena_printf(a, "%s%s", option, words[i]);
+	}
+	if (!k->each && text_ends_with(option, "=")) {
+		*ARENA_PUSH(a, argv, argc) = arena_printf(a, "%s%s", option, strbuf_str(&all));
+	} else if (!k->each) {
+		*ARENA_PUSH(a, argv, argc) = option;
+		*ARENA_PUSH(a, argv, argc) = arena_strdup(a, strbuf_str(&all));
+	}
+	*ARENA_PUSH(a, argv, argc) = NULL;
+	return argv;
+}
+
+/* "+a +b": each has to be there; "-a -b": none of them. */
+static struct bytes signed_words(struct arena *a, char sign, const char *const *words, size_t n)
+{
+	AUTO_STRBUF struct strbuf all = {0};
+
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&all, "%s%c%s", i ? " " : "", sign, words[i]);
+	return (struct bytes){arena_strdup(a, strbuf_str(&all)), all.len};
+}
+
+void step_words_set(struct arena *a, struct step *s, const char *program, const char *const *words,
+		    size_t n)
+{
+	const struct keeper_program *k = find_program(program);
+
+	s->target = k->name;
+	s->argv = make_argv(a, k, k->add, words, n);
+	s->undo_argv = make_argv(a, k, k->remove, words, n);
+	s->old = signed_words(a, '-', words, n);
+	s->new = signed_words(a, '+', words, n);
+	s->deadline_s = k->deadline_s;
+}
+
+/* ---- what the next boot has ---- */
+
+/* rpm-ostree alone knows: a deployment that is staged is nowhere else until the machine goes down. */
+static int ask_ostree(struct fix_host *h, char **ret)
+{
+	static const char *const argv[] = {"rpm-ostree", "kargs", NULL};
+	AUTO_STRBUF struct strbuf output = {0};
+	int r = host_run(h, argv, QUERY_S, &output);
+
+	if (r == 0)
+		*ret = xstrdup(strbuf_str(&output));
+	return r;
+}
+
+/* One text for each place that has to have the words. */
+struct lines {
+	char **items;
+	size_t n;
+};
+
+static void lines_done(struct lines *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->items[i]);
+	free(l->items);
+}
+
+static void add_line(struct lines *l, char *text)
+{
+	l->items = xrealloc(l->items, l->n + 1, sizeof(*l->items));
+	l->items[l->n++] = text;
+}
+
+static int read_files(struct fix_host *h, enum line_keeper keeper, struct lines *ret)
+{
+	static const struct machine_request request = {.parts = MACHINE_BOOT};
+	struct machine *m;
+	struct source *s;
+	int r = source_open_root(h->root, NULL, NULL, &s);
+
+	if (r < 0)
+		return r;
+	m = machine_read(s, &request);
+	if (keeper == KEEPER_KERNELSTUB) {
+		/* Without a file it has its own, and makes one. */
+		if (fact_unknown(m->boot.kernelstub))
+			r = err_set(EIO, "kernelstub's options: %s", FACT_WHY(m->boot.kernelstub));
+		else
+			add_line(ret, xstrdup(fact_str_or(m->boot.kernelstub, "")));
+	}
+	for (size_t i = 0; keeper == KEEPER_GRUBBY && r == 0 && i < m->boot.entry_n; i++) {
+		const struct grub_entry *e = &m->boot.entries[i];
+
+		if (e->unread)
+			r = err_set(EIO, "%s cannot be read", e->unread);
+		else
+			add_line(ret, xstrdup(e->options));
+	}
+	if (r == 0 && !ret->n)
+		r = err_set(EIO, "there is no boot entry below /boot/loader/entries");
+	machine_free(m);
+	source_free(s);
+	return r;
+}
+
+static int read_lines(struct fix_host *h, const struct step *s, struct lines *ret)
+{
+	const struct keeper_program *k = find_program(s->target);
+	char *text;
+	int r;
+
+	if (!k)
+		return err_set(EINVAL, "%s keeps no command line that is known", s->target);
+	if (k->keeper != KEEPER_OSTREE)
+		return read_files(h, k->keeper, ret);
+	r = ask_ostree(h, &text);
+	if (r == 0)
+		add_line(ret, text);
+	return r;
+}
+
+static size_t count(const struct lines *l, const char *word)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		n += line_has_word(l->items[i], word);
+	return n;
+}
+
+/* Whether all is as `words` say; `ret_now` gets those of them that are there. */
+static bool is_so(const struct lines *l, const struct bytes *words, struct strbuf *now)
+{
+	AUTO_FREE char *copy = xstrdup(words->data ? words->data : "");
+	char *rest = copy, *word;
+	bool so = true;
+
+	while ((word = strsep(&rest, " "))) {
+		size_t n = *word ? count(l, word + 1) : 0;
+
+		if (!*word)
+			continue;
+		so &= *word == '+' ? n == l->n : n == 0;
+		if (n && now)
+			strbuf_printf(now, "%s%s", now->len ? " " : "", word + 1);
+	}
+	return so;
+}
+
+static int look(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now)
+{
+	CLEANUP(lines_done) struct lines lines = {0};
+	AUTO_STRBUF struct strbuf now = {0};
+	int r = read_lines(h, s, &lines);
+
+	if (r < 0)
+		return r;
+	*ret = is_so(&lines, &s->new, &now)   ? STEP_IS_NEW
+	       : is_so(&lines, &s->old, NULL) ? STEP_IS_OLD
+					      : STEP_IS_OTHER;
+	if (ret_now)
+		*ret_now = now.len ? xstrdup(now.text) : NULL;
+	return 0;
+}
+
+/* ---- writing ---- */
+
+/* What is there already is somebody's, who may have it wait for the next boot. */
+static int prepare(struct fix_host *h, struct arena *a, struct step *s)
+{
+	CLEANUP(lines_done) struct lines lines = {0};
+	char *rest = arena_strdup(a, s->new.data), *word;
+	const char **missing = NULL;
+	size_t n = 0;
+	int r = read_lines(h, s, &lines);
+
+	while (r == 0 && (word = strsep(&rest, " ")))
+		if (*word && count(&lines, word + 1) < lines.n)
+			*ARENA_PUSH(a, missing, n) = word + 1;
+	if (r == 0)
+		step_words_set(a, s, s->target, missing, n);
+	return r;
+}
+
+static int apply(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	return host_run(h, s->argv, s->deadline_s, output);
+}
+
+static int undo(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	return host_run(h, s->undo_argv, s->deadline_s, output);
+}
+
+const struct step_ops step_words_ops = {
+	.word = "words",
+	.look = look,
+	.prepare = prepare,
+	.apply = apply,
+	.undo = undo,
+};

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fix/step_words.c: words for the next boot, by rpm-ostree, grubby and kernelstub, none of which Debian
+ * has. The three here are stand-ins, written from what the programs document: rpm-ostree(1) "kargs",
+ * grubby(8), kernelstub(1) and the form of its configuration. Each changes what the real one changes;
+ * what else the real ones do is not here.
+ */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/text.h"
+#include "fix_rig.h"
+
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#define STAGED  "run/stand-in/staged" /* what the staged deployment of rpm-ostree would boot with */
+#define ENTRY_1 "boot/loader/entries/1.conf"
+#define ENTRY_2 "boot/loader/entries/2.conf"
+#define STUB    "etc/kernelstub/configuration"
+
+struct world {
+	struct rig rig;
+	bool idle; /* the programs say that all is well, and do nothing */
+	size_t changes;
+};
+
+/* ---- lines of words ---- */
+
+static bool has(const char *line, const char *word, size_t n)
+{
+	return text_list_has(line, " ", word, n);
+}
+
+/* The line with the word, or without it; to free. */
+static char *edited(const char *line, const char *word, size_t n, bool add)
+{
+	AUTO_STRBUF struct strbuf out = {0};
+	AUTO_FREE char *copy = xstrdup(line);
+	char *rest = copy, *item;
+
+	while ((item = strsep(&rest, " \n")))
+		if (*item && (add || strlen(item) != n || memcmp(item, word, n) != 0))
+			strbuf_printf(&out, "%s%s", out.len ? " " : "", item);
+	if (add && !has(line, word, n))
+		strbuf_printf(&out, "%s%.*s", out.len ? " " : "", (int)n, word);
+	return xstrdup(strbuf_str(&out));
+}
+
+/* Each of "a b". */
+static char *edited_all(const char *line, const char *words, bool add)
+{
+	char *now = xstrdup(line);
+
+	for (size_t n; *words; words += n + (words[n] == ' ')) {
+		char *next;
+
+		n = strcspn(words, " ");
+		next = edited(now, words, n, add);
+		free(now);
+		now = next;
+	}
+	return now;
+}
+
+/* ---- the stand-ins ---- */
+
+static const char *value_of(const char *word, const char *option)
+{
+	return text_starts_with(word, option) ? word + strlen(option) : NULL;
+}
+
+static int rpm_ostree(struct world *w, const char *const *argv, struct strbuf *output)
+{
+	char *line = rig_get(&w->rig, STAGED);
+
+	assert_string_equal(argv[1], "kargs");
+	for (argv += 2; *argv && !w->idle; argv++) {
+		const char *add = value_of(*argv, "--append-if-missing=");
+		const char *word = add ? add : value_of(*argv, "--delete-if-present=");
+		char *next;
+
+		assert_non_null(word);
+		next = edited(line, word, strlen(word), add != NULL);
+		free(line);
+		line = next;
+		w->changes++;
+	}
+	rig_put(&w->rig, STAGED, line);
+	strbuf_printf(output, "%s\n", line);
+	free(line);
+	return 0;
+}
+
+static void edit_entry(struct world *w, const char *path, const char *words, bool add)
+{
+	AUTO_FREE char *text = rig_get(&w->rig, path);
+	AUTO_FREE char *line = edited_all(text + strlen("options "), words, add);
+	AUTO_FREE char *next = xprintf("options %s\n", line);
+
+	rig_put(&w->rig, path, next);
+}
+
+static int grubby(struct world *w, const char *const *argv, struct strbuf *output)
+{
+	const char *add = value_of(argv[2], "--args=");
+	const char *words = add ? add : value_of(argv[2], "--remove-args=");
+
+	(void)output;
+	assert_string_equal(argv[1], "--update-kernel=ALL");
+	assert_non_null(words);
+	if (w->idle)
+		return 0;
+	edit_entry(w, ENTRY_1, words, add != NULL);
+	edit_entry(w, ENTRY_2, words, add != NULL);
+	w->changes++;
+	return 0;
+}
+
+static void put_stub(struct world *w, const char *line)
+{
+	AUTO_STRBUF struct strbuf out = {0};
+	AUTO_FREE char *copy = xstrdup(line);
+	char *rest = copy, *item;
+	size_t n = 0;
+
+	strbuf_puts(&out, "{\"default\": {\"kernel_options\": [\"quiet\"]}, \"user\": {"
+			  "\"kernel_options\": [");
+	while ((item = strsep(&rest, " ")))
+		strbuf_printf(&out, "%s\"%s\"", n++ ? ", " : "", item);
+	strbuf_puts(&out, "], \"config_rev\": 3}}\n");
+	rig_put(&w->rig, STUB, out.text);
+}
+
+/* The options between the last pair of brackets, as a line. */
+static char *get_stub(struct world *w)
+{
+	AUTO_FREE char *text = rig_get(&w->rig, STUB);
+	AUTO_STRBUF struct strbuf out = {0};
+	const char *at = strrchr(text, '[');
+
+	for (at++; *at != ']'; at++)
+		if (!strchr("\",", *at))
+			strbuf_putc(&out, *at);
+	return xstrdup(strbuf_str(&out));
+}
+
+static int kernelstub(struct world *w, const char *const *argv, struct strbuf *output)
+{
+	AUTO_FREE char *line = get_stub(w), *next = NULL;
+
+	(void)output;
+	assert_null(argv[3]);
+	if (w->idle)
+		return 0;
+	next = edited_all(line, argv[2], strcmp(argv[1], "-a") == 0);
+	put_stub(w, next);
+	w->changes++;
+	return 0;
+}
+
+static int runner(void *context, const char *const *argv, unsigned deadline_s,
+		  struct strbuf *output, int *ret_status)
+{
+	struct world *w = context;
+
+	(void)deadline_s;
+	*ret_status = strcmp(argv[0], "rpm-ostree") == 0 ? rpm_ostree(w, argv, output)
+		      : strcmp(argv[0], "grubby") == 0   ? grubby(w, argv, output)
+							 : kernelstub(w, argv, output);
+	return 0;
+}
+
+/* ---- the three, alike ---- */
+
+static void set_ostree(struct world *w, const char *line)
+{
+	rig_put(&w->rig, STAGED, line);
+}
+
+static char *get_ostree(struct world *w)
+{
+	return rig_get(&w->rig, STAGED);
+}
+
+static void set_grubby(struct world *w, const char *line)
+{
+	AUTO_FREE char *text = xprintf("options %s\n", line);
+
+	rig_put(&w->rig, ENTRY_1, text);
+	rig_put(&w->rig, ENTRY_2, text);
+}
+
+static char *get_grubby(struct world *w)
+{
+	AUTO_FREE char *one = rig_get(&w->rig, ENTRY_1), *two = rig_get(&w->rig, ENTRY_2);
+
+	assert_string_equal(one, two);
+	return xstrndup(one + strlen("options "), strcspn(one + strlen("options "), "\n"));
+}
+
+static const struct keeper {
+	const char *name;
+	void (*set)(struct world *w, const char *line);
+	char *(*get)(struct world *w);
+} keepers[] = {
+	{"rpm-ostree", set_ostree, get_ostree},
+	{"grubby", set_grubby, get_grubby},
+	{"kernelstub", put_stub, get_stub},
+};
+
+static void world_open(struct world *w, const struct keeper *k, const char *line)
+{
+	*w = (struct world){0};
+	rig_open(&w->rig, 1);
+	w->rig.host.run = runner;
+	w->rig.host.run_context = w;
+	k->set(w, line);
+}
+
+static void assert_line(struct world *w, const struct keeper *k, const char *expected)
+{
+	AUTO_FREE char *line = k->get(w);
+
+	assert_string_equal(line, expected);
+}
+
+static struct plan *plan_of(const struct keeper *k)
+{
+	static const char *const words[] = {"iommu=pt", "pci=realloc"};
+	struct plan *p = plan_new();
+
+	p->steps = arena_alloc(p->arena, 1, sizeof(*p->steps));
+	p->step_n = 1;
+	p->steps[0] = (struct step){.kind = STEP_WORDS, .what = "", .why = "", .rules = ""};
+	step_words_set(p->arena, &p->steps[0], k->name, words, 2);
+	return p;
+}
+
+static enum fix_result apply(struct world *w, const struct keeper *k)
+{
+	struct plan *p = plan_of(k);
+	enum fix_result result;
+	unsigned number;
+
+	rig_listen(&w->rig);
+	assert_int_equal(fix_apply(&w->rig.run, p, &result, &number), 0);
+	plan_free(p);
+	return result;
+}
+
+static enum fix_result undo(struct world *w)
+{
+	enum fix_result result;
+	unsigned number;
+
+	rig_listen(&w->rig);
+	w->changes = 0;
+	assert_int_equal(fix_undo(&w->rig.run, 0, &result, &number), 0);
+	return result;
+}
+
+#define FOR_EACH_KEEPER(k) for (const struct keeper *k = keepers; k < keepers + 3; k++)
+
+/* ---- what has to hold ---- */
+
+/* A word that a person has wait for the next boot is none of the fix's. */
+static void words_of_a_person_stay(void **state)
+{
+	(void)state;
+	FOR_EACH_KEEPER(k)
+	{
+		struct world w;
+
+		world_open(&w, k, "ro iommu=pt quiet");
+		assert_int_equal(apply(&w, k), FIX_DONE);
+		assert_line(&w, k, "ro iommu=pt quiet pci=realloc");
+		assert_int_equal(undo(&w), FIX_DONE);
+		assert_line(&w, k, "ro iommu=pt quiet");
+		rig_close(&w.rig);
+	}
+}
+
+static void nothing_to_add(void **state)
+{
+	(void)state;
+	FOR_EACH_KEEPER(k)
+	{
+		struct world w;
+
+		world_open(&w, k, "ro pci=realloc iommu=pt");
+		assert_int_equal(apply(&w, k), FIX_NOTHING);
+		assert_int_equal(w.changes, 0);
+		rig_close(&w.rig);
+	}
+}
+
+/* A program that ends well and does nothing has not done it. */
+static void idle_programs_are_noticed(void **state)
+{
+	(void)state;
+	FOR_EACH_KEEPER(k)
+	{
+		struct world w;
+
+		world_open(&w, k, "ro");
+		w.idle = true;
+		assert_int_equal(apply(&w, k), FIX_TAKEN_BACK);
+		assert_non_null(strstr(w.rig.texts.text,
+				       "of the words iommu=pt pci=realloc the next boot has none"));
+		w.idle = false;
+		assert_int_equal(apply(&w, k), FIX_DONE);
+		w.idle = true;
+		assert_int_equal(undo(&w), FIX_STUCK);
+		assert_line(&w, k, "ro iommu=pt pci=realloc");
+		w.idle = false;
+		assert_int_equal(undo(&w), FIX_DONE);
+		assert_line(&w, k, "ro");
+		rig_close(&w.rig);
+	}
+}
+
+/* Taken away by other means: the fix counts as undone, and no program is run for it. */
+static void gone_words_are_undone(void **state)
+{
+	(void)state;
+	FOR_EACH_KEEPER(k)
+	{
+		struct journal_entry *entries;
+		struct world w;
+		size_t n;
+
+		world_open(&w, k, "ro");
+		assert_int_equal(apply(&w, k), FIX_DONE);
+		k->set(&w, "ro quiet");
+		assert_int_equal(undo(&w), FIX_DONE);
+		assert_int_equal(w.changes, 0);
+		assert_line(&w, k, "ro quiet");
+		assert_int_equal(journal_read(&w.rig.host, &entries, &n), 0);
+		assert_int_equal(entries[0].state, FIX_UNDONE);
+		journal_free(entries, n);
+		rig_close(&w.rig);
+	}
+}
+
+static void some_words_are_gone(void **state)
+{
+	(void)state;
+	FOR_EACH_KEEPER(k)
+	{
+		struct world w;
+
+		world_open(&w, k, "ro");
+		assert_int_equal(apply(&w, k), FIX_DONE);
+		k->set(&w, "ro pci=realloc debug");
+		assert_int_equal(undo(&w), FIX_DONE);
+		assert_line(&w, k, "ro debug");
+		rig_close(&w.rig);
+	}
+}
+
+/* What stands behind "--" is for the first program, and not set. */
+static void words_behind_dashes(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_open(&w, &keepers[0], "ro -- pci=realloc");
+	w.idle = true;
+	assert_int_equal(apply(&w, &keepers[0]), FIX_TAKEN_BACK);
+	rig_close(&w.rig);
+}
+
+/* Some entries have the word, and others do not: none of them is left behind. */
+static void entries_differ(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_open(&w, &keepers[1], "ro");
+	assert_int_equal(apply(&w, &keepers[1]), FIX_DONE);
+	rig_put(&w.rig, ENTRY_2, "options ro\n");
+	assert_int_equal(undo(&w), FIX_DONE);
+	assert_line(&w, &keepers[1], "ro");
+	rig_close(&w.rig);
+}
+
+static void unreadable_is_no_answer(void **state)
+{
+	enum fix_result result;
+	unsigned number;
+	struct plan *p;
+	struct world w;
+
+	(void)state;
+	world_open(&w, &keepers[2], "ro");
+	rig_put(&w.rig, STUB, "{\"user\": {}}\n");
+	p = plan_of(&keepers[2]);
+	assert_int_equal(fix_apply(&w.rig.run, p, &result, &number), -EIO);
+	plan_free(p);
+	rig_close(&w.rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_of_a_person_stay),
+		cmocka_unit_test(nothing_to_add),
+		cmocka_unit_test(idle_programs_are_noticed),
+		cmocka_unit_test(gone_words_are_undone),
+		cmocka_unit_test(some_words_are_gone),
+		cmocka_unit_test(words_behind_dashes),
+		cmocka_unit_test(entries_differ),
+		cmocka_unit_test(unreadable_is_no_answer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

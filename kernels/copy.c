@@ -18,28 +18,58 @@
 				AT(const type, (from) + i_ * sizeof(type));                        \
 	} while (0)
 
-/*
- * A group of 32 threads moves a contiguous piece at a time: of the layouts tried over NVLink this one
- * is the fastest (docs/performance.md).
- */
-static inline void copy_vectors(u64 to, u64 from, u64 n)
+/* Threads that move a piece together. */
+#define LANES (thread_count() % 32 ? 1u : 32u)
+
+/* One piece of COPY_UNROLL vectors a thread, all of them loaded before the first is stored. */
+static inline void copy_piece(u64 to, u64 from, u32 lanes)
 {
-	const u32 lanes = thread_count() % 32 ? 1 : 32, lane = thread_id() % lanes;
-	const u64 piece = (u64)COPY_UNROLL * lanes, pieces = n / piece;
 	vector16 held[COPY_UNROLL];
 
-	for (u64 i = grid_id() / lanes; i < pieces; i += grid_count() / lanes) {
-		const u64 at = (i * piece + lane) * 16;
+#pragma GCC unroll 16
+	for (u32 k = 0; k < COPY_UNROLL; k++)
+		held[k] = load_vector(from + k * lanes * 16);
+#pragma GCC unroll 16
+	for (u32 k = 0; k < COPY_UNROLL; k++)
+		store_vector(to + k * lanes * 16, held[k]);
+}
 
-#pragma GCC unroll 16
-		for (u32 k = 0; k < COPY_UNROLL; k++)
-			held[k] = load_vector(from + at + k * lanes * 16);
-#pragma GCC unroll 16
-		for (u32 k = 0; k < COPY_UNROLL; k++)
-			store_vector(to + at + k * lanes * 16, held[k]);
+/*
+ * A group of 32 threads moves a contiguous piece at a time, and the pieces of all repetitions are dealt
+ * out as one row, so that no group moves more than one piece more than another: of the layouts tried over
+ * NVLink this one reads fastest (docs/performance.md). Groups beyond the number of pieces stay idle, so that
+ * no repetition runs beside another. `reread`: nothing is read from a cache that an earlier one filled.
+ */
+static inline void copy_pieces(u64 to, u64 from, u64 pieces, u64 repeats, u32 reread)
+{
+	const u32 lanes = LANES, lane = thread_id() % lanes;
+	const u64 all = grid_count() / lanes, groups = all < pieces ? all : pieces;
+	const u64 first = grid_id() / lanes, end = first < groups ? pieces * repeats : 0;
+
+	for (u64 i = first, piece = first; i < end; i += groups, piece += groups) {
+		u64 at;
+
+		if (piece >= pieces) {
+			piece -= pieces;
+			if (reread)
+				fence_system();
+		}
+		at = (piece * COPY_UNROLL * lanes + lane) * 16;
+		copy_piece(to + at, from + at, lanes);
 	}
-	for (u64 i = pieces * piece + grid_id(); i < n; i += grid_count())
-		store_vector(to + i * 16, load_vector(from + i * 16));
+}
+
+static inline void copy_vectors(u64 to, u64 from, u64 n, u64 repeats, u32 reread)
+{
+	const u64 size = (u64)COPY_UNROLL * LANES, rest = n / size * size;
+
+	copy_pieces(to, from, n / size, repeats, reread);
+	for (u64 k = 0; rest < n && k < repeats; k++) {
+		if (k && reread)
+			fence_system();
+		for (u64 i = rest + grid_id(); i < n; i += grid_count())
+			store_vector(to + i * 16, load_vector(from + i * 16));
+	}
 }
 
 /* log2 of the widest element to which both addresses can be aligned at once. */
@@ -53,7 +83,7 @@ static inline u32 common_shift(u64 to, u64 from)
 KERNEL(copy)
 {
 	const u32 shift = common_shift(a.target, a.origin);
-	u64 head = -a.target & ((1ul << shift) - 1), n, done, repeats = a.repeats ? a.repeats : 1;
+	u64 head = -a.target & ((1ul << shift) - 1), n, done;
 
 	if (head > a.bytes)
 		head = a.bytes;
@@ -61,11 +91,8 @@ KERNEL(copy)
 	done = head + (n << shift);
 	COPY_ELEMENTS(unsigned char, a.target, a.origin, head);
 	if (shift == 4)
-		for (u64 i = 0; i < repeats; i++) {
-			if (i && a.bytes / block_count() < L1_MAX)
-				fence_system(); /* else it is read from there and not over the link */
-			copy_vectors(a.target + head, a.origin + head, n);
-		}
+		copy_vectors(a.target + head, a.origin + head, n, a.repeats ? a.repeats : 1,
+			     a.bytes / block_count() < L1_MAX);
 	else if (shift == 3)
 		COPY_ELEMENTS(u64, a.target + head, a.origin + head, n);
 	else if (shift == 2)

@@ -21,10 +21,11 @@ static int device_memory(struct p2p *p, int device, uint64_t size, struct memory
 static int device_open_memory(struct p2p *p, int device)
 {
 	struct bench_device *d = &p->devices[device];
-	int r = device_memory(p, device, p->bytes, &d->in);
+	/* What peers read comes first: on H200 reading a later allocation is 0.1 % slower. */
+	int r = device_memory(p, device, p->bytes, &d->out);
 
 	if (r == 0)
-		r = device_memory(p, device, p->bytes, &d->out);
+		r = device_memory(p, device, p->bytes, &d->in);
 	if (r == 0)
 		r = device_memory(p, device, sizeof(struct check_report), &d->report);
 	if (r == 0)
@@ -158,8 +159,8 @@ int p2p_memory_open(struct p2p *p)
 	r = p->set->ops->alloc(p->set, 0, MEMORY_PINNED, P2P_GATES * sizeof(u32), &p->gate);
 	for (size_t i = 0; r == 0 && i < n; i++)
 		r = device_open_memory(p, (int)i);
-	p->staged = true;
-	return r < 0 ? r : p2p_set_staged(p, false);
+	p->staged = true; /* until the first quantity that needs peer access */
+	return r;
 }
 
 static void free_memory(struct device_set *s, const struct memory *m)

@@ -234,6 +234,10 @@ static void copy_large(void **state)
 	copy_checked(1, 2, 70001, 2);
 	copy_checked(0, 0, 8 * 16 * 3, 3); /* exactly one round of the unrolled loop */
 	copy_checked(0, 0, 8 * 16 * 3 - 16, 3);
+	/* three times: pieces that the groups do not share evenly, fewer pieces than groups, and a rest */
+	copy_checked(0, 0, (1 << 20) + 16 * 5 + 3, 5);
+	copy_checked(0, 0, 16 * 16 * 3 + 16 + 3, 7);
+	copy_checked(5, 5, 16 * 5 + 3, 2);
 }
 
 /* ---- elements ---- */

@@ -38,7 +38,8 @@ void p2p_options_default(struct p2p_options *o)
 			     .budget_s = 0.3,
 			     .min_samples = SAMPLES_INTERVAL_MIN,
 			     .max_samples = 200},
-		.sample_us = 18000, /* 13 copies of 512 MiB at 400 GB/s */
+		.sample_us = 10000, /* 7 copies of 512 MiB at 400 GB/s */
+		.kernel_us = 14000, /* 10 of them */
 		.limit_us = 10000000,
 		.verify = true,
 	};
@@ -450,7 +451,10 @@ static int sample_round(struct sampled *s, const struct round *round)
 /* Devices share the host's memory and take turns, and smaller copies fill a sample there. */
 static double sample_us(const struct sampled *s)
 {
-	return s->p->options->sample_us / (is_host_shape(s->metric) ? 2 : 1);
+	const struct p2p_options *o = s->p->options;
+
+	return (s->metric->by_kernel ? o->kernel_us : o->sample_us) /
+	       (is_host_shape(s->metric) ? 2 : 1);
 }
 
 static int prepare_round(struct sampled *s)
@@ -607,6 +611,8 @@ static uint64_t copy_bytes(const struct p2p *p, const struct metric *m, uint64_t
 		return 0;
 	if (is_host_shape(m) && size > p->host_bytes)
 		return p->host_bytes;
+	if (m->staged && p->options->staged_bytes && size > p->options->staged_bytes)
+		return p->options->staged_bytes;
 	if (m->shape == SHAPE_TRAFFIC && size >= 16 * p->set->n)
 		return size / p->set->n / 16 * 16;
 	return size;

@@ -72,7 +72,9 @@ struct p2p_options {
 	size_t pair_n;
 	const struct paths *paths;
 	struct stopping stopping; /* budget_s: of one round */
-	double sample_us;         /* how long one sample should take */
+	double sample_us;         /* how long one sample of a copy engine should take */
+	double kernel_us;         /* of a kernel, which takes longer to start */
+	uint64_t staged_bytes;    /* of a copy through the host, at most; 0: as of others */
 	uint64_t limit_us;        /* after which a sample counts as hung */
 	bool verify;
 	bool diagonal;                 /* SHAPE_PAIR and SHAPE_TINY within each device too */

@@ -62,7 +62,7 @@ static void run_open(struct run *r, struct device_set *set, const char *const *w
 	r->o.size_n = 1;
 	r->o.paths = r->paths;
 	r->o.stopping = (struct stopping){.budget_s = 1e9, .min_samples = 1, .max_samples = 2};
-	r->o.sample_us = 0.001;
+	r->o.sample_us = r->o.kernel_us = 0.001;
 	r->o.limit_us = 60000000;
 }
 
@@ -211,6 +211,26 @@ static void test_diagonal(void **state)
 	assert_int_equal(count(&r, "write-sm"), 2);
 	assert_true(find(&r, "latency-write", 1, 1)->enqueue_us > 0);
 	assert_int_equal(find(&r, "write-ce-staged", 1, 1)->data, P2P_RIGHT);
+	run_close(&r);
+}
+
+/* Through the host first: peer access is turned on after it, and copies there are cut to their own limit. */
+static void test_staged(void **state)
+{
+	static const char *const words[] = {"write-ce-staged", "write-ce", "both-ce-staged", NULL};
+	struct run r;
+
+	(void)state;
+	run_open(&r, open_host(2, (struct fault){0}), words);
+	r.o.staged_bytes = 4096;
+	assert_int_equal(p2p_run(r.set, &r.o, &r.result), 0);
+	for (size_t i = 0; words[i]; i++) {
+		const struct p2p_cell *c = find(&r, words[i], 0, 1);
+
+		assert_string_equal(c->why, "");
+		assert_int_equal(c->bytes, c->metric->staged ? 4096 : 65536);
+		assert_int_equal(c->data, P2P_RIGHT);
+	}
 	run_close(&r);
 }
 
@@ -694,6 +714,7 @@ int main(void)
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_chosen_pairs),
 		cmocka_unit_test(test_diagonal),
+		cmocka_unit_test(test_staged),
 		cmocka_unit_test(test_wrong_data),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_gate_timeouts),

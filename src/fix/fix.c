@@ -182,6 +182,9 @@ static int failed(const struct fix_run *run, struct journal_entry *e, size_t i,
 	AUTO_FREE char *why = xstrdup(err_msg());
 
 	journal_mark(run->host, e, i, MARK_FAILED, why, strbuf_str(output));
+	/* What is there is another program's: of this step there is nothing to undo. */
+	if (r == -EBUSY && step_has_content(&e->plan->steps[i]))
+		journal_mark(run->host, e, i, MARK_UNDONE, NULL, NULL);
 	fix_tell(run, FIX_STEP_FAILED, e, &e->plan->steps[i], why);
 	return r;
 }

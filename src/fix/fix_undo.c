@@ -109,7 +109,8 @@ static void stuck(struct undoing *u, size_t i, const char *why, const char *outp
 	fix_tell(u->run, FIX_UNDO_FAILED, u->e, &u->e->plan->steps[i], text);
 }
 
-static void undo(struct undoing *u, size_t i)
+/* -EBUSY: another program changed the file meanwhile; that is the caller's to tell. */
+static int try_undo(struct undoing *u, size_t i)
 {
 	AUTO_STRBUF struct strbuf output = {0};
 	const struct step *s = &u->e->plan->steps[i];
@@ -119,14 +120,23 @@ static void undo(struct undoing *u, size_t i)
 	fix_tell(u->run, FIX_UNDO_START, u->e, s, NULL);
 	u->touched = true;
 	r = step_undo(u->run->host, s, &output);
+	if (r == -EBUSY && step_has_content(s))
+		return r;
 	if (r == 0)
 		r = step_tidy(u->run->host, s);
 	if (r < 0) {
 		stuck(u, i, err_msg(), strbuf_str(&output));
-		return;
+		return 0;
 	}
 	undone(u, i, strbuf_str(&output));
 	fix_tell(u->run, FIX_UNDO_DONE, u->e, s, NULL);
+	return 0;
+}
+
+static void undo(struct undoing *u, size_t i)
+{
+	if (try_undo(u, i) < 0)
+		stuck(u, i, err_msg(), NULL);
 }
 
 /* An earlier step that makes the same file again. */
@@ -252,13 +262,29 @@ static void comes_back(struct undoing *u, size_t i, const struct step *left)
 	stuck(u, i, strbuf_str(&text), NULL);
 }
 
+/* It was as the fix left it, until another program changed it at this very moment. */
+static void undo_changed(struct undoing *u, size_t i)
+{
+	const struct step *s = &u->e->plan->steps[i];
+	AUTO_FREE char *why = xstrdup(err_msg()), *now = NULL;
+	enum step_state state;
+
+	if (step_look(u->run->host, s, &state, &now) < 0 || state != STEP_IS_OTHER)
+		stuck(u, i, why, NULL);
+	else if (s->kind == STEP_GENERATED)
+		undo_made_anew(u, i, now);
+	else
+		drifted(u, i, now);
+}
+
 static void undo_seen(struct undoing *u, size_t i, enum step_state state, const char *now)
 {
 	const struct step *s = &u->e->plan->steps[i], *left = left_in_bracket(u, i);
 
 	/* Of several words some may be gone; the others are still the fix's. */
 	if (state == STEP_IS_NEW || (state == STEP_IS_OTHER && s->kind == STEP_WORDS)) {
-		undo(u, i);
+		if (try_undo(u, i) < 0)
+			undo_changed(u, i);
 	} else if (state == STEP_IS_OLD && left) {
 		comes_back(u, i, left);
 	} else if (state == STEP_IS_OLD) {

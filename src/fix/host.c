@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 /* The largest file that is read whole: an initial RAM disk with everything in it is smaller. */
@@ -49,6 +51,62 @@ void fix_host_close(struct fix_host *h)
 	*h = (struct fix_host){.root_fd = -1};
 }
 
+/* ---- what failed ---- */
+
+/* "/boot/grub" of "/boot/grub/grub.cfg"; "/" at the end. */
+static void path_parent(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		slash[slash == path] = '\0';
+}
+
+static bool is_device_of(const char *path, dev_t device)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_dev == device;
+}
+
+/* The folder that the file system of `shown`, or of what is there of its way, is mounted on. */
+static void find_mount(const char *shown, char ret[static PATH_MAX])
+{
+	char parent[PATH_MAX];
+	struct stat st;
+
+	snprintf(ret, PATH_MAX, "%s", shown);
+	do
+		path_parent(ret);
+	while (stat(ret, &st) < 0 && ret[1]);
+	for (;;) {
+		memcpy(parent, ret, PATH_MAX);
+		path_parent(parent);
+		if (!ret[1] || !is_device_of(parent, st.st_dev))
+			return;
+		memcpy(ret, parent, PATH_MAX);
+	}
+}
+
+int host_failed(int err, const char *doing, const char *shown)
+{
+	char mount[PATH_MAX];
+	struct statvfs free = {0};
+	bool boot;
+
+	/* Devices and programs are on no file system that could be full. */
+	if ((err != ENOSPC && err != EDQUOT) || *shown != '/')
+		return err_sys(err, "%s %s", doing, shown);
+	find_mount(shown, mount);
+	boot = strcmp(mount, "/boot") == 0 || strstr(mount, "efi");
+	statvfs(mount, &free);
+	return err_set(err, "%s %s: %s %s (%llu KiB free): remove %s", doing, shown,
+		       err == EDQUOT ? "the disk quota is used up on" : "no space is left on",
+		       mount, (unsigned long long)free.f_bavail * free.f_frsize / 1024,
+		       boot ? "a kernel that is not needed any more, with the package manager"
+			    : "what is not needed there");
+}
+
 int host_point(struct fix_host *h, enum fix_point point, const char *shown)
 {
 	static const char *const doing[POINT_N] = {
@@ -57,6 +115,8 @@ int host_point(struct fix_host *h, enum fix_point point, const char *shown)
 		[POINT_FSYNC] = "bring to disk",
 		[POINT_LINK] = "keep the old file of",
 		[POINT_RENAME] = "put in place",
+		[POINT_EXCHANGE] = "put in place",
+		[POINT_COMPARE] = "look again at",
 		[POINT_UNLINK] = "remove",
 		[POINT_FSYNC_FOLDER] = "bring to disk the folder of",
 		[POINT_REGISTER] = "set",
@@ -64,7 +124,7 @@ int host_point(struct fix_host *h, enum fix_point point, const char *shown)
 	};
 	int r = h->before ? h->before(h->before_context, point, shown) : 0;
 
-	return r < 0 ? err_sys(-r, "%s %s", doing[point], shown) : 0;
+	return r < 0 ? host_failed(-r, doing[point], shown) : 0;
 }
 
 /* ---- reading ---- */

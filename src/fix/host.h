@@ -9,13 +9,21 @@
 struct stat;
 struct strbuf;
 
+/* What a file holds. */
+struct bytes {
+	const char *data; /* NULL: the file is not there. NUL-terminated behind size. */
+	size_t size;
+};
+
 /* Moments at which a test can make a write fail, or kill the process: before each of them. */
 enum fix_point {
 	POINT_OPEN,
 	POINT_WRITE,
 	POINT_FSYNC,
-	POINT_LINK,
+	POINT_LINK, /* the old file gets the name under which it is kept */
 	POINT_RENAME,
+	POINT_EXCHANGE, /* -EINVAL: the file system cannot */
+	POINT_COMPARE,  /* what came out of its place with what was seen */
 	POINT_UNLINK,
 	POINT_FSYNC_FOLDER,
 	POINT_REGISTER,
@@ -54,7 +62,7 @@ void fix_host_close(struct fix_host *h);
 /* The whole file; -ENOENT if it is not there, without a sentence. The caller frees. */
 int host_read(struct fix_host *h, const char *path, char **ret, size_t *ret_size);
 /*
- * Puts a file in place so that whoever looks, at any moment and after a power cut, sees the old
+ * Puts a file of onehop's own in place so that whoever looks, at any moment and after a power cut, sees the old
  * one or the new one, whole: a new file beside it, fsync, rename, fsync of the folder. Owner,
  * permissions and extended attributes (the SELinux label among them) are the old file's; a new
  * file's are `mode` and its folder's defaults. Missing folders are made (0755), and stay. On
@@ -63,17 +71,6 @@ int host_read(struct fix_host *h, const char *path, char **ret, size_t *ret_size
  */
 int host_replace(struct fix_host *h, const char *path, const char *data, size_t size,
 		 unsigned mode);
-/*
- * The same for a file that a boot loader reads with a file system driver that knows no journal: the
- * new file is in its place on disk before its name is (ext4), and the old file keeps a second name
- * (path + HOST_OLD), so that its blocks stay. The name goes with
- * host_forget_old once another boot has been seen.
- */
-int host_replace_for_boot(struct fix_host *h, const char *path, const char *data, size_t size);
-int host_forget_old(struct fix_host *h, const char *path);
-#define HOST_OLD ".onehop-old" /* of further ones before the next boot: ".onehop-old-2", ... */
-/* Removes what a killed run left beside a file while it replaced it. 0 if there is nothing. */
-int host_sweep(struct fix_host *h, const char *path);
 /* Removes a file, durably; folders stay. 0 if it is not there. */
 int host_remove(struct fix_host *h, const char *path);
 /* Adds to the end of a file of the host's own (made with 0644), on disk when this returns. */
@@ -120,3 +117,36 @@ int host_stat(struct fix_host *h, const char *path, struct stat *ret);
 int host_read_link(struct fix_host *h, const char *path, char **ret);
 /* Removes a folder, durably, if it is empty: 0 also if it is not, or is not there. */
 int host_remove_folder(struct fix_host *h, const char *path);
+
+/* ---- host_change.c: files that other programs write too ---- */
+
+struct host_change {
+	struct bytes seen; /* what was there when the change was decided on */
+	struct bytes put;  /* what is to be there */
+	unsigned mode;     /* of a file that appears */
+	/*
+	 * A boot loader reads it, with a file system driver that knows no journal: it may still see the
+	 * folder as it was. So the file that was there keeps a second name (path + HOST_OLD), until
+	 * host_forget_old once another boot has been seen.
+	 */
+	bool for_boot;
+	bool going_back; /* for_boot: however many second names there are */
+};
+
+#define HOST_OLD ".onehop-old" /* of further ones before the next boot: ".onehop-old-2", ... */
+
+/*
+ * Puts a file in place as host_replace does, makes it appear, or removes it; but only what was seen is
+ * replaced. -EBUSY with a sentence: it is something else, or another program has it open to write. What
+ * that program wrote stays, and nothing is changed.
+ * A second name that has the very content is put back, which needs no room on the file system.
+ * 1: done, but this file system cannot exchange two names at once, so it was compared only right before
+ * it was replaced.
+ */
+int host_change(struct fix_host *h, const char *path, const struct host_change *c);
+/*
+ * Removes what a killed run left beside a file while it made this change, or the one that takes it back. What
+ * another program wrote is put in its place again. 0 if there is nothing.
+ */
+int host_settle(struct fix_host *h, const char *path, const struct host_change *c);
+int host_forget_old(struct fix_host *h, const char *path);

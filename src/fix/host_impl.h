@@ -33,11 +33,26 @@ int place_open(const struct place *p, int flags, int *ret_fd);
 /* The folder that a path leads to, opened for reading, with the same checks. */
 int host_open_folder(struct fix_host *h, const char *path, int *ret_fd);
 
+/* What writing, or making a name, failed for; of a full file system: which one, and what to free. */
+int host_failed(int err, const char *doing, const char *shown);
 /* Tells h->before; its refusal becomes the sentence. */
 int host_point(struct fix_host *h, enum fix_point point, const char *shown);
 /* On disk: the names in a folder. */
 int host_sync_folder(struct fix_host *h, int folder, const char *shown);
 /* All of it, however often write() stops short. 0 or a negative errno without a sentence. */
 int host_write_all(int fd, const char *data, size_t size);
+/* A name made of the file's; -ENAMETOOLONG with a sentence. */
+int host_name_beside(const struct place *p, const char *before, const char *after,
+		     char ret[static NAME_MAX + 1]);
+/*
+ * A new file beside the place, whole and on disk; *ret_name is its name. It is like the open file
+ * `like` (owner, permissions, attributes), or has `mode` if there is none (-1). On failure it is gone.
+ */
+int host_make_new(struct fix_host *h, const struct place *p, int like, unsigned mode,
+		  const struct bytes *content, char ret_name[static NAME_MAX + 1]);
+/* Gives an open file another's owner, permissions and attributes. No sentence. */
+int host_be_like(int old, int fd);
+/* 1: it was there. */
+int host_unlink_name(struct fix_host *h, const struct place *p, const char *name);
 /* The path below the root as a person would type it; the caller frees. */
 char *host_shown(const struct fix_host *h, const char *path);

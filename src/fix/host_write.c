@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Durable writes. A new file is made beside the old one, with its owner, permissions and extended
- * attributes, brought to disk and renamed over it. FIFREEZE is not used: it writes metadata in
- * place, and a boot loader's driver, which does not replay the journal, then finds an empty file.
+ * attributes, brought to disk and renamed over it; how, where others may write too: host_change.c.
+ * FIFREEZE is not used: it writes metadata in place, and a boot loader's driver, which does not replay
+ * the journal, then finds an empty file.
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -12,10 +13,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -47,10 +46,10 @@ int host_sync_folder(struct fix_host *h, int folder, const char *shown)
 		return r;
 	fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
-		return err_sys(errno, "bring to disk the folder of %s", shown);
+		return host_failed(errno, "bring to disk the folder of", shown);
 	/* EINVAL: a file system that has nothing to do for that. */
 	if (fsync(fd) < 0 && errno != EINVAL)
-		return err_sys(errno, "bring to disk the folder of %s", shown);
+		return host_failed(errno, "bring to disk the folder of", shown);
 	return 0;
 }
 
@@ -60,11 +59,10 @@ static int sync_file(struct fix_host *h, int fd, const char *shown)
 
 	if (r < 0)
 		return r;
-	return fsync(fd) < 0 ? err_sys(errno, "bring %s to disk", shown) : 0;
+	return fsync(fd) < 0 ? host_failed(errno, "bring to disk", shown) : 0;
 }
 
-/* 1: it was there. */
-static int unlink_name(struct fix_host *h, const struct place *p, const char *name)
+int host_unlink_name(struct fix_host *h, const struct place *p, const char *name)
 {
 	struct stat st;
 	int r;
@@ -165,7 +163,7 @@ static int copy_owner(const struct stat *old, int fd)
 	return 0;
 }
 
-static int be_like(int old, int fd)
+int host_be_like(int old, int fd)
 {
 	struct stat st;
 	int r;
@@ -178,30 +176,10 @@ static int be_like(int old, int fd)
 	return r < 0 ? r : copy_attributes(old, fd);
 }
 
-/* ---- replacing ---- */
+/* ---- a new file ---- */
 
-struct replacement {
-	struct fix_host *h;
-	struct place place;
-	int old; /* -1: there is none */
-	unsigned mode;
-	const char *data;
-	size_t size;
-	char new_name[NAME_MAX + 1]; /* beside it, until it is in place */
-	bool made;
-	char second[NAME_MAX + 1]; /* name that was given to the old file; "": none */
-};
-
-static void replacement_done(struct replacement *r)
-{
-	place_done(&r->place);
-	if (r->old >= 0)
-		close(r->old);
-}
-
-/* A name made of the file's; -ENAMETOOLONG with a sentence. */
-static int name_beside(const struct place *p, const char *before, const char *after,
-		       char ret[NAME_MAX + 1])
+int host_name_beside(const struct place *p, const char *before, const char *after,
+		     char ret[static NAME_MAX + 1])
 {
 	if (snprintf(ret, NAME_MAX + 1, "%s%s%s", before, p->name, after) > NAME_MAX)
 		return err_set(ENAMETOOLONG, "%s: its name is too long", p->shown);
@@ -209,227 +187,85 @@ static int name_beside(const struct place *p, const char *before, const char *af
 }
 
 /* Starts with a dot, so that what reads all files of a folder (*.conf, *.cfg) does not read it. */
-static int new_name(const struct place *p, char ret[NAME_MAX + 1])
+static int new_name(const struct place *p, char ret[static NAME_MAX + 1])
 {
-	return name_beside(p, ".", ".onehop-new", ret);
+	return host_name_beside(p, ".", ".onehop-new", ret);
 }
 
-/* The content and all that goes with it, on disk; not yet in place. */
-static int fill(struct replacement *x, int fd)
+/* The content and all that goes with it, on disk. `like` -1: nothing. */
+static int fill(struct fix_host *h, const struct place *p, int fd, int like, unsigned mode,
+		const struct bytes *content)
 {
 	struct stat st;
-	int r = host_point(x->h, POINT_WRITE, x->place.shown);
+	int r = host_point(h, POINT_WRITE, p->shown);
 
 	if (r < 0)
 		return r;
-	r = host_write_all(fd, x->data, x->size);
+	r = host_write_all(fd, content->data, content->size);
 	if (r < 0)
-		return err_sys(-r, "write %s", x->place.shown);
-	if (x->old >= 0)
-		r = be_like(x->old, fd);
+		return host_failed(-r, "write", p->shown);
+	if (like >= 0)
+		r = host_be_like(like, fd);
 	else if (fstat(fd, &st) < 0 ||
-		 ((st.st_mode & 07777) != x->mode && fchmod(fd, x->mode) < 0 && errno != EPERM))
+		 ((st.st_mode & 07777) != mode && fchmod(fd, mode) < 0 && errno != EPERM))
 		r = -errno;
 	if (r < 0)
-		return err_sys(-r, "owner, permissions and attributes of %s", x->place.shown);
-	return sync_file(x->h, fd, x->place.shown);
+		return host_failed(-r, "set owner, permissions and attributes of", p->shown);
+	return sync_file(h, fd, p->shown);
 }
 
-static int make_new(struct replacement *x)
+int host_make_new(struct fix_host *h, const struct place *p, int like, unsigned mode,
+		  const struct bytes *content, char ret_name[static NAME_MAX + 1])
 {
 	AUTO_CLOSE int fd = -1;
-	int r = new_name(&x->place, x->new_name);
+	int r = new_name(p, ret_name);
 
 	if (r >= 0)
-		r = unlink_name(x->h, &x->place, x->new_name);
+		r = host_unlink_name(h, p, ret_name);
 	if (r >= 0)
-		r = host_point(x->h, POINT_OPEN, x->place.shown);
+		r = host_point(h, POINT_OPEN, p->shown);
 	if (r < 0)
 		return r;
 	/* Readable by nobody else until it is what the old file is. */
-	fd = openat(x->place.folder, x->new_name,
-		    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(p->folder, ret_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
 	if (fd < 0)
-		return err_sys(errno, "make a new %s", x->place.shown);
-	x->made = true;
-	return fill(x, fd);
-}
-
-static int put_in_place(struct replacement *x)
-{
-	int r = host_point(x->h, POINT_RENAME, x->place.shown);
-
+		return host_failed(errno, "make a new", p->shown);
+	r = fill(h, p, fd, like, mode, content);
 	if (r < 0)
-		return r;
-	if (renameat(x->place.folder, x->new_name, x->place.folder, x->place.name) < 0)
-		return err_sys(errno, "put %s in place", x->place.shown);
-	x->made = false;
-	x->second[0] = '\0';
-	return host_sync_folder(x->h, x->place.folder, x->place.shown);
-}
-
-/* As it was before: the old file has not been touched. */
-static void take_back(struct replacement *x)
-{
-	if (x->made)
-		unlinkat(x->place.folder, x->new_name, 0);
-	if (x->second[0])
-		unlinkat(x->place.folder, x->second, 0);
-}
-
-static int replacement_start(struct replacement *x, const char *path)
-{
-	int r = host_find(x->h, path, MISSING_IS_MADE, &x->place);
-
-	if (r >= 0)
-		r = place_open(&x->place, O_RDONLY, &x->old);
-	return r == -ENOENT ? 0 : r;
-}
-
-/* ---- a second name for the old file ---- */
-
-/*
- * More than one replacement between two boots: each of the files keeps its blocks, since the folder
- * that the boot loader sees may still name any of them.
- */
-#define OLD_MAX 16
-
-static int old_name(const struct place *p, unsigned i, char ret[NAME_MAX + 1])
-{
-	char after[sizeof(HOST_OLD) + 8];
-
-	snprintf(after, sizeof(after), i ? HOST_OLD "-%u" : HOST_OLD, i + 1);
-	return name_beside(p, "", after, ret);
-}
-
-/* 1: it has a second name already; 0: *ret is one that nothing has. */
-static int free_old_name(const struct replacement *x, char ret[NAME_MAX + 1])
-{
-	struct stat old, st;
-	int r;
-
-	if (fstat(x->old, &old) < 0)
-		return err_sys(errno, "%s", x->place.shown);
-	for (unsigned i = 0; i < OLD_MAX; i++) {
-		r = old_name(&x->place, i, ret);
-		if (r < 0)
-			return r;
-		if (fstatat(x->place.folder, ret, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			return errno == ENOENT ? 0 : err_sys(errno, "%s", x->place.shown);
-		if (st.st_dev == old.st_dev && st.st_ino == old.st_ino)
-			return 1;
-	}
-	return err_set(EMLINK,
-		       "%s was replaced %d times since the last boot: boot once before it is "
-		       "replaced again",
-		       x->place.shown, OLD_MAX);
-}
-
-/* FAT has no second names; there the rename alone has to do. */
-static bool has_no_links(int err)
-{
-	return err == EPERM || err == EOPNOTSUPP || err == ENOSYS || err == EMLINK;
-}
-
-static int keep_old(struct replacement *x)
-{
-	char name[NAME_MAX + 1];
-	int r = free_old_name(x, name);
-
-	if (r != 0)
-		return r < 0 ? r : 0;
-	r = host_point(x->h, POINT_LINK, x->place.shown);
-	if (r < 0)
-		return r;
-	if (linkat(x->place.folder, x->place.name, x->place.folder, name, 0) < 0)
-		return has_no_links(errno) ? 0 : err_sys(errno, "keep the old %s", x->place.shown);
-	memcpy(x->second, name, sizeof(name));
-	return host_sync_folder(x->h, x->place.folder, x->place.shown);
-}
-
-/*
- * Whatever is only in the file system's journal yet, the new file's inode above all, gets to its place
- * before the name points at it: a boot loader that reads no journal would find an empty file
- * otherwise (ext4 without this: 271 of 1500 crash states). Linux 5.15 and later, ext4, root; elsewhere it
- * fails, and nothing can be done. It freezes nothing. Documentation/filesystems/ext4, EXT4_IOC_CHECKPOINT.
- */
-static void write_journal_home(const struct replacement *x)
-{
-#define EXT4_CHECKPOINT _IOW('f', 43, uint32_t)
-	AUTO_CLOSE int fd = openat(x->place.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	uint32_t flags = 0;
-
-	if (fd >= 0)
-		ioctl(fd, EXT4_CHECKPOINT, &flags);
-}
-
-static int replace(struct replacement *x, const char *path, bool for_boot)
-{
-	int r = replacement_start(x, path);
-
-	if (r >= 0)
-		r = make_new(x);
-	if (r >= 0 && for_boot && x->old >= 0)
-		r = keep_old(x);
-	if (r >= 0 && for_boot)
-		write_journal_home(x);
-	if (r >= 0)
-		r = put_in_place(x);
-	if (r < 0)
-		take_back(x);
+		unlinkat(p->folder, ret_name, 0);
 	return r;
+}
+
+/* ---- replacing ---- */
+
+static int put_in_place(struct fix_host *h, const struct place *p, const char *name)
+{
+	int r = host_point(h, POINT_RENAME, p->shown);
+
+	if (r >= 0 && renameat(p->folder, name, p->folder, p->name) < 0)
+		r = host_failed(errno, "put in place", p->shown);
+	if (r < 0)
+		unlinkat(p->folder, name, 0);
+	return r < 0 ? r : host_sync_folder(h, p->folder, p->shown);
 }
 
 int host_replace(struct fix_host *h, const char *path, const char *data, size_t size, unsigned mode)
 {
-	CLEANUP(replacement_done)
-	struct replacement x = {h, PLACE_NONE, .old = -1, mode, data, size};
+	const struct bytes content = {data, size};
+	AUTO_PLACE struct place p = PLACE_NONE;
+	char name[NAME_MAX + 1];
+	AUTO_CLOSE int old = -1;
+	int r = host_find(h, path, MISSING_IS_MADE, &p);
 
-	return replace(&x, path, false);
-}
-
-/* 0600 if there was none: what grub-mkconfig gives, since the file may hold passwords' hashes. */
-int host_replace_for_boot(struct fix_host *h, const char *path, const char *data, size_t size)
-{
-	CLEANUP(replacement_done)
-	struct replacement x = {h, PLACE_NONE, .old = -1, 0600, data, size};
-
-	return replace(&x, path, true);
+	if (r >= 0)
+		r = place_open(&p, O_RDONLY, &old);
+	if (r >= 0 || r == -ENOENT)
+		r = host_make_new(h, &p, old, mode, &content, name);
+	return r < 0 ? r : put_in_place(h, &p, name);
 }
 
 /* ---- removing ---- */
-
-int host_forget_old(struct fix_host *h, const char *path)
-{
-	AUTO_PLACE struct place p = PLACE_NONE;
-	char name[NAME_MAX + 1];
-	int gone = 0, r = host_find(h, path, MISSING_FAILS, &p);
-
-	for (unsigned i = 0; r >= 0 && i < OLD_MAX; i++) {
-		r = old_name(&p, i, name);
-		if (r >= 0)
-			r = unlink_name(h, &p, name);
-		gone += r > 0;
-	}
-	if (r >= 0 && gone)
-		r = host_sync_folder(h, p.folder, p.shown);
-	return r == -ENOENT ? 0 : r;
-}
-
-int host_sweep(struct fix_host *h, const char *path)
-{
-	AUTO_PLACE struct place p = PLACE_NONE;
-	char name[NAME_MAX + 1];
-	int r = host_find(h, path, MISSING_FAILS, &p);
-
-	if (r >= 0)
-		r = new_name(&p, name);
-	if (r >= 0)
-		r = unlink_name(h, &p, name);
-	if (r > 0)
-		r = host_sync_folder(h, p.folder, p.shown);
-	return r == -ENOENT ? 0 : r;
-}
 
 int host_remove(struct fix_host *h, const char *path)
 {
@@ -440,7 +276,7 @@ int host_remove(struct fix_host *h, const char *path)
 	if (r >= 0)
 		r = place_look(&p, &st);
 	if (r >= 0)
-		r = unlink_name(h, &p, p.name);
+		r = host_unlink_name(h, &p, p.name);
 	if (r >= 0)
 		r = host_sync_folder(h, p.folder, p.shown);
 	return r == -ENOENT ? 0 : r;
@@ -463,7 +299,7 @@ static int open_own(struct fix_host *h, const struct place *p, int flags, mode_t
 	*ret_fd =
 		openat(p->folder, p->name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (*ret_fd < 0)
-		return err_sys(errno, "make %s", p->shown);
+		return host_failed(errno, "make", p->shown);
 	*ret_made = true;
 	return 0;
 }
@@ -479,7 +315,7 @@ static int add(struct fix_host *h, int fd, const char *shown, const char *data, 
 	if (fstat(fd, &st) < 0)
 		return err_sys(errno, "%s", shown);
 	r = host_write_all(fd, data, size);
-	r = r < 0 ? err_sys(-r, "write %s", shown) : sync_file(h, fd, shown);
+	r = r < 0 ? host_failed(-r, "write", shown) : sync_file(h, fd, shown);
 	/* The sentence stays the first failure's. */
 	if (r < 0 && ftruncate(fd, st.st_size) < 0)
 		return r;

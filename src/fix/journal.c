@@ -209,7 +209,7 @@ static int read_contents(struct fix_host *h, const struct journal_entry *e)
 		struct step *s = &e->plan->steps[i];
 		int r;
 
-		if (!journal_keeps_content(s))
+		if (!step_has_content(s))
 			continue;
 		r = need_content(h, e, "old", i, &s->old);
 		if (r == 0 && s->kind == STEP_GENERATED) {
@@ -240,7 +240,7 @@ static void leave_contents(const struct journal_entry *e)
 {
 	assert(e->plan != NULL);
 	for (size_t i = 0; i < e->plan->step_n; i++)
-		if (journal_keeps_content(&e->plan->steps[i]))
+		if (step_has_content(&e->plan->steps[i]))
 			e->plan->steps[i].old.size = e->plan->steps[i].new.size = 0;
 }
 
@@ -430,7 +430,7 @@ static int write_contents(struct fix_host *h, const struct journal_entry *e)
 	for (size_t i = 0; r == 0 && i < e->plan->step_n; i++) {
 		const struct step *s = &e->plan->steps[i];
 
-		if (!journal_keeps_content(s))
+		if (!step_has_content(s))
 			continue;
 		r = write_content(h, e, "old", i, &s->old);
 		if (r == 0 && s->kind != STEP_GENERATED)

@@ -13,11 +13,6 @@
 
 #define SCHEMA "onehop-fix"
 
-bool journal_keeps_content(const struct step *s)
-{
-	return s->kind == STEP_FILE || s->kind == STEP_GENERATED;
-}
-
 /* ---- members of a step that are alike ---- */
 
 static const struct {
@@ -103,7 +98,7 @@ static void set_command(struct writer *w, json_t *o, const char *key, const char
 static void set_bytes(struct writer *w, json_t *o, const char *key, const struct step *s,
 		      const struct bytes *b)
 {
-	if (b->data && journal_keeps_content(s))
+	if (b->data && step_has_content(s))
 		set(w, o, key, json_integer((json_int_t)b->size));
 	else
 		set_text(w, o, key, b->data);
@@ -279,7 +274,7 @@ static void get_bytes(struct reader *r, const json_t *o, const char *key, const 
 	if (!json_object_get(o, key))
 		return;
 	ret->data = "";
-	if (journal_keeps_content(s)) {
+	if (step_has_content(s)) {
 		ret->size = (size_t)get_number(r, o, key, INT_MAX);
 		return;
 	}
@@ -296,7 +291,7 @@ static void check_step(struct reader *r, const struct step *s)
 {
 	struct pci_address address;
 	bool device = s->kind == STEP_REGISTER || s->kind == STEP_BAR_SIZE;
-	bool file = journal_keeps_content(s) || s->kind == STEP_ATTRIBUTE;
+	bool file = step_has_content(s) || s->kind == STEP_ATTRIBUTE;
 
 	if (device && (!s->target || pci_address_parse(s->target, &address) < 0))
 		wrong(r, "target", "is no device's address");

@@ -6,9 +6,6 @@
 
 #include <jansson.h>
 
-/* What is in files of their own: the bytes of these kinds' old and new. */
-bool journal_keeps_content(const struct step *s);
-
 /* The text of plan.json; the caller frees. -EINVAL with a sentence: something in it is no text. */
 int journal_plan_text(const struct journal_entry *e, char **ret);
 /* The plan with its number, date and boot; `where` is for sentences. */

@@ -78,6 +78,11 @@ int step_kind_parse(const char *word, enum step_kind *ret)
 	return err_set(EINVAL, "%s: no kind of step", word);
 }
 
+bool step_has_content(const struct step *s)
+{
+	return s->kind == STEP_FILE || s->kind == STEP_GENERATED;
+}
+
 bool step_is_program(const struct step *s)
 {
 	return kinds[s->kind]->program;

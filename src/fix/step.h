@@ -20,11 +20,6 @@ enum step_kind {
 	STEP_KIND_N
 };
 
-struct bytes {
-	const char *data; /* NULL: the file is not there. NUL-terminated behind size. */
-	size_t size;
-};
-
 /*
  * All texts are the plan's. Paths are relative to the host's root, spelled as base/path.h says.
  *
@@ -147,6 +142,8 @@ enum step_state {
  * there already (a register of a device that was taken out, a resource that a reboot gave back) is
  * the caller's to judge by step_look. Only the undo of GENERATED looks: what was installed is
  * replaced by the old bytes, anything else is made anew by undo_argv.
+ * -EBUSY of a step with content: another program has changed the file, or has it open to write; what that
+ * one wrote stays, and nothing was changed.
  */
 int step_look(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now);
 /* Before anything is written: -EBUSY if a virtual machine relies on what step_apply, which asks too,
@@ -166,6 +163,7 @@ int step_undo(struct fix_host *h, const struct step *s, struct strbuf *output);
 /* Removes what a write that was cut short left beside the target. */
 int step_tidy(struct fix_host *h, const struct step *s);
 
+bool step_has_content(const struct step *s); /* FILE, GENERATED: old and new are a file's bytes */
 bool step_is_program(const struct step *s);  /* TOOL, GENERATED */
 bool step_is_volatile(const struct step *s); /* of the running system only: gone with a reboot */
 /* Whether both are about the same file, register, ... */

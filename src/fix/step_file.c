@@ -85,20 +85,37 @@ static int prepare_file(struct fix_host *h, struct arena *a, struct step *s)
 	return s->old.data ? 0 : first_missing(h, a, s, &s->made);
 }
 
-static int put(struct fix_host *h, const struct step *s, const struct bytes *content)
+static struct host_change change_of(const struct step *s, bool undoing)
 {
-	if (!content->data)
-		return host_remove(h, s->target);
-	return host_replace(h, s->target, content->data, content->size, s->mode ? s->mode : 0644);
+	return (struct host_change){
+		.seen = undoing ? s->new : s->old,
+		.put = undoing ? s->old : s->new,
+		.mode = s->mode ? s->mode : 0644,
+	};
+}
+
+/* What it could not do as it should is in the log. */
+static int change(struct fix_host *h, const struct step *s, const struct host_change *c,
+		  struct strbuf *output)
+{
+	int r = host_change(h, s->target, c);
+
+	if (r > 0 && output)
+		strbuf_printf(output,
+			      "/%s: its file system cannot exchange two files at once; it was "
+			      "compared right before it was replaced\n",
+			      s->target);
+	return r < 0 ? r : 0;
 }
 
 static int apply_file(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
-	(void)output;
-	return put(h, s, &s->new);
+	const struct host_change c = change_of(s, false);
+
+	return change(h, s, &c, output);
 }
 
-/* The folders that host_replace made, from the innermost on, while they are empty. */
+/* The folders that were made for it, from the innermost on, while they are empty. */
 static int remove_made(struct fix_host *h, const struct step *s)
 {
 	AUTO_FREE char *folder = xstrdup(s->target);
@@ -121,16 +138,16 @@ static int remove_made(struct fix_host *h, const struct step *s)
 
 static int undo_file(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
-	int r;
+	const struct host_change c = change_of(s, true);
+	int r = change(h, s, &c, output);
 
-	(void)output;
-	r = put(h, s, &s->old);
 	return r < 0 ? r : remove_made(h, s);
 }
 
 static int tidy_file(struct fix_host *h, const struct step *s)
 {
-	int r = host_sweep(h, s->target);
+	const struct host_change c = change_of(s, true);
+	int r = host_settle(h, s->target, &c);
 
 	return r < 0 || s->old.data ? r : remove_made(h, s);
 }
@@ -170,9 +187,18 @@ static int run_filled(struct fix_host *h, const struct step *s, const char *cons
 	return host_run(h, words, s->deadline_s, output);
 }
 
+/* 0600 if there was none: what grub-mkconfig gives, since the file may hold passwords' hashes. */
+static struct host_change boot_change(const struct bytes *seen, const struct bytes *put,
+				      bool undoing)
+{
+	return (struct host_change){
+		.seen = *seen, .put = *put, .mode = 0600, .for_boot = true, .going_back = undoing};
+}
+
 static int tidy_generated(struct fix_host *h, const struct step *s)
 {
-	int first = host_sweep(h, s->target);
+	const struct host_change c = boot_change(&s->new, &s->old, true);
+	int first = host_settle(h, s->target, &c);
 
 	for (size_t i = 0; i < sizeof(leftovers) / sizeof(*leftovers); i++) {
 		AUTO_FREE char *path = xprintf("%s%s", s->target, leftovers[i]);
@@ -280,26 +306,44 @@ static int make_generated(struct fix_host *h, struct arena *a, struct step *s,
 
 static int apply_generated(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
-	(void)output;
-	return s->argv ? host_replace_for_boot(h, s->target, s->new.data, s->new.size) : 0;
+	const struct host_change c = boot_change(&s->old, &s->new, false);
+
+	return s->argv ? change(h, s, &c, output) : 0;
+}
+
+/* -EBUSY: another program has made it meanwhile, maybe from files that this one did not see yet. */
+static int make_again(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	AUTO_FREE char *now = NULL, *made = NULL;
+	struct bytes seen = {0}, put = {0};
+	struct host_change c;
+	int r = read_target(h, s, &now, &seen.size);
+
+	if (r == 0)
+		r = generate(h, s, true, output, &made, &put.size);
+	if (r < 0)
+		return r;
+	seen.data = now;
+	put.data = made;
+	c = boot_change(&seen, &put, true);
+	return change(h, s, &c, output);
 }
 
 static int undo_generated(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
-	AUTO_FREE char *data = NULL;
+	enum { TRIES = 3 };
+	const struct host_change back = boot_change(&s->new, &s->old, true);
 	enum step_state state = STEP_IS_OTHER;
-	size_t size = 0;
 	int r = look_file(h, s, &state, NULL);
 
 	if (r < 0 || state == STEP_IS_OLD)
 		return r;
 	if (state == STEP_IS_NEW) /* needs no program: this works from a rescue shell too */
-		return s->old.data ? host_replace_for_boot(h, s->target, s->old.data, s->old.size)
-				   : host_remove(h, s->target);
-	if (!s->undo_argv)
-		return 0;
-	r = generate(h, s, true, output, &data, &size);
-	return r < 0 ? r : host_replace_for_boot(h, s->target, data, size);
+		return change(h, s, &back, output);
+	r = s->undo_argv ? -EBUSY : 0;
+	for (int i = 0; i < TRIES && r == -EBUSY; i++)
+		r = make_again(h, s, output);
+	return r;
 }
 
 const struct step_ops step_generated_ops = {

@@ -280,6 +280,10 @@ static int at_point(struct rig *g)
 {
 	long point = g->points++;
 
+	if (g->write && point == g->write_at) {
+		g->wrote = true;
+		g->write(g);
+	}
 	if (g->fail_at < 0 || (g->stays ? point < g->fail_at : point != g->fail_at))
 		return 0;
 	if (g->kill)
@@ -300,6 +304,14 @@ void rig_fail(struct rig *g, long n, int error)
 	g->fail_at = n;
 	g->error = error;
 	g->stays = false;
+}
+
+void rig_write_at(struct rig *g, long n, void (*write)(struct rig *g))
+{
+	g->points = 0;
+	g->write_at = n;
+	g->write = write;
+	g->wrote = false;
 }
 
 void rig_fail_from(struct rig *g, long n, int error)
@@ -333,6 +345,16 @@ static char *generated_of(const char *config)
 	return xprintf("generated\nlinux root=/dev/sda1 %s\nend\n", config ? config : "");
 }
 
+char *rig_grub_text(const struct rig *g)
+{
+	AUTO_FREE char *config = rig_get(g, "etc/default/gen.cfg");
+	AUTO_FREE char *kernel = rig_get(g, "etc/kernel");
+	AUTO_FREE char *words = xprintf("%s%s%s", config ? config : "", kernel ? "\nkernel " : "",
+					kernel ? kernel : "");
+
+	return generated_of(words);
+}
+
 /* In two writes, with a point between them: a program can be cut short too. */
 static int write_in_two(struct rig *g, const char *whole, const char *text)
 {
@@ -349,8 +371,7 @@ static int write_in_two(struct rig *g, const char *whole, const char *text)
 static int run_grub(void *context, const char *const *argv)
 {
 	struct rig *g = context;
-	AUTO_FREE char *config = rig_get(g, "etc/default/gen.cfg");
-	AUTO_FREE char *text = generated_of(config);
+	AUTO_FREE char *text = rig_grub_text(g);
 
 	return write_in_two(g, argv[1], text);
 }
@@ -449,6 +470,7 @@ void rig_reset(struct rig *g)
 	rig_put(g, RIG_KNOB, "auto");
 	rig_put(g, "proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n");
 	make_folders(g, "var/lib/");
+	rig_write_at(g, -1, NULL);
 	put_device(g, RIG_DEVICE);
 	put_device(g, RIG_OTHER);
 	rig_fail(g, -1, 0);
@@ -463,6 +485,7 @@ void rig_forget(struct rig *g)
 		rmdir(journal);
 	host_forget_old(&g->host, "boot/grub/grub.cfg");
 	rig_fail(g, -1, 0);
+	rig_write_at(g, -1, NULL);
 	rig_listen(g);
 }
 

@@ -21,6 +21,11 @@ struct rig {
 	bool kill;  /* not an error, but SIGKILL */
 	int error;
 
+	/* Another program, that is at work right before the point that is number write_at; -1: none. */
+	long write_at;
+	void (*write)(struct rig *g);
+	bool wrote;
+
 	/* What was told. */
 	size_t told[FIX_EVENT_N];
 	struct strbuf texts; /* one line each */
@@ -36,7 +41,9 @@ unsigned rig_random(struct rig *g, unsigned below);
 /* From now on the n-th point fails; -1: none. */
 void rig_fail(struct rig *g, long n, int error);
 void rig_fail_from(struct rig *g, long n, int error); /* all from the n-th on */
-void rig_listen(struct rig *g);                       /* forgets what was told */
+/* From now on another program writes right before the n-th point. */
+void rig_write_at(struct rig *g, long n, void (*write)(struct rig *g));
+void rig_listen(struct rig *g); /* forgets what was told */
 
 void rig_put(const struct rig *g, const char *path, const char *text);
 void rig_remove(const struct rig *g, const char *path);
@@ -61,6 +68,9 @@ struct stand_in {
 	int (*run)(void *context, const char *const *argv);
 };
 
+/* What "make-grub" makes of the files there are; the caller frees. */
+char *rig_grub_text(const struct rig *g);
+
 /* As a fix_runner does; the table is NULL-name ended. */
 int rig_run(const struct stand_in *programs, void *context, const char *const *argv,
 	    struct strbuf *output, int *ret_status);
@@ -74,7 +84,7 @@ struct step *rig_attribute(struct plan *p, const char *old, const char *new);
 struct step *rig_switch(struct plan *p, const char *old, const char *new);
 /* etc/modprobe.d/x.conf between two runs of the program that makes boot/initrd from it in place. */
 void rig_initrd(struct plan *p, const char *old, const char *new);
-/* etc/default/gen.cfg between two steps that make boot/grub/grub.cfg. */
+/* etc/default/gen.cfg between two steps that make boot/grub/grub.cfg, which names etc/kernel too. */
 void rig_grub(const struct rig *g, struct plan *p, const char *old, const char *new);
 /* 1 to 12 steps and brackets over all of the above. */
 struct plan *rig_random_plan(struct rig *g);

@@ -171,7 +171,8 @@ static void round_of_identity(struct rig *g)
 		return;
 	assert_int_equal(undo(g, 0), FIX_DONE);
 	assert_tree(g, old);
-	assert_int_equal(rig_second_names(g, "boot/grub/grub.cfg"), 2 * makes_grub(p));
+	/* The two have changed places. */
+	assert_int_equal(rig_second_names(g, "boot/grub/grub.cfg"), makes_grub(p));
 	assert_int_equal(rig_second_names(g, "etc/a.conf"), 0);
 	assert_int_equal(try_undo(g, 1), -EALREADY);
 	assert_tree(g, old);
@@ -1913,6 +1914,155 @@ static void test_programs_output_is_kept(void **state)
 	assert_non_null(strstr(log, "\"output\":\"make-initrd ran\\n\""));
 }
 
+/* ---- other programs, at work at the same time ---- */
+
+/* A package brings a kernel, and makes grub.cfg again, in place as grub-mkconfig does. */
+static void install_kernel(struct rig *g)
+{
+	AUTO_FREE char *text = NULL;
+
+	rig_put(g, "etc/kernel", "6.9");
+	text = rig_grub_text(g);
+	rig_put(g, "boot/grub/grub.cfg", text);
+}
+
+static void write_in_place(struct rig *g)
+{
+	rig_put(g, "etc/a.conf", "somebody's\n");
+}
+
+static void write_and_rename(struct rig *g)
+{
+	AUTO_FREE char *from = xprintf("%s/etc/a.tmp", g->root), *to = NULL;
+
+	to = xprintf("%s/etc/a.conf", g->root);
+	rig_put(g, "etc/a.tmp", "somebody's\n");
+	assert_int_equal(rename(from, to), 0);
+}
+
+static void add_a_line(struct rig *g)
+{
+	AUTO_FREE char *path = xprintf("%s/etc/a.conf", g->root);
+	AUTO_FCLOSE FILE *f = fopen(path, "ae");
+
+	assert_non_null(f);
+	assert_true(fputs("somebody's\n", f) >= 0);
+}
+
+/* Of a file that the plan removes, and of one that it makes. */
+static void write_what_goes(struct rig *g)
+{
+	rig_put(g, "etc/b.conf", "somebody's\n");
+}
+
+static void write_what_appears(struct rig *g)
+{
+	rig_put(g, "etc/new/deep/d.conf", "somebody's\n");
+}
+
+/* What a program writes at whatever moment, and where it has to be found ever after. */
+static const struct other_program {
+	void (*write)(struct rig *g);
+	const char *path, *text;
+} other_programs[] = {
+	{install_kernel, "boot/grub/grub.cfg", "\nkernel 6.9\n"},
+	{write_in_place, "etc/a.conf", "somebody's\n"},
+	{write_and_rename, "etc/a.conf", "somebody's\n"},
+	{add_a_line, "etc/a.conf", "somebody's\n"},
+	{write_what_goes, "etc/b.conf", "somebody's\n"},
+	{write_what_appears, "etc/new/deep/d.conf", "somebody's\n"},
+};
+
+static void assert_kept(const struct rig *g, const struct other_program *o, const char *when)
+{
+	AUTO_FREE char *now = rig_get(g, o->path);
+
+	if (!now || !strstr(now, o->text))
+		fail_msg("written at point %ld %s, %s is lost: %s\n%s", g->write_at, when, o->path,
+			 now ? now : "-", strbuf_str(&g->texts));
+}
+
+/* Its own file aside, everything is as it was. */
+static void assert_others_as_before(struct rig *g, const struct other_program *o, const char *old)
+{
+	AUTO_FREE char *before = NULL;
+
+	rig_remove(g, o->path);
+	if (rig_exists(g, "etc/kernel"))
+		rig_remove(g, "etc/kernel");
+	if (strstr(o->path, "etc/new"))
+		rig_remove(g, "etc/new/deep"), rig_remove(g, "etc/new");
+	before = rig_tree(g);
+	assert_string_equal(before, old);
+}
+
+static char *tree_without(struct rig *g, const char *path)
+{
+	rig_reset(g);
+	if (rig_exists(g, path))
+		rig_remove(g, path);
+	return rig_tree(g);
+}
+
+/* At each call of the host that an apply makes. */
+static void write_while_applied(struct rig *g, const struct other_program *o)
+{
+	AUTO_FREE char *old = tree_without(g, o->path);
+
+	for (long n = 0;; n++) {
+		AUTO_PLAN struct plan *p = NULL;
+		enum fix_result result = FIX_DRIFT;
+		unsigned number;
+
+		rig_reset(g);
+		p = rig_rich_plan(g);
+		rig_write_at(g, n, o->write);
+		assert_int_equal(fix_apply(&g->run, p, &result, &number), 0);
+		if (!g->wrote)
+			break;
+		assert_kept(g, o, "of apply");
+		g->write = NULL;
+		if (result == FIX_DONE)
+			undo(g, 0);
+		else
+			try_undo(g, 0);
+		assert_kept(g, o, "of apply, after undo");
+		assert_others_as_before(g, o, old);
+	}
+}
+
+static void write_while_undone(struct rig *g, const struct other_program *o)
+{
+	AUTO_FREE char *old = tree_without(g, o->path);
+
+	for (long n = 0;; n++) {
+		AUTO_PLAN struct plan *p = NULL;
+
+		rig_reset(g);
+		p = rig_rich_plan(g);
+		assert_int_equal(apply(g, p), FIX_DONE);
+		rig_write_at(g, n, o->write);
+		undo(g, 0);
+		if (!g->wrote)
+			break;
+		assert_kept(g, o, "of undo");
+		g->write = NULL;
+		try_undo(g, 0);
+		assert_kept(g, o, "of undo, after another");
+		assert_others_as_before(g, o, old);
+	}
+}
+
+static void test_other_programs(void **state)
+{
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(other_programs) / sizeof(*other_programs); i++) {
+		write_while_applied(g, &other_programs[i]);
+		write_while_undone(g, &other_programs[i]);
+	}
+}
+
 /* ---- two runs at once ---- */
 
 static void test_lock(void **state)
@@ -2113,6 +2263,7 @@ int main(void)
 		TEST(test_plan_is_kept),
 		TEST(test_list_without_contents),
 		TEST(test_programs_output_is_kept),
+		TEST(test_other_programs),
 		TEST(test_lock),
 		TEST(test_lock_of_program),
 		TEST(test_unlock_for_all),

@@ -141,9 +141,37 @@ static int replace(struct scratch *s, const char *path, const char *text)
 	return host_replace(&s->host, path, text, strlen(text), 0644);
 }
 
-static int replace_for_boot(struct scratch *s, const char *path, const char *text)
+static struct bytes bytes_of(const char *text)
 {
-	return host_replace_for_boot(&s->host, path, text, strlen(text));
+	return (struct bytes){text, text ? strlen(text) : 0};
+}
+
+/* From what is there to `text`. */
+static int change_now(struct scratch *s, const char *path, const char *text, bool for_boot)
+{
+	AUTO_FREE char *data = NULL;
+	struct host_change c = {.put = bytes_of(text), .mode = 0644, .for_boot = for_boot};
+
+	host_read(&s->host, path, &data, &c.seen.size);
+	c.seen.data = data;
+	return host_change(&s->host, path, &c);
+}
+
+static int change(struct scratch *s, const char *path, const char *text)
+{
+	return change_now(s, path, text, false);
+}
+
+static int change_for_boot(struct scratch *s, const char *path, const char *text)
+{
+	return change_now(s, path, text, true);
+}
+
+static int settle(struct scratch *s, const char *path, const char *seen, const char *put)
+{
+	const struct host_change c = {.seen = bytes_of(seen), .put = bytes_of(put)};
+
+	return host_settle(&s->host, path, &c);
 }
 
 static int read_to_nothing(struct scratch *s, const char *path)
@@ -258,7 +286,7 @@ static void attributes_stay(void **state)
 	assert_holds(s, "etc/f", "new");
 	assert_int_equal(attribute_of(s, "etc/f", "user.onehop", value, sizeof(value)), 5);
 	assert_memory_equal(value, "label", 5);
-	assert_int_equal(replace_for_boot(s, "etc/f", "newer"), 0);
+	assert_int_equal(change_for_boot(s, "etc/f", "newer"), 0);
 	assert_int_equal(attribute_of(s, "etc/f", "user.onehop", value, sizeof(value)), 5);
 }
 
@@ -326,7 +354,7 @@ static void last_component_is_no_link(void **state)
 	assert_int_equal(replace(s, "etc/conf", "x"), -ELOOP);
 	assert_said("etc/conf is a symbolic link to ../secret");
 	assert_int_equal(replace(s, "etc/dangling", "x"), -ELOOP);
-	assert_int_equal(replace_for_boot(s, "etc/conf", "x"), -ELOOP);
+	assert_int_equal(change_for_boot(s, "etc/conf", "x"), -ELOOP);
 	assert_int_equal(host_remove(&s->host, "etc/conf"), -ELOOP);
 	assert_int_equal(read_to_nothing(s, "etc/conf"), -ELOOP);
 	assert_holds(s, "secret", "s");
@@ -519,8 +547,10 @@ static void each_point_fails(void **state)
 	folder(s, "etc", 0755);
 	/* open, write, fsync, rename; then fsync of the folder */
 	fail_at_each_point(s, replace, 4);
-	/* the same with link and fsync of the folder before the rename */
-	fail_at_each_point(s, replace_for_boot, 6);
+	/* open, write, fsync, rename, exchange, compare, unlink; then fsync of the folder */
+	fail_at_each_point(s, change, 7);
+	/* the same with another name instead of the unlink */
+	fail_at_each_point(s, change_for_boot, 7);
 }
 
 static void failed_append_leaves_nothing(void **state)
@@ -602,7 +632,7 @@ static void kill_at_each_point(struct scratch *s, write_fn *write, bool there_be
 				    strcmp(data, "new") == 0);
 		else
 			assert_true(r == -ENOENT && !there_before && !done);
-		assert_int_equal(host_sweep(&s->host, "etc/f"), 0);
+		assert_int_equal(settle(s, "etc/f", there_before ? "old" : NULL, "new"), 0);
 		assert_int_equal(host_forget_old(&s->host, "etc/f"), 0);
 		assert_names(s, "etc", r == 0 ? "f" : "");
 	}
@@ -615,8 +645,10 @@ static void killed_at_each_point(void **state)
 	folder(s, "etc", 0755);
 	kill_at_each_point(s, replace, true);
 	kill_at_each_point(s, replace, false);
-	kill_at_each_point(s, replace_for_boot, true);
-	kill_at_each_point(s, replace_for_boot, false);
+	kill_at_each_point(s, change, true);
+	kill_at_each_point(s, change, false);
+	kill_at_each_point(s, change_for_boot, true);
+	kill_at_each_point(s, change_for_boot, false);
 }
 
 /* Also a hostile one: what has the name is removed, not written through. */
@@ -634,6 +666,264 @@ static void rest_of_a_killed_run_is_removed(void **state)
 	assert_names(s, "etc", "f");
 }
 
+/* ---- other programs ---- */
+
+#define THEIRS "another program's\n"
+
+static void write_in_place(const struct scratch *s)
+{
+	put(s, "etc/f", THEIRS);
+}
+
+static void write_and_rename(const struct scratch *s)
+{
+	AUTO_FREE char *from = below(s, "etc/t"), *to = below(s, "etc/f");
+
+	put(s, "etc/t", THEIRS);
+	assert_int_equal(rename(from, to), 0);
+}
+
+static void add_a_line(const struct scratch *s)
+{
+	AUTO_FREE char *path = below(s, "etc/f");
+	AUTO_FCLOSE FILE *f = fopen(path, "ae");
+
+	assert_non_null(f);
+	assert_true(fputs(THEIRS, f) >= 0);
+}
+
+/* Writes at its n-th point, and ends the process at the next one, if it is to. */
+struct other {
+	const struct scratch *s;
+	void (*write)(const struct scratch *s);
+	int left;
+	bool wrote, kills, no_exchange;
+};
+
+static int other_at_point(void *context, enum fix_point point, const char *path)
+{
+	struct other *o = context;
+
+	(void)path;
+	if (o->wrote && o->kills)
+		kill(getpid(), SIGKILL);
+	if (o->left-- == 0) {
+		o->write(o->s);
+		o->wrote = true;
+	}
+	return o->no_exchange && point == POINT_EXCHANGE ? -EINVAL : 0;
+}
+
+static void set_other(struct scratch *s, struct other *o)
+{
+	s->host.before = o ? other_at_point : NULL;
+	s->host.before_context = o;
+}
+
+static const struct {
+	const char *seen, *put;
+	bool for_boot;
+} changes[] = {{"old", "new", false},
+	       {"old", "new", true},
+	       {NULL, "new", false},
+	       {"old", NULL, false}};
+
+static int make_change(struct scratch *s, size_t i)
+{
+	const struct host_change c = {.seen = bytes_of(changes[i].seen),
+				      .put = bytes_of(changes[i].put),
+				      .mode = 0644,
+				      .for_boot = changes[i].for_boot};
+
+	return host_change(&s->host, "etc/f", &c);
+}
+
+static void start_change(struct scratch *s, size_t i)
+{
+	assert_int_equal(host_forget_old(&s->host, "etc/f"), 0);
+	assert_int_equal(host_remove(&s->host, "etc/f"), 0);
+	if (changes[i].seen)
+		put(s, "etc/f", changes[i].seen);
+}
+
+static void assert_theirs(struct scratch *s, int n)
+{
+	AUTO_FREE char *data = NULL;
+	size_t size;
+	int r = host_read(&s->host, "etc/f", &data, &size);
+
+	if (r < 0 || !strstr(data, THEIRS))
+		fail_msg("written at point %d, it is lost: %s", n, r < 0 ? err_msg() : data);
+}
+
+/* 0: the change has fewer points; it came to its end. */
+static int written_at(struct scratch *s, size_t i, void (*write)(const struct scratch *s), int n,
+		      bool no_exchange)
+{
+	struct other o = {s, write, n, .no_exchange = no_exchange};
+	int r;
+
+	start_change(s, i);
+	set_other(s, &o);
+	r = make_change(s, i);
+	set_other(s, NULL);
+	if (!o.wrote) {
+		assert_int_equal(r, no_exchange && changes[i].seen && changes[i].put);
+		return 0;
+	}
+	assert_true(r == -EBUSY || r >= 0);
+	if (r < 0)
+		assert_said("another program has changed");
+	assert_theirs(s, n);
+	assert_false(exists(s, "etc/.f.onehop-swap"));
+	assert_false(exists(s, "etc/.f.onehop-new"));
+	return 1;
+}
+
+static void (*const writers[])(const struct scratch *s) = {write_in_place, write_and_rename,
+							   add_a_line};
+
+static void what_others_write_is_never_lost(void **state)
+{
+	struct scratch *s = *state;
+
+	folder(s, "etc", 0755);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
+		for (size_t k = 0; k < sizeof(writers) / sizeof(*writers); k++)
+			for (int no_exchange = 0; no_exchange < 2; no_exchange++)
+				for (int n = 0; written_at(s, i, writers[k], n, no_exchange); n++)
+					;
+}
+
+/* False: it has fewer points, and came to its end. */
+static bool written_and_killed_at(struct scratch *s, size_t i,
+				  void (*write)(const struct scratch *s), int n)
+{
+	struct other o = {s, write, n, .kills = true};
+	int status;
+	pid_t pid;
+
+	start_change(s, i);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		set_other(s, &o);
+		make_change(s, i);
+		_exit(o.wrote ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 1)
+		return false;
+	if (settle(s, "etc/f", changes[i].seen, changes[i].put) < 0)
+		fail_msg("%s", err_msg());
+	assert_theirs(s, n);
+	assert_false(exists(s, "etc/.f.onehop-swap"));
+	return true;
+}
+
+static void nor_by_a_run_that_is_killed(void **state)
+{
+	struct scratch *s = *state;
+
+	folder(s, "etc", 0755);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
+		for (size_t k = 0; k < sizeof(writers) / sizeof(*writers); k++)
+			for (int n = 0; written_and_killed_at(s, i, writers[k], n); n++)
+				;
+}
+
+/* Not every file system has them: then nobody can tell. */
+static void need_leases(const struct scratch *s)
+{
+	AUTO_FREE char *path = below(s, "etc/f");
+	AUTO_CLOSE int fd = -1;
+
+	put(s, "etc/f", "old");
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0) {
+		print_message("no leases on this file system\n");
+		skip();
+	}
+}
+
+static void what_is_open_to_write_is_left_alone(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_FREE char *path = below(s, "etc/f");
+	int fd;
+
+	folder(s, "etc", 0755);
+	need_leases(s);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+		if (!changes[i].seen)
+			continue;
+		start_change(s, i);
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+		assert_true(fd >= 0);
+		assert_int_equal(make_change(s, i), -EBUSY);
+		assert_said("etc/f open to write");
+		assert_holds(s, "etc/f", "old");
+		assert_int_equal(write(fd, "OLD", 3), 3);
+		close(fd);
+		assert_holds(s, "etc/f", "OLD");
+		assert_names(s, "etc", "f");
+	}
+}
+
+/* It had found the old file before the new one was in its place, and waits for the lease. */
+static void come_late(const struct scratch *s)
+{
+	AUTO_FREE char *path = below(s, "etc/.f.onehop-swap");
+
+	if (access(path, F_OK) == 0)
+		assert_int_equal(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC), -1);
+}
+
+static void who_comes_late_gets_the_old_file(void **state)
+{
+	struct scratch *s = *state;
+
+	folder(s, "etc", 0755);
+	need_leases(s);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+		/* compare, and unlink or link, are the last two before the fsync of the folder */
+		for (int n = changes[i].put ? 5 : 1;
+		     changes[i].seen && n < (changes[i].put ? 7 : 3); n++) {
+			struct other o = {s, come_late, n};
+
+			start_change(s, i);
+			set_other(s, &o);
+			assert_int_equal(make_change(s, i), -EBUSY);
+			set_other(s, NULL);
+			assert_holds(s, "etc/f", "old");
+			assert_names(s, "etc", "f");
+		}
+	}
+}
+
+static void forbid(const struct scratch *s)
+{
+	AUTO_FREE char *path = below(s, "etc/f");
+
+	assert_int_equal(chmod(path, 0600), 0);
+}
+
+static void permissions_that_others_set_stay(void **state)
+{
+	struct scratch *s = *state;
+	struct other o = {.wrote = true};
+
+	folder(s, "etc", 0755);
+	for (int n = 0; o.wrote; n++) {
+		o = (struct other){s, forbid, n};
+		start_change(s, 0);
+		set_other(s, &o);
+		make_change(s, 0);
+		set_other(s, NULL);
+		assert_int_equal(status_of(s, "etc/f").st_mode & 07777, o.wrote ? 0600 : 0644);
+	}
+}
+
 /* ---- a second name for boot loaders ---- */
 
 static void old_file_keeps_a_name_until_the_next_boot(void **state)
@@ -644,13 +934,13 @@ static void old_file_keeps_a_name_until_the_next_boot(void **state)
 	folder(s, "boot", 0755);
 	put(s, "boot/grub.cfg", "one");
 	first = status_of(s, "boot/grub.cfg").st_ino;
-	assert_int_equal(replace_for_boot(s, "boot/grub.cfg", "two"), 0);
+	assert_int_equal(change_for_boot(s, "boot/grub.cfg", "two"), 0);
 	second = status_of(s, "boot/grub.cfg").st_ino;
 	assert_names(s, "boot", "grub.cfg grub.cfg.onehop-old");
 	assert_int_equal(status_of(s, "boot/grub.cfg.onehop-old").st_ino, first);
 	assert_holds(s, "boot/grub.cfg.onehop-old", "one");
 	/* Again before a boot: the loader's driver may still see either. */
-	assert_int_equal(replace_for_boot(s, "boot/grub.cfg", "three"), 0);
+	assert_int_equal(change_for_boot(s, "boot/grub.cfg", "three"), 0);
 	assert_int_equal(status_of(s, "boot/grub.cfg.onehop-old").st_ino, first);
 	assert_int_equal(status_of(s, "boot/grub.cfg.onehop-old-2").st_ino, second);
 	assert_holds(s, "boot/grub.cfg", "three");
@@ -660,17 +950,30 @@ static void old_file_keeps_a_name_until_the_next_boot(void **state)
 	assert_int_equal(host_forget_old(&s->host, "no/such"), 0);
 }
 
-static void a_name_that_it_has_is_enough(void **state)
+/* Undo takes no room: what has a second name changes places with what is there. */
+static void what_is_kept_is_put_back(void **state)
 {
 	struct scratch *s = *state;
-	AUTO_FREE char *file = below(s, "boot/f"), *old = below(s, "boot/f.onehop-old");
+	ino_t first, second;
 
 	folder(s, "boot", 0755);
 	put(s, "boot/f", "one");
-	assert_int_equal(link(file, old), 0); /* by a run that was killed before the rename */
-	assert_int_equal(replace_for_boot(s, "boot/f", "two"), 0);
+	first = status_of(s, "boot/f").st_ino;
+	assert_int_equal(change_for_boot(s, "boot/f", "two"), 0);
+	second = status_of(s, "boot/f").st_ino;
+	for (int i = 0; i < 40; i++) {
+		assert_int_equal(change_for_boot(s, "boot/f", "one"), 0);
+		assert_int_equal(status_of(s, "boot/f").st_ino, first);
+		assert_int_equal(change_for_boot(s, "boot/f", "two"), 0);
+		assert_int_equal(status_of(s, "boot/f").st_ino, second);
+	}
 	assert_names(s, "boot", "f f.onehop-old");
-	assert_holds(s, "boot/f.onehop-old", "one");
+	/* Only if it is what is wanted. */
+	put(s, "boot/f.onehop-old", "One");
+	assert_int_equal(change_for_boot(s, "boot/f", "one"), 0);
+	assert_holds(s, "boot/f", "one");
+	assert_holds(s, "boot/f.onehop-old", "One");
+	assert_names(s, "boot", "f f.onehop-old f.onehop-old-2");
 }
 
 static void names_for_old_files_end(void **state)
@@ -684,11 +987,19 @@ static void names_for_old_files_end(void **state)
 		char text[16];
 
 		snprintf(text, sizeof(text), "%d", n);
-		r = replace_for_boot(s, "boot/f", text);
+		r = change_for_boot(s, "boot/f", text);
 	}
 	assert_int_equal(r, -EMLINK);
 	assert_said("boot/f was replaced 16 times");
 	assert_holds(s, "boot/f", "15");
+	/* Going back is always possible. */
+	assert_int_equal(host_change(&s->host, "boot/f",
+				     &(struct host_change){.seen = bytes_of("15"),
+							   .put = bytes_of("new"),
+							   .for_boot = true,
+							   .going_back = true}),
+			 0);
+	assert_holds(s, "boot/f.onehop-old-17", "15");
 	assert_false(exists(s, "boot/.f.onehop-new"));
 	assert_int_equal(host_forget_old(&s->host, "boot/f"), 0);
 	assert_names(s, "boot", "f");
@@ -748,7 +1059,7 @@ static void full_and_read_only_file_systems(void **state)
 	assert_int_equal(fix_host_open(s->root, &s->host), 0);
 	put(s, "small/f", "old");
 	assert_int_equal(host_replace(&s->host, "small/f", big, 1 << 20, 0644), -ENOSPC);
-	assert_said("small/f: No space left on device");
+	assert_said("small/f: no space is left on ");
 	assert_int_equal(host_append(&s->host, "small/f", big, 1 << 20), -ENOSPC);
 	assert_int_equal(host_append(&s->host, "small/g", big, 1 << 20), -ENOSPC);
 	assert_holds(s, "small/f", "old");
@@ -757,7 +1068,7 @@ static void full_and_read_only_file_systems(void **state)
 	assert_int_equal(replace(s, "small/f", "new"), -EROFS);
 	assert_said("small/f: Read-only file system");
 	assert_int_equal(replace(s, "small/x/y", "new"), -EROFS);
-	assert_int_equal(replace_for_boot(s, "small/f", "new"), -EROFS);
+	assert_int_equal(change_for_boot(s, "small/f", "new"), -EROFS);
 	assert_int_equal(host_remove(&s->host, "small/f"), -EROFS);
 	assert_int_equal(append(s, "small/f", "new"), -EROFS);
 	assert_holds(s, "small/f", "old");
@@ -1109,8 +1420,13 @@ int main(void)
 		SCRATCH(failed_removal_and_folder),
 		SCRATCH(killed_at_each_point),
 		SCRATCH(rest_of_a_killed_run_is_removed),
+		SCRATCH(what_others_write_is_never_lost),
+		SCRATCH(nor_by_a_run_that_is_killed),
+		SCRATCH(what_is_open_to_write_is_left_alone),
+		SCRATCH(who_comes_late_gets_the_old_file),
+		SCRATCH(permissions_that_others_set_stay),
 		SCRATCH(old_file_keeps_a_name_until_the_next_boot),
-		SCRATCH(a_name_that_it_has_is_enough),
+		SCRATCH(what_is_kept_is_put_back),
 		SCRATCH(names_for_old_files_end),
 		SCRATCH(file_that_may_not_grow),
 		SCRATCH(full_and_read_only_file_systems),

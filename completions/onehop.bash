@@ -96,7 +96,7 @@ _onehop()
 	case $command in
 	'check') words=' --from --pid --observed --fail-on --ignore --require --gpus --explain --list --json --no-color --width -v --verbose -h --help' ;;
 	'fix') words=' --apply --dry-run --from --root --observed --iommu --now --kept --json --no-color --width -v --verbose -h --help' ;;
-	'undo') words=' --dry-run -y --yes --root --json --no-color --width -v --verbose -h --help' ;;
+	'undo') words=' --dry-run --forget -y --yes --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;
 	'unlock') words=' --sources --download --mirror --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;
 	'test') words=' --device --gpus --include-busy --memory --deadline --long --atomics --resume --inject --json --no-color --width -v --verbose -h --help' ;;

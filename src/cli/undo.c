@@ -14,7 +14,7 @@
 struct undo_options {
 	struct common_options common;
 	const char *root;
-	bool dry_run, yes;
+	bool dry_run, yes, forget;
 };
 
 /* clang-format off */
@@ -22,6 +22,9 @@ struct undo_options {
 static const struct option undo_table[] = {
 	{"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL,
 		"say what would be done, and change nothing", NULL, 0, 0, 0},
+	{"forget", 0, OPTION_FLAG, AT(forget), NULL,
+		"close fix N, which was taken back by other means, and change nothing else", NULL, 0,
+		0, 0},
 	COMMON_YES(struct undo_options),
 	COMMON_ROOT(struct undo_options),
 	COMMON_JSON(struct undo_options),
@@ -152,6 +155,30 @@ static int refuse(struct fixing *s, int error, bool say)
 		    error == -ENOENT ? " (see: onehop history)" : "");
 }
 
+static int forget(struct fixing *s, const struct journal_entry *e, bool dry_run)
+{
+	const struct fix_run run = fixing_run(s);
+	struct fix_outcome o = {.undo = true, .dry_run = dry_run, .root = s->root};
+	struct document *d;
+	int r = dry_run ? 0 : fix_forget(&run, e->number);
+
+	if (r < 0)
+		return refuse(s, r, false);
+	o.number = e->number;
+	fixing_read_journal(s);
+	o.entry = fixing_entry(s, o.number);
+	if (s->common->json)
+		return print_json(report_undo_json(&o), EXIT_WELL);
+	d = document_new();
+	if (dry_run)
+		report_nothing_changed(d);
+	else
+		report_forgotten(d, o.number);
+	r = print_document(d, s->common, EXIT_WELL);
+	document_free(d);
+	return r;
+}
+
 static int undo_or_say(struct fixing *s, unsigned number, const void *options)
 {
 	const struct undo_options *o = options;
@@ -162,6 +189,10 @@ static int undo_or_say(struct fixing *s, unsigned number, const void *options)
 		return fail(EXIT_REFUSED, "undo needs root; nothing was changed");
 	if (fixing_read_journal(s) < 0)
 		return fail(EXIT_REFUSED, "%s", s->journal_unread);
+	if (o->forget) {
+		r = fix_check_forget(&s->host, s->journal, s->journal_n, number, &at);
+		return r < 0 ? refuse(s, r, o->dry_run) : forget(s, &s->journal[at], o->dry_run);
+	}
 	r = fix_check_undo(&s->host, s->journal, s->journal_n, number, &at);
 	if (r < 0)
 		return refuse(s, r, o->dry_run);
@@ -176,6 +207,9 @@ static int run_undo(const void *options, const char *const *args)
 {
 	const struct undo_options *o = options;
 
+	if (o->forget && !args[0])
+		return fail(EXIT_REFUSED,
+			    "--forget needs the number of a fix (see: onehop history)");
 	return fixing_with_number(&o->common, o->root, args[0], undo_or_say, o);
 }
 

@@ -62,6 +62,13 @@ int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size
 /* Undoes it, from its last step to its first, past errors. */
 int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_result,
 	     unsigned *ret_number);
+/*
+ * Closes fix `number`, which a person took back by other means: its entry stays, as forgotten, and
+ * nothing else is changed. -ENOENT: no such fix; -EALREADY: it is over; -EBUSY: a step of it is in force.
+ */
+int fix_check_forget(struct fix_host *h, const struct journal_entry *entries, size_t n,
+		     unsigned number, size_t *ret);
+int fix_forget(const struct fix_run *run, unsigned number);
 /* Undoes or finishes undoing what was interrupted; *ret_n fixes. Under the caller's lock. What could
  * not be undone is told and stays in the journal: it does not keep others from being made. Refuses as
  * fix_apply does. */

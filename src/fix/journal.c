@@ -354,7 +354,7 @@ int journal_list(struct fix_host *h, struct journal_entry **ret, size_t *ret_n)
 
 bool journal_is_over(const struct journal_entry *e)
 {
-	return e->state == FIX_UNDONE;
+	return e->state == FIX_UNDONE || e->state == FIX_FORGOTTEN;
 }
 
 bool journal_is_unfinished(const struct journal_entry *e)

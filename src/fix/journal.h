@@ -28,6 +28,7 @@ enum fix_state {
 	FIX_APPLIED,
 	FIX_UNDOING, /* interrupted while it was undone, or some steps could not be undone */
 	FIX_UNDONE,
+	FIX_FORGOTTEN, /* taken back by a person, who says so */
 	FIX_STATE_N
 };
 
@@ -63,7 +64,7 @@ struct journal_entry {
 	const char *damaged;
 };
 
-/* Undone, as far as its log can be trusted: it is in nobody's way, damaged or not. */
+/* Undone or forgotten, as far as its log can be trusted: it is in nobody's way, damaged or not. */
 bool journal_is_over(const struct journal_entry *e);
 /* Neither in force nor undone: interrupted, unless another run is at it now, or not all of it could be
  * undone. What is damaged is neither. */
@@ -100,7 +101,7 @@ int journal_new_content(struct fix_host *h, const struct journal_entry *e, size_
 /* Rewrites in-force from all entries, if that changes it. */
 int journal_write_in_force(struct fix_host *h);
 
-const char *fix_state_word(enum fix_state s); /* "applying", "applied", "undoing", "undone" */
+const char *fix_state_word(enum fix_state s); /* "applying", "applied", "undoing", "undone", ... */
 const char *step_mark_word(enum step_mark m); /* "started", "undo-failed", ... */
 
 /* This boot's, "" if not known. */

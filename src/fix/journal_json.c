@@ -301,7 +301,7 @@ static void check_step(struct reader *r, const struct step *s)
 		wrong(r, s->undo_if ? "undo_if" : "argv_if", "is no path below the root");
 	if (device && !s->at)
 		wrong(r, "at", "is missing");
-	if (s->kind == STEP_WORDS && (!s->target || !s->argv || !s->undo_argv))
+	if (s->kind == STEP_WORDS && (!s->target || !s->at || !s->argv || !s->undo_argv))
 		wrong(r, "argv", "is missing");
 	if ((device || s->kind == STEP_ATTRIBUTE || s->kind == STEP_WORDS) &&
 	    (!s->old.data || !s->new.data))

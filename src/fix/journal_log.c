@@ -20,10 +20,8 @@ static const char *const mark_words[MARK_N] = {
 };
 
 static const char *const state_words[FIX_STATE_N] = {
-	[FIX_APPLYING] = "applying",
-	[FIX_APPLIED] = "applied",
-	[FIX_UNDOING] = "undoing",
-	[FIX_UNDONE] = "undone",
+	[FIX_APPLYING] = "applying", [FIX_APPLIED] = "applied",     [FIX_UNDOING] = "undoing",
+	[FIX_UNDONE] = "undone",     [FIX_FORGOTTEN] = "forgotten",
 };
 
 const char *fix_state_word(enum fix_state s)

@@ -30,7 +30,7 @@ enum step_kind {
  *  BAR_SIZE   "0000:41:00.0"       "1"           MiB, "256", "32768", read from the size of the BAR
  *  TOOL       NULL                 -             -
  *  GENERATED  the file             -             old: its content; new is known only once it is made
- *  WORDS      "rpm-ostree"         -             "-iommu=pt", "+iommu=pt": not there, there
+ *  WORDS      "rpm-ostree"         "iommu=pt"    "-iommu=pt", "+iommu=pt": not there, there
  */
 struct step {
 	enum step_kind kind;

@@ -78,15 +78,10 @@ static void add_file(const struct step *s, const struct bytes *expected, const c
 		add_lines(expected->data, now, out);
 }
 
-/* "+a +b": those have to be there; "-a": not. */
-static void add_words(const struct step *s, const struct bytes *expected, const char *now,
-		      struct strbuf *out)
+static void add_words(const struct step *s, const char *now, struct strbuf *out)
 {
-	strbuf_puts(out, "of the words ");
-	for (const char *c = expected->data; *c; c++)
-		if (c > expected->data && c[-1] != ' ')
-			strbuf_putc(out, *c);
-	strbuf_printf(out, " the next boot has %s, by %s", now ? now : "none", s->target);
+	strbuf_printf(out, "of the words %s the next boot has %s, by %s", s->at, now ? now : "none",
+		      s->target);
 }
 
 static void add_value(const struct step *s, const struct bytes *expected, const char *now,
@@ -114,7 +109,7 @@ void step_difference(const struct step *s, const struct bytes *expected, const c
 	if (s->kind == STEP_FILE || s->kind == STEP_GENERATED)
 		add_file(s, expected, now, out);
 	else if (s->kind == STEP_WORDS)
-		add_words(s, expected, now, out);
+		add_words(s, now, out);
 	else
 		add_value(s, expected, now, out);
 }

@@ -42,26 +42,32 @@ static const struct keeper_program *find_program(const char *name)
 	return NULL;
 }
 
+static const char *all_words(struct arena *a, const char *const *words, size_t n)
+{
+	AUTO_STRBUF struct strbuf all = {0};
+
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&all, "%s%s", i ? " " : "", words[i]);
+	return arena_strdup(a, strbuf_str(&all));
+}
+
 static const char *const *make_argv(struct arena *a, const struct keeper_program *k,
 				    const char *option, const char *const *words, size_t n)
 {
-	AUTO_STRBUF struct strbuf all = {0};
+	const char *all = all_words(a, words, n);
 	const char **argv = NULL;
 	size_t argc = 0;
 
 	*ARENA_PUSH(a, argv, argc) = k->name;
 	if (k->first)
 		*ARENA_PUSH(a, argv, argc) = k->first;
-	for (size_t i = 0; i < n; i++) {
-		strbuf_printf(&all, "%s%s", i ? " " : "", words[i]);
-		if (k->each)
-			*ARENA_PUSH(a, argv, argc) = arena_printf(a, "%s%s", option, words[i]);
-	}
+	for (size_t i = 0; k->each && i < n; i++)
+		*ARENA_PUSH(a, argv, argc) = arena_printf(a, "%s%s", option, words[i]);
 	if (!k->each && text_ends_with(option, "=")) {
-		*ARENA_PUSH(a, argv, argc) = arena_printf(a, "%s%s", option, strbuf_str(&all));
+		*ARENA_PUSH(a, argv, argc) = arena_printf(a, "%s%s", option, all);
 	} else if (!k->each) {
 		*ARENA_PUSH(a, argv, argc) = option;
-		*ARENA_PUSH(a, argv, argc) = arena_strdup(a, strbuf_str(&all));
+		*ARENA_PUSH(a, argv, argc) = all;
 	}
 	*ARENA_PUSH(a, argv, argc) = NULL;
 	return argv;
@@ -77,12 +83,14 @@ static struct bytes signed_words(struct arena *a, char sign, const char *const *
 	return (struct bytes){arena_strdup(a, strbuf_str(&all)), all.len};
 }
 
+/* Fixes of different words are not in each other's way, so the words tell the targets apart. */
 void step_words_set(struct arena *a, struct step *s, const char *program, const char *const *words,
 		    size_t n)
 {
 	const struct keeper_program *k = find_program(program);
 
 	s->target = k->name;
+	s->at = all_words(a, words, n);
 	s->argv = make_argv(a, k, k->add, words, n);
 	s->undo_argv = make_argv(a, k, k->remove, words, n);
 	s->old = signed_words(a, '-', words, n);

@@ -74,6 +74,15 @@ enum plan_answer plan_answer(const struct plan *p, const struct change_set *chan
 		       : PLAN_ANSWERS_NOTHING;
 }
 
+void report_forgotten(struct document *out, unsigned number)
+{
+	document_paragraph(
+		out, STYLE_PLAIN, 0,
+		"Fix %u is closed, and nothing else was changed: onehop history %u still "
+		"says what it did, and onehop undo passes it over.",
+		number, number);
+}
+
 /* ---- what comes first ---- */
 
 /* Undone as far as it went, rather than interrupted. */

@@ -90,6 +90,9 @@ struct fix_outcome {
 void report_fix_outcome(struct document *out, const struct fix_outcome *o);
 const char *fix_outcome_word(const struct fix_outcome *o); /* "done", "taken-back", ... */
 
+/* How undo --forget ends. */
+void report_forgotten(struct document *out, unsigned number);
+
 /* ---- before an undo ---- */
 
 /* `look`: what each step finds now; `now`: its value where it is neither old nor new, else NULL. */

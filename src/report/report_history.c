@@ -28,10 +28,8 @@ static const char *state_text(const struct journal_entry *e)
 static enum style state_style(const struct journal_entry *e)
 {
 	static const enum style styles[FIX_STATE_N] = {
-		[FIX_APPLYING] = STYLE_BAD,
-		[FIX_APPLIED] = STYLE_GOOD,
-		[FIX_UNDOING] = STYLE_BAD,
-		[FIX_UNDONE] = STYLE_DIM,
+		[FIX_APPLYING] = STYLE_BAD, [FIX_APPLIED] = STYLE_GOOD,  [FIX_UNDOING] = STYLE_BAD,
+		[FIX_UNDONE] = STYLE_DIM,   [FIX_FORGOTTEN] = STYLE_DIM,
 	};
 
 	return e->damage ? STYLE_BAD : styles[e->state];

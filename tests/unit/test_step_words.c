@@ -401,6 +401,96 @@ static void unreadable_is_no_answer(void **state)
 	rig_close(&w.rig);
 }
 
+/* Words of two fixes are not in each other's way. */
+static void fixes_of_other_words(void **state)
+{
+	static const char *const other = "nosmt";
+	enum fix_result result;
+	unsigned number;
+	struct plan *p;
+	struct world w;
+
+	(void)state;
+	world_open(&w, &keepers[0], "ro");
+	assert_int_equal(apply(&w, &keepers[0]), FIX_DONE);
+	p = plan_of(&keepers[0]);
+	step_words_set(p->arena, &p->steps[0], "rpm-ostree", &other, 1);
+	assert_int_equal(fix_apply(&w.rig.run, p, &result, &number), 0);
+	plan_free(p);
+	assert_int_equal(fix_undo(&w.rig.run, 1, &result, &number), 0);
+	assert_int_equal(result, FIX_DONE);
+	assert_line(&w, &keepers[0], "ro nosmt");
+	rig_close(&w.rig);
+}
+
+/* ---- undo --forget ---- */
+
+static enum fix_state state_of(struct world *w, size_t i)
+{
+	struct journal_entry *entries;
+	enum fix_state state;
+	size_t n;
+
+	assert_int_equal(journal_read(&w->rig.host, &entries, &n), 0);
+	assert_true(i < n);
+	state = entries[i].state;
+	journal_free(entries, n);
+	return state;
+}
+
+/* What is in force is undone, not forgotten; what a person took back is closed, and stays listed. */
+static void forgotten(void **state)
+{
+	enum fix_result result;
+	unsigned number;
+	struct world w;
+
+	(void)state;
+	world_open(&w, &keepers[0], "ro");
+	assert_int_equal(fix_forget(&w.rig.run, 1), -ENOENT);
+	assert_int_equal(apply(&w, &keepers[0]), FIX_DONE);
+	assert_int_equal(fix_forget(&w.rig.run, 1), -EBUSY);
+	assert_int_equal(state_of(&w, 0), FIX_APPLIED);
+	w.idle = true;
+	assert_int_equal(undo(&w), FIX_STUCK);
+	w.idle = false;
+	assert_int_equal(fix_forget(&w.rig.run, 1), -EBUSY);
+	set_ostree(&w, "ro");
+	w.changes = 0;
+	assert_int_equal(fix_forget(&w.rig.run, 1), 0);
+	assert_int_equal(w.changes, 0);
+	assert_int_equal(state_of(&w, 0), FIX_FORGOTTEN);
+	assert_int_equal(fix_forget(&w.rig.run, 1), -EALREADY);
+	assert_int_equal(fix_undo(&w.rig.run, 1, &result, &number), -EALREADY);
+	assert_int_equal(fix_undo(&w.rig.run, 0, &result, &number), -ENOENT);
+	assert_int_equal(apply(&w, &keepers[0]), FIX_DONE);
+	assert_int_equal(undo(&w), FIX_DONE);
+	rig_close(&w.rig);
+}
+
+/* A fix of which nobody can tell what it did stands in the way of all others until then. */
+static void damaged_is_forgotten(void **state)
+{
+	enum fix_result result;
+	unsigned number;
+	struct plan *p;
+	struct world w;
+
+	(void)state;
+	world_open(&w, &keepers[0], "ro");
+	assert_int_equal(apply(&w, &keepers[0]), FIX_DONE);
+	rig_put(&w.rig, "var/lib/onehop/fixes/1/plan.json", "{");
+	set_ostree(&w, "ro");
+	p = plan_of(&keepers[0]);
+	assert_true(fix_apply(&w.rig.run, p, &result, &number) < 0);
+	assert_int_equal(fix_forget(&w.rig.run, 1), 0);
+	assert_int_equal(fix_apply(&w.rig.run, p, &result, &number), 0);
+	assert_int_equal(result, FIX_DONE);
+	assert_int_equal(number, 2);
+	plan_free(p);
+	rig_close(&w.rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +502,9 @@ int main(void)
 		cmocka_unit_test(words_behind_dashes),
 		cmocka_unit_test(entries_differ),
 		cmocka_unit_test(unreadable_is_no_answer),
+		cmocka_unit_test(fixes_of_other_words),
+		cmocka_unit_test(forgotten),
+		cmocka_unit_test(damaged_is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

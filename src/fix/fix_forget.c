@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fix that a person took back by other means: it is closed, and nothing is changed. */
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "fix/fix_parts.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool was_begun(const struct journal_entry *e, size_t i)
+{
+	return e->marks[i] != MARK_NONE && e->marks[i] != MARK_UNDONE;
+}
+
+/* Of two steps about the same the last says what is there. */
+static bool is_last(const struct journal_entry *e, size_t i)
+{
+	for (size_t k = i + 1; k < e->plan->step_n; k++)
+		if (step_same_target(&e->plan->steps[i], &e->plan->steps[k]))
+			return false;
+	return true;
+}
+
+/* A reboot took it, whoever set it again; nobody does an image's registers. */
+static bool is_gone(const struct fix_host *h, const struct journal_entry *e, const char *boot_id,
+		    const struct step *s)
+{
+	return step_is_volatile(s) &&
+	       (h->image || (strcmp(e->boot_id, boot_id) != 0 && !s->again_at_boot));
+}
+
+/* What cannot be looked at is for the person to know. */
+static const struct step *in_force(struct fix_host *h, const struct journal_entry *e)
+{
+	char boot_id[40];
+
+	journal_boot_id(h, boot_id);
+	for (size_t i = 0; i < e->plan->step_n; i++) {
+		const struct step *s = &e->plan->steps[i];
+		enum step_state state = STEP_NOT_SEEN;
+
+		if (was_begun(e, i) && is_last(e, i) && !is_gone(h, e, boot_id, s) &&
+		    step_look(h, s, &state, NULL) == 0 && state == STEP_IS_NEW)
+			return s;
+	}
+	return NULL;
+}
+
+int fix_check_forget(struct fix_host *h, const struct journal_entry *entries, size_t n,
+		     unsigned number, size_t *ret)
+{
+	const struct step *s;
+	size_t i = 0;
+
+	while (i < n && entries[i].number != number)
+		i++;
+	if (i == n)
+		return err_set(ENOENT, "there is no fix %u", number);
+	if (journal_is_over(&entries[i]))
+		return err_set(EALREADY, "fix %u is undone, or forgotten, already", number);
+	s = in_force(h, &entries[i]);
+	if (s)
+		return err_set(EBUSY,
+			       "fix %u is in force (%s): `onehop undo %u` takes it back, and knows "
+			       "what was there before",
+			       number, s->what, number);
+	*ret = i;
+	return 0;
+}
+
+int fix_forget(const struct fix_run *run, unsigned number)
+{
+	AUTO_SESSION struct fix_session session = {.lock = -1};
+	size_t at = 0;
+	int r = fix_session_open(run, &session);
+
+	if (r == 0)
+		r = fix_check_forget(run->host, session.entries, session.n, number, &at);
+	if (r == 0)
+		r = journal_state(run->host, &session.entries[at], FIX_FORGOTTEN);
+	return r < 0 ? r : journal_write_in_force(run->host);
+}

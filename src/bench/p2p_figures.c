@@ -90,10 +90,11 @@ static void add_figure(struct figures *f, struct figure figure, int initiator, i
 {
 	struct figure *row = figures_add(f, figure.what, initiator, target, figure.median);
 
-	figure.from = row->from;
-	figure.initiator = initiator;
-	figure.target = target;
-	*row = figure;
+	row->bytes = figure.bytes;
+	row->low = figure.low;
+	row->high = figure.high;
+	row->samples = figure.samples;
+	row->expected = figure.expected;
 }
 
 struct figures *p2p_figures(const struct p2p_result *r, const struct paths *paths,

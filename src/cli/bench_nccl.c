@@ -13,7 +13,6 @@
 #include "cli/devices.h"
 #include "cli/progress.h"
 #include "ingest/nccl_log.h"
-#include "machine/observed.h"
 #include "report/document.h"
 #include "report/report_nccl.h"
 #include "result/figures_json.h"
@@ -380,8 +379,7 @@ static int print_figures(struct session *s, enum exit_code code)
 	struct figures *f = nccl_figures(&on->result, off->row_n ? off : NULL, on->device);
 	int r;
 
-	if (on->machine)
-		figures_number_gpus(f, on->machine);
+	figures_stamp(f, on->machine);
 	r = print_json(figures_to_json(f), code);
 	figures_free(f);
 	return r;

@@ -11,7 +11,6 @@
 #include "cli/devices.h"
 #include "cli/progress.h"
 #include "device/worker.h"
-#include "machine/observed.h"
 #include "report/report_p2p.h"
 #include "result/figures_json.h"
 
@@ -474,10 +473,11 @@ static struct figures *make_figures(const struct p2p_command *c)
 {
 	struct figures *f = p2p_figures(&c->result, c->devices.paths, c->set->info, c->set->n);
 
-	if (devices_are_stand_ins(&c->devices))
+	bool stand_ins = devices_are_stand_ins(&c->devices);
+
+	if (stand_ins)
 		f->note = STAND_INS_TEXT;
-	else if (c->devices.machine)
-		figures_number_gpus(f, c->devices.machine);
+	figures_stamp(f, stand_ins ? NULL : c->devices.machine);
 	return f;
 }
 

@@ -7,6 +7,8 @@
 #include "base/text.h"
 #include "cli/paths_of.h"
 #include "cli/test_state.h"
+#include "machine/observed.h"
+#include "result/figures.h"
 
 #include <errno.h>
 #include <math.h>
@@ -214,6 +216,19 @@ void devices_tell(const struct devices *d)
 	for (size_t i = 0; i < d->chosen.skip_n; i++)
 		fail(EXIT_WELL, "%s is left out: %s", d->chosen.skips[i].name,
 		     d->chosen.skips[i].reason);
+}
+
+void figures_stamp(struct figures *f, const struct machine *m)
+{
+	char date[DATE_SIZE];
+
+	write_date(date);
+	f->when = arena_strdup(f->arena, date);
+	f->program = ONEHOP_VERSION;
+	if (!m)
+		return;
+	f->driver = arena_strdup(f->arena, fact_str_or(m->driver.module_version, ""));
+	figures_number_gpus(f, m);
 }
 
 int devices_none(const struct devices *d)

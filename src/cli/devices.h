@@ -31,6 +31,8 @@ struct device_options {
 		"print figures as JSON, for onehop compare (see docs/json.md)", NULL, 0, 0, 0}
 /* clang-format on */
 
+struct figures;
+
 struct devices {
 	struct machine *machine;   /* this host, or the one whose links are followed; NULL: none */
 	struct topology *topology; /* of the machine; NULL: none */
@@ -61,6 +63,11 @@ void devices_done(struct devices *d);
 
 /* On stderr: that they are stand-ins, and who is left out; for output that has no place for it. */
 void devices_tell(const struct devices *d);
+/*
+ * Into figures that were measured just now: when, by which onehop and, of GPUs of the machine m (NULL: of
+ * none, or of several), under which driver and what NVML calls them.
+ */
+void figures_stamp(struct figures *f, const struct machine *m);
 /* There is none: says why, and is the exit code. */
 int devices_none(const struct devices *d);
 

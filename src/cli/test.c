@@ -7,11 +7,13 @@
 #include "base/err.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "bench/test_figures.h"
 #include "cli/devices.h"
 #include "cli/progress.h"
 #include "cli/test_state.h"
 #include "device/worker.h"
 #include "report/report_test.h"
+#include "result/figures.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -374,9 +376,19 @@ static enum exit_code judge(const struct test_report *r)
 	return c.not_tested ? EXIT_FINDING : EXIT_WELL;
 }
 
+static struct figures *make_figures(const struct test_command *c)
+{
+	struct figures *f = test_figures(&c->result, c->devices.chosen.names,
+					 is_host(c) ? NULL : c->devices.chosen.keys);
+
+	figures_stamp(f, is_host(c) ? NULL : c->devices.machine);
+	return f;
+}
+
 static int print_report(struct test_command *c, bool ran)
 {
 	AUTO_FREE char *note = past_note(c);
+	struct figures *figures = ran ? make_figures(c) : NULL;
 	const struct test_report r = {.device = c->identity.device,
 				      .inject = c->o->inject,
 				      .result = ran ? &c->result : NULL,
@@ -389,24 +401,34 @@ static int print_report(struct test_command *c, bool ran)
 				      .log_n = c->log_n,
 				      .log_unread = c->log_unread,
 				      .note = note,
+				      .figures = figures,
 				      .verbose = c->o->common.verbose};
 	struct document *out;
 	int code;
 
-	if (c->o->common.json)
-		return print_json(report_test_json(&r), judge(&r));
-	out = document_new();
-	report_test(out, &r);
-	code = print_document(out, &c->o->common, judge(&r));
-	document_free(out);
+	if (c->o->common.json) {
+		code = print_json(report_test_json(&r), judge(&r));
+	} else {
+		out = document_new();
+		report_test(out, &r);
+		code = print_document(out, &c->o->common, judge(&r));
+		document_free(out);
+	}
+	figures_free(figures);
 	return code;
 }
 
 /* What the host back end shows says nothing of this machine's GPUs. */
 static void keep_results(struct test_command *c)
 {
-	if (!is_host(c) && test_observed_write(&c->identity, &c->result) < 0)
+	struct figures *f;
+
+	if (is_host(c))
+		return;
+	f = make_figures(c);
+	if (test_observed_write(&c->identity, f) < 0)
 		fail(EXIT_WELL, "the results are not kept for onehop check: %s", err_msg());
+	figures_free(f);
 }
 
 /* ---- running ---- */

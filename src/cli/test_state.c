@@ -9,7 +9,9 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "bench/pattern.h"
+#include "bench/test_figures.h"
 #include "machine/machine.h"
+#include "result/figures_json.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -489,144 +491,30 @@ int test_journal_keep(const struct test_identity *i, char **ret_note)
 
 /* ---- observed.json ---- */
 
-static bool is_pair(const json_t *o, const char *initiator, const char *target)
+/* What earlier runs found under the same conditions; NULL: nothing. */
+static struct figures *earlier(const struct test_identity *i, const char *path)
 {
-	return strcmp(text_of(o, "initiator"), initiator) == 0 &&
-	       strcmp(text_of(o, "target"), target) == 0;
-}
+	json_t *json = json_load_file(path, 0, NULL);
+	struct figures *f = NULL;
 
-static void replace_pair(json_t *pairs, json_t *pair)
-{
-	size_t k = 0;
-
-	while (k < json_array_size(pairs)) {
-		if (is_pair(json_array_get(pairs, k), text_of(pair, "initiator"),
-			    text_of(pair, "target")))
-			json_array_remove(pairs, k);
-		else
-			k++;
+	if (json && figures_from_json(json, path, &f) == 0 &&
+	    (strcmp(f->boot_id, i->boot_id) != 0 || strcmp(f->driver, i->driver) != 0)) {
+		figures_free(f);
+		f = NULL;
 	}
-	json_array_append_new(pairs, pair);
+	json_decref(json);
+	return f;
 }
 
-/* A slow pair's data are right. */
-static json_t *observed_pair(const struct test_identity *i, const struct pair_result *p, size_t a,
-			     size_t b)
+/* A GPU that could not be opened was not tested. */
+static void drop_not_opened(struct figures *f)
 {
-	bool ok = p->state == PAIR_RIGHT || p->kind == WRONG_SLOW;
-	json_t *o = json_pack("{s:s, s:s, s:b, s:s, s:s}", "initiator", i->names[a], "target",
-			      i->names[b], "ok", (int)ok, "kind",
-			      p->kind == WRONG_NOTHING ? "" : wrong_word(p->kind), "sentence",
-			      p->sentence);
+	size_t kept = 0;
 
-	if (p->pattern)
-		json_object_set_new(o, "pattern", json_string(pattern_rows[p->pattern].name));
-	if (p->round_trip.n)
-		json_object_set_new(o, "latency_us", json_real(p->round_trip.median_ns / 1e3));
-	if (p->kind == WRONG_SLOW) /* else a single copy, which a busy host may have held up */
-		json_object_set_new(o, "gbps", json_real(p->copy_gbps));
-	return o;
-}
-
-/* Whether all of an earlier test's GPUs are among these. */
-static bool holds_all(const json_t *gpus, const json_t *earlier)
-{
-	const json_t *name, *other;
-	size_t i, k;
-
-	json_array_foreach (earlier, i, name) {
-		bool found = false;
-
-		json_array_foreach (gpus, k, other)
-			found = found || json_equal(name, other);
-		if (!found)
-			return false;
-	}
-	return true;
-}
-
-/* A test of one GPU by itself or of several at once. */
-struct whole {
-	const char *arm; /* "": there is only one */
-	bool in[DEVICE_MAX], ok;
-	enum wrong_kind kind;
-};
-
-static json_t *whole_json(const struct whole *w, const struct test_identity *i)
-{
-	json_t *gpus = json_array();
-
-	for (size_t g = 0; g < i->n; g++)
-		if (w->in[g])
-			json_array_append_new(gpus, json_string(i->names[g]));
-	return json_pack("{s:o, s:s, s:b, s:s}", "gpus", gpus, "arm", w->arm, "ok", (int)w->ok,
-			 "kind", w->kind == WRONG_NOTHING ? "" : wrong_word(w->kind));
-}
-
-/* What was tested again replaces what an earlier run found of these GPUs or of some of them. */
-static void replace_whole(json_t *wholes, json_t *whole)
-{
-	size_t k = 0;
-
-	while (k < json_array_size(wholes)) {
-		const json_t *old = json_array_get(wholes, k);
-
-		if (strcmp(text_of(old, "arm"), text_of(whole, "arm")) == 0 &&
-		    holds_all(json_object_get(whole, "gpus"), json_object_get(old, "gpus")))
-			json_array_remove(wholes, k);
-		else
-			k++;
-	}
-	json_array_append_new(wholes, whole);
-}
-
-static bool was_tested(enum pair_state state)
-{
-	return state == PAIR_RIGHT || state == PAIR_WRONG;
-}
-
-/* A GPU that could not be opened was not tested, and its pairs were not either. */
-static void add_own_memory(json_t *wholes, const struct test_identity *i,
-			   const struct test_result *r)
-{
-	for (size_t k = 0; k < r->n; k++) {
-		const struct pair_result *p = &r->devices[k].local;
-		struct whole w = {.arm = "", .ok = p->state == PAIR_RIGHT, .kind = p->kind};
-
-		w.in[k] = true;
-		if (was_tested(p->state))
-			replace_whole(wholes, whole_json(&w, i));
-	}
-}
-
-/* Devices that could not be opened took no part. That access is refused is a pair's to say. */
-static void add_all_reduce(json_t *wholes, const struct test_identity *i,
-			   const struct test_result *r)
-{
-	for (int a = 0; a < ARM_N; a++) {
-		const struct arm_result *arm = &r->arms[a];
-		struct whole w = {.arm = arm_word((enum arm)a),
-				  .ok = arm->state == PAIR_RIGHT,
-				  .kind = arm->kind};
-
-		for (size_t k = 0; k < r->n; k++)
-			w.in[k] = !*r->devices[k].sentence;
-		if (was_tested(arm->state) && arm->kind != WRONG_REFUSED)
-			replace_whole(wholes, whole_json(&w, i));
-	}
-}
-
-/* What earlier runs found under the same conditions, or nothing. */
-static json_t *earlier(const struct test_identity *i, const char *path, const char *key)
-{
-	json_t *doc = json_load_file(path, 0, NULL), *pairs = json_object_get(doc, key);
-	bool same = json_integer_value(json_object_get(doc, "version")) == OBSERVED_VERSION &&
-		    strcmp(text_of(doc, "boot_id"), i->boot_id) == 0 &&
-		    strcmp(text_of(doc, "driver_version"), i->driver) == 0;
-
-	pairs = same && json_is_array(pairs) ? json_incref(pairs) : json_array();
-	json_decref(doc);
-	return pairs;
+	for (size_t i = 0; i < f->row_n; i++)
+		if (strcmp(f->rows[i].kind, TEST_NOT_OPENED) != 0)
+			f->rows[kept++] = f->rows[i];
+	f->row_n = kept;
 }
 
 /* Whole or not at all. */
@@ -645,31 +533,24 @@ static int write_whole(const char *path, json_t *doc)
 	return 0;
 }
 
-int test_observed_write(const struct test_identity *i, const struct test_result *r)
+int test_observed_write(const struct test_identity *i, struct figures *f)
 {
 	AUTO_FREE char *folder = NULL, *path = NULL;
-	char date[DATE_SIZE];
-	json_t *doc, *pairs, *own, *together;
+	struct figures *past;
+	json_t *doc;
 	int e = state_folder_make(&folder);
 
 	if (e < 0)
 		return e;
-	write_date(date);
 	path = xprintf("%s/observed.json", folder);
-	pairs = earlier(i, path, "pairs");
-	own = earlier(i, path, "own_memory");
-	together = earlier(i, path, "all_reduce");
-	add_own_memory(own, i, r);
-	add_all_reduce(together, i, r);
-	for (size_t k = 0; k < r->n * r->n; k++) {
-		const struct pair_result *p = &r->pairs[k];
-
-		if (was_tested(p->state))
-			replace_pair(pairs, observed_pair(i, p, k / r->n, k % r->n));
-	}
-	doc = json_pack("{s:i, s:s, s:s, s:s, s:o, s:o, s:o}", "version", OBSERVED_VERSION,
-			"boot_id", i->boot_id, "driver_version", i->driver, "date", date, "pairs",
-			pairs, "own_memory", own, "all_reduce", together);
+	past = earlier(i, path);
+	drop_not_opened(f);
+	if (past)
+		figures_keep_earlier(f, past);
+	figures_free(past);
+	f->boot_id = i->boot_id;
+	f->driver = i->driver;
+	doc = figures_to_json(f);
 	e = write_whole(path, doc);
 	json_decref(doc);
 	return e;

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+struct figures;
 struct strbuf;
 
 /* What has to be the same for a run to be gone on with. Pointers are the caller's. */
@@ -69,8 +70,8 @@ void test_journal_close(struct test_journal *j, bool complete);
 
 /* ---- observed.json ---- */
 
-/* Pairs that were tested replace what was there of the same start of the machine and driver. */
-int test_observed_write(const struct test_identity *i, const struct test_result *r);
+/* Adds to f what is there of the same start of the machine and driver and was not tested again. */
+int test_observed_write(const struct test_identity *i, struct figures *f);
 
 /* ---- one run at a time ---- */
 

@@ -4,14 +4,13 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/rate.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "ingest/figures_open.h"
 #include "ingest/nccl_log.h"
 #include "ingest/text.h"
 #include "machine/observed.h"
-#include "result/comparison.h"
+#include "result/figures.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -98,71 +97,6 @@ static int match_gpus(const struct machine *m, const char *name, const struct na
 
 /* ---- figures ---- */
 
-static const struct {
-	const char *what;
-	enum observed_kind kind;
-	bool yes_or_no;
-} observable[] = {
-	{METRIC_PAIR_VERIFIED, OBSERVED_PEER_COPY, true},
-	{METRIC_ACCESS, OBSERVED_PEER_ACCESS, true},
-	{METRIC_WRITE_CE, OBSERVED_BANDWIDTH, false},
-	{METRIC_READ_CE, OBSERVED_BANDWIDTH, false},
-	{METRIC_LATENCY_WRITE, OBSERVED_LATENCY, false},
-};
-
-static void set_gain(const struct figure_index *x, const struct figure *row, struct observed *ret)
-{
-	struct p2p_gain gain = p2p_gain_of(x, row);
-
-	ret->gain = p2p_gain_verdict(gain);
-	ret->off = gain.off ? gain.off->median : 0;
-}
-
-static int add_figure(const struct figure_index *x, const struct figure *row, struct machine *m,
-		      int initiator, int target)
-{
-	size_t k = 0;
-	struct observed *o;
-
-	while (k < sizeof(observable) / sizeof(*observable) &&
-	       strcmp(row->what, observable[k].what) != 0)
-		k++;
-	if (k == sizeof(observable) / sizeof(*observable) || initiator == target ||
-	    !figure_measured(row) ||
-	    (observable[k].kind == OBSERVED_BANDWIDTH && row->bytes && row->bytes < RATE_MIN_BYTES))
-		return 0;
-	o = observed_add(m, observable[k].kind, initiator, target, row->from);
-	o->value = observable[k].yes_or_no ? 0 : row->median;
-	/* Of several samples the worst: what works sometimes does not work. */
-	o->ok = !observable[k].yes_or_no || row->low >= 1;
-	o->pulled = row->metric->read;
-	o->text = observable[k].what;
-	if (o->kind == OBSERVED_BANDWIDTH)
-		set_gain(x, row, o);
-	return 1;
-}
-
-/* What failed and is not one pair's: a GPU by itself, or all of them; of many sizes the first. */
-static int add_failed(const struct figures *f, struct machine *m, const int *gpus)
-{
-	bool whole = false;
-	int n = 0;
-
-	for (size_t i = 0; i < f->row_n; i++) {
-		const struct figure *row = &f->rows[i];
-		bool alone = strcmp(row->what, METRIC_GPU_VERIFIED) == 0 && row->initiator >= 0;
-		bool all = strcmp(row->what, METRIC_ALL_VERIFIED) == 0 && !whole;
-
-		if (!figure_is_failure(row) || (!alone && !all))
-			continue;
-		observed_add_failed_test(m, alone ? &gpus[row->initiator] : gpus,
-					 alone ? 1 : f->gpu_n, row->metric->title, row->from);
-		whole = whole || all;
-		n++;
-	}
-	return n;
-}
-
 /* Stand-ins of onehop's own have no PCI address, and could pass for GPUs by their number alone. */
 static int name_figure_gpus(const struct figures *f, struct named_gpu *ret)
 {
@@ -181,25 +115,18 @@ int figures_observe(const struct figures *f, struct machine *m)
 {
 	AUTO_FREE struct named_gpu *names = xcalloc(f->gpu_n + 1, sizeof(*names));
 	AUTO_FREE int *gpus = xcalloc(f->gpu_n + 1, sizeof(*gpus));
-	struct figure_index *x = figure_index_new(f);
-	int n = 0, r = name_figure_gpus(f, names);
+	int r = name_figure_gpus(f, names);
 
 	if (r == 0)
 		r = match_gpus(m, f->name, names, f->gpu_n, gpus);
-	for (size_t i = 0; r == 0 && i < f->row_n; i++) {
-		const struct figure *row = &f->rows[i];
-
-		if (row->initiator >= 0 && row->target >= 0)
-			n += add_figure(x, row, m, gpus[row->initiator], gpus[row->target]);
-	}
-	if (r == 0)
-		n += add_failed(f, m, gpus);
-	figure_index_free(x);
-	if (r == 0 && !n)
+	if (r < 0)
+		return r;
+	r = observed_add_figures(m, f, gpus, false);
+	if (!r)
 		return err_set(EINVAL,
 			       "%s: is a result of %s that tells nothing of single pairs of GPUs",
 			       f->name, f->tool);
-	return r < 0 ? r : n;
+	return r;
 }
 
 /* ---- NCCL's log ---- */
@@ -310,6 +237,7 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 {
 	AUTO_FREE struct named_gpu *names = xcalloc(l->device_n + 1, sizeof(*names));
 	AUTO_FREE int *gpus = xcalloc(l->device_n + 1, sizeof(*gpus));
+	size_t first = m->observed_n;
 	bool one = one_host(l);
 	int n = 0;
 
@@ -322,6 +250,8 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 		return n;
 	n = one ? add_transports(l, m, gpus) : 0;
 	n += add_failures(l, m, one ? gpus : NULL) + add_warnings(l, m);
+	for (; first < m->observed_n; first++)
+		m->observed[first].run.tool = "NCCL";
 	if (one) {
 		take_version(l, m);
 		take_settings(l, m);

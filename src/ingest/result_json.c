@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "ingest/nccl_tests.h"
-#include "ingest/test_json.h"
 #include "result/figures_json.h"
 
 #include <errno.h>
@@ -254,8 +253,6 @@ int result_json_parse(const char *text, size_t size, const char *file, struct fi
 		return not_json(text, size, file, &error);
 	if (figures_json_recognise(json))
 		r = figures_from_json(json, file, ret);
-	else if (test_json_recognise(json))
-		r = test_json_parse(json, file, ret);
 	else if (is_nccl_tests(json))
 		r = parse_nccl_tests(json, file, ret);
 	else if (json_is_object(json_object_get(json, "nvbandwidth")))

@@ -1,31 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop test` found on this machine since it was started: observed.json into facts. */
+/* What results say of a machine, and what `onehop test` found on it since it was started (observed.json). */
 #include "machine/observed.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/err.h"
+#include "base/rate.h"
 #include "machine/read.h"
-#include "result/figures.h"
+#include "result/comparison.h"
+#include "result/figures_json.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #define DOCUMENT "observed.json"
-
-static const char *text_of(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
-
-/* -1: no GPU of this machine. */
-static int gpu_index(const struct machine *m, const char *address)
-{
-	const struct gpu *g = machine_gpu_at(m, address);
-
-	return g ? (int)g->index : -1;
-}
 
 /* ---- adding ---- */
 
@@ -38,6 +25,7 @@ struct observed *observed_add(struct machine *m, enum observed_kind kind, int in
 			       .initiator = initiator,
 			       .target = target,
 			       .text = "",
+			       .run = {.tool = "", .when = ""},
 			       .from = arena_strdup(m->arena, from)};
 	return o;
 }
@@ -84,130 +72,181 @@ void figures_number_gpus(struct figures *f, const struct machine *m)
 	}
 }
 
+/* ---- figures ---- */
+
+struct taking {
+	struct machine *m;
+	const struct figures *f;
+	const struct figure_index *x;
+	const int *gpus;
+	bool kept;
+};
+
+static const char *when_of(const struct taking *t, const struct figure *row)
+{
+	return *row->when ? row->when : t->f->when;
+}
+
+/* "onehop test of 2026-01-31T10:20:30Z: shifted, pattern reread" */
+static const char *place_of(const struct taking *t, const struct figure *row)
+{
+	const char *when = when_of(t, row);
+
+	if (!t->kept)
+		return row->from;
+	return arena_printf(t->m->arena, "%s%s%s%s%s%s%s", t->f->tool, *when ? " of " : "", when,
+			    *row->kind ? ": " : "", row->kind,
+			    *row->kind && *row->pattern ? ", pattern " : "",
+			    *row->kind ? row->pattern : "");
+}
+
+static struct observed_run run_of(const struct taking *t, const struct figure *row)
+{
+	return (struct observed_run){.tool = arena_strdup(t->m->arena, t->f->tool),
+				     .when = arena_strdup(t->m->arena, when_of(t, row))};
+}
+
+/* -1: all, or a GPU that is gone. */
+static int gpu_of(const struct taking *t, int index)
+{
+	return index < 0 ? -1 : t->gpus[index];
+}
+
+/* Of several samples the worst: what works sometimes does not work. */
+static void set_value(const struct taking *t, const struct figure *row, struct observed *ret)
+{
+	bool yes_or_no = row->metric->shape == SHAPE_YES_NO;
+	struct p2p_gain gain;
+
+	ret->ok = !yes_or_no || row->low >= 1;
+	ret->value = yes_or_no ? 0 : row->median;
+	ret->low = yes_or_no ? 0 : row->low;
+	ret->high = yes_or_no ? 0 : row->high;
+	ret->samples = row->samples;
+	ret->bytes = row->bytes;
+	ret->pulled = row->metric->read;
+	ret->text = *row->kind ? arena_strdup(t->m->arena, row->kind) : row->metric->name;
+	ret->run = run_of(t, row);
+	if (ret->kind != OBSERVED_BANDWIDTH)
+		return;
+	gain = p2p_gain_of(t->x, row);
+	ret->gain = p2p_gain_verdict(gain);
+	ret->off = gain.off ? gain.off->median : 0;
+}
+
+static int take_pair(const struct taking *t, const struct figure *row)
+{
+	int initiator = gpu_of(t, row->initiator), target = gpu_of(t, row->target);
+	enum observed_kind kind = row->metric ? row->metric->observed : OBSERVED_NOTHING;
+
+	if (kind == OBSERVED_NOTHING || initiator < 0 || target < 0 || initiator == target ||
+	    !figure_measured(row) ||
+	    (kind == OBSERVED_BANDWIDTH && row->bytes && row->bytes < RATE_MIN_BYTES))
+		return 0;
+	set_value(t, row, observed_add(t->m, kind, initiator, target, place_of(t, row)));
+	return 1;
+}
+
+/* The GPUs that a test was of: one by itself, some, or all of the result. -1: one of them is gone. */
+static int tested_gpus(const struct taking *t, const struct figure *row, int *ret)
+{
+	size_t n = row->initiator >= 0 ? 1 : row->among_n ? row->among_n : t->f->gpu_n;
+
+	for (size_t i = 0; i < n; i++) {
+		ret[i] = gpu_of(t, row->initiator >= 0 ? row->initiator
+				   : row->among_n      ? row->among[i]
+						       : (int)i);
+		if (ret[i] < 0)
+			return -1;
+	}
+	return (int)n;
+}
+
+/* What failed and is not one pair's. A collective of many sizes is one test: the first size says it. */
+static int take_failed(const struct taking *t)
+{
+	AUTO_FREE int *gpus = xcalloc(t->f->gpu_n + 1, sizeof(*gpus));
+	bool whole = false;
+	int taken = 0;
+
+	for (size_t i = 0; i < t->f->row_n; i++) {
+		const struct figure *row = &t->f->rows[i];
+		bool sizes = row->initiator < 0 && !*row->pattern;
+		size_t first = t->m->observed_n;
+		int n;
+
+		if (!figure_is_failure(row) ||
+		    (row->initiator >= 0 && row->target != row->initiator) || (sizes && whole))
+			continue;
+		whole = whole || sizes;
+		n = tested_gpus(t, row, gpus);
+		if (n < 0)
+			continue;
+		observed_add_failed_test(t->m, gpus, (size_t)n, row->metric->title,
+					 place_of(t, row));
+		for (; first < t->m->observed_n; first++)
+			t->m->observed[first].run = run_of(t, row);
+		taken++;
+	}
+	return taken;
+}
+
+int observed_add_figures(struct machine *m, const struct figures *f, const int *gpus, bool kept)
+{
+	struct figure_index *x = figure_index_new(f);
+	const struct taking t = {m, f, x, gpus, kept};
+	int n = 0;
+
+	for (size_t i = 0; i < f->row_n; i++)
+		n += take_pair(&t, &f->rows[i]);
+	n += take_failed(&t);
+	figure_index_free(x);
+	return n;
+}
+
 /* ---- what onehop test kept ---- */
 
-/* Refused is a matter of access; all else is one of the data. */
-static void take_pair(struct reader *r, const json_t *pair, const char *when)
-{
-	int initiator = gpu_index(r->m, text_of(pair, "initiator"));
-	int target = gpu_index(r->m, text_of(pair, "target"));
-	const json_t *ok = json_object_get(pair, "ok");
-	static const struct {
-		const char *key;
-		enum observed_kind kind;
-	} values[] = {{"latency_us", OBSERVED_LATENCY}, {"gbps", OBSERVED_BANDWIDTH}};
-	const char *kind = text_of(pair, "kind"), *pattern = text_of(pair, "pattern"), *from;
-	bool refused = strcmp(kind, "refused") == 0;
-	struct observed *o;
-
-	if (initiator < 0 || target < 0 || initiator == target || !json_is_boolean(ok))
-		return;
-	from = arena_printf(r->m->arena, "onehop test%s%s%s%s%s%s", *when ? " of " : "", when,
-			    *kind ? ": " : "", kind, *pattern ? ", pattern " : "", pattern);
-	o = observed_add(r->m, refused ? OBSERVED_PEER_ACCESS : OBSERVED_PEER_COPY, initiator,
-			 target, from);
-	o->ok = json_is_true(ok);
-	o->text = arena_strdup(r->m->arena, kind);
-	for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
-		double value = json_number_value(json_object_get(pair, values[i].key));
-
-		if (value <= 0)
-			continue;
-		o = observed_add(r->m, values[i].kind, initiator, target, from);
-		o->ok = true;
-		o->value = value;
-	}
-}
-
-/* A test of several GPUs as a whole, or of one by itself. Of a GPU that is gone it says nothing. */
-static void take_whole(struct reader *r, const json_t *whole, const char *what, const char *when)
-{
-	const json_t *names = json_object_get(whole, "gpus");
-	size_t n = json_array_size(names);
-	AUTO_FREE int *gpus = xcalloc(n + 1, sizeof(*gpus));
-	const char *kind = text_of(whole, "kind");
-
-	if (!n || n > r->m->gpu_n || !json_is_false(json_object_get(whole, "ok")))
-		return;
-	for (size_t i = 0; i < n; i++) {
-		const char *name = json_string_value(json_array_get(names, i));
-
-		gpus[i] = name ? gpu_index(r->m, name) : -1;
-		if (gpus[i] < 0)
-			return;
-	}
-	observed_add_failed_test(r->m, gpus, n, what,
-				 arena_printf(r->m->arena, "onehop test%s%s%s%s",
-					      *when ? " of " : "", when, *kind ? ": " : "", kind));
-}
-
-static void take_wholes(struct reader *r, const json_t *doc, const char *when)
-{
-	static const struct {
-		const char *key, *figure;
-	} lists[] = {{"own_memory", METRIC_GPU_VERIFIED}, {"all_reduce", METRIC_ALL_VERIFIED}};
-	const json_t *whole;
-	size_t i;
-
-	for (size_t k = 0; k < sizeof(lists) / sizeof(*lists); k++)
-		json_array_foreach (json_object_get(doc, lists[k].key), i, whole)
-			take_whole(r, whole, metric_find(lists[k].figure)->title, when);
-}
-
-/* Only a slow pair is right and of a kind; whatever else says both says nothing. */
-static bool contradicts(const json_t *pair)
-{
-	const char *kind = text_of(pair, "kind");
-
-	return json_is_true(json_object_get(pair, "ok")) && *kind && strcmp(kind, "slow") != 0;
-}
-
-static bool is_readable(const json_t *doc)
-{
-	const json_t *version = json_object_get(doc, "version");
-
-	return json_is_integer(version) && json_integer_value(version) == OBSERVED_VERSION;
-}
-
 /* Another driver or another start of the machine may route and map in other ways. */
-static bool is_of_now(struct reader *r, const json_t *doc)
+static bool is_of_now(struct reader *r, const struct figures *f)
 {
 	struct fact_str boot = read_str(r, "proc/sys/kernel/random/boot_id");
 	struct fact_str driver = r->m->driver.module_version;
 
-	return fact_known(boot) && strcmp(boot.value, text_of(doc, "boot_id")) == 0 &&
-	       fact_known(driver) && strcmp(driver.value, text_of(doc, "driver_version")) == 0;
+	return fact_known(boot) && strcmp(boot.value, f->boot_id) == 0 && fact_known(driver) &&
+	       strcmp(driver.value, f->driver) == 0;
+}
+
+static void take_kept(struct reader *r, const struct figures *f)
+{
+	AUTO_FREE int *gpus = xcalloc(f->gpu_n + 1, sizeof(*gpus));
+
+	for (size_t i = 0; i < f->trouble_n; i++)
+		read_trouble(r, DOCUMENT, "%s", arena_strdup(r->m->arena, f->troubles[i]));
+	for (size_t i = 0; i < f->gpu_n; i++) {
+		const struct gpu *g = f->gpus[i].pci ? machine_gpu_at(r->m, f->gpus[i].pci) : NULL;
+
+		gpus[i] = g ? (int)g->index : -1;
+	}
+	observed_add_figures(r->m, f, gpus, true);
 }
 
 void observed_read(struct reader *r)
 {
 	struct fact_str text = read_text(r, DOCUMENT);
+	struct figures *f = NULL;
 	json_t *doc;
 
 	if (!fact_known(text))
 		return;
 	doc = json_loads(text.value, JSON_REJECT_DUPLICATES, NULL);
-	if (!json_is_array(json_object_get(doc, "pairs"))) {
+	if (!figures_json_recognise(doc))
 		read_trouble(r, DOCUMENT,
 			     "is not what onehop test writes; remove it, or test again");
-	} else if (!is_readable(doc)) {
-		read_trouble(r, DOCUMENT,
-			     "is not of version %d, which this onehop reads; test again",
-			     OBSERVED_VERSION);
-	} else if (is_of_now(r, doc)) {
-		const char *when = arena_strdup(r->m->arena, text_of(doc, "date"));
-		size_t i;
-		json_t *pair;
-
-		json_array_foreach (json_object_get(doc, "pairs"), i, pair)
-			if (contradicts(pair))
-				read_trouble(r, DOCUMENT,
-					     "pair %zu is 'ok' and of kind '%s' at once: left out",
-					     i + 1,
-					     arena_strdup(r->m->arena, text_of(pair, "kind")));
-			else
-				take_pair(r, pair, when);
-		take_wholes(r, doc, when);
-	}
+	else if (figures_from_json(doc, DOCUMENT, &f) < 0)
+		read_trouble(r, DOCUMENT, "%s; remove it, or test again",
+			     arena_strdup(r->m->arena, err_msg()));
+	else if (is_of_now(r, f))
+		take_kept(r, f);
+	figures_free(f);
 	json_decref(doc);
 }

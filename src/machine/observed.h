@@ -8,6 +8,12 @@ struct figures;
 
 /* What NVML of this machine calls the GPUs of figures that were made on it. */
 void figures_number_gpus(struct figures *f, const struct machine *m);
+/*
+ * What figures say of pairs of this machine, and which tests of whole GPUs failed: how many observations.
+ * `gpus`: the machine's of each of the figures, -1: gone, of which nothing is said. `kept`: by onehop
+ * itself on this machine, so that what was seen is named by its run and not by a place in a file.
+ */
+int observed_add_figures(struct machine *m, const struct figures *f, const int *gpus, bool kept);
 /* `from` is copied. Valid until the next is added. */
 struct observed *observed_add(struct machine *m, enum observed_kind kind, int initiator, int target,
 			      const char *from);

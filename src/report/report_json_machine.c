@@ -500,12 +500,14 @@ json_t *run_failure_json(const struct run_failure *f)
 
 static json_t *observed_json(const struct observed *o)
 {
-	return json_pack("{s:s, s:i, s:i, s:b, s:b, s:f, s:o, s:o, s:o}", "kind",
-			 observed_words[o->kind], "initiator", o->initiator, "target", o->target,
-			 "ok", (int)o->ok, "pulled", (int)o->pulled, "value", o->value, "text",
-			 json_text(o->text), "from", json_text(o->from), "failure",
-			 o->kind == OBSERVED_RUN_FAILURE ? run_failure_json(&o->failure)
-							 : json_null());
+	return json_pack(
+		"{s:s, s:i, s:i, s:b, s:b, s:f, s:f, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
+		"kind", observed_words[o->kind], "initiator", o->initiator, "target", o->target,
+		"ok", (int)o->ok, "pulled", (int)o->pulled, "value", o->value, "low", o->low,
+		"high", o->high, "samples", (json_int_t)o->samples, "bytes", (json_int_t)o->bytes,
+		"tool", json_text(o->run.tool), "when", json_text(o->run.when), "text",
+		json_text(o->text), "from", json_text(o->from), "failure",
+		o->kind == OBSERVED_RUN_FAILURE ? run_failure_json(&o->failure) : json_null());
 }
 
 static json_t *trouble_json(const struct trouble *t)

@@ -6,6 +6,7 @@
 
 #include "base/cleanup.h"
 #include "bench/pattern.h"
+#include "result/figures_json.h"
 
 static json_t *kind_json(enum wrong_kind k)
 {
@@ -207,5 +208,7 @@ json_t *report_test_json(const struct test_report *r)
 	json_object_set_new(o, "kernel_log_unread", json_text(r->log_unread));
 	set_results(o, r);
 	json_object_set_new(o, "verdict", verdict_json(r));
+	if (r->figures)
+		json_object_set_new(o, "result", figures_to_json(r->figures));
 	return o;
 }

@@ -22,8 +22,9 @@ struct test_report {
 	size_t skip_n;
 	const struct test_log_line *log;
 	size_t log_n;
-	const char *log_unread; /* why the kernel log could not be read; NULL: it was */
-	const char *note;       /* of an earlier run; NULL: none */
+	const char *log_unread;        /* why the kernel log could not be read; NULL: it was */
+	const char *note;              /* of an earlier run; NULL: none */
+	const struct figures *figures; /* of the result, for JSON; NULL: none */
 	bool verbose;
 };
 

@@ -20,7 +20,7 @@ struct figures *figures_new(const char *name, const char *tool)
 	f->arena = arena;
 	f->name = arena_strdup(arena, name);
 	f->tool = arena_strdup(arena, tool);
-	f->when = f->note = "";
+	f->when = f->note = f->program = f->boot_id = f->driver = "";
 	return f;
 }
 
@@ -65,6 +65,9 @@ struct figure *figures_add(struct figures *f, const char *what, int initiator, i
 		.high = value,
 		.samples = 1,
 		.from = f->name,
+		.kind = "",
+		.pattern = "",
+		.when = "",
 	};
 	return row;
 }
@@ -82,6 +85,21 @@ void figures_trouble(struct figures *f, const char *fmt, ...)
 bool figure_is_failure(const struct figure *row)
 {
 	return row->metric && row->metric->must_hold && row->low < 1;
+}
+
+const char *figure_place(const struct figures *f, const struct figure *row, const char *list,
+			 size_t index)
+{
+	const char *kind = row->kind, *pattern = *kind ? row->pattern : "";
+
+	return arena_printf(f->arena, "%s: %s[%zu]%s%s%s%s", f->name, list, index,
+			    *kind ? ": " : "", kind, *pattern ? ", pattern " : "", pattern);
+}
+
+bool figure_contradicts(const struct figure *row)
+{
+	return row->metric && row->metric->must_hold && row->low >= 1 && *row->kind &&
+	       strcmp(row->kind, FIGURE_SLOW) != 0;
 }
 
 bool figure_measured(const struct figure *row)
@@ -204,4 +222,84 @@ void figures_merge(struct figures *f)
 			f->rows[kept++] = f->rows[i];
 	}
 	f->row_n = kept;
+}
+
+/* ---- several runs in one store ---- */
+
+/* The GPU's index here, a new one if need be; -1 stays. */
+static int own_index(struct figures *f, const struct figures *of, int gpu)
+{
+	const char *pci = gpu >= 0 ? of->gpus[gpu].pci : NULL;
+
+	if (!pci)
+		return -1;
+	for (size_t i = 0; i < f->gpu_n; i++)
+		if (f->gpus[i].pci && strcmp(f->gpus[i].pci, pci) == 0)
+			return (int)i;
+	if (f->gpu_n == FIGURES_MAX_GPUS)
+		return -1;
+	figures_add_gpu(f, pci, of->gpus[gpu].name ? of->gpus[gpu].name : "",
+			of->gpus[gpu].cuda_ordinal);
+	return (int)f->gpu_n - 1;
+}
+
+static bool is_among(const struct figure *row, int gpu)
+{
+	for (size_t i = 0; i < row->among_n; i++)
+		if (row->among[i] == gpu)
+			return true;
+	return false;
+}
+
+/* `rows`: those of this run, by which earlier ones may be superseded. */
+static bool was_tested_again(const struct figures *f, size_t rows, const struct figure *old)
+{
+	for (size_t i = 0; i < rows; i++) {
+		const struct figure *row = &f->rows[i];
+		size_t k = 0;
+
+		if (old->initiator >= 0 && row->initiator == old->initiator &&
+		    row->target == old->target)
+			return true;
+		if (old->initiator >= 0 || row->metric != old->metric ||
+		    strcmp(row->pattern, old->pattern) != 0)
+			continue;
+		while (k < old->among_n && is_among(row, old->among[k]))
+			k++;
+		if (k == old->among_n)
+			return true;
+	}
+	return false;
+}
+
+/* With its GPUs as they are numbered here, and its texts and lists of its own. */
+static struct figure adopted(struct figures *f, const struct figures *of, const struct figure *row)
+{
+	int *among = arena_alloc(f->arena, row->among_n + 1, sizeof(*among));
+	struct figure own = *row;
+
+	for (size_t i = 0; i < row->among_n; i++)
+		among[i] = own_index(f, of, row->among[i]);
+	own.among = among;
+	own.initiator = own_index(f, of, row->initiator);
+	own.target = own_index(f, of, row->target);
+	own.what = row->metric ? row->metric->name : arena_strdup(f->arena, row->what);
+	own.unit = row->metric ? row->metric->unit : arena_strdup(f->arena, row->unit);
+	own.from = "";
+	own.kind = arena_strdup(f->arena, row->kind);
+	own.pattern = arena_strdup(f->arena, row->pattern);
+	own.when = arena_strdup(f->arena, *row->when ? row->when : of->when);
+	return own;
+}
+
+void figures_keep_earlier(struct figures *f, const struct figures *earlier)
+{
+	size_t rows = f->row_n;
+
+	for (size_t i = 0; i < earlier->row_n; i++) {
+		struct figure row = adopted(f, earlier, &earlier->rows[i]);
+
+		if (!was_tested_again(f, rows, &row))
+			*ARENA_PUSH(f->arena, f->rows, f->row_n) = row;
+	}
 }

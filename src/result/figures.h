@@ -26,7 +26,16 @@ struct figure {
 	unsigned samples; /* 0: unknown */
 	double expected;  /* what the path should give, 0: unknown */
 	const char *from; /* "file:line" */
+	/* Of what onehop test checked: what was wrong, "shifted"; "": nothing. */
+	const char *kind;
+	const char *pattern; /* the way of use that showed it, or that was tested; "": copies */
+	const char *when;    /* if not when the others were measured, else "" */
+	const int *among;    /* GPUs of a test of several at once; none: all of the result */
+	size_t among_n;
 };
+
+/* The kind of a copy that was right, and far slower than it should be. */
+#define FIGURE_SLOW "slow"
 
 /* So many values lie on both sides of their median in 95 % of all cases. */
 #define FIGURE_INTERVAL_SAMPLES 6
@@ -37,10 +46,12 @@ struct figure_gpu {
 };
 
 struct figures {
-	struct arena *arena;     /* owns everything below */
-	const char *name;        /* the file, or "" */
-	const char *tool;        /* "onehop test", "p2pBandwidthLatencyTest", "nccl-tests" */
-	const char *when, *note; /* "" when there is none */
+	struct arena *arena;          /* owns everything below */
+	const char *name;             /* the file, or "" */
+	const char *tool;             /* "onehop test", "p2pBandwidthLatencyTest", "nccl-tests" */
+	const char *when, *note;      /* "" when there is none */
+	const char *program;          /* the onehop that measured: "0.1.0"; "": unknown */
+	const char *boot_id, *driver; /* start of the machine, release of the driver; "": unknown */
 	struct figure_gpu *gpus;
 	size_t gpu_n;
 	struct figure *rows;
@@ -62,6 +73,11 @@ void figures_add_gpu(struct figures *f, const char *pci, const char *name, int c
  */
 struct figure *figures_add(struct figures *f, const char *what, int initiator, int target,
 			   double value);
+/* "x.json: figures[3]: shifted, pattern reread": where a row of `name` was read, and what it showed. */
+const char *figure_place(const struct figures *f, const struct figure *row, const char *list,
+			 size_t index);
+/* Both went well and was wrong: it says nothing. Only what is slow is right and of a kind. */
+bool figure_contradicts(const struct figure *row);
 void figures_trouble(struct figures *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A check of data, or of a test as a whole, that failed. */
 bool figure_is_failure(const struct figure *row);
@@ -72,6 +88,12 @@ bool figure_measured(const struct figure *row);
  * go. Sorts nothing.
  */
 void figures_merge(struct figures *f);
+
+/*
+ * Takes over the checks and times of an earlier result that this one did not take again: a pair's, a GPU's,
+ * and those of several GPUs at once unless the same test was of all of them. GPUs are told by address.
+ */
+void figures_keep_earlier(struct figures *f, const struct figures *earlier);
 
 /* NULL: no such measurement. */
 const struct figure *figures_find(const struct figures *f, const char *what, int initiator,

@@ -4,11 +4,33 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
+#include "result/figures_json_old.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
+
+/* What is said of the result as a whole. */
+static const struct {
+	const char *key;
+	size_t at;
+} heads[] = {
+	{"tool", offsetof(struct figures, tool)},
+	{"onehop_version", offsetof(struct figures, program)},
+	{"when", offsetof(struct figures, when)},
+	{"note", offsetof(struct figures, note)},
+	{"boot_id", offsetof(struct figures, boot_id)},
+	{"driver_version", offsetof(struct figures, driver)},
+};
+
+#define HEAD_N (sizeof(heads) / sizeof(*heads))
+
+static const char **head_of(struct figures *f, size_t i)
+{
+	return (const char **)((char *)f + heads[i].at);
+}
 
 /* ---- writing ---- */
 
@@ -35,6 +57,15 @@ static json_t *gpu_to_json(const struct figure_gpu *g)
 	return o;
 }
 
+static json_t *among_to_json(const struct figure *r)
+{
+	json_t *gpus = json_array();
+
+	for (size_t i = 0; i < r->among_n; i++)
+		json_array_append_new(gpus, json_integer(r->among[i]));
+	return gpus;
+}
+
 static json_t *row_to_json(const struct figure *r)
 {
 	json_t *o = json_pack("{s:s, s:s, s:b}", "what", r->what, "unit", r->unit,
@@ -54,6 +85,11 @@ static json_t *row_to_json(const struct figure *r)
 	if (r->expected > 0)
 		json_object_set_new(o, "expected", json_real(r->expected));
 	set_text(o, "from", r->from);
+	set_text(o, "kind", r->kind);
+	set_text(o, "pattern", r->pattern);
+	set_text(o, "when", r->when);
+	if (r->among_n)
+		json_object_set_new(o, "gpus", among_to_json(r));
 	return o;
 }
 
@@ -63,9 +99,8 @@ json_t *figures_to_json(const struct figures *f)
 			      FIGURES_SCHEMA_VERSION);
 	json_t *gpus = json_array(), *rows = json_array();
 
-	set_text(o, "tool", f->tool);
-	set_text(o, "when", f->when);
-	set_text(o, "note", f->note);
+	for (size_t i = 0; i < HEAD_N; i++)
+		set_text(o, heads[i].key, *head_of((struct figures *)f, i));
 	for (size_t i = 0; i < f->gpu_n; i++)
 		json_array_append_new(gpus, gpu_to_json(&f->gpus[i]));
 	for (size_t i = 0; i < f->row_n; i++)
@@ -135,10 +170,38 @@ static void read_gpu(struct reader *r)
 	g->cuda_ordinal = (int)take_integer(r, "cuda_ordinal", -1, INT_MAX);
 }
 
+static const char *text_or(const char *text, const char *otherwise)
+{
+	return text ? text : otherwise;
+}
+
+static void read_among(struct reader *r, struct figure *row)
+{
+	const json_t *gpus = json_object_get(r->object, "gpus"), *gpu;
+	int *among = arena_alloc(r->f->arena, r->f->gpu_n + 1, sizeof(*among));
+	size_t i;
+
+	if (!gpus)
+		return;
+	if (!json_is_array(gpus) || json_array_size(gpus) > r->f->gpu_n) {
+		wrong(r, "gpus", "a list of some of the GPUs");
+		return;
+	}
+	json_array_foreach (gpus, i, gpu) {
+		among[i] = (int)json_integer_value(gpu);
+		if (!json_is_integer(gpu) || json_integer_value(gpu) < 0 ||
+		    json_integer_value(gpu) >= (json_int_t)r->f->gpu_n)
+			wrong(r, "gpus", "a list of indexes of GPUs");
+	}
+	row->among = among;
+	row->among_n = json_array_size(gpus);
+}
+
 static void read_row(struct reader *r)
 {
 	const char *what = take_text(r, "what"), *unit = take_text(r, "unit");
-	const char *from = take_text(r, "from");
+	const char *from = take_text(r, "from"), *kind = take_text(r, "kind");
+	const char *pattern = take_text(r, "pattern"), *when = take_text(r, "when");
 	int64_t last = (int64_t)r->f->gpu_n - 1;
 	double median = take_number(r, "median", NAN);
 	struct figure *row;
@@ -158,8 +221,16 @@ static void read_row(struct reader *r)
 	row->high = fmax(take_number(r, "high", median), median);
 	row->samples = (unsigned)take_integer(r, "samples", 0, UINT_MAX);
 	row->expected = fmax(take_number(r, "expected", 0), 0);
-	row->from = from ? from
-			 : arena_printf(r->f->arena, "%s: %s[%zu]", r->f->name, r->where, r->index);
+	row->kind = text_or(kind, "");
+	row->pattern = text_or(pattern, "");
+	row->when = text_or(when, "");
+	read_among(r, row);
+	row->from = from ? from : figure_place(r->f, row, r->where, r->index);
+	if (figure_contradicts(row)) {
+		figures_trouble(r->f, "%s[%zu] went well and is of kind '%s' at once", r->where,
+				r->index, row->kind);
+		r->f->row_n--;
+	}
 }
 
 /* Each element of the array `where`, up to max of them. */
@@ -181,7 +252,7 @@ static int read_array(struct figures *f, const json_t *json, const char *where, 
 	return r.error;
 }
 
-bool figures_json_recognise(const json_t *json)
+static bool is_figures(const json_t *json)
 {
 	const char *schema = json_string_value(json_object_get(json, "schema"));
 
@@ -190,23 +261,24 @@ bool figures_json_recognise(const json_t *json)
 
 #define MAX_ROWS 100000
 
-int figures_from_json(json_t *json, const char *name, struct figures **ret)
+static int read_figures(const json_t *json, const char *name, struct figures **ret)
 {
 	const json_t *version = json_object_get(json, "version");
-	const char *tool = json_string_value(json_object_get(json, "tool"));
-	const char *when = json_string_value(json_object_get(json, "when"));
-	const char *note = json_string_value(json_object_get(json, "note"));
 	struct figures *f;
 	int r;
 
-	if (!figures_json_recognise(json))
-		return err_set(EINVAL, "%s: is not \"" FIGURES_SCHEMA "\"", name);
-	if (!json_is_integer(version) || json_integer_value(version) != FIGURES_SCHEMA_VERSION)
-		return err_set(EINVAL, "%s: is not version %d of \"" FIGURES_SCHEMA "\"", name,
-			       FIGURES_SCHEMA_VERSION);
-	f = figures_new(name, tool ? tool : "unknown tool");
-	f->when = when ? arena_strdup(f->arena, when) : "";
-	f->note = note ? arena_strdup(f->arena, note) : "";
+	/* Of version 1 are those of the first release: nothing that they say has changed. */
+	if (!json_is_integer(version) || json_integer_value(version) < 1 ||
+	    json_integer_value(version) > FIGURES_SCHEMA_VERSION)
+		return err_set(EINVAL, "%s: is of no version of \"" FIGURES_SCHEMA "\" up to %d",
+			       name, FIGURES_SCHEMA_VERSION);
+	f = figures_new(name, "unknown tool");
+	for (size_t i = 0; i < HEAD_N; i++) {
+		const char *text = json_string_value(json_object_get(json, heads[i].key));
+
+		if (text)
+			*head_of(f, i) = arena_strdup(f->arena, text);
+	}
 	r = read_array(f, json, "gpus", FIGURES_MAX_GPUS, read_gpu);
 	if (r == 0)
 		r = read_array(f, json, "figures", MAX_ROWS, read_row);
@@ -215,4 +287,32 @@ int figures_from_json(json_t *json, const char *name, struct figures **ret)
 	else
 		*ret = f;
 	return r;
+}
+
+/* ---- whatever form ---- */
+
+/* What onehop test prints holds its result beside what is for people; that of the first release did not. */
+static const json_t *result_in(const json_t *json)
+{
+	const json_t *result = json_object_get(json, "result");
+
+	return is_figures(json) ? json : is_figures(result) ? result : NULL;
+}
+
+bool figures_json_recognise(const json_t *json)
+{
+	return result_in(json) || old_test_recognise(json) || old_kept_recognise(json);
+}
+
+int figures_from_json(const json_t *json, const char *name, struct figures **ret)
+{
+	const json_t *result = result_in(json);
+
+	if (result)
+		return read_figures(result, name, ret);
+	if (old_test_recognise(json))
+		return old_test_read(json, name, ret);
+	if (old_kept_recognise(json))
+		return old_kept_read(json, name, ret);
+	return err_set(EINVAL, "%s: is not a result of onehop", name);
 }

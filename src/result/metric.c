@@ -39,20 +39,20 @@
 	COLLECTIVE_ROWS("-time", word, title ", time", program, .unit = "us")
 
 const struct metric metrics[] = {
-	{METRIC(METRIC_ACCESS, "P2P possible"), YES_NO("pairs"), P2P_TEST(0, "P2P Connectivity Matrix")},
-	{METRIC(METRIC_PAIR_VERIFIED, "data right at the owner"), YES_NO("pairs"), .must_hold = true},
+	{METRIC(METRIC_ACCESS, "P2P possible"), YES_NO("pairs"), .observed = OBSERVED_PEER_ACCESS, P2P_TEST(0, "P2P Connectivity Matrix")},
+	{METRIC(METRIC_PAIR_VERIFIED, "data right at the owner"), YES_NO("pairs"), .observed = OBSERVED_PEER_COPY, .must_hold = true},
 	{METRIC(METRIC_GPU_VERIFIED, "own memory of a GPU"), YES_NO("checks"), .must_hold = true},
 	{METRIC(METRIC_ALL_VERIFIED, "all GPUs at once"), YES_NO("checks"), .must_hold = true},
 	{METRIC(METRIC_PAIR_RATE, "rate of a tested copy"), YES_NO("pairs")},
 
-	{METRIC(METRIC_WRITE_CE, "write, CE"), RATE(SHAPE_PAIR), .standard = true,
+	{METRIC(METRIC_WRITE_CE, "write, CE"), RATE(SHAPE_PAIR), .standard = true, .observed = OBSERVED_BANDWIDTH,
 	 .heading = "one way, write, copy engine", .off = METRIC_WRITE_CE METRIC_STAGED,
 	 P2P_TEST(2, "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix", "Unidirectional P2P=Enabled Bandwidth Matrix"),
 	 NVBANDWIDTH(4, "device_to_device_memcpy_write_ce", "memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)")},
 	{OFF(METRIC_WRITE_CE, "write, CE"), RATE(SHAPE_PAIR),
 	 .heading = "one way, P2P off: through the host",
 	 P2P_TEST(1, "Unidirectional P2P=Disabled Bandwidth Matrix", .diagonal = METRIC_LOCAL_COPY)},
-	{METRIC(METRIC_READ_CE, "read, CE"), RATE(SHAPE_PAIR), READ, .standard = true,
+	{METRIC(METRIC_READ_CE, "read, CE"), RATE(SHAPE_PAIR), READ, .standard = true, .observed = OBSERVED_BANDWIDTH,
 	 .heading = "one way, read, copy engine", .off = METRIC_WRITE_CE METRIC_STAGED,
 	 P2P_TEST(3, "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix"),
 	 NVBANDWIDTH(3, "device_to_device_memcpy_read_ce", "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)")},
@@ -73,7 +73,7 @@ const struct metric metrics[] = {
 	 .heading = "both ways, write, stores of kernels",
 	 NVBANDWIDTH(12, "device_to_device_bidirectional_memcpy_write_sm", "memcpy SM GPU(row) <-> GPU(column) Total bandwidth (GB/s)")},
 
-	{METRIC(METRIC_LATENCY_WRITE, "period of tiny writes"), SPAN(SHAPE_TINY),
+	{METRIC(METRIC_LATENCY_WRITE, "period of tiny writes"), SPAN(SHAPE_TINY), .observed = OBSERVED_LATENCY,
 	 .heading = "period of queued copies of 16 bytes", .off = METRIC_LATENCY_WRITE METRIC_STAGED,
 	 P2P_TEST(7, "P2P=Enabled Latency (P2P Writes) Matrix", "P2P=Enabled Latency Matrix")},
 	{OFF(METRIC_LATENCY_WRITE, "period of tiny writes"), SPAN(SHAPE_TINY),
@@ -82,7 +82,7 @@ const struct metric metrics[] = {
 	{METRIC(METRIC_LATENCY_READ, "period of tiny reads"), SPAN(SHAPE_TINY), READ,
 	 .heading = "the same, fetched", .off = METRIC_LATENCY_WRITE METRIC_STAGED,
 	 P2P_TEST(8, "P2P=Enabled Latency (P2P Reads) Matrix")},
-	{METRIC(METRIC_ROUND_TRIP, "flag round trip"), SPAN(SHAPE_ROUND_TRIP), SM, .standard = true,
+	{METRIC(METRIC_ROUND_TRIP, "flag round trip"), SPAN(SHAPE_ROUND_TRIP), SM, .standard = true, .observed = OBSERVED_LATENCY,
 	 .heading = "flag to the other and back"},
 	{METRIC("latency-chase", "pointer chase"), LOAD(SHAPE_CHASE), .standard = true,
 	 .heading = "load from the other's memory (pointer chase)",

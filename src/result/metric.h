@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include "result/observation.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -62,15 +64,16 @@ struct metric {
 	double noise, noise_hosted;
 
 	enum metric_shape shape;
-	enum traffic traffic;   /* of SHAPE_TRAFFIC */
-	bool read;              /* the initiator fetches, otherwise it sends */
-	bool both_ways;         /* of SHAPE_PAIR: both directions at once; the value is the sum */
-	bool by_kernel;         /* loads and stores, otherwise the copy engine */
-	bool staged;            /* with peer access off: through the host */
-	bool standard;          /* `bench p2p` measures it unless told what to measure */
-	bool must_hold;         /* of SHAPE_YES_NO: no is a failure */
-	const char *off;        /* name of its counterpart with P2P off, which always writes */
-	const char *collective; /* of SHAPE_COLLECTIVE, for bandwidth and time: "all-reduce" */
+	enum traffic traffic; /* of SHAPE_TRAFFIC */
+	bool read;            /* the initiator fetches, otherwise it sends */
+	bool both_ways;       /* of SHAPE_PAIR: both directions at once; the value is the sum */
+	bool by_kernel;       /* loads and stores, otherwise the copy engine */
+	bool staged;          /* with peer access off: through the host */
+	bool standard;        /* `bench p2p` measures it unless told what to measure */
+	bool must_hold;       /* of SHAPE_YES_NO: no is a failure */
+	enum observed_kind observed; /* as what check weighs that of a pair */
+	const char *off;             /* name of its counterpart with P2P off, which always writes */
+	const char *collective;      /* of SHAPE_COLLECTIVE, for bandwidth and time: "all-reduce" */
 
 	struct {
 		unsigned place;   /* in what the peer prints, from 1; 0: onehop does not print it */

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 enum observed_kind {
+	OBSERVED_NOTHING,        /* a metric that check does not weigh */
 	OBSERVED_PEER_COPY,      /* ok 0/1: data checked at the owner */
 	OBSERVED_PEER_ACCESS,    /* ok 0/1: CUDA says it can */
 	OBSERVED_BANDWIDTH,      /* value: GB/s one way */
@@ -27,15 +28,25 @@ enum observed_gain {
 /* The "version" of observed.json. */
 #define OBSERVED_VERSION 1
 
+/* Which run showed it; "": it does not say. */
+struct observed_run {
+	const char *tool; /* "onehop test", "NCCL" */
+	const char *when; /* "2026-01-31T10:20:30Z" */
+};
+
 struct observed {
 	enum observed_kind kind;
 	int initiator, target; /* GPU indexes, -1: all */
 	bool ok;
 	bool pulled; /* the initiator read, so the data came from the target */
 	double value;
+	double low, high;        /* its interval, as in struct figure; equal to it: unknown */
+	unsigned samples;        /* 0: unknown */
+	uint64_t bytes;          /* of a message; 0: none, or unknown */
 	enum observed_gain gain; /* bandwidth only */
 	double off;              /* what it is with P2P off, 0: unknown */
 	const char *text;
 	const char *from; /* "p2pBandwidthLatencyTest-before.txt:41" */
+	struct observed_run run;
 	struct run_failure failure;
 };

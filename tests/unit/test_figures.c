@@ -362,11 +362,95 @@ static void own_json_there_and_back(void **state)
 	figures_free(f);
 }
 
+/* ---- what the first release wrote ---- */
+
+/* Read, written as it is written now, and read once more: nothing is lost. */
+static struct figures *read_old(const char *name)
+{
+	AUTO_FREE char *path = xprintf("tests/figures/release-0.1.0/%s", name);
+	json_t *old = json_load_file(path, 0, NULL), *now;
+	struct figures *f, *again;
+
+	assert_non_null(old);
+	assert_int_equal(figures_from_json(old, name, &f), 0);
+	assert_int_equal(f->trouble_n, 0);
+	now = figures_to_json(f);
+	assert_int_equal(figures_from_json(now, name, &again), 0);
+	assert_int_equal(again->gpu_n, f->gpu_n);
+	assert_int_equal(again->row_n, f->row_n);
+	for (size_t i = 0; i < f->row_n; i++) {
+		const struct figure *a = &f->rows[i], *b = &again->rows[i];
+
+		assert_string_equal(a->what, b->what);
+		assert_string_equal(a->from, b->from);
+		assert_string_equal(a->kind, b->kind);
+		assert_int_equal(a->initiator, b->initiator);
+		assert_int_equal(a->target, b->target);
+		assert_int_equal(a->samples, b->samples);
+		assert_int_equal(a->among_n, b->among_n);
+		assert_true(a->bytes == b->bytes && a->median == b->median && a->low == b->low &&
+			    a->high == b->high && a->expected == b->expected);
+	}
+	json_decref(old);
+	json_decref(now);
+	figures_free(f);
+	return again;
+}
+
+static void figures_of_the_first_release(void **state)
+{
+	struct figures *f = read_old("figures.json");
+	const struct figure *r = figures_find(f, "write-ce", 0, 1, 1u << 29);
+
+	(void)state;
+	assert_string_equal(f->tool, "onehop bench p2p");
+	assert_string_equal(f->gpus[1].pci, "0000:00:07.0");
+	assert_int_equal(f->gpus[1].nvml_index, 1);
+	assert_int_equal(f->row_n, 20);
+	assert_true(r->median > 390 && r->low < r->high && r->samples >= FIGURE_INTERVAL_SAMPLES);
+	figures_free(f);
+}
+
+static void tests_of_the_first_release(void **state)
+{
+	struct figures *f = read_old("test.json");
+	const struct figure *round = figures_find(f, METRIC_ROUND_TRIP, 0, 1, 0);
+
+	(void)state;
+	assert_string_equal(f->tool, "onehop test");
+	assert_string_equal(f->gpus[0].pci, "0000:00:06.0");
+	assert_value(f, METRIC_PAIR_VERIFIED, 0, 1, 0, 1);
+	assert_value(f, METRIC_PAIR_RATE, 1, 0, 0, 1);
+	assert_value(f, METRIC_GPU_VERIFIED, 1, 1, 0, 1);
+	assert_true(round->median > 2 && round->median < 4);
+	figures_free(f);
+}
+
+static void what_the_first_release_kept(void **state)
+{
+	struct figures *f = read_old("observed.json");
+	size_t together = 0;
+
+	(void)state;
+	assert_string_equal(f->tool, "onehop test");
+	assert_string_equal(f->when, "2026-11-22T21:37:04Z");
+	assert_string_equal(f->driver, "580.159.04");
+	assert_string_equal(f->boot_id, "11111111-2222-3333-4444-555555555555");
+	assert_value(f, METRIC_PAIR_VERIFIED, 0, 1, 0, 1);
+	assert_value(f, METRIC_GPU_VERIFIED, 0, 0, 0, 1);
+	assert_non_null(figures_find(f, METRIC_ROUND_TRIP, 1, 0, 0));
+	for (size_t i = 0; i < f->row_n; i++)
+		together += strcmp(f->rows[i].what, METRIC_ALL_VERIFIED) == 0 &&
+			    f->rows[i].among_n == 2 && *f->rows[i].pattern;
+	assert_int_equal(together, 2);
+	figures_free(f);
+}
+
 static void own_json_that_is_no_good(void **state)
 {
 	static const char *const rows[][2] = {
-		{"{\"schema\": \"onehop-figures\"}", "is not version 1"},
-		{"{\"schema\": \"onehop-figures\", \"version\": 2}", "is not version 1"},
+		{"{\"schema\": \"onehop-figures\"}", "is of no version of"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 3}", "is of no version of"},
 		{"{\"schema\": \"onehop-figures\", \"version\": 1}", "\"gpus\" is no list"},
 		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [], \"figures\": "
 		 "[{}]}",
@@ -377,6 +461,12 @@ static void own_json_that_is_no_good(void **state)
 		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [{\"pci\": 7}], "
 		 "\"figures\": []}",
 		 "gpus[0]: pci is not a text"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 2, \"gpus\": [{}], \"figures\": "
+		 "[{\"what\": \"all-verified\", \"median\": 1, \"gpus\": [0, 0]}]}",
+		 "figures[0]: gpus is not a list of some"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 2, \"gpus\": [{}], \"figures\": "
+		 "[{\"what\": \"all-verified\", \"median\": 1, \"gpus\": [1]}]}",
+		 "figures[0]: gpus is not a list of indexes"},
 		{"{\"schema\": ", "x:1: invalid JSON"},
 		{"{\"schema\": 1}\n{\"schema\": 1}\n",
 		 "x:2: a second result or other text follows"},
@@ -386,6 +476,74 @@ static void own_json_that_is_no_good(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		assert_refused(rows[i][0], "x", rows[i][1]);
+}
+
+/* ---- several runs in one store ---- */
+
+static struct figures *run_of(const char *first, const char *second, const char *when)
+{
+	struct figures *f = figures_new("", "onehop test");
+
+	figures_add_gpu(f, first, "a", 0);
+	figures_add_gpu(f, second, "b", 1);
+	f->when = when;
+	return f;
+}
+
+static void add_together(struct figures *f, const char *pattern)
+{
+	static const int both[] = {0, 1};
+	struct figure *row = figures_add(f, METRIC_ALL_VERIFIED, -1, -1, 0);
+
+	row->pattern = pattern;
+	row->among = both;
+	row->among_n = 2;
+}
+
+/* The new run has the GPUs the other way round, and one that the old did not have. */
+static void what_was_not_tested_again_is_kept(void **state)
+{
+	struct figures *old = run_of("0000:41:00.0", "0000:42:00.0", "then");
+	struct figures *f = run_of("0000:42:00.0", "0000:43:00.0", "now");
+	const struct figure *row;
+
+	(void)state;
+	figures_add(old, METRIC_PAIR_VERIFIED, 0, 1, 0)->kind = "shifted";
+	figures_add(old, METRIC_GPU_VERIFIED, 1, 1, 0);
+	add_together(old, "p2p");
+	figures_add(f, METRIC_GPU_VERIFIED, 0, 0, 1); /* 42, which had failed */
+	add_together(f, "p2p");                       /* 42 and 43: not of 41 */
+	figures_keep_earlier(f, old);
+	assert_int_equal(f->gpu_n, 3);
+	assert_string_equal(f->gpus[2].pci, "0000:41:00.0");
+	assert_int_equal(f->row_n, 4);
+	row = figures_find(f, METRIC_PAIR_VERIFIED, 2, 0, 0);
+	assert_string_equal(row->kind, "shifted");
+	assert_string_equal(row->when, "then");
+	assert_value(f, METRIC_GPU_VERIFIED, 0, 0, 0, 1);
+	assert_int_equal(f->rows[3].among[0], 2);
+	assert_int_equal(f->rows[3].among[1], 0);
+	figures_free(old);
+	figures_free(f);
+}
+
+static void what_was_tested_again_is_replaced(void **state)
+{
+	struct figures *old = run_of("0000:41:00.0", "0000:42:00.0", "then");
+	struct figures *f = run_of("0000:42:00.0", "0000:41:00.0", "now");
+
+	(void)state;
+	figures_add(old, METRIC_ACCESS, 0, 1, 0);
+	figures_add(old, METRIC_ROUND_TRIP, 0, 1, 3);
+	add_together(old, "p2p");
+	add_together(old, "staged");
+	figures_add(f, METRIC_PAIR_VERIFIED, 1, 0, 1);
+	add_together(f, "p2p");
+	figures_keep_earlier(f, old);
+	assert_int_equal(f->row_n, 3);
+	assert_string_equal(f->rows[2].pattern, "staged");
+	figures_free(old);
+	figures_free(f);
 }
 
 static void json_of_nccl_tests(void **state)
@@ -534,6 +692,11 @@ int main(void)
 		cmocka_unit_test(unchecked_values),
 		cmocka_unit_test(older_headers),
 		cmocka_unit_test(own_json_there_and_back),
+		cmocka_unit_test(figures_of_the_first_release),
+		cmocka_unit_test(tests_of_the_first_release),
+		cmocka_unit_test(what_the_first_release_kept),
+		cmocka_unit_test(what_was_not_tested_again_is_kept),
+		cmocka_unit_test(what_was_tested_again_is_replaced),
 		cmocka_unit_test(own_json_that_is_no_good),
 		cmocka_unit_test(json_of_nccl_tests),
 		cmocka_unit_test(json_of_nvbandwidth),

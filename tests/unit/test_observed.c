@@ -4,9 +4,11 @@
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "bench/test_figures.h"
 #include "cli/test_state.h"
 #include "ingest/ingest.h"
 #include "ingest/text.h"
+#include "result/figures.h"
 #include "topology/topology.h"
 
 #include <cmocka.h>
@@ -266,12 +268,16 @@ static struct topology *keep_and_judge(struct setup *s, enum pair_state own, enu
 	struct test_result r = {.n = 2, .devices = devices, .pairs = pairs};
 	AUTO_STRBUF struct strbuf text = {0};
 	AUTO_FREE char *path = xprintf("%s/onehop/observed.json", getenv("XDG_STATE_HOME"));
+	struct figures *f;
 
 	devices[1].local.kind = own == PAIR_WRONG ? WRONG_GARBAGE : WRONG_NOTHING;
 	r.arms[ARM_P2P].state = arm;
 	r.arms[ARM_P2P].kind = arm == PAIR_WRONG ? WRONG_GARBAGE : WRONG_NOTHING;
 	r.arms[ARM_STAGED].state = PAIR_RIGHT;
-	assert_int_equal(test_observed_write(&identity, &r), 0);
+	f = test_figures(&r, names, names);
+	f->when = "2026-01-02T03:04:05Z";
+	assert_int_equal(test_observed_write(&identity, f), 0);
+	figures_free(f);
 	assert_int_equal(text_read_file(path, SOURCE_MAX_FILE, &text), 0);
 	put(s, strbuf_str(&text));
 	return topology_new(machine_read(s->map, &all));

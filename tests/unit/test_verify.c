@@ -3,11 +3,12 @@
 #include "base/err.h"
 #include "base/rate.h"
 #include "base/strbuf.h"
-#include "bench/test_run.h"
+#include "bench/test_figures.h"
 #include "device/fake.h"
 #include "json_schema.h"
 #include "kernels/pattern.h"
 #include "report/report_test.h"
+#include "result/figures_json.h"
 
 #include <cmocka.h>
 #include <errno.h>
@@ -418,6 +419,31 @@ static void assert_schema(const struct test_report *r)
 	json_decref(json);
 }
 
+/* What a test found stands in its result as well, and is the same when it was read from there. */
+static void assert_kept(const struct figures *f)
+{
+	json_t *json = figures_to_json(f);
+	const struct figure *wrong, *row;
+	struct figures *again;
+
+	assert_int_equal(figures_from_json(json, "again", &again), 0);
+	assert_int_equal(again->row_n, f->row_n);
+	wrong = figures_find(again, METRIC_PAIR_VERIFIED, 1, 2, 0);
+	assert_true(figure_is_failure(wrong));
+	assert_string_equal(wrong->kind, "partial");
+	for (int i = 0; i < DEVICES; i++) {
+		assert_false(figure_is_failure(figures_find(again, METRIC_GPU_VERIFIED, i, i, 0)));
+		assert_null(again->gpus[i].pci);
+	}
+	row = figures_find(again, METRIC_PAIR_VERIFIED, 2, 1, 0);
+	assert_false(figure_is_failure(row));
+	assert_string_equal(row->kind, "");
+	row = figures_find(again, METRIC_ROUND_TRIP, 0, 1, 0);
+	assert_true(row->median > 0 && row->samples > 1);
+	json_decref(json);
+	figures_free(again);
+}
+
 static void test_json(void **state)
 {
 	static const char *const names[DEVICES] = {"host0", "host1", "host2"};
@@ -425,6 +451,7 @@ static void test_json(void **state)
 	static const struct test_log_line line = {1, 2, "NVRM: Xid (PCI:0000:41:00): 31"};
 	struct test_report report = {.device = "host", .names = names};
 	struct test_result r;
+	struct figures *f;
 
 	(void)state;
 	assert_schema(&report);
@@ -434,7 +461,10 @@ static void test_json(void **state)
 	report.log = &line;
 	report.skip_n = report.log_n = 1;
 	run(request_of((struct fault){FAULT_TORN, 1, 2}), &r);
+	report.figures = f = test_figures(&r, names, NULL);
 	assert_schema(&report);
+	assert_kept(f);
+	figures_free(f);
 	test_result_done(&r);
 }
 

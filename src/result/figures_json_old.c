@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ingest/test_json.h"
+/* Two forms that the first release wrote, and nothing writes now. */
+#include "result/figures_json_old.h"
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "result/figures.h"
 
 #include <errno.h>
 #include <string.h>
+
+/* ---- what test --json printed ---- */
 
 static const char *text_of(const json_t *o, const char *key)
 {
@@ -24,7 +26,7 @@ static int number_of(const json_t *o, const char *key)
 		       : -1;
 }
 
-bool test_json_recognise(const json_t *json)
+bool old_test_recognise(const json_t *json)
 {
 	return json_is_object(json_object_get(json, "onehop")) &&
 	       strcmp(text_of(json, "command"), "test") == 0;
@@ -96,6 +98,7 @@ static void add_pair(struct figures *f, size_t k, const json_t *pair)
 	bool refused = strcmp(kind, "refused") == 0;
 	const json_t *gbps = json_object_get(pair, "copy_gbps");
 	const json_t *ns = json_object_get(json_object_get(pair, "round_trip"), "median_ns");
+	struct figure *row;
 	const char *from;
 	bool right;
 
@@ -104,7 +107,10 @@ static void add_pair(struct figures *f, size_t k, const json_t *pair)
 	from = arena_printf(f->arena, "%s: pairs[%zu]%s%s%s%s", f->name, k, *kind ? ": " : "", kind,
 			    *pattern ? ", pattern " : "", pattern);
 	right = (ok || slow) && !*failed_pattern(pair);
-	figures_add(f, refused ? METRIC_ACCESS : METRIC_PAIR_VERIFIED, i, j, right)->from = from;
+	row = figures_add(f, refused ? METRIC_ACCESS : METRIC_PAIR_VERIFIED, i, j, right);
+	row->from = from;
+	row->kind = arena_strdup(f->arena, kind);
+	row->pattern = arena_strdup(f->arena, pattern);
 	if (ok || slow)
 		figures_add(f, METRIC_PAIR_RATE, i, j, !slow)->from = from;
 	if (slow && json_is_number(gbps))
@@ -126,7 +132,7 @@ static void add_all_reduce(struct figures *f, size_t k, const json_t *arm)
 				     text_of(arm, "arm"), ok ? "" : ": ", text_of(arm, "kind"));
 }
 
-int test_json_parse(const json_t *json, const char *file, struct figures **ret)
+int old_test_read(const json_t *json, const char *file, struct figures **ret)
 {
 	struct figures *f = figures_new(file, "onehop test");
 	const json_t *item;
@@ -146,6 +152,122 @@ int test_json_parse(const json_t *json, const char *file, struct figures **ret)
 		figures_free(f);
 		return err_set(EINVAL, "%s: is of onehop test, and no pair in it was tested", file);
 	}
+	*ret = f;
+	return 0;
+}
+
+/* ---- what observed.json was ---- */
+
+bool old_kept_recognise(const json_t *json)
+{
+	return json_is_array(json_object_get(json, "pairs")) && !json_object_get(json, "command") &&
+	       !json_object_get(json, "schema");
+}
+
+/* The index of the GPU with this address, a new one if need be; -1: more than there can be. */
+static int kept_gpu(struct figures *f, const char *pci)
+{
+	for (size_t i = 0; i < f->gpu_n; i++)
+		if (strcmp(f->gpus[i].pci, pci) == 0)
+			return (int)i;
+	if (!*pci || f->gpu_n == FIGURES_MAX_GPUS)
+		return -1;
+	figures_add_gpu(f, pci, "", -1);
+	return (int)f->gpu_n - 1;
+}
+
+/* Refused is a matter of access; all else is one of the data. */
+static void read_kept_pair(struct figures *f, size_t k, const json_t *pair)
+{
+	static const struct {
+		const char *key, *what;
+	} values[] = {{"latency_us", METRIC_ROUND_TRIP}, {"gbps", METRIC_WRITE_CE}};
+	int i = kept_gpu(f, text_of(pair, "initiator")), j = kept_gpu(f, text_of(pair, "target"));
+	const json_t *ok = json_object_get(pair, "ok");
+	bool refused = strcmp(text_of(pair, "kind"), "refused") == 0;
+	const char *kind, *pattern, *from;
+	struct figure *row;
+
+	if (i < 0 || j < 0 || i == j || !json_is_boolean(ok))
+		return;
+	row = figures_add(f, refused ? METRIC_ACCESS : METRIC_PAIR_VERIFIED, i, j,
+			  json_is_true(ok));
+	row->kind = kind = arena_strdup(f->arena, text_of(pair, "kind"));
+	row->pattern = pattern = arena_strdup(f->arena, text_of(pair, "pattern"));
+	row->from = from = figure_place(f, row, "pairs", k);
+	if (figure_contradicts(row)) {
+		figures_trouble(f, "pairs[%zu] is 'ok' and of kind '%s' at once", k, row->kind);
+		f->row_n--;
+		return;
+	}
+	for (size_t v = 0; v < sizeof(values) / sizeof(*values); v++) {
+		double value = json_number_value(json_object_get(pair, values[v].key));
+		struct figure *measured;
+
+		if (!(value > 0))
+			continue;
+		measured = figures_add(f, values[v].what, i, j, value);
+		measured->kind = kind;
+		measured->pattern = pattern;
+		measured->from = from;
+	}
+}
+
+/* A test of several GPUs as a whole, or of one by itself. */
+static void read_kept_whole(struct figures *f, const char *list, size_t k, const json_t *whole)
+{
+	bool alone = strcmp(list, "own_memory") == 0;
+	const json_t *names = json_object_get(whole, "gpus"), *ok = json_object_get(whole, "ok");
+	size_t n = json_array_size(names);
+	int *among = arena_alloc(f->arena, n + 1, sizeof(*among));
+	struct figure *row;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *name = json_string_value(json_array_get(names, i));
+
+		among[i] = name ? kept_gpu(f, name) : -1;
+		if (among[i] < 0)
+			return;
+	}
+	if (!n || n > f->gpu_n || (alone && n != 1) || !json_is_boolean(ok))
+		return;
+	row = figures_add(f, alone ? METRIC_GPU_VERIFIED : METRIC_ALL_VERIFIED,
+			  alone ? among[0] : -1, alone ? among[0] : -1, json_is_true(ok));
+	row->kind = arena_strdup(f->arena, text_of(whole, "kind"));
+	row->pattern = arena_strdup(f->arena, text_of(whole, "arm"));
+	row->from = figure_place(f, row, list, k);
+	row->among = among;
+	row->among_n = alone ? 0 : n;
+}
+
+#define KEPT_MAX 100000
+
+static void read_kept_list(struct figures *f, const json_t *json, const char *list)
+{
+	const json_t *item;
+	size_t i;
+
+	json_array_foreach (json_object_get(json, list), i, item)
+		if (i < KEPT_MAX && strcmp(list, "pairs") == 0)
+			read_kept_pair(f, i, item);
+		else if (i < KEPT_MAX)
+			read_kept_whole(f, list, i, item);
+}
+
+int old_kept_read(const json_t *json, const char *file, struct figures **ret)
+{
+	const json_t *version = json_object_get(json, "version");
+	struct figures *f;
+
+	if (!json_is_integer(version) || json_integer_value(version) != 1)
+		return err_set(EINVAL, "%s: is not of version 1", file);
+	f = figures_new(file, "onehop test");
+	f->when = arena_strdup(f->arena, text_of(json, "date"));
+	f->boot_id = arena_strdup(f->arena, text_of(json, "boot_id"));
+	f->driver = arena_strdup(f->arena, text_of(json, "driver_version"));
+	read_kept_list(f, json, "pairs");
+	read_kept_list(f, json, "own_memory");
+	read_kept_list(f, json, "all_reduce");
 	*ret = f;
 	return 0;
 }

@@ -31,7 +31,10 @@ enum fix_point {
 	POINT_N
 };
 
-/* Runs argv on the host; *ret_status is its exit status. 0 or a negative errno with a sentence. */
+/*
+ * Runs argv on the host; *ret_status is its exit status. What a program wrote that ended well is on the
+ * disk when this returns. 0 or a negative errno with a sentence.
+ */
 typedef int fix_runner(void *context, const char *const *argv, unsigned deadline_s,
 		       struct strbuf *output, int *ret_status);
 

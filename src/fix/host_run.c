@@ -9,7 +9,9 @@
 #include "fix/host_impl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Not /usr/local: what a person put there is not the distribution's. */
 const char *const host_program_folders[] = {"usr/sbin", "usr/bin", "sbin", "bin", NULL};
@@ -34,15 +36,53 @@ char *host_program(const char *name)
 	return NULL;
 }
 
+/* Where programs of the distribution write; not all of them have a file system of their own. */
+static const char *const written[] = {"/",    "/boot",        "/boot/efi", "/efi",
+				      "/etc", "/lib/modules", "/usr",      "/var"};
+
+#define WRITTEN (sizeof(written) / sizeof(written[0]))
+
+static bool is_among(dev_t device, const dev_t *list, size_t n)
+{
+	while (n && list[n - 1] != device)
+		n--;
+	return n > 0;
+}
+
+/*
+ * Programs copy files and do not wait until they are on the disk. The journal, which says next that the
+ * program is done, is on the disk at once: a power cut would leave torn files that count as whole.
+ */
+static int bring_to_disk(const char *program)
+{
+	dev_t done[WRITTEN];
+	size_t n = 0;
+
+	for (size_t i = 0; i < WRITTEN; i++) {
+		AUTO_CLOSE int fd = open(written[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		struct stat st;
+
+		if (fd < 0 || fstat(fd, &st) < 0 || is_among(st.st_dev, done, n))
+			continue;
+		done[n++] = st.st_dev;
+		if (syncfs(fd) < 0)
+			return err_sys(errno, "what %s wrote did not reach the disk of %s", program,
+				       written[i]);
+	}
+	return 0;
+}
+
 int host_run_program(void *context, const char *const *argv, unsigned deadline_s,
 		     struct strbuf *output, int *ret_status)
 {
 	AUTO_FREE char *path = host_program(argv[0]);
+	int r;
 
 	(void)context;
 	if (!path)
 		return err_set(ENOENT, "there is no program %s on this system", argv[0]);
-	return child_run(path, argv, deadline_s, output, ret_status);
+	r = child_run(path, argv, deadline_s, output, ret_status);
+	return r == 0 && *ret_status == 0 ? bring_to_disk(argv[0]) : r;
 }
 
 /* ---- what a failing program said last ---- */

@@ -230,9 +230,21 @@ static int look_at_dkms(struct maker *m)
  * $1 the link, $2 VERSION, $3 NAME, $4 KERNEL, $5 x86_64, $6 the build.
  */
 #define IF_OURS(commands) "case $(readlink \"$1\") in \"$2\"/*|\"\") " commands " ;; esac"
-#define COPY_OVER         IF_OURS("ln -sfn \"$2/none\" \"$1\" && dkms install --force \"$3/$2\" -k \"$4\"")
+/*
+ * DKMS knows a module as its own by the version in it, and leaves one where it is that a power cut left
+ * torn: that has none any more. Without modinfo nothing is torn.
+ */
+#define DROP_TORN                                                                                  \
+	"! command -v modinfo >/dev/null || for m in \"$6/$5/module\"/*; do for d in "             \
+	"updates/dkms updates extra; do "                                                          \
+	"f=\"/lib/modules/$4/$d/${m##*/}\"; "                                                      \
+	"[ ! -e \"$f\" ] || [ -n \"$(modinfo -F version \"$f\" 2>/dev/null)\" ] || rm -f -- "      \
+	"\"$f\"; "                                                                                 \
+	"done; done; "
+#define COPY_OVER IF_OURS("ln -sfn \"$2/none\" \"$1\" && dkms install --force \"$3/$2\" -k \"$4\"")
 #define TAKE_AWAY                                                                                  \
-	IF_OURS("ln -sfn \"$2/$4/$5\" \"$1\" && dkms uninstall \"$3/$2\" -k \"$4\" && rm -f -- "   \
+	IF_OURS(DROP_TORN                                                                          \
+		"ln -sfn \"$2/$4/$5\" \"$1\" && dkms uninstall \"$3/$2\" -k \"$4\" && rm -f -- "   \
 		"\"$1\"")
 #define TAKE_BUILD_AWAY TAKE_AWAY " && rm -rf -- \"$6\""
 
@@ -280,7 +292,6 @@ static void save_build(struct maker *m)
 		 WORDS(m, "rm", "-f", "--", begun));
 	add_tool(m, serves_undo, "save the modules that DKMS has built", SAVE_S,
 		 WORDS(m, "tar", "-C", absolute(m, k->version), "-czf", begun, m->d->kernel));
-	add_tool(m, serves_undo, "bring them to disk", SAVE_S, WORDS(m, "sync", begun));
 	add_tool(m, serves_undo, "they are whole now", SHORT_S,
 		 WORDS(m, "mv", "-f", "--", begun, absolute(m, saved)));
 	m->back = arena_printf(
@@ -466,10 +477,11 @@ static void copy_sources(struct maker *m, const char *folder)
 
 /*
  * Some releases of DKMS say that all is well where dkms.conf is not there, and remove nothing.
- * $1 NAME/VERSION, $2 the link, $3 what DKMS has of the release.
+ * $1 NAME/VERSION, $2 the link, $3 what DKMS has of the release, $4 to $6 as above.
  */
-static const char remove_tree[] = "[ ! -L \"$3/source\" ] || { ls \"$3/source/dkms.conf\" && "
-				  "dkms remove \"$1\" --all && rm -rf -- \"$2\" \"$3\"; }";
+static const char remove_tree[] =
+	"[ ! -L \"$3/source\" ] || { " DROP_TORN "ls \"$3/source/dkms.conf\" && "
+	"dkms remove \"$1\" --all && rm -rf -- \"$2\" \"$3\"; }";
 
 static void register_tree(struct maker *m)
 {
@@ -487,7 +499,7 @@ static void register_tree(struct maker *m)
 	add_undo(m, "when undone: have DKMS remove the tree, from all kernels", INSTALL_S,
 		 k->version,
 		 WORDS(m, "sh", "-c", remove_tree, "sh", k->id, absolute(m, k->link),
-		       absolute(m, k->version)));
+		       absolute(m, k->version), m->d->kernel, k->machine, absolute(m, k->kernel)));
 	add_undo(m, "when undone: tell DKMS what is installed", SHORT_S, k->modules,
 		 WORDS(m, "ln", "-sfn", k->leads, absolute(m, k->link)));
 	add_tool(m, why, "tell DKMS of it", SHORT_S, WORDS(m, "dkms", "add", k->id));

@@ -9,6 +9,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "check_text.h"
 #include "fix_rig.h"
 #include "json_schema.h"
 #include "machine/module_file.h"
@@ -68,8 +69,11 @@ struct object {
 	Elf64_Ehdr head;
 	Elf64_Shdr sections[4];
 	Elf64_Sym symbols[12];
-	char names[704];
+	char names[696];
+	uint64_t end; /* sections of a real module lie behind its code */
 };
+
+#define WHOLE UINT64_C(0x656c6f6877)
 
 static void add_function(struct object *o, size_t i, size_t *length, const char *name)
 {
@@ -94,7 +98,7 @@ enum edition { STOCK, FIRST, TODAY };
 static struct object make_edition(enum edition edition)
 {
 	const bool edited = edition != STOCK;
-	struct object o = {0};
+	struct object o = {.end = WHOLE};
 	size_t n = 1, length = 1;
 
 	memcpy(o.head.e_ident, ELFMAG, SELFMAG);
@@ -144,6 +148,8 @@ struct world {
 	struct delivery delivery;
 	struct object core;
 	bool build_fails, build_ignores_patch, uninstall_fails, image;
+	bool power; /* it goes: what programs have written is followed */
+	unsigned torn;
 	bool always; /* modules are installed from the first to the last */
 	unsigned builds;
 	bool first; /* what is built edited is of the first edit */
@@ -154,22 +160,33 @@ static char *below(const struct world *w, const char *path)
 	return xprintf("%s/%s", w->rig.root, path);
 }
 
-static void write_object(struct world *w, const char *path, const struct object *o)
+static void write_part(struct world *w, const char *path, const struct object *o, size_t size)
 {
 	AUTO_FREE char *whole = below(w, path);
 	AUTO_CLOSE int fd = -1;
 
 	rig_put(&w->rig, path, "");
 	fd = open(whole, O_WRONLY | O_TRUNC | O_CLOEXEC);
-	assert_true(fd >= 0 && write(fd, o, sizeof(*o)) == sizeof(*o));
+	assert_true(fd >= 0 && write(fd, o, size) == (ssize_t)size);
 }
 
-static void read_object(struct world *w, const char *path, struct object *ret)
+static void write_object(struct world *w, const char *path, const struct object *o)
+{
+	write_part(w, path, o, sizeof(*o));
+}
+
+/* How much of it there is: a power cut may have left it torn. */
+static size_t read_object(struct world *w, const char *path, struct object *ret)
 {
 	AUTO_FREE char *whole = below(w, path);
 	AUTO_CLOSE int fd = open(whole, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
 
-	assert_true(fd >= 0 && read(fd, ret, sizeof(*ret)) == sizeof(*ret));
+	*ret = (struct object){0};
+	assert_true(fd >= 0);
+	n = read(fd, ret, sizeof(*ret));
+	assert_true(n >= 0);
+	return (size_t)n;
 }
 
 static void put_object(struct world *w, const char *path, bool edited)
@@ -179,13 +196,13 @@ static void put_object(struct world *w, const char *path, bool edited)
 	write_object(w, path, &o);
 }
 
-/* "535.261.03" is 535. */
+/* "535.261.03" is 535. As modinfo, it finds nothing in what is torn. */
 static unsigned release_of(struct world *w, const char *path)
 {
 	struct object o;
+	size_t n = read_object(w, path, &o);
 
-	read_object(w, path, &o);
-	return o.head.e_flags;
+	return n == sizeof(o) && o.end == WHOLE ? o.head.e_flags : 0;
 }
 
 static bool is_edited(struct world *w, const char *path)
@@ -313,7 +330,7 @@ static bool stops_here(struct world *w)
 		if (!rig_exists(g, path))
 			fail_msg("/%s is not there", path);
 	}
-	if (g->fail_at < 0 || point != g->fail_at)
+	if (g->fail_at < 0 || (g->stays ? point < g->fail_at : point != g->fail_at))
 		return false;
 	if (g->kill)
 		raise(SIGKILL);
@@ -442,10 +459,11 @@ static int dkms_install(struct dkms *k)
 	for (size_t i = 0; r == 0 && i < 2; i++) {
 		AUTO_FREE char *from = module_file(k, false, i), *to = module_file(k, true, i);
 		struct object o;
+		size_t n = read_object(k->w, from, &o);
 
-		read_object(k->w, from, &o);
-		write_object(k->w, to, &o);
 		r = stops_here(k->w);
+		write_part(k->w, to, &o, r ? n / 2 : n); /* a full disk takes a part */
+		r = r ? r : stops_here(k->w);
 	}
 	if (r == 0)
 		link_to(k->w, k->leads, k->link);
@@ -547,6 +565,76 @@ static int run_dkms(struct world *w, const char *const *argv)
 	return r;
 }
 
+/* ---- what is on the disk ---- */
+
+/* nftw has no context. */
+static FILE *disk_list;
+static struct world *disk_of;
+
+static bool is_of_onehop(const struct world *w, const char *path)
+{
+	static const char *const parts[] = {"/var/lib/onehop/", DELIVERY_PATCH, OVERRIDE,
+					    "onehop.conf",      DELIVERY_CORE,  "/dkms.conf"};
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strstr(path + strlen(w->rig.root), parts[i]))
+			return true;
+	return false;
+}
+
+static int note_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)path;
+	(void)at;
+	if (type == FTW_F)
+		fprintf(disk_list, "%ju %jd.%09ld\n", (uintmax_t)st->st_ino,
+			(intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
+	return 0;
+}
+
+static char *disk_path(const struct world *w)
+{
+	return xprintf("%s.disk", w->rig.root);
+}
+
+/* A program ended, and its runner has brought to the disk what it wrote. */
+static void note_disk(struct world *w)
+{
+	AUTO_FREE char *path = disk_path(w);
+
+	disk_list = fopen(path, "we");
+	assert_non_null(disk_list);
+	assert_int_equal(nftw(w->rig.root, note_one, 16, FTW_PHYS), 0);
+	assert_int_equal(fclose(disk_list), 0);
+}
+
+/* Nothing of it, half of it, or zeros from the middle on. */
+static int tear_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	AUTO_FREE char *list = disk_path(disk_of), *text = NULL;
+	AUTO_FREE char *line = xprintf("%ju %jd.%09ld\n", (uintmax_t)st->st_ino,
+				       (intmax_t)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
+
+	(void)at;
+	if (type != FTW_F || is_of_onehop(disk_of, path))
+		return 0;
+	text = file_text(list);
+	if (strstr(text, line))
+		return 0;
+	disk_of->torn++;
+	assert_int_equal(truncate(path, disk_of->torn % 3 ? st->st_size / 2 : 0), 0);
+	if (disk_of->torn % 3 == 1)
+		assert_int_equal(truncate(path, st->st_size), 0);
+	return 0;
+}
+
+/* What programs wrote since, and nobody waited for. */
+static void lose_power(struct world *w)
+{
+	disk_of = w;
+	assert_int_equal(nftw(w->rig.root, tear_one, 16, FTW_PHYS), 0);
+}
+
 /* ---- the other programs ---- */
 
 static int run_probe(struct world *w, const char *const *argv)
@@ -590,6 +678,20 @@ static int run_real(struct world *w, const char *const *argv, int *ret_status)
 	return r;
 }
 
+/* What has no version any more DKMS would leave where it is. */
+static void drop_torn(struct world *w, const char *id, const char *kernel)
+{
+	AUTO_FREE char *name = xstrndup(id, strcspn(id, "/"));
+	const struct dkms k = {.name = name, .kernel = kernel};
+
+	for (size_t i = 0; i < 2; i++) {
+		AUTO_FREE char *path = module_file(&k, true, i);
+
+		if (rig_exists(&w->rig, path) && release_of(w, path) == 0)
+			rig_remove(&w->rig, path);
+	}
+}
+
 /* Unless another release is installed: ln -sfn ... LINK && dkms ACTION NAME/VERSION -k KERNEL */
 static int run_if_ours(struct world *w, const char *const *words, bool install)
 {
@@ -611,6 +713,8 @@ static int run_if_ours(struct world *w, const char *const *words, bool install)
 		return 0;
 	if (stops_here(w))
 		return 1;
+	if (!install)
+		drop_torn(w, id, words[3]);
 	link_to(w, install ? elsewhere : leads, link);
 	r = run_dkms(w, dkms);
 	if (r == 0 && !install && rig_exists(&w->rig, link))
@@ -636,6 +740,7 @@ static int run_remove(struct world *w, const char *const *words)
 
 	if (!rig_exists(&w->rig, source))
 		return 0;
+	drop_torn(w, words[0], words[3]);
 	r = run_dkms(w, dkms);
 	return r ? r : remove_both(w, words[1], words[2]);
 }
@@ -643,15 +748,18 @@ static int run_remove(struct world *w, const char *const *words)
 /* sh -c '...' sh WORDS: the text itself is run by tests/cli/unlock_command. */
 static int run_shell(struct world *w, const char *const *argv)
 {
+	static const char drops_torn[] = "$(modinfo -F version \"$f\" 2>/dev/null)\" ] || rm -f";
 	const char *const *words = argv + 4;
 	int r;
 
-	if (strstr(argv[2], "dkms remove \"$1\" --all && rm -rf -- \"$2\" \"$3\""))
+	if (strstr(argv[2], "dkms remove \"$1\" --all && rm -rf -- \"$2\" \"$3\"")) {
+		assert_non_null(strstr(argv[2], drops_torn));
 		return run_remove(w, words);
-	assert_true(
-		text_starts_with(argv[2], "case $(readlink \"$1\") in \"$2\"/*|\"\") ln -sfn "));
+	}
+	assert_true(text_starts_with(argv[2], "case $(readlink \"$1\") in \"$2\"/*|\"\") "));
 	if (strstr(argv[2], "dkms install --force \"$3/$2\" -k \"$4\""))
 		return run_if_ours(w, words, true);
+	assert_non_null(strstr(argv[2], drops_torn));
 	assert_non_null(strstr(argv[2], "dkms uninstall \"$3/$2\" -k \"$4\" && rm -f -- \"$1\""));
 	r = run_if_ours(w, words, false);
 	return r || !strstr(argv[2], "rm -rf -- \"$6\"") ? r : remove_both(w, words[5], words[5]);
@@ -668,15 +776,21 @@ static int runner(void *context, const char *const *argv, unsigned deadline_s,
 			{"sh", run_shell},
 			{"update-initramfs", run_initramfs}};
 	struct world *w = context;
+	size_t i = 0;
+	int r = 0;
 
 	assert_true(deadline_s > 0);
-	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
-		if (strcmp(argv[0], programs[i].name) == 0) {
-			*ret_status = programs[i].run(w, argv);
-			strbuf_printf(output, "%s %s: %d\n", argv[0], argv[1], *ret_status);
-			return 0;
-		}
-	return run_real(w, argv, ret_status);
+	while (i < sizeof(programs) / sizeof(programs[0]) && strcmp(argv[0], programs[i].name) != 0)
+		i++;
+	if (i == sizeof(programs) / sizeof(programs[0])) {
+		r = run_real(w, argv, ret_status);
+	} else {
+		*ret_status = programs[i].run(w, argv);
+		strbuf_printf(output, "%s %s: %d\n", argv[0], argv[1], *ret_status);
+	}
+	if (r == 0 && *ret_status == 0 && w->power)
+		note_disk(w);
+	return r;
 }
 
 /* ---- scenes ---- */
@@ -795,7 +909,7 @@ static void deliver_own(struct world *w)
 #define PATCH      "file " TREE "/patches/" DELIVERY_PATCH "\n"
 #define ARRAY      "file " OVERRIDE "\n"
 #define OWN_CONF   "file " OWN "/dkms.conf\n"
-#define SAVE       "tar \nsync \nmv \n"
+#define SAVE       "tar \nmv \n"
 #define SAVED_BACK "rm \nfind \ntar \nsh dkms install\nrm \n"
 #define BUILD      "dkms build\nonehop --probe\nonehop --probe\n"
 #define INSTALL    "dkms install\n" OPTIONS "update-initramfs \n"
@@ -1464,6 +1578,110 @@ static void killed_anywhere(struct world *w, size_t i)
 	assert_true(n > 60);
 }
 
+/* Each round waits for the disk: a row of all points takes minutes, and finds what every fifth does. */
+#ifndef SPARSE
+#define SPARSE (5 * STRIDE)
+#endif
+
+/* The power goes at a point: what was copied, and is not on the disk, is torn. */
+static void power_goes_anywhere(struct world *w, size_t i, bool undoing)
+{
+	AUTO_FREE char *before = NULL;
+	bool killed = true;
+	unsigned torn = w->torn;
+
+	begin(w, i);
+	before = tree_of(w);
+	for (long n = 0; killed; n += SPARSE) {
+		AUTO_PLAN struct plan *p = NULL;
+
+		begin(w, i);
+		p = make_plan(w);
+		if (undoing)
+			assert_int_equal(apply(w, p), FIX_DONE);
+		w->power = true;
+		note_disk(w);
+		killed = is_killed(w, undoing ? NULL : p, n);
+		w->power = false;
+		lose_power(w);
+		recover(w);
+		if (rig_exists(&w->rig,
+			       "etc/modprobe.d/onehop.conf")) { /* nothing, or all, is done */
+			assert_delivered(w, i);
+			undo(w);
+		}
+		assert_tree(w, before);
+	}
+	print_message("# %s%s: %u torn files\n", cases[i].name, undoing ? ", undone" : "",
+		      w->torn - torn);
+	assert_true(undoing || SPARSE > 1 || w->torn - torn > 10);
+}
+
+static void power_goes(void **state)
+{
+	for (size_t i = 0; i < CASES; i++)
+		power_goes_anywhere(*state, i, false);
+}
+
+static void power_goes_while_it_undoes(void **state)
+{
+	for (size_t i = 0; i < CASES; i++)
+		power_goes_anywhere(*state, i, true);
+}
+
+/* What was said of it holds, and once there is room it can be taken back. */
+static void assert_claim(struct world *w, size_t i, int r, enum fix_result result,
+			 const char *before)
+{
+	remove_tree(w, "var/lib/dkms/" NAME "/" VERSION "/build");
+	rig_fail(&w->rig, -1, 0);
+	if (r < 0 || result == FIX_TAKEN_BACK) {
+		assert_tree(w, before);
+		return;
+	}
+	if (result == FIX_DONE)
+		assert_delivered(w, i);
+	undo(w);
+	assert_tree(w, before);
+}
+
+static void fails_anywhere(struct world *w, size_t i, bool stays)
+{
+	AUTO_FREE char *before = NULL;
+	bool reached = true;
+
+	begin(w, i);
+	before = tree_of(w);
+	for (long n = 0; reached; n += SPARSE) {
+		AUTO_PLAN struct plan *p = NULL;
+		enum fix_result result = FIX_NOTHING;
+		unsigned number;
+		int r;
+
+		begin(w, i);
+		p = make_plan(w);
+		if (stays)
+			rig_fail_from(&w->rig, n, ENOSPC);
+		else
+			rig_fail(&w->rig, n, EIO);
+		r = fix_apply(&w->rig.run, p, &result, &number);
+		reached = w->rig.points > n;
+		assert_claim(w, i, r, result, before);
+	}
+}
+
+static void errors_anywhere(void **state)
+{
+	for (size_t i = 0; i < CASES; i++)
+		fails_anywhere(*state, i, false);
+}
+
+static void full_disks(void **state)
+{
+	for (size_t i = 0; i < CASES; i++)
+		fails_anywhere(*state, i, true);
+}
+
 static void undo_killed_anywhere(void **state)
 {
 	struct world *w = *state;
@@ -1847,6 +2065,10 @@ int main(void)
 		TEST(killed_into_unbuilt),
 		TEST(killed_into_whole),
 		TEST(killed_own),
+		TEST(power_goes),
+		TEST(power_goes_while_it_undoes),
+		TEST(errors_anywhere),
+		TEST(full_disks),
 		TEST(undo_killed_anywhere),
 		TEST(earlier_edit_is_replaced),
 		TEST(earlier_edits_of_two_kernels),

@@ -213,21 +213,26 @@ static int carry_out(const struct fix_run *run, struct journal_entry *e, size_t 
 	return 0;
 }
 
-static int carry_out_all(const struct fix_run *run, struct journal_entry *e,
+/* Steps from `first` on, which `x` is of. */
+static int carry_out_all(const struct fix_run *run, struct journal_entry *e, size_t first,
 			 const struct prospects *x)
 {
 	int r = 0;
 
 	assert(e->plan != NULL);
-	for (size_t i = 0; r == 0 && i < e->plan->step_n; i++) {
-		if (x->items[i].skip)
+	for (size_t i = first; r == 0 && i < e->plan->step_n; i++) {
+		if (x->items[i - first].skip)
 			fix_tell(run, FIX_STEP_SKIPPED, e, &e->plan->steps[i], "it is so already");
 		else
 			r = carry_out(run, e, i);
 	}
-	if (r < 0)
-		return r;
-	r = journal_state(run->host, e, FIX_APPLIED);
+	return r;
+}
+
+static int came_through(const struct fix_run *run, struct journal_entry *e, enum fix_state state)
+{
+	int r = journal_state(run->host, e, state);
+
 	if (r == 0)
 		r = journal_write_in_force(run->host);
 	if (r < 0) {
@@ -238,20 +243,32 @@ static int carry_out_all(const struct fix_run *run, struct journal_entry *e,
 	return r;
 }
 
-static int make(const struct fix_run *run, struct plan *p, const struct prospects *x,
-		enum fix_result *ret_result, unsigned *ret_number)
+static int prepare(const struct fix_run *run, struct plan *p, const struct prospects *x)
 {
-	struct journal_entry e = {0};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < p->step_n; i++)
 		r = x->items[i].skip ? 0 : step_prepare(run->host, p->arena, &p->steps[i]);
+	return r;
+}
+
+static int make(const struct fix_run *run, struct plan *p, const struct prospects *x,
+		enum fix_result *ret_result, unsigned *ret_number)
+{
+	struct journal_entry e = {0};
+	int r;
+
+	r = prepare(run, p, x);
+	if (r == 0 && plan_has_trial(p))
+		fix_note_failed_units(run->host, p);
 	if (r == 0)
 		r = journal_begin(run->host, p, &e);
 	if (r < 0)
 		return r;
 	*ret_number = e.number;
-	r = carry_out_all(run, &e, x);
+	r = carry_out_all(run, &e, 0, x);
+	if (r == 0)
+		r = came_through(run, &e, plan_has_trial(p) ? FIX_ON_TRIAL : FIX_APPLIED);
 	if (r < 0)
 		journal_state(run->host, &e, FIX_UNDOING);
 	*ret_result = r == 0 ? FIX_DONE : fix_take_back(run, &e) == 0 ? FIX_TAKEN_BACK : FIX_STUCK;
@@ -278,6 +295,8 @@ int fix_apply(const struct fix_run *run, struct plan *p, enum fix_result *ret_re
 		r = fix_check_damage(session.entries, session.n);
 	if (r == 0)
 		r = fix_recover_entries(run, session.entries, session.n, 0, &recovered);
+	if (r == 0)
+		r = fix_check_trial(session.entries, session.n);
 	if (r < 0)
 		return r;
 	*ret_number = 0;
@@ -300,4 +319,63 @@ int fix_apply(const struct fix_run *run, struct plan *p, enum fix_result *ret_re
 		return 0;
 	}
 	return make(run, p, &x, ret_result, ret_number);
+}
+
+/* ---- confirming ---- */
+
+/* Its trial is over: what was only for that goes, the last first. */
+static void end_trial(const struct fix_run *run, struct journal_entry *e)
+{
+	size_t left = fix_take_back_trial(run, e);
+
+	if (left)
+		fix_tell(run, FIX_UNDO_FAILED, e, NULL,
+			 "what is left of the trial is in nobody's way; undo tries it again");
+}
+
+static int confirm(const struct fix_run *run, struct journal_entry *e, struct plan *p,
+		   const struct prospects *x, enum fix_result *ret_result)
+{
+	const size_t first = e->plan->step_n;
+	int r = prepare(run, p, x);
+
+	if (r == 0)
+		r = journal_extend(run->host, e, p);
+	if (r == 0)
+		r = journal_state(run->host, e, FIX_APPLYING);
+	if (r < 0)
+		return r;
+	r = carry_out_all(run, e, first, x);
+	if (r == 0) {
+		end_trial(run, e);
+		r = came_through(run, e, FIX_APPLIED);
+	}
+	if (r < 0)
+		journal_state(run->host, e, FIX_UNDOING);
+	*ret_result = r == 0 ? FIX_DONE : fix_take_back(run, e) == 0 ? FIX_TAKEN_BACK : FIX_STUCK;
+	return 0;
+}
+
+int fix_confirm(const struct fix_run *run, unsigned number, struct plan *p,
+		enum fix_result *ret_result)
+{
+	AUTO_SESSION struct fix_session session = {.lock = -1};
+	CLEANUP(prospects_done) struct prospects x = {0};
+	size_t at = 0, wrong = 0;
+	int r = fix_session_open(run, &session);
+
+	if (r == 0)
+		r = fix_check_damage(session.entries, session.n);
+	if (r == 0)
+		r = fix_check_confirm(session.entries, session.n, number, &at);
+	if (r == 0)
+		r = look_ahead(run, p, &x, &wrong);
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		tell_drift(run, &p->steps[wrong], x.items[wrong].now);
+		*ret_result = FIX_DRIFT;
+		return 0;
+	}
+	return confirm(run, &session.entries[at], p, &x, ret_result);
 }

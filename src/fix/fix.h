@@ -69,6 +69,26 @@ int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_re
 int fix_check_forget(struct fix_host *h, const struct journal_entry *entries, size_t n,
 		     unsigned number, size_t *ret);
 int fix_forget(const struct fix_run *run, unsigned number);
+/* 0, or -EBUSY with a sentence: a fix is on trial, and no other is made before that is decided. */
+int fix_check_trial(const struct journal_entry *entries, size_t n);
+/*
+ * Whether fix_confirm would: *ret is the index of the fix that is on trial, `number` or (0) the one
+ * there is. -ENOENT: none is; -EAGAIN: its boot is still to come; -ESTALE: it is over.
+ */
+int fix_check_confirm(const struct journal_entry *entries, size_t n, unsigned number, size_t *ret);
+/*
+ * Makes what is on trial in this boot stay: carries `p` out as further steps of that fix, and takes
+ * its trial away. If a step fails, or it is interrupted, all of the fix is taken back. `p` outlives
+ * nothing of it. *ret_result is never FIX_NOTHING.
+ */
+int fix_confirm(const struct fix_run *run, unsigned number, struct plan *p,
+		enum fix_result *ret_result);
+/*
+ * Whether this boot is as well as the one before a trial was: a line for each unit that failed and had
+ * not; for each device without its driver, and each network link that is not up.
+ */
+void fix_trial_units(struct fix_host *h, const struct journal_entry *e, struct strbuf *out);
+void fix_trial_devices(struct fix_host *h, const struct journal_entry *e, struct strbuf *out);
 /* Undoes or finishes undoing what was interrupted; *ret_n fixes. Under the caller's lock. What could
  * not be undone is told and stays in the journal: it does not keep others from being made. Refuses as
  * fix_apply does. */

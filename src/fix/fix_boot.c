@@ -28,7 +28,7 @@ static int again(const struct fix_run *run, const struct journal_entry *e, struc
 
 static bool is_in_force(const struct journal_entry *e)
 {
-	return !e->damage && e->state == FIX_APPLIED;
+	return !e->damage && (e->state == FIX_APPLIED || e->state == FIX_ON_TRIAL);
 }
 
 static bool is_due(const struct journal_entry *e, size_t i)

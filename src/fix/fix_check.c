@@ -19,7 +19,8 @@ bool fix_is_interrupted(const struct journal_entry *e)
 		tried |= mark == MARK_UNDO_FAILED;
 		left |= mark != MARK_NONE && mark != MARK_UNDONE && mark != MARK_UNDO_FAILED;
 	}
-	return e->state == FIX_APPLYING || (e->state == FIX_UNDOING && (left || !tried));
+	return e->state == FIX_APPLYING || e->trial == TRIAL_OVER ||
+	       (e->state == FIX_UNDOING && (left || !tried));
 }
 
 /* ---- what may be undone ---- */
@@ -103,6 +104,48 @@ int fix_check_mounted(struct fix_host *h, const struct plan *p)
 		if (p->steps[i].target && !step_is_volatile(&p->steps[i]))
 			r = host_check_mounted(h, p->steps[i].target);
 	return r;
+}
+
+/* ---- what is on trial ---- */
+
+int fix_check_trial(const struct journal_entry *entries, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!entries[i].damage && entries[i].state == FIX_ON_TRIAL)
+			return err_set(EBUSY,
+				       entries[i].trial == TRIAL_RUNS
+					       ? "fix %u is on trial in this boot: confirm it "
+						 "first (onehop fix --confirm), or take it back "
+						 "(onehop undo %u)"
+					       : "fix %u is on trial: start the machine again to "
+						 "try it, or take it back (onehop undo %u)",
+				       entries[i].number, entries[i].number);
+	return 0;
+}
+
+int fix_check_confirm(const struct journal_entry *entries, size_t n, unsigned number, size_t *ret)
+{
+	for (size_t i = n; i-- > 0;) {
+		const struct journal_entry *e = &entries[i];
+
+		if (e->damage || e->state != FIX_ON_TRIAL || (number && e->number != number))
+			continue;
+		*ret = i;
+		if (e->trial == TRIAL_RUNS)
+			return 0;
+		if (e->trial == TRIAL_WAITS)
+			return err_set(EAGAIN,
+				       "fix %u was not tried yet: start the machine again, then "
+				       "confirm it",
+				       e->number);
+		return err_set(ESTALE,
+			       "the trial boot of fix %u is over, and this boot goes without its "
+			       "kernel parameters: onehop undo %u takes back the rest; then "
+			       "onehop fix --apply tries it once more",
+			       e->number, e->number);
+	}
+	return number ? err_set(ENOENT, "fix %u is not on trial", number)
+		      : err_set(ENOENT, "no fix is on trial: there is nothing to confirm");
 }
 
 /* Everything is as it was: by hand, since its log is lost. */

@@ -24,7 +24,11 @@ int fix_check_damage(const struct journal_entry *entries, size_t n);
 int fix_check_later(const struct journal_entry *entries, size_t n, size_t at);
 /* -ENOMEDIUM, with a sentence, if what a step writes lies on a file system that is not mounted. */
 int fix_check_mounted(struct fix_host *h, const struct plan *p);
-/* Cut short, as opposed to in force, undone, or tried to be undone as far as it can be. */
+/* Adds the units that failed already to the plan's baseline, as far as systemd says. */
+void fix_note_failed_units(struct fix_host *h, struct plan *p);
+/* Undoes the steps of the trial alone, past errors; how many could not be undone. */
+size_t fix_take_back_trial(const struct fix_run *run, struct journal_entry *e);
+/* Cut short or tried and not confirmed, as opposed to in force, undone, or tried to be undone as far as it can be. */
 bool fix_is_interrupted(const struct journal_entry *e);
 /* Undoes all of an entry that was begun, past errors, after its state was written; how many steps could not be undone. */
 size_t fix_take_back(const struct fix_run *run, struct journal_entry *e);

@@ -10,11 +10,16 @@
 
 /* ---- the journal under the lock ---- */
 
-static bool generates(const struct journal_entry *e, const char *target)
+/* The boot loader reads it, so its old content keeps a second name. */
+static bool keeps_old(const struct step *s)
+{
+	return s->kind == STEP_GENERATED || (s->kind == STEP_FILE && s->for_boot);
+}
+
+static bool replaces(const struct journal_entry *e, const char *target)
 {
 	for (size_t i = 0; i < e->plan->step_n; i++)
-		if (e->plan->steps[i].kind == STEP_GENERATED &&
-		    strcmp(e->plan->steps[i].target, target) == 0)
+		if (keeps_old(&e->plan->steps[i]) && strcmp(e->plan->steps[i].target, target) == 0)
 			return true;
 	return false;
 }
@@ -24,7 +29,7 @@ static bool of_this_boot(const struct fix_session *s, const char *target, const 
 {
 	for (size_t i = 0; i < s->n; i++)
 		if (strcmp(s->entries[i].last_boot_id, boot_id) == 0 &&
-		    generates(&s->entries[i], target))
+		    replaces(&s->entries[i], target))
 			return true;
 	return false;
 }
@@ -46,7 +51,7 @@ static void forget_old_names(const struct fix_run *run, const struct fix_session
 		const struct plan *p = session->entries[i].plan;
 
 		for (size_t k = 0; k < p->step_n; k++)
-			if (p->steps[k].kind == STEP_GENERATED &&
+			if (keeps_old(&p->steps[k]) &&
 			    !of_this_boot(session, p->steps[k].target, boot_id))
 				host_forget_old(run->host, p->steps[k].target);
 	}
@@ -398,6 +403,19 @@ size_t fix_take_back(const struct fix_run *run, struct journal_entry *e)
 	if (u.failed == 0)
 		journal_state(run->host, e, FIX_UNDONE);
 	journal_write_in_force(run->host);
+	return u.failed;
+}
+
+size_t fix_take_back_trial(const struct fix_run *run, struct journal_entry *e)
+{
+	struct undoing u = {.run = run, .e = e};
+	char boot_id[40];
+
+	journal_boot_id(run->host, boot_id);
+	u.other_boot = strcmp(boot_id, e->boot_id) != 0;
+	for (size_t i = e->plan->step_n; i-- > 0;)
+		if (e->plan->steps[i].trial)
+			undo_step(&u, i);
 	return u.failed;
 }
 

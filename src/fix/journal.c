@@ -299,6 +299,7 @@ static int read_entry(struct fix_host *h, unsigned number, bool contents, struct
 	}
 	if (e.no_log)
 		say_log_is_lost(&e);
+	journal_note_trial(h, &e);
 	*ret = e;
 	return 1;
 }
@@ -359,7 +360,8 @@ bool journal_is_over(const struct journal_entry *e)
 
 bool journal_is_unfinished(const struct journal_entry *e)
 {
-	return !e->damage && (e->state == FIX_APPLYING || e->state == FIX_UNDOING);
+	return !e->damage &&
+	       (e->state == FIX_APPLYING || e->state == FIX_UNDOING || e->trial == TRIAL_OVER);
 }
 
 /* ---- what was left ---- */
@@ -423,11 +425,11 @@ static int write_content(struct fix_host *h, const struct journal_entry *e, cons
 	return b->data ? host_replace(h, path, b->data, b->size, 0600) : 0;
 }
 
-static int write_contents(struct fix_host *h, const struct journal_entry *e)
+static int write_contents(struct fix_host *h, const struct journal_entry *e, size_t first)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < e->plan->step_n; i++) {
+	for (size_t i = first; r == 0 && i < e->plan->step_n; i++) {
 		const struct step *s = &e->plan->steps[i];
 
 		if (!step_has_content(s))
@@ -454,9 +456,42 @@ static int write_entry(struct fix_host *h, const struct journal_entry *e)
 	int r = journal_plan_text(e, &text);
 
 	if (r == 0)
-		r = write_contents(h, e);
+		r = write_contents(h, e, 0);
 	if (r == 0)
 		r = append(h, e, line);
+	return r < 0 ? r : host_replace(h, path, text, strlen(text), 0644);
+}
+
+/* Both lists, of items of `size`, in one; without `more`, zeros stand behind the first. */
+static void *joined(struct arena *a, const void *items, size_t n, const void *more, size_t more_n,
+		    size_t size)
+{
+	char *all = arena_alloc(a, n + more_n, size);
+
+	if (n)
+		memcpy(all, items, n * size);
+	if (more && more_n)
+		memcpy(all + n * size, more, more_n * size);
+	return all;
+}
+
+int journal_extend(struct fix_host *h, struct journal_entry *e, const struct plan *p)
+{
+	AUTO_FREE char *path = path_of(e->number, "plan.json"), *text = NULL;
+	struct plan *own = e->plan;
+	const size_t first = own->step_n;
+	int r;
+
+	e->marks = joined(own->arena, e->marks, first, NULL, p->step_n, sizeof(*e->marks));
+	e->errors = joined(own->arena, e->errors, first, NULL, p->step_n, sizeof(*e->errors));
+	own->steps = joined(own->arena, own->steps, first, p->steps, p->step_n, sizeof(*p->steps));
+	own->step_n += p->step_n;
+	own->builds_on = joined(own->arena, own->builds_on, own->builds_on_n, p->builds_on,
+				p->builds_on_n, sizeof(*p->builds_on));
+	own->builds_on_n += p->builds_on_n;
+	r = journal_plan_text(e, &text);
+	if (r == 0) /* copies of steps that no plan has yet harm nobody */
+		r = write_contents(h, e, first);
 	return r < 0 ? r : host_replace(h, path, text, strlen(text), 0644);
 }
 

@@ -12,6 +12,7 @@
  *   in-force              what `onehop check` looks for, a line each: "fix 3 BOOT-ID kernel-parameter
  *                         iommu=pt", "fix 3 BOOT-ID acs 0000:22:00.0 0011"; the boot is the one in
  *                         which the fix was made, "-" if not known (a mounted image).
+ *                         Kernel parameters of a fix on trial are "trial iommu=pt".
  *                         What a later fix set otherwise is not there. "acs-now": a register that
  *                         nothing writes again in another boot. Lines of a fix that cannot be
  *                         read stay
@@ -20,16 +21,26 @@
 
 #include "fix/step.h"
 
-#define JOURNAL_FOLDER  "var/lib/onehop"
-#define JOURNAL_VERSION 1
+#define JOURNAL_FOLDER        "var/lib/onehop"
+#define JOURNAL_VERSION       2
+#define JOURNAL_VERSION_PLAIN 1 /* of a fix without a trial boot, which older ones can read */
 
 enum fix_state {
 	FIX_APPLYING, /* interrupted while it was applied, if nobody holds the lock */
 	FIX_APPLIED,
-	FIX_UNDOING, /* interrupted while it was undone, or some steps could not be undone */
+	FIX_ON_TRIAL, /* all but the kernel parameters is in force; they are for one boot */
+	FIX_UNDOING,  /* interrupted while it was undone, or some steps could not be undone */
 	FIX_UNDONE,
 	FIX_FORGOTTEN, /* taken back by a person, who says so */
 	FIX_STATE_N
+};
+
+/* How far a fix in FIX_ON_TRIAL is. */
+enum trial {
+	TRIAL_NONE,  /* no such fix */
+	TRIAL_WAITS, /* for its boot; and in an image, where nobody knows */
+	TRIAL_RUNS,  /* this boot has its parameters */
+	TRIAL_OVER,  /* a later boot went without them: they were not confirmed */
 };
 
 enum step_mark {
@@ -55,7 +66,9 @@ struct journal_entry {
 	 * neither. */
 	const char **errors;
 	bool was_applied; /* it came to its end once; undone without that, it failed or was interrupted */
-	bool no_log; /* it is lost: the first line is on disk before the plan is */
+	bool was_on_trial; /* once: it was confirmed if it is applied */
+	enum trial trial;  /* by journal_read and journal_list */
+	bool no_log;       /* it is lost: the first line is on disk before the plan is */
 	/*
 	 * 0, or the negative errno and the sentence of why it is not known what it did. Its plan has no
 	 * steps then, unless only the log was lost; its state is what a log that can be read says.
@@ -67,7 +80,7 @@ struct journal_entry {
 /* Undone or forgotten, as far as its log can be trusted: it is in nobody's way, damaged or not. */
 bool journal_is_over(const struct journal_entry *e);
 /* Neither in force nor undone: interrupted, unless another run is at it now, or not all of it could be
- * undone. What is damaged is neither. */
+ * undone, or tried and not confirmed. What is damaged is neither. */
 bool journal_is_unfinished(const struct journal_entry *e);
 
 /*
@@ -95,6 +108,8 @@ int journal_begin(struct fix_host *h, struct plan *p, struct journal_entry *ret)
 /* One line of the log, durably. `text`: an error; `output`: what a program printed; NULL: none. */
 int journal_mark(struct fix_host *h, struct journal_entry *e, size_t step, enum step_mark mark,
 		 const char *text, const char *output);
+/* Adds the steps of `p`, which outlives the entry, behind those that it has; durably, none is begun. */
+int journal_extend(struct fix_host *h, struct journal_entry *e, const struct plan *p);
 int journal_state(struct fix_host *h, struct journal_entry *e, enum fix_state state);
 /* Content that only became known now: new-STEP. */
 int journal_new_content(struct fix_host *h, const struct journal_entry *e, size_t step);

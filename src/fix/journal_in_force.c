@@ -112,13 +112,27 @@ static bool is_listed(const struct lines *l, size_t first, const struct line *li
 	return false;
 }
 
+/* Of a fix on trial the parameters are for one boot, and with them what they do; NULL: no line. */
+static const char *kind_now(const struct journal_entry *e, const char *kind)
+{
+	if (e->state != FIX_ON_TRIAL)
+		return kind;
+	return strcmp(kind, acs) == 0                  ? NULL
+	       : strcmp(kind, "kernel-parameter") == 0 ? "trial"
+						       : kind;
+}
+
 static void add_entry(struct lines *l, const struct journal_entry *e)
 {
 	const struct plan *p = e->plan;
 	size_t first = l->n;
 
-	for (size_t i = 0; i < p->wanted_n; i++)
-		add_line(l, e, p->wanted[i].kind, p->wanted[i].value);
+	for (size_t i = 0; i < p->wanted_n; i++) {
+		const char *kind = kind_now(e, p->wanted[i].kind);
+
+		if (kind)
+			add_line(l, e, kind, p->wanted[i].value);
+	}
 	for (size_t i = 0; i < p->step_n; i++) {
 		const struct step *s = &p->steps[i];
 		struct line line = {e, s->again_at_boot ? acs : acs_now, NULL};
@@ -166,7 +180,8 @@ static int in_force_text(struct fix_host *h, const char *now, struct strbuf *out
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++)
-		if (!entries[i].damage && entries[i].state == FIX_APPLIED)
+		if (!entries[i].damage &&
+		    (entries[i].state == FIX_APPLIED || entries[i].state == FIX_ON_TRIAL))
 			add_entry(&lines, &entries[i]);
 	print_lines(&lines, out);
 	for (size_t i = 0; i < n; i++)

@@ -50,6 +50,8 @@ static const struct {
 	{"reboot", offsetof(struct step, reboot)},
 	{"again_at_boot", offsetof(struct step, again_at_boot)},
 	{"passing", offsetof(struct step, passing)},
+	{"for_boot", offsetof(struct step, for_boot)},
+	{"trial", offsetof(struct step, trial)},
 	{"needed_by_undo", offsetof(struct step, needed_by_undo)},
 };
 
@@ -145,26 +147,35 @@ static json_t *wanted_to_json(struct writer *w, const struct plan_wanted *wanted
 	return o;
 }
 
+static json_t *rows_to_json(struct writer *w, const struct plan_wanted *rows, size_t n)
+{
+	json_t *a = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(a, wanted_to_json(w, &rows[i]));
+	return a;
+}
+
 static json_t *entry_to_json(struct writer *w, const struct journal_entry *e)
 {
 	const struct plan *p = e->plan;
-	json_t *o =
-		json_pack("{s:s, s:i, s:i, s:s, s:s}", "schema", SCHEMA, "version", JOURNAL_VERSION,
-			  "number", (int)e->number, "date", e->date, "boot_id", e->boot_id);
-	json_t *steps = json_array(), *manual = json_array(), *wanted = json_array();
+	json_t *o = json_pack("{s:s, s:i, s:i, s:s, s:s}", "schema", SCHEMA, "version",
+			      plan_has_trial(p) ? JOURNAL_VERSION : JOURNAL_VERSION_PLAIN, "number",
+			      (int)e->number, "date", e->date, "boot_id", e->boot_id);
+	json_t *steps = json_array(), *manual = json_array();
 
 	for (size_t i = 0; i < p->step_n; i++)
 		json_array_append_new(steps, step_to_json(w, &p->steps[i]));
 	for (size_t i = 0; i < p->manual_n; i++)
 		json_array_append_new(manual, manual_to_json(w, &p->manual[i]));
-	for (size_t i = 0; i < p->wanted_n; i++)
-		json_array_append_new(wanted, wanted_to_json(w, &p->wanted[i]));
 	set(w, o, "steps", steps);
 	set(w, o, "manual", manual);
-	set(w, o, "wanted", wanted);
+	set(w, o, "wanted", rows_to_json(w, p->wanted, p->wanted_n));
 	set_list(w, o, "notes", p->notes, p->note_n);
 	set_list(w, o, "way_back", p->way_back, p->way_back_n);
 	set_list(w, o, "builds_on", p->builds_on, p->builds_on_n);
+	if (p->baseline_n)
+		set(w, o, "baseline", rows_to_json(w, p->baseline, p->baseline_n));
 	return o;
 }
 
@@ -291,7 +302,8 @@ static void check_step(struct reader *r, const struct step *s)
 {
 	struct pci_address address;
 	bool device = s->kind == STEP_REGISTER || s->kind == STEP_BAR_SIZE;
-	bool file = step_has_content(s) || s->kind == STEP_ATTRIBUTE;
+	bool text = s->kind == STEP_ATTRIBUTE || s->kind == STEP_ONE_SHOT;
+	bool file = step_has_content(s) || text;
 
 	if (device && (!s->target || pci_address_parse(s->target, &address) < 0))
 		wrong(r, "target", "is no device's address");
@@ -299,13 +311,14 @@ static void check_step(struct reader *r, const struct step *s)
 		wrong(r, "target", "is no path below the root");
 	if ((s->argv_if && !is_path(s->argv_if)) || (s->undo_if && !is_path(s->undo_if)))
 		wrong(r, s->undo_if ? "undo_if" : "argv_if", "is no path below the root");
-	if (device && !s->at)
+	if ((device || s->kind == STEP_ONE_SHOT) && !s->at)
 		wrong(r, "at", "is missing");
 	if (s->kind == STEP_WORDS && (!s->target || !s->at || !s->argv || !s->undo_argv))
 		wrong(r, "argv", "is missing");
-	if ((device || s->kind == STEP_ATTRIBUTE || s->kind == STEP_WORDS) &&
-	    (!s->old.data || !s->new.data))
+	if ((device || text || s->kind == STEP_WORDS) && (!s->old.data || !s->new.data))
 		wrong(r, s->old.data ? "new" : "old", "is missing");
+	if (s->kind == STEP_ONE_SHOT && (!s->argv || !s->undo_argv))
+		wrong(r, s->argv ? "undo_argv" : "argv", "is missing");
 	if (s->made &&
 	    (!is_path(s->made) || !s->target || strncmp(s->target, s->made, strlen(s->made)) != 0 ||
 	     s->target[strlen(s->made)] != '/'))
@@ -365,13 +378,11 @@ static void read_manual(struct reader *r, const json_t *doc, struct plan *p)
 	}
 }
 
-static void read_wanted(struct reader *r, const json_t *doc, struct plan *p)
+static void read_rows(struct reader *r, const json_t *a, struct plan_wanted **ret, size_t *ret_n)
 {
-	const json_t *a = need_array(r, doc, "wanted");
-
 	for (size_t i = 0; i < json_array_size(a); i++) {
 		const json_t *o = json_array_get(a, i);
-		struct plan_wanted *w = ARENA_PUSH(r->arena, p->wanted, p->wanted_n);
+		struct plan_wanted *w = ARENA_PUSH(r->arena, *ret, *ret_n);
 
 		w->kind = need_text(r, o, "kind");
 		w->value = need_text(r, o, "value");
@@ -400,7 +411,10 @@ static void read_entry(struct reader *r, const json_t *doc, struct journal_entry
 	snprintf(e->boot_id, sizeof(e->boot_id), "%s", need_text(r, doc, "boot_id"));
 	read_steps(r, doc, p);
 	read_manual(r, doc, p);
-	read_wanted(r, doc, p);
+	read_rows(r, need_array(r, doc, "wanted"), &p->wanted, &p->wanted_n);
+	/* Of a fix that has no trial there is none. */
+	if (json_object_get(doc, "baseline"))
+		read_rows(r, need_array(r, doc, "baseline"), &p->baseline, &p->baseline_n);
 	p->notes = get_list(r, need_array(r, doc, "notes"), "notes", &p->note_n);
 	p->way_back = get_list(r, need_array(r, doc, "way_back"), "way_back", &p->way_back_n);
 	read_builds_on(r, doc, p);

@@ -20,8 +20,8 @@ static const char *const mark_words[MARK_N] = {
 };
 
 static const char *const state_words[FIX_STATE_N] = {
-	[FIX_APPLYING] = "applying", [FIX_APPLIED] = "applied",     [FIX_UNDOING] = "undoing",
-	[FIX_UNDONE] = "undone",     [FIX_FORGOTTEN] = "forgotten",
+	[FIX_APPLYING] = "applying", [FIX_APPLIED] = "applied", [FIX_ON_TRIAL] = "on-trial",
+	[FIX_UNDOING] = "undoing",   [FIX_UNDONE] = "undone",   [FIX_FORGOTTEN] = "forgotten",
 };
 
 const char *fix_state_word(enum fix_state s)
@@ -114,7 +114,10 @@ void journal_note_mark(struct journal_entry *e, size_t step, enum step_mark mark
 void journal_note_state(struct journal_entry *e, enum fix_state state, const char *boot_id)
 {
 	e->state = state;
-	e->was_applied |= state == FIX_APPLIED;
+	if (state != FIX_ON_TRIAL)
+		e->trial = TRIAL_NONE;
+	e->was_on_trial |= state == FIX_ON_TRIAL;
+	e->was_applied |= state == FIX_APPLIED || state == FIX_ON_TRIAL;
 	snprintf(e->last_boot_id, sizeof(e->last_boot_id), "%s", boot_id);
 }
 

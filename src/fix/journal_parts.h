@@ -24,4 +24,7 @@ void journal_note_state(struct journal_entry *e, enum fix_state state, const cha
 /* How much of it is whole lines: less than `size` if the last was torn. */
 size_t journal_log_whole(const char *text, size_t size);
 
+/* How far a fix on trial is: what runs, and what the boot loader is to start next. */
+void journal_note_trial(struct fix_host *h, struct journal_entry *e);
+
 void journal_now(char ret[static 32]); /* "2026-11-21T23:05:00Z" */

@@ -18,6 +18,14 @@ void plan_free(struct plan *p)
 		arena_free(p->arena); /* the plan itself is in it */
 }
 
+bool plan_has_trial(const struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (p->steps[i].trial)
+			return true;
+	return false;
+}
+
 bool plan_needs_reboot(const struct plan *p)
 {
 	for (size_t i = 0; i < p->step_n; i++)

@@ -61,6 +61,7 @@ static const struct step_ops *const kinds[STEP_KIND_N] = {
 	[STEP_TOOL] = &tool_ops,
 	[STEP_GENERATED] = &step_generated_ops,
 	[STEP_WORDS] = &step_words_ops,
+	[STEP_ONE_SHOT] = &step_one_shot_ops,
 };
 
 const char *step_kind_word(enum step_kind k)

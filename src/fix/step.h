@@ -17,6 +17,7 @@ enum step_kind {
 	STEP_TOOL,      /* a program of the distribution is run */
 	STEP_GENERATED, /* a file that such a program makes: written beside, checked, put in place */
 	STEP_WORDS, /* the kernel's command line of the next boot, by the program that keeps it */
+	STEP_ONE_SHOT, /* the boot loader's entry for the next boot alone, which it clears itself */
 	STEP_KIND_N
 };
 
@@ -31,6 +32,8 @@ enum step_kind {
  *  TOOL       NULL                 -             -
  *  GENERATED  the file             -             old: its content; new is known only once it is made
  *  WORDS      "rpm-ostree"         "iommu=pt"    "-iommu=pt", "+iommu=pt": not there, there
+ *  ONE_SHOT   the file that has it "next_entry"  "", "onehop-trial": the entry's name in GRUB's
+ *                                                environment block
  */
 struct step {
 	enum step_kind kind;
@@ -49,7 +52,7 @@ struct step {
 	const char
 		*made; /* FILE: the first folder on its way that was not there; by step_prepare */
 	/*
-	 * TOOL, GENERATED: the program (a name, looked up in the host's usual folders) and its words,
+	 * TOOL, GENERATED, ONE_SHOT: the program (a name, looked up in the host's usual folders) and its words,
 	 * NULL-ended; NULL: nothing is run in that direction, so that a step before and one after a
 	 * FILE regenerate what stands on it in both directions. GENERATED: the word STEP_OUTPUT stands
 	 * for the file to write. Undoing goes past errors: programs of one plan must not stand on
@@ -60,7 +63,8 @@ struct step {
 	 * always. */
 	const char *argv_if, *undo_if;
 	const char *const
-		*check_argv; /* GENERATED: passes if the new file is well formed; NULL: none */
+		*check_argv; /* GENERATED: passes if the new file is well formed; ONE_SHOT: prints
+			      * nothing if the boot loader can clear it; NULL: none */
 	const char *expect,
 		*expect_not; /* GENERATED: what the new file must (not) hold; NULL: whatever */
 	unsigned deadline_s;
@@ -73,6 +77,8 @@ struct step {
 	bool reboot;        /* in force only after a reboot */
 	bool again_at_boot; /* REGISTER: onehop does it again at each boot */
 	bool passing;       /* TOOL: what it does is gone with a reboot */
+	bool for_boot;      /* FILE: a boot loader reads it, with a driver that knows no journal */
+	bool trial;         /* of a trial boot: taken back when the fix is confirmed */
 	/* FILE, TOOL: steps behind it are undone with what it made, so it stays until all of them are. */
 	bool needed_by_undo;
 };
@@ -107,6 +113,16 @@ struct plan {
 	size_t left_out_n;
 	struct plan_wanted *wanted;
 	size_t wanted_n;
+	/*
+	 * Of a plan with a trial boot: what is done when it is confirmed, as it would be now (not in
+	 * the journal: it is planned again then), and what a healthy boot has as well: "driver"
+	 * "0000:41:00.0 nvidia", "link" "eno1"; "failed" "x.service" failed before.
+	 */
+	struct step *on_confirm;
+	size_t on_confirm_n;
+	struct plan_wanted *baseline;
+	size_t baseline_n;
+	const char *no_trial; /* why there is none although one is wanted; NULL: no such reason */
 	const char *
 		*notes; /* one sentence each: conflicting parameters and where they stand, ... */
 	size_t note_n;
@@ -123,6 +139,8 @@ struct plan {
 struct plan *plan_new(void);
 void plan_free(struct plan *p);
 bool plan_needs_reboot(const struct plan *p);
+/* Its kernel parameters are for one boot until they are confirmed. */
+bool plan_has_trial(const struct plan *p);
 
 /* ---- carrying out one step ---- */
 

@@ -91,6 +91,8 @@ static struct host_change change_of(const struct step *s, bool undoing)
 		.seen = undoing ? s->new : s->old,
 		.put = undoing ? s->old : s->new,
 		.mode = s->mode ? s->mode : 0644,
+		.for_boot = s->for_boot,
+		.going_back = undoing,
 	};
 }
 

@@ -19,6 +19,7 @@ struct step_ops {
 
 extern const struct step_ops step_file_ops, step_generated_ops, step_words_ops;
 extern const struct step_ops step_register_ops, step_bar_size_ops, step_attribute_ops;
+extern const struct step_ops step_one_shot_ops;
 
 /* Where the device's folder of sysfs is, with `rest` behind; the caller frees. */
 char *step_device_path(const struct step *s, const char *rest);

@@ -93,9 +93,11 @@ static void add_value(const struct step *s, const struct bytes *expected, const 
 		[STEP_REGISTER] = {" ", ""},
 		[STEP_BAR_SIZE] = {" BAR ", " MiB"},
 		[STEP_ATTRIBUTE] = {" ", ""},
+		[STEP_ONE_SHOT] = {" ", ""},
 	};
 
-	strbuf_printf(out, "%s%s", s->kind == STEP_ATTRIBUTE ? "/" : "", s->target);
+	strbuf_printf(out, "%s%s", s->kind == STEP_ATTRIBUTE || s->kind == STEP_ONE_SHOT ? "/" : "",
+		      s->target);
 	if (s->at)
 		strbuf_printf(out, "%s%s", words[s->kind].before_at, s->at);
 	strbuf_printf(out, " is %s%s, expected %s", now ? now : "not there",

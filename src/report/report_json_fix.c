@@ -80,16 +80,22 @@ json_t *step_json(const struct step *s, size_t number)
 	json_object_set_new(o, "cost", json_text(s->cost));
 	json_object_set_new(o, "reboot", json_boolean(s->reboot));
 	json_object_set_new(o, "again_at_boot", json_boolean(s->again_at_boot));
+	json_object_set_new(o, "trial", json_boolean(s->trial));
 	return o;
+}
+
+static json_t *steps_of_json(const struct step *steps, size_t n)
+{
+	json_t *a = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(a, step_json(&steps[i], i));
+	return a;
 }
 
 static json_t *steps_json(const struct plan *p)
 {
-	json_t *a = json_array();
-
-	for (size_t i = 0; i < p->step_n; i++)
-		json_array_append_new(a, step_json(&p->steps[i], i));
-	return a;
+	return steps_of_json(p->steps, p->step_n);
 }
 
 /* ---- a plan ---- */
@@ -215,6 +221,8 @@ json_t *report_plan_json(const struct plan_report *r, const struct fix_outcome *
 	json_object_set_new(o, "notes", texts_json(p->notes, p->note_n));
 	json_object_set_new(o, "way_back", texts_json(p->way_back, p->way_back_n));
 	json_object_set_new(o, "reboot", json_boolean(plan_needs_reboot(p)));
+	json_object_set_new(o, "on_confirm", steps_of_json(p->on_confirm, p->on_confirm_n));
+	json_object_set_new(o, "no_trial", json_text(p->no_trial));
 	json_object_set_new(o, "result", outcome_json(outcome));
 	return o;
 }

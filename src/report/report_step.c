@@ -214,12 +214,23 @@ static void add_generated(struct document *out, const struct step *s, bool verbo
 		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "must hold:", "%s", s->expect);
 }
 
+static void add_one_shot(struct document *out, const struct step *s, bool verbose)
+{
+	(void)verbose;
+	add_command(out, "runs:  ", s, s->argv, NULL);
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:",
+		      "%s in /%s: the entry \"%s\" for the next boot only; the boot loader clears "
+		      "it before it starts that entry",
+		      s->at, s->target, s->new.data);
+}
+
 static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct step *s,
 					   bool verbose) = {
 	[STEP_FILE] = add_file,           [STEP_REGISTER] = add_register,
 	[STEP_ATTRIBUTE] = add_attribute, [STEP_BAR_SIZE] = add_bar_size,
 	[STEP_TOOL] = add_tool,           [STEP_GENERATED] = add_generated,
 	[STEP_WORDS] = add_tool,
+	[STEP_ONE_SHOT] = add_one_shot,
 };
 
 void add_step_change(struct document *out, const struct step *s, bool verbose)
@@ -251,6 +262,8 @@ bool step_undoes(const struct step *s)
 
 const char *step_in_force(const struct step *s)
 {
+	if (s->trial)
+		return s->reboot ? "for one boot" : "until the trial is confirmed or undone";
 	if (s->reboot)
 		return "after a reboot";
 	if (s->kind == STEP_FILE || (is_program(s) && !s->passing))
@@ -284,6 +297,8 @@ void step_undo_words(const struct step *s, struct strbuf *out)
 		strbuf_printf(out, "set %s of %s back to %s", s->at, s->target, old);
 	else if (s->kind == STEP_BAR_SIZE)
 		strbuf_printf(out, "set BAR%s of %s back to %s MiB", s->at, s->target, old);
+	else if (s->kind == STEP_ONE_SHOT)
+		strbuf_printf(out, "have the next boot take the usual entry");
 	else
 		strbuf_printf(out, "write %s to /%s", old, s->target);
 }

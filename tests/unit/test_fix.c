@@ -1425,7 +1425,7 @@ static void test_newer_journal(void **state)
 	AUTO_PLAN struct plan *p = one_file();
 
 	assert_int_equal(apply(g, p), FIX_DONE);
-	edit_plan(g, "\"version\": 1", "\"version\": 2");
+	edit_plan(g, "\"version\": 1", "\"version\": 3");
 	assert_refused(g, -EPROTO, "fixes/1/plan.json was written by a newer onehop");
 }
 

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The boot loader's entry for the next boot alone: looked at in its file, set by its own program. */
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "fix/step_parts.h"
+
+#include <string.h>
+
+/* The value of a variable in GRUB's environment block; "" if it has none. The caller frees. */
+static char *block_value(const char *block, const char *name)
+{
+	const char *line = NULL;
+	size_t n, length = strlen(name);
+
+	while (text_next_line(&line, &n, block))
+		if (n > length && memcmp(line, name, length) == 0 && line[length] == '=')
+			return xstrndup(line + length + 1, n - length - 1);
+	return xstrdup("");
+}
+
+static int read_value(struct fix_host *h, const struct step *s, char **ret)
+{
+	AUTO_FREE char *block = NULL;
+	size_t size;
+	int r = host_read(h, s->target, &block, &size);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	*ret = block_value(r == 0 ? block : "", s->at);
+	return 0;
+}
+
+static int look_one_shot(struct fix_host *h, const struct step *s, enum step_state *ret,
+			 char **ret_now)
+{
+	AUTO_FREE char *value = NULL;
+	int r = read_value(h, s, &value);
+
+	if (r < 0)
+		return r;
+	*ret = strcmp(value, s->new.data) == 0   ? STEP_IS_NEW
+	       : strcmp(value, s->old.data) == 0 ? STEP_IS_OLD
+						 : STEP_IS_OTHER;
+	if (ret_now)
+		*ret_now = TAKE_PTR(value);
+	return 0;
+}
+
+/* The first line of words alone: warnings have a colon. NULL: there is none. */
+static const char *first_words(const char *text, size_t *ret_n)
+{
+	const char *line = NULL;
+
+	while (text_next_line(&line, ret_n, text))
+		if (*ret_n && !memchr(line, ':', *ret_n))
+			return line;
+	return NULL;
+}
+
+/* An entry that the boot loader cannot clear would be for every boot. */
+static int allow_one_shot(struct fix_host *h, const struct step *s)
+{
+	AUTO_STRBUF struct strbuf output = {0};
+	int r = s->check_argv ? host_run(h, s->check_argv, s->deadline_s, &output) : 0;
+	const char *words;
+	size_t n;
+
+	if (r < 0)
+		return r;
+	words = first_words(strbuf_str(&output), &n);
+	if (!words)
+		return 0;
+	return err_set(EOPNOTSUPP,
+		       "/%s is on %.*s, where the boot loader cannot write: the entry for the next "
+		       "boot would stay for all boots",
+		       s->target, (int)n, words);
+}
+
+static int apply_one_shot(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	int r = allow_one_shot(h, s);
+
+	return r < 0 ? r : host_run(h, s->argv, s->deadline_s, output);
+}
+
+static int undo_one_shot(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	return host_run(h, s->undo_argv, s->deadline_s, output);
+}
+
+const struct step_ops step_one_shot_ops = {
+	.word = "one-shot",
+	.in_system = true, /* the next boot clears it */
+	.look = look_one_shot,
+	.allow = allow_one_shot,
+	.apply = apply_one_shot,
+	.undo = undo_one_shot,
+};

@@ -8,11 +8,20 @@
 struct machine;
 struct source;
 
+/* Whether kernel parameters are tried for one boot before they stay, where the boot loader can. */
+enum trial_wish {
+	TRIAL_NEVER,
+	TRIAL_WITHOUT_DISPLAY, /* where nobody could choose another entry in the boot menu */
+	TRIAL_ALWAYS,
+};
+
 struct plan_request {
 	const struct machine *machine;
 	struct source *source; /* the same host's files: what they hold now is each step's `old` */
 	bool image;            /* a mounted image: only what lasts; programs become manual steps */
 	bool inside; /* a system image that is prepared, seen from inside, as by chroot: no container */
+	enum trial_wish trial;
+	bool confirms; /* parameters that this boot has were tried, and are planned all the same */
 	unsigned lifetime;   /* enum change_lifetime: mask over what the changes want */
 	const char *program; /* this program's absolute path, for a unit that runs it at boot;
 				* NULL: others than root could put another there */

@@ -24,6 +24,7 @@
 #define UNIT_ACS         "onehop-acs.service"
 #define UNIT_PEERMEM     "onehop-peermem.service"
 #define UNIT_PERSISTENCE "onehop-persistence.service"
+#define UNIT_TRIAL       "onehop-trial.service"
 
 /* The order of the steps: what is done at once, then what stays; each later one may need the earlier. */
 enum phase {
@@ -193,6 +194,9 @@ struct boot_way {
 	bool (*can)(struct planner *p);  /* NULL: always */
 	void (*plan)(struct planner *p); /* all of the planner's words at once */
 	bool by_hand;
+	/* Plans a boot with all of the words. One clause: why there can be none; NULL: it is planned.
+	 * May be NULL: onehop knows no such thing there. */
+	const char *(*trial)(struct planner *p);
 };
 
 const struct boot_way *plan_boot_way(struct planner *p);
@@ -209,6 +213,16 @@ void plan_words_want(struct planner *p);
 void plan_words_by(struct planner *p, const char *program);
 /* Takes a word out of the list, which is somewhere already. */
 void plan_word_drop(struct planner *p, size_t i);
+
+/* plan_trial.c: one boot with the words before they stay */
+struct trial_start {
+	size_t step_n, way_boot_n, way_without_n; /* before the words were planned */
+};
+struct trial_start plan_trial_start(const struct planner *p);
+/* Keeps what was planned since for confirmation, and plans the trial in its place, if one is wanted. */
+void plan_trial_finish(struct planner *p, const struct trial_start *start);
+/* Steps of the trial; the unit that confirms it comes with them. */
+const char *plan_trial_grub(struct planner *p);
 
 /* plan_cmdline.c: what the command line and the files that it comes from hold */
 typedef void word_visitor(void *context, const char *word, const char *file, unsigned line);
@@ -231,6 +245,13 @@ bool plan_has_boot_files(struct planner *p);
 void plan_grubby(struct planner *p);
 
 /* plan_grub.c */
+struct grub {
+	const char *mkconfig, *check, *config;
+	const char *reboot, *editenv, *probe;
+};
+
+/* The one whose programs are there, or most likely are. */
+const struct grub *plan_grub_here(struct planner *p);
 bool plan_grub_reads_drop_ins(struct planner *p);
 void plan_grub_refresh(struct planner *p);
 void plan_grub_drop_in(struct planner *p);
@@ -252,6 +273,7 @@ struct unit {
 	const char *name, *about;      /* "onehop-acs.service", and what it is for */
 	const char *after, *condition; /* NULL: none */
 	const char *first, *start, *stop;
+	bool waits; /* for something: what starts it does not wait for its end */
 	bool early; /* before all ordinary services */
 	bool now;   /* started at once too */
 };

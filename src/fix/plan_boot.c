@@ -154,7 +154,7 @@ static const struct boot_way ways[] = {
 	{KEEPER_ENTRIES, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_GRUBBY, NULL, plan_grubby},
 	{KEEPER_PROXMOX_GRUB, NULL, plan_grub_refresh},
-	{KEEPER_GRUB, plan_grub_reads_drop_ins, plan_grub_drop_in},
+	{KEEPER_GRUB, plan_grub_reads_drop_ins, plan_grub_drop_in, .trial = plan_trial_grub},
 	{KEEPER_GRUB, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_UNKNOWN, NULL, plan_boot_by_hand, .by_hand = true},
 };
@@ -185,15 +185,20 @@ const char *plan_word_why_not(struct planner *p, const char *word)
 
 void plan_boot_finish(struct planner *p)
 {
+	struct trial_start start;
+
 	for (size_t i = p->word_n; i-- > 0;) {
 		const struct wanted_word *w = &p->words[i];
 
 		plan_word_conflicts(p, w->word, w->purpose.rules);
-		if (!plan_word_runs(p, w->word))
+		if (p->request->confirms || !plan_word_runs(p, w->word))
 			continue;
 		plan_note(p, "the running kernel has %s on its command line already", w->word);
 		plan_word_drop(p, i);
 	}
-	if (p->word_n)
-		plan_boot_way(p)->plan(p);
+	if (!p->word_n)
+		return;
+	start = plan_trial_start(p);
+	plan_boot_way(p)->plan(p);
+	plan_trial_finish(p, &start);
 }

@@ -12,13 +12,11 @@
 	"by\n"                                                                                     \
 	"# hand: delete this file and run update-grub."
 
-struct grub {
-	const char *mkconfig, *check, *config;
-};
-
 static const struct grub grubs[] = {
-	{"grub-mkconfig", "grub-script-check", "boot/grub/grub.cfg"},
-	{"grub2-mkconfig", "grub2-script-check", "boot/grub2/grub.cfg"},
+	{"grub-mkconfig", "grub-script-check", "boot/grub/grub.cfg", "grub-reboot", "grub-editenv",
+	 "grub-probe"},
+	{"grub2-mkconfig", "grub2-script-check", "boot/grub2/grub.cfg", "grub2-reboot",
+	 "grub2-editenv", "grub2-probe"},
 };
 
 /* The text of the program, a shell script. */
@@ -53,6 +51,14 @@ static const struct grub *find_grub(struct planner *p, const char **ret_text, en
 	}
 	*ret_there = likely ? THERE_UNKNOWN : THERE_NO;
 	return likely ? likely : &grubs[0];
+}
+
+const struct grub *plan_grub_here(struct planner *p)
+{
+	enum there there;
+	const char *text;
+
+	return find_grub(p, &text, &there);
 }
 
 bool plan_grub_reads_drop_ins(struct planner *p)

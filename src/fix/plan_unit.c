@@ -85,7 +85,8 @@ static const char *unit_text(struct planner *p, const struct unit *u)
 	if (u->early)
 		strbuf_puts(&text, early);
 	add_key(&text, "After", u->after);
-	strbuf_puts(&text, "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n");
+	strbuf_puts(&text, u->waits ? "\n[Service]\nType=exec\n"
+				    : "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n");
 	add_key(&text, "ExecStartPre", u->first);
 	add_key(&text, "ExecStart", u->start);
 	add_key(&text, "ExecStop", u->stop);

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel parameters for one boot before they stay: who wants it, which loader can, what it takes. */
+#include "fix/make_plan_impl.h"
+
+#include "fix/grub_menu.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define TRIAL_ID "onehop-trial"
+/* Seconds until a kernel that panics starts the machine again, without the parameters. */
+#define TRIAL_PANIC "panic=30"
+
+/* ---- whether one is wanted ---- */
+
+/* A screen at which somebody could choose another entry. In /sys: what the firmware drives is not. */
+static enum there has_display(struct planner *p)
+{
+	char **names = NULL;
+	size_t n = 0;
+	bool found = false;
+	int r = source_list(p->s, &names, &n, "sys/class/drm");
+
+	if (r < 0)
+		return r == -ENOENT ? THERE_NO : THERE_UNKNOWN;
+	for (size_t i = 0; i < n; i++) {
+		enum there there;
+		const char *status =
+			plan_read(p, &there,
+				  arena_printf(p->a, "sys/class/drm/%s/status", names[i]));
+
+		found |= status && strcmp(status, "connected\n") == 0;
+	}
+	source_free_names(names, n);
+	return found ? THERE_YES : THERE_NO;
+}
+
+static bool is_wanted(struct planner *p)
+{
+	switch (p->request->trial) {
+	case TRIAL_ALWAYS:
+		return true;
+	case TRIAL_WITHOUT_DISPLAY:
+		return has_display(p) == THERE_NO;
+	default:
+		return false;
+	}
+}
+
+/* ---- what a healthy boot has ---- */
+
+static void add_baseline(struct planner *p, const char *kind, const char *value)
+{
+	struct plan_wanted *row = ARENA_PUSH(p->a, p->plan->baseline, p->plan->baseline_n);
+
+	row->kind = kind;
+	row->value = value;
+}
+
+/* Storage, network cards and GPUs: what a machine cannot be reached or used without. */
+static bool must_have_driver(const struct pci_function *f)
+{
+	static const unsigned classes[] = {0x01, 0x02, 0x03, 0x12};
+
+	for (size_t i = 0; i < ARRAY_LEN(classes); i++)
+		if (fact_known(f->class_code) &&
+		    (unsigned)(f->class_code.value >> 16) == classes[i])
+			return fact_known(f->driver);
+	return false;
+}
+
+static void note_links(struct planner *p)
+{
+	char **names = NULL;
+	size_t n = 0;
+
+	if (source_list(p->s, &names, &n, "sys/class/net") < 0)
+		return;
+	for (size_t i = 0; i < n; i++) {
+		enum there there;
+		const char *state =
+			plan_read(p, &there,
+				  arena_printf(p->a, "sys/class/net/%s/operstate", names[i]));
+
+		if (state && strcmp(state, "up\n") == 0 &&
+		    plan_exists(p, "sys/class/net/%s/device", names[i]) == THERE_YES)
+			add_baseline(p, "link", arena_strdup(p->a, names[i]));
+	}
+	source_free_names(names, n);
+}
+
+static void note_baseline(struct planner *p)
+{
+	for (size_t i = 0; i < p->m->pci_n; i++) {
+		const struct pci_function *f = &p->m->pci[i];
+
+		if (must_have_driver(f))
+			add_baseline(p, "driver",
+				     arena_printf(p->a, "%s %s", f->name, f->driver.value));
+	}
+	note_links(p);
+}
+
+/* ---- what confirms it ---- */
+
+static void plan_confirming(struct planner *p)
+{
+	static const struct purpose purpose = {
+		.why = "after a boot that is as well as this one, the parameters stay",
+		.rules = ""};
+	const char *program = plan_own_program(p);
+	struct steps *list = &p->phases[PHASE_UNITS];
+	const size_t first = list->n;
+	const struct unit unit = {
+		.name = UNIT_TRIAL,
+		.about = "confirms the kernel parameters that onehop tries, after a healthy boot",
+		.after = "multi-user.target",
+		.start = program ? arena_printf(p->a, "%s fix --confirm --when-healthy", program)
+				 : NULL,
+		.waits = true,
+	};
+
+	if (!program || !plan_has_systemd(p)) {
+		plan_note(p,
+			  "nothing confirms the trial by itself here: run `onehop fix --confirm` "
+			  "in the trial boot, or the boot after it goes without the parameters");
+		return;
+	}
+	plan_unit(p, &unit, &purpose);
+	for (size_t i = first; i < list->n; i++)
+		list->items[i].trial = true;
+}
+
+/* ---- GRUB ---- */
+
+/* File systems that GRUB's driver writes back in place. */
+static const char *const writable[] = {"ext2", "ext3", "ext4", "xfs", "vfat"};
+
+struct mount {
+	const char *device, *type; /* "254:2", "ext4" */
+};
+
+/* Whether the mount point is the path or a folder above it. */
+static bool is_above(const char *point, const char *path)
+{
+	size_t n = strlen(point);
+
+	return strncmp(point, path, n) == 0 &&
+	       (path[n] == '\0' || path[n] == '/' || (n && point[n - 1] == '/'));
+}
+
+/* "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAG...] - TYPE SOURCE OPTIONS" */
+static bool read_mount(struct planner *p, const char *line, size_t n, const char **ret_point,
+		       struct mount *ret)
+{
+	char *rest = arena_strndup(p->a, line, n), *word;
+	const char *words[5] = {NULL};
+
+	for (size_t i = 0; i < 5 && (words[i] = strsep(&rest, " ")); i++)
+		;
+	if (!words[4] || !rest)
+		return false;
+	while ((word = strsep(&rest, " ")) && strcmp(word, "-") != 0)
+		;
+	*ret = (struct mount){.device = words[2], .type = rest ? strsep(&rest, " ") : NULL};
+	*ret_point = words[4];
+	return ret->type != NULL;
+}
+
+/* Where an absolute path is; of those that are as deep, the last counts. */
+static bool find_mount(struct planner *p, const char *path, struct mount *ret)
+{
+	enum there there;
+	const char *text = plan_read(p, &there, "proc/self/mountinfo"), *line = NULL, *point;
+	size_t n, deepest = 0;
+	struct mount m;
+
+	while (text && text_next_line(&line, &n, text))
+		if (read_mount(p, line, n, &point, &m) && is_above(point, path) &&
+		    strlen(point) >= deepest) {
+			deepest = strlen(point);
+			*ret = m;
+		}
+	return deepest > 0;
+}
+
+/* GRUB writes to disks and partitions alone. NULL: it can write there. */
+static const char *why_not_written(struct planner *p, const char *file)
+{
+	const char *shown = arena_printf(p->a, "/%s", file), *name;
+	AUTO_FREE char *link = NULL;
+	struct mount m;
+	bool known = false;
+
+	if (plan_exists(p, "%s", file) != THERE_YES)
+		return arena_printf(p->a, "there is no %s", shown);
+	if (!find_mount(p, shown, &m))
+		return arena_printf(p->a, "it is not known which file system %s is on", shown);
+	for (size_t i = 0; i < ARRAY_LEN(writable); i++)
+		known |= strcmp(writable[i], m.type) == 0;
+	if (!known)
+		return arena_printf(p->a,
+				    "%s is on %s, where GRUB cannot clear its entry for the "
+				    "next boot",
+				    shown, m.type);
+	if (source_read_link(p->s, &link, "sys/dev/block/%s", m.device) < 0)
+		return arena_printf(p->a, "it is not known which device %s is on", shown);
+	name = strstr(link, "/virtual/block/");
+	return name ? arena_printf(p->a,
+				   "%s is on %s (LVM, RAID or encryption), where GRUB cannot clear "
+				   "its entry for the next boot",
+				   shown, name + strlen("/virtual/block/"))
+		    : NULL;
+}
+
+/* A variable of GRUB's environment block; "": not set. */
+static const char *block_value(struct planner *p, const char *block, const char *name)
+{
+	const char *line = NULL;
+	size_t n, length = strlen(name);
+
+	while (text_next_line(&line, &n, block))
+		if (n > length && memcmp(line, name, length) == 0 && line[length] == '=')
+			return arena_strndup(p->a, line + length + 1, n - length - 1);
+	return "";
+}
+
+/* What is started has this system's root; the running line's word says which. */
+static bool starts_this(struct planner *p, const char *line)
+{
+	const char *running = fact_str_or(p->m->kernel.cmdline, "");
+	const char *root = strstr(running, "root=");
+
+	if (!root || (root != running && root[-1] != ' '))
+		return true;
+	return text_has_word(line, arena_strndup(p->a, root, strcspn(root, " \t\n")));
+}
+
+struct grub_trial {
+	const struct grub *g;
+	const char *folder, *block; /* "boot/grub", and its grubenv */
+	struct grub_menu menu;
+	const struct grub_item *entry;
+};
+
+/* The entry that GRUB starts by itself. */
+static const char *find_entry(struct planner *p, struct grub_trial *t)
+{
+	const char *choice = t->menu.choice, *why, *line;
+	enum there there;
+
+	if (!choice)
+		return "grub.cfg does not say in one place which entry is started by itself";
+	if (strcmp(choice, "${saved_entry}") == 0) {
+		const char *block = plan_read(p, &there, t->block);
+
+		choice = block_value(p, block ? block : "", "saved_entry");
+	}
+	t->entry = grub_menu_find(p->a, &t->menu, choice, &why);
+	if (!t->entry)
+		return arena_printf(p->a,
+				    "the entry that GRUB starts by itself (\"%s\") is not "
+				    "found in grub.cfg: %s",
+				    choice, why);
+	if (t->entry->begin > t->menu.custom)
+		return "the entry that GRUB starts by itself comes behind custom.cfg";
+	line = grub_item_line(p->a, &t->menu, t->entry);
+	if (!line)
+		return arena_printf(p->a, "the entry \"%s\" does not start one Linux kernel",
+				    t->entry->title);
+	if (!starts_this(p, line))
+		return arena_printf(p->a, "GRUB starts another system by itself: \"%s\"",
+				    t->entry->title);
+	return NULL;
+}
+
+static const char *look_at_grub(struct planner *p, struct grub_trial *t)
+{
+	const char *const tools[] = {t->g->reboot, t->g->editenv, t->g->probe};
+	enum there there;
+	const char *text = plan_read(p, &there, t->g->config), *why, *next, *block;
+
+	if (!text)
+		return arena_printf(p->a, "/%s cannot be read", t->g->config);
+	for (size_t i = 0; i < ARRAY_LEN(tools); i++)
+		if (plan_has_program(p, tools[i]) != THERE_YES)
+			return arena_printf(p->a, "%s is not installed", tools[i]);
+	if (!grub_menu_parse(p->a, text, &t->menu))
+		return arena_printf(p->a, "onehop cannot read /%s", t->g->config);
+	if (t->menu.blscfg)
+		return "its entries are files of the Boot Loader Specification (blscfg)";
+	if (!t->menu.clears_next)
+		return "grub.cfg does not clear GRUB's entry for the next boot (next_entry)";
+	if (!t->menu.custom)
+		return arena_printf(p->a, "grub.cfg does not read /%s/custom.cfg", t->folder);
+	why = why_not_written(p, t->block);
+	if (why)
+		return why;
+	block = plan_read(p, &there, t->block);
+	next = block_value(p, block ? block : "", "next_entry");
+	if (*next)
+		return arena_printf(p->a, "GRUB is to start \"%s\" at the next boot already", next);
+	return find_entry(p, t);
+}
+
+#define BLOCK_BEGIN "### BEGIN onehop: a trial boot; \"onehop undo\" takes it away"
+#define BLOCK_END   "### END onehop"
+
+/* The file without what an earlier trial left, which somebody edited around. */
+static void add_others(struct strbuf *out, const char *text)
+{
+	const char *line = NULL;
+	bool ours = false;
+	size_t n;
+
+	while (text_next_line(&line, &n, text)) {
+		ours |= text_starts_with(line, BLOCK_BEGIN);
+		if (!ours)
+			strbuf_add(out, line, n + (line[n] == '\n'));
+		ours &= !text_starts_with(line, BLOCK_END);
+	}
+	if (out->len && out->text[out->len - 1] != '\n')
+		strbuf_putc(out, '\n');
+}
+
+/* The words as GRUB's script has them, and what ends a kernel that panics. */
+static const char *trial_words(struct planner *p, const char *line)
+{
+	AUTO_STRBUF struct strbuf words = {0};
+
+	for (size_t i = 0; i < p->word_n; i++) {
+		strbuf_puts(&words, i ? " " : "");
+		strbuf_shell_word(&words, p->words[i].word);
+	}
+	if (!strstr(line, " panic="))
+		strbuf_puts(&words, " " TRIAL_PANIC);
+	return arena_strdup(p->a, strbuf_str(&words));
+}
+
+/* A kernel that is gone by then must not leave the machine at the menu: the usual entry is next. */
+static void add_block(struct planner *p, const struct grub_trial *t, struct strbuf *out)
+{
+	const char *title = arena_printf(p->a, "Trial boot of onehop (%s)", t->entry->title);
+	const char *line = grub_item_line(p->a, &t->menu, t->entry);
+	long other = grub_menu_fallback(&t->menu, t->entry);
+
+	strbuf_puts(out, BLOCK_BEGIN "\n");
+	if (other >= 0)
+		strbuf_printf(out,
+			      "if [ \"${default}\" = " TRIAL_ID " ]; then\n"
+			      "\tset fallback=%ld\nfi\n",
+			      other);
+	grub_item_copy(&t->menu, t->entry, title, TRIAL_ID, trial_words(p, line), out);
+	strbuf_puts(out, BLOCK_END "\n");
+}
+
+static bool write_custom(struct planner *p, const struct grub_trial *t,
+			 const struct purpose *purpose)
+{
+	struct planned_file *f =
+		plan_file(p, arena_printf(p->a, "%s/custom.cfg", t->folder), PHASE_BOOT);
+	AUTO_STRBUF struct strbuf text = {0};
+	struct step *s;
+
+	if (!f)
+		return false;
+	add_others(&text, f->text);
+	add_block(p, t, &text);
+	f->text = arena_strdup(p->a, text.text);
+	f->purpose = *purpose;
+	f->purpose.reboot = false;
+	if (!plan_file_changes(f)) /* an earlier trial's, kept by an edit around it */
+		return true;
+	plan_file_step(p, f);
+	s = &p->phases[PHASE_BOOT].items[p->phases[PHASE_BOOT].n - 1];
+	s->what = arena_printf(p->a, "add an entry with %s to GRUB's menu, in /%s", plan_words(p),
+			       f->path);
+	s->for_boot = s->trial = true;
+	return true;
+}
+
+static void set_next(struct planner *p, const struct grub_trial *t, const struct purpose *purpose)
+{
+	const char *block = arena_printf(p->a, "/%s", t->block);
+	struct step *s = plan_step(p, PHASE_BOOT, STEP_ONE_SHOT, purpose,
+				   "have GRUB start that entry at the next boot, once");
+
+	s->target = t->block;
+	s->at = "next_entry";
+	s->old = (struct bytes){"", 0};
+	s->new = (struct bytes){TRIAL_ID, strlen(TRIAL_ID)};
+	s->argv = plan_argv(p, t->g->reboot, TRIAL_ID, NULL);
+	s->undo_argv = plan_argv(p, t->g->editenv, block, "unset", "next_entry", NULL);
+	s->check_argv = plan_argv(p, t->g->probe, "--target=abstraction", block, NULL);
+	s->deadline_s = 60;
+	s->trial = true;
+}
+
+const char *plan_trial_grub(struct planner *p)
+{
+	struct grub_trial t = {.g = plan_grub_here(p)};
+	const struct purpose purpose = plan_words_purpose(p);
+	const char *slash = strrchr(t.g->config, '/'), *why;
+
+	t.folder = arena_strndup(p->a, t.g->config, (size_t)(slash - t.g->config));
+	t.block = arena_printf(p->a, "%s/grubenv", t.folder);
+	why = look_at_grub(p, &t);
+	if (why || !t.entry)
+		return why;
+	if (!write_custom(p, &t, &purpose))
+		return arena_printf(p->a, "/%s/custom.cfg holds no text", t.folder);
+	set_next(p, &t, &purpose);
+	plan_way_boot(p, "switch it off and on again (or press its reset button): the boot after "
+			 "the trial boot is without these parameters");
+	plan_way_boot(p, "choose another entry than the last in GRUB's menu");
+	plan_way_without(p,
+			 "delete the lines from \"### BEGIN onehop\" to \"### END onehop\" in "
+			 "/%s/custom.cfg",
+			 t.folder);
+	return NULL;
+}
+
+/* ---- in place of what stays ---- */
+
+struct trial_start plan_trial_start(const struct planner *p)
+{
+	return (struct trial_start){.step_n = p->phases[PHASE_BOOT].n,
+				    .way_boot_n = p->way_boot_n,
+				    .way_without_n = p->way_without_n};
+}
+
+/* The steps that were planned since `start` are for confirmation. */
+static void hold_back(struct planner *p, const struct trial_start *start, size_t end)
+{
+	struct steps *list = &p->phases[PHASE_BOOT];
+	struct plan *plan = p->plan;
+
+	for (size_t i = start->step_n; i < end; i++)
+		*ARENA_PUSH(p->a, plan->on_confirm, plan->on_confirm_n) = list->items[i];
+	memmove(list->items + start->step_n, list->items + end,
+		(list->n - end) * sizeof(*list->items));
+	list->n -= end - start->step_n;
+}
+
+void plan_trial_finish(struct planner *p, const struct trial_start *start)
+{
+	const struct boot_way *way = plan_boot_way(p);
+	const size_t end = p->phases[PHASE_BOOT].n;
+	const size_t boot_n = p->way_boot_n, without_n = p->way_without_n;
+	const char *why = NULL;
+
+	if (p->request->image || end == start->step_n || !is_wanted(p))
+		return;
+	p->way_boot_n = start->way_boot_n;
+	p->way_without_n = start->way_without_n;
+	why = way->trial ? way->trial(p)
+			 : arena_printf(p->a, "onehop knows none with %s",
+					line_keeper_word(way->keeper));
+	if (why) { /* and nothing is planned in its place */
+		p->way_boot_n = boot_n;
+		p->way_without_n = without_n;
+		p->plan->no_trial = why;
+		return;
+	}
+	plan_confirming(p);
+	note_baseline(p);
+	hold_back(p, start, end);
+}

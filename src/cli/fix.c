@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "cli/confirm.h"
 #include "cli/fixing.h"
 #include "cli/planning.h"
 #include "diagnose/diagnose.h"
@@ -20,7 +21,7 @@ struct fix_options {
 	const char *root;
 	struct string_list observed;
 	int iommu;
-	bool apply, dry_run, now, kept, at_boot;
+	bool apply, dry_run, now, kept, at_boot, trial, no_trial, confirm, when_healthy;
 };
 
 static const char *const iommu_words[] = {"pt", "off", NULL};
@@ -45,6 +46,16 @@ static const struct option fix_table[] = {
 		"only what is in force at once and gone with the next boot", NULL, 0, 0, 0},
 	{"kept", 0, OPTION_FLAG, AT(kept), NULL,
 		"only what lasts across boots", NULL, 0, 0, 0},
+	{"trial", 0, OPTION_FLAG, AT(trial), NULL,
+		"try kernel parameters for one boot, until they are confirmed; the default where "
+		"no display is connected", NULL, 0, 0, 0},
+	{"no-trial", 0, OPTION_FLAG, AT(no_trial), NULL,
+		"set kernel parameters for all boots at once", NULL, 0, 0, 0},
+	{"confirm", 0, OPTION_FLAG, AT(confirm), NULL,
+		"keep the kernel parameters that this boot tries", NULL, 0, 0, 0},
+	{"when-healthy", 0, OPTION_FLAG, AT(when_healthy), NULL,
+		"for onehop's own unit: confirm once the system is up and as well as before",
+		NULL, 0, 0, true},
 	{"at-boot", 0, OPTION_FLAG, AT(at_boot), NULL,
 		"for onehop's own unit: write the registers of fixes in force again",
 		NULL, 0, 0, true},
@@ -110,11 +121,19 @@ static int make_plan(struct job *p, const char *root)
 		.propose = {.rules = p->rules,
 			    .rule_n = p->rule_n,
 			    .iommu_off = p->o->iommu == IOMMU_OFF},
+		.trial = p->o->no_trial ? TRIAL_NEVER
+			 : p->o->trial  ? TRIAL_ALWAYS
+					: TRIAL_WITHOUT_DISPLAY,
 		.lifetime = lifetime(p->o),
 	};
 
 	if (planned_make(&how, p->diagnosis, &p->planned) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	if (p->o->trial && p->planned.plan->no_trial)
+		return fail(EXIT_REFUSED,
+			    "refused: there can be no trial boot, since %s; without --trial the "
+			    "kernel parameters are for all boots at once",
+			    p->planned.plan->no_trial);
 	return 0;
 }
 
@@ -136,6 +155,8 @@ static void add_words(const struct job *p, const char *root, struct strbuf *b)
 	}
 	if (o->now != o->kept)
 		strbuf_puts(b, o->now ? " --now" : " --kept");
+	if (o->trial || o->no_trial)
+		strbuf_puts(b, o->trial ? " --trial" : " --no-trial");
 	if (root) {
 		strbuf_puts(b, " --root ");
 		strbuf_shell_word(b, root);
@@ -311,6 +332,8 @@ static int plan_and_go_on(struct job *p, struct fixing *s)
 {
 	int r = s && p->o->apply ? fixing_recover(s) : 0;
 
+	if (r == 0 && s && p->o->apply && fix_check_trial(s->journal, s->journal_n) < 0)
+		return fail(EXIT_REFUSED, "%s; nothing was changed", err_msg());
 	if (r == 0)
 		r = judge_machine(p);
 	if (r == 0)
@@ -337,6 +360,17 @@ static int fix_machine(struct job *p)
 	return r;
 }
 
+/* What is confirmed was planned before. */
+static int confirm_or_refuse(const struct fix_options *o, const char *const *args)
+{
+	if (*args || o->apply || o->dry_run || o->trial || o->no_trial || o->now || o->kept ||
+	    o->iommu || o->observed.n || o->root || o->common.from)
+		return fail(EXIT_REFUSED,
+			    "--confirm keeps what this boot tries, as it was planned: it takes no "
+			    "rules, and no other option that says what to do");
+	return confirm_trial(&o->common, o->when_healthy);
+}
+
 static int run_fix(const void *options, const char *const *args)
 {
 	const struct fix_options *o = options;
@@ -345,6 +379,11 @@ static int run_fix(const void *options, const char *const *args)
 
 	if (o->at_boot)
 		return at_boot(o);
+	if (o->confirm)
+		return confirm_or_refuse(o, args);
+	if (o->trial && o->no_trial)
+		return fail(EXIT_REFUSED, "--trial and --no-trial exclude each other: give one of "
+					  "them");
 	for (; args[p.rule_n]; p.rule_n++)
 		if (!rule_find(args[p.rule_n]))
 			return no_rule("fix", args[p.rule_n]);

@@ -226,7 +226,11 @@ static void print_event(struct fixing *s, enum fix_event event, const struct pla
 
 static void heading(struct fixing *s, enum fix_event event, const struct journal_entry *e)
 {
-	if (event == FIX_RECOVER)
+	if (event == FIX_RECOVER && e->trial == TRIAL_OVER)
+		printf("The trial boot of fix %u of %s was not confirmed; the rest of it is taken "
+		       "back first.\n",
+		       e->number, e->date);
+	else if (event == FIX_RECOVER)
 		printf("Fix %u of %s was interrupted; what it did is taken back first.\n",
 		       e->number, e->date);
 	else if (is_undo(event) && s->announced != e->number)

@@ -36,6 +36,7 @@ int planned_make(const struct planning *how, const struct diagnosis *d, struct p
 	char program[PATH_MAX];
 	struct plan_request request = {.machine = d->topology->machine,
 				       .image = how->root != NULL,
+				       .trial = how->trial,
 				       .lifetime = how->lifetime};
 	struct planned p = {.changes.arena = arena_new()};
 	int r;

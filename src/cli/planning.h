@@ -3,6 +3,7 @@
 #pragma once
 
 #include "diagnose/diagnose.h"
+#include "fix/make_plan.h"
 
 struct plan;
 
@@ -10,6 +11,7 @@ struct planning {
 	const char *from; /* a recording: its files are planned for; NULL: the host's */
 	const char *root; /* a system image, which goes before both; NULL: none */
 	struct propose_options propose;
+	enum trial_wish trial;
 	unsigned lifetime; /* enum change_lifetime */
 };
 

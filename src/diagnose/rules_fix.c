@@ -19,7 +19,9 @@ bool fix_pending(const struct rule_run *run, enum applied_kind kind, const char 
 {
 	FOR_EACH_IN(struct applied, a, run->m->applied, run->m->applied_n)
 	{
-		if (a->kind == kind && fact_is(a->same_boot, 1) && strcmp(a->target, target) == 0)
+		if ((a->kind == kind ||
+		     (a->kind == APPLIED_TRIAL && kind == APPLIED_KERNEL_PARAMETER)) &&
+		    fact_is(a->same_boot, 1) && strcmp(a->target, target) == 0)
 			return true;
 	}
 	return false;
@@ -51,6 +53,16 @@ static struct effect parameter_effect(struct rule_run *run, const struct applied
 		e.in_effect = fact_int(text_has_word(without_quotes(run, line.value),
 						     without_quotes(run, a->target)),
 				       line.from);
+	return e;
+}
+
+/* Whether this boot has it or not, it is not in effect for good. */
+static struct effect trial_effect(struct rule_run *run, const struct applied *a)
+{
+	struct effect e = parameter_effect(run, a);
+
+	if (fact_known(e.in_effect))
+		e.in_effect.value = 0;
 	return e;
 }
 
@@ -237,6 +249,35 @@ static struct finding *report_missing(struct rule_run *run, const struct applied
 	return fact_is(a->same_boot, 0) ? report_lost(run, a, name) : report_due(run, a, name);
 }
 
+static struct finding *report_trial(struct rule_run *run, const struct applied *a, const char *name)
+{
+	const char *subject = run_text(run, "fix %u", a->fix);
+	struct finding *f;
+
+	if (!fact_is(a->same_boot, 0)) {
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject,
+				"%s (fix %u) is on trial: the next boot has it, once", name,
+				a->fix);
+		finding_remedy(run, f, "reboot to try it");
+	} else if (fact_is(parameter_effect(run, a).in_effect, 1)) {
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject,
+				"%s (fix %u) is on trial in this boot: the next boot goes without "
+				"it, unless it is confirmed",
+				name, a->fix);
+		finding_remedy(run, f, "`onehop fix --confirm`");
+	} else {
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject,
+				"the trial boot of %s (fix %u) was not confirmed: the machine runs "
+				"without it, as before",
+				name, a->fix);
+		finding_remedy(run, f,
+			       "`onehop undo %u` takes back the rest of it; to try it once more: "
+			       "`onehop fix --apply`",
+			       a->fix);
+	}
+	return f;
+}
+
 /* Root ports are changed only if their rule is named. */
 static bool is_root_port(const struct rule_run *run, const char *port)
 {
@@ -273,6 +314,7 @@ static const struct {
 	struct finding *(*report)(struct rule_run *run, const struct applied *a, const char *name);
 } kinds[APPLIED_KIND_N] = {
 	[APPLIED_KERNEL_PARAMETER] = {parameter_effect, report_missing},
+	[APPLIED_TRIAL] = {trial_effect, report_trial},
 	[APPLIED_MODULE_OPTION] = {option_effect, report_missing},
 	[APPLIED_REGISTRY_DWORD] = {dword_set_effect, report_missing},
 	[APPLIED_MODULE_BLACKLIST] = {blacklist_effect, report_missing},

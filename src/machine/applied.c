@@ -19,6 +19,7 @@ static const struct {
 	[APPLIED_MODULE_OPTION] = {"module-option", true},
 	[APPLIED_REGISTRY_DWORD] = {"registry-dword", true},
 	[APPLIED_MODULE_BLACKLIST] = {"module-blacklist", false},
+	[APPLIED_TRIAL] = {"trial", false},
 	[APPLIED_ACS] = {"acs", true},
 };
 

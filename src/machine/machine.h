@@ -372,6 +372,7 @@ enum applied_kind {
 	APPLIED_MODULE_OPTION,    /* target: module; value: "NVreg_EnableResizableBar=1" */
 	APPLIED_REGISTRY_DWORD,   /* target: "nvidia"; value: "ForceP2P=0x11" */
 	APPLIED_MODULE_BLACKLIST, /* target: module */
+	APPLIED_TRIAL,            /* target: "iommu=pt", for one boot until it is confirmed */
 	APPLIED_ACS,              /* target: port "0000:22:00.0"; value: ACS control, "0011" */
 	APPLIED_KIND_N
 };

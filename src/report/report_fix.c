@@ -97,7 +97,14 @@ static bool is_stuck(const struct journal_entry *e)
 static void add_unfinished_fix(struct document *out, const struct journal_entry *e,
 			       const char *root)
 {
-	if (is_stuck(e))
+	if (e->trial == TRIAL_OVER)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "The trial boot of fix %u of %s was not confirmed, and the "
+				   "machine starts as before. onehop undo %u takes back the rest "
+				   "of that fix, and so does onehop fix --apply before anything "
+				   "else.",
+				   e->number, e->date, e->number);
+	else if (is_stuck(e))
 		document_paragraph(out, STYLE_BAD, 0,
 				   "Of fix %u of %s some steps could not be taken back: onehop "
 				   "history %u%s says which and why, onehop undo %u%s tries them "
@@ -111,6 +118,24 @@ static void add_unfinished_fix(struct document *out, const struct journal_entry 
 			"back what it did, and so does onehop fix --apply before anything "
 			"else.",
 			e->number, e->date, fix_state_word(e->state), e->number, root);
+	document_blank(out);
+}
+
+static void add_trial_fix(struct document *out, const struct journal_entry *e)
+{
+	if (e->trial == TRIAL_RUNS)
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"Fix %u is on trial in this boot: onehop fix --confirm keeps its "
+			"kernel parameters, and without that the next boot goes without "
+			"them. No other fix is made before that is decided.",
+			e->number);
+	else
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Fix %u is on trial: the next boot has its kernel parameters, "
+				   "once. No other fix is made before that is decided; onehop undo "
+				   "%u takes it back.",
+				   e->number, e->number);
 	document_blank(out);
 }
 
@@ -133,6 +158,8 @@ static void add_unfinished(struct document *out, const struct plan_report *r)
 
 		if (journal_is_unfinished(e))
 			add_unfinished_fix(out, e, strbuf_str(&root));
+		else if (e->trial != TRIAL_NONE)
+			add_trial_fix(out, e);
 		else if (e->damage && !journal_is_over(e))
 			add_damaged_fix(out, e);
 	}
@@ -316,6 +343,37 @@ static void add_steps(struct document *out, const struct plan_report *r)
 		if (step_does(s))
 			add_step(out, r, i, ++number);
 	}
+}
+
+/* ---- what a trial boot is followed by ---- */
+
+static void add_trial(struct document *out, const struct plan *p)
+{
+	size_t number = 0;
+
+	if (p->no_trial) {
+		document_blank(out);
+		document_item(out, STYLE_WARN, 0, "note:",
+			      "no trial boot comes first, since %s: the kernel parameters are for "
+			      "all boots from the next one on",
+			      p->no_trial);
+	}
+	if (!p->on_confirm_n)
+		return;
+	document_blank(out);
+	document_paragraph(out, STYLE_STRONG, 0,
+			   "The kernel parameters are tried for one boot. When that is confirmed "
+			   "(by onehop's unit after a healthy boot, or by onehop fix --confirm):");
+	for (size_t i = 0; i < p->on_confirm_n; i++)
+		if (step_does(&p->on_confirm[i])) {
+			char label[24];
+
+			snprintf(label, sizeof(label), "%zu.", ++number);
+			document_item(out, STYLE_PLAIN, 2, label, "%s", p->on_confirm[i].what);
+		}
+	document_paragraph(out, STYLE_PLAIN, 0,
+			   "Otherwise the boot after it is as before. What is not a kernel "
+			   "parameter is done at once, and stays until onehop undo.");
 }
 
 /* ---- what is not done ---- */
@@ -518,6 +576,7 @@ void report_plan(struct document *out, const struct plan_report *r)
 	add_unfinished(out, r);
 	add_head(out, r);
 	add_steps(out, r);
+	add_trial(out, r->plan);
 	add_manual(out, r->plan);
 	add_left_out(out, r->plan);
 	add_apart(out, r->changes);
@@ -571,6 +630,13 @@ static void add_done(struct document *out, const struct fix_outcome *o, const ch
 {
 	if (o->undo) {
 		add_undone(out, o);
+		return;
+	}
+	if (o->confirmed) {
+		document_paragraph(out, STYLE_GOOD, 0,
+				   "Fix %u is confirmed: its kernel parameters stay. To take it "
+				   "back: onehop undo %u",
+				   o->number, o->number);
 		return;
 	}
 	document_paragraph(out, STYLE_GOOD, 0, "Done as fix %u. To take it back: onehop undo %u%s",
@@ -633,6 +699,10 @@ static void add_reboot(struct document *out, const struct fix_outcome *o)
 		document_paragraph(out, STYLE_WARN, 0,
 				   "A reboot is due: until then the running system still has what "
 				   "was in force.");
+	else if (o->entry && o->entry->state == FIX_ON_TRIAL)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "A reboot is due: it tries the kernel parameters. If that boot "
+				   "is not confirmed, the one after it goes without them.");
 	else
 		document_paragraph(out, STYLE_WARN, 0,
 				   "A reboot is due: until then not all of it is in force. Then "

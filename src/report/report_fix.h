@@ -72,9 +72,9 @@ struct step_told {
 };
 
 struct fix_outcome {
-	bool undo, dry_run;
-	int error;            /* 0, or what fix_apply or fix_undo returned */
-	const char *sentence; /* of the error */
+	bool undo, dry_run, confirmed; /* confirmed: what was on trial stays */
+	int error;                     /* 0, or what fix_apply or fix_undo returned */
+	const char *sentence;          /* of the error */
 	enum fix_result result;
 	unsigned number; /* of the fix; 0: none */
 	const struct journal_entry

@@ -22,14 +22,16 @@ const char *fix_history_word(const struct journal_entry *e)
 
 static const char *state_text(const struct journal_entry *e)
 {
+	if (!e->damage && e->state == FIX_ON_TRIAL)
+		return "on trial";
 	return !e->damage && never_came_through(e) ? "failed, undone" : fix_history_word(e);
 }
 
 static enum style state_style(const struct journal_entry *e)
 {
 	static const enum style styles[FIX_STATE_N] = {
-		[FIX_APPLYING] = STYLE_BAD, [FIX_APPLIED] = STYLE_GOOD,  [FIX_UNDOING] = STYLE_BAD,
-		[FIX_UNDONE] = STYLE_DIM,   [FIX_FORGOTTEN] = STYLE_DIM,
+		[FIX_APPLYING] = STYLE_BAD, [FIX_APPLIED] = STYLE_GOOD, [FIX_ON_TRIAL] = STYLE_WARN,
+		[FIX_UNDOING] = STYLE_BAD,  [FIX_UNDONE] = STYLE_DIM,   [FIX_FORGOTTEN] = STYLE_DIM,
 	};
 
 	return e->damage ? STYLE_BAD : styles[e->state];
@@ -41,7 +43,8 @@ bool fix_reboot_due(const struct journal_entry *e, const char *boot_id)
 
 	if (!now || e->damage || !plan_needs_reboot(e->plan))
 		return false;
-	return e->state == FIX_APPLIED ||
+	/* What was on trial was confirmed in a boot that had it. */
+	return (e->state == FIX_APPLIED && !e->was_on_trial) ||
 	       (e->state == FIX_UNDONE && strcmp(e->boot_id, boot_id) != 0);
 }
 
@@ -68,6 +71,14 @@ static void add_rules(struct strbuf *b, const struct plan *p)
 
 static const char *state_note(const struct journal_entry *e, const char *boot_id)
 {
+	static const char *const trials[] = {
+		[TRIAL_WAITS] = ", waits for its boot",
+		[TRIAL_RUNS] = ", this boot has it: onehop fix --confirm keeps it",
+		[TRIAL_OVER] = ", its boot was not confirmed",
+	};
+
+	if (e->trial != TRIAL_NONE)
+		return trials[e->trial];
 	if (fix_reboot_due(e, boot_id))
 		return ", reboot due";
 	return journal_is_unfinished(e) ? ", not finished" : "";

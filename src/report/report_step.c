@@ -229,8 +229,7 @@ static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct st
 	[STEP_FILE] = add_file,           [STEP_REGISTER] = add_register,
 	[STEP_ATTRIBUTE] = add_attribute, [STEP_BAR_SIZE] = add_bar_size,
 	[STEP_TOOL] = add_tool,           [STEP_GENERATED] = add_generated,
-	[STEP_WORDS] = add_tool,
-	[STEP_ONE_SHOT] = add_one_shot,
+	[STEP_WORDS] = add_tool,          [STEP_ONE_SHOT] = add_one_shot,
 };
 
 void add_step_change(struct document *out, const struct step *s, bool verbose)

@@ -355,6 +355,11 @@ char *rig_grub_text(const struct rig *g)
 	return generated_of(words);
 }
 
+int rig_point(struct rig *g)
+{
+	return at_point(g);
+}
+
 /* In two writes, with a point between them: a program can be cut short too. */
 static int write_in_two(struct rig *g, const char *whole, const char *text)
 {

@@ -71,6 +71,8 @@ struct stand_in {
 /* What "make-grub" makes of the files there are; the caller frees. */
 char *rig_grub_text(const struct rig *g);
 
+/* A moment of a stand-in at which it can be cut short: negative if it is to fail. */
+int rig_point(struct rig *g);
 /* As a fix_runner does; the table is NULL-name ended. */
 int rig_run(const struct stand_in *programs, void *context, const char *const *argv,
 	    struct strbuf *output, int *ret_status);

@@ -1,0 +1,1212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A trial boot with GRUB: planned, set, booted, confirmed, forgotten; cut short at each moment. The
+ * programs are stand-ins that are written from grub-reboot, grub-editenv and grub-mkconfig of GRUB
+ * 2.06; the boots are what its script does with next_entry. tests/guest/system has the real ones.
+ */
+#include "base/alloc.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/text.h"
+#include "build_machine.h"
+#include "fix/grub_menu.h"
+#include "fix/make_plan.h"
+#include "fix_rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define GRUB_CFG "boot/grub/grub.cfg"
+#define CUSTOM   "boot/grub/custom.cfg"
+#define GRUBENV  "boot/grub/grubenv"
+#define DROP_IN  "etc/default/grub.d/99-onehop.cfg"
+#define UNIT     "etc/systemd/system/onehop-trial.service"
+#define LINE     "root=/dev/vda2 ro quiet"
+
+/* ---- the machine's programs ---- */
+
+/* As grub-editenv: the block is emptied first, then written. */
+static int write_block(struct rig *g, const char *lines)
+{
+	char block[1025] = "# GRUB Environment Block\n";
+
+	strncat(block, lines, sizeof(block) - strlen(block) - 1);
+	memset(block + strlen(block), '#', sizeof(block) - 1 - strlen(block));
+	rig_put(g, GRUBENV, "");
+	if (rig_point(g) < 0)
+		return 1;
+	rig_put(g, GRUBENV, block);
+	return 0;
+}
+
+static int run_reboot(void *context, const char *const *argv)
+{
+	AUTO_FREE char *line = xprintf("next_entry=%s\n", argv[1]);
+
+	return write_block(context, line);
+}
+
+static int run_editenv(void *context, const char *const *argv)
+{
+	assert_string_equal(argv[1], "/" GRUBENV);
+	assert_string_equal(argv[2], "unset");
+	assert_string_equal(argv[3], "next_entry");
+	return write_block(context, "");
+}
+
+static const char *abstraction, *failed_units; /* what grub-probe and systemctl print */
+
+static int run_probe(void *context, const char *const *argv)
+{
+	(void)context;
+	assert_string_equal(argv[1], "--target=abstraction");
+	return 0;
+}
+
+#define HEADER                                                                                     \
+	"if [ -s $prefix/grubenv ]; then\n  set have_grubenv=true\n  load_env\nfi\n"               \
+	"if [ \"${next_entry}\" ] ; then\n   set default=\"${next_entry}\"\n"                      \
+	"   set next_entry=\n   save_env next_entry\n   set boot_once=true\n"                      \
+	"else\n   set default=\"0\"\nfi\n"
+#define SOURCES                                                                                    \
+	"if [ -f  ${config_directory}/custom.cfg ]; then\n"                                        \
+	"  source ${config_directory}/custom.cfg\n"                                                \
+	"elif [ -z \"${config_directory}\" -a -f  $prefix/custom.cfg ]; then\n"                    \
+	"  source $prefix/custom.cfg\nfi\n"
+
+/* The words that the drop-in adds, each behind a blank. */
+static char *words_of_drop_in(struct rig *g)
+{
+	static const char start[] = "=\"$GRUB_CMDLINE_LINUX_DEFAULT";
+	AUTO_FREE char *text = rig_get(g, DROP_IN);
+	struct strbuf words = {0};
+
+	for (const char *at = text; at && (at = strstr(at, start));) {
+		at += strlen(start);
+		strbuf_add(&words, at, strcspn(at, "\""));
+	}
+	return words.text ? words.text : xstrdup("");
+}
+
+static char *grub_cfg(struct rig *g)
+{
+	AUTO_FREE char *words = words_of_drop_in(g);
+
+	return xprintf(HEADER "menuentry 'Debian' --class debian $menuentry_id_option "
+			      "'gnulinux-simple' {\n\tsavedefault\n\techo 'Loading ...'\n"
+			      "\tlinux /boot/vmlinuz " LINE
+			      "%s\n\tinitrd /boot/initrd\n}\n" SOURCES,
+		       words);
+}
+
+static int run_mkconfig(void *context, const char *const *argv)
+{
+	AUTO_FREE char *text = grub_cfg(context);
+	FILE *f = fopen(argv[2], "we");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+	return rig_point(context) < 0;
+}
+
+static int run_nothing(void *context, const char *const *argv)
+{
+	(void)argv;
+	return rig_point(context) < 0;
+}
+
+static int run_systemctl(void *context, const char *const *argv)
+{
+	static const char link[] =
+		"etc/systemd/system/multi-user.target.wants/onehop-trial.service";
+
+	if (strcmp(argv[1], "enable") == 0)
+		rig_put(context, link, "");
+	if (strcmp(argv[1], "disable") == 0 && rig_exists(context, link))
+		rig_remove(context, link);
+	return rig_point(context) < 0;
+}
+
+static int runner(void *context, const char *const *argv, unsigned deadline_s,
+		  struct strbuf *output, int *ret_status)
+{
+	static const struct stand_in programs[] = {
+		{"grub-reboot", run_reboot},
+		{"grub-editenv", run_editenv},
+		{"grub-probe", run_probe},
+		{"grub-mkconfig", run_mkconfig},
+		{"grub-script-check", run_nothing},
+		{"systemctl", run_systemctl},
+		{NULL},
+	};
+	struct strbuf said = {0};
+	int r = rig_run(programs, context, argv, &said, ret_status);
+
+	(void)deadline_s;
+	strbuf_done(&said);
+	if (strcmp(argv[0], "grub-probe") == 0 && abstraction)
+		strbuf_puts(output, abstraction);
+	if (strcmp(argv[0], "systemctl") == 0 && strcmp(argv[1], "list-units") == 0)
+		strbuf_puts(output, failed_units ? failed_units : "");
+	return r;
+}
+
+/* ---- the machine ---- */
+
+static void put_link(struct rig *g, const char *path, const char *target)
+{
+	AUTO_FREE char *whole = xprintf("%s/%s", g->root, path), *beside = xprintf("%s.x", path);
+
+	rig_put(g, beside, ""); /* makes the folders */
+	rig_remove(g, beside);
+	unlink(whole);
+	assert_int_equal(symlink(target, whole), 0);
+}
+
+static void put_boot(struct rig *g, unsigned boot, const char *words)
+{
+	AUTO_FREE char *id = xprintf("%08u-2222-3333-4444-555555555555\n", boot);
+	AUTO_FREE char *line = xprintf("BOOT_IMAGE=/boot/vmlinuz " LINE "%s\n", words);
+
+	rig_put(g, "proc/sys/kernel/random/boot_id", id);
+	rig_put(g, "proc/cmdline", line);
+}
+
+static void put_machine(struct rig *g)
+{
+	static const char *const programs[] = {"grub-reboot", "grub-editenv", "grub-probe",
+					       "grub-script-check"};
+	AUTO_FREE char *cfg = NULL;
+
+	abstraction = failed_units = NULL;
+	rig_reset(g);
+	rig_put(g, "etc/os-release", "ID=debian\n");
+	rig_put(g, "etc/systemd/system.conf", "");
+	rig_put(g, "etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\n");
+	rig_put(g, "etc/default/grub.d/.keep", "");
+	rig_put(g, "etc/systemd/system/multi-user.target.wants/.keep", "");
+	rig_put(g, "usr/sbin/grub-mkconfig",
+		"for x in /etc/default/grub.d/*.cfg ; do . $x; done\n");
+	rig_put(g, "usr/bin/onehop", "");
+	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
+		AUTO_FREE char *path = xprintf("usr/sbin/%s", programs[i]);
+
+		rig_put(g, path, "");
+	}
+	cfg = grub_cfg(g);
+	rig_put(g, GRUB_CFG, cfg);
+	write_block(g, "");
+	rig_put(g, "proc/self/mountinfo",
+		"20 1 8:1 / / rw - ext4 /dev/vda1 rw\n"
+		"21 20 8:2 / /boot rw shared:1 - ext4 /dev/vda2 rw\n");
+	put_link(g, "sys/dev/block/8:2", "../../devices/pci0000:00/virtio1/block/vda/vda2");
+	rig_put(g, "sys/class/drm/card0-HDMI-A-1/status", "disconnected\n");
+	rig_put(g, "sys/class/net/eno1/operstate", "up\n");
+	rig_put(g, "sys/class/net/eno1/device/vendor", "0x8086\n");
+	put_boot(g, 1, "");
+	rig_fail(g, -1, 0);
+}
+
+static int make_rig(void **state)
+{
+	struct rig *g = xcalloc(1, sizeof(*g));
+
+	rig_open(g, 4);
+	g->host.run = runner;
+	put_machine(g);
+	*state = g;
+	return 0;
+}
+
+static int remove_rig(void **state)
+{
+	rig_close(*state);
+	free(*state);
+	return 0;
+}
+
+/* ---- a boot, as GRUB's script has it ---- */
+
+/* What follows the kernel in the first entry of `text`; "": there is none. */
+static char *words_behind_kernel(const char *text)
+{
+	const char *at = text ? strstr(text, "linux /boot/vmlinuz " LINE) : NULL;
+
+	if (!at)
+		return xstrdup("");
+	at += strlen("linux /boot/vmlinuz " LINE);
+	return xstrndup(at, strcspn(at, "\n"));
+}
+
+static unsigned boot_number;
+
+/* What runs afterwards has these words more than the first boot; the caller frees. */
+static char *boot(struct rig *g)
+{
+	AUTO_FREE char *env = rig_get(g, GRUBENV), *custom = rig_get(g, CUSTOM);
+	AUTO_FREE char *cfg = rig_get(g, GRUB_CFG);
+	bool next = env && strstr(env, "\nnext_entry=onehop-trial\n");
+	const char *entry = custom ? strstr(custom, "'onehop-trial' {") : NULL;
+	char *words;
+
+	entry = !entry && custom ? strstr(custom, "onehop-trial {") : entry;
+	assert_true(cfg && strstr(cfg, "\n}\n"));
+	if (next && custom && strstr(custom, "### END onehop") && entry)
+		words = words_behind_kernel(entry);
+	else
+		words = words_behind_kernel(cfg);
+	if (next) {
+		rig_fail(g, -1, 0);
+		write_block(g, "");
+	}
+	put_boot(g, ++boot_number + 1, words);
+	return words;
+}
+
+#define TRIED " iommu=pt panic=30"
+#define KEPT  " iommu=pt"
+
+static void assert_boots(struct rig *g, const char *words)
+{
+	AUTO_FREE char *now = boot(g);
+
+	assert_string_equal(now, words);
+}
+
+/* ---- plans ---- */
+
+struct planned {
+	struct machine *m;
+	struct source *source;
+	struct change_set set;
+	struct plan *plan;
+};
+
+#define AUTO_PLANNED CLEANUP(planned_done)
+static void planned_done(struct planned *p)
+{
+	plan_free(p->plan);
+	arena_free(p->set.arena);
+	source_free(p->source);
+	build_free(p->m);
+}
+
+static void make_plan(struct rig *g, enum trial_wish trial, bool confirms, const char *word,
+		      struct planned *ret)
+{
+	struct plan_request request = {.trial = trial,
+				       .confirms = confirms,
+				       .lifetime = CHANGE_LASTING,
+				       .program = "/usr/bin/onehop"};
+	const struct change parameter = {.kind = CHANGE_KERNEL_PARAMETER,
+					 .target = word,
+					 .rule = "iommu-translating",
+					 .reason = "addresses pass",
+					 .lifetime = CHANGE_KEPT};
+	const struct change option = {.kind = CHANGE_MODULE_OPTION,
+				      .target = "nvidia-uvm",
+				      .name = "uvm_disable_hmm",
+				      .new = "1",
+				      .rule = "hmm-dma32",
+				      .reason = "HMM",
+				      .lifetime = CHANGE_KEPT};
+	AUTO_FREE char *line = rig_get(g, "proc/cmdline");
+
+	*ret = (struct planned){.m = build_switch(), .set.arena = arena_new()};
+	ret->m->kernel.cmdline = fact_str(arena_strdup(ret->set.arena, text_trim(line)), "test");
+	ret->m->kernel.boot_loader = fact_int(BOOT_GRUB, "test");
+	ret->m->kernel.release = fact_str("6.1.0", "test");
+	ret->m->kernel.distribution_id = fact_str("debian", "test");
+	for (size_t i = 0; i < ret->m->pci_n; i++)
+		ret->m->pci[i].driver = fact_str_absent("test");
+	change_add(&ret->set, &parameter);
+	if (!confirms)
+		change_add(&ret->set, &option);
+	assert_int_equal(source_open_root(g->root, NULL, NULL, &ret->source), 0);
+	request.machine = ret->m;
+	request.source = ret->source;
+	ret->plan = plan_make(&request, &ret->set);
+}
+
+static void plan_trial(struct rig *g, struct planned *ret)
+{
+	make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", ret);
+	if (ret->plan->no_trial)
+		fail_msg("no trial: %s", ret->plan->no_trial);
+}
+
+static void plan_confirmation(struct rig *g, struct planned *ret)
+{
+	make_plan(g, TRIAL_NEVER, true, "iommu=pt", ret);
+}
+
+static const struct step *find_step(const struct step *steps, size_t n, enum step_kind kind,
+				    const char *target)
+{
+	for (size_t i = 0; i < n; i++)
+		if (steps[i].kind == kind && steps[i].target &&
+		    strcmp(steps[i].target, target) == 0)
+			return &steps[i];
+	return NULL;
+}
+
+static void the_plan_is_a_trial(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p;
+	const struct step *s;
+
+	rig_put(g, CUSTOM, "menuentry mine {\n}\n");
+	plan_trial(g, &p);
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_FILE, CUSTOM);
+	assert_non_null(s);
+	assert_true(s->trial && s->for_boot);
+	assert_string_equal(
+		s->new.data,
+		"menuentry mine {\n}\n"
+		"### BEGIN onehop: a trial boot; \"onehop undo\" takes it away\n"
+		"if [ \"${default}\" = onehop-trial ]; then\n\tset fallback=0\nfi\n"
+		"menuentry 'Trial boot of onehop (Debian)' --class debian $menuentry_id_option "
+		"onehop-trial {\n\techo 'Loading ...'\n"
+		"\tlinux /boot/vmlinuz " LINE " iommu=pt panic=30\n\tinitrd /boot/initrd\n}\n"
+		"### END onehop\n");
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_ONE_SHOT, GRUBENV);
+	assert_non_null(s);
+	assert_ptr_equal(s, &p.plan->steps[p.plan->step_n - 1]);
+	assert_true(s->trial && s->reboot);
+	assert_null(find_step(p.plan->steps, p.plan->step_n, STEP_FILE, DROP_IN));
+	assert_null(find_step(p.plan->steps, p.plan->step_n, STEP_GENERATED, GRUB_CFG));
+	assert_non_null(find_step(p.plan->on_confirm, p.plan->on_confirm_n, STEP_FILE, DROP_IN));
+	assert_non_null(
+		find_step(p.plan->on_confirm, p.plan->on_confirm_n, STEP_GENERATED, GRUB_CFG));
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_FILE, UNIT);
+	assert_true(s && s->trial);
+	assert_non_null(
+		strstr(s->new.data, "ExecStart=/usr/bin/onehop fix --confirm --when-healthy\n"));
+	assert_non_null(strstr(s->new.data, "Type=exec\n"));
+	/* What is no kernel parameter is done at once. */
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_FILE, "etc/modprobe.d/onehop.conf");
+	assert_true(s && !s->trial);
+	assert_int_equal(p.plan->baseline_n, 1);
+	assert_string_equal(p.plan->baseline[0].kind, "link");
+	assert_string_equal(p.plan->baseline[0].value, "eno1");
+}
+
+/* What each machine has otherwise, and why it has no trial. */
+static void refusals(void **state)
+{
+	static const struct {
+		const char *path, *text, *why;
+	} rows[] = {
+		{"proc/self/mountinfo", "20 1 0:30 / / rw - btrfs /dev/vda1 rw\n", "is on btrfs"},
+		{"proc/self/mountinfo", "20 1 0:30 / / rw - zfs rpool/ROOT rw\n", "is on zfs"},
+		{"proc/self/mountinfo", "20 1 253:0 / / rw - ext4 /dev/mapper/a rw\n",
+		 "is on dm-0 (LVM, RAID or encryption)"},
+		{"proc/self/mountinfo", "20 1 9:1 / / rw - xfs /dev/md1p1 rw\n", "is on md1/md1p1"},
+		{"proc/self/mountinfo", "20 1 7:7 / / rw - ext4 /dev/x rw\n", "which device"},
+		{"proc/self/mountinfo", "", "which file system"},
+		{GRUBENV, "# GRUB Environment Block\nnext_entry=windows\n",
+		 "is to start \"windows\" at the next boot already"},
+		{GRUB_CFG, HEADER "insmod blscfg\nblscfg\n" SOURCES, "blscfg"},
+		{GRUB_CFG, HEADER "menuentry a --id a {\nlinux /v " LINE "\n}\n",
+		 "does not read /boot/grub/custom.cfg"},
+		{GRUB_CFG, "load_env\nset default=0\nmenuentry a {\nlinux /v " LINE "\n}\n" SOURCES,
+		 "does not clear"},
+		{GRUB_CFG,
+		 "set default=\"${next_entry}\"\nsave_env next_entry\nset default=0\n"
+		 "menuentry a {\nlinux /v " LINE "\n}\n" SOURCES,
+		 "does not clear"},
+		{GRUB_CFG, HEADER SOURCES "menuentry a {\nlinux /v " LINE "\n}\n",
+		 "depends on what GRUB finds|comes behind custom.cfg"},
+		{GRUB_CFG, HEADER "menuentry a {\nchainloader +1\n}\n" SOURCES,
+		 "does not start one Linux kernel"},
+		{GRUB_CFG, HEADER "menuentry a {\nlinux /v " LINE "\nlinux /w\n}\n" SOURCES,
+		 "does not start one Linux kernel"},
+		{GRUB_CFG, HEADER "menuentry other {\nlinux /v root=UUID=9 ro\n}\n" SOURCES,
+		 "starts another system by itself: \"other\""},
+		{GRUB_CFG, HEADER "submenu more {\nmenuentry a {\nlinux /v\n}\n}\n" SOURCES,
+		 "it names a submenu"},
+		{GRUB_CFG, HEADER "if [ x = x ]; then\nmenuentry a {\nlinux /v\n}\nfi\n" SOURCES,
+		 "depends on what GRUB finds"},
+		{GRUB_CFG, HEADER "set default=1\nmenuentry a {\nlinux /v " LINE "\n}\n" SOURCES,
+		 "in one place"},
+		{GRUB_CFG, HEADER "menuentry 'a {\n" SOURCES, "cannot read"},
+	};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_PLANNED struct planned p;
+		AUTO_FREE char *either = xstrdup(rows[i].why);
+		char *rest = either, *why;
+		bool found = false;
+
+		put_machine(g);
+		rig_put(g, rows[i].path, rows[i].text);
+		put_link(g, "sys/dev/block/253:0", "../../devices/virtual/block/dm-0");
+		put_link(g, "sys/dev/block/9:1", "../../devices/virtual/block/md1/md1p1");
+		make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &p);
+		while (p.plan->no_trial && (why = strsep(&rest, "|")))
+			found |= strstr(p.plan->no_trial, why) != NULL;
+		if (!found)
+			fail_msg("row %zu: %s", i, p.plan->no_trial ? p.plan->no_trial : "-");
+		/* What happens instead is planned as without a trial. */
+		assert_non_null(find_step(p.plan->steps, p.plan->step_n, STEP_FILE, DROP_IN));
+		assert_int_equal(p.plan->on_confirm_n, 0);
+		assert_true(p.plan->way_back_n > 0);
+		for (size_t k = 0; k < p.plan->step_n; k++)
+			assert_false(p.plan->steps[k].trial);
+	}
+}
+
+static void programs_that_are_missing(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p, q;
+
+	rig_remove(g, "usr/sbin/grub-reboot");
+	make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &p);
+	assert_string_equal(p.plan->no_trial, "grub-reboot is not installed");
+	put_machine(g);
+	rig_remove(g, GRUBENV);
+	make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &q);
+	assert_string_equal(q.plan->no_trial, "there is no /" GRUBENV);
+}
+
+/* By itself only where nobody can choose in the boot menu. */
+static void displays(void **state)
+{
+	static const struct {
+		const char *status;
+		bool trial;
+	} rows[] = {{"disconnected\n", true}, {"connected\n", false}, {"unknown\n", true}};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_PLANNED struct planned p;
+
+		put_machine(g);
+		rig_put(g, "sys/class/drm/card0-HDMI-A-1/status", rows[i].status);
+		make_plan(g, TRIAL_WITHOUT_DISPLAY, false, "iommu=pt", &p);
+		assert_int_equal(plan_has_trial(p.plan), rows[i].trial);
+		assert_null(p.plan->no_trial);
+	}
+}
+
+/* A list in a parameter is quoted, and comes before what is for init. */
+static void words_in_the_entry(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p;
+	const struct step *s;
+
+	rig_put(g, GRUB_CFG,
+		HEADER "menuentry a --unrestricted --id a {\n\tlinux /v " LINE
+		       " panic=5 -- init\n}\n" SOURCES);
+	make_plan(g, TRIAL_ALWAYS, false, "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0", &p);
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_FILE, CUSTOM);
+	assert_non_null(s);
+	assert_non_null(strstr(s->new.data,
+			       "menuentry 'Trial boot of onehop (a)' --unrestricted --id "
+			       "onehop-trial {\n\tlinux /v " LINE " panic=5 "
+			       "'pci=disable_acs_redir=0000:22:00.0;0000:22:01.0' -- init\n}\n"));
+}
+
+/* ---- from the plan to its end ---- */
+
+static enum fix_state state_of(struct rig *g, enum trial *ret_trial)
+{
+	enum fix_state state = FIX_UNDONE;
+	struct journal_entry *entries;
+	size_t n;
+
+	if (journal_read(&g->host, &entries, &n) < 0)
+		fail_msg("journal: %s", err_msg());
+	if (ret_trial)
+		*ret_trial = n ? entries[n - 1].trial : TRIAL_NONE;
+	if (n && entries[n - 1].damage)
+		fail_msg("damaged: %s", entries[n - 1].damaged);
+	if (n)
+		state = entries[n - 1].state;
+	journal_free(entries, n);
+	return state;
+}
+
+static void assert_state(struct rig *g, enum fix_state expected, enum trial trial)
+{
+	enum trial now;
+
+	assert_string_equal(fix_state_word(state_of(g, &now)), fix_state_word(expected));
+	assert_int_equal(now, trial);
+}
+
+static void assert_in_force(struct rig *g, const char *line)
+{
+	AUTO_FREE char *text = rig_get(g, JOURNAL_FOLDER "/in-force");
+
+	if (!strstr(text, line))
+		fail_msg("no \"%s\" in\n%s", line, text);
+}
+
+static void apply_planned(struct rig *g, struct plan *p)
+{
+	enum fix_result result;
+	unsigned number;
+
+	fix_apply(&g->run, p, &result, &number);
+}
+
+static void apply(struct rig *g)
+{
+	AUTO_PLANNED struct planned p;
+	enum fix_result result;
+	unsigned number;
+
+	plan_trial(g, &p);
+	if (fix_apply(&g->run, p.plan, &result, &number) < 0)
+		fail_msg("apply: %s", err_msg());
+	if (result != FIX_DONE)
+		fail_msg("apply: %d\n%s", result, strbuf_str(&g->texts));
+}
+
+static int confirm(struct rig *g, enum fix_result *ret_result)
+{
+	AUTO_PLANNED struct planned p;
+
+	plan_confirmation(g, &p);
+	return fix_confirm(&g->run, 0, p.plan, ret_result);
+}
+
+static void assert_confirms(struct rig *g)
+{
+	enum fix_result result = FIX_NOTHING;
+
+	if (confirm(g, &result) < 0)
+		fail_msg("confirm: %s", err_msg());
+	if (result != FIX_DONE)
+		fail_msg("confirm: %d\n%s", result, strbuf_str(&g->texts));
+}
+
+static void undo(struct rig *g)
+{
+	enum fix_result result;
+	unsigned number;
+
+	if (fix_undo(&g->run, 0, &result, &number) < 0)
+		fail_msg("undo: %s", err_msg());
+	if (result != FIX_DONE)
+		fail_msg("undo: %d\n%s", result, strbuf_str(&g->texts));
+}
+
+/* What the boots change is no difference. */
+static char *tree(struct rig *g)
+{
+	AUTO_FREE char *id = rig_get(g, "proc/sys/kernel/random/boot_id");
+	AUTO_FREE char *line = rig_get(g, "proc/cmdline"), *env = rig_get(g, GRUBENV);
+	char *now;
+
+	rig_put(g, "proc/sys/kernel/random/boot_id", "");
+	rig_put(g, "proc/cmdline", "");
+	if (!strstr(env, "next_entry")) /* empty, as grub-editenv leaves it when it is cut short */
+		rig_put(g, GRUBENV, "");
+	now = rig_tree(g);
+	rig_put(g, "proc/sys/kernel/random/boot_id", id);
+	rig_put(g, "proc/cmdline", line);
+	rig_put(g, GRUBENV, env);
+	return now;
+}
+
+static void assert_tree(struct rig *g, const char *expected)
+{
+	AUTO_FREE char *now = tree(g);
+	size_t same = 0;
+
+	while (now[same] && now[same] == expected[same])
+		same++;
+	while (same && now[same - 1] != '\n')
+		same--;
+	if (now[same] || expected[same])
+		fail_msg("expected\n%.400s\nbut there is\n%.400s\nthe last run told:\n%s",
+			 expected + same, now + same, strbuf_str(&g->texts));
+}
+
+static void confirmed(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+	enum fix_result result;
+
+	apply(g);
+	assert_state(g, FIX_ON_TRIAL, TRIAL_WAITS);
+	assert_in_force(g, "trial iommu=pt");
+	assert_int_equal(confirm(g, &result), -EAGAIN);
+	assert_boots(g, TRIED);
+	assert_state(g, FIX_ON_TRIAL, TRIAL_RUNS);
+	assert_confirms(g);
+	assert_state(g, FIX_APPLIED, TRIAL_NONE);
+	assert_in_force(g, "kernel-parameter iommu=pt");
+	assert_false(rig_exists(g, CUSTOM));
+	assert_false(rig_exists(g, UNIT));
+	assert_true(rig_exists(g, "etc/modprobe.d/onehop.conf"));
+	assert_int_equal(confirm(g, &result), -ENOENT);
+	assert_boots(g, KEPT);
+	assert_boots(g, KEPT);
+	undo(g);
+	assert_tree(g, old);
+	assert_boots(g, "");
+}
+
+static void not_confirmed(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+	enum fix_result result;
+	size_t n;
+
+	apply(g);
+	assert_boots(g, TRIED);
+	assert_boots(g, "");
+	assert_state(g, FIX_ON_TRIAL, TRIAL_OVER);
+	assert_int_equal(confirm(g, &result), -ESTALE);
+	assert_boots(g, "");
+	assert_int_equal(fix_recover(&g->run, &n), 0);
+	assert_int_equal(n, 1);
+	assert_state(g, FIX_UNDONE, TRIAL_NONE);
+	assert_tree(g, old);
+	apply(g);
+	assert_boots(g, TRIED);
+	assert_boots(g, "");
+	assert_int_equal(fix_recover(&g->run, &n), 0);
+	apply(g);
+	assert_state(g, FIX_ON_TRIAL, TRIAL_WAITS);
+	assert_boots(g, TRIED);
+	assert_confirms(g);
+	assert_boots(g, KEPT);
+}
+
+static void undone_before_its_boot(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+
+	apply(g);
+	undo(g);
+	assert_tree(g, old);
+	assert_boots(g, "");
+}
+
+static void undone_in_its_boot(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+
+	apply(g);
+	assert_boots(g, TRIED);
+	undo(g);
+	assert_tree(g, old);
+	assert_boots(g, "");
+}
+
+static void no_other_fix_meanwhile(void **state)
+{
+	struct rig *g = *state;
+	enum fix_result result;
+	unsigned number;
+
+	apply(g);
+	for (int i = 0; i < 2; i++) {
+		struct plan *p = plan_new();
+
+		rig_file(p, "etc/a.conf", "a\n", "b\n");
+		assert_int_equal(fix_apply(&g->run, p, &result, &number), -EBUSY);
+		assert_non_null(strstr(err_msg(), i ? "onehop fix --confirm" : "onehop undo 1"));
+		plan_free(p);
+		free(boot(g));
+	}
+}
+
+/* By kexec, or from a rescue medium: GRUB's entry for the next boot is still set. */
+static void a_boot_past_grub(void **state)
+{
+	struct rig *g = *state;
+
+	apply(g);
+	put_boot(g, 77, "");
+	assert_state(g, FIX_ON_TRIAL, TRIAL_WAITS);
+	assert_boots(g, TRIED);
+	assert_state(g, FIX_ON_TRIAL, TRIAL_RUNS);
+}
+
+/* A kernel update between the two: the plan for good is made of what is there then. */
+static void grub_cfg_is_made_anew_meanwhile(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *cfg = NULL, *more = NULL, *now = NULL;
+
+	apply(g);
+	cfg = rig_get(g, GRUB_CFG);
+	more = xprintf("# another kernel\n%s", cfg);
+	rig_put(g, GRUB_CFG, more);
+	assert_boots(g, TRIED);
+	assert_confirms(g);
+	assert_boots(g, KEPT);
+	undo(g);
+	now = rig_get(g, GRUB_CFG);
+	assert_string_equal(now, more);
+	assert_boots(g, "");
+}
+
+/* Somebody added an entry beside: it stays, and confirming is not held up by it. */
+static void custom_cfg_is_edited_meanwhile(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *custom = NULL, *more = NULL, *now = NULL;
+
+	apply(g);
+	custom = rig_get(g, CUSTOM);
+	more = xprintf("%smenuentry mine {\n}\n", custom);
+	rig_put(g, CUSTOM, more);
+	assert_boots(g, TRIED);
+	assert_confirms(g);
+	assert_state(g, FIX_APPLIED, TRIAL_NONE);
+	now = rig_get(g, CUSTOM);
+	assert_string_equal(now, more);
+	assert_boots(g, KEPT);
+}
+
+/* What GRUB cannot write is found by its own tool, before anything is written. */
+static void grub_cannot_clear_it(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+	AUTO_PLANNED struct planned p;
+	enum fix_result result;
+	unsigned number = 0;
+
+	plan_trial(g, &p);
+	abstraction = "grub-probe: warning: a device\nlvm\n";
+	assert_int_equal(fix_apply(&g->run, p.plan, &result, &number), -EOPNOTSUPP);
+	assert_non_null(strstr(err_msg(), "is on lvm"));
+	assert_tree(g, old);
+	assert_false(rig_exists(g, JOURNAL_FOLDER "/fixes/1"));
+	abstraction = "grub-probe: warning: a device\n\n";
+	assert_int_equal(fix_apply(&g->run, p.plan, &result, &number), 0);
+	assert_int_equal(result, FIX_DONE);
+}
+
+/* ---- health ---- */
+
+static char *health(struct rig *g)
+{
+	struct strbuf out = {0};
+	struct journal_entry *entries;
+	size_t n;
+
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	assert_int_equal(n, 1);
+	fix_trial_devices(&g->host, &entries[0], &out);
+	fix_trial_units(&g->host, &entries[0], &out);
+	journal_free(entries, n);
+	return out.text ? out.text : xstrdup("");
+}
+
+static void assert_health(struct rig *g, const char *expected)
+{
+	AUTO_FREE char *now = health(g);
+
+	assert_string_equal(now, expected);
+}
+
+static void healthy(void **state)
+{
+	static const char device[] = "sys/bus/pci/devices/0000:41:00.0/driver";
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p;
+	enum fix_result result;
+	struct plan_wanted *row;
+	unsigned number;
+
+	plan_trial(g, &p);
+	row = ARENA_PUSH(p.plan->arena, p.plan->baseline, p.plan->baseline_n);
+	*row = (struct plan_wanted){"driver", "0000:41:00.0 nvidia"};
+	failed_units = "old.service loaded failed failed Something\n";
+	assert_int_equal(fix_apply(&g->run, p.plan, &result, &number), 0);
+	put_link(g, device, "../../../bus/pci/drivers/nvidia");
+	assert_health(g, "");
+	failed_units = "";
+	assert_health(g, "");
+	failed_units = "old.service loaded failed failed x\nold.service2 loaded failed failed y\n";
+	assert_health(g, "old.service2 failed, and had not before the trial\n");
+	failed_units = "";
+	rig_put(g, "sys/class/net/eno1/operstate", "down\n");
+	assert_health(g, "network link eno1 is down, and was up before the trial\n");
+	rig_put(g, "sys/class/net/eno1/operstate", "up\n");
+	put_link(g, device, "../../../bus/pci/drivers/nouveau");
+	assert_health(g, "0000:41:00.0 has driver nouveau, and had nvidia before the trial\n");
+	rig_remove(g, device);
+	assert_health(g, "0000:41:00.0 has no driver, and had nvidia before the trial\n");
+}
+
+/* ---- cut short at each moment ---- */
+
+static void confirm_planned(struct rig *g, struct plan *p)
+{
+	enum fix_result result;
+
+	fix_confirm(&g->run, 0, p, &result);
+}
+
+static void undo_it(struct rig *g, struct plan *p)
+{
+	enum fix_result result;
+	unsigned number;
+
+	(void)p;
+	fix_undo(&g->run, 0, &result, &number);
+}
+
+/* In a child that is killed at its n-th point. False: it has fewer, and came to its end. */
+static bool run_killed(struct rig *g, struct plan *p, void (*run)(struct rig *, struct plan *),
+		       long n)
+{
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		rig_fail(g, n, 0);
+		g->kill = true;
+		run(g, p);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return !WIFEXITED(status);
+}
+
+static void recover(struct rig *g)
+{
+	size_t n;
+
+	rig_listen(g);
+	if (fix_recover(&g->run, &n) < 0)
+		fail_msg("recover: %s", err_msg());
+	if (g->told[FIX_UNDO_FAILED])
+		fail_msg("recover: %s", strbuf_str(&g->texts));
+}
+
+/* Nobody looks after the machine: after two boots it is the old one. */
+static void apply_cut_short(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+	long n = 0;
+	bool killed = true;
+
+	for (; killed; n++) {
+		AUTO_PLANNED struct planned p;
+		AUTO_FREE char *first = NULL;
+		enum trial trial;
+
+		put_machine(g);
+		plan_trial(g, &p);
+		killed = run_killed(g, p.plan, apply_planned, n);
+		first = boot(g);
+		assert_true(!*first || strcmp(first, TRIED) == 0);
+		/* Wrong claims: on trial is only what had its boot. */
+		if (state_of(g, &trial) == FIX_ON_TRIAL)
+			assert_string_equal(first, TRIED);
+		assert_boots(g, "");
+		recover(g);
+		assert_int_equal(state_of(g, NULL), FIX_UNDONE);
+		assert_tree(g, old);
+		assert_boots(g, "");
+	}
+	assert_true(n > 80);
+}
+
+/* The same, with the next run of onehop before any boot. */
+static void apply_cut_short_and_recovered(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+	bool killed = true;
+
+	for (long n = 0; killed; n++) {
+		AUTO_PLANNED struct planned p;
+
+		put_machine(g);
+		plan_trial(g, &p);
+		killed = run_killed(g, p.plan, apply_planned, n);
+		recover(g);
+		if (state_of(g, NULL) == FIX_ON_TRIAL)
+			undo(g);
+		assert_int_equal(state_of(g, NULL), FIX_UNDONE);
+		assert_tree(g, old);
+		assert_boots(g, "");
+	}
+}
+
+static void confirm_cut_short(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+	bool killed = true;
+	long n = 0;
+
+	for (; killed; n++) {
+		AUTO_PLANNED struct planned p;
+		AUTO_FREE char *first = NULL;
+		enum trial trial;
+
+		put_machine(g);
+		apply(g);
+		assert_boots(g, TRIED);
+		plan_confirmation(g, &p);
+		killed = run_killed(g, p.plan, confirm_planned, n);
+		first = boot(g);
+		assert_true(!*first || strcmp(first, KEPT) == 0);
+		switch (state_of(g, &trial)) {
+		case FIX_ON_TRIAL: /* nothing of it was begun: the trial ended by itself */
+			assert_string_equal(first, "");
+			assert_int_equal(trial, TRIAL_OVER);
+			break;
+		case FIX_APPLIED:
+			assert_string_equal(first, KEPT);
+			undo(g);
+			break;
+		default:
+			break;
+		}
+		recover(g);
+		assert_int_equal(state_of(g, NULL), FIX_UNDONE);
+		assert_tree(g, old);
+		assert_boots(g, "");
+	}
+	assert_true(n > 60);
+}
+
+static void undo_cut_short(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+
+	/* Before its boot, in it, after it, and once it is confirmed. */
+	for (int stage = 0; stage < 4; stage++) {
+		bool killed = true;
+
+		for (long n = 0; killed; n++) {
+			AUTO_FREE char *first = NULL;
+
+			put_machine(g);
+			apply(g);
+			for (int i = 0; i < stage && i < 2; i++)
+				free(boot(g));
+			if (stage == 3) {
+				put_machine(g);
+				apply(g);
+				assert_boots(g, TRIED);
+				assert_confirms(g);
+			}
+			killed = run_killed(g, NULL, undo_it, n);
+			first = boot(g);
+			if (stage < 3) /* if not the one that is due, none has the words */
+				assert_boots(g, "");
+			recover(g);
+			if (state_of(g, NULL) != FIX_UNDONE)
+				undo(g);
+			assert_tree(g, old);
+			assert_boots(g, "");
+		}
+	}
+}
+
+/* An error at each moment: what is said of the end is so. */
+static void errors(void **state)
+{
+	static const int codes[] = {ENOSPC, EIO};
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+	size_t failed = 0;
+
+	for (size_t c = 0; c < 2; c++)
+		for (long n = 0; n < 260; n++) {
+			AUTO_PLANNED struct planned p;
+			enum fix_result result = FIX_NOTHING;
+			unsigned number = 0;
+			int r;
+
+			put_machine(g);
+			plan_trial(g, &p);
+			rig_fail(g, n, codes[c]);
+			r = fix_apply(&g->run, p.plan, &result, &number);
+			rig_fail(g, -1, 0);
+			failed += r < 0 || result != FIX_DONE;
+			if (r < 0 || result == FIX_TAKEN_BACK) {
+				assert_tree(g, old);
+				assert_boots(g, "");
+			} else if (result == FIX_DONE) {
+				assert_state(g, FIX_ON_TRIAL, TRIAL_WAITS);
+				assert_boots(g, TRIED);
+			}
+		}
+	assert_true(failed > 50);
+}
+
+static void errors_of_confirm(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+	size_t failed = 0;
+
+	for (long n = 0; n < 260; n++) {
+		AUTO_PLANNED struct planned p;
+		enum fix_result result = FIX_NOTHING;
+		int r;
+
+		put_machine(g);
+		apply(g);
+		assert_boots(g, TRIED);
+		plan_confirmation(g, &p);
+		rig_fail(g, n, ENOSPC);
+		r = fix_confirm(&g->run, 0, p.plan, &result);
+		rig_fail(g, -1, 0);
+		failed += r < 0 || result != FIX_DONE;
+		if (r < 0) {
+			enum fix_state s = state_of(g, NULL);
+
+			assert_true(s == FIX_ON_TRIAL || s == FIX_APPLYING);
+			assert_boots(g, "");
+		} else if (result == FIX_DONE) {
+			assert_state(g, FIX_APPLIED, TRIAL_NONE);
+			assert_boots(g, KEPT);
+			undo(g);
+		} else if (result == FIX_TAKEN_BACK) {
+			assert_tree(g, old);
+		}
+		recover(g);
+		if (state_of(g, NULL) != FIX_UNDONE)
+			undo(g);
+		assert_tree(g, old);
+		assert_boots(g, "");
+	}
+	assert_true(failed > 30);
+}
+
+/* ---- the menu ---- */
+
+static void menus(void **state)
+{
+	static const char text[] = HEADER
+		"function savedefault {\n  save_env saved_entry\n}\n"
+		"menuentry 'A > B' --class x $menuentry_id_option 'a' {\n linux /a\n}\n"
+		"submenu \"More\" --id more {\n\tmenuentry 'A, 1' --id a1 {\n\tlinux /1\n\t}\n"
+		"\tmenuentry 'A, 2' --hotkey=k {\n\t\tlinux /2; initrd /2\n\t}\n}\n"
+		"if [ -e x ]; then menuentry Maybe { linux /m\n}\nfi\n" SOURCES
+		"menuentry C {\n}\n";
+	static const struct {
+		const char *choice, *title;
+	} rows[] = {
+		{"0", "A > B"},        {"", "A > B"},       {"a", "A > B"},
+		{"A >> B", "A > B"},   {"1", NULL},         {"1>0", "A, 1"},
+		{"1>1", "A, 2"},       {"more>a1", "A, 1"}, {"1>2", NULL},
+		{"More>A, 2", "A, 2"}, {"Maybe", NULL},     {"2", NULL},
+		{"3", NULL},           {"C", "C"},          {"D", NULL},
+		{"a1", NULL},
+	};
+	struct arena *a = arena_new();
+	struct grub_menu m;
+
+	(void)state;
+	assert_true(grub_menu_parse(a, text, &m));
+	assert_true(m.clears_next && m.custom && !m.blscfg);
+	assert_string_equal(m.choice, "0");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const char *why = NULL;
+		const struct grub_item *e = grub_menu_find(a, &m, rows[i].choice, &why);
+
+		if (!rows[i].title != !e || (e && strcmp(e->title, rows[i].title) != 0))
+			fail_msg("\"%s\": %s", rows[i].choice, e ? e->title : why);
+	}
+	arena_free(a);
+}
+
+/* Whatever stands there, it is read or refused. */
+static void any_menu(void **state)
+{
+	static const char *const parts[] = {"menuentry ",
+					    "submenu ",
+					    "'a' ",
+					    "{ ",
+					    "}\n",
+					    "\n",
+					    "linux /a ",
+					    "\"",
+					    "'",
+					    "if x; then ",
+					    "fi\n",
+					    "source ",
+					    "/custom.cfg ",
+					    "set default=0\n",
+					    "\\",
+					    "function f ",
+					    "#",
+					    "$",
+					    "--id ",
+					    "save_env next_entry"};
+	struct rig *g = *state;
+
+	for (unsigned i = 0; i < 20000; i++) {
+		struct arena *a = arena_new();
+		AUTO_STRBUF struct strbuf text = {0}, copy = {0};
+		struct grub_menu m;
+
+		for (unsigned n = rig_random(g, 24); n--;)
+			strbuf_puts(&text, parts[rig_random(g, sizeof(parts) / sizeof(*parts))]);
+		if (grub_menu_parse(a, strbuf_str(&text), &m))
+			for (size_t k = 0; k < m.n; k++)
+				if (grub_item_line(a, &m, &m.entries[k]))
+					grub_item_copy(&m, &m.entries[k], "t", "i", "w", &copy);
+		arena_free(a);
+	}
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(menus),
+		TEST(any_menu),
+		TEST(the_plan_is_a_trial),
+		TEST(refusals),
+		TEST(programs_that_are_missing),
+		TEST(displays),
+		TEST(words_in_the_entry),
+		TEST(confirmed),
+		TEST(not_confirmed),
+		TEST(undone_before_its_boot),
+		TEST(undone_in_its_boot),
+		TEST(no_other_fix_meanwhile),
+		TEST(a_boot_past_grub),
+		TEST(grub_cfg_is_made_anew_meanwhile),
+		TEST(custom_cfg_is_edited_meanwhile),
+		TEST(grub_cannot_clear_it),
+		TEST(healthy),
+		TEST(apply_cut_short),
+		TEST(apply_cut_short_and_recovered),
+		TEST(confirm_cut_short),
+		TEST(undo_cut_short),
+		TEST(errors),
+		TEST(errors_of_confirm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -7,7 +7,7 @@
 # is started again through GRUB, the fix is undone, the machine is started once more.  One boot for
 # each script in stages/ (or for those that are named), in the order of their names, in the machine
 # that its header names.  WORKDIR is prepare.sh's; the installed system is kept in its folder
-# system/.  10 minutes the first time, then 7.  Needs root (for mmdebstrap).
+# system/.  10 minutes the first time, then 11.  Needs root (for mmdebstrap).
 #
 # One line a check; the last line is "N passed, N failed, N skipped".  Exit status 0: nothing
 # failed; 77: nothing could be checked.

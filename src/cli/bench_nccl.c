@@ -10,12 +10,15 @@
 #include "base/text.h"
 #include "bench/nccl_bench.h"
 #include "bench/statistics.h"
-#include "cli/devices.h"
+#include "cli/device_options.h"
 #include "cli/progress.h"
 #include "ingest/nccl_log.h"
 #include "report/document.h"
+#include "report/report.h"
 #include "report/report_nccl.h"
 #include "result/figures_json.h"
+#include "session/stop.h"
+#include "session/store.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -187,7 +190,7 @@ static int choose_devices(struct session *s)
 	int r;
 
 	devices.include_busy |= !one;
-	r = devices_choose(&devices, &o->common, 0, &s->devices);
+	r = devices_choose(&devices, o->common.from, 0, &s->devices);
 	if (r == 0 && devices_are_stand_ins(&s->devices) && !o->library)
 		r = err_set(EINVAL, "NCCL needs GPUs; --device host is for a stand-in of its "
 				    "library, to be named by --nccl");

@@ -8,11 +8,13 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "cli/devices.h"
+#include "cli/device_options.h"
 #include "cli/progress.h"
 #include "device/worker.h"
 #include "report/report_p2p.h"
 #include "result/figures_json.h"
+#include "session/stop.h"
+#include "session/store.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -558,7 +560,7 @@ static int run_bench_p2p(const void *options, const char *const *args)
 	if (r == 0)
 		r = choose_time(&c);
 	if (r == 0)
-		r = devices_choose(&c.o->devices, &c.o->common, 0, &c.devices);
+		r = devices_choose(&c.o->devices, c.o->common.from, 0, &c.devices);
 	if (r == 0)
 		r = devices_lock(&c.devices);
 	if (r < 0)

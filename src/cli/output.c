@@ -35,23 +35,6 @@ int fail(enum exit_code code, const char *fmt, ...)
 	return (int)code;
 }
 
-/*
- * More than any machine has: the driver drives 32 GPUs (NV_MAX_DEVICES). A file that claims more
- * would only take time and memory, which grow with the square of the number of GPUs.
- */
-enum { MOST_GPUS = 256, MOST_FUNCTIONS = 16384 };
-
-static int check_size(const struct machine *m, const char *from)
-{
-	if (m->pci_n > MOST_FUNCTIONS)
-		return err_set(E2BIG, "%s: has %zu PCI functions; onehop takes %d at most", from,
-			       m->pci_n, (int)MOST_FUNCTIONS);
-	if (m->gpu_n > MOST_GPUS)
-		return err_set(E2BIG, "%s: has %zu GPUs; onehop takes %d at most", from, m->gpu_n,
-			       (int)MOST_GPUS);
-	return 0;
-}
-
 int check_pid(const struct common_options *c)
 {
 	if (c->pid && c->from)
@@ -65,23 +48,9 @@ int check_pid(const struct common_options *c)
 
 int load_machine(const struct common_options *c, unsigned parts, struct machine **ret)
 {
-	struct machine_request request = {.parts = parts, .pid = c->pid};
-	struct machine *m;
-	struct source *s;
 	int r = check_pid(c);
 
-	if (r == 0)
-		r = c->from ? ingest_open(c->from, &s) : machine_open_live(&request, &s);
-	if (r < 0)
-		return r;
-	m = machine_read(s, &request);
-	source_free(s);
-	r = c->from ? check_size(m, c->from) : 0;
-	if (r < 0)
-		machine_free(m);
-	else
-		*ret = m;
-	return r;
+	return r < 0 ? r : ingest_machine(c->from, c->pid, parts, ret);
 }
 
 /* ---- printing ---- */

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "cli/device_choice.h"
+#include "session/device_choice.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -8,12 +8,13 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "bench/test_figures.h"
-#include "cli/devices.h"
+#include "cli/device_options.h"
 #include "cli/progress.h"
-#include "cli/test_state.h"
 #include "device/worker.h"
 #include "report/report_test.h"
 #include "result/figures.h"
+#include "session/journal.h"
+#include "session/stop.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -154,7 +155,7 @@ static void fill_request(struct test_command *c)
 
 static int choose(struct test_command *c)
 {
-	int r = devices_choose(&c->o->devices, &c->o->common, MACHINE_TO_JUDGE, &c->devices);
+	int r = devices_choose(&c->o->devices, c->o->common.from, MACHINE_TO_JUDGE, &c->devices);
 
 	if (r == 0 && c->o->inject)
 		r = inject(c);
@@ -426,7 +427,7 @@ static void keep_results(struct test_command *c)
 	if (is_host(c))
 		return;
 	f = make_figures(c);
-	if (test_observed_write(&c->identity, f) < 0)
+	if (store_keep(c->identity.boot_id, c->identity.driver, f) < 0)
 		fail(EXIT_WELL, "the results are not kept for onehop check: %s", err_msg());
 	figures_free(f);
 }

@@ -2,10 +2,13 @@
 #include "ingest/ingest.h"
 
 #include "base/cleanup.h"
+#include "base/err.h"
 #include "base/file.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "ingest/text.h"
+#include "machine/live.h"
+#include "machine/machine.h"
 #include "machine/recording.h"
 
 #include <errno.h>
@@ -56,4 +59,42 @@ int ingest_open(const char *path, struct source **ret)
 	if (S_ISREG(st.st_mode) && looks_like_text(fd))
 		return open_text(fd, path, ret);
 	return recording_open(path, ret);
+}
+
+/* ---- machines ---- */
+
+/*
+ * More than any machine has: the driver drives 32 GPUs (NV_MAX_DEVICES). A file that claims more
+ * would only take time and memory, which grow with the square of the number of GPUs.
+ */
+enum { MOST_GPUS = 256, MOST_FUNCTIONS = 16384 };
+
+static int check_size(const struct machine *m, const char *from)
+{
+	if (m->pci_n > MOST_FUNCTIONS)
+		return err_set(E2BIG, "%s: has %zu PCI functions; onehop takes %d at most", from,
+			       m->pci_n, (int)MOST_FUNCTIONS);
+	if (m->gpu_n > MOST_GPUS)
+		return err_set(E2BIG, "%s: has %zu GPUs; onehop takes %d at most", from, m->gpu_n,
+			       (int)MOST_GPUS);
+	return 0;
+}
+
+int ingest_machine(const char *from, int pid, unsigned parts, struct machine **ret)
+{
+	struct machine_request request = {.parts = parts, .pid = pid};
+	struct machine *m;
+	struct source *s;
+	int r = from ? ingest_open(from, &s) : machine_open_live(&request, &s);
+
+	if (r < 0)
+		return r;
+	m = machine_read(s, &request);
+	source_free(s);
+	r = from ? check_size(m, from) : 0;
+	if (r < 0)
+		machine_free(m);
+	else
+		*ret = m;
+	return r;
 }

@@ -2,6 +2,7 @@
 /* Opens whatever a person hands over with --from: a recording, a copied tree, or a tool's text. */
 #pragma once
 
+struct machine;
 struct source;
 
 /*
@@ -10,3 +11,8 @@ struct source;
  * 0, or a negative errno with one sentence that names file and place.
  */
 int ingest_open(const char *path, struct source **ret);
+/*
+ * Reads it, or with NULL the live host: `parts` as in struct machine_request, NCCL's settings as process
+ * `pid` has them (0: any). 0 or a negative errno with a sentence; a machine that nobody has is -E2BIG.
+ */
+int ingest_machine(const char *from, int pid, unsigned parts, struct machine **ret);

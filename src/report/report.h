@@ -15,11 +15,6 @@ struct plan;
 
 #define STAND_INS_TEXT "host back end: threads and memory of this host, no GPUs"
 
-/* A device that was left out of a test or measurement, and why. */
-struct device_skip {
-	const char *name, *reason; /* "GPU0 0000:41:00.0" */
-};
-
 /* "512 B", "64 KiB", "3 GiB": the largest unit of which it is a whole number. */
 #define BYTES_TEXT_SIZE 32
 const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE]);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "report/report.h"
+#include "session/device_choice.h"
 
 /* Endpoints beyond which a matrix no longer helps and is summed up by groups. */
 #define MATRIX_MAX_CHECK 10 /* GPUs, in 80 columns */

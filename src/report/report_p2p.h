@@ -4,6 +4,7 @@
 
 #include "bench/p2p_figures.h"
 #include "report/report.h"
+#include "session/device_choice.h"
 
 /* A PCIe link while its GPU copied; 0: not seen. */
 struct p2p_link_seen {

@@ -4,6 +4,7 @@
 
 #include "bench/test_run.h"
 #include "report/report.h"
+#include "session/device_choice.h"
 
 /* A line of the kernel log that appeared while a pair ran. */
 struct test_log_line {

@@ -4,8 +4,10 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "cli/devices.h"
+#include "cli/command.h"
 #include "result/figures_json.h"
+#include "session/devices.h"
+#include "session/stop.h"
 
 #include <cmocka.h>
 #include <fcntl.h>

@@ -5,10 +5,10 @@
 #include "base/err.h"
 #include "base/text.h"
 #include "build_machine.h"
-#include "cli/device_choice.h"
-#include "cli/devices.h"
 #include "cli/progress.h"
 #include "run_command.h"
+#include "session/devices.h"
+#include "session/stop.h"
 
 #include <cmocka.h>
 #include <errno.h>
@@ -184,13 +184,13 @@ static void opened_devices_are_checked(void **state)
 static void stand_ins_follow_the_rates_of_their_gpus(void **state)
 {
 	const struct device_options o = {.device = "host", .gpus = "2,3"};
-	const struct common_options c = {.from = "tests/machines/rtx4090x8-before"};
+	static const char from[] = "tests/machines/rtx4090x8-before";
 	struct devices all, d;
 
 	(void)state;
-	assert_int_equal(devices_choose(&(struct device_options){.device = "host"}, &c, 0, &all),
+	assert_int_equal(devices_choose(&(struct device_options){.device = "host"}, from, 0, &all),
 			 0);
-	assert_int_equal(devices_choose(&o, &c, 0, &d), 0);
+	assert_int_equal(devices_choose(&o, from, 0, &d), 0);
 	assert_int_equal(d.request.n, 2);
 	assert_true(all.request.link_gbps[2][3] > 0);
 	assert_true(d.request.link_gbps[2][3] == all.request.link_gbps[2][3]);

@@ -5,10 +5,10 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "bench/test_figures.h"
-#include "cli/test_state.h"
 #include "ingest/ingest.h"
 #include "ingest/text.h"
 #include "result/figures.h"
+#include "session/store.h"
 #include "topology/topology.h"
 
 #include <cmocka.h>
@@ -257,12 +257,6 @@ static void wrong_own_memory_doubts_both_ways(void **state)
 static struct topology *keep_and_judge(struct setup *s, enum pair_state own, enum pair_state arm)
 {
 	const char *const names[] = {s->gpu[0], s->gpu[1]};
-	const struct test_identity identity = {.device = "cuda",
-					       .inject = "",
-					       .driver = s->driver,
-					       .boot_id = BOOT,
-					       .names = names,
-					       .n = 2};
 	struct test_device devices[2] = {{.local.state = PAIR_RIGHT}, {.local.state = own}};
 	struct pair_result pairs[4] = {[1].state = PAIR_RIGHT, [2].state = PAIR_RIGHT};
 	struct test_result r = {.n = 2, .devices = devices, .pairs = pairs};
@@ -276,7 +270,7 @@ static struct topology *keep_and_judge(struct setup *s, enum pair_state own, enu
 	r.arms[ARM_STAGED].state = PAIR_RIGHT;
 	f = test_figures(&r, names, names);
 	f->when = "2026-01-02T03:04:05Z";
-	assert_int_equal(test_observed_write(&identity, f), 0);
+	assert_int_equal(store_keep(BOOT, s->driver, f), 0);
 	figures_free(f);
 	assert_int_equal(text_read_file(path, SOURCE_MAX_FILE, &text), 0);
 	put(s, strbuf_str(&text));

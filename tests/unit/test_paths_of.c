@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/paths_of.h: links, figures and reasons of recorded machines, and the rounds that follow. */
-#include "cli/paths_of.h"
+/* session/paths_of.h: links, figures and reasons of recorded machines, and the rounds that follow. */
+#include "session/paths_of.h"
 
 #include "base/err.h"
 #include "base/source.h"

@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/devices.h"
+#include "session/devices.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "cli/paths_of.h"
-#include "cli/test_state.h"
-#include "machine/observed.h"
-#include "result/figures.h"
+#include "ingest/ingest.h"
+#include "session/lock.h"
+#include "session/paths_of.h"
+#include "session/stop.h"
 
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 /* For wiring, and for who is left out. */
 #define PARTS                                                                                      \
@@ -99,16 +95,16 @@ static bool any_unnumbered(const struct machine *m)
 }
 
 /* GPUs of several models have an order of CUDA's own; in that of PCI each has a number known here. */
-static int read_machine(const struct common_options *c, unsigned parts, struct devices *d)
+static int read_machine(const char *from, unsigned parts, struct devices *d)
 {
-	int r = load_machine(c, parts, &d->machine);
+	int r = ingest_machine(from, 0, parts, &d->machine);
 
 	if (r < 0 || d->machine->recorded || !any_unnumbered(d->machine))
 		return r;
 	setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
 	machine_free(d->machine);
 	d->machine = NULL;
-	return load_machine(c, parts, &d->machine);
+	return ingest_machine(from, 0, parts, &d->machine);
 }
 
 /* Stand-ins stand for the GPUs of a recorded machine, or for none. */
@@ -161,22 +157,22 @@ static int find_paths(struct devices *d)
 }
 
 /* Stand-ins that follow no machine need none. */
-static int look(const struct common_options *c, unsigned parts, struct devices *d)
+static int look(const char *from, unsigned parts, struct devices *d)
 {
 	int r;
 
-	if (c->from && !devices_are_stand_ins(d))
+	if (from && !devices_are_stand_ins(d))
 		return err_set(EINVAL,
 			       "--from is for --device host: a recording has no GPUs to use");
-	if (!c->from && devices_are_stand_ins(d))
+	if (!from && devices_are_stand_ins(d))
 		return 0;
-	r = read_machine(c, parts | PARTS, d);
+	r = read_machine(from, parts | PARTS, d);
 	if (r == 0)
 		d->topology = topology_new(d->machine);
 	return r;
 }
 
-int devices_choose(const struct device_options *o, const struct common_options *c, unsigned parts,
+int devices_choose(const struct device_options *o, const char *from, unsigned parts,
 		   struct devices *ret)
 {
 	uint64_t n;
@@ -191,7 +187,7 @@ int devices_choose(const struct device_options *o, const struct common_options *
 	if (r == 0 && o->memory)
 		r = parse_bytes("--memory", o->memory, &ret->memory_bytes);
 	if (r == 0)
-		r = look(c, parts, ret);
+		r = look(from, parts, ret);
 	if (r == 0)
 		r = devices_are_stand_ins(ret)
 			    ? choose_host(o, ret, n)
@@ -206,38 +202,7 @@ int devices_lock(struct devices *d)
 {
 	bool any = !devices_are_stand_ins(d) && d->request.n;
 
-	return any ? test_lock(LOCK_NAME, &d->lock) : 0;
-}
-
-void devices_tell(const struct devices *d)
-{
-	if (devices_are_stand_ins(d))
-		fail(EXIT_WELL, STAND_INS_TEXT);
-	for (size_t i = 0; i < d->chosen.skip_n; i++)
-		fail(EXIT_WELL, "%s is left out: %s", d->chosen.skips[i].name,
-		     d->chosen.skips[i].reason);
-}
-
-void figures_stamp(struct figures *f, const struct machine *m)
-{
-	char date[DATE_SIZE];
-
-	write_date(date);
-	f->when = arena_strdup(f->arena, date);
-	f->program = ONEHOP_VERSION;
-	if (!m)
-		return;
-	f->driver = arena_strdup(f->arena, fact_str_or(m->driver.module_version, ""));
-	figures_number_gpus(f, m);
-}
-
-int devices_none(const struct devices *d)
-{
-	devices_tell(d);
-	return fail(EXIT_NOT_JUDGED, "%s",
-		    d->chosen.skip_n
-			    ? "no GPU is left to measure"
-			    : "this machine has no NVIDIA GPU; --device host:N takes stand-ins");
+	return any ? session_lock(LOCK_NAME, &d->lock) : 0;
 }
 
 void devices_done(struct devices *d)
@@ -268,32 +233,4 @@ int devices_check(const struct devices *d, size_t k, int ordinal, const char *pc
 		       "CUDA's device %d is %s and not GPU%zu, %s; set "
 		       "CUDA_DEVICE_ORDER=PCI_BUS_ID",
 		       ordinal, pci, g->index, g->pci->name);
-}
-
-/* ---- signals ---- */
-
-int stop_signals_open(void)
-{
-	sigset_t set;
-	int fd;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fd < 0)
-		return err_sys(errno, "signalfd");
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) {
-		close(fd);
-		return err_sys(errno, "sigprocmask");
-	}
-	return fd;
-}
-
-bool stop_signals_seen(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-
-	return fd >= 0 && poll(&p, 1, 0) == 1;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop test` keeps on disk: the journal of a run, and what was found, for check to weigh. */
+/* The journal of a run of `onehop test`, for --resume. */
 #pragma once
 
 #include "bench/test_run.h"
+#include "session/store.h"
 
 #include <stdio.h>
 
-struct figures;
 struct strbuf;
 
 /* What has to be the same for a run to be gone on with. Pointers are the caller's. */
@@ -19,13 +19,6 @@ struct test_identity {
 	const char *const *names; /* of the devices: PCI addresses, "host0" */
 	size_t n;
 };
-
-/* This start of the machine; "" when nobody knows. 37 bytes. */
-#define BOOT_ID_SIZE 37
-void read_boot_id(char buf[static BOOT_ID_SIZE]);
-/* "2026-01-31T10:20:30Z" */
-#define DATE_SIZE 21
-void write_date(char buf[static DATE_SIZE]);
 
 /* ---- the journal: a line before each step and one behind it, on disk before anything goes on ---- */
 
@@ -67,13 +60,3 @@ int test_journal_begins(struct test_journal *j, const struct test_step *step);
 void test_journal_ended(struct test_journal *j, const struct test_step *step);
 /* `complete`: nothing is left to go on with. */
 void test_journal_close(struct test_journal *j, bool complete);
-
-/* ---- observed.json ---- */
-
-/* Adds to f what is there of the same start of the machine and driver and was not tested again. */
-int test_observed_write(const struct test_identity *i, struct figures *f);
-
-/* ---- one run at a time ---- */
-
-/* Held until *ret_fd is closed or the process ends. -EBUSY: the sentence names who holds it. */
-int test_lock(const char *name, int *ret_fd);

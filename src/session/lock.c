@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One run at a time: tests and benchmarks of GPUs would disturb each other. */
-#include "cli/test_state.h"
+#include "session/lock.h"
 
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -33,7 +32,7 @@ static pid_t lock_holder(const struct sockaddr_un *address, socklen_t size)
 	return who.pid;
 }
 
-int test_lock(const char *name, int *ret_fd)
+int session_lock(const char *name, int *ret_fd)
 {
 	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un address;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/test_state.h"
+#include "session/journal.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -9,9 +9,8 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "bench/pattern.h"
-#include "bench/test_figures.h"
 #include "machine/machine.h"
-#include "result/figures_json.h"
+#include "session/store.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -19,7 +18,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define VERSION 1
@@ -28,24 +26,6 @@
 #define LINES_MAX      100000
 
 /* ---- small things ---- */
-
-void read_boot_id(char buf[static BOOT_ID_SIZE])
-{
-	AUTO_FCLOSE FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	if (!f || !fgets(buf, BOOT_ID_SIZE, f))
-		*buf = '\0';
-	buf[strcspn(buf, "\n")] = '\0';
-}
-
-void write_date(char buf[static DATE_SIZE])
-{
-	time_t now = time(NULL);
-	struct tm t;
-
-	if (!gmtime_r(&now, &t) || !strftime(buf, DATE_SIZE, "%Y-%m-%dT%H:%M:%SZ", &t))
-		*buf = '\0';
-}
 
 static const char *text_of(const json_t *o, const char *key)
 {
@@ -487,71 +467,4 @@ int test_journal_keep(const struct test_identity *i, char **ret_note)
 	else
 		*ret_note = note;
 	return r;
-}
-
-/* ---- observed.json ---- */
-
-/* What earlier runs found under the same conditions; NULL: nothing. */
-static struct figures *earlier(const struct test_identity *i, const char *path)
-{
-	json_t *json = json_load_file(path, 0, NULL);
-	struct figures *f = NULL;
-
-	if (json && figures_from_json(json, path, &f) == 0 &&
-	    (strcmp(f->boot_id, i->boot_id) != 0 || strcmp(f->driver, i->driver) != 0)) {
-		figures_free(f);
-		f = NULL;
-	}
-	json_decref(json);
-	return f;
-}
-
-/* A GPU that could not be opened was not tested. */
-static void drop_not_opened(struct figures *f)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < f->row_n; i++)
-		if (strcmp(f->rows[i].kind, TEST_NOT_OPENED) != 0)
-			f->rows[kept++] = f->rows[i];
-	f->row_n = kept;
-}
-
-/* Whole or not at all. */
-static int write_whole(const char *path, json_t *doc)
-{
-	AUTO_FREE char *text = json_dumps(doc, JSON_INDENT(1)), *beside = xprintf("%s.new", path);
-	AUTO_CLOSE int fd = -1;
-
-	if (!text)
-		return err_set(EINVAL, "%s does not fit into JSON", path);
-	unlink(beside);
-	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) < 0 ||
-	    rename(beside, path) < 0)
-		return state_refuse(errno ? errno : EIO, "write", path);
-	return 0;
-}
-
-int test_observed_write(const struct test_identity *i, struct figures *f)
-{
-	AUTO_FREE char *folder = NULL, *path = NULL;
-	struct figures *past;
-	json_t *doc;
-	int e = state_folder_make(&folder);
-
-	if (e < 0)
-		return e;
-	path = xprintf("%s/observed.json", folder);
-	past = earlier(i, path);
-	drop_not_opened(f);
-	if (past)
-		figures_keep_earlier(f, past);
-	figures_free(past);
-	f->boot_id = i->boot_id;
-	f->driver = i->driver;
-	doc = figures_to_json(f);
-	e = write_whole(path, doc);
-	json_decref(doc);
-	return e;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links, classes and expected figures of chosen GPUs as bench/ wants them. */
-#include "cli/paths_of.h"
+#include "session/paths_of.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/device_choice.h"
+#include "session/device_choice.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

@@ -4,7 +4,11 @@
 
 #include "device/device.h"
 #include "machine/machine.h"
-#include "report/report.h"
+
+/* A device that was left out of a test or measurement, and why. */
+struct device_skip {
+	const char *name, *reason; /* "GPU0 0000:41:00.0" */
+};
 
 struct device_choice {
 	size_t n;

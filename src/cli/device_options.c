@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/device_options.h"
+
+#include "report/report.h"
+
+void devices_tell(const struct devices *d)
+{
+	if (devices_are_stand_ins(d))
+		fail(EXIT_WELL, STAND_INS_TEXT);
+	for (size_t i = 0; i < d->chosen.skip_n; i++)
+		fail(EXIT_WELL, "%s is left out: %s", d->chosen.skips[i].name,
+		     d->chosen.skips[i].reason);
+}
+
+int devices_none(const struct devices *d)
+{
+	devices_tell(d);
+	return fail(EXIT_NOT_JUDGED, "%s",
+		    d->chosen.skip_n
+			    ? "no GPU is left to measure"
+			    : "this machine has no NVIDIA GPU; --device host:N takes stand-ins");
+}

@@ -48,7 +48,8 @@ static const struct option test_table[] = {
 		NULL, 0, 0, 0},
 	{"inject", 0, OPTION_TEXT, AT(inject), "KIND[:I->J]",
 		"with --device host:N, show a fault on purpose: mirror, displace, stale, torn, lost, "
-		"hang, refuse, slow, cached, replay, overtake, reread, remap, ipc-offset, lossy",
+		"hang, refuse, slow, cached, replay, overtake, late, reread, remap, hole, ipc-offset, "
+		"lossy",
 		NULL, 0, 0, 0},
 	COMMON_JSON(struct test_options),
 	COMMON_COLOR(struct test_options),

@@ -15,7 +15,7 @@ static const char *const fault_words[FAULT_N] = {
 	[FAULT_HANG] = "hang",     [FAULT_REFUSE] = "refuse", [FAULT_SLOW] = "slow",
 	[FAULT_CACHED] = "cached", [FAULT_REPLAY] = "replay", [FAULT_OVERTAKE] = "overtake",
 	[FAULT_REREAD] = "reread", [FAULT_REMAP] = "remap",   [FAULT_IPC_OFFSET] = "ipc-offset",
-	[FAULT_LOSSY] = "lossy",
+	[FAULT_LATE] = "late",     [FAULT_HOLE] = "hole",     [FAULT_LOSSY] = "lossy",
 };
 
 const char *fault_word(enum fault_kind f)

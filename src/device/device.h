@@ -220,7 +220,9 @@ enum fault_kind {
 	FAULT_REREAD,     /* what was read is read again as it was, until the host has waited */
 	FAULT_REMAP,      /* memory made anew in the place of old shows what the old one held */
 	FAULT_IPC_OFFSET, /* memory taken by IPC begins where the allocator's own begins */
-	FAULT_LOSSY,      /* atomic additions get lost, which is no failure */
+	FAULT_LATE,  /* what a copy writes comes once the host has waited, whatever flags say */
+	FAULT_HOLE,  /* a page close to the end of memory is not what others see there */
+	FAULT_LOSSY, /* atomic additions get lost, which is no failure */
 	FAULT_N
 };
 

@@ -64,12 +64,54 @@ void host_flaw_reread(struct host_window *w, struct host_op *op, const struct ho
 	read_from(op, w->late + at);
 }
 
+/* ---- behind a copy ---- */
+
+struct host_delayed {
+	struct host_delayed *next;
+	uint64_t at, bytes;
+};
+
+/* The newest comes last, as it would have. */
+void host_flaw_delay(struct host_window *w, struct host_op *op, const struct host_span *span)
+{
+	struct host_delayed *d, **end = &w->delayed;
+
+	if (w->fault != FAULT_LATE || op->kind != HOST_COPY || !span->writes)
+		return;
+	d = calloc(1, sizeof(*d));
+	if (!d)
+		return;
+	*d = (struct host_delayed){NULL, (uint64_t)(span->at - w->base), span->bytes};
+	while (*end)
+		end = &(*end)->next;
+	*end = d;
+	op->copy.to = w->late + d->at;
+}
+
+void host_flaw_drop(struct host_window *w)
+{
+	while (w->delayed) {
+		struct host_delayed *d = w->delayed;
+
+		w->delayed = d->next;
+		free(d);
+	}
+}
+
+static void arrive(struct host_window *w)
+{
+	for (const struct host_delayed *d = w->delayed; d; d = d->next)
+		memcpy(w->base + d->at, w->late + d->at, d->bytes);
+	host_flaw_drop(w);
+}
+
 void host_flaw_refresh(struct host_set *h)
 {
 	pthread_mutex_lock(&h->lock);
 	for (struct host_window *w = h->windows; w; w = w->next) {
 		free(w->was_read);
 		w->was_read = NULL;
+		arrive(w);
 	}
 	pthread_mutex_unlock(&h->lock);
 }

@@ -30,8 +30,10 @@ struct host_window {
 	enum fault_kind fault;
 	char *base; /* what the initiator sees */
 	char *real; /* stale: what there is */
-	char *late; /* stale: what will have come with the next operation; reread: what was read */
-	unsigned char *was_read; /* reread: of each page; NULL: of none yet */
+	char *late; /* stale: what will have come with the next operation; reread: what was read;
+		     * late: what copies wrote */
+	struct host_delayed *delayed; /* late: what is still to come */
+	unsigned char *was_read;      /* reread: of each page; NULL: of none yet */
 	uint64_t size;
 	double gbps;         /* 0: unlimited */
 	uint64_t free_at_ns; /* when what is under way will have passed */
@@ -212,6 +214,10 @@ void host_passage_end(struct host_passage *p);
 struct native_flaw host_flaw_of(const struct host_window *w, const struct host_op *op);
 /* The operation reads what was read there before, if any. With the lock held. */
 void host_flaw_reread(struct host_window *w, struct host_op *op, const struct host_span *span);
+/* The copy writes into what only the host's waiting brings to the window, if any. With the lock held. */
+void host_flaw_delay(struct host_window *w, struct host_op *op, const struct host_span *span);
+/* What is still to come never does. */
+void host_flaw_drop(struct host_window *w);
 /* The host has waited for a stream: windows show what there is. */
 void host_flaw_refresh(struct host_set *h);
 /* Imported memory is about to be freed: what it holds may come back. */

@@ -10,8 +10,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define SLOWER         100 /* times, with FAULT_SLOW */
-#define ASSUMED_GBPS   10. /* of a link that is unlimited, when it is to be slow */
+#define SLOWER       100 /* times, with FAULT_SLOW */
+#define ASSUMED_GBPS 10. /* of a link that is unlimited, when it is to be slow */
+/* In the last 4 MiB that the test allocates, and ahead of where its transfers go there. */
+#define HOLE_BELOW_END (7680ull << 10)
 #define HOST_PROTECT   (PROT_READ | PROT_WRITE)
 #define HOST_ANONYMOUS (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
@@ -77,7 +79,21 @@ static bool map_stale(struct host_window *w, int fd)
 	return w->real && w->late && map_private(w, fd);
 }
 
-/* `late` will hold what was read. */
+/*
+ * A page that no transfer of a few MiB goes through, so that who meets it goes through all of the last memory. A
+ * window covers twice what a device has.
+ */
+static bool map_hole(struct host_window *w, int fd)
+{
+	const uint64_t end = w->size / 2;
+
+	if (!map_direct(w, fd))
+		return false;
+	return end < HOLE_BELOW_END || mmap(w->base + end - HOLE_BELOW_END, HOST_PAGE, HOST_PROTECT,
+					    HOST_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+/* `late` will hold what was read, or what copies wrote. */
 static bool map_reread(struct host_window *w, int fd)
 {
 	w->late = map(HOST_ANONYMOUS, w->size, -1);
@@ -87,7 +103,8 @@ static bool map_reread(struct host_window *w, int fd)
 /* Where there is none, the window shows what there is. */
 static bool (*const mappers[FAULT_N])(struct host_window *w, int fd) = {
 	[FAULT_MIRROR] = map_private, [FAULT_DISPLACE] = map_displaced, [FAULT_STALE] = map_stale,
-	[FAULT_LOST] = map_private,   [FAULT_REREAD] = map_reread,
+	[FAULT_LOST] = map_private,   [FAULT_REREAD] = map_reread,      [FAULT_LATE] = map_reread,
+	[FAULT_HOLE] = map_hole,
 };
 
 static void unmap(struct host_window *w)
@@ -98,6 +115,7 @@ static void unmap(struct host_window *w)
 		if (maps[i])
 			munmap(maps[i], w->size);
 	free(w->was_read);
+	host_flaw_drop(w);
 	free(w);
 }
 
@@ -328,6 +346,7 @@ bool host_passage_begin(struct host_set *h, struct host_op *op, struct host_pass
 		hang |= w->fault == FAULT_HANG;
 		torn |= w->fault == FAULT_TORN;
 		host_flaw_reread(w, op, span);
+		host_flaw_delay(w, op, span);
 		if (p->flaw.kind == NATIVE_FLAW_NONE)
 			p->flaw = host_flaw_of(w, op);
 		if (w->gbps > 0)

@@ -97,6 +97,7 @@ static const struct {
 	{FAULT_CACHED,   BIT(PATTERN_PULL) | BIT(PATTERN_SUSTAINED), WRONG_OLD},
 	{FAULT_REPLAY,   BIT(PATTERN_GRAPH),                         WRONG_SHIFTED},
 	{FAULT_OVERTAKE, BIT(PATTERN_FLAGS),                         WRONG_OLD},
+	{FAULT_LATE,     BIT(PATTERN_FLAGS),                         WRONG_OLD},
 	{FAULT_REREAD,   BIT(PATTERN_REREAD),                        WRONG_OLD},
 	{FAULT_REMAP,    BIT(PATTERN_REMAP),                         WRONG_OLD},
 	{FAULT_LOSSY,    BIT(PATTERN_ATOMICS),                       WRONG_LOST},
@@ -282,6 +283,30 @@ static void test_long(void **state)
 	test_result_done(&r);
 }
 
+/* A page that no transfer goes through: all that always runs passes, and so does load. */
+static void test_hole(void **state)
+{
+	const struct fault fault = {FAULT_HOLE, 1, 2};
+	struct test_result r;
+
+	(void)state;
+	run(fault, 0, 16ul << 20, &r);
+	assert_all_right(&r, false);
+	test_result_done(&r);
+	run(fault, 0.1, 16ul << 20, &r);
+	for (size_t i = 0; i < PAIRS; i++) {
+		const struct pair_result *p = &r.pairs[i];
+		bool injected = i == 1 * DEVICES + 2;
+
+		if (i / DEVICES == i % DEVICES)
+			continue;
+		if (p->state != (injected ? PAIR_WRONG : PAIR_RIGHT))
+			fail_msg("pair %zu: %s (%s)", i, wrong_word(p->kind), p->sentence);
+		assert_int_equal(p->pattern, injected ? PATTERN_LAST : PATTERN_NONE);
+	}
+	test_result_done(&r);
+}
+
 /* clang-format off */
 static const struct {
 	enum fault_kind fault;
@@ -291,6 +316,7 @@ static const struct {
 	{FAULT_CACHED,     PATTERN_PULL,   WRONG_OLD},
 	{FAULT_REPLAY,     PATTERN_GRAPH,  WRONG_SHIFTED},
 	{FAULT_OVERTAKE,   PATTERN_FLAGS,  WRONG_OLD},
+	{FAULT_LATE,       PATTERN_FLAGS,  WRONG_OLD},
 	{FAULT_REREAD,     PATTERN_REREAD, WRONG_OLD},
 	{FAULT_REMAP,      PATTERN_REMAP,  WRONG_OLD},
 	{FAULT_IPC_OFFSET, PATTERN_PULL,   WRONG_N}, /* whatever lies there */
@@ -338,9 +364,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_finds_what), cmocka_unit_test(test_healthy),
-		cmocka_unit_test(test_long),           cmocka_unit_test(test_whole_runs),
-		cmocka_unit_test(test_out_of_memory),  cmocka_unit_test(test_fault),
-		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_long),           cmocka_unit_test(test_hole),
+		cmocka_unit_test(test_whole_runs),     cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_fault),          cmocka_unit_test(test_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,6 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "base/source.h"
 #include "base/strbuf.h"
 #include "bench/test_figures.h"
 #include "cli/device_options.h"
@@ -14,6 +13,7 @@
 #include "report/report_test.h"
 #include "result/figures.h"
 #include "session/journal.h"
+#include "session/log_watch.h"
 #include "session/stop.h"
 
 #include <errno.h>
@@ -76,16 +76,7 @@ struct test_command {
 
 	/* ---- while it runs ---- */
 	struct progress progress;
-	struct test_step running[DEVICE_MAX];
-	size_t running_n;
-
-	/* ---- the kernel log ---- */
-	size_t log_seen; /* lines that were there before */
-	int64_t log_time_us;
-	const char *log_unread;
-	struct test_log_line *log;
-	size_t log_n;
-	struct arena *arena;
+	struct log_watch log; /* not begun for stand-ins */
 };
 
 /* ---- options ---- */
@@ -184,78 +175,6 @@ static void identify(struct test_command *c)
 				       .n = c->devices.chosen.n};
 }
 
-/* ---- the kernel log, for what a pair left there ---- */
-
-static bool matters(const struct log_line *l)
-{
-	return l->kind == LOG_XID || l->kind == LOG_AER || l->kind == LOG_IOMMU_FAULT;
-}
-
-/* "0000:41:00", as NVRM writes it, is in "0000:41:00.0". */
-static bool names_device(const struct test_command *c, const char *text, int device)
-{
-	const char *key = c->devices.chosen.keys[device];
-	AUTO_FREE char *address = xstrndup(key, strcspn(key, "."));
-
-	return strstr(text, address) != NULL;
-}
-
-static bool names_any(const struct test_command *c, const char *text)
-{
-	for (size_t i = 0; i < c->devices.chosen.n; i++)
-		if (names_device(c, text, (int)i))
-			return true;
-	return false;
-}
-
-/* Tied to what ran: the steps whose devices it names, or all where it names none of the run. */
-static void tie_line(struct test_command *c, const char *text)
-{
-	bool named = names_any(c, text);
-
-	for (size_t i = 0; i < c->running_n; i++) {
-		const struct test_step *s = &c->running[i];
-		bool all = s->initiator < 0;
-		struct test_log_line *line;
-
-		if (named && !all && !names_device(c, text, s->initiator) &&
-		    !names_device(c, text, s->target))
-			continue;
-		line = ARENA_PUSH(c->arena, c->log, c->log_n);
-		*line = (struct test_log_line){s->initiator, s->target,
-					       arena_strdup(c->arena, text)};
-	}
-}
-
-/* `tie` false: what is there now is old. */
-static void read_log(struct test_command *c, bool tie)
-{
-	const struct machine_request request = {.parts = MACHINE_LOG};
-	struct source *s;
-	struct machine *m;
-	int64_t newest = c->log_time_us;
-
-	if (is_host(c) || c->log_unread || machine_open_live(&request, &s) < 0)
-		return;
-	m = machine_read(s, &request);
-	source_free(s);
-	if (!fact_is(m->log_read, 1))
-		c->log_unread = arena_strdup(c->arena,
-					     m->log_read.from ? m->log_read.from : "not readable");
-	for (size_t i = 0; i < m->log_n; i++) {
-		const struct log_line *l = &m->log[i];
-		bool fresh = l->time_us >= 0 ? l->time_us > c->log_time_us : i >= c->log_seen;
-
-		if (tie && fresh && matters(l))
-			tie_line(c, l->text);
-		if (l->time_us > newest)
-			newest = l->time_us;
-	}
-	c->log_seen = m->log_n;
-	c->log_time_us = newest;
-	machine_free(m);
-}
-
 /* ---- progress ---- */
 
 static void show_progress(struct test_command *c, const struct test_step *s)
@@ -282,8 +201,7 @@ static int step_begins(void *context, const struct test_step *step)
 
 	if (r < 0)
 		return r;
-	if (c->running_n < DEVICE_MAX)
-		c->running[c->running_n++] = *step;
+	log_watch_begins(&c->log, step);
 	show_progress(c, step);
 	return 0;
 }
@@ -292,15 +210,7 @@ static void step_ended(void *context, const struct test_step *step)
 {
 	struct test_command *c = context;
 
-	read_log(c, true);
-	for (size_t i = 0; i < c->running_n; i++) {
-		if (c->running[i].phase != step->phase ||
-		    c->running[i].initiator != step->initiator ||
-		    c->running[i].target != step->target)
-			continue;
-		c->running[i] = c->running[--c->running_n];
-		break;
-	}
+	log_watch_ended(&c->log, step);
 	test_journal_ended(&c->journal, step);
 }
 
@@ -399,9 +309,9 @@ static int print_report(struct test_command *c, bool ran)
 				      .diagnosis = c->diagnosis,
 				      .skips = c->devices.chosen.skips,
 				      .skip_n = c->devices.chosen.skip_n,
-				      .log = c->log,
-				      .log_n = c->log_n,
-				      .log_unread = c->log_unread,
+				      .log = c->log.lines,
+				      .log_n = c->log.line_n,
+				      .log_unread = c->log.unread,
 				      .note = note,
 				      .figures = figures,
 				      .verbose = c->o->common.verbose};
@@ -445,8 +355,8 @@ static int run_journalled(struct test_command *c)
 	c->request.open = open_device;
 	c->request.open_context = c;
 	progress_begin(&c->progress);
-	c->log_time_us = -1;
-	read_log(c, false);
+	if (!is_host(c))
+		log_watch_open(&c->log, c->identity.names, c->identity.n);
 	r = test_run(&c->request, &hooks, &c->result);
 	progress_end(&c->progress);
 	test_journal_close(&c->journal, r == 0 && !c->result.stopped);
@@ -485,12 +395,12 @@ static void done(struct test_command *c)
 	if (c->diagnosis)
 		diagnosis_free(c->diagnosis);
 	devices_done(&c->devices);
-	arena_free(c->arena);
+	log_watch_done(&c->log);
 }
 
 static int run_test(const void *options, const char *const *args)
 {
-	struct test_command c = {.o = options, .devices = DEVICES_NONE, .arena = arena_new()};
+	struct test_command c = {.o = options, .devices = DEVICES_NONE};
 	int r;
 
 	(void)args;

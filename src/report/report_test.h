@@ -5,12 +5,7 @@
 #include "bench/test_run.h"
 #include "report/report.h"
 #include "session/device_choice.h"
-
-/* A line of the kernel log that appeared while a pair ran. */
-struct test_log_line {
-	int initiator, target; /* indexes in the run; -1: all devices at once */
-	const char *text;
-};
+#include "session/log_watch.h"
 
 struct test_report {
 	const char *device; /* "cuda", "host" */

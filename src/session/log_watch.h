@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel log while a test runs: new lines about errors, each tied to the steps that may have caused it. */
+#pragma once
+
+#include "bench/test_run.h"
+
+/* A line of the kernel log that appeared while a pair ran. */
+struct test_log_line {
+	int initiator, target; /* indexes in the run; -1: all devices at once */
+	const char *text;
+};
+
+struct log_watch {
+	const char *const *keys; /* the devices' addresses; the caller's */
+	size_t n;                /* 0: nothing is watched */
+	struct test_step running[DEVICE_MAX];
+	size_t running_n;
+	size_t seen; /* lines that were there before */
+	int64_t time_us;
+	const char *unread; /* why the log could not be read; NULL: it was */
+	struct test_log_line *lines;
+	size_t line_n;
+	struct arena *arena;
+};
+
+/* What is in the log now is old. */
+void log_watch_open(struct log_watch *w, const char *const *keys, size_t n);
+void log_watch_begins(struct log_watch *w, const struct test_step *step);
+/* Reads what is new and ties it to what runs, this step included. */
+void log_watch_ended(struct log_watch *w, const struct test_step *step);
+void log_watch_done(struct log_watch *w); /* also of one that was never opened */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `bench p2p` measured as figures, each beside what its path should give. */
+/* The results of `bench p2p` as figures, each with the rate that its path should give. */
 #pragma once
 
 #include "bench/p2p.h"
@@ -11,6 +11,6 @@ double p2p_expected_gbps(const struct p2p_result *r, const struct paths *paths,
 /* Its texts are the metric's. */
 struct figure p2p_figure(const struct p2p_result *r, const struct paths *paths,
 			 const struct p2p_cell *cell);
-/* All cells but those whose data was wrong; figures_free. Both ways is a figure of either ordered pair. */
+/* All cells but those with wrong data. Both ways counts for either ordered pair. figures_free. */
 struct figures *p2p_figures(const struct p2p_result *r, const struct paths *paths,
 			    const struct device_info *devices, size_t n);

@@ -84,7 +84,7 @@ int ingest_machine(const char *from, int pid, unsigned parts, struct machine **r
 {
 	struct machine_request request = {.parts = parts, .pid = pid};
 	struct machine *m;
-	struct source *s;
+	struct source *s = NULL;
 	int r = from ? ingest_open(from, &s) : machine_open_live(&request, &s);
 
 	if (r < 0)

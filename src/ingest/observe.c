@@ -19,12 +19,6 @@
 
 /* ---- GPUs ---- */
 
-/* A GPU as a result names it; NULL and -1: it does not say. */
-struct named_gpu {
-	const char *pci;
-	int nvml_index, cuda_ordinal;
-};
-
 static int find_nvml_index(const struct machine *m, int index)
 {
 	for (size_t i = 0; i < m->gpu_n; i++)
@@ -55,7 +49,7 @@ static int find_cuda_ordinal(const struct machine *m, int ordinal)
 }
 
 /* `all`: the result has as many GPUs as the machine, so that CUDA's numbers mean the same. */
-static int find_gpu(const struct machine *m, const struct named_gpu *g, bool all)
+static int find_gpu(const struct machine *m, const struct figure_gpu *g, bool all)
 {
 	const struct gpu *gpu = g->pci ? machine_gpu_at(m, g->pci) : NULL;
 
@@ -66,7 +60,7 @@ static int find_gpu(const struct machine *m, const struct named_gpu *g, bool all
 	return all && g->cuda_ordinal >= 0 ? find_cuda_ordinal(m, g->cuda_ordinal) : -1;
 }
 
-static int refuse_gpu(const struct machine *m, const char *name, const struct named_gpu *g,
+static int refuse_gpu(const struct machine *m, const char *name, const struct figure_gpu *g,
 		      size_t i, size_t n)
 {
 	if (g->pci)
@@ -84,7 +78,7 @@ static int refuse_gpu(const struct machine *m, const char *name, const struct na
 }
 
 /* The machine's GPU of each that a result names. */
-static int match_gpus(const struct machine *m, const char *name, const struct named_gpu *gpus,
+static int match_gpus(const struct machine *m, const char *name, const struct figure_gpu *gpus,
 		      size_t n, int *ret)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -98,27 +92,22 @@ static int match_gpus(const struct machine *m, const char *name, const struct na
 /* ---- figures ---- */
 
 /* Stand-ins of onehop's own have no PCI address, and could pass for GPUs by their number alone. */
-static int name_figure_gpus(const struct figures *f, struct named_gpu *ret)
+static int refuse_stand_ins(const struct figures *f)
 {
-	for (size_t i = 0; i < f->gpu_n; i++) {
-		const struct figure_gpu *g = &f->gpus[i];
-
-		if (!g->pci && text_starts_with(f->tool, "onehop"))
+	for (size_t i = 0; i < f->gpu_n; i++)
+		if (!f->gpus[i].pci && text_starts_with(f->tool, "onehop"))
 			return err_set(EINVAL, "%s: is not of GPUs%s%s", f->name,
 				       *f->note ? ": " : "", f->note);
-		ret[i] = (struct named_gpu){g->pci, g->nvml_index, g->cuda_ordinal};
-	}
 	return 0;
 }
 
 int figures_observe(const struct figures *f, struct machine *m)
 {
-	AUTO_FREE struct named_gpu *names = xcalloc(f->gpu_n + 1, sizeof(*names));
 	AUTO_FREE int *gpus = xcalloc(f->gpu_n + 1, sizeof(*gpus));
-	int r = name_figure_gpus(f, names);
+	int r = refuse_stand_ins(f);
 
 	if (r == 0)
-		r = match_gpus(m, f->name, names, f->gpu_n, gpus);
+		r = match_gpus(m, f->name, f->gpus, f->gpu_n, gpus);
 	if (r < 0)
 		return r;
 	r = observed_add_figures(m, f, gpus, false);
@@ -235,15 +224,16 @@ static void take_settings(const struct nccl_log *l, struct machine *m)
 
 int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 {
-	AUTO_FREE struct named_gpu *names = xcalloc(l->device_n + 1, sizeof(*names));
+	AUTO_FREE struct figure_gpu *names = xcalloc(l->device_n + 1, sizeof(*names));
 	AUTO_FREE int *gpus = xcalloc(l->device_n + 1, sizeof(*gpus));
 	size_t first = m->observed_n;
 	bool one = one_host(l);
 	int n = 0;
 
 	for (size_t i = 0; i < l->device_n; i++)
-		names[i] = (struct named_gpu){l->devices[i].pci, l->devices[i].nvml_index,
-					      l->devices[i].cuda_ordinal};
+		names[i] = (struct figure_gpu){.pci = l->devices[i].pci,
+					       .nvml_index = l->devices[i].nvml_index,
+					       .cuda_ordinal = l->devices[i].cuda_ordinal};
 	if (one)
 		n = match_gpus(m, l->name, names, l->device_n, gpus);
 	if (n < 0)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding to what was seen to happen on a machine. */
+/* Adds observations to a machine. */
 #pragma once
 
 #include "machine/machine.h"
 
 struct figures;
 
-/* What NVML of this machine calls the GPUs of figures that were made on it. */
+/* Sets the NVML indexes of the GPUs in figures that were measured on this machine. */
 void figures_number_gpus(struct figures *f, const struct machine *m);
 /*
- * What figures say of pairs of this machine, and which tests of whole GPUs failed: how many observations.
- * `gpus`: the machine's of each of the figures, -1: gone, of which nothing is said. `kept`: by onehop
- * itself on this machine, so that what was seen is named by its run and not by a place in a file.
+ * Adds what figures show about pairs of this machine, and the tests of one or several GPUs that failed.
+ * Returns the number of observations. gpus[i] is the machine's GPU for GPU i of the figures, -1 if it is
+ * gone; rows about such GPUs are skipped. `kept`: the figures are from this machine's store, so an
+ * observation names the run; otherwise it names the place in the file.
  */
 int observed_add_figures(struct machine *m, const struct figures *f, const int *gpus, bool kept);
 /* `from` is copied. Valid until the next is added. */

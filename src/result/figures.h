@@ -26,15 +26,15 @@ struct figure {
 	unsigned samples; /* 0: unknown */
 	double expected;  /* what the path should give, 0: unknown */
 	const char *from; /* "file:line" */
-	/* Of what onehop test checked: what was wrong, "shifted"; "": nothing. */
-	const char *kind;
-	const char *pattern; /* the way of use that showed it, or that was tested; "": copies */
-	const char *when;    /* if not when the others were measured, else "" */
-	const int *among;    /* GPUs of a test of several at once; none: all of the result */
-	size_t among_n;
+	/* For checks of onehop test. */
+	const char *kind;    /* what was wrong: "shifted"; "": nothing */
+	const char *pattern; /* which access pattern, or arm of the all-reduce; "": plain copies */
+	const char *when;    /* time of an earlier run that this row comes from; "": figures.when */
+	const int *among;    /* GPUs that a test of several used */
+	size_t among_n;      /* 0: all GPUs of the result */
 };
 
-/* The kind of a copy that was right, and far slower than it should be. */
+/* kind of a pair whose data is right but whose copies are far too slow. */
 #define FIGURE_SLOW "slow"
 
 /* So many values lie on both sides of their median in 95 % of all cases. */
@@ -65,7 +65,7 @@ struct figures *figures_new(const char *name, const char *tool);
 void figures_free(struct figures *f); /* NULL is fine */
 /* Appends GPUs, of which nothing is known, until there are n. */
 void figures_need_gpus(struct figures *f, size_t n);
-/* Appends one; "" stands for unknown. Without an address a number says nothing of CUDA's order. */
+/* Appends one; "" is unknown. Without an address the ordinal is dropped: it identifies nothing. */
 void figures_add_gpu(struct figures *f, const char *pci, const char *name, int cuda_ordinal);
 /*
  * Appends a row of one value, with unit and direction of its metric; the rest is for the caller to
@@ -73,10 +73,10 @@ void figures_add_gpu(struct figures *f, const char *pci, const char *name, int c
  */
 struct figure *figures_add(struct figures *f, const char *what, int initiator, int target,
 			   double value);
-/* "x.json: figures[3]: shifted, pattern reread": where a row of `name` was read, and what it showed. */
+/* "x.json: figures[3]: shifted, pattern reread": where a row was read, and what it showed. */
 const char *figure_place(const struct figures *f, const struct figure *row, const char *list,
 			 size_t index);
-/* Both went well and was wrong: it says nothing. Only what is slow is right and of a kind. */
+/* The check passed and yet has a kind of failure. Only FIGURE_SLOW may go with a check that passed. */
 bool figure_contradicts(const struct figure *row);
 void figures_trouble(struct figures *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A check of data, or of a test as a whole, that failed. */
@@ -90,8 +90,9 @@ bool figure_measured(const struct figure *row);
 void figures_merge(struct figures *f);
 
 /*
- * Takes over the checks and times of an earlier result that this one did not take again: a pair's, a GPU's,
- * and those of several GPUs at once unless the same test was of all of them. GPUs are told by address.
+ * Adds the rows of an earlier result that this one does not replace. A row replaces all rows of the same
+ * pair or GPU; a test of several GPUs replaces the same test of the same GPUs or of some of them. GPUs are
+ * matched by address.
  */
 void figures_keep_earlier(struct figures *f, const struct figures *earlier);
 

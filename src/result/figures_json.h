@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* struct figures as JSON and back (docs/json.md): the one file of this layer that knows jansson. */
+/* struct figures as JSON and back (docs/json.md). Only this file and figures_json_old.c use jansson here. */
 #pragma once
 
 #include "result/figures.h"
@@ -12,8 +12,8 @@
 /* A new reference. */
 json_t *figures_to_json(const struct figures *f);
 /*
- * Also what the first release wrote: figures, test --json, observed.json. -EINVAL with a sentence when it
- * is something else, or a member has the wrong type.
+ * Also reads what release 0.1.0 wrote: figures, test --json, observed.json. -EINVAL with a sentence if it is
+ * something else, or a member has the wrong type.
  */
 int figures_from_json(const json_t *json, const char *name, struct figures **ret);
 /* Whether the JSON says that it holds a result of onehop. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one table of what can be measured. What bench, ingest, compare and the reports know of a metric
- * is in its row: a new metric is a new row.
+ * The table of metrics. bench, ingest, compare, the reports and JSON take all they know about a metric
+ * from its row, so a new metric is a new row.
  */
 #pragma once
 
@@ -10,14 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Behind a word: the same with P2P off. */
+/* Suffix of a word: the same measurement with P2P off. */
 #define METRIC_STAGED "-staged"
 
-/* Names that code asks for. Results on disk hold all names, so none may change. */
+/* Names that code looks up. Files hold the names of all metrics, so none may ever change. */
 #define METRIC_ACCESS        "p2p-access"
 #define METRIC_PAIR_VERIFIED "pair-verified"
 #define METRIC_GPU_VERIFIED  "gpu-verified" /* initiator: a GPU tested by itself */
-#define METRIC_ALL_VERIFIED  "all-verified" /* a test of all GPUs of the result at once */
+#define METRIC_ALL_VERIFIED  "all-verified" /* a test of several GPUs at once */
 #define METRIC_PAIR_RATE     "pair-rate" /* does the tool that tested the pair call its rate good? */
 #define METRIC_WRITE_CE      "write-ce"
 #define METRIC_READ_CE       "read-ce"
@@ -26,11 +26,11 @@
 #define METRIC_ROUND_TRIP    "round-trip"
 #define METRIC_LOCAL_COPY    "local-copy"
 
-/* Between what the data goes. `bench p2p` measures in this order, what is staged last. */
+/* What a value belongs to. `bench p2p` measures in this order, staged metrics last. */
 enum metric_shape {
 	SHAPE_YES_NO,     /* 1 or 0; nothing is timed */
 	SHAPE_PAIR,       /* a pair of devices */
-	SHAPE_HOST,       /* a device and the host's memory; what is read comes from the host */
+	SHAPE_HOST,       /* a device and host memory; a read is host to device */
 	SHAPE_LOCAL,      /* inside a device */
 	SHAPE_CHASE,      /* a chain of loads in the target's memory */
 	SHAPE_CHASE_HOST, /* a chain of loads in the host's memory */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was seen to happen on a machine: results of tests, of NCCL, of tools that printed a figure. */
+/* Observations: what tests, NCCL and other tools showed about a machine. */
 #pragma once
 
 #include "result/run_failure.h"
@@ -28,7 +28,7 @@ enum observed_gain {
 /* The "version" of observed.json. */
 #define OBSERVED_VERSION 1
 
-/* Which run showed it; "": it does not say. */
+/* The run that showed it; "": unknown. */
 struct observed_run {
 	const char *tool; /* "onehop test", "NCCL" */
 	const char *when; /* "2026-01-31T10:20:30Z" */

@@ -7,7 +7,7 @@
 #include "session/device_choice.h"
 #include "topology/topology.h"
 
-/* As a person writes them. */
+/* The options as a person writes them. */
 struct device_options {
 	const char *device, *gpus, *memory;
 	bool include_busy;
@@ -33,7 +33,8 @@ struct devices {
 
 /*
  * Reads the machine, with `parts` (enum machine_part) besides what choosing needs, and picks the devices;
- * there may be none. `from`: a recording whose links stand-ins follow, or NULL. devices_done is due whatever the answer.
+ * there may be none. `from`: a recording whose links stand-ins follow, or NULL. Call devices_done whatever
+ * the answer.
  */
 int devices_choose(const struct device_options *o, const char *from, unsigned parts,
 		   struct devices *ret);

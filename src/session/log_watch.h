@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel log while a test runs: new lines about errors, each tied to the steps that may have caused it. */
+/* Watches the kernel log during a test and ties new error lines to the steps that may have caused them. */
 #pragma once
 
 #include "bench/test_run.h"

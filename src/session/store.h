@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What onehop measured, and when: results kept in the state folder, which check weighs. */
+/* The store: results in the state folder, which check weighs. */
 #pragma once
 
 #include <stdio.h>
@@ -15,12 +15,12 @@ void read_boot_id(char buf[static BOOT_ID_SIZE]);
 void write_date(char buf[static DATE_SIZE]);
 
 /*
- * Into figures that were measured just now: when, by which onehop and, of GPUs of the machine m (NULL: of
- * none, or of several), under which driver and what NVML calls them.
+ * Records in new figures the time and the version of onehop and, for GPUs of the machine m, the driver and
+ * the NVML indexes. NULL: stand-ins, or GPUs of several hosts.
  */
 void figures_stamp(struct figures *f, const struct machine *m);
 /*
- * Keeps f in observed.json. Adds to f what lies there of the same start of the machine and driver and was
- * not tested again; boot_id and driver are kept by pointer. 0 or a negative errno with a sentence.
+ * Writes f to observed.json. Before, adds to f what the file holds from the same boot and driver and f does
+ * not replace. f keeps boot_id and driver by pointer. 0 or a negative errno with a sentence.
  */
 int store_keep(const char *boot_id, const char *driver, struct figures *f);

@@ -13,6 +13,7 @@
 #include "device/worker.h"
 #include "report/report_p2p.h"
 #include "result/figures_json.h"
+#include "session/link_watch.h"
 #include "session/stop.h"
 #include "session/store.h"
 
@@ -93,7 +94,7 @@ struct p2p_command {
 	uint64_t sizes[MAX_SIZES];
 	struct pair *pairs;
 	bool *access;
-	struct p2p_link_seen links[DEVICE_MAX];
+	struct link_seen links[DEVICE_MAX];
 	struct p2p_result result;
 	double start_s, run_s;
 	struct progress progress;
@@ -327,46 +328,11 @@ static bool was_stopped(void *context)
 	return stop_signals_seen(c->devices.stop_fd);
 }
 
-/* MT/s, 0: not known. */
-static int read_speed(const char *pci)
-{
-	AUTO_FREE char *path = xprintf("/sys/bus/pci/devices/%s/current_link_speed", pci);
-	AUTO_FCLOSE FILE *f = fopen(path, "re");
-	char line[64];
-
-	if (!f || !fgets(line, sizeof(line), f))
-		return 0;
-	return (int)(strtod(line, NULL) * 1000 + 0.5);
-}
-
-/* NVLink traffic does not wake PCIe. */
-static bool is_nvlink(const struct paths *p, struct pair pair)
-{
-	return pair.initiator != pair.target &&
-	       text_starts_with(paths_pair(p, pair.initiator, pair.target)->class, "NV");
-}
-
 static void look_at_links(void *context, const struct round *round)
 {
 	struct p2p_command *c = context;
 
-	for (size_t i = 0; i < round->pair_n; i++) {
-		const unsigned ends[] = {round->pairs[i].initiator, round->pairs[i].target};
-
-		for (size_t e = 0; e < 2 && !is_nvlink(c->devices.paths, round->pairs[i]); e++) {
-			struct p2p_link_seen *l = &c->links[ends[e]];
-			int speed = read_speed(c->set->info[ends[e]].pci);
-
-			l->speed_mtps = speed > l->speed_mtps ? speed : l->speed_mtps;
-		}
-	}
-}
-
-static void note_link_limits(struct p2p_command *c)
-{
-	for (size_t k = 0; k < c->set->n; k++)
-		c->links[k].speed_max_mtps =
-			(int)fact_or(devices_gpu(&c->devices, k)->pci->link_speed_max, 0);
+	link_watch_look(c->links, c->set->info, c->devices.paths, round);
 }
 
 /* ---- running ---- */
@@ -414,8 +380,8 @@ static void measure(struct p2p_command *c)
 	double start;
 	int r;
 
-	if (hooks.under_load)
-		note_link_limits(c);
+	for (size_t k = 0; hooks.under_load && k < c->set->n; k++)
+		link_watch_limit(&c->links[k], devices_gpu(&c->devices, k));
 	c->run.hooks = &hooks;
 	progress_begin(&c->progress);
 	start = clock_s();

@@ -83,7 +83,7 @@ static bool gains_nothing(const struct block *b, const struct p2p_cell *c)
 
 static void explain_link(const struct p2p_report *r, int device, struct strbuf *out)
 {
-	const struct p2p_link_seen *l = r->links && device >= 0 ? &r->links[device] : NULL;
+	const struct link_seen *l = r->links && device >= 0 ? &r->links[device] : NULL;
 
 	if (!out->len && l && l->speed_mtps && l->speed_mtps < l->speed_max_mtps)
 		strbuf_printf(out, "link of %.*s at %.1f of %.1f GT/s while copying",

@@ -5,11 +5,7 @@
 #include "bench/p2p_figures.h"
 #include "report/report.h"
 #include "session/device_choice.h"
-
-/* A PCIe link while its GPU copied; 0: not seen. */
-struct p2p_link_seen {
-	int speed_mtps, speed_max_mtps; /* per lane */
-};
+#include "session/link_watch.h"
 
 struct p2p_report {
 	bool stand_ins;                /* the host back end */
@@ -20,8 +16,8 @@ struct p2p_report {
 	const bool *access; /* n squared, row initiator: what the driver says; NULL: not asked */
 	const struct paths *paths;
 	const struct p2p_result *result;
-	const struct figures *figures;     /* of the result; for report_p2p alone */
-	const struct p2p_link_seen *links; /* n; NULL: nobody looked */
+	const struct figures *figures; /* of the result; for report_p2p alone */
+	const struct link_seen *links; /* n; NULL: nobody looked */
 	const struct device_skip *skips;
 	size_t skip_n;
 	const char *ended; /* why before its time; NULL: it did not */

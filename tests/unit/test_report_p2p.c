@@ -371,7 +371,7 @@ static void assert_has(const char *text, const char *part)
 
 static void test_expected(void **state)
 {
-	struct p2p_link_seen links[2] = {{0}, {2500, 16000}};
+	struct link_seen links[2] = {{0}, {2500, 16000}};
 	struct made *m = make();
 	AUTO_FREE char *plain = NULL, *with_links = NULL, *with_staged = NULL, *with_latency = NULL;
 

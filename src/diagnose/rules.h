@@ -11,7 +11,7 @@
  * exactly that many rows (no end marker); the compiler refuses any other number as a conflicting
  * type.
  */
-#define RULES_DRIVER_N   22
+#define RULES_DRIVER_N   23
 #define RULES_UNLOCK_N   7
 #define RULES_PCIE_N     12
 #define RULES_ROUTING_N  9

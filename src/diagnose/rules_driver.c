@@ -119,6 +119,38 @@ static enum verdict probe_loaded(struct rule_run *run)
 	return VERDICT_BAD;
 }
 
+/* "nvidia-current/550.90.07 lib/modules/KERNEL/updates/dkms/nvidia.ko" */
+static void add_torn(struct rule_run *run, const char *line, size_t n)
+{
+	const char *blank = memchr(line, ' ', n);
+	struct finding *f;
+
+	if (!blank)
+		return;
+	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+			"/%.*s is torn: parts of the module that DKMS built are missing",
+			(int)(line + n - blank - 1), blank + 1);
+	finding_remedy(
+		run, f,
+		"`sudo dkms install --force %.*s -k %s`, then `sudo modprobe nvidia`; where "
+		"onehop unlock brought it in, `sudo onehop undo` puts the packaged driver back",
+		(int)(blank - line), line, fact_str_or(run->m->kernel.release, "KERNEL"));
+	evidence_yes_no(run, f, "module nvidia loaded", run->m->driver.loaded);
+}
+
+static enum verdict probe_torn(struct rule_run *run)
+{
+	const struct fact_str torn = run->m->driver.torn;
+	const char *line = NULL;
+	size_t n;
+
+	if (!fact_known(torn))
+		return VERDICT_NA;
+	while (text_next_line(&line, &n, torn.value))
+		add_torn(run, line, n);
+	return rule_verdict(run, VERDICT_OK);
+}
+
 static enum verdict probe_bound(struct rule_run *run)
 {
 	FOR_EACH_GPU (g, run) {
@@ -1125,6 +1157,20 @@ static void propose_without_type(struct rule_run *run, struct change_set *out)
 	"nvmlGpuP2PStatus_t"
 
 const struct rule rules_driver[] = {
+	{
+		.id = "module-torn",
+		.title = "The driver's modules on disk are whole",
+		.why = "DKMS copies modules and does not wait until they are on the disk. After a "
+		       "power cut some seconds later they can be cut off or hold zeros, and the "
+		       "kernel refuses them.",
+		.remedy = "have DKMS install what it built once more: `dkms install --force "
+			  "NAME/VERSION -k KERNEL` (dkms status names them)",
+		.reference = "dkms(8); Linux Documentation/admin-guide/ext4.rst, auto_da_alloc",
+		.severity = SEVERITY_ERROR,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_GPU,
+		.probe = probe_torn,
+	},
 	{
 		.id = "driver-loaded",
 		.title = "NVIDIA's kernel module is loaded",

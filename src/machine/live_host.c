@@ -10,6 +10,7 @@
 #include "machine/live.h"
 #include "machine/machine.h"
 #include "machine/module_file.h"
+#include "machine/module_torn.h"
 #include "machine/modules.h"
 #include "machine/nccl.h"
 #include "machine/read.h"
@@ -411,6 +412,20 @@ static int make_uvm_installed(void *context, char **ret, size_t *ret_size)
 	return read_module("nvidia_uvm", module_file_parse_uvm, ret, ret_size);
 }
 
+static int make_torn_modules(void *context, char **ret, size_t *ret_size)
+{
+	AUTO_CLOSE int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_STRBUF struct strbuf out = {0};
+	struct utsname host;
+	int r;
+
+	(void)context;
+	if (root < 0 || uname(&host) < 0)
+		return -errno;
+	r = module_torn_list(root, host.release, host.machine, &out);
+	return r < 0 ? r : give(&out, ret, ret_size);
+}
+
 /* ---- p2p-functions-loaded.txt, uvm-functions-loaded.txt ---- */
 
 /* "0000000000000000 t kbusGetBar1P2PDmaInfo_395e98	[nvidia]": the kernel keeps the names of all
@@ -608,6 +623,7 @@ const struct source_provider live_providers[] = {
 	{"p2p-functions-loaded.txt",   make_p2p_loaded,          NULL},
 	{"uvm-functions-file.txt",     make_uvm_installed,       NULL},
 	{"uvm-functions-loaded.txt",   make_uvm_loaded,          NULL},
+	{"torn-modules.txt",           make_torn_modules,        NULL},
 	{"peer-memory-symbol.txt",     make_peer_memory_symbol,  NULL},
 	{"nvml.json",                  nvml_capture,             NULL},
 	{"nvml-p2p.json",              nvml_capture_p2p,         NULL},

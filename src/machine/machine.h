@@ -158,6 +158,9 @@ struct nvidia_driver {
 	struct fact_str registry_dwords_per_device; /* "pci=0000:01:00.0;KEY=1;pci=..." */
 	struct bar1_p2p bar1_p2p;
 	struct uvm_gate uvm_gate;
+	/* Lines "NAME/VERSION PATH" of the modules that DKMS installed and that are torn; "": none. Absent:
+	 * they are loaded, so they are whole, or DKMS installed none. */
+	struct fact_str torn;
 	struct fact_int resizable_bar; /* NVreg_EnableResizableBar */
 	/* Heterogeneous memory management (HMM): GPUs reach memory of malloc, and their own memory has
 	 * physical addresses for it. */

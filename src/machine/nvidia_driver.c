@@ -518,6 +518,17 @@ static void uvm_gate_read(struct reader *r)
 
 /* ---- both modules ---- */
 
+/* Comparing takes reading them all. What is loaded since the boot was whole when it was read. */
+static void torn_read(struct reader *r)
+{
+	const struct module *uvm = machine_module(r->m, "nvidia_uvm");
+
+	if (!r->m->gpu_n || (fact_is(r->m->driver.loaded, 1) && uvm && fact_is(uvm->loaded, 1)))
+		r->m->driver.torn = fact_str_absent("proc/modules");
+	else
+		r->m->driver.torn = read_text(r, "torn-modules.txt");
+}
+
 void bar1_p2p_read(struct reader *r)
 {
 	const struct module *module = machine_module(r->m, "nvidia");
@@ -527,6 +538,7 @@ void bar1_p2p_read(struct reader *r)
 	p->installed = p->loaded = fact_int_unknown("the module's file was not opened");
 	p->mark = fact_str_unknown(p->installed.from);
 	r->m->driver.uvm_gate = (struct uvm_gate){p->installed, p->installed};
+	torn_read(r);
 	if (!wants_p2p_functions(r))
 		return;
 	uvm_gate_read(r);

@@ -82,6 +82,8 @@ void applied_read(struct reader *r);    /* applied.c: what `onehop fix` left in 
  *                    the kernel; at most ten lines
  *   uvm-functions-file.txt, uvm-functions-loaded.txt: the same of nvidia_uvm, for its gate for managed
  *                    memory (machine/module_file.h); at most a few lines; empty: it has none
+ *   torn-modules.txt NVIDIA's modules for this kernel that DKMS installed and that are torn, a line each
+ *                    (machine/module_torn.h); empty: none is
  *   peer-memory-symbol.txt the kernel's symbols for peer memory clients; empty: it has none
  *   observed.json    what onehop test found, with boot id and driver version; the file of that name
  *                    in $XDG_STATE_HOME/onehop

@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "fix/journal.h"
+#include "machine/module_torn.h"
 #include "support/support.h"
 #include "unlock/probe.h"
 
@@ -31,6 +32,7 @@ struct dkms_state {
 	const char *leads, *elsewhere; /* where it leads while this release is, and to nowhere */
 	const char *id;                /* "NAME/VERSION", as dkms is told */
 	bool built, installed;
+	bool torn;       /* what is installed is not whole: the power went while it was copied */
 	bool edited;     /* and what is built has P2P through BAR1 on every chip, and the gate */
 	bool other_edit; /* it has the first, and not the second: an earlier onehop's */
 };
@@ -171,6 +173,14 @@ static bool is_edited(struct maker *m, const char *name)
 			 probe_is_good(&p));
 }
 
+static bool is_torn(struct maker *m)
+{
+	AUTO_STRBUF struct strbuf list = {0};
+
+	return module_torn_list(m->r->host->root_fd, m->d->kernel, m->dkms.machine, &list) == 0 &&
+	       list.len;
+}
+
 static const char *saved_file(struct maker *m)
 {
 	return arena_printf(m->a, "%s/onehop-saved-%s.tar.gz", m->dkms.version, m->d->kernel);
@@ -213,6 +223,7 @@ static int look_at_dkms(struct maker *m)
 			       "DKMS has %s/%s installed for this kernel, and not %s: see dkms "
 			       "status",
 			       t->name, active, k->id);
+	k->torn = k->installed && is_torn(m);
 	k->edited = k->built && is_edited(m, t->module) && is_edited(m, t->uvm);
 	k->other_edit = k->built && is_edited(m, t->module) && !k->edited;
 	if (m->d->earlier_n)
@@ -235,8 +246,8 @@ static int look_at_dkms(struct maker *m)
  * torn: that has none any more. Without modinfo nothing is torn.
  */
 #define DROP_TORN                                                                                  \
-	"! command -v modinfo >/dev/null || for m in \"$6/$5/module\"/*; do for d in "             \
-	"updates/dkms updates extra; do "                                                          \
+	"! command -v modinfo >/dev/null || for m in \"$6/$5/module\"/*; do for d "                \
+	"in " DKMS_FOLDERS "; do "                                                                 \
 	"f=\"/lib/modules/$4/$d/${m##*/}\"; "                                                      \
 	"[ ! -e \"$f\" ] || [ -n \"$(modinfo -F version \"$f\" 2>/dev/null)\" ] || rm -f -- "      \
 	"\"$f\"; "                                                                                 \
@@ -368,6 +379,21 @@ static void install_again(struct maker *m)
 	install(m);
 }
 
+/*
+ * The fix that brought it in stands, and takes back what is installed. So this one takes back nothing, and
+ * has to be undone before that.
+ */
+static void repair(struct maker *m)
+{
+	const struct dkms_state *k = &m->dkms;
+
+	add_tool(m, "DKMS would take them away first",
+		 "have the torn modules replaced where they are", SHORT_S,
+		 WORDS(m, "ln", "-sfn", k->elsewhere, absolute(m, k->link)));
+	m->back = arena_printf(m->a, "dkms install --force %s -k %s", k->id, m->d->kernel);
+	install(m);
+}
+
 /* ---- into the driver's own tree ---- */
 
 static const char *files_by_hand(struct maker *m)
@@ -425,7 +451,7 @@ static int into_dkms(struct maker *m)
 	const bool files = !m->d->in_place || !core_in_place(m);
 	int r = 0;
 
-	if (!files && m->dkms.edited && m->dkms.installed)
+	if (!files && m->dkms.edited && m->dkms.installed && !m->dkms.torn)
 		return 0;
 	if (m->dkms.edited && files)
 		return err_set(
@@ -436,6 +462,10 @@ static int into_dkms(struct maker *m)
 			m->dkms.id);
 	if (!files)
 		build_on_files(m);
+	if (m->dkms.edited && m->dkms.installed) {
+		repair(m);
+		return 0;
+	}
 	if (m->dkms.edited) {
 		install_again(m);
 		return 0;
@@ -514,7 +544,7 @@ static int own_tree(struct maker *m)
 	const bool there = !d->earlier_n && is_there(m, d->dkms.folder);
 	int r = 0;
 
-	if (there && d->in_place && m->dkms.edited && m->dkms.installed)
+	if (there && d->in_place && m->dkms.edited && m->dkms.installed && !m->dkms.torn)
 		return 0;
 	if (there && !d->in_place)
 		return err_set(EEXIST,
@@ -530,6 +560,10 @@ static int own_tree(struct maker *m)
 	}
 	if (r < 0)
 		return r;
+	if (there && m->dkms.edited && m->dkms.installed) {
+		repair(m);
+		return 0;
+	}
 	if (m->dkms.edited) {
 		install_again(m);
 		return 0;

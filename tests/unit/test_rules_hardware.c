@@ -194,6 +194,19 @@ static void driver_gone(struct machine *m)
 	m->gpus[0].pci->driver = m->gpus[1].pci->driver = fact_str_absent(here);
 }
 
+static struct machine *whole_modules(void)
+{
+	struct machine *m = workstation();
+
+	m->driver.torn = fact_str("", here);
+	return m;
+}
+
+static void torn_module(struct machine *m)
+{
+	m->driver.torn = fact_str("nvidia/550.90.07 lib/modules/6.1/extra/nvidia.ko\n", here);
+}
+
 static void nouveau(struct machine *m)
 {
 	m->gpus[1].pci->driver = fact_str("nouveau", here);
@@ -749,6 +762,7 @@ static const struct twin {
 	const char *says;
 } twins[] = {
 	{"driver-loaded", workstation, driver_gone, "2 of 2 NVIDIA GPUs are without a driver"},
+	{"module-torn", whole_modules, torn_module, "/lib/modules/6.1/extra/nvidia.ko is torn"},
 	{"driver-bound", workstation, nouveau, "GPU1 is bound to nouveau"},
 	{"driver-bound", workstation, nova, "GPU1 is bound to nova_core"},
 	{"driver-bound", workstation, unbound, "GPU1 is bound to no driver"},

@@ -573,8 +573,9 @@ static struct world *disk_of;
 
 static bool is_of_onehop(const struct world *w, const char *path)
 {
-	static const char *const parts[] = {"/var/lib/onehop/", DELIVERY_PATCH, OVERRIDE,
-					    "onehop.conf",      DELIVERY_CORE,  "/dkms.conf"};
+	static const char *const parts[] = {"/var/lib/onehop/", ".onehop-swap", DELIVERY_PATCH,
+					    OVERRIDE,           "onehop.conf",  DELIVERY_CORE,
+					    "/dkms.conf"};
 
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (strstr(path + strlen(w->rig.root), parts[i]))
@@ -1170,6 +1171,39 @@ static void applied_again_and_undone_twice(void **state)
 	undo(w);
 	undo(w);
 	assert_tree(w, before);
+}
+
+/* A disk that lost what it said it had: the fix is done, and the module is not whole. */
+static void torn_afterwards(void **state)
+{
+	struct world *w = *state;
+
+	for (size_t i = 0; i < CASES; i++) {
+		const char *module = cases[i].driver ? LIB "/" NAME ".ko" : LIB "/nvidia.ko";
+		AUTO_FREE char *before = NULL;
+		AUTO_PLAN struct plan *p = NULL, *again = NULL, *none = NULL;
+		struct object o;
+
+		begin(w, i);
+		before = tree_of(w);
+		p = make_plan(w);
+		assert_int_equal(apply(w, p), FIX_DONE);
+		w->delivery.in_place = true;
+		read_object(w, module, &o);
+		write_part(w, module, &o, sizeof(o) / 2);
+		again = make_plan(w);
+		assert_int_equal(apply(w, again), FIX_DONE);
+		assert_delivered(w, i);
+		assert_true(release_of(w, module) > 0);
+		assert_int_equal(w->builds, 1);
+		none = make_plan(w);
+		assert_int_equal(none->step_n, 0);
+		undo(w); /* the repair, which leaves all as it is */
+		assert_delivered(w, i);
+		write_part(w, module, &o, 0);
+		undo(w);
+		assert_tree(w, before);
+	}
 }
 
 /* As a package's upgrade leaves it: DKMS has forgotten the release, and its sources are gone. */
@@ -2049,6 +2083,7 @@ int main(void)
 		TEST(options_in_an_image),
 		TEST(apply_and_undo),
 		TEST(applied_again_and_undone_twice),
+		TEST(torn_afterwards),
 		TEST(undo_after_an_upgrade),
 		TEST(uninstall_that_fails),
 		TEST(two_kernels),

@@ -94,13 +94,10 @@ int fixing_read_journal(struct fixing *s)
 
 	drop_journal(s);
 	r = journal_read(&s->host, &s->journal, &s->journal_n);
-	s->contents_hidden = r == -EACCES;
-	if (s->contents_hidden)
-		r = journal_list(&s->host, &s->journal, &s->journal_n);
 	if (r < 0) {
 		s->journal = NULL;
 		s->journal_n = 0;
-		s->journal_unread = xprintf("%s%s", err_msg(), r == -EACCES ? " (root may)" : "");
+		s->journal_unread = xstrdup(err_msg());
 	}
 	return r;
 }

@@ -22,7 +22,6 @@ struct fixing {
 	struct journal_entry *journal;
 	size_t journal_n;
 	char *journal_unread; /* why, NULL: it was read */
-	bool contents_hidden; /* but for what files held: that is root's */
 
 	/* ---- what steps told ---- */
 	const struct plan *plan; /* that is being applied; NULL: undoing */

@@ -98,7 +98,6 @@ static int show_history(struct fixing *s, unsigned number, const void *options)
 	for (size_t i = 0; i < r.n; i++)
 		logs[i] = read_log(s, r.entries[i].number);
 	r.logs = logs;
-	r.contents_hidden = s->contents_hidden;
 	code = print_history(s, &r, number);
 	for (size_t i = 0; i < r.n; i++)
 		json_decref(logs[i]);

@@ -76,7 +76,7 @@ int host_replace(struct fix_host *h, const char *path, const char *data, size_t 
 		 unsigned mode);
 /* Removes a file, durably; folders stay. 0 if it is not there. */
 int host_remove(struct fix_host *h, const char *path);
-/* Adds to the end of a file of the host's own (made with 0644), on disk when this returns. */
+/* Adds to the end of a file of onehop's own (made with 0600), on disk when this returns. */
 int host_append(struct fix_host *h, const char *path, const char *data, size_t size);
 /* Opens a file of the host's own, to lock it; made with 0600 if it is not there. */
 int host_open_own(struct fix_host *h, const char *path, int *ret_fd);
@@ -118,6 +118,8 @@ int host_stat(struct fix_host *h, const char *path, struct stat *ret);
  * without a sentence.
  */
 int host_read_link(struct fix_host *h, const char *path, char **ret);
+/* Takes all permissions away but the owner's, of a file or a folder. -ENOENT as host_read. */
+int host_close_to_others(struct fix_host *h, const char *path);
 /* Removes a folder, durably, if it is empty: 0 also if it is not, or is not there. */
 int host_remove_folder(struct fix_host *h, const char *path);
 

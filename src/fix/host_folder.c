@@ -37,6 +37,23 @@ int host_read_link(struct fix_host *h, const char *path, char **ret)
 	return 0;
 }
 
+int host_close_to_others(struct fix_host *h, const char *path)
+{
+	AUTO_PLACE struct place p = PLACE_NONE;
+	struct stat st;
+	int r = host_find(h, path, MISSING_FAILS, &p);
+
+	if (r < 0)
+		return r;
+	if (fstatat(p.folder, p.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? -ENOENT : err_sys(errno, "%s", p.shown);
+	if (S_ISLNK(st.st_mode) || !(st.st_mode & 077))
+		return 0;
+	if (fchmodat(p.folder, p.name, st.st_mode & 0700, 0) < 0)
+		return err_sys(errno, "permissions of %s", p.shown);
+	return 0;
+}
+
 int host_remove_folder(struct fix_host *h, const char *path)
 {
 	AUTO_PLACE struct place p = PLACE_NONE;

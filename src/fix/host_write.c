@@ -284,8 +284,8 @@ int host_remove(struct fix_host *h, const char *path)
 
 /* ---- files of onehop's own ---- */
 
-/* Opens it, or makes it with `mode`; *ret_made: its name is not on disk yet. */
-static int open_own(struct fix_host *h, const struct place *p, int flags, mode_t mode, int *ret_fd,
+/* Opens it, or makes it; *ret_made: its name is not on disk yet. */
+static int open_own(struct fix_host *h, const struct place *p, int flags, int *ret_fd,
 		    bool *ret_made)
 {
 	int r = host_point(h, POINT_OPEN, p->shown);
@@ -297,7 +297,7 @@ static int open_own(struct fix_host *h, const struct place *p, int flags, mode_t
 	if (r != -ENOENT)
 		return r;
 	*ret_fd =
-		openat(p->folder, p->name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+		openat(p->folder, p->name, flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (*ret_fd < 0)
 		return host_failed(errno, "make", p->shown);
 	*ret_made = true;
@@ -330,7 +330,7 @@ int host_append(struct fix_host *h, const char *path, const char *data, size_t s
 	int r = host_find(h, path, MISSING_IS_MADE, &p);
 
 	if (r >= 0)
-		r = open_own(h, &p, O_WRONLY | O_APPEND, 0644, &fd, &made);
+		r = open_own(h, &p, O_WRONLY | O_APPEND, &fd, &made);
 	if (r < 0)
 		return r;
 	r = add(h, fd, p.shown, data, size);
@@ -347,5 +347,5 @@ int host_open_own(struct fix_host *h, const char *path, int *ret_fd)
 	bool made;
 	int r = host_find(h, path, MISSING_IS_MADE, &p);
 
-	return r < 0 ? r : open_own(h, &p, O_RDWR, 0600, ret_fd, &made);
+	return r < 0 ? r : open_own(h, &p, O_RDWR, ret_fd, &made);
 }

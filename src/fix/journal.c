@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "fix/journal_parts.h"
+#include "fix/sha256.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -111,6 +112,11 @@ static int compare_numbers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static int only_root(void)
+{
+	return err_set(EACCES, "only root may read which fixes were made: /%s", FIXES);
+}
+
 /* Ascending; the caller frees. */
 static int list_numbers(struct fix_host *h, unsigned **ret, size_t *ret_n)
 {
@@ -121,6 +127,8 @@ static int list_numbers(struct fix_host *h, unsigned **ret, size_t *ret_n)
 
 	if (r == 0)
 		r = host_list(h, FIXES, &l.names, &l.n);
+	if (r == -EACCES)
+		return only_root();
 	if (r < 0 && r != -ENOENT)
 		return r;
 	numbers = xcalloc(l.n, sizeof(*numbers));
@@ -187,9 +195,17 @@ static int read_content(struct fix_host *h, const struct journal_entry *e, const
 	return 0;
 }
 
-/* A copy that the plan says is there. */
+static bool is_content_of(const struct bytes *b, const char *sum)
+{
+	char now[SHA256_TEXT];
+
+	sha256(b->data, b->size, now);
+	return strcmp(now, sum) == 0;
+}
+
+/* A copy that the plan says is there. `sum` NULL: not noted. */
 static int need_content(struct fix_host *h, const struct journal_entry *e, const char *which,
-			size_t step, struct bytes *b)
+			size_t step, struct bytes *b, const char *sum)
 {
 	size_t size = b->size;
 	int r;
@@ -200,6 +216,11 @@ static int need_content(struct fix_host *h, const struct journal_entry *e, const
 	if (r == -ENOENT || (r == 0 && b->size != size))
 		return err_set(EPROTO, "/%s/%u: the copy %s-%zu %s", FIXES, e->number, which, step,
 			       r < 0 ? "is missing" : "has another length than the plan says");
+	if (r == 0 && sum && !is_content_of(b, sum))
+		return err_set(EPROTO,
+			       "/%s/%u: the copy %s-%zu is damaged: its SHA-256 is not the one in "
+			       "the plan",
+			       FIXES, e->number, which, step);
 	return r;
 }
 
@@ -211,12 +232,12 @@ static int read_contents(struct fix_host *h, const struct journal_entry *e)
 
 		if (!step_has_content(s))
 			continue;
-		r = need_content(h, e, "old", i, &s->old);
+		r = need_content(h, e, "old", i, &s->old, s->old_sha256);
 		if (r == 0 && s->kind == STEP_GENERATED) {
 			r = read_content(h, e, "new", i, &s->new);
 			r = r == -ENOENT ? 0 : r; /* it was never made */
 		} else if (r == 0) {
-			r = need_content(h, e, "new", i, &s->new);
+			r = need_content(h, e, "new", i, &s->new, s->new_sha256);
 		}
 		if (r < 0)
 			return r;
@@ -332,7 +353,7 @@ static int read_all(struct fix_host *h, bool contents, struct journal_entry **re
 		r = read_entry(h, numbers[i], contents, &entries[found]);
 		if (r == -EACCES) {
 			journal_free(entries, found);
-			return r;
+			return only_root();
 		}
 		if (r < 0)
 			damaged_entry(h, numbers[i], r, &entries[found]);
@@ -394,7 +415,35 @@ static int cut_torn_line(struct fix_host *h, unsigned number)
 	if (read_log(h, number, &log, &size) < 0)
 		return 0;
 	whole = journal_log_whole(log, size);
-	return whole == size ? 0 : host_replace(h, path, log, whole, 0644);
+	return whole == size ? 0 : host_replace(h, path, log, whole, 0600);
+}
+
+static int close_fix(struct fix_host *h, unsigned number)
+{
+	AUTO_FREE char *folder = xprintf("%s/%u", FIXES, number);
+	AUTO_NAMES struct names l = {0};
+	int r = host_list(h, folder, &l.names, &l.n);
+
+	for (size_t i = 0; r >= 0 && i < l.n; i++) {
+		AUTO_FREE char *path = xprintf("%s/%s", folder, l.names[i]);
+
+		r = host_close_to_others(h, path);
+	}
+	return r < 0 ? r : host_close_to_others(h, folder);
+}
+
+/* Once: all is closed when the folder above it is. That it cannot be is no reason to undo nothing. */
+static void close_to_others(struct fix_host *h, const unsigned *numbers, size_t n)
+{
+	struct stat st;
+	int r = host_stat(h, FIXES, &st);
+
+	if (r < 0 || !(st.st_mode & 077))
+		return;
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = close_fix(h, numbers[i]);
+	if (r >= 0)
+		host_close_to_others(h, FIXES);
 }
 
 int journal_sweep(struct fix_host *h)
@@ -403,6 +452,8 @@ int journal_sweep(struct fix_host *h)
 	size_t n;
 	int r = list_numbers(h, &numbers, &n);
 
+	if (r >= 0)
+		close_to_others(h, numbers, n);
 	for (size_t i = 0; r >= 0 && i < n; i++) {
 		AUTO_FREE char *plan = path_of(numbers[i], "plan.json");
 		struct stat st;
@@ -451,7 +502,8 @@ static int append(struct fix_host *h, const struct journal_entry *e, const char 
 /* The fix is there once plan.json is: it comes last. */
 static int write_entry(struct fix_host *h, const struct journal_entry *e)
 {
-	AUTO_FREE char *path = path_of(e->number, "plan.json"), *text = NULL;
+	AUTO_FREE char *folder = xprintf("%s/%u", FIXES, e->number), *text = NULL;
+	AUTO_FREE char *path = path_of(e->number, "plan.json");
 	AUTO_FREE char *line = journal_state_text(FIX_APPLYING, e->boot_id);
 	int r = journal_plan_text(e, &text);
 
@@ -459,7 +511,34 @@ static int write_entry(struct fix_host *h, const struct journal_entry *e)
 		r = write_contents(h, e, 0);
 	if (r == 0)
 		r = append(h, e, line);
-	return r < 0 ? r : host_replace(h, path, text, strlen(text), 0644);
+	if (r == 0)
+		r = host_close_to_others(h, folder);
+	if (r == 0)
+		r = host_close_to_others(h, FIXES);
+	return r < 0 ? r : host_replace(h, path, text, strlen(text), 0600);
+}
+
+static const char *sum_of(struct arena *a, const struct bytes *b)
+{
+	char sum[SHA256_TEXT];
+
+	if (!b->data)
+		return NULL;
+	sha256(b->data, b->size, sum);
+	return arena_strdup(a, sum);
+}
+
+static void note_sums(struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++) {
+		struct step *s = &p->steps[i];
+
+		if (!step_has_content(s))
+			continue;
+		s->old_sha256 = sum_of(p->arena, &s->old);
+		if (s->kind == STEP_FILE) /* what is generated is known later */
+			s->new_sha256 = sum_of(p->arena, &s->new);
+	}
 }
 
 /* Both lists, of items of `size`, in one; without `more`, zeros stand behind the first. */
@@ -510,6 +589,7 @@ int journal_begin(struct fix_host *h, struct plan *p, struct journal_entry *ret)
 	memcpy(e.last_boot_id, e.boot_id, sizeof(e.boot_id));
 	e.marks = arena_alloc(p->arena, p->step_n, sizeof(*e.marks));
 	e.errors = arena_alloc(p->arena, p->step_n, sizeof(*e.errors));
+	note_sums(p);
 	r = write_entry(h, &e);
 	if (r < 0) {
 		AUTO_FREE char *why = xstrdup(err_msg());

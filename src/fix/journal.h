@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was changed, on disk before the change: var/lib/onehop below the root.
+ * What was changed, on disk before the change: var/lib/onehop below the root. What files held, and what
+ * programs and errors quote of them, may be a secret: fixes/ and all in it is its owner's (0700, 0600).
  *
  *   lock                  held while something is changed
  *   fixes/3/plan.json     the plan, whole, before the first write (schema "version")
  *   fixes/3/old-0         content of step 0's target before; new-0: after. Plain copies, so that a
- *   fixes/3/new-0         person without onehop can put them back by hand
+ *   fixes/3/new-0         person without onehop can put them back by hand. Their SHA-256 is in the
+ *                         plan, but of a new file that a program made
  *   fixes/3/log.jsonl     one line an event: what is about to be done, what is done, what failed.
  *                         Its first line is there before the plan is, so that a plan without a log
  *                         has lost it
@@ -100,7 +102,8 @@ int journal_read(struct fix_host *h, struct journal_entry **ret, size_t *ret_n);
 /* The same without the contents of files, which only their owner may see: their data is "". */
 int journal_list(struct fix_host *h, struct journal_entry **ret, size_t *ret_n);
 void journal_free(struct journal_entry *entries, size_t n);
-/* Removes what a run that was cut short left: fixes without a plan, torn last lines. Under the lock. */
+/* Removes what a run that was cut short left: fixes without a plan, torn last lines; takes away others' permissions
+ * of journals of before. Under the lock. */
 int journal_sweep(struct fix_host *h);
 
 /* Writes the plan, durably, as the next number. The entry borrows the plan: no journal_free. */

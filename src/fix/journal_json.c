@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/path.h"
 #include "fix/journal_parts.h"
+#include "fix/sha256.h"
 #include "machine/pci.h"
 
 #include <limits.h>
@@ -20,6 +21,8 @@ static const struct {
 	size_t offset; /* of a const char * */
 } texts[] = {
 	{"target", offsetof(struct step, target)},
+	{"old_sha256", offsetof(struct step, old_sha256)},
+	{"new_sha256", offsetof(struct step, new_sha256)},
 	{"at", offsetof(struct step, at)},
 	{"place", offsetof(struct step, place)},
 	{"below", offsetof(struct step, below)},
@@ -298,6 +301,13 @@ static bool is_path(const char *s)
 	return s && *s && s[0] != '.' && path_is_clean(s);
 }
 
+/* Journals of before had none. */
+static void check_sum(struct reader *r, const char *key, const char *sum)
+{
+	if (sum && strlen(sum) != SHA256_TEXT - 1)
+		wrong(r, key, "is no SHA-256");
+}
+
 static void check_step(struct reader *r, const struct step *s)
 {
 	struct pci_address address;
@@ -311,6 +321,10 @@ static void check_step(struct reader *r, const struct step *s)
 		wrong(r, "target", "is no path below the root");
 	if ((s->argv_if && !is_path(s->argv_if)) || (s->undo_if && !is_path(s->undo_if)))
 		wrong(r, s->undo_if ? "undo_if" : "argv_if", "is no path below the root");
+	if (step_has_content(s)) {
+		check_sum(r, "old_sha256", s->old_sha256);
+		check_sum(r, "new_sha256", s->new_sha256);
+	}
 	if ((device || s->kind == STEP_ONE_SHOT) && !s->at)
 		wrong(r, "at", "is missing");
 	if (s->kind == STEP_WORDS && (!s->target || !s->at || !s->argv || !s->undo_argv))

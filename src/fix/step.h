@@ -48,6 +48,8 @@ struct step {
 	 * noted it.
 	 */
 	const char *place, *below;
+	/* FILE, GENERATED: of the copies that the journal has of them; NULL: none, or not noted there. */
+	const char *old_sha256, *new_sha256;
 	unsigned mode; /* FILE that appears or goes: its permissions, 0644 */
 	const char
 		*made; /* FILE: the first folder on its way that was not there; by step_prepare */

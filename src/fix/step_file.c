@@ -185,8 +185,12 @@ static int run_filled(struct fix_host *h, const struct step *s, const char *cons
 	AUTO_FREE char *path = xprintf("%s%s%s" OUTPUT_SUFFIX, h->root,
 				       h->root[strlen(h->root) - 1] == '/' ? "" : "/", s->target);
 	AUTO_FREE const char **words = fill_in(argv, path);
+	/* What it makes may hold what only root may read (passwords' hashes), until it is like the old one. */
+	mode_t mask = umask(077);
+	int r = host_run(h, words, s->deadline_s, output);
 
-	return host_run(h, words, s->deadline_s, output);
+	umask(mask);
+	return r;
 }
 
 /* 0600 if there was none: what grub-mkconfig gives, since the file may hold passwords' hashes. */

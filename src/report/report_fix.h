@@ -106,10 +106,9 @@ void report_nothing_changed(struct document *out);
 struct history_report {
 	const struct journal_entry *entries;
 	size_t n;
-	const char *root;     /* as in struct plan_report */
-	const char *boot_id;  /* of the running system, "": not known, or these are an image's */
-	json_t *const *logs;  /* one an entry: the lines of its log; NULL: none */
-	bool contents_hidden; /* what files held could not be read */
+	const char *root;    /* as in struct plan_report */
+	const char *boot_id; /* of the running system, "": not known, or these are an image's */
+	json_t *const *logs; /* one an entry: the lines of its log; NULL: none */
 	bool verbose;
 };
 

@@ -204,10 +204,6 @@ void report_history_entry(struct document *out, const struct history_report *r, 
 	for (size_t k = 0; k < e->plan->manual_n; k++)
 		document_item(out, STYLE_PLAIN, 2, "-", "%s: %s", e->plan->manual[k].what,
 			      e->plan->manual[k].how);
-	if (r->contents_hidden) {
-		document_blank(out);
-		document_paragraph(out, STYLE_DIM, 0, "What files held is shown to root only.");
-	}
 	if (!journal_is_over(e))
 		add_ways_back(out, r, e);
 }

@@ -329,7 +329,7 @@ static void lines_are_appended(void **state)
 	assert_int_equal(host_append(&s->host, "var/log.jsonl", "one\n", 4), 0);
 	assert_int_equal(host_append(&s->host, "var/log.jsonl", "two\n", 4), 0);
 	assert_holds(s, "var/log.jsonl", "one\ntwo\n");
-	assert_int_equal(status_of(s, "var/log.jsonl").st_mode & 07777, 0644);
+	assert_int_equal(status_of(s, "var/log.jsonl").st_mode & 07777, 0600);
 	assert_int_equal(host_open_own(&s->host, "var/log.jsonl", &fd), 0);
 	close(fd);
 	assert_int_equal(host_open_own(&s->host, "var/lock", &fd), 0);

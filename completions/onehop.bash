@@ -95,7 +95,7 @@ _onehop()
 	esac
 	case $command in
 	'check') words=' --from --pid --observed --fail-on --ignore --require --gpus --explain --list --json --no-color --width -v --verbose -h --help' ;;
-	'fix') words=' --apply --dry-run --from --root --observed --iommu --now --kept --trial --no-trial --confirm --json --no-color --width -v --verbose -h --help' ;;
+	'fix') words=' --apply --dry-run -y --yes --from --root --observed --iommu --now --kept --trial --no-trial --confirm --json --no-color --width -v --verbose -h --help' ;;
 	'undo') words=' --dry-run --forget -y --yes --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;
 	'unlock') words=' --sources --download --mirror --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;

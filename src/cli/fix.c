@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "cli/ask.h"
 #include "cli/confirm.h"
 #include "cli/fixing.h"
 #include "cli/planning.h"
@@ -21,7 +22,7 @@ struct fix_options {
 	const char *root;
 	struct string_list observed;
 	int iommu;
-	bool apply, dry_run, now, kept, at_boot, trial, no_trial, confirm, when_healthy;
+	bool apply, yes, dry_run, now, kept, at_boot, trial, no_trial, confirm, when_healthy;
 };
 
 static const char *const iommu_words[] = {"pt", "off", NULL};
@@ -34,6 +35,9 @@ static const struct option fix_table[] = {
 		"do what the plan says; without it nothing is changed", NULL, 0, 0, 0},
 	{"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL,
 		"print the plan and change nothing, which is what happens without --apply too",
+		NULL, 0, 0, 0},
+	{"yes", 'y', OPTION_FLAG, AT(yes), NULL,
+		"go on also where making a file again loses lines that a person wrote into it",
 		NULL, 0, 0, 0},
 	COMMON_FROM(struct fix_options),
 	COMMON_ROOT(struct fix_options),
@@ -262,6 +266,41 @@ static int nothing_to_apply(const struct job *p, const struct fixing *s)
 		    unseen.text);
 }
 
+static int refuse_to_drop(const struct job *p, const struct fixing *s)
+{
+	const struct fix_outcome o = {
+		.error = -EPERM,
+		.sentence = "lines of a generated file would be lost (--yes: go on all the same); "
+			    "nothing was changed",
+		.root = s->root};
+
+	if (p->o->common.json)
+		return print_outcome_json(p, s, &o);
+	return fail(EXIT_REFUSED, "%s", o.sentence);
+}
+
+/* What only shows when the program is run, before anything is changed. 0: go on. */
+static int look_ahead(struct job *p, struct fixing *s)
+{
+	const struct fix_run run = fixing_run(s);
+	struct document *d;
+
+	if (fix_foresee(&run, p->planned.plan) < 0)
+		return fail(EXIT_REFUSED, "%s", err_msg());
+	if (!plan_drops_lines(p->planned.plan))
+		return 0;
+	if (!p->o->common.json) {
+		d = document_new();
+		report_dropped(d, p->planned.plan);
+		print_document(d, &p->o->common, EXIT_WELL);
+		document_free(d);
+	}
+	if (p->o->yes)
+		return 0;
+	return p->o->common.json || !can_ask() ? refuse_to_drop(p, s)
+					       : ask("Go on, and lose them?");
+}
+
 /* The plan is printed first: whoever cannot see it gets nothing changed. */
 static int apply(struct job *p, struct fixing *s)
 {
@@ -283,6 +322,9 @@ static int apply(struct job *p, struct fixing *s)
 			return r;
 		printf("\n");
 	}
+	r = look_ahead(p, s);
+	if (r)
+		return r;
 	fixing_hold_signals();
 	o = fixing_carry_out(s, p->planned.plan);
 	if (p->o->common.json)

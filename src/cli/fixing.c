@@ -269,6 +269,19 @@ static void print_build_log(const struct fixing *s, enum fix_event event, const 
 	}
 }
 
+/* Only known once the program has made it. */
+static void print_generated(const struct fixing *s, enum fix_event event, const struct step *step)
+{
+	struct document *d;
+
+	if (event != FIX_STEP_DONE || step->kind != STEP_GENERATED || !step->new.data)
+		return;
+	d = document_new();
+	report_generated(d, step, s->common->verbose);
+	print_document(d, s->common, EXIT_WELL);
+	document_free(d);
+}
+
 static void on_event(void *context, enum fix_event event, const struct journal_entry *e,
 		     const struct step *step, const char *text)
 {
@@ -286,6 +299,7 @@ static void on_event(void *context, enum fix_event event, const struct journal_e
 		return;
 	print_event(s, event, p, (size_t)(step - p->steps), text);
 	print_build_log(s, event, step);
+	print_generated(s, event, step);
 }
 
 struct fix_run fixing_run(struct fixing *s)

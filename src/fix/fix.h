@@ -45,6 +45,11 @@ enum fix_result {
 };
 
 /*
+ * Before fix_apply, which does not need it: runs the programs that make files, each once and into a file of
+ * onehop's own, and notes in their steps which lines they would drop. Nothing is changed.
+ */
+int fix_foresee(const struct fix_run *run, struct plan *p);
+/*
  * Refuses while a fix is damaged: what it changed is not known. Finishes what an interrupted run left,
  * by undoing it. Then looks at each step; writes the
  * journal; does the steps; on failure undoes backwards. 0 with *ret_result, or a negative errno

@@ -44,6 +44,7 @@ static const struct {
 	{"argv", offsetof(struct step, argv)},
 	{"undo_argv", offsetof(struct step, undo_argv)},
 	{"check_argv", offsetof(struct step, check_argv)},
+	{"dropped", offsetof(struct step, dropped)},
 };
 
 static const struct {

@@ -33,3 +33,11 @@ bool plan_needs_reboot(const struct plan *p)
 			return true;
 	return false;
 }
+
+bool plan_drops_lines(const struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (p->steps[i].dropped)
+			return true;
+	return false;
+}

@@ -69,6 +69,11 @@ struct step {
 			      * nothing if the boot loader can clear it; NULL: none */
 	const char *expect,
 		*expect_not; /* GENERATED: what the new file must (not) hold; NULL: whatever */
+	/*
+	 * GENERATED: lines of the old content that its program makes from none of the files as they were,
+	 * so that they are lost; NULL-ended. By fix_foresee; NULL: none, or nobody looked.
+	 */
+	const char *const *dropped;
 	unsigned deadline_s;
 
 	/* For people, in the plan and later in the journal. */
@@ -143,6 +148,8 @@ void plan_free(struct plan *p);
 bool plan_needs_reboot(const struct plan *p);
 /* Its kernel parameters are for one boot until they are confirmed. */
 bool plan_has_trial(const struct plan *p);
+/* A file that is made again loses lines that somebody wrote into it. */
+bool plan_drops_lines(const struct plan *p);
 
 /* ---- carrying out one step ---- */
 

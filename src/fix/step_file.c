@@ -179,12 +179,12 @@ static const char **fill_in(const char *const *argv, const char *output)
 	return words;
 }
 
-static int run_filled(struct fix_host *h, const struct step *s, const char *const *argv,
-		      struct strbuf *output)
+int step_run_filled(struct fix_host *h, const struct step *s, const char *const *argv,
+		    const char *path, struct strbuf *output)
 {
-	AUTO_FREE char *path = xprintf("%s%s%s" OUTPUT_SUFFIX, h->root,
-				       h->root[strlen(h->root) - 1] == '/' ? "" : "/", s->target);
-	AUTO_FREE const char **words = fill_in(argv, path);
+	AUTO_FREE char *whole =
+		xprintf("%s%s%s", h->root, h->root[strlen(h->root) - 1] == '/' ? "" : "/", path);
+	AUTO_FREE const char **words = fill_in(argv, whole);
 	/* What it makes may hold what only root may read (passwords' hashes), until it is like the old one. */
 	mode_t mask = umask(077);
 	int r = host_run(h, words, s->deadline_s, output);
@@ -252,10 +252,10 @@ static int generate_beside(struct fix_host *h, const struct step *s, bool undoin
 	AUTO_FREE char *data = NULL;
 	const char *const *argv = undoing ? s->undo_argv : s->argv;
 	size_t size;
-	int r = run_filled(h, s, argv, output);
+	int r = step_run_filled(h, s, argv, path, output);
 
 	if (r == 0 && s->check_argv)
-		r = run_filled(h, s, s->check_argv, output);
+		r = step_run_filled(h, s, s->check_argv, path, output);
 	if (r < 0)
 		return r;
 	r = host_read(h, path, &data, &size);

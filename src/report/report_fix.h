@@ -63,6 +63,11 @@ void step_undo_words(const struct step *s, struct strbuf *out);
 
 /* ---- what became of it ---- */
 
+/* Lines that would be lost, file by file, and where they would stay; nothing if there are none. */
+void report_dropped(struct document *out, const struct plan *p);
+/* The difference that a program made to a file, once it is known. */
+void report_generated(struct document *out, const struct step *s, bool verbose);
+
 /* The last that was told of a step of a fix, in the order in which they began. */
 struct step_told {
 	unsigned fix; /* 0: none was begun */

@@ -49,7 +49,8 @@ static json_t *content_json(const struct step *s, const struct bytes *b)
 	return exact ? exact : json_text(b->data);
 }
 
-static json_t *command_json(const char *const *argv)
+/* NULL-ended. */
+static json_t *list_json(const char *const *argv)
 {
 	json_t *a;
 
@@ -70,9 +71,10 @@ json_t *step_json(const struct step *s, size_t number)
 
 	json_object_set_new(o, "mask",
 			    s->kind == STEP_REGISTER ? json_integer(s->mask) : json_null());
-	json_object_set_new(o, "command", command_json(s->argv));
+	json_object_set_new(o, "command", list_json(s->argv));
 	json_object_set_new(o, "command_if", json_text(s->argv_if));
-	json_object_set_new(o, "undo_command", command_json(s->undo_argv));
+	json_object_set_new(o, "undo_command", list_json(s->undo_argv));
+	json_object_set_new(o, "dropped", list_json(s->dropped));
 	json_object_set_new(o, "undo_if", json_text(s->undo_if));
 	json_object_set_new(o, "what", json_text(s->what));
 	json_object_set_new(o, "why", json_text(s->why));

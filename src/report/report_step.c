@@ -3,6 +3,7 @@
 #include "report/report_fix_impl.h"
 
 #include "base/alloc.h"
+#include "base/diff.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/pci.h"
@@ -19,35 +20,15 @@
 
 /* ---- files ---- */
 
-struct lines {
-	const char **at; /* not terminated: the next one, or the end of the text, follows */
-	size_t n;
-};
-
-static struct lines split(const struct bytes *b)
+/* Whether a line is shown: it changes, or is near one that does. */
+static bool is_near_change(const struct diff *d, size_t i)
 {
-	struct lines l = {0};
-	const char *end = b->data + b->size;
+	size_t first = i > CONTEXT ? i - CONTEXT : 0;
 
-	for (const char *s = b->data; s && s < end;) {
-		const char *newline = memchr(s, '\n', (size_t)(end - s));
-
-		l.at = xrealloc(l.at, l.n + 2, sizeof(*l.at));
-		l.at[l.n++] = s;
-		s = newline ? newline + 1 : end;
-		l.at[l.n] = s;
-	}
-	return l;
-}
-
-static size_t length(const struct lines *l, size_t i)
-{
-	return (size_t)(l->at[i + 1] - l->at[i]);
-}
-
-static bool same_line(const struct lines *a, size_t i, const struct lines *b, size_t j)
-{
-	return length(a, i) == length(b, j) && memcmp(a->at[i], b->at[j], length(a, i)) == 0;
+	for (size_t k = first; k < d->n && k <= i + CONTEXT; k++)
+		if (d->lines[k].mark != DIFF_SAME)
+			return true;
+	return false;
 }
 
 struct shown {
@@ -55,36 +36,24 @@ struct shown {
 	size_t lines, max;
 };
 
-static void show_lines(struct shown *to, const char *mark, const struct lines *l, size_t from,
-		       size_t end)
+/* Between two parts that change, where in the new file the next one is. */
+static void show_difference(struct shown *to, const struct diff *d)
 {
-	for (size_t i = from; i < end; i++) {
-		size_t n = length(l, i);
+	size_t last = 0;
 
-		if (n && l->at[i][n - 1] == '\n')
-			n--;
-		if (to->lines++ < to->max)
-			strbuf_printf(&to->text, "%s%s%.*s\n", mark, n ? " " : "", (int)n,
-				      l->at[i]);
+	for (size_t i = 0; i < d->n; i++) {
+		const struct diff_line *l = &d->lines[i];
+
+		if (!is_near_change(d, i))
+			continue;
+		if (to->lines++ < to->max) {
+			if (last && last != i)
+				strbuf_printf(&to->text, "@@ line %zu @@\n", l->number);
+			strbuf_printf(&to->text, "%c%s%.*s\n", l->mark, l->n ? " " : "", (int)l->n,
+				      l->text);
+		}
+		last = i + 1;
 	}
-}
-
-/* What is the same at both ends is left out, but for a few lines. */
-static void show_difference(struct shown *to, const struct lines *old, const struct lines *new)
-{
-	size_t shorter = old->n < new->n ? old->n : new->n, head = 0, tail = 0;
-	size_t first, last;
-
-	while (head < shorter && same_line(old, head, new, head))
-		head++;
-	while (tail < shorter - head && same_line(old, old->n - 1 - tail, new, new->n - 1 - tail))
-		tail++;
-	first = head > CONTEXT ? head - CONTEXT : 0;
-	last = tail > CONTEXT ? new->n - tail + CONTEXT : new->n;
-	show_lines(to, " ", new, first, head);
-	show_lines(to, "-", old, head, old->n - tail);
-	show_lines(to, "+", new, head, new->n - tail);
-	show_lines(to, " ", new, new->n - tail, last);
 }
 
 /* Not to be read by anybody. */
@@ -95,18 +64,18 @@ static bool is_binary(const struct bytes *b)
 
 static void add_lines_of(struct document *out, const struct step *s, bool verbose)
 {
-	struct lines old = split(&s->old), new = split(&s->new);
 	struct shown to = {.max = verbose ? SIZE_MAX : MAX_LINES};
+	struct diff d;
 
-	show_difference(&to, &old, &new);
+	diff_texts(s->old.data, s->old.size, s->new.data, s->new.size, &d);
+	show_difference(&to, &d);
 	if (to.text.len)
 		document_verbatim(out, FIX_TEXT_COLUMN + LABEL, strbuf_str(&to.text));
 	if (to.lines > to.max)
 		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN + LABEL,
 				   "and %zu more lines (-v shows all)", to.lines - to.max);
 	strbuf_done(&to.text);
-	free(old.at);
-	free(new.at);
+	diff_done(&d);
 }
 
 static void add_content(struct document *out, const struct step *s, bool verbose)
@@ -198,6 +167,40 @@ static void add_tool(struct document *out, const struct step *s, bool verbose)
 		add_command(out, "undo:  ", s, s->undo_argv, s->undo_if);
 }
 
+static void add_dropped(struct document *out, const struct step *s)
+{
+	AUTO_STRBUF struct strbuf lines = {0};
+	size_t n = 0;
+
+	for (; s->dropped[n]; n++)
+		if (n < MAX_LINES)
+			strbuf_printf(&lines, "%s\n", s->dropped[n]);
+	document_verbatim(out, FIX_TEXT_COLUMN, lines.text);
+	if (n > MAX_LINES)
+		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN, "and %zu more lines",
+				   n - MAX_LINES);
+}
+
+void report_dropped(struct document *out, const struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++) {
+		const struct step *s = &p->steps[i];
+
+		if (!s->dropped)
+			continue;
+		document_paragraph(out, STYLE_WARN, 0,
+				   "/%s has lines that are lost when %s makes it again, since it "
+				   "does not make them from its configuration as it is:",
+				   s->target, s->argv[0]);
+		add_dropped(out, s);
+		document_paragraph(
+			out, STYLE_PLAIN, 0,
+			"To keep lines of your own, put them into /etc/grub.d/40_custom, or "
+			"kernel parameters into /etc/default/grub, first. The file as it is "
+			"now is kept, and undo puts it back.");
+	}
+}
+
 static void add_generated(struct document *out, const struct step *s, bool verbose)
 {
 	if (!s->argv) {
@@ -212,6 +215,18 @@ static void add_generated(struct document *out, const struct step *s, bool verbo
 		      s->check_argv ? s->check_argv[0] : "");
 	if (verbose && s->expect)
 		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "must hold:", "%s", s->expect);
+	if (s->dropped) {
+		document_paragraph(out, STYLE_WARN, FIX_TEXT_COLUMN, "lost with that:");
+		add_dropped(out, s);
+	}
+	if (s->new.data) /* it was made: this is history */
+		add_content(out, s, verbose);
+}
+
+void report_generated(struct document *out, const struct step *s, bool verbose)
+{
+	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "What changed in /%s:", s->target);
+	add_content(out, s, verbose);
 }
 
 static void add_one_shot(struct document *out, const struct step *s, bool verbose)

@@ -2007,6 +2007,172 @@ static void test_programs_output_is_kept(void **state)
 	assert_non_null(strstr(log, "\"output\":\"make-initrd ran\\n\""));
 }
 
+/* ---- a full file system ---- */
+
+/* From the n-th write on there is no room below `folder`; names can still be given and taken. */
+static struct {
+	const struct rig *g;
+	const char *folder;
+	long left;
+} full;
+
+static int no_room(void *context, enum fix_point point, const char *path)
+{
+	const size_t n = strlen(full.g->root);
+	bool here = strncmp(path, full.g->root, n) == 0 &&
+		    strncmp(path + n, full.folder, strlen(full.folder)) == 0;
+
+	(void)context;
+	if (!here || (point != POINT_OPEN && point != POINT_WRITE && point != POINT_FSYNC))
+		return 0;
+	return full.left-- > 0 ? 0 : -ENOSPC;
+}
+
+static void fill(struct rig *g, const char *folder, long n)
+{
+	full.g = g;
+	full.folder = folder;
+	full.left = n;
+	g->host.before = no_room;
+}
+
+static void make_room(struct rig *g, int (*before)(void *, enum fix_point, const char *))
+{
+	g->host.before = before;
+}
+
+/* From each write on: nothing is half old and half new, the file system is named, and all comes back. */
+static void test_full_at_each_write(void **state)
+{
+	struct rig *g = *state;
+	int (*before)(void *, enum fix_point, const char *) = g->host.before;
+	AUTO_FREE char *old = rig_tree(g);
+
+	for (int undoing = 0; undoing < 2; undoing++)
+		for (long n = 0;; n++) {
+			AUTO_PLAN struct plan *p = NULL;
+			AUTO_FREE char *torn = NULL;
+			int r;
+
+			rig_reset(g);
+			p = rig_rich_plan(g);
+			if (undoing)
+				assert_int_equal(apply(g, p), FIX_DONE);
+			rig_listen(g);
+			fill(g, "/", n);
+			r = undoing ? try_undo(g, 0) : try_apply(g, p);
+			make_room(g, before);
+			torn = rig_torn(g, p);
+			if (torn)
+				fail_msg("%s", torn);
+			if (full.left >= 0)
+				break;
+			if (r < 0)
+				assert_said("no space is left on /");
+			else if (!undoing)
+				assert_told(g, "no space is left on /");
+			end_clean(g, old);
+		}
+}
+
+static void test_full_boot(void **state)
+{
+	struct rig *g = *state;
+	int (*before)(void *, enum fix_point, const char *) = g->host.before;
+	AUTO_PLAN struct plan *p = plan_new(), *again = plan_new();
+	AUTO_FREE char *old = rig_tree(g);
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	fill(g, "/boot/", 0);
+	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_told(g, "/boot/grub/grub.cfg: no space is left on /");
+	assert_told(g, "KiB free): remove ");
+	assert_tree(g, old);
+	make_room(g, before);
+	rig_grub(g, again, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, again), FIX_DONE);
+	/* The old file has a second name: it takes no room to put it back. */
+	fill(g, "/boot/", 0);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	make_room(g, before);
+	assert_tree(g, old);
+	assert_int_equal(rig_second_names(g, "boot/grub/grub.cfg"), 1);
+}
+
+/* ---- what a program that makes a file again drops ---- */
+
+static void put_by_hand(struct rig *g, const char *lines)
+{
+	AUTO_FREE char *text = xprintf("generated\nlinux root=/dev/sda1 quiet%s\nend\n", lines);
+
+	rig_put(g, "boot/grub/grub.cfg", text);
+}
+
+/* The one step that makes grub.cfg when it is applied. */
+static struct step *making_step(struct plan *p)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (p->steps[i].kind == STEP_GENERATED && p->steps[i].argv)
+			return &p->steps[i];
+	fail_msg("the plan makes no grub.cfg");
+	return NULL;
+}
+
+static void test_dropped_lines(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = NULL;
+	struct journal_entry *entries;
+	const struct step *s;
+	size_t n;
+
+	put_by_hand(g, "\n# a comment\n\n  set by=hand\nm\xfcll");
+	old = rig_tree(g);
+	rig_grub(g, p, "quiet", "iommu=pt");
+	s = making_step(p);
+	assert_int_equal(fix_foresee(&g->run, p), 0);
+	assert_true(plan_drops_lines(p));
+	assert_string_equal(s->dropped[0], "  set by=hand");
+	assert_string_equal(s->dropped[1], "m?ll");
+	assert_null(s->dropped[2]);
+	assert_tree(g, old);
+	assert_false(rig_exists(g, JOURNAL_FOLDER "/foreseen"));
+	assert_int_equal(count_fixes(g, NULL), 0);
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	s = making_step(entries[0].plan);
+	assert_string_equal(s->dropped[1], "m?ll");
+	assert_null(s->dropped[2]);
+	journal_free(entries, n);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+}
+
+static void test_nothing_dropped(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new(), *stale = plan_new(), *failing = plan_new();
+	const char *const none[] = {"no-such-program", STEP_OUTPUT, NULL};
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(fix_foresee(&g->run, p), 0);
+	assert_false(plan_drops_lines(p));
+	/* It was changed since the plan was made: that is fix_apply's to say. */
+	rig_grub(g, stale, "quiet", "iommu=pt");
+	put_by_hand(g, "\nset by=hand");
+	assert_int_equal(fix_foresee(&g->run, stale), 0);
+	assert_false(plan_drops_lines(stale));
+	assert_int_equal(apply(g, stale), FIX_DRIFT);
+	/* Nor can it be known where the program fails. */
+	rig_grub(g, failing, "quiet", "iommu=pt");
+	making_step(failing)->argv = none;
+	assert_int_equal(fix_foresee(&g->run, failing), 0);
+	assert_false(plan_drops_lines(failing));
+	assert_int_equal(apply(g, failing), FIX_TAKEN_BACK);
+}
+
 /* ---- other programs, at work at the same time ---- */
 
 /* A package brings a kernel, and makes grub.cfg again, in place as grub-mkconfig does. */
@@ -2359,6 +2525,10 @@ int main(void)
 		TEST(test_generated_secrets),
 		TEST(test_read_by_others),
 		TEST(test_programs_output_is_kept),
+		TEST(test_full_at_each_write),
+		TEST(test_full_boot),
+		TEST(test_dropped_lines),
+		TEST(test_nothing_dropped),
 		TEST(test_other_programs),
 		TEST(test_lock),
 		TEST(test_lock_of_program),

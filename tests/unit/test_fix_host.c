@@ -1042,6 +1042,19 @@ static bool mount_small(const struct scratch *s)
 	       mount("onehop", path, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=0755") == 0;
 }
 
+/* Up to its last byte. */
+static int fill_up(const struct scratch *s, const char *path)
+{
+	AUTO_FREE char *whole = below(s, path);
+	AUTO_CLOSE int fd = open(whole, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	const char block[4096] = {0};
+
+	assert_true(fd >= 0);
+	while (write(fd, block, sizeof(block)) > 0)
+		;
+	return -errno;
+}
+
 static void full_and_read_only_file_systems(void **state)
 {
 	struct scratch *s = *state;
@@ -1064,6 +1077,17 @@ static void full_and_read_only_file_systems(void **state)
 	assert_int_equal(host_append(&s->host, "small/g", big, 1 << 20), -ENOSPC);
 	assert_holds(s, "small/f", "old");
 	assert_names(s, "small", "f");
+	/* What is kept goes back where nothing can be written. */
+	assert_int_equal(change_for_boot(s, "small/f", "new"), 0);
+	assert_int_equal(fill_up(s, "small/full"), -ENOSPC);
+	assert_int_equal(change_for_boot(s, "small/f", "other"), -ENOSPC);
+	assert_said("small/f: no space is left on ");
+	assert_holds(s, "small/f", "new");
+	assert_int_equal(change_for_boot(s, "small/f", "old"), 0);
+	assert_holds(s, "small/f", "old");
+	assert_names(s, "small", "f f.onehop-old full");
+	assert_int_equal(host_remove(&s->host, "small/full"), 0);
+	assert_int_equal(host_forget_old(&s->host, "small/f"), 0);
 	assert_int_equal(mount(NULL, small, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
 	assert_int_equal(replace(s, "small/f", "new"), -EROFS);
 	assert_said("small/f: Read-only file system");

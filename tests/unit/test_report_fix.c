@@ -301,6 +301,52 @@ static void long_files_are_cut(void **state)
 	plan_free(p);
 }
 
+/* Two places that are far from each other, and where the second is. */
+static void parts_that_differ_are_shown(void **state)
+{
+	static const char old[] = "1\n2\n3\n4\n5\n6\n7\n8\n9\nlinux quiet\n11\n",
+			  new[] = "1\nlinux pt\n3\n4\n5\n6\n7\n8\n9\nlinux quiet pt\n11\n";
+	const struct step s = {.kind = STEP_GENERATED,
+			       .target = "boot/grub/grub.cfg",
+			       .old = BYTES(old),
+			       .new = BYTES(new)};
+	struct document *d = document_new();
+	AUTO_FREE char *text = NULL;
+
+	(void)state;
+	report_generated(d, &s, false);
+	text = written(d);
+	assert_has(text, "What changed in /boot/grub/grub.cfg:");
+	assert_has(text, "               1\n             - 2\n             + linux pt\n"
+			 "               3\n               4\n             @@ line 8 @@\n"
+			 "               8\n               9\n             - linux quiet\n"
+			 "             + linux quiet pt\n               11\n");
+	assert_lacks(text, "6");
+}
+
+static void lost_lines_are_shown(void **state)
+{
+	static const char *const dropped[] = {"set timeout=9", "menuentry 'Mine' {", NULL};
+	struct plan *p = plan_of_every_kind();
+	struct document *d = document_new(), *empty = document_new();
+	AUTO_FREE char *text = NULL, *nothing = NULL;
+
+	(void)state;
+	report_dropped(empty, p);
+	nothing = written(empty);
+	assert_string_equal(nothing, "");
+	p->steps[STEPS - 1].dropped = dropped;
+	report_dropped(d, p);
+	text = written(d);
+	assert_order(text,
+		     (const char *const[]){"/boot/grub/grub.cfg has lines that are lost",
+					   dropped[0], dropped[1], "/etc/grub.d/40_custom", NULL});
+	assert_valid(report_plan_json(&(struct plan_report){.plan = p, .machine = &live_machine},
+				      NULL),
+		     "fix.schema.json", "lost lines");
+	plan_free(p);
+}
+
 static void no_changes(struct rule_run *run, struct change_set *out)
 {
 	(void)run;
@@ -785,6 +831,8 @@ int main(void)
 		cmocka_unit_test(leftovers_are_found),
 		cmocka_unit_test(only_the_difference_is_shown),
 		cmocka_unit_test(long_files_are_cut),
+		cmocka_unit_test(parts_that_differ_are_shown),
+		cmocka_unit_test(lost_lines_are_shown),
 		cmocka_unit_test(end_says_how_to_go_on),
 		cmocka_unit_test(what_is_not_done_is_told),
 		cmocka_unit_test(what_only_may_help_is_offered),

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What making a file again would drop: lines that stand in it, and that its program does not make from the
+ * files as they are now. A person wrote them, or what they are about is gone.
+ */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/diff.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "fix/fix_parts.h"
+#include "fix/step_parts.h"
+
+#include <string.h>
+
+/* Not where the file itself is: nothing there is touched before it is asked for. */
+#define FORESEEN    JOURNAL_FOLDER "/foreseen"
+#define DROPPED_MAX 200 /* lines that are noted of one file */
+
+/* Empty lines and comments are nobody's loss. */
+static bool is_missed(const struct diff_line *l)
+{
+	size_t blank = 0;
+
+	while (blank < l->n && (l->text[blank] == ' ' || l->text[blank] == '\t'))
+		blank++;
+	return blank < l->n && l->text[blank] != '#';
+}
+
+static bool is_moved(const struct diff *d, const struct diff_line *gone)
+{
+	for (size_t i = 0; i < d->n; i++)
+		if (d->lines[i].mark == DIFF_NEW && d->lines[i].n == gone->n &&
+		    memcmp(d->lines[i].text, gone->text, gone->n) == 0)
+			return true;
+	return false;
+}
+
+/* The journal holds them as text, and they need not be UTF-8. */
+static const char *plain(struct arena *a, const struct diff_line *l)
+{
+	char *text = arena_strndup(a, l->text, l->n);
+
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c >= 0x80 || (unsigned char)*c < ' ')
+			*c = *c == '\t' ? ' ' : '?';
+	return text;
+}
+
+static void note_dropped(struct arena *a, struct step *s, const struct bytes *made)
+{
+	const char **dropped = arena_alloc(a, DROPPED_MAX + 1, sizeof(*dropped));
+	struct diff d;
+	size_t n = 0;
+
+	diff_texts(s->old.data, s->old.size, made->data, made->size, &d);
+	for (size_t i = 0; i < d.n && n < DROPPED_MAX; i++)
+		if (d.lines[i].mark == DIFF_GONE && is_missed(&d.lines[i]) &&
+		    !is_moved(&d, &d.lines[i]))
+			dropped[n++] = plain(a, &d.lines[i]);
+	diff_done(&d);
+	s->dropped = n ? dropped : NULL;
+}
+
+static int remove_foreseen(struct fix_host *h)
+{
+	int r = host_remove(h, FORESEEN);
+
+	return r < 0 ? r : host_remove(h, FORESEEN ".new");
+}
+
+static int foresee(struct fix_host *h, struct arena *a, struct step *s)
+{
+	AUTO_STRBUF struct strbuf output = {0};
+	AUTO_FREE char *data = NULL;
+	enum step_state state;
+	struct bytes made;
+	int r = step_look(h, s, &state, NULL);
+
+	if (r == 0)
+		r = remove_foreseen(h);
+	/* What is not as it was planned for is told by fix_apply. */
+	if (r < 0 || state != STEP_IS_OLD || !s->old.data)
+		return r;
+	/* Why it cannot be made is told by the step itself, which is undone then. */
+	if (step_run_filled(h, s, s->argv, FORESEEN, &output) == 0 &&
+	    host_read(h, FORESEEN, &data, &made.size) == 0) {
+		made.data = data;
+		note_dropped(a, s, &made);
+	}
+	return remove_foreseen(h);
+}
+
+int fix_foresee(const struct fix_run *run, struct plan *p)
+{
+	int lock = -1, r = 0;
+
+	for (size_t i = 0; r == 0 && !run->host->image && i < p->step_n; i++) {
+		if (p->steps[i].kind != STEP_GENERATED || !p->steps[i].argv)
+			continue;
+		if (lock < 0)
+			r = journal_lock(run->host, run->wait_s, &lock);
+		if (r == 0)
+			r = foresee(run->host, p->arena, &p->steps[i]);
+	}
+	journal_unlock(lock);
+	return r;
+}

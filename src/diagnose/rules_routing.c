@@ -134,50 +134,101 @@ static const char *to_stay(struct rule_run *run, const char *word)
 		       : parameter_remedy(run, word);
 }
 
-/* Of "A;B", ports of this machine: whether the kernel was told of each. */
-static bool names_all(struct rule_run *run, const char *value, const char *ports)
+/* The ports of "A;B", all of this machine. */
+static const struct pci_function **ports_of(struct rule_run *run, const char *list, size_t *ret_n)
 {
-	AUTO_FREE char *copy = xstrdup(ports);
+	const struct pci_function **ports = NULL;
+	AUTO_FREE char *copy = xstrdup(list);
 	char *rest = copy, *name;
 
+	*ret_n = 0;
 	while ((name = strsep(&rest, ";"))) {
 		struct pci_address address;
 
-		if (pci_address_parse(name, &address) < 0 ||
-		    !acs_parameter_names(value, pci_find(run->m, address)))
-			return false;
+		if (pci_address_parse(name, &address) == 0 && pci_find(run->m, address))
+			*ARENA_PUSH(run->d->arena, ports, *ret_n) = pci_find(run->m, address);
 	}
-	return true;
+	return ports;
+}
+
+/* What the running command line says about ACS; either is NULL where it says nothing. */
+struct acs_said {
+	char *disable, *config;
+};
+
+static void acs_said_done(struct acs_said *s)
+{
+	free(s->disable);
+	free(s->config);
+}
+
+static bool clears_all(struct rule_run *run, const struct acs_said *said, const char *list)
+{
+	size_t n;
+	const struct pci_function **ports = ports_of(run, list, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (!acs_parameters_clear(said->disable, said->config, ports[i]))
+			return false;
+	return n > 0;
+}
+
+/* The first of the ports that config_acs= has a say over; NULL: none. */
+static const struct pci_function *outranked(struct rule_run *run, const struct acs_said *said,
+					    const char *list)
+{
+	size_t n;
+	const struct pci_function **ports = ports_of(run, list, &n);
+	struct acs_bits bits;
+
+	for (size_t i = 0; said->config && i < n; i++)
+		if (acs_config_names(said->config, ports[i], &bits))
+			return ports[i];
+	return NULL;
 }
 
 /* `ports`: those of this finding; `all`: those that need the parameter, of which the last alone counts. */
 static void acs_remedy(struct rule_run *run, struct finding *f, const char *commands,
 		       const char *ports, const char *all)
 {
-	AUTO_FREE char *disabled = acs_parameter_of_line(cmdline(run));
-	AUTO_STRBUF struct strbuf list = {0};
-	const char *word;
+	CLEANUP(acs_said_done)
+	struct acs_said said = {
+		.disable = acs_parameter_of_line(cmdline(run)),
+		.config =
+			acs_config_known(&run->m->kernel) ? acs_config_of_line(cmdline(run)) : NULL,
+	};
+	const struct pci_function *by_config = outranked(run, &said, ports);
+	AUTO_STRBUF struct strbuf word = {0};
+	size_t n;
+	const struct pci_function **all_ports = ports_of(run, all, &n);
 
-	acs_list_add(&list, disabled);
-	if (list.len)
-		acs_list_add(&list, all);
-	word = run_text(run, ACS_PARAMETER "%s", list.len ? strbuf_str(&list) : all);
-	if (disabled && names_all(run, disabled, ports))
+	acs_word(said.disable, said.config, all_ports, n, &word);
+	if (clears_all(run, &said, ports))
 		finding_remedy(run, f,
-			       "the kernel command line names %s in disable_acs_redir= already, so "
+			       "the kernel command line names %s in %s= already, so "
 			       "the bits were set again after the start: by a device that was "
 			       "removed and found again, or reset, or by firmware; clear them "
 			       "again: `%s`%s",
-			       ports, commands, lockdown_caveat(run));
-	else if (disabled && strpbrk(disabled, "\"'"))
+			       ports, by_config ? "config_acs" : "disable_acs_redir", commands,
+			       lockdown_caveat(run));
+	else if (by_config)
+		finding_remedy(
+			run, f,
+			"the kernel command line has config_acs=%s, which sets the bits of %s "
+			"and outranks disable_acs_redir=; until the next reboot or hot-plug: "
+			"`%s`; to stay, in its place: %s%s",
+			said.config, by_config->name, commands, to_stay(run, strbuf_str(&word)),
+			lockdown_caveat(run));
+	else if (said.disable && strpbrk(said.disable, "\"'"))
 		finding_remedy(run, f,
 			       "the kernel command line has disable_acs_redir=%s, and the kernel "
 			       "takes these quotes for a part of the address; until the next "
 			       "reboot or hot-plug: `%s`; to stay, in its place: %s%s",
-			       disabled, commands, to_stay(run, word), lockdown_caveat(run));
+			       said.disable, commands, to_stay(run, strbuf_str(&word)),
+			       lockdown_caveat(run));
 	else
 		finding_remedy(run, f, "until the next reboot or hot-plug: `%s`; to stay: %s%s",
-			       commands, to_stay(run, word), lockdown_caveat(run));
+			       commands, to_stay(run, strbuf_str(&word)), lockdown_caveat(run));
 }
 
 /* As onehop fix refuses it. */

@@ -178,21 +178,45 @@ static void add_registers(struct planner *p, bool kept_by_unit)
 
 /* ---- at each boot: the parameter ---- */
 
-/* Of the boot loader's files: which of their lines count is for the boot loader to say. */
-static void add_ports_of(void *context, const char *word, const char *file, unsigned line)
-{
-	AUTO_FREE char *value = acs_parameter_of_word(word);
+/* What the command line of the next boot says so far. */
+struct said {
+	const struct planner *p;
+	struct strbuf disable;
+	char *config; /* the last, which counts; NULL: none */
+};
 
-	(void)line;
-	if (strcmp(file, "/proc/cmdline") != 0)
-		acs_list_add(context, value);
+static void said_done(struct said *s)
+{
+	strbuf_done(&s->disable);
+	free(s->config);
 }
 
-/* The value that counts for the running kernel; NULL: none. To free. */
-static char *running_value(const struct planner *p)
+static void take_config(struct said *s, char *value)
 {
-	return p->request->image ? NULL
-				 : acs_parameter_of_line(fact_str_or(p->m->kernel.cmdline, ""));
+	if (!value || !acs_config_known(&s->p->m->kernel)) {
+		free(value);
+		return;
+	}
+	free(s->config);
+	s->config = value;
+}
+
+/* Of the boot loader's files: which of their lines count is for the boot loader to say. */
+static void add_word(void *context, const char *word, const char *file, unsigned line)
+{
+	AUTO_FREE char *value = acs_parameter_of_word(word);
+	struct said *s = context;
+
+	(void)line;
+	if (strcmp(file, "/proc/cmdline") == 0)
+		return;
+	acs_list_add(&s->disable, value);
+	take_config(s, acs_config_of_word(word));
+}
+
+static const char *running_line(const struct planner *p)
+{
+	return p->request->image ? "" : fact_str_or(p->m->kernel.cmdline, "");
 }
 
 /*
@@ -201,38 +225,43 @@ static char *running_value(const struct planner *p)
  */
 static const char *parameter(struct planner *p)
 {
-	AUTO_STRBUF struct strbuf ports = {0};
-	AUTO_FREE char *running = plan_has_boot_files(p) ? NULL : running_value(p);
+	CLEANUP(said_done) struct said said = {.p = p};
+	const struct pci_function **ports = NULL;
+	AUTO_STRBUF struct strbuf word = {0};
+	size_t n = 0;
 
-	plan_each_word(p, add_ports_of, &ports);
-	acs_list_add(&ports, running);
+	plan_each_word(p, add_word, &said);
+	if (!plan_has_boot_files(p)) {
+		AUTO_FREE char *running = acs_parameter_of_line(running_line(p));
+
+		acs_list_add(&said.disable, running);
+		take_config(&said, acs_config_of_line(running_line(p)));
+	}
 	for (size_t i = 0; i < p->acs_n; i++)
 		if (is_wanted(&p->acs[i], CHANGE_KEPT))
-			acs_list_add(&ports, p->acs[i].port->name);
-	return arena_printf(p->a, ACS_PARAMETER "%s", strbuf_str(&ports));
+			*ARENA_PUSH(p->a, ports, n) = p->acs[i].port;
+	acs_word(strbuf_str(&said.disable), said.config, ports, n, &word);
+	return arena_strdup(p->a, strbuf_str(&word));
 }
 
 /* Whether the running kernel was told of all of them. */
 static bool runs_already(struct planner *p)
 {
-	AUTO_FREE char *value = running_value(p);
+	AUTO_FREE char *disable = acs_parameter_of_line(running_line(p));
+	AUTO_FREE char *config =
+		acs_config_known(&p->m->kernel) ? acs_config_of_line(running_line(p)) : NULL;
 
-	for (size_t i = 0; value && i < p->acs_n; i++)
+	for (size_t i = 0; i < p->acs_n; i++)
 		if (is_wanted(&p->acs[i], CHANGE_KEPT) &&
-		    !acs_parameter_names(value, p->acs[i].port))
+		    !acs_parameters_clear(disable, config, p->acs[i].port))
 			return false;
-	return value != NULL;
+	return true;
 }
 
-/* pci=disable_acs_redir= came with 4.19. */
+/* An image's kernel is not the running one. */
 static bool kernel_knows(const struct planner *p)
 {
-	unsigned major, minor;
-
-	if (p->request->image || !fact_known(p->m->kernel.release) ||
-	    sscanf(p->m->kernel.release.value, "%u.%u", &major, &minor) != 2)
-		return true;
-	return major > 4 || (major == 4 && minor >= 19);
+	return p->request->image || acs_parameter_known(&p->m->kernel);
 }
 
 static bool fits(const struct planner *p, const char *word)
@@ -336,6 +365,10 @@ static void keep_by_parameter(struct planner *p, const char *word, const char *w
 				    : "run `onehop fix` again after each boot");
 		return;
 	}
+	if (text_starts_with(word, ACS_CONFIG))
+		plan_note(p,
+			  "config_acs= is on the kernel's command line and outranks "
+			  "disable_acs_redir=: the bits for these ports stand before what it says");
 	plan_word_add(p, word, purpose);
 	if (!by_hand)
 		want_rows(p);
@@ -350,8 +383,9 @@ static bool keep(struct planner *p)
 	if (!join_kept(p, &purpose))
 		return false;
 	if (runs_already(p)) {
-		plan_note(p,
-			  "the running kernel has pci=disable_acs_redir= for these ports already");
+		plan_note(p, "the running kernel has pci=%s= for these ports already",
+			  strstr(running_line(p), "config_acs=") ? "config_acs"
+								 : "disable_acs_redir");
 		return false;
 	}
 	word = parameter(p);

@@ -98,12 +98,14 @@ static const char *word_of_line(struct planner *p, const char *line, size_t n)
 /* Whether `word` takes the place of what stands there: of two only the last would count. */
 static bool replaces(struct planner *p, const char *word, const char *stands)
 {
-	static const char list[] = "pci=disable_acs_redir=";
+	static const char *const lists[] = {"pci=disable_acs_redir=", "pci=config_acs="};
 	char *plain = arena_strdup(p->a, stands + (*stands == '\''));
 
 	plain[strcspn(plain, "'")] = '\0';
-	return strcmp(plain, word) == 0 || plan_words_conflict(word, plain) ||
-	       (text_starts_with(word, list) && text_starts_with(plain, list));
+	for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+		if (text_starts_with(word, lists[i]) && text_starts_with(plain, lists[i]))
+			return true;
+	return strcmp(plain, word) == 0 || plan_words_conflict(word, plain);
 }
 
 static void put_word(struct planner *p, struct planned_file *f, const char *word)

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/machine.h"
 #include "machine/pci.h"
 
 #include <ctype.h>
@@ -54,9 +55,9 @@ static char *next_argument(const char **at)
 	return quoted || value_quoted ? without_last_quote(text) : text;
 }
 
-char *acs_parameter_of_word(const char *word)
+static char *option_of_word(const char *word, const char *key)
 {
-	static const char pci[] = "pci=", key[] = "disable_acs_redir=";
+	static const char pci[] = "pci=";
 	const char *found = NULL;
 
 	if (!text_starts_with(word, pci))
@@ -69,7 +70,7 @@ char *acs_parameter_of_word(const char *word)
 	return found ? xstrndup(found, strcspn(found, ",")) : NULL;
 }
 
-char *acs_parameter_of_line(const char *line)
+static char *option_of_line(const char *line, const char *key)
 {
 	char *last = NULL;
 
@@ -80,12 +81,57 @@ char *acs_parameter_of_line(const char *line)
 		/* What follows "--" is for the first program. */
 		if (!word || strcmp(word, "--") == 0)
 			return last;
-		value = acs_parameter_of_word(word);
+		value = option_of_word(word, key);
 		if (!value)
 			continue;
 		free(last);
 		last = value;
 	}
+}
+
+#define DISABLE "disable_acs_redir="
+#define CONFIG  "config_acs="
+
+char *acs_parameter_of_word(const char *word)
+{
+	return option_of_word(word, DISABLE);
+}
+
+char *acs_parameter_of_line(const char *line)
+{
+	return option_of_line(line, DISABLE);
+}
+
+char *acs_config_of_word(const char *word)
+{
+	return option_of_word(word, CONFIG);
+}
+
+char *acs_config_of_line(const char *line)
+{
+	return option_of_line(line, CONFIG);
+}
+
+/* ---- kernels ---- */
+
+/* What nobody knows is taken for new enough. */
+static bool is_at_least(const struct kernel *k, unsigned major, unsigned minor)
+{
+	unsigned a, b;
+
+	if (!fact_known(k->release) || sscanf(k->release.value, "%u.%u", &a, &b) != 2)
+		return true;
+	return a > major || (a == major && b >= minor);
+}
+
+bool acs_parameter_known(const struct kernel *k)
+{
+	return is_at_least(k, 4, 19);
+}
+
+bool acs_config_known(const struct kernel *k)
+{
+	return is_at_least(k, 6, 11);
 }
 
 /* ---- one item of the list ---- */
@@ -173,20 +219,74 @@ static bool is_valid(const char *item)
 	return parse_device(path, &address);
 }
 
+static bool names(const char *item, const struct pci_function *port)
+{
+	struct device_id id;
+
+	return parse_id(item, &id) ? id_matches(&id, port) : path_matches(item, port);
+}
+
 bool acs_parameter_names(const char *value, const struct pci_function *port)
 {
 	AUTO_FREE char *copy = xstrdup(value);
 	char *rest = copy, *item;
 
 	while ((item = strsep(&rest, ";"))) {
-		struct device_id id;
-
 		if (!is_valid(item))
 			return false;
-		if (parse_id(item, &id) ? id_matches(&id, port) : path_matches(item, port))
+		if (names(item, port))
 			return true;
 	}
 	return false;
+}
+
+/* ---- pci=config_acs= ---- */
+
+enum { ACS_BIT_N = 7 }; /* SV, TB, RR, CR, UF, EC, DT, from the right */
+
+/* "101xx0x@ADDRESS": *ret is the device. False: the kernel cannot read it. */
+static bool parse_bits(const char *item, struct acs_bits *ret, const char **ret_device)
+{
+	const char *at = strchr(item, '@');
+
+	*ret = (struct acs_bits){0};
+	for (size_t i = 0; at && at - i > item; i++) {
+		char c = at[-1 - (ptrdiff_t)i];
+
+		if (!strchr("01xX", c) || (i >= ACS_BIT_N && strchr("01", c)))
+			return false;
+		if (c == '0' || c == '1')
+			ret->mask |= (uint16_t)(1u << i);
+		if (c == '1')
+			ret->set |= (uint16_t)(1u << i);
+	}
+	*ret_device = at ? at + 1 : NULL;
+	return at && is_valid(*ret_device);
+}
+
+bool acs_config_names(const char *value, const struct pci_function *port, struct acs_bits *ret)
+{
+	AUTO_FREE char *copy = xstrdup(value);
+	char *rest = copy, *item;
+
+	while ((item = strsep(&rest, ";"))) {
+		const char *device;
+
+		if (!parse_bits(item, ret, &device))
+			return false;
+		if (names(device, port))
+			return true;
+	}
+	return false;
+}
+
+bool acs_parameters_clear(const char *disable, const char *config, const struct pci_function *port)
+{
+	struct acs_bits bits;
+
+	if (config && acs_config_names(config, port, &bits))
+		return (bits.mask & ~bits.set & PCI_ACS_REDIRECTS) == PCI_ACS_REDIRECTS;
+	return disable && acs_parameter_names(disable, port);
 }
 
 /* ---- a list for the parameter ---- */
@@ -209,4 +309,66 @@ void acs_list_add(struct strbuf *list, const char *value)
 		if (!text_list_has(strbuf_str(list), ";", item, strlen(item)))
 			strbuf_printf(list, "%s%s", list->len ? ";" : "", item);
 	}
+}
+
+/* As `bits` have it, but for the redirects, which are off. */
+static void add_cleared(struct strbuf *list, struct acs_bits bits, const struct pci_function *port)
+{
+	bits.mask |= PCI_ACS_REDIRECTS;
+	bits.set &= (uint16_t)~PCI_ACS_REDIRECTS;
+	strbuf_puts(list, list->len ? ";" : "");
+	for (unsigned i = ACS_BIT_N; i-- > 0;)
+		strbuf_putc(list, !(bits.mask >> i & 1) ? 'x' : bits.set >> i & 1 ? '1' : '0');
+	strbuf_printf(list, "@%s", port->name);
+}
+
+/* What stands there already, up to what the kernel cannot read or a shell would take for its own. */
+static void add_config(struct strbuf *list, const char *value)
+{
+	static const char known[] = "0123456789abcdefABCDEF:./pcixX@";
+	AUTO_FREE char *copy = xstrdup(value);
+	char *rest = copy, *item;
+
+	while ((item = strsep(&rest, ";"))) {
+		struct acs_bits bits;
+		const char *device;
+
+		if (!parse_bits(item, &bits, &device) || item[strspn(item, known)])
+			return;
+		if (!text_list_has(strbuf_str(list), ";", item, strlen(item)))
+			strbuf_printf(list, ";%s", item);
+	}
+}
+
+static bool has_say(const char *config, const struct pci_function *const *ports, size_t n)
+{
+	struct acs_bits bits;
+
+	for (size_t i = 0; config && i < n; i++)
+		if (acs_config_names(config, ports[i], &bits))
+			return true;
+	return false;
+}
+
+void acs_word(const char *disable, const char *config, const struct pci_function *const *ports,
+	      size_t n, struct strbuf *out)
+{
+	AUTO_STRBUF struct strbuf list = {0};
+
+	if (!has_say(config, ports, n)) {
+		acs_list_add(&list, disable);
+		for (size_t i = 0; i < n; i++)
+			acs_list_add(&list, ports[i]->name);
+		strbuf_printf(out, ACS_PARAMETER "%s", strbuf_str(&list));
+		return;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct acs_bits bits;
+
+		if (!acs_config_names(config, ports[i], &bits))
+			bits = (struct acs_bits){0};
+		add_cleared(&list, bits, ports[i]);
+	}
+	add_config(&list, config);
+	strbuf_printf(out, ACS_CONFIG "%s", strbuf_str(&list));
 }

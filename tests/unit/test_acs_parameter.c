@@ -107,12 +107,141 @@ static void lists_join(void **state)
 	assert_string_equal(list.text, A ";pci:1000:c030;" B);
 }
 
+/* Linux 6.15, __pci_config_acs: the first item that fits; the list ends where it cannot be read. */
+static void config_by_port(void **state)
+{
+	static const struct {
+		const char *value;
+		bool named;
+		uint16_t mask, set;
+	} cases[] = {
+		{"1111011@22:01.0", true, 0x7f, 0x7b},
+		{"xx110x1@" B, true, 0x1d, 0x19},
+		{"Xx0@22:01.0", true, 0x01, 0x00},
+		{"@22:01.0", true, 0, 0},
+		{"xxxxxxxxxx1@22:01.0", true, 1, 1},
+		{"1xxxxxxx@22:01.0", false, 0, 0}, /* no such bit */
+		{"0@22:00.0;1@22:01.0;0@22:01.0", true, 1, 1},
+		{"0@pci:0:0", true, 1, 0},
+		{"0@pci:1000:c030", true, 1, 0},
+		{"0@pci:1000:c031;1@21:00.0/01.0", true, 1, 1},
+		{"2@22:00.0;1@22:01.0", false, 0, 0},
+		{"22:00.0;1@22:01.0", false, 0, 0},
+		{"1@nonsense;1@22:01.0", false, 0, 0},
+		{"1@22:00.0", false, 0, 0},
+		{"", false, 0, 0},
+		{"@", false, 0, 0},
+	};
+	struct machine *m = build_machine();
+	struct pci_function *up = build_port(m, "0000:21:00.0", NULL, PCI_PORT_UPSTREAM);
+	struct pci_function *port = build_port(m, B, up, PCI_PORT_DOWNSTREAM);
+
+	(void)state;
+	port->vendor = fact_int(0x1000, "test");
+	port->device = fact_int(0xc030, "test");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct acs_bits bits;
+		bool named = acs_config_names(cases[i].value, port, &bits);
+
+		if (named != cases[i].named)
+			fail_msg("%s", cases[i].value);
+		if (named) {
+			assert_int_equal(bits.mask, cases[i].mask);
+			assert_int_equal(bits.set, cases[i].set);
+		}
+	}
+	build_free(m);
+}
+
+/* config_acs= comes second, and begins at what firmware set. */
+static void config_outranks(void **state)
+{
+	static const struct {
+		const char *disable, *config;
+		bool clear;
+	} cases[] = {
+		{NULL, NULL, false},
+		{B, NULL, true},
+		{A, NULL, false},
+		{B, "1111111@" A, true},
+		{B, "xxxxxx1@" B, false},
+		{B, "x1011x1@" B, false},
+		{NULL, "x0x00xx@" B, true},
+		{NULL, "0000000@pci:0:0", true},
+		{NULL, "x0x0xxx@" B, false},
+	};
+	struct machine *m = build_machine();
+	struct pci_function *port = build_port(m, B, NULL, PCI_PORT_DOWNSTREAM);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (acs_parameters_clear(cases[i].disable, cases[i].config, port) != cases[i].clear)
+			fail_msg("%s and %s", cases[i].disable, cases[i].config);
+	build_free(m);
+}
+
+static void the_word(void **state)
+{
+	static const struct {
+		const char *disable, *config, *word;
+	} cases[] = {
+		{NULL, NULL, ACS_PARAMETER A ";" B},
+		{"pci:1:2", NULL, ACS_PARAMETER "pci:1:2;" A ";" B},
+		{NULL, "1@0000:01:00.0", ACS_PARAMETER A ";" B},
+		{"pci:1:2", "xx111x1@" A ";1@pci:3:4",
+		 ACS_CONFIG "x0100x1@" A ";x0x00xx@" B ";xx111x1@" A ";1@pci:3:4"},
+		{NULL, "1111111@pci:0:0", ACS_CONFIG "1010011@" A ";1010011@" B ";1111111@pci:0:0"},
+		/* Once more is no change. */
+		{NULL, "1010011@" A ";x0x00xx@" B, ACS_CONFIG "1010011@" A ";x0x00xx@" B},
+		{NULL, "1@" A ";$(x)@" B ";0@" B, ACS_CONFIG "x0x00x1@" A ";x0x00xx@" B ";1@" A},
+	};
+	struct machine *m = build_machine();
+	const struct pci_function *const ports[] = {
+		build_port(m, A, NULL, PCI_PORT_DOWNSTREAM),
+		build_port(m, B, NULL, PCI_PORT_DOWNSTREAM),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		AUTO_STRBUF struct strbuf word = {0};
+
+		acs_word(cases[i].disable, cases[i].config, ports, 2, &word);
+		assert_string_equal(word.text, cases[i].word);
+	}
+	build_free(m);
+}
+
+static void kernels(void **state)
+{
+	static const struct {
+		const char *release;
+		bool parameter, config;
+	} cases[] = {
+		{"4.18.0-553.el8", false, false}, {"4.19.0", true, false},
+		{"6.1.0-56-amd64", true, false},  {"6.10.14", true, false},
+		{"6.11.0", true, true},           {"7.0.1", true, true},
+		{"rolling", true, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct kernel k = {.release = fact_str(cases[i].release, "test")};
+
+		assert_int_equal(acs_parameter_known(&k), cases[i].parameter);
+		assert_int_equal(acs_config_known(&k), cases[i].config);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_value_that_counts),
 		cmocka_unit_test(the_ports_that_it_names),
 		cmocka_unit_test(lists_join),
+		cmocka_unit_test(config_by_port),
+		cmocka_unit_test(config_outranks),
+		cmocka_unit_test(the_word),
+		cmocka_unit_test(kernels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1124,6 +1124,43 @@ static void acs_lifetimes(void **state)
 	world_free(&w);
 }
 
+/* It outranks the other, so the ports go before what it says; older kernels do not know it. */
+static void acs_config(void **state)
+{
+	static const char others[] = "GRUB_CMDLINE_LINUX=\"pci=config_acs=1xx@pci:0:0\"\n";
+	struct world w;
+
+	(void)state;
+	debian(&w);
+	put(&w, "etc/default/grub", others);
+	add_acs(&w, "0000:22:00.0");
+	make(&w);
+	assert_true(wants(w.plan, "kernel-parameter", "pci=disable_acs_redir=0000:22:00.0"));
+	w.m->kernel.release = fact_str("6.12.3", "test");
+	make(&w);
+	assert_true(wants(w.plan, "kernel-parameter",
+			  "pci=config_acs=x0x00xx@0000:22:00.0;1xx@pci:0:0"));
+	assert_true(has_note(w.plan, "outranks"));
+	/* The line of an earlier fix is replaced. */
+	carry_out(&w);
+	add_acs(&w, "0000:22:01.0");
+	make(&w);
+	assert_has(content(w.plan, DROP_IN),
+		   "'pci=config_acs=x0x00xx@0000:22:00.0;x0x00xx@0000:22:01.0;1xx@pci:0:0'");
+	assert_null(strstr(content(w.plan, DROP_IN), "x0x00xx@0000:22:00.0;1xx"));
+	world_free(&w);
+
+	/* What runs already does it. */
+	debian(&w);
+	w.m->kernel.release = fact_str("6.12.3", "test");
+	w.m->kernel.cmdline = fact_str(GRUB_LINE " pci=config_acs=0000000@22:00.0", "test");
+	add_acs(&w, "0000:22:00.0");
+	make(&w);
+	assert_true(has_note(w.plan, "has pci=config_acs= for these ports already"));
+	assert_null(file_step(w.plan, DROP_IN));
+	world_free(&w);
+}
+
 static void acs_unknown(void **state)
 {
 	struct world w;
@@ -2317,6 +2354,7 @@ int main(void)
 		cmocka_unit_test(in_container),
 		cmocka_unit_test(acs_registers),
 		cmocka_unit_test(acs_lifetimes),
+		cmocka_unit_test(acs_config),
 		cmocka_unit_test(acs_unknown),
 		cmocka_unit_test(acs_lockdown),
 		cmocka_unit_test(left_out_is_told),

@@ -88,11 +88,11 @@ static const char *setpci_line(struct rule_run *run, const struct pci_function *
 			(unsigned)(f->acs_ctl.value & ~PCI_ACS_REDIRECTS));
 }
 
-/* The ports of some rule of ACS, but for those that guard a guest's device. */
+/* The ports of some rule of ACS, but for those that have to stay as they are. */
 static void list_ports(struct rule_run *run, const struct port_hits *hits, struct strbuf *list)
 {
 	FOR_EACH_PCI (f, run)
-		if (hits[f->index].hit && !guest_below(run->m, f))
+		if (hits[f->index].hit && !acs_kept(run->m, f).by)
 			acs_list_add(list, f->name);
 }
 
@@ -232,13 +232,28 @@ static void acs_remedy(struct rule_run *run, struct finding *f, const char *comm
 }
 
 /* As onehop fix refuses it. */
-static void guest_remedy(struct rule_run *run, struct finding *f, const struct pci_function *guest)
+static void kept_remedy(struct rule_run *run, struct finding *f, struct acs_kept kept)
 {
-	finding_remedy(run, f,
-		       "leave it as it is: %s is bound to %s, so it is, or can be, a virtual "
-		       "machine's, and ACS here keeps it from other devices; to change it, take %s "
-		       "out of the virtual machine and off %s first, then run `onehop fix`",
-		       guest->name, guest->driver.value, guest->name, guest->driver.value);
+	const struct pci_function *by = kept.by;
+
+	if (kept.reason == ACS_FOR_GUEST) {
+		finding_remedy(
+			run, f,
+			"leave it as it is: %s is bound to %s, so it is, or can be, a virtual "
+			"machine's, and ACS here keeps it from other devices; to change it, "
+			"take %s out of the virtual machine and off %s first, then run "
+			"`onehop fix`",
+			by->name, by->driver.value, by->name, by->driver.value);
+		return;
+	}
+	f->severity = SEVERITY_INFO;
+	finding_remedy(
+		run, f,
+		"leave it as it is: %s is the DMA function of a ConnectX NIC beside its GPU "
+		"(Direct NIC), which need exact ACS bits on these ports, some of them set; "
+		"`rdma_topo check` of rdma-core 61 and later says whether they are right, and "
+		"`rdma_topo write-grub-acs` writes them",
+		by->name);
 }
 
 static void acs_evidence(struct rule_run *run, struct finding *f, const struct pci_function *p)
@@ -291,7 +306,7 @@ static enum verdict probe_redirect(struct rule_run *run, bool requests)
 	list_ports(run, hits, &all);
 	FOR_EACH_PCI (p, run) {
 		const struct port_hits *h = &hits[p->index];
-		const struct pci_function *guest;
+		struct acs_kept kept;
 		struct finding *f;
 
 		if (!h->hit || h->requests != requests)
@@ -313,9 +328,9 @@ static enum verdict probe_redirect(struct rule_run *run, bool requests)
 		f->pci = p;
 		f->pairs = h->pairs.n;
 		finding_names_pairs(run, f, &h->pairs);
-		guest = guest_below(run->m, p);
-		if (guest)
-			guest_remedy(run, f, guest);
+		kept = acs_kept(run->m, p);
+		if (kept.by)
+			kept_remedy(run, f, kept);
 		else
 			acs_remedy(run, f, setpci_line(run, p), p->name, strbuf_str(&all));
 		acs_evidence(run, f, p);
@@ -410,21 +425,21 @@ static void root_remedy(struct rule_run *run, struct finding *f, const struct ro
 static enum verdict probe_acs_root_port(struct rule_run *run)
 {
 	struct root_hits h = root_port_hits(run);
-	const struct pci_function *guest = NULL;
+	struct acs_kept kept = {ACS_FREE, NULL};
 	const char *commands = NULL, *names = NULL;
 	struct finding *f;
 
 	if (!h.port_n)
 		return unread_ports(run, false);
 	FOR_EACH_PCI (p, run) {
-		const struct pci_function *g =
-			h.ports[p->index].hit ? guest_below(run->m, p) : NULL;
+		struct acs_kept k;
 
-		guest = guest ? guest : g;
 		if (!h.ports[p->index].hit)
 			continue;
+		k = acs_kept(run->m, p);
+		kept = kept.by ? kept : k;
 		names = names ? run_text(run, "%s;%s", names, p->name) : p->name;
-		if (!g)
+		if (!k.by)
 			commands = commands ? run_text(run, "%s; %s", commands, setpci_line(run, p))
 					    : setpci_line(run, p);
 	}
@@ -437,17 +452,22 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 	f->pairs = h.pairs.n;
 	if (h.cost == ACS_COSTS_NOTHING)
 		f->severity = SEVERITY_INFO;
-	if (guest && !commands)
-		guest_remedy(run, f, guest);
+	if (kept.by && !commands)
+		kept_remedy(run, f, kept);
 	else if (acs_costs[h.cost].remedy)
 		f->remedy = acs_costs[h.cost].remedy;
 	else
 		root_remedy(run, f, &h, commands);
-	if (guest && commands)
-		finding_remedy(run, f,
-			       "%s; not at a port above %s, which is bound to %s and can be a "
-			       "virtual machine's: fix leaves that one",
-			       f->remedy, guest->name, guest->driver.value);
+	if (kept.by && commands)
+		finding_remedy(
+			run, f,
+			kept.reason == ACS_FOR_GUEST
+				? "%s; not at a port above %s, which is bound to %s and can "
+				  "be a virtual machine's: fix leaves that one"
+				: "%s; not at a port above %s, the DMA function of a "
+				  "ConnectX NIC, which needs its exact bits: fix leaves that "
+				  "one",
+			f->remedy, kept.by->name, fact_str_or(kept.by->driver, ""));
 	FOR_EACH_PCI (p, run) {
 		if (!h.ports[p->index].hit)
 			continue;
@@ -918,7 +938,7 @@ static bool amd_off_leaves_acs(struct rule_run *run)
 		return false;
 	hits = switch_hits(run);
 	FOR_EACH_PCI (f, run)
-		if (hits[f->index].hit && !guest_below(run->m, f))
+		if (hits[f->index].hit && !acs_kept(run->m, f).by)
 			return true;
 	return false;
 }

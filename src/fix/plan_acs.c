@@ -15,7 +15,7 @@ struct acs_port {
 	const struct pci_function *port;
 	unsigned lifetime;
 	uint16_t old, new;
-	const struct pci_function *guest; /* below it and given to a virtual machine; NULL: none */
+	struct acs_kept kept; /* for whom it stays as it is */
 };
 
 static const char default_cost[] = "devices below this switch can reach each other without the "
@@ -81,37 +81,58 @@ static void purpose_of(struct planner *p, const struct acs_port *a, struct purpo
 	}
 }
 
-/* ---- devices of virtual machines ---- */
+/* ---- ports that stay as they are ---- */
 
-static void refuse(struct planner *p, const struct pci_function *guest)
+static void say_guest(struct planner *p, const struct pci_function *by, const char *rules,
+		      const char *ports)
 {
+	plan_manual(p, rules, arena_printf(p->a, "ACS at %s stays as it is", ports),
+		    "take %s out of the virtual machine and off %s first, then run this again",
+		    by->name, by->driver.value);
+	plan_note(p,
+		  "%s is bound to %s: it is, or can be, a virtual machine's, and ACS at %s is what "
+		  "keeps it from reading and writing other devices",
+		  by->name, by->driver.value, ports);
+}
+
+static void say_direct_nic(struct planner *p, const struct pci_function *by, const char *rules,
+			   const char *ports)
+{
+	plan_left_out(p, rules, arena_printf(p->a, "ACS at %s", ports),
+		      "it stays as it is: %s is the DMA function of a ConnectX NIC beside its GPU, "
+		      "which need exact ACS bits on these ports: `rdma_topo check` of rdma-core 61 "
+		      "says whether they are right",
+		      by->name);
+}
+
+static void refuse(struct planner *p, const struct pci_function *by)
+{
+	static void (*const say[])(struct planner * p, const struct pci_function *by,
+				   const char *rules, const char *ports) = {
+		[ACS_FOR_GUEST] = say_guest,
+		[ACS_FOR_DIRECT_NIC] = say_direct_nic,
+	};
+	enum acs_reason reason = ACS_FREE;
 	AUTO_STRBUF struct strbuf ports = {0};
 	struct purpose purpose = {0};
 
 	for (size_t i = 0; i < p->acs_n; i++) {
 		struct acs_port *a = &p->acs[i];
 
-		if (a->guest != guest)
+		if (a->kept.by != by)
 			continue;
+		reason = a->kept.reason;
 		purpose_add(p, &purpose, a->change);
 		strbuf_printf(&ports, "%s%s", ports.len ? ", " : "", a->port->name);
 	}
-	if (!ports.len)
-		return;
-	plan_manual(p, purpose.rules,
-		    arena_printf(p->a, "ACS at %s stays as it is", strbuf_str(&ports)),
-		    "take %s out of the virtual machine and off %s first, then run this again",
-		    guest->name, guest->driver.value);
-	plan_note(p,
-		  "%s is bound to %s: it is, or can be, a virtual machine's, and ACS at %s is what "
-		  "keeps it from reading and writing other devices",
-		  guest->name, guest->driver.value, strbuf_str(&ports));
+	if (ports.len)
+		say[reason](p, by, purpose.rules, strbuf_str(&ports));
 }
 
-static void refuse_guests(struct planner *p)
+static void refuse_kept(struct planner *p)
 {
 	for (size_t i = 0; i < p->acs_n; i++)
-		p->acs[i].guest = guest_below(p->m, p->acs[i].port);
+		p->acs[i].kept = acs_kept(p->m, p->acs[i].port);
 	for (size_t i = 0; p->acs_n && i < p->m->pci_n; i++)
 		refuse(p, &p->m->pci[i]);
 }
@@ -144,7 +165,7 @@ static void add_register(struct planner *p, const struct acs_port *a, bool again
 
 static bool is_wanted(const struct acs_port *a, unsigned lifetime)
 {
-	return !a->guest && (a->lifetime & lifetime);
+	return !a->kept.by && (a->lifetime & lifetime);
 }
 
 static bool runs_already(struct planner *p);
@@ -402,7 +423,7 @@ static bool keep(struct planner *p)
 
 void plan_acs_finish(struct planner *p)
 {
-	refuse_guests(p);
+	refuse_kept(p);
 	add_registers(p, keep(p));
 }
 

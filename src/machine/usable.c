@@ -129,16 +129,35 @@ static const struct pci_function *switch_of(const struct pci_function *port)
 	return port->parent ? port->parent : port;
 }
 
-const struct pci_function *guest_below(const struct machine *m, const struct pci_function *port)
+static bool is_guest_below(const struct pci_function *f, const struct pci_function *port)
 {
-	for (size_t i = 0; i < m->pci_n; i++) {
-		const struct pci_function *f = &m->pci[i];
+	return f->parent && driver_is_for_guests(fact_str_or(f->driver, "")) &&
+	       pci_is_below(f->parent, switch_of(port));
+}
 
-		if (f->parent && driver_is_for_guests(fact_str_or(f->driver, "")) &&
-		    pci_is_below(f->parent, switch_of(port)))
-			return f;
-	}
-	return NULL;
+static const struct pci_function *root_of(const struct pci_function *f)
+{
+	while (f->parent)
+		f = f->parent;
+	return f;
+}
+
+/* mlx5's table of functions for "data direct", and rdma_topo's. */
+static bool is_direct_nic_beside(const struct pci_function *f, const struct pci_function *port)
+{
+	return fact_is(f->vendor, 0x15b3) && fact_is(f->device, 0x2100) && f->parent &&
+	       root_of(f) == root_of(port);
+}
+
+struct acs_kept acs_kept(const struct machine *m, const struct pci_function *port)
+{
+	for (size_t i = 0; i < m->pci_n; i++)
+		if (is_guest_below(&m->pci[i], port))
+			return (struct acs_kept){ACS_FOR_GUEST, &m->pci[i]};
+	for (size_t i = 0; i < m->pci_n; i++)
+		if (is_direct_nic_beside(&m->pci[i], port))
+			return (struct acs_kept){ACS_FOR_DIRECT_NIC, &m->pci[i]};
+	return (struct acs_kept){ACS_FREE, NULL};
 }
 
 /* ---- kernel log ---- */

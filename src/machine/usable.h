@@ -39,10 +39,19 @@ const struct compute_mode *gpu_compute_mode(const struct gpu *g);
 /* A driver that holds devices for guests: vfio-pci and the like. */
 bool driver_is_for_guests(const char *driver);
 /*
- * A device that is, or can be, a guest's, and that ACS at this port keeps from other devices: below the
- * same switch, or below the same root port. NULL: none is known.
+ * For which device ACS at a port has to stay as it is. A guest's, or one that can be: below the same
+ * switch, or the same root port, it is kept from other devices. The DMA function of a ConnectX-8: on the
+ * ports of its segment exact bits let it and its GPU reach each other through the IOMMU's translations
+ * (ATS), and rdma_topo of rdma-core sets them.
  */
-const struct pci_function *guest_below(const struct machine *m, const struct pci_function *port);
+enum acs_reason { ACS_FREE, ACS_FOR_GUEST, ACS_FOR_DIRECT_NIC };
+
+struct acs_kept {
+	enum acs_reason reason;
+	const struct pci_function *by; /* NULL: the bits may be changed, as far as is known */
+};
+
+struct acs_kept acs_kept(const struct machine *m, const struct pci_function *port);
 
 /* ---- kernel log ---- */
 

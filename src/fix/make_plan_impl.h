@@ -226,8 +226,10 @@ const char *plan_trial_grub(struct planner *p);
 
 /* plan_cmdline.c: what the command line and the files that it comes from hold */
 typedef void word_visitor(void *context, const char *word, const char *file, unsigned line);
-/* What the boot loader's files will say, then the running line; `file` is absolute. */
+/* What the boot loader's files will say, then the running line; `file` is absolute. "--" ends a line's. */
 void plan_each_word(struct planner *p, word_visitor *visit, void *context);
+/* Whether those files have a "--", behind which GRUB would put all that is added. */
+bool plan_boot_has_dashes(struct planner *p, const char **ret_file, unsigned *ret_line);
 /* Words that are on the running line, and count, need no step. */
 bool plan_word_runs(struct planner *p, const char *word);
 /* Notes about words that are against this one, with file and line. */

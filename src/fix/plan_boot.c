@@ -142,6 +142,35 @@ void plan_boot_by_hand(struct planner *p)
 	plan_manual(p, plan_words_purpose(p).rules, "kernel parameters", "%s", strbuf_str(&how));
 }
 
+/* What GRUB's files add goes behind what stands there. */
+static bool grub_can(struct planner *p)
+{
+	const char *file;
+	unsigned line;
+
+	return !plan_boot_has_dashes(p, &file, &line);
+}
+
+static bool grub_drop_in_can(struct planner *p)
+{
+	return grub_can(p) && plan_grub_reads_drop_ins(p);
+}
+
+static void grub_by_hand(struct planner *p)
+{
+	const char *file;
+	unsigned line;
+
+	if (plan_boot_has_dashes(p, &file, &line))
+		plan_manual(
+			p, plan_words_purpose(p).rules, "kernel parameters",
+			"add before the -- in %s, line %u, %s: what follows it goes to init, not "
+			"to the kernel; then make GRUB's menu anew, and reboot",
+			file, line, plan_words(p));
+	else
+		plan_boot_by_hand(p);
+}
+
 /* ---- which ---- */
 
 /* The first of the keeper's that can. */
@@ -153,9 +182,10 @@ static const struct boot_way ways[] = {
 	{KEEPER_ENTRIES, plan_loader_has_kernel_install, plan_loader_kernel_install},
 	{KEEPER_ENTRIES, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_GRUBBY, NULL, plan_grubby},
-	{KEEPER_PROXMOX_GRUB, NULL, plan_grub_refresh},
-	{KEEPER_GRUB, plan_grub_reads_drop_ins, plan_grub_drop_in, .trial = plan_trial_grub},
-	{KEEPER_GRUB, NULL, plan_boot_by_hand, .by_hand = true},
+	{KEEPER_PROXMOX_GRUB, grub_can, plan_grub_refresh},
+	{KEEPER_PROXMOX_GRUB, NULL, grub_by_hand, .by_hand = true},
+	{KEEPER_GRUB, grub_drop_in_can, plan_grub_drop_in, .trial = plan_trial_grub},
+	{KEEPER_GRUB, NULL, grub_by_hand, .by_hand = true},
 	{KEEPER_UNKNOWN, NULL, plan_boot_by_hand, .by_hand = true},
 };
 

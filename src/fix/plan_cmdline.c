@@ -47,6 +47,8 @@ static void visit_line(const struct place *at, const char *line, size_t n, const
 		if (i > start && i - start < sizeof(word)) {
 			text_copy(word, sizeof(word), line + start, i - start);
 			at->visit(at->context, word, file, number);
+			if (strcmp(word, "--") == 0)
+				return; /* the rest is for the first program */
 		}
 		i += i == start || i < n;
 	}
@@ -110,6 +112,29 @@ void plan_each_word(struct planner *p, word_visitor *visit, void *context)
 		visit_file(&at, FILE_KERNEL_LINE, NULL);
 	if (!p->request->image && fact_known(p->m->kernel.cmdline))
 		visit_text(&at, p->m->kernel.cmdline.value, NULL, "/proc/cmdline");
+}
+
+struct dashes {
+	const char *file;
+	unsigned line;
+};
+
+static void find_dashes(void *context, const char *word, const char *file, unsigned line)
+{
+	struct dashes *d = context;
+
+	if (!d->file && strcmp(word, "--") == 0 && strcmp(file, "/proc/cmdline") != 0)
+		*d = (struct dashes){file, line};
+}
+
+bool plan_boot_has_dashes(struct planner *p, const char **ret_file, unsigned *ret_line)
+{
+	struct dashes d = {0};
+
+	plan_each_word(p, find_dashes, &d);
+	*ret_file = d.file;
+	*ret_line = d.line;
+	return d.file;
 }
 
 bool plan_has_boot_files(struct planner *p)

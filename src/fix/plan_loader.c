@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* systemd-boot: /etc/kernel/cmdline, and what makes boot entries of it. */
+#include "fix/boot_entry.h"
 #include "fix/make_plan_impl.h"
 
 #include <string.h>
@@ -78,6 +79,8 @@ static const char *running_line(struct planner *p)
 		if (!skip)
 			strbuf_printf(&line, "%s%s", line.len ? " " : "", word);
 	}
+	if (fact_known(p->m->kernel.init_words))
+		strbuf_printf(&line, " -- %s", p->m->kernel.init_words.value);
 	return arena_strdup(p->a, strbuf_str(&line));
 }
 
@@ -94,23 +97,17 @@ static const char *line_without_file(struct planner *p)
 	return arena_printf(p->a, "%s\n", running_line(p));
 }
 
-/* The words, behind the last line that is neither empty nor a comment; else as a line. */
-static const char *append_words(struct planner *p, const char *text, const char *words)
+/* The words, behind the last for the kernel. NULL: the text has a quote that is never closed. */
+static const char *append_words(struct planner *p, const char *text)
 {
-	const char *line = NULL, *end = NULL;
-	size_t n;
+	for (size_t i = 0; i < p->word_n; i++) {
+		AUTO_STRBUF struct strbuf next = {0};
 
-	while (text_next_line(&line, &n, text)) {
-		size_t blank = strspn(line, " \t");
-
-		if (blank < n && line[blank] != '#')
-			end = line + n;
+		if (!boot_text_add(text, BOOT_TEXT_LINE, p->words[i].word, &next))
+			return NULL;
+		text = arena_strdup(p->a, strbuf_str(&next));
 	}
-	if (!end)
-		return arena_printf(p->a, "%s%s\n", text, words);
-	while (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r')
-		end--;
-	return arena_printf(p->a, "%.*s %s%s", (int)(end - text), text, words, *end ? end : "\n");
+	return text;
 }
 
 static struct planned_file *write_line(struct planner *p)
@@ -126,11 +123,12 @@ static struct planned_file *write_line(struct planner *p)
 		}
 	if (!p->word_n)
 		return NULL;
-	if (!f || !text) {
+	text = f && text ? append_words(p, text) : NULL;
+	if (!text) {
 		plan_boot_by_hand(p);
 		return NULL;
 	}
-	f->text = append_words(p, text, plan_words(p));
+	f->text = text;
 	f->purpose = plan_words_purpose(p);
 	return f;
 }

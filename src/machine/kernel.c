@@ -260,12 +260,42 @@ static struct fact_int judge_dma_buf(const struct kernel *k)
 	return fact_int(0, "kernel release");
 }
 
+/* Where a bare "--" stands; NULL: nowhere. Blanks in double quotes end no word. */
+static const char *find_dashes(const char *line)
+{
+	bool quoted = false, starts = true;
+
+	for (const char *c = line; *c; c++) {
+		bool blank = !quoted && isspace((unsigned char)*c);
+
+		if (starts && strncmp(c, "--", 2) == 0 && (!c[2] || isspace((unsigned char)c[2])))
+			return c;
+		quoted ^= *c == '"';
+		starts = blank;
+	}
+	return NULL;
+}
+
+static void read_cmdline(struct reader *r, struct kernel *k)
+{
+	const struct fact_str line = read_str(r, "proc/cmdline");
+	const char *dashes = fact_known(line) ? find_dashes(line.value) : NULL;
+
+	k->cmdline = line;
+	k->init_words = fact_known(line) ? fact_str_absent(line.from) : line;
+	if (!dashes)
+		return;
+	k->cmdline.value =
+		text_trim(arena_strndup(r->m->arena, line.value, (size_t)(dashes - line.value)));
+	k->init_words = fact_str(dashes + 2 + strspn(dashes + 2, " \t"), line.from);
+}
+
 static void read_kernel(struct reader *r, struct kernel *k)
 {
 	read_version(r, k);
 	read_installed_compiler(r, k);
 	read_headers(r, k);
-	k->cmdline = read_str(r, "proc/cmdline");
+	read_cmdline(r, k);
 	k->lockdown = read_lockdown(r);
 	k->secure_boot = read_secure_boot(r);
 	read_iommus(r, k);

@@ -253,6 +253,9 @@ void line_advice(const struct line_host *h, const char *const *words, size_t n, 
 	const struct advice a = {h, words, n, out};
 
 	keepers[row_of(line_keeper(h))].advise(&a);
+	if (!h->image && fact_known(h->k->init_words))
+		strbuf_puts(out, " (before the -- on the command line: what follows it goes to "
+				 "init, not to the kernel)");
 }
 
 /* ---- grubby ---- */

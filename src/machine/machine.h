@@ -243,7 +243,8 @@ struct kernel {
 						     /usr/bin; absent: none */
 	struct fact_int exact_compiler;           /* 1: /usr/bin/gcc-<major> exists */
 	struct fact_int headers;                  /* 1: /lib/modules/RELEASE/build exists */
-	struct fact_str cmdline;
+	struct fact_str cmdline;                  /* up to a "--": the kernel's own words */
+	struct fact_str init_words;  /* behind it: for the first program; absent: none */
 	struct fact_int lockdown;    /* enum lockdown */
 	struct fact_int secure_boot; /* efivar SecureBoot; absent: no EFI */
 	struct fact_int iommus;      /* entries of /sys/class/iommu; 0: no translation at all */

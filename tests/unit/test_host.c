@@ -281,6 +281,35 @@ static void containers(void **state)
 /* Attributes, then UTF-16. */
 #define UTF16_SYSTEMD_BOOT "\6\0\0\0s\0y\0s\0t\0e\0m\0d\0-\0b\0o\0o\0t\0 \0\x32\0"
 
+/* What follows a bare "--" is init's, and sets nothing. */
+static void words_for_init(void **state)
+{
+	static const struct {
+		const char *line, *kernel, *init;
+	} rows[] = {
+		{"ro quiet", "ro quiet", NULL},
+		{"ro -- 3 iommu=pt", "ro", "3 iommu=pt"},
+		{"ro --", "ro", ""},
+		{"ro --x y--", "ro --x y--", NULL},
+		{"ro a=\"b -- c\" -- d", "ro a=\"b -- c\"", "d"},
+		{"ro -- a -- b", "ro", "a -- b"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		AUTO_STRBUF struct strbuf text = {0};
+		struct machine *m;
+
+		strbuf_printf(&text, "[proc]\ncmdline = %s\n", rows[i].line);
+		m = read_text(text.text);
+		assert_string_equal(m->kernel.cmdline.value, rows[i].kernel);
+		assert_int_equal(fact_known(m->kernel.init_words), rows[i].init != NULL);
+		if (rows[i].init)
+			assert_string_equal(m->kernel.init_words.value, rows[i].init);
+		machine_free(m);
+	}
+}
+
 static void boot_loaders(void **state)
 {
 	static const char loader[] =
@@ -461,6 +490,7 @@ int main(void)
 		cmocka_unit_test(iommus),
 		cmocka_unit_test(hypervisors),
 		cmocka_unit_test(containers),
+		cmocka_unit_test(words_for_init),
 		cmocka_unit_test(boot_loaders),
 		cmocka_unit_test(distribution_and_board),
 		cmocka_unit_test(grubby_by_program_then_by_family),

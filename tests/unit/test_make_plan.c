@@ -627,6 +627,25 @@ static void grub_by_hand(void **state)
 	world_free(&w);
 }
 
+/* GRUB puts what is added behind all that stands there, and so behind a "--". */
+static void grub_with_dashes(void **state)
+{
+	struct world w;
+
+	(void)state;
+	debian(&w);
+	put(&w, "etc/default/grub", "GRUB_DEFAULT=0\nGRUB_CMDLINE_LINUX=\"quiet -- 3 iommu=pt\"\n");
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_int_equal(w.plan->step_n, 0);
+	assert_has(
+		manual(w.plan, "kernel parameters"),
+		"add before the -- in /etc/default/grub, line 2, iommu=pt: what follows it goes to "
+		"init");
+	assert_int_equal(w.plan->wanted_n, 0);
+	world_free(&w);
+}
+
 static void grub_of_suse(void **state)
 {
 	struct world w;
@@ -931,10 +950,11 @@ static void kernel_line_of_person(void **state)
 {
 	static const char *const rows[][2] = {
 		{"root=a quiet\n", "root=a quiet iommu=pt\n"},
-		{"root=a quiet", "root=a quiet iommu=pt\n"},
+		{"root=a quiet", "root=a quiet iommu=pt"},
 		{"# note\nroot=a  \t\n\n# end\n", "# note\nroot=a iommu=pt  \t\n\n# end\n"},
 		{"# only a note\n", "# only a note\niommu=pt\n"},
 		{"root=a\nquiet\n", "root=a\nquiet iommu=pt\n"},
+		{"root=a -- iommu=pt\n", "root=a iommu=pt -- iommu=pt\n"},
 	};
 
 	(void)state;
@@ -2333,6 +2353,7 @@ int main(void)
 		cmocka_unit_test(grub_link),
 		cmocka_unit_test(grub_without_boot),
 		cmocka_unit_test(grub_by_hand),
+		cmocka_unit_test(grub_with_dashes),
 		cmocka_unit_test(grub_of_suse),
 		cmocka_unit_test(grub_of_proxmox),
 		cmocka_unit_test(conflicts_are_shown),

@@ -775,12 +775,28 @@ static const char *with_hmm(struct rule_run *run, struct change_set *out, const 
 		       : cost;
 }
 
+/* Without an IOMMU no guest gets a device, and one that is started so has none. */
+static bool refuse_off(struct rule_run *run, struct change_set *out)
+{
+	const char *by;
+	const struct pci_function *guest = guest_device(run->m, &by);
+
+	if (!guest)
+		return false;
+	propose_by_hand(
+		run, out, "the IOMMU stays on",
+		"%s belongs to virtual machines (%s), and without an IOMMU none of them can "
+		"have it: take it off there first, or run this with --iommu pt",
+		guest->name, by);
+	return true;
+}
+
 static void propose_iommu(struct rule_run *run, struct change_set *out)
 {
 	bool off = run->options->iommu_off;
 	const char *word = iommu_word(run, off);
 
-	if (!propose_wanted(run))
+	if (!propose_wanted(run) || (off && refuse_off(run, out)))
 		return;
 	if (!word)
 		propose_by_hand(run, out, "the kernel's IOMMU parameter",

@@ -3,6 +3,7 @@
 
 #include "machine/xid.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct device {
@@ -122,6 +123,66 @@ bool gpu_has_fault(const struct machine *m, const struct gpu *g, enum device_fau
 }
 
 /* ---- devices of guests ---- */
+
+/* "10de:2330,10de:2331:ffffffff:...", up to a blank, has the device. */
+static bool ids_have(const char *ids, const struct pci_function *f)
+{
+	const char *end = ids + strcspn(ids, " \t\n\"");
+
+	while (ids < end) {
+		unsigned vendor, device;
+
+		if (sscanf(ids, "%4x:%4x", &vendor, &device) == 2 && fact_is(f->vendor, vendor) &&
+		    fact_is(f->device, device))
+			return true;
+		ids += strcspn(ids, ", \t\n\"");
+		ids += ids < end;
+	}
+	return false;
+}
+
+/* The words "KEY..." of a line: whether one names the device. */
+static bool line_names(const char *line, const char *key, const struct pci_function *f)
+{
+	for (const char *at = line; (at = strstr(at, key)); at += strlen(key))
+		if ((at == line || strchr(" \t\"", at[-1])) && ids_have(at + strlen(key), f))
+			return true;
+	return false;
+}
+
+static bool is_vfio(const char *module)
+{
+	return strcmp(module, "vfio-pci") == 0 || strcmp(module, "vfio_pci") == 0;
+}
+
+/* What keeps it for guests; NULL: nothing that was read. */
+static const char *kept_for_guests(const struct machine *m, const struct pci_function *f)
+{
+	const char *line = fact_str_or(m->kernel.cmdline, "");
+
+	if (driver_is_for_guests(fact_str_or(f->driver, "")))
+		return f->driver.value;
+	if (line_names(line, "vfio-pci.ids=", f) || line_names(line, "vfio_pci.ids=", f))
+		return "vfio-pci.ids= on the kernel's command line";
+	for (size_t i = 0; i < m->modprobe_n; i++) {
+		const struct modprobe_line *l = &m->modprobe[i];
+
+		if (l->kind == MODPROBE_OPTIONS && is_vfio(l->module) &&
+		    line_names(l->text, "ids=", f))
+			return l->file;
+	}
+	return NULL;
+}
+
+const struct pci_function *guest_device(const struct machine *m, const char **ret_by)
+{
+	for (size_t i = 0; i < m->pci_n; i++) {
+		*ret_by = kept_for_guests(m, &m->pci[i]);
+		if (*ret_by)
+			return &m->pci[i];
+	}
+	return NULL;
+}
 
 /* Its upstream port: what one port redirects keeps devices below the others apart too. */
 static const struct pci_function *switch_of(const struct pci_function *port)

@@ -39,6 +39,11 @@ const struct compute_mode *gpu_compute_mode(const struct gpu *g);
 /* A driver that holds devices for guests: vfio-pci and the like. */
 bool driver_is_for_guests(const char *driver);
 /*
+ * A device that is a guest's, or will be from the next boot on: bound to such a driver, or named by
+ * vfio-pci's ids= on the command line or in modprobe.d. NULL: none is known. `ret_by`: what says so.
+ */
+const struct pci_function *guest_device(const struct machine *m, const char **ret_by);
+/*
  * For which device ACS at a port has to stay as it is. A guest's, or one that can be: below the same
  * switch, or the same root port, it is kept from other devices. The DMA function of a ConnectX-8: on the
  * ports of its segment exact bits let it and its GPU reach each other through the IOMMU's translations

@@ -213,6 +213,49 @@ static void pass_through_unless_off_is_wanted(void **state)
 	}
 }
 
+/* Bound now, or from the next boot on: a guest has no use of a device without an IOMMU. */
+static void off_is_refused_for_guests(void **state)
+{
+	static const struct {
+		const char *driver, *line, *options;
+		bool refused;
+	} rows[] = {
+		{"nvidia", "ro", NULL, false},
+		{"vfio-pci", "ro", NULL, true},
+		{"nvidia", "ro vfio-pci.ids=10de:2330,10de:2684", NULL, true},
+		{"nvidia", "ro vfio-pci.ids=10de:ffff", NULL, false},
+		{"nvidia", "ro xvfio-pci.ids=10de:2684", NULL, false},
+		{"nvidia", "ro", "disable_vga=1 ids=8086:1,10de:2684:1:2", true},
+		{"nvidia", "ro", "noids=10de:2684", false},
+	};
+	const char *rule = "iommu-translating";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct propose_options o = {.rules = &rule, .rule_n = 1, .iommu_off = true};
+		struct machine *m = recorded("guest-switch2-intel");
+		struct modprobe_line line = {.kind = MODPROBE_OPTIONS,
+					     .module = "vfio_pci",
+					     .text = rows[i].options,
+					     .file = "/etc/modprobe.d/vfio.conf"};
+		struct judged j;
+
+		m->cpu.vendor = fact_int(CPU_INTEL, here);
+		m->gpus[0].pci->driver = fact_str(rows[i].driver, here);
+		m->gpus[0].pci->vendor = fact_int(0x10de, here);
+		m->gpus[0].pci->device = fact_int(0x2684, here);
+		m->kernel.cmdline = fact_str(rows[i].line, here);
+		if (rows[i].options) {
+			m->modprobe = &line;
+			m->modprobe_n = 1;
+		}
+		j = judge(m, &o);
+		assert_int_equal(j.set.n, 1);
+		assert_int_equal(j.set.items[0].kind == CHANGE_BY_HAND, rows[i].refused);
+		done(&j);
+	}
+}
+
 /* Pass-through makes DMA direct, which HMM must not meet on a card that reaches 47 bits alone. */
 static void pass_through_switches_hmm_off(void **state)
 {
@@ -733,6 +776,7 @@ int main(void)
 		cmocka_unit_test(root_ports_are_offered_apart),
 		cmocka_unit_test(isolation_is_the_price),
 		cmocka_unit_test(pass_through_unless_off_is_wanted),
+		cmocka_unit_test(off_is_refused_for_guests),
 		cmocka_unit_test(pass_through_switches_hmm_off),
 		cmocka_unit_test(a_parameter_that_is_there_is_not_set_again),
 		cmocka_unit_test(parameters_are_named),

@@ -9,6 +9,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/distribution.h"
 #include "machine/line_keeper.h"
 #include "machine/machine.h"
 
@@ -147,9 +148,10 @@ enum there plan_exists(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3
 enum there plan_has_program(struct planner *p, const char *name);
 /* The text of a file in the plan's arena; NULL: not there, or nobody knows; then *ret_there says. */
 const char *plan_read(struct planner *p, enum there *ret_there, const char *path);
-/* True if the distribution, or one that it descends from, has this id. */
-bool plan_distribution(struct planner *p, const char *const *ids);
+enum distribution plan_distribution(struct planner *p);
 bool plan_is_debian_like(struct planner *p);
+/* NixOS: files below /etc and units are a person's to configure, not onehop's to write. */
+bool plan_etc_is_generated(struct planner *p);
 bool plan_has_systemd(struct planner *p);
 /* Whether something starts the unit at boot: a link in a folder .wants, or of a script in rcN.d. */
 enum there plan_is_enabled(struct planner *p, const char *unit);
@@ -275,9 +277,10 @@ struct unit {
 	const char *name, *about;      /* "onehop-acs.service", and what it is for */
 	const char *after, *condition; /* NULL: none */
 	const char *first, *start, *stop;
-	bool waits; /* for something: what starts it does not wait for its end */
-	bool early; /* before all ordinary services */
-	bool now;   /* started at once too */
+	const char *nix; /* what of configuration.nix has the same effect */
+	bool waits;      /* for something: what starts it does not wait for its end */
+	bool early;      /* before all ordinary services */
+	bool now;        /* started at once too */
 };
 
 /*

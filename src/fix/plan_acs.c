@@ -349,7 +349,8 @@ static bool unit_can(struct planner *p)
 		if (is_wanted(&p->acs[i], CHANGE_KEPT) &&
 		    (!is_wanted(&p->acs[i], CHANGE_NOW) || p->acs[i].old == p->acs[i].new))
 			return false;
-	return !p->request->image && !is_locked_down(p) && plan_has_systemd(p);
+	return !p->request->image && !is_locked_down(p) && plan_has_systemd(p) &&
+	       !plan_etc_is_generated(p);
 }
 
 /* The unit would do, and only a program that it may run is missing. */

@@ -175,7 +175,9 @@ static void grub_by_hand(struct planner *p)
 
 /* The first of the keeper's that can. */
 static const struct boot_way ways[] = {
+	{KEEPER_NIXOS, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_UKI, NULL, plan_boot_by_hand, .by_hand = true},
+	{KEEPER_TRANSACTIONAL, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_OSTREE, NULL, plan_ostree},
 	{KEEPER_PROXMOX_ENTRIES, NULL, plan_loader_proxmox},
 	{KEEPER_KERNELSTUB, NULL, plan_kernelstub},

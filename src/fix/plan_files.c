@@ -74,44 +74,19 @@ const char *plan_module_folder(struct planner *p, const char *module)
 
 /* ---- distributions ---- */
 
-/* A word of "ID=" or "ID_LIKE=". */
-static bool release_has(const char *release, const char *key, const char *id)
+enum distribution plan_distribution(struct planner *p)
 {
-	const char *value;
-	char list[256];
-	size_t n;
-
-	if (!text_after(release, key, &value, &n))
-		return false;
-	text_copy(list, sizeof(list), value, n);
-	for (char *c = list; *c; c++)
-		if (*c == '"' || *c == '\'')
-			*c = ' ';
-	return text_has_word(list, id);
-}
-
-bool plan_distribution(struct planner *p, const char *const *ids)
-{
-	enum there there;
-	const char *release = plan_read(p, &there, "etc/os-release");
-
-	for (; *ids; ids++) {
-		if (fact_str_is(p->files->kernel.distribution_id, *ids))
-			return true;
-		if (release &&
-		    (release_has(release, "ID=", *ids) || release_has(release, "ID_LIKE=", *ids)))
-			return true;
-	}
-	return false;
+	return distribution_of(&p->files->kernel);
 }
 
 bool plan_is_debian_like(struct planner *p)
 {
-	static const char *const ids[] = {"debian",     "ubuntu", "linuxmint", "pop",
-					  "elementary", "zorin",  "kali",      "raspbian",
-					  "devuan",     "neon",   "proxmox",   NULL};
+	return plan_distribution(p) == DISTRIBUTION_DEBIAN;
+}
 
-	return plan_distribution(p, ids);
+bool plan_etc_is_generated(struct planner *p)
+{
+	return plan_distribution(p) == DISTRIBUTION_NIXOS;
 }
 
 bool plan_has_systemd(struct planner *p)
@@ -303,12 +278,50 @@ bool plan_file_changes(const struct planned_file *f)
 	return strcmp(f->old, f->text) != 0;
 }
 
+/* What of configuration.nix becomes the file. */
+static const char *nix_option(const struct planned_file *f)
+{
+	static const struct {
+		const char *path, *option;
+	} options[] = {
+		{FILE_MODPROBE, "boot.extraModprobeConfig"},
+		{FILE_LIMITS, "security.pam.loginLimits"},
+		{FILE_MANAGER, "systemd.extraConfig (systemd.settings.Manager since 25.11)"},
+		{FILE_NCCL, "environment.etc.\"nccl.conf\".text"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(options); i++)
+		if (strcmp(f->path, options[i].path) == 0)
+			return options[i].option;
+	return "environment.etc";
+}
+
+/* A file that is written there is gone with the next nixos-rebuild, if it can be written at all. */
+static void configure_nix(struct planner *p, const struct planned_file *f)
+{
+	AUTO_STRBUF struct strbuf lines = {0};
+	const char *line = NULL;
+	size_t n;
+
+	while (text_next_line(&line, &n, f->text))
+		if (n && *line != '#' && *line != '[')
+			strbuf_printf(&lines, "%s\"%.*s\"", lines.len ? ", " : "", (int)n, line);
+	plan_manual(p, f->purpose.rules, arena_printf(p->a, "what goes into /%s", f->path),
+		    "give %s of /etc/nixos/configuration.nix what these lines say: %s; then "
+		    "`nixos-rebuild boot`, and reboot",
+		    nix_option(f), strbuf_str(&lines));
+}
+
 void plan_file_step(struct planner *p, const struct planned_file *f)
 {
 	struct step *s;
 
 	if (!plan_file_changes(f))
 		return;
+	if (plan_etc_is_generated(p)) {
+		configure_nix(p, f);
+		return;
+	}
 	s = plan_step(p, f->phase, STEP_FILE, &f->purpose, f->there ? "change /%s" : "write /%s",
 		      f->path);
 	s->target = f->path;

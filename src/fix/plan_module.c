@@ -507,22 +507,22 @@ struct initramfs {
 	 * installed; and all, since yet another may have been, and in an image none runs. dracut can
 	 * do only the running one's or all. */
 	const char *const *next, *const *all;
-	const char *distributions[4];
+	unsigned distributions; /* that have it where nobody could look: 1 << enum distribution */
 };
 
 static const struct initramfs initramfs[] = {
-	{"update-initramfs",
-	 (const char *const[]){"update-initramfs", "-u", NULL},
+	{"transactional-update", /* its dracut's output is read-only; in a snapshot */
+	 (const char *const[]){"transactional-update", "initrd", NULL},
+	 (const char *const[]){"transactional-update", "initrd", NULL},
+	 1u << DISTRIBUTION_TRANSACTIONAL},
+	{"update-initramfs", (const char *const[]){"update-initramfs", "-u", NULL},
 	 (const char *const[]){"update-initramfs", "-u", "-k", "all", NULL},
-	 {"debian", "ubuntu"}},
-	{"dracut",
+	 1u << DISTRIBUTION_DEBIAN},
+	{"dracut", (const char *const[]){"dracut", "--regenerate-all", "--force", NULL},
 	 (const char *const[]){"dracut", "--regenerate-all", "--force", NULL},
-	 (const char *const[]){"dracut", "--regenerate-all", "--force", NULL},
-	 {"fedora", "rhel", "suse"}},
-	{"mkinitcpio",
-	 (const char *const[]){"mkinitcpio", "-P", NULL},
-	 (const char *const[]){"mkinitcpio", "-P", NULL},
-	 {"arch"}},
+	 1u << DISTRIBUTION_FEDORA | 1u << DISTRIBUTION_SUSE},
+	{"mkinitcpio", (const char *const[]){"mkinitcpio", "-P", NULL},
+	 (const char *const[]){"mkinitcpio", "-P", NULL}, 1u << DISTRIBUTION_ARCH},
 };
 
 static const struct initramfs *find_initramfs(struct planner *p)
@@ -532,7 +532,7 @@ static const struct initramfs *find_initramfs(struct planner *p)
 			return &initramfs[i];
 	for (size_t i = 0; i < ARRAY_LEN(initramfs); i++)
 		if (plan_has_program(p, initramfs[i].program) == THERE_UNKNOWN &&
-		    plan_distribution(p, initramfs[i].distributions))
+		    (initramfs[i].distributions & 1u << plan_distribution(p)))
 			return &initramfs[i];
 	return NULL;
 }
@@ -542,7 +542,7 @@ static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 	if (plan_is_ostree(p) && f)
 		plan_manual(p, f->purpose.rules, "put the file into the initramfs too",
 			    "`rpm-ostree initramfs-etc --track=/%s`", f->path);
-	else
+	else if (!plan_etc_is_generated(p)) /* nixos-rebuild makes it */
 		plan_note(p, "none of update-initramfs, dracut and mkinitcpio is here: if the "
 			     "initramfs holds the module, make it anew by hand");
 }

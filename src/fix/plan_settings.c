@@ -42,7 +42,9 @@ void plan_memlock(struct planner *p, const struct change *c)
 
 	purpose_add(p, &purpose, c);
 	drop_in(p, FILE_LIMITS, &purpose, limits);
-	if (plan_has_systemd(p) && !is_so(p, FILE_MANAGER, manager)) {
+	if (plan_etc_is_generated(p)) {
+		drop_in(p, FILE_MANAGER, &purpose, manager);
+	} else if (plan_has_systemd(p) && !is_so(p, FILE_MANAGER, manager)) {
 		plan_tool(p, PHASE_SETTINGS, &undo, &serves, "when undone: %s", what);
 		drop_in(p, FILE_MANAGER, &purpose, manager);
 		if (!p->request->image)

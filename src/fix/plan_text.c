@@ -87,8 +87,12 @@ void plan_change_by_hand(struct planner *p, const struct change *c, const char *
 
 void plan_want(struct planner *p, const char *kind, const char *fmt, ...)
 {
-	struct plan_wanted *w = ARENA_PUSH(p->a, p->plan->wanted, p->plan->wanted_n);
+	struct plan_wanted *w;
 
+	/* There only registers are onehop's to set, and nobody keeps those. */
+	if (plan_etc_is_generated(p))
+		return;
+	w = ARENA_PUSH(p->a, p->plan->wanted, p->plan->wanted_n);
 	w->kind = kind;
 	w->value = FORMAT(p, fmt);
 }

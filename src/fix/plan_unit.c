@@ -129,9 +129,18 @@ void plan_unit(struct planner *p, const struct unit *u, const struct purpose *pu
 	const struct tool forget = {
 		.undo_argv = plan_argv(p, "systemctl", "daemon-reload", NULL),
 	};
-	struct planned_file *f = plan_file(p, arena_printf(p->a, UNITS "%s", u->name), PHASE_UNITS);
+	struct planned_file *f;
 	bool enabled = plan_exists(p, ENABLED "%s", u->name) == THERE_YES;
 
+	if (plan_etc_is_generated(p)) {
+		plan_manual(
+			p, purpose->rules, u->about,
+			"add to /etc/nixos/configuration.nix: %s; then `nixos-rebuild boot`, and "
+			"reboot",
+			u->nix);
+		return;
+	}
+	f = plan_file(p, arena_printf(p->a, UNITS "%s", u->name), PHASE_UNITS);
 	if (!f)
 		return;
 	f->text = unit_text(p, u);
@@ -189,6 +198,7 @@ void plan_module_load(struct planner *p, const struct change *c)
 			 "rdma-load-modules@infiniband.service rdma-load-modules@rdma.service "
 			 "rdma-load-modules@roce.service rdma-ndd.service",
 		.start = arena_printf(p->a, "/sbin/modprobe %s", name ? name : ""),
+		.nix = "boot.kernelModules = [ \"nvidia-peermem\" ];",
 	};
 	struct purpose purpose = {0};
 
@@ -308,6 +318,7 @@ static void use_own(struct planner *p, const struct change *c, const struct purp
 		.after = "systemd-modules-load.service nvidia-persistenced.service",
 		.start = "/usr/bin/nvidia-smi -pm 1",
 		.stop = "/usr/bin/nvidia-smi -pm 0",
+		.nix = "hardware.nvidia.nvidiaPersistenced = true;",
 		.now = plan_lifetime(p, c) & CHANGE_NOW,
 	};
 
@@ -326,7 +337,7 @@ void plan_persistence(struct planner *p, const struct change *c)
 			turn_on(p, &purpose);
 	} else if (!(plan_lifetime(p, c) & CHANGE_KEPT)) {
 		turn_on(p, &purpose);
-	} else if (is_useful(packaged_unit(p))) {
+	} else if (is_useful(packaged_unit(p)) && !plan_etc_is_generated(p)) {
 		use_packaged(p, c, &purpose);
 	} else {
 		use_own(p, c, &purpose);

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/distribution.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -387,25 +388,8 @@ static struct fact_str os_release(struct reader *r, struct fact_str text, const 
 	return fact_str(arena_strndup(r->m->arena, value, n), text.from);
 }
 
-/* A word of "ID=" or "ID_LIKE=". */
-static bool is_fedora_like(struct reader *r, struct fact_str release)
-{
-	static const char *const keys[] = {"ID=", "ID_LIKE="};
-	static const char *const ids[] = {"fedora",    "rhel", "centos", "rocky",
-					  "almalinux", "ol",   "amzn"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		const char *list = fact_str_or(os_release(r, release, keys[i]), "");
-
-		for (size_t k = 0; k < ARRAY_SIZE(ids); k++)
-			if (text_has_word(list, ids[k]))
-				return true;
-	}
-	return false;
-}
-
 /* The program tells; the distribution does where nobody could look for it. */
-static struct fact_int read_grubby(struct reader *r, struct fact_str release)
+static struct fact_int read_grubby(struct reader *r)
 {
 	static const char *const folders[] = {"usr/sbin", "usr/bin", "sbin"};
 	struct fact_int there = fact_int(0, "no grubby in usr/sbin, usr/bin and sbin");
@@ -418,8 +402,9 @@ static struct fact_int read_grubby(struct reader *r, struct fact_str release)
 		if (fact_unknown(here))
 			there = here;
 	}
-	return fact_unknown(there) && is_fedora_like(r, release) ? fact_int(1, release.from)
-								 : there;
+	return fact_unknown(there) && distribution_of(&r->m->kernel) == DISTRIBUTION_FEDORA
+		       ? fact_int(1, r->m->kernel.distribution_id.from)
+		       : there;
 }
 
 static void read_firmware(struct reader *r, struct kernel *k)
@@ -427,9 +412,10 @@ static void read_firmware(struct reader *r, struct kernel *k)
 	struct fact_str release = read_text(r, "etc/os-release");
 
 	k->boot_loader = read_boot_loader(r);
-	k->grubby = read_grubby(r, release);
 	k->distribution = os_release(r, release, "PRETTY_NAME=");
 	k->distribution_id = os_release(r, release, "ID=");
+	k->distribution_like = os_release(r, release, "ID_LIKE=");
+	k->grubby = read_grubby(r);
 	k->board = read_pair(r, "board_vendor", "board_name");
 	k->bios = read_pair(r, "bios_version", "bios_date");
 }

@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "change/change.h"
+#include "machine/distribution.h"
 
 #include <string.h>
 
@@ -28,6 +29,16 @@ bool line_is_systemd_boot(const struct line_host *h)
 {
 	return h->image ? !line_is_grub(h) && fact_is(h->b->kernel_line, 1)
 			: fact_is(h->k->boot_loader, BOOT_SYSTEMD_BOOT);
+}
+
+static bool is_nixos(const struct line_host *h)
+{
+	return distribution_of(h->k) == DISTRIBUTION_NIXOS;
+}
+
+static bool is_transactional(const struct line_host *h)
+{
+	return distribution_of(h->k) == DISTRIBUTION_TRANSACTIONAL;
 }
 
 static bool is_uki(const struct line_host *h)
@@ -98,6 +109,15 @@ static bool needs_quotes(const struct advice *a)
 		if (strchr(a->words[i], ';'))
 			return true;
 	return false;
+}
+
+static void advise_nixos(const struct advice *a)
+{
+	strbuf_puts(a->out, "add to boot.kernelParams of the system's configuration "
+			    "(/etc/nixos/configuration.nix), each in double quotes: ");
+	for (size_t i = 0; i < a->n; i++)
+		strbuf_printf(a->out, "%s\"%s\"", i ? " " : "", a->words[i]);
+	strbuf_puts(a->out, "; then `nixos-rebuild boot`, and reboot");
 }
 
 static void advise_uki(const struct advice *a)
@@ -187,6 +207,17 @@ static void advise_grub(const struct advice *a)
 				       : GRUB_2);
 }
 
+static void advise_transactional(const struct advice *a)
+{
+	if (!line_is_systemd_boot(a->h)) {
+		advise_grub_line(a, "`transactional-update grub.cfg`");
+		return;
+	}
+	strbuf_puts(a->out, "in /etc/kernel/cmdline, without quotes, ");
+	put_words(a, "", false);
+	strbuf_puts(a->out, "; then `sdbootutil update-all-entries`, and reboot");
+}
+
 static void advise_unknown(const struct advice *a)
 {
 	strbuf_puts(a->out, "onehop does not know this boot loader: add to the kernel's command "
@@ -208,8 +239,11 @@ static const struct {
 	const char *lead;
 	bool lists; /* a ; in a word survives */
 } keepers[] = {
+	{KEEPER_NIXOS, "NixOS", is_nixos, advise_nixos, "", true},
 	{KEEPER_UKI, "unified kernel image", is_uki, advise_uki, "", true},
 	{KEEPER_OSTREE, "rpm-ostree", is_ostree, advise_ostree, "", false},
+	{KEEPER_TRANSACTIONAL, "transactional-update", is_transactional, advise_transactional, ", ",
+	 true},
 	{KEEPER_PROXMOX_ENTRIES, "systemd-boot of Proxmox", has_proxmox_entries,
 	 advise_proxmox_entries, "", true},
 	{KEEPER_KERNELSTUB, "kernelstub", has_kernelstub, advise_kernelstub, "", true},

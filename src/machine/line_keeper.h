@@ -8,8 +8,10 @@ struct strbuf;
 
 enum line_keeper {
 	KEEPER_UNKNOWN, /* a boot loader that onehop does not know */
+	KEEPER_NIXOS,   /* configuration.nix */
 	KEEPER_UKI,     /* inside a signed kernel image */
 	KEEPER_OSTREE,
+	KEEPER_TRANSACTIONAL,   /* transactional-update, of SUSE with a read-only /boot */
 	KEEPER_PROXMOX_ENTRIES, /* proxmox-boot-tool, for systemd-boot */
 	KEEPER_KERNELSTUB,
 	KEEPER_ENTRIES, /* systemd-boot's entries, by kernel-install or by hand */

@@ -256,8 +256,9 @@ struct kernel {
 	struct fact_int grubby;          /* 1: GRUB's entries have a folder, which grubby changes */
 	struct fact_str distribution;    /* os-release PRETTY_NAME */
 	struct fact_str distribution_id; /* "debian", "ubuntu", "fedora" */
-	struct fact_str board;           /* DMI vendor and board name */
-	struct fact_str bios;            /* DMI version and date */
+	struct fact_str distribution_like; /* "rhel centos fedora"; absent: none */
+	struct fact_str board;             /* DMI vendor and board name */
+	struct fact_str bios;              /* DMI version and date */
 };
 
 /* Programs that make or change boot entries. */

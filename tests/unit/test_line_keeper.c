@@ -66,6 +66,15 @@ static const struct row {
 	{LOADER "[usr/sbin]\nproxmox-boot-tool -> ! EINVAL\n[etc/kernel]\ncmdline -> ! EINVAL\n",
 	 KEEPER_PROXMOX_ENTRIES, KEEPER_PROXMOX_ENTRIES,
 	 "/etc/kernel/cmdline, without quotes, a=1 b; then `proxmox-boot-tool refresh`"},
+	{LOADER "[etc]\nos-release = ID=nixos\n", KEEPER_NIXOS, KEEPER_NIXOS,
+	 "add to boot.kernelParams of the system's configuration (/etc/nixos/configuration.nix), "
+	 "each "
+	 "in double quotes: \"a=1\" \"b\"; then `nixos-rebuild boot`, and reboot"},
+	{GRUB "[etc]\nos-release = ID=opensuse-microos\n[usr/sbin]\ngrub2-mkconfig -> ! EINVAL\n",
+	 KEEPER_TRANSACTIONAL, KEEPER_TRANSACTIONAL,
+	 "a=1 b\"`, then `transactional-update grub.cfg`, and"},
+	{LOADER "[etc]\nos-release = ID=opensuse-aeon\n", KEEPER_TRANSACTIONAL,
+	 KEEPER_TRANSACTIONAL, "a=1 b; then `sdbootutil update-all-entries`, and reboot"},
 	{"[proc]\ncmdline = BOOT_IMAGE=vmlinuz ro\n", KEEPER_UNKNOWN, KEEPER_UNKNOWN,
 	 "onehop does not know this boot loader: add to the kernel's command line in its "
 	 "configuration a=1 b; with GRUB as the last line of /etc/default/grub: `"},

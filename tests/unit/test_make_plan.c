@@ -1047,6 +1047,66 @@ static void with_ostree(void **state)
 	world_free(&w);
 }
 
+/* Everything below /etc is made from configuration.nix: what runs is changed, the rest is told. */
+static void nixos(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_new(&w, "nixos", BOOT_SYSTEMD_BOOT, "init=/nix/store/x/init");
+	add_word(&w, "iommu=pt");
+	add_acs(&w, "0000:22:00.0");
+	add(&w, (struct change){.kind = CHANGE_MODULE_OPTION,
+				.target = "nvidia",
+				.name = "NVreg_EnableResizableBar",
+				.new = "1"});
+	add(&w, (struct change){.kind = CHANGE_MODULE_LOAD, .target = "nvidia-peermem"});
+	add(&w, (struct change){.kind = CHANGE_MEMLOCK});
+	add(&w,
+	    (struct change){.kind = CHANGE_NCCL_SETTING, .name = "NCCL_P2P_LEVEL", .new = "SYS"});
+	make(&w);
+	assert_int_equal(w.plan->step_n, 2);
+	assert_int_equal(w.plan->steps[0].kind, STEP_REGISTER);
+	assert_false(w.plan->steps[0].again_at_boot);
+	assert_string_equal(words(&w, w.plan->steps[1].argv), "modprobe nvidia-peermem");
+	assert_int_equal(w.plan->wanted_n, 0);
+	assert_has(manual(w.plan, "kernel parameters"),
+		   "boot.kernelParams of the system's configuration");
+	assert_has(manual(w.plan, "kernel parameters"), "\"pci=disable_acs_redir=0000:22:00.0\"");
+	assert_has(manual(w.plan, "what goes into /" MODPROBE),
+		   "boot.extraModprobeConfig of /etc/nixos/configuration.nix what these lines say: "
+		   "\"options nvidia NVreg_EnableResizableBar=1\"; then `nixos-rebuild boot`");
+	assert_has(manual(w.plan, "nvidia-peermem, behind"),
+		   "boot.kernelModules = [ \"nvidia-peermem\" ];");
+	assert_has(manual(w.plan, "what goes into /etc/security"), "security.pam.loginLimits");
+	assert_has(manual(w.plan, "what goes into /etc/systemd"), "DefaultLimitMEMLOCK=infinity");
+	assert_has(manual(w.plan, "what goes into /etc/nccl.conf"), "NCCL_P2P_LEVEL=SYS");
+	world_free(&w);
+}
+
+/* /etc can be written; /boot and the initramfs are made in a new snapshot. */
+static void microos(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_new(&w, "opensuse-microos", BOOT_GRUB, "BOOT_IMAGE=/boot/vmlinuz ro");
+	put(&w, "usr/sbin/transactional-update", "");
+	put(&w, "usr/bin/dracut", "");
+	put(&w, "usr/sbin/grub2-mkconfig", "");
+	add_word(&w, "iommu=pt");
+	add_acs(&w, "0000:22:00.0");
+	add(&w, (struct change){.kind = CHANGE_MODULE_BLACKLIST, .target = "nouveau"});
+	make(&w);
+	assert_has(manual(w.plan, "kernel parameters"),
+		   "`transactional-update grub.cfg`, and reboot");
+	assert_non_null(file_step(w.plan, MODPROBE));
+	assert_non_null(tool_step(&w, "transactional-update initrd"));
+	assert_null(tool_step(&w, "dracut --regenerate-all --force"));
+	assert_non_null(file_step(w.plan, "etc/systemd/system/onehop-acs.service"));
+	world_free(&w);
+}
+
 static void by_hand_only(void **state)
 {
 	static const struct {
@@ -2371,6 +2431,8 @@ int main(void)
 		cmocka_unit_test(loader_entries_by_hand),
 		cmocka_unit_test(loader_tools),
 		cmocka_unit_test(with_ostree),
+		cmocka_unit_test(nixos),
+		cmocka_unit_test(microos),
 		cmocka_unit_test(by_hand_only),
 		cmocka_unit_test(in_container),
 		cmocka_unit_test(acs_registers),

@@ -107,7 +107,7 @@ static int show_and_ask(struct fixing *s, const struct journal_entry *e, bool ye
 /* Where a reboot is needed, what was applied in this very boot was not in force yet. */
 static bool reboot_due(const struct fixing *s, const struct journal_entry *e)
 {
-	return !s->root && e && plan_needs_reboot(e->plan) &&
+	return !s->root && e && journal_undo_needs_reboot(e) &&
 	       (!*s->boot_id || strcmp(e->boot_id, s->boot_id) != 0);
 }
 

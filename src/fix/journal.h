@@ -70,6 +70,7 @@ struct journal_entry {
 	bool was_applied; /* it came to its end once; undone without that, it failed or was interrupted */
 	bool was_on_trial; /* once: it was confirmed if it is applied */
 	enum trial trial;  /* by journal_read and journal_list */
+	bool has_words;    /* it was on trial, and this boot has its parameters; by the same */
 	bool no_log;       /* it is lost: the first line is on disk before the plan is */
 	/*
 	 * 0, or the negative errno and the sentence of why it is not known what it did. Its plan has no
@@ -84,6 +85,8 @@ bool journal_is_over(const struct journal_entry *e);
 /* Neither in force nor undone: interrupted, unless another run is at it now, or not all of it could be
  * undone, or tried and not confirmed. What is damaged is neither. */
 bool journal_is_unfinished(const struct journal_entry *e);
+/* What undoing it in another boot than its own takes back only with a reboot. */
+bool journal_undo_needs_reboot(const struct journal_entry *e);
 
 /*
  * Waits `wait_s` seconds for another run, then -EBUSY with a sentence. The descriptor is the lock.

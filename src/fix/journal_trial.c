@@ -54,13 +54,24 @@ void journal_note_trial(struct fix_host *h, struct journal_entry *e)
 {
 	char boot_id[40];
 
-	if (e->damage || e->state != FIX_ON_TRIAL)
+	if (e->damage || !e->was_on_trial)
+		return;
+	e->has_words = runs(h, e->plan);
+	if (e->state != FIX_ON_TRIAL)
 		return;
 	journal_boot_id(h, boot_id);
 	if (!*boot_id || strcmp(boot_id, e->boot_id) == 0)
 		e->trial = TRIAL_WAITS;
-	else if (runs(h, e->plan))
+	else if (e->has_words)
 		e->trial = TRIAL_RUNS;
 	else
 		e->trial = is_set(h, e) ? TRIAL_WAITS : TRIAL_OVER;
+}
+
+bool journal_undo_needs_reboot(const struct journal_entry *e)
+{
+	for (size_t i = 0; i < e->plan->step_n; i++)
+		if (e->plan->steps[i].reboot && (!e->plan->steps[i].trial || e->has_words))
+			return true;
+	return false;
 }

@@ -45,7 +45,8 @@ bool fix_reboot_due(const struct journal_entry *e, const char *boot_id)
 		return false;
 	/* What was on trial was confirmed in a boot that had it. */
 	return (e->state == FIX_APPLIED && !e->was_on_trial) ||
-	       (e->state == FIX_UNDONE && strcmp(e->boot_id, boot_id) != 0);
+	       (e->state == FIX_UNDONE && strcmp(e->boot_id, boot_id) != 0 &&
+		journal_undo_needs_reboot(e));
 }
 
 /* ---- all ---- */

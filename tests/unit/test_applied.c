@@ -60,6 +60,17 @@ static struct machine *read_list(struct source *map, const char *list)
 
 /* ---- the list ---- */
 
+static void trials_are_read(void **state)
+{
+	struct machine *m = read_list(*state, "fix 3 " BOOT " trial iommu=pt\n");
+
+	assert_int_equal(m->applied_n, 1);
+	assert_int_equal(m->trouble_n, 0);
+	assert_int_equal(m->applied[0].kind, APPLIED_TRIAL);
+	assert_string_equal(m->applied[0].target, "iommu=pt");
+	machine_free(m);
+}
+
 static void every_kind_is_read(void **state)
 {
 	struct machine *m = read_list(*state, "fix 3 " BOOT " kernel-parameter iommu=pt\n"
@@ -242,6 +253,23 @@ static void a_parameter_waits_for_a_reboot(void **state)
 		    "start the machine once more");
 }
 
+/* Before its boot, in it, and after it; each is a finding, since something is to be decided. */
+static void a_trial_is_followed(void **state)
+{
+	static const char with[] = "ro iommu=pt panic=30\n", without[] = "ro quiet\n";
+
+	source_put_file(*state, "proc/cmdline", without, strlen(without));
+	assert_says(read_list(*state, "fix 3 " BOOT " trial iommu=pt\n"),
+		    "iommu=pt (fix 3) is on trial: the next boot has it, once", "reboot to try it");
+	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
+		    "the trial boot of iommu=pt (fix 3) was not confirmed", "onehop undo 3");
+	source_put_file(*state, "proc/cmdline", with, strlen(with));
+	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
+		    "iommu=pt (fix 3) is on trial in this boot", "onehop fix --confirm");
+	source_drop(*state, "proc/cmdline");
+	assert_verdict(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"), VERDICT_UNKNOWN);
+}
+
 /* Boot loaders quote what holds a semicolon. */
 static void a_parameter_is_found_in_quotes(void **state)
 {
@@ -402,6 +430,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH(every_kind_is_read),
+		WITH(trials_are_read),
+		WITH(a_trial_is_followed),
 		WITH(of_this_boot_only),
 		WITH(no_list_is_no_change),
 		WITH(other_lines),

@@ -625,6 +625,63 @@ static void history_tells_how_it_ended(void **state)
 	plan_free(none);
 }
 
+/* How far a trial is, and what to do about it. */
+static void a_trial_is_told(void **state)
+{
+	static const struct {
+		enum trial trial;
+		const char *history, *plan;
+	} rows[] = {
+		{TRIAL_WAITS, "on trial, waits for its boot", "Fix 1 is on trial: the next boot"},
+		{TRIAL_RUNS, "on trial, this boot has it: onehop fix --confirm keeps it",
+		 "Fix 1 is on trial in this boot"},
+		{TRIAL_OVER, "on trial, its boot was not confirmed", "The trial boot of fix 1"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct plan *p = plan_of_every_kind();
+		struct journal_entry e = entry_of(p, 1, FIX_ON_TRIAL);
+		const struct history_report r = {.entries = &e, .n = 1, .boot_id = OTHER_BOOT};
+		struct document *d = document_new();
+		AUTO_FREE char *text = NULL, *plan = NULL;
+		json_t *json;
+
+		e.trial = rows[i].trial;
+		report_history(d, &r);
+		text = written(d);
+		assert_has(text, rows[i].history);
+		json = report_history_json(&r);
+		assert_string_equal(json_string_value(json_object_get(
+					    json_array_get(json_object_get(json, "fixes"), 0),
+					    "state")),
+				    "on-trial");
+		assert_valid(json, "history.schema.json", "on trial");
+		plan = plan_text((struct plan_report){.plan = p, .journal = &e, .journal_n = 1});
+		assert_has(plan, rows[i].plan);
+		plan_free(p);
+	}
+}
+
+/* What is confirmed later is listed, and that there is no trial is said with its reason. */
+static void a_plan_with_a_trial(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	AUTO_FREE char *with = NULL, *without = NULL;
+
+	(void)state;
+	p->no_trial = "grubenv is on btrfs";
+	without = plan_text((struct plan_report){.plan = p});
+	assert_has(without, "no trial boot comes first, since grubenv is on btrfs");
+	p->no_trial = NULL;
+	p->on_confirm = p->steps;
+	p->on_confirm_n = p->step_n;
+	with = plan_text((struct plan_report){.plan = p});
+	assert_has(with, "The kernel parameters are tried for one boot.");
+	assert_has(with, "Otherwise the boot after it is as before.");
+	plan_free(p);
+}
+
 static void one_fix_is_shown_whole(void **state)
 {
 	static const char *const order[] = {"Fix 4 of",
@@ -841,6 +898,8 @@ int main(void)
 		cmocka_unit_test(reboot_is_due_until_it_was_seen),
 		cmocka_unit_test(history_is_a_table),
 		cmocka_unit_test(history_tells_how_it_ended),
+		cmocka_unit_test(a_trial_is_told),
+		cmocka_unit_test(a_plan_with_a_trial),
 		cmocka_unit_test(one_fix_is_shown_whole),
 		cmocka_unit_test(outcomes_say_what_holds),
 		cmocka_unit_test(json_fits_its_schema),

@@ -638,6 +638,20 @@ static void assert_tree(struct rig *g, const char *expected)
 			 expected + same, now + same, strbuf_str(&g->texts));
 }
 
+/* The option of nvidia-uvm, which is in force once the module is loaded, is none that counts. */
+static void assert_reboot(struct rig *g, bool needed)
+{
+	struct journal_entry *entries;
+	size_t n;
+
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	for (size_t i = 0; i < entries[n - 1].plan->step_n; i++)
+		if (!entries[n - 1].plan->steps[i].trial)
+			entries[n - 1].plan->steps[i].reboot = false;
+	assert_int_equal(journal_undo_needs_reboot(&entries[n - 1]), needed);
+	journal_free(entries, n);
+}
+
 static void confirmed(void **state)
 {
 	struct rig *g = *state;
@@ -680,6 +694,7 @@ static void not_confirmed(void **state)
 	assert_int_equal(fix_recover(&g->run, &n), 0);
 	assert_int_equal(n, 1);
 	assert_state(g, FIX_UNDONE, TRIAL_NONE);
+	assert_reboot(g, false);
 	assert_tree(g, old);
 	apply(g);
 	assert_boots(g, TRIED);
@@ -711,8 +726,10 @@ static void undone_in_its_boot(void **state)
 	apply(g);
 	assert_boots(g, TRIED);
 	undo(g);
+	assert_reboot(g, true);
 	assert_tree(g, old);
 	assert_boots(g, "");
+	assert_reboot(g, false);
 }
 
 static void no_other_fix_meanwhile(void **state)

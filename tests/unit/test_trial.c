@@ -520,6 +520,48 @@ static void words_in_the_entry(void **state)
 			       "'pci=disable_acs_redir=0000:22:00.0;0000:22:01.0' -- init\n}\n"));
 }
 
+/* Ubuntu's script: a boot that failed is noted, and a first try without an initial RAM disk. */
+static void ubuntu(void **state)
+{
+	static const char cfg[] =
+		"if [ -s $prefix/grubenv ]; then\n  set have_grubenv=true\n  load_env\nfi\n"
+		"if [ \"${initrdfail}\" = 2 ]; then\n   set initrdfail=\n"
+		"elif [ \"${initrdfail}\" = 1 ]; then\n   set next_entry=\"${prev_entry}\"\n"
+		"   save_env prev_entry\n   if [ \"${next_entry}\" ]; then\n"
+		"      set initrdfail=2\n   fi\nfi\n"
+		"if [ \"${next_entry}\" ] ; then\n   set default=\"${next_entry}\"\n"
+		"   set next_entry=\n   save_env next_entry\n   set boot_once=true\n"
+		"else\n   set default=\"${saved_entry}\"\nfi\n"
+		"function recordfail {\n  set recordfail=1\n"
+		"  if [ -n \"${have_grubenv}\" ]; then if [ -z \"${boot_once}\" ]; then "
+		"save_env recordfail; fi; fi\n}\n"
+		"menuentry 'Ubuntu' --class ubuntu $menuentry_id_option 'gnulinux-simple-1' {\n"
+		"\trecordfail\n\tlinux\t/vmlinuz " LINE " splash $vt_handoff\n}\n"
+		"submenu 'Advanced options for Ubuntu' $menuentry_id_option 'gnulinux-advanced-1' "
+		"{\n"
+		"\tmenuentry 'Ubuntu, with Linux 6.8' $menuentry_id_option 'gnulinux-6.8' {\n"
+		"\t\trecordfail\n\t\tsavedefault\n\t\tlinux\t/vmlinuz-6.8 " LINE " \n\t}\n}\n"
+		"if [ \"$grub_platform\" = \"efi\" ]; then\n"
+		"\tmenuentry 'UEFI Firmware Settings' { fwsetup\n}\nfi\n" SOURCES;
+	static const char saved[] = "# GRUB Environment Block\n"
+				    "saved_entry=gnulinux-advanced-1>gnulinux-6.8\n###";
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p;
+	const struct step *s;
+
+	rig_put(g, GRUB_CFG, cfg);
+	rig_put(g, GRUBENV, saved);
+	plan_trial(g, &p);
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_FILE, CUSTOM);
+	assert_non_null(s);
+	assert_non_null(strstr(s->new.data,
+			       "\tset fallback=0\nfi\n"
+			       "menuentry 'Trial boot of onehop (Ubuntu, with Linux 6.8)' "
+			       "$menuentry_id_option onehop-trial {\n\t\trecordfail\n"
+			       "\t\tlinux\t/vmlinuz-6.8 " LINE " iommu=pt panic=30 \n\t}\n"
+			       "### END"));
+}
+
 /* ---- from the plan to its end ---- */
 
 static enum fix_state state_of(struct rig *g, enum trial *ret_trial)
@@ -748,6 +790,21 @@ static void no_other_fix_meanwhile(void **state)
 		plan_free(p);
 		free(boot(g));
 	}
+}
+
+/* The trial boot hangs: the disk is in another machine, or a rescue system runs. */
+static void undone_from_outside(void **state)
+{
+	struct rig *g = *state;
+
+	apply(g);
+	free(boot(g));
+	g->host.image = true;
+	undo(g);
+	g->host.image = false;
+	assert_false(rig_exists(g, CUSTOM));
+	assert_false(rig_exists(g, UNIT));
+	assert_boots(g, "");
 }
 
 /* By kexec, or from a rescue medium: GRUB's entry for the next boot is still set. */
@@ -1117,6 +1174,45 @@ static void errors_of_confirm(void **state)
 	assert_true(failed > 30);
 }
 
+/* The disk is full from some moment on, and later it is not. */
+static void full_disks(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+
+	for (int stage = 0; stage < 3; stage++)
+		for (long n = 0; n < 110; n += 1 + stage) {
+			AUTO_PLANNED struct planned p, c = {0};
+			AUTO_FREE char *first = NULL;
+
+			put_machine(g);
+			plan_trial(g, &p);
+			if (stage) {
+				apply_planned(g, p.plan);
+				free(boot(g));
+			}
+			plan_confirmation(g, &c);
+			rig_fail_from(g, n, ENOSPC);
+			if (stage == 0)
+				apply_planned(g, p.plan);
+			else if (stage == 1)
+				confirm_planned(g, c.plan);
+			else
+				undo_it(g, NULL);
+			rig_fail(g, -1, 0);
+			first = boot(g);
+			if (state_of(g, NULL) == FIX_ON_TRIAL && !stage)
+				assert_string_equal(first, TRIED);
+			if (state_of(g, NULL) == FIX_APPLIED)
+				assert_string_equal(first, KEPT);
+			recover(g);
+			if (state_of(g, NULL) != FIX_UNDONE)
+				undo(g);
+			assert_tree(g, old);
+			assert_boots(g, "");
+		}
+}
+
 /* ---- the menu ---- */
 
 static void menus(void **state)
@@ -1207,11 +1303,13 @@ int main(void)
 		TEST(programs_that_are_missing),
 		TEST(displays),
 		TEST(words_in_the_entry),
+		TEST(ubuntu),
 		TEST(confirmed),
 		TEST(not_confirmed),
 		TEST(undone_before_its_boot),
 		TEST(undone_in_its_boot),
 		TEST(no_other_fix_meanwhile),
+		TEST(undone_from_outside),
 		TEST(a_boot_past_grub),
 		TEST(grub_cfg_is_made_anew_meanwhile),
 		TEST(custom_cfg_is_edited_meanwhile),
@@ -1223,6 +1321,7 @@ int main(void)
 		TEST(undo_cut_short),
 		TEST(errors),
 		TEST(errors_of_confirm),
+		TEST(full_disks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,10 +18,11 @@ property() { systemctl show -P "$1" "$2"; }
 # last_fix: its number
 last_fix() { onehop history --json | jq -r '.fixes[-1].fix'; }
 
-# until_ended UNIT: waits, a minute at most, until nothing of it runs
+# until_ended UNIT: waits, five minutes at most, until what it runs came to its end, or took the unit away
 until_ended() {
-    for _ in $(seq 60); do
-        [ "$(property ActiveState "$1")" = active ] || return 0
+    for _ in $(seq 300); do
+        [ "$(property ExecMainExitTimestampMonotonic "$1")" = 0 ] || return 0
+        [ "$(property LoadState "$1") $(property ActiveState "$1")" != "not-found inactive" ] || return 0
         sleep 1
     done
 }

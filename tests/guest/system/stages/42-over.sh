@@ -14,6 +14,11 @@ run "history" 0 onehop history
 said "history: what became of it" "*on trial, its boot was not confirmed*"
 run "confirm: too late" 2 onehop fix --confirm
 
+grub-editenv - set next_entry=mine
+run "the next boot is somebody's: refused" 2 onehop fix iommu-translating --trial
+said "with the reason" "GRUB is to start \"mine\" at the next boot already"
+grub-editenv - unset next_entry
+
 run "fix" 0 onehop fix acs-redirect iommu-translating --apply
 sed 's/^/#   /' /tmp/said
 said "fix: what was left is taken back first" "*of fix $(cat /root/trial)*was not confirmed*"

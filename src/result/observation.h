@@ -25,9 +25,6 @@ enum observed_gain {
 	OBSERVED_GAINS_NOTHING,
 };
 
-/* The "version" of observed.json. */
-#define OBSERVED_VERSION 1
-
 /* The run that showed it; "": unknown. */
 struct observed_run {
 	const char *tool; /* "onehop test", "NCCL" */

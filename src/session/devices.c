@@ -55,7 +55,8 @@ static int parse_device(const char *word, enum device_kind *ret_kind, uint64_t *
 		       DEVICE_MAX, word);
 }
 
-int devices_find(const struct devices *d, const char *word)
+/* The index of the device that the word names (device_is_named); -EINVAL with a sentence. */
+static int find_device(const struct devices *d, const char *word)
 {
 	for (size_t k = 0; k < d->request.n; k++)
 		if (device_is_named(word, (size_t)d->request.number[k], devices_gpu(d, k)))
@@ -73,8 +74,8 @@ int devices_find_pair(const struct devices *d, const char *text, struct pair *re
 	if (!between)
 		return err_set(EINVAL, "pairs are written 0->1 or, both ways, 0-1, and not '%s'",
 			       text);
-	i = devices_find(d, first);
-	j = i < 0 ? i : devices_find(d, between + (both ? 1 : 2));
+	i = find_device(d, first);
+	j = i < 0 ? i : find_device(d, between + (both ? 1 : 2));
 	if (j < 0)
 		return j;
 	if (i == j)

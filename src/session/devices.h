@@ -51,8 +51,6 @@ static inline bool devices_are_stand_ins(const struct devices *d)
 const struct gpu *devices_gpu(const struct devices *d, size_t k);
 /* Whether what was opened as device k is it: CUDA's numbering is a guess until then. -ENXIO. */
 int devices_check(const struct devices *d, size_t k, int ordinal, const char *pci);
-/* The index of the device that the word names (device_is_named); -EINVAL with a sentence. */
-int devices_find(const struct devices *d, const char *word);
 /* "0->1", or "0-1" for both ways; indexes. 0, or -EINVAL with a sentence. */
 int devices_find_pair(const struct devices *d, const char *text, struct pair *ret, bool *ret_both);
 

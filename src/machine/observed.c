@@ -150,19 +150,25 @@ static int take_pair(const struct taking *t, const struct figure *row)
 /* The GPUs that a test was of: one by itself, some, or all of the result. -1: one of them is gone. */
 static int tested_gpus(const struct taking *t, const struct figure *row, int *ret)
 {
-	size_t n = row->initiator >= 0 ? 1 : row->among_n ? row->among_n : t->f->gpu_n;
+	bool alone = row->initiator >= 0;
+	size_t n = alone ? 1 : row->among_n ? row->among_n : t->f->gpu_n;
 
 	for (size_t i = 0; i < n; i++) {
-		ret[i] = gpu_of(t, row->initiator >= 0 ? row->initiator
-				   : row->among_n      ? row->among[i]
-						       : (int)i);
+		ret[i] = gpu_of(t, alone ? row->initiator : row->among_n ? row->among[i] : (int)i);
 		if (ret[i] < 0)
 			return -1;
 	}
 	return (int)n;
 }
 
-/* What failed and is not one pair's. A collective of many sizes is one test: the first size says it. */
+/* A test of one GPU by itself, or of several at once. */
+static bool is_of_gpus(const struct figure *row)
+{
+	return strcmp(row->what, row->initiator >= 0 ? METRIC_GPU_VERIFIED : METRIC_ALL_VERIFIED) ==
+	       0;
+}
+
+/* What failed and is not one pair's. A collective of many sizes is one test: the first size counts. */
 static int take_failed(const struct taking *t)
 {
 	AUTO_FREE int *gpus = xcalloc(t->f->gpu_n + 1, sizeof(*gpus));
@@ -175,8 +181,7 @@ static int take_failed(const struct taking *t)
 		size_t first = t->m->observed_n;
 		int n;
 
-		if (!figure_is_failure(row) ||
-		    (row->initiator >= 0 && row->target != row->initiator) || (sizes && whole))
+		if (!figure_is_failure(row) || !is_of_gpus(row) || (sizes && whole))
 			continue;
 		whole = whole || sizes;
 		n = tested_gpus(t, row, gpus);

@@ -226,7 +226,7 @@ void figures_merge(struct figures *f)
 
 /* ---- several runs in one store ---- */
 
-/* The GPU's index here, a new one if need be; -1 stays. */
+/* The GPU's index here, a new one if need be; -1: it was -1, or has no address to find it by. */
 static int own_index(struct figures *f, const struct figures *of, int gpu)
 {
 	const char *pci = gpu >= 0 ? of->gpus[gpu].pci : NULL;
@@ -297,9 +297,12 @@ void figures_keep_earlier(struct figures *f, const struct figures *earlier)
 	size_t rows = f->row_n;
 
 	for (size_t i = 0; i < earlier->row_n; i++) {
-		struct figure row = adopted(f, earlier, &earlier->rows[i]);
+		const struct figure *old = &earlier->rows[i];
+		struct figure row = adopted(f, earlier, old);
+		bool lost = (old->initiator >= 0 && row.initiator < 0) ||
+			    (old->target >= 0 && row.target < 0);
 
-		if (!was_tested_again(f, rows, &row))
+		if (!lost && !was_tested_again(f, rows, &row))
 			*ARENA_PUSH(f->arena, f->rows, f->row_n) = row;
 	}
 }

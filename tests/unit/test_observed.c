@@ -195,6 +195,33 @@ static void garbage(void **state)
 	assert_ignored(read_with(s, BOOT, s->driver, "\"target\": 1, \"kind\": []"), 1);
 }
 
+/* Rows that name no GPU, or none that there is, and a check that both passed and failed. */
+static void odd_rows(void **state)
+{
+	static const char *const rows[] = {
+		"{\"what\": \"pair-verified\", \"median\": 0}",
+		"{\"what\": \"pair-verified\", \"median\": 0, \"initiator\": 0, \"target\": 0}",
+		"{\"what\": \"gpu-verified\", \"median\": 0}",
+		"{\"what\": \"all-verified\", \"median\": 0, \"gpus\": [0, 2]}",
+		"{\"what\": \"gpu-verified\", \"median\": 0, \"initiator\": 2, \"target\": 2}",
+		"{\"what\": \"warp-drive\", \"median\": 0, \"initiator\": 0, \"target\": 1}",
+		"{\"what\": \"pair-verified\", \"median\": 1, \"initiator\": 0, \"target\": 1, "
+		"\"kind\": \"mirror\"}",
+	};
+	struct setup *s = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_FREE char *text = xprintf(
+			"{\"schema\": \"onehop-figures\", \"version\": 2, \"boot_id\": \"%s\", "
+			"\"driver_version\": \"%s\", \"gpus\": [{\"pci\": \"%s\"}, {\"pci\": "
+			"\"%s\"}, {\"pci\": \"0000:ff:00.0\"}], \"figures\": [%s]}",
+			BOOT, s->driver, s->gpu[0], s->gpu[1], rows[i]);
+
+		put(s, text);
+		assert_ignored(machine_read(s->map, &all), strstr(rows[i], "mirror") != NULL);
+	}
+}
+
 /* ---- tests of a GPU by itself, and of several at once ---- */
 
 static struct topology *judge_with(struct setup *s, const char *wholes)
@@ -327,6 +354,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(right_and_wrong_at_once_is_neither, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(garbage, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(odd_rows, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_failed_all_reduce_doubts_its_pairs, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(wrong_own_memory_doubts_both_ways, set_up,

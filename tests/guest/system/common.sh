@@ -18,12 +18,19 @@ property() { systemctl show -P "$1" "$2"; }
 # last_fix: its number
 last_fix() { onehop history --json | jq -r '.fixes[-1].fix'; }
 
-# until_ended UNIT: waits, five minutes at most, until what it runs came to its end, or took the unit away
+# until_ended UNIT: waits, five minutes at most, until what it runs came to its end
 until_ended() {
-    for _ in $(seq 300); do
+    for _ in $(seq 150); do
         [ "$(property ExecMainExitTimestampMonotonic "$1")" = 0 ] || return 0
-        [ "$(property LoadState "$1") $(property ActiveState "$1")" != "not-found inactive" ] || return 0
-        sleep 1
+        sleep 2
+    done
+}
+
+# until_state FIX STATE: waits, five minutes at most, until history says so
+until_state() {
+    for _ in $(seq 150); do
+        [ "$(applied "$1")" != "$2" ] || return 0
+        sleep 2
     done
 }
 

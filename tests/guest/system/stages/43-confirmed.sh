@@ -5,7 +5,7 @@
 . /lib.sh
 
 like "kernel has the parameters" " $(cat /proc/cmdline) " "* iommu=pt *"
-until_ended onehop-trial.service
+until_state "$(last_fix)" applied
 journalctl -b -u onehop-trial.service -o cat | sed 's/^/#   /'
 is "history" "$(applied "$(last_fix)")" applied
 is "files that changed" "$(changed)" "/boot/grub/grub.cfg /etc/default/grub.d/99-onehop.cfg "

@@ -49,7 +49,7 @@ static bool is_zero(const struct block *b)
 /* 1: the installed one is the built one with blocks missing; 0: it is the same, or another. */
 static int is_torn(int installed, int built)
 {
-	struct block here, made;
+	struct block here = {.n = 0}, made = {.n = 0};
 	bool torn = false;
 	int r = 0;
 

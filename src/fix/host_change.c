@@ -162,8 +162,8 @@ static int free_second_name(const struct place *p, char ret[static NAME_MAX + 1]
 /* The second name of a file that holds what is to be put, into x->kept; "" if none does. */
 static int find_kept(struct changing *x)
 {
-	char **names;
-	size_t n;
+	char **names = NULL;
+	size_t n = 0;
 	int r = list_second_names(&x->place, &names, &n), same = 0;
 
 	if (r < 0)
@@ -188,8 +188,8 @@ static int find_kept(struct changing *x)
 int host_forget_old(struct fix_host *h, const char *path)
 {
 	AUTO_PLACE struct place p = PLACE_NONE;
-	char **names;
-	size_t n, gone = 0;
+	char **names = NULL;
+	size_t n = 0, gone = 0;
 	int r = host_find(h, path, MISSING_FAILS, &p);
 
 	if (r >= 0)

@@ -168,8 +168,8 @@ static enum whose whose_by_root(struct system *y, const struct boot_entry *e, co
 
 static bool says_repair(const char *s, size_t n)
 {
-	static const char *const names[] = {"rescue",   "recovery", "emergency",
-					    "fallback", "repair",   "single"};
+	static const char *const names[] = {"rescue", "recovery", "emergency",    "fallback",
+					    "repair", "single",   BOOT_ENTRY_KEPT};
 	AUTO_FREE char *copy = xstrndup(s, n);
 
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)

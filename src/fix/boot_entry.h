@@ -39,6 +39,9 @@ char *boot_text_words(const char *text, enum boot_text form);
 
 /* ---- an entry ---- */
 
+/* The end of the ID of a copy that onehop keeps while it replaces an entry: never one to be edited. */
+#define BOOT_ENTRY_KEPT ".onehop-old"
+
 /* The value of the first line with that key, without the quotes around it; false: there is none. */
 bool boot_entry_get(const char *text, const char *key, const char **ret, size_t *ret_n);
 

@@ -124,7 +124,7 @@ static int judge(const struct plan *p, struct prospects *x, size_t *ret_at)
 static int check_image(const struct fix_run *run, const struct plan *p)
 {
 	for (size_t i = 0; run->host->image && i < p->step_n; i++)
-		if (p->steps[i].kind != STEP_FILE)
+		if (!step_in_image(&p->steps[i]))
 			return err_set(EINVAL, "step %zu cannot be done in a system image: %s",
 				       i + 1,
 				       p->steps[i].what ? p->steps[i].what : "it needs the system");

@@ -13,7 +13,8 @@
 /* The boot loader reads it, so its old content keeps a second name. */
 static bool keeps_old(const struct step *s)
 {
-	return s->kind == STEP_GENERATED || (s->kind == STEP_FILE && s->for_boot);
+	return s->kind == STEP_GENERATED || s->kind == STEP_OPTIONS ||
+	       (s->kind == STEP_FILE && s->for_boot);
 }
 
 static bool replaces(const struct journal_entry *e, const char *target)
@@ -287,7 +288,7 @@ static void undo_seen(struct undoing *u, size_t i, enum step_state state, const 
 	const struct step *s = &u->e->plan->steps[i], *left = left_in_bracket(u, i);
 
 	/* Of several words some may be gone; the others are still the fix's. */
-	if (state == STEP_IS_NEW || (state == STEP_IS_OTHER && s->kind == STEP_WORDS)) {
+	if (state == STEP_IS_NEW || (state == STEP_IS_OTHER && step_by_parts(s))) {
 		if (try_undo(u, i) < 0)
 			undo_changed(u, i);
 	} else if (state == STEP_IS_OLD && left) {

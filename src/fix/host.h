@@ -44,6 +44,7 @@ struct fix_host {
 	bool image; /* not the running system: no program is run, no register or attribute written */
 	fix_runner *run;
 	void *run_context;
+	bool all_fat; /* for tests: every file system counts as FAT */
 	/* NULL, or told of each point, with the path; a negative errno makes it fail. For tests. */
 	int (*before)(void *context, enum fix_point point, const char *path);
 	void *before_context;
@@ -155,3 +156,15 @@ int host_change(struct fix_host *h, const char *path, const struct host_change *
  */
 int host_settle(struct fix_host *h, const char *path, const struct host_change *c);
 int host_forget_old(struct fix_host *h, const char *path);
+
+/* ---- host_entry.c: entries of boot partitions ---- */
+
+/*
+ * Replaces an entry, as a text, if it is as it was `seen`; "": empty, or not there. On FAT a power cut can
+ * leave an empty file once the file system was checked: so the old entry is beside it, whole and under a
+ * name that the boot loader reads, until the new one is on disk. Elsewhere it is host_change, for_boot.
+ * -EBUSY: another program has changed it.
+ */
+int host_replace_entry(struct fix_host *h, const char *path, const char *seen, const char *text);
+/* The name of that copy, of an entry's path; the caller frees. */
+char *host_kept_entry(const char *path);

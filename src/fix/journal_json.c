@@ -45,6 +45,7 @@ static const struct {
 	{"undo_argv", offsetof(struct step, undo_argv)},
 	{"check_argv", offsetof(struct step, check_argv)},
 	{"dropped", offsetof(struct step, dropped)},
+	{"known", offsetof(struct step, known)},
 };
 
 static const struct {
@@ -326,10 +327,12 @@ static void check_step(struct reader *r, const struct step *s)
 		check_sum(r, "old_sha256", s->old_sha256);
 		check_sum(r, "new_sha256", s->new_sha256);
 	}
-	if ((device || s->kind == STEP_ONE_SHOT) && !s->at)
+	if ((device || s->kind == STEP_ONE_SHOT || s->kind == STEP_OPTIONS) && !s->at)
 		wrong(r, "at", "is missing");
 	if (s->kind == STEP_WORDS && (!s->target || !s->at || !s->argv || !s->undo_argv))
 		wrong(r, "argv", "is missing");
+	if (s->kind == STEP_OPTIONS && !s->new.data)
+		wrong(r, "new", "is missing");
 	if ((device || text || s->kind == STEP_WORDS) && (!s->old.data || !s->new.data))
 		wrong(r, s->old.data ? "new" : "old", "is missing");
 	if (s->kind == STEP_ONE_SHOT && (!s->argv || !s->undo_argv))

@@ -62,6 +62,7 @@ static const struct step_ops *const kinds[STEP_KIND_N] = {
 	[STEP_GENERATED] = &step_generated_ops,
 	[STEP_WORDS] = &step_words_ops,
 	[STEP_ONE_SHOT] = &step_one_shot_ops,
+	[STEP_OPTIONS] = &step_options_ops,
 };
 
 const char *step_kind_word(enum step_kind k)
@@ -81,7 +82,7 @@ int step_kind_parse(const char *word, enum step_kind *ret)
 
 bool step_has_content(const struct step *s)
 {
-	return s->kind == STEP_FILE || s->kind == STEP_GENERATED;
+	return s->kind == STEP_FILE || s->kind == STEP_GENERATED || s->kind == STEP_OPTIONS;
 }
 
 bool step_is_program(const struct step *s)
@@ -92,6 +93,16 @@ bool step_is_program(const struct step *s)
 bool step_is_volatile(const struct step *s)
 {
 	return kinds[s->kind]->in_system;
+}
+
+bool step_in_image(const struct step *s)
+{
+	return kinds[s->kind]->in_image;
+}
+
+bool step_by_parts(const struct step *s)
+{
+	return kinds[s->kind]->by_parts;
 }
 
 static bool same_text(const char *a, const char *b)
@@ -143,7 +154,7 @@ static int read_back(struct fix_host *h, const struct step *s, const struct byte
 	enum step_state state;
 	int r;
 
-	if (step_is_program(s))
+	if (step_is_program(s) || kinds[s->kind]->reads_back)
 		return 0;
 	wanted.old = wanted.new = *expected; /* the two may look the same */
 	r = step_look(h, &wanted, &state, &now);

@@ -18,6 +18,7 @@ enum step_kind {
 	STEP_GENERATED, /* a file that such a program makes: written beside, checked, put in place */
 	STEP_WORDS, /* the kernel's command line of the next boot, by the program that keeps it */
 	STEP_ONE_SHOT, /* the boot loader's entry for the next boot alone, which it clears itself */
+	STEP_OPTIONS, /* words on a kernel command line: a boot entry's, or that of /etc/kernel/cmdline */
 	STEP_KIND_N
 };
 
@@ -34,11 +35,18 @@ enum step_kind {
  *  WORDS      "rpm-ostree"         "iommu=pt"    "-iommu=pt", "+iommu=pt": not there, there
  *  ONE_SHOT   the file that has it "next_entry"  "", "onehop-trial": the entry's name in GRUB's
  *                                                environment block
+ *  OPTIONS    the file             "iommu=pt"    its content; `at` are the words that it lacked, and
+ *                                                what undo takes away again, whatever is there then
  */
 struct step {
 	enum step_kind kind;
 	const char *target, *at;
 	struct bytes old, new;
+	/*
+	 * OPTIONS of /etc/kernel/cmdline: names of the boot entries that were there. Those that came since
+	 * were made from that file: undo takes the words from them too. NULL: none are made from it.
+	 */
+	const char *const *known;
 	uint16_t mask; /* REGISTER */
 	uint32_t
 		identity; /* REGISTER, BAR_SIZE: vendor << 16 | device that must be at the address */
@@ -193,6 +201,9 @@ int step_tidy(struct fix_host *h, const struct step *s);
 bool step_has_content(const struct step *s); /* FILE, GENERATED: old and new are a file's bytes */
 bool step_is_program(const struct step *s);  /* TOOL, GENERATED */
 bool step_is_volatile(const struct step *s); /* of the running system only: gone with a reboot */
+bool step_in_image(const struct step *s);    /* can be done in an image: FILE, OPTIONS */
+/* WORDS, OPTIONS: it is undone by what is there then, whatever else the target holds by now. */
+bool step_by_parts(const struct step *s);
 /* Whether both are about the same file, register, ... */
 bool step_same_target(const struct step *a, const struct step *b);
 /* One sentence without a full stop: what is there instead of `expected`. */

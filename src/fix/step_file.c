@@ -51,18 +51,16 @@ static int look_file(struct fix_host *h, const struct step *s, enum step_state *
 
 /* ---- a file ---- */
 
-/* The first folder on the way to the target that is not there: NULL if all are. */
-static int first_missing(struct fix_host *h, struct arena *a, const struct step *s,
-			 const char **ret)
+int step_note_made(struct fix_host *h, struct arena *a, struct step *s)
 {
-	*ret = NULL;
+	s->made = NULL;
 	for (const char *slash = strchr(s->target, '/'); slash; slash = strchr(slash + 1, '/')) {
 		const char *folder = arena_strndup(a, s->target, (size_t)(slash - s->target));
 		struct stat st;
 		int r = host_stat(h, folder, &st);
 
 		if (r == -ENOENT)
-			*ret = folder;
+			s->made = folder;
 		if (r < 0)
 			return r == -ENOENT ? 0 : r;
 	}
@@ -82,7 +80,7 @@ static int prepare_file(struct fix_host *h, struct arena *a, struct step *s)
 			return r;
 		s->mode = st.st_mode & 07777;
 	}
-	return s->old.data ? 0 : first_missing(h, a, s, &s->made);
+	return s->old.data ? 0 : step_note_made(h, a, s);
 }
 
 static struct host_change change_of(const struct step *s, bool undoing)
@@ -118,7 +116,7 @@ static int apply_file(struct fix_host *h, const struct step *s, struct strbuf *o
 }
 
 /* The folders that were made for it, from the innermost on, while they are empty. */
-static int remove_made(struct fix_host *h, const struct step *s)
+int step_remove_made(struct fix_host *h, const struct step *s)
 {
 	AUTO_FREE char *folder = xstrdup(s->target);
 	size_t least = s->made ? strlen(s->made) : 0;
@@ -143,7 +141,7 @@ static int undo_file(struct fix_host *h, const struct step *s, struct strbuf *ou
 	const struct host_change c = change_of(s, true);
 	int r = change(h, s, &c, output);
 
-	return r < 0 ? r : remove_made(h, s);
+	return r < 0 ? r : step_remove_made(h, s);
 }
 
 static int tidy_file(struct fix_host *h, const struct step *s)
@@ -151,11 +149,12 @@ static int tidy_file(struct fix_host *h, const struct step *s)
 	const struct host_change c = change_of(s, true);
 	int r = host_settle(h, s->target, &c);
 
-	return r < 0 || s->old.data ? r : remove_made(h, s);
+	return r < 0 || s->old.data ? r : step_remove_made(h, s);
 }
 
 const struct step_ops step_file_ops = {
 	.word = "file",
+	.in_image = true,
 	.look = look_file,
 	.prepare = prepare_file,
 	.apply = apply_file,

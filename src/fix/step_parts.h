@@ -8,6 +8,9 @@
 struct step_ops {
 	const char *word;
 	bool program, in_system; /* in_system: of the running system only, gone with a reboot */
+	bool in_image; /* a file below the root, so that it can be done in a mounted image too */
+	bool by_parts; /* goes by parts of what is there: some of them are no drift when undoing */
+	bool reads_back; /* by itself, in both directions */
 	int (*look)(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now);
 	int (*prepare)(struct fix_host *h, struct arena *a, struct step *s);
 	int (*allow)(struct fix_host *h, const struct step *s);
@@ -21,9 +24,15 @@ struct step_ops {
 int step_run_filled(struct fix_host *h, const struct step *s, const char *const *argv,
 		    const char *path, struct strbuf *output);
 
-extern const struct step_ops step_file_ops, step_generated_ops, step_words_ops;
+extern const struct step_ops step_file_ops, step_generated_ops, step_words_ops,
+	step_options_ops;
 extern const struct step_ops step_register_ops, step_bar_size_ops, step_attribute_ops;
 extern const struct step_ops step_one_shot_ops;
+
+/* Notes the first folder on the way to the target that is not there: NULL if all are. */
+int step_note_made(struct fix_host *h, struct arena *a, struct step *s);
+/* Removes the folders that were made for a new file, from the innermost on, while they are empty. */
+int step_remove_made(struct fix_host *h, const struct step *s);
 
 /* Where the device's folder of sysfs is, with `rest` behind; the caller frees. */
 char *step_device_path(const struct step *s, const char *rest);

@@ -108,7 +108,7 @@ static void add_value(const struct step *s, const struct bytes *expected, const 
 void step_difference(const struct step *s, const struct bytes *expected, const char *now,
 		     struct strbuf *out)
 {
-	if (s->kind == STEP_FILE || s->kind == STEP_GENERATED)
+	if (s->kind == STEP_FILE || s->kind == STEP_GENERATED || s->kind == STEP_OPTIONS)
 		add_file(s, expected, now, out);
 	else if (s->kind == STEP_WORDS)
 		add_words(s, now, out);

@@ -254,6 +254,7 @@ static int undo(struct fix_host *h, const struct step *s, struct strbuf *output)
 
 const struct step_ops step_words_ops = {
 	.word = "words",
+	.by_parts = true,
 	.look = look,
 	.prepare = prepare,
 	.apply = apply,

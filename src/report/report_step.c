@@ -102,6 +102,17 @@ static void add_file(struct document *out, const struct step *s, bool verbose)
 	add_content(out, s, verbose);
 }
 
+static void add_options(struct document *out, const struct step *s, bool verbose)
+{
+	if (!s->old.data) {
+		add_file(out, s, verbose);
+		return;
+	}
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
+		      "change:", "/%s: %s is added to its command line; the rest of it stays",
+		      s->target, s->at);
+}
+
 /* ---- registers ---- */
 
 static void add_register(struct document *out, const struct step *s, bool verbose)
@@ -245,6 +256,7 @@ static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct st
 	[STEP_ATTRIBUTE] = add_attribute, [STEP_BAR_SIZE] = add_bar_size,
 	[STEP_TOOL] = add_tool,           [STEP_GENERATED] = add_generated,
 	[STEP_WORDS] = add_tool,          [STEP_ONE_SHOT] = add_one_shot,
+	[STEP_OPTIONS] = add_options,
 };
 
 void add_step_change(struct document *out, const struct step *s, bool verbose)
@@ -305,6 +317,9 @@ void step_undo_words(const struct step *s, struct strbuf *out)
 	else if (s->kind == STEP_GENERATED)
 		strbuf_printf(out, "put /%s back%s", s->target,
 			      s->undo_argv ? ", or make it anew" : "");
+	else if (s->kind == STEP_OPTIONS)
+		strbuf_printf(out, "remove %s from /%s%s", s->at, s->target,
+			      s->known ? " and from entries that were made from it since" : "");
 	else if (s->kind == STEP_FILE)
 		strbuf_printf(out, s->old.data ? "put /%s back" : "remove /%s", s->target);
 	else if (s->kind == STEP_REGISTER)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
+#include "fix/boot_entry.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -149,7 +150,10 @@ static void add_bytes(const char *data, size_t n, struct strbuf *out)
 
 static bool is_left_out(const char *path)
 {
-	return strcmp(path, JOURNAL_FOLDER) == 0 || strstr(path, HOST_OLD);
+	const char *old = strstr(path, HOST_OLD);
+
+	/* A copy that is kept of an entry is gone when that is replaced. */
+	return strcmp(path, JOURNAL_FOLDER) == 0 || (old && !strstr(old, ".conf"));
 }
 
 static void add_tree(const struct rig *g, const char *path, struct strbuf *out);
@@ -240,7 +244,8 @@ static bool is_one_of(const struct plan *p, const char *path, const char *conten
 		const struct step *s = &p->steps[i];
 		const struct bytes *both[] = {&s->old, &s->new};
 
-		if (s->kind != STEP_FILE || strcmp(s->target, path) != 0)
+		if ((s->kind != STEP_FILE && s->kind != STEP_OPTIONS) ||
+		    strcmp(s->target, path) != 0)
 			continue;
 		for (int k = 0; k < 2; k++)
 			if (content ? both[k]->data && both[k]->size == size &&
@@ -261,7 +266,7 @@ char *rig_torn(const struct rig *g, const struct plan *p)
 		AUTO_FREE char *whole = NULL, *now = NULL;
 		size_t n = 0;
 
-		if (s->kind != STEP_FILE)
+		if (s->kind != STEP_FILE && s->kind != STEP_OPTIONS)
 			continue;
 		whole = below(g, s->target);
 		now = get_bytes(whole, &n);
@@ -348,7 +353,7 @@ static char *generated_of(const char *config)
 char *rig_grub_text(const struct rig *g)
 {
 	AUTO_FREE char *config = rig_get(g, "etc/default/gen.cfg");
-	AUTO_FREE char *kernel = rig_get(g, "etc/kernel");
+	AUTO_FREE char *kernel = rig_get(g, "etc/default/kernel");
 	AUTO_FREE char *words = xprintf("%s%s%s", config ? config : "", kernel ? "\nkernel " : "",
 					kernel ? kernel : "");
 
@@ -473,6 +478,11 @@ void rig_reset(struct rig *g)
 	rig_put(g, "boot/initrd", initrd);
 	rig_put(g, "run/switch", "off");
 	rig_put(g, RIG_KNOB, "auto");
+	rig_put(g, "etc/machine-id", RIG_ID "\n");
+	rig_put(g, RIG_ENTRY, "title One\nlinux /6.1/linux\noptions root=a quiet\n");
+	rig_put(g, RIG_COUNTED, "title Two\nlinux /6.2/linux\noptions root=a\noptions quiet\n");
+	rig_put(g, RIG_LINE, "root=a quiet\n");
+	rig_put(g, "proc/cmdline", "root=a quiet\n");
 	rig_put(g, "proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n");
 	make_folders(g, "var/lib/");
 	rig_write_at(g, -1, NULL);
@@ -489,6 +499,8 @@ void rig_forget(struct rig *g)
 	if (nftw(journal, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0)
 		rmdir(journal);
 	host_forget_old(&g->host, "boot/grub/grub.cfg");
+	host_forget_old(&g->host, RIG_ENTRY);
+	host_forget_old(&g->host, RIG_COUNTED);
 	rig_fail(g, -1, 0);
 	rig_write_at(g, -1, NULL);
 	rig_listen(g);
@@ -506,6 +518,7 @@ void rig_open(struct rig *g, uint64_t seed)
 	snprintf(g->root, sizeof(g->root), "%s/onehop-fix-XXXXXX", shm ? "/dev/shm" : "/tmp");
 	must(mkdtemp(g->root) != NULL, g->root);
 	must(fix_host_open(g->root, &g->host) == 0, g->root);
+	g->host.all_fat = true;
 	g->host.image = false; /* it stands in for a running system */
 	g->host.run = runner;
 	g->host.run_context = g;
@@ -610,13 +623,44 @@ void rig_grub(const struct rig *g, struct plan *p, const char *old, const char *
 		s->expect = arena_strndup(p->arena, new, strcspn(new, " \n"));
 }
 
+static const char *const lines[] = {RIG_ENTRY, RIG_COUNTED, RIG_LINE};
+
+static char *with_words(const char *text, const char *path, const char *words)
+{
+	AUTO_FREE char *copy = xstrdup(words);
+	char *rest = copy, *word, *now = xstrdup(text);
+
+	while ((word = strsep(&rest, " "))) {
+		AUTO_STRBUF struct strbuf next = {0};
+
+		boot_text_add(now, boot_text_of(path), word, &next);
+		free(now);
+		now = xstrdup(next.text);
+	}
+	return now;
+}
+
+void rig_words(const struct rig *g, struct plan *p, const char *words)
+{
+	static const char *const known[] = {RIG_ID "-6.1.conf", RIG_ID "-6.2+3.conf", NULL};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		AUTO_FREE char *old = rig_get(g, lines[i]);
+		AUTO_FREE char *new = with_words(old, lines[i], words);
+		struct step *s = add(p, STEP_OPTIONS, lines[i], old, new);
+
+		s->at = arena_strdup(p->arena, words);
+		s->known = boot_text_of(lines[i]) == BOOT_TEXT_LINE ? known : NULL;
+	}
+}
+
 /* ---- plans ---- */
 
 /* What is there once the steps so far are done. */
 struct future {
 	struct plan *plan;
 	char *files[5], *x_conf, *knob, *acs[2];
-	bool switched, grub;
+	bool switched, grub, words;
 };
 
 static const char *const files[] = {"etc/a.conf", "etc/b.conf", "etc/e.conf", "etc/new/c.conf",
@@ -687,6 +731,14 @@ static void add_grub(struct rig *g, struct future *f)
 	f->grub = true;
 }
 
+/* Once: the texts of the steps are those of before the plan. */
+static void add_words(struct rig *g, struct future *f)
+{
+	if (!f->words)
+		rig_words(g, f->plan, rig_random(g, 2) ? "iommu=pt" : "iommu=pt pci=realloc");
+	f->words = true;
+}
+
 static void future_done(struct future *f)
 {
 	for (size_t i = 0; i < 5; i++)
@@ -701,7 +753,7 @@ struct plan *rig_random_plan(struct rig *g)
 {
 	static void (*const adders[])(struct rig *, struct future *) = {
 		add_file,      add_file,   add_file,   add_file, add_acs,
-		add_attribute, add_switch, add_initrd, add_grub,
+		add_attribute, add_switch, add_initrd, add_grub, add_words,
 	};
 	CLEANUP(future_done)
 	struct future f = {.plan = plan_new()};
@@ -713,6 +765,7 @@ struct plan *rig_random_plan(struct rig *g)
 	f.knob = xstrdup("auto");
 	f.acs[0] = xstrdup("001d");
 	f.acs[1] = xstrdup("001d");
+	g->host.all_fat = rig_random(g, 2);
 	while (n--)
 		adders[rig_random(g, sizeof(adders) / sizeof(*adders))](g, &f);
 	return f.plan;
@@ -727,6 +780,7 @@ struct plan *rig_rich_plan(struct rig *g)
 	rig_file(p, "etc/new/deep/d.conf", NULL, "d\n");
 	rig_initrd(p, "options x=1", "options x=2");
 	rig_grub(g, p, "quiet", "iommu=pt quiet");
+	rig_words(g, p, "iommu=pt pci=realloc");
 	rig_file(p, "etc/a.conf", "a\nmore\n", "a\nstill more\n");
 	rig_file(p, "etc/b.conf", "b 1\nb 2\n", NULL);
 	rig_attribute(p, "auto", "1");

@@ -5,9 +5,13 @@
 #include "base/strbuf.h"
 #include "fix/fix.h"
 
-#define RIG_DEVICE "0000:22:00.0"
-#define RIG_OTHER  "0000:23:00.0"
-#define RIG_KNOB   "sys/kernel/knob"
+#define RIG_DEVICE  "0000:22:00.0"
+#define RIG_OTHER   "0000:23:00.0"
+#define RIG_KNOB    "sys/kernel/knob"
+#define RIG_ID      "0123456789abcdef0123456789abcdef"
+#define RIG_ENTRY   "boot/loader/entries/" RIG_ID "-6.1.conf"
+#define RIG_COUNTED "boot/loader/entries/" RIG_ID "-6.2+3.conf" /* by boot counting */
+#define RIG_LINE    "etc/kernel/cmdline"
 
 struct rig {
 	char root[64];
@@ -88,7 +92,9 @@ struct step *rig_switch(struct plan *p, const char *old, const char *new);
 void rig_initrd(struct plan *p, const char *old, const char *new);
 /* etc/default/gen.cfg between two steps that make boot/grub/grub.cfg, which names etc/kernel too. */
 void rig_grub(const struct rig *g, struct plan *p, const char *old, const char *new);
-/* 1 to 12 steps and brackets over all of the above. */
+/* Adds the words to all of the rig's entries, and to etc/kernel/cmdline, as those texts are now. */
+void rig_words(const struct rig *g, struct plan *p, const char *words);
+/* 1 to 12 steps and brackets over all of the above; on FAT, or not. */
 struct plan *rig_random_plan(struct rig *g);
 /* One of each, and a file that changes twice, one in new folders, one that goes. */
 struct plan *rig_rich_plan(struct rig *g);

@@ -2180,7 +2180,7 @@ static void install_kernel(struct rig *g)
 {
 	AUTO_FREE char *text = NULL;
 
-	rig_put(g, "etc/kernel", "6.9");
+	rig_put(g, "etc/default/kernel", "6.9");
 	text = rig_grub_text(g);
 	rig_put(g, "boot/grub/grub.cfg", text);
 }
@@ -2247,8 +2247,8 @@ static void assert_others_as_before(struct rig *g, const struct other_program *o
 	AUTO_FREE char *before = NULL;
 
 	rig_remove(g, o->path);
-	if (rig_exists(g, "etc/kernel"))
-		rig_remove(g, "etc/kernel");
+	if (rig_exists(g, "etc/default/kernel"))
+		rig_remove(g, "etc/default/kernel");
 	if (strstr(o->path, "etc/new"))
 		rig_remove(g, "etc/new/deep"), rig_remove(g, "etc/new");
 	before = rig_tree(g);

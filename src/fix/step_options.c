@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Steps that add words to a kernel command line in a text: an entry of a boot partition, or
+ * /etc/kernel/cmdline. The words are what is the fix's, not the text around them: kernels come and go,
+ * boot counting renames entries, and persons edit them. So both directions go by what is there then.
+ */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "fix/boot_entry.h"
+#include "fix/step_parts.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+/* The file that a step is about, as it is now. */
+struct now {
+	enum boot_text form;
+	char *path; /* of an entry, under the name that it has by now; NULL: it is not there */
+	char *text; /* NULL: the same */
+};
+
+#define AUTO_NOW CLEANUP(now_done)
+static void now_done(struct now *n)
+{
+	free(n->path);
+	free(n->text);
+}
+
+/* ---- words ---- */
+
+/* Copies the next of `words` to ret, which the caller frees; *words goes on behind it. */
+static char *next_word(const char **words)
+{
+	const char *start = *words + strspn(*words, " ");
+	size_t n = strcspn(start, " ");
+
+	*words = start + n;
+	return n ? xstrndup(start, n) : NULL;
+}
+
+/* How many of the step's words the text has; *ret_n: of how many. */
+static size_t count(const struct step *s, const char *text, enum boot_text form, size_t *ret_n)
+{
+	const char *words = s->at;
+	size_t found = 0;
+	char *word;
+
+	for (*ret_n = 0; (word = next_word(&words)); (*ret_n)++) {
+		found += boot_text_has(text, form, word);
+		free(word);
+	}
+	return found;
+}
+
+static bool has_any(const struct step *s, const char *text, enum boot_text form)
+{
+	size_t n;
+
+	return count(s, text, form, &n) > 0;
+}
+
+typedef bool edit(const char *text, enum boot_text form, const char *word, struct strbuf *ret);
+
+/* Only what is not there. */
+static bool add(const char *text, enum boot_text form, const char *word, struct strbuf *ret)
+{
+	if (!boot_text_has(text, form, word))
+		return boot_text_add(text, form, word, ret);
+	strbuf_puts(ret, text);
+	return true;
+}
+
+/* Only what is there. */
+static bool take(const char *text, enum boot_text form, const char *word, struct strbuf *ret)
+{
+	if (!boot_text_remove(text, form, word, ret))
+		strbuf_puts(ret, text);
+	return true;
+}
+
+/* The text after that edit for each word; the caller frees. NULL: one of them cannot be made. */
+static char *edited(const struct step *s, const char *text, enum boot_text form, edit *how)
+{
+	char *now = xstrdup(text), *word;
+	const char *words = s->at;
+
+	while (now && (word = next_word(&words))) {
+		AUTO_STRBUF struct strbuf next = {0};
+		bool done = how(now, form, word, &next);
+
+		free(word);
+		free(now);
+		now = done ? xstrdup(strbuf_str(&next)) : NULL;
+	}
+	return now;
+}
+
+/* ---- the file ---- */
+
+static int not_mounted(const char *folder)
+{
+	return err_set(ENXIO, "/%s is not there: mount its file system first", folder);
+}
+
+/* An entry that was renamed since: *ret NULL if there is none. */
+static int find_renamed(struct fix_host *h, const struct step *s, char **ret)
+{
+	const char *name = strrchr(s->target, '/') + 1;
+	AUTO_FREE char *folder = xstrndup(s->target, (size_t)(name - 1 - s->target));
+	char **names = NULL;
+	size_t n = 0;
+	int r = host_list(h, folder, &names, &n);
+
+	*ret = NULL;
+	if (r == -ENOENT)
+		return not_mounted(folder);
+	for (size_t i = 0; r == 0 && i < n && !*ret; i++)
+		if (boot_entry_same(names[i], name))
+			*ret = xprintf("%s/%s", folder, names[i]);
+	source_free_names(names, n);
+	return r;
+}
+
+static int read_text(struct fix_host *h, struct now *n)
+{
+	size_t size = 0;
+	int r = host_read(h, n->path, &n->text, &size);
+
+	if (r == 0 && strlen(n->text) != size)
+		return err_set(EILSEQ, "/%s holds no text: it is left alone", n->path);
+	return r;
+}
+
+static int read_now(struct fix_host *h, const struct step *s, struct now *ret)
+{
+	int r;
+
+	ret->form = boot_text_of(s->target);
+	ret->path = xstrdup(s->target);
+	r = read_text(h, ret);
+	if (r == -ENOENT && ret->form == BOOT_TEXT_ENTRY) {
+		free(ret->path);
+		r = find_renamed(h, s, &ret->path);
+		if (r == 0 && ret->path)
+			r = read_text(h, ret);
+	}
+	return r == -ENOENT ? 0 : r;
+}
+
+/* `seen` NULL: it is not there. What is not read back as it was written was not done. */
+static int put_text(struct fix_host *h, const char *path, const char *seen, const char *text)
+{
+	const struct host_change c = {
+		.seen = {seen, seen ? strlen(seen) : 0},
+		.put = {text, strlen(text)},
+		.mode = 0644,
+	};
+	AUTO_FREE char *now = NULL;
+	size_t size = 0;
+	int r = boot_text_of(path) == BOOT_TEXT_ENTRY
+			? host_replace_entry(h, path, seen ? seen : "", text)
+			: host_change(h, path, &c);
+
+	if (r >= 0)
+		r = host_read(h, path, &now, &size);
+	if (r < 0)
+		return r;
+	if (size != strlen(text) || memcmp(now, text, size) != 0)
+		return err_set(EIO, "/%s is not what was written to it", path);
+	return 0;
+}
+
+/* ---- what a power cut left of an entry ---- */
+
+/*
+ * FAT has no journal: what lies there after a cut may be empty, or gone, once the file system was
+ * checked. The old entry is beside it then, under the name that host_replace_entry gave it.
+ */
+static bool is_torn(struct fix_host *h, const struct step *s, const struct now *n)
+{
+	AUTO_FREE char *kept = host_kept_entry(s->target);
+	struct stat st;
+
+	if (n->form != BOOT_TEXT_ENTRY || !s->old.data)
+		return false;
+	return n->text ? !*n->text : host_stat(h, kept, &st) == 0;
+}
+
+/* ---- entries that were made since ---- */
+
+struct since {
+	struct arena *arena;
+	struct boot_entries all;
+};
+
+static void since_done(struct since *x)
+{
+	arena_free(x->arena);
+}
+
+static bool is_known(const struct step *s, const struct boot_entry *e)
+{
+	for (const char *const *name = s->known; *name; name++)
+		if (boot_entry_same(*name, e->name))
+			return true;
+	return false;
+}
+
+/* This system's, made since, with words of the step. */
+static bool is_since(const struct step *s, const struct boot_entry *e)
+{
+	return e->kind == ENTRY_OURS && !is_known(s, e) && has_any(s, e->text, BOOT_TEXT_ENTRY);
+}
+
+static char *running_line(struct fix_host *h)
+{
+	char *line = NULL;
+	size_t size;
+
+	return h->image || host_read(h, "proc/cmdline", &line, &size) < 0 ? NULL : line;
+}
+
+static int read_since(struct fix_host *h, struct since *x)
+{
+	AUTO_FREE char *running = running_line(h);
+	struct source *root = NULL;
+	int r = source_open_root(h->root, NULL, NULL, &root);
+
+	if (r < 0)
+		return err_sys(-r, "%s", h->root);
+	boot_entries_read(root, x->arena, running, &x->all);
+	source_free(root);
+	if (x->all.unread)
+		return err_sys(-x->all.error, "read %s", x->all.unread);
+	return x->all.folder ? 0 : not_mounted("loader/entries of the boot partition");
+}
+
+/* Whether there are any. */
+static int look_since(struct fix_host *h, const struct step *s, bool *ret)
+{
+	CLEANUP(since_done) struct since x = {.arena = arena_new()};
+	int r = s->known ? read_since(h, &x) : 0;
+
+	*ret = false;
+	for (size_t i = 0; r == 0 && i < x.all.n; i++)
+		*ret |= is_since(s, &x.all.items[i]);
+	return r;
+}
+
+static int undo_since(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	CLEANUP(since_done) struct since x = {.arena = arena_new()};
+	int r = s->known ? read_since(h, &x) : 0;
+
+	for (size_t i = 0; r == 0 && i < x.all.n; i++) {
+		const struct boot_entry *e = &x.all.items[i];
+		AUTO_FREE char *text = NULL;
+
+		if (!is_since(s, e))
+			continue;
+		text = edited(s, e->text, BOOT_TEXT_ENTRY, take);
+		r = put_text(h, e->path, e->text, text);
+		if (r == 0 && output)
+			strbuf_printf(output, "/%s was made since: %s removed\n", e->path, s->at);
+	}
+	return r;
+}
+
+/* ---- looking ---- */
+
+/* NEW: all of the words; OLD: none of them, nor is there anything to repair; OTHER: some. */
+static int look_options(struct fix_host *h, const struct step *s, enum step_state *ret,
+			char **ret_now)
+{
+	AUTO_NOW struct now n = {0};
+	size_t words, found = 0;
+	bool since = false;
+	int r = read_now(h, s, &n);
+
+	if (r < 0)
+		return r;
+	if (n.text)
+		found = count(s, n.text, n.form, &words);
+	if (n.text && found == words) {
+		*ret = STEP_IS_NEW;
+	} else {
+		r = look_since(h, s, &since);
+		*ret = found || since || is_torn(h, s, &n) ? STEP_IS_OTHER : STEP_IS_OLD;
+	}
+	if (ret_now)
+		*ret_now = TAKE_PTR(n.text);
+	return r;
+}
+
+/* The old text is that of this moment: it is what the journal keeps. */
+static int prepare_options(struct fix_host *h, struct arena *a, struct step *s)
+{
+	AUTO_NOW struct now n = {0};
+	AUTO_FREE char *text = NULL;
+	int r = read_now(h, s, &n);
+
+	if (r < 0)
+		return r;
+	if (!n.text && s->old.data)
+		return err_set(ESTALE, "/%s was removed since the plan was made", s->target);
+	if (!n.text)
+		return step_note_made(h, a, s);
+	text = edited(s, n.text, n.form, add);
+	if (!text)
+		return err_set(ESTALE, "/%s has no line to which a word can be added", s->target);
+	s->old = (struct bytes){arena_strdup(a, n.text), strlen(n.text)};
+	s->new = (struct bytes){arena_strdup(a, text), strlen(text)};
+	return 0;
+}
+
+/* ---- doing ---- */
+
+static int apply_options(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	AUTO_NOW struct now n = {0};
+	AUTO_FREE char *text = NULL;
+	int r = read_now(h, s, &n);
+
+	(void)output;
+	if (r < 0)
+		return r;
+	if (!n.text && !s->old.data)
+		return put_text(h, s->target, NULL, s->new.data);
+	text = n.text ? edited(s, n.text, n.form, add) : NULL;
+	if (!text)
+		return err_set(ESTALE, "/%s was %s since the plan was made", s->target,
+			       n.text ? "changed" : "removed");
+	return put_text(h, n.path, n.text, text);
+}
+
+/*
+ * A file that the fix made goes only while the running kernel has none of its words: kernel-install
+ * would take them from /proc/cmdline otherwise, and make them permanent.
+ */
+static bool can_go(struct fix_host *h, const struct step *s, const struct now *n)
+{
+	AUTO_FREE char *running = running_line(h);
+
+	return n->form == BOOT_TEXT_LINE && !s->old.data && strcmp(n->text, s->new.data) == 0 &&
+	       running && !has_any(s, running, BOOT_TEXT_LINE);
+}
+
+static int take_away(struct fix_host *h, const struct now *n)
+{
+	const struct host_change c = {.seen = {n->text, strlen(n->text)}};
+
+	return host_change(h, n->path, &c);
+}
+
+static int undo_line(struct fix_host *h, const struct step *s, const struct now *n,
+		     struct strbuf *output)
+{
+	AUTO_FREE char *text = NULL;
+	int r;
+
+	if (can_go(h, s, n)) {
+		r = take_away(h, n);
+		return r < 0 ? r : step_remove_made(h, s);
+	}
+	if (s->old.data && strcmp(n->text, s->new.data) == 0)
+		return put_text(h, n->path, n->text, s->old.data);
+	text = edited(s, n->text, n->form, take);
+	if (strcmp(text, n->text) == 0)
+		return 0;
+	if (!s->old.data && output)
+		strbuf_printf(output,
+			      "/%s stays, without %s: without that file kernel-install takes the "
+			      "running kernel's command line\n",
+			      n->path, s->at);
+	return put_text(h, n->path, n->text, text);
+}
+
+static int undo_options(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	AUTO_NOW struct now n = {0};
+	int r = read_now(h, s, &n);
+
+	if (r == 0 && is_torn(h, s, &n))
+		r = put_text(h, n.path ? n.path : s->target, n.text, s->old.data);
+	else if (r == 0 && n.text)
+		r = undo_line(h, s, &n, output);
+	return r < 0 ? r : undo_since(h, s, output);
+}
+
+/* A run that was killed left the text with the words, or without. */
+static int settle(struct fix_host *h, const struct step *s, const struct now *n)
+{
+	AUTO_FREE char *with = n->text ? edited(s, n->text, n->form, add) : NULL;
+	AUTO_FREE char *without = n->text ? edited(s, n->text, n->form, take) : NULL;
+	struct host_change c = {.seen = s->new, .put = s->old};
+
+	if (with)
+		c.seen = (struct bytes){with, strlen(with)};
+	if (without)
+		c.put = (struct bytes){without, strlen(without)};
+	c.for_boot = n->form == BOOT_TEXT_ENTRY;
+	return host_settle(h, n->path ? n->path : s->target, &c);
+}
+
+static int tidy_options(struct fix_host *h, const struct step *s)
+{
+	AUTO_FREE char *kept = host_kept_entry(s->target);
+	const struct host_change none = {.seen = s->old, .put = s->new};
+	AUTO_NOW struct now n = {0};
+	int r = read_now(h, s, &n);
+
+	if (r == 0)
+		r = settle(h, s, &n);
+	if (r < 0 || n.form != BOOT_TEXT_ENTRY)
+		return r;
+	r = host_settle(h, kept, &none);
+	return r < 0 ? r : host_remove(h, kept);
+}
+
+const struct step_ops step_options_ops = {
+	.word = "options",
+	.by_parts = true,
+	.reads_back = true,
+	.in_image = true,
+	.look = look_options,
+	.prepare = prepare_options,
+	.apply = apply_options,
+	.undo = undo_options,
+	.tidy = tidy_options,
+};

@@ -63,6 +63,7 @@ struct steps {
 };
 
 struct acs_port;
+struct boot_entries;
 struct boot_way;
 struct unread;
 
@@ -87,7 +88,8 @@ struct planner {
 	size_t acs_n;
 	struct wanted_word *words;
 	size_t word_n;
-	const struct boot_way *way; /* NULL: not looked for yet */
+	const struct boot_way *way;         /* NULL: not looked for yet */
+	const struct boot_entries *entries; /* NULL: not read yet */
 	const char *dwords; /* "KEY=VALUE;...", wanted in NVreg_RegistryDwords; NULL: none */
 	struct purpose dword_purpose;
 	bool initramfs; /* holds a module that modprobe's file speaks of */
@@ -261,9 +263,11 @@ void plan_grub_refresh(struct planner *p);
 void plan_grub_drop_in(struct planner *p);
 
 /* plan_loader.c: systemd-boot */
-bool plan_loader_has_kernel_install(struct planner *p);
+/* The entries of the boot partitions, read once. */
+const struct boot_entries *plan_boot_entries(struct planner *p);
+bool plan_loader_has_entries(struct planner *p);
 void plan_loader_proxmox(struct planner *p);
-void plan_loader_kernel_install(struct planner *p);
+void plan_loader_entries(struct planner *p);
 
 /* plan_module.c */
 void plan_module_option(struct planner *p, const struct change *c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's command line: what runs, what the boot loader's files will say, what is against what. */
+#include "fix/boot_entry.h"
 #include "fix/make_plan_impl.h"
 
 #include <string.h>
@@ -102,14 +103,26 @@ static void visit_grub(const struct place *at)
 		visit_file(at, FILE_GRUB, "GRUB_CMDLINE_LINUX");
 }
 
+static void visit_entries(const struct place *at)
+{
+	const struct boot_entries *b = plan_boot_entries(at->p);
+
+	for (size_t i = 0; i < b->n; i++)
+		if (b->items[i].kind == ENTRY_OURS)
+			visit_text(at, b->items[i].text, "options",
+				   arena_printf(at->p->a, "/%s", b->items[i].path));
+}
+
 void plan_each_word(struct planner *p, word_visitor *visit, void *context)
 {
 	const struct place at = {p, visit, context};
 
 	if (plan_is_grub(p))
 		visit_grub(&at);
-	if (plan_is_systemd_boot(p))
+	if (plan_is_systemd_boot(p)) {
+		visit_entries(&at);
 		visit_file(&at, FILE_KERNEL_LINE, NULL);
+	}
 	if (!p->request->image && fact_known(p->m->kernel.cmdline))
 		visit_text(&at, p->m->kernel.cmdline.value, NULL, "/proc/cmdline");
 }
@@ -143,6 +156,9 @@ bool plan_has_boot_files(struct planner *p)
 			   : plan_is_systemd_boot(p) ? FILE_KERNEL_LINE
 						     : NULL;
 	enum there there;
+
+	if (plan_loader_has_entries(p))
+		return true;
 
 	return path && plan_read(p, &there, path);
 }

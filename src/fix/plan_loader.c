@@ -1,221 +1,301 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* systemd-boot: /etc/kernel/cmdline, and what makes boot entries of it. */
-#include "fix/boot_entry.h"
+/*
+ * systemd-boot. Its entries are plain text, and their option lines are edited one by one: making them anew
+ * by kernel-install writes kernels and initial RAM disks in place, of which there may be only one. What
+ * kernel-install takes for the next kernel, /etc/kernel/cmdline, is kept in step.
+ */
 #include "fix/make_plan_impl.h"
 
+#include "fix/boot_entry.h"
+
+#include <errno.h>
 #include <string.h>
 
-/* ---- who makes the entries ---- */
+/* ---- the entries ---- */
 
-/* kernel-install names its entries after the kernel: MACHINE-ID-6.1.0-9-amd64.conf. */
-static bool is_written_by_hand(struct planner *p, const char *release)
+const struct boot_entries *plan_boot_entries(struct planner *p)
 {
-	static const char *const folders[] = {"boot/loader/entries", "efi/loader/entries",
-					      "boot/efi/loader/entries"};
-	size_t entries = 0;
+	struct boot_entries *b;
 
-	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-		char **names = NULL;
-		size_t n = 0;
-		bool found = false;
-
-		if (source_list(p->s, &names, &n, "%s", folders[i]) < 0)
-			continue;
-		for (size_t k = 0; k < n; k++) {
-			entries += text_ends_with(names[k], ".conf");
-			found |= strstr(names[k], release) != NULL;
-		}
-		source_free_names(names, n);
-		if (found)
-			return false;
-	}
-	return entries > 0;
+	if (p->entries)
+		return p->entries;
+	b = arena_alloc(p->a, 1, sizeof(*b));
+	boot_entries_read(p->s, p->a,
+			  p->request->image ? NULL : fact_str_or(p->m->kernel.cmdline, NULL), b);
+	p->entries = b;
+	return b;
 }
 
-/* Below the root; NULL: there is none. */
-static const char *kernel_image(struct planner *p, const char *release)
+/* "/boot/loader/entries/a.conf, ..." of that kind; "": none. */
+static const char *names_of(struct planner *p, enum boot_entry_kind kind)
 {
-	const char *const paths[] = {
-		arena_printf(p->a, "lib/modules/%s/vmlinuz", release),
-		arena_printf(p->a, "boot/vmlinuz-%s", release),
-	};
+	const struct boot_entries *b = plan_boot_entries(p);
+	AUTO_STRBUF struct strbuf names = {0};
 
-	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
-		if (plan_exists(p, "%s", paths[i]) == THERE_YES)
-			return paths[i];
-	for (size_t i = 0; i < ARRAY_LEN(paths); i++)
-		if (plan_exists(p, "%s", paths[i]) == THERE_UNKNOWN)
-			return paths[i];
+	for (size_t i = 0; i < b->n; i++)
+		if (b->items[i].kind == kind)
+			strbuf_printf(&names, "%s/%s", names.len ? ", " : "", b->items[i].path);
+	return arena_strdup(p->a, strbuf_str(&names));
+}
+
+bool plan_loader_has_entries(struct planner *p)
+{
+	const struct boot_entries *b = plan_boot_entries(p);
+
+	if (b->unread && (b->error == -EACCES || b->error == -EPERM))
+		plan_note(p,
+			  "%s is not readable without root: as root, onehop may be able to change "
+			  "the entries by itself",
+			  b->unread);
+	return !b->unread && *names_of(p, ENTRY_OURS);
+}
+
+/* One that is made by kernel-install has the kernel's release in its name. */
+static const struct boot_entry *entry_of(struct planner *p, const char *release)
+{
+	const struct boot_entries *b = plan_boot_entries(p);
+
+	for (size_t i = 0; i < b->n; i++)
+		if (b->items[i].kind == ENTRY_OURS && strstr(b->items[i].name, release))
+			return &b->items[i];
 	return NULL;
 }
 
-bool plan_loader_has_kernel_install(struct planner *p)
+/* An entry of a kernel that is installed, of the running one if it has one. NULL: all are a person's. */
+static const struct boot_entry *made_entry(struct planner *p)
 {
-	const struct fact_str *release = &p->m->kernel.release;
+	const struct fact_str *running = &p->m->kernel.release;
+	const struct boot_entry *e = NULL;
+	char **names = NULL;
+	size_t n = 0;
 
-	if (!plan_is_systemd_boot(p) || plan_has_program(p, "kernel-install") == THERE_NO)
-		return false;
-	if (p->request->image)
-		return true;
-	return fact_known(*release) && kernel_image(p, release->value) &&
-	       !is_written_by_hand(p, release->value);
+	if (!p->request->image && fact_known(*running))
+		e = entry_of(p, running->value);
+	if (!e && source_list(p->s, &names, &n, "lib/modules") == 0)
+		for (size_t i = 0; i < n; i++) {
+			const struct boot_entry *of = entry_of(p, names[i]);
+
+			e = of ? of : e; /* the last: the newest, as a rule */
+		}
+	source_free_names(names, n);
+	return e;
+}
+
+/* ---- words ---- */
+
+/* Those of the plan that the text lacks, joined by blanks; *ret_text: the text with them. */
+static const char *lacking(struct planner *p, const char *text, enum boot_text form,
+			   const char **ret_text)
+{
+	AUTO_STRBUF struct strbuf words = {0};
+
+	*ret_text = text;
+	for (size_t i = 0; i < p->word_n; i++) {
+		const char *word = p->words[i].word;
+		AUTO_STRBUF struct strbuf with = {0};
+
+		if (boot_text_has(*ret_text, form, word))
+			continue;
+		if (!boot_text_add(*ret_text, form, word, &with))
+			return NULL;
+		strbuf_printf(&words, "%s%s", words.len ? " " : "", word);
+		*ret_text = arena_strdup(p->a, strbuf_str(&with));
+	}
+	return arena_strdup(p->a, strbuf_str(&words));
+}
+
+static struct step *add_step(struct planner *p, const char *path, const char *words,
+			     const char *old, const char *new)
+{
+	const struct purpose purpose = plan_words_purpose(p);
+	struct step *s =
+		plan_step(p, PHASE_BOOT, STEP_OPTIONS, &purpose, "add %s to /%s", words, path);
+
+	s->target = path;
+	s->at = words;
+	s->old = (struct bytes){old, old ? strlen(old) : 0};
+	s->new = (struct bytes){new, strlen(new)};
+	s->mode = 0644;
+	return s;
+}
+
+static void add_entry_step(struct planner *p, const struct boot_entry *e)
+{
+	const char *text, *words = lacking(p, e->text, BOOT_TEXT_ENTRY, &text);
+
+	if (!words)
+		plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
+			    "add to the options line of /%s, whose quotes are not closed, %s",
+			    e->path, plan_words(p));
+	else if (*words)
+		add_step(p, e->path, words, e->text, text);
 }
 
 /* ---- /etc/kernel/cmdline ---- */
 
-/* The running line without what the boot loader put there. */
-static const char *running_line(struct planner *p)
+static const char *const *known_names(struct planner *p)
 {
-	static const char *const loader[] = {"BOOT_IMAGE=", "initrd="};
-	AUTO_FREE char *copy = xstrdup(fact_str_or(p->m->kernel.cmdline, ""));
-	AUTO_STRBUF struct strbuf line = {0};
-	char *rest = copy, *word;
+	const struct boot_entries *b = plan_boot_entries(p);
+	const char **names = NULL;
+	size_t n = 0;
 
-	while ((word = strsep(&rest, " \t\n"))) {
-		bool skip = !*word;
-
-		for (size_t i = 0; i < ARRAY_LEN(loader); i++)
-			skip |= text_starts_with(word, loader[i]);
-		if (!skip)
-			strbuf_printf(&line, "%s%s", line.len ? " " : "", word);
-	}
-	if (fact_known(p->m->kernel.init_words))
-		strbuf_printf(&line, " -- %s", p->m->kernel.init_words.value);
-	return arena_strdup(p->a, strbuf_str(&line));
+	for (size_t i = 0; i < b->n; i++)
+		*ARENA_PUSH(p->a, names, n) = b->items[i].name;
+	*ARENA_PUSH(p->a, names, n) = NULL;
+	return names;
 }
 
-/* What kernel-install would take while /etc/kernel/cmdline is not there; NULL: nobody knows. */
-static const char *line_without_file(struct planner *p)
+/* An entry's command line as that file would have it: kernel-install adds the machine's ID again. */
+static const char *line_of_entry(struct planner *p, const struct boot_entry *e)
+{
+	AUTO_FREE char *words = boot_text_words(e->text, BOOT_TEXT_ENTRY);
+	const char *id = boot_machine_id(p->s, p->a);
+	AUTO_STRBUF struct strbuf without = {0};
+	AUTO_FREE char *own = xprintf("systemd.machine_id=%s", id ? id : "");
+
+	if (boot_text_remove(words, BOOT_TEXT_LINE, own, &without))
+		return arena_printf(p->a, "%s\n", strbuf_str(&without));
+	return arena_printf(p->a, "%s\n", words);
+}
+
+/*
+ * Without the file kernel-install takes the running kernel's command line. That may be a rescue boot's, and
+ * after a reboot it has the words, also when the fix has been undone. So the file is written, from an entry.
+ */
+static void write_line(struct planner *p, const struct boot_entry *e)
 {
 	enum there there;
-	const char *text = plan_read(p, &there, "usr/lib/kernel/cmdline");
+	const char *base = plan_read(p, &there, "usr/lib/kernel/cmdline"), *text, *words;
+	struct step *s;
 
-	if (text)
-		return text;
-	if (p->request->image || !fact_known(p->m->kernel.cmdline))
-		return NULL;
-	return arena_printf(p->a, "%s\n", running_line(p));
+	if (!base)
+		base = line_of_entry(p, e);
+	words = lacking(p, base, BOOT_TEXT_LINE, &text);
+	if (!words || !*words)
+		return;
+	s = add_step(p, FILE_KERNEL_LINE, words, NULL, text);
+	s->known = known_names(p);
+	s->what = arena_printf(p->a, "write /" FILE_KERNEL_LINE " as /%s has it, with %s", e->path,
+			       words);
+	plan_note(p,
+		  "/" FILE_KERNEL_LINE " is written so that the entries of later kernels get the "
+		  "parameters too; undo takes them out, and leaves the file where kernel-install "
+		  "would take them from the running kernel without it");
 }
 
-/* The words, behind the last for the kernel. NULL: the text has a quote that is never closed. */
-static const char *append_words(struct planner *p, const char *text)
+static void change_line(struct planner *p, const char *old)
 {
-	for (size_t i = 0; i < p->word_n; i++) {
-		AUTO_STRBUF struct strbuf next = {0};
+	const char *text, *words = lacking(p, old, BOOT_TEXT_LINE, &text);
 
-		if (!boot_text_add(text, BOOT_TEXT_LINE, p->words[i].word, &next))
-			return NULL;
-		text = arena_strdup(p->a, strbuf_str(&next));
+	if (!words) {
+		plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
+			    "add to /" FILE_KERNEL_LINE ", whose quotes are not closed, %s",
+			    plan_words(p));
+		return;
 	}
-	return text;
+	if (*words)
+		add_step(p, FILE_KERNEL_LINE, words, old, text)->known = known_names(p);
 }
 
-static struct planned_file *write_line(struct planner *p)
+/* Where entries are made from it. */
+static void keep_line(struct planner *p)
 {
-	struct planned_file *f = plan_file(p, FILE_KERNEL_LINE, PHASE_BOOT);
-	const char *text = f && f->there ? f->old : line_without_file(p);
+	const struct boot_entry *e = made_entry(p);
+	enum there there;
+	const char *old = plan_read(p, &there, FILE_KERNEL_LINE);
 
-	for (size_t i = p->word_n; f && f->there && i-- > 0;)
-		if (plan_text_has_word(p, f->old, p->words[i].word)) {
-			plan_note(p, "/%s has %s; a reboot is still due", FILE_KERNEL_LINE,
-				  p->words[i].word);
-			plan_word_drop(p, i);
-		}
-	if (!p->word_n)
-		return NULL;
-	text = f && text ? append_words(p, text) : NULL;
-	if (!text) {
-		plan_boot_by_hand(p);
-		return NULL;
-	}
-	f->text = text;
-	f->purpose = plan_words_purpose(p);
-	return f;
+	if (plan_has_program(p, "kernel-install") == THERE_NO)
+		return;
+	if (old)
+		change_line(p, old);
+	else if (there == THERE_UNKNOWN)
+		plan_note(p, "/" FILE_KERNEL_LINE " could not be read: entries of later kernels "
+			     "may come without the parameters");
+	else if (e)
+		write_line(p, e);
 }
 
-/* ---- the file, between what makes the entries anew ---- */
+/* ---- the plan ---- */
 
-static void way_back(struct planner *p, const struct planned_file *f, const char *command)
+static void way_back(struct planner *p)
 {
-	const char *words = plan_words(p);
+	const char *rescue = names_of(p, ENTRY_RESCUE), *words = plan_words(p);
 
+	if (*rescue)
+		plan_way_boot(p, "choose an entry in the boot menu that goes without them: %s",
+			      rescue);
 	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
 		      words);
-	if (f->there)
-		plan_way_without(p, "delete %s from /%s and run `%s`", words, f->path, command);
-	else
-		plan_way_without(p, "`rm /%s && %s`", f->path, command);
+	plan_way_without(p, "delete %s from the lines \"options\" of %s%s", words,
+			 names_of(p, ENTRY_OURS),
+			 plan_has_program(p, "kernel-install") == THERE_NO
+				 ? ""
+				 : ", and from /" FILE_KERNEL_LINE);
 }
 
-/* One bracket a kernel; NULL-ended. */
-static void add_bracket(struct planner *p, const char *const *const *commands)
+static void say_others(struct planner *p)
 {
-	const struct purpose undone = {.why = "boot entries are made from that file", .rules = ""};
-	const struct purpose done = {.why = undone.why, .rules = "", .reboot = true};
-	AUTO_STRBUF struct strbuf line = {0};
-	struct planned_file *f = write_line(p);
+	const char *sealed = names_of(p, ENTRY_SEALED), *others = names_of(p, ENTRY_OTHERS);
 
-	if (!f)
+	if (*sealed)
+		plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
+			    "the command line of %s is in its kernel image: add %s where that is "
+			    "built, build and sign it again, and reboot",
+			    sealed, plan_words(p));
+	if (*others)
+		plan_note(p, "entries that are not known to be this system's are left alone: %s",
+			  others);
+}
+
+void plan_loader_entries(struct planner *p)
+{
+	const struct boot_entries *b = plan_boot_entries(p);
+	const size_t before = p->phases[PHASE_BOOT].n;
+
+	for (size_t i = 0; i < b->n; i++)
+		if (b->items[i].kind == ENTRY_OURS)
+			add_entry_step(p, &b->items[i]);
+	keep_line(p);
+	say_others(p);
+	if (p->phases[PHASE_BOOT].n == before) {
+		plan_note(p, "%s is in all boot entries; a reboot is still due", plan_words(p));
 		return;
-	for (size_t i = 0; commands[i]; i++) {
-		const struct tool undo = {.undo_argv = commands[i], .deadline_s = 300};
-
-		plan_tool(p, PHASE_BOOT, &undo, &undone, "when undone: make the boot entries anew");
-	}
-	plan_file_step(p, f);
-	for (size_t i = 0; commands[i]; i++) {
-		const struct tool apply = {.argv = commands[i], .deadline_s = 300};
-
-		plan_tool(p, PHASE_BOOT, &apply, &done, "make the boot entries anew");
 	}
 	plan_words_want(p);
-	for (size_t i = 0; commands[i]; i++) {
-		strbuf_puts(&line, i ? " && " : "");
-		step_command_line(commands[i], &line);
-	}
-	way_back(p, f, strbuf_str(&line));
+	way_back(p);
 }
+
+/* ---- Proxmox: its tool makes the entries, on several partitions that are not mounted ---- */
 
 void plan_loader_proxmox(struct planner *p)
 {
-	const char *const *const commands[] = {plan_argv(p, "proxmox-boot-tool", "refresh", NULL),
-					       NULL};
+	static const struct purpose serves = {.why = "boot entries are made from that file",
+					      .rules = "",
+					      .reboot = true};
+	const char *const *argv = plan_argv(p, "proxmox-boot-tool", "refresh", NULL);
+	const struct tool undo = {.undo_argv = argv, .deadline_s = 300};
+	const struct tool apply = {.argv = argv, .deadline_s = 300};
+	struct purpose undone = serves;
+	enum there there;
+	const char *old = plan_read(p, &there, FILE_KERNEL_LINE), *text, *words;
 
-	add_bracket(p, commands);
-}
-
-/* A folder of modules may outlive its kernel. */
-static bool has_image(struct planner *p, const char *release)
-{
-	const char *image = kernel_image(p, release);
-
-	return image && plan_exists(p, "%s", image) == THERE_YES;
-}
-
-static const char *const *install_argv(struct planner *p, const char *release)
-{
-	const char *image = kernel_image(p, release);
-
-	return plan_argv(p, "kernel-install", "add", release,
-			 arena_printf(p->a, "/%s", image ? image : "lib/modules/"), NULL);
-}
-
-/* Each kernel that is here, and not the running one alone: it need not be the one that boots next. */
-void plan_loader_kernel_install(struct planner *p)
-{
-	const char *runs = p->request->image ? NULL : p->m->kernel.release.value;
-	const char *const **commands = NULL;
-	char **names = NULL;
-	size_t n = 0, command_n = 0;
-
-	if (runs)
-		*ARENA_PUSH(p->a, commands, command_n) = install_argv(p, arena_strdup(p->a, runs));
-	if (source_list(p->s, &names, &n, "lib/modules") == 0)
-		for (size_t i = 0; i < n; i++)
-			if ((!runs || strcmp(names[i], runs) != 0) && has_image(p, names[i]))
-				*ARENA_PUSH(p->a, commands, command_n) =
-					install_argv(p, arena_strdup(p->a, names[i]));
-	source_free_names(names, n);
-	*ARENA_PUSH(p->a, commands, command_n) = NULL;
-	add_bracket(p, (const char *const *const *)commands);
+	words = old ? lacking(p, old, BOOT_TEXT_LINE, &text) : NULL;
+	if (!words) {
+		plan_boot_by_hand(p);
+		return;
+	}
+	if (!*words) {
+		plan_note(p, "/" FILE_KERNEL_LINE " has %s; a reboot is still due", plan_words(p));
+		return;
+	}
+	undone.reboot = false;
+	plan_tool(p, PHASE_BOOT, &undo, &undone, "when undone: make the boot entries again");
+	add_step(p, FILE_KERNEL_LINE, words, old, text);
+	plan_tool(p, PHASE_BOOT, &apply, &serves, "make the boot entries again");
+	plan_words_want(p);
+	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
+		      words);
+	plan_way_without(p,
+			 "delete %s from /" FILE_KERNEL_LINE " and run `proxmox-boot-tool refresh`",
+			 words);
 }

@@ -131,6 +131,16 @@ static struct fact_str read_kernelstub(struct reader *r)
 	return fact;
 }
 
+static struct fact_int read_entries_folder(struct reader *r)
+{
+	static const char *const partitions[] = {"boot", "efi", "boot/efi"};
+	struct fact_int there = fact_int(0, "loader/entries");
+
+	for (size_t i = 0; i < ARRAY_SIZE(partitions) && !fact_is(there, 1); i++)
+		there = read_exists(r, "%s/loader/entries", partitions[i]);
+	return there;
+}
+
 void boot_read(struct reader *r)
 {
 	static const char *const programs[BOOT_PROGRAM_N] = {
@@ -144,6 +154,7 @@ void boot_read(struct reader *r)
 	for (size_t i = 0; i < BOOT_PROGRAM_N; i++)
 		b->programs[i] = read_program(r, programs[i]);
 	b->kernel_line = read_exists(r, "etc/kernel/cmdline");
+	b->entries_folder = read_entries_folder(r);
 	b->proxmox_partitions = read_exists(r, "etc/kernel/proxmox-boot-uuids");
 	b->ostree = read_exists(r, "run/ostree-booted");
 	b->kernelstub = read_kernelstub(r);

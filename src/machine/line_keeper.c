@@ -27,7 +27,8 @@ bool line_is_grub(const struct line_host *h)
 
 bool line_is_systemd_boot(const struct line_host *h)
 {
-	return h->image ? !line_is_grub(h) && fact_is(h->b->kernel_line, 1)
+	return h->image ? !line_is_grub(h) && (fact_is(h->b->kernel_line, 1) ||
+					       fact_is(h->b->entries_folder, 1))
 			: fact_is(h->k->boot_loader, BOOT_SYSTEMD_BOOT);
 }
 

@@ -14,7 +14,7 @@ enum line_keeper {
 	KEEPER_TRANSACTIONAL,   /* transactional-update, of SUSE with a read-only /boot */
 	KEEPER_PROXMOX_ENTRIES, /* proxmox-boot-tool, for systemd-boot */
 	KEEPER_KERNELSTUB,
-	KEEPER_ENTRIES, /* systemd-boot's entries, by kernel-install or by hand */
+	KEEPER_ENTRIES, /* systemd-boot's entries, plain text */
 	KEEPER_GRUBBY,
 	KEEPER_PROXMOX_GRUB, /* proxmox-boot-tool, for GRUB on boot partitions of its own */
 	KEEPER_GRUB,

@@ -282,6 +282,7 @@ struct grub_entry {
 struct boot {
 	struct fact_int programs[BOOT_PROGRAM_N]; /* 1: it is there */
 	struct fact_int kernel_line;              /* 1: /etc/kernel/cmdline is there */
+	struct fact_int entries_folder;           /* 1: a boot partition has loader/entries */
 	struct fact_int proxmox_partitions;       /* 1: it has boot partitions of its own */
 	struct fact_int ostree;                   /* 1: the running system is one of its trees */
 	struct fact_str kernelstub; /* the options that it has on file, one blank between */

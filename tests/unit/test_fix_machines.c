@@ -25,7 +25,7 @@
 #define RELEASE  "6.1.0-56-amd64"
 #define WANTS    "etc/systemd/system/multi-user.target.wants"
 #define INITRD   "boot/initrd.img-" RELEASE
-#define ENTRY    "boot/loader/entries/1234-" RELEASE ".conf"
+#define ENTRY    "boot/loader/entries/" RIG_ID "-" RELEASE ".conf"
 #define READ     "run/systemd/read"   /* which of onehop's units systemd knows */
 #define LIMITS   "run/systemd/limits" /* what it has read of system.conf.d */
 
@@ -63,6 +63,8 @@ static const struct file loader[] = {
 	{"usr/lib/systemd/system/nvidia-persistenced.service",
 	 "[Service]\nExecStart=/usr/bin/nvidia-persistenced\n"},
 	{"usr/bin/kernel-install", ""},
+	{"etc/machine-id", RIG_ID "\n"},
+	{ENTRY, "title Linux\nlinux /linux\noptions root=/dev/sda1 ro quiet\n"},
 	{"usr/bin/dracut", ""},
 	{"usr/bin/systemctl", ""},
 	{"usr/bin/onehop", ""},
@@ -147,13 +149,6 @@ static char *initrd(const struct rig *g)
 	return xprintf("modprobe.d:\nblacklist pcspkr\n%s", own ? own : "");
 }
 
-static char *entry(const struct rig *g)
-{
-	AUTO_FREE char *line = rig_get(g, "etc/kernel/cmdline");
-
-	return xprintf("title Linux\noptions %s\n", line ? line : "");
-}
-
 /* Of the units that onehop may write: which are there, and what they hold. */
 static char *units(const struct rig *g)
 {
@@ -201,16 +196,6 @@ static int make_initrd(void *context, const char *const *argv)
 
 	(void)argv;
 	return write_in_two(w, INITRD, text);
-}
-
-static int kernel_install(void *context, const char *const *argv)
-{
-	struct world *w = context;
-	AUTO_FREE char *text = entry(&w->rig);
-
-	if (!argv[1] || strcmp(argv[1], "add") != 0 || strcmp(argv[2], RELEASE) != 0)
-		return 2;
-	return write_in_two(w, ENTRY, text);
 }
 
 /* There or not, as a file of its own. */
@@ -323,7 +308,6 @@ static int runner(void *context, const char *const *argv, unsigned deadline_s,
 						   {"grub-script-check", grub_check},
 						   {"update-initramfs", make_initrd},
 						   {"dracut", make_initrd},
-						   {"kernel-install", kernel_install},
 						   {"systemctl", systemctl},
 						   {"modprobe", modprobe},
 						   {"rmmod", rmmod},
@@ -433,9 +417,21 @@ static void put_made(struct world *w, const char *path, char *(*make)(const stru
 	rig_put(&w->rig, path, text);
 }
 
+/* The rig's are systemd-boot's. */
+static void remove_entries(struct world *w)
+{
+	static const char *const paths[] = {RIG_ENTRY, RIG_COUNTED, "boot/loader/entries",
+					    "boot/loader", RIG_LINE};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
+		rig_remove(&w->rig, paths[i]);
+}
+
 static void make_root(struct world *w, const struct root_kind *k)
 {
 	rig_reset(&w->rig);
+	if (k->loader != BOOT_SYSTEMD_BOOT)
+		remove_entries(w);
 	for (size_t i = 0; i < k->n; i++)
 		rig_put(&w->rig, k->files[i].path, k->files[i].text);
 	put_made(w, INITRD, initrd);
@@ -447,8 +443,6 @@ static void make_root(struct world *w, const struct root_kind *k)
 	}
 	rig_remove(&w->rig, "boot/grub/grub.cfg");
 	rig_remove(&w->rig, "boot/grub");
-	if (k->loader == BOOT_SYSTEMD_BOOT)
-		put_made(w, ENTRY, entry);
 }
 
 static struct plan *make_plan(struct world *w, const struct machine *m,
@@ -683,8 +677,8 @@ static int world_close(void **state)
 /* Else it would hold because there was nothing to do. */
 static void check_counts(const struct world *w)
 {
-	static const enum step_kind made[] = {STEP_FILE, STEP_REGISTER, STEP_BAR_SIZE, STEP_TOOL,
-					      STEP_GENERATED};
+	static const enum step_kind made[] = {STEP_FILE, STEP_REGISTER,  STEP_BAR_SIZE,
+					      STEP_TOOL, STEP_GENERATED, STEP_OPTIONS};
 	size_t all = 0;
 
 	for (size_t i = 0; i < KINDS; i++) {

@@ -223,7 +223,7 @@ static void carry_out(struct world *w)
 	for (size_t i = 0; i < w->plan->step_n; i++) {
 		const struct step *s = &w->plan->steps[i];
 
-		if (s->kind == STEP_FILE)
+		if (s->kind == STEP_FILE || s->kind == STEP_OPTIONS)
 			source_put_file(w->map, s->target, s->new.data, s->new.size);
 		if (s->kind == STEP_TOOL && s->argv && strcmp(s->argv[0], "systemctl") == 0 &&
 		    strcmp(s->argv[1], "enable") == 0 && text_starts_with(s->argv[2], "onehop")) {
@@ -894,54 +894,121 @@ static void grubby_and_ports(void **state)
 	world_free(&w);
 }
 
+#define LOADER_ENTRY "boot/loader/entries/abc-" RELEASE ".conf"
+#define KERNEL_LINE  "etc/kernel/cmdline"
+
 static void systemd_boot(struct world *w, const char *id)
 {
 	world_new(w, id, BOOT_SYSTEMD_BOOT, "initrd=\\x\\initrd root=UUID=1 rw  quiet");
 	put(w, "usr/bin/kernel-install", "");
 	put(w, "lib/modules/" RELEASE "/vmlinuz", "");
-	put(w, "boot/loader/entries/abc-" RELEASE ".conf", "options quiet\n");
+	put(w, LOADER_ENTRY, "linux /abc/linux\noptions root=UUID=1 rw quiet\n");
 }
 
-static void with_kernel_install(void **state)
+static const struct step *words_step(const struct plan *p, const char *path)
+{
+	for (size_t i = 0; i < p->step_n; i++)
+		if (p->steps[i].kind == STEP_OPTIONS && strcmp(p->steps[i].target, path) == 0)
+			return &p->steps[i];
+	return NULL;
+}
+
+/* The entries first, then what later ones are made from: undo begins with that. */
+static void loader_entries(void **state)
 {
 	struct world w;
+	const struct step *s;
 
 	(void)state;
-	systemd_boot(&w, "fedora");
+	systemd_boot(&w, "debian");
+	put(&w, "efi/loader/entries/old+2-1.conf",
+	    "linux /o\noptions root=UUID=1\noptions iommu=pt\n");
+	put(&w, "boot/loader/entries/other.conf", "linux /b\noptions root=UUID=2\n");
+	put(&w, "boot/loader/entries/rescue.conf", "linux /r\noptions root=UUID=1\n");
+	put(&w, KERNEL_LINE, "root=UUID=1 quiet\n");
 	add_word(&w, "iommu=pt");
 	add_acs(&w, "0000:22:00.0");
 	add_acs(&w, "0000:22:01.0");
 	make(&w);
-	assert_string_equal(content(w.plan, "etc/kernel/cmdline"),
-			    "root=UUID=1 rw quiet iommu=pt "
-			    "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0\n");
+	/* Registers, and then these three. */
 	assert_int_equal(w.plan->step_n, 5);
-	assert_string_equal(words(&w, w.plan->steps[2].undo_argv),
-			    "kernel-install add " RELEASE " /lib/modules/" RELEASE "/vmlinuz");
-	assert_null(w.plan->steps[2].argv);
-	assert_string_equal(words(&w, w.plan->steps[4].argv),
-			    words(&w, w.plan->steps[2].undo_argv));
-	assert_null(w.plan->steps[4].undo_argv);
+	s = &w.plan->steps[2];
+	assert_string_equal(s->target, LOADER_ENTRY);
+	assert_string_equal(s->at, "iommu=pt pci=disable_acs_redir=0000:22:00.0;0000:22:01.0");
+	assert_string_equal(s->new.data, "linux /abc/linux\noptions root=UUID=1 rw quiet iommu=pt "
+					 "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0\n");
+	assert_true(s->reboot);
+	assert_null(s->known);
+	s = &w.plan->steps[3];
+	assert_string_equal(s->target, "efi/loader/entries/old+2-1.conf");
+	assert_string_equal(s->at, "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0");
+	s = &w.plan->steps[4];
+	assert_string_equal(s->target, KERNEL_LINE);
+	assert_string_equal(s->new.data, "root=UUID=1 quiet iommu=pt "
+					 "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0\n");
+	assert_string_equal(s->known[0], "abc-" RELEASE ".conf");
+	assert_string_equal(s->known[3], "old+2-1.conf");
+	assert_null(s->known[4]);
+	assert_null(tool_step(&w, "kernel-install"));
+	assert_true(has_note(w.plan, "left alone: /boot/loader/entries/other.conf"));
+	assert_has(w.plan->way_back[0], "/boot/loader/entries/rescue.conf");
+	carry_out(&w);
+	make(&w);
+	assert_int_equal(w.plan->step_n, 2); /* the registers */
+	assert_true(has_note(w.plan, "is in all boot entries; a reboot"));
 	world_free(&w);
 }
 
-/* The one that boots next need not run now; a folder of modules without a kernel is none. */
-static void kernel_install_for_all(void **state)
+/* What kernel-install would take from the running kernel: from the entry, not from there. */
+static void kernel_line_is_written(void **state)
 {
+	static const char id[] = "0123456789abcdef0123456789abcdef";
+	AUTO_FREE char *text = xprintf("linux /l\noptions root=UUID=1 rw systemd.machine_id=%s\n"
+				       "options quiet\n",
+				       id);
 	struct world w;
+	const struct step *s;
 
 	(void)state;
-	systemd_boot(&w, "fedora");
-	put(&w, "lib/modules/6.9.0/vmlinuz", "");
-	put(&w, "lib/modules/5.0.0/modules.dep", "");
+	systemd_boot(&w, "debian");
+	w.m->kernel.cmdline = fact_str("root=UUID=1 single", "test");
+	put(&w, "etc/machine-id", id);
+	put(&w, LOADER_ENTRY, text);
 	add_word(&w, "iommu=pt");
 	make(&w);
-	assert_int_equal(w.plan->step_n, 5);
-	assert_non_null(
-		tool_step(&w, "kernel-install add " RELEASE " /lib/modules/" RELEASE "/vmlinuz"));
-	assert_non_null(tool_step(&w, "kernel-install add 6.9.0 /lib/modules/6.9.0/vmlinuz"));
-	assert_has(w.plan->way_back[w.plan->way_back_n - 1],
-		   " && kernel-install add 6.9.0 /lib/modules/6.9.0/vmlinuz");
+	s = words_step(w.plan, KERNEL_LINE);
+	assert_null(s->old.data);
+	assert_string_equal(s->new.data, "root=UUID=1 rw quiet iommu=pt\n");
+	assert_true(has_note(w.plan, "is written so that the entries of later kernels"));
+	world_free(&w);
+
+	/* Where the distribution has a line, that is the one. */
+	systemd_boot(&w, "debian");
+	put(&w, "usr/lib/kernel/cmdline", "root=UUID=1 vendor\n");
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_string_equal(words_step(w.plan, KERNEL_LINE)->new.data,
+			    "root=UUID=1 vendor iommu=pt\n");
+	world_free(&w);
+
+	/* Nothing is made by kernel-install here. */
+	systemd_boot(&w, "arch");
+	source_drop(w.map, LOADER_ENTRY);
+	put(&w, "boot/loader/entries/arch.conf", "linux /l\noptions root=UUID=1\n");
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_int_equal(w.plan->step_n, 1);
+	assert_non_null(words_step(w.plan, "boot/loader/entries/arch.conf"));
+	world_free(&w);
+
+	/* An entry that has the word already, in which a person put it. */
+	systemd_boot(&w, "debian");
+	put(&w, LOADER_ENTRY, "linux /l\noptions root=UUID=1 iommu=pt\n");
+	put(&w, KERNEL_LINE, "root=UUID=1\n");
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_int_equal(w.plan->step_n, 1);
+	assert_string_equal(w.plan->steps[0].target, KERNEL_LINE);
 	world_free(&w);
 }
 
@@ -962,33 +1029,45 @@ static void kernel_line_of_person(void **state)
 		struct world w;
 
 		systemd_boot(&w, "debian");
-		put(&w, "etc/kernel/cmdline", rows[i][0]);
+		put(&w, KERNEL_LINE, rows[i][0]);
 		add_word(&w, "iommu=pt");
 		make(&w);
-		assert_string_equal(content(w.plan, "etc/kernel/cmdline"), rows[i][1]);
+		assert_string_equal(words_step(w.plan, KERNEL_LINE)->new.data, rows[i][1]);
 		carry_out(&w);
 		assert_int_equal(make(&w)->step_n, 0);
-		assert_true(has_note(w.plan, "/etc/kernel/cmdline has iommu=pt; a reboot"));
+		assert_true(has_note(w.plan, "is in all boot entries; a reboot"));
 		world_free(&w);
 	}
 }
 
-/* Entries that a person wrote are not made from /etc/kernel/cmdline. */
+/* No entry of this system whose command line is in it, or that could be read. */
 static void loader_entries_by_hand(void **state)
 {
+	static const char *const entries[] = {"linux /uki.efi\n",
+					      "uki /uki.efi\noptions root=UUID=1\n",
+					      "linux /b\noptions root=UUID=2\n",
+					      "linux /r\noptions root=UUID=1 single\n"};
 	struct world w;
 
 	(void)state;
+	for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
+		systemd_boot(&w, "arch");
+		put(&w, LOADER_ENTRY, entries[i]);
+		add_word(&w, "iommu=pt");
+		add_acs(&w, "0000:22:00.0");
+		make(&w);
+		assert_non_null(manual(w.plan, "options line of the entry"));
+		assert_null(words_step(w.plan, KERNEL_LINE));
+		/* ACS needs no boot loader. */
+		assert_non_null(tool_step(&w, "systemctl enable onehop-acs.service"));
+		world_free(&w);
+	}
 	systemd_boot(&w, "arch");
-	source_drop(w.map, "boot/loader/entries/abc-" RELEASE ".conf");
-	put(&w, "boot/loader/entries/arch.conf", "options root=a\n");
+	source_put_error(w.map, LOADER_ENTRY, SOURCE_FILE, EACCES);
 	add_word(&w, "iommu=pt");
-	add_acs(&w, "0000:22:00.0");
 	make(&w);
 	assert_non_null(manual(w.plan, "options line of the entry"));
-	assert_null(file_step(w.plan, "etc/kernel/cmdline"));
-	/* ACS needs no boot loader. */
-	assert_non_null(tool_step(&w, "systemctl enable onehop-acs.service"));
+	assert_true(has_note(w.plan, "/" LOADER_ENTRY " is not readable without root"));
 	world_free(&w);
 }
 
@@ -2166,18 +2245,24 @@ static void image_with_loader(void **state)
 	struct world w;
 
 	(void)state;
-	world_new(&w, "fedora", BOOT_GRUB, "ro");
+	world_new(&w, "fedora", BOOT_GRUB, "root=of-the-host ro");
 	w.request.image = true;
-	put(&w, "etc/kernel/cmdline", "root=a\n");
+	put(&w, "etc/machine-id", "0123456789abcdef0123456789abcdef\n");
 	put(&w, "usr/bin/kernel-install", "");
 	put(&w, "lib/modules/6.5.0/vmlinuz", "");
-	put(&w, "lib/modules/6.6.0/vmlinuz", "");
+	put(&w, "boot/loader/entries/0123456789abcdef0123456789abcdef-6.5.0.conf",
+	    "linux /l\noptions root=a\n");
+	put(&w, "boot/loader/entries/of-the-host.conf", "linux /l\noptions root=of-the-host\n");
 	add_word(&w, "iommu=pt");
 	make(&w);
-	assert_int_equal(w.plan->step_n, 1);
-	assert_string_equal(content(w.plan, "etc/kernel/cmdline"), "root=a iommu=pt\n");
-	assert_non_null(manual(w.plan, "kernel-install add 6.5.0 /lib/modules/6.5.0/vmlinuz"));
-	assert_non_null(manual(w.plan, "kernel-install add 6.6.0 /lib/modules/6.6.0/vmlinuz"));
+	assert_int_equal(w.plan->step_n, 2);
+	assert_string_equal(
+		words_step(w.plan,
+			   "boot/loader/entries/0123456789abcdef0123456789abcdef-6.5.0.conf")
+			->new.data,
+		"linux /l\noptions root=a iommu=pt\n");
+	assert_string_equal(words_step(w.plan, KERNEL_LINE)->new.data, "root=a iommu=pt\n");
+	assert_int_equal(w.plan->manual_n, 0);
 	world_free(&w);
 }
 
@@ -2425,9 +2510,9 @@ int main(void)
 		cmocka_unit_test(grubby_and_two_of_a_key),
 		cmocka_unit_test(grubby_and_pci),
 		cmocka_unit_test(grubby_and_ports),
-		cmocka_unit_test(with_kernel_install),
-		cmocka_unit_test(kernel_install_for_all),
 		cmocka_unit_test(kernel_line_of_person),
+		cmocka_unit_test(loader_entries),
+		cmocka_unit_test(kernel_line_is_written),
 		cmocka_unit_test(loader_entries_by_hand),
 		cmocka_unit_test(loader_tools),
 		cmocka_unit_test(with_ostree),

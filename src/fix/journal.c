@@ -318,6 +318,7 @@ static int read_entry(struct fix_host *h, unsigned number, bool contents, struct
 		journal_free_entry(&e);
 		return r;
 	}
+	journal_amend(&e);
 	if (e.no_log)
 		say_log_is_lost(&e);
 	journal_note_trial(h, &e);

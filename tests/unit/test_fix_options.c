@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fix/step_options.c: words in boot entries, while kernels and persons come and go between fix and undo. */
+#include "fix_rig.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "fix/boot_entry.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define WORD    "iommu=pt"
+#define ENTRIES "boot/loader/entries/"
+#define SINCE   ENTRIES RIG_ID "-6.3.conf"
+#define BOOTED  "root=a quiet " WORD "\n"
+
+static int make_rig(void **state)
+{
+	struct rig *g = xcalloc(1, sizeof(*g));
+
+	rig_open(g, 1);
+	*state = g;
+	return 0;
+}
+
+static int remove_rig(void **state)
+{
+	rig_close(*state);
+	free(*state);
+	return 0;
+}
+
+#define AUTO_PLAN CLEANUP(drop_plan)
+static void drop_plan(struct plan **p)
+{
+	plan_free(*p);
+}
+
+static void assert_get(const struct rig *g, const char *path, const char *expected)
+{
+	AUTO_FREE char *now = rig_get(g, path);
+
+	if (expected)
+		assert_string_equal(now, expected);
+	else
+		assert_null(now);
+}
+
+static void assert_has(const struct rig *g, const char *path, bool has)
+{
+	AUTO_FREE char *now = rig_get(g, path);
+
+	assert_non_null(now);
+	if (boot_text_has(now, boot_text_of(path), WORD) != has)
+		fail_msg("%s: %s", path, now);
+}
+
+static void apply(struct rig *g, struct plan *p)
+{
+	enum fix_result result = FIX_STUCK;
+	unsigned number;
+
+	if (fix_apply(&g->run, p, &result, &number) < 0)
+		fail_msg("apply: %s", err_msg());
+	if (result != FIX_DONE)
+		fail_msg("apply: %s", strbuf_str(&g->texts));
+}
+
+static enum fix_result undo(struct rig *g)
+{
+	enum fix_result result = FIX_STUCK;
+	unsigned number;
+
+	rig_listen(g);
+	if (fix_undo(&g->run, 0, &result, &number) < 0)
+		fail_msg("undo: %s", err_msg());
+	return result;
+}
+
+static enum fix_state last_state(struct rig *g)
+{
+	struct journal_entry *entries;
+	enum fix_state state;
+	size_t n;
+
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	assert_true(n > 0);
+	state = entries[n - 1].state;
+	journal_free(entries, n);
+	return state;
+}
+
+static void fix(struct rig *g)
+{
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_words(g, p, WORD);
+	apply(g, p);
+	assert_has(g, RIG_ENTRY, true);
+	assert_has(g, RIG_COUNTED, true);
+	assert_has(g, RIG_LINE, true);
+}
+
+/* Made by kernel-install while the fix was in force, so with its word; a rescue entry, with a person's. */
+static void test_entries_since(void **state)
+{
+	struct rig *g = *state;
+
+	fix(g);
+	rig_put(g, SINCE,
+		"linux /6.3\noptions root=a quiet " WORD " systemd.machine_id=" RIG_ID "\n");
+	rig_put(g, ENTRIES "rescue.conf", "linux /r\noptions root=a single " WORD "\n");
+	rig_put(g, ENTRIES "other.conf", "linux /o\noptions root=b " WORD "\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, SINCE, "linux /6.3\noptions root=a quiet systemd.machine_id=" RIG_ID "\n");
+	assert_has(g, ENTRIES "rescue.conf", true);
+	assert_has(g, ENTRIES "other.conf", true);
+	assert_has(g, RIG_ENTRY, false);
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+/* Had the word before: the fix has no step for it. */
+static void test_word_of_before(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_words(g, p, WORD);
+	rig_put(g, RIG_COUNTED, "linux /6.2/linux\noptions root=a " WORD "\n");
+	p->steps[1] = p->steps[2];
+	p->step_n = 2;
+	apply(g, p);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, RIG_COUNTED, "linux /6.2/linux\noptions root=a " WORD "\n");
+	assert_has(g, RIG_ENTRY, false);
+}
+
+/* Boot counting renamed one entry, the other kernel is gone, and a person edited the line. */
+static void test_changed_since(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *counted = NULL;
+
+	fix(g);
+	counted = rig_get(g, RIG_COUNTED);
+	rig_remove(g, RIG_COUNTED);
+	rig_put(g, ENTRIES RIG_ID "-6.2.conf", counted);
+	rig_remove(g, RIG_ENTRY);
+	rig_put(g, RIG_LINE, "root=a " WORD " added=later\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, ENTRIES RIG_ID "-6.2.conf",
+		   "title Two\nlinux /6.2/linux\noptions root=a\noptions quiet\n");
+	assert_false(rig_exists(g, RIG_ENTRY));
+	assert_false(rig_exists(g, RIG_COUNTED));
+	assert_get(g, RIG_LINE, "root=a added=later\n");
+}
+
+/* The same word once more, by a person: one of the two stays. */
+static void test_word_of_person(void **state)
+{
+	struct rig *g = *state;
+
+	fix(g);
+	rig_put(g, RIG_ENTRY, "linux /6.1/linux\noptions " WORD " root=a quiet " WORD "\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, RIG_ENTRY, "linux /6.1/linux\noptions " WORD " root=a quiet\n");
+}
+
+/* ---- a line that was not there before ---- */
+
+static void fix_without_line(struct rig *g)
+{
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_words(g, p, WORD);
+	p->steps[2].old = (struct bytes){NULL, 0};
+	rig_remove(g, RIG_LINE);
+	rig_remove(g, "etc/kernel");
+	apply(g, p);
+	assert_get(g, RIG_LINE, BOOTED);
+}
+
+static void test_line_goes(void **state)
+{
+	struct rig *g = *state;
+
+	fix_without_line(g);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_false(rig_exists(g, "etc/kernel"));
+}
+
+/* kernel-install would take the word from /proc/cmdline, and make it permanent. */
+static void test_line_stays_while_it_runs(void **state)
+{
+	struct rig *g = *state;
+
+	fix_without_line(g);
+	rig_put(g, "proc/cmdline", BOOTED);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, RIG_LINE, "root=a quiet\n");
+}
+
+/* ---- an image, and partitions that are not mounted ---- */
+
+static void test_image(void **state)
+{
+	struct rig *g = *state;
+
+	fix_without_line(g);
+	g->host.image = true;
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_has(g, RIG_ENTRY, false);
+	assert_has(g, RIG_COUNTED, false);
+	assert_get(g, RIG_LINE, "root=a quiet\n");
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+static void test_not_mounted(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *from = NULL, *to = NULL;
+
+	fix(g);
+	from = xprintf("%s/boot/loader", g->root);
+	to = xprintf("%s/boot/away", g->root);
+	assert_int_equal(rename(from, to), 0);
+	assert_int_equal(undo(g), FIX_STUCK);
+	assert_non_null(strstr(strbuf_str(&g->texts), "mount its file system first"));
+	assert_int_equal(last_state(g), FIX_UNDOING);
+	assert_int_equal(rename(to, from), 0);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_has(g, RIG_ENTRY, false);
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+/* ---- what a power cut leaves on FAT ---- */
+
+/* fsck.fat emptied it; or it is gone, and the copy is there. */
+static void test_torn(void **state)
+{
+	static const char old[] = "title One\nlinux /6.1/linux\noptions root=a quiet\n";
+	struct rig *g = *state;
+
+	for (int gone = 0; gone < 2; gone++) {
+		rig_reset(g);
+		fix(g);
+		rig_put(g, ENTRIES RIG_ID "-6.1.onehop-old.conf", old);
+		rig_put(g, RIG_ENTRY, "");
+		if (gone)
+			rig_remove(g, RIG_ENTRY);
+		assert_int_equal(undo(g), FIX_DONE);
+		assert_get(g, RIG_ENTRY, old);
+		assert_false(rig_exists(g, ENTRIES RIG_ID "-6.1.onehop-old.conf"));
+	}
+}
+
+/* ---- a program that does nothing, or a file system that forgets, is not believed ---- */
+
+static int forget(void *context, enum fix_point point, const char *path)
+{
+	struct rig *g = context;
+
+	/* What came before this one is lost: the entry is the old one again. */
+	if (point == POINT_UNLINK && strstr(path, ".onehop-old.conf"))
+		rig_put(g, RIG_ENTRY, "title One\nlinux /6.1/linux\noptions root=a quiet\n");
+	return 0;
+}
+
+static void test_read_back(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	enum fix_result result = FIX_DONE;
+	unsigned number;
+
+	rig_words(g, p, WORD);
+	g->host.before = forget;
+	assert_int_equal(fix_apply(&g->run, p, &result, &number), 0);
+	assert_int_equal(result, FIX_TAKEN_BACK);
+	assert_non_null(strstr(strbuf_str(&g->texts), "is not what was written to it"));
+}
+
+/* ---- a fix of the first release ---- */
+
+static int kernel_install(void *context, const char *const *argv)
+{
+	struct rig *g = context;
+	AUTO_FREE char *line = rig_get(g, RIG_LINE);
+	AUTO_FREE char *text =
+		xprintf("title One\nlinux /6.1/linux\noptions %s", line ? line : BOOTED);
+
+	g->random++; /* how often it ran */
+	assert_string_equal(argv[1], "add");
+	rig_put(g, RIG_ENTRY, text);
+	return 0;
+}
+
+static int runner(void *context, const char *const *argv, unsigned deadline_s,
+		  struct strbuf *output, int *ret_status)
+{
+	static const struct stand_in programs[] = {{"kernel-install", kernel_install}, {NULL}};
+
+	(void)deadline_s;
+	return rig_run(programs, context, argv, output, ret_status);
+}
+
+static struct step *add_tool(struct plan *p, bool undoing)
+{
+	static const char *const argv[] = {"kernel-install", "add", "6.1",
+					   "/lib/modules/6.1/vmlinuz", NULL};
+	struct step *s = rig_switch(p, "off", "on");
+
+	s->argv = undoing ? NULL : argv;
+	s->undo_argv = undoing ? argv : NULL;
+	return s;
+}
+
+static void test_first_release(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	struct plan_wanted *w = ARENA_PUSH(p->arena, p->wanted, p->wanted_n);
+
+	*w = (struct plan_wanted){"kernel-parameter", WORD};
+	g->host.run = runner;
+	g->host.run_context = g;
+	rig_remove(g, RIG_LINE);
+	add_tool(p, true);
+	rig_file(p, RIG_LINE, NULL, BOOTED);
+	add_tool(p, false);
+	g->random = 0;
+	apply(g, p);
+	assert_int_equal(g->random, 1);
+	assert_has(g, RIG_ENTRY, true);
+	/* The reboot, and a kernel that came. */
+	rig_put(g, "proc/cmdline", BOOTED);
+	rig_put(g, SINCE, "linux /6.3\noptions " BOOTED);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_int_equal(g->random, 1); /* not run again: it writes kernels in place */
+	assert_has(g, RIG_ENTRY, false);
+	assert_has(g, SINCE, false);
+	assert_get(g, RIG_LINE, "root=a quiet\n");
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+/* Cut short within kernel-install, which may have torn a kernel: it runs again. */
+static int kill_it(void *context, const char *const *argv)
+{
+	kernel_install(context, argv);
+	return 1;
+}
+
+static int failing_runner(void *context, const char *const *argv, unsigned deadline_s,
+			  struct strbuf *output, int *ret_status)
+{
+	static const struct stand_in programs[] = {{"kernel-install", kill_it}, {NULL}};
+
+	(void)deadline_s;
+	return rig_run(programs, context, argv, output, ret_status);
+}
+
+static void test_first_release_cut_short(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	struct plan_wanted *w = ARENA_PUSH(p->arena, p->wanted, p->wanted_n);
+	enum fix_result result = FIX_DONE;
+	unsigned number;
+
+	*w = (struct plan_wanted){"kernel-parameter", WORD};
+	g->host.run = failing_runner;
+	g->host.run_context = g;
+	add_tool(p, true);
+	rig_file(p, RIG_LINE, "root=a quiet\n", BOOTED);
+	add_tool(p, false);
+	assert_int_equal(fix_apply(&g->run, p, &result, &number), 0);
+	assert_int_equal(result, FIX_STUCK);
+	g->host.run = runner;
+	g->random = 0;
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_int_equal(g->random, 1);
+	assert_has(g, RIG_ENTRY, false);
+	assert_get(g, RIG_LINE, "root=a quiet\n");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_entries_since), TEST(test_word_of_before),
+		TEST(test_changed_since), TEST(test_word_of_person),
+		TEST(test_line_goes),     TEST(test_line_stays_while_it_runs),
+		TEST(test_image),         TEST(test_not_mounted),
+		TEST(test_torn),          TEST(test_read_back),
+		TEST(test_first_release), TEST(test_first_release_cut_short),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -3,12 +3,15 @@
 #include "fix_rig.h"
 
 #include "base/alloc.h"
+#include "base/child.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "fix/boot_entry.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -283,6 +286,55 @@ static void test_read_back(void **state)
 	assert_non_null(strstr(strbuf_str(&g->texts), "is not what was written to it"));
 }
 
+/* ---- the real kernel-install ---- */
+
+/* $ONEHOP_KERNEL_INSTALL: how it is run, words of sh; else this machine's own. NULL: there is none. */
+static const char *program(void)
+{
+	static const char own[] = "/usr/bin/kernel-install";
+	const char *given = getenv("ONEHOP_KERNEL_INSTALL");
+
+	return given ? given : access(own, X_OK) == 0 ? own : NULL;
+}
+
+static void add_kernel(struct rig *g, const char *version)
+{
+	AUTO_FREE char *command = xprintf(
+		"export KERNEL_INSTALL_CONF_ROOT=%s/etc/kernel BOOT_ROOT=%s/boot MACHINE_ID=" RIG_ID
+		" KERNEL_INSTALL_PLUGINS=/usr/lib/kernel/install.d/90-loaderentry.install\n"
+		"exec %s add %s %s/linux",
+		g->root, g->root, program(), version, g->root);
+	const char *const argv[] = {"sh", "-c", command, NULL};
+	AUTO_STRBUF struct strbuf output = {0};
+	int status = -1;
+
+	if (child_run("/bin/sh", argv, 60, &output, &status) < 0 || status != 0)
+		fail_msg("%s: status %d: %s", command, status, strbuf_str(&output));
+}
+
+/* Kernels come before the fix, while it is in force, and after it was undone. */
+static void test_real_kernel_install(void **state)
+{
+	struct rig *g = *state;
+
+	if (!program())
+		skip();
+	rig_put(g, "boot/" RIG_ID "/.keep", "");
+	rig_put(g, "linux", "stands in for a kernel");
+	rig_put(g, "etc/kernel/install.conf", "layout=bls\n");
+	add_kernel(g, "6.7");
+	assert_has(g, ENTRIES RIG_ID "-6.7.conf", false);
+	fix(g);
+	add_kernel(g, "6.8");
+	assert_has(g, ENTRIES RIG_ID "-6.8.conf", true);
+	add_kernel(g, "6.1"); /* it writes the entry again that the fix has edited */
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_has(g, ENTRIES RIG_ID "-6.8.conf", false);
+	assert_has(g, RIG_ENTRY, false);
+	add_kernel(g, "6.9");
+	assert_has(g, ENTRIES RIG_ID "-6.9.conf", false);
+}
+
 /* ---- a fix of the first release ---- */
 
 static int kernel_install(void *context, const char *const *argv)
@@ -391,12 +443,19 @@ static void test_first_release_cut_short(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_entries_since), TEST(test_word_of_before),
-		TEST(test_changed_since), TEST(test_word_of_person),
-		TEST(test_line_goes),     TEST(test_line_stays_while_it_runs),
-		TEST(test_image),         TEST(test_not_mounted),
-		TEST(test_torn),          TEST(test_read_back),
-		TEST(test_first_release), TEST(test_first_release_cut_short),
+		TEST(test_entries_since),
+		TEST(test_word_of_before),
+		TEST(test_changed_since),
+		TEST(test_word_of_person),
+		TEST(test_line_goes),
+		TEST(test_line_stays_while_it_runs),
+		TEST(test_image),
+		TEST(test_not_mounted),
+		TEST(test_torn),
+		TEST(test_read_back),
+		TEST(test_real_kernel_install),
+		TEST(test_first_release),
+		TEST(test_first_release_cut_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,8 +205,8 @@ static void odd_rows(void **state)
 		"{\"what\": \"all-verified\", \"median\": 0, \"gpus\": [0, 2]}",
 		"{\"what\": \"gpu-verified\", \"median\": 0, \"initiator\": 2, \"target\": 2}",
 		"{\"what\": \"warp-drive\", \"median\": 0, \"initiator\": 0, \"target\": 1}",
-		"{\"what\": \"pair-verified\", \"median\": 1, \"initiator\": 0, \"target\": 1, "
-		"\"kind\": \"mirror\"}",
+		("{\"what\": \"pair-verified\", \"median\": 1, \"initiator\": 0, \"target\": 1, "
+		 "\"kind\": \"mirror\"}"),
 	};
 	struct setup *s = *state;
 

@@ -368,8 +368,9 @@ int fix_confirm(const struct fix_run *run, unsigned number, struct plan *p,
 		r = fix_check_damage(session.entries, session.n);
 	if (r == 0)
 		r = fix_check_confirm(session.entries, session.n, number, &at);
-	if (r == 0)
-		r = look_ahead(run, p, &x, &wrong);
+	if (r < 0)
+		return r;
+	r = look_ahead(run, p, &x, &wrong);
 	if (r < 0)
 		return r;
 	if (r > 0) {

@@ -420,8 +420,8 @@ static void put_made(struct world *w, const char *path, char *(*make)(const stru
 /* The rig's are systemd-boot's. */
 static void remove_entries(struct world *w)
 {
-	static const char *const paths[] = {RIG_ENTRY, RIG_COUNTED, "boot/loader/entries",
-					    "boot/loader", RIG_LINE};
+	static const char *const paths[] = {RIG_ENTRY,    RIG_COUNTED, "efi/loader/entries",
+					    "efi/loader", "efi",       RIG_LINE};
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
 		rig_remove(&w->rig, paths[i]);

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #define WORD    "iommu=pt"
-#define ENTRIES "boot/loader/entries/"
+#define ENTRIES "efi/loader/entries/"
 #define SINCE   ENTRIES RIG_ID "-6.3.conf"
 #define BOOTED  "root=a quiet " WORD "\n"
 
@@ -227,8 +227,8 @@ static void test_not_mounted(void **state)
 	AUTO_FREE char *from = NULL, *to = NULL;
 
 	fix(g);
-	from = xprintf("%s/boot/loader", g->root);
-	to = xprintf("%s/boot/away", g->root);
+	from = xprintf("%s/efi/loader", g->root);
+	to = xprintf("%s/efi/away", g->root);
 	assert_int_equal(rename(from, to), 0);
 	assert_int_equal(undo(g), FIX_STUCK);
 	assert_non_null(strstr(strbuf_str(&g->texts), "mount its file system first"));
@@ -300,7 +300,7 @@ static const char *program(void)
 static void add_kernel(struct rig *g, const char *version)
 {
 	AUTO_FREE char *command = xprintf(
-		"export KERNEL_INSTALL_CONF_ROOT=%s/etc/kernel BOOT_ROOT=%s/boot MACHINE_ID=" RIG_ID
+		"export KERNEL_INSTALL_CONF_ROOT=%s/etc/kernel BOOT_ROOT=%s/efi MACHINE_ID=" RIG_ID
 		" KERNEL_INSTALL_PLUGINS=/usr/lib/kernel/install.d/90-loaderentry.install\n"
 		"exec %s add %s %s/linux",
 		g->root, g->root, program(), version, g->root);
@@ -319,7 +319,7 @@ static void test_real_kernel_install(void **state)
 
 	if (!program())
 		skip();
-	rig_put(g, "boot/" RIG_ID "/.keep", "");
+	rig_put(g, "efi/" RIG_ID "/.keep", "");
 	rig_put(g, "linux", "stands in for a kernel");
 	rig_put(g, "etc/kernel/install.conf", "layout=bls\n");
 	add_kernel(g, "6.7");

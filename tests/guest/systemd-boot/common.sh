@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash disable=SC1091
+# What the stages use, behind lib.sh.
+
+
+# files: what a fix may change, with checksums
+files() { find /etc /efi -xdev -type f -exec md5sum {} + | sort -k 2; }
+
+# changed: the files of them that are not as /root/files says
+changed() { files | diff /root/files - | sed -n 's/^[<>] [0-9a-f]*  //p' | sort -u | tr '\n' ' '; }
+
+# with WORD: the entries that have it
+with() { (cd /efi/loader/entries && grep -l -e "^options.* $1\( \|\$\)" -- *.conf | tr '\n' ' '); }
+
+# add_kernel VERSION: as its package does; the kernel is that which runs
+add_kernel() { kernel-install add "$1" "/boot/vmlinuz-$(uname -r)" "/boot/initrd.img-$(uname -r)"; }

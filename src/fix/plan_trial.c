@@ -429,14 +429,21 @@ struct trial_start plan_trial_start(const struct planner *p)
 				    .way_without_n = p->way_without_n};
 }
 
-/* The steps that were planned since `start` are for confirmation. */
+/*
+ * The steps that were planned since `start` are for confirmation. The trial builds on their files as
+ * they are now: the entry has their words, and confirming keeps them.
+ */
 static void hold_back(struct planner *p, const struct trial_start *start, size_t end)
 {
 	struct steps *list = &p->phases[PHASE_BOOT];
 	struct plan *plan = p->plan;
 
-	for (size_t i = start->step_n; i < end; i++)
+	for (size_t i = start->step_n; i < end; i++) {
 		*ARENA_PUSH(p->a, plan->on_confirm, plan->on_confirm_n) = list->items[i];
+		if (list->items[i].kind == STEP_FILE)
+			*ARENA_PUSH(p->a, plan->builds_on, plan->builds_on_n) =
+				list->items[i].target;
+	}
 	memmove(list->items + start->step_n, list->items + end,
 		(list->n - end) * sizeof(*list->items));
 	list->n -= end - start->step_n;

@@ -145,8 +145,8 @@ struct plan {
 	size_t way_back_n;
 	const char
 		*way_back_line; /* the first of them, in a line; NULL: none; not in the journal */
-	/* Files that are as this plan wants them already: a fix that made one is not undone before
-	 * this one. */
+	/* Files that are as this plan wants them already, and those that a trial changes once it is
+	 * confirmed: a fix that made one is not undone before this one. */
 	const char **builds_on;
 	size_t builds_on_n;
 };

@@ -802,6 +802,34 @@ static void no_other_fix_meanwhile(void **state)
 	}
 }
 
+/* The entry of the later one has the words of the earlier one, and confirming keeps them. */
+static void an_earlier_fix_stays_meanwhile(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+	AUTO_PLANNED struct planned p;
+	enum fix_result result;
+	unsigned number;
+
+	apply(g);
+	assert_boots(g, TRIED);
+	assert_confirms(g);
+	assert_boots(g, KEPT);
+	/* As if confirmed: without the option, a file that both would share. */
+	make_plan(g, TRIAL_ALWAYS, true, "pci=realloc=on", &p);
+	assert_int_equal(fix_apply(&g->run, p.plan, &result, &number), 0);
+	assert_int_equal(number, 2);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(fix_undo(&g->run, 1, &result, &number), -EBUSY);
+		assert_non_null(strstr(err_msg(), "fix 2 builds on /" DROP_IN));
+		free(boot(g));
+	}
+	undo(g);
+	undo(g);
+	assert_tree(g, old);
+	assert_boots(g, "");
+}
+
 /* The trial boot hangs: the disk is in another machine, or a rescue system runs. */
 static void undone_from_outside(void **state)
 {
@@ -1319,6 +1347,7 @@ int main(void)
 		TEST(undone_before_its_boot),
 		TEST(undone_in_its_boot),
 		TEST(no_other_fix_meanwhile),
+		TEST(an_earlier_fix_stays_meanwhile),
 		TEST(undone_from_outside),
 		TEST(a_boot_past_grub),
 		TEST(grub_cfg_is_made_anew_meanwhile),

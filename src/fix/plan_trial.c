@@ -2,9 +2,11 @@
 /* Kernel parameters for one boot before they stay: who wants it, which loader can, what it takes. */
 #include "fix/make_plan_impl.h"
 
+#include "base/path.h"
 #include "fix/grub_menu.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #define TRIAL_ID "onehop-trial"
@@ -184,16 +186,49 @@ static bool find_mount(struct planner *p, const char *path, struct mount *ret)
 	return deepest > 0;
 }
 
+/* The path with the first link on it replaced by what it leads to; NULL: there is none. */
+static const char *without_link(struct planner *p, const char *path)
+{
+	char clean[PATH_MAX + 3];
+
+	for (const char *end = path; *end;) {
+		AUTO_FREE char *target = NULL;
+		const char *start = end + (*end == '/'), *whole;
+
+		end = start + strcspn(start, "/");
+		if (source_read_link(p->s, &target, "./%.*s", (int)(end - path), path) < 0)
+			continue;
+		whole = arena_printf(p->a, "%.*s%s%s", *target == '/' ? 0 : (int)(start - path),
+				     path, target, end);
+		if (strlen(whole) >= PATH_MAX)
+			return NULL;
+		path_clean(whole, clean);
+		return arena_strdup(p->a, clean);
+	}
+	return NULL;
+}
+
+/* Where the file lies, links of folders followed: the table of mounts knows only such paths. */
+static const char *real_path(struct planner *p, const char *path)
+{
+	enum { LINKS_MAX = 40 };
+	const char *next;
+
+	for (int i = 0; i < LINKS_MAX && (next = without_link(p, path)); i++)
+		path = next;
+	return path;
+}
+
 /* GRUB writes to disks and partitions alone. NULL: it can write there. */
 static const char *why_not_written(struct planner *p, const char *file)
 {
-	const char *shown = arena_printf(p->a, "/%s", file), *name;
+	const char *shown = arena_printf(p->a, "/%s", real_path(p, file)), *name;
 	AUTO_FREE char *link = NULL;
 	struct mount m;
 	bool known = false;
 
 	if (plan_exists(p, "%s", file) != THERE_YES)
-		return arena_printf(p->a, "there is no %s", shown);
+		return arena_printf(p->a, "there is no /%s", file);
 	if (!find_mount(p, shown, &m))
 		return arena_printf(p->a, "it is not known which file system %s is on", shown);
 	for (size_t i = 0; i < ARRAY_LEN(writable); i++)

@@ -477,6 +477,34 @@ static void refusals(void **state)
 	}
 }
 
+/* /boot/grub lies on another file system than /boot. */
+static void links(void **state)
+{
+	static const char *const targets[] = {"/srv/b/grub", "../srv/b/grub", "../other/grub"};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(targets) / sizeof(*targets); i++) {
+		AUTO_PLANNED struct planned p;
+		AUTO_FREE char *from = NULL, *to = NULL;
+
+		put_machine(g);
+		rig_put(g, "srv/b/.keep", "");
+		put_link(g, "other", "srv/b");
+		from = xprintf("%s/boot/grub", g->root);
+		to = xprintf("%s/srv/b/grub", g->root);
+		assert_int_equal(rename(from, to), 0);
+		put_link(g, "boot/grub", targets[i]);
+		rig_put(g, "proc/self/mountinfo",
+			"20 1 8:2 / / rw - ext4 /dev/vda1 rw\n"
+			"21 20 0:30 / /srv/b rw - btrfs /dev/vdb rw\n");
+		make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &p);
+		assert_string_equal(p.plan->no_trial,
+				    "/srv/b/grub/grubenv is on btrfs, where GRUB cannot clear its "
+				    "entry for the next boot");
+		unlink(from);
+	}
+}
+
 static void programs_that_are_missing(void **state)
 {
 	struct rig *g = *state;
@@ -1338,6 +1366,7 @@ int main(void)
 		TEST(any_menu),
 		TEST(the_plan_is_a_trial),
 		TEST(refusals),
+		TEST(links),
 		TEST(programs_that_are_missing),
 		TEST(displays),
 		TEST(words_in_the_entry),

@@ -426,6 +426,9 @@ static int run_fix(const void *options, const char *const *args)
 	if (o->trial && o->no_trial)
 		return fail(EXIT_REFUSED, "--trial and --no-trial exclude each other: give one of "
 					  "them");
+	if (o->trial && o->root)
+		return fail(EXIT_REFUSED, "--trial is for the next boot of this machine: a system "
+					  "below --root has none that onehop could set");
 	for (; args[p.rule_n]; p.rule_n++)
 		if (!rule_find(args[p.rule_n]))
 			return no_rule("fix", args[p.rule_n]);

@@ -309,6 +309,20 @@ static const char *find_entry(struct planner *p, struct grub_trial *t)
 	return NULL;
 }
 
+/* Neither GRUB's tools nor onehop write through one. NULL: neither is one. */
+static const char *why_linked(struct planner *p, const struct grub_trial *t)
+{
+	const char *const files[] = {t->block, arena_printf(p->a, "%s/custom.cfg", t->folder)};
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		AUTO_FREE char *target = NULL;
+
+		if (source_read_link(p->s, &target, "%s", files[i]) == 0)
+			return arena_printf(p->a, "/%s is a symbolic link", files[i]);
+	}
+	return NULL;
+}
+
 static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 {
 	const char *const tools[] = {t->g->reboot, t->g->editenv, t->g->probe};
@@ -328,7 +342,9 @@ static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 		return "grub.cfg does not clear GRUB's entry for the next boot (next_entry)";
 	if (!t->menu.custom)
 		return arena_printf(p->a, "grub.cfg does not read /%s/custom.cfg", t->folder);
-	why = why_not_written(p, t->block);
+	why = why_linked(p, t);
+	if (!why)
+		why = why_not_written(p, t->block);
 	if (why)
 		return why;
 	block = plan_read(p, &there, t->block);

@@ -505,6 +505,25 @@ static void links(void **state)
 	}
 }
 
+/* onehop replaces no link, so that nothing but a refusal would come of it. */
+static void linked_files(void **state)
+{
+	static const char *const files[] = {GRUBENV, CUSTOM};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		AUTO_PLANNED struct planned p;
+		AUTO_FREE char *why = xprintf("/%s is a symbolic link", files[i]);
+
+		put_machine(g);
+		rig_put(g, "boot/grub/other", "# GRUB Environment Block\n");
+		put_link(g, files[i], "other");
+		make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &p);
+		assert_non_null(p.plan->no_trial);
+		assert_string_equal(p.plan->no_trial, why);
+	}
+}
+
 static void programs_that_are_missing(void **state)
 {
 	struct rig *g = *state;
@@ -1367,6 +1386,7 @@ int main(void)
 		TEST(the_plan_is_a_trial),
 		TEST(refusals),
 		TEST(links),
+		TEST(linked_files),
 		TEST(programs_that_are_missing),
 		TEST(displays),
 		TEST(words_in_the_entry),

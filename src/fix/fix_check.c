@@ -83,10 +83,8 @@ static int check_one_later(const struct journal_entry *e, const struct journal_e
 	if (!s)
 		return 0;
 	return err_set(EBUSY, "fix %u changed %s%s%s%s after it: undo %u first", later->number,
-		       s->kind == STEP_FILE || s->kind == STEP_ATTRIBUTE || s->kind == STEP_OPTIONS
-			       ? "/"
-			       : "",
-		       s->target, s->at ? " " : "", s->at ? s->at : "", later->number);
+		       step_has_content(s) || s->kind == STEP_ATTRIBUTE ? "/" : "", s->target,
+		       s->at ? " " : "", s->at ? s->at : "", later->number);
 }
 
 int fix_check_later(const struct journal_entry *entries, size_t n, size_t at)

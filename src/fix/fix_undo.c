@@ -14,7 +14,7 @@
 static bool keeps_old(const struct step *s)
 {
 	return s->kind == STEP_GENERATED || s->kind == STEP_OPTIONS ||
-	       (s->kind == STEP_FILE && s->for_boot);
+	       ((s->kind == STEP_FILE || s->kind == STEP_BLOCK) && s->for_boot);
 }
 
 static bool replaces(const struct journal_entry *e, const char *target)

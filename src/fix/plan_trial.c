@@ -354,26 +354,6 @@ static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 	return find_entry(p, t);
 }
 
-#define BLOCK_BEGIN "### BEGIN onehop: a trial boot; \"onehop undo\" takes it away"
-#define BLOCK_END   "### END onehop"
-
-/* The file without what an earlier trial left, which somebody edited around. */
-static void add_others(struct strbuf *out, const char *text)
-{
-	const char *line = NULL;
-	bool ours = false;
-	size_t n;
-
-	while (text_next_line(&line, &n, text)) {
-		ours |= text_starts_with(line, BLOCK_BEGIN);
-		if (!ours)
-			strbuf_add(out, line, n + (line[n] == '\n'));
-		ours &= !text_starts_with(line, BLOCK_END);
-	}
-	if (out->len && out->text[out->len - 1] != '\n')
-		strbuf_putc(out, '\n');
-}
-
 /* The words as GRUB's script has them, and what ends a kernel that panics. */
 static const char *trial_words(struct planner *p, const char *line)
 {
@@ -395,14 +375,14 @@ static void add_block(struct planner *p, const struct grub_trial *t, struct strb
 	const char *line = grub_item_line(p->a, &t->menu, t->entry);
 	long other = grub_menu_fallback(&t->menu, t->entry);
 
-	strbuf_puts(out, BLOCK_BEGIN "\n");
+	strbuf_puts(out, STEP_BLOCK_BEGIN ": a trial boot; \"onehop undo\" takes it away\n");
 	if (other >= 0)
 		strbuf_printf(out,
 			      "if [ \"${default}\" = " TRIAL_ID " ]; then\n"
 			      "\tset fallback=%ld\nfi\n",
 			      other);
 	grub_item_copy(&t->menu, t->entry, title, TRIAL_ID, trial_words(p, line), out);
-	strbuf_puts(out, BLOCK_END "\n");
+	strbuf_puts(out, STEP_BLOCK_END "\n");
 }
 
 static bool write_custom(struct planner *p, const struct grub_trial *t,
@@ -415,7 +395,7 @@ static bool write_custom(struct planner *p, const struct grub_trial *t,
 
 	if (!f)
 		return false;
-	add_others(&text, f->text);
+	step_block_remove(f->text, &text); /* an earlier trial's, which somebody edited around */
 	add_block(p, t, &text);
 	f->text = arena_strdup(p->a, text.text);
 	f->purpose = *purpose;
@@ -426,6 +406,8 @@ static bool write_custom(struct planner *p, const struct grub_trial *t,
 	s = &p->phases[PHASE_BOOT].items[p->phases[PHASE_BOOT].n - 1];
 	s->what = arena_printf(p->a, "add an entry with %s to GRUB's menu, in /%s", plan_words(p),
 			       f->path);
+	s->kind = STEP_BLOCK;
+	s->mode = 0600; /* as grub.cfg may be: the entry may hold what only root may read */
 	s->for_boot = s->trial = true;
 	return true;
 }

@@ -19,6 +19,7 @@ enum step_kind {
 	STEP_WORDS, /* the kernel's command line of the next boot, by the program that keeps it */
 	STEP_ONE_SHOT, /* the boot loader's entry for the next boot alone, which it clears itself */
 	STEP_OPTIONS, /* words on a kernel command line: a boot entry's, or that of /etc/kernel/cmdline */
+	STEP_BLOCK, /* lines between two marks in a file; its other lines are a person's */
 	STEP_KIND_N
 };
 
@@ -37,6 +38,8 @@ enum step_kind {
  *                                                environment block
  *  OPTIONS    the file             "iommu=pt"    its content; `at` are the words that it lacked, and
  *                                                what undo takes away again, whatever is there then
+ *  BLOCK      the file             -             its content; undo takes away what is between the marks
+ *                                                then, whatever is around it
  */
 struct step {
 	enum step_kind kind;
@@ -99,6 +102,9 @@ struct step {
 };
 
 #define STEP_OUTPUT "{output}"
+/* How the first and the last line of a BLOCK begin. */
+#define STEP_BLOCK_BEGIN "### BEGIN onehop"
+#define STEP_BLOCK_END   "### END onehop"
 /* A part of why or cost, in the place of parts that differ from those before it in numbers alone. */
 #define STEP_AND_MORE "and more like these"
 
@@ -150,6 +156,9 @@ struct plan {
 	const char **builds_on;
 	size_t builds_on_n;
 };
+
+/* The text without what is between the marks. False: the last one is missing, and the rest too. */
+bool step_block_remove(const char *text, struct strbuf *ret);
 
 struct plan *plan_new(void);
 void plan_free(struct plan *p);

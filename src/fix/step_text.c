@@ -108,7 +108,7 @@ static void add_value(const struct step *s, const struct bytes *expected, const 
 void step_difference(const struct step *s, const struct bytes *expected, const char *now,
 		     struct strbuf *out)
 {
-	if (s->kind == STEP_FILE || s->kind == STEP_GENERATED || s->kind == STEP_OPTIONS)
+	if (step_has_content(s))
 		add_file(s, expected, now, out);
 	else if (s->kind == STEP_WORDS)
 		add_words(s, now, out);
@@ -134,7 +134,8 @@ void step_remainder(const struct step *s, const char *now, struct strbuf *out)
 	const char *line = NULL;
 	size_t n, more = 0;
 
-	while (s->kind == STEP_FILE && s->new.data &&text_next_line(&line, &n, s->new.data)) {
+	while ((s->kind == STEP_FILE || s->kind == STEP_BLOCK) && s->new.data &&
+	       text_next_line(&line, &n, s->new.data)) {
 		if (!n || *line == '#' || has_line(s->old.data, line, n) ||
 		    !has_line(now, line, n) || more++)
 			continue;

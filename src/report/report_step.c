@@ -256,7 +256,7 @@ static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct st
 	[STEP_ATTRIBUTE] = add_attribute, [STEP_BAR_SIZE] = add_bar_size,
 	[STEP_TOOL] = add_tool,           [STEP_GENERATED] = add_generated,
 	[STEP_WORDS] = add_tool,          [STEP_ONE_SHOT] = add_one_shot,
-	[STEP_OPTIONS] = add_options,
+	[STEP_OPTIONS] = add_options,     [STEP_BLOCK] = add_file,
 };
 
 void add_step_change(struct document *out, const struct step *s, bool verbose)
@@ -320,6 +320,8 @@ void step_undo_words(const struct step *s, struct strbuf *out)
 	else if (s->kind == STEP_OPTIONS)
 		strbuf_printf(out, "remove %s from /%s%s", s->at, s->target,
 			      s->known ? " and from entries that were made from it since" : "");
+	else if (s->kind == STEP_BLOCK)
+		strbuf_printf(out, "remove onehop's lines from /%s", s->target);
 	else if (s->kind == STEP_FILE)
 		strbuf_printf(out, s->old.data ? "put /%s back" : "remove /%s", s->target);
 	else if (s->kind == STEP_REGISTER)

@@ -244,7 +244,7 @@ static bool is_one_of(const struct plan *p, const char *path, const char *conten
 		const struct step *s = &p->steps[i];
 		const struct bytes *both[] = {&s->old, &s->new};
 
-		if ((s->kind != STEP_FILE && s->kind != STEP_OPTIONS) ||
+		if ((s->kind != STEP_FILE && s->kind != STEP_OPTIONS && s->kind != STEP_BLOCK) ||
 		    strcmp(s->target, path) != 0)
 			continue;
 		for (int k = 0; k < 2; k++)
@@ -266,7 +266,7 @@ char *rig_torn(const struct rig *g, const struct plan *p)
 		AUTO_FREE char *whole = NULL, *now = NULL;
 		size_t n = 0;
 
-		if (s->kind != STEP_FILE && s->kind != STEP_OPTIONS)
+		if (s->kind != STEP_FILE && s->kind != STEP_OPTIONS && s->kind != STEP_BLOCK)
 			continue;
 		whole = below(g, s->target);
 		now = get_bytes(whole, &n);

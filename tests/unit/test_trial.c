@@ -377,7 +377,7 @@ static void the_plan_is_a_trial(void **state)
 
 	rig_put(g, CUSTOM, "menuentry mine {\n}\n");
 	plan_trial(g, &p);
-	s = find_step(p.plan->steps, p.plan->step_n, STEP_FILE, CUSTOM);
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_BLOCK, CUSTOM);
 	assert_non_null(s);
 	assert_true(s->trial && s->for_boot);
 	assert_string_equal(
@@ -569,7 +569,7 @@ static void words_in_the_entry(void **state)
 		HEADER "menuentry a --unrestricted --id a {\n\tlinux /v " LINE
 		       " panic=5 -- init\n}\n" SOURCES);
 	make_plan(g, TRIAL_ALWAYS, false, "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0", &p);
-	s = find_step(p.plan->steps, p.plan->step_n, STEP_FILE, CUSTOM);
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_BLOCK, CUSTOM);
 	assert_non_null(s);
 	assert_non_null(strstr(s->new.data,
 			       "menuentry 'Trial boot of onehop (a)' --unrestricted --id "
@@ -609,7 +609,7 @@ static void ubuntu(void **state)
 	rig_put(g, GRUB_CFG, cfg);
 	rig_put(g, GRUBENV, saved);
 	plan_trial(g, &p);
-	s = find_step(p.plan->steps, p.plan->step_n, STEP_FILE, CUSTOM);
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_BLOCK, CUSTOM);
 	assert_non_null(s);
 	assert_non_null(strstr(s->new.data,
 			       "\tset fallback=0\nfi\n"
@@ -923,22 +923,49 @@ static void grub_cfg_is_made_anew_meanwhile(void **state)
 	assert_boots(g, "");
 }
 
-/* Somebody added an entry beside: it stays, and confirming is not held up by it. */
+/* Somebody added an entry beside: it stays, and what is the trial's goes. */
 static void custom_cfg_is_edited_meanwhile(void **state)
 {
 	struct rig *g = *state;
-	AUTO_FREE char *custom = NULL, *more = NULL, *now = NULL;
+
+	for (int i = 0; i < 3; i++) { /* confirmed, undone in its boot, undone before it */
+		AUTO_FREE char *custom = NULL, *more = NULL, *now = NULL;
+
+		put_machine(g);
+		apply(g);
+		custom = rig_get(g, CUSTOM);
+		more = xprintf("# mine\n%smenuentry mine {\n}\n", custom);
+		rig_put(g, CUSTOM, more);
+		if (i < 2)
+			assert_boots(g, TRIED);
+		if (i == 0)
+			assert_confirms(g);
+		else
+			undo(g);
+		assert_state(g, i ? FIX_UNDONE : FIX_APPLIED, TRIAL_NONE);
+		assert_int_equal(g->told[FIX_UNDO_FAILED], 0);
+		now = rig_get(g, CUSTOM);
+		assert_string_equal(now, "# mine\nmenuentry mine {\n}\n");
+		assert_boots(g, i ? "" : KEPT);
+	}
+}
+
+/* Its end is gone: where the person's lines begin nobody can tell. */
+static void custom_cfg_has_no_end(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *now = NULL;
+	enum fix_result result;
+	unsigned number;
 
 	apply(g);
-	custom = rig_get(g, CUSTOM);
-	more = xprintf("%smenuentry mine {\n}\n", custom);
-	rig_put(g, CUSTOM, more);
-	assert_boots(g, TRIED);
-	assert_confirms(g);
-	assert_state(g, FIX_APPLIED, TRIAL_NONE);
+	rig_put(g, CUSTOM, "### BEGIN onehop\nmenuentry mine {\n}\n");
+	assert_int_equal(fix_undo(&g->run, 0, &result, &number), 0);
+	assert_int_equal(result, FIX_STUCK);
 	now = rig_get(g, CUSTOM);
-	assert_string_equal(now, more);
-	assert_boots(g, KEPT);
+	assert_string_equal(now, "### BEGIN onehop\nmenuentry mine {\n}\n");
+	rig_put(g, CUSTOM, "menuentry mine {\n}\n");
+	undo(g);
 }
 
 /* What GRUB cannot write is found by its own tool, before anything is written. */
@@ -1401,6 +1428,7 @@ int main(void)
 		TEST(a_boot_past_grub),
 		TEST(grub_cfg_is_made_anew_meanwhile),
 		TEST(custom_cfg_is_edited_meanwhile),
+		TEST(custom_cfg_has_no_end),
 		TEST(grub_cannot_clear_it),
 		TEST(healthy),
 		TEST(apply_cut_short),

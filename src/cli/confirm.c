@@ -140,7 +140,19 @@ static int make_plan(struct fixing *s, const struct journal_entry *e, struct con
 
 /* ---- doing it ---- */
 
-static int carry_out(struct fixing *s, unsigned number, struct confirmation *c)
+/* A person may have decided while the unit waited: that is no failure of the unit. */
+static bool was_decided(struct fixing *s, unsigned number)
+{
+	size_t at;
+
+	if (fixing_read_journal(s) < 0 ||
+	    fix_check_confirm(s->journal, s->journal_n, number, &at) != -ENOENT)
+		return false;
+	printf("%s\n", err_msg());
+	return true;
+}
+
+static int carry_out(struct fixing *s, unsigned number, bool when_healthy, struct confirmation *c)
 {
 	struct fix_run run = fixing_run(s);
 	struct fix_outcome o = {.confirmed = true, .root = s->root};
@@ -154,6 +166,8 @@ static int carry_out(struct fixing *s, unsigned number, struct confirmation *c)
 		o.sentence = arena_strdup(s->arena, err_msg());
 	else
 		o.number = number;
+	if (o.error < 0 && when_healthy && was_decided(s, number))
+		return EXIT_WELL;
 	o.was_signalled = fixing_was_signalled();
 	o.told = s->told;
 	o.told_n = s->told_n;
@@ -172,12 +186,19 @@ static int confirm(struct fixing *s, const struct journal_entry *e, bool when_he
 {
 	CLEANUP(confirmation_done) struct confirmation c = {0};
 	AUTO_STRBUF struct strbuf why = {0};
+	const unsigned number = e->number;
+	const bool healthy = !when_healthy || is_healthy(s, e, &why);
 	int r;
 
-	if (when_healthy && !is_healthy(s, e, &why))
+	if (when_healthy && was_decided(s, number))
+		return EXIT_WELL;
+	e = fixing_entry(s, number);
+	if (!e)
+		return fail(EXIT_REFUSED, "%s", s->journal_unread);
+	if (!healthy)
 		return refuse_unhealthy(e, &why);
 	r = make_plan(s, e, &c);
-	return r ? r : carry_out(s, e->number, &c);
+	return r ? r : carry_out(s, number, when_healthy, &c);
 }
 
 static int confirm_or_say(struct fixing *s, bool when_healthy)

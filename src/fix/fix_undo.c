@@ -300,6 +300,8 @@ static void undo_seen(struct undoing *u, size_t i, enum step_state state, const 
 			skipped(u, i, "it is as it was");
 	} else if (s->kind == STEP_GENERATED) {
 		undo_made_anew(u, i, now);
+	} else if (s->kind == STEP_ONE_SHOT) {
+		skipped(u, i, "the next boot was given another entry since, which stays");
 	} else if (u->other_boot && step_is_volatile(s)) {
 		skipped(u, i, "the reboot took it back");
 	} else {

@@ -950,6 +950,21 @@ static void custom_cfg_is_edited_meanwhile(void **state)
 	}
 }
 
+/* Somebody chose the next boot after the trial was set: that stays, and the trial goes. */
+static void another_entry_is_chosen_meanwhile(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *now = NULL;
+
+	apply(g);
+	write_block(g, "next_entry=windows\n");
+	undo(g);
+	assert_int_equal(state_of(g, NULL), FIX_UNDONE);
+	assert_false(rig_exists(g, CUSTOM));
+	now = rig_get(g, GRUBENV);
+	assert_non_null(strstr(now, "\nnext_entry=windows\n"));
+}
+
 /* Its end is gone: where the person's lines begin nobody can tell. */
 static void custom_cfg_has_no_end(void **state)
 {
@@ -1428,6 +1443,7 @@ int main(void)
 		TEST(a_boot_past_grub),
 		TEST(grub_cfg_is_made_anew_meanwhile),
 		TEST(custom_cfg_is_edited_meanwhile),
+		TEST(another_entry_is_chosen_meanwhile),
 		TEST(custom_cfg_has_no_end),
 		TEST(grub_cannot_clear_it),
 		TEST(healthy),

@@ -22,6 +22,17 @@
 #define SETTLE_TRIES 24
 #define SETTLE_S     5
 
+/* ---- the boot loader ---- */
+
+/* Before anything is waited for: a boot that hangs is to be the last of the trial's. */
+static void end_one_shot(struct fixing *s, unsigned number)
+{
+	struct fix_run run = fixing_run(s);
+
+	if (fix_end_one_shot(&run, number) < 0)
+		fail(EXIT_NOT_CHANGED, "%s", err_msg());
+}
+
 /* ---- health ---- */
 
 /* "running", or "degraded": which units failed is looked at then. */
@@ -187,9 +198,13 @@ static int confirm(struct fixing *s, const struct journal_entry *e, bool when_he
 	CLEANUP(confirmation_done) struct confirmation c = {0};
 	AUTO_STRBUF struct strbuf why = {0};
 	const unsigned number = e->number;
-	const bool healthy = !when_healthy || is_healthy(s, e, &why);
+	bool healthy = true;
 	int r;
 
+	if (when_healthy) {
+		end_one_shot(s, number);
+		healthy = is_healthy(s, e, &why);
+	}
 	if (when_healthy && was_decided(s, number))
 		return EXIT_WELL;
 	e = fixing_entry(s, number);

@@ -89,6 +89,11 @@ int fix_check_confirm(const struct journal_entry *entries, size_t n, unsigned nu
 int fix_confirm(const struct fix_run *run, unsigned number, struct plan *p,
 		enum fix_result *ret_result);
 /*
+ * In a trial's boot: if the boot loader has not cleared its entry for the next boot, it is cleared here,
+ * since without that all boots would be the trial's. The fix stays on trial.
+ */
+int fix_end_one_shot(const struct fix_run *run, unsigned number);
+/*
  * Whether this boot is as well as the one before a trial was: a line for each unit that failed and had
  * not; for each device without its driver, and each network link that is not up.
  */

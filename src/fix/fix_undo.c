@@ -422,6 +422,33 @@ size_t fix_take_back_trial(const struct fix_run *run, struct journal_entry *e)
 	return u.failed;
 }
 
+static void clear_one_shot(const struct fix_run *run, struct journal_entry *e)
+{
+	struct undoing u = {.run = run, .e = e, .other_boot = true};
+
+	for (size_t i = 0; i < e->plan->step_n; i++) {
+		const struct step *s = &e->plan->steps[i];
+		enum step_state state;
+
+		if (s->kind == STEP_ONE_SHOT && step_look(run->host, s, &state, NULL) == 0 &&
+		    state == STEP_IS_NEW)
+			undo_step(&u, i);
+	}
+}
+
+int fix_end_one_shot(const struct fix_run *run, unsigned number)
+{
+	AUTO_SESSION struct fix_session session = {.lock = -1};
+	size_t at = 0;
+	int r = fix_session_open(run, &session);
+
+	if (r == 0)
+		r = fix_check_confirm(session.entries, session.n, number, &at);
+	if (r == 0)
+		clear_one_shot(run, &session.entries[at]);
+	return r;
+}
+
 /* ---- what was interrupted ---- */
 
 int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries, size_t n,

@@ -904,6 +904,26 @@ static void a_boot_past_grub(void **state)
 	assert_state(g, FIX_ON_TRIAL, TRIAL_RUNS);
 }
 
+/* GRUB could not write: the trial's boot must not be that of all boots. */
+static void grub_has_not_cleared_it(void **state)
+{
+	struct rig *g = *state;
+
+	for (int i = 0; i < 2; i++) {
+		put_machine(g);
+		apply(g);
+		put_boot(g, 88, TRIED);
+		assert_int_equal(fix_end_one_shot(&g->run, 1), 0);
+		assert_state(g, FIX_ON_TRIAL, TRIAL_RUNS);
+		if (i)
+			assert_confirms(g);
+		assert_boots(g, i ? KEPT : "");
+		assert_state(g, i ? FIX_APPLIED : FIX_ON_TRIAL, i ? TRIAL_NONE : TRIAL_OVER);
+		undo(g);
+		assert_boots(g, "");
+	}
+}
+
 /* A kernel update between the two: the plan for good is made of what is there then. */
 static void grub_cfg_is_made_anew_meanwhile(void **state)
 {
@@ -1441,6 +1461,7 @@ int main(void)
 		TEST(an_earlier_fix_stays_meanwhile),
 		TEST(undone_from_outside),
 		TEST(a_boot_past_grub),
+		TEST(grub_has_not_cleared_it),
 		TEST(grub_cfg_is_made_anew_meanwhile),
 		TEST(custom_cfg_is_edited_meanwhile),
 		TEST(another_entry_is_chosen_meanwhile),

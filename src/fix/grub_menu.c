@@ -213,18 +213,37 @@ static void take_source(struct parser *p, const struct word *command)
 		add_entry(p, command)->maybe = true;
 }
 
+/* "default=..." */
+static void take_assignment(struct parser *p, const char *word)
+{
+	if (!text_starts_with(word, "default="))
+		return;
+	word += strlen("default=");
+	p->m->sets_default = true;
+	if (strcmp(word, "${next_entry}") == 0)
+		p->uses_next = true;
+	else if (!p->choices || !p->m->choice || strcmp(p->m->choice, word) != 0)
+		p->m->choice = p->choices++ ? NULL : word;
+}
+
 /* "set default=..." */
 static void take_set(struct parser *p)
 {
 	struct word w;
 
-	if (!next_word(&p->s, &w) || !text_starts_with(w.text, "default="))
-		return;
-	w.text += strlen("default=");
-	if (strcmp(w.text, "${next_entry}") == 0)
-		p->uses_next = true;
-	else if (!p->choices || !p->m->choice || strcmp(p->m->choice, w.text) != 0)
-		p->m->choice = p->choices++ ? NULL : w.text;
+	if (next_word(&p->s, &w) && !w.ends)
+		take_assignment(p, w.text);
+}
+
+/* What follows in the file is not read. */
+static bool leaves(const char *command)
+{
+	static const char *const all[] = {"return", "exit", "configfile", "normal_exit"};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (strcmp(command, all[i]) == 0)
+			return true;
+	return false;
 }
 
 static void take_save(struct parser *p)
@@ -252,6 +271,9 @@ static bool take_command(struct parser *p, const struct word *w)
 		return false;
 	if (strcmp(t, "set") == 0)
 		take_set(p);
+	else
+		take_assignment(p, t);
+	p->m->leaves |= !p->depth && leaves(t);
 	if (strcmp(t, "save_env") == 0 && !p->depth)
 		take_save(p);
 	if (is_in_menu(p) && (strcmp(t, "source") == 0 || strcmp(t, ".") == 0))

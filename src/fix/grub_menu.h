@@ -24,6 +24,8 @@ struct grub_menu {
 	struct grub_item *entries; /* in the order of the file */
 	size_t n;
 	const char *choice; /* of "set default=", next_entry aside; NULL: none, or several */
+	bool sets_default;  /* somewhere in it */
+	bool leaves;        /* a command outside of entries ends the reading of the file */
 	bool blscfg;        /* entries come from files of their own */
 	bool clears_next;   /* loads next_entry, and clears it before that entry is started */
 	size_t custom;      /* where custom.cfg is sourced; 0: nowhere */

@@ -323,6 +323,27 @@ static const char *why_linked(struct planner *p, const struct grub_trial *t)
 	return NULL;
 }
 
+/* A person's lines, which the trial's entry is to stand behind. NULL: it can. */
+static const char *why_not_behind(struct planner *p, const struct grub_trial *t)
+{
+	const char *path = arena_printf(p->a, "%s/custom.cfg", t->folder);
+	enum there there;
+	const char *text = plan_read(p, &there, path);
+	AUTO_STRBUF struct strbuf others = {0};
+	struct grub_menu menu;
+
+	if (!text)
+		return there == THERE_NO ? NULL : arena_printf(p->a, "/%s cannot be read", path);
+	step_block_remove(text, &others);
+	if (!grub_menu_parse(p->a, strbuf_str(&others), &menu))
+		return arena_printf(p->a, "onehop cannot read /%s", path);
+	if (menu.sets_default)
+		return arena_printf(p->a, "/%s sets which entry is started by itself", path);
+	if (menu.leaves)
+		return arena_printf(p->a, "/%s ends before its last line", path);
+	return NULL;
+}
+
 static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 {
 	const char *const tools[] = {t->g->reboot, t->g->editenv, t->g->probe};
@@ -345,6 +366,8 @@ static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 	why = why_linked(p, t);
 	if (!why)
 		why = why_not_written(p, t->block);
+	if (!why)
+		why = why_not_behind(p, t);
 	if (why)
 		return why;
 	block = plan_read(p, &there, t->block);

@@ -450,6 +450,15 @@ static void refusals(void **state)
 		{GRUB_CFG, HEADER "set default=1\nmenuentry a {\nlinux /v " LINE "\n}\n" SOURCES,
 		 "in one place"},
 		{GRUB_CFG, HEADER "menuentry 'a {\n" SOURCES, "cannot read"},
+		{GRUB_CFG, HEADER "default=1\nmenuentry a {\nlinux /v " LINE "\n}\n" SOURCES,
+		 "in one place"},
+		{CUSTOM, "set default=\"My entry\"\n",
+		 "/boot/grub/custom.cfg sets which entry is started by itself"},
+		{CUSTOM, "if [ x = x ]; then default=mine; fi\n", "sets which entry"},
+		{CUSTOM, "menuentry mine {\n}\nif [ x ]; then\nreturn\nfi\n",
+		 "ends before its last line"},
+		{CUSTOM, "configfile /other.cfg\n", "ends before its last line"},
+		{CUSTOM, "menuentry mine {\n", "onehop cannot read /boot/grub/custom.cfg"},
 	};
 	struct rig *g = *state;
 

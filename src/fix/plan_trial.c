@@ -334,7 +334,11 @@ static const char *why_not_behind(struct planner *p, const struct grub_trial *t)
 
 	if (!text)
 		return there == THERE_NO ? NULL : arena_printf(p->a, "/%s cannot be read", path);
-	step_block_remove(text, &others);
+	if (!step_block_remove(text, &others))
+		return arena_printf(p->a,
+				    "/%s has the line \"" STEP_BLOCK_BEGIN
+				    "\" without \"" STEP_BLOCK_END "\" behind it",
+				    path);
 	if (!grub_menu_parse(p->a, strbuf_str(&others), &menu))
 		return arena_printf(p->a, "onehop cannot read /%s", path);
 	if (menu.sets_default)

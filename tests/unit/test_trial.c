@@ -380,6 +380,7 @@ static void the_plan_is_a_trial(void **state)
 	s = find_step(p.plan->steps, p.plan->step_n, STEP_BLOCK, CUSTOM);
 	assert_non_null(s);
 	assert_true(s->trial && s->for_boot);
+	assert_int_equal(s->mode, 0600);
 	assert_string_equal(
 		s->new.data,
 		"menuentry mine {\n}\n"
@@ -458,6 +459,8 @@ static void refusals(void **state)
 		{CUSTOM, "menuentry mine {\n}\nif [ x ]; then\nreturn\nfi\n",
 		 "ends before its last line"},
 		{CUSTOM, "configfile /other.cfg\n", "ends before its last line"},
+		{CUSTOM, "### BEGIN onehop: a trial boot\nmenuentry mine {\n}\n",
+		 "\"### BEGIN onehop\" without \"### END onehop\" behind it"},
 		{CUSTOM, "menuentry mine {\n", "onehop cannot read /boot/grub/custom.cfg"},
 	};
 	struct rig *g = *state;

@@ -78,11 +78,12 @@ static int refuse_unhealthy(const struct journal_entry *e, const struct strbuf *
 
 	while (text_next_line(&line, &n, strbuf_str(why)))
 		fail(EXIT_NOT_CHANGED, "%.*s", (int)n, line);
-	return fail(EXIT_NOT_CHANGED,
-		    "fix %u is not confirmed: this boot is not as well as the one before. The next "
-		    "one goes without its kernel parameters; onehop fix --confirm keeps them all "
-		    "the same",
-		    e->number);
+	return fail(
+		EXIT_NOT_CHANGED,
+		"fix %u is not confirmed: this boot is not as healthy as the one before. The next "
+		"one goes without its kernel parameters; onehop fix --confirm keeps them all "
+		"the same",
+		e->number);
 }
 
 /* ---- the plan ---- */

@@ -58,7 +58,7 @@ static const struct option fix_table[] = {
 	{"confirm", 0, OPTION_FLAG, AT(confirm), NULL,
 		"keep the kernel parameters that this boot tries", NULL, 0, 0, 0},
 	{"when-healthy", 0, OPTION_FLAG, AT(when_healthy), NULL,
-		"for onehop's own unit: confirm once the system is up and as well as before",
+		"for onehop's own unit: confirm once the system is up and as healthy as before",
 		NULL, 0, 0, true},
 	{"at-boot", 0, OPTION_FLAG, AT(at_boot), NULL,
 		"for onehop's own unit: write the registers of fixes in force again",

@@ -94,7 +94,7 @@ int fix_confirm(const struct fix_run *run, unsigned number, struct plan *p,
  */
 int fix_end_one_shot(const struct fix_run *run, unsigned number);
 /*
- * Whether this boot is as well as the one before a trial was: a line for each unit that failed and had
+ * Whether this boot is as healthy as the one before a trial was: a line for each unit that failed and had
  * not; for each device without its driver, and each network link that is not up.
  */
 void fix_trial_units(struct fix_host *h, const struct journal_entry *e, struct strbuf *out);

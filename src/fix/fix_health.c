@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a boot is as well as the one before it: devices, network links, units of systemd. */
+/* Whether a boot is as healthy as the one before it: devices, network links, units of systemd. */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"

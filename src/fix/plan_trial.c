@@ -108,7 +108,7 @@ static void note_baseline(struct planner *p)
 static void plan_confirming(struct planner *p)
 {
 	static const struct purpose purpose = {
-		.why = "after a boot that is as well as this one, the parameters stay",
+		.why = "after a boot that is as healthy as this one, the parameters stay",
 		.rules = ""};
 	const char *program = plan_own_program(p);
 	struct steps *list = &p->phases[PHASE_UNITS];

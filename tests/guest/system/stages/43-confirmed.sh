@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=dash disable=SC1091
 # machine: switch2
-# A trial boot that is as well as the one before: onehop's unit makes the parameters stay.
+# A trial boot that is as healthy as the one before: onehop's unit makes the parameters stay.
 . /lib.sh
 
 like "kernel has the parameters" " $(cat /proc/cmdline) " "* iommu=pt *"

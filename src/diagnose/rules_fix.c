@@ -267,9 +267,9 @@ static struct finding *report_trial(struct rule_run *run, const struct applied *
 		finding_remedy(run, f, "`onehop fix --confirm`");
 	} else {
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject,
-				"the trial boot of %s (fix %u) was not confirmed: the machine runs "
-				"without it, as before",
-				name, a->fix);
+				"the trial boot was not confirmed: the machine runs without %s, as "
+				"before",
+				name);
 		finding_remedy(run, f,
 			       "`onehop undo %u` takes back the rest of it; to try it once more: "
 			       "`onehop fix --apply`",

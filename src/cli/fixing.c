@@ -230,6 +230,11 @@ static void heading(struct fixing *s, enum fix_event event, const struct journal
 	else if (event == FIX_RECOVER)
 		printf("Fix %u of %s was interrupted; what it did is taken back first.\n",
 		       e->number, e->date);
+	else if (is_undo(event) && s->announced != e->number && e->state == FIX_ON_TRIAL)
+		printf("The boot loader has not cleared its entry for the trial of fix %u\n",
+		       e->number);
+	else if (is_undo(event) && s->announced != e->number && e->state == FIX_APPLYING)
+		printf("Ending the trial of fix %u\n", e->number);
 	else if (is_undo(event) && s->announced != e->number)
 		printf("Taking back fix %u of %s\n", e->number, e->date);
 	else

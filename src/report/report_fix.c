@@ -198,7 +198,9 @@ static void add_head(struct document *out, const struct plan_report *r)
 		strbuf_puts(&b, steps ? ", and " : "");
 		add_count(&b, manual, "thing to do by hand", "things to do by hand");
 	}
-	if (plan_needs_reboot(r->plan))
+	if (plan_has_trial(r->plan))
+		strbuf_puts(&b, "; the next boot tries the kernel parameters, once");
+	else if (plan_needs_reboot(r->plan))
 		strbuf_puts(&b, "; a reboot is needed before all of it is in force");
 	document_paragraph(out, STYLE_STRONG, 0, "Plan: %s.", strbuf_str(&b));
 }

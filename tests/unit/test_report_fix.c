@@ -676,7 +676,9 @@ static void a_plan_with_a_trial(void **state)
 	p->no_trial = NULL;
 	p->on_confirm = p->steps;
 	p->on_confirm_n = p->step_n;
+	p->steps[0].trial = true;
 	with = plan_text((struct plan_report){.plan = p});
+	assert_has(with, "; the next boot tries the kernel");
 	assert_has(with, "The kernel parameters are tried for one boot.");
 	assert_has(with, "Otherwise the boot after it is as before.");
 	plan_free(p);

@@ -55,7 +55,7 @@ static void look(struct fixing *s, const struct journal_entry *e, enum step_stat
 
 		states[i] = STEP_NOT_SEEN;
 		/* Of a system that does not run: its end took that back. */
-		if (s->host.image && step_is_volatile(step))
+		if (s->host.image && step_in_memory(step))
 			states[i] = STEP_IS_OLD;
 		else if (!is_changed_later(e->plan, i) &&
 			 step_look(&s->host, step, &states[i], &now[i]) < 0)

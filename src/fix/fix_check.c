@@ -101,7 +101,7 @@ int fix_check_mounted(struct fix_host *h, const struct plan *p)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < p->step_n; i++)
-		if (p->steps[i].target && !step_is_volatile(&p->steps[i]))
+		if (p->steps[i].target && !step_in_memory(&p->steps[i]))
 			r = host_check_mounted(h, p->steps[i].target);
 	return r;
 }

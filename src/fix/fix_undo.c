@@ -313,7 +313,7 @@ static void undo_seen(struct undoing *u, size_t i, enum step_state state, const 
 static bool reboot_took_back(const struct undoing *u, const struct step *s)
 {
 	if (u->run->host->image)
-		return step_is_volatile(s);
+		return step_in_memory(s);
 	return u->other_boot &&
 	       (s->kind == STEP_BAR_SIZE || (s->kind == STEP_REGISTER && !s->again_at_boot));
 }

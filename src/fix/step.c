@@ -97,6 +97,11 @@ bool step_is_volatile(const struct step *s)
 	return kinds[s->kind]->in_system;
 }
 
+bool step_in_memory(const struct step *s)
+{
+	return kinds[s->kind]->in_system && !kinds[s->kind]->in_file;
+}
+
 bool step_in_image(const struct step *s)
 {
 	return kinds[s->kind]->in_image;

@@ -210,6 +210,7 @@ int step_tidy(struct fix_host *h, const struct step *s);
 bool step_has_content(const struct step *s); /* FILE, GENERATED: old and new are a file's bytes */
 bool step_is_program(const struct step *s);  /* TOOL, GENERATED */
 bool step_is_volatile(const struct step *s); /* of the running system only: gone with a reboot */
+bool step_in_memory(const struct step *s);   /* volatile, and in no file: no image has it */
 bool step_in_image(const struct step *s);    /* can be done in an image: FILE, OPTIONS */
 /* WORDS, OPTIONS: it is undone by what is there then, whatever else the target holds by now. */
 bool step_by_parts(const struct step *s);

@@ -85,14 +85,49 @@ static int apply_one_shot(struct fix_host *h, const struct step *s, struct strbu
 	return r < 0 ? r : host_run(h, s->argv, s->deadline_s, output);
 }
 
+/* The block without the variable, as long as before: GRUB fills it up with "#". The caller frees. */
+static char *block_without(const char *block, size_t size, const char *name)
+{
+	struct strbuf left = {0};
+	const char *line = NULL;
+	size_t n, length = strlen(name);
+
+	while (text_next_line(&line, &n, block))
+		if (n <= length || memcmp(line, name, length) != 0 || line[length] != '=')
+			strbuf_add(&left, line, n + (line[n] == '\n'));
+	while (left.len < size)
+		strbuf_putc(&left, '#');
+	return left.text ? left.text : xstrdup("");
+}
+
+/* Its program is not run on a system that does not run; the next boot counts all the same. */
+static int clear_in_image(struct fix_host *h, const struct step *s)
+{
+	AUTO_FREE char *block = NULL, *left = NULL;
+	struct host_change c = {.going_back = true};
+	size_t size;
+	int r = host_read(h, s->target, &block, &size);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	left = block_without(block, size, s->at);
+	c.seen = (struct bytes){block, size};
+	c.put = (struct bytes){left, size};
+	r = host_change(h, s->target, &c);
+	return r < 0 ? r : 0;
+}
+
 static int undo_one_shot(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
+	if (h->image)
+		return clear_in_image(h, s);
 	return host_run(h, s->undo_argv, s->deadline_s, output);
 }
 
 const struct step_ops step_one_shot_ops = {
 	.word = "one-shot",
 	.in_system = true, /* the next boot clears it */
+	.in_file = true,
 	.look = look_one_shot,
 	.allow = allow_one_shot,
 	.apply = apply_one_shot,

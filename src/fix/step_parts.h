@@ -8,6 +8,7 @@
 struct step_ops {
 	const char *word;
 	bool program, in_system; /* in_system: of the running system only, gone with a reboot */
+	bool in_file;            /* in_system, but in a file, which an image has too */
 	bool in_image; /* a file below the root, so that it can be done in a mounted image too */
 	bool by_parts; /* goes by parts of what is there: some of them are no drift when undoing */
 	bool reads_back; /* by itself, in both directions */

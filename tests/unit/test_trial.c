@@ -904,6 +904,26 @@ static void undone_from_outside(void **state)
 	assert_boots(g, "");
 }
 
+/* Before its boot: what GRUB is to start is in a file of the disk, which no reboot has cleared yet. */
+static void undone_from_outside_before_its_boot(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *block = NULL;
+
+	apply(g);
+	write_block(g, "saved_entry=0\nnext_entry=onehop-trial\nprev_entry=\n");
+	g->host.image = true;
+	undo(g);
+	g->host.image = false;
+	block = rig_get(g, GRUBENV);
+	assert_int_equal(strlen(block), 1024);
+	assert_true(text_starts_with(block,
+				     "# GRUB Environment Block\nsaved_entry=0\nprev_entry=\n##"));
+	assert_null(strstr(block, "next_entry"));
+	assert_null(strstr(strbuf_str(&g->texts), "the reboot took it back"));
+	assert_boots(g, "");
+}
+
 /* By kexec, or from a rescue medium: GRUB's entry for the next boot is still set. */
 static void a_boot_past_grub(void **state)
 {
@@ -1472,6 +1492,7 @@ int main(void)
 		TEST(no_other_fix_meanwhile),
 		TEST(an_earlier_fix_stays_meanwhile),
 		TEST(undone_from_outside),
+		TEST(undone_from_outside_before_its_boot),
 		TEST(a_boot_past_grub),
 		TEST(grub_has_not_cleared_it),
 		TEST(grub_cfg_is_made_anew_meanwhile),

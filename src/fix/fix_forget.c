@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A fix that a person took back by other means: it is closed, and nothing is changed. */
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "fix/fix_parts.h"
 
 #include <errno.h>
@@ -25,8 +27,23 @@ static bool is_last(const struct journal_entry *e, size_t i)
 static bool is_gone(const struct fix_host *h, const struct journal_entry *e, const char *boot_id,
 		    const struct step *s)
 {
-	return step_is_volatile(s) &&
+	return step_in_memory(s) &&
 	       (h->image || (strcmp(e->boot_id, boot_id) != 0 && !s->again_at_boot));
+}
+
+/* Also where somebody changed it since: lines and words of the fix that are still there count. */
+static bool is_left(struct fix_host *h, const struct step *s)
+{
+	AUTO_STRBUF struct strbuf left = {0};
+	AUTO_FREE char *now = NULL;
+	enum step_state state;
+
+	if (step_look(h, s, &state, &now) < 0)
+		return false;
+	if (state != STEP_IS_OTHER)
+		return state == STEP_IS_NEW;
+	step_remainder(s, now, &left);
+	return left.len || step_by_parts(s);
 }
 
 /* What cannot be looked at is for the person to know. */
@@ -37,10 +54,8 @@ static const struct step *in_force(struct fix_host *h, const struct journal_entr
 	journal_boot_id(h, boot_id);
 	for (size_t i = 0; i < e->plan->step_n; i++) {
 		const struct step *s = &e->plan->steps[i];
-		enum step_state state = STEP_NOT_SEEN;
 
-		if (was_begun(e, i) && is_last(e, i) && !is_gone(h, e, boot_id, s) &&
-		    step_look(h, s, &state, NULL) == 0 && state == STEP_IS_NEW)
+		if (was_begun(e, i) && is_last(e, i) && !is_gone(h, e, boot_id, s) && is_left(h, s))
 			return s;
 	}
 	return NULL;

@@ -2322,6 +2322,22 @@ static void test_other_programs(void **state)
 	}
 }
 
+/* A comment that is another one does not take a fix back. */
+static void test_forget_changed(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_file(p, "etc/a.conf", "a\n", "# the fix\na\nb=1\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "etc/a.conf", "# mine\na\nb=1\nc=1\n");
+	assert_int_equal(fix_forget(&g->run, 1), -EBUSY);
+	assert_last_state(g, 1, FIX_APPLIED);
+	rig_put(g, "etc/a.conf", "# mine\na\nc=1\n");
+	assert_int_equal(fix_forget(&g->run, 1), 0);
+	assert_last_state(g, 1, FIX_FORGOTTEN);
+}
+
 /* ---- two runs at once ---- */
 
 static void test_lock(void **state)
@@ -2530,6 +2546,7 @@ int main(void)
 		TEST(test_dropped_lines),
 		TEST(test_nothing_dropped),
 		TEST(test_other_programs),
+		TEST(test_forget_changed),
 		TEST(test_lock),
 		TEST(test_lock_of_program),
 		TEST(test_unlock_for_all),

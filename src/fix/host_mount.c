@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/source.h"
+#include "base/strbuf.h"
 #include "fix/host_impl.h"
 
 #include <fcntl.h>
@@ -74,6 +75,49 @@ static const char *mount_path(char *folder)
 	return folder + strspn(folder, "/");
 }
 
+/* Takes the last component off. */
+static void climb(struct strbuf *path)
+{
+	const char *slash = strrchr(strbuf_str(path), '/');
+
+	path->len = slash ? (size_t)(slash - path->text) : 0;
+	if (path->text)
+		path->text[path->len] = '\0';
+}
+
+/* The path with the links on the way followed, as far as there is something; the caller frees. */
+static char *behind_links(struct fix_host *h, const char *path)
+{
+	enum { LINKS = 40 }; /* as many as the kernel follows */
+	AUTO_FREE char *rest = xstrdup(path);
+	AUTO_STRBUF struct strbuf way = {0};
+	unsigned links = 0;
+
+	for (char *at = rest; *(at += strspn(at, "/"));) {
+		const size_t n = strcspn(at, "/");
+		AUTO_FREE char *next =
+			xprintf("%s%s%.*s", strbuf_str(&way), way.len ? "/" : "", (int)n, at);
+		AUTO_FREE char *link = NULL;
+
+		if (n == 2 && at[0] == '.' && at[1] == '.') {
+			climb(&way);
+		} else if (links < LINKS && host_read_link(h, next, &link) == 0) {
+			char *further = xprintf("%s/%s", link, at + n);
+
+			links++;
+			while (*link == '/' && way.len)
+				climb(&way);
+			free(rest);
+			at = rest = further;
+			continue;
+		} else if (n != 1 || *at != '.') {
+			strbuf_printf(&way, "%s%.*s", way.len ? "/" : "", (int)n, at);
+		}
+		at += n;
+	}
+	return xstrdup(strbuf_str(&way));
+}
+
 static int not_mounted(struct fix_host *h, const char *mount, const char *device)
 {
 	AUTO_FREE char *folder = host_shown(h, mount), *fstab = host_shown(h, FSTAB);
@@ -84,7 +128,7 @@ static int not_mounted(struct fix_host *h, const char *mount, const char *device
 
 int host_check_mounted(struct fix_host *h, const char *path)
 {
-	AUTO_FREE char *text = NULL;
+	AUTO_FREE char *text = NULL, *real = NULL;
 	AUTO_FCLOSE FILE *f = NULL;
 	char words[4096];
 	struct mntent m;
@@ -92,11 +136,12 @@ int host_check_mounted(struct fix_host *h, const char *path)
 
 	if (host_read(h, FSTAB, &text, &size) < 0 || !size)
 		return 0;
+	real = behind_links(h, path);
 	f = fmemopen(text, size, "r");
 	while (f && getmntent_r(f, &m, words, sizeof(words))) {
-		const char *mount = mount_path(m.mnt_dir);
+		AUTO_FREE char *mount = behind_links(h, mount_path(m.mnt_dir));
 
-		if (is_below(path, mount) && is_missing(h, mount))
+		if (is_below(real, mount) && is_missing(h, mount))
 			return not_mounted(h, mount, m.mnt_fsname);
 	}
 	return 0;

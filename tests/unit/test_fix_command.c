@@ -326,6 +326,38 @@ static void not_mounted_is_not_nothing(void **state)
 	assert_runs("undo 1 --dry-run", s.root, 0, "remove /etc/one");
 }
 
+/* /var is a link to a file system that is not mounted. */
+static void not_mounted_behind_a_link(void **state)
+{
+	static const char *const links[] = {"data/var", "/data/./var", "../data/var"};
+	struct scratch s CLEANUP(scratch_done) = {0};
+	AUTO_FREE char *var = NULL, *data = NULL, *aside = NULL, *why = NULL;
+
+	(void)state;
+	scratch_make(&s);
+	apply_file(s.root, "etc/one", NULL, "1\n");
+	put(s.root, "etc/fstab", "/dev/sda5 /data ext4 defaults 0 2\n");
+	put(s.root, "data/x", "");
+	var = xprintf("%s/var", s.root);
+	data = xprintf("%s/data", s.root);
+	aside = xprintf("%s/data/var", s.root);
+	why = xprintf("%s is not mounted", data);
+	assert_int_equal(rename(var, aside), 0);
+	free(aside);
+	aside = xprintf("%s/aside", s.root);
+	for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++) {
+		assert_int_equal(symlink(links[i], var), 0);
+		assert_runs("undo 1 --dry-run", s.root, 0, "remove /etc/one");
+		assert_int_equal(rename(data, aside), 0);
+		assert_int_equal(mkdir(data, 0755), 0);
+		assert_refused("undo", s.root, why);
+		assert_int_equal(rmdir(data), 0);
+		assert_refused("undo", s.root, why);
+		assert_int_equal(rename(aside, data), 0);
+		assert_int_equal(unlink(var), 0);
+	}
+}
+
 static void no_fix_is_undone_where_its_disk_is_missing(void **state)
 {
 	struct scratch s CLEANUP(scratch_done) = {0};
@@ -625,6 +657,7 @@ int main(void)
 		cmocka_unit_test(twice_changes_nothing),
 		cmocka_unit_test(others_changes_stay),
 		cmocka_unit_test(not_mounted_is_not_nothing),
+		cmocka_unit_test(not_mounted_behind_a_link),
 		cmocka_unit_test(no_fix_is_undone_where_its_disk_is_missing),
 		cmocka_unit_test(bad_roots_are_refused),
 		cmocka_unit_test(damage_hides_nothing),

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What may be undone: what was interrupted, what a later fix covers, what is damaged. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "fix/fix_parts.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- what was interrupted ---- */
@@ -96,13 +99,36 @@ int fix_check_later(const struct journal_entry *entries, size_t n, size_t at)
 	return r;
 }
 
+/*
+ * Of an image's /boot no fstab may tell: partitions are also found by their types. The fix wrote below
+ * that folder, and nothing else would have emptied it.
+ */
+static int check_not_empty(struct fix_host *h, const struct step *s)
+{
+	const size_t n = strcspn(s->target, "/");
+	AUTO_FREE char *folder = xstrndup(s->target, n);
+
+	if (!h->image || s->made || !s->target[n] || !host_is_empty(h, folder))
+		return 0;
+	return err_set(ENOMEDIUM,
+		       "/%s of the system in %s is empty: mount the file system that belongs there "
+		       "first",
+		       folder, h->root);
+}
+
 int fix_check_mounted(struct fix_host *h, const struct plan *p)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < p->step_n; i++)
-		if (p->steps[i].target && !step_in_memory(&p->steps[i]))
-			r = host_check_mounted(h, p->steps[i].target);
+	for (size_t i = 0; r == 0 && i < p->step_n; i++) {
+		const struct step *s = &p->steps[i];
+
+		if (!s->target || step_in_memory(s))
+			continue;
+		r = host_check_mounted(h, s->target);
+		if (r == 0)
+			r = check_not_empty(h, s);
+	}
 	return r;
 }
 
@@ -182,6 +208,11 @@ int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size
 	const struct journal_entry *e;
 	int r = find(entries, n, number, ret);
 
+	if (r == -ENOENT && !n && h->image && host_is_empty(h, "var"))
+		return err_set(ENOMEDIUM,
+			       "/var of the system in %s is empty, and what was changed is noted "
+			       "there: mount its file system first",
+			       h->root);
 	if (r < 0)
 		return r;
 	e = &entries[*ret];

@@ -89,6 +89,8 @@ int host_list(struct fix_host *h, const char *path, char ***ret, size_t *ret_n);
  * none is: what is written there would be hidden by it later, and what it holds is not seen.
  */
 int host_check_mounted(struct fix_host *h, const char *path);
+/* A folder without anything in it, as a file system that is not mounted leaves. */
+bool host_is_empty(struct fix_host *h, const char *path);
 
 /* 16 bits of a device's configuration space; the device is "0000:22:00.0". Not in an image. */
 int host_config_read(struct fix_host *h, const char *device, unsigned offset, unsigned *ret);

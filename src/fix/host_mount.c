@@ -30,7 +30,7 @@ static bool is_mount(int folder)
 	       here.st_dev != above.st_dev;
 }
 
-static bool is_empty(struct fix_host *h, const char *path)
+bool host_is_empty(struct fix_host *h, const char *path)
 {
 	char **names = NULL;
 	size_t n = 0;
@@ -53,7 +53,7 @@ static bool is_missing(struct fix_host *h, const char *mount)
 
 	if (r < 0 || is_mount(fd))
 		return r == -ENOENT;
-	return is_mount(h->root_fd) || is_empty(h, mount);
+	return is_mount(h->root_fd) || host_is_empty(h, mount);
 }
 
 static bool is_below(const char *path, const char *mount)

@@ -358,6 +358,32 @@ static void not_mounted_behind_a_link(void **state)
 	}
 }
 
+/* Partitions that are found by their types are in no fstab. */
+static void empty_folders_are_not_mounted(void **state)
+{
+	static const char *const folders[] = {"boot", "var"};
+	struct scratch s CLEANUP(scratch_done) = {0};
+
+	(void)state;
+	scratch_make(&s);
+	put(s.root, "boot/grub/grub.cfg", "");
+	apply_file(s.root, "boot/grub/custom.cfg", NULL, "1\n");
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		AUTO_FREE char *folder = xprintf("%s/%s", s.root, folders[i]);
+		AUTO_FREE char *aside = xprintf("%s/aside", s.root);
+		AUTO_FREE char *why =
+			xprintf("/%s of the system in %s is empty", folders[i], s.root);
+
+		assert_int_equal(rename(folder, aside), 0);
+		assert_int_equal(mkdir(folder, 0755), 0);
+		assert_refused("undo", s.root, why);
+		assert_refused("undo --dry-run", s.root, why);
+		assert_int_equal(rmdir(folder), 0); /* nothing was written there */
+		assert_int_equal(rename(aside, folder), 0);
+	}
+	assert_runs("undo", s.root, 0, "Fix 1 is undone.");
+}
+
 static void no_fix_is_undone_where_its_disk_is_missing(void **state)
 {
 	struct scratch s CLEANUP(scratch_done) = {0};
@@ -658,6 +684,7 @@ int main(void)
 		cmocka_unit_test(others_changes_stay),
 		cmocka_unit_test(not_mounted_is_not_nothing),
 		cmocka_unit_test(not_mounted_behind_a_link),
+		cmocka_unit_test(empty_folders_are_not_mounted),
 		cmocka_unit_test(no_fix_is_undone_where_its_disk_is_missing),
 		cmocka_unit_test(bad_roots_are_refused),
 		cmocka_unit_test(damage_hides_nothing),

@@ -38,31 +38,6 @@ static const struct option undo_table[] = {
 
 /* ---- the plan ---- */
 
-/* A later step of the same fix changed the same: what this one will find is not there yet. */
-static bool is_changed_later(const struct plan *p, size_t i)
-{
-	for (size_t k = i + 1; k < p->step_n; k++)
-		if (step_same_target(&p->steps[i], &p->steps[k]))
-			return true;
-	return false;
-}
-
-static void look(struct fixing *s, const struct journal_entry *e, enum step_state *states,
-		 char **now)
-{
-	for (size_t i = 0; i < e->plan->step_n; i++) {
-		const struct step *step = &e->plan->steps[i];
-
-		states[i] = STEP_NOT_SEEN;
-		/* Of a system that does not run: its end took that back. */
-		if (s->host.image && step_in_memory(step))
-			states[i] = STEP_IS_OLD;
-		else if (!is_changed_later(e->plan, i) &&
-			 step_look(&s->host, step, &states[i], &now[i]) < 0)
-			states[i] = STEP_NOT_SEEN;
-	}
-}
-
 static int print_plan(struct fixing *s, const struct journal_entry *e, bool dry_run)
 {
 	AUTO_FREE enum step_state *states = xcalloc(e->plan->step_n + 1, sizeof(*states));
@@ -70,7 +45,7 @@ static int print_plan(struct fixing *s, const struct journal_entry *e, bool dry_
 	struct document *d = document_new();
 	int r;
 
-	look(s, e, states, now);
+	fix_look_back(&s->host, e, states, now);
 	report_undo_plan(d, e, states, now, s->common->verbose);
 	if (dry_run)
 		report_nothing_changed(d);

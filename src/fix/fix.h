@@ -64,6 +64,12 @@ int fix_apply(const struct fix_run *run, struct plan *p, enum fix_result *ret_re
  */
 int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size_t n,
 		   unsigned number, size_t *ret);
+/*
+ * What fix_undo would find, for each step: STEP_IS_OLD also of what a reboot took back. `ret_now`: as of
+ * step_look; the caller has it all NULL, and frees.
+ */
+void fix_look_back(struct fix_host *h, const struct journal_entry *e, enum step_state *ret,
+		   char **ret_now);
 /* Undoes it, from its last step to its first, past errors. */
 int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_result,
 	     unsigned *ret_number);

@@ -88,6 +88,14 @@ struct undoing {
 	bool left; /* a program that is to be run in the system itself, since this is its image */
 };
 
+static bool is_other_boot(struct fix_host *h, const struct journal_entry *e)
+{
+	char boot_id[40];
+
+	journal_boot_id(h, boot_id);
+	return strcmp(boot_id, e->boot_id) != 0;
+}
+
 static void undone(struct undoing *u, size_t i, const char *output)
 {
 	const struct step *s = &u->e->plan->steps[i];
@@ -310,11 +318,11 @@ static void undo_seen(struct undoing *u, size_t i, enum step_state state, const 
 }
 
 /* What reads NEW in another boot than the fix's is somebody else's, unless onehop did it again. */
-static bool reboot_took_back(const struct undoing *u, const struct step *s)
+static bool reboot_took_back(const struct fix_host *h, bool other_boot, const struct step *s)
 {
-	if (u->run->host->image)
+	if (h->image)
 		return step_in_memory(s);
-	return u->other_boot &&
+	return other_boot &&
 	       (s->kind == STEP_BAR_SIZE || (s->kind == STEP_REGISTER && !s->again_at_boot));
 }
 
@@ -325,7 +333,7 @@ static void look_and_undo(struct undoing *u, size_t i)
 	enum step_state state;
 	int r;
 
-	if (reboot_took_back(u, s)) {
+	if (reboot_took_back(u->run->host, u->other_boot, s)) {
 		skipped(u, i, "the reboot took it back");
 		return;
 	}
@@ -395,11 +403,8 @@ static void undo_step(struct undoing *u, size_t i)
 
 size_t fix_take_back(const struct fix_run *run, struct journal_entry *e)
 {
-	struct undoing u = {.run = run, .e = e};
-	char boot_id[40];
+	struct undoing u = {.run = run, .e = e, .other_boot = is_other_boot(run->host, e)};
 
-	journal_boot_id(run->host, boot_id);
-	u.other_boot = strcmp(boot_id, e->boot_id) != 0;
 	/* Going back matters more than writing down that it is done: no error ends this. */
 	for (size_t i = e->plan->step_n; i-- > 0;)
 		undo_step(&u, i);
@@ -411,11 +416,8 @@ size_t fix_take_back(const struct fix_run *run, struct journal_entry *e)
 
 size_t fix_take_back_trial(const struct fix_run *run, struct journal_entry *e)
 {
-	struct undoing u = {.run = run, .e = e};
-	char boot_id[40];
+	struct undoing u = {.run = run, .e = e, .other_boot = is_other_boot(run->host, e)};
 
-	journal_boot_id(run->host, boot_id);
-	u.other_boot = strcmp(boot_id, e->boot_id) != 0;
 	for (size_t i = e->plan->step_n; i-- > 0;)
 		if (e->plan->steps[i].trial)
 			undo_step(&u, i);
@@ -527,4 +529,31 @@ int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_re
 	*ret_number = e->number;
 	*ret_result = stuck_n ? FIX_STUCK : FIX_DONE;
 	return 0;
+}
+
+/* ---- what it would find ---- */
+
+/* A later step of the same fix changed the same: what this one will find is not there yet. */
+static bool is_changed_later(const struct plan *p, size_t i)
+{
+	for (size_t k = i + 1; k < p->step_n; k++)
+		if (step_same_target(&p->steps[i], &p->steps[k]))
+			return true;
+	return false;
+}
+
+void fix_look_back(struct fix_host *h, const struct journal_entry *e, enum step_state *ret,
+		   char **ret_now)
+{
+	const bool other_boot = is_other_boot(h, e);
+
+	for (size_t i = 0; i < e->plan->step_n; i++) {
+		const struct step *s = &e->plan->steps[i];
+
+		ret[i] = STEP_NOT_SEEN;
+		if (reboot_took_back(h, other_boot, s))
+			ret[i] = STEP_IS_OLD;
+		else if (!is_changed_later(e->plan, i) && step_look(h, s, &ret[i], &ret_now[i]) < 0)
+			ret[i] = STEP_NOT_SEEN;
+	}
 }

@@ -584,6 +584,35 @@ static void test_needed_in_image(void **state)
 	assert_last_state(g, 2, FIX_UNDONE);
 }
 
+/* In another boot a register is not the fix's, even if it reads as the fix had it. */
+static void test_look_back(void **state)
+{
+	static const enum step_state expected[2][3] = {{STEP_IS_NEW, STEP_IS_NEW, STEP_IS_NEW},
+						       {STEP_IS_OLD, STEP_IS_NEW, STEP_IS_NEW}};
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	struct journal_entry *entries;
+	size_t n;
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	rig_acs(p, RIG_OTHER, "001d", "0011")->again_at_boot = true;
+	rig_file(p, "etc/a.conf", "a\n", "b\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	for (size_t boot = 0; boot < 2; boot++) {
+		enum step_state states[3];
+		char *now[3] = {NULL};
+
+		assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+		fix_look_back(&g->host, &entries[0], states, now);
+		for (size_t i = 0; i < 3; i++) {
+			assert_int_equal(states[i], expected[boot][i]);
+			free(now[i]);
+		}
+		journal_free(entries, n);
+		rig_put(g, "proc/sys/kernel/random/boot_id", "another\n");
+	}
+}
+
 /* ---- what somebody else changed ---- */
 
 static void test_drift_on_apply(void **state)
@@ -2488,6 +2517,7 @@ int main(void)
 		TEST(test_boot_not_mounted_in_image),
 		TEST(test_condition_in_image),
 		TEST(test_needed_in_image),
+		TEST(test_look_back),
 		TEST(test_drift_on_apply),
 		TEST(test_drift_of_other_kinds),
 		TEST(test_drift_on_undo),

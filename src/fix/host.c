@@ -94,6 +94,11 @@ int host_failed(int err, const char *doing, const char *shown)
 	struct statvfs free = {0};
 	bool boot;
 
+	if (err == EROFS && *shown == '/') {
+		find_mount(shown, mount);
+		return err_set(err, "%s %s: %s: `mount -o remount,rw %s` first", doing, shown,
+			       strerror(err), mount);
+	}
 	/* Devices and programs are on no file system that could be full. */
 	if ((err != ENOSPC && err != EDQUOT) || *shown != '/')
 		return err_sys(err, "%s %s", doing, shown);

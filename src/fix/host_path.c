@@ -306,7 +306,7 @@ int place_open(const struct place *p, int flags, int *ret_fd)
 		return r;
 	fd = openat(p->folder, p->name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
-		return err_sys(errno, "open %s", p->shown);
+		return host_failed(errno, "open", p->shown);
 	if (fstat(fd, &now) < 0)
 		return err_sys(errno, "%s", p->shown);
 	if (now.st_dev != before.st_dev || now.st_ino != before.st_ino)

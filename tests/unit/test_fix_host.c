@@ -1095,6 +1095,8 @@ static void full_and_read_only_file_systems(void **state)
 	assert_int_equal(change_for_boot(s, "small/f", "new"), -EROFS);
 	assert_int_equal(host_remove(&s->host, "small/f"), -EROFS);
 	assert_int_equal(append(s, "small/f", "new"), -EROFS);
+	assert_said("/small/f: Read-only file system: `mount -o remount,rw ");
+	assert_said("/small` first");
 	assert_holds(s, "small/f", "old");
 	assert_int_equal(umount(small), 0);
 }

@@ -741,7 +741,8 @@ void report_undo_plan(struct document *out, const struct journal_entry *e,
 {
 	size_t number = 0;
 
-	document_paragraph(out, STYLE_STRONG, 0, "Undoing fix %u of %s would:", e->number, e->date);
+	document_paragraph(out, STYLE_STRONG, 0,
+			   "Undoing fix %u of %s takes these steps:", e->number, e->date);
 	for (size_t i = e->plan->step_n; i-- > 0;) {
 		const struct step *s = &e->plan->steps[i];
 		AUTO_STRBUF struct strbuf b = {0};

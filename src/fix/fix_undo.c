@@ -265,14 +265,20 @@ static const struct step *left_in_bracket(const struct undoing *u, size_t i)
 static void comes_back(struct undoing *u, size_t i, const struct step *left)
 {
 	const struct step *s = &u->e->plan->steps[i];
+	const struct fix_host *h = u->run->host;
+	const char *root = h->image ? h->root : "";
 	AUTO_STRBUF struct strbuf text = {0};
 
 	strbuf_printf(
 		&text,
-		"/%s is as it was, but only until it is made anew, as with the next kernel "
-		"update: then what is in /%s counts again. %s that file, then: onehop undo %u",
-		s->target, left->target, left->old.data ? "Put back what was in" : "Delete",
-		u->e->number);
+		"%s/%s is as it was, but only until it is made anew, as with the next kernel "
+		"update: then what is in %s/%s counts again. %s that file, then: onehop undo %u",
+		root, s->target, root, left->target,
+		left->old.data ? "Put back what was in" : "Delete", u->e->number);
+	if (h->image) {
+		strbuf_puts(&text, " --root ");
+		step_command_line((const char *const[]){h->root, NULL}, &text);
+	}
 	stuck(u, i, strbuf_str(&text), NULL);
 }
 

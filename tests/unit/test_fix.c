@@ -892,6 +892,24 @@ static void test_generated_from_edited(void **state)
 	assert_last_state(g, 1, FIX_UNDONE);
 }
 
+/* Whoever looks at a disk below another root has to edit, and to undo, there. */
+static void test_generated_from_edited_in_image(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *file = NULL, *command = NULL;
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_put(g, "etc/default/gen.cfg", EDITED);
+	become_image(g);
+	assert_int_equal(undo(g, 0), FIX_STUCK);
+	file = xprintf("what is in %s/etc/default/gen.cfg counts again", g->root);
+	command = xprintf("then: onehop undo 1 --root %s\n", g->root);
+	assert_told(g, file);
+	assert_told(g, command);
+}
+
 /* And if it was made anew before that, it is made from what is there then. */
 static void test_generated_from_edited_anew(void **state)
 {
@@ -2530,6 +2548,7 @@ int main(void)
 		TEST(test_generated_without_effect),
 		TEST(test_generated_put_back),
 		TEST(test_generated_from_edited),
+		TEST(test_generated_from_edited_in_image),
 		TEST(test_generated_from_edited_anew),
 		TEST(test_program_fails),
 		TEST(test_second_names),

@@ -612,11 +612,10 @@ static bool passes_with_reboot(const struct plan *p)
 	return !p->wanted_n;
 }
 
-static void add_undone(struct document *out, const struct fix_outcome *o)
+static void add_manual_then(struct document *out, const struct fix_outcome *o)
 {
 	const struct plan *p = o->entry ? o->entry->plan : NULL;
 
-	document_paragraph(out, STYLE_GOOD, 0, "Fix %u is undone.", o->number);
 	if (!p || !p->manual_n)
 		return;
 	document_paragraph(
@@ -631,7 +630,7 @@ static void add_undone(struct document *out, const struct fix_outcome *o)
 static void add_done(struct document *out, const struct fix_outcome *o, const char *root)
 {
 	if (o->undo) {
-		add_undone(out, o);
+		document_paragraph(out, STYLE_GOOD, 0, "Fix %u is undone.", o->number);
 		return;
 	}
 	if (o->confirmed) {
@@ -721,6 +720,8 @@ void report_fix_outcome(struct document *out, const struct fix_outcome *o)
 	add_result[o->result](out, o, strbuf_str(&root));
 	if (o->result == FIX_DONE && o->reboot)
 		add_reboot(out, o);
+	if (o->result == FIX_DONE && o->undo)
+		add_manual_then(out, o);
 	if (o->was_signalled)
 		document_paragraph(out, STYLE_WARN, 0,
 				   "It was asked to stop on the way, and came to an end first, so "

@@ -732,6 +732,22 @@ static char *outcome_text(const struct fix_outcome *o)
 	return written(d);
 }
 
+/* What a person may have done by hand comes behind what is due now. */
+static void a_reboot_is_said_before_what_was_left(void **state)
+{
+	static const char *const order[] = {"Fix 3 is undone.", "A reboot is due",
+					    "this was left to a person", NULL};
+	struct plan *p = plan_of_every_kind();
+	const struct journal_entry e = entry_of(p, 3, FIX_UNDONE);
+	const struct fix_outcome o = {
+		.result = FIX_DONE, .undo = true, .number = 3, .reboot = true, .entry = &e};
+	AUTO_FREE char *text = outcome_text(&o);
+
+	(void)state;
+	assert_order(text, order);
+	plan_free(p);
+}
+
 static void outcomes_say_what_holds(void **state)
 {
 	static const struct {
@@ -903,6 +919,7 @@ int main(void)
 		cmocka_unit_test(a_trial_is_told),
 		cmocka_unit_test(a_plan_with_a_trial),
 		cmocka_unit_test(one_fix_is_shown_whole),
+		cmocka_unit_test(a_reboot_is_said_before_what_was_left),
 		cmocka_unit_test(outcomes_say_what_holds),
 		cmocka_unit_test(json_fits_its_schema),
 		cmocka_unit_test(recorded_machines_have_whole_plans),

@@ -330,7 +330,8 @@ static void end_trial(const struct fix_run *run, struct journal_entry *e)
 
 	if (left)
 		fix_tell(run, FIX_UNDO_FAILED, e, NULL,
-			 "what is left of the trial is in nobody's way; undo tries it again");
+			 "what the trial needed is still there, and has no effect; undo tries "
+			 "again to take it away");
 }
 
 static int confirm(const struct fix_run *run, struct journal_entry *e, struct plan *p,

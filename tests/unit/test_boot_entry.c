@@ -173,13 +173,18 @@ static void keys(void **state)
 static struct source *map;
 static struct arena *arena;
 
+static void put(const char *path, const char *text)
+{
+	source_put_file(map, path, text, strlen(text));
+}
+
 static int system_open(void **state)
 {
 	(void)state;
 	map = source_new_map("host");
 	arena = arena_new();
-	source_put_file(map, "etc/machine-id", ID "\n", strlen(ID) + 1);
-	source_put_file(map, "etc/os-release", "PRETTY_NAME=\"Debian 12\"\nID=debian\n", 36);
+	put("etc/machine-id", ID "\n");
+	put("etc/os-release", "PRETTY_NAME=\"Debian 12\"\nID=debian\n");
 	source_put_error(map, "etc/machine-info", SOURCE_FILE, ENOENT);
 	source_put_error(map, "etc/kernel/entry-token", SOURCE_FILE, ENOENT);
 	source_put_error(map, "efi/loader/entries", SOURCE_LIST, ENOENT);
@@ -193,11 +198,6 @@ static int system_close(void **state)
 	source_free(map);
 	arena_free(arena);
 	return 0;
-}
-
-static void put(const char *path, const char *text)
-{
-	source_put_file(map, path, text, strlen(text));
 }
 
 static const struct boot_entry *find(const struct boot_entries *b, const char *name)

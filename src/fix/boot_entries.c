@@ -146,17 +146,22 @@ static enum whose whose_by_id(const struct system *y, const struct boot_entry *e
 		value += strlen("systemd.machine_id=");
 		return is(y->machine_id, value, strcspn(value, " ")) ? WHOSE_OURS : WHOSE_OTHERS;
 	}
-	return begins(e->name, y->token) ? WHOSE_OURS : WHOSE_UNKNOWN;
+	return WHOSE_UNKNOWN;
 }
 
-/* By what a second system on the same disk would hardly have too. */
+/*
+ * By what a second system on the same disk would hardly have too. A token counts only where no root= is known
+ * to compare with: two systems may have the same one.
+ */
 static enum whose whose_by_root(struct system *y, const struct boot_entry *e, const char *words)
 {
 	const char *root = root_of(y, words), *value;
 	size_t n;
 
-	if (root)
+	if (root && (y->root_n || !begins(e->name, y->token)))
 		return is_its_root(y, root) ? WHOSE_OURS : WHOSE_OTHERS;
+	if (begins(e->name, y->token))
+		return WHOSE_OURS;
 	if (boot_entry_get(e->text, "sort-key", &value, &n))
 		return is(y->id, value, n) ? WHOSE_OURS : WHOSE_OTHERS;
 	if (boot_entry_get(e->text, "title", &value, &n) && is(y->title, value, n))

@@ -278,14 +278,21 @@ static void token_and_machine_info(void **state)
 	(void)state;
 	put("etc/kernel/entry-token", "server7\n");
 	put("etc/machine-info", "KERNEL_INSTALL_MACHINE_ID=" OTHER "\n");
-	source_put_list(map, "boot/loader/entries", "a.conf\nb.conf\nserver7-6.1.conf\n");
+	source_put_list(map, "boot/loader/entries",
+			"a.conf\nb.conf\nserver7-6.1.conf\nserver7-6.9.conf\n");
 	put("boot/loader/entries/a.conf", "machine-id " OTHER "\nlinux /a\noptions root=b\n");
 	put("boot/loader/entries/b.conf", "machine-id " ID "\nlinux /a\noptions root=a\n");
-	put("boot/loader/entries/server7-6.1.conf", "linux /a\noptions root=c\n");
+	put("boot/loader/entries/server7-6.1.conf", "linux /a\noptions root=b\n");
+	put("boot/loader/entries/server7-6.9.conf", "linux /a\noptions root=of-another\n");
 	boot_entries_read(map, arena, NULL, &b);
 	assert_int_equal(find(&b, "a.conf")->kind, ENTRY_OURS);
 	assert_int_equal(find(&b, "b.conf")->kind, ENTRY_OTHERS);
 	assert_int_equal(find(&b, "server7-6.1.conf")->kind, ENTRY_OURS);
+	assert_int_equal(find(&b, "server7-6.9.conf")->kind, ENTRY_OTHERS);
+	/* Of a disk that does not run nothing but the token is known. */
+	source_put_list(map, "boot/loader/entries", "server7-6.9.conf\n");
+	boot_entries_read(map, arena, NULL, &b);
+	assert_int_equal(find(&b, "server7-6.9.conf")->kind, ENTRY_OURS);
 	assert_string_equal(boot_machine_id(map, arena), OTHER);
 }
 

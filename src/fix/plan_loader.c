@@ -119,7 +119,8 @@ static struct step *add_step(struct planner *p, const char *path, const char *wo
 	return s;
 }
 
-static void add_entry_step(struct planner *p, const struct boot_entry *e)
+/* False: it does not get the words; a person is told. */
+static bool add_entry_step(struct planner *p, const struct boot_entry *e)
 {
 	const char *text, *words = lacking(p, e->text, BOOT_TEXT_ENTRY, &text);
 
@@ -129,6 +130,7 @@ static void add_entry_step(struct planner *p, const struct boot_entry *e)
 			    e->path, plan_words(p));
 	else if (*words)
 		add_step(p, e->path, words, e->text, text);
+	return words;
 }
 
 /* ---- /etc/kernel/cmdline ---- */
@@ -251,14 +253,17 @@ void plan_loader_entries(struct planner *p)
 {
 	const struct boot_entries *b = plan_boot_entries(p);
 	const size_t before = p->phases[PHASE_BOOT].n;
+	bool have = true;
 
 	for (size_t i = 0; i < b->n; i++)
 		if (b->items[i].kind == ENTRY_OURS)
-			add_entry_step(p, &b->items[i]);
+			have &= add_entry_step(p, &b->items[i]);
 	keep_line(p);
 	say_others(p);
 	if (p->phases[PHASE_BOOT].n == before) {
-		plan_note(p, "%s is in all boot entries; a reboot is still due", plan_words(p));
+		if (have)
+			plan_note(p, "%s is in all boot entries; a reboot is still due",
+				  plan_words(p));
 		return;
 	}
 	plan_words_want(p);

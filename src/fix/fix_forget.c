@@ -66,6 +66,7 @@ int fix_check_forget(struct fix_host *h, const struct journal_entry *entries, si
 {
 	const struct step *s;
 	size_t i = 0;
+	int r;
 
 	while (i < n && entries[i].number != number)
 		i++;
@@ -73,6 +74,9 @@ int fix_check_forget(struct fix_host *h, const struct journal_entry *entries, si
 		return err_set(ENOENT, "there is no fix %u", number);
 	if (journal_is_over(&entries[i]))
 		return err_set(EALREADY, "fix %u is undone, or forgotten, already", number);
+	r = entries[i].damage ? 0 : fix_check_mounted(h, entries[i].plan);
+	if (r < 0)
+		return r;
 	s = in_force(h, &entries[i]);
 	if (s)
 		return err_set(EBUSY,

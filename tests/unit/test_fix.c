@@ -2369,6 +2369,24 @@ static void test_other_programs(void **state)
 	}
 }
 
+/* What is on a file system that is not mounted may still be there. */
+static void test_forget_not_mounted(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_file(p, "esp/a.conf", NULL, "b=1\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	rig_remove(g, "esp/a.conf");
+	rig_put(g, "etc/fstab", "LABEL=ESP /esp vfat defaults 0 2\n");
+	assert_int_equal(fix_forget(&g->run, 1), -ENOMEDIUM);
+	assert_non_null(strstr(err_msg(), "LABEL=ESP"));
+	assert_last_state(g, 1, FIX_APPLIED);
+	rig_remove(g, "etc/fstab");
+	assert_int_equal(fix_forget(&g->run, 1), 0);
+	assert_last_state(g, 1, FIX_FORGOTTEN);
+}
+
 /* A comment that is another one does not take a fix back. */
 static void test_forget_changed(void **state)
 {
@@ -2596,6 +2614,7 @@ int main(void)
 		TEST(test_nothing_dropped),
 		TEST(test_other_programs),
 		TEST(test_forget_changed),
+		TEST(test_forget_not_mounted),
 		TEST(test_lock),
 		TEST(test_lock_of_program),
 		TEST(test_unlock_for_all),

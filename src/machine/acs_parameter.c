@@ -35,7 +35,8 @@ static char *next_argument(const char **at)
 	const char *start = *at, *end, *equals = NULL;
 	char *text, *value;
 
-	start += strspn(start, " \t\n");
+	while (isspace((unsigned char)*start))
+		start++;
 	if (!*start)
 		return NULL;
 	quoted = *start == '"';

@@ -35,6 +35,7 @@ static void the_value_that_counts(void **state)
 		{"ro pci=disable_acs_redir=\"" A ";" B "\"", "\"" A ";" B "\""},
 		{"ro 'pci=disable_acs_redir=" A "'", NULL},
 		{"init=\"/bin/x pci=disable_acs_redir=" A "\"", NULL},
+		{"ro\v\f\r pci=disable_acs_redir=" A "\r\n", A},
 		{"", NULL},
 		{"\"", NULL},
 		{"pci=\"", NULL},

@@ -40,7 +40,7 @@ run "plan to undo" 0 onehop undo --dry-run
 every_acs >/tmp/acs
 same "plan to undo: nothing happens" /tmp/acs-cleared /tmp/acs
 as_user 'onehop history' >/tmp/said 2>&1
-said "user: sees what was done" "1*applied*"
+said "user: is told that only root sees what was done" "*only root may read which fixes were made*"
 
 # Somebody else sets a bit meanwhile: it stays, only the bits that were cleared are put back.
 setpci -s 02:00.0 ECAP_ACS+6.w=0013

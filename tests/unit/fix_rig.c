@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 /* Whatever goes wrong here is not what is tested: it ends the program. */
 static void must(bool ok, const char *what)
@@ -534,6 +535,46 @@ void rig_close(struct rig *g)
 	remove(g->root);
 	fix_host_close(&g->host);
 	strbuf_done(&g->texts);
+}
+
+int rig_setup(void **state, uint64_t seed)
+{
+	struct rig *g = xcalloc(1, sizeof(*g));
+
+	rig_open(g, seed);
+	*state = g;
+	return 0;
+}
+
+int rig_teardown(void **state)
+{
+	rig_close(*state);
+	free(*state);
+	return 0;
+}
+
+bool rig_run_killed(struct rig *g, struct plan *p, void (*run)(struct rig *g, struct plan *p),
+		    long n)
+{
+	int status;
+	pid_t child = fork();
+
+	must(child >= 0, "fork");
+	if (child == 0) {
+		rig_fail(g, n, 0);
+		g->kill = true;
+		run(g, p);
+		_exit(0);
+	}
+	must(waitpid(child, &status, 0) == child, "waitpid");
+	must(WIFEXITED(status) ? WEXITSTATUS(status) == 0 : WTERMSIG(status) == SIGKILL,
+	     "a run that is to be killed ends in another way");
+	return !WIFEXITED(status);
+}
+
+void rig_drop_plan(struct plan **p)
+{
+	plan_free(*p);
 }
 
 /* ---- steps ---- */

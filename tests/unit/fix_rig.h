@@ -37,6 +37,9 @@ struct rig {
 
 void rig_open(struct rig *g, uint64_t seed); /* with rig_reset */
 void rig_close(struct rig *g);
+/* For a test's setup and teardown: *state is a rig of its own. 0. */
+int rig_setup(void **state, uint64_t seed);
+int rig_teardown(void **state);
 /* The tree as it was: files, devices, boot ID; no journal. */
 void rig_reset(struct rig *g);
 /* The journal and second names go; all else is as it was already. */
@@ -63,6 +66,16 @@ char *rig_torn(const struct rig *g, const struct plan *p);
 char *rig_tree(const struct rig *g);
 /* Where it is not as `expected`, from the first line that differs on; NULL: it is. */
 char *rig_tree_differs(const struct rig *g, const char *expected);
+
+/*
+ * Runs it in a child that is killed at its n-th point. False: it has fewer, and came to its end; ends the
+ * test program if it came to another one.
+ */
+bool rig_run_killed(struct rig *g, struct plan *p, void (*run)(struct rig *g, struct plan *p),
+		    long n);
+
+#define AUTO_PLAN CLEANUP(rig_drop_plan)
+void rig_drop_plan(struct plan **p);
 
 /* ---- programs ---- */
 

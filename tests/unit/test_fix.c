@@ -32,24 +32,7 @@
 
 static int make_rig(void **state)
 {
-	struct rig *g = xcalloc(1, sizeof(*g));
-
-	rig_open(g, SEED);
-	*state = g;
-	return 0;
-}
-
-static int remove_rig(void **state)
-{
-	rig_close(*state);
-	free(*state);
-	return 0;
-}
-
-#define AUTO_PLAN CLEANUP(drop_plan)
-static void drop_plan(struct plan **p)
-{
-	plan_free(*p);
+	return rig_setup(state, SEED);
 }
 
 static void assert_tree(const struct rig *g, const char *expected)
@@ -2532,7 +2515,7 @@ static void test_kind_words(void **state)
 	assert_int_equal(step_kind_parse("song", &k), -EINVAL);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, rig_teardown)
 
 int main(void)
 {

@@ -33,24 +33,7 @@
 
 static int make_rig(void **state)
 {
-	struct rig *g = xcalloc(1, sizeof(*g));
-
-	rig_open(g, 20261122);
-	*state = g;
-	return 0;
-}
-
-static int remove_rig(void **state)
-{
-	rig_close(*state);
-	free(*state);
-	return 0;
-}
-
-#define AUTO_PLAN CLEANUP(drop_plan)
-static void drop_plan(struct plan **p)
-{
-	plan_free(*p);
+	return rig_setup(state, 20261122);
 }
 
 static enum fix_result apply(struct rig *g, struct plan *p)
@@ -341,7 +324,7 @@ static void test_later_fix_counts(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, rig_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_same_port_only),   TEST(test_others_are_done),
 		TEST(test_undo_elsewhere),   TEST(test_undo_with_other_cards),

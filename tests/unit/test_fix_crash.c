@@ -23,26 +23,9 @@
 #endif
 #define SEED 4
 
-#define AUTO_PLAN CLEANUP(drop_plan)
-static void drop_plan(struct plan **p)
-{
-	plan_free(*p);
-}
-
 static int make_rig(void **state)
 {
-	struct rig *g = xcalloc(1, sizeof(*g));
-
-	rig_open(g, SEED);
-	*state = g;
-	return 0;
-}
-
-static int remove_rig(void **state)
-{
-	rig_close(*state);
-	free(*state);
-	return 0;
+	return rig_setup(state, SEED);
 }
 
 static void apply_all(struct rig *g, struct plan *p)
@@ -60,29 +43,6 @@ static void undo_last(struct rig *g, struct plan *p)
 
 	(void)p;
 	fix_undo(&g->run, 0, &result, &number);
-}
-
-/* In a child that is killed at its n-th point. False: it has fewer, and came to its end. */
-static bool run_killed(struct rig *g, struct plan *p, void (*run)(struct rig *, struct plan *),
-		       long n)
-{
-	int status;
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (child == 0) {
-		rig_fail(g, n, 0);
-		g->kill = true;
-		run(g, p);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	if (WIFEXITED(status)) {
-		assert_int_equal(WEXITSTATUS(status), 0);
-		return false;
-	}
-	assert_int_equal(WTERMSIG(status), SIGKILL);
-	return true;
 }
 
 /* ---- afterwards ---- */
@@ -191,7 +151,7 @@ static void test_each_point_of_apply(void **state)
 
 		rig_reset(g);
 		p = rig_rich_plan(g);
-		if (!run_killed(g, p, apply_all, n))
+		if (!rig_run_killed(g, p, apply_all, n))
 			break;
 		assert_ends_clean(g, p, old, new);
 	}
@@ -212,7 +172,7 @@ static void test_each_point_of_undo(void **state)
 		rig_reset(g);
 		p = rig_rich_plan(g);
 		apply_all(g, p);
-		if (!run_killed(g, p, undo_last, n))
+		if (!rig_run_killed(g, p, undo_last, n))
 			break;
 		assert_ends_clean(g, p, old, new);
 	}
@@ -243,8 +203,8 @@ static void test_killed_twice(void **state)
 
 		rig_reset(g);
 		p = rig_rich_plan(g);
-		assert_true(run_killed(g, p, apply_all, 130));
-		killed = run_killed(g, p, recover_too, n);
+		assert_true(rig_run_killed(g, p, apply_all, 130));
+		killed = rig_run_killed(g, p, recover_too, n);
 		assert_ends_clean(g, p, old, new);
 	}
 }
@@ -261,7 +221,7 @@ static void test_recovered_from_image(void **state)
 
 		rig_reset(g);
 		p = rig_rich_plan(g);
-		if (!run_killed(g, p, apply_all, n))
+		if (!rig_run_killed(g, p, apply_all, n))
 			break;
 		rig_set_register(g, RIG_DEVICE, 0x001d);
 		rig_put(g, RIG_KNOB, "auto");
@@ -301,12 +261,12 @@ static void test_any_plan(void **state)
 		new = tree_after(g, p);
 		if (undoing)
 			apply_all(g, p);
-		kills += run_killed(g, p, undoing ? undo_last : apply_all, n);
+		kills += rig_run_killed(g, p, undoing ? undo_last : apply_all, n);
 		assert_ends_clean(g, p, old, new);
 	}
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, rig_teardown)
 
 int main(void)
 {

@@ -22,24 +22,7 @@
 
 static int make_rig(void **state)
 {
-	struct rig *g = xcalloc(1, sizeof(*g));
-
-	rig_open(g, 1);
-	*state = g;
-	return 0;
-}
-
-static int remove_rig(void **state)
-{
-	rig_close(*state);
-	free(*state);
-	return 0;
-}
-
-#define AUTO_PLAN CLEANUP(drop_plan)
-static void drop_plan(struct plan **p)
-{
-	plan_free(*p);
+	return rig_setup(state, 1);
 }
 
 static void assert_get(const struct rig *g, const char *path, const char *expected)
@@ -438,7 +421,7 @@ static void test_first_release_cut_short(void **state)
 	assert_get(g, RIG_LINE, "root=a quiet\n");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, rig_teardown)
 
 int main(void)
 {

@@ -228,19 +228,12 @@ static void put_machine(struct rig *g)
 
 static int make_rig(void **state)
 {
-	struct rig *g = xcalloc(1, sizeof(*g));
+	struct rig *g;
 
-	rig_open(g, 4);
+	rig_setup(state, 4);
+	g = *state;
 	g->host.run = runner;
 	put_machine(g);
-	*state = g;
-	return 0;
-}
-
-static int remove_rig(void **state)
-{
-	rig_close(*state);
-	free(*state);
 	return 0;
 }
 
@@ -1126,24 +1119,6 @@ static void undo_it(struct rig *g, struct plan *p)
 	fix_undo(&g->run, 0, &result, &number);
 }
 
-/* In a child that is killed at its n-th point. False: it has fewer, and came to its end. */
-static bool run_killed(struct rig *g, struct plan *p, void (*run)(struct rig *, struct plan *),
-		       long n)
-{
-	int status;
-	pid_t child = fork();
-
-	assert_true(child >= 0);
-	if (child == 0) {
-		rig_fail(g, n, 0);
-		g->kill = true;
-		run(g, p);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	return !WIFEXITED(status);
-}
-
 static void recover(struct rig *g)
 {
 	size_t n;
@@ -1170,7 +1145,7 @@ static void apply_cut_short(void **state)
 
 		put_machine(g);
 		plan_trial(g, &p);
-		killed = run_killed(g, p.plan, apply_planned, n);
+		killed = rig_run_killed(g, p.plan, apply_planned, n);
 		first = boot(g);
 		assert_true(!*first || strcmp(first, TRIED) == 0);
 		/* Wrong claims: on trial is only what had its boot. */
@@ -1197,7 +1172,7 @@ static void apply_cut_short_and_recovered(void **state)
 
 		put_machine(g);
 		plan_trial(g, &p);
-		killed = run_killed(g, p.plan, apply_planned, n);
+		killed = rig_run_killed(g, p.plan, apply_planned, n);
 		recover(g);
 		if (state_of(g, NULL) == FIX_ON_TRIAL)
 			undo(g);
@@ -1223,7 +1198,7 @@ static void confirm_cut_short(void **state)
 		apply(g);
 		assert_boots(g, TRIED);
 		plan_confirmation(g, &p);
-		killed = run_killed(g, p.plan, confirm_planned, n);
+		killed = rig_run_killed(g, p.plan, confirm_planned, n);
 		first = boot(g);
 		assert_true(!*first || strcmp(first, KEPT) == 0);
 		switch (state_of(g, &trial)) {
@@ -1268,7 +1243,7 @@ static void undo_cut_short(void **state)
 				assert_boots(g, TRIED);
 				assert_confirms(g);
 			}
-			killed = run_killed(g, NULL, undo_it, n);
+			killed = rig_run_killed(g, NULL, undo_it, n);
 			first = boot(g);
 			if (stage < 3) /* if not the one that is due, none has the words */
 				assert_boots(g, "");
@@ -1470,7 +1445,7 @@ static void any_menu(void **state)
 	}
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, remove_rig)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, rig_teardown)
 
 int main(void)
 {

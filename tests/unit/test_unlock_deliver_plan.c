@@ -976,12 +976,6 @@ static struct plan *make_plan(struct world *w)
 	return p;
 }
 
-#define AUTO_PLAN CLEANUP(drop_plan)
-static void drop_plan(struct plan **p)
-{
-	plan_free(*p);
-}
-
 static enum fix_result apply(struct world *w, struct plan *p)
 {
 	enum fix_result result;

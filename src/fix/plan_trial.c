@@ -248,16 +248,14 @@ static const char *why_not_written(struct planner *p, const char *file)
 		    : NULL;
 }
 
-/* A variable of GRUB's environment block; "": not set. */
-static const char *block_value(struct planner *p, const char *block, const char *name)
+/* What GRUB's environment block, that file, has behind "NAME="; "": not set, or it cannot be read. */
+static const char *block_value(struct planner *p, const char *path, const char *key)
 {
-	const char *line = NULL;
-	size_t n, length = strlen(name);
+	enum there there;
+	const char *block = plan_read(p, &there, path), *value;
+	size_t n;
 
-	while (text_next_line(&line, &n, block))
-		if (n > length && memcmp(line, name, length) == 0 && line[length] == '=')
-			return arena_strndup(p->a, line + length + 1, n - length - 1);
-	return "";
+	return block && text_after(block, key, &value, &n) ? arena_strndup(p->a, value, n) : "";
 }
 
 /* What is started has this system's root; the running line's word says which. */
@@ -282,15 +280,11 @@ struct grub_trial {
 static const char *find_entry(struct planner *p, struct grub_trial *t)
 {
 	const char *choice = t->menu.choice, *why, *line;
-	enum there there;
 
 	if (!choice)
 		return "grub.cfg does not say in one place which entry is started by itself";
-	if (strcmp(choice, "${saved_entry}") == 0) {
-		const char *block = plan_read(p, &there, t->block);
-
-		choice = block_value(p, block ? block : "", "saved_entry");
-	}
+	if (strcmp(choice, "${saved_entry}") == 0)
+		choice = block_value(p, t->block, "saved_entry=");
 	t->entry = grub_menu_find(p->a, &t->menu, choice, &why);
 	if (!t->entry)
 		return arena_printf(p->a,
@@ -352,7 +346,7 @@ static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 {
 	const char *const tools[] = {t->g->reboot, t->g->editenv, t->g->probe};
 	enum there there;
-	const char *text = plan_read(p, &there, t->g->config), *why, *next, *block;
+	const char *text = plan_read(p, &there, t->g->config), *why, *next;
 
 	if (!text)
 		return arena_printf(p->a, "/%s cannot be read", t->g->config);
@@ -374,8 +368,7 @@ static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 		why = why_not_behind(p, t);
 	if (why)
 		return why;
-	block = plan_read(p, &there, t->block);
-	next = block_value(p, block ? block : "", "next_entry");
+	next = block_value(p, t->block, "next_entry=");
 	if (*next)
 		return arena_printf(p->a, "GRUB is to start \"%s\" at the next boot already", next);
 	return find_entry(p, t);

@@ -8,27 +8,17 @@
 
 #include <string.h>
 
-/* The value of a variable in GRUB's environment block; "" if it has none. The caller frees. */
-static char *block_value(const char *block, const char *name)
-{
-	const char *line = NULL;
-	size_t n, length = strlen(name);
-
-	while (text_next_line(&line, &n, block))
-		if (n > length && memcmp(line, name, length) == 0 && line[length] == '=')
-			return xstrndup(line + length + 1, n - length - 1);
-	return xstrdup("");
-}
-
+/* The variable's value in GRUB's environment block; "" if it has none. The caller frees. */
 static int read_value(struct fix_host *h, const struct step *s, char **ret)
 {
-	AUTO_FREE char *block = NULL;
-	size_t size;
+	AUTO_FREE char *block = NULL, *key = xprintf("%s=", s->at);
+	const char *value;
+	size_t size, n;
 	int r = host_read(h, s->target, &block, &size);
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	*ret = block_value(r == 0 ? block : "", s->at);
+	*ret = r == 0 && text_after(block, key, &value, &n) ? xstrndup(value, n) : xstrdup("");
 	return 0;
 }
 
@@ -88,12 +78,13 @@ static int apply_one_shot(struct fix_host *h, const struct step *s, struct strbu
 /* The block without the variable, as long as before: GRUB fills it up with "#". The caller frees. */
 static char *block_without(const char *block, size_t size, const char *name)
 {
+	AUTO_FREE char *key = xprintf("%s=", name);
 	struct strbuf left = {0};
 	const char *line = NULL;
-	size_t n, length = strlen(name);
+	size_t n;
 
 	while (text_next_line(&line, &n, block))
-		if (n <= length || memcmp(line, name, length) != 0 || line[length] != '=')
+		if (!text_starts_with(line, key))
 			strbuf_add(&left, line, n + (line[n] == '\n'));
 	while (left.len < size)
 		strbuf_putc(&left, '#');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which entries of the boot partitions start this system. */
-#include "fix/boot_entry.h"
+#include "fix/boot_entries.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

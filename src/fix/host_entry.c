@@ -10,7 +10,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "fix/boot_entry.h"
+#include "fix/boot_entries.h"
 #include "fix/host_impl.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
-#include "fix/boot_entry.h"
+#include "fix/boot_entries.h"
 #include "fix/journal_parts.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel's command line: what runs, what the boot loader's files will say, what is against what. */
-#include "fix/boot_entry.h"
+#include "fix/boot_entries.h"
 #include "fix/make_plan_impl.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include "fix/make_plan_impl.h"
 
-#include "fix/boot_entry.h"
+#include "fix/boot_entries.h"
 
 #include <errno.h>
 #include <string.h>

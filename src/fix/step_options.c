@@ -10,7 +10,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "fix/boot_entry.h"
+#include "fix/boot_entries.h"
 #include "fix/step_parts.h"
 
 #include <string.h>

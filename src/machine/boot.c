@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/boot_entry.h"
 #include "machine/read.h"
 
 #include <jansson.h>
@@ -51,7 +52,7 @@ static void add_variables(struct reader *r, struct grub_entry *e, const char *wo
 			  struct strbuf *options)
 {
 	for (const char *at = strchr(words, '$'); at; at = strchr(at + 1, '$')) {
-		const char *name = arena_strndup(r->m->arena, at + 1, strcspn(at + 1, " \t"));
+		const char *name = arena_strndup(r->m->arena, at + 1, strcspn(at + 1, " "));
 		const char *value = grub_variable(r, name);
 
 		if (value)
@@ -63,25 +64,17 @@ static void add_variables(struct reader *r, struct grub_entry *e, const char *wo
 
 static void read_entry(struct reader *r, const char *name)
 {
-	static const char key[] = "options";
 	struct machine *m = r->m;
 	struct grub_entry *e = ARENA_PUSH(m->arena, m->boot.entries, m->boot.entry_n);
 	const struct fact_str text = read_text(r, ENTRIES "/%s", name);
+	AUTO_FREE char *words = boot_text_words(fact_str_or(text, ""), BOOT_TEXT_ENTRY);
 	AUTO_STRBUF struct strbuf options = {0};
-	const char *line = NULL;
-	size_t n;
 
 	e->file = arena_printf(m->arena, "/" ENTRIES "/%s", name);
 	if (!fact_known(text))
 		e->unread = e->file;
-	while (fact_known(text) && text_next_line(&line, &n, text.value)) {
-		const char *words = arena_strndup(m->arena, line, n);
-
-		if (!text_starts_with(words, key))
-			continue;
-		strbuf_printf(&options, "%s ", words + strlen(key));
-		add_variables(r, e, words, &options);
-	}
+	strbuf_puts(&options, words);
+	add_variables(r, e, words, &options);
 	e->options = arena_strdup(m->arena, strbuf_str(&options));
 }
 
@@ -92,7 +85,7 @@ static void read_entries(struct reader *r)
 
 	read_list(r, &names, &n, ENTRIES);
 	for (size_t i = 0; i < n; i++)
-		if (text_ends_with(names[i], ".conf"))
+		if (boot_entry_id(names[i]))
 			read_entry(r, names[i]);
 	source_free_names(names, n);
 }

@@ -5,7 +5,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "fix/boot_entry.h"
+#include "fix/boot_entries.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
-#include "fix/boot_entry.h"
+#include "fix/boot_entries.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fix/boot_entry.h: entries as systemd-boot reads them, their words, and whose they are. */
-#include "fix/boot_entry.h"
+/* machine/boot_entry.h, fix/boot_entries.h: entries as systemd-boot reads them, their words, whose they are. */
+#include "fix/boot_entries.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

@@ -6,7 +6,7 @@
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "fix/boot_entry.h"
+#include "fix/boot_entries.h"
 
 #include <stdio.h>
 #include <stdlib.h>

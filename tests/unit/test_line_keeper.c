@@ -150,6 +150,7 @@ static void grubby_loses_nothing(void **state)
 		{GRUBBY("ro") ENTRIES "1.conf = options root=a iommux=1\n", false, NULL},
 		{GRUBBY("ro") ENTRIES "1.conf = options iommu=soft\n", false,
 		 "in the place of iommu=soft of /boot/loader/entries/1.conf, and undo could not"},
+		{GRUBBY("ro") ENTRIES "1.conf = options-x iommu=pt\n", false, NULL},
 		{GRUBBY("ro") ENTRIES
 		 "* 1.conf 2.conf\n1.conf = options iommu=pt\n2.conf = options ro\n",
 		 false, "some boot entries have iommu=pt and others do not"},

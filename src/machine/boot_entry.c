@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries of the Boot Loader Specification as text: keys, and the words of their command line. */
-#include "fix/boot_entry.h"
+#include "machine/boot_entry.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The entries of the boot partitions (machine/boot_entry.h), and which of them start this system. */
+#pragma once
+
+#include "machine/boot_entry.h"
+
+struct arena;
+struct source;
+
+/* The end of the ID of a copy that onehop keeps while it replaces an entry: never one to be edited. */
+#define BOOT_ENTRY_KEPT ".onehop-old"
+
+enum boot_entry_kind {
+	ENTRY_OURS,   /* starts this system, and its command line can be edited */
+	ENTRY_RESCUE, /* starts this system to repair it: stays as it is */
+	ENTRY_SEALED, /* starts this system, or may; its command line is not in the entry */
+	ENTRY_OTHERS, /* starts another system or program, or it is not known whose it is */
+};
+
+struct boot_entry {
+	enum boot_entry_kind kind;
+	const char *path; /* below the root, "boot/efi/loader/entries/6.1.conf" */
+	const char *name; /* the file's own name, the end of path */
+	const char *text;
+	size_t size;
+};
+
+struct boot_entries {
+	struct boot_entry *items;
+	size_t n;
+	bool folder; /* there is a folder of such entries */
+	const char *
+		unread; /* the first folder or file that could not be read, "/boot/efi/..."; NULL: none */
+	int error; /* why: the negative errno */
+};
+
+/*
+ * The entries of all boot partitions that are mounted (/boot, /efi, /boot/efi), in the arena. `running`
+ * is the command line of the running kernel; NULL: the system in `s` does not run. An entry belongs to the
+ * system by machine-id, else by its name or systemd.machine_id=, else by root=, else by sort-key.
+ */
+void boot_entries_read(struct source *s, struct arena *a, const char *running,
+		       struct boot_entries *ret);
+/* Its machine ID, as kernel-install takes it, in the arena; NULL: it has none. */
+const char *boot_machine_id(struct source *s, struct arena *a);

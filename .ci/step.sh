@@ -42,9 +42,10 @@ step() {
 	return "$status"
 }
 
-# explain LOG: the lines that name what failed, then the end
+# explain LOG: the lines that name what failed, what these tests printed (meson rules it off), then the end
 explain() {
 	grep -aE '^(FAIL|not ok)|(error|FAILED|Error):|▶.*FAIL' "$1" | head -n 30
+	sed -n '/^―.*✀/,/^―*$/{/^―/!p}' "$1" | head -n 60
 	echo ...
 	tail -n 40 "$1"
 }

@@ -302,7 +302,7 @@ static double median_gbps(const struct test_result *r)
 static bool is_unlimited(const struct device_request *q, size_t a, size_t b)
 {
 	return q->kind == DEVICE_HOST && q->number[a] < DEVICE_MAX && q->number[b] < DEVICE_MAX &&
-	       !(q->link_gbps[q->number[a]][q->number[b]] > 0);
+	       !(q->host.link_gbps[q->number[a]][q->number[b]] > 0);
 }
 
 /* They reach each other's memory as each reaches its own, which is the same memory: the fastest tells. */

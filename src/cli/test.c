@@ -127,13 +127,13 @@ static int inject(struct test_command *c)
 	if (!is_host(c))
 		return err_set(EINVAL, "--inject shows faults on the host back end only: "
 				       "--device host:N");
-	return parse_fault(&c->devices, c->o->inject, &c->devices.request.fault);
+	return parse_fault(&c->devices, c->o->inject, &c->devices.request.host.fault);
 }
 
 static void fill_request(struct test_command *c)
 {
 	c->request.devices = c->devices.request;
-	c->request.devices.memory_bytes = HOST_MEMORY;
+	c->request.devices.host.memory_bytes = HOST_MEMORY;
 	for (size_t i = 0; i < c->devices.request.n && !is_host(c); i++)
 		c->request.pci[i] = c->devices.chosen.keys[i];
 	c->request.paths = c->devices.paths;

@@ -32,10 +32,24 @@ enum fault_kind fault_parse(const char *word)
 	return f;
 }
 
+static int open_cuda(const struct device_request *r, struct device_set **ret)
+{
+	return cuda_open(r, NULL, ret);
+}
+
+/* All there are: a new back end is a row here, its file and its word in enum device_kind. */
+static int (*const back_ends[DEVICE_KIND_N])(const struct device_request *r,
+					     struct device_set **ret) = {
+	[DEVICE_CUDA] = open_cuda,
+	[DEVICE_HOST] = host_open,
+};
+
 int device_open(const struct device_request *r, struct device_set **ret)
 {
+	if ((unsigned)r->kind >= DEVICE_KIND_N)
+		return err_set(EINVAL, "there is no back end %d", (int)r->kind);
 	if (r->n == 0 || r->n > DEVICE_MAX)
 		return err_set(EINVAL, "%zu devices were asked for, 1 to %d are possible", r->n,
 			       DEVICE_MAX);
-	return r->kind == DEVICE_CUDA ? cuda_open(r, NULL, ret) : host_open(r, ret);
+	return back_ends[r->kind](r, ret);
 }

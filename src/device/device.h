@@ -199,7 +199,8 @@ struct device_set {
 
 /* ---- what to open ---- */
 
-enum device_kind { DEVICE_CUDA, DEVICE_HOST };
+/* The back ends that open devices of their own. */
+enum device_kind { DEVICE_CUDA, DEVICE_HOST, DEVICE_KIND_N };
 
 /* Faults that the host back end can show on the way between two devices, for tests and
  * demonstrations. */
@@ -233,16 +234,21 @@ struct fault {
 
 #define DEVICE_MAX 64
 
+/* What the stand-ins of the host back end are like. */
+struct host_options {
+	struct fault fault;
+	uint64_t memory_bytes; /* of each device, 0: 256 MiB */
+	/* GB/s of each ordered pair's link by number, 0: as fast as it goes. */
+	float link_gbps[DEVICE_MAX][DEVICE_MAX];
+};
+
 /* A value: it is sent to the worker as it is. */
 struct device_request {
 	enum device_kind kind;
 	size_t n;
-	int ordinal[DEVICE_MAX]; /* of CUDA; ignored on the host */
-	int number[DEVICE_MAX];  /* becomes device_info.number */
-	struct fault fault;      /* host only */
-	uint64_t memory_bytes;   /* host only: of each device, 0: 256 MiB */
-	/* Host only: GB/s of each ordered pair's link by number, 0: as fast as it goes. */
-	float link_gbps[DEVICE_MAX][DEVICE_MAX];
+	int ordinal[DEVICE_MAX];  /* CUDA's */
+	int number[DEVICE_MAX];   /* becomes device_info.number */
+	struct host_options host; /* DEVICE_HOST's; CUDA never looks at them */
 };
 
 const char *fault_word(enum fault_kind f); /* "mirror" */

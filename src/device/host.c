@@ -192,7 +192,7 @@ static void describe(struct host_set *h, size_t i)
 	d->blocks = blocks_at_once(h->set.n);
 	d->threads = 1;
 	d->copy_engines = 1;
-	d->memory_bytes = d->free_bytes = r->memory_bytes;
+	d->memory_bytes = d->free_bytes = r->host.memory_bytes;
 }
 
 static void sync_init(struct host_set *h)
@@ -215,12 +215,12 @@ static int make_devices(struct host_set *h)
 	h->peers = calloc(h->set.n * h->set.n, sizeof(*h->peers));
 	if (!h->set.info || !h->peers)
 		return err_set(ENOMEM, "no memory for %zu host devices", h->set.n);
-	if (h->request.memory_bytes > MEMORY_MAX)
+	if (h->request.host.memory_bytes > MEMORY_MAX)
 		return err_set(EINVAL, "a host device has at most %llu bytes", MEMORY_MAX);
 	for (size_t i = 0; i < h->set.n; i++)
 		describe(h, i);
 	for (size_t i = 0; r == 0 && i <= h->set.n; i++)
-		r = host_arena_open(&h->arenas[i], h->request.memory_bytes);
+		r = host_arena_open(&h->arenas[i], h->request.host.memory_bytes);
 	return r;
 }
 
@@ -237,8 +237,8 @@ int host_open(const struct device_request *r, struct device_set **ret)
 					     DEVICE_PEER_SWITCH | DEVICE_GRAPHS | DEVICE_NATIVE |
 					     DEVICE_COPY_ENGINES};
 	h->request = *r;
-	if (!r->memory_bytes)
-		h->request.memory_bytes = DEFAULT_MEMORY;
+	if (!r->host.memory_bytes)
+		h->request.host.memory_bytes = DEFAULT_MEMORY;
 	for (size_t i = 0; i <= r->n; i++)
 		h->arenas[i].fd = -1;
 	sync_init(h);

@@ -24,7 +24,7 @@ static bool meant(int wanted, int number)
 
 enum fault_kind host_fault(const struct host_set *h, int initiator, int target)
 {
-	const struct fault *f = &h->request.fault;
+	const struct fault *f = &h->request.host.fault;
 	const bool here = target >= 0 && initiator != target && meant(f->initiator, initiator) &&
 			  meant(f->target, target);
 
@@ -36,7 +36,7 @@ double host_gbps(const struct host_set *h, int initiator, int target)
 	const bool known = initiator >= 0 && initiator < DEVICE_MAX && target >= 0 &&
 			   target < DEVICE_MAX && initiator != target;
 
-	return known ? (double)h->request.link_gbps[initiator][target] : 0;
+	return known ? (double)h->request.host.link_gbps[initiator][target] : 0;
 }
 
 static char *map(int flags, uint64_t size, int fd)

@@ -136,7 +136,7 @@ static void follow_rates(struct devices *d)
 	for (unsigned i = 0; i < d->paths->device_n; i++)
 		for (unsigned j = 0; j < d->paths->device_n; j++)
 			if (i != j)
-				d->request.link_gbps[number[i]][number[j]] =
+				d->request.host.link_gbps[number[i]][number[j]] =
 					(float)paths_pair(d->paths, i, j)->expected_gbps;
 }
 

@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct device_request request = {.kind = DEVICE_HOST,
 						      .n = 2,
 						      .number = {0, 1},
-						      .memory_bytes = 1 << 16};
+						      .host.memory_bytes = 1 << 16};
 	struct served v = {0};
 	pthread_t thread;
 	int ends[2];

@@ -21,12 +21,12 @@
 
 static inline struct device_set *rig_open(size_t n, enum fault_kind fault)
 {
-	struct device_request r = {.kind = DEVICE_HOST, .n = n, .memory_bytes = 8 << 20};
+	struct device_request r = {.kind = DEVICE_HOST, .n = n, .host.memory_bytes = 8 << 20};
 	struct device_set *s;
 
 	for (size_t i = 0; i < n; i++)
 		r.number[i] = (int)i;
-	r.fault = (struct fault){fault, -1, -1};
+	r.host.fault = (struct fault){fault, -1, -1};
 	assert_ok(device_open(&r, &s));
 	return s;
 }

@@ -400,7 +400,7 @@ static void sizes_end_where_memory_does(void **state)
 	struct heard h;
 
 	(void)state;
-	run.devices.memory_bytes = 1 << 20;
+	run.devices.host.memory_bytes = 1 << 20;
 	run.plan.min_bytes = 1 << 16;
 	run.plan.max_bytes = 1 << 30;
 	run.plan.factor = 2;

@@ -192,9 +192,9 @@ static void stand_ins_follow_the_rates_of_their_gpus(void **state)
 			 0);
 	assert_int_equal(devices_choose(&o, from, 0, &d), 0);
 	assert_int_equal(d.request.n, 2);
-	assert_true(all.request.link_gbps[2][3] > 0);
-	assert_true(d.request.link_gbps[2][3] == all.request.link_gbps[2][3]);
-	assert_true(d.request.link_gbps[0][1] == 0);
+	assert_true(all.request.host.link_gbps[2][3] > 0);
+	assert_true(d.request.host.link_gbps[2][3] == all.request.host.link_gbps[2][3]);
+	assert_true(d.request.host.link_gbps[0][1] == 0);
 	devices_done(&d);
 	devices_done(&all);
 }

@@ -478,8 +478,8 @@ static void fault_of_one_pair(void **state)
 	struct device_request r = {.kind = DEVICE_HOST,
 				   .n = 3,
 				   .number = {10, 11, 12},
-				   .memory_bytes = 1 << 20,
-				   .fault = {FAULT_REFUSE, 11, 12}};
+				   .host.memory_bytes = 1 << 20,
+				   .host.fault = {FAULT_REFUSE, 11, 12}};
 	struct device_set *s;
 
 	(void)state;
@@ -517,7 +517,7 @@ static void links_have_rates(void **state)
 	struct device_set *s;
 
 	(void)state;
-	r.link_gbps[0][1] = r.link_gbps[1][0] = 10;
+	r.host.link_gbps[0][1] = r.host.link_gbps[1][0] = 10;
 	assert_ok(device_open(&r, &s));
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < 2; i++) {
@@ -592,7 +592,7 @@ static void imports_are_checked(void **state)
 	struct device_request r = {.kind = DEVICE_HOST,
 				   .n = 1,
 				   .number = {1},
-				   .fault = {FAULT_REFUSE, 1, 0}};
+				   .host.fault = {FAULT_REFUSE, 1, 0}};
 	struct device_set *owner = rig_open(1, FAULT_NONE), *s;
 	struct memory_export e, bad;
 	struct memory m;

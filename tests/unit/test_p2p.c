@@ -24,10 +24,10 @@ struct run {
 
 static struct device_set *open_host(size_t n, struct fault fault)
 {
-	struct device_request request = {.kind = DEVICE_HOST, .n = n, .fault = fault};
+	struct device_request request = {.kind = DEVICE_HOST, .n = n, .host.fault = fault};
 	struct device_set *s;
 
-	request.memory_bytes = 16 << 20;
+	request.host.memory_bytes = 16 << 20;
 	for (size_t i = 0; i < n; i++)
 		request.number[i] = (int)i;
 	assert_int_equal(device_open(&request, &s), 0);

@@ -22,12 +22,12 @@ static struct device_request *request_of(struct fault fault)
 	assert_non_null(q);
 	*q = (struct device_request){.kind = DEVICE_HOST,
 				     .n = DEVICES,
-				     .memory_bytes = MEMORY,
-				     .fault = fault};
+				     .host.memory_bytes = MEMORY,
+				     .host.fault = fault};
 	for (int i = 0; i < DEVICES; i++) {
 		q->number[i] = i;
 		for (int j = 0; j < DEVICES; j++)
-			q->link_gbps[i][j] = 2;
+			q->host.link_gbps[i][j] = 2;
 	}
 	return q;
 }
@@ -238,7 +238,7 @@ static void run(struct fault fault, double long_s, uint64_t memory, struct test_
 	q->long_s = long_s;
 	q->atomics = long_s > 0;
 	if (memory) {
-		q->devices.memory_bytes = memory;
+		q->devices.host.memory_bytes = memory;
 		q->memory_bytes = UINT64_MAX;
 	}
 	if (test_run(q, &none, ret) < 0)

@@ -151,12 +151,12 @@ static struct test_request *request_of(struct fault fault)
 	q->limit_us = 2000000;
 	q->devices.kind = DEVICE_HOST;
 	q->devices.n = DEVICES;
-	q->devices.memory_bytes = MEMORY;
-	q->devices.fault = fault;
+	q->devices.host.memory_bytes = MEMORY;
+	q->devices.host.fault = fault;
 	for (int i = 0; i < DEVICES; i++) {
 		q->devices.number[i] = i;
 		for (int j = 0; j < DEVICES; j++)
-			q->devices.link_gbps[i][j] = 2;
+			q->devices.host.link_gbps[i][j] = 2;
 	}
 	return q;
 }
@@ -256,14 +256,14 @@ static void test_all_equally_slow(void **state)
 	struct paths *paths;
 
 	(void)state;
-	q->devices.memory_bytes = 5 * RATE_MIN_BYTES;
+	q->devices.host.memory_bytes = 5 * RATE_MIN_BYTES;
 	q->memory_bytes = 4 * RATE_MIN_BYTES; /* a quarter is copied */
 	q->no_all_reduce = true;
 	assert_int_equal(paths_new(DEVICES, &paths), 0);
 	for (unsigned i = 0; i < DEVICES; i++)
 		for (unsigned j = 0; j < DEVICES; j++)
 			if (i != j) {
-				q->devices.link_gbps[i][j] = 0.5f;
+				q->devices.host.link_gbps[i][j] = 0.5f;
 				paths_pair(paths, i, j)->expected_gbps = 2.5;
 			}
 	q->paths = paths;

@@ -33,7 +33,7 @@
 
 static struct device_request request_of(size_t n, int first_number)
 {
-	struct device_request r = {.kind = DEVICE_HOST, .n = n, .memory_bytes = MEMORY};
+	struct device_request r = {.kind = DEVICE_HOST, .n = n, .host.memory_bytes = MEMORY};
 
 	for (size_t i = 0; i < n; i++)
 		r.number[i] = first_number + (int)i;
@@ -584,7 +584,7 @@ static void test_transfer_hangs(void **state)
 	pid_t pid;
 
 	(void)state;
-	r.fault = (struct fault){FAULT_HANG, -1, -1};
+	r.host.fault = (struct fault){FAULT_HANG, -1, -1};
 	s = open_worker(&r);
 	pid = only_child();
 	m = must_alloc(s, 0, MEMORY_DEVICE, BYTES);
@@ -691,7 +691,7 @@ static void be_parent(int out, bool waits)
 	struct stream t = {0};
 	pid_t pid;
 
-	r.fault = (struct fault){FAULT_HANG, -1, -1};
+	r.host.fault = (struct fault){FAULT_HANG, -1, -1};
 	if (worker_open(getenv("ONEHOP"), &r, -1, &s) < 0)
 		_exit(1);
 	s->ops->alloc(s, 0, MEMORY_DEVICE, BYTES, &m);
@@ -809,7 +809,7 @@ static void test_cannot_start(void **state)
 	assert_int_equal(worker_open("/bin/false", &r, -1, &s), -ESRCH);
 	assert_non_null(strstr(err_msg(), "exit status 1"));
 	/* What the devices say comes over: more than a device can have. */
-	r.memory_bytes = UINT64_MAX / 4;
+	r.host.memory_bytes = UINT64_MAX / 4;
 	assert_int_equal(worker_open(getenv("ONEHOP"), &r, -1, &s), device_open(&r, &s));
 	assert_int_equal(worker_open(getenv("ONEHOP"), &r, -1, &s), -EINVAL);
 	assert_non_null(strstr(err_msg(), "a host device has at most"));

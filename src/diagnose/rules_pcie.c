@@ -635,11 +635,30 @@ static void small_remedy(struct rule_run *run, struct finding *f, const struct b
 			       "%s:%u sets NVreg_EnableResizableBar=1 already, and the module that "
 			       "runs was loaded without it: rebuild the initramfs and reboot",
 			       l->file, l->line);
+	else if (is_virtual(run))
+		finding_remedy(
+			run, f,
+			"put \"options nvidia NVreg_EnableResizableBar=1\" into "
+			"/etc/modprobe.d/nvidia-rebar.conf, rebuild the initramfs and reboot: "
+			"the driver then enlarges BAR1 when it starts, as the capability that "
+			"this virtual machine sees allows. If BAR1 stays small, it has to be "
+			"enlarged on the host");
+}
+
+/*
+ * Of a card that is passed through, QEMU shows the guest no Resizable BAR capability, or one with the size that
+ * the host chose. So other sizes in it can be had inside the guest, unless the driver tried that to no avail.
+ */
+static bool host_decides(struct rule_run *run, const struct bar1 *b)
+{
+	bool offered = b->cause == BAR1_OTHER && b->state.best > b->state.size;
+
+	return is_virtual(run) && (!offered || fact_is(run->m->driver.resizable_bar, 1));
 }
 
 static void bar1_remedy(struct rule_run *run, struct finding *f, const struct bar1 *b)
 {
-	if (is_virtual(run))
+	if (host_decides(run, b))
 		finding_remedy(run, f, "%s%s", HOST_REMEDY,
 			       b->cause == BAR1_WINDOW && !without_realloc(run)
 				       ? "; then start the guest's kernel with pci=realloc=on"
@@ -900,15 +919,21 @@ static bool propose_host(struct rule_run *run, struct change_set *out)
 
 static void propose_bar1_small(struct rule_run *run, struct change_set *out)
 {
-	bool offered = false;
+	bool offered = false, host = false;
 
-	propose_host(run, out);
 	FOR_EACH_GPU (g, run) {
-		if (judge_bar1(run, g).cause != BAR1_OTHER || !support_bar1(g).largest)
+		const struct bar1 b = judge_bar1(run, g);
+
+		if (b.cause != BAR1_OTHER)
+			continue;
+		host |= host_decides(run, &b);
+		if (host_decides(run, &b) || !b.state.largest)
 			continue;
 		offered = true;
 		propose_resize(run, out, g);
 	}
+	if (host)
+		propose_host(run, out);
 	if (offered)
 		propose_driver_resizes(run, out);
 }

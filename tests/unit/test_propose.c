@@ -320,13 +320,27 @@ static void parameters_are_named(void **state)
 
 /* ---- BAR1 ---- */
 
+/* A guest that sees no such sizes has to ask its host, and is told nothing else. */
+static void bar1_of_a_guest_is_the_hosts(void **state)
+{
+	struct machine *m = recorded("guest-workstation4");
+
+	(void)state;
+	for (size_t i = 0; i < m->gpu_n; i++)
+		m->gpus[i].pci->rebar_sizes = fact_int_unknown("not read");
+	assert_proposes(m, "bar1-small", "by-hand the host [bar1-small]\n");
+	m = recorded("guest-workstation4");
+	for (size_t i = 0; i < m->gpu_n; i++)
+		m->gpus[i].pci->rebar_sizes = fact_int(1 << 8, here); /* the size that it has */
+	assert_proposes(m, "bar1-small", "by-hand the host [bar1-small]\n");
+}
+
 static void bar1_grows_where_the_card_offers_it(void **state)
 {
 	struct machine *m = recorded("guest-workstation4");
 
 	(void)state;
 	assert_proposes(recorded("guest-workstation4"), "bar1-small",
-			"by-hand the host [bar1-small]\n"
 			"bar-size 0000:01:00.0 1 256>32768 now [bar1-small]\n"
 			"bar-size 0000:02:00.0 1 256>32768 now [bar1-small]\n");
 	m->driver.loaded = fact_int(1, here);
@@ -361,6 +375,7 @@ static void windows_are_made_by_the_kernel(void **state)
 	(void)state;
 	/* Some boards do not start with it, so it has to be asked for. */
 	assert_unasked(recorded("guest-workstation4"), "bar1-window",
+		       "by-hand the host [bar1-window]\n"
 		       "kernel-parameter pci=realloc kept apart [bar1-window]\n");
 	assert_proposes(recorded("guest-workstation4"), "bar1-window",
 			"by-hand the host [bar1-window]\n"
@@ -777,9 +792,11 @@ int main(void)
 		cmocka_unit_test(isolation_is_the_price),
 		cmocka_unit_test(pass_through_unless_off_is_wanted),
 		cmocka_unit_test(off_is_refused_for_guests),
+		cmocka_unit_test(off_is_refused_by_the_next_boot),
 		cmocka_unit_test(pass_through_switches_hmm_off),
 		cmocka_unit_test(a_parameter_that_is_there_is_not_set_again),
 		cmocka_unit_test(parameters_are_named),
+		cmocka_unit_test(bar1_of_a_guest_is_the_hosts),
 		cmocka_unit_test(bar1_grows_where_the_card_offers_it),
 		cmocka_unit_test(bar1_by_hand_where_nothing_is_known),
 		cmocka_unit_test(windows_are_made_by_the_kernel),

@@ -2,6 +2,7 @@
 # machine: workstation4
 # iommu: none
 # Two GPUs whose BAR 1 can grow, two whose root ports have no room.
+# shellcheck shell=dash source=tests/guest/lib.sh
 . /lib.sh
 have_onehop || exit 0
 
@@ -15,6 +16,7 @@ like "no room: the host's window" "$(by_hand)" "*on the host*X-PciMmio64Mb*"
 
 plan "plan" 1 bar1-small --now
 is "plan: where there is room" "$(planned bar-size)" "01:00.0=32768 02:00.0=32768"
+is "plan: the capability offers it, so nothing is the host's" "$(by_hand)" ""
 run "apply" 0 onehop fix bar1-small --now --apply
 is "apply: they grow" "$(bars)" "32768 32768 256 256 "
 onehop check --json >/tmp/onehop.json

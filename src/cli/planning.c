@@ -31,6 +31,15 @@ static const char *own_program(char path[static PATH_MAX])
 	return is_roots_alone(path) ? path : NULL;
 }
 
+/* What the system that boots next has in its files; NULL: nothing depends on it. */
+static struct machine *read_guests(const struct planning *how, struct source *s)
+{
+	const struct machine_request request = {.parts = MACHINE_GUESTS |
+							 (how->root ? MACHINE_HOST : 0u)};
+
+	return how->propose.iommu_off ? machine_read(s, &request) : NULL;
+}
+
 int planned_make(const struct planning *how, const struct diagnosis *d, struct planned *ret)
 {
 	char program[PATH_MAX];
@@ -38,19 +47,22 @@ int planned_make(const struct planning *how, const struct diagnosis *d, struct p
 				       .image = how->root != NULL,
 				       .trial = how->trial,
 				       .lifetime = how->lifetime};
+	struct propose_options propose = how->propose;
 	struct planned p = {.changes.arena = arena_new()};
-	int r;
+	struct machine *guests;
+	int r = open_source(how, &request.source);
 
 	p.made.arena = p.changes.arena;
-	diagnosis_propose(d, &how->propose, &p.changes);
-	for (size_t i = 0; i < p.changes.n; i++)
-		if (!p.changes.items[i].apart)
-			change_add(&p.made, &p.changes.items[i]);
-	r = open_source(how, &request.source);
 	if (r < 0) {
 		planned_done(&p);
 		return r;
 	}
+	propose.files = guests = read_guests(how, request.source);
+	diagnosis_propose(d, &propose, &p.changes);
+	machine_free(guests);
+	for (size_t i = 0; i < p.changes.n; i++)
+		if (!p.changes.items[i].apart)
+			change_add(&p.made, &p.changes.items[i]);
 	if (!how->root && !how->from)
 		request.program = own_program(program);
 	p.plan = plan_make(&request, &p.made);

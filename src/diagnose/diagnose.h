@@ -106,9 +106,11 @@ void diagnosis_free(struct diagnosis *d);
 const struct rule *rule_find(const char *id); /* NULL: no such rule */
 
 struct propose_options {
-	const char *const *rules; /* ids; only what these find */
-	size_t rule_n;            /* 0: all rules */
-	bool iommu_off;           /* off rather than pass-through */
+	const char *const *rules;    /* ids; only what these find */
+	size_t rule_n;               /* 0: all rules */
+	bool iommu_off;              /* off rather than pass-through */
+	const struct machine *files; /* of MACHINE_GUESTS: whose devices the next boot's files give
+					away; NULL: not read */
 };
 
 /*

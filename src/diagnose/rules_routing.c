@@ -778,16 +778,23 @@ static const char *with_hmm(struct rule_run *run, struct change_set *out, const 
 /* Without an IOMMU no guest gets a device, and one that is started so has none. */
 static bool refuse_off(struct rule_run *run, struct change_set *out)
 {
-	const char *by;
-	const struct pci_function *guest = guest_device(run->m, &by);
+	const struct guest_use use = guest_use(run->m, run->options->files);
 
-	if (!guest)
+	if (!use.by)
 		return false;
-	propose_by_hand(
-		run, out, "the IOMMU stays on",
-		"%s belongs to virtual machines (%s), and without an IOMMU none of them can "
-		"have it: take it off there first, or run this with --iommu pt",
-		guest->name, by);
+	if (use.device)
+		propose_by_hand(
+			run, out, "the IOMMU stays on",
+			"%s belongs to virtual machines (%s), and without an IOMMU none of them "
+			"can have it: take it off there first, or run this with --iommu pt",
+			use.device->name, use.by);
+	else
+		propose_by_hand(
+			run, out, "the IOMMU stays on",
+			"vfio-pci is loaded at each boot (%s), and without an IOMMU no virtual "
+			"machine can have a device: take it off there first, or run this with "
+			"--iommu pt",
+			use.by);
 	return true;
 }
 

@@ -19,6 +19,7 @@ static const struct {
 	{MACHINE_HOST, host_read_all},
 	{MACHINE_BOOT, boot_read},
 	{MACHINE_HOST, modules_read},
+	{MACHINE_GUESTS, guest_claims_read},
 	{MACHINE_RDMA, rdma_read},
 	{MACHINE_LOG, kernel_log_read},
 	{MACHINE_HOST, nccl_read},

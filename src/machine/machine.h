@@ -310,6 +310,19 @@ struct modprobe_line {
 	unsigned line;
 };
 
+/* A file that has vfio-pci take devices at the next boot, for virtual machines. */
+enum guest_claim_kind {
+	GUEST_PARAMETER, /* text: a kernel's command line, or a line of what it is made from */
+	GUEST_MODULE,    /* text: vfio-pci's options where it is loaded; "": it has none there */
+	GUEST_OVERRIDE,  /* text: the device, "0000:41:00.0" */
+};
+
+struct guest_claim {
+	enum guest_claim_kind kind;
+	const char *text;
+	const char *from; /* "/etc/default/grub" */
+};
+
 enum log_kind {
 	LOG_OTHER,
 	LOG_XID,         /* code, address; detail */
@@ -429,6 +442,8 @@ struct machine {
 	size_t module_n;
 	struct modprobe_line *modprobe;
 	size_t modprobe_n;
+	struct guest_claim *guest_claims; /* with MACHINE_GUESTS */
+	size_t guest_claim_n;
 	struct log_line *log;
 	size_t log_n;
 	struct fact_int log_read; /* 1: the kernel log could be read */
@@ -466,6 +481,7 @@ enum machine_part {
 	MACHINE_NVML_DETAILS = 1 << 21, /* with MACHINE_NVML_STATE: what no judgement needs */
 	MACHINE_MODULE_FILE = 1 << 22,  /* nvidia's, which is large: has it P2P through BAR1? */
 	MACHINE_BOOT = 1 << 24,         /* who keeps the kernel's command line */
+	MACHINE_GUESTS = 1 << 25, /* which files give devices to virtual machines: for fix alone */
 	MACHINE_RM = 1 << 23, /* how GPUs are connected, from the resource manager of the driver */
 	MACHINE_NVML_ANY = MACHINE_NVML | MACHINE_NVML_P2P | MACHINE_NVML_STATE |
 			   MACHINE_NVML_LINKS | MACHINE_P2P_ALL,

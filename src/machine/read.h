@@ -52,17 +52,18 @@ void read_trouble(struct reader *r, const char *where, const char *fmt, ...)
 
 /* ---- the readers, one file each, called by machine_read in this order ---- */
 
-void pci_read_all(struct reader *r);    /* pci.c */
-void numa_read(struct reader *r);       /* cpu.c */
-void host_read_all(struct reader *r);   /* host.c, kernel.c, cpu.c */
-void boot_read(struct reader *r);       /* boot.c */
-void modules_read(struct reader *r);    /* modules.c: modules, modprobe.d, peer memory */
-void gpu_read(struct reader *r);        /* gpu.c: driver files, nvml.json, rm.json */
-void rdma_read(struct reader *r);       /* rdma.c */
-void kernel_log_read(struct reader *r); /* kernel_log.c */
-void nccl_read(struct reader *r);       /* nccl.c: environment, conf files, --pid */
-void observed_read(struct reader *r);   /* observed.c; the GPUs are read before */
-void applied_read(struct reader *r);    /* applied.c: what `onehop fix` left in force */
+void pci_read_all(struct reader *r);      /* pci.c */
+void numa_read(struct reader *r);         /* cpu.c */
+void host_read_all(struct reader *r);     /* host.c, kernel.c, cpu.c */
+void boot_read(struct reader *r);         /* boot.c */
+void modules_read(struct reader *r);      /* modules.c: modules, modprobe.d, peer memory */
+void guest_claims_read(struct reader *r); /* guest_claims.c: files that give devices to vfio-pci */
+void gpu_read(struct reader *r);          /* gpu.c: driver files, nvml.json, rm.json */
+void rdma_read(struct reader *r);         /* rdma.c */
+void kernel_log_read(struct reader *r);   /* kernel_log.c */
+void nccl_read(struct reader *r);         /* nccl.c: environment, conf files, --pid */
+void observed_read(struct reader *r);     /* observed.c; the GPUs are read before */
+void applied_read(struct reader *r);      /* applied.c: what `onehop fix` left in force */
 
 /*
  * Virtual files of a live source (live_host.c lists them); a recording keeps each as a file of that

@@ -127,15 +127,17 @@ bool gpu_has_fault(const struct machine *m, const struct gpu *g, enum device_fau
 /* "10de:2330,10de:2331:ffffffff:...", up to a blank, has the device. */
 static bool ids_have(const char *ids, const struct pci_function *f)
 {
-	const char *end = ids + strcspn(ids, " \t\n\"");
+	const char *end;
 
+	ids += strspn(ids, "\"'");
+	end = ids + strcspn(ids, " \t\n\"'");
 	while (ids < end) {
 		unsigned vendor, device;
 
 		if (sscanf(ids, "%4x:%4x", &vendor, &device) == 2 && fact_is(f->vendor, vendor) &&
 		    fact_is(f->device, device))
 			return true;
-		ids += strcspn(ids, ", \t\n\"");
+		ids += strcspn(ids, ", \t\n\"'");
 		ids += ids < end;
 	}
 	return false;
@@ -145,43 +147,90 @@ static bool ids_have(const char *ids, const struct pci_function *f)
 static bool line_names(const char *line, const char *key, const struct pci_function *f)
 {
 	for (const char *at = line; (at = strstr(at, key)); at += strlen(key))
-		if ((at == line || strchr(" \t\"", at[-1])) && ids_have(at + strlen(key), f))
+		if ((at == line || strchr(" \t\"'", at[-1])) && ids_have(at + strlen(key), f))
 			return true;
 	return false;
 }
 
-static bool is_vfio(const char *module)
+static bool parameter_names(const char *line, const struct pci_function *f)
+{
+	return line_names(line, "vfio-pci.ids=", f) || line_names(line, "vfio_pci.ids=", f);
+}
+
+bool module_is_vfio(const char *module)
 {
 	return strcmp(module, "vfio-pci") == 0 || strcmp(module, "vfio_pci") == 0;
 }
 
-/* What keeps it for guests; NULL: nothing that was read. */
-static const char *kept_for_guests(const struct machine *m, const struct pci_function *f)
+static bool claim_names(const struct guest_claim *c, const struct pci_function *f)
 {
-	const char *line = fact_str_or(m->kernel.cmdline, "");
+	if (c->kind == GUEST_OVERRIDE)
+		return strcmp(c->text, f->name) == 0;
+	return c->kind == GUEST_MODULE ? line_names(c->text, "ids=", f)
+				       : parameter_names(c->text, f);
+}
 
-	if (driver_is_for_guests(fact_str_or(f->driver, "")))
-		return f->driver.value;
-	if (line_names(line, "vfio-pci.ids=", f) || line_names(line, "vfio_pci.ids=", f))
-		return "vfio-pci.ids= on the kernel's command line";
-	for (size_t i = 0; i < m->modprobe_n; i++) {
-		const struct modprobe_line *l = &m->modprobe[i];
+/* What of this system's files keeps it for guests; NULL: nothing that was read. */
+static const char *file_keeping(const struct machine *files, const struct pci_function *f)
+{
+	for (size_t i = 0; i < files->modprobe_n; i++) {
+		const struct modprobe_line *l = &files->modprobe[i];
 
-		if (l->kind == MODPROBE_OPTIONS && is_vfio(l->module) &&
+		if (l->kind == MODPROBE_OPTIONS && module_is_vfio(l->module) &&
 		    line_names(l->text, "ids=", f))
 			return l->file;
 	}
+	for (size_t i = 0; i < files->guest_claim_n; i++)
+		if (claim_names(&files->guest_claims[i], f))
+			return files->guest_claims[i].from;
 	return NULL;
 }
 
-const struct pci_function *guest_device(const struct machine *m, const char **ret_by)
+static const char *kept_for_guests(const struct machine *m, const struct machine *files,
+				   const struct pci_function *f)
 {
-	for (size_t i = 0; i < m->pci_n; i++) {
-		*ret_by = kept_for_guests(m, &m->pci[i]);
-		if (*ret_by)
-			return &m->pci[i];
-	}
+	const char *by;
+
+	if (driver_is_for_guests(fact_str_or(f->driver, "")))
+		return f->driver.value;
+	if (parameter_names(fact_str_or(m->kernel.cmdline, ""), f))
+		return "vfio-pci.ids= on the kernel's command line";
+	by = file_keeping(m, f);
+	return by || !files ? by : file_keeping(files, f);
+}
+
+/* A program chooses the devices, as "install vfio-pci /sbin/choose"; not one that keeps it away. */
+static bool runs_program(const struct modprobe_line *l)
+{
+	return l->kind == MODPROBE_INSTALL && module_is_vfio(l->module) &&
+	       !strstr(l->text, "/false") && !strstr(l->text, "/true");
+}
+
+/* The file that loads it and names no device: then something else gives it some. NULL: none. */
+static const char *file_loading(const struct machine *files)
+{
+	for (size_t i = 0; i < files->modprobe_n; i++)
+		if (runs_program(&files->modprobe[i]))
+			return files->modprobe[i].file;
+	for (size_t i = 0; i < files->guest_claim_n; i++)
+		if (files->guest_claims[i].kind == GUEST_MODULE &&
+		    !strstr(files->guest_claims[i].text, "ids="))
+			return files->guest_claims[i].from;
 	return NULL;
+}
+
+struct guest_use guest_use(const struct machine *m, const struct machine *files)
+{
+	struct guest_use use = {0};
+
+	for (size_t i = 0; i < m->pci_n && !use.by; i++)
+		use = (struct guest_use){&m->pci[i], kept_for_guests(m, files, &m->pci[i])};
+	if (use.by)
+		return use;
+	use = (struct guest_use){NULL, file_loading(m)};
+	if (!use.by && files)
+		use.by = file_loading(files);
+	return use;
 }
 
 /* Its upstream port: what one port redirects keeps devices below the others apart too. */

@@ -38,11 +38,19 @@ const struct compute_mode *gpu_compute_mode(const struct gpu *g);
 
 /* A driver that holds devices for guests: vfio-pci and the like. */
 bool driver_is_for_guests(const char *driver);
+/* "vfio-pci" as files spell it. */
+bool module_is_vfio(const char *module);
+/* A device that is a virtual machine's, or will be from the next boot on. */
+struct guest_use {
+	const struct pci_function *device; /* NULL: vfio-pci is loaded, for what is not known */
+	const char *by;                    /* what says so: a driver, a file; NULL: nothing does */
+};
+
 /*
- * A device that is a guest's, or will be from the next boot on: bound to such a driver, or named by
- * vfio-pci's ids= on the command line or in modprobe.d. NULL: none is known. `ret_by`: what says so.
+ * By the driver that is bound, vfio-pci's ids= on the running command line and in modprobe.d of both,
+ * and the guest_claims of `files`: the system that boots next, which may be an image; or NULL.
  */
-const struct pci_function *guest_device(const struct machine *m, const char **ret_by);
+struct guest_use guest_use(const struct machine *m, const struct machine *files);
 /*
  * For which device ACS at a port has to stay as it is. A guest's, or one that can be: below the same
  * switch, or the same root port, it is kept from other devices. The DMA function of a ConnectX-8: on the

@@ -19,12 +19,17 @@ static int open_source(const struct planning *how, struct source **ret)
 	return source_open_root(how->root ? how->root : "/", NULL, NULL, ret);
 }
 
-/* A unit runs this very program as root. NULL: it must not, and where packages put it is for the
- * plan to find. */
-static const char *own_program(char path[static PATH_MAX])
+/* A unit runs this very program as root. NULL: it must not. A recording has the program where packages
+ * put it. */
+static const char *own_program(const struct planning *how, char path[static PATH_MAX])
 {
-	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+	ssize_t n;
 
+	if (how->root)
+		return NULL;
+	if (how->from)
+		return "/usr/bin/onehop";
+	n = readlink("/proc/self/exe", path, PATH_MAX - 1);
 	if (n <= 0)
 		return NULL;
 	path[n] = '\0';
@@ -63,8 +68,7 @@ int planned_make(const struct planning *how, const struct diagnosis *d, struct p
 	for (size_t i = 0; i < p.changes.n; i++)
 		if (!p.changes.items[i].apart)
 			change_add(&p.made, &p.changes.items[i]);
-	if (!how->root && !how->from)
-		request.program = own_program(program);
+	request.program = own_program(how, program);
 	p.plan = plan_make(&request, &p.made);
 	source_free(request.source);
 	*ret = p;

@@ -288,8 +288,9 @@ struct unit {
 };
 
 /*
- * Onehop as ExecStart= names it: this program if it is installed, which is where it stays and none but
- * root can put another in its place; else what a package has installed. NULL: neither.
+ * Onehop as ExecStart= names it: the program of the request, if it is installed. Never another one that is
+ * found on the disk: that may be another version, or lead to a file that somebody else can replace. NULL: it
+ * is not.
  */
 const char *plan_own_program(struct planner *p);
 void plan_unit(struct planner *p, const struct unit *u, const struct purpose *purpose);

@@ -359,9 +359,9 @@ static bool lacks_program(struct planner *p)
 	if (!unit_can(p) || plan_own_program(p))
 		return false;
 	plan_manual(p, "", "a unit that sets ACS at each boot",
-		    "install onehop first, where only root can write (/usr/bin/onehop, say), and "
-		    "run this again: " UNIT_ACS
-		    " runs it as root at each boot, so not from a build "
+		    "run this again with a onehop that is installed where only root can write "
+		    "(/usr/bin/onehop, say): " UNIT_ACS
+		    " runs the program that makes it, as root at each boot, so not from a build "
 		    "folder, a home or a disk that can go");
 	return true;
 }

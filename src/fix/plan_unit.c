@@ -48,12 +48,9 @@ static bool is_installed(const char *program)
 
 const char *plan_own_program(struct planner *p)
 {
-	static const char usual[] = "/usr/bin/onehop";
 	const char *program = p->request->program;
 
-	if (program && is_installed(program))
-		return unit_path(p, program);
-	return plan_exists(p, "%s", usual + 1) == THERE_NO ? NULL : usual;
+	return program && is_installed(program) ? unit_path(p, program) : NULL;
 }
 
 /* ---- a unit of onehop's own ---- */

@@ -1509,11 +1509,11 @@ static void acs_from_a_program_that_goes(void **state)
 		assert_false(w.plan->steps[0].again_at_boot);
 		assert_int_equal(w.plan->wanted_n, 0);
 		assert_has(manual(w.plan, "a unit that sets ACS"),
-			   "install onehop first, where only root can write");
+			   "with a onehop that is installed where only root can write");
+		/* What lies there may be another version, or lead to a user's file. */
 		put(&w, "usr/bin/onehop", "");
 		make(&w);
-		assert_has(content(w.plan, unit), "\nExecStart=/usr/bin/onehop fix --at-boot\n");
-		assert_null(manual(w.plan, "install onehop"));
+		assert_null(file_step(w.plan, unit));
 		world_free(&w);
 	}
 }

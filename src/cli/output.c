@@ -9,6 +9,7 @@
 #include "ingest/ingest.h"
 #include "machine/machine.h"
 #include "report/document.h"
+#include "report/json_layout.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -102,12 +103,6 @@ int print_document(const struct document *d, const struct common_options *c, enu
 	return print_text(&b, code);
 }
 
-static int add_json(const char *text, size_t n, void *to)
-{
-	strbuf_add(to, text, n);
-	return 0;
-}
-
 /* What jansson leaves as it is and a terminal may obey: U+007F to U+009F, the last 32 as 0xc2 and one. */
 static void escape_controls(const struct strbuf *json, struct strbuf *out)
 {
@@ -130,7 +125,7 @@ static void escape_controls(const struct strbuf *json, struct strbuf *out)
 int print_json(json_t *json, enum exit_code code)
 {
 	AUTO_STRBUF struct strbuf b = {0}, clean = {0};
-	int r = json_dump_callback(json, add_json, &b, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+	int r = json_lay_out(&b, json);
 
 	json_decref(json);
 	if (r < 0)

@@ -11,7 +11,7 @@
 
 struct plan;
 
-#define JSON_SCHEMA_VERSION 1
+#define JSON_SCHEMA_VERSION 2
 
 #define STAND_INS_TEXT "host back end: threads and memory of this host, no GPUs"
 
@@ -52,5 +52,3 @@ json_t *report_check_json(const struct diagnosis *d);
 json_t *report_topology_json(const struct topology *t);
 json_t *report_compare_json(const struct comparison *c);
 json_t *report_log_json(const struct nccl_log *l);
-json_t *
-report_machine_json(const struct machine *m); /* the facts, each with value, state and from */

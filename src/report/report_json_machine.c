@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* struct machine as JSON: tables say which member is called what. */
 #include "report/report.h"
+#include "report/report_json_facts.h"
 #include "report/report_json_impl.h"
 
 #include "diagnose/run_failure.h"
@@ -24,41 +25,6 @@ json_t *json_text(const char *s)
 		r = json_string(copy);
 	}
 	return r;
-}
-
-static json_t *fact(json_t *value, enum fact_state state, const char *from)
-{
-	static const char *const words[] = {
-		[FACT_UNKNOWN] = "unknown",
-		[FACT_KNOWN] = "known",
-		[FACT_ABSENT] = "absent",
-	};
-
-	return json_pack("{s:o, s:s, s:o}", "value", value, "state", words[state], "from",
-			 json_text(from));
-}
-
-json_t *json_fact_int(struct fact_int f)
-{
-	return fact(fact_known(f) ? json_integer(f.value) : json_null(), f.state, f.from);
-}
-
-static json_t *json_fact_flag(struct fact_int f)
-{
-	return fact(fact_known(f) ? json_boolean(f.value != 0) : json_null(), f.state, f.from);
-}
-
-static json_t *json_fact_str(struct fact_str f)
-{
-	return fact(json_text(fact_str_or(f, NULL)), f.state, f.from);
-}
-
-/* Words from a table instead of the number; a number that the table lacks stays a number. */
-static json_t *json_fact_word(struct fact_int f, const char *const *words, size_t n)
-{
-	if (!fact_known(f) || f.value < 0 || (uint64_t)f.value >= n || !words[f.value])
-		return json_fact_int(f);
-	return fact(json_string(words[f.value]), f.state, f.from);
 }
 
 json_t *json_pci_name(const struct pci_function *f)
@@ -126,41 +92,31 @@ static const char *const observed_words[] = {
 	[OBSERVED_RUN_FAILURE] = "run-failure",
 	[OBSERVED_NCCL_WARNING] = "nccl-warning",
 };
-static const char *const p2p_words[P2P_CAP_N] = {
-	[P2P_READ] = "read", [P2P_WRITE] = "write", [P2P_NVLINK] = "nvlink",
-	[P2P_ATOMICS] = "atomics", [P2P_PCI] = "pci",
-};
 /* clang-format on */
 
 /* ---- tables of facts ---- */
 
-enum field_kind { FIELD_INT, FIELD_FLAG, FIELD_STR, FIELD_WORD };
-
-struct field {
-	const char *name;
-	enum field_kind kind;
-	size_t offset;
-	const char *const *words;
-	size_t word_n;
-};
-
 /* Each is named as the member is. */
 #define INT(type, member)                                                                          \
 	{                                                                                          \
-#member, FIELD_INT, offsetof(type, member), NULL, 0                                \
+#member, FIELD_INT, offsetof(type, member), NULL, 0, NULL                          \
 	}
 #define FLAG(type, member)                                                                         \
 	{                                                                                          \
-#member, FIELD_FLAG, offsetof(type, member), NULL, 0                               \
+#member, FIELD_FLAG, offsetof(type, member), NULL, 0, NULL                         \
 	}
 #define STR(type, member)                                                                          \
 	{                                                                                          \
-#member, FIELD_STR, offsetof(type, member), NULL, 0                                \
+#member, FIELD_STR, offsetof(type, member), NULL, 0, NULL                          \
 	}
 #define WORD(type, member, table)                                                                  \
 	{                                                                                          \
 #member, FIELD_WORD, offsetof(type, member), table,                                \
-			sizeof(table) / sizeof(*(table))                                           \
+			sizeof(table) / sizeof(*(table)), NULL                                     \
+	}
+#define NAMED(type, member, names)                                                                 \
+	{                                                                                          \
+#member, FIELD_NAMED, offsetof(type, member), NULL, 0, names                       \
 	}
 #define END                                                                                        \
 	{                                                                                          \
@@ -222,6 +178,15 @@ static const struct field driver_fields[] = {
 	FLAG(struct nvidia_driver, hmm_placed), INT(struct nvidia_driver, hmm_end), INT(struct nvidia_driver, grdma_topology_override),
 	STR(struct nvidia_driver, fabric_manager_version), INT(struct nvidia_driver, switches), END,
 };
+#define P2P(name, cap) {name, FIELD_NAMED, offsetof(struct gpu_pair, p2p[cap]), NULL, 0, p2p_status_code}
+static const struct field gpu_pair_fields[] = {
+	P2P("read", P2P_READ), P2P("write", P2P_WRITE), P2P("nvlink", P2P_NVLINK),
+	P2P("atomics", P2P_ATOMICS), P2P("pci", P2P_PCI), INT(struct gpu_pair, common_ancestor), END,
+};
+static const struct field rm_fields[] = {
+	NAMED(struct rm_p2p, connection, rm_connection_word), FLAG(struct rm_p2p, reads),
+	FLAG(struct rm_p2p, writes), FLAG(struct rm_p2p, atomics), INT(struct rm_p2p, caps), END,
+};
 static const struct field rdma_fields[] = {
 	STR(struct rdma_device, firmware), STR(struct rdma_device, hca_type),
 	STR(struct rdma_device, board_id), STR(struct rdma_device, node_guid),
@@ -280,33 +245,30 @@ static const struct field machine_fields[] = {
 };
 /* clang-format on */
 
-static json_t *field_json(const struct field *f, const void *member)
-{
-	switch (f->kind) {
-	case FIELD_INT:
-		return json_fact_int(*(const struct fact_int *)member);
-	case FIELD_FLAG:
-		return json_fact_flag(*(const struct fact_int *)member);
-	case FIELD_STR:
-		return json_fact_str(*(const struct fact_str *)member);
-	case FIELD_WORD:
-		return json_fact_word(*(const struct fact_int *)member, f->words, f->word_n);
-	}
-	return json_null();
-}
+/* An array member made by `make` from each element. */
+#define SET_ARRAY(object, name, make, array, n)                                                    \
+	do {                                                                                       \
+		json_t *list_ = json_array();                                                      \
+		for (size_t i_ = 0; i_ < (n); i_++)                                                \
+			json_array_append_new(list_, make(&(array)[i_]));                          \
+		json_object_set_new(object, name, list_);                                          \
+	} while (0)
 
-/* Adds every fact of the table to an object and returns it. */
-static json_t *add_facts(json_t *object, const struct field *fields, const void *of)
-{
-	for (; fields->name; fields++)
-		json_object_set_new(object, fields->name,
-				    field_json(fields, (const char *)of + fields->offset));
-	return object;
-}
+/* The same of elements that have facts. */
+#define SET_FACTS(object, name, make, array, n, origins)                                           \
+	do {                                                                                       \
+		json_t *list_ = json_array();                                                      \
+		for (size_t i_ = 0; i_ < (n); i_++)                                                \
+			json_array_append_new(list_, make(&(array)[i_], origins));                 \
+		json_object_set_new(object, name, list_);                                          \
+	} while (0)
 
-static json_t *facts(const struct field *fields, const void *of)
+/* Members whose values origins name: see json_add_facts. */
+#define OWN(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static json_t *facts(const struct field *fields, const void *of, struct json_shared *o)
 {
-	return add_facts(json_object(), fields, of);
+	return json_add_facts(json_object(), o, fields, of, NULL);
 }
 
 /* ---- PCI ---- */
@@ -351,14 +313,14 @@ static json_t *windows_json(const struct pci_function *f)
 			 "prefetchable", range(f->prefetch_window.start, f->prefetch_window.size));
 }
 
-static json_t *pci_json(const struct pci_function *f)
+static json_t *pci_json(const struct pci_function *f, struct json_shared *origins)
 {
 	json_t *o = json_pack("{s:o, s:o, s:o, s:I, s:o}", "address", json_text(f->name), "parent",
 			      json_pci_name(f->parent), "root", json_text(f->root), "config_size",
 			      (json_int_t)f->config_size, "config_trouble",
 			      json_text(f->config_trouble));
 
-	add_facts(o, pci_fields, f);
+	json_add_facts(o, origins, pci_fields, f, OWN("address", "iommu_group"));
 	json_object_set_new(o, "bars", bars_json(f));
 	json_object_set_new(o, "windows", windows_json(f));
 	return o;
@@ -366,64 +328,43 @@ static json_t *pci_json(const struct pci_function *f)
 
 /* ---- GPUs ---- */
 
-static json_t *gpu_json(const struct gpu *g)
+static json_t *nvlink_json(const struct nvlink *l, struct json_shared *origins)
+{
+	return json_add_facts(json_pack("{s:i}", "link", (int)l->index), origins, nvlink_fields, l,
+			      NULL);
+}
+
+static json_t *gpu_json(const struct gpu *g, struct json_shared *origins)
 {
 	json_t *o = json_pack("{s:I, s:o}", "index", (json_int_t)g->index, "pci",
 			      json_pci_name(g->pci));
-	json_t *links = json_array();
 
-	add_facts(o, gpu_fields, g);
-	for (unsigned i = 0; i < g->nvlink_n && i < GPU_NVLINKS; i++) {
-		json_t *link = json_pack("{s:i}", "link", (int)g->nvlinks[i].index);
-
-		json_array_append_new(links, add_facts(link, nvlink_fields, &g->nvlinks[i]));
-	}
-	json_object_set_new(o, "nvlinks", links);
+	json_add_facts(o, origins, gpu_fields, g, OWN("pci"));
+	SET_FACTS(o, "nvlinks", nvlink_json, g->nvlinks,
+		  g->nvlink_n < GPU_NVLINKS ? g->nvlink_n : GPU_NVLINKS, origins);
 	return o;
 }
 
-static json_t *p2p_json(struct fact_int f)
-{
-	if (!fact_known(f))
-		return json_fact_int(f);
-	return fact(json_text(p2p_status_code(f.value)), f.state, f.from);
-}
-
-static json_t *connection_json(struct fact_int f)
-{
-	if (!fact_known(f))
-		return json_fact_int(f);
-	return fact(json_text(rm_connection_word(f.value)), f.state, f.from);
-}
-
-static json_t *rm_json(const struct rm_p2p *p)
-{
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "connection", connection_json(p->connection),
-			 "reads", json_fact_flag(p->reads), "writes", json_fact_flag(p->writes),
-			 "atomics", json_fact_flag(p->atomics), "caps", json_fact_int(p->caps));
-}
-
-static json_t *driver_pair_json(const struct machine *m, size_t i, size_t j)
+static json_t *driver_pair_json(const struct machine *m, size_t i, size_t j,
+				struct json_shared *origins)
 {
 	const struct gpu_pair *p = machine_pair(m, i, j);
 	json_t *o = json_pack("{s:I, s:I}", "initiator", (json_int_t)i, "target", (json_int_t)j);
 
-	for (int c = 0; c < P2P_CAP_N; c++)
-		json_object_set_new(o, p2p_words[c], p2p_json(p->p2p[c]));
-	json_object_set_new(o, "common_ancestor", json_fact_int(p->common_ancestor));
-	json_object_set_new(o, "resource_manager", rm_json(&p->rm));
+	json_add_facts(o, origins, gpu_pair_fields, p, NULL);
+	json_object_set_new(o, "resource_manager", facts(rm_fields, &p->rm, origins));
 	return o;
 }
 
-static json_t *driver_json(const struct machine *m)
+static json_t *driver_json(const struct machine *m, struct json_shared *origins)
 {
-	json_t *o = facts(driver_fields, &m->driver);
+	json_t *o = facts(driver_fields, &m->driver, origins);
 	json_t *pairs = json_array();
 
 	for (size_t i = 0; m->pairs && i < m->gpu_n; i++) {
 		for (size_t j = 0; j < m->gpu_n; j++) {
 			if (i != j)
-				json_array_append_new(pairs, driver_pair_json(m, i, j));
+				json_array_append_new(pairs, driver_pair_json(m, i, j, origins));
 		}
 	}
 	json_object_set_new(o, "pairs", pairs);
@@ -432,39 +373,37 @@ static json_t *driver_json(const struct machine *m)
 
 /* ---- RDMA ---- */
 
-static json_t *port_json(const struct rdma_port *p)
+static json_t *gid_json(const struct rdma_gid *g, struct json_shared *origins)
+{
+	return json_add_facts(json_pack("{s:i}", "index", (int)g->index), origins, gid_fields, g,
+			      NULL);
+}
+
+static json_t *port_json(const struct rdma_port *p, struct json_shared *origins)
 {
 	json_t *o = json_pack("{s:i}", "port", (int)p->number);
-	json_t *gids = json_array();
 
-	add_facts(o, port_fields, p);
-	for (size_t i = 0; i < p->gid_n; i++) {
-		json_t *gid = json_pack("{s:i}", "index", (int)p->gids[i].index);
-
-		json_array_append_new(gids, add_facts(gid, gid_fields, &p->gids[i]));
-	}
-	json_object_set_new(o, "gids", gids);
+	json_add_facts(o, origins, port_fields, p, NULL);
+	SET_FACTS(o, "gids", gid_json, p->gids, p->gid_n, origins);
 	return o;
 }
 
-static json_t *rdma_json(const struct rdma_device *r)
+static json_t *rdma_json(const struct rdma_device *r, struct json_shared *origins)
 {
 	json_t *o = json_pack("{s:I, s:o, s:o}", "index", (json_int_t)r->index, "name",
 			      json_text(r->name), "pci", json_pci_name(r->pci));
-	json_t *ports = json_array();
 
-	add_facts(o, rdma_fields, r);
-	for (size_t i = 0; i < r->port_n; i++)
-		json_array_append_new(ports, port_json(&r->ports[i]));
-	json_object_set_new(o, "ports", ports);
+	json_add_facts(o, origins, rdma_fields, r, OWN("name"));
+	SET_FACTS(o, "ports", port_json, r->ports, r->port_n, origins);
 	return o;
 }
 
 /* ---- the rest of the host ---- */
 
-static json_t *module_json(const struct module *m)
+static json_t *module_json(const struct module *m, struct json_shared *origins)
 {
-	return add_facts(json_pack("{s:o}", "name", json_text(m->name)), module_fields, m);
+	return json_add_facts(json_pack("{s:o}", "name", json_text(m->name)), origins,
+			      module_fields, m, OWN("name"));
 }
 
 static json_t *modprobe_json(const struct modprobe_line *l)
@@ -478,7 +417,7 @@ static json_t *log_json(const struct log_line *l)
 {
 	return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "kind", log_words[l->kind], "time_us",
 			 l->time_us < 0 ? json_null() : json_integer(l->time_us), "pci",
-			 json_pci_name(l->pci), "code", json_fact_int(l->code), "severity",
+			 json_pci_name(l->pci), "code", json_known_int(l->code), "severity",
 			 json_text(l->severity), "text", json_text(l->text));
 }
 
@@ -515,48 +454,39 @@ static json_t *trouble_json(const struct trouble *t)
 	return json_pack("{s:o, s:o}", "where", json_text(t->where), "what", json_text(t->what));
 }
 
-static json_t *node_json(const struct numa_node *n)
+static json_t *node_json(const struct numa_node *n, struct json_shared *origins)
 {
-	return add_facts(json_pack("{s:i}", "id", (int)n->id), node_fields, n);
+	return json_add_facts(json_pack("{s:i}", "id", (int)n->id), origins, node_fields, n, NULL);
 }
 
-/* An array member made by `make` from each element. */
-#define SET_ARRAY(object, name, make, array, n)                                                    \
-	do {                                                                                       \
-		json_t *list_ = json_array();                                                      \
-		for (size_t i_ = 0; i_ < (n); i_++)                                                \
-			json_array_append_new(list_, make(&(array)[i_]));                          \
-		json_object_set_new(object, name, list_);                                          \
-	} while (0)
-
-static json_t *nccl_json(const struct nccl *n)
+static json_t *nccl_json(const struct nccl *n, struct json_shared *origins)
 {
-	json_t *o = facts(nccl_fields, n);
+	json_t *o = facts(nccl_fields, n, origins);
 
 	SET_ARRAY(o, "settings", setting_json, n->settings, n->setting_n);
 	return o;
 }
 
-json_t *report_machine_json(const struct machine *m)
+json_t *machine_json(const struct machine *m, struct json_shared *origins)
 {
 	json_t *o = json_pack("{s:o, s:b, s:o, s:o}", "source", json_text(m->source_name),
 			      "recorded", (int)m->recorded, "note", json_text(m->note),
 			      "recorded_by", json_text(m->recorded_by));
 
-	add_facts(o, machine_fields, m);
-	SET_ARRAY(o, "gpus", gpu_json, m->gpus, m->gpu_n);
-	json_object_set_new(o, "driver", driver_json(m));
-	SET_ARRAY(o, "rdma", rdma_json, m->rdma, m->rdma_n);
-	SET_ARRAY(o, "pci", pci_json, m->pci, m->pci_n);
-	SET_ARRAY(o, "numa", node_json, m->nodes, m->node_n);
-	json_object_set_new(o, "cpu", facts(cpu_fields, &m->cpu));
-	json_object_set_new(o, "kernel", facts(kernel_fields, &m->kernel));
-	SET_ARRAY(o, "modules", module_json, m->modules, m->module_n);
+	json_add_facts(o, origins, machine_fields, m, NULL);
+	SET_FACTS(o, "gpus", gpu_json, m->gpus, m->gpu_n, origins);
+	json_object_set_new(o, "driver", driver_json(m, origins));
+	SET_FACTS(o, "rdma", rdma_json, m->rdma, m->rdma_n, origins);
+	SET_FACTS(o, "pci", pci_json, m->pci, m->pci_n, origins);
+	SET_FACTS(o, "numa", node_json, m->nodes, m->node_n, origins);
+	json_object_set_new(o, "cpu", facts(cpu_fields, &m->cpu, origins));
+	json_object_set_new(o, "kernel", facts(kernel_fields, &m->kernel, origins));
+	SET_FACTS(o, "modules", module_json, m->modules, m->module_n, origins);
 	SET_ARRAY(o, "modprobe", modprobe_json, m->modprobe, m->modprobe_n);
 	SET_ARRAY(o, "log", log_json, m->log, m->log_n);
-	json_object_set_new(o, "limits", facts(limits_fields, &m->limits));
-	json_object_set_new(o, "nccl", nccl_json(&m->nccl));
-	json_object_set_new(o, "peermem", facts(peermem_fields, &m->peermem));
+	json_object_set_new(o, "limits", facts(limits_fields, &m->limits, origins));
+	json_object_set_new(o, "nccl", nccl_json(&m->nccl, origins));
+	json_object_set_new(o, "peermem", facts(peermem_fields, &m->peermem, origins));
 	SET_ARRAY(o, "observed", observed_json, m->observed, m->observed_n);
 	SET_ARRAY(o, "troubles", trouble_json, m->troubles, m->trouble_n);
 	return o;

@@ -102,6 +102,8 @@ static bool check_members(struct validator *v, json_t *file, json_t *schema, jso
 			  const char *where)
 {
 	json_t *properties = json_object_get(schema, "properties"), *member, *name;
+	json_t *others =
+		json_object_get(schema, "additionalProperties"); /* in ours always a schema */
 	const char *key;
 	char inner[512];
 	size_t i;
@@ -114,6 +116,8 @@ static bool check_members(struct validator *v, json_t *file, json_t *schema, jso
 		json_t *sub = json_object_get(properties, key);
 
 		snprintf(inner, sizeof(inner), "%.400s.%s", where, key);
+		if (!sub)
+			sub = others;
 		if (!sub)
 			return fails(v, inner, "not in the schema");
 		if (!check(v, file, sub, member, inner))
@@ -140,7 +144,7 @@ static bool check_items(struct validator *v, json_t *file, json_t *schema, json_
 static bool check_keywords(struct validator *v, json_t *schema, const char *where)
 {
 	static const char known[] = " $schema $id $defs $ref title description type enum const "
-				    "required properties items ";
+				    "required properties additionalProperties items ";
 	json_t *unused;
 	const char *key;
 	char word[64];

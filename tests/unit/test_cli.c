@@ -245,7 +245,7 @@ static void recorded_machine_is_judged(void **state)
 	(void)state;
 	assert_runs("check --from " BEFORE, 1, "Recorded machine: " BEFORE " (origin: real)");
 	assert_runs("--from " BEFORE, 1, "\nGPU P2P: 0 of 56 pairs; blocked by ");
-	assert_runs("check --json --from " BEFORE, 1, "\"schema\": 1");
+	assert_runs("check --json --from " BEFORE, 1, "\"schema\": 2");
 	assert_runs("topo --from " BEFORE, 0, "What stands between GPUs");
 	assert_runs("topo -m --from " BEFORE, 0, "CPU Affinity");
 	assert_runs("topo -p2p r --from " BEFORE, 0, "CNS");

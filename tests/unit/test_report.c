@@ -8,6 +8,7 @@
 #include "check_text.h"
 #include "ingest/ingest.h"
 #include "json_schema.h"
+#include "report/json_layout.h"
 #include "report/report.h"
 
 #include <cmocka.h>
@@ -463,6 +464,32 @@ static void recorded_machines_give_valid_json(void **state)
 	assert_true(n > 0);
 }
 
+/* Each fact is stated once: no member of the document grows with what others already say. */
+static void json_of_four_gpus_is_small(void **state)
+{
+	static const struct machine_request all = {.parts = MACHINE_ALL};
+	AUTO_STRBUF struct strbuf b = {0};
+	struct topology *t;
+	struct diagnosis *d;
+	struct machine *m;
+	struct source *s;
+	json_t *json;
+
+	(void)state;
+	assert_int_equal(ingest_open("tests/machines/h200x4", &s), 0);
+	m = machine_read(s, &all);
+	t = topology_new(m);
+	d = diagnose(t);
+	json = report_check_json(d);
+	assert_int_equal(json_lay_out(&b, json), 0);
+	assert_in_range(b.len, 1, 60000);
+	json_decref(json);
+	diagnosis_free(d);
+	topology_free(t);
+	machine_free(m);
+	source_free(s);
+}
+
 /* What recordings may not hold: NICs with GIDs, NVLinks, settings, log lines, observations. */
 static void built_machine_gives_valid_json(void **state)
 {
@@ -496,10 +523,10 @@ static void validator_can_fail(void **state)
 	json_schema_check(json, "topo.schema.json", &extra);
 	assert_has(strbuf_str(&extra), "surprise: not in the schema");
 	json_object_del(json, "surprise");
-	json_object_set_new(json_array_get(json_object_get(json, "pairs"), 0), "nvlinks",
+	json_object_set_new(json_array_get(json_object_get(json, "ways"), 0), "nvlinks",
 			    json_string("4"));
 	json_schema_check(json, "topo.schema.json", &wrong);
-	assert_string_equal(strbuf_str(&wrong), "$.pairs[0].nvlinks: wrong type");
+	assert_string_equal(strbuf_str(&wrong), "$.ways[0].nvlinks: wrong type");
 	json_object_del(json, "machine");
 	json_schema_check(json, "topo.schema.json", &missing);
 	assert_string_equal(strbuf_str(&missing), "$: machine");
@@ -508,35 +535,175 @@ static void validator_can_fail(void **state)
 	build_free(m);
 }
 
-/* Unknown is null with its reason, never 0. */
-static void unknown_facts_are_null(void **state)
+static json_t *topology_json(const struct machine *m)
+{
+	struct topology *t = topology_new(m);
+	json_t *json = report_topology_json(t);
+
+	topology_free(t);
+	return json;
+}
+
+static const json_t *gpu_of(const json_t *json, size_t i)
+{
+	return json_array_get(json_object_get(json_object_get(json, "machine"), "gpus"), i);
+}
+
+/* What the document says of where a fact of a GPU was read, or why it is not known. */
+static const char *origin_of(const json_t *json, size_t gpu, const char *state, const char *fact)
+{
+	json_int_t n = json_integer_value(json_object_get(gpu_of(json, gpu), "facts"));
+	json_t *origins = json_array_get(json_object_get(json, "facts"), (size_t)n);
+
+	return json_string_value(json_object_get(json_object_get(origins, state), fact));
+}
+
+/* Unknown is not there, and its reason is; it is never 0. */
+static void unknown_facts_have_no_value(void **state)
 {
 	struct machine *m = build_switch();
-	json_t *json, *fact;
+	json_t *json;
 
 	(void)state;
-	m->gpus[0].bar1_bytes = fact_int_unknown("nobody looked");
-	json = report_machine_json(m);
-	fact = json_object_get(json_array_get(json_object_get(json, "gpus"), 0), "bar1_bytes");
-	assert_true(json_is_null(json_object_get(fact, "value")));
-	assert_string_equal(json_string_value(json_object_get(fact, "state")), "unknown");
-	assert_string_equal(json_string_value(json_object_get(fact, "from")), "nobody looked");
+	m->gpus[0].bar1_bytes = fact_int_unknown("not collected");
+	m->gpus[0].vram_bytes = fact_int_absent("here");
+	m->gpus[0].minor = fact_int(0, "there");
+	json = topology_json(m);
+	assert_null(json_object_get(gpu_of(json, 0), "bar1_bytes"));
+	assert_string_equal(origin_of(json, 0, "unknown", "bar1_bytes"), "not collected");
+	assert_null(json_object_get(gpu_of(json, 0), "vram_bytes"));
+	assert_string_equal(origin_of(json, 0, "absent", "vram_bytes"), "here");
+	assert_int_equal(json_integer_value(json_object_get(gpu_of(json, 0), "minor")), 0);
+	assert_string_equal(origin_of(json, 0, "known", "minor"), "there");
+	assert_null(origin_of(json, 0, "known", "bar1_bytes"));
 	json_decref(json);
+	build_free(m);
+}
+
+/* What differs in the GPU's own address alone is said once. */
+static void facts_read_alike_share_their_origins(void **state)
+{
+	struct machine *m = build_root_ports(3, 1, 1);
+	json_t *json;
+
+	(void)state;
+	assert_true(m->gpu_n > 2);
+	for (size_t i = 0; i < m->gpu_n; i++) {
+		m->gpus[i].minor = fact_int((int64_t)i, arena_printf(m->arena, "proc/%s/minor",
+								     m->gpus[i].pci->name));
+	}
+	m->gpus[2].minor.from = "elsewhere";
+	json = topology_json(m);
+	assert_string_equal(origin_of(json, 0, "known", "minor"), "proc/{pci}/minor");
+	assert_true(json_equal(json_object_get(gpu_of(json, 0), "facts"),
+			       json_object_get(gpu_of(json, 1), "facts")));
+	assert_string_equal(origin_of(json, 2, "known", "minor"), "elsewhere");
+	json_decref(json);
+	build_free(m);
+}
+
+/* Each pair's way and chain are those of its path, though many pairs refer to the same entries. */
+static void pairs_refer_to_what_they_share(void **state)
+{
+	struct machine *m = build_switch();
+	struct topology *t = topology_new(m);
+	json_t *json = report_topology_json(t), *pair;
+	json_t *links = json_object_get(json, "links"), *ways = json_object_get(json, "ways");
+	size_t i, referred = 0;
+
+	(void)state;
+	json_array_foreach (json_object_get(json, "pairs"), i, pair) {
+		size_t from = i / (t->endpoint_n - 1), to = i % (t->endpoint_n - 1);
+		const struct path *p = topology_path(t, from, to + (to >= from));
+		json_t *chain = json_object_get(pair, "chain"), *way;
+		size_t at = 0;
+
+		way = json_array_get(ways,
+				     (size_t)json_integer_value(json_object_get(pair, "way")));
+		assert_string_equal(json_string_value(json_object_get(way, "target_port")),
+				    p->target_port->name);
+		for (int s = 0; s < CHAIN_STEP_N; s++) {
+			json_t *number = json_array_get(chain, at), *link;
+
+			if (p->chain[s].state == CHAIN_NA)
+				continue;
+			link = json_array_get(links, (size_t)json_integer_value(number));
+			assert_string_equal(json_string_value(json_object_get(link, "step")),
+					    chain_step_word((enum chain_step)s));
+			assert_string_equal(json_string_value(json_object_get(link, "reason")),
+					    chain_reason_word(p->chain[s].reason));
+			at++;
+		}
+		assert_int_equal(json_array_size(chain), at);
+		referred += at;
+	}
+	assert_true(json_array_size(links) < referred);
+	json_decref(json);
+	topology_free(t);
 	build_free(m);
 }
 
 static void json_survives_broken_text(void **state)
 {
 	struct machine *m = build_switch();
-	json_t *json, *model;
+	json_t *json;
 
 	(void)state;
-	m->gpus[0].model = fact_str("RTX\xff 4090", "test");
-	json = report_machine_json(m);
-	model = json_object_get(json_array_get(json_object_get(json, "gpus"), 0), "model");
-	assert_string_equal(json_string_value(json_object_get(model, "value")), "RTX? 4090");
+	m->gpus[0].model = fact_str("RTX\xff 4090", "a file\xff");
+	json = topology_json(m);
+	assert_string_equal(json_string_value(json_object_get(gpu_of(json, 0), "model")),
+			    "RTX? 4090");
+	assert_string_equal(origin_of(json, 0, "known", "model"), "a file?");
 	json_decref(json);
 	build_free(m);
+}
+
+/* Short values are on one line, and the text means the same as the value. */
+static void json_is_laid_out_by_lines(void **state)
+{
+	json_t *value = json_pack("{s:[{s:i, s:n}, []], s:{}, s:f, s:s}", "list", "a", 1, "b",
+				  "empty", "rate", 1.5, "text", "\"quoted\"\n");
+	AUTO_STRBUF struct strbuf line = {0}, lines = {0};
+	AUTO_FREE char *letters = xmalloc(301);
+	json_t *again;
+
+	(void)state;
+	assert_int_equal(json_lay_out(&line, value), 0);
+	assert_string_equal(strbuf_str(&line),
+			    "{\"list\": [{\"a\": 1, \"b\": null}, []], \"empty\": {}, "
+			    "\"rate\": 1.5, \"text\": \"\\\"quoted\\\"\\n\"}");
+	memset(letters, 'x', 300);
+	letters[300] = '\0';
+	json_array_append_new(json_object_get(value, "list"), json_string(letters));
+	assert_int_equal(json_lay_out(&lines, value), 0);
+	assert_has(strbuf_str(&lines),
+		   "{\n \"list\": [\n  {\"a\": 1, \"b\": null},\n  [],\n  \"xxx");
+	assert_has(strbuf_str(&lines), "xxx\"\n ],\n \"empty\": {},\n \"rate\": 1.5,\n");
+	again = json_loads(strbuf_str(&lines), 0, NULL);
+	assert_true(json_equal(again, value));
+	json_decref(again);
+	json_decref(value);
+}
+
+/* Wherever the line is full: within a key, a separator or a value. */
+static void lines_that_are_full_lose_nothing(void **state)
+{
+	(void)state;
+	for (size_t n = 100; n < 220; n++) {
+		AUTO_FREE char *letters = xmalloc(n + 1);
+		AUTO_STRBUF struct strbuf b = {0};
+		json_t *value, *again;
+
+		memset(letters, 'x', n);
+		letters[n] = '\0';
+		value = json_pack("{s:s, s:i, s:[i, {s:n}]}", "first", letters, "facts", 9, "list",
+				  1, "none");
+		assert_int_equal(json_lay_out(&b, value), 0);
+		again = json_loads(strbuf_str(&b), 0, NULL);
+		assert_true(json_equal(again, value));
+		json_decref(again);
+		json_decref(value);
+	}
 }
 
 /* ---- rules ---- */
@@ -599,9 +766,14 @@ int main(void)
 		cmocka_unit_test(topology_says_why),
 		cmocka_unit_test(same_reason_is_one_line),
 		cmocka_unit_test(recorded_machines_give_valid_json),
+		cmocka_unit_test(json_of_four_gpus_is_small),
 		cmocka_unit_test(built_machine_gives_valid_json),
 		cmocka_unit_test(validator_can_fail),
-		cmocka_unit_test(unknown_facts_are_null),
+		cmocka_unit_test(unknown_facts_have_no_value),
+		cmocka_unit_test(facts_read_alike_share_their_origins),
+		cmocka_unit_test(pairs_refer_to_what_they_share),
+		cmocka_unit_test(json_is_laid_out_by_lines),
+		cmocka_unit_test(lines_that_are_full_lose_nothing),
 		cmocka_unit_test(json_survives_broken_text),
 		cmocka_unit_test(manuals_are_up_to_date),
 		cmocka_unit_test(every_rule_can_be_explained),

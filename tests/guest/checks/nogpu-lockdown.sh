@@ -3,6 +3,7 @@
 # iommu: intel
 # cmdline: lockdown=integrity
 # As with Secure Boot: setpci fails, and says so with exit status 0.
+# shellcheck shell=dash source=tests/guest/lib.sh
 . /lib.sh
 
 is "lockdown" "$(sed 's/.*\[\(.*\)\].*/\1/' /sys/kernel/security/lockdown)" integrity
@@ -14,4 +15,4 @@ is "ACS still on" "$(acs 00:02.0)" 001d
 
 onehop_checks 3 3 || exit 0
 is "onehop: nothing is found" "$(json '.findings | length')" 0
-is "onehop: lockdown" "$(json .machine.kernel.lockdown.value)" integrity
+is "onehop: lockdown" "$(json .machine.kernel.lockdown)" integrity

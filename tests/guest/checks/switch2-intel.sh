@@ -2,6 +2,7 @@
 # machine: switch2
 # iommu: intel
 # Debian's kernel turns VT-d on without being asked.
+# shellcheck shell=dash source=tests/guest/lib.sh
 . /lib.sh
 
 is "IOMMU" "$(iommus)" dmar0
@@ -18,7 +19,8 @@ onehop_checks 1 || exit 0
 # 22:02.0 and 62:00.0 redirect too, but lie between no two GPUs.
 is "onehop: ports that redirect" "$(found acs-redirect)" "22:00.0 22:01.0"
 # Nobody can ask whether NVLink joins the two, which would pass the switch by: possible, not bad.
-is "onehop: the pairs" "$(json '[.pairs[] | select(any(.chain[]; .reason == "acs-request-redirect" and .state == "possible")) |
+# shellcheck disable=SC2016 # a variable of jq's
+is "onehop: the pairs" "$(json '.links as $links | [.pairs[] | select(any($links[.chain[]]; .reason == "acs-request-redirect" and .state == "possible")) |
     .initiator + ">" + .target] | join(" ")')" "GPU0>GPU1 GPU1>GPU0"
 like "onehop: root ports" "$(sentence acs-root-port)" "2 root ports (0000:20:00.0;0000:60:00.0)*"
 is "onehop: the IOMMU translates" "$(found iommu-translating)" "IOMMU dmar0"

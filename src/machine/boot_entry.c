@@ -256,6 +256,65 @@ bool boot_text_remove(const char *text, enum boot_text form, const char *word, s
 	return true;
 }
 
+/* The piece without its quotes; to free. */
+static char *unquoted(const struct piece *p)
+{
+	char *word = xstrndup(p->start, (size_t)(p->end - p->start)), *to = word;
+
+	for (const char *s = word; *s; s++)
+		if (*s != '"')
+			*to++ = *s;
+	*to = '\0';
+	return word;
+}
+
+/* `value` is one of the parts that a ',' or ';' divides, or several in a row. */
+static bool has_part(const char *parts, const char *value)
+{
+	const size_t n = strlen(value);
+
+	for (const char *at = parts; n && (at = strstr(at, value)); at++)
+		if ((at == parts || strchr(",;", at[-1])) && (!at[n] || strchr(",;", at[n])))
+			return true;
+	return false;
+}
+
+static bool is_changed(const struct piece *p, const char *word)
+{
+	const char *equals = strchr(word, '=');
+	AUTO_FREE char *now = unquoted(p);
+	const size_t key = equals ? (size_t)(equals - word) + 1 : strlen(word);
+
+	if (is_piece(p, word) || strncmp(now, word, key) != 0)
+		return false;
+	return equals ? has_part(now + key, word + key) : !now[key];
+}
+
+static bool has_piece(const char *text, enum boot_text form, const char *piece)
+{
+	struct walk w = {.at = text, .form = form};
+	struct piece p;
+
+	while (next_word(&w, &p) && !is_piece(&p, "--"))
+		if (is_piece(&p, piece))
+			return true;
+	return false;
+}
+
+char *boot_text_changed(const char *text, enum boot_text form, const char *word, const char *before)
+{
+	struct walk w = {.at = text, .form = form};
+	struct piece p;
+
+	while (next_word(&w, &p) && !is_piece(&p, "--")) {
+		AUTO_FREE char *piece = xstrndup(p.start, (size_t)(p.end - p.start));
+
+		if (is_changed(&p, word) && !(before && has_piece(before, form, piece)))
+			return TAKE_PTR(piece);
+	}
+	return NULL;
+}
+
 char *boot_text_words(const char *text, enum boot_text form)
 {
 	struct walk w = {.at = text, .form = form};

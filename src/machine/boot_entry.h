@@ -33,6 +33,12 @@ bool boot_text_add(const char *text, enum boot_text form, const char *word, stru
 /* The text without the word, the last of several: what boot_text_add did is undone byte for byte.
  * False, and nothing added to `ret`: it is not there. */
 bool boot_text_remove(const char *text, enum boot_text form, const char *word, struct strbuf *ret);
+/*
+ * A word that a person has made of this one: the same parameter and the same value, in quotes, or among others
+ * ("iommu=pt,strict"). One that `before` has too (NULL: none) does not count. To free; NULL: there is none.
+ */
+char *boot_text_changed(const char *text, enum boot_text form, const char *word,
+			const char *before);
 /* All its words, one blank between; to free. */
 char *boot_text_words(const char *text, enum boot_text form);
 

@@ -126,6 +126,40 @@ static void words_in_quotes_and_behind_dashes(void **state)
 	assert_false(boot_text_has("  # iommu=pt", BOOT_TEXT_LINE, "iommu=pt"));
 }
 
+/* Quoted, or made longer, by a person: neither found as the word, nor removed. */
+static void words_that_a_person_changed(void **state)
+{
+	static const struct {
+		const char *text, *word, *before, *changed;
+	} cases[] = {
+		{"options a iommu=pt", "iommu=pt", NULL, NULL},
+		{"options a iommu=ptx xiommu=pt", "iommu=pt", NULL, NULL},
+		{"options a \"iommu=pt\"", "iommu=pt", NULL, "\"iommu=pt\""},
+		{"options iommu=pt,strict a", "iommu=pt", NULL, "iommu=pt,strict"},
+		{"options iommu=pt,strict a", "iommu=pt", "options iommu=pt,strict", NULL},
+		{"options iommu=pt,strict a", "iommu=pt", "options a", "iommu=pt,strict"},
+		{"options a -- iommu=pt,strict", "iommu=pt", NULL, NULL},
+		{"options pci=noaer,disable_acs_redir=a;b x", "pci=disable_acs_redir=a;b", NULL,
+		 "pci=noaer,disable_acs_redir=a;b"},
+		{"options pci=disable_acs_redir=a;b;c x", "pci=disable_acs_redir=a;b", NULL,
+		 "pci=disable_acs_redir=a;b;c"},
+		{"options pci=disable_acs_redir=a;bc x", "pci=disable_acs_redir=a;b", NULL, NULL},
+		{"options \"nosplash\" b", "nosplash", NULL, "\"nosplash\""},
+		{"options nosplash2 b", "nosplash", NULL, NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		AUTO_FREE char *changed = boot_text_changed(cases[i].text, BOOT_TEXT_ENTRY,
+							    cases[i].word, cases[i].before);
+
+		if (cases[i].changed)
+			assert_string_equal(changed, cases[i].changed);
+		else
+			assert_null(changed);
+	}
+}
+
 /* ---- names and keys ---- */
 
 static void names(void **state)
@@ -346,6 +380,7 @@ int main(void)
 		cmocka_unit_test(words_that_cannot_be_added),
 		cmocka_unit_test(the_last_of_several_goes),
 		cmocka_unit_test(words_in_quotes_and_behind_dashes),
+		cmocka_unit_test(words_that_a_person_changed),
 		cmocka_unit_test(names),
 		cmocka_unit_test(keys),
 		SYSTEM_TEST(whose),

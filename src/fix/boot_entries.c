@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/text.h"
+#include "fix/host.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,6 +15,13 @@
 
 enum { MACHINE_ID = 32 };
 
+/* "root=UUID=... rootflags=subvol=@": what differs where two systems share a disk. */
+struct root {
+	const char *device; /* as it is spelled; NULL: there is no root= */
+	const char *node;   /* "nvme0n1p2", which it names; NULL: nobody knows */
+	const char *flags;  /* "" for none */
+};
+
 /* What is known of the system, and the arena for it. */
 struct system {
 	struct source *s;
@@ -21,7 +29,8 @@ struct system {
 	const char *machine_id; /* NULL: none */
 	const char *token;      /* kernel-install's start of names; NULL: none was set */
 	const char *id, *title; /* of os-release; NULL */
-	const char **roots;     /* of entries that are known to be its own, and the running one's */
+	struct root running;
+	struct root *roots; /* of entries that are known to be its own, and the running one's */
 	size_t root_n;
 };
 
@@ -78,52 +87,155 @@ static void know_system(struct system *y)
 
 /* ---- its root ---- */
 
-/* "root=UUID=... rootflags=subvol=@": what differs where two systems share a disk. NULL: no root=. */
-static const char *root_of(struct system *y, const char *words)
+/* The value of the last word with that key; NULL: none. */
+static const char *last_value(struct system *y, const char *words, const char *key)
 {
-	static const char *const keys[] = {"root=", "rootflags="};
-	const char *root = NULL;
+	AUTO_FREE char *copy = xstrdup(words);
+	char *rest = copy, *word;
+	const char *last = NULL;
 
-	for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-		AUTO_FREE char *copy = xstrdup(words);
-		char *rest = copy, *word;
-		const char *last = NULL;
+	while ((word = strsep(&rest, " ")))
+		if (text_starts_with(word, key))
+			last = word + strlen(key);
+	return last ? arena_strdup(y->a, last) : NULL;
+}
 
-		while ((word = strsep(&rest, " ")))
-			if (text_starts_with(word, keys[i]))
-				last = word;
-		if (!last && i == 0)
-			return NULL;
-		if (last)
-			root = root ? arena_printf(y->a, "%s %s", root, last)
-				    : arena_strdup(y->a, last);
-	}
+/* "nvme0n1p2" of a link among udev's; NULL: there is none. */
+static const char *node_of_link(struct system *y, const char *link)
+{
+	AUTO_FREE char *target = NULL;
+	const char *slash;
+
+	if (source_read_link(y->s, &target, "%s", link) < 0)
+		return NULL;
+	slash = strrchr(target, '/');
+	return arena_strdup(y->a, slash ? slash + 1 : target);
+}
+
+/* udev writes what it reads from disks as it is there, and partitions' IDs in small letters. */
+static const char *node_of_tag(struct system *y, const char *folder, const char *value)
+{
+	AUTO_FREE char *link = xprintf("dev/disk/%s/%s", folder, value);
+	const char *node = node_of_link(y, link);
+
+	if (node)
+		return node;
+	for (char *s = strrchr(link, '/'); *s; s++)
+		*s = *s >= 'A' && *s <= 'Z' ? (char)(*s - 'A' + 'a') : *s;
+	return node_of_link(y, link);
+}
+
+static const char *node_of(struct system *y, const char *device)
+{
+	static const struct {
+		const char *tag, *folder;
+	} tags[] = {
+		{"UUID=", "by-uuid"},
+		{"PARTUUID=", "by-partuuid"},
+		{"LABEL=", "by-label"},
+		{"PARTLABEL=", "by-partlabel"},
+	};
+	const char *node;
+
+	for (size_t i = 0; i < ARRAY_LEN(tags); i++)
+		if (text_starts_with(device, tags[i].tag))
+			return node_of_tag(y, tags[i].folder, device + strlen(tags[i].tag));
+	if (!text_starts_with(device, "/dev/"))
+		return NULL;
+	node = node_of_link(y, device + 1);
+	return node || strchr(device + strlen("/dev/"), '/') ? node : device + strlen("/dev/");
+}
+
+static struct root root_of(struct system *y, const char *words)
+{
+	struct root root = {.device = last_value(y, words, "root=")};
+	const char *flags = last_value(y, words, "rootflags=");
+
+	root.flags = flags ? flags : "";
+	root.node = root.device ? node_of(y, root.device) : NULL;
 	return root;
 }
 
-static bool is_its_root(const struct system *y, const char *root)
+enum same { SAME, DIFFERENT, NOT_KNOWN };
+
+/* Two names of the same kind name two devices, but for those that a disk may get at another boot. */
+static enum same same_device(const struct root *a, const struct root *b)
+{
+	const size_t tag = strcspn(a->device, "=") + 1;
+
+	if (strcmp(a->device, b->device) == 0)
+		return SAME;
+	if (a->node && b->node)
+		return strcmp(a->node, b->node) == 0 ? SAME : DIFFERENT;
+	return strchr(a->device, '=') && strncasecmp(a->device, b->device, tag) == 0 &&
+			       strcasecmp(a->device, b->device) != 0
+		       ? DIFFERENT
+		       : NOT_KNOWN;
+}
+
+/* The subvolume that the flags name, without its first slash; NULL: none. */
+static const char *subvolume(const char *flags, size_t *ret_n)
+{
+	const char *at = strstr(flags, "subvol=");
+
+	if (!at)
+		return NULL;
+	at += strlen("subvol=");
+	at += *at == '/';
+	*ret_n = strcspn(at, ",");
+	return at;
+}
+
+/* NOT_KNOWN: one of them names none, so it may be either. */
+static enum same same_subvolume(const struct root *a, const struct root *b)
+{
+	size_t an = 0, bn = 0;
+	const char *x = subvolume(a->flags, &an), *z = subvolume(b->flags, &bn);
+
+	if (strcmp(a->flags, b->flags) == 0)
+		return SAME;
+	if (!x || !z)
+		return NOT_KNOWN;
+	return an == bn && memcmp(x, z, an) == 0 ? SAME : DIFFERENT;
+}
+
+static bool is_same_root(const struct root *a, const struct root *b)
+{
+	return same_device(a, b) == SAME && same_subvolume(a, b) == SAME;
+}
+
+static bool is_other_root(const struct root *a, const struct root *b)
+{
+	return a->device && b->device &&
+	       (same_device(a, b) == DIFFERENT || same_subvolume(a, b) == DIFFERENT);
+}
+
+static bool is_its_root(const struct system *y, const struct root *root)
 {
 	for (size_t i = 0; i < y->root_n; i++)
-		if (strcmp(y->roots[i], root) == 0)
+		if (is_same_root(&y->roots[i], root))
 			return true;
 	return false;
 }
 
-static void know_root(struct system *y, const char *words)
+static void know_root(struct system *y, const struct root *root)
 {
-	const char *root = root_of(y, words);
-
-	if (root && !is_its_root(y, root))
-		*ARENA_PUSH(y->a, y->roots, y->root_n) = root;
+	if (root->device && !is_its_root(y, root))
+		*ARENA_PUSH(y->a, y->roots, y->root_n) = *root;
 }
 
 /* ---- whose an entry is ---- */
 
 enum whose { WHOSE_UNKNOWN, WHOSE_OURS, WHOSE_OTHERS };
 
+static bool is_text(const char *a, size_t a_n, const char *s, size_t n)
+{
+	return a_n == n && memcmp(a, s, n) == 0;
+}
+
 static bool is(const char *a, const char *s, size_t n)
 {
-	return a && strlen(a) == n && memcmp(a, s, n) == 0;
+	return a && is_text(a, strlen(a), s, n);
 }
 
 /* NAME is "START-..." */
@@ -153,12 +265,13 @@ static enum whose whose_by_id(const struct system *y, const struct boot_entry *e
  * By what a second system on the same disk would hardly have too. A token counts only where no root= is known
  * to compare with: two systems may have the same one.
  */
-static enum whose whose_by_root(struct system *y, const struct boot_entry *e, const char *words)
+static enum whose whose_by_root(struct system *y, const struct boot_entry *e,
+				const struct root *root)
 {
-	const char *root = root_of(y, words), *value;
+	const char *value;
 	size_t n;
 
-	if (root && (y->root_n || !begins(e->name, y->token)))
+	if (root->device && (y->root_n || !begins(e->name, y->token)))
 		return is_its_root(y, root) ? WHOSE_OURS : WHOSE_OTHERS;
 	if (begins(e->name, y->token))
 		return WHOSE_OURS;
@@ -224,16 +337,44 @@ static enum boot_entry_kind kind_of(const struct boot_entry *e, const char *word
 	return is_rescue(e, words) ? ENTRY_RESCUE : ENTRY_OURS;
 }
 
+/* ---- who made it ---- */
+
+/* NAME is "START-VERSION", with the version that the entry has, or dracut's "START-0-rescue". */
+static bool is_named(const struct boot_entry *e, const char *start)
+{
+	const size_t n = boot_entry_id(e->name);
+	const char *name = e->name, *version;
+	size_t version_n;
+
+	if (!begins(name, start))
+		return false;
+	name += strlen(start) + 1;
+	return (boot_entry_get(e->text, "version", &version, &version_n) &&
+		is_text(version, version_n, name, n - strlen(start) - 1)) ||
+	       is("0-rescue", name, n - strlen(start) - 1);
+}
+
+/* kernel-install's names begin with the machine ID, a token that was set, or the distribution's ID. */
+static bool is_made(const struct system *y, const struct boot_entry *e)
+{
+	return is_named(e, y->machine_id) || is_named(e, y->token) || is_named(e, y->id);
+}
+
 static void judge(struct system *y, struct boot_entry *e, bool by_root)
 {
 	AUTO_FREE char *words = boot_text_words(e->text, BOOT_TEXT_ENTRY);
+	const struct root root = root_of(y, words);
 	enum whose whose = whose_by_id(y, e, words);
+	const bool by_id = whose == WHOSE_OURS;
 
 	if (whose == WHOSE_UNKNOWN && by_root)
-		whose = whose_by_root(y, e, words);
+		whose = whose_by_root(y, e, &root);
+	e->made = whose == WHOSE_OURS && is_made(y, e);
+	if (by_id && is_other_root(&y->running, &root))
+		whose = WHOSE_OTHERS;
 	if (whose == WHOSE_OURS)
-		know_root(y, words);
-	e->kind = whose == WHOSE_OURS ? kind_of(e, words) : ENTRY_OTHERS;
+		know_root(y, &root);
+	e->kind = whose == WHOSE_OURS && e->size ? kind_of(e, words) : ENTRY_OTHERS;
 }
 
 /* ---- reading them ---- */
@@ -246,26 +387,41 @@ static void could_not_read(struct boot_entries *b, struct arena *a, const char *
 	b->error = error;
 }
 
+/* A clause: why the file cannot be replaced; NULL: it can. */
+static const char *why_not(struct system *y, const char *path, const char *name)
+{
+	AUTO_FREE char *target = NULL;
+
+	if (source_read_link(y->s, &target, "%s", path) == 0)
+		return "is a symbolic link";
+	return host_has_room_beside(name) ? NULL
+					  : "has too long a name for a copy to be kept beside it";
+}
+
+/* Boot loaders pass by what is no regular file; what is as large as no entry is, is somebody's else. */
 static void read_entry(struct system *y, const char *folder, const char *name,
 		       struct boot_entries *b)
 {
 	const char *path = arena_printf(y->a, "%s/%s", folder, name);
 	AUTO_FREE char *text = NULL;
 	struct boot_entry *e;
-	size_t size;
+	size_t size = 0;
 	int r = source_read(y->s, &text, &size, "%s", path);
 
+	if (r == -EINVAL)
+		return;
 	if (r == 0 && strlen(text) != size)
 		r = -EILSEQ;
-	if (r < 0) {
+	if (r < 0 && r != -EFBIG) {
 		could_not_read(b, y->a, path, r);
 		return;
 	}
 	e = ARENA_PUSH(y->a, b->items, b->n);
 	e->path = path;
 	e->name = path + strlen(folder) + 1;
-	e->text = arena_strndup(y->a, text, size);
+	e->text = r == 0 ? arena_strndup(y->a, text, size) : "";
 	e->size = size;
+	e->why_not = why_not(y, path, name);
 }
 
 /* A folder whose entries.srel says otherwise is of another specification. */
@@ -277,9 +433,24 @@ static bool is_type_1(struct source *s, const char *boot)
 	       strcmp(line, "type1") == 0;
 }
 
+/* Whether the entries from `first` on are those before it once more, name for name and byte for byte. */
+static bool is_read_twice(const struct boot_entries *b, size_t first)
+{
+	const size_t n = b->n - first;
+	bool same = n && n <= first;
+
+	for (size_t i = 0; same && i < n; i++) {
+		const struct boot_entry *x = &b->items[first - n + i], *z = &b->items[first + i];
+
+		same = strcmp(x->name, z->name) == 0 && strcmp(x->text, z->text) == 0;
+	}
+	return same;
+}
+
 static void read_folder(struct system *y, const char *boot, struct boot_entries *b)
 {
 	const char *folder = arena_printf(y->a, "%s/loader/entries", boot);
+	const size_t first = b->n;
 	char **names = NULL;
 	size_t n = 0;
 	int r = source_list(y->s, &names, &n, "%s", folder);
@@ -297,6 +468,8 @@ static void read_folder(struct system *y, const char *boot, struct boot_entries 
 		if (boot_entry_id(names[i]))
 			read_entry(y, folder, names[i], b);
 	source_free_names(names, n);
+	if (is_read_twice(b, first)) /* one partition, mounted at /boot and at /efi */
+		b->n = first;
 }
 
 void boot_entries_read(struct source *s, struct arena *a, const char *running,
@@ -308,7 +481,8 @@ void boot_entries_read(struct source *s, struct arena *a, const char *running,
 	*ret = (struct boot_entries){0};
 	know_system(&y);
 	if (running)
-		know_root(&y, running);
+		y.running = root_of(&y, running);
+	know_root(&y, &y.running);
 	for (size_t i = 0; i < ARRAY_LEN(partitions); i++)
 		read_folder(&y, partitions[i], ret);
 	/* First those that say whose they are: the others are compared with them. */

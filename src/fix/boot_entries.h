@@ -23,6 +23,12 @@ struct boot_entry {
 	const char *name; /* the file's own name, the end of path */
 	const char *text;
 	size_t size;
+	/*
+	 * Made by kernel-install for this system: named after its machine ID, or its token and root=, and the
+	 * version that it says. A person's copy has another name. Rescue entries are among them.
+	 */
+	bool made;
+	const char *why_not; /* a clause: why it cannot be replaced ("is a link"); NULL: it can */
 };
 
 struct boot_entries {
@@ -37,7 +43,9 @@ struct boot_entries {
 /*
  * The entries of all boot partitions that are mounted (/boot, /efi, /boot/efi), in the arena. `running`
  * is the command line of the running kernel; NULL: the system in `s` does not run. An entry belongs to the
- * system by machine-id, else by its name or systemd.machine_id=, else by root=, else by sort-key.
+ * system by machine-id, else by its name or systemd.machine_id=, else by root=, else by sort-key. One with
+ * its machine ID and another root= than the running kernel's is another's: a copy of the system, a snapshot.
+ * root= is compared by device as far as /dev/disk tells. A partition that is mounted twice is read once.
  */
 void boot_entries_read(struct source *s, struct arena *a, const char *running,
 		       struct boot_entries *ret);

@@ -170,3 +170,5 @@ int host_forget_old(struct fix_host *h, const char *path);
 int host_replace_entry(struct fix_host *h, const char *path, const char *seen, const char *text);
 /* The name of that copy, of an entry's path; the caller frees. */
 char *host_kept_entry(const char *path);
+/* Whether an entry's name leaves room for the names that files have while it is replaced. */
+bool host_has_room_beside(const char *name);

@@ -29,6 +29,15 @@ char *host_kept_entry(const char *path)
 		       (int)boot_entry_id(name), name);
 }
 
+/* The longest: that of a copy while it is written, and those that host_change gives. */
+bool host_has_room_beside(const char *name)
+{
+	AUTO_FREE char *kept = host_kept_entry(name);
+	const size_t most = strlen(HOST_OLD "-16");
+
+	return strlen(kept) + most <= NAME_MAX && strlen(name) + most <= NAME_MAX;
+}
+
 static bool is_fat(const struct fix_host *h, const struct place *p)
 {
 	struct statfs fs;

@@ -250,16 +250,18 @@ static void whose(void **state)
 		enum boot_entry_kind kind;
 	} cases[] = {
 		/* By what names one system only. */
-		{"x.conf", "machine-id " ID "\nlinux /a\noptions root=UUID=1 ro\n", ENTRY_OURS},
+		{"x.conf", "machine-id " ID "\nlinux /a\noptions root=UUID=9 ro\n", ENTRY_OURS},
+		{"copy.conf", "machine-id " ID "\nlinux /a\noptions root=UUID=1 ro\n",
+		 ENTRY_OTHERS},
 		{"y.conf", "machine-id " OTHER "\nlinux /a\noptions root=UUID=1 ro\n",
 		 ENTRY_OTHERS},
-		{ID "-6.1.conf", "linux /a\noptions root=UUID=7\n", ENTRY_OURS},
+		{ID "-6.1.conf", "linux /a\noptions root=LABEL=7\n", ENTRY_OURS},
 		{OTHER "-6.1.conf", "linux /a\noptions root=UUID=1\n", ENTRY_OTHERS},
 		{"z.conf", "linux /a\noptions root=UUID=1 systemd.machine_id=" OTHER "\n",
 		 ENTRY_OTHERS},
 		/* By its root: what runs, and what entries above have. */
 		{"arch.conf", "title Arch\nlinux /a\noptions root=UUID=9 rw\n", ENTRY_OURS},
-		{"arch2.conf", "title Arch\nlinux /a\noptions rw\noptions root=UUID=7\n",
+		{"arch2.conf", "title Arch\nlinux /a\noptions rw\noptions root=LABEL=7\n",
 		 ENTRY_OURS},
 		{"fedora.conf", "title Fedora\nlinux /a\noptions root=UUID=2 ro\n", ENTRY_OTHERS},
 		{"snapshot.conf", "linux /a\noptions root=UUID=9 rootflags=subvol=old\n",
@@ -371,6 +373,136 @@ static void two_partitions(void **state)
 	assert_int_equal(find(&b, "a.conf")->kind, ENTRY_OURS);
 }
 
+/* An entry of its own, and what is known of its maker. */
+static void made_by_kernel_install(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		bool made;
+	} cases[] = {
+		{ID "-6.1.conf", "version 6.1\nmachine-id " ID "\nlinux /a\noptions root=a\n",
+		 true},
+		{ID "-6.1+3-1.conf", "version 6.1\nlinux /a\noptions root=a\n", true},
+		{ID "-0-rescue.conf", "version 6.1\nlinux /a\noptions root=a\n", true},
+		/* Another disk's root=, of the running system: a new one, maybe. Its name is certain. */
+		{ID "-6.2.conf", "version 6.2\nlinux /a\noptions root=UUID=2\n", true},
+		/* A person's copies. */
+		{ID "-6.1-copy.conf", "version 6.1\nmachine-id " ID "\nlinux /a\noptions root=a\n",
+		 false},
+		{"mine.conf", "version 6.1\nmachine-id " ID "\nlinux /a\noptions root=a\n", false},
+		{ID "-6.3.conf", "linux /a\noptions root=a\n", false},
+		/* By a token: only with its root=. */
+		{"debian-6.1.conf", "version 6.1\nlinux /a\noptions root=UUID=1\n", true},
+		{"debian-6.2.conf", "version 6.2\nlinux /a\noptions root=UUID=2\n", false},
+		{OTHER "-6.1.conf", "version 6.1\nlinux /a\noptions root=UUID=1\n", false},
+	};
+	AUTO_STRBUF struct strbuf list = {0};
+	struct boot_entries b;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		AUTO_FREE char *path = xprintf("boot/loader/entries/%s", cases[i].name);
+
+		put(path, cases[i].text);
+		strbuf_printf(&list, "%s\n", cases[i].name);
+	}
+	source_put_list(map, "boot/loader/entries", list.text);
+	boot_entries_read(map, arena, "root=UUID=1 quiet", &b);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (find(&b, cases[i].name)->made != cases[i].made)
+			fail_msg("%s: made %d", cases[i].name, !cases[i].made);
+}
+
+#define AT " rootflags=subvol=@"
+
+/* The running root, as others may spell it; and what is certainly another one. */
+static void roots_by_device(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		enum boot_entry_kind kind;
+	} cases[] = {
+		{"part.conf", "linux /a\noptions root=PARTUUID=AB-01" AT "\n", ENTRY_OURS},
+		{"node.conf", "linux /a\noptions root=/dev/nvme0n1p2" AT "\n", ENTRY_OURS},
+		{"link.conf", "linux /a\noptions root=/dev/disk/by-uuid/1" AT "\n", ENTRY_OURS},
+		{"label.conf", "linux /a\noptions root=LABEL=root" AT "\n", ENTRY_OURS},
+		{"other.conf", "linux /a\noptions root=LABEL=other" AT "\n", ENTRY_OTHERS},
+		{"unknown.conf", "linux /a\noptions root=LABEL=unplugged" AT "\n", ENTRY_OTHERS},
+		{"flags.conf", "linux /a\noptions root=UUID=1 rootflags=subvol=/@,noatime\n",
+		 ENTRY_OURS},
+		/* With this machine's ID: the root decides where it is certain. */
+		{ID "-1.conf", "linux /a\noptions root=PARTUUID=ab-01" AT "\n", ENTRY_OURS},
+		{ID "-2.conf", "linux /a\noptions root=UUID=2" AT "\n", ENTRY_OTHERS},
+		{ID "-3.conf", "linux /a\noptions root=LABEL=other" AT "\n", ENTRY_OTHERS},
+		{ID "-4.conf", "linux /a\noptions root=LABEL=unplugged-too" AT "\n", ENTRY_OURS},
+		{ID "-5.conf", "linux /a\noptions quiet\n", ENTRY_OURS},
+		{ID "-6.conf", "linux /a\noptions root=UUID=1 rootflags=subvol=@snapshots/1\n",
+		 ENTRY_OTHERS},
+	};
+	AUTO_STRBUF struct strbuf list = {0};
+	struct boot_entries b;
+
+	(void)state;
+	source_put_link(map, "dev/disk/by-uuid/1", "../../nvme0n1p2");
+	source_put_link(map, "dev/disk/by-partuuid/ab-01", "../../nvme0n1p2");
+	source_put_link(map, "dev/disk/by-label/root", "../../nvme0n1p2");
+	source_put_link(map, "dev/disk/by-label/other", "../../nvme1n1p2");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		AUTO_FREE char *path = xprintf("boot/loader/entries/%s", cases[i].name);
+		put(path, cases[i].text);
+		strbuf_printf(&list, "%s\n", cases[i].name);
+	}
+	source_put_list(map, "boot/loader/entries", list.text);
+	boot_entries_read(map, arena, "root=UUID=1 rootflags=subvol=@ quiet", &b);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (find(&b, cases[i].name)->kind != cases[i].kind)
+			fail_msg("%s: kind %d, want %d", cases[i].name,
+				 (int)find(&b, cases[i].name)->kind, (int)cases[i].kind);
+}
+
+/* Not edited, though they are its own. */
+static void what_cannot_be_replaced(void **state)
+{
+	AUTO_FREE char *name = xprintf("%0*d.conf", 240, 1);
+	AUTO_FREE char *path = xprintf("boot/loader/entries/%s", name);
+	AUTO_FREE char *list = xprintf("link.conf\nfifo.conf\nhuge.conf\n%s\n", name);
+	struct boot_entries b;
+
+	(void)state;
+	put("boot/loader/entries/link.conf", "linux /a\noptions root=a\n");
+	source_put_link(map, "boot/loader/entries/link.conf", "../../a.conf");
+	source_put_error(map, "boot/loader/entries/fifo.conf", SOURCE_FILE, EINVAL);
+	source_put_error(map, "boot/loader/entries/huge.conf", SOURCE_FILE, EFBIG);
+	put(path, "linux /a\noptions root=a\n");
+	source_put_list(map, "boot/loader/entries", list);
+	boot_entries_read(map, arena, "root=a", &b);
+	assert_null(b.unread);
+	assert_int_equal(b.n, 3);
+	assert_string_equal(find(&b, "link.conf")->why_not, "is a symbolic link");
+	assert_int_equal(find(&b, "huge.conf")->kind, ENTRY_OTHERS);
+	assert_non_null(strstr(find(&b, name)->why_not, "too long a name"));
+}
+
+/* The same partition at /boot and at /efi is one; two with other entries are two. */
+static void a_partition_that_is_mounted_twice(void **state)
+{
+	struct boot_entries b;
+
+	(void)state;
+	source_put_list(map, "boot/loader/entries", "a.conf\nb.conf\n");
+	source_put_list(map, "efi/loader/entries", "a.conf\nb.conf\n");
+	put("boot/loader/entries/a.conf", "linux /a\noptions root=a\n");
+	put("boot/loader/entries/b.conf", "linux /b\noptions root=a\n");
+	put("efi/loader/entries/a.conf", "linux /a\noptions root=a\n");
+	put("efi/loader/entries/b.conf", "linux /b\noptions root=a\n");
+	boot_entries_read(map, arena, "root=a", &b);
+	assert_int_equal(b.n, 2);
+	assert_string_equal(b.items[0].path, "boot/loader/entries/a.conf");
+	put("efi/loader/entries/b.conf", "linux /b\noptions root=a quiet\n");
+	boot_entries_read(map, arena, "root=a", &b);
+	assert_int_equal(b.n, 4);
+}
+
 #define SYSTEM_TEST(f) cmocka_unit_test_setup_teardown(f, system_open, system_close)
 
 int main(void)
@@ -387,6 +519,10 @@ int main(void)
 		SYSTEM_TEST(token_and_machine_info),
 		SYSTEM_TEST(what_cannot_be_read),
 		SYSTEM_TEST(two_partitions),
+		SYSTEM_TEST(made_by_kernel_install),
+		SYSTEM_TEST(roots_by_device),
+		SYSTEM_TEST(what_cannot_be_replaced),
+		SYSTEM_TEST(a_partition_that_is_mounted_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

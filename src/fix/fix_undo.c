@@ -100,7 +100,7 @@ static void undone(struct undoing *u, size_t i, const char *output)
 {
 	const struct step *s = &u->e->plan->steps[i];
 	/* It was made from something that is not undone yet: the next try makes it once more. */
-	bool early = u->failed && step_is_program(s) && !s->argv;
+	bool early = u->failed && step_is_program(s) && !s->argv && s->undo_argv;
 
 	/* If it cannot be written down, the next run looks, and finds it undone. */
 	journal_mark(u->run->host, u->e, i, early ? MARK_UNDO_FAILED : MARK_UNDONE,
@@ -123,6 +123,12 @@ static void stuck(struct undoing *u, size_t i, const char *why, const char *outp
 	fix_tell(u->run, FIX_UNDO_FAILED, u->e, &u->e->plan->steps[i], text);
 }
 
+/* What the step itself says, as opposed to what a program printed; NULL: nothing. */
+static const char *remark(const struct step *s, const struct strbuf *output)
+{
+	return s->kind == STEP_OPTIONS && output->len ? strbuf_str(output) : NULL;
+}
+
 /* -EBUSY: another program changed the file meanwhile; that is the caller's to tell. */
 static int try_undo(struct undoing *u, size_t i)
 {
@@ -143,7 +149,7 @@ static int try_undo(struct undoing *u, size_t i)
 		return 0;
 	}
 	undone(u, i, strbuf_str(&output));
-	fix_tell(u->run, FIX_UNDO_DONE, u->e, s, NULL);
+	fix_tell(u->run, FIX_UNDO_DONE, u->e, s, remark(s, &output));
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "fix/boot_entries.h"
 #include "fix/step_parts.h"
 
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -96,6 +97,73 @@ static char *edited(const struct step *s, const char *text, enum boot_text form,
 		free(now);
 		now = done ? xstrdup(strbuf_str(&next)) : NULL;
 	}
+	return now;
+}
+
+/* What the file had before, in the form of the text that it is compared with; the caller frees. */
+static char *before(const struct step *s, enum boot_text form)
+{
+	AUTO_FREE char *words = NULL;
+
+	if (!s->old.data || form == boot_text_of(s->target))
+		return s->old.data ? xstrdup(s->old.data) : NULL;
+	words = boot_text_words(s->old.data, BOOT_TEXT_LINE);
+	return xprintf("options %s\n", words);
+}
+
+/* A word of the step's that somebody made something else of since; the caller frees. NULL: none. */
+static char *changed(const struct step *s, const char *text, enum boot_text form)
+{
+	AUTO_FREE char *old = before(s, form);
+	const char *words = s->at;
+	char *word, *now = NULL;
+
+	while (!now && (word = next_word(&words))) {
+		now = boot_text_changed(text, form, word, old);
+		free(word);
+	}
+	return now;
+}
+
+/* ---- what undo finds ---- */
+
+/* Sentences, "; " between. `said` (NULL: nobody listens) is for a person to know, `left` to be done. */
+struct found {
+	struct strbuf *said, left;
+};
+
+#define AUTO_FOUND CLEANUP(found_done)
+static void found_done(struct found *f)
+{
+	strbuf_done(&f->left);
+}
+
+__attribute__((format(printf, 2, 3))) static void say(struct strbuf *to, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!to)
+		return;
+	if (to->len)
+		strbuf_puts(to, "; ");
+	va_start(args, fmt);
+	strbuf_vprintf(to, fmt, args);
+	va_end(args);
+}
+
+/* The text without the words, as far as they stand there as the fix wrote them; the caller frees. */
+static char *without(const struct step *s, const char *path, const char *text, enum boot_text form,
+		     struct found *f)
+{
+	char *now = edited(s, text, form, take);
+	AUTO_FREE char *other = changed(s, now, form);
+
+	if (other)
+		say(&f->left, "/%s has %s, which somebody made of %s: take it out there", path,
+		    other, s->at);
+	else if (has_any(s, now, form))
+		say(f->said, "/%s has %s once more, which is not of this fix: it stays", path,
+		    s->at);
 	return now;
 }
 
@@ -202,7 +270,54 @@ static void since_done(struct since *x)
 	arena_free(x->arena);
 }
 
-static bool is_known(const struct step *s, const struct boot_entry *e)
+static const struct boot_entry *find_entry(const struct boot_entries *all, const char *name)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (strcmp(all->items[i].name, name) == 0)
+			return &all->items[i];
+	return NULL;
+}
+
+static bool was_there(const struct step *s, const char *name)
+{
+	for (const char *const *known = s->known; *known; known++)
+		if (strcmp(*known, name) == 0)
+			return true;
+	return false;
+}
+
+/* The first that has another counter than the one of that name, as find_renamed takes it. */
+static const struct boot_entry *renamed(const struct step *s, const struct boot_entries *all,
+					const char *name)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (boot_entry_same(all->items[i].name, name) && !was_there(s, all->items[i].name))
+			return &all->items[i];
+	return NULL;
+}
+
+/* It was there when the fix was made: by the same name, or by another counter in it. */
+static bool is_known(const struct step *s, const struct boot_entries *all,
+		     const struct boot_entry *e)
+{
+	if (was_there(s, e->name))
+		return true;
+	for (const char *const *name = s->known; *name; name++)
+		if (boot_entry_same(*name, e->name) && !find_entry(all, *name) &&
+		    renamed(s, all, *name) == e)
+			return true;
+	return false;
+}
+
+static bool has_words(const struct step *s, const struct boot_entry *e)
+{
+	AUTO_FREE char *other = changed(s, e->text, BOOT_TEXT_ENTRY);
+
+	return other || has_any(s, e->text, BOOT_TEXT_ENTRY);
+}
+
+/* Boot counting's name of an entry that was there. */
+static bool is_counted(const struct step *s, const struct boot_entry *e)
 {
 	for (const char *const *name = s->known; *name; name++)
 		if (boot_entry_same(*name, e->name))
@@ -210,10 +325,17 @@ static bool is_known(const struct step *s, const struct boot_entry *e)
 	return false;
 }
 
-/* This system's, made since, with words of the step. */
-static bool is_since(const struct step *s, const struct boot_entry *e)
+enum maker { MAKER_NONE, MAKER_PERSON, MAKER_KERNEL_INSTALL };
+
+/* Who made an entry of this system since, with words of the step. kernel-install took them from its line. */
+static enum maker made_since(const struct step *s, const struct boot_entries *all,
+			     const struct boot_entry *e)
 {
-	return e->kind == ENTRY_OURS && !is_known(s, e) && has_any(s, e->text, BOOT_TEXT_ENTRY);
+	const bool own = e->kind == ENTRY_OURS || e->kind == ENTRY_RESCUE;
+
+	if (!(own || e->made) || is_known(s, all, e) || !has_words(s, e))
+		return MAKER_NONE;
+	return e->made || is_counted(s, e) ? MAKER_KERNEL_INSTALL : MAKER_PERSON;
 }
 
 static char *running_line(struct fix_host *h)
@@ -247,49 +369,65 @@ static int look_since(struct fix_host *h, const struct step *s, bool *ret)
 
 	*ret = false;
 	for (size_t i = 0; r == 0 && i < x.all.n; i++)
-		*ret |= is_since(s, &x.all.items[i]);
+		*ret |= made_since(s, &x.all, &x.all.items[i]) == MAKER_KERNEL_INSTALL;
 	return r;
 }
 
-static int undo_since(struct fix_host *h, const struct step *s, struct strbuf *output)
+static int undo_entry(struct fix_host *h, const struct step *s, const struct boot_entry *e,
+		      struct found *f)
+{
+	AUTO_FREE char *text = without(s, e->path, e->text, BOOT_TEXT_ENTRY, f);
+	int r;
+
+	if (strcmp(text, e->text) == 0)
+		return 0;
+	r = put_text(h, e->path, e->text, text);
+	if (r == 0)
+		say(f->said, "/%s was made since: %s removed", e->path, s->at);
+	return r;
+}
+
+static int undo_since(struct fix_host *h, const struct step *s, struct found *f)
 {
 	CLEANUP(since_done) struct since x = {.arena = arena_new()};
 	int r = s->known ? read_since(h, &x) : 0;
 
 	for (size_t i = 0; r == 0 && i < x.all.n; i++) {
 		const struct boot_entry *e = &x.all.items[i];
-		AUTO_FREE char *text = NULL;
+		const enum maker maker = made_since(s, &x.all, e);
 
-		if (!is_since(s, e))
-			continue;
-		text = edited(s, e->text, BOOT_TEXT_ENTRY, take);
-		r = put_text(h, e->path, e->text, text);
-		if (r == 0 && output)
-			strbuf_printf(output, "/%s was made since: %s removed\n", e->path, s->at);
+		if (maker == MAKER_KERNEL_INSTALL)
+			r = undo_entry(h, s, e, f);
+		else if (maker == MAKER_PERSON)
+			say(f->said, "/%s has %s and is not of onehop or kernel-install: it stays",
+			    e->path, s->at);
 	}
 	return r;
 }
 
 /* ---- looking ---- */
 
-/* NEW: all of the words; OLD: none of them, nor is there anything to repair; OTHER: some. */
+/* NEW: all of the words; OLD: none of them, nor is there anything to repair; OTHER: some, or changed. */
 static int look_options(struct fix_host *h, const struct step *s, enum step_state *ret,
 			char **ret_now)
 {
 	AUTO_NOW struct now n = {0};
+	AUTO_FREE char *other = NULL;
 	size_t words, found = 0;
 	bool since = false;
 	int r = read_now(h, s, &n);
 
 	if (r < 0)
 		return r;
-	if (n.text)
+	if (n.text) {
 		found = count(s, n.text, n.form, &words);
+		other = changed(s, n.text, n.form);
+	}
 	if (n.text && found == words) {
 		*ret = STEP_IS_NEW;
 	} else {
 		r = look_since(h, s, &since);
-		*ret = found || since || is_torn(h, s, &n) ? STEP_IS_OTHER : STEP_IS_OLD;
+		*ret = found || other || since || is_torn(h, s, &n) ? STEP_IS_OTHER : STEP_IS_OLD;
 	}
 	if (ret_now)
 		*ret_now = TAKE_PTR(n.text);
@@ -339,14 +477,18 @@ static int apply_options(struct fix_host *h, const struct step *s, struct strbuf
 
 /*
  * A file that the fix made goes only while the running kernel has none of its words: kernel-install
- * would take them from /proc/cmdline otherwise, and make them permanent.
+ * would take them from /proc/cmdline otherwise, and make them permanent. It takes the distribution's
+ * file first, where there is one; that one would be hidden for good.
  */
 static bool can_go(struct fix_host *h, const struct step *s, const struct now *n)
 {
 	AUTO_FREE char *running = running_line(h);
+	struct stat st;
 
-	return n->form == BOOT_TEXT_LINE && !s->old.data && strcmp(n->text, s->new.data) == 0 &&
-	       running && !has_any(s, running, BOOT_TEXT_LINE);
+	if (n->form != BOOT_TEXT_LINE || s->old.data || strcmp(n->text, s->new.data) != 0)
+		return false;
+	return host_stat(h, "usr/lib/kernel/cmdline", &st) == 0 ||
+	       (running && !has_any(s, running, BOOT_TEXT_LINE));
 }
 
 static int take_away(struct fix_host *h, const struct now *n)
@@ -356,8 +498,7 @@ static int take_away(struct fix_host *h, const struct now *n)
 	return host_change(h, n->path, &c);
 }
 
-static int undo_line(struct fix_host *h, const struct step *s, const struct now *n,
-		     struct strbuf *output)
+static int undo_line(struct fix_host *h, const struct step *s, const struct now *n, struct found *f)
 {
 	AUTO_FREE char *text = NULL;
 	int r;
@@ -368,27 +509,36 @@ static int undo_line(struct fix_host *h, const struct step *s, const struct now 
 	}
 	if (s->old.data && strcmp(n->text, s->new.data) == 0)
 		return put_text(h, n->path, n->text, s->old.data);
-	text = edited(s, n->text, n->form, take);
+	text = without(s, n->path, n->text, n->form, f);
 	if (strcmp(text, n->text) == 0)
 		return 0;
-	if (!s->old.data && output)
-		strbuf_printf(output,
-			      "/%s stays, without %s: without that file kernel-install takes the "
-			      "running kernel's command line\n",
-			      n->path, s->at);
+	if (!s->old.data)
+		say(f->said,
+		    "/%s stays, without %s: without that file kernel-install takes the running "
+		    "kernel's command line",
+		    n->path, s->at);
 	return put_text(h, n->path, n->text, text);
 }
 
+/* One that fails is no reason to leave the others as they are. */
 static int undo_options(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
+	AUTO_FOUND struct found f = {.said = output};
 	AUTO_NOW struct now n = {0};
-	int r = read_now(h, s, &n);
+	AUTO_FREE char *why = NULL;
+	int r = read_now(h, s, &n), since;
 
 	if (r == 0 && is_torn(h, s, &n))
 		r = put_text(h, n.path ? n.path : s->target, n.text, s->old.data);
 	else if (r == 0 && n.text)
-		r = undo_line(h, s, &n, output);
-	return r < 0 ? r : undo_since(h, s, output);
+		r = undo_line(h, s, &n, &f);
+	why = r < 0 ? xstrdup(err_msg()) : NULL;
+	since = undo_since(h, s, &f);
+	if (r < 0)
+		return err_set(-r, "%s", why);
+	if (since == 0 && f.left.len)
+		return err_set(ESTALE, "%s, then `onehop undo` once more", f.left.text);
+	return since;
 }
 
 /* A run that was killed left the text with the words, or without. */

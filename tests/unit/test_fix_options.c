@@ -97,15 +97,102 @@ static void test_entries_since(void **state)
 
 	fix(g);
 	rig_put(g, SINCE,
-		"linux /6.3\noptions root=a quiet " WORD " systemd.machine_id=" RIG_ID "\n");
+		"version 6.3\nlinux /6.3\noptions root=a quiet " WORD " systemd.machine_id=" RIG_ID
+		"\n");
 	rig_put(g, ENTRIES "rescue.conf", "linux /r\noptions root=a single " WORD "\n");
 	rig_put(g, ENTRIES "other.conf", "linux /o\noptions root=b " WORD "\n");
 	assert_int_equal(undo(g), FIX_DONE);
-	assert_get(g, SINCE, "linux /6.3\noptions root=a quiet systemd.machine_id=" RIG_ID "\n");
+	assert_get(g, SINCE,
+		   "version 6.3\nlinux /6.3\noptions root=a quiet systemd.machine_id=" RIG_ID "\n");
 	assert_has(g, ENTRIES "rescue.conf", true);
 	assert_has(g, ENTRIES "other.conf", true);
 	assert_has(g, RIG_ENTRY, false);
 	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+/*
+ * kernel-install wrote kernel 6.1 once more while it counts boots, 6.2's counter went on before another came, and
+ * dracut made a rescue entry of the same line.
+ */
+static void test_counted_since(void **state)
+{
+	static const char *const since[] = {ENTRIES RIG_ID "-6.1+3.conf",
+					    ENTRIES RIG_ID "-6.2+3.conf",
+					    ENTRIES RIG_ID "-0-rescue.conf"};
+	struct rig *g = *state;
+	AUTO_FREE char *counted = NULL;
+
+	fix(g);
+	counted = rig_get(g, RIG_COUNTED);
+	rig_remove(g, RIG_COUNTED);
+	rig_put(g, ENTRIES RIG_ID "-6.2+2-1.conf", counted);
+	rig_put(g, since[0], "version 6.1\nlinux /6.1/linux\noptions root=a quiet " WORD "\n");
+	rig_put(g, since[1], "version 6.2\nlinux /6.2/linux\noptions root=a quiet " WORD "\n");
+	rig_put(g, since[2],
+		"title Rescue Image\nversion 6.2\nlinux /r\noptions root=a " WORD " single\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	for (size_t i = 0; i < 3; i++)
+		assert_has(g, since[i], false);
+	assert_has(g, RIG_ENTRY, false);
+	assert_has(g, ENTRIES RIG_ID "-6.2+2-1.conf", false);
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+/* A copy that a person made of an entry is the person's: it keeps the word, and undo says so. */
+static void test_copy_of_person(void **state)
+{
+	struct rig *g = *state;
+	const char *copy = ENTRIES RIG_ID "-6.1-mine.conf";
+	const char *text = "title Mine\nversion 6.1\nmachine-id " RIG_ID
+			   "\nlinux /6.1/linux\noptions root=a " WORD "\n";
+
+	fix(g);
+	rig_put(g, copy, text);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, copy, text);
+	assert_non_null(strstr(strbuf_str(&g->texts), "-6.1-mine.conf has " WORD));
+	assert_has(g, RIG_ENTRY, false);
+}
+
+/* Quoted, or made longer: not what the fix wrote, and it is not undone while it is there. */
+static void test_changed_word(void **state)
+{
+	static const char *const changed[] = {"\"" WORD "\"", WORD ",strict", "iommu=strict,pt"};
+	static const char *const paths[] = {RIG_ENTRY, RIG_LINE};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < 6; i++) {
+		const char *path = paths[i / 3], *start = i / 3 ? "" : "linux /a\noptions ";
+		AUTO_FREE char *text = xprintf("%sroot=a %s quiet\n", start, changed[i % 3]);
+		AUTO_FREE char *without = xprintf("%sroot=a quiet\n", start);
+
+		rig_reset(g);
+		fix(g);
+		rig_put(g, path, text);
+		assert_int_equal(undo(g), FIX_STUCK);
+		assert_get(g, path, text);
+		assert_non_null(strstr(strbuf_str(&g->texts), changed[i % 3]));
+		assert_has(g, i / 3 ? RIG_ENTRY : RIG_LINE, false); /* the others are undone */
+		assert_int_equal(last_state(g), FIX_UNDOING);
+		rig_put(g, path, without);
+		assert_int_equal(undo(g), FIX_DONE);
+		assert_int_equal(last_state(g), FIX_UNDONE);
+	}
+}
+
+/* Such a word of a person's that was there before is none of the fix. */
+static void test_longer_word_of_before(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_put(g, RIG_LINE, "root=a iommu=pt,strict\n");
+	rig_words(g, p, WORD);
+	apply(g, p);
+	rig_put(g, SINCE, "version 6.3\nlinux /6.3\noptions root=a iommu=pt,strict " WORD "\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, RIG_LINE, "root=a iommu=pt,strict\n");
+	assert_get(g, SINCE, "version 6.3\nlinux /6.3\noptions root=a iommu=pt,strict\n");
 }
 
 /* Had the word before: the fix has no step for it. */
@@ -187,6 +274,23 @@ static void test_line_stays_while_it_runs(void **state)
 	rig_put(g, "proc/cmdline", BOOTED);
 	assert_int_equal(undo(g), FIX_DONE);
 	assert_get(g, RIG_LINE, "root=a quiet\n");
+}
+
+/* The distribution's own file, which kernel-install takes before /proc/cmdline, is not hidden for good. */
+static void test_line_of_distribution(void **state)
+{
+	struct rig *g = *state;
+
+	for (int image = 0; image < 2; image++) {
+		rig_reset(g);
+		fix_without_line(g);
+		rig_put(g, "proc/cmdline", BOOTED);
+		rig_put(g, "usr/lib/kernel/cmdline", "root=a quiet\n");
+		g->host.image = image;
+		assert_int_equal(undo(g), FIX_DONE);
+		assert_false(rig_exists(g, RIG_LINE));
+		g->host.image = false;
+	}
 }
 
 /* ---- an image, and partitions that are not mounted ---- */
@@ -324,8 +428,8 @@ static int kernel_install(void *context, const char *const *argv)
 {
 	struct rig *g = context;
 	AUTO_FREE char *line = rig_get(g, RIG_LINE);
-	AUTO_FREE char *text =
-		xprintf("title One\nlinux /6.1/linux\noptions %s", line ? line : BOOTED);
+	AUTO_FREE char *text = xprintf("title One\nversion 6.1\nlinux /6.1/linux\noptions %s",
+				       line ? line : BOOTED);
 
 	g->random++; /* how often it ran */
 	assert_string_equal(argv[1], "add");
@@ -353,9 +457,8 @@ static struct step *add_tool(struct plan *p, bool undoing)
 	return s;
 }
 
-static void test_first_release(void **state)
+static void fix_by_first_release(struct rig *g)
 {
-	struct rig *g = *state;
 	AUTO_PLAN struct plan *p = plan_new();
 	struct plan_wanted *w = ARENA_PUSH(p->arena, p->wanted, p->wanted_n);
 
@@ -370,15 +473,48 @@ static void test_first_release(void **state)
 	apply(g, p);
 	assert_int_equal(g->random, 1);
 	assert_has(g, RIG_ENTRY, true);
+}
+
+static void test_first_release(void **state)
+{
+	struct rig *g = *state;
+
+	fix_by_first_release(g);
 	/* The reboot, and a kernel that came. */
 	rig_put(g, "proc/cmdline", BOOTED);
-	rig_put(g, SINCE, "linux /6.3\noptions " BOOTED);
+	rig_put(g, SINCE, "version 6.3\nlinux /6.3\noptions " BOOTED);
 	assert_int_equal(undo(g), FIX_DONE);
 	assert_int_equal(g->random, 1); /* not run again: it writes kernels in place */
 	assert_has(g, RIG_ENTRY, false);
 	assert_has(g, SINCE, false);
 	assert_get(g, RIG_LINE, "root=a quiet\n");
 	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
+/* Undone in a rescue boot, first without the boot partition: what runs there is not made permanent. */
+static void test_first_release_not_mounted(void **state)
+{
+	struct rig *g = *state;
+
+	for (int image = 0; image < 2; image++) {
+		AUTO_FREE char *from = NULL, *to = NULL;
+
+		rig_reset(g);
+		fix_by_first_release(g);
+		from = xprintf("%s/efi/loader", g->root);
+		to = xprintf("%s/efi/away", g->root);
+		rig_put(g, "proc/cmdline", "root=a systemd.unit=rescue.target\n");
+		g->host.image = image;
+		assert_int_equal(rename(from, to), 0);
+		assert_int_equal(undo(g), FIX_STUCK);
+		assert_int_equal(rename(to, from), 0);
+		assert_int_equal(undo(g), FIX_DONE);
+		assert_int_equal(g->random, 1); /* only when it was applied */
+		assert_get(g, RIG_ENTRY,
+			   "title One\nversion 6.1\nlinux /6.1/linux\noptions root=a quiet\n");
+		assert_int_equal(last_state(g), FIX_UNDONE);
+		g->host.image = false;
+	}
 }
 
 /* Cut short within kernel-install, which may have torn a kernel: it runs again. */
@@ -397,9 +533,8 @@ static int failing_runner(void *context, const char *const *argv, unsigned deadl
 	return rig_run(programs, context, argv, output, ret_status);
 }
 
-static void test_first_release_cut_short(void **state)
+static void cut_short(struct rig *g, const char *line)
 {
-	struct rig *g = *state;
 	AUTO_PLAN struct plan *p = plan_new();
 	struct plan_wanted *w = ARENA_PUSH(p->arena, p->wanted, p->wanted_n);
 	enum fix_result result = FIX_DONE;
@@ -408,16 +543,40 @@ static void test_first_release_cut_short(void **state)
 	*w = (struct plan_wanted){"kernel-parameter", WORD};
 	g->host.run = failing_runner;
 	g->host.run_context = g;
+	if (!line)
+		rig_remove(g, RIG_LINE);
 	add_tool(p, true);
-	rig_file(p, RIG_LINE, "root=a quiet\n", BOOTED);
+	rig_file(p, RIG_LINE, line, BOOTED);
 	add_tool(p, false);
 	assert_int_equal(fix_apply(&g->run, p, &result, &number), 0);
 	assert_int_equal(result, FIX_STUCK);
 	g->host.run = runner;
 	g->random = 0;
+}
+
+static void test_first_release_cut_short(void **state)
+{
+	struct rig *g = *state;
+
+	cut_short(g, "root=a quiet\n");
 	assert_int_equal(undo(g), FIX_DONE);
 	assert_int_equal(g->random, 1);
 	assert_has(g, RIG_ENTRY, false);
+	assert_get(g, RIG_LINE, "root=a quiet\n");
+}
+
+/* The file that the fix made is there when it runs: what a rescue boot has is not taken. */
+static void test_first_release_cut_short_line(void **state)
+{
+	struct rig *g = *state;
+
+	cut_short(g, NULL);
+	rig_put(g, "proc/cmdline", "root=a systemd.unit=rescue.target\n");
+	rig_put(g, RIG_LINE, BOOTED);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_int_equal(g->random, 1);
+	assert_get(g, RIG_ENTRY,
+		   "title One\nversion 6.1\nlinux /6.1/linux\noptions root=a quiet\n");
 	assert_get(g, RIG_LINE, "root=a quiet\n");
 }
 
@@ -427,18 +586,25 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_entries_since),
+		TEST(test_counted_since),
+		TEST(test_copy_of_person),
+		TEST(test_changed_word),
+		TEST(test_longer_word_of_before),
 		TEST(test_word_of_before),
 		TEST(test_changed_since),
 		TEST(test_word_of_person),
 		TEST(test_line_goes),
 		TEST(test_line_stays_while_it_runs),
+		TEST(test_line_of_distribution),
 		TEST(test_image),
 		TEST(test_not_mounted),
 		TEST(test_torn),
 		TEST(test_read_back),
 		TEST(test_real_kernel_install),
 		TEST(test_first_release),
+		TEST(test_first_release_not_mounted),
 		TEST(test_first_release_cut_short),
+		TEST(test_first_release_cut_short_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,8 +127,9 @@ static inline u64 time_ticks(void)
 /* How many polls of a flag go by between two looks at the clock and the abort word. */
 #define POLLS_PER_LOOK 1024
 
-static inline void relax(void)
+static inline void relax(u32 polls)
 {
+	(void)polls;
 }
 
 static inline u32 device_closing(void)
@@ -257,10 +258,21 @@ static inline u64 time_ticks(void)
 
 #define POLLS_PER_LOOK 16
 
-/* Others may need this core to make what is waited for. */
-static inline void relax(void)
+/*
+ * Others may need this core to make what is waited for. Who yields comes behind all that are busy, a time slice
+ * each; who wakes up comes before them, so that only short waits yield.
+ */
+#define POLLS_AWAKE    8
+#define NAP_NS         20000
+
+static inline void relax(u32 polls)
 {
-	sched_yield();
+	const struct timespec nap = {.tv_nsec = NAP_NS};
+
+	if (polls < POLLS_AWAKE)
+		sched_yield();
+	else
+		nanosleep(&nap, NULL);
 }
 
 static inline u32 device_closing(void)
@@ -301,7 +313,6 @@ static inline struct patience patience_of(u64 limit_ns, u64 abort)
 /* Between two polls: WAIT_RUNNING, or why to give up. */
 static inline u32 patience_look(struct patience *p)
 {
-	relax();
 	if (++p->polls % POLLS_PER_LOOK)
 		return WAIT_RUNNING;
 	if (device_closing() || (p->abort && load_acquire(p->abort)))
@@ -314,8 +325,10 @@ static inline u32 wait_for(u64 flag, u32 value, struct patience *p)
 {
 	u32 end = WAIT_RUNNING;
 
-	while ((int)(load_acquire(flag) - value) < 0)
+	for (u32 polls = 0; (int)(load_acquire(flag) - value) < 0; polls++) {
+		relax(polls);
 		if ((end = patience_look(p)) != WAIT_RUNNING)
 			return end;
+	}
 	return WAIT_DONE;
 }

@@ -9,7 +9,7 @@ KERNEL(gate)
 
 	if (grid_id())
 		return;
-	while (end == WAIT_RUNNING)
+	for (u32 polls = 0; end == WAIT_RUNNING; relax(polls++))
 		end = load_acquire(a.open) ? WAIT_DONE : patience_look(&p);
 	store_release(a.report, end);
 }

@@ -59,6 +59,11 @@ u64 pattern_tag_of(const struct station *initiator, const struct station *owner,
 void pattern_found(const struct pattern_pair *p, unsigned direction, enum pattern pattern,
 		   const struct check_report *report, uint64_t words, u64 tag, const char *says);
 
+/* Fills, or checks, the `bytes` at an address as this station sees it, and waits. */
+int pattern_fill(const struct station *s, u64 at, uint64_t bytes, u64 tag);
+int pattern_check(const struct station *s, u64 at, uint64_t bytes, u64 tag,
+		  struct check_report *ret);
+
 int pattern_pull(const struct pattern_pair *p, unsigned from);
 int pattern_graph(const struct pattern_pair *p, unsigned from);
 int pattern_sustained(const struct pattern_pair *p, unsigned from);

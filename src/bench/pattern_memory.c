@@ -42,6 +42,30 @@ static int read_reports(const struct station *s, struct check_report ret[static 
 				 REPORTS * sizeof(*ret));
 }
 
+int pattern_check(const struct station *s, u64 at, uint64_t bytes, u64 tag,
+		  struct check_report *ret)
+{
+	struct check_report reports[REPORTS];
+	int r = clear_reports(s);
+
+	if (r == 0)
+		r = enqueue_check(s, at, bytes, tag, 0);
+	if (r == 0)
+		r = station_wait(s);
+	if (r == 0)
+		r = read_reports(s, reports);
+	if (r == 0)
+		*ret = reports[0];
+	return r;
+}
+
+int pattern_fill(const struct station *s, u64 at, uint64_t bytes, u64 tag)
+{
+	int r = enqueue_fill(s, at, bytes, tag);
+
+	return r < 0 ? r : station_wait(s);
+}
+
 /* ---- reread: nothing waits between two reads of the same place, and the second has to differ ---- */
 
 /* In the second level cache of a 4090, and a quarter of it in any. */
@@ -181,30 +205,6 @@ int pattern_reread(const struct pattern_pair *p, unsigned from)
 #define REMAP_BYTES  (2 * MIB)
 #define REMAP_CYCLES 3
 
-static int check_once(const struct station *s, u64 at, uint64_t bytes, u64 tag,
-		      struct check_report *ret)
-{
-	struct check_report reports[REPORTS];
-	int r = clear_reports(s);
-
-	if (r == 0)
-		r = enqueue_check(s, at, bytes, tag, 0);
-	if (r == 0)
-		r = station_wait(s);
-	if (r == 0)
-		r = read_reports(s, reports);
-	if (r == 0)
-		*ret = reports[0];
-	return r;
-}
-
-static int fill_once(const struct station *s, u64 at, uint64_t bytes, u64 tag)
-{
-	int r = enqueue_fill(s, at, bytes, tag);
-
-	return r < 0 ? r : station_wait(s);
-}
-
 /* What the owner wrote is read by the other, what the other wrote by the owner. */
 static int use_mapping(const struct pattern_pair *p, unsigned from, const struct area *owned,
 		       const struct area *seen, enum pattern pattern, u64 round, const char *says)
@@ -213,16 +213,16 @@ static int use_mapping(const struct pattern_pair *p, unsigned from, const struct
 	u64 tag = pattern_tag_of(s, owner, round), back = pattern_tag_of(s, owner, round + 1);
 	uint64_t bytes = owned->memory.size / WORD * WORD;
 	struct check_report report = {0};
-	int r = fill_once(owner, owned->at, bytes, tag);
+	int r = pattern_fill(owner, owned->at, bytes, tag);
 
 	if (r == 0)
-		r = check_once(s, seen->at, bytes, tag, &report);
+		r = pattern_check(s, seen->at, bytes, tag, &report);
 	if (r < 0)
 		return r;
 	pattern_found(p, from, pattern, &report, bytes / WORD, tag, says);
-	r = fill_once(s, seen->at, bytes, back);
+	r = pattern_fill(s, seen->at, bytes, back);
 	if (r == 0)
-		r = check_once(owner, owned->at, bytes, back, &report);
+		r = pattern_check(owner, owned->at, bytes, back, &report);
 	if (r < 0)
 		return r;
 	pattern_found(p, from, pattern, &report, bytes / WORD, back, says);

@@ -11,22 +11,21 @@
 #include <unistd.h>
 
 #define DEVICES  3
-#define PAIRS    ((size_t)DEVICES * DEVICES)
 #define MEMORY   (4ul << 20)
-#define LIMIT_US 2000000
+#define LIMIT_US 60000000 /* nothing here hangs */
 
-static struct device_request *request_of(struct fault fault)
+static struct device_request *request_of(size_t n, struct fault fault)
 {
 	struct device_request *q = calloc(1, sizeof(*q));
 
 	assert_non_null(q);
 	*q = (struct device_request){.kind = DEVICE_HOST,
-				     .n = DEVICES,
+				     .n = n,
 				     .host.memory_bytes = MEMORY,
 				     .host.fault = fault};
-	for (int i = 0; i < DEVICES; i++) {
-		q->number[i] = i;
-		for (int j = 0; j < DEVICES; j++)
+	for (size_t i = 0; i < n; i++) {
+		q->number[i] = (int)i;
+		for (size_t j = 0; j < n; j++)
 			q->host.link_gbps[i][j] = 2;
 	}
 	return q;
@@ -44,7 +43,7 @@ struct devices {
 
 static void open_devices(struct devices *d, struct fault fault)
 {
-	struct device_request *q = request_of(fault);
+	struct device_request *q = request_of(DEVICES, fault);
 
 	memset(d, 0, sizeof(*d));
 	q->n = 1;
@@ -225,10 +224,11 @@ static int open_here(void *context, const struct device_request *one, struct dev
 	return device_open(one, ret);
 }
 
-static void run(struct fault fault, double long_s, uint64_t memory, struct test_result *ret)
+static void run(size_t n, struct fault fault, double long_s, uint64_t memory,
+		struct test_result *ret)
 {
 	static const struct test_hooks none;
-	struct device_request *devices = request_of(fault);
+	struct device_request *devices = request_of(n, fault);
 	struct test_request *q = calloc(1, sizeof(*q));
 
 	assert_non_null(q);
@@ -249,10 +249,10 @@ static void run(struct fault fault, double long_s, uint64_t memory, struct test_
 
 static void assert_all_right(const struct test_result *r, bool on_request)
 {
-	for (size_t i = 0; i < PAIRS; i++) {
+	for (size_t i = 0; i < r->n * r->n; i++) {
 		const struct pair_result *p = &r->pairs[i];
 
-		if (i / DEVICES == i % DEVICES)
+		if (i / r->n == i % r->n)
 			continue;
 		if (p->state != PAIR_RIGHT)
 			fail_msg("pair %zu: %s: %s", i, wrong_word(p->kind), p->sentence);
@@ -268,7 +268,7 @@ static void test_healthy(void **state)
 	struct test_result r;
 
 	(void)state;
-	run((struct fault){FAULT_NONE, -1, -1}, 0, 0, &r);
+	run(DEVICES, (struct fault){FAULT_NONE, -1, -1}, 0, 0, &r);
 	assert_all_right(&r, false);
 	test_result_done(&r);
 }
@@ -278,32 +278,37 @@ static void test_long(void **state)
 	struct test_result r;
 
 	(void)state;
-	run((struct fault){FAULT_NONE, -1, -1}, 0.1, 16ul << 20, &r);
+	run(DEVICES, (struct fault){FAULT_NONE, -1, -1}, 0.1, 16ul << 20, &r);
 	assert_all_right(&r, true);
 	test_result_done(&r);
+}
+
+/* Two devices, of which the first has the fault on its way to the second: what it is called there, and where else. */
+static void assert_there_alone(const struct test_result *r, enum fault_kind fault,
+			       enum pattern pattern)
+{
+	const struct pair_result *there = test_pair(r, 0, 1), *back = test_pair(r, 1, 0);
+
+	if (there->state != PAIR_WRONG || there->pattern != pattern)
+		fail_msg("%s: %s by '%s' (%s)", fault_word(fault), wrong_word(there->kind),
+			 pattern_rows[there->pattern].name, there->sentence);
+	if (back->state != PAIR_RIGHT || back->pattern != PATTERN_NONE)
+		fail_msg("%s, the other way: %s (%s)", fault_word(fault), wrong_word(back->kind),
+			 back->sentence);
 }
 
 /* A page that no transfer goes through: all that always runs passes, and so does load. */
 static void test_hole(void **state)
 {
-	const struct fault fault = {FAULT_HOLE, 1, 2};
+	const struct fault fault = {FAULT_HOLE, 0, 1};
 	struct test_result r;
 
 	(void)state;
-	run(fault, 0, 16ul << 20, &r);
+	run(2, fault, 0, 16ul << 20, &r);
 	assert_all_right(&r, false);
 	test_result_done(&r);
-	run(fault, 0.1, 16ul << 20, &r);
-	for (size_t i = 0; i < PAIRS; i++) {
-		const struct pair_result *p = &r.pairs[i];
-		bool injected = i == 1 * DEVICES + 2;
-
-		if (i / DEVICES == i % DEVICES)
-			continue;
-		if (p->state != (injected ? PAIR_WRONG : PAIR_RIGHT))
-			fail_msg("pair %zu: %s (%s)", i, wrong_word(p->kind), p->sentence);
-		assert_int_equal(p->pattern, injected ? PATTERN_LAST : PATTERN_NONE);
-	}
+	run(2, fault, 0.1, 16ul << 20, &r);
+	assert_there_alone(&r, FAULT_HOLE, PATTERN_LAST);
 	test_result_done(&r);
 }
 
@@ -319,31 +324,20 @@ static const struct {
 	{FAULT_LATE,       PATTERN_FLAGS,  WRONG_OLD},
 	{FAULT_REREAD,     PATTERN_REREAD, WRONG_OLD},
 	{FAULT_REMAP,      PATTERN_REMAP,  WRONG_OLD},
-	{FAULT_IPC_OFFSET, PATTERN_PULL,   WRONG_N}, /* whatever lies there */
+	{FAULT_IPC_OFFSET, PATTERN_PULL,   WRONG_ZEROS},
 };
 /* clang-format on */
 
-/* Copies, round trips and sums pass; the pattern finds it, of the pair that has it alone. */
+/* Copies, round trips and sums pass; the pattern finds it. */
 static void test_whole_runs(void **state)
 {
 	(void)state;
 	for (size_t f = 0; f < sizeof(found) / sizeof(found[0]); f++) {
 		struct test_result r;
 
-		run((struct fault){found[f].fault, 1, 2}, 0, 0, &r);
-		for (size_t i = 0; i < PAIRS; i++) {
-			const struct pair_result *p = &r.pairs[i];
-			bool injected = i == 1 * DEVICES + 2;
-
-			if (i / DEVICES == i % DEVICES)
-				continue;
-			if (p->state != (injected ? PAIR_WRONG : PAIR_RIGHT))
-				fail_msg("%s, pair %zu: %s (%s)", fault_word(found[f].fault), i,
-					 wrong_word(p->kind), p->sentence);
-			assert_int_equal(p->pattern, injected ? found[f].pattern : PATTERN_NONE);
-			if (injected && found[f].kind != WRONG_N)
-				assert_int_equal(p->kind, found[f].kind);
-		}
+		run(2, (struct fault){found[f].fault, 0, 1}, 0, 0, &r);
+		assert_there_alone(&r, found[f].fault, found[f].pattern);
+		assert_int_equal(test_pair(&r, 0, 1)->kind, found[f].kind);
 		assert_int_equal(r.arms[ARM_P2P].state, PAIR_RIGHT);
 		test_result_done(&r);
 	}

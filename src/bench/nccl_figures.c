@@ -55,6 +55,18 @@ static void add_arm(struct figures *f, const struct nccl_result *r, bool staged)
 	}
 }
 
+/* A test of all ranks' GPUs at once. */
+static void add_check(struct figures *f, const struct nccl_result *on)
+{
+	struct figure *row = figures_add(f, METRIC_ALL_VERIFIED, -1, -1, nccl_wrong(on) == 0);
+	int *among = arena_alloc(f->arena, f->gpu_n + 1, sizeof(*among));
+
+	for (size_t i = 0; i < f->gpu_n; i++)
+		among[i] = (int)i;
+	row->among = among;
+	row->among_n = f->gpu_n;
+}
+
 struct figures *nccl_figures(const struct nccl_result *on, const struct nccl_result *off,
 			     const char *device)
 {
@@ -68,6 +80,8 @@ struct figures *nccl_figures(const struct nccl_result *on, const struct nccl_res
 							    : "");
 	for (size_t i = 0; i < on->rank_n && i < FIGURES_MAX_GPUS; i++)
 		figures_add_gpu(f, on->ranks[i].pci, on->ranks[i].name, on->ranks[i].ordinal);
+	if (on->plan.check && on->row_n)
+		add_check(f, on);
 	add_arm(f, on, false);
 	if (off)
 		add_arm(f, off, true);

@@ -92,7 +92,9 @@ struct figures *test_figures(const struct test_result *r, const char *const *nam
 	if (!pci)
 		f->note = "a test of stand-ins";
 	for (size_t k = 0; k < r->n; k++) {
-		figures_add_gpu(f, pci ? pci[k] : "", names[k], r->devices[k].info.ordinal);
+		const struct device_info *info = &r->devices[k].info;
+
+		figures_add_gpu(f, pci ? pci[k] : "", pci ? info->name : names[k], info->ordinal);
 		add_own_memory(f, r, k);
 	}
 	for (size_t k = 0; k < r->n * r->n; k++)

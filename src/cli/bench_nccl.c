@@ -13,6 +13,7 @@
 #include "cli/device_options.h"
 #include "cli/progress.h"
 #include "ingest/nccl_log.h"
+#include "ingest/observe.h"
 #include "report/document.h"
 #include "report/report.h"
 #include "report/report_nccl.h"
@@ -375,29 +376,35 @@ static void print_verdict(struct session *s)
 	document_free(d);
 }
 
-static int print_figures(struct session *s, enum exit_code code)
+static struct figures *make_figures(const struct session *s)
 {
 	const struct nccl_arm *on = &s->arms[0];
 	const struct nccl_result *off = &s->arms[1].result;
 	struct figures *f = nccl_figures(&on->result, off->row_n ? off : NULL, on->device);
-	int r;
 
+	if (on->log)
+		nccl_log_add_figures(on->log, f);
 	figures_stamp(f, on->machine);
-	r = print_json(figures_to_json(f), code);
-	figures_free(f);
-	return r;
+	return f;
 }
 
-/* What there is, also after an error. */
+/* What there is, also after an error. Stand-ins and several hosts say nothing of this machine. */
 static int print_results(struct session *s, enum exit_code code)
 {
+	struct figures *f;
+	int r = (int)code;
+
 	if (s->quiet || !s->arms[0].result.start.ranks)
-		return (int)code;
+		return r;
+	f = make_figures(s);
 	if (s->options->common.json)
-		return print_figures(s, code);
-	if (!s->options->format)
+		r = print_json(figures_to_json(f), code);
+	else if (!s->options->format)
 		print_verdict(s);
-	return (int)code;
+	if (s->arms[0].machine && !devices_are_stand_ins(&s->devices) && store_keep(f) < 0)
+		fail(EXIT_WELL, "the results are not kept for onehop check: %s", err_msg());
+	figures_free(f);
+	return r;
 }
 
 /* ---- together ---- */

@@ -506,6 +506,8 @@ static int run_devices(struct p2p_command *c)
 	measure(c);
 	f = make_figures(c);
 	code = print_report(c, f);
+	if (!devices_are_stand_ins(&c->devices) && store_keep(f) < 0)
+		fail(EXIT_WELL, "the results are not kept for onehop check: %s", err_msg());
 	figures_free(f);
 	p2p_result_done(&c->result);
 	return code;

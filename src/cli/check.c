@@ -6,7 +6,6 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "ingest/observe.h"
 #include "report/report.h"
 
 #include <string.h>
@@ -14,7 +13,8 @@
 struct check_options {
 	struct common_options common;
 	int fail_on;
-	struct string_list observed, ignore, require;
+	struct observed_options observed;
+	struct string_list ignore, require;
 	const char *explain, *gpus;
 	int list;
 };
@@ -28,10 +28,7 @@ static const char *const list_formats[] = {"text", "markdown", "scdoc", NULL};
 static const struct option check_table[] = {
 	COMMON_FROM(struct check_options),
 	COMMON_PID(struct check_options),
-	{"observed", 0, OPTION_LIST, AT(observed), "FILE",
-		"weigh what this result shows too: JSON of onehop test or bench p2p, the output of "
-		"p2pBandwidthLatencyTest or nvbandwidth -j, a debug log of NCCL; repeatable",
-		NULL, 0, 0, 0},
+	COMMON_OBSERVED(struct check_options),
 	{"fail-on", 0, OPTION_CHOICE, AT(fail_on), "SEVERITY",
 		"exit 1 from this severity on: info, warning (the default), error, never",
 		fail_on_words, 0, 0, 0},
@@ -222,7 +219,8 @@ static int print_check(const struct diagnosis *d, const struct check_options *o,
 		       const struct outlook *l)
 {
 	const struct planning how = {.from = o->common.from, .lifetime = CHANGE_LASTING};
-	struct check_fixes fixes = {.observed = o->observed.n > 0};
+	struct check_fixes fixes = {.observed = o->observed.files.n > 0,
+				    .no_store = o->observed.no_store};
 	struct planned planned = {0};
 	struct document *out;
 	int r;
@@ -276,12 +274,8 @@ static int run_check(const void *options, const char *const *args)
 	}
 	if (o->gpus && !o->require.n)
 		return fail(EXIT_REFUSED, "--gpus says of which GPUs --require speaks");
-	if (load_machine(&o->common, MACHINE_TO_JUDGE, &m) < 0)
+	if (load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	if (observe_files(o->observed.items, o->observed.n, m) < 0) {
-		machine_free(m);
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	}
 	r = check_machine(m, o);
 	machine_free(m);
 	return r;

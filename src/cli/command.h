@@ -25,12 +25,24 @@ struct common_options {
 	bool json, no_color, verbose, help;
 };
 
+/* Which results are weighed. */
+struct observed_options {
+	struct string_list files;
+	bool no_store;
+};
+
 /* clang-format off */
 /* Rows that commands put into their tables; TYPE has a member `common`. */
 #define COMMON_FROM(TYPE)  {"from", 0, OPTION_FILE, offsetof(TYPE, common.from), "FILE", \
 	"judge this recording, copied tree or lspci -xxxx dump instead of the host", NULL, 0, 0, 0}
 #define COMMON_PID(TYPE)   {"pid", 0, OPTION_NUMBER, offsetof(TYPE, common.pid), "N", \
 	"take NCCL's settings and library from the running process N", NULL, 0, 0, 0}
+/* TYPE has a member `observed`, a struct observed_options. */
+#define COMMON_OBSERVED(TYPE) {"observed", 0, OPTION_LIST, offsetof(TYPE, observed.files), "FILE", \
+	"weigh what this result shows too: JSON of onehop test or bench p2p, the output of " \
+	"p2pBandwidthLatencyTest or nvbandwidth -j, a debug log of NCCL; repeatable", NULL, 0, 0, 0}, \
+	{"no-observed", 0, OPTION_FLAG, offsetof(TYPE, observed.no_store), NULL, \
+	"do not weigh what onehop test and bench left in the state folder", NULL, 0, 0, 0}
 #define COMMON_JSON(TYPE)  {"json", 0, OPTION_FLAG, offsetof(TYPE, common.json), NULL, \
 	"print JSON (schema 1, see docs/json.md)", NULL, 0, 0, 0}
 #define COMMON_COLOR(TYPE) {"no-color", 0, OPTION_FLAG, offsetof(TYPE, common.no_color), NULL, \
@@ -89,6 +101,10 @@ int fail(enum exit_code code, const char *fmt, ...) __attribute__((format(printf
 int check_pid(const struct common_options *c);
 /* Reads the live host, or what --from names. 0 or a negative errno with a sentence. */
 int load_machine(const struct common_options *c, unsigned parts, struct machine **ret);
+
+/* The same with the results that are to be weighed. */
+int load_observed(const struct common_options *c, const struct observed_options *o, unsigned parts,
+		  struct machine **ret);
 
 /* "OPTION: no rule 'ID'; did you mean ...?"; returns the code. */
 int no_rule(const char *option, const char *id);

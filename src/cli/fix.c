@@ -11,7 +11,6 @@
 #include "cli/fixing.h"
 #include "cli/planning.h"
 #include "diagnose/diagnose.h"
-#include "ingest/observe.h"
 #include "machine/machine.h"
 
 #include <limits.h>
@@ -20,7 +19,7 @@
 struct fix_options {
 	struct common_options common;
 	const char *root;
-	struct string_list observed;
+	struct observed_options observed;
 	int iommu;
 	bool apply, yes, dry_run, now, kept, at_boot, trial, no_trial, confirm, when_healthy;
 };
@@ -41,8 +40,7 @@ static const struct option fix_table[] = {
 		NULL, 0, 0, 0},
 	COMMON_FROM(struct fix_options),
 	COMMON_ROOT(struct fix_options),
-	{"observed", 0, OPTION_LIST, AT(observed), "FILE",
-		"weigh what this result shows too, as check does; repeatable", NULL, 0, 0, 0},
+	COMMON_OBSERVED(struct fix_options),
 	{"iommu", 0, OPTION_CHOICE, AT(iommu), "HOW",
 		"what to do about an IOMMU that translates: pt (the default), which lets devices "
 		"of the host through, or off", iommu_words, 0, 0, 0},
@@ -109,8 +107,7 @@ static int judge_machine(struct job *p)
 {
 	const struct fix_options *o = p->o;
 
-	if (load_machine(&o->common, MACHINE_TO_JUDGE, &p->machine) < 0 ||
-	    observe_files(o->observed.items, o->observed.n, p->machine) < 0)
+	if (load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, &p->machine) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	p->topology = topology_new(p->machine);
 	p->diagnosis = diagnose(p->topology);
@@ -153,10 +150,12 @@ static void add_words(const struct job *p, const char *root, struct strbuf *b)
 		strbuf_printf(b, " %s", p->rules[i]);
 	if (o->iommu)
 		strbuf_printf(b, " --iommu %s", iommu_words[o->iommu - 1]);
-	for (size_t i = 0; i < o->observed.n; i++) {
+	for (size_t i = 0; i < o->observed.files.n; i++) {
 		strbuf_puts(b, " --observed ");
-		strbuf_shell_word(b, o->observed.items[i]);
+		strbuf_shell_word(b, o->observed.files.items[i]);
 	}
+	if (o->observed.no_store)
+		strbuf_puts(b, " --no-observed");
 	if (o->now != o->kept)
 		strbuf_puts(b, o->now ? " --now" : " --kept");
 	if (o->trial || o->no_trial)
@@ -406,7 +405,7 @@ static int fix_machine(struct job *p)
 static int confirm_or_refuse(const struct fix_options *o, const char *const *args)
 {
 	if (*args || o->apply || o->dry_run || o->trial || o->no_trial || o->now || o->kept ||
-	    o->iommu || o->observed.n || o->root || o->common.from)
+	    o->iommu || o->observed.files.n || o->root || o->common.from)
 		return fail(EXIT_REFUSED,
 			    "--confirm keeps what this boot tries, as it was planned: it takes no "
 			    "rules, and no other option that says what to do");

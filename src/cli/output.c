@@ -7,6 +7,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "ingest/ingest.h"
+#include "ingest/observe.h"
 #include "machine/machine.h"
 #include "report/document.h"
 #include "report/json_layout.h"
@@ -52,6 +53,22 @@ int load_machine(const struct common_options *c, unsigned parts, struct machine 
 	int r = check_pid(c);
 
 	return r < 0 ? r : ingest_machine(c->from, c->pid, parts, ret);
+}
+
+int load_observed(const struct common_options *c, const struct observed_options *o, unsigned parts,
+		  struct machine **ret)
+{
+	struct machine *m;
+	int r = load_machine(c, o->no_store ? parts & ~MACHINE_OBSERVED : parts, &m);
+
+	if (r < 0)
+		return r;
+	r = observe_files(o->files.items, o->files.n, m);
+	if (r < 0)
+		machine_free(m);
+	else
+		*ret = m;
+	return r;
 }
 
 /* ---- printing ---- */

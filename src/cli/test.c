@@ -338,7 +338,7 @@ static void keep_results(struct test_command *c)
 	if (is_host(c))
 		return;
 	f = make_figures(c);
-	if (store_keep(c->identity.boot_id, c->identity.driver, f) < 0)
+	if (store_keep(f) < 0)
 		fail(EXIT_WELL, "the results are not kept for onehop check: %s", err_msg());
 	figures_free(f);
 }

@@ -7,7 +7,6 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "diagnose/diagnose.h"
-#include "ingest/observe.h"
 #include "report/report.h"
 
 #include <errno.h>
@@ -19,7 +18,7 @@ struct topo_options {
 	bool matrix;
 	int p2p;
 	const char *svg;
-	struct string_list observed;
+	struct observed_options observed;
 };
 
 /* In the order of enum p2p_cap. */
@@ -38,10 +37,7 @@ static const struct option topo_table[] = {
 	{"svg", 0, OPTION_FILE, AT(svg), "FILE",
 		"draw sockets, bridges, GPUs and NICs, with what is wrong where it is wrong; - is "
 		"standard output", NULL, 0, 0, 0},
-	{"observed", 0, OPTION_LIST, AT(observed), "FILE",
-		"weigh what this result shows too: JSON of onehop test or bench p2p, the output of "
-		"p2pBandwidthLatencyTest or nvbandwidth -j, a debug log of NCCL; repeatable",
-		NULL, 0, 0, 0},
+	COMMON_OBSERVED(struct topo_options),
 	COMMON_JSON(struct topo_options),
 	COMMON_COLOR(struct topo_options),
 	COMMON_WIDTH(struct topo_options),
@@ -188,14 +184,10 @@ static int run_topo(const void *options, const char *const *args)
 	if ((o->matrix != 0) + (o->p2p != 0) + (o->svg != NULL) + o->common.json > 1)
 		return fail(EXIT_REFUSED,
 			    "topo prints one thing at a time: -m, -p2p, --svg or --json");
-	if (o->observed.n && view.parts != MACHINE_TO_JUDGE)
+	if (o->observed.files.n && view.parts != MACHINE_TO_JUDGE)
 		return fail(EXIT_REFUSED, "--observed changes nothing in what -m and -p2p print");
-	if (load_machine(&o->common, view.parts, &m) < 0)
+	if (load_observed(&o->common, &o->observed, view.parts, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	if (observe_files(o->observed.items, o->observed.n, m) < 0) {
-		machine_free(m);
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	}
 	t = topology_new(m);
 	r = view.print(t, o);
 	topology_free(t);

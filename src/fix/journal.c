@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/date.h"
 #include "base/err.h"
 #include "base/source.h"
 #include "base/strbuf.h"
@@ -586,7 +587,7 @@ int journal_begin(struct fix_host *h, struct plan *p, struct journal_entry *ret)
 	if (r < 0)
 		return r;
 	e.number = n ? numbers[n - 1] + 1 : 1;
-	journal_now(e.date);
+	date_now(e.date);
 	journal_boot_id(h, e.boot_id);
 	memcpy(e.last_boot_id, e.boot_id, sizeof(e.boot_id));
 	e.marks = arena_alloc(p->arena, p->step_n, sizeof(*e.marks));

@@ -2,6 +2,7 @@
 /* log.jsonl: one line an event. */
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/date.h"
 #include "base/err.h"
 #include "fix/journal_parts.h"
 
@@ -32,15 +33,6 @@ const char *fix_state_word(enum fix_state s)
 const char *step_mark_word(enum step_mark m)
 {
 	return mark_words[m];
-}
-
-void journal_now(char ret[static 32])
-{
-	time_t now = time(NULL);
-	struct tm tm;
-
-	if (!gmtime_r(&now, &tm) || !strftime(ret, 32, "%Y-%m-%dT%H:%M:%SZ", &tm))
-		ret[0] = '\0';
 }
 
 /* ---- writing ---- */
@@ -80,7 +72,7 @@ char *journal_mark_text(size_t step, enum step_mark mark, const char *text, cons
 	char now[32];
 	json_t *o;
 
-	journal_now(now);
+	date_now(now);
 	o = json_pack("{s:s, s:I, s:s}", "time", now, "step", (json_int_t)step, "mark",
 		      mark_words[mark]);
 	set_text(o, "text", text);
@@ -92,7 +84,7 @@ char *journal_state_text(enum fix_state state, const char *boot_id)
 {
 	char now[32];
 
-	journal_now(now);
+	date_now(now);
 	return line_of(json_pack("{s:s, s:s, s:s}", "time", now, "state", state_words[state],
 				 "boot_id", boot_id));
 }

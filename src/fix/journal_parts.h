@@ -29,5 +29,3 @@ void journal_note_trial(struct fix_host *h, struct journal_entry *e);
 
 /* Of an entry of an earlier release, whose contents are read: its steps as they are undone today. */
 void journal_amend(struct journal_entry *e);
-
-void journal_now(char ret[static 32]); /* "2026-11-21T23:05:00Z" */

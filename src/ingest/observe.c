@@ -101,6 +101,26 @@ static int refuse_stand_ins(const struct figures *f)
 	return 0;
 }
 
+/* Another model in the same place is another machine, or this one before it was rebuilt. */
+static int refuse_models(const struct figures *f, const struct machine *m, const int *gpus)
+{
+	AUTO_STRBUF struct strbuf others = {0};
+	struct figures *now = figures_of_machine(m);
+
+	for (size_t i = 0; i < f->gpu_n; i++) {
+		const struct figure_gpu *g = &now->gpus[gpus[i]];
+
+		if (!figure_gpu_is(&f->gpus[i], g))
+			strbuf_printf(&others, "%sGPU%d %s is %s there and %s here",
+				      others.len ? ", " : "", gpus[i], g->pci, f->gpus[i].name,
+				      g->name);
+	}
+	figures_free(now);
+	return others.len ? err_set(ENODEV, "%s: is of other GPUs than this machine's: %s", f->name,
+				    strbuf_str(&others))
+			  : 0;
+}
+
 int figures_observe(const struct figures *f, struct machine *m)
 {
 	AUTO_FREE int *gpus = xcalloc(f->gpu_n + 1, sizeof(*gpus));
@@ -108,6 +128,8 @@ int figures_observe(const struct figures *f, struct machine *m)
 
 	if (r == 0)
 		r = match_gpus(m, f->name, f->gpus, f->gpu_n, gpus);
+	if (r == 0)
+		r = refuse_models(f, m, gpus);
 	if (r < 0)
 		return r;
 	r = observed_add_figures(m, f, gpus, false);
@@ -115,6 +137,7 @@ int figures_observe(const struct figures *f, struct machine *m)
 		return err_set(EINVAL,
 			       "%s: is a result of %s that tells nothing of single pairs of GPUs",
 			       f->name, f->tool);
+	weighed_add(m, f, gpus, false)->observed_n = (size_t)r;
 	return r;
 }
 
@@ -257,6 +280,45 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 		       "%s: no line of this log of NCCL tells how GPUs reach each other; set "
 		       "NCCL_DEBUG=INFO",
 		       l->name);
+}
+
+static int figure_gpu_at(const struct figures *f, const char *pci)
+{
+	for (size_t i = 0; pci && i < f->gpu_n; i++)
+		if (f->gpus[i].pci && strcmp(f->gpus[i].pci, pci) == 0)
+			return (int)i;
+	return -1;
+}
+
+static bool was_told(const struct nccl_log *l)
+{
+	for (size_t i = 0; i < l->setting_n; i++)
+		if (text_starts_with(l->settings[i].name, "NCCL_P2P_") ||
+		    text_starts_with(l->settings[i].name, "NCCL_SHM_"))
+			return true;
+	return false;
+}
+
+static void add_way(struct figures *f, const struct nccl_log *l, size_t i, size_t j)
+{
+	const struct nccl_pair *p = nccl_log_pair(l, i, j);
+	int initiator = figure_gpu_at(f, l->devices[i].pci);
+	int target = figure_gpu_at(f, l->devices[j].pci);
+
+	if (initiator < 0 || target < 0 || initiator == target || nccl_pair_way(p) == NCCL_WAY_NONE)
+		return;
+	figures_add(f, METRIC_NCCL_P2P, initiator, target, nccl_way_is_p2p(nccl_pair_way(p)))
+		->kind = arena_strdup(f->arena, p->transports);
+}
+
+void nccl_log_add_figures(const struct nccl_log *l, struct figures *f)
+{
+	if (!one_host(l) || was_told(l))
+		return;
+	for (size_t i = 0; i < l->device_n; i++)
+		for (size_t j = 0; j < l->device_n; j++)
+			if (i != j)
+				add_way(f, l, i, j);
 }
 
 /* ---- files ---- */

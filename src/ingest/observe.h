@@ -17,6 +17,11 @@ struct nccl_log;
 int figures_observe(const struct figures *f, struct machine *m);
 int nccl_log_observe(const struct nccl_log *l, struct machine *m);
 /*
+ * Adds to figures of the same run which way NCCL took between their GPUs. Nothing if a variable told NCCL how
+ * to go: that says nothing of the machine.
+ */
+void nccl_log_add_figures(const struct nccl_log *l, struct figures *f);
+/*
  * The same of files, recognised by content: results that figures_open reads, and NCCL's debug logs,
  * also both in one file. 0 or a negative errno with a sentence.
  */

@@ -418,6 +418,7 @@ static void read_firmware(struct reader *r, struct kernel *k)
 	k->grubby = read_grubby(r);
 	k->board = read_pair(r, "board_vendor", "board_name");
 	k->bios = read_pair(r, "bios_version", "bios_date");
+	k->boot_id = read_str(r, "proc/sys/kernel/random/boot_id");
 }
 
 void kernel_read(struct reader *r)

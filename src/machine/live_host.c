@@ -483,18 +483,18 @@ static int make_peer_memory_symbol(void *context, char **ret, size_t *ret_size)
 	return give(&out, ret, ret_size);
 }
 
-/* ---- observed.json ---- */
+/* ---- results of earlier runs ---- */
 
-static int make_observed(void *context, char **ret, size_t *ret_size)
+static int read_kept(int root_fd, const char *name, char **ret, size_t *ret_size)
 {
 	AUTO_FREE char *folder = state_folder(), *path = NULL;
 	AUTO_STRBUF struct strbuf out = {0};
 	int r;
 
-	(void)context;
+	(void)root_fd;
 	if (!folder)
 		return -ENOENT;
-	path = xprintf("%s/observed.json", folder);
+	path = xprintf("%s/%s", folder, name);
 	r = slurp(AT_FDCWD, path, &out);
 	/* The home of a service is often /dev/null: no folder is there. Who sets the other means one. */
 	if (r == -ENOTDIR && strcmp(state_variable(), "HOME") == 0)
@@ -628,7 +628,9 @@ const struct source_provider live_providers[] = {
 	{"nvml.json",                  nvml_capture,             NULL},
 	{"nvml-p2p.json",              nvml_capture_p2p,         NULL},
 	{"rm.json",                    rm_capture,               NULL},
-	{"observed.json",              make_observed,            NULL},
+	{"*observed.json",             NULL,                     read_kept},
+	{"*observed-p2p.json",         NULL,                     read_kept},
+	{"*observed-nccl.json",        NULL,                     read_kept},
 	{"*/config",                   NULL,                     live_read_config},
 	{"*proc/cpuinfo",              NULL,                     read_cpuinfo},
 	{"*proc/iomem",                NULL,                     read_iomem},

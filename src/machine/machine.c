@@ -25,7 +25,7 @@ static const struct {
 	{MACHINE_HOST, nccl_read},
 	{MACHINE_HOST, applied_read},
 	{MACHINE_GPUS | MACHINE_NVML_ANY | MACHINE_RM, gpu_read}, /* late: it waits for NVML */
-	{MACHINE_GPUS | MACHINE_NVML_ANY, observed_read},
+	{MACHINE_OBSERVED, observed_read},
 };
 
 static const char *virtual_file(struct reader *r, const char *name)

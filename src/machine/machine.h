@@ -259,6 +259,7 @@ struct kernel {
 	struct fact_str distribution_like; /* "rhel centos fedora"; absent: none */
 	struct fact_str board;             /* DMI vendor and board name */
 	struct fact_str bios;              /* DMI version and date */
+	struct fact_str boot_id;           /* of this start of the machine */
 };
 
 /* Programs that make or change boot entries. */
@@ -404,6 +405,17 @@ struct applied {
 	const char *from;           /* "var/lib/onehop/in-force:2" */
 };
 
+/* A result that was looked at: of this machine's store, or a file that a person named. */
+struct weighed {
+	struct observed_run run;
+	const char *from;  /* the file; of the store its folder, "" in a recording */
+	bool kept;         /* it is of the store */
+	int64_t age_s;     /* -1: not known, or of a recording */
+	size_t observed_n; /* what it gave to machine.observed */
+	/* What has changed since. Of the store it is stale then, and not weighed. */
+	struct changed changed;
+};
+
 /* Something that could not be read or made sense of; shown as a finding, never fatal. */
 struct trouble {
 	const char *where; /* path, register, call */
@@ -453,6 +465,8 @@ struct machine {
 
 	struct observed *observed;
 	size_t observed_n;
+	struct weighed *weighed;
+	size_t weighed_n;
 
 	struct applied *applied;
 	size_t applied_n;
@@ -482,10 +496,11 @@ enum machine_part {
 	MACHINE_MODULE_FILE = 1 << 22,  /* nvidia's, which is large: has it P2P through BAR1? */
 	MACHINE_BOOT = 1 << 24,         /* who keeps the kernel's command line */
 	MACHINE_GUESTS = 1 << 25, /* which files give devices to virtual machines: for fix alone */
+	MACHINE_OBSERVED = 1 << 26, /* results in the store; the GPUs are needed too */
 	MACHINE_RM = 1 << 23, /* how GPUs are connected, from the resource manager of the driver */
 	MACHINE_NVML_ANY = MACHINE_NVML | MACHINE_NVML_P2P | MACHINE_NVML_STATE |
 			   MACHINE_NVML_LINKS | MACHINE_P2P_ALL,
-	MACHINE_TO_JUDGE = ((1 << 11) - 1) | MACHINE_RM | MACHINE_BOOT,
+	MACHINE_TO_JUDGE = ((1 << 11) - 1) | MACHINE_RM | MACHINE_BOOT | MACHINE_OBSERVED,
 	MACHINE_ALL =
 		MACHINE_TO_JUDGE | MACHINE_P2P_ALL | MACHINE_NVML_DETAILS | MACHINE_MODULE_FILE,
 };

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What results say of a machine, and what `onehop test` found on it since it was started (observed.json). */
+/* What results say of a machine, and which of those in its store still hold. */
 #include "machine/observed.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/date.h"
 #include "base/err.h"
 #include "base/rate.h"
+#include "base/state.h"
 #include "machine/read.h"
 #include "result/comparison.h"
 #include "result/figures_json.h"
 
 #include <string.h>
 
-#define DOCUMENT "observed.json"
+const struct kept_run kept_runs[KEPT_RUN_N] = {
+	{"onehop test", "observed.json"},
+	{"onehop bench p2p", "observed-p2p.json"},
+	{"onehop bench nccl", "observed-nccl.json"},
+};
 
 /* ---- adding ---- */
 
@@ -62,14 +68,88 @@ bool observed_is_failed_test(const struct observed *o)
 	return o->kind == OBSERVED_RUN_FAILURE && o->failure.kind == RUN_TEST_FAILED;
 }
 
-void figures_number_gpus(struct figures *f, const struct machine *m)
-{
-	for (size_t i = 0; i < f->gpu_n; i++) {
-		const struct gpu *g = f->gpus[i].pci ? machine_gpu_at(m, f->gpus[i].pci) : NULL;
+/* ---- what a result was measured under ---- */
 
-		if (g)
-			f->gpus[i].nvml_index = (int)fact_or(g->nvml_index, -1);
+static const size_t texts[CONDITION_TEXTS] = {
+	[CONDITION_DRIVER] = offsetof(struct machine, driver.module_version),
+	[CONDITION_REGISTRY] = offsetof(struct machine, driver.registry_dwords),
+	[CONDITION_KERNEL] = offsetof(struct machine, kernel.release),
+	[CONDITION_BIOS] = offsetof(struct machine, kernel.bios),
+	[CONDITION_BOOT] = offsetof(struct machine, kernel.boot_id),
+};
+
+/* "": unknown. No registry keys are a setting too. */
+static const char *text_now(const struct machine *m, enum run_condition c)
+{
+	const struct fact_str *f = (const struct fact_str *)((const char *)m + texts[c]);
+
+	return fact_known(*f) && !*f->value ? "none" : fact_str_or(*f, "");
+}
+
+static void note_ports(struct figures *f, struct figure_gpu *g, const struct pci_function *gpu)
+{
+	g->ports = NULL;
+	g->port_n = 0;
+	for (const struct pci_function *p = gpu->parent; p; p = p->parent)
+		*ARENA_PUSH(f->arena, g->ports, g->port_n) =
+			(struct figure_port){arena_strdup(f->arena, p->name),
+					     (int)fact_or(p->acs_ctl, -1)};
+}
+
+void figures_note_machine(struct figures *f, const struct machine *m)
+{
+	for (int c = 0; c < CONDITION_TEXTS; c++)
+		f->conditions[c] = arena_strdup(f->arena, text_now(m, (enum run_condition)c));
+	for (size_t i = 0; i < f->gpu_n; i++) {
+		struct figure_gpu *own = &f->gpus[i];
+		const struct gpu *g = own->pci ? machine_gpu_at(m, own->pci) : NULL;
+
+		if (!g)
+			continue;
+		own->nvml_index = (int)fact_or(g->nvml_index, -1);
+		if (fact_known(g->model))
+			own->name = arena_strdup(f->arena, g->model.value);
+		note_ports(f, own, g->pci);
 	}
+}
+
+struct figures *figures_of_machine(const struct machine *m)
+{
+	struct figures *f = figures_new("", "");
+
+	for (size_t i = 0; i < m->gpu_n; i++)
+		figures_add_gpu(f, m->gpus[i].pci->name, "", -1);
+	figures_note_machine(f, m);
+	return f;
+}
+
+static struct changed changed_since(struct machine *m, const struct figures *f, const int *gpus,
+				    bool surely)
+{
+	struct figures *now = figures_of_machine(m);
+	struct changed x = figures_changed(f, now, gpus, surely);
+
+	x.was = arena_strdup(m->arena, x.was);
+	x.is = arena_strdup(m->arena, x.is);
+	figures_free(now);
+	return x;
+}
+
+struct weighed *weighed_add(struct machine *m, const struct figures *f, const int *gpus, bool kept)
+{
+	AUTO_FREE char *folder = kept && !m->recorded ? state_folder() : NULL;
+	struct weighed *w = ARENA_PUSH(m->arena, m->weighed, m->weighed_n);
+
+	*w = (struct weighed){
+		.run = {arena_strdup(m->arena, f->tool), arena_strdup(m->arena, f->when)},
+		.from = arena_strdup(m->arena, folder ? folder
+					       : kept ? ""
+						      : f->name),
+		.kept = kept,
+		.age_s = m->recorded ? -1 : date_age_s(f->when),
+		.changed = changed_since(m, f, gpus, kept),
+	};
+	return w;
 }
 
 /* ---- figures ---- */
@@ -118,7 +198,7 @@ static void set_value(const struct taking *t, const struct figure *row, struct o
 	bool yes_or_no = row->metric->shape == SHAPE_YES_NO;
 	struct p2p_gain gain;
 
-	ret->ok = !yes_or_no || row->low >= 1;
+	ret->ok = yes_or_no ? row->low >= 1 : figure_measured(row);
 	ret->value = yes_or_no ? 0 : row->median;
 	ret->low = yes_or_no ? 0 : row->low;
 	ret->high = yes_or_no ? 0 : row->high;
@@ -134,13 +214,25 @@ static void set_value(const struct taking *t, const struct figure *row, struct o
 	ret->off = gain.off ? gain.off->median : 0;
 }
 
+/* Where the rate is told too, that is weighed. */
+static bool is_doubt(const struct taking *t, const struct figure *row)
+{
+	return row->low < 1 && !figures_find(t->f, METRIC_WRITE_CE, row->initiator, row->target, 0);
+}
+
 static int take_pair(const struct taking *t, const struct figure *row)
 {
 	int initiator = gpu_of(t, row->initiator), target = gpu_of(t, row->target);
 	enum observed_kind kind = row->metric ? row->metric->observed : OBSERVED_NOTHING;
 
-	if (kind == OBSERVED_NOTHING || initiator < 0 || target < 0 || initiator == target ||
-	    !figure_measured(row) ||
+	if (kind == OBSERVED_NOTHING || initiator < 0 || target < 0 || initiator == target)
+		return 0;
+	if (kind == OBSERVED_RATE && !is_doubt(t, row))
+		return 0;
+	/* p2pBandwidthLatencyTest prints 0.00 for what is slower than 5 MB/s. */
+	if (kind == OBSERVED_BANDWIDTH && !figure_measured(row))
+		kind = OBSERVED_RATE;
+	if ((kind == OBSERVED_LATENCY && !figure_measured(row)) ||
 	    (kind == OBSERVED_BANDWIDTH && row->bytes && row->bytes < RATE_MIN_BYTES))
 		return 0;
 	set_value(t, row, observed_add(t->m, kind, initiator, target, place_of(t, row)));
@@ -209,35 +301,29 @@ int observed_add_figures(struct machine *m, const struct figures *f, const int *
 	return n;
 }
 
-/* ---- what onehop test kept ---- */
+/* ---- the store ---- */
 
-/* Another driver or another start of the machine may route and map in other ways. */
-static bool is_of_now(struct reader *r, const struct figures *f)
-{
-	struct fact_str boot = read_str(r, "proc/sys/kernel/random/boot_id");
-	struct fact_str driver = r->m->driver.module_version;
-
-	return fact_known(boot) && strcmp(boot.value, f->boot_id) == 0 && fact_known(driver) &&
-	       strcmp(driver.value, f->driver) == 0;
-}
-
-static void take_kept(struct reader *r, const struct figures *f)
+static void take_kept(struct reader *r, const char *document, const struct figures *f)
 {
 	AUTO_FREE int *gpus = xcalloc(f->gpu_n + 1, sizeof(*gpus));
+	struct weighed *w;
 
-	for (size_t i = 0; i < f->trouble_n; i++)
-		read_trouble(r, DOCUMENT, "%s", arena_strdup(r->m->arena, f->troubles[i]));
 	for (size_t i = 0; i < f->gpu_n; i++) {
 		const struct gpu *g = f->gpus[i].pci ? machine_gpu_at(r->m, f->gpus[i].pci) : NULL;
 
 		gpus[i] = g ? (int)g->index : -1;
 	}
-	observed_add_figures(r->m, f, gpus, true);
+	w = weighed_add(r->m, f, gpus, true);
+	if (w->changed.what < CONDITION_N)
+		return;
+	for (size_t i = 0; i < f->trouble_n; i++)
+		read_trouble(r, document, "%s", arena_strdup(r->m->arena, f->troubles[i]));
+	w->observed_n = (size_t)observed_add_figures(r->m, f, gpus, true);
 }
 
-void observed_read(struct reader *r)
+static void read_kept(struct reader *r, const struct kept_run *run)
 {
-	struct fact_str text = read_text(r, DOCUMENT);
+	struct fact_str text = read_text(r, "%s", run->file);
 	struct figures *f = NULL;
 	json_t *doc;
 
@@ -245,13 +331,19 @@ void observed_read(struct reader *r)
 		return;
 	doc = json_loads(text.value, JSON_REJECT_DUPLICATES, NULL);
 	if (!figures_json_recognise(doc))
-		read_trouble(r, DOCUMENT,
-			     "is not what onehop test writes; remove it, or test again");
-	else if (figures_from_json(doc, DOCUMENT, &f) < 0)
-		read_trouble(r, DOCUMENT, "%s; remove it, or test again",
-			     arena_strdup(r->m->arena, err_msg()));
-	else if (is_of_now(r, f))
-		take_kept(r, f);
+		read_trouble(r, run->file, "is not what %s writes; remove it, or run that again",
+			     run->tool);
+	else if (figures_from_json(doc, run->file, &f) < 0)
+		read_trouble(r, run->file, "%s; remove it, or run %s again",
+			     arena_strdup(r->m->arena, err_msg()), run->tool);
+	else
+		take_kept(r, run->file, f);
 	figures_free(f);
 	json_decref(doc);
+}
+
+void observed_read(struct reader *r)
+{
+	for (size_t i = 0; i < KEPT_RUN_N; i++)
+		read_kept(r, &kept_runs[i]);
 }

@@ -6,8 +6,19 @@
 
 struct figures;
 
-/* Sets the NVML indexes of the GPUs in figures that were measured on this machine. */
-void figures_number_gpus(struct figures *f, const struct machine *m);
+/* Runs that leave their result in the state folder, each in a file of its own. */
+struct kept_run {
+	const char *tool, *file; /* "onehop bench p2p", "observed-p2p.json" */
+};
+#define KEPT_RUN_N 3
+extern const struct kept_run kept_runs[KEPT_RUN_N];
+
+/* Records in figures that were measured on this machine what their GPUs are, and what held then. */
+void figures_note_machine(struct figures *f, const struct machine *m);
+/* All GPUs of the machine in its order, and what holds now; no rows. figures_free. */
+struct figures *figures_of_machine(const struct machine *m);
+/* Appends to m->weighed, with what has changed; `gpus` as below. `kept`: from this machine's store. */
+struct weighed *weighed_add(struct machine *m, const struct figures *f, const int *gpus, bool kept);
 /*
  * Adds what figures show about pairs of this machine, and the tests of one or several GPUs that failed.
  * Returns the number of observations. gpus[i] is the machine's GPU for GPU i of the figures, -1 if it is

@@ -86,8 +86,8 @@ void applied_read(struct reader *r);      /* applied.c: what `onehop fix` left i
  *   torn-modules.txt NVIDIA's modules for this kernel that DKMS installed and that are torn, a line each
  *                    (machine/module_torn.h); empty: none is
  *   peer-memory-symbol.txt the kernel's symbols for peer memory clients; empty: it has none
- *   observed.json    what onehop test found, with boot id and driver version; the file of that name
- *                    in $XDG_STATE_HOME/onehop
+ *   observed*.json   what earlier runs of onehop found (kept_runs in machine/observed.h), and under which
+ *                    conditions; the files of these names in $XDG_STATE_HOME/onehop
  */
 int nvml_capture(void *request, char **ret, size_t *ret_size);
 int nvml_capture_p2p(void *request, char **ret, size_t *ret_size);

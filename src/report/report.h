@@ -24,6 +24,7 @@ struct check_fixes {
 	const struct plan *plan;
 	const struct change_set *changes;
 	bool observed; /* it weighs results of --observed, so that fix has to be given them too */
+	bool no_store; /* --no-observed, likewise */
 };
 
 /* What `onehop check` prints: machine, pair matrix, findings, verdict, what could not be seen.

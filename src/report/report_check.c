@@ -546,6 +546,7 @@ static const struct {
 	[OBSERVED_PEER_COPY] = {"right data", true},
 	[OBSERVED_PEER_ACCESS] = {"peer access", true},
 	[OBSERVED_BANDWIDTH] = {"bandwidth", false},
+	[OBSERVED_RATE] = {"copies far too slow", false},
 	[OBSERVED_LATENCY] = {"latency", false},
 	[OBSERVED_NCCL_TRANSPORT] = {"P2P in NCCL", true},
 	[OBSERVED_RUN_FAILURE] = {"failures of a run", false},
@@ -685,8 +686,9 @@ static void add_fixes(struct document *out, const struct diagnosis *d, const str
 				strbuf_printf(&ids, "%s%s", ids.len ? between : "", id);
 		}
 		if (ids.len)
-			document_paragraph(out, STYLE_PLAIN, 0, "%sonehop fix %s%s%s%s",
+			document_paragraph(out, STYLE_PLAIN, 0, "%sonehop fix %s%s%s%s%s",
 					   answer_texts[a].begin,
+					   f->no_store ? "--no-observed " : "",
 					   f->observed ? "--observed FILE " : "",
 					   answer_texts[a].words, strbuf_str(&ids),
 					   answer_texts[a].end);
@@ -707,6 +709,7 @@ static void add_end(struct document *out, const struct diagnosis *d,
 			   diagnosis_verdict(d, verdict, sizeof(verdict)));
 	add_gpus_seen(out, d->topology->machine);
 	add_seen(out, d->topology);
+	add_weighed(out, d->topology->machine);
 	add_measured(out, d->topology);
 	if (fixes)
 		add_fixes(out, d, fixes);

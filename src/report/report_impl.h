@@ -22,6 +22,9 @@ void add_connections(struct document *out, enum style style, const char *label,
 /* A line that maps GPU numbers where NVML or CUDA count otherwise. */
 void add_numbering(struct document *out, const struct machine *m);
 
+/* Lines on the results that were weighed, and those that no longer hold. */
+void add_weighed(struct document *out, const struct machine *m);
+
 /* They differ at most in the devices that they name: "GPU0", "0000:41:00.0". */
 bool texts_alike(const char *a, const char *b);
 /* Characters of "GPU0" in "GPU0 0000:41:00.0". */

@@ -87,7 +87,7 @@ static const char *const origin_words[] = {
 };
 static const char *const observed_words[] = {
 	[OBSERVED_PEER_COPY] = "peer-copy", [OBSERVED_PEER_ACCESS] = "peer-access",
-	[OBSERVED_BANDWIDTH] = "bandwidth", [OBSERVED_LATENCY] = "latency",
+	[OBSERVED_BANDWIDTH] = "bandwidth", [OBSERVED_RATE] = "rate", [OBSERVED_LATENCY] = "latency",
 	[OBSERVED_NCCL_TRANSPORT] = "nccl-transport",
 	[OBSERVED_RUN_FAILURE] = "run-failure",
 	[OBSERVED_NCCL_WARNING] = "nccl-warning",
@@ -449,6 +449,23 @@ static json_t *observed_json(const struct observed *o)
 		o->kind == OBSERVED_RUN_FAILURE ? run_failure_json(&o->failure) : json_null());
 }
 
+static json_t *weighed_json(const struct weighed *w)
+{
+	static const char *const words[CONDITION_N] = {"driver", "driver-registry",
+						       "kernel", "bios",
+						       "boot",   "gpu",
+						       "wiring"};
+	bool changed = w->changed.what < CONDITION_N;
+
+	return json_pack("{s:o, s:o, s:o, s:b, s:o, s:I, s:o, s:o, s:o}", "tool",
+			 json_text(w->run.tool), "when", json_text(w->run.when), "from",
+			 json_text(w->from), "kept", (int)w->kept, "age_s",
+			 w->age_s < 0 ? json_null() : json_integer(w->age_s), "observed",
+			 (json_int_t)w->observed_n, "changed",
+			 changed ? json_string(words[w->changed.what]) : json_null(), "was",
+			 json_text(w->changed.was), "is", json_text(w->changed.is));
+}
+
 static json_t *trouble_json(const struct trouble *t)
 {
 	return json_pack("{s:o, s:o}", "where", json_text(t->where), "what", json_text(t->what));
@@ -488,6 +505,7 @@ json_t *machine_json(const struct machine *m, struct json_shared *origins)
 	json_object_set_new(o, "nccl", nccl_json(&m->nccl, origins));
 	json_object_set_new(o, "peermem", facts(peermem_fields, &m->peermem, origins));
 	SET_ARRAY(o, "observed", observed_json, m->observed, m->observed_n);
+	SET_ARRAY(o, "weighed", weighed_json, m->weighed, m->weighed_n);
 	SET_ARRAY(o, "troubles", trouble_json, m->troubles, m->trouble_n);
 	return o;
 }

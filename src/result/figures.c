@@ -20,7 +20,9 @@ struct figures *figures_new(const char *name, const char *tool)
 	f->arena = arena;
 	f->name = arena_strdup(arena, name);
 	f->tool = arena_strdup(arena, tool);
-	f->when = f->note = f->program = f->boot_id = f->driver = "";
+	f->when = f->note = f->program = "";
+	for (int c = 0; c < CONDITION_TEXTS; c++)
+		f->conditions[c] = "";
 	return f;
 }
 
@@ -226,6 +228,19 @@ void figures_merge(struct figures *f)
 
 /* ---- several runs in one store ---- */
 
+static void adopt_gpu(struct figures *f, const struct figure_gpu *g)
+{
+	struct figure_gpu *own;
+
+	figures_add_gpu(f, g->pci, g->name ? g->name : "", g->cuda_ordinal);
+	own = &f->gpus[f->gpu_n - 1];
+	own->nvml_index = g->nvml_index;
+	for (size_t i = 0; i < g->port_n; i++)
+		*ARENA_PUSH(f->arena, own->ports, own->port_n) =
+			(struct figure_port){arena_strdup(f->arena, g->ports[i].pci),
+					     g->ports[i].acs};
+}
+
 /* The GPU's index here, a new one if need be; -1: it was -1, or has no address to find it by. */
 static int own_index(struct figures *f, const struct figures *of, int gpu)
 {
@@ -238,8 +253,7 @@ static int own_index(struct figures *f, const struct figures *of, int gpu)
 			return (int)i;
 	if (f->gpu_n == FIGURES_MAX_GPUS)
 		return -1;
-	figures_add_gpu(f, pci, of->gpus[gpu].name ? of->gpus[gpu].name : "",
-			of->gpus[gpu].cuda_ordinal);
+	adopt_gpu(f, &of->gpus[gpu]);
 	return (int)f->gpu_n - 1;
 }
 
@@ -251,6 +265,13 @@ static bool is_among(const struct figure *row, int gpu)
 	return false;
 }
 
+/* Of a pair or GPU. A check replaces all that was measured of it, and whatever is measured an old check. */
+static bool replaces(const struct figure *row, const struct figure *old)
+{
+	return row->initiator == old->initiator && row->target == old->target &&
+	       (is_yes_or_no(row) || is_yes_or_no(old) || row->metric == old->metric);
+}
+
 /* `rows`: those of this run, by which earlier ones may be superseded. */
 static bool was_tested_again(const struct figures *f, size_t rows, const struct figure *old)
 {
@@ -258,8 +279,7 @@ static bool was_tested_again(const struct figures *f, size_t rows, const struct 
 		const struct figure *row = &f->rows[i];
 		size_t k = 0;
 
-		if (old->initiator >= 0 && row->initiator == old->initiator &&
-		    row->target == old->target)
+		if (old->initiator >= 0 && replaces(row, old))
 			return true;
 		if (old->initiator >= 0 || row->metric != old->metric ||
 		    strcmp(row->pattern, old->pattern) != 0)

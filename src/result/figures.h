@@ -40,18 +40,26 @@ struct figure {
 /* So many values lie on both sides of their median in 95 % of all cases. */
 #define FIGURE_INTERVAL_SAMPLES 6
 
+/* A bridge or port above a GPU. */
+struct figure_port {
+	const char *pci;
+	int acs; /* ACS control register; -1: unknown */
+};
+
 struct figure_gpu {
-	const char *pci, *name;       /* "0000:41:00.0"; NULL: unknown */
+	const char *pci, *name;       /* "0000:41:00.0", "NVIDIA H200"; NULL: unknown */
 	int nvml_index, cuda_ordinal; /* -1: unknown */
+	struct figure_port *ports;    /* from the GPU up; NULL: unknown */
+	size_t port_n;
 };
 
 struct figures {
-	struct arena *arena;          /* owns everything below */
-	const char *name;             /* the file, or "" */
-	const char *tool;             /* "onehop test", "p2pBandwidthLatencyTest", "nccl-tests" */
-	const char *when, *note;      /* "" when there is none */
-	const char *program;          /* the onehop that measured: "0.1.0"; "": unknown */
-	const char *boot_id, *driver; /* start of the machine, release of the driver; "": unknown */
+	struct arena *arena;     /* owns everything below */
+	const char *name;        /* the file, or "" */
+	const char *tool;        /* "onehop test", "p2pBandwidthLatencyTest", "nccl-tests" */
+	const char *when, *note; /* "" when there is none */
+	const char *program;     /* the onehop that measured: "0.1.0"; "": unknown */
+	const char *conditions[CONDITION_TEXTS]; /* "": unknown */
 	struct figure_gpu *gpus;
 	size_t gpu_n;
 	struct figure *rows;
@@ -90,11 +98,20 @@ bool figure_measured(const struct figure *row);
 void figures_merge(struct figures *f);
 
 /*
- * Adds the rows of an earlier result that this one does not replace. A row replaces all rows of the same
- * pair or GPU; a test of several GPUs replaces the same test of the same GPUs or of some of them. GPUs are
+ * Adds the rows of an earlier result that this one does not replace. A row replaces those of the same
+ * measurement of the same pair or GPU, a check all of that pair or GPU; a test of several GPUs replaces the same test of the same GPUs or of some of them. GPUs are
  * matched by address.
  */
 void figures_keep_earlier(struct figures *f, const struct figures *earlier);
+
+/* Whether a GPU can be of the same model then and now; what is unknown can. */
+bool figure_gpu_is(const struct figure_gpu *then, const struct figure_gpu *now);
+/*
+ * The first condition that is another now. gpus[i] is the GPU of `now` for GPU i of `then`; -1: not looked
+ * at. What is unknown has not changed; `surely`: an unknown driver or boot has. Keeps texts of both.
+ */
+struct changed figures_changed(const struct figures *then, const struct figures *now,
+			       const int *gpus, bool surely);
 
 /* NULL: no such measurement. */
 const struct figure *figures_find(const struct figures *f, const char *what, int initiator,

@@ -21,8 +21,11 @@ static const struct {
 	{"onehop_version", offsetof(struct figures, program)},
 	{"when", offsetof(struct figures, when)},
 	{"note", offsetof(struct figures, note)},
-	{"boot_id", offsetof(struct figures, boot_id)},
-	{"driver_version", offsetof(struct figures, driver)},
+	{"boot_id", offsetof(struct figures, conditions[CONDITION_BOOT])},
+	{"driver_version", offsetof(struct figures, conditions[CONDITION_DRIVER])},
+	{"driver_registry", offsetof(struct figures, conditions[CONDITION_REGISTRY])},
+	{"kernel", offsetof(struct figures, conditions[CONDITION_KERNEL])},
+	{"bios", offsetof(struct figures, conditions[CONDITION_BIOS])},
 };
 
 #define HEAD_N (sizeof(heads) / sizeof(*heads))
@@ -46,6 +49,20 @@ static void set_index(json_t *o, const char *key, int i)
 		json_object_set_new(o, key, json_integer(i));
 }
 
+static json_t *ports_to_json(const struct figure_gpu *g)
+{
+	json_t *ports = json_array();
+
+	for (size_t i = 0; i < g->port_n; i++) {
+		json_t *o = json_object();
+
+		set_text(o, "pci", g->ports[i].pci);
+		set_index(o, "acs", g->ports[i].acs);
+		json_array_append_new(ports, o);
+	}
+	return ports;
+}
+
 static json_t *gpu_to_json(const struct figure_gpu *g)
 {
 	json_t *o = json_object();
@@ -54,6 +71,8 @@ static json_t *gpu_to_json(const struct figure_gpu *g)
 	set_text(o, "name", g->name);
 	set_index(o, "nvml_index", g->nvml_index);
 	set_index(o, "cuda_ordinal", g->cuda_ordinal);
+	if (g->port_n)
+		json_object_set_new(o, "ports", ports_to_json(g));
 	return o;
 }
 
@@ -158,6 +177,37 @@ static double take_number(struct reader *r, const char *key, double absent)
 	return json_is_number(v) ? json_number_value(v) : absent;
 }
 
+static const char *text_or(const char *text, const char *otherwise)
+{
+	return text ? text : otherwise;
+}
+
+/* More than any path to a GPU has. */
+#define MAX_PORTS 64
+
+static void read_ports(struct reader *r, struct figure_gpu *g)
+{
+	const json_t *ports = json_object_get(r->object, "ports"), *port;
+	struct reader each = {.f = r->f, .where = "ports"};
+
+	if (!ports)
+		return;
+	if (!json_is_array(ports) || json_array_size(ports) > MAX_PORTS) {
+		wrong(r, "ports", "a list of ports");
+		return;
+	}
+	g->ports = arena_alloc(r->f->arena, json_array_size(ports) + 1, sizeof(*g->ports));
+	json_array_foreach (ports, each.index, port) {
+		each.object = port;
+		g->ports[each.index] = (struct figure_port){
+			.pci = text_or(take_text(&each, "pci"), ""),
+			.acs = (int)take_integer(&each, "acs", -1, UINT16_MAX),
+		};
+	}
+	g->port_n = json_array_size(ports);
+	r->error = r->error ? r->error : each.error;
+}
+
 static void read_gpu(struct reader *r)
 {
 	struct figure_gpu *g;
@@ -168,11 +218,7 @@ static void read_gpu(struct reader *r)
 	g->name = take_text(r, "name");
 	g->nvml_index = (int)take_integer(r, "nvml_index", -1, INT_MAX);
 	g->cuda_ordinal = (int)take_integer(r, "cuda_ordinal", -1, INT_MAX);
-}
-
-static const char *text_or(const char *text, const char *otherwise)
-{
-	return text ? text : otherwise;
+	read_ports(r, g);
 }
 
 static void read_among(struct reader *r, struct figure *row)
@@ -197,6 +243,25 @@ static void read_among(struct reader *r, struct figure *row)
 	row->among_n = json_array_size(gpus);
 }
 
+/* The table of metrics says how each is measured. A file that says otherwise means something else. */
+static void check_metric(struct reader *r, const struct metric *m, const char *unit)
+{
+	const json_t *higher = json_object_get(r->object, "higher_is_better");
+
+	if (higher && !json_is_boolean(higher))
+		wrong(r, "higher_is_better", "true or false");
+	if (!m || r->error < 0)
+		return;
+	if (unit && strcmp(unit, m->unit) != 0)
+		r->error = err_set(EINVAL, "%s: %s[%zu]: %s is in %s, and this says '%s'",
+				   r->f->name, r->where, r->index, m->name, m->unit, unit);
+	else if (higher && json_is_true(higher) != m->higher_is_better)
+		r->error =
+			err_set(EINVAL, "%s: %s[%zu]: of %s %s is better, and this says otherwise",
+				r->f->name, r->where, r->index, m->name,
+				m->higher_is_better ? "more" : "less");
+}
+
 static void read_row(struct reader *r)
 {
 	const char *what = take_text(r, "what"), *unit = take_text(r, "unit");
@@ -212,10 +277,12 @@ static void read_row(struct reader *r)
 	}
 	row = figures_add(r->f, what, (int)take_integer(r, "initiator", -1, last),
 			  (int)take_integer(r, "target", -1, last), median);
-	row->unit = unit ? unit : row->unit;
-	if (json_is_boolean(json_object_get(r->object, "higher_is_better")))
+	check_metric(r, row->metric, unit);
+	if (!row->metric) {
+		row->unit = text_or(unit, "");
 		row->higher_is_better =
 			json_is_true(json_object_get(r->object, "higher_is_better"));
+	}
 	row->bytes = (uint64_t)take_integer(r, "bytes", 0, INT64_MAX);
 	row->low = fmin(take_number(r, "low", median), median);
 	row->high = fmax(take_number(r, "high", median), median);

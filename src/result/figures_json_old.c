@@ -263,8 +263,8 @@ int old_kept_read(const json_t *json, const char *file, struct figures **ret)
 		return err_set(EINVAL, "%s: is not of version 1", file);
 	f = figures_new(file, "onehop test");
 	f->when = arena_strdup(f->arena, text_of(json, "date"));
-	f->boot_id = arena_strdup(f->arena, text_of(json, "boot_id"));
-	f->driver = arena_strdup(f->arena, text_of(json, "driver_version"));
+	f->conditions[CONDITION_BOOT] = arena_strdup(f->arena, text_of(json, "boot_id"));
+	f->conditions[CONDITION_DRIVER] = arena_strdup(f->arena, text_of(json, "driver_version"));
 	read_kept_list(f, json, "pairs");
 	read_kept_list(f, json, "own_memory");
 	read_kept_list(f, json, "all_reduce");

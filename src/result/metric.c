@@ -43,7 +43,8 @@ const struct metric metrics[] = {
 	{METRIC(METRIC_PAIR_VERIFIED, "data right at the owner"), YES_NO("pairs"), .observed = OBSERVED_PEER_COPY, .must_hold = true},
 	{METRIC(METRIC_GPU_VERIFIED, "own memory of a GPU"), YES_NO("checks"), .must_hold = true},
 	{METRIC(METRIC_ALL_VERIFIED, "all GPUs at once"), YES_NO("checks"), .must_hold = true},
-	{METRIC(METRIC_PAIR_RATE, "rate of a tested copy"), YES_NO("pairs")},
+	{METRIC(METRIC_NCCL_P2P, "P2P in NCCL"), YES_NO("pairs"), .observed = OBSERVED_NCCL_TRANSPORT},
+	{METRIC(METRIC_PAIR_RATE, "rate of a tested copy"), YES_NO("pairs"), .observed = OBSERVED_RATE},
 
 	{METRIC(METRIC_WRITE_CE, "write, CE"), RATE(SHAPE_PAIR), .standard = true, .observed = OBSERVED_BANDWIDTH,
 	 .heading = "one way, write, copy engine", .off = METRIC_WRITE_CE METRIC_STAGED,

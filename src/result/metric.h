@@ -19,6 +19,7 @@
 #define METRIC_GPU_VERIFIED  "gpu-verified" /* initiator: a GPU tested by itself */
 #define METRIC_ALL_VERIFIED  "all-verified" /* a test of several GPUs at once */
 #define METRIC_PAIR_RATE     "pair-rate" /* does the tool that tested the pair call its rate good? */
+#define METRIC_NCCL_P2P      "nccl-p2p"  /* kind: the way that NCCL took, as its log names it */
 #define METRIC_WRITE_CE      "write-ce"
 #define METRIC_READ_CE       "read-ce"
 #define METRIC_LATENCY_WRITE "latency-write"

@@ -11,12 +11,32 @@ enum observed_kind {
 	OBSERVED_PEER_COPY,      /* ok 0/1: data checked at the owner */
 	OBSERVED_PEER_ACCESS,    /* ok 0/1: CUDA says it can */
 	OBSERVED_BANDWIDTH,      /* value: GB/s one way */
+	OBSERVED_RATE,           /* the pair's copies were far too slow for a test; ok is false */
 	OBSERVED_LATENCY,        /* value: us */
 	OBSERVED_NCCL_TRANSPORT, /* text: "P2P/CUMEM", "SHM/direct" */
 	OBSERVED_RUN_FAILURE,    /* failure; initiator: the rank's GPU */
 	OBSERVED_NCCL_WARNING,   /* text: the line */
 	OBSERVED_KIND_N
 };
+
+/* What a result was measured under. What differs makes a result of the store stale. */
+enum run_condition {
+	CONDITION_DRIVER,   /* release */
+	CONDITION_REGISTRY, /* the driver's RegistryDwords; "none" */
+	CONDITION_KERNEL,   /* release */
+	CONDITION_BIOS,
+	CONDITION_BOOT,                  /* boot ID: this start of the machine */
+	CONDITION_TEXTS,                 /* those are texts of struct figures; of each GPU: */
+	CONDITION_GPU = CONDITION_TEXTS, /* its model */
+	CONDITION_WIRING,                /* the ports above it, and what they redirect */
+	CONDITION_N
+};
+
+struct changed {
+	enum run_condition what; /* CONDITION_N: nothing */
+	const char *was, *is;    /* "": unknown. CONDITION_WIRING: the port; the GPU below it */
+};
+#define CHANGED_NOTHING ((struct changed){CONDITION_N, "", ""})
 
 /* A copy with P2P on beside the same with P2P off. */
 enum observed_gain {

@@ -78,7 +78,7 @@ static json_t *start_line(const struct test_identity *i, const char *event)
 	json_t *names = json_array();
 	char date[DATE_SIZE];
 
-	write_date(date);
+	date_now(date);
 	for (size_t k = 0; k < i->n; k++)
 		json_array_append_new(names, json_string(i->names[k]));
 	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:o}", "event", event, "version",

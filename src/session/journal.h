@@ -2,6 +2,7 @@
 /* The journal of a run of `onehop test`, for --resume. */
 #pragma once
 
+#include "base/date.h"
 #include "bench/test_run.h"
 #include "session/store.h"
 

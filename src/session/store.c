@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/date.h"
 #include "base/err.h"
 #include "base/state.h"
 #include "bench/test_figures.h"
@@ -12,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 void read_boot_id(char buf[static BOOT_ID_SIZE])
@@ -24,36 +24,41 @@ void read_boot_id(char buf[static BOOT_ID_SIZE])
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-void write_date(char buf[static DATE_SIZE])
-{
-	time_t now = time(NULL);
-	struct tm t;
-
-	if (!gmtime_r(&now, &t) || !strftime(buf, DATE_SIZE, "%Y-%m-%dT%H:%M:%SZ", &t))
-		*buf = '\0';
-}
-
 void figures_stamp(struct figures *f, const struct machine *m)
 {
 	char date[DATE_SIZE];
 
-	write_date(date);
+	date_now(date);
 	f->when = arena_strdup(f->arena, date);
 	f->program = ONEHOP_VERSION;
-	if (!m)
-		return;
-	f->driver = arena_strdup(f->arena, fact_str_or(m->driver.module_version, ""));
-	figures_number_gpus(f, m);
+	if (m)
+		figures_note_machine(f, m);
+}
+
+static int index_of(const struct figures *f, const char *pci)
+{
+	for (size_t i = 0; pci && i < f->gpu_n; i++)
+		if (f->gpus[i].pci && strcmp(f->gpus[i].pci, pci) == 0)
+			return (int)i;
+	return -1;
+}
+
+static bool still_holds(const struct figures *past, const struct figures *now)
+{
+	AUTO_FREE int *gpus = xcalloc(past->gpu_n + 1, sizeof(*gpus));
+
+	for (size_t i = 0; i < past->gpu_n; i++)
+		gpus[i] = index_of(now, past->gpus[i].pci);
+	return figures_changed(past, now, gpus, true).what == CONDITION_N;
 }
 
 /* What earlier runs found under the same conditions; NULL: nothing. */
-static struct figures *earlier(const char *boot_id, const char *driver, const char *path)
+static struct figures *earlier(const struct figures *now, const char *path)
 {
 	json_t *json = json_load_file(path, 0, NULL);
 	struct figures *f = NULL;
 
-	if (json && figures_from_json(json, path, &f) == 0 &&
-	    (strcmp(f->boot_id, boot_id) != 0 || strcmp(f->driver, driver) != 0)) {
+	if (json && figures_from_json(json, path, &f) == 0 && !still_holds(f, now)) {
 		figures_free(f);
 		f = NULL;
 	}
@@ -88,7 +93,16 @@ static int write_whole(const char *path, json_t *doc)
 	return 0;
 }
 
-int store_keep(const char *boot_id, const char *driver, struct figures *f)
+static const char *file_of(const char *tool)
+{
+	size_t i = 0;
+
+	while (i + 1 < KEPT_RUN_N && strcmp(kept_runs[i].tool, tool) != 0)
+		i++;
+	return kept_runs[i].file;
+}
+
+int store_keep(struct figures *f)
 {
 	AUTO_FREE char *folder = NULL, *path = NULL;
 	struct figures *past;
@@ -97,14 +111,12 @@ int store_keep(const char *boot_id, const char *driver, struct figures *f)
 
 	if (e < 0)
 		return e;
-	path = xprintf("%s/observed.json", folder);
-	past = earlier(boot_id, driver, path);
+	path = xprintf("%s/%s", folder, file_of(f->tool));
+	past = earlier(f, path);
 	drop_not_opened(f);
 	if (past)
 		figures_keep_earlier(f, past);
 	figures_free(past);
-	f->boot_id = boot_id;
-	f->driver = driver;
 	doc = figures_to_json(f);
 	e = write_whole(path, doc);
 	json_decref(doc);

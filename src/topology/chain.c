@@ -794,6 +794,8 @@ static struct chain_link judge_observed(const struct pair *pr)
 		l = link_of(CHAIN_BAD, REASON_OBSERVED_FAILS);
 	else if (seen.doubts)
 		l = link_of(CHAIN_POSSIBLE, REASON_OBSERVED_DOUBTS);
+	else if (seen.slow)
+		l = link_of(CHAIN_POSSIBLE, REASON_OBSERVED_SLOW);
 	else if (seen.works)
 		l = link_of(CHAIN_OK, REASON_OBSERVED_WORKS);
 	else if (is_fast(pr, &seen))
@@ -805,6 +807,7 @@ static struct chain_link judge_observed(const struct pair *pr)
 	if (l.state != CHAIN_NA)
 		l.from = (seen.fails    ? seen.fails
 			  : seen.doubts ? seen.doubts
+			  : seen.slow   ? seen.slow
 			  : seen.works  ? seen.works
 					: seen.rate)
 				 ->from;

@@ -204,6 +204,7 @@ static const struct {
 	[REASON_RDMA_GATE] = {"no export over host bridge", NULL},
 	[REASON_HOST_BRIDGE_NO_P2P] = {"no P2P between root ports", NULL},
 	[REASON_RDMA_NO_PEERMEM] = {"no access to GPU memory", NULL},
+	[REASON_OBSERVED_SLOW] = {"slow", NULL},
 	[REASON_OBSERVED_DOUBTS] = {"test failed", NULL},
 	[REASON_OBSERVED_FAILS] = {"peer copy failed", NULL},
 };

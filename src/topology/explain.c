@@ -227,6 +227,7 @@ static const struct {
 		"path; nobody checked the data{from}"},
 	[REASON_OBSERVED_NO_GAIN] = {"observed-no-gain",
 		"copies with P2P on reached {gbps} GB/s, no more than with P2P off{from}"},
+	[REASON_OBSERVED_SLOW] = {"observed-slow", "copies were far slower than they should be{from}"},
 	[REASON_OBSERVED_DOUBTS] = {"observed-doubts",
 		"a test of these GPUs got wrong data or ended with an error{from}"},
 	[REASON_OBSERVED_FAILS] = {"observed-fails", "peer access was seen to fail{from}"},

@@ -119,6 +119,8 @@ static void survey_observed(struct survey *s, const struct observed *o)
 		at->rate = o;
 	if ((o->kind == OBSERVED_PEER_COPY || o->kind == OBSERVED_PEER_ACCESS) && !o->ok)
 		at->fails = o;
+	if (o->kind == OBSERVED_RATE && !o->ok)
+		at->slow = o;
 	if (observed_is_failed_test(o))
 		survey_doubt(s, o);
 	if (o->kind == OBSERVED_NCCL_TRANSPORT && (!at->nccl || !o->ok))
@@ -147,6 +149,8 @@ struct observation survey_observation(const struct survey *s, size_t initiator, 
 			seen.rate = cells[k]->rate;
 		if (!seen.nccl)
 			seen.nccl = cells[k]->nccl;
+		if (!seen.slow)
+			seen.slow = cells[k]->slow;
 		if (!seen.doubts)
 			seen.doubts = cells[k]->doubts;
 	}

@@ -136,6 +136,7 @@ enum chain_reason {
 	REASON_OBSERVED_FAST,  /* CUDA allowed access and copies were as fast as the path: value:
 				  MB/s. Whether the data arrived is not known */
 	REASON_OBSERVED_NO_GAIN, /* copies with P2P on were no faster than with P2P off: value: MB/s */
+	REASON_OBSERVED_SLOW,    /* a test called its copies far too slow */
 	REASON_OBSERVED_DOUBTS, /* a test of several pairs at once, or of a GPU, failed */
 	REASON_OBSERVED_FAILS,
 	REASON_N,

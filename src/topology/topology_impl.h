@@ -21,6 +21,7 @@ struct gpu_links {
  * best. */
 struct observation {
 	const struct observed *works, *fails, *access, *rate, *nccl;
+	const struct observed *slow;   /* its copies were far too slow for a test */
 	const struct observed *doubts; /* a test of several pairs at once, or of a GPU, failed */
 };
 

@@ -2,6 +2,7 @@
 /* observed.json: whatever lies in its place, on a machine with three GPUs for it to name. */
 #include "base/alloc.h"
 #include "base/source.h"
+#include "machine/observed.h"
 #include "machine/read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -29,8 +30,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct machine m = {.arena = arena_new()};
 	struct reader r = {.m = &m, .s = source_new_map("fuzz"), .request = &request};
 
-	source_put_file(r.s, "observed.json", (const char *)data, size);
-	source_put_file(r.s, "proc/sys/kernel/random/boot_id", "b\n", 2);
+	for (size_t i = 0; i < KEPT_RUN_N; i++)
+		source_put_file(r.s, kept_runs[i].file, (const char *)data, size);
+	m.kernel.boot_id = fact_str("b", "fuzz");
 	m.driver.module_version = fact_str("1", "fuzz");
 	put_gpus(&m);
 	observed_read(&r);

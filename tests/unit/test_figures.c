@@ -434,8 +434,8 @@ static void what_the_first_release_kept(void **state)
 	(void)state;
 	assert_string_equal(f->tool, "onehop test");
 	assert_string_equal(f->when, "2026-11-22T21:37:04Z");
-	assert_string_equal(f->driver, "580.159.04");
-	assert_string_equal(f->boot_id, "11111111-2222-3333-4444-555555555555");
+	assert_string_equal(f->conditions[CONDITION_DRIVER], "580.159.04");
+	assert_string_equal(f->conditions[CONDITION_BOOT], "11111111-2222-3333-4444-555555555555");
 	assert_value(f, METRIC_PAIR_VERIFIED, 0, 1, 0, 1);
 	assert_value(f, METRIC_GPU_VERIFIED, 0, 0, 0, 1);
 	assert_non_null(figures_find(f, METRIC_ROUND_TRIP, 1, 0, 0));
@@ -467,6 +467,21 @@ static void own_json_that_is_no_good(void **state)
 		{"{\"schema\": \"onehop-figures\", \"version\": 2, \"gpus\": [{}], \"figures\": "
 		 "[{\"what\": \"all-verified\", \"median\": 1, \"gpus\": [1]}]}",
 		 "figures[0]: gpus is not a list of indexes"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 2, \"gpus\": [], \"figures\": "
+		 "[{\"what\": \"write-ce\", \"median\": 1, \"unit\": \"GiB/s\"}]}",
+		 "x: figures[0]: write-ce is in GB/s, and this says 'GiB/s'"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 2, \"gpus\": [], \"figures\": "
+		 "[{\"what\": \"round-trip\", \"median\": 1, \"higher_is_better\": true}]}",
+		 "x: figures[0]: of round-trip less is better, and this says otherwise"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 2, \"gpus\": [], \"figures\": "
+		 "[{\"what\": \"round-trip\", \"median\": 1, \"higher_is_better\": 1}]}",
+		 "figures[0]: higher_is_better is not true or false"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 2, \"gpus\": [{\"ports\": 1}], "
+		 "\"figures\": []}",
+		 "gpus[0]: ports is not a list of ports"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 2, \"gpus\": [{\"ports\": "
+		 "[{\"pci\": \"0000:00:01.0\", \"acs\": 65536}]}], \"figures\": []}",
+		 "ports[0]: acs is not a whole number in its range"},
 		{"{\"schema\": ", "x:1: invalid JSON"},
 		{"{\"schema\": 1}\n{\"schema\": 1}\n",
 		 "x:2: a second result or other text follows"},

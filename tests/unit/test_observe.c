@@ -236,7 +236,123 @@ static void each_run_counts(void **state)
 	build_free(m);
 }
 
+/* ---- of another machine, or of this one before ---- */
+
+static struct figures *of_two(const struct machine *m, const char *what, double value)
+{
+	struct figures *f = figures_new("x", "onehop bench p2p");
+
+	for (size_t i = 0; i < 2; i++)
+		figures_add_gpu(f, m->gpus[i].pci->name, fact_str_or(m->gpus[i].model, ""), -1);
+	figures_add(f, what, 0, 1, value);
+	return f;
+}
+
+static void another_model(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	struct figures *f;
+
+	(void)state;
+	m->gpus[0].model = m->gpus[1].model = fact_str("NVIDIA H200", "t");
+	f = of_two(m, "write-ce", 25.5);
+	m->gpus[1].model = fact_str("NVIDIA H100 PCIe", "t");
+	assert_error(figures_observe(f, m), "x: is of other GPUs than this machine's: GPU1 0000:");
+	assert_error(figures_observe(f, m), "is NVIDIA H200 there and NVIDIA H100 PCIe here");
+	assert_int_equal(m->observed_n + m->weighed_n, 0);
+	f->gpus[1].name = "H100 PCIe"; /* as drivers of 2020 say */
+	assert_int_equal(figures_observe(f, m), 1);
+	figures_free(f);
+	build_free(m);
+}
+
+static void another_driver_or_boot(void **state)
+{
+	struct machine *m = build_two_root_ports();
+	struct figures *f = of_two(m, "write-ce", 25.5);
+
+	(void)state;
+	m->driver.module_version = fact_str("580.1", "t");
+	m->kernel.boot_id = fact_str("b", "t");
+	assert_int_equal(figures_observe(f, m), 1); /* it does not say */
+	f->conditions[CONDITION_BOOT] = "a";
+	assert_int_equal(figures_observe(f, m), 1);
+	f->conditions[CONDITION_DRIVER] = "570.2";
+	assert_int_equal(figures_observe(f, m), 1);
+	assert_int_equal(m->weighed_n, 3);
+	assert_int_equal(m->weighed[0].changed.what, CONDITION_N);
+	assert_int_equal(m->weighed[1].changed.what, CONDITION_BOOT);
+	assert_int_equal(m->weighed[2].changed.what, CONDITION_DRIVER);
+	assert_string_equal(m->weighed[2].changed.was, "570.2");
+	assert_string_equal(m->weighed[2].changed.is, "580.1");
+	assert_int_equal(m->observed_n, 3);
+	figures_free(f);
+	build_free(m);
+}
+
+/* 0.00 GB/s, and a test that calls the copies too slow and does not say how slow. */
+static void a_rate_of_nothing(void **state)
+{
+	static const char *const metrics_of_it[] = {"write-ce", "pair-rate"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct machine *m = build_two_root_ports();
+		struct figures *f = of_two(m, metrics_of_it[i], 0);
+		struct topology *t;
+
+		figures_add(f, "pair-verified", 0, 1, 1);
+		figures_add(f, "pair-verified", 1, 0, 1);
+		figures_add(f, "pair-rate", 1, 0, 1);
+		assert_int_equal(figures_observe(f, m), 3);
+		t = topology_new(m);
+		assert_int_equal(topology_path(t, 0, 1)->chain[CHAIN_OBSERVED].reason,
+				 REASON_OBSERVED_SLOW);
+		assert_int_not_equal(topology_path(t, 0, 1)->verdict, PAIR_DIRECT);
+		assert_int_equal(topology_path(t, 1, 0)->verdict, PAIR_DIRECT);
+		topology_free(t);
+		figures_free(f);
+		build_free(m);
+	}
+}
+
 /* ---- NCCL's log ---- */
+
+static void ways_as_figures(void **state)
+{
+	static const char log[] =
+		"n:1:1 [0] NCCL INFO ncclCommInitRank comm 0xa0 rank 0 nranks 2 "
+		"cudaDev 0 nvmlDev 0 busId 91000 commId 0x7 - Init COMPLETE\n"
+		"n:2:2 [1] NCCL INFO ncclCommInitRank comm 0xa1 rank 1 nranks 2 "
+		"cudaDev 1 nvmlDev 1 busId 92000 commId 0x7 - Init COMPLETE\n"
+		"n:1:1 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct/direct\n"
+		"n:2:2 [1] NCCL INFO Channel 00 : 1[1] -> 0[0] via P2P/CUMEM\n"
+		"n:2:2 [1] NCCL INFO NCCL_P2P_LEVEL set by environment to SYS\n";
+
+	(void)state;
+	for (int told = 0; told < 2; told++) {
+		struct figures *f = figures_new("", "onehop bench nccl");
+		size_t n = told ? sizeof(log) - 1
+				: (size_t)(strstr(log, "n:2:2 [1] NCCL INFO NCCL_") - log);
+		struct nccl_log *l = NULL;
+
+		assert_int_equal(nccl_log_parse(log, n, "log", &l), 0);
+		figures_add_gpu(f, "0000:92:00.0", "", 1);
+		figures_add_gpu(f, "0000:91:00.0", "", 0);
+		nccl_log_add_figures(l, f);
+		assert_int_equal(f->row_n, told ? 0 : 2);
+		for (size_t i = 0; i < f->row_n; i++) {
+			bool p2p = f->rows[i].initiator == 0;
+
+			assert_string_equal(f->rows[i].what, METRIC_NCCL_P2P);
+			assert_int_equal(f->rows[i].median, p2p);
+			assert_string_equal(f->rows[i].kind,
+					    p2p ? "P2P/CUMEM" : "SHM/direct/direct");
+		}
+		nccl_log_free(l);
+		figures_free(f);
+	}
+}
 
 static void transports(void **state)
 {
@@ -620,6 +736,10 @@ int main(void)
 		cmocka_unit_test(the_worst_counts),
 		cmocka_unit_test(each_run_counts),
 		cmocka_unit_test(own_tests_that_show_nothing),
+		cmocka_unit_test(another_model),
+		cmocka_unit_test(another_driver_or_boot),
+		cmocka_unit_test(a_rate_of_nothing),
+		cmocka_unit_test(ways_as_figures),
 		cmocka_unit_test(transports),
 		cmocka_unit_test(files),
 		cmocka_unit_test(slow_pairs),

@@ -7,7 +7,8 @@
 #include "bench/test_figures.h"
 #include "ingest/ingest.h"
 #include "ingest/text.h"
-#include "result/figures.h"
+#include "machine/observed.h"
+#include "result/figures_json.h"
 #include "session/store.h"
 #include "topology/topology.h"
 
@@ -297,7 +298,9 @@ static struct topology *keep_and_judge(struct setup *s, enum pair_state own, enu
 	r.arms[ARM_STAGED].state = PAIR_RIGHT;
 	f = test_figures(&r, names, names);
 	f->when = "2026-01-02T03:04:05Z";
-	assert_int_equal(store_keep(BOOT, s->driver, f), 0);
+	f->conditions[CONDITION_BOOT] = BOOT;
+	f->conditions[CONDITION_DRIVER] = s->driver;
+	assert_int_equal(store_keep(f), 0);
 	figures_free(f);
 	assert_int_equal(text_read_file(path, SOURCE_MAX_FILE, &text), 0);
 	put(s, strbuf_str(&text));
@@ -309,6 +312,14 @@ static void assert_pairs(struct topology *t, enum pair_verdict verdict)
 	assert_int_equal(topology_path(t, 0, 1)->verdict, verdict);
 	assert_int_equal(topology_path(t, 1, 0)->verdict, verdict);
 	done(t);
+}
+
+static void remove_folder(const char *folder)
+{
+	AUTO_FREE char *own = xprintf("%s/onehop", folder);
+
+	rmdir(own);
+	rmdir(folder);
 }
 
 static void what_a_test_keeps(void **state)
@@ -328,8 +339,136 @@ static void what_a_test_keeps(void **state)
 	own = xprintf("%s/onehop", folder);
 	file = xprintf("%s/observed.json", own);
 	unlink(file);
-	rmdir(own);
-	rmdir(folder);
+	remove_folder(folder);
+}
+
+/* ---- what no longer holds ---- */
+
+static void stamp(const struct machine *m, struct figures *f)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		figures_add_gpu(f, m->gpus[i].pci->name, "", -1);
+	figures_stamp(f, m);
+}
+
+/* Of a bench of this machine, with one thing as it was not. */
+static struct weighed judged_with(struct setup *s, const struct figures *f)
+{
+	json_t *doc = figures_to_json(f);
+	AUTO_FREE char *text = json_dumps(doc, 0);
+	struct weighed w = {0};
+	struct machine *m;
+
+	source_put_file(s->map, "observed-p2p.json", text, strlen(text));
+	m = machine_read(s->map, &all);
+	assert_int_equal(m->weighed_n, 1);
+	w = m->weighed[0];
+	assert_true(w.kept);
+	assert_string_equal(w.run.tool, "onehop bench p2p");
+	assert_int_equal(w.observed_n, m->observed_n);
+	assert_int_equal(w.observed_n, w.changed.what == CONDITION_N);
+	w.changed.was = w.changed.is = w.from = NULL; /* the machine's */
+	machine_free(m);
+	json_decref(doc);
+	return w;
+}
+
+static void stale_results_are_named(void **state)
+{
+	static const struct machine_request without = {.parts = MACHINE_TO_JUDGE &
+								~MACHINE_OBSERVED};
+	struct setup *s = *state;
+	struct machine *m = machine_read(s->map, &all);
+	struct figures *f = figures_new("", "onehop bench p2p");
+	struct figure_port port = {"0000:ff:1f.0", 0};
+
+	stamp(m, f);
+	figures_add(f, METRIC_WRITE_CE, 0, 1, 25.5);
+	machine_free(m);
+	assert_int_equal(judged_with(s, f).changed.what, CONDITION_N);
+	for (int c = 0; c < CONDITION_TEXTS; c++) {
+		const char *was = f->conditions[c];
+
+		assert_true(*was || c == CONDITION_BIOS || c == CONDITION_REGISTRY);
+		f->conditions[c] = "another";
+		assert_int_equal(judged_with(s, f).changed.what, *was ? c : CONDITION_N);
+		f->conditions[c] = "";
+		assert_int_equal(judged_with(s, f).changed.what,
+				 c == CONDITION_DRIVER || c == CONDITION_BOOT ? c : CONDITION_N);
+		f->conditions[c] = was;
+	}
+	f->gpus[1].name = "NVIDIA A100";
+	assert_int_equal(judged_with(s, f).changed.what, CONDITION_GPU);
+	f->gpus[1].name = "";
+	f->gpus[1].ports = &port;
+	f->gpus[1].port_n = 1;
+	assert_int_equal(judged_with(s, f).changed.what, CONDITION_WIRING);
+	m = machine_read(s->map, &without);
+	assert_int_equal(m->weighed_n + m->observed_n, 0);
+	machine_free(m);
+	figures_free(f);
+}
+
+static double kept_value(const char *file, const char *what, int initiator, int target)
+{
+	AUTO_FREE char *path = xprintf("%s/onehop/%s", getenv("XDG_STATE_HOME"), file);
+	json_t *doc = json_load_file(path, 0, NULL);
+	const struct figure *row;
+	struct figures *f;
+	double value;
+
+	assert_int_equal(figures_from_json(doc, file, &f), 0);
+	row = figures_find(f, what, initiator, target, 0);
+	value = row ? row->median : -1;
+	figures_free(f);
+	json_decref(doc);
+	return value;
+}
+
+static void keep(const struct machine *m, const char *tool, const char *what, double value)
+{
+	struct figures *f = figures_new("", tool);
+
+	stamp(m, f);
+	figures_add(f, what, 0, 1, value);
+	assert_int_equal(store_keep(f), 0);
+	figures_free(f);
+}
+
+/* Each run has a file of its own, and the newest figure of each pair counts. */
+static void what_runs_keep(void **state)
+{
+	static const char p2p[] = "onehop bench p2p", file[] = "observed-p2p.json";
+	char folder[] = "/tmp/onehop-observed-XXXXXX";
+	struct setup *s = *state;
+	struct machine *m = machine_read(s->map, &all);
+
+	assert_non_null(mkdtemp(folder));
+	setenv("XDG_STATE_HOME", folder, 1);
+	keep(m, p2p, METRIC_WRITE_CE, 25);
+	keep(m, p2p, METRIC_READ_CE, 24);
+	keep(m, "onehop test", METRIC_PAIR_VERIFIED, 1);
+	keep(m, "onehop bench nccl", METRIC_NCCL_P2P, 1);
+	assert_true(kept_value(file, METRIC_WRITE_CE, 0, 1) > 24.9);
+	keep(m, p2p, METRIC_WRITE_CE, 20);
+	assert_true(kept_value(file, METRIC_WRITE_CE, 0, 1) < 20.1);
+	assert_true(kept_value(file, METRIC_READ_CE, 0, 1) > 23.9);
+	assert_true(kept_value("observed.json", METRIC_PAIR_VERIFIED, 0, 1) > 0);
+	assert_true(kept_value("observed-nccl.json", METRIC_NCCL_P2P, 0, 1) > 0);
+	keep(m, p2p, METRIC_PAIR_VERIFIED, 0); /* wrong data: how fast it was says nothing */
+	assert_true(kept_value(file, METRIC_WRITE_CE, 0, 1) < 0);
+	keep(m, p2p, METRIC_READ_CE, 24);
+	assert_true(kept_value(file, METRIC_PAIR_VERIFIED, 0, 1) < 0);
+	m->kernel.release = fact_str("another", "test");
+	keep(m, p2p, METRIC_WRITE_CE, 25);
+	assert_true(kept_value(file, METRIC_READ_CE, 0, 1) < 0);
+	machine_free(m);
+	for (size_t i = 0; i < KEPT_RUN_N; i++) {
+		AUTO_FREE char *path = xprintf("%s/onehop/%s", folder, kept_runs[i].file);
+
+		assert_int_equal(unlink(path), 0);
+	}
+	remove_folder(folder);
 }
 
 static void gpus_that_are_gone_say_nothing(void **state)
@@ -360,6 +499,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(wrong_own_memory_doubts_both_ways, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(what_a_test_keeps, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(stale_results_are_named, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_runs_keep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(gpus_that_are_gone_say_nothing, set_up, tear_down),
 	};
 

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Points in time as results and journals write them: "2026-01-31T10:20:30Z". */
+#pragma once
+
+#include <stdint.h>
+
+#define DATE_SIZE 21
+
+/* Now; "" when nobody knows. */
+void date_now(char buf[static DATE_SIZE]);
+/* How long ago that was; -1: it is no such text, or lies ahead. */
+int64_t date_age_s(const char *text);

@@ -7,6 +7,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/distribution.h"
+#include "machine/efi_variable.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,8 +15,6 @@
 #include <string.h>
 
 #define EFI_GLOBAL "8be4df61-93ca-11d2-aa0d-00e098032b8c"
-#define EFI_LOADER "4a67b082-0a4c-41cf-b6c7-440b29bb8c4f" /* systemd's boot loader interface */
-#define EFIVARS    "sys/firmware/efi/efivars"
 #define DMI        "sys/class/dmi/id"
 
 /* ---- kernel ---- */
@@ -198,7 +197,7 @@ static int read_efi_variable(struct reader *r, const char *name, char **ret, siz
 {
 	AUTO_FREE char *text = NULL;
 	size_t size;
-	int e = source_read(r->s, &text, &size, EFIVARS "/%s", name);
+	int e = source_read(r->s, &text, &size, EFI_VARIABLES "/%s", name);
 
 	if (e < 0)
 		return e;
@@ -219,9 +218,9 @@ static struct fact_int read_secure_boot(struct reader *r)
 	int e = read_efi_variable(r, name, &value, &size);
 
 	if (e == 0)
-		return fact_int(value[0] == 1, EFIVARS "/SecureBoot-" EFI_GLOBAL);
+		return fact_int(value[0] == 1, EFI_VARIABLES "/SecureBoot-" EFI_GLOBAL);
 	if (e != -ENOENT)
-		return fact_int_unknown(read_why(r, e, EFIVARS "/SecureBoot-" EFI_GLOBAL));
+		return fact_int_unknown(read_why(r, e, EFI_VARIABLES "/SecureBoot-" EFI_GLOBAL));
 	efi = read_exists(r, "sys/firmware/efi");
 	if (fact_is(efi, 0))
 		return fact_int_absent(efi.from);
@@ -315,26 +314,25 @@ static struct fact_str read_pair(struct reader *r, const char *first, const char
 	return fact_str(arena_printf(r->m->arena, "%s %s", a.value, b.value), a.from);
 }
 
-/* UTF-16 as these variables hold it: plain ASCII with zeros between. */
-static bool utf16_has(const char *text, size_t size, const char *word)
-{
-	char narrow[128];
-	size_t n = 0;
-
-	for (size_t i = 0; i + 1 < size && n + 1 < sizeof(narrow) && text[i]; i += 2)
-		narrow[n++] = text[i];
-	narrow[n] = '\0';
-	return strcasestr(narrow, word) != NULL;
-}
-
 static const struct {
 	const char *variable, *word;
 	enum boot_loader loader;
 } boot_marks[] = {
-	{"StubInfo-" EFI_LOADER, "systemd-stub", BOOT_UKI},
-	{"LoaderInfo-" EFI_LOADER, "systemd-boot", BOOT_SYSTEMD_BOOT},
-	{"LoaderInfo-" EFI_LOADER, "GRUB", BOOT_GRUB},
+	{EFI_LOADER_VARIABLE("StubInfo"), "systemd-stub", BOOT_UKI},
+	{EFI_LOADER_VARIABLE("LoaderInfo"), "systemd-boot", BOOT_SYSTEMD_BOOT},
+	{EFI_LOADER_VARIABLE("LoaderInfo"), "GRUB", BOOT_GRUB},
 };
+
+static bool variable_has(struct reader *r, const char *path, const char *word)
+{
+	AUTO_FREE char *file = NULL, *lines = NULL;
+	size_t size;
+
+	if (source_read(r->s, &file, &size, "%s", path) < 0)
+		return false;
+	lines = efi_lines(file, size);
+	return strcasestr(lines, word) != NULL;
+}
 
 /* syslinux and PXE say BOOT_IMAGE= too, with a name that no file system of GRUB's has. */
 static bool is_grub_line(const char *line)
@@ -353,16 +351,9 @@ static struct fact_int read_boot_loader(struct reader *r)
 
 	if (is_grub_line(fact_str_or(*cmdline, "")))
 		return fact_int(BOOT_GRUB, "BOOT_IMAGE= in proc/cmdline");
-	for (size_t i = 0; i < ARRAY_SIZE(boot_marks); i++) {
-		AUTO_FREE char *value = NULL;
-		size_t size;
-
-		if (read_efi_variable(r, boot_marks[i].variable, &value, &size) == 0 &&
-		    utf16_has(value, size, boot_marks[i].word))
-			return fact_int(boot_marks[i].loader,
-					arena_printf(r->m->arena, EFIVARS "/%s",
-						     boot_marks[i].variable));
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(boot_marks); i++)
+		if (variable_has(r, boot_marks[i].variable, boot_marks[i].word))
+			return fact_int(boot_marks[i].loader, boot_marks[i].variable);
 	conf = read_exists(r, "boot/loader/loader.conf");
 	if (fact_is(conf, 1))
 		return fact_int(BOOT_SYSTEMD_BOOT, conf.from);

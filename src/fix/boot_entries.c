@@ -465,7 +465,7 @@ static void read_folder(struct system *y, const char *boot, struct boot_entries 
 	}
 	b->folder = true;
 	for (size_t i = 0; i < n; i++)
-		if (boot_entry_id(names[i]))
+		if (boot_entry_id(names[i]) && !boot_entry_same(names[i], BOOT_ENTRY_TRIAL))
 			read_entry(y, folder, names[i], b);
 	source_free_names(names, n);
 	if (is_read_twice(b, first)) /* one partition, mounted at /boot and at /efi */

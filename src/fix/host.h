@@ -168,6 +168,8 @@ int host_forget_old(struct fix_host *h, const char *path);
  * -EBUSY: another program has changed it.
  */
 int host_replace_entry(struct fix_host *h, const char *path, const char *seen, const char *text);
+/* Removes an entry; it is gone on disk when this returns. 0 if it is not there. */
+int host_remove_entry(struct fix_host *h, const char *path);
 /* The name of that copy, of an entry's path; the caller frees. */
 char *host_kept_entry(const char *path);
 /* Whether an entry's name leaves room for the names that files have while it is replaced. */

@@ -186,3 +186,16 @@ int host_replace_entry(struct fix_host *h, const char *path, const char *seen, c
 	r = host_change(h, path, &c);
 	return r < 0 ? r : 0;
 }
+
+int host_remove_entry(struct fix_host *h, const char *path)
+{
+	AUTO_PLACE struct place p = PLACE_NONE;
+	struct stat st;
+	int r = host_find(h, path, MISSING_FAILS, &p);
+
+	if (r == 0)
+		r = place_look(&p, &st);
+	if (r == 0)
+		r = drop(h, &p);
+	return r == -ENOENT ? 0 : r;
+}

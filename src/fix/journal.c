@@ -538,8 +538,8 @@ static void note_sums(struct plan *p)
 		if (!step_has_content(s))
 			continue;
 		s->old_sha256 = sum_of(p->arena, &s->old);
-		if (s->kind == STEP_FILE ||
-		    s->kind == STEP_BLOCK) /* what is generated is known later */
+		if (s->kind == STEP_FILE || s->kind == STEP_BLOCK ||
+		    s->kind == STEP_ENTRY) /* what is generated is known later */
 			s->new_sha256 = sum_of(p->arena, &s->new);
 	}
 }

@@ -331,7 +331,8 @@ static void check_step(struct reader *r, const struct step *s)
 		wrong(r, "at", "is missing");
 	if (s->kind == STEP_WORDS && (!s->target || !s->at || !s->argv || !s->undo_argv))
 		wrong(r, "argv", "is missing");
-	if ((s->kind == STEP_OPTIONS || s->kind == STEP_BLOCK) && !s->new.data)
+	if ((s->kind == STEP_OPTIONS || s->kind == STEP_BLOCK || s->kind == STEP_ENTRY) &&
+	    !s->new.data)
 		wrong(r, "new", "is missing");
 	if ((device || text || s->kind == STEP_WORDS) && (!s->old.data || !s->new.data))
 		wrong(r, s->old.data ? "new" : "old", "is missing");

@@ -227,6 +227,15 @@ struct trial_start plan_trial_start(const struct planner *p);
 void plan_trial_finish(struct planner *p, const struct trial_start *start);
 /* Steps of the trial; the unit that confirms it comes with them. */
 const char *plan_trial_grub(struct planner *p);
+const char *plan_trial_loader(struct planner *p); /* plan_trial_loader.c: systemd-boot */
+/* Seconds until a kernel that panics starts the machine again, without the parameters. */
+#define TRIAL_PANIC "panic=30"
+struct mount {
+	const char *device, *type; /* "254:2", "ext4" */
+	bool read_only;
+};
+/* Where an absolute path is; of those that are as deep, the last counts. */
+bool plan_find_mount(struct planner *p, const char *path, struct mount *ret);
 
 /* plan_cmdline.c: what the command line and the files that it comes from hold */
 typedef void word_visitor(void *context, const char *word, const char *file, unsigned line);

@@ -181,7 +181,7 @@ static const struct boot_way ways[] = {
 	{KEEPER_OSTREE, NULL, plan_ostree},
 	{KEEPER_PROXMOX_ENTRIES, NULL, plan_loader_proxmox},
 	{KEEPER_KERNELSTUB, NULL, plan_kernelstub},
-	{KEEPER_ENTRIES, plan_loader_has_entries, plan_loader_entries},
+	{KEEPER_ENTRIES, plan_loader_has_entries, plan_loader_entries, .trial = plan_trial_loader},
 	{KEEPER_ENTRIES, NULL, plan_boot_by_hand, .by_hand = true},
 	{KEEPER_GRUBBY, NULL, plan_grubby},
 	{KEEPER_PROXMOX_GRUB, grub_can, plan_grub_refresh},

@@ -10,8 +10,6 @@
 #include <string.h>
 
 #define TRIAL_ID "onehop-trial"
-/* Seconds until a kernel that panics starts the machine again, without the parameters. */
-#define TRIAL_PANIC "panic=30"
 
 /* ---- whether one is wanted ---- */
 
@@ -138,10 +136,6 @@ static void plan_confirming(struct planner *p)
 /* File systems that GRUB's driver writes back in place. */
 static const char *const writable[] = {"ext2", "ext3", "ext4", "xfs", "vfat"};
 
-struct mount {
-	const char *device, *type; /* "254:2", "ext4" */
-};
-
 /* Whether the mount point is the path or a folder above it. */
 static bool is_above(const char *point, const char *path)
 {
@@ -151,26 +145,33 @@ static bool is_above(const char *point, const char *path)
 	       (path[n] == '\0' || path[n] == '/' || (n && point[n - 1] == '/'));
 }
 
+static bool is_read_only(const char *options)
+{
+	return options && text_list_has(options, ",", "ro", 2);
+}
+
 /* "ID PARENT MAJOR:MINOR ROOT POINT OPTIONS [TAG...] - TYPE SOURCE OPTIONS" */
 static bool read_mount(struct planner *p, const char *line, size_t n, const char **ret_point,
 		       struct mount *ret)
 {
 	char *rest = arena_strndup(p->a, line, n), *word;
-	const char *words[5] = {NULL};
+	const char *words[6] = {NULL};
 
-	for (size_t i = 0; i < 5 && (words[i] = strsep(&rest, " ")); i++)
+	for (size_t i = 0; i < 6 && (words[i] = strsep(&rest, " ")); i++)
 		;
-	if (!words[4] || !rest)
+	if (!words[5] || !rest)
 		return false;
 	while ((word = strsep(&rest, " ")) && strcmp(word, "-") != 0)
 		;
 	*ret = (struct mount){.device = words[2], .type = rest ? strsep(&rest, " ") : NULL};
+	if (rest)
+		strsep(&rest, " ");
+	ret->read_only = is_read_only(words[5]) || is_read_only(rest);
 	*ret_point = words[4];
 	return ret->type != NULL;
 }
 
-/* Where an absolute path is; of those that are as deep, the last counts. */
-static bool find_mount(struct planner *p, const char *path, struct mount *ret)
+bool plan_find_mount(struct planner *p, const char *path, struct mount *ret)
 {
 	enum there there;
 	const char *text = plan_read(p, &there, "proc/self/mountinfo"), *line = NULL, *point;
@@ -229,7 +230,7 @@ static const char *why_not_written(struct planner *p, const char *file)
 
 	if (plan_exists(p, "%s", file) != THERE_YES)
 		return arena_printf(p->a, "there is no /%s", file);
-	if (!find_mount(p, shown, &m))
+	if (!plan_find_mount(p, shown, &m))
 		return arena_printf(p->a, "it is not known which file system %s is on", shown);
 	for (size_t i = 0; i < ARRAY_LEN(writable); i++)
 		known |= strcmp(writable[i], m.type) == 0;

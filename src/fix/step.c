@@ -64,6 +64,7 @@ static const struct step_ops *const kinds[STEP_KIND_N] = {
 	[STEP_ONE_SHOT] = &step_one_shot_ops,
 	[STEP_OPTIONS] = &step_options_ops,
 	[STEP_BLOCK] = &step_block_ops,
+	[STEP_ENTRY] = &step_entry_ops,
 };
 
 const char *step_kind_word(enum step_kind k)
@@ -84,7 +85,7 @@ int step_kind_parse(const char *word, enum step_kind *ret)
 bool step_has_content(const struct step *s)
 {
 	return s->kind == STEP_FILE || s->kind == STEP_GENERATED || s->kind == STEP_OPTIONS ||
-	       s->kind == STEP_BLOCK;
+	       s->kind == STEP_BLOCK || s->kind == STEP_ENTRY;
 }
 
 bool step_is_program(const struct step *s)

@@ -20,6 +20,7 @@ enum step_kind {
 	STEP_ONE_SHOT, /* the boot loader's entry for the next boot alone, which it clears itself */
 	STEP_OPTIONS, /* words on a kernel command line: a boot entry's, or that of /etc/kernel/cmdline */
 	STEP_BLOCK, /* lines between two marks in a file; its other lines are a person's */
+	STEP_ENTRY, /* an entry of a boot partition that is onehop's own */
 	STEP_KIND_N
 };
 
@@ -35,11 +36,14 @@ enum step_kind {
  *  GENERATED  the file             -             old: its content; new is known only once it is made
  *  WORDS      "rpm-ostree"         "iommu=pt"    "-iommu=pt", "+iommu=pt": not there, there
  *  ONE_SHOT   the file that has it "next_entry"  "", "onehop-trial": the entry's name in GRUB's
- *                                                environment block
+ *                                                environment block; or in systemd-boot's EFI variable,
+ *                                                "LoaderEntryOneShot"
  *  OPTIONS    the file             "iommu=pt"    its content; `at` are the words that it lacked, and
  *                                                what undo takes away again, whatever is there then
  *  BLOCK      the file             -             its content; undo takes away what is between the marks
  *                                                then, whatever is around it
+ *  ENTRY      the file             -             its content, old NULL; undo removes the file, whatever
+ *                                                it holds then
  */
 struct step {
 	enum step_kind kind;

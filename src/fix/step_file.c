@@ -36,7 +36,7 @@ static int look_file(struct fix_host *h, const struct step *s, enum step_state *
 	AUTO_FREE char *data = NULL;
 	size_t size;
 	/* No new content: a generated file that is not made yet. */
-	bool known = s->kind == STEP_FILE || s->new.data;
+	bool known = s->kind != STEP_GENERATED || s->new.data;
 	int r = read_target(h, s, &data, &size);
 
 	if (r < 0)

@@ -1,24 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The boot loader's entry for the next boot alone: looked at in its file, set by its own program. */
+/* The boot loader's entry for the next boot alone: looked at in its file or EFI variable, set by its own program. */
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "fix/step_parts.h"
+#include "machine/efi_variable.h"
 
 #include <string.h>
 
+/* ---- where it is kept ---- */
+
 /* The variable's value in GRUB's environment block; "" if it has none. The caller frees. */
+static char *block_value(const char *block, size_t size, const char *name)
+{
+	AUTO_FREE char *key = xprintf("%s=", name);
+	const char *value;
+	size_t n;
+
+	(void)size;
+	return text_after(block, key, &value, &n) ? xstrndup(value, n) : xstrdup("");
+}
+
+/* The block without the variable, as long as before: GRUB fills it up with "#". The caller frees. */
+static char *block_without(const char *block, size_t size, const char *name)
+{
+	AUTO_FREE char *key = xprintf("%s=", name);
+	struct strbuf left = {0};
+	const char *line = NULL;
+	size_t n;
+
+	while (text_next_line(&line, &n, block))
+		if (!text_starts_with(line, key))
+			strbuf_add(&left, line, n + (line[n] == '\n'));
+	while (left.len < size)
+		strbuf_putc(&left, '#');
+	return left.text ? left.text : xstrdup("");
+}
+
+/* Of an EFI variable, which is a file of its own. */
+static char *efi_value(const char *file, size_t size, const char *name)
+{
+	AUTO_FREE char *lines = efi_lines(file, size);
+
+	(void)name;
+	return xstrndup(lines, strcspn(lines, "\n"));
+}
+
+static const struct place {
+	const char *at;
+	char *(*value)(const char *file, size_t size, const char *name);
+	char *(*without)(const char *file, size_t size,
+			 const char *name); /* NULL: in no file of a disk */
+} places[] = {
+	{"next_entry", block_value, block_without},
+	{"LoaderEntryOneShot", efi_value, NULL},
+};
+
+/* NULL with a sentence: of a later onehop. */
+static const struct place *place_of(const struct step *s)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		if (strcmp(places[i].at, s->at) == 0)
+			return &places[i];
+	err_set(EINVAL, "%s: no boot loader that is known has it", s->at);
+	return NULL;
+}
+
+/* ---- looking ---- */
+
 static int read_value(struct fix_host *h, const struct step *s, char **ret)
 {
-	AUTO_FREE char *block = NULL, *key = xprintf("%s=", s->at);
-	const char *value;
-	size_t size, n;
-	int r = host_read(h, s->target, &block, &size);
+	const struct place *place = place_of(s);
+	AUTO_FREE char *file = NULL;
+	size_t size;
+	int r = place ? host_read(h, s->target, &file, &size) : -EINVAL;
 
 	if (r < 0 && r != -ENOENT)
 		return r;
-	*ret = r == 0 && text_after(block, key, &value, &n) ? xstrndup(value, n) : xstrdup("");
+	*ret = r == 0 ? place->value(file, size, s->at) : xstrdup("");
 	return 0;
 }
 
@@ -37,6 +97,8 @@ static int look_one_shot(struct fix_host *h, const struct step *s, enum step_sta
 		*ret_now = TAKE_PTR(value);
 	return 0;
 }
+
+/* ---- doing ---- */
 
 /* The first line of words alone: warnings have a colon. NULL: there is none. */
 static const char *first_words(const char *text, size_t *ret_n)
@@ -75,33 +137,18 @@ static int apply_one_shot(struct fix_host *h, const struct step *s, struct strbu
 	return r < 0 ? r : host_run(h, s->argv, s->deadline_s, output);
 }
 
-/* The block without the variable, as long as before: GRUB fills it up with "#". The caller frees. */
-static char *block_without(const char *block, size_t size, const char *name)
-{
-	AUTO_FREE char *key = xprintf("%s=", name);
-	struct strbuf left = {0};
-	const char *line = NULL;
-	size_t n;
-
-	while (text_next_line(&line, &n, block))
-		if (!text_starts_with(line, key))
-			strbuf_add(&left, line, n + (line[n] == '\n'));
-	while (left.len < size)
-		strbuf_putc(&left, '#');
-	return left.text ? left.text : xstrdup("");
-}
-
 /* Its program is not run on a system that does not run; the next boot counts all the same. */
 static int clear_in_image(struct fix_host *h, const struct step *s)
 {
+	const struct place *place = place_of(s);
 	AUTO_FREE char *block = NULL, *left = NULL;
 	struct host_change c = {.going_back = true};
 	size_t size;
-	int r = host_read(h, s->target, &block, &size);
+	int r = place ? host_read(h, s->target, &block, &size) : -EINVAL;
 
-	if (r < 0)
+	if (r < 0 || !place->without)
 		return r == -ENOENT ? 0 : r;
-	left = block_without(block, size, s->at);
+	left = place->without(block, size, s->at);
 	c.seen = (struct bytes){block, size};
 	c.put = (struct bytes){left, size};
 	r = host_change(h, s->target, &c);

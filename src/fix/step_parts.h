@@ -26,7 +26,7 @@ int step_run_filled(struct fix_host *h, const struct step *s, const char *const 
 		    const char *path, struct strbuf *output);
 
 extern const struct step_ops step_file_ops, step_generated_ops, step_words_ops, step_options_ops,
-	step_block_ops;
+	step_block_ops, step_entry_ops;
 extern const struct step_ops step_register_ops, step_bar_size_ops, step_attribute_ops;
 extern const struct step_ops step_one_shot_ops;
 

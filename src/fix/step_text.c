@@ -134,8 +134,8 @@ void step_remainder(const struct step *s, const char *now, struct strbuf *out)
 	const char *line = NULL;
 	size_t n, more = 0;
 
-	while ((s->kind == STEP_FILE || s->kind == STEP_BLOCK) && s->new.data &&
-	       text_next_line(&line, &n, s->new.data)) {
+	while ((s->kind == STEP_FILE || s->kind == STEP_BLOCK || s->kind == STEP_ENTRY) &&
+	       s->new.data && text_next_line(&line, &n, s->new.data)) {
 		if (!n || *line == '#' || has_line(s->old.data, line, n) ||
 		    !has_line(now, line, n) || more++)
 			continue;

@@ -86,6 +86,15 @@ bool boot_entry_get(const char *text, const char *key, const char **ret, size_t 
 	return false;
 }
 
+void boot_entry_drop(const char *text, const char *key, struct strbuf *ret)
+{
+	struct piece line, k, value;
+
+	for (const char *start = text; next_line(&text, &line); start = text)
+		if (!split_line(&line, &k, &value) || !is_piece(&k, key))
+			strbuf_add(ret, start, (size_t)(text - start));
+}
+
 /* ---- the parts of a text that hold words ---- */
 
 static bool next_span(const char **at, enum boot_text form, struct piece *ret)

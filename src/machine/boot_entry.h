@@ -47,6 +47,9 @@ char *boot_text_words(const char *text, enum boot_text form);
 /* The value of the first line with that key, without the quotes around it; false: there is none. */
 bool boot_entry_get(const char *text, const char *key, const char **ret, size_t *ret_n);
 
+/* The text without the lines of that key; all else stays byte for byte. */
+void boot_entry_drop(const char *text, const char *key, struct strbuf *ret);
+
 /*
  * Boot counting renames a file: "6.1+3.conf", "6.1+2-1.conf" and "6.1.conf" are one entry, "6.1". The
  * length of that in a file name; 0: not the name of an entry.

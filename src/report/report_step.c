@@ -257,6 +257,7 @@ static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct st
 	[STEP_TOOL] = add_tool,           [STEP_GENERATED] = add_generated,
 	[STEP_WORDS] = add_tool,          [STEP_ONE_SHOT] = add_one_shot,
 	[STEP_OPTIONS] = add_options,     [STEP_BLOCK] = add_file,
+	[STEP_ENTRY] = add_file,
 };
 
 void add_step_change(struct document *out, const struct step *s, bool verbose)
@@ -322,7 +323,7 @@ void step_undo_words(const struct step *s, struct strbuf *out)
 			      s->known ? " and from entries that were made from it since" : "");
 	else if (s->kind == STEP_BLOCK)
 		strbuf_printf(out, "remove onehop's lines from /%s", s->target);
-	else if (s->kind == STEP_FILE)
+	else if (s->kind == STEP_FILE || s->kind == STEP_ENTRY)
 		strbuf_printf(out, s->old.data ? "put /%s back" : "remove /%s", s->target);
 	else if (s->kind == STEP_REGISTER)
 		strbuf_printf(out, "set %s of %s back to %s", s->at, s->target, old);

@@ -51,12 +51,27 @@ static void read_as_entry(const char *text)
 	arena_free(a);
 }
 
+/* Without the lines of a key there is no such key, and the others are as they were. */
+static void drop_a_key(const char *text)
+{
+	AUTO_STRBUF struct strbuf left = {0};
+	AUTO_FREE char *before = boot_text_words(text, BOOT_TEXT_ENTRY), *after = NULL;
+	const char *value;
+	size_t n;
+
+	boot_entry_drop(text, "title", &left);
+	after = boot_text_words(strbuf_str(&left), BOOT_TEXT_ENTRY);
+	if (boot_entry_get(strbuf_str(&left), "title", &value, &n) || strcmp(before, after) != 0)
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO_FREE char *text = xstrndup((const char *)data, size);
 
 	add_and_remove(text, BOOT_TEXT_ENTRY);
 	add_and_remove(text, BOOT_TEXT_LINE);
+	drop_a_key(text);
 	read_as_entry(text);
 	boot_entry_same(text, WORD);
 	return 0;

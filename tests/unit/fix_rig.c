@@ -245,7 +245,8 @@ static bool is_one_of(const struct plan *p, const char *path, const char *conten
 		const struct step *s = &p->steps[i];
 		const struct bytes *both[] = {&s->old, &s->new};
 
-		if ((s->kind != STEP_FILE && s->kind != STEP_OPTIONS && s->kind != STEP_BLOCK) ||
+		if ((s->kind != STEP_FILE && s->kind != STEP_OPTIONS && s->kind != STEP_BLOCK &&
+		     s->kind != STEP_ENTRY) ||
 		    strcmp(s->target, path) != 0)
 			continue;
 		for (int k = 0; k < 2; k++)
@@ -267,7 +268,8 @@ char *rig_torn(const struct rig *g, const struct plan *p)
 		AUTO_FREE char *whole = NULL, *now = NULL;
 		size_t n = 0;
 
-		if (s->kind != STEP_FILE && s->kind != STEP_OPTIONS && s->kind != STEP_BLOCK)
+		if (s->kind != STEP_FILE && s->kind != STEP_OPTIONS && s->kind != STEP_BLOCK &&
+		    s->kind != STEP_ENTRY)
 			continue;
 		whole = below(g, s->target);
 		now = get_bytes(whole, &n);
@@ -695,13 +697,19 @@ void rig_words(const struct rig *g, struct plan *p, const char *words)
 	}
 }
 
+/* An entry of onehop's own, which is not there. */
+static void rig_own_entry(struct plan *p)
+{
+	add(p, STEP_ENTRY, RIG_OWN_ENTRY, NULL, "title onehop\nlinux /6.1/linux\noptions root=a\n");
+}
+
 /* ---- plans ---- */
 
 /* What is there once the steps so far are done. */
 struct future {
 	struct plan *plan;
 	char *files[5], *x_conf, *knob, *acs[2];
-	bool switched, grub, words;
+	bool switched, grub, words, own_entry;
 };
 
 static const char *const files[] = {"etc/a.conf", "etc/b.conf", "etc/e.conf", "etc/new/c.conf",
@@ -780,6 +788,15 @@ static void add_words(struct rig *g, struct future *f)
 	f->words = true;
 }
 
+/* Once: it is new. */
+static void add_own_entry(struct rig *g, struct future *f)
+{
+	(void)g;
+	if (!f->own_entry)
+		rig_own_entry(f->plan);
+	f->own_entry = true;
+}
+
 static void future_done(struct future *f)
 {
 	for (size_t i = 0; i < 5; i++)
@@ -793,8 +810,8 @@ static void future_done(struct future *f)
 struct plan *rig_random_plan(struct rig *g)
 {
 	static void (*const adders[])(struct rig *, struct future *) = {
-		add_file,      add_file,   add_file,   add_file, add_acs,
-		add_attribute, add_switch, add_initrd, add_grub, add_words,
+		add_file,   add_file,   add_file, add_file,  add_acs,       add_attribute,
+		add_switch, add_initrd, add_grub, add_words, add_own_entry,
 	};
 	CLEANUP(future_done)
 	struct future f = {.plan = plan_new()};
@@ -822,6 +839,7 @@ struct plan *rig_rich_plan(struct rig *g)
 	rig_initrd(p, "options x=1", "options x=2");
 	rig_grub(g, p, "quiet", "iommu=pt quiet");
 	rig_words(g, p, "iommu=pt pci=realloc");
+	rig_own_entry(p);
 	rig_file(p, "etc/a.conf", "a\nmore\n", "a\nstill more\n");
 	rig_file(p, "etc/b.conf", "b 1\nb 2\n", NULL);
 	rig_attribute(p, "auto", "1");

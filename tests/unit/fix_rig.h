@@ -5,13 +5,14 @@
 #include "base/strbuf.h"
 #include "fix/fix.h"
 
-#define RIG_DEVICE  "0000:22:00.0"
-#define RIG_OTHER   "0000:23:00.0"
-#define RIG_KNOB    "sys/kernel/knob"
-#define RIG_ID      "0123456789abcdef0123456789abcdef"
-#define RIG_ENTRY   "efi/loader/entries/" RIG_ID "-6.1.conf"
-#define RIG_COUNTED "efi/loader/entries/" RIG_ID "-6.2+3.conf" /* by boot counting */
-#define RIG_LINE    "etc/kernel/cmdline"
+#define RIG_DEVICE    "0000:22:00.0"
+#define RIG_OTHER     "0000:23:00.0"
+#define RIG_KNOB      "sys/kernel/knob"
+#define RIG_ID        "0123456789abcdef0123456789abcdef"
+#define RIG_ENTRY     "efi/loader/entries/" RIG_ID "-6.1.conf"
+#define RIG_COUNTED   "efi/loader/entries/" RIG_ID "-6.2+3.conf" /* by boot counting */
+#define RIG_OWN_ENTRY "efi/loader/entries/_-onehop-trial.conf"
+#define RIG_LINE      "etc/kernel/cmdline"
 
 struct rig {
 	char root[64];

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trial boot with GRUB: planned, set, booted, confirmed, forgotten; cut short at each moment. The
- * programs are stand-ins that are written from grub-reboot, grub-editenv and grub-mkconfig of GRUB
- * 2.06; the boots are what its script does with next_entry. tests/guest/system has the real ones.
+ * A trial boot with GRUB and with systemd-boot: planned, set, booted, confirmed, forgotten; cut short at each
+ * moment. The programs are stand-ins that are written from grub-reboot, grub-editenv and grub-mkconfig of
+ * GRUB 2.06 and from bootctl of systemd 252; the boots are what GRUB's script does with next_entry, and
+ * systemd-boot with LoaderEntryOneShot. tests/guest/system and tests/guest/systemd-boot have the real ones.
  */
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/source.h"
 #include "base/text.h"
 #include "build_machine.h"
+#include "fix/boot_entries.h"
 #include "fix/grub_menu.h"
 #include "fix/make_plan.h"
 #include "fix_rig.h"
+#include "machine/efi_variable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +44,23 @@
 #define UNIT     "etc/systemd/system/onehop-trial.service"
 #define LINE     "root=/dev/vda2 ro quiet"
 
-/* ---- the machine's programs ---- */
+/* What differs between the two; `loader` is the one of the test that runs. */
+struct loader {
+	enum boot_loader kind;
+	const char *line;  /* how the kernel's command line begins */
+	const char *entry; /* the file that a trial adds */
+	void (*put)(struct rig *g);
+	/* What starts next has these words more than the first boot, and what was for one boot is gone. The
+	 * caller frees. */
+	char *(*start)(struct rig *g);
+	void (*choose)(struct rig *g,
+		       const char *entry); /* a person, for the next boot; "": nothing */
+	bool (*is_chosen)(struct rig *g, const char *entry);
+};
+
+static const struct loader *loader;
+
+/* ---- GRUB's programs ---- */
 
 /* As grub-editenv: the block is emptied first, then written. */
 static int write_block(struct rig *g, const char *lines)
@@ -146,31 +165,7 @@ static int run_systemctl(void *context, const char *const *argv)
 	return rig_point(context) < 0;
 }
 
-static int runner(void *context, const char *const *argv, unsigned deadline_s,
-		  struct strbuf *output, int *ret_status)
-{
-	static const struct stand_in programs[] = {
-		{"grub-reboot", run_reboot},
-		{"grub-editenv", run_editenv},
-		{"grub-probe", run_probe},
-		{"grub-mkconfig", run_mkconfig},
-		{"grub-script-check", run_nothing},
-		{"systemctl", run_systemctl},
-		{NULL},
-	};
-	struct strbuf said = {0};
-	int r = rig_run(programs, context, argv, &said, ret_status);
-
-	(void)deadline_s;
-	strbuf_done(&said);
-	if (strcmp(argv[0], "grub-probe") == 0 && abstraction)
-		strbuf_puts(output, abstraction);
-	if (strcmp(argv[0], "systemctl") == 0 && strcmp(argv[1], "list-units") == 0)
-		strbuf_puts(output, failed_units ? failed_units : "");
-	return r;
-}
-
-/* ---- the machine ---- */
+/* ---- the machine that GRUB starts ---- */
 
 static void put_link(struct rig *g, const char *path, const char *target)
 {
@@ -185,28 +180,22 @@ static void put_link(struct rig *g, const char *path, const char *target)
 static void put_boot(struct rig *g, unsigned boot, const char *words)
 {
 	AUTO_FREE char *id = xprintf("%08u-2222-3333-4444-555555555555\n", boot);
-	AUTO_FREE char *line = xprintf("BOOT_IMAGE=/boot/vmlinuz " LINE "%s\n", words);
+	AUTO_FREE char *line = xprintf("%s%s\n", loader->line, words);
 
 	rig_put(g, "proc/sys/kernel/random/boot_id", id);
 	rig_put(g, "proc/cmdline", line);
 }
 
-static void put_machine(struct rig *g)
+static void put_grub(struct rig *g)
 {
 	static const char *const programs[] = {"grub-reboot", "grub-editenv", "grub-probe",
 					       "grub-script-check"};
 	AUTO_FREE char *cfg = NULL;
 
-	abstraction = failed_units = NULL;
-	rig_reset(g);
-	rig_put(g, "etc/os-release", "ID=debian\n");
-	rig_put(g, "etc/systemd/system.conf", "");
 	rig_put(g, "etc/default/grub", "GRUB_CMDLINE_LINUX_DEFAULT=\"quiet\"\n");
 	rig_put(g, "etc/default/grub.d/.keep", "");
-	rig_put(g, "etc/systemd/system/multi-user.target.wants/.keep", "");
 	rig_put(g, "usr/sbin/grub-mkconfig",
 		"for x in /etc/default/grub.d/*.cfg ; do . $x; done\n");
-	rig_put(g, "usr/bin/onehop", "");
 	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
 		AUTO_FREE char *path = xprintf("usr/sbin/%s", programs[i]);
 
@@ -219,22 +208,6 @@ static void put_machine(struct rig *g)
 		"20 1 8:1 / / rw - ext4 /dev/vda1 rw\n"
 		"21 20 8:2 / /boot rw shared:1 - ext4 /dev/vda2 rw\n");
 	put_link(g, "sys/dev/block/8:2", "../../devices/pci0000:00/virtio1/block/vda/vda2");
-	rig_put(g, "sys/class/drm/card0-HDMI-A-1/status", "disconnected\n");
-	rig_put(g, "sys/class/net/eno1/operstate", "up\n");
-	rig_put(g, "sys/class/net/eno1/device/vendor", "0x8086\n");
-	put_boot(g, 1, "");
-	rig_fail(g, -1, 0);
-}
-
-static int make_rig(void **state)
-{
-	struct rig *g;
-
-	rig_setup(state, 4);
-	g = *state;
-	g->host.run = runner;
-	put_machine(g);
-	return 0;
 }
 
 /* ---- a boot, as GRUB's script has it ---- */
@@ -250,27 +223,266 @@ static char *words_behind_kernel(const char *text)
 	return xstrndup(at, strcspn(at, "\n"));
 }
 
-static unsigned boot_number;
-
-/* What runs afterwards has these words more than the first boot; the caller frees. */
-static char *boot(struct rig *g)
+static char *start_grub(struct rig *g)
 {
 	AUTO_FREE char *env = rig_get(g, GRUBENV), *custom = rig_get(g, CUSTOM);
 	AUTO_FREE char *cfg = rig_get(g, GRUB_CFG);
 	bool next = env && strstr(env, "\nnext_entry=onehop-trial\n");
 	const char *entry = custom ? strstr(custom, "'onehop-trial' {") : NULL;
-	char *words;
 
 	entry = !entry && custom ? strstr(custom, "onehop-trial {") : entry;
 	assert_true(cfg && strstr(cfg, "\n}\n"));
-	if (next && custom && strstr(custom, "### END onehop") && entry)
-		words = words_behind_kernel(entry);
-	else
-		words = words_behind_kernel(cfg);
-	if (next) {
-		rig_fail(g, -1, 0);
+	if (next)
 		write_block(g, "");
+	if (next && custom && strstr(custom, "### END onehop") && entry)
+		return words_behind_kernel(entry);
+	return words_behind_kernel(cfg);
+}
+
+static void choose_in_grub(struct rig *g, const char *entry)
+{
+	AUTO_FREE char *line = *entry ? xprintf("next_entry=%s\n", entry) : xstrdup("");
+
+	write_block(g, line);
+}
+
+static bool is_chosen_in_grub(struct rig *g, const char *entry)
+{
+	AUTO_FREE char *line = xprintf("\nnext_entry=%s\n", entry), *block = rig_get(g, GRUBENV);
+
+	return strstr(block, line) != NULL;
+}
+
+static const struct loader grub = {
+	.kind = BOOT_GRUB,
+	.line = "BOOT_IMAGE=/boot/vmlinuz " LINE,
+	.entry = CUSTOM,
+	.put = put_grub,
+	.start = start_grub,
+	.choose = choose_in_grub,
+	.is_chosen = is_chosen_in_grub,
+};
+
+/* ---- systemd-boot ---- */
+
+#define ONE_SHOT EFI_LOADER_VARIABLE("LoaderEntryOneShot")
+#define ENTRIES  "efi/loader/entries/"
+
+/* Texts as efivarfs has them: four bytes of attributes, UTF-16, a zero behind each. */
+static void put_variable(struct rig *g, const char *path, const char *lines)
+{
+	AUTO_FREE char *whole = xprintf("%s/%s", g->root, path);
+	FILE *f;
+
+	rig_put(g, path, "");
+	f = fopen(whole, "we");
+	assert_non_null(f);
+	fwrite("\7\0\0\0", 1, EFI_ATTRIBUTES, f);
+	for (; *lines; lines++) {
+		fputc(*lines == '\n' ? '\0' : *lines, f);
+		fputc('\0', f);
 	}
+	fclose(f);
+}
+
+/* Its first text, "" if it is not there; the caller frees. */
+static char *get_variable(struct rig *g, const char *path)
+{
+	AUTO_FREE char *whole = xprintf("%s/%s", g->root, path), *lines = NULL;
+	FILE *f = fopen(whole, "re");
+	char bytes[512];
+	size_t n;
+
+	if (!f)
+		return xstrdup("");
+	n = fread(bytes, 1, sizeof(bytes), f);
+	fclose(f);
+	lines = efi_lines(bytes, n);
+	return xstrndup(lines, strcspn(lines, "\n"));
+}
+
+static void choose_in_loader(struct rig *g, const char *entry)
+{
+	AUTO_FREE char *line = xprintf("%s\n", entry);
+
+	if (*entry)
+		put_variable(g, ONE_SHOT, line);
+	else if (rig_exists(g, ONE_SHOT))
+		rig_remove(g, ONE_SHOT);
+}
+
+static bool is_chosen_in_loader(struct rig *g, const char *entry)
+{
+	AUTO_FREE char *now = get_variable(g, ONE_SHOT);
+
+	return strcmp(now, entry) == 0;
+}
+
+/* One write to the variable, which the firmware does whole or not at all. */
+static int run_bootctl(void *context, const char *const *argv)
+{
+	assert_string_equal(argv[1], "set-oneshot");
+	if (rig_point(context) < 0)
+		return 1;
+	choose_in_loader(context, argv[2]);
+	return rig_point(context) < 0;
+}
+
+static void put_features(struct rig *g, const char *bytes)
+{
+	AUTO_FREE char *whole = xprintf("%s/%s", g->root, EFI_LOADER_VARIABLE("LoaderFeatures"));
+	FILE *f;
+
+	rig_put(g, EFI_LOADER_VARIABLE("LoaderFeatures"), "");
+	f = fopen(whole, "we");
+	assert_non_null(f);
+	fwrite("\6\0\0\0", 1, EFI_ATTRIBUTES, f);
+	fwrite(bytes, 1, 8, f);
+	fclose(f);
+}
+
+/* The newer of two kernels is started by itself; its name has a counter, as after an update. */
+static void put_systemd_boot(struct rig *g)
+{
+	rig_put(g, "usr/bin/bootctl", "");
+	rig_put(g, "usr/bin/kernel-install", "");
+	rig_put(g, RIG_COUNTED,
+		"title Debian\nversion 6.2\nsort-key debian\nmachine-id " RIG_ID "\noptions " LINE
+		"\nlinux /6.2/linux\n");
+	rig_put(g, RIG_ENTRY,
+		"title Debian\nversion 6.1\nsort-key debian\nmachine-id " RIG_ID "\noptions " LINE
+		"\nlinux /6.1/linux\n");
+	rig_put(g, ENTRIES "rescue.conf",
+		"title Rescue\noptions " LINE " single\nlinux /6.1/linux\n");
+	rig_put(g, RIG_LINE, LINE "\n");
+	rig_put(g, "efi/loader/loader.conf", "timeout 3\n");
+	rig_put(g, "proc/self/mountinfo",
+		"20 1 8:1 / / rw - ext4 /dev/vda1 rw\n"
+		"21 20 8:2 / /efi rw shared:1 - vfat /dev/vda2 rw\n"
+		"22 20 0:25 / /sys/firmware/efi/efivars rw,nosuid - efivarfs efivarfs rw\n");
+	put_variable(g, EFI_LOADER_VARIABLE("LoaderInfo"), "systemd-boot 252.39-1~deb12u1\n");
+	put_features(g, "\xff\x03\0\0\0\0\0\0");
+	put_variable(g, EFI_LOADER_VARIABLE("LoaderEntries"),
+		     RIG_ID "-6.2.conf\n" RIG_ID
+			    "-6.1.conf\nrescue.conf\nauto-reboot-to-firmware-setup\n");
+	put_variable(g, EFI_LOADER_VARIABLE("LoaderEntrySelected"), RIG_ID "-6.1.conf\n");
+}
+
+/* What follows on the line of the entry's options; NULL: no entry that it would list. */
+static char *words_of_entry(struct rig *g, const char *path)
+{
+	AUTO_FREE char *text = rig_get(g, path);
+	const char *at = text ? strstr(text, "\noptions " LINE) : NULL;
+
+	if (!at || !strstr(text, "\nlinux "))
+		return NULL;
+	at += strlen("\noptions " LINE);
+	return xstrndup(at, strcspn(at, "\n"));
+}
+
+/* The variable goes first. What it names and is not there is passed over. */
+static char *start_systemd_boot(struct rig *g)
+{
+	AUTO_FREE char *next = get_variable(g, ONE_SHOT), *path = xprintf(ENTRIES "%s", next);
+	char *words = *next ? words_of_entry(g, path) : NULL;
+
+	choose_in_loader(g, "");
+	if (!words)
+		words = words_of_entry(g, RIG_COUNTED);
+	assert_non_null(words);
+	return words;
+}
+
+static const struct loader systemd_boot = {
+	.kind = BOOT_SYSTEMD_BOOT,
+	.line = LINE,
+	.entry = ENTRIES BOOT_ENTRY_TRIAL,
+	.put = put_systemd_boot,
+	.start = start_systemd_boot,
+	.choose = choose_in_loader,
+	.is_chosen = is_chosen_in_loader,
+};
+
+/* ---- the machine ---- */
+
+static int runner(void *context, const char *const *argv, unsigned deadline_s,
+		  struct strbuf *output, int *ret_status)
+{
+	static const struct stand_in programs[] = {
+		{"grub-reboot", run_reboot},        {"grub-editenv", run_editenv},
+		{"grub-probe", run_probe},          {"grub-mkconfig", run_mkconfig},
+		{"grub-script-check", run_nothing}, {"bootctl", run_bootctl},
+		{"systemctl", run_systemctl},       {NULL},
+	};
+	struct strbuf said = {0};
+	int r = rig_run(programs, context, argv, &said, ret_status);
+
+	(void)deadline_s;
+	strbuf_done(&said);
+	if (strcmp(argv[0], "grub-probe") == 0 && abstraction)
+		strbuf_puts(output, abstraction);
+	if (strcmp(argv[0], "systemctl") == 0 && strcmp(argv[1], "list-units") == 0)
+		strbuf_puts(output, failed_units ? failed_units : "");
+	return r;
+}
+
+static void put_machine(struct rig *g)
+{
+	abstraction = failed_units = NULL;
+	rig_reset(g);
+	rig_put(g, "etc/os-release", "ID=debian\n");
+	rig_put(g, "etc/systemd/system.conf", "");
+	rig_put(g, "etc/systemd/system/multi-user.target.wants/.keep", "");
+	rig_put(g, "usr/bin/onehop", "");
+	loader->put(g);
+	rig_put(g, "sys/class/drm/card0-HDMI-A-1/status", "disconnected\n");
+	rig_put(g, "sys/class/net/eno1/operstate", "up\n");
+	rig_put(g, "sys/class/net/eno1/device/vendor", "0x8086\n");
+	put_boot(g, 1, "");
+	rig_fail(g, -1, 0);
+}
+
+static int make_rig_with(void **state, const struct loader *with)
+{
+	struct rig *g;
+
+	loader = with;
+	rig_setup(state, 4);
+	g = *state;
+	g->host.run = runner;
+	put_machine(g);
+	return 0;
+}
+
+static int make_rig(void **state)
+{
+	return make_rig_with(state, &grub);
+}
+
+static int make_rig_systemd_boot(void **state)
+{
+	return make_rig_with(state, &systemd_boot);
+}
+
+/* The boot partition on a file system with a journal. */
+static int make_rig_extended(void **state)
+{
+	int r = make_rig_with(state, &systemd_boot);
+	struct rig *g = *state;
+
+	g->host.all_fat = false;
+	return r;
+}
+
+static unsigned boot_number;
+
+/* What runs afterwards has these words more than the first boot; the caller frees. */
+static char *boot(struct rig *g)
+{
+	char *words;
+
+	rig_fail(g, -1, 0);
+	words = loader->start(g);
 	put_boot(g, ++boot_number + 1, words);
 	return words;
 }
@@ -326,7 +538,7 @@ static void make_plan(struct rig *g, enum trial_wish trial, bool confirms, const
 
 	*ret = (struct planned){.m = build_switch(), .set.arena = arena_new()};
 	ret->m->kernel.cmdline = fact_str(arena_strdup(ret->set.arena, text_trim(line)), "test");
-	ret->m->kernel.boot_loader = fact_int(BOOT_GRUB, "test");
+	ret->m->kernel.boot_loader = fact_int(loader->kind, "test");
 	ret->m->kernel.release = fact_str("6.1.0", "test");
 	ret->m->kernel.distribution_id = fact_str("debian", "test");
 	for (size_t i = 0; i < ret->m->pci_n; i++)
@@ -624,6 +836,155 @@ static void ubuntu(void **state)
 			       "### END"));
 }
 
+/* ---- plans with systemd-boot ---- */
+
+static void the_plan_with_systemd_boot(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p;
+	const struct step *s;
+
+	plan_trial(g, &p);
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_ENTRY, loader->entry);
+	assert_true(s && s->trial && !s->reboot);
+	assert_string_equal(s->new.data,
+			    "# Written by onehop. \"onehop undo\" takes it away.\n"
+			    "title Trial boot of onehop (Debian)\nversion 6.2\nmachine-id " RIG_ID
+			    "\noptions " LINE " iommu=pt panic=30\nlinux /6.2/linux\n");
+	s = find_step(p.plan->steps, p.plan->step_n, STEP_ONE_SHOT, ONE_SHOT);
+	assert_ptr_equal(s, &p.plan->steps[p.plan->step_n - 1]);
+	assert_true(s->trial && s->reboot);
+	assert_null(find_step(p.plan->steps, p.plan->step_n, STEP_OPTIONS, RIG_ENTRY));
+	assert_non_null(
+		find_step(p.plan->on_confirm, p.plan->on_confirm_n, STEP_OPTIONS, RIG_ENTRY));
+	assert_non_null(
+		find_step(p.plan->on_confirm, p.plan->on_confirm_n, STEP_OPTIONS, RIG_COUNTED));
+	assert_non_null(
+		find_step(p.plan->on_confirm, p.plan->on_confirm_n, STEP_OPTIONS, RIG_LINE));
+}
+
+/* Which entry is started by itself, and so copied. */
+static void systemd_boot_defaults(void **state)
+{
+	static const struct {
+		const char *efi_default, *last, *conf, *version;
+	} rows[] = {
+		{NULL, NULL, "timeout 3\n", "6.2"},
+		{NULL, NULL, "timeout 3\ndefault *-6.1.conf\n", "6.1"},
+		{NULL, NULL, "default nothing-like-it\n", "6.2"},
+		{RIG_ID "-6.1.conf\n", NULL, "default *-6.2.conf\n", "6.1"},
+		{NULL, RIG_ID "-6.1.conf\n", "default @saved\n", "6.1"},
+		{"@saved\n", RIG_ID "-6.1.conf\n", "default *-6.2.conf\n", "6.1"},
+		{"@saved\n", NULL, "default *-6.2.conf\n", "6.2"},
+	};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_FREE char *line = xprintf("\nversion %s\n", rows[i].version);
+		AUTO_PLANNED struct planned p;
+		const struct step *s;
+
+		put_machine(g);
+		rig_put(g, "efi/loader/loader.conf", rows[i].conf);
+		if (rows[i].efi_default)
+			put_variable(g, EFI_LOADER_VARIABLE("LoaderEntryDefault"),
+				     rows[i].efi_default);
+		if (rows[i].last)
+			put_variable(g, EFI_LOADER_VARIABLE("LoaderEntryLastBooted"), rows[i].last);
+		plan_trial(g, &p);
+		s = find_step(p.plan->steps, p.plan->step_n, STEP_ENTRY, loader->entry);
+		if (!s || !strstr(s->new.data, line))
+			fail_msg("row %zu: %s", i, s ? s->new.data : "no entry");
+	}
+}
+
+/* A kernel came or went since the boot. Where a new one stands in the menu is not known. */
+static void entries_come_and_go(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p, q;
+
+	rig_remove(g, RIG_COUNTED);
+	plan_trial(g, &p);
+	assert_non_null(strstr(
+		find_step(p.plan->steps, p.plan->step_n, STEP_ENTRY, loader->entry)->new.data,
+		"\nversion 6.1\n"));
+	put_machine(g);
+	rig_put(g, ENTRIES RIG_ID "-6.3.conf",
+		"version 6.3\nsort-key debian\noptions " LINE "\nlinux /6.3/linux\n");
+	plan_trial(g, &q);
+	assert_non_null(strstr(
+		find_step(q.plan->steps, q.plan->step_n, STEP_ENTRY, loader->entry)->new.data,
+		"\nversion 6.1\n"));
+}
+
+#define EFIVARFS "22 20 0:25 / /sys/firmware/efi/efivars "
+
+static void systemd_boot_refuses(void **state)
+{
+	static const struct {
+		const char *path, *text, *why; /* a variable's text has to end in "\n" */
+	} rows[] = {
+		{"proc/self/mountinfo", "20 1 8:1 / / rw - ext4 /dev/vda1 rw\n", "not mounted"},
+		{"proc/self/mountinfo", EFIVARFS "ro,nosuid - efivarfs efivarfs rw\n", "read-only"},
+		{"proc/self/mountinfo", EFIVARFS "rw - efivarfs efivarfs ro\n", "read-only"},
+		{EFI_LOADER_VARIABLE("LoaderInfo"), "", "does not say that it is"},
+		{EFI_LOADER_VARIABLE("LoaderInfo"), "rEFInd 0.14\n", "that runs is rEFInd 0.14"},
+		{ONE_SHOT, "windows.conf\n",
+		 "is to start \"windows.conf\" at the next boot already"},
+		{EFI_LOADER_VARIABLE("LoaderEntries"),
+		 RIG_ID "-6.2.efi\n" RIG_ID "-6.2.conf\n" RIG_ID "-6.1.conf\nrescue.conf\n",
+		 "(" RIG_ID "-6.2.efi) is in its kernel image"},
+		{EFI_LOADER_VARIABLE("LoaderEntryDefault"), "rescue.conf\n",
+		 "(/" ENTRIES "rescue.conf) is not an ordinary entry"},
+		{RIG_COUNTED, "options " LINE " a=\"b\nlinux /6.2/linux\nmachine-id " RIG_ID "\n",
+		 "quotes in the options line"},
+	};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_PLANNED struct planned p;
+
+		put_machine(g);
+		if (text_starts_with(rows[i].path, EFI_VARIABLES))
+			put_variable(g, rows[i].path, rows[i].text);
+		else
+			rig_put(g, rows[i].path, rows[i].text);
+		make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &p);
+		if (!p.plan->no_trial || !strstr(p.plan->no_trial, rows[i].why))
+			fail_msg("row %zu: %s", i, p.plan->no_trial ? p.plan->no_trial : "-");
+		/* What happens instead is planned as without a trial. */
+		assert_non_null(find_step(p.plan->steps, p.plan->step_n, STEP_OPTIONS, RIG_ENTRY));
+		assert_int_equal(p.plan->on_confirm_n, 0);
+	}
+}
+
+static void systemd_boot_is_too_old(void **state)
+{
+	static const struct {
+		const char *features, *why;
+	} rows[] = {
+		{"\xf7\x03\0\0\0\0\0\0", "252.39-1~deb12u1 knows no entry for one boot"},
+		{"\xff\0\0\0\0\0\0\0", "is older than 251"},
+	};
+	struct rig *g = *state;
+	AUTO_PLANNED struct planned p;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		AUTO_PLANNED struct planned old;
+
+		put_machine(g);
+		put_features(g, rows[i].features);
+		make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &old);
+		assert_non_null(old.plan->no_trial);
+		assert_non_null(strstr(old.plan->no_trial, rows[i].why));
+	}
+	put_machine(g);
+	rig_remove(g, "usr/bin/bootctl");
+	make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &p);
+	assert_string_equal(p.plan->no_trial, "bootctl is not installed");
+}
+
 /* ---- from the plan to its end ---- */
 
 static enum fix_state state_of(struct rig *g, enum trial *ret_trial)
@@ -710,21 +1071,34 @@ static void undo(struct rig *g)
 		fail_msg("undo: %d\n%s", result, strbuf_str(&g->texts));
 }
 
+static void recover(struct rig *g)
+{
+	size_t n;
+
+	rig_listen(g);
+	if (fix_recover(&g->run, &n) < 0)
+		fail_msg("recover: %s", err_msg());
+	if (g->told[FIX_UNDO_FAILED])
+		fail_msg("recover: %s", strbuf_str(&g->texts));
+}
+
 /* What the boots change is no difference. */
 static char *tree(struct rig *g)
 {
 	AUTO_FREE char *id = rig_get(g, "proc/sys/kernel/random/boot_id");
 	AUTO_FREE char *line = rig_get(g, "proc/cmdline"), *env = rig_get(g, GRUBENV);
+	const bool unset = env && !strstr(env, "next_entry");
 	char *now;
 
 	rig_put(g, "proc/sys/kernel/random/boot_id", "");
 	rig_put(g, "proc/cmdline", "");
-	if (!strstr(env, "next_entry")) /* empty, as grub-editenv leaves it when it is cut short */
+	if (unset) /* empty, as grub-editenv leaves it when it is cut short */
 		rig_put(g, GRUBENV, "");
 	now = rig_tree(g);
 	rig_put(g, "proc/sys/kernel/random/boot_id", id);
 	rig_put(g, "proc/cmdline", line);
-	rig_put(g, GRUBENV, env);
+	if (unset)
+		rig_put(g, GRUBENV, env);
 	return now;
 }
 
@@ -771,7 +1145,7 @@ static void confirmed(void **state)
 	assert_confirms(g);
 	assert_state(g, FIX_APPLIED, TRIAL_NONE);
 	assert_in_force(g, "kernel-parameter iommu=pt");
-	assert_false(rig_exists(g, CUSTOM));
+	assert_false(rig_exists(g, loader->entry));
 	assert_false(rig_exists(g, UNIT));
 	assert_true(rig_exists(g, "etc/modprobe.d/onehop.conf"));
 	assert_int_equal(confirm(g, &result), -ENOENT);
@@ -892,7 +1266,7 @@ static void undone_from_outside(void **state)
 	g->host.image = true;
 	undo(g);
 	g->host.image = false;
-	assert_false(rig_exists(g, CUSTOM));
+	assert_false(rig_exists(g, loader->entry));
 	assert_false(rig_exists(g, UNIT));
 	assert_boots(g, "");
 }
@@ -917,8 +1291,8 @@ static void undone_from_outside_before_its_boot(void **state)
 	assert_boots(g, "");
 }
 
-/* By kexec, or from a rescue medium: GRUB's entry for the next boot is still set. */
-static void a_boot_past_grub(void **state)
+/* By kexec, or from a rescue medium: the entry for the next boot is still set. */
+static void a_boot_past_the_loader(void **state)
 {
 	struct rig *g = *state;
 
@@ -929,8 +1303,8 @@ static void a_boot_past_grub(void **state)
 	assert_state(g, FIX_ON_TRIAL, TRIAL_RUNS);
 }
 
-/* GRUB could not write: the trial's boot must not be that of all boots. */
-static void grub_has_not_cleared_it(void **state)
+/* It could not be written: the trial's boot must not be that of all boots. */
+static void the_loader_has_not_cleared_it(void **state)
 {
 	struct rig *g = *state;
 
@@ -999,15 +1373,13 @@ static void custom_cfg_is_edited_meanwhile(void **state)
 static void another_entry_is_chosen_meanwhile(void **state)
 {
 	struct rig *g = *state;
-	AUTO_FREE char *now = NULL;
 
 	apply(g);
-	write_block(g, "next_entry=windows\n");
+	loader->choose(g, "windows");
 	undo(g);
 	assert_int_equal(state_of(g, NULL), FIX_UNDONE);
-	assert_false(rig_exists(g, CUSTOM));
-	now = rig_get(g, GRUBENV);
-	assert_non_null(strstr(now, "\nnext_entry=windows\n"));
+	assert_false(rig_exists(g, loader->entry));
+	assert_true(loader->is_chosen(g, "windows"));
 }
 
 /* Its end is gone: where the person's lines begin nobody can tell. */
@@ -1046,6 +1418,55 @@ static void grub_cannot_clear_it(void **state)
 	abstraction = "grub-probe: warning: a device\n\n";
 	assert_int_equal(fix_apply(&g->run, p.plan, &result, &number), 0);
 	assert_int_equal(result, FIX_DONE);
+}
+
+/* A check of FAT after a power cut left the entry empty, cut off, or gone: the boot goes without it. */
+static void the_entry_is_torn(void **state)
+{
+	static const char *const texts[] = {"", "title Trial boot of onehop\noptions x\n", NULL};
+	struct rig *g = *state;
+	AUTO_FREE char *old = tree(g);
+
+	for (size_t i = 0; i < 2 * sizeof(texts) / sizeof(*texts); i++) {
+		put_machine(g);
+		apply(g);
+		if (texts[i / 2])
+			rig_put(g, loader->entry, texts[i / 2]);
+		else
+			rig_remove(g, loader->entry);
+		if (i % 2) {
+			assert_boots(g, "");
+			assert_state(g, FIX_ON_TRIAL, TRIAL_OVER);
+			recover(g);
+		} else {
+			undo(g);
+		}
+		assert_state(g, FIX_UNDONE, TRIAL_NONE);
+		assert_tree(g, old);
+		assert_boots(g, "");
+	}
+}
+
+/* A kernel came in the trial boot: its entry gets the words, and undo takes them. */
+static void a_kernel_comes_meanwhile(void **state)
+{
+	static const char text[] = "title Debian\nsort-key debian\nmachine-id " RIG_ID
+				   "\noptions " LINE "\nlinux /6.3/linux\n";
+	static const char path[] = ENTRIES RIG_ID "-6.3.conf";
+	struct rig *g = *state;
+	AUTO_FREE char *words = NULL, *now = NULL;
+
+	apply(g);
+	assert_boots(g, TRIED);
+	rig_put(g, path, text);
+	assert_confirms(g);
+	words = words_of_entry(g, path);
+	assert_string_equal(words, KEPT);
+	assert_boots(g, KEPT);
+	undo(g);
+	now = rig_get(g, path);
+	assert_string_equal(now, text);
+	assert_boots(g, "");
 }
 
 /* ---- health ---- */
@@ -1117,17 +1538,6 @@ static void undo_it(struct rig *g, struct plan *p)
 
 	(void)p;
 	fix_undo(&g->run, 0, &result, &number);
-}
-
-static void recover(struct rig *g)
-{
-	size_t n;
-
-	rig_listen(g);
-	if (fix_recover(&g->run, &n) < 0)
-		fail_msg("recover: %s", err_msg());
-	if (g->told[FIX_UNDO_FAILED])
-		fail_msg("recover: %s", strbuf_str(&g->texts));
 }
 
 /* Nobody looks after the machine: after two boots it is the old one. */
@@ -1446,6 +1856,14 @@ static void any_menu(void **state)
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, rig_teardown)
+#define LOADER(f)                                                                                  \
+	{                                                                                          \
+		"systemd-boot: " #f, f, make_rig_systemd_boot, rig_teardown, NULL                  \
+	}
+#define EXTENDED(f)                                                                                \
+	{                                                                                          \
+		"systemd-boot, not on FAT: " #f, f, make_rig_extended, rig_teardown, NULL          \
+	}
 
 int main(void)
 {
@@ -1468,8 +1886,8 @@ int main(void)
 		TEST(an_earlier_fix_stays_meanwhile),
 		TEST(undone_from_outside),
 		TEST(undone_from_outside_before_its_boot),
-		TEST(a_boot_past_grub),
-		TEST(grub_has_not_cleared_it),
+		TEST(a_boot_past_the_loader),
+		TEST(the_loader_has_not_cleared_it),
 		TEST(grub_cfg_is_made_anew_meanwhile),
 		TEST(custom_cfg_is_edited_meanwhile),
 		TEST(another_entry_is_chosen_meanwhile),
@@ -1483,6 +1901,36 @@ int main(void)
 		TEST(errors),
 		TEST(errors_of_confirm),
 		TEST(full_disks),
+		LOADER(the_plan_with_systemd_boot),
+		LOADER(systemd_boot_defaults),
+		LOADER(entries_come_and_go),
+		LOADER(systemd_boot_refuses),
+		LOADER(systemd_boot_is_too_old),
+		LOADER(the_entry_is_torn),
+		LOADER(a_kernel_comes_meanwhile),
+		LOADER(displays),
+		LOADER(confirmed),
+		LOADER(not_confirmed),
+		LOADER(undone_before_its_boot),
+		LOADER(undone_in_its_boot),
+		LOADER(no_other_fix_meanwhile),
+		LOADER(undone_from_outside),
+		LOADER(a_boot_past_the_loader),
+		LOADER(the_loader_has_not_cleared_it),
+		LOADER(another_entry_is_chosen_meanwhile),
+		LOADER(healthy),
+		LOADER(apply_cut_short),
+		LOADER(apply_cut_short_and_recovered),
+		LOADER(confirm_cut_short),
+		LOADER(undo_cut_short),
+		LOADER(errors),
+		LOADER(errors_of_confirm),
+		LOADER(full_disks),
+		EXTENDED(confirmed),
+		EXTENDED(apply_cut_short),
+		EXTENDED(confirm_cut_short),
+		EXTENDED(undo_cut_short),
+		EXTENDED(errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Steps that add an entry of onehop's own to a boot partition. The name is the fix's, whatever the file holds:
+ * a check of FAT after a power cut may leave it empty, and then it has to go all the same.
+ */
+#include "fix/step_parts.h"
+
+static int look_entry(struct fix_host *h, const struct step *s, enum step_state *ret,
+		      char **ret_now)
+{
+	return step_file_ops.look(h, s, ret, ret_now);
+}
+
+static int apply_entry(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	(void)output;
+	return host_replace_entry(h, s->target, "", s->new.data);
+}
+
+static int undo_entry(struct fix_host *h, const struct step *s, struct strbuf *output)
+{
+	(void)output;
+	return host_remove_entry(h, s->target);
+}
+
+static int tidy_entry(struct fix_host *h, const struct step *s)
+{
+	return step_file_ops.tidy(h, s);
+}
+
+const struct step_ops step_entry_ops = {
+	.word = "entry",
+	.in_image = true,
+	.by_parts = true,
+	.look = look_entry,
+	.apply = apply_entry,
+	.undo = undo_entry,
+	.tidy = tidy_entry,
+};

@@ -4,7 +4,7 @@
 # run.sh WORKDIR ONEHOP [STAGE...]
 #
 # A Debian with systemd-boot on a FAT boot partition, in a machine with forged GPUs and UEFI firmware: ONEHOP
-# fixes, a kernel is added by the real kernel-install, the fix is undone; then a rescue boot.  One boot
+# fixes, a kernel is added by the real kernel-install, the fix is undone; a rescue boot; then trial boots.  One boot
 # for each script in stages/ (or for those that are named).  WORKDIR is prepare.sh's; the installed
 # system is kept in its folder systemd-boot/.  Needs root.
 #
@@ -43,7 +43,7 @@ platform=(-machine "q35,kernel-irqchip=split"
     -device "intel-iommu,intremap=on,device-iotlb=on"
     # Room for the large BARs: the firmware gives up without it.
     -fw_cfg "name=opt/ovmf/X-PciMmio64Mb,string=1048576")
-common=$here/common.sh what=systemd-boot
+what=systemd-boot
 
 # shellcheck source=tests/guest/disk.sh
 . "$guest/disk.sh"
@@ -129,6 +129,9 @@ mkdir -p "$dir"
 install_packages
 [ -f "$FIRMWARE/OVMF_VARS.fd" ] || nothing "no UEFI firmware"
 make_system
+# The stages' own words come last, and count.
+common=$dir/common.sh
+cat "$guest/system/common.sh" "$here/common.sh" >"$common"
 lines=$dir/lines
 : >"$lines"
 if install_system; then

@@ -1,15 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-# shellcheck shell=dash disable=SC1091
+# shellcheck shell=dash disable=SC1091,SC2154
 # machine: switch2
-# A rescue boot: its own words get into no entry, and a fix and its undo work there.
+# A rescue boot: its own words get into no entry, and a fix and its undo work there. Then a trial boot is
+# set; broken.service comes with it.
 . /lib.sh
 
 like "it is the rescue entry" " $(cat /proc/cmdline) " "* onehop.rescue *"
 is "groups translate: the fix is undone" "$(group_types)" "DMA-FQ "
 rm /etc/kernel/cmdline
 files >/root/files
-run "fix" 0 onehop fix iommu-translating --apply
+run "fix" 0 onehop fix iommu-translating --apply --no-trial
 is "fix: every entry of this system has it, the rescue entry has not" "$(with iommu=pt | wc -w) $(with iommu=pt | grep -c rescue)" "3 0"
 is "fix: nothing of the rescue boot is kept" "$(grep -l onehop.rescue /etc/kernel/cmdline /efi/loader/entries/*.conf)" "/efi/loader/entries/rescue.conf"
 run "undo" 0 onehop undo --yes
 is "undo: every file as it was" "$(changed)" ""
+
+# Without sort-keys the names alone say which entry is started by itself.
+sed -i '/^sort-key/d' /efi/loader/entries/*.conf
+files >/root/files
+run "trial: plan" 1 onehop fix iommu-translating
+said "trial: by itself, as there is no display" "*set-oneshot $trial*"
+run "trial" 0 onehop fix iommu-translating --apply
+sed 's/^/#   /' /tmp/said
+said "trial: the way back in one line" "*without these parameters*"
+is "trial: files that changed" "$(changed | tr ' ' '\n' | grep -v '^/etc/systemd/' | tr '\n' ' ')" "/efi/loader/entries/$trial  "
+is "trial: no other entry has the word" "$(with iommu=pt)" "$trial "
+is "trial: for the next boot" "$(variable LoaderEntryOneShot)" "$trial"
+is "trial: bootctl agrees that it is not the default" \
+    "$(bootctl list --json=short | jq -r ".[] | select(.id == \"$trial\") | .isDefault")" false
+last_fix >/root/trial
+is "trial: history" "$(applied "$(cat /root/trial)")" on-trial
+onehop check --json >/tmp/onehop.json
+like "trial: check" "$(sentence fix-in-effect)" "*on trial: the next boot has it*"
+printf '[Service]\nType=oneshot\nExecStart=/bin/false\n[Install]\nWantedBy=multi-user.target\n' \
+    >/etc/systemd/system/broken.service
+systemctl enable broken.service 2>/dev/null

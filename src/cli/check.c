@@ -17,6 +17,7 @@ struct check_options {
 	struct string_list ignore, require;
 	const char *explain, *gpus;
 	int list;
+	bool quiet;
 };
 
 /* enum severity in words, and one more. */
@@ -49,8 +50,10 @@ static const struct option check_table[] = {
 	COMMON_COLOR(struct check_options),
 	COMMON_WIDTH(struct check_options),
 	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"every device, all evidence, all that could not be seen and why, and how each rule "
+		"notes too, every device, all evidence, all that could not be seen and why, and how each rule "
 		"came out", NULL, 0, 0, 0},
+	{"quiet", 'q', OPTION_FLAG, AT(quiet), NULL,
+		"print the verdict alone, and with --require what it was asked", NULL, 0, 0, 0},
 	COMMON_HELP(struct check_options),
 	OPTIONS_END,
 };
@@ -232,7 +235,10 @@ static int print_check(const struct diagnosis *d, const struct check_options *o,
 	fixes.plan = planned.plan;
 	fixes.changes = &planned.changes;
 	out = document_new();
-	report_check(out, d, &fixes, o->common.verbose);
+	if (o->quiet)
+		report_verdict(out, d);
+	else
+		report_check(out, d, &fixes, o->common.verbose);
 	if (l->required)
 		report_requirements(out, &l->requirements);
 	r = print_document(out, &o->common, l->code);
@@ -272,6 +278,8 @@ static int run_check(const void *options, const char *const *args)
 		if (!rule_find(o->ignore.items[i]))
 			return no_rule("--ignore", o->ignore.items[i]);
 	}
+	if (o->quiet && o->common.json)
+		return fail(EXIT_REFUSED, "--quiet and --json exclude each other");
 	if (o->gpus && !o->require.n)
 		return fail(EXIT_REFUSED, "--gpus says of which GPUs --require speaks");
 	if (load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, &m) < 0)
@@ -286,12 +294,13 @@ const struct command command_check = {
 	.args = "",
 	.summary = "can each pair of GPUs talk directly, and if not, why not and what to do",
 	.about = "Reads the machine, changes nothing, and says for every ordered pair of GPUs "
-		 "whether one "
-		 "can reach the other's memory directly. What stands in the way is listed, what "
-		 "blocks "
-		 "most first, each with the value read, why it matters and what to do. The verdict "
-		 "comes "
-		 "last, then what could not be seen. Without a command, onehop does this.",
+		 "whether one can reach the other's memory directly: a matrix, then the verdict in "
+		 "a "
+		 "sentence. What blocks pairs or may hurt them follows, what blocks most first, "
+		 "each with "
+		 "what to do, why it matters and the value that was read; then what could not be "
+		 "read. "
+		 "Without a command, onehop does this.",
 	.options = check_table,
 	.size = sizeof(struct check_options),
 	.run = run_check,

@@ -122,7 +122,13 @@ struct propose_options {
 void diagnosis_propose(const struct diagnosis *d, const struct propose_options *o,
 		       struct change_set *out);
 
-/* "GPU P2P: 0 of 56 pairs; blocked by the driver on all, and by BAR1 256 MiB on all" */
+/*
+ * What it comes to, for pairs of GPUs and for GPUs with NICs ("" without NICs):
+ * "GPU P2P: 0 of 56 pairs direct; blocked by the driver on all, and by BAR1 (256 MiB) on all".
+ */
+const char *diagnosis_verdict_with(const struct diagnosis *d, enum endpoint_kind other, char *buf,
+				   size_t size);
+/* Both sentences. */
 const char *diagnosis_verdict(const struct diagnosis *d, char *buf, size_t size);
 
 /* It says that pairs of GPUs do not work or are not to be trusted, whatever their paths look like. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last line: what a diagnosis comes to, in one sentence. */
+/* What a diagnosis comes to: a sentence for pairs of GPUs, one for GPUs and NICs. */
 #include "base/strbuf.h"
 #include "diagnose/rules.h"
 
@@ -123,15 +123,16 @@ static void put_blocked_by(struct strbuf *b, const struct tally *y, size_t k)
 	strbuf_printf(b, "by %s", steps[k].blocked_by);
 	if (steps[k].step != CHAIN_EXPOSURE || y->bar1_max <= 0)
 		return;
-	strbuf_putc(b, ' ');
+	strbuf_puts(b, " (");
 	put_bytes(b, y->bar1_min);
 	if (y->bar1_max != y->bar1_min) {
 		strbuf_puts(b, " to ");
 		put_bytes(b, y->bar1_max);
 	}
+	strbuf_putc(b, ')');
 }
 
-/* "; blocked by the driver on all, and by BAR1 256 MiB on 14" */
+/* "; blocked by the driver on all, and by BAR1 (256 MiB) on 14" */
 static void put_blocked(struct strbuf *b, const struct tally *y)
 {
 	const char *before = "; blocked ";
@@ -208,12 +209,12 @@ static void put_contradicted(struct strbuf *b, const struct tally *y)
 	strbuf_puts(b, ", which the driver refuses (onehop test settles it)");
 }
 
-/* "; data in doubt after a failed test on all" */
+/* "; data doubtful after a failed test on all" */
 static void put_doubted(struct strbuf *b, const struct tally *y)
 {
 	if (!y->doubted)
 		return;
-	strbuf_puts(b, "; data in doubt after a failed test");
+	strbuf_puts(b, "; data doubtful after a failed test");
 	put_share(b, y->doubted, y->pairs);
 }
 
@@ -222,9 +223,8 @@ static void put_direct(struct strbuf *b, const struct tally *y)
 	size_t direct = y->by_verdict[PAIR_DIRECT];
 
 	strbuf_printf(b, "%zu of %zu pairs", direct ? direct : y->fast, y->pairs);
-	if (!direct)
-		return;
-	strbuf_puts(b, " direct");
+	if (direct || !y->fast) /* else the copies are named next */
+		strbuf_puts(b, " direct");
 	if (y->nvlink) {
 		strbuf_printf(b, " over NVLink (NV%d", y->nvlinks_min);
 		if (y->nvlinks_max != y->nvlinks_min)
@@ -256,7 +256,7 @@ static void put_tally(struct strbuf *b, const struct tally *y)
 	put_contradicted(b, y);
 	put_blocked(b, y);
 	put_open(b, y, PAIR_UNDECIDED, "undecided", y->unknown, " unknown");
-	put_open(b, y, PAIR_SUSPECT, "in doubt", y->possible, " may be in the way");
+	put_open(b, y, PAIR_SUSPECT, "doubtful", y->possible, " may be in the way");
 }
 
 static bool wanted_kind(const struct topology *t, size_t i, size_t j, enum endpoint_kind target)
@@ -316,7 +316,7 @@ static void put_nics(struct strbuf *b, const struct topology *t)
 
 	if (!y.pairs)
 		return;
-	strbuf_puts(b, ". GPUDirect RDMA: ");
+	strbuf_puts(b, "GPUDirect RDMA: ");
 	put_tally(b, &y);
 }
 
@@ -356,17 +356,28 @@ bool diagnosis_unexplained(const struct diagnosis *d)
 	return true;
 }
 
-const char *diagnosis_verdict(const struct diagnosis *d, char *buf, size_t size)
+const char *diagnosis_verdict_with(const struct diagnosis *d, enum endpoint_kind other, char *buf,
+				   size_t size)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 	const struct topology *t = d->topology;
 
-	if (t->gpu_n) {
-		put_gpus(&b, d);
+	if (t->gpu_n && other == ENDPOINT_NIC)
 		put_nics(&b, t);
-	} else {
+	else if (t->gpu_n)
+		put_gpus(&b, d);
+	else if (other == ENDPOINT_GPU)
 		put_no_gpu(&b, t->machine);
-	}
 	snprintf(buf, size, "%s", strbuf_str(&b));
+	return buf;
+}
+
+const char *diagnosis_verdict(const struct diagnosis *d, char *buf, size_t size)
+{
+	char gpus[512], nics[512];
+
+	diagnosis_verdict_with(d, ENDPOINT_GPU, gpus, sizeof(gpus));
+	diagnosis_verdict_with(d, ENDPOINT_NIC, nics, sizeof(nics));
+	snprintf(buf, size, "%s%s%s", gpus, *nics ? ". " : "", nics);
 	return buf;
 }

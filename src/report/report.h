@@ -27,10 +27,12 @@ struct check_fixes {
 	bool no_store; /* --no-observed, likewise */
 };
 
-/* What `onehop check` prints: machine, pair matrix, findings, verdict, what could not be seen.
+/* What `onehop check` prints: machine, pair matrix, verdict, findings, what could not be seen.
  * `fixes` NULL: of fixes nothing is said. */
 void report_check(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,
 		  bool verbose);
+/* `check -q`: the verdict alone. */
+void report_verdict(struct document *out, const struct diagnosis *d);
 /* What `onehop topo` prints: devices, matrix with verdicts, why each pair is not direct. */
 void report_topology(struct document *out, const struct topology *t);
 /* What `onehop compare` prints; `pair`: two indexes of GPUs of `before`, NULL for those that changed

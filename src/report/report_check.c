@@ -14,10 +14,9 @@
 
 /* Devices listed for one rule before "and N more"; --verbose lists all. */
 #define MAX_SUBJECTS 8
-/* Lines of evidence of one finding, and reasons for not knowing, likewise. */
-#define MAX_EVIDENCE 4
-#define MAX_UNSEEN   6
-#define TEXT_COLUMN  9 /* behind "warning  " */
+/* Reasons for not knowing, likewise. */
+#define MAX_UNSEEN  6
+#define TEXT_COLUMN 9 /* behind "warning  " */
 
 static const enum style severity_styles[SEVERITY_N] = {
 	[SEVERITY_INFO] = STYLE_STRONG,
@@ -27,35 +26,12 @@ static const enum style severity_styles[SEVERITY_N] = {
 
 /* ---- pairs ---- */
 
-/* True when every GPU pair is direct over the same kind of path: one line says it all. */
-static bool all_direct_alike(const struct topology *t)
-{
-	const struct path *like = topology_path(t, 0, 1);
-
-	for (size_t i = 0; i < t->gpu_n; i++) {
-		for (size_t j = 0; j < t->gpu_n; j++) {
-			const struct path *p = topology_path(t, i, j);
-
-			if (i != j && (p->verdict != PAIR_DIRECT || p->class != like->class ||
-				       p->nvlinks.value != like->nvlinks.value))
-				return false;
-		}
-	}
-	return true;
-}
-
 static void add_pairs(struct document *out, const struct topology *t)
 {
-	char name[16];
-
 	if (t->gpu_n < 2)
 		return;
 	document_blank(out);
-	if (all_direct_alike(t)) {
-		document_paragraph(out, STYLE_PLAIN, 0, "All %zu ordered GPU pairs: %s, direct.",
-				   t->gpu_n * (t->gpu_n - 1),
-				   path_class_name(topology_path(t, 0, 1), name, sizeof(name)));
-	} else if (t->gpu_n <= MATRIX_MAX_CHECK) {
+	if (t->gpu_n <= MATRIX_MAX_CHECK) {
 		add_matrix(out, t, t->gpu_n, 0, t->gpu_n, true);
 		add_matrix_legend(out, t, t->gpu_n);
 	} else {
@@ -349,7 +325,7 @@ static void add_remedies(struct document *out, struct group g, bool verbose)
 		if (strcmp(g.items[i]->remedy, NOTHING_TO_DO) == 0)
 			continue;
 		if (!remedy_shown(g, i, verbose))
-			document_item(out, STYLE_STRONG, TEXT_COLUMN, "do: ", "%s",
+			document_item(out, STYLE_STRONG, TEXT_COLUMN, "do  ", "%s",
 				      g.items[i]->remedy);
 		else if (strcmp(g.items[i]->remedy, g.items[0]->remedy) != 0)
 			more = true;
@@ -359,71 +335,57 @@ static void add_remedies(struct document *out, struct group g, bool verbose)
 				   "likewise for the others (-v shows them)");
 }
 
-/* Where one fact was read of many devices, one line stands for all. */
-static bool evidence_shown(const struct finding *f, size_t n)
+/* The first line is the value that decided. */
+static void add_evidence(struct document *out, const struct finding *f, bool verbose)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (texts_alike(f->evidence[i], f->evidence[n]))
-			return true;
-	}
-	return false;
-}
-
-static void add_evidence_lines(struct document *out, const struct finding *f, bool verbose)
-{
-	size_t shown = 0;
-
-	for (size_t i = 0; i < f->evidence_n; i++) {
-		if (!verbose && (shown >= MAX_EVIDENCE || evidence_shown(f, i)))
-			continue;
-		document_styled_item(out, STYLE_DIM, STYLE_DIM, TEXT_COLUMN, "read", "%s",
+	for (size_t i = 0; i < f->evidence_n && (verbose || !i); i++)
+		document_styled_item(out, STYLE_DIM, STYLE_DIM, TEXT_COLUMN, "seen", "%s",
 				     f->evidence[i]);
-		shown++;
-	}
-	if (shown < f->evidence_n)
-		document_styled_item(out, STYLE_DIM, STYLE_DIM, TEXT_COLUMN, "read",
-				     "and %zu more (-v shows all)", f->evidence_n - shown);
 }
 
-static void add_evidence(struct document *out, struct group g, bool verbose)
-{
-	size_t n = verbose ? g.n : 1;
-
-	for (size_t i = 0; i < n; i++)
-		add_evidence_lines(out, g.items[i], verbose);
-}
-
-/* What is only good to know is told in short. */
 static void add_group(struct document *out, struct group g, bool verbose)
 {
-	size_t max = verbose ? g.n : MAX_SUBJECTS;
-	bool full = verbose || g.items[0]->severity > SEVERITY_INFO;
-
 	document_blank(out);
 	add_head(out, g.items[0]);
-	add_others(out, g, max);
-	if (full)
-		document_item(out, STYLE_STRONG, TEXT_COLUMN, "why:", "%s", g.items[0]->rule->why);
+	add_others(out, g, verbose ? g.n : MAX_SUBJECTS);
 	add_remedies(out, g, verbose);
-	if (full)
-		add_evidence(out, g, verbose);
+	document_item(out, STYLE_STRONG, TEXT_COLUMN, "why ", "%s", g.items[0]->rule->why);
+	for (size_t i = 0; i < (verbose ? g.n : 1); i++)
+		add_evidence(out, g.items[i], verbose);
 }
 
+/* "3 notes: cross-socket, nic-far, gdr-geforce (-v shows them)" */
+static void add_notes_line(struct document *out, const char *ids, size_t n)
+{
+	if (!n)
+		return;
+	document_blank(out);
+	document_paragraph(out, STYLE_DIM, 0, "%zu %s: %s (-v shows %s)", n,
+			   text_plural(n, "note", "notes"), ids, n == 1 ? "it" : "them");
+}
+
+/* Those that are only good to know are counted, and shown with -v. */
 static void add_findings(struct document *out, const struct diagnosis *d, bool verbose)
 {
 	const struct finding **left AUTO_FREE = xcalloc(d->finding_n + 1, sizeof(*left));
+	struct strbuf notes AUTO_STRBUF = {0};
+	size_t note_n = 0;
 
 	for (size_t i = 0; i < d->finding_n; i++)
 		left[i] = &d->findings[i];
 	for (size_t i = 0; i < d->finding_n;) {
 		struct group g = take_group(&left[i], d->finding_n - i);
 
-		add_group(out, g, verbose);
 		i += g.n;
+		if (verbose || g.items[0]->severity > SEVERITY_INFO)
+			add_group(out, g, verbose);
+		else
+			strbuf_printf(&notes, "%s%s", note_n++ ? ", " : "", g.items[0]->rule->id);
 	}
+	add_notes_line(out, strbuf_str(&notes), note_n);
 }
 
-/* ---- the end: verdict, what could not be seen ---- */
+/* ---- the verdict, what results showed, what could not be seen ---- */
 
 static enum style verdict_style(const struct diagnosis *d)
 {
@@ -695,25 +657,19 @@ static void add_fixes(struct document *out, const struct diagnosis *d, const str
 	}
 }
 
-static void add_end(struct document *out, const struct diagnosis *d,
-		    const struct check_fixes *fixes, bool verbose)
+void report_verdict(struct document *out, const struct diagnosis *d)
 {
-	char verdict[1024];
+	char sentence[1024];
 
-	document_blank(out);
+	for (enum endpoint_kind with = ENDPOINT_GPU; with <= ENDPOINT_NIC; with++)
+		if (*diagnosis_verdict_with(d, with, sentence, sizeof(sentence)))
+			document_paragraph(out,
+					   with == ENDPOINT_GPU ? verdict_style(d) : STYLE_PLAIN, 0,
+					   "%s.", sentence);
 	if (diagnosis_unexplained(d))
 		document_paragraph(out, STYLE_BAD, 0,
 				   "No finding shown here explains the blocked pairs; onehop topo "
-				   "names what stands between them.");
-	document_paragraph(out, verdict_style(d), 0, "%s",
-			   diagnosis_verdict(d, verdict, sizeof(verdict)));
-	add_gpus_seen(out, d->topology->machine);
-	add_seen(out, d->topology);
-	add_weighed(out, d->topology->machine);
-	add_measured(out, d->topology);
-	if (fixes)
-		add_fixes(out, d, fixes);
-	add_unseen(out, d, verbose);
+				   "names what blocks each.");
 }
 
 /* ---- all rules, for --verbose ---- */
@@ -761,13 +717,24 @@ void report_check(struct document *out, const struct diagnosis *d, const struct 
 	const struct topology *t = d->topology;
 
 	add_recorded(out, t->machine);
+	if (verbose)
+		add_recording_note(out, t->machine);
 	add_machine_line(out, t->machine);
 	add_numbering(out, t->machine);
 	if (!t->gpu_n || verbose)
 		add_platform(out, t->machine, verbose);
 	add_pairs(out, t);
+	document_blank(out);
+	report_verdict(out, d);
+	add_gpus_seen(out, t->machine);
+	add_seen(out, t);
+	add_weighed(out, t->machine);
+	add_measured(out, t);
 	add_findings(out, d, verbose);
 	if (verbose)
 		add_outcomes(out, d);
-	add_end(out, d, fixes, verbose);
+	document_blank(out);
+	if (fixes)
+		add_fixes(out, d, fixes);
+	add_unseen(out, d, verbose);
 }

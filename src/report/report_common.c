@@ -77,7 +77,13 @@ void add_recorded(struct document *out, const struct machine *m)
 	strbuf_printf(&label, "Recorded machine: %s (%.*s)", m->source_name,
 		      (int)(words ? words : strlen(elsewhere)), words ? note : elsewhere);
 	document_verbatim(out, 0, strbuf_str(&label));
-	add_note(out, note + n);
+}
+
+void add_recording_note(struct document *out, const struct machine *m)
+{
+	const char *note = m->recorded && m->note ? m->note : "";
+
+	add_note(out, note + origin_length(note));
 }
 
 static void add_part(struct strbuf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -151,12 +157,14 @@ void add_machine_line(struct document *out, const struct machine *m)
 	struct strbuf b AUTO_STRBUF = {0};
 	char sign[64];
 
+	add_gpu_parts(&b, m);
 	if (fact_known(m->kernel.board))
 		add_part(&b, "%s", m->kernel.board.value);
 	if (fact_known(m->cpu.name) && fact_known(m->cpu.sockets) && m->cpu.sockets.value > 1)
 		add_part(&b, "%" PRId64 " x %s", m->cpu.sockets.value, m->cpu.name.value);
 	else if (fact_known(m->cpu.name))
 		add_part(&b, "%s", m->cpu.name.value);
+	add_driver_part(&b, &m->driver);
 	if (fact_known(m->kernel.release))
 		add_part(&b, "Linux %s", m->kernel.release.value);
 	if (fact_str_is(m->kernel.hypervisor, "virtual")) /* of a make that nobody can tell */
@@ -167,8 +175,6 @@ void add_machine_line(struct document *out, const struct machine *m)
 		add_part(&b, "maybe a container (%s)", container_sign(m, sign, sizeof(sign)));
 	else if (fact_known(m->kernel.container))
 		add_part(&b, "container (%s)", m->kernel.container.value);
-	add_driver_part(&b, &m->driver);
-	add_gpu_parts(&b, m);
 	document_paragraph(out, STYLE_PLAIN, 0, "%s", strbuf_str(&b));
 }
 
@@ -296,7 +302,8 @@ void add_matrix_legend(struct document *out, const struct topology *t, size_t n)
 				 pair_verdict_text((enum pair_verdict)v));
 	}
 	if (b.len)
-		document_paragraph(out, STYLE_DIM, 0, "%s", strbuf_str(&b));
+		document_paragraph(out, STYLE_DIM, 0, "%s   (row: initiator, column: memory)",
+				   strbuf_str(&b));
 }
 
 void add_class_summary(struct document *out, const struct topology *t)

@@ -12,9 +12,11 @@
 /* "256 MiB", "24 GiB" when it is a whole number of them; "?" for an unknown fact. */
 const char *bytes_format(struct fact_int bytes, char *buf, size_t size);
 
-/* "Recorded machine: NAME (origin: real)" and the note for a recording, nothing for a live one. */
+/* "Recorded machine: NAME (origin: real)" for a recording, nothing for a live one. */
 void add_recorded(struct document *out, const struct machine *m);
-/* Board, CPU, kernel, driver and GPUs, in one line. */
+/* What the recording says of itself besides; nothing for a live machine. */
+void add_recording_note(struct document *out, const struct machine *m);
+/* GPUs, board, CPU, driver and kernel, in one line. */
 void add_machine_line(struct document *out, const struct machine *m);
 /* A line for pairs of GPUs that the driver's resource manager connects alike, where it was asked. */
 void add_connections(struct document *out, enum style style, const char *label,
@@ -36,7 +38,7 @@ void add_skips(struct document *out, const struct device_skip *skips, size_t n);
 /* Rows 0 .. rows-1, columns first .. last-1; `long_labels` puts the PCI address beside the name. */
 void add_matrix(struct document *out, const struct topology *t, size_t rows, size_t first,
 		size_t last, bool long_labels);
-/* "+ direct, x blocked": the marks that occur among the first n endpoints. */
+/* "+ direct, x blocked": the marks that occur among the first n endpoints, and what rows and columns are. */
 void add_matrix_legend(struct document *out, const struct topology *t, size_t n);
 /* The matrix's place for many GPUs: how many ordered pairs of each class have which verdict. */
 void add_class_summary(struct document *out, const struct topology *t);

@@ -235,7 +235,7 @@ static void sentence_blocked(void **state)
 	for (size_t i = 0; i < 2; i++)
 		m->gpus[i].bar1_bytes = fact_int(256 << 20, here);
 	assert_sentence(m,
-			"GPU P2P: 0 of 2 pairs; blocked by the driver on all, and by BAR1 256 MiB "
+			"GPU P2P: 0 of 2 pairs direct; blocked by the driver on all, and by BAR1 (256 MiB) "
 			"on all");
 	m = build_switch();
 	m->pci[2].acs_ctl = fact_int(PCI_ACS_RR, here);
@@ -250,10 +250,10 @@ static void sentence_open(void **state)
 	for (size_t k = 0; k < 4; k++)
 		m->pairs[k].p2p[P2P_READ] = fact_int_unknown("no NVML");
 	assert_sentence(m,
-			"GPU P2P: 0 of 2 pairs; undecided on all: what the driver allows unknown");
+			"GPU P2P: 0 of 2 pairs direct; undecided on all: what the driver allows unknown");
 	m = build_two_root_ports();
 	build_iommu(m, "DMA");
-	assert_sentence(m, "GPU P2P: 0 of 2 pairs; in doubt on all: the IOMMU may be in the way");
+	assert_sentence(m, "GPU P2P: 0 of 2 pairs direct; doubtful on all: the IOMMU may be in the way");
 }
 
 /* What was seen to work is not blocked, whatever the registers say. */
@@ -280,7 +280,7 @@ static void sentence_with_nics(void **state)
 	build_gpu(m, "0000:23:00.0", down[0]);
 	build_nic(m, "0000:24:00.0", down[1], "mlx5_0");
 	assert_sentence(m,
-			"GPU P2P: 1 GPU, so no pairs. GPUDirect RDMA: 0 of 1 pairs; blocked by the "
+			"GPU P2P: 1 GPU, so no pairs. GPUDirect RDMA: 0 of 1 pairs direct; blocked by the "
 			"driver on all");
 }
 
@@ -329,7 +329,7 @@ static void sentence_names_unusable_devices(void **state)
 
 	(void)state;
 	pci_find(m, m->gpus[1].pci->address)->driver = fact_str("vfio-pci", "test");
-	assert_sentence(m, "GPU P2P: 0 of 2 pairs; blocked by unusable devices on all");
+	assert_sentence(m, "GPU P2P: 0 of 2 pairs direct; blocked by unusable devices on all");
 }
 
 /* Blocked pairs must not end in exit code 0 because no rule found the cause. */

@@ -212,7 +212,7 @@ static void healthy_machine_is_short(void **state)
 	AUTO_FREE char *text = check_text(build_switch(), false);
 
 	(void)state;
-	assert_has(text, "All 2 ordered GPU pairs: PIX, direct.\n");
+	assert_has(text, "\nGPU P2P: 2 of 2 pairs direct over PCIe.\n");
 	assert_lacks(text, "GPUs: "); /* all of them are seen by everybody */
 	assert_lacks(text, "error ");
 	assert_lacks(text, "Recorded");
@@ -228,12 +228,12 @@ static void blocked_pair_is_marked_and_explained(void **state)
 	text = check_text(m, false);
 	assert_has(text, "GPU0 0000:23:00.0 X     PIX x\n");
 	assert_has(text, "[acs-redirect");
-	assert_has(text, "why:  ");
-	assert_has(text, "do:   ");
-	assert_has(text, "read  ");
+	assert_has(text, " do    ");
+	assert_has(text, " why   ");
+	assert_has(text, " seen  ");
 }
 
-static void order_ends_with_verdict_then_unseen(void **state)
+static void verdict_comes_before_findings(void **state)
 {
 	struct machine *m = build_two_root_ports();
 	AUTO_FREE char *text;
@@ -248,8 +248,8 @@ static void order_ends_with_verdict_then_unseen(void **state)
 	unseen = strstr(text, "As root:");
 	assert_non_null(verdict);
 	assert_non_null(unseen);
-	assert_true(strstr(text, "error ") < verdict);
-	assert_true(verdict < unseen);
+	assert_true(verdict < strstr(text, "error "));
+	assert_true(strstr(text, "error ") < unseen);
 	assert_has(unseen, "As root:   run as root to see ");
 }
 
@@ -305,9 +305,9 @@ static void alike_findings_are_told_once(void **state)
 
 	(void)state;
 	assert_has(text, "error GPU0 0000:23:00.0: BAR1 of GPU0 is below 0000:22:00.0. (likely) "
-			 "[small-rule] likewise GPU1 0000:24:00.0, GPU2 0000:25:00.0 why: Because. "
-			 "do: set 0000:22:00.0 likewise for the others (-v shows them)");
-	assert_has(verbose, "do: set 0000:22:01.0 do: set 0000:22:02.0");
+			 "[small-rule] likewise GPU1 0000:24:00.0, GPU2 0000:25:00.0 do set "
+			 "0000:22:00.0 likewise for the others (-v shows them) why Because.");
+	assert_has(verbose, "do set 0000:22:01.0 do set 0000:22:02.0");
 }
 
 /* A value that differs is never folded away. */
@@ -321,7 +321,26 @@ static void different_findings_stay_apart(void **state)
 
 	(void)state;
 	assert_has(text, "GPU1 0000:24:00.0: BAR1 is 512 MiB");
-	assert_has(text, "do: mend it GPU P2P");
+	assert_has(text, "do mend it why Because.");
+}
+
+/* What is only good to know is counted by name; -v has all of it. */
+static void notes_are_counted(void **state)
+{
+	struct finding findings[] = {
+		finding_of("GPU0 0000:23:00.0", "it is warm", "cool it"),
+		finding_of("GPU1 0000:24:00.0", "it is warm", "cool it"),
+	};
+	AUTO_FREE char *text = NULL, *verbose = NULL;
+
+	(void)state;
+	findings[0].severity = findings[1].severity = SEVERITY_INFO;
+	text = findings_text(findings, 2, false);
+	verbose = findings_text(findings, 2, true);
+	assert_has(text, " 1 note: small-rule (-v shows it)");
+	assert_lacks(text, "cool it");
+	assert_has(verbose, "do cool it");
+	assert_lacks(verbose, "1 note");
 }
 
 static void eight_gpus_fit_80_columns(void **state)
@@ -756,9 +775,10 @@ int main(void)
 		cmocka_unit_test(blanks_do_not_add_up),
 		cmocka_unit_test(healthy_machine_is_short),
 		cmocka_unit_test(blocked_pair_is_marked_and_explained),
-		cmocka_unit_test(order_ends_with_verdict_then_unseen),
+		cmocka_unit_test(verdict_comes_before_findings),
 		cmocka_unit_test(alike_findings_are_told_once),
 		cmocka_unit_test(different_findings_stay_apart),
+		cmocka_unit_test(notes_are_counted),
 		cmocka_unit_test(eight_gpus_fit_80_columns),
 		cmocka_unit_test(many_gpus_are_summed_up),
 		cmocka_unit_test(numbering_is_mapped_where_it_differs),

@@ -94,13 +94,13 @@ _onehop()
 	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench compare log help' -- "$cur")); return ;;
 	esac
 	case $command in
-	'check') words=' --from --pid --observed --fail-on --ignore --require --gpus --explain --list --json --no-color --width -v --verbose -q --quiet -h --help' ;;
-	'fix') words=' --apply --dry-run -y --yes --from --root --observed --iommu --now --kept --trial --no-trial --confirm --json --no-color --width -v --verbose -h --help' ;;
+	'check') words=' --from --pid --observed --no-observed --fail-on --ignore --require --gpus --explain --list --json --no-color --width -v --verbose -q --quiet -h --help' ;;
+	'fix') words=' --apply --dry-run -y --yes --from --root --observed --no-observed --iommu --now --kept --trial --no-trial --confirm --json --no-color --width -v --verbose -h --help' ;;
 	'undo') words=' --dry-run --forget -y --yes --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;
 	'unlock') words=' --sources --download --mirror --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;
 	'test') words=' --device --gpus --include-busy --memory --deadline --long --atomics --resume --inject --json --no-color --width -v --verbose -h --help' ;;
-	'topo') words=' --from --pid -m --matrix -p2p --svg --observed --json --no-color --width -h --help' ;;
+	'topo') words=' --from --pid -m --matrix -p2p --svg --observed --no-observed --json --no-color --width -h --help' ;;
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;
 	'bench p2p') words=' --device --gpus --include-busy --memory --from --pairs --only --all --size --sweep --time --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
 	'bench nccl') words=' --op -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --format -v --verbose --json --no-color --width -h --help' ;;

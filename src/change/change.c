@@ -17,7 +17,8 @@ static struct change *find_equal(struct change_set *set, const struct change *c)
 		struct change *x = &set->items[i];
 
 		if (x->kind == c->kind && same_text(x->target, c->target) &&
-		    same_text(x->name, c->name) && same_text(x->new, c->new))
+		    same_text(x->name, c->name) && same_text(x->new, c->new) &&
+		    x->value.new == c->value.new && x->bar == c->bar)
 			return x;
 	}
 	return NULL;
@@ -50,8 +51,6 @@ static void merge(struct change_set *set, struct change *into, const struct chan
 	into->apart &= c->apart;
 	if (!c->cost)
 		into->cost = NULL;
-	if (!into->old && c->old)
-		into->old = arena_strdup(set->arena, c->old);
 }
 
 static const char *copy_text(struct arena *a, const char *text)
@@ -80,7 +79,6 @@ void change_add(struct change_set *set, const struct change *c)
 	*x = *c;
 	x->target = copy_text(set->arena, c->target);
 	x->name = copy_text(set->arena, c->name);
-	x->old = copy_text(set->arena, c->old);
 	x->new = copy_text(set->arena, c->new);
 	x->rule = copy_text(set->arena, c->rule);
 	x->reason = copy_text(set->arena, c->reason);

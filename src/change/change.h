@@ -7,20 +7,20 @@
 
 struct arena;
 
-/* What `target`, `name`, `old` and `new` are is said at each kind; all are texts. */
+/* What the members of a change hold is said at each kind; those that are not named hold nothing. */
 enum change_kind {
-	CHANGE_ACS, /* target: port "0000:22:00.0"; old, new: ACS control, "001d", "0011" */
+	CHANGE_ACS,              /* target: port "0000:22:00.0"; value: its ACS control register */
 	CHANGE_KERNEL_PARAMETER, /* target: "iommu=pt", a whole word of the kernel's command line */
 	CHANGE_MODULE_OPTION,    /* target: module; name: option; new: its value */
 	CHANGE_REGISTRY_DWORD, /* target: "nvidia"; name: key; new: its value, in NVreg_RegistryDwords */
 	CHANGE_MODULE_BLACKLIST, /* target: module that must not load by itself */
 	CHANGE_MODULE_LOAD,      /* target: module, loaded now and at each boot */
 	CHANGE_MODULE_UNLOAD,    /* target: module, unloaded and kept from loading */
-	CHANGE_BAR_SIZE, /* target: device; name: index of the BAR; old, new: MiB, "256", "32768" */
-	CHANGE_MEMLOCK,  /* memory that processes may lock: old in bytes; new "unlimited" */
-	CHANGE_NCCL_SETTING, /* name: variable; new: its value, in NCCL's system-wide file */
-	CHANGE_PERSISTENCE,  /* the driver keeps GPUs started while nobody uses them */
-	CHANGE_BY_HAND,      /* target: what a person has to change; new: how, one sentence */
+	CHANGE_BAR_SIZE,         /* target: device; bar: index of the BAR; value: its size in MiB */
+	CHANGE_MEMLOCK,          /* memory that processes may lock: without a limit */
+	CHANGE_NCCL_SETTING,     /* name: variable; new: its value, in NCCL's system-wide file */
+	CHANGE_PERSISTENCE,      /* the driver keeps GPUs started while nobody uses them */
+	CHANGE_BY_HAND,          /* target: what a person has to change; new: how, one sentence */
 	CHANGE_KIND_N
 };
 
@@ -30,12 +30,15 @@ enum change_lifetime { CHANGE_NOW = 1 << 0, CHANGE_KEPT = 1 << 1, CHANGE_LASTING
 struct change {
 	enum change_kind kind;
 	unsigned lifetime; /* enum change_lifetime: what is wanted */
-	const char *target, *name;
-	const char *old, *new; /* old NULL: not set, or not known */
-	const char *rule;      /* id of the rule that proposes it; several, ", " between */
-	const char *reason;    /* what it is for: one sentence, no full stop */
-	const char *cost;      /* what is given up; the same; NULL: nothing */
-	bool apart; /* only possibly a help: made only if its rule is asked for by name */
+	const char *target, *name, *new;
+	struct {
+		unsigned old, new;
+	} value;
+	unsigned bar;
+	const char *rule;   /* id of the rule that proposes it; several, ", " between */
+	const char *reason; /* what it is for: one sentence, no full stop */
+	const char *cost;   /* what is given up; the same; NULL: nothing */
+	bool apart;         /* only possibly a help: made only if its rule is asked for by name */
 };
 
 /* In an arena; add with change_add. */
@@ -46,7 +49,7 @@ struct change_set {
 };
 
 /*
- * Copies it with its texts. Equal ones (kind, target, name, new) become one: the rules are joined,
+ * Copies it with its texts. Equal ones (kind, target, name, bar, new value) become one: the rules are joined,
  * `apart` and cost stay only if both have them.
  */
 void change_add(struct change_set *set, const struct change *c);

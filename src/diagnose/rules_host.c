@@ -212,8 +212,6 @@ static void propose_memlock(struct rule_run *run, struct change_set *out)
 		(struct change){
 			.kind = CHANGE_MEMLOCK,
 			.lifetime = CHANGE_KEPT,
-			.old = run_text(run, "%" PRId64, run->m->limits.memlock_bytes.value),
-			.new = "unlimited",
 			.reason = "programs may then register as much memory with a NIC as they "
 				  "need",
 			.cost = "any user's process may lock all memory of the machine",

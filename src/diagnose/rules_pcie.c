@@ -882,9 +882,8 @@ static void propose_resize(struct rule_run *run, struct change_set *out, const s
 			.kind = CHANGE_BAR_SIZE,
 			.lifetime = CHANGE_NOW,
 			.target = g->pci->name,
-			.name = run_text(run, "%" PRId64, fact_or(g->pci->rebar_bar, 1)),
-			.old = run_text(run, "%" PRIu64, (uint64_t)b.size / MIB),
-			.new = run_text(run, "%" PRIu64, (uint64_t)b.best / MIB),
+			.bar = (unsigned)fact_or(g->pci->rebar_bar, 1),
+			.value = {(unsigned)(b.size / MIB), (unsigned)(b.best / MIB)},
 			.reason = run_text(run, "the others then reach all memory of GPU%zu",
 					   g->index),
 		});
@@ -903,7 +902,6 @@ static void propose_driver_resizes(struct rule_run *run, struct change_set *out)
 			.lifetime = CHANGE_KEPT,
 			.target = "nvidia",
 			.name = "NVreg_EnableResizableBar",
-			.old = fact_known(now) ? run_text(run, "%" PRId64, now.value) : NULL,
 			.new = "1",
 			.reason = "the driver then enlarges BAR1 each time it starts",
 		});

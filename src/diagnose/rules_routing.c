@@ -493,8 +493,7 @@ static void propose_port(struct rule_run *run, struct change_set *out, const str
 			.kind = CHANGE_ACS,
 			.lifetime = CHANGE_LASTING,
 			.target = p->name,
-			.old = run_text(run, "%04x", ctl),
-			.new = run_text(run, "%04x", ctl & ~(unsigned)PCI_ACS_REDIRECTS),
+			.value = {ctl, ctl & ~(unsigned)PCI_ACS_REDIRECTS},
 			.reason = reason,
 			.cost = run_text(run, "devices below %s" ISOLATION,
 					 apart ? run_text(run, "root port %s and others", p->name)
@@ -604,7 +603,6 @@ static void propose_hmm_off(struct rule_run *run, struct change_set *out)
 				.lifetime = CHANGE_KEPT,
 				.target = HMM_MODULE,
 				.name = HMM_OPTION,
-				.old = "0",
 				.new = "1",
 				.reason = "with direct DMA and HMM, host memory for the GPUs comes "
 					  "from the first 4 GiB alone",

@@ -33,17 +33,6 @@ static const struct pci_function *find_device(const struct planner *p, const cha
 	return pci_find(p->m, address);
 }
 
-static bool parse_register(const char *text, uint16_t *ret)
-{
-	unsigned value;
-	char rest;
-
-	if (!text || sscanf(text, "%5x%c", &value, &rest) != 1 || value > 0xffff)
-		return false;
-	*ret = (uint16_t)value;
-	return true;
-}
-
 static bool has_identity(const struct pci_function *f)
 {
 	return f && fact_known(f->vendor) && fact_known(f->device);
@@ -60,13 +49,12 @@ void plan_acs_add(struct planner *p, const struct change *c)
 		.change = c,
 		.port = find_device(p, c->target),
 		.lifetime = plan_lifetime(p, c),
+		.old = (uint16_t)c->value.old,
+		.new = (uint16_t)c->value.new,
 	};
 
 	if (!has_identity(port.port))
 		plan_change_by_hand(p, c, "onehop does not know what device is at %s", c->target);
-	else if (!parse_register(c->old, &port.old) || !parse_register(c->new, &port.new))
-		plan_change_by_hand(p, c, "run it as root: the register at %s could not be read",
-				    c->target);
 	else
 		*ARENA_PUSH(p->a, p->acs, p->acs_n) = port;
 }
@@ -436,9 +424,8 @@ void plan_bar_size(struct planner *p, const struct change *c)
 	struct purpose purpose = {0};
 	struct step *s;
 
-	if (!has_identity(f) || !c->old || !c->new || !c->name) {
-		plan_change_by_hand(p, c, "onehop does not know what device is at %s, or its sizes",
-				    c->target);
+	if (!has_identity(f)) {
+		plan_change_by_hand(p, c, "onehop does not know what device is at %s", c->target);
 		return;
 	}
 	if (!fact_absent(f->driver)) {
@@ -451,12 +438,13 @@ void plan_bar_size(struct planner *p, const struct change *c)
 	}
 	purpose_add(p, &purpose, c);
 	s = plan_step(p, PHASE_HARDWARE, STEP_BAR_SIZE, &purpose,
-		      "resize BAR%s of %s from %s MiB to %s MiB", c->name, f->name, c->old, c->new);
+		      "resize BAR%u of %s from %u MiB to %u MiB", c->bar, f->name, c->value.old,
+		      c->value.new);
 	s->target = arena_strdup(p->a, f->name);
-	s->at = arena_strdup(p->a, c->name);
-	s->old.data = arena_strdup(p->a, c->old);
-	s->old.size = strlen(c->old);
-	s->new.data = arena_strdup(p->a, c->new);
-	s->new.size = strlen(c->new);
+	s->at = arena_printf(p->a, "%u", c->bar);
+	s->old.data = arena_printf(p->a, "%u", c->value.old);
+	s->old.size = strlen(s->old.data);
+	s->new.data = arena_printf(p->a, "%u", c->value.new);
+	s->new.size = strlen(s->new.data);
 	s->identity = identity_of(f);
 }

@@ -99,30 +99,45 @@ void plan_want(struct planner *p, const char *kind, const char *fmt, ...)
 
 /* ---- a change in words ---- */
 
-/* %T target, %N name, %O old, %W new. */
+/* %T target, %N name, %W new; of the values %o old and %w new in hexadecimal, %O and %V in decimal; %B bar. */
 static const char *const change_words[CHANGE_KIND_N] = {
-	[CHANGE_ACS] = "%T: ACS control %O -> %W",
+	[CHANGE_ACS] = "%T: ACS control %o -> %w",
 	[CHANGE_KERNEL_PARAMETER] = "kernel parameter %T",
 	[CHANGE_MODULE_OPTION] = "option %N=%W of the module %T",
 	[CHANGE_REGISTRY_DWORD] = "registry key %N=%W of the driver",
 	[CHANGE_MODULE_BLACKLIST] = "keep the module %T from loading by itself",
 	[CHANGE_MODULE_LOAD] = "load the module %T",
 	[CHANGE_MODULE_UNLOAD] = "unload the module %T and keep it from loading",
-	[CHANGE_BAR_SIZE] = "%T: BAR%N %O MiB -> %W MiB",
+	[CHANGE_BAR_SIZE] = "%T: BAR%B %O MiB -> %V MiB",
 	[CHANGE_MEMLOCK] = "let processes lock memory without a limit",
 	[CHANGE_NCCL_SETTING] = "NCCL setting %N=%W",
 	[CHANGE_PERSISTENCE] = "keep the driver started while no program uses the GPUs",
 	[CHANGE_BY_HAND] = "%T",
 };
 
-static const char *part_of(const struct change *c, char letter)
+static void add_part(struct strbuf *b, const struct change *c, char letter)
 {
-	const char *text = letter == 'T'   ? c->target
-			   : letter == 'N' ? c->name
-			   : letter == 'O' ? c->old
-					   : c->new;
+	const char *text = letter == 'T' ? c->target : letter == 'N' ? c->name : c->new;
 
-	return text ? text : "?";
+	switch (letter) {
+	case 'o':
+		strbuf_printf(b, "%04x", c->value.old);
+		break;
+	case 'w':
+		strbuf_printf(b, "%04x", c->value.new);
+		break;
+	case 'O':
+		strbuf_printf(b, "%u", c->value.old);
+		break;
+	case 'V':
+		strbuf_printf(b, "%u", c->value.new);
+		break;
+	case 'B':
+		strbuf_printf(b, "%u", c->bar);
+		break;
+	default:
+		strbuf_puts(b, text ? text : "?");
+	}
 }
 
 const char *plan_change_words(struct planner *p, const struct change *c)
@@ -131,7 +146,7 @@ const char *plan_change_words(struct planner *p, const struct change *c)
 
 	for (const char *w = change_words[c->kind]; *w; w++)
 		if (*w == '%')
-			strbuf_puts(&text, part_of(c, *++w));
+			add_part(&text, c, *++w);
 		else
 			strbuf_putc(&text, *w);
 	return arena_strdup(p->a, strbuf_str(&text));

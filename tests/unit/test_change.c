@@ -33,8 +33,7 @@ static struct change acs(const char *port, const char *rule)
 	return (struct change){.kind = CHANGE_ACS,
 			       .lifetime = CHANGE_NOW,
 			       .target = port,
-			       .old = "001d",
-			       .new = "0011",
+			       .value = {0x1d, 0x11},
 			       .rule = rule,
 			       .reason = "why",
 			       .cost = "isolation",
@@ -55,7 +54,7 @@ static void texts_are_copied(void **state)
 	memset(port, 'x', sizeof(port) - 1);
 	assert_int_equal(set->n, 1);
 	assert_string_equal(set->items[0].target, "0000:22:00.0");
-	assert_string_equal(set->items[0].new, "0011");
+	assert_int_equal(set->items[0].value.new, 0x11);
 	assert_null(set->items[0].name);
 }
 
@@ -66,13 +65,17 @@ static void different_ones_stay_apart(void **state)
 
 	add(set, c);
 	add(set, acs("0000:22:01.0", "a"));
-	c.new = "0001";
+	c.value.new = 0x01;
+	add(set, c);
+	c.bar = 1;
+	add(set, c);
+	c.new = "text";
 	add(set, c);
 	c.name = "n";
 	add(set, c);
 	c.kind = CHANGE_BY_HAND;
 	add(set, c);
-	assert_int_equal(set->n, 5);
+	assert_int_equal(set->n, 7);
 }
 
 static void equal_ones_are_joined(void **state)
@@ -102,18 +105,6 @@ static void equal_ones_are_joined(void **state)
 	assert_string_equal(set->items[0].rule, "acs-redirect, acs, other");
 	assert_false(set->items[0].apart);
 	assert_null(set->items[0].cost);
-}
-
-static void old_is_taken_from_who_knows_it(void **state)
-{
-	struct change_set *set = *state;
-	struct change c = acs("0000:22:00.0", "a");
-
-	c.old = NULL;
-	add(set, c);
-	assert_null(set->items[0].old);
-	add(set, acs("0000:22:00.0", "b"));
-	assert_string_equal(set->items[0].old, "001d");
 }
 
 static void many_are_kept_in_order(void **state)
@@ -149,7 +140,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(texts_are_copied, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(different_ones_stay_apart, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(equal_ones_are_joined, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(old_is_taken_from_who_knows_it, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_are_kept_in_order, set_up, tear_down),
 		cmocka_unit_test(every_kind_has_its_own_word),
 	};

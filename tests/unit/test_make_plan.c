@@ -194,7 +194,7 @@ static void add_word(struct world *w, const char *word)
 
 static void add_acs(struct world *w, const char *port)
 {
-	add(w, (struct change){.kind = CHANGE_ACS, .target = port, .old = "001d", .new = "0011"});
+	add(w, (struct change){.kind = CHANGE_ACS, .target = port, .value = {0x1d, 0x11}});
 }
 
 static void assert_pasteable(const char *text)
@@ -1327,11 +1327,9 @@ static void acs_unknown(void **state)
 	(void)state;
 	debian(&w);
 	add_acs(&w, "0000:77:00.0");
-	add(&w, (struct change){.kind = CHANGE_ACS, .target = "0000:22:00.0", .new = "0011"});
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
 	assert_non_null(manual(w.plan, "what device is at 0000:77:00.0"));
-	assert_non_null(manual(w.plan, "run it as root"));
 	world_free(&w);
 }
 
@@ -1564,9 +1562,8 @@ static void bar_size(void **state)
 	for (size_t i = 0; i < 2; i++)
 		add(&w, (struct change){.kind = CHANGE_BAR_SIZE,
 					.target = w.m->gpus[i].pci->name,
-					.name = "1",
-					.old = "256",
-					.new = "32768"});
+					.bar = 1,
+					.value = {256, 32768}});
 	make(&w);
 	assert_int_equal(w.plan->step_n, 1);
 	s = w.plan->steps;
@@ -1977,7 +1974,7 @@ static void memlock(void **state)
 
 	(void)state;
 	debian(&w);
-	add(&w, (struct change){.kind = CHANGE_MEMLOCK, .old = "8388608", .new = "unlimited"});
+	add(&w, (struct change){.kind = CHANGE_MEMLOCK});
 	make(&w);
 	assert_int_equal(w.plan->step_n, 4);
 	assert_has(content(w.plan, "etc/security/limits.d/onehop.conf"),
@@ -2166,8 +2163,7 @@ static void by_hand_and_apart(void **state)
 	     port = strcmp(port, "0000:22:00.0") ? NULL : "0000:22:01.0")
 		add(&w, (struct change){.kind = CHANGE_ACS,
 					.target = port,
-					.old = "001d",
-					.new = "0011",
+					.value = {0x1d, 0x11},
 					.rule = "acs.root-port, acs.other",
 					.apart = true});
 	make(&w);
@@ -2195,10 +2191,9 @@ static void add_all(struct world *w)
 	add(w, (struct change){.kind = CHANGE_MODULE_LOAD, .target = "nvidia-peermem"});
 	add(w, (struct change){.kind = CHANGE_BAR_SIZE,
 			       .target = w->m->gpus[0].pci->name,
-			       .name = "1",
-			       .old = "256",
-			       .new = "32768"});
-	add(w, (struct change){.kind = CHANGE_MEMLOCK, .new = "unlimited"});
+			       .bar = 1,
+			       .value = {256, 32768}});
+	add(w, (struct change){.kind = CHANGE_MEMLOCK});
 	add(w,
 	    (struct change){.kind = CHANGE_NCCL_SETTING, .name = "NCCL_P2P_LEVEL", .new = "SYS"});
 	add(w, (struct change){.kind = CHANGE_PERSISTENCE});
@@ -2406,14 +2401,12 @@ static size_t add_redirecting(struct recorded *r)
 	for (size_t i = 0; i < r->machine->pci_n; i++) {
 		const struct pci_function *f = &r->machine->pci[i];
 		int64_t now = fact_or(f->acs_ctl, 0), redirect = PCI_ACS_RR | PCI_ACS_CR;
-		char old[8], new[8];
 
 		if (!(now & redirect))
 			continue;
-		snprintf(old, sizeof(old), "%04x", (unsigned)now & 0xffff);
-		snprintf(new, sizeof(new), "%04x", (unsigned)(now & ~redirect) & 0xffff);
-		add(&r->w,
-		    (struct change){.kind = CHANGE_ACS, .target = f->name, .old = old, .new = new});
+		add(&r->w, (struct change){.kind = CHANGE_ACS,
+					   .target = f->name,
+					   .value = {(unsigned)now, (unsigned)(now & ~redirect)}});
 		n++;
 	}
 	return n;

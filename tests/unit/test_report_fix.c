@@ -430,7 +430,7 @@ static void what_only_may_help_is_offered(void **state)
 		change_add(&set, &(struct change){.kind = CHANGE_ACS,
 						  .lifetime = CHANGE_LASTING,
 						  .target = ports[i],
-						  .new = "0011",
+						  .value = {0x1d, 0x11},
 						  .rule = "acs-root-port",
 						  .reason = "hangs were cured so",
 						  .apart = true});

@@ -127,7 +127,7 @@ static void list_entries(struct planner *p, struct listed *ret)
 	}
 }
 
-/* An entry that came since: where it stands in the menu is not known. */
+/* A kernel that came since: where it stands in the menu is not known. */
 static bool has_new_entry(struct planner *p, const struct listed *l)
 {
 	const struct boot_entries *b = plan_boot_entries(p);
@@ -137,7 +137,7 @@ static bool has_new_entry(struct planner *p, const struct listed *l)
 
 		for (size_t k = 0; k < l->n; k++)
 			found |= is_same(l->ids[k], b->items[i].name);
-		if (!found)
+		if (b->items[i].kind == ENTRY_OURS && !found)
 			return true;
 	}
 	return false;
@@ -186,13 +186,26 @@ static const char *default_id(struct planner *p)
 	return id ? id : l.n ? l.ids[0] : NULL;
 }
 
-/* Whether the trial's entry is behind it in the menu. */
-static bool is_before(const struct boot_entry *e)
+/*
+ * Whether an entry of this system stays before the trial's in the menu, so that the trial's is never the
+ * first. Those with no tries left (boot counting) come behind all others.
+ */
+static bool is_one_before(struct planner *p)
 {
-	const char *value;
-	size_t n;
+	const struct boot_entries *b = plan_boot_entries(p);
 
-	return boot_entry_get(e->text, "sort-key", &value, &n) || isalnum((unsigned char)*e->name);
+	for (size_t i = 0; i < b->n; i++) {
+		const struct boot_entry *e = &b->items[i];
+		const bool counted = !text_starts_with(e->name + boot_entry_id(e->name), ".conf");
+		const char *value;
+		size_t n;
+
+		if (e->kind == ENTRY_OURS && !counted &&
+		    (boot_entry_get(e->text, "sort-key", &value, &n) ||
+		     isalnum((unsigned char)*e->name)))
+			return true;
+	}
+	return false;
 }
 
 static const char *find_default(struct planner *p, const struct boot_entry **ret)
@@ -213,12 +226,10 @@ static const char *find_default(struct planner *p, const struct boot_entry **ret
 				    "what systemd-boot starts by itself (/%s) is not an ordinary "
 				    "entry of this system",
 				    e->path);
-	if (!is_before(e))
-		return arena_printf(
-			p->a,
-			"/%s has no sort-key, and a name that may be behind that of the "
-			"trial's entry in the boot menu",
-			e->path);
+	if (!is_one_before(p))
+		return "each entry of this system has a boot counter, or a name that sorts low: "
+		       "the "
+		       "trial's might become the first of the boot menu";
 	*ret = e;
 	return NULL;
 }

@@ -354,6 +354,8 @@ static void put_systemd_boot(struct rig *g)
 		"\nlinux /6.1/linux\n");
 	rig_put(g, ENTRIES "rescue.conf",
 		"title Rescue\noptions " LINE " single\nlinux /6.1/linux\n");
+	/* Another system's, that is not listed since there is no such kernel. */
+	rig_put(g, ENTRIES "other.conf", "title Other\noptions root=b\nlinux /gone\n");
 	rig_put(g, RIG_LINE, LINE "\n");
 	rig_put(g, "efi/loader/loader.conf", "timeout 3\n");
 	rig_put(g, "proc/self/mountinfo",
@@ -959,7 +961,7 @@ static void systemd_boot_refuses(void **state)
 	}
 }
 
-static void systemd_boot_is_too_old(void **state)
+static void systemd_boot_might_not_fall_back(void **state)
 {
 	static const struct {
 		const char *features, *why;
@@ -968,7 +970,7 @@ static void systemd_boot_is_too_old(void **state)
 		{"\xff\0\0\0\0\0\0\0", "is older than 251"},
 	};
 	struct rig *g = *state;
-	AUTO_PLANNED struct planned p;
+	AUTO_PLANNED struct planned p, q;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		AUTO_PLANNED struct planned old;
@@ -983,6 +985,11 @@ static void systemd_boot_is_too_old(void **state)
 	rig_remove(g, "usr/bin/bootctl");
 	make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &p);
 	assert_string_equal(p.plan->no_trial, "bootctl is not installed");
+	/* Once its tries are used up, the only other entry would come behind the trial's. */
+	put_machine(g);
+	rig_remove(g, RIG_ENTRY);
+	make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &q);
+	assert_non_null(strstr(q.plan->no_trial, "each entry of this system has a boot counter"));
 }
 
 /* ---- from the plan to its end ---- */
@@ -1905,7 +1912,7 @@ int main(void)
 		LOADER(systemd_boot_defaults),
 		LOADER(entries_come_and_go),
 		LOADER(systemd_boot_refuses),
-		LOADER(systemd_boot_is_too_old),
+		LOADER(systemd_boot_might_not_fall_back),
 		LOADER(the_entry_is_torn),
 		LOADER(a_kernel_comes_meanwhile),
 		LOADER(displays),

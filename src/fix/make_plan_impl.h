@@ -27,6 +27,9 @@
 #define UNIT_PERSISTENCE "onehop-persistence.service"
 #define UNIT_TRIAL       "onehop-trial.service"
 
+/* The shortest command line that a kernel takes whole is 2048 bytes (COMMAND_LINE_SIZE of x86), with a zero. */
+enum { COMMAND_LINE_MAX = 2047 };
+
 /* The order of the steps: what is done at once, then what stays; each later one may need the earlier. */
 enum phase {
 	PHASE_HARDWARE, /* registers, BARs */

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The shortest command line that a kernel takes whole is 2048 bytes (COMMAND_LINE_SIZE of x86). */
-enum { COMMAND_LINE_MAX = 2047, COMMAND_LINE_GUESS = 256 };
+enum { COMMAND_LINE_GUESS = 256 };
 
 struct acs_port {
 	const struct change *change;

@@ -47,6 +47,9 @@ bool plan_loader_has_entries(struct planner *p)
 			  "%s is not readable without root: as root, onehop may be able to change "
 			  "the entries by itself",
 			  b->unread);
+	else if (b->unread)
+		plan_note(p, "%s could not be read (%s), so no entry is changed", b->unread,
+			  strerror(-b->error));
 	return !b->unread && *names_of(p, ENTRY_OURS);
 }
 
@@ -119,6 +122,22 @@ static struct step *add_step(struct planner *p, const char *path, const char *wo
 	return s;
 }
 
+/* What is behind that length the kernel cuts off. */
+static bool fits(const char *text, enum boot_text form)
+{
+	AUTO_FREE char *words = boot_text_words(text, form);
+
+	return strlen(words) <= COMMAND_LINE_MAX;
+}
+
+static void leave_out_long(struct planner *p, const char *path, const char *words)
+{
+	plan_left_out(p, plan_words_purpose(p).rules,
+		      arena_printf(p->a, "add %s to /%s", words, path),
+		      "the line would be longer than the %d bytes that the kernel reads of it",
+		      COMMAND_LINE_MAX);
+}
+
 /* False: it does not get the words; a person is told. */
 static bool add_entry_step(struct planner *p, const struct boot_entry *e)
 {
@@ -128,9 +147,17 @@ static bool add_entry_step(struct planner *p, const struct boot_entry *e)
 		plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
 			    "add to the options line of /%s, whose quotes are not closed, %s",
 			    e->path, plan_words(p));
-	else if (*words)
-		add_step(p, e->path, words, e->text, text);
-	return words;
+	else if (!*words)
+		return true;
+	else if (e->why_not)
+		plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
+			    "add to the options line of /%s, which %s, %s", e->path, e->why_not,
+			    words);
+	else if (!fits(text, BOOT_TEXT_ENTRY))
+		leave_out_long(p, e->path, words);
+	else
+		return add_step(p, e->path, words, e->text, text);
+	return false;
 }
 
 /* ---- /etc/kernel/cmdline ---- */
@@ -173,7 +200,7 @@ static void write_line(struct planner *p, const struct boot_entry *e)
 	if (!base)
 		base = line_of_entry(p, e);
 	words = lacking(p, base, BOOT_TEXT_LINE, &text);
-	if (!words || !*words)
+	if (!words || !*words || !fits(text, BOOT_TEXT_LINE))
 		return;
 	s = add_step(p, FILE_KERNEL_LINE, words, NULL, text);
 	s->known = known_names(p);
@@ -195,7 +222,9 @@ static void change_line(struct planner *p, const char *old)
 			    plan_words(p));
 		return;
 	}
-	if (*words)
+	if (*words && !fits(text, BOOT_TEXT_LINE))
+		leave_out_long(p, FILE_KERNEL_LINE, words);
+	else if (*words)
 		add_step(p, FILE_KERNEL_LINE, words, old, text)->known = known_names(p);
 }
 
@@ -249,6 +278,27 @@ static void say_others(struct planner *p)
 			  others);
 }
 
+/* Images are entries of the boot menu too, and have a command line of their own. */
+static void say_images(struct planner *p)
+{
+	const struct boot_entries *b = plan_boot_entries(p);
+
+	if (b->default_image)
+		plan_manual(
+			p, plan_words_purpose(p).rules, "kernel parameters",
+			"the boot menu starts %s by itself, whose command line is in the image: "
+			"add %s where it is built, or have an entry started by `bootctl "
+			"set-default`; until then the changed entries count only when they are "
+			"chosen",
+			b->default_image, plan_words(p));
+	else if (*b->images)
+		plan_note(
+			p,
+			"%s: the command line of an image is in it and stays without %s; `bootctl "
+			"list` tells what the boot menu starts by itself",
+			b->images, plan_words(p));
+}
+
 void plan_loader_entries(struct planner *p)
 {
 	const struct boot_entries *b = plan_boot_entries(p);
@@ -260,6 +310,7 @@ void plan_loader_entries(struct planner *p)
 			have &= add_entry_step(p, &b->items[i]);
 	keep_line(p);
 	say_others(p);
+	say_images(p);
 	if (p->phases[PHASE_BOOT].n == before) {
 		if (have)
 			plan_note(p, "%s is in all boot entries; a reboot is still due",

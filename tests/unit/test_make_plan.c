@@ -1071,6 +1071,71 @@ static void loader_entries_by_hand(void **state)
 	world_free(&w);
 }
 
+/* Each is this system's entry, and none can be changed: a person is told why. */
+static void loader_entries_that_stay(void **state)
+{
+	AUTO_FREE char *long_name = xprintf("boot/loader/entries/%0*d.conf", 240, 1);
+	AUTO_FREE char *long_line = xprintf("linux /l\noptions root=UUID=1 x=%0*d\n", 2030, 1);
+	struct world w;
+
+	(void)state;
+	systemd_boot(&w, "arch");
+	source_put_link(w.map, LOADER_ENTRY, "../elsewhere.conf");
+	put(&w, long_name, "linux /n\noptions root=UUID=1\n");
+	put(&w, "boot/loader/entries/long.conf", long_line);
+	source_put_error(w.map, "boot/loader/entries/fifo.conf", SOURCE_FILE, EINVAL);
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_int_equal(w.plan->step_n, 1); /* of /etc/kernel/cmdline */
+	assert_non_null(manual(w.plan, LOADER_ENTRY ", which is a symbolic link, iommu=pt"));
+	assert_non_null(manual(w.plan, "too long a name"));
+	assert_int_equal(w.plan->left_out_n, 1);
+	assert_has(w.plan->left_out[0].what, "add iommu=pt to /boot/loader/entries/long.conf");
+	assert_has(w.plan->left_out[0].why, "2047 bytes");
+	assert_false(has_note(w.plan, "is in all boot entries"));
+	world_free(&w);
+
+	systemd_boot(&w, "arch");
+	long_line[strlen(long_line) - 1] = '\0';
+	put(&w, KERNEL_LINE, long_line);
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_null(words_step(w.plan, KERNEL_LINE));
+	assert_has(w.plan->left_out[0].what, "add iommu=pt to /" KERNEL_LINE);
+	world_free(&w);
+}
+
+/* The boot menu has images too; what it starts by itself is what counts. */
+static void loader_images(void **state)
+{
+	static const struct {
+		const char *conf, *image;
+	} rows[] = {
+		{"timeout 3\n", NULL},
+		{"default abc-*\n", NULL},
+		{"default linux-6.*.EFI\n", "/efi/EFI/Linux/linux-6.1.efi"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct world w;
+
+		systemd_boot(&w, "arch");
+		put(&w, "efi/EFI/Linux/linux-6.1.efi", "an image");
+		put(&w, "efi/loader/loader.conf", rows[i].conf);
+		add_word(&w, "iommu=pt");
+		make(&w);
+		assert_non_null(words_step(w.plan, LOADER_ENTRY));
+		if (rows[i].image)
+			assert_non_null(
+				manual(w.plan, "starts /efi/EFI/Linux/linux-6.1.efi by itself"));
+		else
+			assert_true(
+				has_note(w.plan, "/efi/EFI/Linux/linux-6.1.efi: the command line"));
+		world_free(&w);
+	}
+}
+
 static void loader_tools(void **state)
 {
 	struct world w;
@@ -2507,6 +2572,8 @@ int main(void)
 		cmocka_unit_test(loader_entries),
 		cmocka_unit_test(kernel_line_is_written),
 		cmocka_unit_test(loader_entries_by_hand),
+		cmocka_unit_test(loader_entries_that_stay),
+		cmocka_unit_test(loader_images),
 		cmocka_unit_test(loader_tools),
 		cmocka_unit_test(with_ostree),
 		cmocka_unit_test(nixos),

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "fix/fix_parts.h"
 
 #include <errno.h>
@@ -99,21 +100,36 @@ int fix_check_later(const struct journal_entry *entries, size_t n, size_t at)
 	return r;
 }
 
+static int is_empty(struct fix_host *h, const char *folder)
+{
+	if (!host_is_empty(h, folder))
+		return 0;
+	if (h->image)
+		return err_set(ENOMEDIUM,
+			       "/%s of the system in %s is empty: mount the file system that "
+			       "belongs there first",
+			       folder, h->root);
+	return err_set(
+		ENOMEDIUM,
+		"/%s is empty, where this fix wrote: mount the file system that belongs there "
+		"first",
+		folder);
+}
+
 /*
- * Of an image's /boot no fstab may tell: partitions are also found by their types. The fix wrote below
- * that folder, and nothing else would have emptied it.
+ * Of a boot partition no fstab may tell: systemd finds it by its type, and a person may have unmounted it. The
+ * fix wrote below that folder, and nothing else would have emptied it.
  */
 static int check_not_empty(struct fix_host *h, const struct step *s)
 {
 	const size_t n = strcspn(s->target, "/");
 	AUTO_FREE char *folder = xstrndup(s->target, n);
+	int r;
 
-	if (!h->image || s->made || !s->target[n] || !host_is_empty(h, folder))
+	if (s->made || !s->target[n])
 		return 0;
-	return err_set(ENOMEDIUM,
-		       "/%s of the system in %s is empty: mount the file system that belongs there "
-		       "first",
-		       folder, h->root);
+	r = is_empty(h, folder);
+	return r == 0 && text_starts_with(s->target, "boot/efi/") ? is_empty(h, "boot/efi") : r;
 }
 
 int fix_check_mounted(struct fix_host *h, const struct plan *p)

@@ -47,9 +47,13 @@ bool plan_loader_has_entries(struct planner *p)
 			  "%s is not readable without root: as root, onehop may be able to change "
 			  "the entries by itself",
 			  b->unread);
-	else if (b->unread)
+	else if (b->unread && b->error != -ENODATA) /* of a recording: nobody looked */
 		plan_note(p, "%s could not be read (%s), so no entry is changed", b->unread,
 			  strerror(-b->error));
+	else if (!b->unread && !b->folder)
+		plan_note(p, "there is no folder loader/entries below /boot, /efi or /boot/efi: if "
+			     "the boot partition is not mounted, mount it, and onehop fix can "
+			     "change its entries");
 	return !b->unread && *names_of(p, ENTRY_OURS);
 }
 
@@ -155,8 +159,8 @@ static bool add_entry_step(struct planner *p, const struct boot_entry *e)
 			    words);
 	else if (!fits(text, BOOT_TEXT_ENTRY))
 		leave_out_long(p, e->path, words);
-	else
-		return add_step(p, e->path, words, e->text, text);
+	else if (add_step(p, e->path, words, e->text, text))
+		return true;
 	return false;
 }
 

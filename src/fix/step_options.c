@@ -358,7 +358,9 @@ static int read_since(struct fix_host *h, struct since *x)
 	source_free(root);
 	if (x->all.unread)
 		return err_sys(-x->all.error, "read %s", x->all.unread);
-	return x->all.folder ? 0 : not_mounted("loader/entries of the boot partition");
+	return x->all.folder ? 0
+			     : err_set(ENXIO, "there is no folder loader/entries of a boot "
+					      "partition: mount its file system first");
 }
 
 /* Whether there are any. */

@@ -8,9 +8,11 @@
 #include "base/err.h"
 #include "fix/boot_entries.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -326,6 +328,29 @@ static void test_not_mounted(void **state)
 	assert_int_equal(last_state(g), FIX_UNDONE);
 }
 
+/* No fstab tells of it: systemd finds such a partition by its type. Neither undone nor forgotten. */
+static void test_empty(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *from = NULL, *to = NULL;
+	enum fix_result result;
+	unsigned number;
+
+	fix(g);
+	from = xprintf("%s/efi", g->root);
+	to = xprintf("%s/away", g->root);
+	assert_int_equal(rename(from, to), 0);
+	assert_int_equal(mkdir(from, 0755), 0);
+	assert_int_equal(fix_undo(&g->run, 0, &result, &number), -ENOMEDIUM);
+	assert_non_null(strstr(err_msg(), "/efi is empty"));
+	assert_int_equal(fix_forget(&g->run, 1), -ENOMEDIUM);
+	assert_int_equal(last_state(g), FIX_APPLIED);
+	assert_has(g, RIG_LINE, true);
+	assert_int_equal(rmdir(from), 0);
+	assert_int_equal(rename(to, from), 0);
+	assert_int_equal(undo(g), FIX_DONE);
+}
+
 /* ---- what a power cut leaves on FAT ---- */
 
 /* fsck.fat emptied it; or it is gone, and the copy is there. */
@@ -598,6 +623,7 @@ int main(void)
 		TEST(test_line_of_distribution),
 		TEST(test_image),
 		TEST(test_not_mounted),
+		TEST(test_empty),
 		TEST(test_torn),
 		TEST(test_read_back),
 		TEST(test_real_kernel_install),

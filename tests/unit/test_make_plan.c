@@ -1063,6 +1063,14 @@ static void loader_entries_by_hand(void **state)
 		world_free(&w);
 	}
 	systemd_boot(&w, "arch");
+	source_drop(w.map, LOADER_ENTRY);
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_non_null(manual(w.plan, "options line of the entry"));
+	assert_true(has_note(w.plan, "if the boot partition is not mounted, mount it"));
+	world_free(&w);
+
+	systemd_boot(&w, "arch");
 	source_put_error(w.map, LOADER_ENTRY, SOURCE_FILE, EACCES);
 	add_word(&w, "iommu=pt");
 	make(&w);

@@ -401,7 +401,7 @@ static int undo_since(struct fix_host *h, const struct step *s, struct found *f)
 		if (maker == MAKER_KERNEL_INSTALL)
 			r = undo_entry(h, s, e, f);
 		else if (maker == MAKER_PERSON)
-			say(f->said, "/%s has %s and is not of onehop or kernel-install: it stays",
+			say(f->said, "/%s keeps %s: neither onehop nor kernel-install made it",
 			    e->path, s->at);
 	}
 	return r;

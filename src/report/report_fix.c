@@ -753,7 +753,9 @@ void report_undo_plan(struct document *out, const struct journal_entry *e,
 			continue;
 		snprintf(label, sizeof(label), "%zu.", ++number);
 		step_undo_words(s, &b);
-		if (look_texts[look[i]])
+		if (look[i] == STEP_IS_OTHER && step_by_parts(s))
+			strbuf_puts(&b, " (was changed since: what is left of the fix goes)");
+		else if (look_texts[look[i]])
 			strbuf_printf(&b, " (%s)", look_texts[look[i]]);
 		document_item(out, STYLE_STRONG, 0, label, "%s", strbuf_str(&b));
 		add_step_undo(out, s);

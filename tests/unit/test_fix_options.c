@@ -152,7 +152,7 @@ static void test_copy_of_person(void **state)
 	rig_put(g, copy, text);
 	assert_int_equal(undo(g), FIX_DONE);
 	assert_get(g, copy, text);
-	assert_non_null(strstr(strbuf_str(&g->texts), "-6.1-mine.conf has " WORD));
+	assert_non_null(strstr(strbuf_str(&g->texts), "-6.1-mine.conf keeps " WORD));
 	assert_has(g, RIG_ENTRY, false);
 }
 

@@ -508,7 +508,8 @@ static void read_images(struct system *y, struct boot_entries *b)
 			const char *path =
 				arena_printf(y->a, "/%s/EFI/Linux/%s", partitions[i], names[k]);
 
-			if (!text_ends_with(names[k], ".efi") || strstr(b->images, names[k]))
+			if (!text_ends_with(names[k], ".efi") ||
+			    strstr(b->images, path + strlen(path) - strlen(names[k]) - 1))
 				continue;
 			b->images = arena_printf(y->a, "%s%s%s", b->images, *b->images ? ", " : "",
 						 path);

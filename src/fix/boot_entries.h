@@ -52,9 +52,9 @@ struct boot_entries {
 
 /*
  * The entries of all boot partitions that are mounted (/boot, /efi, /boot/efi), in the arena. `running`
- * is the command line of the running kernel; NULL: the system in `s` does not run. An entry belongs to the
+ * is a command line that starts this system, as that of the running kernel; NULL: none is known. An entry belongs to the
  * system by machine-id, else by its name or systemd.machine_id=, else by root=, else by sort-key. One with
- * its machine ID and another root= than the running kernel's is another's: a copy of the system, a snapshot.
+ * its machine ID and another root= than that is another's: a copy of the system, a snapshot.
  * root= is compared by device as far as /dev/disk tells. A partition that is mounted twice is read once.
  */
 void boot_entries_read(struct source *s, struct arena *a, const char *running,

@@ -111,7 +111,17 @@ static char *before(const struct step *s, enum boot_text form)
 	return xprintf("options %s\n", words);
 }
 
-/* A word of the step's that somebody made something else of since; the caller frees. NULL: none. */
+static bool has_as_written(const char *text, enum boot_text form, const char *word)
+{
+	AUTO_STRBUF struct strbuf rest = {0};
+
+	return boot_text_remove(text, form, word, &rest);
+}
+
+/*
+ * What somebody has made since of a word of the step's; the caller frees. NULL: nothing. Beside the word as it
+ * was written such a one is another fix's, or a person's.
+ */
 static char *changed(const struct step *s, const char *text, enum boot_text form)
 {
 	AUTO_FREE char *old = before(s, form);
@@ -119,7 +129,8 @@ static char *changed(const struct step *s, const char *text, enum boot_text form
 	char *word, *now = NULL;
 
 	while (!now && (word = next_word(&words))) {
-		now = boot_text_changed(text, form, word, old);
+		if (!has_as_written(text, form, word))
+			now = boot_text_changed(text, form, word, old);
 		free(word);
 	}
 	return now;
@@ -155,8 +166,8 @@ __attribute__((format(printf, 2, 3))) static void say(struct strbuf *to, const c
 static char *without(const struct step *s, const char *path, const char *text, enum boot_text form,
 		     struct found *f)
 {
+	AUTO_FREE char *other = changed(s, text, form);
 	char *now = edited(s, text, form, take);
-	AUTO_FREE char *other = changed(s, now, form);
 
 	if (other)
 		say(&f->left, "/%s has %s, which somebody made of %s: take it out there", path,
@@ -325,9 +336,14 @@ static bool is_counted(const struct step *s, const struct boot_entry *e)
 	return false;
 }
 
-enum maker { MAKER_NONE, MAKER_PERSON, MAKER_KERNEL_INSTALL };
+enum maker {
+	MAKER_NONE,
+	MAKER_PERSON,
+	MAKER_KERNEL_INSTALL, /* which took the words from its line */
+	MAKER_OTHERS,         /* kernel-install of another root=, as of a copy of the disk */
+};
 
-/* Who made an entry of this system since, with words of the step. kernel-install took them from its line. */
+/* Who made an entry with words of the step since. */
 static enum maker made_since(const struct step *s, const struct boot_entries *all,
 			     const struct boot_entry *e)
 {
@@ -335,6 +351,8 @@ static enum maker made_since(const struct step *s, const struct boot_entries *al
 
 	if (!(own || e->made) || is_known(s, all, e) || !has_words(s, e))
 		return MAKER_NONE;
+	if (!own)
+		return MAKER_OTHERS;
 	return e->made || is_counted(s, e) ? MAKER_KERNEL_INSTALL : MAKER_PERSON;
 }
 
@@ -346,15 +364,26 @@ static char *running_line(struct fix_host *h)
 	return h->image || host_read(h, "proc/cmdline", &line, &size) < 0 ? NULL : line;
 }
 
-static int read_since(struct fix_host *h, struct since *x)
+/* The line that entries are made from, as it is now, or as the fix left it: its root= is this system's. */
+static char *own_words(struct fix_host *h, const struct step *s)
 {
-	AUTO_FREE char *running = running_line(h);
+	AUTO_FREE char *now = NULL;
+	size_t size;
+
+	if (host_read(h, s->target, &now, &size) < 0)
+		return s->new.data ? boot_text_words(s->new.data, BOOT_TEXT_LINE) : NULL;
+	return boot_text_words(now, BOOT_TEXT_LINE);
+}
+
+static int read_since(struct fix_host *h, const struct step *s, struct since *x)
+{
+	AUTO_FREE char *words = own_words(h, s);
 	struct source *root = NULL;
 	int r = source_open_root(h->root, NULL, NULL, &root);
 
 	if (r < 0)
 		return err_sys(-r, "%s", h->root);
-	boot_entries_read(root, x->arena, running, &x->all);
+	boot_entries_read(root, x->arena, words, &x->all);
 	source_free(root);
 	if (x->all.unread)
 		return err_sys(-x->all.error, "read %s", x->all.unread);
@@ -367,7 +396,7 @@ static int read_since(struct fix_host *h, struct since *x)
 static int look_since(struct fix_host *h, const struct step *s, bool *ret)
 {
 	CLEANUP(since_done) struct since x = {.arena = arena_new()};
-	int r = s->known ? read_since(h, &x) : 0;
+	int r = s->known ? read_since(h, s, &x) : 0;
 
 	*ret = false;
 	for (size_t i = 0; r == 0 && i < x.all.n; i++)
@@ -375,34 +404,36 @@ static int look_since(struct fix_host *h, const struct step *s, bool *ret)
 	return r;
 }
 
-static int undo_entry(struct fix_host *h, const struct step *s, const struct boot_entry *e,
-		      struct found *f)
+static void undo_entry(struct fix_host *h, const struct step *s, const struct boot_entry *e,
+		       struct found *f)
 {
 	AUTO_FREE char *text = without(s, e->path, e->text, BOOT_TEXT_ENTRY, f);
-	int r;
 
 	if (strcmp(text, e->text) == 0)
-		return 0;
-	r = put_text(h, e->path, e->text, text);
-	if (r == 0)
+		return;
+	if (put_text(h, e->path, e->text, text) < 0)
+		say(&f->left, "%s", err_msg());
+	else
 		say(f->said, "/%s was made since: %s removed", e->path, s->at);
-	return r;
 }
 
 static int undo_since(struct fix_host *h, const struct step *s, struct found *f)
 {
 	CLEANUP(since_done) struct since x = {.arena = arena_new()};
-	int r = s->known ? read_since(h, &x) : 0;
+	int r = s->known ? read_since(h, s, &x) : 0;
 
 	for (size_t i = 0; r == 0 && i < x.all.n; i++) {
 		const struct boot_entry *e = &x.all.items[i];
 		const enum maker maker = made_since(s, &x.all, e);
 
 		if (maker == MAKER_KERNEL_INSTALL)
-			r = undo_entry(h, s, e, f);
+			undo_entry(h, s, e, f);
 		else if (maker == MAKER_PERSON)
 			say(f->said, "/%s keeps %s: neither onehop nor kernel-install made it",
 			    e->path, s->at);
+		else if (maker == MAKER_OTHERS)
+			say(f->said, "/%s keeps %s: its root= is not that of /%s", e->path, s->at,
+			    s->target);
 	}
 	return r;
 }
@@ -539,7 +570,7 @@ static int undo_options(struct fix_host *h, const struct step *s, struct strbuf 
 	if (r < 0)
 		return err_set(-r, "%s", why);
 	if (since == 0 && f.left.len)
-		return err_set(ESTALE, "%s, then `onehop undo` once more", f.left.text);
+		return err_set(ESTALE, "%s (then `onehop undo` once more)", f.left.text);
 	return since;
 }
 

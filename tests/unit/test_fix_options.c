@@ -156,6 +156,45 @@ static void test_copy_of_person(void **state)
 	assert_has(g, RIG_ENTRY, false);
 }
 
+/* A copy of the disk has the same machine ID, and entries that its own kernel-install made. */
+static void test_copy_of_disk(void **state)
+{
+	static const char text[] =
+		"version 6.3\nmachine-id " RIG_ID "\nlinux /6.3\noptions root=UUID=b " WORD "\n";
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_put(g, RIG_LINE, "root=UUID=a quiet\n");
+	rig_words(g, p, WORD);
+	apply(g, p);
+	rig_put(g, SINCE, text);
+	/* By a rescue medium's kernel, as in a chroot: what runs is not this system's. */
+	rig_put(g, "proc/cmdline", "root=UUID=b\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, SINCE, text);
+	assert_non_null(strstr(strbuf_str(&g->texts), "-6.3.conf keeps " WORD));
+	assert_has(g, RIG_ENTRY, false);
+}
+
+/* A later fix names the same port and more: its word is no change of the first one's. */
+static void test_longer_word_of_later_fix(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *first = plan_new(), *second = plan_new();
+	enum fix_result result = FIX_STUCK;
+	unsigned number;
+
+	rig_words(g, first, "pci=disable_acs_redir=a");
+	apply(g, first);
+	rig_words(g, second, "pci=disable_acs_redir=a;b");
+	apply(g, second);
+	assert_int_equal(fix_undo(&g->run, 1, &result, &number), 0);
+	assert_int_equal(result, FIX_DONE);
+	assert_get(g, RIG_LINE, "root=a quiet pci=disable_acs_redir=a;b\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, RIG_LINE, "root=a quiet\n");
+}
+
 /* Quoted, or made longer: not what the fix wrote, and it is not undone while it is there. */
 static void test_changed_word(void **state)
 {
@@ -618,6 +657,8 @@ int main(void)
 		TEST(test_entries_since),
 		TEST(test_counted_since),
 		TEST(test_copy_of_person),
+		TEST(test_copy_of_disk),
+		TEST(test_longer_word_of_later_fix),
 		TEST(test_changed_word),
 		TEST(test_longer_word_of_before),
 		TEST(test_word_of_before),

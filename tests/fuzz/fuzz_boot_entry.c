@@ -34,6 +34,16 @@ static void add_and_remove(const char *text, enum boot_text form)
 		abort();
 }
 
+/* A text has nothing that it had not before, and the word itself is no change of it. */
+static void find_changed(const char *text, enum boot_text form)
+{
+	AUTO_FREE char *since = boot_text_changed(text, form, WORD, text);
+	AUTO_FREE char *any = boot_text_changed(text, form, WORD, NULL);
+
+	if (since || (any && strcmp(any, WORD) == 0))
+		abort();
+}
+
 static void read_as_entry(const char *text)
 {
 	static const char id[] = "0123456789abcdef0123456789abcdef\n";
@@ -72,6 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	add_and_remove(text, BOOT_TEXT_ENTRY);
 	add_and_remove(text, BOOT_TEXT_LINE);
 	drop_a_key(text);
+	find_changed(text, BOOT_TEXT_ENTRY);
+	find_changed(text, BOOT_TEXT_LINE);
 	read_as_entry(text);
 	boot_entry_same(text, WORD);
 	return 0;

@@ -294,7 +294,7 @@ static bool is_changed(const struct piece *p, const char *word)
 	AUTO_FREE char *now = unquoted(p);
 	const size_t key = equals ? (size_t)(equals - word) + 1 : strlen(word);
 
-	if (is_piece(p, word) || strncmp(now, word, key) != 0)
+	if (is_piece(p, word) || strlen(now) < key || memcmp(now, word, key) != 0)
 		return false;
 	return equals ? has_part(now + key, word + key) : !now[key];
 }

@@ -9,7 +9,6 @@
 #include "fix/host.h"
 
 #include <errno.h>
-#include <fnmatch.h>
 #include <string.h>
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
@@ -473,56 +472,10 @@ static void read_folder(struct system *y, const char *boot, struct boot_entries 
 		b->n = first;
 }
 
-/* ---- images that are entries by themselves ---- */
-
-static const char *const partitions[] = {"boot", "efi", "boot/efi"};
-
-/* The pattern that the boot loader is told to start; NULL: none. */
-static const char *default_pattern(struct system *y)
-{
-	for (size_t i = 0; i < ARRAY_LEN(partitions); i++) {
-		AUTO_FREE char *text = NULL;
-		const char *value;
-		size_t size;
-
-		if (source_read(y->s, &text, &size, "%s/loader/loader.conf", partitions[i]) == 0 &&
-		    boot_entry_get(text, "default", &value, &size))
-			return arena_strndup(y->a, value, size);
-	}
-	return NULL;
-}
-
-/* The folder of the same partition, which is mounted twice, adds nothing. */
-static void read_images(struct system *y, struct boot_entries *b)
-{
-	const char *pattern = default_pattern(y);
-
-	b->images = "";
-	for (size_t i = 0; i < ARRAY_LEN(partitions); i++) {
-		char **names = NULL;
-		size_t n = 0;
-
-		if (source_list(y->s, &names, &n, "%s/EFI/Linux", partitions[i]) < 0)
-			continue;
-		for (size_t k = 0; k < n; k++) {
-			const char *path =
-				arena_printf(y->a, "/%s/EFI/Linux/%s", partitions[i], names[k]);
-
-			if (!text_ends_with(names[k], ".efi") ||
-			    strstr(b->images, path + strlen(path) - strlen(names[k]) - 1))
-				continue;
-			b->images = arena_printf(y->a, "%s%s%s", b->images, *b->images ? ", " : "",
-						 path);
-			if (pattern && fnmatch(pattern, names[k], FNM_CASEFOLD) == 0)
-				b->default_image = path;
-		}
-		source_free_names(names, n);
-	}
-}
-
 void boot_entries_read(struct source *s, struct arena *a, const char *running,
 		       struct boot_entries *ret)
 {
+	static const char *const partitions[] = {"boot", "efi", "boot/efi"};
 	struct system y = {.s = s, .a = a};
 
 	*ret = (struct boot_entries){0};
@@ -532,7 +485,6 @@ void boot_entries_read(struct source *s, struct arena *a, const char *running,
 	know_root(&y, &y.running);
 	for (size_t i = 0; i < ARRAY_LEN(partitions); i++)
 		read_folder(&y, partitions[i], ret);
-	read_images(&y, ret);
 	/* First those that say whose they are: the others are compared with them. */
 	for (int by_root = 0; by_root < 2; by_root++)
 		for (size_t i = 0; i < ret->n; i++)

@@ -42,9 +42,6 @@ struct boot_entries {
 	struct boot_entry *items;
 	size_t n;
 	bool folder; /* there is a folder of such entries */
-	/* Unified kernel images, which the boot menu has as well: "/efi/EFI/Linux/a.efi, ..."; "": none. */
-	const char *images;
-	const char *default_image; /* the one that loader.conf has started; NULL: none */
 	const char *
 		unread; /* the first folder or file that could not be read, "/boot/efi/..."; NULL: none */
 	int error; /* why: the negative errno */

@@ -231,6 +231,8 @@ void plan_trial_finish(struct planner *p, const struct trial_start *start);
 /* Steps of the trial; the unit that confirms it comes with them. */
 const char *plan_trial_grub(struct planner *p);
 const char *plan_trial_loader(struct planner *p); /* plan_trial_loader.c: systemd-boot */
+/* The name of what systemd-boot starts by itself; of a menu that is not known, what runs. NULL: nobody knows. */
+const char *plan_loader_default(struct planner *p);
 /* Seconds until a kernel that panics starts the machine again, without the parameters. */
 #define TRIAL_PANIC "panic=30"
 struct mount {

@@ -282,25 +282,49 @@ static void say_others(struct planner *p)
 			  others);
 }
 
-/* Images are entries of the boot menu too, and have a command line of their own. */
+/* "/efi/EFI/Linux/a.efi, ...": unified kernel images, which the boot menu has too; "": none. */
+static const char *names_of_images(struct planner *p)
+{
+	static const char *const folders[] = {"boot/EFI/Linux", "efi/EFI/Linux",
+					      "boot/efi/EFI/Linux"};
+	AUTO_STRBUF struct strbuf all = {0};
+
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+		char **names = NULL;
+		size_t n = 0;
+
+		if (source_list(p->s, &names, &n, "%s", folders[i]) < 0)
+			continue;
+		for (size_t k = 0; k < n; k++)
+			if (text_ends_with(names[k], ".efi"))
+				strbuf_printf(&all, "%s/%s/%s", all.len ? ", " : "", folders[i],
+					      names[k]);
+		source_free_names(names, n);
+	}
+	return arena_strdup(p->a, strbuf_str(&all));
+}
+
+/* Images have a command line of their own: what is started by itself counts. */
 static void say_images(struct planner *p)
 {
-	const struct boot_entries *b = plan_boot_entries(p);
+	const char *images = names_of_images(p), *id = plan_loader_default(p);
 
-	if (b->default_image)
+	if (!*images)
+		return;
+	if (id && text_ends_with(id, ".efi"))
 		plan_manual(
 			p, plan_words_purpose(p).rules, "kernel parameters",
 			"the boot menu starts %s by itself, whose command line is in the image: "
 			"add %s where it is built, or have an entry started by `bootctl "
 			"set-default`; until then the changed entries count only when they are "
 			"chosen",
-			b->default_image, plan_words(p));
-	else if (*b->images)
+			id, plan_words(p));
+	else if (!id)
 		plan_note(
 			p,
 			"%s: the command line of an image is in it and stays without %s; `bootctl "
 			"list` tells what the boot menu starts by itself",
-			b->images, plan_words(p));
+			images, plan_words(p));
 }
 
 void plan_loader_entries(struct planner *p)

@@ -169,8 +169,7 @@ static const char *matching(struct planner *p, const struct listed *l, const cha
 	return NULL;
 }
 
-/* As systemd-boot chooses; of a menu that is not known, the entry that runs. NULL: not known either. */
-static const char *default_id(struct planner *p)
+const char *plan_loader_default(struct planner *p)
 {
 	struct listed l = {0};
 	const char *id;
@@ -210,7 +209,7 @@ static bool is_one_before(struct planner *p)
 
 static const char *find_default(struct planner *p, const struct boot_entry **ret)
 {
-	const char *id = default_id(p);
+	const char *id = plan_loader_default(p);
 	const struct boot_entry *e = id ? entry_named(p, id) : NULL;
 
 	if (!id)

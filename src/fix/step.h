@@ -50,8 +50,8 @@ struct step {
 	const char *target, *at;
 	struct bytes old, new;
 	/*
-	 * OPTIONS of /etc/kernel/cmdline: names of the boot entries that were there. Those that came since
-	 * were made from that file: undo takes the words from them too. NULL: none are made from it.
+	 * OPTIONS of /etc/kernel/cmdline: names of the boot entries that were there. From those that
+	 * kernel-install made of that file since undo takes the words too. NULL: none are made from it.
 	 */
 	const char *const *known;
 	uint16_t mask; /* REGISTER */

@@ -12,8 +12,9 @@ changed() { files | diff /root/files - | sed -n 's/^[<>] [0-9a-f]*  //p' | sort 
 # with WORD: the entries that have it
 with() { (cd /efi/loader/entries && grep -l -e "^options.* $1\( \|\$\)" -- *.conf | tr '\n' ' '); }
 
-# variable NAME: the text of a variable of the boot loader's; nothing if it is not there
-variable() { tail -c +5 "/sys/firmware/efi/efivars/$1-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f" 2>/dev/null | tr -d '\0'; }
+# variable NAME: the text of a variable of the boot loader's; nothing if it is not there. What goes are
+# the attributes, and what UTF-16 has between ASCII characters.
+variable() { { tr -d '\000-\007' <"/sys/firmware/efi/efivars/$1-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f"; } 2>/dev/null; }
 
 # The entry of a trial boot.
 trial=_-onehop-trial.conf

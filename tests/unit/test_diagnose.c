@@ -234,9 +234,10 @@ static void sentence_blocked(void **state)
 	build_status(m, P2P_WRITE, P2P_CHIPSET_NOT_SUPPORTED);
 	for (size_t i = 0; i < 2; i++)
 		m->gpus[i].bar1_bytes = fact_int(256 << 20, here);
-	assert_sentence(m,
-			"GPU P2P: 0 of 2 pairs direct; blocked by the driver on all, and by BAR1 (256 MiB) "
-			"on all");
+	assert_sentence(
+		m,
+		"GPU P2P: 0 of 2 pairs direct; blocked by the driver on all, and by BAR1 (256 MiB) "
+		"on all");
 	m = build_switch();
 	m->pci[2].acs_ctl = fact_int(PCI_ACS_RR, here);
 	assert_sentence(m, "GPU P2P: 1 of 2 pairs direct over PCIe; blocked by ACS redirect on 1");
@@ -249,11 +250,13 @@ static void sentence_open(void **state)
 	(void)state;
 	for (size_t k = 0; k < 4; k++)
 		m->pairs[k].p2p[P2P_READ] = fact_int_unknown("no NVML");
-	assert_sentence(m,
-			"GPU P2P: 0 of 2 pairs direct; undecided on all: what the driver allows unknown");
+	assert_sentence(
+		m,
+		"GPU P2P: 0 of 2 pairs direct; undecided on all: what the driver allows unknown");
 	m = build_two_root_ports();
 	build_iommu(m, "DMA");
-	assert_sentence(m, "GPU P2P: 0 of 2 pairs direct; doubtful on all: the IOMMU may be in the way");
+	assert_sentence(
+		m, "GPU P2P: 0 of 2 pairs direct; doubtful on all: the IOMMU may be in the way");
 }
 
 /* What was seen to work is not blocked, whatever the registers say. */
@@ -279,9 +282,10 @@ static void sentence_with_nics(void **state)
 	down[1] = build_port(m, "0000:22:01.0", up, PCI_PORT_DOWNSTREAM);
 	build_gpu(m, "0000:23:00.0", down[0]);
 	build_nic(m, "0000:24:00.0", down[1], "mlx5_0");
-	assert_sentence(m,
-			"GPU P2P: 1 GPU, so no pairs. GPUDirect RDMA: 0 of 1 pairs direct; blocked by the "
-			"driver on all");
+	assert_sentence(
+		m,
+		"GPU P2P: 1 GPU, so no pairs. GPUDirect RDMA: 0 of 1 pairs direct; blocked by the "
+		"driver on all");
 }
 
 static void sentence_is_cut_to_size(void **state)

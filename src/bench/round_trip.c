@@ -12,7 +12,7 @@
 
 /* Of one thread a block, which the host is, one turn may cost a time slice. */
 #define ROUNDS_GPU  4000
-#define ROUNDS_HOST 200
+#define ROUNDS_HOST 50
 /* In scratch memory. */
 #define REPORT_AT 0
 #define TICKS_AT  4096

@@ -447,7 +447,7 @@ static void *late_first(void *context)
 /* What takes the connection and is silent is not waited for until the end. */
 static void test_silence(void **state)
 {
-	struct rendezvous_request q = {.key = key_of("silence"), .n = 2, .limit_us = 20000000};
+	struct rendezvous_request q = {.key = key_of("silence"), .n = 2, .limit_us = LONG_US};
 	struct rendezvous_request other = q;
 	struct rendezvous *r = NULL;
 	pthread_t thread;

@@ -19,6 +19,11 @@
 #define DEVICES 3
 #define MEMORY  (2ul << 20)
 
+/* Until something that should end is given up. */
+#define LIMIT_US 60000000
+/* The pair hangs, or its flags get lost and all devices' sum waits for them. */
+#define FAULT_LIMIT_US 5000000
+
 /* ---- classify: counts of the check kernel into a kind ---- */
 
 #define WORDS 1000
@@ -148,7 +153,7 @@ static struct test_request *request_of(struct fault fault)
 
 	assert_non_null(q);
 	q->open = open_here;
-	q->limit_us = 2000000;
+	q->limit_us = fault.kind == FAULT_NONE ? LIMIT_US : FAULT_LIMIT_US;
 	q->devices.kind = DEVICE_HOST;
 	q->devices.n = DEVICES;
 	q->devices.host.memory_bytes = MEMORY;
@@ -571,6 +576,7 @@ static void fail_at(unsigned nth, const char *op, int error)
 
 	q->open = open_fake;
 	q->open_context = &plan;
+	q->limit_us = FAULT_LIMIT_US; /* a kernel whose other was not launched waits for it */
 	run(q, &r);
 	assert_int_equal(test_pair(&r, 0, 2)->state, PAIR_RIGHT);
 	for (size_t i = 0; i < DEVICES * DEVICES; i++)

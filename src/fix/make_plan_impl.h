@@ -74,6 +74,8 @@ struct unread;
 struct wanted_word {
 	const char *word;
 	struct purpose purpose;
+	bool acs;     /* made from what the line has: plan_acs_word says it for another line */
+	bool differs; /* from what a boot entry gets in its place */
 };
 
 struct planner {
@@ -193,6 +195,8 @@ void plan_files_finish(struct planner *p);
 /* plan_acs.c */
 void plan_acs_add(struct planner *p, const struct change *c);
 void plan_acs_finish(struct planner *p);
+/* The word that a command line needs beside what it has; NULL: it has it. */
+const char *plan_acs_word(struct planner *p, const char *line);
 void plan_bar_size(struct planner *p, const struct change *c);
 
 /* plan_boot.c: whether and how the kernel's command line can be changed here */
@@ -210,7 +214,10 @@ const struct boot_way *plan_boot_way(struct planner *p);
 /* One clause: why this word is a person's to add; NULL: it can be added. */
 const char *plan_word_why_not(struct planner *p, const char *word);
 void plan_boot_by_hand(struct planner *p);
-void plan_word_add(struct planner *p, const char *word, const struct purpose *purpose);
+struct wanted_word *plan_word_add(struct planner *p, const char *word,
+				  const struct purpose *purpose);
+/* A word that is not the same one in all boot entries. */
+bool plan_words_differ(const struct planner *p);
 void plan_parameter(struct planner *p, const struct change *c);
 void plan_boot_finish(struct planner *p);
 /* "iommu=pt pci=...", and what all of them are for. */
@@ -280,6 +287,8 @@ void plan_grub_drop_in(struct planner *p);
 /* The entries of the boot partitions, read once. */
 const struct boot_entries *plan_boot_entries(struct planner *p);
 bool plan_loader_has_entries(struct planner *p);
+/* The command line that the running kernel's entry has, or else another of this system's; NULL: none. */
+const char *plan_loader_line(struct planner *p);
 void plan_loader_proxmox(struct planner *p);
 void plan_loader_entries(struct planner *p);
 

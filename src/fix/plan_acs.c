@@ -227,43 +227,83 @@ static const char *running_line(const struct planner *p)
 	return p->request->image ? "" : fact_str_or(p->m->kernel.cmdline, "");
 }
 
+/* The ports that a parameter is to clear, in the arena. */
+static const struct pci_function **kept_ports(struct planner *p, size_t *ret_n)
+{
+	const struct pci_function **ports = NULL;
+
+	*ret_n = 0;
+	for (size_t i = 0; i < p->acs_n; i++)
+		if (is_wanted(&p->acs[i], CHANGE_KEPT))
+			*ARENA_PUSH(p->a, ports, *ret_n) = p->acs[i].port;
+	return ports;
+}
+
+static const char *word_beside(struct planner *p, const struct said *said)
+{
+	AUTO_STRBUF struct strbuf word = {0};
+	size_t n;
+	const struct pci_function **ports = kept_ports(p, &n);
+
+	acs_word(strbuf_str(&said->disable), said->config, ports, n, &word);
+	return arena_strdup(p->a, strbuf_str(&word));
+}
+
+static void hear_line(struct said *said, const char *line)
+{
+	AUTO_FREE char *disable = acs_parameter_of_line(line);
+
+	acs_list_add(&said->disable, disable);
+	take_config(said, acs_config_of_line(line));
+}
+
 /*
- * Only the last such parameter counts, so it has to name what others name already. The running line
- * may still have ports of a fix that was undone since.
+ * Only the last such parameter counts, so it has to name what others name already. Each boot entry gets the
+ * word that goes with its own line; this one is the running kernel's. GRUB's files make one line. The
+ * running line is asked last: it may still have ports of a fix that was undone since.
  */
 static const char *parameter(struct planner *p)
 {
 	CLEANUP(said_done) struct said said = {.p = p};
-	const struct pci_function **ports = NULL;
-	AUTO_STRBUF struct strbuf word = {0};
-	size_t n = 0;
+	const char *line = plan_is_systemd_boot(p) ? plan_loader_line(p) : NULL;
 
-	plan_each_word(p, add_word, &said);
-	if (!plan_has_boot_files(p)) {
-		AUTO_FREE char *running = acs_parameter_of_line(running_line(p));
-
-		acs_list_add(&said.disable, running);
-		take_config(&said, acs_config_of_line(running_line(p)));
-	}
-	for (size_t i = 0; i < p->acs_n; i++)
-		if (is_wanted(&p->acs[i], CHANGE_KEPT))
-			*ARENA_PUSH(p->a, ports, n) = p->acs[i].port;
-	acs_word(strbuf_str(&said.disable), said.config, ports, n, &word);
-	return arena_strdup(p->a, strbuf_str(&word));
+	if (line)
+		hear_line(&said, line);
+	else
+		plan_each_word(p, add_word, &said);
+	if (!line && !plan_has_boot_files(p))
+		hear_line(&said, running_line(p));
+	return word_beside(p, &said);
 }
 
-/* Whether the running kernel was told of all of them. */
-static bool runs_already(struct planner *p)
+/* Whether a line clears all ports that are to be kept so. */
+static bool clears_all(struct planner *p, const char *line)
 {
-	AUTO_FREE char *disable = acs_parameter_of_line(running_line(p));
-	AUTO_FREE char *config =
-		acs_config_known(&p->m->kernel) ? acs_config_of_line(running_line(p)) : NULL;
+	AUTO_FREE char *disable = acs_parameter_of_line(line);
+	AUTO_FREE char *config = acs_config_known(&p->m->kernel) ? acs_config_of_line(line) : NULL;
+	size_t n;
+	const struct pci_function **ports = kept_ports(p, &n);
 
-	for (size_t i = 0; i < p->acs_n; i++)
-		if (is_wanted(&p->acs[i], CHANGE_KEPT) &&
-		    !acs_parameters_clear(disable, config, p->acs[i].port))
+	for (size_t i = 0; i < n; i++)
+		if (!acs_parameters_clear(disable, config, ports[i]))
 			return false;
 	return true;
+}
+
+const char *plan_acs_word(struct planner *p, const char *line)
+{
+	CLEANUP(said_done) struct said said = {.p = p};
+
+	if (clears_all(p, line))
+		return NULL;
+	hear_line(&said, line);
+	return word_beside(p, &said);
+}
+
+/* The running kernel was told of all of them. */
+static bool runs_already(struct planner *p)
+{
+	return clears_all(p, running_line(p));
 }
 
 /* An image's kernel is not the running one. */
@@ -378,7 +418,7 @@ static void keep_by_parameter(struct planner *p, const char *word, const char *w
 		plan_note(p,
 			  "config_acs= is on the kernel's command line and outranks "
 			  "disable_acs_redir=: the bits for these ports stand before what it says");
-	plan_word_add(p, word, purpose);
+	plan_word_add(p, word, purpose)->acs = true;
 	if (!by_hand)
 		want_rows(p);
 }

@@ -27,7 +27,16 @@ struct purpose plan_words_purpose(struct planner *p)
 void plan_words_want(struct planner *p)
 {
 	for (size_t i = 0; i < p->word_n; i++)
-		plan_want(p, "kernel-parameter", "%s", p->words[i].word);
+		if (!p->words[i].differs) /* the rows of what it is for are wanted too */
+			plan_want(p, "kernel-parameter", "%s", p->words[i].word);
+}
+
+bool plan_words_differ(const struct planner *p)
+{
+	for (size_t i = 0; i < p->word_n; i++)
+		if (p->words[i].differs)
+			return true;
+	return false;
 }
 
 void plan_word_drop(struct planner *p, size_t i)
@@ -36,18 +45,20 @@ void plan_word_drop(struct planner *p, size_t i)
 	memmove(&p->words[i], &p->words[i + 1], (p->word_n - i) * sizeof(*p->words));
 }
 
-void plan_word_add(struct planner *p, const char *word, const struct purpose *purpose)
+struct wanted_word *plan_word_add(struct planner *p, const char *word,
+				  const struct purpose *purpose)
 {
 	struct wanted_word *w = p->words;
 
 	for (size_t i = 0; i < p->word_n; i++)
 		if (strcmp(w[i].word, word) == 0) {
 			purpose_join(p, &w[i].purpose, purpose);
-			return;
+			return &w[i];
 		}
 	w = ARENA_PUSH(p->a, p->words, p->word_n);
 	w->word = arena_strdup(p->a, word);
 	purpose_join(p, &w->purpose, purpose);
+	return w;
 }
 
 /* No blank, and nothing that a shell, GRUB's script or systemd would take for something else. */

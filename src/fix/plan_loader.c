@@ -88,20 +88,42 @@ static const struct boot_entry *made_entry(struct planner *p)
 	return e;
 }
 
+const char *plan_loader_line(struct planner *p)
+{
+	const struct boot_entries *b = plan_boot_entries(p);
+	const struct boot_entry *e = made_entry(p);
+	AUTO_FREE char *words = NULL;
+
+	for (size_t i = 0; i < b->n && !e; i++)
+		e = b->items[i].kind == ENTRY_OURS ? &b->items[i] : NULL;
+	words = e ? boot_text_words(e->text, BOOT_TEXT_ENTRY) : NULL;
+	return words ? arena_strdup(p->a, words) : NULL;
+}
+
 /* ---- words ---- */
+
+/* As this line needs it; NULL: it does not. */
+static const char *word_for(struct planner *p, struct wanted_word *w, const char *line)
+{
+	const char *word = w->acs ? plan_acs_word(p, line) : w->word;
+
+	w->differs |= word && strcmp(word, w->word) != 0;
+	return word;
+}
 
 /* Those of the plan that the text lacks, joined by blanks; *ret_text: the text with them. */
 static const char *lacking(struct planner *p, const char *text, enum boot_text form,
 			   const char **ret_text)
 {
 	AUTO_STRBUF struct strbuf words = {0};
+	AUTO_FREE char *line = boot_text_words(text, form);
 
 	*ret_text = text;
 	for (size_t i = 0; i < p->word_n; i++) {
-		const char *word = p->words[i].word;
+		const char *word = word_for(p, &p->words[i], line);
 		AUTO_STRBUF struct strbuf with = {0};
 
-		if (boot_text_has(*ret_text, form, word))
+		if (!word || boot_text_has(*ret_text, form, word))
 			continue;
 		if (!boot_text_add(*ret_text, form, word, &with))
 			return NULL;
@@ -254,7 +276,8 @@ static void keep_line(struct planner *p)
 
 static void way_back(struct planner *p)
 {
-	const char *rescue = names_of(p, ENTRY_RESCUE), *words = plan_words(p);
+	const char *rescue = names_of(p, ENTRY_RESCUE);
+	const char *words = plan_words_differ(p) ? "what this fix added" : plan_words(p);
 
 	if (*rescue)
 		plan_way_boot(p, "choose an entry in the boot menu that goes without them: %s",
@@ -345,6 +368,10 @@ void plan_loader_entries(struct planner *p)
 				  plan_words(p));
 		return;
 	}
+	if (plan_words_differ(p))
+		plan_note(p, "the boot entries set ACS in different ways, so each gets the pci= "
+			     "that goes "
+			     "with its own");
 	plan_words_want(p);
 	way_back(p);
 }

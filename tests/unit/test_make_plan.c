@@ -914,6 +914,44 @@ static const struct step *words_step(const struct plan *p, const char *path)
 	return NULL;
 }
 
+/* config_acs= of one entry is not another's, and disable_acs_redir= neither. */
+static void loader_entries_differ(void **state)
+{
+	static const char old[] = "boot/loader/entries/abc-6.12.0.conf";
+	static const char plain[] = "boot/loader/entries/abc-6.12.1.conf";
+	static const char does[] = "boot/loader/entries/abc-6.12.2.conf";
+	struct world w;
+
+	(void)state;
+	systemd_boot(&w, "debian");
+	w.m->kernel.release = fact_str("6.12.3", "test");
+	put(&w, "boot/loader/entries/abc-6.12.3.conf",
+	    "linux /a\noptions root=UUID=1 pci=disable_acs_redir=0000:33:00.0\n");
+	put(&w, old, "linux /b\noptions root=UUID=1 pci=config_acs=1xx@pci:0:0\n");
+	put(&w, plain, "linux /c\noptions root=UUID=1\n");
+	put(&w, does, "linux /d\noptions root=UUID=1 pci=config_acs=0000000@22:00.0\n");
+	put(&w, KERNEL_LINE, "root=UUID=1\n");
+	add_acs(&w, "0000:22:00.0");
+	make(&w);
+	assert_string_equal(words_step(w.plan, "boot/loader/entries/abc-6.12.3.conf")->at,
+			    "pci=disable_acs_redir=0000:33:00.0;0000:22:00.0");
+	assert_string_equal(words_step(w.plan, old)->at,
+			    "pci=config_acs=x0x00xx@0000:22:00.0;1xx@pci:0:0");
+	assert_string_equal(words_step(w.plan, plain)->at, "pci=disable_acs_redir=0000:22:00.0");
+	assert_string_equal(words_step(w.plan, KERNEL_LINE)->at,
+			    "pci=disable_acs_redir=0000:22:00.0");
+	assert_null(words_step(w.plan, does));
+	assert_true(has_note(w.plan, "each gets the pci= that goes with its own"));
+	/* Which of the words the next boot has depends on the entry; that the port is clear does not. */
+	assert_true(wants(w.plan, "acs", "0000:22:00.0 0011"));
+	assert_false(wants(w.plan, "kernel-parameter",
+			   "pci=disable_acs_redir=0000:33:00.0;0000:22:00.0"));
+	carry_out(&w);
+	make(&w);
+	assert_int_equal(count(w.plan, STEP_OPTIONS), 0);
+	world_free(&w);
+}
+
 /* The entries first, then what later ones are made from: undo begins with that. */
 static void loader_entries(void **state)
 {
@@ -2586,6 +2624,7 @@ int main(void)
 		cmocka_unit_test(grubby_and_ports),
 		cmocka_unit_test(kernel_line_of_person),
 		cmocka_unit_test(loader_entries),
+		cmocka_unit_test(loader_entries_differ),
 		cmocka_unit_test(kernel_line_is_written),
 		cmocka_unit_test(loader_entries_by_hand),
 		cmocka_unit_test(loader_entries_that_stay),

@@ -181,6 +181,19 @@ static void leave_program(struct undoing *u, size_t i)
 	skipped(u, i, strbuf_str(&text));
 }
 
+/* False: there is none, or it leads elsewhere, so that a person has to run the program. */
+static bool undo_by_link(struct undoing *u, size_t i)
+{
+	const struct step *s = &u->e->plan->steps[i];
+
+	if (!s->link || host_remove_link(u->run->host, s->link) < 0)
+		return false;
+	undone(u, i, NULL);
+	fix_tell(u->run, FIX_UNDO_START, u->e, s, NULL);
+	fix_tell(u->run, FIX_UNDO_DONE, u->e, s, NULL);
+	return true;
+}
+
 /* A TOOL, or a GENERATED that is not what was installed. */
 static void undo_by_program(struct undoing *u, size_t i)
 {
@@ -191,7 +204,7 @@ static void undo_by_program(struct undoing *u, size_t i)
 		undo(u, i);
 	else if (s->undo_if && host_stat(u->run->host, s->undo_if, &st) == -ENOENT)
 		skipped(u, i, "what it would be run on is not there");
-	else
+	else if (!undo_by_link(u, i))
 		leave_program(u, i);
 }
 

@@ -121,6 +121,11 @@ int host_stat(struct fix_host *h, const char *path, struct stat *ret);
  * without a sentence.
  */
 int host_read_link(struct fix_host *h, const char *path, char **ret);
+/*
+ * Removes a link, durably, if it leads to a file of the same name as its own. 0 if nothing is there; -EEXIST
+ * with a sentence if it is anything else.
+ */
+int host_remove_link(struct fix_host *h, const char *path);
 /* Takes all permissions away but the owner's, of a file or a folder. -ENOENT as host_read. */
 int host_close_to_others(struct fix_host *h, const char *path);
 /* Removes a folder, durably, if it is empty: 0 also if it is not, or is not there. */

@@ -3,10 +3,12 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "fix/host_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 int host_stat(struct fix_host *h, const char *path, struct stat *ret)
@@ -35,6 +37,28 @@ int host_read_link(struct fix_host *h, const char *path, char **ret)
 		return errno == ENOENT || errno == EINVAL ? -ENOENT : err_sys(errno, "%s", p.shown);
 	*ret = xprintf("%.*s", (int)n, target);
 	return 0;
+}
+
+int host_remove_link(struct fix_host *h, const char *path)
+{
+	AUTO_PLACE struct place p = PLACE_NONE;
+	AUTO_FREE char *target = NULL;
+	struct stat st;
+	int r = host_stat(h, path, &st);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = host_read_link(h, path, &target);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (!target || !text_ends_with(target, strrchr(path, '/')))
+		return err_set(EEXIST, "/%s is no link to that file", path);
+	r = host_find(h, path, MISSING_FAILS, &p);
+	if (r >= 0)
+		r = host_unlink_name(h, &p, p.name);
+	if (r >= 0)
+		r = host_sync_folder(h, p.folder, p.shown);
+	return r == -ENOENT ? 0 : r;
 }
 
 int host_close_to_others(struct fix_host *h, const char *path)

@@ -31,6 +31,7 @@ static const struct {
 	{"expect_not", offsetof(struct step, expect_not)},
 	{"argv_if", offsetof(struct step, argv_if)},
 	{"undo_if", offsetof(struct step, undo_if)},
+	{"link", offsetof(struct step, link)},
 	{"what", offsetof(struct step, what)},
 	{"why", offsetof(struct step, why)},
 	{"rules", offsetof(struct step, rules)},
@@ -323,6 +324,8 @@ static void check_step(struct reader *r, const struct step *s)
 		wrong(r, "target", "is no path below the root");
 	if ((s->argv_if && !is_path(s->argv_if)) || (s->undo_if && !is_path(s->undo_if)))
 		wrong(r, s->undo_if ? "undo_if" : "argv_if", "is no path below the root");
+	if (s->link && !is_path(s->link))
+		wrong(r, "link", "is no path below the root");
 	if (step_has_content(s)) {
 		check_sum(r, "old_sha256", s->old_sha256);
 		check_sum(r, "new_sha256", s->new_sha256);

@@ -138,7 +138,7 @@ struct step *plan_step(struct planner *p, enum phase phase, enum step_kind kind,
 
 struct tool {
 	const char *const *argv, *const *undo_argv; /* NULL: nothing in that direction */
-	const char *argv_if, *undo_if;              /* as struct step's */
+	const char *argv_if, *undo_if, *link;       /* as struct step's */
 	unsigned deadline_s;                        /* 0: 60 */
 	bool passing;                               /* gone with a reboot */
 };

@@ -299,6 +299,7 @@ void plan_tool(struct planner *p, enum phase phase, const struct tool *t,
 	s->undo_argv = t->undo_argv;
 	s->argv_if = t->argv_if;
 	s->undo_if = t->undo_if;
+	s->link = t->link;
 	s->passing = t->passing;
 	s->deadline_s = t->deadline_s ? t->deadline_s : 60;
 }

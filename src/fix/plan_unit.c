@@ -102,13 +102,16 @@ static void image_unit(struct planner *p, const char *name, const char *rules)
 		    line.text);
 }
 
-static void enable(struct planner *p, const struct unit *u, const struct purpose *purpose)
+/* `link`: what enabling makes; NULL: it is there already. */
+static void enable(struct planner *p, const struct unit *u, const char *link,
+		   const struct purpose *purpose)
 {
 	const struct tool tool = {
 		.argv = u->now ? plan_argv(p, "systemctl", "enable", "--now", u->name, NULL)
 			       : plan_argv(p, "systemctl", "enable", u->name, NULL),
 		.undo_argv = u->now ? plan_argv(p, "systemctl", "disable", "--now", u->name, NULL)
 				    : plan_argv(p, "systemctl", "disable", u->name, NULL),
+		.link = link,
 		.deadline_s = 180,
 	};
 
@@ -127,7 +130,8 @@ void plan_unit(struct planner *p, const struct unit *u, const struct purpose *pu
 		.undo_argv = plan_argv(p, "systemctl", "daemon-reload", NULL),
 	};
 	struct planned_file *f;
-	bool enabled = plan_exists(p, ENABLED "%s", u->name) == THERE_YES;
+	const char *link = arena_printf(p->a, ENABLED "%s", u->name);
+	bool enabled = plan_exists(p, "%s", link) == THERE_YES;
 
 	if (plan_etc_is_generated(p)) {
 		plan_manual(
@@ -145,13 +149,16 @@ void plan_unit(struct planner *p, const struct unit *u, const struct purpose *pu
 	if (plan_file_changes(f)) {
 		plan_tool(p, PHASE_UNITS, &forget, &serves, "when undone: reload systemd");
 		plan_file_step(p, f);
+		/* A person enables it there, as the plan says. */
+		if (p->request->image && !enabled)
+			p->phases[PHASE_UNITS].items[p->phases[PHASE_UNITS].n - 1].link = link;
 	} else {
 		plan_note(p, "/%s is as it should be%s", f->path,
 			  enabled ? " and enabled already" : "");
 		*ARENA_PUSH(p->a, p->plan->builds_on, p->plan->builds_on_n) = f->path;
 	}
 	if (plan_file_changes(f) || !enabled || u->now)
-		enable(p, u, purpose);
+		enable(p, u, enabled ? NULL : link, purpose);
 }
 
 /* ---- nvidia-peermem ---- */

@@ -79,6 +79,11 @@ struct step {
 	/* TOOL: paths; the program of that direction is run only while its path is there. NULL:
 	 * always. */
 	const char *argv_if, *undo_if;
+	/*
+	 * FILE, TOOL: a link by which systemd starts the unit, and that was not there before. Of an image
+	 * undo takes it away if it leads to the unit, since no program is run there. NULL: none.
+	 */
+	const char *link;
 	const char *const
 		*check_argv; /* GENERATED: passes if the new file is well formed; ONE_SHOT: prints
 			      * nothing if the boot loader can clear it; NULL: none */

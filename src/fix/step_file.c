@@ -5,6 +5,7 @@
 #include "base/strbuf.h"
 #include "fix/step_parts.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -141,6 +142,10 @@ static int undo_file(struct fix_host *h, const struct step *s, struct strbuf *ou
 	const struct host_change c = change_of(s, true);
 	int r = change(h, s, &c, output);
 
+	if (r == 0 && h->image && s->link)
+		r = host_remove_link(h, s->link);
+	if (r == -EEXIST) /* somebody's own, of the same name */
+		r = 0;
 	return r < 0 ? r : step_remove_made(h, s);
 }
 

@@ -545,6 +545,51 @@ static void test_condition_in_image(void **state)
 	assert_int_equal(g->told[FIX_UNDO_SKIPPED], 2);
 }
 
+#define UNIT_FILE "etc/systemd/system/x.service"
+#define UNIT_LINK "etc/systemd/system/multi-user.target.wants/x.service"
+
+static void make_link(const struct rig *g, const char *target, const char *path)
+{
+	AUTO_FREE char *at = xprintf("%s/%s", g->root, path);
+
+	rig_put(g, "etc/systemd/system/multi-user.target.wants/other.service", "");
+	unlink(at);
+	assert_int_equal(symlink(target, at), 0);
+}
+
+/* What `systemctl enable` made goes without systemctl; a link of that name to another file stays. */
+static void test_unit_in_image(void **state)
+{
+	static const struct {
+		const char *target;
+		bool goes;
+	} rows[] = {{"/" UNIT_FILE, true}, {"../x.service", true}, {"/opt/y.service", false}};
+	struct rig *g = *state;
+	fix_runner *run = g->host.run;
+
+	for (unsigned by_program = 0; by_program < 2; by_program++)
+		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+			AUTO_PLAN struct plan *p = plan_new();
+			struct step *s = rig_file(p, UNIT_FILE, NULL, "[Unit]\n");
+
+			if (by_program)
+				s = rig_switch(p, "off", "on");
+			s->link = UNIT_LINK;
+			rig_reset(g);
+			assert_int_equal(apply(g, p), FIX_DONE);
+			make_link(g, rows[i].target, UNIT_LINK);
+			become_image(g);
+			assert_int_equal(undo(g, 0), FIX_DONE);
+			assert_false(rig_exists(g, UNIT_FILE));
+			assert_int_equal(rig_exists(g, UNIT_LINK), !rows[i].goes);
+			if (by_program && !rows[i].goes)
+				assert_told(g, "run it in the system itself: switch off\n");
+			assert_last_state(g, 1, FIX_UNDONE);
+			g->host.image = false;
+			g->host.run = run;
+		}
+}
+
 /* What is to be run in the system itself is run with a file that only goes after that. */
 static void test_needed_in_image(void **state)
 {
@@ -2536,6 +2581,7 @@ int main(void)
 		TEST(test_boot_not_mounted_in_image),
 		TEST(test_condition_in_image),
 		TEST(test_needed_in_image),
+		TEST(test_unit_in_image),
 		TEST(test_look_back),
 		TEST(test_drift_on_apply),
 		TEST(test_drift_of_other_kinds),

@@ -326,6 +326,7 @@ static int apply(struct job *p, struct fixing *s)
 		return r;
 	fixing_hold_signals();
 	o = fixing_carry_out(s, p->planned.plan);
+	o.only_now = lifetime(p->o) == CHANGE_NOW;
 	if (p->o->common.json)
 		return print_outcome_json(p, s, &o);
 	printf("\n");

@@ -627,6 +627,22 @@ static void add_manual_then(struct document *out, const struct fix_outcome *o)
 			      p->manual[i].how);
 }
 
+static void add_until_reboot(struct document *out, const struct fix_outcome *o, const char *root)
+{
+	if (o->only_now)
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"It lasts until the next reboot. To keep it: onehop undo %u%s, and "
+			"then fix again without --now.",
+			o->number, root);
+	else if (o->entry->plan->manual_n)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "It lasts until the next reboot. To keep it, do what is listed "
+				   "above under \"By hand\".");
+	else
+		document_paragraph(out, STYLE_WARN, 0, "It lasts until the next reboot.");
+}
+
 static void add_done(struct document *out, const struct fix_outcome *o, const char *root)
 {
 	if (o->undo) {
@@ -643,11 +659,7 @@ static void add_done(struct document *out, const struct fix_outcome *o, const ch
 	document_paragraph(out, STYLE_GOOD, 0, "Done as fix %u. To take it back: onehop undo %u%s",
 			   o->number, o->number, root);
 	if (o->entry && passes_with_reboot(o->entry->plan))
-		document_paragraph(
-			out, STYLE_WARN, 0,
-			"It lasts until the next reboot. To keep it: onehop undo %u%s, and "
-			"then fix again without --now.",
-			o->number, root);
+		add_until_reboot(out, o, root);
 }
 
 static void add_nothing(struct document *out, const struct fix_outcome *o, const char *root)

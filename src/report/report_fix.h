@@ -88,6 +88,7 @@ struct fix_outcome {
 	size_t told_n;
 	const char *root;   /* as in struct plan_report */
 	bool reboot;        /* a reboot is due */
+	bool only_now;      /* what would last was not wanted: --now */
 	bool was_signalled; /* somebody wanted it to stop */
 };
 

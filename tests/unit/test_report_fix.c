@@ -748,6 +748,51 @@ static void a_reboot_is_said_before_what_was_left(void **state)
 	plan_free(p);
 }
 
+/* --now is advised against only where it was given: NixOS is told by hand what lasts. */
+static void what_passes_says_how_it_stays(void **state)
+{
+	static const struct {
+		bool only_now, manual;
+		const char *says;
+	} rows[] = {
+		{true, true,
+		 "It lasts until the next reboot. To keep it: onehop undo 3, and then "
+		 "fix again without --now."},
+		{false, true,
+		 "It lasts until the next reboot. To keep it, do what is listed above "
+		 "under \"By hand\"."},
+		{false, false, "It lasts until the next reboot. A reboot"},
+	};
+	struct step step = {.kind = STEP_ATTRIBUTE,
+			    .target = "sys/x",
+			    .what = "write",
+			    .why = "",
+			    .rules = "",
+			    .old = {"auto", 4},
+			    .new = {"on", 2}};
+	struct plan_manual manual = {"ACS after a reboot", "boot.kernelParams", ""};
+	struct arena *arena = arena_new();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct plan p = {.arena = arena,
+				 .steps = &step,
+				 .step_n = 1,
+				 .manual = &manual,
+				 .manual_n = rows[i].manual};
+		const struct journal_entry e = entry_of(&p, 3, FIX_APPLIED);
+		const struct fix_outcome o = {.result = FIX_DONE,
+					      .number = 3,
+					      .entry = &e,
+					      .reboot = true,
+					      .only_now = rows[i].only_now};
+		AUTO_FREE char *text = outcome_text(&o), *one_line = flat(text);
+
+		assert_has(one_line, rows[i].says);
+	}
+	arena_free(arena);
+}
+
 static void outcomes_say_what_holds(void **state)
 {
 	static const struct {
@@ -920,6 +965,7 @@ int main(void)
 		cmocka_unit_test(a_plan_with_a_trial),
 		cmocka_unit_test(one_fix_is_shown_whole),
 		cmocka_unit_test(a_reboot_is_said_before_what_was_left),
+		cmocka_unit_test(what_passes_says_how_it_stays),
 		cmocka_unit_test(outcomes_say_what_holds),
 		cmocka_unit_test(json_fits_its_schema),
 		cmocka_unit_test(recorded_machines_have_whole_plans),

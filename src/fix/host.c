@@ -53,41 +53,6 @@ void fix_host_close(struct fix_host *h)
 
 /* ---- what failed ---- */
 
-/* "/boot/grub" of "/boot/grub/grub.cfg"; "/" at the end. */
-static void path_parent(char *path)
-{
-	char *slash = strrchr(path, '/');
-
-	if (slash)
-		slash[slash == path] = '\0';
-}
-
-static bool is_device_of(const char *path, dev_t device)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && st.st_dev == device;
-}
-
-/* The folder that the file system of `shown`, or of what is there of its way, is mounted on. */
-static void find_mount(const char *shown, char ret[static PATH_MAX])
-{
-	char parent[PATH_MAX];
-	struct stat st;
-
-	snprintf(ret, PATH_MAX, "%s", shown);
-	do
-		path_parent(ret);
-	while (stat(ret, &st) < 0 && ret[1]);
-	for (;;) {
-		memcpy(parent, ret, PATH_MAX);
-		path_parent(parent);
-		if (!ret[1] || !is_device_of(parent, st.st_dev))
-			return;
-		memcpy(ret, parent, PATH_MAX);
-	}
-}
-
 int host_failed(int err, const char *doing, const char *shown)
 {
 	char mount[PATH_MAX];
@@ -95,14 +60,14 @@ int host_failed(int err, const char *doing, const char *shown)
 	bool boot;
 
 	if (err == EROFS && *shown == '/') {
-		find_mount(shown, mount);
+		host_mount_of(shown, mount);
 		return err_set(err, "%s %s: %s: `mount -o remount,rw %s` first", doing, shown,
 			       strerror(err), mount);
 	}
 	/* Devices and programs are on no file system that could be full. */
 	if ((err != ENOSPC && err != EDQUOT) || *shown != '/')
 		return err_sys(err, "%s %s", doing, shown);
-	find_mount(shown, mount);
+	host_mount_of(shown, mount);
 	boot = strcmp(mount, "/boot") == 0 || strstr(mount, "efi");
 	statvfs(mount, &free);
 	return err_set(err, "%s %s: %s %s (%llu KiB free): remove %s", doing, shown,

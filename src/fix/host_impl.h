@@ -33,6 +33,8 @@ int place_open(const struct place *p, int flags, int *ret_fd);
 /* The folder that a path leads to, opened for reading, with the same checks. */
 int host_open_folder(struct fix_host *h, const char *path, int *ret_fd);
 
+/* host_mount.c: where the file system of an absolute path, or of what is there of its way, is mounted. */
+void host_mount_of(const char *path, char ret[static PATH_MAX]);
 /* What writing, or making a name, failed for; of a full file system: which one, and what to free. */
 int host_failed(int err, const char *doing, const char *shown);
 /* Tells h->before; its refusal becomes the sentence. */

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <mntent.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FSTAB "etc/fstab"
@@ -28,6 +29,36 @@ static bool is_mount(int folder)
 #endif
 	return fstat(folder, &here) == 0 && fstatat(folder, "..", &above, 0) == 0 &&
 	       here.st_dev != above.st_dev;
+}
+
+static bool is_mount_at(const char *path)
+{
+	AUTO_CLOSE int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return folder >= 0 && is_mount(folder);
+}
+
+/* "/boot/grub" of "/boot/grub/grub.cfg"; "/" at the end. */
+static void path_parent(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (slash)
+		slash[slash == path] = '\0';
+}
+
+void host_mount_of(const char *path, char ret[static PATH_MAX])
+{
+	AUTO_FREE char *real = NULL;
+
+	snprintf(ret, PATH_MAX, "%s", path);
+	do
+		path_parent(ret);
+	while (!(real = realpath(ret, NULL)) && ret[1]);
+	if (real)
+		snprintf(ret, PATH_MAX, "%s", real);
+	while (ret[1] && !is_mount_at(ret))
+		path_parent(ret);
 }
 
 bool host_is_empty(struct fix_host *h, const char *path)

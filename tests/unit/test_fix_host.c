@@ -1099,6 +1099,13 @@ static void full_and_read_only_file_systems(void **state)
 	assert_said("/small` first");
 	assert_holds(s, "small/f", "old");
 	assert_int_equal(umount(small), 0);
+
+	/* A bind mount is of its parent's device. */
+	assert_int_equal(mount(small, small, NULL, MS_BIND, NULL), 0);
+	assert_int_equal(mount(NULL, small, NULL, MS_BIND | MS_REMOUNT | MS_RDONLY, NULL), 0);
+	assert_int_equal(append(s, "small/f", "new"), -EROFS);
+	assert_said("/small` first");
+	assert_int_equal(umount(small), 0);
 }
 
 /* ---- configuration space and attributes ---- */

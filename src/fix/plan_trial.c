@@ -514,9 +514,12 @@ void plan_trial_finish(struct planner *p, const struct trial_start *start)
 		return;
 	p->way_boot_n = start->way_boot_n;
 	p->way_without_n = start->way_without_n;
-	why = way->trial ? way->trial(p)
-			 : arena_printf(p->a, "onehop knows none with %s",
-					line_keeper_word(way->keeper));
+	if (plan_words_differ(p)) /* it would say nothing of the entries that get others */
+		why = "the boot entries get different parameters";
+	else
+		why = way->trial ? way->trial(p)
+				 : arena_printf(p->a, "onehop knows none with %s",
+						line_keeper_word(way->keeper));
 	if (why) { /* and nothing is planned in its place */
 		p->way_boot_n = boot_n;
 		p->way_without_n = without_n;

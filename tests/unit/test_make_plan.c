@@ -932,7 +932,9 @@ static void loader_entries_differ(void **state)
 	put(&w, does, "linux /d\noptions root=UUID=1 pci=config_acs=0000000@22:00.0\n");
 	put(&w, KERNEL_LINE, "root=UUID=1\n");
 	add_acs(&w, "0000:22:00.0");
+	w.request.trial = TRIAL_ALWAYS;
 	make(&w);
+	assert_has(w.plan->no_trial, "the boot entries get different parameters");
 	assert_string_equal(words_step(w.plan, "boot/loader/entries/abc-6.12.3.conf")->at,
 			    "pci=disable_acs_redir=0000:33:00.0;0000:22:00.0");
 	assert_string_equal(words_step(w.plan, old)->at,

@@ -190,7 +190,7 @@ static void print_start(const struct plan *p, size_t index, bool undo)
 }
 
 static const char *const end_texts[FIX_EVENT_N] = {
-	[FIX_STEP_DONE] = "done",       [FIX_STEP_SKIPPED] = "was so already",
+	[FIX_STEP_DONE] = "done",       [FIX_STEP_SKIPPED] = "already set",
 	[FIX_STEP_FAILED] = "FAILED",   [FIX_UNDO_DONE] = "done",
 	[FIX_UNDO_SKIPPED] = "skipped", [FIX_UNDO_FAILED] = "NOT UNDONE",
 };

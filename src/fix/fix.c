@@ -222,7 +222,7 @@ static int carry_out_all(const struct fix_run *run, struct journal_entry *e, siz
 	assert(e->plan != NULL);
 	for (size_t i = first; r == 0 && i < e->plan->step_n; i++) {
 		if (x->items[i - first].skip)
-			fix_tell(run, FIX_STEP_SKIPPED, e, &e->plan->steps[i], "it is so already");
+			fix_tell(run, FIX_STEP_SKIPPED, e, &e->plan->steps[i], "it is set already");
 		else
 			r = carry_out(run, e, i);
 	}

@@ -14,7 +14,7 @@ static int again(const struct fix_run *run, const struct journal_entry *e, struc
 	if (r == 0)
 		r = step_check_again(run->host, s);
 	if (r == 0 && state == STEP_IS_NEW) {
-		fix_tell(run, FIX_STEP_SKIPPED, e, s, "it is so already");
+		fix_tell(run, FIX_STEP_SKIPPED, e, s, "it is set already");
 		return 0;
 	}
 	if (r == 0) {

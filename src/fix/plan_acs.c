@@ -86,9 +86,9 @@ static void say_direct_nic(struct planner *p, const struct pci_function *by, con
 			   const char *ports)
 {
 	plan_left_out(p, rules, arena_printf(p->a, "ACS at %s", ports),
-		      "it stays as it is: %s is the DMA function of a ConnectX NIC beside its GPU, "
-		      "which need exact ACS bits on these ports: `rdma_topo check` of rdma-core 61 "
-		      "says whether they are right",
+		      "unchanged: %s is the DMA function of a ConnectX NIC, which together with "
+		      "its GPU needs exact ACS bits on these ports; `rdma_topo check` of rdma-core "
+		      "61 says whether they are right",
 		      by->name);
 }
 
@@ -415,9 +415,8 @@ static void keep_by_parameter(struct planner *p, const char *word, const char *w
 		return;
 	}
 	if (text_starts_with(word, ACS_CONFIG))
-		plan_note(p,
-			  "config_acs= is on the kernel's command line and outranks "
-			  "disable_acs_redir=: the bits for these ports stand before what it says");
+		plan_note(p, "the kernel's command line has config_acs=, which outranks "
+			     "disable_acs_redir=: the bits for these ports go before its own");
 	plan_word_add(p, word, purpose)->acs = true;
 	if (!by_hand)
 		want_rows(p);

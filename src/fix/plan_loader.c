@@ -301,7 +301,7 @@ static void say_others(struct planner *p)
 			    "built, build and sign it again, and reboot",
 			    sealed, plan_words(p));
 	if (*others)
-		plan_note(p, "entries that are not known to be this system's are left alone: %s",
+		plan_note(p, "boot entries that may belong to another system are left alone: %s",
 			  others);
 }
 

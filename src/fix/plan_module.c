@@ -543,8 +543,8 @@ static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 		plan_manual(p, f->purpose.rules, "put the file into the initramfs too",
 			    "`rpm-ostree initramfs-etc --track=/%s`", f->path);
 	else if (!plan_etc_is_generated(p)) /* nixos-rebuild makes it */
-		plan_note(p, "none of update-initramfs, dracut and mkinitcpio is here: if the "
-			     "initramfs holds the module, make it anew by hand");
+		plan_note(p, "update-initramfs, dracut and mkinitcpio are all missing: if the "
+			     "initramfs holds the module, rebuild it by hand");
 }
 
 static void way_without(struct planner *p, const struct planned_file *f, const struct initramfs *i)

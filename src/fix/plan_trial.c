@@ -106,8 +106,7 @@ static void note_baseline(struct planner *p)
 static void plan_confirming(struct planner *p)
 {
 	static const struct purpose purpose = {
-		.why = "after a boot that is as healthy as this one, the parameters stay",
-		.rules = ""};
+		.why = "it keeps the parameters after a healthy boot", .rules = ""};
 	const char *program = plan_own_program(p);
 	struct steps *list = &p->phases[PHASE_UNITS];
 	const size_t first = list->n;
@@ -122,8 +121,8 @@ static void plan_confirming(struct planner *p)
 
 	if (!program || !plan_has_systemd(p)) {
 		plan_note(p,
-			  "nothing confirms the trial by itself here: run `onehop fix --confirm` "
-			  "in the trial boot, or the boot after it goes without the parameters");
+			  "no unit can confirm the trial here: run `onehop fix --confirm` during "
+			  "the trial boot, or the boot after it is without the parameters");
 		return;
 	}
 	plan_unit(p, &unit, &purpose);
@@ -231,7 +230,7 @@ static const char *why_not_written(struct planner *p, const char *file)
 	if (plan_exists(p, "%s", file) != THERE_YES)
 		return arena_printf(p->a, "there is no /%s", file);
 	if (!plan_find_mount(p, shown, &m))
-		return arena_printf(p->a, "it is not known which file system %s is on", shown);
+		return arena_printf(p->a, "the file system of %s is unknown", shown);
 	for (size_t i = 0; i < ARRAY_LEN(writable); i++)
 		known |= strcmp(writable[i], m.type) == 0;
 	if (!known)
@@ -240,7 +239,7 @@ static const char *why_not_written(struct planner *p, const char *file)
 				    "next boot",
 				    shown, m.type);
 	if (source_read_link(p->s, &link, "sys/dev/block/%s", m.device) < 0)
-		return arena_printf(p->a, "it is not known which device %s is on", shown);
+		return arena_printf(p->a, "the device of %s is unknown", shown);
 	name = strstr(link, "/virtual/block/");
 	return name ? arena_printf(p->a,
 				   "%s is on %s (LVM, RAID or encryption), where GRUB cannot clear "
@@ -283,23 +282,22 @@ static const char *find_entry(struct planner *p, struct grub_trial *t)
 	const char *choice = t->menu.choice, *why, *line;
 
 	if (!choice)
-		return "grub.cfg does not say in one place which entry is started by itself";
+		return "which entry of grub.cfg is the default is not clear";
 	if (strcmp(choice, "${saved_entry}") == 0)
 		choice = block_value(p, t->block, "saved_entry=");
 	t->entry = grub_menu_find(p->a, &t->menu, choice, &why);
 	if (!t->entry)
 		return arena_printf(p->a,
-				    "the entry that GRUB starts by itself (\"%s\") is not "
-				    "found in grub.cfg: %s",
+				    "GRUB's default entry (\"%s\") was not found in grub.cfg: %s",
 				    choice, why);
 	if (t->entry->begin > t->menu.custom)
-		return "the entry that GRUB starts by itself comes behind custom.cfg";
+		return "GRUB's default entry comes after custom.cfg";
 	line = grub_item_line(p->a, &t->menu, t->entry);
 	if (!line)
 		return arena_printf(p->a, "the entry \"%s\" does not start one Linux kernel",
 				    t->entry->title);
 	if (!starts_this(p, line))
-		return arena_printf(p->a, "GRUB starts another system by itself: \"%s\"",
+		return arena_printf(p->a, "GRUB's default entry starts another system: \"%s\"",
 				    t->entry->title);
 	return NULL;
 }
@@ -337,7 +335,7 @@ static const char *why_not_behind(struct planner *p, const struct grub_trial *t)
 	if (!grub_menu_parse(p->a, strbuf_str(&others), &menu))
 		return arena_printf(p->a, "onehop cannot read /%s", path);
 	if (menu.sets_default)
-		return arena_printf(p->a, "/%s sets which entry is started by itself", path);
+		return arena_printf(p->a, "/%s sets the default entry", path);
 	if (menu.leaves)
 		return arena_printf(p->a, "/%s ends before its last line", path);
 	return NULL;
@@ -437,7 +435,7 @@ static void set_next(struct planner *p, const struct grub_trial *t, const struct
 {
 	const char *block = arena_printf(p->a, "/%s", t->block);
 	struct step *s = plan_step(p, PHASE_BOOT, STEP_ONE_SHOT, purpose,
-				   "have GRUB start that entry at the next boot, once");
+				   "set GRUB to start that entry once, at the next boot");
 
 	s->target = t->block;
 	s->at = "next_entry";
@@ -464,8 +462,8 @@ const char *plan_trial_grub(struct planner *p)
 	if (!write_custom(p, &t, &purpose))
 		return arena_printf(p->a, "/%s/custom.cfg holds no text", t.folder);
 	set_next(p, &t, &purpose);
-	plan_way_boot(p, "switch it off and on again (or press its reset button): the boot after "
-			 "the trial boot is without these parameters");
+	plan_way_boot(p, "power-cycle it or press reset: the boot after the trial boot is without "
+			 "these parameters");
 	plan_way_boot(p, "choose another entry than the last in GRUB's menu");
 	plan_way_without(p,
 			 "delete the lines from \"### BEGIN onehop\" to \"### END onehop\" in "
@@ -518,7 +516,7 @@ void plan_trial_finish(struct planner *p, const struct trial_start *start)
 		why = "the boot entries get different parameters";
 	else
 		why = way->trial ? way->trial(p)
-				 : arena_printf(p->a, "onehop knows none with %s",
+				 : arena_printf(p->a, "onehop cannot try parameters with %s",
 						line_keeper_word(way->keeper));
 	if (why) { /* and nothing is planned in its place */
 		p->way_boot_n = boot_n;

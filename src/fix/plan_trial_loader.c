@@ -213,17 +213,16 @@ static const char *find_default(struct planner *p, const struct boot_entry **ret
 	const struct boot_entry *e = id ? entry_named(p, id) : NULL;
 
 	if (!id)
-		return "systemd-boot does not say which entry it starts by itself";
+		return "systemd-boot does not report its default entry";
 	if (!e || e->kind == ENTRY_SEALED)
-		return arena_printf(
-			p->a,
-			"the command line of what systemd-boot starts by itself (%s) is "
-			"in its kernel image",
-			id);
+		return arena_printf(p->a,
+				    "systemd-boot's default entry (%s) has its command line inside "
+				    "the kernel image",
+				    id);
 	if (e->kind != ENTRY_OURS)
 		return arena_printf(p->a,
-				    "what systemd-boot starts by itself (/%s) is not an ordinary "
-				    "entry of this system",
+				    "systemd-boot's default entry (/%s) is not an ordinary entry "
+				    "of this system",
 				    e->path);
 	if (!is_one_before(p))
 		return "each entry of this system has a boot counter, or a name that sorts low: "
@@ -296,7 +295,7 @@ static void write_copy(struct planner *p, const struct boot_entry *e, const char
 static void set_next(struct planner *p, const struct purpose *purpose)
 {
 	struct step *s = plan_step(p, PHASE_BOOT, STEP_ONE_SHOT, purpose,
-				   "have systemd-boot start that entry at the next boot, once");
+				   "set systemd-boot to start that entry once, at the next boot");
 
 	s->target = EFI_LOADER_VARIABLE(ONE_SHOT);
 	s->at = ONE_SHOT;
@@ -325,8 +324,8 @@ const char *plan_trial_loader(struct planner *p)
 				    e->path);
 	write_copy(p, e, path, text, &purpose);
 	set_next(p, &purpose);
-	plan_way_boot(p, "switch it off and on again (or press its reset button): the boot after "
-			 "the trial boot is without these parameters");
+	plan_way_boot(p, "power-cycle it or press reset: the boot after the trial boot is without "
+			 "these parameters");
 	plan_way_boot(p, "choose another entry than \"Trial boot of onehop\" in the boot menu");
 	plan_way_without(p, "delete /%s", path);
 	return NULL;

@@ -143,7 +143,7 @@ static void add_trial_fix(struct document *out, const struct journal_entry *e)
 static void add_damaged_fix(struct document *out, const struct journal_entry *e)
 {
 	document_paragraph(out, STYLE_BAD, 0,
-			   "Fix %u is damaged, and until that is mended nothing is applied: %s.",
+			   "Fix %u is damaged, and nothing is applied until that is repaired: %s.",
 			   e->number, e->damaged);
 	document_blank(out);
 }
@@ -183,13 +183,12 @@ static void add_head(struct document *out, const struct plan_report *r)
 
 	add_recorded(out, r->machine);
 	if (r->root)
-		document_paragraph(
-			out, STYLE_PLAIN, 0,
-			"For the system image %s: with --apply its files are written, and none of "
-			"its programs is run. The hardware is %s.",
-			r->root,
-			r->machine->recorded ? "the recorded machine's"
-					     : "this host's, as it is now");
+		document_paragraph(out, STYLE_PLAIN, 0,
+				   "For the system image %s: --apply writes its files and runs "
+				   "none of its programs. The hardware is %s.",
+				   r->root,
+				   r->machine->recorded ? "the recorded machine's"
+							: "this host's, as it is now");
 	if (!steps && !manual)
 		return;
 	if (steps)
@@ -201,7 +200,7 @@ static void add_head(struct document *out, const struct plan_report *r)
 	if (plan_has_trial(r->plan))
 		strbuf_puts(&b, "; the next boot tries the kernel parameters, once");
 	else if (plan_needs_reboot(r->plan))
-		strbuf_puts(&b, "; a reboot is needed before all of it is in force");
+		strbuf_puts(&b, "; some of it takes effect only after a reboot");
 	document_paragraph(out, STYLE_STRONG, 0, "Plan: %s.", strbuf_str(&b));
 }
 
@@ -356,16 +355,17 @@ static void add_trial(struct document *out, const struct plan *p)
 	if (p->no_trial) {
 		document_blank(out);
 		document_item(out, STYLE_WARN, 0, "note:",
-			      "no trial boot comes first, since %s: the kernel parameters are for "
-			      "all boots from the next one on",
+			      "no trial boot: %s. The kernel parameters take effect at the next "
+			      "boot and stay",
 			      p->no_trial);
 	}
 	if (!p->on_confirm_n)
 		return;
 	document_blank(out);
-	document_paragraph(out, STYLE_STRONG, 0,
-			   "The kernel parameters are tried for one boot. When that is confirmed "
-			   "(by onehop's unit after a healthy boot, or by onehop fix --confirm):");
+	document_paragraph(
+		out, STYLE_STRONG, 0,
+		"The next boot tries the kernel parameters. Once it is confirmed (by onehop's unit "
+		"if it is healthy, or by onehop fix --confirm), onehop will:");
 	for (size_t i = 0; i < p->on_confirm_n; i++)
 		if (step_does(&p->on_confirm[i])) {
 			char label[24];
@@ -374,8 +374,8 @@ static void add_trial(struct document *out, const struct plan *p)
 			document_item(out, STYLE_PLAIN, 2, label, "%s", p->on_confirm[i].what);
 		}
 	document_paragraph(out, STYLE_PLAIN, 0,
-			   "Otherwise the boot after it is as before. What is not a kernel "
-			   "parameter is done at once, and stays until onehop undo.");
+			   "Without confirmation the boot after it has the old parameters again. "
+			   "All other changes are made now and stay until onehop undo.");
 }
 
 /* ---- what is not done ---- */
@@ -385,7 +385,7 @@ static void add_manual(struct document *out, const struct plan *p)
 	if (!p->manual_n)
 		return;
 	document_blank(out);
-	document_paragraph(out, STYLE_STRONG, 0, "By hand, since onehop cannot or should not:");
+	document_paragraph(out, STYLE_STRONG, 0, "Do these yourself:");
 	for (size_t i = 0; i < p->manual_n; i++) {
 		const struct plan_manual *m = &p->manual[i];
 		bool rules = m->rules && *m->rules;
@@ -452,9 +452,9 @@ static void add_apart(struct document *out, const struct change_set *set)
 			continue;
 		if (!begun) {
 			document_blank(out);
-			document_paragraph(out, STYLE_STRONG, 0,
-					   "Left out, since it only may help; asked for by name it "
-					   "is planned:");
+			document_paragraph(
+				out, STYLE_STRONG, 0,
+				"Optional (may not help). To include one, run its command:");
 		}
 		begun = true;
 		add_targets(&targets, set, c, MAX_TARGETS);
@@ -529,24 +529,23 @@ static void add_nothing_to_do(struct document *out, const struct plan_report *r)
 
 	if (r->plan->left_out_n)
 		document_paragraph(out, STYLE_WARN, 0,
-				   "Nothing was changed: what would mend it is not done, as said "
-				   "above.");
+				   "Nothing was changed, for the reasons above.");
 	else if (r->rule_n && not_judged)
 		document_paragraph(out, STYLE_WARN, 0,
-				   "Nothing is planned, since not all that was asked for could be "
-				   "judged.");
+				   "Nothing is planned: some of the rules that you named could not "
+				   "be judged.");
 	else if (is_so_already(r))
 		document_paragraph(out, STYLE_GOOD, 0,
-				   "What would be changed here is so already. Some of it may wait "
-				   "for a reboot or a new session: onehop history tells.");
+				   "Everything is set already. Some of it may take effect only "
+				   "after a reboot or a new login: see onehop history.");
 	else if (r->judged)
 		document_paragraph(out, not_judged ? STYLE_WARN : STYLE_GOOD, 0,
-				   not_judged ? "In what could be judged there is nothing to fix."
+				   not_judged ? "Nothing to fix in what could be judged."
 					      : "There is nothing to fix.");
 	else
 		document_paragraph(out, STYLE_WARN, 0,
-				   "Nothing could be judged, so nothing is planned: onehop check "
-				   "says what could not be seen.");
+				   "Nothing could be judged, so nothing is planned. onehop check "
+				   "lists what could not be read.");
 }
 
 static void add_end(struct document *out, const struct plan_report *r)
@@ -560,8 +559,7 @@ static void add_end(struct document *out, const struct plan_report *r)
 		add_nothing_to_do(out, r);
 	else if (!steps)
 		document_paragraph(out, STYLE_STRONG, 0,
-				   "Nothing was changed; there is nothing that onehop can do here "
-				   "by itself.");
+				   "Nothing was changed. onehop cannot do any of this itself.");
 	else if (r->machine->recorded)
 		document_paragraph(
 			out, STYLE_STRONG, 0,
@@ -618,10 +616,8 @@ static void add_manual_then(struct document *out, const struct fix_outcome *o)
 
 	if (!p || !p->manual_n)
 		return;
-	document_paragraph(
-		out, STYLE_WARN, 0,
-		"When it was made, this was left to a person; if it was done, do it once "
-		"more, or take it back, by hand:");
+	document_paragraph(out, STYLE_WARN, 0,
+			   "The fix left this to you. If you did it, redo it or undo it by hand:");
 	for (size_t i = 0; i < p->manual_n; i++)
 		document_item(out, STYLE_PLAIN, 2, "-", "%s: %s", p->manual[i].what,
 			      p->manual[i].how);
@@ -638,7 +634,7 @@ static void add_until_reboot(struct document *out, const struct fix_outcome *o, 
 	else if (o->entry->plan->manual_n)
 		document_paragraph(out, STYLE_WARN, 0,
 				   "It lasts until the next reboot. To keep it, do what is listed "
-				   "above under \"By hand\".");
+				   "above under \"Do these yourself\".");
 	else
 		document_paragraph(out, STYLE_WARN, 0, "It lasts until the next reboot.");
 }
@@ -667,7 +663,7 @@ static void add_nothing(struct document *out, const struct fix_outcome *o, const
 	(void)root;
 	document_paragraph(out, STYLE_GOOD, 0,
 			   o->undo ? "There was nothing to undo: everything is as it was before."
-				   : "Everything was so already: nothing was changed.");
+				   : "Everything was set already: nothing was changed.");
 }
 
 static void add_drift(struct document *out, const struct fix_outcome *o, const char *root)
@@ -684,9 +680,9 @@ static void add_taken_back(struct document *out, const struct fix_outcome *o, co
 {
 	(void)o;
 	(void)root;
-	document_paragraph(out, STYLE_BAD, 0,
-			   "A step failed, and all that was done before it was taken back: the "
-			   "machine is as it was.");
+	document_paragraph(
+		out, STYLE_BAD, 0,
+		"A step failed, and the steps before it were undone: the machine is as it was.");
 }
 
 static void add_stuck(struct document *out, const struct fix_outcome *o, const char *root)
@@ -743,7 +739,7 @@ void report_fix_outcome(struct document *out, const struct fix_outcome *o)
 /* ---- undo --dry-run ---- */
 
 static const char *const look_texts[STEP_STATE_N] = {
-	[STEP_IS_OLD] = "is so already",
+	[STEP_IS_OLD] = "is already as before",
 	[STEP_IS_NEW] = NULL, /* what is to be expected */
 	[STEP_IS_OTHER] = "was changed by somebody else since, and stays as it is",
 	[STEP_NOT_SEEN] = NULL,

@@ -177,7 +177,7 @@ static char *plan_text(struct plan_report r)
 static void steps_are_told_in_order(void **state)
 {
 	static const char *const order[] = {
-		"Plan: 7 steps, and 1 thing to do by hand; a reboot is needed",
+		"Plan: 7 steps, and 1 thing to do by hand; some of it takes effect only",
 		"1. ",
 		"clear ACS redirection at port 0000:22:00.0",
 		"[acs-redirect]",
@@ -206,7 +206,7 @@ static void steps_are_told_in_order(void **state)
 		"7. ",
 		"grub-mkconfig -o",
 		"checked by grub-script-check",
-		"By hand",
+		"Do these yourself:",
 		"the firmware setup [bar1-firmware]",
 		"do:",
 		"switch Above 4G",
@@ -396,12 +396,12 @@ static void what_is_not_done_is_told(void **state)
 
 	(void)state;
 	assert_has(all, "not judged without root: acs-redirect\n");
-	assert_has(all, "In what could be judged there is nothing to fix.");
+	assert_has(all, "Nothing to fix in what could be judged.");
 	r.rules = names;
 	r.rule_n = 1;
 	named = plan_text(r);
 	assert_has(named, "acs-redirect could not be judged: 2 ports: needs root\n");
-	assert_has(named, "Nothing is planned, since not all");
+	assert_has(named, "Nothing is planned: some of the rules");
 	*ARENA_PUSH(left->arena, left->left_out, left->left_out_n) =
 		(struct plan_left_out){"0000:22:00.0: ACS control 001d -> 0011", "locked down",
 				       "acs-redirect"};
@@ -409,8 +409,8 @@ static void what_is_not_done_is_told(void **state)
 	locked = plan_text(r);
 	assert_has(locked, "Not done:\n  -  0000:22:00.0: ACS control 001d -> 0011 "
 			   "[acs-redirect]\n     why:  locked down\n");
-	assert_has(locked, "what would mend it is not done");
-	assert_lacks(locked, "so already");
+	assert_has(locked, "Nothing was changed, for the reasons above.");
+	assert_lacks(locked, "Everything is set already");
 	assert_valid(report_plan_json(&r, NULL), "fix.schema.json", "left out, not judged");
 	plan_free(none);
 	plan_free(left);
@@ -619,7 +619,7 @@ static void history_tells_how_it_ended(void **state)
 	}
 	assert_valid(json, "history.schema.json", "damaged");
 	plan = plan_text((struct plan_report){.plan = p, .journal = all, .journal_n = 3});
-	assert_has(plan, "Fix 2 is damaged, and until that is mended nothing is applied");
+	assert_has(plan, "Fix 2 is damaged, and nothing is applied until that is repaired");
 	assert_lacks(plan, "Fix 1 ");
 	plan_free(p);
 	plan_free(none);
@@ -672,15 +672,15 @@ static void a_plan_with_a_trial(void **state)
 	(void)state;
 	p->no_trial = "grubenv is on btrfs";
 	without = plan_text((struct plan_report){.plan = p});
-	assert_has(without, "no trial boot comes first, since grubenv is on btrfs");
+	assert_has(without, "no trial boot: grubenv is on btrfs");
 	p->no_trial = NULL;
 	p->on_confirm = p->steps;
 	p->on_confirm_n = p->step_n;
 	p->steps[0].trial = true;
 	with = plan_text((struct plan_report){.plan = p});
 	assert_has(with, "; the next boot tries the kernel");
-	assert_has(with, "The kernel parameters are tried for one boot.");
-	assert_has(with, "Otherwise the boot after it is as before.");
+	assert_has(with, "The next boot tries the kernel parameters.");
+	assert_has(with, "Without confirmation the boot after it has the old parameters again.");
 	plan_free(p);
 }
 
@@ -736,7 +736,7 @@ static char *outcome_text(const struct fix_outcome *o)
 static void a_reboot_is_said_before_what_was_left(void **state)
 {
 	static const char *const order[] = {"Fix 3 is undone.", "A reboot is due",
-					    "this was left to a person", NULL};
+					    "The fix left this to you", NULL};
 	struct plan *p = plan_of_every_kind();
 	const struct journal_entry e = entry_of(p, 3, FIX_UNDONE);
 	const struct fix_outcome o = {
@@ -760,7 +760,7 @@ static void what_passes_says_how_it_stays(void **state)
 		 "fix again without --now."},
 		{false, true,
 		 "It lasts until the next reboot. To keep it, do what is listed above "
-		 "under \"By hand\"."},
+		 "under \"Do these yourself\"."},
 		{false, false, "It lasts until the next reboot. A reboot"},
 	};
 	struct step step = {.kind = STEP_ATTRIBUTE,

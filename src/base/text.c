@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -195,4 +197,68 @@ bool text_after(const char *text, const char *prefix, const char **ret, size_t *
 		return true;
 	}
 	return false;
+}
+
+const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	size_t unit = 0;
+
+	while (bytes >= 1024 && bytes % 1024 == 0 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(buf, BYTES_TEXT_SIZE, "%" PRIu64 " %s", bytes, units[unit]);
+	return buf;
+}
+
+/* ---- nearest name ---- */
+
+/* Longer words are no slip of the finger. */
+#define MAX_NAME 32
+
+/* Edits (insert, delete, replace) from a to b. */
+static size_t distance(const char *a, const char *b)
+{
+	size_t row[MAX_NAME + 1], la = strlen(a), lb = strlen(b);
+
+	for (size_t j = 0; j <= lb; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= la; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= lb; j++) {
+			size_t replace = diagonal + (a[i - 1] != b[j - 1]);
+			size_t edit = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+
+			diagonal = row[j];
+			row[j] = replace < edit ? replace : edit;
+		}
+	}
+	return row[lb];
+}
+
+const char *nearest_name(const char *word, const char *const *names, size_t n)
+{
+	/* As many slips as a word of that length forgives, never half of a short one. */
+	size_t length = strlen(word), half = length / 2 + 1, third = length / 3 + 2;
+	size_t best = half < third ? half : third;
+	const char *nearest = NULL;
+
+	if (strlen(word) > MAX_NAME)
+		return NULL;
+	for (size_t i = 0; i < n; i++) {
+		size_t d;
+
+		if (!names[i] || strlen(names[i]) > MAX_NAME)
+			continue;
+		d = strlen(word) > 1 && text_starts_with(names[i], word) ? 1
+									 : distance(word, names[i]);
+		if (d < best) {
+			best = d;
+			nearest = names[i];
+		}
+	}
+	return nearest;
 }

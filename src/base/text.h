@@ -44,3 +44,10 @@ bool text_list_has(const char *list, const char *separator, const char *item, si
  * False if there is none. For "key value", "KEY=VALUE" and "key\t: value" files.
  */
 bool text_after(const char *text, const char *prefix, const char **ret, size_t *ret_n);
+
+/* "512 B", "64 KiB", "3 GiB": the largest unit of which it is a whole number. */
+#define BYTES_TEXT_SIZE 32
+const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE]);
+
+/* The name among n (NULL: no row) that `word` most likely meant, NULL when none is near. */
+const char *nearest_name(const char *word, const char *const *names, size_t n);

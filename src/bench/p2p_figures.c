@@ -116,3 +116,15 @@ struct figures *p2p_figures(const struct p2p_result *r, const struct paths *path
 	}
 	return f;
 }
+
+void p2p_count(const struct p2p_result *result, struct p2p_counts *ret)
+{
+	*ret = (struct p2p_counts){.cells = result->cell_n};
+	for (size_t i = 0; i < result->cell_n; i++) {
+		const struct p2p_cell *c = &result->cells[i];
+
+		ret->measured += c->value.n > 0;
+		ret->checked += c->data != P2P_NOT_CHECKED;
+		ret->wrong += c->data == P2P_WRONG;
+	}
+}

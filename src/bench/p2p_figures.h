@@ -14,3 +14,8 @@ struct figure p2p_figure(const struct p2p_result *r, const struct paths *paths,
 /* All cells but those with wrong data. Both ways counts for either ordered pair. figures_free. */
 struct figures *p2p_figures(const struct p2p_result *r, const struct paths *paths,
 			    const struct device_info *devices, size_t n);
+
+struct p2p_counts {
+	size_t cells, measured, checked, wrong;
+};
+void p2p_count(const struct p2p_result *result, struct p2p_counts *ret);

@@ -104,3 +104,28 @@ struct figures *test_figures(const struct test_result *r, const char *const *nam
 		add_all_reduce(f, r, (enum arm)a);
 	return f;
 }
+
+/* ---- counts ---- */
+
+static void count_pair(struct test_counts *c, const struct pair_result *p)
+{
+	c->pairs++;
+	c->right += p->state == PAIR_RIGHT;
+	c->wrong += p->state == PAIR_WRONG;
+	c->not_tested += p->state == PAIR_NOT_RUN || p->state == PAIR_NOT_TESTED;
+}
+
+void test_count(const struct test_result *r, struct test_counts *ret)
+{
+	struct test_counts c = {0};
+	size_t n = r ? r->n : 0;
+
+	for (size_t i = 0; i < n * n; i++)
+		if (i / n != i % n)
+			count_pair(&c, &r->pairs[i]);
+	for (size_t i = 0; i < n; i++)
+		c.locals_wrong += r->devices[i].local.state == PAIR_WRONG;
+	for (int a = 0; r && a < ARM_N; a++)
+		c.arms_wrong += r->arms[a].state == PAIR_WRONG;
+	*ret = c;
+}

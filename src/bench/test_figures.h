@@ -12,3 +12,10 @@ struct figures;
 /* `names` and `pci`: of the devices; pci is NULL for stand-ins, whose results no machine is judged by. */
 struct figures *test_figures(const struct test_result *r, const char *const *names,
 			     const char *const *pci);
+
+struct test_counts {
+	size_t pairs, right, wrong, not_tested; /* ordered */
+	size_t locals_wrong, arms_wrong;
+};
+
+void test_count(const struct test_result *r, struct test_counts *ret); /* NULL: all 0 */

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "report/report.h"
 
 #include <string.h>

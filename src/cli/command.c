@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "report/document.h"
 
 #include <errno.h>

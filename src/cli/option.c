@@ -13,9 +13,6 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Words longer than this are never a slip of the finger. */
-#define MAX_NAME 32
-
 struct parser {
 	const struct option *options;
 	char *const *words;
@@ -24,54 +21,6 @@ struct parser {
 	const char **args;
 	size_t max_args, arg_n;
 };
-
-/* ---- nearest name ---- */
-
-/* Edits (insert, delete, replace) from a to b. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[MAX_NAME + 1], la = strlen(a), lb = strlen(b);
-
-	for (size_t j = 0; j <= lb; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= la; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= lb; j++) {
-			size_t replace = diagonal + (a[i - 1] != b[j - 1]);
-			size_t edit = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-
-			diagonal = row[j];
-			row[j] = replace < edit ? replace : edit;
-		}
-	}
-	return row[lb];
-}
-
-const char *nearest_name(const char *word, const char *const *names, size_t n)
-{
-	/* As many slips as a word of that length forgives, never half of a short one. */
-	size_t length = strlen(word), half = length / 2 + 1, third = length / 3 + 2;
-	size_t best = half < third ? half : third;
-	const char *nearest = NULL;
-
-	if (strlen(word) > MAX_NAME)
-		return NULL;
-	for (size_t i = 0; i < n; i++) {
-		size_t d;
-
-		if (!names[i] || strlen(names[i]) > MAX_NAME)
-			continue;
-		d = strlen(word) > 1 && text_starts_with(names[i], word) ? 1
-									 : distance(word, names[i]);
-		if (d < best) {
-			best = d;
-			nearest = names[i];
-		}
-	}
-	return nearest;
-}
 
 /* ---- values ---- */
 

@@ -42,6 +42,3 @@ int options_parse(const struct option *options, char *const *words, size_t n, vo
 		  const char **args, size_t max_args);
 /* Frees what lists hold. */
 void options_done(const struct option *options, void *values);
-
-/* The name among n (NULL: no row) that `word` most likely meant, NULL when none is near. */
-const char *nearest_name(const char *word, const char *const *names, size_t n);

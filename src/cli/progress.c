@@ -45,3 +45,19 @@ void progress_end(struct progress *p)
 	fflush(stderr);
 	p->open = false;
 }
+
+static void hear(void *context, enum session_word w, const char *text)
+{
+	if (w == SESSION_RUNS) {
+		progress_show(context, "%s", text);
+		return;
+	}
+	progress_end(context);
+	fail(EXIT_WELL, "%s", text);
+}
+
+struct session_ear progress_ear(struct progress *p)
+{
+	*p = (struct progress){0};
+	return (struct session_ear){p, hear};
+}

@@ -2,6 +2,8 @@
 /* What is running and what is left, on stderr. */
 #pragma once
 
+#include "session/session.h"
+
 #include <stdbool.h>
 
 struct progress {
@@ -16,3 +18,6 @@ void progress_begin(struct progress *p);
  */
 void progress_show(struct progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void progress_end(struct progress *p);
+
+/* Shows a session's progress, and prints its notes as lines on stderr. Kept by pointer. */
+struct session_ear progress_ear(struct progress *p);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hidden command that onehop starts itself with: devices in a process that can be killed. */
+/* The hidden commands that onehop starts itself with: devices, and ranks of NCCL, in processes that can be killed. */
 #include "cli/command.h"
 
+#include "base/child.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "bench/nccl_bench.h"
 #include "device/worker.h"
 
 #include <limits.h>
@@ -35,5 +37,35 @@ const struct command command_worker = {
 	.size = sizeof(struct worker_options),
 	.max_args = 1,
 	.run = run_worker,
+	.hidden = true,
+};
+
+/* ---- ranks of NCCL ---- */
+
+struct nccl_worker_options {
+	struct common_options common;
+};
+
+static const struct option nccl_worker_table[] = {COMMON_HELP(struct nccl_worker_options),
+						  OPTIONS_END};
+
+/* What fails is said over the socket. */
+static int run_nccl_worker(const void *options, const char *const *args)
+{
+	(void)options;
+	(void)args;
+	if (nccl_serve(CHILD_SOCKET) == -EPROTO)
+		return fail(EXIT_REFUSED, "%s", err_msg());
+	return EXIT_WELL;
+}
+
+const struct command command_nccl_worker = {
+	.name = NCCL_WORKER_COMMAND,
+	.args = "",
+	.summary = "call NCCL for the onehop that started this",
+	.about = "Measures what comes over the socket 3. onehop starts it itself.",
+	.options = nccl_worker_table,
+	.size = sizeof(struct nccl_worker_options),
+	.run = run_nccl_worker,
 	.hidden = true,
 };

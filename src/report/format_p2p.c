@@ -3,6 +3,7 @@
 #include "report/report_p2p.h"
 
 #include "base/strbuf.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>

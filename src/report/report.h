@@ -13,12 +13,6 @@ struct plan;
 
 #define JSON_SCHEMA_VERSION 2
 
-#define STAND_INS_TEXT "host back end: threads and memory of this host, no GPUs"
-
-/* "512 B", "64 KiB", "3 GiB": the largest unit of which it is a whole number. */
-#define BYTES_TEXT_SIZE 32
-const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE]);
-
 /* What `onehop fix` would do about a diagnosis. */
 struct check_fixes {
 	const struct plan *plan;

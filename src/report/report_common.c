@@ -217,19 +217,6 @@ int short_length(const char *name)
 	return (int)strcspn(name, " ");
 }
 
-const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE])
-{
-	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-	size_t unit = 0;
-
-	while (bytes >= 1024 && bytes % 1024 == 0 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-		bytes /= 1024;
-		unit++;
-	}
-	snprintf(buf, BYTES_TEXT_SIZE, "%" PRIu64 " %s", bytes, units[unit]);
-	return buf;
-}
-
 void add_stand_ins(struct document *out, size_t n)
 {
 	document_paragraph(out, STYLE_WARN, 0,

@@ -165,7 +165,7 @@ static json_t *verdict_json(const struct test_report *r)
 	struct test_counts c;
 	char sentence[256];
 
-	report_test_count(r, &c);
+	test_count(r->result, &c);
 	return json_pack("{s:o, s:I, s:I, s:I, s:I}", "sentence",
 			 json_text(report_test_verdict(r, sentence, sizeof(sentence))), "pairs",
 			 (json_int_t)c.pairs, "ok", (json_int_t)c.right, "failed",

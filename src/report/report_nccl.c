@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "bench/nccl_api.h"
 #include "report/document.h"
 #include "report/report_impl.h"

@@ -2,22 +2,11 @@
 /* What `onehop bench nccl` prints: nccl-tests' table, and what it means. */
 #pragma once
 
-#include "bench/nccl_figures.h"
+#include "session/nccl_session.h"
 
 struct document;
 struct machine;
-struct nccl_log;
 struct strbuf;
-
-/* One arm: with P2P as NCCL finds it, or without. */
-struct nccl_arm {
-	struct nccl_result result;
-	size_t process_gpus;           /* devices of each process */
-	const char *device;            /* "CUDA", or STAND_INS_TEXT */
-	const struct machine *machine; /* with the GPUs; NULL: none, or GPUs of several hosts */
-	struct nccl_log *log;          /* NULL: not kept */
-	bool several_logs;             /* other processes have others */
-};
 
 /* The lines of nccl-tests 2.19; head needs start and all ranks. */
 void report_nccl_head(struct strbuf *out, const struct nccl_arm *arm);

@@ -404,16 +404,26 @@ static void add_block(struct document *out, const struct block *b)
 
 /* ---- the whole ---- */
 
-void report_p2p_count(const struct p2p_result *result, struct p2p_counts *ret)
+struct p2p_report p2p_report_of(const struct p2p_session *s, bool verbose)
 {
-	*ret = (struct p2p_counts){.cells = result->cell_n};
-	for (size_t i = 0; i < result->cell_n; i++) {
-		const struct p2p_cell *c = &result->cells[i];
-
-		ret->measured += c->value.n > 0;
-		ret->checked += c->data != P2P_NOT_CHECKED;
-		ret->wrong += c->data == P2P_WRONG;
-	}
+	return (struct p2p_report){
+		.stand_ins = devices_are_stand_ins(&s->devices),
+		.machine = s->devices.machine,
+		.names = s->devices.chosen.names,
+		.devices = s->set->info,
+		.n = s->set->n,
+		.access = s->access,
+		.paths = s->devices.paths,
+		.result = &s->result,
+		.figures = s->figures,
+		.links = s->links,
+		.skips = s->devices.chosen.skips,
+		.skip_n = s->devices.chosen.skip_n,
+		.ended = s->ended,
+		.start_s = s->start_s,
+		.run_s = s->run_s,
+		.verbose = verbose,
+	};
 }
 
 static void add_header(struct document *out, const struct p2p_report *r)
@@ -449,7 +459,7 @@ static void add_verdict(struct document *out, const struct p2p_report *r)
 {
 	struct p2p_counts n;
 
-	report_p2p_count(r->result, &n);
+	p2p_count(r->result, &n);
 	document_blank(out);
 	if (r->result->stopped)
 		document_paragraph(out, STYLE_WARN, 0,

@@ -4,8 +4,7 @@
 
 #include "bench/p2p_figures.h"
 #include "report/report.h"
-#include "session/device_choice.h"
-#include "session/link_watch.h"
+#include "session/p2p_session.h"
 
 struct p2p_report {
 	bool stand_ins;                /* the host back end */
@@ -25,12 +24,9 @@ struct p2p_report {
 	bool verbose;
 };
 
+/* Of a session that ran; keeps it by pointer. */
+struct p2p_report p2p_report_of(const struct p2p_session *s, bool verbose);
 void report_p2p(struct document *out, const struct p2p_report *r);
-
-struct p2p_counts {
-	size_t cells, measured, checked, wrong;
-};
-void report_p2p_count(const struct p2p_result *result, struct p2p_counts *ret);
 
 /*
  * Byte for byte what the peers would print with these figures in their places. Wants device_info,

@@ -13,31 +13,6 @@
 
 #define INDENT 2
 
-/* ---- counts ---- */
-
-static void count_pair(struct test_counts *c, const struct pair_result *p)
-{
-	c->pairs++;
-	c->right += p->state == PAIR_RIGHT;
-	c->wrong += p->state == PAIR_WRONG;
-	c->not_tested += p->state == PAIR_NOT_RUN || p->state == PAIR_NOT_TESTED;
-}
-
-void report_test_count(const struct test_report *r, struct test_counts *ret)
-{
-	struct test_counts c = {0};
-	size_t n = r->result ? r->result->n : 0;
-
-	for (size_t i = 0; i < n * n; i++)
-		if (i / n != i % n)
-			count_pair(&c, &r->result->pairs[i]);
-	for (size_t i = 0; i < n; i++)
-		c.locals_wrong += r->result->devices[i].local.state == PAIR_WRONG;
-	for (int a = 0; r->result && a < ARM_N; a++)
-		c.arms_wrong += r->result->arms[a].state == PAIR_WRONG;
-	*ret = c;
-}
-
 /* ---- what check says of a pair ---- */
 
 static bool lies_above(const struct pci_function *f, const struct pci_function *device)
@@ -436,7 +411,7 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 	const struct arm_result *p2p = r->result ? &r->result->arms[ARM_P2P] : NULL;
 	struct test_counts c;
 
-	report_test_count(r, &c);
+	test_count(r->result, &c);
 	if (!r->result)
 		snprintf(buf, size, "Nothing could be tested.");
 	else if (c.locals_wrong)
@@ -470,7 +445,7 @@ static void add_end(struct document *out, const struct test_report *r)
 	char verdict[256];
 	bool well;
 
-	report_test_count(r, &c);
+	test_count(r->result, &c);
 	well = c.pairs && c.right == c.pairs && !c.arms_wrong && !c.locals_wrong;
 	document_blank(out);
 	document_paragraph(out,
@@ -491,6 +466,28 @@ static void add_end(struct document *out, const struct test_report *r)
 			"%zu pairs in %zu rounds, %.1f s; before that the driver and the "
 			"workers took %.1f s to start.",
 			c.pairs, r->result->rounds, r->result->test_s, r->result->start_s);
+}
+
+struct test_report test_report_of(const struct test_session *s, bool verbose)
+{
+	bool stand_ins = devices_are_stand_ins(&s->devices);
+
+	return (struct test_report){
+		.device = s->identity.device,
+		.inject = s->o->inject,
+		.result = s->figures ? &s->result : NULL,
+		.names = s->devices.chosen.names,
+		.gpus = stand_ins ? NULL : s->devices.chosen.numbers,
+		.diagnosis = s->diagnosis,
+		.skips = s->devices.chosen.skips,
+		.skip_n = s->devices.chosen.skip_n,
+		.log = s->log.lines,
+		.log_n = s->log.line_n,
+		.log_unread = s->log.unread,
+		.note = s->note,
+		.figures = s->figures,
+		.verbose = verbose,
+	};
 }
 
 void report_test(struct document *out, const struct test_report *r)

@@ -2,10 +2,9 @@
 /* What `onehop test` prints. */
 #pragma once
 
-#include "bench/test_run.h"
+#include "bench/test_figures.h"
 #include "report/report.h"
-#include "session/device_choice.h"
-#include "session/log_watch.h"
+#include "session/test_session.h"
 
 struct test_report {
 	const char *device; /* "cuda", "host" */
@@ -24,15 +23,10 @@ struct test_report {
 	bool verbose;
 };
 
+/* Of a session that ran, or had no devices; keeps it by pointer. */
+struct test_report test_report_of(const struct test_session *s, bool verbose);
 void report_test(struct document *out, const struct test_report *r);
 json_t *report_test_json(const struct test_report *r);
-
-struct test_counts {
-	size_t pairs, right, wrong, not_tested; /* ordered */
-	size_t locals_wrong, arms_wrong;
-};
-
-void report_test_count(const struct test_report *r, struct test_counts *ret);
 
 /* Findings of check that concern one pair or all, each rule once; the array is the caller's to free. */
 const struct rule **report_test_explanations(const struct test_report *r, size_t initiator,

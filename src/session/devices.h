@@ -7,6 +7,8 @@
 #include "session/device_choice.h"
 #include "topology/topology.h"
 
+#define STAND_INS_TEXT "host back end: threads and memory of this host, no GPUs"
+
 /* The options as a person writes them. */
 struct device_options {
 	const char *device, *gpus, *memory;

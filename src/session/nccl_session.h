@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run of bench nccl: this process's ranks, with P2P and without, NCCL's log read, the results kept. */
+#pragma once
+
+#include "base/strbuf.h"
+#include "bench/nccl_figures.h"
+#include "session/session.h"
+
+struct nccl_log;
+
+/* The options as a person writes them; 0: the default. Choices are numbered from 1. */
+struct nccl_choice {
+	struct device_options devices;
+	const char *from, *library;
+	const char *min, *max, *step, *root;
+	int op, type, redop;
+	int count, factor, iterations, warmup, graph, budget_s, deadline_s;
+	bool once, no_verify, processes, p2p_off, alone;
+};
+
+/* One arm: with P2P as NCCL finds it, or without. */
+struct nccl_arm {
+	struct nccl_result result;
+	size_t process_gpus;           /* devices of each process */
+	const char *device;            /* "CUDA", or STAND_INS_TEXT */
+	const struct machine *machine; /* with the GPUs; NULL: none, or GPUs of several hosts */
+	struct nccl_log *log;          /* NULL: not kept */
+	bool several_logs;             /* other processes have others */
+	bool off;                      /* without P2P */
+};
+
+/* Of rank 0's process only, as it comes. */
+struct nccl_view {
+	void *context;
+	void (*start)(void *context, const struct nccl_arm *arm);
+	void (*row)(void *context, const struct nccl_arm *arm, const struct nccl_row *row);
+	void (*end)(void *context, const struct nccl_arm *arm);
+};
+
+struct nccl_session {
+	const struct nccl_choice *o;
+	const struct session_ear *ear;
+	const struct nccl_view *view;
+	struct devices devices;
+	struct nccl_run run;
+	struct nccl_arm arms[2]; /* with P2P, without */
+	struct figures *figures; /* of both; NULL: nothing was run, or another process has them */
+
+	/* ---- while it runs ---- */
+	struct nccl_arm *arm;
+	bool quiet;        /* another process tells */
+	bool keeps_log;    /* the user did not ask NCCL for one of their own */
+	struct strbuf log; /* NCCL's, of the arm that runs */
+};
+
+/* 0 or a negative errno with a sentence: refused. No device may be left. nccl_session_done whatever the answer. */
+int nccl_session_begin(struct nccl_session *s, const struct nccl_choice *o,
+		       const struct session_ear *ear, const struct nccl_view *view);
+/* 0, or as nccl_run. What there is by then is in the arms, and kept. */
+int nccl_session_run(struct nccl_session *s);
+void nccl_session_done(struct nccl_session *s);

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "session/test_session.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "bench/test_figures.h"
+#include "device/worker.h"
+#include "diagnose/diagnose.h"
+#include "result/figures.h"
+#include "session/stop.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Of each stand-in; half of it is used. */
+#define HOST_MEMORY (32ul << 20)
+
+static bool is_host(const struct test_session *s)
+{
+	return devices_are_stand_ins(&s->devices);
+}
+
+/* ---- a fault to show ---- */
+
+static int refuse_fault(const char *word)
+{
+	AUTO_STRBUF struct strbuf words = {0};
+
+	for (int f = FAULT_NONE + 1; f < FAULT_N; f++)
+		strbuf_printf(&words, "%s%s", f > FAULT_NONE + 1 ? ", " : "",
+			      fault_word((enum fault_kind)f));
+	return err_set(EINVAL, "--inject wants one of %s, not '%s'", strbuf_str(&words), word);
+}
+
+static int parse_fault(const struct devices *d, const char *text, struct fault *ret)
+{
+	size_t length = strcspn(text, ":");
+	AUTO_FREE char *word = xstrndup(text, length);
+	struct fault f = {fault_parse(word), -1, -1};
+	struct pair pair;
+	bool both;
+	int r;
+
+	if (f.kind == FAULT_N || f.kind == FAULT_NONE)
+		return refuse_fault(word);
+	if (text[length]) {
+		r = devices_find_pair(d, text + length + 1, &pair, &both);
+		if (r == 0 && both)
+			r = err_set(EINVAL, "one direction only, 0->1");
+		if (r < 0)
+			return err_wrap(r, "--inject wants KIND:I->J");
+		f.initiator = d->request.number[pair.initiator];
+		f.target = d->request.number[pair.target];
+	}
+	*ret = f;
+	return 0;
+}
+
+static int inject(struct test_session *s)
+{
+	if (!is_host(s))
+		return err_set(EINVAL, "--inject shows faults on the host back end only: "
+				       "--device host:N");
+	return parse_fault(&s->devices, s->o->inject, &s->devices.request.host.fault);
+}
+
+/* ---- what to run ---- */
+
+static void fill_request(struct test_session *s)
+{
+	struct test_request *r = &s->request;
+
+	r->devices = s->devices.request;
+	r->devices.host.memory_bytes = HOST_MEMORY;
+	for (size_t i = 0; i < s->devices.request.n && !is_host(s); i++)
+		r->pci[i] = s->devices.chosen.keys[i];
+	r->paths = s->devices.paths;
+	r->memory_bytes = s->devices.memory_bytes;
+	r->limit_us = (uint64_t)s->o->deadline_s * 1000000;
+	r->long_s = s->o->long_s;
+	r->atomics = s->o->atomics;
+	if (s->o->long_s && !r->memory_bytes)
+		r->memory_bytes = UINT64_MAX; /* up to the last */
+}
+
+static void identify(struct test_session *s)
+{
+	const struct machine *m = s->devices.machine;
+
+	read_boot_id(s->boot_id);
+	s->identity =
+		(struct test_identity){.device = is_host(s) ? "host" : "cuda",
+				       .inject = s->o->inject ? s->o->inject : "",
+				       .driver = m ? fact_str_or(m->driver.module_version, "") : "",
+				       .boot_id = s->boot_id,
+				       .names = s->devices.chosen.keys,
+				       .n = s->devices.chosen.n};
+}
+
+int test_session_begin(struct test_session *s, const struct test_choice *o,
+		       const struct session_ear *ear)
+{
+	int r;
+
+	*s = (struct test_session){.o = o, .ear = ear, .devices = DEVICES_NONE};
+	r = devices_choose(&o->devices, o->from, MACHINE_TO_JUDGE, &s->devices);
+	if (r == 0 && o->inject)
+		r = inject(s);
+	if (r == 0)
+		r = devices_lock(&s->devices);
+	if (r < 0)
+		return r;
+	if (s->devices.topology)
+		s->diagnosis = diagnose(s->devices.topology);
+	fill_request(s);
+	identify(s);
+	return 0;
+}
+
+/* ---- hooks ---- */
+
+static void tell_progress(const struct test_session *s, const struct test_step *step)
+{
+	AUTO_STRBUF struct strbuf name = {0};
+
+	test_step_name(step, s->devices.chosen.names, &name);
+	session_tell(s->ear, SESSION_RUNS, "%s, %zu left", strbuf_str(&name), step->left);
+}
+
+static int open_device(void *context, const struct device_request *one, struct device_set **ret)
+{
+	const struct test_session *s = context;
+
+	return worker_open(NULL, one, s->devices.stop_fd, ret);
+}
+
+static int step_begins(void *context, const struct test_step *step)
+{
+	struct test_session *s = context;
+	int r = test_journal_begins(&s->journal, step);
+
+	if (r < 0)
+		return r;
+	log_watch_begins(&s->log, step);
+	tell_progress(s, step);
+	return 0;
+}
+
+static void step_ended(void *context, const struct test_step *step)
+{
+	struct test_session *s = context;
+
+	log_watch_ended(&s->log, step);
+	test_journal_ended(&s->journal, step);
+}
+
+static bool was_stopped(void *context)
+{
+	const struct test_session *s = context;
+
+	return stop_signals_seen(s->devices.stop_fd);
+}
+
+/* ---- an earlier run ---- */
+
+static void list_running(const struct test_session *s, struct strbuf *b)
+{
+	for (size_t i = 0; i < s->past.running_n; i++) {
+		strbuf_puts(b, i ? ", " : "");
+		test_step_name(&s->past.running[i], s->devices.chosen.names, b);
+	}
+}
+
+static char *past_note(const struct test_session *s)
+{
+	AUTO_STRBUF struct strbuf running = {0};
+
+	if (!s->past.found || s->past.complete)
+		return NULL;
+	list_running(s, &running);
+	return xprintf("The test of %s did not end by itself%s%s%s", s->past.date,
+		       s->past.restarted ? "; the machine was started again since" : "",
+		       s->past.running_n ? ". Running then: " : ". Nothing was running then.",
+		       strbuf_str(&running));
+}
+
+static bool all_reduce_ran(const struct test_session *s)
+{
+	for (size_t i = 0; i < s->past.running_n; i++)
+		if (s->past.running[i].phase == TEST_ALL_REDUCE)
+			return true;
+	return false;
+}
+
+static int resume(struct test_session *s, int found)
+{
+	if (found == -ENOENT)
+		return err_set(ENOENT, "--resume: no earlier test is known");
+	if (found < 0)
+		return err_wrap(found, "--resume");
+	if (s->past.complete)
+		return err_set(EINVAL, "--resume: the test of %s ended by itself, nothing is left",
+			       s->past.date);
+	s->request.known = s->past.known;
+	s->request.no_all_reduce = all_reduce_ran(s);
+	return 0;
+}
+
+/* A new journal begins: what the old one is still good for is said and kept. */
+static int take_past(struct test_session *s)
+{
+	AUTO_FREE char *kept = NULL;
+	int r = test_past_read(&s->identity, &s->past);
+
+	s->note = past_note(s);
+	if (s->o->resume)
+		return resume(s, r);
+	r = test_journal_keep(&s->identity, &kept);
+	if (r == 0 && kept)
+		session_tell(s->ear, SESSION_NOTE, "%s", kept);
+	return r;
+}
+
+/* ---- running ---- */
+
+int test_session_run(struct test_session *s, bool *ret_refused)
+{
+	const struct test_hooks hooks = {s, step_begins, step_ended, was_stopped};
+	int r = take_past(s);
+
+	if (r == 0)
+		r = test_journal_open(&s->identity, s->o->resume, &s->journal);
+	*ret_refused = r < 0;
+	if (r < 0)
+		return r;
+	s->request.open = open_device;
+	s->request.open_context = s;
+	if (!is_host(s))
+		log_watch_open(&s->log, s->identity.names, s->identity.n);
+	r = test_run(&s->request, &hooks, &s->result);
+	test_journal_close(&s->journal, r == 0 && !s->result.stopped);
+	if (r < 0)
+		return r;
+	s->figures = test_figures(&s->result, s->devices.chosen.names,
+				  is_host(s) ? NULL : s->devices.chosen.keys);
+	session_keep(s->ear, &s->devices, s->devices.machine, s->figures);
+	return 0;
+}
+
+void test_session_done(struct test_session *s)
+{
+	test_past_done(&s->past);
+	test_result_done(&s->result);
+	figures_free(s->figures);
+	free(s->note);
+	if (s->diagnosis)
+		diagnosis_free(s->diagnosis);
+	devices_done(&s->devices);
+	log_watch_done(&s->log);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run of test: devices chosen, each pair tested, journalled, the results kept. */
+#pragma once
+
+#include "bench/test_run.h"
+#include "session/journal.h"
+#include "session/log_watch.h"
+#include "session/session.h"
+
+struct diagnosis;
+
+/* The options as a person writes them. */
+struct test_choice {
+	struct device_options devices;
+	const char *from, *inject; /* inject: "mirror:0->1" */
+	int deadline_s, long_s;
+	bool resume, atomics;
+};
+
+struct test_session {
+	const struct test_choice *o;
+	const struct session_ear *ear;
+	struct devices devices;
+	struct diagnosis *diagnosis; /* NULL for stand-ins */
+	struct test_identity identity;
+	struct test_past past;
+	struct test_result result;
+	struct figures *figures; /* of the result; NULL: nothing was run */
+	char *note;              /* of an earlier run; NULL: none */
+
+	/* ---- while it runs ---- */
+	struct test_request request;
+	struct test_journal journal;
+	struct log_watch log; /* not begun for stand-ins */
+	char boot_id[BOOT_ID_SIZE];
+};
+
+/* 0 or a negative errno with a sentence: refused. No device may be left. test_session_done whatever the answer. */
+int test_session_begin(struct test_session *s, const struct test_choice *o,
+		       const struct session_ear *ear);
+/* *ret_refused: before anything was run. 0 or a negative errno with a sentence. */
+int test_session_run(struct test_session *s, bool *ret_refused);
+void test_session_done(struct test_session *s);

@@ -58,6 +58,9 @@ struct rule {
 	/* Adds the changes that would make the rule hold, given that it does not; NULL: nothing that
 	 * this program could change. Pure, as the probe is. */
 	void (*propose)(struct rule_run *run, struct change_set *out);
+	/* What tells rows with the same probe or proposal apart; the function says what it is. */
+	int number;
+	const char *text;
 };
 
 struct finding {

@@ -1131,25 +1131,16 @@ static enum verdict probe_mig(struct rule_run *run)
 	return rule_verdict(run, VERDICT_OK);
 }
 
-static void propose_without_key(struct rule_run *run, struct change_set *out, const char *key)
+/* text: how the key starts. */
+static void propose_without_key(struct rule_run *run, struct change_set *out)
 {
-	const char *place = place_of_key(run, key);
+	const char *place = place_of_key(run, run->rule->text);
 
 	FOR_EACH_FINDING (f, run)
 		if (f->rule == run->rule)
 			propose_by_hand(run, out,
 					place ? place : "NVreg_RegistryDwords of module nvidia",
 					"%s", f->remedy);
-}
-
-static void propose_without_force(struct rule_run *run, struct change_set *out)
-{
-	propose_without_key(run, out, "ForceP2P=");
-}
-
-static void propose_without_type(struct rule_run *run, struct change_set *out)
-{
-	propose_without_key(run, out, "RMForceP2PType");
 }
 
 #define P2P_CAPS                                                                                   \
@@ -1380,7 +1371,8 @@ const struct rule rules_driver[] = {
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_regkey,
-		.propose = propose_without_force,
+		.propose = propose_without_key,
+		.text = "ForceP2P=",
 	},
 	{
 		.id = "p2p-not-supported",
@@ -1413,7 +1405,8 @@ const struct rule rules_driver[] = {
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_forced,
-		.propose = propose_without_force,
+		.propose = propose_without_key,
+		.text = "ForceP2P=",
 	},
 	{
 		.id = "unlock-kept",
@@ -1443,7 +1436,8 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_force_type,
-		.propose = propose_without_type,
+		.propose = propose_without_key,
+		.text = "RMForceP2PType",
 	},
 	{
 		.id = "gpu-listed",

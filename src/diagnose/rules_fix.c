@@ -360,11 +360,11 @@ static enum verdict probe_in_effect(struct rule_run *run)
 	return !run->found && unknown ? rule_unknown(run, "%s", unknown) : VERDICT_OK;
 }
 
-/* What is about registers the rules of ACS propose; the rest is a reboot. */
+/* What is about registers, and so names their ports, the rules of ACS propose; the rest is a reboot. */
 static void propose_in_effect(struct rule_run *run, struct change_set *out)
 {
 	FOR_EACH_FINDING (f, run)
-		if (f->rule == run->rule && !text_starts_with(f->subject, "port "))
+		if (f->rule == run->rule && !f->named_n)
 			propose_by_hand(run, out, f->subject, "%s", f->remedy);
 	run->found = true;
 }

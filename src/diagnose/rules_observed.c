@@ -103,23 +103,16 @@ static void report_failures(struct rule_run *run, enum observed_kind kind, const
 	evidence_failures(run, f, kind, &failed);
 }
 
-static enum verdict probe_kind(struct rule_run *run, enum observed_kind kind, const char *what)
+/* number: enum observed_kind; text: what was seen. */
+static enum verdict probe_failures(struct rule_run *run)
 {
+	enum observed_kind kind = (enum observed_kind)run->rule->number;
+
 	if (!any_observed(run, kind))
 		return VERDICT_NA;
 	for (int explained = 0; explained < 2; explained++)
-		report_failures(run, kind, what, explained);
+		report_failures(run, kind, run->rule->text, explained);
 	return VERDICT_OK;
-}
-
-static enum verdict probe_fails(struct rule_run *run)
-{
-	return probe_kind(run, OBSERVED_PEER_COPY, "transfers were seen to fail");
-}
-
-static enum verdict probe_refused(struct rule_run *run)
-{
-	return probe_kind(run, OBSERVED_PEER_ACCESS, "CUDA was seen to refuse peer access");
 }
 
 /* ---- what gained nothing ---- */
@@ -516,7 +509,9 @@ const struct rule rules_observed[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_TWO_GPUS,
-		.probe = probe_fails,
+		.probe = probe_failures,
+		.number = OBSERVED_PEER_COPY,
+		.text = "transfers were seen to fail",
 	},
 	{
 		.id = "observed-refused",
@@ -531,7 +526,9 @@ const struct rule rules_observed[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_TWO_GPUS,
-		.probe = probe_refused,
+		.probe = probe_failures,
+		.number = OBSERVED_PEER_ACCESS,
+		.text = "CUDA was seen to refuse peer access",
 	},
 	{
 		.id = "observed-no-gain",

@@ -803,8 +803,10 @@ static enum verdict bar1_verdict(struct rule_run *run, const struct bar1 *all,
 	return rule_verdict(run, any ? VERDICT_OK : VERDICT_NA);
 }
 
-static enum verdict probe_bar1(struct rule_run *run, enum bar1_cause cause)
+/* number: enum bar1_cause. */
+static enum verdict probe_bar1(struct rule_run *run)
 {
+	enum bar1_cause cause = (enum bar1_cause)run->rule->number;
 	size_t n = run->m->gpu_n;
 	struct bar1 *all = arena_alloc(run->d->arena, n, sizeof(*all));
 	bool *done = arena_alloc(run->d->arena, n, sizeof(*done));
@@ -815,21 +817,6 @@ static enum verdict probe_bar1(struct rule_run *run, enum bar1_cause cause)
 		if (all[i].cause == cause && !done[i])
 			report_bar1(run, &all[i], all, done);
 	return bar1_verdict(run, all, cause);
-}
-
-static enum verdict probe_bar1_vbios(struct rule_run *run)
-{
-	return probe_bar1(run, BAR1_VBIOS);
-}
-
-static enum verdict probe_bar1_firmware(struct rule_run *run)
-{
-	return probe_bar1(run, BAR1_FIRMWARE);
-}
-
-static enum verdict probe_bar1_window(struct rule_run *run)
-{
-	return probe_bar1(run, BAR1_WINDOW);
 }
 
 /* Other cards do without: good to know only where NICs register GPU memory. */
@@ -856,7 +843,7 @@ static void report_bar1_info(struct rule_run *run)
 
 static enum verdict probe_bar1_small(struct rule_run *run)
 {
-	enum verdict v = probe_bar1(run, BAR1_OTHER);
+	enum verdict v = probe_bar1(run);
 
 	report_bar1_info(run);
 	return rule_verdict(run, v);
@@ -1251,7 +1238,8 @@ const struct rule rules_pcie[] = {
 		.blocks = BLOCKS_ALL,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS,
-		.probe = probe_bar1_vbios,
+		.probe = probe_bar1,
+		.number = BAR1_VBIOS,
 	},
 	{
 		.id = "bar1-firmware",
@@ -1268,7 +1256,8 @@ const struct rule rules_pcie[] = {
 		.blocks = BLOCKS_ALL,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS,
-		.probe = probe_bar1_firmware,
+		.probe = probe_bar1,
+		.number = BAR1_FIRMWARE,
 		.propose = propose_bar1_firmware,
 	},
 	{
@@ -1287,7 +1276,8 @@ const struct rule rules_pcie[] = {
 		.blocks = BLOCKS_ALL,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS,
-		.probe = probe_bar1_window,
+		.probe = probe_bar1,
+		.number = BAR1_WINDOW,
 		.propose = propose_bar1_window,
 	},
 	{
@@ -1306,6 +1296,7 @@ const struct rule rules_pcie[] = {
 		.predicts = true,
 		.needs = NEEDS_GPU,
 		.probe = probe_bar1_small,
+		.number = BAR1_OTHER,
 		.propose = propose_bar1_small,
 	},
 	{

@@ -18,6 +18,9 @@ static const char *cmdline(struct rule_run *run)
 	return fact_str_or(run->m->kernel.cmdline, "");
 }
 
+/* Which packets of a pair a rule is about. */
+enum redirected { REDIRECTED_COMPLETIONS, REDIRECTED_REQUESTS };
+
 /* What one port does to the paths of a machine. */
 struct port_hits {
 	struct pair_set pairs; /* GPU pairs that it redirects */
@@ -297,9 +300,10 @@ static enum verdict unread_ports(struct rule_run *run, bool common)
 			    fact_is(run->m->root, 0) ? ": needs root" : "");
 }
 
-/* One port, one finding: requests if any are redirected, else completions alone. */
-static enum verdict probe_redirect(struct rule_run *run, bool requests)
+/* One port, one finding: requests if any are redirected, else completions alone. number: enum redirected. */
+static enum verdict probe_redirect(struct rule_run *run)
 {
+	bool requests = run->rule->number == REDIRECTED_REQUESTS;
 	struct port_hits *hits = switch_hits(run);
 	AUTO_STRBUF struct strbuf all = {0};
 
@@ -336,16 +340,6 @@ static enum verdict probe_redirect(struct rule_run *run, bool requests)
 		acs_evidence(run, f, p);
 	}
 	return rule_verdict(run, unread_ports(run, true));
-}
-
-static enum verdict probe_acs_requests(struct rule_run *run)
-{
-	return probe_redirect(run, true);
-}
-
-static enum verdict probe_acs_completions(struct rule_run *run)
-{
-	return probe_redirect(run, false);
 }
 
 /* ---- ACS between root ports ---- */
@@ -502,8 +496,9 @@ static void propose_port(struct rule_run *run, struct change_set *out, const str
 		});
 }
 
-static void propose_redirect(struct rule_run *run, struct change_set *out, bool requests)
+static void propose_redirect(struct rule_run *run, struct change_set *out)
 {
+	bool requests = run->rule->number == REDIRECTED_REQUESTS;
 	struct port_hits *hits = switch_hits(run);
 
 	FOR_EACH_PCI (p, run) {
@@ -520,16 +515,6 @@ static void propose_redirect(struct rule_run *run, struct change_set *out, bool 
 				      p->name, hits_text(run, h)),
 			     false);
 	}
-}
-
-static void propose_acs_requests(struct rule_run *run, struct change_set *out)
-{
-	propose_redirect(run, out, true);
-}
-
-static void propose_acs_completions(struct rule_run *run, struct change_set *out)
-{
-	propose_redirect(run, out, false);
 }
 
 static void propose_acs_root_port(struct rule_run *run, struct change_set *out)
@@ -1154,8 +1139,9 @@ const struct rule rules_routing[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
-		.probe = probe_acs_requests,
-		.propose = propose_acs_requests,
+		.probe = probe_redirect,
+		.propose = propose_redirect,
+		.number = REDIRECTED_REQUESTS,
 	},
 	{
 		.id = "acs-completion-redirect",
@@ -1168,8 +1154,9 @@ const struct rule rules_routing[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
-		.probe = probe_acs_completions,
-		.propose = propose_acs_completions,
+		.probe = probe_redirect,
+		.propose = propose_redirect,
+		.number = REDIRECTED_COMPLETIONS,
 	},
 	{
 		.id = "acs-root-port",

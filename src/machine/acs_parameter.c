@@ -373,3 +373,34 @@ void acs_word(const char *disable, const char *config, const struct pci_function
 	add_config(&list, config);
 	strbuf_printf(out, ACS_CONFIG "%s", strbuf_str(&list));
 }
+
+/* ---- two words ---- */
+
+/* The devices of both lists, "A;B", each with its domain. */
+static void add_devices(struct strbuf *list, const char *word)
+{
+	AUTO_FREE char *disable = acs_parameter_of_word(word), *config = acs_config_of_word(word);
+	char *rest = config, *item;
+
+	acs_list_add(list, disable);
+	while ((item = strsep(&rest, ";"))) {
+		char *at = strchr(item, '@');
+
+		acs_list_add(list, at ? at + 1 : NULL);
+	}
+}
+
+bool acs_words_share(const char *a, const char *b)
+{
+	AUTO_STRBUF struct strbuf of_a = {0}, of_b = {0};
+	AUTO_FREE char *copy = NULL;
+	char *rest, *item;
+
+	add_devices(&of_a, a);
+	add_devices(&of_b, b);
+	rest = copy = xstrdup(strbuf_str(&of_b));
+	while ((item = strsep(&rest, ";")))
+		if (*item && text_list_has(strbuf_str(&of_a), ";", item, strlen(item)))
+			return true;
+	return false;
+}

@@ -63,3 +63,6 @@ void acs_word(const char *disable, const char *config, const struct pci_function
  * their domain. What the kernel cannot read is left out, and what a shell would take for its own.
  */
 void acs_list_add(struct strbuf *list, const char *value);
+
+/* Whether two words "pci=..." name one device, in either of the two lists and in any place there. */
+bool acs_words_share(const char *a, const char *b);

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/acs_parameter.h"
 
 #include <string.h>
 
@@ -288,6 +289,7 @@ static bool has_part(const char *parts, const char *value)
 	return false;
 }
 
+/* Of a list of ports each one still counts: it may be all that a person left of it. */
 static bool is_changed(const struct piece *p, const char *word)
 {
 	const char *equals = strchr(word, '=');
@@ -296,7 +298,9 @@ static bool is_changed(const struct piece *p, const char *word)
 
 	if (is_piece(p, word) || strlen(now) < key || memcmp(now, word, key) != 0)
 		return false;
-	return equals ? has_part(now + key, word + key) : !now[key];
+	if (!equals)
+		return !now[key];
+	return has_part(now + key, word + key) || acs_words_share(now, word);
 }
 
 static bool has_piece(const char *text, enum boot_text form, const char *piece)

@@ -35,7 +35,8 @@ bool boot_text_add(const char *text, enum boot_text form, const char *word, stru
 bool boot_text_remove(const char *text, enum boot_text form, const char *word, struct strbuf *ret);
 /*
  * A word that a person has made of this one: the same parameter and the same value, in quotes, or among others
- * ("iommu=pt,strict"). One that `before` has too (NULL: none) does not count. To free; NULL: there is none.
+ * ("iommu=pt,strict"); of a list of ports without ACS redirects any of them, wherever it stands. One that
+ * `before` has too (NULL: none) does not count. To free; NULL: there is none.
  */
 char *boot_text_changed(const char *text, enum boot_text form, const char *word,
 			const char *before);

@@ -283,6 +283,35 @@ static void test_word_of_person(void **state)
 	assert_get(g, RIG_ENTRY, "linux /6.1/linux\noptions " WORD " root=a quiet\n");
 }
 
+/* What a person made of the fix's list of ports still clears one of them: it is named, and not undone. */
+static void test_ports_of_person(void **state)
+{
+	static const char word[] = "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0";
+	static const char *const lists[] = {
+		"pci=disable_acs_redir=0000:22:00.0",
+		"pci=disable_acs_redir=0000:22:01.0;0000:22:00.0",
+		"pci=disable_acs_redir=0000:00:01.1;0000:22:00.0",
+		"pci=disable_acs_redir=0000:22:00.0;0000:00:01.1;0000:22:01.0",
+		"\"pci=noaer,disable_acs_redir=0000:22:01.0\"",
+	};
+	struct rig *g = *state;
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
+		AUTO_PLAN struct plan *p = plan_new();
+		AUTO_FREE char *entry = xprintf("linux /6.1/linux\noptions a %s\n", lists[i]);
+
+		rig_reset(g);
+		rig_words(g, p, word);
+		apply(g, p);
+		rig_put(g, RIG_ENTRY, entry);
+		assert_int_equal(undo(g), FIX_STUCK);
+		if (!strstr(strbuf_str(&g->texts), lists[i]))
+			fail_msg("%s", strbuf_str(&g->texts));
+		assert_get(g, RIG_ENTRY, entry);
+		assert_int_equal(last_state(g), FIX_UNDOING);
+	}
+}
+
 /* ---- a line that was not there before ---- */
 
 static void fix_without_line(struct rig *g)
@@ -664,6 +693,7 @@ int main(void)
 		TEST(test_word_of_before),
 		TEST(test_changed_since),
 		TEST(test_word_of_person),
+		TEST(test_ports_of_person),
 		TEST(test_line_goes),
 		TEST(test_line_stays_while_it_runs),
 		TEST(test_line_of_distribution),

@@ -271,8 +271,9 @@ static void report_slow(struct rule_run *run, const struct slow *s, double media
 	finding_names_pairs(run, f, &s->pairs);
 	if (evidence_causes(run, f, s))
 		finding_remedy(run, f,
-			       "mend what may slow these pairs down, as read below, and "
-			       "measure again on an idle machine");
+			       "fix what may slow these pairs down (-v lists it), then measure "
+			       "again on an "
+			       "idle machine");
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
 		struct rate_yardstick y;
@@ -282,6 +283,28 @@ static void report_slow(struct rule_run *run, const struct slow *s, double media
 			finding_evidence(run, f, "GPU%d->GPU%d: %.3g GB/s (seen in %s)",
 					 o->initiator, o->target, o->value, o->from);
 	}
+}
+
+/* Pairs that a test called far too slow, or whose rate was too low for a figure. */
+static void report_no_rate(struct rule_run *run)
+{
+	struct pair_set pairs = pair_set_new(run);
+	struct finding *f;
+
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	if (o->kind == OBSERVED_RATE && !o->ok && o->initiator >= 0 && o->target >= 0)
+		pair_set_add(&pairs, (size_t)o->initiator, (size_t)o->target);
+	if (!pairs.n)
+		return;
+	f = finding_add(run, CONFIDENCE_LIKELY, "copies", "copies were far too slow: %s",
+			pair_set_text(run, &pairs));
+	f->pairs = pairs.n;
+	finding_names_pairs(run, f, &pairs);
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	if (o->kind == OBSERVED_RATE && !o->ok && o->initiator >= 0 && o->target >= 0 &&
+	    f->evidence_n < LINES_SHOWN)
+		finding_evidence(run, f, "GPU%d->GPU%d: far too slow (seen in %s)", o->initiator,
+				 o->target, o->from);
 }
 
 /* A pair whose path does not tell what to expect is held against the others, which tells less. */
@@ -311,6 +334,7 @@ static enum verdict probe_slow(struct rule_run *run)
 		if (s.pairs.n)
 			report_slow(run, &s, median);
 	}
+	report_no_rate(run);
 	return rule_verdict(run, judge_measured(run));
 }
 

@@ -39,6 +39,7 @@ struct tally {
 	size_t doubted;      /* of suspect pairs: a test of their GPUs failed */
 	size_t contradicted; /* of suspect pairs: the driver refuses, and NCCL used P2P */
 	size_t no_gain;      /* of suspect pairs: copies were no faster with P2P on than off */
+	size_t slow;         /* of suspect pairs: a test called their copies far too slow */
 	int nvlinks_min, nvlinks_max;
 	int64_t bar1_min, bar1_max; /* of those that BAR1 blocks */
 };
@@ -55,7 +56,8 @@ static void tally_step(struct tally *y, const struct path *p, enum chain_step s)
 	y->driverless += l->state == CHAIN_BAD && l->reason == REASON_DRIVER_ABSENT;
 	y->unknown[s] += l->state == CHAIN_UNKNOWN && p->verdict == PAIR_UNDECIDED;
 	y->possible[s] += l->state == CHAIN_POSSIBLE && p->verdict == PAIR_SUSPECT &&
-			  p->chain[CHAIN_OBSERVED].reason != REASON_OBSERVED_FAST;
+			  p->chain[CHAIN_OBSERVED].reason != REASON_OBSERVED_FAST &&
+			  p->chain[CHAIN_OBSERVED].reason != REASON_OBSERVED_SLOW;
 	if (l->state != CHAIN_BAD || l->reason != REASON_BAR1_SMALL)
 		return;
 	if (!y->bar1_max || l->value < y->bar1_min)
@@ -82,6 +84,8 @@ static void tally_path(struct tally *y, const struct path *p)
 	y->contradicted += seen_by_nccl_alone(p);
 	y->no_gain += p->verdict == PAIR_SUSPECT &&
 		      p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_NO_GAIN;
+	y->slow += p->verdict == PAIR_SUSPECT &&
+		   p->chain[CHAIN_OBSERVED].reason == REASON_OBSERVED_SLOW;
 	for (enum chain_step s = 0; s < CHAIN_STEP_N; s++)
 		tally_step(y, p, s);
 	if (p->verdict != PAIR_DIRECT)
@@ -156,8 +160,8 @@ static void put_open(struct strbuf *b, const struct tally *y, enum pair_verdict 
 		     const size_t counts[CHAIN_STEP_N], const char *tail)
 {
 	const char *before = ": ";
-	size_t n =
-		y->by_verdict[v] - (v == PAIR_SUSPECT ? y->fast + y->doubted + y->contradicted : 0);
+	size_t named = y->fast + y->doubted + y->contradicted + y->slow;
+	size_t n = y->by_verdict[v] - (v == PAIR_SUSPECT ? named : 0);
 
 	if (!n)
 		return;
@@ -197,6 +201,15 @@ static void put_no_gain(struct strbuf *b, const struct tally *y)
 		return;
 	strbuf_puts(b, "; copies no faster with P2P on than with P2P off");
 	put_share(b, y->no_gain, y->pairs);
+}
+
+/* "; copies far too slow on 2" */
+static void put_slow(struct strbuf *b, const struct tally *y)
+{
+	if (!y->slow)
+		return;
+	strbuf_puts(b, "; copies far too slow");
+	put_share(b, y->slow, y->pairs);
 }
 
 /* "; P2P in NCCL on 8, which the driver refuses (onehop test settles it)" */
@@ -252,6 +265,7 @@ static void put_tally(struct strbuf *b, const struct tally *y)
 	put_refused(b, y);
 	put_fast(b, y);
 	put_no_gain(b, y);
+	put_slow(b, y);
 	put_doubted(b, y);
 	put_contradicted(b, y);
 	put_blocked(b, y);

@@ -570,8 +570,8 @@ static void add_seen(struct document *out, const struct topology *t)
 		add_seen_kind(&b, m, (enum observed_kind)k);
 	if (contradicted)
 		strbuf_printf(&b, "; the driver's answer contradicts %zu of these", contradicted);
-	document_item(out, contradicted ? STYLE_WARN : STYLE_DIM, 0,
-		      "Seen:    ", "%s (first in %s)", strbuf_str(&b), m->observed[0].from);
+	document_item(out, contradicted ? STYLE_WARN : STYLE_DIM, 0, "Seen:    ", "%s (from %s)",
+		      strbuf_str(&b), m->observed[0].from);
 }
 
 /* Copies that used their paths. What is refused or staged goes through host memory and tells nothing. */

@@ -230,7 +230,7 @@ static const struct {
 	[REASON_OBSERVED_SLOW] = {"observed-slow", "copies were far slower than they should be{from}"},
 	[REASON_OBSERVED_DOUBTS] = {"observed-doubts",
 		"a test of these GPUs got wrong data or ended with an error{from}"},
-	[REASON_OBSERVED_FAILS] = {"observed-fails", "peer access was seen to fail{from}"},
+	[REASON_OBSERVED_FAILS] = {"observed-fails", "transfers were seen to fail{from}"},
 };
 /* clang-format on */
 

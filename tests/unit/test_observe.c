@@ -290,6 +290,15 @@ static void another_driver_or_boot(void **state)
 	build_free(m);
 }
 
+static size_t slow_findings(const struct diagnosis *d)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->finding_n; i++)
+		n += strcmp(d->findings[i].rule->id, "observed-slow") == 0;
+	return n;
+}
+
 /* 0.00 GB/s, and a test that calls the copies too slow and does not say how slow. */
 static void a_rate_of_nothing(void **state)
 {
@@ -299,7 +308,9 @@ static void a_rate_of_nothing(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		struct machine *m = build_two_root_ports();
 		struct figures *f = of_two(m, metrics_of_it[i], 0);
+		struct diagnosis *d;
 		struct topology *t;
+		char sentence[512];
 
 		figures_add(f, "pair-verified", 0, 1, 1);
 		figures_add(f, "pair-verified", 1, 0, 1);
@@ -310,6 +321,11 @@ static void a_rate_of_nothing(void **state)
 				 REASON_OBSERVED_SLOW);
 		assert_int_not_equal(topology_path(t, 0, 1)->verdict, PAIR_DIRECT);
 		assert_int_equal(topology_path(t, 1, 0)->verdict, PAIR_DIRECT);
+		d = diagnose(t);
+		assert_non_null(strstr(diagnosis_verdict(d, sentence, sizeof(sentence)),
+				       "1 of 2 pairs direct over PCIe; copies far too slow on 1"));
+		assert_int_equal(slow_findings(d), 1);
+		diagnosis_free(d);
 		topology_free(t);
 		figures_free(f);
 		build_free(m);

@@ -393,14 +393,15 @@ static void add_devices(struct strbuf *list, const char *word)
 bool acs_words_share(const char *a, const char *b)
 {
 	AUTO_STRBUF struct strbuf of_a = {0}, of_b = {0};
-	AUTO_FREE char *copy = NULL;
-	char *rest, *item;
 
 	add_devices(&of_a, a);
 	add_devices(&of_b, b);
-	rest = copy = xstrdup(strbuf_str(&of_b));
-	while ((item = strsep(&rest, ";")))
-		if (*item && text_list_has(strbuf_str(&of_a), ";", item, strlen(item)))
+	for (const char *at = strbuf_str(&of_b); *at; at += *at == ';') {
+		const size_t n = strcspn(at, ";");
+
+		if (text_list_has(strbuf_str(&of_a), ";", at, n))
 			return true;
+		at += n;
+	}
 	return false;
 }

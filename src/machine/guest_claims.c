@@ -5,6 +5,7 @@
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"
+#include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/boot_entry.h"
 #include "machine/read.h"
@@ -31,6 +32,8 @@ static void take_parameter(const struct claim_file *f, char *line)
 {
 	if (strstr(line, "vfio-pci.ids=") || strstr(line, "vfio_pci.ids="))
 		claim(f, GUEST_PARAMETER, line);
+	if (line_loads_vfio(line))
+		claim(f, GUEST_MODULE, "");
 }
 
 /* "vfio-pci ids=10de:2684" of a list with a module in each line. */
@@ -47,7 +50,7 @@ static void take_words(const struct claim_file *f, char *line)
 {
 	char *word;
 
-	while ((word = strsep(&line, " \t=\"'()")))
+	while ((word = strsep(&line, " \t\n=\"'()")))
 		if (module_is_vfio(word))
 			claim(f, GUEST_MODULE, "");
 }
@@ -63,11 +66,21 @@ static void take_dracut(const struct claim_file *f, char *line)
 {
 	if (text_starts_with(line, "force_drivers"))
 		take_words(f, line);
+	else if (text_starts_with(line, "kernel_cmdline"))
+		take_parameter(f, line);
 }
 
 /* ---- files ---- */
 
 typedef void line_taker(const struct claim_file *f, char *line);
+
+static void take_copy(const struct claim_file *f, const char *line, line_taker *take)
+{
+	char *copy = text_trim(arena_strdup(f->r->m->arena, line));
+
+	if (*copy && *copy != '#')
+		take(f, copy);
+}
 
 static void take_lines(struct reader *r, struct fact_str text, line_taker *take)
 {
@@ -76,10 +89,62 @@ static void take_lines(struct reader *r, struct fact_str text, line_taker *take)
 	size_t n;
 
 	while (fact_known(text) && text_next_line(&line, &n, text.value)) {
-		char *copy = text_trim(arena_strndup(r->m->arena, line, n));
+		AUTO_FREE char *copy = xstrndup(line, n);
 
-		if (*copy && *copy != '#')
-			take(&f, copy);
+		take_copy(&f, copy, take);
+	}
+}
+
+/* Where a shell script is: in quotes, within "(...)". */
+struct shell {
+	char quote; /* '\0': none is open */
+	bool list;
+};
+
+static void see_char(struct shell *s, char c)
+{
+	if (s->quote)
+		s->quote = c == s->quote ? '\0' : s->quote;
+	else if (c == '"' || c == '\'')
+		s->quote = c;
+	else if (c == '(' || c == ')')
+		s->list = c == '(';
+}
+
+static bool begins_comment(const struct shell *s, const char *text, const char *at)
+{
+	return *at == '#' && !s->quote && (at == text || strchr(" \t\n(", at[-1]));
+}
+
+/* The next line as a shell takes it: it goes on in quotes, in a list and behind a backslash; no comments. */
+static const char *next_shell_line(const char *text, const char *at, struct strbuf *ret)
+{
+	struct shell s = {0};
+
+	for (; *at && (*at != '\n' || s.quote || s.list); at++) {
+		if (begins_comment(&s, text, at)) {
+			at += strcspn(at, "\n");
+			at--;
+		} else if (at[0] == '\\' && at[1] && s.quote != '\'') {
+			if (*++at != '\n')
+				strbuf_putc(ret, *at);
+		} else {
+			see_char(&s, *at);
+			strbuf_putc(ret, *at);
+		}
+	}
+	return *at ? at + 1 : at;
+}
+
+static void take_script(struct reader *r, struct fact_str text, line_taker *take)
+{
+	const struct claim_file f = {r, arena_printf(r->m->arena, "/%s", text.from)};
+
+	for (const char *at = fact_known(text) ? text.value : ""; *at;) {
+		AUTO_STRBUF struct strbuf line = {0};
+
+		at = next_shell_line(text.value, at, &line);
+		take_copy(&f, strbuf_str(&line), take);
 	}
 }
 
@@ -94,26 +159,34 @@ static void take_words_of(struct reader *r, struct fact_str text)
 		take_parameter(&f, arena_strdup(r->m->arena, words));
 }
 
-/* NULL: it is one with the words of a kernel command line. */
-static void take_file(struct reader *r, const char *path, line_taker *take)
+/* Where words are that concern vfio-pci. */
+struct place {
+	const char *path, *suffix; /* suffix: of the names in a folder; NULL: path is a file */
+	line_taker *take;          /* NULL: its words are those of a kernel command line */
+	bool script;               /* lines as a shell takes them */
+};
+
+static void take_file(struct reader *r, const char *path, const struct place *p)
 {
 	const struct fact_str text = read_text(r, "%s", path);
 
-	if (take)
-		take_lines(r, text, take);
-	else
+	if (!p->take)
 		take_words_of(r, text);
+	else if (p->script)
+		take_script(r, text, p->take);
+	else
+		take_lines(r, text, p->take);
 }
 
-static void take_folder(struct reader *r, const char *folder, const char *suffix, line_taker *take)
+static void take_folder(struct reader *r, const struct place *p)
 {
 	char **names = NULL;
 	size_t n = 0;
 
-	read_list(r, &names, &n, "%s", folder);
+	read_list(r, &names, &n, "%s", p->path);
 	for (size_t i = 0; i < n; i++)
-		if (text_ends_with(names[i], suffix))
-			take_file(r, arena_printf(r->m->arena, "%s/%s", folder, names[i]), take);
+		if (text_ends_with(names[i], p->suffix))
+			take_file(r, arena_printf(r->m->arena, "%s/%s", p->path, names[i]), p);
 	source_free_names(names, n);
 }
 
@@ -138,34 +211,35 @@ static void take_overrides(struct reader *r)
 	source_free_names(names, n);
 }
 
-/* `suffix`: of the names in a folder; NULL: a file. `take`: as take_file's. */
-static const struct {
-	const char *path, *suffix;
-	line_taker *take;
-} places[] = {
-	{"etc/default/grub", NULL, take_parameter},
-	{"etc/default/grub.d", ".cfg", take_parameter},
-	{"etc/kernel/cmdline", NULL, NULL},
-	{"etc/kernelstub/configuration", NULL, take_parameter},
-	{"boot/loader/entries", ".conf", NULL},
-	{"efi/loader/entries", ".conf", NULL},
-	{"boot/efi/loader/entries", ".conf", NULL},
-	{"boot/refind_linux.conf", NULL, take_parameter},
-	{"etc/initramfs-tools/modules", NULL, take_module},
-	{"etc/modules", NULL, take_module},
-	{"etc/modules-load.d", ".conf", take_module},
-	{"etc/dracut.conf", NULL, take_dracut},
-	{"etc/dracut.conf.d", ".conf", take_dracut},
-	{"etc/mkinitcpio.conf", NULL, take_mkinitcpio},
-	{"etc/mkinitcpio.conf.d", ".conf", take_mkinitcpio},
+static const struct place places[] = {
+	{"etc/default/grub", NULL, take_parameter, false},
+	{"etc/default/grub.d", ".cfg", take_parameter, false},
+	{"etc/kernel/cmdline", NULL, NULL, false},
+	{"usr/lib/kernel/cmdline", NULL, NULL, false},
+	{"etc/cmdline.d", ".conf", NULL, false},
+	{"etc/kernelstub/configuration", NULL, take_parameter, false},
+	{"boot/loader/entries", ".conf", NULL, false},
+	{"efi/loader/entries", ".conf", NULL, false},
+	{"boot/efi/loader/entries", ".conf", NULL, false},
+	{"boot/refind_linux.conf", NULL, take_parameter, false},
+	{"etc/initramfs-tools/modules", NULL, take_module, false},
+	{"etc/modules", NULL, take_module, false},
+	{"etc/modules-load.d", ".conf", take_module, false},
+	{"usr/local/lib/modules-load.d", ".conf", take_module, false},
+	{"usr/lib/modules-load.d", ".conf", take_module, false},
+	{"etc/dracut.conf", NULL, take_dracut, true},
+	{"etc/dracut.conf.d", ".conf", take_dracut, true},
+	{"usr/lib/dracut/dracut.conf.d", ".conf", take_dracut, true},
+	{"etc/mkinitcpio.conf", NULL, take_mkinitcpio, true},
+	{"etc/mkinitcpio.conf.d", ".conf", take_mkinitcpio, true},
 };
 
 void guest_claims_read(struct reader *r)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
 		if (places[i].suffix)
-			take_folder(r, places[i].path, places[i].suffix, places[i].take);
+			take_folder(r, &places[i]);
 		else
-			take_file(r, places[i].path, places[i].take);
+			take_file(r, places[i].path, &places[i]);
 	take_overrides(r);
 }

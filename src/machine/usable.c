@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine/usable.h"
 
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "machine/xid.h"
 
 #include <stdio.h>
 #include <string.h>
+
+#define ANY_ID UINT32_MAX /* PCI_ANY_ID */
 
 struct device {
 	const struct machine *m;
@@ -124,6 +128,35 @@ bool gpu_has_fault(const struct machine *m, const struct gpu *g, enum device_fau
 
 /* ---- devices of guests ---- */
 
+/* An item of ids= as drivers/vfio/pci/vfio_pci.c takes it and pci_match_one_device compares it. */
+struct vfio_id {
+	unsigned vendor, device, subsystem_vendor, subsystem_device, class_code, class_mask;
+};
+
+static bool parse_id(const char *item, struct vfio_id *ret)
+{
+	*ret = (struct vfio_id){.subsystem_vendor = ANY_ID, .subsystem_device = ANY_ID};
+	return sscanf(item, "%x:%x:%x:%x:%x:%x", &ret->vendor, &ret->device, &ret->subsystem_vendor,
+		      &ret->subsystem_device, &ret->class_code, &ret->class_mask) >= 2;
+}
+
+/* What is not known of a device may fit. */
+static bool id_fits(unsigned wanted, struct fact_int have)
+{
+	return wanted == ANY_ID || !fact_is_not(have, (int64_t)wanted);
+}
+
+static bool id_matches(const struct vfio_id *id, const struct pci_function *f)
+{
+	const struct fact_int class_code = f->class_code;
+
+	return id_fits(id->vendor, f->vendor) && id_fits(id->device, f->device) &&
+	       id_fits(id->subsystem_vendor, f->subsystem_vendor) &&
+	       id_fits(id->subsystem_device, f->subsystem_device) &&
+	       (!fact_known(class_code) ||
+		!(((unsigned)class_code.value ^ id->class_code) & id->class_mask));
+}
+
 /* "10de:2330,10de:2331:ffffffff:...", up to a blank, has the device. */
 static bool ids_have(const char *ids, const struct pci_function *f)
 {
@@ -132,10 +165,9 @@ static bool ids_have(const char *ids, const struct pci_function *f)
 	ids += strspn(ids, "\"'");
 	end = ids + strcspn(ids, " \t\n\"'");
 	while (ids < end) {
-		unsigned vendor, device;
+		struct vfio_id id;
 
-		if (sscanf(ids, "%4x:%4x", &vendor, &device) == 2 && fact_is(f->vendor, vendor) &&
-		    fact_is(f->device, device))
+		if (parse_id(ids, &id) && id_matches(&id, f))
 			return true;
 		ids += strcspn(ids, ", \t\n\"'");
 		ids += ids < end;
@@ -143,11 +175,17 @@ static bool ids_have(const char *ids, const struct pci_function *f)
 	return false;
 }
 
+/* Within a shell's assignment too. */
+static bool begins_word(const char *line, const char *at)
+{
+	return at == line || strchr(" \t\"'=", at[-1]);
+}
+
 /* The words "KEY..." of a line: whether one names the device. */
 static bool line_names(const char *line, const char *key, const struct pci_function *f)
 {
 	for (const char *at = line; (at = strstr(at, key)); at += strlen(key))
-		if ((at == line || strchr(" \t\"'", at[-1])) && ids_have(at + strlen(key), f))
+		if (begins_word(line, at) && ids_have(at + strlen(key), f))
 			return true;
 	return false;
 }
@@ -160,6 +198,32 @@ static bool parameter_names(const char *line, const struct pci_function *f)
 bool module_is_vfio(const char *module)
 {
 	return strcmp(module, "vfio-pci") == 0 || strcmp(module, "vfio_pci") == 0;
+}
+
+/* "vfio,vfio-pci", up to a blank or a quote. */
+static bool list_has_vfio(const char *list)
+{
+	AUTO_FREE char *copy = xstrdup(list + strspn(list, "\"'"));
+	char *rest = copy, *name;
+
+	copy[strcspn(copy, " \t\n\"'")] = '\0';
+	while ((name = strsep(&rest, ",")))
+		if (module_is_vfio(name))
+			return true;
+	return false;
+}
+
+/* Of systemd-modules-load and of dracut. */
+bool line_loads_vfio(const char *line)
+{
+	static const char *const keys[] = {"modules_load=", "rd.modules_load=", "rd.driver.pre=",
+					   "rd.driver.post="};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		for (const char *at = line; (at = strstr(at, keys[i])); at += strlen(keys[i]))
+			if (begins_word(line, at) && list_has_vfio(at + strlen(keys[i])))
+				return true;
+	return false;
 }
 
 static bool claim_names(const struct guest_claim *c, const struct pci_function *f)
@@ -227,6 +291,8 @@ struct guest_use guest_use(const struct machine *m, const struct machine *files)
 		use = (struct guest_use){&m->pci[i], kept_for_guests(m, files, &m->pci[i])};
 	if (use.by)
 		return use;
+	if (line_loads_vfio(fact_str_or(m->kernel.cmdline, "")))
+		return (struct guest_use){NULL, "the kernel's command line"};
 	use = (struct guest_use){NULL, file_loading(m)};
 	if (!use.by && files)
 		use.by = file_loading(files);

@@ -40,6 +40,8 @@ const struct compute_mode *gpu_compute_mode(const struct gpu *g);
 bool driver_is_for_guests(const char *driver);
 /* "vfio-pci" as files spell it. */
 bool module_is_vfio(const char *module);
+/* A kernel's command line, or a line of what it is made from, has vfio-pci loaded, whatever devices that gets. */
+bool line_loads_vfio(const char *line);
 /* A device that is a virtual machine's, or will be from the next boot on. */
 struct guest_use {
 	const struct pci_function *device; /* NULL: vfio-pci is loaded, for what is not known */

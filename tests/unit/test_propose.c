@@ -230,7 +230,9 @@ static void off_is_refused_for_guests(void **state)
 		{"nvidia", "ro vfio-pci.ids=10de:2330,10de:2684", NULL, true},
 		{"nvidia", "ro vfio-pci.ids=10de:ffff", NULL, false},
 		{"nvidia", "ro xvfio-pci.ids=10de:2684", NULL, false},
-		{"nvidia", "ro", "disable_vga=1 ids=8086:1,10de:2684:1:2", true},
+		{"nvidia", "ro", "disable_vga=1 ids=8086:1,10de:2684", true},
+		{"nvidia", "ro", "ids=10de:2684:1:2", false},
+		{"nvidia", "ro rd.driver.pre=vfio-pci", NULL, true},
 		{"nvidia", "ro", "noids=10de:2684", false},
 	};
 	const char *rule = "iommu-translating";
@@ -276,6 +278,12 @@ static struct machine *host_with(const char *files)
 	return m;
 }
 
+/* "options vfio-pci ids=..." in a file of modprobe's. */
+#define IDS(ids, says)                                                                             \
+	{                                                                                          \
+		"[etc/modprobe.d]\n* v.conf\nv.conf = options vfio-pci ids=" ids "\n", says        \
+	}
+
 /* By vendor and device; a module that is loaded without ids= is given devices by something else. */
 static void off_is_refused_by_the_next_boot(void **state)
 {
@@ -316,6 +324,41 @@ static void off_is_refused_by_the_next_boot(void **state)
 		{"[etc/driverctl.d]\n* pci-0000:23:00.0\npci-0000:23:00.0 = nouveau\n", NULL},
 		{"[etc/modprobe.d]\n* v.conf\nv.conf = options vfio-pci ids=10de:2684\n",
 		 "(/etc/modprobe.d/v.conf)"},
+		IDS("10de:ffffffff:ffffffff:ffffffff:030000:ff0000", "(/etc/modprobe.d/v.conf)"),
+		IDS("ffffffff:ffffffff:ffffffff:ffffffff:030000:ff0000",
+		    "0000:23:00.0 belongs to virtual machines (/etc/modprobe.d/v.conf)"),
+		IDS("8086:1,0x10de:0x2684", "(/etc/modprobe.d/v.conf)"),
+		IDS("10de:2684:ffffffff:ffffffff", "(/etc/modprobe.d/v.conf)"),
+		IDS("10de:ffffffff:ffffffff:ffffffff:040000:ff0000", NULL),
+		IDS("10de:2684:1234:5678", NULL),
+		IDS("10de", NULL),
+		{"[etc]\nmkinitcpio.conf = # don't\\x0aMODULES=(\\x0a  # vfio\\x0a "
+		 "vfio_pci\\x0a)\\x0a",
+		 "(/etc/mkinitcpio.conf)"},
+		{"[etc]\nmkinitcpio.conf = MODULES=(\\x0a # "
+		 "vfio_pci\\x0a)\\x0aFILES=(vfio_pci)\\x0a",
+		 NULL},
+		{"[etc/dracut.conf.d]\n* v.conf\n"
+		 "v.conf = force_drivers+=\" vfio \\\\\\x0a vfio-pci \"\\x0a\n",
+		 "(/etc/dracut.conf.d/v.conf)"},
+		{"[usr/lib/dracut/dracut.conf.d]\n* v.conf\nv.conf = force_drivers+=\" vfio-pci "
+		 "\"\n",
+		 "(/usr/lib/dracut/dracut.conf.d/v.conf)"},
+		{"[etc]\ndracut.conf = kernel_cmdline+=\" rd.driver.pre=vfio-pci \"\n",
+		 "(/etc/dracut.conf)"},
+		{"[usr/lib/modules-load.d]\n* v.conf\nv.conf = vfio-pci\n",
+		 "(/usr/lib/modules-load.d/v.conf)"},
+		{"[usr/local/lib/modules-load.d]\n* v.conf\nv.conf = vfio-pci\n",
+		 "(/usr/local/lib/modules-load.d/v.conf)"},
+		{"[usr/lib/kernel]\ncmdline = ro vfio-pci.ids=10de:2684\n",
+		 "(/usr/lib/kernel/cmdline)"},
+		{"[etc/cmdline.d]\n* v.conf\nv.conf = vfio-pci.ids=10de:2684\n",
+		 "(/etc/cmdline.d/v.conf)"},
+		{"[etc/kernel]\ncmdline = ro modules_load=vfio,vfio-pci\n",
+		 "vfio-pci is loaded at each boot (/etc/kernel/cmdline)"},
+		{"[etc/kernel]\ncmdline = ro modules_load=vfio\n", NULL},
+		{"[etc/default]\ngrub = GRUB_CMDLINE_LINUX=rd.driver.pre=vfio-pci\n",
+		 "(/etc/default/grub)"},
 		{"[etc/modprobe.d]\n* v.conf\nv.conf = options vfio-pci disable_vga=1\n", NULL},
 		{"[etc/modprobe.d]\n* v.conf\nv.conf = install vfio-pci /sbin/vfio-choose.sh\n",
 		 "(/etc/modprobe.d/v.conf)"},
@@ -340,7 +383,8 @@ static void off_is_refused_by_the_next_boot(void **state)
 		j = judge(m, &o);
 		assert_int_equal(j.set.n, 1);
 		c = &j.set.items[0];
-		assert_int_equal(c->kind, rows[i].says ? CHANGE_BY_HAND : CHANGE_KERNEL_PARAMETER);
+		if (c->kind != (rows[i].says ? CHANGE_BY_HAND : CHANGE_KERNEL_PARAMETER))
+			fail_msg("row %zu: \"%s\"", i, c->new);
 		if (rows[i].says && !strstr(c->new, rows[i].says))
 			fail_msg("row %zu: \"%s\" does not say \"%s\"", i, c->new, rows[i].says);
 		done(&j);

@@ -155,29 +155,42 @@ static void put_blocked(struct strbuf *b, const struct tally *y)
 	}
 }
 
-/* "; undecided on 14: ACS and the IOMMU unknown" */
-static void put_open(struct strbuf *b, const struct tally *y, enum pair_verdict v, const char *what,
-		     const size_t counts[CHAIN_STEP_N], const char *tail)
+/* "; undecided on 14; not known: ACS, the IOMMU" */
+static void put_undecided(struct strbuf *b, const struct tally *y)
 {
-	const char *before = ": ";
+	const char *before = "; not known: ";
+
+	if (!y->by_verdict[PAIR_UNDECIDED])
+		return;
+	strbuf_puts(b, "; undecided");
+	put_share(b, y->by_verdict[PAIR_UNDECIDED], y->pairs);
+	for (size_t k = 0; k < STEP_N; k++) {
+		if (!y->unknown[steps[k].step])
+			continue;
+		strbuf_printf(b, "%s%s", before, steps[k].unknown);
+		before = ", ";
+	}
+}
+
+/* "; doubtful on 14: the IOMMU and BAR1 may be in the way" */
+static void put_doubtful(struct strbuf *b, const struct tally *y)
+{
 	size_t named = y->fast + y->doubted + y->contradicted + y->slow;
-	size_t n = y->by_verdict[v] - (v == PAIR_SUSPECT ? named : 0);
+	size_t n = y->by_verdict[PAIR_SUSPECT] - named;
+	const char *before = ": ";
 
 	if (!n)
 		return;
-	strbuf_printf(b, "; %s", what);
+	strbuf_puts(b, "; doubtful");
 	put_share(b, n, y->pairs);
 	for (size_t k = 0; k < STEP_N; k++) {
-		const char *step = v == PAIR_SUSPECT ? steps[k].possible : steps[k].unknown;
-
-		if (!counts[steps[k].step] || !step)
+		if (!y->possible[steps[k].step] || !steps[k].possible)
 			continue;
-		strbuf_puts(b, before);
-		strbuf_puts(b, step);
+		strbuf_printf(b, "%s%s", before, steps[k].possible);
 		before = " and ";
 	}
 	if (before[0] != ':')
-		strbuf_puts(b, tail);
+		strbuf_puts(b, " may be in the way");
 }
 
 /* "; copies as fast as P2P on 14, their data unchecked (onehop test checks it)" */
@@ -269,8 +282,8 @@ static void put_tally(struct strbuf *b, const struct tally *y)
 	put_doubted(b, y);
 	put_contradicted(b, y);
 	put_blocked(b, y);
-	put_open(b, y, PAIR_UNDECIDED, "undecided", y->unknown, " unknown");
-	put_open(b, y, PAIR_SUSPECT, "doubtful", y->possible, " may be in the way");
+	put_undecided(b, y);
+	put_doubtful(b, y);
 }
 
 static bool wanted_kind(const struct topology *t, size_t i, size_t j, enum endpoint_kind target)

@@ -711,6 +711,17 @@ static void add_outcomes(struct document *out, const struct diagnosis *d)
 	add_not_applicable(out, d);
 }
 
+/* Where registers leave pairs open, transfers decide. */
+static void add_next(struct document *out, const struct diagnosis *d)
+{
+	struct pair_counts counts;
+
+	topology_count(d->topology, &counts);
+	if (counts.by_verdict[PAIR_UNDECIDED] || counts.by_verdict[PAIR_SUSPECT])
+		document_item(out, STYLE_STRONG, 0, "Next:    ", "%s",
+			      "onehop test, which transfers data and says what arrived");
+}
+
 void report_check(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,
 		  bool verbose)
 {
@@ -737,4 +748,5 @@ void report_check(struct document *out, const struct diagnosis *d, const struct 
 	if (fixes)
 		add_fixes(out, d, fixes);
 	add_unseen(out, d, verbose);
+	add_next(out, d);
 }

@@ -250,9 +250,8 @@ static void sentence_open(void **state)
 	(void)state;
 	for (size_t k = 0; k < 4; k++)
 		m->pairs[k].p2p[P2P_READ] = fact_int_unknown("no NVML");
-	assert_sentence(
-		m,
-		"GPU P2P: 0 of 2 pairs direct; undecided on all: what the driver allows unknown");
+	assert_sentence(m, "GPU P2P: 0 of 2 pairs direct; undecided on all; not known: what the "
+			   "driver allows");
 	m = build_two_root_ports();
 	build_iommu(m, "DMA");
 	assert_sentence(

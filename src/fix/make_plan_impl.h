@@ -195,8 +195,8 @@ void plan_files_finish(struct planner *p);
 /* plan_acs.c */
 void plan_acs_add(struct planner *p, const struct change *c);
 void plan_acs_finish(struct planner *p);
-/* The word that a command line needs beside what it has; NULL: it has it. */
-const char *plan_acs_word(struct planner *p, const char *line);
+/* The word that a kernel's command line needs beside what it has; NULL: it has it. */
+const char *plan_acs_word(struct planner *p, const struct kernel *kernel, const char *line);
 void plan_bar_size(struct planner *p, const struct change *c);
 
 /* plan_boot.c: whether and how the kernel's command line can be changed here */

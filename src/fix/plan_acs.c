@@ -188,7 +188,7 @@ static void add_registers(struct planner *p, bool kept_by_unit)
 
 /* What the command line of the next boot says so far. */
 struct said {
-	const struct planner *p;
+	const struct kernel *kernel; /* that boots with it */
 	struct strbuf disable;
 	char *config; /* the last, which counts; NULL: none */
 };
@@ -201,7 +201,7 @@ static void said_done(struct said *s)
 
 static void take_config(struct said *s, char *value)
 {
-	if (!value || !acs_config_known(&s->p->m->kernel)) {
+	if (!value || !acs_config_known(s->kernel)) {
 		free(value);
 		return;
 	}
@@ -264,7 +264,7 @@ static void hear_line(struct said *said, const char *line)
  */
 static const char *parameter(struct planner *p)
 {
-	CLEANUP(said_done) struct said said = {.p = p};
+	CLEANUP(said_done) struct said said = {.kernel = &p->m->kernel};
 	const char *line = plan_is_systemd_boot(p) ? plan_loader_line(p) : NULL;
 
 	if (line)
@@ -276,11 +276,11 @@ static const char *parameter(struct planner *p)
 	return word_beside(p, &said);
 }
 
-/* Whether a line clears all ports that are to be kept so. */
-static bool clears_all(struct planner *p, const char *line)
+/* Whether a line clears, for that kernel, all ports that are to be kept so. */
+static bool clears_all(struct planner *p, const struct kernel *kernel, const char *line)
 {
 	AUTO_FREE char *disable = acs_parameter_of_line(line);
-	AUTO_FREE char *config = acs_config_known(&p->m->kernel) ? acs_config_of_line(line) : NULL;
+	AUTO_FREE char *config = acs_config_known(kernel) ? acs_config_of_line(line) : NULL;
 	size_t n;
 	const struct pci_function **ports = kept_ports(p, &n);
 
@@ -290,11 +290,11 @@ static bool clears_all(struct planner *p, const char *line)
 	return true;
 }
 
-const char *plan_acs_word(struct planner *p, const char *line)
+const char *plan_acs_word(struct planner *p, const struct kernel *kernel, const char *line)
 {
-	CLEANUP(said_done) struct said said = {.p = p};
+	CLEANUP(said_done) struct said said = {.kernel = kernel};
 
-	if (clears_all(p, line))
+	if (clears_all(p, kernel, line))
 		return NULL;
 	hear_line(&said, line);
 	return word_beside(p, &said);
@@ -303,7 +303,7 @@ const char *plan_acs_word(struct planner *p, const char *line)
 /* The running kernel was told of all of them. */
 static bool runs_already(struct planner *p)
 {
-	return clears_all(p, running_line(p));
+	return clears_all(p, &p->m->kernel, running_line(p));
 }
 
 /* An image's kernel is not the running one. */

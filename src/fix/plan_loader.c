@@ -102,10 +102,23 @@ const char *plan_loader_line(struct planner *p)
 
 /* ---- words ---- */
 
-/* As this line needs it; NULL: it does not. */
-static const char *word_for(struct planner *p, struct wanted_word *w, const char *line)
+/* The kernel that an entry starts, as far as it says so; else the running one. */
+static struct kernel kernel_of(struct planner *p, const char *text, enum boot_text form)
 {
-	const char *word = w->acs ? plan_acs_word(p, line) : w->word;
+	struct kernel kernel = p->m->kernel;
+	const char *version;
+	size_t n;
+
+	if (form == BOOT_TEXT_ENTRY && boot_entry_get(text, "version", &version, &n))
+		kernel.release = fact_str(arena_strndup(p->a, version, n), "version");
+	return kernel;
+}
+
+/* As this line needs it; NULL: it does not. */
+static const char *word_for(struct planner *p, struct wanted_word *w, const struct kernel *kernel,
+			    const char *line)
+{
+	const char *word = w->acs ? plan_acs_word(p, kernel, line) : w->word;
 
 	w->differs |= word && strcmp(word, w->word) != 0;
 	return word;
@@ -117,10 +130,11 @@ static const char *lacking(struct planner *p, const char *text, enum boot_text f
 {
 	AUTO_STRBUF struct strbuf words = {0};
 	AUTO_FREE char *line = boot_text_words(text, form);
+	const struct kernel kernel = kernel_of(p, text, form);
 
 	*ret_text = text;
 	for (size_t i = 0; i < p->word_n; i++) {
-		const char *word = word_for(p, &p->words[i], line);
+		const char *word = word_for(p, &p->words[i], &kernel, line);
 		AUTO_STRBUF struct strbuf with = {0};
 
 		if (!word || boot_text_has(*ret_text, form, word))

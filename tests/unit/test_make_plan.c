@@ -954,6 +954,55 @@ static void loader_entries_differ(void **state)
 	world_free(&w);
 }
 
+/* Of two entries with config_acs= each keeps its own, and does not get the other's. */
+static void loader_entries_keep_config(void **state)
+{
+	static const char a[] = "boot/loader/entries/abc-6.12.0.conf";
+	static const char b[] = "boot/loader/entries/abc-6.12.1.conf";
+	struct world w;
+
+	(void)state;
+	systemd_boot(&w, "debian");
+	w.m->kernel.release = fact_str("6.12.1", "test");
+	put(&w, a, "linux /a\noptions root=UUID=1 pci=config_acs=1xx@0000:00:01.1\n");
+	put(&w, b, "linux /b\noptions root=UUID=1 pci=config_acs=x1x@0000:22:00.0\n");
+	add_acs(&w, "0000:22:00.0");
+	make(&w);
+	assert_string_equal(words_step(w.plan, a)->at, "pci=disable_acs_redir=0000:22:00.0");
+	assert_string_equal(words_step(w.plan, b)->at,
+			    "pci=config_acs=x0x001x@0000:22:00.0;x1x@0000:22:00.0");
+	world_free(&w);
+}
+
+/* Kernels since 6.11 read config_acs=, and it outranks the other, whichever kernel runs now. */
+static void loader_entries_of_other_kernels(void **state)
+{
+	static const char old[] = "boot/loader/entries/abc-6.8.0.conf";
+	static const char new[] = "boot/loader/entries/abc-6.12.1.conf";
+	static const char running[] = "boot/loader/entries/abc-other.conf";
+	struct world w;
+
+	(void)state;
+	for (int newer = 0; newer < 2; newer++) {
+		systemd_boot(&w, "debian");
+		w.m->kernel.release = fact_str(newer ? "6.12.1" : "6.8.0", "test");
+		put(&w, old,
+		    "version 6.8.0\nlinux /a\noptions root=UUID=1 pci=config_acs=1xx@pci:0:0\n");
+		put(&w, new,
+		    "version 6.12.1\nlinux /b\noptions root=UUID=1 pci=config_acs=1xx@pci:0:0\n");
+		put(&w, running, "linux /c\noptions root=UUID=1 pci=config_acs=1xx@pci:0:0\n");
+		add_acs(&w, "0000:22:00.0");
+		make(&w);
+		assert_string_equal(words_step(w.plan, old)->at,
+				    "pci=disable_acs_redir=0000:22:00.0");
+		assert_string_equal(words_step(w.plan, new)->at,
+				    "pci=config_acs=x0x00xx@0000:22:00.0;1xx@pci:0:0");
+		assert_string_equal(words_step(w.plan, running)->at,
+				    words_step(w.plan, newer ? new : old)->at);
+		world_free(&w);
+	}
+}
+
 /* The entries first, then what later ones are made from: undo begins with that. */
 static void loader_entries(void **state)
 {
@@ -2627,6 +2676,8 @@ int main(void)
 		cmocka_unit_test(kernel_line_of_person),
 		cmocka_unit_test(loader_entries),
 		cmocka_unit_test(loader_entries_differ),
+		cmocka_unit_test(loader_entries_keep_config),
+		cmocka_unit_test(loader_entries_of_other_kernels),
 		cmocka_unit_test(kernel_line_is_written),
 		cmocka_unit_test(loader_entries_by_hand),
 		cmocka_unit_test(loader_entries_that_stay),

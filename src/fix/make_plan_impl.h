@@ -66,6 +66,7 @@ struct steps {
 };
 
 struct acs_port;
+struct boot_entry;
 struct boot_entries;
 struct boot_way;
 struct unread;
@@ -289,6 +290,8 @@ const struct boot_entries *plan_boot_entries(struct planner *p);
 bool plan_loader_has_entries(struct planner *p);
 /* The command line that the running kernel's entry has, or else another of this system's; NULL: none. */
 const char *plan_loader_line(struct planner *p);
+/* Has kernel-install not read the trial boot's command line; `started` is the entry that it copies. */
+void plan_loader_trial_line(struct planner *p, const struct boot_entry *started);
 void plan_loader_proxmox(struct planner *p);
 void plan_loader_entries(struct planner *p);
 

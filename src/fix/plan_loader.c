@@ -252,6 +252,40 @@ static void write_line(struct planner *p, const struct boot_entry *e)
 		  "would take them from the running kernel without it");
 }
 
+/* What the trial boot's command line has more than that one. */
+static const char *words_of_trial(struct planner *p, const char *line)
+{
+	const char *text, *words = lacking(p, line, BOOT_TEXT_LINE, &text);
+	const bool panics = text_starts_with(line, "panic=") || strstr(line, " panic=");
+
+	if (!words || panics)
+		return words;
+	return arena_printf(p->a, "%s%s" TRIAL_PANIC, words, *words ? " " : "");
+}
+
+/*
+ * A kernel that is installed during the trial boot would get its words for good otherwise. They are the step's,
+ * and not in its text: undo looks for them in the running kernel's line, and in entries made since.
+ */
+void plan_loader_trial_line(struct planner *p, const struct boot_entry *started)
+{
+	const struct boot_entry *made = made_entry(p), *e = made ? made : started;
+	const char *line = line_of_entry(p, e), *words = words_of_trial(p, line);
+	struct step *s;
+
+	if (!words || !*words || plan_has_program(p, "kernel-install") == THERE_NO ||
+	    plan_exists(p, FILE_KERNEL_LINE) != THERE_NO ||
+	    plan_exists(p, "usr/lib/kernel/cmdline") == THERE_YES)
+		return;
+	s = add_step(p, FILE_KERNEL_LINE, words, NULL, line);
+	s->known = known_names(p);
+	s->reboot = false;
+	s->what = arena_printf(p->a,
+			       "write /" FILE_KERNEL_LINE " as /%s has it, so that no kernel "
+			       "that is installed during the trial boot takes over its parameters",
+			       e->path);
+}
+
 static void change_line(struct planner *p, const char *old)
 {
 	const char *text, *words = lacking(p, old, BOOT_TEXT_LINE, &text);

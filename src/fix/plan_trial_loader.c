@@ -322,6 +322,7 @@ const char *plan_trial_loader(struct planner *p)
 	if (!text)
 		return arena_printf(p->a, "the quotes in the options line of /%s are not closed",
 				    e->path);
+	plan_loader_trial_line(p, e);
 	write_copy(p, e, path, text, &purpose);
 	set_next(p, &purpose);
 	plan_way_boot(p, "power-cycle it or press reset: the boot after the trial boot is without "

@@ -64,6 +64,13 @@ static bool has_any(const struct step *s, const char *text, enum boot_text form)
 	return count(s, text, form, &n) > 0;
 }
 
+/* A line without the words, so that kernel-install does not take them from the running kernel's. */
+static bool holds_off(const struct step *s)
+{
+	return !s->old.data && s->new.data &&boot_text_of(s->target) == BOOT_TEXT_LINE &&
+	       !has_any(s, s->new.data, BOOT_TEXT_LINE);
+}
+
 typedef bool edit(const char *text, enum boot_text form, const char *word, struct strbuf *ret);
 
 /* Only what is not there. */
@@ -440,7 +447,7 @@ static int undo_since(struct fix_host *h, const struct step *s, struct found *f)
 
 /* ---- looking ---- */
 
-/* NEW: all of the words; OLD: none of them, nor is there anything to repair; OTHER: some, or changed. */
+/* NEW: all of the words, or any text that holds them off; OLD: none of them, nor is there anything to repair; OTHER: some, or changed. */
 static int look_options(struct fix_host *h, const struct step *s, enum step_state *ret,
 			char **ret_now)
 {
@@ -456,7 +463,7 @@ static int look_options(struct fix_host *h, const struct step *s, enum step_stat
 		found = count(s, n.text, n.form, &words);
 		other = changed(s, n.text, n.form);
 	}
-	if (n.text && found == words) {
+	if (n.text && (found == words || holds_off(s))) {
 		*ret = STEP_IS_NEW;
 	} else {
 		r = look_since(h, s, &since);
@@ -480,6 +487,8 @@ static int prepare_options(struct fix_host *h, struct arena *a, struct step *s)
 		return err_set(ESTALE, "/%s was removed since the plan was made", s->target);
 	if (!n.text)
 		return step_note_made(h, a, s);
+	if (holds_off(s))
+		return err_set(ESTALE, "/%s was made since the plan was made", s->target);
 	text = edited(s, n.text, n.form, add);
 	if (!text)
 		return err_set(ESTALE, "/%s has no line to which a word can be added", s->target);
@@ -501,7 +510,7 @@ static int apply_options(struct fix_host *h, const struct step *s, struct strbuf
 		return r;
 	if (!n.text && !s->old.data)
 		return put_text(h, s->target, NULL, s->new.data);
-	text = n.text ? edited(s, n.text, n.form, add) : NULL;
+	text = n.text && !holds_off(s) ? edited(s, n.text, n.form, add) : NULL;
 	if (!text)
 		return err_set(ESTALE, "/%s was %s since the plan was made", s->target,
 			       n.text ? "changed" : "removed");
@@ -542,14 +551,14 @@ static int undo_line(struct fix_host *h, const struct step *s, const struct now 
 	}
 	if (s->old.data && strcmp(n->text, s->new.data) == 0)
 		return put_text(h, n->path, n->text, s->old.data);
-	text = without(s, n->path, n->text, n->form, f);
-	if (strcmp(text, n->text) == 0)
-		return 0;
-	if (!s->old.data)
+	text = holds_off(s) ? xstrdup(n->text) : without(s, n->path, n->text, n->form, f);
+	if (!s->old.data && (holds_off(s) || strcmp(text, n->text) != 0))
 		say(f->said,
 		    "/%s stays, without %s: without that file kernel-install takes the running "
 		    "kernel's command line",
 		    n->path, s->at);
+	if (strcmp(text, n->text) == 0)
+		return 0;
 	return put_text(h, n->path, n->text, text);
 }
 
@@ -577,8 +586,9 @@ static int undo_options(struct fix_host *h, const struct step *s, struct strbuf 
 /* A run that was killed left the text with the words, or without. */
 static int settle(struct fix_host *h, const struct step *s, const struct now *n)
 {
-	AUTO_FREE char *with = n->text ? edited(s, n->text, n->form, add) : NULL;
-	AUTO_FREE char *without = n->text ? edited(s, n->text, n->form, take) : NULL;
+	const bool edits = n->text && !holds_off(s);
+	AUTO_FREE char *with = edits ? edited(s, n->text, n->form, add) : NULL;
+	AUTO_FREE char *without = edits ? edited(s, n->text, n->form, take) : NULL;
 	struct host_change c = {.seen = s->new, .put = s->old};
 
 	if (with)
@@ -598,6 +608,8 @@ static int tidy_options(struct fix_host *h, const struct step *s)
 
 	if (r == 0)
 		r = settle(h, s, &n);
+	if (r == 0 && n.form == BOOT_TEXT_LINE && !s->old.data)
+		return step_remove_made(h, s);
 	if (r < 0 || n.form != BOOT_TEXT_ENTRY)
 		return r;
 	r = host_settle(h, kept, &none);

@@ -267,6 +267,7 @@ static const struct loader grub = {
 
 #define ONE_SHOT EFI_LOADER_VARIABLE("LoaderEntryOneShot")
 #define ENTRIES  "efi/loader/entries/"
+#define SINCE    ENTRIES RIG_ID "-6.3.conf"
 
 /* Texts as efivarfs has them: four bytes of attributes, UTF-16, a zero behind each. */
 static void put_variable(struct rig *g, const char *path, const char *lines)
@@ -405,6 +406,28 @@ static const struct loader systemd_boot = {
 	.is_chosen = is_chosen_in_loader,
 };
 
+static void without_line(struct rig *g)
+{
+	rig_remove(g, RIG_LINE);
+	rig_remove(g, "etc/kernel");
+}
+
+static void put_no_line(struct rig *g)
+{
+	put_systemd_boot(g);
+	without_line(g);
+}
+
+static const struct loader no_line = {
+	.kind = BOOT_SYSTEMD_BOOT,
+	.line = LINE,
+	.entry = ENTRIES BOOT_ENTRY_TRIAL,
+	.put = put_no_line,
+	.start = start_systemd_boot,
+	.choose = choose_in_loader,
+	.is_chosen = is_chosen_in_loader,
+};
+
 /* ---- the machine ---- */
 
 static int runner(void *context, const char *const *argv, unsigned deadline_s,
@@ -464,6 +487,11 @@ static int make_rig(void **state)
 static int make_rig_systemd_boot(void **state)
 {
 	return make_rig_with(state, &systemd_boot);
+}
+
+static int make_rig_no_line(void **state)
+{
+	return make_rig_with(state, &no_line);
 }
 
 /* The boot partition on a file system with a journal. */
@@ -1136,6 +1164,83 @@ static void assert_reboot(struct rig *g, bool needed)
 			entries[n - 1].plan->steps[i].reboot = false;
 	assert_int_equal(journal_undo_needs_reboot(&entries[n - 1]), needed);
 	journal_free(entries, n);
+}
+
+/* The line that kernel-install makes an entry from: its file, else the running kernel's. */
+static char *install_kernel(struct rig *g)
+{
+	AUTO_FREE char *file = rig_get(g, RIG_LINE), *running = rig_get(g, "proc/cmdline");
+	AUTO_FREE char *entry =
+		xprintf("version 6.3\nmachine-id " RIG_ID "\noptions %slinux /6.3/linux\n",
+			file ? file : running);
+
+	rig_put(g, SINCE, entry);
+	return rig_get(g, SINCE);
+}
+
+/* During the trial boot a kernel comes: it does not get what is for one boot. */
+static void kernel_install_has_no_line(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *entry = NULL, *line = NULL, *since = NULL, *old = NULL;
+
+	old = tree(g);
+	apply(g);
+	line = rig_get(g, RIG_LINE);
+	assert_string_equal(line, LINE "\n");
+	assert_boots(g, TRIED);
+	entry = install_kernel(g);
+	assert_null(strstr(entry, "iommu=pt"));
+	assert_null(strstr(entry, "panic="));
+	undo(g);
+	assert_true(rig_exists(g, RIG_LINE)); /* the running kernel has the words still */
+	since = install_kernel(g);
+	assert_string_equal(since, entry);
+	rig_remove(g, SINCE);
+	without_line(g);
+	assert_tree(g, old);
+}
+
+/* Made from the running kernel's line although the file was there, as by a person who moved it away. */
+static void an_entry_has_the_trials_words(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *entry = NULL, *now = NULL;
+
+	apply(g);
+	assert_boots(g, TRIED);
+	rig_remove(g, RIG_LINE);
+	entry = install_kernel(g);
+	assert_non_null(strstr(entry, "iommu=pt panic=30"));
+	undo(g);
+	now = rig_get(g, SINCE);
+	assert_null(strstr(now, "iommu=pt"));
+	assert_null(strstr(now, "panic="));
+}
+
+static void line_of_trial_goes(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *old = NULL, *line = NULL;
+	size_t n;
+
+	old = tree(g);
+	apply(g);
+	undo(g);
+	assert_tree(g, old);
+	apply(g);
+	assert_boots(g, TRIED);
+	assert_boots(g, "");
+	assert_int_equal(fix_recover(&g->run, &n), 0);
+	assert_tree(g, old);
+	apply(g);
+	assert_boots(g, TRIED);
+	assert_confirms(g);
+	line = rig_get(g, RIG_LINE);
+	assert_string_equal(line, LINE " iommu=pt\n");
+	assert_boots(g, KEPT);
+	undo(g);
+	assert_boots(g, "");
 }
 
 static void confirmed(void **state)
@@ -1873,6 +1978,11 @@ static void any_menu(void **state)
 		"systemd-boot, not on FAT: " #f, f, make_rig_extended, rig_teardown, NULL          \
 	}
 
+#define NO_LINE(f)                                                                                 \
+	{                                                                                          \
+		"systemd-boot, no line: " #f, f, make_rig_no_line, rig_teardown, NULL              \
+	}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1916,6 +2026,9 @@ int main(void)
 		LOADER(systemd_boot_might_not_fall_back),
 		LOADER(the_entry_is_torn),
 		LOADER(a_kernel_comes_meanwhile),
+		NO_LINE(kernel_install_has_no_line),
+		NO_LINE(an_entry_has_the_trials_words),
+		NO_LINE(line_of_trial_goes),
 		LOADER(displays),
 		LOADER(confirmed),
 		LOADER(not_confirmed),
@@ -1939,6 +2052,8 @@ int main(void)
 		EXTENDED(confirm_cut_short),
 		EXTENDED(undo_cut_short),
 		EXTENDED(errors),
+		NO_LINE(not_confirmed),
+		NO_LINE(apply_cut_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,9 +6,11 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The first that is an absolute path. The XDG base directory specification: relative ones are to be ignored. */
 static const struct place {
@@ -68,4 +70,51 @@ int state_folder_make(char **ret)
 		return state_refuse(errno, "make", path);
 	*ret = TAKE_PTR(path);
 	return 0;
+}
+
+int state_not_regular(const char *path)
+{
+	return err_set(EINVAL, "%s: is a link, a pipe, a folder or a device, not a file; remove it",
+		       path);
+}
+
+int state_check_regular(int fd, const char *path)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return state_refuse(errno, "read", path);
+	return S_ISREG(st.st_mode) ? 0 : state_not_regular(path);
+}
+
+static int check_owner(int fd, const char *path)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return state_refuse(errno, "read", path);
+	if (st.st_uid && st.st_uid != geteuid())
+		return err_set(EINVAL,
+			       "%s: belongs to user %u, and this is user %u, so it is not believed",
+			       path, (unsigned)st.st_uid, (unsigned)geteuid());
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(EINVAL,
+			       "%s: others than its owner may write it (mode %04o), so it is not "
+			       "believed",
+			       path, (unsigned)st.st_mode & 07777);
+	return 0;
+}
+
+int state_open(const char *path)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	int r;
+
+	if (fd < 0) /* ELOOP: a link; ENXIO: a socket */
+		return errno == ELOOP || errno == ENXIO ? state_not_regular(path)
+							: state_refuse(errno, "read", path);
+	r = state_check_regular(fd, path);
+	if (r == 0)
+		r = check_owner(fd, path);
+	return r < 0 ? r : TAKE_FD(fd);
 }

@@ -16,3 +16,14 @@ const char *state_variable(void);
 int state_missing(void);
 /* -err and "cannot VERB PATH (the folder comes from XDG_STATE_HOME): permission denied". */
 int state_refuse(int err, const char *verb, const char *path);
+
+/*
+ * Opens a file of the folder for reading, and never waits: a file proper, of this user or of root, that
+ * nobody else may write. Else whoever owns the folder decides what is believed. A descriptor, or a negative
+ * errno with a sentence, which begins with the path and a colon if it is about what the file is.
+ */
+int state_open(const char *path);
+/* 0, or -EINVAL with a sentence: the open file is a pipe, a folder or a device. */
+int state_check_regular(int fd, const char *path);
+/* -EINVAL with that sentence. */
+int state_not_regular(const char *path);

@@ -55,7 +55,8 @@ static bool still_holds(const struct figures *past, const struct figures *now)
 /* What earlier runs found under the same conditions; NULL: nothing. */
 static struct figures *earlier(const struct figures *now, const char *path)
 {
-	json_t *json = json_load_file(path, 0, NULL);
+	AUTO_CLOSE int fd = state_open(path);
+	json_t *json = fd < 0 ? NULL : json_loadfd(fd, 0, NULL);
 	struct figures *f = NULL;
 
 	if (json && figures_from_json(json, path, &f) == 0 && !still_holds(f, now)) {

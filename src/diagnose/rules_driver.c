@@ -331,13 +331,20 @@ static enum verdict probe_listed(struct rule_run *run)
 	return rule_verdict(run, VERDICT_OK);
 }
 
-static void report_trouble(struct rule_run *run, const char *subject, const char *what,
-			   const struct pci_function *pci)
+static struct finding *report_trouble(struct rule_run *run, const char *subject, const char *what)
 {
 	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject, "%s", what);
 
-	f->pci = pci;
 	finding_evidence(run, f, "%s: %s", subject, what);
+	return f;
+}
+
+static void report_file(struct rule_run *run, const struct trouble *t)
+{
+	struct finding *f = report_trouble(run, t->where, t->what);
+
+	if (t->remedy)
+		finding_remedy(run, f, "%s", t->remedy);
 }
 
 /* Told of the device already, by this rule or by gpu-alive. */
@@ -355,11 +362,12 @@ static enum verdict probe_readable(struct rule_run *run)
 
 	for (size_t i = 0; i < m->trouble_n; i++)
 		if (!is_config_trouble(run, m->troubles[i].where))
-			report_trouble(run, m->troubles[i].where, m->troubles[i].what, NULL);
+			report_file(run, &m->troubles[i]);
 	FOR_EACH_PCI (f, run)
 		if (f->config_trouble && !(pci_is_gpu(f) && !f->config_size))
 			report_trouble(run, subject_pci(run, "config space of", f),
-				       f->config_trouble, f);
+				       f->config_trouble)
+				->pci = f;
 	return rule_verdict(run, VERDICT_OK);
 }
 

@@ -34,20 +34,24 @@ static int give(struct strbuf *b, char **ret, size_t *ret_size)
 }
 
 /* The whole of a file of /proc or a module index, NUL-terminated. */
-static int slurp(int dir_fd, const char *path, struct strbuf *out)
+static int slurp_open(int fd, struct strbuf *out)
 {
-	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	char buf[65536];
 	ssize_t n;
 
-	if (fd < 0)
-		return -errno;
 	while ((n = read(fd, buf, sizeof(buf))) > 0) {
 		strbuf_add(out, buf, (size_t)n);
 		if (out->len > SOURCE_MAX_FILE)
 			return -EFBIG;
 	}
 	return n < 0 ? -errno : 0;
+}
+
+static int slurp(int dir_fd, const char *path, struct strbuf *out)
+{
+	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	return fd < 0 ? -errno : slurp_open(fd, out);
 }
 
 /* ---- kernel-log.txt ---- */
@@ -489,13 +493,15 @@ static int read_kept(int root_fd, const char *name, char **ret, size_t *ret_size
 {
 	AUTO_FREE char *folder = state_folder(), *path = NULL;
 	AUTO_STRBUF struct strbuf out = {0};
+	AUTO_CLOSE int fd = -1;
 	int r;
 
 	(void)root_fd;
 	if (!folder)
 		return -ENOENT;
 	path = xprintf("%s/%s", folder, name);
-	r = slurp(AT_FDCWD, path, &out);
+	fd = state_open(path);
+	r = fd < 0 ? fd : slurp_open(fd, &out);
 	/* The home of a service is often /dev/null: no folder is there. Who sets the other means one. */
 	if (r == -ENOTDIR && strcmp(state_variable(), "HOME") == 0)
 		return -ENOENT;

@@ -418,8 +418,9 @@ struct weighed {
 
 /* Something that could not be read or made sense of; shown as a finding, never fatal. */
 struct trouble {
-	const char *where; /* path, register, call */
-	const char *what;  /* one sentence */
+	const char *where;  /* path, register, call */
+	const char *what;   /* one sentence */
+	const char *remedy; /* NULL: to look by hand */
 };
 
 struct machine {

@@ -8,10 +8,12 @@
 #include "base/err.h"
 #include "base/rate.h"
 #include "base/state.h"
+#include "base/text.h"
 #include "machine/read.h"
 #include "result/comparison.h"
 #include "result/figures_json.h"
 
+#include <errno.h>
 #include <string.h>
 
 const struct kept_run kept_runs[KEPT_RUN_N] = {
@@ -321,25 +323,62 @@ static void take_kept(struct reader *r, const char *document, const struct figur
 	w->observed_n = (size_t)observed_add_figures(r->m, f, gpus, true);
 }
 
-static void read_kept(struct reader *r, const struct kept_run *run)
+/* Where a person finds it: a recording has it under its name. */
+static const char *place_of_kept(const struct reader *r, const struct kept_run *run)
 {
-	struct fact_str text = read_text(r, "%s", run->file);
-	struct figures *f = NULL;
-	json_t *doc;
+	AUTO_FREE char *folder = r->m->recorded ? NULL : state_folder();
 
-	if (!fact_known(text))
-		return;
-	doc = json_loads(text.value, JSON_REJECT_DUPLICATES, NULL);
-	if (!figures_json_recognise(doc))
-		read_trouble(r, run->file, "is not what %s writes; remove it, or run that again",
-			     run->tool);
-	else if (figures_from_json(doc, run->file, &f) < 0)
-		read_trouble(r, run->file, "%s; remove it, or run %s again",
-			     arena_strdup(r->m->arena, err_msg()), run->tool);
-	else
-		take_kept(r, run->file, f);
+	return folder ? arena_printf(r->m->arena, "%s/%s", folder, run->file) : run->file;
+}
+
+/* The last sentence without the path that it begins with; NULL: it is not about that file. */
+static const char *said_of(struct reader *r, const char *path)
+{
+	const char *said = err_msg();
+	size_t n = strlen(path);
+
+	return strncmp(said, path, n) == 0 && text_starts_with(said + n, ": ")
+		       ? arena_strdup(r->m->arena, said + n + 2)
+		       : NULL;
+}
+
+static void take_document(struct reader *r, const struct kept_run *run, const char *path,
+			  const char *text)
+{
+	json_t *doc = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	struct figures *f = NULL;
+	const char *said;
+
+	if (!figures_json_recognise(doc)) {
+		read_trouble(r, path, "is not what %s writes", run->tool);
+	} else if (figures_from_json(doc, path, &f) < 0) {
+		said = said_of(r, path);
+		read_trouble(r, path, "%s", said ? said : "cannot be understood");
+	} else {
+		take_kept(r, path, f);
+	}
 	figures_free(f);
 	json_decref(doc);
+}
+
+static void read_kept(struct reader *r, const struct kept_run *run)
+{
+	const char *path = place_of_kept(r, run), *said;
+	size_t first = r->m->trouble_n, size;
+	AUTO_FREE char *text = NULL;
+	int e = source_read(r->s, &text, &size, "%s", run->file);
+
+	if (e == 0)
+		take_document(r, run, path, text);
+	else if (e != -ENOENT && e != -ENODATA && e != -EACCES && e != -EPERM) {
+		said = said_of(r, path);
+		read_trouble(r, path, "%s%s",
+			     said ? "" : "cannot be read: ", said ? said : strerror(-e));
+	}
+	for (; first < r->m->trouble_n; first++)
+		r->m->troubles[first].remedy =
+			arena_printf(r->m->arena,
+				     "remove it, or run %s again, which writes it anew", run->tool);
 }
 
 void observed_read(struct reader *r)

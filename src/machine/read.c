@@ -46,8 +46,7 @@ void read_trouble(struct reader *r, const char *where, const char *fmt, ...)
 	struct machine *m = r->m;
 	struct trouble *t = ARENA_PUSH(m->arena, m->troubles, m->trouble_n);
 
-	t->where = where;
-	t->what = FORMAT(r, fmt);
+	*t = (struct trouble){.where = where, .what = FORMAT(r, fmt)};
 }
 
 /* A file that is there but cannot be read (a device that vanished, EIO) is worth a word. */

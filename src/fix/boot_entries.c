@@ -381,7 +381,7 @@ static void judge(struct system *y, struct boot_entry *e, bool by_root)
 
 static void could_not_read(struct boot_entries *b, struct arena *a, const char *path, int error)
 {
-	if (b->unread)
+	if (b->unread && b->error != -EILSEQ) /* one that holds no text hides no other reason */
 		return;
 	b->unread = arena_printf(a, "/%s", path);
 	b->error = error;

@@ -31,40 +31,59 @@ static bool is_gone(const struct fix_host *h, const struct journal_entry *e, con
 	       (h->image || (strcmp(e->boot_id, boot_id) != 0 && !s->again_at_boot));
 }
 
-/* Also where somebody changed it since: lines and words of the fix that are still there count. */
-static bool is_left(struct fix_host *h, const struct step *s)
+/*
+ * Also where somebody changed it since: lines and words of the fix that are still there count. Negative: it
+ * cannot be looked at, so it may be there.
+ */
+static int is_left(struct fix_host *h, const struct step *s)
 {
 	AUTO_STRBUF struct strbuf left = {0};
 	AUTO_FREE char *now = NULL;
 	enum step_state state;
+	int r = step_look(h, s, &state, &now);
 
-	if (step_look(h, s, &state, &now) < 0)
-		return false;
+	if (r < 0) /* a device that was taken out took its registers along */
+		return r == -ENODEV && step_is_volatile(s) ? 0 : r;
 	if (state != STEP_IS_OTHER)
 		return state == STEP_IS_NEW;
 	step_remainder(s, now, &left);
 	return left.len || step_by_parts(s);
 }
 
-/* What cannot be looked at is for the person to know. */
-static const struct step *in_force(struct fix_host *h, const struct journal_entry *e)
+static int is_in_force(struct fix_host *h, unsigned number, const struct step *s)
+{
+	int r = is_left(h, s);
+
+	if (r < 0) {
+		AUTO_FREE char *why = xstrdup(err_msg());
+
+		return err_set(-r, "fix %u may be in force (%s): %s", number, s->what, why);
+	}
+	return r ? err_set(EBUSY,
+			   "fix %u is in force (%s): `onehop undo %u` takes it back, and knows "
+			   "what was there before",
+			   number, s->what, number)
+		 : 0;
+}
+
+static int check_in_force(struct fix_host *h, const struct journal_entry *e)
 {
 	char boot_id[40];
+	int r = 0;
 
 	journal_boot_id(h, boot_id);
-	for (size_t i = 0; i < e->plan->step_n; i++) {
+	for (size_t i = 0; r == 0 && i < e->plan->step_n; i++) {
 		const struct step *s = &e->plan->steps[i];
 
-		if (was_begun(e, i) && is_last(e, i) && !is_gone(h, e, boot_id, s) && is_left(h, s))
-			return s;
+		if (was_begun(e, i) && is_last(e, i) && !is_gone(h, e, boot_id, s))
+			r = is_in_force(h, e->number, s);
 	}
-	return NULL;
+	return r;
 }
 
 int fix_check_forget(struct fix_host *h, const struct journal_entry *entries, size_t n,
 		     unsigned number, size_t *ret)
 {
-	const struct step *s;
 	size_t i = 0;
 	int r;
 
@@ -77,12 +96,9 @@ int fix_check_forget(struct fix_host *h, const struct journal_entry *entries, si
 	r = entries[i].damage ? 0 : fix_check_mounted(h, entries[i].plan);
 	if (r < 0)
 		return r;
-	s = in_force(h, &entries[i]);
-	if (s)
-		return err_set(EBUSY,
-			       "fix %u is in force (%s): `onehop undo %u` takes it back, and knows "
-			       "what was there before",
-			       number, s->what, number);
+	r = check_in_force(h, &entries[i]);
+	if (r < 0)
+		return r;
 	*ret = i;
 	return 0;
 }

@@ -316,6 +316,21 @@ static void undo_changed(struct undoing *u, size_t i)
 		drifted(u, i, now);
 }
 
+/* Nothing is left of it, but the running kernel may have it still. */
+static void found_undone(struct undoing *u, size_t i)
+{
+	const struct step *s = &u->e->plan->steps[i];
+	AUTO_STRBUF struct strbuf warning = {0};
+
+	if (step_tidy(u->run->host, s) < 0) {
+		stuck(u, i, err_msg(), NULL);
+		return;
+	}
+	if (s->kind == STEP_OPTIONS)
+		step_options_warning(u->run->host, s, &warning);
+	skipped(u, i, warning.len ? warning.text : "it is as it was");
+}
+
 static void undo_seen(struct undoing *u, size_t i, enum step_state state, const char *now)
 {
 	const struct step *s = &u->e->plan->steps[i], *left = left_in_bracket(u, i);
@@ -327,10 +342,7 @@ static void undo_seen(struct undoing *u, size_t i, enum step_state state, const 
 	} else if (state == STEP_IS_OLD && left) {
 		comes_back(u, i, left);
 	} else if (state == STEP_IS_OLD) {
-		if (step_tidy(u->run->host, s) < 0)
-			stuck(u, i, err_msg(), NULL);
-		else
-			skipped(u, i, "it is as it was");
+		found_undone(u, i);
 	} else if (s->kind == STEP_GENERATED) {
 		undo_made_anew(u, i, now);
 	} else if (s->kind == STEP_ONE_SHOT) {

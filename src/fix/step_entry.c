@@ -3,11 +3,22 @@
  * Steps that add an entry of onehop's own to a boot partition. The name is the fix's, whatever the file holds:
  * a check of FAT after a power cut may leave it empty, and then it has to go all the same.
  */
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "fix/step_parts.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
 
 static int look_entry(struct fix_host *h, const struct step *s, enum step_state *ret,
 		      char **ret_now)
 {
+	AUTO_FREE char *folder = xstrndup(s->target, (size_t)(strrchr(s->target, '/') - s->target));
+	struct stat st;
+
+	if (host_stat(h, folder, &st) == -ENOENT)
+		return step_not_mounted(folder);
 	return step_file_ops.look(h, s, ret, ret_now);
 }
 

@@ -187,7 +187,7 @@ static char *without(const struct step *s, const char *path, const char *text, e
 
 /* ---- the file ---- */
 
-static int not_mounted(const char *folder)
+int step_not_mounted(const char *folder)
 {
 	return err_set(ENXIO, "/%s is not there: mount its file system first", folder);
 }
@@ -203,7 +203,7 @@ static int find_renamed(struct fix_host *h, const struct step *s, char **ret)
 
 	*ret = NULL;
 	if (r == -ENOENT)
-		return not_mounted(folder);
+		return step_not_mounted(folder);
 	for (size_t i = 0; r == 0 && i < n && !*ret; i++)
 		if (boot_entry_same(names[i], name))
 			*ret = xprintf("%s/%s", folder, names[i]);
@@ -392,7 +392,8 @@ static int read_since(struct fix_host *h, const struct step *s, struct since *x)
 		return err_sys(-r, "%s", h->root);
 	boot_entries_read(root, x->arena, words, &x->all);
 	source_free(root);
-	if (x->all.unread)
+	/* No boot loader and no kernel-install made such a file, so none took the words there. */
+	if (x->all.unread && x->all.error != -EILSEQ)
 		return err_sys(-x->all.error, "read %s", x->all.unread);
 	return x->all.folder ? 0
 			     : err_set(ENXIO, "there is no folder loader/entries of a boot "
@@ -429,6 +430,8 @@ static int undo_since(struct fix_host *h, const struct step *s, struct found *f)
 	CLEANUP(since_done) struct since x = {.arena = arena_new()};
 	int r = s->known ? read_since(h, s, &x) : 0;
 
+	if (r == 0 && x.all.unread)
+		say(f->said, "%s holds no text: look whether it has %s", x.all.unread, s->at);
 	for (size_t i = 0; r == 0 && i < x.all.n; i++) {
 		const struct boot_entry *e = &x.all.items[i];
 		const enum maker maker = made_since(s, &x.all, e);
@@ -614,6 +617,20 @@ static int tidy_options(struct fix_host *h, const struct step *s)
 		return r;
 	r = host_settle(h, kept, &none);
 	return r < 0 ? r : host_remove(h, kept);
+}
+
+void step_options_warning(struct fix_host *h, const struct step *s, struct strbuf *out)
+{
+	AUTO_FREE char *running = running_line(h);
+	struct stat st;
+
+	if (boot_text_of(s->target) == BOOT_TEXT_LINE && running &&
+	    has_any(s, running, BOOT_TEXT_LINE) && host_stat(h, s->target, &st) == -ENOENT &&
+	    host_stat(h, "usr/lib/kernel/cmdline", &st) == -ENOENT)
+		strbuf_printf(out,
+			      "/%s is gone, and the running kernel has %s: install no kernel "
+			      "before the next reboot, or its entry gets that too",
+			      s->target, s->at);
 }
 
 const struct step_ops step_options_ops = {

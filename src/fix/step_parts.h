@@ -35,6 +35,9 @@ int step_note_made(struct fix_host *h, struct arena *a, struct step *s);
 /* Removes the folders that were made for a new file, from the innermost on, while they are empty. */
 int step_remove_made(struct fix_host *h, const struct step *s);
 
+/* -ENXIO with a sentence: the folder of a boot partition is not there. */
+int step_not_mounted(const char *folder);
+
 /* Where the device's folder of sysfs is, with `rest` behind; the caller frees. */
 char *step_device_path(const struct step *s, const char *rest);
 #define STEP_DEVICES "sys/bus/pci/devices"

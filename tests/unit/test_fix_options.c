@@ -419,6 +419,63 @@ static void test_empty(void **state)
 	assert_int_equal(undo(g), FIX_DONE);
 }
 
+/* ---- what cannot be looked at ---- */
+
+/* An entry that leads elsewhere still has the word. */
+static void test_forget_link(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *from = xprintf("%s/" RIG_ENTRY, g->root), *to = xprintf("%s/kept", g->root);
+
+	fix(g);
+	assert_int_equal(rename(from, to), 0);
+	assert_int_equal(symlink("../../../kept", from), 0);
+	rig_remove(g, RIG_COUNTED);
+	rig_remove(g, RIG_LINE);
+	assert_true(fix_forget(&g->run, 1) < 0);
+	assert_non_null(strstr(err_msg(), "may be in force"));
+	assert_int_equal(last_state(g), FIX_APPLIED);
+}
+
+/* Somebody's file with a zero byte is named, and is no reason to leave an entry with the word. */
+static void test_no_text(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *path = xprintf("%s/" ENTRIES "a.conf", g->root);
+	FILE *file;
+
+	fix(g);
+	rig_put(g, SINCE,
+		"version 6.3\nlinux /6.3\noptions root=a quiet " WORD " systemd.machine_id=" RIG_ID
+		"\n");
+	file = fopen(path, "we");
+	assert_non_null(file);
+	assert_int_equal(fwrite("a\0b", 1, 3, file), 3);
+	fclose(file);
+	assert_true(fix_forget(&g->run, 1) < 0);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_non_null(strstr(strbuf_str(&g->texts), ENTRIES "a.conf holds no text"));
+	assert_has(g, SINCE, false);
+	assert_has(g, RIG_LINE, false);
+}
+
+/* Without the file kernel-install takes the running kernel's words. */
+static void test_line_was_deleted(void **state)
+{
+	struct rig *g = *state;
+
+	for (int booted = 0; booted < 2; booted++) {
+		rig_reset(g);
+		fix(g);
+		rig_put(g, "proc/cmdline", booted ? BOOTED : "root=a quiet\n");
+		rig_remove(g, RIG_LINE);
+		assert_int_equal(undo(g), FIX_DONE);
+		assert_int_equal(strstr(strbuf_str(&g->texts), "the running kernel has " WORD) !=
+					 NULL,
+				 booted);
+	}
+}
+
 /* ---- what a power cut leaves on FAT ---- */
 
 /* fsck.fat emptied it; or it is gone, and the copy is there. */
@@ -700,6 +757,9 @@ int main(void)
 		TEST(test_image),
 		TEST(test_not_mounted),
 		TEST(test_empty),
+		TEST(test_forget_link),
+		TEST(test_no_text),
+		TEST(test_line_was_deleted),
 		TEST(test_torn),
 		TEST(test_read_back),
 		TEST(test_real_kernel_install),

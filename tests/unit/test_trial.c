@@ -1533,6 +1533,23 @@ static void grub_cannot_clear_it(void **state)
 	assert_int_equal(result, FIX_DONE);
 }
 
+static void the_partition_is_not_mounted(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *from = xprintf("%s/efi/loader", g->root), *old = tree(g);
+	AUTO_FREE char *to = xprintf("%s/efi/away", g->root);
+	enum fix_result result;
+	unsigned number;
+
+	apply(g);
+	assert_int_equal(rename(from, to), 0);
+	assert_int_equal(fix_undo(&g->run, 0, &result, &number), 0);
+	assert_int_equal(result, FIX_STUCK);
+	assert_int_equal(rename(to, from), 0);
+	undo(g);
+	assert_tree(g, old);
+}
+
 /* A check of FAT after a power cut left the entry empty, cut off, or gone: the boot goes without it. */
 static void the_entry_is_torn(void **state)
 {
@@ -2025,6 +2042,7 @@ int main(void)
 		LOADER(systemd_boot_refuses),
 		LOADER(systemd_boot_might_not_fall_back),
 		LOADER(the_entry_is_torn),
+		LOADER(the_partition_is_not_mounted),
 		LOADER(a_kernel_comes_meanwhile),
 		NO_LINE(kernel_install_has_no_line),
 		NO_LINE(an_entry_has_the_trials_words),

@@ -14,11 +14,28 @@ void date_now(char buf[static DATE_SIZE])
 		*buf = '\0';
 }
 
-int64_t date_age_s(const char *text)
+static bool parse(const char *text, time_t *ret)
 {
 	struct tm t = {0};
 	const char *end = strptime(text, FORMAT, &t);
-	time_t now = time(NULL), then = end && !*end ? timegm(&t) : now + 1;
 
-	return then <= now ? now - then : -1;
+	if (!end || *end)
+		return false;
+	*ret = timegm(&t);
+	return true;
+}
+
+int64_t date_age_s(const char *text)
+{
+	time_t now = time(NULL), then;
+
+	return parse(text, &then) && then <= now ? now - then : -1;
+}
+
+/* Clocks of one machine differ by less than a minute, before and after they are set. */
+bool date_is_ahead(const char *text)
+{
+	time_t then;
+
+	return parse(text, &then) && then > time(NULL) + 60;
 }

@@ -2,6 +2,7 @@
 /* Points in time as results and journals write them: "2026-01-31T10:20:30Z". */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define DATE_SIZE 21
@@ -10,3 +11,4 @@
 void date_now(char buf[static DATE_SIZE]);
 /* How long ago that was; -1: it is no such text, or lies ahead. */
 int64_t date_age_s(const char *text);
+bool date_is_ahead(const char *text);

@@ -411,6 +411,7 @@ struct weighed {
 	const char *from;  /* the file; of the store its folder, "" in a recording */
 	bool kept;         /* it is of the store */
 	int64_t age_s;     /* -1: not known, or of a recording */
+	bool ahead;        /* its date lies in the future: of the store it is not weighed */
 	size_t observed_n; /* what it gave to machine.observed */
 	/* What has changed since. Of the store it is stale then, and not weighed. */
 	struct changed changed;

@@ -149,6 +149,7 @@ struct weighed *weighed_add(struct machine *m, const struct figures *f, const in
 						      : f->name),
 		.kept = kept,
 		.age_s = m->recorded ? -1 : date_age_s(f->when),
+		.ahead = date_is_ahead(f->when),
 		.changed = changed_since(m, f, gpus, kept),
 	};
 	return w;
@@ -316,7 +317,7 @@ static void take_kept(struct reader *r, const char *document, const struct figur
 		gpus[i] = g ? (int)g->index : -1;
 	}
 	w = weighed_add(r->m, f, gpus, true);
-	if (w->changed.what < CONDITION_N)
+	if (w->changed.what < CONDITION_N || w->ahead)
 		return;
 	for (size_t i = 0; i < f->trouble_n; i++)
 		read_trouble(r, document, "%s", arena_strdup(r->m->arena, f->troubles[i]));

@@ -17,7 +17,9 @@ static const char *const condition_texts[CONDITION_N] = {
 static void put_changed(struct strbuf *b, const struct weighed *w)
 {
 	if (w->changed.what == CONDITION_BOOT)
-		strbuf_puts(b, "the machine was started again since");
+		strbuf_puts(b, *w->changed.was
+				       ? "the machine was started again since"
+				       : "it does not say of which start of the machine it is");
 	else if (w->changed.what == CONDITION_WIRING)
 		strbuf_printf(b, "the ports above %s have changed since, at %s", w->changed.is,
 			      w->changed.was);
@@ -48,7 +50,7 @@ static void put_age(struct strbuf *b, int64_t s)
 /* Results of the store; of files that a person named only what makes them doubtful. */
 static void add_one(struct document *out, const struct weighed *w)
 {
-	bool changed = w->changed.what < CONDITION_N;
+	bool changed = w->changed.what < CONDITION_N, stale = w->kept && (changed || w->ahead);
 	struct strbuf b AUTO_STRBUF = {0};
 
 	if (!w->kept && !changed)
@@ -56,14 +58,18 @@ static void add_one(struct document *out, const struct weighed *w)
 	strbuf_printf(&b, "%s%s%s", w->run.tool, *w->run.when ? " of " : "", w->run.when);
 	put_age(&b, w->age_s);
 	strbuf_printf(&b, ", in %s", *w->from ? w->from : "the recording");
-	if (changed) {
-		strbuf_puts(&b, w->kept ? ": not weighed, " : ": weighed as asked, but ");
+	if (stale || changed)
+		strbuf_puts(&b, stale ? ": not weighed, " : ": weighed as asked, but ");
+	if (changed)
 		put_changed(&b, w);
-	}
-	if (changed && w->kept)
+	else if (stale)
+		strbuf_puts(&b, "its date lies in the future");
+	else if (!w->observed_n)
+		strbuf_puts(&b, ": gave nothing on these GPUs");
+	if (stale)
 		strbuf_puts(&b, "; run it again");
-	document_item(out, changed ? STYLE_WARN : STYLE_DIM, 0,
-		      changed && w->kept ? "Stale:   " : "Results: ", "%s", strbuf_str(&b));
+	document_item(out, stale || changed ? STYLE_WARN : STYLE_DIM, 0,
+		      stale ? "Stale:   " : "Results: ", "%s", strbuf_str(&b));
 }
 
 void add_weighed(struct document *out, const struct machine *m)

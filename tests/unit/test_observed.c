@@ -366,7 +366,7 @@ static struct weighed judged_with(struct setup *s, const struct figures *f)
 	assert_true(w.kept);
 	assert_string_equal(w.run.tool, "onehop bench p2p");
 	assert_int_equal(w.observed_n, m->observed_n);
-	assert_int_equal(w.observed_n, w.changed.what == CONDITION_N);
+	assert_int_equal(w.observed_n, w.changed.what == CONDITION_N && !w.ahead);
 	w.changed.was = w.changed.is = w.from = NULL; /* the machine's */
 	machine_free(m);
 	json_decref(doc);
@@ -397,6 +397,10 @@ static void stale_results_are_named(void **state)
 				 c == CONDITION_DRIVER || c == CONDITION_BOOT ? c : CONDITION_N);
 		f->conditions[c] = was;
 	}
+	f->when = "2999-01-02T03:04:05Z";
+	assert_true(judged_with(s, f).ahead);
+	f->when = "2026-01-02T03:04:05Z";
+	assert_false(judged_with(s, f).ahead);
 	f->gpus[1].name = "NVIDIA A100";
 	assert_int_equal(judged_with(s, f).changed.what, CONDITION_GPU);
 	f->gpus[1].name = "";

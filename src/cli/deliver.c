@@ -78,7 +78,7 @@ static int read_machine(struct delivering *d)
 {
 	if (d->o->sources && !d->sources && !(d->sources = realpath(d->o->sources, NULL)))
 		return fail(EXIT_NOT_JUDGED, "--sources %s: %s", d->o->sources, strerror(errno));
-	if (load_machine(d->o->common, NEED_PARTS, &d->machine) < 0 ||
+	if (load_observed(d->o->common, d->o->observed, NEED_PARTS, &d->machine) < 0 ||
 	    source_open_root("/", NULL, NULL, &d->source) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	d->need = machine_need(d->machine);

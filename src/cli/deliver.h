@@ -11,6 +11,7 @@ struct machine_need;
 
 struct deliver_options {
 	const struct common_options *common;
+	const struct observed_options *observed;
 	const char *sources; /* NULL: options alone, or download */
 	bool download;       /* fetch the sources, where they are needed */
 	const char *mirror;  /* to fetch them from; NULL: NVIDIA's repository */

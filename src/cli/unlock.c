@@ -19,6 +19,7 @@ struct unlock_command_options {
 	struct common_options common;
 	const char *sources, *mirror, *kernel, *tree, *probe;
 	bool download, image, apply, by_hand, diff, explain, revert, support;
+	struct observed_options observed;
 };
 
 /* clang-format off */
@@ -56,6 +57,7 @@ static const struct option unlock_table[] = {
 	{"revert", 0, OPTION_FLAG, AT(revert), NULL,
 		"with --tree: bring every byte back", NULL, 0, 0, 0},
 	COMMON_FROM(struct unlock_command_options),
+	COMMON_OBSERVED(struct unlock_command_options),
 	COMMON_JSON(struct unlock_command_options),
 	COMMON_COLOR(struct unlock_command_options),
 	COMMON_WIDTH(struct unlock_command_options),
@@ -185,7 +187,7 @@ static int run_need(const struct unlock_command_options *o)
 	struct machine *m;
 	int r;
 
-	if (load_machine(&o->common, NEED_PARTS, &m) < 0)
+	if (load_observed(&o->common, &o->observed, NEED_PARTS, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	r = show_need(m, machine_need(m), &o->common, o->by_hand);
 	machine_free(m);
@@ -243,6 +245,7 @@ static int run_unlock(const void *options, const char *const *args)
 {
 	const struct unlock_command_options *o = options;
 	const struct deliver_options d = {.common = &o->common,
+					  .observed = &o->observed,
 					  .sources = o->sources,
 					  .download = o->download,
 					  .mirror = o->mirror,

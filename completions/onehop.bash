@@ -39,6 +39,7 @@ _onehop()
 	'unlock',--probe) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'unlock',--tree) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'unlock',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'unlock',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'unlock',--width) return ;;
 	'test',--device) return ;;
 	'test',--gpus) return ;;
@@ -98,7 +99,7 @@ _onehop()
 	'fix') words=' --apply --dry-run -y --yes --from --root --observed --no-observed --iommu --now --kept --trial --no-trial --confirm --json --no-color --width -v --verbose -h --help' ;;
 	'undo') words=' --dry-run --forget -y --yes --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;
-	'unlock') words=' --sources --download --mirror --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --json --no-color --width -v --verbose -h --help' ;;
+	'unlock') words=' --sources --download --mirror --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --observed --no-observed --json --no-color --width -v --verbose -h --help' ;;
 	'test') words=' --device --gpus --include-busy --memory --deadline --long --atomics --resume --inject --json --no-color --width -v --verbose -h --help' ;;
 	'topo') words=' --from --pid -m --matrix -p2p --svg --observed --no-observed --json --no-color --width -h --help' ;;
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;

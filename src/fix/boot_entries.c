@@ -3,6 +3,7 @@
 #include "fix/boot_entries.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/text.h"
@@ -10,8 +11,6 @@
 
 #include <errno.h>
 #include <string.h>
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 enum { MACHINE_ID = 32 };
 

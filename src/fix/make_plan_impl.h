@@ -5,6 +5,7 @@
 #include "fix/make_plan.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
@@ -12,8 +13,6 @@
 #include "machine/distribution.h"
 #include "machine/line_keeper.h"
 #include "machine/machine.h"
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Drop-ins of onehop's own, relative to the root. */
 #define FILE_GRUB        "etc/default/grub.d/99-onehop.cfg"

@@ -17,7 +17,7 @@ static struct fact_int read_program(struct reader *r, const char *name)
 	static const char *const folders[] = {"usr/sbin", "usr/bin", "sbin"};
 	struct fact_int there = fact_int(0, name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
 		struct fact_int here = read_exists(r, "%s/%s", folders[i], name);
 
 		if (fact_is(here, 1))
@@ -36,7 +36,7 @@ static const char *grub_variable(struct reader *r, const char *name)
 	static const char *const files[] = {"boot/grub2/grubenv", "boot/grub/grubenv"};
 	const char *key = arena_printf(r->m->arena, "%s=", name);
 
-	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		const struct fact_str text = read_text(r, "%s", files[i]);
 		const char *value;
 		size_t n;
@@ -129,7 +129,7 @@ static struct fact_int read_entries_folder(struct reader *r)
 	static const char *const partitions[] = {"boot", "efi", "boot/efi"};
 	struct fact_int there = fact_int(0, "loader/entries");
 
-	for (size_t i = 0; i < ARRAY_SIZE(partitions) && !fact_is(there, 1); i++)
+	for (size_t i = 0; i < ARRAY_LEN(partitions) && !fact_is(there, 1); i++)
 		there = read_exists(r, "%s/loader/entries", partitions[i]);
 	return there;
 }

@@ -59,7 +59,7 @@ static struct fact_int cpu_vendor(struct reader *r, struct fact_str text)
 	if (!fact_known(text))
 		return INT_LIKE(text);
 	id = cpu_value(r, text.value, "vendor_id\t");
-	for (size_t i = 0; i < ARRAY_SIZE(cpu_vendors); i++)
+	for (size_t i = 0; i < ARRAY_LEN(cpu_vendors); i++)
 		if (strcmp(id, cpu_vendors[i].id) == 0)
 			return fact_int(cpu_vendors[i].vendor, text.from);
 	if (*cpu_value(r, text.value, "CPU implementer\t"))
@@ -122,7 +122,7 @@ static int64_t count_packages(struct reader *r, struct cpu_set *left)
 		if (!fact_known(list) || parse_cpulist(list.value, &package) <= 0 ||
 		    !(package.bits[cpu / 64] >> cpu % 64 & 1))
 			return -1;
-		for (size_t i = 0; i < ARRAY_SIZE(left->bits); i++)
+		for (size_t i = 0; i < ARRAY_LEN(left->bits); i++)
 			left->bits[i] &= ~package.bits[i];
 		sockets++;
 	}

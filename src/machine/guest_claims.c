@@ -236,7 +236,7 @@ static const struct place places[] = {
 
 void guest_claims_read(struct reader *r)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
+	for (size_t i = 0; i < ARRAY_LEN(places); i++)
 		if (places[i].suffix)
 			take_folder(r, &places[i]);
 		else

@@ -43,7 +43,7 @@ static struct fact_str hypervisor_by_dmi(struct reader *r)
 	struct fact_str product = read_str(r, DMI "/product_name");
 	const char *v = fact_str_or(vendor, ""), *p = fact_str_or(product, "");
 
-	for (size_t i = 0; i < ARRAY_SIZE(dmi_hypervisors); i++)
+	for (size_t i = 0; i < ARRAY_LEN(dmi_hypervisors); i++)
 		if (strstr(v, dmi_hypervisors[i].vendor) && strstr(p, dmi_hypervisors[i].product))
 			return fact_str(dmi_hypervisors[i].name, DMI);
 	return fact_str_unknown("DMI names no hypervisor");
@@ -127,7 +127,7 @@ static struct fact_str container_by_file(struct reader *r)
 {
 	struct fact_str found = read_str(r, "run/systemd/container");
 
-	for (size_t i = 0; !fact_known(found) && i < ARRAY_SIZE(container_files); i++) {
+	for (size_t i = 0; !fact_known(found) && i < ARRAY_LEN(container_files); i++) {
 		struct fact_int there = read_exists(r, "%s", container_files[i].path);
 
 		if (fact_is(there, 1))
@@ -143,7 +143,7 @@ static struct fact_str container_by_kernel(struct reader *r)
 	struct fact_str groups = read_text(r, "proc/self/cgroup");
 	struct fact_str space = read_link_name(r, "proc/self/ns/pid");
 
-	for (size_t i = 0; fact_known(groups) && i < ARRAY_SIZE(container_groups); i++)
+	for (size_t i = 0; fact_known(groups) && i < ARRAY_LEN(container_groups); i++)
 		if (strstr(groups.value, container_groups[i].word))
 			return fact_str(container_groups[i].name, groups.from);
 	if (fact_known(space) && strcmp(space.value, "pid:[4026531836]") != 0)

@@ -186,7 +186,7 @@ static struct fact_int read_lockdown(struct reader *r)
 
 	if (!fact_known(text))
 		return INT_LIKE(text);
-	for (size_t i = 0; i < ARRAY_SIZE(modes); i++)
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
 		if (text_has_word(text.value, modes[i]))
 			return fact_int((int64_t)i, text.from);
 	return fact_int_unknown("sys/kernel/security/lockdown names no mode that onehop knows");
@@ -351,7 +351,7 @@ static struct fact_int read_boot_loader(struct reader *r)
 
 	if (is_grub_line(fact_str_or(*cmdline, "")))
 		return fact_int(BOOT_GRUB, "BOOT_IMAGE= in proc/cmdline");
-	for (size_t i = 0; i < ARRAY_SIZE(boot_marks); i++)
+	for (size_t i = 0; i < ARRAY_LEN(boot_marks); i++)
 		if (variable_has(r, boot_marks[i].variable, boot_marks[i].word))
 			return fact_int(boot_marks[i].loader, boot_marks[i].variable);
 	conf = read_exists(r, "boot/loader/loader.conf");
@@ -385,7 +385,7 @@ static struct fact_int read_grubby(struct reader *r)
 	static const char *const folders[] = {"usr/sbin", "usr/bin", "sbin"};
 	struct fact_int there = fact_int(0, "no grubby in usr/sbin, usr/bin and sbin");
 
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
 		struct fact_int here = read_exists(r, "%s/grubby", folders[i]);
 
 		if (fact_is(here, 1))

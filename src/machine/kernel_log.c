@@ -105,7 +105,7 @@ static const char *(*const strips[])(const char *, int64_t *) = {
 static const char *strip(const char *s, int64_t *ret_time_us)
 {
 	*ret_time_us = -1;
-	for (size_t i = 0; i < ARRAY_SIZE(strips); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(strips); i++) {
 		const char *rest = strips[i](s, ret_time_us);
 
 		if (rest)
@@ -196,7 +196,7 @@ static const struct mark {
 
 static const struct mark *find_mark(const char *text)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(marks); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(marks); i++) {
 		const char *at = strstr(text, marks[i].first);
 
 		if (at && strstr(at + strlen(marks[i].first), marks[i].second))
@@ -276,7 +276,7 @@ static struct pci_function *find_device(const struct machine *m, const char *tex
 {
 	struct pci_address address;
 
-	for (size_t i = 0; i < ARRAY_SIZE(subjects); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(subjects); i++) {
 		const char *at = strstr(text, subjects[i]);
 
 		if (at && find_address(at + strlen(subjects[i]), &address))
@@ -323,7 +323,7 @@ static const char *aer_severity(const char *text)
 		{"Fatal error", "fatal"},  {"Corrected", "corrected"}, {"Correctable", "corrected"},
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
 		if (strstr(text, words[i].word))
 			return words[i].severity;
 	return "";

@@ -2,6 +2,7 @@
 #include "machine/line_keeper.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
@@ -9,8 +10,6 @@
 #include "machine/distribution.h"
 
 #include <string.h>
-
-#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- what is here ---- */
 

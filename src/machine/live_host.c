@@ -218,7 +218,7 @@ static bool is_wanted_variable(const char *line)
 		"KUBERNETES_SERVICE_HOST=",
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (text_starts_with(line, names[i]))
 			return true;
 	return nccl_is_variable(line);

@@ -33,7 +33,7 @@ static const struct {
 
 bool module_is_of_interest(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(interest); i++)
+	for (size_t i = 0; i < ARRAY_LEN(interest); i++)
 		if (strcmp(interest[i].name, name) == 0)
 			return true;
 	return false;
@@ -47,7 +47,7 @@ static const char *skip_flavour(const char *s)
 {
 	static const char *const flavours[] = {"_current", "_tesla", "_legacy"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(flavours); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(flavours); i++) {
 		if (!text_starts_with(s, flavours[i]))
 			continue;
 		s += strlen(flavours[i]);
@@ -121,7 +121,7 @@ static void read_loaded_line(struct reader *r, const char *from, const char *lin
 	struct module *module;
 	int64_t users;
 
-	for (size_t i = 0; i < ARRAY_SIZE(field); i++)
+	for (size_t i = 0; i < ARRAY_LEN(field); i++)
 		field[i] = strsep(&rest, " ");
 	if (!field[3])
 		return;
@@ -146,7 +146,7 @@ static void read_loaded(struct reader *r)
 	const char *line = NULL;
 	size_t n;
 
-	for (size_t i = 0; i < ARRAY_SIZE(interest); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(interest); i++) {
 		struct module *module = ARENA_PUSH(m->arena, m->modules, m->module_n);
 
 		module->name = interest[i].name;
@@ -197,7 +197,7 @@ static void read_modinfo(struct reader *r, struct module *module)
 	struct fact_str text = read_text(r, "modinfo-%s.txt", module->name);
 
 	module->license = STR_LIKE(text);
-	for (size_t i = 0; fact_known(text) && i < ARRAY_SIZE(fields); i++) {
+	for (size_t i = 0; fact_known(text) && i < ARRAY_LEN(fields); i++) {
 		struct fact_str *fact = (void *)((char *)module + fields[i].offset);
 		const char *value;
 		size_t n;
@@ -234,7 +234,7 @@ static void read_installed(struct reader *r)
 
 	if (fact_known(release))
 		dep = read_text(r, "lib/modules/%s/modules.dep", release.value);
-	for (size_t i = 0; i < ARRAY_SIZE(interest); i++)
+	for (size_t i = 0; i < ARRAY_LEN(interest); i++)
 		read_file(r, dep, &r->m->modules[i], interest[i].file);
 }
 
@@ -271,7 +271,7 @@ static void read_modprobe_line(struct reader *r, const char *file, unsigned numb
 	if (!name)
 		return;
 	module_name_of(name, strlen(name), buf, sizeof(buf));
-	for (size_t i = 0; module_is_of_interest(buf) && i < ARRAY_SIZE(modprobe_commands); i++) {
+	for (size_t i = 0; module_is_of_interest(buf) && i < ARRAY_LEN(modprobe_commands); i++) {
 		if (strcmp(command, modprobe_commands[i].word) != 0)
 			continue;
 		l = ARENA_PUSH(m->arena, m->modprobe, m->modprobe_n);
@@ -325,7 +325,7 @@ static void read_modprobe(struct reader *r)
 	char **seen = NULL;
 	size_t seen_n = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(modprobe_folders); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(modprobe_folders); i++) {
 		char **names;
 		size_t n;
 
@@ -352,7 +352,7 @@ static struct fact_int read_listed(struct reader *r)
 {
 	static const char *const clients[] = {"nv_mem", "nv_mem_nc"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(clients); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(clients); i++) {
 		struct fact_str version = read_str(r, PEERS "/%s/version", clients[i]);
 
 		if (fact_known(version))

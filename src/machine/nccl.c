@@ -197,7 +197,7 @@ static void look_for_library(struct reader *r)
 
 	if (find_library_in_path(r, variable(r, environment, "LD_LIBRARY_PATH")))
 		return;
-	for (size_t i = 0; i < ARRAY_SIZE(library_folders); i++)
+	for (size_t i = 0; i < ARRAY_LEN(library_folders); i++)
 		if (find_library(r, library_folders[i]))
 			return;
 	nccl->library =

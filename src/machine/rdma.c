@@ -34,7 +34,7 @@ static struct fact_int read_gid_type(struct reader *r, const char *port, unsigne
 
 	if (!fact_known(text))
 		return INT_LIKE(text);
-	for (size_t i = 0; i < ARRAY_SIZE(gid_types); i++)
+	for (size_t i = 0; i < ARRAY_LEN(gid_types); i++)
 		if (strcmp(text.value, gid_types[i].text) == 0)
 			return fact_int(gid_types[i].type == GID_ROCE_V1 && !ethernet
 						? GID_IB

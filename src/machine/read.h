@@ -2,10 +2,9 @@
 /* How readers turn files into facts; one place decides what known, absent and unknown mean. */
 #pragma once
 
+#include "base/array.h"
 #include "base/source.h"
 #include "machine/machine.h"
-
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof(*(a)))
 
 /* The fact that `of` is not known, for something that would be read from the same place. */
 #define INT_LIKE(of) ((struct fact_int){0, (of).state, (of).from})

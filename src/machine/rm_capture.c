@@ -174,7 +174,7 @@ static void ask_first(struct rm *rm)
 	static const size_t sizes[] = {sizeof(struct rm_p2p_caps), RM_P2P_CAPS_SIZE_535,
 				       sizeof(struct rm_p2p_caps)};
 
-	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
 		rm->caps_size = sizes[i];
 		ask_pair(rm, &rm->pairs[0]);
 		if (!is_wrong_size(rm->pairs[0].result))

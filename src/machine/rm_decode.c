@@ -37,7 +37,7 @@ static struct fact_int connection_of(struct arena *a, uint32_t caps)
 	struct fact_int f = fact_int(RM_CONNECTION_NONE, CALL);
 	size_t n = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(connections); i++) {
+	for (size_t i = 0; i < ARRAY_LEN(connections); i++) {
 		if (!(caps & connections[i].bit))
 			continue;
 		f.value = connections[i].connection;

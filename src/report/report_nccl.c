@@ -2,6 +2,7 @@
 #include "report/report_nccl.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
@@ -12,8 +13,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof(*(a)))
 
 /* Of the nccl-tests whose layout this is. */
 #define NCCL_TESTS_VERSION "2.19.6"
@@ -300,9 +299,9 @@ void report_nccl_p2p(struct document *out, const struct nccl_result *on, const s
 
 	document_blank(out);
 	document_heading(out, "What P2P brings");
-	document_table(out, 2, ARRAY_SIZE(columns), 2);
+	document_table(out, 2, ARRAY_LEN(columns), 2);
 	document_row(out);
-	for (size_t i = 0; i < ARRAY_SIZE(columns); i++)
+	for (size_t i = 0; i < ARRAY_LEN(columns); i++)
 		document_cell(out, STYLE_STRONG, "%s", columns[i]);
 	for (size_t i = 0; i < on->row_n; i++) {
 		const struct nccl_row *other = row_of(&off->result, on->rows[i].bytes);

@@ -237,6 +237,15 @@ static void put(const char *path, const char *text)
 	source_put_file(map, path, text, strlen(text));
 }
 
+/* An entry, and its name in what becomes the folder's list. */
+static void put_listed(struct strbuf *list, const char *name, const char *text)
+{
+	AUTO_FREE char *path = xprintf("boot/loader/entries/%s", name);
+
+	put(path, text);
+	strbuf_printf(list, "%s\n", name);
+}
+
 static int system_open(void **state)
 {
 	(void)state;
@@ -314,10 +323,7 @@ static void whose(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		AUTO_FREE char *path = xprintf("boot/loader/entries/%s", cases[i].name);
-
-		put(path, cases[i].text);
-		strbuf_printf(&list, "%s\n", cases[i].name);
+		put_listed(&list, cases[i].name, cases[i].text);
 	}
 	strbuf_puts(&list, ".x.conf.onehop-new\nx.conf.onehop-old\nreadme\n");
 	source_put_list(map, "boot/loader/entries", list.text);
@@ -426,10 +432,7 @@ static void made_by_kernel_install(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		AUTO_FREE char *path = xprintf("boot/loader/entries/%s", cases[i].name);
-
-		put(path, cases[i].text);
-		strbuf_printf(&list, "%s\n", cases[i].name);
+		put_listed(&list, cases[i].name, cases[i].text);
 	}
 	source_put_list(map, "boot/loader/entries", list.text);
 	boot_entries_read(map, arena, "root=UUID=1 quiet", &b);
@@ -473,9 +476,7 @@ static void roots_by_device(void **state)
 	source_put_link(map, "dev/disk/by-label/root", "../../nvme0n1p2");
 	source_put_link(map, "dev/disk/by-label/other", "../../nvme1n1p2");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		AUTO_FREE char *path = xprintf("boot/loader/entries/%s", cases[i].name);
-		put(path, cases[i].text);
-		strbuf_printf(&list, "%s\n", cases[i].name);
+		put_listed(&list, cases[i].name, cases[i].text);
 	}
 	source_put_list(map, "boot/loader/entries", list.text);
 	boot_entries_read(map, arena, "root=UUID=1 rootflags=subvol=@ quiet", &b);

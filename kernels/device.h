@@ -45,8 +45,8 @@ static inline u32 block_any(u32 mine)
 {
 	u32 any;
 
-	__asm__ volatile("{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\t"
-			 "bar.red.or.pred q, 0, p;\n\tselp.u32 %0, 1, 0, q;\n\t}"
+	__asm__ volatile("{\n\t.reg .pred p, q;\n\tsetp.ne.u32 p, %1, 0;\n\tbar.red.or.pred q, 0, "
+			 "p;\n\tselp.u32 %0, 1, 0, q;\n\t}"
 			 : "=r"(any)
 			 : "r"(mine)
 			 : "memory");

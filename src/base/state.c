@@ -44,8 +44,8 @@ const char *state_variable(void)
 
 int state_missing(void)
 {
-	return err_set(ENOENT, "no place for results: neither XDG_STATE_HOME nor HOME is an "
-			       "absolute path");
+	return err_set(ENOENT,
+		       "no place for results: neither XDG_STATE_HOME nor HOME is an absolute path");
 }
 
 int state_refuse(int err, const char *verb, const char *path)
@@ -98,10 +98,10 @@ static int check_owner(int fd, const char *path)
 			       "%s: belongs to user %u, and this is user %u, so it is not believed",
 			       path, (unsigned)st.st_uid, (unsigned)geteuid());
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return err_set(EINVAL,
-			       "%s: others than its owner may write it (mode %04o), so it is not "
-			       "believed",
-			       path, (unsigned)st.st_mode & 07777);
+		return err_set(
+			EINVAL,
+			"%s: others than its owner may write it (mode %04o), so it is not believed",
+			path, (unsigned)st.st_mode & 07777);
 	return 0;
 }
 

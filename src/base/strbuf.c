@@ -62,8 +62,8 @@ void strbuf_printf(struct strbuf *b, const char *fmt, ...)
 
 void strbuf_shell_word(struct strbuf *b, const char *word)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_@%+=:,./-";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
 
 	if (*word && !word[strspn(word, plain)]) {
 		strbuf_puts(b, word);

@@ -200,8 +200,9 @@ static int run_p2p(const struct reduce *x, unsigned round)
 			r = other;
 	}
 	if (r == 0 && !all)
-		r = err_set(ETIMEDOUT, "the devices did not meet: flags of running kernels do not "
-				       "get through");
+		r = err_set(
+			ETIMEDOUT,
+			"the devices did not meet: flags of running kernels do not get through");
 	return r;
 }
 

@@ -100,10 +100,11 @@ static int load_any(struct nccl_api *api)
 		if (find_place(&places[i], path, sizeof(path)))
 			r = load_from(path, api);
 	if (r == -ENOENT)
-		return err_set(ENOENT,
-			       "no " NCCL_SO
-			       " by the loader, in the usual folders or in a Python wheel "
-			       "(pip install nvidia-nccl-cu12 brings one; --nccl PATH names one)");
+		return err_set(
+			ENOENT,
+			"no " NCCL_SO
+			" by the loader, in the usual folders or in a Python wheel (pip install "
+			"nvidia-nccl-cu12 brings one; --nccl PATH names one)");
 	return r;
 }
 

@@ -188,8 +188,7 @@ const struct command command_bench_nccl = {
 		"that owns them, then which way NCCL took between the ranks and why not P2P. Below "
 		"mpirun, srun or torchrun each process is a part of one run; across hosts set "
 		"ONEHOP_ADDR=HOST:PORT of rank 0 for all. NCCL runs in a process of its own, which "
-		"is "
-		"killed when it hangs.",
+		"is killed when it hangs.",
 	.options = nccl_table,
 	.size = sizeof(struct bench_nccl_options),
 	.run = run_bench_nccl,

@@ -164,11 +164,12 @@ const struct command command_bench_p2p = {
 	.name = "bench p2p",
 	.args = "",
 	.summary = "how fast each pair of GPUs is, with checked data, beside what to expect",
-	.about = "Measures copies and loads between every two GPUs, and between each GPU and the "
-		 "host: bandwidth by copy engine and by kernel, latency, round trips. Pairs that "
-		 "share no link run at the same time. Each median comes with its 95 % interval, "
-		 "and beside it stands what the path should give. What arrives is checked by the "
-		 "owner of the memory, outside the timed part.",
+	.about =
+		"Measures copies and loads between every two GPUs, and between each GPU and the "
+		"host: bandwidth by copy engine and by kernel, latency, round trips. Pairs that "
+		"share no link run at the same time. Each median comes with its 95 % interval, and "
+		"beside it stands what the path should give. What arrives is checked by the owner "
+		"of the memory, outside the timed part.",
 	.options = p2p_table,
 	.size = sizeof(struct bench_p2p_options),
 	.run = run_bench_p2p,

@@ -294,14 +294,12 @@ const struct command command_check = {
 	.name = "check",
 	.args = "",
 	.summary = "can each pair of GPUs talk directly, and if not, why not and what to do",
-	.about = "Reads the machine, changes nothing, and says for every ordered pair of GPUs "
-		 "whether one can reach the other's memory directly: a matrix, then the verdict in "
-		 "a "
-		 "sentence. What blocks pairs or may hurt them follows, what blocks most first, "
-		 "each with "
-		 "what to do, why it matters and the value that was read; then what could not be "
-		 "read. "
-		 "Without a command, onehop does this.",
+	.about =
+		"Reads the machine, changes nothing, and says for every ordered pair of GPUs "
+		"whether one can reach the other's memory directly: a matrix, then the verdict in "
+		"a sentence. What blocks pairs or may hurt them follows, what blocks most first, "
+		"each with what to do, why it matters and the value that was read; then what could "
+		"not be read. Without a command, onehop does this.",
 	.options = check_table,
 	.size = sizeof(struct check_options),
 	.run = run_check,

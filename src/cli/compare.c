@@ -98,8 +98,8 @@ const struct command command_compare = {
 	.summary = "what got better and what worse between two results",
 	.about = "A and B are JSON of onehop test or bench, or the output of "
 		 "p2pBandwidthLatencyTest, nccl-tests (also -J) or nvbandwidth -j; - is standard "
-		 "input. Exit status 1: something got worse beyond noise, a check of "
-		 "data in B failed, or a pair of B is slow.",
+		 "input. Exit status 1: something got worse beyond noise, a check of data in B "
+		 "failed, or a pair of B is slow.",
 	.options = compare_table,
 	.size = sizeof(struct compare_options),
 	.min_args = 2,

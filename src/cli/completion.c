@@ -43,8 +43,10 @@ static void add_bash_value(struct strbuf *out, const struct command *c, const st
 	if (takes_file(o)) {
 		strbuf_puts(out, " COMPREPLY=($(compgen -f -- \"$cur\"));");
 	} else if (completes_rules(o)) {
-		strbuf_puts(out, " COMPREPLY=($(compgen -W \"$(onehop check --list 2>/dev/null | "
-				 "cut -d' ' -f1)\" -- \"$cur\"));");
+		strbuf_puts(
+			out,
+			" COMPREPLY=($(compgen -W \"$(onehop check --list 2>/dev/null | cut -d' ' "
+			"-f1)\" -- \"$cur\"));");
 	} else if (o->choices) {
 		strbuf_puts(out, " COMPREPLY=($(compgen -W '");
 		add_choices(out, o);

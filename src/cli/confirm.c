@@ -81,8 +81,8 @@ static int refuse_unhealthy(const struct journal_entry *e, const struct strbuf *
 	return fail(
 		EXIT_NOT_CHANGED,
 		"fix %u is not confirmed: this boot is not as healthy as the one before. The next "
-		"one goes without its kernel parameters; onehop fix --confirm keeps them all "
-		"the same",
+		"one goes without its kernel parameters; onehop fix --confirm keeps them all the "
+		"same",
 		e->number);
 }
 

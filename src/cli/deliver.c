@@ -112,9 +112,9 @@ static int check_options_alone(const struct delivering *d)
 	if (need_builds(n->need))
 		return fail(
 			EXIT_REFUSED,
-			"the driver has to be edited: --apply wants --download, or --sources "
-			"DIR, the sources of its release%s%s (onehop unlock says more); nothing "
-			"was changed",
+			"the driver has to be edited: --apply wants --download, or --sources DIR, "
+			"the sources of its release%s%s (onehop unlock says more); nothing was "
+			"changed",
 			n->release ? " " : "", n->release ? n->release : "");
 	return 0;
 }
@@ -438,10 +438,10 @@ static int undo_one(struct delivering *d, unsigned number)
 
 	if (r == 0 && result == FIX_DONE)
 		return 0;
-	return fail(EXIT_NOT_CHANGED,
-		    "fix %u could not be undone%s%s; nothing else was changed (see: onehop history "
-		    "%u)",
-		    number, r < 0 ? ": " : "", r < 0 ? err_msg() : "", number);
+	return fail(
+		EXIT_NOT_CHANGED,
+		"fix %u could not be undone%s%s; nothing else was changed (see: onehop history %u)",
+		number, r < 0 ? ": " : "", r < 0 ? err_msg() : "", number);
 }
 
 /*

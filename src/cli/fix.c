@@ -131,10 +131,11 @@ static int make_plan(struct job *p, const char *root)
 	if (planned_make(&how, p->diagnosis, &p->planned) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	if (p->o->trial && p->planned.plan->no_trial)
-		return fail(EXIT_REFUSED,
-			    "refused: there can be no trial boot, since %s; without --trial the "
-			    "kernel parameters are for all boots at once",
-			    p->planned.plan->no_trial);
+		return fail(
+			EXIT_REFUSED,
+			"refused: there can be no trial boot, since %s; without --trial the kernel "
+			"parameters are for all boots at once",
+			p->planned.plan->no_trial);
 	return 0;
 }
 
@@ -259,10 +260,10 @@ static int nothing_to_apply(const struct job *p, const struct fixing *s)
 	add_unseen(&r, &unseen);
 	if (!unseen.len || geteuid() == 0)
 		return show(p, s);
-	return fail(EXIT_REFUSED,
-		    "--apply needs root: without it this could not be judged: %s; nothing was "
-		    "changed",
-		    unseen.text);
+	return fail(
+		EXIT_REFUSED,
+		"--apply needs root: without it this could not be judged: %s; nothing was changed",
+		unseen.text);
 }
 
 static int refuse_to_drop(const struct job *p, const struct fixing *s)
@@ -424,11 +425,13 @@ static int run_fix(const void *options, const char *const *args)
 	if (o->confirm)
 		return confirm_or_refuse(o, args);
 	if (o->trial && o->no_trial)
-		return fail(EXIT_REFUSED, "--trial and --no-trial exclude each other: give one of "
-					  "them");
+		return fail(EXIT_REFUSED,
+			    "--trial and --no-trial exclude each other: give one of them");
 	if (o->trial && o->root)
-		return fail(EXIT_REFUSED, "--trial is for the next boot of this machine: a system "
-					  "below --root has none that onehop could set");
+		return fail(
+			EXIT_REFUSED,
+			"--trial is for the next boot of this machine: a system below --root has "
+			"none that onehop could set");
 	for (; args[p.rule_n]; p.rule_n++)
 		if (!rule_find(args[p.rule_n]))
 			return no_rule("fix", args[p.rule_n]);
@@ -438,9 +441,10 @@ static int run_fix(const void *options, const char *const *args)
 			"--apply changes the machine and --dry-run changes nothing: give one of "
 			"them");
 	if (o->apply && o->common.from)
-		return fail(EXIT_REFUSED,
-			    "refused: --apply with --from: nothing is ever written by "
-			    "what a recording says; run it on the machine itself");
+		return fail(
+			EXIT_REFUSED,
+			"refused: --apply with --from: nothing is ever written by what a recording "
+			"says; run it on the machine itself");
 	r = fix_machine(&p);
 	job_done(&p);
 	return r;
@@ -449,8 +453,9 @@ static int run_fix(const void *options, const char *const *args)
 const struct command command_fix = {
 	.name = "fix",
 	.args = "[RULE]...",
-	.summary = "plan what would mend the findings, and with --apply do it, so that undo takes "
-		   "it back",
+	.summary =
+		"plan what would mend the findings, and with --apply do it, so that undo takes it "
+		"back",
 	.about = "Prints the steps that would resolve what check finds, or only what these rules "
 		 "find: what is written where, what is there now, why, and what it costs. Nothing "
 		 "is changed without --apply. With it each step is written down before it is done, "

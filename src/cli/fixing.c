@@ -358,8 +358,10 @@ int fixing_recover(struct fixing *s)
 	if (!fixing_has_unfinished(s))
 		return 0;
 	if (!fixing_may_write(s))
-		return fail(EXIT_REFUSED, "an interrupted fix has to be taken back first, which "
-					  "needs root; nothing was changed");
+		return fail(
+			EXIT_REFUSED,
+			"an interrupted fix has to be taken back first, which needs root; nothing "
+			"was changed");
 	fixing_hold_signals();
 	if (journal_lock(&s->host, run.wait_s, &lock) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());

@@ -58,8 +58,8 @@ const struct command command_log = {
 	.args = "FILE",
 	.summary = "which way NCCL took between GPUs, and why not P2P",
 	.about = "FILE is what NCCL 2.18 to 2.30 writes with NCCL_DEBUG=INFO, of one or several "
-		 "hosts; - is standard input. Exit status 1: the run failed, or a pair "
-		 "within a host does not use P2P.",
+		 "hosts; - is standard input. Exit status 1: the run failed, or a pair within a "
+		 "host does not use P2P.",
 	.options = log_table,
 	.size = sizeof(struct log_options),
 	.min_args = 1,

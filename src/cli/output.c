@@ -40,8 +40,10 @@ int fail(enum exit_code code, const char *fmt, ...)
 int check_pid(const struct common_options *c)
 {
 	if (c->pid && c->from)
-		return err_set(EINVAL, "--pid with --from: a recording has no running processes; "
-				       "record them with `onehop record --pid N`");
+		return err_set(
+			EINVAL,
+			"--pid with --from: a recording has no running processes; record them with "
+			"`onehop record --pid N`");
 	/* Signal 0 asks only whether it exists. */
 	if (c->pid && kill(c->pid, 0) < 0 && errno == ESRCH)
 		return err_set(ESRCH, "--pid: there is no process %d", c->pid);

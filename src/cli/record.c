@@ -78,17 +78,19 @@ static void add_size(struct document *out, const char *path)
 
 static void add_contents(struct document *out, const struct machine *m, size_t entries)
 {
-	document_paragraph(out, STYLE_PLAIN, 2,
-			   "holds: %zu PCI functions, %zu GPUs, %zu RDMA devices, %zu kernel log "
-			   "lines; %zu files, links and folders in all",
-			   m->pci_n, m->gpu_n, m->rdma_n, m->log_n, entries);
+	document_paragraph(
+		out, STYLE_PLAIN, 2,
+		"holds: %zu PCI functions, %zu GPUs, %zu RDMA devices, %zu kernel log lines; %zu "
+		"files, links and folders in all",
+		m->pci_n, m->gpu_n, m->rdma_n, m->log_n, entries);
 	if (!fact_known(m->driver.nvml) && m->gpu_n)
 		document_paragraph(out, STYLE_WARN, 2, "lacks: what NVML says (%s)",
 				   m->driver.nvml.from ? m->driver.nvml.from : "not asked");
 	if (fact_is(m->root, 0))
-		document_paragraph(out, STYLE_WARN, 2,
-				   "lacks: PCI registers beyond 64 bytes (ACS and links' "
-				   "capabilities); record as root to have them");
+		document_paragraph(
+			out, STYLE_WARN, 2,
+			"lacks: PCI registers beyond 64 bytes (ACS and links' capabilities); "
+			"record as root to have them");
 	if (!fact_is(m->log_read, 1))
 		document_paragraph(out, STYLE_WARN, 2, "lacks: the kernel log (%s)",
 				   m->log_read.from ? m->log_read.from : "not read");
@@ -104,11 +106,12 @@ static int print_summary(const struct record_options *o, const char *path, const
 	free(source_entries(map, &n));
 	document_paragraph(out, STYLE_STRONG, 0, "%s: written", path);
 	add_contents(out, m, n);
-	document_paragraph(out, STYLE_PLAIN, 2, "identifiers: %s",
-			   o->keep_identifiers
-				   ? "kept as they are"
-				   : "serial numbers, UUIDs, GUIDs, MAC and IP addresses and host "
-				     "names were replaced");
+	document_paragraph(
+		out, STYLE_PLAIN, 2, "identifiers: %s",
+		o->keep_identifiers
+			? "kept as they are"
+			: "serial numbers, UUIDs, GUIDs, MAC and IP addresses and host names were "
+			  "replaced");
 	add_size(out, path);
 	document_paragraph(out, STYLE_PLAIN, 2, "judge it: onehop check --from %s", path);
 	r = print_document(out, &o->common, EXIT_WELL);
@@ -143,10 +146,8 @@ const struct command command_record = {
 	.args = "FILE",
 	.summary = "write what onehop sees of this machine into a file, to be judged elsewhere",
 	.about = "FILE ends in .tar.gz, .tar.zst, .tar.xz, .tar or, for a folder of plain text, in "
-		 "/. "
-		 "It holds only what onehop reads; identifiers are replaced. Existing files are "
-		 "never "
-		 "overwritten.",
+		 "/. It holds only what onehop reads; identifiers are replaced. Existing files are "
+		 "never overwritten.",
 	.options = record_table,
 	.size = sizeof(struct record_options),
 	.min_args = 1,

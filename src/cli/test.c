@@ -112,12 +112,9 @@ const struct command command_test = {
 		"Every GPU writes into and reads from every other's memory, by copy engine and by "
 		"kernel, at several sizes and places; whoever owns the memory checks what arrived. "
 		"Then flags go to and fro between running kernels, pairs use each other's memory "
-		"in "
-		"the ways that are known to fail where copies are right, and all GPUs sum up "
-		"values "
-		"that are known. Each GPU is held by a process of its own, which is killed when it "
-		"hangs; "
-		"what is about to run is on disk before it runs.",
+		"in the ways that are known to fail where copies are right, and all GPUs sum up "
+		"values that are known. Each GPU is held by a process of its own, which is killed "
+		"when it hangs; what is about to run is on disk before it runs.",
 	.options = test_table,
 	.size = sizeof(struct test_options),
 	.run = run_test,

@@ -200,8 +200,7 @@ const struct command command_topo = {
 	.args = "",
 	.summary = "how GPUs and NICs are wired, pair by pair",
 	.about = "Lists GPUs and RDMA NICs with their links, the matrix of paths between them with "
-		 "the "
-		 "verdict of each pair, what a good copy should reach, and why pairs are not "
+		 "the verdict of each pair, what a good copy should reach, and why pairs are not "
 		 "direct.",
 	.options = topo_table,
 	.size = sizeof(struct topo_options),

@@ -108,9 +108,9 @@ static int check_options(const struct unlock_command_options *o)
 		 "--mirror wants the address of a repository, https://... or http://..."},
 		{o->tree && o->common.from,
 		 "--tree and --from exclude each other: a tree is judged without a machine"},
-		{o->common.from && !status, "--from goes with none of --sources, --download and "
-					    "--probe: they look at this very "
-					    "system"},
+		{o->common.from && !status,
+		 "--from goes with none of --sources, --download and --probe: they look at this "
+		 "very system"},
 		{o->common.from && o->apply,
 		 "--apply with --from: nothing is ever written by what a recording says"},
 		{!o->tree && (o->explain || o->diff || o->revert),
@@ -276,14 +276,13 @@ const struct command command_unlock = {
 		"Without an option: says what each card of the machine needs for peer-to-peer over "
 		"PCIe (nothing, module options, an edited driver, or what would have to change "
 		"first), and whether it is in force. With --download or --sources: looks whether "
-		"the driver, "
-		"edited, can be brought into this system, and prints each step; with --apply it "
-		"edits the sources, builds them, and carries the steps out, each written down "
-		"before it is done, and all taken back when one fails. No file of a package is "
-		"changed, and no module is unloaded. With --tree: only edits sources. Places in "
-		"them are found by structure, and all are checked before a byte is written; a tree "
-		"that is not as released is refused. Without --apply nothing is changed. Exit "
-		"status 1: there is something to do.",
+		"the driver, edited, can be brought into this system, and prints each step; with "
+		"--apply it edits the sources, builds them, and carries the steps out, each "
+		"written down before it is done, and all taken back when one fails. No file of a "
+		"package is changed, and no module is unloaded. With --tree: only edits sources. "
+		"Places in them are found by structure, and all are checked before a byte is "
+		"written; a tree that is not as released is refused. Without --apply nothing is "
+		"changed. Exit status 1: there is something to do.",
 	.options = unlock_table,
 	.size = sizeof(struct unlock_command_options),
 	.run = run_unlock,

@@ -31,8 +31,8 @@ const struct command command_worker = {
 	.name = "worker",
 	.args = "[FD]",
 	.summary = "serve devices to the onehop that started this",
-	.about = "Opens devices and does what comes over the socket FD (3). onehop starts it "
-		 "itself.",
+	.about =
+		"Opens devices and does what comes over the socket FD (3). onehop starts it itself.",
 	.options = worker_table,
 	.size = sizeof(struct worker_options),
 	.max_args = 1,

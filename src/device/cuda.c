@@ -38,10 +38,11 @@ static int may_open(const char *root)
 			continue;
 		if (i == 0)
 			return err_set(ENODEV, "no GPU for CUDA: the nvidia module is not loaded");
-		return err_set(ENODEV,
-			       "no GPU for CUDA: %s is missing, and opening CUDA would try to make "
-			       "it (nvidia-modprobe -u -c 0 does)",
-			       needed[i]);
+		return err_set(
+			ENODEV,
+			"no GPU for CUDA: %s is missing, and opening CUDA would try to make it "
+			"(nvidia-modprobe -u -c 0 does)",
+			needed[i]);
 	}
 	return 0;
 }

@@ -142,10 +142,10 @@ static int get(struct rendezvous *r, int rank, void *data, size_t size, uint64_t
 	int err = receive_all(fd, &f, sizeof(f), deadline);
 
 	if (err == 0 && (f.round != r->round || f.size != size))
-		return err_set(EPROTO,
-			       "rank %d at '%s' sends %u bytes in round %u, rank %d wants %zu "
-			       "in round %u",
-			       rank, r->key, f.size, f.round, r->rank, size, r->round);
+		return err_set(
+			EPROTO,
+			"rank %d at '%s' sends %u bytes in round %u, rank %d wants %zu in round %u",
+			rank, r->key, f.size, f.round, r->rank, size, r->round);
 	if (err == 0)
 		err = receive_all(fd, data, size, deadline);
 	return err < 0 ? lost(r, rank, err) : 0;

@@ -651,9 +651,9 @@ int worker_kill(struct device_set *s, uint64_t limit_us)
 	struct worker *w = worker_of(s);
 
 	if (kill_within(w, limit_us) < 0)
-		return err_set(ETIMEDOUT,
-			       "worker %d (devices %s) was killed but does not end: it hangs "
-			       "in the kernel",
-			       (int)w->named_pid, w->devices);
+		return err_set(
+			ETIMEDOUT,
+			"worker %d (devices %s) was killed but does not end: it hangs in the kernel",
+			(int)w->named_pid, w->devices);
 	return 0;
 }

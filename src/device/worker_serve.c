@@ -378,10 +378,11 @@ static int check_socket(int fd)
 	socklen_t size = sizeof(type);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type != SOCK_SEQPACKET)
-		return err_set(EINVAL,
-			       "file descriptor %d is not a worker's socket; onehop starts "
-			       "its workers itself",
-			       fd);
+		return err_set(
+			EINVAL,
+			"file descriptor %d is not a worker's socket; onehop starts its workers "
+			"itself",
+			fd);
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return err_sys(errno, "file descriptor %d", fd);
 	return 0;

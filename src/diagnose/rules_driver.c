@@ -18,8 +18,7 @@ static const struct other_driver {
 } other_drivers[] = {
 	{"nouveau", "nouveau", "the kernel's own open driver, which knows neither CUDA nor P2P",
 	 "install NVIDIA's driver; it blacklists nouveau in /etc/modprobe.d (\"blacklist "
-	 "nouveau\", "
-	 "\"options nouveau modeset=0\"), then rebuild the initramfs and reboot"},
+	 "nouveau\", \"options nouveau modeset=0\"), then rebuild the initramfs and reboot"},
 	{"nova_core", "nova_core",
 	 "the kernel's new open driver, which knows neither CUDA nor P2P yet",
 	 "put \"blacklist nova_core\" into a file in /etc/modprobe.d, rebuild the initramfs and "
@@ -34,8 +33,7 @@ static const struct other_driver unknown_driver = {
 	NULL, NULL, "which is not NVIDIA's driver",
 	"unbind it: echo the GPU's address into unbind of that driver's folder in "
 	"/sys/bus/pci/drivers, load nvidia (`modprobe nvidia`) where it is not loaded, and echo "
-	"the "
-	"address into /sys/bus/pci/drivers/nvidia/bind"};
+	"the address into /sys/bus/pci/drivers/nvidia/bind"};
 
 /* NULL: no driver but NVIDIA's, or none, holds the GPU for the host. */
 static const struct other_driver *other_driver(const struct rule_run *run, const struct gpu *g)
@@ -58,8 +56,8 @@ static const char *other_remedy(struct rule_run *run, const struct other_driver 
 		return o->remedy;
 	return run_text(
 		run,
-		"put \"blacklist %s\" into a file in /etc/modprobe.d, rebuild the initramfs "
-		"and reboot",
+		"put \"blacklist %s\" into a file in /etc/modprobe.d, rebuild the initramfs and "
+		"reboot",
 		o->module);
 }
 
@@ -82,10 +80,11 @@ static const char *load_remedy(struct rule_run *run)
 	struct fact_str version = version_on_disk(&run->m->driver);
 
 	if (fact_known(version))
-		return run_text(run,
-				"`modprobe nvidia` (version %s is installed); if that fails, "
-				"the kernel log says why",
-				version.value);
+		return run_text(
+			run,
+			"`modprobe nvidia` (version %s is installed); if that fails, the kernel "
+			"log says why",
+			version.value);
 	return run->rule->remedy;
 }
 
@@ -132,8 +131,8 @@ static void add_torn(struct rule_run *run, const char *line, size_t n)
 			(int)(line + n - blank - 1), blank + 1);
 	finding_remedy(
 		run, f,
-		"`sudo dkms install --force %.*s -k %s`, then `sudo modprobe nvidia`; where "
-		"onehop unlock brought it in, `sudo onehop undo` puts the packaged driver back",
+		"`sudo dkms install --force %.*s -k %s`, then `sudo modprobe nvidia`; where onehop "
+		"unlock brought it in, `sudo onehop undo` puts the packaged driver back",
 		(int)(blank - line), line, fact_str_or(run->m->kernel.release, "KERNEL"));
 	evidence_yes_no(run, f, "module nvidia loaded", run->m->driver.loaded);
 }
@@ -163,10 +162,11 @@ static enum verdict probe_bound(struct rule_run *run)
 					o->is);
 			finding_remedy(run, f, "%s", other_remedy(run, o));
 		} else if (gpu_has_fault(run->m, g, DEVICE_NO_DRIVER)) {
-			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-					"GPU%zu is bound to no driver although the nvidia module "
-					"is loaded; the module refused it, or was told to leave it",
-					g->index);
+			f = finding_add(
+				run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"GPU%zu is bound to no driver although the nvidia module is "
+				"loaded; the module refused it, or was told to leave it",
+				g->index);
 		} else {
 			continue;
 		}
@@ -190,10 +190,9 @@ static void propose_bound(struct rule_run *run, struct change_set *out)
 					.kind = CHANGE_MODULE_BLACKLIST,
 					.lifetime = CHANGE_KEPT,
 					.target = o->module,
-					.reason = run_text(run,
-							   "%s then leaves the GPUs to NVIDIA's "
-							   "driver",
-							   o->module),
+					.reason = run_text(
+						run, "%s then leaves the GPUs to NVIDIA's driver",
+						o->module),
 					.cost = "without NVIDIA's driver installed a screen on "
 						"these GPUs stays at what the firmware set up",
 				});
@@ -209,8 +208,8 @@ static const char *bind_commands(struct rule_run *run, const struct gpu *g)
 	const char *load = fact_is(run->m->driver.loaded, 1) ? "" : "`modprobe nvidia`, ";
 
 	return run_text(run,
-			"%s`echo > /sys/bus/pci/devices/%s/driver_override`, "
-			"`echo %s > /sys/bus/pci/drivers/nvidia/bind`",
+			"%s`echo > /sys/bus/pci/devices/%s/driver_override`, `echo %s > "
+			"/sys/bus/pci/drivers/nvidia/bind`",
 			load, g->pci->name, g->pci->name);
 }
 
@@ -221,15 +220,17 @@ static enum verdict probe_passthrough(struct rule_run *run)
 
 		if (!gpu_has_fault(run->m, g, DEVICE_SET_ASIDE))
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"GPU%zu is bound to %s: set aside for a virtual machine, so the "
-				"host cannot use it",
-				g->index, g->pci->driver.value);
-		finding_remedy(run, f,
-			       "leave it, if a guest has it; else: `echo %s > "
-			       "/sys/bus/pci/drivers/%s/unbind`, %s, and take its id out of "
-			       "vfio-pci.ids= or /etc/modprobe.d",
-			       g->pci->name, g->pci->driver.value, bind_commands(run, g));
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			"GPU%zu is bound to %s: set aside for a virtual machine, so the host "
+			"cannot use it",
+			g->index, g->pci->driver.value);
+		finding_remedy(
+			run, f,
+			"leave it, if a guest has it; else: `echo %s > "
+			"/sys/bus/pci/drivers/%s/unbind`, %s, and take its id out of vfio-pci.ids= "
+			"or /etc/modprobe.d",
+			g->pci->name, g->pci->driver.value, bind_commands(run, g));
 		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
@@ -268,13 +269,14 @@ static enum verdict probe_alive(struct rule_run *run)
 
 		if (!cold && !gpu_has_fault(run->m, g, DEVICE_OFF_BUS))
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				lost   ? "GPU%zu is lost, says the driver: it has fallen off the "
-					 "bus, or answers no more"
-				: cold ? "GPU%zu is in D3cold: it has no power and answers nothing"
-				       : "GPU%zu answers no configuration read (all ones): it has "
-					 "fallen off the bus",
-				g->index);
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			lost   ? "GPU%zu is lost, says the driver: it has fallen off the bus, or "
+				 "answers no more"
+			: cold ? "GPU%zu is in D3cold: it has no power and answers nothing"
+			       : "GPU%zu answers no configuration read (all ones): it has fallen "
+				 "off the bus",
+			g->index);
 		if (cold && !lost) {
 			f->severity = SEVERITY_INFO;
 			finding_remedy(run, f,
@@ -319,8 +321,8 @@ static enum verdict probe_listed(struct rule_run *run)
 			continue;
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"GPU%zu is bound to nvidia, and NVML does not list it: neither CUDA "
-			"nor NCCL sees it from here",
+			"GPU%zu is bound to nvidia, and NVML does not list it: neither CUDA nor "
+			"NCCL sees it from here",
 			g->index);
 		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
@@ -395,20 +397,19 @@ static struct finding *report_library(struct rule_run *run, enum library_fit fit
 {
 	const struct nvidia_driver *d = &run->m->driver;
 	bool nvml_fits = fact_known(d->nvml_library) && !driver_nvml_differs(d);
-	struct finding *f =
-		finding_add(run, fit == LIBRARY_MAY_FIT ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN,
-			    "driver", "the loaded module is %s, %s %s: %s", d->module_version.value,
-			    fit == LIBRARY_FITS ? "NVML's library is"
-			    : nvml_fits         ? "CUDA's library is"
-						: "the user-space libraries are",
-			    fit == LIBRARY_FITS ? d->nvml_library.value : d->library_version.value,
-			    fit == LIBRARY_FITS
-				    ? "NVML refuses to start, and so do nvidia-smi and NCCL"
-			    : fit == LIBRARY_MAY_FIT
-				    ? "CUDA refuses to start, unless this is the library of "
-				      "the compatibility package (cuda-compat)"
-			    : nvml_fits ? "CUDA refuses to start"
-					: "CUDA and NVML refuse to start");
+	struct finding *f = finding_add(
+		run, fit == LIBRARY_MAY_FIT ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN, "driver",
+		"the loaded module is %s, %s %s: %s", d->module_version.value,
+		fit == LIBRARY_FITS ? "NVML's library is"
+		: nvml_fits         ? "CUDA's library is"
+				    : "the user-space libraries are",
+		fit == LIBRARY_FITS ? d->nvml_library.value : d->library_version.value,
+		fit == LIBRARY_FITS ? "NVML refuses to start, and so do nvidia-smi and NCCL"
+		: fit == LIBRARY_MAY_FIT
+			? "CUDA refuses to start, unless this is the library of the compatibility "
+			  "package (cuda-compat)"
+		: nvml_fits ? "CUDA refuses to start"
+			    : "CUDA and NVML refuse to start");
 
 	if (fit != LIBRARY_REFUSES)
 		f->severity = SEVERITY_WARNING;
@@ -430,16 +431,18 @@ static enum verdict probe_library(struct rule_run *run)
 	f = report_library(run, fit);
 	if (differ(d->installed_version, d->module_version) &&
 	    !differ(d->installed_version, d->library_version))
-		finding_remedy(run, f,
-			       "the module on disk is %s already: reboot, or stop what uses the "
-			       "GPUs and reload: `modprobe -r nvidia_uvm nvidia_drm nvidia_modeset "
-			       "nvidia; modprobe nvidia`",
-			       d->installed_version.value);
+		finding_remedy(
+			run, f,
+			"the module on disk is %s already: reboot, or stop what uses the GPUs and "
+			"reload: `modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia; "
+			"modprobe nvidia`",
+			d->installed_version.value);
 	else if (is_kept_edited(d))
-		finding_remedy(run, f,
-			       "the module on disk is the one that onehop edited, of %s still: "
-			       "`sudo onehop undo`, and reboot; then `onehop unlock` for %s",
-			       d->installed_version.value, d->library_version.value);
+		finding_remedy(
+			run, f,
+			"the module on disk is the one that onehop edited, of %s still: `sudo "
+			"onehop undo`, and reboot; then `onehop unlock` for %s",
+			d->installed_version.value, d->library_version.value);
 	evidence_str(run, f, "module", d->module_version);
 	evidence_str(run, f, "library", d->library_version);
 	if (differ(d->library_version, d->nvml_library))
@@ -484,13 +487,14 @@ static enum verdict probe_installed(struct rule_run *run)
 				    d->installed_version.from);
 	if (!version && !flavor)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
-			"the kernel runs nvidia %s (%s), on disk is %s (%s): what was installed is "
-			"not in force",
-			fact_str_or(d->module_version, "of unknown version"),
-			fact_is(d->flavor, DRIVER_OPEN) ? "open" : "proprietary",
-			fact_str_or(d->installed_version, "another"),
-			is_open_license(d->installed_license) ? "open" : "proprietary");
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "driver",
+		"the kernel runs nvidia %s (%s), on disk is %s (%s): what was installed is not in "
+		"force",
+		fact_str_or(d->module_version, "of unknown version"),
+		fact_is(d->flavor, DRIVER_OPEN) ? "open" : "proprietary",
+		fact_str_or(d->installed_version, "another"),
+		is_open_license(d->installed_license) ? "open" : "proprietary");
 	evidence_str(run, f, "loaded module", d->module_version);
 	evidence_str(run, f, "module on disk", d->installed_version);
 	evidence_str(run, f, "licence of the module on disk", d->installed_license);
@@ -521,15 +525,15 @@ static void report_too_old(struct rule_run *run)
 			continue;
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"the open modules are loaded, but GPU%zu (%s) is older than Turing, "
-			"and only the proprietary modules drive it",
+			"the open modules are loaded, but GPU%zu (%s) is older than Turing, and "
+			"only the proprietary modules drive it",
 			g->index, fact_str_or(g->model, "10de device"));
 		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		finding_remedy(
 			run, f,
-			"install the proprietary modules of a release that still has this chip "
-			"(up to 580)");
+			"install the proprietary modules of a release that still has this chip (up "
+			"to 580)");
 		evidence_flavor(run, f);
 		evidence_str(run, f, "module", run->m->driver.module_version);
 	}
@@ -643,11 +647,12 @@ static const char *place_of_key(struct rule_run *run, const char *key)
 static void remedy_of_key(struct rule_run *run, struct finding *f, const char *key)
 {
 	if (run->m->modprobe_n && !place_of_key(run, key))
-		finding_remedy(run, f,
-			       "reboot: no file of modprobe.d sets %s any more, and the module "
-			       "runs with it since before; if it stays, rebuild the initramfs, "
-			       "which holds copies of these files",
-			       key);
+		finding_remedy(
+			run, f,
+			"reboot: no file of modprobe.d sets %s any more, and the module runs with "
+			"it since before; if it stays, rebuild the initramfs, which holds copies "
+			"of these files",
+			key);
 }
 
 /* ---- one code, one rule ---- */
@@ -731,10 +736,11 @@ static const char *chipset_remedy(struct rule_run *run, const struct pair_set *s
 		return run_text(run, "%s; do not set ForceP2P: %s",
 				move ? move : "let `onehop test` say what these cards can do",
 				not_forced);
-	return run_text(run,
-			"%s%sset NVreg_RegistryDwords=%s, which overrides the lists, then let "
-			"`onehop test` check that data arrives right",
-			move ? move : "", move ? "; or " : "", force_words(run));
+	return run_text(
+		run,
+		"%s%sset NVreg_RegistryDwords=%s, which overrides the lists, then let `onehop "
+		"test` check that data arrives right",
+		move ? move : "", move ? "; or " : "", force_words(run));
 }
 
 static const char *gpu_remedy(struct rule_run *run, const struct pair_set *set)
@@ -773,10 +779,11 @@ static enum verdict probe_generation(struct rule_run *run)
 					    FACT_WHY(card_compute_capability(g)));
 	if (!set.n)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_LIKELY, "GPUs",
-			"the GPUs of %s are of different generations: CUDA's library refuses such "
-			"pairs, whatever the kernel modules allow",
-			pair_set_text(run, &set));
+	f = finding_add(
+		run, CONFIDENCE_LIKELY, "GPUs",
+		"the GPUs of %s are of different generations: CUDA's library refuses such pairs, "
+		"whatever the kernel modules allow",
+		pair_set_text(run, &set));
 	f->pairs = set.n;
 	f->pair_map = set.in;
 	FOR_EACH_GPU (g, run) {
@@ -853,15 +860,16 @@ static const char *native_words(struct rule_run *run, int from)
 	const struct nvidia_driver *d = &run->m->driver;
 	bool early = fact_known(d->module_version) && driver_branch(d->module_version) < from;
 
-	return run_text(run,
-			"%s%s: from driver %d on the open modules have P2P through BAR1 for these "
-			"cards, and keys switch it on (`onehop unlock`); let `onehop test` check "
-			"then that data arrives right; BAR1 must cover the memory",
-			early ? run_text(run, "install driver %d or later", from)
-			: fact_is(d->flavor, DRIVER_PROPRIETARY)
-				? "replace the proprietary modules by the open ones of this version"
-				: "set the driver's keys",
-			early ? " with its open kernel modules" : "", from);
+	return run_text(
+		run,
+		"%s%s: from driver %d on the open modules have P2P through BAR1 for these cards, "
+		"and keys switch it on (`onehop unlock`); let `onehop test` check then that data "
+		"arrives right; BAR1 must cover the memory",
+		early ? run_text(run, "install driver %d or later", from)
+		: fact_is(d->flavor, DRIVER_PROPRIETARY)
+			? "replace the proprietary modules by the open ones of this version"
+			: "set the driver's keys",
+		early ? " with its open kernel modules" : "", from);
 }
 
 /* The release that has it as it is for all GPUs of the set; 0: some need an edit. */
@@ -888,11 +896,12 @@ static const char *unlock_words(struct rule_run *run)
 				   ? "replace the proprietary modules by open kernel modules"
 				   : "install open kernel modules";
 
-	return run_text(run,
-			"%s of this driver version, edited for P2P through BAR1: `onehop unlock` "
-			"says whether this machine can have it and how; let `onehop test` check "
-			"then that data arrives right; BAR1 must cover the memory",
-			with);
+	return run_text(
+		run,
+		"%s of this driver version, edited for P2P through BAR1: `onehop unlock` says "
+		"whether this machine can have it and how; let `onehop test` check then that data "
+		"arrives right; BAR1 must cover the memory",
+		with);
 }
 
 static enum verdict probe_geforce(struct rule_run *run)
@@ -994,8 +1003,8 @@ static enum verdict probe_forced(struct rule_run *run)
 			continue;
 		f = finding_add(
 			run, c, subject_gpu(run, g),
-			"ForceP2P=0x%llx makes the driver say yes for GPU%zu, but %s: copies "
-			"may go nowhere",
+			"ForceP2P=0x%llx makes the driver say yes for GPU%zu, but %s: copies may "
+			"go nowhere",
 			(unsigned long long)force, g->index, why);
 		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
@@ -1020,10 +1029,10 @@ static const char *lost_at_boot(struct rule_run *run)
 		int64_t force = driver_forced_p2p(&run->m->driver, g);
 
 		if (force)
-			return run_text(run,
-					"ForceP2P=0x%llx is set over a driver that lacks the "
-					"mechanism",
-					(unsigned long long)force);
+			return run_text(
+				run,
+				"ForceP2P=0x%llx is set over a driver that lacks the mechanism",
+				(unsigned long long)force);
 	}
 	return "the driver lacks the mechanism";
 }
@@ -1042,8 +1051,8 @@ static enum verdict probe_unlock_kept(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, "driver",
-		"the module that runs has BAR1 P2P on every chip, the one on disk has stubs: "
-		"after a reboot %s",
+		"the module that runs has BAR1 P2P on every chip, the one on disk has stubs: after "
+		"a reboot %s",
 		lost_at_boot(run));
 	evidence_yes_no(run, f, "the module that runs has BAR1 P2P on every chip",
 			d->bar1_p2p.loaded);
@@ -1079,11 +1088,11 @@ static enum verdict probe_force_type(struct rule_run *run)
 		return unknown_fact(run, "the driver's registry keys", d->registry_dwords.from);
 	if (!asks_for_nvlink(run))
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
-			"RMForceP2PType=2 asks driver %s for NVLink only: the value meant BAR1 "
-			"until 570 and was renumbered in 575%s",
-			d->module_version.value,
-			served ? "; it connects every pair all the same" : "");
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "driver",
+		"RMForceP2PType=2 asks driver %s for NVLink only: the value meant BAR1 until 570 "
+		"and was renumbered in 575%s",
+		d->module_version.value, served ? "; it connects every pair all the same" : "");
 	if (served)
 		f->severity = SEVERITY_INFO;
 	remedy_of_key(run, f, "RMForceP2PType");
@@ -1125,10 +1134,11 @@ static enum verdict probe_mig(struct rule_run *run)
 
 		if (!gpu_has_fault(run->m, g, DEVICE_MIG))
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"GPU%zu is split by MIG: no instance of it reaches another GPU, "
-				"over NVLink or PCIe",
-				g->index);
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			"GPU%zu is split by MIG: no instance of it reaches another GPU, over "
+			"NVLink or PCIe",
+			g->index);
 		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		finding_remedy(run, f, "when no job uses it: `nvidia-smi -i %s -mig 0`",
@@ -1213,8 +1223,9 @@ const struct rule rules_driver[] = {
 		.id = "gpu-excluded",
 		.title = "The driver leaves no GPU out",
 		.why = "An excluded GPU is visible on the bus, yet no program can use it.",
-		.remedy = "take its UUID out of NVreg_ExcludedGpus in /etc/modprobe.d and reload "
-			  "the module",
+		.remedy =
+			"take its UUID out of NVreg_ExcludedGpus in /etc/modprobe.d and reload the "
+			"module",
 		.reference = "kernel-open/nvidia/nv-reg.h, NVreg_ExcludedGpus",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -1225,8 +1236,7 @@ const struct rule rules_driver[] = {
 		.id = "gpu-alive",
 		.title = "Every GPU answers on the bus",
 		.why = "A GPU that has fallen off the bus is lost until a reset or power cycle, "
-		       "and "
-		       "jobs that share it hang.",
+		       "and jobs that share it hang.",
 		.remedy = "look for Xid 79 in the kernel log; power-cycle the machine, then check "
 			  "power cables, seating and riser",
 		.reference = "PCIe 6.0, 2.3.2 (all ones for an unsupported request); NVIDIA Xid 79",
@@ -1275,8 +1285,7 @@ const struct rule rules_driver[] = {
 		.id = "driver-open-modules",
 		.title = "The open modules are loaded where only they work",
 		.why = "Blackwell runs on the open modules only; BAR1 P2P on GeForce can be had "
-		       "only "
-		       "by editing them; dma-buf export is theirs alone.",
+		       "only by editing them; dma-buf export is theirs alone.",
 		.remedy = "install the open modules of the same version (Debian: "
 			  "nvidia-open-kernel-dkms; Ubuntu: nvidia-driver-NNN-open; run file: "
 			  "--kernel-module-type=open) and reboot",
@@ -1293,9 +1302,9 @@ const struct rule rules_driver[] = {
 		       "by model and release: every transfer goes through host memory. The code "
 		       "that it answers (mostly CNS) blames the chipset, which is not at fault.",
 		.remedy = "install open kernel modules of this driver version, edited for P2P "
-			  "through BAR1: `onehop unlock` says whether this machine can have it "
-			  "and how; let `onehop test` check then that data arrives right; BAR1 "
-			  "must cover the memory",
+			  "through BAR1: `onehop unlock` says whether this machine can have it and "
+			  "how; let `onehop test` check then that data arrives right; BAR1 must "
+			  "cover the memory",
 		.reference = P2P_CAPS,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -1307,15 +1316,15 @@ const struct rule rules_driver[] = {
 		.id = "p2p-chipset",
 		.title = "The driver accepts the chipset for P2P (no CNS)",
 		.why = "CNS means that NVIDIA's lists of chipsets and CPUs lack this one. "
-		       "Transfers "
-		       "go through host memory.",
+		       "Transfers go through host memory.",
 		.remedy =
 			"move both GPUs below one PCIe switch, where the lists are not asked; or, "
 			"for cards that have P2P over PCIe (docs/support.md), set "
 			"NVreg_RegistryDwords=\"ForceP2P=0x211\" (0x11 before driver 565), then "
 			"let `onehop test` check that data arrives right",
-		.reference = P2P_CAPS " NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED; "
-				      "src/kernel/gpu/bus/p2p_caps.c (CPU types RYZEN, XEON_SPR)",
+		.reference = P2P_CAPS
+		" NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED; src/kernel/gpu/bus/p2p_caps.c (CPU types "
+		"RYZEN, XEON_SPR)",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.predicts = true,
@@ -1328,8 +1337,8 @@ const struct rule rules_driver[] = {
 		.why = "GNS comes from the cards' own firmware or from their combination: P2P is "
 		       "offered between cards of one generation only.",
 		.remedy = "pair cards of the same model; nothing on the host changes this answer",
-		.reference = P2P_CAPS " NVML_P2P_STATUS_GPU_NOT_SUPPORTED; "
-				      "aikitoria/open-gpu-kernel-modules#40",
+		.reference = P2P_CAPS
+		" NVML_P2P_STATUS_GPU_NOT_SUPPORTED; aikitoria/open-gpu-kernel-modules#40",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.predicts = true,
@@ -1340,8 +1349,7 @@ const struct rule rules_driver[] = {
 		.id = "p2p-generation",
 		.title = "All GPUs are of one generation",
 		.why = "CUDA pairs cards of one generation only. The kernel modules may allow "
-		       "more, "
-		       "so that their answer misleads.",
+		       "more, so that their answer misleads.",
 		.remedy = "pair cards of one generation, or leave the odd one out "
 			  "(CUDA_VISIBLE_DEVICES)",
 		.reference = "aikitoria/open-gpu-kernel-modules#12, #28, #40",
@@ -1368,8 +1376,7 @@ const struct rule rules_driver[] = {
 		.id = "p2p-regkey",
 		.title = "No registry key switches P2P off (no DR)",
 		.why = "DR means that somebody, or a vendor's default, disabled P2P in the "
-		       "driver's "
-		       "settings.",
+		       "driver's settings.",
 		.remedy = "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d (or set "
 			  "0x211; 0x11 before driver 565), rebuild the initramfs and reload the "
 			  "module",
@@ -1404,9 +1411,8 @@ const struct rule rules_driver[] = {
 		.remedy = "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d until the "
 			  "mechanism is there (see rules p2p-geforce and bar1-small), then let "
 			  "`onehop test` check that data arrives right",
-		.reference = "open-gpu-kernel-modules kernel_bif.c "
-			     "_kbifInitRegistryOverrides, p2p_caps.c "
-			     "_kp2pCapsCheckStatusOverridesForPcie; "
+		.reference = "open-gpu-kernel-modules kernel_bif.c _kbifInitRegistryOverrides, "
+			     "p2p_caps.c _kp2pCapsCheckStatusOverridesForPcie; "
 			     "tinygrad/open-gpu-kernel-modules#16",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -1421,9 +1427,10 @@ const struct rule rules_driver[] = {
 		.title = "The edited module is also the one on disk",
 		.why = "A package upgrade, or DKMS for a new kernel, brings NVIDIA's module back. "
 		       "The options that force P2P stay, and then force it over nothing.",
-		.remedy = "before the next boot: build the edited modules for the version on disk "
-			  "(onehop unlock prints how), or take ForceP2P out of "
-			  "NVreg_RegistryDwords in /etc/modprobe.d",
+		.remedy =
+			"before the next boot: build the edited modules for the version on disk "
+			"(onehop unlock prints how), or take ForceP2P out of NVreg_RegistryDwords "
+			"in /etc/modprobe.d",
 		.reference = "open-gpu-kernel-modules g_kern_bus_nvoc.c; modprobe(8)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,

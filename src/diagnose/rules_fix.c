@@ -233,13 +233,14 @@ static struct finding *report_lost(struct rule_run *run, const struct applied *a
 		"a power cut the first start may still use the old files",
 		name, a->fix);
 
-	finding_remedy(run, f,
-		       a->kind == APPLIED_KERNEL_PARAMETER
-			       ? "start the machine once more; if it stays so, see which boot "
-				 "entry is used, and with which command line"
-			       : "start the machine once more; if it stays so, look for a stale "
-				 "copy of modprobe.d in the initramfs, and for a later line that "
-				 "sets the same option (`modprobe -c`)");
+	finding_remedy(
+		run, f,
+		a->kind == APPLIED_KERNEL_PARAMETER
+			? "start the machine once more; if it stays so, see which boot entry is "
+			  "used, and with which command line"
+			: "start the machine once more; if it stays so, look for a stale copy of "
+			  "modprobe.d in the initramfs, and for a later line that sets the same "
+			  "option (`modprobe -c`)");
 	return f;
 }
 
@@ -260,20 +261,22 @@ static struct finding *report_trial(struct rule_run *run, const struct applied *
 				a->fix);
 		finding_remedy(run, f, "reboot to try it");
 	} else if (fact_is(parameter_effect(run, a).in_effect, 1)) {
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject,
-				"%s (fix %u) is on trial in this boot: the next boot goes without "
-				"it, unless it is confirmed",
-				name, a->fix);
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject,
+			"%s (fix %u) is on trial in this boot: the next boot goes without it, "
+			"unless it is confirmed",
+			name, a->fix);
 		finding_remedy(run, f, "`onehop fix --confirm`");
 	} else {
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject,
-				"the trial boot was not confirmed: the machine runs without %s, as "
-				"before",
-				name);
-		finding_remedy(run, f,
-			       "`onehop undo %u` takes back the rest of it; to try it once more: "
-			       "`onehop fix --apply`",
-			       a->fix);
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject,
+			"the trial boot was not confirmed: the machine runs without %s, as before",
+			name);
+		finding_remedy(
+			run, f,
+			"`onehop undo %u` takes back the rest of it; to try it once more: `onehop "
+			"fix --apply`",
+			a->fix);
 	}
 	return f;
 }

@@ -38,9 +38,10 @@ static enum verdict probe_virtual_machine(struct rule_run *run)
 	if (fact_absent(hypervisor))
 		return VERDICT_OK;
 	if (has_pcie_pairs(run)) {
-		f = finding_add(run, CONFIDENCE_CERTAIN, "host",
-				"in this virtual machine the PCI tree is the hypervisor's; ACS and "
-				"IOMMU of the host cannot be seen from here");
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, "host",
+			"in this virtual machine the PCI tree is the hypervisor's; ACS and IOMMU "
+			"of the host cannot be seen from here");
 	} else {
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, "host",
@@ -131,8 +132,7 @@ static enum verdict probe_shm_size(struct rule_run *run)
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, "/dev/shm",
 		small ? "/dev/shm has %s; NCCL wants about %s for %zu GPUs without peer access"
-		      : "/dev/shm has %s left; NCCL wants about %s for %zu GPUs without peer "
-			"access",
+		      : "/dev/shm has %s left; NCCL wants about %s for %zu GPUs without peer access",
 		run_bytes(run, (uint64_t)(small ? l->shm_bytes : l->shm_free_bytes).value),
 		run_bytes(run, (uint64_t)needed), run->m->gpu_n);
 	evidence_bytes(run, f, "size of /dev/shm", l->shm_bytes);
@@ -174,14 +174,13 @@ static enum verdict probe_memlock(struct rule_run *run)
 		return rule_unknown(run, "the limit of locked memory: %s", FACT_WHY(soft));
 	if (soft.value < 0 || soft.value >= MEMLOCK_ENOUGH)
 		return VERDICT_OK;
-	f = finding_add(run, fact_is(run->m->root, 1) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN,
-			"memlock",
-			"a process may lock %s of memory; RDMA registration of host buffers beyond "
-			"that fails with 'Cannot allocate memory'%s",
-			run_bytes(run, (uint64_t)soft.value),
-			fact_is(run->m->root, 1)
-				? " (root itself is exempt, programs of others are not)"
-				: "");
+	f = finding_add(
+		run, fact_is(run->m->root, 1) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, "memlock",
+		"a process may lock %s of memory; RDMA registration of host buffers beyond that "
+		"fails with 'Cannot allocate memory'%s",
+		run_bytes(run, (uint64_t)soft.value),
+		fact_is(run->m->root, 1) ? " (root itself is exempt, programs of others are not)"
+					 : "");
 	if (fact_is(run->m->root, 1))
 		f->severity = SEVERITY_INFO;
 	evidence_bytes(run, f, "RLIMIT_MEMLOCK, soft", soft);
@@ -212,8 +211,8 @@ static void propose_memlock(struct rule_run *run, struct change_set *out)
 		(struct change){
 			.kind = CHANGE_MEMLOCK,
 			.lifetime = CHANGE_KEPT,
-			.reason = "programs may then register as much memory with a NIC as they "
-				  "need",
+			.reason =
+				"programs may then register as much memory with a NIC as they need",
 			.cost = "any user's process may lock all memory of the machine",
 			.apart = is_guess(run),
 		});
@@ -246,12 +245,14 @@ static enum verdict probe_acs_override(struct rule_run *run)
 		enum severity severity;
 		const char *what;
 	} said[] = {
-		[OVERRIDE_UNSEEN] = {CONFIDENCE_LIKELY, SEVERITY_WARNING,
-				     "a stock kernel ignores it; a patched one pretends isolation "
-				     "that the hardware does not give"},
-		[OVERRIDE_IN_FORCE] = {CONFIDENCE_CERTAIN, SEVERITY_WARNING,
-				       "this kernel is patched to honour it: IOMMU groups look "
-				       "isolated where the hardware is not"},
+		[OVERRIDE_UNSEEN] =
+			{CONFIDENCE_LIKELY, SEVERITY_WARNING,
+			 "a stock kernel ignores it; a patched one pretends isolation that the "
+			 "hardware does not give"},
+		[OVERRIDE_IN_FORCE] =
+			{CONFIDENCE_CERTAIN, SEVERITY_WARNING,
+			 "this kernel is patched to honour it: IOMMU groups look isolated where "
+			 "the hardware is not"},
 		[OVERRIDE_IGNORED] = {CONFIDENCE_CERTAIN, SEVERITY_INFO,
 				      "this kernel does not know it and ignores it"},
 	};
@@ -265,10 +266,11 @@ static enum verdict probe_acs_override(struct rule_run *run)
 	if (!text_has_word(cmdline.value, "pcie_acs_override="))
 		return VERDICT_OK;
 	state = override_seen(run, &line);
-	f = finding_add(run, said[state].confidence, "pcie_acs_override=",
-			"the kernel was started with pcie_acs_override=: %s, and no ACS bit that "
-			"redirects peer traffic is cleared by it",
-			said[state].what);
+	f = finding_add(
+		run, said[state].confidence, "pcie_acs_override=",
+		"the kernel was started with pcie_acs_override=: %s, and no ACS bit that redirects "
+		"peer traffic is cleared by it",
+		said[state].what);
 	f->severity = said[state].severity;
 	evidence_str(run, f, "command line", cmdline);
 	if (line)
@@ -340,8 +342,7 @@ static enum verdict probe_headers(struct rule_run *run)
 	if (fact_known(k->release))
 		finding_remedy(run, f,
 			       "Debian, Ubuntu: `apt install linux-headers-%s`; Fedora, RHEL: `dnf "
-			       "install "
-			       "kernel-devel-%s`",
+			       "install kernel-devel-%s`",
 			       release, release);
 	return VERDICT_OK;
 }
@@ -369,8 +370,8 @@ static enum verdict probe_lockdown(struct rule_run *run)
 	else
 		f = finding_add(
 			run, CONFIDENCE_LIKELY, "kernel",
-			"Secure Boot is on: modules without a signature that the firmware or "
-			"the machine owner key knows may be refused");
+			"Secure Boot is on: modules without a signature that the firmware or the "
+			"machine owner key knows may be refused");
 	evidence_word(run, f, "lockdown", k->lockdown, words, sizeof(words) / sizeof(words[0]));
 	evidence_yes_no(run, f, "Secure Boot on", k->secure_boot);
 	return VERDICT_OK;
@@ -420,10 +421,9 @@ const struct rule rules_host[] = {
 		.id = "virtual-machine",
 		.title = "The machine is not a guest, so its PCI tree is the real one",
 		.why = "A hypervisor shows each GPU below a port of its own making. Distances, ACS "
-		       "and "
-		       "IOMMU that decide over peer traffic are the host's and stay hidden, and "
-		       "the "
-		       "driver may refuse P2P because it does not know the emulated chipset.",
+		       "and IOMMU that decide over peer traffic are the host's and stay hidden, "
+		       "and the driver may refuse P2P because it does not know the emulated "
+		       "chipset.",
 		.remedy = "judge ACS, IOMMU and Resizable BAR on the host: run onehop there",
 		.reference = "noonghunna/club-3090#884; NVIDIA/nccl documentation, NCCL_TOPO_FILE",
 		.severity = SEVERITY_INFO,
@@ -435,13 +435,10 @@ const struct rule rules_host[] = {
 		.id = "container",
 		.title = "onehop runs on the host, not in a container",
 		.why = "A container may lack device nodes, has its own /dev/shm and network, and "
-		       "no "
-		       "kernel log. CUDA's peer access needs every GPU visible in each process, "
-		       "and "
-		       "NCCL takes two containers with different /dev/shm for two machines.",
+		       "no kernel log. CUDA's peer access needs every GPU visible in each process, "
+		       "and NCCL takes two containers with different /dev/shm for two machines.",
 		.remedy = "show every container all GPUs (--gpus all) and share /dev/shm "
-			  "(--ipc=host); "
-			  "run onehop on the host for what is hidden here",
+			  "(--ipc=host); run onehop on the host for what is hidden here",
 		.reference = "NVIDIA/nccl#324",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -453,12 +450,10 @@ const struct rule rules_host[] = {
 		.title = "/dev/shm has room for NCCL's shared segments",
 		.why = "Where GPUs have no peer access, NCCL lets them talk through segments in "
 		       "/dev/shm, one for each connection and channel. Without room its start "
-		       "fails "
-		       "with 'No space left on device'; Docker's default is 64 MiB.",
+		       "fails with 'No space left on device'; Docker's default is 64 MiB.",
 		.remedy =
 			"start the container with `--shm-size=1g` (or `--ipc=host`); in Kubernetes "
-			"mount "
-			"a volume of medium Memory at /dev/shm",
+			"mount a volume of medium Memory at /dev/shm",
 		.reference = "pytorch/ci-infra#490, NVIDIA/nccl#290",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -469,8 +464,7 @@ const struct rule rules_host[] = {
 		.id = "shm-writable",
 		.title = "/dev/shm can be written",
 		.why = "NCCL makes its shared segments as files in /dev/shm and fails at once if "
-		       "it "
-		       "may not.",
+		       "it may not.",
 		.remedy = "chmod 1777 /dev/shm",
 		.reference = "NVIDIA/nccl#328",
 		.severity = SEVERITY_WARNING,
@@ -482,8 +476,7 @@ const struct rule rules_host[] = {
 		.id = "memlock",
 		.title = "Processes may lock enough memory for RDMA",
 		.why = "Memory that a NIC reads or writes is locked, and the kernel counts it "
-		       "against "
-		       "RLIMIT_MEMLOCK.",
+		       "against RLIMIT_MEMLOCK.",
 		.remedy = "put '* soft memlock unlimited' and '* hard memlock unlimited' into "
 			  "/etc/security/limits.d/rdma.conf and log in again; for services "
 			  "LimitMEMLOCK=infinity",
@@ -498,12 +491,11 @@ const struct rule rules_host[] = {
 		.id = "acs-override",
 		.title = "pcie_acs_override= is not on the kernel's command line",
 		.why = "Stock kernels do not have this parameter. Kernels patched for it only "
-		       "pretend "
-		       "that devices are isolated: a guest then reaches memory that it must not, "
-		       "and "
-		       "peer traffic is redirected as before.",
-		.remedy = "take it off the command line; acs-redirect and acs-root-port say how "
-			  "ACS redirects are cleared",
+		       "pretend that devices are isolated: a guest then reaches memory that it "
+		       "must not, and peer traffic is redirected as before.",
+		.remedy =
+			"take it off the command line; acs-redirect and acs-root-port say how ACS "
+			"redirects are cleared",
 		.reference = "Linux Documentation/admin-guide/kernel-parameters.txt "
 			     "(pci=disable_acs_redir)",
 		.severity = SEVERITY_WARNING,
@@ -515,8 +507,7 @@ const struct rule rules_host[] = {
 		.id = "kernel-compiler",
 		.title = "The compiler that built the kernel is installed",
 		.why = "Kernel modules are built with the kernel's own flags; a compiler of "
-		       "another "
-		       "major version may not know them, or builds what the kernel refuses.",
+		       "another major version may not know them, or builds what the kernel refuses.",
 		.remedy = "install the compiler that built the kernel",
 		.reference = "Linux Documentation/kbuild/modules.rst",
 		.severity = SEVERITY_INFO,
@@ -528,8 +519,7 @@ const struct rule rules_host[] = {
 		.id = "kernel-headers",
 		.title = "The headers of the running kernel are installed",
 		.why = "Without them neither the vendor's driver nor an edited one can be built "
-		       "for "
-		       "this kernel.",
+		       "for this kernel.",
 		.remedy = "install the headers of the running kernel",
 		.reference = "Linux Documentation/kbuild/modules.rst",
 		.severity = SEVERITY_INFO,
@@ -541,11 +531,9 @@ const struct rule rules_host[] = {
 		.id = "secure-boot",
 		.title = "Secure Boot and lockdown leave modules and setpci alone",
 		.why = "Under lockdown a module that you built yourself is not loaded, and a "
-		       "register "
-		       "that setpci claims to have written is unchanged.",
+		       "register that setpci claims to have written is unchanged.",
 		.remedy = "sign the modules and enrol the key (`mokutil --import`), read registers "
-			  "back "
-			  "after setpci, or switch Secure Boot off in firmware setup",
+			  "back after setpci, or switch Secure Boot off in firmware setup",
 		.reference = "man 7 kernel_lockdown",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,

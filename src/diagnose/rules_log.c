@@ -212,8 +212,8 @@ static void report_unknown_xid(struct rule_run *run, const struct log_group *g)
 		g->code < 0 ? "Xid without a number" : run_text(run, "Xid %" PRId64, g->code);
 	struct finding *f = finding_add(
 		run, CONFIDENCE_POSSIBLE, subject_device(run, g->pci),
-		"%s %s: onehop does not know this code; whether peer traffic is touched "
-		"cannot be told from it",
+		"%s %s: onehop does not know this code; whether peer traffic is touched cannot be "
+		"told from it",
 		number, how_often(run, g));
 
 	show_lines(run, f, g);
@@ -256,13 +256,14 @@ static void report_half_unlock(struct rule_run *run, const struct log_group *g,
 {
 	const struct gpu *gpu = gpu_of(run, g->pci);
 	const char *lacks = unlock_lacks(run, gpu, overflow != NULL);
-	struct finding *f =
-		finding_add(run, CONFIDENCE_LIKELY, subject_device(run, g->pci),
-			    "Xid %" PRId64 " with %s %s: P2P is switched on, but the page "
-			    "table entries that lead to the peer are of a kind that the hardware "
-			    "refuses; copies report success and change nothing%s%s",
-			    g->code, xid_find(g->code)->proof_text, how_often(run, g),
-			    lacks ? ": " : "", lacks ? lacks : "");
+	struct finding *f = finding_add(
+		run, CONFIDENCE_LIKELY, subject_device(run, g->pci),
+		"Xid %" PRId64
+		" with %s %s: P2P is switched on, but the page table entries that lead to the peer "
+		"are of a kind that the hardware refuses; copies report success and change "
+		"nothing%s%s",
+		g->code, xid_find(g->code)->proof_text, how_often(run, g), lacks ? ": " : "",
+		lacks ? lacks : "");
 
 	show_lines(run, f, g);
 	if (overflow)
@@ -329,8 +330,8 @@ static enum verdict probe_half_unlock(struct rule_run *run)
 		struct finding *f = finding_add(
 			run, CONFIDENCE_POSSIBLE, "nvidia module",
 			"the driver wrote a value into a page table entry that its field cannot "
-			"hold: "
-			"an address of a peer does not fit the kind of mapping that was chosen");
+			"hold: an address of a peer does not fit the kind of mapping that was "
+			"chosen");
 
 		finding_evidence(run, f, "kernel log: %s", overflow->text);
 	}
@@ -546,8 +547,7 @@ static const struct log_sign {
 	 NULL,
 	 CONFIDENCE_CERTAIN,
 	 "the driver refused to map a peer: the peer's memory does not begin at an address that "
-	 "this "
-	 "mapping needs (often 512 MiB)"},
+	 "this mapping needs (often 512 MiB)"},
 	{"bar-invalid",
 	 PROOF_GPU_NO_BAR,
 	 {NULL},
@@ -646,10 +646,8 @@ const struct rule rules_log[] = {
 		.id = "unlock-half-done",
 		.title = "Peer mappings of an edited driver are of a kind that the hardware takes",
 		.why = "A driver that was edited to allow P2P must also write page table entries "
-		       "that "
-		       "fit peer memory behind BAR1. Where only the permission was edited, CUDA "
-		       "says "
-		       "yes, copies look fast, and the data never arrives.",
+		       "that fit peer memory behind BAR1. Where only the permission was edited, "
+		       "CUDA says yes, copies look fast, and the data never arrives.",
 		.remedy = "install an edit that covers the mapping for this driver version, or the "
 			  "vendor's modules again; do not use P2P until a data check passes",
 		.reference = "tinygrad/open-gpu-kernel-modules (550.54.15-p2p); Xid 31",
@@ -690,8 +688,7 @@ const struct rule rules_log[] = {
 		.id = "xid-bus",
 		.title = "Every GPU stayed on its PCIe link (no Xid 79 or its like)",
 		.why = "A GPU that drops off PCIe takes all its pairs with it, and whoever waits "
-		       "for "
-		       "it hangs.",
+		       "for it hangs.",
 		.remedy = "reseat the card, its riser and its power cables",
 		.reference = XID_CATALOG,
 		.severity = SEVERITY_ERROR,
@@ -716,10 +713,10 @@ const struct rule rules_log[] = {
 		.title = "The log tells of no NVSwitch errors (SXid)",
 		.why = "A fatal switch error stops all traffic over that switch until GPUs and "
 		       "switches are reset together.",
-		.remedy = "look the number up in the Fabric Manager User Guide; after a fatal one "
-			  "reset "
-			  "GPUs and switches together (`nvidia-smi -r` without -i) and restart "
-			  "nvidia-fabricmanager",
+		.remedy =
+			"look the number up in the Fabric Manager User Guide; after a fatal one "
+			"reset GPUs and switches together (`nvidia-smi -r` without -i) and restart "
+			"nvidia-fabricmanager",
 		.reference = "NVIDIA Fabric Manager User Guide, SXid errors",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
@@ -754,8 +751,7 @@ const struct rule rules_log[] = {
 		.id = "xid-fault",
 		.title = "No program's access was refused by a GPU (no Xid 13, 31 or alike)",
 		.why = "Mostly a bug of the program; but a peer mapping that leads nowhere ends "
-		       "the "
-		       "same way, so the line's engine and address matter.",
+		       "the same way, so the line's engine and address matter.",
 		.remedy = "restart the program; if only peer copies do it, mistrust the mapping",
 		.reference = XID_CATALOG,
 		.severity = SEVERITY_WARNING,
@@ -767,8 +763,7 @@ const struct rule rules_log[] = {
 		.id = "xid-other",
 		.title = "The log holds no other Xid",
 		.why = "Display, video and power errors do not touch peer traffic by themselves, "
-		       "but "
-		       "tell that something is wrong with the card.",
+		       "but tell that something is wrong with the card.",
 		.remedy = "note driver version and the whole line, and look it up in NVIDIA's Xid "
 			  "catalog",
 		.reference = XID_CATALOG,
@@ -782,8 +777,7 @@ const struct rule rules_log[] = {
 		.title = "No PCIe link lost packets (no uncorrected AER errors)",
 		.why = "Data is gone, not repeated: copies hang or deliver wrong values.",
 		.remedy = "reseat card and riser, clean the contacts, try a lower link speed in "
-			  "firmware "
-			  "setup; after ACS violations see rule acs-redirect",
+			  "firmware setup; after ACS violations see rule acs-redirect",
 		.reference = "Linux Documentation/PCI/pcieaer-howto.rst; PCI Express 6.0, 6.2",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
@@ -794,8 +788,7 @@ const struct rule rules_log[] = {
 		.id = "aer-corrected",
 		.title = "PCIe links do not repeat packets (few corrected AER errors)",
 		.why = "Each corrected error costs a repetition; many mean a marginal riser, slot "
-		       "or "
-		       "speed and come before uncorrected ones.",
+		       "or speed and come before uncorrected ones.",
 		.remedy =
 			"reseat card and riser, use a shorter or better riser, or set the slot one "
 			"generation lower in firmware setup",
@@ -809,8 +802,7 @@ const struct rule rules_log[] = {
 		.id = "bar-assignment",
 		.title = "The kernel found room for every BAR",
 		.why = "A GPU whose BAR has no address does not work; one whose BAR1 had to stay "
-		       "small "
-		       "cannot show its memory to peers.",
+		       "small cannot show its memory to peers.",
 		.remedy = "switch 'Above 4G Decoding' on in firmware setup, or boot with "
 			  "pci=realloc=on (and pci=hpmmioprefsize=SIZE below hot-plug ports)",
 		.reference = "Linux Documentation/admin-guide/kernel-parameters.txt (pci=realloc); "
@@ -837,8 +829,7 @@ const struct rule rules_log[] = {
 		.title = "The driver could start every GPU",
 		.why = "A GPU that does not start has no pairs.",
 		.remedy = "reboot; check that firmware files and module are of one version, then "
-			  "power "
-			  "and slot",
+			  "power and slot",
 		.reference = "src/nvidia/arch/nvalloc/unix/src/osinit.c of "
 			     "NVIDIA/open-gpu-kernel-modules",
 		.severity = SEVERITY_ERROR,
@@ -850,8 +841,7 @@ const struct rule rules_log[] = {
 		.id = "iova-leftover",
 		.title = "The driver found no peer mappings that outlived their owner",
 		.why = "Edited drivers map a peer's BAR1 through the IOMMU and may miss to undo it "
-		       "when "
-		       "a process ends. Known, and harmless as far as anybody saw.",
+		       "when a process ends. Known, and harmless as far as anybody saw.",
 		.remedy = "nothing now; boot with iommu=pt to avoid such mappings",
 		.reference = "tinygrad/open-gpu-kernel-modules#29, #38",
 		.severity = SEVERITY_INFO,
@@ -863,12 +853,11 @@ const struct rule rules_log[] = {
 		.id = "api-mismatch",
 		.title = "User space found the kernel module of its own version",
 		.why = "The module refuses every library of another version: CUDA and NVML do not "
-		       "work "
-		       "at all until both are the same.",
+		       "work at all until both are the same.",
 		.remedy = "reboot, or unload and load the modules; after an update rebuild the "
 			  "initramfs",
-		.reference = "src/nvidia/arch/nvalloc/unix/src/osapi.c of "
-			     "NVIDIA/open-gpu-kernel-modules",
+		.reference =
+			"src/nvidia/arch/nvalloc/unix/src/osapi.c of NVIDIA/open-gpu-kernel-modules",
 		.severity = SEVERITY_WARNING, /* the state now is another rule's */
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_LOG,
@@ -880,8 +869,7 @@ const struct rule rules_log[] = {
 		.why = "A driver or nvidia-peermem that you built yourself is not loaded then.",
 		.remedy =
 			"sign the modules and enrol the key (`mokutil --import`), or switch Secure "
-			"Boot "
-			"off in firmware setup",
+			"Boot off in firmware setup",
 		.reference = "Linux Documentation/admin-guide/module-signing.rst",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,

@@ -202,18 +202,18 @@ static void evidence_log(struct rule_run *run, struct finding *f, const struct p
 /* A log does not say for sure what made NCCL choose; `onehop log` weighs what it holds. */
 static void report_staged(struct rule_run *run, const struct refused *r)
 {
-	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, "NCCL",
-					"NCCL was seen not to use P2P for %s, up to %s apart, "
-					"although the driver allows it",
-					pair_set_text(run, &r->pairs), nccl_path_word(r->farthest));
+	struct finding *f = finding_add(
+		run, CONFIDENCE_CERTAIN, "NCCL",
+		"NCCL was seen not to use P2P for %s, up to %s apart, although the driver allows it",
+		pair_set_text(run, &r->pairs), nccl_path_word(r->farthest));
 
 	finish_level(run, f, r);
 	evidence_log(run, f, &r->pairs);
 	if (r->farthest <= r->limit)
 		finding_remedy(
 			run, f,
-			"give the log to onehop log, which says why; NCCL_P2P_LEVEL does not "
-			"help: NCCL uses P2P up to %s apart without it",
+			"give the log to onehop log, which says why; NCCL_P2P_LEVEL does not help: "
+			"NCCL uses P2P up to %s apart without it",
 			nccl_path_word(r->limit));
 	else
 		finding_remedy(
@@ -282,8 +282,8 @@ static void weigh_seen_beyond(struct rule_run *run, struct finding *f, enum nccl
 		f->severity = SEVERITY_INFO;
 		f->sentence = run_text(
 			run,
-			"%s; yet it was seen to use P2P for GPU%zu->GPU%zu (%s): a setting of "
-			"that run went beyond",
+			"%s; yet it was seen to use P2P for GPU%zu->GPU%zu (%s): a setting of that "
+			"run went beyond",
 			f->sentence, i, j, l->from);
 		return;
 	}
@@ -367,10 +367,10 @@ static enum verdict level_unknown(struct rule_run *run, const struct refused *su
 		if (fact_unknown(p->nvlinks))
 			return rule_unknown(run, "whether NVLink joins GPU%zu and GPU%zu: %s", i, j,
 					    FACT_WHY(p->nvlinks));
-		return rule_unknown(run,
-				    "how far GPU%zu and GPU%zu are apart: no PCIe path is known "
-				    "between them",
-				    i, j);
+		return rule_unknown(
+			run,
+			"how far GPU%zu and GPU%zu are apart: no PCIe path is known between them",
+			i, j);
 	}
 	return VERDICT_OK;
 }
@@ -445,10 +445,11 @@ static void propose_level(struct rule_run *run, struct change_set *out)
 	if (!propose_wanted(run))
 		return;
 	if (level_loc(run))
-		propose_by_hand(run, out, subject_setting(run, set),
-				"unset NCCL_P2P_LEVEL there, or set it to the distance of the "
-				"pairs; %s leaves none",
-				set->value);
+		propose_by_hand(
+			run, out, subject_setting(run, set),
+			"unset NCCL_P2P_LEVEL there, or set it to the distance of the pairs; %s "
+			"leaves none",
+			set->value);
 	else if (level == NCCL_PATH_N)
 		return;
 	else if (set)
@@ -462,10 +463,11 @@ static void propose_level(struct rule_run *run, struct change_set *out)
 				.lifetime = CHANGE_LASTING,
 				.name = "NCCL_P2P_LEVEL",
 				.new = nccl_path_word(level),
-				.reason = run_text(run,
-						   "NCCL then uses P2P between GPUs that are up to "
-						   "%s apart, as the driver allows",
-						   nccl_path_word(level)),
+				.reason = run_text(
+					run,
+					"NCCL then uses P2P between GPUs that are up to %s apart, "
+					"as the driver allows",
+					nccl_path_word(level)),
 				.cost = level == NCCL_PATH_SYS ? COST_SYS : NULL,
 			});
 }
@@ -629,8 +631,8 @@ static enum verdict probe_level_name(struct rule_run *run)
 		meant = level_meant(s->value);
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-			"%s=%s is no level that NCCL knows: it is ignored, with no message in "
-			"the log, and the default stays",
+			"%s=%s is no level that NCCL knows: it is ignored, with no message in the "
+			"log, and the default stays",
 			s->name, s->value);
 		show_setting(run, f, s);
 		if (meant)
@@ -684,8 +686,8 @@ static enum verdict probe_level_number(struct rule_run *run)
 			continue;
 		f = finding_add(
 			run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
-			"%s=%s means %s to NCCL; a guide that prints the scale the other way "
-			"round calls it %s",
+			"%s=%s means %s to NCCL; a guide that prints the scale the other way round "
+			"calls it %s",
 			s->name, s->value, nccl_path_word(level), nccl_path_word(guide));
 		if (guide < level || !level_too_narrow(run, s->name, level))
 			f->severity = SEVERITY_INFO;
@@ -868,10 +870,10 @@ static enum verdict probe_topo_file(struct rule_run *run)
 		s->value);
 	show_setting(run, f, s);
 	if (fact_known(run->m->kernel.hypervisor))
-		finding_evidence(run, f,
-				 "guest of %s: providers ship such a file for their own "
-				 "machine types",
-				 run->m->kernel.hypervisor.value);
+		finding_evidence(
+			run, f,
+			"guest of %s: providers ship such a file for their own machine types",
+			run->m->kernel.hypervisor.value);
 	return VERDICT_OK;
 }
 
@@ -904,8 +906,8 @@ const struct rule rules_nccl[] = {
 		.title = "NCCL uses P2P for every pair for which the driver allows it",
 		.why = "NCCL has a distance of its own beyond which it copies through host memory, "
 		       "whatever the driver allows. From 2.23 on it ends at PCIe switches (PXB); "
-		       "only "
-		       "AMD machines with two GPUs go further. Its PHB includes nvidia-smi's NODE.",
+		       "only AMD machines with two GPUs go further. Its PHB includes nvidia-smi's "
+		       "NODE.",
 		.remedy = "set NCCL_P2P_LEVEL to the distance of the pairs (SYS for all), and "
 			  "measure with and without it",
 		.reference = NCCL_PATHS_C "; NVIDIA/nccl#1829, #2080",
@@ -919,8 +921,7 @@ const struct rule rules_nccl[] = {
 		.id = "nccl-p2p-disabled",
 		.title = "P2P is not switched off for NCCL",
 		.why = "NCCL_P2P_DISABLE=1 outweighs NCCL_P2P_LEVEL. It is a common stopgap that "
-		       "stays "
-		       "in scripts after its cause is gone.",
+		       "stays in scripts after its cause is gone.",
 		.remedy = "unset NCCL_P2P_DISABLE; if that hangs, look at rules acs-redirect and "
 			  "iommu-translating",
 		.reference = NCCL_ENV,
@@ -933,8 +934,7 @@ const struct rule rules_nccl[] = {
 		.id = "nccl-number",
 		.title = "NCCL variables that take a number hold one",
 		.why = "NCCL reads them with strtoll: 'true', 'on' and 'yes' are 0, '4M' is 4, "
-		       "'010' is "
-		       "8, and no warning is printed.",
+		       "'010' is 8, and no warning is printed.",
 		.remedy = "write a decimal number; 1 for yes",
 		.reference = NCCL_PARAM_C,
 		.severity = SEVERITY_WARNING,
@@ -957,8 +957,7 @@ const struct rule rules_nccl[] = {
 		.id = "nccl-level-name",
 		.title = "NCCL knows the levels that are set",
 		.why = "Levels are compared letter by letter: LOC, NVL, PIX, PXB, PHB, SYS. Lower "
-		       "case, "
-		       "NODE and typing errors are dropped, and the log does not say so.",
+		       "case, NODE and typing errors are dropped, and the log does not say so.",
 		.remedy = "write one of LOC, NVL, PIX, PXB, PHB, SYS",
 		.reference = NCCL_PATHS_C " (ncclGetLevel)",
 		.severity = SEVERITY_WARNING,
@@ -970,8 +969,8 @@ const struct rule rules_nccl[] = {
 		.id = "nccl-level-number",
 		.title = "NCCL levels are written by name",
 		.why = "Numbers are an old form: 0 LOC, 1 PIX, 2 PXB, 3 PHB, 4 and 5 SYS. A guide "
-		       "prints "
-		       "them in the reverse order, so that 1, meant as SYS, allows the least.",
+		       "prints them in the reverse order, so that 1, meant as SYS, allows the "
+		       "least.",
 		.remedy = "write the name of the level",
 		.reference = NCCL_PATHS_C " (levelsOldToNew)",
 		.severity = SEVERITY_WARNING,
@@ -1028,8 +1027,7 @@ const struct rule rules_nccl[] = {
 		.id = "nccl-ignore-disabled",
 		.title = "NCCL says where P2P is refused",
 		.why = "NCCL_IGNORE_DISABLED_P2P hides that NVLink or P2P does not work, and the "
-		       "speed is "
-		       "lost in silence.",
+		       "speed is lost in silence.",
 		.remedy = "unset NCCL_IGNORE_DISABLED_P2P",
 		.reference = NCCL_PATHS_C,
 		.severity = SEVERITY_WARNING,
@@ -1041,8 +1039,7 @@ const struct rule rules_nccl[] = {
 		.id = "nccl-topo-file",
 		.title = "NCCL finds the machine's wiring by itself",
 		.why = "A file made for another machine type, or for several nodes, sends traffic "
-		       "over "
-		       "the wrong devices.",
+		       "over the wrong devices.",
 		.remedy = "unset NCCL_TOPO_FILE unless the file was made for exactly this machine "
 			  "type",
 		.reference = "Azure/azurehpc-health-checks#142; " NCCL_ENV,
@@ -1055,8 +1052,7 @@ const struct rule rules_nccl[] = {
 		.id = "nccl-proto",
 		.title = "LL128 is not forced on PCIe",
 		.why = "NVIDIA's guide warns of corrupted data where LL128 is forced on platforms "
-		       "that do "
-		       "not support it.",
+		       "that do not support it.",
 		.remedy = "unset NCCL_PROTO",
 		.reference = NCCL_ENV " (NCCL_PROTO)",
 		.severity = SEVERITY_WARNING,

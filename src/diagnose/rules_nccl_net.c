@@ -147,10 +147,10 @@ static void gid_remedy(struct rule_run *run, struct finding *f, const struct ncc
 			       "set NCCL_IB_GID_INDEX=%" PRId64 "; with NCCL 2.21 or newer %s",
 			       index, unset);
 	else
-		finding_remedy(run, f,
-			       "with NCCL 2.21 or newer %s: no index is right at every port, here "
-			       "it is %u",
-			       unset, right->index);
+		finding_remedy(
+			run, f,
+			"with NCCL 2.21 or newer %s: no index is right at every port, here it is %u",
+			unset, right->index);
 }
 
 /* Why it is this index where nobody set it. */
@@ -212,8 +212,8 @@ static enum verdict probe_gid_index(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
-		"NCCL_IB_GID_INDEX=%s is fixed by hand; NCCL from 2.21 on picks the v2 GID of "
-		"each port by itself, and an index moves when addresses change",
+		"NCCL_IB_GID_INDEX=%s is fixed by hand; NCCL from 2.21 on picks the v2 GID of each "
+		"port by itself, and an index moves when addresses change",
 		s->value);
 	f->severity = SEVERITY_INFO;
 	show_setting(run, f, s);
@@ -241,8 +241,8 @@ static enum verdict probe_ib_disabled(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		"NCCL leaves the machine's RDMA devices alone and talks to other machines over "
-		"TCP sockets");
+		"NCCL leaves the machine's RDMA devices alone and talks to other machines over TCP "
+		"sockets");
 	if (!active_port_of(run, "InfiniBand"))
 		f->severity = SEVERITY_INFO;
 	show_setting(run, f, s);
@@ -308,10 +308,11 @@ static enum verdict probe_ib_hca(struct rule_run *run)
 			return VERDICT_OK;
 	FOR_EACH_RDMA (d, run)
 		names = list_ports(run, names, d);
-	f = finding_add(run, CONFIDENCE_LIKELY, subject_setting(run, s),
-			"NCCL_IB_HCA=%s leaves NCCL no RDMA port of this machine (%s): NCCL falls "
-			"back to TCP sockets",
-			s->value, names);
+	f = finding_add(
+		run, CONFIDENCE_LIKELY, subject_setting(run, s),
+		"NCCL_IB_HCA=%s leaves NCCL no RDMA port of this machine (%s): NCCL falls back to "
+		"TCP sockets",
+		s->value, names);
 	show_setting(run, f, s);
 	return VERDICT_OK;
 }
@@ -343,8 +344,8 @@ static enum verdict probe_gdr_level(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		"NCCL_NET_GDR_LEVEL=%s keeps NCCL from GPUDirect RDMA on %zu of %zu pairs of "
-		"a GPU and a NIC, for which it would use it by default",
+		"NCCL_NET_GDR_LEVEL=%s keeps NCCL from GPUDirect RDMA on %zu of %zu pairs of a GPU "
+		"and a NIC, for which it would use it by default",
 		s->value, forbidden, pairs);
 	show_setting(run, f, s);
 	return VERDICT_OK;
@@ -385,8 +386,7 @@ const struct rule rules_nccl_net[] = {
 		.why = "RoCE v2 is routed by the address behind the GID. With a v1, link-local or "
 		       "empty entry connections end with completion status 12 (retries exceeded).",
 		.remedy = "with NCCL 2.21 or newer unset NCCL_IB_GID_INDEX; before, set it to the "
-			  "index "
-			  "of the v2 GID of the IPv4 address (show_gids)",
+			  "index of the v2 GID of the IPv4 address (show_gids)",
 		.reference = "NVIDIA/nccl#426, src/transport/net_ib (ncclIbGetGidIndex); " NCCL_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -396,8 +396,7 @@ const struct rule rules_nccl_net[] = {
 	{
 		.id = "nccl-ib-disabled",
 		.title = "NCCL may use the RDMA devices",
-		.why = "Sockets are several times slower, and there is no GPUDirect RDMA over "
-		       "them.",
+		.why = "Sockets are several times slower, and there is no GPUDirect RDMA over them.",
 		.remedy = "unset NCCL_IB_DISABLE",
 		.reference = NCCL_ENV,
 		.severity = SEVERITY_WARNING,
@@ -446,8 +445,7 @@ const struct rule rules_nccl_net[] = {
 		.id = "nccl-old-peermem",
 		.title = "NCCL is new enough to find nvidia-peermem",
 		.why = "Up to 2.22.3 NCCL knows only the sysfs entry of the old nv_peer_mem; one "
-		       "run "
-		       "fell from 180 to 10 GB/s.",
+		       "run fell from 180 to 10 GB/s.",
 		.remedy = "use NCCL 2.23.4 or newer",
 		.reference = "NVIDIA/nccl#1676",
 		.severity = SEVERITY_WARNING,

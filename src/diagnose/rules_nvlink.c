@@ -93,10 +93,11 @@ static void report_all_down(struct rule_run *run)
 	FOR_EACH_GPU (g, run)
 		if (!links_known(g) || active_links(g))
 			return;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "NVLink",
-			"no NVLink of any of the %zu GPUs is active, although the machine has an "
-			"NVSwitch fabric",
-			run->m->gpu_n);
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "NVLink",
+		"no NVLink of any of the %zu GPUs is active, although the machine has an NVSwitch "
+		"fabric",
+		run->m->gpu_n);
 	f->pairs = run->m->gpu_n * (run->m->gpu_n - 1);
 	FOR_EACH_GPU (g, run)
 		finding_evidence(run, f, "GPU%zu: links %s inactive (NVML NvLinkState)", g->index,
@@ -211,8 +212,7 @@ const struct rule rules_nvlink[] = {
 		.title = "Every GPU has as many NVLinks up as its peers",
 		.why = "Missing links cost their share of bandwidth, or send the pair over PCIe.",
 		.remedy = "look for NVLink lines and Xid 74 in the kernel log; seat the bridge or "
-			  "the "
-			  "module again, power-cycle, then exchange it",
+			  "the module again, power-cycle, then exchange it",
 		.reference =
 			"nvml.h nvmlDeviceGetNvLinkState; NVIDIA/nccl#340; cards without a bridge: "
 			"NVIDIA/NVSentinel#1481",
@@ -239,8 +239,7 @@ const struct rule rules_nvlink[] = {
 		.id = "fabric-manager-version",
 		.title = "The fabric manager is of the driver's version",
 		.why = "It checks for the very same version and stops otherwise; the fabric then "
-		       "stays "
-		       "down after the next reboot.",
+		       "stays down after the next reboot.",
 		.remedy = "install nvidia-fabricmanager of the driver's version",
 		.reference = "Fabric Manager User Guide, \"Installing Fabric Manager\"; "
 			     "NVIDIA/gpu-operator#544",

@@ -270,10 +270,10 @@ static void report_slow(struct rule_run *run, const struct slow *s, double media
 	f->pairs = s->pairs.n;
 	finding_names_pairs(run, f, &s->pairs);
 	if (evidence_causes(run, f, s))
-		finding_remedy(run, f,
-			       "fix what may slow these pairs down (-v lists it), then measure "
-			       "again on an "
-			       "idle machine");
+		finding_remedy(
+			run, f,
+			"fix what may slow these pairs down (-v lists it), then measure again on "
+			"an idle machine");
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
 		struct rate_yardstick y;
@@ -499,13 +499,11 @@ const struct rule rules_observed[] = {
 		.id = "observed-run",
 		.title = "The run or test that was recorded ended well",
 		.why = "What ended a job stands before everything that makes it slow. CUDA's "
-		       "errors are met "
-		       "by one rank; the others then wait for it, time out and abort, so that "
-		       "most lines "
-		       "of such a log tell of what followed.",
+		       "errors are met by one rank; the others then wait for it, time out and "
+		       "abort, so that most lines of such a log tell of what followed.",
 		.remedy = "mend what the finding names first, and look at the logs of all ranks",
-		.reference = "onehop-log(1); NCCL src/include/checks.h; PyTorch "
-			     "ProcessGroupNCCL.cpp",
+		.reference =
+			"onehop-log(1); NCCL src/include/checks.h; PyTorch ProcessGroupNCCL.cpp",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_RUN,
 		.probe = probe_run,
@@ -524,11 +522,11 @@ const struct rule rules_observed[] = {
 		.id = "observed-fails",
 		.title = "Every transfer that was tested passed",
 		.why = "What failed once will fail again; no register outweighs it. Programs that "
-		       "do not check their data go on with wrong values, and one that waits for "
-		       "a transfer may wait forever.",
+		       "do not check their data go on with wrong values, and one that waits for a "
+		       "transfer may wait forever.",
 		.remedy = "keep jobs off these pairs (NCCL_P2P_DISABLE=1), look at the other "
-			  "findings and the "
-			  "kernel log, and run onehop test, which says what goes wrong",
+			  "findings and the kernel log, and run onehop test, which says what goes "
+			  "wrong",
 		.reference = "onehop-test(1)",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
@@ -541,11 +539,11 @@ const struct rule rules_observed[] = {
 		.id = "observed-refused",
 		.title = "CUDA granted peer access to every pair that was tested",
 		.why = "No data are lost: programs are told, and CUDA copies through host memory "
-		       "instead, "
-		       "slower and with the host's memory in use. Kernels cannot reach the other "
-		       "GPU at all.",
-		.remedy = "look at the other findings; where none says why, look at what the "
-			  "program saw: CUDA_VISIBLE_DEVICES, a container, MIG",
+		       "instead, slower and with the host's memory in use. Kernels cannot reach "
+		       "the other GPU at all.",
+		.remedy =
+			"look at the other findings; where none says why, look at what the program "
+			"saw: CUDA_VISIBLE_DEVICES, a container, MIG",
 		.reference = "CUDA driver API, cuDeviceCanAccessPeer",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
@@ -558,14 +556,12 @@ const struct rule rules_observed[] = {
 		.id = "observed-no-gain",
 		.title = "Copies with P2P on are faster than the same with P2P off",
 		.why = "CUDA may grant access and the copies still go through host memory, or P2P "
-		       "takes a way "
-		       "that is slower than that: then it gains nothing. Held against each other "
-		       "are figures "
-		       "of one result; where the rates are alike, tiny transfers decide.",
-		.remedy =
-			"run onehop test and onehop bench p2p: they show whether the data arrive "
-			"at the other "
-			"GPU, and what each way brings; if it stays, leave P2P off for these pairs",
+		       "takes a way that is slower than that: then it gains nothing. Held against "
+		       "each other are figures of one result; where the rates are alike, tiny "
+		       "transfers decide.",
+		.remedy = "run onehop test and onehop bench p2p: they show whether the data arrive "
+			  "at the other GPU, and what each way brings; if it stays, leave P2P off "
+			  "for these pairs",
 		.reference = "onehop-compare(1)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -574,18 +570,18 @@ const struct rule rules_observed[] = {
 	},
 	{
 		.id = "observed-slow",
-		.title = "Copies that were measured reach 60 % of what their path should give, "
-			 "each way",
+		.title =
+			"Copies that were measured reach 60 % of what their path should give, each "
+			"way",
 		.why = "Peer traffic then takes another way than the shortest, shares it, or loses "
-		       "packets; "
-		       "collectives go at the pace of the slowest pair. Healthy pairs reach 85 % "
-		       "and more of it, between sockets of what their CPUs pass.",
+		       "packets; collectives go at the pace of the slowest pair. Healthy pairs "
+		       "reach 85 % and more of it, between sockets of what their CPUs pass.",
 		.remedy =
 			"measure again on an idle machine (onehop bench p2p); if it stays, look at "
-			"link "
-			"errors (rule aer-corrected), link speed under load, and the payload size",
-		.reference = "PCIe 6.0, 2.2 and 3.6 (overhead of packets and links); "
-			     "onehop-bench-p2p(1)",
+			"link errors (rule aer-corrected), link speed under load, and the payload "
+			"size",
+		.reference =
+			"PCIe 6.0, 2.2 and 3.6 (overhead of packets and links); onehop-bench-p2p(1)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TWO_GPUS,

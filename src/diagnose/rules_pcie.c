@@ -265,14 +265,13 @@ static void report_chipset(struct rule_run *run, const struct gpu *g)
 	if (at)
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"GPU%zu sits behind the %s (bridge %s): it shares the chipset's link "
-			"to the CPU with USB, disks and network",
+			"GPU%zu sits behind the %s (bridge %s): it shares the chipset's link to "
+			"the CPU with USB, disks and network",
 			g->index, c->name, at->name);
 	else
 		f = finding_add(run, CONFIDENCE_POSSIBLE, subject_gpu(run, g),
 				"root port %s over GPU%zu has %" PRId64
-				" lanes: a slot of the chipset "
-				"or an M.2 adapter, no graphics slot",
+				" lanes: a slot of the chipset or an M.2 adapter, no graphics slot",
 				root->name, g->index, width_cap(root).value);
 	f->pci = g->pci;
 	f->pairs = 2 * (run->m->gpu_n - 1);
@@ -503,8 +502,8 @@ static const char *firmware_sentence(struct rule_run *run, const struct bar1 *b)
 		return "it was placed below 4 GiB: Above 4G Decoding is off in the firmware setup";
 	return run_text(
 		run,
-		"the firmware gave the root port above a window of %s, which just holds the "
-		"small BAR1 (%s are needed): Resizable BAR is off in the firmware setup",
+		"the firmware gave the root port above a window of %s, which just holds the small "
+		"BAR1 (%s are needed): Resizable BAR is off in the firmware setup",
 		run_bytes(run, b->window), run_bytes(run, b->need));
 }
 
@@ -512,8 +511,7 @@ static const char *firmware_sentence(struct rule_run *run, const struct bar1 *b)
 static const char *failed_sentence(struct rule_run *run, const struct bar1 *b)
 {
 	return run_text(run,
-			"the driver was told to enlarge it (NVreg_EnableResizableBar=1), "
-			"which %s",
+			"the driver was told to enlarge it (NVreg_EnableResizableBar=1), which %s",
 			b->failure->says);
 }
 
@@ -591,9 +589,9 @@ static const char *without_realloc(struct rule_run *run)
 	if (!text_has_word(cmdline, "pci=realloc") && !text_has_word(cmdline, "pci=realloc=on"))
 		return NULL;
 	return "pci=realloc is on the kernel command line already, so the firmware has to give the "
-	       "room: switch on " FIRMWARE_SETTINGS ", raise \"MMIO High Size\" (\"MMIOH\") where "
-	       "there is one, or update the firmware; below a hot-plug port "
-	       "pci=hpmmioprefsize=64G";
+	       "room: switch on " FIRMWARE_SETTINGS
+	       ", raise \"MMIO High Size\" (\"MMIOH\") where there is one, or update the firmware; "
+	       "below a hot-plug port pci=hpmmioprefsize=64G";
 }
 
 void bar_room_remedy(struct rule_run *run, struct finding *f)
@@ -601,10 +599,11 @@ void bar_room_remedy(struct rule_run *run, struct finding *f)
 	const char *set = without_realloc(run);
 
 	if (is_virtual(run))
-		finding_remedy(run, f,
-			       "on the host of this virtual machine first: give the guest a larger "
-			       "window for PCI devices (" GUEST_WINDOW ")%s",
-			       set ? "" : "; then start the guest's kernel with pci=realloc=on");
+		finding_remedy(
+			run, f,
+			"on the host of this virtual machine first: give the guest a larger window "
+			"for PCI devices (" GUEST_WINDOW ")%s",
+			set ? "" : "; then start the guest's kernel with pci=realloc=on");
 	else if (set)
 		finding_remedy(run, f, "%s", set);
 }
@@ -624,25 +623,27 @@ static void small_remedy(struct rule_run *run, struct finding *f, const struct b
 	bool unseen = !b->failure && !fact_is(run->m->log_read, 1);
 
 	if (fact_is(run->m->driver.resizable_bar, 1))
-		finding_remedy(run, f,
-			       "NVreg_EnableResizableBar=1 is set already; in the firmware setup "
-			       "switch on " FIRMWARE_SETTINGS "%s",
-			       unseen ? "; the kernel log, which was not read, says what stopped "
-					"the driver (\"BAR 1: no space\", \"NVRM: BAR resizing\")"
-				      : "");
+		finding_remedy(
+			run, f,
+			"NVreg_EnableResizableBar=1 is set already; in the firmware setup switch "
+			"on " FIRMWARE_SETTINGS "%s",
+			unseen ? "; the kernel log, which was not read, says what stopped the "
+				 "driver (\"BAR 1: no space\", \"NVRM: BAR resizing\")"
+			       : "");
 	else if (l)
-		finding_remedy(run, f,
-			       "%s:%u sets NVreg_EnableResizableBar=1 already, and the module that "
-			       "runs was loaded without it: rebuild the initramfs and reboot",
-			       l->file, l->line);
+		finding_remedy(
+			run, f,
+			"%s:%u sets NVreg_EnableResizableBar=1 already, and the module that runs "
+			"was loaded without it: rebuild the initramfs and reboot",
+			l->file, l->line);
 	else if (is_virtual(run))
 		finding_remedy(
 			run, f,
 			"put \"options nvidia NVreg_EnableResizableBar=1\" into "
-			"/etc/modprobe.d/nvidia-rebar.conf, rebuild the initramfs and reboot: "
-			"the driver then enlarges BAR1 when it starts, as the capability that "
-			"this virtual machine sees allows. If BAR1 stays small, it has to be "
-			"enlarged on the host");
+			"/etc/modprobe.d/nvidia-rebar.conf, rebuild the initramfs and reboot: the "
+			"driver then enlarges BAR1 when it starts, as the capability that this "
+			"virtual machine sees allows. If BAR1 stays small, it has to be enlarged "
+			"on the host");
 }
 
 /*
@@ -728,12 +729,11 @@ static bool is_out_of_reach(const struct gpu *g, const struct gpu *peer)
 static void report_high(struct rule_run *run, const struct gpu *g, const struct gpu *peer)
 {
 	const struct pci_bar *bar = pci_gpu_bar1(g->pci);
-	struct finding *f =
-		finding_add(run, CONFIDENCE_LIKELY, subject_gpu(run, g),
-			    "BAR1 of GPU%zu ends at 0x%" PRIx64
-			    ", beyond the %d bits that GPU%zu reaches: the "
-			    "driver cannot map it for that card",
-			    g->index, bar->start + bar->size - 1, card_dma_bits(peer), peer->index);
+	struct finding *f = finding_add(
+		run, CONFIDENCE_LIKELY, subject_gpu(run, g),
+		"BAR1 of GPU%zu ends at 0x%" PRIx64
+		", beyond the %d bits that GPU%zu reaches: the driver cannot map it for that card",
+		g->index, bar->start + bar->size - 1, card_dma_bits(peer), peer->index);
 
 	f->pci = g->pci;
 	f->pairs = run->m->gpu_n - 1;
@@ -830,9 +830,9 @@ static void report_bar1_info(struct rule_run *run)
 			continue;
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"BAR1 of GPU%zu is %s and does not cover the memory: no fault for "
-			"P2P, which uses other means on this card, but NICs can register no "
-			"more than that",
+			"BAR1 of GPU%zu is %s and does not cover the memory: no fault for P2P, "
+			"which uses other means on this card, but NICs can register no more than "
+			"that",
 			g->index, run_bytes(run, (uint64_t)support_bar1(g).size));
 		f->severity = SEVERITY_INFO;
 		f->pci = g->pci;
@@ -927,9 +927,10 @@ static void propose_bar1_firmware(struct rule_run *run, struct change_set *out)
 {
 	if (propose_host(run, out))
 		return;
-	propose_by_hand(run, out, "firmware setup",
-			"switch on " FIRMWARE_SETTINGS ", switch off CSM, and save; a board "
-			"without them may have a newer firmware");
+	propose_by_hand(
+		run, out, "firmware setup",
+		"switch on " FIRMWARE_SETTINGS
+		", switch off CSM, and save; a board without them may have a newer firmware");
 }
 
 static void propose_bar1_window(struct rule_run *run, struct change_set *out)
@@ -951,9 +952,11 @@ static void propose_bar1_window(struct rule_run *run, struct change_set *out)
 	propose_driver_resizes(run, out);
 	if (guest)
 		return;
-	propose_by_hand(run, out, "firmware setup",
-			"switch on " FIRMWARE_SETTINGS ", and raise \"MMIO High Size\" where there "
-			"is one: the firmware then makes the windows large enough itself");
+	propose_by_hand(
+		run, out, "firmware setup",
+		"switch on " FIRMWARE_SETTINGS
+		", and raise \"MMIO High Size\" where there is one: the firmware then makes the "
+		"windows large enough itself");
 }
 
 /* ---- payload, atomics ---- */
@@ -975,13 +978,12 @@ static void report_payload(struct rule_run *run, const struct gpu *g)
 	if (worst)
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				"GPU%zu sends packets of up to %" PRId64
-				" bytes, bridge %s above it "
-				"is set to %" PRId64,
+				" bytes, bridge %s above it is set to %" PRId64,
 				g->index, p->payload.value, worst->name, worst->payload.value);
 	else if (can > fact_or(p->payload, can))
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"GPU%zu is set to packets of %" PRId64 " bytes, it and all bridges "
-				"above can do %" PRId64,
+				"GPU%zu is set to packets of %" PRId64
+				" bytes, it and all bridges above can do %" PRId64,
 				g->index, p->payload.value, can);
 	else
 		return;
@@ -1124,10 +1126,11 @@ static enum verdict probe_even(struct rule_run *run)
 		return rule_unknown(run, "the width or speed of a GPU's link could not be read");
 	if (!x.n || run->m->gpu_n - x.n < 2)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "rings",
-			"every ring through %s is capped at %.1f GB/s; the links of the other %zu "
-			"GPUs give %.1f",
-			x.names, x.least, run->m->gpu_n - x.n, x.best);
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "rings",
+		"every ring through %s is capped at %.1f GB/s; the links of the other %zu GPUs "
+		"give %.1f",
+		x.names, x.least, run->m->gpu_n - x.n, x.best);
 	f->pairs = x.n * (2 * run->m->gpu_n - x.n - 1);
 	FOR_EACH_GPU (g, run) {
 		struct path p;
@@ -1145,9 +1148,9 @@ static enum verdict probe_even(struct rule_run *run)
 	}
 	if (!held) { /* cards of an older generation are as fast as they can be */
 		f->severity = SEVERITY_INFO;
-		finding_remedy(run, f,
-			       "leave it out of jobs that the others can do alone "
-			       "(CUDA_VISIBLE_DEVICES)");
+		finding_remedy(
+			run, f,
+			"leave it out of jobs that the others can do alone (CUDA_VISIBLE_DEVICES)");
 	}
 	return VERDICT_BAD;
 }
@@ -1171,15 +1174,13 @@ const struct rule rules_pcie[] = {
 		.id = "link-even",
 		.title = "No GPU's link is slower than those of the others",
 		.why = "A collective over all GPUs goes in rings, at the pace of the slowest link: "
-		       "one x8 card "
-		       "among x16 halves the rate of all.",
+		       "one x8 card among x16 halves the rate of all.",
 		.remedy = "move the card to a slot of the others' width (where link-width is a "
-			  "finding too, mend "
-			  "that first), or leave it out of jobs that the others can do alone "
-			  "(CUDA_VISIBLE_DEVICES)",
-		.reference = "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md: 12.9 GB/s "
-			     "of all-reduce "
-			     "with an x8 card in the ring, 25.6 without",
+			  "finding too, mend that first), or leave it out of jobs that the others "
+			  "can do alone (CUDA_VISIBLE_DEVICES)",
+		.reference =
+			"WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md: 12.9 GB/s of "
+			"all-reduce with an x8 card in the ring, 25.6 without",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TWO_GPUS,
@@ -1201,8 +1202,7 @@ const struct rule rules_pcie[] = {
 		.id = "gpu-behind-chipset",
 		.title = "Every GPU has a slot of the CPU's own lanes",
 		.why = "The chipset's link to the CPU has four or eight lanes for everything "
-		       "behind "
-		       "it; peer traffic through it is slow and on many boards refused.",
+		       "behind it; peer traffic through it is slow and on many boards refused.",
 		.remedy =
 			"move the card to a slot that the board's manual lists as wired to the CPU",
 		.reference = "board manual, block diagram; pci.ids",
@@ -1216,8 +1216,7 @@ const struct rule rules_pcie[] = {
 		.title = "Every BAR of every GPU has an address",
 		.why = "A card whose BAR found no place cannot be started by the driver.",
 		.remedy = "switch Above 4G Decoding on in the firmware setup, or start the kernel "
-			  "with "
-			  "pci=realloc=on",
+			  "with pci=realloc=on",
 		.reference = "Documentation/admin-guide/kernel-parameters.txt, pci=realloc; "
 			     "aikitoria/open-gpu-kernel-modules#9",
 		.severity = SEVERITY_ERROR,
@@ -1248,10 +1247,9 @@ const struct rule rules_pcie[] = {
 		       "memory.",
 		.remedy = "in the firmware setup switch on \"Above 4G Decoding\" and \"Re-Size BAR "
 			  "Support\", switch off CSM, and save; a board without them may have a "
-			  "newer "
-			  "firmware",
-		.reference = REBAR "; tinygrad/open-gpu-kernel-modules#16, "
-				   "aikitoria/open-gpu-kernel-modules#7",
+			  "newer firmware",
+		.reference = REBAR
+		"; tinygrad/open-gpu-kernel-modules#16, aikitoria/open-gpu-kernel-modules#7",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.predicts = true,
@@ -1264,8 +1262,7 @@ const struct rule rules_pcie[] = {
 		.id = "bar1-window",
 		.title = "The bridges above each GPU have room for a BAR1 that covers its memory",
 		.why = "A BAR cannot be larger than the window of each bridge above it; resizing "
-		       "fails "
-		       "with \"no space\".",
+		       "fails with \"no space\".",
 		.remedy =
 			"start the kernel with pci=realloc=on (and pci=hpmmioprefsize=64G below a "
 			"hot-plug port); in the firmware setup raise \"MMIO High Size\" if there "
@@ -1307,8 +1304,7 @@ const struct rule rules_pcie[] = {
 		.remedy =
 			"in the firmware setup lower the base of the window for large BARs (\"MMIO "
 			"High Base\", \"MMIOH Base\", \"Above 4G MMIO Base\") so that BAR1 ends "
-			"below "
-			"128 TiB",
+			"below 128 TiB",
 		.reference =
 			"open-gpu-kernel-modules g_gpu_arch_nvoc.c gpuarchGetSystemPhysAddrWidth, "
 			"kern_bus_gh100.c kbusCreateP2PMappingForBar1P2P",
@@ -1322,8 +1318,7 @@ const struct rule rules_pcie[] = {
 		.id = "payload-size",
 		.title = "The packet size along each GPU's path is one and as large as all can",
 		.why = "Small packets spend more of the link on headers; a packet larger than a "
-		       "port "
-		       "takes is an error.",
+		       "port takes is an error.",
 		.remedy = "start the kernel with pci=pcie_bus_perf (or pci=pcie_bus_safe)",
 		.reference = "PCIe 6.0, 7.5.3.4 (DevCtl); "
 			     "Documentation/admin-guide/kernel-parameters.txt, pci=pcie_bus_perf",
@@ -1336,8 +1331,7 @@ const struct rule rules_pcie[] = {
 		.id = "atomics-routed",
 		.title = "The ports above the GPUs route AtomicOps",
 		.why = "Atomic operations on another GPU's memory over PCIe need every port on the "
-		       "way "
-		       "to pass them; copies and NCCL do not use them.",
+		       "way to pass them; copies and NCCL do not use them.",
 		.remedy = "nothing to do, unless a program needs peer atomics",
 		.reference = "PCIe 6.0, 6.15 (AtomicOps), 7.5.3.15 (DevCap2)",
 		.severity = SEVERITY_INFO,

@@ -246,8 +246,8 @@ static enum verdict probe_not_loaded(struct rule_run *run)
 		finding_remedy(run, f, "%s", CORE_REMEDY);
 	} else if (missing)
 		finding_remedy(run, f,
-			       "install the driver's modules for this kernel with the RDMA "
-			       "headers present, then `modprobe nvidia-peermem`");
+			       "install the driver's modules for this kernel with the RDMA headers "
+			       "present, then `modprobe nvidia-peermem`");
 	return VERDICT_OK;
 }
 
@@ -313,10 +313,11 @@ static enum verdict probe_before_ofed(struct rule_run *run)
 	if (!built_without_api(run) || !fact_known(run->m->peermem.ofed) ||
 	    ofed_for_other_kernel(run))
 		return v;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "nvidia-peermem",
-			"OFED %s is installed, but nvidia-peermem was built before it and does "
-			"nothing: modprobe answers 'Invalid argument' and the log stays silent",
-			run->m->peermem.ofed.value);
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "nvidia-peermem",
+		"OFED %s is installed, but nvidia-peermem was built before it and does nothing: "
+		"modprobe answers 'Invalid argument' and the log stays silent",
+		run->m->peermem.ofed.value);
 	weigh_peermem(run, f);
 	return VERDICT_OK;
 }
@@ -331,12 +332,11 @@ static enum verdict probe_conflict(struct rule_run *run)
 		return v;
 	if (!fact_is(run->m->peermem.legacy_loaded, 1))
 		return v;
-	f = finding_add(run, both_modules(run) ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
-			"nv_peer_mem",
-			"the old module nv_peer_mem is loaded and holds the name nv_mem: "
-			"nvidia-peermem %s",
-			both_modules(run) ? "could not register beside it"
-					  : "would fail with 'Invalid argument'");
+	f = finding_add(
+		run, both_modules(run) ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, "nv_peer_mem",
+		"the old module nv_peer_mem is loaded and holds the name nv_mem: nvidia-peermem %s",
+		both_modules(run) ? "could not register beside it"
+				  : "would fail with 'Invalid argument'");
 	weigh_peermem(run, f);
 	if (l)
 		finding_evidence(run, f, "kernel log: %s", l->text);
@@ -353,9 +353,10 @@ static enum verdict probe_symbols(struct rule_run *run)
 
 	if (!peermem_matters(run, &v) || !l)
 		return v;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "nvidia-peermem",
-			"nvidia-peermem was built for another OFED: the symbol versions of the "
-			"peer-memory interface differ and modprobe answers 'Invalid argument'");
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "nvidia-peermem",
+		"nvidia-peermem was built for another OFED: the symbol versions of the peer-memory "
+		"interface differ and modprobe answers 'Invalid argument'");
 	finding_evidence(run, f, "kernel log: %s", l->text);
 	weigh_peermem(run, f);
 	return VERDICT_OK;
@@ -371,8 +372,8 @@ static enum verdict probe_inbox_core(struct rule_run *run)
 		return v;
 	f = finding_add(
 		run, l ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, "ib_core",
-		"the running ib_core is the kernel's own, without the peer-memory interface "
-		"that nvidia-peermem was built for%s",
+		"the running ib_core is the kernel's own, without the peer-memory interface that "
+		"nvidia-peermem was built for%s",
 		fact_known(run->m->peermem.ofed) ? "; OFED's is installed, but not loaded" : "");
 	if (l)
 		finding_evidence(run, f, "kernel log: %s", l->text);
@@ -399,13 +400,14 @@ static enum verdict probe_ofed_kernel(struct rule_run *run)
 			       ? rule_unknown(run, "which modules this kernel has: %s",
 					      FACT_WHY(p->ofed_modules))
 			       : VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "OFED",
-			"OFED is installed, and Linux %s has none of its modules%s: the kernel's "
-			"own ib_core runs, which has no interface for nvidia-peermem",
-			fact_str_or(run->m->kernel.release, "(release unknown)"),
-			fact_known(p->ofed_kernel)
-				? run_text(run, "; they were built for %s", p->ofed_kernel.value)
-				: "");
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "OFED",
+		"OFED is installed, and Linux %s has none of its modules%s: the kernel's own "
+		"ib_core runs, which has no interface for nvidia-peermem",
+		fact_str_or(run->m->kernel.release, "(release unknown)"),
+		fact_known(p->ofed_kernel)
+			? run_text(run, "; they were built for %s", p->ofed_kernel.value)
+			: "");
 	if (core)
 		evidence_str(run, f, "ib_core of this kernel", core->file);
 	evidence_str(run, f, "OFED built for", p->ofed_kernel);
@@ -518,10 +520,11 @@ static void propose_conflict(struct rule_run *run, struct change_set *out)
 			.reason = "nvidia-peermem can then register the name that both want",
 		});
 	propose_load(run, out);
-	propose_by_hand(run, out, "nv_peer_mem",
-			"remove its package: `apt remove nvidia-peer-memory-dkms "
-			"nvidia-peer-memory`, or `dnf remove nvidia_peer_memory`; else "
-			"/etc/init.d/nv_peer_mem loads it again at the next start");
+	propose_by_hand(
+		run, out, "nv_peer_mem",
+		"remove its package: `apt remove nvidia-peer-memory-dkms nvidia-peer-memory`, or "
+		"`dnf remove nvidia_peer_memory`; else /etc/init.d/nv_peer_mem loads it again at "
+		"the next start");
 }
 
 /* The commands that build the loaded or installed driver's modules once more. */
@@ -536,37 +539,38 @@ static const char *rebuild_words(struct rule_run *run)
 	if (fact_str_is(d->origin, "dkms"))
 		return run_text(
 			run,
-			"`dkms build --force %s/%s && dkms install --force %s/%s` (names as "
-			"`dkms status` shows them)",
+			"`dkms build --force %s/%s && dkms install --force %s/%s` (names as `dkms "
+			"status` shows them)",
 			debian ? "nvidia-current" : "nvidia", v,
 			debian ? "nvidia-current" : "nvidia", v);
 	if (fact_str_is(d->origin, "runfile"))
 		return run_text(run, "`sh NVIDIA-Linux-$(uname -m)-%s.run -K`", v);
 	return run_text(
 		run,
-		"the driver's package once more (`apt install --reinstall`, `dnf reinstall`), "
-		"or where dkms builds it: `dkms build --force nvidia/%s && dkms install "
-		"--force nvidia/%s`",
+		"the driver's package once more (`apt install --reinstall`, `dnf reinstall`), or "
+		"where dkms builds it: `dkms build --force nvidia/%s && dkms install --force "
+		"nvidia/%s`",
 		v, v);
 }
 
 static void propose_no_api(struct rule_run *run, struct change_set *out)
 {
 	if (propose_wanted(run))
-		propose_by_hand(run, out, "nvidia-peermem",
-				"install DOCA-OFED first, then build the driver's modules again: "
-				"%s; or do without, by dma-buf: open kernel modules and Linux 5.12 "
-				"or newer",
-				rebuild_words(run));
+		propose_by_hand(
+			run, out, "nvidia-peermem",
+			"install DOCA-OFED first, then build the driver's modules again: %s; or do "
+			"without, by dma-buf: open kernel modules and Linux 5.12 or newer",
+			rebuild_words(run));
 }
 
 static void propose_rebuild(struct rule_run *run, struct change_set *out)
 {
 	if (propose_wanted(run))
-		propose_by_hand(run, out, "nvidia-peermem",
-				"build the driver's modules again, for the OFED that is installed: "
-				"%s; then `modprobe %s`",
-				rebuild_words(run), peermem_name(run));
+		propose_by_hand(
+			run, out, "nvidia-peermem",
+			"build the driver's modules again, for the OFED that is installed: %s; "
+			"then `modprobe %s`",
+			rebuild_words(run), peermem_name(run));
 }
 
 static void propose_ofed_core(struct rule_run *run, struct change_set *out)
@@ -584,14 +588,14 @@ static void propose_ofed_core(struct rule_run *run, struct change_set *out)
 		propose_by_hand(
 			run, out, "ib_core",
 			"load OFED's own: `depmod -a`, %s, reboot (or `/etc/init.d/openibd "
-			"restart`); `modinfo -n ib_core` then names a file below updates or "
-			"extra",
+			"restart`); `modinfo -n ib_core` then names a file below updates or extra",
 			initramfs);
 	else
-		propose_by_hand(run, out, "ib_core",
-				"install DOCA-OFED for this kernel again, or build the driver's "
-				"modules for the kernel's own ib_core and use dma-buf: %s",
-				rebuild_words(run));
+		propose_by_hand(
+			run, out, "ib_core",
+			"install DOCA-OFED for this kernel again, or build the driver's modules "
+			"for the kernel's own ib_core and use dma-buf: %s",
+			rebuild_words(run));
 }
 
 static void propose_ofed_build(struct rule_run *run, struct change_set *out)
@@ -599,11 +603,12 @@ static void propose_ofed_build(struct rule_run *run, struct change_set *out)
 	const char *release = fact_str_or(run->m->kernel.release, "$(uname -r)");
 
 	if (propose_wanted(run))
-		propose_by_hand(run, out, "OFED",
-				"build its modules for this kernel: `dkms autoinstall -k %s` where "
-				"dkms has mlnx-ofed-kernel, else `mlnxofedinstall "
-				"--add-kernel-support`; then build the driver's modules again: %s",
-				release, rebuild_words(run));
+		propose_by_hand(
+			run, out, "OFED",
+			"build its modules for this kernel: `dkms autoinstall -k %s` where dkms "
+			"has mlnx-ofed-kernel, else `mlnxofedinstall --add-kernel-support`; then "
+			"build the driver's modules again: %s",
+			release, rebuild_words(run));
 }
 
 /* ---- the table ---- */
@@ -618,8 +623,7 @@ const struct rule rules_peermem[] = {
 		.id = "peermem-not-loaded",
 		.title = "nvidia-peermem is loaded",
 		.why = "Without it and without dma-buf, NICs reach GPU memory only by copies "
-		       "through "
-		       "the host: a third of the bandwidth, or less.",
+		       "through the host: a third of the bandwidth, or less.",
 		.remedy = "`modprobe nvidia-peermem`; to keep it: `echo nvidia-peermem > "
 			  "/etc/modules-load.d/nvidia-peermem.conf`",
 		.reference = "NVIDIA/nccl#897, NVIDIA/nccl-tests#152, Mellanox/nv_peer_memory#46",
@@ -647,11 +651,10 @@ const struct rule rules_peermem[] = {
 		.id = "peermem-no-api",
 		.title = "nvidia-peermem was built with the peer-memory interface",
 		.why = PEERMEM_WHY
-		"The interface is OFED's or DOCA's; kernel.org kernels have none, and "
-		"a module built without it only returns the error.",
+		"The interface is OFED's or DOCA's; kernel.org kernels have none, and a module "
+		"built without it only returns the error.",
 		.remedy = "use dma-buf (open modules, kernel 5.12 or newer), or install DOCA-OFED "
-			  "and "
-			  "then build the driver's modules again",
+			  "and then build the driver's modules again",
 		.reference = PEERMEM_SOURCE,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -662,11 +665,11 @@ const struct rule rules_peermem[] = {
 	{
 		.id = "peermem-before-ofed",
 		.title = "The driver was built after OFED was installed",
-		.why = PEERMEM_WHY "The driver's build looks for OFED's headers and compiles "
-				   "nvidia-peermem empty when they are not there yet.",
+		.why = PEERMEM_WHY
+		"The driver's build looks for OFED's headers and compiles nvidia-peermem empty "
+		"when they are not there yet.",
 		.remedy = "build the driver's modules again now that OFED is there: `dkms remove` "
-			  "and "
-			  "`dkms install` of the nvidia module, or the installer once more",
+			  "and `dkms install` of the nvidia module, or the installer once more",
 		.reference = "NVIDIA/open-gpu-kernel-modules#630; conftest.sh there",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -692,8 +695,9 @@ const struct rule rules_peermem[] = {
 		.id = "peermem-symbols",
 		.title = "nvidia-peermem was built for the OFED that runs",
 		.why = PEERMEM_WHY "After an OFED update the checksum of its interface differs.",
-		.remedy = "build the driver's modules again (`dkms remove` and `dkms install` "
-			  "of the nvidia module)",
+		.remedy =
+			"build the driver's modules again (`dkms remove` and `dkms install` of the "
+			"nvidia module)",
 		.reference = "NVIDIA/open-gpu-kernel-modules#630, Mellanox/nv_peer_memory#63",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -705,8 +709,7 @@ const struct rule rules_peermem[] = {
 		.id = "peermem-inbox-core",
 		.title = "The RDMA core that runs is the one nvidia-peermem was built for",
 		.why = "With OFED installed after the drivers were loaded, or an initramfs that "
-		       "holds "
-		       "the kernel's own modules, the interface is missing at run time.",
+		       "holds the kernel's own modules, the interface is missing at run time.",
 		.remedy =
 			"`/etc/init.d/openibd restart`, or update the initramfs and reboot; check "
 			"with `modinfo -n ib_core`",
@@ -738,8 +741,8 @@ const struct rule rules_peermem[] = {
 		.id = "peermem-modprobe",
 		.title = "modprobe.d lets nvidia-peermem load",
 		.why = PEERMEM_WHY
-		"An install line that runs /bin/false, or a parameter that the module "
-		"does not know, is among them; a blacklist line is not.",
+		"An install line that runs /bin/false, or a parameter that the module does not "
+		"know, is among them; a blacklist line is not.",
 		.remedy = "`grep -r peermem /etc/modprobe.d /lib/modprobe.d`, and remove the line",
 		.reference = "man 5 modprobe.d; " PEERMEM_SOURCE,
 		.severity = SEVERITY_WARNING,
@@ -751,8 +754,7 @@ const struct rule rules_peermem[] = {
 		.id = "dma-buf",
 		.title = "GPU memory can be handed to the NICs as dma-buf",
 		.why = "It is the way without nvidia-peermem and OFED: NCCL uses it from 2.13 on "
-		       "where "
-		       "kernel, driver and NIC have it.",
+		       "where kernel, driver and NIC have it.",
 		.remedy = "install the open kernel modules of the same driver version",
 		.reference = "NVIDIA GPUDirect RDMA documentation; NVIDIA/nccl#1412",
 		.severity = SEVERITY_INFO,

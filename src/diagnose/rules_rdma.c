@@ -27,9 +27,10 @@ static enum verdict probe_geforce(struct rule_run *run)
 	}
 	if (!names)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, gpu_list_text(run, names, n),
-			"NICs cannot reach the memory of GeForce cards: the driver refuses "
-			"it (-22), through nvidia-peermem and dma-buf alike");
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, gpu_list_text(run, names, n),
+		"NICs cannot reach the memory of GeForce cards: the driver refuses it (-22), "
+		"through nvidia-peermem and dma-buf alike");
 	FOR_EACH_GPU (g, run)
 		if (fact_is(card_is_geforce(g), 1))
 			finding_evidence(run, f, "%s: %s", subject_gpu(run, g),
@@ -129,10 +130,10 @@ static enum verdict probe_ofed_old(struct rule_run *run)
 	/* Registered, as with peerdirect_support=1, is what it is about. */
 	if (number < OFED_FIRST || number >= OFED_ENOUGH || fact_is(run->m->peermem.registered, 1))
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_LIKELY, "OFED",
-			"MLNX_OFED %d.%d runs; it is older than 5.1, which nvidia-peermem is made "
-			"for",
-			number / 100, number % 100);
+	f = finding_add(
+		run, CONFIDENCE_LIKELY, "OFED",
+		"MLNX_OFED %d.%d runs; it is older than 5.1, which nvidia-peermem is made for",
+		number / 100, number % 100);
 	evidence_str(run, f, "mlx5_core", running);
 	evidence_str(run, f, "OFED installed", run->m->peermem.ofed);
 	return VERDICT_OK;
@@ -243,9 +244,10 @@ static void weigh_nic(struct rule_run *run, struct finding *f)
 	if (user)
 		finding_evidence(run, f, "in use: %s", user);
 	else
-		finding_evidence(run, f,
-				 "nothing is known to use RDMA here: neither does "
-				 "NCCL_IB_HCA name a NIC, nor was NCCL seen on one");
+		finding_evidence(
+			run, f,
+			"nothing is known to use RDMA here: neither does NCCL_IB_HCA name a NIC, "
+			"nor was NCCL seen on one");
 	if (!user || !gdr_wanted(run))
 		f->severity = SEVERITY_INFO;
 }
@@ -291,12 +293,12 @@ static enum verdict probe_far(struct rule_run *run)
 	}
 	if (!far)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "NICs",
-			"%s reach%s every NIC only across CPU sockets or NUMA nodes (SYS): about "
-			"half the bandwidth, and NCCL uses no GPUDirect RDMA over that distance",
-			far_n > FAR_NAMED ? run_text(run, "%zu of %zu GPUs", far_n, run->t->gpu_n)
-					  : far,
-			far_n == 1 ? "es" : "");
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "NICs",
+		"%s reach%s every NIC only across CPU sockets or NUMA nodes (SYS): about half the "
+		"bandwidth, and NCCL uses no GPUDirect RDMA over that distance",
+		far_n > FAR_NAMED ? run_text(run, "%zu of %zu GPUs", far_n, run->t->gpu_n) : far,
+		far_n == 1 ? "es" : "");
 	FOR_EACH_GPU (g, run) {
 		if (is_far[g->index])
 			finding_names(run, f, g->pci);
@@ -339,12 +341,13 @@ static enum verdict probe_export(struct rule_run *run)
 			}
 	if (!pairs)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
-			"the driver does not export GPU memory to NICs that have no bridge in "
-			"common with the GPU (errno 524): %s",
-			pairs > FAR_NAMED ? run_text(run, "%zu of %zu GPU-NIC paths", pairs,
-						     t->gpu_n * (t->endpoint_n - t->gpu_n))
-					  : names);
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "driver",
+		"the driver does not export GPU memory to NICs that have no bridge in common with "
+		"the GPU (errno 524): %s",
+		pairs > FAR_NAMED ? run_text(run, "%zu of %zu GPU-NIC paths", pairs,
+					     t->gpu_n * (t->endpoint_n - t->gpu_n))
+				  : names);
 	for (size_t g = 0; g < t->gpu_n; g++)
 		for (size_t n = t->gpu_n; n < t->endpoint_n; n++)
 			if (export_link(run, g, n)->reason == REASON_RDMA_GATE) {
@@ -687,8 +690,7 @@ const struct rule rules_rdma[] = {
 		.title = "Every GPU is of a kind that may do GPUDirect RDMA",
 		.why = "The vendor's driver offers it on workstation and data centre cards only.",
 		.remedy = "none on the vendor's driver: stage through the host, or take a "
-			  "workstation or "
-			  "data centre card",
+			  "workstation or data centre card",
 		.reference = "NVIDIA/gdrcopy#206, #139",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -710,10 +712,8 @@ const struct rule rules_rdma[] = {
 		.id = "gdr-export",
 		.title = "The driver exports GPU memory to every NIC",
 		.why = "On chipsets that are known not to forward peer traffic between root ports "
-		       "the "
-		       "driver refuses NICs that no bridge joins with the GPU; data then goes "
-		       "through "
-		       "host memory.",
+		       "the driver refuses NICs that no bridge joins with the GPU; data then goes "
+		       "through host memory.",
 		.remedy =
 			"move the NIC below a switch that the GPU is below too; or, where the host "
 			"bridge does forward peer traffic after all, load the nvidia module with "
@@ -742,8 +742,9 @@ const struct rule rules_rdma[] = {
 		.title = "Every NIC is new enough for nvidia-peermem",
 		.why = "The drivers of older NICs have neither today's peer-memory interface nor "
 		       "dma-buf.",
-		.remedy = "use a ConnectX-4 or newer; with this one MLNX_OFED 4.9 and "
-			  "nvidia-peermem peerdirect_support=1",
+		.remedy =
+			"use a ConnectX-4 or newer; with this one MLNX_OFED 4.9 and nvidia-peermem "
+			"peerdirect_support=1",
 		.reference = "NVIDIA GPUDirect RDMA documentation; MLNX_OFED 4.9 LTS release notes",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -764,14 +765,13 @@ const struct rule rules_rdma[] = {
 	},
 	{
 		.id = "nic-assignment",
-		.title = "All NICs are equally far from each GPU, so that the choice does not "
-			 "matter",
+		.title =
+			"All NICs are equally far from each GPU, so that the choice does not matter",
 		.why = "Traffic between a GPU and a NIC below the same switch does not touch the "
-		       "CPU; "
-		       "a far NIC costs bandwidth and loads the links between sockets.",
-		.remedy = "NCCL chooses so by itself; for perftest, MPI and UCX name the NIC of "
-			  "the list "
-			  "(ib_write_bw -d NIC, UCX_NET_DEVICES=NIC:1)",
+		       "CPU; a far NIC costs bandwidth and loads the links between sockets.",
+		.remedy =
+			"NCCL chooses so by itself; for perftest, MPI and UCX name the NIC of the "
+			"list (ib_write_bw -d NIC, UCX_NET_DEVICES=NIC:1)",
 		.reference = "NVIDIA/nccl src/graph/paths.cc; perftest#241",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -782,12 +782,10 @@ const struct rule rules_rdma[] = {
 		.id = "nic-far",
 		.title = "Every GPU has a NIC nearer than the link between sockets",
 		.why = "Reads and writes of GPU memory across sockets or NUMA nodes are slow, and "
-		       "NCCL "
-		       "does not use GPUDirect RDMA there (NCCL_NET_GDR_LEVEL is PXB). Where "
-		       "nothing "
-		       "is known to use the NICs it is only good to know.",
-		.remedy = "move NICs to the sockets of the GPUs, one each, best below the same "
-			  "switch",
+		       "NCCL does not use GPUDirect RDMA there (NCCL_NET_GDR_LEVEL is PXB). Where "
+		       "nothing is known to use the NICs it is only good to know.",
+		.remedy =
+			"move NICs to the sockets of the GPUs, one each, best below the same switch",
 		.reference = "perftest#241; NVIDIA/nccl src/graph/paths.cc",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -798,12 +796,10 @@ const struct rule rules_rdma[] = {
 		.id = "rdma-port-down",
 		.title = "Every RDMA port is active",
 		.why = "A port that is down carries nothing, and NCCL leaves it out without an "
-		       "error. "
-		       "That matters where NCCL_IB_HCA names it, or where no port of its card is "
-		       "left; a second port that nobody connected is only good to know.",
+		       "error. That matters where NCCL_IB_HCA names it, or where no port of its "
+		       "card is left; a second port that nobody connected is only good to know.",
 		.remedy = "check cable and switch port; `ip link set DEV up` for RoCE; `ibstat` "
-			  "shows the "
-			  "state",
+			  "shows the state",
 		.reference = "InfiniBand Architecture Specification 1.4, 14.2.5.6 (PortInfo)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -815,8 +811,7 @@ const struct rule rules_rdma[] = {
 		.title = "Every RDMA port runs at the speed of its like",
 		.why = "A bad cable or a switch port set to less leaves bandwidth unused.",
 		.remedy = "check the cable and the switch port's speed (`mlxlink -d DEV -m` shows "
-			  "lanes, "
-			  "errors and what both ends can)",
+			  "lanes, errors and what both ends can)",
 		.reference = "Linux Documentation/ABI/stable/sysfs-class-infiniband (rate)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -827,9 +822,9 @@ const struct rule rules_rdma[] = {
 		.id = "rdma-slot-slow",
 		.title = "Every NIC's PCIe path carries what its ports bring",
 		.why = "The slower of port and slot decides.",
-		.remedy = "move the card to a slot with more lanes or a newer generation; check "
-			  "that the "
-			  "slot is not set to less in firmware setup",
+		.remedy =
+			"move the card to a slot with more lanes or a newer generation; check that "
+			"the slot is not set to less in firmware setup",
 		.reference = "PCI Express 6.0, 1.2; Linux Documentation/ABI/testing/sysfs-bus-pci",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -840,9 +835,8 @@ const struct rule rules_rdma[] = {
 		.id = "roce-gid",
 		.title = "Every RoCE port has a v2 GID that is routed",
 		.why = "RoCE v2 is what switches route and what NCCL asks for. A v2 GID that can "
-		       "be "
-		       "routed to appears when the network device has an IP address; without one "
-		       "there is the link-local GID (fe80::) at best.",
+		       "be routed to appears when the network device has an IP address; without "
+		       "one there is the link-local GID (fe80::) at best.",
 		.remedy = "give the port's network device an IP address and set it up; check with "
 			  "show_gids or /sys/class/infiniband/DEV/ports/N/gid_attrs/types",
 		.reference =

@@ -103,8 +103,7 @@ static const char *lockdown_caveat(struct rule_run *run)
 {
 	return fact_or(run->m->kernel.lockdown, LOCKDOWN_NONE) != LOCKDOWN_NONE
 		       ? "; this kernel is locked down: setpci says \"write failed\", changes "
-			 "nothing "
-			 "and still exits with 0, so only the kernel parameter works"
+			 "nothing and still exits with 0, so only the kernel parameter works"
 		       : "";
 }
 
@@ -130,10 +129,10 @@ static const char *to_stay(struct rule_run *run, const char *word)
 	AUTO_STRBUF struct strbuf why = {0};
 
 	line_why_not(&line, word, &why);
-	return why.len ? run_text(run,
-				  "`onehop fix %s`, which uses a systemd unit where it can, since "
-				  "%s",
-				  run->rule->id, strbuf_str(&why))
+	return why.len ? run_text(
+				 run,
+				 "`onehop fix %s`, which uses a systemd unit where it can, since %s",
+				 run->rule->id, strbuf_str(&why))
 		       : parameter_remedy(run, word);
 }
 
@@ -207,28 +206,29 @@ static void acs_remedy(struct rule_run *run, struct finding *f, const char *comm
 
 	acs_word(said.disable, said.config, all_ports, n, &word);
 	if (clears_all(run, &said, ports))
-		finding_remedy(run, f,
-			       "the kernel command line names %s in %s= already, so "
-			       "the bits were set again after the start: by a device that was "
-			       "removed and found again, or reset, or by firmware; clear them "
-			       "again: `%s`%s",
-			       ports, by_config ? "config_acs" : "disable_acs_redir", commands,
-			       lockdown_caveat(run));
+		finding_remedy(
+			run, f,
+			"the kernel command line names %s in %s= already, so the bits were set "
+			"again after the start: by a device that was removed and found again, or "
+			"reset, or by firmware; clear them again: `%s`%s",
+			ports, by_config ? "config_acs" : "disable_acs_redir", commands,
+			lockdown_caveat(run));
 	else if (by_config)
 		finding_remedy(
 			run, f,
-			"the kernel command line has config_acs=%s, which sets the bits of %s "
-			"and outranks disable_acs_redir=; until the next reboot or hot-plug: "
-			"`%s`; to stay, in its place: %s%s",
+			"the kernel command line has config_acs=%s, which sets the bits of %s and "
+			"outranks disable_acs_redir=; until the next reboot or hot-plug: `%s`; to "
+			"stay, in its place: %s%s",
 			said.config, by_config->name, commands, to_stay(run, strbuf_str(&word)),
 			lockdown_caveat(run));
 	else if (said.disable && strpbrk(said.disable, "\"'"))
-		finding_remedy(run, f,
-			       "the kernel command line has disable_acs_redir=%s, and the kernel "
-			       "takes these quotes for a part of the address; until the next "
-			       "reboot or hot-plug: `%s`; to stay, in its place: %s%s",
-			       said.disable, commands, to_stay(run, strbuf_str(&word)),
-			       lockdown_caveat(run));
+		finding_remedy(
+			run, f,
+			"the kernel command line has disable_acs_redir=%s, and the kernel takes "
+			"these quotes for a part of the address; until the next reboot or "
+			"hot-plug: `%s`; to stay, in its place: %s%s",
+			said.disable, commands, to_stay(run, strbuf_str(&word)),
+			lockdown_caveat(run));
 	else
 		finding_remedy(run, f, "until the next reboot or hot-plug: `%s`; to stay: %s%s",
 			       commands, to_stay(run, strbuf_str(&word)), lockdown_caveat(run));
@@ -243,9 +243,8 @@ static void kept_remedy(struct rule_run *run, struct finding *f, struct acs_kept
 		finding_remedy(
 			run, f,
 			"leave it as it is: %s is bound to %s, so it is, or can be, a virtual "
-			"machine's, and ACS here keeps it from other devices; to change it, "
-			"take %s out of the virtual machine and off %s first, then run "
-			"`onehop fix`",
+			"machine's, and ACS here keeps it from other devices; to change it, take "
+			"%s out of the virtual machine and off %s first, then run `onehop fix`",
 			by->name, by->driver.value, by->name, by->driver.value);
 		return;
 	}
@@ -318,15 +317,17 @@ static enum verdict probe_redirect(struct rule_run *run)
 		f = finding_add(
 			run, h->certain ? CONFIDENCE_CERTAIN : CONFIDENCE_POSSIBLE,
 			subject_pci(run, "port", p),
-			requests ? "port %s sends peer requests up to the CPU instead of across "
-				   "the switch: %s; ACSCtl %04x: %s%s"
-				 : "port %s sends the answers to peer reads up to the CPU instead "
-				   "of across the switch: reads of %s; ACSCtl %04x: %s%s",
+			requests
+				? "port %s sends peer requests up to the CPU instead of across the "
+				  "switch: %s; ACSCtl %04x: %s%s"
+				: "port %s sends the answers to peer reads up to the CPU instead "
+				  "of across the switch: reads of %s; ACSCtl %04x: %s%s",
 			p->name, hits_text(run, h), (unsigned)p->acs_ctl.value,
 			bits_text(run, p->acs_ctl.value & PCI_ACS_REDIRECTS),
-			h->certain ? ""
-				   : "; no GPU traffic passes here if NVLink joins the GPUs, "
-				     "which is unknown");
+			h->certain
+				? ""
+				: "; no GPU traffic passes here if NVLink joins the GPUs, which is "
+				  "unknown");
 		if (!h->certain)
 			f->severity = SEVERITY_WARNING;
 		f->pci = p;
@@ -389,15 +390,16 @@ static struct root_hits root_port_hits(struct rule_run *run)
 static const struct {
 	const char *says, *remedy; /* remedy NULL: how to clear the bits */
 } acs_costs[] = {
-	[ACS_COSTS_NOTHING] = {"which costs nothing, since no IOMMU translates",
-			       "nothing to do unless NCCL hangs: then onehop fix acs-root-port "
-			       "clears them"},
-	[ACS_COST_UNKNOWN] = {"which costs nothing or several GB/s, depending on the IOMMU, which "
-			      "is unknown",
-			      NULL},
-	[ACS_COSTS_TRANSLATION] = {"which costs 3 to 9 GB/s while the IOMMU translates",
-				   "let the IOMMU pass addresses through (see iommu-translating), "
-				   "and they cost nothing; onehop fix acs-root-port clears them"},
+	[ACS_COSTS_NOTHING] =
+		{"which costs nothing, since no IOMMU translates",
+		 "nothing to do unless NCCL hangs: then onehop fix acs-root-port clears them"},
+	[ACS_COST_UNKNOWN] =
+		{"which costs nothing or several GB/s, depending on the IOMMU, which is unknown",
+		 NULL},
+	[ACS_COSTS_TRANSLATION] =
+		{"which costs 3 to 9 GB/s while the IOMMU translates",
+		 "let the IOMMU pass addresses through (see iommu-translating), and they cost "
+		 "nothing; onehop fix acs-root-port clears them"},
 	[ACS_HUNG_ELSEWHERE] = {"on a chipset where NCCL was seen to hang until they were cleared",
 				NULL},
 	[ACS_FAILED_HERE] = {"and peer access was seen to fail here", NULL},
@@ -437,12 +439,12 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 			commands = commands ? run_text(run, "%s; %s", commands, setpci_line(run, p))
 					    : setpci_line(run, p);
 	}
-	f = finding_add(run, h.cost ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, "root ports",
-			"%zu root %s (%s) %s ACS redirect bits set, %s: %s %s through "
-			"the CPU in any case",
-			h.port_n, text_plural(h.port_n, "port", "ports"), names,
-			text_plural(h.port_n, "has", "have"), acs_costs[h.cost].says,
-			pair_set_text(run, &h.pairs), text_plural(h.pairs.n, "passes", "pass"));
+	f = finding_add(
+		run, h.cost ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, "root ports",
+		"%zu root %s (%s) %s ACS redirect bits set, %s: %s %s through the CPU in any case",
+		h.port_n, text_plural(h.port_n, "port", "ports"), names,
+		text_plural(h.port_n, "has", "have"), acs_costs[h.cost].says,
+		pair_set_text(run, &h.pairs), text_plural(h.pairs.n, "passes", "pass"));
 	f->pairs = h.pairs.n;
 	if (h.cost == ACS_COSTS_NOTHING)
 		f->severity = SEVERITY_INFO;
@@ -456,11 +458,10 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 		finding_remedy(
 			run, f,
 			kept.reason == ACS_FOR_GUEST
-				? "%s; not at a port above %s, which is bound to %s and can "
-				  "be a virtual machine's: fix leaves that one"
-				: "%s; not at a port above %s, the DMA function of a "
-				  "ConnectX NIC, which needs its exact bits: fix leaves that "
-				  "one",
+				? "%s; not at a port above %s, which is bound to %s and can be a "
+				  "virtual machine's: fix leaves that one"
+				: "%s; not at a port above %s, the DMA function of a ConnectX NIC, "
+				  "which needs its exact bits: fix leaves that one",
 			f->remedy, kept.by->name, fact_str_or(kept.by->driver, ""));
 	FOR_EACH_PCI (p, run) {
 		if (!h.ports[p->index].hit)
@@ -506,14 +507,16 @@ static void propose_redirect(struct rule_run *run, struct change_set *out)
 
 		if (!h->hit || h->requests != requests)
 			continue;
-		propose_port(run, out, p,
-			     run_text(run,
-				      requests ? "what passes port %s then goes straight across "
-						 "the switch: %s"
-					       : "answers to reads then go straight across the "
-						 "switch at port %s: %s",
-				      p->name, hits_text(run, h)),
-			     false);
+		propose_port(
+			run, out, p,
+			run_text(run,
+				 requests
+					 ? "what passes port %s then goes straight across the "
+					   "switch: %s"
+					 : "answers to reads then go straight across the switch at "
+					   "port %s: %s",
+				 p->name, hits_text(run, h)),
+			false);
 	}
 }
 
@@ -527,12 +530,13 @@ static void propose_acs_root_port(struct rule_run *run, struct change_set *out)
 	}
 	FOR_EACH_PCI (p, run)
 		if (h.ports[p->index].hit)
-			propose_port(run, out, p,
-				     run_text(run,
-					      "some machines were seen to hang until root port %s "
-					      "and its like had no redirect set",
-					      p->name),
-				     true);
+			propose_port(
+				run, out, p,
+				run_text(run,
+					 "some machines were seen to hang until root port %s and "
+					 "its like had no redirect set",
+					 p->name),
+				true);
 }
 
 /* ---- IOMMU ---- */
@@ -584,14 +588,16 @@ static enum hmm judge_hmm(struct rule_run *run, const char **ret_why)
 static void propose_hmm_off(struct rule_run *run, struct change_set *out)
 {
 	propose(run, out,
-		(struct change){.kind = CHANGE_MODULE_OPTION,
-				.lifetime = CHANGE_KEPT,
-				.target = HMM_MODULE,
-				.name = HMM_OPTION,
-				.new = "1",
-				.reason = "with direct DMA and HMM, host memory for the GPUs comes "
-					  "from the first 4 GiB alone",
-				.cost = HMM_COST});
+		(struct change){
+			.kind = CHANGE_MODULE_OPTION,
+			.lifetime = CHANGE_KEPT,
+			.target = HMM_MODULE,
+			.name = HMM_OPTION,
+			.new = "1",
+			.reason =
+				"with direct DMA and HMM, host memory for the GPUs comes from the "
+				"first 4 GiB alone",
+			.cost = HMM_COST});
 }
 
 static void propose_hmm(struct rule_run *run, struct change_set *out)
@@ -618,8 +624,9 @@ static void hmm_remedy(struct rule_run *run, struct finding *f)
 		if (l->kind == MODPROBE_OPTIONS && strstr(l->text, HMM_OPTION "=1"))
 			finding_remedy(
 				run, f,
-				"%s:%u sets " HMM_OPTION "=1 already, and the module that "
-				"runs was loaded without it: rebuild the initramfs and reboot",
+				"%s:%u sets " HMM_OPTION
+				"=1 already, and the module that runs was loaded without it: "
+				"rebuild the initramfs and reboot",
 				l->file, l->line);
 	}
 	if (fix_pending(run, APPLIED_MODULE_OPTION, HMM_MODULE))
@@ -633,8 +640,8 @@ static void report_hmm(struct rule_run *run, const struct gpu *g)
 		run, CONFIDENCE_CERTAIN, "HMM",
 		"HMM has given GPU memory physical addresses up to 0x%" PRIx64
 		", beyond the %d bits that GPU%zu reaches, and DMA is direct: the driver takes "
-		"host memory for such a GPU from the first 4 GiB alone, so that cuMemCreate on "
-		"the host and NCCL 2.26.3 and later fail",
+		"host memory for such a GPU from the first 4 GiB alone, so that cuMemCreate on the "
+		"host and NCCL 2.26.3 and later fail",
 		(uint64_t)d->hmm_end.value, card_dma_bits(g), g->index);
 
 	hmm_remedy(run, f);
@@ -683,8 +690,8 @@ static const char *hmm_caveat(struct rule_run *run)
 	return judge_hmm(run, &why) == HMM_HARMLESS
 		       ? ""
 		       : " Set options " HMM_MODULE " " HMM_OPTION
-			 "=1 with it (onehop fix does, where "
-			 "it is needed; see onehop check --explain hmm-dma32).";
+			 "=1 with it (onehop fix does, where it is needed; see onehop check "
+			 "--explain hmm-dma32).";
 }
 
 /* ---- what pass-through is asked for with ---- */
@@ -715,8 +722,8 @@ static const char *iommu_remedy(struct rule_run *run)
 {
 	const char *caveat =
 		fact_known(run->m->kernel.hypervisor)
-			? " This is a virtual machine: its IOMMU is emulated, and the host's "
-			  "IOMMU translates besides, out of sight from here."
+			? " This is a virtual machine: its IOMMU is emulated, and the host's IOMMU "
+			  "translates besides, out of sight from here."
 			: "";
 	bool amd = fact_is(run->m->cpu.vendor, CPU_AMD);
 	const char *word = iommu_word(run, false);
@@ -726,11 +733,12 @@ static const char *iommu_remedy(struct rule_run *run)
 				word);
 	if (word && fix_pending(run, APPLIED_KERNEL_PARAMETER, word))
 		return run_text(run, "reboot: onehop fix has set %s already", word);
-	return run_text(run,
-			"boot with %s: %s. Addresses then pass unchanged, and %s stays on for "
-			"interrupt remapping.%s%s",
-			word ? word : "iommu=pt", parameter_remedy(run, word ? word : "iommu=pt"),
-			amd ? "AMD-Vi" : "VT-d", hmm_caveat(run), caveat);
+	return run_text(
+		run,
+		"boot with %s: %s. Addresses then pass unchanged, and %s stays on for interrupt "
+		"remapping.%s%s",
+		word ? word : "iommu=pt", parameter_remedy(run, word ? word : "iommu=pt"),
+		amd ? "AMD-Vi" : "VT-d", hmm_caveat(run), caveat);
 }
 
 #define COST_PASS                                                                                  \
@@ -751,10 +759,11 @@ static const char *with_hmm(struct rule_run *run, struct change_set *out, const 
 	if (hmm == HMM_NARROWS)
 		propose_hmm_off(run, out);
 	return hmm == HMM_MAY_NARROW
-		       ? run_text(run,
-				  "%s; with HMM in use, host memory for GPUs may run short: look "
-				  "at hmm-dma32 after the reboot, as root",
-				  cost)
+		       ? run_text(
+				 run,
+				 "%s; with HMM in use, host memory for GPUs may run short: look at "
+				 "hmm-dma32 after the reboot, as root",
+				 cost)
 		       : cost;
 }
 
@@ -789,10 +798,11 @@ static void propose_iommu(struct rule_run *run, struct change_set *out)
 	if (!propose_wanted(run) || (off && refuse_off(run, out)))
 		return;
 	if (!word)
-		propose_by_hand(run, out, "the kernel's IOMMU parameter",
-				"look up in Documentation/admin-guide/kernel-parameters.txt how "
-				"this CPU's IOMMU is %s",
-				off ? "switched off" : "set to pass-through");
+		propose_by_hand(
+			run, out, "the kernel's IOMMU parameter",
+			"look up in Documentation/admin-guide/kernel-parameters.txt how this CPU's "
+			"IOMMU is %s",
+			off ? "switched off" : "set to pass-through");
 	else if (text_has_word(cmdline(run), word))
 		propose_by_hand(run, out, run_text(run, "%s is on the kernel command line", word),
 				FIND_OVERRIDE);
@@ -802,10 +812,10 @@ static void propose_iommu(struct rule_run *run, struct change_set *out)
 				.kind = CHANGE_KERNEL_PARAMETER,
 				.lifetime = CHANGE_KEPT,
 				.target = word,
-				.reason = off ? "the IOMMU is then off, and nothing stands in "
-						"the way of peer packets"
-					      : "the IOMMU then lets peer packets through "
-						"with the addresses that they carry",
+				.reason = off ? "the IOMMU is then off, and nothing stands in the "
+						"way of peer packets"
+					      : "the IOMMU then lets peer packets through with the "
+						"addresses that they carry",
 				.cost = with_hmm(run, out, off ? COST_OFF : COST_PASS)});
 }
 
@@ -839,11 +849,12 @@ static enum verdict probe_iommu(struct rule_run *run)
 	FOR_EACH_GPU_PAIR (i, j, run)
 		if (translates(&run->m->gpus[i]) && !path_is_nvlink(topology_path(run->t, i, j)))
 			pair_set_add(&pairs, i, j);
-	f = finding_add(run, CONFIDENCE_LIKELY,
-			run_text(run, "IOMMU %s", fact_str_or(run->m->kernel.iommu_names, "")),
-			"it translates what %s send%s: peer packets go up to it instead of "
-			"across, slowly, or end in faults and wrong data",
-			names, strchr(names, ',') ? "" : "s");
+	f = finding_add(
+		run, CONFIDENCE_LIKELY,
+		run_text(run, "IOMMU %s", fact_str_or(run->m->kernel.iommu_names, "")),
+		"it translates what %s send%s: peer packets go up to it instead of across, slowly, "
+		"or end in faults and wrong data",
+		names, strchr(names, ',') ? "" : "s");
 	f->pairs = pairs.n;
 	if (iommu_is_proven(run)) {
 		f->severity = SEVERITY_ERROR;
@@ -957,12 +968,11 @@ static const struct parameter_trap {
 	{on_and_off, "the command line switches the same thing on and off; the last word wins",
 	 "keep one of the two"},
 	{pt_and_off,
-	 "pass-through is asked for and the IOMMU is switched off: pass-through has no "
-	 "effect",
+	 "pass-through is asked for and the IOMMU is switched off: pass-through has no effect",
 	 "take one out; iommu=pt alone is enough for P2P and keeps interrupt remapping"},
 	{pt_without_iommu,
-	 "iommu=pt has no effect: this kernel found no IOMMU (it is off in the "
-	 "firmware setup, or there is none)",
+	 "iommu=pt has no effect: this kernel found no IOMMU (it is off in the firmware setup, or "
+	 "there is none)",
 	 "leave it, or take it out; P2P needs neither"},
 	{intel_on_amd, "intel_iommu= has no effect on an AMD processor",
 	 "take it out; AMD-Vi is on by default, and iommu=pt sets it to pass-through"},
@@ -1045,15 +1055,13 @@ static enum verdict probe_host_bridge(struct rule_run *run)
 	if (!writes.n)
 		return rule_unknown(
 			run,
-			"whether the host bridge of \"%s\" forwards peer traffic: it is on "
-			"neither list, and the driver gave no answer; only a copy with checked "
-			"data "
-			"tells",
+			"whether the host bridge of \"%s\" forwards peer traffic: it is on neither "
+			"list, and the driver gave no answer; only a copy with checked data tells",
 			fact_str_or(run->m->cpu.name, "this CPU"));
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, "host bridge",
-		"%s meet only in the CPU (%s), which NVIDIA's driver does not know to answer "
-		"peer reads between its root ports; writes are allowed",
+		"%s meet only in the CPU (%s), which NVIDIA's driver does not know to answer peer "
+		"reads between its root ports; writes are allowed",
 		pair_set_text(run, &writes), fact_str_or(run->m->cpu.name, "of unknown name"));
 	f->pairs = writes.n;
 	finding_names_pairs(run, f, &writes);
@@ -1076,10 +1084,11 @@ static enum verdict probe_sockets(struct rule_run *run)
 	}
 	if (!set.n)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "CPU sockets",
-			"%s lie on different CPU sockets: their way crosses the link between the "
-			"sockets, which all traffic shares",
-			pair_set_text(run, &set));
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, "CPU sockets",
+		"%s lie on different CPU sockets: their way crosses the link between the sockets, "
+		"which all traffic shares",
+		pair_set_text(run, &set));
 	f->pairs = set.n;
 	FOR_EACH_GPU (g, run)
 		evidence_int(run, f, run_text(run, "NUMA node of %s", g->pci->name),
@@ -1131,11 +1140,11 @@ const struct rule rules_routing[] = {
 		.id = "acs-redirect",
 		.title = "No switch port redirects peer requests up to the CPU (ACS)",
 		.why = "Packets between two devices below one switch then go up to the CPU and, if "
-		       "it "
-		       "lets them, down again: slower, or refused by the IOMMU, or hanging.",
+		       "it lets them, down again: slower, or refused by the IOMMU, or hanging.",
 		.remedy = ACS_REMEDY,
-		.reference = ACS "; Documentation/admin-guide/kernel-parameters.txt, "
-				 "pci=disable_acs_redir; NVIDIA/nccl-tests#252",
+		.reference = ACS
+		"; Documentation/admin-guide/kernel-parameters.txt, pci=disable_acs_redir; "
+		"NVIDIA/nccl-tests#252",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
@@ -1147,8 +1156,7 @@ const struct rule rules_routing[] = {
 		.id = "acs-completion-redirect",
 		.title = "No switch port redirects the answers to peer reads up to the CPU (ACS)",
 		.why = "Writes go straight across, reads take the way through the CPU: one "
-		       "direction "
-		       "is slow or fails.",
+		       "direction is slow or fails.",
 		.remedy = ACS_REMEDY,
 		.reference = ACS,
 		.severity = SEVERITY_ERROR,
@@ -1163,8 +1171,8 @@ const struct rule rules_routing[] = {
 		.title = "The root ports above the GPUs have no ACS redirect bits set",
 		.why = "Without a common switch packets pass through the CPU in any case: the bits "
 		       "cost nothing while the IOMMU is off or passes addresses through, and 3 to "
-		       "9 GB/s while it translates. On some AMD machines NCCL hung until they "
-		       "were cleared.",
+		       "9 GB/s while it translates. On some AMD machines NCCL hung until they were "
+		       "cleared.",
 		.remedy = ACS_REMEDY,
 		.reference = ACS "; NVIDIA/nccl#2079",
 		.severity = SEVERITY_WARNING,
@@ -1177,8 +1185,7 @@ const struct rule rules_routing[] = {
 		.id = "iommu-translating",
 		.title = "No IOMMU translates the addresses that GPUs send to",
 		.why = "With translation every peer packet goes up to the IOMMU; copies were seen "
-		       "to "
-		       "hang, to fault or to leave wrong data.",
+		       "to hang, to fault or to leave wrong data.",
 		.remedy = "boot with the kernel parameter iommu=pt (GRUB_CMDLINE_LINUX_DEFAULT in "
 			  "/etc/default/grub, then update-grub)",
 		.reference =
@@ -1195,17 +1202,15 @@ const struct rule rules_routing[] = {
 		.id = "hmm-dma32",
 		.title = "HMM keeps no host memory from GPUs whose DMA is direct",
 		.why = "HMM gives GPU memory physical addresses at the top of what the CPU has. "
-		       "Where "
-		       "those are beyond a card's reach and the IOMMU passes addresses through (or "
-		       "is "
-		       "off), the driver takes host memory for the card from the first 4 GiB "
-		       "alone: "
-		       "cuMemCreate on the host fails, and NCCL 2.26.3 and later ends with \"Error "
-		       "while attaching to shared memory segment\" (size 0).",
-		.remedy =
-			"options " HMM_MODULE " " HMM_OPTION "=1 in /etc/modprobe.d, and a reboot "
-			"(onehop fix sets it; the addresses stay taken until then); GPUs then no "
-			"longer reach memory of malloc; or, for one job, NCCL_CUMEM_HOST_ENABLE=0",
+		       "Where those are beyond a card's reach and the IOMMU passes addresses "
+		       "through (or is off), the driver takes host memory for the card from the "
+		       "first 4 GiB alone: cuMemCreate on the host fails, and NCCL 2.26.3 and "
+		       "later ends with \"Error while attaching to shared memory segment\" (size "
+		       "0).",
+		.remedy = "options " HMM_MODULE " " HMM_OPTION
+			  "=1 in /etc/modprobe.d, and a reboot (onehop fix sets it; the addresses "
+			  "stay taken until then); GPUs then no longer reach memory of malloc; or, "
+			  "for one job, NCCL_CUMEM_HOST_ENABLE=0",
 		.reference = "open-gpu-kernel-modules nv-vm.c nv_compute_gfp_mask (535 to 595), "
 			     "NVIDIA/open-gpu-kernel-modules#1301; NVIDIA/nccl#2190; "
 			     "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md",
@@ -1232,13 +1237,12 @@ const struct rule rules_routing[] = {
 		.id = "host-bridge",
 		.title = "The host bridge is known to forward peer traffic where pairs meet in it",
 		.why = "Two GPUs without a common switch depend on the CPU to pass their packets "
-		       "on; "
-		       "for CPUs that are not on its list the driver refuses reads.",
+		       "on; for CPUs that are not on its list the driver refuses reads.",
 		.remedy =
-			"move both GPUs below one PCIe switch; else NVreg_RegistryDwords="
-			"\"ForceP2P=0x211\" (0x11 before driver 565) bypasses the list: let "
-			"`onehop test` check that data arrives right, and take it back if it does "
-			"not",
+			"move both GPUs below one PCIe switch; else "
+			"NVreg_RegistryDwords=\"ForceP2P=0x211\" (0x11 before driver 565) bypasses "
+			"the list: let `onehop test` check that data arrives right, and take it "
+			"back if it does not",
 		.reference = "open-gpu-kernel-modules p2p_caps.c "
 			     "_p2pCapsGetHostSystemStatusOverPcieBar1, cpu.c; drivers/pci/p2pdma.c "
 			     "pci_p2pdma_whitelist",
@@ -1252,8 +1256,7 @@ const struct rule rules_routing[] = {
 		.id = "cross-socket",
 		.title = "All GPU pairs lie on one CPU socket or are joined by NVLink",
 		.why = "The link between sockets is narrower than the GPUs' own links together, "
-		       "and "
-		       "NCCL keeps P2P off such paths by default.",
+		       "and NCCL keeps P2P off such paths by default.",
 		.remedy = "for jobs on a part of the GPUs choose those of one socket "
 			  "(CUDA_VISIBLE_DEVICES); measure with `onehop bench nccl` before raising "
 			  "NCCL_P2P_LEVEL to SYS",
@@ -1267,11 +1270,9 @@ const struct rule rules_routing[] = {
 		.id = "topology-agrees",
 		.title = "NVML and the PCI tree agree on where the GPUs sit",
 		.why = "They differ in virtual machines and where the firmware tells NUMA nodes "
-		       "wrong; "
-		       "then distances, and NCCL's choices with them, are not to be trusted.",
+		       "wrong; then distances, and NCCL's choices with them, are not to be trusted.",
 		.remedy = "in a virtual machine look on the host; else check NUMA settings (NPS, "
-			  "SNC) and "
-			  "numa_node of the devices",
+			  "SNC) and numa_node of the devices",
 		.reference = "nvml.h nvmlDeviceGetTopologyCommonAncestor; "
 			     "Documentation/ABI/testing/sysfs-bus-pci, numa_node",
 		.severity = SEVERITY_INFO,

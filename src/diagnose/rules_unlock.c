@@ -123,8 +123,8 @@ static const struct cause {
 	 "reload the module",
 	 false},
 	{shares_bar1,
-	 "a screen or console on the card takes the room that the mapping of its memory "
-	 "needs in BAR1",
+	 "a screen or console on the card takes the room that the mapping of its memory needs in "
+	 "BAR1",
 	 "let another card, or the BMC, drive the screen (firmware setup: primary display)", false},
 };
 
@@ -184,11 +184,12 @@ static void report_mailbox(struct rule_run *run, const struct pair_set *set, siz
 	f->pair_map = set->in;
 	finding_names_pairs(run, f, set);
 	if (c)
-		finding_remedy(run, f, "%s%s", c->remedy,
-			       c->or_unforced && is_forced(run, i, j)
-				       ? "; until then take ForceP2P out of the driver's options "
-					 "in /etc/modprobe.d"
-				       : "");
+		finding_remedy(
+			run, f, "%s%s", c->remedy,
+			c->or_unforced && is_forced(run, i, j)
+				? "; until then take ForceP2P out of the driver's options in "
+				  "/etc/modprobe.d"
+				: "");
 	evidence_rm(run, f, i, j);
 	evidence_str(run, f, run_text(run, "GPU%zu", j), run->m->gpus[j].model);
 	evidence_bytes(run, f, "BAR1", run->m->gpus[j].bar1_bytes);
@@ -336,10 +337,9 @@ static void report_console(struct rule_run *run, const struct gpu *g, const stru
 	struct finding *f = finding_add(
 		run, l ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, subject_gpu(run, g),
 		"a console holds the start of BAR1 of GPU%zu, and the edited modules that run are "
-		"not "
-		"onehop's: public edits of driver %d reckon from the start of BAR1, so that what "
-		"peers "
-		"write there lands in the wrong place, or peer access is refused (CUDA error 205)",
+		"not onehop's: public edits of driver %d reckon from the start of BAR1, so that "
+		"what peers write there lands in the wrong place, or peer access is refused (CUDA "
+		"error 205)",
 		g->index, driver_branch(run->m->driver.module_version));
 
 	f->pci = g->pci;
@@ -424,10 +424,9 @@ static enum verdict probe_windows(struct rule_run *run)
 		return rule_verdict(run, run->m->observed_n ? VERDICT_OK : VERDICT_NA);
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, "BAR1",
-		"BAR1 of %s (%s) does not cover the memory (%s), and yet checked copies "
-		"arrived: the driver maps BAR1 in windows, one for each allocation that peers "
-		"use, as public edits for such cards do; together those may take no more than "
-		"BAR1",
+		"BAR1 of %s (%s) does not cover the memory (%s), and yet checked copies arrived: "
+		"the driver maps BAR1 in windows, one for each allocation that peers use, as "
+		"public edits for such cards do; together those may take no more than BAR1",
 		gpu_list_text(run, names, n), run_bytes(run, (uint64_t)support_bar1(first).size),
 		run_bytes(run, (uint64_t)fact_or(first->vram_bytes, 0)));
 	f->pci = first->pci;
@@ -461,10 +460,10 @@ static enum verdict probe_lockup(struct rule_run *run)
 	l = driver_lockup(d, fact_str_or(kernel, ""));
 	if (!l)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_POSSIBLE, "kernel",
-			"with edited modules of driver %d, %s (%s): not explained, so a hint and "
-			"no more",
-			l->release, l->what, l->reference);
+	f = finding_add(
+		run, CONFIDENCE_POSSIBLE, "kernel",
+		"with edited modules of driver %d, %s (%s): not explained, so a hint and no more",
+		l->release, l->what, l->reference);
 	evidence_str(run, f, "kernel", kernel);
 	evidence_driver(run, f);
 	return VERDICT_BAD;
@@ -483,13 +482,14 @@ static enum verdict probe_custom(struct rule_run *run)
 		return VERDICT_OK;
 	if (!fact_is(run->m->driver.bar1_p2p.loaded, 1))
 		return VERDICT_NA;
-	f = finding_add(run, CONFIDENCE_POSSIBLE, "inference engines",
-			"vLLM's own all-reduce reads the peer through BAR1 on %s (it is off by "
-			"itself for more than two GPUs without NVLink): with it, wrong output and "
-			"resets were reported where NCCL over the same path was right; the same "
-			"signs were seen with stock drivers, and once with P2P off and a loose "
-			"cable, so a failure does not prove the edit wrong",
-			pair_set_text(run, &set));
+	f = finding_add(
+		run, CONFIDENCE_POSSIBLE, "inference engines",
+		"vLLM's own all-reduce reads the peer through BAR1 on %s (it is off by itself for "
+		"more than two GPUs without NVLink): with it, wrong output and resets were "
+		"reported where NCCL over the same path was right; the same signs were seen with "
+		"stock drivers, and once with P2P off and a loose cable, so a failure does not "
+		"prove the edit wrong",
+		pair_set_text(run, &set));
 	f->pair_map = set.in;
 	evidence_driver(run, f);
 	return VERDICT_BAD;
@@ -534,9 +534,9 @@ static void report_managed(struct rule_run *run, const struct pair_set *set)
 	f->pair_map = set->in;
 	finding_names_pairs(run, f, set);
 	if (fact_is(d->uvm_gate.installed, 1))
-		finding_remedy(run, f,
-			       "reboot: the nvidia_uvm on disk has the gate, the one that runs "
-			       "does not");
+		finding_remedy(
+			run, f,
+			"reboot: the nvidia_uvm on disk has the gate, the one that runs does not");
 	evidence_yes_no(run, f, "the nvidia_uvm that runs has the gate", d->uvm_gate.loaded);
 	evidence_yes_no(run, f, "the one on disk has it", d->uvm_gate.installed);
 	evidence_str(run, f, "onehop's mark in the file of nvidia", d->bar1_p2p.mark);
@@ -590,15 +590,13 @@ const char *unlock_lacks(struct rule_run *run, const struct gpu *g, bool overflo
 		return c->what;
 	if (overflow)
 		return "the address of a peer is written into a field for peers, which ends at 128 "
-		       "GiB: "
-		       "the edit of the page table entry's address is missing (gmmu_fmt.c)";
+		       "GiB: the edit of the page table entry's address is missing (gmmu_fmt.c)";
 	if (support_of(run->m, g).mechanism == MECHANISM_NONE)
 		return support_of(run->m, g).why;
 	if (fact_is(d->bar1_p2p.loaded, 1) && fact_known(d->module_version) &&
 	    !driver_release(d)->bar1_entries)
 		return "the functions of P2P through BAR1 are there, the edit that makes page "
-		       "table "
-		       "entries point at BAR1 is not (nv_gpu_ops.c)";
+		       "table entries point at BAR1 is not (nv_gpu_ops.c)";
 	return NULL;
 }
 
@@ -617,15 +615,15 @@ void evidence_unlock(struct rule_run *run, struct finding *f, const struct gpu *
 const struct rule rules_unlock[] = {
 	{
 		.id = "p2p-mailbox",
-		.title =
-			"P2P that the driver allows does not go through mailboxes that are missing",
-		.why = "GeForce cards since Ampere lack the mailboxes through which the driver "
-		       "leads "
-		       "peers unless it uses BAR1. Made to say yes all the same, it says OK, CUDA "
-		       "enables peer access, and the data is lost.",
-		.remedy = "`onehop unlock` says what the driver lacks, the kernel log why it could "
-			  "not map BAR1 (\"NVRM: kbus...\"); until it uses BAR1, take ForceP2P "
-			  "out of NVreg_RegistryDwords in /etc/modprobe.d, if it is set",
+		.title = "P2P that the driver allows does not go through mailboxes that are "
+			 "missing",
+		.why = "GeForce cards since Ampere lack the mailboxes through which the "
+		       "driver leads peers unless it uses BAR1. Made to say yes all the same, it "
+		       "says OK, CUDA enables peer access, and the data is lost.",
+		.remedy =
+			"`onehop unlock` says what the driver lacks, the kernel log why it "
+			"could not map BAR1 (\"NVRM: kbus...\"); until it uses BAR1, take ForceP2P "
+			"out of NVreg_RegistryDwords in /etc/modprobe.d, if it is set",
 		.reference = "open-gpu-kernel-modules ctrl0000system.h "
 			     "NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2 (PROP, PCI_BAR1), p2p_caps.c "
 			     "_kp2pCapsGetStatusOverPcieBar1; aikitoria/open-gpu-kernel-modules#9",
@@ -638,19 +636,17 @@ const struct rule rules_unlock[] = {
 	{
 		.id = "p2p-keys-one-side",
 		.title = "Keys of P2P through BAR1 are set for both cards of a pair",
-		.why = "ForceP2P of either card of a pair makes the driver say yes, but only the "
-		       "card that it numbers first is asked for the key that chooses BAR1. With "
-		       "keys "
-		       "on one side, the answer depends on the order of the cards: BAR1, or a "
-		       "mailbox "
-		       "that GeForce cards lack.",
-		.remedy =
-			"set the same keys for both cards (NVreg_RegistryDwordsPerDevice; `onehop "
-			"unlock` prints the line) or for neither, rebuild the initramfs and reload "
-			"the module",
-		.reference = "open-gpu-kernel-modules p2p_caps.c "
-			     "_kp2pCapsCheckStatusOverridesForPcie, "
-			     "_kp2pCapsGetStatusOverPcieBar1 (535 to 595)",
+		.why = "ForceP2P of either card of a pair makes the driver say yes, but "
+		       "only the card that it numbers first is asked for the key that chooses "
+		       "BAR1. With keys on one side, the answer depends on the order of the cards: "
+		       "BAR1, or a mailbox that GeForce cards lack.",
+		.remedy = "set the same keys for both cards (NVreg_RegistryDwordsPerDevice; "
+			  "`onehop unlock` prints the line) or for neither, rebuild the initramfs "
+			  "and reload the module",
+		.reference =
+			"open-gpu-kernel-modules p2p_caps.c "
+			"_kp2pCapsCheckStatusOverridesForPcie, _kp2pCapsGetStatusOverPcieBar1 (535 "
+			"to 595)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
 		.predicts = true,
@@ -660,15 +656,15 @@ const struct rule rules_unlock[] = {
 	{
 		.id = "unlock-console",
 		.title = "No console shifts BAR1 under an edit that does not reckon with it",
-		.why = "Where the boot console holds the first megabytes of BAR1, drivers 570 and "
-		       "575 "
-		       "map the memory behind them. Public edits of these releases take the start "
-		       "of "
-		       "BAR1 for the start of memory: peers read and write some megabytes off.",
-		.remedy = "install modules that onehop edited (`onehop unlock`), which reckon with "
-			  "it, or driver 580 or later; or let another card, or the BMC, drive the "
-			  "console (firmware setup: primary display); then let `onehop test` check "
-			  "that data arrives right",
+		.why = "Where the boot console holds the first megabytes of BAR1, drivers "
+		       "570 and 575 map the memory behind them. Public edits of these releases "
+		       "take the start of BAR1 for the start of memory: peers read and write some "
+		       "megabytes off.",
+		.remedy =
+			"install modules that onehop edited (`onehop unlock`), which "
+			"reckon with it, or driver 580 or later; or let another card, or the BMC, "
+			"drive the console (firmware setup: primary display); then let `onehop "
+			"test` check that data arrives right",
 		.reference = "open-gpu-kernel-modules 570 to 575, kern_bus_tu102.c "
 			     "kbusEnableStaticBar1Mapping_TU102 (startOffset); "
 			     "aikitoria/open-gpu-kernel-modules 570.86.16-p2p nv_gpu_ops.c",
@@ -681,18 +677,16 @@ const struct rule rules_unlock[] = {
 	{
 		.id = "bar1-windows",
 		.title = "P2P through BAR1 does not depend on windows that may run out",
-		.why = "Where BAR1 is smaller than the memory, what peers map has to fit into BAR1 "
-		       "at "
-		       "one time. Engines that share single buffers (NCCL, PyTorch from 2.8 on) "
-		       "do; "
-		       "cudaDeviceEnablePeerAccess maps all that a process allocates. onehop's own "
-		       "edit maps all memory at once, so it refuses such cards.",
+		.why = "Where BAR1 is smaller than the memory, what peers map has to fit "
+		       "into BAR1 at one time. Engines that share single buffers (NCCL, PyTorch "
+		       "from 2.8 on) do; cudaDeviceEnablePeerAccess maps all that a process "
+		       "allocates. onehop's own edit maps all memory at once, so it refuses such "
+		       "cards.",
 		.remedy =
-			"set NCCL_LOCAL_REGISTER=0 and NCCL_GRAPH_REGISTER=0, keep managed memory "
-			"from peers, and look at \"BAR1 Memory Usage\" (`nvidia-smi -q`) while a "
-			"job "
-			"holds memory: it stays where windows are made, and rises with the memory "
-			"where all is mapped",
+			"set NCCL_LOCAL_REGISTER=0 and NCCL_GRAPH_REGISTER=0, keep managed "
+			"memory from peers, and look at \"BAR1 Memory Usage\" (`nvidia-smi -q`) "
+			"while a job holds memory: it stays where windows are made, and rises with "
+			"the memory where all is mapped",
 		.reference = "Duanyll/open-gpu-kernel-modules docs/48g-4090-p2p; "
 			     "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md",
 		.severity = SEVERITY_INFO,
@@ -702,12 +696,12 @@ const struct rule rules_unlock[] = {
 	},
 	{
 		.id = "kernel-lockup",
-		.title = "No lock-up is reported for edited modules of this release on this kernel",
-		.why = "Some machines with edited modules locked up after they were moved to a "
-		       "newer "
-		       "kernel. Nobody found out why.",
-		.remedy = "if the machine locks up or resets, start an older kernel (Linux 6.12 or "
-			  "6.17) before anything else is changed",
+		.title = "No lock-up is reported for edited modules of this release on this "
+			 "kernel",
+		.why = "Some machines with edited modules locked up after they were moved "
+		       "to a newer kernel. Nobody found out why.",
+		.remedy = "if the machine locks up or resets, start an older kernel (Linux "
+			  "6.12 or 6.17) before anything else is changed",
 		.reference = "aikitoria/open-gpu-kernel-modules#28; noonghunna/club-3090#1332",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -717,17 +711,18 @@ const struct rule rules_unlock[] = {
 	{
 		.id = "custom-all-reduce",
 		.title = "No inference engine's own all-reduce goes through edited modules",
-		.why = "vLLM's custom all-reduce loads from the peer's memory in kernels of its "
-		       "own and "
-		       "signals by flags there, unlike NCCL. Over BAR1 of GeForce cards there are "
-		       "reports of wrong output and of resets that nobody has explained.",
+		.why = "vLLM's custom all-reduce loads from the peer's memory in kernels "
+		       "of its own and signals by flags there, unlike NCCL. Over BAR1 of GeForce "
+		       "cards there are reports of wrong output and of resets that nobody has "
+		       "explained.",
 		.remedy =
-			"if an engine's output is wrong, or it hangs or resets the machine, start "
-			"it "
-			"with --disable-custom-all-reduce (disable_custom_all_reduce=True), which "
-			"keeps NCCL's P2P, and let `onehop test` check the paths",
-		.reference = "noonghunna/club-3090#922, #1332, #751; NVIDIA/open-gpu-kernel-modules"
-			     "#1257; aikitoria/open-gpu-kernel-modules#21",
+			"if an engine's output is wrong, or it hangs or resets the "
+			"machine, start it with --disable-custom-all-reduce "
+			"(disable_custom_all_reduce=True), which keeps NCCL's P2P, and let `onehop "
+			"test` check the paths",
+		.reference =
+			"noonghunna/club-3090#922, #1332, #751; "
+			"NVIDIA/open-gpu-kernel-modules#1257; aikitoria/open-gpu-kernel-modules#21",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
@@ -736,17 +731,18 @@ const struct rule rules_unlock[] = {
 	{
 		.id = "uvm-managed",
 		.title = "An edited driver keeps managed memory away from P2P through BAR1",
-		.why = "The unified-memory module (nvidia_uvm) uses what the edited nvidia module "
-		       "offers, and before Hopper its page tables cannot say so: entries lead "
-		       "into the card's own memory or to wrong addresses. On real RTX 4090s "
+		.why = "The unified-memory module (nvidia_uvm) uses what the edited nvidia "
+		       "module offers, and before Hopper its page tables cannot say so: entries "
+		       "lead into the card's own memory or to wrong addresses. On real RTX 4090s "
 		       "managed memory that moves between two GPUs gave Xid 31 (unsupported "
-		       "aperture) and then Xid 154 (reboot required) on all GPUs. One process "
-		       "with two GPUs is enough, from driver 590 on even if it never asked for "
-		       "peer access.",
-		.remedy = "sudo onehop unlock --download --apply, which replaces the edit by one "
-			  "with a gate (without a network: `onehop unlock` says how), then "
-			  "reboot; until then use no managed memory on these cards, or take "
-			  "ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d",
+		       "aperture) and then Xid 154 (reboot required) on all GPUs. One process with "
+		       "two GPUs is enough, from driver 590 on even if it never asked for peer "
+		       "access.",
+		.remedy =
+			"sudo onehop unlock --download --apply, which replaces the edit by "
+			"one with a gate (without a network: `onehop unlock` says how), then "
+			"reboot; until then use no managed memory on these cards, or take ForceP2P "
+			"out of NVreg_RegistryDwords in /etc/modprobe.d",
 		.reference = "open-gpu-kernel-modules kernel-open/nvidia-uvm uvm_turing_mmu.c "
 			     "make_pte_turing, uvm_gpu.c parent_gpu_peer_aperture; "
 			     "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md",

@@ -22,8 +22,8 @@
 static const struct run_failure_meaning meanings[] = {
 	{RUN_TEST_FAILED, -1,
 	 "a test got wrong data or ended with an error, and does not show which pair is the cause",
-	 "run onehop test, which checks each GPU and each pair; until then do not trust results "
-	 "of jobs on these GPUs"},
+	 "run onehop test, which checks each GPU and each pair; until then do not trust results of "
+	 "jobs on these GPUs"},
 	{RUN_CUDA_ERROR, 2, "a GPU has no memory left for the program or for NCCL's buffers",
 	 "end other programs on the GPUs, or make NCCL's buffers smaller (NCCL_BUFFSIZE, "
 	 "NCCL_MAX_CTAS)"},
@@ -68,8 +68,7 @@ static const struct run_failure_meaning meanings[] = {
 	{RUN_NCCL_ERROR, -1, "the ranks use different releases of NCCL",
 	 "give all ranks the same release of NCCL; the line names both", "Mismatched NCCL version"},
 	{RUN_NCCL_ERROR, -1, "NCCL gave up, for the reason that the line names",
-	 "run onehop check on the machine (rules shm-size, shm-writable and memlock among "
-	 "others)"},
+	 "run onehop check on the machine (rules shm-size, shm-writable and memlock among others)"},
 	{RUN_CRASHED, -1, "a process died of a signal, and the other ranks with it",
 	 "look at the kernel log for an Xid of the same time and at the stack that the process "
 	 "wrote; after a bus error run onehop check (rule shm-size)"},
@@ -82,8 +81,7 @@ static const struct run_failure_meaning meanings[] = {
 	 "a communicator was aborted: by the program after an error, or at its end; "
 	 "destroy_process_group() of PyTorch before 2.6 aborts too",
 	 "look for an error before it, in the logs of all ranks; without one the run may have "
-	 "ended "
-	 "well"},
+	 "ended well"},
 };
 
 const struct run_failure_meaning *run_failure_find(const struct run_failure *f)

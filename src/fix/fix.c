@@ -69,10 +69,11 @@ static int check_chain(const struct plan *p, size_t first)
 
 	for (size_t i = first; (next = next_of(p, i)) < p->step_n; i = next)
 		if (!same_bytes(&p->steps[i].new, &p->steps[next].old))
-			return err_set(EINVAL,
-				       "the plan contradicts itself: step %zu leaves %s other than "
-				       "step %zu expects it",
-				       i + 1, p->steps[i].target, next + 1);
+			return err_set(
+				EINVAL,
+				"the plan contradicts itself: step %zu leaves %s other than step "
+				"%zu expects it",
+				i + 1, p->steps[i].target, next + 1);
 	return 0;
 }
 
@@ -329,9 +330,10 @@ static void end_trial(const struct fix_run *run, struct journal_entry *e)
 	size_t left = fix_take_back_trial(run, e);
 
 	if (left)
-		fix_tell(run, FIX_UNDO_FAILED, e, NULL,
-			 "what the trial needed is still there, and has no effect; undo tries "
-			 "again to take it away");
+		fix_tell(
+			run, FIX_UNDO_FAILED, e, NULL,
+			"what the trial needed is still there, and has no effect; undo tries again "
+			"to take it away");
 }
 
 static int confirm(const struct fix_run *run, struct journal_entry *e, struct plan *p,

@@ -105,14 +105,14 @@ static int is_empty(struct fix_host *h, const char *folder)
 	if (!host_is_empty(h, folder))
 		return 0;
 	if (h->image)
-		return err_set(ENOMEDIUM,
-			       "/%s of the system in %s is empty: mount the file system that "
-			       "belongs there first",
-			       folder, h->root);
+		return err_set(
+			ENOMEDIUM,
+			"/%s of the system in %s is empty: mount the file system that belongs "
+			"there first",
+			folder, h->root);
 	return err_set(
 		ENOMEDIUM,
-		"/%s is empty, where this fix wrote: mount the file system that belongs there "
-		"first",
+		"/%s is empty, where this fix wrote: mount the file system that belongs there first",
 		folder);
 }
 
@@ -154,14 +154,14 @@ int fix_check_trial(const struct journal_entry *entries, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!entries[i].damage && entries[i].state == FIX_ON_TRIAL)
-			return err_set(EBUSY,
-				       entries[i].trial == TRIAL_RUNS
-					       ? "fix %u is on trial in this boot: confirm it "
-						 "first (onehop fix --confirm), or take it back "
-						 "(onehop undo %u)"
-					       : "fix %u is on trial: start the machine again to "
-						 "try it, or take it back (onehop undo %u)",
-				       entries[i].number, entries[i].number);
+			return err_set(
+				EBUSY,
+				entries[i].trial == TRIAL_RUNS
+					? "fix %u is on trial in this boot: confirm it first "
+					  "(onehop fix --confirm), or take it back (onehop undo %u)"
+					: "fix %u is on trial: start the machine again to try it, "
+					  "or take it back (onehop undo %u)",
+				entries[i].number, entries[i].number);
 	return 0;
 }
 
@@ -176,15 +176,16 @@ int fix_check_confirm(const struct journal_entry *entries, size_t n, unsigned nu
 		if (e->trial == TRIAL_RUNS)
 			return 0;
 		if (e->trial == TRIAL_WAITS)
-			return err_set(EAGAIN,
-				       "fix %u was not tried yet: start the machine again, then "
-				       "confirm it",
-				       e->number);
-		return err_set(ESTALE,
-			       "the trial boot of fix %u is over, and this boot goes without its "
-			       "kernel parameters: onehop undo %u takes back the rest; then "
-			       "onehop fix --apply tries it once more",
-			       e->number, e->number);
+			return err_set(
+				EAGAIN,
+				"fix %u was not tried yet: start the machine again, then confirm it",
+				e->number);
+		return err_set(
+			ESTALE,
+			"the trial boot of fix %u is over, and this boot goes without its kernel "
+			"parameters: onehop undo %u takes back the rest; then onehop fix --apply "
+			"tries it once more",
+			e->number, e->number);
 	}
 	return number ? err_set(ENOENT, "fix %u is not on trial", number)
 		      : err_set(ENOENT, "no fix is on trial: there is nothing to confirm");
@@ -225,10 +226,11 @@ int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size
 	int r = find(entries, n, number, ret);
 
 	if (r == -ENOENT && !n && h->image && host_is_empty(h, "var"))
-		return err_set(ENOMEDIUM,
-			       "/var of the system in %s is empty, and what was changed is noted "
-			       "there: mount its file system first",
-			       h->root);
+		return err_set(
+			ENOMEDIUM,
+			"/var of the system in %s is empty, and what was changed is noted there: "
+			"mount its file system first",
+			h->root);
 	if (r < 0)
 		return r;
 	e = &entries[*ret];

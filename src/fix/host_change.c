@@ -60,10 +60,11 @@ static void changing_done(struct changing *x)
 
 static int changed(const struct changing *x)
 {
-	return err_set(EBUSY,
-		       "another program has changed %s in the meantime: it is left as that program "
-		       "wrote it",
-		       x->place.shown);
+	return err_set(
+		EBUSY,
+		"another program has changed %s in the meantime: it is left as that program wrote "
+		"it",
+		x->place.shown);
 }
 
 /* ---- contents ---- */
@@ -178,10 +179,11 @@ static int find_kept(struct changing *x)
 		return err_sys(-same, "read what is kept of %s", x->place.shown);
 	/* It changes places with the one that is there: no more names are needed. */
 	if (!same && n >= OLD_MAX && !x->c->going_back)
-		return err_set(EMLINK,
-			       "%s was replaced %d times since the last boot: boot once before it "
-			       "is replaced again",
-			       x->place.shown, OLD_MAX);
+		return err_set(
+			EMLINK,
+			"%s was replaced %d times since the last boot: boot once before it is "
+			"replaced again",
+			x->place.shown, OLD_MAX);
 	return 0;
 }
 
@@ -536,8 +538,8 @@ static int bring_back(struct changing *x)
 	if (is_own(&x->place, x->place.name, x->c) <= 0)
 		return err_set(
 			EBUSY,
-			"%s was changed by two programs while a run was killed; what the first "
-			"of them wrote is in %s beside it: move it away",
+			"%s was changed by two programs while a run was killed; what the first of "
+			"them wrote is in %s beside it: move it away",
 			x->place.shown, x->swap);
 	if (renameat2(folder, x->swap, folder, x->place.name, RENAME_EXCHANGE) < 0)
 		return err_sys(errno, "put back %s", x->place.shown);

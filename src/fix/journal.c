@@ -218,10 +218,10 @@ static int need_content(struct fix_host *h, const struct journal_entry *e, const
 		return err_set(EPROTO, "/%s/%u: the copy %s-%zu %s", FIXES, e->number, which, step,
 			       r < 0 ? "is missing" : "has another length than the plan says");
 	if (r == 0 && sum && !is_content_of(b, sum))
-		return err_set(EPROTO,
-			       "/%s/%u: the copy %s-%zu is damaged: its SHA-256 is not the one in "
-			       "the plan",
-			       FIXES, e->number, which, step);
+		return err_set(
+			EPROTO,
+			"/%s/%u: the copy %s-%zu is damaged: its SHA-256 is not the one in the plan",
+			FIXES, e->number, which, step);
 	return r;
 }
 
@@ -274,10 +274,11 @@ static int check_not_begun(struct fix_host *h, unsigned number)
 	int r = read_log(h, number, &log, &size);
 
 	if (r == 0 && memchr(log, '\n', size) != memrchr(log, '\n', size))
-		return err_set(EPROTO,
-			       "/%s/%u has a log but no plan: put its plan.json back, from which "
-			       "it can be undone, or move that folder away",
-			       FIXES, number);
+		return err_set(
+			EPROTO,
+			"/%s/%u has a log but no plan: put its plan.json back, from which it can "
+			"be undone, or move that folder away",
+			FIXES, number);
 	return r;
 }
 
@@ -285,12 +286,11 @@ static int check_not_begun(struct fix_host *h, unsigned number)
 static void say_log_is_lost(struct journal_entry *e)
 {
 	e->damage = -EPROTO;
-	e->damaged =
-		arena_printf(e->plan->arena,
-			     "/%s/%u has lost its log, so what it did is not known; its files "
-			     "as they were are old-* in there: put them back by hand, then onehop "
-			     "undo %u",
-			     FIXES, e->number, e->number);
+	e->damaged = arena_printf(
+		e->plan->arena,
+		"/%s/%u has lost its log, so what it did is not known; its files as they were are "
+		"old-* in there: put them back by hand, then onehop undo %u",
+		FIXES, e->number, e->number);
 }
 
 /* 1: an entry; 0: no plan, so nothing was begun. */

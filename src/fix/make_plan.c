@@ -99,11 +99,12 @@ static void note_container(struct planner *p)
 	char sign[64];
 
 	if (!p->request->image && !p->request->inside && container_is_guess(p->m))
-		plan_note(p,
-			  "there is a file %s: if this is a container, and not a system installed "
-			  "from one's files, run this on its host instead, since what it writes "
-			  "here is not the host's",
-			  container_sign(p->m, sign, sizeof(sign)));
+		plan_note(
+			p,
+			"there is a file %s: if this is a container, and not a system installed "
+			"from one's files, run this on its host instead, since what it writes here "
+			"is not the host's",
+			container_sign(p->m, sign, sizeof(sign)));
 }
 
 static const char *why_no_lifetime(const struct planner *p)
@@ -122,10 +123,11 @@ static void plan_change(struct planner *p, const struct change *c)
 	if (!plan_lifetime(p, c) && c->kind != CHANGE_BY_HAND)
 		plan_left_out(p, c->rule, plan_change_words(p, c), "%s", why_no_lifetime(p));
 	else if (kinds[c->kind].host && in_container(p))
-		plan_change_by_hand(p, c,
-				    "run \"onehop fix --apply\" on the host: this is a container "
-				    "(%s), and what it would write is not the host's",
-				    p->m->kernel.container.value);
+		plan_change_by_hand(
+			p, c,
+			"run \"onehop fix --apply\" on the host: this is a container (%s), and "
+			"what it would write is not the host's",
+			p->m->kernel.container.value);
 	else
 		kinds[c->kind].plan(p, c);
 }

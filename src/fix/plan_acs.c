@@ -17,9 +17,9 @@ struct acs_port {
 	struct acs_kept kept; /* for whom it stays as it is */
 };
 
-static const char default_cost[] = "devices below this switch can reach each other without the "
-				   "IOMMU, so none of them should be "
-				   "given to a virtual machine (VFIO)";
+static const char default_cost[] =
+	"devices below this switch can reach each other without the IOMMU, so none of them should "
+	"be given to a virtual machine (VFIO)";
 
 /* ---- what is asked for ---- */
 
@@ -85,11 +85,12 @@ static void say_guest(struct planner *p, const struct pci_function *by, const ch
 static void say_direct_nic(struct planner *p, const struct pci_function *by, const char *rules,
 			   const char *ports)
 {
-	plan_left_out(p, rules, arena_printf(p->a, "ACS at %s", ports),
-		      "unchanged: %s is the DMA function of a ConnectX NIC, which together with "
-		      "its GPU needs exact ACS bits on these ports; `rdma_topo check` of rdma-core "
-		      "61 says whether they are right",
-		      by->name);
+	plan_left_out(
+		p, rules, arena_printf(p->a, "ACS at %s", ports),
+		"unchanged: %s is the DMA function of a ConnectX NIC, which together with its GPU "
+		"needs exact ACS bits on these ports; `rdma_topo check` of rdma-core 61 says "
+		"whether they are right",
+		by->name);
 }
 
 static void refuse(struct planner *p, const struct pci_function *by)
@@ -160,9 +161,9 @@ static bool runs_already(struct planner *p);
 /* What the parameter will do waits for the reboot; what it does not do is not done. */
 static void locked_down(struct planner *p, const struct acs_port *a)
 {
-	static const char why[] = "the kernel is locked down (Secure Boot), so no register can be "
-				  "written while it runs: only the parameter " ACS_PARAMETER
-				  " can do it, from the next boot on";
+	static const char why[] =
+		"the kernel is locked down (Secure Boot), so no register can be written while it "
+		"runs: only the parameter " ACS_PARAMETER " can do it, from the next boot on";
 
 	if (is_wanted(a, CHANGE_KEPT) && !runs_already(p))
 		plan_note(p, "%s", why);
@@ -407,11 +408,12 @@ static void keep_by_parameter(struct planner *p, const char *word, const char *w
 	const bool by_hand = plan_boot_way(p)->by_hand;
 
 	if (why && (!by_hand || !kernel_knows(p) || !fits(p, word))) {
-		plan_manual(p, purpose->rules, "ACS after a reboot", "%s; %s", why,
-			    is_locked_down(p)
-				    ? "and while the kernel is locked down (Secure Boot) nothing "
-				      "but the parameter can do it"
-				    : "run `onehop fix` again after each boot");
+		plan_manual(
+			p, purpose->rules, "ACS after a reboot", "%s; %s", why,
+			is_locked_down(p)
+				? "and while the kernel is locked down (Secure Boot) nothing but "
+				  "the parameter can do it"
+				: "run `onehop fix` again after each boot");
 		return;
 	}
 	if (text_starts_with(word, ACS_CONFIG))
@@ -469,8 +471,8 @@ void plan_bar_size(struct planner *p, const struct change *c)
 	if (!fact_absent(f->driver)) {
 		plan_left_out(
 			p, c->rule, plan_change_words(p, c),
-			"it cannot be resized while %s is bound to it: end what uses it, unbind "
-			"it (/sys/bus/pci/devices/ADDRESS/driver/unbind) and run this again",
+			"it cannot be resized while %s is bound to it: end what uses it, unbind it "
+			"(/sys/bus/pci/devices/ADDRESS/driver/unbind) and run this again",
 			fact_str_or(f->driver, "a driver"));
 		return;
 	}

@@ -64,8 +64,8 @@ struct wanted_word *plan_word_add(struct planner *p, const char *word,
 /* No blank, and nothing that a shell, GRUB's script or systemd would take for something else. */
 static bool is_plain(const char *word)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_.,:;=/@+-";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:;=/@+-";
 
 	return *word && !word[strspn(word, plain)];
 }
@@ -89,10 +89,11 @@ static void way_back(struct planner *p, const char *const *undo_argv)
 	AUTO_STRBUF struct strbuf line = {0};
 
 	step_command_line(undo_argv, &line);
-	plan_way_boot(p,
-		      "press e on the entry in the boot menu and delete %s from the line that "
-		      "starts with linux or options, for that boot only",
-		      plan_words(p));
+	plan_way_boot(
+		p,
+		"press e on the entry in the boot menu and delete %s from the line that starts "
+		"with linux or options, for that boot only",
+		plan_words(p));
 	plan_way_without(p, "`%s`", line.text);
 }
 

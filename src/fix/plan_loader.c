@@ -51,9 +51,11 @@ bool plan_loader_has_entries(struct planner *p)
 		plan_note(p, "%s could not be read (%s), so no entry is changed", b->unread,
 			  strerror(-b->error));
 	else if (!b->unread && !b->folder)
-		plan_note(p, "there is no folder loader/entries below /boot, /efi or /boot/efi: if "
-			     "the boot partition is not mounted, mount it, and onehop fix can "
-			     "change its entries");
+		plan_note(
+			p,
+			"there is no folder loader/entries below /boot, /efi or /boot/efi: if the "
+			"boot partition is not mounted, mount it, and onehop fix can change its "
+			"entries");
 	return !b->unread && *names_of(p, ENTRY_OURS);
 }
 
@@ -246,10 +248,12 @@ static void write_line(struct planner *p, const struct boot_entry *e)
 	s->known = known_names(p);
 	s->what = arena_printf(p->a, "write /" FILE_KERNEL_LINE " as /%s has it, with %s", e->path,
 			       words);
-	plan_note(p,
-		  "/" FILE_KERNEL_LINE " is written so that the entries of later kernels get the "
-		  "parameters too; undo takes them out, and leaves the file where kernel-install "
-		  "would take them from the running kernel without it");
+	plan_note(
+		p,
+		"/" FILE_KERNEL_LINE
+		" is written so that the entries of later kernels get the parameters too; undo "
+		"takes them out, and leaves the file where kernel-install would take them from the "
+		"running kernel without it");
 }
 
 /* What the trial boot's command line has more than that one. */
@@ -280,10 +284,12 @@ void plan_loader_trial_line(struct planner *p, const struct boot_entry *started)
 	s = add_step(p, FILE_KERNEL_LINE, words, NULL, line);
 	s->known = known_names(p);
 	s->reboot = false;
-	s->what = arena_printf(p->a,
-			       "write /" FILE_KERNEL_LINE " as /%s has it, so that no kernel "
-			       "that is installed during the trial boot takes over its parameters",
-			       e->path);
+	s->what = arena_printf(
+		p->a,
+		"write /" FILE_KERNEL_LINE
+		" as /%s has it, so that no kernel that is installed during the trial boot takes "
+		"over its parameters",
+		e->path);
 }
 
 static void change_line(struct planner *p, const char *old)
@@ -314,8 +320,9 @@ static void keep_line(struct planner *p)
 	if (old)
 		change_line(p, old);
 	else if (there == THERE_UNKNOWN)
-		plan_note(p, "/" FILE_KERNEL_LINE " could not be read: entries of later kernels "
-			     "may come without the parameters");
+		plan_note(p, "/" FILE_KERNEL_LINE
+			     " could not be read: entries of later kernels may come without the "
+			     "parameters");
 	else if (e)
 		write_line(p, e);
 }
@@ -417,9 +424,9 @@ void plan_loader_entries(struct planner *p)
 		return;
 	}
 	if (plan_words_differ(p))
-		plan_note(p, "the boot entries set ACS in different ways, so each gets the pci= "
-			     "that goes "
-			     "with its own");
+		plan_note(p,
+			  "the boot entries set ACS in different ways, so each gets the pci= that "
+			  "goes with its own");
 	plan_words_want(p);
 	way_back(p);
 }

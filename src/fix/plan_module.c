@@ -15,8 +15,8 @@
 /* What stands in an options line without quotes; one with a ; is put in double ones. */
 static bool is_plain(const char *text)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_.,:;=/@+-";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:;=/@+-";
 
 	return text && *text && !text[strspn(text, plain)];
 }
@@ -175,10 +175,11 @@ static bool settle_elsewhere(struct planner *p, const struct change *c)
 		return true;
 	}
 	if (comes_after_ours(said.file)) {
-		plan_change_by_hand(p, c,
-				    "%s:%u sets %s=%s and is read after onehop's file: make "
-				    "it %s=%s there, make the initramfs anew and reboot",
-				    said.file, said.line, c->name, said.value, c->name, c->new);
+		plan_change_by_hand(
+			p, c,
+			"%s:%u sets %s=%s and is read after onehop's file: make it %s=%s there, "
+			"make the initramfs anew and reboot",
+			said.file, said.line, c->name, said.value, c->name, c->new);
 		return true;
 	}
 	plan_note(p, "%s:%u sets %s=%s; onehop's file is read after it, and the last one counts",
@@ -339,10 +340,11 @@ static bool is_blocked(struct planner *p, enum modprobe_kind kind, const char *m
 		    strcmp(l->file, "/" FILE_MODPROBE) != 0 &&
 		    (kind == MODPROBE_BLACKLIST || strstr(l->text, "/bin/false") ||
 		     strstr(l->text, "/bin/true"))) {
-			plan_note(p,
-				  "%s:%u keeps %s from loading already; it counts from the next "
-				  "boot on",
-				  l->file, l->line, module);
+			plan_note(
+				p,
+				"%s:%u keeps %s from loading already; it counts from the next boot "
+				"on",
+				l->file, l->line, module);
 			return true;
 		}
 	}
@@ -398,8 +400,8 @@ static void name_package(struct planner *p, const struct change *c)
 		plan_manual(
 			p, c->rule, "remove the package of nv_peer_mem", "%s",
 			plan_is_debian_like(p)
-				? "`apt-get remove nvidia-peer-memory-dkms`, or, if no package "
-				  "has it: `dkms remove nv_peer_mem --all`"
+				? "`apt-get remove nvidia-peer-memory-dkms`, or, if no package has "
+				  "it: `dkms remove nv_peer_mem --all`"
 				: "`dnf remove nvidia_peer_memory nvidia-peer-memory-dkms`, or, if "
 				  "no package has it: `dkms remove nv_peer_mem --all`");
 }
@@ -543,8 +545,10 @@ static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 		plan_manual(p, f->purpose.rules, "put the file into the initramfs too",
 			    "`rpm-ostree initramfs-etc --track=/%s`", f->path);
 	else if (!plan_etc_is_generated(p)) /* nixos-rebuild makes it */
-		plan_note(p, "update-initramfs, dracut and mkinitcpio are all missing: if the "
-			     "initramfs holds the module, rebuild it by hand");
+		plan_note(
+			p,
+			"update-initramfs, dracut and mkinitcpio are all missing: if the initramfs "
+			"holds the module, rebuild it by hand");
 }
 
 static void way_without(struct planner *p, const struct planned_file *f, const struct initramfs *i)

@@ -120,9 +120,10 @@ static void plan_confirming(struct planner *p)
 	};
 
 	if (!program || !plan_has_systemd(p)) {
-		plan_note(p,
-			  "no unit can confirm the trial here: run `onehop fix --confirm` during "
-			  "the trial boot, or the boot after it is without the parameters");
+		plan_note(
+			p,
+			"no unit can confirm the trial here: run `onehop fix --confirm` during the "
+			"trial boot, or the boot after it is without the parameters");
 		return;
 	}
 	plan_unit(p, &unit, &purpose);
@@ -234,17 +235,17 @@ static const char *why_not_written(struct planner *p, const char *file)
 	for (size_t i = 0; i < ARRAY_LEN(writable); i++)
 		known |= strcmp(writable[i], m.type) == 0;
 	if (!known)
-		return arena_printf(p->a,
-				    "%s is on %s, where GRUB cannot clear its entry for the "
-				    "next boot",
-				    shown, m.type);
+		return arena_printf(
+			p->a, "%s is on %s, where GRUB cannot clear its entry for the next boot",
+			shown, m.type);
 	if (source_read_link(p->s, &link, "sys/dev/block/%s", m.device) < 0)
 		return arena_printf(p->a, "the device of %s is unknown", shown);
 	name = strstr(link, "/virtual/block/");
-	return name ? arena_printf(p->a,
-				   "%s is on %s (LVM, RAID or encryption), where GRUB cannot clear "
-				   "its entry for the next boot",
-				   shown, name + strlen("/virtual/block/"))
+	return name ? arena_printf(
+			      p->a,
+			      "%s is on %s (LVM, RAID or encryption), where GRUB cannot clear its "
+			      "entry for the next boot",
+			      shown, name + strlen("/virtual/block/"))
 		    : NULL;
 }
 
@@ -462,13 +463,14 @@ const char *plan_trial_grub(struct planner *p)
 	if (!write_custom(p, &t, &purpose))
 		return arena_printf(p->a, "/%s/custom.cfg holds no text", t.folder);
 	set_next(p, &t, &purpose);
-	plan_way_boot(p, "power-cycle it or press reset: the boot after the trial boot is without "
-			 "these parameters");
+	plan_way_boot(
+		p, "power-cycle it or press reset: the boot after the trial boot is without these "
+		   "parameters");
 	plan_way_boot(p, "choose another entry than the last in GRUB's menu");
-	plan_way_without(p,
-			 "delete the lines from \"### BEGIN onehop\" to \"### END onehop\" in "
-			 "/%s/custom.cfg",
-			 t.folder);
+	plan_way_without(
+		p,
+		"delete the lines from \"### BEGIN onehop\" to \"### END onehop\" in /%s/custom.cfg",
+		t.folder);
 	return NULL;
 }
 

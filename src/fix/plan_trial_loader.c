@@ -73,10 +73,10 @@ static const char *why_no_one_shot(struct planner *p)
 	if (!(features & FEATURE_ONE_SHOT))
 		return arena_printf(p->a, "%s knows no entry for one boot", info);
 	if (!(features & FEATURE_SORT_KEY))
-		return arena_printf(p->a,
-				    "%s is older than 251, and may make the entry of the trial its "
-				    "default",
-				    info);
+		return arena_printf(
+			p->a,
+			"%s is older than 251, and may make the entry of the trial its default",
+			info);
 	if (plan_has_program(p, "bootctl") != THERE_YES)
 		return "bootctl is not installed";
 	if (*next)
@@ -215,19 +215,19 @@ static const char *find_default(struct planner *p, const struct boot_entry **ret
 	if (!id)
 		return "systemd-boot does not report its default entry";
 	if (!e || e->kind == ENTRY_SEALED)
-		return arena_printf(p->a,
-				    "systemd-boot's default entry (%s) has its command line inside "
-				    "the kernel image",
-				    id);
+		return arena_printf(
+			p->a,
+			"systemd-boot's default entry (%s) has its command line inside the kernel "
+			"image",
+			id);
 	if (e->kind != ENTRY_OURS)
-		return arena_printf(p->a,
-				    "systemd-boot's default entry (/%s) is not an ordinary entry "
-				    "of this system",
-				    e->path);
+		return arena_printf(
+			p->a,
+			"systemd-boot's default entry (/%s) is not an ordinary entry of this system",
+			e->path);
 	if (!is_one_before(p))
 		return "each entry of this system has a boot counter, or a name that sorts low: "
-		       "the "
-		       "trial's might become the first of the boot menu";
+		       "the trial's might become the first of the boot menu";
 	*ret = e;
 	return NULL;
 }
@@ -325,8 +325,9 @@ const char *plan_trial_loader(struct planner *p)
 	plan_loader_trial_line(p, e);
 	write_copy(p, e, path, text, &purpose);
 	set_next(p, &purpose);
-	plan_way_boot(p, "power-cycle it or press reset: the boot after the trial boot is without "
-			 "these parameters");
+	plan_way_boot(
+		p, "power-cycle it or press reset: the boot after the trial boot is without these "
+		   "parameters");
 	plan_way_boot(p, "choose another entry than \"Trial boot of onehop\" in the boot menu");
 	plan_way_without(p, "delete /%s", path);
 	return NULL;

@@ -13,8 +13,8 @@
 static const char *unit_path(struct planner *p, const char *path)
 {
 	AUTO_STRBUF struct strbuf text = {0};
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789/._+-";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._+-";
 
 	if (!path[strspn(path, plain)])
 		return path;
@@ -66,11 +66,11 @@ static void add_key(struct strbuf *text, const char *key, const char *value)
  * the system names are loaded. Pulled in by the same target as the others: a rescue system goes
  * without.
  */
-static const char early[] = "DefaultDependencies=no\n"
-			    "After=local-fs.target systemd-modules-load.service "
-			    "systemd-udev-trigger.service\n"
-			    "Before=sysinit.target shutdown.target\n"
-			    "Conflicts=shutdown.target\n";
+static const char early[] =
+	"DefaultDependencies=no\n"
+	"After=local-fs.target systemd-modules-load.service systemd-udev-trigger.service\n"
+	"Before=sysinit.target shutdown.target\n"
+	"Conflicts=shutdown.target\n";
 
 static const char *unit_text(struct planner *p, const struct unit *u)
 {
@@ -207,10 +207,9 @@ void plan_module_load(struct planner *p, const struct change *c)
 	struct purpose purpose = {0};
 
 	if (!name) {
-		plan_change_by_hand(p, c,
-				    "modprobe %s, and a line \"%s\" in a file in "
-				    "/etc/modules-load.d",
-				    c->target, c->target);
+		plan_change_by_hand(
+			p, c, "modprobe %s, and a line \"%s\" in a file in /etc/modules-load.d",
+			c->target, c->target);
 		return;
 	}
 	purpose_add(p, &purpose, c);
@@ -221,10 +220,11 @@ void plan_module_load(struct planner *p, const struct change *c)
 	if (plan_has_systemd(p))
 		plan_unit(p, &unit, &purpose);
 	else
-		plan_manual(p, c->rule, arena_printf(p->a, "load %s at each boot", name),
-			    "add `modprobe %s` to what runs at boot, behind the driver and the "
-			    "RDMA stack: there is no systemd here",
-			    name);
+		plan_manual(
+			p, c->rule, arena_printf(p->a, "load %s at each boot", name),
+			"add `modprobe %s` to what runs at boot, behind the driver and the RDMA "
+			"stack: there is no systemd here",
+			name);
 }
 
 /* ---- persistence ---- */

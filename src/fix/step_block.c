@@ -77,8 +77,9 @@ static int take_out(struct fix_host *h, const struct step *s)
 		return r;
 	if (!step_block_remove(now, &rest))
 		return err_set(EINVAL,
-			       "/%s has no line \"" STEP_BLOCK_END "\" any more: delete what "
-			       "is behind \"" STEP_BLOCK_BEGIN "\" by hand",
+			       "/%s has no line \"" STEP_BLOCK_END
+			       "\" any more: delete what is behind \"" STEP_BLOCK_BEGIN
+			       "\" by hand",
 			       s->target);
 	return put(h, s, now, strbuf_str(&rest));
 }

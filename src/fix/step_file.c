@@ -102,10 +102,11 @@ static int change(struct fix_host *h, const struct step *s, const struct host_ch
 	int r = host_change(h, s->target, c);
 
 	if (r > 0 && output)
-		strbuf_printf(output,
-			      "/%s: its file system cannot exchange two files at once; it was "
-			      "compared right before it was replaced\n",
-			      s->target);
+		strbuf_printf(
+			output,
+			"/%s: its file system cannot exchange two files at once; it was compared "
+			"right before it was replaced\n",
+			s->target);
 	return r < 0 ? r : 0;
 }
 

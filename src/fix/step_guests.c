@@ -81,11 +81,11 @@ int step_check_guests(struct fix_host *h, const struct step *s)
 	for (size_t i = 0; r == 0 && i < n; i++) {
 		r = is_guest(h, names[i], above, &driver);
 		if (r > 0)
-			r = err_set(EBUSY,
-				    "%s: %s stays as it is: %s below the same switch is bound to "
-				    "%s, and can be a virtual machine's, which ACS keeps from "
-				    "other devices",
-				    s->target, s->at, names[i], driver);
+			r = err_set(
+				EBUSY,
+				"%s: %s stays as it is: %s below the same switch is bound to %s, "
+				"and can be a virtual machine's, which ACS keeps from other devices",
+				s->target, s->at, names[i], driver);
 	}
 	source_free_names(names, n);
 	return r;

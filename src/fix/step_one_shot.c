@@ -124,10 +124,11 @@ static int allow_one_shot(struct fix_host *h, const struct step *s)
 	words = first_words(strbuf_str(&output), &n);
 	if (!words)
 		return 0;
-	return err_set(EOPNOTSUPP,
-		       "/%s is on %.*s, where the boot loader cannot write: the entry for the next "
-		       "boot would stay for all boots",
-		       s->target, (int)n, words);
+	return err_set(
+		EOPNOTSUPP,
+		"/%s is on %.*s, where the boot loader cannot write: the entry for the next boot "
+		"would stay for all boots",
+		s->target, (int)n, words);
 }
 
 static int apply_one_shot(struct fix_host *h, const struct step *s, struct strbuf *output)

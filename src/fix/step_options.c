@@ -395,9 +395,11 @@ static int read_since(struct fix_host *h, const struct step *s, struct since *x)
 	/* No boot loader and no kernel-install made such a file, so none took the words there. */
 	if (x->all.unread && x->all.error != -EILSEQ)
 		return err_sys(-x->all.error, "read %s", x->all.unread);
-	return x->all.folder ? 0
-			     : err_set(ENXIO, "there is no folder loader/entries of a boot "
-					      "partition: mount its file system first");
+	return x->all.folder
+		       ? 0
+		       : err_set(ENXIO,
+				 "there is no folder loader/entries of a boot partition: mount its "
+				 "file system first");
 }
 
 /* Whether there are any. */
@@ -627,10 +629,11 @@ void step_options_warning(struct fix_host *h, const struct step *s, struct strbu
 	if (boot_text_of(s->target) == BOOT_TEXT_LINE && running &&
 	    has_any(s, running, BOOT_TEXT_LINE) && host_stat(h, s->target, &st) == -ENOENT &&
 	    host_stat(h, "usr/lib/kernel/cmdline", &st) == -ENOENT)
-		strbuf_printf(out,
-			      "/%s is gone, and the running kernel has %s: install no kernel "
-			      "before the next reboot, or its entry gets that too",
-			      s->target, s->at);
+		strbuf_printf(
+			out,
+			"/%s is gone, and the running kernel has %s: install no kernel before the "
+			"next reboot, or its entry gets that too",
+			s->target, s->at);
 }
 
 const struct step_ops step_options_ops = {

@@ -156,10 +156,11 @@ static int refused(struct fix_host *h, const struct step *s, int r, unsigned now
 	const char *level = lockdown(h);
 
 	if (level)
-		return err_set(EPERM,
-			       "%s: %s cannot be written: the kernel is locked down (%s), as it is "
-			       "with Secure Boot",
-			       s->target, s->at, level);
+		return err_set(
+			EPERM,
+			"%s: %s cannot be written: the kernel is locked down (%s), as it is with "
+			"Secure Boot",
+			s->target, s->at, level);
 	if (r < 0)
 		return err_set(-r, "%s", why);
 	return err_set(EIO, "%s: %s does not take the value that is written to it, it reads %04x",

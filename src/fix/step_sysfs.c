@@ -163,11 +163,12 @@ static int resize(struct fix_host *h, const struct step *s, const struct bytes *
 	text = xprintf("%u", code);
 	r = host_attribute_write(h, path, text);
 	if (r == -ENOSPC)
-		return err_set(ENOSPC,
-			       "%s: BAR %s cannot become %s MiB: the window of a bridge above has "
-			       "no room; pci=realloc on the kernel's command line, or the "
-			       "firmware's setting for large BARs, can make it",
-			       s->target, s->at, content->data);
+		return err_set(
+			ENOSPC,
+			"%s: BAR %s cannot become %s MiB: the window of a bridge above has no "
+			"room; pci=realloc on the kernel's command line, or the firmware's setting "
+			"for large BARs, can make it",
+			s->target, s->at, content->data);
 	if (r == -ENOENT)
 		return err_set(ENOENT, "%s: this kernel cannot resize BAR %s (no /%s)", s->target,
 			       s->at, path);

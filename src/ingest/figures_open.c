@@ -15,9 +15,9 @@ int figures_parse_each(const char *text, size_t size, const char *name, struct f
 	for (const struct text_kind *k = text_kinds; k->what; k++)
 		if (k->to_figures && k->recognise(text, size))
 			return k->to_figures(text, size, name, ret);
-	return text_refuse(text, size, name,
-			   "the output of p2pBandwidthLatencyTest, nccl-tests, nvbandwidth -j or "
-			   "onehop");
+	return text_refuse(
+		text, size, name,
+		"the output of p2pBandwidthLatencyTest, nccl-tests, nvbandwidth -j or onehop");
 }
 
 int figures_parse(const char *text, size_t size, const char *name, struct figures **ret)

@@ -309,10 +309,11 @@ static int read_line(struct parser *p, const struct text_line *lines, size_t n, 
 	if (read_header(p, &w))
 		guess_collective(p, lines, n, at);
 	else if (is_row(p, &w, &bytes) && !collective(p, &w))
-		return err_set(EINVAL,
-			       "%s:%u: the table does not tell its collective: name the file after "
-			       "it, as in all_gather.txt",
-			       p->f->name, l->number);
+		return err_set(
+			EINVAL,
+			"%s:%u: the table does not tell its collective: name the file after it, as "
+			"in all_gather.txt",
+			p->f->name, l->number);
 	else
 		read_row(p, &w, l->number, collective(p, &w));
 	return 0;

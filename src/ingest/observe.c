@@ -67,14 +67,15 @@ static int refuse_gpu(const struct machine *m, const char *name, const struct fi
 		return err_set(ENODEV, "%s: is of a GPU %s, which this machine does not have", name,
 			       g->pci);
 	if (n != m->gpu_n)
-		return err_set(ENODEV,
-			       "%s: is of %zu GPUs and gives no PCI addresses; this machine has "
-			       "%zu, so nobody can tell which of them they are",
-			       name, n, m->gpu_n);
-	return err_set(ENODEV,
-		       "%s: which GPU of this machine its GPU %zu is cannot be told without a PCI "
-		       "address",
-		       name, i);
+		return err_set(
+			ENODEV,
+			"%s: is of %zu GPUs and gives no PCI addresses; this machine has %zu, so "
+			"nobody can tell which of them they are",
+			name, n, m->gpu_n);
+	return err_set(
+		ENODEV,
+		"%s: which GPU of this machine its GPU %zu is cannot be told without a PCI address",
+		name, i);
 }
 
 /* The machine's GPU of each that a result names. */
@@ -272,10 +273,11 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 	if (n)
 		return n;
 	if (!one)
-		return err_set(EINVAL,
-			       "%s: is a log of several hosts; which of them this machine is "
-			       "cannot be told",
-			       l->name);
+		return err_set(
+			EINVAL,
+			"%s: is a log of several hosts; which of them this machine is cannot be "
+			"told",
+			l->name);
 	return err_set(EINVAL,
 		       "%s: no line of this log of NCCL tells how GPUs reach each other; set "
 		       "NCCL_DEBUG=INFO",
@@ -370,9 +372,9 @@ static int observe_file(const char *path, struct machine *m)
 	}
 	if (is_figures(&text))
 		return observe_figures(&text, name, m);
-	return text_refuse(strbuf_str(&text), text.len, name,
-			   "a result of onehop, p2pBandwidthLatencyTest, nvbandwidth -j or a debug "
-			   "log of NCCL");
+	return text_refuse(
+		strbuf_str(&text), text.len, name,
+		"a result of onehop, p2pBandwidthLatencyTest, nvbandwidth -j or a debug log of NCCL");
 }
 
 int observe_files(const char *const *paths, size_t n, struct machine *m)

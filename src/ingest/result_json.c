@@ -236,10 +236,11 @@ static int not_json(const char *text, size_t size, const char *file, const json_
 
 	json_decref(first);
 	if (first)
-		return err_set(EINVAL,
-			       "%s:%d: a second result or other text follows the first; put each "
-			       "result into a file of its own",
-			       file, error->line);
+		return err_set(
+			EINVAL,
+			"%s:%d: a second result or other text follows the first; put each result "
+			"into a file of its own",
+			file, error->line);
 	return err_set(EINVAL, "%s:%d: invalid JSON: %s", file, error->line, error->text);
 }
 

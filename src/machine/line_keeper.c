@@ -155,10 +155,11 @@ static void advise_kernelstub(const struct advice *a)
 
 static void advise_entries(const struct advice *a)
 {
-	strbuf_puts(a->out, "add to the options line of the entry in loader/entries on the EFI or "
-			    "boot partition, and to /etc/kernel/cmdline if that is there (or "
-			    "where the program that writes these entries takes them from), "
-			    "without quotes, ");
+	strbuf_puts(
+		a->out,
+		"add to the options line of the entry in loader/entries on the EFI or boot "
+		"partition, and to /etc/kernel/cmdline if that is there (or where the program that "
+		"writes these entries takes them from), without quotes, ");
 	put_words(a, "", false);
 	strbuf_puts(a->out, "; then reboot");
 }
@@ -182,9 +183,9 @@ static void advise_grubby(const struct advice *a)
 static void advise_grub_line(const struct advice *a, const char *commands)
 {
 	strbuf_printf(a->out, "as the last line of /etc/default/grub%s: `" GRUB_LINE_START,
-		      needs_quotes(a) ? ", with these quotes (GRUB and shells end a command at "
-					"a bare ;)"
-				      : "");
+		      needs_quotes(a)
+			      ? ", with these quotes (GRUB and shells end a command at a bare ;)"
+			      : "");
 	put_words(a, "", true);
 	strbuf_printf(a->out, GRUB_LINE_END "`, then %s, and reboot", commands);
 }
@@ -220,8 +221,10 @@ static void advise_transactional(const struct advice *a)
 
 static void advise_unknown(const struct advice *a)
 {
-	strbuf_puts(a->out, "onehop does not know this boot loader: add to the kernel's command "
-			    "line in its configuration ");
+	strbuf_puts(
+		a->out,
+		"onehop does not know this boot loader: add to the kernel's command line in its "
+		"configuration ");
 	put_words(a, "", true);
 	strbuf_puts(a->out, needs_quotes(a) ? " (with these quotes where a script is read)" : "");
 	strbuf_puts(a->out, "; with GRUB ");
@@ -288,8 +291,10 @@ void line_advice(const struct line_host *h, const char *const *words, size_t n, 
 
 	keepers[row_of(line_keeper(h))].advise(&a);
 	if (!h->image && fact_known(h->k->init_words))
-		strbuf_puts(out, " (before the -- on the command line: what follows it goes to "
-				 "init, not to the kernel)");
+		strbuf_puts(
+			out,
+			" (before the -- on the command line: what follows it goes to init, not to "
+			"the kernel)");
 }
 
 /* ---- grubby ---- */
@@ -376,10 +381,10 @@ static void unread_why_not(const struct line_host *h, const char *word, const ch
 			      "grubby would put it in the place of %s of the running line, " LOST,
 			      other);
 	else
-		strbuf_printf(out,
-			      "%s could not be read: if an entry has another %.*s=, grubby "
-			      "replaces it, " LOST,
-			      unread, (int)strcspn(word, "="), word);
+		strbuf_printf(
+			out,
+			"%s could not be read: if an entry has another %.*s=, grubby replaces it, " LOST,
+			unread, (int)strcspn(word, "="), word);
 }
 
 /*
@@ -399,10 +404,11 @@ static void grubby_why_not(const struct line_host *h, const char *word, struct s
 		strbuf_printf(out, "grubby would put %s in the place of %s of %s, " LOST, word,
 			      l.other, l.who);
 	else if (l.with)
-		strbuf_printf(out,
-			      "some boot entries have %s and others do not: undo would take it "
-			      "from all of them",
-			      word);
+		strbuf_printf(
+			out,
+			"some boot entries have %s and others do not: undo would take it from all "
+			"of them",
+			word);
 }
 
 /* ---- why not ---- */
@@ -412,8 +418,9 @@ void line_why_not(const struct line_host *h, const char *word, struct strbuf *ou
 	const size_t row = row_of(line_keeper(h));
 
 	if (strchr(word, ';') && !keepers[row].lists)
-		strbuf_puts(out, "the ; between several ports may not survive in this boot "
-				 "loader's entries");
+		strbuf_puts(
+			out,
+			"the ; between several ports may not survive in this boot loader's entries");
 	else if (keepers[row].keeper == KEEPER_GRUBBY)
 		grubby_why_not(h, word, out);
 }

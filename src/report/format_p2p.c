@@ -70,9 +70,11 @@ static void add_devices(const struct p2p_report *r, struct strbuf *out)
 			if (i != j)
 				strbuf_printf(out, "Device=%zu %s Access Peer Device=%zu\n", i,
 					      r->access[i * r->n + j] ? "CAN" : "CANNOT", j);
-	strbuf_puts(out, "\n***NOTE: In case a device doesn't have P2P access to other one, it "
-			 "falls back to normal memcopy procedure.\nSo you can see lesser "
-			 "Bandwidth (GB/s) and unstable Latency (us) in those cases.\n\n");
+	strbuf_puts(
+		out,
+		"\n***NOTE: In case a device doesn't have P2P access to other one, it falls back "
+		"to normal memcopy procedure.\nSo you can see lesser Bandwidth (GB/s) and unstable "
+		"Latency (us) in those cases.\n\n");
 }
 
 /* 0: not measured. Where P2P is not to be had the peer copies through the host, whatever its title says. */
@@ -137,8 +139,10 @@ void format_p2p_test(const struct p2p_report *r, struct strbuf *out)
 		strbuf_putc(out, '\n');
 		add_values(r, "   CPU", m, true, out);
 	}
-	strbuf_puts(out, "\nNOTE: The CUDA Samples are not meant for performance measurements. "
-			 "Results may vary when GPU Boost is enabled.\n");
+	strbuf_puts(
+		out,
+		"\nNOTE: The CUDA Samples are not meant for performance measurements. Results may "
+		"vary when GPU Boost is enabled.\n");
 }
 
 /* ---- nvbandwidth ---- */

@@ -605,11 +605,11 @@ static void add_measured(struct document *out, const struct topology *t)
 	if (!n)
 		return;
 	snprintf(rates, sizeof(rates), least < most ? "%.3g to %.3g" : "%.3g", least, most);
-	document_item(out, STYLE_DIM, 0, "Measured:",
-		      "%zu %s between GPUs, %s GB/s, at least %.0f %% of what the path should "
-		      "give%s",
-		      n, text_plural(n, "copy", "copies"), rates, 100 * share,
-		      checked ? "" : "; whether the data arrived is for onehop test to say");
+	document_item(
+		out, STYLE_DIM, 0, "Measured:",
+		"%zu %s between GPUs, %s GB/s, at least %.0f %% of what the path should give%s", n,
+		text_plural(n, "copy", "copies"), rates, 100 * share,
+		checked ? "" : "; whether the data arrived is for onehop test to say");
 }
 
 /* Findings stand together by rule only within one severity: an id may have been named before. */
@@ -667,9 +667,10 @@ void report_verdict(struct document *out, const struct diagnosis *d)
 					   with == ENDPOINT_GPU ? verdict_style(d) : STYLE_PLAIN, 0,
 					   "%s.", sentence);
 	if (diagnosis_unexplained(d))
-		document_paragraph(out, STYLE_BAD, 0,
-				   "No finding shown here explains the blocked pairs; onehop topo "
-				   "names what blocks each.");
+		document_paragraph(
+			out, STYLE_BAD, 0,
+			"No finding shown here explains the blocked pairs; onehop topo names what "
+			"blocks each.");
 }
 
 /* ---- all rules, for --verbose ---- */

@@ -219,10 +219,11 @@ int short_length(const char *name)
 
 void add_stand_ins(struct document *out, size_t n)
 {
-	document_paragraph(out, STYLE_WARN, 0,
-			   "HOST BACK END: %zu stand-ins made of threads and memory of this host, "
-			   "no GPUs. What follows says nothing of any GPU.",
-			   n);
+	document_paragraph(
+		out, STYLE_WARN, 0,
+		"HOST BACK END: %zu stand-ins made of threads and memory of this host, no GPUs. "
+		"What follows says nothing of any GPU.",
+		n);
 }
 
 void add_skips(struct document *out, const struct device_skip *skips, size_t n)

@@ -363,12 +363,12 @@ static void add_input(struct document *out, const char *label, const struct figu
 		      f->gpu_n, text_plural(f->gpu_n, "GPU", "GPUs"), *f->when ? ", " : "",
 		      f->when);
 	if (f->runs > 1)
-		document_paragraph(out, STYLE_WARN, 2,
-				   "%u runs of the same measurements are in it: each figure is "
-				   "their median, and what one of them lacks counts as lacking. To "
-				   "compare them with each other, put each into a "
-				   "file of its own.",
-				   f->runs);
+		document_paragraph(
+			out, STYLE_WARN, 2,
+			"%u runs of the same measurements are in it: each figure is their median, "
+			"and what one of them lacks counts as lacking. To compare them with each "
+			"other, put each into a file of its own.",
+			f->runs);
 	for (size_t i = 0; i < f->trouble_n; i++)
 		document_paragraph(out, STYLE_WARN, 2, "left out: %s", f->troubles[i]);
 }
@@ -407,10 +407,11 @@ static void add_use(struct document *out, const struct comparison *c)
 	strbuf_puts(&b, " -> ");
 	add_use_side(&b, &c->use_after);
 	document_blank(out);
-	document_item(out, STYLE_STRONG, 0, "P2P in use:",
-		      "%s pairs, going by the figures: a pair that is no faster with P2P on than "
-		      "with P2P off does not use it",
-		      strbuf_str(&b));
+	document_item(
+		out, STYLE_STRONG, 0, "P2P in use:",
+		"%s pairs, going by the figures: a pair that is no faster with P2P on than with "
+		"P2P off does not use it",
+		strbuf_str(&b));
 }
 
 /* "3 of 12, 5.1 to 5.3 GB/s" */
@@ -433,11 +434,12 @@ static void add_slow(struct document *out, const struct comparison *c)
 	strbuf_puts(&b, " -> ");
 	add_slow_side(&b, &c->slow_after);
 	document_blank(out);
-	document_item(out, c->slow_after.slow ? STYLE_BAD : STYLE_STRONG, 0, "Slow copies:",
-		      "%s: below %.0f %% of what the path should give, or where the result does "
-		      "not say that, of the median of all pairs below %.0f %%",
-		      strbuf_str(&b), 100 * rate_slow_share(RATE_BY_PATH),
-		      100 * rate_slow_share(RATE_BY_OTHERS));
+	document_item(
+		out, c->slow_after.slow ? STYLE_BAD : STYLE_STRONG, 0, "Slow copies:",
+		"%s: below %.0f %% of what the path should give, or where the result does not say "
+		"that, of the median of all pairs below %.0f %%",
+		strbuf_str(&b), 100 * rate_slow_share(RATE_BY_PATH),
+		100 * rate_slow_share(RATE_BY_OTHERS));
 }
 
 static void add_failed(struct document *out, const struct comparison *c)
@@ -453,10 +455,10 @@ static void add_failed(struct document *out, const struct comparison *c)
 static void add_gpu_sets(struct document *out, const struct comparison *c)
 {
 	if (c->gpus_gone || c->gpus_new)
-		document_paragraph(out, STYLE_WARN, 0,
-				   "The GPUs differ: %zu only before, %zu only after (matched by "
-				   "%s).",
-				   c->gpus_gone, c->gpus_new, c->by_pci ? "PCI address" : "index");
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"The GPUs differ: %zu only before, %zu only after (matched by %s).",
+			c->gpus_gone, c->gpus_new, c->by_pci ? "PCI address" : "index");
 	if (c->kind_n && (c->only_before || c->only_after))
 		document_paragraph(out, STYLE_DIM, 0,
 				   "Without a counterpart: %zu %s before, %zu after.",

@@ -78,8 +78,8 @@ void report_forgotten(struct document *out, unsigned number)
 {
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
-		"Fix %u is closed, and nothing else was changed: onehop history %u still "
-		"says what it did, and onehop undo passes it over.",
+		"Fix %u is closed, and nothing else was changed: onehop history %u still says what "
+		"it did, and onehop undo passes it over.",
 		number, number);
 }
 
@@ -98,25 +98,24 @@ static void add_unfinished_fix(struct document *out, const struct journal_entry 
 			       const char *root)
 {
 	if (e->trial == TRIAL_OVER)
-		document_paragraph(out, STYLE_WARN, 0,
-				   "The trial boot of fix %u of %s was not confirmed, and the "
-				   "machine starts as before. onehop undo %u takes back the rest "
-				   "of that fix, and so does onehop fix --apply before anything "
-				   "else.",
-				   e->number, e->date, e->number);
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"The trial boot of fix %u of %s was not confirmed, and the machine starts "
+			"as before. onehop undo %u takes back the rest of that fix, and so does "
+			"onehop fix --apply before anything else.",
+			e->number, e->date, e->number);
 	else if (is_stuck(e))
-		document_paragraph(out, STYLE_BAD, 0,
-				   "Of fix %u of %s some steps could not be taken back: onehop "
-				   "history %u%s says which and why, onehop undo %u%s tries them "
-				   "again.",
-				   e->number, e->date, e->number, root, e->number, root);
+		document_paragraph(
+			out, STYLE_BAD, 0,
+			"Of fix %u of %s some steps could not be taken back: onehop history %u%s "
+			"says which and why, onehop undo %u%s tries them again.",
+			e->number, e->date, e->number, root, e->number, root);
 	else
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Fix %u of %s did not come to an end (%s). Unless another onehop "
-			"is at work on it now, it was interrupted: onehop undo %u%s takes "
-			"back what it did, and so does onehop fix --apply before anything "
-			"else.",
+			"Fix %u of %s did not come to an end (%s). Unless another onehop is at "
+			"work on it now, it was interrupted: onehop undo %u%s takes back what it "
+			"did, and so does onehop fix --apply before anything else.",
 			e->number, e->date, fix_state_word(e->state), e->number, root);
 	document_blank(out);
 }
@@ -126,16 +125,16 @@ static void add_trial_fix(struct document *out, const struct journal_entry *e)
 	if (e->trial == TRIAL_RUNS)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"Fix %u is on trial in this boot: onehop fix --confirm keeps its "
-			"kernel parameters, and without that the next boot goes without "
-			"them. No other fix is made before that is decided.",
+			"Fix %u is on trial in this boot: onehop fix --confirm keeps its kernel "
+			"parameters, and without that the next boot goes without them. No other "
+			"fix is made before that is decided.",
 			e->number);
 	else
-		document_paragraph(out, STYLE_WARN, 0,
-				   "Fix %u is on trial: the next boot has its kernel parameters, "
-				   "once. No other fix is made before that is decided; onehop undo "
-				   "%u takes it back.",
-				   e->number, e->number);
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"Fix %u is on trial: the next boot has its kernel parameters, once. No "
+			"other fix is made before that is decided; onehop undo %u takes it back.",
+			e->number, e->number);
 	document_blank(out);
 }
 
@@ -183,12 +182,13 @@ static void add_head(struct document *out, const struct plan_report *r)
 
 	add_recorded(out, r->machine);
 	if (r->root)
-		document_paragraph(out, STYLE_PLAIN, 0,
-				   "For the system image %s: --apply writes its files and runs "
-				   "none of its programs. The hardware is %s.",
-				   r->root,
-				   r->machine->recorded ? "the recorded machine's"
-							: "this host's, as it is now");
+		document_paragraph(
+			out, STYLE_PLAIN, 0,
+			"For the system image %s: --apply writes its files and runs none of its "
+			"programs. The hardware is %s.",
+			r->root,
+			r->machine->recorded ? "the recorded machine's"
+					     : "this host's, as it is now");
 	if (!steps && !manual)
 		return;
 	if (steps)
@@ -354,10 +354,11 @@ static void add_trial(struct document *out, const struct plan *p)
 
 	if (p->no_trial) {
 		document_blank(out);
-		document_item(out, STYLE_WARN, 0, "note:",
-			      "no trial boot: %s. The kernel parameters take effect at the next "
-			      "boot and stay",
-			      p->no_trial);
+		document_item(
+			out, STYLE_WARN, 0, "note:",
+			"no trial boot: %s. The kernel parameters take effect at the next boot and "
+			"stay",
+			p->no_trial);
 	}
 	if (!p->on_confirm_n)
 		return;
@@ -373,9 +374,10 @@ static void add_trial(struct document *out, const struct plan *p)
 			snprintf(label, sizeof(label), "%zu.", ++number);
 			document_item(out, STYLE_PLAIN, 2, label, "%s", p->on_confirm[i].what);
 		}
-	document_paragraph(out, STYLE_PLAIN, 0,
-			   "Without confirmation the boot after it has the old parameters again. "
-			   "All other changes are made now and stay until onehop undo.");
+	document_paragraph(
+		out, STYLE_PLAIN, 0,
+		"Without confirmation the boot after it has the old parameters again. All other "
+		"changes are made now and stay until onehop undo.");
 }
 
 /* ---- what is not done ---- */
@@ -531,21 +533,23 @@ static void add_nothing_to_do(struct document *out, const struct plan_report *r)
 		document_paragraph(out, STYLE_WARN, 0,
 				   "Nothing was changed, for the reasons above.");
 	else if (r->rule_n && not_judged)
-		document_paragraph(out, STYLE_WARN, 0,
-				   "Nothing is planned: some of the rules that you named could not "
-				   "be judged.");
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"Nothing is planned: some of the rules that you named could not be judged.");
 	else if (is_so_already(r))
-		document_paragraph(out, STYLE_GOOD, 0,
-				   "Everything is set already. Some of it may take effect only "
-				   "after a reboot or a new login: see onehop history.");
+		document_paragraph(
+			out, STYLE_GOOD, 0,
+			"Everything is set already. Some of it may take effect only after a reboot "
+			"or a new login: see onehop history.");
 	else if (r->judged)
 		document_paragraph(out, not_judged ? STYLE_WARN : STYLE_GOOD, 0,
 				   not_judged ? "Nothing to fix in what could be judged."
 					      : "There is nothing to fix.");
 	else
-		document_paragraph(out, STYLE_WARN, 0,
-				   "Nothing could be judged, so nothing is planned. onehop check "
-				   "lists what could not be read.");
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"Nothing could be judged, so nothing is planned. onehop check lists what "
+			"could not be read.");
 }
 
 static void add_end(struct document *out, const struct plan_report *r)
@@ -563,8 +567,8 @@ static void add_end(struct document *out, const struct plan_report *r)
 	else if (r->machine->recorded)
 		document_paragraph(
 			out, STYLE_STRONG, 0,
-			"Nothing was changed: this is a recording. On the machine itself: "
-			"onehop fix");
+			"Nothing was changed: this is a recording. On the machine itself: onehop "
+			"fix");
 	else
 		document_paragraph(out, STYLE_STRONG, 0, "Nothing was changed. To do it%s: %s%s",
 				   r->is_root ? "" : ", as root, from step 1 on",
@@ -628,13 +632,14 @@ static void add_until_reboot(struct document *out, const struct fix_outcome *o, 
 	if (o->only_now)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"It lasts until the next reboot. To keep it: onehop undo %u%s, and "
-			"then fix again without --now.",
+			"It lasts until the next reboot. To keep it: onehop undo %u%s, and then "
+			"fix again without --now.",
 			o->number, root);
 	else if (o->entry->plan->manual_n)
-		document_paragraph(out, STYLE_WARN, 0,
-				   "It lasts until the next reboot. To keep it, do what is listed "
-				   "above under \"Do these yourself\".");
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"It lasts until the next reboot. To keep it, do what is listed above under "
+			"\"Do these yourself\".");
 	else
 		document_paragraph(out, STYLE_WARN, 0, "It lasts until the next reboot.");
 }
@@ -646,10 +651,11 @@ static void add_done(struct document *out, const struct fix_outcome *o, const ch
 		return;
 	}
 	if (o->confirmed) {
-		document_paragraph(out, STYLE_GOOD, 0,
-				   "Fix %u is confirmed: its kernel parameters stay. To take it "
-				   "back: onehop undo %u",
-				   o->number, o->number);
+		document_paragraph(
+			out, STYLE_GOOD, 0,
+			"Fix %u is confirmed: its kernel parameters stay. To take it back: onehop "
+			"undo %u",
+			o->number, o->number);
 		return;
 	}
 	document_paragraph(out, STYLE_GOOD, 0, "Done as fix %u. To take it back: onehop undo %u%s",
@@ -672,8 +678,8 @@ static void add_drift(struct document *out, const struct fix_outcome *o, const c
 	(void)root;
 	document_paragraph(
 		out, STYLE_BAD, 0,
-		"Nothing was changed: something changed since the plan was made (above). "
-		"onehop fix makes a new one.");
+		"Nothing was changed: something changed since the plan was made (above). onehop "
+		"fix makes a new one.");
 }
 
 static void add_taken_back(struct document *out, const struct fix_outcome *o, const char *root)
@@ -687,12 +693,12 @@ static void add_taken_back(struct document *out, const struct fix_outcome *o, co
 
 static void add_stuck(struct document *out, const struct fix_outcome *o, const char *root)
 {
-	document_paragraph(out, STYLE_BAD, 0,
-			   "Not all of fix %u could be taken back; what could not is named above. "
-			   "When the cause is mended, onehop undo %u%s tries again; the contents "
-			   "before it are in %s/%s/fixes/%u/old-*.",
-			   o->number, o->number, root, o->root ? o->root : "", JOURNAL_FOLDER,
-			   o->number);
+	document_paragraph(
+		out, STYLE_BAD, 0,
+		"Not all of fix %u could be taken back; what could not is named above. When the "
+		"cause is mended, onehop undo %u%s tries again; the contents before it are in "
+		"%s/%s/fixes/%u/old-*.",
+		o->number, o->number, root, o->root ? o->root : "", JOURNAL_FOLDER, o->number);
 }
 
 static void (*const add_result[])(struct document *out, const struct fix_outcome *o,
@@ -705,17 +711,20 @@ static void (*const add_result[])(struct document *out, const struct fix_outcome
 static void add_reboot(struct document *out, const struct fix_outcome *o)
 {
 	if (o->undo)
-		document_paragraph(out, STYLE_WARN, 0,
-				   "A reboot is due: until then the running system still has what "
-				   "was in force.");
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"A reboot is due: until then the running system still has what was in "
+			"force.");
 	else if (o->entry && o->entry->state == FIX_ON_TRIAL)
-		document_paragraph(out, STYLE_WARN, 0,
-				   "A reboot is due: it tries the kernel parameters. If that boot "
-				   "is not confirmed, the one after it goes without them.");
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"A reboot is due: it tries the kernel parameters. If that boot is not "
+			"confirmed, the one after it goes without them.");
 	else
-		document_paragraph(out, STYLE_WARN, 0,
-				   "A reboot is due: until then not all of it is in force. Then "
-				   "onehop check says whether it is.");
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"A reboot is due: until then not all of it is in force. Then onehop check "
+			"says whether it is.");
 }
 
 void report_fix_outcome(struct document *out, const struct fix_outcome *o)
@@ -731,9 +740,10 @@ void report_fix_outcome(struct document *out, const struct fix_outcome *o)
 	if (o->result == FIX_DONE && o->undo)
 		add_manual_then(out, o);
 	if (o->was_signalled)
-		document_paragraph(out, STYLE_WARN, 0,
-				   "It was asked to stop on the way, and came to an end first, so "
-				   "that nothing is half done.");
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"It was asked to stop on the way, and came to an end first, so that "
+			"nothing is half done.");
 }
 
 /* ---- undo --dry-run ---- */

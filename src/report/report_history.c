@@ -181,10 +181,11 @@ static void add_ways_back(struct document *out, const struct history_report *r,
 			"did, and move that folder away. Until then nothing is applied.",
 			folder, JOURNAL_FOLDER, e->number);
 	else
-		document_paragraph(out, STYLE_PLAIN, 0,
-				   "onehop undo %u%s takes it back; by hand: %s/%s/fixes/%u has "
-				   "each file as it was before (old-N, N counts from 0).",
-				   e->number, strbuf_str(&root), folder, JOURNAL_FOLDER, e->number);
+		document_paragraph(
+			out, STYLE_PLAIN, 0,
+			"onehop undo %u%s takes it back; by hand: %s/%s/fixes/%u has each file as "
+			"it was before (old-N, N counts from 0).",
+			e->number, strbuf_str(&root), folder, JOURNAL_FOLDER, e->number);
 }
 
 void report_history_entry(struct document *out, const struct history_report *r, size_t i)

@@ -45,18 +45,18 @@ static const struct {
 		 "nccl-level)."},
 	[NCCL_REASON_DRIVER] =
 		{"The driver does not offer P2P.",
-		 "Run onehop check on the machine: p2p-geforce, p2p-chipset, p2p-gpu, "
-		 "p2p-topology and p2p-regkey say why."},
+		 "Run onehop check on the machine: p2p-geforce, p2p-chipset, p2p-gpu, p2p-topology "
+		 "and p2p-regkey say why."},
 	[NCCL_REASON_CONTAINER] =
 		{"The ranks go through a network device within one host: they do not share "
 		 "/dev/shm, or see different hosts.",
-		 "Put the ranks into one container, or give the containers one IPC namespace "
-		 "and /dev/shm (--ipc=host; onehop check --explain container, shm-size)."},
+		 "Put the ranks into one container, or give the containers one IPC namespace and "
+		 "/dev/shm (--ipc=host; onehop check --explain container, shm-size)."},
 	[NCCL_REASON_UNKNOWN] =
 		{"The log does not say whether the driver or NCCL's limit of distance (level) "
 		 "refuses; NCCL 2.28.7 and later say it.",
-		 "Run onehop check on the machine: it reads both. If it shows the pairs as "
-		 "direct, set NCCL_P2P_LEVEL=SYS (nccl-level)."},
+		 "Run onehop check on the machine: it reads both. If it shows the pairs as direct, "
+		 "set NCCL_P2P_LEVEL=SYS (nccl-level)."},
 };
 
 /* ---- devices ---- */
@@ -379,24 +379,26 @@ static void add_head(struct document *out, const struct nccl_log *l)
 static void add_unconnected(struct document *out, const struct nccl_log *l)
 {
 	if (l->check.direct == 1)
-		document_paragraph(out, STYLE_GOOD, 0,
-				   "No connection was made, but NCCL found P2P possible for all "
-				   "pairs (line %u).",
-				   l->check.line);
+		document_paragraph(
+			out, STYLE_GOOD, 0,
+			"No connection was made, but NCCL found P2P possible for all pairs (line "
+			"%u).",
+			l->check.line);
 	else if (l->check.direct == 0)
-		document_paragraph(out, STYLE_BAD, 0,
-				   "No connection was made, but NCCL found pairs without P2P (line "
-				   "%u)%s",
-				   l->check.line,
-				   l->check.cuda == 1   ? "; the driver allows it for all: NCCL's "
-							  "level does not (nccl-level)."
-				   : l->check.cuda == 0 ? "; the driver does not allow it for all."
-							: ".");
+		document_paragraph(
+			out, STYLE_BAD, 0,
+			"No connection was made, but NCCL found pairs without P2P (line %u)%s",
+			l->check.line,
+			l->check.cuda == 1
+				? "; the driver allows it for all: NCCL's level does not "
+				  "(nccl-level)."
+			: l->check.cuda == 0 ? "; the driver does not allow it for all."
+					     : ".");
 	else
-		document_paragraph(out, STYLE_BAD, 0,
-				   "The log tells of no connection between GPUs. NCCL writes them "
-				   "with NCCL_DEBUG=INFO, from 2.22 on when a collective first "
-				   "runs.");
+		document_paragraph(
+			out, STYLE_BAD, 0,
+			"The log tells of no connection between GPUs. NCCL writes them with "
+			"NCCL_DEBUG=INFO, from 2.22 on when a collective first runs.");
 }
 
 static void add_verdict(struct document *out, const struct nccl_log *l,

@@ -43,10 +43,11 @@ static void add_columns(struct strbuf *out)
 	static const char row[] =
 		"# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s \n";
 
-	strbuf_printf(out,
-		      "# %10s  %12s  %8s  %6s  %6s           out-of-place                       "
-		      "in-place          \n",
-		      "", "", "", "", "");
+	strbuf_printf(
+		out,
+		"# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place "
+		"         \n",
+		"", "", "", "", "");
 	strbuf_printf(out, row, "size", "count", "type", "redop", "root", "time", "algbw", "busbw",
 		      "#wrong", "time", "algbw", "busbw", "#wrong");
 	strbuf_printf(out, row, "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
@@ -62,14 +63,14 @@ void report_nccl_head(struct strbuf *out, const struct nccl_arm *arm)
 	strbuf_printf(out, "# nccl-tests version %s nccl-headers=%d nccl-library=%d\n",
 		      NCCL_TESTS_VERSION, r->start.version, r->start.version);
 	strbuf_printf(out, "# Collective test starting: %s_perf\n", nccl_tests_name(p->op));
-	strbuf_printf(out,
-		      "# nThread %d nGpus %zu minBytes %llu maxBytes %llu step: %llu(%s) warmup "
-		      "iters: %u iters: %u agg iters: %d validation: %d graph: %u unalign: %d\n#\n",
-		      1, arm->process_gpus, (unsigned long long)p->min_bytes,
-		      (unsigned long long)r->start.max_bytes,
-		      (unsigned long long)(by_factor ? p->factor : p->step),
-		      by_factor ? "factor" : "bytes", p->warmup, p->iterations, 1, p->check,
-		      p->graph, 0);
+	strbuf_printf(
+		out,
+		"# nThread %d nGpus %zu minBytes %llu maxBytes %llu step: %llu(%s) warmup iters: "
+		"%u iters: %u agg iters: %d validation: %d graph: %u unalign: %d\n#\n",
+		1, arm->process_gpus, (unsigned long long)p->min_bytes,
+		(unsigned long long)r->start.max_bytes,
+		(unsigned long long)(by_factor ? p->factor : p->step),
+		by_factor ? "factor" : "bytes", p->warmup, p->iterations, 1, p->check, p->graph, 0);
 	strbuf_puts(out, "# Using devices\n");
 	for (size_t i = 0; i < r->rank_n; i++)
 		add_rank(out, &r->ranks[i]);
@@ -143,14 +144,14 @@ static void add_wrong_cells(struct document *out, const struct nccl_result *r)
 			char bytes[BYTES_TEXT_SIZE];
 
 			if (c->wrong > 0)
-				document_paragraph(out, STYLE_BAD, 2,
-						   "%s, %s, %s: %lld wrong elements, the first on "
-						   "rank %d is element %llu",
-						   nccl_op_words[r->plan.op],
-						   bytes_text(r->rows[i].bytes, bytes),
-						   place_text(k), (long long)c->wrong,
-						   c->wrong_rank,
-						   (unsigned long long)c->wrong_index);
+				document_paragraph(
+					out, STYLE_BAD, 2,
+					"%s, %s, %s: %lld wrong elements, the first on rank %d is "
+					"element %llu",
+					nccl_op_words[r->plan.op],
+					bytes_text(r->rows[i].bytes, bytes), place_text(k),
+					(long long)c->wrong, c->wrong_rank,
+					(unsigned long long)c->wrong_index);
 		}
 	}
 }
@@ -175,10 +176,11 @@ static void add_data(struct document *out, const struct nccl_result *r)
 	} else if (checked == 0) {
 		document_item(out, STYLE_WARN, 0, "data", "not checked");
 	} else {
-		document_item(out, STYLE_GOOD, 0, "data",
-			      "right in all %zu results that were checked, on the owner, outside "
-			      "the timed part",
-			      checked);
+		document_item(
+			out, STYLE_GOOD, 0, "data",
+			"right in all %zu results that were checked, on the owner, outside the "
+			"timed part",
+			checked);
 	}
 }
 
@@ -199,8 +201,8 @@ static void add_spreads(struct document *out, const struct nccl_result *r)
 
 			document_paragraph(
 				out, STYLE_PLAIN, 2,
-				"%s, %s: %.2f us, 95 %% interval %.2f to %.2f (%.1f %%), "
-				"%u batches of %u",
+				"%s, %s: %.2f us, 95 %% interval %.2f to %.2f (%.1f %%), %u "
+				"batches of %u",
 				bytes_text(r->rows[i].bytes, bytes), place_text(k), c->time_us,
 				c->low_us, c->high_us, spread_of(c) * 100, c->batches,
 				r->plan.iterations);
@@ -241,10 +243,11 @@ void report_nccl_verdict(struct document *out, const struct nccl_arm *arm, bool 
 	if (r->start.max_bytes < r->plan.max_bytes) {
 		char bytes[BYTES_TEXT_SIZE];
 
-		document_item(out, STYLE_WARN, 0, "sizes",
-			      "end at %s: two buffers of more do not "
-			      "fit into the devices' free memory, or into --memory",
-			      bytes_text(r->start.max_bytes, bytes));
+		document_item(
+			out, STYLE_WARN, 0, "sizes",
+			"end at %s: two buffers of more do not fit into the devices' free memory, "
+			"or into --memory",
+			bytes_text(r->start.max_bytes, bytes));
 	}
 	if (arm->log) {
 		document_blank(out);
@@ -309,8 +312,9 @@ void report_nccl_p2p(struct document *out, const struct nccl_result *on, const s
 		if (other)
 			add_p2p_row(out, &on->rows[i], other);
 	}
-	document_paragraph(out, STYLE_PLAIN, 2,
-			   "Of the faster placement. Without P2P means NCCL_P2P_DISABLE=1, in a "
-			   "process of its own.");
+	document_paragraph(
+		out, STYLE_PLAIN, 2,
+		"Of the faster placement. Without P2P means NCCL_P2P_DISABLE=1, in a process of "
+		"its own.");
 	add_control(out, off);
 }

@@ -467,10 +467,10 @@ static void add_verdict(struct document *out, const struct p2p_report *r)
 	if (r->ended)
 		document_paragraph(out, STYLE_BAD, 0, "Ended before its time: %s", r->ended);
 	if (n.wrong) {
-		document_paragraph(out, STYLE_BAD, 0,
-				   "Data WRONG at the owner in %zu of %zu cells (onehop test says "
-				   "how):",
-				   n.wrong, n.checked);
+		document_paragraph(
+			out, STYLE_BAD, 0,
+			"Data WRONG at the owner in %zu of %zu cells (onehop test says how):",
+			n.wrong, n.checked);
 		add_wrong(out, r);
 	} else if (n.checked) {
 		document_paragraph(out, STYLE_GOOD, 0,

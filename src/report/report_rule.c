@@ -157,10 +157,11 @@ static void add_scdoc_field(struct strbuf *out, const char *name, const char *te
 
 void report_rules_scdoc(struct strbuf *out)
 {
-	strbuf_puts(out,
-		    "onehop-rules(7)\n\n# NAME\n\nonehop-rules - what onehop check looks for\n\n"
-		    "# DESCRIPTION\n\nEach rule is named by an ID, which *onehop check --explain* "
-		    "and *--ignore* take,\nand a title that states the good case.\n\n# RULES\n\n");
+	strbuf_puts(
+		out,
+		"onehop-rules(7)\n\n# NAME\n\nonehop-rules - what onehop check looks for\n\n"
+		"# DESCRIPTION\n\nEach rule is named by an ID, which *onehop check --explain* and "
+		"*--ignore* take,\nand a title that states the good case.\n\n# RULES\n\n");
 	FOR_EACH_RULE (r) {
 		struct strbuf needed AUTO_STRBUF = {0};
 

@@ -199,16 +199,17 @@ void report_dropped(struct document *out, const struct plan *p)
 
 		if (!s->dropped)
 			continue;
-		document_paragraph(out, STYLE_WARN, 0,
-				   "/%s has lines that are lost when %s makes it again, since it "
-				   "does not make them from its configuration as it is:",
-				   s->target, s->argv[0]);
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"/%s has lines that are lost when %s makes it again, since it does not "
+			"make them from its configuration as it is:",
+			s->target, s->argv[0]);
 		add_dropped(out, s);
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"To keep lines of your own, put them into /etc/grub.d/40_custom, or "
-			"kernel parameters into /etc/default/grub, first. The file as it is "
-			"now is kept, and undo puts it back.");
+			"To keep lines of your own, put them into /etc/grub.d/40_custom, or kernel "
+			"parameters into /etc/default/grub, first. The file as it is now is kept, "
+			"and undo puts it back.");
 	}
 }
 
@@ -219,11 +220,12 @@ static void add_generated(struct document *out, const struct step *s, bool verbo
 		return;
 	}
 	add_command(out, "runs:  ", s, s->argv, NULL);
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:",
-		      "/%s: the new one is made beside it first%s%s, and put in its place whole; "
-		      "the old one is kept for undo",
-		      s->target, s->check_argv ? ", checked by " : "",
-		      s->check_argv ? s->check_argv[0] : "");
+	document_item(
+		out, STYLE_DIM, FIX_TEXT_COLUMN, "change:",
+		"/%s: the new one is made beside it first%s%s, and put in its place whole; the old "
+		"one is kept for undo",
+		s->target, s->check_argv ? ", checked by " : "",
+		s->check_argv ? s->check_argv[0] : "");
 	if (verbose && s->expect)
 		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "must hold:", "%s", s->expect);
 	if (s->dropped) {
@@ -244,10 +246,11 @@ static void add_one_shot(struct document *out, const struct step *s, bool verbos
 {
 	(void)verbose;
 	add_command(out, "runs:  ", s, s->argv, NULL);
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:",
-		      "%s in /%s: the entry \"%s\" for the next boot only; the boot loader clears "
-		      "it before it starts that entry",
-		      s->at, s->target, s->new.data);
+	document_item(
+		out, STYLE_DIM, FIX_TEXT_COLUMN, "change:",
+		"%s in /%s: the entry \"%s\" for the next boot only; the boot loader clears it "
+		"before it starts that entry",
+		s->at, s->target, s->new.data);
 }
 
 static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct step *s,

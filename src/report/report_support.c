@@ -221,12 +221,12 @@ void report_support_markdown(struct strbuf *out)
 	strbuf_puts(
 		out,
 		"# What a card can do with which driver\n\n"
-		"Made from the table in `src/support/` by `tools/generate`; do not edit. "
-		"`onehop unlock` answers the same for the cards of a machine.\n\n"
+		"Made from the table in `src/support/` by `tools/generate`; do not edit. `onehop "
+		"unlock` answers the same for the cards of a machine.\n\n"
 		"- Cards with mailboxes do P2P over PCIe with any BAR1, as NVIDIA ships the "
 		"driver.\n"
-		"- Where P2P goes through BAR1, BAR1 must cover the card's memory (Resizable "
-		"BAR), and CUDA's library pairs cards of one generation only.\n"
+		"- Where P2P goes through BAR1, BAR1 must cover the card's memory (Resizable BAR), "
+		"and CUDA's library pairs cards of one generation only.\n"
 		"- A card with mailboxes next to a card of its generation that goes through BAR1 "
 		"gets the registry keys too, and then goes through BAR1 as well: keys on one side "
 		"of a pair lose data.\n"

@@ -72,8 +72,8 @@ static void add_head(struct document *out, const struct test_report *r)
 	if (r->inject)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"INJECTED FAULT, for demonstration: %s. What follows says nothing "
-			"of any hardware.",
+			"INJECTED FAULT, for demonstration: %s. What follows says nothing of any "
+			"hardware.",
 			r->inject);
 	if (strcmp(r->device, "host") == 0)
 		add_stand_ins(out, n);
@@ -257,10 +257,11 @@ static void add_matrices(struct document *out, const struct test_report *r)
 {
 	if (r->result->n < 2 || r->result->n > MATRIX_MAX_TOPO)
 		return;
-	add_matrix_of(out, r,
-		      "Data, checked where they belong; the row's device writes and reads the "
-		      "column's memory",
-		      result_cell);
+	add_matrix_of(
+		out, r,
+		"Data, checked where they belong; the row's device writes and reads the column's "
+		"memory",
+		result_cell);
 	if (!any_round_trip(r->result))
 		return;
 	add_matrix_of(out, r, "Round trip of a flag between running kernels, median, us",
@@ -348,8 +349,8 @@ static void add_atomics(struct document *out, const struct test_report *r)
 	if (r->diagnosis)
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"The driver offers atomics on %zu of %zu pairs. Where it does not, "
-			"lost additions are no failure.",
+			"The driver offers atomics on %zu of %zu pairs. Where it does not, lost "
+			"additions are no failure.",
 			offered, n * (n - 1));
 }
 
@@ -383,8 +384,8 @@ static void add_all_reduce(struct document *out, const struct test_report *r)
 	if (p2p->state == PAIR_WRONG && r->result->arms[ARM_STAGED].state == PAIR_RIGHT)
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Wrong over P2P, right around it: the fault is on the way between "
-			"devices, not in their computing.");
+			"Wrong over P2P, right around it: the fault is on the way between devices, "
+			"not in their computing.");
 }
 
 /* ---- the end ---- */
@@ -432,8 +433,7 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 	else
 		snprintf(buf, size,
 			 "All %zu ordered pairs right: written and read by copy engine and by "
-			 "kernel, "
-			 "checked by the owner%s%s.",
+			 "kernel, checked by the owner%s%s.",
 			 c.pairs, all_patterns(r->result) ? ", in all patterns of use" : "",
 			 p2p->state == PAIR_RIGHT ? ", and all together" : "");
 	return buf;
@@ -463,8 +463,8 @@ static void add_end(struct document *out, const struct test_report *r)
 	if (r->result)
 		document_paragraph(
 			out, STYLE_DIM, 0,
-			"%zu pairs in %zu rounds, %.1f s; before that the driver and the "
-			"workers took %.1f s to start.",
+			"%zu pairs in %zu rounds, %.1f s; before that the driver and the workers "
+			"took %.1f s to start.",
 			c.pairs, r->result->rounds, r->result->test_s, r->result->start_s);
 }
 

@@ -34,8 +34,8 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 		edited += u->files[i].is_after;
 	if (mode == UNLOCK_APPLY && u->replaced)
 		strbuf_printf(b, "patched: %zu files replaced%s", u->replaced,
-			      u->taken_back ? ", after the edits of an earlier onehop were taken "
-					      "back"
+			      u->taken_back
+				      ? ", after the edits of an earlier onehop were taken back"
 			      : u->state == UNLOCK_STARTED
 				      ? ", which a run that was cut off had left"
 				      : "");
@@ -50,16 +50,19 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 	else
 		strbuf_puts(b, found[u->state]);
 	if (mode < UNLOCK_APPLY && u->state == UNLOCK_STARTED)
-		strbuf_printf(b,
-			      ": %zu of %zu files are edited; --apply finishes it, --revert takes "
-			      "it back",
-			      edited, u->n);
+		strbuf_printf(
+			b,
+			": %zu of %zu files are edited; --apply finishes it, --revert takes it back",
+			edited, u->n);
 	else if (mode < UNLOCK_APPLY && u->state == UNLOCK_STOCK && u->has_manifest)
 		strbuf_puts(b, "; a run of onehop was cut off before it changed anything");
 	else if (mode < UNLOCK_APPLY && u->other_edits)
-		strbuf_puts(b, u->newer_edits ? ", but by a later version: use that one"
-					      : ", but by an earlier version: --apply takes that "
-						"back and makes today's edits");
+		strbuf_puts(
+			b,
+			u->newer_edits
+				? ", but by a later version: use that one"
+				: ", but by an earlier version: --apply takes that back and makes "
+				  "today's edits");
 }
 
 /* Who finds out how many arguments the kernel's pci_resize_resource has. */
@@ -130,34 +133,35 @@ static void report_next(struct document *out, const struct unlock *u, enum unloc
 {
 	document_blank(out);
 	if (mode == UNLOCK_APPLY)
-		document_paragraph(out, STYLE_PLAIN, 0,
-				   "Policy is not in the sources. Registry keys that this kind "
-				   "needs: %s. Take it back: onehop unlock --tree %s --revert",
-				   era_keys(u->era), u->tree.dir);
+		document_paragraph(
+			out, STYLE_PLAIN, 0,
+			"Policy is not in the sources. Registry keys that this kind needs: %s. "
+			"Take it back: onehop unlock --tree %s --revert",
+			era_keys(u->era), u->tree.dir);
 	else if (u->state == UNLOCK_STOCK && mode == UNLOCK_PLAN)
-		document_paragraph(out, STYLE_PLAIN, 0,
-				   "Nothing was written. --explain shows each edit, --diff a "
-				   "patch, --apply edits the tree.");
+		document_paragraph(
+			out, STYLE_PLAIN, 0,
+			"Nothing was written. --explain shows each edit, --diff a patch, --apply "
+			"edits the tree.");
 }
 
 static void report_changed(struct document *out, const struct unlock *u)
 {
 	if (u->changed)
-		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
-				     "besides onehop's edits, %s %s not what NVIDIA published as "
-				     "%s. Every place of the edits is as expected; what else was "
-				     "changed is not known. If neither you nor a package did "
-				     "that, unpack the release again.",
-				     u->changed, strchr(u->changed, ',') ? "are" : "is",
-				     u->version);
+		document_styled_item(
+			out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
+			"besides onehop's edits, %s %s not what NVIDIA published as %s. Every "
+			"place of the edits is as expected; what else was changed is not known. If "
+			"neither you nor a package did that, unpack the release again.",
+			u->changed, strchr(u->changed, ',') ? "are" : "is", u->version);
 }
 
 static void report_tried(struct document *out, const struct unlock *u)
 {
 	if (u->version && !u->tried)
-		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
-				     "not tried with this release; every place is as in those of "
-				     "its kind.");
+		document_styled_item(
+			out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
+			"not tried with this release; every place is as in those of its kind.");
 	if (era_untested(u->era))
 		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
 				     "edited drivers of this kind are untested on any card.");

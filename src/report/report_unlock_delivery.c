@@ -62,10 +62,11 @@ static void add_blocked(struct document *out, const struct delivery *d)
 	if (!d->blocked)
 		return;
 	document_blank(out);
-	document_paragraph(out, STYLE_BAD, 0,
-			   "It would not work as it is (%zu of %zu checks): nothing is begun until "
-			   "that is set right.",
-			   bad, d->check_n);
+	document_paragraph(
+		out, STYLE_BAD, 0,
+		"It would not work as it is (%zu of %zu checks): nothing is begun until that is "
+		"set right.",
+		bad, d->check_n);
 }
 
 void report_delivery(struct document *out, const struct delivery_report *r)
@@ -120,13 +121,14 @@ static void add_holders(struct document *out, const struct delivery *d)
 	for (size_t i = 0; i < d->holder_n; i++)
 		strbuf_printf(&names, "%s%s (%d)", i ? ", " : "", d->holders[i].name,
 			      d->holders[i].pid);
-	document_item(out, STYLE_PLAIN, 2, "-",
-		      "The modules that run stay until they are loaded anew: reboot, or free the "
-		      "GPUs, which %s%s now, and load them:",
-		      d->holder_n ? strbuf_str(&names) : "no program that could be seen",
-		      d->holder_n == 1 ? " holds"
-		      : d->holder_n    ? " hold"
-				       : " holds");
+	document_item(
+		out, STYLE_PLAIN, 2, "-",
+		"The modules that run stay until they are loaded anew: reboot, or free the GPUs, "
+		"which %s%s now, and load them:",
+		d->holder_n ? strbuf_str(&names) : "no program that could be seen",
+		d->holder_n == 1 ? " holds"
+		: d->holder_n    ? " hold"
+				 : " holds");
 	add_commands(d, &commands);
 	document_verbatim(out, 4, strbuf_str(&commands));
 	if (!d->holders_known)
@@ -149,17 +151,18 @@ void report_delivery_after(struct document *out, const struct delivery_report *r
 	document_blank(out);
 	document_paragraph(out, STYLE_STRONG, 0, "Afterwards, by hand:");
 	if (signs(r)) {
-		document_item(out, STYLE_PLAIN, 2, "-",
-			      "Secure Boot is on: DKMS signs the modules with its own key, which "
-			      "the firmware has to know. This asks for a password, which the "
-			      "console asks for at the next boot:");
+		document_item(
+			out, STYLE_PLAIN, 2, "-",
+			"Secure Boot is on: DKMS signs the modules with its own key, which the "
+			"firmware has to know. This asks for a password, which the console asks "
+			"for at the next boot:");
 		strbuf_printf(&import, "sudo mokutil --import /%s\n", r->delivery->certificate);
 		document_verbatim(out, 4, strbuf_str(&import));
 	}
 	if (r->image)
-		document_item(out, STYLE_PLAIN, 2, "-",
-			      "The system boots with it; onehop unlock says then whether it is in "
-			      "force.");
+		document_item(
+			out, STYLE_PLAIN, 2, "-",
+			"The system boots with it; onehop unlock says then whether it is in force.");
 	else
 		add_holders(out, r->delivery);
 	document_item(out, STYLE_PLAIN, 2, "-",
@@ -257,9 +260,9 @@ void report_left_builds(struct document *out, const struct left_build *left, siz
 	document_blank(out);
 	document_paragraph(
 		out, STYLE_WARN, 0,
-		"DKMS has built the edited modules for other kernels meanwhile, and those "
-		"stay until they are made anew, which needs a compiler. Without the "
-		"options they do what the driver's own do.");
+		"DKMS has built the edited modules for other kernels meanwhile, and those stay "
+		"until they are made anew, which needs a compiler. Without the options they do "
+		"what the driver's own do.");
 	for (size_t i = 0; i < n; i++) {
 		document_item(out, STYLE_PLAIN, 2, "-", "%s, of %s:", left[i].kernel,
 			      left[i].module);
@@ -272,10 +275,11 @@ void report_left_sources(struct document *out, const char *folder)
 	if (!folder)
 		return;
 	document_blank(out);
-	document_paragraph(out, STYLE_PLAIN, 0,
-			   "The sources that were downloaded are still in %s. Nothing uses them: "
-			   "they can be removed.",
-			   folder);
+	document_paragraph(
+		out, STYLE_PLAIN, 0,
+		"The sources that were downloaded are still in %s. Nothing uses them: they can be "
+		"removed.",
+		folder);
 }
 
 json_t *report_left_json(const struct left_build *left, size_t n, const char *sources, json_t *undo)
@@ -317,8 +321,7 @@ void report_probe_file(struct document *out, const struct probe *p)
 	else
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"%s: not on every chip: %u of 5 functions, and stubs in place of "
-			"%u%s",
+			"%s: not on every chip: %u of 5 functions, and stubs in place of %u%s",
 			p->file, p->real, p->stubs, strbuf_str(&mark));
 }
 

@@ -13,10 +13,10 @@ static const struct {
 	const char *label, *sentence;
 	enum style style;
 } words[NEED_N] = {
-	[NEED_REPLACE] = {"replace",
-			  "Edited modules run whose edit does harm: today's edit has to take their "
-			  "place.",
-			  STYLE_BAD},
+	[NEED_REPLACE] =
+		{"replace",
+		 "Edited modules run whose edit does harm: today's edit has to take their place.",
+		 STYLE_BAD},
 	[NEED_PATCH] =
 		{"edit the driver",
 		 "The driver's open modules have to be edited and built; options switch it on.",
@@ -164,8 +164,7 @@ static void report_steps(struct document *out, const char *heading, const struct
 /* What onehop does itself; the steps that it stands for are need.h's. */
 static const struct need_step with_download[] = {
 	{"download, check, edit and build the sources of this release, install the modules, set "
-	 "the "
-	 "options; `onehop undo` takes it back",
+	 "the options; `onehop undo` takes it back",
 	 "sudo onehop unlock --download --apply"},
 	{"only show the plan", "onehop unlock --download"},
 };

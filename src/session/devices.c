@@ -230,8 +230,8 @@ int devices_check(const struct devices *d, size_t k, int ordinal, const char *pc
 
 	if (devices_are_stand_ins(d) || !*pci || strcmp(pci, g->pci->name) == 0)
 		return 0;
-	return err_set(ENXIO,
-		       "CUDA's device %d is %s and not GPU%zu, %s; set "
-		       "CUDA_DEVICE_ORDER=PCI_BUS_ID",
-		       ordinal, pci, g->index, g->pci->name);
+	return err_set(
+		ENXIO,
+		"CUDA's device %d is %s and not GPU%zu, %s; set CUDA_DEVICE_ORDER=PCI_BUS_ID",
+		ordinal, pci, g->index, g->pci->name);
 }

@@ -206,9 +206,10 @@ static int take_start(struct replay *x, const json_t *line)
 		return err_set(EINVAL, "the last run was one of another version of onehop");
 	if (!same_devices(i, json_object_get(line, "devices")) ||
 	    strcmp(text_of(line, "inject"), i->inject) != 0)
-		return err_set(EINVAL,
-			       "the last run was one of other devices or another --inject; "
-			       "give the same --device, --gpus and --inject, or start anew");
+		return err_set(
+			EINVAL,
+			"the last run was one of other devices or another --inject; give the same "
+			"--device, --gpus and --inject, or start anew");
 	if (strcmp(text_of(line, "driver_version"), i->driver) != 0)
 		return err_set(EINVAL, "the last run was under driver %s, this is %s; start anew",
 			       text_of(line, "driver_version"), i->driver);
@@ -454,8 +455,8 @@ static char *kept_note(const struct test_past *past, const char *const *names, c
 		test_step_name(&past->running[k], names, &running);
 	}
 	return xprintf(
-		"the test of %s did not end by itself, running then: %s; --resume would have "
-		"gone on %s, this tests everything anew; its journal is now %s",
+		"the test of %s did not end by itself, running then: %s; --resume would have gone "
+		"on %s, this tests everything anew; its journal is now %s",
 		past->date, past->running_n ? strbuf_str(&running) : "nothing",
 		past->running_n ? "without that" : "with the rest", kept);
 }

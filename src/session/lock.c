@@ -50,8 +50,9 @@ int session_lock(const char *name, int *ret_fd)
 	holder = lock_holder(&address, size);
 	if (!holder)
 		return err_set(EBUSY, "another onehop tests or measures on this machine");
-	return err_set(EBUSY,
-		       "another onehop tests or measures on this machine, process %d; its figures "
-		       "and this one's would disturb each other",
-		       (int)holder);
+	return err_set(
+		EBUSY,
+		"another onehop tests or measures on this machine, process %d; its figures and "
+		"this one's would disturb each other",
+		(int)holder);
 }

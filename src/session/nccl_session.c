@@ -118,8 +118,10 @@ static int choose_devices(struct nccl_session *s)
 	devices.include_busy |= !one;
 	r = devices_choose(&devices, o->from, 0, &s->devices);
 	if (r == 0 && devices_are_stand_ins(&s->devices) && !o->library)
-		r = err_set(EINVAL, "NCCL needs GPUs; --device host is for a stand-in of its "
-				    "library, to be named by --nccl");
+		r = err_set(
+			EINVAL,
+			"NCCL needs GPUs; --device host is for a stand-in of its library, to be "
+			"named by --nccl");
 	if (r == 0 && (one || s->run.ranks.local_rank == 0))
 		r = devices_lock(&s->devices);
 	return r;

@@ -61,8 +61,8 @@ static int parse_fault(const struct devices *d, const char *text, struct fault *
 static int inject(struct test_session *s)
 {
 	if (!is_host(s))
-		return err_set(EINVAL, "--inject shows faults on the host back end only: "
-				       "--device host:N");
+		return err_set(EINVAL,
+			       "--inject shows faults on the host back end only: --device host:N");
 	return parse_fault(&s->devices, s->o->inject, &s->devices.request.host.fault);
 }
 

@@ -15,20 +15,8 @@ enum { HEADER = 72, FOOTER = 46, LANE_WIDTH = 62, BAR_WIDTH = 24, EMPTY_WIDTH = 
 enum { LIST_X = 20, LIST_LINE = 15, LIST_GAP = 5 };
 
 static const char style[] =
-	"<style>"
-	"text{font-family:'DejaVu Sans',Verdana,Arial,sans-serif;font-size:11px;fill:#1f2328}"
-	".h{font-size:18px;font-weight:bold}.b{font-weight:bold}.s{fill:#59636e}"
-	".l{font-size:10px;fill:#59636e}.m{font-size:10px;font-weight:bold;fill:#fff}"
-	".socket{fill:#f6f8fa;stroke:#d1d9e0}.node{fill:#fff;stroke:#d1d9e0}"
-	".switch{fill:#fbf4e6;stroke:#d4a72c;stroke-dasharray:4 3}"
-	".host{fill:#eaeef2;stroke:#59636e}.port{fill:#fff;stroke:#59636e}"
-	".gpu{fill:#eef7df;stroke:#5a8f00}.nic{fill:#ddf4ff;stroke:#0969da}"
-	".w{fill:none;stroke:#818b98;stroke-width:1.5}"
-	".ws{fill:none;stroke:#bf8700;stroke-width:2.5}.ls{font-size:10px;fill:#7d5800;font-weight:"
-	"bold}"
-	".nv{fill:none;stroke:#76b900;stroke-width:4}.edge{fill:none;stroke:#fff;stroke-width:9}."
-	"bar{fill:#76b900}"
-	"</style>\n";
+	"<style>text{font-family:'DejaVu "
+	"Sans',Verdana,Arial,sans-serif;font-size:11px;fill:#1f2328}.h{font-size:18px;font-weight:bold}.b{font-weight:bold}.s{fill:#59636e}.l{font-size:10px;fill:#59636e}.m{font-size:10px;font-weight:bold;fill:#fff}.socket{fill:#f6f8fa;stroke:#d1d9e0}.node{fill:#fff;stroke:#d1d9e0}.switch{fill:#fbf4e6;stroke:#d4a72c;stroke-dasharray:4 3}.host{fill:#eaeef2;stroke:#59636e}.port{fill:#fff;stroke:#59636e}.gpu{fill:#eef7df;stroke:#5a8f00}.nic{fill:#ddf4ff;stroke:#0969da}.w{fill:none;stroke:#818b98;stroke-width:1.5}.ws{fill:none;stroke:#bf8700;stroke-width:2.5}.ls{font-size:10px;fill:#7d5800;font-weight:bold}.nv{fill:none;stroke:#76b900;stroke-width:4}.edge{fill:none;stroke:#fff;stroke-width:9}.bar{fill:#76b900}</style>\n";
 
 /* ---- text ---- */
 
@@ -145,10 +133,11 @@ static void draw_outline(const struct box *b, struct strbuf *out)
 
 	put_rect(out, classes[b->kind], b->x, b->y, b->width, b->height);
 	if (b->worst > CHAIN_NA)
-		strbuf_printf(out,
-			      "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"5\" "
-			      "fill=\"none\" stroke=\"%s\" stroke-width=\"2\"/>\n",
-			      b->x, b->y, b->width, b->height, state_colour(b->worst));
+		strbuf_printf(
+			out,
+			"<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"5\" fill=\"none\" "
+			"stroke=\"%s\" stroke-width=\"2\"/>\n",
+			b->x, b->y, b->width, b->height, state_colour(b->worst));
 }
 
 static void draw_lines(const struct drawing *d, const struct box *b, struct strbuf *out)
@@ -553,10 +542,11 @@ void topology_draw_svg(const struct topology *t, const struct draw_note *notes, 
 	width = d.width + (int)nv.lane_n * LANE_WIDTH;
 	width = width < EMPTY_WIDTH ? EMPTY_WIDTH : width;
 	height = d.height + FOOTER + list_height(&d, width);
-	strbuf_printf(out,
-		      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-		      "viewBox=\"0 0 %d %d\">\n",
-		      width, height, width, height);
+	strbuf_printf(
+		out,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 "
+		"0 %d %d\">\n",
+		width, height, width, height);
 	strbuf_puts(out, style);
 	strbuf_printf(out, "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", width, height);
 	draw_header(t, out);

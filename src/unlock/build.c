@@ -181,8 +181,8 @@ static int check_core(const struct build_request *r)
 		return result;
 	return err_set(
 		EUCLEAN,
-		"%s has %u of 5 functions of P2P through BAR1 and %u stubs: it was not built "
-		"from edited sources; remove %s/src/nvidia/_out and try again",
+		"%s has %u of 5 functions of P2P through BAR1 and %u stubs: it was not built from "
+		"edited sources; remove %s/src/nvidia/_out and try again",
 		r->core, p.real, p.stubs, r->sources);
 }
 

@@ -118,12 +118,14 @@ static void check_release(struct looking *l, struct delivery_check *c)
 					     l->installed_from, l->installed),
 			     clone_command(l, l->installed));
 	else if (u->other_edits)
-		delivery_say(c, CHECK_NOTE,
-			     delivery_format(l,
-					     "%s, edited by an earlier onehop: that is taken back, "
-					     "and today's edits are made",
-					     u->version),
-			     NULL);
+		delivery_say(
+			c, CHECK_NOTE,
+			delivery_format(
+				l,
+				"%s, edited by an earlier onehop: that is taken back, and today's "
+				"edits are made",
+				u->version),
+			NULL);
 	else if (u->state == UNLOCK_STARTED)
 		delivery_say(c, CHECK_NOTE,
 			     delivery_format(l, "%s, a run was cut off: it is completed",
@@ -173,18 +175,18 @@ static void check_tried(struct looking *l, struct delivery_check *c)
 	if (!u)
 		return;
 	if (era_untested(u->era))
-		untested = delivery_format(l,
-					   "edited drivers of this kind (%s to %s) are untested on "
-					   "any card",
-					   era_names[u->era].first, era_names[u->era].last);
+		untested = delivery_format(
+			l, "edited drivers of this kind (%s to %s) are untested on any card",
+			era_names[u->era].first, era_names[u->era].last);
 	if (!u->tried && u->version)
 		delivery_say(
 			c, CHECK_NOTE,
-			delivery_format(l,
-					"not tried with this release (%s): every place is as in "
-					"%s to %s; let onehop test decide%s%s",
-					u->version, era_names[u->era].first, era_names[u->era].last,
-					untested ? "; " : "", untested ? untested : ""),
+			delivery_format(
+				l,
+				"not tried with this release (%s): every place is as in %s to %s; "
+				"let onehop test decide%s%s",
+				u->version, era_names[u->era].first, era_names[u->era].last,
+				untested ? "; " : "", untested ? untested : ""),
 			NULL);
 	else if (untested)
 		delivery_say(c, CHECK_NOTE,
@@ -319,13 +321,14 @@ static void check_patch(struct looking *l, struct delivery_check *c)
 	if (l->patch_trouble)
 		delivery_say(c, CHECK_BAD, l->patch_trouble, "install the driver's package again");
 	else if (other)
-		delivery_say(c, CHECK_NOTE,
-			     delivery_format(
-				     l,
-				     "the tree's own %s changes the same files: should the two not "
-				     "fit, dkms build says so, and nothing is installed",
-				     other),
-			     NULL);
+		delivery_say(
+			c, CHECK_NOTE,
+			delivery_format(
+				l,
+				"the tree's own %s changes the same files: should the two not fit, "
+				"dkms build says so, and nothing is installed",
+				other),
+			NULL);
 	else
 		delivery_say(c, CHECK_GOOD, "it fits the driver's own files", NULL);
 }
@@ -399,12 +402,12 @@ static void check_moved(struct looking *l, struct delivery_check *c)
 
 	if (text_starts_with(id, "debian") || text_starts_with(id, "ubuntu") || !l->installed)
 		return;
-	delivery_say(c, CHECK_NOTE,
-		     "DKMS moves those that are there into /" DKMS_FOLDER "/" DELIVERY_OWN_NAME
-		     "/original_module, and undo leaves them in DKMS's own folder (updates or "
-		     "extra), where "
-		     "they count before those that a later driver brings elsewhere",
-		     "after undo, install the driver's own package or run file again");
+	delivery_say(
+		c, CHECK_NOTE,
+		"DKMS moves those that are there into /" DKMS_FOLDER "/" DELIVERY_OWN_NAME
+		"/original_module, and undo leaves them in DKMS's own folder (updates or extra), "
+		"where they count before those that a later driver brings elsewhere",
+		"after undo, install the driver's own package or run file again");
 }
 
 /* Ours are first in depmod's order, so they stay in front of what a package brings later. */
@@ -413,9 +416,8 @@ static void check_upgrades(struct looking *l, struct delivery_check *c)
 	(void)l;
 	delivery_say(
 		c, CHECK_NOTE,
-		"these modules stay in front of those that a later release of the driver "
-		"brings, and do not fit its libraries: before such an upgrade, or after it, take "
-		"them back",
+		"these modules stay in front of those that a later release of the driver brings, "
+		"and do not fit its libraries: before such an upgrade, or after it, take them back",
 		"sudo onehop undo");
 }
 

@@ -67,8 +67,8 @@ static const char *what_is_known(const char *release, struct arena *a)
 
 	return arena_printf(
 		a,
-		"%s is not one of the %zu releases, %s to %s, whose sources onehop knows: "
-		"what arrives could not be checked. --sources goes by what is in a tree",
+		"%s is not one of the %zu releases, %s to %s, whose sources onehop knows: what "
+		"arrives could not be checked. --sources goes by what is in a tree",
 		release, n, known[0].release, known[n - 1].release);
 }
 

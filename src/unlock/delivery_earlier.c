@@ -83,12 +83,14 @@ static void say_taken_back(struct delivery *d, struct arena *a)
 
 	for (size_t i = 0; d->earlier && i < d->earlier_n; i++)
 		strbuf_printf(&b, "%sfix %u", i ? ", " : "", d->earlier[i]);
-	add_check(d, CHECK_NOTE,
-		  arena_printf(a,
-			       "%s brought in another edit of onehop's: that is undone first, down "
-			       "to the driver's own modules, and then this one is brought in",
-			       strbuf_str(&b)),
-		  NULL, a);
+	add_check(
+		d, CHECK_NOTE,
+		arena_printf(
+			a,
+			"%s brought in another edit of onehop's: that is undone first, down to the "
+			"driver's own modules, and then this one is brought in",
+			strbuf_str(&b)),
+		NULL, a);
 }
 
 void delivery_check_earlier(struct fix_host *h, struct delivery *d,
@@ -102,13 +104,12 @@ void delivery_check_earlier(struct fix_host *h, struct delivery *d,
 		if (!brought_in(d, &entries[i]))
 			continue;
 		if (check_undo(h, d, entries, n, i) < 0) {
-			add_check(
-				d, CHECK_BAD,
-				arena_printf(a,
-					     "another edit of onehop's has to be undone first, and "
-					     "%s",
-					     err_msg()),
-				"onehop history", a);
+			add_check(d, CHECK_BAD,
+				  arena_printf(
+					  a,
+					  "another edit of onehop's has to be undone first, and %s",
+					  err_msg()),
+				  "onehop history", a);
 			return;
 		}
 		*ARENA_PUSH(a, earlier, d->earlier_n) = entries[i].number;

@@ -37,8 +37,8 @@ static int holds_device(const struct looking *l, const char *pid)
 /* Units end up in commands. */
 static bool is_unit(const char *name)
 {
-	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				 "._:@-";
+	static const char ok[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:@-";
 
 	return text_ends_with(name, ".service") && *name != '-' && *name != '.' &&
 	       !name[strspn(name, ok)];

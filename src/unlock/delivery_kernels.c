@@ -172,13 +172,12 @@ static void add_note(struct delivery *d, const char *names, const char *commands
 
 	c->what = "other kernels";
 	c->state = CHECK_NOTE;
-	c->found =
-		arena_printf(a,
-			     "%s: the modules there are the driver's own, or of an earlier edit, "
-			     "and the options count "
-			     "there too: do not boot it before this is done for it as well, or "
-			     "P2P is forced over nothing",
-			     names);
+	c->found = arena_printf(
+		a,
+		"%s: the modules there are the driver's own, or of an earlier edit, and the "
+		"options count there too: do not boot it before this is done for it as well, or "
+		"P2P is forced over nothing",
+		names);
 	c->remedy = arena_strdup(a, commands);
 }
 

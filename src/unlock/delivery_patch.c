@@ -187,8 +187,8 @@ static const char *own_conf(struct looking *l)
 		"PACKAGE_NAME=\"%s\"\n"
 		"PACKAGE_VERSION=\"%s\"\n"
 		"AUTOINSTALL=\"yes\"\n"
-		"MAKE[0]=\"env make ${parallel_jobs+-j$parallel_jobs} "
-		"KERNEL_UNAME=${kernelver} modules\"\n"
+		"MAKE[0]=\"env make ${parallel_jobs+-j$parallel_jobs} KERNEL_UNAME=${kernelver} "
+		"modules\"\n"
 		"CLEAN=\"true\"\n",
 		l->d->dkms.name, l->d->dkms.version);
 	for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {

@@ -131,10 +131,11 @@ static int add_file(struct maker *m, const char *path, const char *data, size_t 
 	if (r < 0)
 		return r;
 	if (s->old.size != size || memcmp(old, data, size) != 0)
-		return err_set(EEXIST,
-			       "/%s is there, with another content: an earlier delivery is in "
-			       "place; take it back first (onehop history, onehop undo)",
-			       path);
+		return err_set(
+			EEXIST,
+			"/%s is there, with another content: an earlier delivery is in place; take "
+			"it back first (onehop history, onehop undo)",
+			path);
 	s->old.data = data; /* the same */
 	build_on(m, path);
 	return 0;
@@ -219,10 +220,10 @@ static int look_at_dkms(struct maker *m)
 	k->installed =
 		active && (strcmp(active, k->leads) == 0 || strcmp(active, k->elsewhere) == 0);
 	if (active && !k->installed)
-		return err_set(EBUSY,
-			       "DKMS has %s/%s installed for this kernel, and not %s: see dkms "
-			       "status",
-			       t->name, active, k->id);
+		return err_set(
+			EBUSY,
+			"DKMS has %s/%s installed for this kernel, and not %s: see dkms status",
+			t->name, active, k->id);
 	k->torn = k->installed && is_torn(m);
 	k->edited = k->built && is_edited(m, t->module) && is_edited(m, t->uvm);
 	k->other_edit = k->built && is_edited(m, t->module) && !k->edited;
@@ -456,9 +457,9 @@ static int into_dkms(struct maker *m)
 	if (m->dkms.edited && files)
 		return err_set(
 			EEXIST,
-			"what DKMS has built of %s for this kernel is edited already, but not "
-			"by what would be put there: take that back first (onehop history, "
-			"onehop undo)",
+			"what DKMS has built of %s for this kernel is edited already, but not by "
+			"what would be put there: take that back first (onehop history, onehop "
+			"undo)",
 			m->dkms.id);
 	if (!files)
 		build_on_files(m);
@@ -510,8 +511,8 @@ static void copy_sources(struct maker *m, const char *folder)
  * $1 NAME/VERSION, $2 the link, $3 what DKMS has of the release, $4 to $6 as above.
  */
 static const char remove_tree[] =
-	"[ ! -L \"$3/source\" ] || { " DROP_TORN "ls \"$3/source/dkms.conf\" && "
-	"dkms remove \"$1\" --all && rm -rf -- \"$2\" \"$3\"; }";
+	"[ ! -L \"$3/source\" ] || { " DROP_TORN
+	"ls \"$3/source/dkms.conf\" && dkms remove \"$1\" --all && rm -rf -- \"$2\" \"$3\"; }";
 
 static void register_tree(struct maker *m)
 {
@@ -547,10 +548,11 @@ static int own_tree(struct maker *m)
 	if (there && d->in_place && m->dkms.edited && m->dkms.installed && !m->dkms.torn)
 		return 0;
 	if (there && !d->in_place)
-		return err_set(EEXIST,
-			       "/%s is there, with another content: an earlier delivery is in "
-			       "place; take it back first (onehop history, onehop undo)",
-			       d->dkms.folder);
+		return err_set(
+			EEXIST,
+			"/%s is there, with another content: an earlier delivery is in place; take "
+			"it back first (onehop history, onehop undo)",
+			d->dkms.folder);
 	if (!there) {
 		copy_sources(m, absolute(m, d->dkms.folder));
 		r = add_file(m, conf, d->dkms_conf, strlen(d->dkms_conf), "say how DKMS builds it");

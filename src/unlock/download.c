@@ -100,8 +100,8 @@ static const char *const proxies[] = {
 
 bool download_is_url(const char *url)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789-._~:/[]@!$&()*+,=%";
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/[]@!$&()*+,=%";
 
 	return (text_starts_with(url, "https://") || text_starts_with(url, "http://")) &&
 	       !url[strspn(url, plain)];
@@ -428,10 +428,11 @@ static int check_hash(const struct fetching *f, const struct tree *t)
 
 	if (r < 0 || strcmp(hash, f->d->hash) == 0)
 		return r;
-	return err_set(EINVAL,
-		       "what %s sent is not release %s as NVIDIA published it: the hash of its "
-		       "files is %s, not %s",
-		       f->d->shown, f->d->release, hash, f->d->hash);
+	return err_set(
+		EINVAL,
+		"what %s sent is not release %s as NVIDIA published it: the hash of its files is "
+		"%s, not %s",
+		f->d->shown, f->d->release, hash, f->d->hash);
 }
 
 static int unpack_into(const struct fetching *f, const char *folder)
@@ -581,10 +582,11 @@ int download_check(struct fix_host *h, const char *release, const char *folder)
 	tree_close(&t);
 	if (r < 0 || strcmp(hash, known->hash) == 0)
 		return r;
-	return err_set(EINVAL,
-		       "%s was changed since it was fetched: it is not release %s as NVIDIA "
-		       "published it, nor what onehop made of that",
-		       folder, release);
+	return err_set(
+		EINVAL,
+		"%s was changed since it was fetched: it is not release %s as NVIDIA published it, "
+		"nor what onehop made of that",
+		folder, release);
 }
 
 const char *download_left(struct fix_host *h, struct arena *a)

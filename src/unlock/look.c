@@ -17,10 +17,11 @@ static int refuse_odd_text(const struct tree *t, const struct source_file *f)
 	const char *crlf = memmem(f->before.data, f->before.size, "\r\n", 2);
 
 	if (crlf)
-		return err_set(EINVAL,
-			       "%s/%s: lines end in CR LF, not LF: unpack the release again "
-			       "without conversion",
-			       t->dir, f->path);
+		return err_set(
+			EINVAL,
+			"%s/%s: lines end in CR LF, not LF: unpack the release again without "
+			"conversion",
+			t->dir, f->path);
 	if (f->lexed.trouble)
 		return err_set(EINVAL, "%s/%s:%u: %s: is the file whole?", t->dir, f->path,
 			       line_of(f->before.data, f->lexed.trouble_at), f->lexed.trouble);
@@ -46,10 +47,11 @@ static int lex_source(struct unlock *u, struct source_file *f)
 
 static int changed_since(const struct unlock *u, const char *path)
 {
-	return err_set(EINVAL,
-		       "%s/%s was changed after onehop had edited it: put back what it was, or "
-		       "unpack the release again",
-		       u->tree.dir, path);
+	return err_set(
+		EINVAL,
+		"%s/%s was changed after onehop had edited it: put back what it was, or unpack the "
+		"release again",
+		u->tree.dir, path);
 }
 
 /* The file as released: what lies there, or what was kept. */

@@ -93,11 +93,9 @@ static const struct need_row rows[] = {
 	 "nothing on the host: BAR1 mapped in windows, one for each allocation, is what would "
 	 "serve it, and onehop does not make that edit, since nobody has proved it on such a card "
 	 "and a wrong window lets peers write into the host's memory (onehop test on a card with "
-	 "an "
-	 "edit of others counts here as proof); or give up the memory beyond BAR1: OverrideFbSize "
-	 "and RMForceStaticBar1=1 in NVreg_RegistryDwordsPerDevice, for this card alone, since a "
-	 "card "
-	 "with that key and a smaller BAR1 does not start",
+	 "an edit of others counts here as proof); or give up the memory beyond BAR1: "
+	 "OverrideFbSize and RMForceStaticBar1=1 in NVreg_RegistryDwordsPerDevice, for this card "
+	 "alone, since a card with that key and a smaller BAR1 does not start",
 	 "tinygrad/open-gpu-kernel-modules#36; aikitoria/open-gpu-kernel-modules#2, #38"},
 	{"bar1-vbios", bar1_old_vbios, NEED_REFUSED,
 	 "BAR1 (%B) does not cover the memory (%V), and the card offers no larger one",
@@ -122,8 +120,7 @@ static const struct need_row rows[] = {
 	 STATIC "; aikitoria/open-gpu-kernel-modules#9"},
 	{"nvlink-lost", nvlink_would_go, NEED_REFUSED,
 	 "NVLink joins it with some GPUs, and before 575 the option that chooses BAR1 switches "
-	 "NVLink "
-	 "off",
+	 "NVLink off",
 	 "install driver 575 or later", KERNEL_BIF "; tinygrad/open-gpu-kernel-modules#3"},
 };
 

@@ -116,8 +116,7 @@ static const struct need_row rows[] = {
 	{"other-card", has_mailbox, NEED_NOTHING,
 	 "workstation and data centre cards have P2P in the driver as it is", NULL, P2P_CAPS},
 	{"not-driven", not_driven, NEED_REFUSED, "%s", "install modules of the kind that drives it",
-	 "NVIDIA driver README, \"Open Linux Kernel "
-	 "Modules\""},
+	 "NVIDIA driver README, \"Open Linux Kernel Modules\""},
 	{"nvlink", all_nvlink, NEED_NOTHING, "NVLink joins it with every other GPU", NULL,
 	 P2P_CAPS},
 	{"before-turing", before_turing, NEED_NOTHING,
@@ -166,8 +165,7 @@ static const struct need_row rows[] = {
 	{"proven", look_is_proven, NEED_IN_FORCE, NULL, NULL, NULL}, /* need_pair.c says more */
 	{"forced", forced_without, NEED_REFUSED,
 	 "ForceP2P is set, but the module that runs has no P2P for this card: the driver says yes "
-	 "over "
-	 "hardware that is not there, and data is lost",
+	 "over hardware that is not there, and data is lost",
 	 "take ForceP2P out of NVreg_RegistryDwords now; it comes back with the edited module",
 	 KERNEL_BIF "; tinygrad/open-gpu-kernel-modules#16"},
 };

@@ -67,14 +67,14 @@ static struct card_need refused_by(const struct look *l, struct card_need c,
 	c.id = "mixed";
 	c.why = arena_printf(
 		a,
-		"GPU%zu is of its generation and cannot have the options (%s): set for "
-		"one card of a pair, they make the driver say yes and lead it through a "
-		"mailbox, which this card does not have",
+		"GPU%zu is of its generation and cannot have the options (%s): set for one card of "
+		"a pair, they make the driver say yes and lead it through a mailbox, which this "
+		"card does not have",
 		other->gpu->index, other->why);
 	c.change = arena_printf(a, "GPU%zu: %s; or take that card out, or give it to vfio-pci",
 				other->gpu->index, other->change);
-	c.reference = P2P_CAPS " _kp2pCapsCheckStatusOverridesForPcie, "
-			       "_kp2pCapsGetStatusOverPcieBar1; " KERNEL_BIF;
+	c.reference = P2P_CAPS
+		" _kp2pCapsCheckStatusOverridesForPcie, _kp2pCapsGetStatusOverPcieBar1; " KERNEL_BIF;
 	return c;
 }
 
@@ -87,8 +87,8 @@ static void judge_mailbox_card(const struct look *l, struct machine_need *n, siz
 	if (takes_keys(c) && any_takes_keys(n, c->gpu)) {
 		c->why = arena_printf(
 			l->m->arena,
-			"it has mailboxes, and cards of its generation here have none: "
-			"it is to go through BAR1, as they do; %s",
+			"it has mailboxes, and cards of its generation here have none: it is to go "
+			"through BAR1, as they do; %s",
 			c->why ? c->why : "");
 	} else {
 		bar1_way[i] = false;

@@ -93,8 +93,7 @@ static const struct need_row rows[] = {
 	 "%s without the gate for managed memory; the modules on disk have it", NULL, UVM},
 	{"uvm-gate", look_lacks_gate, NEED_REPLACE,
 	 "%s without the gate for managed memory: replace it, or the first program that has "
-	 "managed "
-	 "memory on two of these cards ends in Xid 31 and 154, and only a reboot helps",
+	 "managed memory on two of these cards ends in Xid 31 and 154, and only a reboot helps",
 	 NULL, UVM},
 	{"edit-old", look_edit_is_old, NEED_REPLACE,
 	 "the module on disk is the edit of an earlier onehop (%s): today's edit stops writes to "
@@ -102,9 +101,8 @@ static const struct need_row rows[] = {
 	 NULL, UVM},
 	{"console-shift", console_shifts, NEED_REPLACE,
 	 "a console holds the start of BAR1 of %s, and the edited modules that run are not "
-	 "onehop's: "
-	 "in this release they reckon from the start of BAR1, so that data lands in the wrong "
-	 "place",
+	 "onehop's: in this release they reckon from the start of BAR1, so that data lands in the "
+	 "wrong place",
 	 NULL, STATIC "; aikitoria/open-gpu-kernel-modules 570.86.16-p2p nv_gpu_ops.c"},
 	{"in-force", seen_in_force, NEED_IN_FORCE, NULL, NULL, NULL}, /* need_pair.c says more */
 	{"in-force", look_needs_no_keys, NEED_IN_FORCE, NULL, NULL, NULL},

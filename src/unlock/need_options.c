@@ -28,8 +28,8 @@ static bool next_item(const char **list, struct item *ret)
 /* What a recording holds gets into commands only if a shell has nothing to read in it. */
 static bool is_harmless(struct item i)
 {
-	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				 "._+=:-";
+	static const char ok[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+=:-";
 
 	return strspn(i.text, ok) >= i.n && memchr(i.text, '=', i.n);
 }

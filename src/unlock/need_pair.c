@@ -130,8 +130,7 @@ static const struct need_row rows[] = {
 	{"copies-fail", copies_fail, NEED_REFUSED,
 	 "the module that runs has BAR1 P2P for it, but copies between it and %s were seen to fail",
 	 "`onehop check` says what may be in the way (observed-fails); once that is changed, "
-	 "`onehop "
-	 "test` again",
+	 "`onehop test` again",
 	 NULL},
 	{"in-force", lacks_keys, NEED_IN_FORCE,
 	 "the module that runs has BAR1 P2P for it, and the driver connects it with its peers "
@@ -139,12 +138,12 @@ static const struct need_row rows[] = {
 	 NULL, RM_CAPS},
 	{"peers-options", lacks_options, NEED_OPTIONS,
 	 EQUIPPED
-	 ", but not for %s, which it is to reach: options for one card of a pair leave it to "
-	 "the order of the cards whether the driver uses BAR1",
+	 ", but not for %s, which it is to reach: options for one card of a pair leave it to the "
+	 "order of the cards whether the driver uses BAR1",
 	 NULL, P2P_CAPS " _kp2pCapsCheckStatusOverridesForPcie, _kp2pCapsGetStatusOverPcieBar1"},
 	{"peers-mailbox", peers_through_mailbox, NEED_REFUSED,
-	 EQUIPPED ", but the driver leads it to %s through a mailbox, which it does not have: data "
-		  "is lost",
+	 EQUIPPED
+	 ", but the driver leads it to %s through a mailbox, which it does not have: data is lost",
 	 "onehop check says what keeps the driver from BAR1 (p2p-mailbox); until that is mended, "
 	 "take ForceP2P out of NVreg_RegistryDwords",
 	 RM_CAPS},

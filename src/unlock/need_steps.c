@@ -22,8 +22,8 @@
 /* Of what a recording holds, only this gets into a command. */
 static bool is_plain(const char *s, size_t n)
 {
-	static const char ok[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				 "._+~=-";
+	static const char ok[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+~=-";
 
 	return n && strspn(s, ok) >= n;
 }
@@ -153,8 +153,8 @@ static void add_install(struct steps *s)
 			need_file_name(m, kernel_modules[i].module, kernel_modules[i].file);
 
 		strbuf_printf(&copy,
-			      "%ssudo install -D -m 644 " TREE "/kernel-open/%s.ko "
-			      "/lib/modules/%s/updates/onehop/%s.ko",
+			      "%ssudo install -D -m 644 " TREE
+			      "/kernel-open/%s.ko /lib/modules/%s/updates/onehop/%s.ko",
 			      i ? "\n" : "", kernel_modules[i].file, kernel_of(m), name);
 		strbuf_printf(&override, " 'override %s * updates/onehop'", name);
 	}
@@ -187,10 +187,11 @@ static void add_initramfs(struct steps *s)
 	else if (is_distribution(m, arch_like))
 		add_step(s, what, "sudo mkinitcpio -P");
 	else
-		add_step(s,
-			 "rebuild the initramfs, if there is one: it may hold the modules and "
-			 "their options",
-			 "%s", "");
+		add_step(
+			s,
+			"rebuild the initramfs, if there is one: it may hold the modules and their "
+			"options",
+			"%s", "");
 }
 
 static void add_steps(struct machine *m, struct machine_need *n)
@@ -270,20 +271,23 @@ static void caution_driver(struct machine *m, struct machine_need *n)
 			"the module on disk has stubs for it again, as after a package upgrade: "
 			"the next boot loses it, and the options stay (see onehop check)");
 	if (fact_is(d->bar1_p2p.loaded, 1) && any_needs_gate(n) && fact_unknown(driver_uvm_gate(d)))
-		add_caution(m, n,
-			    "whether nvidia_uvm keeps managed memory away from peers could not be "
-			    "seen (%s): until it was, use no managed memory on these cards",
-			    FACT_WHY(driver_uvm_gate(d)));
+		add_caution(
+			m, n,
+			"whether nvidia_uvm keeps managed memory away from peers could not be seen "
+			"(%s): until it was, use no managed memory on these cards",
+			FACT_WHY(driver_uvm_gate(d)));
 	if (need_builds(n->need) && !fact_known(d->flavor))
-		add_caution(m, n,
-			    "whether the open modules are loaded is not known; the proprietary "
-			    "ones cannot be edited");
+		add_caution(
+			m, n,
+			"whether the open modules are loaded is not known; the proprietary ones "
+			"cannot be edited");
 	if (fact_known(d->library_version) && n->release &&
 	    strcmp(d->library_version.value, n->release) != 0)
-		add_caution(m, n,
-			    "the user-space libraries are of %s, the module is of %s: set that "
-			    "right first, and take the sources of that release",
-			    d->library_version.value, n->release);
+		add_caution(
+			m, n,
+			"the user-space libraries are of %s, the module is of %s: set that right "
+			"first, and take the sources of that release",
+			d->library_version.value, n->release);
 	if (need_builds(n->need) && driver_release(d)->untested)
 		add_caution(
 			m, n,
@@ -292,10 +296,10 @@ static void caution_driver(struct machine *m, struct machine_need *n)
 			n->release);
 	if (!is_tried(m, n))
 		add_caution(m, n, "%s was not tried: %s", n->release,
-			    need_builds(n->need) ? "onehop unlock --tree decides by what the "
-						   "sources hold, and refuses them if a place "
-						   "differs"
-						 : "let onehop test decide");
+			    need_builds(n->need)
+				    ? "onehop unlock --tree decides by what the sources hold, and "
+				      "refuses them if a place differs"
+				    : "let onehop test decide");
 	for (size_t i = 0; i < n->n; i++)
 		if (n->cards[i].wants_options && !support_of(m, n->cards[i].gpu).chip_tried)
 			add_caution(m, n,
@@ -316,12 +320,12 @@ static void caution_static_bar1(struct machine *m, struct machine_need *n)
 				      n->cards[i].gpu->index);
 	if (small.len)
 		strbuf_puts(&small, ")");
-	add_caution(m, n,
-		    "RMForceStaticBar1=1 is set for all cards (" NEED_DWORDS
-		    "): a card whose BAR1 is smaller than its memory%s does not start with it; set "
-		    "it for "
-		    "the cards that want it alone, in " NEED_DWORDS_PER_DEVICE,
-		    strbuf_str(&small));
+	add_caution(
+		m, n,
+		"RMForceStaticBar1=1 is set for all cards (" NEED_DWORDS
+		"): a card whose BAR1 is smaller than its memory%s does not start with it; set it "
+		"for the cards that want it alone, in " NEED_DWORDS_PER_DEVICE,
+		strbuf_str(&small));
 }
 
 static void caution_build(struct machine *m, struct machine_need *n)
@@ -338,10 +342,11 @@ static void caution_build(struct machine *m, struct machine_need *n)
 static void caution_kernels(struct machine *m, struct machine_need *n)
 {
 	if (need_builds(n->need))
-		add_caution(m, n,
-			    "modules are for one kernel and one release of the driver, options for "
-			    "all: DKMS builds for a new kernel; what was built by hand is to be "
-			    "built again before that boots, or " OPTIONS_FILE " to be removed");
+		add_caution(
+			m, n,
+			"modules are for one kernel and one release of the driver, options for "
+			"all: DKMS builds for a new kernel; what was built by hand is to be built "
+			"again before that boots, or " OPTIONS_FILE " to be removed");
 }
 
 static void caution_host(struct machine *m, struct machine_need *n)
@@ -354,8 +359,8 @@ static void caution_host(struct machine *m, struct machine_need *n)
 			text_starts_with(fact_str_or(n->cards[i].gpu->pci->iommu_type, ""), "DMA");
 	if (translated)
 		add_caution(m, n,
-			    "the IOMMU translates for %zu of these cards: boot with iommu=pt "
-			    "(see onehop fix)",
+			    "the IOMMU translates for %zu of these cards: boot with iommu=pt (see "
+			    "onehop fix)",
 			    translated);
 	if (need_builds(n->need) && fact_is_not(m->kernel.lockdown, LOCKDOWN_NONE) &&
 	    !fact_is(m->kernel.secure_boot, 1))
@@ -384,16 +389,17 @@ static void caution_twice(struct machine *m, struct machine_need *n, const char 
 
 		if (l->kind == MODPROBE_OPTIONS && sets(l->text, parameter) &&
 		    strcmp(l->file, OPTIONS_FILE) != 0 && strcmp(l->file, FIX_FILE) != 0)
-			add_caution(m, n,
-				    "%s:%u sets %s too, and what is given last counts: take that "
-				    "line out",
-				    l->file, l->line, parameter);
+			add_caution(
+				m, n,
+				"%s:%u sets %s too, and what is given last counts: take that line "
+				"out",
+				l->file, l->line, parameter);
 	}
 	if (sets(fact_str_or(m->kernel.cmdline, ""), parameter))
-		add_caution(m, n,
-			    "the kernel's command line sets %s, which outweighs modprobe.d: take "
-			    "it out",
-			    parameter);
+		add_caution(
+			m, n,
+			"the kernel's command line sets %s, which outweighs modprobe.d: take it out",
+			parameter);
 }
 
 static void caution_settings(struct machine *m, struct machine_need *n)
@@ -402,15 +408,18 @@ static void caution_settings(struct machine *m, struct machine_need *n)
 	if (!n->per_device)
 		return;
 	if (need_sets_for_all(m))
-		add_caution(m, n,
-			    NEED_DWORDS
-			    " sets keys of P2P for all cards, those that want none too: "
-			    "take them out of it");
+		add_caution(
+			m, n,
+			NEED_DWORDS
+			" sets keys of P2P for all cards, those that want none too: take them out "
+			"of it");
 	if (fact_unknown(m->driver.registry_dwords_per_device))
-		add_caution(m, n,
-			    "what " NEED_DWORDS_PER_DEVICE " holds now could not be read (%s): put "
-			    "the entries of other cards behind these",
-			    FACT_WHY(m->driver.registry_dwords_per_device));
+		add_caution(
+			m, n,
+			"what " NEED_DWORDS_PER_DEVICE
+			" holds now could not be read (%s): put the entries of other cards behind "
+			"these",
+			FACT_WHY(m->driver.registry_dwords_per_device));
 }
 
 static void caution_generations(struct machine *m, struct machine_need *n)
@@ -424,8 +433,8 @@ static void caution_generations(struct machine *m, struct machine_need *n)
 			continue;
 		if (first && !card_same_generation(first, g)) {
 			add_caution(m, n,
-				    "the cards are of several generations: pairs of one "
-				    "generation work, CUDA's library refuses the others");
+				    "the cards are of several generations: pairs of one generation "
+				    "work, CUDA's library refuses the others");
 			return;
 		}
 		first = g;

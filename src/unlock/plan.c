@@ -38,9 +38,10 @@ static char *what_differs(const struct unlock *u, const char *newest, const char
 {
 	if (!u->version || u->tried)
 		return xstrdup(changed);
-	return xprintf("the edits were not tried with release %s, and do not fit it; the newest "
-		       "release that is known to fit is %s",
-		       u->version, newest);
+	return xprintf(
+		"the edits were not tried with release %s, and do not fit it; the newest release "
+		"that is known to fit is %s",
+		u->version, newest);
 }
 
 /* ---- the era ---- */

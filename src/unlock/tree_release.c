@@ -67,11 +67,11 @@ int tree_release(const struct tree *t, struct arena *a, const char **ret)
 		if (!said[i])
 			continue;
 		if (first && strcmp(first, said[i]) != 0)
-			return err_set(EINVAL,
-				       "%s mixes two releases: %s is of %s, %s of %s; unpack one "
-				       "release into an empty folder",
-				       t->dir, places[first_at].file, first, places[i].file,
-				       said[i]);
+			return err_set(
+				EINVAL,
+				"%s mixes two releases: %s is of %s, %s of %s; unpack one release "
+				"into an empty folder",
+				t->dir, places[first_at].file, first, places[i].file, said[i]);
 		if (!first)
 			first_at = i;
 		first = said[i];
@@ -115,10 +115,11 @@ int tree_check_parts(const struct tree *t, const char *release, struct arena *a,
 		if (r < 0 && r != -ENOENT && r != -EINVAL)
 			return r;
 		if (is && is != own)
-			return err_set(EINVAL,
-				       "%s mixes two releases: version.mk is of %s, and %s has the "
-				       "files of %s; unpack one release into an empty folder",
-				       t->dir, release, source_parts[i], is->release);
+			return err_set(
+				EINVAL,
+				"%s mixes two releases: version.mk is of %s, and %s has the files "
+				"of %s; unpack one release into an empty folder",
+				t->dir, release, source_parts[i], is->release);
 		if (r != -ENOENT && !is)
 			strbuf_printf(&changed, "%s%s", changed.len ? ", " : "", source_parts[i]);
 	}

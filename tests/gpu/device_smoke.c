@@ -146,8 +146,8 @@ static int check(struct smoke *t, int device, const struct memory *m, uint64_t b
 		return 0;
 	return err_set(
 		EIO,
-		"%lu of %llu words are wrong: %lu zero, %lu old, %lu foreign, %lu displaced; "
-		"words %lu to %lu",
+		"%lu of %llu words are wrong: %lu zero, %lu old, %lu foreign, %lu displaced; words "
+		"%lu to %lu",
 		r.wrong, (unsigned long long)bytes / 8, r.zero, r.old, r.foreign, r.displaced,
 		r.first_wrong, r.last_wrong);
 }

@@ -143,8 +143,9 @@ static bool check_items(struct validator *v, json_t *file, json_t *schema, json_
 
 static bool check_keywords(struct validator *v, json_t *schema, const char *where)
 {
-	static const char known[] = " $schema $id $defs $ref title description type enum const "
-				    "required properties additionalProperties items ";
+	static const char known[] =
+		" $schema $id $defs $ref title description type enum const required properties "
+		"additionalProperties items ";
 	json_t *unused;
 	const char *key;
 	char word[64];

@@ -279,8 +279,9 @@ static void a_parameter_is_found_in_quotes(void **state)
 		"ro \"pci=disable_acs_redir=0000:22:00.0;0000:22:01.0\" quiet\n",
 		"ro pci=\"disable_acs_redir=0000:22:00.0;0000:22:01.0\"\n",
 	};
-	static const char list[] = "fix 3 " OTHER " kernel-parameter "
-				   "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0\n";
+	static const char list[] =
+		"fix 3 " OTHER
+		" kernel-parameter pci=disable_acs_redir=0000:22:00.0;0000:22:01.0\n";
 	static const char shorter[] = "ro pci=disable_acs_redir=0000:22:00.0\n";
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {

@@ -372,8 +372,10 @@ static void errors_are_nccls(void **state)
 
 	(void)state;
 	assert_int_equal(run_with_fault("error", 120, false, &h), -EIO);
-	assert_string_equal(err_msg(), "all-reduce: internal error - please report this issue to "
-				       "the NCCL developers; standin: told to fail");
+	assert_string_equal(
+		err_msg(),
+		"all-reduce: internal error - please report this issue to the NCCL developers; "
+		"standin: told to fail");
 	assert_int_equal(run_with_fault("init", 120, false, &h), -EIO);
 	assert_non_null(strstr(err_msg(), "ncclCommInitRank: unhandled system error"));
 	assert_int_equal(h.row_n, 0);

@@ -431,12 +431,10 @@ static void acs_names_the_port(void **state)
 	m->pci[NEAR].acs_ctl = m->pci[FAR].acs_ctl = fact_int(0x1d, from);
 	says(m, 0, 1, CHAIN_SWITCH,
 	     "ACSCtl of 0000:22:00.0 is 001d: with request redirect (RR) peer requests go up to "
-	     "the "
-	     "root complex");
+	     "the root complex");
 	says(m, 1, 0, CHAIN_SWITCH,
 	     "ACSCtl of 0000:22:01.0 is 001d: with request redirect (RR) peer requests go up to "
-	     "the "
-	     "root complex");
+	     "the root complex");
 	m->pci[NEAR].acs_ctl = fact_int(0, from);
 	says(m, 0, 1, CHAIN_SWITCH,
 	     "ACSCtl of 0000:22:01.0 is 001d: with completion redirect (CR) the answers to peer "
@@ -497,8 +495,8 @@ static void acs_on_root_ports(void **state)
 	m->pci[1].acs_ctl = fact_int(0x1d, from);
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_ROOT_PORT, PAIR_DIRECT);
 	says(m, 0, 1, CHAIN_SWITCH,
-	     "ACSCtl of root port 0000:00:02.0 is 001d: request redirect (RR), completion "
-	     "redirect (CR), which costs nothing where no IOMMU translates");
+	     "ACSCtl of root port 0000:00:02.0 is 001d: request redirect (RR), completion redirect "
+	     "(CR), which costs nothing where no IOMMU translates");
 	m->pci[1].acs_ctl = fact_int_unknown("needs root");
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_UNREADABLE, PAIR_DIRECT);
 	build_free(m);
@@ -516,8 +514,8 @@ static void cost_of_root_ports(void **state)
 	build_iommu(m, "DMA-FQ");
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_POSSIBLE, REASON_ACS_ROOT_PORT, PAIR_SUSPECT);
 	says(m, 0, 1, CHAIN_SWITCH,
-	     "ACSCtl of root port 0000:00:02.0 is 001d: request redirect (RR), completion "
-	     "redirect (CR), which costs 3 to 9 GB/s with a translating IOMMU");
+	     "ACSCtl of root port 0000:00:02.0 is 001d: request redirect (RR), completion redirect "
+	     "(CR), which costs 3 to 9 GB/s with a translating IOMMU");
 	m->pci[1].acs_ctl = fact_int_unknown("needs root");
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_UNKNOWN, REASON_ACS_UNREADABLE, PAIR_SUSPECT);
 	m->pci[1].acs_ctl = fact_int(0x1d, from);
@@ -1001,8 +999,7 @@ static void rdma_nic_driver_of_ofed(void **state)
 	       PAIR_UNDECIDED);
 	says(m, NIC, GPU, CHAIN_DRIVER,
 	     "whether the driver of 0000:24:00.0 (ice) can register dma-buf memory is not known, "
-	     "and "
-	     "nvidia-peermem is not registered");
+	     "and nvidia-peermem is not registered");
 	build_free(m);
 }
 

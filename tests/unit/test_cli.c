@@ -201,9 +201,10 @@ static void usage_errors_are_one_line(void **state)
 		"check --fron x", 2,
 		"onehop: no option '--fron'; did you mean --from? (see: onehop check --help)\n");
 	assert_refused("record", 2, "onehop: record wants FILE (see: onehop record --help)\n");
-	assert_refused("check extra", 2,
-		       "onehop: nothing to do with 'extra'; a recording is given with --from FILE "
-		       "(see: onehop check --help)\n");
+	assert_refused(
+		"check extra", 2,
+		"onehop: nothing to do with 'extra'; a recording is given with --from FILE (see: "
+		"onehop check --help)\n");
 	assert_refused("topo -m --json", 2,
 		       "onehop: topo prints one thing at a time: -m, -p2p, --svg or --json\n");
 	assert_refused("check --ignore acs-redirekt", 2,
@@ -525,17 +526,17 @@ static void dumb_terminals_get_no_escapes(void **state)
 static void no_matrix_without_gpus(void **state)
 {
 	(void)state;
-	assert_refused("topo -m --from tests/machines/guest-nogpu", EXIT_NOT_JUDGED,
-		       "onehop: no NVIDIA GPU in tests/machines/guest-nogpu, so there is no "
-		       "matrix\n");
+	assert_refused(
+		"topo -m --from tests/machines/guest-nogpu", EXIT_NOT_JUDGED,
+		"onehop: no NVIDIA GPU in tests/machines/guest-nogpu, so there is no matrix\n");
 	assert_runs("topo --svg - --from tests/machines/guest-nogpu", EXIT_NOT_JUDGED, "<svg");
 	/* What lspci's text alone tells is enough for the distances. */
 	assert_runs("topo -m --from tests/machines/made-up-hgx-lspci", EXIT_WELL, "GPU1\tPIX\t X ");
 	assert_runs("topo -p2p r --from tests/machines/made-up-hgx-lspci", EXIT_WELL,
 		    " GPU0\tX\tU\t");
-	assert_refused("topo -p2p w --from tests/machines/guest-nogpu", EXIT_NOT_JUDGED,
-		       "onehop: no NVIDIA GPU in tests/machines/guest-nogpu, so there is no "
-		       "matrix\n");
+	assert_refused(
+		"topo -p2p w --from tests/machines/guest-nogpu", EXIT_NOT_JUDGED,
+		"onehop: no NVIDIA GPU in tests/machines/guest-nogpu, so there is no matrix\n");
 }
 
 /* ---- rules ---- */

@@ -347,8 +347,10 @@ static void two_runs_in_one_file_are_told(void **state)
 	(void)state;
 	assert_int_equal(a->runs, 2);
 	assert_int_equal(b->runs, 1);
-	assert_says(text, "2 runs of the same measurements are in it: each figure is their median, "
-			  "and what one of them lacks\n");
+	assert_says(
+		text,
+		"2 runs of the same measurements are in it: each figure is their median, and what "
+		"one of them lacks\n");
 	comparison_free(c);
 	figures_free(a);
 	figures_free(b);

@@ -245,8 +245,8 @@ static void progress_is_one_line(void **state)
 	(void)state;
 	setenv("TERM", "xterm", 1);
 	on_terminal(stderr, two_steps, NULL, text, sizeof(text));
-	assert_string_equal(text, "\r\033[Konehop: write-ce, 2 left\r\033[Konehop: read-ce, 1 left"
-				  "\r\033[K");
+	assert_string_equal(
+		text, "\r\033[Konehop: write-ce, 2 left\r\033[Konehop: read-ce, 1 left\r\033[K");
 }
 
 /* A line a second there, and both of these come within the first. */

@@ -284,10 +284,11 @@ static void test_compile_error(void **state)
 	fail_at("cuModuleLoadDataEx", 2, CU_INVALID_PTX);
 	standin->jit_log = "ptxas application ptx input, line 9; fatal: Parsing error\nsecond line";
 	assert_int_equal(cuda_open(&two, &place, &s), -ENOTSUP);
-	assert_string_equal(err_msg(),
-			    "the GPU kernels do not compile (ptxas application ptx input, line 9; "
-			    "fatal: Parsing error): cuModuleLoadDataEx on GPU 0000:4a:00.0: a PTX "
-			    "JIT compilation failed (CUDA_ERROR_INVALID_PTX)");
+	assert_string_equal(
+		err_msg(),
+		"the GPU kernels do not compile (ptxas application ptx input, line 9; fatal: "
+		"Parsing error): cuModuleLoadDataEx on GPU 0000:4a:00.0: a PTX JIT compilation "
+		"failed (CUDA_ERROR_INVALID_PTX)");
 	fail_at("cuModuleGetFunction", 3, CU_NOT_FOUND);
 	assert_int_equal(cuda_open(&two, &place, &s), -EIO);
 	assert_says("kernel fill: cuModuleGetFunction on GPU 0000:4c:00.0: error 500");
@@ -373,8 +374,10 @@ static void test_fault(void **state)
 	assert_ok(s->ops->stream_new(s, 0, &stream));
 	standin->fault = CU_ILLEGAL_ADDRESS;
 	assert_int_equal(s->ops->wait(s, stream, 1000), -EIO);
-	assert_string_equal(err_msg(), "cuStreamQuery on GPU 0000:4c:00.0: an illegal memory "
-				       "access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)");
+	assert_string_equal(
+		err_msg(),
+		"cuStreamQuery on GPU 0000:4c:00.0: an illegal memory access was encountered "
+		"(CUDA_ERROR_ILLEGAL_ADDRESS)");
 	device_close(s);
 }
 
@@ -486,8 +489,9 @@ static void test_out_of_memory(void **state)
 
 	(void)state;
 	assert_int_equal(s->ops->alloc(s, 0, MEMORY_DEVICE, 65 * MIB, &m), -ENOMEM);
-	assert_string_equal(err_msg(), "65.0 MiB: cuMemAlloc on GPU 0000:4c:00.0: out of memory "
-				       "(CUDA_ERROR_OUT_OF_MEMORY)");
+	assert_string_equal(
+		err_msg(),
+		"65.0 MiB: cuMemAlloc on GPU 0000:4c:00.0: out of memory (CUDA_ERROR_OUT_OF_MEMORY)");
 	assert_int_equal(s->ops->alloc(s, 0, MEMORY_EXPORTABLE, 65 * MIB, &m), -ENOMEM);
 	assert_says("cuMemCreate on GPU 0000:4c:00.0: out of memory");
 	assert_int_equal(s->ops->alloc(s, 0, MEMORY_EXPORTABLE, UINT64_MAX, &m), -EINVAL);
@@ -648,9 +652,9 @@ static void test_peers_refused(void **state)
 	assert_int_equal(s->ops->peer_access(s, 0, 1, true), -EACCES);
 	assert_string_equal(
 		err_msg(),
-		"peer access from GPU 0000:4c:00.0 to GPU 0000:4a:00.0: "
-		"cuCtxEnablePeerAccess on GPU 0000:4c:00.0: peer access is not supported "
-		"between these two devices (CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)");
+		"peer access from GPU 0000:4c:00.0 to GPU 0000:4a:00.0: cuCtxEnablePeerAccess on "
+		"GPU 0000:4c:00.0: peer access is not supported between these two devices "
+		"(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED)");
 	device_close(s);
 }
 

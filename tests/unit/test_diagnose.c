@@ -214,9 +214,9 @@ static void sentence_direct(void **state)
 	(void)state;
 	assert_sentence(build_switch(), "GPU P2P: 2 of 2 pairs direct over PCIe");
 	build_setting(m, "NCCL_P2P_DISABLE", "1");
-	assert_sentence(m,
-			"GPU P2P: 2 of 2 pairs direct over PCIe, none of which NCCL would use by "
-			"its settings");
+	assert_sentence(
+		m, "GPU P2P: 2 of 2 pairs direct over PCIe, none of which NCCL would use by its "
+		   "settings");
 	m = build_two_root_ports();
 	for (size_t i = 0; i < 2; i++) {
 		build_model(&m->gpus[i], "NVIDIA H200", 90);
@@ -250,8 +250,9 @@ static void sentence_open(void **state)
 	(void)state;
 	for (size_t k = 0; k < 4; k++)
 		m->pairs[k].p2p[P2P_READ] = fact_int_unknown("no NVML");
-	assert_sentence(m, "GPU P2P: 0 of 2 pairs direct; undecided on all; not known: what the "
-			   "driver allows");
+	assert_sentence(
+		m,
+		"GPU P2P: 0 of 2 pairs direct; undecided on all; not known: what the driver allows");
 	m = build_two_root_ports();
 	build_iommu(m, "DMA");
 	assert_sentence(

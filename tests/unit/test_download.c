@@ -543,10 +543,10 @@ static void an_edit_of_what_was_fetched_is_known(void **state)
 	AUTO_FREE char *folder = xprintf("%s/" SOURCES_FOLDER "/" RELEASE, r->root);
 	static const char hash[] =
 		"0000000000000000000000000000000000000000000000000000000000000000";
-	AUTO_FREE char *manifest =
-		xprintf("{\"manifest\": 1, \"files\": [{\"path\": \"version.mk\", "
-			"\"before\": \"%s\", \"after\": \"%s\"}]}",
-			hash, hash);
+	AUTO_FREE char *manifest = xprintf(
+		"{\"manifest\": 1, \"files\": [{\"path\": \"version.mk\", \"before\": \"%s\", "
+		"\"after\": \"%s\"}]}",
+		hash, hash);
 
 	SKIP_WITHOUT("curl");
 	assert_int_equal(fetch_by(r, "curl", "whole"), 0);

@@ -182,9 +182,10 @@ static void no_matrix_at_all(void **state)
 	assert_refused("P2P Connectivity Matrix\nnothing here\n", "x", "x:1: no matrix follows");
 	assert_refused("P2P Connectivity Matrix\n     D\\D     0     2\n", "x", "x:1: ");
 	assert_refused("hello\n", "x", "x: a text, not the output of p2p");
-	assert_refused("h:1:2 [0] NCCL INFO cudaDriverVersion 12040\n", "x",
-		       "is a debug log of NCCL, not the output of p2pBandwidthLatencyTest, "
-		       "nccl-tests, nvbandwidth -j or onehop: use onehop log");
+	assert_refused(
+		"h:1:2 [0] NCCL INFO cudaDriverVersion 12040\n", "x",
+		"is a debug log of NCCL, not the output of p2pBandwidthLatencyTest, nccl-tests, "
+		"nvbandwidth -j or onehop: use onehop log");
 }
 
 /* ---- nccl-tests ---- */
@@ -300,9 +301,11 @@ static void wrong_values(void **state)
 
 static void unchecked_values(void **state)
 {
-	struct figures *f = parsed(HEADER "1048576 262144 float sum -1 10.00 104.9 104.9 N/A 10.00 "
-					  "104.9 104.9 N/A\n# Out of bounds values : 0 OK\n",
-				   "all_reduce");
+	struct figures *f = parsed(
+		HEADER
+		"1048576 262144 float sum -1 10.00 104.9 104.9 N/A 10.00 104.9 104.9 N/A\n# Out of "
+		"bounds values : 0 OK\n",
+		"all_reduce");
 
 	(void)state;
 	assert_null(figures_find(f, METRIC_ALL_VERIFIED, -1, -1, 0));
@@ -452,8 +455,7 @@ static void own_json_that_is_no_good(void **state)
 		{"{\"schema\": \"onehop-figures\"}", "is of no version of"},
 		{"{\"schema\": \"onehop-figures\", \"version\": 3}", "is of no version of"},
 		{"{\"schema\": \"onehop-figures\", \"version\": 1}", "\"gpus\" is no list"},
-		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [], \"figures\": "
-		 "[{}]}",
+		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [], \"figures\": [{}]}",
 		 "figures[0]: what or median"},
 		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [], \"figures\": "
 		 "[{\"what\": \"write-ce\", \"median\": 1, \"initiator\": 0}]}",
@@ -581,21 +583,18 @@ static void json_of_nvbandwidth(void **state)
 {
 	struct figures *f = parsed(
 		"{\"nvbandwidth\": {\"GPU Device list\": [\"0: NVIDIA H200 (00000000:04:00): "
-		"(h)\", "
-		"\"1: NVIDIA H200 (00000000:05:00): (h)\"], \"testcases\": [{\"name\": "
+		"(h)\", \"1: NVIDIA H200 (00000000:05:00): (h)\"], \"testcases\": [{\"name\": "
 		"\"device_to_device_memcpy_write_ce\", \"bandwidth_description\": \"memcpy CE "
 		"GPU(row) <- GPU(column) bandwidth (GB/s)\", \"bandwidth_matrix\": [[\"N/A\", "
 		"\"396.10\"], [\"395.00\", \"N/A\"]]}, {\"name\": "
 		"\"device_to_device_bidirectional_memcpy_write_ce\", \"bandwidth_matrix\": "
 		"[[\"N/A\", \"391\"], [\"392\", \"N/A\"], [\"N/A\", \"390\"], [\"389\", \"N/A\"], "
 		"[\"N/A\", \"781\"], [\"782\", \"N/A\"]]}, {\"name\": "
-		"\"host_to_device_memcpy_ce\", "
-		"\"bandwidth_matrix\": [[\"55.10\", \"55.20\"]]}, {\"name\": "
-		"\"device_to_host_memcpy_ce\", \"bandwidth_matrix\": [[\"54.10\", \"N/A\"]]}, "
-		"{\"name\": "
-		"\"host_device_latency_sm\", \"bandwidth_matrix\": [[\"650.5\", \"N/A\"]]}, "
-		"{\"name\": \"device_local_copy\", \"bandwidth_matrix\": [[\"N/A\", "
-		"\"1900.5\"]]}]}}",
+		"\"host_to_device_memcpy_ce\", \"bandwidth_matrix\": [[\"55.10\", \"55.20\"]]}, "
+		"{\"name\": \"device_to_host_memcpy_ce\", \"bandwidth_matrix\": [[\"54.10\", "
+		"\"N/A\"]]}, {\"name\": \"host_device_latency_sm\", \"bandwidth_matrix\": "
+		"[[\"650.5\", \"N/A\"]]}, {\"name\": \"device_local_copy\", \"bandwidth_matrix\": "
+		"[[\"N/A\", \"1900.5\"]]}]}}",
 		"x");
 
 	(void)state;
@@ -683,9 +682,10 @@ static void machines_are_told_from_results(void **state)
 
 	(void)state;
 	assert_true(ingest_open(CASE "p2pBandwidthLatencyTest-after.txt", &s) < 0);
-	assert_non_null(strstr(err_msg(),
-			       "is the output of p2pBandwidthLatencyTest, not a recording "
-			       "or the output of lspci -xxxx: use onehop compare"));
+	assert_non_null(strstr(
+		err_msg(),
+		"is the output of p2pBandwidthLatencyTest, not a recording or the output of lspci "
+		"-xxxx: use onehop compare"));
 	assert_true(ingest_open(CASE "nccl-all_reduce-after.txt", &s) < 0);
 	assert_non_null(strstr(err_msg(), "is the output of nccl-tests"));
 }

@@ -502,8 +502,8 @@ static void test_made_anew_in_image(void **state)
 	assert_int_equal(undo(g, 0), FIX_DONE);
 	assert_get(g, "etc/default/gen.cfg", "quiet");
 	assert_get(g, "boot/grub/grub.cfg", anew);
-	assert_told(g, "it was made anew since: run it in the system itself: "
-		       "make-grub /boot/grub/grub.cfg\n");
+	assert_told(g, "it was made anew since: run it in the system itself: make-grub "
+		       "/boot/grub/grub.cfg\n");
 	assert_int_equal(g->told[FIX_UNDO_SKIPPED], 2);
 	assert_last_state(g, 1, FIX_UNDONE);
 }
@@ -606,9 +606,10 @@ static void test_needed_in_image(void **state)
 	assert_false(rig_exists(g, "etc/new/c.conf"));
 	assert_int_equal(undo(g, 1), FIX_DONE);
 	assert_get(g, "etc/a.conf", "new\n");
-	assert_told(g,
-		    "file etc/a.conf: what is to be run in the system itself needs it: delete it "
-		    "after that\n");
+	assert_told(
+		g,
+		"file etc/a.conf: what is to be run in the system itself needs it: delete it after "
+		"that\n");
 	assert_last_state(g, 2, FIX_UNDONE);
 }
 
@@ -1195,9 +1196,9 @@ static void link_devices(struct rig *g, const char *driver, const char *other_dr
 	static const char *const ports[] = {RIG_DEVICE, RIG_OTHER};
 
 	for (size_t i = 0; i < 2; i++) {
-		AUTO_FREE char *to = xprintf("../../../devices/pci0000:20/0000:20:01.0/"
-					     "0000:21:00.0/%s",
-					     ports[i]);
+		AUTO_FREE char *to =
+			xprintf("../../../devices/pci0000:20/0000:20:01.0/0000:21:00.0/%s",
+				ports[i]);
 		AUTO_FREE char *from = xprintf("%s/sys/bus/pci/devices/%s", g->root, ports[i]);
 		AUTO_FREE char *folder = xprintf("%s/sys/bus/pci/devices/%s", g->root, to);
 
@@ -1235,8 +1236,9 @@ static void test_guest_below_switch(void **state)
 	rig_acs(p, RIG_DEVICE, "001d", "0011")->again_at_boot = true;
 	link_devices(g, "../../../bus/pci/drivers/nvgrace_gpu_vfio_pci", "x/vfio-pci");
 	assert_int_equal(try_apply(g, p), -EBUSY);
-	assert_said(RIG_DEVICE ": ACS+6 stays as it is: 0000:25:00.0 below the same switch is "
-			       "bound to nvgrace_gpu_vfio_pci");
+	assert_said(RIG_DEVICE
+		    ": ACS+6 stays as it is: 0000:25:00.0 below the same switch is bound to "
+		    "nvgrace_gpu_vfio_pci");
 	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
 	assert_get(g, "etc/a.conf", "a\n");
 	assert_int_equal(count_fixes(g, NULL), 0);
@@ -1348,15 +1350,17 @@ static void test_silent_lockdown(void **state)
 	g->host.before = take_nothing;
 	g->host.before_context = g;
 	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
-	assert_told(g, RIG_DEVICE ": ACS+6 cannot be written: the kernel is locked down "
-				  "(confidentiality), as it is with Secure Boot\n");
+	assert_told(
+		g, RIG_DEVICE
+		": ACS+6 cannot be written: the kernel is locked down (confidentiality), as it is "
+		"with Secure Boot\n");
 	assert_tree(g, old);
 	assert_last_state(g, 1, FIX_UNDONE);
 	rig_put(g, "sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
 	rig_listen(g);
 	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
-	assert_told(g, RIG_DEVICE ": ACS+6 does not take the value that is written to it, it "
-				  "reads 001d\n");
+	assert_told(g, RIG_DEVICE
+		    ": ACS+6 does not take the value that is written to it, it reads 001d\n");
 	assert_get(g, "etc/a.conf", "a\n");
 	assert_last_state(g, 2, FIX_UNDONE);
 }

@@ -216,14 +216,15 @@ static const struct {
 	{"less below it, one of its kind is left", less_of_it, NULL},
 	{"other bus numbers", buses_moved, NULL},
 	{"cards of another kind", other_cards,
-	 RIG_DEVICE ": ACS+6 stays as it is: below that port is 104c:8232 10de:2330 now, not "
-		    "104c:8232 10de:2684"},
+	 RIG_DEVICE
+	 ": ACS+6 stays as it is: below that port is 104c:8232 10de:2330 now, not 104c:8232 "
+	 "10de:2684"},
 	{"another switch", other_switch, "is 104c:8233 10de:2684 now, not 104c:8232 10de:2684"},
 	{"nothing below it", empty, "is nothing now, not 104c:8232 10de:2684"},
 	{"what is below does not answer", a_card_fell_off, "is nothing now, not 104c:8232"},
 	{"another slot", other_slot,
-	 RIG_DEVICE " is another port now: at pci0000:20/02.0/00.0/00.0, not at "
-		    "pci0000:20/01.0/00.0/00.0"},
+	 RIG_DEVICE
+	 " is another port now: at pci0000:20/02.0/00.0/00.0, not at pci0000:20/01.0/00.0/00.0"},
 	{"another root", other_root, "at pci0000:21/01.0/00.0/00.0, not at pci0000:20/"},
 	{"less deep", less_deep, "at pci0000:20/00.0, not at pci0000:20/"},
 };

@@ -1232,8 +1232,7 @@ static void output_and_status(void **state)
 		{"readlink /proc/self/fd/0", "/dev/null\n", 0},
 		{"cat", "", 0},
 		/* process group and session are its own */
-		{"read -r a b c d e f g </proc/$$/stat; "
-		 "[ $a = $e ] && [ $a = $f ] && echo own",
+		{"read -r a b c d e f g </proc/$$/stat; [ $a = $e ] && [ $a = $f ] && echo own",
 		 "own\n", 0},
 	};
 

@@ -83,8 +83,8 @@ static void put_driver(struct source *map, unsigned n)
 		snprintf(text, sizeof(text),
 			 "Model: \t\t NVIDIA H200\nIRQ:   \t\t 60\nGPU UUID: \t "
 			 "GPU-0000000%u-0000-0000-0000-000000000000\nVideo BIOS: \t "
-			 "96.00.bc.00.01\nBus Location: \t 0000:%x:00.0\nDevice Minor: \t "
-			 "%u\nGPU Firmware: \t 580.159.04\nGPU Excluded:\t No\n",
+			 "96.00.bc.00.01\nBus Location: \t 0000:%x:00.0\nDevice Minor: \t %u\nGPU "
+			 "Firmware: \t 580.159.04\nGPU Excluded:\t No\n",
 			 i, 0x41 + i, n - 1 - i);
 		put_at(map, text, "proc/driver/nvidia/gpus/0000:%x:00.0/information", 0x41 + i);
 		snprintf(node, sizeof(node), "dev/nvidia%u", i);
@@ -538,8 +538,9 @@ static void pairs_are_asked_of_rm_alone(void **state)
 /* Of a driver whose RM refuses the question NVML is asked after all, for every capability. */
 static void pairs_that_rm_refuses_are_asked_of_nvml(void **state)
 {
-	static const char rm[] = "{\"gpus\": [\"0000:41:00.0\", \"0000:42:00.0\"], "
-				 "\"pairs\": [{\"gpus\": [0, 1], \"refused\": 31}]}";
+	static const char rm[] =
+		"{\"gpus\": [\"0000:41:00.0\", \"0000:42:00.0\"], \"pairs\": [{\"gpus\": [0, 1], "
+		"\"refused\": 31}]}";
 	AUTO_FREE char *path = standin_path(false), *text = NULL;
 	struct source *map = bare_gpus(2);
 	struct machine *m;
@@ -832,13 +833,13 @@ static void any_document_is_survived(void **state)
 		"{}",
 		"{\"gpus\": 3}",
 		"{\"gpus\": [3, null, [], {}, {\"address\": 4}, {\"address\": \"x\"}]}",
-		"{\"gpus\": [{\"address\": \"0000:41:00.0\", \"vram_bytes\": -1, \"model\": 7,"
-		"  \"links\": {\"state\": 1}, \"link_count\": 99999999999}]}",
-		"{\"gpus\": [{\"address\": \"0000:41:00.0\", \"links\": [1, [], null, {\"state\": "
-		"  \"up\", \"remote\": \"ffffffff:ff:ff.0\"}]}], \"p2p\": [], "
-		"\"common_ancestor\": {}}",
-		"{\"gpus\": [{\"address\": \"0000:41:00.0\"}, {\"address\": \"0000:42:00.0\"}],"
-		"  \"common_ancestor\": [[null, 17]], \"p2p\": {\"read\": [[0, 99], 4]}}",
+		"{\"gpus\": [{\"address\": \"0000:41:00.0\", \"vram_bytes\": -1, \"model\": 7,  "
+		"\"links\": {\"state\": 1}, \"link_count\": 99999999999}]}",
+		"{\"gpus\": [{\"address\": \"0000:41:00.0\", \"links\": [1, [], null, {\"state\":  "
+		" \"up\", \"remote\": \"ffffffff:ff:ff.0\"}]}], \"p2p\": [], \"common_ancestor\": "
+		"{}}",
+		"{\"gpus\": [{\"address\": \"0000:41:00.0\"}, {\"address\": \"0000:42:00.0\"}],  "
+		"\"common_ancestor\": [[null, 17]], \"p2p\": {\"read\": [[0, 99], 4]}}",
 		"{\"unavailable\": 5}",
 	};
 
@@ -869,8 +870,8 @@ static void version_of_the_library_may_be_missing(void **state)
 {
 	static const char *const documents[] = {
 		"{\"gpus\": [{\"address\": \"0000:41:00.0\", \"vram_bytes\": 7}]}",
-		"{\"library\": {\"refused\": 2, \"says\": \"no\"},"
-		"  \"gpus\": [{\"address\": \"0000:41:00.0\", \"vram_bytes\": 7}]}",
+		"{\"library\": {\"refused\": 2, \"says\": \"no\"},  \"gpus\": [{\"address\": "
+		"\"0000:41:00.0\", \"vram_bytes\": 7}]}",
 	};
 
 	(void)state;
@@ -906,8 +907,8 @@ static void two_entries_for_one_gpu_are_a_trouble(void **state)
 
 	(void)state;
 	put(map, "nvml.json",
-	    "{\"gpus\": [{\"address\": \"0000:41:00.0\", \"vram_bytes\": 1},"
-	    " {\"address\": \"00000000:41:00.0\", \"vram_bytes\": 2}]}");
+	    "{\"gpus\": [{\"address\": \"0000:41:00.0\", \"vram_bytes\": 1}, {\"address\": "
+	    "\"00000000:41:00.0\", \"vram_bytes\": 2}]}");
 	m = read_machine(map, MACHINE_ALL);
 	assert_true(fact_is(m->gpus[0].vram_bytes, 1));
 	assert_true(has_trouble(m, "NVML GPU 1", "already"));

@@ -400,8 +400,8 @@ static void cpus_and_sockets(void **state)
 	assert_true(fact_unknown(m->cpu.sockets));
 	machine_free(m);
 	/* A whole /proc/cpuinfo tells sockets too. */
-	m = read_text("[proc]\ncpuinfo:\n\tphysical id\t: 0\n\t\n\tphysical id\t: 1\n\tphysical "
-		      "id\t: 1\n");
+	m = read_text(
+		"[proc]\ncpuinfo:\n\tphysical id\t: 0\n\t\n\tphysical id\t: 1\n\tphysical id\t: 1\n");
 	assert_true(fact_is(m->cpu.sockets, 2));
 	machine_free(m);
 }

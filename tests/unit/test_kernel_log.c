@@ -50,8 +50,7 @@ static void lines_are_told_apart(void **state)
 		{"NVRM: BAR1 is 0M @ 0x0 (PCI:0000:01:00.0)", LOG_BAR, "0000:01:00.0", -1, ""},
 		{"pci 0000:01:00.0: BAR 1: no space for [mem size 0x800000000 64bit pref]", LOG_BAR,
 		 "0000:01:00.0", -1, ""},
-		{"pci 0000:01:00.0: BAR 1 [mem size 0x800000000 64bit pref]: can't assign; no "
-		 "space",
+		{"pci 0000:01:00.0: BAR 1 [mem size 0x800000000 64bit pref]: can't assign; no space",
 		 LOG_BAR, "0000:01:00.0", -1, ""},
 		{"pci 0000:01:00.0: BAR 1: failed to assign [mem size 0x10000000 64bit pref]",
 		 LOG_BAR, "0000:01:00.0", -1, ""},

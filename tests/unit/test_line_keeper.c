@@ -49,8 +49,9 @@ static const struct row {
 	{GRUB "[usr/sbin]\nproxmox-boot-tool -> ! EINVAL\ngrub-mkconfig -> ! EINVAL\n[etc/kernel]\n"
 	      "proxmox-boot-uuids -> ! ENOENT\n",
 	 KEEPER_GRUB, KEEPER_GRUB, "a=1 b\"`, then `grub-mkconfig"},
-	{GRUB "[run]\nostree-booted -> ! EINVAL\n[usr/sbin]\ngrubby -> ! EINVAL\ngrub2-mkconfig -> "
-	      "! EINVAL\n",
+	{GRUB
+	 "[run]\nostree-booted -> ! EINVAL\n[usr/sbin]\ngrubby -> ! EINVAL\ngrub2-mkconfig -> ! "
+	 "EINVAL\n",
 	 KEEPER_OSTREE, KEEPER_GRUBBY,
 	 "`rpm-ostree kargs --append-if-missing=a=1 --append-if-missing=b`, and reboot"},
 	{"[proc]\ncmdline = BOOT_IMAGE=/vmlinuz ostree=/ostree/boot.1/x\n", KEEPER_OSTREE,
@@ -68,8 +69,7 @@ static const struct row {
 	 "/etc/kernel/cmdline, without quotes, a=1 b; then `proxmox-boot-tool refresh`"},
 	{LOADER "[etc]\nos-release = ID=nixos\n", KEEPER_NIXOS, KEEPER_NIXOS,
 	 "add to boot.kernelParams of the system's configuration (/etc/nixos/configuration.nix), "
-	 "each "
-	 "in double quotes: \"a=1\" \"b\"; then `nixos-rebuild boot`, and reboot"},
+	 "each in double quotes: \"a=1\" \"b\"; then `nixos-rebuild boot`, and reboot"},
 	{GRUB "[etc]\nos-release = ID=opensuse-microos\n[usr/sbin]\ngrub2-mkconfig -> ! EINVAL\n",
 	 KEEPER_TRANSACTIONAL, KEEPER_TRANSACTIONAL,
 	 "a=1 b\"`, then `transactional-update grub.cfg`, and"},

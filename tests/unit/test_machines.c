@@ -184,8 +184,7 @@ static void check_note(const char *machine, const char *tmp)
 		known |= text_starts_with(note + strlen("origin: "), origins[i]);
 	if (!known)
 		fail_msg("%s/note.txt: the origin is real, guest, reconstructed or made-up, with "
-			 "its "
-			 "source in brackets",
+			 "its source in brackets",
 			 machine);
 	for (const char *c = note; *c; c++)
 		lines += *c == '\n';

@@ -433,9 +433,9 @@ static void grub_quotes(void **state)
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	close(fd);
 	assert_int_equal(run_sh("-n", path, out, sizeof(out)), 0);
-	script = xprintf("GRUB_CMDLINE_LINUX_DEFAULT=quiet; . %s; "
-			 "printf %%s \"$GRUB_CMDLINE_LINUX_DEFAULT\"",
-			 path);
+	script = xprintf(
+		"GRUB_CMDLINE_LINUX_DEFAULT=quiet; . %s; printf %%s \"$GRUB_CMDLINE_LINUX_DEFAULT\"",
+		path);
 	assert_int_equal(run_sh("-c", script, out, sizeof(out)), 0);
 	unlink(path);
 	assert_string_equal(out,
@@ -622,8 +622,7 @@ static void grub_by_hand(void **state)
 	assert_int_equal(w.plan->step_n, 0);
 	assert_string_equal(manual(w.plan, "kernel parameters"),
 			    "as the last line of /etc/default/grub: `" START_LINE
-			    "iommu=pt\"`, then `grub-mkconfig -o /boot/grub/grub.cfg`, and "
-			    "reboot");
+			    "iommu=pt\"`, then `grub-mkconfig -o /boot/grub/grub.cfg`, and reboot");
 	assert_int_equal(w.plan->wanted_n, 0);
 	world_free(&w);
 }
@@ -867,8 +866,9 @@ static void grubby_and_pci(void **state)
 	put(&w, ENTRY, "options root=a pci=noaer\n");
 	add_acs(&w, "0000:22:00.0");
 	make(&w);
-	assert_null(tool_step(&w, "grubby --update-kernel=ALL "
-				  "--args=pci=disable_acs_redir=0000:22:00.0"));
+	assert_null(
+		tool_step(&w,
+			  "grubby --update-kernel=ALL --args=pci=disable_acs_redir=0000:22:00.0"));
 	assert_non_null(file_step(w.plan, "etc/systemd/system/onehop-acs.service"));
 	assert_true(has_note(w.plan, "in the place of pci=noaer"));
 	world_free(&w);
@@ -883,8 +883,9 @@ static void grubby_and_ports(void **state)
 	fedora(&w);
 	add_acs(&w, "0000:22:00.0");
 	make(&w);
-	assert_non_null(tool_step(&w, "grubby --update-kernel=ALL "
-				      "--args=pci=disable_acs_redir=0000:22:00.0"));
+	assert_non_null(
+		tool_step(&w,
+			  "grubby --update-kernel=ALL --args=pci=disable_acs_redir=0000:22:00.0"));
 	assert_false(w.plan->steps[0].again_at_boot);
 	add_acs(&w, "0000:22:01.0");
 	make(&w);
@@ -1034,8 +1035,9 @@ static void loader_entries(void **state)
 	assert_string_equal(s->at, "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0");
 	s = &w.plan->steps[4];
 	assert_string_equal(s->target, KERNEL_LINE);
-	assert_string_equal(s->new.data, "root=UUID=1 quiet iommu=pt "
-					 "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0\n");
+	assert_string_equal(
+		s->new.data,
+		"root=UUID=1 quiet iommu=pt pci=disable_acs_redir=0000:22:00.0;0000:22:01.0\n");
 	assert_string_equal(s->known[0], "abc-" RELEASE ".conf");
 	assert_string_equal(s->known[3], "old+2-1.conf");
 	assert_null(s->known[4]);
@@ -1287,12 +1289,12 @@ static void with_ostree(void **state)
 	add_word(&w, "pci=realloc");
 	make(&w);
 	assert_int_equal(w.plan->step_n, 1);
-	assert_string_equal(words(&w, w.plan->steps[0].argv),
-			    "rpm-ostree kargs --append-if-missing=iommu=pt "
-			    "--append-if-missing=pci=realloc");
-	assert_string_equal(words(&w, w.plan->steps[0].undo_argv),
-			    "rpm-ostree kargs --delete-if-present=iommu=pt "
-			    "--delete-if-present=pci=realloc");
+	assert_string_equal(
+		words(&w, w.plan->steps[0].argv),
+		"rpm-ostree kargs --append-if-missing=iommu=pt --append-if-missing=pci=realloc");
+	assert_string_equal(
+		words(&w, w.plan->steps[0].undo_argv),
+		"rpm-ostree kargs --delete-if-present=iommu=pt --delete-if-present=pci=realloc");
 	world_free(&w);
 }
 
@@ -1615,13 +1617,13 @@ static void acs_old_kernel(void **state)
 		if (s) {
 			assert_has(s->new.data, "\nType=oneshot\nRemainAfterExit=yes\n"
 						"ExecStartPre=-/bin/udevadm settle ");
-			assert_has(s->new.data, "\nExecStart=\"/opt/one hop/100%%/bin/onehop\" fix "
-						"--at-boot\n");
-			assert_has(s->new.data, "\nDefaultDependencies=no\n"
-						"After=local-fs.target "
-						"systemd-modules-load.service "
-						"systemd-udev-trigger.service\n"
-						"Before=sysinit.target shutdown.target\n");
+			assert_has(s->new.data,
+				   "\nExecStart=\"/opt/one hop/100%%/bin/onehop\" fix --at-boot\n");
+			assert_has(s->new.data,
+				   "\nDefaultDependencies=no\n"
+				   "After=local-fs.target systemd-modules-load.service "
+				   "systemd-udev-trigger.service\n"
+				   "Before=sysinit.target shutdown.target\n");
 		}
 		world_free(&w);
 	}
@@ -2215,8 +2217,9 @@ static void nccl_of_person(void **state)
 	    (struct change){.kind = CHANGE_NCCL_SETTING, .name = "NCCL_P2P_LEVEL", .new = "SYS"});
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_non_null(manual(w.plan, "/etc/nccl.conf:2 sets NCCL_P2P_LEVEL=PHB: make it "
-				       "NCCL_P2P_LEVEL=SYS there"));
+	assert_non_null(manual(
+		w.plan,
+		"/etc/nccl.conf:2 sets NCCL_P2P_LEVEL=PHB: make it NCCL_P2P_LEVEL=SYS there"));
 	assert_true(has_note(w.plan, "which is stronger"));
 	world_free(&w);
 
@@ -2291,10 +2294,10 @@ static void persistence_as_it_was(void **state)
 		debian(&w);
 		put(&w, unit, "ExecStart=/usr/bin/nvidia-persistenced --user nvpd\n");
 		if (rows[i].enabled)
-			source_put_link(w.map,
-					"etc/systemd/system/graphical.target.wants/"
-					"nvidia-persistenced.service",
-					"x");
+			source_put_link(
+				w.map,
+				"etc/systemd/system/graphical.target.wants/nvidia-persistenced.service",
+				"x");
 		if (rows[i].runs)
 			put(&w, "run/nvidia-persistenced/socket", "");
 		if (rows[i].shows)
@@ -2341,8 +2344,9 @@ static void by_hand_and_apart(void **state)
 	assert_int_equal(w.plan->manual_n, 2);
 	assert_string_equal(w.plan->manual[0].what, "Above 4G: GPUs talk directly");
 	assert_string_equal(w.plan->manual[0].how, "turn it on in the BIOS");
-	assert_string_equal(w.plan->manual[1].what, "0000:22:00.0: ACS control 001d -> 0011; "
-						    "0000:22:01.0: ACS control 001d -> 0011");
+	assert_string_equal(
+		w.plan->manual[1].what,
+		"0000:22:00.0: ACS control 001d -> 0011; 0000:22:01.0: ACS control 001d -> 0011");
 	assert_string_equal(w.plan->manual[1].how, "`onehop fix acs.root-port acs.other --apply`");
 	world_free(&w);
 }
@@ -2392,9 +2396,10 @@ static void image(void **state)
 	assert_has(content(w.plan, MODPROBE), "NVreg_EnableResizableBar=1\n");
 	assert_lacks(content(w.plan, MODPROBE), "RegistryDwords");
 	assert_has(manual(w.plan, "person.conf"), "\"A=1;ForceP2P=0x11\"");
-	assert_string_equal(manual(w.plan, "grub-mkconfig"),
-			    "in the system image, e.g. by chroot: `chroot /mnt/image grub-mkconfig "
-			    "-o /boot/grub/grub.cfg`");
+	assert_string_equal(
+		manual(w.plan, "grub-mkconfig"),
+		"in the system image, e.g. by chroot: `chroot /mnt/image grub-mkconfig -o "
+		"/boot/grub/grub.cfg`");
 	assert_non_null(manual(w.plan, "chroot /mnt/image update-initramfs -u -k all"));
 	assert_non_null(
 		manual(w.plan, "systemctl --root=/mnt/image enable onehop-peermem.service"));

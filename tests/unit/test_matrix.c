@@ -70,13 +70,14 @@ static void nic_rows(void **state)
 	build_nic(m, "0000:c1:00.0", port, "mlx5_0");
 	build_nic(m, "0000:c1:00.1", port, "mlx5_1");
 	m->gpus[1].numa_id = fact_int(2, from);
-	matrix_is(m, "\t\x1b[4mGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID"
-		     "\x1b[0m\n"
-		     "GPU0\t X \tSYS\tSYS\tSYS\t0-7\t0\t\tN/A\n"
-		     "GPU1\tSYS\t X \tNODE\tNODE\t8-15\t1\t\t2\n"
-		     "NIC0\tSYS\tNODE\t X \tPIX\t\t\t\t\n"
-		     "NIC1\tSYS\tNODE\tPIX\t X \t\t\t\t\n" LEGEND
-		     "\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n");
+	matrix_is(
+		m,
+		"\t\x1b[4mGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
+		"GPU0\t X \tSYS\tSYS\tSYS\t0-7\t0\t\tN/A\n"
+		"GPU1\tSYS\t X \tNODE\tNODE\t8-15\t1\t\t2\n"
+		"NIC0\tSYS\tNODE\t X \tPIX\t\t\t\t\n"
+		"NIC1\tSYS\tNODE\tPIX\t X \t\t\t\t\n" LEGEND
+		"\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n");
 }
 
 static void no_node(void **state)

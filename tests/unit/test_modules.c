@@ -164,11 +164,12 @@ static void peermem_registered(void **state)
 /* nvidia-peermem is loaded and memory_peers is not there. */
 static struct machine *without_folder(const char *users_of_core, int registered)
 {
-	AUTO_FREE char *text = xprintf("[proc]\nmodules:\n\tnvidia_peermem 16384 0 - Live "
-				       "0x0\n\tib_core 1 1 %s, Live 0x0\n"
-				       "[sys/class/infiniband]\n* mlx5_0\n"
-				       "[sys/kernel/mm]\nmemory_peers -> ! ENOENT\n" NOT_REGISTERED,
-				       users_of_core);
+	AUTO_FREE char *text = xprintf(
+		"[proc]\nmodules:\n\tnvidia_peermem 16384 0 - Live 0x0\n\tib_core 1 1 %s, Live "
+		"0x0\n"
+		"[sys/class/infiniband]\n* mlx5_0\n"
+		"[sys/kernel/mm]\nmemory_peers -> ! ENOENT\n" NOT_REGISTERED,
+		users_of_core);
 	struct machine *m = read_text(text);
 
 	assert_true(fact_is(m->peermem.listed, 0));

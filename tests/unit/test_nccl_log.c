@@ -115,13 +115,11 @@ static void receivers_lines(void **state)
 
 static void mixed_ways_are_kept(void **state)
 {
-	struct nccl_log *l =
-		parsed(INIT("COMPLETE") P(0) "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n" P(
-			0) "Channel 01/0 : 0[0] -> 1[1] via P2P/CUMEM\n" P(0) "Channel 00 : 0[0] "
-									      "-> 1[1] "
-									      "via "
-									      "SHM/direct/direct"
-									      "\n");
+	struct nccl_log *l = parsed(INIT("COMPLETE") P(
+		0) "Channel 00/0 : 0[0] -> 1[1] via "
+		   "P2P/CUMEM\n" P(0) "Channel 01/0 : 0[0] -> 1[1] via P2P/CUMEM\n" P(
+			   0) "Channel 00 : 0[0] -> 1[1] "
+			      "via SHM/direct/direct\n");
 	const struct nccl_pair *p = nccl_log_pair(l, 0, 1);
 
 	(void)state;
@@ -154,10 +152,9 @@ static void ranks_and_devices(void **state)
 /* What an excerpt without the init lines leaves. */
 static void an_excerpt(void **state)
 {
-	struct nccl_log *l = parsed("node1:1:2 [0] NCCL INFO Channel 00 : 0[4] -> 1[7] via "
-				    "SHM/direct/direct\n"
-				    "node1:2:3 [1] NCCL INFO Channel 00 : 1[7] -> 0[4] via "
-				    "SHM/direct/direct\n");
+	struct nccl_log *l =
+		parsed("node1:1:2 [0] NCCL INFO Channel 00 : 0[4] -> 1[7] via SHM/direct/direct\n"
+		       "node1:2:3 [1] NCCL INFO Channel 00 : 1[7] -> 0[4] via SHM/direct/direct\n");
 
 	(void)state;
 	assert_int_equal(l->device_n, 2);
@@ -207,17 +204,14 @@ static void two_hosts(void **state)
 /* A second communicator of the same processes, the other way round: rank 0 is the second GPU. */
 static void several_communicators(void **state)
 {
-	struct nccl_log *l =
-		parsed(INIT("START") P(0) "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n" P(
-			0) "ncclCommSplit comm 0xb0 rank 1 "
-			   "nranks 2 cudaDev 0 nvmlDev 0 "
-			   "busId 1000 parent 0xa0 "
-			   "splitCount 1 color 5 key 1 - "
-			   "Init START\n" P(1) "ncclCommSplit comm 0xb1 rank 0 nranks 2 cudaDev 1 "
-					       "nvmlDev 1 busId 100250 parent "
-					       "0xa1 splitCount 1 color 5 key 0- Init START\n" P(
-						       1) "Channel 00 : 0[1] -> 1[0] via "
-							  "SHM/direct/direct\n");
+	struct nccl_log *l = parsed(INIT("START") P(0) "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n" P(
+		0) "ncclCommSplit "
+		   "comm 0xb0 rank 1 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 parent 0xa0 "
+		   "splitCount 1 color 5 key 1 - Init START\n" P(
+			   1) "ncclCommSplit comm 0xb1 rank 0 nranks 2 cudaDev 1 nvmlDev 1 "
+			      "busId "
+			      "100250 parent 0xa1 splitCount 1 color 5 key 0- Init START\n" P(
+				      1) "Channel 00 : 0[1] -> 1[0] via SHM/direct/direct\n");
 
 	(void)state;
 	assert_int_equal(l->communicators, 2);
@@ -232,12 +226,10 @@ static void lines_run_into_each_other(void **state)
 {
 	struct nccl_log *l =
 		parsed(INIT("COMPLETE") P(0) "Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM" P(
-			1) "Channel 00/0 : 1[1] -> 0[0] via "
-			   "P2P/CUMEM\n" P(0) "Channel 01/0 : 0[0] "
-					      "-> 1" P(1) "Channel 01/0 "
-							  ": 1[1] -> "
-							  "0[0] via "
-							  "P2P/CUMEM\n");
+			1) "Channel 00/0 : 1[1] "
+			   "-> 0[0] via P2P/CUMEM\n" P(0) "Channel 01/0 : 0[0] -> 1" P(
+				   1) "Channel 01/0 : 1[1] -> 0[0] "
+				      "via P2P/CUMEM\n");
 
 	(void)state;
 	assert_int_equal(l->device_n, 2);
@@ -268,9 +260,9 @@ static void reasons_by_version(void **state)
 	} rows[] = {
 		/* 2.18, 2.20: nothing tells */
 		{INIT("COMPLETE") SHM_BOTH, NCCL_REASON_UNKNOWN, false, 3},
-		{INIT("COMPLETE")
-			 P(0) "P2P is disabled between connected GPUs 0 and 1. You can "
-			      "repress this message with NCCL_IGNORE_DISABLED_P2P=1.\n" SHM_BOTH,
+		{INIT("COMPLETE") P(
+			 0) "P2P is disabled between connected GPUs 0 and 1. You can repress this "
+			    "message with NCCL_IGNORE_DISABLED_P2P=1.\n" SHM_BOTH,
 		 NCCL_REASON_DRIVER, true, 3},
 		{INIT("COMPLETE") P(
 			 0) "Could not enable P2P between dev 0(=1000) and dev 1(=2000)\n" SHM_BOTH,
@@ -283,11 +275,11 @@ static void reasons_by_version(void **state)
 		{INIT("COMPLETE") P(0) "Check P2P Type isAllDirectP2p 0 directMode 0\n" SHM_BOTH,
 		 NCCL_REASON_UNKNOWN, false, 4},
 		/* 2.28.9, 2.30 */
-		{INIT("COMPLETE") P(0) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p "
-				       "1\n" SHM_BOTH,
+		{INIT("COMPLETE") P(
+			 0) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p 1\n" SHM_BOTH,
 		 NCCL_REASON_LEVEL, true, 3},
-		{INIT("COMPLETE") P(1) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p "
-				       "0\n" SHM_BOTH,
+		{INIT("COMPLETE") P(
+			 1) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p 0\n" SHM_BOTH,
 		 NCCL_REASON_DRIVER, true, 3},
 		/* the environment */
 		{P(0) "NCCL_P2P_DISABLE set by environment to 1.\n" INIT("COMPLETE") SHM_BOTH,
@@ -298,17 +290,15 @@ static void reasons_by_version(void **state)
 		 NCCL_REASON_ENVIRONMENT, true, 1},
 		{P(0) "NCCL_P2P_LEVEL set by environment to PIX\n" INIT("COMPLETE") SHM_BOTH,
 		 NCCL_REASON_ENVIRONMENT, false, 1},
-		{P(0) "NCCL_P2P_LEVEL set by environment to SYS\n" INIT("COMPLETE")
-			 P(0) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p "
-			      "0\n" SHM_BOTH,
+		{P(0) "NCCL_P2P_LEVEL set by environment to SYS\n" INIT("COMPLETE") P(
+			 0) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p 0\n" SHM_BOTH,
 		 NCCL_REASON_DRIVER, true, 4},
 		/* the network within one host */
 		{INIT("COMPLETE") NET_BOTH, NCCL_REASON_CONTAINER, false, 3},
 		{P(0) "NCCL_P2P_DISABLE set by environment to 1\n" INIT("COMPLETE") NET_BOTH,
 		 NCCL_REASON_ENVIRONMENT, true, 1},
-		{P(0) "NCCL_SHM_DISABLE set by environment to 1\n" INIT("COMPLETE")
-			 P(0) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p "
-			      "1\n" NET_BOTH,
+		{P(0) "NCCL_SHM_DISABLE set by environment to 1\n" INIT("COMPLETE") P(
+			 0) "Check P2P Type isAllDirectP2p 0 directMode 0 isAllCudaP2p 1\n" NET_BOTH,
 		 NCCL_REASON_LEVEL, true, 4},
 	};
 
@@ -363,16 +353,14 @@ static void failures_in_order(void **state)
 	struct nccl_log *l = parsed(INIT("COMPLETE") P(
 		1) "comm 0xa1 rank 1 nranks 2 cudaDev 1 busId 100250 - Abort "
 		   "COMPLETE\n" WATCHDOG(0, 1580, "ALLREDUCE") WATCHDOG(
-			   0, 1580, "ALLREDUCE") "[rank1]: torch.distributed.DistBackendError: "
-						 "NCCL error in: "
-						 "/x/NCCLUtils.cpp:77, unhandled cuda error (run "
-						 "with NCCL_DEBUG=INFO for "
-						 "details), NCCL version 2.26.2\n"
-						 "node1:101:201 [1] enqueue.cc:1595 NCCL WARN Cuda "
-						 "failure 'an illegal memory "
-						 "access was encountered'\n"
-						 "node1:101:201 [1] NCCL INFO Cuda failure "
-						 "'unknown error'\n");
+			   0, 1580,
+			   "ALLREDUCE") "[rank1]: torch.distributed.DistBackendError: NCCL "
+					"error in: /x/NCCLUtils.cpp:77, unhandled cuda error (run "
+					"with NCCL_DEBUG=INFO for details), NCCL version 2.26.2\n"
+					"node1:101:201 [1] enqueue.cc:1595 NCCL WARN Cuda "
+					"failure 'an illegal memory access was encountered'\n"
+					"node1:101:201 [1] NCCL INFO Cuda failure 'unknown "
+					"error'\n");
 
 	(void)state;
 	assert_int_equal(l->failure_n, 4);
@@ -396,8 +384,7 @@ static void failures_without_nccl(void **state)
 		2, 7,
 		"BROADCAST") "node1: Test NCCL failure common.cu:303 'remote process exited or "
 			     "there was a network error'\n"
-			     "node1: Test CUDA failure common.cu:941 'system not yet "
-			     "initialized'\n"
+			     "node1: Test CUDA failure common.cu:941 'system not yet initialized'\n"
 			     "RuntimeError: CUDA error: misaligned address\n");
 
 	(void)state;
@@ -413,11 +400,11 @@ static void failures_without_nccl(void **state)
 
 static void warnings_are_no_failures(void **state)
 {
-	struct nccl_log *l =
-		parsed("n:1:2 [0] graph/xml.cc:402 NCCL WARN Missing \"iommu=pt\" from kernel "
-		       "command line which can lead to system instablity or hang!\n"
-		       "n:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - "
-		       "Destroy COMPLETE\n");
+	struct nccl_log *l = parsed(
+		"n:1:2 [0] graph/xml.cc:402 NCCL WARN Missing \"iommu=pt\" from kernel command "
+		"line which can lead to system instablity or hang!\n"
+		"n:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - Destroy "
+		"COMPLETE\n");
 
 	(void)state;
 	assert_int_equal(l->failure_n, 0);
@@ -429,42 +416,27 @@ static void warnings_are_no_failures(void **state)
 
 static void notes_and_settings(void **state)
 {
-	struct nccl_log *l =
-		parsed(INIT("COMPLETE")
-			       P(0) "24 coll channels, 0 collnet channels, 0 nvls channels, 32 p2p "
-				    "channels, 32 p2p channels per peer\n" P(
-					    1) "24 coll channels, 0 collnet channels, 0 nvls "
-					       "channels, 32 p2p channels, 32 "
-					       "p2p channels per peer\n" P(
-						       0) "AllReduce: 1048576 Bytes -> Algo RING "
-							  "proto "
-							  "SIMPLE channel{Lo..Hi}={0..15}\n" P(
-								  0) "NET/IB : No device "
-								     "found.\n" P(0) "NVLS "
-										     "multicast "
-										     "support is "
-										     "not "
-										     "available "
-										     "on dev 0\n"
-										     "[2026-01-05 "
-										     "10:11:12] "
-										     "node1:100:"
-										     "200 [0] "
-										     "transport/"
-										     "nvls.cc:598 "
-										     "NCCL WARN "
-										     "Cuda failure "
-										     "1 'invalid "
-										     "argument'\n"
-										     "node1:101:"
-										     "201 [1] "
-										     "misc/"
-										     "shmutils.cc:"
-										     "72 NCCL WARN "
-										     "Error: "
-										     "failed to "
-										     "extend "
-										     "/dev/shm\n");
+	struct nccl_log *l = parsed(INIT("COMPLETE") P(
+		0) "24 coll channels, 0 collnet channels, 0 nvls channels, 32 "
+		   "p2p channels, 32 p2p channels per peer\n" P(
+			   1) "24 coll channels, 0 collnet "
+			      "channels, 0 nvls channels, 32 p2p channels, 32 p2p channels per "
+			      "peer\n" P(0) "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE "
+					    "channel{Lo..Hi}={0..15}\n" P(
+						    0) "NET/IB : No device "
+						       "found.\n" P(
+							       0) "NVLS multicast support is not "
+								  "available on "
+								  "dev 0\n"
+								  "[2026-01-05 10:11:12] "
+								  "node1:100:200 [0] "
+								  "transport/nvls.cc:598 NCCL WARN "
+								  "Cuda failure "
+								  "1 'invalid argument'\n"
+								  "node1:101:201 [1] "
+								  "misc/shmutils.cc:72 NCCL "
+								  "WARN Error: "
+								  "failed to extend /dev/shm\n");
 
 	(void)state;
 	assert_int_equal(l->channels.n, 1);
@@ -502,8 +474,8 @@ static void too_many_gpus(void **state)
 	for (int i = 0; i <= NCCL_LOG_MAX_DEVICES; i++)
 		strbuf_printf(
 			&b,
-			"n%d:1:2 [0] NCCL INFO comm 0x1 rank %d nranks 9999 cudaDev 0 nvmlDev "
-			"0 busId 1000 commId 0x1 - Init START\n",
+			"n%d:1:2 [0] NCCL INFO comm 0x1 rank %d nranks 9999 cudaDev 0 nvmlDev 0 "
+			"busId 1000 commId 0x1 - Init START\n",
 			i, i);
 	assert_int_equal(nccl_log_parse(strbuf_str(&b), b.len, "x", &l), -E2BIG);
 }

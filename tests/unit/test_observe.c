@@ -337,10 +337,10 @@ static void a_rate_of_nothing(void **state)
 static void ways_as_figures(void **state)
 {
 	static const char log[] =
-		"n:1:1 [0] NCCL INFO ncclCommInitRank comm 0xa0 rank 0 nranks 2 "
-		"cudaDev 0 nvmlDev 0 busId 91000 commId 0x7 - Init COMPLETE\n"
-		"n:2:2 [1] NCCL INFO ncclCommInitRank comm 0xa1 rank 1 nranks 2 "
-		"cudaDev 1 nvmlDev 1 busId 92000 commId 0x7 - Init COMPLETE\n"
+		"n:1:1 [0] NCCL INFO ncclCommInitRank comm 0xa0 rank 0 nranks 2 cudaDev 0 nvmlDev "
+		"0 busId 91000 commId 0x7 - Init COMPLETE\n"
+		"n:2:2 [1] NCCL INFO ncclCommInitRank comm 0xa1 rank 1 nranks 2 cudaDev 1 nvmlDev "
+		"1 busId 92000 commId 0x7 - Init COMPLETE\n"
 		"n:1:1 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct/direct\n"
 		"n:2:2 [1] NCCL INFO Channel 00 : 1[1] -> 0[0] via P2P/CUMEM\n"
 		"n:2:2 [1] NCCL INFO NCCL_P2P_LEVEL set by environment to SYS\n";
@@ -373,10 +373,10 @@ static void ways_as_figures(void **state)
 static void transports(void **state)
 {
 	static const char text[] =
-		"n:1:1 [0] NCCL INFO ncclCommInitRank comm 0xa0 rank 0 nranks 2 "
-		"cudaDev 0 nvmlDev 0 busId 91000 commId 0x7 - Init COMPLETE\n"
-		"n:2:2 [1] NCCL INFO ncclCommInitRank comm 0xa1 rank 1 nranks 2 "
-		"cudaDev 1 nvmlDev 1 busId 92000 commId 0x7 - Init COMPLETE\n"
+		"n:1:1 [0] NCCL INFO ncclCommInitRank comm 0xa0 rank 0 nranks 2 cudaDev 0 nvmlDev "
+		"0 busId 91000 commId 0x7 - Init COMPLETE\n"
+		"n:2:2 [1] NCCL INFO ncclCommInitRank comm 0xa1 rank 1 nranks 2 cudaDev 1 nvmlDev "
+		"1 busId 92000 commId 0x7 - Init COMPLETE\n"
 		"n:1:1 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct/direct\n"
 		"n:2:2 [1] NCCL INFO Channel 00 : 1[1] -> 0[0] via P2P/CUMEM\n";
 	struct machine *m = build_two_root_ports();
@@ -488,9 +488,10 @@ static void slow_pairs(void **state)
 	f = find(d, "observed-slow");
 	assert_non_null(f);
 	assert_int_equal(f->pairs, 1);
-	assert_string_equal(f->sentence,
-			    "copies reached 15.3 GB/s where the path (PIX) should give "
-			    "25.8: 1 of 2 pairs (GPU1->GPU0)");
+	assert_string_equal(
+		f->sentence,
+		"copies reached 15.3 GB/s where the path (PIX) should give 25.8: 1 of 2 pairs "
+		"(GPU1->GPU0)");
 	assert_true(has_evidence(f, "GPU1->GPU0: 15.3 GB/s (seen in output.txt:7)"));
 	assert_true(has_evidence(f, "the IOMMU translates"));
 	diagnosis_free(d);
@@ -600,8 +601,8 @@ static void failures(void **state)
 	f = find(d, "observed-fails");
 	assert_non_null(f);
 	assert_string_equal(f->sentence,
-			    "transfers were seen to fail: 1 of 2 pairs (GPU0->GPU1) (first "
-			    "seen in output.txt:7)");
+			    "transfers were seen to fail: 1 of 2 pairs (GPU0->GPU1) (first seen in "
+			    "output.txt:7)");
 	assert_int_equal(f->severity, SEVERITY_ERROR);
 	assert_int_equal(topology_path(t, 0, 1)->verdict, PAIR_BLOCKED);
 	assert_int_equal(topology_path(t, 1, 0)->verdict, PAIR_DIRECT);

@@ -100,9 +100,9 @@ static void a_failing_pair_is_blocked(void **state)
 static void the_pattern_is_named(void **state)
 {
 	struct setup *s = *state;
-	struct machine *m = read_with(s, BOOT, s->driver,
-				      "\"ok\": false, \"kind\": \"old-data\", \"pattern\": "
-				      "\"reread\"");
+	struct machine *m =
+		read_with(s, BOOT, s->driver,
+			  "\"ok\": false, \"kind\": \"old-data\", \"pattern\": \"reread\"");
 	struct topology *t = topology_new(m);
 	const struct path *p = topology_path(t, 0, 1);
 	char sentence[512];
@@ -227,9 +227,10 @@ static void odd_rows(void **state)
 
 static struct topology *judge_with(struct setup *s, const char *wholes)
 {
-	AUTO_FREE char *text = xprintf("{\"version\": 1, \"boot_id\": \"%s\", \"driver_version\": "
-				       "\"%s\", \"pairs\": [], %s}",
-				       BOOT, s->driver, wholes);
+	AUTO_FREE char *text = xprintf(
+		"{\"version\": 1, \"boot_id\": \"%s\", \"driver_version\": \"%s\", \"pairs\": [], "
+		"%s}",
+		BOOT, s->driver, wholes);
 
 	put(s, text);
 	return topology_new(machine_read(s->map, &all));
@@ -247,8 +248,8 @@ static void a_failed_all_reduce_doubts_its_pairs(void **state)
 {
 	struct setup *s = *state;
 	AUTO_FREE char *wrong =
-		xprintf("\"all_reduce\": [{\"gpus\": [\"%s\", \"%s\"], \"ok\": false, "
-			"\"kind\": \"garbage\"}]",
+		xprintf("\"all_reduce\": [{\"gpus\": [\"%s\", \"%s\"], \"ok\": false, \"kind\": "
+			"\"garbage\"}]",
 			s->gpu[0], s->gpu[1]);
 	AUTO_FREE char *right =
 		xprintf("\"all_reduce\": [{\"gpus\": [\"%s\", \"%s\"], \"ok\": true}]", s->gpu[0],

@@ -475,14 +475,12 @@ static void last_dword_counts(void **state)
 	struct nvidia_driver *d = &m->driver;
 
 	(void)state;
-	d->registry_dwords = fact_str("Other=5; FORCEp2p = 0x1 ;ForceP2P=0x11;ForceP2P=;Other=1=2;"
-				      "XForceP2P=0x3;=4",
-				      "params");
-	d->registry_dwords_per_device =
-		fact_str("ForceP2P=7;pci=0000:01:00.0;ForceP2P=0x1;A=1;ForceP2P=0x21;pci=02:00;A=2;"
-			 "pci=nowhere;A=3;PCI=0000:02:00.0;A=4;pci=0000:01:00;ForceP2P=0x211;"
-			 "pci=0000:77:00.0;ForceP2P=0;A=5",
-			 "params");
+	d->registry_dwords = fact_str(
+		"Other=5; FORCEp2p = 0x1 ;ForceP2P=0x11;ForceP2P=;Other=1=2;XForceP2P=0x3;=4",
+		"params");
+	d->registry_dwords_per_device = fact_str(
+		"ForceP2P=7;pci=0000:01:00.0;ForceP2P=0x1;A=1;ForceP2P=0x21;pci=02:00;A=2;pci=nowhere;A=3;PCI=0000:02:00.0;A=4;pci=0000:01:00;ForceP2P=0x211;pci=0000:77:00.0;ForceP2P=0;A=5",
+		"params");
 	assert_true(fact_is(driver_registry_dword(d, "ForceP2P"), 0x11));
 	assert_true(fact_is(driver_registry_dword(d, "Other"), 5));
 	assert_true(fact_is(driver_gpu_dword(d, &m->gpus[0], "ForceP2P"), 0x211));

@@ -564,9 +564,9 @@ static void registry_keys_are_found(void **state)
 	assert_proposes(m, "p2p-forced", "by-hand /etc/modprobe.d/b.conf:7 [p2p-forced]\n");
 	m = recorded("made-up-dr");
 	m->kernel.cmdline = fact_str("ro nvidia.NVreg_RegistryDwords=ForceP2P=0x1", here);
-	assert_proposes(m, "p2p-regkey",
-			"by-hand the kernel command line, nvidia.NVreg_RegistryDwords= "
-			"[p2p-regkey]\n");
+	assert_proposes(
+		m, "p2p-regkey",
+		"by-hand the kernel command line, nvidia.NVreg_RegistryDwords= [p2p-regkey]\n");
 }
 
 static void persistence_is_offered_unasked(void **state)

@@ -114,8 +114,7 @@ static void commands_can_be_pasted(void **state)
 	document_paragraph(
 		d, STYLE_PLAIN, 2,
 		"now: `setpci -s 0000:22:00.0 ECAP_ACS+6.w=0011`; to stay: `NAME=\"$NAME "
-		"'pci=disable_acs_redir=A;B'\"`, or `update-grub` (`a -b`), and an "
-		"odd ` quote");
+		"'pci=disable_acs_redir=A;B'\"`, or `update-grub` (`a -b`), and an odd ` quote");
 	assert_writes(d, 24, false,
 		      "  now:\n  setpci -s 0000:22:00.0 ECAP_ACS+6.w=0011\n  to stay:\n"
 		      "  NAME=\"$NAME 'pci=disable_acs_redir=A;B'\"\n  or `update-grub`\n"
@@ -305,9 +304,10 @@ static void alike_findings_are_told_once(void **state)
 	AUTO_FREE char *verbose = findings_text(findings, 3, true);
 
 	(void)state;
-	assert_has(text, "error GPU0 0000:23:00.0: BAR1 of GPU0 is below 0000:22:00.0. (likely) "
-			 "[small-rule] likewise GPU1 0000:24:00.0, GPU2 0000:25:00.0 do set "
-			 "0000:22:00.0 likewise for the others (-v shows them) why Because.");
+	assert_has(text,
+		   "error GPU0 0000:23:00.0: BAR1 of GPU0 is below 0000:22:00.0. (likely) "
+		   "[small-rule] likewise GPU1 0000:24:00.0, GPU2 0000:25:00.0 do set 0000:22:00.0 "
+		   "likewise for the others (-v shows them) why Because.");
 	assert_has(verbose, "do set 0000:22:01.0 do set 0000:22:02.0");
 }
 
@@ -689,9 +689,10 @@ static void json_is_laid_out_by_lines(void **state)
 
 	(void)state;
 	assert_int_equal(json_lay_out(&line, value), 0);
-	assert_string_equal(strbuf_str(&line),
-			    "{\"list\": [{\"a\": 1, \"b\": null}, []], \"empty\": {}, "
-			    "\"rate\": 1.5, \"text\": \"\\\"quoted\\\"\\n\"}");
+	assert_string_equal(
+		strbuf_str(&line),
+		"{\"list\": [{\"a\": 1, \"b\": null}, []], \"empty\": {}, \"rate\": 1.5, \"text\": "
+		"\"\\\"quoted\\\"\\n\"}");
 	memset(letters, 'x', 300);
 	letters[300] = '\0';
 	json_array_append_new(json_object_get(value, "list"), json_string(letters));

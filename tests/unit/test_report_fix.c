@@ -407,8 +407,10 @@ static void what_is_not_done_is_told(void **state)
 				       "acs-redirect"};
 	r.plan = left;
 	locked = plan_text(r);
-	assert_has(locked, "Not done:\n  -  0000:22:00.0: ACS control 001d -> 0011 "
-			   "[acs-redirect]\n     why:  locked down\n");
+	assert_has(
+		locked,
+		"Not done:\n  -  0000:22:00.0: ACS control 001d -> 0011 [acs-redirect]\n     why:  "
+		"locked down\n");
 	assert_has(locked, "Nothing was changed, for the reasons above.");
 	assert_lacks(locked, "Everything is set already");
 	assert_valid(report_plan_json(&r, NULL), "fix.schema.json", "left out, not judged");
@@ -756,11 +758,11 @@ static void what_passes_says_how_it_stays(void **state)
 		const char *says;
 	} rows[] = {
 		{true, true,
-		 "It lasts until the next reboot. To keep it: onehop undo 3, and then "
-		 "fix again without --now."},
+		 "It lasts until the next reboot. To keep it: onehop undo 3, and then fix again "
+		 "without --now."},
 		{false, true,
-		 "It lasts until the next reboot. To keep it, do what is listed above "
-		 "under \"Do these yourself\"."},
+		 "It lasts until the next reboot. To keep it, do what is listed above under \"Do "
+		 "these yourself\"."},
 		{false, false, "It lasts until the next reboot. A reboot"},
 	};
 	struct step step = {.kind = STEP_ATTRIBUTE,

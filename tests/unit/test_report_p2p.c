@@ -211,8 +211,10 @@ static void test_p2p_test_reads(void **state)
 	add_four(m, "read-ce", 5, 6, 7, 8);
 	format_p2p_test(&m->r, &b);
 	writes = strstr(strbuf_str(&b), "(P2P Writes) Matrix (GB/s)\n");
-	reads = strstr(strbuf_str(&b), "Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix "
-				       "(GB/s)\n   D\\D     0      1 \n     0   5.00   6.00 \n");
+	reads = strstr(
+		strbuf_str(&b),
+		"Unidirectional P2P=Enabled Bandwidth (P2P Reads) Matrix (GB/s)\n   D\\D     0     "
+		" 1 \n     0   5.00   6.00 \n");
 	both = strstr(strbuf_str(&b), "Bidirectional P2P=Disabled");
 	assert_true(writes && reads && both && writes < reads && reads < both);
 	drop(m);
@@ -277,51 +279,26 @@ static const char nvb_text[] = JSON_HEAD
 					  "GPU(row) <-> GPU(column) Total bandwidth (GB/s)\",\n"
 					  "\t\t\t\t\"bandwidth_matrix\" : \n"
 					  "\t\t\t\t[\n" /* 40: device 0 moves 10 of it */
-	JSON_ROW("N/A", "30") ",\n" JSON_ROW("10", "N/A") ",\n" JSON_ROW(
-		"N/A",
-		"10") ",\n" JSON_ROW("30",
-				     "N/A") ",\n" JSON_ROW("N/A",
-							   "40") ",\n" JSON_ROW("40",
-										"N/A") "\n"
-										       "\t\t\t\t],"
-										       "\n"
-										       "\t\t\t\t\"n"
-										       "ame\" : "
-										       "\"device_"
-										       "to_device_"
-										       "bidirection"
-										       "al_memcpy_"
-										       "write_ce\","
-										       "\n"
-										       "\t\t\t\t\"s"
-										       "tatus\" : "
-										       "\"Passed\","
-										       "\n"
-										       "\t\t\t\t\"s"
-										       "um\" : "
-										       "80.0\n"
-										       "\t\t\t},\n"
-										       "\t\t\t{\n"
-										       "\t\t\t\t\"e"
-										       "rror\" : "
-										       "\"Data of "
-										       "device 0 "
-										       "for device "
-										       "1 is wrong "
-										       "in 7 "
-										       "words\",\n"
-										       "\t\t\t\t\"n"
-										       "ame\" : "
-										       "\"device_"
-										       "to_device_"
-										       "memcpy_"
-										       "write_sm\","
-										       "\n"
-										       "\t\t\t\t\"s"
-										       "tatus\" : "
-										       "\"Error\"\n"
-										       "\t\t\t}"
-										       "\n" JSON_TAIL;
+	JSON_ROW("N/A", "30") ",\n" JSON_ROW("10", "N/A") ",\n" JSON_ROW("N/A", "10") ",\n" JSON_ROW(
+		"30",
+		"N/A") ",\n" JSON_ROW("N/A",
+				      "40") ",\n" JSON_ROW("40",
+							   "N/A") "\n"
+								  "\t\t\t\t],\n"
+								  "\t\t\t\t\"name\" : "
+								  "\"device_to_device_bidirectional_memcpy_write_ce\",\n"
+								  "\t\t\t\t\"status\" : "
+								  "\"Passed\",\n"
+								  "\t\t\t\t\"sum\" : 80.0\n"
+								  "\t\t\t},\n"
+								  "\t\t\t{\n"
+								  "\t\t\t\t\"error\" : \"Data of "
+								  "device 0 for device 1 is wrong "
+								  "in 7 words\",\n"
+								  "\t\t\t\t\"name\" : "
+								  "\"device_to_device_memcpy_write_sm\",\n"
+								  "\t\t\t\t\"status\" : \"Error\"\n"
+								  "\t\t\t}\n" JSON_TAIL;
 
 static void test_nvbandwidth(void **state)
 {

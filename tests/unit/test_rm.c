@@ -253,11 +253,12 @@ static void document_keeps_all_that_was_said(void **state)
 	AUTO_FREE char *text = ask(map, &s);
 
 	(void)state;
-	assert_string_equal(text,
-			    "{\"gpus\": [\"0000:41:00.0\", \"0000:42:00.0\"],\n \"pairs\": [\n"
-			    "  {\"gpus\": [0, 1], \"caps\": 8259, "
-			    "\"status\": [0, 0, 5, 5, 5, 5, 0, 5, 0], \"peer_ids\": [3, 4]}\n"
-			    " ]}\n");
+	assert_string_equal(
+		text,
+		"{\"gpus\": [\"0000:41:00.0\", \"0000:42:00.0\"],\n \"pairs\": [\n"
+		"  {\"gpus\": [0, 1], \"caps\": 8259, \"status\": [0, 0, 5, 5, 5, 5, 0, 5, 0], "
+		"\"peer_ids\": [3, 4]}\n"
+		" ]}\n");
 	source_free(map);
 }
 
@@ -634,12 +635,12 @@ static void keys_on_one_side(void **state)
 	m->pairs[1].rm.reads = m->pairs[1].rm.writes = fact_int(0, here);
 	m->pairs[2].rm.reads = m->pairs[2].rm.writes = fact_int(0, here);
 	expect(m, id, VERDICT_BAD, "the driver refuses the pair");
-	m->driver.registry_dwords_per_device =
-		fact_str(arena_printf(m->arena,
-				      "pci=%s;ForceP2P=0x211;RMPcieP2PType=1;pci=%s;ForceP2P=0x11;"
-				      "RMPcieP2PType=1",
-				      first, second),
-			 here);
+	m->driver.registry_dwords_per_device = fact_str(
+		arena_printf(
+			m->arena,
+			"pci=%s;ForceP2P=0x211;RMPcieP2PType=1;pci=%s;ForceP2P=0x11;RMPcieP2PType=1",
+			first, second),
+		here);
 	expect(m, id, VERDICT_OK, NULL);
 	build_model(&m->gpus[0], "NVIDIA RTX 6000 Ada Generation", 89);
 	expect(m, id, VERDICT_NA, NULL);

@@ -84,8 +84,8 @@ static int load_rows(void **state)
 			continue;
 		if (row_n == MAX_ROWS ||
 		    sscanf(buf, "%63s %95s %95s", r->rule, r->bad, r->good) != 3) {
-			print_error(MACHINES "/rules.txt:%u: is not 'rule-id bad-machine "
-					     "good-machine'\n",
+			print_error(MACHINES
+				    "/rules.txt:%u: is not 'rule-id bad-machine good-machine'\n",
 				    number);
 			return -1;
 		}
@@ -237,9 +237,9 @@ static void enough_bad_cases_are_real(void **state)
 	for (size_t i = 0; i < row_n; i++)
 		real += is_real(rows[i].bad);
 	if (real < REAL_BAD_CASES)
-		fail_msg("%zu rules have their bad case from a real or guest machine; %d are "
-			 "wanted",
-			 real, REAL_BAD_CASES);
+		fail_msg(
+			"%zu rules have their bad case from a real or guest machine; %d are wanted",
+			real, REAL_BAD_CASES);
 }
 
 /* A rule that finds something says all that a person needs. */

@@ -124,8 +124,9 @@ static void put_stub(struct world *w, const char *line)
 	char *rest = copy, *item;
 	size_t n = 0;
 
-	strbuf_puts(&out, "{\"default\": {\"kernel_options\": [\"quiet\"]}, \"user\": {"
-			  "\"kernel_options\": [");
+	strbuf_puts(
+		&out,
+		"{\"default\": {\"kernel_options\": [\"quiet\"]}, \"user\": {\"kernel_options\": [");
 	while ((item = strsep(&rest, " ")))
 		strbuf_printf(&out, "%s\"%s\"", n++ ? ", " : "", item);
 	strbuf_puts(&out, "], \"config_rev\": 3}}\n");

@@ -129,10 +129,10 @@ static char *grub_cfg(struct rig *g)
 {
 	AUTO_FREE char *words = words_of_drop_in(g);
 
-	return xprintf(HEADER "menuentry 'Debian' --class debian $menuentry_id_option "
-			      "'gnulinux-simple' {\n\tsavedefault\n\techo 'Loading ...'\n"
-			      "\tlinux /boot/vmlinuz " LINE
-			      "%s\n\tinitrd /boot/initrd\n}\n" SOURCES,
+	return xprintf(HEADER
+		       "menuentry 'Debian' --class debian $menuentry_id_option 'gnulinux-simple' "
+		       "{\n\tsavedefault\n\techo 'Loading ...'\n"
+		       "\tlinux /boot/vmlinuz " LINE "%s\n\tinitrd /boot/initrd\n}\n" SOURCES,
 		       words);
 }
 
@@ -746,9 +746,10 @@ static void links(void **state)
 			"20 1 8:2 / / rw - ext4 /dev/vda1 rw\n"
 			"21 20 0:30 / /srv/b rw - btrfs /dev/vdb rw\n");
 		make_plan(g, TRIAL_ALWAYS, false, "iommu=pt", &p);
-		assert_string_equal(p.plan->no_trial,
-				    "/srv/b/grub/grubenv is on btrfs, where GRUB cannot clear its "
-				    "entry for the next boot");
+		assert_string_equal(
+			p.plan->no_trial,
+			"/srv/b/grub/grubenv is on btrfs, where GRUB cannot clear its entry for "
+			"the next boot");
 		unlink(from);
 	}
 }
@@ -819,10 +820,11 @@ static void words_in_the_entry(void **state)
 	make_plan(g, TRIAL_ALWAYS, false, "pci=disable_acs_redir=0000:22:00.0;0000:22:01.0", &p);
 	s = find_step(p.plan->steps, p.plan->step_n, STEP_BLOCK, CUSTOM);
 	assert_non_null(s);
-	assert_non_null(strstr(s->new.data,
-			       "menuentry 'Trial boot of onehop (a)' --unrestricted --id "
-			       "onehop-trial {\n\tlinux /v " LINE " panic=5 "
-			       "'pci=disable_acs_redir=0000:22:00.0;0000:22:01.0' -- init\n}\n"));
+	assert_non_null(strstr(
+		s->new.data,
+		"menuentry 'Trial boot of onehop (a)' --unrestricted --id onehop-trial {\n\tlinux "
+		"/v " LINE
+		" panic=5 'pci=disable_acs_redir=0000:22:00.0;0000:22:01.0' -- init\n}\n"));
 }
 
 /* Ubuntu's script: a boot that failed is noted, and a first try without an initial RAM disk. */
@@ -838,8 +840,8 @@ static void ubuntu(void **state)
 		"   set next_entry=\n   save_env next_entry\n   set boot_once=true\n"
 		"else\n   set default=\"${saved_entry}\"\nfi\n"
 		"function recordfail {\n  set recordfail=1\n"
-		"  if [ -n \"${have_grubenv}\" ]; then if [ -z \"${boot_once}\" ]; then "
-		"save_env recordfail; fi; fi\n}\n"
+		"  if [ -n \"${have_grubenv}\" ]; then if [ -z \"${boot_once}\" ]; then save_env "
+		"recordfail; fi; fi\n}\n"
 		"menuentry 'Ubuntu' --class ubuntu $menuentry_id_option 'gnulinux-simple-1' {\n"
 		"\trecordfail\n\tlinux\t/vmlinuz " LINE " splash $vt_handoff\n}\n"
 		"submenu 'Advanced options for Ubuntu' $menuentry_id_option 'gnulinux-advanced-1' "
@@ -859,12 +861,13 @@ static void ubuntu(void **state)
 	plan_trial(g, &p);
 	s = find_step(p.plan->steps, p.plan->step_n, STEP_BLOCK, CUSTOM);
 	assert_non_null(s);
-	assert_non_null(strstr(s->new.data,
-			       "\tset fallback=0\nfi\n"
-			       "menuentry 'Trial boot of onehop (Ubuntu, with Linux 6.8)' "
-			       "$menuentry_id_option onehop-trial {\n\t\trecordfail\n"
-			       "\t\tlinux\t/vmlinuz-6.8 " LINE " iommu=pt panic=30 \n\t}\n"
-			       "### END"));
+	assert_non_null(strstr(
+		s->new.data,
+		"\tset fallback=0\nfi\n"
+		"menuentry 'Trial boot of onehop (Ubuntu, with Linux 6.8)' $menuentry_id_option "
+		"onehop-trial {\n\t\trecordfail\n"
+		"\t\tlinux\t/vmlinuz-6.8 " LINE " iommu=pt panic=30 \n\t}\n"
+		"### END"));
 }
 
 /* ---- plans with systemd-boot ---- */

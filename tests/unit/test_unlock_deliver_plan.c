@@ -1089,10 +1089,11 @@ static void options_by_the_files_name(void **state)
 	p = make_plan(w);
 	assert_int_equal(apply(w, p), FIX_DONE);
 	text = rig_get(&w->rig, "etc/modprobe.d/onehop.conf");
-	assert_non_null(strstr(text, "options nvidia NVreg_RegistryDwords=\"ForceP2P=0x11;"
-				     "RMForceP2PType=2\"\n"));
-	assert_non_null(strstr(text, "options " NAME " NVreg_RegistryDwords=\"ForceP2P=0x11;"
-				     "RMForceP2PType=2\"\n"));
+	assert_non_null(
+		strstr(text,
+		       "options nvidia NVreg_RegistryDwords=\"ForceP2P=0x11;RMForceP2PType=2\"\n"));
+	assert_non_null(strstr(text, "options " NAME
+				     " NVreg_RegistryDwords=\"ForceP2P=0x11;RMForceP2PType=2\"\n"));
 }
 
 /* In a chroot there are no cards to say what they need, and what looks like a container is none. */
@@ -1354,8 +1355,8 @@ static void options_before_and_after(void **state)
 	assert_int_equal(apply(w, changed), FIX_DONE);
 	w->settings[0].value = "0x11";
 	assert_int_equal(fix_undo(&w->rig.run, 1, &result, &number), -EBUSY);
-	assert_string_equal(err_msg(), "fix 3 changed /etc/modprobe.d/onehop.conf after it: "
-				       "undo 3 first");
+	assert_string_equal(err_msg(),
+			    "fix 3 changed /etc/modprobe.d/onehop.conf after it: undo 3 first");
 	undo(w);
 	undo(w);
 	undo(w);

@@ -288,8 +288,9 @@ static void debian_gets_three_files(void **state)
 	assert_string_equal(r->d->patch_array_file,
 			    "etc/dkms/nvidia-current-open-" RELEASE ".conf");
 	assert_non_null(strstr(r->d->patch, "+++ b/nvidia/nvidia.Kbuild\n"));
-	assert_non_null(strstr(r->d->patch, "\n+NVIDIA_BINARY_OBJECT := "
-					    "$(src)/nvidia/nv-kernel-onehop.o_binary\n"));
+	assert_non_null(
+		strstr(r->d->patch,
+		       "\n+NVIDIA_BINARY_OBJECT := $(src)/nvidia/nv-kernel-onehop.o_binary\n"));
 	assert_null(strstr(r->d->patch, "+# nv-kernel"));
 	assert_non_null(strstr(r->d->patch, "+++ b/nvidia/nv-pci.c\n"));
 	assert_non_null(strstr(r->d->patch, "\n+MODULE_INFO(onehop, \"unlock 2\")"));
@@ -325,8 +326,8 @@ static void a_second_look_finds_ours(void **state)
 static void expect_patches(const struct rig *r, const char *conf, const char *want)
 {
 	static const char loop[] =
-		"eval \"$1\"; . \"$2\"; for ((i = 0; i < ${#PATCH[@]}; i++)); do "
-		"[ ! \"${PATCH[i]}\" ] || printf \"%s \" \"${PATCH[i]}\"; done";
+		"eval \"$1\"; . \"$2\"; for ((i = 0; i < ${#PATCH[@]}; i++)); do [ ! "
+		"\"${PATCH[i]}\" ] || printf \"%s \" \"${PATCH[i]}\"; done";
 	AUTO_FREE char *command =
 		xprintf("bash -c '%s' - '%s' '%s/%s'", loop, conf, r->root, r->d->patch_array_file);
 	char found[256] = "";
@@ -1309,8 +1310,8 @@ static void what_was_not_tried_is_said(void **state)
 		const char *has, *lacks; /* NULL: nothing is said */
 	} rows[] = {
 		{ERA_590, "610.43.02",
-		 "not tried with this release (610.43.02): every place is as in "
-		 "590.44.01 to 595.45.04",
+		 "not tried with this release (610.43.02): every place is as in 590.44.01 to "
+		 "595.45.04",
 		 "untested"},
 		{ERA_535, "535.299.01", "not tried with this release (535.299.01): ", "\n"},
 		{ERA_535, "535.299.01", "untested on any card", "\n"},

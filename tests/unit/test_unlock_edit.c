@@ -36,9 +36,9 @@ static void applied(void **state)
 
 	(void)state;
 	edits_apply(text, strlen(text), edits, 3, &b);
-	assert_string_equal(strbuf_str(&b),
-			    "0\n1\n2\n3\n4\n  FIVE x\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17"
-			    "\n18\n");
+	assert_string_equal(
+		strbuf_str(&b),
+		"0\n1\n2\n3\n4\n  FIVE x\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n");
 	assert_memory_equal(indent_of(text, at("five"), &n), "  ", 2);
 	assert_int_equal(n, 2);
 	indent_of(text, at("6"), &n);
@@ -60,9 +60,10 @@ static void shown(void **state)
 	check_diff(
 		&insert, 1,
 		"--- a/a.c\n+++ b/a.c\n@@ -2,6 +2,7 @@\n 2\n 3\n 4\n+  new\n   five x\n 6\n 7\n");
-	check_diff(&replace, 1,
-		   "--- a/a.c\n+++ b/a.c\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-  five x\n+  FIVE x\n 6\n "
-		   "7\n 8\n");
+	check_diff(
+		&replace, 1,
+		"--- a/a.c\n+++ b/a.c\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-  five x\n+  FIVE x\n 6\n 7\n "
+		"8\n");
 	check_diff(
 		&behind, 1,
 		"--- a/a.c\n+++ b/a.c\n@@ -3,6 +3,7 @@\n 3\n 4\n   five x\n+  more\n 6\n 7\n 8\n");
@@ -70,14 +71,16 @@ static void shown(void **state)
 	check_diff(&last, 1,
 		   "--- a/a.c\n+++ b/a.c\n@@ -14,4 +14,5 @@\n 14\n 15\n 16\n-17\n"
 		   "\\ No newline at end of file\n+17\n+18\n");
-	check_diff(near, 2,
-		   "--- a/a.c\n+++ b/a.c\n@@ -2,13 +2,14 @@\n 2\n 3\n 4\n-  five x\n+  FIVE x\n "
-		   "6\n 7\n 8\n 9\n"
-		   " 10\n 11\n+a\n 12\n 13\n 14\n");
-	check_diff(far, 2,
-		   "--- a/a.c\n+++ b/a.c\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-  five x\n+  FIVE x\n 6\n "
-		   "7\n 8\n"
-		   "@@ -10,6 +10,7 @@\n 10\n 11\n 12\n+a\n 13\n 14\n 15\n");
+	check_diff(
+		near, 2,
+		"--- a/a.c\n+++ b/a.c\n@@ -2,13 +2,14 @@\n 2\n 3\n 4\n-  five x\n+  FIVE x\n 6\n "
+		"7\n 8\n 9\n"
+		" 10\n 11\n+a\n 12\n 13\n 14\n");
+	check_diff(
+		far, 2,
+		"--- a/a.c\n+++ b/a.c\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-  five x\n+  FIVE x\n 6\n 7\n "
+		"8\n"
+		"@@ -10,6 +10,7 @@\n 10\n 11\n 12\n+a\n 13\n 14\n 15\n");
 }
 
 /* ---- hashes: the examples of FIPS 180 ---- */

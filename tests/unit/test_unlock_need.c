@@ -286,8 +286,8 @@ static void obstacles(void **state)
 	assert_true(n->obstacle);
 	assert_string_equal(
 		n->cards[0].obstacle,
-		"the way to every other GPU is blocked: the driver answers CNS for peer "
-		"reads: the CPU or chipset is not on its list");
+		"the way to every other GPU is blocked: the driver answers CNS for peer reads: the "
+		"CPU or chipset is not on its list");
 	/* Checked data outweighs it, from one of the two. */
 	o = ARENA_PUSH(m->arena, m->observed, m->observed_n);
 	*o = (struct observed){
@@ -552,9 +552,10 @@ static void options_of_all(void **state)
 	struct machine *m = build(&c);
 
 	(void)state;
-	assert_string_equal(machine_need(m)->options,
-			    "options nvidia NVreg_RegistryDwords=\"ForceP2P=0x211;RMPcieP2PType=1;"
-			    "RMForceP2PType=0;PeerMappingOverride=1\"");
+	assert_string_equal(
+		machine_need(m)->options,
+		"options nvidia "
+		"NVreg_RegistryDwords=\"ForceP2P=0x211;RMPcieP2PType=1;RMForceP2PType=0;PeerMappingOverride=1\"");
 	build_free(m);
 }
 
@@ -571,9 +572,10 @@ static void options_of_some(void **state)
 	assert_int_equal(n->need, NEED_PATCH);
 	assert_int_equal(n->cards[2].need, NEED_NOTHING);
 	assert_true(n->per_device);
-	assert_string_equal(n->options, "options nvidia NVreg_RegistryDwordsPerDevice=\""
-					"pci=0000:01:00.0;ForceP2P=0x211;RMPcieP2PType=1;"
-					"pci=0000:02:00.0;ForceP2P=0x211;RMPcieP2PType=1\"");
+	assert_string_equal(
+		n->options,
+		"options nvidia "
+		"NVreg_RegistryDwordsPerDevice=\"pci=0000:01:00.0;ForceP2P=0x211;RMPcieP2PType=1;pci=0000:02:00.0;ForceP2P=0x211;RMPcieP2PType=1\"");
 	build_free(m);
 }
 
@@ -1028,8 +1030,8 @@ static void by_hand_on_debian(void **state)
 	m->kernel.secure_boot = fact_int(1, from);
 	build_iommu(m, "DMA-FQ");
 	n = machine_need(m);
-	assert_string_equal(n->options, "options nvidia-current-open NVreg_RegistryDwords=\""
-					"ForceP2P=0x11;RMForceP2PType=2\"");
+	assert_string_equal(n->options, "options nvidia-current-open "
+					"NVreg_RegistryDwords=\"ForceP2P=0x11;RMForceP2PType=2\"");
 	assert_true(
 		says(n->sources, n->source_n, "--branch 550.163.01 https://github.com/NVIDIA/"));
 	assert_true(says(n->sources, n->source_n, "apt source nvidia-open-gpu-kernel-modules"));
@@ -1037,8 +1039,8 @@ static void by_hand_on_debian(void **state)
 	assert_true(
 		says(n->steps, n->step_n, "onehop unlock --tree open-gpu-kernel-modules --apply"));
 	assert_true(says(n->steps, n->step_n,
-			 "kernel-open/nvidia-uvm.ko /lib/modules/6.1.0-56-amd64/updates/onehop/"
-			 "nvidia-current-open-uvm.ko"));
+			 "kernel-open/nvidia-uvm.ko "
+			 "/lib/modules/6.1.0-56-amd64/updates/onehop/nvidia-current-open-uvm.ko"));
 	assert_true(says(n->steps, n->step_n, "override nvidia-current-open * updates/onehop"));
 	assert_true(says(n->steps, n->step_n, "mokutil --import"));
 	assert_true(says(n->steps, n->step_n, "update-initramfs -u -k 6.1.0-56-amd64"));

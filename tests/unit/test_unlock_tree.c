@@ -299,8 +299,8 @@ static void a_release_that_differs_is_refused(void **state)
 		const char *release, *says, *lacks;
 	} rows[] = {
 		{"610.43.02",
-		 "not tried with release 610.43.02, and do not fit it; the newest "
-		 "release that is known to fit is 595.45.04",
+		 "not tried with release 610.43.02, and do not fit it; the newest release that is "
+		 "known to fit is 595.45.04",
 		 "changed already"},
 		{"595.45.04", "changed already", "not tried"},
 	};
@@ -558,9 +558,9 @@ static int run_program(char *const *argv)
 static bool compiles(const struct scratch *s, const char *kernel)
 {
 	char object[] = "/tmp/onehop-program-XXXXXX";
-	AUTO_FREE char *command = xprintf("cc -Wall -Wextra -Werror -Wno-empty-body "
-					  "-Wno-return-type -o \"$0\" %s/" MARKER_FILE,
-					  s->tree);
+	AUTO_FREE char *command = xprintf(
+		"cc -Wall -Wextra -Werror -Wno-empty-body -Wno-return-type -o \"$0\" %s/" MARKER_FILE,
+		s->tree);
 	AUTO_FREE char *head = xprintf("%s%s%s", program_head, kernel, program_tail);
 	AUTO_CLOSE int fd = mkstemp(object);
 	bool ok;

@@ -28,7 +28,7 @@
 #define OUTPUT_OFFSET(count) (((count) * sizeof(u32) + 4095) / 4096 * 4096)
 
 struct member {
-	const struct station *station;
+	const struct bench_device *device;
 	struct area windows[DEVICE_MAX], flags[DEVICE_MAX]; /* everyone's, as this one sees them */
 };
 
@@ -51,14 +51,14 @@ const char *arm_word(enum arm a)
 static int reach_all(const struct reduce *x, struct member *m)
 {
 	for (size_t i = 0; i < x->n; i++) {
-		const struct station *other = x->members[i].station;
-		int r = station_reach(m->station, other, &other->window, &m->windows[i]);
+		const struct bench_device *other = x->members[i].device;
+		int r = bench_device_reach(m->device, other, &other->window, &m->windows[i]);
 
 		if (r == 0)
-			r = station_reach(m->station, other, &other->flags, &m->flags[i]);
+			r = bench_device_reach(m->device, other, &other->flags, &m->flags[i]);
 		if (r < 0)
-			return err_wrap(r, "device %d to %d", station_info(m->station)->number,
-					station_info(other)->number);
+			return err_wrap(r, "device %d to %d", bench_device_info(m->device)->number,
+					bench_device_info(other)->number);
 	}
 	return 0;
 }
@@ -66,15 +66,15 @@ static int reach_all(const struct reduce *x, struct member *m)
 static void let_go(const struct reduce *x, struct member *m)
 {
 	for (size_t i = 0; i < x->n; i++) {
-		station_free(m->station, &m->windows[i]);
-		station_free(m->station, &m->flags[i]);
+		bench_device_free(m->device, &m->windows[i]);
+		bench_device_free(m->device, &m->flags[i]);
 	}
 }
 
 static int write_table(const struct member *m, size_t n, const struct area *areas, uint64_t offset,
 		       uint64_t at)
 {
-	const struct station *s = m->station;
+	const struct bench_device *s = m->device;
 	u64 table[DEVICE_MAX];
 
 	for (size_t i = 0; i < n; i++)
@@ -91,7 +91,7 @@ static int write_tables(const struct reduce *x, const struct member *m)
 	return r < 0 ? r : write_table(m, x->n, m->flags, 0, FLAGS_AT);
 }
 
-static int clear_flags(const struct station *s)
+static int clear_flags(const struct bench_device *s)
 {
 	static const unsigned char zero[STATION_FLAGS];
 
@@ -104,16 +104,17 @@ static int clear_flags(const struct station *s)
 static int give_values(const struct reduce *x, unsigned round)
 {
 	for (size_t i = 0; i < x->n; i++) {
-		const struct station *s = x->members[i].station;
-		int r = STATION_RUN(s, typed_fill, .target = s->window.at, .count = x->count,
-				    .first = round * x->count, .type = ELEMENT_UINT32,
-				    .op = REDUCE_SUM, .rank = i);
+		const struct bench_device *s = x->members[i].device;
+		int r = BENCH_DEVICE_RUN(s, typed_fill, .target = s->window.at, .count = x->count,
+					 .first = round * x->count, .type = ELEMENT_UINT32,
+					 .op = REDUCE_SUM, .rank = i);
 
 		if (r == 0)
-			r = STATION_RUN(s, fill, .target = s->window.at + OUTPUT_OFFSET(x->count),
-					.words = (x->count + 1) / 2, .tag = round);
+			r = BENCH_DEVICE_RUN(s, fill,
+					     .target = s->window.at + OUTPUT_OFFSET(x->count),
+					     .words = (x->count + 1) / 2, .tag = round);
 		if (r == 0)
-			r = station_wait(s);
+			r = bench_device_wait(s);
 		if (r < 0)
 			return r;
 	}
@@ -122,18 +123,19 @@ static int give_values(const struct reduce *x, unsigned round)
 
 static int check_values(const struct reduce *x, size_t i, unsigned round)
 {
-	const struct station *s = x->members[i].station;
+	const struct bench_device *s = x->members[i].device;
 	struct typed_report report = {.first_wrong = CHECK_NONE};
 	struct arm_result *a = x->result;
 	int r = s->set->ops->write(s->set, &s->scratch.memory, CHECK_AT, &report, sizeof(report));
 
 	if (r == 0)
-		r = STATION_RUN(s, typed_check, .origin = s->window.at + OUTPUT_OFFSET(x->count),
-				.count = x->count, .first = round * x->count,
-				.type = ELEMENT_UINT32, .op = REDUCE_SUM, .ranks = x->n,
-				.report = s->scratch.at + CHECK_AT);
+		r = BENCH_DEVICE_RUN(s, typed_check,
+				     .origin = s->window.at + OUTPUT_OFFSET(x->count),
+				     .count = x->count, .first = round * x->count,
+				     .type = ELEMENT_UINT32, .op = REDUCE_SUM, .ranks = x->n,
+				     .report = s->scratch.at + CHECK_AT);
 	if (r == 0)
-		r = station_wait(s);
+		r = bench_device_wait(s);
 	if (r == 0)
 		r = s->set->ops->read(s->set, &s->scratch.memory, CHECK_AT, &report,
 				      sizeof(report));
@@ -142,7 +144,7 @@ static int check_values(const struct reduce *x, size_t i, unsigned round)
 	a->values += x->count;
 	a->wrong += report.wrong;
 	if (report.wrong && a->first_device < 0) {
-		a->first_device = station_info(s)->number;
+		a->first_device = bench_device_info(s)->number;
 		a->first_wrong = report.first_wrong;
 	}
 	return 0;
@@ -152,7 +154,7 @@ static int check_values(const struct reduce *x, size_t i, unsigned round)
 
 static int launch_on(const struct reduce *x, size_t i, unsigned round)
 {
-	const struct station *s = x->members[i].station;
+	const struct bench_device *s = x->members[i].device;
 	const struct all_reduce_args args = {
 		.inputs = s->scratch.at + INPUTS_AT,
 		.outputs = s->scratch.at + OUTPUTS_AT,
@@ -162,16 +164,16 @@ static int launch_on(const struct reduce *x, size_t i, unsigned round)
 		.count = x->count,
 		.epoch = round + 1,
 		.abort = s->abort.at,
-		.limit_ns = 1000 * device_kernel_limit_us(station_info(s), s->limit_us),
+		.limit_ns = 1000 * device_kernel_limit_us(bench_device_info(s), s->limit_us),
 		.report = s->scratch.at + ENDS_AT,
 	};
 
-	return station_launch(s, KERNEL_all_reduce, &args, sizeof(args), x->blocks);
+	return bench_device_launch(s, KERNEL_all_reduce, &args, sizeof(args), x->blocks);
 }
 
 static int wait_for_end(const struct reduce *x, size_t i, bool *ret_all)
 {
-	const struct station *s = x->members[i].station;
+	const struct bench_device *s = x->members[i].device;
 	u32 ends[BLOCKS_MAX];
 	int r = s->set->ops->wait(s->set, s->stream, 2 * s->limit_us);
 
@@ -209,8 +211,8 @@ static int run_p2p(const struct reduce *x, unsigned round)
 /* ---- around P2P: through the host's memory ---- */
 
 /* One piece of one device, by its copy engine and pinned memory, to or from the caller's. */
-static int stage(const struct station *s, const struct area *pinned, uint64_t offset, u32 *values,
-		 uint64_t n, bool in)
+static int stage(const struct bench_device *s, const struct area *pinned, uint64_t offset,
+		 u32 *values, uint64_t n, bool in)
 {
 	const struct device_ops *ops = s->set->ops;
 	uint64_t bytes = n * sizeof(*values);
@@ -223,7 +225,7 @@ static int stage(const struct station *s, const struct area *pinned, uint64_t of
 		r = ops->copy(s->set, s->stream, &pinned->memory, 0, &s->window.memory, offset,
 			      bytes);
 	if (r == 0)
-		r = station_wait(s);
+		r = bench_device_wait(s);
 	if (r == 0 && !in)
 		r = ops->read(s->set, &pinned->memory, 0, values, bytes);
 	return r;
@@ -237,12 +239,12 @@ static int sum_piece(const struct reduce *x, const struct area *pinned, uint64_t
 	for (uint64_t k = 0; k < n; k++)
 		sums[k] = 0;
 	for (size_t i = 0; r == 0 && i < x->n; i++) {
-		r = stage(x->members[i].station, &pinned[i], from * sizeof(u32), values, n, false);
+		r = stage(x->members[i].device, &pinned[i], from * sizeof(u32), values, n, false);
 		for (uint64_t k = 0; r == 0 && k < n; k++)
 			sums[k] += values[k];
 	}
 	for (size_t i = 0; r == 0 && i < x->n; i++)
-		r = stage(x->members[i].station, &pinned[i],
+		r = stage(x->members[i].device, &pinned[i],
 			  OUTPUT_OFFSET(x->count) + from * sizeof(u32), sums, n, true);
 	return r;
 }
@@ -266,12 +268,12 @@ static int run_staged(const struct reduce *x, unsigned round)
 
 	(void)round;
 	for (size_t i = 0; r == 0 && i < x->n; i++)
-		r = station_alloc(x->members[i].station, MEMORY_PINNED, PIECE * sizeof(u32),
-				  &pinned[i]);
+		r = bench_device_alloc(x->members[i].device, MEMORY_PINNED, PIECE * sizeof(u32),
+				       &pinned[i]);
 	if (r == 0)
 		r = sum_pieces(x, pinned);
 	for (size_t i = 0; !verify_loses_sets(r) && i < x->n; i++)
-		station_free(x->members[i].station, &pinned[i]);
+		bench_device_free(x->members[i].device, &pinned[i]);
 	return r;
 }
 
@@ -300,7 +302,7 @@ static int run_arm(struct reduce *x, enum arm arm)
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && arm == ARM_P2P && i < x->n; i++) {
-		r = clear_flags(x->members[i].station);
+		r = clear_flags(x->members[i].device);
 		if (r == 0)
 			r = reach_all(x, &x->members[i]);
 		if (r == 0)
@@ -337,8 +339,8 @@ static void size_up(struct reduce *x)
 	x->blocks = BLOCKS_MAX;
 	x->count = COUNT_MAX;
 	for (size_t i = 0; i < x->n; i++) {
-		const struct station *s = x->members[i].station;
-		const struct device_info *info = station_info(s);
+		const struct bench_device *s = x->members[i].device;
+		const struct device_info *info = bench_device_info(s);
 
 		if (info->blocks < x->blocks)
 			x->blocks = info->blocks;
@@ -351,8 +353,8 @@ static void size_up(struct reduce *x)
 		x->blocks--;
 }
 
-void all_reduce_check(const struct station *const *stations, size_t n, enum arm arm, double seconds,
-		      struct arm_result *ret)
+void all_reduce_check(const struct bench_device *const *devices, size_t n, enum arm arm,
+		      double seconds, struct arm_result *ret)
 {
 	struct reduce x = {.n = n, .seconds = seconds, .result = ret};
 	int r;
@@ -365,7 +367,7 @@ void all_reduce_check(const struct station *const *stations, size_t n, enum arm 
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
-		x.members[i].station = stations[i];
+		x.members[i].device = devices[i];
 	size_up(&x);
 	r = run_arm(&x, arm);
 	judge(ret, r);

@@ -126,13 +126,14 @@ static void found_error(struct pair_result *r, enum pattern pattern, int error)
 
 uint64_t pattern_rounds(const struct pattern_pair *p, uint64_t gpu, uint64_t host)
 {
-	return station_info(p->ends[0])->threads > 1 ? gpu : host;
+	return bench_device_info(p->ends[0])->threads > 1 ? gpu : host;
 }
 
-u64 pattern_tag_of(const struct station *initiator, const struct station *owner, u64 round)
+u64 pattern_tag_of(const struct bench_device *initiator, const struct bench_device *owner,
+		   u64 round)
 {
-	return pattern_tag_make((u64)station_info(owner)->number,
-				(u64)station_info(initiator)->number, round, 0);
+	return pattern_tag_make((u64)bench_device_info(owner)->number,
+				(u64)bench_device_info(initiator)->number, round, 0);
 }
 
 /* ---- two kernels that meet ---- */
@@ -146,38 +147,38 @@ static unsigned blocks_of(const struct pattern_pair *p)
 	unsigned blocks = MEETING_BLOCKS_MAX;
 
 	for (unsigned i = 0; i < 2; i++)
-		if (station_info(p->ends[i])->blocks < blocks)
-			blocks = station_info(p->ends[i])->blocks;
+		if (bench_device_info(p->ends[i])->blocks < blocks)
+			blocks = bench_device_info(p->ends[i])->blocks;
 	return blocks;
 }
 
 /* Plain memory, as inference engines share it; the window where IPC is refused, as in some containers. */
 static int reach_other(struct meeting *m, unsigned i)
 {
-	const struct station *s = m->pair->ends[i], *owner = m->pair->ends[!i];
+	const struct bench_device *s = m->pair->ends[i], *owner = m->pair->ends[!i];
 	int r = -ENOTSUP;
 
 	m->ends[!i].own = &owner->local;
 	result_of(m->pair, i, m->pattern)->by_ipc = true;
 	if (s->set == owner->set || owner->set->caps & DEVICE_EXPORT_IPC)
-		r = station_reach_by(s, owner, &owner->local, EXPORT_IPC, &m->ends[i].other);
+		r = bench_device_reach_by(s, owner, &owner->local, EXPORT_IPC, &m->ends[i].other);
 	if (r == 0 || verify_loses_sets(r))
 		return r;
 	m->ends[!i].own = &owner->window;
 	result_of(m->pair, i, m->pattern)->by_ipc = false;
-	return station_reach(s, owner, &owner->window, &m->ends[i].other);
+	return bench_device_reach(s, owner, &owner->window, &m->ends[i].other);
 }
 
 /* A turn of a stand-in may cost a time slice of everybody else, and a launch has many of them. */
-static uint64_t limit_of(const struct station *s)
+static uint64_t limit_of(const struct bench_device *s)
 {
-	return station_info(s)->threads > 1 ? s->limit_us : 4 * s->limit_us;
+	return bench_device_info(s)->threads > 1 ? s->limit_us : 4 * s->limit_us;
 }
 
 static void common_args(struct meeting *m, unsigned i)
 {
 	struct end *e = &m->ends[i];
-	const struct station *s = e->station;
+	const struct bench_device *s = e->device;
 
 	m->blame[i] = i;
 	e->args = (struct exchange_args){
@@ -192,7 +193,7 @@ static void common_args(struct meeting *m, unsigned i)
 		.state = s->scratch.at + STATES_AT,
 		.report = s->scratch.at + REPORT_AT,
 		.abort = s->abort.at,
-		.limit_ns = 1000 * device_kernel_limit_us(station_info(s), limit_of(s)),
+		.limit_ns = 1000 * device_kernel_limit_us(bench_device_info(s), limit_of(s)),
 	};
 }
 
@@ -204,7 +205,7 @@ int meeting_open(const struct pattern_pair *p, enum pattern pattern, struct meet
 
 	m.stride = ((a < b ? a : b) - MEETING_DATA_AT) / MEETING_PLACES / 16 * 16;
 	for (unsigned i = 0; i < 2; i++)
-		m.ends[i].station = p->ends[i];
+		m.ends[i].device = p->ends[i];
 	for (unsigned i = 0; r == 0 && i < 2; i++)
 		r = reach_other(&m, i);
 	for (unsigned i = 0; r == 0 && i < 2; i++)
@@ -216,7 +217,7 @@ int meeting_open(const struct pattern_pair *p, enum pattern pattern, struct meet
 void meeting_close(struct meeting *m, int r)
 {
 	for (unsigned i = 0; i < 2 && !verify_loses_sets(r); i++)
-		station_free(m->ends[i].station, &m->ends[i].other);
+		bench_device_free(m->ends[i].device, &m->ends[i].other);
 }
 
 int meeting_reset(struct meeting *m)
@@ -227,7 +228,7 @@ int meeting_reset(struct meeting *m)
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && i < 2; i++) {
-		const struct station *s = m->ends[i].station;
+		const struct bench_device *s = m->ends[i].device;
 
 		r = s->set->ops->write(s->set, &m->ends[i].own->memory, 0, zeros, sizeof(zeros));
 		if (r == 0)
@@ -247,8 +248,8 @@ int meeting_launch(struct meeting *m, unsigned end, uint64_t rounds, uint64_t by
 	args.rounds = rounds;
 	args.bytes = bytes < m->stride ? bytes : m->stride;
 	m->words[end] += rounds * args.bytes / sizeof(u64);
-	return station_launch(m->ends[end].station, KERNEL_exchange, &args, sizeof(args),
-			      m->blocks);
+	return bench_device_launch(m->ends[end].device, KERNEL_exchange, &args, sizeof(args),
+				   m->blocks);
 }
 
 /* What an end has come to. */
@@ -262,7 +263,7 @@ struct outcome {
 /* The kernels give up at the same limit as the wait, which therefore gets twice as long. */
 static int look_at(const struct meeting *m, unsigned end, struct outcome *ret)
 {
-	const struct station *s = m->ends[end].station;
+	const struct bench_device *s = m->ends[end].device;
 	struct exchange_state states[MEETING_BLOCKS_MAX];
 	struct outcome o = {.count = UINT64_MAX};
 	int r = s->set->ops->wait(s->set, s->stream, 2 * limit_of(s));

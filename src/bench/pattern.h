@@ -6,7 +6,7 @@
 
 /* Two devices whose copies are right in both directions. */
 struct pattern_pair {
-	const struct station *ends[2];
+	const struct bench_device *ends[2];
 	struct pair_result *results[2];    /* of ends[0] -> ends[1], and of the way back */
 	const struct memory_export *third; /* flags of another device; NULL: there is none */
 	uint64_t third_at;                 /* in it: PATTERN_THIRD_BYTES that no other pair uses */

@@ -50,12 +50,12 @@ static int check_views(const struct meeting *m)
 
 	for (unsigned i = 0; r == 0 && i < 2; i++) {
 		const struct end *e = &m->ends[i], *owner = &m->ends[!i];
-		u64 tag = pattern_tag_of(e->station, owner->station, 0);
+		u64 tag = pattern_tag_of(e->device, owner->device, 0);
 		struct check_report report;
 
-		r = pattern_fill(owner->station, owner->own->at + MEETING_DATA_AT, bytes, tag);
+		r = pattern_fill(owner->device, owner->own->at + MEETING_DATA_AT, bytes, tag);
 		if (r == 0)
-			r = pattern_check(e->station, e->other.at + MEETING_DATA_AT, bytes, tag,
+			r = pattern_check(e->device, e->other.at + MEETING_DATA_AT, bytes, tag,
 					  &report);
 		if (r == 0)
 			pattern_found(m->pair, i, m->pattern, &report, bytes / sizeof(u64), tag,
@@ -111,7 +111,7 @@ int pattern_sustained(const struct pattern_pair *p, unsigned from)
 
 static int capture(struct meeting *m, unsigned end, struct graph *ret)
 {
-	const struct station *s = m->ends[end].station;
+	const struct bench_device *s = m->ends[end].device;
 	int r = s->set->ops->capture_begin(s->set, s->stream), ended;
 
 	if (r < 0)
@@ -128,7 +128,7 @@ static int launch_graphs(const struct meeting *m, const struct graph *graphs, ui
 
 	for (uint64_t k = 0; r == 0 && k < times; k++) {
 		for (unsigned end = 0; r == 0 && end < 2; end++) {
-			const struct station *s = m->ends[end].station;
+			const struct bench_device *s = m->ends[end].device;
 
 			r = s->set->ops->graph_launch(s->set, s->stream, graphs[end]);
 		}
@@ -154,7 +154,7 @@ static int run_graphs(struct meeting *m)
 		r = meeting_end(m, r, times * GRAPH_ROUNDS, "");
 	}
 	for (unsigned i = 0; !verify_loses_sets(r) && i < made; i++)
-		m->ends[i].station->set->ops->graph_free(m->ends[i].station->set, graphs[i]);
+		m->ends[i].device->set->ops->graph_free(m->ends[i].device->set, graphs[i]);
 	return r;
 }
 
@@ -200,17 +200,17 @@ struct variant {
 /* The owner's; both import what it has made, or use it as it is. */
 static int flags_on_host(const struct meeting *m, unsigned from, struct flag_place *ret)
 {
-	const struct station *writer = m->ends[from].station, *owner = m->ends[!from].station;
+	const struct bench_device *writer = m->ends[from].device, *owner = m->ends[!from].device;
 	static const unsigned char zeros[PATTERN_THIRD_BYTES];
 	struct flag_place place = {.offset = 0};
-	int r = station_alloc(owner, MEMORY_SHARED, sizeof(zeros), &place.seen[!from]);
+	int r = bench_device_alloc(owner, MEMORY_SHARED, sizeof(zeros), &place.seen[!from]);
 
 	if (r == 0)
 		r = owner->set->ops->write(owner->set, &place.seen[!from].memory, 0, zeros,
 					   sizeof(zeros));
 	if (r == 0)
-		r = station_reach_by(writer, owner, &place.seen[!from], EXPORT_FD,
-				     &place.seen[from]);
+		r = bench_device_reach_by(writer, owner, &place.seen[!from], EXPORT_FD,
+					  &place.seen[from]);
 	*ret = place;
 	return r;
 }
@@ -225,14 +225,14 @@ static int flags_at_third(const struct meeting *m, unsigned from, struct flag_pl
 	if (!m->pair->third)
 		return err_set(ENOTSUP, "there is no third device");
 	for (unsigned i = 0; r == 0 && i < 2; i++)
-		r = station_take(m->ends[i].station, m->pair->third, &place.seen[i]);
+		r = bench_device_take(m->ends[i].device, m->pair->third, &place.seen[i]);
 	if (r == 0)
-		r = e->station->set->ops->copy(e->station->set, e->station->stream,
-					       &place.seen[from].memory, place.offset,
-					       &e->own->memory, MEETING_ZEROS_AT,
-					       PATTERN_THIRD_BYTES);
+		r = e->device->set->ops->copy(e->device->set, e->device->stream,
+					      &place.seen[from].memory, place.offset,
+					      &e->own->memory, MEETING_ZEROS_AT,
+					      PATTERN_THIRD_BYTES);
 	if (r == 0)
-		r = station_wait(e->station);
+		r = bench_device_wait(e->device);
 	*ret = place;
 	return r;
 }
@@ -268,7 +268,7 @@ static void push(struct meeting *m, unsigned from)
 	owner->consume = m->ends[!from].own->at + MEETING_DATA_AT;
 	writer->consume = owner->produce = 0;
 	writer->produce_tag = owner->consume_tag =
-		pattern_tag_of(m->ends[from].station, m->ends[!from].station, m->pattern);
+		pattern_tag_of(m->ends[from].device, m->ends[!from].device, m->pattern);
 	m->blame[!from] = from;
 }
 
@@ -276,10 +276,11 @@ static void push(struct meeting *m, unsigned from)
 static int copy_data(const struct meeting *m, unsigned from, unsigned round, uint64_t bytes)
 {
 	const struct end *e = &m->ends[from];
-	const struct station *s = e->station;
+	const struct bench_device *s = e->device;
 	uint64_t at = MEETING_DATA_AT + round % MEETING_PLACES * m->stride;
-	int r = STATION_RUN(s, fill, .target = e->own->at + at, .words = bytes / sizeof(u64),
-			    .tag = pattern_tag_of(s, m->ends[!from].station, m->pattern + round));
+	int r = BENCH_DEVICE_RUN(s, fill, .target = e->own->at + at, .words = bytes / sizeof(u64),
+				 .tag = pattern_tag_of(s, m->ends[!from].device,
+						       m->pattern + round));
 
 	return r < 0 ? r
 		     : s->set->ops->copy(s->set, s->stream, &e->other.memory, at, &e->own->memory,
@@ -290,7 +291,7 @@ static int copy_data(const struct meeting *m, unsigned from, unsigned round, uin
 static int copy_flags(const struct meeting *m, unsigned from, unsigned round)
 {
 	const struct end *e = &m->ends[from];
-	const struct station *s = e->station;
+	const struct bench_device *s = e->device;
 
 	return s->set->ops->copy(s->set, s->stream, &e->other.memory, MEETING_FLAGS_AT,
 				 &e->own->memory, MEETING_VALUES_AT + round * sizeof(u32),
@@ -303,7 +304,7 @@ static int enqueue_rounds(struct meeting *m, const struct variant *v, unsigned f
 {
 	uint64_t bytes = FLAG_BYTES < m->stride ? FLAG_BYTES : m->stride;
 	struct exchange_args *a = &m->ends[from].args;
-	const struct station *s = m->ends[from].station, *owner = m->ends[!from].station;
+	const struct bench_device *s = m->ends[from].device, *owner = m->ends[!from].device;
 	int r = meeting_launch(m, !from, rounds, bytes);
 
 	if (v->flag == BY_ENGINE)
@@ -313,11 +314,11 @@ static int enqueue_rounds(struct meeting *m, const struct variant *v, unsigned f
 		if (v->data == BY_ENGINE)
 			r = copy_data(m, from, i, bytes);
 		else
-			r = STATION_RUN(s, fill,
-					.target = m->ends[from].other.at + MEETING_DATA_AT +
-						  i % MEETING_PLACES * m->stride,
-					.words = bytes / sizeof(u64),
-					.tag = pattern_tag_of(s, owner, m->pattern + i));
+			r = BENCH_DEVICE_RUN(s, fill,
+					     .target = m->ends[from].other.at + MEETING_DATA_AT +
+						       i % MEETING_PLACES * m->stride,
+					     .words = bytes / sizeof(u64),
+					     .tag = pattern_tag_of(s, owner, m->pattern + i));
 		if (r == 0 && v->flag == BY_ENGINE)
 			r = copy_flags(m, from, i);
 		if (r == 0)
@@ -334,8 +335,8 @@ static int write_values(const struct meeting *m, unsigned from)
 
 	for (u32 i = 0; i < ENQUEUED; i++)
 		values[i] = 2 * (i + 1);
-	return e->station->set->ops->write(e->station->set, &e->own->memory, MEETING_VALUES_AT,
-					   values, sizeof(values));
+	return e->device->set->ops->write(e->device->set, &e->own->memory, MEETING_VALUES_AT,
+					  values, sizeof(values));
 }
 
 static int run_variant(struct meeting *m, const struct variant *v, unsigned from)
@@ -376,7 +377,7 @@ static int try_variant(const struct pattern_pair *p, const struct variant *v, un
 		r = run_variant(&m, v, from);
 	}
 	for (unsigned i = 0; i < 2 && !verify_loses_sets(r); i++)
-		station_free(p->ends[i], &place.seen[i]);
+		bench_device_free(p->ends[i], &place.seen[i]);
 	meeting_close(&m, r);
 	return here ? r : 0;
 }
@@ -400,20 +401,20 @@ int pattern_flags(const struct pattern_pair *p, unsigned from)
 #define ADDS_GPU  20000
 #define ADDS_HOST 2000
 
-static int enqueue_adds(const struct station *s, u64 word, uint64_t adds)
+static int enqueue_adds(const struct bench_device *s, u64 word, uint64_t adds)
 {
-	return STATION_RUN(s, tally, .counter = word, .adds = adds);
+	return BENCH_DEVICE_RUN(s, tally, .counter = word, .adds = adds);
 }
 
 static int add_at_once(const struct meeting *m, unsigned from, uint64_t adds)
 {
 	const struct end *e = &m->ends[from], *owner = &m->ends[!from];
-	int r = enqueue_adds(e->station, e->other.at + MEETING_VALUES_AT, adds);
+	int r = enqueue_adds(e->device, e->other.at + MEETING_VALUES_AT, adds);
 
 	if (r == 0)
-		r = enqueue_adds(owner->station, owner->own->at + MEETING_VALUES_AT, adds);
+		r = enqueue_adds(owner->device, owner->own->at + MEETING_VALUES_AT, adds);
 	for (unsigned i = 0; i < 2; i++) {
-		int other = station_wait(m->ends[i].station);
+		int other = bench_device_wait(m->ends[i].device);
 
 		if (r == 0)
 			r = other;
@@ -430,8 +431,8 @@ static int count_adds(struct meeting *m, unsigned from)
 	int r = add_at_once(m, from, adds);
 
 	if (r == 0)
-		r = owner->station->set->ops->read(owner->station->set, &owner->own->memory,
-						   MEETING_VALUES_AT, &count, sizeof(count));
+		r = owner->device->set->ops->read(owner->device->set, &owner->own->memory,
+						  MEETING_VALUES_AT, &count, sizeof(count));
 	if (r < 0)
 		return r;
 	result->rounds = 2 * adds;

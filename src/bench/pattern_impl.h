@@ -19,7 +19,7 @@
 
 /* One of two devices, and the other's memory as it sees it. */
 struct end {
-	const struct station *station;
+	const struct bench_device *device;
 	const struct area *own; /* what the other shares */
 	struct area other;
 	struct exchange_args args; /* what every launch has in common */
@@ -54,14 +54,15 @@ int meeting_end(struct meeting *m, int r, uint64_t rounds, const char *says);
 
 /* Rounds that fit the device: a host device has one thread a block, and a turn may cost a time slice. */
 uint64_t pattern_rounds(const struct pattern_pair *p, uint64_t gpu, uint64_t host);
-u64 pattern_tag_of(const struct station *initiator, const struct station *owner, u64 round);
+u64 pattern_tag_of(const struct bench_device *initiator, const struct bench_device *owner,
+		   u64 round);
 /* What a check of `words` against `tag` found; no wrong words are well. */
 void pattern_found(const struct pattern_pair *p, unsigned direction, enum pattern pattern,
 		   const struct check_report *report, uint64_t words, u64 tag, const char *says);
 
-/* Fills, or checks, the `bytes` at an address as this station sees it, and waits. */
-int pattern_fill(const struct station *s, u64 at, uint64_t bytes, u64 tag);
-int pattern_check(const struct station *s, u64 at, uint64_t bytes, u64 tag,
+/* Fills, or checks, the `bytes` at an address as this device sees it, and waits. */
+int pattern_fill(const struct bench_device *s, u64 at, uint64_t bytes, u64 tag);
+int pattern_check(const struct bench_device *s, u64 at, uint64_t bytes, u64 tag,
 		  struct check_report *ret);
 
 int pattern_pull(const struct pattern_pair *p, unsigned from);

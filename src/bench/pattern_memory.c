@@ -16,7 +16,7 @@
 #define REPORTS_AT 8192
 #define REPORTS    16
 
-static int clear_reports(const struct station *s)
+static int clear_reports(const struct bench_device *s)
 {
 	struct check_report empty[REPORTS] = {0};
 
@@ -25,24 +25,25 @@ static int clear_reports(const struct station *s)
 	return s->set->ops->write(s->set, &s->scratch.memory, REPORTS_AT, empty, sizeof(empty));
 }
 
-static int enqueue_check(const struct station *s, u64 at, uint64_t bytes, u64 tag, size_t k)
+static int enqueue_check(const struct bench_device *s, u64 at, uint64_t bytes, u64 tag, size_t k)
 {
-	return STATION_RUN(s, check, .origin = at, .words = bytes / WORD, .tag = tag,
-			   .report = s->scratch.at + REPORTS_AT + k * sizeof(struct check_report));
+	return BENCH_DEVICE_RUN(s, check, .origin = at, .words = bytes / WORD, .tag = tag,
+				.report = s->scratch.at + REPORTS_AT +
+					  k * sizeof(struct check_report));
 }
 
-static int enqueue_fill(const struct station *s, u64 at, uint64_t bytes, u64 tag)
+static int enqueue_fill(const struct bench_device *s, u64 at, uint64_t bytes, u64 tag)
 {
-	return STATION_RUN(s, fill, .target = at, .words = bytes / WORD, .tag = tag);
+	return BENCH_DEVICE_RUN(s, fill, .target = at, .words = bytes / WORD, .tag = tag);
 }
 
-static int read_reports(const struct station *s, struct check_report ret[static REPORTS])
+static int read_reports(const struct bench_device *s, struct check_report ret[static REPORTS])
 {
 	return s->set->ops->read(s->set, &s->scratch.memory, REPORTS_AT, ret,
 				 REPORTS * sizeof(*ret));
 }
 
-int pattern_check(const struct station *s, u64 at, uint64_t bytes, u64 tag,
+int pattern_check(const struct bench_device *s, u64 at, uint64_t bytes, u64 tag,
 		  struct check_report *ret)
 {
 	struct check_report reports[REPORTS];
@@ -51,7 +52,7 @@ int pattern_check(const struct station *s, u64 at, uint64_t bytes, u64 tag,
 	if (r == 0)
 		r = enqueue_check(s, at, bytes, tag, 0);
 	if (r == 0)
-		r = station_wait(s);
+		r = bench_device_wait(s);
 	if (r == 0)
 		r = read_reports(s, reports);
 	if (r == 0)
@@ -59,11 +60,11 @@ int pattern_check(const struct station *s, u64 at, uint64_t bytes, u64 tag,
 	return r;
 }
 
-int pattern_fill(const struct station *s, u64 at, uint64_t bytes, u64 tag)
+int pattern_fill(const struct bench_device *s, u64 at, uint64_t bytes, u64 tag)
 {
 	int r = enqueue_fill(s, at, bytes, tag);
 
-	return r < 0 ? r : station_wait(s);
+	return r < 0 ? r : bench_device_wait(s);
 }
 
 /* ---- reread: nothing waits between two reads of the same place, and the second has to differ ---- */
@@ -96,7 +97,7 @@ static uint64_t bytes_of(const struct reread *x, unsigned round)
 
 static u64 reread_tag(const struct reread *x, unsigned round)
 {
-	return pattern_tag_of(x->m.ends[x->reader].station, x->m.ends[!x->reader].station,
+	return pattern_tag_of(x->m.ends[x->reader].device, x->m.ends[!x->reader].device,
 			      64 + round);
 }
 
@@ -104,7 +105,7 @@ static u64 reread_tag(const struct reread *x, unsigned round)
 static int rewrite(const struct reread *x, unsigned round)
 {
 	const struct end *e = &x->m.ends[!x->reader];
-	const struct station *s = e->station;
+	const struct bench_device *s = e->device;
 	const struct area *aside = e->own == &s->local ? &s->window : &s->local;
 	bool copies = owner_copies(round);
 	u64 to = copies ? aside->at : e->own->at;
@@ -119,7 +120,7 @@ static int rewrite(const struct reread *x, unsigned round)
 static int reread(const struct reread *x, unsigned round)
 {
 	const struct end *e = &x->m.ends[x->reader];
-	const struct station *s = e->station;
+	const struct bench_device *s = e->device;
 	const struct area *aside = e->own == &s->local ? &s->window : &s->local;
 	u64 from = e->other.at;
 	int r = 0;
@@ -165,7 +166,7 @@ static void judge_rereads(const struct reread *x, const struct check_report *rep
 
 static int run_rereads(struct reread *x)
 {
-	const struct station *s = x->m.ends[x->reader].station;
+	const struct bench_device *s = x->m.ends[x->reader].device;
 	struct check_report reports[REPORTS];
 	int r = meeting_reset(&x->m);
 
@@ -209,7 +210,7 @@ int pattern_reread(const struct pattern_pair *p, unsigned from)
 static int use_mapping(const struct pattern_pair *p, unsigned from, const struct area *owned,
 		       const struct area *seen, enum pattern pattern, u64 round, const char *says)
 {
-	const struct station *s = p->ends[from], *owner = p->ends[!from];
+	const struct bench_device *s = p->ends[from], *owner = p->ends[!from];
 	u64 tag = pattern_tag_of(s, owner, round), back = pattern_tag_of(s, owner, round + 1);
 	uint64_t bytes = owned->memory.size / WORD * WORD;
 	struct check_report report = {0};
@@ -233,19 +234,19 @@ static int use_mapping(const struct pattern_pair *p, unsigned from, const struct
 static int map_and_use(const struct pattern_pair *p, unsigned from, enum export_kind kind,
 		       u64 round, const char *says)
 {
-	const struct station *s = p->ends[from], *owner = p->ends[!from];
+	const struct bench_device *s = p->ends[from], *owner = p->ends[!from];
 	uint64_t size = owner->window.memory.size / 4;
 	struct area owned = {0}, seen = {0};
-	int r = station_alloc(owner, station_memory_kind(kind),
-			      size < REMAP_BYTES ? size : REMAP_BYTES, &owned);
+	int r = bench_device_alloc(owner, bench_device_memory_kind(kind),
+				   size < REMAP_BYTES ? size : REMAP_BYTES, &owned);
 
 	if (r == 0)
-		r = station_reach_by(s, owner, &owned, kind, &seen);
+		r = bench_device_reach_by(s, owner, &owned, kind, &seen);
 	if (r == 0)
 		r = use_mapping(p, from, &owned, &seen, PATTERN_REMAP, round, says);
 	if (!verify_loses_sets(r)) {
-		station_free(s, &seen);
-		station_free(owner, &owned);
+		bench_device_free(s, &seen);
+		bench_device_free(owner, &owned);
 	}
 	return r;
 }
@@ -275,7 +276,7 @@ int pattern_remap(const struct pattern_pair *p, unsigned from)
 
 int pattern_last(const struct pattern_pair *p, unsigned from)
 {
-	const struct station *s = p->ends[from], *owner = p->ends[!from];
+	const struct bench_device *s = p->ends[from], *owner = p->ends[!from];
 	struct area seen = {0};
 	char says[48];
 	int r;
@@ -283,10 +284,10 @@ int pattern_last(const struct pattern_pair *p, unsigned from)
 	if (!owner->high.memory.size)
 		return err_set(ENOTSUP, "there is no memory besides what the test uses");
 	snprintf(says, sizeof(says), "%" PRIu64 " MiB", owner->high.memory.size / MIB);
-	r = station_reach(s, owner, &owner->high, &seen);
+	r = bench_device_reach(s, owner, &owner->high, &seen);
 	if (r == 0)
 		r = use_mapping(p, from, &owner->high, &seen, PATTERN_LAST, 0, says);
 	if (!verify_loses_sets(r))
-		station_free(s, &seen);
+		bench_device_free(s, &seen);
 	return r;
 }

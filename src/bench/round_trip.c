@@ -18,7 +18,7 @@
 #define TICKS_AT  4096
 
 struct turn {
-	const struct station *station;
+	const struct bench_device *device;
 	struct area theirs; /* the other's flag, as this one sees it */
 	struct ping_pong_report report;
 	uint64_t rounds;
@@ -27,26 +27,27 @@ struct turn {
 
 static int start(struct turn *t)
 {
-	const struct station *s = t->station;
+	const struct bench_device *s = t->device;
 
-	return station_launch(s, KERNEL_ping_pong,
-			      &(const struct ping_pong_args){
-				      .mine = s->flags.at,
-				      .theirs = t->theirs.at,
-				      .rounds = t->rounds,
-				      .first = t->first,
-				      .abort = s->abort.at,
-				      .limit_ns = 1000 * device_kernel_limit_us(station_info(s),
-										s->limit_us),
-				      .ticks = t->first ? s->scratch.at + TICKS_AT : 0,
-				      .report = s->scratch.at + REPORT_AT,
-			      },
-			      sizeof(struct ping_pong_args), 1);
+	return bench_device_launch(s, KERNEL_ping_pong,
+				   &(const struct ping_pong_args){
+					   .mine = s->flags.at,
+					   .theirs = t->theirs.at,
+					   .rounds = t->rounds,
+					   .first = t->first,
+					   .abort = s->abort.at,
+					   .limit_ns = 1000 *
+						       device_kernel_limit_us(bench_device_info(s),
+									      s->limit_us),
+					   .ticks = t->first ? s->scratch.at + TICKS_AT : 0,
+					   .report = s->scratch.at + REPORT_AT,
+				   },
+				   sizeof(struct ping_pong_args), 1);
 }
 
 static int prepare(struct turn *t)
 {
-	const struct station *s = t->station;
+	const struct bench_device *s = t->device;
 	const struct ping_pong_report empty = {0};
 	int r = s->set->ops->write(s->set, &s->flags.memory, 0, &(u32){0}, sizeof(u32));
 
@@ -58,7 +59,7 @@ static int prepare(struct turn *t)
 /* The kernel gives up at the same limit as the wait, which therefore gets twice as long. */
 static int finish(struct turn *t)
 {
-	const struct station *s = t->station;
+	const struct bench_device *s = t->device;
 	int r = s->set->ops->wait(s->set, s->stream, 2 * s->limit_us);
 
 	return r < 0 ? r
@@ -91,8 +92,8 @@ static int take_times(const struct turn *t, struct round_trip *ret)
 	ticks = malloc(n * sizeof(*ticks));
 	if (!ticks)
 		return err_set(ENOMEM, "no memory for %" PRIu64 " round trips", n);
-	r = t->station->set->ops->read(t->station->set, &t->station->scratch.memory,
-				       TICKS_AT + warm * sizeof(*ticks), ticks, n * sizeof(*ticks));
+	r = t->device->set->ops->read(t->device->set, &t->device->scratch.memory,
+				      TICKS_AT + warm * sizeof(*ticks), ticks, n * sizeof(*ticks));
 	if (r == 0)
 		r = add_ticks(&samples, ticks, n, (double)p->ns / (double)p->ticks);
 	if (r == 0)
@@ -133,26 +134,26 @@ static int exchange(struct turn *a, struct turn *b, struct pair_result *ret)
 	return 0;
 }
 
-static uint64_t rounds_for(const struct station *s)
+static uint64_t rounds_for(const struct bench_device *s)
 {
-	return station_info(s)->threads > 1 ? ROUNDS_GPU : ROUNDS_HOST;
+	return bench_device_info(s)->threads > 1 ? ROUNDS_GPU : ROUNDS_HOST;
 }
 
-void verify_round_trip(const struct station *initiator, const struct station *owner,
+void verify_round_trip(const struct bench_device *initiator, const struct bench_device *owner,
 		       struct pair_result *ret)
 {
-	struct turn a = {.station = initiator, .rounds = rounds_for(initiator), .first = true};
-	struct turn b = {.station = owner, .rounds = a.rounds};
-	int r = station_reach(initiator, owner, &owner->flags, &a.theirs);
+	struct turn a = {.device = initiator, .rounds = rounds_for(initiator), .first = true};
+	struct turn b = {.device = owner, .rounds = a.rounds};
+	int r = bench_device_reach(initiator, owner, &owner->flags, &a.theirs);
 
 	if (r == 0)
-		r = station_reach(owner, initiator, &initiator->flags, &b.theirs);
+		r = bench_device_reach(owner, initiator, &initiator->flags, &b.theirs);
 	if (r == 0)
 		r = exchange(&a, &b, ret);
 	if (r < 0)
 		ret->kind = verify_error(ret, r);
 	if (ret->sets_lost)
 		return;
-	station_free(initiator, &a.theirs);
-	station_free(owner, &b.theirs);
+	bench_device_free(initiator, &a.theirs);
+	bench_device_free(owner, &b.theirs);
 }

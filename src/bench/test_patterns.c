@@ -36,7 +36,7 @@ static int export_flags(struct test_job *j)
 	if (!j->flags)
 		return err_set(ENOMEM, "no memory for %zu exports", n);
 	for (size_t i = 0; i < n; i++) {
-		const struct station *s = &j->slots[i].station;
+		const struct bench_device *s = &j->slots[i].device;
 		struct memory_export e = {.fd = -1};
 
 		j->flags[i].fd = -1;
@@ -73,7 +73,7 @@ static void run_patterns(struct test_job *j, struct test_step step)
 	struct test_step back = {TEST_PATTERNS, step.target, step.initiator, NULL, 0};
 	struct pair_result *there = test_pair(j->result, a, b), *here = test_pair(j->result, b, a);
 	const struct pattern_pair p = {
-		.ends = {&j->slots[a].station, &j->slots[b].station},
+		.ends = {&j->slots[a].device, &j->slots[b].device},
 		.results = {there, here},
 		.third = third_of(j, a, b),
 		.third_at = THIRD_AT + a * PATTERN_THIRD_BYTES,

@@ -96,8 +96,8 @@ static int open_slot(struct test_job *j, size_t i)
 		return r;
 	r = check_identity(q, i, &s->set->info[0]);
 	if (r == 0)
-		r = station_open(s->set, 0, q->memory_bytes,
-				 q->limit_us ? q->limit_us : TEST_LIMIT_US, &s->station);
+		r = bench_device_open(s->set, 0, q->memory_bytes,
+				      q->limit_us ? q->limit_us : TEST_LIMIT_US, &s->device);
 	if (r < 0) {
 		device_close(s->set);
 		s->set = NULL;
@@ -127,7 +127,7 @@ static int close_slot(struct slot *s, bool lost)
 	if (lost && is_worker(s->set))
 		r = worker_kill(s->set, KILL_LIMIT_US);
 	else if (!lost)
-		station_close(&s->station);
+		bench_device_close(&s->device);
 	device_close(s->set);
 	*s = (struct slot){.request = s->request};
 	return r;
@@ -169,7 +169,8 @@ bool test_can_run(struct test_job *j, size_t a, size_t b, struct pair_result *re
 	return false;
 }
 
-typedef void check_fn(const struct station *, const struct station *, struct pair_result *);
+typedef void check_fn(const struct bench_device *, const struct bench_device *,
+		      struct pair_result *);
 
 static void run_step(struct test_job *j, struct test_step step, check_fn *check,
 		     struct pair_result *result)
@@ -183,7 +184,7 @@ static void run_step(struct test_job *j, struct test_step step, check_fn *check,
 		bench_sentence(result->sentence);
 		return;
 	}
-	check(&j->slots[a].station, &j->slots[b].station, result);
+	check(&j->slots[a].device, &j->slots[b].device, result);
 	if (result->sets_lost)
 		test_restart_both(j, a, b);
 	test_end(j, &step, result);
@@ -322,8 +323,8 @@ static struct rate_yardstick yardstick_of(const struct test_job *j, size_t a, si
 {
 	const struct paths *paths = j->request->paths;
 	double expected = paths ? paths_pair(paths, (unsigned)a, (unsigned)b)->expected_gbps : 0;
-	uint64_t here = j->slots[a].station.local.memory.size;
-	uint64_t there = j->slots[b].station.window.memory.size;
+	uint64_t here = j->slots[a].device.local.memory.size;
+	uint64_t there = j->slots[b].device.window.memory.size;
 
 	if (is_unlimited(&j->request->devices, a, b))
 		return own_yardstick(j->result);
@@ -349,7 +350,7 @@ static void judge_rate(struct test_job *j, size_t a, size_t b, double median)
 	if (!rate_is_slow(p->copy_gbps, y) || test_stopped(j))
 		return;
 	for (int i = 0; i < 2 && p->state == PAIR_RIGHT && rate_is_slow(p->copy_gbps, y); i++)
-		verify_rate(&j->slots[a].station, &j->slots[b].station, p);
+		verify_rate(&j->slots[a].device, &j->slots[b].device, p);
 	if (p->sets_lost)
 		test_restart_both(j, a, b);
 	if (p->state != PAIR_RIGHT || !rate_is_slow(p->copy_gbps, y))
@@ -413,7 +414,7 @@ static bool is_pointless(const struct test_job *j, char sentence[static BENCH_SE
 
 static void run_arm(struct test_job *j, enum arm arm)
 {
-	const struct station *stations[DEVICE_MAX];
+	const struct bench_device *devices[DEVICE_MAX];
 	struct arm_result *a = &j->result->arms[arm];
 	struct test_step step = {.phase = TEST_ALL_REDUCE, .initiator = -1, .target = -1};
 	size_t n = 0;
@@ -422,14 +423,14 @@ static void run_arm(struct test_job *j, enum arm arm)
 		return;
 	for (size_t i = 0; i < j->result->n; i++)
 		if (j->slots[i].open)
-			stations[n++] = &j->slots[i].station;
+			devices[n++] = &j->slots[i].device;
 	if (n < 2 || test_stopped(j) || (arm == ARM_P2P && is_pointless(j, a->sentence)))
 		return;
 	if (test_begin(j, &step) < 0) {
 		bench_sentence(a->sentence);
 		return;
 	}
-	all_reduce_check(stations, n, arm, arm == ARM_P2P ? j->request->long_s / 2 : 0, a);
+	all_reduce_check(devices, n, arm, arm == ARM_P2P ? j->request->long_s / 2 : 0, a);
 	for (size_t i = 0; a->sets_lost && i < j->result->n; i++)
 		if (j->slots[i].open)
 			restart(j, i);

@@ -11,7 +11,7 @@
 struct slot {
 	struct device_request *request; /* for this one device */
 	struct device_set *set;
-	struct station station;
+	struct bench_device device;
 	bool open;
 };
 

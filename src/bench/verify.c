@@ -41,7 +41,7 @@ static const struct transfer_case {
 
 /* A run over one pair. */
 struct run {
-	const struct station *initiator, *owner;
+	const struct bench_device *initiator, *owner;
 	u64 round;
 	struct area window, high; /* the owner's, as the initiator sees them */
 	struct pair_result *result;
@@ -68,8 +68,8 @@ static bool is_copy(enum way w)
 
 static u64 tag_of(const struct run *v, bool poison)
 {
-	return pattern_tag_make((u64)station_info(v->owner)->number,
-				(u64)station_info(v->initiator)->number, v->round, poison);
+	return pattern_tag_make((u64)bench_device_info(v->owner)->number,
+				(u64)bench_device_info(v->initiator)->number, v->round, poison);
 }
 
 /* False: it does not fit. The initiator's own memory holds lo to hi at its start. */
@@ -103,11 +103,11 @@ static bool resolve(struct run *v, const struct transfer_case *c, enum way way,
 
 /* ---- one transfer ---- */
 
-/* The two ends: where the bytes come from and where they go, as their stations see them. */
+/* The two ends: where the bytes come from and where they go, as their devices see them. */
 struct end {
-	const struct station *station;
+	const struct bench_device *device;
 	const struct memory *memory; /* as the initiator names it */
-	u64 at;                      /* of `lo`, as the station's own kernels see it */
+	u64 at;                      /* of `lo`, as the device's own kernels see it */
 	u64 offset;                  /* of `lo` in `memory` */
 	u64 seen;                    /* of `lo`, as the initiator's kernels see it */
 };
@@ -128,16 +128,16 @@ static void ends(const struct run *v, const struct transfer *t, struct end *orig
 
 static int fill(const struct end *e, const struct transfer *t, u64 tag)
 {
-	int r = STATION_RUN(e->station, fill, .target = e->at, .words = (t->hi - t->lo) / WORD,
-			    .first = t->lo / WORD, .tag = tag);
+	int r = BENCH_DEVICE_RUN(e->device, fill, .target = e->at, .words = (t->hi - t->lo) / WORD,
+				 .first = t->lo / WORD, .tag = tag);
 
-	return r < 0 ? r : station_wait(e->station);
+	return r < 0 ? r : bench_device_wait(e->device);
 }
 
 static int move(const struct run *v, const struct transfer *t, const struct end *origin,
 		const struct end *target)
 {
-	const struct station *s = v->initiator;
+	const struct bench_device *s = v->initiator;
 	uint64_t into = t->at - t->lo;
 	int r;
 
@@ -145,12 +145,12 @@ static int move(const struct run *v, const struct transfer *t, const struct end 
 		r = s->set->ops->copy(s->set, s->stream, target->memory, target->offset + into,
 				      origin->memory, origin->offset + into, t->bytes);
 	else
-		r = STATION_RUN(s, copy, .target = target->seen + into,
-				.origin = origin->seen + into, .bytes = t->bytes);
-	return r < 0 ? r : station_wait(s);
+		r = BENCH_DEVICE_RUN(s, copy, .target = target->seen + into,
+				     .origin = origin->seen + into, .bytes = t->bytes);
+	return r < 0 ? r : bench_device_wait(s);
 }
 
-static int clear_reports(const struct station *s)
+static int clear_reports(const struct bench_device *s)
 {
 	struct check_report empty[PART_N] = {0};
 
@@ -162,7 +162,7 @@ static int clear_reports(const struct station *s)
 /* The owner of the target looks: the range for the data, what is around it for the poison. */
 static int look(const struct end *target, const struct transfer *t, struct range_check *ret)
 {
-	const struct station *s = target->station;
+	const struct bench_device *s = target->device;
 	const struct {
 		uint64_t from, to;
 		u64 tag;
@@ -177,13 +177,15 @@ static int look(const struct end *target, const struct transfer *t, struct range
 	for (size_t i = 0; r == 0 && i < PART_N; i++) {
 		ret->words[i] = (parts[i].to - parts[i].from) / WORD;
 		if (ret->words[i])
-			r = STATION_RUN(s, check, .origin = target->at + (parts[i].from - t->lo),
-					.words = ret->words[i], .first = parts[i].from / WORD,
-					.tag = parts[i].tag,
-					.report = s->scratch.at + i * sizeof(struct check_report));
+			r = BENCH_DEVICE_RUN(s, check,
+					     .origin = target->at + (parts[i].from - t->lo),
+					     .words = ret->words[i], .first = parts[i].from / WORD,
+					     .tag = parts[i].tag,
+					     .report = s->scratch.at +
+						       i * sizeof(struct check_report));
 	}
 	if (r == 0)
-		r = station_wait(s);
+		r = bench_device_wait(s);
 	if (r == 0)
 		r = s->set->ops->read(s->set, &s->scratch.memory, 0, ret->reports,
 				      sizeof(ret->reports));
@@ -327,25 +329,25 @@ static void say_way(struct pair_result *p, enum way way)
 
 static int reach(struct run *v)
 {
-	int r = station_reach(v->initiator, v->owner, &v->owner->window, &v->window);
+	int r = bench_device_reach(v->initiator, v->owner, &v->owner->window, &v->window);
 
 	if (r == 0 && v->owner->high.memory.size)
-		r = station_reach(v->initiator, v->owner, &v->owner->high, &v->high);
+		r = bench_device_reach(v->initiator, v->owner, &v->owner->high, &v->high);
 	return r;
 }
 
 static void let_go(struct run *v)
 {
 	if (!v->result->sets_lost) {
-		station_free(v->initiator, &v->high);
-		station_free(v->initiator, &v->window);
+		bench_device_free(v->initiator, &v->high);
+		bench_device_free(v->initiator, &v->window);
 	}
 }
 
 /* The fastest of three writes by copy engine, of what fits at both ends. */
 static int measure(struct run *v)
 {
-	const struct station *s = v->initiator;
+	const struct bench_device *s = v->initiator;
 	uint64_t there = v->owner->window.memory.size, here = s->local.memory.size;
 	uint64_t bytes = there < here ? there : here;
 	double us = 0;
@@ -359,7 +361,7 @@ static int measure(struct run *v)
 		if (r == 0)
 			r = s->set->ops->event_record(s->set, s->stream, s->to);
 		if (r == 0)
-			r = station_wait(s);
+			r = bench_device_wait(s);
 		if (r == 0)
 			r = s->set->ops->event_elapsed(s->set, s->from, s->to, &us);
 		if (r < 0)
@@ -398,7 +400,7 @@ bool verify_loses_sets(int error)
 	return false;
 }
 
-void verify_pair(const struct station *initiator, const struct station *owner,
+void verify_pair(const struct bench_device *initiator, const struct bench_device *owner,
 		 struct pair_result *ret)
 {
 	struct run v = {.initiator = initiator, .owner = owner, .result = ret};
@@ -420,7 +422,7 @@ void verify_pair(const struct station *initiator, const struct station *owner,
 	let_go(&v);
 }
 
-void verify_rate(const struct station *initiator, const struct station *owner,
+void verify_rate(const struct bench_device *initiator, const struct bench_device *owner,
 		 struct pair_result *ret)
 {
 	struct run v = {.initiator = initiator, .owner = owner, .result = ret};

@@ -3,7 +3,7 @@
  * of the target checks, with a kernel of its own; never the one who moved the data. */
 #pragma once
 
-#include "bench/station.h"
+#include "bench/bench_device.h"
 
 /* How the initiator moves data. */
 enum way { WAY_WRITE_COPY, WAY_WRITE_KERNEL, WAY_READ_COPY, WAY_READ_KERNEL, WAY_N };
@@ -118,15 +118,15 @@ struct pair_result {
 
 /*
  * Writes and reads between the initiator and the owner, which are in sets of their own or in one. The
- * same station twice checks the device's own memory.
+ * same device twice checks the device's own memory.
  */
-void verify_pair(const struct station *initiator, const struct station *owner,
+void verify_pair(const struct bench_device *initiator, const struct bench_device *owner,
 		 struct pair_result *ret);
 /* Rounds of a flag between two running kernels; changes state, kind and sentence when it stalls. */
-void verify_round_trip(const struct station *initiator, const struct station *owner,
+void verify_round_trip(const struct bench_device *initiator, const struct bench_device *owner,
 		       struct pair_result *ret);
 /* Copies once more, timed; a faster one than before replaces copy_gbps. */
-void verify_rate(const struct station *initiator, const struct station *owner,
+void verify_rate(const struct bench_device *initiator, const struct bench_device *owner,
 		 struct pair_result *ret);
 /* For files beside this one: state, sets_lost and sentence from a negative errno; returns the kind. */
 enum wrong_kind verify_error(struct pair_result *p, int error);

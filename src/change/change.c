@@ -48,7 +48,7 @@ static void merge(struct change_set *set, struct change *into, const struct chan
 {
 	into->rule = join_rules(set->arena, into->rule, c->rule);
 	into->lifetime |= c->lifetime;
-	into->apart &= c->apart;
+	into->opt_in &= c->opt_in;
 	if (!c->cost)
 		into->cost = NULL;
 }

@@ -38,7 +38,7 @@ struct change {
 	const char *rule;   /* id of the rule that proposes it; several, ", " between */
 	const char *reason; /* what it is for: one sentence, no full stop */
 	const char *cost;   /* what is given up; the same; NULL: nothing */
-	bool apart;         /* only possibly a help: made only if its rule is asked for by name */
+	bool opt_in;        /* only possibly a help: made only if its rule is asked for by name */
 };
 
 /* In an arena; add with change_add. */

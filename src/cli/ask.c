@@ -33,6 +33,6 @@ int ask(const char *fmt, ...)
 	printf(" [y/N] ");
 	fflush(stdout);
 	if (fgets(answer, sizeof(answer), stdin) && is_yes(answer))
-		return EXIT_WELL;
+		return EXIT_OK;
 	return fail(EXIT_REFUSED, "nothing was changed");
 }

@@ -69,7 +69,7 @@ static void print_lines(const struct screen *s, const struct nccl_arm *arm, cons
 {
 	progress_end(s->progress);
 	if (!s->o->common.json && (!arm->off || s->o->format))
-		print_text(b, EXIT_WELL);
+		print_text(b, EXIT_OK);
 }
 
 static void show_head(void *context, const struct nccl_arm *arm)
@@ -105,7 +105,7 @@ static void print_verdict(const struct nccl_session *s, const struct common_opti
 	report_nccl_verdict(d, &s->arms[0], o->verbose);
 	if (s->arms[1].result.row_n)
 		report_nccl_p2p(d, &s->arms[0].result, &s->arms[1]);
-	print_document(d, o, EXIT_WELL);
+	print_document(d, o, EXIT_OK);
 	document_free(d);
 }
 
@@ -138,7 +138,7 @@ static int fail_rank(const struct nccl_session *s, int err)
 static int run_session(struct nccl_session *s, const struct screen *screen)
 {
 	const struct bench_nccl_options *o = screen->o;
-	int r, code = EXIT_WELL;
+	int r, code = EXIT_OK;
 
 	if (!s->devices.request.n)
 		return devices_none(&s->devices);

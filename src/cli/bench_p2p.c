@@ -72,7 +72,7 @@ static enum exit_code judge(const struct p2p_session *s)
 		return EXIT_FINDING;
 	if (s->result.stopped)
 		return EXIT_REFUSED;
-	return n.measured ? EXIT_WELL : EXIT_NOT_JUDGED;
+	return n.measured ? EXIT_OK : EXIT_NOT_JUDGED;
 }
 
 /* A peer's layout has no place for it. */

@@ -87,10 +87,10 @@ static int explain(const struct check_options *o)
 	if (!rule)
 		return no_rule("--explain", o->explain);
 	if (o->common.json)
-		return print_json(report_rules_json(rule), EXIT_WELL);
+		return print_json(report_rules_json(rule), EXIT_OK);
 	d = document_new();
 	report_rule(d, rule);
-	r = print_document(d, &o->common, EXIT_WELL);
+	r = print_document(d, &o->common, EXIT_OK);
 	document_free(d);
 	return r;
 }
@@ -101,7 +101,7 @@ static int list_text(const struct check_options *o)
 	int r;
 
 	report_rule_list(d);
-	r = print_document(d, &o->common, EXIT_WELL);
+	r = print_document(d, &o->common, EXIT_OK);
 	document_free(d);
 	return r;
 }
@@ -111,8 +111,7 @@ static int list(const struct check_options *o)
 	AUTO_STRBUF struct strbuf b = {0};
 
 	if (strcmp(list_formats[o->list - 1], "text") == 0)
-		return o->common.json ? print_json(report_rules_json(NULL), EXIT_WELL)
-				      : list_text(o);
+		return o->common.json ? print_json(report_rules_json(NULL), EXIT_OK) : list_text(o);
 	if (o->common.json)
 		return fail(EXIT_REFUSED, "--list=%s prints no JSON; --list --json does",
 			    list_formats[o->list - 1]);
@@ -120,7 +119,7 @@ static int list(const struct check_options *o)
 		report_rules_markdown(&b);
 	else
 		report_rules_scdoc(&b);
-	return print_text(&b, EXIT_WELL);
+	return print_text(&b, EXIT_OK);
 }
 
 /* ---- judging ---- */
@@ -187,7 +186,7 @@ static enum exit_code judge(const struct diagnosis *d, const struct check_option
 
 	if (fails(d, threshold) || (unexplained && threshold <= SEVERITY_ERROR))
 		return EXIT_FINDING;
-	return machine_was_judged(d) && pairs_were_decided(d) ? EXIT_WELL : EXIT_NOT_JUDGED;
+	return machine_was_judged(d) && pairs_were_decided(d) ? EXIT_OK : EXIT_NOT_JUDGED;
 }
 
 /* What the exit status and the last line depend on besides the findings. */
@@ -205,7 +204,7 @@ static enum exit_code weigh(const struct diagnosis *d, const struct check_option
 
 	if (!l->required)
 		return code;
-	return o->fail_on && l->requirements.code == EXIT_WELL && code == EXIT_FINDING
+	return o->fail_on && l->requirements.code == EXIT_OK && code == EXIT_FINDING
 		       ? code
 		       : l->requirements.code;
 }

@@ -84,7 +84,7 @@ static int print_help(const struct command *c, const struct common_options *comm
 		command_help_text(d, c);
 	else
 		program_help_text(d);
-	r = print_document(d, common, EXIT_WELL);
+	r = print_document(d, common, EXIT_OK);
 	document_free(d);
 	return r;
 }
@@ -152,7 +152,7 @@ static int print_group_help(const char *group, const struct common_options *comm
 	int r;
 
 	group_help_text(d, group);
-	r = print_document(d, common, EXIT_WELL);
+	r = print_document(d, common, EXIT_OK);
 	document_free(d);
 	return r;
 }
@@ -195,7 +195,7 @@ static int print_version(void)
 	int r;
 
 	document_paragraph(d, STYLE_PLAIN, 0, "onehop %s", ONEHOP_VERSION);
-	r = print_document(d, &plain, EXIT_WELL);
+	r = print_document(d, &plain, EXIT_OK);
 	document_free(d);
 	return r;
 }

@@ -11,7 +11,7 @@ struct strbuf;
 
 /* The same for every command. */
 enum exit_code {
-	EXIT_WELL = 0,
+	EXIT_OK = 0,
 	EXIT_FINDING = 1,     /* a finding of severity warning or above; --fail-on adjusts */
 	EXIT_REFUSED = 2,     /* wrong usage, or refused */
 	EXIT_NOT_JUDGED = 3,  /* could not be decided, bad input, or no memory is left */

@@ -54,7 +54,7 @@ static enum exit_code code_of(const struct comparison *c)
 	if (!c->kind_n && !c->failed_after)
 		return EXIT_NOT_JUDGED;
 	return c->counts[TREND_WORSE] || c->slow_after.slow || c->failed_after ? EXIT_FINDING
-									       : EXIT_WELL;
+									       : EXIT_OK;
 }
 
 static int print_comparison(const struct comparison *c, const struct compare_options *o)

@@ -314,7 +314,7 @@ static int run_completion(const void *options, const char *const *args)
 	else
 		return fail(EXIT_REFUSED, "completions are for bash and zsh, not for '%s'",
 			    args[0]);
-	return print_text(&b, EXIT_WELL);
+	return print_text(&b, EXIT_OK);
 }
 
 const struct command command_completion = {

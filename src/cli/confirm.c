@@ -8,7 +8,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "cli/fixing.h"
+#include "cli/fix_context.h"
 #include "fix/make_plan.h"
 #include "machine/machine.h"
 
@@ -25,9 +25,9 @@
 /* ---- the boot loader ---- */
 
 /* Before anything is waited for: a boot that hangs is to be the last of the trial's. */
-static void end_one_shot(struct fixing *s, unsigned number)
+static void end_one_shot(struct fix_context *s, unsigned number)
 {
-	struct fix_run run = fixing_run(s);
+	struct fix_run run = fix_context_run(s);
 
 	if (fix_end_one_shot(&run, number) < 0)
 		fail(EXIT_NOT_CHANGED, "%s", err_msg());
@@ -36,7 +36,7 @@ static void end_one_shot(struct fixing *s, unsigned number)
 /* ---- health ---- */
 
 /* "running", or "degraded": which units failed is looked at then. */
-static bool is_up(struct fixing *s, struct strbuf *out)
+static bool is_up(struct fix_context *s, struct strbuf *out)
 {
 	static const char *const argv[] = {"systemctl", "is-system-running", "--wait", NULL};
 	AUTO_STRBUF struct strbuf said = {0};
@@ -50,7 +50,7 @@ static bool is_up(struct fixing *s, struct strbuf *out)
 	return false;
 }
 
-static bool is_healthy(struct fixing *s, const struct journal_entry *e, struct strbuf *out)
+static bool is_healthy(struct fix_context *s, const struct journal_entry *e, struct strbuf *out)
 {
 	const struct timespec pause = {.tv_sec = SETTLE_S};
 
@@ -132,7 +132,7 @@ static void add_changes(const struct journal_entry *e, struct change_set *out)
 	}
 }
 
-static int make_plan(struct fixing *s, const struct journal_entry *e, struct confirmation *c)
+static int make_plan(struct fix_context *s, const struct journal_entry *e, struct confirmation *c)
 {
 	struct plan_request request = {.confirms = true, .lifetime = CHANGE_KEPT};
 
@@ -153,38 +153,39 @@ static int make_plan(struct fixing *s, const struct journal_entry *e, struct con
 /* ---- doing it ---- */
 
 /* A person may have decided while the unit waited: that is no failure of the unit. */
-static bool was_decided(struct fixing *s, unsigned number)
+static bool was_decided(struct fix_context *s, unsigned number)
 {
 	size_t at;
 
-	if (fixing_read_journal(s) < 0 ||
+	if (fix_context_read_journal(s) < 0 ||
 	    fix_check_confirm(s->journal, s->journal_n, number, &at) != -ENOENT)
 		return false;
 	printf("%s\n", err_msg());
 	return true;
 }
 
-static int carry_out(struct fixing *s, unsigned number, bool when_healthy, struct confirmation *c)
+static int carry_out(struct fix_context *s, unsigned number, bool when_healthy,
+		     struct confirmation *c)
 {
-	struct fix_run run = fixing_run(s);
+	struct fix_run run = fix_context_run(s);
 	struct fix_outcome o = {.confirmed = true, .root = s->root};
 	struct plan_report r = {.plan = c->plan, .machine = c->machine, .root = s->root};
 	enum exit_code code;
 	int printed;
 
-	fixing_hold_signals();
+	fix_context_hold_signals();
 	o.error = fix_confirm(&run, number, c->plan, &o.result);
 	if (o.error < 0)
 		o.sentence = arena_strdup(s->arena, err_msg());
 	else
 		o.number = number;
 	if (o.error < 0 && when_healthy && was_decided(s, number))
-		return EXIT_WELL;
-	o.was_signalled = fixing_was_signalled();
-	o.told = s->told;
-	o.told_n = s->told_n;
-	fixing_read_journal(s);
-	o.entry = fixing_entry(s, number);
+		return EXIT_OK;
+	o.was_signalled = fix_context_was_signalled();
+	o.events = s->events;
+	o.event_n = s->event_n;
+	fix_context_read_journal(s);
+	o.entry = fix_context_entry(s, number);
 	if (!s->common->json)
 		return finish_outcome(s, &o);
 	r.journal = s->journal;
@@ -194,7 +195,7 @@ static int carry_out(struct fixing *s, unsigned number, bool when_healthy, struc
 	return code ? (int)code : printed;
 }
 
-static int confirm(struct fixing *s, const struct journal_entry *e, bool when_healthy)
+static int confirm(struct fix_context *s, const struct journal_entry *e, bool when_healthy)
 {
 	CLEANUP(confirmation_done) struct confirmation c = {0};
 	AUTO_STRBUF struct strbuf why = {0};
@@ -207,8 +208,8 @@ static int confirm(struct fixing *s, const struct journal_entry *e, bool when_he
 		healthy = is_healthy(s, e, &why);
 	}
 	if (when_healthy && was_decided(s, number))
-		return EXIT_WELL;
-	e = fixing_entry(s, number);
+		return EXIT_OK;
+	e = fix_context_entry(s, number);
 	if (!e)
 		return fail(EXIT_REFUSED, "%s", s->journal_unread);
 	if (!healthy)
@@ -217,14 +218,14 @@ static int confirm(struct fixing *s, const struct journal_entry *e, bool when_he
 	return r ? r : carry_out(s, number, when_healthy, &c);
 }
 
-static int confirm_or_say(struct fixing *s, bool when_healthy)
+static int confirm_or_say(struct fix_context *s, bool when_healthy)
 {
 	size_t at;
 	int r;
 
-	if (!fixing_may_write(s))
+	if (!fix_context_may_write(s))
 		return fail(EXIT_REFUSED, "fix --confirm needs root; nothing was changed");
-	if (fixing_read_journal(s) < 0)
+	if (fix_context_read_journal(s) < 0)
 		return fail(EXIT_REFUSED, "%s", s->journal_unread);
 	r = fix_check_confirm(s->journal, s->journal_n, 0, &at);
 	if (r == 0)
@@ -233,17 +234,17 @@ static int confirm_or_say(struct fixing *s, bool when_healthy)
 	if (!when_healthy)
 		return fail(EXIT_REFUSED, "%s", err_msg());
 	printf("%s\n", err_msg());
-	return EXIT_WELL;
+	return EXIT_OK;
 }
 
 int confirm_trial(const struct common_options *common, bool when_healthy)
 {
-	struct fixing s;
-	int r = fixing_open(common, NULL, &s);
+	struct fix_context s;
+	int r = fix_context_open(common, NULL, &s);
 
 	if (r)
 		return r;
 	r = confirm_or_say(&s, when_healthy);
-	fixing_close(&s);
+	fix_context_close(&s);
 	return r;
 }

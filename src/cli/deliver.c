@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/source.h"
 #include "base/strbuf.h"
-#include "cli/fixing.h"
+#include "cli/fix_context.h"
 #include "cli/progress.h"
 #include "report/report_unlock.h"
 #include "report/report_unlock_delivery.h"
@@ -24,13 +24,13 @@
 
 #define LOG_EVERY_S 30 /* a line in a log, where there is no terminal */
 
-struct delivering {
+struct delivery_session {
 	const struct deliver_options *o;
-	struct fixing *s;
+	struct fix_context *s;
 	char *sources; /* absolute; where they are or will be */
 	struct source *source;
 	struct machine *machine;
-	const struct machine_need *need;
+	const struct unlock_requirements *requirements;
 	struct delivery *delivery;
 	bool again; /* an earlier edit was undone, and everything is looked at once more */
 	char *core; /* once it is built */
@@ -40,7 +40,7 @@ struct delivering {
 	double shown_s; /* of the part that is built, when it was told of last */
 };
 
-static void delivering_done(struct delivering *d)
+static void delivery_session_done(struct delivery_session *d)
 {
 	plan_free(d->plan);
 	free(d->core);
@@ -51,22 +51,22 @@ static void delivering_done(struct delivering *d)
 
 /* ---- what is needed ---- */
 
-static bool nothing_is_missing(enum need n)
+static bool nothing_is_missing(enum unlock_action n)
 {
-	return n == NEED_NOTHING || n == NEED_IN_FORCE;
+	return n == ACTION_NOTHING || n == ACTION_IN_FORCE;
 }
 
-int show_need(const struct machine *m, const struct machine_need *n,
-	      const struct common_options *common, bool by_hand)
+int show_requirements(const struct machine *m, const struct unlock_requirements *n,
+		      const struct common_options *common, bool by_hand)
 {
-	const bool well = nothing_is_missing(n->need) && !n->obstacle;
-	enum exit_code code = !n->judged ? EXIT_NOT_JUDGED : well ? EXIT_WELL : EXIT_FINDING;
+	const bool well = nothing_is_missing(n->action) && !n->obstacle;
+	enum exit_code code = !n->judged ? EXIT_NOT_JUDGED : well ? EXIT_OK : EXIT_FINDING;
 	struct document *d;
 
 	if (common->json)
-		return print_json(report_unlock_need_json(m, n), code);
+		return print_json(report_unlock_requirements_json(m, n), code);
 	d = document_new();
-	report_unlock_need(d, m, n, by_hand);
+	report_unlock_requirements(d, m, n, by_hand);
 	code = (enum exit_code)print_document(d, common, code);
 	document_free(d);
 	return (int)code;
@@ -74,42 +74,42 @@ int show_need(const struct machine *m, const struct machine_need *n,
 
 /* ---- looking ---- */
 
-static int read_machine(struct delivering *d)
+static int read_machine(struct delivery_session *d)
 {
 	if (d->o->sources && !d->sources && !(d->sources = realpath(d->o->sources, NULL)))
 		return fail(EXIT_NOT_JUDGED, "--sources %s: %s", d->o->sources, strerror(errno));
-	if (load_observed(d->o->common, d->o->observed, NEED_PARTS, &d->machine) < 0 ||
+	if (load_observed(d->o->common, d->o->observed, UNLOCK_PARTS, &d->machine) < 0 ||
 	    source_open_root("/", NULL, NULL, &d->source) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	d->need = machine_need(d->machine);
+	d->requirements = unlock_requirements(d->machine);
 	return 0;
 }
 
 /* The first card that decided. */
-static const struct card_need *deciding_card(const struct machine_need *n)
+static const struct card_requirement *deciding_card(const struct unlock_requirements *n)
 {
 	size_t i = 0;
 
-	while (n->cards[i].need != n->need)
+	while (n->cards[i].action != n->action)
 		i++;
 	return &n->cards[i];
 }
 
 /* What is wanted without sources, where that is not just options. 0, or a code after a message. */
-static int check_options_alone(const struct delivering *d)
+static int check_options_alone(const struct delivery_session *d)
 {
-	const struct machine_need *n = d->need;
+	const struct unlock_requirements *n = d->requirements;
 
 	if (d->o->sources || d->o->download)
 		return 0;
 	if (n->n < 2)
 		return fail(EXIT_REFUSED, "%s: there is no pair to unlock; nothing was changed",
 			    n->n ? "there is one NVIDIA GPU here" : "no NVIDIA GPU was found");
-	if (n->need == NEED_REFUSED || n->need == NEED_UNKNOWN)
+	if (n->action == ACTION_REFUSED || n->action == ACTION_UNKNOWN)
 		return fail(EXIT_REFUSED,
 			    "GPU%zu: %s (onehop unlock says more); nothing was changed",
 			    deciding_card(n)->gpu->index, deciding_card(n)->why);
-	if (need_builds(n->need))
+	if (action_builds(n->action))
 		return fail(
 			EXIT_REFUSED,
 			"the driver has to be edited: --apply wants --download, or --sources DIR, "
@@ -126,7 +126,7 @@ static const char *repository_of(const struct deliver_options *o)
 	return o->mirror ? o->mirror : PUBLIC_REPOSITORY;
 }
 
-static struct delivery_request request_of(const struct delivering *d)
+static struct delivery_request request_of(const struct delivery_session *d)
 {
 	const bool named = d->o->sources || d->again; /* what was fetched is there by then */
 
@@ -137,14 +137,14 @@ static struct delivery_request request_of(const struct delivering *d)
 					 .image = d->o->image};
 }
 
-static int look(struct delivering *d)
+static int look(struct delivery_session *d)
 {
 	const struct delivery_request request = request_of(d);
 	int r = check_options_alone(d);
 
 	if (r)
 		return r;
-	r = delivery_look(&request, d->source, d->machine, d->need, &d->delivery);
+	r = delivery_look(&request, d->source, d->machine, d->requirements, &d->delivery);
 	if (r < 0)
 		return fail(r == -EINVAL ? EXIT_REFUSED : EXIT_NOT_JUDGED, "%s", err_msg());
 	if (!d->sources && d->delivery->sources)
@@ -165,7 +165,7 @@ static bool wants_core(const struct delivery *d)
 	return d->way == DELIVER_OWN_DKMS || (d->way == DELIVER_INTO_DKMS && d->core);
 }
 
-static int read_core(struct delivering *d)
+static int read_core(struct delivery_session *d)
 {
 	AUTO_CLOSE int fd = -1;
 	int r;
@@ -177,10 +177,10 @@ static int read_core(struct delivering *d)
 	return r < 0 ? err_sys(-r, "%s", d->delivery->core_built) : 0;
 }
 
-static struct delivery_plan_request plan_request_of(const struct delivering *d)
+static struct delivery_plan_request plan_request_of(const struct delivery_session *d)
 {
 	return (struct delivery_plan_request){.delivery = d->delivery,
-					      .need = d->need,
+					      .requirements = d->requirements,
 					      .machine = d->machine,
 					      .source = d->source,
 					      .host = &d->s->host,
@@ -189,7 +189,7 @@ static struct delivery_plan_request plan_request_of(const struct delivering *d)
 					      .image = d->o->image};
 }
 
-static int make_plan(struct delivering *d)
+static int make_plan(struct delivery_session *d)
 {
 	struct delivery_plan_request request;
 	int r = read_core(d);
@@ -205,7 +205,7 @@ static int make_plan(struct delivering *d)
 	return 0;
 }
 
-static bool has_steps(const struct delivering *d)
+static bool has_steps(const struct delivery_session *d)
 {
 	return d->plan && plan_doing_steps(d->plan) > 0;
 }
@@ -223,7 +223,7 @@ static void add_option(struct strbuf *b, const char *option, const char *value)
 }
 
 /* "onehop unlock --sources DIR --apply": what was said, once more. */
-static const char *apply_words(const struct delivering *d)
+static const char *apply_words(const struct delivery_session *d)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 	AUTO_FREE char *mirror = d->o->mirror ? download_hide(d->o->mirror, d->o->mirror) : NULL;
@@ -238,7 +238,7 @@ static const char *apply_words(const struct delivering *d)
 	return arena_strdup(d->machine->arena, strbuf_str(&b));
 }
 
-static struct plan_report plan_report_of(const struct delivering *d)
+static struct plan_report plan_report_of(const struct delivery_session *d)
 {
 	return (struct plan_report){
 		.plan = d->plan,
@@ -247,13 +247,13 @@ static struct plan_report plan_report_of(const struct delivering *d)
 		.journal_n = d->s->journal_n,
 		.journal_unread = d->s->journal_unread,
 		.apply_words = d->o->apply ? NULL : apply_words(d),
-		.is_root = fixing_may_write(d->s),
+		.is_root = fix_context_may_write(d->s),
 		.judged = true,
 		.verbose = d->o->common->verbose,
 	};
 }
 
-static struct delivery_report delivery_report_of(const struct delivering *d)
+static struct delivery_report delivery_report_of(const struct delivery_session *d)
 {
 	return (struct delivery_report){.delivery = d->delivery,
 					.machine = d->machine,
@@ -261,14 +261,14 @@ static struct delivery_report delivery_report_of(const struct delivering *d)
 					.work = has_steps(d) && !d->delivery->blocked};
 }
 
-static enum exit_code judge(const struct delivering *d)
+static enum exit_code judge(const struct delivery_session *d)
 {
 	if (d->delivery->blocked)
 		return d->o->apply ? EXIT_REFUSED : EXIT_FINDING;
-	return plan_has_work(d->plan) ? EXIT_FINDING : EXIT_WELL;
+	return plan_has_work(d->plan) ? EXIT_FINDING : EXIT_OK;
 }
 
-static int print_text_report(const struct delivering *d, enum exit_code code)
+static int print_text_report(const struct delivery_session *d, enum exit_code code)
 {
 	const struct delivery_report r = delivery_report_of(d);
 	const struct plan_report p = plan_report_of(d);
@@ -284,7 +284,7 @@ static int print_text_report(const struct delivering *d, enum exit_code code)
 	return (int)code;
 }
 
-static int show(const struct delivering *d, enum exit_code code)
+static int show(const struct delivery_session *d, enum exit_code code)
 {
 	const struct delivery_report r = delivery_report_of(d);
 	const struct plan_report p = plan_report_of(d);
@@ -298,17 +298,17 @@ static int show(const struct delivering *d, enum exit_code code)
 
 static bool on_download(void *context, int64_t bytes)
 {
-	struct delivering *d = context;
+	struct delivery_session *d = context;
 	int64_t all = d->delivery->download->bytes;
 
 	if (d->s->quiet)
-		return !fixing_was_signalled();
+		return !fix_context_was_signalled();
 	if (all)
 		progress_show(&d->progress, "downloading: %.1f of %.1f MB", (double)bytes / 1e6,
 			      (double)all / 1e6);
 	else
 		progress_show(&d->progress, "downloading: %.1f MB", (double)bytes / 1e6);
-	return !fixing_was_signalled();
+	return !fix_context_was_signalled();
 }
 
 /* Refused, or stopped by whoever runs this; else it could not be done. */
@@ -319,7 +319,7 @@ static enum exit_code failure(int r)
 }
 
 /* From here on it goes as with --sources: the tree is looked at, and the plan is made again. */
-static int download(struct delivering *d)
+static int download(struct delivery_session *d)
 {
 	const struct download_watch watch = {.progress = on_download, .context = d};
 	const struct download *what = d->delivery->download;
@@ -344,7 +344,7 @@ static int download(struct delivering *d)
 
 static bool on_progress(void *context, const struct build_progress *p)
 {
-	struct delivering *d = context;
+	struct delivery_session *d = context;
 	bool due = terminal_escapes(STDERR_FILENO) || p->seconds - d->shown_s >= LOG_EVERY_S ||
 		   p->seconds < d->shown_s; /* the next part */
 
@@ -353,10 +353,10 @@ static bool on_progress(void *context, const struct build_progress *p)
 	if (due && !d->s->quiet)
 		progress_show(&d->progress, "building %s: %u files compiled in %.0f s", p->part,
 			      p->files, p->seconds);
-	return !fixing_was_signalled();
+	return !fix_context_was_signalled();
 }
 
-static int edit_tree(struct delivering *d)
+static int edit_tree(struct delivery_session *d)
 {
 	static const struct unlock_options none = {0};
 	struct unlock *u = NULL;
@@ -384,7 +384,7 @@ static int build_failed(int r, const struct strbuf *last)
 }
 
 /* Edits the tree and builds its core, which changes nothing of the system. */
-static int build(struct delivering *d)
+static int build(struct delivery_session *d)
 {
 	AUTO_STRBUF struct strbuf last = {0};
 	const bool own = d->delivery->way == DELIVER_OWN_DKMS;
@@ -417,7 +417,7 @@ static int build(struct delivering *d)
 	return make_plan(d);
 }
 
-static int refuse(const struct delivering *d)
+static int refuse(const struct delivery_session *d)
 {
 	int r = show(d, EXIT_REFUSED);
 
@@ -429,10 +429,10 @@ static int refuse(const struct delivering *d)
 
 /* ---- an earlier edit ---- */
 
-static int undo_one(struct delivering *d, unsigned number)
+static int undo_one(struct delivery_session *d, unsigned number)
 {
-	struct fix_run run = fixing_run(d->s);
-	enum fix_result result = FIX_STUCK;
+	struct fix_run run = fix_context_run(d->s);
+	enum fix_result result = FIX_NOT_ROLLED_BACK;
 	unsigned none;
 	int r = fix_undo(&run, number, &result, &none);
 
@@ -448,7 +448,7 @@ static int undo_one(struct delivering *d, unsigned number)
  * The system is as before them then, with the driver's own modules: also where this ends here. What it is
  * made of is read again.
  */
-static int undo_earlier(struct delivering *d)
+static int undo_earlier(struct delivery_session *d)
 {
 	const unsigned *earlier = d->delivery->earlier;
 	size_t n = d->delivery->earlier_n;
@@ -458,14 +458,14 @@ static int undo_earlier(struct delivering *d)
 		return 0;
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = undo_one(d, earlier[i]);
-	fixing_read_journal(d->s);
+	fix_context_read_journal(d->s);
 	if (r)
 		return r;
 	if (!d->s->quiet)
 		printf("\n");
 	fflush(stdout);
-	d->s->told = NULL; /* of another fix than the one to come */
-	d->s->told_n = 0;
+	d->s->events = NULL; /* of another fix than the one to come */
+	d->s->event_n = 0;
 	d->again = true;
 	plan_free(d->plan); /* its texts are the machine's */
 	d->plan = NULL;
@@ -483,7 +483,7 @@ static int undo_earlier(struct delivering *d)
 
 /* ---- carrying it out ---- */
 
-static int print_outcome_json(const struct delivering *d, const struct fix_outcome *o)
+static int print_outcome_json(const struct delivery_session *d, const struct fix_outcome *o)
 {
 	const struct delivery_report r = delivery_report_of(d);
 	const struct plan_report p = plan_report_of(d);
@@ -493,36 +493,36 @@ static int print_outcome_json(const struct delivering *d, const struct fix_outco
 	return code ? (int)code : printed;
 }
 
-static int carry_out(struct delivering *d)
+static int carry_out(struct delivery_session *d)
 {
 	struct fix_outcome o;
 	int r;
 
-	fixing_hold_signals();
+	fix_context_hold_signals();
 	r = build(d);
 	if (r)
 		return r;
-	if (fixing_was_signalled())
+	if (fix_context_was_signalled())
 		return fail(EXIT_REFUSED, "stopped; nothing of the system was changed");
 	r = undo_earlier(d);
 	if (r)
 		return r;
-	o = fixing_carry_out(d->s, d->plan);
+	o = fix_context_carry_out(d->s, d->plan);
 	if (d->o->common->json)
 		return print_outcome_json(d, &o);
 	printf("\n");
 	return finish_outcome(d->s, &o);
 }
 
-static int check_root(const struct delivering *d)
+static int check_root(const struct delivery_session *d)
 {
-	return fixing_may_write(d->s)
+	return fix_context_may_write(d->s)
 		       ? 0
 		       : fail(EXIT_REFUSED, "--apply needs root; nothing was changed");
 }
 
 /* The plan is printed first: whoever cannot see it gets nothing changed. */
-static int apply(struct delivering *d)
+static int apply(struct delivery_session *d)
 {
 	int r;
 
@@ -532,23 +532,23 @@ static int apply(struct delivering *d)
 		return show(d, judge(d));
 	r = check_root(d);
 	if (r == 0 && !d->o->common->json) {
-		r = show(d, EXIT_WELL);
+		r = show(d, EXIT_OK);
 		printf("\n");
 	}
 	return r ? r : carry_out(d);
 }
 
 /* What is fetched is shown first; what the sources then show too, only where that is new. */
-static int download_and_apply(struct delivering *d)
+static int download_and_apply(struct delivery_session *d)
 {
 	bool planned = has_steps(d);
 	int r = check_root(d);
 
 	if (r == 0 && !d->o->common->json) {
-		r = show(d, EXIT_WELL);
+		r = show(d, EXIT_OK);
 		printf("\n");
 	}
-	fixing_hold_signals();
+	fix_context_hold_signals();
 	if (r == 0)
 		r = download(d);
 	if (r)
@@ -557,15 +557,16 @@ static int download_and_apply(struct delivering *d)
 }
 
 /* The machine is read once, behind what recovery changes. */
-static int deliver_on(struct delivering *d)
+static int deliver_on(struct delivery_session *d)
 {
 	const struct delivery_request request = request_of(d);
-	int r = d->o->apply ? fixing_recover(d->s) : 0;
+	int r = d->o->apply ? fix_context_recover(d->s) : 0;
 
 	if (r == 0)
 		r = read_machine(d);
-	if (r == 0 && !d->o->sources && d->need->judged && nothing_is_missing(d->need->need))
-		return show_need(d->machine, d->need, d->o->common, false);
+	if (r == 0 && !d->o->sources && d->requirements->judged &&
+	    nothing_is_missing(d->requirements->action))
+		return show_requirements(d->machine, d->requirements, d->o->common, false);
 	if (r == 0)
 		r = look(d);
 	if (r == 0 && !d->delivery->blocked)
@@ -581,18 +582,18 @@ static int deliver_on(struct delivering *d)
 
 int deliver(const struct deliver_options *o)
 {
-	struct fixing s;
-	CLEANUP(delivering_done) struct delivering d = {.o = o, .s = &s};
-	int r = fixing_open(o->common, NULL, &s);
+	struct fix_context s;
+	CLEANUP(delivery_session_done) struct delivery_session d = {.o = o, .s = &s};
+	int r = fix_context_open(o->common, NULL, &s);
 
 	if (r)
 		return r;
-	fixing_read_journal(&s);
+	fix_context_read_journal(&s);
 	/* Sources are edited in any case; whether options have to be set, the machine tells. */
 	if (o->apply && o->sources)
 		r = check_root(&d);
 	if (r == 0)
 		r = deliver_on(&d);
-	fixing_close(&s);
+	fix_context_close(&s);
 	return r;
 }

@@ -4,10 +4,10 @@
 
 #include "cli/command.h"
 
-struct machine_need;
+struct unlock_requirements;
 
 /* The pairs are judged as onehop check does. */
-#define NEED_PARTS (MACHINE_TO_JUDGE | MACHINE_MODULE_FILE)
+#define UNLOCK_PARTS (MACHINE_TO_JUDGE | MACHINE_MODULE_FILE)
 
 struct deliver_options {
 	const struct common_options *common;
@@ -22,5 +22,5 @@ struct deliver_options {
 int deliver(const struct deliver_options *o);
 
 /* What the cards of a machine need, printed; the exit code. */
-int show_need(const struct machine *m, const struct machine_need *n,
-	      const struct common_options *common, bool by_hand);
+int show_requirements(const struct machine *m, const struct unlock_requirements *n,
+		      const struct common_options *common, bool by_hand);

@@ -8,7 +8,7 @@
 #include "base/strbuf.h"
 #include "cli/ask.h"
 #include "cli/confirm.h"
-#include "cli/fixing.h"
+#include "cli/fix_context.h"
 #include "cli/planning.h"
 #include "diagnose/diagnose.h"
 #include "machine/machine.h"
@@ -168,7 +168,7 @@ static void add_words(const struct job *p, const char *root, struct strbuf *b)
 	strbuf_puts(b, " --apply");
 }
 
-static struct plan_report report_of(const struct job *p, const struct fixing *s)
+static struct plan_report report_of(const struct job *p, const struct fix_context *s)
 {
 	return (struct plan_report){
 		.plan = p->planned.plan,
@@ -182,7 +182,7 @@ static struct plan_report report_of(const struct job *p, const struct fixing *s)
 		.diagnosis = p->diagnosis,
 		.rules = p->rules,
 		.rule_n = p->rule_n,
-		.is_root = s && fixing_may_write(s),
+		.is_root = s && fix_context_may_write(s),
 		.verbose = p->o->common.verbose,
 	};
 }
@@ -197,8 +197,8 @@ static enum exit_code judge(const struct job *p, const struct plan_report *r)
 	if (p->rule_n && report_not_judged(r, NULL))
 		return EXIT_NOT_JUDGED;
 	if (p->planned.made.n) /* and is so already */
-		return EXIT_WELL;
-	return r->judged ? EXIT_WELL : EXIT_NOT_JUDGED;
+		return EXIT_OK;
+	return r->judged ? EXIT_OK : EXIT_NOT_JUDGED;
 }
 
 static int print_report(const struct job *p, const struct plan_report *r, enum exit_code code)
@@ -211,7 +211,7 @@ static int print_report(const struct job *p, const struct plan_report *r, enum e
 	return (int)code;
 }
 
-static int show(const struct job *p, const struct fixing *s)
+static int show(const struct job *p, const struct fix_context *s)
 {
 	AUTO_STRBUF struct strbuf words = {0};
 	struct plan_report r = report_of(p, s);
@@ -233,7 +233,7 @@ static const struct step *first_step(const struct plan *p)
 	return NULL;
 }
 
-static int print_outcome_json(const struct job *p, const struct fixing *s,
+static int print_outcome_json(const struct job *p, const struct fix_context *s,
 			      const struct fix_outcome *o)
 {
 	struct plan_report r = report_of(p, s);
@@ -252,7 +252,7 @@ static void add_unseen(const struct plan_report *r, struct strbuf *b)
 }
 
 /* There is no step; root might have found some. */
-static int nothing_to_apply(const struct job *p, const struct fixing *s)
+static int nothing_to_apply(const struct job *p, const struct fix_context *s)
 {
 	const struct plan_report r = report_of(p, s);
 	AUTO_STRBUF struct strbuf unseen = {0};
@@ -266,7 +266,7 @@ static int nothing_to_apply(const struct job *p, const struct fixing *s)
 		unseen.text);
 }
 
-static int refuse_to_drop(const struct job *p, const struct fixing *s)
+static int refuse_to_drop(const struct job *p, const struct fix_context *s)
 {
 	const struct fix_outcome o = {
 		.error = -EPERM,
@@ -280,9 +280,9 @@ static int refuse_to_drop(const struct job *p, const struct fixing *s)
 }
 
 /* What only shows when the program is run, before anything is changed. 0: go on. */
-static int look_ahead(struct job *p, struct fixing *s)
+static int look_ahead(struct job *p, struct fix_context *s)
 {
-	const struct fix_run run = fixing_run(s);
+	const struct fix_run run = fix_context_run(s);
 	struct document *d;
 
 	if (fix_foresee(&run, p->planned.plan) < 0)
@@ -292,7 +292,7 @@ static int look_ahead(struct job *p, struct fixing *s)
 	if (!p->o->common.json) {
 		d = document_new();
 		report_dropped(d, p->planned.plan);
-		print_document(d, &p->o->common, EXIT_WELL);
+		print_document(d, &p->o->common, EXIT_OK);
 		document_free(d);
 	}
 	if (p->o->yes)
@@ -302,7 +302,7 @@ static int look_ahead(struct job *p, struct fixing *s)
 }
 
 /* The plan is printed first: whoever cannot see it gets nothing changed. */
-static int apply(struct job *p, struct fixing *s)
+static int apply(struct job *p, struct fix_context *s)
 {
 	const struct step *first = first_step(p->planned.plan);
 	struct fix_outcome o;
@@ -310,14 +310,14 @@ static int apply(struct job *p, struct fixing *s)
 
 	if (!first)
 		return nothing_to_apply(p, s);
-	if (!fixing_may_write(s))
+	if (!fix_context_may_write(s))
 		return fail(EXIT_REFUSED,
 			    "--apply needs root, from the first step on (%s); nothing was changed",
 			    first->what);
 	if (!p->o->common.json) {
 		const struct plan_report report = report_of(p, s);
 
-		r = print_report(p, &report, EXIT_WELL);
+		r = print_report(p, &report, EXIT_OK);
 		if (r)
 			return r;
 		printf("\n");
@@ -325,8 +325,8 @@ static int apply(struct job *p, struct fixing *s)
 	r = look_ahead(p, s);
 	if (r)
 		return r;
-	fixing_hold_signals();
-	o = fixing_carry_out(s, p->planned.plan);
+	fix_context_hold_signals();
+	o = fix_context_carry_out(s, p->planned.plan);
 	o.only_now = lifetime(p->o) == CHANGE_NOW;
 	if (p->o->common.json)
 		return print_outcome_json(p, s, &o);
@@ -355,25 +355,25 @@ static void tell_at_boot(void *context, enum fix_event event, const struct journ
 static int at_boot(const struct fix_options *o)
 {
 	bool failed = false;
-	struct fixing s;
+	struct fix_context s;
 	struct fix_run run;
 	size_t n;
-	int r = fixing_open(&o->common, o->root, &s);
+	int r = fix_context_open(&o->common, o->root, &s);
 
 	if (r)
 		return r;
-	run = fixing_run(&s);
+	run = fix_context_run(&s);
 	run.report = tell_at_boot;
 	run.context = &failed;
 	if (fix_at_boot(&run, &n) < 0)
 		r = failed ? EXIT_NOT_CHANGED : fail(EXIT_NOT_CHANGED, "%s", err_msg());
-	fixing_close(&s);
+	fix_context_close(&s);
 	return r;
 }
 
-static int plan_and_go_on(struct job *p, struct fixing *s)
+static int plan_and_go_on(struct job *p, struct fix_context *s)
 {
-	int r = s && p->o->apply ? fixing_recover(s) : 0;
+	int r = s && p->o->apply ? fix_context_recover(s) : 0;
 
 	if (r == 0 && s && p->o->apply && fix_check_trial(s->journal, s->journal_n) < 0)
 		return fail(EXIT_REFUSED, "%s; nothing was changed", err_msg());
@@ -389,17 +389,17 @@ static int plan_and_go_on(struct job *p, struct fixing *s)
 /* A recording without a folder has no journal: this host's says nothing about it. */
 static int fix_machine(struct job *p)
 {
-	struct fixing s;
+	struct fix_context s;
 	bool host = !p->o->common.from || p->o->root;
-	int r = host ? fixing_open(&p->o->common, p->o->root, &s) : 0;
+	int r = host ? fix_context_open(&p->o->common, p->o->root, &s) : 0;
 
 	if (r)
 		return r;
 	if (host)
-		fixing_read_journal(&s);
+		fix_context_read_journal(&s);
 	r = plan_and_go_on(p, host ? &s : NULL);
 	if (host)
-		fixing_close(&s);
+		fix_context_close(&s);
 	return r;
 }
 

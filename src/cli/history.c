@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "cli/fixing.h"
+#include "cli/fix_context.h"
 
 #include <string.h>
 
@@ -27,7 +27,7 @@ static const struct option history_table[] = {
 /* clang-format on */
 
 /* The lines of a fix's log, each an object; a last line that a power cut tore is left out. */
-static json_t *read_log(struct fixing *s, unsigned number)
+static json_t *read_log(struct fix_context *s, unsigned number)
 {
 	AUTO_FREE char *path = xprintf(JOURNAL_FOLDER "/fixes/%u/log.jsonl", number), *text = NULL;
 	json_t *all = json_array();
@@ -52,12 +52,12 @@ static enum exit_code judge(const struct history_report *r)
 	for (size_t i = 0; i < r->n; i++)
 		if (r->entries[i].damage)
 			return EXIT_NOT_JUDGED;
-	return EXIT_WELL;
+	return EXIT_OK;
 }
 
-static int print_history(struct fixing *s, const struct history_report *r, unsigned number)
+static int print_history(struct fix_context *s, const struct history_report *r, unsigned number)
 {
-	const struct journal_entry *e = number ? fixing_entry(s, number) : NULL;
+	const struct journal_entry *e = number ? fix_context_entry(s, number) : NULL;
 	struct history_report one = *r;
 	struct document *d;
 	int code;
@@ -81,7 +81,7 @@ static int print_history(struct fixing *s, const struct history_report *r, unsig
 	return code;
 }
 
-static int show_history(struct fixing *s, unsigned number, const void *options)
+static int show_history(struct fix_context *s, unsigned number, const void *options)
 {
 	struct history_report r = {.root = s->root,
 				   .boot_id = s->boot_id,
@@ -90,7 +90,7 @@ static int show_history(struct fixing *s, unsigned number, const void *options)
 	int code;
 
 	(void)options;
-	if (fixing_read_journal(s) < 0)
+	if (fix_context_read_journal(s) < 0)
 		return fail(EXIT_REFUSED, "%s", s->journal_unread);
 	r.entries = s->journal;
 	r.n = s->journal_n;
@@ -108,7 +108,7 @@ static int run_history(const void *options, const char *const *args)
 {
 	const struct history_options *o = options;
 
-	return fixing_with_number(&o->common, o->root, args[0], show_history, NULL);
+	return fix_context_with_number(&o->common, o->root, args[0], show_history, NULL);
 }
 
 const struct command command_history = {

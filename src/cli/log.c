@@ -29,7 +29,7 @@ static enum exit_code code_of(const struct nccl_log *l)
 	nccl_log_count(l, &c);
 	if (l->failure_n || c.p2p < c.pairs || (!c.pairs && l->check.direct == 0))
 		return EXIT_FINDING;
-	return c.pairs || c.across || l->check.direct == 1 ? EXIT_WELL : EXIT_NOT_JUDGED;
+	return c.pairs || c.across || l->check.direct == 1 ? EXIT_OK : EXIT_NOT_JUDGED;
 }
 
 static int run_log(const void *options, const char *const *args)

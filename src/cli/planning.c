@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/source.h"
-#include "cli/fixing.h"
+#include "cli/fix_context.h"
 #include "fix/make_plan.h"
 #include "ingest/ingest.h"
 
@@ -66,7 +66,7 @@ int planned_make(const struct planning *how, const struct diagnosis *d, struct p
 	diagnosis_propose(d, &propose, &p.changes);
 	machine_free(guests);
 	for (size_t i = 0; i < p.changes.n; i++)
-		if (!p.changes.items[i].apart)
+		if (!p.changes.items[i].opt_in)
 			change_add(&p.made, &p.changes.items[i]);
 	request.program = own_program(how, program);
 	p.plan = plan_make(&request, &p.made);

@@ -53,7 +53,7 @@ static void hear(void *context, enum session_word w, const char *text)
 		return;
 	}
 	progress_end(context);
-	fail(EXIT_WELL, "%s", text);
+	fail(EXIT_OK, "%s", text);
 }
 
 struct session_ear progress_ear(struct progress *p)

@@ -5,9 +5,10 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/source.h"
+#include "capture/live.h"
 #include "ingest/ingest.h"
 #include "machine/machine.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 #include "report/document.h"
 
 #include <inttypes.h>
@@ -114,7 +115,7 @@ static int print_summary(const struct record_options *o, const char *path, const
 			  "replaced");
 	add_size(out, path);
 	document_paragraph(out, STYLE_PLAIN, 2, "judge it: onehop check --from %s", path);
-	r = print_document(out, &o->common, EXIT_WELL);
+	r = print_document(out, &o->common, EXIT_OK);
 	document_free(out);
 	return r;
 }

@@ -31,7 +31,7 @@ static enum exit_code code_of(const struct requirement_result *n)
 {
 	if (n->direct + n->undecided < n->pairs)
 		return EXIT_FINDING;
-	return n->pairs && n->direct == n->pairs ? EXIT_WELL : EXIT_NOT_JUDGED;
+	return n->pairs && n->direct == n->pairs ? EXIT_OK : EXIT_NOT_JUDGED;
 }
 
 static struct requirement_result judge_one(const struct topology *t, enum requirement r,
@@ -66,14 +66,14 @@ static enum exit_code worse(enum exit_code a, enum exit_code b)
 {
 	if (a == EXIT_FINDING || b == EXIT_FINDING)
 		return EXIT_FINDING;
-	return a == EXIT_WELL ? b : a;
+	return a == EXIT_OK ? b : a;
 }
 
 int judge_requirements(const struct topology *t, const struct string_list *words, const char *list,
 		       struct requirements *ret)
 {
 	AUTO_FREE bool *wanted = xcalloc(t->gpu_n + 1, sizeof(*wanted));
-	struct requirements all = {.code = EXIT_WELL};
+	struct requirements all = {.code = EXIT_OK};
 
 	if (name_gpus(t->machine, list, wanted) < 0)
 		return -EINVAL;
@@ -95,7 +95,7 @@ static void report_one(struct document *out, enum requirement r, const struct re
 
 	if (!n->pairs)
 		document_item(out, STYLE_WARN, 0, "Required:", "there are no %s", what);
-	else if (n->code == EXIT_WELL)
+	else if (n->code == EXIT_OK)
 		document_item(out, STYLE_GOOD, 0, "Required:", "all %zu %s are direct", n->pairs,
 			      what);
 	else
@@ -124,7 +124,7 @@ json_t *requirements_json(const struct requirements *all)
 						      requirement_words[r], "holds",
 						      n->code == EXIT_NOT_JUDGED
 							      ? json_null()
-							      : json_boolean(n->code == EXIT_WELL),
+							      : json_boolean(n->code == EXIT_OK),
 						      "pairs", (json_int_t)n->pairs, "direct",
 						      (json_int_t)n->direct, "undecided",
 						      (json_int_t)n->undecided));

@@ -53,7 +53,7 @@ static enum exit_code judge(const struct test_session *s)
 		return EXIT_REFUSED;
 	if (!c.right)
 		return EXIT_NOT_JUDGED;
-	return c.not_tested ? EXIT_FINDING : EXIT_WELL;
+	return c.not_tested ? EXIT_FINDING : EXIT_OK;
 }
 
 static int print_session(const struct test_session *s, const struct common_options *o)

@@ -63,7 +63,7 @@ static int print_matrix(const struct topology *t, const struct topo_options *o)
 	if (!t->gpu_n)
 		return no_matrix(t);
 	topology_format_matrix(t, peer_escapes(&o->common), &b);
-	return print_text(&b, EXIT_WELL);
+	return print_text(&b, EXIT_OK);
 }
 
 static int print_p2p(const struct topology *t, const struct topo_options *o)
@@ -73,7 +73,7 @@ static int print_p2p(const struct topology *t, const struct topo_options *o)
 	if (!t->gpu_n)
 		return no_matrix(t);
 	topology_format_p2p(t, (enum p2p_cap)(o->p2p - 1), peer_escapes(&o->common), &b);
-	return print_text(&b, EXIT_WELL);
+	return print_text(&b, EXIT_OK);
 }
 
 static int save_text(const struct strbuf *b, const char *path)
@@ -85,7 +85,7 @@ static int save_text(const struct strbuf *b, const char *path)
 		return fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
 	well = fwrite(strbuf_str(b), 1, b->len, f) == b->len;
 	well = fclose(f) == 0 && well;
-	return well ? EXIT_WELL : fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+	return well ? EXIT_OK : fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
 }
 
 /* The errors and warnings of `onehop check`, as the drawing wants them. */
@@ -124,7 +124,7 @@ static struct draw_note *make_notes(const struct diagnosis *d, size_t *ret_n)
 /* Without any device there is nothing to show, whatever was printed. */
 static enum exit_code topology_code(const struct topology *t)
 {
-	return t->endpoint_n ? EXIT_WELL : EXIT_NOT_JUDGED;
+	return t->endpoint_n ? EXIT_OK : EXIT_NOT_JUDGED;
 }
 
 static int print_svg(const struct topology *t, const struct topo_options *o)
@@ -137,8 +137,8 @@ static int print_svg(const struct topology *t, const struct topo_options *o)
 
 	topology_draw_svg(t, notes, n, &b);
 	diagnosis_free(d);
-	r = strcmp(o->svg, "-") == 0 ? print_text(&b, EXIT_WELL) : save_text(&b, o->svg);
-	return r == EXIT_WELL ? (int)topology_code(t) : r;
+	r = strcmp(o->svg, "-") == 0 ? print_text(&b, EXIT_OK) : save_text(&b, o->svg);
+	return r == EXIT_OK ? (int)topology_code(t) : r;
 }
 
 static int print_topology(const struct topology *t, const struct topo_options *o)

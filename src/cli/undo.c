@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cli/ask.h"
-#include "cli/fixing.h"
+#include "cli/fix_context.h"
 #include "report/report_unlock_delivery.h"
 
 #include <string.h>
@@ -38,36 +38,36 @@ static const struct option undo_table[] = {
 
 /* ---- the plan ---- */
 
-static int print_plan(struct fixing *s, const struct journal_entry *e, bool dry_run)
+static int print_plan(struct fix_context *s, const struct journal_entry *e, bool dry_run)
 {
 	AUTO_FREE enum step_state *states = xcalloc(e->plan->step_n + 1, sizeof(*states));
 	AUTO_FREE char **now = xcalloc(e->plan->step_n + 1, sizeof(*now));
 	struct document *d = document_new();
 	int r;
 
-	fix_look_back(&s->host, e, states, now);
+	fix_read_back(&s->host, e, states, now);
 	report_undo_plan(d, e, states, now, s->common->verbose);
 	if (dry_run)
 		report_nothing_changed(d);
-	r = print_document(d, s->common, EXIT_WELL);
+	r = print_document(d, s->common, EXIT_OK);
 	document_free(d);
 	for (size_t i = 0; i < e->plan->step_n; i++)
 		free(now[i]);
 	return r;
 }
 
-static int dry_run(struct fixing *s, const struct journal_entry *e)
+static int dry_run(struct fix_context *s, const struct journal_entry *e)
 {
 	const struct fix_outcome o = {
 		.undo = true, .dry_run = true, .entry = e, .number = e->number, .root = s->root};
 
 	if (s->common->json)
-		return print_json(report_undo_json(&o), EXIT_WELL);
+		return print_json(report_undo_json(&o), EXIT_OK);
 	return print_plan(s, e, true);
 }
 
 /* Scripts read what is done as it is done: they are shown no plan, and are not asked. */
-static int show_and_ask(struct fixing *s, const struct journal_entry *e, bool yes)
+static int show_and_ask(struct fix_context *s, const struct journal_entry *e, bool yes)
 {
 	int r;
 
@@ -80,43 +80,43 @@ static int show_and_ask(struct fixing *s, const struct journal_entry *e, bool ye
 /* ---- doing it ---- */
 
 /* Where a reboot is needed, what was applied in this very boot was not in force yet. */
-static bool reboot_due(const struct fixing *s, const struct journal_entry *e)
+static bool reboot_due(const struct fix_context *s, const struct journal_entry *e)
 {
 	return !s->root && e && journal_undo_needs_reboot(e) &&
 	       (!*s->boot_id || strcmp(e->boot_id, s->boot_id) != 0);
 }
 
-static int undo(struct fixing *s, unsigned number)
+static int undo(struct fix_context *s, unsigned number)
 {
-	struct fix_run run = fixing_run(s);
+	struct fix_run run = fix_context_run(s);
 	struct fix_outcome o = {.undo = true, .root = s->root};
 	struct left_build *left;
 	enum exit_code code;
 	size_t left_n;
 	int printed;
 
-	fixing_hold_signals();
+	fix_context_hold_signals();
 	o.error = fix_undo(&run, number, &o.result, &o.number);
 	if (o.error < 0)
 		o.sentence = arena_strdup(s->arena, err_msg());
-	o.was_signalled = fixing_was_signalled();
-	o.told = s->told;
-	o.told_n = s->told_n;
-	fixing_read_journal(s);
-	o.entry = fixing_entry(s, o.number);
+	o.was_signalled = fix_context_was_signalled();
+	o.events = s->events;
+	o.event_n = s->event_n;
+	fix_context_read_journal(s);
+	o.entry = fix_context_entry(s, o.number);
 	o.reboot = !o.error && o.result == FIX_DONE && reboot_due(s, o.entry);
 	if (!s->common->json)
 		return finish_outcome(s, &o);
 	code = outcome_code(&o);
-	left_n = fixing_left_builds(s, &o, &left);
-	printed = print_json(report_left_json(left, left_n, fixing_left_sources(s, &o),
+	left_n = fix_context_left_builds(s, &o, &left);
+	printed = print_json(report_left_json(left, left_n, fix_context_left_sources(s, &o),
 					      report_undo_json(&o)),
 			     code);
 	return code ? (int)code : printed;
 }
 
 /* Before the lock: what is refused writes nothing. fix_undo looks again, under it. */
-static int refuse(struct fixing *s, int error, bool say)
+static int refuse(struct fix_context *s, int error, bool say)
 {
 	const struct fix_outcome o = {.undo = true,
 				      .dry_run = say,
@@ -130,9 +130,9 @@ static int refuse(struct fixing *s, int error, bool say)
 		    error == -ENOENT ? " (see: onehop history)" : "");
 }
 
-static int forget(struct fixing *s, const struct journal_entry *e, bool dry_run)
+static int forget(struct fix_context *s, const struct journal_entry *e, bool dry_run)
 {
-	const struct fix_run run = fixing_run(s);
+	const struct fix_run run = fix_context_run(s);
 	struct fix_outcome o = {.undo = true, .dry_run = dry_run, .root = s->root};
 	struct document *d;
 	int r = dry_run ? 0 : fix_forget(&run, e->number);
@@ -140,29 +140,29 @@ static int forget(struct fixing *s, const struct journal_entry *e, bool dry_run)
 	if (r < 0)
 		return refuse(s, r, false);
 	o.number = e->number;
-	fixing_read_journal(s);
-	o.entry = fixing_entry(s, o.number);
+	fix_context_read_journal(s);
+	o.entry = fix_context_entry(s, o.number);
 	if (s->common->json)
-		return print_json(report_undo_json(&o), EXIT_WELL);
+		return print_json(report_undo_json(&o), EXIT_OK);
 	d = document_new();
 	if (dry_run)
 		report_nothing_changed(d);
 	else
 		report_forgotten(d, o.number);
-	r = print_document(d, s->common, EXIT_WELL);
+	r = print_document(d, s->common, EXIT_OK);
 	document_free(d);
 	return r;
 }
 
-static int undo_or_say(struct fixing *s, unsigned number, const void *options)
+static int undo_or_say(struct fix_context *s, unsigned number, const void *options)
 {
 	const struct undo_options *o = options;
 	size_t at;
 	int r;
 
-	if (!o->dry_run && !fixing_may_write(s))
+	if (!o->dry_run && !fix_context_may_write(s))
 		return fail(EXIT_REFUSED, "undo needs root; nothing was changed");
-	if (fixing_read_journal(s) < 0)
+	if (fix_context_read_journal(s) < 0)
 		return fail(EXIT_REFUSED, "%s", s->journal_unread);
 	if (o->forget) {
 		r = fix_check_forget(&s->host, s->journal, s->journal_n, number, &at);
@@ -185,7 +185,7 @@ static int run_undo(const void *options, const char *const *args)
 	if (o->forget && !args[0])
 		return fail(EXIT_REFUSED,
 			    "--forget needs the number of a fix (see: onehop history)");
-	return fixing_with_number(&o->common, o->root, args[0], undo_or_say, o);
+	return fix_context_with_number(&o->common, o->root, args[0], undo_or_say, o);
 }
 
 const struct command command_undo = {

@@ -10,7 +10,7 @@
 #include "report/report_unlock.h"
 #include "report/report_unlock_delivery.h"
 #include "unlock/download.h"
-#include "unlock/need.h"
+#include "unlock/requirements.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -156,7 +156,7 @@ static enum exit_code success(const struct unlock *u, enum unlock_mode mode)
 {
 	bool due = u->state != UNLOCK_PATCHED || u->other_edits;
 
-	return mode == UNLOCK_PLAN && due ? EXIT_FINDING : EXIT_WELL;
+	return mode == UNLOCK_PLAN && due ? EXIT_FINDING : EXIT_OK;
 }
 
 static int print_unlock(const struct unlock *u, enum unlock_mode mode,
@@ -187,9 +187,9 @@ static int run_need(const struct unlock_command_options *o)
 	struct machine *m;
 	int r;
 
-	if (load_observed(&o->common, &o->observed, NEED_PARTS, &m) < 0)
+	if (load_observed(&o->common, &o->observed, UNLOCK_PARTS, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	r = show_need(m, machine_need(m), &o->common, o->by_hand);
+	r = show_requirements(m, unlock_requirements(m), &o->common, o->by_hand);
 	machine_free(m);
 	return r;
 }
@@ -204,7 +204,7 @@ static int run_probe(const struct unlock_command_options *o)
 	enum exit_code code;
 	int r = probe_file(AT_FDCWD, o->probe, a, &p);
 
-	code = r < 0 ? EXIT_NOT_JUDGED : probe_is_good(&p) ? EXIT_WELL : EXIT_FINDING;
+	code = r < 0 ? EXIT_NOT_JUDGED : probe_is_good(&p) ? EXIT_OK : EXIT_FINDING;
 	if (r < 0) {
 		r = fail(code, "%s", err_msg());
 	} else if (o->common.json) {
@@ -224,7 +224,7 @@ static int print_support(void)
 	AUTO_STRBUF struct strbuf b = {0};
 
 	report_support_markdown(&b);
-	return print_text(&b, EXIT_WELL);
+	return print_text(&b, EXIT_OK);
 }
 
 /* ---- the command ---- */

@@ -24,7 +24,7 @@ static int run_worker(const void *options, const char *const *args)
 	(void)options;
 	if (args[0] && (text_to_u64(args[0], &fd) < 0 || fd > INT_MAX))
 		return fail(EXIT_REFUSED, "'%s' is no file descriptor", args[0]);
-	return worker_serve((int)fd) < 0 ? fail(EXIT_REFUSED, "worker: %s", err_msg()) : EXIT_WELL;
+	return worker_serve((int)fd) < 0 ? fail(EXIT_REFUSED, "worker: %s", err_msg()) : EXIT_OK;
 }
 
 const struct command command_worker = {
@@ -56,7 +56,7 @@ static int run_nccl_worker(const void *options, const char *const *args)
 	(void)args;
 	if (nccl_serve(CHILD_SOCKET) == -EPROTO)
 		return fail(EXIT_REFUSED, "%s", err_msg());
-	return EXIT_WELL;
+	return EXIT_OK;
 }
 
 const struct command command_nccl_worker = {

@@ -33,7 +33,7 @@ void propose(struct rule_run *run, struct change_set *out, struct change c)
 {
 	c.rule = run->rule->id;
 	if (is_named(run->options, c.rule))
-		c.apart = false;
+		c.opt_in = false;
 	change_add(out, &c);
 	run->found = true;
 }

@@ -325,7 +325,7 @@ static const struct {
 };
 
 /* Of two fixes that cleared the same port the later one is told of. */
-static bool is_told_later(const struct machine *m, const struct applied *a)
+static bool is_covered_later(const struct machine *m, const struct applied *a)
 {
 	for (const struct applied *b = a + 1; b < m->applied + m->applied_n; b++)
 		if (a->kind == APPLIED_ACS && b->kind == a->kind && !strcmp(a->target, b->target))
@@ -349,7 +349,7 @@ static enum verdict probe_in_effect(struct rule_run *run)
 		struct effect e = kinds[a->kind].effect(run, a);
 		struct finding *f;
 
-		if (is_told_later(m, a))
+		if (is_covered_later(m, a))
 			continue;
 		if (fact_unknown(e.in_effect) && !unknown)
 			unknown = run_text(run, "whether %s (fix %u) is in effect: %s", e.name,

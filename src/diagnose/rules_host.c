@@ -214,7 +214,7 @@ static void propose_memlock(struct rule_run *run, struct change_set *out)
 			.reason =
 				"programs may then register as much memory with a NIC as they need",
 			.cost = "any user's process may lock all memory of the machine",
-			.apart = is_guess(run),
+			.opt_in = is_guess(run),
 		});
 }
 

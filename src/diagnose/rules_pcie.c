@@ -943,7 +943,7 @@ static void propose_bar1_window(struct rule_run *run, struct change_set *out)
 				.kind = CHANGE_KERNEL_PARAMETER,
 				.lifetime = CHANGE_KEPT,
 				.target = "pci=realloc",
-				.apart = true,
+				.opt_in = true,
 				.reason = "the kernel then makes room for a large BAR1 in the "
 					  "windows of the bridges above",
 				.cost = "the kernel places PCI devices anew instead of where the "

@@ -479,7 +479,7 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 	"handed to a virtual machine (VFIO)"
 
 static void propose_port(struct rule_run *run, struct change_set *out, const struct pci_function *p,
-			 const char *reason, bool apart)
+			 const char *reason, bool opt_in)
 {
 	unsigned ctl = (unsigned)p->acs_ctl.value;
 
@@ -491,9 +491,9 @@ static void propose_port(struct rule_run *run, struct change_set *out, const str
 			.value = {ctl, ctl & ~(unsigned)PCI_ACS_REDIRECTS},
 			.reason = reason,
 			.cost = run_text(run, "devices below %s" ISOLATION,
-					 apart ? run_text(run, "root port %s and others", p->name)
-					       : run_text(run, "the switch of port %s", p->name)),
-			.apart = apart,
+					 opt_in ? run_text(run, "root port %s and others", p->name)
+						: run_text(run, "the switch of port %s", p->name)),
+			.opt_in = opt_in,
 		});
 }
 

@@ -198,7 +198,7 @@ static void report_mailbox(struct rule_run *run, const struct pair_set *set, siz
 }
 
 /* What p2p-forced says of these two for certain is not said again. */
-static bool is_told(struct rule_run *run, size_t i, size_t j)
+static bool is_reported(struct rule_run *run, size_t i, size_t j)
 {
 	return p2p_forced_for_certain(run, &run->m->gpus[i]) ||
 	       p2p_forced_for_certain(run, &run->m->gpus[j]);
@@ -213,7 +213,7 @@ static enum verdict probe_mailbox(struct rule_run *run)
 	FOR_EACH_GPU_PAIR (i, j, run) {
 		struct fact_int connection = rm_of(run, i, j)->connection;
 
-		if (!is_bar1_pair(run, i, j) || is_told(run, i, j))
+		if (!is_bar1_pair(run, i, j) || is_reported(run, i, j))
 			continue;
 		if (!fact_known(connection)) {
 			unknown = fact_int_unknown(FACT_WHY(connection));

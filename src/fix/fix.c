@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "fix/fix_parts.h"
+#include "fix/fix_impl.h"
 
 #include <assert.h>
 #include <string.h>
@@ -144,7 +144,7 @@ static int look_ahead(const struct fix_run *run, const struct plan *p, struct pr
 	if (r == 0)
 		r = fix_check_mounted(run->host, p);
 	for (size_t i = 0; r == 0 && i < p->step_n; i++) {
-		r = step_look(run->host, &p->steps[i], &x->items[i].state, &x->items[i].now);
+		r = step_read_state(run->host, &p->steps[i], &x->items[i].state, &x->items[i].now);
 		/* step_prepare leaves out the words that are there. */
 		if (r == 0 && p->steps[i].kind == STEP_WORDS && x->items[i].state == STEP_IS_OTHER)
 			x->items[i].state = STEP_IS_OLD;
@@ -272,7 +272,9 @@ static int make(const struct fix_run *run, struct plan *p, const struct prospect
 		r = came_through(run, &e, plan_has_trial(p) ? FIX_ON_TRIAL : FIX_APPLIED);
 	if (r < 0)
 		journal_state(run->host, &e, FIX_UNDOING);
-	*ret_result = r == 0 ? FIX_DONE : fix_take_back(run, &e) == 0 ? FIX_TAKEN_BACK : FIX_STUCK;
+	*ret_result = r == 0                        ? FIX_DONE
+		      : fix_take_back(run, &e) == 0 ? FIX_ROLLED_BACK
+						    : FIX_NOT_ROLLED_BACK;
 	return 0;
 }
 
@@ -355,7 +357,9 @@ static int confirm(const struct fix_run *run, struct journal_entry *e, struct pl
 	}
 	if (r < 0)
 		journal_state(run->host, e, FIX_UNDOING);
-	*ret_result = r == 0 ? FIX_DONE : fix_take_back(run, e) == 0 ? FIX_TAKEN_BACK : FIX_STUCK;
+	*ret_result = r == 0                       ? FIX_DONE
+		      : fix_take_back(run, e) == 0 ? FIX_ROLLED_BACK
+						   : FIX_NOT_ROLLED_BACK;
 	return 0;
 }
 

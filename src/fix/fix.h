@@ -38,10 +38,10 @@ struct fix_run {
 
 enum fix_result {
 	FIX_DONE,
-	FIX_NOTHING,    /* everything was so already */
-	FIX_DRIFT,      /* something is neither old nor new: nothing was changed */
-	FIX_TAKEN_BACK, /* a step failed; all before it were undone */
-	FIX_STUCK,      /* a step failed, and some could not be undone */
+	FIX_NOTHING,         /* everything was so already */
+	FIX_DRIFT,           /* something is neither old nor new: nothing was changed */
+	FIX_ROLLED_BACK,     /* a step failed; all before it were undone */
+	FIX_NOT_ROLLED_BACK, /* a step failed, and some could not be undone */
 };
 
 /*
@@ -66,9 +66,9 @@ int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size
 		   unsigned number, size_t *ret);
 /*
  * What fix_undo would find, for each step: STEP_IS_OLD also of what a reboot took back. `ret_now`: as of
- * step_look; the caller has it all NULL, and frees.
+ * step_read_state; the caller has it all NULL, and frees.
  */
-void fix_look_back(struct fix_host *h, const struct journal_entry *e, enum step_state *ret,
+void fix_read_back(struct fix_host *h, const struct journal_entry *e, enum step_state *ret,
 		   char **ret_now);
 /* Undoes it, from its last step to its first, past errors. */
 int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_result,

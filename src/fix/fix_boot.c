@@ -3,13 +3,13 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
-#include "fix/fix_parts.h"
+#include "fix/fix_impl.h"
 
 /* Whatever the firmware and the kernel left there: only the bits of the mask are the fix's. */
 static int again(const struct fix_run *run, const struct journal_entry *e, struct step *s)
 {
 	enum step_state state;
-	int r = step_look(run->host, s, &state, NULL);
+	int r = step_read_state(run->host, s, &state, NULL);
 
 	if (r == 0)
 		r = step_check_again(run->host, s);

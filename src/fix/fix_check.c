@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "fix/fix_parts.h"
+#include "fix/fix_impl.h"
 
 #include <errno.h>
 #include <string.h>
@@ -201,7 +201,7 @@ static bool is_old(struct fix_host *h, const struct plan *p)
 		for (size_t k = 0; k < i && first; k++)
 			first = !step_same_target(&p->steps[k], &p->steps[i]);
 		if (first && !step_is_program(&p->steps[i]) &&
-		    step_look(h, &p->steps[i], &state, NULL) == 0 && state != STEP_IS_OLD)
+		    step_read_state(h, &p->steps[i], &state, NULL) == 0 && state != STEP_IS_OLD)
 			return false;
 	}
 	return true;

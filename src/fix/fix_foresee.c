@@ -8,8 +8,8 @@
 #include "base/diff.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "fix/fix_parts.h"
-#include "fix/step_parts.h"
+#include "fix/fix_impl.h"
+#include "fix/step_impl.h"
 
 #include <string.h>
 
@@ -75,7 +75,7 @@ static int foresee(struct fix_host *h, struct arena *a, struct step *s)
 	AUTO_FREE char *data = NULL;
 	enum step_state state;
 	struct bytes made;
-	int r = step_look(h, s, &state, NULL);
+	int r = step_read_state(h, s, &state, NULL);
 
 	if (r == 0)
 		r = remove_foreseen(h);

@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "fix/fix_parts.h"
+#include "fix/fix_impl.h"
 
 #include <errno.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static int is_left(struct fix_host *h, const struct step *s)
 	AUTO_STRBUF struct strbuf left = {0};
 	AUTO_FREE char *now = NULL;
 	enum step_state state;
-	int r = step_look(h, s, &state, &now);
+	int r = step_read_state(h, s, &state, &now);
 
 	if (r < 0) /* a device that was taken out took its registers along */
 		return r == -ENODEV && step_is_volatile(s) ? 0 : r;

@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "fix/fix_parts.h"
+#include "fix/fix_impl.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "fix/fix_parts.h"
+#include "fix/fix_impl.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -308,7 +308,7 @@ static void undo_changed(struct undoing *u, size_t i)
 	AUTO_FREE char *why = xstrdup(err_msg()), *now = NULL;
 	enum step_state state;
 
-	if (step_look(u->run->host, s, &state, &now) < 0 || state != STEP_IS_OTHER)
+	if (step_read_state(u->run->host, s, &state, &now) < 0 || state != STEP_IS_OTHER)
 		stuck(u, i, why, NULL);
 	else if (s->kind == STEP_GENERATED)
 		undo_made_anew(u, i, now);
@@ -363,7 +363,7 @@ static bool reboot_took_back(const struct fix_host *h, bool other_boot, const st
 	       (s->kind == STEP_BAR_SIZE || (s->kind == STEP_REGISTER && !s->again_at_boot));
 }
 
-static void look_and_undo(struct undoing *u, size_t i)
+static void read_state_and_undo(struct undoing *u, size_t i)
 {
 	const struct step *s = &u->e->plan->steps[i];
 	AUTO_FREE char *now = NULL;
@@ -378,7 +378,7 @@ static void look_and_undo(struct undoing *u, size_t i)
 		leave_program(u, i);
 		return;
 	}
-	r = step_look(u->run->host, s, &state, &now);
+	r = step_read_state(u->run->host, s, &state, &now);
 	/* A device that was taken out took its registers along. */
 	if (r == -ENODEV && step_is_volatile(s)) {
 		AUTO_FREE char *why = xstrdup(err_msg());
@@ -435,7 +435,7 @@ static void undo_step(struct undoing *u, size_t i)
 	if (s->kind == STEP_TOOL)
 		undo_tool(u, i);
 	else
-		look_and_undo(u, i);
+		read_state_and_undo(u, i);
 }
 
 size_t fix_take_back(const struct fix_run *run, struct journal_entry *e)
@@ -469,7 +469,7 @@ static void clear_one_shot(const struct fix_run *run, struct journal_entry *e)
 		const struct step *s = &e->plan->steps[i];
 		enum step_state state;
 
-		if (s->kind == STEP_ONE_SHOT && step_look(run->host, s, &state, NULL) == 0 &&
+		if (s->kind == STEP_ONE_SHOT && step_read_state(run->host, s, &state, NULL) == 0 &&
 		    state == STEP_IS_NEW)
 			undo_step(&u, i);
 	}
@@ -564,7 +564,7 @@ int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_re
 		return r;
 	stuck_n = fix_take_back(run, e);
 	*ret_number = e->number;
-	*ret_result = stuck_n ? FIX_STUCK : FIX_DONE;
+	*ret_result = stuck_n ? FIX_NOT_ROLLED_BACK : FIX_DONE;
 	return 0;
 }
 
@@ -579,7 +579,7 @@ static bool is_changed_later(const struct plan *p, size_t i)
 	return false;
 }
 
-void fix_look_back(struct fix_host *h, const struct journal_entry *e, enum step_state *ret,
+void fix_read_back(struct fix_host *h, const struct journal_entry *e, enum step_state *ret,
 		   char **ret_now)
 {
 	const bool other_boot = is_other_boot(h, e);
@@ -590,7 +590,8 @@ void fix_look_back(struct fix_host *h, const struct journal_entry *e, enum step_
 		ret[i] = STEP_NOT_SEEN;
 		if (reboot_took_back(h, other_boot, s))
 			ret[i] = STEP_IS_OLD;
-		else if (!is_changed_later(e->plan, i) && step_look(h, s, &ret[i], &ret_now[i]) < 0)
+		else if (!is_changed_later(e->plan, i) &&
+			 step_read_state(h, s, &ret[i], &ret_now[i]) < 0)
 			ret[i] = STEP_NOT_SEEN;
 	}
 }

@@ -194,7 +194,7 @@ int host_remove_entry(struct fix_host *h, const char *path)
 	int r = host_find(h, path, MISSING_FAILS, &p);
 
 	if (r == 0)
-		r = place_look(&p, &st);
+		r = place_stat(&p, &st);
 	if (r == 0)
 		r = drop(h, &p);
 	return r == -ENOENT ? 0 : r;

@@ -27,7 +27,7 @@ enum missing { MISSING_FAILS, MISSING_IS_MADE };
 /* -ENOENT without a sentence if a folder is missing; -ELOOP, -EPERM, ... with one. */
 int host_find(struct fix_host *h, const char *path, enum missing missing, struct place *ret);
 /* The file at the place: a regular one, no link, of somebody who is trusted. -ENOENT as above. */
-int place_look(const struct place *p, struct stat *ret);
+int place_stat(const struct place *p, struct stat *ret);
 /* The same, and opens it: no O_CREAT. */
 int place_open(const struct place *p, int flags, int *ret_fd);
 /* The folder that a path leads to, opened for reading, with the same checks. */

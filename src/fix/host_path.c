@@ -277,7 +277,7 @@ static int refuse_link(const struct place *p)
 		       n < 0 ? 1 : (int)n, n < 0 ? "?" : target);
 }
 
-int place_look(const struct place *p, struct stat *ret)
+int place_stat(const struct place *p, struct stat *ret)
 {
 	struct stat st;
 	int r;
@@ -300,7 +300,7 @@ int place_open(const struct place *p, int flags, int *ret_fd)
 {
 	struct stat before = {0}, now = {0};
 	AUTO_CLOSE int fd = -1;
-	int r = place_look(p, &before);
+	int r = place_stat(p, &before);
 
 	if (r < 0)
 		return r;

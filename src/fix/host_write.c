@@ -274,7 +274,7 @@ int host_remove(struct fix_host *h, const char *path)
 	int r = host_find(h, path, MISSING_FAILS, &p);
 
 	if (r >= 0)
-		r = place_look(&p, &st);
+		r = place_stat(&p, &st);
 	if (r >= 0)
 		r = host_unlink_name(h, &p, p.name);
 	if (r >= 0)

@@ -7,7 +7,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "fix/journal_parts.h"
+#include "fix/journal_impl.h"
 #include "fix/sha256.h"
 
 #include <assert.h>

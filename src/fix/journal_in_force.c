@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "fix/journal_parts.h"
+#include "fix/journal_impl.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/path.h"
-#include "fix/journal_parts.h"
+#include "fix/journal_impl.h"
 #include "fix/sha256.h"
 #include "machine/pci.h"
 

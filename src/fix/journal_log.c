@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/date.h"
 #include "base/err.h"
-#include "fix/journal_parts.h"
+#include "fix/journal_impl.h"
 
 #include <stdio.h>
 #include <string.h>

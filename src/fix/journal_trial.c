@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "fix/journal_parts.h"
+#include "fix/journal_impl.h"
 
 #include <string.h>
 
@@ -44,7 +44,8 @@ static bool is_set(struct fix_host *h, const struct journal_entry *e)
 		enum step_state state;
 
 		if (e->plan->steps[i].kind == STEP_ONE_SHOT &&
-		    step_look(h, &e->plan->steps[i], &state, NULL) == 0 && state == STEP_IS_NEW)
+		    step_read_state(h, &e->plan->steps[i], &state, NULL) == 0 &&
+		    state == STEP_IS_NEW)
 			return true;
 	}
 	return false;

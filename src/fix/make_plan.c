@@ -55,7 +55,7 @@ static const char *rules_of(const struct change *c)
 /* Of one kind and by the same rules, they are one entry, however many there are. */
 static bool goes_with(const struct change *a, const struct change *b)
 {
-	return b->apart && a->kind == b->kind && strcmp(rules_of(a), rules_of(b)) == 0;
+	return b->opt_in && a->kind == b->kind && strcmp(rules_of(a), rules_of(b)) == 0;
 }
 
 /* "a, b" as words of a command line: "a b". */
@@ -70,7 +70,7 @@ static const char *rule_words(struct planner *p, const char *rules)
 	return words;
 }
 
-static void plan_apart(struct planner *p, const struct change_set *set, size_t first)
+static void plan_opt_in(struct planner *p, const struct change_set *set, size_t first)
 {
 	const struct change *c = &set->items[first];
 	AUTO_STRBUF struct strbuf what = {0};
@@ -153,8 +153,8 @@ static void put_in_order(struct planner *p)
 static void make_steps(struct planner *p, const struct change_set *changes)
 {
 	for (size_t i = 0; i < changes->n; i++)
-		if (changes->items[i].apart)
-			plan_apart(p, changes, i);
+		if (changes->items[i].opt_in)
+			plan_opt_in(p, changes, i);
 		else
 			plan_change(p, &changes->items[i]);
 	plan_acs_finish(p);

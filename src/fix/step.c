@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 
 /* ---- programs leave nothing to look at ---- */
 
-static int look_tool(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now)
+static int read_state_tool(struct fix_host *h, const struct step *s, enum step_state *ret,
+			   char **ret_now)
 {
 	(void)h;
 	(void)s;
@@ -46,7 +47,7 @@ static int undo_tool(struct fix_host *h, const struct step *s, struct strbuf *ou
 static const struct step_ops tool_ops = {
 	.word = "tool",
 	.program = true,
-	.look = look_tool,
+	.read_state = read_state_tool,
 	.apply = apply_tool,
 	.undo = undo_tool,
 };
@@ -126,11 +127,11 @@ bool step_same_target(const struct step *a, const struct step *b)
 
 /* ---- carrying out ---- */
 
-int step_look(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now)
+int step_read_state(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now)
 {
 	if (ret_now)
 		*ret_now = NULL;
-	return kinds[s->kind]->look(h, s, ret, ret_now);
+	return kinds[s->kind]->read_state(h, s, ret, ret_now);
 }
 
 int step_allowed(struct fix_host *h, const struct step *s)
@@ -165,7 +166,7 @@ static int read_back(struct fix_host *h, const struct step *s, const struct byte
 	if (step_is_program(s) || kinds[s->kind]->reads_back)
 		return 0;
 	wanted.old = wanted.new = *expected; /* the two may look the same */
-	r = step_look(h, &wanted, &state, &now);
+	r = step_read_state(h, &wanted, &state, &now);
 	if (r < 0 || state == STEP_IS_NEW)
 		return r;
 	step_difference(s, expected, now, &text);

@@ -193,12 +193,12 @@ enum step_state {
  * is there, for messages, malloc'ed; NULL: nothing.
  * step_apply and step_undo write, and read back what they wrote; they do not look first. What is
  * there already (a register of a device that was taken out, a resource that a reboot gave back) is
- * the caller's to judge by step_look. Only the undo of GENERATED looks: what was installed is
+ * the caller's to judge by step_read_state. Only the undo of GENERATED looks: what was installed is
  * replaced by the old bytes, anything else is made anew by undo_argv.
  * -EBUSY of a step with content: another program has changed the file, or has it open to write; what that
  * one wrote stays, and nothing was changed.
  */
-int step_look(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now);
+int step_read_state(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now);
 /* Before anything is written: -EBUSY if a virtual machine relies on what step_apply, which asks too,
  * would change. */
 int step_allowed(struct fix_host *h, const struct step *s);

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 
 #include <string.h>
 
@@ -87,7 +87,7 @@ static int take_out(struct fix_host *h, const struct step *s)
 static int undo_block(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
 	enum step_state state;
-	int r = step_file_ops.look(h, s, &state, NULL);
+	int r = step_file_ops.read_state(h, s, &state, NULL);
 
 	if (r == 0)
 		r = state == STEP_IS_NEW ? step_file_ops.undo(h, s, output) : take_out(h, s);
@@ -100,7 +100,7 @@ static int apply_block(struct fix_host *h, const struct step *s, struct strbuf *
 	int r = step_file_ops.apply(h, s, output);
 
 	if (r == 0)
-		r = step_file_ops.look(h, s, &state, NULL);
+		r = step_file_ops.read_state(h, s, &state, NULL);
 	if (r == 0 && state != STEP_IS_NEW)
 		return err_set(EIO, "/%s is not what was written to it", s->target);
 	return r;
@@ -114,10 +114,10 @@ static int tidy_block(struct fix_host *h, const struct step *s)
 	return r < 0 ? r : take_out(h, s);
 }
 
-static int look_block(struct fix_host *h, const struct step *s, enum step_state *ret,
-		      char **ret_now)
+static int read_state_block(struct fix_host *h, const struct step *s, enum step_state *ret,
+			    char **ret_now)
 {
-	return step_file_ops.look(h, s, ret, ret_now);
+	return step_file_ops.read_state(h, s, ret, ret_now);
 }
 
 static int prepare_block(struct fix_host *h, struct arena *a, struct step *s)
@@ -130,7 +130,7 @@ const struct step_ops step_block_ops = {
 	.in_image = true,
 	.by_parts = true,
 	.reads_back = true,
-	.look = look_block,
+	.read_state = read_state_block,
 	.prepare = prepare_block,
 	.apply = apply_block,
 	.undo = undo_block,

@@ -5,21 +5,21 @@
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
-static int look_entry(struct fix_host *h, const struct step *s, enum step_state *ret,
-		      char **ret_now)
+static int read_state_entry(struct fix_host *h, const struct step *s, enum step_state *ret,
+			    char **ret_now)
 {
 	AUTO_FREE char *folder = xstrndup(s->target, (size_t)(strrchr(s->target, '/') - s->target));
 	struct stat st;
 
 	if (host_stat(h, folder, &st) == -ENOENT)
 		return step_not_mounted(folder);
-	return step_file_ops.look(h, s, ret, ret_now);
+	return step_file_ops.read_state(h, s, ret, ret_now);
 }
 
 static int apply_entry(struct fix_host *h, const struct step *s, struct strbuf *output)
@@ -43,7 +43,7 @@ const struct step_ops step_entry_ops = {
 	.word = "entry",
 	.in_image = true,
 	.by_parts = true,
-	.look = look_entry,
+	.read_state = read_state_entry,
 	.apply = apply_entry,
 	.undo = undo_entry,
 	.tidy = tidy_entry,

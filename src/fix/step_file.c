@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/strbuf.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 
 #include <errno.h>
 #include <string.h>
@@ -32,7 +32,8 @@ static int read_target(struct fix_host *h, const struct step *s, char **ret, siz
 	return 0;
 }
 
-static int look_file(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now)
+static int read_state_file(struct fix_host *h, const struct step *s, enum step_state *ret,
+			   char **ret_now)
 {
 	AUTO_FREE char *data = NULL;
 	size_t size;
@@ -161,7 +162,7 @@ static int tidy_file(struct fix_host *h, const struct step *s)
 const struct step_ops step_file_ops = {
 	.word = "file",
 	.in_image = true,
-	.look = look_file,
+	.read_state = read_state_file,
 	.prepare = prepare_file,
 	.apply = apply_file,
 	.undo = undo_file,
@@ -345,7 +346,7 @@ static int undo_generated(struct fix_host *h, const struct step *s, struct strbu
 	enum { TRIES = 3 };
 	const struct host_change back = boot_change(&s->new, &s->old, true);
 	enum step_state state = STEP_IS_OTHER;
-	int r = look_file(h, s, &state, NULL);
+	int r = read_state_file(h, s, &state, NULL);
 
 	if (r < 0 || state == STEP_IS_OLD)
 		return r;
@@ -360,7 +361,7 @@ static int undo_generated(struct fix_host *h, const struct step *s, struct strbu
 const struct step_ops step_generated_ops = {
 	.word = "generated",
 	.program = true,
-	.look = look_file,
+	.read_state = read_state_file,
 	.make = make_generated,
 	.apply = apply_generated,
 	.undo = undo_generated,

@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/source.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 #include "machine/usable.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 #include "machine/efi_variable.h"
 
 #include <string.h>
@@ -82,8 +82,8 @@ static int read_value(struct fix_host *h, const struct step *s, char **ret)
 	return 0;
 }
 
-static int look_one_shot(struct fix_host *h, const struct step *s, enum step_state *ret,
-			 char **ret_now)
+static int read_state_one_shot(struct fix_host *h, const struct step *s, enum step_state *ret,
+			       char **ret_now)
 {
 	AUTO_FREE char *value = NULL;
 	int r = read_value(h, s, &value);
@@ -167,7 +167,7 @@ const struct step_ops step_one_shot_ops = {
 	.word = "one-shot",
 	.in_system = true, /* the next boot clears it */
 	.in_file = true,
-	.look = look_one_shot,
+	.read_state = read_state_one_shot,
 	.allow = allow_one_shot,
 	.apply = apply_one_shot,
 	.undo = undo_one_shot,

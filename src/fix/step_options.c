@@ -11,7 +11,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "fix/boot_entries.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -453,8 +453,8 @@ static int undo_since(struct fix_host *h, const struct step *s, struct found *f)
 /* ---- looking ---- */
 
 /* NEW: all of the words, or any text that holds them off; OLD: none of them, nor is there anything to repair; OTHER: some, or changed. */
-static int look_options(struct fix_host *h, const struct step *s, enum step_state *ret,
-			char **ret_now)
+static int read_state_options(struct fix_host *h, const struct step *s, enum step_state *ret,
+			      char **ret_now)
 {
 	AUTO_NOW struct now n = {0};
 	AUTO_FREE char *other = NULL;
@@ -641,7 +641,7 @@ const struct step_ops step_options_ops = {
 	.by_parts = true,
 	.reads_back = true,
 	.in_image = true,
-	.look = look_options,
+	.read_state = read_state_options,
 	.prepare = prepare_options,
 	.apply = apply_options,
 	.undo = undo_options,

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/source.h"
 #include "base/strbuf.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 #include "machine/pci.h"
 
 #include <string.h>

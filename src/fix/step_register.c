@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,8 +112,8 @@ static int read_register(struct fix_host *h, const struct step *s, unsigned *ret
 	return r < 0 ? r : host_config_read(h, s->target, *ret_at, ret_value);
 }
 
-static int look_register(struct fix_host *h, const struct step *s, enum step_state *ret,
-			 char **ret_now)
+static int read_state_register(struct fix_host *h, const struct step *s, enum step_state *ret,
+			       char **ret_now)
 {
 	unsigned at, now, old, new;
 	int r = parse_value(s, &s->old, &old);
@@ -216,7 +216,7 @@ static int undo_register(struct fix_host *h, const struct step *s, struct strbuf
 const struct step_ops step_register_ops = {
 	.word = "register",
 	.in_system = true,
-	.look = look_register,
+	.read_state = read_state_register,
 	.prepare = step_note_place,
 	.allow = allow_register,
 	.apply = apply_register,

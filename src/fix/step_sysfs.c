@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@ static bool is_value(const struct bytes *b, const char *now)
 	       wanted == there;
 }
 
-static int look_attribute(struct fix_host *h, const struct step *s, enum step_state *ret,
-			  char **ret_now)
+static int read_state_attribute(struct fix_host *h, const struct step *s, enum step_state *ret,
+				char **ret_now)
 {
 	AUTO_FREE char *text = NULL;
 	const char *now;
@@ -63,7 +63,7 @@ static int undo_attribute(struct fix_host *h, const struct step *s, struct strbu
 const struct step_ops step_attribute_ops = {
 	.word = "attribute",
 	.in_system = true,
-	.look = look_attribute,
+	.read_state = read_state_attribute,
 	.apply = apply_attribute,
 	.undo = undo_attribute,
 };
@@ -103,7 +103,8 @@ static int read_bar(struct fix_host *h, const struct step *s, uint64_t *ret)
 	return 0;
 }
 
-static int look_bar(struct fix_host *h, const struct step *s, enum step_state *ret, char **ret_now)
+static int read_state_bar(struct fix_host *h, const struct step *s, enum step_state *ret,
+			  char **ret_now)
 {
 	AUTO_FREE char *text = NULL;
 	uint64_t now;
@@ -190,7 +191,7 @@ static int undo_bar(struct fix_host *h, const struct step *s, struct strbuf *out
 const struct step_ops step_bar_size_ops = {
 	.word = "bar-size",
 	.in_system = true,
-	.look = look_bar,
+	.read_state = read_state_bar,
 	.apply = apply_bar,
 	.undo = undo_bar,
 };

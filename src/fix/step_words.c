@@ -10,7 +10,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "fix/step_parts.h"
+#include "fix/step_impl.h"
 #include "machine/line_keeper.h"
 
 #include <errno.h>
@@ -255,7 +255,7 @@ static int undo(struct fix_host *h, const struct step *s, struct strbuf *output)
 const struct step_ops step_words_ops = {
 	.word = "words",
 	.by_parts = true,
-	.look = look,
+	.read_state = look,
 	.prepare = prepare,
 	.apply = apply,
 	.undo = undo,

@@ -6,10 +6,10 @@
 #include "base/file.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "capture/live.h"
 #include "ingest/text.h"
-#include "machine/live.h"
 #include "machine/machine.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include <errno.h>
 #include <sys/stat.h>

@@ -6,7 +6,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/pci.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CPUs, sockets and NUMA nodes. */
-#include "machine/host_parts.h"
+#include "machine/host_impl.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

@@ -4,7 +4,7 @@
  * CUDA_DEVICE_ORDER sorts them, CUDA_VISIBLE_DEVICES selects and renumbers, and everything behind
  * the first entry that names no GPU is hidden.
  */
-#include "machine/gpu_parts.h"
+#include "machine/gpu_impl.h"
 
 #include "base/alloc.h"
 #include "base/text.h"

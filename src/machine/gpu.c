@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPUs: NVIDIA's display functions of the PCI tree, what the driver's files and NVML say of them.
  */
-#include "machine/gpu_parts.h"
+#include "machine/gpu_impl.h"
 
 #include "base/alloc.h"
 #include "base/text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "machine/gpu_parts.h"
+#include "machine/gpu_impl.h"
 
 #include "base/alloc.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What surrounds the kernel: a hypervisor, a container, and the limits of this process. */
-#include "machine/host_parts.h"
+#include "machine/host_impl.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernel that runs, what it was built with and booted by, and the firmware below it. */
-#include "machine/host_parts.h"
+#include "machine/host_impl.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

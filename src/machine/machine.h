@@ -524,9 +524,6 @@ void machine_free(struct machine *m);
 /* The GPU with this address, "0000:41:00.0"; NULL: none has it. */
 const struct gpu *machine_gpu_at(const struct machine *m, const char *pci);
 
-/* The live host as a source; keeps `request` by pointer. 0 or a negative errno. */
-int machine_open_live(const struct machine_request *request, struct source **ret);
-
 const struct gpu_pair *machine_pair(const struct machine *m, size_t initiator, size_t target);
 /* The scope of a GID whose text is known. */
 enum gid_scope rdma_gid_scope(const struct rdma_gid *g);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The NVIDIA driver as its files show it: module, flavour, versions, settings, where it came from.
  */
-#include "machine/gpu_parts.h"
+#include "machine/gpu_impl.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

@@ -203,11 +203,3 @@ struct nvml_api {
 	{                                                                                          \
 		"read", "write", "nvlink", "atomics", "pci"                                        \
 	}
-
-/*
- * Opens `library` if that changes nothing on the machine whose files `s` gives, asks for `parts`
- * (enum machine_part) and hands out nvml.json, malloc'ed; see nvml_capture.c for its form. A
- * library that cannot be opened is an answer too.
- */
-void nvml_capture_from(struct source *s, const char *library, unsigned parts, char **ret,
-		       size_t *ret_size);

@@ -65,7 +65,7 @@ void observed_read(struct reader *r);     /* observed.c; the GPUs are read befor
 void applied_read(struct reader *r);      /* applied.c: what `onehop fix` left in force */
 
 /*
- * Virtual files of a live source (live_host.c lists them); a recording keeps each as a file of that
+ * Virtual files of a live source (capture/live.c lists them); a recording keeps each as a file of that
  * name:
  *   nvml.json        what NVML answered (nvml_capture.c writes it, nvml_decode.c reads it)
  *   nvml-p2p.json    of a live machine only: NVML's word on all pairs, where RM has none
@@ -88,6 +88,3 @@ void applied_read(struct reader *r);      /* applied.c: what `onehop fix` left i
  *   observed*.json   what earlier runs of onehop found (kept_runs in machine/observed.h), and under which
  *                    conditions; the files of these names in $XDG_STATE_HOME/onehop
  */
-int nvml_capture(void *request, char **ret, size_t *ret_size);
-int nvml_capture_p2p(void *request, char **ret, size_t *ret_size);
-int rm_capture(void *request, char **ret, size_t *ret_size);

@@ -116,16 +116,3 @@ enum rm_p2p_bit {
 	RM_P2P_C2C = 1 << 12,
 	RM_P2P_PCI_BAR1 = 1 << 13,
 };
-
-/* What is between onehop and the device, so that tests can stand in for RM. Negative errnos. */
-struct rm_device {
-	int (*open)(void *context);
-	int (*call)(void *context, unsigned long request, void *argument);
-	void (*close)(void *context);
-	void *context;
-};
-
-/* Asks the RM of the machine whose files `s` gives and hands out rm.json, malloc'ed; see
- * rm_capture.c for its form. A device that cannot be opened is an answer too. */
-void rm_capture_from(struct source *s, const struct rm_device *device, char **ret,
-		     size_t *ret_size);

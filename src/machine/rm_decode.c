@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rm.json into facts. The document may come from anybody: nothing in it is taken for granted. */
-#include "machine/gpu_parts.h"
+#include "machine/gpu_impl.h"
 
 #include "base/alloc.h"
 #include "machine/rm_api.h"

@@ -379,14 +379,14 @@ static size_t use_pairs(const struct p2p_use *u)
 }
 
 /* Only what was measured with P2P off as well tells. */
-static bool is_told(const struct p2p_use *u)
+static bool is_known(const struct p2p_use *u)
 {
 	return u->yes || u->no;
 }
 
 static void add_use_side(struct strbuf *b, const struct p2p_use *u)
 {
-	if (!is_told(u)) {
+	if (!is_known(u)) {
 		strbuf_puts(b, "not told");
 		return;
 	}
@@ -401,7 +401,7 @@ static void add_use(struct document *out, const struct comparison *c)
 	struct strbuf b AUTO_STRBUF = {0};
 
 	if (!use_pairs(&c->use_before) || !use_pairs(&c->use_after) ||
-	    (!is_told(&c->use_before) && !is_told(&c->use_after)))
+	    (!is_known(&c->use_before) && !is_known(&c->use_after)))
 		return;
 	add_use_side(&b, &c->use_before);
 	strbuf_puts(&b, " -> ");

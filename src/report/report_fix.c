@@ -50,7 +50,7 @@ static bool names_rule(const char *ids, const char *rule)
 enum plan_answer plan_answer(const struct plan *p, const struct change_set *changes,
 			     const char *rule)
 {
-	bool by_hand = false, apart = false, set = false;
+	bool by_hand = false, opt_in = false, set = false;
 
 	for (size_t i = 0; i < p->step_n; i++)
 		if (step_does(&p->steps[i]) && names_rule(p->steps[i].rules, rule))
@@ -65,13 +65,13 @@ enum plan_answer plan_answer(const struct plan *p, const struct change_set *chan
 
 		if (!names_rule(c->rule, rule))
 			continue;
-		apart |= c->apart;
-		set |= !c->apart && c->kind != CHANGE_BY_HAND;
+		opt_in |= c->opt_in;
+		set |= !c->opt_in && c->kind != CHANGE_BY_HAND;
 	}
-	return by_hand ? PLAN_ANSWERS_BY_HAND
-	       : apart ? PLAN_ANSWERS_ON_REQUEST
-	       : set   ? PLAN_ANSWERS_SET
-		       : PLAN_ANSWERS_NOTHING;
+	return by_hand  ? PLAN_ANSWERS_BY_HAND
+	       : opt_in ? PLAN_ANSWERS_ON_REQUEST
+	       : set    ? PLAN_ANSWERS_SET
+			: PLAN_ANSWERS_NOTHING;
 }
 
 void report_forgotten(struct document *out, unsigned number)
@@ -227,7 +227,7 @@ static bool is_likewise(const struct step *s, const struct step *other)
 }
 
 /* A step before says all but the name. */
-static bool is_told_by_another(const struct plan *p, size_t i)
+static bool is_reported_by_another(const struct plan *p, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
 		if (is_likewise(&p->steps[i], &p->steps[k]))
@@ -246,8 +246,8 @@ static const char *cost_of(const struct step *s)
 }
 
 /* Whether a step before has this part of the reason, or of the cost. */
-static bool is_told(const struct plan *p, size_t i, const char *(*text)(const struct step *s),
-		    const char *part, size_t n)
+static bool is_reported(const struct plan *p, size_t i, const char *(*text)(const struct step *s),
+			const char *part, size_t n)
 {
 	AUTO_FREE char *one = xstrndup(part, n);
 
@@ -271,7 +271,7 @@ static void add_parts(struct strbuf *b, const struct plan *p, size_t i,
 		const char *end = strstr(s, "; ");
 		size_t n = end ? (size_t)(end - s) : strlen(s);
 
-		if (all || !(is_told(p, i, text, s, n) || is_only_more(b, s, n)))
+		if (all || !(is_reported(p, i, text, s, n) || is_only_more(b, s, n)))
 			strbuf_printf(b, "%s%.*s", b->len ? "; " : "", (int)n, s);
 		s += n + (end ? 2 : 0);
 	}
@@ -300,7 +300,7 @@ static void add_cost(struct document *out, const struct plan *p, size_t i, bool 
 static void add_step(struct document *out, const struct plan_report *r, size_t i, size_t number)
 {
 	const struct step *s = &r->plan->steps[i];
-	bool likewise = !r->verbose && is_told_by_another(r->plan, i);
+	bool likewise = !r->verbose && is_reported_by_another(r->plan, i);
 	char label[24];
 
 	snprintf(label, sizeof(label), "%zu.", number);
@@ -332,15 +332,15 @@ static void add_way_back(struct document *out, const struct plan *p, bool verbos
 static void add_steps(struct document *out, const struct plan_report *r)
 {
 	const struct plan *p = r->plan;
-	bool told = false;
+	bool reported = false;
 	size_t number = 0;
 
 	for (size_t i = 0; i < p->step_n; i++) {
 		const struct step *s = &p->steps[i];
 
-		if (s->reboot && !told)
+		if (s->reboot && !reported)
 			add_way_back(out, p, r->verbose);
-		told = told || s->reboot;
+		reported = reported || s->reboot;
 		if (step_does(s))
 			add_step(out, r, i, ++number);
 	}
@@ -416,7 +416,8 @@ static void add_left_out(struct document *out, const struct plan *p)
 /* Changes of one rule, apart, that are for the same. */
 static bool is_offered(const struct change *c, const struct change *like)
 {
-	return c->apart && strcmp(c->rule, like->rule) == 0 && texts_alike(c->reason, like->reason);
+	return c->opt_in && strcmp(c->rule, like->rule) == 0 &&
+	       texts_alike(c->reason, like->reason);
 }
 
 static void add_targets(struct strbuf *b, const struct change_set *set, const struct change *like,
@@ -442,7 +443,7 @@ static bool was_offered(const struct change_set *set, const struct change *c)
 	return false;
 }
 
-static void add_apart(struct document *out, const struct change_set *set)
+static void add_opt_in(struct document *out, const struct change_set *set)
 {
 	bool begun = false;
 
@@ -450,7 +451,7 @@ static void add_apart(struct document *out, const struct change_set *set)
 		const struct change *c = &set->items[i];
 		AUTO_STRBUF struct strbuf targets = {0};
 
-		if (!c->apart || was_offered(set, c))
+		if (!c->opt_in || was_offered(set, c))
 			continue;
 		if (!begun) {
 			document_blank(out);
@@ -520,7 +521,7 @@ static void add_not_judged(struct document *out, const struct plan_report *r)
 static bool is_so_already(const struct plan_report *r)
 {
 	for (size_t i = 0; r->changes && i < r->changes->n; i++)
-		if (!r->changes->items[i].apart && r->changes->items[i].kind != CHANGE_BY_HAND)
+		if (!r->changes->items[i].opt_in && r->changes->items[i].kind != CHANGE_BY_HAND)
 			return true;
 	return false;
 }
@@ -583,7 +584,7 @@ void report_plan(struct document *out, const struct plan_report *r)
 	add_trial(out, r->plan);
 	add_manual(out, r->plan);
 	add_left_out(out, r->plan);
-	add_apart(out, r->changes);
+	add_opt_in(out, r->changes);
 	add_notes(out, r->plan);
 	add_not_judged(out, r);
 	add_end(out, r);
@@ -594,8 +595,8 @@ void report_plan(struct document *out, const struct plan_report *r)
 static const char *const result_words[] = {[FIX_DONE] = "done",
 					   [FIX_NOTHING] = "nothing",
 					   [FIX_DRIFT] = "drift",
-					   [FIX_TAKEN_BACK] = "taken-back",
-					   [FIX_STUCK] = "stuck"};
+					   [FIX_ROLLED_BACK] = "taken-back",
+					   [FIX_NOT_ROLLED_BACK] = "stuck"};
 
 const char *fix_outcome_word(const struct fix_outcome *o)
 {
@@ -705,8 +706,8 @@ static void (*const add_result[])(struct document *out, const struct fix_outcome
 				  const char *root) = {[FIX_DONE] = add_done,
 						       [FIX_NOTHING] = add_nothing,
 						       [FIX_DRIFT] = add_drift,
-						       [FIX_TAKEN_BACK] = add_taken_back,
-						       [FIX_STUCK] = add_stuck};
+						       [FIX_ROLLED_BACK] = add_taken_back,
+						       [FIX_NOT_ROLLED_BACK] = add_stuck};
 
 static void add_reboot(struct document *out, const struct fix_outcome *o)
 {

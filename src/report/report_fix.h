@@ -69,7 +69,7 @@ void report_dropped(struct document *out, const struct plan *p);
 void report_generated(struct document *out, const struct step *s, bool verbose);
 
 /* The last that was told of a step of a fix, in the order in which they began. */
-struct step_told {
+struct step_event {
 	unsigned fix; /* 0: none was begun */
 	size_t step;
 	enum fix_event event;
@@ -84,8 +84,8 @@ struct fix_outcome {
 	unsigned number; /* of the fix; 0: none */
 	const struct journal_entry
 		*entry; /* of that fix as the journal has it now; NULL: not known */
-	const struct step_told *told;
-	size_t told_n;
+	const struct step_event *events;
+	size_t event_n;
 	const char *root;   /* as in struct plan_report */
 	bool reboot;        /* a reboot is due */
 	bool only_now;      /* what would last was not wanted: --now */

@@ -137,14 +137,14 @@ static json_t *not_judged_json(const struct plan_report *r)
 	return a;
 }
 
-static json_t *apart_json(const struct change_set *changes)
+static json_t *opt_in_json(const struct change_set *changes)
 {
 	json_t *a = json_array();
 
 	for (size_t i = 0; changes && i < changes->n; i++) {
 		const struct change *c = &changes->items[i];
 
-		if (c->apart)
+		if (c->opt_in)
 			json_array_append_new(a, json_pack("{s:s, s:o, s:o, s:o, s:o}", "change",
 							   change_kind_word(c->kind), "target",
 							   json_text(c->target), "rules",
@@ -183,8 +183,8 @@ static json_t *told_json(const struct fix_outcome *o)
 {
 	json_t *a = json_array();
 
-	for (size_t i = 0; i < o->told_n; i++) {
-		const struct step_told *t = &o->told[i];
+	for (size_t i = 0; i < o->event_n; i++) {
+		const struct step_event *t = &o->events[i];
 
 		json_array_append_new(a,
 				      json_pack("{s:o, s:I, s:o, s:s, s:o}", "fix",
@@ -219,7 +219,7 @@ json_t *report_plan_json(const struct plan_report *r, const struct fix_outcome *
 	json_object_set_new(o, "manual", manual_json(p));
 	json_object_set_new(o, "left_out", left_out_json(p));
 	json_object_set_new(o, "not_judged", not_judged_json(r));
-	json_object_set_new(o, "apart", apart_json(r->changes));
+	json_object_set_new(o, "apart", opt_in_json(r->changes));
 	json_object_set_new(o, "notes", texts_json(p->notes, p->note_n));
 	json_object_set_new(o, "way_back", texts_json(p->way_back, p->way_back_n));
 	json_object_set_new(o, "reboot", json_boolean(plan_needs_reboot(p)));

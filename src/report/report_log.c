@@ -263,7 +263,7 @@ static bool same_failure(const struct run_failure *a, const struct run_failure *
 }
 
 /* Whether an earlier line says it of another rank. */
-static bool is_told(const struct nccl_log *l, size_t i)
+static bool is_reported(const struct nccl_log *l, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
 		if (same_failure(&l->failures[k].failure, &l->failures[i].failure))
@@ -317,7 +317,7 @@ static void add_failures(struct document *out, const struct nccl_log *l, bool ve
 	for (size_t i = 0; i < l->failure_n; i++) {
 		const struct run_failure_meaning *m = run_failure_find(&l->failures[i].failure);
 
-		if (is_told(l, i))
+		if (is_reported(l, i))
 			continue;
 		if (!verbose && shown == MAX_SHOWN) {
 			more++;

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/source.h"
-#include "machine/live.h"
+#include "capture/live.h"
 #include "machine/machine.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
 
 /* One pair under judgement. */
 struct pair {
-	const struct survey *s;
+	const struct path_facts *s;
 	const struct path *p;
 	const struct endpoint *initiator, *target;
 	const struct gpu *gpu, *target_gpu; /* NULL: a NIC */
@@ -554,8 +554,9 @@ static struct chain_link judge_host_bridge(const struct pair *pr)
 
 static struct observation seen_between(const struct pair *pr)
 {
-	return between_gpus(pr) ? survey_observation(pr->s, pr->gpu->index, pr->target_gpu->index)
-				: (struct observation){0};
+	return between_gpus(pr)
+		       ? path_facts_observation(pr->s, pr->gpu->index, pr->target_gpu->index)
+		       : (struct observation){0};
 }
 
 /* Possible until something shows it: logged faults, or a copy that the driver allowed and that came
@@ -922,7 +923,7 @@ static enum pair_verdict verdict_of(const struct path *p)
 	return any(p, CHAIN_UNKNOWN) ? PAIR_UNDECIDED : PAIR_DIRECT;
 }
 
-void path_chain(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
+void path_chain(const struct path_facts *s, const struct endpoint *a, const struct endpoint *b,
 		struct path *p)
 {
 	const struct pair pr = {s, p, a, b, endpoint_gpu(s->m, a), endpoint_gpu(s->m, b)};

@@ -107,7 +107,7 @@ static int smaller(int a, int b)
  * (in virtual machines it answers FFFFFFFF:FF:FF.0) its P2P status says whether the links join the
  * two.
  */
-static int bonded_links(const struct survey *s, size_t i, size_t j)
+static int bonded_links(const struct path_facts *s, size_t i, size_t j)
 {
 	const struct gpu_links *a = &s->links[i], *b = &s->links[j];
 	int direct = links_between(a, &s->m->gpus[j]), back = links_between(b, &s->m->gpus[i]);
@@ -122,7 +122,7 @@ static int bonded_links(const struct survey *s, size_t i, size_t j)
 }
 
 /* No link that was seen is none only where links could be seen, or the driver rules them out. */
-static struct fact_int nvlinks_of_pair(const struct survey *s, size_t i, size_t j)
+static struct fact_int nvlinks_of_pair(const struct path_facts *s, size_t i, size_t j)
 {
 	struct fact_int a = s->links[i].up, b = s->links[j].up, status = nvlink_status(s->m, i, j);
 	struct fact_int rm = s->m->pairs[i * s->m->gpu_n + j].rm.connection;
@@ -139,7 +139,7 @@ static struct fact_int nvlinks_of_pair(const struct survey *s, size_t i, size_t 
 	return fact_int_unknown(FACT_WHY(fact_unknown(a) ? a : b));
 }
 
-void path_classify(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
+void path_classify(const struct path_facts *s, const struct endpoint *a, const struct endpoint *b,
 		   struct path *p)
 {
 	enum path_class nvml = PATH_UNKNOWN;

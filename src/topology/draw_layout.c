@@ -45,7 +45,7 @@ static void add_child(struct box *parent, struct box *b)
 static int64_t socket_of(const struct drawing *d, int64_t node)
 {
 	const struct machine *m = d->t->machine;
-	unsigned per_socket = survey_nodes_per_socket(m);
+	unsigned per_socket = nodes_per_socket(m);
 
 	return node < 0 || !per_socket ? -1 : node / per_socket;
 }

@@ -195,7 +195,7 @@ static void bind_to_sockets(const struct machine *m, const struct endpoint *a,
 	p->expected_gbps = p->socket_bound ? limit : p->expected_gbps;
 }
 
-void path_rate(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
+void path_rate(const struct path_facts *s, const struct endpoint *a, const struct endpoint *b,
 	       struct path *p)
 {
 	const struct gpu *g = endpoint_gpu(s->m, a), *h = endpoint_gpu(s->m, b);
@@ -227,7 +227,8 @@ void topology_host_rate(const struct topology *t, size_t endpoint, struct path *
 	host_rate(t->machine, &t->endpoints[endpoint], ret);
 }
 
-double staged_rate_limit(const struct survey *s, const struct endpoint *a, const struct endpoint *b)
+double staged_rate_limit(const struct path_facts *s, const struct endpoint *a,
+			 const struct endpoint *b)
 {
 	struct path near, far;
 

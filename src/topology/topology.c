@@ -38,8 +38,8 @@ static void fill_self(struct path *p)
 	p->first_bad = CHAIN_STEP_N;
 }
 
-static void fill_path(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
-		      struct path *p)
+static void fill_path(const struct path_facts *s, const struct endpoint *a,
+		      const struct endpoint *b, struct path *p)
 {
 	if (a == b) {
 		fill_self(p);
@@ -54,7 +54,7 @@ struct topology *topology_new(const struct machine *m)
 {
 	struct arena *arena = arena_new();
 	struct topology *t = arena_alloc(arena, 1, sizeof(*t));
-	struct survey s;
+	struct path_facts s;
 	size_t n;
 
 	t->machine = m;
@@ -62,7 +62,7 @@ struct topology *topology_new(const struct machine *m)
 	add_endpoints(t);
 	n = t->endpoint_n;
 	t->paths = arena_alloc(arena, n * n + 1, sizeof(*t->paths));
-	survey_machine(arena, m, &s);
+	path_facts_collect(arena, m, &s);
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = 0; j < n; j++)
 			fill_path(&s, &t->endpoints[i], &t->endpoints[j], &t->paths[i * n + j]);

@@ -43,7 +43,7 @@ struct rdma_facts {
 };
 
 /* What holds for all pairs of a machine, looked up once. */
-struct survey {
+struct path_facts {
 	const struct machine *m;
 	struct gpu_links *links;      /* per GPU */
 	struct support *cards;        /* per GPU */
@@ -65,20 +65,21 @@ struct survey {
 /* NULL for a NIC. */
 const struct gpu *endpoint_gpu(const struct machine *m, const struct endpoint *e);
 
-void survey_machine(struct arena *arena, const struct machine *m, struct survey *ret);
-struct observation survey_observation(const struct survey *s, size_t initiator, size_t target);
+void path_facts_collect(struct arena *arena, const struct machine *m, struct path_facts *ret);
+struct observation path_facts_observation(const struct path_facts *s, size_t initiator,
+					  size_t target);
 /* NUMA nodes of a socket, 0: unknown. */
-unsigned survey_nodes_per_socket(const struct machine *m);
+unsigned nodes_per_socket(const struct machine *m);
 
 /* Fill the parts of a path; the endpoints are `t`'s. */
-void path_classify(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
+void path_classify(const struct path_facts *s, const struct endpoint *a, const struct endpoint *b,
 		   struct path *p);
-void path_rate(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
+void path_rate(const struct path_facts *s, const struct endpoint *a, const struct endpoint *b,
 	       struct path *p);
 /* GB/s that a copy through host memory may reach at most, 0: unknown. */
-double staged_rate_limit(const struct survey *s, const struct endpoint *a,
+double staged_rate_limit(const struct path_facts *s, const struct endpoint *a,
 			 const struct endpoint *b);
-void path_chain(const struct survey *s, const struct endpoint *a, const struct endpoint *b,
+void path_chain(const struct path_facts *s, const struct endpoint *a, const struct endpoint *b,
 		struct path *p);
 
 /* One physical link, named by the function at its lower end. */

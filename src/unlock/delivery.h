@@ -2,7 +2,7 @@
 /* Bringing an edited driver into this system: what is here, what is in the way, what goes where. */
 #pragma once
 
-#include "unlock/need.h"
+#include "unlock/requirements.h"
 
 struct arena;
 struct download;
@@ -99,11 +99,11 @@ struct delivery {
 };
 
 /*
- * Reads only. `s` is the system's files, `need` what machine_need said of it. A negative errno with a
+ * Reads only. `s` is the system's files, `need` what unlock_requirements said of it. A negative errno with a
  * sentence only where nothing can be said at all (the tree cannot be read); everything else is a check.
  */
 int delivery_look(const struct delivery_request *r, struct source *s, struct machine *m,
-		  const struct machine_need *need, struct delivery **ret);
+		  const struct unlock_requirements *requirements, struct delivery **ret);
 
 /* Asks the server for delivery.download, where there is one, and says what it answers in that check. */
 void delivery_ask_download(const struct delivery_request *r, struct delivery *d, struct arena *a);

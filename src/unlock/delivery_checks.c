@@ -24,31 +24,34 @@ void delivery_say(struct delivery_check *c, enum check_state state, const char *
 
 /* ---- cards and driver ---- */
 
-static const struct card_need *first_card(const struct looking *l, enum need need)
+static const struct card_requirement *first_card(const struct delivery_facts *l,
+						 enum unlock_action action)
 {
-	for (size_t i = 0; i < l->need->n; i++)
-		if (l->need->cards[i].need == need)
-			return &l->need->cards[i];
+	for (size_t i = 0; i < l->requirements->n; i++)
+		if (l->requirements->cards[i].action == action)
+			return &l->requirements->cards[i];
 	return NULL;
 }
 
-static void check_cards(struct looking *l, struct delivery_check *c)
+static void check_cards(struct delivery_facts *l, struct delivery_check *c)
 {
 	static const struct {
 		enum check_state state;
 		const char *found; /* NULL: what is said of the first such card */
-	} words[NEED_N] = {
-		[NEED_REPLACE] = {CHECK_GOOD, "they run edited modules, which are to be replaced"},
-		[NEED_PATCH] = {CHECK_GOOD, "they need edited modules, and options"},
-		[NEED_RELOAD] = {CHECK_NOTE, "edited modules lie on disk already: a reboot is due"},
-		[NEED_OPTIONS] = {CHECK_GOOD, "they need module options alone"},
-		[NEED_REFUSED] = {CHECK_BAD, NULL},
-		[NEED_UNKNOWN] = {CHECK_BAD, NULL},
-		[NEED_IN_FORCE] = {CHECK_NOTE, "it is in force already"},
-		[NEED_NOTHING] = {CHECK_BAD, "the driver has it as it is: nothing is to be done"},
+	} words[ACTION_N] = {
+		[ACTION_REPLACE] = {CHECK_GOOD,
+				    "they run edited modules, which are to be replaced"},
+		[ACTION_PATCH] = {CHECK_GOOD, "they need edited modules, and options"},
+		[ACTION_RELOAD] = {CHECK_NOTE,
+				   "edited modules lie on disk already: a reboot is due"},
+		[ACTION_OPTIONS] = {CHECK_GOOD, "they need module options alone"},
+		[ACTION_REFUSED] = {CHECK_BAD, NULL},
+		[ACTION_UNKNOWN] = {CHECK_BAD, NULL},
+		[ACTION_IN_FORCE] = {CHECK_NOTE, "it is in force already"},
+		[ACTION_NOTHING] = {CHECK_BAD, "the driver has it as it is: nothing is to be done"},
 	};
-	const struct card_need *card = first_card(l, l->need->need);
-	const char *found = words[l->need->need].found;
+	const struct card_requirement *card = first_card(l, l->requirements->action);
+	const char *found = words[l->requirements->action].found;
 
 	if (l->r->image) {
 		delivery_say(c, CHECK_NOTE, "an image: no cards are judged", NULL);
@@ -56,15 +59,15 @@ static void check_cards(struct looking *l, struct delivery_check *c)
 	}
 	if (!found)
 		found = card ? card->why : "no two GPUs are here that could be judged";
-	delivery_say(c, words[l->need->need].state, found, card ? card->change : NULL);
+	delivery_say(c, words[l->requirements->action].state, found, card ? card->change : NULL);
 }
 
-static const char *clone_command(const struct looking *l, const char *release)
+static const char *clone_command(const struct delivery_facts *l, const char *release)
 {
 	return delivery_format(l, "git clone --depth 1 --branch %s " PUBLIC_REPOSITORY, release);
 }
 
-static void check_driver(struct looking *l, struct delivery_check *c)
+static void check_driver(struct delivery_facts *l, struct delivery_check *c)
 {
 	const struct nvidia_driver *d = &l->m->driver;
 	const char *runs = l->r->image ? NULL : fact_str_or(d->module_version, NULL);
@@ -93,19 +96,20 @@ static void check_driver(struct looking *l, struct delivery_check *c)
 
 /* ---- sources ---- */
 
-static const char *where_to_get(const struct looking *l)
+static const char *where_to_get(const struct delivery_facts *l)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 
-	for (size_t i = 0; i < l->need->source_n; i++)
-		if (l->need->sources[i].text)
-			strbuf_printf(&b, "%s%s", b.len ? "\n" : "", l->need->sources[i].text);
+	for (size_t i = 0; i < l->requirements->source_n; i++)
+		if (l->requirements->sources[i].text)
+			strbuf_printf(&b, "%s%s", b.len ? "\n" : "",
+				      l->requirements->sources[i].text);
 	if (b.len)
 		return arena_strdup(l->a, strbuf_str(&b));
 	return l->installed ? clone_command(l, l->installed) : NULL;
 }
 
-static void check_release(struct looking *l, struct delivery_check *c)
+static void check_release(struct delivery_facts *l, struct delivery_check *c)
 {
 	const struct unlock *u = l->u;
 
@@ -148,7 +152,7 @@ static void check_release(struct looking *l, struct delivery_check *c)
 			     NULL);
 }
 
-static void check_sources(struct looking *l, struct delivery_check *c)
+static void check_sources(struct delivery_facts *l, struct delivery_check *c)
 {
 	if (l->d->download)
 		return;
@@ -167,7 +171,7 @@ static void check_sources(struct looking *l, struct delivery_check *c)
 }
 
 /* Whether anybody has run it: this release, edited, or any of its kind on a card. */
-static void check_tried(struct looking *l, struct delivery_check *c)
+static void check_tried(struct delivery_facts *l, struct delivery_check *c)
 {
 	const struct unlock *u = l->u;
 	const char *untested = NULL;
@@ -195,7 +199,7 @@ static void check_tried(struct looking *l, struct delivery_check *c)
 
 /* ---- DKMS ---- */
 
-static void check_ostree(struct looking *l, struct delivery_check *c)
+static void check_ostree(struct delivery_facts *l, struct delivery_check *c)
 {
 	if (delivery_has(l, "run/ostree-booted") == 1)
 		delivery_say(c, CHECK_BAD, "/usr is an image (ostree): DKMS cannot write there",
@@ -203,7 +207,7 @@ static void check_ostree(struct looking *l, struct delivery_check *c)
 }
 
 /* A tree that DKMS has not been told of would build the same module files. */
-static const char *unknown_tree(struct looking *l)
+static const char *unknown_tree(struct delivery_facts *l)
 {
 	const char *end = delivery_format(l, "-%s", l->d->release), *found = NULL;
 	char **names = NULL;
@@ -220,7 +224,7 @@ static const char *unknown_tree(struct looking *l)
 	return found;
 }
 
-static void check_own_tree(struct looking *l, struct delivery_check *c)
+static void check_own_tree(struct delivery_facts *l, struct delivery_check *c)
 {
 	const char *unknown = l->d->release ? unknown_tree(l) : NULL;
 
@@ -249,7 +253,7 @@ static void check_own_tree(struct looking *l, struct delivery_check *c)
 			     NULL);
 }
 
-static void check_tree(struct looking *l, struct delivery_check *c)
+static void check_tree(struct delivery_facts *l, struct delivery_check *c)
 {
 	const struct dkms_tree *t = &l->d->dkms;
 
@@ -280,7 +284,7 @@ static void check_tree(struct looking *l, struct delivery_check *c)
 }
 
 /* Whether a text names a file that our patch changes. */
-static bool names_a_file(const struct looking *l, const char *text)
+static bool names_a_file(const struct delivery_facts *l, const char *text)
 {
 	static const char head[] = "+++ b/";
 	const char *line = NULL;
@@ -295,7 +299,7 @@ static bool names_a_file(const struct looking *l, const char *text)
 }
 
 /* A patch of the tree's own that changes a file of ours, by its name; NULL: none does. */
-static const char *other_patch(struct looking *l)
+static const char *other_patch(struct delivery_facts *l)
 {
 	for (size_t i = 0; l->d->patch && i < l->conf.patch_n; i++) {
 		const char *name = l->conf.patches[i];
@@ -312,7 +316,7 @@ static const char *other_patch(struct looking *l)
 	return NULL;
 }
 
-static void check_patch(struct looking *l, struct delivery_check *c)
+static void check_patch(struct delivery_facts *l, struct delivery_check *c)
 {
 	const char *other = other_patch(l);
 
@@ -349,7 +353,7 @@ static bool sets_patches(const char *text)
 }
 
 /* What DKMS reads last, behind ours, where it is about the kernel; NULL: none that drops our patch. */
-static const char *last_word(struct looking *l)
+static const char *last_word(struct delivery_facts *l)
 {
 	static const char *const ends[] = {"", "-x86_64", "-aarch64"};
 	const struct dkms_tree *t = &l->d->dkms;
@@ -366,7 +370,7 @@ static const char *last_word(struct looking *l)
 }
 
 /* The file that DKMS reads behind the tree's dkms.conf may be a person's. */
-static void check_override(struct looking *l, struct delivery_check *c)
+static void check_override(struct delivery_facts *l, struct delivery_check *c)
 {
 	const char *path = l->d->patch_array_file, *last = last_word(l);
 	AUTO_FREE char *text = delivery_text(l, path, NULL);
@@ -396,7 +400,7 @@ static void check_override(struct looking *l, struct delivery_check *c)
  * DKMS puts modules that are there already away, wherever they lie, and takes them for its own place
  * when it puts them back; on Debian and Ubuntu, by their ID alone, it leaves them.
  */
-static void check_moved(struct looking *l, struct delivery_check *c)
+static void check_moved(struct delivery_facts *l, struct delivery_check *c)
 {
 	const char *id = fact_str_or(l->m->kernel.distribution_id, "");
 
@@ -411,7 +415,7 @@ static void check_moved(struct looking *l, struct delivery_check *c)
 }
 
 /* Ours are first in depmod's order, so they stay in front of what a package brings later. */
-static void check_upgrades(struct looking *l, struct delivery_check *c)
+static void check_upgrades(struct delivery_facts *l, struct delivery_check *c)
 {
 	(void)l;
 	delivery_say(
@@ -447,7 +451,7 @@ static const struct tool tools[] = {
 };
 
 /* What lies there may be a program that was switched off by its permissions; one that is not seen counts. */
-static bool is_switched_off(const struct looking *l, const char *path)
+static bool is_switched_off(const struct delivery_facts *l, const char *path)
 {
 	AUTO_FREE char *full = l->r->root ? path_below(l->r->root, path) : NULL;
 	struct stat st;
@@ -455,7 +459,7 @@ static bool is_switched_off(const struct looking *l, const char *path)
 	return full && stat(full, &st) == 0 && !(S_ISREG(st.st_mode) && st.st_mode & S_IXUSR);
 }
 
-int delivery_has_program(const struct looking *l, const char *name)
+int delivery_has_program(const struct delivery_facts *l, const char *name)
 {
 	int found = 0;
 
@@ -470,7 +474,7 @@ int delivery_has_program(const struct looking *l, const char *name)
 	return found;
 }
 
-const char *delivery_install_command(const struct looking *l, const char *packages)
+const char *delivery_install_command(const struct delivery_facts *l, const char *packages)
 {
 	static const char *const commands[FAMILY_N] = {
 		[FAMILY_OTHER] = "install %s with the distribution's package manager",
@@ -485,7 +489,7 @@ const char *delivery_install_command(const struct looking *l, const char *packag
 	return arena_strdup(l->a, strbuf_str(&b));
 }
 
-static bool is_used(const struct looking *l, enum use use)
+static bool is_used(const struct delivery_facts *l, enum use use)
 {
 	const bool own = l->d->way == DELIVER_OWN_DKMS;
 
@@ -493,7 +497,7 @@ static bool is_used(const struct looking *l, enum use use)
 	       (use == USE_SAVE && !own);
 }
 
-static void check_tools(struct looking *l, struct delivery_check *c)
+static void check_tools(struct delivery_facts *l, struct delivery_check *c)
 {
 	AUTO_STRBUF struct strbuf missing = {0}, packages = {0};
 	bool unsure = false;
@@ -523,7 +527,7 @@ static void check_tools(struct looking *l, struct delivery_check *c)
 /* ---- the boot image, the time ---- */
 
 /* A file that puts modules into the boot image by name; comments do not count. */
-static bool names_nvidia(const struct looking *l, const char *path)
+static bool names_nvidia(const struct delivery_facts *l, const char *path)
 {
 	AUTO_FREE char *text = delivery_text(l, path, NULL);
 	const char *line = NULL;
@@ -539,7 +543,7 @@ static bool names_nvidia(const struct looking *l, const char *path)
 	return false;
 }
 
-static const char *file_naming_nvidia(struct looking *l)
+static const char *file_naming_nvidia(struct delivery_facts *l)
 {
 	static const char *const files[] = {"etc/initramfs-tools/modules", "etc/mkinitcpio.conf",
 					    "etc/dracut.conf"};
@@ -565,7 +569,7 @@ static const char *file_naming_nvidia(struct looking *l)
 	return found;
 }
 
-static void check_boot_image(struct looking *l, struct delivery_check *c)
+static void check_boot_image(struct delivery_facts *l, struct delivery_check *c)
 {
 	const char *file = file_naming_nvidia(l);
 
@@ -579,7 +583,7 @@ static void check_boot_image(struct looking *l, struct delivery_check *c)
 }
 
 /* Measured on 2 cores: the core, the display modules' part, and what is built for each kernel. */
-static void check_time(struct looking *l, struct delivery_check *c)
+static void check_time(struct delivery_facts *l, struct delivery_check *c)
 {
 	enum { CORE_MINUTES = 14, MODULES_MINUTES = 5 }; /* of one CPU */
 	int64_t cpus = fact_or(l->m->cpu.threads, 0);
@@ -607,7 +611,7 @@ static const struct row {
 	const char *what;
 	unsigned ways;
 	/* Leaves `found` as it is where the row has nothing to say. */
-	void (*look)(struct looking *l, struct delivery_check *c);
+	void (*look)(struct delivery_facts *l, struct delivery_check *c);
 } rows[] = {
 	{"cards", ALL, check_cards},
 	{"system", BUILD, check_ostree},
@@ -631,7 +635,7 @@ static const struct row {
 	{"time", BUILD, check_time},
 };
 
-void delivery_checks(struct looking *l)
+void delivery_checks(struct delivery_facts *l)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct delivery_check c = {.what = rows[i].what};

@@ -18,7 +18,7 @@
 #define TYPICAL_SIZE "13 to 25 MB"
 
 /* curl comes first: it is the one that goes on with what is there in most places. */
-static const char *find_program(const struct looking *l)
+static const char *find_program(const struct delivery_facts *l)
 {
 	for (size_t i = 0; download_programs[i]; i++)
 		if (delivery_has_program(l, download_programs[i]) == 1)
@@ -26,7 +26,7 @@ static const char *find_program(const struct looking *l)
 	return NULL;
 }
 
-void delivery_find_download(struct looking *l)
+void delivery_find_download(struct delivery_facts *l)
 {
 	const char *below = delivery_format(l, SOURCES_FOLDER "/%s", l->installed);
 	AUTO_FREE char *folder = NULL;
@@ -82,7 +82,7 @@ static const char *what_is_fetched(const struct download *d, struct arena *a)
 			    d->shown, d->program, d->folder);
 }
 
-void delivery_check_download(struct looking *l, struct delivery_check *c)
+void delivery_check_download(struct delivery_facts *l, struct delivery_check *c)
 {
 	const struct download *d = l->d->download;
 

@@ -14,7 +14,7 @@
 /* ---- one process ---- */
 
 /* 1: it has one open, 0: not, -1: it cannot be looked at. */
-static int holds_device(const struct looking *l, const char *pid)
+static int holds_device(const struct delivery_facts *l, const char *pid)
 {
 	char **names = NULL;
 	size_t n = 0;
@@ -48,7 +48,7 @@ static bool is_unit(const char *name)
  * The innermost service of its control group. None of a user's own manager: "systemctl stop" does not
  * reach those.
  */
-static const char *unit_of(const struct looking *l, const char *pid)
+static const char *unit_of(const struct delivery_facts *l, const char *pid)
 {
 	AUTO_FREE char *text = delivery_text(l, delivery_format(l, "proc/%s/cgroup", pid), NULL);
 	const char *unit = NULL;
@@ -64,7 +64,7 @@ static const char *unit_of(const struct looking *l, const char *pid)
 	return unit;
 }
 
-static void add_holder(struct looking *l, const char *pid)
+static void add_holder(struct delivery_facts *l, const char *pid)
 {
 	AUTO_FREE char *comm = delivery_text(l, delivery_format(l, "proc/%s/comm", pid), NULL);
 	struct gpu_holder *h = ARENA_PUSH(l->a, l->d->holders, l->d->holder_n);
@@ -83,14 +83,14 @@ static bool is_pid(const char *name)
 }
 
 /* This process may have them open to read the driver. */
-static char *own_pid(const struct looking *l)
+static char *own_pid(const struct delivery_facts *l)
 {
 	char *pid = NULL;
 
 	return source_read_link(l->s, &pid, "proc/self") == 0 ? pid : NULL;
 }
 
-void delivery_find_holders(struct looking *l)
+void delivery_find_holders(struct delivery_facts *l)
 {
 	AUTO_FREE char *own = own_pid(l);
 	char **names = NULL;

@@ -9,11 +9,11 @@
 
 enum family { FAMILY_OTHER, FAMILY_DEBIAN, FAMILY_FEDORA, FAMILY_ARCH, FAMILY_N };
 
-struct looking {
+struct delivery_facts {
 	const struct delivery_request *r;
 	struct source *s;
 	struct machine *m;
-	const struct machine_need *need;
+	const struct unlock_requirements *requirements;
 	struct arena *a; /* the machine's */
 	struct delivery *d;
 	enum family family;
@@ -33,58 +33,58 @@ struct looking {
 	const char *patch_trouble; /* why the patch for it cannot be made */
 };
 
-/* ---- delivery_look.c ---- */
+/* ---- delivery_facts.c ---- */
 
 /* Options are all that the cards need: no tree comes into it. */
-bool delivery_is_options_alone(const struct looking *l);
+bool delivery_is_options_alone(const struct delivery_facts *l);
 
 /* Whether something is there, file, folder or link: 1, 0, or -1 if it cannot be told. */
-int delivery_has(const struct looking *l, const char *path);
+int delivery_has(const struct delivery_facts *l, const char *path);
 /* A text of the system; NULL: not there, or not readable. The caller frees. */
-char *delivery_text(const struct looking *l, const char *path, size_t *ret_size);
-const char *delivery_format(const struct looking *l, const char *fmt, ...)
+char *delivery_text(const struct delivery_facts *l, const char *path, size_t *ret_size);
+const char *delivery_format(const struct delivery_facts *l, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* A text with what is not printable replaced. */
-const char *delivery_printable(const struct looking *l, const char *text);
+const char *delivery_printable(const struct delivery_facts *l, const char *text);
 
 /* ---- delivery_tree.c ---- */
 
-void delivery_find_tree(struct looking *l);
+void delivery_find_tree(struct delivery_facts *l);
 /* dpkg's package that a file is of, or, with a slash at its end, files of a folder; without the first
  * slash. NULL: none of the driver's. */
-const char *delivery_owner(const struct looking *l, const char *path);
+const char *delivery_owner(const struct delivery_facts *l, const char *path);
 
 /* ---- delivery_patch.c: contents of the files ---- */
 
-void delivery_contents(struct looking *l);
+void delivery_contents(struct delivery_facts *l);
 
 /* ---- delivery_checks.c ---- */
 
-void delivery_checks(struct looking *l);
+void delivery_checks(struct delivery_facts *l);
 void delivery_say(struct delivery_check *c, enum check_state state, const char *found,
 		  const char *remedy);
 /* In the folders that hold a system's programs; as delivery_has. */
-int delivery_has_program(const struct looking *l, const char *name);
+int delivery_has_program(const struct delivery_facts *l, const char *name);
 /* The distribution's command that installs packages. */
-const char *delivery_install_command(const struct looking *l, const char *packages);
+const char *delivery_install_command(const struct delivery_facts *l, const char *packages);
 
 /* ---- delivery_system.c: checks of the kernel, its compiler, its signatures, the disks ---- */
 
-void delivery_check_kernel(struct looking *l, struct delivery_check *c);
-void delivery_check_headers(struct looking *l, struct delivery_check *c);
-void delivery_check_compiler(struct looking *l, struct delivery_check *c);
-void delivery_check_signature(struct looking *l, struct delivery_check *c);
-void delivery_check_disk(struct looking *l, struct delivery_check *c);
+void delivery_check_kernel(struct delivery_facts *l, struct delivery_check *c);
+void delivery_check_headers(struct delivery_facts *l, struct delivery_check *c);
+void delivery_check_compiler(struct delivery_facts *l, struct delivery_check *c);
+void delivery_check_signature(struct delivery_facts *l, struct delivery_check *c);
+void delivery_check_disk(struct delivery_facts *l, struct delivery_check *c);
 
 /* ---- delivery_download.c ---- */
 
 /* The tree that --download means, once the release is known: fetched before, or to be fetched. */
-void delivery_find_download(struct looking *l);
-void delivery_check_download(struct looking *l, struct delivery_check *c);
+void delivery_find_download(struct delivery_facts *l);
+void delivery_check_download(struct delivery_facts *l, struct delivery_check *c);
 
 /* ---- delivery_upgrades.c ---- */
 
-void delivery_check_automatic(struct looking *l, struct delivery_check *c);
+void delivery_check_automatic(struct delivery_facts *l, struct delivery_check *c);
 
 /* ---- delivery_disk.c ---- */
 
@@ -96,4 +96,4 @@ int disk_free(const char *root, const char *path, int64_t *ret_bytes, uint64_t *
 
 /* ---- delivery_holders.c ---- */
 
-void delivery_find_holders(struct looking *l);
+void delivery_find_holders(struct delivery_facts *l);

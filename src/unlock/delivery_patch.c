@@ -44,7 +44,7 @@ static int find_core_name(const char *path, const char *text, struct edit *ret)
 	return 0;
 }
 
-static int diff_kbuild(struct looking *l, struct strbuf *out)
+static int diff_kbuild(struct delivery_facts *l, struct strbuf *out)
 {
 	const char *path = delivery_format(l, "%s/" KBUILD, l->d->dkms.folder);
 	size_t size = 0;
@@ -61,7 +61,7 @@ static int diff_kbuild(struct looking *l, struct strbuf *out)
 }
 
 /* What is said of a release's file holds for the package's, which lacks the folder. */
-static int say_without_folder(const struct looking *l, int r)
+static int say_without_folder(const struct delivery_facts *l, int r)
 {
 	const char *said = arena_strdup(l->a, err_msg()), *at = strstr(said, KERNEL_OPEN);
 
@@ -72,14 +72,14 @@ static int say_without_folder(const struct looking *l, int r)
 
 static int read_of_package(void *context, const char *file, struct tree_file *ret)
 {
-	struct looking *l = context;
+	struct delivery_facts *l = context;
 	const char *path = delivery_format(l, "%s/%s", l->d->dkms.folder, file);
 
 	ret->data = delivery_text(l, path, &ret->size);
 	return ret->data ? 0 : err_set(ENOENT, "/%s cannot be read", path);
 }
 
-static int diff_kernel_open(struct looking *l, struct strbuf *out)
+static int diff_kernel_open(struct delivery_facts *l, struct strbuf *out)
 {
 	const char *folder = delivery_format(l, "/%s", l->d->dkms.folder);
 	int r = unlock_diff_kernel_open(folder, read_of_package, l, out);
@@ -87,7 +87,7 @@ static int diff_kernel_open(struct looking *l, struct strbuf *out)
 	return r < 0 ? say_without_folder(l, r) : 0;
 }
 
-static int diff_prebuilt(struct looking *l, struct strbuf *out)
+static int diff_prebuilt(struct delivery_facts *l, struct strbuf *out)
 {
 	int r = diff_kbuild(l, out);
 
@@ -97,7 +97,7 @@ static int diff_prebuilt(struct looking *l, struct strbuf *out)
 /* ---- a whole tree ---- */
 
 /* Its files have to be the release's: what is edited in them is known from the sources alone. */
-static int compare_file(struct looking *l, const struct unlock_file *f)
+static int compare_file(struct delivery_facts *l, const struct unlock_file *f)
 {
 	const char *path = delivery_format(l, "%s/%s", l->d->dkms.folder, f->path);
 	size_t size = 0;
@@ -115,7 +115,7 @@ static int compare_file(struct looking *l, const struct unlock_file *f)
 		       path, l->d->sources);
 }
 
-static int diff_whole(struct looking *l, struct strbuf *out)
+static int diff_whole(struct delivery_facts *l, struct strbuf *out)
 {
 	int r = l->u ? 0 : err_set(EINVAL, "it is made from the sources of the release");
 
@@ -144,7 +144,7 @@ static const char *const modules[] = {
 };
 
 /* "updates/dkms/nvidia-current-uvm.ko.xz" of nvidia_uvm; in an image, of its own kernel. "": none. */
-static const char *installed_file(const struct looking *l, const char *name)
+static const char *installed_file(const struct delivery_facts *l, const char *name)
 {
 	const struct module *m = l->r->image ? NULL : machine_module(l->m, name);
 	const char *path;
@@ -156,7 +156,7 @@ static const char *installed_file(const struct looking *l, const char *name)
 }
 
 /* What the module's file is called here: modprobe's lines and the initramfs name it so. */
-static const char *file_name(const struct looking *l, const char *module)
+static const char *file_name(const struct delivery_facts *l, const char *module)
 {
 	AUTO_FREE char *name = xstrdup(module);
 	const char *path, *slash, *dot, *file;
@@ -177,7 +177,7 @@ static const char *file_name(const struct looking *l, const char *module)
  * DKMS puts KERNELRELEASE= behind a "make" that a line begins with, which NVIDIA's Makefile takes for
  * being read by Kbuild; hence env.
  */
-static const char *own_conf(struct looking *l)
+static const char *own_conf(struct delivery_facts *l)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 
@@ -204,14 +204,14 @@ static const char *own_conf(struct looking *l)
 
 /* ---- both ways ---- */
 
-static bool is_there(const struct looking *l, const char *path, const char *content)
+static bool is_there(const struct delivery_facts *l, const char *path, const char *content)
 {
 	AUTO_FREE char *text = delivery_text(l, path, NULL);
 
 	return text && content && strcmp(text, content) == 0;
 }
 
-static void into_dkms(struct looking *l)
+static void into_dkms(struct delivery_facts *l)
 {
 	struct delivery *d = l->d;
 	AUTO_STRBUF struct strbuf b = {0};
@@ -234,7 +234,7 @@ static void into_dkms(struct looking *l)
 }
 
 /* What a tree of ours was copied from; dkms.conf is the same for all edits. */
-static bool has_todays_sources(struct looking *l)
+static bool has_todays_sources(struct delivery_facts *l)
 {
 	for (size_t i = 0; l->u && i < l->u->n; i++) {
 		const struct unlock_file *f = &l->u->files[i];
@@ -249,7 +249,7 @@ static bool has_todays_sources(struct looking *l)
 	return true;
 }
 
-static void own_dkms(struct looking *l)
+static void own_dkms(struct delivery_facts *l)
 {
 	struct delivery *d = l->d;
 
@@ -268,9 +268,9 @@ static void own_dkms(struct looking *l)
 	d->others = !d->in_place && delivery_has(l, d->dkms_conf_file) == 1;
 }
 
-void delivery_contents(struct looking *l)
+void delivery_contents(struct delivery_facts *l)
 {
-	static void (*const make[DELIVERY_WAY_N])(struct looking *) = {
+	static void (*const make[DELIVERY_WAY_N])(struct delivery_facts *) = {
 		[DELIVER_INTO_DKMS] = into_dkms,
 		[DELIVER_OWN_DKMS] = own_dkms,
 	};

@@ -648,9 +648,9 @@ static void add_options(const struct delivery_plan_request *r, struct change_set
 
 	if (r->image && list)
 		add_list(set->arena, set, list);
-	for (size_t i = 0; !r->image && i < r->need->setting_n; i++)
-		add_key(set, r->need->settings[i].parameter, r->need->settings[i].key,
-			r->need->settings[i].value);
+	for (size_t i = 0; !r->image && i < r->requirements->setting_n; i++)
+		add_key(set, r->requirements->settings[i].parameter,
+			r->requirements->settings[i].key, r->requirements->settings[i].value);
 }
 
 /* ---- all of it ---- */

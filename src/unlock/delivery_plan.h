@@ -7,7 +7,7 @@
 
 struct delivery_plan_request {
 	const struct delivery *delivery;
-	const struct machine_need *need;
+	const struct unlock_requirements *requirements;
 	struct machine *machine; /* outlives the plan, which borrows from its arena */
 	struct source *source;
 	struct fix_host *host; /* the same system's files: what DKMS has built is looked into */

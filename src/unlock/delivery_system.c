@@ -7,7 +7,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
-#include "unlock/need_kernel.h"
+#include "unlock/requirements_kernel.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 /* ---- the kernel ---- */
 
 /* The release as it is has been built for this kernel: what is known against the two does not hold here. */
-static bool was_built(const struct looking *l)
+static bool was_built(const struct delivery_facts *l)
 {
 	const struct dkms_tree *t = &l->d->dkms;
 
@@ -26,7 +26,7 @@ static bool was_built(const struct looking *l)
 					       l->d->kernel)) == 1;
 }
 
-void delivery_check_kernel(struct looking *l, struct delivery_check *c)
+void delivery_check_kernel(struct delivery_facts *l, struct delivery_check *c)
 {
 	const char *kernel = l->d->kernel, *trouble;
 	bool into = l->d->way == DELIVER_INTO_DKMS;
@@ -73,7 +73,7 @@ static const char *arch_headers(const char *kernel)
 	return "linux-headers";
 }
 
-static const char *headers_package(const struct looking *l)
+static const char *headers_package(const struct delivery_facts *l)
 {
 	static const char *const starts[FAMILY_N] = {
 		[FAMILY_OTHER] = "the headers of ",
@@ -86,7 +86,7 @@ static const char *headers_package(const struct looking *l)
 	return delivery_format(l, "%s%s", starts[l->family], l->d->kernel);
 }
 
-void delivery_check_headers(struct looking *l, struct delivery_check *c)
+void delivery_check_headers(struct delivery_facts *l, struct delivery_check *c)
 {
 	int there;
 
@@ -132,7 +132,7 @@ static int major_of(const char *s)
 }
 
 /* Of the headers' configuration; of what runs, if that is the kernel, and they cannot be read. */
-static bool find_compiler(struct looking *l, struct compiler *ret)
+static bool find_compiler(struct delivery_facts *l, struct compiler *ret)
 {
 	static const char key[] = "CONFIG_CC_VERSION_TEXT=\"";
 	const char *path = delivery_format(l, "lib/modules/%s/build/.config", l->d->kernel);
@@ -153,7 +153,7 @@ static bool find_compiler(struct looking *l, struct compiler *ret)
 }
 
 /* How it is installed: by number where the distribution has such packages. */
-static const char *compiler_package(const struct looking *l, const struct compiler *k)
+static const char *compiler_package(const struct delivery_facts *l, const struct compiler *k)
 {
 	const char *family = k->clang ? "clang" : "gcc";
 
@@ -165,7 +165,7 @@ static const char *compiler_package(const struct looking *l, const struct compil
 }
 
 /* The newest of its family that is here; -1: none, or not known. */
-static int installed_major(const struct looking *l, const struct compiler *k)
+static int installed_major(const struct delivery_facts *l, const struct compiler *k)
 {
 	const struct kernel *kernel = &l->m->kernel;
 	const char *family = k->clang ? "clang" : "gcc";
@@ -175,7 +175,7 @@ static int installed_major(const struct looking *l, const struct compiler *k)
 	return (int)fact_or(kernel->installed_compiler_major, -1);
 }
 
-static void check_other_compiler(struct looking *l, const struct compiler *k,
+static void check_other_compiler(struct delivery_facts *l, const struct compiler *k,
 				 struct delivery_check *c)
 {
 	int installed = installed_major(l, k);
@@ -207,7 +207,7 @@ static bool names_one(const struct compiler *k)
 	return k->clang || isdigit((unsigned char)k->program[strlen(k->program) - 1]);
 }
 
-void delivery_check_compiler(struct looking *l, struct delivery_check *c)
+void delivery_check_compiler(struct delivery_facts *l, struct delivery_check *c)
 {
 	struct compiler k = {.major = -1};
 	int there;
@@ -255,18 +255,18 @@ static const struct usual_key {
 	 "sudo update-secureboot-policy --new-key", "shim-signed"},
 };
 
-static bool is_ubuntu(const struct looking *l)
+static bool is_ubuntu(const struct delivery_facts *l)
 {
 	return fact_str_is(l->m->kernel.distribution_id, "ubuntu");
 }
 
-static const struct usual_key *usual_key(const struct looking *l)
+static const struct usual_key *usual_key(const struct delivery_facts *l)
 {
 	return &usual_keys[is_ubuntu(l)];
 }
 
 /* framework.conf and the files of its folder, which are read behind it. */
-static const char *named_certificate(struct looking *l)
+static const char *named_certificate(struct delivery_facts *l)
 {
 	static const char folder[] = "etc/dkms/framework.conf.d";
 	AUTO_FREE char *text = delivery_text(l, "etc/dkms/framework.conf", NULL);
@@ -291,7 +291,7 @@ static const char *named_certificate(struct looking *l)
 }
 
 /* The one that DKMS signs with, below the root, there or not. */
-static const char *find_certificate(struct looking *l)
+static const char *find_certificate(struct delivery_facts *l)
 {
 	const char *named = named_certificate(l), *usual = usual_key(l)->certificate;
 
@@ -303,7 +303,7 @@ static const char *find_certificate(struct looking *l)
 	return usual;
 }
 
-static bool is_enrolled(struct looking *l, const char *certificate)
+static bool is_enrolled(struct delivery_facts *l, const char *certificate)
 {
 	size_t key_size = 0;
 	AUTO_FREE char *key = delivery_text(l, certificate, &key_size);
@@ -319,7 +319,7 @@ static bool is_enrolled(struct looking *l, const char *certificate)
 }
 
 /* Commands, a line each; "": it is there. */
-static const char *make_key(const struct looking *l, const char *key)
+static const char *make_key(const struct delivery_facts *l, const char *key)
 {
 	const struct usual_key *k = usual_key(l);
 
@@ -330,7 +330,7 @@ static const char *make_key(const struct looking *l, const char *key)
 	return delivery_format(l, "%s\n%s\n", delivery_install_command(l, k->package), k->make);
 }
 
-static void check_key(struct looking *l, const char *why, struct delivery_check *c)
+static void check_key(struct delivery_facts *l, const char *why, struct delivery_check *c)
 {
 	const char *key = l->d->certificate;
 
@@ -358,7 +358,7 @@ static void check_key(struct looking *l, const char *why, struct delivery_check 
 				make_key(l, key), key));
 }
 
-void delivery_check_signature(struct looking *l, struct delivery_check *c)
+void delivery_check_signature(struct delivery_facts *l, struct delivery_check *c)
 {
 	const struct kernel *k = &l->m->kernel;
 
@@ -392,8 +392,8 @@ struct room {
 
 #define ROOMS 5
 
-static void add_room(const struct looking *l, struct room *rooms, size_t *n, const char *path,
-		     int64_t need)
+static void add_room(const struct delivery_facts *l, struct room *rooms, size_t *n,
+		     const char *path, int64_t need)
 {
 	rooms[(*n)++] = (struct room){.root = l->r->root,
 				      .path = path,
@@ -402,7 +402,7 @@ static void add_room(const struct looking *l, struct room *rooms, size_t *n, con
 }
 
 /* A new boot image is written beside the old one, which names the kernel; 0: not found. */
-static int64_t boot_image_size(const struct looking *l)
+static int64_t boot_image_size(const struct delivery_facts *l)
 {
 	static const char *const starts[] = {"initrd.img-", "initramfs-", "initrd-"};
 	static const char *const ends[] = {"", ".img", ""};
@@ -422,7 +422,7 @@ static int64_t boot_image_size(const struct looking *l)
  * DKMS copies the tree, 0.2 GB of a package's, and builds in the copy; what it makes is installed, and
  * what it made before is kept, as is the core.
  */
-static size_t list_rooms(const struct looking *l, struct room rooms[ROOMS])
+static size_t list_rooms(const struct delivery_facts *l, struct room rooms[ROOMS])
 {
 	bool whole = l->d->way == DELIVER_INTO_DKMS && l->d->dkms.whole;
 	int64_t image = boot_image_size(l);
@@ -454,7 +454,7 @@ static int64_t need_beside(const struct room *rooms, size_t n, const struct room
 }
 
 /* What is short is said; else the room of the build. */
-static void judge_rooms(struct looking *l, const struct room *rooms, size_t n,
+static void judge_rooms(struct delivery_facts *l, const struct room *rooms, size_t n,
 			struct delivery_check *c)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -473,7 +473,7 @@ static void judge_rooms(struct looking *l, const struct room *rooms, size_t n,
 	}
 }
 
-void delivery_check_disk(struct looking *l, struct delivery_check *c)
+void delivery_check_disk(struct delivery_facts *l, struct delivery_check *c)
 {
 	struct room rooms[ROOMS];
 	size_t n;

@@ -17,7 +17,7 @@
 /* ---- what a tree is ---- */
 
 /* The modules' source says its licence: in nv-frontend.c up to 535, in nv.c from 545 on. */
-static int is_open(const struct looking *l, const char *modules)
+static int is_open(const struct delivery_facts *l, const char *modules)
 {
 	static const char *const files[] = {"nv-frontend.c", "nv.c"};
 	static const char macro[] = "MODULE_LICENSE(\"";
@@ -34,7 +34,7 @@ static int is_open(const struct looking *l, const char *modules)
 }
 
 /* The release that a tree's Kbuild builds into its modules, "535.261.03"; NULL: none there. */
-static const char *release_of(const struct looking *l, const char *modules)
+static const char *release_of(const struct delivery_facts *l, const char *modules)
 {
 	static const char define[] = "-DNV_VERSION_STRING=\\\"";
 	AUTO_FREE char *text = delivery_text(l, delivery_format(l, "%s/Kbuild", modules), NULL);
@@ -47,7 +47,7 @@ static const char *release_of(const struct looking *l, const char *modules)
 }
 
 /* Why a tree of this release is not taken; NULL: it is. */
-static const char *why_not(struct looking *l, const struct dkms_tree *t)
+static const char *why_not(struct delivery_facts *l, const struct dkms_tree *t)
 {
 	const char *modules =
 		t->whole ? delivery_format(l, "%s/kernel-open", t->folder) : t->folder;
@@ -77,7 +77,7 @@ static bool is_version(const char *version, const char *release)
 }
 
 /* Where the link "source" leads, below the root; NULL: nowhere that can be named. */
-static const char *folder_of(const struct looking *l, const char *name, const char *version)
+static const char *folder_of(const struct delivery_facts *l, const char *name, const char *version)
 {
 	AUTO_FREE char *target = NULL;
 	char *clean;
@@ -98,7 +98,7 @@ static const char *folder_of(const struct looking *l, const char *name, const ch
 }
 
 /* Of NVIDIA's driver, open or not: with its core built, or with the core's sources. */
-static bool is_driver(const struct looking *l, struct dkms_tree *t)
+static bool is_driver(const struct delivery_facts *l, struct dkms_tree *t)
 {
 	const char *const whole = delivery_format(l, "%s/" SWITCH_FILE, t->folder);
 	const char *const core = delivery_format(l, "%s/" PREBUILT_CORE, t->folder);
@@ -109,14 +109,14 @@ static bool is_driver(const struct looking *l, struct dkms_tree *t)
 }
 
 /* Where there are several, the one that DKMS built for the kernel counts. */
-static bool is_better(const struct looking *l, const struct dkms_tree *t)
+static bool is_better(const struct delivery_facts *l, const struct dkms_tree *t)
 {
 	return !l->d->dkms.name ||
 	       (l->d->kernel && delivery_has(l, delivery_format(l, DKMS_FOLDER "/%s/%s/%s", t->name,
 								t->version, l->d->kernel)) == 1);
 }
 
-static void consider(struct looking *l, const char *name, const char *version)
+static void consider(struct delivery_facts *l, const char *name, const char *version)
 {
 	struct dkms_tree t = {.name = name, .version = version};
 	const char *why;
@@ -138,7 +138,7 @@ static void consider(struct looking *l, const char *name, const char *version)
 	l->d->dkms.version = arena_strdup(l->a, version);
 }
 
-static void consider_all(struct looking *l, const char *name)
+static void consider_all(struct delivery_facts *l, const char *name)
 {
 	char **versions = NULL;
 	size_t n = 0;
@@ -154,7 +154,7 @@ static void consider_all(struct looking *l, const char *name)
 
 /* ---- what is known of the one that was taken ---- */
 
-static void read_conf(struct looking *l)
+static void read_conf(struct delivery_facts *l)
 {
 	struct dkms_tree *t = &l->d->dkms;
 	const char *const files[] = {
@@ -177,7 +177,7 @@ static void read_conf(struct looking *l)
 }
 
 /* "nvidia-open-kernel-dkms.list", or with ":amd64" */
-static const char *package_of_list(const struct looking *l, const char *file)
+static const char *package_of_list(const struct delivery_facts *l, const char *file)
 {
 	const char *name = arena_strndup(l->a, file, strcspn(file, ":"));
 
@@ -207,7 +207,7 @@ static bool lists(const char *text, const char *path)
 	return false;
 }
 
-const char *delivery_owner(const struct looking *l, const char *path)
+const char *delivery_owner(const struct delivery_facts *l, const char *path)
 {
 	const char *owner = NULL;
 	char **names = NULL;
@@ -229,7 +229,7 @@ const char *delivery_owner(const struct looking *l, const char *path)
 	return owner;
 }
 
-void delivery_find_tree(struct looking *l)
+void delivery_find_tree(struct delivery_facts *l)
 {
 	char **names = NULL;
 	size_t n = 0;

@@ -14,7 +14,7 @@
 /* ---- is it on? ---- */
 
 /* As systemctl enable leaves it; a link to /dev/null, which masks a unit, is in another folder. */
-static bool is_timer_on(const struct looking *l, const char *timer)
+static bool is_timer_on(const struct delivery_facts *l, const char *timer)
 {
 	const char *wants = delivery_format(l, "etc/systemd/system/timers.target.wants/%s", timer);
 	const char *mask = delivery_format(l, "etc/systemd/system/%s", timer);
@@ -23,7 +23,7 @@ static bool is_timer_on(const struct looking *l, const char *timer)
 }
 
 /* The value of `APT::Periodic::Unattended-Upgrade "1";`, in days; the last one counts, -1: not set. */
-static int periodic_of(const struct looking *l, const char *path)
+static int periodic_of(const struct delivery_facts *l, const char *path)
 {
 	static const char key[] = "APT::Periodic::Unattended-Upgrade";
 	AUTO_FREE char *text = delivery_text(l, path, NULL);
@@ -43,7 +43,7 @@ static int periodic_of(const struct looking *l, const char *path)
 	return days;
 }
 
-static bool is_unattended(const struct looking *l)
+static bool is_unattended(const struct delivery_facts *l)
 {
 	static const char folder[] = "etc/apt/apt.conf.d";
 	char **names = NULL;
@@ -63,7 +63,7 @@ static bool is_unattended(const struct looking *l)
 }
 
 /* automatic.conf says whether packages are installed or only fetched; one timer installs always. */
-static bool is_dnf_automatic(const struct looking *l)
+static bool is_dnf_automatic(const struct delivery_facts *l)
 {
 	static const char *const files[] = {"etc/dnf/automatic.conf",
 					    "etc/dnf/dnf5-plugins/automatic.conf"};
@@ -91,13 +91,13 @@ static bool is_dnf_automatic(const struct looking *l)
 static const struct service {
 	const char *name;
 	enum family family;
-	bool (*is_on)(const struct looking *l);
+	bool (*is_on)(const struct delivery_facts *l);
 } services[] = {
 	{"unattended-upgrades", FAMILY_DEBIAN, is_unattended},
 	{"dnf-automatic", FAMILY_FEDORA, is_dnf_automatic},
 };
 
-static const char *service_that_is_on(const struct looking *l)
+static const char *service_that_is_on(const struct delivery_facts *l)
 {
 	for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
 		if (services[i].family == l->family && services[i].is_on(l))
@@ -120,7 +120,7 @@ static void add_part(struct parts *p, const char *path)
 }
 
 /* Ubuntu's packages of prebuilt modules hold the parts that nvidia.ko is linked from, in its folder. */
-static const char *folder_of_module(const struct looking *l)
+static const char *folder_of_module(const struct delivery_facts *l)
 {
 	const struct module *m = l->r->image ? NULL : machine_module(l->m, "nvidia");
 	const char *file = m ? fact_str_or(m->file, NULL) : NULL;
@@ -131,7 +131,7 @@ static const char *folder_of_module(const struct looking *l)
 	return delivery_format(l, "lib/modules/%s/%.*s/", l->d->kernel, (int)(slash - file), file);
 }
 
-static const char *user_space_library(const struct looking *l)
+static const char *user_space_library(const struct delivery_facts *l)
 {
 	static const char *const folders[] = {
 		"usr/lib/x86_64-linux-gnu",
@@ -150,7 +150,7 @@ static const char *user_space_library(const struct looking *l)
 	return NULL;
 }
 
-static struct parts parts_of_driver(const struct looking *l)
+static struct parts parts_of_driver(const struct delivery_facts *l)
 {
 	struct parts p = {.n = 0};
 
@@ -179,14 +179,14 @@ struct packages {
 	const char *all, *loose; /* blank between them; loose: not on hold */
 };
 
-static const char *with_word(const struct looking *l, const char *list, const char *word)
+static const char *with_word(const struct delivery_facts *l, const char *list, const char *word)
 {
 	if (list && text_has_word(list, word))
 		return list;
 	return list ? delivery_format(l, "%s %s", list, word) : word;
 }
 
-static struct packages debian_packages(const struct looking *l)
+static struct packages debian_packages(const struct delivery_facts *l)
 {
 	AUTO_FREE char *status = delivery_text(l, "var/lib/dpkg/status", NULL);
 	struct parts p = parts_of_driver(l);
@@ -205,7 +205,7 @@ static struct packages debian_packages(const struct looking *l)
 }
 
 /* rpm's database is not a text: the command asks it. */
-static const char *fedora_command(const struct looking *l)
+static const char *fedora_command(const struct delivery_facts *l)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 	struct parts p = parts_of_driver(l);
@@ -221,7 +221,7 @@ static const char *fedora_command(const struct looking *l)
 
 #define BRINGS_BACK "a new release of the driver brings the stock modules back"
 
-static void check_debian(struct looking *l, struct delivery_check *c, const char *service)
+static void check_debian(struct delivery_facts *l, struct delivery_check *c, const char *service)
 {
 	struct packages p = debian_packages(l);
 	const char *hold = p.loose ? delivery_format(l, "sudo apt-mark hold %s", p.loose) : NULL;
@@ -256,7 +256,7 @@ static void check_debian(struct looking *l, struct delivery_check *c, const char
 			     NULL);
 }
 
-void delivery_check_automatic(struct looking *l, struct delivery_check *c)
+void delivery_check_automatic(struct delivery_facts *l, struct delivery_check *c)
 {
 	const char *service = service_that_is_on(l);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journal of fixes: any plan.json and log.jsonl, divided by a line "----". */
 #include "base/strbuf.h"
-#include "fix/journal_parts.h"
+#include "fix/journal_impl.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "machine/machine.h"
-#include "machine/recording.h"
-#include "machine/recording_text.h"
+#include "recording/recording.h"
+#include "recording/recording_text.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -334,13 +334,13 @@ static void report(void *context, enum fix_event event, const struct journal_ent
 	struct rig *g = context;
 
 	(void)e;
-	g->told[event]++;
+	g->events[event]++;
 	strbuf_printf(&g->texts, "%s: %s\n", s && s->what ? s->what : "-", text ? text : "-");
 }
 
 void rig_listen(struct rig *g)
 {
-	memset(g->told, 0, sizeof(g->told));
+	memset(g->events, 0, sizeof(g->events));
 	strbuf_done(&g->texts);
 	g->texts = (struct strbuf){0};
 }

@@ -32,7 +32,7 @@ struct rig {
 	bool wrote;
 
 	/* What was told. */
-	size_t told[FIX_EVENT_N];
+	size_t events[FIX_EVENT_N];
 	struct strbuf texts; /* one line each */
 };
 

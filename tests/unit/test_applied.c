@@ -5,7 +5,7 @@
 #include "base/source.h"
 #include "ingest/ingest.h"
 #include "judged.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -37,7 +37,7 @@ static struct change acs(const char *port, const char *rule)
 			       .rule = rule,
 			       .reason = "why",
 			       .cost = "isolation",
-			       .apart = true};
+			       .opt_in = true};
 }
 
 static void add(struct change_set *set, struct change c)
@@ -86,7 +86,7 @@ static void equal_ones_are_joined(void **state)
 	add(set, c);
 	add(set, c);
 	assert_string_equal(set->items[0].rule, "acs-redirect");
-	assert_true(set->items[0].apart);
+	assert_true(set->items[0].opt_in);
 	assert_string_equal(set->items[0].cost, "isolation");
 
 	c.rule = "acs"; /* the start of another's id is another rule */
@@ -94,16 +94,16 @@ static void equal_ones_are_joined(void **state)
 	add(set, c);
 	assert_string_equal(set->items[0].rule, "acs-redirect, acs");
 	assert_int_equal(set->items[0].lifetime, CHANGE_LASTING);
-	assert_true(set->items[0].apart);
+	assert_true(set->items[0].opt_in);
 
 	c.rule = "other";
-	c.apart = false;
+	c.opt_in = false;
 	c.cost = NULL;
 	add(set, c);
 	add(set, acs("0000:22:00.0", "acs"));
 	assert_int_equal(set->n, 1);
 	assert_string_equal(set->items[0].rule, "acs-redirect, acs, other");
-	assert_false(set->items[0].apart);
+	assert_false(set->items[0].opt_in);
 	assert_null(set->items[0].cost);
 }
 

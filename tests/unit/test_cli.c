@@ -520,7 +520,7 @@ static void dumb_terminals_get_no_escapes(void **state)
 	assert_false(escapes("topo -m --no-color --from tests/machines/h200x2", "xterm", ""));
 	/* Scripts get nvidia-smi's own bytes; it does not ask TERM. */
 	setenv("TERM", "dumb", 1);
-	assert_runs("topo -m --from tests/machines/h200x2", EXIT_WELL, "\t\033[4mGPU0\t");
+	assert_runs("topo -m --from tests/machines/h200x2", EXIT_OK, "\t\033[4mGPU0\t");
 }
 
 static void no_matrix_without_gpus(void **state)
@@ -531,8 +531,8 @@ static void no_matrix_without_gpus(void **state)
 		"onehop: no NVIDIA GPU in tests/machines/guest-nogpu, so there is no matrix\n");
 	assert_runs("topo --svg - --from tests/machines/guest-nogpu", EXIT_NOT_JUDGED, "<svg");
 	/* What lspci's text alone tells is enough for the distances. */
-	assert_runs("topo -m --from tests/machines/made-up-hgx-lspci", EXIT_WELL, "GPU1\tPIX\t X ");
-	assert_runs("topo -p2p r --from tests/machines/made-up-hgx-lspci", EXIT_WELL,
+	assert_runs("topo -m --from tests/machines/made-up-hgx-lspci", EXIT_OK, "GPU1\tPIX\t X ");
+	assert_runs("topo -p2p r --from tests/machines/made-up-hgx-lspci", EXIT_OK,
 		    " GPU0\tX\tU\t");
 	assert_refused(
 		"topo -p2p w --from tests/machines/guest-nogpu", EXIT_NOT_JUDGED,
@@ -550,7 +550,7 @@ static size_t rules_of(const char *line)
 	size_t n = json_array_size(json_object_get(json, "rules"));
 
 	assert_string_equal(r.err, "");
-	assert_int_equal(r.code, EXIT_WELL);
+	assert_int_equal(r.code, EXIT_OK);
 	assert_non_null(json);
 	json_schema_check(json, "rules.schema.json", &trouble);
 	assert_string_equal(strbuf_str(&trouble), "");
@@ -570,7 +570,7 @@ static void rules_as_json(void **state)
 		n++;
 	}
 	assert_int_equal(rules_of("check --list --json"), n);
-	assert_runs("check --explain bar1-small --json", EXIT_WELL, "\"id\": \"bar1-small\"");
+	assert_runs("check --explain bar1-small --json", EXIT_OK, "\"id\": \"bar1-small\"");
 	assert_refused("check --list=scdoc --json", EXIT_REFUSED,
 		       "onehop: --list=scdoc prints no JSON; --list --json does\n");
 }

@@ -183,7 +183,7 @@ static void round_of_failed_apply(struct rig *g)
 		rig_fail(g, -1, 0);
 		assert_int_equal(undo(g, 0), FIX_DONE);
 	} else if (r == 0 && result != FIX_NOTHING) {
-		assert_int_equal(result, FIX_TAKEN_BACK);
+		assert_int_equal(result, FIX_ROLLED_BACK);
 	}
 	assert_tree(g, old);
 	rig_fail(g, -1, 0);
@@ -204,7 +204,7 @@ static void round_of_failed_undo(struct rig *g)
 		rig_listen(g);
 		r = try_undo(g, 1);
 		assert_true(r == 0 || r == -EALREADY);
-		assert_string_equal(g->told[FIX_UNDO_FAILED] ? strbuf_str(&g->texts) : "", "");
+		assert_string_equal(g->events[FIX_UNDO_FAILED] ? strbuf_str(&g->texts) : "", "");
 		assert_last_state(g, 1, FIX_UNDONE);
 	}
 	assert_tree(g, old);
@@ -225,7 +225,7 @@ static void end_clean(struct rig *g, const char *old)
 	journal_unlock(lock);
 	if (count_fixes(g, &state) && state != FIX_UNDONE)
 		assert_int_equal(undo(g, 0), FIX_DONE);
-	assert_string_equal(g->told[FIX_UNDO_FAILED] ? strbuf_str(&g->texts) : "", "");
+	assert_string_equal(g->events[FIX_UNDO_FAILED] ? strbuf_str(&g->texts) : "", "");
 	assert_tree(g, old);
 	if (count_fixes(g, &state))
 		assert_string_equal(fix_state_word(state), "undone");
@@ -282,7 +282,8 @@ static void test_each_point(void **state)
 		p = rig_rich_plan(g);
 		rig_fail(g, i, ENOSPC);
 		r = fix_apply(&g->run, p, &result, &number);
-		assert_true(r == -ENOSPC || (r == 0 && result == FIX_TAKEN_BACK) || i >= g->points);
+		assert_true(r == -ENOSPC || (r == 0 && result == FIX_ROLLED_BACK) ||
+			    i >= g->points);
 		if (r == 0 && result == FIX_DONE) {
 			assert_true(i > 100); /* there are that many */
 			return;
@@ -397,8 +398,8 @@ static void test_skipped_stays(void **state)
 	rig_file(p, "etc/a.conf", "a\n", "new\n");
 	rig_file(p, "etc/b.conf", "b 1\nb 2\n", "new too\n");
 	assert_int_equal(apply(g, p), FIX_DONE);
-	assert_int_equal(g->told[FIX_STEP_SKIPPED], 1);
-	assert_int_equal(g->told[FIX_STEP_DONE], 1);
+	assert_int_equal(g->events[FIX_STEP_SKIPPED], 1);
+	assert_int_equal(g->events[FIX_STEP_DONE], 1);
 	assert_int_equal(undo(g, 0), FIX_DONE);
 	assert_get(g, "etc/a.conf", "new\n");
 	assert_get(g, "etc/b.conf", "b 1\nb 2\n");
@@ -478,7 +479,7 @@ static void test_undo_in_image(void **state)
 	assert_told(g, "attribute " RIG_KNOB ": the reboot took it back\n");
 	assert_told(g, "tool : run it in the system itself: switch off\n");
 	assert_told(g, "tool : run it in the system itself: make-initrd\n");
-	assert_int_equal(g->told[FIX_UNDO_FAILED], 0);
+	assert_int_equal(g->events[FIX_UNDO_FAILED], 0);
 	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0004);
 	assert_get(g, RIG_KNOB, "somebody else's");
 	/* What a person does then, and what the next boot brings. */
@@ -504,7 +505,7 @@ static void test_made_anew_in_image(void **state)
 	assert_get(g, "boot/grub/grub.cfg", anew);
 	assert_told(g, "it was made anew since: run it in the system itself: make-grub "
 		       "/boot/grub/grub.cfg\n");
-	assert_int_equal(g->told[FIX_UNDO_SKIPPED], 2);
+	assert_int_equal(g->events[FIX_UNDO_SKIPPED], 2);
 	assert_last_state(g, 1, FIX_UNDONE);
 }
 
@@ -519,7 +520,7 @@ static void test_boot_not_mounted_in_image(void **state)
 	new = rig_get(g, "boot/grub/grub.cfg");
 	rig_remove(g, "boot/grub/grub.cfg");
 	g->host.image = true;
-	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	assert_told(g, "/boot/grub/grub.cfg is not there: mount its file system below ");
 	assert_get(g, "etc/default/gen.cfg", "quiet");
 	assert_last_state(g, 1, FIX_UNDOING);
@@ -542,7 +543,7 @@ static void test_condition_in_image(void **state)
 	assert_int_equal(undo(g, 0), FIX_DONE);
 	assert_told(g, "tool : run it in the system itself: switch on\n");
 	assert_null(strstr(strbuf_str(&g->texts), "switch off"));
-	assert_int_equal(g->told[FIX_UNDO_SKIPPED], 2);
+	assert_int_equal(g->events[FIX_UNDO_SKIPPED], 2);
 }
 
 #define UNIT_FILE "etc/systemd/system/x.service"
@@ -632,7 +633,7 @@ static void test_look_back(void **state)
 		char *now[3] = {NULL};
 
 		assert_int_equal(journal_read(&g->host, &entries, &n), 0);
-		fix_look_back(&g->host, &entries[0], states, now);
+		fix_read_back(&g->host, &entries[0], states, now);
 		for (size_t i = 0; i < 3; i++) {
 			assert_int_equal(states[i], expected[boot][i]);
 			free(now[i]);
@@ -695,10 +696,10 @@ static void test_drift_on_undo(void **state)
 	assert_int_equal(apply(g, p), FIX_DONE);
 	rig_put(g, "etc/b.conf", "mine\n");
 	rig_listen(g);
-	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	assert_told(g, "/etc/b.conf line 1 is \"mine\", expected \"new\": it was changed since");
-	assert_int_equal(g->told[FIX_UNDO_FAILED], 1);
-	assert_int_equal(g->told[FIX_UNDO_DONE], 2);
+	assert_int_equal(g->events[FIX_UNDO_FAILED], 1);
+	assert_int_equal(g->events[FIX_UNDO_DONE], 2);
 	assert_get(g, "etc/b.conf", "mine\n");
 	assert_get(g, "etc/a.conf", "a\n");
 	assert_last_state(g, 1, FIX_UNDOING);
@@ -718,11 +719,11 @@ static void test_stuck_is_left_alone(void **state)
 	rig_file(p, "etc/b.conf", "b 1\nb 2\n", "new\n");
 	assert_int_equal(apply(g, p), FIX_DONE);
 	rig_put(g, "etc/b.conf", "mine\n");
-	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	rig_listen(g);
 	rig_file(other, "etc/a.conf", "a\n", "new\n");
 	assert_int_equal(apply(g, other), FIX_DONE);
-	assert_int_equal(g->told[FIX_RECOVER], 0);
+	assert_int_equal(g->events[FIX_RECOVER], 0);
 	assert_get(g, "etc/b.conf", "mine\n");
 }
 
@@ -745,10 +746,10 @@ static void test_undo_goes_on(void **state)
 			break;
 		rig_fail(g, -1, 0);
 		/* Two: of etc/a.conf, which two steps changed. */
-		assert_true(g->told[FIX_UNDO_FAILED] <= 2);
-		if (g->told[FIX_UNDO_FAILED])
-			assert_true(g->told[FIX_UNDO_DONE] > 5);
-		if (r < 0 || g->told[FIX_UNDO_FAILED])
+		assert_true(g->events[FIX_UNDO_FAILED] <= 2);
+		if (g->events[FIX_UNDO_FAILED])
+			assert_true(g->events[FIX_UNDO_DONE] > 5);
+		if (r < 0 || g->events[FIX_UNDO_FAILED])
 			assert_int_equal(undo(g, 1), FIX_DONE);
 		assert_tree(g, old);
 	}
@@ -769,9 +770,9 @@ static void test_needed_by_undo(void **state)
 	rig_put(g, "etc/new/c.conf", "mine\n");
 	for (size_t i = 0; i < 2; i++) {
 		rig_listen(g);
-		assert_int_equal(undo(g, 0), FIX_STUCK);
+		assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 		assert_told(g, "file etc/a.conf: it stays until the rest is undone\n");
-		assert_int_equal(g->told[FIX_UNDO_FAILED], 3);
+		assert_int_equal(g->events[FIX_UNDO_FAILED], 3);
 		assert_get(g, "etc/a.conf", "new\n");
 		assert_get(g, "etc/b.conf", "b 1\nb 2\n");
 		assert_get(g, "run/switch", "on");
@@ -867,12 +868,12 @@ static void test_generated_without_effect(void **state)
 
 	rig_grub(g, p, "quiet", "iommu=pt");
 	p->steps[2].expect = "iommu";
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "/boot/grub/grub.cfg would not have iommu");
 	assert_tree(g, old);
 	p->steps[2].expect = NULL;
 	p->steps[2].expect_not = "iommu=pt";
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "/boot/grub/grub.cfg would still have iommu=pt");
 	assert_tree(g, old);
 }
@@ -907,11 +908,11 @@ static void test_generated_from_edited(void **state)
 	assert_int_equal(apply(g, p), FIX_DONE);
 	rig_put(g, "etc/default/gen.cfg", EDITED);
 	rig_listen(g);
-	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	assert_told(g, "left as it is; it still has \"iommu=pt\"\n");
 	assert_told(g, "/boot/grub/grub.cfg is as it was, but only until it is made anew");
 	assert_told(g, "Put back what was in that file, then: onehop undo 1");
-	assert_int_equal(g->told[FIX_UNDO_FAILED], 2);
+	assert_int_equal(g->events[FIX_UNDO_FAILED], 2);
 	assert_get(g, "boot/grub/grub.cfg", OLD_GRUB);
 	assert_get(g, "etc/default/gen.cfg", EDITED);
 	/* As it says. */
@@ -932,7 +933,7 @@ static void test_generated_from_edited_in_image(void **state)
 	assert_int_equal(apply(g, p), FIX_DONE);
 	rig_put(g, "etc/default/gen.cfg", EDITED);
 	become_image(g);
-	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	file = xprintf("what is in %s/etc/default/gen.cfg counts again", g->root);
 	command = xprintf("then: onehop undo 1 --root %s\n", g->root);
 	assert_told(g, file);
@@ -949,7 +950,7 @@ static void test_generated_from_edited_anew(void **state)
 	rig_grub(g, p, "quiet", "iommu=pt");
 	assert_int_equal(apply(g, p), FIX_DONE);
 	rig_put(g, "etc/default/gen.cfg", EDITED);
-	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	rig_put(g, "boot/grub/grub.cfg", "generated\nby a kernel update iommu=pt\nend\n");
 	rig_put(g, "etc/default/gen.cfg", "quiet");
 	assert_int_equal(undo(g, 1), FIX_DONE);
@@ -965,7 +966,7 @@ static void test_program_fails(void **state)
 
 	rig_initrd(p, "options x=1", "options x=2");
 	p->steps[2].argv = argv;
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "no-such-program: no such program");
 	assert_tree(g, old);
 }
@@ -1040,8 +1041,8 @@ static void test_reboot_took_it_back(void **state)
 	rig_put(g, "run/switch", "by somebody");
 	rig_listen(g);
 	assert_int_equal(undo(g, 0), FIX_DONE);
-	assert_int_equal(g->told[FIX_UNDO_SKIPPED], 2);
-	assert_int_equal(g->told[FIX_UNDO_DONE], 1);
+	assert_int_equal(g->events[FIX_UNDO_SKIPPED], 2);
+	assert_int_equal(g->events[FIX_UNDO_DONE], 1);
 	assert_told(g, "tool : the reboot took it back");
 	assert_told(g, "register " RIG_DEVICE ": the reboot took it back");
 	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0011);
@@ -1311,7 +1312,7 @@ static void test_lockdown(void **state)
 	rig_put(g, "sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
 	g->host.before = answer;
 	g->host.before_context = &a;
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "the kernel is locked down (integrity)");
 	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
 }
@@ -1349,7 +1350,7 @@ static void test_silent_lockdown(void **state)
 	rig_acs(p, RIG_DEVICE, "001d", "0011");
 	g->host.before = take_nothing;
 	g->host.before_context = g;
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(
 		g, RIG_DEVICE
 		": ACS+6 cannot be written: the kernel is locked down (confidentiality), as it is "
@@ -1358,7 +1359,7 @@ static void test_silent_lockdown(void **state)
 	assert_last_state(g, 1, FIX_UNDONE);
 	rig_put(g, "sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
 	rig_listen(g);
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, RIG_DEVICE
 		    ": ACS+6 does not take the value that is written to it, it reads 001d\n");
 	assert_get(g, "etc/a.conf", "a\n");
@@ -1375,7 +1376,7 @@ static void test_silent_lockdown_undoing(void **state)
 	assert_int_equal(apply(g, p), FIX_DONE);
 	g->host.before = take_nothing;
 	g->host.before_context = g;
-	assert_int_equal(undo(g, 0), FIX_STUCK);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	assert_told(g, "does not take the value that is written to it, it reads 0011\n");
 	assert_last_state(g, 1, FIX_UNDOING);
 	g->host.before = NULL;
@@ -1429,16 +1430,16 @@ static void test_bar_size_refused(void **state)
 
 	g->host.before = answer;
 	g->host.before_context = &a;
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "the window of a bridge above has no room");
 	a.r = 0; /* written, but the size stays */
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "BAR 1 is 256 MiB, expected 32768, right after it was written");
 	rig_put(g, BAR_FOLDER "driver", "");
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "cannot be resized while a driver is bound");
 	p->steps[0].new.data = "300";
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "\"300\" is no size of a BAR");
 }
 
@@ -1674,7 +1675,7 @@ static void test_lost_log_is_no_interruption(void **state)
 	assert_int_equal(try_apply(g, next), -EPROTO);
 	assert_said("fixes/2 has lost its log");
 	assert_int_equal(fix_recover(&g->run, &recovered), -EPROTO);
-	assert_int_equal(g->told[FIX_RECOVER], 0);
+	assert_int_equal(g->events[FIX_RECOVER], 0);
 	assert_tree(g, applied);
 	/* What it did not touch can be undone still, and what it stands on cannot. */
 	assert_int_equal(undo(g, 1), FIX_DONE);
@@ -1789,11 +1790,11 @@ static void test_damaged_over_interrupted(void **state)
 	rig_put(g, FIX_1 "log.jsonl",
 		"{\"state\":\"applying\",\"boot_id\":\"\"}\n{\"step\":0,\"mark\":\"started\"}\n");
 	assert_int_equal(undo(g, 3), FIX_DONE);
-	assert_int_equal(g->told[FIX_RECOVER], 0);
+	assert_int_equal(g->events[FIX_RECOVER], 0);
 	assert_get(g, "etc/a.conf", "b\n");
 	rig_put(g, JOURNAL_FOLDER "/fixes/2/plan.json", plan);
 	assert_int_equal(undo(g, 2), FIX_DONE);
-	assert_int_equal(g->told[FIX_RECOVER], 1);
+	assert_int_equal(g->events[FIX_RECOVER], 1);
 	assert_get(g, "etc/a.conf", "a\n");
 }
 
@@ -1809,7 +1810,7 @@ static void test_failed_and_undone(void **state)
 
 	rig_file(p, "etc/a.conf", "a\n", "b\n");
 	rig_switch(p, "off", "on")->argv = argv;
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_int_equal(apply(g, good), FIX_DONE);
 	assert_int_equal(undo(g, 0), FIX_DONE);
 	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
@@ -1979,7 +1980,7 @@ static void test_secrets(void **state)
 	assert_only_owners(g);
 
 	rig_put(g, "etc/a.conf", "another secret\nmore\n");
-	assert_int_equal(undo(g, 1), FIX_STUCK);
+	assert_int_equal(undo(g, 1), FIX_NOT_ROLLED_BACK);
 	log = rig_get(g, FIX_1 "log.jsonl");
 	assert_non_null(strstr(log, "another secret"));
 	assert_only_owners(g);
@@ -2163,7 +2164,7 @@ static void test_full_boot(void **state)
 
 	rig_grub(g, p, "quiet", "iommu=pt");
 	fill(g, "/boot/", 0);
-	assert_int_equal(apply(g, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
 	assert_told(g, "/boot/grub/grub.cfg: no space is left on /");
 	assert_told(g, "KiB free): remove ");
 	assert_tree(g, old);
@@ -2249,7 +2250,7 @@ static void test_nothing_dropped(void **state)
 	making_step(failing)->argv = none;
 	assert_int_equal(fix_foresee(&g->run, failing), 0);
 	assert_false(plan_drops_lines(failing));
-	assert_int_equal(apply(g, failing), FIX_TAKEN_BACK);
+	assert_int_equal(apply(g, failing), FIX_ROLLED_BACK);
 }
 
 /* ---- other programs, at work at the same time ---- */

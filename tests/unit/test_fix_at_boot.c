@@ -244,7 +244,7 @@ static void test_same_port_only(void **state)
 		print_message("%s\n", cases[i].name);
 		assert_int_equal(fix_at_boot(&g->run, &n), cases[i].said ? -ENODEV : 0);
 		assert_int_equal(n, !cases[i].said);
-		assert_int_equal(g->told[FIX_STEP_FAILED], cases[i].said ? 1 : 0);
+		assert_int_equal(g->events[FIX_STEP_FAILED], cases[i].said ? 1 : 0);
 		assert_int_equal(rig_register(g, RIG_DEVICE), cases[i].said ? 0x001d : 0x0011);
 		if (cases[i].said)
 			assert_said(cases[i].said);
@@ -283,7 +283,7 @@ static void test_undo_elsewhere(void **state)
 	rig_put(g, "proc/sys/kernel/random/boot_id", BOOT_2);
 	other_slot(g);
 	assert_int_equal(undo(g, 0), FIX_DONE);
-	assert_int_equal(g->told[FIX_UNDO_SKIPPED], 1);
+	assert_int_equal(g->events[FIX_UNDO_SKIPPED], 1);
 	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0011);
 }
 

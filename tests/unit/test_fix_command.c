@@ -7,7 +7,7 @@
 #include "base/strbuf.h"
 #include "check_text.h"
 #include "cli/command.h"
-#include "cli/fixing.h"
+#include "cli/fix_context.h"
 #include "diagnose/diagnose.h"
 #include "fix/fix.h"
 #include "fix/make_plan.h"

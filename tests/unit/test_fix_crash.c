@@ -81,7 +81,7 @@ static void recover(struct rig *g)
 	if (fix_recover(&g->run, &n) < 0)
 		fail_msg("recover: %s", err_msg());
 	close(lock);
-	if (g->told[FIX_UNDO_FAILED])
+	if (g->events[FIX_UNDO_FAILED])
 		fail_msg("recover: %s", strbuf_str(&g->texts));
 }
 

@@ -469,7 +469,7 @@ static void assert_tree(struct world *w, const char *expected, const char *after
 
 static enum fix_result apply(struct world *w, struct plan *p)
 {
-	enum fix_result result = FIX_STUCK;
+	enum fix_result result = FIX_NOT_ROLLED_BACK;
 	unsigned number;
 
 	if (fix_apply(&w->rig.run, p, &result, &number) < 0)
@@ -479,7 +479,7 @@ static enum fix_result apply(struct world *w, struct plan *p)
 
 static void undo(struct world *w)
 {
-	enum fix_result result = FIX_STUCK;
+	enum fix_result result = FIX_NOT_ROLLED_BACK;
 	unsigned number;
 
 	if (fix_undo(&w->rig.run, 0, &result, &number) < 0)
@@ -515,7 +515,7 @@ static unsigned there_and_back(struct world *w, struct plan *p, const char *old)
 static void fail_at(struct world *w, struct plan *p, const char *old, unsigned point)
 {
 	static const int errors[] = {EIO, ENOSPC, EROFS, EDQUOT};
-	enum fix_result result = FIX_STUCK;
+	enum fix_result result = FIX_NOT_ROLLED_BACK;
 	AUTO_FREE char *after = xprintf("failed at point %u", point);
 	unsigned number;
 	int r;
@@ -524,7 +524,7 @@ static void fail_at(struct world *w, struct plan *p, const char *old, unsigned p
 	r = fix_apply(&w->rig.run, p, &result, &number);
 	assert_true(w->rig.points > point);
 	assert_tree(w, old, after);
-	if (r == 0 && result != FIX_TAKEN_BACK)
+	if (r == 0 && result != FIX_ROLLED_BACK)
 		fail_msg("%s on %s, %s: %d\n%s", w->machine, w->kind, after, (int)result,
 			 strbuf_str(&w->rig.texts));
 	w->taken_back += r == 0;

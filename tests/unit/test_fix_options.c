@@ -48,7 +48,7 @@ static void assert_has(const struct rig *g, const char *path, bool has)
 
 static void apply(struct rig *g, struct plan *p)
 {
-	enum fix_result result = FIX_STUCK;
+	enum fix_result result = FIX_NOT_ROLLED_BACK;
 	unsigned number;
 
 	if (fix_apply(&g->run, p, &result, &number) < 0)
@@ -59,7 +59,7 @@ static void apply(struct rig *g, struct plan *p)
 
 static enum fix_result undo(struct rig *g)
 {
-	enum fix_result result = FIX_STUCK;
+	enum fix_result result = FIX_NOT_ROLLED_BACK;
 	unsigned number;
 
 	rig_listen(g);
@@ -181,7 +181,7 @@ static void test_longer_word_of_later_fix(void **state)
 {
 	struct rig *g = *state;
 	AUTO_PLAN struct plan *first = plan_new(), *second = plan_new();
-	enum fix_result result = FIX_STUCK;
+	enum fix_result result = FIX_NOT_ROLLED_BACK;
 	unsigned number;
 
 	rig_words(g, first, "pci=disable_acs_redir=a");
@@ -210,7 +210,7 @@ static void test_changed_word(void **state)
 		rig_reset(g);
 		fix(g);
 		rig_put(g, path, text);
-		assert_int_equal(undo(g), FIX_STUCK);
+		assert_int_equal(undo(g), FIX_NOT_ROLLED_BACK);
 		assert_get(g, path, text);
 		assert_non_null(strstr(strbuf_str(&g->texts), changed[i % 3]));
 		assert_has(g, i / 3 ? RIG_ENTRY : RIG_LINE, false); /* the others are undone */
@@ -304,7 +304,7 @@ static void test_ports_of_person(void **state)
 		rig_words(g, p, word);
 		apply(g, p);
 		rig_put(g, RIG_ENTRY, entry);
-		assert_int_equal(undo(g), FIX_STUCK);
+		assert_int_equal(undo(g), FIX_NOT_ROLLED_BACK);
 		if (!strstr(strbuf_str(&g->texts), lists[i]))
 			fail_msg("%s", strbuf_str(&g->texts));
 		assert_get(g, RIG_ENTRY, entry);
@@ -387,7 +387,7 @@ static void test_not_mounted(void **state)
 	from = xprintf("%s/efi/loader", g->root);
 	to = xprintf("%s/efi/away", g->root);
 	assert_int_equal(rename(from, to), 0);
-	assert_int_equal(undo(g), FIX_STUCK);
+	assert_int_equal(undo(g), FIX_NOT_ROLLED_BACK);
 	assert_non_null(strstr(strbuf_str(&g->texts), "mount its file system first"));
 	assert_int_equal(last_state(g), FIX_UNDOING);
 	assert_int_equal(rename(to, from), 0);
@@ -519,7 +519,7 @@ static void test_read_back(void **state)
 	rig_words(g, p, WORD);
 	g->host.before = forget;
 	assert_int_equal(fix_apply(&g->run, p, &result, &number), 0);
-	assert_int_equal(result, FIX_TAKEN_BACK);
+	assert_int_equal(result, FIX_ROLLED_BACK);
 	assert_non_null(strstr(strbuf_str(&g->texts), "is not what was written to it"));
 }
 
@@ -661,7 +661,7 @@ static void test_first_release_not_mounted(void **state)
 		rig_put(g, "proc/cmdline", "root=a systemd.unit=rescue.target\n");
 		g->host.image = image;
 		assert_int_equal(rename(from, to), 0);
-		assert_int_equal(undo(g), FIX_STUCK);
+		assert_int_equal(undo(g), FIX_NOT_ROLLED_BACK);
 		assert_int_equal(rename(to, from), 0);
 		assert_int_equal(undo(g), FIX_DONE);
 		assert_int_equal(g->random, 1); /* only when it was applied */
@@ -704,7 +704,7 @@ static void cut_short(struct rig *g, const char *line)
 	rig_file(p, RIG_LINE, line, BOOTED);
 	add_tool(p, false);
 	assert_int_equal(fix_apply(&g->run, p, &result, &number), 0);
-	assert_int_equal(result, FIX_STUCK);
+	assert_int_equal(result, FIX_NOT_ROLLED_BACK);
 	g->host.run = runner;
 	g->random = 0;
 }

@@ -5,7 +5,8 @@
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
-#include "machine/gpu_parts.h"
+#include "capture/capture_impl.h"
+#include "machine/gpu_impl.h"
 #include "machine/nvml_api.h"
 #include "nvml_standin.h"
 

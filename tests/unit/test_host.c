@@ -2,9 +2,9 @@
 /* machine/host.c: kernel, firmware, virtualisation, CPUs, NUMA nodes, limits. */
 #include "base/source.h"
 #include "base/strbuf.h"
-#include "machine/live_host.h"
+#include "capture/capture_impl.h"
 #include "machine/machine.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include <cmocka.h>
 #include <errno.h>

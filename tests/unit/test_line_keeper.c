@@ -4,7 +4,7 @@
 
 #include "base/source.h"
 #include "base/strbuf.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include <cmocka.h>
 #include <string.h>

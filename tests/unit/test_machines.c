@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every recorded machine: its note says where it comes from, and writing it is the inverse of
  * reading it. */
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"

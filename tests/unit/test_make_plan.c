@@ -2338,7 +2338,7 @@ static void by_hand_and_apart(void **state)
 					.target = port,
 					.value = {0x1d, 0x11},
 					.rule = "acs.root-port, acs.other",
-					.apart = true});
+					.opt_in = true});
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
 	assert_int_equal(w.plan->manual_n, 2);

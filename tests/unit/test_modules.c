@@ -7,7 +7,7 @@
 #include "machine/machine.h"
 #include "machine/module_file.h"
 #include "machine/modules.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include <archive.h>
 #include <archive_entry.h>

@@ -6,7 +6,7 @@
 #include "base/source.h"
 #include "bench/rounds.h"
 #include "build_machine.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include <errno.h>
 #include <setjmp.h>

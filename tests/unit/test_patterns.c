@@ -35,7 +35,7 @@ static struct device_request *request_of(size_t n, struct fault fault)
 
 /* Each device in a set of its own, as `onehop test` has them. */
 struct devices {
-	struct station stations[DEVICES];
+	struct bench_device devices[DEVICES];
 	struct memory_export third;
 	struct pair_result results[2];
 	struct pattern_pair pair;
@@ -52,15 +52,15 @@ static void open_devices(struct devices *d, struct fault fault)
 
 		q->number[0] = i;
 		assert_int_equal(device_open(q, &set), 0);
-		assert_int_equal(station_open(set, 0, 0, LIMIT_US, &d->stations[i]), 0);
+		assert_int_equal(bench_device_open(set, 0, 0, LIMIT_US, &d->devices[i]), 0);
 	}
 	free(q);
-	assert_int_equal(d->stations[2].set->ops->export(d->stations[2].set,
-							 &d->stations[2].flags.memory, EXPORT_FD,
-							 &d->third),
+	assert_int_equal(d->devices[2].set->ops->export(d->devices[2].set,
+							&d->devices[2].flags.memory, EXPORT_FD,
+							&d->third),
 			 0);
 	d->results[0].state = d->results[1].state = PAIR_RIGHT;
-	d->pair = (struct pattern_pair){.ends = {&d->stations[0], &d->stations[1]},
+	d->pair = (struct pattern_pair){.ends = {&d->devices[0], &d->devices[1]},
 					.results = {&d->results[0], &d->results[1]},
 					.third = &d->third,
 					.third_at = 4096};
@@ -70,9 +70,9 @@ static void close_devices(struct devices *d)
 {
 	close(d->third.fd);
 	for (int i = 0; i < DEVICES; i++) {
-		struct device_set *set = d->stations[i].set;
+		struct device_set *set = d->devices[i].set;
 
-		station_close(&d->stations[i]);
+		bench_device_close(&d->devices[i]);
 		device_close(set);
 	}
 }
@@ -165,7 +165,7 @@ static void test_out_of_memory(void **state)
 
 	(void)state;
 	open_devices(&d, (struct fault){FAULT_NONE, -1, -1});
-	set = d.stations[1].set;
+	set = d.devices[1].set;
 	ops = *set->ops;
 	ops.alloc = no_memory;
 	set->ops = &ops;
@@ -198,7 +198,7 @@ static void test_fault(void **state)
 
 	(void)state;
 	open_devices(&d, (struct fault){FAULT_NONE, -1, -1});
-	set = d.stations[1].set;
+	set = d.devices[1].set;
 	before = set->ops;
 	ops = *set->ops;
 	ops.wait = no_wait;

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "diagnose/diagnose.h"
 #include "ingest/ingest.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,7 +86,7 @@ static void describe(const struct change *c, struct strbuf *b)
 			strbuf_printf(b, "=%s", c->new);
 		strbuf_puts(b, c->lifetime & CHANGE_NOW ? " now" : "");
 		strbuf_puts(b, c->lifetime & CHANGE_KEPT ? " kept" : "");
-		strbuf_puts(b, c->apart ? " apart" : "");
+		strbuf_puts(b, c->opt_in ? " apart" : "");
 	}
 	strbuf_printf(b, " [%s]\n", c->rule);
 }
@@ -886,7 +886,7 @@ static void check_machine(const char *name)
 		for (size_t i = 0; i < set.n; i++) {
 			check_texts(&set.items[i]);
 			assert_string_equal(set.items[i].rule, r->id);
-			assert_false(set.items[i].apart);
+			assert_false(set.items[i].opt_in);
 		}
 	}
 	done(&j);

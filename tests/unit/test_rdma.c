@@ -2,7 +2,7 @@
 /* machine/rdma.c: devices, ports and GIDs as /sys/class/infiniband shows them. */
 #include "base/source.h"
 #include "machine/machine.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include <cmocka.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recordings: what is written is what is read, errors name the line, identifiers are replaced. */
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/source.h"
 #include "base/strbuf.h"
-#include "machine/recording_text.h"
+#include "recording/recording_text.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -435,7 +435,7 @@ static void what_only_may_help_is_offered(void **state)
 						  .value = {0x1d, 0x11},
 						  .rule = "acs-root-port",
 						  .reason = "hangs were cured so",
-						  .apart = true});
+						  .opt_in = true});
 	text = plan_text((struct plan_report){.plan = p, .changes = &set});
 	assert_has(text, "onehop fix acs-root-port (0000:00:01.1, 0000:00:03.1,");
 	assert_has(text, "and 1 more): hangs were cured");
@@ -811,8 +811,12 @@ static void outcomes_say_what_holds(void **state)
 		{{.result = FIX_DONE, .undo = true, .number = 2}, "done", "Fix 2 is undone."},
 		{{.result = FIX_NOTHING}, "nothing", "nothing was changed"},
 		{{.result = FIX_DRIFT}, "drift", "Nothing was changed"},
-		{{.result = FIX_TAKEN_BACK, .number = 3}, "taken-back", "the machine is as it was"},
-		{{.result = FIX_STUCK, .number = 3}, "stuck", "onehop undo 3 tries again"},
+		{{.result = FIX_ROLLED_BACK, .number = 3},
+		 "taken-back",
+		 "the machine is as it was"},
+		{{.result = FIX_NOT_ROLLED_BACK, .number = 3},
+		 "stuck",
+		 "onehop undo 3 tries again"},
 		{{.error = -EBUSY, .sentence = "another onehop"}, "refused", ""},
 		{{.result = FIX_DONE, .was_signalled = true}, "done", "asked to stop"},
 	};
@@ -832,10 +836,10 @@ static void json_fits_its_schema(void **state)
 {
 	struct plan *p = plan_of_every_kind();
 	const struct journal_entry e = entry_of(p, 2, FIX_APPLYING);
-	const struct step_told told[] = {{2, 0, FIX_STEP_DONE, "a", NULL},
-					 {2, 1, FIX_STEP_FAILED, "b", "why"}};
+	const struct step_event told[] = {{2, 0, FIX_STEP_DONE, "a", NULL},
+					  {2, 1, FIX_STEP_FAILED, "b", "why"}};
 	const struct fix_outcome o = {
-		.result = FIX_TAKEN_BACK, .number = 2, .entry = &e, .told = told, .told_n = 2};
+		.result = FIX_ROLLED_BACK, .number = 2, .entry = &e, .events = told, .event_n = 2};
 	const struct fix_outcome refused = {.error = -EBUSY, .sentence = "another onehop"};
 	const struct plan_report r = {.plan = p,
 				      .machine = &live_machine,

@@ -26,13 +26,13 @@ static void assert_valid(json_t *json, const char *schema, const char *what)
 	json_decref(json);
 }
 
-static char *text_of(const struct machine *m, const struct machine_need *n, bool by_hand)
+static char *text_of(const struct machine *m, const struct unlock_requirements *n, bool by_hand)
 {
 	const struct text_format format = {.width = 1000};
 	struct document *d = document_new();
 	AUTO_STRBUF struct strbuf out = {0};
 
-	report_unlock_need(d, m, n, by_hand);
+	report_unlock_requirements(d, m, n, by_hand);
 	document_write_text(d, &format, &out);
 	document_free(d);
 	return xstrdup(strbuf_str(&out));
@@ -63,21 +63,21 @@ static const struct {
 	const char *release;
 	int loaded, installed;
 	bool mixed;
-	enum need need;
+	enum unlock_action action;
 	const char *has, *lacks; /* in the text without the commands for doing it by hand */
 } cases[] = {
-	{"580.105.08", 0, 0, false, NEED_PATCH, "--sources open-gpu-kernel-modules --apply",
+	{"580.105.08", 0, 0, false, ACTION_PATCH, "--sources open-gpu-kernel-modules --apply",
 	 "sudo tee"},
-	{"580.105.08", 0, 0, false, NEED_PATCH, "sudo onehop unlock --download --apply",
+	{"580.105.08", 0, 0, false, ACTION_PATCH, "sudo onehop unlock --download --apply",
 	 "sudo tee"},
-	{"610.43.02", 0, 0, false, NEED_PATCH, "--sources open-gpu-kernel-modules --apply",
+	{"610.43.02", 0, 0, false, ACTION_PATCH, "--sources open-gpu-kernel-modules --apply",
 	 "--download"},
-	{"580.105.08", 0, 0, true, NEED_PATCH, "NVreg_RegistryDwordsPerDevice", "sudo tee"},
-	{"580.105.08", 1, 1, false, NEED_OPTIONS, "onehop unlock --apply", "sudo tee"},
+	{"580.105.08", 0, 0, true, ACTION_PATCH, "NVreg_RegistryDwordsPerDevice", "sudo tee"},
+	{"580.105.08", 1, 1, false, ACTION_OPTIONS, "onehop unlock --apply", "sudo tee"},
 	/* onehop does not reload modules: the commands are there in any case */
-	{"580.105.08", 0, 1, false, NEED_RELOAD, "By hand", "--explain"},
-	{"525.60.11", 0, 0, false, NEED_UNKNOWN, "525.60.11 was not tried", "--sources"},
-	{NULL, -1, -1, false, NEED_UNKNOWN, "could not be decided", "--sources"},
+	{"580.105.08", 0, 1, false, ACTION_RELOAD, "By hand", "--explain"},
+	{"525.60.11", 0, 0, false, ACTION_UNKNOWN, "525.60.11 was not tried", "--sources"},
+	{NULL, -1, -1, false, ACTION_UNKNOWN, "could not be decided", "--sources"},
 };
 
 static void machines(void **state)
@@ -86,20 +86,20 @@ static void machines(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct machine *m = build(cases[i].release, cases[i].loaded, cases[i].installed);
 		AUTO_FREE char *brief = NULL, *whole = NULL;
-		const struct machine_need *n;
+		const struct unlock_requirements *n;
 
 		if (cases[i].mixed)
 			build_model(build_gpu(m, "0000:05:00.0", NULL), "NVIDIA A10", 86);
-		n = machine_need(m);
-		assert_int_equal(n->need, cases[i].need);
-		assert_valid(report_unlock_need_json(m, n), "unlock.schema.json",
-			     need_word(n->need));
+		n = unlock_requirements(m);
+		assert_int_equal(n->action, cases[i].action);
+		assert_valid(report_unlock_requirements_json(m, n), "unlock.schema.json",
+			     action_word(n->action));
 		brief = text_of(m, n, false);
 		whole = text_of(m, n, true);
 		if (!strstr(brief, cases[i].has) || strstr(brief, cases[i].lacks))
 			fail_msg("%s, and not %s: %s", cases[i].has, cases[i].lacks, brief);
 		assert_int_equal(strstr(whole, "sudo tee") != NULL,
-				 n->need <= NEED_OPTIONS && n->need != NEED_REFUSED);
+				 n->action <= ACTION_OPTIONS && n->action != ACTION_REFUSED);
 		assert_null(strstr(whole, "--explain"));
 		build_free(m);
 	}
@@ -110,7 +110,8 @@ static void no_pair(void **state)
 	struct machine *m = build_machine();
 
 	(void)state;
-	assert_valid(report_unlock_need_json(m, machine_need(m)), "unlock.schema.json", "no GPU");
+	assert_valid(report_unlock_requirements_json(m, unlock_requirements(m)),
+		     "unlock.schema.json", "no GPU");
 	build_free(m);
 }
 

@@ -4,10 +4,11 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/source.h"
+#include "capture/capture_impl.h"
 #include "diagnose/diagnose.h"
-#include "machine/gpu_parts.h"
-#include "machine/recording.h"
+#include "machine/gpu_impl.h"
 #include "machine/rm_api.h"
+#include "recording/recording.h"
 
 #include "build_machine.h"
 #include "support/support.h"

@@ -306,13 +306,13 @@ static void idle_programs_are_noticed(void **state)
 
 		world_open(&w, k, "ro");
 		w.idle = true;
-		assert_int_equal(apply(&w, k), FIX_TAKEN_BACK);
+		assert_int_equal(apply(&w, k), FIX_ROLLED_BACK);
 		assert_non_null(strstr(w.rig.texts.text,
 				       "of the words iommu=pt pci=realloc the next boot has none"));
 		w.idle = false;
 		assert_int_equal(apply(&w, k), FIX_DONE);
 		w.idle = true;
-		assert_int_equal(undo(&w), FIX_STUCK);
+		assert_int_equal(undo(&w), FIX_NOT_ROLLED_BACK);
 		assert_line(&w, k, "ro iommu=pt pci=realloc");
 		w.idle = false;
 		assert_int_equal(undo(&w), FIX_DONE);
@@ -368,7 +368,7 @@ static void words_behind_dashes(void **state)
 	(void)state;
 	world_open(&w, &keepers[0], "ro -- pci=realloc");
 	w.idle = true;
-	assert_int_equal(apply(&w, &keepers[0]), FIX_TAKEN_BACK);
+	assert_int_equal(apply(&w, &keepers[0]), FIX_ROLLED_BACK);
 	rig_close(&w.rig);
 }
 
@@ -453,7 +453,7 @@ static void forgotten(void **state)
 	assert_int_equal(fix_forget(&w.rig.run, 1), -EBUSY);
 	assert_int_equal(state_of(&w, 0), FIX_APPLIED);
 	w.idle = true;
-	assert_int_equal(undo(&w), FIX_STUCK);
+	assert_int_equal(undo(&w), FIX_NOT_ROLLED_BACK);
 	w.idle = false;
 	assert_int_equal(fix_forget(&w.rig.run, 1), -EBUSY);
 	set_ostree(&w, "ro");

@@ -11,7 +11,7 @@
 #include "check_text.h"
 #include "judged.h"
 #include "support/support.h"
-#include "unlock/need.h"
+#include "unlock/requirements.h"
 
 #include <cmocka.h>
 #include <stdio.h>
@@ -164,7 +164,7 @@ static char *answers(const struct card *c, int release, const struct kind *k,
 	struct strbuf out = {0};
 	char *ret;
 
-	strbuf_printf(&out, "need=%s", machine_need(j.m)->cards[0].id);
+	strbuf_printf(&out, "need=%s", unlock_requirements(j.m)->cards[0].id);
 	add_link(&out, "exposure", &p->chain[CHAIN_EXPOSURE]);
 	add_link(&out, "driver", &p->chain[CHAIN_DRIVER]);
 	add_rules(&out, j.d);
@@ -289,7 +289,7 @@ static void every_card_with_every_driver(void **state)
 
 /* ---- two cards of one generation ---- */
 
-static bool has_keys(struct machine *m, const struct machine_need *n, size_t i)
+static bool has_keys(struct machine *m, const struct unlock_requirements *n, size_t i)
 {
 	AUTO_FREE char *own = xprintf("pci=%s;ForceP2P=0x", m->gpus[i].pci->name);
 
@@ -303,17 +303,17 @@ static void assert_keys_for_both(const struct card *a, const struct card *b, int
 {
 	struct machine *m[2] = {machine_of(a, release, k, &scenarios[0]),
 				machine_of(b, release, k, &scenarios[0])};
-	enum need needs[2];
+	enum unlock_action needs[2];
 
 	for (size_t i = 0; i < 2; i++) {
 		const struct card *other = i ? a : b;
-		const struct machine_need *n;
+		const struct unlock_requirements *n;
 
 		build_model(&m[i]->gpus[1], other->model, other->capability);
 		m[i]->gpus[1].pci->device = fact_int(other->device, from);
 		m[i]->gpus[!i].bar1_bytes = fact_int(bar1, from);
-		n = machine_need(m[i]);
-		needs[i] = n->need;
+		n = unlock_requirements(m[i]);
+		needs[i] = n->action;
 		if (has_keys(m[i], n, 0) != has_keys(m[i], n, 1) ||
 		    (n->options && strstr(n->options, "RMForceStaticBar1=1")))
 			fail_msg("%s and %s, %s %d: %s", m[i]->gpus[0].model.value,

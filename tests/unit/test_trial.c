@@ -1117,7 +1117,7 @@ static void recover(struct rig *g)
 	rig_listen(g);
 	if (fix_recover(&g->run, &n) < 0)
 		fail_msg("recover: %s", err_msg());
-	if (g->told[FIX_UNDO_FAILED])
+	if (g->events[FIX_UNDO_FAILED])
 		fail_msg("recover: %s", strbuf_str(&g->texts));
 }
 
@@ -1478,7 +1478,7 @@ static void custom_cfg_is_edited_meanwhile(void **state)
 		else
 			undo(g);
 		assert_state(g, i ? FIX_UNDONE : FIX_APPLIED, TRIAL_NONE);
-		assert_int_equal(g->told[FIX_UNDO_FAILED], 0);
+		assert_int_equal(g->events[FIX_UNDO_FAILED], 0);
 		now = rig_get(g, CUSTOM);
 		assert_string_equal(now, "# mine\nmenuentry mine {\n}\n");
 		assert_boots(g, i ? "" : KEPT);
@@ -1509,7 +1509,7 @@ static void custom_cfg_has_no_end(void **state)
 	apply(g);
 	rig_put(g, CUSTOM, "### BEGIN onehop\nmenuentry mine {\n}\n");
 	assert_int_equal(fix_undo(&g->run, 0, &result, &number), 0);
-	assert_int_equal(result, FIX_STUCK);
+	assert_int_equal(result, FIX_NOT_ROLLED_BACK);
 	now = rig_get(g, CUSTOM);
 	assert_string_equal(now, "### BEGIN onehop\nmenuentry mine {\n}\n");
 	rig_put(g, CUSTOM, "menuentry mine {\n}\n");
@@ -1547,7 +1547,7 @@ static void the_partition_is_not_mounted(void **state)
 	apply(g);
 	assert_int_equal(rename(from, to), 0);
 	assert_int_equal(fix_undo(&g->run, 0, &result, &number), 0);
-	assert_int_equal(result, FIX_STUCK);
+	assert_int_equal(result, FIX_NOT_ROLLED_BACK);
 	assert_int_equal(rename(to, from), 0);
 	undo(g);
 	assert_tree(g, old);
@@ -1820,7 +1820,7 @@ static void errors(void **state)
 			r = fix_apply(&g->run, p.plan, &result, &number);
 			rig_fail(g, -1, 0);
 			failed += r < 0 || result != FIX_DONE;
-			if (r < 0 || result == FIX_TAKEN_BACK) {
+			if (r < 0 || result == FIX_ROLLED_BACK) {
 				assert_tree(g, old);
 				assert_boots(g, "");
 			} else if (result == FIX_DONE) {
@@ -1859,7 +1859,7 @@ static void errors_of_confirm(void **state)
 			assert_state(g, FIX_APPLIED, TRIAL_NONE);
 			assert_boots(g, KEPT);
 			undo(g);
-		} else if (result == FIX_TAKEN_BACK) {
+		} else if (result == FIX_ROLLED_BACK) {
 			assert_tree(g, old);
 		}
 		recover(g);

@@ -143,8 +143,8 @@ struct world {
 	struct rig rig;
 	struct machine *machine;
 	struct source *source;
-	struct machine_need need;
-	struct need_option settings[2];
+	struct unlock_requirements requirements;
+	struct requirement_option settings[2];
 	struct delivery delivery;
 	struct object core;
 	bool build_fails, build_ignores_patch, uninstall_fails, image;
@@ -949,7 +949,7 @@ static int try_plan(struct world *w, struct plan **ret)
 {
 	static const struct machine_request host = {.parts = MACHINE_HOST};
 	struct delivery_plan_request r = {.delivery = &w->delivery,
-					  .need = &w->need,
+					  .requirements = &w->requirements,
 					  .host = &w->rig.host,
 					  .core = (const char *)&w->core,
 					  .core_size = sizeof(w->core)};
@@ -1005,10 +1005,11 @@ static int make_world(void **state)
 	w->rig.host.run = runner;
 	w->rig.host.run_context = w;
 	w->core = make_object(true);
-	w->settings[0] = (struct need_option){"NVreg_RegistryDwords", "ForceP2P", "0x11"};
-	w->settings[1] = (struct need_option){"NVreg_RegistryDwords", "RMForceP2PType", "2"};
-	w->need =
-		(struct machine_need){.need = NEED_PATCH, .settings = w->settings, .setting_n = 2};
+	w->settings[0] = (struct requirement_option){"NVreg_RegistryDwords", "ForceP2P", "0x11"};
+	w->settings[1] = (struct requirement_option){"NVreg_RegistryDwords", "RMForceP2PType", "2"};
+	w->requirements = (struct unlock_requirements){.action = ACTION_PATCH,
+						       .settings = w->settings,
+						       .setting_n = 2};
 	*state = w;
 	return 0;
 }
@@ -1243,7 +1244,7 @@ static void uninstall_that_fails(void **state)
 		w->uninstall_fails = true;
 		for (size_t k = 0; k < 2; k++) {
 			assert_int_equal(fix_undo(&w->rig.run, 0, &result, &number), 0);
-			assert_int_equal(result, FIX_STUCK);
+			assert_int_equal(result, FIX_NOT_ROLLED_BACK);
 			assert_true(rig_exists(&w->rig, module));
 			assert_int_equal(rig_exists(&w->rig, OWN "/dkms.conf"), !cases[i].driver);
 		}
@@ -1498,7 +1499,7 @@ static void kernels_that_are_left(void **state)
 static void assert_taken_back(struct world *w, struct plan *p, const char *before, const char *what)
 {
 	rig_listen(&w->rig);
-	assert_int_equal(apply(w, p), FIX_TAKEN_BACK);
+	assert_int_equal(apply(w, p), FIX_ROLLED_BACK);
 	if (!strstr(strbuf_str(&w->rig.texts), what))
 		fail_msg("no \"%s\" in: %s", what, strbuf_str(&w->rig.texts));
 	remove_tree(w, "var/lib/dkms/" NAME "/" VERSION "/build"); /* DKMS keeps it, with the log */
@@ -1575,7 +1576,7 @@ static void recover(struct world *w)
 	if (fix_recover(&w->rig.run, &n) < 0)
 		fail_msg("recover: %s", err_msg());
 	close(lock);
-	if (w->rig.told[FIX_UNDO_FAILED])
+	if (w->rig.events[FIX_UNDO_FAILED])
 		fail_msg("recover: %s", strbuf_str(&w->rig.texts));
 }
 
@@ -1664,7 +1665,7 @@ static void assert_claim(struct world *w, size_t i, int r, enum fix_result resul
 {
 	remove_tree(w, "var/lib/dkms/" NAME "/" VERSION "/build");
 	rig_fail(&w->rig, -1, 0);
-	if (r < 0 || result == FIX_TAKEN_BACK) {
+	if (r < 0 || result == FIX_ROLLED_BACK) {
 		assert_tree(w, before);
 		return;
 	}

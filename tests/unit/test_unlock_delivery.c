@@ -32,7 +32,7 @@ struct rig {
 	char dir[64];
 	char *root, *sources;
 	struct machine *m;
-	struct machine_need need;
+	struct unlock_requirements requirements;
 	struct delivery_request request;
 	struct delivery *d;
 };
@@ -118,7 +118,7 @@ static int make_rig(void **state)
 	r->sources = xprintf("%s/tree", r->dir);
 	r->m = build_two_root_ports();
 	set_facts(r->m);
-	r->need.need = NEED_PATCH;
+	r->requirements.action = ACTION_PATCH;
 	r->request = (struct delivery_request){.root = r->root, .sources = r->sources};
 	put_system(r);
 	made_up(&t, ERA_590);
@@ -217,7 +217,7 @@ static void look(struct rig *r)
 	struct source *s;
 
 	assert_int_equal(source_open_root(r->root, NULL, NULL, &s), 0);
-	assert_int_equal(delivery_look(&r->request, s, r->m, &r->need, &r->d), 0);
+	assert_int_equal(delivery_look(&r->request, s, r->m, &r->requirements, &r->d), 0);
 	source_free(s);
 }
 
@@ -430,7 +430,7 @@ static void options_alone(void **state)
 {
 	struct rig *r = *state;
 
-	r->need.need = NEED_OPTIONS;
+	r->requirements.action = ACTION_OPTIONS;
 	r->request.sources = NULL;
 	drop(r, "usr/bin");
 	look(r);
@@ -486,7 +486,7 @@ static void an_image_has_a_kernel_of_its_own(void **state)
 	struct rig *r = *state;
 
 	r->request.image = true;
-	r->need.need = NEED_UNKNOWN;
+	r->requirements.action = ACTION_UNKNOWN;
 	r->m->driver.module_version = fact_str("1.2", from); /* of the host that prepares it */
 	r->m->kernel.release = fact_str("5.0.0-host", from);
 	put_debian(r);
@@ -862,7 +862,8 @@ static void sources_are_asked_for_or_refused(void **state)
 		struct source *s;
 
 		assert_int_equal(source_open_root(r->root, NULL, NULL, &s), 0);
-		assert_int_equal(delivery_look(&r->request, s, r->m, &r->need, &r->d), -ENOENT);
+		assert_int_equal(delivery_look(&r->request, s, r->m, &r->requirements, &r->d),
+				 -ENOENT);
 		source_free(s);
 	}
 }
@@ -870,9 +871,12 @@ static void sources_are_asked_for_or_refused(void **state)
 static void cards_that_are_refused_block(void **state)
 {
 	struct rig *r = *state;
-	struct card_need card = {.need = NEED_REFUSED, .why = "too small", .change = "another"};
+	struct card_requirement card = {.action = ACTION_REFUSED,
+					.why = "too small",
+					.change = "another"};
 
-	r->need = (struct machine_need){.need = NEED_REFUSED, .cards = &card, .n = 1};
+	r->requirements =
+		(struct unlock_requirements){.action = ACTION_REFUSED, .cards = &card, .n = 1};
 	look(r);
 	expect(r, "cards", CHECK_BAD, "too small");
 	expect_remedy(r, "cards", "another");
@@ -1233,7 +1237,7 @@ static void a_recording_does_not_know(void **state)
 
 	r->request.root = NULL;
 	r->m->kernel.compiler = fact_str("gcc-12 (Debian 12.2.0-14) 12.2.0", from);
-	assert_int_equal(delivery_look(&r->request, s, r->m, &r->need, &r->d), 0);
+	assert_int_equal(delivery_look(&r->request, s, r->m, &r->requirements, &r->d), 0);
 	source_free(s);
 	assert_false(r->d->holders_known);
 	expect(r, "dkms tree", CHECK_NOTE, "cannot be looked at");
@@ -1448,7 +1452,7 @@ static void options_need_no_download(void **state)
 	struct rig *r = *state;
 
 	want_download(r);
-	r->need.need = NEED_OPTIONS;
+	r->requirements.action = ACTION_OPTIONS;
 	look(r);
 	assert_int_equal(r->d->way, DELIVER_OPTIONS);
 	assert_null(r->d->download);

@@ -2,7 +2,7 @@
 /* Pairs of recorded machines: the verdict, and the link of the chain that it comes from. */
 #include "base/source.h"
 #include "judged.h"
-#include "machine/recording.h"
+#include "recording/recording.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -329,23 +329,23 @@ static int few_accesses(struct device_set *s, int initiator, int target, bool on
 	return bent.inner->peer_access(s, initiator, target, on);
 }
 
-static struct device_set *open_two(struct station *stations, uint64_t one, uint64_t other)
+static struct device_set *open_two(struct bench_device *devices, uint64_t one, uint64_t other)
 {
 	struct test_request *q = request_of((struct fault){FAULT_NONE, -1, -1});
 	struct device_set *set;
 
 	assert_int_equal(device_open(&q->devices, &set), 0);
-	assert_int_equal(station_open(set, 0, one, 2000000, &stations[0]), 0);
-	assert_int_equal(station_open(set, 1, other, 2000000, &stations[1]), 0);
+	assert_int_equal(bench_device_open(set, 0, one, 2000000, &devices[0]), 0);
+	assert_int_equal(bench_device_open(set, 1, other, 2000000, &devices[1]), 0);
 	free(q);
 	return set;
 }
 
-static void close_two(struct device_set *set, struct station *stations)
+static void close_two(struct device_set *set, struct bench_device *devices)
 {
 	set->ops = bent.inner;
-	station_close(&stations[0]);
-	station_close(&stations[1]);
+	bench_device_close(&devices[0]);
+	bench_device_close(&devices[1]);
 	device_close(set);
 }
 
@@ -355,25 +355,25 @@ static void test_rate_of_unlike_devices(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct pair_result p = {0};
-		struct station stations[2];
-		struct device_set *set = open_two(stations, MEMORY, MEMORY / 2);
+		struct bench_device devices[2];
+		struct device_set *set = open_two(devices, MEMORY, MEMORY / 2);
 		struct device_ops *ops = bend(set);
 
 		ops->copy = note_copy;
 		ops->event_elapsed = a_millisecond;
-		verify_rate(&stations[i], &stations[!i], &p);
+		verify_rate(&devices[i], &devices[!i], &p);
 		assert_true(bent.copied > 0);
 		assert_true(p.copy_gbps == (double)bent.copied / 1000 / 1e3);
-		close_two(set, stations);
+		close_two(set, devices);
 	}
 }
 
 /* Pairs are right one by one, and all of them at once are more than the driver allows. */
 static void test_too_many_peers(void **state)
 {
-	struct station stations[2];
-	struct device_set *set = open_two(stations, MEMORY, MEMORY);
-	const struct station *both[] = {&stations[0], &stations[1]};
+	struct bench_device devices[2];
+	struct device_set *set = open_two(devices, MEMORY, MEMORY);
+	const struct bench_device *both[] = {&devices[0], &devices[1]};
 	struct arm_result a;
 
 	(void)state;
@@ -384,7 +384,7 @@ static void test_too_many_peers(void **state)
 	assert_int_equal(a.kind, WRONG_NOTHING);
 	assert_non_null(strstr(a.sentence, "not run: "));
 	assert_non_null(strstr(a.sentence, "too many peers"));
-	close_two(set, stations);
+	close_two(set, devices);
 }
 
 /* Both devices in one set: peer access instead of import. */
@@ -393,20 +393,20 @@ static void test_one_set(void **state)
 	for (int faulty = 0; faulty < 2; faulty++) {
 		struct test_request *q =
 			request_of((struct fault){faulty ? FAULT_DISPLACE : FAULT_NONE, 0, 1});
-		struct station stations[2];
+		struct bench_device devices[2];
 		struct pair_result there, back;
 		struct device_set *set;
 
 		(void)state;
 		assert_int_equal(device_open(&q->devices, &set), 0);
 		for (int i = 0; i < 2; i++)
-			assert_int_equal(station_open(set, i, 0, 2000000, &stations[i]), 0);
-		verify_pair(&stations[0], &stations[1], &there);
-		verify_pair(&stations[1], &stations[0], &back);
+			assert_int_equal(bench_device_open(set, i, 0, 2000000, &devices[i]), 0);
+		verify_pair(&devices[0], &devices[1], &there);
+		verify_pair(&devices[1], &devices[0], &back);
 		assert_int_equal(there.kind, faulty ? WRONG_SHIFTED : WRONG_NOTHING);
 		assert_int_equal(back.kind, WRONG_NOTHING);
 		for (int i = 0; i < 2; i++)
-			station_close(&stations[i]);
+			bench_device_close(&devices[i]);
 		device_close(set);
 		free(q);
 	}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kinds of step share; for step*.c only. */
+#pragma once
+
+#include "fix/step.h"
+
+/* NULL: this kind has nothing to do there. */
+struct step_ops {
+	const char *word;
+	bool program, in_system; /* in_system: of the running system only, gone with a reboot */
+	bool in_file;            /* in_system, but in a file, which an image has too */
+	bool in_image; /* a file below the root, so that it can be done in a mounted image too */
+	bool by_parts; /* goes by parts of what is there: some of them are no drift when undoing */
+	bool reads_back; /* by itself, in both directions */
+	int (*read_state)(struct fix_host *h, const struct step *s, enum step_state *ret,
+			  char **ret_now);
+	int (*prepare)(struct fix_host *h, struct arena *a, struct step *s);
+	int (*allow)(struct fix_host *h, const struct step *s);
+	int (*make)(struct fix_host *h, struct arena *a, struct step *s, struct strbuf *output);
+	int (*apply)(struct fix_host *h, const struct step *s, struct strbuf *output);
+	int (*undo)(struct fix_host *h, const struct step *s, struct strbuf *output);
+	int (*tidy)(struct fix_host *h, const struct step *s);
+};
+
+/* Runs argv with the file at `path`, below the root, in place of STEP_OUTPUT. */
+int step_run_filled(struct fix_host *h, const struct step *s, const char *const *argv,
+		    const char *path, struct strbuf *output);
+
+extern const struct step_ops step_file_ops, step_generated_ops, step_words_ops, step_options_ops,
+	step_block_ops, step_entry_ops;
+extern const struct step_ops step_register_ops, step_bar_size_ops, step_attribute_ops;
+extern const struct step_ops step_one_shot_ops;
+
+/* Notes the first folder on the way to the target that is not there: NULL if all are. */
+int step_note_made(struct fix_host *h, struct arena *a, struct step *s);
+/* Removes the folders that were made for a new file, from the innermost on, while they are empty. */
+int step_remove_made(struct fix_host *h, const struct step *s);
+
+/* -ENXIO with a sentence: the folder of a boot partition is not there. */
+int step_not_mounted(const char *folder);
+
+/* Where the device's folder of sysfs is, with `rest` behind; the caller frees. */
+char *step_device_path(const struct step *s, const char *rest);
+#define STEP_DEVICES "sys/bus/pci/devices"
+/* The link of a device's folder of sysfs, or below it ("/driver"); -ENOENT: there is none, or it is no
+ * link. The caller frees. */
+int step_device_link(struct fix_host *h, const char *device, const char *rest, char **ret);
+/* -ENODEV with a sentence if there is no device, or another one than the step is about. */
+int step_check_device(struct fix_host *h, const struct step *s);
+/* Notes the step's place and what is below it, as far as sysfs shows it. */
+int step_note_place(struct fix_host *h, struct arena *a, struct step *s);
+/* -ENODEV with a sentence if the address leads to another place than was noted. */
+int step_check_place(struct fix_host *h, const struct step *s);
+/*
+ * -EBUSY with a sentence if a device below the switch of the port `target` is bound to a driver that
+ * gives it to virtual machines. Looked at in sysfs; where its folders are no links, there is none.
+ */
+int step_check_guests(struct fix_host *h, const struct step *s);

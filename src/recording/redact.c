@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replaces what identifies a machine or its owner by stand-ins, the same one for the same value. */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "recording/recording.h"
+#include "recording/recording_text.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <string.h>
+
+/* ---- patterns ---- */
+
+static bool is_hex(char c)
+{
+	return isxdigit((unsigned char)c);
+}
+
+/* Length of "hhhh<sep>hhhh<sep>..." with groups of the given lengths (0-ended); 0: no match. */
+static size_t match_groups(const char *s, const unsigned char *groups, char separator)
+{
+	size_t at = 0;
+
+	for (; *groups; groups++) {
+		for (unsigned i = 0; i < *groups; i++)
+			if (!is_hex(s[at++]))
+				return 0;
+		if (groups[1] && s[at++] != separator)
+			return 0;
+	}
+	/* Part of something longer is something else. */
+	return is_hex(s[at]) || (s[at] == separator && is_hex(s[at + 1])) ? 0 : at;
+}
+
+static size_t match_uuid(const char *s)
+{
+	return match_groups(s, (const unsigned char[]){8, 4, 4, 4, 12, 0}, '-');
+}
+
+static size_t match_mac(const char *s)
+{
+	return match_groups(s, (const unsigned char[]){2, 2, 2, 2, 2, 2, 0}, ':');
+}
+
+static size_t match_guid(const char *s)
+{
+	return match_groups(s, (const unsigned char[]){4, 4, 4, 4, 0}, ':');
+}
+
+static size_t match_gid(const char *s)
+{
+	return match_groups(s, (const unsigned char[]){4, 4, 4, 4, 4, 4, 4, 4, 0}, ':');
+}
+
+static size_t match_ipv4(const char *s)
+{
+	size_t at = 0;
+
+	for (int group = 0; group < 4; group++) {
+		unsigned value = 0, digits = 0;
+
+		while (isdigit((unsigned char)s[at]) && digits++ < 3)
+			value = 10 * value + (unsigned)(s[at++] - '0');
+		if (!digits || value > 255 || (group < 3 && s[at++] != '.'))
+			return 0;
+	}
+	return isalnum((unsigned char)s[at]) || s[at] == '.' ? 0 : at;
+}
+
+/* 16 digits, as the kernel prints its own addresses; all ones are no address. */
+static size_t match_kernel_address(const char *s)
+{
+	size_t n = match_groups(s, (const unsigned char[]){16, 0}, ':');
+
+	return n && strncasecmp(s, "ffff", 4) == 0 && strspn(s, "fF") < n ? n : 0;
+}
+
+/* "/home/NAME": the length of the whole. */
+static size_t match_home(const char *s)
+{
+	size_t n = strlen("/home/");
+
+	if (!text_starts_with(s, "/home/"))
+		return 0;
+	while (s[n] && !strchr("/: \t\n\"'", s[n]))
+		n++;
+	return n > strlen("/home/") ? n : 0;
+}
+
+/* ---- stand-ins ---- */
+
+static void stand_in_uuid(struct strbuf *out, const char *s, unsigned number)
+{
+	(void)s;
+	strbuf_printf(out, "00000000-0000-0000-0000-%012x", number);
+}
+
+static void stand_in_mac(struct strbuf *out, const char *s, unsigned number)
+{
+	(void)s;
+	strbuf_printf(out, "02:00:00:00:%02x:%02x", number >> 8 & 0xff, number & 0xff);
+}
+
+static void stand_in_guid(struct strbuf *out, const char *s, unsigned number)
+{
+	(void)s;
+	strbuf_printf(out, "0000:0000:0000:%04x", number & 0xffff);
+}
+
+/* What kind of GID it is matters (link-local, mapped IPv4, routable), who it is does not. */
+static void stand_in_gid(struct strbuf *out, const char *s, unsigned number)
+{
+	static const char mapped[] = "0000:0000:0000:0000:0000:ffff:", local[] = "a9fe:";
+	size_t keep = !text_starts_with(s, mapped)                  ? 5
+		      : text_starts_with(s + strlen(mapped), local) ? strlen(mapped) + strlen(local)
+								    : strlen(mapped);
+
+	strbuf_add(out, s, keep);
+	for (size_t at = keep; at < 35; at += 5)
+		strbuf_puts(out, "0000:");
+	strbuf_printf(out, "%04x", number & 0xffff);
+}
+
+static void stand_in_ipv4(struct strbuf *out, const char *s, unsigned number)
+{
+	(void)s;
+	strbuf_printf(out, "192.0.2.%u", number & 0xff);
+}
+
+static void stand_in_home(struct strbuf *out, const char *s, unsigned number)
+{
+	(void)s;
+	strbuf_printf(out, "/home/user%u", number);
+}
+
+/* As root's own view gives way to anybody's: %pK. */
+static void stand_in_kernel_address(struct strbuf *out, const char *s, unsigned number)
+{
+	(void)s, (void)number;
+	strbuf_printf(out, "%016x", 0);
+}
+
+static const struct kind {
+	size_t (*match)(const char *s); /* length of the identifier that starts here, 0: none */
+	void (*stand_in)(struct strbuf *out, const char *s, unsigned number);
+	bool settings_only; /* elsewhere it is more likely a version */
+} kinds[] = {
+	{match_uuid, stand_in_uuid, false},
+	{match_gid, stand_in_gid, false},
+	{match_guid, stand_in_guid, false},
+	{match_mac, stand_in_mac, false},
+	{match_ipv4, stand_in_ipv4, true},
+	{match_home, stand_in_home, true},
+	{match_kernel_address, stand_in_kernel_address, false},
+};
+
+enum { KIND_N = sizeof(kinds) / sizeof(*kinds) };
+
+struct seen {
+	char *value;
+	size_t kind;
+	unsigned number;
+};
+
+struct redaction {
+	struct seen *seen;
+	size_t seen_n;
+	unsigned next[KIND_N];
+	char host[256]; /* the host's name, "" when unknown or too common a word to replace */
+};
+
+/* All zeros are no identifier: an unset GUID. */
+static bool is_unset(const char *s, size_t n)
+{
+	return strspn(s, "0:-.") >= n;
+}
+
+static unsigned number_of(struct redaction *r, size_t kind, const char *s, size_t n)
+{
+	struct seen *new;
+
+	for (size_t i = 0; i < r->seen_n; i++)
+		if (r->seen[i].kind == kind && strlen(r->seen[i].value) == n &&
+		    strncasecmp(r->seen[i].value, s, n) == 0)
+			return r->seen[i].number;
+	r->seen = xrealloc(r->seen, r->seen_n + 1, sizeof(*r->seen));
+	new = &r->seen[r->seen_n++];
+	*new = (struct seen){xstrndup(s, n), kind, ++r->next[kind]};
+	return new->number;
+}
+
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '-';
+}
+
+static size_t match_host(const struct redaction *r, const char *text, size_t at)
+{
+	size_t n = strlen(r->host);
+
+	if (!n || strncmp(text + at, r->host, n) != 0)
+		return 0;
+	return (at && is_word(text[at - 1])) || is_word(text[at + n]) ? 0 : n;
+}
+
+/* One identifier at text + at: its stand-in goes to out; returns its length, 0 for none. */
+static size_t replace_one(struct redaction *r, const char *text, size_t at, bool settings,
+			  struct strbuf *out)
+{
+	bool inside = at && (is_hex(text[at - 1]) ||
+			     (strchr(":.-", text[at - 1]) && at > 1 && is_hex(text[at - 2])));
+	size_t n = match_host(r, text, at);
+
+	if (n) {
+		strbuf_puts(out, "host");
+		return n;
+	}
+	for (size_t k = 0; k < KIND_N; k++) {
+		if ((kinds[k].settings_only && !settings) || (inside && text[at] != '/'))
+			continue;
+		n = kinds[k].match(text + at);
+		if (n && is_unset(text + at, n)) {
+			strbuf_add(out, text + at, n);
+			return n;
+		}
+		if (n) {
+			kinds[k].stand_in(out, text + at, number_of(r, k, text + at, n));
+			return n;
+		}
+	}
+	return 0;
+}
+
+/* "GPU-" before a UUID is a word's end, not the inside of a longer identifier. Firmware variables
+ * hold NUL bytes, at which patterns end. */
+static void redact_text(struct redaction *r, const char *text, size_t size, bool settings,
+			struct strbuf *out)
+{
+	size_t at = 0;
+
+	while (at < size) {
+		size_t n = replace_one(r, text, at, settings, out);
+
+		if (!n)
+			strbuf_putc(out, text[at++]);
+		at += n;
+	}
+}
+
+/* Files in which four numbers with dots are an address. */
+static bool holds_settings(const char *path)
+{
+	static const char *const names[] = {"environment.txt", "process-env.txt", "proc/cmdline",
+					    "kernel-log.txt",  "etc/nccl.conf",   ".nccl.conf"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (text_ends_with(path, names[i]))
+			return true;
+	return false;
+}
+
+/* The Device Serial Number extended capability (PCIe 6.0, 7.9.3): 8 bytes behind the header. */
+static void clear_serial_number(char *config, size_t size)
+{
+	size_t at = 0x100;
+
+	for (unsigned n = 0; n < 960 && at >= 0x100 && at + 12 <= size; n++) {
+		const unsigned char *p = (const unsigned char *)config + at;
+		uint32_t head = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+				(uint32_t)p[3] << 24;
+
+		if ((head & 0xffff) == 0x0003)
+			memset(config + at + 4, 0, 8);
+		at = head >> 20 & ~3u;
+	}
+}
+
+/* A path can name its owner too: home/alice/.nccl.conf. The caller frees. */
+static char *redacted_path(struct redaction *r, const char *path)
+{
+	AUTO_STRBUF struct strbuf slashed = {0}, out = {0};
+
+	if (!text_starts_with(path, "home/"))
+		return xstrdup(path);
+	strbuf_printf(&slashed, "/%s", path); /* as the pattern expects */
+	redact_text(r, strbuf_str(&slashed), slashed.len, true, &out);
+	return xstrdup(strbuf_str(&out) + 1);
+}
+
+static void put_redacted(struct source *map, struct redaction *r, const struct source_entry *e,
+			 const char *data, size_t size)
+{
+	AUTO_FREE char *path = redacted_path(r, e->path);
+
+	if (strcmp(path, e->path) != 0)
+		source_drop(map, e->path);
+	else if (e->error || (size == e->size && memcmp(data, e->data, size) == 0))
+		return;
+	if (e->error)
+		source_put_error(map, path, e->kind, e->error);
+	else if (e->kind == SOURCE_LINK)
+		source_put_link(map, path, data);
+	else if (e->kind == SOURCE_LIST)
+		source_put_list(map, path, data);
+	else
+		source_put_file(map, path, data, size);
+}
+
+static void redact_entry(struct source *map, struct redaction *r, const struct source_entry *e)
+{
+	AUTO_STRBUF struct strbuf out = {0};
+
+	strbuf_add(&out, "", 0);
+	if (recording_is_config(e)) {
+		strbuf_add(&out, e->data, e->size);
+		clear_serial_number(out.text, out.len);
+	} else if (!e->error) {
+		redact_text(r, e->data, e->size, holds_settings(e->path), &out);
+	}
+	put_redacted(map, r, e, strbuf_str(&out), out.len);
+}
+
+/* Names so common that replacing them would garble other texts. */
+static void find_host(struct source *map, struct redaction *r)
+{
+	static const char *const common[] = {"localhost", "host", "debian", "ubuntu", "fedora",
+					     "linux",     "root", "nvidia", "gpu",    "node"};
+
+	if (source_read_line(map, r->host, sizeof(r->host), "proc/sys/kernel/hostname") < 0)
+		return;
+	for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
+		if (strcasecmp(r->host, common[i]) == 0)
+			*r->host = '\0';
+	if (strlen(r->host) < 3)
+		*r->host = '\0';
+}
+
+void recording_redact(struct source *map)
+{
+	AUTO_FREE struct source_entry *entries = NULL;
+	struct redaction r = {0};
+	size_t n;
+
+	find_host(map, &r);
+	entries = source_entries(map, &n);
+	for (size_t i = 0; i < n; i++)
+		redact_entry(map, &r, &entries[i]);
+	for (size_t i = 0; i < r.seen_n; i++)
+		free(r.seen[i].value);
+	free(r.seen);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a card's BAR1 serves: it covers the memory, with room beside it. */
+#include "unlock/candidate.h"
+
+#define GIB ((int64_t)1 << 30)
+
+/* What a console beside the memory takes, padded to 512 MiB, and the mailbox window. */
+#define CONSOLE_ROOM GIB
+
+/* What BAR1 has beyond the card's memory, counted in whole GiB as it is sold. */
+static int64_t room(const struct gpu *g)
+{
+	return g->bar1_bytes.value - (g->vram_bytes.value + GIB - 1) / GIB * GIB;
+}
+
+static bool sizes_known(const struct gpu *g)
+{
+	return fact_known(g->vram_bytes) &&
+	       (fact_known(g->bar1_bytes) || fact_absent(g->bar1_bytes));
+}
+
+static bool bar1_is_small(const struct candidate *l)
+{
+	return sizes_known(l->g) && l->bar1.cover == BAR1_TOO_SMALL;
+}
+
+static bool sizes_unknown(struct candidate *l)
+{
+	struct fact_int missing =
+		fact_known(l->g->vram_bytes) ? l->g->bar1_bytes : l->g->vram_bytes;
+
+	l->text = FACT_WHY(missing);
+	return !sizes_known(l->g);
+}
+
+static bool bar1_in_guest(struct candidate *l)
+{
+	l->text = fact_str_or(l->m->kernel.hypervisor, "");
+	return bar1_is_small(l) && fact_known(l->m->kernel.hypervisor);
+}
+
+static bool bar1_too_large_to_be(struct candidate *l)
+{
+	return bar1_is_small(l) && l->bar1.largest && l->bar1.largest < l->g->vram_bytes.value &&
+	       l->g->vram_bytes.value > 32 * GIB;
+}
+
+static bool bar1_old_vbios(struct candidate *l)
+{
+	bool none = fact_absent(l->g->pci->rebar_sizes);
+
+	return bar1_is_small(l) &&
+	       (none || (l->bar1.largest && l->bar1.largest < l->g->vram_bytes.value));
+}
+
+static bool bar1_not_grown(struct candidate *l)
+{
+	return bar1_is_small(l) && fact_is(l->d->resizable_bar, 1);
+}
+
+static bool bar1_small(struct candidate *l)
+{
+	return bar1_is_small(l);
+}
+
+static bool no_room_for_cpu(struct candidate *l)
+{
+	return l->release->cpu_needs_room && room(l->g) < GIB;
+}
+
+static bool no_room_for_console(struct candidate *l)
+{
+	return fact_is(card_has_console(l->g), 1) && room(l->g) < CONSOLE_ROOM;
+}
+
+static bool nvlink_would_go(struct candidate *l)
+{
+	return l->release->old_type && candidate_linked(l) > 0;
+}
+
+static const struct requirement_row rows[] = {
+	{"sizes-unknown", sizes_unknown, ACTION_UNKNOWN,
+	 "the sizes of memory and BAR1 could not be read: %s", "load the driver and ask again",
+	 NULL},
+	{"bar1-host", bar1_in_guest, ACTION_REFUSED,
+	 "BAR1 (%B) does not cover the memory (%V), and this is a virtual machine (%s), where BAR1 "
+	 "is as the host gave it",
+	 "make BAR1 as large as the memory on the host first (see onehop check)",
+	 "PCIe 6.0, 7.8.6"},
+	{"bar1-never", bar1_too_large_to_be, ACTION_REFUSED,
+	 "BAR1 (%B) does not cover the memory (%V), and the card's largest is %L, as on cards that "
+	 "were given more memory",
+	 "nothing on the host: BAR1 mapped in windows, one for each allocation, is what would "
+	 "serve it, and onehop does not make that edit, since nobody has proved it on such a card "
+	 "and a wrong window lets peers write into the host's memory (onehop test on a card with "
+	 "an edit of others counts here as proof); or give up the memory beyond BAR1: "
+	 "OverrideFbSize and RMForceStaticBar1=1 in NVreg_RegistryDwordsPerDevice, for this card "
+	 "alone, since a card with that key and a smaller BAR1 does not start",
+	 "tinygrad/open-gpu-kernel-modules#36; aikitoria/open-gpu-kernel-modules#2, #38"},
+	{"bar1-vbios", bar1_old_vbios, ACTION_REFUSED,
+	 "BAR1 (%B) does not cover the memory (%V), and the card offers no larger one",
+	 "update the card's VBIOS (its maker's Resizable BAR update)", "PCIe 6.0, 7.8.6"},
+	{"bar1-not-grown", bar1_not_grown, ACTION_REFUSED,
+	 "BAR1 (%B) does not cover the memory (%V), although NVreg_EnableResizableBar=1 is set "
+	 "already",
+	 "onehop check says what keeps it small (bar1-firmware, bar1-window, bar1-small)",
+	 "kernel-open/nvidia/nv-pci.c nv_resize_pcie_bars"},
+	{"bar1-small", bar1_small, ACTION_REFUSED, "BAR1 (%B) does not cover the memory (%V)",
+	 "switch on Above 4G Decoding and Resizable BAR in the firmware's setup; or set "
+	 "NVreg_EnableResizableBar=1 for module nvidia, and reboot (see onehop fix)",
+	 STATIC "; kernel-open/nvidia/nv-pci.c nv_resize_pcie_bars"},
+	{"bar1-no-room", no_room_for_cpu, ACTION_REFUSED,
+	 "BAR1 (%B) is hardly larger than the memory (%V): before 565 the CPU's mappings need room "
+	 "beside it",
+	 "install driver 565 or later",
+	 KERN_BUS "arch/maxwell/kern_bus_gm107.c kbusInitBar1_GM107"},
+	{"console", no_room_for_console, ACTION_REFUSED,
+	 "it drives a screen, and BAR1 (%B) has no room for that beside the memory (%V)",
+	 "let another GPU (the CPU's, the board's) drive the screen and the firmware's console",
+	 STATIC "; aikitoria/open-gpu-kernel-modules#9"},
+	{"nvlink-lost", nvlink_would_go, ACTION_REFUSED,
+	 "NVLink joins it with some GPUs, and before 575 the option that chooses BAR1 switches "
+	 "NVLink off",
+	 "install driver 575 or later", KERNEL_BIF "; tinygrad/open-gpu-kernel-modules#3"},
+};
+
+const struct requirement_rows requirement_bar1_rows = {rows, sizeof(rows) / sizeof(rows[0])};

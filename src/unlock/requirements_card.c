@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a card is, what drives it and where, and what was seen to work: whatever its BAR1 is. */
+#include "unlock/candidate.h"
+
+#include "machine/container.h"
+
+#include <string.h>
+
+static bool has_mailbox(struct candidate *l)
+{
+	return fact_is(card_is_geforce(l->g), 0) && l->s.mechanism == MECHANISM_MAILBOX;
+}
+
+static bool not_driven(struct candidate *l)
+{
+	l->text = l->s.why;
+	return l->s.way == MECHANISM_MAILBOX && l->s.mechanism == MECHANISM_NONE;
+}
+
+static bool all_nvlink(struct candidate *l)
+{
+	return l->m->gpu_n > 1 && candidate_linked(l) == l->m->gpu_n - 1;
+}
+
+static bool before_turing(struct candidate *l)
+{
+	return fact_is(card_is_geforce(l->g), 1) && l->s.mechanism == MECHANISM_MAILBOX;
+}
+
+static bool model_unknown(struct candidate *l)
+{
+	return fact_unknown(card_class(l->g)) || fact_unknown(card_compute_capability(l->g));
+}
+
+static bool is_turing(struct candidate *l)
+{
+	return l->s.way == MECHANISM_NONE;
+}
+
+static bool is_mining(struct candidate *l)
+{
+	return fact_is(card_class(l->g), CARD_MINING);
+}
+
+static bool not_listed(struct candidate *l)
+{
+	return l->s.way == MECHANISM_UNKNOWN;
+}
+
+/* Not in the table, and the driver's own answer, which nothing forces, is yes. */
+static bool driver_allows(struct candidate *l)
+{
+	bool all = l->m->gpu_n > 1;
+
+	for (size_t i = 0; i < l->m->gpu_n; i++)
+		all &= &l->m->gpus[i] == l->g || candidate_says_ok(l, i);
+	return not_listed(l) && all && !driver_forced_p2p(l->d, l->g);
+}
+
+static bool alone(struct candidate *l)
+{
+	for (size_t i = 0; i < l->m->gpu_n; i++)
+		if (&l->m->gpus[i] != l->g && candidate_through_bar1(l, &l->m->gpus[i]) &&
+		    card_same_generation(l->g, &l->m->gpus[i]))
+			return false;
+	return true;
+}
+
+static bool other_driver(struct candidate *l)
+{
+	const char *name = fact_str_or(l->g->pci->driver, "nvidia");
+
+	l->text = name;
+	return strcmp(name, "nvidia") != 0;
+}
+
+static bool in_container(struct candidate *l)
+{
+	l->text = fact_str_or(l->m->kernel.container, "");
+	return fact_known(l->m->kernel.container) && !container_is_guess(l->m);
+}
+
+static bool no_driver(struct candidate *l)
+{
+	return fact_is(l->d->loaded, 0);
+}
+
+static bool driver_unknown(struct candidate *l)
+{
+	return !fact_known(l->d->module_version);
+}
+
+static bool proprietary(struct candidate *l)
+{
+	return fact_is(l->d->flavor, DRIVER_PROPRIETARY);
+}
+
+static bool gb20x_too_early(struct candidate *l)
+{
+	return driver_branch(l->d->module_version) < support_native_from(l->g);
+}
+
+static bool release_without_keys(struct candidate *l)
+{
+	return !l->release->keys;
+}
+
+static bool forced_without(struct candidate *l)
+{
+	return driver_forced_p2p(l->d, l->g) && fact_is(candidate_mechanism(l), 0);
+}
+
+static const struct requirement_row rows[] = {
+	{"model-unknown", model_unknown, ACTION_UNKNOWN, "what card it is could not be read",
+	 "load the driver, or add the device id to pci.ids and report it", NULL},
+	{"other-card", has_mailbox, ACTION_NOTHING,
+	 "workstation and data centre cards have P2P in the driver as it is", NULL, P2P_CAPS},
+	{"not-driven", not_driven, ACTION_REFUSED, "%s",
+	 "install modules of the kind that drives it",
+	 "NVIDIA driver README, \"Open Linux Kernel Modules\""},
+	{"nvlink", all_nvlink, ACTION_NOTHING, "NVLink joins it with every other GPU", NULL,
+	 P2P_CAPS},
+	{"before-turing", before_turing, ACTION_NOTHING,
+	 "GeForce cards before the 20 series have P2P in the driver as it is", NULL, P2P_CAPS},
+	{"turing", is_turing, ACTION_REFUSED,
+	 "GeForce cards of the 20 series have no Resizable BAR: BAR1 (%B) cannot cover the memory "
+	 "(%V)",
+	 "nothing on the host; an NVLink bridge joins two of them", STATIC},
+	{"mining", is_mining, ACTION_UNKNOWN,
+	 "what the driver offers CMP cards differs by model; ForceP2P hung a host with one",
+	 "let onehop test decide, without keys", "WU-CVGL/cluster-setup docs/05"},
+	{"driver-allows", driver_allows, ACTION_NOTHING,
+	 "this chip was not tried, and the driver allows P2P for it as it is (let onehop test "
+	 "decide)",
+	 NULL, P2P_CAPS},
+	{"not-listed", not_listed, ACTION_UNKNOWN,
+	 "this chip was not tried: whether the driver has P2P through BAR1 for it is not known",
+	 "a newer onehop; edited modules that have it on every chip would be recognised", NULL},
+	{"container", in_container, ACTION_REFUSED,
+	 "this is a container (%s): modules and their options belong to the host",
+	 "run onehop unlock on the host", "container runtimes share the host's kernel"},
+	{"other-driver", other_driver, ACTION_REFUSED, "it is bound to %s, not to NVIDIA's driver",
+	 "give it to NVIDIA's driver (see onehop check)", NULL},
+	{"no-driver", no_driver, ACTION_REFUSED, "NVIDIA's kernel module is not loaded",
+	 "install NVIDIA's driver with its open kernel modules, and load it", NULL},
+	{"driver-unknown", driver_unknown, ACTION_UNKNOWN, "the driver's version could not be read",
+	 "run it on the machine itself: /proc/driver/nvidia/version", NULL},
+	{"alone", alone, ACTION_REFUSED,
+	 "no other card here is of its generation and goes through BAR1: CUDA's library refuses "
+	 "pairs of different generations, whatever the kernel module says",
+	 "pair it with a card of its generation", "aikitoria/open-gpu-kernel-modules#12, #28, #40"},
+	{"proprietary", proprietary, ACTION_REFUSED,
+	 "the proprietary modules are loaded: their core comes without sources",
+	 "install the open kernel modules of %D (Debian: nvidia-open-kernel-dkms; Ubuntu: "
+	 "nvidia-driver-NNN-open; run file: --kernel-module-type=open)",
+	 "NVIDIA driver README, \"Open Linux Kernel Modules\""},
+	{"gb20x-driver", gb20x_too_early, ACTION_REFUSED,
+	 "driver %D has no whole BAR1 P2P for this chip: unified memory does not know BAR1 peers "
+	 "before 590",
+	 "install driver 590 or later: it needs module options alone", NVOC},
+	{"release", release_without_keys, ACTION_UNKNOWN,
+	 "driver %D was not tried: its registry keys are not known",
+	 "onehop unlock --tree says of its sources whether they can be edited, by what they hold; "
+	 "535 and later were tried",
+	 NVOC},
+	{"proven", candidate_is_proven, ACTION_IN_FORCE, NULL, NULL,
+	 NULL}, /* requirements_pair.c says more */
+	{"forced", forced_without, ACTION_REFUSED,
+	 "ForceP2P is set, but the module that runs has no P2P for this card: the driver says yes "
+	 "over hardware that is not there, and data is lost",
+	 "take ForceP2P out of NVreg_RegistryDwords now; it comes back with the edited module",
+	 KERNEL_BIF "; tinygrad/open-gpu-kernel-modules#16"},
+};
+
+const struct requirement_rows requirement_card_rows = {rows, sizeof(rows) / sizeof(rows[0])};

@@ -72,7 +72,8 @@ static int reach_in_set(const struct bench_device *s, const struct bench_device 
 	return 0;
 }
 
-enum export_kind bench_device_export_kind(const struct bench_device *s)
+/* How the window and the flags are handed over. */
+static enum export_kind export_kind_of(const struct bench_device *s)
 {
 	return s->set->caps & DEVICE_EXPORT_FD ? EXPORT_FD : EXPORT_IPC;
 }
@@ -111,7 +112,7 @@ int bench_device_reach_by(const struct bench_device *s, const struct bench_devic
 int bench_device_reach(const struct bench_device *s, const struct bench_device *owner,
 		       const struct area *of, struct area *ret)
 {
-	return bench_device_reach_by(s, owner, of, bench_device_export_kind(owner), ret);
+	return bench_device_reach_by(s, owner, of, export_kind_of(owner), ret);
 }
 
 /* ---- kernels ---- */
@@ -148,7 +149,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 static enum memory_kind shared_kind(const struct bench_device *s)
 {
-	return bench_device_memory_kind(bench_device_export_kind(s));
+	return bench_device_memory_kind(export_kind_of(s));
 }
 
 /*

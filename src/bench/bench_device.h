@@ -62,8 +62,7 @@ int bench_device_reach_by(const struct bench_device *s, const struct bench_devic
 			  const struct area *of, enum export_kind kind, struct area *ret);
 int bench_device_take(const struct bench_device *s, const struct memory_export *e,
 		      struct area *ret);
-/* How the window and the flags are handed over, and what kind of memory goes that way. */
-enum export_kind bench_device_export_kind(const struct bench_device *s);
+/* What kind of memory the window and the flags are handed over in. */
 enum memory_kind bench_device_memory_kind(enum export_kind kind);
 
 /* Enqueues a kernel over as many blocks as run at once; `args` is struct NAME_args. */

@@ -37,6 +37,7 @@ void samples_summary(struct samples *s, struct summary *ret);
 /*
  * The interval of the median is from the k-th least to the k-th greatest of n samples; 0: there is
  * none. Holds for every continuous distribution: how many samples are below the median is binomial.
+ * Here for tests.
  */
 size_t interval_rank(size_t n);
 /* The greater distance from the median to an end of its interval, as a share of the median: 0.01 is

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-/* Ends with a NULL name; the context is a const struct machine_request. */
+/* Ends with a NULL name; the context is a const struct machine_request. For live.c and tests. */
 extern const struct source_provider live_providers[];
 
 /* Configuration space with only the registers that are decoded; the rest reads as zero. */
@@ -23,7 +23,7 @@ int rm_capture(void *request, char **ret, size_t *ret_size);
 /*
  * Opens `library` if that changes nothing on the machine whose files `s` gives, asks for `parts`
  * (enum machine_part) and hands out nvml.json, malloc'ed; see nvml_capture.c for its form. A
- * library that cannot be opened is an answer too.
+ * library that cannot be opened is an answer too. The library is a parameter for tests.
  */
 void nvml_capture_from(struct source *s, const char *library, unsigned parts, char **ret,
 		       size_t *ret_size);
@@ -37,6 +37,7 @@ struct rm_device {
 };
 
 /* Asks the RM of the machine whose files `s` gives and hands out rm.json, malloc'ed; see
- * rm_capture.c for its form. A device that cannot be opened is an answer too. */
+ * rm_capture.c for its form. A device that cannot be opened is an answer too.
+ * The device is a parameter for tests. */
 void rm_capture_from(struct source *s, const struct rm_device *device, char **ret,
 		     size_t *ret_size);

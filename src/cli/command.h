@@ -79,7 +79,7 @@ extern const struct command *const commands[]; /* in the order of --help; NULL-e
 
 /*
  * The row whose name the first of n words are, "bench nccl" being two; NULL: none. *ret_used is how
- * many they were.
+ * many they were. Here for tests.
  */
 const struct command *command_find(const char *const *words, size_t n, size_t *ret_used);
 /* Whether the name starts with this word and has another; then *ret_rest is that. */
@@ -130,6 +130,6 @@ void command_help_text(struct document *out, const struct command *c);
 void program_help_text(struct document *out);
 /* Of the first word of two-word commands, "bench". */
 void group_help_text(struct document *out, const char *group);
-/* Completions for a shell, from the tables. */
+/* Completions for a shell, from the tables; here for tests of them. */
 void completion_bash(struct strbuf *out);
 void completion_zsh(struct strbuf *out);

@@ -110,7 +110,7 @@ const struct journal_entry *fix_context_entry(const struct fix_context *s, unsig
 	return NULL;
 }
 
-bool fix_context_has_unfinished(const struct fix_context *s)
+static bool has_unfinished(const struct fix_context *s)
 {
 	for (size_t i = 0; i < s->journal_n; i++)
 		if (journal_is_unfinished(&s->journal[i]))
@@ -357,7 +357,7 @@ int fix_context_recover(struct fix_context *s)
 	int lock, r;
 	size_t n;
 
-	if (!fix_context_has_unfinished(s))
+	if (!has_unfinished(s))
 		return 0;
 	if (!fix_context_may_write(s))
 		return fail(

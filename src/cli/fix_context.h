@@ -44,7 +44,6 @@ void fix_context_close(struct fix_context *s);
 int fix_context_read_journal(struct fix_context *s);
 /* The entry of that number; NULL: none. */
 const struct journal_entry *fix_context_entry(const struct fix_context *s, unsigned number);
-bool fix_context_has_unfinished(const struct fix_context *s);
 
 /* Root, or the owner of the image's folder. */
 bool fix_context_may_write(const struct fix_context *s);

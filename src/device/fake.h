@@ -11,7 +11,7 @@ struct fake_plan {
 	bool lasting; /* and every later call of it too */
 };
 
-/* Takes over `inner`. */
+/* For tests: takes over `inner`. */
 int fake_open(struct device_set *inner, const struct fake_plan *plan, struct device_set **ret);
-/* The calls so far, one a line: "copy 0->1 65536". Owned by the set. */
+/* The calls so far, one a line: "copy 0->1 65536". Owned by the set. For tests. */
 const char *fake_calls(const struct device_set *s);

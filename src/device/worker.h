@@ -18,7 +18,8 @@ int worker_open(const char *program, const struct device_request *r, int stop,
 		struct device_set **ret);
 
 /* Starts to open; worker_open_finish waits for it, and only then is the set of use. So that several
- * workers start side by side. A set that failed to open is closed by the caller too. */
+ * workers start side by side. A set that failed to open is closed by the caller too. Apart
+ * for tests; worker_open does both. */
 int worker_open_start(const char *program, const struct device_request *r, struct device_set **ret);
 int worker_open_finish(struct device_set *s, int stop, uint64_t limit_us);
 

@@ -135,5 +135,5 @@ _Static_assert(sizeof(struct device_request) <= WORKER_PAYLOAD_MAX &&
 		       DEVICE_MAX * sizeof(struct device_info) <= WORKER_PAYLOAD_MAX,
 	       "opening fits");
 
-/* The loop of worker_serve alone: `set` NULL is opened by the first call. Owns `set`. */
+/* The loop of worker_serve alone: `set` NULL is opened by the first call. Owns `set`. For tests and fuzzers. */
 int worker_serve_calls(int fd, struct device_set *set);

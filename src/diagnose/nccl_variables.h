@@ -26,7 +26,7 @@ struct nccl_variable {
 	const char *note;
 };
 
-/* In the order of their names. */
+/* In the order of their names; tests go through them. */
 extern const struct nccl_variable nccl_variables[];
 extern const size_t nccl_variable_n;
 

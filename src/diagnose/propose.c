@@ -101,7 +101,8 @@ static void propose_remedy(struct rule_run *run, struct change_set *out, const s
 				.reason = f->sentence});
 }
 
-void propose_remedies(struct rule_run *run, struct change_set *out)
+/* The remedies of the run's findings, as work for a person. */
+static void propose_remedies(struct rule_run *run, struct change_set *out)
 {
 	FOR_EACH_FINDING (f, run)
 		if (asks_for_change(run, f) && !text_starts_with(f->remedy, NOTHING_TO_DO) &&

@@ -148,5 +148,3 @@ void propose(struct rule_run *run, struct change_set *out, struct change c);
 /* What has to change, and how: one sentence. */
 void propose_by_hand(struct rule_run *run, struct change_set *out, const char *what,
 		     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* The remedies of the run's findings, as work for a person. */
-void propose_remedies(struct rule_run *run, struct change_set *out);

@@ -130,6 +130,7 @@ void journal_boot_id(struct fix_host *h, char ret[static 40]);
 /*
  * An entry from the bytes of its plan.json and log.jsonl, but for the contents of its files (their
  * data is "" then); `where` names it in sentences. Free with journal_free_entry.
+ * Here for tests and fuzzers.
  */
 int journal_parse(const char *plan, size_t plan_size, const char *log, size_t log_size,
 		  const char *where, struct journal_entry *ret);

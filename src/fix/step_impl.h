@@ -38,9 +38,6 @@ int step_remove_made(struct fix_host *h, const struct step *s);
 
 /* -ENXIO with a sentence: the folder of a boot partition is not there. */
 int step_not_mounted(const char *folder);
-
-/* Where the device's folder of sysfs is, with `rest` behind; the caller frees. */
-char *step_device_path(const struct step *s, const char *rest);
 #define STEP_DEVICES "sys/bus/pci/devices"
 /* The link of a device's folder of sysfs, or below it ("/driver"); -ENOENT: there is none, or it is no
  * link. The caller frees. */

@@ -70,7 +70,8 @@ const struct step_ops step_attribute_ops = {
 
 /* ---- the size of a BAR ---- */
 
-char *step_device_path(const struct step *s, const char *rest)
+/* Where the device's folder of sysfs is, with `rest` behind; the caller frees. */
+static char *device_path(const struct step *s, const char *rest)
 {
 	return xprintf("sys/bus/pci/devices/%s/%s", s->target, rest);
 }
@@ -78,7 +79,7 @@ char *step_device_path(const struct step *s, const char *rest)
 /* Line `at` of the device's `resource`: first and last address, flags. *ret in MiB. */
 static int read_bar(struct fix_host *h, const struct step *s, uint64_t *ret)
 {
-	AUTO_FREE char *path = step_device_path(s, "resource");
+	AUTO_FREE char *path = device_path(s, "resource");
 	AUTO_FREE char *text = NULL;
 	const char *line = NULL;
 	uint64_t index, first, last;
@@ -124,7 +125,7 @@ static int read_state_bar(struct fix_host *h, const struct step *s, enum step_st
 /* The kernel refuses too (EBUSY), but does not say why. */
 static int check_unbound(struct fix_host *h, const struct step *s)
 {
-	AUTO_FREE char *path = step_device_path(s, "driver");
+	AUTO_FREE char *path = device_path(s, "driver");
 	struct stat st;
 	int r = host_stat(h, path, &st);
 
@@ -151,7 +152,7 @@ static int size_code(const struct step *s, const struct bytes *content, unsigned
 static int resize(struct fix_host *h, const struct step *s, const struct bytes *content)
 {
 	AUTO_FREE char *rest = xprintf("resource%s_resize", s->at);
-	AUTO_FREE char *path = step_device_path(s, rest), *text = NULL;
+	AUTO_FREE char *path = device_path(s, rest), *text = NULL;
 	unsigned code;
 	int r = size_code(s, content, &code);
 

@@ -12,7 +12,7 @@ struct figures;
  * 0, or a negative errno with one sentence that names file and place.
  */
 int figures_open(const char *path, struct figures **ret);
-/* The same of a text in memory, which has a NUL behind its size bytes. */
+/* The same of a text in memory, which has a NUL behind its size bytes. Here for tests and fuzzers. */
 int figures_parse(const char *text, size_t size, const char *name, struct figures **ret);
 /* The same with each result of its own, where the others merge several of one measurement. */
 int figures_parse_each(const char *text, size_t size, const char *name, struct figures **ret);

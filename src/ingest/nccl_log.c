@@ -164,7 +164,7 @@ static void judge_pair(const struct nccl_log *l, struct nccl_pair *p, size_t hos
 	give_reason(p, NCCL_REASON_UNKNOWN, false, p->line);
 }
 
-void nccl_log_judge(struct nccl_log *l)
+static void nccl_log_judge(struct nccl_log *l)
 {
 	for (size_t i = 0; i < l->device_n; i++) {
 		size_t pairs, p2p = count_p2p(l, i, &pairs);

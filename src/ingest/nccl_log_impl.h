@@ -14,5 +14,3 @@ bool nccl_failure_read(struct arena *a, const char *text, enum nccl_line line,
 		       struct run_failure *ret);
 /* Whether a text without a line of NCCL's tells how a run of it failed. */
 bool nccl_failure_recognise(const char *text, size_t size);
-/* Fills the reason of every pair. */
-void nccl_log_judge(struct nccl_log *l);

@@ -13,6 +13,7 @@ struct nccl_log;
  * keeps. GPUs are found by PCI address, else by NVML's index, else, when there are as many as the
  * machine has, by CUDA's number. Returns how many were appended, or -EINVAL with a sentence:
  * results of other GPUs, of stand-ins, of several hosts, or with nothing on pairs.
+ * Each for one kind of text; here for tests.
  */
 int figures_observe(const struct figures *f, struct machine *m);
 int nccl_log_observe(const struct nccl_log *l, struct machine *m);

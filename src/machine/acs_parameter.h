@@ -29,7 +29,7 @@ char *acs_parameter_of_line(const char *line);
 /*
  * Whether the kernel clears the redirect bits of this port for such a value. It knows addresses with and
  * without a domain, paths of bridges ("00:01.0/00.0") and "pci:VENDOR:DEVICE", and ends the list at the
- * first item that it cannot read.
+ * first item that it cannot read. Here for tests.
  */
 bool acs_parameter_names(const char *value, const struct pci_function *port);
 

@@ -16,8 +16,3 @@ void add_step_undo(struct document *out, const struct step *s);
 const char *step_in_force(const struct step *s);
 /* " --root /mnt", which has to be said again; nothing for NULL. */
 void add_root_words(struct strbuf *b, const char *root);
-/* The id of each rule of "a, b", as an array. */
-json_t *rules_json(const char *rules);
-json_t *step_json(const struct step *s, size_t number);
-/* "undone", "failed": what became of a step. */
-const char *fix_event_word(enum fix_event e);

@@ -17,14 +17,16 @@ static const char *const event_words[FIX_EVENT_N] = {
 	[FIX_RECOVER] = "recovered",
 };
 
-const char *fix_event_word(enum fix_event e)
+/* "undone", "failed": what became of a step. */
+static const char *fix_event_word(enum fix_event e)
 {
 	return event_words[e];
 }
 
 /* ---- steps ---- */
 
-json_t *rules_json(const char *rules)
+/* The id of each rule of "a, b", as an array. */
+static json_t *rules_json(const char *rules)
 {
 	json_t *a = json_array();
 
@@ -62,7 +64,7 @@ static json_t *list_json(const char *const *argv)
 	return a;
 }
 
-json_t *step_json(const struct step *s, size_t number)
+static json_t *step_json(const struct step *s, size_t number)
 {
 	json_t *o = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o}", "step", (json_int_t)number, "kind",
 			      step_kind_word(s->kind), "target", json_text(s->target), "at",

@@ -40,7 +40,8 @@ const struct chip *chip_table(size_t *ret_n)
 	return chips;
 }
 
-const struct chip *chip_find(int64_t compute_capability)
+/* NULL: a chip that is not in the table. */
+static const struct chip *chip_find(int64_t compute_capability)
 {
 	for (size_t i = 0; i < CHIPS; i++)
 		if (chips[i].compute_capability == compute_capability)

@@ -31,8 +31,6 @@ struct chip {
 
 /* All chips that are known, in ascending order. */
 const struct chip *chip_table(size_t *ret_n);
-/* NULL: a chip that is not in the table. */
-const struct chip *chip_find(int64_t compute_capability);
 const struct chip *card_chip(const struct gpu *g);
 
 /* 86, 89, 90, 120 ...; the driver's answer if there is one. */

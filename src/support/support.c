@@ -274,24 +274,6 @@ int support_native_from(const struct gpu *g)
 	return 0;
 }
 
-const char *mechanism_word(enum mechanism m)
-{
-	static const char *const words[MECHANISM_N] = {
-		[MECHANISM_UNKNOWN] = "unknown",     [MECHANISM_NONE] = "none",
-		[MECHANISM_MAILBOX] = "mailbox",     [MECHANISM_BAR1] = "bar1",
-		[MECHANISM_BAR1_EDIT] = "bar1-edit", [MECHANISM_BAR1_PART] = "bar1-part",
-	};
-
-	return words[m];
-}
-
-const char *module_kind_word(enum module_kind k)
-{
-	static const char *const words[MODULE_KIND_N] = {"proprietary", "open", "edited"};
-
-	return words[k];
-}
-
 /* ---- BAR1 ---- */
 
 #define MIB ((int64_t)1 << 20)

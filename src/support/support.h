@@ -56,9 +56,6 @@ struct fact_int card_needs_bar1(const struct gpu *g);
 /* The first release whose open modules need registry keys alone for this card; 0: none. */
 int support_native_from(const struct gpu *g);
 
-const char *mechanism_word(enum mechanism m); /* "bar1-edit" */
-const char *module_kind_word(enum module_kind k);
-
 /* ---- managed memory ---- */
 
 /*

@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-void topology_divergence(const struct pci_function *initiator, const struct pci_function *target,
-			 const struct pci_function **ret_common,
-			 const struct pci_function **ret_initiator_port,
-			 const struct pci_function **ret_target_port)
+/* Where the packets of a pair part: the functions below `common`, or the root ports. */
+static void find_divergence(const struct pci_function *initiator, const struct pci_function *target,
+			    const struct pci_function **ret_common,
+			    const struct pci_function **ret_initiator_port,
+			    const struct pci_function **ret_target_port)
 {
 	const struct pci_function *a = initiator, *b = target;
 
@@ -144,7 +145,7 @@ void path_classify(const struct path_facts *s, const struct endpoint *a, const s
 {
 	enum path_class nvml = PATH_UNKNOWN;
 
-	topology_divergence(a->pci, b->pci, &p->common, &p->initiator_port, &p->target_port);
+	find_divergence(a->pci, b->pci, &p->common, &p->initiator_port, &p->target_port);
 	p->tree_class = class_in_tree(s->m, a->pci, b->pci, p->common);
 	if (a->kind == ENDPOINT_GPU && b->kind == ENDPOINT_GPU && s->m->pairs) {
 		nvml = class_of_nvml(s->m, a->index, b->index);

@@ -262,12 +262,6 @@ void topology_count(const struct topology *t, struct pair_counts *ret);
 
 /* ---- routing pieces, also used by rules ---- */
 
-/* Where the packets of a pair part: the functions below `common`, or the root ports. */
-void topology_divergence(const struct pci_function *initiator, const struct pci_function *target,
-			 const struct pci_function **ret_common,
-			 const struct pci_function **ret_initiator_port,
-			 const struct pci_function **ret_target_port);
-
 /* Whether ACS sends untranslated peer requests that enter at this port up to the CPU, and answers to
  * peer reads. */
 bool acs_redirects_requests(struct fact_int acs_ctl);

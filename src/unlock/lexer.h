@@ -49,7 +49,7 @@ int lex(const char *text, size_t size, struct lexed *ret);
 void lexed_done(struct lexed *x);
 #define LEX_MAX (16u << 20)
 
-/* All tokens, one behind the other. */
+/* All tokens, one behind the other. For tests. */
 void lexed_print(const struct lexed *x, struct strbuf *out);
 
 const struct token *lexed_code(const struct lexed *x, size_t i);

@@ -4,6 +4,7 @@
 #include "diagnose/rules.h"
 #include "machine/usable.h"
 #include "support/nic.h"
+#include "topology/nearest.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -150,18 +151,12 @@ struct near_nic {
 static struct near_nic nearest(struct rule_run *run, size_t gpu, bool usable_only)
 {
 	const struct topology *t = run->t;
-	struct near_nic best = {.class = PATH_UNKNOWN};
+	struct near_nic best = {.class = topology_nearest_class(t, gpu, usable_only)};
 
 	for (size_t e = t->gpu_n; e < t->endpoint_n; e++) {
-		const struct rdma_device *d = &run->m->rdma[t->endpoints[e].index];
-		enum path_class class = topology_path(t, gpu, e)->class;
-
-		if (class > best.class || class == PATH_UNKNOWN ||
-		    (usable_only && fact_is(nic_active(d), 0)))
+		if (!topology_is_nearest(t, gpu, e, best.class, usable_only))
 			continue;
-		if (class < best.class)
-			best = (struct near_nic){.class = class};
-		best.names = run_list(run, best.names, d->name);
+		best.names = run_list(run, best.names, run->m->rdma[t->endpoints[e].index].name);
 		best.n++;
 	}
 	return best;

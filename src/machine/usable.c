@@ -319,10 +319,14 @@ static const struct pci_function *root_of(const struct pci_function *f)
 }
 
 /* mlx5's table of functions for "data direct", and rdma_topo's. */
+bool pci_is_direct_nic(const struct pci_function *f)
+{
+	return fact_is(f->vendor, 0x15b3) && fact_is(f->device, 0x2100);
+}
+
 static bool is_direct_nic_beside(const struct pci_function *f, const struct pci_function *port)
 {
-	return fact_is(f->vendor, 0x15b3) && fact_is(f->device, 0x2100) && f->parent &&
-	       root_of(f) == root_of(port);
+	return pci_is_direct_nic(f) && f->parent && root_of(f) == root_of(port);
 }
 
 struct acs_kept acs_kept(const struct machine *m, const struct pci_function *port)

@@ -66,6 +66,8 @@ struct acs_kept {
 	const struct pci_function *by; /* NULL: the bits may be changed, as far as is known */
 };
 
+/* The DMA function of a Direct NIC: the ConnectX-8 itself may be elsewhere. */
+bool pci_is_direct_nic(const struct pci_function *f);
 struct acs_kept acs_kept(const struct machine *m, const struct pci_function *port);
 
 /* ---- kernel log ---- */

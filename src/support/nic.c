@@ -150,6 +150,11 @@ bool nic_lacks_gdr(const struct machine *m, const struct pci_function *nic)
 	return is_mlx4(nic) && !fact_is(m->peermem.legacy_loaded, 1);
 }
 
+bool nic_may_be_direct(const struct pci_function *nic)
+{
+	return fact_is(nic->vendor, 0x15b3) && fact_is(nic->device, 0x1023);
+}
+
 /* ---- chipsets ---- */
 
 /*

@@ -20,6 +20,9 @@ struct fact_int nic_takes_peermem(const struct machine *m, const struct pci_func
  * which serves it, is not loaded. */
 bool nic_lacks_gdr(const struct machine *m, const struct pci_function *nic);
 
+/* A ConnectX-8, which may have a DMA function beside a GPU (Direct NIC). */
+bool nic_may_be_direct(const struct pci_function *nic);
+
 /* A chipset that does not forward peer traffic between its root ports, whatever the devices; by the
  * bridges above a device. NULL: none such is known. */
 const char *chipset_without_p2p(const struct pci_function *f);

@@ -324,95 +324,26 @@ static struct chain_link judge_status(const struct pair *pr)
 	return known ? link_of(CHAIN_OK, REASON_DRIVER_OK) : unknown;
 }
 
-enum known { KNOWN_NO, KNOWN_YES, KNOWN_NOTHING };
-
-static enum known known_of(struct fact_int f)
-{
-	return !fact_known(f) ? KNOWN_NOTHING : f.value ? KNOWN_YES : KNOWN_NO;
-}
-
 static const struct endpoint *the_nic(const struct pair *pr)
 {
 	return pr->gpu ? pr->target : pr->initiator;
-}
-
-/* Without nvidia-peermem: the driver must export GPU memory as dma-buf and the NIC's must take it. */
-static struct chain_link judge_dma_buf(const struct pair *pr)
-{
-	const struct machine *m = pr->s->m;
-	const struct pci_function *nic = the_nic(pr)->pci;
-	enum known exports = known_of(pr->s->rdma[the_gpu(pr)->index].exports);
-	enum known takes = known_of(pr->s->nics[nic->index].dma_buf);
-	struct chain_link l;
-
-	if (exports == KNOWN_NO || fact_is(m->kernel.dma_buf, 0))
-		return link_of(CHAIN_BAD, REASON_RDMA_NO_PEERMEM);
-	if (takes == KNOWN_YES)
-		return exports == KNOWN_YES ? link_of(CHAIN_OK, REASON_RDMA_READY)
-					    : link_of(CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN);
-	if (!fact_known(m->kernel.dma_buf))
-		return link_of(CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN);
-	l = takes == KNOWN_NO ? link_at(CHAIN_BAD, REASON_RDMA_NIC_DRIVER, nic, 0, 0)
-			      : link_at(CHAIN_UNKNOWN, REASON_RDMA_NIC_DRIVER_UNKNOWN, nic, 0, 0);
-	l.text = fact_str_or(nic->driver, NULL);
-	return l;
-}
-
-/* nvidia-peermem, of which only some drivers take memory. */
-static struct chain_link judge_peermem(const struct pair *pr)
-{
-	const struct peermem *peermem = &pr->s->m->peermem;
-	const struct pci_function *nic = the_nic(pr)->pci;
-	bool registered = fact_is(peermem->registered, 1);
-	struct chain_link l;
-
-	if (!registered && !fact_is(peermem->loaded, 1))
-		return fact_unknown(peermem->loaded) ? link_of(CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN)
-						     : link_of(CHAIN_BAD, REASON_RDMA_NO_PEERMEM);
-	if (!fact_is(pr->s->nics[nic->index].peermem, 1)) {
-		l = link_at(CHAIN_UNKNOWN, REASON_RDMA_PEERMEM_UNKNOWN, nic, 0, 0);
-		l.text = fact_str_or(nic->driver, NULL);
-		return l;
-	}
-	/* Some OFED releases register without the directory that shows it. */
-	return registered ? link_of(CHAIN_OK, REASON_RDMA_READY)
-			  : link_of(CHAIN_POSSIBLE, REASON_RDMA_NO_PEERMEM);
-}
-
-/* Either way serves. The doubts of dma-buf matter where nvidia-peermem is out of the question. */
-static struct chain_link judge_registration(const struct pair *pr)
-{
-	struct chain_link peermem = judge_peermem(pr), dma_buf = judge_dma_buf(pr);
-
-	if (peermem.state == CHAIN_OK || dma_buf.state == CHAIN_OK)
-		return peermem.state == CHAIN_OK ? peermem : dma_buf;
-	if (peermem.reason == REASON_DRIVER_UNKNOWN)
-		return dma_buf.state == CHAIN_BAD ? peermem : dma_buf;
-	return peermem.state == CHAIN_BAD ? dma_buf : peermem;
 }
 
 /* What the driver itself refuses, by either way of registration. */
 static struct chain_link judge_rdma(const struct pair *pr)
 {
 	const struct gpu *g = the_gpu(pr);
+	const struct pci_function *nic = the_nic(pr)->pci;
 	const struct rdma_facts *rdma = &pr->s->rdma[g->index];
-	enum grdma_gate gate = pr->p->common ? rdma->below_bridge : rdma->apart;
-	struct chain_link l;
+	bool below = pr->p->common || direct_nic_beside(pr->s->m, g, nic);
+	struct gdr_pair p = {pr->s->m,
+			     g,
+			     rdma,
+			     nic,
+			     &pr->s->nics[nic->index],
+			     below ? rdma->below_bridge : rdma->apart};
 
-	if (fact_is(rdma->geforce, 1))
-		return link_at(CHAIN_BAD, REASON_GPU_UNSUPPORTED, g->pci, 0, 0);
-	if (fact_is(rdma->supported, 0))
-		return link_at(CHAIN_BAD, REASON_RDMA_GPU_OLD, g->pci, 0, 0);
-	if (nic_lacks_gdr(pr->s->m, the_nic(pr)->pci))
-		return link_at(CHAIN_BAD, REASON_RDMA_NIC_OLD, the_nic(pr)->pci, 0, 0);
-	if (!fact_known(rdma->geforce))
-		return link_of(CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN);
-	l = judge_registration(pr);
-	if (gate == GRDMA_ALLOWED || l.state == CHAIN_BAD)
-		return l;
-	if (gate == GRDMA_UNKNOWN)
-		return link_at(CHAIN_UNKNOWN, REASON_RDMA_GATE_UNKNOWN, g->pci, 0, 0);
-	return link_at(CHAIN_BAD, REASON_RDMA_GATE, g->pci, 0, 0);
+	return preflight_judge(&p).pair;
 }
 
 /* BAR1 or a mailbox that is not there, by the order in which the driver numbers the two. */
@@ -480,6 +411,8 @@ static struct chain_link judge_driver(const struct pair *pr)
 }
 
 /* ---- host bridge ---- */
+
+enum known { KNOWN_NO, KNOWN_YES, KNOWN_NOTHING };
 
 /*
  * The driver's list for reads over BAR1 (p2p_caps.c, cpu.c): every Zen, and Xeon of model 143

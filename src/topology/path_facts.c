@@ -179,16 +179,21 @@ static void collect_log(struct path_facts *s)
 	}
 }
 
-static void collect_rdma(struct path_facts *s, const struct gpu *g)
+struct rdma_facts rdma_facts_of(const struct machine *m, const struct gpu *g)
 {
-	s->rdma[g->index] = (struct rdma_facts){
+	return (struct rdma_facts){
 		.geforce = card_is_geforce(g),
 		.supported = card_has_gdr(g),
-		.exports = gpu_exports_dma_buf(s->m, g),
-		.below_bridge = grdma_gate(s->m, g, true),
-		.apart = grdma_gate(s->m, g, false),
+		.exports = gpu_exports_dma_buf(m, g),
+		.below_bridge = grdma_gate(m, g, true),
+		.apart = grdma_gate(m, g, false),
 		.chipset = chipset_without_p2p(g->pci),
 	};
+}
+
+struct nic_facts nic_facts_of(const struct machine *m, const struct pci_function *nic)
+{
+	return (struct nic_facts){nic_takes_dma_buf(m, nic), nic_takes_peermem(m, nic)};
 }
 
 void path_facts_collect(struct arena *arena, const struct machine *m, struct path_facts *ret)
@@ -218,11 +223,10 @@ void path_facts_collect(struct arena *arena, const struct machine *m, struct pat
 		if (!f)
 			continue;
 		s.faults[f->index] = device_faults(m, f, NULL);
-		s.nics[f->index] =
-			(struct nic_facts){nic_takes_dma_buf(m, f), nic_takes_peermem(m, f)};
+		s.nics[f->index] = nic_facts_of(m, f);
 	}
 	for (size_t i = 0; i < m->gpu_n && m->rdma_n; i++)
-		collect_rdma(&s, &m->gpus[i]);
+		s.rdma[i] = rdma_facts_of(m, &m->gpus[i]);
 	for (size_t i = 0; i < m->observed_n; i++)
 		collect_observed(&s, &m->observed[i]);
 	collect_log(&s);

@@ -124,7 +124,19 @@ enum chain_reason {
 	REASON_RDMA_NIC_DRIVER_UNKNOWN, /* the same, where that is not known */
 	REASON_RDMA_PEERMEM_UNKNOWN,    /* at: NIC, text: its driver; whether it takes memory from
 					   nvidia-peermem */
-	REASON_RDMA_GATE,               /* at: GPU, text: chipset or NULL; errno 524 */
+	/* One way of registration, in a preflight (topology/preflight.h) */
+	REASON_DMA_BUF_READY,
+	REASON_DMA_BUF_KERNEL,      /* Linux before 5.12 */
+	REASON_DMA_BUF_MODULES,     /* the driver does not export: the proprietary modules */
+	REASON_DMA_BUF_UNKNOWN,     /* of the kernel or the driver */
+	REASON_DMA_BUF_NIC,         /* at: NIC, text: its driver */
+	REASON_DMA_BUF_NIC_UNKNOWN, /* the same */
+	REASON_PEERMEM_READY,
+	REASON_PEERMEM_ABSENT,
+	REASON_PEERMEM_UNREGISTERED, /* loaded, and no client of the RDMA core as far as is seen */
+	REASON_PEERMEM_UNKNOWN,
+	/* Either way */
+	REASON_RDMA_GATE, /* at: GPU, text: chipset or NULL; errno 524 */
 	REASON_RDMA_GATE_UNKNOWN,
 	REASON_NCCL_USES,
 	REASON_NCCL_LEVEL,     /* value: enum nccl_path of the pair, value2: of the limit */

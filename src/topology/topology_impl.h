@@ -5,6 +5,7 @@
 #include "machine/usable.h"
 #include "support/nic.h"
 #include "support/support.h"
+#include "topology/preflight.h"
 #include "topology/topology.h"
 
 /* The NVLinks of one GPU, remote ends resolved. */
@@ -41,6 +42,25 @@ struct rdma_facts {
 	enum grdma_gate below_bridge, apart;         /* with a bridge in common, and without */
 	const char *chipset;                         /* chipset_without_p2p */
 };
+
+struct rdma_facts rdma_facts_of(const struct machine *m, const struct gpu *g);
+struct nic_facts nic_facts_of(const struct machine *m, const struct pci_function *nic);
+
+/* A GPU and a NIC that wants its memory. */
+struct gdr_pair {
+	const struct machine *m;
+	const struct gpu *g;
+	const struct rdma_facts *gpu;
+	const struct pci_function *nic_pci;
+	const struct nic_facts *nic;
+	enum grdma_gate gate; /* for where the two are */
+};
+
+/* The three links of a preflight (preflight.c); the rest of it is zero. */
+struct preflight preflight_judge(const struct gdr_pair *p);
+/* The DMA function of a Direct NIC, which may be this one's, below a bridge of the GPU's; NULL: none. */
+const struct pci_function *direct_nic_beside(const struct machine *m, const struct gpu *g,
+					     const struct pci_function *nic);
 
 /* What holds for all pairs of a machine, looked up once. */
 struct path_facts {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli/: the option parser, exit codes and messages of whole command lines, completions, manuals. */
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -22,6 +23,7 @@
 #include <sys/stat.h>
 
 #define BEFORE   "tests/machines/rtx4090x8-before"
+#define EXAMPLE  "tests/machines/made-up-bar1-set"
 #define MACHINES "tests/machines/"
 
 /* ---- running a command line inside the test ---- */
@@ -455,11 +457,103 @@ static void manuals_name_every_option(void **state)
 	}
 }
 
+static bool has_option(const struct command *c, const char *name, size_t length)
+{
+	for (const struct option *o = c->options; o->name; o++) {
+		if (strlen(o->name) == length && strncmp(o->name, name, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Fails if a --NAME between text and end is not an option of the command. */
+static void assert_options_exist(const char *where, const struct command *c, const char *text,
+				 const char *end)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz-0123456789";
+
+	for (const char *dash = text; (dash = strstr(dash, "--")) && dash < end;) {
+		const char *name = dash + 2;
+		size_t length = strspn(name, letters);
+
+		if (length > 0 && !strchr("-_", dash[-1]) && !has_option(c, name, length))
+			fail_msg("%s: onehop %s has no --%.*s", where, c->name, (int)length, name);
+		dash = name + length;
+	}
+}
+
+/* The list of options in a manual has no option that the command does not have. */
+static void manuals_name_no_other_option(void **state)
+{
+	(void)state;
+	for (const struct command *const *c = commands; *c; c++) {
+		AUTO_FREE char *path = xprintf("man/onehop-%s.1.scd", (*c)->name);
+		AUTO_FREE char *text = NULL;
+		char *blank = strchr(path, ' '), *list, *end;
+
+		if (blank)
+			*blank = '-';
+		if ((*c)->hidden || *c == &command_help)
+			continue;
+		text = file_text(path);
+		list = strstr(text, "\n# OPTIONS\n");
+		assert_non_null(list);
+		end = strstr(list + 1, "\n# ");
+		assert_non_null(end);
+		for (char *row = list; (row = strstr(row, "\n*-")) && row < end; row++)
+			assert_options_exist(path, *c, row + 1, row + 1 + strcspn(row + 1, "\n"));
+	}
+}
+
+/* The command that a line starts with: the longest name, so that "bench p2p" is not "bench". */
+static const struct command *command_of(const char *line)
+{
+	const struct command *found = NULL;
+
+	for (const struct command *const *c = commands; *c; c++) {
+		size_t length = strlen((*c)->name);
+
+		if (strncmp(line, (*c)->name, length) == 0 && strchr(" `\n", line[length]) &&
+		    (!found || length > strlen(found->name)))
+			found = *c;
+	}
+	return found;
+}
+
+/* Every command line `onehop COMMAND ...` in the documents has only options that exist. */
+static void documents_name_only_real_options(void **state)
+{
+	static const char *const paths[] = {"README.md",           "docs/architecture.md",
+					    "docs/fix.md",         "docs/json.md",
+					    "docs/performance.md", "docs/recording.md",
+					    "docs/testing.md",     "docs/unlock.md"};
+	size_t n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+		AUTO_FREE char *text = file_text(paths[i]);
+
+		for (const char *p = text; (p = strstr(p, "onehop "));) {
+			bool is_command = p == text || strchr("`\n", p[-1]) ||
+					  (p - text >= 5 && strncmp(p - 5, "sudo ", 5) == 0);
+			const struct command *c;
+
+			p += strlen("onehop ");
+			c = is_command ? command_of(p) : NULL;
+			if (c) {
+				assert_options_exist(paths[i], c, p, p + strcspn(p, "`\n#|;"));
+				n++;
+			}
+		}
+	}
+	assert_true(n > 50); /* they were found */
+}
+
 /* Each command that can change the host is named where the manual promises that the others do not. */
 static void manual_names_what_changes_the_host(void **state)
 {
 	AUTO_FREE char *text = file_text("man/onehop.1.scd");
-	char *section = strstr(text, "# WHAT CHANGES THE HOST"), *end;
+	char *section = strstr(text, "# COMMANDS THAT CHANGE THE HOST"), *end;
 	size_t n = 0;
 
 	(void)state;
@@ -578,12 +672,12 @@ static void rules_as_json(void **state)
 /* The README shows what the program prints, between two marks. */
 static void readme_shows_real_output(void **state)
 {
-	struct result r CLEANUP(result_done) = run_command("check --from " BEFORE);
+	struct result r CLEANUP(result_done) = run_command("check --from " EXAMPLE);
 	AUTO_FREE char *readme = file_text("README.md");
 
 	(void)state;
 	if (!strstr(readme, r.out))
-		fail_msg("README.md does not show what onehop check --from " BEFORE
+		fail_msg("README.md does not show what onehop check --from " EXAMPLE
 			 " prints; run tools/generate");
 }
 
@@ -610,6 +704,8 @@ int main(void)
 		cmocka_unit_test(full_disk_is_no_success),
 		cmocka_unit_test(completions_are_up_to_date),
 		cmocka_unit_test(manuals_name_every_option),
+		cmocka_unit_test(manuals_name_no_other_option),
+		cmocka_unit_test(documents_name_only_real_options),
 		cmocka_unit_test(manual_names_what_changes_the_host),
 		cmocka_unit_test(dumb_terminals_get_no_escapes),
 		cmocka_unit_test(no_matrix_without_gpus),

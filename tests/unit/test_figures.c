@@ -429,6 +429,24 @@ static void tests_of_the_first_release(void **state)
 	figures_free(f);
 }
 
+/* Additions that get lost are told for information: the pair is right. */
+static void atomics_of_the_first_release(void **state)
+{
+	json_t *old = json_load_file("tests/figures/release-0.1.0/test.json", 0, NULL);
+	json_t *pair = json_array_get(json_object_get(old, "pairs"), 0);
+	struct figures *f;
+
+	(void)state;
+	assert_int_equal(json_array_append_new(json_object_get(pair, "patterns"),
+					       json_pack("{s:s, s:s, s:i}", "pattern", "atomics",
+							 "kind", "lost", "lost", 7)),
+			 0);
+	assert_int_equal(figures_from_json(old, "test.json", &f), 0);
+	assert_value(f, METRIC_PAIR_VERIFIED, 0, 1, 0, 1);
+	figures_free(f);
+	json_decref(old);
+}
+
 static void what_the_first_release_kept(void **state)
 {
 	struct figures *f = read_old("observed.json");
@@ -708,6 +726,7 @@ int main(void)
 		cmocka_unit_test(older_headers),
 		cmocka_unit_test(own_json_there_and_back),
 		cmocka_unit_test(figures_of_the_first_release),
+		cmocka_unit_test(atomics_of_the_first_release),
 		cmocka_unit_test(tests_of_the_first_release),
 		cmocka_unit_test(what_the_first_release_kept),
 		cmocka_unit_test(what_was_not_tested_again_is_kept),

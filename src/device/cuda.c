@@ -228,6 +228,7 @@ static int read_attributes(struct cuda_set *c, int device)
 		{CU_VIRTUAL_MEMORY_MANAGEMENT, &d->maps},
 		{CU_HANDLE_TYPE_POSIX_FD, &d->exports_fd},
 		{CU_RDMA_WITH_VIRTUAL_MEMORY, &d->maps_for_rdma},
+		{CU_GENERIC_COMPRESSION, &d->compresses},
 		{CU_DMA_BUF, &d->exports_dmabuf},
 	};
 

@@ -59,6 +59,7 @@ enum cu_device_attribute {
 	CU_COMPUTE_CAPABILITY_MINOR = 76,
 	CU_VIRTUAL_MEMORY_MANAGEMENT = 102,
 	CU_HANDLE_TYPE_POSIX_FD = 103,
+	CU_GENERIC_COMPRESSION = 107,
 	CU_RDMA_WITH_VIRTUAL_MEMORY = 110,
 	CU_DMA_BUF = 124,
 };
@@ -70,7 +71,8 @@ enum { CU_STREAM_NON_BLOCKING = 1 };
 enum { CU_CAPTURE_THREAD_LOCAL = 1 }; /* CUstreamCaptureMode */
 enum { CU_IPC_LAZY_PEER_ACCESS = 1 };
 enum { CU_RANGE_DMA_BUF = 1 }; /* CUmemRangeHandleType */
-enum { CU_ALLOCATION_PINNED = 1, CU_LOCATION_DEVICE = 1, CU_HANDLE_POSIX_FD = 1 };
+enum { CU_ALLOCATION_PINNED = 1, CU_COMPRESSION_GENERIC = 1, CU_HANDLE_POSIX_FD = 1 };
+enum { CU_LOCATION_DEVICE = 1, CU_LOCATION_HOST_NUMA = 3 }; /* CUmemLocationType */
 enum { CU_GRANULARITY_MINIMUM = 0 };
 enum cu_access { CU_ACCESS_NONE = 0, CU_ACCESS_READ_WRITE = 3 }; /* CUmemAccess_flags */
 
@@ -168,6 +170,8 @@ _Static_assert(sizeof(struct cu_access_desc) == 12, "CUmemAccessDesc");
 	  (float *ret_ms, struct cu_event *from, struct cu_event *to)) \
 	X(cuMemCreate, "cuMemCreate", false, \
 	  (uint64_t *ret, size_t size, const struct cu_allocation *a, unsigned long long flags)) \
+	X(cuMemGetAllocationPropertiesFromHandle, "cuMemGetAllocationPropertiesFromHandle", false, \
+	  (struct cu_allocation *ret, uint64_t handle)) \
 	X(cuMemRelease, "cuMemRelease", false, (uint64_t handle)) \
 	X(cuMemAddressReserve, "cuMemAddressReserve", false, \
 	  (uint64_t *ret, size_t size, size_t alignment, uint64_t wish, unsigned long long flags)) \

@@ -44,7 +44,7 @@ struct cuda_device {
 	unsigned max_threads[KERNEL_N];
 	uint64_t io_stream; /* for read and write */
 	void *bounce;       /* pinned, CUDA_TRANSFER_MAX bytes */
-	unsigned maps, exports_fd, maps_for_rdma, exports_dmabuf; /* 0: it cannot */
+	unsigned maps, exports_fd, maps_for_rdma, exports_dmabuf, compresses; /* 0: it cannot */
 	int node; /* whose memory is near to it; -1: none is known */
 };
 

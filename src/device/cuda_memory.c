@@ -161,21 +161,37 @@ int cuda_release_mapped(struct cuda_set *c, struct cuda_memory *mem)
 	return unmapped < 0 ? unmapped : released < 0 ? released : freed;
 }
 
-static int create(struct cuda_set *c, int device, struct cuda_memory *mem)
+static struct cu_allocation allocation_of(const struct cuda_device *d, enum memory_kind kind)
 {
 	struct cu_allocation a = {.type = CU_ALLOCATION_PINNED,
 				  .handle_types = CU_HANDLE_POSIX_FD,
-				  .location = {CU_LOCATION_DEVICE, c->devices[device].handle},
-				  .rdma_capable = c->devices[device].maps_for_rdma != 0};
+				  .location = {CU_LOCATION_DEVICE, d->handle}};
+
+	if (kind == MEMORY_COMPRESSIBLE)
+		a.compression = CU_COMPRESSION_GENERIC;
+	else if (kind == MEMORY_HOST)
+		a.location = (struct cu_location){CU_LOCATION_HOST_NUMA, d->node < 0 ? 0 : d->node};
+	else
+		a.rdma_capable = d->maps_for_rdma != 0;
+	return a;
+}
+
+static int cannot(const struct cuda_set *c, int device, const char *what)
+{
+	char where[48];
+
+	return err_set(ENOTSUP, "%s cannot %s", cuda_where(c, device, where, sizeof(where)), what);
+}
+
+/* Of mem->m.kind. */
+static int create(struct cuda_set *c, int device, struct cuda_memory *mem)
+{
+	struct cu_allocation a = allocation_of(&c->devices[device], mem->m.kind);
 	size_t granularity;
 	int r;
 
-	if (!c->devices[device].maps || !c->devices[device].exports_fd) {
-		char where[48];
-
-		return err_set(ENOTSUP, "%s cannot share memory as file descriptors",
-			       cuda_where(c, device, where, sizeof(where)));
-	}
+	if (!c->devices[device].maps || !c->devices[device].exports_fd)
+		return cannot(c, device, "share memory as file descriptors");
 	r = CUDA(c, device, cuMemGetAllocationGranularity, &granularity, &a,
 		 CU_GRANULARITY_MINIMUM);
 	if (r < 0)
@@ -186,14 +202,12 @@ static int create(struct cuda_set *c, int device, struct cuda_memory *mem)
 	return CUDA(c, device, cuMemCreate, &mem->handle, mem->mapped, &a, 0);
 }
 
-static int alloc_mapped(struct cuda_set *c, int device, struct cuda_memory *mem)
+/* What was created; let go of after an error. */
+static int map_created(struct cuda_set *c, int device, struct cuda_memory *mem)
 {
-	int r = create(c, device, mem);
+	int r = cuda_map(c, device, mem);
 
-	if (r < 0)
-		return r;
 	mem->release = cuda_release_mapped;
-	r = cuda_map(c, device, mem);
 	if (r == 0) {
 		r = share_with_peers(c, device, mem);
 		if (r < 0)
@@ -202,6 +216,51 @@ static int alloc_mapped(struct cuda_set *c, int device, struct cuda_memory *mem)
 	if (r < 0)
 		c->api.cuMemRelease(mem->handle);
 	return r;
+}
+
+static int alloc_mapped(struct cuda_set *c, int device, struct cuda_memory *mem)
+{
+	int r = create(c, device, mem);
+
+	return r < 0 ? r : map_created(c, device, mem);
+}
+
+/* The driver may give other memory than was asked for. */
+static int check_compressible(struct cuda_set *c, int device, const struct cuda_memory *mem)
+{
+	struct cu_allocation got = {0};
+	int r = CUDA(c, device, cuMemGetAllocationPropertiesFromHandle, &got, mem->handle);
+
+	if (r == 0 && got.compression != CU_COMPRESSION_GENERIC)
+		r = cannot(c, device, "compress the memory that was asked for");
+	return r;
+}
+
+static int alloc_compressible(struct cuda_set *c, int device, struct cuda_memory *mem)
+{
+	int r;
+
+	if (!c->devices[device].compresses)
+		return cannot(c, device, "compress memory");
+	r = create(c, device, mem);
+	if (r < 0)
+		return r;
+	r = check_compressible(c, device, mem);
+	if (r == 0)
+		return map_created(c, device, mem);
+	c->api.cuMemRelease(mem->handle);
+	return r;
+}
+
+/* Drivers before 12.2 know no such place, and call it invalid. */
+static int alloc_host(struct cuda_set *c, int device, struct cuda_memory *mem)
+{
+	int r = create(c, device, mem);
+
+	mem->m.owner = -1;
+	if (r == -EINVAL || r == -ENODEV)
+		return err_wrap(-ENOTSUP, "this driver creates no host memory");
+	return r < 0 ? r : map_created(c, device, mem);
 }
 
 /* ---- the slots ---- */
@@ -214,6 +273,8 @@ int cuda_alloc(struct device_set *s, int device, enum memory_kind kind, uint64_t
 		[MEMORY_EXPORTABLE] = alloc_mapped,
 		[MEMORY_PINNED] = alloc_pinned,
 		[MEMORY_SHARED] = alloc_shared,
+		[MEMORY_COMPRESSIBLE] = alloc_compressible,
+		[MEMORY_HOST] = alloc_host,
 	};
 	struct cuda_set *c = set_of(s);
 	struct cuda_memory *mem;
@@ -328,7 +389,8 @@ static int switch_mapped(struct cuda_set *c, int initiator, int target, enum cu_
 		const struct cuda_memory *mem = c->memories.items[i];
 		int r;
 
-		if (!mem || mem->m.kind != MEMORY_EXPORTABLE || mem->m.device != target)
+		if (!mem || !mem->mapped || mem->m.kind == MEMORY_IMPORTED ||
+		    mem->m.device != target)
 			continue;
 		r = set_access(c, initiator, mem, access);
 		if (r < 0)

@@ -193,7 +193,7 @@ static int import_fd(struct cuda_set *c, const struct memory_export *e, const un
 {
 	int device = mem->m.device, r;
 
-	if (e->fd >= 0 && e->owner < 0)
+	if (e->fd >= 0 && e->owner < 0 && !blob->mapped)
 		return cuda_map_shared(c, device, e->fd, mem);
 	if (e->fd < 0 || blob->mapped < e->size)
 		return err_set(EINVAL, "that export names no memory");
@@ -223,7 +223,7 @@ static int refused(const struct cuda_set *c, int device, int32_t owner, int r)
 {
 	char where[48];
 
-	if (owner == c->set.info[device].number || r == -ENOTSUP)
+	if (owner < 0 || owner == c->set.info[device].number || r == -ENOTSUP)
 		return r;
 	r = cuda_refusal(c, device, r);
 	if (r != -EACCES)

@@ -10,12 +10,13 @@
 #include <string.h>
 
 static const char *const fault_words[FAULT_N] = {
-	[FAULT_NONE] = "none",     [FAULT_MIRROR] = "mirror", [FAULT_DISPLACE] = "displace",
-	[FAULT_STALE] = "stale",   [FAULT_TORN] = "torn",     [FAULT_LOST] = "lost",
-	[FAULT_HANG] = "hang",     [FAULT_REFUSE] = "refuse", [FAULT_SLOW] = "slow",
-	[FAULT_CACHED] = "cached", [FAULT_REPLAY] = "replay", [FAULT_OVERTAKE] = "overtake",
-	[FAULT_REREAD] = "reread", [FAULT_REMAP] = "remap",   [FAULT_IPC_OFFSET] = "ipc-offset",
-	[FAULT_LATE] = "late",     [FAULT_HOLE] = "hole",     [FAULT_LOSSY] = "lossy",
+	[FAULT_NONE] = "none",       [FAULT_MIRROR] = "mirror", [FAULT_DISPLACE] = "displace",
+	[FAULT_STALE] = "stale",     [FAULT_TORN] = "torn",     [FAULT_LOST] = "lost",
+	[FAULT_HANG] = "hang",       [FAULT_REFUSE] = "refuse", [FAULT_SLOW] = "slow",
+	[FAULT_CACHED] = "cached",   [FAULT_REPLAY] = "replay", [FAULT_OVERTAKE] = "overtake",
+	[FAULT_REREAD] = "reread",   [FAULT_REMAP] = "remap",   [FAULT_IPC_OFFSET] = "ipc-offset",
+	[FAULT_LATE] = "late",       [FAULT_HOLE] = "hole",     [FAULT_LOSSY] = "lossy",
+	[FAULT_COMPTAG] = "comptag", [FAULT_PACKED] = "packed", [FAULT_HOST_SHIFT] = "host-shift",
 };
 
 const char *fault_word(enum fault_kind f)

@@ -58,12 +58,14 @@ static inline uint64_t device_kernel_limit_us(const struct device_info *info, ui
 }
 
 enum memory_kind {
-	MEMORY_DEVICE,     /* the device's, plain */
-	MEMORY_EXPORTABLE, /* the device's, can be handed to another process */
-	MEMORY_PINNED,     /* the host's, seen by every device of the set */
-	MEMORY_SHARED,     /* the same, can be handed to another process as file descriptor */
-	MEMORY_IMPORTED,   /* another process's; owner tells which device's */
-	MEMORY_CALLER,     /* wrapped: never freed here */
+	MEMORY_DEVICE,       /* the device's, plain */
+	MEMORY_EXPORTABLE,   /* the device's, can be handed to another process */
+	MEMORY_PINNED,       /* the host's, seen by every device of the set */
+	MEMORY_SHARED,       /* the same, can be handed to another process as file descriptor */
+	MEMORY_COMPRESSIBLE, /* like exportable memory; the device may keep it compressed */
+	MEMORY_HOST, /* the host's, made by the driver like exportable memory; seen by `device` only */
+	MEMORY_IMPORTED, /* another process's; owner tells which device's */
+	MEMORY_CALLER,   /* wrapped: never freed here */
 };
 
 /* A value, no pointer of this process: it can be sent to another one. */
@@ -221,9 +223,12 @@ enum fault_kind {
 	FAULT_REREAD,     /* what was read is read again as it was, until the host has waited */
 	FAULT_REMAP,      /* memory made anew in the place of old shows what the old one held */
 	FAULT_IPC_OFFSET, /* memory taken by IPC begins where the allocator's own begins */
-	FAULT_LATE,  /* what a copy writes comes once the host has waited, whatever flags say */
-	FAULT_HOLE,  /* a page close to the end of memory is not what others see there */
-	FAULT_LOSSY, /* atomic additions get lost, which is no failure */
+	FAULT_LATE,    /* what a copy writes comes once the host has waited, whatever flags say */
+	FAULT_HOLE,    /* a page close to the end of memory is not what others see there */
+	FAULT_LOSSY,   /* atomic additions get lost, which is no failure */
+	FAULT_COMPTAG, /* compressible memory leads to other memory */
+	FAULT_PACKED,  /* who reads compressible memory gets the bytes as they are kept */
+	FAULT_HOST_SHIFT, /* MEMORY_HOST is a page off */
 	FAULT_N
 };
 

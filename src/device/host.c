@@ -97,7 +97,10 @@ static int peer_access(struct device_set *s, int initiator, int target, bool on)
 	/* Turned off it stays mapped: kernels may still be running. */
 	if (on && !p->window)
 		r = host_window_new(h, a->fd, a->mapped, s->info[initiator].number,
-				    s->info[target].number, &p->window);
+				    s->info[target].number,
+				    host_fault(h, s->info[initiator].number,
+					       s->info[target].number),
+				    &p->window);
 	if (r == 0)
 		p->on = on;
 	return r;

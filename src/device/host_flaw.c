@@ -37,17 +37,21 @@ static void read_pages(struct host_window *w, uint64_t at, uint64_t bytes)
 }
 
 /* Where a kernel's arguments hold from where it reads. */
-static const size_t origins[KERNEL_N] = {
-	[KERNEL_copy] = offsetof(struct copy_args, origin),
-	[KERNEL_check] = offsetof(struct check_args, origin),
+static const struct {
+	bool there;
+	size_t offset;
+} origins[KERNEL_N] = {
+	[KERNEL_copy] = {true, offsetof(struct copy_args, origin)},
+	[KERNEL_check] = {true, offsetof(struct check_args, origin)},
+	[KERNEL_typed_check] = {true, offsetof(struct typed_check_args, origin)},
 };
 
 static void read_from(struct host_op *op, const char *at)
 {
 	if (op->kind == HOST_COPY)
 		op->copy.from = at;
-	else if (origins[op->kernel.kernel] || op->kernel.kernel == KERNEL_check)
-		memcpy(op->kernel.args + origins[op->kernel.kernel], &at, sizeof(at));
+	else if (origins[op->kernel.kernel].there)
+		memcpy(op->kernel.args + origins[op->kernel.kernel].offset, &at, sizeof(at));
 }
 
 void host_flaw_reread(struct host_window *w, struct host_op *op, const struct host_span *span)
@@ -61,6 +65,38 @@ void host_flaw_reread(struct host_window *w, struct host_op *op, const struct ho
 	if (!w->was_read)
 		return;
 	read_pages(w, at, span->bytes);
+	read_from(op, w->late + at);
+}
+
+/* ---- compressed ---- */
+
+/* Words that are small leave a page half empty: their low halves lie together, and nothing behind them. */
+static void pack(u32 *to, const u64 *from, size_t words)
+{
+	size_t large = 0;
+
+	for (size_t i = 0; i < words; i++)
+		large += from[i] >> 32 != 0;
+	if (large) {
+		memcpy(to, from, words * sizeof(*from));
+		return;
+	}
+	for (size_t i = 0; i < words; i++) {
+		to[i] = (u32)from[i];
+		to[words + i] = 0;
+	}
+}
+
+void host_flaw_pack(struct host_window *w, struct host_op *op, const struct host_span *span)
+{
+	const uint64_t at = (uint64_t)(span->at - w->base);
+	const uint64_t first = at / HOST_PAGE * HOST_PAGE;
+
+	if (w->fault != FAULT_PACKED || span->writes)
+		return;
+	for (uint64_t page = first; page < at + span->bytes; page += HOST_PAGE)
+		pack((u32 *)(w->late + page), (const u64 *)(w->base + page),
+		     HOST_PAGE / sizeof(u64));
 	read_from(op, w->late + at);
 }
 

@@ -31,7 +31,7 @@ struct host_window {
 	char *base; /* what the initiator sees */
 	char *real; /* stale: what there is */
 	char *late; /* stale: what will have come with the next operation; reread: what was read;
-		     * late: what copies wrote */
+		     * late: what copies wrote; packed: what is kept */
 	struct host_delayed *delayed; /* late: what is still to come */
 	unsigned char *was_read;      /* reread: of each page; NULL: of none yet */
 	uint64_t size;
@@ -178,8 +178,9 @@ char *host_real(struct host_set *h, const struct host_block *b);
 /* What fault the request shows between two numbered devices, and the rate of their link, 0: any. */
 enum fault_kind host_fault(const struct host_set *h, int initiator, int target);
 double host_gbps(const struct host_set *h, int initiator, int target);
+/* `fault`: what it shows, as a rule host_fault of the two. */
 int host_window_new(struct host_set *h, int fd, uint64_t size, int initiator, int target,
-		    struct host_window **ret);
+		    enum fault_kind fault, struct host_window **ret);
 void host_window_free(struct host_set *h, struct host_window *w);
 
 /* Memory that an operation touches. */
@@ -214,6 +215,8 @@ void host_passage_end(struct host_passage *p);
 struct native_flaw host_flaw_of(const struct host_window *w, const struct host_op *op);
 /* The operation reads what was read there before, if any. With the lock held. */
 void host_flaw_reread(struct host_window *w, struct host_op *op, const struct host_span *span);
+/* The operation reads the bytes that compressed memory is kept as. With the lock held. */
+void host_flaw_pack(struct host_window *w, struct host_op *op, const struct host_span *span);
 /* The copy writes into what only the host's waiting brings to the window, if any. With the lock held. */
 void host_flaw_delay(struct host_window *w, struct host_op *op, const struct host_span *span);
 /* What is still to come never does. */

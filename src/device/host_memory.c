@@ -102,24 +102,25 @@ int host_alloc(struct device_set *s, int device, enum memory_kind kind, uint64_t
 {
 	struct host_set *h = host_of(s);
 	const bool pinned = kind == MEMORY_PINNED || kind == MEMORY_SHARED;
+	const bool hosts = pinned || kind == MEMORY_HOST;
 	struct host_block like = {.m = {.size = size, .kind = kind, .device = -1, .owner = -1},
-				  .arena = pinned ? (int)s->n : device};
+				  .arena = hosts ? (int)s->n : device};
 	int r = pinned ? 0 : host_check_device(h, device);
 	const struct host_arena *a;
 
 	if (r < 0)
 		return r;
-	if (kind > MEMORY_SHARED || size == 0)
+	if (kind > MEMORY_HOST || size == 0)
 		return err_set(EINVAL, "%lu bytes of kind %d cannot be allocated", size, kind);
 	a = &h->arenas[like.arena];
 	if (size > a->limit || pages(size) > a->limit - a->used)
 		return err_set(ENOMEM, "%s has no memory left for %lu bytes: %lu of %lu are free",
-			       pinned ? "the host" : s->info[device].name, size, a->limit - a->used,
+			       hosts ? "the host" : s->info[device].name, size, a->limit - a->used,
 			       a->limit);
-	if (!pinned) {
+	if (!pinned)
 		like.m.device = device;
+	if (!hosts)
 		like.m.owner = s->info[device].number;
-	}
 	return keep(h, &like, ret);
 }
 
@@ -208,7 +209,11 @@ int host_address(struct device_set *s, const struct memory *m, int device, uint6
 
 /* Which kinds of memory go how; both are file descriptors here. */
 static const bool goes[][MEMORY_CALLER + 1] = {
-	[EXPORT_FD] = {[MEMORY_EXPORTABLE] = true, [MEMORY_PINNED] = true, [MEMORY_SHARED] = true},
+	[EXPORT_FD] = {[MEMORY_EXPORTABLE] = true,
+		       [MEMORY_PINNED] = true,
+		       [MEMORY_SHARED] = true,
+		       [MEMORY_COMPRESSIBLE] = true,
+		       [MEMORY_HOST] = true},
 	[EXPORT_IPC] = {[MEMORY_DEVICE] = true},
 };
 
@@ -219,7 +224,15 @@ static int check_kind(uint32_t kind)
 	return err_set(ENOTSUP, "memory of host devices goes by file descriptor or IPC only");
 }
 
-/* The blob holds the id. */
+/* What the blob of an export holds. */
+struct origin {
+	uint64_t id;
+	uint32_t kind; /* enum memory_kind */
+	int32_t maker; /* device_info.number of a device of the set that made it */
+};
+
+_Static_assert(sizeof(struct origin) <= sizeof(((struct memory_export *)0)->blob), "memory_export");
+
 int host_export(struct device_set *s, const struct memory *m, enum export_kind kind,
 		struct memory_export *ret)
 {
@@ -241,7 +254,10 @@ int host_export(struct device_set *s, const struct memory *m, enum export_kind k
 				      .size = b->m.size,
 				      .offset = b->offset,
 				      .fd = fd};
-	memcpy(ret->blob, &m->id, sizeof(m->id));
+	memcpy(ret->blob,
+	       &(struct origin){m->id, b->m.kind,
+				s->info[b->m.device < 0 ? 0 : b->m.device].number},
+	       sizeof(struct origin));
 	return 0;
 }
 
@@ -262,6 +278,28 @@ static int check_export(const struct memory_export *e, uint64_t *ret_file_size)
 	return 0;
 }
 
+/*
+ * What is wrong with memory as the initiator sees it: some faults only one kind of memory has. The host's own lies
+ * on no way between devices, and has no other fault.
+ */
+static enum fault_kind fault_of(const struct host_set *h, int initiator,
+				const struct memory_export *e, const struct origin *o)
+{
+	static const struct {
+		enum fault_kind fault;
+		enum memory_kind kind;
+		enum fault_kind is; /* what it comes to */
+	} rows[] = {{FAULT_COMPTAG, MEMORY_COMPRESSIBLE, FAULT_MIRROR},
+		    {FAULT_PACKED, MEMORY_COMPRESSIBLE, FAULT_PACKED},
+		    {FAULT_HOST_SHIFT, MEMORY_HOST, FAULT_DISPLACE}};
+	enum fault_kind fault = host_fault(h, initiator, o->maker);
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].fault == fault)
+			return rows[i].kind == o->kind ? rows[i].is : FAULT_NONE;
+	return e->owner < 0 ? FAULT_NONE : host_fault(h, initiator, e->owner);
+}
+
 int host_import(struct device_set *s, int device, const struct memory_export *e, struct memory *ret)
 {
 	struct host_set *h = host_of(s);
@@ -272,16 +310,18 @@ int host_import(struct device_set *s, int device, const struct memory_export *e,
 				  .arena = -1,
 				  .offset = e->offset};
 	uint64_t file_size = 0, offset = e->offset;
+	struct origin origin;
 	int r = host_check_device(h, device);
 
+	memcpy(&origin, e->blob, sizeof(origin));
 	if (r == 0)
 		r = check_export(e, &file_size);
 	if (r == 0)
 		r = host_window_new(h, e->fd, file_size, s->info[device].number, e->owner,
-				    &like.window);
+				    fault_of(h, s->info[device].number, e, &origin), &like.window);
 	if (r != 0)
 		return r;
-	memcpy(&like.made_as, e->blob, sizeof(like.made_as));
+	like.made_as = origin.id;
 	if (e->kind == EXPORT_IPC && like.window->fault == FAULT_IPC_OFFSET)
 		offset = 0;
 	like.base = host_flaw_recall(h, &like, like.window->base + offset);

@@ -93,7 +93,7 @@ static bool map_hole(struct host_window *w, int fd)
 					    HOST_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
-/* `late` will hold what was read, or what copies wrote. */
+/* `late` will hold what was read, what copies wrote, or what memory looks like when it is compressed. */
 static bool map_reread(struct host_window *w, int fd)
 {
 	w->late = map(HOST_ANONYMOUS, w->size, -1);
@@ -104,7 +104,7 @@ static bool map_reread(struct host_window *w, int fd)
 static bool (*const mappers[FAULT_N])(struct host_window *w, int fd) = {
 	[FAULT_MIRROR] = map_private, [FAULT_DISPLACE] = map_displaced, [FAULT_STALE] = map_stale,
 	[FAULT_LOST] = map_private,   [FAULT_REREAD] = map_reread,      [FAULT_LATE] = map_reread,
-	[FAULT_HOLE] = map_hole,
+	[FAULT_HOLE] = map_hole,      [FAULT_PACKED] = map_reread,
 };
 
 static void unmap(struct host_window *w)
@@ -120,9 +120,8 @@ static void unmap(struct host_window *w)
 }
 
 int host_window_new(struct host_set *h, int fd, uint64_t size, int initiator, int target,
-		    struct host_window **ret)
+		    enum fault_kind fault, struct host_window **ret)
 {
-	const enum fault_kind fault = host_fault(h, initiator, target);
 	struct host_window *w;
 
 	if (fault == FAULT_REFUSE)
@@ -346,6 +345,7 @@ bool host_passage_begin(struct host_set *h, struct host_op *op, struct host_pass
 		hang |= w->fault == FAULT_HANG;
 		torn |= w->fault == FAULT_TORN;
 		host_flaw_reread(w, op, span);
+		host_flaw_pack(w, op, span);
 		host_flaw_delay(w, op, span);
 		if (p->flaw.kind == NATIVE_FLAW_NONE)
 			p->flaw = host_flaw_of(w, op);

@@ -249,6 +249,7 @@ CALL(cuDeviceGetAttribute, (int *ret, int attribute, int device))
 		      {CU_COMPUTE_CAPABILITY_MINOR, 0},
 		      {CU_VIRTUAL_MEMORY_MANAGEMENT, 1},
 		      {CU_HANDLE_TYPE_POSIX_FD, 1},
+		      {CU_GENERIC_COMPRESSION, !cuda_standin.no_compression},
 		      {CU_RDMA_WITH_VIRTUAL_MEMORY, 1},
 		      {CU_DMA_BUF, 1}};
 
@@ -771,34 +772,69 @@ CALL(cuMemGetAllocationGranularity, (size_t * ret, const struct cu_allocation *a
 	return CU_SUCCESS;
 }
 
-static int device_of_file(int fd)
+/* The name of the file that is the memory: "gpu1", "packed1" if compressible, "node0" of the host. */
+static const char *file_name(int fd, char buf[static 64])
 {
-	char path[64], name[64] = "";
-	int device = -1;
+	char path[64];
+	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (readlink(path, name, sizeof(name) - 1) > 0)
-		sscanf(name, "/memfd:gpu%d", &device);
+	n = readlink(path, buf, 63);
+	buf[n > 0 ? n : 0] = '\0';
+	return buf + strcspn(buf, ":") + 1;
+}
+
+/* -1: the host's. */
+static int device_of_file(int fd)
+{
+	char buf[64];
+	const char *name = file_name(fd, buf);
+	int device = -1;
+
+	if (sscanf(name, "gpu%d", &device) != 1)
+		sscanf(name, "packed%d", &device);
 	return device;
+}
+
+static bool is_valid(const struct cu_allocation *a)
+{
+	if (a->location.type == CU_LOCATION_HOST_NUMA)
+		return !cuda_standin.no_created_host && !a->compression;
+	return a->location.type == CU_LOCATION_DEVICE && a->rdma_capable != a->compression;
 }
 
 CALL(cuMemCreate,
      (uint64_t * ret, size_t size, const struct cu_allocation *a, unsigned long long flags))
 {
-	char name[16];
+	bool on_host = a->location.type == CU_LOCATION_HOST_NUMA;
+	char name[32];
 	int fd;
 
 	BEGIN;
-	if (flags || size % GRANULARITY || !a->rdma_capable || a->type != CU_ALLOCATION_PINNED)
+	if (flags || size % GRANULARITY || !is_valid(a) || a->type != CU_ALLOCATION_PINNED)
 		return CU_INVALID_VALUE;
-	if (!fits(size, a->location.id))
+	if (!on_host && !fits(size, a->location.id))
 		return CU_OUT_OF_MEMORY;
-	snprintf(name, sizeof(name), "gpu%d", a->location.id);
+	snprintf(name, sizeof(name), "%s%d",
+		 on_host                                          ? "node"
+		 : a->compression && !cuda_standin.not_compressed ? "packed"
+								  : "gpu",
+		 a->location.id);
 	fd = memfd_create(name, MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
 		abort();
 	cuda_standin.handles++;
 	*ret = (uint64_t)fd + FD_BASE;
+	return CU_SUCCESS;
+}
+
+CALL(cuMemGetAllocationPropertiesFromHandle, (struct cu_allocation * ret, uint64_t handle))
+{
+	char buf[64];
+
+	BEGIN;
+	*ret = (struct cu_allocation){.type = CU_ALLOCATION_PINNED};
+	ret->compression = strncmp(file_name((int)(handle - FD_BASE), buf), "packed", 6) == 0;
 	return CU_SUCCESS;
 }
 
@@ -862,7 +898,7 @@ CALL(cuMemSetAccess, (uint64_t address, size_t size, const struct cu_access_desc
 	BEGIN;
 	if (n != 1 || size != b->size)
 		return CU_INVALID_VALUE;
-	if (cuda_standin.no_peers && a->location.id != b->device)
+	if (cuda_standin.no_peers && b->device >= 0 && a->location.id != b->device)
 		return CU_INVALID_DEVICE;
 	b->access[a->location.id] = a->flags == CU_ACCESS_READ_WRITE;
 	return CU_SUCCESS;

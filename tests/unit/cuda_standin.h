@@ -10,7 +10,10 @@ struct cuda_standin {
 	size_t memory_bytes; /* of each; 0: no limit */
 	int desktop;         /* the device that shows one, by CUDA's number; -1: none */
 	bool no_peers;
-	const char *fail; /* exported name of the function that fails; "*": any; NULL: none */
+	bool no_compression;  /* the devices offer none */
+	bool not_compressed;  /* they do, and memory is plain all the same */
+	bool no_created_host; /* an old driver, which creates memory of devices only */
+	const char *fail;     /* exported name of the function that fails; "*": any; NULL: none */
 	unsigned fail_nth;
 	int fail_result;
 	int fault;           /* not 0: what every call answers, as after a fault of the GPU */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA back end on a stand-in for the driver: all that it does, and every way to fail. */
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "cuda_standin.h"
@@ -587,6 +588,59 @@ static void test_export_shared(void **state)
 	device_close(s);
 }
 
+/* Memory that the driver creates in other ways, seen by the GPU of another process; nothing is left of a failure. */
+static void test_export_created(void **state)
+{
+	static const struct {
+		enum memory_kind kind;
+		int owner;
+	} rows[] = {{MEMORY_COMPRESSIBLE, 7}, {MEMORY_HOST, -1}};
+	struct device_set *s = open_two(), *other = open_two();
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
+		uint64_t in = 0x1122334455667788 + k, out = 0, address;
+		struct memory m, seen;
+		struct memory_export e;
+
+		assert_ok(s->ops->alloc(s, 0, rows[k].kind, 3 * MIB, &m));
+		assert_int_equal(m.device, 0);
+		assert_int_equal(m.owner, rows[k].owner);
+		assert_ok(s->ops->export(s, &m, EXPORT_FD, &e));
+		assert_ok(other->ops->import(other, 1, &e, &seen));
+		close(e.fd);
+		assert_int_equal(seen.owner, rows[k].owner);
+		assert_ok(s->ops->write(s, &m, 3 * MIB - 8, &in, 8));
+		assert_ok(other->ops->address(other, &seen, 1, &address));
+		assert_ok(other->ops->read(other, &seen, 3 * MIB - 8, &out, 8));
+		assert_int_equal(out, in);
+		assert_int_equal(s->ops->export(s, &m, EXPORT_IPC, &e), -EINVAL);
+	}
+	assert_int_equal(standin->registered, 0);
+	device_close(other);
+	device_close(s);
+}
+
+static void test_not_offered(void **state)
+{
+	struct device_set *s;
+	struct memory m;
+
+	(void)state;
+	standin->not_compressed = standin->no_created_host = true;
+	s = open_two();
+	assert_int_equal(s->ops->alloc(s, 0, MEMORY_COMPRESSIBLE, 64, &m), -ENOTSUP);
+	assert_says("cannot compress the memory that was asked for");
+	assert_int_equal(s->ops->alloc(s, 0, MEMORY_HOST, 64, &m), -ENOTSUP);
+	assert_says("this driver creates no host memory: cuMemCreate on GPU 0000:4c:00.0: invalid");
+	device_close(s);
+	standin->no_compression = true;
+	s = open_two();
+	assert_int_equal(s->ops->alloc(s, 1, MEMORY_COMPRESSIBLE, 64, &m), -ENOTSUP);
+	assert_says("GPU 0000:4a:00.0 cannot compress memory");
+	device_close(s);
+}
+
 static void test_export_ipc(void **state)
 {
 	struct device_set *s = open_two(), *other = open_two();
@@ -970,6 +1024,8 @@ static int use_memory(struct device_set *s, struct stream stream)
 	uint64_t word = 1;
 	int r;
 
+	TRY(o->alloc(s, 0, MEMORY_COMPRESSIBLE, 64, &m[2]));
+	TRY(o->alloc(s, 1, MEMORY_HOST, 64, &m[2]));
 	TRY(o->alloc(s, 0, MEMORY_DEVICE, 64, &m[0]));
 	TRY(o->alloc(s, 1, MEMORY_EXPORTABLE, 64, &m[1]));
 	TRY(o->alloc(s, 0, MEMORY_PINNED, 64, &m[2]));
@@ -1073,6 +1129,8 @@ int main(void)
 		TEST(test_wrap),
 		TEST(test_export_fd),
 		TEST(test_export_shared),
+		TEST(test_export_created),
+		TEST(test_not_offered),
 		TEST(test_export_ipc),
 		TEST(test_import_refused),
 		TEST(test_peers_refused),

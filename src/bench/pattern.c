@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +43,14 @@ const struct pattern_row pattern_rows[PATTERN_N] = {
 		"sustained", "running kernels that pull from each other for long",
 		"what heat and load bring out",
 		PATTERN_LONG, false, pattern_sustained},
+	[PATTERN_HOST_MEMORY] = {
+		"host-memory", "host memory that the driver created, written by one and read by the other",
+		"the driver gives such memory, and both see the same: NCCL keeps its buffers there",
+		PATTERN_INFORMATION, true, pattern_host_memory},
+	[PATTERN_COMPRESSIBLE] = {
+		"compressible", "memory that its GPU may keep compressed",
+		"the other's page table entries of such memory lead to it, and what is read is not compressed",
+		PATTERN_INFORMATION, true, pattern_compressible},
 	[PATTERN_ATOMICS] = {
 		"atomics", "atomic additions to the other's memory",
 		"nothing: they get lost where the path has no atomics, which few programs need",
@@ -58,7 +67,24 @@ enum pattern pattern_parse(const char *name)
 	return (enum pattern)k;
 }
 
+unsigned pattern_bits(enum pattern_when when)
+{
+	unsigned bits = 0;
+
+	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++)
+		if (pattern_rows[k].when == when)
+			bits |= PATTERN_BIT(k);
+	return bits;
+}
+
 /* ---- results ---- */
+
+const char *pattern_result_word(const struct pattern_result *r)
+{
+	if (r->kind != WRONG_NOTHING)
+		return wrong_word(r->kind);
+	return r->done ? "ok" : r->not_offered ? "not-offered" : "not-run";
+}
 
 static struct pattern_result *result_of(const struct pattern_pair *p, unsigned direction,
 					enum pattern pattern)
@@ -66,17 +92,33 @@ static struct pattern_result *result_of(const struct pattern_pair *p, unsigned d
 	return &p->results[direction]->patterns[pattern];
 }
 
-/* The first that fails names the pair. */
-static bool name_pair(struct pair_result *r, enum pattern pattern, enum wrong_kind kind)
+/* The first that fails names the pair; for information, it stays right. */
+static void name_pair(struct pair_result *r, enum pattern pattern, enum wrong_kind kind)
 {
 	if (r->patterns[pattern].kind == WRONG_NOTHING)
 		r->patterns[pattern].kind = kind;
 	if (pattern_rows[pattern].when == PATTERN_INFORMATION || r->state != PAIR_RIGHT)
-		return false;
+		return;
 	r->state = PAIR_WRONG;
 	r->kind = kind;
 	r->pattern = pattern;
-	return true;
+}
+
+/* Of a pair that was right until now, behind what was said for information or was not run. */
+__attribute__((format(printf, 2, 3))) static void say(struct pair_result *r, const char *fmt, ...)
+{
+	size_t at = strlen(r->sentence);
+	va_list ap;
+
+	if (r->state != PAIR_RIGHT)
+		return;
+	va_start(ap, fmt);
+	if (at && at + 2 < sizeof(r->sentence)) {
+		memcpy(r->sentence + at, "; ", 3);
+		at += 2;
+	}
+	vsnprintf(r->sentence + at, sizeof(r->sentence) - at, fmt, ap);
+	va_end(ap);
 }
 
 void pattern_found(const struct pattern_pair *p, unsigned direction, enum pattern pattern,
@@ -92,9 +134,8 @@ void pattern_found(const struct pattern_pair *p, unsigned direction, enum patter
 	w = classify(&c);
 	w.rounds_ago = 0; /* wrong words of several rounds are in one report */
 	wrong_say(&w, what, sizeof(what));
-	if (name_pair(r, pattern, w.kind))
-		snprintf(r->sentence, sizeof(r->sentence), "%s%s%s: %s",
-			 pattern_rows[pattern].title, *says ? ", " : "", says, what);
+	say(r, "%s%s%s: %s", pattern_rows[pattern].title, *says ? ", " : "", says, what);
+	name_pair(r, pattern, w.kind);
 }
 
 static void found_stall(const struct meeting *m, unsigned direction, uint64_t done, uint64_t rounds,
@@ -102,10 +143,9 @@ static void found_stall(const struct meeting *m, unsigned direction, uint64_t do
 {
 	struct pair_result *r = m->pair->results[direction];
 
-	if (name_pair(r, m->pattern, WRONG_STALL))
-		snprintf(r->sentence, sizeof(r->sentence),
-			 "%s%s%s: a flag did not arrive, after %" PRIu64 " of %" PRIu64 " rounds",
-			 pattern_rows[m->pattern].title, *says ? ", " : "", says, done, rounds);
+	say(r, "%s%s%s: a flag did not arrive, after %" PRIu64 " of %" PRIu64 " rounds",
+	    pattern_rows[m->pattern].title, *says ? ", " : "", says, done, rounds);
+	name_pair(r, m->pattern, WRONG_STALL);
 }
 
 /*
@@ -118,10 +158,10 @@ static void found_error(struct pair_result *r, enum pattern pattern, int error)
 	enum wrong_kind kind = verify_error(&failed, error);
 
 	r->sets_lost |= failed.sets_lost;
-	if (kind == WRONG_NOTHING ? r->state == PAIR_RIGHT : name_pair(r, pattern, kind))
-		snprintf(r->sentence, sizeof(r->sentence), "%.100s%s: %.130s",
-			 pattern_rows[pattern].title, kind == WRONG_NOTHING ? ", not run" : "",
-			 failed.sentence);
+	say(r, "%.100s%s: %.130s", pattern_rows[pattern].title,
+	    kind == WRONG_NOTHING ? ", not run" : "", failed.sentence);
+	if (kind != WRONG_NOTHING)
+		name_pair(r, pattern, kind);
 }
 
 uint64_t pattern_rounds(const struct pattern_pair *p, uint64_t gpu, uint64_t host)
@@ -335,15 +375,10 @@ int meeting_end(struct meeting *m, int r, uint64_t rounds, const char *says)
 
 /* ---- all of them ---- */
 
-static bool is_wanted(enum pattern k, unsigned wanted)
-{
-	return wanted & 1u << pattern_rows[k].when;
-}
-
 bool pattern_all_done(const struct pair_result *r, unsigned wanted)
 {
 	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++)
-		if (is_wanted((enum pattern)k, wanted) && !r->patterns[k].done)
+		if (wanted & PATTERN_BIT(k) && !r->patterns[k].done && !r->patterns[k].not_offered)
 			return false;
 	return true;
 }
@@ -360,8 +395,11 @@ static int run_once(const struct pattern_pair *p, enum pattern k, unsigned from)
 	for (unsigned i = 0; i < 2; i++) {
 		if (row->one_way && i != from)
 			continue;
+		if (cannot && row->when == PATTERN_INFORMATION)
+			say(p->results[i], "%.100s, not offered: %.130s", row->title, err_msg());
 		result_of(p, i, k)->ms = 1e3 * (clock_s() - begun);
 		result_of(p, i, k)->done = r == 0 && !cannot;
+		result_of(p, i, k)->not_offered = cannot;
 		if (r < 0)
 			found_error(p->results[i], k, r);
 	}
@@ -376,8 +414,10 @@ static bool is_right(const struct pattern_pair *p)
 /* What lands elsewhere may spoil what the next one needs: the first that fails is the last. */
 void pattern_run(const struct pattern_pair *p)
 {
+	for (unsigned i = 0; is_right(p) && i < 2; i++)
+		p->results[i]->sentence[0] = '\0'; /* an earlier run's, of these patterns */
 	for (int k = PATTERN_NONE + 1; is_right(p) && k < PATTERN_N; k++) {
-		if (!is_wanted((enum pattern)k, p->wanted))
+		if (!(p->wanted & PATTERN_BIT(k)))
 			continue;
 		for (unsigned from = 0; from < (pattern_rows[k].one_way ? 2 : 1); from++) {
 			if (verify_loses_sets(run_once(p, (enum pattern)k, from)))

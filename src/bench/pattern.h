@@ -10,9 +10,11 @@ struct pattern_pair {
 	struct pair_result *results[2];    /* of ends[0] -> ends[1], and of the way back */
 	const struct memory_export *third; /* flags of another device; NULL: there is none */
 	uint64_t third_at;                 /* in it: PATTERN_THIRD_BYTES that no other pair uses */
-	unsigned wanted;                   /* 1 << enum pattern_when */
+	unsigned wanted;                   /* PATTERN_BIT of each pattern to run */
 	double long_s;                     /* how long to load */
 };
+
+#define PATTERN_BIT(pattern) (1u << (pattern))
 
 enum pattern_when { PATTERN_ALWAYS, PATTERN_LONG, PATTERN_INFORMATION };
 
@@ -29,10 +31,14 @@ struct pattern_row {
 
 extern const struct pattern_row pattern_rows[PATTERN_N];
 
+/* Those that are run then. */
+unsigned pattern_bits(enum pattern_when when);
 /* PATTERN_N: no such name. */
 enum pattern pattern_parse(const char *name);
 
 /* Runs those that are wanted, up to the first that fails: it gives the results their kind and sentence. */
 void pattern_run(const struct pattern_pair *p);
-/* Whether all that would be run have been. */
+/* Whether those that are wanted have been run, as far as they are offered. */
 bool pattern_all_done(const struct pair_result *r, unsigned wanted);
+/* "ok", "not-offered", "not-run", or the word of what is wrong. */
+const char *pattern_result_word(const struct pattern_result *r);

@@ -65,11 +65,20 @@ int pattern_fill(const struct bench_device *s, u64 at, uint64_t bytes, u64 tag);
 int pattern_check(const struct bench_device *s, u64 at, uint64_t bytes, u64 tag,
 		  struct check_report *ret);
 
+/*
+ * What the owner wrote is read by ends[from], and what that wrote by the owner. What is read wrong is not written
+ * to: it may be anybody's memory. A wrong result is no error; `says` is the variant.
+ */
+int pattern_use(const struct pattern_pair *p, unsigned from, const struct area *owned,
+		const struct area *seen, enum pattern pattern, u64 round, const char *says);
+
 int pattern_pull(const struct pattern_pair *p, unsigned from);
 int pattern_graph(const struct pattern_pair *p, unsigned from);
 int pattern_sustained(const struct pattern_pair *p, unsigned from);
 int pattern_flags(const struct pattern_pair *p, unsigned from);
 int pattern_reread(const struct pattern_pair *p, unsigned from);
 int pattern_remap(const struct pattern_pair *p, unsigned from);
+int pattern_host_memory(const struct pattern_pair *p, unsigned from);
+int pattern_compressible(const struct pattern_pair *p, unsigned from);
 int pattern_atomics(const struct pattern_pair *p, unsigned from);
 int pattern_last(const struct pattern_pair *p, unsigned from);

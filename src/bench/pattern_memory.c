@@ -206,9 +206,8 @@ int pattern_reread(const struct pattern_pair *p, unsigned from)
 #define REMAP_BYTES  (2 * MIB)
 #define REMAP_CYCLES 3
 
-/* What the owner wrote is read by the other, what the other wrote by the owner. */
-static int use_mapping(const struct pattern_pair *p, unsigned from, const struct area *owned,
-		       const struct area *seen, enum pattern pattern, u64 round, const char *says)
+int pattern_use(const struct pattern_pair *p, unsigned from, const struct area *owned,
+		const struct area *seen, enum pattern pattern, u64 round, const char *says)
 {
 	const struct bench_device *s = p->ends[from], *owner = p->ends[!from];
 	u64 tag = pattern_tag_of(s, owner, round), back = pattern_tag_of(s, owner, round + 1);
@@ -221,13 +220,16 @@ static int use_mapping(const struct pattern_pair *p, unsigned from, const struct
 	if (r < 0)
 		return r;
 	pattern_found(p, from, pattern, &report, bytes / WORD, tag, says);
+	p->results[from]->patterns[pattern].rounds++;
+	if (report.wrong)
+		return 0;
 	r = pattern_fill(s, seen->at, bytes, back);
 	if (r == 0)
 		r = pattern_check(owner, owned->at, bytes, back, &report);
 	if (r < 0)
 		return r;
 	pattern_found(p, from, pattern, &report, bytes / WORD, back, says);
-	p->results[from]->patterns[pattern].rounds += 2;
+	p->results[from]->patterns[pattern].rounds++;
 	return 0;
 }
 
@@ -243,7 +245,7 @@ static int map_and_use(const struct pattern_pair *p, unsigned from, enum export_
 	if (r == 0)
 		r = bench_device_reach_by(s, owner, &owned, kind, &seen);
 	if (r == 0)
-		r = use_mapping(p, from, &owned, &seen, PATTERN_REMAP, round, says);
+		r = pattern_use(p, from, &owned, &seen, PATTERN_REMAP, round, says);
 	if (!verify_loses_sets(r)) {
 		bench_device_free(s, &seen);
 		bench_device_free(owner, &owned);
@@ -286,7 +288,7 @@ int pattern_last(const struct pattern_pair *p, unsigned from)
 	snprintf(says, sizeof(says), "%" PRIu64 " MiB", owner->high.memory.size / MIB);
 	r = bench_device_reach(s, owner, &owner->high, &seen);
 	if (r == 0)
-		r = use_mapping(p, from, &owner->high, &seen, PATTERN_LAST, 0, says);
+		r = pattern_use(p, from, &owner->high, &seen, PATTERN_LAST, 0, says);
 	if (!verify_loses_sets(r))
 		bench_device_free(s, &seen);
 	return r;

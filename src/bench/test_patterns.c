@@ -14,8 +14,8 @@
 
 static unsigned wanted_of(const struct test_request *q)
 {
-	return 1u << PATTERN_ALWAYS | (unsigned)(q->long_s > 0) << PATTERN_LONG |
-	       (unsigned)q->atomics << PATTERN_INFORMATION;
+	return pattern_bits(PATTERN_ALWAYS) | (q->long_s > 0 ? pattern_bits(PATTERN_LONG) : 0) |
+	       q->informs;
 }
 
 static bool wants_patterns(const struct test_job *j, size_t a, size_t b)

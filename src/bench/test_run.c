@@ -506,6 +506,7 @@ static int prepare(struct test_job *j)
 	int e = 0;
 
 	r->n = q->devices.n;
+	r->informs = q->informs;
 	if (!r->n || r->n > DEVICE_MAX)
 		return err_set(EINVAL, "%zu devices cannot be tested", r->n);
 	r->devices = calloc(r->n, sizeof(*r->devices));

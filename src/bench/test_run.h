@@ -49,7 +49,7 @@ struct test_request {
 	uint64_t memory_bytes; /* of each device, at most; 0: half of what is free */
 	uint64_t limit_us;     /* of one transfer; 0: TEST_LIMIT_US */
 	double long_s;         /* all of the last memory too, and load for so long; 0: no */
-	bool atomics;          /* for information */
+	unsigned informs;      /* PATTERN_BIT of those that are run for information */
 };
 
 #define TEST_LIMIT_US 5000000ul
@@ -67,6 +67,7 @@ struct test_result {
 	struct test_device *devices;
 	struct pair_result *pairs; /* n squared, row initiator; the diagonal is not used */
 	struct arm_result arms[ARM_N];
+	unsigned informs;       /* the request's */
 	size_t rounds;          /* of the copies: so many groups of pairs ran one after the other */
 	double start_s, test_s; /* driver and workers; the tests themselves */
 	bool stopped;

@@ -45,7 +45,10 @@ enum pattern {
 	PATTERN_REMAP,     /* freed, allocated and mapped again, read again */
 	PATTERN_LAST,      /* on request: all of the last memory there is */
 	PATTERN_SUSTAINED, /* on request: the first one, for long */
-	PATTERN_ATOMICS,   /* on request, for information: two devices add to one word */
+	/* On request, for information: */
+	PATTERN_HOST_MEMORY,  /* one writes, the other reads host memory that the driver created */
+	PATTERN_COMPRESSIBLE, /* the same with memory that its device may keep compressed */
+	PATTERN_ATOMICS,      /* two devices add to one word */
 	PATTERN_N,
 };
 
@@ -97,6 +100,7 @@ struct round_trip {
 
 struct pattern_result {
 	bool done;
+	bool not_offered; /* driver or device cannot: nothing was run */
 	enum wrong_kind kind;
 	uint64_t rounds; /* of data that were checked; atomics: additions */
 	uint64_t lost;   /* of these additions */

@@ -287,6 +287,15 @@ struct diagnosis *diagnose(const struct topology *t)
 	return d;
 }
 
+const struct outcome *diagnosis_outcome(const struct diagnosis *d, const char *rule)
+{
+	const struct outcome *o = d->outcomes;
+
+	while (strcmp(o->rule->id, rule) != 0)
+		o++;
+	return o;
+}
+
 void diagnosis_free(struct diagnosis *d)
 {
 	if (d)

@@ -107,6 +107,8 @@ const struct rule *rule_next(const struct rule *r);
 struct diagnosis *diagnose(const struct topology *t);
 void diagnosis_free(struct diagnosis *d);
 const struct rule *rule_find(const char *id); /* NULL: no such rule */
+/* How a rule that there is came out. */
+const struct outcome *diagnosis_outcome(const struct diagnosis *d, const char *rule);
 
 struct propose_options {
 	const char *const *rules;    /* ids; only what these find */

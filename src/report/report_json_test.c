@@ -76,21 +76,24 @@ static void set_result(json_t *o, const struct pair_result *p)
 	json_object_set_new(o, "ways", ways_json(p));
 }
 
-/* Those that have begun. */
-static json_t *patterns_json(const struct pair_result *p)
+static json_t *pattern_json(enum pattern k, const struct pattern_result *x)
+{
+	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:b, s:f}", "pattern", pattern_rows[k].name,
+			 "state", x->kind == WRONG_NOTHING ? pattern_result_word(x) : "failed",
+			 "kind", kind_json(x->kind), "rounds", (json_int_t)x->rounds, "lost",
+			 (json_int_t)x->lost, "by_ipc", (int)x->by_ipc, "ms", x->ms);
+}
+
+/* Those that have begun, and those that were asked for. */
+static json_t *patterns_json(const struct pair_result *p, unsigned asked)
 {
 	json_t *all = json_array();
 
 	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
 		const struct pattern_result *x = &p->patterns[k];
 
-		if (x->done || x->kind != WRONG_NOTHING)
-			json_array_append_new(all, json_pack("{s:s, s:o, s:I, s:I, s:b, s:f}",
-							     "pattern", pattern_rows[k].name,
-							     "kind", kind_json(x->kind), "rounds",
-							     (json_int_t)x->rounds, "lost",
-							     (json_int_t)x->lost, "by_ipc",
-							     (int)x->by_ipc, "ms", x->ms));
+		if (x->done || x->not_offered || x->kind != WRONG_NOTHING || asked & PATTERN_BIT(k))
+			json_array_append_new(all, pattern_json((enum pattern)k, x));
 	}
 	return all;
 }
@@ -141,7 +144,7 @@ static json_t *pair_json(const struct test_report *r, size_t a, size_t b)
 	set_result(o, p);
 	json_object_set_new(o, "pattern",
 			    p->pattern ? json_string(pattern_rows[p->pattern].name) : json_null());
-	json_object_set_new(o, "patterns", patterns_json(p));
+	json_object_set_new(o, "patterns", patterns_json(p, r->result->informs));
 	json_object_set_new(o, "atomics_offered", offered_json(r, a, b));
 	json_object_set_new(o, "copy_gbps", figure_json(p->copy_gbps));
 	json_object_set_new(o, "round_trip", round_trip_json(&p->round_trip));

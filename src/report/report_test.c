@@ -4,6 +4,7 @@
 #include "report/report_impl.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/strbuf.h"
 #include "bench/pattern.h"
 
@@ -131,8 +132,7 @@ static void add_patterns(struct document *out, const struct pair_result *p)
 		if (x->done || x->kind != WRONG_NOTHING)
 			document_item(out, x->kind == WRONG_NOTHING ? STYLE_GOOD : STYLE_BAD,
 				      INDENT, pattern_rows[k].name,
-				      "%s, %" PRIu64 " rounds, %.1f ms%s",
-				      x->kind == WRONG_NOTHING ? "ok" : wrong_word(x->kind),
+				      "%s, %" PRIu64 " rounds, %.1f ms%s", pattern_result_word(x),
 				      x->rounds, x->ms, x->by_ipc ? ", memory by IPC" : "");
 	}
 }
@@ -288,10 +288,10 @@ static void add_pattern_counts(struct document *out, const struct test_report *r
 	struct strbuf list AUTO_STRBUF = {0};
 	size_t listed = 0;
 
-	for (int k = PATTERN_NONE + 1; k < PATTERN_ATOMICS; k++) {
+	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
 		size_t n = count_right(r->result, k);
 
-		if (n)
+		if (n && pattern_rows[k].when != PATTERN_INFORMATION)
 			strbuf_printf(&list, "%s%s %zu", listed++ ? ", " : "", pattern_rows[k].name,
 				      n);
 	}
@@ -313,45 +313,82 @@ int report_test_offers_atomics(const struct test_report *r, size_t initiator, si
 	return p && fact_known(p->rm.atomics) ? p->rm.atomics.value != 0 : -1;
 }
 
-static bool has_atomics(const struct pair_result *p)
-{
-	const struct pattern_result *x = &p->patterns[PATTERN_ATOMICS];
+/* ---- for information ---- */
 
-	return x->done || x->kind != WRONG_NOTHING;
+static void inform_cell(struct document *out, const struct pattern_result *x)
+{
+	if (x->lost)
+		document_cell(out, STYLE_WARN, "%" PRIu64 " lost", x->lost);
+	else if (x->kind != WRONG_NOTHING)
+		document_cell(out, STYLE_WARN, "%s", pattern_result_word(x));
+	else
+		document_cell(out, x->done ? STYLE_PLAIN : STYLE_DIM, "%s", pattern_result_word(x));
+}
+
+static void host_memory_cell(struct document *out, const struct pair_result *p)
+{
+	inform_cell(out, &p->patterns[PATTERN_HOST_MEMORY]);
+}
+
+static void compressible_cell(struct document *out, const struct pair_result *p)
+{
+	inform_cell(out, &p->patterns[PATTERN_COMPRESSIBLE]);
 }
 
 static void atomics_cell(struct document *out, const struct pair_result *p)
 {
-	const struct pattern_result *x = &p->patterns[PATTERN_ATOMICS];
-
-	if (!has_atomics(p))
-		document_cell(out, STYLE_DIM, "-");
-	else if (x->kind == WRONG_LOST)
-		document_cell(out, STYLE_WARN, "%" PRIu64 " lost", x->lost);
-	else
-		document_cell(out, STYLE_PLAIN, "%s",
-			      x->kind == WRONG_NOTHING ? "right" : wrong_word(x->kind));
+	inform_cell(out, &p->patterns[PATTERN_ATOMICS]);
 }
 
-static void add_atomics(struct document *out, const struct test_report *r)
+static void add_offered_atomics(struct document *out, const struct test_report *r)
 {
-	size_t n = r->result->n, run = 0, offered = 0;
+	size_t n = r->result->n, offered = 0;
 
-	for (size_t a = 0; a < n; a++)
-		for (size_t b = 0; b < n; b++) {
-			run += a != b && has_atomics(test_pair(r->result, a, b));
-			offered += a != b && report_test_offers_atomics(r, a, b) > 0;
-		}
-	if (!run)
-		return;
-	add_matrix_of(out, r, "Atomic additions to the column's memory, for information",
-		      atomics_cell);
+	for (size_t i = 0; i < n * n; i++)
+		offered += i / n != i % n && report_test_offers_atomics(r, i / n, i % n) > 0;
 	if (r->diagnosis)
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
 			"The driver offers atomics on %zu of %zu pairs. Where it does not, lost "
 			"additions are no failure.",
 			offered, n * (n - 1));
+}
+
+static bool any_not_ok(const struct test_result *r, enum pattern k)
+{
+	for (size_t i = 0; i < r->n * r->n; i++)
+		if (i / r->n != i % r->n && !r->pairs[i].patterns[k].done)
+			return true;
+	return false;
+}
+
+/* A table for each that was asked for. */
+static void add_informs(struct document *out, const struct test_report *r)
+{
+	static const struct {
+		enum pattern pattern;
+		const char *title;
+		cell_fn *cell;
+	} tables[] = {
+		{PATTERN_HOST_MEMORY,
+		 "Host memory created for the column's device, used by both, for information",
+		 host_memory_cell},
+		{PATTERN_COMPRESSIBLE,
+		 "Compressible memory of the column's device, used by both, for information",
+		 compressible_cell},
+		{PATTERN_ATOMICS, "Atomic additions to the column's memory, for information",
+		 atomics_cell},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+		if (!(r->result->informs & PATTERN_BIT(tables[i].pattern)))
+			continue;
+		add_matrix_of(out, r, tables[i].title, tables[i].cell);
+		if (tables[i].pattern == PATTERN_ATOMICS)
+			add_offered_atomics(out, r);
+		if (any_not_ok(r->result, tables[i].pattern) && !r->verbose)
+			document_paragraph(out, STYLE_DIM, 0, "-v says why one was not run.");
+	}
 }
 
 /* ---- all-reduce ---- */
@@ -402,7 +439,8 @@ static const char *lone_text(const struct test_device *d)
 static bool all_patterns(const struct test_result *r)
 {
 	for (size_t i = 0; i < r->n * r->n; i++)
-		if (i / r->n != i % r->n && !pattern_all_done(&r->pairs[i], 1u << PATTERN_ALWAYS))
+		if (i / r->n != i % r->n &&
+		    !pattern_all_done(&r->pairs[i], pattern_bits(PATTERN_ALWAYS)))
 			return false;
 	return true;
 }
@@ -496,7 +534,7 @@ void report_test(struct document *out, const struct test_report *r)
 	if (r->result) {
 		add_pairs(out, r);
 		add_matrices(out, r);
-		add_atomics(out, r);
+		add_informs(out, r);
 		add_all_reduce(out, r);
 	}
 	add_end(out, r);

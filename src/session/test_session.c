@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "bench/pattern.h"
 #include "bench/test_figures.h"
 #include "device/worker.h"
 #include "diagnose/diagnose.h"
@@ -68,6 +69,13 @@ static int inject(struct test_session *s)
 
 /* ---- what to run ---- */
 
+static unsigned informs_of(const struct test_choice *o)
+{
+	return (o->atomics ? PATTERN_BIT(PATTERN_ATOMICS) : 0) |
+	       (o->compressible ? PATTERN_BIT(PATTERN_COMPRESSIBLE) : 0) |
+	       (o->host_memory ? PATTERN_BIT(PATTERN_HOST_MEMORY) : 0);
+}
+
 static void fill_request(struct test_session *s)
 {
 	struct test_request *r = &s->request;
@@ -80,9 +88,25 @@ static void fill_request(struct test_session *s)
 	r->memory_bytes = s->devices.memory_bytes;
 	r->limit_us = (uint64_t)s->o->deadline_s * 1000000;
 	r->long_s = s->o->long_s;
-	r->atomics = s->o->atomics;
+	r->informs = informs_of(s->o);
 	if (s->o->long_s && !r->memory_bytes)
 		r->memory_bytes = UINT64_MAX; /* up to the last */
+}
+
+int test_check_compressible(const struct diagnosis *d)
+{
+	const struct outcome *o = diagnosis_outcome(d, "uvm-managed");
+
+	if (o->verdict != VERDICT_BAD && o->verdict != VERDICT_UNKNOWN)
+		return 0;
+	return err_set(EPERM,
+		       "--compressible: %s a peer's access to compressible memory could end in the "
+		       "host's memory. `onehop unlock` has the edit that prevents it; see `onehop "
+		       "check --explain uvm-managed`",
+		       o->verdict == VERDICT_BAD
+			       ? "the driver carries an old edit for P2P through BAR1, with which"
+			       : "whether the driver carries an old edit for P2P through BAR1 is "
+				 "not known; with one,");
 }
 
 static void identify(struct test_session *s)
@@ -114,9 +138,11 @@ int test_session_begin(struct test_session *s, const struct test_choice *o,
 		return r;
 	if (s->devices.topology)
 		s->diagnosis = diagnose(s->devices.topology);
+	if (o->compressible && s->diagnosis)
+		r = test_check_compressible(s->diagnosis);
 	fill_request(s);
 	identify(s);
-	return 0;
+	return r;
 }
 
 /* ---- hooks ---- */

@@ -14,7 +14,8 @@ struct test_choice {
 	struct device_options devices;
 	const char *from, *inject; /* inject: "mirror:0->1" */
 	int deadline_s, long_s;
-	bool resume, atomics;
+	bool resume;
+	bool atomics, compressible, host_memory; /* patterns for information */
 };
 
 struct test_session {
@@ -41,3 +42,10 @@ int test_session_begin(struct test_session *s, const struct test_choice *o,
 /* *ret_refused: before anything was run. 0 or a negative errno with a sentence. */
 int test_session_run(struct test_session *s, bool *ret_refused);
 void test_session_done(struct test_session *s);
+
+/*
+ * Edits of the driver without the gate for managed memory are older than the one that keeps compressible memory away
+ * from peers: tags of compression replace bits of the address, and a peer's write lands in the host's memory. 0, or
+ * -EPERM with a sentence. Declared for tests.
+ */
+int test_check_compressible(const struct diagnosis *d);

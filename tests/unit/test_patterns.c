@@ -84,29 +84,30 @@ static void run_row(struct devices *d, enum pattern k)
 			fail_msg("%s: %s", pattern_rows[k].name, err_msg());
 }
 
-#define BIT(pattern) (1u << (pattern))
-
 /* clang-format off */
 static const struct {
 	enum fault_kind fault;
 	unsigned found_by; /* BIT(pattern) */
 	enum wrong_kind kind;
 } flaws[] = {
-	{FAULT_NONE,     0,                                         WRONG_NOTHING},
-	{FAULT_CACHED,   BIT(PATTERN_PULL) | BIT(PATTERN_SUSTAINED), WRONG_OLD},
-	{FAULT_REPLAY,   BIT(PATTERN_GRAPH),                         WRONG_SHIFTED},
-	{FAULT_OVERTAKE, BIT(PATTERN_FLAGS),                         WRONG_OLD},
-	{FAULT_LATE,     BIT(PATTERN_FLAGS),                         WRONG_OLD},
-	{FAULT_REREAD,   BIT(PATTERN_REREAD),                        WRONG_OLD},
-	{FAULT_REMAP,    BIT(PATTERN_REMAP),                         WRONG_OLD},
-	{FAULT_LOSSY,    BIT(PATTERN_ATOMICS),                       WRONG_LOST},
+	{FAULT_NONE,       0,                                                         WRONG_NOTHING},
+	{FAULT_CACHED,     PATTERN_BIT(PATTERN_PULL) | PATTERN_BIT(PATTERN_SUSTAINED), WRONG_OLD},
+	{FAULT_REPLAY,     PATTERN_BIT(PATTERN_GRAPH),                                 WRONG_SHIFTED},
+	{FAULT_OVERTAKE,   PATTERN_BIT(PATTERN_FLAGS),                                 WRONG_OLD},
+	{FAULT_LATE,       PATTERN_BIT(PATTERN_FLAGS),                                 WRONG_OLD},
+	{FAULT_REREAD,     PATTERN_BIT(PATTERN_REREAD),                                WRONG_OLD},
+	{FAULT_REMAP,      PATTERN_BIT(PATTERN_REMAP),                                 WRONG_OLD},
+	{FAULT_HOST_SHIFT, PATTERN_BIT(PATTERN_HOST_MEMORY),                           WRONG_SHIFTED},
+	{FAULT_COMPTAG,    PATTERN_BIT(PATTERN_COMPRESSIBLE),                          WRONG_ZEROS},
+	{FAULT_PACKED,     PATTERN_BIT(PATTERN_COMPRESSIBLE),                          WRONG_GARBAGE},
+	{FAULT_LOSSY,      PATTERN_BIT(PATTERN_ATOMICS),                               WRONG_LOST},
 };
 /* clang-format on */
 
 /* What is for information only leaves the pair right. */
 static void assert_found(const struct devices *d, enum pattern k, size_t flaw)
 {
-	bool found = flaws[flaw].found_by & BIT(k);
+	bool found = flaws[flaw].found_by & PATTERN_BIT(k);
 	bool fails = found && pattern_rows[k].when != PATTERN_INFORMATION;
 	enum wrong_kind kind = found ? flaws[flaw].kind : WRONG_NOTHING;
 	const struct pair_result *there = &d->results[0], *back = &d->results[1];
@@ -169,7 +170,7 @@ static void test_out_of_memory(void **state)
 	ops = *set->ops;
 	ops.alloc = no_memory;
 	set->ops = &ops;
-	d.pair.wanted = 1u << PATTERN_ALWAYS | 1u << PATTERN_INFORMATION;
+	d.pair.wanted = pattern_bits(PATTERN_ALWAYS) | PATTERN_BIT(PATTERN_ATOMICS);
 	pattern_run(&d.pair);
 	assert_int_equal(d.results[0].state, PAIR_RIGHT);
 	assert_non_null(strstr(d.results[0].sentence, "not run: somebody else has"));
@@ -177,6 +178,58 @@ static void test_out_of_memory(void **state)
 	assert_true(d.results[1].patterns[PATTERN_REMAP].done);
 	assert_true(d.results[0].patterns[PATTERN_FLAGS].done);
 	assert_true(d.results[0].patterns[PATTERN_ATOMICS].done);
+	close_devices(&d);
+}
+
+static int no_such_memory(struct device_set *s, int device, enum memory_kind kind, uint64_t size,
+			  struct memory *ret)
+{
+	(void)s;
+	(void)device;
+	(void)size;
+	(void)ret;
+	return err_set(ENOTSUP, "no memory of kind %d here", (int)kind);
+}
+
+/* Memory that a device does not offer is no failure, and what is known of it is said. */
+static void test_not_offered(void **state)
+{
+	const unsigned kinds = PATTERN_BIT(PATTERN_HOST_MEMORY) | PATTERN_BIT(PATTERN_COMPRESSIBLE);
+	struct device_set *set;
+	struct device_ops ops;
+	struct devices d;
+
+	(void)state;
+	open_devices(&d, (struct fault){FAULT_NONE, -1, -1});
+	set = d.devices[1].set;
+	ops = *set->ops;
+	ops.alloc = no_such_memory;
+	set->ops = &ops;
+	d.pair.wanted = kinds | PATTERN_BIT(PATTERN_ATOMICS);
+	pattern_run(&d.pair);
+	for (int k = PATTERN_HOST_MEMORY; k <= PATTERN_COMPRESSIBLE; k++) {
+		assert_string_equal(pattern_result_word(&d.results[0].patterns[k]), "not-offered");
+		assert_string_equal(pattern_result_word(&d.results[1].patterns[k]), "ok");
+	}
+	assert_true(d.results[0].patterns[PATTERN_ATOMICS].done);
+	assert_int_equal(d.results[0].state, PAIR_RIGHT);
+	assert_true(pattern_all_done(&d.results[0], kinds));
+	assert_non_null(strstr(d.results[0].sentence, "not offered: no memory of kind"));
+	assert_string_equal(d.results[1].sentence, "");
+	close_devices(&d);
+}
+
+/* Memory that is read wrong may be anybody's: nothing is written to it. */
+static void test_wrong_is_not_written(void **state)
+{
+	struct devices d;
+
+	(void)state;
+	open_devices(&d, (struct fault){FAULT_COMPTAG, 0, 1});
+	run_row(&d, PATTERN_COMPRESSIBLE);
+	assert_int_equal(d.results[0].patterns[PATTERN_COMPRESSIBLE].rounds, 1);
+	assert_int_equal(d.results[1].patterns[PATTERN_COMPRESSIBLE].rounds, 3);
+	assert_non_null(strstr(d.results[0].sentence, "zeros from byte 0"));
 	close_devices(&d);
 }
 
@@ -203,7 +256,7 @@ static void test_fault(void **state)
 	ops = *set->ops;
 	ops.wait = no_wait;
 	set->ops = &ops;
-	d.pair.wanted = 1u << PATTERN_ALWAYS;
+	d.pair.wanted = pattern_bits(PATTERN_ALWAYS);
 	pattern_run(&d.pair);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(d.results[i].state, PAIR_WRONG);
@@ -236,7 +289,7 @@ static void run(size_t n, struct fault fault, double long_s, uint64_t memory,
 	q->open = open_here;
 	q->limit_us = LIMIT_US;
 	q->long_s = long_s;
-	q->atomics = long_s > 0;
+	q->informs = long_s > 0 ? pattern_bits(PATTERN_INFORMATION) : 0;
 	if (memory) {
 		q->devices.host.memory_bytes = memory;
 		q->memory_bytes = UINT64_MAX;
@@ -256,9 +309,10 @@ static void assert_all_right(const struct test_result *r, bool on_request)
 			continue;
 		if (p->state != PAIR_RIGHT)
 			fail_msg("pair %zu: %s: %s", i, wrong_word(p->kind), p->sentence);
-		assert_true(pattern_all_done(p, 1u << PATTERN_ALWAYS));
-		assert_true(pattern_all_done(p, 1u << PATTERN_LONG) == on_request);
-		assert_true(pattern_all_done(p, 1u << PATTERN_INFORMATION) == on_request);
+		assert_true(pattern_all_done(p, pattern_bits(PATTERN_ALWAYS)));
+		for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++)
+			if (pattern_rows[k].when != PATTERN_ALWAYS)
+				assert_int_equal(p->patterns[k].done, on_request);
 	}
 	assert_int_equal(r->arms[ARM_P2P].state, PAIR_RIGHT);
 }
@@ -361,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_long),           cmocka_unit_test(test_hole),
 		cmocka_unit_test(test_whole_runs),     cmocka_unit_test(test_out_of_memory),
 		cmocka_unit_test(test_fault),          cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_not_offered),    cmocka_unit_test(test_wrong_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

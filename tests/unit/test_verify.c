@@ -3,6 +3,7 @@
 #include "base/err.h"
 #include "base/rate.h"
 #include "base/strbuf.h"
+#include "bench/pattern.h"
 #include "bench/test_figures.h"
 #include "device/fake.h"
 #include "json_schema.h"
@@ -455,6 +456,7 @@ static void test_json(void **state)
 	static const struct device_skip skip = {"GPU7 0000:41:00.0", "in use by 2 processes"};
 	static const struct test_log_line line = {1, 2, "NVRM: Xid (PCI:0000:41:00): 31"};
 	struct test_report report = {.device = "host", .names = names};
+	struct test_request *q = request_of((struct fault){FAULT_TORN, 1, 2});
 	struct test_result r;
 	struct figures *f;
 
@@ -465,7 +467,8 @@ static void test_json(void **state)
 	report.skips = &skip;
 	report.log = &line;
 	report.skip_n = report.log_n = 1;
-	run(request_of((struct fault){FAULT_TORN, 1, 2}), &r);
+	q->informs = pattern_bits(PATTERN_INFORMATION);
+	run(q, &r);
 	report.figures = f = test_figures(&r, names, NULL);
 	assert_schema(&report);
 	assert_kept(f);

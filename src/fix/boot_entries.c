@@ -10,6 +10,8 @@
 #include "fix/host.h"
 
 #include <errno.h>
+#include <mntent.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MACHINE_ID = 32 };
@@ -185,6 +187,35 @@ static const char *subvolume(const char *flags, size_t *ret_n)
 	return at;
 }
 
+/* Of the options only what tells two roots apart: no entry has the others. */
+static const char *fstab_words(struct system *y, const struct mntent *m)
+{
+	size_t n = 0;
+	const char *volume = subvolume(m->mnt_opts, &n);
+
+	return volume ? arena_printf(y->a, "root=%s rootflags=subvol=%.*s", m->mnt_fsname, (int)n,
+				     volume)
+		      : arena_printf(y->a, "root=%s", m->mnt_fsname);
+}
+
+/* As its fstab has it, which counts where no command line says. */
+static struct root root_of_fstab(struct system *y)
+{
+	AUTO_FREE char *text = NULL;
+	AUTO_FCLOSE FILE *f = NULL;
+	char words[4096];
+	struct mntent m;
+	size_t size;
+
+	if (source_read(y->s, &text, &size, "etc/fstab") < 0 || !size)
+		return (struct root){.flags = ""};
+	f = fmemopen(text, size, "r");
+	while (f && getmntent_r(f, &m, words, sizeof(words)))
+		if (strcmp(m.mnt_dir, "/") == 0)
+			return root_of(y, fstab_words(y, &m));
+	return (struct root){.flags = ""};
+}
+
 /* NOT_KNOWN: one of them names none, so it may be either. */
 static enum same same_subvolume(const struct root *a, const struct root *b)
 {
@@ -338,25 +369,50 @@ static enum boot_entry_kind kind_of(const struct boot_entry *e, const char *word
 
 /* ---- who made it ---- */
 
-/* NAME is "START-VERSION", with the version that the entry has, or dracut's "START-0-rescue". */
-static bool is_named(const struct boot_entry *e, const char *start)
+/* "START-VERSION", with the version that the entry has, or dracut's "START-0-rescue". What is behind the START; NULL: another name. */
+static const char *name_behind(struct system *y, const struct boot_entry *e, const char *start)
 {
 	const size_t n = boot_entry_id(e->name);
-	const char *name = e->name, *version;
+	const char *name, *version;
 	size_t version_n;
 
-	if (!begins(name, start))
+	if (!begins(e->name, start))
+		return NULL;
+	name = arena_strndup(y->a, e->name, n) + strlen(start) + 1;
+	return strcmp(name, "0-rescue") == 0 ||
+			       (boot_entry_get(e->text, "version", &version, &version_n) &&
+				is(name, version, version_n))
+		       ? name
+		       : NULL;
+}
+
+/* The kernel is in the folder START/NAME, or distributions' own plugins have left it beside others as vmlinuz-NAME. */
+static bool starts_own(struct system *y, const struct boot_entry *e, const char *start,
+		       const char *name)
+{
+	const char *folder = arena_printf(y->a, "/%s/%s/", start, name);
+	const char *file = arena_printf(y->a, "/vmlinuz-%s", name), *value;
+	size_t n;
+
+	if (!boot_entry_get(e->text, "linux", &value, &n))
 		return false;
-	name += strlen(start) + 1;
-	return (boot_entry_get(e->text, "version", &version, &version_n) &&
-		is_text(version, version_n, name, n - strlen(start) - 1)) ||
-	       is("0-rescue", name, n - strlen(start) - 1);
+	value = arena_strndup(y->a, value, n);
+	return strstr(value, folder) || text_ends_with(value, file) ||
+	       text_ends_with(value, arena_printf(y->a, "%s-%s", file, start)); /* of 0-rescue */
+}
+
+static bool is_made_as(struct system *y, const struct boot_entry *e, const char *start)
+{
+	const char *name = name_behind(y, e, start);
+
+	return name && starts_own(y, e, start, name);
 }
 
 /* kernel-install's names begin with the machine ID, a token that was set, or the distribution's ID. */
-static bool is_made(const struct system *y, const struct boot_entry *e)
+static bool is_made(struct system *y, const struct boot_entry *e)
 {
-	return is_named(e, y->machine_id) || is_named(e, y->token) || is_named(e, y->id);
+	return is_made_as(y, e, y->machine_id) || is_made_as(y, e, y->token) ||
+	       is_made_as(y, e, y->id);
 }
 
 static void judge(struct system *y, struct boot_entry *e, bool by_root)
@@ -373,26 +429,28 @@ static void judge(struct system *y, struct boot_entry *e, bool by_root)
 		whose = WHOSE_OTHERS;
 	if (whose == WHOSE_OURS)
 		know_root(y, &root);
-	e->kind = whose == WHOSE_OURS && e->size ? kind_of(e, words) : ENTRY_OTHERS;
+	e->kind = whose == WHOSE_OURS && *e->text ? kind_of(e, words) : ENTRY_OTHERS;
 }
 
 /* ---- reading them ---- */
 
 static void could_not_read(struct boot_entries *b, struct arena *a, const char *path, int error)
 {
-	if (b->unread && b->error != -EILSEQ) /* one that holds no text hides no other reason */
+	if (b->unread)
 		return;
 	b->unread = arena_printf(a, "/%s", path);
 	b->error = error;
 }
 
 /* A clause: why the file cannot be replaced; NULL: it can. */
-static const char *why_not(struct system *y, const char *path, const char *name)
+static const char *why_not(struct system *y, const char *path, const char *name, bool has_zero)
 {
 	AUTO_FREE char *target = NULL;
 
 	if (source_read_link(y->s, &target, "%s", path) == 0)
 		return "is a symbolic link";
+	if (has_zero)
+		return "has a zero byte in it";
 	return host_has_room_beside(name) ? NULL
 					  : "has too long a name for a copy to be kept beside it";
 }
@@ -409,8 +467,6 @@ static void read_entry(struct system *y, const char *folder, const char *name,
 
 	if (r == -EINVAL)
 		return;
-	if (r == 0 && strlen(text) != size)
-		r = -EILSEQ;
 	if (r < 0 && r != -EFBIG) {
 		could_not_read(b, y->a, path, r);
 		return;
@@ -419,8 +475,8 @@ static void read_entry(struct system *y, const char *folder, const char *name,
 	e->path = path;
 	e->name = path + strlen(folder) + 1;
 	e->text = r == 0 ? arena_strndup(y->a, text, size) : "";
-	e->size = size;
-	e->why_not = why_not(y, path, name);
+	e->has_zero = r == 0 && strlen(e->text) != size;
+	e->why_not = why_not(y, path, name, e->has_zero);
 }
 
 /* A folder whose entries.srel says otherwise is of another specification. */
@@ -481,6 +537,8 @@ void boot_entries_read(struct source *s, struct arena *a, const char *running,
 	know_system(&y);
 	if (running)
 		y.running = root_of(&y, running);
+	if (!y.running.device)
+		y.running = root_of_fstab(&y);
 	know_root(&y, &y.running);
 	for (size_t i = 0; i < ARRAY_LEN(partitions); i++)
 		read_folder(&y, partitions[i], ret);

@@ -28,11 +28,12 @@ struct boot_entry {
 	enum boot_entry_kind kind;
 	const char *path; /* below the root, "boot/efi/loader/entries/6.1.conf" */
 	const char *name; /* the file's own name, the end of path */
-	const char *text;
-	size_t size;
+	const char *text; /* up to a zero byte, as systemd-boot reads it */
+	bool has_zero; /* such a byte is in the file, so no boot loader's tool wrote it as it is */
 	/*
 	 * Made by kernel-install for this system: named after its machine ID, or its token and root=, and the
-	 * version that it says. A person's copy has another name. Rescue entries are among them.
+	 * version that it says, and starting the kernel that is kept below that name. A person's copy of an
+	 * entry starts the kernel of that entry. Rescue entries are among them.
 	 */
 	bool made;
 	const char *why_not; /* a clause: why it cannot be replaced ("is a link"); NULL: it can */

@@ -143,6 +143,41 @@ static char *changed(const struct step *s, const char *text, enum boot_text form
 	return now;
 }
 
+/* How often the word stands there as it was written. */
+static size_t times(const char *text, enum boot_text form, const char *word)
+{
+	AUTO_FREE char *now = xstrdup(text);
+	size_t n = 0;
+
+	for (bool found = true; found; n += found) {
+		AUTO_STRBUF struct strbuf rest = {0};
+
+		found = boot_text_remove(now, form, word, &rest);
+		if (found) {
+			free(now);
+			now = xstrdup(strbuf_str(&rest));
+		}
+	}
+	return n;
+}
+
+/* The words of the step's that an entry has more often than the line that entries are made from; the caller
+ * frees. NULL: none. `line` NULL: there is none. */
+static char *surplus(const struct step *s, const char *entry, const char *line)
+{
+	AUTO_STRBUF struct strbuf more = {0};
+	const char *words = s->at;
+	char *word;
+
+	while ((word = next_word(&words))) {
+		if (times(entry, BOOT_TEXT_ENTRY, word) >
+		    times(line ? line : "", BOOT_TEXT_LINE, word))
+			strbuf_printf(&more, "%s%s", more.len ? " " : "", word);
+		free(word);
+	}
+	return more.len ? xstrdup(more.text) : NULL;
+}
+
 /* ---- what undo finds ---- */
 
 /* Sentences, "; " between. `said` (NULL: nobody listens) is for a person to know, `left` to be done. */
@@ -169,19 +204,20 @@ __attribute__((format(printf, 2, 3))) static void say(struct strbuf *to, const c
 	va_end(args);
 }
 
-/* The text without the words, as far as they stand there as the fix wrote them; the caller frees. */
-static char *without(const struct step *s, const char *path, const char *text, enum boot_text form,
-		     struct found *f)
+/* The text without `words` of the step's, as far as they stand there as the fix wrote them; the caller frees. */
+static char *without(const struct step *s, const char *words, const char *path, const char *text,
+		     enum boot_text form, struct found *f)
 {
+	const struct step part = {.at = words};
 	AUTO_FREE char *other = changed(s, text, form);
-	char *now = edited(s, text, form, take);
+	char *now = edited(&part, text, form, take);
 
 	if (other)
 		say(&f->left, "/%s has %s, which somebody made of %s: take it out there", path,
 		    other, s->at);
-	else if (has_any(s, now, form))
+	else if (has_any(&part, now, form))
 		say(f->said, "/%s has %s once more, which is not of this fix: it stays", path,
-		    s->at);
+		    words);
 	return now;
 }
 
@@ -276,16 +312,69 @@ static bool is_torn(struct fix_host *h, const struct step *s, const struct now *
 	return n->text ? !*n->text : host_stat(h, kept, &st) == 0;
 }
 
+/* ---- the line that entries are made from ---- */
+
+static char *running_line(struct fix_host *h)
+{
+	char *line = NULL;
+	size_t size;
+
+	return h->image || host_read(h, "proc/cmdline", &line, &size) < 0 ? NULL : line;
+}
+
+/*
+ * A file that the fix made goes only while the running kernel has none of its words: kernel-install
+ * would take them from /proc/cmdline otherwise, and make them permanent. It takes the distribution's
+ * file first, where there is one; that one would be hidden for good.
+ */
+static bool can_go(struct fix_host *h, const struct step *s, const struct now *n)
+{
+	AUTO_FREE char *running = running_line(h);
+	struct stat st;
+
+	if (n->form != BOOT_TEXT_LINE || s->old.data || strcmp(n->text, s->new.data) != 0)
+		return false;
+	return host_stat(h, "usr/lib/kernel/cmdline", &st) == 0 ||
+	       (running && !has_any(s, running, BOOT_TEXT_LINE));
+}
+
+/* The text as undo leaves it; the caller frees. */
+static char *undone_text(const struct step *s, const struct now *n, struct found *f)
+{
+	if (holds_off(s))
+		return xstrdup(n->text);
+	if (s->old.data && strcmp(n->text, s->new.data) == 0)
+		return xstrdup(s->old.data);
+	return without(s, s->at, n->path, n->text, n->form, f);
+}
+
+/* What kernel-install takes once the step is undone; the caller frees. NULL: the running kernel's line. */
+static char *line_after(struct fix_host *h, const struct step *s, const struct now *n)
+{
+	AUTO_FOUND struct found nobody = {0};
+	char *line = NULL;
+	size_t size;
+
+	if (!s->known) /* nobody looks at entries that were made since */
+		return NULL;
+	if (n->text && !can_go(h, s, n))
+		return undone_text(s, n, &nobody);
+	return host_read(h, "usr/lib/kernel/cmdline", &line, &size) < 0 ? NULL : line;
+}
+
 /* ---- entries that were made since ---- */
 
 struct since {
 	struct arena *arena;
 	struct boot_entries all;
+	char *line; /* line_after */
 };
 
+#define AUTO_SINCE CLEANUP(since_done)
 static void since_done(struct since *x)
 {
 	arena_free(x->arena);
+	free(x->line);
 }
 
 static const struct boot_entry *find_entry(const struct boot_entries *all, const char *name)
@@ -327,11 +416,13 @@ static bool is_known(const struct step *s, const struct boot_entries *all,
 	return false;
 }
 
-static bool has_words(const struct step *s, const struct boot_entry *e)
+/* What the line has of them without the fix is a person's, and kernel-install took that over too. */
+static bool has_words(const struct step *s, const struct since *x, const struct boot_entry *e)
 {
 	AUTO_FREE char *other = changed(s, e->text, BOOT_TEXT_ENTRY);
+	AUTO_FREE char *more = surplus(s, e->text, x->line);
 
-	return other || has_any(s, e->text, BOOT_TEXT_ENTRY);
+	return other || more;
 }
 
 /* Boot counting's name of an entry that was there. */
@@ -348,27 +439,22 @@ enum maker {
 	MAKER_PERSON,
 	MAKER_KERNEL_INSTALL, /* which took the words from its line */
 	MAKER_OTHERS,         /* kernel-install of another root=, as of a copy of the disk */
+	MAKER_NOT_KNOWN,      /* of an entry that a program or a cut has spoiled */
 };
 
 /* Who made an entry with words of the step since. */
-static enum maker made_since(const struct step *s, const struct boot_entries *all,
+static enum maker made_since(const struct step *s, const struct since *x,
 			     const struct boot_entry *e)
 {
 	const bool own = e->kind == ENTRY_OURS || e->kind == ENTRY_RESCUE;
 
-	if (!(own || e->made) || is_known(s, all, e) || !has_words(s, e))
+	if (!(own || e->made) || is_known(s, &x->all, e) || !has_words(s, x, e))
 		return MAKER_NONE;
 	if (!own)
 		return MAKER_OTHERS;
+	if (e->has_zero)
+		return MAKER_NOT_KNOWN;
 	return e->made || is_counted(s, e) ? MAKER_KERNEL_INSTALL : MAKER_PERSON;
-}
-
-static char *running_line(struct fix_host *h)
-{
-	char *line = NULL;
-	size_t size;
-
-	return h->image || host_read(h, "proc/cmdline", &line, &size) < 0 ? NULL : line;
 }
 
 /* The line that entries are made from, as it is now, or as the fix left it: its root= is this system's. */
@@ -392,8 +478,7 @@ static int read_since(struct fix_host *h, const struct step *s, struct since *x)
 		return err_sys(-r, "%s", h->root);
 	boot_entries_read(root, x->arena, words, &x->all);
 	source_free(root);
-	/* No boot loader and no kernel-install made such a file, so none took the words there. */
-	if (x->all.unread && x->all.error != -EILSEQ)
+	if (x->all.unread)
 		return err_sys(-x->all.error, "read %s", x->all.unread);
 	return x->all.folder
 		       ? 0
@@ -402,44 +487,50 @@ static int read_since(struct fix_host *h, const struct step *s, struct since *x)
 				 "file system first");
 }
 
-/* Whether there are any. */
-static int look_since(struct fix_host *h, const struct step *s, bool *ret)
+/* Whether undo has something to do there. */
+static int look_since(struct fix_host *h, const struct step *s, const struct now *n, bool *ret)
 {
-	CLEANUP(since_done) struct since x = {.arena = arena_new()};
+	AUTO_SINCE struct since x = {.arena = arena_new(), .line = line_after(h, s, n)};
 	int r = s->known ? read_since(h, s, &x) : 0;
 
 	*ret = false;
-	for (size_t i = 0; r == 0 && i < x.all.n; i++)
-		*ret |= made_since(s, &x.all, &x.all.items[i]) == MAKER_KERNEL_INSTALL;
+	for (size_t i = 0; r == 0 && i < x.all.n; i++) {
+		const enum maker maker = made_since(s, &x, &x.all.items[i]);
+
+		*ret |= maker == MAKER_KERNEL_INSTALL || maker == MAKER_NOT_KNOWN;
+	}
 	return r;
 }
 
-static void undo_entry(struct fix_host *h, const struct step *s, const struct boot_entry *e,
-		       struct found *f)
+static void undo_entry(struct fix_host *h, const struct step *s, const struct since *x,
+		       const struct boot_entry *e, struct found *f)
 {
-	AUTO_FREE char *text = without(s, e->path, e->text, BOOT_TEXT_ENTRY, f);
+	AUTO_FREE char *words = surplus(s, e->text, x->line);
+	AUTO_FREE char *text = NULL;
 
+	if (e->why_not) {
+		say(&f->left, "/%s has %s, and %s: take it out there", e->path, s->at, e->why_not);
+		return;
+	}
+	text = without(s, words ? words : "", e->path, e->text, BOOT_TEXT_ENTRY, f);
 	if (strcmp(text, e->text) == 0)
 		return;
 	if (put_text(h, e->path, e->text, text) < 0)
 		say(&f->left, "%s", err_msg());
 	else
-		say(f->said, "/%s was made since: %s removed", e->path, s->at);
+		say(f->said, "/%s was made since: %s removed", e->path, words);
 }
 
-static int undo_since(struct fix_host *h, const struct step *s, struct found *f)
+static int undo_since(struct fix_host *h, const struct step *s, struct since *x, struct found *f)
 {
-	CLEANUP(since_done) struct since x = {.arena = arena_new()};
-	int r = s->known ? read_since(h, s, &x) : 0;
+	int r = s->known ? read_since(h, s, x) : 0;
 
-	if (r == 0 && x.all.unread)
-		say(f->said, "%s holds no text: look whether it has %s", x.all.unread, s->at);
-	for (size_t i = 0; r == 0 && i < x.all.n; i++) {
-		const struct boot_entry *e = &x.all.items[i];
-		const enum maker maker = made_since(s, &x.all, e);
+	for (size_t i = 0; r == 0 && i < x->all.n; i++) {
+		const struct boot_entry *e = &x->all.items[i];
+		const enum maker maker = made_since(s, x, e);
 
-		if (maker == MAKER_KERNEL_INSTALL)
-			undo_entry(h, s, e, f);
+		if (maker == MAKER_KERNEL_INSTALL || maker == MAKER_NOT_KNOWN)
+			undo_entry(h, s, x, e, f);
 		else if (maker == MAKER_PERSON)
 			say(f->said, "/%s keeps %s: neither onehop nor kernel-install made it",
 			    e->path, s->at);
@@ -471,7 +562,7 @@ static int read_state_options(struct fix_host *h, const struct step *s, enum ste
 	if (n.text && (found == words || holds_off(s))) {
 		*ret = STEP_IS_NEW;
 	} else {
-		r = look_since(h, s, &since);
+		r = look_since(h, s, &n, &since);
 		*ret = found || other || since || is_torn(h, s, &n) ? STEP_IS_OTHER : STEP_IS_OLD;
 	}
 	if (ret_now)
@@ -522,22 +613,6 @@ static int apply_options(struct fix_host *h, const struct step *s, struct strbuf
 	return put_text(h, n.path, n.text, text);
 }
 
-/*
- * A file that the fix made goes only while the running kernel has none of its words: kernel-install
- * would take them from /proc/cmdline otherwise, and make them permanent. It takes the distribution's
- * file first, where there is one; that one would be hidden for good.
- */
-static bool can_go(struct fix_host *h, const struct step *s, const struct now *n)
-{
-	AUTO_FREE char *running = running_line(h);
-	struct stat st;
-
-	if (n->form != BOOT_TEXT_LINE || s->old.data || strcmp(n->text, s->new.data) != 0)
-		return false;
-	return host_stat(h, "usr/lib/kernel/cmdline", &st) == 0 ||
-	       (running && !has_any(s, running, BOOT_TEXT_LINE));
-}
-
 static int take_away(struct fix_host *h, const struct now *n)
 {
 	const struct host_change c = {.seen = {n->text, strlen(n->text)}};
@@ -554,9 +629,7 @@ static int undo_line(struct fix_host *h, const struct step *s, const struct now 
 		r = take_away(h, n);
 		return r < 0 ? r : step_remove_made(h, s);
 	}
-	if (s->old.data && strcmp(n->text, s->new.data) == 0)
-		return put_text(h, n->path, n->text, s->old.data);
-	text = holds_off(s) ? xstrdup(n->text) : without(s, n->path, n->text, n->form, f);
+	text = undone_text(s, n, f);
 	if (!s->old.data && (holds_off(s) || strcmp(text, n->text) != 0))
 		say(f->said,
 		    "/%s stays, without %s: without that file kernel-install takes the running "
@@ -571,16 +644,18 @@ static int undo_line(struct fix_host *h, const struct step *s, const struct now 
 static int undo_options(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
 	AUTO_FOUND struct found f = {.said = output};
+	AUTO_SINCE struct since x = {.arena = arena_new()};
 	AUTO_NOW struct now n = {0};
 	AUTO_FREE char *why = NULL;
 	int r = read_now(h, s, &n), since;
 
+	x.line = line_after(h, s, &n);
 	if (r == 0 && is_torn(h, s, &n))
 		r = put_text(h, n.path ? n.path : s->target, n.text, s->old.data);
 	else if (r == 0 && n.text)
 		r = undo_line(h, s, &n, &f);
 	why = r < 0 ? xstrdup(err_msg()) : NULL;
-	since = undo_since(h, s, &f);
+	since = undo_since(h, s, &x, &f);
 	if (r < 0)
 		return err_set(-r, "%s", why);
 	if (since == 0 && f.left.len)

@@ -375,7 +375,7 @@ static void what_cannot_be_read(void **state)
 	assert_int_equal(b.error, -EACCES);
 
 	source_put_list(map, "boot/loader/entries", "a.conf\n");
-	source_put_file(map, "boot/loader/entries/a.conf", "options a\0b\n", 12);
+	source_put_error(map, "boot/loader/entries/a.conf", SOURCE_FILE, EIO);
 	boot_entries_read(map, arena, NULL, &b);
 	assert_true(b.folder);
 	assert_int_equal(b.n, 0);
@@ -411,21 +411,33 @@ static void made_by_kernel_install(void **state)
 		const char *name, *text;
 		bool made;
 	} cases[] = {
-		{ID "-6.1.conf", "version 6.1\nmachine-id " ID "\nlinux /a\noptions root=a\n",
+		{ID "-6.1.conf",
+		 "version 6.1\nmachine-id " ID "\nlinux /" ID "/6.1/linux\noptions root=a\n", true},
+		{ID "-6.1+3-1.conf", "version 6.1\nlinux /" ID "/6.1/linux\noptions root=a\n",
 		 true},
-		{ID "-6.1+3-1.conf", "version 6.1\nlinux /a\noptions root=a\n", true},
-		{ID "-0-rescue.conf", "version 6.1\nlinux /a\noptions root=a\n", true},
+		{ID "-0-rescue.conf",
+		 "version 6.1\nlinux /vmlinuz-0-rescue-" ID "\noptions root=a\n", true},
 		/* Another disk's root=, of the running system: a new one, maybe. Its name is certain. */
-		{ID "-6.2.conf", "version 6.2\nlinux /a\noptions root=UUID=2\n", true},
+		{ID "-6.2.conf", "version 6.2\nlinux /" ID "/6.2/linux\noptions root=UUID=2\n",
+		 true},
 		/* A person's copies. */
 		{ID "-6.1-copy.conf", "version 6.1\nmachine-id " ID "\nlinux /a\noptions root=a\n",
 		 false},
 		{"mine.conf", "version 6.1\nmachine-id " ID "\nlinux /a\noptions root=a\n", false},
 		{ID "-6.3.conf", "linux /a\noptions root=a\n", false},
+		{ID "-6.4.conf", "version 6.4\nlinux /vmlinuz-6.4\noptions root=UUID=1\n", true},
+		/* Each of them edited, so that the version fits: it starts another entry's kernel. */
+		{ID "-6.1-own.conf", "version 6.1-own\nlinux /" ID "/6.1/linux\noptions a\n",
+		 false},
+		{"debian-6.3.conf", "version 6.3\nlinux /" ID "/6.3/linux\noptions root=UUID=1\n",
+		 false},
 		/* By a token: only with its root=. */
-		{"debian-6.1.conf", "version 6.1\nlinux /a\noptions root=UUID=1\n", true},
-		{"debian-6.2.conf", "version 6.2\nlinux /a\noptions root=UUID=2\n", false},
-		{OTHER "-6.1.conf", "version 6.1\nlinux /a\noptions root=UUID=1\n", false},
+		{"debian-6.1.conf", "version 6.1\nlinux /debian/6.1/linux\noptions root=UUID=1\n",
+		 true},
+		{"debian-6.2.conf", "version 6.2\nlinux /debian/6.2/linux\noptions root=UUID=2\n",
+		 false},
+		{OTHER "-6.1.conf",
+		 "version 6.1\nlinux /" OTHER "/6.1/linux\noptions root=UUID=1\n", false},
 	};
 	AUTO_STRBUF struct strbuf list = {0};
 	struct boot_entries b;
@@ -509,6 +521,54 @@ static void what_cannot_be_replaced(void **state)
 	assert_non_null(strstr(find(&b, name)->why_not, "too long a name"));
 }
 
+/* systemd-boot reads up to the zero byte. */
+static void a_zero_byte(void **state)
+{
+	static const char text[] = "linux /a\noptions root=a\n\0version 6.1\n";
+	struct boot_entries b;
+
+	(void)state;
+	source_put_list(map, "boot/loader/entries", "a.conf\nzeros.conf\n");
+	source_put_file(map, "boot/loader/entries/a.conf", text, sizeof(text));
+	source_put_file(map, "boot/loader/entries/zeros.conf", "\0\0", 2);
+	boot_entries_read(map, arena, "root=a", &b);
+	assert_null(b.unread);
+	assert_int_equal(find(&b, "a.conf")->kind, ENTRY_OURS);
+	assert_string_equal(find(&b, "a.conf")->text, "linux /a\noptions root=a\n");
+	assert_string_equal(find(&b, "a.conf")->why_not, "has a zero byte in it");
+	assert_int_equal(find(&b, "zeros.conf")->kind, ENTRY_OTHERS);
+}
+
+/* Of a system that does not run its fstab says the root. */
+static void root_of_fstab(void **state)
+{
+	static const struct {
+		const char *name, *text;
+		enum boot_entry_kind kind;
+	} cases[] = {
+		{"own.conf", "linux /a\noptions root=UUID=1 rootflags=subvol=@\n", ENTRY_OURS},
+		{"old.conf", "linux /a\noptions root=UUID=1 rootflags=subvol=old\n", ENTRY_OTHERS},
+		{"other.conf", "linux /a\noptions root=UUID=2\n", ENTRY_OTHERS},
+		{ID "-1.conf", "linux /a\noptions root=UUID=1 rootflags=subvol=/@\n", ENTRY_OURS},
+		/* A copy of the disk. */
+		{ID "-2.conf", "linux /a\noptions root=UUID=2 rootflags=subvol=@\n", ENTRY_OTHERS},
+	};
+	AUTO_STRBUF struct strbuf list = {0};
+	struct boot_entries b;
+
+	(void)state;
+	put("etc/fstab", "# disk\nUUID=9 /home ext4 defaults 0 2\n"
+			 "UUID=1 / btrfs rw,noatime,subvol=/@ 0 0\n");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		put_listed(&list, cases[i].name, cases[i].text);
+	source_put_list(map, "boot/loader/entries", list.text);
+	boot_entries_read(map, arena, NULL, &b);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		if (find(&b, cases[i].name)->kind != cases[i].kind)
+			fail_msg("%s: kind %d, want %d", cases[i].name,
+				 (int)find(&b, cases[i].name)->kind, (int)cases[i].kind);
+}
+
 /* The same partition at /boot and at /efi is one; two with other entries are two. */
 static void a_partition_that_is_mounted_twice(void **state)
 {
@@ -548,6 +608,8 @@ int main(void)
 		SYSTEM_TEST(made_by_kernel_install),
 		SYSTEM_TEST(roots_by_device),
 		SYSTEM_TEST(what_cannot_be_replaced),
+		SYSTEM_TEST(a_zero_byte),
+		SYSTEM_TEST(root_of_fstab),
 		SYSTEM_TEST(a_partition_that_is_mounted_twice),
 	};
 

@@ -99,13 +99,14 @@ static void test_entries_since(void **state)
 
 	fix(g);
 	rig_put(g, SINCE,
-		"version 6.3\nlinux /6.3\noptions root=a quiet " WORD " systemd.machine_id=" RIG_ID
-		"\n");
+		"version 6.3\nlinux /" RIG_ID "/6.3/linux\noptions root=a quiet " WORD
+		" systemd.machine_id=" RIG_ID "\n");
 	rig_put(g, ENTRIES "rescue.conf", "linux /r\noptions root=a single " WORD "\n");
 	rig_put(g, ENTRIES "other.conf", "linux /o\noptions root=b " WORD "\n");
 	assert_int_equal(undo(g), FIX_DONE);
 	assert_get(g, SINCE,
-		   "version 6.3\nlinux /6.3\noptions root=a quiet systemd.machine_id=" RIG_ID "\n");
+		   "version 6.3\nlinux /" RIG_ID
+		   "/6.3/linux\noptions root=a quiet systemd.machine_id=" RIG_ID "\n");
 	assert_has(g, ENTRIES "rescue.conf", true);
 	assert_has(g, ENTRIES "other.conf", true);
 	assert_has(g, RIG_ENTRY, false);
@@ -128,10 +129,13 @@ static void test_counted_since(void **state)
 	counted = rig_get(g, RIG_COUNTED);
 	rig_remove(g, RIG_COUNTED);
 	rig_put(g, ENTRIES RIG_ID "-6.2+2-1.conf", counted);
-	rig_put(g, since[0], "version 6.1\nlinux /6.1/linux\noptions root=a quiet " WORD "\n");
-	rig_put(g, since[1], "version 6.2\nlinux /6.2/linux\noptions root=a quiet " WORD "\n");
+	rig_put(g, since[0],
+		"version 6.1\nlinux /" RIG_ID "/6.1/linux\noptions root=a quiet " WORD "\n");
+	rig_put(g, since[1],
+		"version 6.2\nlinux /" RIG_ID "/6.2/linux\noptions root=a quiet " WORD "\n");
 	rig_put(g, since[2],
-		"title Rescue Image\nversion 6.2\nlinux /r\noptions root=a " WORD " single\n");
+		"title Rescue Image\nversion 6.2\nlinux /" RIG_ID
+		"/0-rescue/linux\noptions root=a " WORD " single\n");
 	assert_int_equal(undo(g), FIX_DONE);
 	for (size_t i = 0; i < 3; i++)
 		assert_has(g, since[i], false);
@@ -156,11 +160,68 @@ static void test_copy_of_person(void **state)
 	assert_has(g, RIG_ENTRY, false);
 }
 
+/* Named as kernel-install would, and the version in it edited: it starts the kernel of another entry. */
+static void test_copy_of_person_with_version(void **state)
+{
+	static const char *const copies[] = {ENTRIES RIG_ID "-6.1-mine.conf",
+					     ENTRIES "debian-6.1-mine.conf"};
+	static const char text[] = "title Mine\nversion 6.1-mine\nmachine-id " RIG_ID
+				   "\nlinux /" RIG_ID "/6.1/linux\noptions root=a " WORD "\n";
+	struct rig *g = *state;
+
+	rig_put(g, "etc/os-release", "ID=debian\n");
+	for (size_t i = 0; i < 2; i++) {
+		rig_reset(g);
+		fix(g);
+		rig_put(g, copies[i], text);
+		assert_int_equal(undo(g), FIX_DONE);
+		assert_get(g, copies[i], text);
+		assert_non_null(strstr(strbuf_str(&g->texts), "-6.1-mine.conf keeps " WORD));
+		assert_has(g, RIG_ENTRY, false);
+	}
+}
+
+/*
+ * The person removed the fix's line, and has the word in the distribution's: entries that kernel-install makes then
+ * have it from there.
+ */
+static void test_line_of_person(void **state)
+{
+	struct rig *g = *state;
+
+	fix(g);
+	rig_remove(g, RIG_LINE);
+	rig_put(g, "usr/lib/kernel/cmdline", "root=a " WORD "\n");
+	rig_put(g, SINCE,
+		"version 6.3\nlinux /" RIG_ID "/6.3/linux\noptions root=a " WORD
+		" systemd.machine_id=" RIG_ID "\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_has(g, SINCE, true);
+	assert_has(g, RIG_ENTRY, false);
+}
+
+/* Beside the fix's word the person has it in the line once more, and so has each entry made of it. */
+static void test_word_of_person_in_line(void **state)
+{
+	struct rig *g = *state;
+
+	fix(g);
+	rig_put(g, RIG_LINE, "root=a " WORD " quiet " WORD "\n");
+	rig_put(g, SINCE,
+		"version 6.3\nlinux /" RIG_ID "/6.3/linux\noptions root=a " WORD " quiet " WORD
+		"\n");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_get(g, RIG_LINE, "root=a " WORD " quiet\n");
+	assert_get(g, SINCE,
+		   "version 6.3\nlinux /" RIG_ID "/6.3/linux\noptions root=a " WORD " quiet\n");
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
 /* A copy of the disk has the same machine ID, and entries that its own kernel-install made. */
 static void test_copy_of_disk(void **state)
 {
-	static const char text[] =
-		"version 6.3\nmachine-id " RIG_ID "\nlinux /6.3\noptions root=UUID=b " WORD "\n";
+	static const char text[] = "version 6.3\nmachine-id " RIG_ID "\nlinux /" RIG_ID
+				   "/6.3/linux\noptions root=UUID=b " WORD "\n";
 	struct rig *g = *state;
 	AUTO_PLAN struct plan *p = plan_new();
 
@@ -230,10 +291,13 @@ static void test_longer_word_of_before(void **state)
 	rig_put(g, RIG_LINE, "root=a iommu=pt,strict\n");
 	rig_words(g, p, WORD);
 	apply(g, p);
-	rig_put(g, SINCE, "version 6.3\nlinux /6.3\noptions root=a iommu=pt,strict " WORD "\n");
+	rig_put(g, SINCE,
+		"version 6.3\nlinux /" RIG_ID "/6.3/linux\noptions root=a iommu=pt,strict " WORD
+		"\n");
 	assert_int_equal(undo(g), FIX_DONE);
 	assert_get(g, RIG_LINE, "root=a iommu=pt,strict\n");
-	assert_get(g, SINCE, "version 6.3\nlinux /6.3\noptions root=a iommu=pt,strict\n");
+	assert_get(g, SINCE,
+		   "version 6.3\nlinux /" RIG_ID "/6.3/linux\noptions root=a iommu=pt,strict\n");
 }
 
 /* Had the word before: the fix has no step for it. */
@@ -437,26 +501,50 @@ static void test_forget_link(void **state)
 	assert_int_equal(last_state(g), FIX_APPLIED);
 }
 
-/* Somebody's file with a zero byte is named, and is no reason to leave an entry with the word. */
+static void put_zero(const struct rig *g, const char *path, const char *text)
+{
+	AUTO_FREE char *whole = xprintf("%s/%s", g->root, path);
+	FILE *file = fopen(whole, "we");
+
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, strlen(text) + 1, file), strlen(text) + 1);
+	fclose(file);
+}
+
+/* Somebody's file with a zero byte is no reason to leave an entry with the word. */
 static void test_no_text(void **state)
 {
 	struct rig *g = *state;
-	AUTO_FREE char *path = xprintf("%s/" ENTRIES "a.conf", g->root);
-	FILE *file;
 
 	fix(g);
 	rig_put(g, SINCE,
-		"version 6.3\nlinux /6.3\noptions root=a quiet " WORD " systemd.machine_id=" RIG_ID
-		"\n");
-	file = fopen(path, "we");
-	assert_non_null(file);
-	assert_int_equal(fwrite("a\0b", 1, 3, file), 3);
-	fclose(file);
+		"version 6.3\nlinux /" RIG_ID "/6.3/linux\noptions root=a quiet " WORD
+		" systemd.machine_id=" RIG_ID "\n");
+	put_zero(g, ENTRIES "a.conf", "a");
 	assert_true(fix_forget(&g->run, 1) < 0);
 	assert_int_equal(undo(g), FIX_DONE);
-	assert_non_null(strstr(strbuf_str(&g->texts), ENTRIES "a.conf holds no text"));
 	assert_has(g, SINCE, false);
 	assert_has(g, RIG_LINE, false);
+}
+
+/* systemd-boot starts such an entry all the same: the fix stays open while it has the word. */
+static void test_zero_byte(void **state)
+{
+	static const char text[] = "linux /6.1/linux\noptions root=a quiet " WORD "\n";
+	struct rig *g = *state;
+
+	fix(g);
+	put_zero(g, ENTRIES "a.conf", text);
+	assert_int_equal(undo(g), FIX_NOT_ROLLED_BACK);
+	assert_non_null(strstr(strbuf_str(&g->texts), ENTRIES "a.conf has " WORD));
+	assert_has(g, RIG_ENTRY, false);
+	assert_has(g, RIG_LINE, false);
+	assert_int_equal(fix_forget(&g->run, 1), -EBUSY);
+	assert_non_null(strstr(err_msg(), "fix 1 is in force"));
+	assert_int_equal(last_state(g), FIX_UNDOING);
+	rig_remove(g, ENTRIES "a.conf");
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_int_equal(last_state(g), FIX_UNDONE);
 }
 
 /* Without the file kernel-install takes the running kernel's words. */
@@ -583,8 +671,9 @@ static int kernel_install(void *context, const char *const *argv)
 {
 	struct rig *g = context;
 	AUTO_FREE char *line = rig_get(g, RIG_LINE);
-	AUTO_FREE char *text = xprintf("title One\nversion 6.1\nlinux /6.1/linux\noptions %s",
-				       line ? line : BOOTED);
+	AUTO_FREE char *text =
+		xprintf("title One\nversion 6.1\nlinux /" RIG_ID "/6.1/linux\noptions %s",
+			line ? line : BOOTED);
 
 	g->random++; /* how often it ran */
 	assert_string_equal(argv[1], "add");
@@ -637,7 +726,7 @@ static void test_first_release(void **state)
 	fix_by_first_release(g);
 	/* The reboot, and a kernel that came. */
 	rig_put(g, "proc/cmdline", BOOTED);
-	rig_put(g, SINCE, "version 6.3\nlinux /6.3\noptions " BOOTED);
+	rig_put(g, SINCE, "version 6.3\nlinux /" RIG_ID "/6.3/linux\noptions " BOOTED);
 	assert_int_equal(undo(g), FIX_DONE);
 	assert_int_equal(g->random, 1); /* not run again: it writes kernels in place */
 	assert_has(g, RIG_ENTRY, false);
@@ -666,7 +755,8 @@ static void test_first_release_not_mounted(void **state)
 		assert_int_equal(undo(g), FIX_DONE);
 		assert_int_equal(g->random, 1); /* only when it was applied */
 		assert_get(g, RIG_ENTRY,
-			   "title One\nversion 6.1\nlinux /6.1/linux\noptions root=a quiet\n");
+			   "title One\nversion 6.1\nlinux /" RIG_ID
+			   "/6.1/linux\noptions root=a quiet\n");
 		assert_int_equal(last_state(g), FIX_UNDONE);
 		g->host.image = false;
 	}
@@ -731,7 +821,7 @@ static void test_first_release_cut_short_line(void **state)
 	assert_int_equal(undo(g), FIX_DONE);
 	assert_int_equal(g->random, 1);
 	assert_get(g, RIG_ENTRY,
-		   "title One\nversion 6.1\nlinux /6.1/linux\noptions root=a quiet\n");
+		   "title One\nversion 6.1\nlinux /" RIG_ID "/6.1/linux\noptions root=a quiet\n");
 	assert_get(g, RIG_LINE, "root=a quiet\n");
 }
 
@@ -743,6 +833,9 @@ int main(void)
 		TEST(test_entries_since),
 		TEST(test_counted_since),
 		TEST(test_copy_of_person),
+		TEST(test_copy_of_person_with_version),
+		TEST(test_line_of_person),
+		TEST(test_word_of_person_in_line),
 		TEST(test_copy_of_disk),
 		TEST(test_longer_word_of_later_fix),
 		TEST(test_changed_word),
@@ -759,6 +852,7 @@ int main(void)
 		TEST(test_empty),
 		TEST(test_forget_link),
 		TEST(test_no_text),
+		TEST(test_zero_byte),
 		TEST(test_line_was_deleted),
 		TEST(test_torn),
 		TEST(test_read_back),

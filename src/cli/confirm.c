@@ -152,6 +152,16 @@ static int make_plan(struct fix_context *s, const struct journal_entry *e, struc
 
 /* ---- doing it ---- */
 
+/* The plan goes by the boot entries, and what it writes stays. */
+static int drop_trial_words(struct fix_context *s, unsigned number)
+{
+	struct fix_run run = fix_context_run(s);
+
+	if (fix_drop_trial_words(&run, number) < 0)
+		return fail(EXIT_REFUSED, "fix %u is not confirmed: %s", number, err_msg());
+	return 0;
+}
+
 /* A person may have decided while the unit waited: that is no failure of the unit. */
 static bool was_decided(struct fix_context *s, unsigned number)
 {
@@ -214,7 +224,9 @@ static int confirm(struct fix_context *s, const struct journal_entry *e, bool wh
 		return fail(EXIT_REFUSED, "%s", s->journal_unread);
 	if (!healthy)
 		return refuse_unhealthy(e, &why);
-	r = make_plan(s, e, &c);
+	r = drop_trial_words(s, number);
+	if (r == 0)
+		r = make_plan(s, e, &c);
 	return r ? r : carry_out(s, number, when_healthy, &c);
 }
 

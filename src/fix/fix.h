@@ -100,6 +100,11 @@ int fix_confirm(const struct fix_run *run, unsigned number, struct plan *p,
  */
 int fix_end_one_shot(const struct fix_run *run, unsigned number);
 /*
+ * Before a trial is confirmed, and before that is planned: entries of kernels that were installed during its boot
+ * lose the words that only that boot was to have (panic=). `number` 0: of the fix that is on trial.
+ */
+int fix_drop_trial_words(const struct fix_run *run, unsigned number);
+/*
  * Whether this boot is as healthy as the one before a trial was: a line for each unit that failed and had
  * not; for each device without its driver, and each network link that is not up.
  */

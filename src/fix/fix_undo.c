@@ -488,6 +488,56 @@ int fix_end_one_shot(const struct fix_run *run, unsigned number)
 	return r;
 }
 
+/* ---- what only the trial boot was to have ---- */
+
+static bool is_kept(const struct plan *p, const char *word)
+{
+	for (size_t i = 0; i < p->wanted_n; i++)
+		if (strcmp(p->wanted[i].kind, "kernel-parameter") == 0 &&
+		    strcmp(p->wanted[i].value, word) == 0)
+			return true;
+	return false;
+}
+
+/* The caller frees; NULL: none. */
+static char *words_of_one_boot(const struct plan *p, const struct step *s)
+{
+	AUTO_FREE char *copy = xstrdup(s->at);
+	AUTO_STRBUF struct strbuf words = {0};
+	char *rest = copy, *word;
+
+	while ((word = strsep(&rest, " ")))
+		if (*word && !is_kept(p, word))
+			strbuf_printf(&words, "%s%s", words.len ? " " : "", word);
+	return words.len ? xstrdup(words.text) : NULL;
+}
+
+static int drop_words_of_one_boot(const struct fix_run *run, const struct plan *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < p->step_n; i++) {
+		const struct step *s = &p->steps[i];
+		AUTO_FREE char *words =
+			s->kind == STEP_OPTIONS && s->known ? words_of_one_boot(p, s) : NULL;
+
+		if (words)
+			r = step_options_take_since(run->host, s, words, NULL);
+	}
+	return r;
+}
+
+int fix_drop_trial_words(const struct fix_run *run, unsigned number)
+{
+	AUTO_SESSION struct fix_session session = {.lock = -1};
+	size_t at = 0;
+	int r = fix_session_open(run, &session);
+
+	if (r == 0)
+		r = fix_check_confirm(session.entries, session.n, number, &at);
+	return r < 0 ? r : drop_words_of_one_boot(run, session.entries[at].plan);
+}
+
 /* ---- what was interrupted ---- */
 
 int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries, size_t n,

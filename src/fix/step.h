@@ -228,9 +228,12 @@ bool step_same_target(const struct step *a, const struct step *b);
 /* One sentence without a full stop: what is there instead of `expected`. */
 void step_difference(const struct step *s, const struct bytes *expected, const char *now,
 		     struct strbuf *out);
-/* FILE: "it still has "LINE" and 2 more lines of the fix"; nothing if no line of its own is in `now`. */
 /* Of STEP_OPTIONS that finds nothing to undo: where kernel-install would bring its words back; "": nowhere. */
 void step_options_warning(struct fix_host *h, const struct step *s, struct strbuf *out);
+/* Takes `words`, some of the step's, out of the entries that were made since, and leaves all else as it is. */
+int step_options_take_since(struct fix_host *h, const struct step *s, const char *words,
+			    struct strbuf *output);
+/* FILE: "it still has "LINE" and 2 more lines of the fix"; nothing if no line of its own is in `now`. */
 void step_remainder(const struct step *s, const char *now, struct strbuf *out);
 
 const char *step_kind_word(enum step_kind k); /* "file", "register", ... */

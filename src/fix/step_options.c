@@ -663,6 +663,24 @@ static int undo_options(struct fix_host *h, const struct step *s, struct strbuf 
 	return since;
 }
 
+int step_options_take_since(struct fix_host *h, const struct step *s, const char *words,
+			    struct strbuf *output)
+{
+	struct step part = *s;
+	AUTO_FOUND struct found f = {.said = output};
+	AUTO_SINCE struct since x = {.arena = arena_new()};
+	AUTO_NOW struct now n = {0};
+	int r;
+
+	part.at = words;
+	r = read_now(h, &part, &n);
+	if (r < 0)
+		return r;
+	x.line = line_after(h, &part, &n);
+	r = undo_since(h, &part, &x, &f);
+	return r == 0 && f.left.len ? err_set(ESTALE, "%s", f.left.text) : r;
+}
+
 /* A run that was killed left the text with the words, or without. */
 static int settle(struct fix_host *h, const struct step *s, const struct now *n)
 {

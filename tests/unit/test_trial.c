@@ -1084,9 +1084,10 @@ static void apply(struct rig *g)
 static int confirm(struct rig *g, enum fix_result *ret_result)
 {
 	AUTO_PLANNED struct planned p;
+	int r = fix_drop_trial_words(&g->run, 0);
 
 	plan_confirmation(g, &p);
-	return fix_confirm(&g->run, 0, p.plan, ret_result);
+	return r < 0 ? r : fix_confirm(&g->run, 0, p.plan, ret_result);
 }
 
 static void assert_confirms(struct rig *g)
@@ -1173,9 +1174,9 @@ static void assert_reboot(struct rig *g, bool needed)
 static char *install_kernel(struct rig *g)
 {
 	AUTO_FREE char *file = rig_get(g, RIG_LINE), *running = rig_get(g, "proc/cmdline");
-	AUTO_FREE char *entry =
-		xprintf("version 6.3\nmachine-id " RIG_ID "\noptions %slinux /6.3/linux\n",
-			file ? file : running);
+	AUTO_FREE char *entry = xprintf("version 6.3\nmachine-id " RIG_ID
+					"\noptions %slinux /" RIG_ID "/6.3/linux\n",
+					file ? file : running);
 
 	rig_put(g, SINCE, entry);
 	return rig_get(g, SINCE);
@@ -1219,6 +1220,44 @@ static void an_entry_has_the_trials_words(void **state)
 	now = rig_get(g, SINCE);
 	assert_null(strstr(now, "iommu=pt"));
 	assert_null(strstr(now, "panic="));
+}
+
+/* What only that boot was to have stays nowhere, what is confirmed does. */
+static void an_entry_of_the_trial_is_confirmed(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *entry = NULL, *confirmed = NULL, *undone = NULL, *line = NULL;
+
+	rig_put(g, "lib/modules/6.1/modules.dep", "");
+	apply(g);
+	assert_boots(g, TRIED);
+	rig_remove(g, RIG_LINE);
+	entry = install_kernel(g);
+	assert_non_null(strstr(entry, TRIED));
+	assert_confirms(g);
+	confirmed = words_of_entry(g, SINCE);
+	assert_string_equal(confirmed, KEPT);
+	line = rig_get(g, RIG_LINE);
+	assert_string_equal(line, LINE KEPT "\n");
+	undo(g);
+	undone = words_of_entry(g, SINCE);
+	assert_string_equal(undone, "");
+}
+
+/* A person wants it for good: an entry that took it from the person's line keeps it. */
+static void a_persons_panic_stays(void **state)
+{
+	struct rig *g = *state;
+	AUTO_FREE char *now = NULL;
+
+	apply(g);
+	assert_boots(g, TRIED);
+	rig_put(g, RIG_LINE, LINE " panic=30\n");
+	free(install_kernel(g));
+	assert_confirms(g);
+	undo(g);
+	now = words_of_entry(g, SINCE);
+	assert_string_equal(now, " panic=30");
 }
 
 static void line_of_trial_goes(void **state)
@@ -2049,6 +2088,8 @@ int main(void)
 		LOADER(a_kernel_comes_meanwhile),
 		NO_LINE(kernel_install_has_no_line),
 		NO_LINE(an_entry_has_the_trials_words),
+		NO_LINE(an_entry_of_the_trial_is_confirmed),
+		NO_LINE(a_persons_panic_stays),
 		NO_LINE(line_of_trial_goes),
 		LOADER(displays),
 		LOADER(confirmed),

@@ -255,6 +255,11 @@ typedef void word_visitor(void *context, const char *word, const char *file, uns
 void plan_each_word(struct planner *p, word_visitor *visit, void *context);
 /* Whether those files have a "--", behind which GRUB would put all that is added. */
 bool plan_boot_has_dashes(struct planner *p, const char **ret_file, unsigned *ret_line);
+/* /etc/default/grub and its drop-ins, below the root, in the order in which they are read. */
+void plan_each_grub_file(struct planner *p, void (*visit)(void *context, const char *path),
+			 void *context);
+/* The words of a text up to a "--", as plan_each_word gives them; `file` NULL. */
+void plan_each_word_of(struct planner *p, const char *text, word_visitor *visit, void *context);
 /* Words that are on the running line, and count, need no step. */
 bool plan_word_runs(struct planner *p, const char *word);
 /* Notes about words that are against this one, with file and line. */
@@ -282,6 +287,10 @@ const struct grub *plan_grub_here(struct planner *p);
 bool plan_grub_reads_drop_ins(struct planner *p);
 void plan_grub_refresh(struct planner *p);
 void plan_grub_drop_in(struct planner *p);
+
+/* plan_grub_line.c */
+/* What entries get of GRUB's files as these are now, in the order of the line; NULL: only a shell could tell. */
+const char *plan_grub_line(struct planner *p);
 
 /* plan_loader.c: systemd-boot */
 /* The entries of the boot partitions, read once. */

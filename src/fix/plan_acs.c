@@ -210,14 +210,13 @@ static void take_config(struct said *s, char *value)
 	s->config = value;
 }
 
-/* Of the boot loader's files: which of their lines count is for the boot loader to say. */
 static void add_word(void *context, const char *word, const char *file, unsigned line)
 {
 	AUTO_FREE char *value = acs_parameter_of_word(word);
 	struct said *s = context;
 
 	(void)line;
-	if (strcmp(file, "/proc/cmdline") == 0)
+	if (file && strcmp(file, "/proc/cmdline") == 0)
 		return;
 	acs_list_add(&s->disable, value);
 	take_config(s, acs_config_of_word(word));
@@ -258,22 +257,79 @@ static void hear_line(struct said *said, const char *line)
 	take_config(said, acs_config_of_line(line));
 }
 
-/*
- * Only the last such parameter counts, so it has to name what others name already. Each boot entry gets the
- * word that goes with its own line; this one is the running kernel's. GRUB's files make one line. The
- * running line is asked last: it may still have ports of a fix that was undone since.
- */
-static const char *parameter(struct planner *p)
+/* All words of the line count as others' wish, though of disable_acs_redir= the kernel takes the last alone. */
+static void hear_words(struct planner *p, struct said *said, const char *line)
 {
-	CLEANUP(said_done) struct said said = {.kernel = &p->m->kernel};
+	plan_each_word_of(p, line, add_word, said);
+}
+
+static bool is_grubby(struct planner *p)
+{
+	return plan_boot_way(p)->keeper == KEEPER_GRUBBY;
+}
+
+/* Each entry of GRUB's that is a file has its own line, and grubby gives all of them one word. */
+static bool hear_entries(struct planner *p, struct said *said)
+{
+	const struct boot *b = p->line.b;
+	const char *first = NULL;
+
+	for (size_t i = 0; i < b->entry_n; i++) {
+		CLEANUP(said_done) struct said own = {.kernel = said->kernel};
+		const char *word;
+
+		hear_words(p, &own, b->entries[i].options);
+		word = word_beside(p, &own);
+		first = first ? first : word;
+		if (strcmp(word, first) != 0)
+			return false;
+	}
+	if (b->entry_n)
+		hear_words(p, said, b->entries[0].options);
+	return true;
+}
+
+/* GRUB's files make one line. Where only a shell could tell which, all that they say is taken for it. */
+static bool hear_grub(struct planner *p, struct said *said)
+{
+	const char *line = plan_grub_line(p);
+
+	if (line) {
+		hear_words(p, said, line);
+		return true;
+	}
+	plan_each_word(p, add_word, said);
+	return !said->config;
+}
+
+/*
+ * What the next boot is told so far. Only the last such parameter counts, so the one to be added has to name what
+ * others name already. Each boot entry of systemd-boot gets the word that goes with its own line; this is the running
+ * kernel's. NULL, or a reason why one word would be wrong.
+ */
+static const char *hear(struct planner *p, struct said *said)
+{
 	const char *line = plan_is_systemd_boot(p) ? plan_loader_line(p) : NULL;
 
 	if (line)
-		hear_line(&said, line);
-	else
-		plan_each_word(p, add_word, &said);
-	if (!line && !plan_has_boot_files(p))
-		hear_line(&said, running_line(p));
+		hear_line(said, line);
+	else if (is_grubby(p) && !hear_entries(p, said))
+		return "the boot entries set ACS in different ways, and grubby would give all of "
+		       "them one pci=";
+	else if (plan_is_grub(p) && !is_grubby(p) && !hear_grub(p, said))
+		return "pci=config_acs= stands in GRUB's files, and only a shell could tell whether "
+		       "it counts";
+	/* It may still have ports of a fix that was undone since. */
+	if (!line && !plan_has_boot_files(p) && !(is_grubby(p) && p->line.b->entry_n))
+		hear_line(said, running_line(p));
+	return NULL;
+}
+
+static const char *parameter(struct planner *p, const char **ret_why)
+{
+	CLEANUP(said_done) struct said said = {.kernel = &p->m->kernel};
+
+	*ret_why = hear(p, &said);
 	return word_beside(p, &said);
 }
 
@@ -438,8 +494,8 @@ static bool keep(struct planner *p)
 								 : "disable_acs_redir");
 		return false;
 	}
-	word = parameter(p);
-	why = why_no_parameter(p, word);
+	word = parameter(p, &why);
+	why = why ? why : why_no_parameter(p, word);
 	if (!why || !unit_can(p) || lacks_program(p)) {
 		keep_by_parameter(p, word, why, &purpose);
 		return false;

@@ -65,11 +65,13 @@ static void visit_text(const struct place *at, const char *text, const char *pre
 
 	while (text && text_next_line(&line, &n, text)) {
 		size_t blank = strspn(line, " \t");
+		const size_t name = blank + strcspn(line + blank, "= \t\n");
+		const size_t start = prefix && name < n && line[name] == '=' ? name + 1 : 0;
 
 		number++;
 		if (blank < n && line[blank] != '#' &&
 		    (!prefix || text_starts_with(line + blank, prefix)))
-			visit_line(at, line, n, file, number);
+			visit_line(at, line + start, n - start, file, number);
 	}
 }
 
@@ -81,26 +83,30 @@ static void visit_file(const struct place *at, const char *path, const char *pre
 	visit_text(at, text, prefix, arena_printf(at->p->a, "/%s", path));
 }
 
-/* As grub-mkconfig reads them: the file, then the folder's in order. */
-static void visit_grub(const struct place *at)
+void plan_each_grub_file(struct planner *p, void (*visit)(void *context, const char *path),
+			 void *context)
 {
 	char **names = NULL;
 	bool listed_ours = false;
 	size_t n = 0;
 
-	visit_file(at, "etc/default/grub", "GRUB_CMDLINE_LINUX");
-	if (source_list(at->p->s, &names, &n, "etc/default/grub.d") == 0)
+	visit(context, "etc/default/grub");
+	if (source_list(p->s, &names, &n, "etc/default/grub.d") == 0)
 		for (size_t i = 0; i < n; i++) {
-			const char *path =
-				arena_printf(at->p->a, "etc/default/grub.d/%s", names[i]);
+			const char *path = arena_printf(p->a, "etc/default/grub.d/%s", names[i]);
 
 			listed_ours |= strcmp(path, FILE_GRUB) == 0;
 			if (text_ends_with(path, ".cfg"))
-				visit_file(at, path, "GRUB_CMDLINE_LINUX");
+				visit(context, path);
 		}
 	source_free_names(names, n);
 	if (!listed_ours)
-		visit_file(at, FILE_GRUB, "GRUB_CMDLINE_LINUX");
+		visit(context, FILE_GRUB);
+}
+
+static void visit_grub_file(void *context, const char *path)
+{
+	visit_file(context, path, "GRUB_CMDLINE_LINUX");
 }
 
 static void visit_entries(const struct place *at)
@@ -115,16 +121,23 @@ static void visit_entries(const struct place *at)
 
 void plan_each_word(struct planner *p, word_visitor *visit, void *context)
 {
-	const struct place at = {p, visit, context};
+	struct place at = {p, visit, context};
 
 	if (plan_is_grub(p))
-		visit_grub(&at);
+		plan_each_grub_file(p, visit_grub_file, &at);
 	if (plan_is_systemd_boot(p)) {
 		visit_entries(&at);
 		visit_file(&at, FILE_KERNEL_LINE, NULL);
 	}
 	if (!p->request->image && fact_known(p->m->kernel.cmdline))
 		visit_text(&at, p->m->kernel.cmdline.value, NULL, "/proc/cmdline");
+}
+
+void plan_each_word_of(struct planner *p, const char *text, word_visitor *visit, void *context)
+{
+	const struct place at = {p, visit, context};
+
+	visit_text(&at, text, NULL, NULL);
 }
 
 struct dashes {
@@ -281,18 +294,16 @@ static void look_for_word(void *context, const char *word, const char *file, uns
 bool plan_word_runs(struct planner *p, const char *word)
 {
 	struct running_search s = {.word = word};
-	const struct place at = {p, look_at_running, &s};
 
 	if (!p->request->image && fact_known(p->m->kernel.cmdline))
-		visit_text(&at, p->m->kernel.cmdline.value, NULL, NULL);
+		plan_each_word_of(p, p->m->kernel.cmdline.value, look_at_running, &s);
 	return s.found;
 }
 
 bool plan_text_has_word(struct planner *p, const char *text, const char *word)
 {
 	struct running_search s = {.word = word};
-	const struct place at = {p, look_for_word, &s};
 
-	visit_text(&at, text, NULL, NULL);
+	plan_each_word_of(p, text, look_for_word, &s);
 	return s.found;
 }

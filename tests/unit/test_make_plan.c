@@ -1492,6 +1492,89 @@ static void acs_config(void **state)
 	world_free(&w);
 }
 
+#define DEFAULTS "GRUB_CMDLINE_LINUX_DEFAULT"
+#define CLOUD    "etc/default/grub.d/50-cloud.cfg"
+
+/* config_acs= counts as the shell and the kernel would have it, not as it stands in some line. */
+static void acs_config_of_grub(void **state)
+{
+	static const char hides[] = DEFAULTS "=\"quiet\"\n";
+	static const struct {
+		const char *file, *drop_in; /* NULL: none */
+		const char *config; /* the part that is taken over; "": none; NULL: refused */
+	} rows[] = {
+		{DEFAULTS "='pci=config_acs=1xx@pci:0:0'\n", NULL, "1xx@pci:0:0"},
+		{"export " DEFAULTS "=pci=config_acs=1xx@pci:0:0 # mine\n", NULL, "1xx@pci:0:0"},
+		/* A later assignment takes its place, or goes on from it. */
+		{DEFAULTS "=\"pci=config_acs=1xx@pci:0:0\"\n", hides, ""},
+		{DEFAULTS "=\"pci=config_acs=1xx@pci:0:0\"\n", DEFAULTS "=\"$" DEFAULTS " a\"\n",
+		 "1xx@pci:0:0"},
+		{DEFAULTS "=\"pci=config_acs=1xx@pci:0:0\"\n",
+		 DEFAULTS "=a\\ \"${" DEFAULTS "}\"' b'\n", "1xx@pci:0:0"},
+		/* Of two the last on the line counts, in whatever order they are assigned. */
+		{DEFAULTS
+		 "=pci=config_acs=1xx@pci:0:0\nGRUB_CMDLINE_LINUX=pci=config_acs=x1x@pci:0:0\n",
+		 NULL, "1xx@pci:0:0"},
+		/* The recovery entry's, a comment, other variables. */
+		{"GRUB_CMDLINE_LINUX_RECOVERY=pci=config_acs=1xx@pci:0:0\n", NULL, ""},
+		{"# " DEFAULTS "=pci=config_acs=1xx@pci:0:0\n", NULL, ""},
+		{"GRUB_DISTRIBUTOR=`lsb_release -i -s`\nif [ a ]; then\nGRUB_TIMEOUT=$(cat x)\nfi\n",
+		 NULL, ""},
+		/* For a shell alone. */
+		{"if [ -e /x ]; then\n" DEFAULTS "=pci=config_acs=1xx@pci:0:0\nfi\n", NULL, NULL},
+		{DEFAULTS "=pci=config_acs=1xx@pci:0:0\n", DEFAULTS "+=\" a\"\n", NULL},
+		{DEFAULTS "=\"pci=config_acs=1xx@pci:0:0 $(cat /x)\"\n", NULL, NULL},
+		{DEFAULTS "=\"pci=config_acs=1xx@pci:0:0 $OTHER\"\n", NULL, NULL},
+		{DEFAULTS "=pci=config_acs=1xx@pci:0:0; echo\n", NULL, NULL},
+		{DEFAULTS "=\"pci=config_acs=1xx@pci:0:0\n", NULL, NULL},
+		/* And nothing of it is about ACS. */
+		{DEFAULTS "=\"quiet $(cat /x)\"\n", NULL, ""},
+	};
+	struct world w;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const char *config = rows[i].config;
+		AUTO_FREE char *word =
+			config && *config
+				? xprintf("pci=config_acs=x0x00xx@0000:22:00.0;%s", config)
+				: xstrdup("pci=disable_acs_redir=0000:22:00.0");
+
+		debian(&w);
+		w.m->kernel.release = fact_str("6.12.3", "test");
+		put(&w, "etc/default/grub", rows[i].file);
+		if (rows[i].drop_in)
+			put(&w, CLOUD, rows[i].drop_in);
+		add_acs(&w, "0000:22:00.0");
+		make(&w);
+		if (wants(w.plan, "kernel-parameter", word) != (config != NULL))
+			fail_msg("row %zu: %s", i, rows[i].file);
+		if (!config)
+			assert_true(has_note(w.plan, "only a shell could tell whether it counts"));
+		world_free(&w);
+	}
+}
+
+/* grubby gives all entries one word, and GRUB's files are not what they are made from. */
+static void acs_config_of_grubby(void **state)
+{
+	struct world w;
+
+	(void)state;
+	fedora(&w);
+	w.m->kernel.release = fact_str("6.12.3", "test");
+	put(&w, "etc/default/grub", "GRUB_CMDLINE_LINUX=pci=config_acs=1xx@pci:0:0\n");
+	add_acs(&w, "0000:22:00.0");
+	make(&w);
+	assert_true(wants(w.plan, "kernel-parameter", "pci=disable_acs_redir=0000:22:00.0"));
+	put(&w, "boot/loader/entries/2.conf",
+	    "title y\noptions root=a pci=config_acs=1xx@pci:0:0\n");
+	make(&w);
+	assert_int_equal(count(w.plan, STEP_WORDS), 0);
+	assert_true(has_note(w.plan, "the boot entries set ACS in different ways"));
+	world_free(&w);
+}
+
 static void acs_unknown(void **state)
 {
 	struct world w;
@@ -2696,6 +2779,8 @@ int main(void)
 		cmocka_unit_test(acs_registers),
 		cmocka_unit_test(acs_lifetimes),
 		cmocka_unit_test(acs_config),
+		cmocka_unit_test(acs_config_of_grub),
+		cmocka_unit_test(acs_config_of_grubby),
 		cmocka_unit_test(acs_unknown),
 		cmocka_unit_test(acs_lockdown),
 		cmocka_unit_test(left_out_is_told),

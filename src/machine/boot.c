@@ -7,6 +7,7 @@
 #include "machine/boot_entry.h"
 #include "machine/read.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -28,6 +29,19 @@ static struct fact_int read_program(struct reader *r, const char *name)
 	return there;
 }
 
+/* A text of the boot loader's or of its tools'. A pipe there, or a file of gigabytes, is a person's to look at. */
+static struct fact_str read_boot_text(struct reader *r, const char *path)
+{
+	const size_t first = r->m->trouble_n;
+	const struct fact_str text = read_text(r, "%s", path);
+
+	for (size_t i = first; i < r->m->trouble_n; i++)
+		r->m->troubles[i].remedy = arena_printf(
+			r->m->arena,
+			"see by `ls -l /%s` what it is: a small text file belongs there", path);
+	return text;
+}
+
 /* ---- entries ---- */
 
 /* "$kernelopts" of an entry; NULL: nobody knows. */
@@ -37,7 +51,7 @@ static const char *grub_variable(struct reader *r, const char *name)
 	const char *key = arena_printf(r->m->arena, "%s=", name);
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
-		const struct fact_str text = read_text(r, "%s", files[i]);
+		const struct fact_str text = read_boot_text(r, files[i]);
 		const char *value;
 		size_t n;
 
@@ -62,15 +76,30 @@ static void add_variables(struct reader *r, struct grub_entry *e, const char *wo
 	}
 }
 
+/* Boot loaders pass by what is no regular file. */
+static bool is_file(struct reader *r, const char *path)
+{
+	AUTO_FREE char *text = NULL;
+	size_t size;
+
+	return source_read(r->s, &text, &size, "%s", path) != -EINVAL;
+}
+
 static void read_entry(struct reader *r, const char *name)
 {
 	struct machine *m = r->m;
-	struct grub_entry *e = ARENA_PUSH(m->arena, m->boot.entries, m->boot.entry_n);
-	const struct fact_str text = read_text(r, ENTRIES "/%s", name);
-	AUTO_FREE char *words = boot_text_words(fact_str_or(text, ""), BOOT_TEXT_ENTRY);
+	const char *path = arena_printf(m->arena, ENTRIES "/%s", name);
 	AUTO_STRBUF struct strbuf options = {0};
+	AUTO_FREE char *words = NULL;
+	struct grub_entry *e;
+	struct fact_str text;
 
-	e->file = arena_printf(m->arena, "/" ENTRIES "/%s", name);
+	if (!is_file(r, path))
+		return;
+	e = ARENA_PUSH(m->arena, m->boot.entries, m->boot.entry_n);
+	text = read_boot_text(r, path);
+	words = boot_text_words(fact_str_or(text, ""), BOOT_TEXT_ENTRY);
+	e->file = arena_printf(m->arena, "/%s", path);
 	if (!fact_known(text))
 		e->unread = e->file;
 	strbuf_puts(&options, words);
@@ -102,7 +131,7 @@ static const json_t *user_options(const json_t *doc)
 
 static struct fact_str read_kernelstub(struct reader *r)
 {
-	const struct fact_str text = read_text(r, "etc/kernelstub/configuration");
+	const struct fact_str text = read_boot_text(r, "etc/kernelstub/configuration");
 	json_t *doc = fact_known(text) ? json_loads(text.value, 0, NULL) : NULL;
 	const json_t *options = user_options(doc);
 	AUTO_STRBUF struct strbuf words = {0};

@@ -12,7 +12,8 @@
 
 static struct machine *read_map(struct source *map)
 {
-	static const struct machine_request request = {.parts = MACHINE_HOST | MACHINE_NUMA};
+	static const struct machine_request request = {.parts = MACHINE_HOST | MACHINE_NUMA |
+								MACHINE_BOOT};
 	struct machine *m = machine_read(map, &request);
 
 	source_free(map);
@@ -379,6 +380,29 @@ static void grubby_by_program_then_by_family(void **state)
 	}
 }
 
+/* A pipe among the boot entries is none; what cannot be read is named, with what to do about it. */
+static void odd_boot_entries(void **state)
+{
+	struct machine *m = read_text("[boot/loader/entries]\n* a.conf huge.conf pipe.conf\n"
+				      "a.conf:\n\toptions root=a\nhuge.conf ! EFBIG\n"
+				      "pipe.conf ! EINVAL\n"
+				      "[etc/kernelstub]\nconfiguration ! EINVAL\n");
+
+	(void)state;
+	assert_int_equal(m->boot.entry_n, 2);
+	assert_string_equal(m->boot.entries[0].options, "root=a");
+	assert_null(m->boot.entries[0].unread);
+	assert_string_equal(m->boot.entries[1].unread, "/boot/loader/entries/huge.conf");
+	assert_int_equal(m->trouble_n, 2);
+	for (size_t i = 0; i < m->trouble_n; i++) {
+		const char *remedy = m->troubles[i].remedy;
+
+		assert_non_null(strstr(remedy, m->troubles[i].where));
+		assert_non_null(strstr(remedy, "a small text file belongs there"));
+	}
+	machine_free(m);
+}
+
 static void cpus_and_sockets(void **state)
 {
 	struct machine *m = read_text(CPU("fpu") "[sys/devices/system/cpu]\nonline = 0-127\n"
@@ -494,6 +518,7 @@ int main(void)
 		cmocka_unit_test(boot_loaders),
 		cmocka_unit_test(distribution_and_board),
 		cmocka_unit_test(grubby_by_program_then_by_family),
+		cmocka_unit_test(odd_boot_entries),
 		cmocka_unit_test(cpus_and_sockets),
 		cmocka_unit_test(numa_nodes),
 		cmocka_unit_test(limits_of_the_process),

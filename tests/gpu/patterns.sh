@@ -60,6 +60,13 @@ right 'atomics' --atomics -v
 grep -A 8 '^Atomic' "$work/said"
 grep 'memory by IPC' "$work/said"
 
+section 'memory of other kinds, for information'
+right 'host memory' --host-memory -v
+has 'host memory is right or not offered' '^  host-memory  *ok|host memory .* not offered'
+right 'compressible memory' --compressible -v
+has 'compressible memory is right or not offered' '^  compressible  *ok|compressed, not offered'
+grep -A 8 -E 'for information$|not offered' "$work/said"
+
 section 'nothing is left'
 if pgrep -x onehop >/dev/null; then fail 'a process is left'; else pass 'no process is left'; fi
 onehop check | tail -4

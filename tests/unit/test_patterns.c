@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/pattern*: each fault that copies do not meet is found by one pattern alone, in one direction. */
+#include "base/alloc.h"
+#include "base/array.h"
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
 #include "bench/pattern.h"
 #include "bench/test_run.h"
+#include "ingest/text.h"
 
 #include <cmocka.h>
 #include <errno.h>
@@ -408,14 +414,58 @@ static void test_rows(void **state)
 	assert_int_equal(pattern_parse(""), PATTERN_N);
 }
 
+/* As a word of its own. */
+static bool has_word(const char *text, const char *word)
+{
+	static const char part[] = "abcdefghijklmnopqrstuvwxyz-";
+
+	for (const char *at = text; (at = strstr(at, word)); at++)
+		if (at > text && !strchr(part, at[-1]) && !strchr(part, at[strlen(word)]))
+			return true;
+	return false;
+}
+
+/* A reader finds every pattern, and every fault that can be shown. */
+static void test_documented(void **state)
+{
+	static const struct {
+		const char *path;
+		char mark; /* around a pattern's name */
+	} files[] = {{"docs/testing.md", '`'}, {"man/onehop-test.1.scd", '*'}};
+
+	(void)state;
+	for (size_t f = 0; f < ARRAY_LEN(files); f++) {
+		AUTO_STRBUF struct strbuf text = {0};
+
+		assert_int_equal(text_read_file(files[f].path, SOURCE_MAX_FILE, &text), 0);
+		for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
+			AUTO_FREE char *name = xprintf("%c%s%c", files[f].mark,
+						       pattern_rows[k].name, files[f].mark);
+
+			if (!strstr(strbuf_str(&text), name))
+				fail_msg("%s lacks pattern %s", files[f].path, name);
+		}
+		for (int k = FAULT_NONE + 1; k < FAULT_N; k++)
+			if (!has_word(strbuf_str(&text), fault_word((enum fault_kind)k)))
+				fail_msg("%s lacks fault %s", files[f].path,
+					 fault_word((enum fault_kind)k));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_who_finds_what), cmocka_unit_test(test_healthy),
-		cmocka_unit_test(test_long),           cmocka_unit_test(test_hole),
-		cmocka_unit_test(test_whole_runs),     cmocka_unit_test(test_out_of_memory),
-		cmocka_unit_test(test_fault),          cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_not_offered),    cmocka_unit_test(test_wrong_is_not_written),
+		cmocka_unit_test(test_who_finds_what),
+		cmocka_unit_test(test_healthy),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_hole),
+		cmocka_unit_test(test_whole_runs),
+		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_fault),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_documented),
+		cmocka_unit_test(test_not_offered),
+		cmocka_unit_test(test_wrong_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,33 +24,27 @@ static struct change *find_equal(struct change_set *set, const struct change *c)
 	return NULL;
 }
 
-/* `list` is "a, b"; `id` one of these. */
-static bool lists_rule(const char *list, const char *id)
+/* A proposal may give NULL for what it has none of. */
+static bool has_text(const struct texts *l)
 {
-	size_t n = strlen(id);
-
-	for (const char *p = list; p; p = strchr(p, ' ')) {
-		p += strspn(p, " ");
-		if (strncmp(p, id, n) == 0 && (!p[n] || p[n] == ','))
-			return true;
-	}
-	return false;
-}
-
-static const char *join_rules(struct arena *a, const char *list, const char *id)
-{
-	if (!id || (list && lists_rule(list, id)))
-		return list;
-	return list ? arena_printf(a, "%s, %s", list, id) : arena_strdup(a, id);
+	return l->n && l->items[0];
 }
 
 static void merge(struct change_set *set, struct change *into, const struct change *c)
 {
-	into->rule = join_rules(set->arena, into->rule, c->rule);
+	texts_add_all(set->arena, &into->rules, &c->rules);
 	into->lifetime |= c->lifetime;
 	into->opt_in &= c->opt_in;
-	if (!c->cost)
-		into->cost = NULL;
+	if (!has_text(&c->cost))
+		into->cost = (struct texts){0};
+}
+
+static struct texts copy_texts(struct arena *a, const struct texts *l)
+{
+	struct texts copy = {0};
+
+	texts_add_all(a, &copy, l);
+	return copy;
 }
 
 static const char *copy_text(struct arena *a, const char *text)
@@ -66,23 +60,14 @@ void change_add(struct change_set *set, const struct change *c)
 		merge(set, x, c);
 		return;
 	}
-	if (set->n == set->size) {
-		struct change *items;
-
-		set->size = set->size ? 2 * set->size : 8;
-		items = arena_alloc(set->arena, set->size, sizeof(*items));
-		if (set->n)
-			memcpy(items, set->items, set->n * sizeof(*items));
-		set->items = items;
-	}
-	x = &set->items[set->n++];
+	x = ARENA_PUSH(set->arena, set->items, set->n);
 	*x = *c;
 	x->target = copy_text(set->arena, c->target);
 	x->name = copy_text(set->arena, c->name);
 	x->new = copy_text(set->arena, c->new);
-	x->rule = copy_text(set->arena, c->rule);
-	x->reason = copy_text(set->arena, c->reason);
-	x->cost = copy_text(set->arena, c->cost);
+	x->rules = copy_texts(set->arena, &c->rules);
+	x->reason = copy_texts(set->arena, &c->reason);
+	x->cost = copy_texts(set->arena, &c->cost);
 }
 
 const char *change_kind_word(enum change_kind k)

@@ -2,8 +2,7 @@
 /* What should be different on a machine, as data: rules propose changes, fix/ turns them into steps. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/texts.h"
 
 struct arena;
 
@@ -35,17 +34,17 @@ struct change {
 		unsigned old, new;
 	} value;
 	unsigned bar;
-	const char *rule;   /* id of the rule that proposes it; several, ", " between */
-	const char *reason; /* what it is for: one sentence, no full stop */
-	const char *cost;   /* what is given up; the same; NULL: nothing */
-	bool opt_in;        /* only possibly a help: made only if its rule is asked for by name */
+	struct texts rules;  /* ids of the rules that propose it */
+	struct texts reason; /* what it is for: sentences without full stops */
+	struct texts cost;   /* what is given up; the same; none: nothing */
+	bool opt_in;         /* only possibly a help: made only if its rule is asked for by name */
 };
 
 /* In an arena; add with change_add. */
 struct change_set {
 	struct arena *arena;
 	struct change *items;
-	size_t n, size;
+	size_t n;
 };
 
 /*

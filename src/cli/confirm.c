@@ -122,7 +122,7 @@ static void add_changes(const struct journal_entry *e, struct change_set *out)
 	for (size_t i = 0; s && i < e->plan->wanted_n; i++) {
 		const struct change c = {.kind = CHANGE_KERNEL_PARAMETER,
 					 .target = e->plan->wanted[i].value,
-					 .rule = s->rules,
+					 .rules = s->rules,
 					 .reason = s->why,
 					 .cost = s->cost,
 					 .lifetime = CHANGE_KEPT};

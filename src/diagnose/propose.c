@@ -31,8 +31,8 @@ bool propose_wanted(const struct rule_run *run)
 
 void propose(struct rule_run *run, struct change_set *out, struct change c)
 {
-	c.rule = run->rule->id;
-	if (is_named(run->options, c.rule))
+	c.rules = TEXTS(run->rule->id);
+	if (is_named(run->options, run->rule->id))
 		c.opt_in = false;
 	change_add(out, &c);
 	run->found = true;
@@ -61,7 +61,7 @@ void propose_by_hand(struct rule_run *run, struct change_set *out, const char *w
 				.lifetime = CHANGE_LASTING,
 				.target = what,
 				.new = how,
-				.reason = first_sentence(run)});
+				.reason = TEXTS(first_sentence(run))});
 }
 
 /* ---- what no rule proposes ---- */
@@ -98,7 +98,7 @@ static void propose_remedy(struct rule_run *run, struct change_set *out, const s
 				.lifetime = CHANGE_LASTING,
 				.target = subjects(run, f),
 				.new = f->remedy,
-				.reason = f->sentence});
+				.reason = TEXTS(f->sentence)});
 }
 
 /* The remedies of the run's findings, as work for a person. */

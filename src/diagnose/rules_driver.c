@@ -190,11 +190,12 @@ static void propose_bound(struct rule_run *run, struct change_set *out)
 					.kind = CHANGE_MODULE_BLACKLIST,
 					.lifetime = CHANGE_KEPT,
 					.target = o->module,
-					.reason = run_text(
+					.reason = TEXTS(run_text(
 						run, "%s then leaves the GPUs to NVIDIA's driver",
-						o->module),
-					.cost = "without NVIDIA's driver installed a screen on "
-						"these GPUs stays at what the firmware set up",
+						o->module)),
+					.cost = TEXTS(
+						"without NVIDIA's driver installed a screen on "
+						"these GPUs stays at what the firmware set up"),
 				});
 		else if (o || gpu_has_fault(run->m, g, DEVICE_NO_DRIVER))
 			propose_by_hand(run, out, subject_gpu(run, g), "%s",

@@ -211,9 +211,9 @@ static void propose_memlock(struct rule_run *run, struct change_set *out)
 		(struct change){
 			.kind = CHANGE_MEMLOCK,
 			.lifetime = CHANGE_KEPT,
-			.reason =
-				"programs may then register as much memory with a NIC as they need",
-			.cost = "any user's process may lock all memory of the machine",
+			.reason = TEXTS(
+				"programs may then register as much memory with a NIC as they need"),
+			.cost = TEXTS("any user's process may lock all memory of the machine"),
 			.opt_in = is_guess(run),
 		});
 }
@@ -408,9 +408,11 @@ static void propose_persistence(struct rule_run *run, struct change_set *out)
 		(struct change){
 			.kind = CHANGE_PERSISTENCE,
 			.lifetime = CHANGE_LASTING,
-			.reason = "GPUs then stay started, and keep their settings, while nobody "
-				  "uses them",
-			.cost = "idle GPUs draw some watts more than when they are shut down",
+			.reason = TEXTS(
+				"GPUs then stay started, and keep their settings, while nobody "
+				"uses them"),
+			.cost = TEXTS(
+				"idle GPUs draw some watts more than when they are shut down"),
 		});
 }
 

@@ -463,12 +463,12 @@ static void propose_level(struct rule_run *run, struct change_set *out)
 				.lifetime = CHANGE_LASTING,
 				.name = "NCCL_P2P_LEVEL",
 				.new = nccl_path_word(level),
-				.reason = run_text(
+				.reason = TEXTS(run_text(
 					run,
 					"NCCL then uses P2P between GPUs that are up to %s apart, "
 					"as the driver allows",
-					nccl_path_word(level)),
-				.cost = level == NCCL_PATH_SYS ? COST_SYS : NULL,
+					nccl_path_word(level))),
+				.cost = TEXTS(level == NCCL_PATH_SYS ? COST_SYS : NULL),
 			});
 }
 

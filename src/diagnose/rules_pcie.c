@@ -871,8 +871,7 @@ static void propose_resize(struct rule_run *run, struct change_set *out, const s
 			.target = g->pci->name,
 			.bar = (unsigned)fact_or(g->pci->rebar_bar, 1),
 			.value = {(unsigned)(b.size / MIB), (unsigned)(b.best / MIB)},
-			.reason = run_text(run, "the others then reach all memory of GPU%zu",
-					   g->index),
+			.reason = TEXTS("the other GPUs then reach all of its memory"),
 		});
 }
 
@@ -890,7 +889,7 @@ static void propose_driver_resizes(struct rule_run *run, struct change_set *out)
 			.target = "nvidia",
 			.name = "NVreg_EnableResizableBar",
 			.new = "1",
-			.reason = "the driver then enlarges BAR1 each time it starts",
+			.reason = TEXTS("the driver then enlarges BAR1 each time it starts"),
 		});
 }
 
@@ -944,10 +943,12 @@ static void propose_bar1_window(struct rule_run *run, struct change_set *out)
 				.lifetime = CHANGE_KEPT,
 				.target = "pci=realloc",
 				.opt_in = true,
-				.reason = "the kernel then makes room for a large BAR1 in the "
-					  "windows of the bridges above",
-				.cost = "the kernel places PCI devices anew instead of where the "
-					"firmware put them; on some boards one then does not start",
+				.reason =
+					TEXTS("the kernel then makes room for a large BAR1 in the "
+					      "windows of the bridges above"),
+				.cost = TEXTS(
+					"the kernel places PCI devices anew instead of where the "
+					"firmware put them; on some boards one then does not start"),
 			});
 	propose_driver_resizes(run, out);
 	if (guest)

@@ -495,8 +495,9 @@ static void propose_load(struct rule_run *run, struct change_set *out)
 			.kind = CHANGE_MODULE_LOAD,
 			.lifetime = CHANGE_LASTING,
 			.target = peermem_name(run),
-			.reason = "NICs then read and write GPU memory without copies through the "
-				  "host",
+			.reason = TEXTS(
+				"NICs then read and write GPU memory without copies through the "
+				"host"),
 		});
 }
 
@@ -517,7 +518,7 @@ static void propose_conflict(struct rule_run *run, struct change_set *out)
 			.kind = CHANGE_MODULE_UNLOAD,
 			.lifetime = CHANGE_LASTING,
 			.target = "nv_peer_mem",
-			.reason = "nvidia-peermem can then register the name that both want",
+			.reason = TEXTS("nvidia-peermem can then register the name that both want"),
 		});
 	propose_load(run, out);
 	propose_by_hand(

@@ -474,10 +474,7 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 	return VERDICT_BAD;
 }
 
-#define ISOLATION                                                                                  \
-	" are no longer kept apart: they can reach each other's memory, so none of them may be "   \
-	"handed to a virtual machine (VFIO)"
-
+/* Named without its port: what is true of several is said once. */
 static void propose_port(struct rule_run *run, struct change_set *out, const struct pci_function *p,
 			 const char *reason, bool opt_in)
 {
@@ -489,10 +486,11 @@ static void propose_port(struct rule_run *run, struct change_set *out, const str
 			.lifetime = CHANGE_LASTING,
 			.target = p->name,
 			.value = {ctl, ctl & ~(unsigned)PCI_ACS_REDIRECTS},
-			.reason = reason,
-			.cost = run_text(run, "devices below %s" ISOLATION,
-					 opt_in ? run_text(run, "root port %s and others", p->name)
-						: run_text(run, "the switch of port %s", p->name)),
+			.reason = TEXTS(reason),
+			.cost = TEXTS(
+				"devices below the changed ports are no longer isolated: they can "
+				"reach each other's memory, so pass none of them to a virtual "
+				"machine (VFIO)"),
 			.opt_in = opt_in,
 		});
 }
@@ -502,22 +500,12 @@ static void propose_redirect(struct rule_run *run, struct change_set *out)
 	bool requests = run->rule->number == REDIRECTED_REQUESTS;
 	struct port_hits *hits = switch_hits(run);
 
-	FOR_EACH_PCI (p, run) {
-		const struct port_hits *h = &hits[p->index];
-
-		if (!h->hit || h->requests != requests)
-			continue;
-		propose_port(
-			run, out, p,
-			run_text(run,
-				 requests
-					 ? "what passes port %s then goes straight across the "
-					   "switch: %s"
-					 : "answers to reads then go straight across the switch at "
-					   "port %s: %s",
-				 p->name, hits_text(run, h)),
-			false);
-	}
+	FOR_EACH_PCI (p, run)
+		if (hits[p->index].hit && hits[p->index].requests == requests)
+			propose_port(run, out, p,
+				     requests ? "peer requests then stay inside the switch"
+					      : "answers to peer reads then stay inside the switch",
+				     false);
 }
 
 static void propose_acs_root_port(struct rule_run *run, struct change_set *out)
@@ -530,13 +518,10 @@ static void propose_acs_root_port(struct rule_run *run, struct change_set *out)
 	}
 	FOR_EACH_PCI (p, run)
 		if (h.ports[p->index].hit)
-			propose_port(
-				run, out, p,
-				run_text(run,
-					 "some machines were seen to hang until root port %s and "
-					 "its like had no redirect set",
-					 p->name),
-				true);
+			propose_port(run, out, p,
+				     "some machines hung until their root ports had no redirect "
+				     "bit set",
+				     true);
 }
 
 /* ---- IOMMU ---- */
@@ -588,16 +573,15 @@ static enum hmm judge_hmm(struct rule_run *run, const char **ret_why)
 static void propose_hmm_off(struct rule_run *run, struct change_set *out)
 {
 	propose(run, out,
-		(struct change){
-			.kind = CHANGE_MODULE_OPTION,
-			.lifetime = CHANGE_KEPT,
-			.target = HMM_MODULE,
-			.name = HMM_OPTION,
-			.new = "1",
-			.reason =
-				"with direct DMA and HMM, host memory for the GPUs comes from the "
-				"first 4 GiB alone",
-			.cost = HMM_COST});
+		(struct change){.kind = CHANGE_MODULE_OPTION,
+				.lifetime = CHANGE_KEPT,
+				.target = HMM_MODULE,
+				.name = HMM_OPTION,
+				.new = "1",
+				.reason = TEXTS(
+					"with direct DMA and HMM, host memory for the GPUs comes "
+					"from the first 4 GiB alone"),
+				.cost = TEXTS(HMM_COST)});
 }
 
 static void propose_hmm(struct rule_run *run, struct change_set *out)
@@ -750,21 +734,17 @@ static const char *iommu_remedy(struct rule_run *run)
 
 /* ---- proposing pass-through ---- */
 
-/* Pass-through makes DMA direct: what that sets off is changed with it, or named. */
-static const char *with_hmm(struct rule_run *run, struct change_set *out, const char *cost)
+/* Pass-through makes DMA direct: what that sets off is changed with it, or is a cost, which is returned. */
+static const char *with_hmm(struct rule_run *run, struct change_set *out)
 {
 	const char *why;
 	enum hmm hmm = judge_hmm(run, &why);
 
 	if (hmm == HMM_NARROWS)
 		propose_hmm_off(run, out);
-	return hmm == HMM_MAY_NARROW
-		       ? run_text(
-				 run,
-				 "%s; with HMM in use, host memory for GPUs may run short: look at "
-				 "hmm-dma32 after the reboot, as root",
-				 cost)
-		       : cost;
+	return hmm == HMM_MAY_NARROW ? "with HMM in use, host memory for GPUs may run short: look "
+				       "at hmm-dma32 after the reboot, as root"
+				     : NULL;
 }
 
 /* Without an IOMMU no guest gets a device, and one that is started so has none. */
@@ -812,11 +792,12 @@ static void propose_iommu(struct rule_run *run, struct change_set *out)
 				.kind = CHANGE_KERNEL_PARAMETER,
 				.lifetime = CHANGE_KEPT,
 				.target = word,
-				.reason = off ? "the IOMMU is then off, and nothing stands in the "
-						"way of peer packets"
-					      : "the IOMMU then lets peer packets through with the "
-						"addresses that they carry",
-				.cost = with_hmm(run, out, off ? COST_OFF : COST_PASS)});
+				.reason = TEXTS(
+					off ? "the IOMMU is then off, and nothing stands in the "
+					      "way of peer packets"
+					    : "the IOMMU then lets peer packets through with the "
+					      "addresses that they carry"),
+				.cost = TEXTS(off ? COST_OFF : COST_PASS, with_hmm(run, out))});
 }
 
 /* Faults in the log or wrong data in tests show it. */

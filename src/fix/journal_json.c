@@ -4,6 +4,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/path.h"
+#include "base/strbuf.h"
 #include "fix/journal_impl.h"
 #include "fix/sha256.h"
 #include "machine/pci.h"
@@ -33,9 +34,17 @@ static const struct {
 	{"undo_if", offsetof(struct step, undo_if)},
 	{"link", offsetof(struct step, link)},
 	{"what", offsetof(struct step, what)},
-	{"why", offsetof(struct step, why)},
-	{"rules", offsetof(struct step, rules)},
-	{"cost", offsetof(struct step, cost)},
+};
+
+/* Lists that the file has as one text, as the first release wrote it. */
+static const struct {
+	const char *key;
+	size_t offset; /* of a struct texts */
+	const char *separator;
+} lists[] = {
+	{"why", offsetof(struct step, why), "; "},
+	{"rules", offsetof(struct step, rules), ", "},
+	{"cost", offsetof(struct step, cost), "; "},
 };
 
 static const struct {
@@ -81,6 +90,15 @@ static void set_text(struct writer *w, json_t *o, const char *key, const char *s
 		set(w, o, key, json_string(s));
 }
 
+static void set_joined(struct writer *w, json_t *o, const char *key, const struct texts *l,
+		       const char *separator)
+{
+	AUTO_STRBUF struct strbuf joined = {0};
+
+	texts_join(l, separator, &joined);
+	set_text(w, o, key, strbuf_str(&joined));
+}
+
 static void set_list(struct writer *w, json_t *o, const char *key, const char *const *list,
 		     size_t n)
 {
@@ -119,6 +137,9 @@ static json_t *step_to_json(struct writer *w, const struct step *s)
 	set_text(w, o, "kind", step_kind_word(s->kind));
 	for (size_t i = 0; i < N(texts); i++)
 		set_text(w, o, texts[i].key, MEMBER(s, const char *const, texts[i].offset));
+	for (size_t i = 0; i < N(lists); i++)
+		set_joined(w, o, lists[i].key, &MEMBER(s, const struct texts, lists[i].offset),
+			   lists[i].separator);
 	for (size_t i = 0; i < N(commands); i++)
 		set_command(w, o, commands[i].key,
 			    MEMBER(s, const char *const *const, commands[i].offset));
@@ -140,7 +161,7 @@ static json_t *manual_to_json(struct writer *w, const struct plan_manual *m)
 
 	set_text(w, o, "what", m->what);
 	set_text(w, o, "how", m->how);
-	set_text(w, o, "rules", m->rules);
+	set_joined(w, o, "rules", &m->rules, ", ");
 	return o;
 }
 
@@ -355,6 +376,9 @@ static void read_step(struct reader *r, const json_t *o, struct step *s)
 		wrong(r, "kind", "is none that is known");
 	for (size_t i = 0; i < N(texts); i++)
 		MEMBER(s, const char *, texts[i].offset) = get_text(r, o, texts[i].key);
+	for (size_t i = 0; i < N(lists); i++)
+		MEMBER(s, struct texts, lists[i].offset) =
+			texts_split(r->arena, get_text(r, o, lists[i].key), lists[i].separator);
 	for (size_t i = 0; i < N(commands); i++)
 		MEMBER(s, const char *const *, commands[i].offset) =
 			get_command(r, o, commands[i].key);
@@ -367,8 +391,6 @@ static void read_step(struct reader *r, const json_t *o, struct step *s)
 	for (size_t i = 0; i < N(flags); i++)
 		MEMBER(s, bool, flags[i].offset) = json_is_true(json_object_get(o, flags[i].key));
 	s->what = s->what ? s->what : "";
-	s->why = s->why ? s->why : "";
-	s->rules = s->rules ? s->rules : "";
 	check_step(r, s);
 }
 
@@ -396,7 +418,7 @@ static void read_manual(struct reader *r, const json_t *doc, struct plan *p)
 
 		m->what = need_text(r, o, "what");
 		m->how = need_text(r, o, "how");
-		m->rules = need_text(r, o, "rules");
+		m->rules = texts_split(r->arena, need_text(r, o, "rules"), ", ");
 	}
 }
 

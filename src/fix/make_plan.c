@@ -11,11 +11,11 @@ static void by_hand(struct planner *p, const struct change *c)
 {
 	const char *what = c->target ? c->target : plan_change_words(p, c);
 
-	if (c->reason)
-		what = text_starts_with(c->reason, what)
-			       ? c->reason
-			       : arena_printf(p->a, "%s: %s", what, c->reason);
-	plan_manual(p, c->rule, what, "%s", c->new ? c->new : "");
+	if (c->reason.n)
+		what = text_starts_with(c->reason.items[0], what)
+			       ? c->reason.items[0]
+			       : arena_printf(p->a, "%s: %s", what, c->reason.items[0]);
+	plan_manual(p, c->rules, what, "%s", c->new ? c->new : "");
 }
 
 /* `host`: of the whole host, so that a container cannot have it for itself. */
@@ -47,33 +47,16 @@ unsigned plan_lifetime(const struct planner *p, const struct change *c)
 
 /* ---- changes that are only possibly a help ---- */
 
-static const char *rules_of(const struct change *c)
-{
-	return c->rule ? c->rule : "";
-}
-
 /* Of one kind and by the same rules, they are one entry, however many there are. */
 static bool goes_with(const struct change *a, const struct change *b)
 {
-	return b->opt_in && a->kind == b->kind && strcmp(rules_of(a), rules_of(b)) == 0;
-}
-
-/* "a, b" as words of a command line: "a b". */
-static const char *rule_words(struct planner *p, const char *rules)
-{
-	char *words = arena_strdup(p->a, rules), *to = words;
-
-	for (const char *c = rules; *c; c++)
-		if (*c != ',')
-			*to++ = *c;
-	*to = '\0';
-	return words;
+	return b->opt_in && a->kind == b->kind && texts_same(&a->rules, &b->rules);
 }
 
 static void plan_opt_in(struct planner *p, const struct change_set *set, size_t first)
 {
 	const struct change *c = &set->items[first];
-	AUTO_STRBUF struct strbuf what = {0};
+	AUTO_STRBUF struct strbuf what = {0}, words = {0};
 
 	for (size_t i = 0; i < first; i++)
 		if (goes_with(c, &set->items[i]))
@@ -82,8 +65,8 @@ static void plan_opt_in(struct planner *p, const struct change_set *set, size_t 
 		if (goes_with(c, &set->items[i]))
 			strbuf_printf(&what, "%s%s", what.len ? "; " : "",
 				      plan_change_words(p, &set->items[i]));
-	plan_manual(p, c->rule, strbuf_str(&what), "`onehop fix %s --apply`",
-		    rule_words(p, rules_of(c)));
+	texts_join(&c->rules, " ", &words);
+	plan_manual(p, c->rules, strbuf_str(&what), "`onehop fix %s --apply`", strbuf_str(&words));
 }
 
 /* ---- each change ---- */
@@ -121,7 +104,7 @@ static const char *why_no_lifetime(const struct planner *p)
 static void plan_change(struct planner *p, const struct change *c)
 {
 	if (!plan_lifetime(p, c) && c->kind != CHANGE_BY_HAND)
-		plan_left_out(p, c->rule, plan_change_words(p, c), "%s", why_no_lifetime(p));
+		plan_left_out(p, c->rules, plan_change_words(p, c), "%s", why_no_lifetime(p));
 	else if (kinds[c->kind].host && in_container(p))
 		plan_change_by_hand(
 			p, c,

@@ -10,6 +10,7 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "base/texts.h"
 #include "machine/distribution.h"
 #include "machine/line_keeper.h"
 #include "machine/machine.h"
@@ -41,9 +42,9 @@ enum phase {
 	PHASE_N
 };
 
-/* What something is done for, joined from the changes that it serves. All texts are the plan's. */
+/* What something is done for: all of the changes that it serves. */
 struct purpose {
-	const char *why, *rules, *cost;
+	struct texts why, rules, cost;
 	bool reboot;
 };
 
@@ -111,11 +112,13 @@ struct planner {
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
 void plan_note(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3); /* each sentence once */
-void plan_manual(struct planner *p, const char *rules, const char *what, const char *fmt, ...)
+void plan_manual(struct planner *p, struct texts rules, const char *what, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
 void plan_want(struct planner *p, const char *kind, const char *fmt, ...) PRINTF_LIKE(3, 4);
+/* Rules of what no rule wants. */
+#define NO_RULES ((struct texts){0})
 /* Something that is wanted, and not made; those with the same reason become one. */
-void plan_left_out(struct planner *p, const char *rules, const char *what, const char *fmt, ...)
+void plan_left_out(struct planner *p, struct texts rules, const char *what, const char *fmt, ...)
 	PRINTF_LIKE(4, 5);
 /* What to do in the boot menu where it does not come up; then how to take it back without onehop. */
 void plan_way_boot(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -263,7 +266,7 @@ void plan_each_word_of(struct planner *p, const char *text, word_visitor *visit,
 /* Words that are on the running line, and count, need no step. */
 bool plan_word_runs(struct planner *p, const char *word);
 /* Notes about words that are against this one, with file and line. */
-void plan_word_conflicts(struct planner *p, const char *word, const char *rules);
+void plan_word_conflicts(struct planner *p, const char *word, struct texts rules);
 bool plan_words_conflict(const char *word, const char *other);
 bool plan_is_grub(struct planner *p);
 bool plan_is_systemd_boot(struct planner *p);

@@ -61,16 +61,13 @@ void plan_acs_add(struct planner *p, const struct change *c)
 static void purpose_of(struct planner *p, const struct acs_port *a, struct purpose *ret)
 {
 	purpose_add(p, ret, a->change);
-	if (!a->change->cost) {
-		const struct purpose cost = {.cost = default_cost};
-
-		purpose_join(p, ret, &cost);
-	}
+	if (!a->change->cost.n)
+		texts_add(p->a, &ret->cost, default_cost);
 }
 
 /* ---- ports that stay as they are ---- */
 
-static void say_guest(struct planner *p, const struct pci_function *by, const char *rules,
+static void say_guest(struct planner *p, const struct pci_function *by, struct texts rules,
 		      const char *ports)
 {
 	plan_manual(p, rules, arena_printf(p->a, "ACS at %s stays as it is", ports),
@@ -82,7 +79,7 @@ static void say_guest(struct planner *p, const struct pci_function *by, const ch
 		  by->name, by->driver.value, ports);
 }
 
-static void say_direct_nic(struct planner *p, const struct pci_function *by, const char *rules,
+static void say_direct_nic(struct planner *p, const struct pci_function *by, struct texts rules,
 			   const char *ports)
 {
 	plan_left_out(
@@ -96,7 +93,7 @@ static void say_direct_nic(struct planner *p, const struct pci_function *by, con
 static void refuse(struct planner *p, const struct pci_function *by)
 {
 	static void (*const say[])(struct planner * p, const struct pci_function *by,
-				   const char *rules, const char *ports) = {
+				   struct texts rules, const char *ports) = {
 		[ACS_FOR_GUEST] = say_guest,
 		[ACS_FOR_DIRECT_NIC] = say_direct_nic,
 	};
@@ -168,7 +165,7 @@ static void locked_down(struct planner *p, const struct acs_port *a)
 	if (is_wanted(a, CHANGE_KEPT) && !runs_already(p))
 		plan_note(p, "%s", why);
 	else
-		plan_left_out(p, a->change->rule, plan_change_words(p, a->change), "%s", why);
+		plan_left_out(p, a->change->rules, plan_change_words(p, a->change), "%s", why);
 }
 
 static void add_registers(struct planner *p, bool kept_by_unit)
@@ -442,7 +439,7 @@ static bool lacks_program(struct planner *p)
 {
 	if (!unit_can(p) || plan_own_program(p))
 		return false;
-	plan_manual(p, "", "a unit that sets ACS at each boot",
+	plan_manual(p, NO_RULES, "a unit that sets ACS at each boot",
 		    "run this again with a onehop that is installed where only root can write "
 		    "(/usr/bin/onehop, say): " UNIT_ACS
 		    " runs the program that makes it, as root at each boot, so not from a build "
@@ -455,7 +452,7 @@ static bool join_kept(struct planner *p, struct purpose *ret)
 	for (size_t i = 0; i < p->acs_n; i++)
 		if (is_wanted(&p->acs[i], CHANGE_KEPT))
 			purpose_of(p, &p->acs[i], ret);
-	return ret->rules || ret->why;
+	return ret->rules.n || ret->why.n;
 }
 
 static void keep_by_parameter(struct planner *p, const char *word, const char *why,
@@ -526,7 +523,7 @@ void plan_bar_size(struct planner *p, const struct change *c)
 	}
 	if (!fact_absent(f->driver)) {
 		plan_left_out(
-			p, c->rule, plan_change_words(p, c),
+			p, c->rules, plan_change_words(p, c),
 			"it cannot be resized while %s is bound to it: end what uses it, unbind it "
 			"(/sys/bus/pci/devices/ADDRESS/driver/unbind) and run this again",
 			fact_str_or(f->driver, "a driver"));

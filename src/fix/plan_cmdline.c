@@ -235,7 +235,8 @@ bool plan_words_conflict(const char *word, const char *other)
 
 struct conflict_search {
 	struct planner *p;
-	const char *word, *rules;
+	const char *word;
+	struct texts rules;
 };
 
 static void note_conflict(void *context, const char *word, const char *file, unsigned line)
@@ -254,7 +255,7 @@ static void note_conflict(void *context, const char *word, const char *file, uns
 			    "delete %s in %s, line %u", word, file, line);
 }
 
-void plan_word_conflicts(struct planner *p, const char *word, const char *rules)
+void plan_word_conflicts(struct planner *p, const char *word, struct texts rules)
 {
 	struct conflict_search s = {p, word, rules};
 

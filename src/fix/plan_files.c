@@ -196,7 +196,7 @@ static struct planned_file *read_planned(struct planner *p, const char *path, en
 	int r = source_read(p->s, &data, &size, "%s", path);
 
 	if (r == 0 && strlen(data) != size) {
-		plan_left_out(p, NULL, arena_printf(p->a, "what goes into /%s", path),
+		plan_left_out(p, NO_RULES, arena_printf(p->a, "what goes into /%s", path),
 			      "this file holds no text, so it is left alone");
 		return NULL;
 	}

@@ -266,8 +266,8 @@ static void add_generated(struct planner *p, const struct grub *g, const struct 
 	s->deadline_s = 300;
 }
 
-static const struct purpose serves = {.why = "the boot menu is made from the files that change",
-				      .rules = ""};
+static const struct purpose serves = {
+	.why = TEXTS("the boot menu is made from the files that change")};
 
 static void add_bracket(struct planner *p, const struct grub *g, const struct planned_file *f)
 {

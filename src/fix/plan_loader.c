@@ -435,9 +435,8 @@ void plan_loader_entries(struct planner *p)
 
 void plan_loader_proxmox(struct planner *p)
 {
-	static const struct purpose serves = {.why = "boot entries are made from that file",
-					      .rules = "",
-					      .reboot = true};
+	const struct purpose serves = {.why = TEXTS("boot entries are made from that file"),
+				       .reboot = true};
 	const char *const *argv = plan_argv(p, "proxmox-boot-tool", "refresh", NULL);
 	const struct tool undo = {.undo_argv = argv, .deadline_s = 300};
 	const struct tool apply = {.argv = argv, .deadline_s = 300};

@@ -394,11 +394,11 @@ static void name_package(struct planner *p, const struct change *c)
 	if (strcmp(underscored(p, c->target), "nv_peer_mem") != 0)
 		return;
 	if (plan_exists(p, "var/lib/dpkg/info/nvidia-peer-memory-dkms.list") == THERE_YES)
-		plan_manual(p, c->rule, "remove the package of nv_peer_mem",
+		plan_manual(p, c->rules, "remove the package of nv_peer_mem",
 			    "`apt-get remove nvidia-peer-memory-dkms nvidia-peer-memory`");
 	else if (plan_exists(p, "var/lib/dkms/nv_peer_mem") == THERE_YES)
 		plan_manual(
-			p, c->rule, "remove the package of nv_peer_mem", "%s",
+			p, c->rules, "remove the package of nv_peer_mem", "%s",
 			plan_is_debian_like(p)
 				? "`apt-get remove nvidia-peer-memory-dkms`, or, if no package has "
 				  "it: `dkms remove nv_peer_mem --all`"
@@ -417,7 +417,7 @@ static void in_use(struct planner *p, const struct change *c, const struct modul
 			"%s is in use (%s), so it cannot be unloaded now; it goes with the reboot",
 			c->target, by);
 	else
-		plan_left_out(p, c->rule, arena_printf(p->a, "unload %s", c->target),
+		plan_left_out(p, c->rules, arena_printf(p->a, "unload %s", c->target),
 			      "it is in use (%s)", by);
 }
 
@@ -623,11 +623,10 @@ static const char *const *after(const struct planner *p, const struct initramfs 
 
 void plan_module_finish(struct planner *p)
 {
-	static const struct purpose of_file = {
-		.why = "the initramfs holds a copy of modprobe's files", .rules = ""};
-	static const struct purpose of_modules = {
-		.why = "the initramfs may hold the modules, and a copy of modprobe's files",
-		.rules = ""};
+	const struct purpose of_file = {
+		.why = TEXTS("the initramfs holds a copy of modprobe's files")};
+	const struct purpose of_modules = {
+		.why = TEXTS("the initramfs may hold the modules, and a copy of modprobe's files")};
 	struct purpose serves = p->request->module_n ? of_modules : of_file;
 	const struct initramfs *i = NULL;
 	struct planned_file *f;

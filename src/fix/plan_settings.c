@@ -33,8 +33,8 @@ void plan_memlock(struct planner *p, const struct change *c)
 						 "root soft memlock unlimited\n"
 						 "root hard memlock unlimited\n";
 	static const char manager[] = PLAN_HEADER "[Manager]\nDefaultLimitMEMLOCK=infinity\n";
-	static const struct purpose serves = {
-		.why = "services that are started from then on get the limit", .rules = ""};
+	const struct purpose serves = {
+		.why = TEXTS("services that are started from then on get the limit")};
 	static const char what[] = "have systemd read its limits again (services keep running)";
 	const char *const *argv = plan_argv(p, "systemctl", "daemon-reexec", NULL);
 	const struct tool undo = {.undo_argv = argv}, apply = {.argv = argv};

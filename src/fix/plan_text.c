@@ -58,7 +58,7 @@ void plan_way_finish(struct planner *p)
 				      p->way_without[i]));
 }
 
-static void add_manual(struct planner *p, const char *rules, const char *what, const char *how)
+static void add_manual(struct planner *p, struct texts rules, const char *what, const char *how)
 {
 	struct plan_manual *m = p->plan->manual;
 
@@ -68,21 +68,23 @@ static void add_manual(struct planner *p, const char *rules, const char *what, c
 	m = ARENA_PUSH(p->a, p->plan->manual, p->plan->manual_n);
 	m->what = arena_strdup(p->a, what);
 	m->how = how;
-	m->rules = rules ? arena_strdup(p->a, rules) : "";
+	texts_add_all(p->a, &m->rules, &rules);
 }
 
-void plan_manual(struct planner *p, const char *rules, const char *what, const char *fmt, ...)
+void plan_manual(struct planner *p, struct texts rules, const char *what, const char *fmt, ...)
 {
 	add_manual(p, rules, what, FORMAT(p, fmt));
 }
 
 void plan_change_by_hand(struct planner *p, const struct change *c, const char *fmt, ...)
 {
-	const char *words = plan_change_words(p, c);
+	AUTO_STRBUF struct strbuf words = {0};
 
-	if (c->reason)
-		words = arena_printf(p->a, "%s: %s", words, c->reason);
-	add_manual(p, c->rule, words, FORMAT(p, fmt));
+	strbuf_puts(&words, plan_change_words(p, c));
+	if (c->reason.n)
+		strbuf_puts(&words, ": ");
+	texts_join(&c->reason, "; ", &words);
+	add_manual(p, c->rules, strbuf_str(&words), FORMAT(p, fmt));
 }
 
 void plan_want(struct planner *p, const char *kind, const char *fmt, ...)
@@ -154,49 +156,7 @@ const char *plan_change_words(struct planner *p, const struct change *c)
 
 /* ---- purposes ---- */
 
-/* From this length on a list takes one of each sort: 500 ports have 500 reasons. */
-enum { LIST_MAX = 600 };
-
-/* Whether the list has an item that starts with the same words, up to a number: "devices below port 0". */
-static bool has_sort(const char *list, const char *separator, const char *item, size_t n)
-{
-	size_t head = strcspn(item, "0123456789");
-
-	if (!head || head >= n)
-		return false;
-	for (const char *at = list; at; at = strstr(at, separator)) {
-		at += at == list ? 0 : strlen(separator);
-		if (strncmp(at, item, head) == 0 && strchr("0123456789", at[head]))
-			return true;
-	}
-	return false;
-}
-
-/* Adds those of the items that are not there yet; the list may be NULL. */
-static void join(struct planner *p, const char **list, const char *separator, const char *items)
-{
-	static const char more[] = STEP_AND_MORE;
-	size_t gap = strlen(separator);
-
-	while (items && *items) {
-		const char *end = strstr(items, separator), *item = items;
-		size_t n = end ? (size_t)(end - items) : strlen(items);
-
-		items = end ? end + gap : NULL;
-		if (!*list || !**list) {
-			*list = arena_strndup(p->a, item, n);
-			continue;
-		}
-		if (strlen(*list) > LIST_MAX && has_sort(*list, separator, item, n)) {
-			item = more;
-			n = sizeof(more) - 1;
-		}
-		if (!text_list_has(*list, separator, item, n))
-			*list = arena_printf(p->a, "%s%s%.*s", *list, separator, (int)n, item);
-	}
-}
-
-void plan_left_out(struct planner *p, const char *rules, const char *what, const char *fmt, ...)
+void plan_left_out(struct planner *p, struct texts rules, const char *what, const char *fmt, ...)
 {
 	const char *why = FORMAT(p, fmt);
 	struct plan_left_out *l = NULL;
@@ -207,26 +167,22 @@ void plan_left_out(struct planner *p, const char *rules, const char *what, const
 	if (!l) {
 		l = ARENA_PUSH(p->a, p->plan->left_out, p->plan->left_out_n);
 		l->why = why;
-		l->rules = "";
 	}
-	join(p, &l->what, "; ", what);
-	join(p, &l->rules, ", ", rules);
+	texts_add(p->a, &l->what, what);
+	texts_add_all(p->a, &l->rules, &rules);
 }
 
 void purpose_join(struct planner *p, struct purpose *to, const struct purpose *from)
 {
-	join(p, &to->why, "; ", from->why);
-	join(p, &to->rules, ", ", from->rules);
-	join(p, &to->cost, "; ", from->cost);
+	texts_add_all(p->a, &to->why, &from->why);
+	texts_add_all(p->a, &to->rules, &from->rules);
+	texts_add_all(p->a, &to->cost, &from->cost);
 	to->reboot |= from->reboot;
 }
 
 void purpose_add(struct planner *p, struct purpose *to, const struct change *c)
 {
-	const struct purpose from = {.why = c->reason,
-				     .rules = c->rule,
-				     .cost = c->cost,
-				     .reboot = false};
+	const struct purpose from = {.why = c->reason, .rules = c->rules, .cost = c->cost};
 
 	purpose_join(p, to, &from);
 }
@@ -255,9 +211,9 @@ static struct step *add_step(struct planner *p, enum phase phase, enum step_kind
 
 	s->kind = kind;
 	s->what = what;
-	s->why = purpose->why ? purpose->why : "";
-	s->rules = purpose->rules ? purpose->rules : "";
-	s->cost = purpose->cost;
+	texts_add_all(p->a, &s->why, &purpose->why);
+	texts_add_all(p->a, &s->rules, &purpose->rules);
+	texts_add_all(p->a, &s->cost, &purpose->cost);
 	s->reboot = purpose->reboot;
 	return s;
 }

@@ -105,8 +105,8 @@ static void note_baseline(struct planner *p)
 
 static void plan_confirming(struct planner *p)
 {
-	static const struct purpose purpose = {
-		.why = "it keeps the parameters after a healthy boot", .rules = ""};
+	const struct purpose purpose = {
+		.why = TEXTS("it keeps the parameters after a healthy boot")};
 	const char *program = plan_own_program(p);
 	struct steps *list = &p->phases[PHASE_UNITS];
 	const size_t first = list->n;

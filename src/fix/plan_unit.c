@@ -91,7 +91,7 @@ static const char *unit_text(struct planner *p, const struct unit *u)
 	return arena_strdup(p->a, text.text);
 }
 
-static void image_unit(struct planner *p, const char *name, const char *rules)
+static void image_unit(struct planner *p, const char *name, struct texts rules)
 {
 	const char *const argv[] = {"systemctl", arena_printf(p->a, "--root=%s", source_name(p->s)),
 				    "enable", name, NULL};
@@ -125,7 +125,7 @@ static void enable(struct planner *p, const struct unit *u, const char *link,
 /* Enabling makes systemd read the file; it forgets the file only when told after it is gone. */
 void plan_unit(struct planner *p, const struct unit *u, const struct purpose *purpose)
 {
-	static const struct purpose serves = {.why = "systemd forgets the unit then", .rules = ""};
+	const struct purpose serves = {.why = TEXTS("systemd forgets the unit then")};
 	const struct tool forget = {
 		.undo_argv = plan_argv(p, "systemctl", "daemon-reload", NULL),
 	};
@@ -221,7 +221,7 @@ void plan_module_load(struct planner *p, const struct change *c)
 		plan_unit(p, &unit, &purpose);
 	else
 		plan_manual(
-			p, c->rule, arena_printf(p->a, "load %s at each boot", name),
+			p, c->rules, arena_printf(p->a, "load %s at each boot", name),
 			"add `modprobe %s` to what runs at boot, behind the driver and the RDMA "
 			"stack: there is no systemd here",
 			name);
@@ -335,7 +335,7 @@ void plan_persistence(struct planner *p, const struct change *c)
 
 	purpose_add(p, &purpose, c);
 	if (!plan_has_systemd(p)) {
-		plan_manual(p, c->rule, plan_change_words(p, c),
+		plan_manual(p, c->rules, plan_change_words(p, c),
 			    "run `nvidia-smi -pm 1` at each boot: there is no systemd here");
 		if (plan_lifetime(p, c) & CHANGE_NOW)
 			turn_on(p, &purpose);

@@ -2,6 +2,7 @@
 /* A step of a plan: one thing that is written or run on this host, with its way back. */
 #pragma once
 
+#include "base/texts.h"
 #include "fix/host.h"
 
 #include <stdint.h>
@@ -98,9 +99,9 @@ struct step {
 
 	/* For people, in the plan and later in the journal. */
 	const char *what;   /* "write /etc/modprobe.d/onehop.conf" */
-	const char *why;    /* what the change is for */
-	const char *rules;  /* ids, ", " between; "" for what only serves another step */
-	const char *cost;   /* what is given up; NULL: nothing */
+	struct texts why;   /* what the change is for */
+	struct texts rules; /* ids; none for what only serves another step */
+	struct texts cost;  /* what is given up; none: nothing */
 	bool reboot;        /* in force only after a reboot */
 	bool again_at_boot; /* REGISTER: onehop does it again at each boot */
 	bool passing;       /* TOOL: what it does is gone with a reboot */
@@ -114,18 +115,17 @@ struct step {
 /* How the first and the last line of a BLOCK begin. */
 #define STEP_BLOCK_BEGIN "### BEGIN onehop"
 #define STEP_BLOCK_END   "### END onehop"
-/* A part of why or cost, in the place of parts that differ from those before it in numbers alone. */
-#define STEP_AND_MORE "and more like these"
 
 struct plan_manual {
 	const char *what, *how; /* what a person has to do, and the exact words */
-	const char *rules;
+	struct texts rules;
 };
 
 /* A change that is wanted, and that no step makes: it is not so already either. */
 struct plan_left_out {
-	const char *what, *why;
-	const char *rules;
+	struct texts what;
+	const char *why;
+	struct texts rules;
 };
 
 /* What is wanted in force after a reboot, so that `check` can tell: "kernel-parameter", "iommu=pt". */

@@ -32,38 +32,23 @@ bool plan_has_work(const struct plan *p)
 	return plan_doing_steps(p) > 0 || p->manual_n > 0;
 }
 
-/* In a list "a, b" of ids. */
-static bool names_rule(const char *ids, const char *rule)
-{
-	size_t n = strlen(rule);
-
-	for (const char *at = ids; at && *at; at += strspn(at, ", ")) {
-		size_t length = strcspn(at, ", ");
-
-		if (length == n && memcmp(at, rule, n) == 0)
-			return true;
-		at += length;
-	}
-	return false;
-}
-
 enum plan_answer plan_answer(const struct plan *p, const struct change_set *changes,
 			     const char *rule)
 {
 	bool by_hand = false, opt_in = false, set = false;
 
 	for (size_t i = 0; i < p->step_n; i++)
-		if (step_does(&p->steps[i]) && names_rule(p->steps[i].rules, rule))
+		if (step_does(&p->steps[i]) && texts_have(&p->steps[i].rules, rule))
 			return PLAN_ANSWERS_STEPS;
 	for (size_t i = 0; i < p->left_out_n; i++)
-		if (names_rule(p->left_out[i].rules, rule))
+		if (texts_have(&p->left_out[i].rules, rule))
 			return PLAN_ANSWERS_LEFT_OUT;
 	for (size_t i = 0; i < p->manual_n; i++)
-		by_hand |= names_rule(p->manual[i].rules, rule);
+		by_hand |= texts_have(&p->manual[i].rules, rule);
 	for (size_t i = 0; i < changes->n; i++) {
 		const struct change *c = &changes->items[i];
 
-		if (!names_rule(c->rule, rule))
+		if (!texts_have(&c->rules, rule))
 			continue;
 		opt_in |= c->opt_in;
 		set |= !c->opt_in && c->kind != CHANGE_BY_HAND;
@@ -211,19 +196,14 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-static bool both_alike(const char *a, const char *b)
-{
-	return a && b ? texts_alike(a, b) : a == b;
-}
-
 /* The same to another device. */
 static bool is_likewise(const struct step *s, const struct step *other)
 {
 	return (s->kind == STEP_REGISTER || s->kind == STEP_BAR_SIZE) && s->kind == other->kind &&
 	       s->mask == other->mask && s->again_at_boot == other->again_at_boot &&
 	       same_text(s->at, other->at) && same_text(s->old.data, other->old.data) &&
-	       same_text(s->new.data, other->new.data) && same_text(s->rules, other->rules) &&
-	       both_alike(s->why, other->why) && both_alike(s->cost, other->cost);
+	       same_text(s->new.data, other->new.data) && texts_same(&s->rules, &other->rules) &&
+	       texts_same(&s->why, &other->why) && texts_same(&s->cost, &other->cost);
 }
 
 /* A step before says all but the name. */
@@ -235,56 +215,68 @@ static bool is_reported_by_another(const struct plan *p, size_t i)
 	return false;
 }
 
-static const char *why_of(const struct step *s)
+void add_texts(struct strbuf *b, const struct texts *l, size_t max)
 {
-	return s->why;
+	for (size_t i = 0; i < l->n && i < max; i++)
+		strbuf_printf(b, "%s%s", i ? "; " : "", l->items[i]);
+	if (l->n > max)
+		strbuf_printf(b, "; and %zu more like these", l->n - max);
 }
 
-static const char *cost_of(const struct step *s)
+/* Where a step has its reasons, or its costs. */
+typedef const struct texts *texts_of_step(const struct step *s);
+
+static const struct texts *why_of(const struct step *s)
 {
-	return s->cost ? s->cost : "";
+	return &s->why;
 }
 
-/* Whether a step before has this part of the reason, or of the cost. */
-static bool is_reported(const struct plan *p, size_t i, const char *(*text)(const struct step *s),
-			const char *part, size_t n)
+static const struct texts *cost_of(const struct step *s)
 {
-	AUTO_FREE char *one = xstrndup(part, n);
+	return &s->cost;
+}
 
+static bool is_reported(const struct plan *p, size_t i, texts_of_step *of, const char *text)
+{
 	for (size_t k = 0; k < i; k++)
-		if (step_does(&p->steps[k]) && strstr(text(&p->steps[k]), one))
+		if (step_does(&p->steps[k]) && texts_have(of(&p->steps[k]), text))
 			return true;
 	return false;
 }
 
-/* That there is more is only said behind what it is like. */
-static bool is_only_more(const struct strbuf *before, const char *part, size_t n)
+/* Those that no step before has: a file that serves several changes has all. */
+static void add_parts(struct strbuf *b, const struct plan *p, size_t i, texts_of_step *of, bool all)
 {
-	return !before->len && n == strlen(STEP_AND_MORE) && memcmp(part, STEP_AND_MORE, n) == 0;
+	struct texts left = *of(&p->steps[i]);
+	AUTO_FREE const char **items = xcalloc(left.n + 1, sizeof(*items));
+	size_t n = 0;
+
+	for (size_t k = 0; k < left.n; k++)
+		if (all || !is_reported(p, i, of, left.items[k]))
+			items[n++] = left.items[k];
+	left = (struct texts){items, n};
+	add_texts(b, &left, all ? n : MAX_REASONS);
 }
 
-/* The parts, "; " between, that no step before has: a file that serves several changes has all. */
-static void add_parts(struct strbuf *b, const struct plan *p, size_t i,
-		      const char *(*text)(const struct step *s), bool all)
+/* " [acs-redirect, iommu]" */
+static void add_rules(struct strbuf *b, const struct texts *rules)
 {
-	for (const char *s = text(&p->steps[i]); *s;) {
-		const char *end = strstr(s, "; ");
-		size_t n = end ? (size_t)(end - s) : strlen(s);
-
-		if (all || !(is_reported(p, i, text, s, n) || is_only_more(b, s, n)))
-			strbuf_printf(b, "%s%.*s", b->len ? "; " : "", (int)n, s);
-		s += n + (end ? 2 : 0);
-	}
+	if (!rules->n)
+		return;
+	strbuf_puts(b, " [");
+	texts_join(rules, ", ", b);
+	strbuf_puts(b, "]");
 }
 
 static void add_why(struct document *out, const struct plan *p, size_t i, bool all)
 {
-	const char *rules = p->steps[i].rules ? p->steps[i].rules : "";
 	AUTO_STRBUF struct strbuf b = {0};
 
 	add_parts(&b, p, i, why_of, all);
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "why:   ", "%s%s%s%s",
-		      b.len ? b.text : "as above", *rules ? " [" : "", rules, *rules ? "]" : "");
+	if (!b.len)
+		strbuf_puts(&b, "as above");
+	add_rules(&b, &p->steps[i].rules);
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "why:   ", "%s", strbuf_str(&b));
 }
 
 static void add_cost(struct document *out, const struct plan *p, size_t i, bool all)
@@ -390,10 +382,11 @@ static void add_manual(struct document *out, const struct plan *p)
 	document_paragraph(out, STYLE_STRONG, 0, "Do these yourself:");
 	for (size_t i = 0; i < p->manual_n; i++) {
 		const struct plan_manual *m = &p->manual[i];
-		bool rules = m->rules && *m->rules;
+		AUTO_STRBUF struct strbuf b = {0};
 
-		document_item(out, STYLE_PLAIN, 2, "-", "%s%s%s%s", m->what, rules ? " [" : "",
-			      rules ? m->rules : "", rules ? "]" : "");
+		strbuf_puts(&b, m->what);
+		add_rules(&b, &m->rules);
+		document_item(out, STYLE_PLAIN, 2, "-", "%s", strbuf_str(&b));
 		document_item(out, STYLE_STRONG, 5, "do:", "%s", m->how);
 	}
 }
@@ -406,9 +399,11 @@ static void add_left_out(struct document *out, const struct plan *p)
 	document_paragraph(out, STYLE_STRONG, 0, "Not done:");
 	for (size_t i = 0; i < p->left_out_n; i++) {
 		const struct plan_left_out *l = &p->left_out[i];
+		AUTO_STRBUF struct strbuf b = {0};
 
-		document_item(out, STYLE_PLAIN, 2, "-", "%s%s%s%s", l->what, *l->rules ? " [" : "",
-			      l->rules, *l->rules ? "]" : "");
+		add_texts(&b, &l->what, MAX_REASONS);
+		add_rules(&b, &l->rules);
+		document_item(out, STYLE_PLAIN, 2, "-", "%s", strbuf_str(&b));
 		document_item(out, STYLE_WARN, 5, "why:", "%s", l->why);
 	}
 }
@@ -416,10 +411,11 @@ static void add_left_out(struct document *out, const struct plan *p)
 /* Changes of one rule, apart, that are for the same. */
 static bool is_offered(const struct change *c, const struct change *like)
 {
-	return c->opt_in && strcmp(c->rule, like->rule) == 0 &&
-	       texts_alike(c->reason, like->reason);
+	return c->opt_in && texts_same(&c->rules, &like->rules) &&
+	       texts_same(&c->reason, &like->reason);
 }
 
+/* " (0000:22:00.0, 0000:23:00.0 and 2 more)" */
 static void add_targets(struct strbuf *b, const struct change_set *set, const struct change *like,
 			size_t max)
 {
@@ -429,10 +425,12 @@ static void add_targets(struct strbuf *b, const struct change_set *set, const st
 		const struct change *c = &set->items[i];
 
 		if (is_offered(c, like) && c->target && n++ < max)
-			strbuf_printf(b, "%s%s", n > 1 ? ", " : "", c->target);
+			strbuf_printf(b, "%s%s", n > 1 ? ", " : " (", c->target);
 	}
 	if (n > max)
 		strbuf_printf(b, " and %zu more", n - max);
+	if (n)
+		strbuf_puts(b, ")");
 }
 
 static bool was_offered(const struct change_set *set, const struct change *c)
@@ -449,7 +447,7 @@ static void add_opt_in(struct document *out, const struct change_set *set)
 
 	for (size_t i = 0; set && i < set->n; i++) {
 		const struct change *c = &set->items[i];
-		AUTO_STRBUF struct strbuf targets = {0};
+		AUTO_STRBUF struct strbuf b = {0};
 
 		if (!c->opt_in || was_offered(set, c))
 			continue;
@@ -460,10 +458,14 @@ static void add_opt_in(struct document *out, const struct change_set *set)
 				"Optional (may not help). To include one, run its command:");
 		}
 		begun = true;
-		add_targets(&targets, set, c, MAX_TARGETS);
-		document_item(out, STYLE_PLAIN, 2, "-", "onehop fix %s%s%s%s: %s%s%s", c->rule,
-			      targets.len ? " (" : "", strbuf_str(&targets), targets.len ? ")" : "",
-			      c->reason, c->cost ? "; costs: " : "", c->cost ? c->cost : "");
+		texts_join(&c->rules, " ", &b);
+		add_targets(&b, set, c, MAX_TARGETS);
+		strbuf_puts(&b, ": ");
+		add_texts(&b, &c->reason, MAX_REASONS);
+		if (c->cost.n)
+			strbuf_puts(&b, "; costs: ");
+		add_texts(&b, &c->cost, MAX_REASONS);
+		document_item(out, STYLE_PLAIN, 2, "-", "onehop fix %s", strbuf_str(&b));
 	}
 }
 

@@ -2,6 +2,7 @@
 /* What the reports about fixes share; for report_fix*.c and report_history.c only. */
 #pragma once
 
+#include "base/texts.h"
 #include "report/report_fix.h"
 
 struct strbuf;
@@ -16,3 +17,7 @@ void add_step_undo(struct document *out, const struct step *s);
 const char *step_in_force(const struct step *s);
 /* " --root /mnt", which has to be said again; nothing for NULL. */
 void add_root_words(struct strbuf *b, const char *root);
+/* Reasons of one step that are printed before "and N more like these": 500 ports have 500. */
+#define MAX_REASONS 6
+/* "one; another; and 12 more like these" */
+void add_texts(struct strbuf *b, const struct texts *l, size_t max);

@@ -54,20 +54,11 @@ bool fix_reboot_due(const struct journal_entry *e, const char *boot_id)
 /* "acs-redirect, iommu": each once, in the order of the steps. */
 static void add_rules(struct strbuf *b, const struct plan *p)
 {
-	for (size_t i = 0; i < p->step_n; i++) {
-		const char *rules = p->steps[i].rules ? p->steps[i].rules : "";
+	struct texts seen = {0};
 
-		for (size_t n; *rules; rules += n + strspn(rules + n, ", ")) {
-			char id[64];
-
-			n = strcspn(rules, ", ");
-			snprintf(id, sizeof(id), "%.*s", (int)n, rules);
-			if (n && (!b->text || !strstr(b->text, id)))
-				strbuf_printf(b, "%s%s", b->len ? ", " : "", id);
-			if (!n)
-				break;
-		}
-	}
+	for (size_t i = 0; i < p->step_n; i++)
+		texts_add_all(p->arena, &seen, &p->steps[i].rules);
+	texts_join(&seen, ", ", b);
 }
 
 static const char *state_note(const struct journal_entry *e, const char *boot_id)
@@ -158,8 +149,12 @@ static void add_step(struct document *out, const struct history_report *r, size_
 		      step_mark_word(e->marks[i]));
 	if (e->errors[i])
 		document_item(out, STYLE_BAD, FIX_TEXT_COLUMN, "error: ", "%s", e->errors[i]);
-	if (s->rules && *s->rules)
-		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "for:   ", "%s", s->rules);
+	if (s->rules.n) {
+		AUTO_STRBUF struct strbuf rules = {0};
+
+		texts_join(&s->rules, ", ", &rules);
+		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "for:   ", "%s", strbuf_str(&rules));
+	}
 	add_step_change(out, s, r->verbose);
 	if (r->logs)
 		add_outputs(out, r->logs[entry], i);

@@ -25,19 +25,22 @@ static const char *fix_event_word(enum fix_event e)
 
 /* ---- steps ---- */
 
-/* The id of each rule of "a, b", as an array. */
-static json_t *rules_json(const char *rules)
+static json_t *rules_json(const struct texts *rules)
 {
 	json_t *a = json_array();
 
-	for (const char *s = rules ? rules : ""; *s;) {
-		size_t n = strcspn(s, ", ");
-
-		if (n)
-			json_array_append_new(a, json_stringn(s, n));
-		s += n + strspn(s + n, ", ");
-	}
+	for (size_t i = 0; i < rules->n; i++)
+		json_array_append_new(a, json_text(rules->items[i]));
 	return a;
+}
+
+/* As people read them. */
+static json_t *reasons_json(const struct texts *l)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	add_texts(&b, l, MAX_REASONS);
+	return json_text(strbuf_str(&b));
 }
 
 /* Text as it is; what is no UTF-8 is cleaned. */
@@ -79,9 +82,9 @@ static json_t *step_json(const struct step *s, size_t number)
 	json_object_set_new(o, "dropped", list_json(s->dropped));
 	json_object_set_new(o, "undo_if", json_text(s->undo_if));
 	json_object_set_new(o, "what", json_text(s->what));
-	json_object_set_new(o, "why", json_text(s->why));
-	json_object_set_new(o, "rules", rules_json(s->rules));
-	json_object_set_new(o, "cost", json_text(s->cost));
+	json_object_set_new(o, "why", reasons_json(&s->why));
+	json_object_set_new(o, "rules", rules_json(&s->rules));
+	json_object_set_new(o, "cost", s->cost.n ? reasons_json(&s->cost) : json_null());
 	json_object_set_new(o, "reboot", json_boolean(s->reboot));
 	json_object_set_new(o, "again_at_boot", json_boolean(s->again_at_boot));
 	json_object_set_new(o, "trial", json_boolean(s->trial));
@@ -112,7 +115,7 @@ static json_t *manual_json(const struct plan *p)
 		json_array_append_new(a, json_pack("{s:o, s:o, s:o}", "what",
 						   json_text(p->manual[i].what), "how",
 						   json_text(p->manual[i].how), "rules",
-						   rules_json(p->manual[i].rules)));
+						   rules_json(&p->manual[i].rules)));
 	return a;
 }
 
@@ -122,9 +125,9 @@ static json_t *left_out_json(const struct plan *p)
 
 	for (size_t i = 0; i < p->left_out_n; i++)
 		json_array_append_new(a, json_pack("{s:o, s:o, s:o}", "what",
-						   json_text(p->left_out[i].what), "why",
+						   reasons_json(&p->left_out[i].what), "why",
 						   json_text(p->left_out[i].why), "rules",
-						   rules_json(p->left_out[i].rules)));
+						   rules_json(&p->left_out[i].rules)));
 	return a;
 }
 
@@ -150,9 +153,10 @@ static json_t *opt_in_json(const struct change_set *changes)
 			json_array_append_new(a, json_pack("{s:s, s:o, s:o, s:o, s:o}", "change",
 							   change_kind_word(c->kind), "target",
 							   json_text(c->target), "rules",
-							   rules_json(c->rule), "reason",
-							   json_text(c->reason), "cost",
-							   json_text(c->cost)));
+							   rules_json(&c->rules), "reason",
+							   reasons_json(&c->reason), "cost",
+							   c->cost.n ? reasons_json(&c->cost)
+								     : json_null()));
 	}
 	return a;
 }

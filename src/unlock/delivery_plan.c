@@ -75,8 +75,7 @@ static struct step *add(struct maker *m, enum step_kind kind, const char *reason
 
 	s->kind = kind;
 	s->what = what;
-	s->why = reason;
-	s->rules = "";
+	texts_add(m->a, &s->why, reason);
 	return s;
 }
 
@@ -341,8 +340,9 @@ static void install(struct maker *m)
 			 WORDS(m, "dkms", "install", "--force", m->dkms.id, "-k", m->d->kernel));
 
 	s->reboot = runs_now(m);
-	s->cost = "NVIDIA does not support a driver that was changed; a program that may use a GPU "
-		  "can reach the other GPUs' memory too";
+	texts_add(m->a, &s->cost, "NVIDIA does not support a driver that was changed");
+	texts_add(m->a, &s->cost,
+		  "a program that may use a GPU can reach the other GPUs' memory too");
 }
 
 static void look_into(struct maker *m, const char *module, const char *what)
@@ -619,7 +619,8 @@ static void add_key(struct change_set *set, const char *parameter, const char *k
 		.target = "nvidia",
 		.name = key ? key : parameter,
 		.new = value,
-		.reason = "the driver offers peer-to-peer over PCIe only where it is told to",
+		.reason =
+			TEXTS("the driver offers peer-to-peer over PCIe only where it is told to"),
 	};
 
 	change_add(set, &c);

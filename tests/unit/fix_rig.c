@@ -596,8 +596,7 @@ static struct step *add(struct plan *p, enum step_kind kind, const char *target,
 	s->old = bytes_of(p, old);
 	s->new = bytes_of(p, new);
 	s->what = arena_printf(p->arena, "%s %s", step_kind_word(kind), target ? target : "");
-	s->why = "a test";
-	s->rules = "";
+	texts_add(p->arena, &s->why, "a test");
 	s->deadline_s = 10;
 	return s;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* change/: equal changes become one, texts are copied, every kind has a word. */
 #include "base/alloc.h"
+#include "base/strbuf.h"
 #include "change/change.h"
 
 #include <setjmp.h>
@@ -28,21 +29,35 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct change acs(const char *port, const char *rule)
+static struct change acs(const char *port)
 {
 	return (struct change){.kind = CHANGE_ACS,
 			       .lifetime = CHANGE_NOW,
 			       .target = port,
 			       .value = {0x1d, 0x11},
-			       .rule = rule,
-			       .reason = "why",
-			       .cost = "isolation",
 			       .opt_in = true};
 }
 
-static void add(struct change_set *set, struct change c)
+static void add_with_cost(struct change_set *set, struct change c, const char *rule,
+			  const char *cost)
 {
+	c.rules = TEXTS(rule);
+	c.reason = TEXTS("why");
+	c.cost = TEXTS(cost);
 	change_add(set, &c);
+}
+
+static void add(struct change_set *set, struct change c, const char *rule)
+{
+	add_with_cost(set, c, rule, "isolation");
+}
+
+static void assert_rules(const struct change_set *set, const char *joined)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	texts_join(&set->items[0].rules, " ", &b);
+	assert_string_equal(strbuf_str(&b), joined);
 }
 
 static void texts_are_copied(void **state)
@@ -50,7 +65,7 @@ static void texts_are_copied(void **state)
 	struct change_set *set = *state;
 	char port[] = "0000:22:00.0";
 
-	add(set, acs(port, "acs-redirect"));
+	add(set, acs(port), "acs-redirect");
 	memset(port, 'x', sizeof(port) - 1);
 	assert_int_equal(set->n, 1);
 	assert_string_equal(set->items[0].target, "0000:22:00.0");
@@ -61,50 +76,47 @@ static void texts_are_copied(void **state)
 static void different_ones_stay_apart(void **state)
 {
 	struct change_set *set = *state;
-	struct change c = acs("0000:22:00.0", "a");
+	struct change c = acs("0000:22:00.0");
 
-	add(set, c);
-	add(set, acs("0000:22:01.0", "a"));
+	add(set, c, "a");
+	add(set, acs("0000:22:01.0"), "a");
 	c.value.new = 0x01;
-	add(set, c);
+	add(set, c, "a");
 	c.bar = 1;
-	add(set, c);
+	add(set, c, "a");
 	c.new = "text";
-	add(set, c);
+	add(set, c, "a");
 	c.name = "n";
-	add(set, c);
+	add(set, c, "a");
 	c.kind = CHANGE_BY_HAND;
-	add(set, c);
+	add(set, c, "a");
 	assert_int_equal(set->n, 7);
 }
 
 static void equal_ones_are_joined(void **state)
 {
 	struct change_set *set = *state;
-	struct change c = acs("0000:22:00.0", "acs-redirect");
+	struct change c = acs("0000:22:00.0");
 
-	add(set, c);
-	add(set, c);
-	assert_string_equal(set->items[0].rule, "acs-redirect");
+	add(set, c, "acs-redirect");
+	add(set, c, "acs-redirect");
+	assert_rules(set, "acs-redirect");
 	assert_true(set->items[0].opt_in);
-	assert_string_equal(set->items[0].cost, "isolation");
+	assert_true(texts_have(&set->items[0].cost, "isolation"));
 
-	c.rule = "acs"; /* the start of another's id is another rule */
 	c.lifetime = CHANGE_KEPT;
-	add(set, c);
-	assert_string_equal(set->items[0].rule, "acs-redirect, acs");
+	add(set, c, "acs"); /* the start of another's id is another rule */
+	assert_rules(set, "acs-redirect acs");
 	assert_int_equal(set->items[0].lifetime, CHANGE_LASTING);
 	assert_true(set->items[0].opt_in);
 
-	c.rule = "other";
 	c.opt_in = false;
-	c.cost = NULL;
-	add(set, c);
-	add(set, acs("0000:22:00.0", "acs"));
+	add_with_cost(set, c, "other", NULL);
+	add(set, acs("0000:22:00.0"), "acs");
 	assert_int_equal(set->n, 1);
-	assert_string_equal(set->items[0].rule, "acs-redirect, acs, other");
+	assert_rules(set, "acs-redirect acs other");
 	assert_false(set->items[0].opt_in);
-	assert_null(set->items[0].cost);
+	assert_int_equal(set->items[0].cost.n, 0);
 }
 
 static void many_are_kept_in_order(void **state)
@@ -115,7 +127,7 @@ static void many_are_kept_in_order(void **state)
 		char port[16];
 
 		snprintf(port, sizeof(port), "port %d", i);
-		add(set, acs(port, "a"));
+		add(set, acs(port), "a");
 	}
 	assert_int_equal(set->n, 100);
 	assert_string_equal(set->items[0].target, "port 0");

@@ -1882,10 +1882,13 @@ static void test_plan_is_kept(void **state)
 	struct journal_entry *entries;
 	size_t n;
 
-	p->steps[0].cost = "isolation";
+	texts_add(p->arena, &p->steps[0].cost, "isolation");
+	texts_add(p->arena, &p->steps[0].cost, "and more");
+	texts_add(p->arena, &p->steps[0].rules, "acs-redirect");
+	texts_add(p->arena, &p->steps[0].rules, "iommu");
 	p->steps[0].reboot = true;
 	ARENA_PUSH(p->arena, p->manual, p->manual_n)
-	[0] = (struct plan_manual){"the firmware", "turn it on", "rebar.off"};
+	[0] = (struct plan_manual){"the firmware", "turn it on", TEXTS("rebar.off")};
 	ARENA_PUSH(p->arena, p->notes, p->note_n)[0] = "a note";
 	ARENA_PUSH(p->arena, p->way_back, p->way_back_n)[0] = "onehop undo";
 	ARENA_PUSH(p->arena, p->builds_on, p->builds_on_n)[0] = "etc/none.conf";
@@ -1916,7 +1919,14 @@ static void test_plan_is_kept(void **state)
 			step_command_line(a->argv, &x), step_command_line(b->argv, &y);
 		assert_string_equal(strbuf_str(&x), strbuf_str(&y));
 	}
-	assert_string_equal(entries[0].plan->steps[0].cost, "isolation");
+	for (size_t i = 0; i < p->step_n; i++) {
+		const struct step *a = &p->steps[i], *b = &entries[0].plan->steps[i];
+
+		assert_true(texts_same(&a->why, &b->why));
+		assert_true(texts_same(&a->rules, &b->rules));
+		assert_true(texts_same(&a->cost, &b->cost));
+	}
+	assert_true(texts_same(&entries[0].plan->manual[0].rules, &p->manual[0].rules));
 	assert_true(plan_needs_reboot(entries[0].plan));
 	assert_string_equal(entries[0].plan->manual[0].how, "turn it on");
 	assert_string_equal(entries[0].plan->notes[0], "a note");

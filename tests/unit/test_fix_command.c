@@ -281,8 +281,7 @@ static void apply_file(const char *root, const char *path, const char *old, cons
 			   .new = {new, strlen(new)},
 			   .mode = 0644,
 			   .what = "write a file",
-			   .why = "a test",
-			   .rules = ""};
+			   .why = TEXTS("a test")};
 	assert_int_equal(fix_host_open(root, &host), 0);
 	if (fix_apply(&run, p, &result, &number) < 0)
 		fail_msg("%s", err_msg());

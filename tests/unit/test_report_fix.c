@@ -84,9 +84,9 @@ static const struct step every_kind[] = {
 	 .new = BYTES("0011"),
 	 .mask = 0x2c,
 	 .what = "clear ACS redirection at port 0000:22:00.0",
-	 .why = "packets then go straight across",
-	 .rules = "acs-redirect",
-	 .cost = "devices are no longer kept apart",
+	 .why = TEXTS("packets then go straight across"),
+	 .rules = TEXTS("acs-redirect"),
+	 .cost = TEXTS("devices are no longer kept apart"),
 	 .again_at_boot = true},
 	{.kind = STEP_BAR_SIZE,
 	 .target = "0000:41:00.0",
@@ -94,40 +94,37 @@ static const struct step every_kind[] = {
 	 .old = BYTES("256"),
 	 .new = BYTES("32768"),
 	 .what = "enlarge BAR1 of 0000:41:00.0",
-	 .why = "BAR1 then covers the memory",
-	 .rules = "bar1-small"},
+	 .why = TEXTS("BAR1 then covers the memory"),
+	 .rules = TEXTS("bar1-small")},
 	{.kind = STEP_ATTRIBUTE,
 	 .target = "sys/x/y",
 	 .old = BYTES("0"),
 	 .new = BYTES("1"),
 	 .what = "set /sys/x/y",
-	 .why = "so",
-	 .rules = ""},
+	 .why = TEXTS("so")},
 	{.kind = STEP_FILE,
 	 .target = "etc/nccl.conf",
 	 .old = BYTES(NCCL_OLD),
 	 .new = BYTES(NCCL_NEW),
 	 .what = "change /etc/nccl.conf",
-	 .why = "NCCL then uses P2P",
-	 .rules = "nccl-p2p-level, other-rule"},
+	 .why = TEXTS("NCCL then uses P2P"),
+	 .rules = TEXTS("nccl-p2p-level", "other-rule")},
 	{.kind = STEP_TOOL,
 	 .undo_argv = make_initramfs,
-	 .what = "when undone: make the initramfs anew",
-	 .why = "",
-	 .rules = ""},
+	 .what = "when undone: make the initramfs anew"},
 	{.kind = STEP_FILE,
 	 .target = "etc/modprobe.d/onehop.conf",
 	 .new = BYTES("options nvidia X=1\n"),
 	 .mode = 0644,
 	 .what = "write /etc/modprobe.d/onehop.conf",
-	 .why = "the driver then does",
-	 .rules = "bar1-small",
+	 .why = TEXTS("the driver then does"),
+	 .rules = TEXTS("bar1-small"),
 	 .reboot = true},
 	{.kind = STEP_TOOL,
 	 .argv = make_initramfs,
 	 .what = "make the initramfs anew",
-	 .why = "it holds the options",
-	 .rules = "bar1-small",
+	 .why = TEXTS("it holds the options"),
+	 .rules = TEXTS("bar1-small"),
 	 .reboot = true},
 	{.kind = STEP_GENERATED,
 	 .target = "boot/grub/grub.cfg",
@@ -135,8 +132,7 @@ static const struct step every_kind[] = {
 	 .argv = make_grub,
 	 .check_argv = check_grub,
 	 .what = "make /boot/grub/grub.cfg anew",
-	 .why = "it holds the command line",
-	 .rules = "",
+	 .why = TEXTS("it holds the command line"),
 	 .reboot = true},
 };
 
@@ -154,8 +150,8 @@ static struct plan *plan_of_every_kind(void)
 	p->way_back_line = "choose the recovery entry; then `onehop undo`";
 	*ARENA_PUSH(p->arena, p->notes, p->note_n) = "/etc/default/grub:3 says otherwise";
 	*ARENA_PUSH(p->arena, p->manual, p->manual_n) =
-		(struct plan_manual){"the firmware setup", "switch Above 4G Decoding on",
-				     "bar1-firmware"};
+		(struct plan_manual){"the firmware setup", "switch Above 4G Decoding on", {0}};
+	texts_add(p->arena, &p->manual[0].rules, "bar1-firmware");
 	return p;
 }
 
@@ -227,22 +223,38 @@ static void steps_are_told_in_order(void **state)
 }
 
 /* Two lines of what stays the same stand on each side; the rest is left out. */
-/* A unit serves many ports: its list is cut, and the steps before it say all that is left of it. */
+/* What a step before says is not said again, in whatever order. */
 static void what_was_said_leaves_nothing(void **state)
 {
 	struct plan *p = plan_of_every_kind();
 	AUTO_FREE char *text = NULL, *at_fault = NULL;
 
 	(void)state;
-	p->steps[3].why =
-		"packets then go straight across; BAR1 then covers the memory; " STEP_AND_MORE;
-	p->steps[3].cost = "devices are no longer kept apart; " STEP_AND_MORE;
+	p->steps[3].why = TEXTS("BAR1 then covers the memory", "packets then go straight across");
+	p->steps[3].cost = TEXTS("devices are no longer kept apart");
 	text = plan_text((struct plan_report){.plan = p});
 	at_fault = leftover(text);
 	if (at_fault)
 		fail_msg("%s\nin:\n%s", at_fault, text);
 	assert_has(text, "as above [nccl-p2p-level, other-rule]");
 	assert_null(strstr(strstr(text, "costs:") + 1, "costs:"));
+	plan_free(p);
+}
+
+/* A unit serves many ports, each for a reason of its own. */
+static void many_reasons_are_counted(void **state)
+{
+	struct plan *p = plan_of_every_kind();
+	AUTO_FREE char *text = NULL, *all = NULL;
+
+	(void)state;
+	p->steps[3].why = (struct texts){0};
+	for (char c = 'a'; c <= 'z'; c++)
+		texts_add(p->arena, &p->steps[3].why, arena_printf(p->arena, "reason %c", c));
+	text = plan_text((struct plan_report){.plan = p});
+	assert_has(text, "reason f; and 20 more like these [nccl-p2p-level");
+	all = plan_text((struct plan_report){.plan = p, .verbose = true});
+	assert_has(all, "reason z [nccl-p2p-level");
 	plan_free(p);
 }
 
@@ -403,8 +415,8 @@ static void what_is_not_done_is_told(void **state)
 	assert_has(named, "acs-redirect could not be judged: 2 ports: needs root\n");
 	assert_has(named, "Nothing is planned: some of the rules");
 	*ARENA_PUSH(left->arena, left->left_out, left->left_out_n) =
-		(struct plan_left_out){"0000:22:00.0: ACS control 001d -> 0011", "locked down",
-				       "acs-redirect"};
+		(struct plan_left_out){TEXTS("0000:22:00.0: ACS control 001d -> 0011"),
+				       "locked down", TEXTS("acs-redirect")};
 	r.plan = left;
 	locked = plan_text(r);
 	assert_has(
@@ -433,8 +445,8 @@ static void what_only_may_help_is_offered(void **state)
 						  .lifetime = CHANGE_LASTING,
 						  .target = ports[i],
 						  .value = {0x1d, 0x11},
-						  .rule = "acs-root-port",
-						  .reason = "hangs were cured so",
+						  .rules = TEXTS("acs-root-port"),
+						  .reason = TEXTS("hangs were cured so"),
 						  .opt_in = true});
 	text = plan_text((struct plan_report){.plan = p, .changes = &set});
 	assert_has(text, "onehop fix acs-root-port (0000:00:01.1, 0000:00:03.1,");
@@ -768,11 +780,9 @@ static void what_passes_says_how_it_stays(void **state)
 	struct step step = {.kind = STEP_ATTRIBUTE,
 			    .target = "sys/x",
 			    .what = "write",
-			    .why = "",
-			    .rules = "",
 			    .old = {"auto", 4},
 			    .new = {"on", 2}};
-	struct plan_manual manual = {"ACS after a reboot", "boot.kernelParams", ""};
+	struct plan_manual manual = {"ACS after a reboot", "boot.kernelParams", {0}};
 	struct arena *arena = arena_new();
 
 	(void)state;
@@ -884,7 +894,7 @@ static void assert_complete(const struct plan *p, const char *what)
 	for (size_t i = 0; i < p->step_n; i++) {
 		const struct step *s = &p->steps[i];
 
-		if (!s->what || !*s->what || (step_does(s) && (!s->why || !*s->why)))
+		if (!s->what || !*s->what || (step_does(s) && !s->why.n))
 			fail_msg("%s: step %zu does not say what or why", what, i);
 		if (s->kind == STEP_FILE && (!s->target || s->target[0] == '/'))
 			fail_msg("%s: step %zu has no path below the root", what, i);
@@ -954,6 +964,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_are_told_in_order),
 		cmocka_unit_test(what_was_said_leaves_nothing),
+		cmocka_unit_test(many_reasons_are_counted),
 		cmocka_unit_test(leftovers_are_found),
 		cmocka_unit_test(only_the_difference_is_shown),
 		cmocka_unit_test(long_files_are_cut),

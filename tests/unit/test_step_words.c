@@ -233,7 +233,7 @@ static struct plan *plan_of(const struct keeper *k)
 
 	p->steps = arena_alloc(p->arena, 1, sizeof(*p->steps));
 	p->step_n = 1;
-	p->steps[0] = (struct step){.kind = STEP_WORDS, .what = "", .why = "", .rules = ""};
+	p->steps[0] = (struct step){.kind = STEP_WORDS, .what = ""};
 	step_words_set(p->arena, &p->steps[0], k->name, words, 2);
 	return p;
 }

@@ -554,15 +554,15 @@ static void make_plan(struct rig *g, enum trial_wish trial, bool confirms, const
 				       .program = "/usr/bin/onehop"};
 	const struct change parameter = {.kind = CHANGE_KERNEL_PARAMETER,
 					 .target = word,
-					 .rule = "iommu-translating",
-					 .reason = "addresses pass",
+					 .rules = TEXTS("iommu-translating"),
+					 .reason = TEXTS("addresses pass"),
 					 .lifetime = CHANGE_KEPT};
 	const struct change option = {.kind = CHANGE_MODULE_OPTION,
 				      .target = "nvidia-uvm",
 				      .name = "uvm_disable_hmm",
 				      .new = "1",
-				      .rule = "hmm-dma32",
-				      .reason = "HMM",
+				      .rules = TEXTS("hmm-dma32"),
+				      .reason = TEXTS("HMM"),
 				      .lifetime = CHANGE_KEPT};
 	AUTO_FREE char *line = rig_get(g, "proc/cmdline");
 

@@ -17,19 +17,13 @@ struct builder {
 
 /* ---- what a rule needs ---- */
 
-/* A fact that a reader could not get, worded as the reason why a rule could not be judged. */
-static enum verdict need_unknown(struct rule_run *run, const char *what, const char *why)
-{
-	return rule_unknown(run, "%s: %s", what, why ? why : "nobody looked");
-}
-
 static enum verdict need_gpu(struct rule_run *run)
 {
 	if (run->m->gpu_n)
 		return VERDICT_OK;
 	if (fact_known(run->m->pci_listed) || run->m->pci_n)
 		return VERDICT_NA;
-	return need_unknown(run, "PCI devices could not be listed", run->m->pci_listed.from);
+	return rule_unknown(run, FACT_WHY(run->m->pci_listed), "PCI devices could not be listed");
 }
 
 static enum verdict need_two_gpus(struct rule_run *run)
@@ -45,7 +39,7 @@ static enum verdict need_rdma(struct rule_run *run)
 		return VERDICT_OK;
 	if (!fact_unknown(run->m->rdma_listed))
 		return VERDICT_NA;
-	return need_unknown(run, "RDMA devices", run->m->rdma_listed.from);
+	return rule_unknown(run, FACT_WHY(run->m->rdma_listed), "RDMA devices");
 }
 
 /* Whether any function's registers behind the first 64 bytes were read; a rule copes with the rest.
@@ -55,13 +49,13 @@ static enum verdict need_config_space(struct rule_run *run)
 	if (!run->m->pci_n)
 		return fact_known(run->m->pci_listed)
 			       ? VERDICT_NA
-			       : need_unknown(run, "PCI devices could not be listed",
-					      run->m->pci_listed.from);
+			       : rule_unknown(run, FACT_WHY(run->m->pci_listed),
+					      "PCI devices could not be listed");
 	FOR_EACH_PCI (f, run)
 		if (f->config_size > 64)
 			return VERDICT_OK;
-	return rule_unknown(run, "PCI registers behind the first 64 bytes: %s",
-			    fact_is(run->m->root, 0) ? "needs root" : "not read");
+	return rule_unknown(run, fact_is(run->m->root, 0) ? FACT_NEEDS_ROOT : "not read",
+			    "PCI registers behind the first 64 bytes");
 }
 
 static enum verdict need_nvml(struct rule_run *run)
@@ -70,14 +64,15 @@ static enum verdict need_nvml(struct rule_run *run)
 
 	if (v != VERDICT_OK || fact_known(run->m->driver.nvml))
 		return v;
-	return need_unknown(run, "what NVIDIA's management library says", run->m->driver.nvml.from);
+	return rule_unknown(run, FACT_WHY(run->m->driver.nvml),
+			    "what NVIDIA's management library says");
 }
 
 static enum verdict need_log(struct rule_run *run)
 {
 	if (fact_is(run->m->log_read, 1) || run->m->log_n)
 		return VERDICT_OK;
-	return need_unknown(run, "the kernel log", run->m->log_read.from);
+	return rule_unknown(run, FACT_WHY(run->m->log_read), "the kernel log");
 }
 
 static enum verdict need_driver(struct rule_run *run)
@@ -85,7 +80,7 @@ static enum verdict need_driver(struct rule_run *run)
 	struct fact_int loaded = run->m->driver.loaded;
 
 	if (fact_unknown(loaded))
-		return need_unknown(run, "whether the nvidia module is loaded", loaded.from);
+		return rule_unknown(run, FACT_WHY(loaded), "whether the nvidia module is loaded");
 	return fact_is_not(loaded, 0) ? VERDICT_OK : VERDICT_NA;
 }
 
@@ -263,7 +258,7 @@ static void run_rule(struct builder *b, const struct rule *rule, struct outcome 
 	if (outcome->verdict == VERDICT_OK)
 		outcome->verdict = rule_verdict(&run, rule->probe(&run));
 	if (outcome->verdict != VERDICT_UNKNOWN) {
-		outcome->why = NULL;
+		outcome->what = outcome->why = NULL;
 		outcome->root_would_tell = false;
 	}
 }
@@ -356,14 +351,16 @@ void finding_names(struct rule_run *run, struct finding *f, const struct pci_fun
 	*ARENA_PUSH(run->d->arena, f->named, f->named_n) = pci;
 }
 
-enum verdict rule_unknown(struct rule_run *run, const char *fmt, ...)
+enum verdict rule_unknown(struct rule_run *run, const char *why, const char *fmt, ...)
 {
+	struct outcome *o = run->outcome;
 	va_list ap;
 
 	va_start(ap, fmt);
-	run->outcome->why = arena_vprintf(run->d->arena, fmt, ap);
+	o->what = arena_vprintf(run->d->arena, fmt, ap);
 	va_end(ap);
-	run->outcome->root_would_tell = strstr(run->outcome->why, "needs root") != NULL;
+	o->why = why ? arena_printf(run->d->arena, "%s: %s", o->what, why) : o->what;
+	o->root_would_tell = fact_why_needs_root(why);
 	return VERDICT_UNKNOWN;
 }
 

@@ -86,7 +86,8 @@ struct finding {
 struct outcome {
 	const struct rule *rule;
 	enum verdict verdict;
-	const char *why;      /* for unknown: what could not be seen */
+	const char *what;     /* for unknown: what could not be seen: "the link of 0000:41:00.0" */
+	const char *why;      /* the same with the reason, where one is known */
 	bool root_would_tell; /* unknown only for want of root */
 };
 
@@ -166,9 +167,12 @@ void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ..
 	__attribute__((format(printf, 3, 4)));
 /* The finding names this device too; once f->pci is set. NULL: none. */
 void finding_names(struct rule_run *run, struct finding *f, const struct pci_function *pci);
-/* "return rule_unknown(run, ...)": nobody could look. */
-enum verdict rule_unknown(struct rule_run *run, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
+/*
+ * "return rule_unknown(run, FACT_WHY(fact), "the link of %s", ...)": what could not be seen. `why`:
+ * the reason of its fact; NULL: none is known.
+ */
+enum verdict rule_unknown(struct rule_run *run, const char *why, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* BAD if the run has added a finding, else `otherwise`. */
 enum verdict rule_verdict(const struct rule_run *run, enum verdict otherwise);
 /* "GPU0 0000:41:00.0" / "mlx5_0 0000:45:00.0" in the diagnosis' arena. */

@@ -99,7 +99,7 @@ void evidence_unlock(struct rule_run *run, struct finding *f, const struct gpu *
 #define RETURN_IF_UNKNOWN(run, field, what)                                                        \
 	FOR_EACH_GPU (g, run)                                                                      \
 		if (!(run)->found && fact_unknown(g->field))                                       \
-	return rule_unknown(run, "%s of GPU%zu: %s", what, g->index, FACT_WHY(g->field))
+	return rule_unknown(run, FACT_WHY(g->field), "%s of GPU%zu", what, g->index)
 
 /* ---- text in the diagnosis' arena (evidence.c) ---- */
 

@@ -95,8 +95,7 @@ static enum verdict probe_loaded(struct rule_run *run)
 	struct finding *f;
 
 	if (fact_unknown(loaded))
-		return rule_unknown(run, "whether the nvidia module is loaded: %s",
-				    FACT_WHY(loaded));
+		return rule_unknown(run, FACT_WHY(loaded), "whether the nvidia module is loaded");
 	FOR_EACH_GPU (g, run)
 		waiting += wants_nvidia(g) || fact_str_is(g->pci->driver, "nvidia");
 	if (fact_is_not(loaded, 0))
@@ -381,11 +380,6 @@ static bool differ(struct fact_str a, struct fact_str b)
 	return fact_known(a) && fact_known(b) && strcmp(a.value, b.value) != 0;
 }
 
-static enum verdict unknown_fact(struct rule_run *run, const char *what, const char *why)
-{
-	return rule_unknown(run, "%s: %s", what, why ? why : "nobody looked");
-}
-
 /* The file is onehop's and of the release that runs: a new release came beside it. */
 static bool is_kept_edited(const struct nvidia_driver *d)
 {
@@ -424,9 +418,9 @@ static enum verdict probe_library(struct rule_run *run)
 	struct finding *f;
 
 	if (fact_unknown(d->module_version))
-		return unknown_fact(run, "the module's version", d->module_version.from);
+		return rule_unknown(run, FACT_WHY(d->module_version), "the module's version");
 	if (fact_unknown(d->library_version))
-		return unknown_fact(run, "the libraries' version", d->library_version.from);
+		return rule_unknown(run, FACT_WHY(d->library_version), "the libraries' version");
 	if (fit == LIBRARY_FITS && !driver_nvml_differs(d))
 		return VERDICT_OK;
 	f = report_library(run, fit);
@@ -484,8 +478,8 @@ static enum verdict probe_installed(struct rule_run *run)
 	    fact_known(d->module_version) && !differ(d->library_version, d->module_version))
 		return VERDICT_OK;
 	if (fact_unknown(d->installed_version))
-		return unknown_fact(run, "the installed module's version",
-				    d->installed_version.from);
+		return rule_unknown(run, FACT_WHY(d->installed_version),
+				    "the installed module's version");
 	if (!version && !flavor)
 		return VERDICT_OK;
 	f = finding_add(
@@ -545,7 +539,7 @@ static enum verdict probe_open(struct rule_run *run)
 	const struct nvidia_driver *d = &run->m->driver;
 
 	if (fact_unknown(d->flavor))
-		return unknown_fact(run, "open or proprietary modules", d->flavor.from);
+		return rule_unknown(run, FACT_WHY(d->flavor), "open or proprietary modules");
 	if (!fact_is(d->flavor, DRIVER_PROPRIETARY)) {
 		report_too_old(run);
 		return rule_verdict(run, VERDICT_OK);
@@ -607,8 +601,8 @@ static enum verdict pairs_verdict(struct rule_run *run)
 	FOR_EACH_GPU_PAIR (i, j, run)
 		for (enum p2p_cap cap = P2P_READ; cap <= P2P_WRITE && !run->found; cap++)
 			if (pair_status(run, i, j, cap) == P2P_STATUS_UNKNOWN)
-				return rule_unknown(run, "the P2P status of GPU%zu->GPU%zu: %s", i,
-						    j, FACT_WHY(pair_fact(run, i, j, cap)));
+				return rule_unknown(run, FACT_WHY(pair_fact(run, i, j, cap)),
+						    "the P2P status of GPU%zu->GPU%zu", i, j);
 	return rule_verdict(run, VERDICT_OK);
 }
 
@@ -776,8 +770,8 @@ static enum verdict probe_generation(struct rule_run *run)
 			pair_set_add(&set, i, j);
 	FOR_EACH_GPU (g, run)
 		if (!set.n && !fact_known(card_compute_capability(g)))
-			return rule_unknown(run, "the generation of GPU%zu: %s", g->index,
-					    FACT_WHY(card_compute_capability(g)));
+			return rule_unknown(run, FACT_WHY(card_compute_capability(g)),
+					    "the generation of GPU%zu", g->index);
 	if (!set.n)
 		return VERDICT_OK;
 	f = finding_add(
@@ -993,7 +987,7 @@ static enum verdict probe_forced(struct rule_run *run)
 	struct fact_str dwords = run->m->driver.registry_dwords;
 
 	if (fact_unknown(dwords))
-		return unknown_fact(run, "the driver's registry keys", dwords.from);
+		return rule_unknown(run, FACT_WHY(dwords), "the driver's registry keys");
 	FOR_EACH_GPU (g, run) {
 		int64_t force = driver_forced_p2p(&run->m->driver, g);
 		enum confidence c;
@@ -1047,7 +1041,7 @@ static enum verdict probe_unlock_kept(struct rule_run *run)
 	if (!fact_is(d->bar1_p2p.loaded, 1))
 		return VERDICT_NA;
 	if (fact_unknown(d->bar1_p2p.installed))
-		return unknown_fact(run, "the module on disk", d->bar1_p2p.installed.from);
+		return rule_unknown(run, FACT_WHY(d->bar1_p2p.installed), "the module on disk");
 	if (!fact_is(d->bar1_p2p.installed, 0))
 		return VERDICT_OK;
 	f = finding_add(
@@ -1086,7 +1080,8 @@ static enum verdict probe_force_type(struct rule_run *run)
 	struct finding *f;
 
 	if (fact_unknown(d->registry_dwords))
-		return unknown_fact(run, "the driver's registry keys", d->registry_dwords.from);
+		return rule_unknown(run, FACT_WHY(d->registry_dwords),
+				    "the driver's registry keys");
 	if (!asks_for_nvlink(run))
 		return VERDICT_OK;
 	f = finding_add(

@@ -337,12 +337,12 @@ static bool is_covered_later(const struct machine *m, const struct applied *a)
 static enum verdict probe_in_effect(struct rule_run *run)
 {
 	const struct machine *m = run->m;
-	const char *unknown = NULL;
+	bool unknown = false;
 
 	if (!m->applied_n)
 		return fact_unknown(m->applied_listed) && !m->recorded
-			       ? rule_unknown(run, "what onehop fix changed here: %s",
-					      FACT_WHY(m->applied_listed))
+			       ? rule_unknown(run, FACT_WHY(m->applied_listed),
+					      "what onehop fix changed here")
 			       : VERDICT_NA;
 	FOR_EACH_IN(struct applied, a, m->applied, m->applied_n)
 	{
@@ -352,15 +352,16 @@ static enum verdict probe_in_effect(struct rule_run *run)
 		if (is_covered_later(m, a))
 			continue;
 		if (fact_unknown(e.in_effect) && !unknown)
-			unknown = run_text(run, "whether %s (fix %u) is in effect: %s", e.name,
-					   a->fix, FACT_WHY(e.in_effect));
+			rule_unknown(run, FACT_WHY(e.in_effect), "whether %s (fix %u) is in effect",
+				     e.name, a->fix);
+		unknown |= fact_unknown(e.in_effect);
 		if (!fact_is(e.in_effect, 0))
 			continue;
 		f = kinds[a->kind].report(run, a, e.name);
 		finding_evidence(run, f, "%s: %s (%s)", e.where, e.value, FACT_WHY(e.in_effect));
 		finding_evidence(run, f, "list of what was changed: %s", a->from);
 	}
-	return !run->found && unknown ? rule_unknown(run, "%s", unknown) : VERDICT_OK;
+	return !run->found && unknown ? VERDICT_UNKNOWN : VERDICT_OK;
 }
 
 /* What is about registers, and so names their ports, the rules of ACS propose; the rest is a reboot. */

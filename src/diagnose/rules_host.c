@@ -34,7 +34,7 @@ static enum verdict probe_virtual_machine(struct rule_run *run)
 	struct finding *f;
 
 	if (fact_unknown(hypervisor))
-		return rule_unknown(run, "whether this is a guest: %s", FACT_WHY(hypervisor));
+		return rule_unknown(run, FACT_WHY(hypervisor), "whether this is a guest");
 	if (fact_absent(hypervisor))
 		return VERDICT_OK;
 	if (has_pcie_pairs(run)) {
@@ -63,7 +63,7 @@ static enum verdict probe_container(struct rule_run *run)
 	struct finding *f;
 
 	if (fact_unknown(container))
-		return rule_unknown(run, "whether this is a container: %s", FACT_WHY(container));
+		return rule_unknown(run, FACT_WHY(container), "whether this is a container");
 	if (fact_absent(container))
 		return VERDICT_OK;
 	if (some)
@@ -126,7 +126,7 @@ static enum verdict probe_shm_size(struct rule_run *run)
 	if (nccl_flag(run->m, "NCCL_SHM_DISABLE"))
 		return VERDICT_NA;
 	if (!fact_known(l->shm_bytes))
-		return rule_unknown(run, "size of /dev/shm: %s", FACT_WHY(l->shm_bytes));
+		return rule_unknown(run, FACT_WHY(l->shm_bytes), "size of /dev/shm");
 	if (!small && !full)
 		return VERDICT_OK;
 	f = finding_add(
@@ -150,7 +150,7 @@ static enum verdict probe_shm_writable(struct rule_run *run)
 	struct finding *f;
 
 	if (!fact_known(writable))
-		return rule_unknown(run, "whether /dev/shm can be written: %s", FACT_WHY(writable));
+		return rule_unknown(run, FACT_WHY(writable), "whether /dev/shm can be written");
 	if (writable.value)
 		return VERDICT_OK;
 	f = finding_add(
@@ -171,7 +171,7 @@ static enum verdict probe_memlock(struct rule_run *run)
 	struct finding *f;
 
 	if (!fact_known(soft))
-		return rule_unknown(run, "the limit of locked memory: %s", FACT_WHY(soft));
+		return rule_unknown(run, FACT_WHY(soft), "the limit of locked memory");
 	if (soft.value < 0 || soft.value >= MEMLOCK_ENOUGH)
 		return VERDICT_OK;
 	f = finding_add(
@@ -262,7 +262,7 @@ static enum verdict probe_acs_override(struct rule_run *run)
 	struct finding *f;
 
 	if (!fact_known(cmdline))
-		return rule_unknown(run, "the kernel's command line: %s", FACT_WHY(cmdline));
+		return rule_unknown(run, FACT_WHY(cmdline), "the kernel's command line");
 	if (!text_has_word(cmdline.value, "pcie_acs_override="))
 		return VERDICT_OK;
 	state = override_seen(run, &line);
@@ -301,8 +301,8 @@ static enum verdict probe_compiler(struct rule_run *run)
 	if (!build_is_near(run))
 		return VERDICT_NA;
 	if (!fact_known(k->compiler_major) || fact_unknown(k->installed_compiler_major))
-		return rule_unknown(run, "compilers of the kernel and of this host: %s",
-				    FACT_WHY(k->compiler_major));
+		return rule_unknown(run, FACT_WHY(k->compiler_major),
+				    "compilers of the kernel and of this host");
 	if (fact_is(k->exact_compiler, 1) ||
 	    fact_is(k->installed_compiler_major, k->compiler_major.value))
 		return VERDICT_OK;
@@ -332,7 +332,7 @@ static enum verdict probe_headers(struct rule_run *run)
 	if (!build_is_near(run))
 		return VERDICT_NA;
 	if (fact_unknown(k->headers))
-		return rule_unknown(run, "kernel headers: %s", FACT_WHY(k->headers));
+		return rule_unknown(run, FACT_WHY(k->headers), "kernel headers");
 	if (fact_is(k->headers, 1))
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_CERTAIN, "kernel headers",
@@ -358,7 +358,7 @@ static enum verdict probe_lockdown(struct rule_run *run)
 	struct finding *f;
 
 	if (fact_unknown(k->lockdown) && fact_unknown(k->secure_boot))
-		return rule_unknown(run, "Secure Boot and lockdown: %s", FACT_WHY(k->lockdown));
+		return rule_unknown(run, FACT_WHY(k->lockdown), "Secure Boot and lockdown");
 	if (!locked && !fact_is(k->secure_boot, 1))
 		return VERDICT_OK;
 	if (locked)

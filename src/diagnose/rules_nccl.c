@@ -354,10 +354,10 @@ static enum verdict level_unknown(struct rule_run *run, const struct refused *su
 	const struct refused *r = sure->driver_unknown ? sure : maybe;
 
 	if (r->driver_unknown)
-		return rule_unknown(run, "whether the driver allows P2P for GPU%zu->GPU%zu%s%s: %s",
+		return rule_unknown(run, driver_unknown_why(run, r),
+				    "whether the driver allows P2P for GPU%zu->GPU%zu%s%s",
 				    r->initiator, r->target, r == maybe ? ", and " : "",
-				    r == maybe ? level_depends_on(run) : "",
-				    driver_unknown_why(run, r));
+				    r == maybe ? level_depends_on(run) : "");
 	FOR_EACH_GPU_PAIR (i, j, run) {
 		const struct path *p = pair_path(run, i, j);
 
@@ -365,12 +365,10 @@ static enum verdict level_unknown(struct rule_run *run, const struct refused *su
 		    p->chain[CHAIN_DRIVER].state == CHAIN_BAD)
 			continue;
 		if (fact_unknown(p->nvlinks))
-			return rule_unknown(run, "whether NVLink joins GPU%zu and GPU%zu: %s", i, j,
-					    FACT_WHY(p->nvlinks));
-		return rule_unknown(
-			run,
-			"how far GPU%zu and GPU%zu are apart: no PCIe path is known between them",
-			i, j);
+			return rule_unknown(run, FACT_WHY(p->nvlinks),
+					    "whether NVLink joins GPU%zu and GPU%zu", i, j);
+		return rule_unknown(run, "no PCIe path is known between them",
+				    "how far GPU%zu and GPU%zu are apart", i, j);
 	}
 	return VERDICT_OK;
 }

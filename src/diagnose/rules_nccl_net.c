@@ -362,7 +362,7 @@ static enum verdict probe_old_peermem(struct rule_run *run)
 	struct finding *f;
 
 	if (!version)
-		return rule_unknown(run, "NCCL's version: %s", FACT_WHY(run->m->nccl.version));
+		return rule_unknown(run, FACT_WHY(run->m->nccl.version), "NCCL's version");
 	if (version >= NCCL_RELEASE(2, 23, 4) || !fact_is(p->loaded, 1) || !fact_is(p->listed, 0))
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_LIKELY, "NCCL",

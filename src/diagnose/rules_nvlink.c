@@ -146,7 +146,7 @@ static enum verdict probe_fabric(struct rule_run *run)
 
 	if (!machine_has_nvswitch(run->m))
 		return may_have_fabric(run)
-			       ? rule_unknown(run, "whether there is an NVSwitch fabric")
+			       ? rule_unknown(run, NULL, "whether there is an NVSwitch fabric")
 			       : VERDICT_NA;
 	FOR_EACH_GPU (g, run) {
 		struct finding *f;
@@ -172,8 +172,8 @@ static enum verdict probe_fabric(struct rule_run *run)
 	}
 	FOR_EACH_GPU (g, run)
 		if (fact_unknown(g->fabric_state) && card_chip(g) && card_chip(g)->fabric)
-			return rule_unknown(run, "the fabric state of GPU%zu: %s", g->index,
-					    FACT_WHY(g->fabric_state));
+			return rule_unknown(run, FACT_WHY(g->fabric_state),
+					    "the fabric state of GPU%zu", g->index);
 	return rule_verdict(run, VERDICT_OK);
 }
 
@@ -187,10 +187,10 @@ static enum verdict probe_manager(struct rule_run *run)
 	if (!fact_known(d->fabric_manager_version))
 		return fact_absent(d->fabric_manager_version)
 			       ? VERDICT_NA
-			       : rule_unknown(run, "the fabric manager's version: %s",
-					      FACT_WHY(d->fabric_manager_version));
+			       : rule_unknown(run, FACT_WHY(d->fabric_manager_version),
+					      "the fabric manager's version");
 	if (!fact_known(d->module_version))
-		return rule_unknown(run, "the module's version");
+		return rule_unknown(run, NULL, "the module's version");
 	if (!strcmp(d->fabric_manager_version.value, d->module_version.value))
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_CERTAIN, "fabric manager",

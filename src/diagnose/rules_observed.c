@@ -317,7 +317,8 @@ static enum verdict judge_measured(struct rule_run *run)
 		if (!tells_rate(run, o))
 			continue;
 		if (topology_data_path(run->t, o)->expected_gbps <= 0)
-			return rule_unknown(run, "what a copy from GPU%d to GPU%d should reach",
+			return rule_unknown(run, NULL,
+					    "what a copy from GPU%d to GPU%d should reach",
 					    o->initiator, o->target);
 		v = VERDICT_OK;
 	}

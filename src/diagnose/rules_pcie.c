@@ -120,8 +120,9 @@ static void note_unknown_link(struct rule_run *run, const struct wire *w, int64_
 			      struct fact_int now)
 {
 	if (fact_unknown(now) || (!can && fact_known(now) && now.value > 0))
-		rule_unknown(run, "the link of %s: %s", w->lower->name,
-			     fact_unknown(now) ? FACT_WHY(now) : "what its ends can is not known");
+		rule_unknown(run,
+			     fact_unknown(now) ? FACT_WHY(now) : "what its ends can is not known",
+			     "the link of %s", w->lower->name);
 }
 
 static void probe_wire_width(struct rule_run *run, const struct wire *w)
@@ -187,7 +188,7 @@ static void probe_wire_speed(struct rule_run *run, const struct wire *w)
 	if (is_busy(w) || is_held_back(w, can))
 		report_speed(run, w, now.value, can);
 	else
-		rule_unknown(run, "the speed of the link of %s under load: it may be idle now",
+		rule_unknown(run, "it may be idle now", "the speed of the link of %s under load",
 			     w->name);
 }
 
@@ -762,7 +763,7 @@ static enum verdict probe_bar1_high(struct rule_run *run)
 		}
 	}
 	if (unread && !run->found)
-		return rule_unknown(run, "the address of BAR1 of GPU%zu", unread->index);
+		return rule_unknown(run, NULL, "the address of BAR1 of GPU%zu", unread->index);
 	return rule_verdict(run, any ? VERDICT_OK : VERDICT_NA);
 }
 
@@ -794,11 +795,11 @@ static enum verdict bar1_verdict(struct rule_run *run, const struct bar1 *all,
 
 		any |= fact_is(card_needs_bar1(g), 1);
 		if (open && !run->found)
-			return rule_unknown(run,
+			return rule_unknown(run, open,
 					    all[g->index].cause == BAR1_UNKNOWN
-						    ? "whether BAR1 of GPU%zu is large enough: %s"
-						    : "what keeps BAR1 of GPU%zu small: %s",
-					    g->index, open);
+						    ? "whether BAR1 of GPU%zu is large enough"
+						    : "what keeps BAR1 of GPU%zu small",
+					    g->index);
 	}
 	return rule_verdict(run, any ? VERDICT_OK : VERDICT_NA);
 }
@@ -1005,8 +1006,8 @@ static enum verdict probe_payload(struct rule_run *run)
 			report_payload(run, g);
 	}
 	return known ? rule_verdict(run, VERDICT_OK)
-		     : rule_unknown(run, "DevCtl of no GPU could be read%s",
-				    fact_is(run->m->root, 0) ? ": needs root" : "");
+		     : rule_unknown(run, fact_is(run->m->root, 0) ? FACT_NEEDS_ROOT : NULL,
+				    "DevCtl of no GPU could be read");
 }
 
 static enum verdict probe_atomics(struct rule_run *run)
@@ -1062,7 +1063,8 @@ static enum verdict probe_assigned(struct rule_run *run)
 	}
 	FOR_EACH_GPU (g, run)
 		if (!run->found && !g->pci->bars_known)
-			return rule_unknown(run, "the BARs of GPU%zu could not be read", g->index);
+			return rule_unknown(run, NULL, "the BARs of GPU%zu could not be read",
+					    g->index);
 	return rule_verdict(run, VERDICT_OK);
 }
 
@@ -1124,7 +1126,8 @@ static enum verdict probe_even(struct rule_run *run)
 	if (run->m->gpu_n < 3 || all_pairs_nvlink(run))
 		return VERDICT_NA;
 	if (!find_narrow(run, &x))
-		return rule_unknown(run, "the width or speed of a GPU's link could not be read");
+		return rule_unknown(run, NULL,
+				    "the width or speed of a GPU's link could not be read");
 	if (!x.n || run->m->gpu_n - x.n < 2)
 		return VERDICT_OK;
 	f = finding_add(

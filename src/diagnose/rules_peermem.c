@@ -207,8 +207,8 @@ static bool peermem_matters(struct rule_run *run, enum verdict *ret_v)
 	if (!gdr_wanted(run))
 		return false;
 	if (fact_unknown(run->m->peermem.loaded)) {
-		*ret_v = rule_unknown(run, "whether nvidia-peermem is loaded: %s",
-				      FACT_WHY(run->m->peermem.loaded));
+		*ret_v = rule_unknown(run, FACT_WHY(run->m->peermem.loaded),
+				      "whether nvidia-peermem is loaded");
 		return false;
 	}
 	*ret_v = VERDICT_OK;
@@ -273,8 +273,8 @@ static enum verdict probe_not_registered(struct rule_run *run)
 	if (!fact_is(p->loaded, 1))
 		return VERDICT_NA;
 	if (fact_unknown(p->registered))
-		return rule_unknown(run, "whether nvidia-peermem is registered: %s",
-				    FACT_WHY(p->registered));
+		return rule_unknown(run, FACT_WHY(p->registered),
+				    "whether nvidia-peermem is registered");
 	if (fact_is(p->registered, 1) || both_modules(run))
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_LIKELY, "nvidia-peermem",
@@ -392,14 +392,13 @@ static enum verdict probe_ofed_kernel(struct rule_run *run)
 	if (!peermem_matters(run, &v))
 		return v;
 	if (!fact_known(p->ofed))
-		return fact_absent(p->ofed) ? VERDICT_NA
-					    : rule_unknown(run, "whether OFED is installed: %s",
-							   FACT_WHY(p->ofed));
+		return fact_absent(p->ofed)
+			       ? VERDICT_NA
+			       : rule_unknown(run, FACT_WHY(p->ofed), "whether OFED is installed");
 	if (!ofed_for_other_kernel(run))
-		return fact_unknown(p->ofed_modules)
-			       ? rule_unknown(run, "which modules this kernel has: %s",
-					      FACT_WHY(p->ofed_modules))
-			       : VERDICT_OK;
+		return fact_unknown(p->ofed_modules) ? rule_unknown(run, FACT_WHY(p->ofed_modules),
+								    "which modules this kernel has")
+						     : VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, "OFED",
 		"OFED is installed, and Linux %s has none of its modules%s: the kernel's own "
@@ -455,10 +454,10 @@ static enum verdict probe_dma_buf(struct rule_run *run)
 	if (gdr_by_dma_buf(run))
 		return VERDICT_OK;
 	if (fact_unknown(m->kernel.dma_buf))
-		return rule_unknown(run, "the kernel's version: %s", FACT_WHY(m->kernel.dma_buf));
+		return rule_unknown(run, FACT_WHY(m->kernel.dma_buf), "the kernel's version");
 	if (kernel && !nics && fact_unknown(m->driver.flavor))
-		return rule_unknown(run, "whether the driver's modules are the open ones: %s",
-				    FACT_WHY(m->driver.flavor));
+		return rule_unknown(run, FACT_WHY(m->driver.flavor),
+				    "whether the driver's modules are the open ones");
 	f = finding_add(run, CONFIDENCE_LIKELY, "dma-buf",
 			"GPU memory cannot be handed to a NIC as dma-buf: %s",
 			!kernel ? "the kernel is older than 5.12"

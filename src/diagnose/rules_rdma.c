@@ -67,7 +67,7 @@ static enum verdict probe_driver_old(struct rule_run *run)
 	if (!gdr_wanted(run))
 		return VERDICT_NA;
 	if (branch <= 0)
-		return rule_unknown(run, "the driver's version: %s", FACT_WHY(version));
+		return rule_unknown(run, FACT_WHY(version), "the driver's version");
 	if (release_has_peermem(branch) || fact_is(run->m->peermem.legacy_loaded, 1))
 		return VERDICT_OK;
 	f = finding_add(
@@ -127,7 +127,7 @@ static enum verdict probe_ofed_old(struct rule_run *run)
 	if (!gdr_wanted(run) || fact_absent(running))
 		return VERDICT_NA;
 	if (!fact_known(running))
-		return rule_unknown(run, "which OFED runs: %s", FACT_WHY(running));
+		return rule_unknown(run, FACT_WHY(running), "which OFED runs");
 	/* Registered, as with peerdirect_support=1, is what it is about. */
 	if (number < OFED_FIRST || number >= OFED_ENOUGH || fact_is(run->m->peermem.registered, 1))
 		return VERDICT_OK;
@@ -442,7 +442,7 @@ static enum verdict probe_port_down(struct rule_run *run)
 			if (fact_known(d->ports[i].state) && !port_is(&d->ports[i], "ACTIVE"))
 				report_port(run, d, &d->ports[i]);
 		}
-	return known ? VERDICT_OK : rule_unknown(run, "no port's state could be read");
+	return known ? VERDICT_OK : rule_unknown(run, NULL, "no port's state could be read");
 }
 
 /* What a port of the chip can at most; a card may be sold for less. Gb/s. */
@@ -602,7 +602,8 @@ static bool first_in_slot(struct rule_run *run, const struct rdma_device *d)
 static enum verdict probe_slot_slow(struct rule_run *run)
 {
 	if (fact_known(run->m->kernel.hypervisor))
-		return rule_unknown(run, "a guest does not see the real links of its devices");
+		return rule_unknown(run, NULL,
+				    "a guest does not see the real links of its devices");
 	FOR_EACH_RDMA (d, run)
 		if (d->pci && first_in_slot(run, d))
 			judge_slot(run, d);
@@ -674,7 +675,8 @@ static enum verdict probe_roce_gid(struct rule_run *run)
 		}
 	if (!ethernet)
 		return VERDICT_NA;
-	return listed ? VERDICT_OK : rule_unknown(run, "the ports' GID tables could not be read");
+	return listed ? VERDICT_OK
+		      : rule_unknown(run, NULL, "the ports' GID tables could not be read");
 }
 
 /* ---- the table ---- */

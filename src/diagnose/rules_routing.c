@@ -294,9 +294,9 @@ static enum verdict unread_ports(struct rule_run *run, bool common)
 	}
 	if (!n)
 		return VERDICT_OK;
-	return rule_unknown(run, "ACS on %zu %s %s%s", n, common ? "switch" : "root",
-			    text_plural(n, "port", "ports"),
-			    fact_is(run->m->root, 0) ? ": needs root" : "");
+	return rule_unknown(run, fact_is(run->m->root, 0) ? FACT_NEEDS_ROOT : NULL,
+			    "ACS on %zu %s %s", n, common ? "switch" : "root",
+			    text_plural(n, "port", "ports"));
 }
 
 /* One port, one finding: requests if any are redirected, else completions alone. number: enum redirected. */
@@ -656,13 +656,13 @@ static enum verdict probe_hmm(struct rule_run *run)
 					   !(run->m->driver.hmm_end.value >> card_dma_bits(g))))
 			continue;
 		else if (hmm == HMM_MAY_NARROW)
-			return rule_unknown(run, "where HMM places GPU memory: %s", why);
+			return rule_unknown(run, why, "where HMM places GPU memory");
 		else if (!run->found)
 			report_hmm(run, g);
 	}
 	if (unknown && !run->found)
-		return rule_unknown(run, "the IOMMU group type of GPU%zu: %s", unknown->index,
-				    FACT_WHY(unknown->pci->iommu_type));
+		return rule_unknown(run, FACT_WHY(unknown->pci->iommu_type),
+				    "the IOMMU group type of GPU%zu", unknown->index);
 	return rule_verdict(run, VERDICT_OK);
 }
 
@@ -824,8 +824,8 @@ static enum verdict probe_iommu(struct rule_run *run)
 			names = run_list(run, names, run_text(run, "GPU%zu", g->index));
 	}
 	if (!names)
-		return unknown ? rule_unknown(run, "the IOMMU group types: %s",
-					      FACT_WHY(run->m->gpus[0].pci->iommu_type))
+		return unknown ? rule_unknown(run, FACT_WHY(run->m->gpus[0].pci->iommu_type),
+					      "the IOMMU group types")
 			       : VERDICT_OK;
 	FOR_EACH_GPU_PAIR (i, j, run)
 		if (translates(&run->m->gpus[i]) && !path_is_nvlink(topology_path(run->t, i, j)))
@@ -970,8 +970,8 @@ static const struct parameter_trap {
 static enum verdict probe_parameters(struct rule_run *run)
 {
 	if (!fact_known(run->m->kernel.cmdline))
-		return rule_unknown(run, "the kernel's command line: %s",
-				    FACT_WHY(run->m->kernel.cmdline));
+		return rule_unknown(run, FACT_WHY(run->m->kernel.cmdline),
+				    "the kernel's command line");
 	for (size_t i = 0; i < sizeof(parameter_traps) / sizeof(parameter_traps[0]); i++) {
 		struct finding *f;
 
@@ -1036,8 +1036,8 @@ static enum verdict probe_host_bridge(struct rule_run *run)
 	if (!writes.n)
 		return rule_unknown(
 			run,
-			"whether the host bridge of \"%s\" forwards peer traffic: it is on neither "
-			"list, and the driver gave no answer; only a copy with checked data tells",
+			"it is on neither list, and the driver gave no answer; only a copy with checked data tells",
+			"whether the host bridge of \"%s\" forwards peer traffic",
 			fact_str_or(run->m->cpu.name, "this CPU"));
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, "host bridge",

@@ -230,7 +230,7 @@ static enum verdict probe_mailbox(struct rule_run *run)
 	if (set.n)
 		report_mailbox(run, &set, first_i, first_j);
 	else if (unknown.from)
-		return rule_unknown(run, "how the driver connects the GPUs: %s", unknown.from);
+		return rule_unknown(run, unknown.from, "how the driver connects the GPUs");
 	return rule_verdict(run, fine ? VERDICT_OK : VERDICT_NA);
 }
 
@@ -296,8 +296,8 @@ static enum verdict probe_one_side(struct rule_run *run)
 	if (!any)
 		return VERDICT_NA;
 	if (fact_unknown(run->m->driver.registry_dwords))
-		return rule_unknown(run, "the driver's registry keys: %s",
-				    FACT_WHY(run->m->driver.registry_dwords));
+		return rule_unknown(run, FACT_WHY(run->m->driver.registry_dwords),
+				    "the driver's registry keys");
 	FOR_EACH_GPU_PAIR (i, j, run) {
 		if (!may_need_keys(run, i, j) || !is_one_sided(run, i, j) || rm_tells(run, i, j))
 			continue;
@@ -384,8 +384,8 @@ static enum verdict probe_console(struct rule_run *run)
 	}
 	FOR_EACH_GPU (g, run)
 		if (!run->found && pairs_exposed(run, g, REASON_BAR1_SHIFT_UNKNOWN).n)
-			return rule_unknown(run, "whether a console shifts BAR1 of GPU%zu: %s",
-					    g->index, FACT_WHY(support_console_shifts(d, g)));
+			return rule_unknown(run, FACT_WHY(support_console_shifts(d, g)),
+					    "whether a console shifts BAR1 of GPU%zu", g->index);
 	return rule_verdict(run, VERDICT_OK);
 }
 
@@ -456,7 +456,7 @@ static enum verdict probe_lockup(struct rule_run *run)
 	if (!fact_is(d->bar1_p2p.loaded, 1) || !any_bar1_pair(run))
 		return VERDICT_NA;
 	if (!fact_known(kernel) && driver_lockup(d, NULL))
-		return rule_unknown(run, "the kernel's release: %s", FACT_WHY(kernel));
+		return rule_unknown(run, FACT_WHY(kernel), "the kernel's release");
 	l = driver_lockup(d, fact_str_or(kernel, ""));
 	if (!l)
 		return VERDICT_OK;
@@ -555,11 +555,11 @@ static enum verdict probe_managed(struct rule_run *run)
 	if (!set.n || !(support_module_kinds(d) & 1U << MODULE_EDITED))
 		return VERDICT_NA;
 	if (!fact_is(d->bar1_p2p.loaded, 1))
-		return rule_unknown(run, "whether the nvidia module that runs is edited: %s",
-				    FACT_WHY(d->bar1_p2p.loaded));
+		return rule_unknown(run, FACT_WHY(d->bar1_p2p.loaded),
+				    "whether the nvidia module that runs is edited");
 	if (fact_unknown(gate))
-		return rule_unknown(run, "whether nvidia_uvm has the gate for managed memory: %s",
-				    FACT_WHY(gate));
+		return rule_unknown(run, FACT_WHY(gate),
+				    "whether nvidia_uvm has the gate for managed memory");
 	if (fact_is(gate, 0))
 		report_managed(run, &set);
 	return rule_verdict(run, fact_known(gate) ? VERDICT_OK : VERDICT_NA);

@@ -61,6 +61,14 @@ static inline struct fact_str fact_str_unknown(const char *why)
 #define fact_absent(f)  ((f).state == FACT_ABSENT)
 #define fact_unknown(f) ((f).state == FACT_UNKNOWN)
 
+/* How the reason begins where root would know. */
+#define FACT_NEEDS_ROOT "needs root"
+
+static inline bool fact_why_needs_root(const char *why)
+{
+	return why && strncmp(why, FACT_NEEDS_ROOT, strlen(FACT_NEEDS_ROOT)) == 0;
+}
+
 /* Why a fact is not known. */
 #define FACT_WHY(f) ((f).from ? (f).from : "nobody looked")
 

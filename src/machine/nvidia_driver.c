@@ -196,7 +196,7 @@ static void read_hmm_places(struct reader *r, struct fact_str text)
 	}
 	d->hmm_placed = fact_int(placed, text.from);
 	d->hmm_end = last     ? fact_int((int64_t)last, text.from)
-		     : placed ? fact_int_unknown("needs root: " IOMEM)
+		     : placed ? fact_int_unknown(FACT_NEEDS_ROOT ": " IOMEM)
 			      : fact_int_absent(text.from);
 }
 

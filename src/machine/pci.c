@@ -227,8 +227,9 @@ static void read_config_space(struct reader *r, struct pci_function *f)
 	}
 	e = source_read(r->s, &bytes, &size, "%s", path);
 	if (e == 0)
-		why = size < 256 ? arena_printf(a, "needs root: %s beyond %zu bytes", path, size)
-				 : "the kernel gives no extended configuration space";
+		why = size < 256
+			      ? arena_printf(a, FACT_NEEDS_ROOT ": %s beyond %zu bytes", path, size)
+			      : "the kernel gives no extended configuration space";
 	else
 		why = read_why(r, e, path);
 	config_space_decode(f, (const uint8_t *)bytes, e == 0 ? size : 0,

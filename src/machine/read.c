@@ -28,7 +28,7 @@ const char *read_why(struct reader *r, int error, const char *path)
 		return arena_printf(a, "not in the recording: %s", path);
 	case EACCES:
 	case EPERM:
-		return arena_printf(a, "needs root: %s", path);
+		return arena_printf(a, FACT_NEEDS_ROOT ": %s", path);
 	default:
 		return arena_printf(a, "%s: %s", path, strerror(-error));
 	}

@@ -402,21 +402,9 @@ static enum style verdict_style(const struct diagnosis *d)
 	return counts.by_verdict[PAIR_DIRECT] == counts.pairs ? STYLE_GOOD : STYLE_WARN;
 }
 
-/* What was not seen, without why: "the MIG mode of GPU0". */
-static size_t what_length(const char *why)
-{
-	const char *colon = strstr(why, ": ");
-
-	return colon ? (size_t)(colon - why) : strlen(why);
-}
-
 static bool same_unseen(const struct outcome *a, const struct outcome *b, bool whole)
 {
-	size_t n = what_length(a->why);
-
-	if (whole)
-		return strcmp(a->why, b->why) == 0;
-	return what_length(b->why) == n && strncmp(a->why, b->why, n) == 0;
+	return whole ? strcmp(a->why, b->why) == 0 : strcmp(a->what, b->what) == 0;
 }
 
 /* In short, what root could see is told there alone. */
@@ -451,8 +439,7 @@ static bool list_unseen(struct strbuf *b, const struct diagnosis *d, bool root, 
 		if (verbose)
 			strbuf_printf(b, "%s- %s", b->len ? "\n" : "", o->why);
 		else if (n <= MAX_UNSEEN)
-			strbuf_printf(b, "%s%.*s", b->len ? "; " : "", (int)what_length(o->why),
-				      o->why);
+			strbuf_printf(b, "%s%s", b->len ? "; " : "", o->what);
 	}
 	if (n > MAX_UNSEEN && !verbose)
 		strbuf_printf(b, "; and %zu more", n - MAX_UNSEEN);

@@ -252,7 +252,7 @@ static void many_reasons_are_counted(void **state)
 	for (char c = 'a'; c <= 'z'; c++)
 		texts_add(p->arena, &p->steps[3].why, arena_printf(p->arena, "reason %c", c));
 	text = plan_text((struct plan_report){.plan = p});
-	assert_has(text, "reason f; and 20 more like these [nccl-p2p-level");
+	assert_has(text, "reason f; and 20\n             more like these [nccl-p2p-level");
 	all = plan_text((struct plan_report){.plan = p, .verbose = true});
 	assert_has(all, "reason z [nccl-p2p-level");
 	plan_free(p);

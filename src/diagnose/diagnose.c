@@ -8,13 +8,6 @@
 
 #include <string.h>
 
-/* While it is built; findings stay where they are so that probes may keep pointers to them. */
-struct builder {
-	struct diagnosis d;
-	struct finding **found;
-	size_t found_n;
-};
-
 /* ---- what a rule needs ---- */
 
 static enum verdict need_gpu(struct rule_run *run)
@@ -140,7 +133,7 @@ static int compare_findings(const void *a, const void *b)
 	return c ? c : strcmp(x->rule->id, y->rule->id);
 }
 
-static void sort_findings(struct builder *b)
+static void sort_findings(struct diagnosis_builder *b)
 {
 	struct diagnosis *d = &b->d;
 
@@ -148,8 +141,10 @@ static void sort_findings(struct builder *b)
 		return;
 	qsort(b->found, b->found_n, sizeof(*b->found), compare_findings);
 	d->findings = arena_alloc(d->arena, b->found_n, sizeof(*d->findings));
-	for (size_t i = 0; i < b->found_n; i++)
+	for (size_t i = 0; i < b->found_n; i++) {
+		finding_finish(d->arena, d->topology->machine, b->found[i]);
 		d->findings[i] = *b->found[i];
+	}
 	d->finding_n = b->found_n;
 }
 
@@ -185,7 +180,7 @@ static const struct chain_link *least_seen(const struct finding *f, const struct
 }
 
 /* NCCL connected some of the pairs all the same. */
-static void weigh_nccl(struct builder *b, struct finding *f)
+static void weigh_nccl(struct diagnosis_builder *b, struct finding *f)
 {
 	const struct topology *t = b->d.topology;
 	const struct chain_link *seen = NULL;
@@ -209,7 +204,7 @@ static void weigh_nccl(struct builder *b, struct finding *f)
 
 /* A copy between all the pairs that a rule says cannot: what it read is out of date, or no
  * hindrance. */
-static void weigh_observed(struct builder *b, struct finding *f)
+static void weigh_observed(struct diagnosis_builder *b, struct finding *f)
 {
 	const struct chain_link *seen;
 	bool checked;
@@ -243,7 +238,7 @@ static size_t rule_count(void)
 	return n;
 }
 
-static void run_rule(struct builder *b, const struct rule *rule, struct outcome *outcome)
+static void run_rule(struct diagnosis_builder *b, const struct rule *rule, struct outcome *outcome)
 {
 	struct rule_run run = {
 		.m = b->d.topology->machine,
@@ -266,7 +261,7 @@ static void run_rule(struct builder *b, const struct rule *rule, struct outcome 
 struct diagnosis *diagnose(const struct topology *t)
 {
 	struct arena *a = arena_new();
-	struct builder *b = arena_alloc(a, 1, sizeof(*b));
+	struct diagnosis_builder *b = arena_alloc(a, 1, sizeof(*b));
 	struct diagnosis *d = &b->d;
 	size_t i = 0;
 
@@ -298,58 +293,6 @@ void diagnosis_free(struct diagnosis *d)
 }
 
 /* ---- for probes ---- */
-
-struct finding *finding_add(struct rule_run *run, enum confidence c, const char *subject,
-			    const char *fmt, ...)
-{
-	struct builder *b = (struct builder *)run->d;
-	struct arena *a = b->d.arena;
-	struct finding *f = arena_alloc(a, 1, sizeof(*f));
-	va_list ap;
-
-	va_start(ap, fmt);
-	*f = (struct finding){
-		.rule = run->rule,
-		.severity = run->rule->severity,
-		.confidence = c,
-		.subject = arena_strdup(a, subject),
-		.sentence = arena_vprintf(a, fmt, ap),
-		.remedy = run->rule->remedy,
-	};
-	va_end(ap);
-	*ARENA_PUSH(a, b->found, b->found_n) = f;
-	run->found = true;
-	return f;
-}
-
-void finding_evidence(struct rule_run *run, struct finding *f, const char *fmt, ...)
-{
-	struct arena *a = run->d->arena;
-	va_list ap;
-
-	va_start(ap, fmt);
-	*ARENA_PUSH(a, f->evidence, f->evidence_n) = arena_vprintf(a, fmt, ap);
-	va_end(ap);
-}
-
-void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	f->remedy = arena_vprintf(run->d->arena, fmt, ap);
-	va_end(ap);
-}
-
-void finding_names(struct rule_run *run, struct finding *f, const struct pci_function *pci)
-{
-	if (!pci || pci == f->pci)
-		return;
-	for (size_t i = 0; i < f->named_n; i++)
-		if (f->named[i] == pci)
-			return;
-	*ARENA_PUSH(run->d->arena, f->named, f->named_n) = pci;
-}
 
 enum verdict rule_unknown(struct rule_run *run, const char *why, const char *fmt, ...)
 {

@@ -39,6 +39,7 @@ enum blocks {
 };
 
 struct rule_run;
+struct strbuf;
 
 /*
  * A row. `title` is the good state as a sentence; the finding's own sentence says what is wrong.
@@ -63,21 +64,68 @@ struct rule {
 	const char *text;
 };
 
+/* What a finding is about. */
+enum subject_kind {
+	SUBJECT_HOST,   /* CPU, kernel, firmware, limits, container */
+	SUBJECT_DRIVER, /* NVIDIA's modules and libraries */
+	SUBJECT_MODULE, /* another module or package: nvidia-peermem, OFED */
+	SUBJECT_GPU,
+	SUBJECT_GPUS, /* several, or what they have in common */
+	SUBJECT_PAIR, /* two GPUs */
+	SUBJECT_PORT, /* a PCI bridge */
+	SUBJECT_NIC,  /* an RDMA device, or a port of one */
+	SUBJECT_NICS,
+	SUBJECT_DEVICE, /* another PCI function */
+	SUBJECT_NCCL,
+	SUBJECT_SETTING, /* a variable of NCCL, and where it is set */
+	SUBJECT_FILE,    /* and its line */
+	SUBJECT_FIX,     /* of onehop's journal */
+	SUBJECT_RESULT,  /* what tests, benchmarks and logs showed */
+	SUBJECT_KIND_N
+};
+
+struct subject {
+	enum subject_kind kind;
+	const char *name; /* what sentences call it: "GPU0", "port 0000:22:00.0", "driver" */
+	const char
+		*detail; /* what tells it from others of that name: "0000:41:00.0"; NULL: nothing */
+	const struct pci_function *pci; /* NULL: no one device */
+};
+
+#define SUBJECT(what, called) ((struct subject){.kind = SUBJECT_##what, .name = (called)})
+
+/*
+ * In the texts of a finding these stand for devices, so that findings that say the same of different
+ * devices are known by their texts: the subject's name, its PCI address, the first device of `named`.
+ */
+#define ABOUT        "\1"
+#define ABOUT_PCI    "\2"
+#define OTHER_DEVICE "\3"
+
+/* A fact that a finding rests on. */
+struct evidence {
+	const char *what;  /* "LnkSta of 0000:41:00.0" */
+	const char *value; /* "8.0 GT/s x8"; NULL: `what` says it all */
+	const char *from;  /* where it was read; NULL: `what` says so */
+};
+
 struct finding {
 	const struct rule *rule;
 	enum severity severity; /* the rule's, unless the probe lowered it */
 	enum confidence confidence;
-	const char *subject;  /* "GPU0 0000:41:00.0", "port 0000:22:00.0", "/etc/nccl.conf:3"; one
-				 thing */
+	struct subject about;
+	const char *subject;  /* it in words: "GPU0 0000:41:00.0", "/etc/nccl.conf:3" */
 	const char *sentence; /* what is wrong, with the value read */
 	const char *remedy;
-	const char **evidence; /* "LnkSta of 0000:41:00.0: 8.0 GT/s x8", one fact and where it was
-				  read */
+	/* The same two with ABOUT and the others in place of devices; equal for findings that say the same. */
+	const char *sentence_form, *remedy_form;
+	struct evidence *evidence;
 	size_t evidence_n;
 	size_t pairs; /* ordered GPU pairs that it concerns, 0: none in particular */
 	const bool
 		*pair_map; /* which: gpu_n squared, row initiator; NULL: those of `pci`, or all */
-	const struct pci_function *pci;    /* what it is about; NULL: no one device */
+	const struct pci_function
+		*pci; /* the subject's, or the first device; NULL: no one device */
 	const struct pci_function **named; /* further devices that it names, for drawings */
 	size_t named_n;
 };
@@ -142,6 +190,9 @@ bool finding_contradicts(const struct finding *f);
 /* Pairs are blocked, and no finding of severity warning or above says why. */
 bool diagnosis_unexplained(const struct diagnosis *d);
 
+/* "GPU0 0000:41:00.0 is bound to vfio-pci", "driver: ...": the sentence, with the whole subject once. */
+void finding_statement(const struct finding *f, struct strbuf *out);
+
 const char *severity_word(enum severity s);
 const char *verdict_word(enum verdict v);
 const char *confidence_word(enum confidence c);
@@ -159,12 +210,15 @@ struct rule_run {
 };
 
 /* Adds a finding of the run's rule; the sentence is formatted. Never NULL. */
-struct finding *finding_add(struct rule_run *run, enum confidence c, const char *subject,
+struct finding *finding_add(struct rule_run *run, enum confidence c, struct subject about,
 			    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-void finding_evidence(struct rule_run *run, struct finding *f, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+/* `from`: where the value was read; NULL: `what` says so. */
+void finding_evidence(struct rule_run *run, struct finding *f, const char *from, const char *what,
+		      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Puts the devices into the texts, once the finding is whole. */
+void finding_finish(struct arena *a, const struct machine *m, struct finding *f);
 /* The finding names this device too; once f->pci is set. NULL: none. */
 void finding_names(struct rule_run *run, struct finding *f, const struct pci_function *pci);
 /*
@@ -175,6 +229,8 @@ enum verdict rule_unknown(struct rule_run *run, const char *why, const char *fmt
 	__attribute__((format(printf, 3, 4)));
 /* BAD if the run has added a finding, else `otherwise`. */
 enum verdict rule_verdict(const struct rule_run *run, enum verdict otherwise);
-/* "GPU0 0000:41:00.0" / "mlx5_0 0000:45:00.0" in the diagnosis' arena. */
-const char *subject_gpu(struct rule_run *run, const struct gpu *g);
-const char *subject_pci(struct rule_run *run, const char *what, const struct pci_function *f);
+struct subject subject_gpu(struct rule_run *run, const struct gpu *g);
+/* `name`: of an RDMA device; "port", "device": the address is added to the name. */
+struct subject subject_device(struct rule_run *run, enum subject_kind kind, const char *name,
+			      const struct pci_function *f);
+const char *subject_text(struct rule_run *run, struct subject s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text for findings: subjects, evidence lines, sizes, lists of pairs. */
+/* What probes say in the same words: evidence from facts, sizes, lists of GPUs and pairs. */
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "diagnose/rules.h"
@@ -15,16 +15,6 @@ const char *run_text(struct rule_run *run, const char *fmt, ...)
 	text = arena_vprintf(run->d->arena, fmt, ap);
 	va_end(ap);
 	return text;
-}
-
-const char *subject_gpu(struct rule_run *run, const struct gpu *g)
-{
-	return run_text(run, "GPU%zu %s", g->index, g->pci->name);
-}
-
-const char *subject_pci(struct rule_run *run, const char *what, const struct pci_function *f)
-{
-	return run_text(run, "%s %s", what, f->name);
 }
 
 const char *run_bytes(struct rule_run *run, uint64_t bytes)
@@ -63,10 +53,7 @@ static void evidence_fact(struct rule_run *run, struct finding *f, const char *n
 			    : state == FACT_ABSENT ? "absent"
 						   : "unknown";
 
-	if (from)
-		finding_evidence(run, f, "%s: %s (%s)", name, shown, from);
-	else
-		finding_evidence(run, f, "%s: %s", name, shown);
+	finding_evidence(run, f, from, name, "%s", shown);
 }
 
 void evidence_int(struct rule_run *run, struct finding *f, const char *name, struct fact_int fact)
@@ -108,6 +95,25 @@ void evidence_registry(struct rule_run *run, struct finding *f)
 	evidence_str(run, f, "RegistryDwords", d->registry_dwords);
 	if (*fact_str_or(d->registry_dwords_per_device, ""))
 		evidence_str(run, f, "RegistryDwordsPerDevice", d->registry_dwords_per_device);
+}
+
+void evidence_text(struct rule_run *run, struct finding *f, const char *from, const char *what)
+{
+	*ARENA_PUSH(run->d->arena, f->evidence, f->evidence_n) =
+		(struct evidence){.what = what, .from = from};
+}
+
+void evidence_observed(struct rule_run *run, struct finding *f, const struct observed *o,
+		       const char *fmt, ...)
+{
+	const char *value;
+	va_list ap;
+
+	va_start(ap, fmt);
+	value = arena_vprintf(run->d->arena, fmt, ap);
+	va_end(ap);
+	finding_evidence(run, f, o->from, run_text(run, "GPU%d->GPU%d", o->initiator, o->target),
+			 "%s", value);
 }
 
 /* ---- pairs ---- */

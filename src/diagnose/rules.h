@@ -39,6 +39,13 @@ extern const struct rule rules_nccl[RULES_NCCL_N];
 extern const struct rule rules_nccl_net[RULES_NCCL_NET_N];
 extern const struct rule rules_observed[RULES_OBSERVED_N];
 
+/* While it is made; findings stay where they are so that probes may keep pointers to them. */
+struct diagnosis_builder {
+	struct diagnosis d;
+	struct finding **found;
+	size_t found_n;
+};
+
 /* ---- walking ---- */
 
 /* clang-format off */
@@ -110,6 +117,11 @@ const char *run_bytes(struct rule_run *run, uint64_t bytes);
 /* One evidence line from a fact: "NAME: VALUE (FROM)", or "NAME: unknown (WHY)". */
 void evidence_int(struct rule_run *run, struct finding *f, const char *name, struct fact_int fact);
 void evidence_str(struct rule_run *run, struct finding *f, const char *name, struct fact_str fact);
+/* What says it all by itself; `from` may be NULL. */
+void evidence_text(struct rule_run *run, struct finding *f, const char *from, const char *what);
+/* "GPU0->GPU1: VALUE (seen in FILE)" of what was observed of a pair. */
+void evidence_observed(struct rule_run *run, struct finding *f, const struct observed *o,
+		       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* The driver's registry keys: for all, and those per device where there are any. */
 void evidence_registry(struct rule_run *run, struct finding *f);
 /* The same in words: "yes" or "no", "256 MiB", and the value's word among n (a number without one). */

@@ -102,7 +102,7 @@ static enum verdict probe_loaded(struct rule_run *run)
 		return VERDICT_OK;
 	if (!waiting)
 		return VERDICT_NA;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 			"%zu of %zu NVIDIA %s without a driver: the nvidia module is not loaded",
 			waiting, run->m->gpu_n, text_plural(run->m->gpu_n, "GPU is", "GPUs are"));
 	if (waiting == run->m->gpu_n)
@@ -125,7 +125,7 @@ static void add_torn(struct rule_run *run, const char *line, size_t n)
 
 	if (!blank)
 		return;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 			"/%.*s is torn: parts of the module that DKMS built are missing",
 			(int)(line + n - blank - 1), blank + 1);
 	finding_remedy(
@@ -157,19 +157,16 @@ static enum verdict probe_bound(struct rule_run *run)
 
 		if (o) {
 			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-					"GPU%zu is bound to %s, %s", g->index, g->pci->driver.value,
-					o->is);
+					ABOUT " is bound to %s, %s", g->pci->driver.value, o->is);
 			finding_remedy(run, f, "%s", other_remedy(run, o));
 		} else if (gpu_has_fault(run->m, g, DEVICE_NO_DRIVER)) {
-			f = finding_add(
-				run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"GPU%zu is bound to no driver although the nvidia module is "
-				"loaded; the module refused it, or was told to leave it",
-				g->index);
+			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+					ABOUT
+					" is bound to no driver although the nvidia module is "
+					"loaded; the module refused it, or was told to leave it");
 		} else {
 			continue;
 		}
-		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
 		evidence_str(run, f, "excluded by the driver", g->excluded);
@@ -197,20 +194,21 @@ static void propose_bound(struct rule_run *run, struct change_set *out)
 						"these GPUs stays at what the firmware set up"),
 				});
 		else if (o || gpu_has_fault(run->m, g, DEVICE_NO_DRIVER))
-			propose_by_hand(run, out, subject_gpu(run, g), "%s",
+			propose_by_hand(run, out, subject_text(run, subject_gpu(run, g)), "%s",
 					o ? o->remedy : run->rule->remedy);
 	}
 }
 
 /* modprobe does nothing for a card while the module is loaded, and an override keeps others off it. */
-static const char *bind_commands(struct rule_run *run, const struct gpu *g)
+static const char *bind_commands(struct rule_run *run)
 {
 	const char *load = fact_is(run->m->driver.loaded, 1) ? "" : "`modprobe nvidia`, ";
 
 	return run_text(run,
-			"%s`echo > /sys/bus/pci/devices/%s/driver_override`, `echo %s > "
-			"/sys/bus/pci/drivers/nvidia/bind`",
-			load, g->pci->name, g->pci->name);
+			"%s`echo > /sys/bus/pci/devices/" ABOUT_PCI
+			"/driver_override`, `echo " ABOUT_PCI
+			" > /sys/bus/pci/drivers/nvidia/bind`",
+			load);
 }
 
 static enum verdict probe_passthrough(struct rule_run *run)
@@ -220,18 +218,17 @@ static enum verdict probe_passthrough(struct rule_run *run)
 
 		if (!gpu_has_fault(run->m, g, DEVICE_SET_ASIDE))
 			continue;
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"GPU%zu is bound to %s: set aside for a virtual machine, so the host "
-			"cannot use it",
-			g->index, g->pci->driver.value);
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				ABOUT
+				" is bound to %s: set aside for a virtual machine, so the host "
+				"cannot use it",
+				g->pci->driver.value);
 		finding_remedy(
 			run, f,
-			"leave it, if a guest has it; else: `echo %s > "
+			"leave it, if a guest has it; else: `echo " ABOUT_PCI " > "
 			"/sys/bus/pci/drivers/%s/unbind`, %s, and take its id out of vfio-pci.ids= "
 			"or /etc/modprobe.d",
-			g->pci->name, g->pci->driver.value, bind_commands(run, g));
-		f->pci = g->pci;
+			g->pci->driver.value, bind_commands(run));
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
 	}
@@ -247,9 +244,7 @@ static enum verdict probe_excluded(struct rule_run *run)
 		if (!gpu_has_fault(run->m, g, DEVICE_EXCLUDED))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"the driver was told to leave GPU%zu out (NVreg_ExcludedGpus)",
-				g->index);
-		f->pci = g->pci;
+				"the driver was told to leave " ABOUT " out (NVreg_ExcludedGpus)");
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, "GPU Excluded", g->excluded);
 	}
@@ -269,29 +264,28 @@ static enum verdict probe_alive(struct rule_run *run)
 
 		if (!cold && !gpu_has_fault(run->m, g, DEVICE_OFF_BUS))
 			continue;
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			lost   ? "GPU%zu is lost, says the driver: it has fallen off the bus, or "
-				 "answers no more"
-			: cold ? "GPU%zu is in D3cold: it has no power and answers nothing"
-			       : "GPU%zu answers no configuration read (all ones): it has fallen "
-				 "off the bus",
-			g->index);
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				lost ? ABOUT
+					" is lost, says the driver: it has fallen off the bus, or "
+					"answers no more"
+				: cold ? ABOUT " is in D3cold: it has no power and answers nothing"
+				       : ABOUT
+					" answers no configuration read (all ones): it has fallen "
+					"off the bus");
 		if (cold && !lost) {
 			f->severity = SEVERITY_INFO;
 			finding_remedy(run, f,
 				       "any use wakes it; to keep it awake: `echo on > "
-				       "/sys/bus/pci/devices/%s/power/control`",
-				       p->name);
+				       "/sys/bus/pci/devices/" ABOUT_PCI "/power/control`");
 		}
-		f->pci = p;
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, run_text(run, "power_state of %s", p->name), p->power_state);
 		if (lost)
-			finding_evidence(run, f, "%s", g->lost.from);
+			evidence_text(run, f, NULL, g->lost.from);
 		if (p->config_trouble)
-			finding_evidence(run, f, "config space of %s %s", p->name,
-					 p->config_trouble);
+			evidence_text(run, f, NULL,
+				      run_text(run, "config space of %s %s", p->name,
+					       p->config_trouble));
 	}
 	return rule_verdict(run, VERDICT_OK);
 }
@@ -319,31 +313,29 @@ static enum verdict probe_listed(struct rule_run *run)
 		if (fact_known(g->nvml_index) || !fact_str_is(g->pci->driver, "nvidia") ||
 		    is_unusable(run, g))
 			continue;
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"GPU%zu is bound to nvidia, and NVML does not list it: neither CUDA nor "
-			"NCCL sees it from here",
-			g->index);
-		f->pci = g->pci;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				ABOUT
+				" is bound to nvidia, and NVML does not list it: neither CUDA nor "
+				"NCCL sees it from here");
 		f->pairs = 2 * (run->m->gpu_n - 1);
-		finding_evidence(run, f, "NVML: %s", FACT_WHY(g->nvml_index));
+		finding_evidence(run, f, NULL, "NVML", "%s", FACT_WHY(g->nvml_index));
 		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
 		evidence_int(run, f, "device nodes /dev/nvidia<N>", run->m->driver.device_nodes);
 	}
 	return rule_verdict(run, VERDICT_OK);
 }
 
-static struct finding *report_trouble(struct rule_run *run, const char *subject, const char *what)
+static struct finding *report_trouble(struct rule_run *run, struct subject about, const char *what)
 {
-	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject, "%s", what);
+	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, about, "%s", what);
 
-	finding_evidence(run, f, "%s: %s", subject, what);
+	finding_evidence(run, f, NULL, f->subject, "%s", what);
 	return f;
 }
 
 static void report_file(struct rule_run *run, const struct trouble *t)
 {
-	struct finding *f = report_trouble(run, t->where, t->what);
+	struct finding *f = report_trouble(run, SUBJECT(FILE, t->where), t->what);
 
 	if (t->remedy)
 		finding_remedy(run, f, "%s", t->remedy);
@@ -367,9 +359,9 @@ static enum verdict probe_readable(struct rule_run *run)
 			report_file(run, &m->troubles[i]);
 	FOR_EACH_PCI (f, run)
 		if (f->config_trouble && !(pci_is_gpu(f) && !f->config_size))
-			report_trouble(run, subject_pci(run, "config space of", f),
-				       f->config_trouble)
-				->pci = f;
+			report_trouble(run,
+				       subject_device(run, SUBJECT_DEVICE, "config space of", f),
+				       f->config_trouble);
 	return rule_verdict(run, VERDICT_OK);
 }
 
@@ -393,8 +385,9 @@ static struct finding *report_library(struct rule_run *run, enum library_fit fit
 	const struct nvidia_driver *d = &run->m->driver;
 	bool nvml_fits = fact_known(d->nvml_library) && !driver_nvml_differs(d);
 	struct finding *f = finding_add(
-		run, fit == LIBRARY_MAY_FIT ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN, "driver",
-		"the loaded module is %s, %s %s: %s", d->module_version.value,
+		run, fit == LIBRARY_MAY_FIT ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN,
+		SUBJECT(DRIVER, "driver"), "the loaded module is %s, %s %s: %s",
+		d->module_version.value,
 		fit == LIBRARY_FITS ? "NVML's library is"
 		: nvml_fits         ? "CUDA's library is"
 				    : "the user-space libraries are",
@@ -483,7 +476,7 @@ static enum verdict probe_installed(struct rule_run *run)
 	if (!version && !flavor)
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "driver",
+		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 		"the kernel runs nvidia %s (%s), on disk is %s (%s): what was installed is not in "
 		"force",
 		fact_str_or(d->module_version, "of unknown version"),
@@ -518,12 +511,11 @@ static void report_too_old(struct rule_run *run)
 
 		if (!support_undriven(run->m, g))
 			continue;
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"the open modules are loaded, but GPU%zu (%s) is older than Turing, and "
-			"only the proprietary modules drive it",
-			g->index, fact_str_or(g->model, "10de device"));
-		f->pci = g->pci;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				"the open modules are loaded, but " ABOUT
+				" (%s) is older than Turing, and "
+				"only the proprietary modules drive it",
+				fact_str_or(g->model, "10de device"));
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		finding_remedy(
 			run, f,
@@ -552,10 +544,9 @@ static enum verdict probe_open(struct rule_run *run)
 		if (!why)
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"the proprietary modules are loaded, but GPU%zu (%s) %s", g->index,
+				"the proprietary modules are loaded, but " ABOUT " (%s) %s",
 				fact_str_or(g->model, "10de device"), why);
 		f->severity = severity;
-		f->pci = g->pci;
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_flavor(run, f);
 		evidence_str(run, f, "module", d->module_version);
@@ -668,15 +659,17 @@ static enum verdict probe_status(struct rule_run *run, enum p2p_status status,
 
 		if (!sets[k].n)
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
-				"the driver refuses P2P %s between %s with %s: %s", denied_words[k],
-				pair_set_text(run, &sets[k]), p2p_status_code(status), why[k]);
+		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+				"the " ABOUT " refuses P2P %s between %s with %s: %s",
+				denied_words[k], pair_set_text(run, &sets[k]),
+				p2p_status_code(status), why[k]);
 		f->pairs = sets[k].n;
 		f->pair_map = sets[k].in;
 		finding_names_pairs(run, f, &sets[k]);
-		finding_evidence(run, f, "nvidia-smi topo -p2p %s: %s on %s",
-				 k == DENIED_WRITE ? "w" : "r", p2p_status_code(status),
-				 pair_set_text(run, &sets[k]));
+		finding_evidence(run, f, NULL,
+				 run_text(run, "nvidia-smi topo -p2p %s",
+					  k == DENIED_WRITE ? "w" : "r"),
+				 "%s on %s", p2p_status_code(status), pair_set_text(run, &sets[k]));
 		evidence_str(run, f, "module", run->m->driver.module_version);
 		evidence_str(run, f, "CPU", run->m->cpu.name);
 		if (remedy)
@@ -774,19 +767,19 @@ static enum verdict probe_generation(struct rule_run *run)
 					    "the generation of GPU%zu", g->index);
 	if (!set.n)
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_LIKELY, "GPUs",
-		"the GPUs of %s are of different generations: CUDA's library refuses such pairs, "
-		"whatever the kernel modules allow",
-		pair_set_text(run, &set));
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(GPUS, "GPUs"),
+			"the " ABOUT
+			" of %s are of different generations: CUDA's library refuses such pairs, "
+			"whatever the kernel modules allow",
+			pair_set_text(run, &set));
 	f->pairs = set.n;
 	f->pair_map = set.in;
 	FOR_EACH_GPU (g, run) {
 		struct fact_int cc = card_compute_capability(g);
 
-		finding_evidence(run, f,
-				 "compute capability of GPU%zu: %" PRId64 ".%" PRId64 " (%s)",
-				 g->index, cc.value / 10, cc.value % 10, FACT_WHY(cc));
+		finding_evidence(run, f, FACT_WHY(cc),
+				 run_text(run, "compute capability of GPU%zu", g->index),
+				 "%" PRId64 ".%" PRId64, cc.value / 10, cc.value % 10);
 	}
 	return VERDICT_OK;
 }
@@ -921,8 +914,8 @@ static enum verdict probe_geforce(struct rule_run *run)
 	for (size_t s = 0; s < P2P_STATUS_N; s++)
 		if (codes[s])
 			list = run_list(run, list, p2p_status_code((int64_t)s));
-	f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
-			"the driver refuses P2P over PCIe on GeForce cards: %s for %s", list,
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+			"the " ABOUT " refuses P2P over PCIe on GeForce cards: %s for %s", list,
 			pair_set_text(run, &set));
 	f->pairs = set.n;
 	f->pair_map = set.in;
@@ -930,7 +923,8 @@ static enum verdict probe_geforce(struct rule_run *run)
 	finding_remedy(run, f, "%s",
 		       native_from(run, &set) ? native_words(run, native_from(run, &set))
 					      : unlock_words(run));
-	finding_evidence(run, f, "P2P status of %s: %s", pair_set_text(run, &set), list);
+	finding_evidence(run, f, NULL, run_text(run, "P2P status of %s", pair_set_text(run, &set)),
+			 "%s", list);
 	evidence_str(run, f, "GPU0", run->m->gpus[0].model);
 	evidence_str(run, f, "module", run->m->driver.module_version);
 	evidence_flavor(run, f);
@@ -996,12 +990,11 @@ static enum verdict probe_forced(struct rule_run *run)
 
 		if (!force || !why || (c == CONFIDENCE_POSSIBLE && rm_settles(run, g)))
 			continue;
-		f = finding_add(
-			run, c, subject_gpu(run, g),
-			"ForceP2P=0x%llx makes the driver say yes for GPU%zu, but %s: copies may "
-			"go nowhere",
-			(unsigned long long)force, g->index, why);
-		f->pci = g->pci;
+		f = finding_add(run, c, subject_gpu(run, g),
+				"ForceP2P=0x%llx makes the driver say yes for " ABOUT
+				", but %s: copies may "
+				"go nowhere",
+				(unsigned long long)force, why);
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		if (c == CONFIDENCE_POSSIBLE)
 			f->severity = SEVERITY_WARNING;
@@ -1045,7 +1038,7 @@ static enum verdict probe_unlock_kept(struct rule_run *run)
 	if (!fact_is(d->bar1_p2p.installed, 0))
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "driver",
+		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 		"the module that runs has BAR1 P2P on every chip, the one on disk has stubs: after "
 		"a reboot %s",
 		lost_at_boot(run));
@@ -1085,7 +1078,7 @@ static enum verdict probe_force_type(struct rule_run *run)
 	if (!asks_for_nvlink(run))
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "driver",
+		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 		"RMForceP2PType=2 asks driver %s for NVLink only: the value meant BAR1 until 570 "
 		"and was renumbered in 575%s",
 		d->module_version.value, served ? "; it connects every pair all the same" : "");
@@ -1101,17 +1094,14 @@ static enum verdict probe_force_type(struct rule_run *run)
 static void report_compute_mode(struct rule_run *run, const struct gpu *g)
 {
 	const struct compute_mode *mode = gpu_compute_mode(g);
-	struct finding *f =
-		finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			    "GPU%zu is in compute mode %s: %s", g->index, mode->word, mode->who);
-
-	f->pci = g->pci;
+	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+					ABOUT " is in compute mode %s: %s", mode->word, mode->who);
 	if (gpu_has_fault(run->m, g, DEVICE_PROHIBITED))
 		f->pairs = 2 * (run->m->gpu_n - 1);
 	else
 		f->severity = SEVERITY_INFO;
-	finding_remedy(run, f, "`nvidia-smi -i %s -c 0`", g->pci->name);
-	finding_evidence(run, f, "compute mode: %s (%s)", mode->word, g->compute_mode.from);
+	finding_remedy(run, f, "`nvidia-smi -i " ABOUT_PCI " -c 0`");
+	finding_evidence(run, f, g->compute_mode.from, "compute mode", "%s", mode->word);
 }
 
 static enum verdict probe_compute_mode(struct rule_run *run)
@@ -1130,15 +1120,12 @@ static enum verdict probe_mig(struct rule_run *run)
 
 		if (!gpu_has_fault(run->m, g, DEVICE_MIG))
 			continue;
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"GPU%zu is split by MIG: no instance of it reaches another GPU, over "
-			"NVLink or PCIe",
-			g->index);
-		f->pci = g->pci;
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				ABOUT
+				" is split by MIG: no instance of it reaches another GPU, over "
+				"NVLink or PCIe");
 		f->pairs = 2 * (run->m->gpu_n - 1);
-		finding_remedy(run, f, "when no job uses it: `nvidia-smi -i %s -mig 0`",
-			       g->pci->name);
+		finding_remedy(run, f, "when no job uses it: `nvidia-smi -i " ABOUT_PCI " -mig 0`");
 		evidence_yes_no(run, f, "MIG mode on", g->mig_enabled);
 	}
 	RETURN_IF_UNKNOWN(run, mig_enabled, "the MIG mode");

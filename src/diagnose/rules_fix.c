@@ -218,7 +218,7 @@ static struct effect acs_effect(struct rule_run *run, const struct applied *a)
 static struct finding *report_due(struct rule_run *run, const struct applied *a, const char *name)
 {
 	struct finding *f =
-		finding_add(run, CONFIDENCE_CERTAIN, run_text(run, "fix %u", a->fix),
+		finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(FIX, run_text(run, "fix %u", a->fix)),
 			    "%s (fix %u) is not in effect yet: a reboot is due", name, a->fix);
 
 	finding_remedy(run, f, "reboot");
@@ -228,7 +228,7 @@ static struct finding *report_due(struct rule_run *run, const struct applied *a,
 static struct finding *report_lost(struct rule_run *run, const struct applied *a, const char *name)
 {
 	struct finding *f = finding_add(
-		run, CONFIDENCE_LIKELY, run_text(run, "fix %u", a->fix),
+		run, CONFIDENCE_LIKELY, SUBJECT(FIX, run_text(run, "fix %u", a->fix)),
 		"%s (fix %u) is not in effect, although the machine was started again since: after "
 		"a power cut the first start may still use the old files",
 		name, a->fix);
@@ -252,24 +252,24 @@ static struct finding *report_missing(struct rule_run *run, const struct applied
 
 static struct finding *report_trial(struct rule_run *run, const struct applied *a, const char *name)
 {
-	const char *subject = run_text(run, "fix %u", a->fix);
+	struct subject about = SUBJECT(FIX, run_text(run, "fix %u", a->fix));
 	struct finding *f;
 
 	if (!fact_is(a->same_boot, 0)) {
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject,
+		f = finding_add(run, CONFIDENCE_CERTAIN, about,
 				"%s (fix %u) is on trial: the next boot has it, once", name,
 				a->fix);
 		finding_remedy(run, f, "reboot to try it");
 	} else if (fact_is(parameter_effect(run, a).in_effect, 1)) {
 		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject,
+			run, CONFIDENCE_CERTAIN, about,
 			"%s (fix %u) is on trial in this boot: the next boot goes without it, "
 			"unless it is confirmed",
 			name, a->fix);
 		finding_remedy(run, f, "`onehop fix --confirm`");
 	} else {
 		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject,
+			run, CONFIDENCE_CERTAIN, about,
 			"the trial boot was not confirmed: the machine runs without %s, as before",
 			name);
 		finding_remedy(
@@ -295,7 +295,7 @@ static struct finding *report_acs(struct rule_run *run, const struct applied *a,
 {
 	bool started = fact_is(a->same_boot, 0);
 	struct finding *f = finding_add(
-		run, CONFIDENCE_CERTAIN, run_text(run, "port %s", a->target),
+		run, CONFIDENCE_CERTAIN, SUBJECT(PORT, run_text(run, "port %s", a->target)),
 		"%s redirects again, although fix %u cleared it: %s", name, a->fix,
 		started ? "nothing cleared it when the machine was started, or it was set again "
 			  "since (a device removed and found again, a reset)"
@@ -358,8 +358,8 @@ static enum verdict probe_in_effect(struct rule_run *run)
 		if (!fact_is(e.in_effect, 0))
 			continue;
 		f = kinds[a->kind].report(run, a, e.name);
-		finding_evidence(run, f, "%s: %s (%s)", e.where, e.value, FACT_WHY(e.in_effect));
-		finding_evidence(run, f, "list of what was changed: %s", a->from);
+		finding_evidence(run, f, FACT_WHY(e.in_effect), e.where, "%s", e.value);
+		finding_evidence(run, f, NULL, "list of what was changed", "%s", a->from);
 	}
 	return !run->found && unknown ? VERDICT_UNKNOWN : VERDICT_OK;
 }

@@ -39,12 +39,12 @@ static enum verdict probe_virtual_machine(struct rule_run *run)
 		return VERDICT_OK;
 	if (has_pcie_pairs(run)) {
 		f = finding_add(
-			run, CONFIDENCE_CERTAIN, "host",
+			run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "host"),
 			"in this virtual machine the PCI tree is the hypervisor's; ACS and IOMMU "
 			"of the host cannot be seen from here");
 	} else {
 		f = finding_add(
-			run, CONFIDENCE_CERTAIN, "host",
+			run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "host"),
 			"in this virtual machine ACS and IOMMU of the host cannot be seen%s",
 			run->m->gpu_n > 1 ? "; NVLink does not need them" : "");
 		finding_remedy(run, f, "%s", NOTHING_TO_DO);
@@ -67,16 +67,16 @@ static enum verdict probe_container(struct rule_run *run)
 	if (fact_absent(container))
 		return VERDICT_OK;
 	if (some)
-		f = finding_add(run, CONFIDENCE_CERTAIN, "container",
+		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "container"),
 				"this container (%s) has device nodes for %" PRId64 " of %" PRId64
 				" GPUs; CUDA cannot open memory of a GPU that it does not see",
 				container.value, nodes.value, driven.value);
 	else if (container_is_guess(run->m))
-		f = finding_add(run, CONFIDENCE_POSSIBLE, "host",
+		f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(HOST, "host"),
 				"this may be a container: there is a file %s, and no other sign",
 				container_sign(run->m, sign, sizeof(sign)));
 	else
-		f = finding_add(run, CONFIDENCE_CERTAIN, "container",
+		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "container"),
 				"onehop runs in a %s container: it sees the container's processes, "
 				"network, /dev/shm and GPUs, not the host's",
 				container.value);
@@ -86,8 +86,9 @@ static enum verdict probe_container(struct rule_run *run)
 	evidence_int(run, f, "device nodes /dev/nvidia<N>", nodes);
 	evidence_int(run, f, "GPUs that the driver runs", driven);
 	if (fact_unknown(run->m->log_read))
-		finding_evidence(run, f, "kernel log: not readable here (%s)",
-				 run->m->log_read.from ? run->m->log_read.from : "no /dev/kmsg");
+		finding_evidence(run, f,
+				 run->m->log_read.from ? run->m->log_read.from : "no /dev/kmsg",
+				 "kernel log", "not readable here");
 	return VERDICT_OK;
 }
 
@@ -130,9 +131,9 @@ static enum verdict probe_shm_size(struct rule_run *run)
 	if (!small && !full)
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_LIKELY, "/dev/shm",
-		small ? "/dev/shm has %s; NCCL wants about %s for %zu GPUs without peer access"
-		      : "/dev/shm has %s left; NCCL wants about %s for %zu GPUs without peer access",
+		run, CONFIDENCE_LIKELY, SUBJECT(HOST, "/dev/shm"),
+		small ? ABOUT " has %s; NCCL wants about %s for %zu GPUs without peer access"
+		      : ABOUT " has %s left; NCCL wants about %s for %zu GPUs without peer access",
 		run_bytes(run, (uint64_t)(small ? l->shm_bytes : l->shm_free_bytes).value),
 		run_bytes(run, (uint64_t)needed), run->m->gpu_n);
 	evidence_bytes(run, f, "size of /dev/shm", l->shm_bytes);
@@ -153,10 +154,10 @@ static enum verdict probe_shm_writable(struct rule_run *run)
 		return rule_unknown(run, FACT_WHY(writable), "whether /dev/shm can be written");
 	if (writable.value)
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "/dev/shm",
-		"/dev/shm cannot be written: NCCL cannot make the segments through which GPUs "
-		"without peer access talk, however large it is");
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "/dev/shm"),
+			ABOUT
+			" cannot be written: NCCL cannot make the segments through which GPUs "
+			"without peer access talk, however large it is");
 	evidence_yes_no(run, f, "/dev/shm writable", writable);
 	return VERDICT_OK;
 }
@@ -175,7 +176,8 @@ static enum verdict probe_memlock(struct rule_run *run)
 	if (soft.value < 0 || soft.value >= MEMLOCK_ENOUGH)
 		return VERDICT_OK;
 	f = finding_add(
-		run, fact_is(run->m->root, 1) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, "memlock",
+		run, fact_is(run->m->root, 1) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN,
+		SUBJECT(HOST, "memlock"),
 		"a process may lock %s of memory; RDMA registration of host buffers beyond that "
 		"fails with 'Cannot allocate memory'%s",
 		run_bytes(run, (uint64_t)soft.value),
@@ -267,14 +269,14 @@ static enum verdict probe_acs_override(struct rule_run *run)
 		return VERDICT_OK;
 	state = override_seen(run, &line);
 	f = finding_add(
-		run, said[state].confidence, "pcie_acs_override=",
+		run, said[state].confidence, SUBJECT(HOST, "pcie_acs_override="),
 		"the kernel was started with pcie_acs_override=: %s, and no ACS bit that redirects "
 		"peer traffic is cleared by it",
 		said[state].what);
 	f->severity = said[state].severity;
 	evidence_str(run, f, "command line", cmdline);
 	if (line)
-		finding_evidence(run, f, "kernel log: %s", line);
+		finding_evidence(run, f, NULL, "kernel log", "%s", line);
 	return VERDICT_OK;
 }
 
@@ -307,11 +309,11 @@ static enum verdict probe_compiler(struct rule_run *run)
 	    fact_is(k->installed_compiler_major, k->compiler_major.value))
 		return VERDICT_OK;
 	if (fact_absent(k->installed_compiler_major))
-		f = finding_add(run, CONFIDENCE_CERTAIN, "compiler",
+		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "compiler"),
 				"no %s is installed; modules for this kernel want %s %" PRId64,
 				family, family, k->compiler_major.value);
 	else
-		f = finding_add(run, CONFIDENCE_POSSIBLE, "compiler",
+		f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(HOST, "compiler"),
 				"the kernel was built by %s %" PRId64 ", installed is %s %" PRId64
 				"; another major version can refuse the kernel's flags",
 				family, k->compiler_major.value, family,
@@ -335,7 +337,7 @@ static enum verdict probe_headers(struct rule_run *run)
 		return rule_unknown(run, FACT_WHY(k->headers), "kernel headers");
 	if (fact_is(k->headers, 1))
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "kernel headers",
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "kernel headers"),
 			"the headers of %s are not installed: no module can be built for it",
 			release);
 	evidence_yes_no(run, f, "headers installed", k->headers);
@@ -363,13 +365,13 @@ static enum verdict probe_lockdown(struct rule_run *run)
 		return VERDICT_OK;
 	if (locked)
 		f = finding_add(
-			run, CONFIDENCE_CERTAIN, "kernel",
+			run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "kernel"),
 			"lockdown=%s: unsigned modules are refused, and setpci's writes fail "
 			"although it exits with 0",
 			words[k->lockdown.value]);
 	else
 		f = finding_add(
-			run, CONFIDENCE_LIKELY, "kernel",
+			run, CONFIDENCE_LIKELY, SUBJECT(HOST, "kernel"),
 			"Secure Boot is on: modules without a signature that the firmware or the "
 			"machine owner key knows may be refused");
 	evidence_word(run, f, "lockdown", k->lockdown, words, sizeof(words) / sizeof(words[0]));
@@ -390,8 +392,8 @@ static enum verdict probe_persistence(struct rule_run *run)
 		if (fact_is(g->persistence, 0) && n++ < 8)
 			names = run_list(run, names, run_text(run, "GPU%zu", g->index));
 	if (n) {
-		f = finding_add(run, CONFIDENCE_CERTAIN, "driver",
-				"the driver shuts %s down while no program uses %s",
+		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+				"the " ABOUT " shuts %s down while no program uses %s",
 				gpu_list_text(run, names, n), n == 1 ? "it" : "them");
 		FOR_EACH_GPU (g, run)
 			evidence_yes_no(run, f,

@@ -86,9 +86,9 @@ static const char *how_often(struct rule_run *run, const struct log_group *g)
 
 static void show_lines(struct rule_run *run, struct finding *f, const struct log_group *g)
 {
-	finding_evidence(run, f, "kernel log: %s", g->first->text);
+	finding_evidence(run, f, NULL, "kernel log", "%s", g->first->text);
 	if (g->last != g->first)
-		finding_evidence(run, f, "kernel log, last: %s", g->last->text);
+		finding_evidence(run, f, NULL, "kernel log, last", "%s", g->last->text);
 	f->pci = g->pci;
 }
 
@@ -132,16 +132,19 @@ static bool carries_peers(struct rule_run *run, const struct pci_function *f)
 	return false;
 }
 
-static const char *subject_device(struct rule_run *run, const struct pci_function *f)
+static struct subject subject_of(struct rule_run *run, const struct pci_function *f)
 {
 	const struct gpu *g = gpu_of(run, f);
 	const char *nic = nic_of(run, f);
 
 	if (!f)
-		return "kernel log";
+		return SUBJECT(HOST, "kernel log");
 	if (g)
 		return subject_gpu(run, g);
-	return subject_pci(run, nic ? nic : pci_is_bridge(f) ? "port" : "device", f);
+	if (nic)
+		return subject_device(run, SUBJECT_NIC, nic, f);
+	return pci_is_bridge(f) ? subject_device(run, SUBJECT_PORT, "port", f)
+				: subject_device(run, SUBJECT_DEVICE, "device", f);
 }
 
 /* ---- Xid ---- */
@@ -197,7 +200,7 @@ static void report_known_xid(struct rule_run *run, const struct log_group *g, co
 		back ? "NVML answers for the GPU again, but it may be lost again" : x->meaning;
 	const char *peer = back ? NULL : x->peer;
 	struct finding *f =
-		finding_add(run, CONFIDENCE_CERTAIN, subject_device(run, g->pci),
+		finding_add(run, CONFIDENCE_CERTAIN, subject_of(run, g->pci),
 			    "Xid %" PRId64 " (%s) %s: %s%s%s", g->code, x->name, how_often(run, g),
 			    meaning, peer ? "; " : "", peer ? peer : "");
 
@@ -211,7 +214,7 @@ static void report_unknown_xid(struct rule_run *run, const struct log_group *g)
 	const char *number =
 		g->code < 0 ? "Xid without a number" : run_text(run, "Xid %" PRId64, g->code);
 	struct finding *f = finding_add(
-		run, CONFIDENCE_POSSIBLE, subject_device(run, g->pci),
+		run, CONFIDENCE_POSSIBLE, subject_of(run, g->pci),
 		"%s %s: onehop does not know this code; whether peer traffic is touched cannot be "
 		"told from it",
 		number, how_often(run, g));
@@ -257,7 +260,7 @@ static void report_half_unlock(struct rule_run *run, const struct log_group *g,
 	const struct gpu *gpu = gpu_of(run, g->pci);
 	const char *lacks = unlock_lacks(run, gpu, overflow != NULL);
 	struct finding *f = finding_add(
-		run, CONFIDENCE_LIKELY, subject_device(run, g->pci),
+		run, CONFIDENCE_LIKELY, subject_of(run, g->pci),
 		"Xid %" PRId64
 		" with %s %s: P2P is switched on, but the page table entries that lead to the peer "
 		"are of a kind that the hardware refuses; copies report success and change "
@@ -267,7 +270,7 @@ static void report_half_unlock(struct rule_run *run, const struct log_group *g,
 
 	show_lines(run, f, g);
 	if (overflow)
-		finding_evidence(run, f, "kernel log: %s", overflow->text);
+		finding_evidence(run, f, NULL, "kernel log", "%s", overflow->text);
 	evidence_unlock(run, f, gpu);
 }
 
@@ -307,13 +310,14 @@ static void report_zeros(struct rule_run *run)
 		return;
 	target = &run->m->gpus[first->target];
 	lacks = unlock_lacks(run, target, false);
-	f = finding_add(run, CONFIDENCE_POSSIBLE, "nvidia module",
+	f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(DRIVER, "nvidia module"),
 			"the driver allows P2P, and of checked copies nothing arrived: %s%s%s",
 			pair_set_text(run, &lost), lacks ? "; " : "", lacks ? lacks : "");
 	f->pairs = lost.n;
 	finding_names_pairs(run, f, &lost);
-	finding_evidence(run, f, "GPU%d->GPU%d: %s (%s)", first->initiator, first->target,
-			 first->text, first->from);
+	finding_evidence(run, f, first->from,
+			 run_text(run, "GPU%d->GPU%d", first->initiator, first->target), "%s",
+			 first->text);
 	evidence_unlock(run, f, target);
 }
 
@@ -328,12 +332,12 @@ static enum verdict probe_half_unlock(struct rule_run *run)
 		report_zeros(run);
 	if (!all.n && overflow) {
 		struct finding *f = finding_add(
-			run, CONFIDENCE_POSSIBLE, "nvidia module",
+			run, CONFIDENCE_POSSIBLE, SUBJECT(DRIVER, "nvidia module"),
 			"the driver wrote a value into a page table entry that its field cannot "
 			"hold: an address of a peer does not fit the kind of mapping that was "
 			"chosen");
 
-		finding_evidence(run, f, "kernel log: %s", overflow->text);
+		finding_evidence(run, f, NULL, "kernel log", "%s", overflow->text);
 	}
 	return VERDICT_OK;
 }
@@ -355,7 +359,8 @@ static enum verdict probe_sxid(struct rule_run *run)
 		bool fatal = strstr(g->last->text, "Fatal") && !strstr(g->last->text, "Non-fatal");
 		struct finding *f =
 			finding_add(run, CONFIDENCE_CERTAIN,
-				    g->pci ? subject_pci(run, "NVSwitch", g->pci) : "NVSwitch",
+				    g->pci ? subject_device(run, SUBJECT_DEVICE, "NVSwitch", g->pci)
+					   : SUBJECT(GPUS, "NVSwitch"),
 				    "SXid %" PRId64 " %s: the switch reported a %s error", g->code,
 				    how_often(run, g), fatal ? "fatal" : "non-fatal");
 
@@ -387,17 +392,16 @@ static enum verdict probe_aer_corrected(struct rule_run *run)
 
 	for (size_t i = 0; i < all.n; i++) {
 		const struct log_group *g = &all.groups[i];
-		struct finding *f =
-			finding_add(run, CONFIDENCE_CERTAIN, subject_device(run, g->pci),
-				    "corrected PCIe errors %s: packets were repeated",
-				    how_often(run, g));
+		struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject_of(run, g->pci),
+						"corrected PCIe errors %s: packets were repeated",
+						how_often(run, g));
 
 		if (g->n < MANY_CORRECTED || !carries_peers(run, g->pci))
 			f->severity = SEVERITY_INFO;
 		show_lines(run, f, g);
 		if (g->pci && fact_known(g->pci->link_speed))
-			finding_evidence(run, f,
-					 "link: %" PRId64 ".%" PRId64 " GT/s, trained to x%" PRId64,
+			finding_evidence(run, f, NULL, "link",
+					 "%" PRId64 ".%" PRId64 " GT/s, trained to x%" PRId64,
 					 g->pci->link_speed.value / 1000,
 					 g->pci->link_speed.value % 1000 / 100,
 					 fact_or(g->pci->link_width, 0));
@@ -421,7 +425,7 @@ static enum verdict probe_aer_uncorrected(struct rule_run *run)
 		const struct log_group *g = &all.groups[i];
 		bool acs = tells_acs_violation(run, g->pci);
 		struct finding *f =
-			finding_add(run, CONFIDENCE_CERTAIN, subject_device(run, g->pci),
+			finding_add(run, CONFIDENCE_CERTAIN, subject_of(run, g->pci),
 				    "%s PCIe errors %s: %s",
 				    *g->severity ? g->severity : "uncorrected", how_often(run, g),
 				    acs ? "a port refused packets because of ACS"
@@ -452,8 +456,7 @@ static enum verdict probe_iommu_fault(struct rule_run *run)
 		const struct log_group *g = &all.groups[i];
 		bool peer = gpu_of(run, g->pci) || nic_of(run, g->pci);
 		struct finding *f = finding_add(
-			run, peer ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN,
-			subject_device(run, g->pci),
+			run, peer ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN, subject_of(run, g->pci),
 			"the IOMMU refused accesses of this device %s%s", how_often(run, g),
 			peer ? ": its peer traffic passes through the IOMMU and has no translation "
 			       "there; writes vanish and reads return nothing"
@@ -463,8 +466,9 @@ static enum verdict probe_iommu_fault(struct rule_run *run)
 			f->severity = SEVERITY_INFO;
 		show_lines(run, f, g);
 		if (g->pci && fact_known(g->pci->iommu_type))
-			finding_evidence(run, f, "IOMMU group type of %s: %s", g->pci->name,
-					 g->pci->iommu_type.value);
+			finding_evidence(run, f, NULL,
+					 run_text(run, "IOMMU group type of %s", g->pci->name),
+					 "%s", g->pci->iommu_type.value);
 	}
 	return VERDICT_OK;
 }
@@ -517,7 +521,7 @@ static enum verdict probe_bar_assignment(struct rule_run *run)
 		bool fine = bars_fine_from(run, g->pci);
 		struct finding *f = finding_add(
 			run, fine ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN,
-			subject_device(run, g->pci),
+			subject_of(run, g->pci),
 			fine ? "the kernel found no room for a BAR or window %s; every BAR has an "
 			       "address now, perhaps of a smaller size"
 			     : "the kernel found no room for a BAR or window %s",
@@ -630,8 +634,8 @@ static enum verdict probe_sign(struct rule_run *run)
 
 		if (!g->pci && named)
 			continue;
-		f = finding_add(run, s->confidence, subject_device(run, g->pci), "%s (%s)",
-				s->sentence, how_often(run, g));
+		f = finding_add(run, s->confidence, subject_of(run, g->pci), "%s (%s)", s->sentence,
+				how_often(run, g));
 		show_lines(run, f, g);
 	}
 	return VERDICT_OK;

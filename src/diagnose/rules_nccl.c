@@ -51,14 +51,16 @@ int64_t setting_number(const struct machine *m, const char *name, int64_t otherw
 	return s && read_number(s->value, &value) != NUMBER_EMPTY ? value : otherwise;
 }
 
-const char *subject_setting(struct rule_run *run, const struct nccl_setting *s)
+struct subject subject_setting(struct rule_run *run, const struct nccl_setting *s)
 {
-	return run_text(run, "%s (%s)", s->name, s->from);
+	return (struct subject){.kind = SUBJECT_SETTING,
+				.name = s->name,
+				.detail = run_text(run, "(%s)", s->from)};
 }
 
 void show_setting(struct rule_run *run, struct finding *f, const struct nccl_setting *s)
 {
-	finding_evidence(run, f, "%s=%s (%s)", s->name, s->value, s->from);
+	evidence_text(run, f, s->from, run_text(run, "%s=%s", s->name, s->value));
 }
 
 bool setting_is(const struct nccl_setting *s, enum nccl_kind kind)
@@ -87,9 +89,8 @@ void evidence_nccl(struct rule_run *run, struct finding *f)
 	char buf[32];
 
 	if (fact_known(version))
-		finding_evidence(run, f, "NCCL version: %s (%s)",
-				 nccl_version_format(nccl_version(run), buf, sizeof(buf)),
-				 FACT_WHY(version));
+		finding_evidence(run, f, FACT_WHY(version), "NCCL version", "%s",
+				 nccl_version_format(nccl_version(run), buf, sizeof(buf)));
 	else
 		evidence_int(run, f, "NCCL version", version);
 }
@@ -165,12 +166,12 @@ static void finish_level(struct rule_run *run, struct finding *f, const struct r
 	if (set)
 		show_setting(run, f, set);
 	else
-		finding_evidence(run, f, "NCCL_P2P_LEVEL: not set");
+		finding_evidence(run, f, NULL, "NCCL_P2P_LEVEL", "not set");
 	evidence_nccl(run, f);
 	if (r->farthest == NCCL_PATH_SYS)
 		finding_evidence(
-			run, f,
-			"some of these pairs cross sockets or NUMA nodes: measure with and "
+			run, f, NULL, "some of these pairs cross sockets or NUMA nodes",
+			"measure with and "
 			"without, copies through the host can be as fast when all GPUs talk");
 	finding_remedy(run, f, "set NCCL_P2P_LEVEL=%s%s", nccl_path_word(r->farthest),
 		       r->farthest == NCCL_PATH_SYS ? ", and measure with and without it" : "");
@@ -195,7 +196,8 @@ static void evidence_log(struct rule_run *run, struct finding *f, const struct p
 
 		if (!pair_set_in(pairs, i, j) || shown++ >= LOG_LINES_SHOWN)
 			continue;
-		finding_evidence(run, f, "GPU%zu->GPU%zu: %s (seen in %s)", i, j, l->text, l->from);
+		finding_evidence(run, f, l->from, run_text(run, "GPU%zu->GPU%zu", i, j), "%s",
+				 l->text);
 	}
 }
 
@@ -203,8 +205,9 @@ static void evidence_log(struct rule_run *run, struct finding *f, const struct p
 static void report_staged(struct rule_run *run, const struct refused *r)
 {
 	struct finding *f = finding_add(
-		run, CONFIDENCE_CERTAIN, "NCCL",
-		"NCCL was seen not to use P2P for %s, up to %s apart, although the driver allows it",
+		run, CONFIDENCE_CERTAIN, SUBJECT(NCCL, "NCCL"),
+		ABOUT
+		" was seen not to use P2P for %s, up to %s apart, although the driver allows it",
 		pair_set_text(run, &r->pairs), nccl_path_word(r->farthest));
 
 	finish_level(run, f, r);
@@ -294,13 +297,16 @@ static void report_sure(struct rule_run *run, const struct refused *r,
 			const struct pair_set *logged)
 {
 	int version = nccl_version(run);
+	char number[32];
 	struct finding *f = finding_add(
-		run, CONFIDENCE_CERTAIN, "NCCL",
-		"%s uses P2P up to %s only; %s %s up to %s apart, so it copies through host memory "
+		run, CONFIDENCE_CERTAIN, SUBJECT(NCCL, "NCCL"),
+		ABOUT
+		"%s%s uses P2P up to %s only; %s %s up to %s apart, so it copies through host memory "
 		"although the driver allows P2P",
-		version ? nccl_text(run, version) : "NCCL", nccl_path_word(r->limit),
-		pair_set_text(run, &r->pairs), r->pairs.n == 1 ? "is" : "are",
-		nccl_path_word(r->farthest));
+		version ? " " : "",
+		version ? nccl_version_format(version, number, sizeof(number)) : "",
+		nccl_path_word(r->limit), pair_set_text(run, &r->pairs),
+		r->pairs.n == 1 ? "is" : "are", nccl_path_word(r->farthest));
 
 	finish_level(run, f, r);
 	weigh_seen_beyond(run, f, r->limit);
@@ -322,9 +328,9 @@ static void report_maybe(struct rule_run *run, const struct refused *r)
 {
 	bool version = fact_known(run->m->nccl.version);
 	struct finding *f = finding_add(
-		run, CONFIDENCE_POSSIBLE, "NCCL",
-		"NCCL may go through host memory for %s, up to %s apart: whether it uses P2P "
-		"beyond PXB depends on %s, not known here%s",
+		run, CONFIDENCE_POSSIBLE, SUBJECT(NCCL, "NCCL"),
+		ABOUT " may go through host memory for %s, up to %s apart: whether it uses P2P "
+		      "beyond PXB depends on %s, not known here%s",
 		pair_set_text(run, &r->pairs), nccl_path_word(r->farthest), level_depends_on(run),
 		version ? "" : " (from 2.23 on most machines it does not)");
 
@@ -444,14 +450,14 @@ static void propose_level(struct rule_run *run, struct change_set *out)
 		return;
 	if (level_loc(run))
 		propose_by_hand(
-			run, out, subject_setting(run, set),
+			run, out, subject_text(run, subject_setting(run, set)),
 			"unset NCCL_P2P_LEVEL there, or set it to the distance of the pairs; %s "
 			"leaves none",
 			set->value);
 	else if (level == NCCL_PATH_N)
 		return;
 	else if (set)
-		propose_by_hand(run, out, subject_setting(run, set),
+		propose_by_hand(run, out, subject_text(run, subject_setting(run, set)),
 				"set NCCL_P2P_LEVEL=%s there instead of %s", nccl_path_word(level),
 				set->value);
 	else
@@ -724,9 +730,9 @@ static enum verdict probe_unknown(struct rule_run *run)
 		    (!text_starts_with(s->name, "NCCL_") || nccl_variable_has_family(s->name)))
 			continue;
 		f = finding_add(run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
-				meant ? "NCCL reads no variable %s; perhaps %s was meant"
-				      : "NCCL reads no variable %s as far as onehop knows",
-				s->name, meant ? meant->name : "");
+				meant ? "NCCL reads no variable " ABOUT "; perhaps %s was meant"
+				      : "NCCL reads no variable " ABOUT " as far as onehop knows",
+				meant ? meant->name : "");
 		show_setting(run, f, s);
 		if (meant)
 			finding_remedy(
@@ -744,7 +750,7 @@ static void report_gone(struct rule_run *run, const struct nccl_setting *s,
 {
 	struct finding *f =
 		finding_add(run, version ? CONFIDENCE_CERTAIN : CONFIDENCE_POSSIBLE,
-			    subject_setting(run, s), "%s does nothing from %s on%s", s->name,
+			    subject_setting(run, s), ABOUT " does nothing from %s on%s",
 			    nccl_text(run, v->until),
 			    version ? run_text(run, ", and this is %s", nccl_text(run, version))
 				    : " (the version in use is not known)");
@@ -760,7 +766,7 @@ static void report_too_new(struct rule_run *run, const struct nccl_setting *s,
 			   const struct nccl_variable *v, int version)
 {
 	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-					"%s is read from %s on; this is %s and ignores it", s->name,
+					ABOUT " is read from %s on; this is %s and ignores it",
 					nccl_text(run, v->since), nccl_text(run, version));
 
 	show_setting(run, f, s);
@@ -795,8 +801,7 @@ static enum verdict probe_deprecated(struct rule_run *run)
 		if (!v || !v->deprecated || (version && version < v->deprecated))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-				"%s is deprecated since %s", s->name,
-				nccl_text(run, v->deprecated));
+				ABOUT " is deprecated since %s", nccl_text(run, v->deprecated));
 		show_setting(run, f, s);
 		if (v->note)
 			finding_remedy(run, f, "unset %s: %s", s->name, v->note);
@@ -868,10 +873,9 @@ static enum verdict probe_topo_file(struct rule_run *run)
 		s->value);
 	show_setting(run, f, s);
 	if (fact_known(run->m->kernel.hypervisor))
-		finding_evidence(
-			run, f,
-			"guest of %s: providers ship such a file for their own machine types",
-			run->m->kernel.hypervisor.value);
+		finding_evidence(run, f, NULL,
+				 run_text(run, "guest of %s", run->m->kernel.hypervisor.value),
+				 "providers ship such a file for their own machine types");
 	return VERDICT_OK;
 }
 

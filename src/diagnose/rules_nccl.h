@@ -18,7 +18,7 @@
 int64_t setting_number(const struct machine *m, const char *name, int64_t otherwise);
 bool setting_is(const struct nccl_setting *s, enum nccl_kind kind);
 /* "NCCL_P2P_LEVEL (environment)", and the value as evidence. */
-const char *subject_setting(struct rule_run *run, const struct nccl_setting *s);
+struct subject subject_setting(struct rule_run *run, const struct nccl_setting *s);
 void show_setting(struct rule_run *run, struct finding *f, const struct nccl_setting *s);
 
 /* The version in use in today's form; 0: not known. */

@@ -174,7 +174,8 @@ static void report_gid(struct rule_run *run, const struct nccl_setting *s,
 
 	if (!fault)
 		return;
-	f = finding_add(run, CONFIDENCE_LIKELY, s ? subject_setting(run, s) : "NCCL_IB_GID_INDEX",
+	f = finding_add(run, CONFIDENCE_LIKELY,
+			s ? subject_setting(run, s) : SUBJECT(SETTING, "NCCL_IB_GID_INDEX"),
 			"at %s port %u NCCL uses GID index %" PRId64 "%s, which %s%s", d->name,
 			p->number, index, index_reason(run, s), fault,
 			right ? run_text(run, "; the routed v2 GID is index %u", right->index)
@@ -183,8 +184,10 @@ static void report_gid(struct rule_run *run, const struct nccl_setting *s,
 	if (s)
 		show_setting(run, f, s);
 	if (right) {
-		finding_evidence(run, f, "GID %u of %s port %u: %s, RoCE v2 (%s)", right->index,
-				 d->name, p->number, right->gid.value, FACT_WHY(right->gid));
+		finding_evidence(run, f, FACT_WHY(right->gid),
+				 run_text(run, "GID %u of %s port %u", right->index, d->name,
+					  p->number),
+				 "%s, RoCE v2", right->gid.value);
 		gid_remedy(run, f, s, right);
 	}
 	evidence_nccl(run, f);
@@ -359,16 +362,19 @@ static enum verdict probe_old_peermem(struct rule_run *run)
 	const struct peermem *p = &run->m->peermem;
 	int version = nccl_version(run);
 	bool dma_buf = version >= NCCL_RELEASE(2, 13, 0) && gdr_by_dma_buf(run);
+	char number[32];
 	struct finding *f;
 
 	if (!version)
 		return rule_unknown(run, FACT_WHY(run->m->nccl.version), "NCCL's version");
 	if (version >= NCCL_RELEASE(2, 23, 4) || !fact_is(p->loaded, 1) || !fact_is(p->listed, 0))
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_LIKELY, "NCCL",
-			"%s looks for nv_mem below /sys/kernel/mm/memory_peers only, does not find "
-			"nvidia-peermem there and uses %s",
-			nccl_text(run, version), dma_buf ? "dma-buf instead" : "no GPUDirect RDMA");
+	f = finding_add(
+		run, CONFIDENCE_LIKELY, SUBJECT(NCCL, "NCCL"),
+		ABOUT " %s looks for nv_mem below /sys/kernel/mm/memory_peers only, does not find "
+		      "nvidia-peermem there and uses %s",
+		nccl_version_format(version, number, sizeof(number)),
+		dma_buf ? "dma-buf instead" : "no GPUDirect RDMA");
 	if (dma_buf)
 		f->severity = SEVERITY_INFO;
 	evidence_yes_no(run, f, "nvidia_peermem loaded", p->loaded);

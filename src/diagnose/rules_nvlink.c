@@ -75,14 +75,16 @@ static void report_links(struct rule_run *run, const struct gpu *g, bool fabric)
 	if (!links_known(g) || active >= best || (!active && !fabric))
 		return;
 	f = finding_add(run, fabric ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, subject_gpu(run, g),
-			"%u of %u NVLinks of GPU%zu are active, GPU%zu has %u", active,
-			link_count(g), g->index, peer->index, best);
-	f->pci = g->pci;
+			"%u of %u NVLinks of " ABOUT " are active, GPU%zu has %u", active,
+			link_count(g), peer->index, best);
 	f->pairs = 2 * (run->m->gpu_n - 1);
-	finding_evidence(run, f,
-			 "NVLinks of GPU%zu that are not active, by number: %s (NVML NvLinkState)",
-			 g->index, inactive_links(run, g));
-	finding_evidence(run, f, "number of active links of GPU%zu: %u", peer->index, best);
+	finding_evidence(run, f, NULL,
+			 run_text(run, "NVLinks of GPU%zu that are not active, by number",
+				  g->index),
+			 "%s (NVML NvLinkState)", inactive_links(run, g));
+	finding_evidence(run, f, NULL,
+			 run_text(run, "number of active links of GPU%zu", peer->index), "%u",
+			 best);
 }
 
 /* All of them down on a machine that is built around NVSwitches. */
@@ -94,14 +96,14 @@ static void report_all_down(struct rule_run *run)
 		if (!links_known(g) || active_links(g))
 			return;
 	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "NVLink",
+		run, CONFIDENCE_CERTAIN, SUBJECT(GPUS, "NVLink"),
 		"no NVLink of any of the %zu GPUs is active, although the machine has an NVSwitch "
 		"fabric",
 		run->m->gpu_n);
 	f->pairs = run->m->gpu_n * (run->m->gpu_n - 1);
 	FOR_EACH_GPU (g, run)
-		finding_evidence(run, f, "GPU%zu: links %s inactive (NVML NvLinkState)", g->index,
-				 inactive_links(run, g));
+		finding_evidence(run, f, NULL, run_text(run, "GPU%zu", g->index),
+				 "links %s inactive (NVML NvLinkState)", inactive_links(run, g));
 }
 
 static enum verdict probe_links(struct rule_run *run)
@@ -154,10 +156,9 @@ static enum verdict probe_fabric(struct rule_run *run)
 		if (!gpu_has_fault(run->m, g, DEVICE_FABRIC_NOT_READY))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"GPU%zu %s: CUDA does not start on it (error 802, system not yet "
-				"initialized)",
-				g->index, fabric_fault(run, g));
-		f->pci = g->pci;
+				ABOUT " %s: CUDA does not start on it (error 802, system not yet "
+				      "initialized)",
+				fabric_fault(run, g));
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		if (fact_absent(d->fabric_manager_version))
 			finding_remedy(
@@ -193,8 +194,8 @@ static enum verdict probe_manager(struct rule_run *run)
 		return rule_unknown(run, NULL, "the module's version");
 	if (!strcmp(d->fabric_manager_version.value, d->module_version.value))
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "fabric manager",
-			"the fabric manager is %s, the driver %s: it refuses to start",
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "fabric manager"),
+			"the " ABOUT " is %s, the driver %s: it refuses to start",
 			d->fabric_manager_version.value, d->module_version.value);
 	f->pairs = run->m->gpu_n * (run->m->gpu_n - 1);
 	finding_remedy(run, f,

@@ -52,10 +52,10 @@ static void evidence_failures(struct rule_run *run, struct finding *f, enum obse
 			continue;
 		last = o->from;
 		if (one)
-			finding_evidence(run, f, "GPU%d->GPU%d: seen in %s", o->initiator,
-					 o->target, o->from);
+			evidence_text(run, f, o->from,
+				      run_text(run, "GPU%d->GPU%d", o->initiator, o->target));
 		else
-			finding_evidence(run, f, "seen in %s", o->from);
+			evidence_text(run, f, NULL, run_text(run, "seen in %s", o->from));
 	}
 }
 
@@ -91,8 +91,8 @@ static void report_failures(struct rule_run *run, enum observed_kind kind, const
 	}
 	if (!failed.n)
 		return;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "tests", "%s: %s%s (first seen in %s)", what,
-			pair_set_text(run, &failed),
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(RESULT, "tests"),
+			"%s: %s%s (first seen in %s)", what, pair_set_text(run, &failed),
 			explained ? ", for which other findings give the cause" : "", from);
 	f->pairs = failed.n;
 	finding_names_pairs(run, f, &failed);
@@ -143,16 +143,15 @@ static enum verdict probe_no_gain(struct rule_run *run)
 	}
 	if (!staged.n)
 		return v;
-	f = finding_add(run, CONFIDENCE_LIKELY, "copies",
-			"copies with P2P on are no faster than with P2P off: %s",
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, "copies"),
+			ABOUT " with P2P on are no faster than with P2P off: %s",
 			pair_set_text(run, &staged));
 	f->pairs = staged.n;
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
 		if (gains_nothing(run, o) && shown++ < LINES_SHOWN)
-			finding_evidence(run, f,
-					 "GPU%d->GPU%d: %.3g GB/s, with P2P off %.3g (seen in %s)",
-					 o->initiator, o->target, o->value, o->off, o->from);
+			evidence_observed(run, f, o, "%.3g GB/s, with P2P off %.3g", o->value,
+					  o->off);
 	}
 	return v;
 }
@@ -239,9 +238,10 @@ static size_t evidence_causes(struct rule_run *run, struct finding *f, const str
 				continue;
 			told[l->reason] = true;
 			n += l->state != CHAIN_UNKNOWN;
-			finding_evidence(run, f, "%s, GPU%zu->GPU%zu: %s",
-					 chain_step_word(suspects[k]), i, j,
-					 chain_explain(p, l, sentence, sizeof(sentence)));
+			finding_evidence(run, f, NULL,
+					 run_text(run, "%s, GPU%zu->GPU%zu",
+						  chain_step_word(suspects[k]), i, j),
+					 "%s", chain_explain(p, l, sentence, sizeof(sentence)));
 		}
 	}
 	return n;
@@ -263,7 +263,8 @@ static void report_slow(struct rule_run *run, const struct slow *s, double media
 {
 	struct finding *f =
 		finding_add(run, CONFIDENCE_LIKELY,
-			    s->class < PATH_CLASS_N ? path_class_word(s->class) : "copies",
+			    SUBJECT(RESULT,
+				    s->class < PATH_CLASS_N ? path_class_word(s->class) : "copies"),
 			    "%s: %s", slow_text(run, s), pair_set_text(run, &s->pairs));
 	size_t shown = 0;
 
@@ -280,8 +281,7 @@ static void report_slow(struct rule_run *run, const struct slow *s, double media
 		enum path_class c;
 
 		if (is_slow(run, o, median, &y, &c) && c == s->class && shown++ < LINES_SHOWN)
-			finding_evidence(run, f, "GPU%d->GPU%d: %.3g GB/s (seen in %s)",
-					 o->initiator, o->target, o->value, o->from);
+			evidence_observed(run, f, o, "%.3g GB/s", o->value);
 	}
 }
 
@@ -296,15 +296,14 @@ static void report_no_rate(struct rule_run *run)
 		pair_set_add(&pairs, (size_t)o->initiator, (size_t)o->target);
 	if (!pairs.n)
 		return;
-	f = finding_add(run, CONFIDENCE_LIKELY, "copies", "copies were far too slow: %s",
-			pair_set_text(run, &pairs));
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, "copies"),
+			ABOUT " were far too slow: %s", pair_set_text(run, &pairs));
 	f->pairs = pairs.n;
 	finding_names_pairs(run, f, &pairs);
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	if (o->kind == OBSERVED_RATE && !o->ok && o->initiator >= 0 && o->target >= 0 &&
 	    f->evidence_n < LINES_SHOWN)
-		finding_evidence(run, f, "GPU%d->GPU%d: far too slow (seen in %s)", o->initiator,
-				 o->target, o->from);
+		evidence_observed(run, f, o, "far too slow");
 }
 
 /* A pair whose path does not tell what to expect is held against the others, which tells less. */
@@ -372,18 +371,16 @@ static enum verdict probe_implausible(struct rule_run *run)
 	}
 	if (!pairs.n)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_LIKELY, "copies",
-			"copies reached up to %.3g GB/s, more than their path can carry: %s", most,
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, "copies"),
+			ABOUT " reached up to %.3g GB/s, more than their path can carry: %s", most,
 			pair_set_text(run, &pairs));
 	f->pairs = pairs.n;
 	finding_names_pairs(run, f, &pairs);
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
 		if (is_implausible(run, o) && shown++ < LINES_SHOWN)
-			finding_evidence(
-				run, f, "GPU%d->GPU%d: %.3g GB/s, %.3g to be expected (seen in %s)",
-				o->initiator, o->target, o->value,
-				topology_data_path(run->t, o)->expected_gbps, o->from);
+			evidence_observed(run, f, o, "%.3g GB/s, %.3g to be expected", o->value,
+					  topology_data_path(run->t, o)->expected_gbps);
 	}
 	return VERDICT_OK;
 }
@@ -421,7 +418,7 @@ static bool any_failure_of_nccl(struct rule_run *run)
 static void evidence_connections(struct rule_run *run, struct finding *f)
 {
 	if (any_failure_of_nccl(run) && !any_observed(run, OBSERVED_NCCL_TRANSPORT))
-		finding_evidence(run, f, "the log names no connection between GPUs");
+		evidence_text(run, f, NULL, "the log names no connection between GPUs");
 }
 
 static void evidence_failed_runs(struct rule_run *run, struct finding *f)
@@ -435,10 +432,11 @@ static void evidence_failed_runs(struct rule_run *run, struct finding *f)
 			continue;
 		last = o->from;
 		if (n++ < FAILURES_SHOWN)
-			finding_evidence(run, f, "%s (seen in %s)", failure_text(run, o), o->from);
+			evidence_text(run, f, o->from, failure_text(run, o));
 	}
 	if (n > FAILURES_SHOWN)
-		finding_evidence(run, f, "%zu more (onehop log)", n - FAILURES_SHOWN);
+		evidence_text(run, f, NULL,
+			      run_text(run, "%zu more (onehop log)", n - FAILURES_SHOWN));
 }
 
 /* A log's causes stand before what followed from them. */
@@ -457,9 +455,9 @@ static enum verdict probe_run(struct rule_run *run)
 	}
 	if (!first)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "run", "the run failed: %s (seen in %s): %s",
-			failure_text(run, first), first->from,
-			run_failure_find(&first->failure)->meaning);
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(RESULT, "run"),
+			"the " ABOUT " failed: %s (seen in %s): %s", failure_text(run, first),
+			first->from, run_failure_find(&first->failure)->meaning);
 	finding_remedy(run, f, "%s", run_failure_find(&first->failure)->todo);
 	evidence_failed_runs(run, f);
 	evidence_connections(run, f);
@@ -483,13 +481,13 @@ static enum verdict probe_warned(struct rule_run *run)
 	}
 	if (!first)
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "NCCL", "NCCL warned: %s (seen in %s)%s",
-			first->text, first->from,
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(NCCL, "NCCL"),
+			ABOUT " warned: %s (seen in %s)%s", first->text, first->from,
 			n > 1 ? run_text(run, ", and %zu more", n - 1) : "");
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
 		if (o->kind == OBSERVED_NCCL_WARNING)
-			finding_evidence(run, f, "%s (%s)", o->text, o->from);
+			evidence_text(run, f, o->from, o->text);
 	}
 	evidence_connections(run, f);
 	return VERDICT_OK;

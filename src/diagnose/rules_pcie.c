@@ -95,14 +95,19 @@ static struct finding *wire_finding(struct rule_run *run, const struct wire *w,
 {
 	enum confidence c = is_virtual(run) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN;
 	struct finding *f =
-		finding_add(run, c, subject_pci(run, w->name, w->lower), "%s%s", sentence,
+		finding_add(run, c,
+			    subject_device(run,
+					   pci_is_gpu(w->lower)      ? SUBJECT_GPU
+					   : pci_is_bridge(w->lower) ? SUBJECT_PORT
+								     : SUBJECT_NIC,
+					   w->name, w->lower),
+			    "%s%s", sentence,
 			    is_virtual(run) ? " (as the virtual machine shows it)" : "");
 
 	if (is_virtual(run))
 		f->severity = SEVERITY_INFO;
-	f->pci = w->lower;
 	f->pairs = w->gpu ? 2 * (run->m->gpu_n - 1) : 0;
-	finding_evidence(run, f, "%s", ends_text(run, w));
+	evidence_text(run, f, NULL, ends_text(run, w));
 	evidence_int(run, f, run_text(run, "current width of %s", w->lower->name),
 		     w->lower->link_width);
 	evidence_int(run, f, run_text(run, "current speed of %s, MT/s", w->lower->name),
@@ -134,8 +139,8 @@ static void probe_wire_width(struct rule_run *run, const struct wire *w)
 	if (!can || !fact_known(now) || now.value <= 0 || now.value >= can)
 		return;
 	wire_finding(run, w,
-		     run_text(run, "%s runs at x%" PRId64 ", both ends can do x%" PRId64,
-			      w->lower->name, now.value, can));
+		     run_text(run, ABOUT " runs at x%" PRId64 ", both ends can do x%" PRId64,
+			      now.value, can));
 }
 
 static enum verdict probe_width(struct rule_run *run)
@@ -167,9 +172,8 @@ static void report_speed(struct rule_run *run, const struct wire *w, int64_t now
 		     : "";
 	struct finding *f =
 		wire_finding(run, w,
-			     run_text(run, "%s runs at %.1f GT/s, both ends can do %.1f GT/s%s",
-				      w->lower->name, (double)now / 1000, (double)can / 1000,
-				      told));
+			     run_text(run, ABOUT " runs at %.1f GT/s, both ends can do %.1f GT/s%s",
+				      (double)now / 1000, (double)can / 1000, told));
 
 	evidence_int(run, f, run_text(run, "LnkCtl2 target speed of %s, MT/s", w->port->name),
 		     w->port->link_speed_target);
@@ -264,22 +268,21 @@ static void report_chipset(struct rule_run *run, const struct gpu *g)
 	if (!at && !narrow)
 		return;
 	if (at)
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"GPU%zu sits behind the %s (bridge %s): it shares the chipset's link to "
-			"the CPU with USB, disks and network",
-			g->index, c->name, at->name);
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				ABOUT " sits behind the %s (bridge " OTHER_DEVICE
+				      "): it shares the chipset's link to "
+				      "the CPU with USB, disks and network",
+				c->name);
 	else
 		f = finding_add(run, CONFIDENCE_POSSIBLE, subject_gpu(run, g),
-				"root port %s over GPU%zu has %" PRId64
+				"root port " OTHER_DEVICE " over " ABOUT " has %" PRId64
 				" lanes: a slot of the chipset or an M.2 adapter, no graphics slot",
-				root->name, g->index, width_cap(root).value);
-	f->pci = g->pci;
+				width_cap(root).value);
 	f->pairs = 2 * (run->m->gpu_n - 1);
 	at = at ? at : root;
 	finding_names(run, f, at);
-	finding_evidence(run, f, "bridge %s: %04x:%04x", at->name, (unsigned)fact_or(at->vendor, 0),
-			 (unsigned)fact_or(at->device, 0));
+	finding_evidence(run, f, NULL, run_text(run, "bridge %s", at->name), "%04x:%04x",
+			 (unsigned)fact_or(at->vendor, 0), (unsigned)fact_or(at->device, 0));
 	evidence_int(run, f, run_text(run, "lanes of root port %s", root->name), width_cap(root));
 }
 
@@ -520,8 +523,10 @@ static const char *window_sentence(struct rule_run *run, const struct bar1 *b)
 {
 	if (!b->bridge)
 		return failed_sentence(run, b);
-	return run_text(run, "the prefetchable window of bridge %s is %s, %s are needed below it",
-			b->bridge->name, run_bytes(run, b->window), run_bytes(run, b->need));
+	return run_text(run,
+			"the prefetchable window of bridge " OTHER_DEVICE
+			" is %s, %s are needed below it",
+			run_bytes(run, b->window), run_bytes(run, b->need));
 }
 
 static const char *other_sentence(struct rule_run *run, const struct bar1 *b)
@@ -547,28 +552,29 @@ static void bar1_evidence(struct rule_run *run, struct finding *f, const struct 
 {
 	const struct pci_function *p = b->gpu->pci;
 
-	finding_evidence(run, f, "BAR1 of %s: %s (%s)", p->name,
-			 run_bytes(run, (uint64_t)b->state.size),
-			 b->gpu->bar1_bytes.from ? b->gpu->bar1_bytes.from : "PCI resource");
+	finding_evidence(run, f, b->gpu->bar1_bytes.from ? b->gpu->bar1_bytes.from : "PCI resource",
+			 run_text(run, "BAR1 of %s", p->name), "%s",
+			 run_bytes(run, (uint64_t)b->state.size));
 	if (fact_known(b->gpu->vram_bytes))
-		finding_evidence(run, f, "memory of %s: %s (%s)", p->name,
-				 run_bytes(run, (uint64_t)b->gpu->vram_bytes.value),
-				 b->gpu->vram_bytes.from ? b->gpu->vram_bytes.from : "NVML");
+		finding_evidence(run, f, b->gpu->vram_bytes.from ? b->gpu->vram_bytes.from : "NVML",
+				 run_text(run, "memory of %s", p->name), "%s",
+				 run_bytes(run, (uint64_t)b->gpu->vram_bytes.value));
 	if (b->state.largest)
-		finding_evidence(run, f,
-				 "largest size in the Resizable BAR capability of %s: %s (%s)",
-				 p->name, run_bytes(run, (uint64_t)b->state.largest),
-				 p->rebar_sizes.from ? p->rebar_sizes.from : "config space");
+		finding_evidence(run, f, p->rebar_sizes.from ? p->rebar_sizes.from : "config space",
+				 run_text(run, "largest size in the Resizable BAR capability of %s",
+					  p->name),
+				 "%s", run_bytes(run, (uint64_t)b->state.largest));
 	else
 		evidence_int(run, f, run_text(run, "Resizable BAR capability of %s", p->name),
 			     p->rebar_sizes);
 	if (b->bridge)
-		finding_evidence(run, f, "prefetchable window of bridge %s: %s", b->bridge->name,
-				 run_bytes(run, b->window));
+		finding_evidence(run, f, NULL,
+				 run_text(run, "prefetchable window of bridge %s", b->bridge->name),
+				 "%s", run_bytes(run, b->window));
 	if (fact_is(run->m->driver.resizable_bar, 1))
 		evidence_int(run, f, "EnableResizableBar", run->m->driver.resizable_bar);
 	if (b->log)
-		finding_evidence(run, f, "kernel log: %s", b->log->text);
+		finding_evidence(run, f, NULL, "kernel log", "%s", b->log->text);
 }
 
 /* ---- what to do about it, when something is set already ---- */
@@ -695,8 +701,9 @@ static void report_bar1(struct rule_run *run, const struct bar1 *first, const st
 		names = n++ < 8 ? run_list(run, names, run_text(run, "GPU%zu", i)) : names;
 	}
 	names = gpu_list_text(run, names, n);
-	f = finding_add(run, first->confidence, n == 1 ? subject_gpu(run, first->gpu) : "BAR1",
-			"BAR1 of %s is %s%s: %s", names,
+	f = finding_add(run, first->confidence,
+			n == 1 ? subject_gpu(run, first->gpu) : SUBJECT(GPUS, "BAR1"),
+			"%s of %s is %s%s: %s", n == 1 ? "BAR1" : ABOUT, n == 1 ? ABOUT : names,
 			run_bytes(run, (uint64_t)first->state.size),
 			fact_known(first->gpu->vram_bytes)
 				? run_text(run, ", memory %s",
@@ -732,14 +739,13 @@ static void report_high(struct rule_run *run, const struct gpu *g, const struct 
 	const struct pci_bar *bar = pci_gpu_bar1(g->pci);
 	struct finding *f = finding_add(
 		run, CONFIDENCE_LIKELY, subject_gpu(run, g),
-		"BAR1 of GPU%zu ends at 0x%" PRIx64
+		"BAR1 of " ABOUT " ends at 0x%" PRIx64
 		", beyond the %d bits that GPU%zu reaches: the driver cannot map it for that card",
-		g->index, bar->start + bar->size - 1, card_dma_bits(peer), peer->index);
-
-	f->pci = g->pci;
+		bar->start + bar->size - 1, card_dma_bits(peer), peer->index);
 	f->pairs = run->m->gpu_n - 1;
-	finding_evidence(run, f, "BAR1 of %s: 0x%" PRIx64 " to 0x%" PRIx64 " (resource)",
-			 g->pci->name, bar->start, bar->start + bar->size - 1);
+	finding_evidence(run, f, NULL, run_text(run, "BAR1 of %s", g->pci->name),
+			 "0x%" PRIx64 " to 0x%" PRIx64 " (resource)", bar->start,
+			 bar->start + bar->size - 1);
 }
 
 static enum verdict probe_bar1_high(struct rule_run *run)
@@ -831,12 +837,11 @@ static void report_bar1_info(struct rule_run *run)
 			continue;
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"BAR1 of GPU%zu is %s and does not cover the memory: no fault for P2P, "
+			"BAR1 of " ABOUT " is %s and does not cover the memory: no fault for P2P, "
 			"which uses other means on this card, but NICs can register no more than "
 			"that",
-			g->index, run_bytes(run, (uint64_t)support_bar1(g).size));
+			run_bytes(run, (uint64_t)support_bar1(g).size));
 		f->severity = SEVERITY_INFO;
-		f->pci = g->pci;
 		evidence_bytes(run, f, "BAR1", g->bar1_bytes);
 		evidence_bytes(run, f, "memory", g->vram_bytes);
 	}
@@ -979,21 +984,21 @@ static void report_payload(struct rule_run *run, const struct gpu *g)
 	}
 	if (worst)
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"GPU%zu sends packets of up to %" PRId64
-				" bytes, bridge %s above it is set to %" PRId64,
-				g->index, p->payload.value, worst->name, worst->payload.value);
+				ABOUT " sends packets of up to %" PRId64
+				      " bytes, bridge " OTHER_DEVICE " above it is set to %" PRId64,
+				p->payload.value, worst->payload.value);
 	else if (can > fact_or(p->payload, can))
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"GPU%zu is set to packets of %" PRId64
-				" bytes, it and all bridges above can do %" PRId64,
-				g->index, p->payload.value, can);
+				ABOUT " is set to packets of %" PRId64
+				      " bytes, it and all bridges above can do %" PRId64,
+				p->payload.value, can);
 	else
 		return;
-	f->pci = p;
 	finding_names(run, f, worst);
 	for (const struct pci_function *b = p; b; b = b->parent)
-		finding_evidence(run, f, "DevCtl of %s: MPS %" PRId64 ", DevCap %" PRId64, b->name,
-				 fact_or(b->payload, -1), fact_or(b->payload_max, -1));
+		finding_evidence(run, f, NULL, run_text(run, "DevCtl of %s", b->name),
+				 "MPS %" PRId64 ", DevCap %" PRId64, fact_or(b->payload, -1),
+				 fact_or(b->payload_max, -1));
 }
 
 static enum verdict probe_payload(struct rule_run *run)
@@ -1022,12 +1027,12 @@ static enum verdict probe_atomics(struct rule_run *run)
 						fact_is(b->atomic_egress_blocked, 1)))
 				continue;
 			seen[b->index] = true;
-			f = finding_add(run, CONFIDENCE_CERTAIN, subject_pci(run, "port", b),
+			f = finding_add(run, CONFIDENCE_CERTAIN,
+					subject_device(run, SUBJECT_PORT, "port", b),
 					fact_is(b->atomic_egress_blocked, 1)
-						? "port %s above GPU%zu blocks AtomicOps"
-						: "port %s above GPU%zu does not route AtomicOps",
-					b->name, g->index);
-			f->pci = b;
+						? ABOUT " above GPU%zu blocks AtomicOps"
+						: ABOUT " above GPU%zu does not route AtomicOps",
+					g->index);
 			evidence_yes_no(run, f, "DevCap2: AtomicOp routing", b->atomic_routing);
 			evidence_yes_no(run, f, "DevCtl2: AtomicOp egress blocking",
 					b->atomic_egress_blocked);
@@ -1047,18 +1052,17 @@ static enum verdict probe_assigned(struct rule_run *run)
 
 			if (!pci_bar_lacks_address(g->pci, i))
 				continue;
-			f = finding_add(
-				run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"PCI BAR %zu of GPU%zu (%s) has no address: the driver cannot "
-				"start the card",
-				i, g->index,
-				bar->size ? run_bytes(run, bar->size) : "size unknown");
-			f->pci = g->pci;
+			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+					"PCI BAR %zu of " ABOUT
+					" (%s) has no address: the driver cannot "
+					"start the card",
+					i, bar->size ? run_bytes(run, bar->size) : "size unknown");
 			f->pairs = 2 * (run->m->gpu_n - 1);
 			bar_room_remedy(run, f);
-			finding_evidence(run, f,
-					 "/sys/bus/pci/devices/%s/resource, line %zu: no start",
-					 g->pci->name, i + 1);
+			finding_evidence(run, f, NULL,
+					 run_text(run, "/sys/bus/pci/devices/%s/resource, line %zu",
+						  g->pci->name, i + 1),
+					 "no start");
 		}
 	}
 	FOR_EACH_GPU (g, run)
@@ -1131,7 +1135,7 @@ static enum verdict probe_even(struct rule_run *run)
 	if (!x.n || run->m->gpu_n - x.n < 2)
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "rings",
+		run, CONFIDENCE_CERTAIN, SUBJECT(GPUS, "rings"),
 		"every ring through %s is capped at %.1f GB/s; the links of the other %zu GPUs "
 		"give %.1f",
 		x.names, x.least, run->m->gpu_n - x.n, x.best);
@@ -1145,7 +1149,7 @@ static enum verdict probe_even(struct rule_run *run)
 			continue;
 		held = held || is_held_narrow(g, &p);
 		finding_names(run, f, g->pci);
-		finding_evidence(run, f, "GPU%zu: %s at %s", g->index,
+		finding_evidence(run, f, NULL, run_text(run, "GPU%zu", g->index), "%s at %s",
 				 pci_link_format(p.bottleneck_speed, p.bottleneck_width, link,
 						 sizeof(link)),
 				 p.bottleneck->name);

@@ -190,14 +190,14 @@ static void weigh_peermem(struct rule_run *run, struct finding *f)
 	evidence_yes_no(run, f, "nvidia_peermem loaded", p->loaded);
 	evidence_yes_no(run, f, "registered with the RDMA stack", p->registered);
 	if (fact_known(p->depends))
-		finding_evidence(run, f, "nvidia-peermem depends on: \"%s\" (%s)", p->depends.value,
-				 p->depends.from ? p->depends.from : "module file");
+		finding_evidence(run, f, p->depends.from ? p->depends.from : "module file",
+				 "nvidia-peermem depends on", "\"%s\"", p->depends.value);
 	evidence_str(run, f, "OFED", p->ofed);
 	if (!gdr_by_dma_buf(run))
 		return;
 	f->severity = SEVERITY_INFO;
-	finding_evidence(run, f,
-			 "dma-buf is possible instead: open modules, kernel with dma-buf MRs");
+	finding_evidence(run, f, NULL, "dma-buf is possible instead",
+			 "open modules, kernel with dma-buf MRs");
 }
 
 /* All peer-memory rows: without a card or a NIC that could do it they say nothing. */
@@ -234,12 +234,10 @@ static enum verdict probe_not_loaded(struct rule_run *run)
 
 	if (!peermem_matters(run, &v) || fact_is(run->m->peermem.loaded, 1) || explained(run))
 		return v;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "nvidia-peermem", "%s",
-			missing ? "nvidia-peermem is not installed for this kernel"
-			: no_core
-				? "nvidia-peermem is not loaded, and could not be: " CORE_LACKS_API
-				: run_text(run, "nvidia-peermem is not loaded: %s",
-					   other_way(run)));
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"), "%s",
+			missing   ? ABOUT " is not installed for this kernel"
+			: no_core ? ABOUT " is not loaded, and could not be: " CORE_LACKS_API
+				  : run_text(run, ABOUT " is not loaded: %s", other_way(run)));
 	weigh_peermem(run, f);
 	if (no_core) {
 		evidence_yes_no(run, f, API " in the kernel", run->m->peermem.api_in_kernel);
@@ -277,8 +275,8 @@ static enum verdict probe_not_registered(struct rule_run *run)
 				    "whether nvidia-peermem is registered");
 	if (fact_is(p->registered, 1) || both_modules(run))
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_LIKELY, "nvidia-peermem",
-			"nvidia-peermem is loaded and not registered: %s", why_not_registered(run));
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(MODULE, "nvidia-peermem"),
+			ABOUT " is loaded and not registered: %s", why_not_registered(run));
 	weigh_peermem(run, f);
 	evidence_yes_no(run, f, API " in the kernel", p->api_in_kernel);
 	if (core_lacks_api(run))
@@ -295,10 +293,9 @@ static enum verdict probe_no_api(struct rule_run *run)
 		return v;
 	if (!built_without_api(run) || fact_known(run->m->peermem.ofed))
 		return v;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "nvidia-peermem",
-		"nvidia-peermem was built without the peer-memory interface: modprobe answers "
-		"'Invalid argument' and the log stays silent");
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"),
+			ABOUT " was built without the peer-memory interface: modprobe answers "
+			      "'Invalid argument' and the log stays silent");
 	weigh_peermem(run, f);
 	return VERDICT_OK;
 }
@@ -314,7 +311,7 @@ static enum verdict probe_before_ofed(struct rule_run *run)
 	    ofed_for_other_kernel(run))
 		return v;
 	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "nvidia-peermem",
+		run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"),
 		"OFED %s is installed, but nvidia-peermem was built before it and does nothing: "
 		"modprobe answers 'Invalid argument' and the log stays silent",
 		run->m->peermem.ofed.value);
@@ -333,13 +330,14 @@ static enum verdict probe_conflict(struct rule_run *run)
 	if (!fact_is(run->m->peermem.legacy_loaded, 1))
 		return v;
 	f = finding_add(
-		run, both_modules(run) ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, "nv_peer_mem",
+		run, both_modules(run) ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
+		SUBJECT(MODULE, "nv_peer_mem"),
 		"the old module nv_peer_mem is loaded and holds the name nv_mem: nvidia-peermem %s",
 		both_modules(run) ? "could not register beside it"
 				  : "would fail with 'Invalid argument'");
 	weigh_peermem(run, f);
 	if (l)
-		finding_evidence(run, f, "kernel log: %s", l->text);
+		finding_evidence(run, f, NULL, "kernel log", "%s", l->text);
 	if (!both_modules(run))
 		f->severity = SEVERITY_INFO;
 	return VERDICT_OK;
@@ -353,11 +351,10 @@ static enum verdict probe_symbols(struct rule_run *run)
 
 	if (!peermem_matters(run, &v) || !l)
 		return v;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "nvidia-peermem",
-		"nvidia-peermem was built for another OFED: the symbol versions of the peer-memory "
-		"interface differ and modprobe answers 'Invalid argument'");
-	finding_evidence(run, f, "kernel log: %s", l->text);
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"),
+			ABOUT " was built for another OFED: the symbol versions of the peer-memory "
+			      "interface differ and modprobe answers 'Invalid argument'");
+	finding_evidence(run, f, NULL, "kernel log", "%s", l->text);
 	weigh_peermem(run, f);
 	return VERDICT_OK;
 }
@@ -371,12 +368,12 @@ static enum verdict probe_inbox_core(struct rule_run *run)
 	if (!peermem_matters(run, &v) || !inbox_core(run))
 		return v;
 	f = finding_add(
-		run, l ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, "ib_core",
+		run, l ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, SUBJECT(MODULE, "ib_core"),
 		"the running ib_core is the kernel's own, without the peer-memory interface that "
 		"nvidia-peermem was built for%s",
 		fact_known(run->m->peermem.ofed) ? "; OFED's is installed, but not loaded" : "");
 	if (l)
-		finding_evidence(run, f, "kernel log: %s", l->text);
+		finding_evidence(run, f, NULL, "kernel log", "%s", l->text);
 	evidence_yes_no(run, f, API " in the kernel", run->m->peermem.api_in_kernel);
 	weigh_peermem(run, f);
 	return VERDICT_OK;
@@ -399,14 +396,14 @@ static enum verdict probe_ofed_kernel(struct rule_run *run)
 		return fact_unknown(p->ofed_modules) ? rule_unknown(run, FACT_WHY(p->ofed_modules),
 								    "which modules this kernel has")
 						     : VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "OFED",
-		"OFED is installed, and Linux %s has none of its modules%s: the kernel's own "
-		"ib_core runs, which has no interface for nvidia-peermem",
-		fact_str_or(run->m->kernel.release, "(release unknown)"),
-		fact_known(p->ofed_kernel)
-			? run_text(run, "; they were built for %s", p->ofed_kernel.value)
-			: "");
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "OFED"),
+			ABOUT
+			" is installed, and Linux %s has none of its modules%s: the kernel's own "
+			"ib_core runs, which has no interface for nvidia-peermem",
+			fact_str_or(run->m->kernel.release, "(release unknown)"),
+			fact_known(p->ofed_kernel)
+				? run_text(run, "; they were built for %s", p->ofed_kernel.value)
+				: "");
 	if (core)
 		evidence_str(run, f, "ib_core of this kernel", core->file);
 	evidence_str(run, f, "OFED built for", p->ofed_kernel);
@@ -425,7 +422,7 @@ static enum verdict probe_modprobe(struct rule_run *run)
 		return v;
 	if (install) {
 		f = finding_add(run, CONFIDENCE_CERTAIN,
-				run_text(run, "%s:%u", install->file, install->line),
+				SUBJECT(FILE, run_text(run, "%s:%u", install->file, install->line)),
 				"modprobe runs '%s' instead of loading nvidia-peermem",
 				install->text);
 		finding_remedy(run, f, "remove line %u of %s, then `modprobe nvidia-peermem`",
@@ -433,10 +430,9 @@ static enum verdict probe_modprobe(struct rule_run *run)
 		weigh_peermem(run, f);
 	}
 	if (parameter) {
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, "nvidia-peermem",
-			"nvidia-peermem was given a peerdirect_support that it does not know");
-		finding_evidence(run, f, "kernel log: %s", parameter->text);
+		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"),
+				ABOUT " was given a peerdirect_support that it does not know");
+		finding_evidence(run, f, NULL, "kernel log", "%s", parameter->text);
 		weigh_peermem(run, f);
 	}
 	return VERDICT_OK;
@@ -458,7 +454,7 @@ static enum verdict probe_dma_buf(struct rule_run *run)
 	if (kernel && !nics && fact_unknown(m->driver.flavor))
 		return rule_unknown(run, FACT_WHY(m->driver.flavor),
 				    "whether the driver's modules are the open ones");
-	f = finding_add(run, CONFIDENCE_LIKELY, "dma-buf",
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(MODULE, "dma-buf"),
 			"GPU memory cannot be handed to a NIC as dma-buf: %s",
 			!kernel ? "the kernel is older than 5.12"
 			: nics  ? "the NICs' drivers do not take it in this kernel"

@@ -29,12 +29,12 @@ static enum verdict probe_geforce(struct rule_run *run)
 	if (!names)
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_CERTAIN, gpu_list_text(run, names, n),
+		run, CONFIDENCE_CERTAIN, SUBJECT(GPUS, gpu_list_text(run, names, n)),
 		"NICs cannot reach the memory of GeForce cards: the driver refuses it (-22), "
 		"through nvidia-peermem and dma-buf alike");
 	FOR_EACH_GPU (g, run)
 		if (fact_is(card_is_geforce(g), 1))
-			finding_evidence(run, f, "%s: %s", subject_gpu(run, g),
+			finding_evidence(run, f, NULL, subject_text(run, subject_gpu(run, g)), "%s",
 					 fact_str_or(g->model, "GeForce by its PCI device id"));
 	return VERDICT_OK;
 }
@@ -51,9 +51,8 @@ static enum verdict probe_gpu_old(struct rule_run *run)
 				"compute capability %" PRId64 ".%" PRId64
 				"; GPUDirect RDMA begins with 3.5",
 				cc.value / 10, cc.value % 10);
-		f->pci = g->pci;
-		finding_evidence(run, f, "compute capability: %" PRId64 ".%" PRId64 " (%s)",
-				 cc.value / 10, cc.value % 10, FACT_WHY(cc));
+		finding_evidence(run, f, FACT_WHY(cc), "compute capability", "%" PRId64 ".%" PRId64,
+				 cc.value / 10, cc.value % 10);
 	}
 	return VERDICT_OK;
 }
@@ -71,7 +70,7 @@ static enum verdict probe_driver_old(struct rule_run *run)
 	if (release_has_peermem(branch) || fact_is(run->m->peermem.legacy_loaded, 1))
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "nvidia module",
+		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "nvidia module"),
 		"driver %s is older than %d and has no nvidia-peermem, and nv_peer_mem is not "
 		"loaded",
 		version.value, RELEASE_PEERMEM);
@@ -93,12 +92,11 @@ static enum verdict probe_nic_old(struct rule_run *run)
 		if (!d->pci || !nic_lacks_gdr(run->m, d->pci))
 			continue;
 		f = finding_add(
-			run, CONFIDENCE_LIKELY, subject_pci(run, d->name, d->pci),
+			run, CONFIDENCE_LIKELY, subject_device(run, SUBJECT_NIC, d->name, d->pci),
 			"ConnectX-3 or older (15b3:%04" PRIx64
 			"): nvidia-peermem needs ConnectX-4 or newer, MLNX_OFED 4.9 was the last "
 			"for this one, and its driver takes no dma-buf",
 			(uint64_t)fact_or(d->pci->device, 0));
-		f->pci = d->pci;
 		evidence_str(run, f, "firmware", d->firmware);
 	}
 	return VERDICT_OK;
@@ -132,7 +130,7 @@ static enum verdict probe_ofed_old(struct rule_run *run)
 	if (number < OFED_FIRST || number >= OFED_ENOUGH || fact_is(run->m->peermem.registered, 1))
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_LIKELY, "OFED",
+		run, CONFIDENCE_LIKELY, SUBJECT(MODULE, "OFED"),
 		"MLNX_OFED %d.%d runs; it is older than 5.1, which nvidia-peermem is made for",
 		number / 100, number % 100);
 	evidence_str(run, f, "mlx5_core", running);
@@ -203,14 +201,14 @@ static enum verdict probe_assignment(struct rule_run *run)
 		return VERDICT_NA;
 	if (!choice_matters(run))
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, "NICs", "nearest to each GPU: %s",
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(NICS, "NICs"), "nearest to each GPU: %s",
 			nearest_list(run));
 	for (size_t g = 0; g < run->t->gpu_n; g++) {
 		struct near_nic best = nearest(run, g, true);
 
 		if (best.class != PATH_UNKNOWN)
-			finding_evidence(run, f, "GPU%zu: %s (%s)", g, best.names,
-					 path_class_word(best.class));
+			finding_evidence(run, f, NULL, run_text(run, "GPU%zu", g), "%s (%s)",
+					 best.names, path_class_word(best.class));
 	}
 	return VERDICT_OK;
 }
@@ -237,12 +235,11 @@ static void weigh_nic(struct rule_run *run, struct finding *f)
 	const char *user = rdma_user(run);
 
 	if (user)
-		finding_evidence(run, f, "in use: %s", user);
+		finding_evidence(run, f, NULL, "in use", "%s", user);
 	else
-		finding_evidence(
-			run, f,
-			"nothing is known to use RDMA here: neither does NCCL_IB_HCA name a NIC, "
-			"nor was NCCL seen on one");
+		finding_evidence(run, f, NULL, "nothing is known to use RDMA here",
+				 "neither does NCCL_IB_HCA name a NIC, "
+				 "nor was NCCL seen on one");
 	if (!user || !gdr_wanted(run))
 		f->severity = SEVERITY_INFO;
 }
@@ -257,9 +254,8 @@ static void report_nic_down(struct rule_run *run, size_t gpu, const struct near_
 			    used->names ? run_text(run, "the nearest that has one is %s (%s)",
 						   used->names, path_class_word(used->class))
 					: "no other NIC has one");
-
-	f->pci = run->m->gpus[gpu].pci;
-	finding_evidence(run, f, "state of the ports of %s: none is ACTIVE", near->names);
+	finding_evidence(run, f, NULL, run_text(run, "state of the ports of %s", near->names),
+			 "none is ACTIVE");
 	finding_remedy(run, f, "connect and enable the port of %s", near->names);
 	weigh_nic(run, f);
 }
@@ -289,7 +285,7 @@ static enum verdict probe_far(struct rule_run *run)
 	if (!far)
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "NICs",
+		run, CONFIDENCE_CERTAIN, SUBJECT(NICS, "NICs"),
 		"%s reach%s every NIC only across CPU sockets or NUMA nodes (SYS): about half the "
 		"bandwidth, and NCCL uses no GPUDirect RDMA over that distance",
 		far_n > FAR_NAMED ? run_text(run, "%zu of %zu GPUs", far_n, run->t->gpu_n) : far,
@@ -336,13 +332,13 @@ static enum verdict probe_export(struct rule_run *run)
 			}
 	if (!pairs)
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "driver",
-		"the driver does not export GPU memory to NICs that have no bridge in common with "
-		"the GPU (errno 524): %s",
-		pairs > FAR_NAMED ? run_text(run, "%zu of %zu GPU-NIC paths", pairs,
-					     t->gpu_n * (t->endpoint_n - t->gpu_n))
-				  : names);
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+			"the " ABOUT
+			" does not export GPU memory to NICs that have no bridge in common with "
+			"the GPU (errno 524): %s",
+			pairs > FAR_NAMED ? run_text(run, "%zu of %zu GPU-NIC paths", pairs,
+						     t->gpu_n * (t->endpoint_n - t->gpu_n))
+					  : names);
 	for (size_t g = 0; g < t->gpu_n; g++)
 		for (size_t n = t->gpu_n; n < t->endpoint_n; n++)
 			if (export_link(run, g, n)->reason == REASON_RDMA_GATE) {
@@ -362,12 +358,13 @@ static enum verdict probe_export(struct rule_run *run)
 
 /* ---- ports ---- */
 
-static const char *subject_port(struct rule_run *run, const struct rdma_device *d,
-				const struct rdma_port *p)
+static struct subject subject_port(struct rule_run *run, const struct rdma_device *d,
+				   const struct rdma_port *p)
 {
-	if (d->pci)
-		return run_text(run, "%s port %u %s", d->name, p->number, d->pci->name);
-	return run_text(run, "%s port %u", d->name, p->number);
+	return (struct subject){.kind = SUBJECT_NIC,
+				.name = run_text(run, "%s port %u", d->name, p->number),
+				.detail = d->pci ? d->pci->name : NULL,
+				.pci = d->pci};
 }
 
 static bool port_is(const struct rdma_port *p, const char *state)
@@ -420,12 +417,10 @@ static void report_port(struct rule_run *run, const struct rdma_device *d,
 		waits ? "the port is %s (%s): the link is up, but no subnet manager has set it up"
 		      : "the port is %s (%s): nothing goes through it",
 		p->state.value, fact_str_or(p->phys_state, "physical state unknown"));
-
-	f->pci = d->pci;
 	evidence_str(run, f, "state", p->state);
 	evidence_str(run, f, "physical state", p->phys_state);
 	evidence_str(run, f, "link layer", p->link_layer);
-	finding_evidence(run, f, "%s", use);
+	evidence_text(run, f, NULL, use);
 	if (waits)
 		finding_remedy(run, f, "start a subnet manager (opensm, or the one in the switch)");
 	if (!lost)
@@ -533,7 +528,6 @@ static void judge_port_rate(struct rule_run *run, const struct rdma_device *d,
 		return;
 	if (!twin)
 		f->severity = SEVERITY_INFO;
-	f->pci = d->pci;
 	evidence_int(run, f, "rate, Mb/s", p->rate_mbps);
 	evidence_str(run, f, "board", d->board_id);
 }
@@ -574,16 +568,15 @@ static void judge_slot(struct rule_run *run, const struct rdma_device *d)
 
 	if (slot == 0 || (double)sum <= slot * 1000)
 		return;
-	f = finding_add(run, CONFIDENCE_CERTAIN, subject_pci(run, d->name, d->pci),
+	f = finding_add(run, CONFIDENCE_CERTAIN, subject_device(run, SUBJECT_NIC, d->name, d->pci),
 			"its active ports make %" PRId64
 			" Gb/s, its PCIe path carries %.0f Gb/s before packet headers",
 			sum / 1000, slot);
 	if ((double)fastest <= slot * 1000)
 		f->severity = SEVERITY_INFO; /* only both ports at once are held up */
-	f->pci = d->pci;
-	finding_evidence(run, f, "link of %s: %s", d->pci->name,
+	finding_evidence(run, f, NULL, run_text(run, "link of %s", d->pci->name), "%s",
 			 pci_link_format(d->pci->link_speed, d->pci->link_width, buf, sizeof(buf)));
-	finding_evidence(run, f, "it can do: %s",
+	finding_evidence(run, f, NULL, "it can do", "%s",
 			 pci_link_format(d->pci->link_speed_max, d->pci->link_width_max, buf,
 					 sizeof(buf)));
 }
@@ -647,15 +640,13 @@ static void report_no_gid(struct rule_run *run, const struct rdma_device *d,
 		   : "the RoCE port has no v2 GID (%zu of %zu): it cannot be routed to, and NCCL "
 		     "finds no address for it",
 		v2, p->gid_n);
-
-	f->pci = d->pci;
 	for (size_t i = 0; i < p->gid_n; i++)
-		finding_evidence(run, f, "GID %u: %s, %s (%s)", p->gids[i].index,
+		finding_evidence(run, f, FACT_WHY(p->gids[i].gid),
+				 run_text(run, "GID %u", p->gids[i].index), "%s, %s",
 				 p->gids[i].gid.value,
-				 fact_is(p->gids[i].type, GID_ROCE_V2) ? "RoCE v2" : "RoCE v1",
-				 FACT_WHY(p->gids[i].gid));
+				 fact_is(p->gids[i].type, GID_ROCE_V2) ? "RoCE v2" : "RoCE v1");
 	if (hidden)
-		finding_evidence(run, f, "in a container GIDs of the host's network are hidden");
+		evidence_text(run, f, NULL, "in a container GIDs of the host's network are hidden");
 }
 
 static enum verdict probe_roce_gid(struct rule_run *run)

@@ -85,9 +85,10 @@ static struct port_hits *switch_hits(struct rule_run *run)
 	return hits;
 }
 
-static const char *setpci_line(struct rule_run *run, const struct pci_function *f)
+static const char *setpci_line(struct rule_run *run, const char *address,
+			       const struct pci_function *f)
 {
-	return run_text(run, "setpci -s %s ECAP_ACS+6.w=%04x", f->name,
+	return run_text(run, "setpci -s %s ECAP_ACS+6.w=%04x", address,
 			(unsigned)(f->acs_ctl.value & ~PCI_ACS_REDIRECTS));
 }
 
@@ -260,9 +261,9 @@ static void kept_remedy(struct rule_run *run, struct finding *f, struct acs_kept
 
 static void acs_evidence(struct rule_run *run, struct finding *f, const struct pci_function *p)
 {
-	finding_evidence(run, f, "ACSCtl of %s: %04x = %s (%s)", p->name,
-			 (unsigned)p->acs_ctl.value, bits_text(run, p->acs_ctl.value),
-			 p->acs_ctl.from ? p->acs_ctl.from : "config space");
+	finding_evidence(run, f, p->acs_ctl.from ? p->acs_ctl.from : "config space",
+			 run_text(run, "ACSCtl of %s", p->name), "%04x = %s",
+			 (unsigned)p->acs_ctl.value, bits_text(run, p->acs_ctl.value));
 }
 
 static const char *hits_text(struct rule_run *run, const struct port_hits *h)
@@ -316,13 +317,12 @@ static enum verdict probe_redirect(struct rule_run *run)
 			continue;
 		f = finding_add(
 			run, h->certain ? CONFIDENCE_CERTAIN : CONFIDENCE_POSSIBLE,
-			subject_pci(run, "port", p),
-			requests
-				? "port %s sends peer requests up to the CPU instead of across the "
-				  "switch: %s; ACSCtl %04x: %s%s"
-				: "port %s sends the answers to peer reads up to the CPU instead "
-				  "of across the switch: reads of %s; ACSCtl %04x: %s%s",
-			p->name, hits_text(run, h), (unsigned)p->acs_ctl.value,
+			subject_device(run, SUBJECT_PORT, "port", p),
+			requests ? ABOUT " sends peer requests up to the CPU instead of across the "
+					 "switch: %s; ACSCtl %04x: %s%s"
+				 : ABOUT " sends the answers to peer reads up to the CPU instead "
+					 "of across the switch: reads of %s; ACSCtl %04x: %s%s",
+			hits_text(run, h), (unsigned)p->acs_ctl.value,
 			bits_text(run, p->acs_ctl.value & PCI_ACS_REDIRECTS),
 			h->certain
 				? ""
@@ -330,14 +330,14 @@ static enum verdict probe_redirect(struct rule_run *run)
 				  "unknown");
 		if (!h->certain)
 			f->severity = SEVERITY_WARNING;
-		f->pci = p;
 		f->pairs = h->pairs.n;
 		finding_names_pairs(run, f, &h->pairs);
 		kept = acs_kept(run->m, p);
 		if (kept.by)
 			kept_remedy(run, f, kept);
 		else
-			acs_remedy(run, f, setpci_line(run, p), p->name, strbuf_str(&all));
+			acs_remedy(run, f, setpci_line(run, ABOUT_PCI, p), p->name,
+				   strbuf_str(&all));
 		acs_evidence(run, f, p);
 	}
 	return rule_verdict(run, unread_ports(run, true));
@@ -436,11 +436,12 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 		kept = kept.by ? kept : k;
 		names = names ? run_text(run, "%s;%s", names, p->name) : p->name;
 		if (!k.by)
-			commands = commands ? run_text(run, "%s; %s", commands, setpci_line(run, p))
-					    : setpci_line(run, p);
+			commands = commands ? run_text(run, "%s; %s", commands,
+						       setpci_line(run, p->name, p))
+					    : setpci_line(run, p->name, p);
 	}
 	f = finding_add(
-		run, h.cost ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, "root ports",
+		run, h.cost ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, SUBJECT(HOST, "root ports"),
 		"%zu root %s (%s) %s ACS redirect bits set, %s: %s %s through the CPU in any case",
 		h.port_n, text_plural(h.port_n, "port", "ports"), names,
 		text_plural(h.port_n, "has", "have"), acs_costs[h.cost].says,
@@ -621,16 +622,18 @@ static void report_hmm(struct rule_run *run, const struct gpu *g)
 {
 	const struct nvidia_driver *d = &run->m->driver;
 	struct finding *f = finding_add(
-		run, CONFIDENCE_CERTAIN, "HMM",
-		"HMM has given GPU memory physical addresses up to 0x%" PRIx64
+		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "HMM"),
+		ABOUT
+		" has given GPU memory physical addresses up to 0x%" PRIx64
 		", beyond the %d bits that GPU%zu reaches, and DMA is direct: the driver takes "
 		"host memory for such a GPU from the first 4 GiB alone, so that cuMemCreate on the "
 		"host and NCCL 2.26.3 and later fail",
 		(uint64_t)d->hmm_end.value, card_dma_bits(g), g->index);
 
 	hmm_remedy(run, f);
-	finding_evidence(run, f, "nvidia-uvm-hmm ends at 0x%" PRIx64 " (%s)",
-			 (uint64_t)d->hmm_end.value, d->hmm_end.from);
+	evidence_text(run, f, d->hmm_end.from,
+		      run_text(run, "nvidia-uvm-hmm ends at 0x%" PRIx64 "",
+			       (uint64_t)d->hmm_end.value));
 	evidence_yes_no(run, f, HMM_OPTION, d->hmm_disabled);
 	evidence_str(run, f, run_text(run, "IOMMU group type of %s", g->pci->name),
 		     g->pci->iommu_type);
@@ -832,7 +835,8 @@ static enum verdict probe_iommu(struct rule_run *run)
 			pair_set_add(&pairs, i, j);
 	f = finding_add(
 		run, CONFIDENCE_LIKELY,
-		run_text(run, "IOMMU %s", fact_str_or(run->m->kernel.iommu_names, "")),
+		SUBJECT(HOST,
+			run_text(run, "IOMMU %s", fact_str_or(run->m->kernel.iommu_names, ""))),
 		"it translates what %s send%s: peer packets go up to it instead of across, slowly, "
 		"or end in faults and wrong data",
 		names, strchr(names, ',') ? "" : "s");
@@ -977,7 +981,7 @@ static enum verdict probe_parameters(struct rule_run *run)
 
 		if (!parameter_traps[i].applies(run))
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, "kernel command line", "%s",
+		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "kernel command line"), "%s",
 				parameter_traps[i].sentence);
 		finding_remedy(run, f, "%s", parameter_traps[i].remedy);
 		evidence_str(run, f, "kernel command line", run->m->kernel.cmdline);
@@ -1040,7 +1044,7 @@ static enum verdict probe_host_bridge(struct rule_run *run)
 			"whether the host bridge of \"%s\" forwards peer traffic",
 			fact_str_or(run->m->cpu.name, "this CPU"));
 	f = finding_add(
-		run, CONFIDENCE_LIKELY, "host bridge",
+		run, CONFIDENCE_LIKELY, SUBJECT(HOST, "host bridge"),
 		"%s meet only in the CPU (%s), which NVIDIA's driver does not know to answer peer "
 		"reads between its root ports; writes are allowed",
 		pair_set_text(run, &writes), fact_str_or(run->m->cpu.name, "of unknown name"));
@@ -1066,7 +1070,7 @@ static enum verdict probe_sockets(struct rule_run *run)
 	if (!set.n)
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_CERTAIN, "CPU sockets",
+		run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "CPU sockets"),
 		"%s lie on different CPU sockets: their way crosses the link between the sockets, "
 		"which all traffic shares",
 		pair_set_text(run, &set));
@@ -1092,12 +1096,13 @@ static enum verdict probe_class(struct rule_run *run)
 		compared += fact_known(level);
 		if (p->tree_class == p->pci_class)
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, run_text(run, "GPU%zu and GPU%zu", i, j),
+		f = finding_add(run, CONFIDENCE_CERTAIN,
+				SUBJECT(PAIR, run_text(run, "GPU%zu and GPU%zu", i, j)),
 				"NVML says %s, the PCI tree says %s; NVML's word is used",
 				path_class_word(p->pci_class), path_class_word(p->tree_class));
 		f->pairs = 2;
 		evidence_int(run, f, "NVML common ancestor", level);
-		finding_evidence(run, f, "common bridge in the tree: %s",
+		finding_evidence(run, f, NULL, "common bridge in the tree", "%s",
 				 p->common ? p->common->name : "none");
 		evidence_int(run, f, run_text(run, "NUMA node of %s", run->m->gpus[i].pci->name),
 			     run->m->gpus[i].pci->numa_node);

@@ -43,13 +43,14 @@ static void evidence_rm(struct rule_run *run, struct finding *f, size_t i, size_
 	const struct rm_p2p *p = rm_of(run, i, j);
 
 	if (fact_known(p->connection))
-		finding_evidence(run, f,
-				 "resource manager, GPU%zu and GPU%zu: %s, caps 0x%04llx (%s)", i,
-				 j, rm_connection_word(p->connection.value),
-				 (unsigned long long)fact_or(p->caps, 0), p->connection.from);
+		finding_evidence(run, f, p->connection.from,
+				 run_text(run, "resource manager, GPU%zu and GPU%zu", i, j),
+				 "%s, caps 0x%04llx", rm_connection_word(p->connection.value),
+				 (unsigned long long)fact_or(p->caps, 0));
 	else
-		finding_evidence(run, f, "resource manager, GPU%zu and GPU%zu: unknown (%s)", i, j,
-				 FACT_WHY(p->connection));
+		finding_evidence(run, f, FACT_WHY(p->connection),
+				 run_text(run, "resource manager, GPU%zu and GPU%zu", i, j),
+				 "unknown");
 }
 
 static void evidence_driver(struct rule_run *run, struct finding *f)
@@ -175,8 +176,9 @@ static void report_mailbox(struct rule_run *run, const struct pair_set *set, siz
 {
 	const struct cause *c = cause_for_pair(run, i, j);
 	struct finding *f = finding_add(
-		run, CONFIDENCE_CERTAIN, "driver",
-		"the driver allows P2P for %s and leads it through a mailbox, which GeForce cards "
+		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+		"the " ABOUT
+		" allows P2P for %s and leads it through a mailbox, which GeForce cards "
 		"do not have, so that copies go nowhere or read as zero%s%s",
 		pair_set_text(run, set), c ? ": " : "", c ? c->what : "");
 
@@ -259,7 +261,7 @@ static void report_one_side(struct rule_run *run, const struct pair_set *set, si
 			    bool allowed)
 {
 	struct finding *f = finding_add(
-		run, allowed ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN, "driver",
+		run, allowed ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 		"the registry keys of P2P through BAR1 are set for one card only of %s: %s",
 		pair_set_text(run, set),
 		allowed ? "ForceP2P of either makes the driver say yes, and unless the card that "
@@ -275,8 +277,10 @@ static void report_one_side(struct rule_run *run, const struct pair_set *set, si
 	for (size_t k = 0; k < 2; k++) {
 		const struct gpu *g = &run->m->gpus[k ? j : i];
 
-		finding_evidence(run, f, "GPU%zu, %s: ForceP2P %s, BAR1 %s", g->index,
-				 fact_str_or(g->model, "model not known"),
+		finding_evidence(run, f, NULL,
+				 run_text(run, "GPU%zu, %s", g->index,
+					  fact_str_or(g->model, "model not known")),
+				 "ForceP2P %s, BAR1 %s",
 				 driver_forced_p2p(&run->m->driver, g) ? "set" : "not set",
 				 registry_bar1_choice(&run->m->driver, g) == BAR1_NOT_CHOSEN
 					 ? "not chosen"
@@ -336,13 +340,12 @@ static void report_console(struct rule_run *run, const struct gpu *g, const stru
 	const struct log_line *l = offset_line(run);
 	struct finding *f = finding_add(
 		run, l ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, subject_gpu(run, g),
-		"a console holds the start of BAR1 of GPU%zu, and the edited modules that run are "
+		"a console holds the start of BAR1 of " ABOUT
+		", and the edited modules that run are "
 		"not onehop's: public edits of driver %d reckon from the start of BAR1, so that "
 		"what peers write there lands in the wrong place, or peer access is refused (CUDA "
 		"error 205)",
-		g->index, driver_branch(run->m->driver.module_version));
-
-	f->pci = g->pci;
+		driver_branch(run->m->driver.module_version));
 	f->pairs = set->n;
 	f->pair_map = set->in;
 	evidence_yes_no(run, f, run_text(run, "boot_vga of %s", g->pci->name), g->pci->boot_vga);
@@ -350,7 +353,7 @@ static void report_console(struct rule_run *run, const struct gpu *g, const stru
 	evidence_str(run, f, "onehop's mark in the module file", run->m->driver.bar1_p2p.mark);
 	evidence_driver(run, f);
 	if (l)
-		finding_evidence(run, f, "kernel log: %s", l->text);
+		finding_evidence(run, f, NULL, "kernel log", "%s", l->text);
 }
 
 /* The pairs that reach into this GPU's BAR1 and whose exposure is judged so. */
@@ -423,10 +426,10 @@ static enum verdict probe_windows(struct rule_run *run)
 	if (!first)
 		return rule_verdict(run, run->m->observed_n ? VERDICT_OK : VERDICT_NA);
 	f = finding_add(
-		run, CONFIDENCE_LIKELY, "BAR1",
-		"BAR1 of %s (%s) does not cover the memory (%s), and yet checked copies arrived: "
-		"the driver maps BAR1 in windows, one for each allocation that peers use, as "
-		"public edits for such cards do; together those may take no more than BAR1",
+		run, CONFIDENCE_LIKELY, SUBJECT(GPUS, "BAR1"),
+		ABOUT " of %s (%s) does not cover the memory (%s), and yet checked copies arrived: "
+		      "the driver maps BAR1 in windows, one for each allocation that peers use, as "
+		      "public edits for such cards do; together those may take no more than BAR1",
 		gpu_list_text(run, names, n), run_bytes(run, (uint64_t)support_bar1(first).size),
 		run_bytes(run, (uint64_t)fact_or(first->vram_bytes, 0)));
 	f->pci = first->pci;
@@ -461,7 +464,7 @@ static enum verdict probe_lockup(struct rule_run *run)
 	if (!l)
 		return VERDICT_OK;
 	f = finding_add(
-		run, CONFIDENCE_POSSIBLE, "kernel",
+		run, CONFIDENCE_POSSIBLE, SUBJECT(HOST, "kernel"),
 		"with edited modules of driver %d, %s (%s): not explained, so a hint and no more",
 		l->release, l->what, l->reference);
 	evidence_str(run, f, "kernel", kernel);
@@ -483,7 +486,7 @@ static enum verdict probe_custom(struct rule_run *run)
 	if (!fact_is(run->m->driver.bar1_p2p.loaded, 1))
 		return VERDICT_NA;
 	f = finding_add(
-		run, CONFIDENCE_POSSIBLE, "inference engines",
+		run, CONFIDENCE_POSSIBLE, SUBJECT(RESULT, "inference engines"),
 		"vLLM's own all-reduce reads the peer through BAR1 on %s (it is off by itself for "
 		"more than two GPUs without NVLink): with it, wrong output and resets were "
 		"reported where NCCL over the same path was right; the same signs were seen with "
@@ -523,8 +526,9 @@ static void report_managed(struct rule_run *run, const struct pair_set *set)
 		run,
 		release_tried(driver_branch(d->module_version)) ? CONFIDENCE_CERTAIN
 								: CONFIDENCE_LIKELY,
-		"driver",
-		"the driver is edited for P2P through BAR1, and nvidia_uvm has no gate that keeps "
+		SUBJECT(DRIVER, "driver"),
+		"the " ABOUT
+		" is edited for P2P through BAR1, and nvidia_uvm has no gate that keeps "
 		"managed memory away from it on %s: %s is enough for page table entries that lead "
 		"to wrong memory, or for Xid 31 and then Xid 154 on all GPUs, which only a reboot "
 		"clears",

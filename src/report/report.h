@@ -21,6 +21,9 @@ struct check_fixes {
 	bool no_store; /* --no-observed, likewise */
 };
 
+/* "LnkSta of 0000:41:00.0: 8.0 GT/s x8 (FILE)" */
+void report_evidence(struct strbuf *out, const struct evidence *e);
+
 /* What `onehop check` prints: machine, pair matrix, verdict, findings, what could not be seen.
  * `fixes` NULL: of fixes nothing is said. */
 void report_check(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,

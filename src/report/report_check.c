@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "report/report_fix.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -167,64 +166,12 @@ static struct group take_group(const struct finding **left, size_t n)
 	return g;
 }
 
-/* ---- texts that differ only in the device that they name ---- */
-
-/* The length of the word at s: a name, a number, an address. */
-static size_t word_length(const char *s)
-{
-	size_t n = 0;
-
-	while (isalnum((unsigned char)s[n]) || (s[n] && strchr(":._-", s[n])))
-		n++;
-	while (n && strchr(":.", s[n - 1])) /* they end the sentence, not the word */
-		n--;
-	return n;
-}
-
-/* "GPU3", "NIC0", "mlx5_10", "0000:41:00.0" */
-static bool names_device(const char *s, size_t n)
-{
-	static const char *const prefixes[] = {"GPU", "NIC", "mlx5_"};
-	char word[PCI_ADDRESS_LEN];
-	struct pci_address address;
-
-	if (n >= sizeof(word))
-		return false;
-	text_copy(word, sizeof(word), s, n);
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
-		size_t k = strlen(prefixes[i]);
-
-		if (text_starts_with(word, prefixes[i]) && word[k] &&
-		    !word[k + strspn(word + k, "0123456789")])
-			return true;
-	}
-	return strchr(word, '.') && pci_address_parse(word, &address) == 0;
-}
-
-bool texts_alike(const char *a, const char *b)
-{
-	while (*a && *b) {
-		size_t n = word_length(a), k = word_length(b);
-
-		if (n && k && names_device(a, n) && names_device(b, k)) {
-			a += n;
-			b += k;
-		} else if (n != k || strncmp(a, b, n ? n : 1) != 0) {
-			return false;
-		} else {
-			a += n ? n : 1;
-			b += n ? n : 1;
-		}
-	}
-	return *a == *b;
-}
-
 /* ---- a group ---- */
 
 static bool all_alike(struct group g)
 {
 	for (size_t i = 1; i < g.n; i++) {
-		if (!texts_alike(g.items[i]->sentence, g.items[0]->sentence))
+		if (strcmp(g.items[i]->sentence_form, g.items[0]->sentence_form) != 0)
 			return false;
 	}
 	return true;
@@ -243,41 +190,12 @@ static void add_likewise(struct document *out, struct group g, size_t max)
 	document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "likewise %s", strbuf_str(&b));
 }
 
-/* What follows the first `n` characters of `name` and a blank at the start of s; NULL: not it. */
-static const char *after_word(const char *s, const char *name, size_t n)
-{
-	return n && strncmp(s, name, n) == 0 && s[n] == ' ' ? s + n : NULL;
-}
-
-/*
- * "GPU1 0000:24:00.0: no power", but no name twice: where the sentence begins with the subject, or
- * with the name or the address of a device that is the subject, the subject takes that place.
- */
-static void add_statement(struct strbuf *b, const struct finding *f)
-{
-	const char *subject = f->subject, *s = f->sentence, *rest;
-	const char *the = text_starts_with(s, "the ") ? "the " : "";
-	const char *last = strrchr(subject, ' ');
-	size_t all = strlen(subject);
-
-	s += strlen(the);
-	rest = after_word(s, subject, all);
-	if (!rest && last && (names_device(last + 1, strlen(last + 1)) || last[1] == '('))
-		rest = after_word(s, subject, strcspn(subject, " "));
-	if (!rest && last && names_device(last + 1, strlen(last + 1)))
-		rest = after_word(s, last + 1, strlen(last + 1));
-	if (rest)
-		strbuf_printf(b, "%s%s%s", the, subject, rest);
-	else
-		strbuf_printf(b, "%s: %s", subject, f->sentence);
-}
-
 static void add_head(struct document *out, const struct finding *f)
 {
 	struct strbuf b AUTO_STRBUF = {0};
 	char label[16];
 
-	add_statement(&b, f);
+	finding_statement(f, &b);
 	if (f->confidence != CONFIDENCE_CERTAIN)
 		strbuf_printf(&b, " (%s)", confidence_word(f->confidence));
 	strbuf_printf(&b, " [%s]", f->rule->id);
@@ -296,7 +214,7 @@ static void add_others(struct document *out, struct group g, size_t max)
 	for (size_t i = 1; i < n; i++) {
 		struct strbuf b AUTO_STRBUF = {0};
 
-		add_statement(&b, g.items[i]);
+		finding_statement(g.items[i], &b);
 		document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "%s", strbuf_str(&b));
 	}
 	if (n < g.n)
@@ -306,13 +224,10 @@ static void add_others(struct document *out, struct group g, size_t max)
 
 static bool remedy_shown(struct group g, size_t n, bool verbose)
 {
-	const char *remedy = g.items[n]->remedy;
-
-	for (size_t i = 0; i < n; i++) {
-		if (verbose ? strcmp(g.items[i]->remedy, remedy) == 0
-			    : texts_alike(g.items[i]->remedy, remedy))
+	for (size_t i = 0; i < n; i++)
+		if (verbose ? strcmp(g.items[i]->remedy, g.items[n]->remedy) == 0
+			    : strcmp(g.items[i]->remedy_form, g.items[n]->remedy_form) == 0)
 			return true;
-	}
 	return false;
 }
 
@@ -335,12 +250,25 @@ static void add_remedies(struct document *out, struct group g, bool verbose)
 				   "likewise for the others (-v shows them)");
 }
 
+void report_evidence(struct strbuf *b, const struct evidence *e)
+{
+	strbuf_puts(b, e->what);
+	if (e->value)
+		strbuf_printf(b, ": %s", e->value);
+	if (e->from)
+		strbuf_printf(b, " (%s)", e->from);
+}
+
 /* The first line is the value that decided. */
 static void add_evidence(struct document *out, const struct finding *f, bool verbose)
 {
-	for (size_t i = 0; i < f->evidence_n && (verbose || !i); i++)
+	for (size_t i = 0; i < f->evidence_n && (verbose || !i); i++) {
+		AUTO_STRBUF struct strbuf b = {0};
+
+		report_evidence(&b, &f->evidence[i]);
 		document_styled_item(out, STYLE_DIM, STYLE_DIM, TEXT_COLUMN, "seen", "%s",
-				     f->evidence[i]);
+				     strbuf_str(&b));
+	}
 }
 
 static void add_group(struct document *out, struct group g, bool verbose)

@@ -27,8 +27,6 @@ void add_numbering(struct document *out, const struct machine *m);
 /* Lines on the results that were weighed, and those that no longer hold. */
 void add_weighed(struct document *out, const struct machine *m);
 
-/* They differ at most in the devices that they name: "GPU0", "0000:41:00.0". */
-bool texts_alike(const char *a, const char *b);
 /* Characters of "GPU0" in "GPU0 0000:41:00.0". */
 int short_length(const char *name);
 /* That n stand-ins were at work. */

@@ -169,12 +169,20 @@ static json_t *devices_json(const struct finding *f)
 	return devices;
 }
 
+static json_t *evidence_json(const struct evidence *e)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	report_evidence(&b, e);
+	return json_text(strbuf_str(&b));
+}
+
 static json_t *finding_json(const struct finding *f)
 {
 	json_t *evidence = json_array();
 
 	for (size_t i = 0; i < f->evidence_n; i++)
-		json_array_append_new(evidence, json_text(f->evidence[i]));
+		json_array_append_new(evidence, evidence_json(&f->evidence[i]));
 	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "rule", f->rule->id,
 			 "severity", severity_word(f->severity), "confidence",
 			 confidence_word(f->confidence), "subject", json_text(f->subject),

@@ -260,27 +260,36 @@ static const struct rule small_rule = {
 	.severity = SEVERITY_ERROR,
 };
 
-static struct finding finding_of(const char *subject, const char *sentence, const char *remedy)
+/* Its texts are forms: ABOUT is the GPU. */
+static struct finding finding_of(const char *name, const char *address, const char *sentence,
+				 const char *remedy)
 {
 	return (struct finding){
 		.rule = &small_rule,
 		.severity = SEVERITY_ERROR,
 		.confidence = CONFIDENCE_LIKELY,
-		.subject = subject,
+		.about = {SUBJECT_GPU, name, address, NULL},
 		.sentence = sentence,
 		.remedy = remedy,
 	};
 }
 
 /* What check says of these findings alone, on one line. */
-static char *findings_text(struct finding *findings, size_t n, bool verbose)
+static char *findings_text(const struct finding *forms, size_t n, bool verbose)
 {
 	struct machine *m = build_switch();
 	struct topology *t = topology_new(m);
+	struct finding *findings = arena_alloc(m->arena, n, sizeof(*findings));
 	struct diagnosis d = {.topology = t, .findings = findings, .finding_n = n};
 	struct document *out = document_new();
 	AUTO_STRBUF struct strbuf b = {0};
 
+	for (size_t i = 0; i < n; i++) {
+		findings[i] = forms[i];
+		findings[i].subject =
+			arena_printf(m->arena, "%s %s", forms[i].about.name, forms[i].about.detail);
+		finding_finish(m->arena, m, &findings[i]);
+	}
 	report_check(out, &d, NULL, verbose);
 	written(out, 80, false, &b);
 	document_free(out);
@@ -292,31 +301,42 @@ static char *findings_text(struct finding *findings, size_t n, bool verbose)
 /* Cards with one fault are one finding with their names, not a paragraph each. */
 static void alike_findings_are_told_once(void **state)
 {
-	struct finding findings[] = {
-		finding_of("GPU0 0000:23:00.0", "BAR1 of GPU0 is below 0000:22:00.0.",
-			   "set 0000:22:00.0"),
-		finding_of("GPU1 0000:24:00.0", "BAR1 of GPU1 is below 0000:22:01.0.",
-			   "set 0000:22:01.0"),
-		finding_of("GPU2 0000:25:00.0", "BAR1 of GPU2 is below 0000:22:02.0.",
-			   "set 0000:22:02.0"),
+	const struct finding findings[] = {
+		finding_of("GPU0", "0000:23:00.0", "BAR1 of " ABOUT " is small.", "set " ABOUT),
+		finding_of("GPU1", "0000:24:00.0", "BAR1 of " ABOUT " is small.", "set " ABOUT),
+		finding_of("GPU2", "0000:25:00.0", "BAR1 of " ABOUT " is small.", "set " ABOUT),
 	};
 	AUTO_FREE char *text = findings_text(findings, 3, false);
 	AUTO_FREE char *verbose = findings_text(findings, 3, true);
 
 	(void)state;
 	assert_has(text,
-		   "error GPU0 0000:23:00.0: BAR1 of GPU0 is below 0000:22:00.0. (likely) "
-		   "[small-rule] likewise GPU1 0000:24:00.0, GPU2 0000:25:00.0 do set 0000:22:00.0 "
-		   "likewise for the others (-v shows them) why Because.");
-	assert_has(verbose, "do set 0000:22:01.0 do set 0000:22:02.0");
+		   "error GPU0 0000:23:00.0: BAR1 of GPU0 is small. (likely) [small-rule] likewise "
+		   "GPU1 0000:24:00.0, GPU2 0000:25:00.0 do set GPU0 likewise for the others (-v "
+		   "shows them) why Because.");
+	assert_has(verbose, "do set GPU1 do set GPU2");
+}
+
+/* The subject is named once, where the sentence names it first. */
+static void a_sentence_about_its_subject_has_it_whole(void **state)
+{
+	const struct finding findings[] = {
+		finding_of("GPU0", "0000:23:00.0", ABOUT " is lost; see " ABOUT, "reboot"),
+		finding_of("GPU1", "0000:24:00.0", "the " ABOUT " that is lost", "reboot"),
+	};
+	AUTO_FREE char *text = findings_text(findings, 2, false);
+
+	(void)state;
+	assert_has(text, "error GPU0 0000:23:00.0 is lost; see GPU0 (likely)");
+	assert_has(text, "] the GPU1 0000:24:00.0 that is lost");
 }
 
 /* A value that differs is never folded away. */
 static void different_findings_stay_apart(void **state)
 {
-	struct finding findings[] = {
-		finding_of("GPU0 0000:23:00.0", "BAR1 is 256 MiB", "mend it"),
-		finding_of("GPU1 0000:24:00.0", "BAR1 is 512 MiB", "mend it"),
+	const struct finding findings[] = {
+		finding_of("GPU0", "0000:23:00.0", "BAR1 is 256 MiB", "mend it"),
+		finding_of("GPU1", "0000:24:00.0", "BAR1 is 512 MiB", "mend it"),
 	};
 	AUTO_FREE char *text = findings_text(findings, 2, false);
 
@@ -329,8 +349,8 @@ static void different_findings_stay_apart(void **state)
 static void notes_are_counted(void **state)
 {
 	struct finding findings[] = {
-		finding_of("GPU0 0000:23:00.0", "it is warm", "cool it"),
-		finding_of("GPU1 0000:24:00.0", "it is warm", "cool it"),
+		finding_of("GPU0", "0000:23:00.0", "it is warm", "cool it"),
+		finding_of("GPU1", "0000:24:00.0", "it is warm", "cool it"),
 	};
 	AUTO_FREE char *text = NULL, *verbose = NULL;
 
@@ -779,6 +799,7 @@ int main(void)
 		cmocka_unit_test(blocked_pair_is_marked_and_explained),
 		cmocka_unit_test(verdict_comes_before_findings),
 		cmocka_unit_test(alike_findings_are_told_once),
+		cmocka_unit_test(a_sentence_about_its_subject_has_it_whole),
 		cmocka_unit_test(different_findings_stay_apart),
 		cmocka_unit_test(notes_are_counted),
 		cmocka_unit_test(eight_gpus_fit_80_columns),

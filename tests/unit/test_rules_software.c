@@ -659,8 +659,8 @@ static void xids_are_grouped_by_device_and_code(void **state)
 	assert_int_equal(j.n, 3);
 	assert_string_equal(j.first->subject, "GPU0 0000:01:00.0");
 	assert_non_null(strstr(j.first->sentence, "2 times, last 3.0 s after boot"));
-	assert_non_null(strstr(j.first->evidence[0], "first"));
-	assert_non_null(strstr(j.first->evidence[1], "last"));
+	assert_non_null(strstr(j.first->evidence[0].value, "first"));
+	assert_non_null(strstr(j.first->evidence[1].value, "last"));
 	judged_free(&j);
 	assert_finds(m, "xid-other", SEVERITY_WARNING, "does not know this code");
 	assert_verdict(m, "xid-bus", VERDICT_OK);
@@ -1008,8 +1008,8 @@ static void each_gpu_has_its_nic(void **state)
 	(void)state;
 	assert_int_equal(j.verdict, VERDICT_BAD);
 	assert_int_equal(j.first->evidence_n, 2);
-	assert_string_equal(j.first->evidence[0], "GPU0: mlx5_0 (PHB)");
-	assert_string_equal(j.first->evidence[1], "GPU1: mlx5_1 (PHB)");
+	assert_string_equal(j.first->evidence[0].value, "mlx5_0 (PHB)");
+	assert_string_equal(j.first->evidence[1].value, "mlx5_1 (PHB)");
 	judged_free(&j);
 	assert_verdict(m, "nic-far", VERDICT_OK);
 	build_free(m);

@@ -31,6 +31,7 @@ const struct command *const commands[] = {
 	&command_completion,
 	&command_worker,
 	&command_nccl_worker,
+	&command_rdma_worker,
 	NULL,
 };
 

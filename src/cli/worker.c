@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hidden commands that onehop starts itself with: devices, and ranks of NCCL, in processes that can be killed. */
+/* The hidden commands that onehop starts itself with: devices, ranks of NCCL, and libibverbs, in processes that
+ * can be killed. */
 #include "cli/command.h"
 
 #include "base/child.h"
@@ -7,6 +8,7 @@
 #include "base/text.h"
 #include "bench/nccl_bench.h"
 #include "device/worker.h"
+#include "rdma/rdma_worker.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -67,5 +69,33 @@ const struct command command_nccl_worker = {
 	.options = nccl_worker_table,
 	.size = sizeof(struct nccl_worker_options),
 	.run = run_nccl_worker,
+	.hidden = true,
+};
+
+/* ---- libibverbs ---- */
+
+struct rdma_worker_options {
+	struct common_options common;
+};
+
+static const struct option rdma_worker_table[] = {COMMON_HELP(struct rdma_worker_options),
+						  OPTIONS_END};
+
+static int run_rdma_worker(const void *options, const char *const *args)
+{
+	(void)options;
+	(void)args;
+	return rdma_serve(CHILD_SOCKET) < 0 ? fail(EXIT_REFUSED, "%s", err_msg()) : EXIT_OK;
+}
+
+const struct command command_rdma_worker = {
+	.name = RDMA_WORKER_COMMAND,
+	.args = "",
+	.summary = "call libibverbs for the onehop that started this",
+	.about =
+		"Lists NICs and moves data through them as the socket 3 says. onehop starts it itself.",
+	.options = rdma_worker_table,
+	.size = sizeof(struct rdma_worker_options),
+	.run = run_rdma_worker,
 	.hidden = true,
 };

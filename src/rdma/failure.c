@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rdma/failure.h"
+
+#include "base/array.h"
+#include "bench/verify.h"
+#include "rdma/verbs_api.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The kernel's own number, which user space has no name for. */
+#define KERNEL_ENOTSUPP 524
+
+static const struct {
+	const char *word, *text;
+} steps[RDMA_STEP_N] = {
+	[RDMA_STEP_NONE] = {"none", "nothing"},
+	[RDMA_STEP_LIBRARY] = {"library", "loading libibverbs"},
+	[RDMA_STEP_OPEN] = {"open", "opening the NIC"},
+	[RDMA_STEP_PORT] = {"port", "the port"},
+	[RDMA_STEP_GID] = {"gid", "choosing an address (GID)"},
+	[RDMA_STEP_GPU] = {"gpu", "memory of the GPU"},
+	[RDMA_STEP_EXPORT] = {"export", "exporting GPU memory as a dma-buf"},
+	[RDMA_STEP_REGISTER_HOST] = {"register-host", "registering host memory"},
+	[RDMA_STEP_REGISTER_DMABUF] = {"register-dmabuf", "registering GPU memory by dma-buf"},
+	[RDMA_STEP_REGISTER_PEER] = {"register-peer", "registering GPU memory by peer memory"},
+	[RDMA_STEP_QUEUE] = {"queue", "making queues"},
+	[RDMA_STEP_INIT] = {"init", "bringing the queue pair to INIT"},
+	[RDMA_STEP_RTR] = {"rtr", "bringing the queue pair to RTR (ready to receive)"},
+	[RDMA_STEP_RTS] = {"rts", "bringing the queue pair to RTS (ready to send)"},
+	[RDMA_STEP_POST] = {"post", "posting work"},
+	[RDMA_STEP_COMPLETION] = {"completion", "the transfer"},
+	[RDMA_STEP_WAIT] = {"wait", "waiting for the transfer"},
+	[RDMA_STEP_DATA] = {"data", "checking the data"},
+	[RDMA_STEP_WORKER] = {"worker", "the process that measured"},
+};
+
+#define DRIVER_LOG "the kernel log: lines of NVRM and of the NIC's driver"
+
+/* clang-format off */
+const struct rdma_cause rdma_causes[] = {
+	{RDMA_STEP_LIBRARY, ENOENT, "no-library",
+	 "libibverbs is not installed", VERBS_LIBRARY,
+	 "install libibverbs1 and ibverbs-providers (Debian, Ubuntu), libibverbs (RHEL, SUSE) or rdma-core (Arch)"},
+	{RDMA_STEP_LIBRARY, ENOSYS, "old-library",
+	 "libibverbs is older than rdma-core 32", VERBS_LIBRARY, "install rdma-core 34 or later"},
+
+	{RDMA_STEP_OPEN, EACCES, "no-rights",
+	 "this user may not open /dev/infiniband/uverbsN", "the rights of the files in /dev/infiniband",
+	 "run as root, or let a udev rule give the group rdma these files"},
+	{RDMA_STEP_OPEN, EPERM, "no-rights-in-container",
+	 "the container's device list leaves out /dev/infiniband/uverbsN", "the container's options",
+	 "start the container with --device /dev/infiniband"},
+	{RDMA_STEP_OPEN, ENOENT, "no-device-file",
+	 "the NIC has no /dev/infiniband/uverbsN", "ls /dev/infiniband; is ib_uverbs loaded?",
+	 "modprobe ib_uverbs; in a container, pass /dev/infiniband in"},
+
+	{RDMA_STEP_PORT, VERBS_PORT_DOWN, "port-down",
+	 "the port is DOWN", "ip link, the cable, the switch's port", "bring the link up: ip link set DEVICE up"},
+	{RDMA_STEP_PORT, VERBS_PORT_INIT, "no-subnet-manager",
+	 "the port waits for a subnet manager (INIT)", "sminfo, ibstat", "start opensm on one host, or the switch's own subnet manager"},
+	{RDMA_STEP_PORT, VERBS_PORT_ARMED, "port-armed",
+	 "the subnet manager has not activated the port (ARMED)", "the subnet manager's log", "restart the subnet manager"},
+	{RDMA_STEP_GID, ENODATA, "no-gid",
+	 "the port has no address (GID) that can be used", "ip address of the port's network device",
+	 "give the port's network device an IP address, and bring it up"},
+
+	{RDMA_STEP_EXPORT, ENOTSUP, "export-unsupported",
+	 "NVIDIA's driver exports no dma-buf of this GPU: its kernel modules are not the open ones, or CUDA is older than 11.7",
+	 "modinfo -F license nvidia: Dual MIT/GPL is open", "install the open kernel modules, or load nvidia-peermem"},
+	{RDMA_STEP_EXPORT, EINVAL, "export-refused",
+	 "CUDA refuses this range as a dma-buf", DRIVER_LOG, "load nvidia-peermem instead"},
+
+	{RDMA_STEP_REGISTER_HOST, ENOMEM, "memlock",
+	 "the limit on locked memory is too low", "ulimit -l",
+	 "set memlock to unlimited in /etc/security/limits.d; for containers: --ulimit memlock=-1"},
+	{RDMA_STEP_REGISTER_HOST, EFAULT, "no-pages",
+	 "the address has no pages of ordinary memory", DRIVER_LOG, "this is a defect of onehop: please report it"},
+	{RDMA_STEP_REGISTER_HOST, EINVAL, "bad-arguments",
+	 "the NIC's driver refuses the arguments", DRIVER_LOG, "this is likely a defect of onehop: please report it"},
+
+	{RDMA_STEP_REGISTER_DMABUF, EPROTONOSUPPORT, "kernel-without-dmabuf",
+	 "this kernel has no registration of dma-bufs: it is older than 5.12", "uname -r",
+	 "use a newer kernel or DOCA-OFED, or load nvidia-peermem"},
+	{RDMA_STEP_REGISTER_DMABUF, EOPNOTSUPP, "nic-without-dmabuf",
+	 "the NIC's driver, or its library, has no registration of dma-bufs", "the NIC's kernel driver and the release of rdma-core",
+	 "update the NIC's driver and rdma-core, or load nvidia-peermem"},
+	{RDMA_STEP_REGISTER_DMABUF, ENOSYS, "library-without-dmabuf",
+	 "libibverbs is older than rdma-core 34 and has no ibv_reg_dmabuf_mr", VERBS_LIBRARY, "install rdma-core 34 or later"},
+	{RDMA_STEP_REGISTER_DMABUF, KERNEL_ENOTSUPP, "topology-refused",
+	 "NVIDIA's driver refuses this pair of GPU and NIC (its check of the PCI topology, since 580.65.06)",
+	 "the kernel log behind \"NVRM: dma-buf attach failed:\"",
+	 "put both cards below one PCIe switch; NVreg_GrdmaPciTopoCheckOverride=1 lifts the check at your own risk"},
+	{RDMA_STEP_REGISTER_DMABUF, ENOMEM, "bar1-full",
+	 "the GPU could not map the memory for the NIC: its BAR1 is full, or smaller than the memory", "nvidia-smi -q: BAR1 Memory Usage",
+	 "end other users of BAR1, or enable Resizable BAR"},
+	{RDMA_STEP_REGISTER_DMABUF, EINVAL, "bad-range",
+	 "the NIC's driver refuses this range", DRIVER_LOG, "this is likely a defect of onehop: please report it"},
+	{RDMA_STEP_REGISTER_DMABUF, EFAULT, "attach-failed",
+	 "the NIC could not attach to the dma-buf", DRIVER_LOG, "load nvidia-peermem instead"},
+
+	{RDMA_STEP_REGISTER_PEER, EFAULT, "no-peer-memory",
+	 "nobody offers this GPU's memory to NICs: nvidia-peermem is not loaded or not registered, or the card is a GeForce, for which it refuses",
+	 "lsmod | grep nvidia_peermem, and its lines in the kernel log", "modprobe nvidia-peermem, or use dma-buf"},
+	{RDMA_STEP_REGISTER_PEER, ENOMEM, "peer-memory-mapping",
+	 "the NIC's driver could not map the GPU's memory", "nvidia-smi -q: BAR1 Memory Usage; ulimit -l",
+	 "end other users of BAR1, or enable Resizable BAR"},
+	{RDMA_STEP_REGISTER_PEER, EINVAL, "peer-memory-refused",
+	 "nvidia-peermem refuses this memory", DRIVER_LOG, "use dma-buf"},
+
+	{RDMA_STEP_QUEUE, ENOMEM, "queue-memory",
+	 "no memory for queues: the limit on locked memory, or the NIC's own", "ulimit -l; rdma resource",
+	 "set memlock to unlimited; end programs that hold queue pairs"},
+	{RDMA_STEP_RTR, ETIMEDOUT, "no-neighbour",
+	 "the other port's address cannot be resolved: no answer to ARP, or no route", "ip route get ADDRESS; ip neigh",
+	 "give both ports addresses of one subnet, or a route between them"},
+	{RDMA_STEP_RTR, EINVAL, "bad-path",
+	 "the NIC refuses the path: MTU, or addresses of two families", "show_gids, ip address",
+	 "give both ports addresses of the same family"},
+	{RDMA_STEP_RTR, ENODATA, "gid-gone",
+	 "the chosen address (GID) is no longer there", "ip address of the port's network device", "try again; another index with --gid"},
+
+	{RDMA_STEP_COMPLETION, VERBS_WC_LOC_QP_OP, "local-queue",
+	 "the link went down or the address was removed while data moved; on a real NIC also malformed work", "ip link, ip address, the kernel log",
+	 "bring the link up, and try again"},
+	{RDMA_STEP_COMPLETION, VERBS_WC_LOC_PROT, "local-access",
+	 "the NIC could not reach memory on its own side: the platform refused its read or write of the GPU (ACS, IOMMU, root complex)",
+	 "onehop check, and AER lines in the kernel log", "onehop check names the port; put both cards below one PCIe switch"},
+	{RDMA_STEP_COMPLETION, VERBS_WC_WR_FLUSH, "flushed",
+	 "an earlier error ended this queue pair", "the first error", "see the first error"},
+	{RDMA_STEP_COMPLETION, VERBS_WC_REM_INV_REQ, "remote-request",
+	 "the other end refused the request: the path MTU of the two ends differs", "ip link: mtu of both ends", "set the same MTU on both ends"},
+	{RDMA_STEP_COMPLETION, VERBS_WC_REM_ACCESS, "remote-access",
+	 "the other end refused access to its memory", DRIVER_LOG, "this is likely a defect of onehop: please report it"},
+	{RDMA_STEP_COMPLETION, VERBS_WC_REM_OP, "remote-operation",
+	 "the other end could not reach its own memory: the platform refused its read or write of the GPU (ACS, IOMMU, root complex)",
+	 "onehop check, and AER lines in the kernel log", "onehop check names the port; put both cards below one PCIe switch"},
+	{RDMA_STEP_COMPLETION, VERBS_WC_RETRY_EXC, "no-answer",
+	 "the other end did not answer: it is gone, the address (GID) or VLAN is wrong, UDP port 4791 is blocked, or packets of this size are lost",
+	 "ping -M do with the MTU's size; the firewall; rdma statistic", "open UDP port 4791, and compare GID and MTU of both ends"},
+	{RDMA_STEP_COMPLETION, VERBS_WC_RNR_RETRY_EXC, "no-receive",
+	 "the other end posted no receive", "the other end's output", "start the other end again"},
+	{RDMA_STEP_WAIT, ETIMEDOUT, "silence",
+	 "no completion came: packets vanish without an answer", "the firewall (UDP port 4791); rdma statistic",
+	 "open UDP port 4791; see whether the port's counters move"},
+
+	{RDMA_STEP_DATA, WRONG_LOST, "completed-but-absent",
+	 "the transfer completed, and the owner has nothing of it: an IOMMU that translates drops it, or the platform does",
+	 "DMAR or AMD-Vi lines in the kernel log; intel_iommu or amd_iommu on the kernel's command line",
+	 "use iommu=pt, and compare dma-buf with peer memory"},
+	{RDMA_STEP_DATA, WRONG_ZEROS, "zeros",
+	 "the transfer completed, and brought zeros: the platform answers reads with nothing", "AER lines in the kernel log", "put both cards below one PCIe switch"},
+	{RDMA_STEP_DATA, WRONG_OLD, "stale",
+	 "data of an earlier round: a cache on the way was not flushed", DRIVER_LOG, "do not use GPUDirect RDMA with this pair: NCCL_NET_GDR_LEVEL=LOC"},
+	{RDMA_STEP_DATA, WRONG_SHIFTED, "displaced",
+	 "the right data at the wrong place: the mapping of the GPU's memory is wrong", DRIVER_LOG,
+	 "do not use GPUDirect RDMA with this pair; report it to NVIDIA"},
+	{RDMA_STEP_DATA, WRONG_PARTIAL, "torn",
+	 "a part never arrived", DRIVER_LOG, "do not use GPUDirect RDMA with this pair; try without relaxed ordering"},
+	{RDMA_STEP_DATA, WRONG_OUTSIDE, "outside",
+	 "memory around the target was overwritten", DRIVER_LOG, "do not use GPUDirect RDMA with this pair"},
+	{RDMA_STEP_DATA, WRONG_FOREIGN, "foreign",
+	 "another pair's data", DRIVER_LOG, "do not use GPUDirect RDMA with this pair"},
+	{RDMA_STEP_DATA, WRONG_GARBAGE, "garbage",
+	 "words that nobody wrote: bits were flipped", "AER and ECC counters (onehop check)", "reseat the cards; look at nvidia-smi -q -d ECC"},
+
+	{RDMA_STEP_WORKER, ETIMEDOUT, "hung",
+	 "the process hung and was killed", DRIVER_LOG, "see whether the GPU and the NIC still work: nvidia-smi, ibstat"},
+	{RDMA_STEP_WORKER, ESRCH, "died",
+	 "the process ended by itself", "coredumpctl, " DRIVER_LOG, "this is a defect: please report it"},
+};
+/* clang-format on */
+const size_t rdma_cause_n = ARRAY_LEN(rdma_causes);
+
+const char *rdma_step_word(enum rdma_step s)
+{
+	return steps[s].word;
+}
+
+const char *rdma_step_text(enum rdma_step s)
+{
+	return steps[s].text;
+}
+
+const struct rdma_cause *rdma_cause_find(enum rdma_step step, int code)
+{
+	for (size_t i = 0; i < rdma_cause_n; i++)
+		if (rdma_causes[i].step == step && rdma_causes[i].code == code)
+			return &rdma_causes[i];
+	return NULL;
+}
+
+void rdma_code_text(enum rdma_step step, int code, char *buf, size_t size)
+{
+	if (step == RDMA_STEP_COMPLETION)
+		snprintf(buf, size, "status %d", code);
+	else if (step == RDMA_STEP_DATA || step == RDMA_STEP_PORT || code == 0)
+		*buf = '\0';
+	else if (code == KERNEL_ENOTSUPP)
+		snprintf(buf, size, "error %d (ENOTSUPP)", code);
+	else
+		snprintf(buf, size, "error %d (%s)", code, strerrordesc_np(code));
+}
+
+int rdma_fail(struct rdma_failure *f, enum rdma_step step, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (f->step != RDMA_STEP_NONE)
+		return -EIO;
+	f->step = step;
+	f->code = code;
+	va_start(ap, fmt);
+	vsnprintf(f->text, sizeof(f->text), fmt, ap);
+	va_end(ap);
+	return -EIO;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rdma/gid.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff}; /* ::ffff:a.b.c.d */
+
+static bool is_mapped(const union verbs_gid *g)
+{
+	return memcmp(g->raw, mapped, sizeof(mapped)) == 0;
+}
+
+static bool is_empty(const union verbs_gid *g)
+{
+	return !g->aligned[0] && !g->aligned[1];
+}
+
+enum gid_family gid_family(const union verbs_gid *g)
+{
+	if (is_mapped(g)) /* 169.254/16 */
+		return g->raw[12] == 169 && g->raw[13] == 254 ? GID_FAMILY_LOCAL : GID_FAMILY_IPV4;
+	return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80 ? GID_FAMILY_LOCAL : GID_FAMILY_IPV6;
+}
+
+void gid_text(const union verbs_gid *g, char buf[static GID_TEXT])
+{
+	if (is_mapped(g))
+		inet_ntop(AF_INET, g->raw + sizeof(mapped), buf, GID_TEXT);
+	else
+		inet_ntop(AF_INET6, g->raw, buf, GID_TEXT);
+}
+
+const char *gid_type_text(uint32_t type)
+{
+	static const char *const texts[] = {
+		[VERBS_GID_IB] = "InfiniBand",
+		[VERBS_GID_ROCE_V1] = "RoCE v1",
+		[VERBS_GID_ROCE_V2] = "RoCE v2",
+	};
+
+	return type <= VERBS_GID_ROCE_V2 ? texts[type] : "of an unknown type";
+}
+
+/* Less is better. */
+static unsigned rank(const struct verbs_gid_entry *e)
+{
+	return (e->gid_type != VERBS_GID_ROCE_V2) * 4u + (unsigned)gid_family(&e->gid);
+}
+
+static void explain(const struct verbs_gid_entry *e, bool only, char *buf, size_t size)
+{
+	static const char *const families[] = {
+		[GID_FAMILY_IPV4] = "an IPv4 address, which routers carry",
+		[GID_FAMILY_IPV6] = "an IPv6 address, which routers carry",
+		[GID_FAMILY_LOCAL] = "link-local: it reaches this network only",
+	};
+
+	snprintf(buf, size, "%s%s, %s", only ? "the only one: " : "", gid_type_text(e->gid_type),
+		 families[gid_family(&e->gid)]);
+}
+
+static bool choose_infiniband(const struct verbs_gid_entry *entries, size_t n,
+			      struct gid_choice *ret)
+{
+	for (size_t i = 0; i < n; i++)
+		if (entries[i].gid_index == 0) {
+			ret->entry = entries[i];
+			snprintf(ret->reason, sizeof(ret->reason),
+				 "InfiniBand: index 0 is the port's own");
+			return true;
+		}
+	return false;
+}
+
+bool gid_choose(const struct verbs_gid_entry *entries, size_t n, bool infiniband,
+		struct gid_choice *ret)
+{
+	const struct verbs_gid_entry *best = NULL;
+	size_t usable = 0;
+
+	if (infiniband)
+		return choose_infiniband(entries, n, ret);
+	for (size_t i = 0; i < n; i++) {
+		if (is_empty(&entries[i].gid))
+			continue;
+		usable++;
+		if (!best || rank(&entries[i]) < rank(best))
+			best = &entries[i];
+	}
+	if (!best)
+		return false;
+	ret->entry = *best;
+	explain(best, usable == 1, ret->reason, sizeof(ret->reason));
+	return true;
+}

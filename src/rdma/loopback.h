@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One port to itself: does data between this host's memory and a GPU's arrive through the NIC, and how fast? */
+#pragma once
+
+#include "bench/statistics.h"
+#include "rdma/transfer.h"
+
+enum loopback_measure {
+	LOOPBACK_WRITE, /* the NIC writes into the GPU what it reads from the host */
+	LOOPBACK_READ,  /* the NIC reads from the GPU, by a read, what it writes to the host */
+	LOOPBACK_BOTH,  /* both at once */
+	LOOPBACK_LATENCY_WRITE, /* a flag to and fro, half of it; of host memory, which the CPU can watch */
+	LOOPBACK_LATENCY_READ, /* a small read, until it has completed */
+	LOOPBACK_N
+};
+
+/* A value: it is sent to the process that does it. */
+struct loopback_job {
+	char device[64];
+	unsigned port;
+	struct device_request gpu; /* one device; n 0: the host's memory on both sides */
+	enum region_way way;       /* of the GPU's memory, or REGION_HOST */
+	unsigned measures;         /* 1 << enum loopback_measure */
+	bool relaxed, verify;
+	uint64_t bytes, latency_bytes; /* of a message */
+	uint64_t window;               /* that messages go round in, at most */
+	unsigned depth, queues;
+	struct stopping stopping; /* of a measurement */
+	double sample_us;
+	uint64_t limit_us; /* without a completion, and of what the GPU does by itself */
+	unsigned pair;     /* goes into the pattern, so that another pair's data is known */
+};
+
+enum loopback_data { LOOPBACK_NOT_CHECKED, LOOPBACK_RIGHT, LOOPBACK_WRONG };
+
+struct loopback_cell {
+	bool done; /* it was tried; else the set-up failed before, or it was not asked for */
+	enum loopback_data data;
+	uint64_t checked_bytes;
+	struct wrong wrong;
+	struct summary value; /* GB/s or us; n 0: not measured, `failure` says why */
+	enum stop stop;
+	struct rdma_failure failure;
+};
+
+struct loopback_result {
+	struct rdma_failure failure; /* before anything was measured */
+	struct nic_port port;        /* as it was */
+	uint64_t window;             /* of each buffer, of which less may fit than was asked for */
+	struct loopback_cell cells[LOOPBACK_N];
+};
+
+/* In this process. Never fails as a call: what did is in the result. */
+void loopback_run(const struct verbs *v, const struct loopback_job *job,
+		  struct loopback_result *ret);

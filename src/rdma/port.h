@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ports of the NICs, as libibverbs lists them. */
+#pragma once
+
+#include "rdma/failure.h"
+#include "rdma/gid.h"
+
+#define PORTS_MAX 64
+
+/* A value: it is sent between processes as it is. */
+struct nic_port {
+	char device[64]; /* "mlx5_0" */
+	unsigned number; /* from 1 */
+	int state; /* enum verbs_port_state; 0: the device could not be opened, `failure` says why */
+	unsigned link_layer; /* enum verbs_link_layer */
+	unsigned mtu;        /* active, bytes */
+	unsigned lid;
+	double line_gbps; /* gigabits a second of data; 0: unknown */
+	int takes_dmabuf; /* 1, 0; -1: not known */
+	struct gid_choice gid;
+	bool has_gid;
+	struct rdma_failure failure;
+};
+
+/* "mlx5_0", or "mlx5_0/2" for a port other than the first. */
+#define PORT_NAME 80
+void port_name(const struct nic_port *p, char buf[static PORT_NAME]);
+const char *port_state_text(int state); /* "ACTIVE" */
+/* Whether traffic can go through it; else fills why not. */
+bool port_is_usable(const struct nic_port *p, struct rdma_failure *ret_why);
+/*
+ * What of the line is left for data in packets of the port's MTU, GB/s one way: headers, and on Ethernet the
+ * preamble and the gap. 0: unknown.
+ */
+double port_payload_gbps(const struct nic_port *p);
+
+/* All ports of all devices, sorted as people do: mlx5_2 before mlx5_10. At most PORTS_MAX. */
+size_t ports_list(const struct verbs *v, struct nic_port *ret);
+/* Fills one port of an open device; number is set. */
+void port_read(const struct verbs *v, struct verbs_context *c, struct nic_port *p);

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An open NIC, and queue pairs of the reliable connected kind on it. */
+#pragma once
+
+#include "rdma/port.h"
+
+/* An open port of a NIC. */
+struct nic {
+	const struct verbs *v;
+	struct verbs_context *context;
+	struct verbs_pd *pd;
+	struct nic_port port;
+	unsigned reads_max; /* outstanding reads of a queue pair */
+};
+
+/* 0 or -EIO, and what failed; nic_close whatever the answer. */
+int nic_open(const struct verbs *v, const char *device, unsigned port, struct nic *ret,
+	     struct rdma_failure *f);
+void nic_close(struct nic *n);
+/* Adds to a failure what the NIC has reported meanwhile by itself: "port error", "device fatal". */
+void nic_add_events(const struct nic *n, struct rdma_failure *f);
+
+/* What the other end has to know. */
+struct queue_address {
+	uint32_t number, packet;
+	unsigned lid;
+	union verbs_gid gid;
+	unsigned mtu; /* bytes, active */
+	unsigned reads_max;
+};
+
+struct queue_pair {
+	struct verbs_qp *qp;
+	struct queue_address address; /* its own */
+	unsigned inline_max;
+};
+
+int queue_pair_open(const struct nic *n, struct verbs_cq *cq, unsigned depth, unsigned inline_bytes,
+		    struct queue_pair *ret, struct rdma_failure *f);
+/* INIT, RTR, RTS. */
+int queue_pair_connect(const struct nic *n, const struct queue_pair *q,
+		       const struct queue_address *peer, struct rdma_failure *f);
+void queue_pair_close(const struct nic *n,
+		      struct queue_pair *q); /* one that was not opened is fine */

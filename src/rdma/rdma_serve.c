@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker's side: calls libibverbs for whoever holds the other end of the socket. */
+#include "rdma/rdma_worker_impl.h"
+
+#include "base/err.h"
+#include "device/message.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define SEND_LIMIT_US 5000000
+
+struct server {
+	int fd;
+	struct verbs verbs;
+	struct rdma_failure failure; /* of loading the library */
+	struct rdma_order order;
+	union {
+		struct port_listing listing;
+		struct loopback_result result;
+	} answer;
+};
+
+static int load(struct server *s)
+{
+	int r = verbs_load(&s->verbs);
+
+	return r < 0 ? rdma_fail(&s->failure, RDMA_STEP_LIBRARY, -r, "%s", err_msg()) : 0;
+}
+
+static size_t list(struct server *s)
+{
+	struct port_listing *l = &s->answer.listing;
+
+	*l = (struct port_listing){.failure = s->failure};
+	if (l->failure.step == RDMA_STEP_NONE)
+		l->n = ports_list(&s->verbs, l->ports);
+	return sizeof(*l);
+}
+
+static size_t loop(struct server *s)
+{
+	if (s->failure.step == RDMA_STEP_NONE)
+		loopback_run(&s->verbs, &s->order.job, &s->answer.result);
+	else
+		s->answer.result = (struct loopback_result){.failure = s->failure};
+	return sizeof(s->answer.result);
+}
+
+static int serve(struct server *s)
+{
+	ssize_t n;
+
+	load(s);
+	while ((n = message_receive(s->fd, &s->order, sizeof(s->order), NULL, UINT64_MAX)) ==
+	       sizeof(s->order)) {
+		size_t size = s->order.kind == RDMA_ORDER_LIST ? list(s) : loop(s);
+		struct iovec part = {&s->answer, size};
+
+		if (message_send(s->fd, &part, 1, -1, deadline_in(SEND_LIMIT_US)) < 0)
+			return err_set(EPIPE, "nobody takes the answer");
+	}
+	return n <= 0 ? 0 : err_set(EPROTO, "an order of %zd bytes", n);
+}
+
+int rdma_serve(int fd)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(ENOMEM, "no memory");
+	s->fd = fd;
+	r = serve(s);
+	free(s);
+	return r;
+}

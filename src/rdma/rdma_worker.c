@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rdma/rdma_worker_impl.h"
+
+#include "base/child.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "device/message.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SEND_LIMIT_US 5000000
+#define LIST_LIMIT_US 20000000 /* providers of many NICs */
+#define END_LIMIT_US  1000000
+
+static int start(struct rdma_worker *w, const char *program)
+{
+	const struct child_request request = {.program = program,
+					      .command = RDMA_WORKER_COMMAND,
+					      .output = STDERR_FILENO,
+					      .file = -1};
+
+	return w->pid > 0 ? 0 : child_start(&request, &w->socket, &w->pid);
+}
+
+/* A process that the kernel cannot end (a driver that hangs) is left behind. */
+static bool reap(struct rdma_worker *w, int *ret_status)
+{
+	static const struct timespec pause = {.tv_nsec = 1000000};
+	uint64_t deadline = deadline_in(END_LIMIT_US);
+	pid_t r;
+
+	while ((r = waitpid(w->pid, ret_status, WNOHANG)) == 0 && clock_us() < deadline)
+		nanosleep(&pause, NULL);
+	return r > 0;
+}
+
+static void forget(struct rdma_worker *w)
+{
+	if (w->socket >= 0)
+		close(w->socket);
+	*w = RDMA_WORKER_NONE;
+}
+
+void rdma_worker_end(struct rdma_worker *w)
+{
+	int status;
+
+	if (w->pid <= 0)
+		return;
+	close(w->socket);
+	w->socket = -1;
+	if (!reap(w, &status)) {
+		kill(w->pid, SIGKILL);
+		reap(w, &status);
+	}
+	forget(w);
+}
+
+/* "it was ended by signal 11 (Segmentation fault)" */
+static void say_death(struct rdma_worker *w, char *buf, size_t size)
+{
+	int status = 0;
+
+	if (reap(w, &status) && WIFSIGNALED(status))
+		snprintf(buf, size, "it was ended by signal %d (%s)", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)));
+	else
+		snprintf(buf, size, "it ended without an answer");
+	forget(w);
+}
+
+static int send_order(struct rdma_worker *w, const char *program, const struct rdma_order *order)
+{
+	struct iovec part = {(void *)order, sizeof(*order)};
+	int r = start(w, program);
+
+	if (r < 0)
+		return r;
+	if (message_send(w->socket, &part, 1, -1, deadline_in(SEND_LIMIT_US)) < 0) {
+		char text[96];
+
+		say_death(w, text, sizeof(text));
+		return err_set(ESRCH, "the process that calls libibverbs: %s", text);
+	}
+	return 0;
+}
+
+static int ask(struct rdma_worker *w, const char *program, enum rdma_order_kind kind,
+	       const struct loopback_job *job)
+{
+	struct rdma_order *order = calloc(1, sizeof(*order));
+	int r;
+
+	if (!order)
+		return err_set(ENOMEM, "no memory");
+	order->kind = kind;
+	if (job)
+		order->job = *job;
+	r = send_order(w, program, order);
+	free(order);
+	return r;
+}
+
+int rdma_worker_list(struct rdma_worker *w, const char *program, struct port_listing *ret)
+{
+	int r = ask(w, program, RDMA_ORDER_LIST, NULL);
+	char text[96];
+	ssize_t n;
+
+	if (r < 0)
+		return r;
+	n = message_receive(w->socket, ret, sizeof(*ret), NULL, deadline_in(LIST_LIMIT_US));
+	if (n == sizeof(*ret))
+		return 0;
+	if (n == -ETIMEDOUT) {
+		kill(w->pid, SIGKILL);
+		say_death(w, text, sizeof(text));
+		return err_set(ETIMEDOUT, "listing the NICs hangs: no answer for %d s",
+			       LIST_LIMIT_US / 1000000);
+	}
+	say_death(w, text, sizeof(text));
+	return err_set(ESRCH, "the process that lists the NICs: %s", text);
+}
+
+int rdma_worker_begin(struct rdma_worker *w, const char *program, const struct loopback_job *job)
+{
+	return ask(w, program, RDMA_ORDER_LOOPBACK, job);
+}
+
+void rdma_worker_finish(struct rdma_worker *w, struct loopback_result *ret)
+{
+	char text[96];
+
+	if (message_receive(w->socket, ret, sizeof(*ret), NULL, deadline_in(SEND_LIMIT_US)) ==
+	    sizeof(*ret))
+		return;
+	*ret = (struct loopback_result){0};
+	say_death(w, text, sizeof(text));
+	rdma_fail(&ret->failure, RDMA_STEP_WORKER, ESRCH, "the process that measured: %s", text);
+}
+
+void rdma_worker_give_up(struct rdma_worker *w, double after_s, struct loopback_result *ret)
+{
+	char text[96];
+
+	*ret = (struct loopback_result){0};
+	kill(w->pid, SIGKILL);
+	say_death(w, text, sizeof(text));
+	rdma_fail(&ret->failure, RDMA_STEP_WORKER, ETIMEDOUT,
+		  "no answer for %.0f s, and the process that measured was killed", after_s);
+}

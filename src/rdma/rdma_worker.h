@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process that calls libibverbs and CUDA for onehop, and that can be killed when they hang. */
+#pragma once
+
+#include "rdma/loopback.h"
+
+#include <sys/types.h>
+
+#define RDMA_WORKER_COMMAND "rdma-worker" /* the socket is file descriptor 3 */
+
+struct rdma_worker {
+	pid_t pid;  /* 0: none runs */
+	int socket; /* -1: none */
+};
+
+#define RDMA_WORKER_NONE                                                                           \
+	(struct rdma_worker)                                                                       \
+	{                                                                                          \
+		.socket = -1                                                                       \
+	}
+
+struct port_listing {
+	struct rdma_failure failure; /* of the library */
+	size_t n;
+	struct nic_port ports[PORTS_MAX];
+};
+
+/*
+ * Asks a worker, which is started if none runs, for all ports. 0, or a negative errno with a sentence where the
+ * worker is to blame. `program`: that has the command; NULL: this very one.
+ */
+int rdma_worker_list(struct rdma_worker *w, const char *program, struct port_listing *ret);
+/* Gives it a job; the answer makes its socket readable. */
+int rdma_worker_begin(struct rdma_worker *w, const char *program, const struct loopback_job *job);
+/* Takes the answer. A worker that died is in the result as a failure; the next job starts another. */
+void rdma_worker_finish(struct rdma_worker *w, struct loopback_result *ret);
+/* Ends it; what it did hangs, which the result then says. */
+void rdma_worker_give_up(struct rdma_worker *w, double after_s, struct loopback_result *ret);
+void rdma_worker_end(struct rdma_worker *w); /* none is fine */
+
+/* What the worker's command runs: serves the socket until it closes. 0 or a negative errno. */
+int rdma_serve(int fd);

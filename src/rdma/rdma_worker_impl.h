@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes over a worker's socket; for rdma_worker.c and rdma_serve.c only. */
+#pragma once
+
+#include "rdma/rdma_worker.h"
+
+enum rdma_order_kind { RDMA_ORDER_LIST, RDMA_ORDER_LOOPBACK };
+
+/* Answered by a struct port_listing, or a struct loopback_result. */
+struct rdma_order {
+	enum rdma_order_kind kind;
+	struct loopback_job job;
+};

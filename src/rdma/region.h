@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that a NIC was given: the host's, or a GPU's by one of two ways. */
+#pragma once
+
+#include "rdma/buffer.h"
+#include "rdma/queue_pair.h"
+
+enum region_way {
+	REGION_HOST,   /* ordinary memory */
+	REGION_DMABUF, /* of a GPU, exported by its driver as a dma-buf */
+	REGION_PEER,   /* of a GPU, by its address: nvidia-peermem tells the NIC where that is */
+	REGION_WAY_N
+};
+
+const char *region_way_word(enum region_way w);     /* "host", "dma-buf", "peer-memory" */
+enum region_way region_way_parse(const char *word); /* REGION_WAY_N: no such word */
+
+struct region {
+	struct verbs_mr *mr;
+	uint64_t at; /* of the buffer's range, for work requests */
+};
+
+/* The whole buffer with its guards, so that what lands beside the range is seen and not refused. */
+int region_open(const struct nic *n, const struct buffer *b, enum region_way way, bool relaxed,
+		struct region *ret, struct rdma_failure *f);
+void region_close(const struct nic *n, struct region *r);

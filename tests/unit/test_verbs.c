@@ -1,0 +1,655 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * src/rdma/ against the stand-in of libibverbs: what works leaves nothing behind, and each thing that can fail
+ * is caught, named, and told apart from the others.
+ */
+#include "rdma/loopback.h"
+#include "rdma/rdma_worker.h"
+
+#include "base/array.h"
+#include "base/err.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- the layouts are the library's ---- */
+
+#if __has_include(<infiniband/verbs.h>)
+#define verbs_context theirs_extended_context /* the library has one of that name */
+#include <infiniband/verbs.h>
+#undef verbs_context
+
+#define SAME_SIZE(name)                                                                            \
+	_Static_assert(sizeof(struct verbs_##name) == sizeof(struct ibv_##name), #name)
+#define SAME_PLACE(name, member)                                                                   \
+	_Static_assert(offsetof(struct verbs_##name, member) ==                                    \
+			       offsetof(struct ibv_##name, member),                                \
+		       #name "." #member)
+#define SAME_PLACE_AS(name, member, theirs)                                                        \
+	_Static_assert(offsetof(struct verbs_##name, member) ==                                    \
+			       offsetof(struct ibv_##name, theirs),                                \
+		       #name "." #member)
+
+SAME_SIZE(device);
+SAME_PLACE(device, name);
+SAME_SIZE(device_attr);
+SAME_PLACE(device_attr, max_qp_init_rd_atom);
+SAME_PLACE(device_attr, phys_port_cnt);
+SAME_SIZE(port_attr);
+SAME_PLACE(port_attr, link_layer);
+SAME_PLACE(port_attr, active_speed);
+SAME_SIZE(gid_entry);
+SAME_PLACE(gid_entry, gid_type);
+SAME_SIZE(mr);
+SAME_PLACE(mr, rkey);
+SAME_SIZE(qp_init_attr);
+SAME_PLACE(qp_init_attr, qp_type);
+SAME_SIZE(ah_attr);
+SAME_PLACE(ah_attr, is_global);
+SAME_SIZE(qp_attr);
+SAME_PLACE(qp_attr, retry_cnt);
+SAME_PLACE(qp_attr, ah_attr);
+SAME_PLACE(qp, qp_num);
+SAME_PLACE(qp, send_cq);
+SAME_PLACE(cq, cqe);
+SAME_SIZE(sge);
+SAME_SIZE(send_wr);
+SAME_PLACE(send_wr, imm_data);
+SAME_PLACE_AS(send_wr, rdma.remote_addr, wr.rdma.remote_addr);
+SAME_PLACE_AS(send_wr, rdma.rkey, wr.rdma.rkey);
+SAME_SIZE(wc);
+SAME_PLACE(wc, vendor_err);
+SAME_SIZE(async_event);
+SAME_PLACE(async_event, event_type);
+SAME_PLACE(context, ops.poll_cq);
+SAME_PLACE(context, ops.post_send);
+SAME_PLACE(context, async_fd);
+_Static_assert(sizeof(struct verbs_context_ops) == sizeof(struct ibv_context_ops), "context_ops");
+
+static void numbers_are_the_librarys(void **state)
+{
+	static const int pairs[][2] = {
+		{VERBS_PORT_ACTIVE, IBV_PORT_ACTIVE},
+		{VERBS_LINK_ETHERNET, IBV_LINK_LAYER_ETHERNET},
+		{VERBS_QPT_RC, IBV_QPT_RC},
+		{VERBS_QPS_RTS, IBV_QPS_RTS},
+		{VERBS_QP_AV, IBV_QP_AV},
+		{VERBS_QP_MAX_RD_ATOMIC, IBV_QP_MAX_QP_RD_ATOMIC},
+		{VERBS_QP_MIN_RNR_TIMER, IBV_QP_MIN_RNR_TIMER},
+		{VERBS_QP_SQ_PSN, IBV_QP_SQ_PSN},
+		{VERBS_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MAX_DEST_RD_ATOMIC},
+		{VERBS_QP_DEST_QPN, IBV_QP_DEST_QPN},
+		{VERBS_WR_READ, IBV_WR_RDMA_READ},
+		{VERBS_SIGNALED, IBV_SEND_SIGNALED},
+		{VERBS_INLINE, IBV_SEND_INLINE},
+		{VERBS_RELAXED_ORDERING, IBV_ACCESS_RELAXED_ORDERING},
+		{VERBS_WC_RNR_RETRY_EXC, IBV_WC_RNR_RETRY_EXC_ERR},
+		{VERBS_EVENT_DEVICE_FATAL, IBV_EVENT_DEVICE_FATAL},
+		{VERBS_EVENT_GID_CHANGE, IBV_EVENT_GID_CHANGE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
+		if (pairs[i][0] != pairs[i][1])
+			fail_msg("row %zu: %d, and the library has %d", i, pairs[i][0],
+				 pairs[i][1]);
+}
+#else
+static void numbers_are_the_librarys(void **state)
+{
+	(void)state;
+	skip();
+}
+#endif
+
+/* ---- running ---- */
+
+static struct verbs verbs;
+static int (*live)(void);
+
+static int load(void **state)
+{
+	void *lib;
+
+	(void)state;
+	if (verbs_load(&verbs) < 0)
+		fail_msg("%s", err_msg());
+	lib = dlopen(VERBS_LIBRARY, RTLD_NOW);
+	live = (int (*)(void))dlsym(lib, "verbs_standin_live");
+	assert_non_null(live);
+	return 0;
+}
+
+#define MEASURES_ALL ((1u << LOOPBACK_N) - 1)
+
+/* Of stand-ins of GPUs, so small that a test is done at once. */
+static struct loopback_job *job_of(enum region_way way)
+{
+	struct loopback_job *j = calloc(1, sizeof(*j));
+
+	*j = (struct loopback_job){
+		.device = "mlx5_0",
+		.port = 1,
+		.way = way,
+		.measures = MEASURES_ALL,
+		.verify = true,
+		.bytes = 65536,
+		.latency_bytes = 8,
+		.window = 4 << 20,
+		.depth = 16,
+		.queues = 1,
+		.stopping = {.relative = 0.5, .min_samples = 6, .max_samples = 6},
+		.sample_us = 100,
+		.limit_us = 300000,
+		.pair = 5,
+	};
+	if (way != REGION_HOST) {
+		j->gpu.kind = DEVICE_HOST;
+		j->gpu.n = 1;
+		j->gpu.number[0] = 3;
+		j->gpu.host.fault.initiator = j->gpu.host.fault.target = -1;
+		j->gpu.host.memory_bytes = 32 << 20;
+	}
+	return j;
+}
+
+/* Nothing may be left of a run, whatever became of it. */
+static void run(const char *plan, const struct loopback_job *j, struct loopback_result *ret)
+{
+	setenv("VERBS_STANDIN", plan, 1);
+	loopback_run(&verbs, j, ret);
+	if (live() != 0)
+		fail_msg("%s: %d objects are left", plan, live());
+}
+
+static void all_is_right(void **state)
+{
+	struct loopback_result r;
+
+	(void)state;
+	for (int way = 0; way < REGION_WAY_N; way++) {
+		struct loopback_job *j = job_of((enum region_way)way);
+
+		run("", j, &r);
+		assert_int_equal(r.failure.step, RDMA_STEP_NONE);
+		assert_int_equal(r.window, j->window);
+		for (int m = 0; m < LOOPBACK_N; m++) {
+			const struct loopback_cell *c = &r.cells[m];
+			bool watched = m == LOOPBACK_LATENCY_WRITE && way != REGION_HOST;
+
+			assert_int_equal(c->done, !watched);
+			if (watched)
+				continue;
+			if (c->failure.step)
+				fail_msg("%s %d: %s", region_way_word((enum region_way)way), m,
+					 c->failure.text);
+			assert_true(c->value.n > 0 && c->value.median > 0);
+			assert_int_equal(c->data, m < LOOPBACK_LATENCY_WRITE
+							  ? LOOPBACK_RIGHT
+							  : LOOPBACK_NOT_CHECKED);
+		}
+		assert_int_equal(r.cells[LOOPBACK_WRITE].checked_bytes, 2 * j->window);
+		assert_int_equal(r.cells[LOOPBACK_BOTH].checked_bytes, 4 * j->window);
+		free(j);
+	}
+}
+
+static void several_queues_share_the_window(void **state)
+{
+	struct loopback_job *j = job_of(REGION_DMABUF);
+	struct loopback_result r;
+
+	(void)state;
+	j->queues = 4;
+	run("", j, &r);
+	for (int m = LOOPBACK_WRITE; m <= LOOPBACK_BOTH; m++)
+		assert_int_equal(r.cells[m].data, LOOPBACK_RIGHT);
+	free(j);
+}
+
+/* ---- what fails before data moves ---- */
+
+static const struct {
+	const char *plan;
+	enum region_way way;
+	enum rdma_step step;
+	int code;
+	const char *word; /* of the cause */
+} refusals[] = {
+	{"open=13", REGION_HOST, RDMA_STEP_OPEN, EACCES, "no-rights"},
+	{"open=1", REGION_HOST, RDMA_STEP_OPEN, EPERM, "no-rights-in-container"},
+	{"state=1", REGION_HOST, RDMA_STEP_PORT, VERBS_PORT_DOWN, "port-down"},
+	{"state=2", REGION_HOST, RDMA_STEP_PORT, VERBS_PORT_INIT, "no-subnet-manager"},
+	{"no-gid", REGION_HOST, RDMA_STEP_GID, ENODATA, "no-gid"},
+	{"reg=12", REGION_HOST, RDMA_STEP_REGISTER_HOST, ENOMEM, "memlock"},
+	{"reg=14", REGION_DMABUF, RDMA_STEP_REGISTER_HOST, EFAULT, "no-pages"},
+	{"reg=22", REGION_PEER, RDMA_STEP_REGISTER_HOST, EINVAL, "bad-arguments"},
+	{"peer=14", REGION_PEER, RDMA_STEP_REGISTER_PEER, EFAULT, "no-peer-memory"},
+	{"peer=12", REGION_PEER, RDMA_STEP_REGISTER_PEER, ENOMEM, "peer-memory-mapping"},
+	{"peer=22", REGION_PEER, RDMA_STEP_REGISTER_PEER, EINVAL, "peer-memory-refused"},
+	{"dmabuf=93", REGION_DMABUF, RDMA_STEP_REGISTER_DMABUF, EPROTONOSUPPORT,
+	 "kernel-without-dmabuf"},
+	{"dmabuf=95", REGION_DMABUF, RDMA_STEP_REGISTER_DMABUF, EOPNOTSUPP, "nic-without-dmabuf"},
+	{"dmabuf=524", REGION_DMABUF, RDMA_STEP_REGISTER_DMABUF, 524, "topology-refused"},
+	{"dmabuf=12", REGION_DMABUF, RDMA_STEP_REGISTER_DMABUF, ENOMEM, "bar1-full"},
+	{"dmabuf=22", REGION_DMABUF, RDMA_STEP_REGISTER_DMABUF, EINVAL, "bad-range"},
+	{"dmabuf=14", REGION_DMABUF, RDMA_STEP_REGISTER_DMABUF, EFAULT, "attach-failed"},
+	{"rtr=110", REGION_HOST, RDMA_STEP_RTR, ETIMEDOUT, "no-neighbour"},
+	{"rtr=22", REGION_HOST, RDMA_STEP_RTR, EINVAL, "bad-path"},
+	{"rtr=61", REGION_HOST, RDMA_STEP_RTR, ENODATA, "gid-gone"},
+};
+
+static void check_failure(const char *plan, const struct rdma_failure *f, enum rdma_step step,
+			  int code, const char *word)
+{
+	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+
+	if (f->step != step || f->code != code)
+		fail_msg("%s: %s %d (%s)", plan, rdma_step_word(f->step), f->code, f->text);
+	if (!c || strcmp(c->word, word) != 0)
+		fail_msg("%s: cause %s", plan, c ? c->word : "unknown");
+	assert_true(*f->text);
+}
+
+static void each_refusal_is_named(void **state)
+{
+	struct loopback_result r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+		struct loopback_job *j = job_of(refusals[i].way);
+
+		run(refusals[i].plan, j, &r);
+		check_failure(refusals[i].plan, &r.failure, refusals[i].step, refusals[i].code,
+			      refusals[i].word);
+		for (int m = 0; m < LOOPBACK_N; m++)
+			assert_false(r.cells[m].done);
+		free(j);
+	}
+}
+
+/* Half as much, and half of that, until it fits; and it says how much that was. */
+static void a_limit_on_memory_makes_the_window_smaller(void **state)
+{
+	struct loopback_job *j = job_of(REGION_DMABUF);
+	struct loopback_result r;
+
+	(void)state;
+	run("lock=5000000", j, &r);
+	assert_int_equal(r.failure.step, RDMA_STEP_NONE);
+	assert_int_equal(r.window, 2 << 20);
+	assert_int_equal(r.cells[LOOPBACK_WRITE].data, LOOPBACK_RIGHT);
+	run("lock=100000", j, &r);
+	check_failure("lock=100000", &r.failure, RDMA_STEP_REGISTER_HOST, ENOMEM, "memlock");
+	free(j);
+}
+
+static void the_probe_of_dma_bufs(void **state)
+{
+	static const struct {
+		const char *plan;
+		int takes;
+	} rows[] = {{"", 1}, {"dmabuf=93", 0}, {"dmabuf=95", 0}, {"dmabuf=524", 1}};
+	struct nic_port ports[PORTS_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		setenv("VERBS_STANDIN", rows[i].plan, 1);
+		assert_int_equal(ports_list(&verbs, ports), 1);
+		assert_int_equal(ports[0].takes_dmabuf, rows[i].takes);
+		assert_int_equal(live(), 0);
+	}
+}
+
+/* ---- what fails while data moves ---- */
+
+static const struct {
+	const char *plan;
+	enum rdma_step step;
+	int code;
+	const char *word;
+} breaks[] = {
+	{"status=2", RDMA_STEP_COMPLETION, 2, "local-queue"},
+	{"status=4", RDMA_STEP_COMPLETION, 4, "local-access"},
+	{"status=9", RDMA_STEP_COMPLETION, 9, "remote-request"},
+	{"status=10", RDMA_STEP_COMPLETION, 10, "remote-access"},
+	{"status=11", RDMA_STEP_COMPLETION, 11, "remote-operation"},
+	{"status=12", RDMA_STEP_COMPLETION, 12, "no-answer"},
+	{"status=13", RDMA_STEP_COMPLETION, 13, "no-receive"},
+	{"silent", RDMA_STEP_WAIT, ETIMEDOUT, "silence"},
+};
+
+static void each_break_is_named(void **state)
+{
+	struct loopback_result r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(breaks); i++) {
+		struct loopback_job *j = job_of(REGION_DMABUF);
+
+		j->measures = 1 << LOOPBACK_WRITE | 1 << LOOPBACK_READ;
+		run(breaks[i].plan, j, &r);
+		assert_int_equal(r.failure.step, RDMA_STEP_NONE);
+		/* The second has queues of its own: the first's error does not end it. */
+		for (int m = LOOPBACK_WRITE; m <= LOOPBACK_READ; m++) {
+			check_failure(breaks[i].plan, &r.cells[m].failure, breaks[i].step,
+				      breaks[i].code, breaks[i].word);
+			assert_int_equal(r.cells[m].value.n, 0);
+			assert_int_equal(r.cells[m].data, LOOPBACK_NOT_CHECKED);
+		}
+		free(j);
+	}
+}
+
+static void what_the_nic_reports_is_told(void **state)
+{
+	struct loopback_job *j = job_of(REGION_DMABUF);
+	struct loopback_result r;
+
+	(void)state;
+	j->measures = 1 << LOOPBACK_WRITE;
+	run("status=4 event=8", j, &r);
+	assert_int_equal(r.cells[LOOPBACK_WRITE].failure.vendor, 0x81);
+	assert_non_null(strstr(r.cells[LOOPBACK_WRITE].failure.text, "vendor error 0x81"));
+	assert_non_null(
+		strstr(r.cells[LOOPBACK_WRITE].failure.text, "reports: local catastrophic error"));
+	free(j);
+}
+
+/* ---- what completes, and is wrong ---- */
+
+static const struct {
+	const char *kind, *word, *says;
+} wrongs[] = {
+	{"lost", "completed-but-absent", "nothing arrived"},
+	{"stale", "stale", "old data, written 1 rounds ago"},
+	{"shift", "displaced", "+2097152 bytes from their place"},
+	{"torn", "torn", "right up to byte 65472, then not written"},
+	{"flip", "garbage", "4 of 524288 words"},
+	{"zeros", "zeros", "zeros from byte 0 on"},
+	{"outside", "outside", "right, but 1 words around it were overwritten"},
+};
+
+/* In the one direction it is found, and the other is judged by itself. */
+static void wrong_data_is_found_in_its_direction(void **state)
+{
+	static const char *const directions[] = {"write", "read"};
+	struct loopback_result r;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(wrongs) * 2; i++) {
+		int way = (int)i % 2, other = !way;
+		struct loopback_job *j = job_of(i % 3 ? REGION_DMABUF : REGION_PEER);
+		char plan[32];
+
+		snprintf(plan, sizeof(plan), "%s-%s", directions[way], wrongs[i / 2].kind);
+		run(plan, j, &r);
+		check_failure(plan, &r.cells[way].failure, RDMA_STEP_DATA,
+			      (int)r.cells[way].wrong.kind, wrongs[i / 2].word);
+		if (!strstr(r.cells[way].failure.text, wrongs[i / 2].says))
+			fail_msg("%s: %s", plan, r.cells[way].failure.text);
+		assert_int_equal(r.cells[way].data, LOOPBACK_WRONG);
+		assert_int_equal(r.cells[way].value.n, 0);
+		assert_int_equal(r.cells[LOOPBACK_BOTH].data, LOOPBACK_WRONG);
+		/* The flush of a write is a read, which brings what lies beside: nothing of it is checked. */
+		if (r.cells[other].data != LOOPBACK_RIGHT)
+			fail_msg("%s: the other way: %s", plan, r.cells[other].failure.text);
+		free(j);
+	}
+}
+
+/* What has completed and is still on its way is pushed before the owner looks. */
+static void late_data_is_flushed(void **state)
+{
+	struct loopback_job *j = job_of(REGION_DMABUF);
+	struct loopback_result r;
+
+	(void)state;
+	run("write-unflushed", j, &r);
+	assert_int_equal(r.cells[LOOPBACK_WRITE].data, LOOPBACK_RIGHT);
+	run("read-unflushed", j, &r); /* that no read pushes: the host's own memory */
+	assert_int_equal(r.cells[LOOPBACK_READ].data, LOOPBACK_WRONG);
+	free(j);
+}
+
+static void without_verification_wrong_data_is_timed(void **state)
+{
+	struct loopback_job *j = job_of(REGION_DMABUF);
+	struct loopback_result r;
+
+	(void)state;
+	j->verify = false;
+	run("write-lost", j, &r);
+	assert_int_equal(r.cells[LOOPBACK_WRITE].data, LOOPBACK_NOT_CHECKED);
+	assert_true(r.cells[LOOPBACK_WRITE].value.n > 0);
+	free(j);
+}
+
+/* ---- tables ---- */
+
+static void causes_are_whole(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < rdma_cause_n; i++) {
+		const struct rdma_cause *c = &rdma_causes[i];
+
+		assert_true(*c->word && *c->cause && *c->evidence && *c->remedy);
+		assert_ptr_equal(rdma_cause_find(c->step, c->code), c);
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(rdma_causes[k].word, c->word) == 0)
+				fail_msg("two causes are called %s", c->word);
+	}
+	for (int s = 0; s < RDMA_STEP_N; s++)
+		assert_true(*rdma_step_word((enum rdma_step)s) &&
+			    *rdma_step_text((enum rdma_step)s));
+	assert_null(rdma_cause_find(RDMA_STEP_RTR, 7));
+}
+
+/* Payload of facts that are calculated by hand: 400 GbE, 200 Gb/s InfiniBand. */
+static void payload_rates(void **state)
+{
+	static const struct {
+		double line;
+		unsigned mtu;
+		enum verbs_link_layer layer;
+		double gbps;
+	} rows[] = {
+		{10, 1024, VERBS_LINK_ETHERNET, 1.16},     {100, 1024, VERBS_LINK_ETHERNET, 11.57},
+		{100, 4096, VERBS_LINK_ETHERNET, 12.25},   {400, 4096, VERBS_LINK_ETHERNET, 49.0},
+		{100, 2048, VERBS_LINK_INFINIBAND, 12.34}, {400, 4096, VERBS_LINK_INFINIBAND, 49.7},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct nic_port p = {.line_gbps = rows[i].line,
+				     .mtu = rows[i].mtu,
+				     .link_layer = rows[i].layer,
+				     .has_gid = true};
+
+		memcpy(p.gid.entry.gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\x02\x0f", 16);
+		if (fabs(port_payload_gbps(&p) - rows[i].gbps) > 0.006 * rows[i].gbps)
+			fail_msg("row %zu: %g", i, port_payload_gbps(&p));
+	}
+}
+
+/* ---- addresses ---- */
+
+#define V4      "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\x02\x0f"
+#define V4_AUTO "\0\0\0\0\0\0\0\0\0\0\xff\xff\xa9\xfe\x02\x0f"
+#define V6      "\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1"
+#define V6_LINK "\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\1"
+#define NOTHING "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+
+static const struct {
+	const char *name;
+	struct {
+		int type;
+		const char *raw;
+	} table[4];
+	size_t n;
+	bool infiniband;
+	int index; /* -1: none */
+	const char *reason;
+} choices[] = {
+	{"as mlx5 has them",
+	 {{1, V6_LINK}, {2, V6_LINK}, {1, V4}, {2, V4}},
+	 4,
+	 false,
+	 3,
+	 "RoCE v2, an IPv4 address, which routers carry"},
+	{"as irdma has them",
+	 {{2, V6_LINK}, {2, V4}},
+	 2,
+	 false,
+	 1,
+	 "RoCE v2, an IPv4 address, which routers carry"},
+	{"IPv6 only",
+	 {{1, V6_LINK}, {2, V6_LINK}, {1, V6}, {2, V6}},
+	 4,
+	 false,
+	 3,
+	 "RoCE v2, an IPv6 address, which routers carry"},
+	{"no address but its own",
+	 {{1, V6_LINK}, {2, V6_LINK}},
+	 2,
+	 false,
+	 1,
+	 "RoCE v2, link-local: it reaches this network only"},
+	{"169.254 is link-local",
+	 {{2, V4_AUTO}, {2, V6}},
+	 2,
+	 false,
+	 1,
+	 "RoCE v2, an IPv6 address, which routers carry"},
+	{"v1 alone",
+	 {{1, V4}},
+	 1,
+	 false,
+	 0,
+	 "the only one: RoCE v1, an IPv4 address, which routers carry"},
+	{"the first of two equal ones",
+	 {{2, V4}, {2, V4}},
+	 2,
+	 false,
+	 0,
+	 "RoCE v2, an IPv4 address, which routers carry"},
+	{"empty ones do not count",
+	 {{2, NOTHING}, {1, V6_LINK}},
+	 2,
+	 false,
+	 1,
+	 "the only one: RoCE v1, link-local: it reaches this network only"},
+	{"none", {{2, NOTHING}}, 1, false, -1, ""},
+	{"InfiniBand",
+	 {{0, V6_LINK}, {0, V6}},
+	 2,
+	 true,
+	 0,
+	 "InfiniBand: index 0 is the port's own"},
+};
+
+static void addresses_are_chosen_with_a_reason(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(choices); i++) {
+		struct verbs_gid_entry e[4] = {0};
+		struct gid_choice c = {0};
+		bool found;
+
+		for (uint32_t k = 0; k < choices[i].n; k++) {
+			e[k].gid_index = k;
+			e[k].gid_type = (uint32_t)choices[i].table[k].type;
+			memcpy(e[k].gid.raw, choices[i].table[k].raw, 16);
+		}
+		found = gid_choose(e, choices[i].n, choices[i].infiniband, &c);
+		if (found != (choices[i].index >= 0) ||
+		    (found && (int)c.entry.gid_index != choices[i].index) ||
+		    strcmp(c.reason, choices[i].reason) != 0)
+			fail_msg("%s: %d, %s", choices[i].name, found ? (int)c.entry.gid_index : -1,
+				 c.reason);
+	}
+}
+
+/* ---- workers ---- */
+
+static void run_by_worker(struct rdma_worker *w, const char *device, struct loopback_result *ret)
+{
+	struct loopback_job *j = job_of(REGION_DMABUF);
+
+	j->measures = 1 << LOOPBACK_WRITE;
+	snprintf(j->device, sizeof(j->device), "%s", device);
+	if (rdma_worker_begin(w, getenv("ONEHOP"), j) < 0)
+		fail_msg("%s", err_msg());
+	rdma_worker_finish(w, ret);
+	free(j);
+}
+
+/* What ends one process leaves the others, and the next job gets a new one. */
+static void a_worker_that_dies_is_told_and_replaced(void **state)
+{
+	struct rdma_worker one = RDMA_WORKER_NONE, two = RDMA_WORKER_NONE;
+	struct port_listing *l = calloc(1, sizeof(*l));
+	struct loopback_result r;
+
+	(void)state;
+	setenv("VERBS_STANDIN", "nics=2 die@mlx5_0", 1);
+	assert_int_equal(rdma_worker_list(&one, getenv("ONEHOP"), l), 0);
+	assert_int_equal(l->n, 2);
+	assert_string_equal(l->ports[1].device, "mlx5_1");
+	run_by_worker(&one, "mlx5_0", &r);
+	assert_int_equal(r.failure.step, RDMA_STEP_WORKER);
+	assert_int_equal(r.failure.code, ESRCH);
+	assert_non_null(strstr(r.failure.text, "signal 6"));
+	run_by_worker(&two, "mlx5_1", &r);
+	assert_int_equal(r.cells[LOOPBACK_WRITE].data, LOOPBACK_RIGHT);
+	run_by_worker(&one, "mlx5_1", &r);
+	assert_int_equal(r.cells[LOOPBACK_WRITE].data, LOOPBACK_RIGHT);
+	rdma_worker_end(&one);
+	rdma_worker_end(&two);
+	free(l);
+}
+
+static void a_worker_that_hangs_is_killed(void **state)
+{
+	struct rdma_worker w = RDMA_WORKER_NONE;
+	struct loopback_job *j = job_of(REGION_DMABUF);
+	struct loopback_result r;
+
+	(void)state;
+	setenv("VERBS_STANDIN", "stuck", 1);
+	assert_int_equal(rdma_worker_begin(&w, getenv("ONEHOP"), j), 0);
+	rdma_worker_give_up(&w, 1, &r);
+	assert_int_equal(r.failure.code, ETIMEDOUT);
+	assert_int_equal(w.pid, 0);
+	free(j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_are_the_librarys),
+		cmocka_unit_test(all_is_right),
+		cmocka_unit_test(several_queues_share_the_window),
+		cmocka_unit_test(each_refusal_is_named),
+		cmocka_unit_test(a_limit_on_memory_makes_the_window_smaller),
+		cmocka_unit_test(the_probe_of_dma_bufs),
+		cmocka_unit_test(each_break_is_named),
+		cmocka_unit_test(what_the_nic_reports_is_told),
+		cmocka_unit_test(wrong_data_is_found_in_its_direction),
+		cmocka_unit_test(late_data_is_flushed),
+		cmocka_unit_test(without_verification_wrong_data_is_timed),
+		cmocka_unit_test(causes_are_whole),
+		cmocka_unit_test(payload_rates),
+		cmocka_unit_test(addresses_are_chosen_with_a_reason),
+		cmocka_unit_test(a_worker_that_dies_is_told_and_replaced),
+		cmocka_unit_test(a_worker_that_hangs_is_killed),
+	};
+
+	return cmocka_run_group_tests(tests, load, NULL);
+}

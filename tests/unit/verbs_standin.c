@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A stand-in for libibverbs: NICs whose ports carry data between registered memories of this process, and that
+ * fail on demand. As GPU memory it takes what the host back end hands out as a file.
+ *
+ * VERBS_STANDIN is read when the devices are listed; words, with blanks between them:
+ *	nics=N            so many devices, mlx5_0 and on; 1 by default
+ *	FAULT             of all devices, or FAULT@mlx5_3: of one
+ * FAULT is one of
+ *	open=ERRNO        the device cannot be opened
+ *	state=N           of the port, not ACTIVE; no-gid: its table is empty
+ *	reg=ERRNO         registering the host's memory, the first two of each protection domain
+ *	peer=ERRNO        registering by address what comes third or later: a GPU's
+ *	dmabuf=ERRNO      ibv_reg_dmabuf_mr; 93 and 95 are the answers to the probe too
+ *	lock=BYTES        more than that at once is ENOMEM
+ *	init=, rtr=, rts=ERRNO   ibv_modify_qp
+ *	status=N          of the first completion; those behind it are flushed
+ *	silent            nothing ever completes; stuck: posting never returns; die: it ends the process
+ *	event=N           is reported with the first failure
+ *	write-KIND, read-KIND    what becomes of the data, although all completes:
+ *		lost stale shift torn flip zeros outside unflushed
+ */
+#include "rdma/verbs_api.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { NICS_MAX = 32, MRS_MAX = 64, QPS_MAX = 256, WCS_MAX = 65536, PAGE = 4096 };
+
+#define SHIFT (2ul << 20)
+#define TAIL  64
+
+struct nic {
+	struct verbs_device device;
+	unsigned index;
+};
+
+struct region {
+	struct verbs_mr mr;
+	char *at;      /* where byte 0 is in this process */
+	uint64_t iova; /* the address that work requests have for it */
+	void *mapped;  /* of a dma-buf */
+	size_t mapped_n;
+	char *shadow; /* what was written there the first time, or waits for a flush */
+	char *waits;  /* per byte: is in the shadow */
+	bool live;
+};
+
+struct pd {
+	struct verbs_context *context;
+	unsigned registered;
+	uint64_t locked;
+};
+
+struct queue {
+	struct verbs_qp qp;
+	int state;
+	uint32_t peer;
+	bool broken;
+};
+
+struct completions {
+	struct verbs_cq cq;
+	struct verbs_wc *wcs;
+	size_t first, n;
+};
+
+static struct nic nics[NICS_MAX];
+static struct region regions[MRS_MAX];
+static struct queue *queues[QPS_MAX];
+static char plan[512];
+static int live, written_n;
+
+/* How many objects are there that were not given back. */
+EXPORT int verbs_standin_live(void);
+EXPORT int verbs_standin_live(void)
+{
+	return live;
+}
+
+/* ---- what is to fail ---- */
+
+/* The value of the fault `word` of this device, or -1; of a word without a value 0. */
+static long fault(const struct verbs_context *c, const char *word)
+{
+	char *copy = strdup(plan), *rest = copy, *each;
+	long found = -1;
+
+	while ((each = strsep(&rest, " "))) {
+		char *at = strchr(each, '@'), *value;
+
+		if (at)
+			*at++ = '\0';
+		value = strchr(each, '=');
+		if (value)
+			*value++ = '\0';
+		if (strcmp(each, word) == 0 && (!at || !c || strcmp(at, c->device->name) == 0))
+			found = value ? atol(value) : 0;
+	}
+	free(copy);
+	return found;
+}
+
+static bool fails(const struct verbs_context *c, const char *word)
+{
+	long error = fault(c, word);
+
+	if (error > 0)
+		errno = (int)error;
+	return error > 0;
+}
+
+/* ---- devices ---- */
+
+EXPORT struct verbs_device **ibv_get_device_list(int *n);
+EXPORT struct verbs_device **ibv_get_device_list(int *n)
+{
+	const char *text = getenv("VERBS_STANDIN");
+	struct verbs_device **list = calloc(NICS_MAX + 1, sizeof(*list));
+	long count;
+
+	snprintf(plan, sizeof(plan), "%s", text ? text : "");
+	count = fault(NULL, "nics");
+	count = count < 0 ? 1 : count > NICS_MAX ? NICS_MAX : count;
+	for (long i = 0; i < count; i++) {
+		nics[i].index = (unsigned)i;
+		snprintf(nics[i].device.name, sizeof(nics[i].device.name), "mlx5_%ld", i);
+		list[i] = &nics[i].device;
+	}
+	*n = (int)count;
+	return list;
+}
+
+EXPORT void ibv_free_device_list(struct verbs_device **list);
+EXPORT void ibv_free_device_list(struct verbs_device **list)
+{
+	free(list);
+}
+
+static int poll_cq(struct verbs_cq *cq, int n, struct verbs_wc *wc);
+static int post_send(struct verbs_qp *qp, struct verbs_send_wr *wr, struct verbs_send_wr **bad);
+
+EXPORT struct verbs_context *ibv_open_device(struct verbs_device *d);
+EXPORT struct verbs_context *ibv_open_device(struct verbs_device *d)
+{
+	struct verbs_context *c = calloc(1, sizeof(*c));
+	int events[2];
+
+	c->device = d;
+	if (fails(c, "open") || pipe2(events, O_CLOEXEC) < 0) {
+		free(c);
+		return NULL;
+	}
+	c->ops.poll_cq = poll_cq;
+	c->ops.post_send = post_send;
+	c->async_fd = events[0];
+	c->cmd_fd = events[1];
+	live++;
+	return c;
+}
+
+EXPORT int ibv_close_device(struct verbs_context *c);
+EXPORT int ibv_close_device(struct verbs_context *c)
+{
+	close(c->async_fd);
+	close(c->cmd_fd);
+	free(c);
+	live--;
+	return 0;
+}
+
+EXPORT int ibv_query_device(struct verbs_context *c, struct verbs_device_attr *a);
+EXPORT int ibv_query_device(struct verbs_context *c, struct verbs_device_attr *a)
+{
+	(void)c;
+	*a = (struct verbs_device_attr){.fw_ver = "28.43.1014",
+					.phys_port_cnt = 1,
+					.max_qp_wr = 8192,
+					.max_qp_rd_atom = 16,
+					.max_qp_init_rd_atom = 16};
+	return 0;
+}
+
+/* A port of 400 Gb/s Ethernet with the packets of jumbo frames. */
+EXPORT int ibv_query_port(struct verbs_context *c, uint8_t port, struct verbs_port_attr *a);
+EXPORT int ibv_query_port(struct verbs_context *c, uint8_t port, struct verbs_port_attr *a)
+{
+	long state = fault(c, "state");
+
+	if (port != 1)
+		return EINVAL;
+	a->state = state > 0 ? (int)state : VERBS_PORT_ACTIVE;
+	a->active_mtu = 5;
+	a->active_speed = 128;
+	a->active_width = 2;
+	a->gid_tbl_len = 4;
+	a->link_layer = VERBS_LINK_ETHERNET;
+	return 0;
+}
+
+/* The order of mlx5: link-local v1 and v2, IPv4 v1 and v2. */
+EXPORT ssize_t _ibv_query_gid_table(struct verbs_context *c, struct verbs_gid_entry *e, size_t max,
+				    uint32_t flags, size_t entry_size);
+EXPORT ssize_t _ibv_query_gid_table(struct verbs_context *c, struct verbs_gid_entry *e, size_t max,
+				    uint32_t flags, size_t entry_size)
+{
+	const struct nic *n = (const struct nic *)c->device;
+
+	(void)flags;
+	if (fault(c, "no-gid") >= 0 || max < 4 || entry_size != sizeof(*e))
+		return 0;
+	for (uint32_t i = 0; i < 4; i++) {
+		e[i] = (struct verbs_gid_entry){.gid_index = i,
+						.port_num = 1,
+						.gid_type = i % 2 ? VERBS_GID_ROCE_V2
+								  : VERBS_GID_ROCE_V1};
+		if (i < 2)
+			memcpy(e[i].gid.raw, "\xfe\x80\0\0\0\0\0\0\x52\x54\0\xff\xfe\x12\x34\x56",
+			       16);
+		else
+			memcpy(e[i].gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\x02\0", 16);
+		e[i].gid.raw[15] = (uint8_t)(n->index + 1);
+	}
+	return 4;
+}
+
+/* ---- events ---- */
+
+static void report(struct verbs_context *c)
+{
+	long event = fault(c, "event");
+	struct verbs_async_event e = {.event_type = (int)event};
+
+	if (event >= 0 && write(c->cmd_fd, &e, sizeof(e)) != sizeof(e))
+		abort();
+}
+
+EXPORT int ibv_get_async_event(struct verbs_context *c, struct verbs_async_event *e);
+EXPORT int ibv_get_async_event(struct verbs_context *c, struct verbs_async_event *e)
+{
+	return read(c->async_fd, e, sizeof(*e)) == sizeof(*e) ? 0 : -1;
+}
+
+EXPORT void ibv_ack_async_event(struct verbs_async_event *e);
+EXPORT void ibv_ack_async_event(struct verbs_async_event *e)
+{
+	(void)e;
+}
+
+EXPORT const char *ibv_event_type_str(int event);
+EXPORT const char *ibv_event_type_str(int event)
+{
+	return event == VERBS_EVENT_DEVICE_FATAL ? "local catastrophic error"
+	       : event == VERBS_EVENT_PORT_ERR   ? "port error"
+						 : "another event";
+}
+
+EXPORT const char *ibv_wc_status_str(int status);
+EXPORT const char *ibv_wc_status_str(int status)
+{
+	return status == VERBS_WC_RETRY_EXC ? "transport retry counter exceeded" : "an error";
+}
+
+/* ---- memory ---- */
+
+EXPORT struct verbs_pd *ibv_alloc_pd(struct verbs_context *c);
+EXPORT struct verbs_pd *ibv_alloc_pd(struct verbs_context *c)
+{
+	struct pd *pd = calloc(1, sizeof(*pd));
+
+	pd->context = c;
+	live++;
+	return (struct verbs_pd *)pd;
+}
+
+EXPORT int ibv_dealloc_pd(struct verbs_pd *pd);
+EXPORT int ibv_dealloc_pd(struct verbs_pd *pd)
+{
+	free(pd);
+	live--;
+	return 0;
+}
+
+static struct region *region_new(struct pd *pd, uint64_t iova, size_t n)
+{
+	struct region *r = regions;
+
+	while (r->live)
+		r++;
+	*r = (struct region){.live = true, .iova = iova, .at = (char *)iova};
+	r->mr = (struct verbs_mr){.context = pd->context,
+				  .pd = (struct verbs_pd *)pd,
+				  .length = n,
+				  .lkey = 0x1000u + (uint32_t)(r - regions),
+				  .rkey = 0x1000u + (uint32_t)(r - regions)};
+	r->shadow = calloc(1, n);
+	r->waits = calloc(1, n);
+	live++;
+	return r;
+}
+
+static bool over_limit(struct pd *pd, size_t n)
+{
+	long limit = fault(pd->context, "lock");
+
+	pd->locked += n;
+	if (limit <= 0 || pd->locked <= (uint64_t)limit)
+		return false;
+	pd->locked -= n;
+	errno = ENOMEM;
+	return true;
+}
+
+EXPORT struct verbs_mr *ibv_reg_mr(struct verbs_pd *opaque, void *at, size_t n, int access);
+EXPORT struct verbs_mr *ibv_reg_mr(struct verbs_pd *opaque, void *at, size_t n, int access)
+{
+	struct pd *pd = (struct pd *)opaque;
+
+	(void)access;
+	if (over_limit(pd, n) || fails(pd->context, pd->registered < 2 ? "reg" : "peer"))
+		return NULL;
+	pd->registered++;
+	return &region_new(pd, (uint64_t)at, n)->mr;
+}
+
+EXPORT struct verbs_mr *ibv_reg_mr_iova2(struct verbs_pd *pd, void *at, size_t n, uint64_t iova,
+					 unsigned access);
+EXPORT struct verbs_mr *ibv_reg_mr_iova2(struct verbs_pd *pd, void *at, size_t n, uint64_t iova,
+					 unsigned access)
+{
+	(void)iova;
+	return ibv_reg_mr(pd, at, n, (int)access);
+}
+
+/* The kernel's order: the operation, then the arguments, then the file, then the exporter's word. */
+EXPORT struct verbs_mr *ibv_reg_dmabuf_mr(struct verbs_pd *opaque, uint64_t offset, size_t n,
+					  uint64_t iova, int fd, int access);
+EXPORT struct verbs_mr *ibv_reg_dmabuf_mr(struct verbs_pd *opaque, uint64_t offset, size_t n,
+					  uint64_t iova, int fd, int access)
+{
+	struct pd *pd = (struct pd *)opaque;
+	long error = fault(pd->context, "dmabuf");
+	struct region *r;
+	char *at;
+
+	(void)access;
+	errno = (int)error;
+	if (error == EPROTONOSUPPORT || error == EOPNOTSUPP)
+		return NULL;
+	errno = fd < 0 ? EBADF : offset % PAGE != iova % PAGE ? EINVAL : (int)error;
+	if (fd < 0 || errno > 0)
+		return NULL;
+	at = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+	if (at == MAP_FAILED)
+		return NULL;
+	r = region_new(pd, iova, n);
+	r->at = r->mapped = at;
+	r->mapped_n = n;
+	return &r->mr;
+}
+
+EXPORT int ibv_dereg_mr(struct verbs_mr *mr);
+EXPORT int ibv_dereg_mr(struct verbs_mr *mr)
+{
+	struct region *r = (struct region *)mr;
+
+	((struct pd *)mr->pd)->locked -= r->mapped ? 0 : mr->length;
+	((struct pd *)mr->pd)->registered -= !r->mapped;
+	if (r->mapped)
+		munmap(r->mapped, r->mapped_n);
+	free(r->shadow);
+	free(r->waits);
+	r->live = false;
+	live--;
+	return 0;
+}
+
+/* ---- queues ---- */
+
+EXPORT struct verbs_cq *ibv_create_cq(struct verbs_context *c, int n, void *context,
+				      struct verbs_comp_channel *channel, int vector);
+EXPORT struct verbs_cq *ibv_create_cq(struct verbs_context *c, int n, void *context,
+				      struct verbs_comp_channel *channel, int vector)
+{
+	struct completions *q = calloc(1, sizeof(*q));
+
+	(void)channel, (void)vector;
+	q->cq = (struct verbs_cq){.context = c, .cq_context = context, .cqe = n};
+	q->wcs = calloc(WCS_MAX, sizeof(*q->wcs));
+	live++;
+	return &q->cq;
+}
+
+EXPORT int ibv_destroy_cq(struct verbs_cq *cq);
+EXPORT int ibv_destroy_cq(struct verbs_cq *cq)
+{
+	struct completions *q = (struct completions *)cq;
+
+	free(q->wcs);
+	free(q);
+	live--;
+	return 0;
+}
+
+EXPORT struct verbs_qp *ibv_create_qp(struct verbs_pd *pd, struct verbs_qp_init_attr *a);
+EXPORT struct verbs_qp *ibv_create_qp(struct verbs_pd *pd, struct verbs_qp_init_attr *a)
+{
+	struct queue *q;
+	uint32_t number = 0;
+
+	while (number < QPS_MAX && queues[number])
+		number++;
+	if (number == QPS_MAX) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	q = queues[number] = calloc(1, sizeof(*q));
+	q->qp = (struct verbs_qp){.context = ((struct pd *)pd)->context,
+				  .pd = pd,
+				  .send_cq = a->send_cq,
+				  .recv_cq = a->recv_cq,
+				  .qp_num = number,
+				  .qp_type = a->qp_type};
+	live++;
+	return &q->qp;
+}
+
+EXPORT int ibv_destroy_qp(struct verbs_qp *qp);
+EXPORT int ibv_destroy_qp(struct verbs_qp *qp)
+{
+	queues[qp->qp_num] = NULL;
+	free(qp);
+	live--;
+	return 0;
+}
+
+/* Refuses what a NIC refuses: a step out of order, a path without an address, seven tries. */
+EXPORT int ibv_modify_qp(struct verbs_qp *qp, struct verbs_qp_attr *a, int mask);
+EXPORT int ibv_modify_qp(struct verbs_qp *qp, struct verbs_qp_attr *a, int mask)
+{
+	static const char *const words[] = {"", "init", "rtr", "rts"};
+	struct queue *q = (struct queue *)qp;
+
+	if (!(mask & VERBS_QP_STATE) || a->qp_state != q->state + 1)
+		return EINVAL;
+	if (a->qp_state == VERBS_QPS_RTR && (!a->ah_attr.is_global || !(mask & VERBS_QP_AV)))
+		return EINVAL;
+	if (a->qp_state == VERBS_QPS_RTS && a->retry_cnt > 6)
+		return EINVAL;
+	if (fails(qp->context, words[a->qp_state]))
+		return errno;
+	if (a->qp_state == VERBS_QPS_RTR)
+		q->peer = a->dest_qp_num;
+	q->state = a->qp_state;
+	return 0;
+}
+
+/* ---- data ---- */
+
+static struct region *find(uint32_t key, uint64_t at, uint64_t n)
+{
+	struct region *r = &regions[(key - 0x1000u) % MRS_MAX];
+
+	return key >= 0x1000u && r->live && at >= r->iova && n <= r->mr.length &&
+			       at - r->iova <= r->mr.length - n
+		       ? r
+		       : NULL;
+}
+
+static bool has_data_fault(const struct verbs_context *c, bool read, const char *kind)
+{
+	char word[32];
+
+	snprintf(word, sizeof(word), "%s-%s", read ? "read" : "write", kind);
+	return fault(c, word) >= 0;
+}
+
+/* What is on its way arrives at the latest when it is read from outside. */
+static void settle(struct region *r)
+{
+	for (size_t i = 0; i < r->mr.length; i++)
+		if (r->waits[i]) {
+			r->at[i] = r->shadow[i];
+			r->waits[i] = 0;
+		}
+}
+
+/* The data of the first time, again and again. */
+static void put_stale(struct region *r, uint64_t offset, const char *from, uint64_t n)
+{
+	if (!r->waits[offset]) {
+		memcpy(r->shadow + offset, from, n);
+		r->waits[offset] = 1;
+	}
+	memcpy(r->at + offset, r->shadow + offset, n);
+}
+
+static void put(const struct verbs_context *c, bool read, struct region *r, uint64_t offset,
+		const char *from, uint64_t n)
+{
+	char *to = r->at + offset;
+
+	written_n++;
+	if (has_data_fault(c, read, "lost"))
+		return;
+	if (has_data_fault(c, read, "zeros")) {
+		memset(to, 0, n);
+	} else if (has_data_fault(c, read, "stale")) {
+		put_stale(r, offset, from, n);
+	} else if (has_data_fault(c, read, "shift")) {
+		if (offset + SHIFT + n <= r->mr.length)
+			memcpy(to + SHIFT, from, n);
+	} else if (has_data_fault(c, read, "torn")) {
+		memcpy(to, from, n > TAIL ? n - TAIL : 0);
+	} else if (has_data_fault(c, read, "unflushed")) {
+		memcpy(r->shadow + offset, from, n);
+		memset(r->waits + offset, 1, n);
+	} else {
+		memcpy(to, from, n);
+	}
+	if (has_data_fault(c, read, "flip") && written_n % 16 == 7)
+		to[n / 2] ^= 4;
+	if (has_data_fault(c, read, "outside"))
+		memset(r->at + 8, 0x77, 8);
+}
+
+static void complete(struct verbs_qp *qp, const struct verbs_send_wr *wr, int status)
+{
+	struct completions *q = (struct completions *)qp->send_cq;
+
+	if (!(wr->send_flags & VERBS_SIGNALED) && status == VERBS_WC_SUCCESS)
+		return;
+	if (q->n == WCS_MAX)
+		abort();
+	q->wcs[(q->first + q->n++) % WCS_MAX] = (struct verbs_wc){.wr_id = wr->wr_id,
+								  .status = status,
+								  .vendor_err = status ? 0x81 : 0,
+								  .qp_num = qp->qp_num};
+}
+
+/* Reads see all that was written there before on the same queue. */
+static int carry(struct verbs_qp *qp, const struct verbs_send_wr *wr)
+{
+	uint64_t n = wr->sg_list->length;
+	struct region *local = find(wr->sg_list->lkey, wr->sg_list->addr, n);
+	struct region *remote = find(wr->rdma.rkey, wr->rdma.remote_addr, n);
+	bool read = wr->opcode == VERBS_WR_READ;
+	uint64_t at_local, at_remote;
+
+	if (!local)
+		return VERBS_WC_LOC_PROT;
+	if (!remote)
+		return VERBS_WC_REM_ACCESS;
+	at_local = wr->sg_list->addr - local->iova;
+	at_remote = wr->rdma.remote_addr - remote->iova;
+	if (read && has_data_fault(qp->context, false, "unflushed"))
+		settle(remote);
+	if (read)
+		put(qp->context, true, local, at_local, remote->at + at_remote, n);
+	else
+		put(qp->context, false, remote, at_remote, local->at + at_local, n);
+	return VERBS_WC_SUCCESS;
+}
+
+static int post_send(struct verbs_qp *qp, struct verbs_send_wr *wr, struct verbs_send_wr **bad)
+{
+	struct queue *q = (struct queue *)qp;
+	long status = fault(qp->context, "status");
+
+	*bad = wr;
+	if (q->state != VERBS_QPS_RTS || !queues[q->peer])
+		return EINVAL;
+	while (fault(qp->context, "stuck") >= 0)
+		pause();
+	if (fault(qp->context, "die") >= 0)
+		abort();
+	for (; wr; wr = wr->next) {
+		if (fault(qp->context, "silent") >= 0)
+			continue;
+		if (status > 0 && !q->broken)
+			report(qp->context);
+		complete(qp, wr,
+			 q->broken    ? VERBS_WC_WR_FLUSH
+			 : status > 0 ? (int)status
+				      : carry(qp, wr));
+		q->broken = q->broken || status > 0;
+	}
+	return 0;
+}
+
+static int poll_cq(struct verbs_cq *cq, int n, struct verbs_wc *wc)
+{
+	struct completions *q = (struct completions *)cq;
+	int i;
+
+	for (i = 0; i < n && q->n; i++, q->n--) {
+		wc[i] = q->wcs[q->first];
+		q->first = (q->first + 1) % WCS_MAX;
+	}
+	return i;
+}

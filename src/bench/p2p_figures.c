@@ -79,6 +79,8 @@ struct figure p2p_figure(const struct p2p_result *r, const struct paths *p,
 		.low = isnan(c->value.low) ? c->value.min : c->value.low,
 		.high = isnan(c->value.high) ? c->value.max : c->value.high,
 		.samples = (unsigned)c->value.n,
+		.nic = "",
+		.memory = "",
 		.expected =
 			m->shape == SHAPE_PAIR && !m->both_ways ? p2p_expected_gbps(r, p, c) : 0,
 	};

@@ -68,7 +68,13 @@ static void add_subject(struct strbuf *b, const struct figures *f, const struct 
 	bool from_host = m->shape == SHAPE_HOST && m->read; /* the GPU fetches */
 	char size[32];
 
-	if (row->initiator >= 0 || row->target >= 0) {
+	if (*row->nic) {
+		strbuf_printf(b, "%s and ", row->nic);
+		add_gpu_name(b, f, row->target);
+		if (row->target >= 0)
+			strbuf_printf(b, " by %s", row->memory);
+		strbuf_puts(b, row->bytes ? ", " : "");
+	} else if (row->initiator >= 0 || row->target >= 0) {
 		add_gpu_name(b, f, from_host ? row->target : row->initiator);
 		if (row->target != row->initiator) {
 			strbuf_puts(b, " -> ");
@@ -181,7 +187,7 @@ static bool is_collective(const struct compared *k)
 {
 	const struct figure *f = k->cells[0].before;
 
-	return f->bytes && f->initiator < 0 && f->target < 0;
+	return f->bytes && f->initiator < 0 && f->target < 0 && !*f->nic;
 }
 
 /* Bandwidth counts at the largest size, time at the smallest. */

@@ -77,6 +77,8 @@ static int compare_figures(const void *a, const void *b)
 
 	r = r ? r : (x->initiator > y->initiator) - (x->initiator < y->initiator);
 	r = r ? r : (x->target > y->target) - (x->target < y->target);
+	r = r ? r : strcmp(x->nic, y->nic);
+	r = r ? r : strcmp(x->memory, y->memory);
 	return r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
@@ -126,17 +128,25 @@ static const struct figure *look_up_largest(const struct figure_index *x,
 	return compare_figures(&row, &key) == 0 ? row : NULL;
 }
 
+/* The measurement of `like`, between these two. */
+static const struct figure *look_up_like(const struct figure_index *x, const struct figure *like,
+					 int initiator, int target)
+{
+	struct figure wanted = *like;
+	const struct figure *key = &wanted, *const * found;
+
+	wanted.initiator = initiator;
+	wanted.target = target;
+	found = bsearch(&key, x->rows, x->n, sizeof(*x->rows), compare_figures);
+	return found ? *found : look_up_largest(x, &wanted);
+}
+
 static const struct figure *look_up(const struct figure_index *x, const char *what, int initiator,
 				    int target, uint64_t bytes)
 {
-	struct figure wanted = {.what = what,
-				.initiator = initiator,
-				.target = target,
-				.bytes = bytes};
-	const struct figure *key = &wanted, *const * found;
+	const struct figure wanted = {.what = what, .bytes = bytes, .nic = "", .memory = ""};
 
-	found = bsearch(&key, x->rows, x->n, sizeof(*x->rows), compare_figures);
-	return found ? *found : look_up_largest(x, &wanted);
+	return look_up_like(x, &wanted, initiator, target);
 }
 
 /* ---- noise ---- */
@@ -149,7 +159,8 @@ static double spread_of(const struct figure *r)
 static bool is_neighbour(const struct figure *a, const struct figure *b)
 {
 	return a->initiator == b->initiator && a->target == b->target && a->bytes <= b->bytes * 2 &&
-	       b->bytes <= a->bytes * 2 && strcmp(a->what, b->what) == 0;
+	       b->bytes <= a->bytes * 2 && strcmp(a->nic, b->nic) == 0 &&
+	       strcmp(a->memory, b->memory) == 0 && strcmp(a->what, b->what) == 0;
 }
 
 /*
@@ -321,8 +332,8 @@ static void compare_metric(struct work *w, const struct metric *m)
 
 		if (row->metric != m)
 			continue;
-		other = look_up(w->after, row->what, after_index(c, row->initiator),
-				after_index(c, row->target), row->bytes);
+		other = look_up_like(w->after, row, after_index(c, row->initiator),
+				     after_index(c, row->target));
 		if (other) {
 			add_cell(w, &k, row, other);
 			w->matched[other - c->after->rows] = true;

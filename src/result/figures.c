@@ -70,6 +70,8 @@ struct figure *figures_add(struct figures *f, const char *what, int initiator, i
 		.kind = "",
 		.pattern = "",
 		.when = "",
+		.nic = "",
+		.memory = "",
 	};
 	return row;
 }
@@ -111,18 +113,29 @@ bool figure_measured(const struct figure *row)
 
 /* ---- looking up ---- */
 
-static bool same_measurement(const struct figure *a, const char *what, int initiator, int target,
-			     uint64_t bytes)
+static bool same_way(const struct figure *a, const struct figure *b)
 {
-	return a->initiator == initiator && a->target == target && a->bytes == bytes &&
-	       strcmp(a->what, what) == 0;
+	return strcmp(a->nic, b->nic) == 0 && strcmp(a->memory, b->memory) == 0;
+}
+
+static bool same_measurement(const struct figure *a, const struct figure *b)
+{
+	return a->initiator == b->initiator && a->target == b->target && a->bytes == b->bytes &&
+	       same_way(a, b) && strcmp(a->what, b->what) == 0;
 }
 
 const struct figure *figures_find(const struct figures *f, const char *what, int initiator,
 				  int target, uint64_t bytes)
 {
+	const struct figure wanted = {.what = what,
+				      .initiator = initiator,
+				      .target = target,
+				      .bytes = bytes,
+				      .nic = "",
+				      .memory = ""};
+
 	for (size_t i = 0; i < f->row_n; i++) {
-		if (same_measurement(&f->rows[i], what, initiator, target, bytes))
+		if (same_measurement(&f->rows[i], &wanted))
 			return &f->rows[i];
 	}
 	return NULL;
@@ -144,6 +157,8 @@ static int compare_rows(const void *a, const void *b)
 
 	r = r ? r : compare_ints(x->initiator, y->initiator);
 	r = r ? r : compare_ints(x->target, y->target);
+	r = r ? r : strcmp(x->nic, y->nic);
+	r = r ? r : strcmp(x->memory, y->memory);
 	r = r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 	r = r ? r : (x->median > y->median) - (x->median < y->median);
 	return r ? r : (x > y) - (x < y);
@@ -210,9 +225,7 @@ void figures_merge(struct figures *f)
 	for (size_t i = 0, n; i < f->row_n; i += n) {
 		const struct figure *a = sorted[i];
 
-		for (n = 1;
-		     i + n < f->row_n &&
-		     same_measurement(sorted[i + n], a->what, a->initiator, a->target, a->bytes);)
+		for (n = 1; i + n < f->row_n && same_measurement(sorted[i + n], a);)
 			n++;
 		if (n > 1)
 			merge_rows(sorted + i, n);
@@ -269,6 +282,7 @@ static bool is_among(const struct figure *row, int gpu)
 static bool replaces(const struct figure *row, const struct figure *old)
 {
 	return row->initiator == old->initiator && row->target == old->target &&
+	       same_way(row, old) &&
 	       (is_yes_or_no(row) || is_yes_or_no(old) || row->metric == old->metric);
 }
 
@@ -279,9 +293,11 @@ static bool was_tested_again(const struct figures *f, size_t rows, const struct 
 		const struct figure *row = &f->rows[i];
 		size_t k = 0;
 
-		if (old->initiator >= 0 && replaces(row, old))
+		bool of_pair = old->initiator >= 0 || *old->nic;
+
+		if (of_pair && replaces(row, old))
 			return true;
-		if (old->initiator >= 0 || row->metric != old->metric ||
+		if (of_pair || row->metric != old->metric ||
 		    strcmp(row->pattern, old->pattern) != 0)
 			continue;
 		while (k < old->among_n && is_among(row, old->among[k]))
@@ -308,6 +324,8 @@ static struct figure adopted(struct figures *f, const struct figures *of, const 
 	own.from = "";
 	own.kind = arena_strdup(f->arena, row->kind);
 	own.pattern = arena_strdup(f->arena, row->pattern);
+	own.nic = arena_strdup(f->arena, row->nic);
+	own.memory = arena_strdup(f->arena, row->memory);
 	own.when = arena_strdup(f->arena, *row->when ? row->when : of->when);
 	return own;
 }

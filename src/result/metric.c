@@ -130,6 +130,15 @@ const struct metric metrics[] = {
 	COLLECTIVE("scatter", "scatter", "scatter"),
 	COLLECTIVE("send-recv", "send and receive", "sendrecv"),
 	COLLECTIVE("hypercube", "hypercube", "hypercube"),
+
+	{METRIC(METRIC_NIC_WRITE_VERIFIED, "NIC writes, data right at the owner"), YES_NO("checks"), .must_hold = true},
+	{METRIC(METRIC_NIC_READ_VERIFIED, "NIC reads, data right"), YES_NO("checks"), READ, .must_hold = true},
+	{METRIC(METRIC_NIC_BOTH_VERIFIED, "NIC writes and reads at once, data right"), YES_NO("checks"), .must_hold = true},
+	{METRIC(METRIC_NIC_WRITE, "NIC writes"), RATE(SHAPE_NIC)},
+	{METRIC(METRIC_NIC_READ, "NIC reads"), RATE(SHAPE_NIC), READ},
+	{METRIC(METRIC_NIC_BOTH, "NIC writes and reads at once"), RATE(SHAPE_NIC), .both_ways = true},
+	{METRIC(METRIC_NIC_LATENCY_WRITE, "NIC write, there and back, half"), SPAN(SHAPE_NIC)},
+	{METRIC(METRIC_NIC_LATENCY_READ, "NIC read until done"), SPAN(SHAPE_NIC), READ},
 };
 /* clang-format on */
 const size_t metric_n = sizeof(metrics) / sizeof(*metrics);

@@ -6,6 +6,7 @@
 #include "kernels/pattern.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,13 +94,21 @@ static void close_memory(struct loop *l)
 	}
 }
 
+/* Every queue keeps places, and the window whole words of the pattern. */
+static bool can_halve(const struct loop *l)
+{
+	uint64_t half = l->places / 2;
+
+	return l->places % (2 * l->job->queues) == 0 && half * l->job->bytes % 16 == 0 &&
+	       half * l->job->bytes >= WINDOW_LEAST;
+}
+
 /* Less memory may be had than was asked for: of locked pages, or of the GPU's BAR1. */
 static int open_what_fits(struct loop *l)
 {
 	int r = open_memory(l);
 
-	while (r < 0 && l->failure->code == ENOMEM &&
-	       l->places / 2 * l->job->bytes >= WINDOW_LEAST) {
+	while (r < 0 && l->failure->code == ENOMEM && can_halve(l)) {
 		close_memory(l);
 		*l->failure = (struct rdma_failure){0};
 		l->places /= 2;
@@ -370,6 +379,7 @@ static int time_bandwidth(struct loop *l, enum loopback_measure m, struct loopba
 	}
 	if (r == 0)
 		samples_summary(&s, &cell->value);
+	cell->messages = n * messages * cell->value.n;
 	samples_done(&s);
 	return r;
 }
@@ -459,6 +469,22 @@ static int one_round_trip(struct loop *l, uint8_t value, double *ret_us)
 	return r;
 }
 
+static void describe(struct samples *s, struct loopback_cell *cell)
+{
+	double sum = 0, squares = 0;
+
+	samples_summary(s, &cell->value);
+	for (size_t i = 0; i < s->n; i++)
+		sum += s->values[i];
+	cell->mean = sum / (double)s->n;
+	for (size_t i = 0; i < s->n; i++)
+		squares += (s->values[i] - cell->mean) * (s->values[i] - cell->mean);
+	cell->deviation = sqrt(squares / (double)s->n);
+	cell->p99 = samples_percentile(s, 0.99);
+	cell->p999 = samples_percentile(s, 0.999);
+	cell->messages = s->n;
+}
+
 static int time_latency(struct loop *l, enum loopback_measure m, struct loopback_cell *cell)
 {
 	struct samples s = {0};
@@ -480,7 +506,7 @@ static int time_latency(struct loop *l, enum loopback_measure m, struct loopback
 			cell->stop = stopping_decide(&l->job->stopping, &s, clock_s() - start);
 	}
 	if (r == 0)
-		samples_summary(&s, &cell->value);
+		describe(&s, cell);
 	samples_done(&s);
 	return r;
 }
@@ -520,10 +546,12 @@ static void measure(struct loop *l, enum loopback_measure m, struct loopback_cel
 		renew_queues(l);
 }
 
-/* The CPU watches for the flag: only where both sides are the host's. */
-static bool can_be(const struct loopback_job *j, int m)
+/* The CPU watches for the flag: only where both sides are the host's, and where writes arrive at all. */
+static bool can_be(const struct loopback_job *j, const struct loopback_result *so_far, int m)
 {
-	return (j->measures >> m & 1) && (m != LOOPBACK_LATENCY_WRITE || j->way == REGION_HOST);
+	return (j->measures >> m & 1) &&
+	       (m != LOOPBACK_LATENCY_WRITE ||
+		(j->way == REGION_HOST && so_far->cells[LOOPBACK_WRITE].data != LOOPBACK_WRONG));
 }
 
 void loopback_run(const struct verbs *v, const struct loopback_job *job,
@@ -540,10 +568,15 @@ void loopback_run(const struct verbs *v, const struct loopback_job *job,
 	l->failure = &ret->failure;
 	if (loop_open(l, v) == 0)
 		for (int m = 0; m < LOOPBACK_N; m++)
-			if (can_be(job, m))
+			if (can_be(job, ret, m))
 				measure(l, (enum loopback_measure)m, &ret->cells[m]);
 	ret->port = l->nic.port;
 	ret->window = l->places * job->bytes;
+	ret->gpu_ordinal = -1;
+	if (l->far && job->gpu.n) {
+		ret->gpu_ordinal = l->far->info[0].ordinal;
+		memcpy(ret->gpu_pci, l->far->info[0].pci, sizeof(ret->gpu_pci));
+	}
 	loop_close(l);
 	free(l);
 }

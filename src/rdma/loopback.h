@@ -38,7 +38,9 @@ struct loopback_cell {
 	enum loopback_data data;
 	uint64_t checked_bytes;
 	struct wrong wrong;
-	struct summary value; /* GB/s or us; n 0: not measured, `failure` says why */
+	struct summary value;              /* GB/s or us; n 0: not measured, `failure` says why */
+	double mean, deviation, p99, p999; /* of latencies, us: what perftest prints besides */
+	uint64_t messages;                 /* that were timed */
 	enum stop stop;
 	struct rdma_failure failure;
 };
@@ -47,6 +49,8 @@ struct loopback_result {
 	struct rdma_failure failure; /* before anything was measured */
 	struct nic_port port;        /* as it was */
 	uint64_t window;             /* of each buffer, of which less may fit than was asked for */
+	int gpu_ordinal;             /* of the GPU that was opened; -1: none */
+	char gpu_pci[16];
 	struct loopback_cell cells[LOOPBACK_N];
 };
 

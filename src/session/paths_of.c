@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Links, classes and expected figures of chosen GPUs as bench/ wants them. */
+/* Links, classes and expected figures of chosen GPUs and NICs as bench/ wants them. */
 #include "session/paths_of.h"
 
 #include "base/alloc.h"
@@ -129,20 +129,19 @@ static int links_of(const struct gpu *g)
 
 /* ---- what is expected, and why no more ---- */
 
-static double best_gbps(const struct gpu *g)
+static double best_gbps(const struct pci_function *f)
 {
-	return pci_link_gbps(fact_or(g->pci->link_speed_max, 0),
-			     fact_or(g->pci->link_width_max, 0));
+	return pci_link_gbps(fact_or(f->link_speed_max, 0), fact_or(f->link_width_max, 0));
 }
 
-/* The slowest link, where `g` could use a faster one: what of it is less is what is named. */
-static void explain_link(const struct path *p, const struct gpu *g, char *ret)
+/* The slowest link, where `f` could use a faster one: what of it is less is what is named. */
+static void explain_link(const struct path *p, const struct pci_function *f, char *ret)
 {
-	bool narrow = p->bottleneck_width.value < fact_or(g->pci->link_width_max, 0);
-	bool slow = p->bottleneck_speed.value < fact_or(g->pci->link_speed_max, 0);
+	bool narrow = p->bottleneck_width.value < fact_or(f->link_width_max, 0);
+	bool slow = p->bottleneck_speed.value < fact_or(f->link_speed_max, 0);
 	char speed[32] = "", width[32] = "";
 
-	if (p->link_gbps <= 0 || p->link_gbps >= best_gbps(g))
+	if (p->link_gbps <= 0 || p->link_gbps >= best_gbps(f))
 		return;
 	if (slow)
 		snprintf(speed, sizeof(speed), "%.1f GT/s ",
@@ -161,66 +160,78 @@ static void explain_nvlink(const struct path *p, const struct gpu *g, const stru
 		snprintf(ret, PATH_REASON_SIZE, "%d of %d NVLinks", (int)p->nvlinks.value, n);
 }
 
-static int fill_pair(struct build *b, const struct gpu *g, const struct gpu *h,
-		     struct pair_path *ret)
+/* Of NVLink; both are GPUs. */
+static int fill_nvlink(struct build *b, const struct path *p, const struct endpoint *from,
+		       const struct endpoint *to, struct pair_path *ret)
 {
-	const struct path *p = topology_path(b->t, g->index, h->index);
+	const struct gpu *all = b->t->machine->gpus;
+
+	explain_nvlink(p, &all[from->index], &all[to->index], ret->reason);
+	return add_nvlink(b, &all[from->index], &all[to->index]);
+}
+
+static int fill_pair(struct build *b, size_t initiator, size_t target, struct pair_path *ret)
+{
+	const struct endpoint *from = &b->t->endpoints[initiator], *to = &b->t->endpoints[target];
+	const struct path *p = topology_path(b->t, initiator, target);
 
 	b->list = &ret->links;
 	ret->expected_gbps = p->expected_gbps;
 	path_class_name(p, ret->class, sizeof(ret->class));
-	if (path_is_nvlink(p)) {
-		explain_nvlink(p, g, h, ret->reason);
-		return add_nvlink(b, g, h);
-	}
+	if (path_is_nvlink(p))
+		return fill_nvlink(b, p, from, to, ret);
 	if (p->socket_bound)
 		snprintf(ret->reason, PATH_REASON_SIZE, "the CPUs' link between sockets");
 	else
-		explain_link(p, best_gbps(g) < best_gbps(h) ? g : h, ret->reason);
-	return add_pcie(b, p, g->pci, h->pci);
+		explain_link(p, best_gbps(from->pci) < best_gbps(to->pci) ? from->pci : to->pci,
+			     ret->reason);
+	return add_pcie(b, p, from->pci, to->pci);
 }
 
-static int fill_host(struct build *b, const struct gpu *g, struct host_path *ret)
+static int fill_host(struct build *b, size_t endpoint, struct host_path *ret)
 {
+	const struct pci_function *f = b->t->endpoints[endpoint].pci;
 	struct path p;
 	int r;
 
-	topology_host_rate(b->t, g->index, &p);
+	topology_host_rate(b->t, endpoint, &p);
 	ret->expected_gbps = p.expected_gbps;
-	explain_link(&p, g, ret->reason);
+	explain_link(&p, f, ret->reason);
 	b->list = &ret->to_host;
-	r = add_way(b, LINK_UP, g->pci, NULL);
+	r = add_way(b, LINK_UP, f, NULL);
 	b->list = &ret->from_host;
-	return r < 0 ? r : add_way(b, LINK_DOWN, g->pci, NULL);
+	return r < 0 ? r : add_way(b, LINK_DOWN, f, NULL);
 }
 
-static int fill(struct build *b, const size_t *gpus, struct paths *p)
+static int fill(struct build *b, const size_t *endpoints, struct paths *p)
 {
-	const struct gpu *all = b->t->machine->gpus;
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && i < p->device_n; i++) {
-		r = fill_host(b, &all[gpus[i]], &p->hosts[i]);
+		if (endpoints[i] == PATHS_NOWHERE)
+			continue;
+		r = fill_host(b, endpoints[i], &p->hosts[i]);
 		for (unsigned j = 0; r == 0 && j < p->device_n; j++)
-			if (i != j)
-				r = fill_pair(b, &all[gpus[i]], &all[gpus[j]], paths_pair(p, i, j));
+			if (endpoints[j] != PATHS_NOWHERE && endpoints[i] != endpoints[j])
+				r = fill_pair(b, endpoints[i], endpoints[j], paths_pair(p, i, j));
 	}
 	return r;
 }
 
-int paths_of(const struct topology *t, const size_t *gpus, size_t gpu_n, struct paths **ret)
+int paths_of(const struct topology *t, const size_t *endpoints, size_t n, struct paths **ret)
 {
 	struct build b = {.t = t};
 	struct paths *p = NULL;
 	int r;
 
-	for (size_t i = 0; i < gpu_n; i++)
-		if (gpus[i] >= t->gpu_n)
-			return err_set(EINVAL, "GPU%zu: there are %zu", gpus[i], t->gpu_n);
-	r = paths_new(gpu_n > PATHS_DEVICES_MAX ? PATHS_DEVICES_MAX + 1 : (unsigned)gpu_n, &p);
+	for (size_t i = 0; i < n; i++)
+		if (endpoints[i] >= t->endpoint_n && endpoints[i] != PATHS_NOWHERE)
+			return err_set(EINVAL, "no endpoint %zu: there are %zu", endpoints[i],
+				       t->endpoint_n);
+	r = paths_new(n > PATHS_DEVICES_MAX ? PATHS_DEVICES_MAX + 1 : (unsigned)n, &p);
 	if (r < 0)
 		return r;
-	r = fill(&b, gpus, p);
+	r = fill(&b, endpoints, p);
 	free(b.links);
 	if (r < 0) {
 		paths_free(p);

@@ -324,7 +324,7 @@ static void chosen(void **state)
 
 	(void)state;
 	assert_int_equal(paths_of(t, beyond, 2, &p), -EINVAL);
-	assert_string_equal(err_msg(), "GPU8: there are 8");
+	assert_string_equal(err_msg(), "no endpoint 8: there are 8");
 	assert_null(p);
 	assert_int_equal(paths_of(t, gpus, 3, &p), 0);
 	assert_int_equal(p->device_n, 3);

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "rdma/rdma_pair.h"
+
+#include "base/alloc.h"
+#include "result/figures.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct {
+	const char *value, *verified;
+} names[LOOPBACK_N] = {
+	[LOOPBACK_WRITE] = {METRIC_NIC_WRITE, METRIC_NIC_WRITE_VERIFIED},
+	[LOOPBACK_READ] = {METRIC_NIC_READ, METRIC_NIC_READ_VERIFIED},
+	[LOOPBACK_BOTH] = {METRIC_NIC_BOTH, METRIC_NIC_BOTH_VERIFIED},
+	[LOOPBACK_LATENCY_WRITE] = {METRIC_NIC_LATENCY_WRITE, NULL},
+	[LOOPBACK_LATENCY_READ] = {METRIC_NIC_LATENCY_READ, NULL},
+};
+
+const char *rdma_metric(enum loopback_measure m)
+{
+	return names[m].value;
+}
+
+const char *rdma_metric_verified(enum loopback_measure m)
+{
+	return names[m].verified;
+}
+
+double rdma_expected(const struct rdma_pair *p, enum loopback_measure m)
+{
+	bool both = p->write_gbps > 0 && p->read_gbps > 0;
+
+	return m == LOOPBACK_WRITE          ? p->write_gbps
+	       : m == LOOPBACK_READ         ? p->read_gbps
+	       : m == LOOPBACK_BOTH && both ? p->write_gbps + p->read_gbps
+					    : 0;
+}
+
+/* ---- counting ---- */
+
+static void count_run(const struct rdma_run *r, struct rdma_counts *n, bool *works)
+{
+	n->impossible += !r->ran && r->foresight == RDMA_CANNOT;
+	n->not_run += !r->ran && r->foresight != RDMA_CANNOT;
+	for (int m = 0; r->ran && m < LOOPBACK_N; m++) {
+		const struct loopback_cell *c = &r->result.cells[m];
+
+		n->checked += c->data != LOOPBACK_NOT_CHECKED;
+		n->wrong += c->data == LOOPBACK_WRONG;
+		n->failed += c->done && c->failure.step != RDMA_STEP_NONE &&
+			     c->failure.step != RDMA_STEP_DATA;
+		n->measured += c->value.n > 0;
+		*works = *works || c->value.n > 0;
+	}
+}
+
+struct rdma_counts rdma_count(const struct rdma_pair *pairs, size_t n)
+{
+	struct rdma_counts counts = {0};
+
+	for (size_t i = 0; i < n; i++) {
+		bool works = false, tried = false;
+
+		for (size_t k = 0; k < pairs[i].run_n; k++) {
+			tried = tried || pairs[i].runs[k].ran;
+			count_run(&pairs[i].runs[k], &counts, &works);
+		}
+		counts.pairs += tried;
+		counts.working += works;
+	}
+	return counts;
+}
+
+/* ---- figures ---- */
+
+static struct figure *add(struct figures *f, const char *what, const struct nic_port *port,
+			  const struct rdma_pair *p, const struct rdma_run *r, double value)
+{
+	struct figure *row = figures_add(f, what, -1, p->gpu, value);
+	char name[PORT_NAME];
+
+	port_name(port, name);
+	row->nic = arena_strdup(f->arena, name);
+	row->memory = region_way_word(r->way);
+	return row;
+}
+
+/* The check of a direction; without one, that it failed, unless only the way to the memory did. */
+static void add_check(struct figures *f, const struct nic_port *port, const struct rdma_pair *p,
+		      const struct rdma_run *r, enum loopback_measure m)
+{
+	const struct loopback_cell *c = &r->result.cells[m];
+	const struct rdma_cause *cause = rdma_cause_find(c->failure.step, c->failure.code);
+	struct figure *row;
+
+	if (c->data == LOOPBACK_NOT_CHECKED && c->failure.step == RDMA_STEP_NONE)
+		return;
+	row = add(f, names[m].verified, port, p, r, c->data == LOOPBACK_RIGHT);
+	if (c->data != LOOPBACK_RIGHT)
+		row->kind = cause ? cause->word : rdma_step_word(c->failure.step);
+}
+
+static void add_value(struct figures *f, const struct nic_port *port, const struct rdma_pair *p,
+		      const struct rdma_run *r, enum loopback_measure m)
+{
+	const struct summary *v = &r->result.cells[m].value;
+	struct figure *row;
+
+	if (!v->n)
+		return;
+	row = add(f, names[m].value, port, p, r, v->median);
+	row->bytes = m < LOOPBACK_LATENCY_WRITE ? r->bytes : 0;
+	row->low = isnan(v->low) ? v->min : v->low;
+	row->high = isnan(v->high) ? v->max : v->high;
+	row->samples = (unsigned)v->n;
+	row->expected = rdma_expected(p, m);
+}
+
+void rdma_add_figures(struct figures *f, const struct nic_port *ports,
+		      const struct rdma_pair *pairs, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < pairs[i].run_n; k++)
+			for (int m = 0; pairs[i].runs[k].ran && m < LOOPBACK_N; m++) {
+				const struct rdma_pair *p = &pairs[i];
+
+				if (names[m].verified)
+					add_check(f, &ports[p->port], p, &p->runs[k],
+						  (enum loopback_measure)m);
+				add_value(f, &ports[p->port], p, &p->runs[k],
+					  (enum loopback_measure)m);
+			}
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A NIC's port and a GPU, what is expected of the two, and what became of it. */
+#pragma once
+
+#include "rdma/loopback.h"
+
+#define RDMA_WHY 256
+
+/* What is known before anything is registered. */
+enum rdma_foresight { RDMA_UNFORESEEN, RDMA_CAN, RDMA_CANNOT };
+
+/* One way to the memory, with messages of one size. */
+struct rdma_run {
+	enum region_way way;
+	uint64_t bytes;
+	enum rdma_foresight foresight;
+	char why[RDMA_WHY]; /* of it, a sentence; "" */
+	bool ran;           /* else it cannot be, or the run was stopped before */
+	struct loopback_result result;
+};
+
+struct rdma_pair {
+	size_t port;                  /* index in the listing */
+	int gpu;                      /* index of the device; -1: the host's memory */
+	char class[8];                /* of the path, "PIX"; "" */
+	double write_gbps, read_gbps; /* expected, 0: unknown */
+	char limit[96];               /* what limits them */
+	struct rdma_run *runs;
+	size_t run_n;
+};
+
+/* What was measured between a port and a GPU, or the host. */
+struct rdma_counts {
+	size_t pairs, working; /* of those tried: at least one way carried right data */
+	size_t checked, wrong; /* directions */
+	size_t failed;         /* directions that ended with an error, wrong data not counted */
+	size_t measured;       /* values */
+	size_t impossible, not_run; /* ways foreseen as impossible; stopped before */
+};
+
+struct figures;
+struct rdma_counts rdma_count(const struct rdma_pair *pairs, size_t n);
+/* What is expected of a measurement, GB/s; 0: unknown. */
+double rdma_expected(const struct rdma_pair *p, enum loopback_measure m);
+/* Of a measurement by `way`: its name as a metric; of the check of its data, NULL for latencies. */
+const char *rdma_metric(enum loopback_measure m);
+const char *rdma_metric_verified(enum loopback_measure m);
+/* Rows of all that was measured and checked; `ports` is the listing's. Figures have their GPUs already. */
+void rdma_add_figures(struct figures *f, const struct nic_port *ports,
+		      const struct rdma_pair *pairs, size_t n);

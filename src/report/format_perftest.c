@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of ib_write_bw, ib_read_bw, ib_write_lat and ib_read_lat, byte for byte. */
+#include "base/strbuf.h"
+#include "report/report_rdma.h"
+
+#define RULE                                                                                       \
+	"---------------------------------------------------------------------------------------\n"
+#define MIB 1048576.0
+
+static const char *const titles[LOOPBACK_N] = {
+	[LOOPBACK_WRITE] = "RDMA_Write BW Test",
+	[LOOPBACK_READ] = "RDMA_Read BW Test",
+	[LOOPBACK_LATENCY_WRITE] = "RDMA_Write Latency Test",
+	[LOOPBACK_LATENCY_READ] = "RDMA_Read Latency Test",
+};
+
+/* The unit is MiB/s in both; 6.06 calls it MB/s. */
+static const struct {
+	const char *heading, *before_rate;
+} bandwidths[] = {
+	[PERFTEST_6_06] =
+		{" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n",
+		 "\t\t   "},
+	[PERFTEST_6_29] =
+		{" #bytes     #iterations    BW peak[MiB/sec]    BW average[MiB/sec]   MsgRate[Mpps]\n",
+		 "\t\t     "},
+};
+
+static const char latencies[] =
+	" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n";
+
+/* Its peak is the fastest sample; a rate of messages in millions a second comes from GB/s. */
+static void add_bandwidth(struct strbuf *out, const struct rdma_run *r,
+			  const struct loopback_cell *c, enum perftest_release release)
+{
+	strbuf_printf(out, " %-7lu    %-10lu       %-7.2f            %-7.2f%s%-7.6f\n",
+		      (unsigned long)r->bytes, (unsigned long)c->messages, c->value.max * 1e9 / MIB,
+		      c->value.median * 1e9 / MIB, bandwidths[release].before_rate,
+		      c->value.median * 1e3 / (double)r->bytes);
+}
+
+static void add_latency(struct strbuf *out, const struct loopback_cell *c)
+{
+	strbuf_printf(out,
+		      " %-7lu %lu          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     "
+		      "\t%-7.2f\t\t%-7.2f \t\t%-7.2f\n",
+		      (unsigned long)RDMA_LATENCY_BYTES, (unsigned long)c->messages, c->value.min,
+		      c->value.max, c->value.median, c->mean, c->deviation, c->p99, c->p999);
+}
+
+static void add_table(struct strbuf *out, const struct rdma_session *s, const struct rdma_pair *p,
+		      const struct rdma_run *r, enum loopback_measure m,
+		      enum perftest_release release)
+{
+	const struct loopback_cell *c = &r->result.cells[m];
+
+	strbuf_puts(out, RULE);
+	strbuf_printf(out,
+		      "                    %s\n Dual-port       : OFF\t\tDevice         : %s\n",
+		      titles[m], s->listing->ports[p->port].device);
+	if (p->gpu >= 0)
+		strbuf_printf(out, " Memory          : %s by %s\n", s->devices.chosen.names[p->gpu],
+			      region_way_word(r->way));
+	strbuf_puts(out, RULE);
+	strbuf_puts(out, m < LOOPBACK_LATENCY_WRITE ? bandwidths[release].heading : latencies);
+	if (m < LOOPBACK_LATENCY_WRITE)
+		add_bandwidth(out, r, c, release);
+	else
+		add_latency(out, c);
+	strbuf_puts(out, RULE);
+}
+
+void format_perftest(const struct rdma_session *s, enum perftest_release release,
+		     struct strbuf *out)
+{
+	for (size_t i = 0; i < s->pair_n; i++)
+		for (size_t k = 0; k < s->pairs[i].run_n; k++)
+			for (int m = 0; m < LOOPBACK_N; m++) {
+				const struct rdma_run *r = &s->pairs[i].runs[k];
+
+				if (titles[m] && r->result.cells[m].value.n)
+					add_table(out, s, &s->pairs[i], r, (enum loopback_measure)m,
+						  release);
+			}
+}

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop bench rdma` tells people: NICs by GPUs, each direction by itself, and why not. */
+#include "report/report_rdma.h"
+
+#include "base/alloc.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "report/report_impl.h"
+#include "result/figures.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A figure below this share of what its path should give wants a reason. */
+#define SHORT_OF 0.85
+/* Columns that fit beside the name in 80. */
+#define COLUMNS_MAX 9
+
+/* What one matrix shows. */
+struct block {
+	const struct rdma_session *s;
+	enum loopback_measure measure;
+	enum region_way way; /* of the GPUs' memory; the host's stands beside it in all */
+	uint64_t bytes;
+};
+
+static const char *const headings[LOOPBACK_N] = {
+	[LOOPBACK_WRITE] = "NIC writes into it",
+	[LOOPBACK_READ] = "NIC reads from it",
+	[LOOPBACK_BOTH] = "both at once",
+	[LOOPBACK_LATENCY_WRITE] = "write of 8 bytes and back, half",
+	[LOOPBACK_LATENCY_READ] = "read of 8 bytes",
+};
+
+static bool is_rate(enum loopback_measure m)
+{
+	return m < LOOPBACK_LATENCY_WRITE;
+}
+
+static const char *gpu_name(const struct rdma_session *s, int gpu)
+{
+	return gpu < 0 ? "host" : s->devices.chosen.names[gpu];
+}
+
+static const struct rdma_pair *pair_at(const struct rdma_session *s, size_t port, int gpu)
+{
+	for (size_t i = 0; i < s->pair_n; i++)
+		if (s->pairs[i].port == port && s->pairs[i].gpu == gpu)
+			return &s->pairs[i];
+	return NULL;
+}
+
+static const struct rdma_run *run_at(const struct block *b, const struct rdma_pair *p)
+{
+	enum region_way way = p && p->gpu < 0 ? REGION_HOST : b->way;
+
+	for (size_t k = 0; p && k < p->run_n; k++)
+		if (p->runs[k].way == way && p->runs[k].bytes == b->bytes)
+			return &p->runs[k];
+	return NULL;
+}
+
+/* ---- a matrix ---- */
+
+static bool is_short(const struct block *b, const struct rdma_pair *p, const struct rdma_run *r)
+{
+	double e = rdma_expected(p, b->measure);
+
+	return e > 0 && r->result.cells[b->measure].value.median < SHORT_OF * e;
+}
+
+static void add_value(struct document *out, const struct block *b, const struct rdma_pair *p)
+{
+	const struct rdma_run *r = run_at(b, p);
+	const struct loopback_cell *c = r ? &r->result.cells[b->measure] : NULL;
+
+	if (!r)
+		document_cell(out, STYLE_DIM, "%7s", "");
+	else if (c->data == LOOPBACK_WRONG)
+		document_cell(out, STYLE_BAD, "%7s", "WRONG");
+	else if (r->ran && (c->failure.step || r->result.failure.step))
+		document_cell(out, STYLE_BAD, "%7s", "failed");
+	else if (!r->ran && r->foresight == RDMA_CANNOT)
+		document_cell(out, STYLE_DIM, "%7s", "no");
+	else if (!c->value.n)
+		document_cell(out, STYLE_DIM, "%7s", "-");
+	else
+		document_cell(out,
+			      is_rate(b->measure) && is_short(b, p, r) ? STYLE_WARN : STYLE_PLAIN,
+			      "%7.2f", c->value.median);
+}
+
+static bool has_pairs(const struct rdma_session *s, size_t port)
+{
+	for (size_t i = 0; i < s->pair_n; i++)
+		if (s->pairs[i].port == port)
+			return true;
+	return false;
+}
+
+static void add_block(struct document *out, const struct block *b, int first, int last)
+{
+	const struct rdma_session *s = b->s;
+
+	document_table(out, 0, (size_t)(last - first) + 2, 1);
+	document_row(out);
+	document_cell(out, STYLE_DIM, "%s", "NIC");
+	for (int gpu = first; gpu < last; gpu++)
+		document_cell(out, STYLE_DIM, "%7.*s", gpu < 0 ? 4 : short_length(gpu_name(s, gpu)),
+			      gpu_name(s, gpu));
+	for (size_t port = 0; port < s->listing->n; port++) {
+		char name[PORT_NAME];
+
+		if (!has_pairs(s, port))
+			continue;
+		port_name(&s->listing->ports[port], name);
+		document_row(out);
+		document_cell(out, STYLE_PLAIN, "%s", name);
+		for (int gpu = first; gpu < last; gpu++)
+			add_value(out, b, pair_at(s, port, gpu));
+	}
+}
+
+/* Whether there is a run that it would show; of GPUs, where there are any. */
+static bool is_needed(const struct block *b)
+{
+	bool gpus = b->way != REGION_HOST;
+
+	for (size_t i = 0; i < b->s->pair_n; i++) {
+		const struct rdma_pair *p = &b->s->pairs[i];
+		const struct rdma_run *r = (p->gpu >= 0) == gpus ? run_at(b, p) : NULL;
+
+		if (r && (r->ran || r->foresight == RDMA_CANNOT) &&
+		    !(gpus && b->measure == LOOPBACK_LATENCY_WRITE))
+			return true;
+	}
+	return false;
+}
+
+static bool has_gpu_runs(const struct rdma_session *s)
+{
+	for (size_t i = 0; i < s->pair_n; i++)
+		if (s->pairs[i].gpu >= 0)
+			return true;
+	return false;
+}
+
+static void add_matrix_of(struct document *out, const struct block *b)
+{
+	char size[BYTES_TEXT_SIZE], of[48] = "", by[48] = "";
+	int gpus = (int)b->s->devices.request.n;
+
+	if (is_rate(b->measure))
+		snprintf(of, sizeof(of), ", %s each", bytes_text(b->bytes, size));
+	if (b->way != REGION_HOST)
+		snprintf(by, sizeof(by), ", %s", region_way_word(b->way));
+	document_blank(out);
+	document_heading(out, "%s (%s), %s%s%s", headings[b->measure], rdma_metric(b->measure),
+			 is_rate(b->measure) ? "GB/s" : "us", by, of);
+	for (int first = -1; first < gpus; first += COLUMNS_MAX)
+		add_block(out, b, first, first + COLUMNS_MAX < gpus ? first + COLUMNS_MAX : gpus);
+}
+
+/* Latencies once: their messages have a size of their own. Of the host's memory beside that of GPUs; by itself
+ * only what is measured of nothing else. */
+static bool belongs(const struct block *b, bool gpus, size_t size)
+{
+	bool latency = !is_rate(b->measure);
+
+	if (!(b->s->measures >> b->measure & 1) || (latency && size > 0))
+		return false;
+	return is_needed(b) &&
+	       (b->way != REGION_HOST || !gpus || b->measure == LOOPBACK_LATENCY_WRITE);
+}
+
+static void add_matrices(struct document *out, const struct rdma_session *s)
+{
+	static const enum region_way order[] = {REGION_DMABUF, REGION_PEER, REGION_HOST};
+	bool gpus = has_gpu_runs(s);
+
+	for (size_t k = 0; k < s->size_n; k++)
+		for (size_t way = 0; way < ARRAY_LEN(order); way++)
+			for (int m = 0; m < LOOPBACK_N; m++) {
+				const struct block b = {s, (enum loopback_measure)m, order[way],
+							s->sizes[k]};
+
+				if (belongs(&b, gpus, k))
+					add_matrix_of(out, &b);
+			}
+}
+
+/* ---- what is expected ---- */
+
+static void add_expected(struct document *out, const struct rdma_session *s)
+{
+	double least = INFINITY, most = 0, low = INFINITY, high = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->pair_n; i++)
+		for (size_t k = 0; k < s->pairs[i].run_n; k++)
+			for (int m = 0; m < LOOPBACK_LATENCY_WRITE; m++) {
+				const struct summary *v =
+					&s->pairs[i].runs[k].result.cells[m].value;
+				double e = rdma_expected(&s->pairs[i], (enum loopback_measure)m);
+
+				if (!v->n || e <= 0)
+					continue;
+				n++;
+				least = fmin(least, e);
+				most = fmax(most, e);
+				low = fmin(low, v->median / e);
+				high = fmax(high, v->median / e);
+			}
+	if (n)
+		document_paragraph(out, STYLE_DIM, 0,
+				   "Expected %.1f to %.1f GB/s; measured %.0f to %.0f %% of it.",
+				   least, most, 100 * low, 100 * high);
+}
+
+/* "mlx5_0, GPU3 by dma-buf" */
+static void add_subject(struct strbuf *b, const struct rdma_session *s, const struct rdma_pair *p,
+			const struct rdma_run *r)
+{
+	const char *gpu = gpu_name(s, p->gpu);
+	char name[PORT_NAME];
+
+	port_name(&s->listing->ports[p->port], name);
+	strbuf_printf(b, "%s and %.*s", name, p->gpu < 0 ? 4 : short_length(gpu), gpu);
+	if (p->gpu >= 0)
+		strbuf_printf(b, " by %s", region_way_word(r->way));
+}
+
+static void add_short(struct document *out, const struct rdma_session *s)
+{
+	for (size_t i = 0; i < s->pair_n; i++)
+		for (size_t k = 0; k < s->pairs[i].run_n; k++)
+			for (int m = 0; m < LOOPBACK_LATENCY_WRITE; m++) {
+				const struct rdma_pair *p = &s->pairs[i];
+				const struct rdma_run *r = &p->runs[k];
+				const struct block b = {s, (enum loopback_measure)m, r->way,
+							r->bytes};
+				AUTO_STRBUF struct strbuf text = {0};
+
+				if (!r->result.cells[m].value.n || !is_short(&b, p, r))
+					continue;
+				add_subject(&text, s, p, r);
+				document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "short",
+						     "%s, %s: %.1f of %.1f GB/s. The limit is %s%s",
+						     strbuf_str(&text),
+						     rdma_metric((enum loopback_measure)m),
+						     r->result.cells[m].value.median,
+						     rdma_expected(p, (enum loopback_measure)m),
+						     p->limit,
+						     devices_are_stand_ins(&s->devices)
+							     ? "; this host's memory is no faster"
+							     : "");
+			}
+}
+
+/* ---- what failed ---- */
+
+struct failed {
+	const struct rdma_failure *failure;
+	const struct rdma_pair *pair;
+	const struct rdma_run *run;
+	int measure; /* -1: all of the run */
+};
+
+static size_t list_failed(const struct rdma_session *s, struct failed *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->pair_n; i++)
+		for (size_t k = 0; k < s->pairs[i].run_n; k++) {
+			const struct rdma_run *r = &s->pairs[i].runs[k];
+
+			for (int m = -1; r->ran && m < LOOPBACK_N; m++) {
+				const struct rdma_failure *f =
+					m < 0 ? &r->result.failure : &r->result.cells[m].failure;
+
+				if (f->step != RDMA_STEP_NONE)
+					ret[n++] = (struct failed){f, &s->pairs[i], r, m};
+			}
+		}
+	return n;
+}
+
+static bool is_alike(const struct failed *a, const struct failed *b)
+{
+	return a->failure->step == b->failure->step && a->failure->code == b->failure->code;
+}
+
+#define MAX_NAMED 6
+
+/* Whom it befell: each once, with the measurements. */
+static void add_victims(struct strbuf *b, const struct rdma_session *s, const struct failed *all,
+			size_t n, size_t like)
+{
+	const struct rdma_run *last = NULL;
+	size_t named = 0;
+
+	for (size_t i = like; i < n; i++) {
+		if (!is_alike(&all[i], &all[like]))
+			continue;
+		if (all[i].run != last && named++ < MAX_NAMED) {
+			strbuf_puts(b, last ? "; " : "");
+			add_subject(b, s, all[i].pair, all[i].run);
+		}
+		last = all[i].run;
+		if (all[i].measure >= 0 && named <= MAX_NAMED)
+			strbuf_printf(b, ", %s",
+				      rdma_metric((enum loopback_measure)all[i].measure));
+	}
+	if (named > MAX_NAMED)
+		strbuf_printf(b, "; and %zu more", named - MAX_NAMED);
+}
+
+static void add_failure(struct document *out, const struct rdma_session *s,
+			const struct failed *all, size_t n, size_t i)
+{
+	const struct rdma_failure *f = all[i].failure;
+	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+	AUTO_STRBUF struct strbuf who = {0};
+
+	add_victims(&who, s, all, n, i);
+	document_blank(out);
+	document_paragraph(out, STYLE_BAD, 0, "%s failed: %s.", rdma_step_text(f->step),
+			   strbuf_str(&who));
+	document_item(out, STYLE_STRONG, 2, "what", "%s", f->text);
+	if (!c)
+		return;
+	document_item(out, STYLE_STRONG, 2, "why ", "%s.", c->cause);
+	document_item(out, STYLE_STRONG, 2, "look", "%s", c->evidence);
+	document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
+	if (all[i].run->foresight == RDMA_CAN && all[i].measure < 0)
+		document_item(out, STYLE_STRONG, 2, "note",
+			      "Before it was tried, nothing spoke against it: %s.",
+			      all[i].run->why);
+}
+
+static void add_failures(struct document *out, const struct rdma_session *s)
+{
+	AUTO_FREE struct failed *all = NULL;
+	size_t n = 0, room = 1;
+
+	for (size_t i = 0; i < s->pair_n; i++)
+		room += s->pairs[i].run_n * (LOOPBACK_N + 1);
+	all = xcalloc(room, sizeof(*all));
+	n = list_failed(s, all);
+	for (size_t i = 0; i < n; i++) {
+		bool said = false;
+
+		for (size_t k = 0; k < i && !said; k++)
+			said = is_alike(&all[k], &all[i]);
+		if (!said)
+			add_failure(out, s, all, n, i);
+	}
+}
+
+/* ---- what cannot be, and what was left out ---- */
+
+/* Each reason once. */
+static void add_impossible(struct document *out, const struct rdma_session *s)
+{
+	const char *said[2] = {NULL};
+	size_t said_n = 0;
+
+	for (size_t i = 0; i < s->pair_n; i++)
+		for (size_t k = 0; k < s->pairs[i].run_n; k++) {
+			const struct rdma_run *r = &s->pairs[i].runs[k];
+			bool again = r->foresight != RDMA_CANNOT;
+
+			for (size_t n = 0; n < said_n; n++)
+				again = again || strcmp(said[n], r->why) == 0;
+			if (again || said_n == 2)
+				continue;
+			said[said_n++] = r->why;
+			document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "no",
+					     "%s was not tried: %s.", region_way_word(r->way),
+					     r->why);
+		}
+}
+
+static void add_port_skips(struct document *out, const struct rdma_session *s)
+{
+	for (size_t i = 0; i < s->listing->n; i++) {
+		const struct rdma_failure *f = &s->skips[i];
+		const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+		char name[PORT_NAME];
+
+		if (f->step == RDMA_STEP_NONE)
+			continue;
+		port_name(&s->listing->ports[i], name);
+		document_paragraph(out, STYLE_DIM, 0, "%s is left out: %s%s%s.", name,
+				   c ? c->cause : f->text, c ? ". To use it: " : "",
+				   c ? c->remedy : "");
+	}
+}
+
+/* ---- head and end ---- */
+
+static void add_head(struct document *out, const struct rdma_session *s)
+{
+	const struct machine *m = s->devices.machine;
+
+	if (devices_are_stand_ins(&s->devices))
+		add_stand_ins(out, s->devices.request.n);
+	if (m && (!devices_are_stand_ins(&s->devices) || m->recorded)) {
+		add_recorded(out, m);
+		add_machine_line(out, m);
+	}
+	add_skips(out, s->devices.chosen.skips, s->devices.chosen.skip_n);
+	add_port_skips(out, s);
+}
+
+static void add_rounds(struct document *out, const struct rdma_session *s)
+{
+	size_t cells = 0, narrow = 0;
+	uint64_t window = 0;
+	char size[BYTES_TEXT_SIZE];
+
+	for (size_t i = 0; i < s->pair_n; i++)
+		for (size_t k = 0; k < s->pairs[i].run_n; k++)
+			for (int m = 0; m < LOOPBACK_N; m++) {
+				const struct loopback_result *r = &s->pairs[i].runs[k].result;
+
+				cells += r->cells[m].value.n > 0;
+				narrow += r->cells[m].value.n && r->cells[m].stop == STOP_NARROW;
+				if (r->cells[m].value.n && (!window || r->window < window))
+					window = r->window;
+			}
+	document_blank(out);
+	document_paragraph(
+		out, STYLE_DIM, 0,
+		"%zu %s in %zu %s (at least %zu needed), %.1f s after %.1f s to list the NICs%s%s.",
+		s->pair_n, text_plural(s->pair_n, "pair", "pairs"), s->rounds.round_n,
+		text_plural(s->rounds.round_n, "round", "rounds"), s->rounds.least, s->run_s,
+		s->list_s, window ? "; messages go round in at least " : "",
+		window ? bytes_text(window, size) : "");
+	if (narrow < cells)
+		document_paragraph(out, STYLE_DIM, 0,
+				   "%zu of %zu medians ended by time and not by a narrow interval.",
+				   cells - narrow, cells);
+}
+
+static void add_verdict(struct document *out, const struct rdma_session *s)
+{
+	struct rdma_counts n = rdma_count(s->pairs, s->pair_n);
+
+	document_blank(out);
+	if (s->stopped)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Stopped: above is what was done until then.");
+	if (n.wrong)
+		document_paragraph(
+			out, STYLE_BAD, 0,
+			"Data WRONG at the owner in %zu of %zu directions that were checked.",
+			n.wrong, n.checked);
+	else if (n.checked)
+		document_paragraph(out, STYLE_GOOD, 0,
+				   "Data checked at the owner: right in all %zu directions.",
+				   n.checked);
+	else if (n.measured)
+		document_paragraph(out, STYLE_DIM, 0, "No data was checked.");
+	if (n.working < n.pairs)
+		document_paragraph(out, STYLE_BAD, 0,
+				   "%zu of %zu pairs of NIC and memory do not work.",
+				   n.pairs - n.working, n.pairs);
+	if (!s->pair_n)
+		document_paragraph(out, STYLE_WARN, 0, "There was nothing to measure.");
+}
+
+static void add_run(struct document *out, const struct rdma_session *s, const struct rdma_pair *p,
+		    const struct rdma_run *r)
+{
+	for (int m = 0; m < LOOPBACK_N; m++) {
+		const struct loopback_cell *c = &r->result.cells[m];
+		const double values[] = {c->value.median, c->value.low, c->value.high, c->value.min,
+					 c->value.max};
+		AUTO_STRBUF struct strbuf name = {0};
+		char size[BYTES_TEXT_SIZE];
+
+		if (!c->value.n)
+			continue;
+		add_subject(&name, s, p, r);
+		document_row(out);
+		document_cell(out, STYLE_PLAIN, "%s %s, %s", rdma_metric((enum loopback_measure)m),
+			      is_rate((enum loopback_measure)m) ? bytes_text(r->bytes, size)
+								: "8 B",
+			      strbuf_str(&name));
+		for (size_t i = 0; i < 5; i++)
+			document_cell(out, STYLE_PLAIN, isnan(values[i]) ? "-" : "%.4g", values[i]);
+		document_cell(out, STYLE_PLAIN, "%zu", c->value.n);
+		document_cell(out, STYLE_PLAIN, "%s", p->class);
+	}
+}
+
+static void add_cells(struct document *out, const struct rdma_session *s)
+{
+	static const char *const heads[] = {"",      "median", "low",     "high",
+					    "least", "most",   "samples", "path"};
+
+	document_blank(out);
+	document_table(out, 2, 8, 2);
+	document_row(out);
+	for (size_t i = 0; i < 8; i++)
+		document_cell(out, STYLE_DIM, "%s", heads[i]);
+	for (size_t i = 0; i < s->pair_n; i++)
+		for (size_t k = 0; k < s->pairs[i].run_n; k++)
+			add_run(out, s, &s->pairs[i], &s->pairs[i].runs[k]);
+}
+
+void report_rdma(struct document *out, const struct rdma_session *s, bool verbose)
+{
+	add_head(out, s);
+	add_matrices(out, s);
+	add_rounds(out, s);
+	add_expected(out, s);
+	add_short(out, s);
+	add_impossible(out, s);
+	if (verbose)
+		add_cells(out, s);
+	add_failures(out, s);
+	add_verdict(out, s);
+}
+
+/* ---- without measuring ---- */
+
+static const char *foresight_text(const struct rdma_run *r)
+{
+	static const char *const texts[] = {
+		[RDMA_UNFORESEEN] = "not known before it is tried",
+		[RDMA_CAN] = "should work",
+		[RDMA_CANNOT] = "cannot work",
+	};
+
+	return texts[r->foresight];
+}
+
+static void add_port(struct document *out, const struct nic_port *p)
+{
+	char name[PORT_NAME], gid[GID_TEXT] = "";
+
+	port_name(p, name);
+	document_heading(out, "%s: %s, %s, %.0f Gb/s", name, port_state_text(p->state),
+			 p->link_layer == VERBS_LINK_INFINIBAND ? "InfiniBand" : "Ethernet",
+			 p->line_gbps);
+	if (p->has_gid) {
+		gid_text(&p->gid.entry.gid, gid);
+		document_item(out, STYLE_PLAIN, 2, "address", "%s, index %u: %s", gid,
+			      p->gid.entry.gid_index, p->gid.reason);
+	}
+	document_item(out, STYLE_PLAIN, 2, "dma-buf", "%s",
+		      p->takes_dmabuf == 1   ? "the driver registers it"
+		      : p->takes_dmabuf == 0 ? "the driver, or its library, does not register it"
+					     : "not known");
+}
+
+void report_rdma_list(struct document *out, const struct rdma_session *s)
+{
+	add_head(out, s);
+	for (size_t i = 0; i < s->listing->n; i++) {
+		add_port(out, &s->listing->ports[i]);
+		for (size_t k = 0; k < s->pair_n; k++) {
+			const struct rdma_pair *p = &s->pairs[k];
+
+			for (size_t r = 0; p->port == i && p->gpu >= 0 && r < p->run_n; r++)
+				if (p->runs[r].bytes == s->sizes[0])
+					document_item(out, STYLE_PLAIN, 2, "pair",
+						      "%s%s%s by %s %s%s%s", gpu_name(s, p->gpu),
+						      *p->class ? ", path " : "", p->class,
+						      region_way_word(p->runs[r].way),
+						      foresight_text(&p->runs[r]),
+						      *p->runs[r].why ? ": " : "", p->runs[r].why);
+		}
+	}
+	document_blank(out);
+	document_paragraph(out, STYLE_DIM, 0, "%zu %s in %zu %s.", s->pair_n,
+			   text_plural(s->pair_n, "pair", "pairs"), s->rounds.round_n,
+			   text_plural(s->rounds.round_n, "round", "rounds"));
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What bench rdma measures, from what a person asked for. */
+#include "session/rdma_session_impl.h"
+
+#include "base/alloc.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_BYTES  65536 /* perftest's */
+#define SIZE_MAX_BYTES (8ull << 20)
+#define SWEEP_FROM     2ull
+#define BUDGET_S       0.3
+
+/* ---- words ---- */
+
+/* What --only and --memory-by name, each some bits. */
+struct word {
+	const char *name;
+	unsigned bits;
+};
+
+static const struct word measure_words[] = {
+	{"write", 1 << LOOPBACK_WRITE},
+	{"read", 1 << LOOPBACK_READ},
+	{"both", 1 << LOOPBACK_BOTH},
+	{"latency", 1 << LOOPBACK_LATENCY_WRITE | 1 << LOOPBACK_LATENCY_READ},
+};
+static const struct word way_words[] = {
+	{"host", 1 << REGION_HOST},
+	{"dma-buf", 1 << REGION_DMABUF},
+	{"peer-memory", 1 << REGION_PEER},
+};
+
+static int no_word(const char *option, const char *word, const struct word *words, size_t n)
+{
+	AUTO_FREE const char **names = xcalloc(n, sizeof(*names));
+	const char *nearest;
+
+	for (size_t i = 0; i < n; i++)
+		names[i] = words[i].name;
+	nearest = nearest_name(word, names, n);
+	if (nearest)
+		return err_set(EINVAL, "%s: no '%s'; did you mean %s?", option, word, nearest);
+	return err_set(EINVAL, "%s: no '%s' (see: man onehop-bench-rdma)", option, word);
+}
+
+/* A list with commas; NULL: all of them. */
+static int parse_words(const char *option, const char *list, const struct word *words, size_t n,
+		       unsigned *ret)
+{
+	AUTO_FREE char *copy = list ? xstrdup(list) : NULL;
+	char *rest = copy, *each;
+
+	*ret = 0;
+	for (size_t i = 0; !list && i < n; i++)
+		*ret |= words[i].bits;
+	while ((each = strsep(&rest, ","))) {
+		size_t i = 0;
+
+		while (i < n && strcmp(words[i].name, each) != 0)
+			i++;
+		if (i == n)
+			return no_word(option, each, words, n);
+		*ret |= words[i].bits;
+	}
+	return 0;
+}
+
+static int choose_sizes(struct rdma_session *s)
+{
+	uint64_t bytes = s->o->sweep ? SIZE_MAX_BYTES : DEFAULT_BYTES;
+	int r = s->o->size ? parse_bytes("--size", s->o->size, &bytes) : 0;
+
+	if (r < 0)
+		return r;
+	if (bytes < SWEEP_FROM || bytes > SIZE_MAX_BYTES)
+		return err_set(EINVAL, "--size wants 2 to 8M, not '%s'", s->o->size);
+	for (uint64_t b = SWEEP_FROM; s->o->sweep && b < bytes; b *= 2)
+		s->sizes[s->size_n++] = b;
+	s->sizes[s->size_n++] = bytes;
+	return 0;
+}
+
+static int choose_pace(struct rdma_session *s)
+{
+	double seconds = BUDGET_S;
+	char *end;
+
+	if (s->o->time) {
+		seconds = strtod(s->o->time, &end);
+		if (end == s->o->time || *end || !(seconds > 0 && seconds <= 3600))
+			return err_set(EINVAL, "--time wants seconds, up to 3600, not '%s'",
+				       s->o->time);
+	}
+	s->stopping = (struct stopping){.relative = STOPPING_RELATIVE,
+					.budget_s = seconds,
+					.min_samples = STOPPING_MIN_SAMPLES,
+					.max_samples = 100000};
+	return 0;
+}
+
+static int check_number(const char *option, int value, int most)
+{
+	return value < 0 || value > most
+		       ? err_set(EINVAL, "%s wants a number from 1 to %d", option, most)
+		       : 0;
+}
+
+int rdma_choose_work(struct rdma_session *s)
+{
+	int r = parse_words("--only", s->o->only, measure_words, ARRAY_LEN(measure_words),
+			    &s->measures);
+
+	if (r == 0)
+		r = parse_words("--memory-by", s->o->ways, way_words, ARRAY_LEN(way_words),
+				&s->ways);
+	if (r == 0)
+		r = check_number("--queues", s->o->queues, STREAMS_MAX / 2);
+	if (r == 0)
+		r = check_number("--depth", s->o->depth, 4096);
+	if (r == 0)
+		r = choose_sizes(s);
+	return r < 0 ? r : choose_pace(s);
+}
+
+/* ---- ports ---- */
+
+/* "mlx5_0", "mlx5_0/2", or the NIC's PCI address. */
+static bool is_named(const struct rdma_session *s, size_t port, const char *word)
+{
+	const struct rdma_device *d = rdma_session_nic(s, port);
+	char name[PORT_NAME];
+
+	port_name(&s->listing->ports[port], name);
+	return strcmp(word, name) == 0 || strcmp(word, s->listing->ports[port].device) == 0 ||
+	       (d && d->pci && strcmp(word, d->pci->name) == 0);
+}
+
+static int choose_ports(struct rdma_session *s)
+{
+	AUTO_FREE bool *wanted = xcalloc(s->listing->n + 1, sizeof(*wanted));
+	AUTO_FREE char *copy = s->o->nics ? xstrdup(s->o->nics) : NULL;
+	char *rest = copy, *word;
+
+	while ((word = strsep(&rest, ","))) {
+		bool found = false;
+
+		for (size_t i = 0; i < s->listing->n; i++)
+			if (is_named(s, i, word))
+				found = wanted[i] = true;
+		if (!found)
+			return err_set(EINVAL,
+				       "--nics: no NIC '%s' (see: onehop bench rdma --list)", word);
+	}
+	for (size_t i = 0; i < s->listing->n; i++) {
+		if (s->o->nics && !wanted[i])
+			rdma_fail(&s->skips[i], RDMA_STEP_PORT, 0, "not named by --nics");
+		else
+			port_is_usable(&s->listing->ports[i], &s->skips[i]);
+	}
+	return 0;
+}
+
+/* ---- pairs ---- */
+
+static enum path_class class_of(const struct rdma_session *s, size_t port, size_t k)
+{
+	size_t endpoint = rdma_endpoint(s, port);
+
+	return endpoint == PATHS_NOWHERE ? PATH_UNKNOWN
+					 : topology_path(s->devices.topology, endpoint,
+							 (size_t)s->devices.request.number[k])
+						   ->class;
+}
+
+static bool is_used(const struct rdma_session *s, size_t port)
+{
+	return s->skips[port].step == RDMA_STEP_NONE;
+}
+
+/* Of those at the least distance the one that the fewest have chosen, so that equal ones are spread. */
+static void choose_nearest(const struct rdma_session *s, bool *chosen, bool by_port)
+{
+	size_t gpus = s->devices.request.n, ports = s->listing->n;
+	size_t n = by_port ? ports : gpus, others = by_port ? gpus : ports;
+	AUTO_FREE size_t *taken = xcalloc(others + 1, sizeof(*taken));
+
+	for (size_t i = 0; i < n; i++) {
+		size_t best = others;
+
+		if (by_port && !is_used(s, i))
+			continue;
+		for (size_t k = 0; k < others; k++) {
+			size_t port = by_port ? i : k, gpu = by_port ? k : i;
+			enum path_class class, least;
+
+			if (!is_used(s, port))
+				continue;
+			class = class_of(s, port, gpu);
+			least = best == others
+					? class
+					: class_of(s, by_port ? i : best, by_port ? best : i);
+			if (best == others || class < least ||
+			    (class == least && taken[k] < taken[best]))
+				best = k;
+		}
+		if (best == others)
+			continue;
+		taken[best]++;
+		chosen[by_port ? i * gpus + best : best * gpus + i] = true;
+	}
+}
+
+static void add_runs(struct rdma_session *s, struct rdma_pair *p)
+{
+	for (int way = 0; way < REGION_WAY_N; way++)
+		for (size_t k = 0;
+		     (way == REGION_HOST) == (p->gpu < 0) && (s->ways >> way & 1) && k < s->size_n;
+		     k++) {
+			p->runs = xrealloc(p->runs, p->run_n + 1, sizeof(*p->runs));
+			p->runs[p->run_n++] = (struct rdma_run){.way = (enum region_way)way,
+								.bytes = s->sizes[k]};
+		}
+}
+
+static void add_pair(struct rdma_session *s, size_t port, int gpu)
+{
+	struct rdma_pair *p;
+
+	s->pairs = xrealloc(s->pairs, s->pair_n + 1, sizeof(*s->pairs));
+	p = &s->pairs[s->pair_n];
+	*p = (struct rdma_pair){.port = port, .gpu = gpu};
+	add_runs(s, p);
+	if (!p->run_n)
+		return;
+	rdma_foresee(s, p);
+	s->pair_n++;
+}
+
+int rdma_choose_pairs(struct rdma_session *s)
+{
+	size_t gpus = s->devices.request.n;
+	AUTO_FREE bool *chosen = xcalloc(gpus * s->listing->n + 1, sizeof(*chosen));
+	int r = choose_ports(s);
+
+	if (r < 0)
+		return r;
+	choose_nearest(s, chosen, true);
+	choose_nearest(s, chosen, false);
+	for (size_t port = 0; port < s->listing->n; port++) {
+		if (!is_used(s, port))
+			continue;
+		add_pair(s, port, -1);
+		for (size_t k = 0; k < gpus; k++)
+			if (s->o->all || chosen[port * gpus + k])
+				add_pair(s, port, (int)k);
+	}
+	return 0;
+}

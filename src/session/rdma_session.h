@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run of bench rdma on one host: NICs listed, pairs chosen, measured in rounds, the figures kept. */
+#pragma once
+
+#include "rdma/rdma_pair.h"
+#include "rdma/rdma_worker.h"
+#include "session/session.h"
+
+/* The options as a person writes them. */
+struct rdma_request {
+	struct device_options devices;
+	const char *from, *nics, *only, *ways, *size, *time;
+	int queues, depth;
+	bool all, sweep, no_verify, no_relaxed, list;
+};
+
+#define RDMA_SIZES         24
+#define RDMA_LATENCY_BYTES 8
+
+struct rdma_session {
+	const struct rdma_request *o;
+	const struct session_ear *ear;
+	struct devices devices;
+	struct port_listing *listing;
+	struct rdma_failure *skips; /* of each port of the listing; step none: it is used */
+	struct rdma_pair *pairs;
+	size_t pair_n;
+	struct rounds rounds;
+	struct figures *figures; /* NULL: nothing was run */
+	bool stopped;
+	double list_s, run_s;
+
+	/* ---- what to measure ---- */
+	unsigned measures, ways; /* 1 << enum loopback_measure, 1 << enum region_way */
+	uint64_t sizes[RDMA_SIZES];
+	size_t size_n;
+	struct stopping stopping;
+	struct paths *paths;         /* devices, then the ports of the listing, then the host */
+	struct rdma_worker *workers; /* one a port */
+};
+
+/* 0, or a negative errno with a sentence: refused. rdma_session_done whatever the answer. */
+int rdma_session_begin(struct rdma_session *s, const struct rdma_request *o,
+		       const struct session_ear *ear);
+/* The ports and the pairs that a run would take. 0 or a negative errno with a sentence. */
+int rdma_session_look(struct rdma_session *s);
+int rdma_session_run(struct rdma_session *s);
+void rdma_session_done(struct rdma_session *s);
+
+/* The machine's NIC of a port; NULL: the machine is not known, or has none of that name. */
+const struct rdma_device *rdma_session_nic(const struct rdma_session *s, size_t port);

@@ -10,7 +10,7 @@ _onehop()
 	if [ "$command" = bench ]; then
 		command="$command ${COMP_WORDS[2]}"
 		if [ "$COMP_CWORD" = 2 ]; then
-			COMPREPLY=($(compgen -W 'p2p nccl' -- "$cur"))
+			COMPREPLY=($(compgen -W 'p2p nccl rdma' -- "$cur"))
 			return
 		fi
 	fi
@@ -88,6 +88,19 @@ _onehop()
 	'bench nccl',--deadline) return ;;
 	'bench nccl',--format) COMPREPLY=($(compgen -W 'nccl-tests' -- "$cur")); return ;;
 	'bench nccl',--width) return ;;
+	'bench rdma',--device) return ;;
+	'bench rdma',--gpus) return ;;
+	'bench rdma',--memory) return ;;
+	'bench rdma',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'bench rdma',--nics) return ;;
+	'bench rdma',--only) return ;;
+	'bench rdma',--memory-by) return ;;
+	'bench rdma',--size) return ;;
+	'bench rdma',--queues) return ;;
+	'bench rdma',--depth) return ;;
+	'bench rdma',--time) return ;;
+	'bench rdma',--format) COMPREPLY=($(compgen -W 'perftest perftest-6.06' -- "$cur")); return ;;
+	'bench rdma',--width) return ;;
 	'compare',--pair) return ;;
 	'compare',--width) return ;;
 	'log',--width) return ;;
@@ -105,6 +118,7 @@ _onehop()
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;
 	'bench p2p') words=' --device --gpus --include-busy --memory --from --pairs --only --all --size --sweep --time --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
 	'bench nccl') words=' --op -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --format -v --verbose --json --no-color --width -h --help' ;;
+	'bench rdma') words=' --device --gpus --include-busy --memory --from --list --nics --all --only --memory-by --size --sweep --queues --depth --time --no-relaxed-ordering --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
 	'compare') words=' --pair -v --verbose --json --no-color --width -h --help' ;;
 	'log') words=' -v --verbose --json --no-color --width -h --help' ;;
 	'help') words=' --no-color --width -h --help' ;;

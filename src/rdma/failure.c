@@ -192,18 +192,6 @@ const struct rdma_cause *rdma_cause_find(enum rdma_step step, int code)
 	return NULL;
 }
 
-void rdma_code_text(enum rdma_step step, int code, char *buf, size_t size)
-{
-	if (step == RDMA_STEP_COMPLETION)
-		snprintf(buf, size, "status %d", code);
-	else if (step == RDMA_STEP_DATA || step == RDMA_STEP_PORT || code == 0)
-		*buf = '\0';
-	else if (code == KERNEL_ENOTSUPP)
-		snprintf(buf, size, "error %d (ENOTSUPP)", code);
-	else
-		snprintf(buf, size, "error %d (%s)", code, strerrordesc_np(code));
-}
-
 int rdma_fail(struct rdma_failure *f, enum rdma_step step, int code, const char *fmt, ...)
 {
 	va_list ap;

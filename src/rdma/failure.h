@@ -41,13 +41,12 @@ struct rdma_cause {
 	const char *remedy;   /* what to do */
 };
 
+/* For tests too. */
 extern const struct rdma_cause rdma_causes[];
-extern const size_t rdma_cause_n;
+extern const size_t rdma_cause_n; /* for tests too */
 
 /* NULL: nothing is known of that code. */
 const struct rdma_cause *rdma_cause_find(enum rdma_step step, int code);
-/* "error 14 (Bad address)", "status 12"; "" where the code is no number that people look up. */
-void rdma_code_text(enum rdma_step step, int code, char *buf, size_t size);
 
 /* What ended a job. Functions of this folder fill it where they return a negative errno. */
 struct rdma_failure {

@@ -32,7 +32,8 @@ void gid_text(const union verbs_gid *g, char buf[static GID_TEXT])
 		inet_ntop(AF_INET6, g->raw, buf, GID_TEXT);
 }
 
-const char *gid_type_text(uint32_t type)
+/* "RoCE v2" */
+static const char *gid_type_text(uint32_t type)
 {
 	static const char *const texts[] = {
 		[VERBS_GID_IB] = "InfiniBand",

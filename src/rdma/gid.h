@@ -19,7 +19,6 @@ enum gid_family gid_family(const union verbs_gid *g);
 /* "10.0.2.15", "fe80::5054:ff:fe12:3456" */
 #define GID_TEXT 46
 void gid_text(const union verbs_gid *g, char buf[static GID_TEXT]);
-const char *gid_type_text(uint32_t type); /* "RoCE v2" */
 
 struct gid_choice {
 	struct verbs_gid_entry entry;

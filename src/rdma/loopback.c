@@ -77,8 +77,8 @@ static int open_memory(struct loop *l)
 	for (int i = 0; r == 0 && i < SIDE_N; i++) {
 		bool near = i == NEAR_OUT || i == NEAR_IN;
 
-		r = buffer_open(near ? l->near : l->far, bytes, l->job->limit_us, &l->buffers[i],
-				l->failure);
+		r = buffer_open(near ? l->near : l->far, bytes, l->job->gpu_limit_us,
+				&l->buffers[i], l->failure);
 		if (r == 0)
 			r = region_open(&l->nic, &l->buffers[i], near ? REGION_HOST : l->job->way,
 					l->job->relaxed, &l->regions[i], l->failure);

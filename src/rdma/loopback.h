@@ -27,8 +27,9 @@ struct loopback_job {
 	unsigned depth, queues;
 	struct stopping stopping; /* of a measurement */
 	double sample_us;
-	uint64_t limit_us; /* without a completion, and of what the GPU does by itself */
-	unsigned pair;     /* goes into the pattern, so that another pair's data is known */
+	uint64_t limit_us;     /* without a completion */
+	uint64_t gpu_limit_us; /* of what the GPU does by itself */
+	unsigned pair;         /* goes into the pattern, so that another pair's data is known */
 };
 
 enum loopback_data { LOOPBACK_NOT_CHECKED, LOOPBACK_RIGHT, LOOPBACK_WRONG };

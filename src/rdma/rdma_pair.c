@@ -22,11 +22,6 @@ const char *rdma_metric(enum loopback_measure m)
 	return names[m].value;
 }
 
-const char *rdma_metric_verified(enum loopback_measure m)
-{
-	return names[m].verified;
-}
-
 double rdma_expected(const struct rdma_pair *p, enum loopback_measure m)
 {
 	bool both = p->write_gbps > 0 && p->read_gbps > 0;

@@ -42,9 +42,8 @@ struct figures;
 struct rdma_counts rdma_count(const struct rdma_pair *pairs, size_t n);
 /* What is expected of a measurement, GB/s; 0: unknown. */
 double rdma_expected(const struct rdma_pair *p, enum loopback_measure m);
-/* Of a measurement by `way`: its name as a metric; of the check of its data, NULL for latencies. */
+/* The name of a measurement as a metric. */
 const char *rdma_metric(enum loopback_measure m);
-const char *rdma_metric_verified(enum loopback_measure m);
 /* Rows of all that was measured and checked; `ports` is the listing's. Figures have their GPUs already. */
 void rdma_add_figures(struct figures *f, const struct nic_port *ports,
 		      const struct rdma_pair *pairs, size_t n);

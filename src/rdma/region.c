@@ -18,15 +18,6 @@ const char *region_way_word(enum region_way w)
 	return words[w];
 }
 
-enum region_way region_way_parse(const char *word)
-{
-	int w = 0;
-
-	while (w < REGION_WAY_N && strcmp(words[w], word) != 0)
-		w++;
-	return (enum region_way)w;
-}
-
 /* All of the buffer, by the address of its first byte. */
 static uint64_t start_of(const struct buffer *b)
 {

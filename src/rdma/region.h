@@ -12,8 +12,7 @@ enum region_way {
 	REGION_WAY_N
 };
 
-const char *region_way_word(enum region_way w);     /* "host", "dma-buf", "peer-memory" */
-enum region_way region_way_parse(const char *word); /* REGION_WAY_N: no such word */
+const char *region_way_word(enum region_way w); /* "host", "dma-buf", "peer-memory" */
 
 struct region {
 	struct verbs_mr *mr;

@@ -20,7 +20,8 @@
 #define DEPTH        128          /* perftest's */
 #define SAMPLE_US    20000
 #define LIMIT_US     5000000 /* without a completion; retries of the NIC end sooner */
-#define START_S      60      /* CUDA, and registering */
+#define GPU_LIMIT_US 30000000
+#define START_S      60 /* CUDA, and registering */
 
 int rdma_session_begin(struct rdma_session *s, const struct rdma_request *o,
 		       const struct session_ear *ear)
@@ -179,6 +180,7 @@ static struct loopback_job *job_of(const struct rdma_session *s, const struct rd
 		.stopping = s->stopping,
 		.sample_us = SAMPLE_US,
 		.limit_us = LIMIT_US,
+		.gpu_limit_us = GPU_LIMIT_US,
 		.pair = (unsigned)(p - s->pairs),
 	};
 	memcpy(j->device, port->device, sizeof(j->device));

@@ -317,14 +317,14 @@ static void nvlink_down(void **state)
 
 static void chosen(void **state)
 {
-	static const size_t gpus[] = {7, 2, 3}, beyond[] = {0, 8};
+	static const size_t gpus[] = {7, 2, 3}, beyond[] = {0, 1000};
 	struct machine *m = read_machine("rtx4090x8-after");
 	struct topology *t = topology_new(m);
 	struct paths *p = NULL, *all = all_paths(m);
 
 	(void)state;
 	assert_int_equal(paths_of(t, beyond, 2, &p), -EINVAL);
-	assert_string_equal(err_msg(), "no endpoint 8: there are 8");
+	assert_non_null(strstr(err_msg(), "no endpoint 1000: there are "));
 	assert_null(p);
 	assert_int_equal(paths_of(t, gpus, 3, &p), 0);
 	assert_int_equal(p->device_n, 3);
@@ -342,14 +342,44 @@ static void chosen(void **state)
 	machine_free(m);
 }
 
+/* A NIC is a device like a GPU; of one that the topology does not know nothing is known. */
+static void nics(void **state)
+{
+	struct machine *m = read_machine("rtx4090x8-after");
+	struct topology *t = topology_new(m);
+	const size_t nic = t->gpu_n, devices[] = {3, nic, PATHS_NOWHERE};
+	struct paths *p = NULL;
+	char class[16];
+
+	(void)state;
+	assert_true(t->endpoint_n > t->gpu_n);
+	assert_int_equal(paths_of(t, devices, 3, &p), 0);
+	path_class_name(topology_path(t, nic, 3), class, sizeof(class));
+	assert_string_equal(paths_pair(p, 1, 0)->class, class);
+	assert_true(paths_pair(p, 1, 0)->links.n > 0);
+	assert_true(p->hosts[1].to_host.n > 0);
+	assert_string_equal(paths_pair(p, 2, 0)->class, "?");
+	assert_int_equal(paths_pair(p, 2, 0)->links.n, 0);
+	assert_int_equal(p->hosts[2].to_host.n, 0);
+	paths_free(p);
+	topology_free(t);
+	machine_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(recorded),       cmocka_unit_test(large_of_two_sockets),
-		cmocka_unit_test(large_of_nodes), cmocka_unit_test(large_with_nvlink),
-		cmocka_unit_test(direct_nvlink),  cmocka_unit_test(host_links),
-		cmocka_unit_test(hidden_tree),    cmocka_unit_test(narrow_slot),
-		cmocka_unit_test(part_of_a_link), cmocka_unit_test(nvlink_down),
+		cmocka_unit_test(nics),
+		cmocka_unit_test(recorded),
+		cmocka_unit_test(large_of_two_sockets),
+		cmocka_unit_test(large_of_nodes),
+		cmocka_unit_test(large_with_nvlink),
+		cmocka_unit_test(direct_nvlink),
+		cmocka_unit_test(host_links),
+		cmocka_unit_test(hidden_tree),
+		cmocka_unit_test(narrow_slot),
+		cmocka_unit_test(part_of_a_link),
+		cmocka_unit_test(nvlink_down),
 		cmocka_unit_test(chosen),
 	};
 

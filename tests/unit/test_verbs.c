@@ -146,7 +146,8 @@ static struct loopback_job *job_of(enum region_way way)
 		.queues = 1,
 		.stopping = {.relative = 0.5, .min_samples = 6, .max_samples = 6},
 		.sample_us = 100,
-		.limit_us = 300000,
+		.limit_us = 60000000,
+		.gpu_limit_us = 60000000,
 		.pair = 5,
 	};
 	if (way != REGION_HOST) {
@@ -334,6 +335,8 @@ static void each_break_is_named(void **state)
 		struct loopback_job *j = job_of(REGION_DMABUF);
 
 		j->measures = 1 << LOOPBACK_WRITE | 1 << LOOPBACK_READ;
+		if (breaks[i].step == RDMA_STEP_WAIT)
+			j->limit_us = 100000;
 		run(breaks[i].plan, j, &r);
 		assert_int_equal(r.failure.step, RDMA_STEP_NONE);
 		/* The second has queues of its own: the first's error does not end it. */

@@ -31,10 +31,10 @@ struct figure {
 	const char *pattern; /* which access pattern, or arm of the all-reduce; "": plain copies */
 	const char *when;    /* time of an earlier run that this row comes from; "": figures.when */
 	/* Of what a NIC moved between host memory and the target's (-1: the host's own); "": none did. */
-	const char *nic;     /* "mlx5_0" */
-	const char *memory;  /* how it got at the target's: "dma-buf", "peer-memory", "host" */
-	const int *among;    /* GPUs that a test of several used */
-	size_t among_n;      /* 0: all GPUs of the result */
+	const char *nic;    /* "mlx5_0" */
+	const char *memory; /* how it got at the target's: "dma-buf", "peer-memory", "host" */
+	const int *among;   /* GPUs that a test of several used */
+	size_t among_n;     /* 0: all GPUs of the result */
 };
 
 /* kind of a pair whose data is right but whose copies are far too slow. */

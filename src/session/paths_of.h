@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-#define PATHS_NOWHERE SIZE_MAX /* a device that the topology does not know: nothing is known of its pairs */
+#define PATHS_NOWHERE                                                                              \
+	SIZE_MAX /* a device that the topology does not know: nothing is known of its pairs */
 
 /*
  * Device k of the paths is endpoint endpoints[k] of the topology, which for a GPU is its index in machine.gpus. Links are numbered from 0 in the

@@ -18,6 +18,11 @@ const char *source_name(const struct source *s)
 	return s->name;
 }
 
+const char *source_stated(const struct source *s)
+{
+	return s->stated;
+}
+
 void source_free(struct source *s)
 {
 	if (!s)

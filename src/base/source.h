@@ -79,9 +79,23 @@ void source_put_list(struct source *map, const char *path, const char *names);
 void source_put_error(struct source *map, const char *path, enum source_kind kind, int error);
 /* Makes the path unknown again, whatever was asked of it. */
 void source_drop(struct source *map, const char *path);
+/* The entry that answers, as source_entries has it; NULL: there is none. */
+const struct source_entry *source_entry_of(const struct source *map, const char *path,
+					   enum source_kind kind);
 /* All entries of a map sorted by path, in an array that the caller frees; the entries stay the
  * map's. */
 struct source_entry *source_entries(const struct source *map, size_t *ret_n);
+
+/*
+ * A map that is made from texts: what they do not state is unknown for the reason `why`, "not in the text",
+ * and a fact is named by the line that states it. Without an entry the origin is the reason why none is there.
+ */
+void source_set_stated(struct source *map, const char *why);
+/* NULL: the source is no such map. */
+const char *source_stated(const struct source *s);
+void source_put_origin(struct source *map, const char *path, const char *origin);
+/* "paste.md:41"; NULL: unknown. The map's. */
+const char *source_origin(const struct source *s, const char *path);
 
 /* A cap on one file, so that no source, however hostile, can fill the memory. */
 #define SOURCE_MAX_FILE (16u << 20)

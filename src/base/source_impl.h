@@ -14,6 +14,7 @@ struct source_ops {
 struct source {
 	const struct source_ops *ops;
 	char *name;
+	const char *stated; /* of a map that is made from texts, see source_set_stated; else NULL */
 };
 
 /* Splits a text of one name a line; free with source_free_names. */

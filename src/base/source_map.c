@@ -21,6 +21,9 @@ struct map {
 	size_t n, size; /* size is a power of two */
 };
 
+/* A path's origin is kept like an answer to a question of its own. */
+enum { ASKED_ORIGIN = SOURCE_LIST + 1 };
+
 /* FNV-1a over the path and the question. */
 static uint64_t hash_of(const char *path, enum source_kind asked)
 {
@@ -136,11 +139,21 @@ struct source_entry *source_entries(const struct source *map, size_t *ret_n)
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->size; i++)
-		if (m->slots[i].entry.path && !m->slots[i].dropped)
+		if (m->slots[i].entry.path && !m->slots[i].dropped &&
+		    m->slots[i].entry.kind <= SOURCE_LIST)
 			entries[n++] = m->slots[i].entry;
 	qsort(entries, n, sizeof(*entries), by_path);
 	*ret_n = n;
 	return entries;
+}
+
+const struct source_entry *source_entry_of(const struct source *map, const char *path,
+					   enum source_kind kind)
+{
+	const struct map *m = (const struct map *)map;
+	const struct slot *slot = m->size ? find_slot(m, path, kind) : NULL;
+
+	return slot && slot->entry.path && !slot->dropped ? &slot->entry : NULL;
 }
 
 /* The entry that answers; NULL: the answer is the error. */
@@ -156,6 +169,25 @@ static const struct source_entry *answer(struct source *s, const char *path, enu
 	}
 	*ret_error = -slot->entry.error;
 	return slot->entry.error ? NULL : &slot->entry;
+}
+
+void source_set_stated(struct source *map, const char *why)
+{
+	map->stated = arena_strdup(((struct map *)map)->arena, why);
+}
+
+void source_put_origin(struct source *map, const char *path, const char *origin)
+{
+	put_bytes(map, path, (enum source_kind)ASKED_ORIGIN, origin, strlen(origin));
+}
+
+/* Only maps that are made from texts have origins. */
+const char *source_origin(const struct source *s, const char *path)
+{
+	const struct source_entry *e =
+		s->stated ? source_entry_of(s, path, (enum source_kind)ASKED_ORIGIN) : NULL;
+
+	return e ? e->data : NULL;
 }
 
 static int map_read(struct source *s, const char *path, char **ret, size_t *ret_size)

@@ -45,7 +45,7 @@ static enum verdict need_config_space(struct rule_run *run)
 			       : rule_unknown(run, FACT_WHY(run->m->pci_listed),
 					      "PCI devices could not be listed");
 	FOR_EACH_PCI (f, run)
-		if (f->config_size > 64)
+		if (f->config_size > 64 || fact_known(f->acs_ctl))
 			return VERDICT_OK;
 	return rule_unknown(run, fact_is(run->m->root, 0) ? FACT_NEEDS_ROOT : "not read",
 			    "PCI registers behind the first 64 bytes");
@@ -104,6 +104,20 @@ static enum verdict check_needs(struct rule_run *run)
 			worst = v;
 	}
 	return worst;
+}
+
+/* What a text shows a part of proves what is there. That nothing is wrong takes the whole. */
+static enum verdict check_whole(struct rule_run *run)
+{
+	if (run->rule->needs & NEEDS_LOG && !fact_is(run->m->log_read, 1))
+		return need_unknown(run, "the rest of the kernel log", run->m->log_read.from);
+	if (run->rule->needs & NEEDS_TREE)
+		FOR_EACH_GPU (g, run)
+			if (!g->pci->root)
+				return rule_unknown(run,
+						    "the bridges above GPU%zu: not in the text",
+						    g->index);
+	return VERDICT_OK;
 }
 
 /* ---- order ---- */
@@ -252,6 +266,8 @@ static void run_rule(struct diagnosis_builder *b, const struct rule *rule, struc
 	outcome->verdict = check_needs(&run);
 	if (outcome->verdict == VERDICT_OK)
 		outcome->verdict = rule_verdict(&run, rule->probe(&run));
+	if (outcome->verdict == VERDICT_OK)
+		outcome->verdict = check_whole(&run);
 	if (outcome->verdict != VERDICT_UNKNOWN) {
 		outcome->what = outcome->why = NULL;
 		outcome->root_would_tell = false;

@@ -310,8 +310,9 @@ static enum verdict probe_listed(struct rule_run *run)
 	FOR_EACH_GPU (g, run) {
 		struct finding *f;
 
-		if (fact_known(g->nvml_index) || !fact_str_is(g->pci->driver, "nvidia") ||
-		    is_unusable(run, g))
+		/* Of a text nvidia-smi may have listed it without saying where it is. */
+		if (fact_known(g->nvml_index) || g->pci->listed_as_gpu ||
+		    !fact_str_is(g->pci->driver, "nvidia") || is_unusable(run, g))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				ABOUT

@@ -1176,6 +1176,7 @@ const struct rule rules_pcie[] = {
 		.reference = "PCIe 6.0, 7.5.3.6 and 7.5.3.8 (LnkCap, LnkSta)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_TREE,
 		.probe = probe_width,
 	},
 	{
@@ -1191,7 +1192,7 @@ const struct rule rules_pcie[] = {
 			"all-reduce with an x8 card in the ring, 25.6 without",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
-		.needs = NEEDS_TWO_GPUS,
+		.needs = NEEDS_TWO_GPUS | NEEDS_TREE,
 		.probe = probe_even,
 	},
 	{
@@ -1204,6 +1205,7 @@ const struct rule rules_pcie[] = {
 		.reference = "PCIe 6.0, 7.5.3.6, 7.5.3.8 and 7.5.3.19 (LnkCap, LnkSta, LnkCtl2)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
+		.needs = NEEDS_TREE,
 		.probe = probe_speed,
 	},
 	{
@@ -1216,7 +1218,7 @@ const struct rule rules_pcie[] = {
 		.reference = "board manual, block diagram; pci.ids",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
-		.needs = NEEDS_GPU,
+		.needs = NEEDS_GPU | NEEDS_TREE,
 		.probe = probe_chipset_slot,
 	},
 	{
@@ -1332,7 +1334,7 @@ const struct rule rules_pcie[] = {
 			     "Documentation/admin-guide/kernel-parameters.txt, pci=pcie_bus_perf",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
-		.needs = NEEDS_GPU | NEEDS_CONFIG_SPACE,
+		.needs = NEEDS_GPU | NEEDS_CONFIG_SPACE | NEEDS_TREE,
 		.probe = probe_payload,
 	},
 	{
@@ -1344,7 +1346,7 @@ const struct rule rules_pcie[] = {
 		.reference = "PCIe 6.0, 6.15 (AtomicOps), 7.5.3.15 (DevCap2)",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
-		.needs = NEEDS_TWO_GPUS | NEEDS_CONFIG_SPACE,
+		.needs = NEEDS_TWO_GPUS | NEEDS_CONFIG_SPACE | NEEDS_TREE,
 		.probe = probe_atomics,
 	},
 };

@@ -88,6 +88,8 @@ static void read_information(struct reader *r, struct gpu *g)
 	g->uuid = information_str(r, text, "GPU UUID");
 	g->vbios = information_str(r, text, "Video BIOS");
 	g->excluded = information_str(r, text, "GPU Excluded");
+	if (!fact_known(g->model) && source_stated(r->s))
+		g->model = read_str(r, "sys/bus/pci/devices/%s/stated/model", g->pci->name);
 	g->minor = information_int(r, text, "Device Minor");
 	g->gsp_firmware = information_gsp(r, text);
 	if (fact_known(text))

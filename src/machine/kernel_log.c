@@ -47,6 +47,44 @@ static const char *strip_seconds(const char *s, int64_t *ret_time_us)
 	return s + caller;
 }
 
+/* dmesg -d and -e: "[ 1234.567890 <    0.000009>] text", "[  +0.000009] text" */
+static const char *strip_delta(const char *s, int64_t *ret_time_us)
+{
+	int n = 0;
+
+	(void)ret_time_us;
+	if (*s != '[')
+		return NULL;
+	(void)sscanf(s, "[%*[ 0-9.] <%*[ 0-9.]>]%n", &n);
+	if (!n)
+		(void)sscanf(s, "[ +%*[0-9.]]%n", &n);
+	return n ? s + n : NULL;
+}
+
+/* dmesg -H: "[Nov22 09:40] text" */
+static const char *strip_minute(const char *s, int64_t *ret_time_us)
+{
+	int n = 0;
+
+	(void)ret_time_us;
+	if (*s != '[')
+		return NULL;
+	(void)sscanf(s, "[%*3[A-Za-z]%*2u %*2u:%*2u]%n", &n);
+	return n ? s + n : NULL;
+}
+
+/* dmesg --time-format iso: "2026-11-22T09:40:35,123456+00:00 text" */
+static const char *strip_iso(const char *s, int64_t *ret_time_us)
+{
+	int n = 0;
+
+	(void)ret_time_us;
+	if (!isdigit((unsigned char)*s))
+		return NULL;
+	(void)sscanf(s, "%*4u-%*2u-%*2uT%*2u:%*2u:%*2u,%*6u%*1[+-]%*2u:%*2u %n", &n);
+	return n ? s + n : NULL;
+}
+
 /* dmesg -T: "[Mon Jan  5 10:11:12 2026] text" */
 static const char *strip_date(const char *s, int64_t *ret_time_us)
 {
@@ -99,7 +137,8 @@ static const char *strip_syslog(const char *s, int64_t *ret_time_us)
 
 /* Outermost first: a journal line may carry a time stamp of its own behind "kernel:". */
 static const char *(*const strips[])(const char *, int64_t *) = {
-	strip_kmsg, strip_priority, strip_facility, strip_syslog, strip_seconds, strip_date,
+	strip_kmsg,    strip_priority, strip_facility, strip_iso,    strip_syslog,
+	strip_seconds, strip_date,     strip_delta,    strip_minute,
 };
 
 static const char *strip(const char *s, int64_t *ret_time_us)
@@ -213,6 +252,13 @@ static void copy_line(char buf[static KERNEL_LOG_LINE_MAX], const char *line, si
 	for (char *p = buf; *p; p++)
 		if (iscntrl((unsigned char)*p))
 			*p = *p == '\t' ? ' ' : '?';
+}
+
+bool kernel_log_has_stamp(const char *line)
+{
+	int64_t time_us;
+
+	return strip(line, &time_us) != line + strspn(line, " ");
 }
 
 bool kernel_log_is_relevant(const char *line, size_t n)
@@ -383,6 +429,9 @@ void kernel_log_read(struct reader *r)
 	size_t n, skip;
 
 	r->m->log_read = (struct fact_int){1, log.state, log.from};
+	if (fact_known(log) && source_stated(r->s) &&
+	    !fact_is(read_int(r, "stated/whole-kernel-log"), 1))
+		r->m->log_read = fact_int_unknown("a part of the kernel log is in the text");
 	if (!fact_known(log)) {
 		r->m->log_read.value = 0;
 		return;

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
-#include "machine/read.h"
+#include "machine/pci_impl.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -160,6 +160,7 @@ struct machine *machine_read(struct source *s, const struct machine_request *req
 		if (request->parts & readers[i].parts)
 			readers[i].read(&r);
 	end_driver(&r);
+	pci_name_without_address(m);
 	judge_privilege(m);
 	return m;
 }

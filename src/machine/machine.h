@@ -116,6 +116,7 @@ struct rm_p2p {
 struct gpu_pair {
 	struct fact_int p2p[P2P_CAP_N];  /* enum p2p_status */
 	struct fact_int common_ancestor; /* enum nvml_level */
+	struct fact_int nvlinks; /* between the two, where nvidia-smi topo -m is all there is */
 	struct rm_p2p rm;
 };
 
@@ -424,6 +425,15 @@ struct trouble {
 	const char *remedy; /* NULL: to look by hand */
 };
 
+/* Lines of a text that the machine was read from. */
+struct text_part {
+	const char *file;
+	const char *name;  /* "nvidia-smi topo -m"; NULL: nothing known, not used */
+	const char *about; /* "8 GPUs", "" */
+	unsigned first, last;
+	bool cut; /* not all of what the tool printed */
+};
+
 struct machine {
 	struct arena *arena; /* owns everything below */
 
@@ -473,6 +483,9 @@ struct machine {
 	struct applied *applied;
 	size_t applied_n;
 	struct fact_int applied_listed; /* 1: the list could be read; absent: nothing was changed */
+
+	struct text_part *text_parts; /* of a machine that was read from texts, in their order */
+	size_t text_part_n;
 
 	struct trouble *troubles;
 	size_t trouble_n;

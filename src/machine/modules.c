@@ -139,6 +139,17 @@ static void read_loaded_line(struct reader *r, const char *from, const char *lin
 	module->version = read_str(r, "sys/module/%s/version", field[0]);
 }
 
+/* Of a list that a text shows a part of: those that are in it are loaded. */
+static void read_stated(struct reader *r, struct module *module)
+{
+	struct fact_int users = read_int(r, "stated/modules/%s", module->name);
+
+	if (!fact_known(users))
+		return;
+	module->users = users;
+	module->loaded = fact_int(1, users.from);
+}
+
 static void read_loaded(struct reader *r)
 {
 	struct fact_str text = read_text(r, "proc/modules");
@@ -156,6 +167,8 @@ static void read_loaded(struct reader *r)
 		if (fact_known(text))
 			module->used_by.value = "";
 		module->version = fact_str_unknown("not loaded");
+		if (!fact_known(text) && source_stated(r->s))
+			read_stated(r, module);
 	}
 	while (fact_known(text) && text_next_line(&line, &n, text.value))
 		read_loaded_line(r, text.from, line, n);
@@ -215,6 +228,10 @@ static void read_file(struct reader *r, struct fact_str dep, struct module *modu
 	size_t n;
 
 	module->file = module->depends = module->license = STR_LIKE(dep);
+	if (source_stated(r->s)) {
+		module->file = read_str(r, "stated/module-files/%s", module->name);
+		read_modinfo(r, module);
+	}
 	if (!fact_known(dep))
 		return;
 	if (!module_find_file(dep.value, module->name, &file, &n)) {

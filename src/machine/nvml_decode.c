@@ -33,6 +33,18 @@ static bool refused(const json_t *v, long long *ret_code, const char **ret_says)
 	return true;
 }
 
+/* {"value": 24564, "from": "paste.md:41"}: a text states it. */
+static const json_t *stated(struct arena *a, const json_t *v, const char **call)
+{
+	const json_t *value = json_object_get(v, "value");
+	const char *from = json_string_value(json_object_get(v, "from"));
+
+	if (!value || !from)
+		return v;
+	*call = arena_strdup(a, from);
+	return value;
+}
+
 /*
  * A fact from a value of the document. `call` is the function that NVML was asked by, `none` what
  * its "Not Supported" means.
@@ -44,6 +56,7 @@ static struct fact_int decode_int(const struct decode *d, const json_t *v, const
 	const char *says;
 	long long code;
 
+	v = stated(a, v, &call);
 	if (!v || json_is_null(v))
 		return fact_int_unknown(d->why);
 	if (json_is_integer(v) && json_integer_value(v) >= 0)
@@ -72,6 +85,7 @@ static struct fact_str decode_str(const struct decode *d, const json_t *v, const
 	const char *says;
 	long long code;
 
+	v = stated(a, v, &call);
 	if (!v || json_is_null(v))
 		return fact_str_unknown(d->why);
 	if (json_is_string(v))
@@ -274,7 +288,7 @@ static void decode_gpus(struct decode *d)
 
 	for (size_t i = 0; i < n; i++) {
 		const json_t *v = json_array_get(gpus, i);
-		struct gpu *g = match_gpu(d, v, i);
+		struct gpu *g = json_is_null(v) ? NULL : match_gpu(d, v, i);
 
 		if (!g)
 			continue;
@@ -293,6 +307,23 @@ static void decode_gpus(struct decode *d)
 		g->nvml_index = fact_int_unknown(none.why);
 		decode_gpu(&none, NULL, g);
 		decode_links(&none, NULL, g);
+	}
+}
+
+/* GPUs of a text that says what they are and not which number they have. */
+static void decode_unnumbered(const struct decode *d)
+{
+	const json_t *gpus = json_object_get(d->doc, "unnumbered");
+
+	for (size_t i = 0; i < json_array_size(gpus); i++) {
+		const json_t *v = json_array_get(gpus, i);
+		struct gpu *g = match_gpu(d, v, i);
+
+		if (!g)
+			continue;
+		g->nvml_index = fact_int_unknown("no text says which number it has");
+		decode_gpu(d, v, g);
+		decode_links(d, v, g);
 	}
 }
 
@@ -374,6 +405,10 @@ static void decode_pair(const struct decode *d, const struct gpu *a, const struc
 			struct gpu_pair *ret)
 {
 	ret->common_ancestor = decode_level(d, a, b);
+	ret->nvlinks = decode_int(d,
+				  either_cell(json_object_get(d->doc, "nvlinks"), a->nvml_index,
+					      b->nvml_index),
+				  "nvidia-smi topo -m", FACT_UNKNOWN);
 	decode_p2p(d, a, b, ret);
 }
 
@@ -422,6 +457,9 @@ static void decode_driver(const struct decode *d)
 		MERGE(driver->module_version,
 		      decode_str(d, json_object_get(d->doc, "driver"), "nvmlSystemGetDriverVersion",
 				 FACT_UNKNOWN));
+	/* NVML has nothing to list without it. */
+	if (fact_unknown(driver->loaded) && json_array_size(json_object_get(d->doc, "gpus")))
+		driver->loaded = fact_int(1, driver->module_version.from);
 	if (!fact_known(driver->nvml) || fact_known(driver->library_version))
 		return;
 	/* "13.580.159.04": CUDA's major version, then the driver's. */
@@ -446,6 +484,7 @@ void nvml_decode(struct reader *r)
 	d.doc = gpu_document(r, &document, &d.why);
 	decode_driver(&d);
 	decode_gpus(&d);
+	decode_unnumbered(&d);
 	decode_pairs(&d, decode_pair);
 	json_decref(d.doc);
 }

@@ -6,7 +6,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/config_space.h"
-#include "machine/read.h"
+#include "machine/pci_impl.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -283,9 +283,10 @@ static int by_secondary_bus(const void *a, const void *b)
 
 /* Without sysfs the bridges' bus numbers tell the parent: the bridge whose secondary bus it is on.
  */
-static void parents_from_buses(struct machine *m)
+static void parents_from_buses(struct reader *r)
 {
-	AUTO_FREE struct pci_function **bridges = xcalloc(m->pci_n, sizeof(*bridges));
+	struct machine *m = r->m;
+	AUTO_FREE struct pci_function **bridges = xcalloc(m->pci_n + 1, sizeof(*bridges));
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->pci_n; i++)
@@ -308,7 +309,8 @@ static void parents_from_buses(struct machine *m)
 
 		while (top->parent)
 			top = top->parent;
-		if (!f->root)
+		if (!f->root &&
+		    (!source_stated(r->s) || top->root || pci_stated_on_root_bus(m, top)))
 			f->root = top->root ? top->root
 					    : arena_printf(m->arena, "pci%04x:%02x",
 							   top->address.domain, top->address.bus);
@@ -355,7 +357,7 @@ static void link_tree(struct reader *r)
 		bool has_parent;
 
 		parent_from_link(r, f, &a, &has_parent);
-		if (!has_parent)
+		if (!has_parent && !pci_stated_parent(r, f, &a))
 			continue;
 		parent = pci_find(m, a);
 		/* A bridge's bus is below its children's; anything else could be a loop. */
@@ -365,7 +367,7 @@ static void link_tree(struct reader *r)
 		else
 			read_trouble(r, f->name, "its parent in sysfs is no bridge above it");
 	}
-	parents_from_buses(m);
+	parents_from_buses(r);
 	count_depths(m);
 }
 
@@ -419,6 +421,7 @@ void pci_read_all(struct reader *r)
 		f->boot_vga = read_int(r, DEVICES "/%s/boot_vga", f->name);
 		f->power_state = read_str(r, DEVICES "/%s/power_state", f->name);
 		read_config_space(r, f);
+		pci_read_stated(r, f);
 	}
 	link_tree(r);
 }
@@ -447,8 +450,11 @@ bool pci_faces_down(const struct pci_function *f)
 
 bool pci_is_gpu(const struct pci_function *f)
 {
-	return fact_is(f->vendor, VENDOR_NVIDIA) && fact_known(f->class_code) &&
-	       (f->class_code.value >> 8 == 0x0300 || f->class_code.value >> 8 == 0x0302);
+	if (!fact_is(f->vendor, VENDOR_NVIDIA))
+		return false;
+	return fact_known(f->class_code)
+		       ? f->class_code.value >> 8 == 0x0300 || f->class_code.value >> 8 == 0x0302
+		       : f->listed_as_gpu;
 }
 
 const struct pci_bar *pci_gpu_bar1(const struct pci_function *f)

@@ -18,6 +18,9 @@ struct pci_address {
 int pci_address_parse(const char *s, struct pci_address *ret);
 int pci_address_compare(struct pci_address a, struct pci_address b);
 
+/* The domain of stand-ins for functions that a text lists without an address; the bus counts them. */
+#define PCI_NO_ADDRESS 0xfffffffeu
+
 #define PCI_ADDRESS_LEN 20 /* with the NUL */
 /* Writes sysfs's form, "0000:41:00.0", and returns buf. */
 const char *pci_address_format(struct pci_address a, char buf[static PCI_ADDRESS_LEN]);
@@ -119,6 +122,8 @@ struct pci_function {
 	struct fact_int is_multifunction;
 	const char *config_trouble; /* a malformed capability list, as a sentence; NULL: none */
 
+	bool listed_as_gpu; /* nvidia-smi lists it in a text that shows no class */
+
 	size_t index; /* in machine.pci */
 };
 
@@ -131,7 +136,7 @@ bool pci_is_below(const struct pci_function *f, const struct pci_function *bridg
 /* Root and downstream ports: their registers tell of the link below them, which belongs to the child.
  */
 bool pci_faces_down(const struct pci_function *f);
-bool pci_is_gpu(const struct pci_function *f); /* NVIDIA, class 0300 or 0302 */
+bool pci_is_gpu(const struct pci_function *f); /* NVIDIA, class 0300 or 0302, or listed as a GPU */
 /* What NVIDIA calls BAR1, the window to the VRAM: index 1, or 2 where BAR0 has 64 bits (Hopper). */
 const struct pci_bar *pci_gpu_bar1(const struct pci_function *f);
 /* Known to have no address. The kernel forgets the size too when it gives up on a BAR, so that a GPU

@@ -17,6 +17,23 @@
 		s_;                                                                                \
 	})
 
+/* The line of a text that states it, else the path itself. */
+static const char *place(const struct reader *r, const char *path)
+{
+	const char *origin = source_origin(r->s, path);
+
+	return origin ? arena_strdup(r->m->arena, origin) : path;
+}
+
+static const char *why_missing(const struct reader *r, const char *path)
+{
+	const char *origin = source_origin(r->s, path), *stated = source_stated(r->s);
+
+	if (origin)
+		return arena_strdup(r->m->arena, origin);
+	return arena_printf(r->m->arena, "%s: %s", stated ? stated : "not in the recording", path);
+}
+
 const char *read_why(struct reader *r, int error, const char *path)
 {
 	struct arena *a = r->m->arena;
@@ -25,7 +42,7 @@ const char *read_why(struct reader *r, int error, const char *path)
 	case ENOENT:
 		return NULL;
 	case ENODATA:
-		return arena_printf(a, "not in the recording: %s", path);
+		return why_missing(r, path);
 	case EACCES:
 	case EPERM:
 		return arena_printf(a, FACT_NEEDS_ROOT ": %s", path);
@@ -38,7 +55,7 @@ const char *read_why(struct reader *r, int error, const char *path)
 #define FACT_FROM_ERROR(type, r, error, path)                                                      \
 	({                                                                                         \
 		const char *why_ = read_why(r, error, path);                                       \
-		why_ ? type##_unknown(why_) : type##_absent(path);                                 \
+		why_ ? type##_unknown(why_) : type##_absent(place(r, path));                       \
 	})
 
 void read_trouble(struct reader *r, const char *where, const char *fmt, ...)
@@ -79,7 +96,7 @@ struct fact_int read_int(struct reader *r, const char *fmt, ...)
 			     arena_strdup(r->m->arena, buf));
 		return fact_int_unknown(arena_printf(r->m->arena, "no number in %s", path));
 	}
-	return fact_int(value, path);
+	return fact_int(value, place(r, path));
 }
 
 struct fact_str read_str(struct reader *r, const char *fmt, ...)
@@ -92,7 +109,7 @@ struct fact_str read_str(struct reader *r, const char *fmt, ...)
 		note_failure(r, e, path);
 		return FACT_FROM_ERROR(fact_str, r, e, path);
 	}
-	return fact_str(arena_strdup(r->m->arena, buf), path);
+	return fact_str(arena_strdup(r->m->arena, buf), place(r, path));
 }
 
 struct fact_str read_link_name(struct reader *r, const char *fmt, ...)
@@ -104,7 +121,7 @@ struct fact_str read_link_name(struct reader *r, const char *fmt, ...)
 	if (e < 0)
 		return FACT_FROM_ERROR(fact_str, r, e, path);
 	slash = strrchr(target, '/');
-	return fact_str(arena_strdup(r->m->arena, slash ? slash + 1 : target), path);
+	return fact_str(arena_strdup(r->m->arena, slash ? slash + 1 : target), place(r, path));
 }
 
 /* One question is asked and recorded: whether a file of that path can be opened (EINVAL: a folder).
@@ -146,5 +163,5 @@ struct fact_str read_text(struct reader *r, const char *fmt, ...)
 		note_failure(r, e, path);
 		return FACT_FROM_ERROR(fact_str, r, e, path);
 	}
-	return fact_str(arena_strndup(r->m->arena, text, size), path);
+	return fact_str(arena_strndup(r->m->arena, text, size), place(r, path));
 }

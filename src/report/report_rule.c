@@ -29,6 +29,7 @@ static const struct {
 	{NEEDS_CONFIG_SPACE, "config-space", "PCI configuration space (root)"},
 	{NEEDS_NVML, "nvml", "NVML"},
 	{NEEDS_LOG, "kernel-log", "the kernel log (often root)"},
+	{NEEDS_TREE, "pci-tree", "the bridges above the GPUs"},
 };
 
 static const char *needs_text(const struct rule *rule, struct strbuf *b)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/card.h"
 
+#include "base/array.h"
+
 #include <string.h>
 
 #define NOT_LISTED "a PCI device id that is not in the list of chips"
@@ -153,6 +155,45 @@ static enum card_class class_by_name(const char *model)
 	return is_data_centre_name(model) ? CARD_DATA_CENTRE : CARD_PROFESSIONAL;
 }
 
+/*
+ * The chip by what a card is sold as, for texts that give no device id. Longer words first: "RTX A" is a
+ * name of Ampere's, "Ada" comes behind others, "Blackwell" stands behind "RTX PRO".
+ */
+static const struct {
+	const char *words;
+	uint8_t compute_capability;
+} names[] = {
+	{"Blackwell", 120}, {"RTX PRO ", 120}, {"Ada Generation", 89},
+	{"RTX 50", 120},    {"RTX 40", 89},    {"RTX 30", 86},
+	{"RTX 20", 75},     {"GTX 16", 75},    {"GTX 10", 61},
+	{"Quadro RTX", 75}, {"TITAN RTX", 75}, {"TITAN V", 70},
+	{"RTX A", 86},      {"GB300", 103},    {"B300", 103},
+	{"GB200", 100},     {"B200", 100},     {"B100", 100},
+	{"GH200", 90},      {"H100", 90},      {"H200", 90},
+	{"H800", 90},       {"H20", 90},       {"A100", 80},
+	{"A800", 80},       {"A30", 80},       {"A40", 86},
+	{"A10", 86},        {"A16", 86},       {"L40", 89},
+	{"L20", 89},        {"L4", 89},        {"V100", 70},
+	{"T4", 75},         {"P100", 60},      {"P40", 61},
+	{"GB10", 121},
+};
+
+/* The words begin a word of the model: "A10" is not in "RTX 4000A10". */
+static bool begins_word(const char *model, const char *words)
+{
+	const char *at = strstr(model, words);
+
+	return at && (at == model || at[-1] == ' ');
+}
+
+static struct fact_int capability_by_name(const struct gpu *g)
+{
+	for (size_t i = 0; fact_known(g->model) && i < ARRAY_LEN(names); i++)
+		if (begins_word(g->model.value, names[i].words))
+			return fact_int(names[i].compute_capability, g->model.from);
+	return fact_int_unknown(NOT_LISTED);
+}
+
 /* ---- of a card ---- */
 
 struct fact_int card_compute_capability(const struct gpu *g)
@@ -161,7 +202,10 @@ struct fact_int card_compute_capability(const struct gpu *g)
 
 	if (fact_known(g->compute_capability))
 		return g->compute_capability;
-	return i ? fact_int(i->compute_capability, "PCI device id") : fact_int_unknown(NOT_LISTED);
+	if (fact_known(g->pci->device))
+		return i ? fact_int(i->compute_capability, "PCI device id")
+			 : fact_int_unknown(NOT_LISTED);
+	return capability_by_name(g);
 }
 
 const struct chip *card_chip(const struct gpu *g)

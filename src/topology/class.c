@@ -127,10 +127,13 @@ static struct fact_int nvlinks_of_pair(const struct path_facts *s, size_t i, siz
 {
 	struct fact_int a = s->links[i].up, b = s->links[j].up, status = nvlink_status(s->m, i, j);
 	struct fact_int rm = s->m->pairs[i * s->m->gpu_n + j].rm.connection;
+	struct fact_int stated = s->m->pairs[i * s->m->gpu_n + j].nvlinks;
 	int n = bonded_links(s, i, j);
 
 	if (n)
 		return fact_int(n, "NVML");
+	if (fact_known(stated))
+		return stated;
 	if (fact_is(a, 0) || fact_is(b, 0) || (fact_known(a) && fact_known(b)))
 		return fact_int(0, fact_is(a, 0) ? a.from : b.from);
 	if (fact_is_not(status, P2P_OK) && status.value != P2P_STATUS_UNKNOWN)

@@ -221,7 +221,7 @@ static int print_check_json(const struct diagnosis *d, const struct outlook *l)
 static int print_check(const struct diagnosis *d, const struct check_options *o,
 		       const struct outlook *l)
 {
-	const struct planning how = {.from = o->common.from, .lifetime = CHANGE_LASTING};
+	const struct planning how = {.from = &o->common.from, .lifetime = CHANGE_LASTING};
 	struct check_fixes fixes = {.observed = o->observed.files.n > 0,
 				    .no_store = o->observed.no_store};
 	struct planned planned = {0};

@@ -20,7 +20,7 @@ enum exit_code {
 
 /* Stands first in every command's struct of options. */
 struct common_options {
-	const char *from;
+	struct string_list from;
 	int pid, width;
 	bool json, no_color, verbose, help;
 };
@@ -33,8 +33,9 @@ struct observed_options {
 
 /* clang-format off */
 /* Rows that commands put into their tables; TYPE has a member `common`. */
-#define COMMON_FROM(TYPE)  {"from", 0, OPTION_FILE, offsetof(TYPE, common.from), "FILE", \
-	"judge this recording, copied tree or lspci -xxxx dump instead of the host", NULL, 0, 0, 0}
+#define COMMON_FROM(TYPE)  {"from", 0, OPTION_LIST, offsetof(TYPE, common.from), "FILE", \
+	"judge this recording, copied tree or text instead of the host; - is standard input; texts of one " \
+	"machine are taken together, so repeat it for several", NULL, 0, 0, 0}
 #define COMMON_PID(TYPE)   {"pid", 0, OPTION_NUMBER, offsetof(TYPE, common.pid), "N", \
 	"take NCCL's settings and library from the running process N", NULL, 0, 0, 0}
 /* TYPE has a member `observed`, a struct observed_options. */

@@ -117,7 +117,7 @@ static int judge_machine(struct job *p)
 static int make_plan(struct job *p, const char *root)
 {
 	const struct planning how = {
-		.from = p->o->root ? NULL : p->o->common.from,
+		.from = &p->o->common.from,
 		.root = root,
 		.propose = {.rules = p->rules,
 			    .rule_n = p->rule_n,
@@ -390,7 +390,7 @@ static int plan_and_go_on(struct job *p, struct fix_context *s)
 static int fix_machine(struct job *p)
 {
 	struct fix_context s;
-	bool host = !p->o->common.from || p->o->root;
+	bool host = !p->o->common.from.n || p->o->root;
 	int r = host ? fix_context_open(&p->o->common, p->o->root, &s) : 0;
 
 	if (r)
@@ -407,7 +407,7 @@ static int fix_machine(struct job *p)
 static int confirm_or_refuse(const struct fix_options *o, const char *const *args)
 {
 	if (*args || o->apply || o->dry_run || o->trial || o->no_trial || o->now || o->kept ||
-	    o->iommu || o->observed.files.n || o->root || o->common.from)
+	    o->iommu || o->observed.files.n || o->root || o->common.from.n)
 		return fail(EXIT_REFUSED,
 			    "--confirm keeps what this boot tries, as it was planned: it takes no "
 			    "rules, and no other option that says what to do");
@@ -440,7 +440,7 @@ static int run_fix(const void *options, const char *const *args)
 			EXIT_REFUSED,
 			"--apply changes the machine and --dry-run changes nothing: give one of "
 			"them");
-	if (o->apply && o->common.from)
+	if (o->apply && o->common.from.n)
 		return fail(
 			EXIT_REFUSED,
 			"refused: --apply with --from: nothing is ever written by what a recording "

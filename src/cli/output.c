@@ -39,7 +39,7 @@ int fail(enum exit_code code, const char *fmt, ...)
 
 int check_pid(const struct common_options *c)
 {
-	if (c->pid && c->from)
+	if (c->pid && c->from.n)
 		return err_set(
 			EINVAL,
 			"--pid with --from: a recording has no running processes; record them with "
@@ -54,7 +54,7 @@ int load_machine(const struct common_options *c, unsigned parts, struct machine 
 {
 	int r = check_pid(c);
 
-	return r < 0 ? r : ingest_machine(c->from, c->pid, parts, ret);
+	return r < 0 ? r : ingest_machine(c->from.items, c->from.n, c->pid, parts, ret);
 }
 
 int load_observed(const struct common_options *c, const struct observed_options *o, unsigned parts,

@@ -14,8 +14,8 @@
 /* The files that the plan is about: of an image, of the recording, or of the running system. */
 static int open_source(const struct planning *how, struct source **ret)
 {
-	if (how->from && !how->root)
-		return ingest_open(how->from, ret);
+	if (how->from->n && !how->root)
+		return ingest_open_all(how->from->items, how->from->n, ret);
 	return source_open_root(how->root ? how->root : "/", NULL, NULL, ret);
 }
 
@@ -27,7 +27,7 @@ static const char *own_program(const struct planning *how, char path[static PATH
 
 	if (how->root)
 		return NULL;
-	if (how->from)
+	if (how->from->n)
 		return "/usr/bin/onehop";
 	n = readlink("/proc/self/exe", path, PATH_MAX - 1);
 	if (n <= 0)

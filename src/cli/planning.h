@@ -2,13 +2,15 @@
 /* What `onehop fix` would do about a diagnosis: check promises it, and fix does it. */
 #pragma once
 
+#include "cli/option.h"
 #include "diagnose/diagnose.h"
 #include "fix/make_plan.h"
 
 struct plan;
 
 struct planning {
-	const char *from; /* a recording: its files are planned for; NULL: the host's */
+	const struct string_list
+		*from; /* a recording or texts: their files are planned for; of none the host's */
 	const char *root; /* a system image, which goes before both; NULL: none */
 	struct propose_options propose;
 	enum trial_wish trial;

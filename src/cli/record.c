@@ -30,8 +30,9 @@ static const struct option record_table[] = {
 		"do not replace serial numbers, UUIDs, GUIDs, MAC and IP addresses, host names",
 		NULL, 0, 0, 0},
 	COMMON_PID(struct record_options),
-	{"from", 0, OPTION_FILE, AT(common.from), "FILE",
-		"copy this recording or dump instead of reading the host", NULL, 0, 0, 0},
+	{"from", 0, OPTION_LIST, AT(common.from), "FILE",
+		"copy this recording, or what these texts state, instead of reading the host; repeatable", NULL,
+		0, 0, 0},
 	COMMON_COLOR(struct record_options),
 	COMMON_WIDTH(struct record_options),
 	COMMON_HELP(struct record_options),
@@ -46,7 +47,8 @@ static int open_source(const struct record_options *o, const struct machine_requ
 
 	if (r < 0)
 		return r;
-	return o->common.from ? ingest_open(o->common.from, ret) : machine_open_live(request, ret);
+	return o->common.from.n ? ingest_open_all(o->common.from.items, o->common.from.n, ret)
+				: machine_open_live(request, ret);
 }
 
 /* Everything a full reading asks for lands in the map. */

@@ -110,13 +110,12 @@ static enum verdict check_needs(struct rule_run *run)
 static enum verdict check_whole(struct rule_run *run)
 {
 	if (run->rule->needs & NEEDS_LOG && !fact_is(run->m->log_read, 1))
-		return need_unknown(run, "the rest of the kernel log", run->m->log_read.from);
+		return rule_unknown(run, FACT_WHY(run->m->log_read), "the rest of the kernel log");
 	if (run->rule->needs & NEEDS_TREE)
 		FOR_EACH_GPU (g, run)
 			if (!g->pci->root)
-				return rule_unknown(run,
-						    "the bridges above GPU%zu: not in the text",
-						    g->index);
+				return rule_unknown(run, "not in the text",
+						    "the bridges above GPU%zu", g->index);
 	return VERDICT_OK;
 }
 

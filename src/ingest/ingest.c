@@ -7,11 +7,13 @@
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "capture/live.h"
+#include "ingest/pasted.h"
 #include "ingest/text.h"
 #include "machine/machine.h"
 #include "recording/recording.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
 
 /* Archives are larger than texts and begin with bytes that no text has, so a look at the start is
@@ -24,41 +26,77 @@ static bool looks_like_text(int fd)
 	return n > 0 && !content_fault(head, (size_t)n);
 }
 
-static int open_text(int fd, const char *path, struct source **ret)
+/* A text is taken in parts; what none of them is in is refused with the word for what it is. */
+static int add_text(const struct strbuf *text, const char *name, struct pasted *t)
 {
-	AUTO_STRBUF struct strbuf text = {0};
-	int r = text_read_fd(fd, path, SOURCE_MAX_FILE, &text);
-
-	for (const struct text_kind *k = text_kinds; r == 0 && k->what; k++) {
-		struct source *map;
-
-		if (!k->to_source || !k->recognise(text.text, text.len))
-			continue;
-		map = source_new_map(path);
-		r = k->to_source(text.text, text.len, path, map);
-		if (r < 0)
-			source_free(map);
-		else
-			*ret = map;
-		return r;
-	}
-	return r < 0 ? r
-		     : text_refuse(text.text, text.len, path,
-				   "a recording or the output of lspci -xxxx");
+	if (pasted_add(t, name, strbuf_str(text), text->len))
+		return 0;
+	return text_refuse(strbuf_str(text), text->len, name,
+			   "a recording or a text with outputs that onehop reads");
 }
 
-int ingest_open(const char *path, struct source **ret)
+static int open_text(const char *path, struct pasted *t)
 {
-	AUTO_CLOSE int fd = file_open(path);
+	AUTO_STRBUF struct strbuf text = {0};
+	int r = text_read_file(path, INGEST_MAX_LOG, &text);
+
+	return r < 0 ? r : add_text(&text, text_file_name(path), t);
+}
+
+/* What --from names once: a text goes to `t`, anything else is opened as the source. */
+static int open_one(const char *path, struct pasted *t, struct source **ret)
+{
+	AUTO_CLOSE int fd = -1;
 	struct stat st;
 
+	if (strcmp(path, "-") == 0)
+		return open_text(path, t);
+	fd = file_open(path);
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0)
 		return file_unreadable(errno, path);
 	if (S_ISREG(st.st_mode) && looks_like_text(fd))
-		return open_text(fd, path, ret);
+		return open_text(path, t);
 	return recording_open(path, ret);
+}
+
+/* Several texts are one machine; a recording is one by itself. */
+static int open_all(const char *const *paths, size_t n, struct pasted *t, struct source **ret)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r = open_one(paths[i], t, ret);
+
+		if (r == 0 && *ret && n > 1) {
+			source_free(*ret);
+			*ret = NULL;
+			r = err_set(EINVAL,
+				    "%s: is a recording, which is a machine by itself; only texts "
+				    "are taken together",
+				    paths[i]);
+		}
+		if (r < 0)
+			return r;
+	}
+	if (!*ret)
+		*ret = pasted_source(t);
+	return 0;
+}
+
+int ingest_open_all(const char *const *paths, size_t n, struct source **ret)
+{
+	struct pasted *t = pasted_new(n == 1 ? text_file_name(paths[0]) : "several texts");
+	int r;
+
+	*ret = NULL;
+	r = open_all(paths, n, t, ret);
+	pasted_free(t);
+	return r;
+}
+
+int ingest_open(const char *path, struct source **ret)
+{
+	return ingest_open_all(&path, 1, ret);
 }
 
 /* ---- machines ---- */
@@ -80,21 +118,39 @@ static int check_size(const struct machine *m, const char *from)
 	return 0;
 }
 
-int ingest_machine(const char *from, int pid, unsigned parts, struct machine **ret)
+/* The machine of a source that is handed over; a text's has more to add to it. */
+static int read_machine(struct source *s, const struct machine_request *request, struct pasted *t,
+			const char *from, struct machine **ret)
 {
-	struct machine_request request = {.parts = parts, .pid = pid};
-	struct machine *m;
-	struct source *s = NULL;
-	int r = from ? ingest_open(from, &s) : machine_open_live(&request, &s);
+	struct machine *m = machine_read(s, request);
+	int r;
 
-	if (r < 0)
-		return r;
-	m = machine_read(s, &request);
 	source_free(s);
+	if (t)
+		pasted_complete(t, m);
 	r = from ? check_size(m, from) : 0;
 	if (r < 0)
 		machine_free(m);
 	else
 		*ret = m;
+	return r;
+}
+
+int ingest_machine(const char *const *from, size_t n, int pid, unsigned parts, struct machine **ret)
+{
+	struct machine_request request = {.parts = parts, .pid = pid};
+	struct source *s = NULL;
+	struct pasted *t;
+	int r;
+
+	if (!n) {
+		r = machine_open_live(&request, &s);
+		return r < 0 ? r : read_machine(s, &request, NULL, NULL, ret);
+	}
+	t = pasted_new(n == 1 ? text_file_name(from[0]) : "several texts");
+	r = open_all(from, n, t, &s);
+	if (r == 0)
+		r = read_machine(s, &request, t, from[0], ret);
+	pasted_free(t);
 	return r;
 }

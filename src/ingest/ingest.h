@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens whatever a person hands over with --from: a recording, a copied tree, or a tool's text. */
+/* Opens whatever a person hands over with --from: a recording, a copied tree, or texts. */
 #pragma once
+
+#include <stddef.h>
 
 struct machine;
 struct source;
 
 /*
- * A folder or archive goes to recording_open; a text is recognised by its content: an `lspci -x`
- * dump becomes a source with PCI facts only, all others unknown.
+ * One folder or archive goes to recording_open. Texts are one machine together: what tools printed is found
+ * wherever it stands in them, and what none of them states is unknown. "-" is standard input.
  * 0, or a negative errno with one sentence that names file and place.
  */
+int ingest_open_all(const char *const *paths, size_t n, struct source **ret);
+
+/* The same of one; for tests. */
 int ingest_open(const char *path, struct source **ret);
+
 /*
- * Reads it, or with NULL the live host: `parts` as in struct machine_request, NCCL's settings as process
+ * Reads them, or of none the live host: `parts` as in struct machine_request, NCCL's settings as process
  * `pid` has them (0: any). 0 or a negative errno with a sentence; a machine that nobody has is -E2BIG.
  */
-int ingest_machine(const char *from, int pid, unsigned parts, struct machine **ret);
+int ingest_machine(const char *const *from, size_t n, int pid, unsigned parts,
+		   struct machine **ret);

@@ -2,14 +2,15 @@
 #include "ingest/text.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/strbuf.h"
-#include "ingest/lspci.h"
 #include "ingest/nccl_log.h"
 #include "ingest/nccl_tests.h"
 #include "ingest/p2p_test.h"
+#include "ingest/pasted.h"
 #include "ingest/result_json.h"
 
 #include <errno.h>
@@ -17,13 +18,13 @@
 
 /* A log may hold the table of the run that wrote it, so the table comes first. */
 const struct text_kind text_kinds[] = {
-	{"JSON", "onehop compare", result_json_recognise, NULL, result_json_parse},
-	{"the output of p2pBandwidthLatencyTest", "onehop compare", p2p_test_recognise, NULL,
+	{"JSON", "onehop compare", result_json_recognise, result_json_parse},
+	{"the output of p2pBandwidthLatencyTest", "onehop compare", p2p_test_recognise,
 	 p2p_test_parse},
-	{"the output of nccl-tests", "onehop compare", nccl_tests_recognise, NULL,
-	 nccl_tests_parse},
-	{"a debug log of NCCL", "onehop log", nccl_log_recognise, NULL, NULL},
-	{"the output of lspci -xxxx", "onehop check --from", lspci_recognise, lspci_parse, NULL},
+	{"the output of nccl-tests", "onehop compare", nccl_tests_recognise, nccl_tests_parse},
+	{"a debug log of NCCL", "onehop log", nccl_log_recognise, NULL},
+	{"the output of lspci, nvidia-smi or the like", "onehop check --from", pasted_recognise,
+	 NULL},
 	{0},
 };
 
@@ -39,7 +40,7 @@ int text_refuse(const char *text, size_t size, const char *path, const char *wan
 
 /* ---- reading ---- */
 
-int text_read_fd(int fd, const char *path, size_t max, struct strbuf *ret)
+static int read_fd(int fd, const char *path, size_t max, struct strbuf *ret)
 {
 	char buf[65536];
 	ssize_t n;
@@ -62,14 +63,25 @@ const char *text_file_name(const char *path)
 	return is_standard_input(path) ? "standard input" : path;
 }
 
+/* It can be read once, and what is in it is wanted by the diagnosis and by the plan for it. */
+static int read_standard_input(size_t max, struct strbuf *ret)
+{
+	static struct strbuf kept;
+	int r = read_fd(STDIN_FILENO, text_file_name("-"), max, &kept);
+
+	if (r == 0)
+		strbuf_add(ret, strbuf_str(&kept), kept.len);
+	return r;
+}
+
 int text_read_file(const char *path, size_t max, struct strbuf *ret)
 {
 	AUTO_CLOSE int fd = -1;
 
 	if (is_standard_input(path))
-		return text_read_fd(STDIN_FILENO, text_file_name(path), max, ret);
+		return read_standard_input(max, ret);
 	fd = file_open(path);
-	return fd < 0 ? fd : text_read_fd(fd, path, max, ret);
+	return fd < 0 ? fd : read_fd(fd, path, max, ret);
 }
 
 /* ---- cleaning ---- */
@@ -88,6 +100,33 @@ static size_t escape_length(const char *s, const char *end)
 	return (size_t)(p - s) + (p < end && *p != '\n');
 }
 
+/* What web pages and word processors put in the place of blanks and quotes. */
+static const struct {
+	const char *bytes, *plain;
+} look_alikes[] = {
+	{"\xc2\xa0", " "},     /* no-break space */
+	{"\xef\xbb\xbf", ""},  /* byte order mark */
+	{"\xe2\x80\x8b", ""},  /* zero width space */
+	{"\xe2\x80\x98", "'"}, /* quotes */
+	{"\xe2\x80\x99", "'"}, {"\xe2\x80\x9c", "\""}, {"\xe2\x80\x9d", "\""},
+};
+
+/* The bytes at s that stand for something plain, which is put to *to; 0: none do. */
+static size_t plain_length(const char *s, const char *end, char **to)
+{
+	if ((unsigned char)*s < 0xc2)
+		return 0;
+	for (size_t i = 0; i < ARRAY_LEN(look_alikes); i++) {
+		size_t n = strlen(look_alikes[i].bytes);
+
+		if ((size_t)(end - s) >= n && memcmp(s, look_alikes[i].bytes, n) == 0) {
+			*to = mempcpy(*to, look_alikes[i].plain, strlen(look_alikes[i].plain));
+			return n;
+		}
+	}
+	return 0;
+}
+
 /* Copies without what a terminal eats; returns the new end. */
 static char *clean(const char *text, size_t size, char *to)
 {
@@ -96,6 +135,7 @@ static char *clean(const char *text, size_t size, char *to)
 	for (const char *s = text; s < end; s++) {
 		size_t n = escape_length(s, end);
 
+		n = n ? n : plain_length(s, end, &to);
 		if (n)
 			s += n - 1;
 		else if (*s == '\r' || *s == '\t')

@@ -13,9 +13,7 @@ struct strbuf;
 /* Logs of large jobs are large; more than this is nothing that anybody meant to hand over. */
 #define INGEST_MAX_LOG (256u << 20)
 
-/* Reads to the end, at most `max` bytes; 0 or a negative errno with a sentence. */
-int text_read_fd(int fd, const char *path, size_t max, struct strbuf *ret);
-/* The same of a file, "-" being standard input. */
+/* Reads to the end, at most `max` bytes; "-" is standard input. 0 or a negative errno with a sentence. */
 int text_read_file(const char *path, size_t max, struct strbuf *ret);
 /* What messages call it: the path, or "standard input". */
 const char *text_file_name(const char *path);
@@ -37,7 +35,6 @@ struct text_kind {
 	const char *what; /* "the output of p2pBandwidthLatencyTest" */
 	const char *use;  /* "onehop compare": the command that reads it */
 	bool (*recognise)(const char *text, size_t size);
-	int (*to_source)(const char *text, size_t size, const char *file, struct source *map);
 	int (*to_figures)(const char *text, size_t size, const char *file, struct figures **ret);
 };
 

@@ -646,6 +646,7 @@ void report_check(struct document *out, const struct diagnosis *d, const struct 
 	add_recorded(out, t->machine);
 	if (verbose)
 		add_recording_note(out, t->machine);
+	add_texts_read(out, t->machine, verbose);
 	add_machine_line(out, t->machine);
 	add_numbering(out, t->machine);
 	if (!t->gpu_n || verbose)

@@ -72,6 +72,11 @@ void add_recorded(struct document *out, const struct machine *m)
 
 	if (!m->recorded)
 		return;
+	if (m->text_part_n) {
+		strbuf_printf(&label, "Machine of %s", m->source_name);
+		document_verbatim(out, 0, strbuf_str(&label));
+		return;
+	}
 	while (words && note[words - 1] == ' ')
 		words--;
 	strbuf_printf(&label, "Recorded machine: %s (%.*s)", m->source_name,

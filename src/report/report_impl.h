@@ -16,6 +16,8 @@ const char *bytes_format(struct fact_int bytes, char *buf, size_t size);
 void add_recorded(struct document *out, const struct machine *m);
 /* What the recording says of itself besides; nothing for a live machine. */
 void add_recording_note(struct document *out, const struct machine *m);
+/* The parts of the texts that it was read from; nothing for any other machine. */
+void add_texts_read(struct document *out, const struct machine *m, bool verbose);
 /* GPUs, board, CPU, driver and kernel, in one line. */
 void add_machine_line(struct document *out, const struct machine *m);
 /* A line for pairs of GPUs that the driver's resource manager connects alike, where it was asked. */

@@ -466,6 +466,13 @@ static json_t *weighed_json(const struct weighed *w)
 			 json_text(w->changed.was), "is", json_text(w->changed.is));
 }
 
+static json_t *text_part_json(const struct text_part *p)
+{
+	return json_pack("{ss ss? ss si si sb}", "file", p->file, "name", p->name, "about",
+			 p->about, "first_line", (int)p->first, "last_line", (int)p->last, "cut",
+			 p->cut);
+}
+
 static json_t *trouble_json(const struct trouble *t)
 {
 	return json_pack("{s:o, s:o}", "where", json_text(t->where), "what", json_text(t->what));
@@ -506,6 +513,8 @@ json_t *machine_json(const struct machine *m, struct json_shared *origins)
 	json_object_set_new(o, "peermem", facts(peermem_fields, &m->peermem, origins));
 	SET_ARRAY(o, "observed", observed_json, m->observed, m->observed_n);
 	SET_ARRAY(o, "weighed", weighed_json, m->weighed, m->weighed_n);
+	if (m->text_part_n)
+		SET_ARRAY(o, "texts", text_part_json, m->text_parts, m->text_part_n);
 	SET_ARRAY(o, "troubles", trouble_json, m->troubles, m->trouble_n);
 	return o;
 }

@@ -699,13 +699,10 @@ static void machines_are_told_from_results(void **state)
 	struct source *s;
 
 	(void)state;
-	assert_true(ingest_open(CASE "p2pBandwidthLatencyTest-after.txt", &s) < 0);
-	assert_non_null(strstr(
-		err_msg(),
-		"is the output of p2pBandwidthLatencyTest, not a recording or the output of lspci "
-		"-xxxx: use onehop compare"));
-	assert_true(ingest_open(CASE "nccl-all_reduce-after.txt", &s) < 0);
-	assert_non_null(strstr(err_msg(), "is the output of nccl-tests"));
+	assert_true(ingest_open("tests/figures/release-0.1.0/test.json", &s) < 0);
+	assert_non_null(strstr(err_msg(),
+			       "is JSON, not a recording or a text with outputs that onehop "
+			       "reads: use onehop compare"));
 }
 
 int main(void)

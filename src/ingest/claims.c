@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/claims.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "ingest/claims_impl.h"
+#include "machine/machine.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct claims *claims_new(const char *name)
+{
+	struct claims *c = xcalloc(1, sizeof(*c));
+
+	c->arena = arena_new();
+	c->map = source_new_map(name);
+	source_set_stated(c->map, "not in the text");
+	c->name = arena_strdup(c->arena, name);
+	return c;
+}
+
+void claims_free(struct claims *c)
+{
+	if (!c)
+		return;
+	source_free(c->map);
+	arena_free(c->arena);
+	free(c);
+}
+
+/* ---- one answer ---- */
+
+static const char *place(struct claims *c, struct claim_at at)
+{
+	return arena_printf(c->arena, "%s:%u", at.file, at.line);
+}
+
+/* Both answers are dropped: nobody can tell which of the two the machine has. */
+static void disagree(struct claims *c, const char *path, const char *first, const char *first_at,
+		     const char *second, const char *second_at)
+{
+	struct disagreement *d = ARENA_PUSH(c->arena, c->disagreements, c->disagreement_n);
+
+	*d = (struct disagreement){
+		.path = arena_strdup(c->arena, path),
+		.first = arena_strdup(c->arena, first),
+		.second = arena_strdup(c->arena, second),
+		.first_at = arena_strdup(c->arena, first_at),
+		.second_at = second_at,
+	};
+	source_drop(c->map, path);
+	source_put_origin(c->map, path,
+			  arena_printf(c->arena, "the texts disagree: %s and %s", d->first_at,
+				       second_at));
+}
+
+static bool was_dropped(const struct claims *c, const char *path)
+{
+	for (size_t i = 0; i < c->disagreement_n; i++)
+		if (strcmp(c->disagreements[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+static void put(struct claims *c, const char *path, enum source_kind kind, int error,
+		const char *data, size_t size)
+{
+	if (error)
+		source_put_error(c->map, path, kind, error);
+	else if (kind == SOURCE_LINK)
+		source_put_link(c->map, path, data);
+	else
+		source_put_file(c->map, path, data, size);
+}
+
+/* A text that says the same again adds nothing; the first to say it is named. */
+static void answer(struct claims *c, const char *at, const char *path, enum source_kind kind,
+		   int error, const char *data, size_t size)
+{
+	const struct source_entry *old = source_entry_of(c->map, path, kind);
+	char was[64], is[64];
+
+	if (c->answer_n >= CLAIMS_MAX || c->disagreement_n >= CLAIMS_MAX_DISAGREEMENTS) {
+		c->too_many = true;
+		return;
+	}
+	if (!old && was_dropped(c, path))
+		return;
+	if (!old) {
+		c->answer_n++;
+		put(c, path, kind, error, data, size);
+		source_put_origin(c->map, path, at);
+		return;
+	}
+	if (old->error == error &&
+	    (error || (old->size == size && memcmp(old->data, data, size) == 0)))
+		return;
+	text_copy(was, sizeof(was), old->error ? "none" : old->data,
+		  old->error ? 4 : strcspn(old->data, "\n"));
+	text_copy(is, sizeof(is), error ? "none" : data, error ? 4 : strcspn(data, "\n"));
+	disagree(c, path, was, source_origin(c->map, path), is, at);
+}
+
+#define PATH(c, fmt)                                                                               \
+	({                                                                                         \
+		va_list ap_;                                                                       \
+		va_start(ap_, fmt);                                                                \
+		const char *s_ = arena_vprintf((c)->arena, fmt, ap_);                              \
+		va_end(ap_);                                                                       \
+		s_;                                                                                \
+	})
+
+void claim(struct claims *c, struct claim_at at, const char *value, const char *path, ...)
+{
+	answer(c, place(c, at), PATH(c, path), SOURCE_FILE, 0, value, strlen(value));
+}
+
+void claim_number(struct claims *c, struct claim_at at, int64_t value, const char *path, ...)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRId64, value);
+	answer(c, place(c, at), PATH(c, path), SOURCE_FILE, 0, text, strlen(text));
+}
+
+void claim_bytes(struct claims *c, struct claim_at at, const char *data, size_t size,
+		 const char *path, ...)
+{
+	answer(c, place(c, at), PATH(c, path), SOURCE_FILE, 0, data, size);
+}
+
+void claim_link(struct claims *c, struct claim_at at, const char *target, const char *path, ...)
+{
+	answer(c, place(c, at), PATH(c, path), SOURCE_LINK, 0, target, strlen(target));
+}
+
+void claim_absent(struct claims *c, struct claim_at at, const char *path, ...)
+{
+	answer(c, place(c, at), PATH(c, path), SOURCE_FILE, ENOENT, "", 0);
+}
+
+/* ---- files of lines ---- */
+
+static struct line_file *line_file(struct claims *c, const char *path)
+{
+	struct line_file *f;
+
+	for (size_t i = 0; i < c->line_file_n; i++)
+		if (strcmp(c->line_files[i].path, path) == 0)
+			return &c->line_files[i];
+	f = ARENA_PUSH(c->arena, c->line_files, c->line_file_n);
+	f->path = path;
+	return f;
+}
+
+void claim_line(struct claims *c, struct claim_at at, const char *line, const char *path, ...)
+{
+	struct line_file *f = line_file(c, PATH(c, path));
+	struct claimed_line *l;
+
+	if (f->n >= CLAIMS_MAX_LINES) {
+		c->too_many = true;
+		return;
+	}
+	l = ARENA_PUSH(c->arena, f->lines, f->n);
+	*l = (struct claimed_line){arena_strdup(c->arena, line), place(c, at)};
+}
+
+/* ---- functions and GPUs ---- */
+
+bool claim_function(struct claims *c, struct claim_at at, const char *address,
+		    char ret_name[static PCI_ADDRESS_LEN])
+{
+	struct pci_address a;
+
+	if (pci_address_parse(address, &a) < 0 || a.domain == PCI_NO_ADDRESS)
+		return false;
+	pci_address_format(a, ret_name);
+	c->has_addresses = true;
+	claim(c, at, "", "function/%s", ret_name);
+	return true;
+}
+
+bool claims_has_addresses(const struct claims *c)
+{
+	return c->has_addresses;
+}
+
+void claim_gpu(struct claims *c, struct claim_at at, unsigned index)
+{
+	if (index < CLAIMS_MAX_GPUS)
+		claim(c, at, "", "gpu/#%u/listed", index);
+}
+
+void claim_gpu_at(struct claims *c, struct claim_at at, unsigned index, const char *address)
+{
+	char name[PCI_ADDRESS_LEN];
+
+	if (index >= CLAIMS_MAX_GPUS || !claim_function(c, at, address, name))
+		return;
+	claim_gpu(c, at, index);
+	claim(c, at, name, "gpu/#%u/address", index);
+	claim_nvidia(c, at, name);
+}
+
+/* nvidia-smi lists NVIDIA's GPUs alone. It does not say whether they are of class 0300 or 0302, which all
+ * that asks takes alike. */
+void claim_nvidia(struct claims *c, struct claim_at at, const char *address)
+{
+	claim(c, at, "0x10de", "sys/bus/pci/devices/%s/vendor", address);
+	claim(c, at, "", "gpu/%s/listed", address);
+}
+
+/* ---- what texts disagree about ---- */
+
+void claims_add_disagreements(const struct claims *c, struct machine *m)
+{
+	for (size_t i = 0; i < c->disagreement_n; i++) {
+		const struct disagreement *d = &c->disagreements[i];
+
+		*ARENA_PUSH(m->arena, m->troubles, m->trouble_n) = (struct trouble){
+			.where = arena_printf(m->arena, "%s and %s", d->first_at, d->second_at),
+			.what = arena_printf(m->arena, "disagree about %s: '%s' and '%s'", d->path,
+					     d->first, d->second),
+			.remedy = "give texts of one machine and of one time",
+		};
+	}
+	if (c->too_many)
+		*ARENA_PUSH(m->arena, m->troubles, m->trouble_n) = (struct trouble){
+			.where = arena_strdup(m->arena, c->name),
+			.what = "states more than any machine has; the rest is left out",
+		};
+}

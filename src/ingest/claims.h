@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What texts state of one machine: answers by path, as a live machine would give them, each with the text
+ * and line that states it. Where two texts disagree, the answer is unknown and both lines are named.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct part;
+struct source;
+struct text_line;
+
+struct claims;
+
+/* `name`: what the machine comes from, "paste.md". */
+struct claims *claims_new(const char *name);
+void claims_free(struct claims *c); /* NULL is fine */
+/* The answers as a source, once; the caller frees it. What texts do not state is unknown there. */
+struct source *claims_source(struct claims *c);
+struct machine;
+/* Adds what texts disagree about to the machine's troubles. */
+void claims_add_disagreements(const struct claims *c, struct machine *m);
+
+/* Where something stands. */
+struct claim_at {
+	const char *file;
+	unsigned line;
+};
+#define CLAIM_AT(part, text_line) ((struct claim_at){(part)->file, (text_line)->number})
+
+/* The content of a file, one line of text. */
+void claim(struct claims *c, struct claim_at at, const char *value, const char *path, ...)
+	__attribute__((format(printf, 4, 5)));
+void claim_number(struct claims *c, struct claim_at at, int64_t value, const char *path, ...)
+	__attribute__((format(printf, 4, 5)));
+/* Bytes that may hold anything. */
+void claim_bytes(struct claims *c, struct claim_at at, const char *data, size_t size,
+		 const char *path, ...) __attribute__((format(printf, 5, 6)));
+/* The target of a link. */
+void claim_link(struct claims *c, struct claim_at at, const char *target, const char *path, ...)
+	__attribute__((format(printf, 4, 5)));
+/* The machine does not have it. */
+void claim_absent(struct claims *c, struct claim_at at, const char *path, ...)
+	__attribute__((format(printf, 3, 4)));
+/* A line more of a file that is made of lines, such as the kernel log. */
+void claim_line(struct claims *c, struct claim_at at, const char *line, const char *path, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* ---- PCI functions and GPUs ---- */
+
+/* There is a function of this address, in any of its forms. False: that is no address. */
+bool claim_function(struct claims *c, struct claim_at at, const char *address,
+		    char ret_name[static 20]);
+/* nvidia-smi's GPU `index` is at this address. */
+void claim_gpu_at(struct claims *c, struct claim_at at, unsigned index, const char *address);
+/* The function is one of NVIDIA's GPUs. */
+void claim_nvidia(struct claims *c, struct claim_at at, const char *address);
+/* Whether any text gives an address of a GPU, or of any other function. */
+bool claims_has_addresses(const struct claims *c);
+/* nvidia-smi lists a GPU `index`. */
+void claim_gpu(struct claims *c, struct claim_at at, unsigned index);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What claims*.c share. */
+#pragma once
+
+#include "ingest/claims.h"
+
+#include <stdbool.h>
+
+struct arena;
+
+enum {
+	CLAIMS_MAX = 1 << 20,       /* answers: more than any machine has */
+	CLAIMS_MAX_LINES = 1 << 18, /* of one file */
+	CLAIMS_MAX_DISAGREEMENTS = 256,
+	CLAIMS_MAX_GPUS = 256,
+};
+
+struct claimed_line {
+	const char *text, *at;
+};
+
+/* A file whose lines come from all over the texts. */
+struct line_file {
+	const char *path;
+	struct claimed_line *lines;
+	size_t n;
+};
+
+struct disagreement {
+	const char *path;
+	const char *first, *first_at, *second, *second_at;
+};
+
+/*
+ * Besides paths of a machine the map holds, until claims_source takes them out:
+ *   function/ADDRESS            a PCI function is listed
+ *   gpu/#INDEX/KEY, gpu/ADDRESS/KEY, gpu/~ORDER/KEY
+ *                               what nvidia-smi says of a GPU, KEY as in nvml.json; ~ORDER: the nth of
+ *                               outputs that do not name theirs
+ *   pair/KEY/INDEX/INDEX        of two GPUs: "level", "nvlinks", "p2p-read", ...
+ */
+struct claims {
+	struct arena *arena;
+	const char *name;
+	struct source *map; /* NULL once claims_source has handed it out */
+	size_t answer_n;
+	struct line_file *line_files;
+	size_t line_file_n;
+	struct disagreement *disagreements;
+	size_t disagreement_n;
+	bool has_addresses;
+	bool too_many; /* what came after that is left out */
+};

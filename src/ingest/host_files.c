@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of /proc and the output of small tools: one machine's kernel, driver, modules, limits and variables. */
+#include "ingest/claims.h"
+#include "ingest/part_kinds.h"
+
+#include "base/alloc.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t count_while(const struct text_line *lines, size_t n,
+			  bool (*belongs)(const struct text_line *l))
+{
+	size_t end = 0;
+
+	while (end < n && belongs(&lines[end]))
+		end++;
+	return end;
+}
+
+/* The lines of a part as one text. */
+static void add_lines(struct strbuf *out, const struct part *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		strbuf_printf(out, "%s\n", line_text(&p->lines[i]));
+}
+
+/* ---- /proc/cmdline ---- */
+
+static bool command_is(const struct part *p, const char *words)
+{
+	return strstr(p->command, words) != NULL;
+}
+
+size_t cmdline_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	const char *s = line_text(&lines[0]);
+
+	(void)n;
+	if (text_starts_with(s, "BOOT_IMAGE=") ||
+	    ((text_starts_with(s, "root=") || text_starts_with(s, "initrd=")) && strchr(s, ' ')))
+		return 1;
+	return command_is(p, "/proc/cmdline") && strchr(s, '=') && !strchr(s, '$') ? 1 : 0;
+}
+
+void cmdline_decode(const struct part *p, struct claims *c)
+{
+	claim(c, CLAIM_AT(p, &p->lines[0]), line_text(&p->lines[0]), "proc/cmdline");
+}
+
+/* ---- /proc/driver/nvidia ---- */
+
+size_t driver_version_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	(void)p;
+	if (!text_starts_with(line_text(&lines[0]), "NVRM version:"))
+		return 0;
+	return n > 1 && text_starts_with(line_text(&lines[1]), "GCC version:") ? 2 : 1;
+}
+
+void driver_version_decode(const struct part *p, struct claims *c)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	add_lines(&text, p);
+	claim(c, CLAIM_AT(p, &p->lines[0]), strbuf_str(&text), "proc/driver/nvidia/version");
+}
+
+/* "ResmanDebugLevel: 4294967295": names of one word, some of which only this file has. */
+static bool is_param(const struct text_line *l)
+{
+	const char *s = line_text(l);
+	size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+
+	return n > 3 && s[n] == ':' && isupper((unsigned char)*s) && (s[n + 1] == ' ' || !s[n + 1]);
+}
+
+size_t driver_params_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	static const char *const firsts[] = {"ResmanDebugLevel:", "RmLogonRC:", "EnableMSI:",
+					     "RegistryDwords:"};
+	size_t end;
+
+	for (size_t i = 0; i < ARRAY_LEN(firsts); i++) {
+		if (!text_starts_with(line_text(&lines[0]), firsts[i]))
+			continue;
+		end = count_while(lines, n, is_param);
+		p->cut = end <
+			 20; /* the file has more, and what is not in a part of it is unknown */
+		return end;
+	}
+	return 0;
+}
+
+void driver_params_decode(const struct part *p, struct claims *c)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	add_lines(&text, p);
+	if (!p->cut)
+		claim(c, CLAIM_AT(p, &p->lines[0]), strbuf_str(&text), "proc/driver/nvidia/params");
+}
+
+static bool is_information(const struct text_line *l)
+{
+	static const char *const keys[] = {
+		"Model:",        "IRQ:",          "GPU UUID:",     "Video BIOS:",
+		"Bus Type:",     "DMA Size:",     "DMA Mask:",     "Bus Location:",
+		"Device Minor:", "GPU Firmware:", "GPU Excluded:",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (text_starts_with(line_text(l), keys[i]))
+			return true;
+	return false;
+}
+
+size_t gpu_information_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	(void)p;
+	if (!text_starts_with(line_text(&lines[0]), "Model:"))
+		return 0;
+	n = count_while(lines, n, is_information);
+	return n > 2 ? n : 0;
+}
+
+void gpu_information_decode(const struct part *p, struct claims *c)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	char name[20];
+
+	for (size_t i = 0; i < p->n; i++) {
+		const char *location = line_value(&p->lines[i], "Bus Location");
+
+		if (!location || !claim_function(c, CLAIM_AT(p, &p->lines[i]), location, name))
+			continue;
+		claim_nvidia(c, CLAIM_AT(p, &p->lines[i]), name);
+		add_lines(&text, p);
+		claim(c, CLAIM_AT(p, &p->lines[0]), strbuf_str(&text),
+		      "proc/driver/nvidia/gpus/%s/information", name);
+		return;
+	}
+}
+
+/* ---- lsmod ---- */
+
+/* "nvidia_uvm           4915200  2 nvidia_peermem": name, size, users, and by whom. */
+static bool read_module(const struct text_line *l, char name[64], unsigned long *ret_size,
+			unsigned *ret_users, char by[512])
+{
+	int end = 0;
+	const char *s = line_text(l);
+
+	if (!isalpha((unsigned char)*s) && *s != '_')
+		return false;
+	if (sscanf(s, "%63[A-Za-z0-9_] %12lu %6u%n", name, ret_size, ret_users, &end) != 3 ||
+	    !end || (s[end] && s[end] != ' ') || *ret_size < 4096)
+		return false;
+	s += end + strspn(s + end, " ");
+	text_copy(by, 512, s, strlen(s));
+	return !strpbrk(s, " .:;|");
+}
+
+static bool is_module(const struct text_line *l)
+{
+	char name[64], by[512];
+	unsigned long size;
+	unsigned users;
+
+	return read_module(l, name, &size, &users, by);
+}
+
+static bool is_lsmod_header(const struct text_line *l)
+{
+	return text_starts_with(line_text(l), "Module ") && strstr(l->text, "Size  Used by");
+}
+
+/* Behind a grep there is no header, and a module that is not listed may be loaded. */
+size_t lsmod_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	size_t header = is_lsmod_header(&lines[0]) ? 1 : 0;
+	size_t end = header + count_while(lines + header, n - header, is_module);
+
+	if (end == header)
+		return 0;
+	p->cut = !header || command_is(p, "grep") || end < 12;
+	snprintf(p->about, sizeof(p->about), "%zu %s%s", end - header,
+		 text_plural(end - header, "module", "modules"), p->cut ? ", not all" : "");
+	return end;
+}
+
+/* /proc/modules has the same words in another order, and more. */
+void lsmod_decode(const struct part *p, struct claims *c)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	for (size_t i = 0; i < p->n; i++) {
+		char name[64], by[512];
+		unsigned long size;
+		unsigned users;
+
+		if (!read_module(&p->lines[i], name, &size, &users, by))
+			continue;
+		if (p->cut)
+			claim_number(c, CLAIM_AT(p, &p->lines[i]), users, "stated/modules/%s",
+				     name);
+		strbuf_printf(&text, "%s %lu %u %s%s Live 0x0\n", name, size, users, *by ? by : "-",
+			      *by ? "," : "");
+	}
+	if (!p->cut)
+		claim(c, CLAIM_AT(p, &p->lines[0]), strbuf_str(&text), "proc/modules");
+}
+
+/* ---- modinfo ---- */
+
+static bool is_modinfo(const struct text_line *l)
+{
+	const char *s = line_text(l);
+	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz_");
+
+	return (n && s[n] == ':') || (*s && line_indent(l) >= 16);
+}
+
+size_t modinfo_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	const char *file = line_value(&lines[0], "filename");
+
+	if (!file || (*file != '/' && *file != '('))
+		return 0;
+	n = count_while(lines, n, is_modinfo);
+	snprintf(p->about, sizeof(p->about), "%s",
+		 strrchr(file, '/') ? strrchr(file, '/') + 1 : "");
+	return n;
+}
+
+/* "nvidia" of "/lib/modules/6.8.0/updates/dkms/nvidia-uvm.ko.zst" is "nvidia_uvm". */
+static bool module_name(const char *file, char *buf, size_t size)
+{
+	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+	const char *end = strstr(name, ".ko");
+
+	if (!end)
+		return false;
+	text_copy(buf, size, name, (size_t)(end - name));
+	for (char *s = buf; *s; s++)
+		if (*s == '-')
+			*s = '_';
+	return true;
+}
+
+void modinfo_decode(const struct part *p, struct claims *c)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	const char *file = line_value(&p->lines[0], "filename");
+	char name[64];
+
+	if (!module_name(file, name, sizeof(name)))
+		return;
+	for (size_t i = 1; i < p->n; i++) {
+		const char *s = line_text(&p->lines[i]), *colon = strchr(s, ':');
+
+		if (colon && line_indent(&p->lines[i]) < 16)
+			strbuf_printf(&text, "%.*s=%s\n", (int)(colon - s), s,
+				      colon + 1 + strspn(colon + 1, " "));
+	}
+	claim(c, CLAIM_AT(p, &p->lines[0]), file, "stated/module-files/%s", name);
+	claim(c, CLAIM_AT(p, &p->lines[0]), strbuf_str(&text), "modinfo-%s.txt", name);
+}
+
+/* ---- uname -a ---- */
+
+/* "Linux HOST 6.8.0-45-generic #45-Ubuntu SMP ...": the third word. */
+size_t uname_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	const char *s = line_text(&lines[0]);
+
+	(void)p;
+	(void)n;
+	return (text_starts_with(s, "Linux ") && strstr(s, " #") && strstr(s, " SMP")) ||
+			       text_starts_with(s, "Linux version ")
+		       ? 1
+		       : 0;
+}
+
+void uname_decode(const struct part *p, struct claims *c)
+{
+	const char *s = line_text(&p->lines[0]);
+	char release[128];
+
+	if (text_starts_with(s, "Linux version ")) {
+		claim(c, CLAIM_AT(p, &p->lines[0]), s, "proc/version");
+		return;
+	}
+	s += strlen("Linux ");
+	s += strcspn(s, " ");
+	s += strspn(s, " ");
+	snprintf(release, sizeof(release), "Linux version %.*s", (int)strcspn(s, " "), s);
+	if (isdigit((unsigned char)*s))
+		claim(c, CLAIM_AT(p, &p->lines[0]), release, "proc/version");
+}
+
+/* ---- environment variables ---- */
+
+/* "NCCL_P2P_LEVEL=SYS", "export NCCL_DEBUG=INFO", "declare -x ..." */
+static const char *variable_at(const struct text_line *l)
+{
+	static const char *const before[] = {"export ", "declare -x ", "- ", "set "};
+	static const char *const names[] = {"NCCL_",
+					    "CUDA_VISIBLE_DEVICES",
+					    "CUDA_DEVICE_ORDER",
+					    "NVIDIA_VISIBLE_DEVICES",
+					    "UCX_",
+					    "VLLM_",
+					    "TORCH_NCCL_"};
+	const char *s = line_text(l);
+
+	for (size_t i = 0; i < ARRAY_LEN(before); i++)
+		if (text_starts_with(s, before[i]))
+			s += strlen(before[i]);
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (text_starts_with(s, names[i])) {
+			size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+
+			return s[n] == '=' && !strchr(s, '$') ? s : NULL;
+		}
+	return NULL;
+}
+
+static bool is_variable(const struct text_line *l)
+{
+	return variable_at(l) != NULL;
+}
+
+size_t environment_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	n = count_while(lines, n, is_variable);
+	snprintf(p->about, sizeof(p->about), "%zu %s", n, text_plural(n, "variable", "variables"));
+	return n;
+}
+
+void environment_decode(const struct part *p, struct claims *c)
+{
+	for (size_t i = 0; i < p->n; i++)
+		claim_line(c, CLAIM_AT(p, &p->lines[i]), variable_at(&p->lines[i]),
+			   "environment.txt");
+}

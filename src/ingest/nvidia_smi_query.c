@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `nvidia-smi -q`, 390 to 610: "Label : value" lines, indented by 4 blanks a level. "Total", "Current" and
+ * others stand below several headings, so that a value is told by its label and the heading above it.
+ */
+#include "ingest/claims.h"
+#include "ingest/part_kinds.h"
+
+#include "base/array.h"
+#include "base/text.h"
+#include "machine/machine.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- lines ---- */
+
+/* "GPU 00000000:41:00.0": the address. */
+static bool is_gpu(const char *s, char *address, size_t size)
+{
+	struct pci_address a;
+
+	if (!text_starts_with(s, "GPU ") || strlen(s) > 24)
+		return false;
+	text_copy(address, size, s + 4, strlen(s + 4));
+	return pci_address_parse(address, &a) == 0;
+}
+
+/* "Total                             : 32768 MiB": the label without blanks behind it, and the value. */
+static bool split(const char *s, char *label, size_t size, const char **ret_value)
+{
+	const char *colon = strstr(s, " : ");
+	size_t n;
+
+	if (!colon)
+		return false;
+	n = (size_t)(colon - s);
+	while (n && s[n - 1] == ' ')
+		n--;
+	text_copy(label, size, s, n);
+	*ret_value = colon + 3;
+	return n > 0;
+}
+
+static bool is_top_label(const char *s)
+{
+	static const char *const labels[] = {"Timestamp ", "Driver Version ", "CUDA Version ",
+					     "Attached GPUs "};
+
+	for (size_t i = 0; i < ARRAY_LEN(labels); i++)
+		if (text_starts_with(s, labels[i]))
+			return true;
+	return false;
+}
+
+/* Of `nvidia-smi -q | grep -A3 BAR1` only a heading and what is below it. */
+static bool is_heading(const char *s)
+{
+	return !strcmp(s, "BAR1 Memory Usage") || !strcmp(s, "FB Memory Usage");
+}
+
+static bool starts(const struct text_line *lines, size_t n)
+{
+	const char *s = line_text(&lines[0]);
+	char address[32];
+
+	if (strstr(s, "=NVSMI LOG="))
+		return true;
+	if (is_heading(s) || is_gpu(s, address, sizeof(address)))
+		return n > 1 && line_indent(&lines[1]) > line_indent(&lines[0]);
+	return false;
+}
+
+size_t smi_query_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	size_t indent = line_indent(&lines[0]), end = 1, gpus = 0;
+	char address[32];
+
+	if (!starts(lines, n))
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		const char *s = line_text(&lines[i]);
+		bool gpu = is_gpu(s, address, sizeof(address));
+
+		gpus += gpu;
+		if (!*s || !strcmp(s, "--"))
+			continue;
+		if (i && line_indent(&lines[i]) <= indent && !gpu && !is_top_label(s) &&
+		    !is_heading(s))
+			break;
+		end = i + 1;
+	}
+	if (gpus)
+		snprintf(p->about, sizeof(p->about), "%zu %s", gpus,
+			 text_plural(gpus, "GPU", "GPUs"));
+	else
+		snprintf(p->about, sizeof(p->about), "a section");
+	return end;
+}
+
+/* ---- values ---- */
+
+/* A number in the text's own unit, "32768 MiB", "16x", "P8"; -1: none is there. */
+static int64_t number_of(const char *s)
+{
+	char *end;
+	long long n;
+
+	s += *s == 'P';
+	if (!isdigit((unsigned char)*s))
+		return -1;
+	n = strtoll(s, &end, 10);
+	return n > INT32_MAX ? -1 : n;
+}
+
+static int64_t bytes_of(const char *s)
+{
+	int64_t mib = number_of(s);
+
+	return mib >= 0 && strstr(s, " MiB") ? mib << 20 : -1;
+}
+
+static int64_t word_of(const char *s, const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (words[i] && strcmp(words[i], s) == 0)
+			return (int64_t)i;
+	return -1;
+}
+
+static int64_t yes_of(const char *s)
+{
+	static const char *const words[] = {"Disabled", "Enabled", "No", "Yes"};
+	int64_t i = word_of(s, words, ARRAY_LEN(words));
+
+	return i < 0 ? -1 : i % 2;
+}
+
+static int64_t compute_mode_of(const char *s)
+{
+	static const char *const words[] = {"Default", "Exclusive_Thread", "Prohibited",
+					    "Exclusive_Process"};
+
+	return word_of(s, words, ARRAY_LEN(words));
+}
+
+static int64_t fabric_state_of(const char *s)
+{
+	static const char *const words[] = {
+		[FABRIC_NOT_STARTED] = "Not Started",
+		[FABRIC_IN_PROGRESS] = "In Progress",
+		[FABRIC_COMPLETED] = "Completed",
+	};
+
+	return word_of(s, words, ARRAY_LEN(words));
+}
+
+static int64_t success_of(const char *s)
+{
+	return strcmp(s, "Success") == 0 ? 0 : -1;
+}
+
+/* ---- labels ---- */
+
+static const struct label {
+	const char *above; /* the heading; NULL: the GPU's own labels */
+	const char *label;
+	const char *key;                  /* as in nvml.json */
+	int64_t (*number)(const char *s); /* NULL: a text */
+	bool none;                        /* "N/A" says that the GPU has no such thing */
+} labels[] = {
+	{NULL, "Product Name", "model", NULL, false},
+	{NULL, "GPU UUID", "uuid", NULL, false},
+	{NULL, "VBIOS Version", "vbios", NULL, false},
+	{NULL, "Minor Number", "minor", number_of, false},
+	{NULL, "Display Mode", "display_attached", yes_of, false},
+	{NULL, "Display Attached", "display_attached", yes_of, false},
+	{NULL, "Display Active", "display_active", yes_of, false},
+	{NULL, "Persistence Mode", "persistence", yes_of, false},
+	{NULL, "Compute Mode", "compute_mode", compute_mode_of, false},
+	{NULL, "Performance State", "performance_state", number_of, false},
+	{"MIG Mode", "Current", "mig_enabled", yes_of, true},
+	{"FB Memory Usage", "Total", "vram_bytes", bytes_of, false},
+	{"BAR1 Memory Usage", "Total", "bar1_bytes", bytes_of, false},
+	{"PCIe Generation", "Max", "pcie_gen_max", number_of, false},
+	{"PCIe Generation", "Current", "pcie_gen", number_of, false},
+	{"PCIe Generation", "Device Max", "pcie_gen_device_max", number_of, false},
+	{"Link Width", "Max", "pcie_width_max", number_of, false},
+	{"Link Width", "Current", "pcie_width", number_of, false},
+	{"Fabric", "State", "fabric_state", fabric_state_of, true},
+	{"Fabric", "Status", "fabric_status", success_of, false},
+};
+
+enum { MOST_LEVELS = 16 };
+
+struct query {
+	const struct part *part;
+	struct claims *claims;
+	char gpu[32]; /* "0000:41:00.0", "~2": the third without a name; "": none yet */
+	size_t gpu_n, unnamed_n;
+	int64_t attached; /* -1: the text does not say */
+	struct {
+		size_t indent;
+		const char *text;
+	} headings[MOST_LEVELS];
+	size_t heading_n;
+};
+
+static void put_heading(struct query *q, size_t indent, const char *text)
+{
+	while (q->heading_n && q->headings[q->heading_n - 1].indent >= indent)
+		q->heading_n--;
+	if (!text || q->heading_n == MOST_LEVELS)
+		return;
+	q->headings[q->heading_n].indent = indent;
+	q->headings[q->heading_n++].text = text;
+}
+
+static const char *heading(const struct query *q)
+{
+	return q->heading_n ? q->headings[q->heading_n - 1].text : NULL;
+}
+
+/* Slices of a card that is divided have memory of their own, under the same labels. */
+static bool in_slice(const struct query *q)
+{
+	for (size_t i = 0; i < q->heading_n; i++)
+		if (text_starts_with(q->headings[i].text, "MIG Device"))
+			return true;
+	return false;
+}
+
+static bool is_under(const struct label *l, const char *above)
+{
+	return l->above ? above && strcmp(l->above, above) == 0 : !above;
+}
+
+static void read_value(struct query *q, const struct text_line *line, const char *name,
+		       const char *value)
+{
+	struct claim_at at = CLAIM_AT(q->part, line);
+	const char *above = heading(q);
+	int64_t number;
+
+	if (above && !strcmp(above, "PCI") && !strcmp(name, "Device Id") &&
+	    sscanf(value, "0x%8" SCNx64, &number) == 1 && (number & 0xffff) == 0x10de &&
+	    *q->gpu != '~') {
+		char id[16];
+
+		snprintf(id, sizeof(id), "0x%04x", (unsigned)(number >> 16) & 0xffff);
+		claim(q->claims, at, id, "sys/bus/pci/devices/%s/device", q->gpu);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(labels); i++) {
+		const struct label *l = &labels[i];
+
+		if (strcmp(l->label, name) != 0 || !is_under(l, above))
+			continue;
+		number = l->number ? l->number(value) : -1;
+		if (l->none && !strcmp(value, "N/A"))
+			claim_absent(q->claims, at, "gpu/%s/%s", q->gpu, l->key);
+		else if (l->number && number >= 0)
+			claim_number(q->claims, at, number, "gpu/%s/%s", q->gpu, l->key);
+		else if (!l->number && isalnum((unsigned char)*value) && strcmp(value, "N/A") &&
+			 !strstr(value, "Unknown Error"))
+			claim(q->claims, at, value, "gpu/%s/%s", q->gpu, l->key);
+		return;
+	}
+}
+
+/* By number only where all GPUs are in the text: nvidia-smi lists them in that order. */
+static void start_gpu(struct query *q, const struct text_line *line, const char *address)
+{
+	struct claim_at at = CLAIM_AT(q->part, line);
+	char name[20];
+
+	q->heading_n = 0;
+	if (!claim_function(q->claims, at, address, name))
+		return;
+	text_copy(q->gpu, sizeof(q->gpu), name, strlen(name));
+	claim_nvidia(q->claims, at, name);
+	if (q->attached == (int64_t)q->gpu_n)
+		claim_gpu_at(q->claims, at, (unsigned)q->unnamed_n, name);
+	q->unnamed_n++;
+}
+
+static void read_top(struct query *q, const struct text_line *line)
+{
+	const char *version = line_value(line, "Driver Version");
+
+	if (version && isdigit((unsigned char)*version))
+		claim(q->claims, CLAIM_AT(q->part, line), version, "gpu/driver");
+}
+
+static void read_line(struct query *q, const struct text_line *line)
+{
+	const char *s = line_text(line), *value;
+	char label[64], address[32];
+
+	if (is_gpu(s, address, sizeof(address))) {
+		start_gpu(q, line, address);
+		return;
+	}
+	if (is_heading(s) && q->gpu_n == 0) /* of a GPU that is not named */
+		if (heading(q) == NULL || line_indent(line) <= q->headings[0].indent)
+			snprintf(q->gpu, sizeof(q->gpu), "~%s%zu", s[0] == 'B' ? "bar1-" : "fb-",
+				 q->unnamed_n++);
+	read_top(q, line);
+	if (!split(s, label, sizeof(label), &value)) {
+		put_heading(q, line_indent(line), s);
+		return;
+	}
+	put_heading(q, line_indent(line), NULL);
+	if (*q->gpu && !in_slice(q))
+		read_value(q, line, label, value);
+}
+
+void smi_query_decode(const struct part *p, struct claims *c)
+{
+	struct query q = {.part = p, .claims = c, .attached = -1};
+	char address[32];
+
+	for (size_t i = 0; i < p->n; i++) {
+		const char *n = line_value(&p->lines[i], "Attached GPUs");
+
+		q.gpu_n += is_gpu(line_text(&p->lines[i]), address, sizeof(address));
+		if (n)
+			q.attached = number_of(n);
+	}
+	for (size_t i = 0; i < p->n; i++)
+		if (!line_is_blank(&p->lines[i]))
+			read_line(&q, &p->lines[i]);
+}

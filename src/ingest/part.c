@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/part.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "ingest/part_kinds.h"
+
+#include <string.h>
+
+/*
+ * Ends with a NULL name. The first that matches reads the lines.
+ * A kind whose first line another could take for its own stands before it: dmesg lines can hold anything,
+ * and a debug log of NCCL may have the table of its run in it.
+ */
+static const struct part_kind part_kinds[] = {
+	{"lspci", lspci_match, lspci_decode, PART_STATES},
+	{"lspci -t", lspci_tree_match, lspci_tree_decode, PART_STATES},
+	{"nvidia-smi", smi_table_match, smi_table_decode, PART_STATES},
+	{"nvidia-smi -q", smi_query_match, smi_query_decode, PART_STATES},
+	{"nvidia-smi topo -m", smi_topo_match, smi_topo_decode, PART_STATES},
+	{"nvidia-smi topo -p2p", smi_p2p_match, smi_p2p_decode, PART_STATES},
+	{"nvidia-smi -L or nvlink", smi_list_match, smi_list_decode, PART_STATES},
+	{"kernel log", kernel_lines_match, kernel_lines_decode, PART_STATES},
+	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES},
+	{"/proc/driver/nvidia/version", driver_version_match, driver_version_decode, PART_STATES},
+	{"/proc/driver/nvidia/params", driver_params_match, driver_params_decode, PART_STATES},
+	{"/proc/driver/nvidia/gpus/*/information", gpu_information_match, gpu_information_decode,
+	 PART_STATES},
+	{"lsmod", lsmod_match, lsmod_decode, PART_STATES},
+	{"modinfo", modinfo_match, modinfo_decode, PART_STATES},
+	{"uname -a", uname_match, uname_decode, PART_STATES},
+	{"environment variables", environment_match, environment_decode, PART_STATES},
+	{"p2pBandwidthLatencyTest", p2p_test_match, NULL, PART_FIGURES},
+	{"nccl-tests", nccl_tests_match, NULL, PART_FIGURES},
+	{"debug log of NCCL", nccl_lines_match, NULL, PART_LOG},
+	{"error of a run", run_error_match, NULL, PART_LOG},
+	{0},
+};
+
+/* ---- for the kinds ---- */
+
+size_t line_indent(const struct text_line *l)
+{
+	return strspn(l->text, " ");
+}
+
+bool line_is_blank(const struct text_line *l)
+{
+	return !l->text[line_indent(l)];
+}
+
+const char *line_text(const struct text_line *l)
+{
+	return l->text + line_indent(l);
+}
+
+size_t line_words(struct arena *a, const struct text_line *l, const char **words, size_t max)
+{
+	char *rest = arena_strdup(a, line_text(l)), *word;
+	size_t n = 0;
+
+	while (n < max && (word = strsep(&rest, " ")))
+		if (*word)
+			words[n++] = word;
+	return n;
+}
+
+const char *line_value(const struct text_line *l, const char *key)
+{
+	const char *s = line_text(l);
+	size_t n = strlen(key);
+
+	if (strncmp(s, key, n) != 0)
+		return NULL;
+	s += n;
+	s += strspn(s, " ");
+	return *s == ':' ? s + 1 + strspn(s + 1, " ") : NULL;
+}
+
+/* ---- finding them ---- */
+
+/* "> > text" of a mail or a comment: marks that no tool prints at the start of a line. */
+static void peel_quote(struct text_line *l)
+{
+	char *s = l->text;
+
+	for (;;) {
+		char *mark = s + strspn(s, " ");
+
+		if (*mark != '>')
+			break;
+		s = mark + 1;
+	}
+	if (s != l->text && *s == ' ')
+		s++;
+	l->text = s;
+}
+
+/* What is above a part, but for fences and empty lines, is how it was made: a command, or a heading. */
+static const char *command_above(const struct text_line *lines, size_t i, size_t used)
+{
+	enum { NEAR = 4 };
+
+	for (size_t k = 0; k < NEAR && i > used; k++) {
+		const char *s = line_text(&lines[--i]);
+
+		if (*s && !text_starts_with(s, "```") && !text_starts_with(s, "~~~") &&
+		    !text_starts_with(s, "<"))
+			return s;
+	}
+	return "";
+}
+
+static bool match(struct part *p, const struct text_line *lines, size_t n)
+{
+	for (const struct part_kind *k = part_kinds; k->name; k++) {
+		struct part found = *p;
+
+		found.kind = k;
+		found.n = k->match(&found, lines, n);
+		if (!found.n)
+			continue;
+		found.lines = lines;
+		*p = found;
+		return true;
+	}
+	return false;
+}
+
+struct part *parts_find(struct arena *a, const char *file, const char *text, size_t size,
+			size_t *ret_n, size_t *ret_lines)
+{
+	struct part *parts = NULL;
+	struct text_line *lines;
+	size_t line_n, used = 0;
+
+	*ret_n = 0;
+	lines = text_lines(a, text, size, &line_n);
+	for (size_t i = 0; i < line_n; i++)
+		peel_quote(&lines[i]);
+	for (size_t i = 0; i < line_n;) {
+		struct part p = {.file = file, .command = command_above(lines, i, used)};
+
+		if (line_is_blank(&lines[i]) || !match(&p, lines + i, line_n - i)) {
+			i++;
+			continue;
+		}
+		*ARENA_PUSH(a, parts, *ret_n) = p;
+		i += p.n;
+		used = i;
+	}
+	*ret_lines = line_n;
+	return parts;
+}

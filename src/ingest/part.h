@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The outputs of known tools within a text that people paste: where each begins and ends. */
+#pragma once
+
+#include "ingest/text.h"
+
+struct claims;
+struct part_kind;
+
+/* A stretch of lines that one tool printed. */
+struct part {
+	const struct part_kind *kind;
+	const char *file;
+	const struct text_line *lines; /* n of them, without quote marks, indented as in the text */
+	size_t n;
+	/* The last shell command above it, "nvidia-smi topo -p2p r"; "": none is shown. */
+	const char *command;
+	bool cut;       /* it ends before its tool would have ended it */
+	char about[64]; /* "8 GPUs", "" */
+};
+
+struct part_kind {
+	const char *name; /* "nvidia-smi topo -m" */
+	/*
+	 * How many lines from the first of n on are this part; 0: none begins here. May set `cut` and `about`
+	 * of the part, whose command is known.
+	 */
+	size_t (*match)(struct part *p, const struct text_line *lines, size_t n);
+	void (*decode)(const struct part *p, struct claims *c); /* what it states of a machine */
+	/* What was seen in a run: the readers of logs and of results decode it, all of a text at once. */
+	enum { PART_STATES, PART_LOG, PART_FIGURES } observed;
+};
+
+/*
+ * Finds the parts of a text, in the order of their lines. The arrays are the arena's.
+ */
+struct part *parts_find(struct arena *a, const char *file, const char *text, size_t size,
+			size_t *ret_n, size_t *ret_lines);
+
+/* ---- for the kinds ---- */
+
+/* Blanks in front of a line. */
+size_t line_indent(const struct text_line *l);
+/* Whether nothing but blanks is in it. */
+bool line_is_blank(const struct text_line *l);
+/* The text without the blanks in front. */
+const char *line_text(const struct text_line *l);
+/* Splits a copy of the line at blanks; at most `max` words. The arena is the caller's. */
+size_t line_words(struct arena *a, const struct text_line *l, const char **words, size_t max);
+/* "KEY : value" or "KEY: value": the value, NULL: it has another key. */
+const char *line_value(const struct text_line *l, const char *key);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions in the rows of part_kinds; for part.c and the files that define them. */
+#pragma once
+
+#include "ingest/part.h"
+
+#define PART_KIND(name)                                                                            \
+	size_t name##_match(struct part *p, const struct text_line *lines, size_t n);              \
+	void name##_decode(const struct part *p, struct claims *c)
+
+PART_KIND(lspci);        /* lspci.c */
+PART_KIND(lspci_tree);   /* lspci_tree.c */
+PART_KIND(smi_table);    /* nvidia_smi.c */
+PART_KIND(smi_list);     /* nvidia_smi.c */
+PART_KIND(smi_query);    /* nvidia_smi_query.c */
+PART_KIND(smi_topo);     /* nvidia_smi_topo.c */
+PART_KIND(smi_p2p);      /* nvidia_smi_topo.c */
+PART_KIND(kernel_lines); /* kernel_lines.c */
+PART_KIND(cmdline);      /* host_files.c: */
+PART_KIND(driver_version);
+PART_KIND(driver_params);
+PART_KIND(gpu_information);
+PART_KIND(lsmod);
+PART_KIND(modinfo);
+PART_KIND(uname);
+PART_KIND(environment);
+
+/* run_lines.c: what the readers of logs and results decode */
+size_t p2p_test_match(struct part *p, const struct text_line *lines, size_t n);
+size_t nccl_tests_match(struct part *p, const struct text_line *lines, size_t n);
+size_t nccl_lines_match(struct part *p, const struct text_line *lines, size_t n);
+size_t run_error_match(struct part *p, const struct text_line *lines, size_t n);

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/pasted.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "ingest/claims.h"
+#include "ingest/figures_open.h"
+#include "ingest/nccl_log.h"
+#include "ingest/observe.h"
+#include "ingest/part.h"
+#include "machine/machine.h"
+#include "result/figures.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One text. */
+struct page {
+	const char *name;
+	struct part *parts;
+	size_t part_n, line_n;
+	/* What was logged and measured in it; NULL: nothing, or what is there could not be read. */
+	struct nccl_log *log;
+	struct figures *figures;
+	const char *log_trouble, *figures_trouble; /* why; NULL: there is none */
+};
+
+struct pasted {
+	struct arena *arena;
+	struct claims *claims;
+	struct page *pages;
+	size_t page_n;
+};
+
+struct pasted *pasted_new(const char *name)
+{
+	struct pasted *t = xcalloc(1, sizeof(*t));
+
+	t->arena = arena_new();
+	t->claims = claims_new(name);
+	return t;
+}
+
+void pasted_free(struct pasted *t)
+{
+	if (!t)
+		return;
+	for (size_t i = 0; i < t->page_n; i++) {
+		nccl_log_free(t->pages[i].log);
+		figures_free(t->pages[i].figures);
+	}
+	claims_free(t->claims);
+	arena_free(t->arena);
+	free(t);
+}
+
+bool pasted_recognise(const char *text, size_t size)
+{
+	struct arena *a = arena_new();
+	size_t n, lines;
+
+	parts_find(a, "", text, size, &n, &lines);
+	arena_free(a);
+	return n > 0;
+}
+
+/* ---- what was measured and logged ---- */
+
+/* The lines of a page as the splitter sees them, so that their numbers stay what they are. */
+static void add_lines(struct strbuf *out, const struct page *page,
+		      bool (*wanted)(const struct part *p))
+{
+	size_t line = 1;
+
+	for (size_t i = 0; i < page->part_n; i++) {
+		const struct part *p = &page->parts[i];
+
+		for (size_t k = 0; wanted(p) && k < p->n; k++) {
+			for (; line < p->lines[k].number; line++)
+				strbuf_putc(out, '\n');
+			strbuf_puts(out, p->lines[k].text);
+		}
+	}
+	strbuf_putc(out, '\n');
+}
+
+static bool is_log(const struct part *p)
+{
+	return p->kind->observed == PART_LOG;
+}
+
+static bool is_figures(const struct part *p)
+{
+	return p->kind->observed == PART_FIGURES;
+}
+
+static bool has(const struct page *page, bool (*wanted)(const struct part *p))
+{
+	for (size_t i = 0; i < page->part_n; i++)
+		if (wanted(&page->parts[i]))
+			return true;
+	return false;
+}
+
+static void read_log(struct pasted *t, struct page *page)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	if (!has(page, is_log))
+		return;
+	add_lines(&text, page, is_log);
+	if (nccl_log_parse(text.text, text.len, page->name, &page->log) < 0)
+		page->log_trouble = arena_strdup(t->arena, err_msg());
+}
+
+static void read_figures(struct pasted *t, struct page *page)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	if (!has(page, is_figures))
+		return;
+	add_lines(&text, page, is_figures);
+	if (figures_parse_each(text.text, text.len, page->name, &page->figures) < 0)
+		page->figures_trouble = arena_strdup(t->arena, err_msg());
+}
+
+/* ---- GPUs that only a log or a result names ---- */
+
+static struct claim_at line_of(const struct page *page, bool (*wanted)(const struct part *p))
+{
+	for (size_t i = 0; i < page->part_n; i++)
+		if (wanted(&page->parts[i]))
+			return CLAIM_AT(&page->parts[i], &page->parts[i].lines[0]);
+	return (struct claim_at){page->name, 1};
+}
+
+static bool one_host(const struct nccl_log *l)
+{
+	for (size_t i = 1; i < l->device_n; i++)
+		if (strcmp(l->devices[i].host, l->devices[0].host) != 0)
+			return false;
+	return true;
+}
+
+static void claim_logged(struct pasted *t, const struct page *page)
+{
+	struct claim_at at = line_of(page, is_log);
+	const struct nccl_log *l = page->log;
+	char name[PCI_ADDRESS_LEN];
+
+	for (size_t i = 0; one_host(l) && i < l->device_n; i++) {
+		const struct nccl_device *d = &l->devices[i];
+
+		if (d->pci && d->nvml_index >= 0)
+			claim_gpu_at(t->claims, at, (unsigned)d->nvml_index, d->pci);
+		else if (d->pci && claim_function(t->claims, at, d->pci, name))
+			claim_nvidia(t->claims, at, name);
+		else if (!d->pci && d->nvml_index >= 0)
+			claim_gpu(t->claims, at, (unsigned)d->nvml_index);
+	}
+}
+
+/*
+ * Tests that give no addresses count GPUs as CUDA does. Where no text names any GPU otherwise, those numbers
+ * are as good as names.
+ */
+static void claim_measured(struct pasted *t, const struct page *page)
+{
+	struct claim_at at = line_of(page, is_figures);
+	struct figures *f = page->figures;
+	char name[PCI_ADDRESS_LEN];
+
+	for (size_t i = 0; i < f->gpu_n; i++) {
+		struct figure_gpu *g = &f->gpus[i];
+
+		if (g->pci && claim_function(t->claims, at, g->pci, name)) {
+			claim_nvidia(t->claims, at, name);
+			if (g->name && strchr(g->name, ' '))
+				claim(t->claims, at, g->name, "gpu/%s/model", name);
+		} else if (!claims_has_addresses(t->claims)) {
+			g->nvml_index = (int)i;
+			claim_gpu(t->claims, at, (unsigned)i);
+		}
+	}
+}
+
+/* ---- reading ---- */
+
+size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t size)
+{
+	struct page *page = ARENA_PUSH(t->arena, t->pages, t->page_n);
+
+	page->name = arena_strdup(t->arena, name);
+	page->parts = parts_find(t->arena, page->name, text, size, &page->part_n, &page->line_n);
+	for (size_t i = 0; i < page->part_n; i++)
+		if (page->parts[i].kind->decode)
+			page->parts[i].kind->decode(&page->parts[i], t->claims);
+	read_log(t, page);
+	read_figures(t, page);
+	return page->part_n;
+}
+
+struct source *pasted_source(struct pasted *t)
+{
+	for (size_t i = 0; i < t->page_n; i++)
+		if (t->pages[i].log)
+			claim_logged(t, &t->pages[i]);
+	for (size_t i = 0; i < t->page_n; i++)
+		if (t->pages[i].figures)
+			claim_measured(t, &t->pages[i]);
+	return claims_source(t->claims);
+}
+
+/* ---- completing the machine ---- */
+
+static void add_trouble(struct machine *m, const char *where, const char *what)
+{
+	*ARENA_PUSH(m->arena, m->troubles, m->trouble_n) =
+		(struct trouble){.where = arena_strdup(m->arena, where),
+				 .what = arena_strdup(m->arena, what)};
+}
+
+static void observe(const struct page *page, struct machine *m)
+{
+	if (page->log_trouble)
+		add_trouble(m, page->name, page->log_trouble);
+	if (page->figures_trouble)
+		add_trouble(m, page->name, page->figures_trouble);
+	if (page->log && nccl_log_observe(page->log, m) < 0)
+		add_trouble(m, page->name, err_msg());
+	if (page->figures && figures_observe(page->figures, m) < 0)
+		add_trouble(m, page->name, err_msg());
+}
+
+static void list_part(struct machine *m, const char *file, const char *name, const char *about,
+		      unsigned first, unsigned last, bool cut)
+{
+	*ARENA_PUSH(m->arena, m->text_parts, m->text_part_n) = (struct text_part){
+		.file = arena_strdup(m->arena, file),
+		.name = name,
+		.about = arena_strdup(m->arena, about),
+		.first = first,
+		.last = last,
+		.cut = cut,
+	};
+}
+
+static void list_parts(const struct page *page, struct machine *m)
+{
+	unsigned next = 1;
+
+	for (size_t i = 0; i < page->part_n; i++) {
+		const struct part *p = &page->parts[i];
+		unsigned first = p->lines[0].number, last = p->lines[p->n - 1].number;
+
+		if (first > next)
+			list_part(m, page->name, NULL, "", next, first - 1, false);
+		list_part(m, page->name, p->kind->name, p->about, first, last, p->cut);
+		next = last + 1;
+	}
+	if (next <= page->line_n)
+		list_part(m, page->name, NULL, "", next, (unsigned)page->line_n, false);
+}
+
+void pasted_complete(struct pasted *t, struct machine *m)
+{
+	for (size_t i = 0; i < t->page_n; i++) {
+		observe(&t->pages[i], m);
+		list_parts(&t->pages[i], m);
+	}
+	claims_add_disagreements(t->claims, m);
+}

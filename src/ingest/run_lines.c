@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the output of tests and the logs of runs begin and end; their own readers decode them. */
+#include "ingest/part_kinds.h"
+
+#include "base/array.h"
+#include "base/text.h"
+#include "ingest/nccl_log.h"
+#include "ingest/p2p_test.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- p2pBandwidthLatencyTest ---- */
+
+/* "  0   1.10   2.83", "   D\D     0      1", "   GPU     0      1" */
+static bool is_matrix_line(const char *s)
+{
+	return text_starts_with(s, "D\\D") || text_starts_with(s, "GPU ") ||
+	       text_starts_with(s, "CPU ") ||
+	       (isdigit((unsigned char)*s) && strspn(s, "0123456789. -infa") == strlen(s));
+}
+
+static bool is_test_line(const char *s)
+{
+	static const char *const words[] = {
+		"[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]",
+		"Device: ",
+		"Device=",
+		"***NOTE:",
+		"So you can see lesser Bandwidth",
+		"NOTE: The CUDA Samples",
+		"P2P Connectivity Matrix",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (text_starts_with(s, words[i]))
+			return true;
+	return p2p_test_recognise(s, strlen(s)) || is_matrix_line(s);
+}
+
+size_t p2p_test_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	const char *s = line_text(&lines[0]);
+	size_t end = 1;
+
+	(void)p;
+	if (!text_starts_with(s, "[P2P (Peer-to-Peer)") &&
+	    !text_starts_with(s, "P2P Connectivity") && !p2p_test_recognise(s, strlen(s)))
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		s = line_text(&lines[i]);
+		if (!*s)
+			continue;
+		if (!is_test_line(s))
+			break;
+		end = i + 1;
+	}
+	return end;
+}
+
+/* ---- nccl-tests ---- */
+
+/* "#       size         count      type   redop ..." and rows of numbers below it. */
+size_t nccl_tests_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	size_t end = 1;
+
+	(void)p;
+	if (*line_text(&lines[0]) != '#' ||
+	    !(strstr(lines[0].text, "nThread") || strstr(lines[0].text, "Collective test") ||
+	      (strstr(lines[0].text, "size") && strstr(lines[0].text, "count"))))
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		const char *s = line_text(&lines[i]);
+
+		if (!*s)
+			continue;
+		if (*s != '#' && !isdigit((unsigned char)*s))
+			break;
+		end = i + 1;
+	}
+	return end;
+}
+
+/* ---- NCCL ---- */
+
+static bool is_nccl_line(const struct text_line *l)
+{
+	return strstr(l->text, " NCCL INFO ") || strstr(l->text, " NCCL WARN ") ||
+	       text_starts_with(line_text(l), "NCCL INFO ") ||
+	       text_starts_with(line_text(l), "NCCL WARN ") ||
+	       text_starts_with(line_text(l), "NCCL version ");
+}
+
+size_t nccl_lines_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	size_t end = 1;
+
+	if (!is_nccl_line(&lines[0]))
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if (line_is_blank(&lines[i]))
+			continue;
+		if (!is_nccl_line(&lines[i]))
+			break;
+		end = i + 1;
+	}
+	snprintf(p->about, sizeof(p->about), "%zu %s", end, text_plural(end, "line", "lines"));
+	return end;
+}
+
+/* One line of PyTorch, of a test or of mpirun that says how a run failed. */
+size_t run_error_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	(void)p;
+	(void)n;
+	return nccl_log_recognise(lines[0].text, strlen(lines[0].text)) ? 1 : 0;
+}

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ingest/part.c and the decoders of its table: what tools print, wherever in a text it stands, as facts with
+ * their lines. The texts are made up in the tools' forms: pciutils 3.7 to 3.13, nvidia-smi 470 to 580.
+ */
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/source.h"
+#include "base/strbuf.h"
+#include "ingest/part.h"
+#include "ingest/pasted.h"
+#include "machine/machine.h"
+#include "topology/topology.h"
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The machine of texts that are called "a", "b", ... */
+static struct machine *machine_of(const char *const *texts, size_t n)
+{
+	static const struct machine_request request = {.parts = MACHINE_ALL};
+	struct pasted *t = pasted_new("paste");
+	struct machine *m;
+	struct source *s;
+
+	for (size_t i = 0; i < n; i++) {
+		const char name[] = {(char)('a' + i), '\0'};
+
+		pasted_add(t, name, texts[i], strlen(texts[i]));
+	}
+	s = pasted_source(t);
+	m = machine_read(s, &request);
+	pasted_complete(t, m);
+	source_free(s);
+	pasted_free(t);
+	return m;
+}
+
+static struct machine *machine_of_one(const char *text)
+{
+	return machine_of(&text, 1);
+}
+
+static void assert_fact(struct fact_int f, int64_t value, const char *from)
+{
+	if (!fact_is(f, value))
+		fail_msg("%lld (state %d, %s) instead of %lld", (long long)f.value, (int)f.state,
+			 FACT_WHY(f), (long long)value);
+	assert_string_equal(f.from, from);
+}
+
+/* ---- the samples ---- */
+
+#define TABLE                                                                                           \
+	"| NVIDIA-SMI 550.90.07              Driver Version: 550.90.07      CUDA Version: 12.4     |\n" \
+	"|   0  NVIDIA GeForce RTX 4090        Off |   00000000:01:00.0 Off |                  Off |\n" \
+	"| 30%   35C    P8             20W /  450W |       1MiB /  24564MiB |      0%      Default |\n" \
+	"+-----------------------------------------+------------------------+----------------------+\n" \
+	"|   1  NVIDIA GeForce RTX 4090        Off |   00000000:25:00.0  On |                  Off |\n" \
+	"| 30%   35C    P0             20W /  450W |       1MiB /  24564MiB |      0%      Default |\n" \
+	"+-----------------------------------------+------------------------+----------------------+\n"
+
+#define TOPO                                                                                       \
+	"\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"                           \
+	"GPU0\t X \tPHB\tSYS\t0-31\t0\t\tN/A\n"                                                    \
+	"GPU1\tPHB\t X \tSYS\t0-31\t0\t\tN/A\n"                                                    \
+	"NIC0\tSYS\tSYS\t X \t\t\t\t\n"                                                            \
+	"\n"                                                                                       \
+	"Legend:\n"                                                                                \
+	"\n"                                                                                       \
+	"  X    = Self\n"                                                                          \
+	"  PHB  = Connection traversing PCIe as well as a PCIe Host Bridge\n"
+
+#define P2P                                                                                        \
+	" \tGPU0\tGPU1\t\n"                                                                        \
+	" GPU0\tX\tCNS\t\n"                                                                        \
+	" GPU1\tOK\tX\t\n"
+
+#define QUERY                                                                                      \
+	"==============NVSMI LOG==============\n"                                                  \
+	"\n"                                                                                       \
+	"Timestamp                                 : Sun Nov 22 09:40:35 2026\n"                   \
+	"Driver Version                            : 550.90.07\n"                                  \
+	"CUDA Version                              : 12.4\n"                                       \
+	"\n"                                                                                       \
+	"Attached GPUs                             : 1\n"                                          \
+	"GPU 00000000:41:00.0\n"                                                                   \
+	"    Product Name                          : NVIDIA A100-SXM4-40GB\n"                      \
+	"    MIG Mode\n"                                                                           \
+	"        Current                           : Enabled\n"                                    \
+	"        Pending                           : Enabled\n"                                    \
+	"    MIG Device\n"                                                                         \
+	"        Index                             : 0\n"                                          \
+	"        FB Memory Usage\n"                                                                \
+	"            Total                         : 4864 MiB\n"                                   \
+	"        BAR1 Memory Usage\n"                                                              \
+	"            Total                         : 8191 MiB\n"                                   \
+	"    PCI\n"                                                                                \
+	"        Device Id                         : 0x20B010DE\n"                                 \
+	"        GPU Link Info\n"                                                                  \
+	"            PCIe Generation\n"                                                            \
+	"                Max                       : 4\n"                                          \
+	"                Current                   : 1\n"                                          \
+	"            Link Width\n"                                                                 \
+	"                Max                       : 16x\n"                                        \
+	"                Current                   : 8x\n"                                         \
+	"    Performance State                     : P8\n"                                         \
+	"    FB Memory Usage\n"                                                                    \
+	"        Total                             : 40960 MiB\n"                                  \
+	"        Used                              : 19 MiB\n"                                     \
+	"    BAR1 Memory Usage\n"                                                                  \
+	"        Total                             : 65536 MiB\n"                                  \
+	"        Used                              : 2 MiB\n"                                      \
+	"    Fabric\n"                                                                             \
+	"        State                             : N/A\n"                                        \
+	"        Status                            : N/A\n"
+
+#define PORT                                                                                             \
+	"00:01.1 PCI bridge [0604]: Advanced Micro Devices, Inc. [AMD] Starship/Matisse GPP Bridge "     \
+	"[1022:1483] (prog-if 00 [Normal decode])\n"                                                     \
+	"\tControl: I/O+ Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr- Stepping- SERR-\n"        \
+	"\tNUMA node: 0\n"                                                                               \
+	"\tIOMMU group: 15\n"                                                                            \
+	"\tBus: primary=00, secondary=01, subordinate=01, sec-latency=0\n"                               \
+	"\tMemory behind bridge: b2000000-b30fffff [size=17M] [32-bit]\n"                                \
+	"\tPrefetchable memory behind bridge: 28400000000-28fffffffff [size=48G] [64-bit]\n"             \
+	"\tCapabilities: [58] Express (v2) Root Port (Slot+), MSI 00\n"                                  \
+	"\t\tDevCap:\tMaxPayload 512 bytes, PhantFunc 0\n"                                               \
+	"\t\tDevCtl:\tCorrErr+ NonFatalErr+ FatalErr+ UnsupReq+\n"                                       \
+	"\t\t\tRlxdOrd+ ExtTag+ PhantFunc- AuxPwr- NoSnoop+\n"                                           \
+	"\t\t\tMaxPayload 256 bytes, MaxReadReq 512 bytes\n"                                             \
+	"\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM L1, Exit Latency L1 <64us\n"                \
+	"\t\tLnkSta:\tSpeed 16GT/s, Width x16\n"                                                         \
+	"\t\tLnkCtl2: Target Link Speed: 16GT/s, EnterCompliance- SpeedDis-\n"                           \
+	"\tCapabilities: [2a0 v1] Access Control Services\n"                                             \
+	"\t\tACSCap:\tSrcValid+ TransBlk+ ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans+\n" \
+	"\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-\n" \
+	"\tKernel driver in use: pcieport\n"
+
+#define CARD                                                                                           \
+	"01:00.0 VGA compatible controller [0300]: NVIDIA Corporation AD102 [GeForce RTX 4090] "       \
+	"[10de:2684] (rev a1) (prog-if 00 [VGA controller])\n"                                         \
+	"\tControl: I/O+ Mem+ BusMaster+ SpecCycle- MemWINV- VGASnoop- ParErr- Stepping- SERR-\n"      \
+	"\tNUMA node: 0\n"                                                                             \
+	"\tIOMMU group: 16\n"                                                                          \
+	"\tRegion 0: Memory at b2000000 (32-bit, non-prefetchable) [size=16M]\n"                       \
+	"\tRegion 1: Memory at 28800000000 (64-bit, prefetchable) [size=32G]\n"                        \
+	"\tRegion 3: Memory at 28400000000 (64-bit, prefetchable) [size=32M]\n"                        \
+	"\tRegion 5: I/O ports at 3000 [size=128]\n"                                                   \
+	"\tCapabilities: [78] Express (v2) Legacy Endpoint, MSI 00\n"                                  \
+	"\t\tLnkCap:\tPort #0, Speed 16GT/s, Width x16, ASPM L1, Exit Latency L1 <16us\n"              \
+	"\t\tLnkSta:\tSpeed 2.5GT/s (downgraded), Width x8 (downgraded)\n"                             \
+	"\tCapabilities: [bb0 v1] Physical Resizable BAR\n"                                            \
+	"\t\tBAR 0: current size: 16MB, supported: 16MB\n"                                             \
+	"\t\tBAR 1: current size: 32GB, supported: 64MB 128MB 256MB 512MB 1GB 2GB 4GB 8GB 16GB 32GB\n" \
+	"\t\tBAR 3: current size: 32MB, supported: 32MB\n"                                             \
+	"\tKernel driver in use: nvidia\n"
+
+/* ---- lspci ---- */
+
+static void lspci_verbose(void **state)
+{
+	struct machine *m = machine_of_one(PORT "\n" CARD);
+	const struct pci_function *port = &m->pci[0], *card = &m->pci[1];
+
+	(void)state;
+	assert_int_equal(m->pci_n, 2);
+	assert_int_equal(m->gpu_n, 1);
+	assert_fact(port->device, 0x1483, "a:1");
+	assert_fact(port->acs_ctl, PCI_ACS_SV | PCI_ACS_RR | PCI_ACS_CR | PCI_ACS_UF, "a:18");
+	assert_fact(port->acs_offset, 0x2a0, "a:16");
+	assert_fact(port->port_type, PCI_PORT_ROOT, "a:8");
+	assert_fact(port->payload, 256, "a:12");
+	assert_fact(port->payload_max, 512, "a:9");
+	assert_fact(port->iommu_group, 15, "a:4");
+	assert_true(port->windows_known);
+	assert_int_equal(port->prefetch_window.size, 48ULL << 30);
+	assert_ptr_equal(card->parent, port);
+	assert_string_equal(card->root, "pci0000:00");
+	assert_fact(card->link_speed, 2500, "a:31");
+	assert_fact(card->link_width, 8, "a:31");
+	assert_fact(card->link_speed_cap, 16000, "a:30");
+	assert_fact(card->rebar_sizes, 0xffc0, "a:34");
+	assert_true(fact_absent(card->acs_ctl));
+	assert_fact(m->gpus[0].bar1_bytes, 32LL << 30, "sys/bus/pci/devices/0000:01:00.0/resource");
+	assert_string_equal(m->gpus[0].model.value, "NVIDIA GeForce RTX 4090");
+	assert_string_equal(card->driver.value, "nvidia");
+	machine_free(m);
+}
+
+/* What is not printed is unknown: the list of a user, and one that the text cuts. */
+static void lspci_says_less(void **state)
+{
+	static const char *const texts[] = {
+		"01:00.0 VGA compatible controller: NVIDIA Corporation AD102 [GeForce RTX 4090] (rev a1)\n"
+		"\tFlags: bus master, fast devsel, latency 0, IRQ 377, IOMMU group 16\n"
+		"\tMemory at b2000000 (32-bit, non-prefetchable) [size=16M]\n"
+		"\tMemory at 28800000000 (64-bit, prefetchable) [size=256M]\n"
+		"\tCapabilities: <access denied>\n"
+		"\tKernel driver in use: nvidia\n",
+		/* cut behind an extended capability: ACS may come after it */
+		"01:00.0 VGA compatible controller: NVIDIA Corporation AD102 [GeForce RTX 4090] (rev a1)\n"
+		"\tFlags: bus master, fast devsel, latency 0, IRQ 377, IOMMU group 16\n"
+		"\tMemory at b2000000 (32-bit, non-prefetchable) [size=16M]\n"
+		"\tMemory at 28800000000 (64-bit, prefetchable) [size=256M]\n"
+		"\tCapabilities: [bb0 v1] Physical Resizable BAR\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct machine *m = machine_of_one(texts[i]);
+
+		assert_int_equal(m->gpu_n, 1);
+		assert_true(fact_unknown(m->pci[0].acs_ctl));
+		assert_true(fact_unknown(m->pci[0].device));
+		assert_true(fact_unknown(m->pci[0].link_speed));
+		assert_true(fact_unknown(m->pci[0].rebar_sizes));
+		assert_true(fact_is(m->gpus[0].bar1_bytes, 256 << 20));
+		assert_null(m->pci[0].root); /* the bridges above it are not in the text */
+		machine_free(m);
+	}
+}
+
+static void lspci_numbers(void **state)
+{
+	struct machine *m = machine_of_one("0000:01:00.0 0302: 10de:2330 (rev a1)\n"
+					   "0000:0c:00.0 0207: 15b3:1021\n");
+
+	(void)state;
+	assert_int_equal(m->pci_n, 2);
+	assert_int_equal(m->gpu_n, 1);
+	assert_true(fact_is(m->pci[1].device, 0x1021));
+	machine_free(m);
+}
+
+static void lspci_tree(void **state)
+{
+	struct machine *m =
+		machine_of_one("-+-[0000:80]-+-00.0\n"
+			       " |           \\-01.1-[81]----00.0\n"
+			       " \\-[0000:00]-+-00.0\n"
+			       "             +-01.1-[01-04]----00.0-[02-04]--+-00.0-[03]----00.0\n"
+			       "             |                               \\-01.0-[04]--+-00.0\n"
+			       "             |                                            \\-00.1\n"
+			       "             \\-18.0\n");
+	static const char *const below[][2] = {
+		{"0000:81:00.0", "0000:80:01.1"}, {"0000:01:00.0", "0000:00:01.1"},
+		{"0000:02:00.0", "0000:01:00.0"}, {"0000:02:01.0", "0000:01:00.0"},
+		{"0000:03:00.0", "0000:02:00.0"}, {"0000:04:00.0", "0000:02:01.0"},
+		{"0000:04:00.1", "0000:02:01.0"},
+	};
+
+	(void)state;
+	assert_int_equal(m->pci_n, 12);
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+		struct pci_address a;
+		const struct pci_function *f;
+
+		assert_int_equal(pci_address_parse(below[i][0], &a), 0);
+		f = pci_find(m, a);
+		assert_non_null(f);
+		assert_non_null(f->parent);
+		assert_string_equal(f->parent->name, below[i][1]);
+	}
+	assert_string_equal(m->pci[m->pci_n - 1].root, "pci0000:80");
+	machine_free(m);
+}
+
+/* ---- nvidia-smi ---- */
+
+static void smi_tables(void **state)
+{
+	struct machine *m = machine_of_one(TABLE "$ nvidia-smi topo -m\n" TOPO
+						 "\n$ nvidia-smi topo -p2p r\n" P2P);
+	const struct gpu *g = &m->gpus[1];
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_string_equal(g->pci->name, "0000:25:00.0");
+	assert_string_equal(g->model.value, "NVIDIA GeForce RTX 4090");
+	assert_fact(g->nvml_index, 1, "nvmlDeviceGetHandleByIndex");
+	assert_fact(g->vram_bytes, 24564LL << 20, "a:6");
+	assert_fact(g->performance_state, 0, "a:6");
+	assert_fact(g->display_active, 1, "a:5");
+	assert_true(fact_unknown(g->bar1_bytes));
+	assert_fact(m->driver.cuda_version, 12040, "a:1");
+	assert_string_equal(m->driver.module_version.value, "550.90.07");
+	assert_fact(machine_pair(m, 0, 1)->common_ancestor, NVML_LEVEL_HOSTBRIDGE, "a:10");
+	assert_fact(machine_pair(m, 0, 1)->nvlinks, 0, "a:10");
+	assert_fact(machine_pair(m, 0, 1)->p2p[P2P_READ], P2P_CHIPSET_NOT_SUPPORTED, "a:21");
+	assert_fact(machine_pair(m, 1, 0)->p2p[P2P_READ], P2P_OK, "a:22");
+	assert_true(fact_unknown(machine_pair(m, 0, 1)->p2p[P2P_WRITE]));
+	assert_fact(g->pci->numa_node, 0, "a:11");
+	machine_free(m);
+}
+
+/* Slices have memory of their own under the same labels. */
+static void smi_query(void **state)
+{
+	struct machine *m = machine_of_one(QUERY);
+	const struct gpu *g = &m->gpus[0];
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 1);
+	assert_fact(g->vram_bytes, 40960LL << 20, "a:30");
+	assert_fact(g->bar1_bytes, 65536LL << 20, "a:33");
+	assert_fact(g->mig_enabled, 1, "a:11");
+	assert_fact(g->pcie_gen, 1, "a:24");
+	assert_fact(g->pcie_width, 8, "a:27");
+	assert_fact(g->pci->device, 0x20b0, "a:20");
+	assert_true(fact_absent(g->fabric_state));
+	assert_fact(g->nvml_index, 0, "nvmlDeviceGetHandleByIndex");
+	machine_free(m);
+}
+
+/* "nvidia-smi -q | grep -A3 BAR1" names no GPU: it is of all if there is one for each. */
+static void smi_sections(void **state)
+{
+	static const char one[] = "    BAR1 Memory Usage\n        Total          : 256 MiB\n";
+	AUTO_FREE char *both = xprintf("%s%s%s", TABLE, one, one);
+	AUTO_FREE char *few = xprintf("%s%s", TABLE, one);
+	struct machine *m = machine_of_one(both);
+
+	(void)state;
+	assert_fact(m->gpus[0].bar1_bytes, 256 << 20, "a:9");
+	assert_fact(m->gpus[1].bar1_bytes, 256 << 20, "a:11");
+	machine_free(m);
+	m = machine_of_one(few);
+	assert_true(fact_unknown(m->gpus[0].bar1_bytes));
+	machine_free(m);
+}
+
+/* GPUs without an address are GPUs: what is said of them is known, where they are is not. */
+static void smi_without_addresses(void **state)
+{
+	struct machine *m = machine_of_one(
+		"GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-11111111-2222-3333-4444-555555555555)\n"
+		"\t Link 0: 26.562 GB/s\n"
+		"\t Link 1: <inactive>\n"
+		"GPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-11111111-2222-3333-4444-666666666666)\n"
+		"\n"
+		"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-51\nGPU1\tNV18\t X \t0-51\n");
+	struct topology *t = topology_new(m);
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_string_equal(m->gpus[0].pci->name, "no-address-0");
+	assert_string_equal(m->gpus[1].model.value, "NVIDIA H100 80GB HBM3");
+	assert_fact(m->gpus[0].nvlinks[0].active, 1, "a:2");
+	assert_fact(m->gpus[0].nvlinks[1].active, 0, "a:3");
+	assert_fact(machine_pair(m, 0, 1)->nvlinks, 18, "a:7");
+	assert_int_equal(topology_path(t, 0, 1)->class, PATH_NVLINK);
+	topology_free(t);
+	machine_free(m);
+}
+
+/* A matrix with less rows than columns was cut: the rest is unknown. */
+static void smi_cut(void **state)
+{
+	struct machine *m = machine_of_one("\tGPU0\tGPU1\tGPU2\tCPU Affinity\n"
+					   "GPU0\t X \tPIX\tSYS\t0-31\n"
+					   "GPU1\tPIX\t X \n");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 3);
+	assert_true(m->text_parts[0].cut);
+	assert_fact(machine_pair(m, 0, 2)->common_ancestor, NVML_LEVEL_SYSTEM, "a:2");
+	assert_true(fact_unknown(machine_pair(m, 1, 2)->common_ancestor));
+	machine_free(m);
+}
+
+/* ---- the kernel's ---- */
+
+static void log_forms(void **state)
+{
+	static const char *const stamps[] = {
+		"[   12.345678] ",
+		"[Sun Nov 22 09:40:35 2026] ",
+		"[Nov22 09:40] ",
+		"[  +0.000009] ",
+		"[    0.425766 <    0.000009>] ",
+		"kern  :info  : [    0.100000] ",
+		"kern  :warn  : 2025-01-21T04:41:44,285060+00:00 ",
+		"<6>[    0.100000] ",
+		"2026-11-22T09:40:35,000000+00:00 ",
+		"Nov 22 09:40:35 host kernel: ",
+		"2026-11-22T09:40:35+00:00 host kernel: ",
+		"6,3973,227996636,-;",
+		"",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++) {
+		AUTO_FREE char *text = xprintf(
+			"see\n\n    %sNVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.\n",
+			stamps[i]);
+		struct machine *m = machine_of_one(text);
+
+		if (m->log_n != 1)
+			fail_msg("'%s': %zu lines", stamps[i], m->log_n);
+		assert_true(fact_is(m->log[0].code, 79));
+		assert_true(fact_unknown(m->log_read)); /* what is missing proves nothing */
+		machine_free(m);
+	}
+}
+
+static void whole_log(void **state)
+{
+	struct machine *m = machine_of_one(
+		"[    0.000000] Linux version 6.8.0-45-generic (buildd@x) (gcc-13 (Ubuntu) 13.2.0) #45\n"
+		"[    0.000000] Kernel command line: BOOT_IMAGE=/vmlinuz ro iommu=pt\n"
+		"[    0.400000] pci 0000:01:00.0: [10de:2684] type 00\n");
+
+	(void)state;
+	assert_true(fact_is(m->log_read, 1));
+	assert_string_equal(m->kernel.release.value, "6.8.0-45-generic");
+	assert_string_equal(m->kernel.release.from, "a:1");
+	assert_string_equal(m->kernel.cmdline.value, "BOOT_IMAGE=/vmlinuz ro iommu=pt");
+	machine_free(m);
+}
+
+static void modules(void **state)
+{
+	static const char few[] = "nvidia_peermem         16384  0\n";
+	AUTO_STRBUF struct strbuf all = {0};
+	struct machine *m = machine_of_one(few);
+
+	(void)state;
+	assert_fact(machine_module(m, "nvidia_peermem")->loaded, 1, "a:1");
+	assert_true(fact_unknown(machine_module(m, "nv_peer_mem")->loaded));
+	machine_free(m);
+	strbuf_puts(&all, "Module                  Size  Used by\n");
+	for (int i = 0; i < 20; i++)
+		strbuf_printf(&all, "mod_%d                16384  0\n", i);
+	strbuf_puts(&all, few);
+	m = machine_of_one(strbuf_str(&all));
+	assert_true(fact_is(machine_module(m, "nvidia_peermem")->loaded, 1));
+	assert_true(fact_is(machine_module(m, "nv_peer_mem")->loaded, 0));
+	machine_free(m);
+}
+
+/* ---- pages ---- */
+
+/* Marks that mail, a page or a terminal puts around lines, and what each does to a text. */
+static char *dressed(const char *text, const char *before, const char *after)
+{
+	AUTO_STRBUF struct strbuf out = {0};
+	const char *line = text;
+
+	while (*line) {
+		size_t n = strcspn(line, "\n");
+
+		strbuf_printf(&out, "%s%.*s%s\n", before, (int)n, line, after);
+		line += n + (line[n] == '\n');
+	}
+	return xstrdup(strbuf_str(&out));
+}
+
+static char *without_tabs(const char *text)
+{
+	AUTO_STRBUF struct strbuf out = {0};
+
+	for (; *text; text++)
+		strbuf_puts(&out, *text == '\t' ? "        " : (const char[]){*text, '\0'});
+	return xstrdup(strbuf_str(&out));
+}
+
+static void assert_same_facts(const char *text)
+{
+	struct machine *m = machine_of_one(text);
+
+	assert_int_equal(m->gpu_n, 2);
+	assert_true(fact_is(m->pci[0].acs_ctl, 0x1d));
+	assert_true(fact_is(m->gpus[1].vram_bytes, 24564LL << 20));
+	assert_true(fact_is(machine_pair(m, 0, 1)->common_ancestor, NVML_LEVEL_HOSTBRIDGE));
+	assert_true(fact_is(m->gpus[0].pci->rebar_sizes, 0xffc0));
+	machine_free(m);
+}
+
+static void quoted(void **state)
+{
+	static const char page[] = PORT CARD "\n" TABLE "\n" TOPO;
+	static const struct {
+		const char *before, *after;
+	} dresses[] = {
+		{"", ""},       {"> ", ""},   {">> ", ""},
+		{"> > ", "\r"}, {"    ", ""}, {"\033[1m", "\033[0m"},
+		{"", "\r"},     {"", "  "},   {"\xc2\xa0\xc2\xa0", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(dresses) / sizeof(dresses[0]); i++) {
+		AUTO_FREE char *text = dressed(page, dresses[i].before, dresses[i].after);
+		AUTO_FREE char *blanks = without_tabs(text);
+
+		assert_same_facts(text);
+		assert_same_facts(blanks);
+	}
+}
+
+static void parts_of_a_page(void **state)
+{
+	static const char page[] = "It is slow.\n\n```\n$ nvidia-smi topo -m\n" TOPO "```\n"
+				   "<details>\n" TABLE "</details>\nthanks\n";
+	struct machine *m = machine_of_one(page);
+
+	(void)state;
+	assert_int_equal(m->text_part_n, 5);
+	assert_null(m->text_parts[0].name);
+	assert_string_equal(m->text_parts[1].name, "nvidia-smi topo -m");
+	assert_string_equal(m->text_parts[1].about, "2 GPUs");
+	assert_int_equal(m->text_parts[1].first, 5);
+	assert_int_equal(m->text_parts[1].last, 13);
+	assert_string_equal(m->text_parts[3].name, "nvidia-smi");
+	assert_int_equal(m->text_parts[3].first, 16);
+	assert_int_equal(m->text_parts[4].last, 24);
+	machine_free(m);
+}
+
+/* ---- several texts ---- */
+
+static void two_texts(void **state)
+{
+	const char *const texts[][2] = {{PORT CARD, TABLE}, {TABLE, PORT CARD}};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct machine *m = machine_of(texts[i], 2);
+
+		assert_int_equal(m->gpu_n, 2);
+		assert_int_equal(m->trouble_n, 0);
+		assert_true(fact_is(m->gpus[0].vram_bytes, 24564LL << 20));
+		assert_true(fact_is(m->gpus[0].pci->rebar_sizes, 0xffc0));
+		machine_free(m);
+	}
+}
+
+/* Neither is believed, and both lines are named. */
+static void disagreement(void **state)
+{
+	const char *const texts[] = {
+		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31\n",
+		"\n\nNVRM version: NVIDIA UNIX x86_64 Kernel Module  570.10.01  Fri May 31\n"};
+	struct machine *m = machine_of(texts, 2);
+
+	(void)state;
+	assert_true(fact_unknown(m->driver.module_version));
+	assert_int_equal(m->trouble_n, 1);
+	assert_string_equal(m->troubles[0].where, "a:1 and b:3");
+	machine_free(m);
+}
+
+/* ---- less text, fewer facts ---- */
+
+static size_t known_facts(const struct machine *m)
+{
+	size_t n = m->pci_n + m->log_n + fact_known(m->driver.module_version);
+
+	for (size_t i = 0; i < m->pci_n; i++) {
+		const struct pci_function *f = &m->pci[i];
+
+		n += !fact_unknown(f->acs_ctl) + !fact_unknown(f->rebar_sizes) +
+		     !fact_unknown(f->link_speed) + f->bars_known + fact_known(f->driver) +
+		     fact_known(f->port_type) + !fact_unknown(f->numa_node);
+	}
+	for (size_t i = 0; i < m->gpu_n; i++)
+		n += fact_known(m->gpus[i].model) + fact_known(m->gpus[i].vram_bytes) +
+		     fact_known(m->gpus[i].bar1_bytes);
+	for (size_t i = 0; i < m->gpu_n * m->gpu_n; i++)
+		n += fact_known(m->pairs[i].common_ancestor) +
+		     fact_known(m->pairs[i].p2p[P2P_READ]);
+	return n;
+}
+
+static void cut_texts(void **state)
+{
+	static const char page[] =
+		PORT CARD "\n" TABLE "\n" TOPO "\n$ topo -p2p r\n" P2P "\n" QUERY;
+	struct machine *m = machine_of_one(page);
+	size_t all = known_facts(m), size = strlen(page);
+
+	(void)state;
+	machine_free(m);
+	for (size_t i = 1; i < 64; i++) {
+		AUTO_FREE char *head = xstrndup(page, size * i / 64);
+		const char *tail = page + size * i / 64;
+
+		m = machine_of_one(head);
+		assert_true(known_facts(m) <= all);
+		machine_free(m);
+		m = machine_of_one(tail);
+		assert_true(known_facts(m) <= all);
+		machine_free(m);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lspci_verbose), cmocka_unit_test(lspci_says_less),
+		cmocka_unit_test(lspci_numbers), cmocka_unit_test(lspci_tree),
+		cmocka_unit_test(smi_tables),    cmocka_unit_test(smi_query),
+		cmocka_unit_test(smi_sections),  cmocka_unit_test(smi_without_addresses),
+		cmocka_unit_test(smi_cut),       cmocka_unit_test(log_forms),
+		cmocka_unit_test(whole_log),     cmocka_unit_test(modules),
+		cmocka_unit_test(quoted),        cmocka_unit_test(parts_of_a_page),
+		cmocka_unit_test(two_texts),     cmocka_unit_test(disagreement),
+		cmocka_unit_test(cut_texts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

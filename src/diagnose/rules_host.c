@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules about the host: guest or container, limits, command line, module building, Secure Boot,
  * persistence. */
+#include "base/strbuf.h"
 #include "base/text.h"
 #include "diagnose/rules.h"
 #include "machine/container.h"
+#include "machine/distribution.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -325,9 +327,19 @@ static enum verdict probe_compiler(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+static const char *headers_command(struct rule_run *run, enum distribution d)
+{
+	AUTO_STRBUF struct strbuf package = {0}, command = {0};
+
+	distribution_headers(d, run->m->kernel.release.value, &package);
+	distribution_install(d, strbuf_str(&package), &command);
+	return run_text(run, "%s", strbuf_str(&command));
+}
+
 static enum verdict probe_headers(struct rule_run *run)
 {
 	const struct kernel *k = &run->m->kernel;
+	const enum distribution d = distribution_of(k);
 	const char *release = fact_str_or(k->release, "this kernel");
 	struct finding *f;
 
@@ -341,11 +353,12 @@ static enum verdict probe_headers(struct rule_run *run)
 			"the headers of %s are not installed: no module can be built for it",
 			release);
 	evidence_yes_no(run, f, "headers installed", k->headers);
-	if (fact_known(k->release))
-		finding_remedy(run, f,
-			       "Debian, Ubuntu: `apt install linux-headers-%s`; Fedora, RHEL: `dnf "
-			       "install kernel-devel-%s`",
-			       release, release);
+	if (fact_known(k->release) && d)
+		finding_remedy(run, f, "`%s`", headers_command(run, d));
+	else if (fact_known(k->release))
+		finding_remedy(run, f, "Debian, Ubuntu: `%s`; Fedora, RHEL: `%s`",
+			       headers_command(run, DISTRIBUTION_DEBIAN),
+			       headers_command(run, DISTRIBUTION_FEDORA));
 	return VERDICT_OK;
 }
 

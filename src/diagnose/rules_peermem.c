@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules about how GPU memory gets to the NICs: nvidia-peermem and dma-buf. */
+#include "base/strbuf.h"
 #include "base/text.h"
 #include "diagnose/rules.h"
+#include "machine/distribution.h"
 #include "support/nic.h"
 
 #include <string.h>
@@ -506,6 +508,8 @@ static void propose_not_loaded(struct rule_run *run, struct change_set *out)
 
 static void propose_conflict(struct rule_run *run, struct change_set *out)
 {
+	const char *remove;
+
 	if (!propose_wanted(run))
 		return;
 	propose(run, out,
@@ -516,11 +520,11 @@ static void propose_conflict(struct rule_run *run, struct change_set *out)
 			.reason = TEXTS("nvidia-peermem can then register the name that both want"),
 		});
 	propose_load(run, out);
-	propose_by_hand(
-		run, out, "nv_peer_mem",
-		"remove its package: `apt remove nvidia-peer-memory-dkms nvidia-peer-memory`, or "
-		"`dnf remove nvidia_peer_memory`; else /etc/init.d/nv_peer_mem loads it again at "
-		"the next start");
+	remove = distribution_remove_old_peermem(distribution_of(&run->m->kernel));
+	propose_by_hand(run, out, "nv_peer_mem",
+			"remove its package%s%s%s; else /etc/init.d/nv_peer_mem loads it again at "
+			"the next start",
+			remove ? ": `" : "", remove ? remove : "", remove ? "`" : "");
 }
 
 /* The commands that build the loaded or installed driver's modules once more. */
@@ -571,21 +575,21 @@ static void propose_rebuild(struct rule_run *run, struct change_set *out)
 
 static void propose_ofed_core(struct rule_run *run, struct change_set *out)
 {
-	static const char *const families[] = {"debian", "ubuntu"};
-	const char *id = fact_str_or(run->m->kernel.distribution_id, "");
-	const char *initramfs = *id ? "`dracut -f`" : "`update-initramfs -u` (or `dracut -f`)";
+	const struct initramfs_tool *t = distribution_initramfs(distribution_of(&run->m->kernel));
+	AUTO_STRBUF struct strbuf initramfs = {0};
 
 	if (!propose_wanted(run))
 		return;
-	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++)
-		if (!strcmp(id, families[i]))
-			initramfs = "`update-initramfs -u`";
+	if (t)
+		initramfs_command(t, fact_str_or(run->m->kernel.release, "$(uname -r)"),
+				  &initramfs);
 	if (fact_known(run->m->peermem.ofed))
 		propose_by_hand(
 			run, out, "ib_core",
-			"load OFED's own: `depmod -a`, %s, reboot (or `/etc/init.d/openibd "
+			"load OFED's own: `depmod -a`, %s%s%s, reboot (or `/etc/init.d/openibd "
 			"restart`); `modinfo -n ib_core` then names a file below updates or extra",
-			initramfs);
+			t ? "`" : "", t ? strbuf_str(&initramfs) : "rebuild the initramfs",
+			t ? "`" : "");
 	else
 		propose_by_hand(
 			run, out, "ib_core",

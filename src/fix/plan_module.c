@@ -391,19 +391,18 @@ static const char *service_file(struct planner *p, const char *module)
 
 static void name_package(struct planner *p, const struct change *c)
 {
-	if (strcmp(underscored(p, c->target), "nv_peer_mem") != 0)
+	const char *remove = distribution_remove_old_peermem(plan_distribution(p));
+	const bool packaged =
+		plan_exists(p, "var/lib/dpkg/info/nvidia-peer-memory-dkms.list") == THERE_YES;
+
+	if (strcmp(underscored(p, c->target), "nv_peer_mem") != 0 ||
+	    (!packaged && plan_exists(p, "var/lib/dkms/nv_peer_mem") != THERE_YES))
 		return;
-	if (plan_exists(p, "var/lib/dpkg/info/nvidia-peer-memory-dkms.list") == THERE_YES)
-		plan_manual(p, c->rules, "remove the package of nv_peer_mem",
-			    "`apt-get remove nvidia-peer-memory-dkms nvidia-peer-memory`");
-	else if (plan_exists(p, "var/lib/dkms/nv_peer_mem") == THERE_YES)
-		plan_manual(
-			p, c->rules, "remove the package of nv_peer_mem", "%s",
-			plan_is_debian_like(p)
-				? "`apt-get remove nvidia-peer-memory-dkms`, or, if no package has "
-				  "it: `dkms remove nv_peer_mem --all`"
-				: "`dnf remove nvidia_peer_memory nvidia-peer-memory-dkms`, or, if "
-				  "no package has it: `dkms remove nv_peer_mem --all`");
+	plan_manual(p, c->rules, "remove the package of nv_peer_mem", "%s%s%s%s", remove ? "`" : "",
+		    remove ? remove : "", remove ? "`" : "",
+		    packaged ? ""
+		    : remove ? ", or, if no package has it: `dkms remove nv_peer_mem --all`"
+			     : "`dkms remove nv_peer_mem --all`, if no package has it");
 }
 
 static void in_use(struct planner *p, const struct change *c, const struct module *m)
@@ -503,39 +502,15 @@ void plan_module_unload(struct planner *p, const struct change *c)
 
 /* ---- the initramfs ---- */
 
-struct initramfs {
-	const char *program;
-	/* That of the kernel that boots next, which is not the one that runs if a newer one was
-	 * installed; and all, since yet another may have been, and in an image none runs. dracut can
-	 * do only the running one's or all. */
-	const char *const *next, *const *all;
-	unsigned distributions; /* that have it where nobody could look: 1 << enum distribution */
-};
-
-static const struct initramfs initramfs[] = {
-	{"transactional-update", /* its dracut's output is read-only; in a snapshot */
-	 (const char *const[]){"transactional-update", "initrd", NULL},
-	 (const char *const[]){"transactional-update", "initrd", NULL},
-	 1u << DISTRIBUTION_TRANSACTIONAL},
-	{"update-initramfs", (const char *const[]){"update-initramfs", "-u", NULL},
-	 (const char *const[]){"update-initramfs", "-u", "-k", "all", NULL},
-	 1u << DISTRIBUTION_DEBIAN},
-	{"dracut", (const char *const[]){"dracut", "--regenerate-all", "--force", NULL},
-	 (const char *const[]){"dracut", "--regenerate-all", "--force", NULL},
-	 1u << DISTRIBUTION_FEDORA | 1u << DISTRIBUTION_SUSE},
-	{"mkinitcpio", (const char *const[]){"mkinitcpio", "-P", NULL},
-	 (const char *const[]){"mkinitcpio", "-P", NULL}, 1u << DISTRIBUTION_ARCH},
-};
-
-static const struct initramfs *find_initramfs(struct planner *p)
+static const struct initramfs_tool *find_initramfs(struct planner *p)
 {
-	for (size_t i = 0; i < ARRAY_LEN(initramfs); i++)
-		if (plan_has_program(p, initramfs[i].program) == THERE_YES)
-			return &initramfs[i];
-	for (size_t i = 0; i < ARRAY_LEN(initramfs); i++)
-		if (plan_has_program(p, initramfs[i].program) == THERE_UNKNOWN &&
-		    (initramfs[i].distributions & 1u << plan_distribution(p)))
-			return &initramfs[i];
+	for (size_t i = 0; i < initramfs_tool_n; i++)
+		if (plan_has_program(p, initramfs_tools[i].program) == THERE_YES)
+			return &initramfs_tools[i];
+	for (size_t i = 0; i < initramfs_tool_n; i++)
+		if (plan_has_program(p, initramfs_tools[i].program) == THERE_UNKNOWN &&
+		    (initramfs_tools[i].distributions & 1u << plan_distribution(p)))
+			return &initramfs_tools[i];
 	return NULL;
 }
 
@@ -551,7 +526,8 @@ static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 			"holds the module, rebuild it by hand");
 }
 
-static void way_without(struct planner *p, const struct planned_file *f, const struct initramfs *i)
+static void way_without(struct planner *p, const struct planned_file *f,
+			const struct initramfs_tool *i)
 {
 	const char *modules = p->request->modules_back;
 	const char *path = f && f->purpose.reboot ? f->path : NULL;
@@ -574,7 +550,8 @@ static void way_without(struct planner *p, const struct planned_file *f, const s
 		plan_way_without(p, "%s%s`%s`", by_hand, *by_hand ? ", then " : "", commands.text);
 }
 
-static void way_back(struct planner *p, const struct planned_file *f, const struct initramfs *i)
+static void way_back(struct planner *p, const struct planned_file *f,
+		     const struct initramfs_tool *i)
 {
 	if (!p->request->modules_back && !(f && f->purpose.reboot))
 		return;
@@ -616,7 +593,7 @@ static bool add_modules(struct planner *p)
 }
 
 /* A driver's modules are for one kernel, which need not be the next one that boots. */
-static const char *const *after(const struct planner *p, const struct initramfs *i)
+static const char *const *after(const struct planner *p, const struct initramfs_tool *i)
 {
 	return p->request->image || p->request->module_n ? i->all : i->next;
 }
@@ -628,7 +605,7 @@ void plan_module_finish(struct planner *p)
 	const struct purpose of_modules = {
 		.why = TEXTS("the initramfs may hold the modules, and a copy of modprobe's files")};
 	struct purpose serves = p->request->module_n ? of_modules : of_file;
-	const struct initramfs *i = NULL;
+	const struct initramfs_tool *i = NULL;
 	struct planned_file *f;
 
 	plan_dwords(p);

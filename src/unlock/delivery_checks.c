@@ -436,18 +436,11 @@ enum use {
 struct tool {
 	const char *program;
 	enum use use;
-	const char *packages[FAMILY_N];
 };
 
 static const struct tool tools[] = {
-	{"make", USE_ALWAYS, {"make", "make", "make", "base-devel"}},
-	{"gcc", USE_ALWAYS, {"gcc", "gcc", "gcc", "base-devel"}},
-	{"ld", USE_ALWAYS, {"binutils", "binutils", "binutils", "base-devel"}},
-	{"patch", USE_ALWAYS, {"patch", "patch", "patch", "base-devel"}},
-	{"dkms", USE_ALWAYS, {"dkms", "dkms", "dkms", "dkms"}},
-	{"g++", USE_CPP, {"g++", "g++", "gcc-c++", "base-devel"}},
-	{"tar", USE_SAVE, {"tar", "tar", "tar", "tar"}},
-	{"gzip", USE_SAVE, {"gzip", "gzip", "gzip", "gzip"}},
+	{"make", USE_ALWAYS}, {"gcc", USE_ALWAYS}, {"ld", USE_ALWAYS}, {"patch", USE_ALWAYS},
+	{"dkms", USE_ALWAYS}, {"g++", USE_CPP},    {"tar", USE_SAVE},  {"gzip", USE_SAVE},
 };
 
 /* What lies there may be a program that was switched off by its permissions; one that is not seen counts. */
@@ -476,16 +469,9 @@ int delivery_has_program(const struct delivery_facts *l, const char *name)
 
 const char *delivery_install_command(const struct delivery_facts *l, const char *packages)
 {
-	static const char *const commands[FAMILY_N] = {
-		[FAMILY_OTHER] = "install %s with the distribution's package manager",
-		[FAMILY_DEBIAN] = "sudo apt install %s",
-		[FAMILY_FEDORA] = "sudo dnf install %s",
-		[FAMILY_ARCH] = "sudo pacman -S --needed %s",
-	};
 	AUTO_STRBUF struct strbuf b = {0};
-	const char *command = commands[l->family], *at = strstr(command, "%s");
 
-	strbuf_printf(&b, "%.*s%s%s", (int)(at - command), command, packages, at + 2);
+	distribution_install(l->distribution, packages, &b);
 	return arena_strdup(l->a, strbuf_str(&b));
 }
 
@@ -503,7 +489,7 @@ static void check_tools(struct delivery_facts *l, struct delivery_check *c)
 	bool unsure = false;
 
 	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
-		const char *package = tools[i].packages[l->family];
+		const char *package = distribution_package(l->distribution, tools[i].program);
 		int there =
 			is_used(l, tools[i].use) ? delivery_has_program(l, tools[i].program) : 1;
 

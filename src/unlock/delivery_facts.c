@@ -231,26 +231,6 @@ static void find_kernel(struct delivery_facts *l)
 		l->d->kernel = arena_strdup(l->a, kernel);
 }
 
-static enum family find_family(const struct machine *m)
-{
-	static const struct {
-		const char *id;
-		enum family family;
-	} ids[] = {
-		{"debian", FAMILY_DEBIAN},    {"ubuntu", FAMILY_DEBIAN},
-		{"linuxmint", FAMILY_DEBIAN}, {"pop", FAMILY_DEBIAN},
-		{"fedora", FAMILY_FEDORA},    {"rhel", FAMILY_FEDORA},
-		{"rocky", FAMILY_FEDORA},     {"almalinux", FAMILY_FEDORA},
-		{"centos", FAMILY_FEDORA},    {"arch", FAMILY_ARCH},
-		{"manjaro", FAMILY_ARCH},     {"endeavouros", FAMILY_ARCH},
-	};
-
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
-		if (fact_str_is(m->kernel.distribution_id, ids[i].id))
-			return ids[i].family;
-	return FAMILY_OTHER;
-}
-
 /* ---- all of it ---- */
 
 bool delivery_is_options_alone(const struct delivery_facts *l)
@@ -277,7 +257,7 @@ int delivery_look(const struct delivery_request *r, struct source *s, struct mac
 	int e;
 
 	l.d = arena_alloc(l.a, 1, sizeof(*l.d));
-	l.family = find_family(m);
+	l.distribution = distribution_of(&m->kernel);
 	find_kernel(&l);
 	read_image_module(&l);
 	find_installed(&l);

@@ -2,12 +2,11 @@
 /* What the parts of delivery.h share. */
 #pragma once
 
+#include "machine/distribution.h"
 #include "unlock/delivery.h"
 #include "unlock/delivery_conf.h"
 #include "unlock/dkms.h"
 #include "unlock/unlock.h"
-
-enum family { FAMILY_OTHER, FAMILY_DEBIAN, FAMILY_FEDORA, FAMILY_ARCH, FAMILY_N };
 
 struct delivery_facts {
 	const struct delivery_request *r;
@@ -16,7 +15,7 @@ struct delivery_facts {
 	const struct unlock_requirements *requirements;
 	struct arena *a; /* the machine's */
 	struct delivery *d;
-	enum family family;
+	enum distribution distribution;
 	struct unlock *u;    /* the sources; NULL: none, or refused */
 	const char *refused; /* why they were; NULL: they were not */
 	const char *installed,

@@ -58,32 +58,12 @@ void delivery_check_kernel(struct delivery_facts *l, struct delivery_check *c)
 
 /* ---- its headers ---- */
 
-/* Arch names kernels' packages by their kind, which ends the release: "6.12.10-1-lts". */
-static const char *arch_headers(const char *kernel)
-{
-	static const char *const kinds[][2] = {
-		{"-lts", "linux-lts-headers"},
-		{"-zen", "linux-zen-headers"},
-		{"-hardened", "linux-hardened-headers"},
-	};
-
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strstr(kernel, kinds[i][0]))
-			return kinds[i][1];
-	return "linux-headers";
-}
-
 static const char *headers_package(const struct delivery_facts *l)
 {
-	static const char *const starts[FAMILY_N] = {
-		[FAMILY_OTHER] = "the headers of ",
-		[FAMILY_DEBIAN] = "linux-headers-",
-		[FAMILY_FEDORA] = "kernel-devel-",
-	};
+	AUTO_STRBUF struct strbuf b = {0};
 
-	if (l->family == FAMILY_ARCH)
-		return arch_headers(l->d->kernel);
-	return delivery_format(l, "%s%s", starts[l->family], l->d->kernel);
+	distribution_headers(l->distribution, l->d->kernel, &b);
+	return arena_strdup(l->a, strbuf_str(&b));
 }
 
 void delivery_check_headers(struct delivery_facts *l, struct delivery_check *c)
@@ -155,13 +135,10 @@ static bool find_compiler(struct delivery_facts *l, struct compiler *ret)
 /* How it is installed: by number where the distribution has such packages. */
 static const char *compiler_package(const struct delivery_facts *l, const struct compiler *k)
 {
-	const char *family = k->clang ? "clang" : "gcc";
+	AUTO_STRBUF struct strbuf b = {0};
 
-	if (l->family == FAMILY_DEBIAN && k->major > 0)
-		return delivery_format(l, "%s-%d", family, k->major);
-	if (l->family == FAMILY_ARCH && !k->clang && k->major > 0)
-		return delivery_format(l, "gcc%d", k->major);
-	return family;
+	distribution_compiler(l->distribution, k->clang ? "clang" : "gcc", k->major, &b);
+	return arena_strdup(l->a, strbuf_str(&b));
 }
 
 /* The newest of its family that is here; -1: none, or not known. */

@@ -90,17 +90,17 @@ static bool is_dnf_automatic(const struct delivery_facts *l)
 
 static const struct service {
 	const char *name;
-	enum family family;
+	enum distribution distribution;
 	bool (*is_on)(const struct delivery_facts *l);
 } services[] = {
-	{"unattended-upgrades", FAMILY_DEBIAN, is_unattended},
-	{"dnf-automatic", FAMILY_FEDORA, is_dnf_automatic},
+	{"unattended-upgrades", DISTRIBUTION_DEBIAN, is_unattended},
+	{"dnf-automatic", DISTRIBUTION_FEDORA, is_dnf_automatic},
 };
 
 static const char *service_that_is_on(const struct delivery_facts *l)
 {
 	for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
-		if (services[i].family == l->family && services[i].is_on(l))
+		if (services[i].distribution == l->distribution && services[i].is_on(l))
 			return services[i].name;
 	return NULL;
 }
@@ -260,7 +260,7 @@ void delivery_check_automatic(struct delivery_facts *l, struct delivery_check *c
 {
 	const char *service = service_that_is_on(l);
 
-	if (l->family == FAMILY_DEBIAN)
+	if (l->distribution == DISTRIBUTION_DEBIAN)
 		check_debian(l, c, service);
 	else if (service)
 		delivery_say(c, CHECK_NOTE,

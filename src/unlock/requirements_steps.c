@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/distribution.h"
 #include "support/support.h"
 
 #include <stdio.h>
@@ -71,18 +72,6 @@ static const char *kernel_of(const struct machine *m)
 	return is_plain(release, strlen(release)) ? release : "$(uname -r)";
 }
 
-static bool is_distribution(const struct machine *m, const char *const *ids)
-{
-	for (; *ids; ids++)
-		if (fact_str_is(m->kernel.distribution_id, *ids))
-			return true;
-	return false;
-}
-
-static const char *const debian_like[] = {"debian", "ubuntu", "linuxmint", "pop", NULL};
-static const char *const fedora_like[] = {"fedora", "rhel", "rocky", "almalinux", "centos", NULL};
-static const char *const arch_like[] = {"arch", "manjaro", "endeavouros", NULL};
-
 static void add_sources(struct machine *m, struct unlock_requirements *n)
 {
 	struct steps s = {.m = m};
@@ -103,18 +92,15 @@ static void add_sources(struct machine *m, struct unlock_requirements *n)
 
 static void add_headers(struct steps *s)
 {
-	const struct machine *m = s->m;
+	const enum distribution d = distribution_of(&s->m->kernel);
+	AUTO_STRBUF struct strbuf package = {0}, command = {0};
 
-	if (!fact_is(m->kernel.headers, 0))
+	if (!fact_is(s->m->kernel.headers, 0))
 		return;
-	if (is_distribution(m, debian_like))
-		add_step(s, "install the kernel's headers", "sudo apt install linux-headers-%s",
-			 kernel_of(m));
-	else if (is_distribution(m, fedora_like))
-		add_step(s, "install the kernel's headers", "sudo dnf install kernel-devel-%s",
-			 kernel_of(m));
-	else
-		add_step(s, "install the headers of the kernel that runs", "%s", "");
+	distribution_headers(d, kernel_of(s->m), &package);
+	distribution_install(d, strbuf_str(&package), &command);
+	add_step(s, "install the headers of the kernel that runs", "%s",
+		 d ? strbuf_str(&command) : "");
 }
 
 /* With the compiler that the kernel was built with, where there is one of that version. */
@@ -178,21 +164,16 @@ static void add_install(struct steps *s)
 
 static void add_initramfs(struct steps *s)
 {
-	static const char what[] = "the initramfs may hold the modules and their options";
-	const struct machine *m = s->m;
+	const struct initramfs_tool *t = distribution_initramfs(distribution_of(&s->m->kernel));
+	AUTO_STRBUF struct strbuf command = {0};
 
-	if (is_distribution(m, debian_like))
-		add_step(s, what, "sudo update-initramfs -u -k %s", kernel_of(m));
-	else if (is_distribution(m, fedora_like))
-		add_step(s, what, "sudo dracut -f --kver %s", kernel_of(m));
-	else if (is_distribution(m, arch_like))
-		add_step(s, what, "sudo mkinitcpio -P");
-	else
-		add_step(
-			s,
-			"rebuild the initramfs, if there is one: it may hold the modules and their "
-			"options",
-			"%s", "");
+	if (t)
+		initramfs_command(t, kernel_of(s->m), &command);
+	add_step(s,
+		 t ? "the initramfs may hold the modules and their options"
+		   : "rebuild the initramfs, if there is one: it may hold the modules and their "
+		     "options",
+		 "%s%s", t ? "sudo " : "", strbuf_str(&command));
 }
 
 static void add_steps(struct machine *m, struct unlock_requirements *n)

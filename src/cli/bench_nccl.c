@@ -141,7 +141,7 @@ static int run_session(struct nccl_session *s, const struct screen *screen)
 	int r, code = EXIT_OK;
 
 	if (!s->devices.request.n)
-		return devices_none(&s->devices);
+		return devices_none(&s->devices, false);
 	if (s->run.ranks.rank == 0)
 		devices_tell(&s->devices);
 	progress_begin(screen->progress);

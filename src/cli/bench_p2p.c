@@ -130,7 +130,7 @@ static int run_session(struct p2p_session *s, struct progress *progress,
 	int r;
 
 	if (!s->devices.request.n)
-		return devices_none(&s->devices);
+		return devices_none(&s->devices, true);
 	progress_begin(progress);
 	r = p2p_session_run(s, &refused);
 	progress_end(progress);

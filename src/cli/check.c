@@ -235,10 +235,12 @@ static int print_check(const struct diagnosis *d, const struct check_options *o,
 	fixes.plan = planned.plan;
 	fixes.changes = &planned.changes;
 	out = document_new();
-	if (o->quiet)
+	if (o->quiet) {
 		report_verdict(out, d);
-	else
+		report_weighed(out, d->topology->machine);
+	} else {
 		report_check(out, d, &fixes, o->common.verbose);
+	}
 	if (l->required)
 		report_requirements(out, &l->requirements);
 	r = print_document(out, &o->common, l->code);

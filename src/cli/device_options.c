@@ -12,11 +12,11 @@ void devices_tell(const struct devices *d)
 		     d->chosen.skips[i].reason);
 }
 
-int devices_none(const struct devices *d)
+int devices_none(const struct devices *d, bool stand_ins)
 {
 	devices_tell(d);
-	return fail(EXIT_NOT_JUDGED, "%s",
-		    d->chosen.skip_n
-			    ? "no GPU is left to measure"
-			    : "this machine has no NVIDIA GPU; --device host:N takes stand-ins");
+	return fail(EXIT_NOT_JUDGED, "%s%s",
+		    d->chosen.skip_n ? "no GPU is left to measure"
+				     : "this machine has no NVIDIA GPU",
+		    stand_ins && !d->chosen.skip_n ? "; --device host:N takes stand-ins" : "");
 }

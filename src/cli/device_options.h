@@ -26,4 +26,4 @@
 /* On stderr: that they are stand-ins, and who is left out; for output that has no place for it. */
 void devices_tell(const struct devices *d);
 /* There is none: says why, and is the exit code. */
-int devices_none(const struct devices *d);
+int devices_none(const struct devices *d, bool stand_ins);

@@ -138,6 +138,8 @@ static int compare_findings(const void *a, const void *b)
 		return bx > by ? -1 : 1;
 	if (x->severity != y->severity)
 		return x->severity > y->severity ? -1 : 1;
+	if (x->rule->first != y->rule->first)
+		return x->rule->first ? -1 : 1;
 	if (x->pairs != y->pairs)
 		return x->pairs > y->pairs ? -1 : 1;
 	if (x->confidence != y->confidence)

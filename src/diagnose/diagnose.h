@@ -55,6 +55,7 @@ struct rule {
 	enum severity severity;
 	enum blocks blocks;
 	bool predicts;  /* says that peers cannot; a copy that did outweighs it */
+	bool first;     /* the remedies of other rules need it repaired: listed before them */
 	unsigned needs; /* enum rule_needs */
 	enum verdict (*probe)(struct rule_run *run); /* adds findings when bad */
 	/* Adds the changes that would make the rule hold, given that it does not; NULL: nothing that

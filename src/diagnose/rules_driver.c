@@ -1166,6 +1166,7 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "driver-loaded",
+		.first = true,
 		.title = "NVIDIA's kernel module is loaded",
 		.why = "Without it nothing can use the GPUs.",
 		.remedy = "install NVIDIA's driver with its open kernel modules from the "

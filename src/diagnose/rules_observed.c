@@ -117,43 +117,77 @@ static enum verdict probe_failures(struct rule_run *run)
 
 /* ---- what gained nothing ---- */
 
-/* Another copy of the pair may have shown that it gains. */
-static bool gains_nothing(struct rule_run *run, const struct observed *o)
+static enum chain_reason seen_of(struct rule_run *run, const struct observed *o)
 {
-	return o->kind == OBSERVED_BANDWIDTH && o->gain == OBSERVED_GAINS_NOTHING &&
-	       o->initiator >= 0 && o->target >= 0 &&
-	       pair_path(run, (size_t)o->initiator, (size_t)o->target)
-			       ->chain[CHAIN_OBSERVED]
-			       .reason == REASON_OBSERVED_NO_GAIN;
+	return pair_path(run, (size_t)o->initiator, (size_t)o->target)
+		->chain[CHAIN_OBSERVED]
+		.reason;
 }
 
-static enum verdict probe_no_gain(struct rule_run *run)
+/* A test has shown that the data of this pair arrives. */
+static bool is_checked(struct rule_run *run, const struct observed *o)
 {
-	struct pair_set staged = pair_set_new(run);
-	enum verdict v = VERDICT_NA;
+	return seen_of(run, o) == REASON_OBSERVED_WORKS;
+}
+
+static bool another_gains(struct rule_run *run, const struct observed *o)
+{
+	FOR_EACH_IN(struct observed, x, run->m->observed, run->m->observed_n)
+	{
+		if (x->gain == OBSERVED_GAINS && x->initiator == o->initiator &&
+		    x->target == o->target)
+			return true;
+	}
+	return false;
+}
+
+static bool gains_nothing(struct rule_run *run, const struct observed *o, bool checked)
+{
+	return o->kind == OBSERVED_BANDWIDTH && o->gain == OBSERVED_GAINS_NOTHING &&
+	       o->initiator >= 0 && o->target >= 0 && !another_gains(run, o) &&
+	       seen_of(run, o) == (checked ? REASON_OBSERVED_WORKS : REASON_OBSERVED_NO_GAIN);
+}
+
+/* Whether or not their data was checked: those that were are direct, and only good to know. */
+static void report_no_gain(struct rule_run *run, bool checked)
+{
+	struct pair_set pairs = pair_set_new(run);
 	struct finding *f;
 	size_t shown = 0;
 
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		if (o->gain != OBSERVED_GAIN_UNKNOWN)
-			v = VERDICT_OK;
-		if (gains_nothing(run, o))
-			pair_set_add(&staged, (size_t)o->initiator, (size_t)o->target);
+		if (gains_nothing(run, o, checked))
+			pair_set_add(&pairs, (size_t)o->initiator, (size_t)o->target);
 	}
-	if (!staged.n)
-		return v;
+	if (!pairs.n)
+		return;
 	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, "copies"),
-			ABOUT " with P2P on are no faster than with P2P off: %s",
-			pair_set_text(run, &staged));
-	f->pairs = staged.n;
+			ABOUT " with P2P on are no faster than with P2P off%s: %s",
+			checked ? ", though their data arrives" : "", pair_set_text(run, &pairs));
+	f->pairs = pairs.n;
+	if (checked) {
+		f->severity = SEVERITY_INFO;
+		finding_remedy(run, f, NOTHING_TO_DO);
+	}
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		if (gains_nothing(run, o) && shown++ < LINES_SHOWN)
+		if (gains_nothing(run, o, checked) && shown++ < LINES_SHOWN)
 			evidence_observed(run, f, o, "%.3g GB/s, with P2P off %.3g", o->value,
 					  o->off);
 	}
-	return v;
+}
+
+static enum verdict probe_no_gain(struct rule_run *run)
+{
+	report_no_gain(run, false);
+	report_no_gain(run, true);
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->gain != OBSERVED_GAIN_UNKNOWN)
+			return VERDICT_OK;
+	}
+	return VERDICT_NA;
 }
 
 /* ---- what was slow ---- */
@@ -340,48 +374,58 @@ static enum verdict probe_slow(struct rule_run *run)
 
 /* ---- what was too fast ---- */
 
-/* Of a pair whose data nobody checked. */
 static bool is_implausible(struct rule_run *run, const struct observed *o)
 {
-	double expected;
+	double expected = tells_rate(run, o) ? topology_data_path(run->t, o)->expected_gbps : 0;
 
-	if (!tells_rate(run, o) ||
-	    pair_path(run, (size_t)o->initiator, (size_t)o->target)->chain[CHAIN_OBSERVED].reason ==
-		    REASON_OBSERVED_WORKS)
-		return false;
-	expected = topology_data_path(run->t, o)->expected_gbps;
 	return expected > 0 && rate_is_implausible(o->value, expected);
 }
 
-static enum verdict probe_implausible(struct rule_run *run)
+/* Where the data arrived, the rate or what is known of the path is wrong, not the transfer. */
+static void report_implausible(struct rule_run *run, bool checked)
 {
 	struct pair_set pairs = pair_set_new(run);
 	struct finding *f;
 	double most = 0;
 	size_t shown = 0;
 
-	if (!any_observed(run, OBSERVED_BANDWIDTH))
-		return VERDICT_NA;
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		if (!is_implausible(run, o))
+		if (!is_implausible(run, o) || is_checked(run, o) != checked)
 			continue;
 		pair_set_add(&pairs, (size_t)o->initiator, (size_t)o->target);
 		most = o->value > most ? o->value : most;
 	}
 	if (!pairs.n)
-		return VERDICT_OK;
+		return;
 	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, "copies"),
-			ABOUT " reached up to %.3g GB/s, more than their path can carry: %s", most,
+			ABOUT " reached up to %.3g GB/s, more than their path can carry%s: %s",
+			most, checked ? ", though their data arrives" : "",
 			pair_set_text(run, &pairs));
 	f->pairs = pairs.n;
+	if (checked) {
+		f->severity = SEVERITY_INFO;
+		finding_remedy(
+			run, f,
+			"measure again with onehop bench p2p: the file is wrong or of another "
+			"machine, or what is known of the path is");
+	}
 	finding_names_pairs(run, f, &pairs);
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		if (is_implausible(run, o) && shown++ < LINES_SHOWN)
+		if (is_implausible(run, o) && is_checked(run, o) == checked &&
+		    shown++ < LINES_SHOWN)
 			evidence_observed(run, f, o, "%.3g GB/s, %.3g to be expected", o->value,
 					  topology_data_path(run->t, o)->expected_gbps);
 	}
+}
+
+static enum verdict probe_implausible(struct rule_run *run)
+{
+	if (!any_observed(run, OBSERVED_BANDWIDTH))
+		return VERDICT_NA;
+	report_implausible(run, false);
+	report_implausible(run, true);
 	return VERDICT_OK;
 }
 

@@ -1236,6 +1236,7 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "bar1-vbios",
+		.first = true,
 		.title = "The card's video BIOS offers a BAR1 that covers its memory",
 		.why = "GeForce cards have P2P through BAR1 only, and it must cover all of the "
 		       "memory.",
@@ -1252,6 +1253,7 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "bar1-firmware",
+		.first = true,
 		.title = "Resizable BAR is on in the firmware setup",
 		.why = "GeForce cards have P2P through BAR1 only, and it must cover all of the "
 		       "memory.",
@@ -1270,6 +1272,7 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "bar1-window",
+		.first = true,
 		.title = "The bridges above each GPU have room for a BAR1 that covers its memory",
 		.why = "A BAR cannot be larger than the window of each bridge above it; resizing "
 		       "fails with \"no space\".",
@@ -1289,6 +1292,7 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "bar1-small",
+		.first = true,
 		.title = "BAR1 covers the memory of every GPU that needs it to",
 		.why = "GeForce cards have P2P through BAR1 only, and it must cover all of the "
 		       "memory.",

@@ -30,6 +30,8 @@ void report_check(struct document *out, const struct diagnosis *d, const struct 
 		  bool verbose);
 /* `check -q`: the verdict alone. */
 void report_verdict(struct document *out, const struct diagnosis *d);
+/* Lines on the results of earlier runs that were weighed, and those that no longer hold. */
+void report_weighed(struct document *out, const struct machine *m);
 /* What `onehop topo` prints: devices, matrix with verdicts, why each pair is not direct. */
 void report_topology(struct document *out, const struct topology *t);
 /* What `onehop compare` prints; `pair`: two indexes of GPUs of `before`, NULL for those that changed

@@ -472,6 +472,18 @@ static size_t count_contradicted(const struct topology *t)
 	return n;
 }
 
+/* The lines on results below say where all of it is from. */
+static bool names_runs(const struct machine *m)
+{
+	for (size_t i = 0; i < m->observed_n; i++)
+		if (!*m->observed[i].run.when)
+			return false;
+	for (size_t i = 0; i < m->weighed_n; i++)
+		if (m->weighed[i].kept && m->weighed[i].observed_n)
+			return true;
+	return false;
+}
+
 /* What was weighed, so that nobody takes results that change nothing for results not read. */
 static void add_seen(struct document *out, const struct topology *t)
 {
@@ -485,8 +497,10 @@ static void add_seen(struct document *out, const struct topology *t)
 		add_seen_kind(&b, m, (enum observed_kind)k);
 	if (contradicted)
 		strbuf_printf(&b, "; the driver's answer contradicts %zu of these", contradicted);
-	document_item(out, contradicted ? STYLE_WARN : STYLE_DIM, 0, "Seen:    ", "%s (from %s)",
-		      strbuf_str(&b), m->observed[0].from);
+	if (!names_runs(m))
+		strbuf_printf(&b, " (from %s)", m->observed[0].from);
+	document_item(out, contradicted ? STYLE_WARN : STYLE_DIM, 0, "Seen:    ", "%s",
+		      strbuf_str(&b));
 }
 
 /* Copies that used their paths. What is refused or staged goes through host memory and tells nothing. */
@@ -656,7 +670,7 @@ void report_check(struct document *out, const struct diagnosis *d, const struct 
 	report_verdict(out, d);
 	add_gpus_seen(out, t->machine);
 	add_seen(out, t);
-	add_weighed(out, t->machine);
+	report_weighed(out, t->machine);
 	add_measured(out, t);
 	add_findings(out, d, verbose);
 	if (verbose)

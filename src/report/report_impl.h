@@ -26,9 +26,6 @@ void add_connections(struct document *out, enum style style, const char *label,
 /* A line that maps GPU numbers where NVML or CUDA count otherwise. */
 void add_numbering(struct document *out, const struct machine *m);
 
-/* Lines on the results that were weighed, and those that no longer hold. */
-void add_weighed(struct document *out, const struct machine *m);
-
 /* Characters of "GPU0" in "GPU0 0000:41:00.0". */
 int short_length(const char *name);
 /* That n stand-ins were at work. */

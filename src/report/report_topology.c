@@ -386,7 +386,7 @@ static void add_places(struct strbuf *b, const struct reason *r, size_t n)
 		strbuf_printf(b, " and %zu more", places - MAX_PLACES - 1);
 }
 
-/* How many ordered pairs of that kind there are at all. */
+/* How many directions of that kind there are at all. */
 static size_t pairs_of_kind(const struct topology *t, bool nic)
 {
 	size_t nics = t->endpoint_n - t->gpu_n;
@@ -394,15 +394,18 @@ static size_t pairs_of_kind(const struct topology *t, bool nic)
 	return nic ? 2 * t->gpu_n * nics : t->gpu_n * (t->gpu_n - 1);
 }
 
-/* "all 56 pairs", "7 pairs: GPU0>GPU1 GPU0>GPU2 and 5 more" */
+/* "all 56 pairs", "7 pairs: GPU0>GPU1 GPU0>GPU2 and 5 more"; a GPU and a NIC are one pair with two directions. */
 static void add_examples(struct strbuf *b, const struct topology *t, const struct reason *r,
 			 size_t n)
 {
 	if (n > 1 && n == pairs_of_kind(t, r->nic)) {
-		strbuf_printf(b, "all %zu pairs", n);
+		strbuf_printf(b, r->nic ? "all %zu pairs, both directions" : "all %zu pairs",
+			      r->nic ? n / 2 : n);
 		return;
 	}
-	strbuf_printf(b, "%zu %s: ", n, text_plural(n, "pair", "pairs"));
+	strbuf_printf(b, "%zu %s: ", n,
+		      r->nic ? text_plural(n, "direction", "directions")
+			     : text_plural(n, "pair", "pairs"));
 	for (size_t i = 0; i < n && i < MAX_EXAMPLES; i++) {
 		size_t k = (size_t)(r[i].path - t->paths);
 

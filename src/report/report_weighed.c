@@ -13,7 +13,7 @@ static const char *const condition_texts[CONDITION_N] = {
 	[CONDITION_GPU] = "a GPU",
 };
 
-/* "the driver was 570.1 and is 580.2" */
+/* "the driver changed: 570.1 before, 580.2 now" */
 static void put_changed(struct strbuf *b, const struct weighed *w)
 {
 	if (w->changed.what == CONDITION_BOOT)
@@ -24,7 +24,7 @@ static void put_changed(struct strbuf *b, const struct weighed *w)
 		strbuf_printf(b, "the ports above %s have changed since, at %s", w->changed.is,
 			      w->changed.was);
 	else
-		strbuf_printf(b, "%s was %s and is %s", condition_texts[w->changed.what],
+		strbuf_printf(b, "%s changed: %s before, %s now", condition_texts[w->changed.what],
 			      *w->changed.was ? w->changed.was : "not known",
 			      *w->changed.is ? w->changed.is : "not known");
 }
@@ -72,7 +72,7 @@ static void add_one(struct document *out, const struct weighed *w)
 		      stale ? "Stale:   " : "Results: ", "%s", strbuf_str(&b));
 }
 
-void add_weighed(struct document *out, const struct machine *m)
+void report_weighed(struct document *out, const struct machine *m)
 {
 	for (size_t i = 0; i < m->weighed_n; i++)
 		add_one(out, &m->weighed[i]);

@@ -149,13 +149,24 @@ static void wrong(struct reader *r, const char *key, const char *wanted)
 				   r->index, key, wanted);
 }
 
+/* Names and dates are printed within lines: a file of somebody else's must not make lines of its own. */
+static const char *one_line(struct arena *a, const char *text)
+{
+	char *copy = arena_strdup(a, text);
+
+	for (char *s = copy; *s; s++)
+		if ((unsigned char)*s < ' ' || *s == 0x7f)
+			*s = ' ';
+	return copy;
+}
+
 static const char *take_text(struct reader *r, const char *key)
 {
 	const json_t *v = json_object_get(r->object, key);
 
 	if (v && !json_is_string(v))
 		wrong(r, key, "a text");
-	return json_is_string(v) ? arena_strdup(r->f->arena, json_string_value(v)) : NULL;
+	return json_is_string(v) ? one_line(r->f->arena, json_string_value(v)) : NULL;
 }
 
 static int64_t take_integer(struct reader *r, const char *key, int64_t absent, int64_t max)
@@ -349,7 +360,7 @@ static int read_figures(const json_t *json, const char *name, struct figures **r
 		const char *text = json_string_value(json_object_get(json, heads[i].key));
 
 		if (text)
-			*head_of(f, i) = arena_strdup(f->arena, text);
+			*head_of(f, i) = one_line(f->arena, text);
 	}
 	r = read_array(f, json, "gpus", FIGURES_MAX_GPUS, read_gpu);
 	if (r == 0)

@@ -467,6 +467,20 @@ static void what_the_first_release_kept(void **state)
 	figures_free(f);
 }
 
+/* It is printed within a line. */
+static void names_stay_on_one_line(void **state)
+{
+	static const char text[] =
+		"{\"schema\": \"onehop-figures\", \"version\": 1, \"tool\": \"a\\nerror b\\u001b[2J\", "
+		"\"gpus\": [], \"figures\": []}";
+	struct figures *f = NULL;
+
+	(void)state;
+	assert_int_equal(figures_parse(text, strlen(text), "x", &f), 0);
+	assert_string_equal(f->tool, "a error b [2J");
+	figures_free(f);
+}
+
 static void own_json_that_is_no_good(void **state)
 {
 	static const char *const rows[][2] = {
@@ -728,6 +742,7 @@ int main(void)
 		cmocka_unit_test(what_the_first_release_kept),
 		cmocka_unit_test(what_was_not_tested_again_is_kept),
 		cmocka_unit_test(what_was_tested_again_is_replaced),
+		cmocka_unit_test(names_stay_on_one_line),
 		cmocka_unit_test(own_json_that_is_no_good),
 		cmocka_unit_test(json_of_nccl_tests),
 		cmocka_unit_test(json_of_nvbandwidth),

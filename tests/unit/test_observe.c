@@ -468,6 +468,39 @@ static bool has_evidence(const struct finding *f, const char *part)
 	return strstr(strbuf_str(&all), part);
 }
 
+/* A result file may say both that the data arrived and what cannot be; the verdict stays, the doubt is told. */
+static void checked_copies_that_cannot_be(void **state)
+{
+	static const struct {
+		const char *rule;
+		double rate;
+		enum observed_gain gain;
+	} rows[] = {{"observed-implausible", 301, OBSERVED_GAIN_UNKNOWN},
+		    {"observed-no-gain", 20, OBSERVED_GAINS_NOTHING}};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct machine *m = build_switch();
+		const struct finding *f;
+		struct diagnosis *d;
+		struct topology *t;
+
+		measure(m, 0, 1, rows[i].rate);
+		m->observed[m->observed_n - 1].gain = rows[i].gain;
+		build_observed(m, OBSERVED_PEER_COPY, 0, 1, true);
+		t = topology_new(m);
+		d = diagnose(t);
+		f = find(d, rows[i].rule);
+		assert_non_null(f);
+		assert_int_equal(f->severity, SEVERITY_INFO);
+		assert_non_null(strstr(f->sentence, "though their data arrives: 1 of 2 pairs"));
+		assert_int_equal(topology_path(t, 0, 1)->verdict, PAIR_DIRECT);
+		diagnosis_free(d);
+		topology_free(t);
+		build_free(m);
+	}
+}
+
 /* 25.8 GB/s are expected; 15.5 are 60 % of that. */
 static void slow_pairs(void **state)
 {
@@ -761,6 +794,7 @@ int main(void)
 		cmocka_unit_test(another_model),
 		cmocka_unit_test(another_driver_or_boot),
 		cmocka_unit_test(a_rate_of_nothing),
+		cmocka_unit_test(checked_copies_that_cannot_be),
 		cmocka_unit_test(ways_as_figures),
 		cmocka_unit_test(transports),
 		cmocka_unit_test(files),

@@ -198,6 +198,7 @@ void finding_statement(const struct finding *f, struct strbuf *out);
 const char *severity_word(enum severity s);
 const char *verdict_word(enum verdict v);
 const char *confidence_word(enum confidence c);
+const char *subject_word(enum subject_kind k); /* "gpu", "setting", ... */
 
 /* ---- for probes (rules_*.c) ---- */
 

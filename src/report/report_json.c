@@ -183,12 +183,13 @@ static json_t *finding_json(const struct finding *f)
 
 	for (size_t i = 0; i < f->evidence_n; i++)
 		json_array_append_new(evidence, evidence_json(&f->evidence[i]));
-	return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "rule", f->rule->id,
-			 "severity", severity_word(f->severity), "confidence",
-			 confidence_word(f->confidence), "subject", json_text(f->subject),
-			 "sentence", json_text(f->sentence), "remedy", json_text(f->remedy),
-			 "evidence", evidence, "pairs", (json_int_t)f->pairs, "pci",
-			 json_pci_name(f->pci), "devices", devices_json(f));
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "rule",
+			 f->rule->id, "severity", severity_word(f->severity), "confidence",
+			 confidence_word(f->confidence), "about", subject_word(f->about.kind),
+			 "subject", json_text(f->subject), "sentence", json_text(f->sentence),
+			 "remedy", json_text(f->remedy), "evidence", evidence, "pairs",
+			 (json_int_t)f->pairs, "pci", json_pci_name(f->pci), "devices",
+			 devices_json(f));
 }
 
 static json_t *outcome_json(const struct outcome *o)

@@ -668,7 +668,9 @@ static void the_initramfs_is_the_distributions(void **state)
 {
 	static const struct {
 		const char *id, *says;
-	} cases[] = {{"ubuntu", "`update-initramfs -u`,"}, {"rhel", "`dracut -f`,"}};
+	} cases[] = {{"ubuntu", "`update-initramfs -u -k 6.1.0-56-amd64`,"},
+		     {"rhel", "`dracut -f --kver 6.1.0-56-amd64`,"},
+		     {"nixos", "rebuild the initramfs,"}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

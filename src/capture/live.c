@@ -15,6 +15,7 @@
 #include "machine/modules.h"
 #include "machine/nccl.h"
 #include "machine/read.h"
+#include "machine/settings.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -222,7 +223,7 @@ static bool is_wanted_variable(const char *line)
 	for (size_t i = 0; i < ARRAY_LEN(names); i++)
 		if (text_starts_with(line, names[i]))
 			return true;
-	return nccl_is_variable(line);
+	return library_of_variable(line) < LIBRARY_N;
 }
 
 /* A newline inside a value would start another variable. */

@@ -111,7 +111,7 @@ static int64_t shm_needed(const struct rule_run *run)
 
 static bool nccl_flag(const struct machine *m, const char *name)
 {
-	const struct nccl_setting *s = machine_nccl_setting(m, name);
+	const struct setting *s = machine_setting(m, name);
 	int64_t value;
 
 	return s && !text_to_i64(s->value, &value) && value == 1;

@@ -45,27 +45,27 @@ static enum number read_number(const char *value, int64_t *ret)
 
 int64_t setting_number(const struct machine *m, const char *name, int64_t otherwise)
 {
-	const struct nccl_setting *s = machine_nccl_setting(m, name);
+	const struct setting *s = machine_setting(m, name);
 	int64_t value;
 
 	return s && read_number(s->value, &value) != NUMBER_EMPTY ? value : otherwise;
 }
 
-struct subject subject_setting(struct rule_run *run, const struct nccl_setting *s)
+struct subject subject_setting(struct rule_run *run, const struct setting *s)
 {
 	return (struct subject){.kind = SUBJECT_SETTING,
 				.name = s->name,
 				.detail = run_text(run, "(%s)", s->from)};
 }
 
-void show_setting(struct rule_run *run, struct finding *f, const struct nccl_setting *s)
+void show_setting(struct rule_run *run, struct finding *f, const struct setting *s)
 {
 	evidence_text(run, f, s->from, run_text(run, "%s=%s", s->name, s->value));
 }
 
-bool setting_is(const struct nccl_setting *s, enum nccl_kind kind)
+bool setting_is(const struct setting *s, enum variable_kind kind)
 {
-	const struct nccl_variable *v = nccl_variable_find(s->name);
+	const struct variable *v = variable_find(s->name);
 
 	return v && v->kind == kind;
 }
@@ -159,7 +159,7 @@ static struct refused refused_by_level(struct rule_run *run, enum chain_reason r
 
 static void finish_level(struct rule_run *run, struct finding *f, const struct refused *r)
 {
-	const struct nccl_setting *set = machine_nccl_setting(run->m, "NCCL_P2P_LEVEL");
+	const struct setting *set = machine_setting(run->m, "NCCL_P2P_LEVEL");
 
 	f->pairs = r->pairs.n;
 	finding_names_pairs(run, f, &r->pairs);
@@ -236,7 +236,7 @@ static size_t pairs_with(struct rule_run *run, enum chain_step step, enum chain_
 }
 
 /* A setting that leaves NCCL no pair of GPUs, whatever the driver allows. */
-static struct finding *report_off(struct rule_run *run, const struct nccl_setting *s)
+static struct finding *report_off(struct rule_run *run, const struct setting *s)
 {
 	size_t denied = pairs_with(run, CHAIN_DRIVER, CHAIN_BAD);
 	size_t all = run->m->gpu_n * (run->m->gpu_n - 1);
@@ -253,9 +253,9 @@ static struct finding *report_off(struct rule_run *run, const struct nccl_settin
 }
 
 /* LOC, or 0 of the old scale: only what a GPU does with itself. NULL: some other level is set. */
-static const struct nccl_setting *level_loc(const struct rule_run *run)
+static const struct setting *level_loc(const struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_P2P_LEVEL");
+	const struct setting *s = machine_setting(run->m, "NCCL_P2P_LEVEL");
 
 	return s && nccl_level_parse(s->value) == NCCL_PATH_LOC ? s : NULL;
 }
@@ -384,7 +384,7 @@ static enum verdict probe_level(struct rule_run *run)
 	struct refused seen = refused_by_level(run, REASON_NCCL_STAGED);
 	struct refused sure = refused_by_level(run, REASON_NCCL_LEVEL);
 	struct refused maybe = refused_by_level(run, REASON_NCCL_DEPENDS);
-	const struct nccl_setting *loc = level_loc(run);
+	const struct setting *loc = level_loc(run);
 	bool merged;
 
 	if (loc && !nccl_p2p_disabled(run->m)) {
@@ -443,7 +443,7 @@ static enum nccl_path level_needed(struct rule_run *run)
 /* A person's own setting is theirs to change; NCCL's system-wide file would be the weaker anyway. */
 static void propose_level(struct rule_run *run, struct change_set *out)
 {
-	const struct nccl_setting *set = machine_nccl_setting(run->m, "NCCL_P2P_LEVEL");
+	const struct setting *set = machine_setting(run->m, "NCCL_P2P_LEVEL");
 	enum nccl_path level = level_needed(run);
 
 	if (!propose_wanted(run))
@@ -479,7 +479,7 @@ static void propose_level(struct rule_run *run, struct change_set *out)
 static enum verdict probe_disabled(struct rule_run *run)
 {
 	if (nccl_p2p_disabled(run->m))
-		report_off(run, machine_nccl_setting(run->m, "NCCL_P2P_DISABLE"));
+		report_off(run, machine_setting(run->m, "NCCL_P2P_DISABLE"));
 	return VERDICT_OK;
 }
 
@@ -510,7 +510,7 @@ static int64_t size_of(const char *value)
 	return n << 10 * (unit - units + 1);
 }
 
-static void report_word(struct rule_run *run, const struct nccl_setting *s)
+static void report_word(struct rule_run *run, const struct setting *s)
 {
 	const char *effect = text_ends_with(s->name, "_DISABLE") ? "nothing is disabled"
 			     : text_ends_with(s->name, "_ENABLE")
@@ -527,7 +527,7 @@ static void report_word(struct rule_run *run, const struct nccl_setting *s)
 		finding_remedy(run, f, "unset %s, or give a number", s->name);
 }
 
-static void report_digits(struct rule_run *run, const struct nccl_setting *s, enum number state,
+static void report_digits(struct rule_run *run, const struct setting *s, enum number state,
 			  int64_t value)
 {
 	int64_t meant = state == NUMBER_OCTAL ? strtoll(s->value, NULL, 10) : size_of(s->value);
@@ -556,7 +556,7 @@ static enum verdict probe_number(struct rule_run *run)
 		int64_t value;
 		enum number state;
 
-		if (!setting_is(s, NCCL_INTEGER))
+		if (!setting_is(s, VARIABLE_INTEGER))
 			continue;
 		state = read_number(s->value, &value);
 		if (state == NUMBER_WORD && !means_no(s->value))
@@ -590,7 +590,7 @@ static const struct {
 static enum verdict probe_range(struct rule_run *run)
 {
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		const struct nccl_setting *s = machine_nccl_setting(run->m, ranges[i].name);
+		const struct setting *s = machine_setting(run->m, ranges[i].name);
 		struct finding *f;
 		int64_t value;
 
@@ -630,7 +630,7 @@ static enum verdict probe_level_name(struct rule_run *run)
 		const char *meant;
 		struct finding *f;
 
-		if (!setting_is(s, NCCL_LEVEL) || !*s->value || nccl_level_parse(s->value) >= 0)
+		if (!setting_is(s, VARIABLE_LEVEL) || !*s->value || nccl_level_parse(s->value) >= 0)
 			continue;
 		meant = level_meant(s->value);
 		f = finding_add(
@@ -681,7 +681,7 @@ static enum verdict probe_level_number(struct rule_run *run)
 		struct finding *f;
 		int64_t value;
 
-		if (!setting_is(s, NCCL_LEVEL) || !isdigit((unsigned char)*s->value))
+		if (!setting_is(s, VARIABLE_LEVEL) || !isdigit((unsigned char)*s->value))
 			continue;
 		read_number(s->value, &value);
 		level = (enum nccl_path)nccl_level_parse(s->value);
@@ -704,25 +704,25 @@ static enum verdict probe_level_number(struct rule_run *run)
 
 /* ---- names and versions ---- */
 
-static const struct nccl_variable *meant_variable(struct rule_run *run, const char *name)
+static const struct variable *meant_variable(struct rule_run *run, const char *name)
 {
 	char *upper = (char *)run_text(run, "%s", name);
-	const struct nccl_variable *v;
+	const struct variable *v;
 
 	for (char *p = upper; *p; p++)
 		*p = (char)toupper((unsigned char)*p);
-	v = nccl_variable_find(upper);
-	return v ? v : nccl_variable_near(name);
+	v = variable_find(upper);
+	return v ? v : variable_near(name);
 }
 
 static enum verdict probe_unknown(struct rule_run *run)
 {
 	FOR_EACH_SETTING(s, run)
 	{
-		const struct nccl_variable *meant;
+		const struct variable *meant;
 		struct finding *f;
 
-		if (nccl_variable_find(s->name) || nccl_variable_is_foreign(s->name) ||
+		if (variable_find(s->name) || nccl_variable_is_foreign(s->name) ||
 		    text_starts_with(s->name, "RCCL_"))
 			continue;
 		meant = meant_variable(run, s->name);
@@ -745,8 +745,8 @@ static enum verdict probe_unknown(struct rule_run *run)
 	return VERDICT_OK;
 }
 
-static void report_gone(struct rule_run *run, const struct nccl_setting *s,
-			const struct nccl_variable *v, int version)
+static void report_gone(struct rule_run *run, const struct setting *s, const struct variable *v,
+			int version)
 {
 	struct finding *f =
 		finding_add(run, version ? CONFIDENCE_CERTAIN : CONFIDENCE_POSSIBLE,
@@ -762,8 +762,8 @@ static void report_gone(struct rule_run *run, const struct nccl_setting *s,
 		       v->note ? v->note : "");
 }
 
-static void report_too_new(struct rule_run *run, const struct nccl_setting *s,
-			   const struct nccl_variable *v, int version)
+static void report_too_new(struct rule_run *run, const struct setting *s, const struct variable *v,
+			   int version)
 {
 	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
 					ABOUT " is read from %s on; this is %s and ignores it",
@@ -779,7 +779,7 @@ static enum verdict probe_version(struct rule_run *run)
 
 	FOR_EACH_SETTING(s, run)
 	{
-		const struct nccl_variable *v = nccl_variable_find(s->name);
+		const struct variable *v = variable_find(s->name);
 
 		if (v && v->until && (!version || version >= v->until))
 			report_gone(run, s, v, version);
@@ -795,7 +795,7 @@ static enum verdict probe_deprecated(struct rule_run *run)
 
 	FOR_EACH_SETTING(s, run)
 	{
-		const struct nccl_variable *v = nccl_variable_find(s->name);
+		const struct variable *v = variable_find(s->name);
 		struct finding *f;
 
 		if (!v || !v->deprecated || (version && version < v->deprecated))
@@ -813,7 +813,7 @@ static enum verdict probe_deprecated(struct rule_run *run)
 
 static enum verdict probe_shm_disabled(struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_SHM_DISABLE");
+	const struct setting *s = machine_setting(run->m, "NCCL_SHM_DISABLE");
 	size_t without = 0;
 	struct finding *f;
 
@@ -840,7 +840,7 @@ static enum verdict probe_shm_disabled(struct rule_run *run)
 
 static enum verdict probe_ignore_disabled(struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IGNORE_DISABLED_P2P");
+	const struct setting *s = machine_setting(run->m, "NCCL_IGNORE_DISABLED_P2P");
 	size_t denied = pairs_with(run, CHAIN_DRIVER, CHAIN_BAD);
 	struct finding *f;
 
@@ -861,7 +861,7 @@ static enum verdict probe_ignore_disabled(struct rule_run *run)
 
 static enum verdict probe_topo_file(struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_TOPO_FILE");
+	const struct setting *s = machine_setting(run->m, "NCCL_TOPO_FILE");
 	struct finding *f;
 
 	if (!s || !*s->value)
@@ -883,7 +883,7 @@ static enum verdict probe_topo_file(struct rule_run *run)
 
 static enum verdict probe_proto(struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_PROTO");
+	const struct setting *s = machine_setting(run->m, "NCCL_PROTO");
 	struct finding *f;
 
 	if (!s || strchr(s->value, '^') || !strcasestr(s->value, "LL128") || all_pairs_nvlink(run))

@@ -2,24 +2,24 @@
 /* What the two tables of rules about NCCL share; for rules_nccl*.c only. */
 #pragma once
 
-#include "diagnose/nccl_variables.h"
 #include "diagnose/rules.h"
+#include "diagnose/variables.h"
 
 #define NCCL_ENV "NCCL user guide, environment variables"
 
 /* clang-format off */
 /* NOLINTNEXTLINE(bugprone-macro-parentheses): s is declared */
 #define FOR_EACH_SETTING(s, run) \
-	FOR_EACH_IN (struct nccl_setting, s, (run)->m->nccl.settings, (run)->m->nccl.setting_n) \
+	FOR_EACH_IN (struct setting, s, (run)->m->nccl.settings, (run)->m->nccl.setting_n) \
 		if (s->in_force)
 /* clang-format on */
 
 /* The number in force, or `otherwise`. */
 int64_t setting_number(const struct machine *m, const char *name, int64_t otherwise);
-bool setting_is(const struct nccl_setting *s, enum nccl_kind kind);
+bool setting_is(const struct setting *s, enum variable_kind kind);
 /* "NCCL_P2P_LEVEL (environment)", and the value as evidence. */
-struct subject subject_setting(struct rule_run *run, const struct nccl_setting *s);
-void show_setting(struct rule_run *run, struct finding *f, const struct nccl_setting *s);
+struct subject subject_setting(struct rule_run *run, const struct setting *s);
+void show_setting(struct rule_run *run, struct finding *f, const struct setting *s);
 
 /* The version in use in today's form; 0: not known. */
 int nccl_version(struct rule_run *run);

@@ -44,7 +44,7 @@ static bool list_has(const char *body, bool exact, const char *device, unsigned 
 
 enum nccl_use nccl_port_use(const struct rule_run *run, const struct rdma_device *d, unsigned port)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_HCA");
+	const struct setting *s = machine_setting(run->m, "NCCL_IB_HCA");
 	bool exclude, exact, listed;
 	const char *body;
 
@@ -76,7 +76,7 @@ static const struct rdma_gid *find_gid(const struct rdma_port *p, int64_t index)
  * a port has none (ncclIbGetGidIndex). */
 static bool wants_ipv6(const struct machine *m)
 {
-	const struct nccl_setting *s = machine_nccl_setting(m, "NCCL_IB_ADDR_FAMILY");
+	const struct setting *s = machine_setting(m, "NCCL_IB_ADDR_FAMILY");
 
 	return s && strcmp(s->value, "AF_INET6") == 0;
 }
@@ -130,7 +130,7 @@ static int64_t right_index(struct rule_run *run)
 	return index;
 }
 
-static void gid_remedy(struct rule_run *run, struct finding *f, const struct nccl_setting *s,
+static void gid_remedy(struct rule_run *run, struct finding *f, const struct setting *s,
 		       const struct rdma_gid *right)
 {
 	const char *unset = s ? "unset NCCL_IB_GID_INDEX" : "leave NCCL_IB_GID_INDEX unset";
@@ -154,7 +154,7 @@ static void gid_remedy(struct rule_run *run, struct finding *f, const struct ncc
 }
 
 /* Why it is this index where nobody set it. */
-static const char *index_reason(struct rule_run *run, const struct nccl_setting *s)
+static const char *index_reason(struct rule_run *run, const struct setting *s)
 {
 	int version = nccl_version(run);
 
@@ -164,8 +164,8 @@ static const char *index_reason(struct rule_run *run, const struct nccl_setting 
 						  : " (it looks for IPv4 addresses)";
 }
 
-static void report_gid(struct rule_run *run, const struct nccl_setting *s,
-		       const struct rdma_device *d, const struct rdma_port *p)
+static void report_gid(struct rule_run *run, const struct setting *s, const struct rdma_device *d,
+		       const struct rdma_port *p)
 {
 	int64_t index = gid_index(run, p);
 	const char *fault = index < 0 ? NULL : gid_fault(p, index);
@@ -195,7 +195,7 @@ static void report_gid(struct rule_run *run, const struct nccl_setting *s,
 
 static enum verdict probe_gid_index(struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_GID_INDEX");
+	const struct setting *s = machine_setting(run->m, "NCCL_IB_GID_INDEX");
 	int version = nccl_version(run);
 	bool roce = false;
 	struct finding *f;
@@ -237,7 +237,7 @@ static bool active_port_of(struct rule_run *run, const char *link_layer)
 
 static enum verdict probe_ib_disabled(struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_DISABLE");
+	const struct setting *s = machine_setting(run->m, "NCCL_IB_DISABLE");
 	struct finding *f;
 
 	if (setting_number(run->m, "NCCL_IB_DISABLE", 0) == 0)
@@ -262,7 +262,7 @@ static enum verdict probe_list_marks(struct rule_run *run)
 		const char *body;
 		struct finding *f;
 
-		if (!setting_is(s, NCCL_LIST))
+		if (!setting_is(s, VARIABLE_LIST))
 			continue;
 		body = list_body(s->value, &exclude, &exact);
 		if (!strpbrk(body, "^="))
@@ -299,7 +299,7 @@ static const char *list_ports(struct rule_run *run, const char *names, const str
 
 static enum verdict probe_ib_hca(struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_HCA");
+	const struct setting *s = machine_setting(run->m, "NCCL_IB_HCA");
 	const char *names = NULL;
 	struct finding *f;
 
@@ -333,7 +333,7 @@ static bool level_forbids(const struct path *p)
 
 static enum verdict probe_gdr_level(struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_NET_GDR_LEVEL");
+	const struct setting *s = machine_setting(run->m, "NCCL_NET_GDR_LEVEL");
 	const struct topology *t = run->t;
 	size_t forbidden = 0, pairs = 0;
 	struct finding *f;

@@ -216,7 +216,7 @@ static enum verdict probe_assignment(struct rule_run *run)
 /* What uses RDMA here, as far as it shows: NCCL is told to, or was seen to. NULL: nothing. */
 static const char *rdma_user(struct rule_run *run)
 {
-	const struct nccl_setting *s = machine_nccl_setting(run->m, "NCCL_IB_HCA");
+	const struct setting *s = machine_setting(run->m, "NCCL_IB_HCA");
 
 	FOR_EACH_RDMA (d, run)
 		for (size_t i = 0; i < d->port_n; i++)

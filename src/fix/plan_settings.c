@@ -146,9 +146,9 @@ static const char *with_setting(struct planner *p, const char *text, const char 
 static void note_stronger(struct planner *p, const char *name)
 {
 	for (size_t i = 0; !p->request->image && i < p->m->nccl.setting_n; i++) {
-		const struct nccl_setting *s = &p->m->nccl.settings[i];
+		const struct setting *s = &p->m->nccl.settings[i];
 
-		if (s->origin != NCCL_SYSTEM_CONF && strcmp(s->name, name) == 0)
+		if (s->origin != SETTING_SYSTEM_CONF && strcmp(s->name, name) == 0)
 			plan_note(p, "%s is set to %s by %s too, which is stronger than /%s", name,
 				  s->value, s->from, FILE_NCCL);
 	}

@@ -236,10 +236,10 @@ static void take_settings(const struct nccl_log *l, struct machine *m)
 		for (size_t k = 0; k < m->nccl.setting_n; k++)
 			if (strcmp(m->nccl.settings[k].name, s->name) == 0)
 				m->nccl.settings[k].in_force = false;
-		*ARENA_PUSH(m->arena, m->nccl.settings, m->nccl.setting_n) = (struct nccl_setting){
+		*ARENA_PUSH(m->arena, m->nccl.settings, m->nccl.setting_n) = (struct setting){
 			.name = arena_strdup(m->arena, s->name),
 			.value = arena_strdup(m->arena, s->value),
-			.origin = NCCL_PROCESS,
+			.origin = SETTING_PROCESS,
 			.from = arena_printf(m->arena, "%s:%u", l->name, s->line),
 			.in_force = true,
 		};

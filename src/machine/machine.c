@@ -194,12 +194,20 @@ const struct module *machine_module(const struct machine *m, const char *name)
 	return NULL;
 }
 
-const struct nccl_setting *machine_nccl_setting(const struct machine *m, const char *name)
+static const struct setting *find_setting(const struct setting *settings, size_t n,
+					  const char *name)
 {
-	for (size_t i = 0; i < m->nccl.setting_n; i++)
-		if (m->nccl.settings[i].in_force && strcmp(m->nccl.settings[i].name, name) == 0)
-			return &m->nccl.settings[i];
+	for (size_t i = 0; i < n; i++)
+		if (settings[i].in_force && strcmp(settings[i].name, name) == 0)
+			return &settings[i];
 	return NULL;
+}
+
+const struct setting *machine_setting(const struct machine *m, const char *name)
+{
+	const struct setting *s = find_setting(m->nccl.settings, m->nccl.setting_n, name);
+
+	return s ? s : find_setting(m->settings, m->setting_n, name);
 }
 
 const char *p2p_status_code(int64_t status)

@@ -354,18 +354,25 @@ struct limits {
 	struct fact_int shm_writable;
 };
 
-/* Where an NCCL setting comes from, weakest first. */
-enum nccl_origin { NCCL_SYSTEM_CONF, NCCL_USER_CONF, NCCL_ENVIRONMENT, NCCL_PROCESS };
+/* Where a setting comes from, weakest first. */
+enum setting_origin {
+	SETTING_SYSTEM_CONF,
+	SETTING_USER_CONF,
+	SETTING_ENVIRONMENT,
+	SETTING_PROCESS,
+	SETTING_SCRIPT,
+};
 
-struct nccl_setting {
+/* A variable that a communication library reads. */
+struct setting {
 	const char *name, *value;
-	enum nccl_origin origin;
-	const char *from; /* "/etc/nccl.conf:3", "environment", "/proc/4711/environ" */
+	enum setting_origin origin;
+	const char *from; /* "/etc/nccl.conf:3", "environment", "/proc/4711/environ", "job.sh:12" */
 	bool in_force;    /* no stronger origin sets the same name */
 };
 
 struct nccl {
-	struct nccl_setting *settings;
+	struct setting *settings;
 	size_t setting_n;
 	struct fact_str library; /* path of the libnccl that would be, or with --pid is, used */
 	struct fact_int version; /* 22809 for 2.28.9 */
@@ -473,6 +480,8 @@ struct machine {
 	struct fact_int log_read; /* 1: the kernel log could be read */
 	struct limits limits;
 	struct nccl nccl;
+	struct setting *settings; /* of other libraries than NCCL: UCX, Open MPI, NVSHMEM, Gloo */
+	size_t setting_n;
 	struct peermem peermem;
 
 	struct observed *observed;
@@ -545,8 +554,8 @@ enum gid_scope rdma_gid_scope(const struct rdma_gid *g);
 const struct rdma_gid *rdma_routed_gid(const struct rdma_port *p);
 const struct module *machine_module(const struct machine *m,
 				    const char *name); /* NULL: nothing known */
-const struct nccl_setting *machine_nccl_setting(const struct machine *m,
-						const char *name); /* the one in force */
+/* The one in force, of whichever library. */
+const struct setting *machine_setting(const struct machine *m, const char *name);
 /* The first number of a driver version, 580 of "580.159.04"; -1: unknown. */
 int driver_branch(struct fact_str version);
 /* The value of KEY in the driver's RegistryDwords, "KEY=0x11;OTHER=1": the last one counts. Absent:

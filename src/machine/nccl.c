@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/text.h"
 #include "machine/read.h"
+#include "machine/settings.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,11 +39,6 @@ int64_t nccl_version_of_file(const char *name)
 	return at ? nccl_version_of(at + strlen(start)) : -1;
 }
 
-bool nccl_is_variable(const char *name)
-{
-	return strncasecmp(name, "NCCL_", 5) == 0;
-}
-
 /* ---- settings ---- */
 
 /* NAME=VALUE of an environment, which may stand under two virtual names; "" or NULL: not set. */
@@ -56,19 +52,29 @@ static const char *variable(struct reader *r, struct fact_str text, const char *
 	return arena_strndup(r->m->arena, value, n);
 }
 
-static void add_setting(struct reader *r, const char *line, size_t n, enum nccl_origin origin,
+/* What stands in a file of NCCL's is for NCCL, whatever its name. */
+static struct setting *push_setting(struct machine *m, const char *line, enum setting_origin origin)
+{
+	bool other = origin >= SETTING_ENVIRONMENT && library_of_variable(line) != LIBRARY_NCCL;
+	size_t n = other ? m->setting_n : m->nccl.setting_n;
+
+	if (n >= SETTINGS_MAX)
+		return NULL;
+	return other ? ARENA_PUSH(m->arena, m->settings, m->setting_n)
+		     : ARENA_PUSH(m->arena, m->nccl.settings, m->nccl.setting_n);
+}
+
+static void add_setting(struct reader *r, const char *line, size_t n, enum setting_origin origin,
 			const char *from)
 {
 	const char *equals = memchr(line, '=', n);
-	struct nccl *nccl = &r->m->nccl;
-	struct nccl_setting *s;
+	struct setting *s = equals ? push_setting(r->m, line, origin) : NULL;
 	size_t name_n, value_n;
 
-	if (!equals || nccl->setting_n >= SETTINGS_MAX)
+	if (!s)
 		return;
 	name_n = (size_t)(equals - line);
 	value_n = n - name_n - 1;
-	s = ARENA_PUSH(r->m->arena, nccl->settings, nccl->setting_n);
 	s->name = arena_strndup(r->m->arena, line, name_n < VALUE_MAX ? name_n : VALUE_MAX);
 	s->value =
 		arena_strndup(r->m->arena, equals + 1, value_n < VALUE_MAX ? value_n : VALUE_MAX);
@@ -76,14 +82,14 @@ static void add_setting(struct reader *r, const char *line, size_t n, enum nccl_
 	s->from = from;
 }
 
-static void read_environment(struct reader *r, struct fact_str text, enum nccl_origin origin,
+static void read_environment(struct reader *r, struct fact_str text, enum setting_origin origin,
 			     const char *from)
 {
 	const char *line = NULL;
 	size_t n;
 
 	while (fact_known(text) && text_next_line(&line, &n, text.value))
-		if (n > 5 && nccl_is_variable(line))
+		if (library_of_variable(line) < LIBRARY_N)
 			add_setting(r, line, n, origin, from);
 }
 
@@ -91,7 +97,7 @@ static void read_environment(struct reader *r, struct fact_str text, enum nccl_o
  * As NCCL reads it (src/misc/param.cc): lines NAME=VALUE, a # only in the first column, and nothing
  * is trimmed, so that a blank before the = makes another name.
  */
-static void read_conf(struct reader *r, const char *path, enum nccl_origin origin)
+static void read_conf(struct reader *r, const char *path, enum setting_origin origin)
 {
 	struct fact_str text = read_text(r, "%s", path + (*path == '/'));
 	const char *line = NULL;
@@ -114,22 +120,7 @@ static void read_user_conf(struct reader *r, struct fact_str environment)
 	if (!*path && *home == '/')
 		path = arena_printf(r->m->arena, "%s/.nccl.conf", strcmp(home, "/") ? home : "");
 	if (*path == '/') /* a relative one is relative to wherever the program will be started */
-		read_conf(r, path, NCCL_USER_CONF);
-}
-
-/*
- * Stronger origins first, and within one the first line, since NCCL sets only what is not set yet.
- * The settings are in the order in which they were read, strongest first.
- */
-static void judge_force(struct nccl *nccl)
-{
-	for (size_t i = 0; i < nccl->setting_n; i++) {
-		struct nccl_setting *s = &nccl->settings[i];
-
-		s->in_force = true;
-		for (size_t k = 0; k < i && s->in_force; k++)
-			s->in_force = strcmp(nccl->settings[k].name, s->name) != 0;
-	}
+		read_conf(r, path, SETTING_USER_CONF);
 }
 
 /* With --pid that process's environment counts and ours does not. */
@@ -140,18 +131,19 @@ static void read_settings(struct reader *r)
 
 	if (fact_known(process)) {
 		environment = process;
-		read_environment(r, process, NCCL_PROCESS,
+		read_environment(r, process, SETTING_PROCESS,
 				 fact_known(nccl->pid)
 					 ? arena_printf(r->m->arena, "/proc/%lld/environ",
 							(long long)nccl->pid.value)
 					 : process.from);
 	} else {
 		environment = read_text(r, "environment.txt");
-		read_environment(r, environment, NCCL_ENVIRONMENT, "environment");
+		read_environment(r, environment, SETTING_ENVIRONMENT, "environment");
 	}
 	read_user_conf(r, environment);
-	read_conf(r, "/etc/nccl.conf", NCCL_SYSTEM_CONF);
-	judge_force(nccl);
+	read_conf(r, "/etc/nccl.conf", SETTING_SYSTEM_CONF);
+	settings_judge(nccl->settings, nccl->setting_n);
+	settings_judge(r->m->settings, r->m->setting_n);
 }
 
 /* ---- the library ---- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Versions of NCCL, and whose environment variables are its. */
+/* Versions of NCCL. */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -12,5 +11,3 @@
 int64_t nccl_version_of(const char *text);
 /* The same of a library's file name, "libnccl.so.2.28.9"; -1: the name tells no version. */
 int64_t nccl_version_of_file(const char *name);
-/* NCCL_..., in whatever case: what NCCL does not know because of its case is worth a word. */
-bool nccl_is_variable(const char *name);

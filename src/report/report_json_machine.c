@@ -82,8 +82,9 @@ static const char *const log_words[] = {
 	[LOG_MODULE] = "module", [LOG_FABRIC] = "fabric", [LOG_ACS] = "acs",
 };
 static const char *const origin_words[] = {
-	[NCCL_SYSTEM_CONF] = "system-conf", [NCCL_USER_CONF] = "user-conf",
-	[NCCL_ENVIRONMENT] = "environment", [NCCL_PROCESS] = "process",
+	[SETTING_SYSTEM_CONF] = "system-conf", [SETTING_USER_CONF] = "user-conf",
+	[SETTING_ENVIRONMENT] = "environment", [SETTING_PROCESS] = "process",
+	[SETTING_SCRIPT] = "script",
 };
 static const char *const observed_words[] = {
 	[OBSERVED_PEER_COPY] = "peer-copy", [OBSERVED_PEER_ACCESS] = "peer-access",
@@ -421,7 +422,7 @@ static json_t *log_json(const struct log_line *l)
 			 json_text(l->severity), "text", json_text(l->text));
 }
 
-static json_t *setting_json(const struct nccl_setting *s)
+static json_t *setting_json(const struct setting *s)
 {
 	return json_pack("{s:o, s:o, s:s, s:o, s:b}", "name", json_text(s->name), "value",
 			 json_text(s->value), "origin", origin_words[s->origin], "from",

@@ -46,7 +46,7 @@ int nccl_level_parse(const char *value)
 /* The setting's level, or -1 when it is not set or NCCL would ignore it. */
 static int level_setting(const struct machine *m, const char *name)
 {
-	const struct nccl_setting *s = machine_nccl_setting(m, name);
+	const struct setting *s = machine_setting(m, name);
 
 	return s ? nccl_level_parse(s->value) : -1;
 }
@@ -54,7 +54,7 @@ static int level_setting(const struct machine *m, const char *name)
 /* Read with strtol, base 0: "true" is 0 and disables nothing. */
 bool nccl_p2p_disabled(const struct machine *m)
 {
-	const struct nccl_setting *s = machine_nccl_setting(m, "NCCL_P2P_DISABLE");
+	const struct setting *s = machine_setting(m, "NCCL_P2P_DISABLE");
 
 	return s && strtol(s->value, NULL, 0) == 1;
 }

@@ -198,9 +198,9 @@ void build_status(struct machine *m, enum p2p_cap cap, enum p2p_status status)
 
 void build_setting(struct machine *m, const char *name, const char *value)
 {
-	struct nccl_setting *s = &m->nccl.settings[m->nccl.setting_n++];
+	struct setting *s = &m->nccl.settings[m->nccl.setting_n++];
 
-	*s = (struct nccl_setting){name, value, NCCL_ENVIRONMENT, "environment", true};
+	*s = (struct setting){name, value, SETTING_ENVIRONMENT, "environment", true};
 }
 
 void build_observed(struct machine *m, enum observed_kind kind, int initiator, int target, bool ok)

@@ -34,9 +34,9 @@ static void versions(void **state)
 	assert_int_equal(nccl_version_of_file("libnccl.so.2"), -1);
 }
 
-static const struct nccl_setting *in_force(const struct machine *m, const char *name)
+static const struct setting *in_force(const struct machine *m, const char *name)
 {
-	const struct nccl_setting *s = machine_nccl_setting(m, name);
+	const struct setting *s = machine_setting(m, name);
 
 	assert_non_null(s);
 	return s;
@@ -56,7 +56,7 @@ static void stronger_origins_win(void **state)
 	    "NCCL_SHM_DISABLE=0=x");
 	m = read_map(map);
 	assert_string_equal(in_force(m, "NCCL_P2P_LEVEL")->value, "SYS");
-	assert_int_equal(in_force(m, "NCCL_P2P_LEVEL")->origin, NCCL_ENVIRONMENT);
+	assert_int_equal(in_force(m, "NCCL_P2P_LEVEL")->origin, SETTING_ENVIRONMENT);
 	assert_string_equal(in_force(m, "NCCL_DEBUG")->value, "WARN");
 	assert_string_equal(in_force(m, "NCCL_DEBUG")->from, "/home/user1/.nccl.conf:2");
 	assert_string_equal(in_force(m, "nccl_debug")->value, "INFO");
@@ -64,9 +64,9 @@ static void stronger_origins_win(void **state)
 	assert_string_equal(in_force(m, "NCCL_SHM_DISABLE ")->value, "1");
 	assert_string_equal(in_force(m, "NCCL_SHM_DISABLE")->value, "0=x");
 	assert_string_equal(in_force(m, "NCCL_SHM_DISABLE")->from, "/etc/nccl.conf:7");
-	assert_int_equal(in_force(m, "NCCL_SHM_DISABLE")->origin, NCCL_SYSTEM_CONF);
-	assert_null(machine_nccl_setting(m, "NCCL_IB_DISABLE"));
-	assert_null(machine_nccl_setting(m, "HOME"));
+	assert_int_equal(in_force(m, "NCCL_SHM_DISABLE")->origin, SETTING_SYSTEM_CONF);
+	assert_null(machine_setting(m, "NCCL_IB_DISABLE"));
+	assert_null(machine_setting(m, "HOME"));
 	assert_int_equal(m->nccl.setting_n, 8);
 	machine_free(m);
 }
@@ -82,7 +82,7 @@ static void conf_file_by_name(void **state)
 	put(map, "opt/nccl.conf", "NCCL_DEBUG=INFO\n");
 	m = read_map(map);
 	assert_string_equal(in_force(m, "NCCL_DEBUG")->value, "INFO");
-	assert_int_equal(in_force(m, "NCCL_DEBUG")->origin, NCCL_USER_CONF);
+	assert_int_equal(in_force(m, "NCCL_DEBUG")->origin, SETTING_USER_CONF);
 	machine_free(m);
 }
 
@@ -99,9 +99,9 @@ static void a_process(void **state)
 	    "pid 4711\npath /opt/venv/nvidia/nccl/lib/libnccl.so.2\nversion 2.28.9\n");
 	m = read_map(map);
 	assert_string_equal(in_force(m, "NCCL_P2P_DISABLE")->from, "/proc/4711/environ");
-	assert_int_equal(in_force(m, "NCCL_P2P_DISABLE")->origin, NCCL_PROCESS);
+	assert_int_equal(in_force(m, "NCCL_P2P_DISABLE")->origin, SETTING_PROCESS);
 	assert_string_equal(in_force(m, "NCCL_ALGO")->value, "Ring");
-	assert_null(machine_nccl_setting(m, "NCCL_DEBUG")); /* our own shell's */
+	assert_null(machine_setting(m, "NCCL_DEBUG")); /* our own shell's */
 	assert_true(fact_is(m->nccl.pid, 4711));
 	assert_true(fact_is(m->nccl.version, 22809));
 	assert_string_equal(m->nccl.library.value, "/opt/venv/nvidia/nccl/lib/libnccl.so.2");

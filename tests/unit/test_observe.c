@@ -754,10 +754,10 @@ static void settings_of_the_log(void **state)
 	static const char text[] = "NCCL version 2.28.9+cuda13.0\n"
 				   "h:1:2 [0] NCCL INFO NCCL_P2P_LEVEL set by environment to LOC\n"
 				   "h:1:3 [0] NCCL WARN something is odd\n";
-	static struct nccl_setting here = {"NCCL_P2P_LEVEL", "SYS", NCCL_ENVIRONMENT, "environment",
-					   true};
+	static struct setting here = {"NCCL_P2P_LEVEL", "SYS", SETTING_ENVIRONMENT, "environment",
+				      true};
 	struct machine *m = build_root_ports(3, 1, 1);
-	const struct nccl_setting *s;
+	const struct setting *s;
 	struct nccl_log *l = NULL;
 	struct topology *t;
 	struct diagnosis *d;
@@ -766,7 +766,7 @@ static void settings_of_the_log(void **state)
 	*ARENA_PUSH(m->arena, m->nccl.settings, m->nccl.setting_n) = here;
 	assert_int_equal(nccl_log_parse(text, strlen(text), "run.log", &l), 0);
 	assert_true(nccl_log_observe(l, m) > 0);
-	s = machine_nccl_setting(m, "NCCL_P2P_LEVEL");
+	s = machine_setting(m, "NCCL_P2P_LEVEL");
 	assert_string_equal(s->value, "LOC");
 	assert_string_equal(s->from, "run.log:2");
 	t = topology_new(m);

@@ -718,12 +718,12 @@ static void memory_may_be_locked(void **state)
 
 /* ---- NCCL ---- */
 
-static struct machine *with_level(enum nccl_origin origin, const char *from)
+static struct machine *with_level(enum setting_origin origin, const char *from)
 {
 	struct machine *m = recorded("made-up-nccl-level");
-	struct nccl_setting *s = ARENA_PUSH(m->arena, m->nccl.settings, m->nccl.setting_n);
+	struct setting *s = ARENA_PUSH(m->arena, m->nccl.settings, m->nccl.setting_n);
 
-	*s = (struct nccl_setting){"NCCL_P2P_LEVEL", "PIX", origin, from, true};
+	*s = (struct setting){"NCCL_P2P_LEVEL", "PIX", origin, from, true};
 	return m;
 }
 
@@ -746,9 +746,9 @@ static void the_level_is_that_of_the_pairs(void **state)
 static void a_persons_setting_is_left_to_the_person(void **state)
 {
 	(void)state;
-	assert_proposes(with_level(NCCL_ENVIRONMENT, "environment"), "nccl-level",
+	assert_proposes(with_level(SETTING_ENVIRONMENT, "environment"), "nccl-level",
 			"by-hand NCCL_P2P_LEVEL (environment) [nccl-level]\n");
-	assert_proposes(with_level(NCCL_SYSTEM_CONF, "/etc/nccl.conf:3"), "nccl-level",
+	assert_proposes(with_level(SETTING_SYSTEM_CONF, "/etc/nccl.conf:3"), "nccl-level",
 			"by-hand NCCL_P2P_LEVEL (/etc/nccl.conf:3) [nccl-level]\n");
 	assert_proposes(recorded("guest-nccl-variables"), "nccl-p2p-disabled",
 			"by-hand NCCL_P2P_DISABLE (environment) [nccl-p2p-disabled]\n");

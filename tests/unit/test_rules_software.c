@@ -3,7 +3,7 @@
  */
 #include "base/alloc.h"
 #include "diagnose/diagnose.h"
-#include "diagnose/nccl_variables.h"
+#include "diagnose/variables.h"
 
 #include "build_machine.h"
 
@@ -155,23 +155,44 @@ static void add_xid(struct machine *m, struct pci_function *f, int code, const c
 	add_line(m, LOG_XID, f, text)->code = fact_int(code, here);
 }
 
-/* ---- the table of NCCL's variables ---- */
+/* ---- the table of variables ---- */
 
 static void variables_are_in_order(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < nccl_variable_n; i++) {
-		const struct nccl_variable *v = &nccl_variables[i];
+	for (size_t i = 0; i < variable_n; i++) {
+		const struct variable *v = &variables[i];
 
 		assert_true(!i || strcmp(v[-1].name, v->name) < 0);
-		assert_int_equal(strncmp(v->name, "NCCL_", 5), 0);
-		assert_ptr_equal(nccl_variable_find(v->name), v);
+		assert_true(library_of_variable(v->name) < LIBRARY_N);
+		assert_true(library_of_variable(v->name) == LIBRARY_NCCL || v->use);
+		assert_true(!v->use || v->use->does);
+		assert_true(!v->use || !v->use->before == !v->use->changed);
+		assert_ptr_equal(variable_find(v->name), v);
 		assert_false(nccl_variable_is_foreign(v->name));
 		assert_true(!v->until || v->until > v->since);
 		assert_true(!v->deprecated || (v->deprecated > v->since && v->note));
 	}
-	assert_null(nccl_variable_find("NCCL_"));
-	assert_null(nccl_variable_find("NCCL_P2P_LEVELS"));
+	assert_null(variable_find("NCCL_"));
+	assert_null(variable_find("NCCL_P2P_LEVELS"));
+}
+
+static void defaults_have_versions(void **state)
+{
+	const struct variable *timeout = variable_find("NCCL_IB_TIMEOUT");
+
+	(void)state;
+	assert_string_equal(variable_normal(timeout, NCCL_RELEASE(2, 22, 3)), "18");
+	assert_string_equal(variable_normal(timeout, NCCL_RELEASE(2, 23, 4)), "20");
+	assert_null(variable_normal(timeout, 0)); /* the version is not known */
+	assert_string_equal(variable_normal(variable_find("NCCL_IB_RETRY_CNT"), 0), "7");
+	assert_null(variable_normal(variable_find("NCCL_P2P_LEVEL"), 0));
+	assert_null(variable_normal(variable_find("NCCL_ALGO"), 0));
+	assert_int_equal(library_of_variable("UCX_TLS=rc"), LIBRARY_UCX);
+	assert_int_equal(library_of_variable("OMPI_MCA_pml"), LIBRARY_OPEN_MPI);
+	assert_int_equal(library_of_variable("OMPI_MCA_pml_base_verbose"), LIBRARY_N);
+	assert_int_equal(library_of_variable("nccl_debug"), LIBRARY_NCCL);
+	assert_int_equal(library_of_variable("HOME=/root"), LIBRARY_N);
 }
 
 static void names_have_distances(void **state)
@@ -1206,6 +1227,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refusals_are_answered_by_support),
 		cmocka_unit_test(variables_are_in_order),
+		cmocka_unit_test(defaults_have_versions),
 		cmocka_unit_test(names_have_distances),
 		cmocka_unit_test(versions_are_compared_in_one_form),
 		cmocka_unit_test(settings_are_judged),

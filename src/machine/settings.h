@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables that communication libraries are set by: whose they are, and which of several counts. */
+#pragma once
+
+#include <stddef.h>
+
+struct setting;
+
+enum library {
+	LIBRARY_NCCL,
+	LIBRARY_UCX,
+	LIBRARY_OPEN_MPI,
+	LIBRARY_NVSHMEM,
+	LIBRARY_GLOO,
+	LIBRARY_N
+};
+
+const char *library_name(enum library l); /* "Open MPI" */
+/*
+ * Which of them reads NAME, or the name in "NAME=VALUE"; LIBRARY_N: none. NCCL_ in whatever case: what NCCL does
+ * not know because of its case is worth a word.
+ */
+enum library library_of_variable(const char *name);
+
+/* Settings strongest first, and within one origin the first line: only what is not set yet is set. */
+void settings_judge(struct setting *settings, size_t n);

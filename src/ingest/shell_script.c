@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/shell_script.h"
+
+#include "base/alloc.h"
+#include "base/array.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "ingest/text.h"
+#include "machine/machine.h"
+#include "machine/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	SETTINGS_MAX = 1024,
+	EXPANSION_MAX = 1024, /* bytes that are searched for the end of `${` and the like */
+};
+
+/* One word of a command, its quotes taken off. */
+struct word {
+	struct strbuf text;
+	size_t equals; /* the first '=' that is not quoted; SIZE_MAX: none */
+	bool expands;  /* holds a variable or the output of a command */
+	bool any;      /* there is a word: '' is an empty one */
+	unsigned line;
+};
+
+struct script {
+	struct arena *arena;
+	bool (*wanted)(const char *name);
+	const char *p, *end;
+	unsigned line;
+	struct word word;
+	/* Of the command that is being read: its first word, while that says what the next ones are. */
+	enum command { COMMAND_OTHER, COMMAND_UNSET, COMMAND_SETENV } command;
+	bool first; /* the next word is the first of its command */
+	const char *setenv_name;
+	char *heredoc;    /* the word that ends a text which starts at the next line; malloc'ed */
+	bool no_heredocs; /* one never ended, so that << means something else here */
+	struct script_setting *settings;
+	size_t n;
+};
+
+/* ---- what is set ---- */
+
+static void forget(struct script *s, const char *name)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->settings[i].name, name) != 0)
+			s->settings[kept++] = s->settings[i];
+	s->n = kept;
+}
+
+static void keep(struct script *s, const char *name, const char *value, size_t n)
+{
+	struct script_setting *at;
+
+	if (!s->wanted(name))
+		return;
+	forget(s, name);
+	if (s->n >= SETTINGS_MAX)
+		return;
+	at = &s->settings[s->n++];
+	at->name = arena_strdup(s->arena, name);
+	at->value = value ? arena_strndup(s->arena, value, n) : NULL;
+	at->line = s->word.line;
+}
+
+static bool is_name(const char *text, size_t n)
+{
+	if (!n || isdigit((unsigned char)*text))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!isalnum((unsigned char)text[i]) && text[i] != '_')
+			return false;
+	return true;
+}
+
+#define NAME_MAX_LEN 128
+
+/* NAME=VALUE in n bytes. */
+static void assign(struct script *s, const char *text, size_t n, bool expands)
+{
+	const char *equals = memchr(text, '=', n);
+	size_t name_n = equals ? (size_t)(equals - text) : 0;
+	char name[NAME_MAX_LEN];
+
+	if (!equals || name_n >= sizeof(name) || !is_name(text, name_n))
+		return;
+	text_copy(name, sizeof(name), text, name_n);
+	keep(s, name, expands ? NULL : equals + 1, n - name_n - 1);
+}
+
+/* NAME=VALUE,NAME=VALUE; a value cannot hold a comma there. */
+static void assign_list(struct script *s, const char *list, bool expands)
+{
+	for (size_t n; *list; list += n + (list[n] == ',')) {
+		n = strcspn(list, ",");
+		assign(s, list, n, expands);
+	}
+}
+
+/* ---- words ---- */
+
+/* What a word is by what it begins with; what stands behind is an assignment, or several. */
+static const struct {
+	const char *start;
+	bool list;
+} options[] = {
+	{"--export=", true},
+	{"--env=", false},
+	{"-e", false},
+	{"-x", false},
+};
+
+static void take_option(struct script *s, const char *text, bool expands)
+{
+	for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+		size_t n = strlen(options[i].start);
+
+		if (!text_starts_with(text, options[i].start))
+			continue;
+		if (options[i].list)
+			assign_list(s, text + n, expands);
+		else
+			assign(s, text + n, strlen(text + n), expands);
+		return;
+	}
+}
+
+static void take_setenv(struct script *s, const char *text)
+{
+	if (!s->setenv_name) {
+		s->setenv_name = arena_strdup(s->arena, text);
+		return;
+	}
+	keep(s, s->setenv_name, s->word.expands ? NULL : text, strlen(text));
+	s->command = COMMAND_OTHER;
+}
+
+static enum command command_of(const char *text)
+{
+	return strcmp(text, "unset") == 0    ? COMMAND_UNSET
+	       : strcmp(text, "setenv") == 0 ? COMMAND_SETENV
+					     : COMMAND_OTHER;
+}
+
+static void take_word(struct script *s)
+{
+	const char *text = strbuf_str(&s->word.text);
+
+	if (s->first) {
+		s->command = command_of(text);
+		s->setenv_name = NULL;
+	} else if (s->command == COMMAND_UNSET) {
+		forget(s, text);
+	} else if (s->command == COMMAND_SETENV) {
+		take_setenv(s, text);
+	}
+	if (s->word.equals != SIZE_MAX && *text == '-')
+		take_option(s, text, s->word.expands);
+	else if (s->word.equals != SIZE_MAX)
+		assign(s, text, s->word.text.len, s->word.expands);
+	s->first = false;
+}
+
+static void end_word(struct script *s)
+{
+	if (s->word.any)
+		take_word(s);
+	s->word.text.len = 0;
+	if (s->word.text.text)
+		*s->word.text.text = '\0';
+	s->word.equals = SIZE_MAX;
+	s->word.expands = s->word.any = false;
+}
+
+static void end_command(struct script *s)
+{
+	end_word(s);
+	s->first = true;
+}
+
+static void add(struct script *s, char c)
+{
+	if (!s->word.any)
+		s->word.line = s->line;
+	s->word.any = true;
+	if (c)
+		strbuf_putc(&s->word.text, c);
+	if (c == '\n')
+		s->line++;
+}
+
+/* ---- bytes ---- */
+
+/* What closes the bracket or back quote that stands at `open`; NULL: nothing does. */
+static const char *closing(const struct script *s, const char *open)
+{
+	char from = *open, to = from == '(' ? ')' : from == '{' ? '}' : '`';
+	unsigned depth = 1;
+
+	for (const char *p = open + 1; p < s->end && p - open < EXPANSION_MAX; p++) {
+		if (*p == to && !--depth)
+			return p;
+		depth += *p == from && from != '`';
+	}
+	return NULL;
+}
+
+/* Goes over bytes that are not looked at. */
+static void skip_to(struct script *s, const char *p)
+{
+	for (; s->p < p; s->p++)
+		s->line += *s->p == '\n';
+}
+
+/* `$NAME`, `${...}`, `$(...)`, back quotes: at the first byte of it. */
+static void expand(struct script *s)
+{
+	const char *open = *s->p == '$' ? s->p + 1 : s->p;
+	const char *close =
+		open < s->end && strchr("({`", *open) && *open ? closing(s, open) : NULL;
+
+	add(s, '\0');
+	s->word.expands = true;
+	skip_to(s, close ? close + 1 : s->p + 1);
+}
+
+static void single_quoted(struct script *s, const char *close)
+{
+	add(s, '\0');
+	for (s->p++; s->p < close; s->p++)
+		add(s, *s->p);
+	s->p++;
+}
+
+/* Until the next double quote that is not escaped. */
+static const char *double_close(const struct script *s)
+{
+	for (const char *p = s->p + 1; p < s->end; p++) {
+		if (*p == '\\')
+			p++;
+		else if (*p == '"')
+			return p;
+	}
+	return NULL;
+}
+
+static void double_quoted(struct script *s, const char *close)
+{
+	add(s, '\0');
+	s->p++;
+	while (s->p < close) {
+		if (*s->p == '$' || *s->p == '`') {
+			expand(s);
+			continue;
+		}
+		if (*s->p == '\\' && s->p + 1 < close && strchr("\"\\$`", s->p[1]))
+			s->p++;
+		add(s, *s->p++);
+	}
+	/* An expansion may have gone over what looked like the end. */
+	if (s->p == close)
+		s->p++;
+}
+
+/* A quote that nothing closes is a byte like others. */
+static bool quoted(struct script *s)
+{
+	const char *close = *s->p == '\''  ? memchr(s->p + 1, '\'', (size_t)(s->end - s->p - 1))
+			    : *s->p == '"' ? double_close(s)
+					   : NULL;
+
+	if (!close)
+		return false;
+	if (*s->p == '\'')
+		single_quoted(s, close);
+	else
+		double_quoted(s, close);
+	return true;
+}
+
+/* ---- lines ---- */
+
+static const char *line_end(const struct script *s, const char *p)
+{
+	const char *newline = memchr(p, '\n', (size_t)(s->end - p));
+
+	return newline ? newline : s->end;
+}
+
+/* Goes to behind the line that is the word alone; nowhere if there is none. */
+static void skip_heredoc(struct script *s)
+{
+	size_t n = strlen(s->heredoc);
+
+	for (const char *p = s->p, *end; p < s->end; p = end + 1) {
+		const char *start = p;
+
+		end = line_end(s, p);
+		while (start < end && *start == '\t')
+			start++;
+		if ((size_t)(end - start) == n && memcmp(start, s->heredoc, n) == 0) {
+			skip_to(s, end < s->end ? end + 1 : end);
+			break;
+		}
+		if (end == s->end) {
+			s->no_heredocs = true;
+			break;
+		}
+	}
+	free(s->heredoc);
+	s->heredoc = NULL;
+}
+
+/* `<<WORD`, `<<-'WORD'`; `<<<` is something else. */
+static void start_heredoc(struct script *s)
+{
+	const char *p = s->p + 2, *start;
+
+	if (s->heredoc || s->no_heredocs || p >= s->end || *p == '<') {
+		s->p = p + (p < s->end);
+		return;
+	}
+	p += *p == '-';
+	while (p < s->end && strchr(" \t'\"\\", *p) && *p)
+		p++;
+	start = p;
+	while (p < s->end && (isalnum((unsigned char)*p) || *p == '_'))
+		p++;
+	if (p > start)
+		s->heredoc = xstrndup(start, (size_t)(p - start));
+	while (p < s->end && (*p == '\'' || *p == '"'))
+		p++;
+	s->p = p;
+}
+
+static void newline(struct script *s)
+{
+	end_command(s);
+	s->p++;
+	s->line++;
+	if (s->heredoc)
+		skip_heredoc(s);
+}
+
+/* Slurm reads its options from comments. */
+static void comment(struct script *s)
+{
+	static const char mark[] = "#SBATCH";
+	size_t n = strlen(mark);
+
+	if ((size_t)(s->end - s->p) > n && memcmp(s->p, mark, n) == 0)
+		s->p += n;
+	else
+		s->p = line_end(s, s->p);
+}
+
+static bool starts_heredoc(const struct script *s)
+{
+	return *s->p == '<' && s->p + 1 < s->end && s->p[1] == '<';
+}
+
+static void escape(struct script *s)
+{
+	if (s->p + 1 >= s->end) {
+		s->p++;
+	} else if (s->p[1] == '\n') {
+		s->line++;
+		s->p += 2;
+	} else {
+		add(s, s->p[1]);
+		s->p += 2;
+	}
+}
+
+static void plain(struct script *s)
+{
+	if (*s->p == '=' && s->word.equals == SIZE_MAX)
+		s->word.equals = s->word.text.len;
+	add(s, *s->p++);
+}
+
+static void next(struct script *s)
+{
+	char c = *s->p;
+
+	if (c == '\n') {
+		newline(s);
+	} else if (c == ' ' || c == '\t' || c == '\r' || !c) {
+		end_word(s);
+		s->p++;
+	} else if (c == '#' && !s->word.any) {
+		comment(s);
+	} else if (c == '\\') {
+		escape(s);
+	} else if (starts_heredoc(s)) {
+		end_word(s);
+		start_heredoc(s);
+	} else if (strchr(";&|()<>", c)) {
+		end_command(s);
+		s->p++;
+	} else if (c == '$' || c == '`') {
+		expand(s);
+	} else if (!quoted(s)) {
+		plain(s);
+	}
+}
+
+void shell_script_parse(struct arena *arena, const char *text, size_t size,
+			bool (*wanted)(const char *name), struct script_setting **ret,
+			size_t *ret_n)
+{
+	struct script s = {
+		.arena = arena,
+		.wanted = wanted,
+		.p = text,
+		.end = text + size,
+		.line = 1,
+		.first = true,
+		.word = {.equals = SIZE_MAX},
+		.settings = arena_alloc(arena, SETTINGS_MAX, sizeof(*s.settings)),
+	};
+
+	while (s.p < s.end)
+		next(&s);
+	end_command(&s);
+	strbuf_done(&s.word.text);
+	free(s.heredoc);
+	*ret = s.settings;
+	*ret_n = s.n;
+}
+
+/* ---- a machine's settings ---- */
+
+static bool is_wanted(const char *name)
+{
+	return library_of_variable(name) < LIBRARY_N;
+}
+
+int shell_script_read(struct machine *m, const char *path, struct script_setting **ret,
+		      size_t *ret_n)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	int r = text_read_file(path, SHELL_SCRIPT_MAX, &text);
+
+	if (r < 0)
+		return r;
+	if (content_fault(strbuf_str(&text), text.len))
+		return content_refuse(text_file_name(path), strbuf_str(&text), text.len,
+				      "a shell script");
+	shell_script_parse(m->arena, strbuf_str(&text), text.len, is_wanted, ret, ret_n);
+	return 0;
+}
+
+/* The script's before those of files, since the stronger stand first. */
+static void replace_settings(struct machine *m, const char *path, bool nccl,
+			     const struct script_setting *script, size_t script_n)
+{
+	struct setting *old = nccl ? m->nccl.settings : m->settings, *settings;
+	size_t old_n = nccl ? m->nccl.setting_n : m->setting_n, n = 0;
+
+	settings = arena_alloc(m->arena, script_n + old_n + 1, sizeof(*settings));
+	for (size_t i = 0; i < script_n; i++)
+		if (script[i].value &&
+		    (library_of_variable(script[i].name) == LIBRARY_NCCL) == nccl)
+			settings[n++] = (struct setting){
+				.name = script[i].name,
+				.value = script[i].value,
+				.origin = SETTING_SCRIPT,
+				.from = arena_printf(m->arena, "%s:%u", path, script[i].line),
+			};
+	for (size_t i = 0; i < old_n; i++)
+		if (old[i].origin < SETTING_ENVIRONMENT)
+			settings[n++] = old[i];
+	settings_judge(settings, n);
+	*(nccl ? &m->nccl.settings : &m->settings) = settings;
+	*(nccl ? &m->nccl.setting_n : &m->setting_n) = n;
+}
+
+void shell_script_settings(struct machine *m, const char *path,
+			   const struct script_setting *settings, size_t n)
+{
+	path = arena_strdup(m->arena, text_file_name(path));
+	replace_settings(m, path, true, settings, n);
+	replace_settings(m, path, false, settings, n);
+}

@@ -79,7 +79,8 @@ enum subject_kind {
 	SUBJECT_NICS,
 	SUBJECT_DEVICE, /* another PCI function */
 	SUBJECT_NCCL,
-	SUBJECT_SETTING, /* a variable of NCCL, and where it is set */
+	SUBJECT_LIBRARY, /* another communication library */
+	SUBJECT_SETTING, /* a variable of one of these, and where it is set */
 	SUBJECT_FILE,    /* and its line */
 	SUBJECT_FIX,     /* of onehop's journal */
 	SUBJECT_RESULT,  /* what tests, benchmarks and logs showed */
@@ -111,6 +112,12 @@ struct evidence {
 	const char *from;  /* where it was read; NULL: `what` says so */
 };
 
+/* A variable of a communication library that a finding asks for. */
+struct finding_variable {
+	const struct variable *variable; /* diagnose/variables.h */
+	const char *value;
+};
+
 struct finding {
 	const struct rule *rule;
 	enum severity severity; /* the rule's, unless the probe lowered it */
@@ -130,6 +137,10 @@ struct finding {
 		*pci; /* the subject's, or the first device; NULL: no one device */
 	const struct pci_function **named; /* further devices that it names, for drawings */
 	size_t named_n;
+	const struct setting
+		*setting; /* what is set and should not be so; NULL: it is of something else */
+	struct finding_variable *variables; /* to set, so that it no longer holds */
+	size_t variable_n;
 };
 
 /* How each rule came out, whether or not it found anything. */
@@ -224,6 +235,8 @@ void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ..
 void finding_finish(struct arena *a, const struct machine *m, struct finding *f);
 /* The finding names this device too; once f->pci is set. NULL: none. */
 void finding_names(struct rule_run *run, struct finding *f, const struct pci_function *pci);
+/* Setting this variable of the table resolves the finding; onehop env lists it. */
+void finding_sets(struct rule_run *run, struct finding *f, const char *name, const char *value);
 /*
  * "return rule_unknown(run, FACT_WHY(fact), "the link of %s", ...)": what could not be seen. `why`:
  * the reason of its fact; NULL: none is known.

@@ -5,6 +5,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "diagnose/rules.h"
+#include "diagnose/variables.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -140,4 +141,12 @@ void finding_names(struct rule_run *run, struct finding *f, const struct pci_fun
 		if (f->named[i] == pci)
 			return;
 	*ARENA_PUSH(run->d->arena, f->named, f->named_n) = pci;
+}
+
+void finding_sets(struct rule_run *run, struct finding *f, const char *name, const char *value)
+{
+	*ARENA_PUSH(run->d->arena, f->variables, f->variable_n) = (struct finding_variable){
+		.variable = variable_find(name),
+		.value = value,
+	};
 }

@@ -8,12 +8,20 @@ static const struct {
 	const struct rule *rows;
 	size_t n;
 } topics[] = {
-	{rules_driver, RULES_DRIVER_N},     {rules_unlock, RULES_UNLOCK_N},
-	{rules_pcie, RULES_PCIE_N},         {rules_routing, RULES_ROUTING_N},
-	{rules_nvlink, RULES_NVLINK_N},     {rules_host, RULES_HOST_N},
-	{rules_fix, RULES_FIX_N},           {rules_log, RULES_LOG_N},
-	{rules_peermem, RULES_PEERMEM_N},   {rules_rdma, RULES_RDMA_N},
-	{rules_nccl, RULES_NCCL_N},         {rules_nccl_net, RULES_NCCL_NET_N},
+	{rules_driver, RULES_DRIVER_N},
+	{rules_unlock, RULES_UNLOCK_N},
+	{rules_pcie, RULES_PCIE_N},
+	{rules_routing, RULES_ROUTING_N},
+	{rules_nvlink, RULES_NVLINK_N},
+	{rules_host, RULES_HOST_N},
+	{rules_fix, RULES_FIX_N},
+	{rules_log, RULES_LOG_N},
+	{rules_peermem, RULES_PEERMEM_N},
+	{rules_rdma, RULES_RDMA_N},
+	{rules_nccl, RULES_NCCL_N},
+	{rules_nccl_net, RULES_NCCL_NET_N},
+	{rules_nccl_values, RULES_NCCL_VALUES_N},
+	{rules_libraries, RULES_LIBRARIES_N},
 	{rules_observed, RULES_OBSERVED_N},
 };
 

@@ -60,6 +60,7 @@ struct subject subject_setting(struct rule_run *run, const struct setting *s)
 
 void show_setting(struct rule_run *run, struct finding *f, const struct setting *s)
 {
+	f->setting = s;
 	evidence_text(run, f, s->from, run_text(run, "%s=%s", s->name, s->value));
 }
 
@@ -183,6 +184,13 @@ static void finish_level(struct rule_run *run, struct finding *f, const struct r
 			       "leave it until onehop test has seen data arrive right: %s; then %s",
 			       chain_explain(NULL, r->doubt, why, sizeof(why)), f->remedy);
 	}
+}
+
+/* Not before the data was seen to arrive right. */
+static void ask_for_level(struct rule_run *run, struct finding *f, const struct refused *r)
+{
+	if (!r->doubt)
+		finding_sets(run, f, "NCCL_P2P_LEVEL", nccl_path_word(r->farthest));
 }
 
 #define LOG_LINES_SHOWN 4
@@ -309,6 +317,7 @@ static void report_sure(struct rule_run *run, const struct refused *r,
 		r->pairs.n == 1 ? "is" : "are", nccl_path_word(r->farthest));
 
 	finish_level(run, f, r);
+	ask_for_level(run, f, r);
 	weigh_seen_beyond(run, f, r->limit);
 	if (logged)
 		evidence_log(run, f, logged);
@@ -336,6 +345,7 @@ static void report_maybe(struct rule_run *run, const struct refused *r)
 
 	f->severity = SEVERITY_INFO;
 	finish_level(run, f, r);
+	ask_for_level(run, f, r);
 	if (!fact_known(run->m->cpu.vendor))
 		evidence_str(run, f, "CPU", run->m->cpu.name);
 }

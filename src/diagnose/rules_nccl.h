@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two tables of rules about NCCL share; for rules_nccl*.c only. */
+/* What the tables of rules about NCCL and other libraries share; for rules_nccl*.c and rules_libraries.c only. */
 #pragma once
 
 #include "diagnose/rules.h"
@@ -20,6 +20,9 @@ bool setting_is(const struct setting *s, enum variable_kind kind);
 /* "NCCL_P2P_LEVEL (environment)", and the value as evidence. */
 struct subject subject_setting(struct rule_run *run, const struct setting *s);
 void show_setting(struct rule_run *run, struct finding *f, const struct setting *s);
+
+/* It repeats what the library does without it, in this release of NCCL; 0: not known. */
+bool setting_is_default(const struct setting *s, int version);
 
 /* The version in use in today's form; 0: not known. */
 int nccl_version(struct rule_run *run);

@@ -139,6 +139,10 @@ static void gid_remedy(struct rule_run *run, struct finding *f, const struct set
 
 	if (rdma_gid_scope(right) == GID_GLOBAL)
 		unset = run_text(run, "%s and set NCCL_IB_ADDR_FAMILY=AF_INET6", unset);
+	if (rdma_gid_scope(right) == GID_GLOBAL && (!version || version >= GID_AUTOMATIC))
+		finding_sets(run, f, "NCCL_IB_ADDR_FAMILY", "AF_INET6");
+	else if (version && version < GID_AUTOMATIC && index >= 0)
+		finding_sets(run, f, "NCCL_IB_GID_INDEX", run_text(run, "%" PRId64, index));
 	if (version >= GID_AUTOMATIC)
 		finding_remedy(run, f, "%s: %s then finds index %u by itself", unset,
 			       nccl_text(run, version), right->index);

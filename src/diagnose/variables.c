@@ -22,7 +22,7 @@
 	}
 
 /* clang-format off */
-const struct variable variables[] = {
+const struct variable variable_table[] = {
 	{"GLOO_SOCKET_IFNAME", VARIABLE_FREE, 0, 0, 0, NULL,
 		USE("the one network device that Gloo (PyTorch) uses",
 		    "the machine's name leads to the loopback address, and jobs use several "
@@ -561,7 +561,7 @@ const struct variable variables[] = {
 };
 /* clang-format on */
 
-const size_t variable_n = sizeof(variables) / sizeof(variables[0]);
+const size_t variable_n = sizeof(variable_table) / sizeof(variable_table[0]);
 
 /* Whole names, or beginnings where they end in '_'. */
 static const char *const foreign[] = {
@@ -598,7 +598,7 @@ static int compare_name(const void *name, const void *variable)
 
 const struct variable *variable_find(const char *name)
 {
-	return bsearch(name, variables, variable_n, sizeof(variables[0]), compare_name);
+	return bsearch(name, variable_table, variable_n, sizeof(variable_table[0]), compare_name);
 }
 
 bool nccl_variable_is_foreign(const char *name)
@@ -619,7 +619,7 @@ bool nccl_variable_has_family(const char *name)
 	size_t n = end ? (size_t)(end - name) + 1 : 0;
 
 	for (size_t i = 0; n && i < variable_n; i++)
-		if (!strncmp(name, variables[i].name, n))
+		if (!strncmp(name, variable_table[i].name, n))
 			return true;
 	return false;
 }
@@ -661,11 +661,11 @@ const struct variable *variable_near(const char *name)
 	unsigned least = 3;
 
 	for (size_t i = 0; i < variable_n; i++) {
-		unsigned d = nccl_name_distance(name, variables[i].name);
+		unsigned d = nccl_name_distance(name, variable_table[i].name);
 
-		if (library_of_variable(variables[i].name) == LIBRARY_NCCL && d && d < least) {
+		if (library_of_variable(variable_table[i].name) == LIBRARY_NCCL && d && d < least) {
 			least = d;
-			best = &variables[i];
+			best = &variable_table[i];
 		}
 	}
 	return best;

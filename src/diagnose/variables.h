@@ -41,8 +41,8 @@ struct variable {
 	const struct variable_use *use; /* NULL: onehop does not advise on it */
 };
 
-/* In the order of their names. */
-extern const struct variable variables[];
+/* In the order of their names; for tests too. */
+extern const struct variable variable_table[];
 extern const size_t variable_n;
 
 const struct variable *variable_find(const char *name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/nic.h"
 
+#include "support/card.h"
 #include "support/release.h"
 
 #include <stdio.h>
@@ -148,6 +149,13 @@ static bool is_mlx4(const struct pci_function *f)
 bool nic_lacks_gdr(const struct machine *m, const struct pci_function *nic)
 {
 	return is_mlx4(nic) && !fact_is(m->peermem.legacy_loaded, 1);
+}
+
+struct fact_int nccl_reads_card(const struct gpu *g)
+{
+	struct fact_int cc = card_compute_capability(g);
+
+	return fact_known(cc) ? fact_int(cc.value >= 80, cc.from) : cc;
 }
 
 bool nic_may_be_direct(const struct pci_function *nic)

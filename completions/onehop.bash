@@ -104,8 +104,16 @@ _onehop()
 	'compare',--pair) return ;;
 	'compare',--width) return ;;
 	'log',--width) return ;;
+	'env',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'env',--pid) return ;;
+	'env',--script) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'env',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'env',--format) COMPREPLY=($(compgen -W 'json conf k8s' -- "$cur")); return ;;
+	'env',--rankfile) COMPREPLY=($(compgen -W 'mpirun srun' -- "$cur")); return ;;
+	'env',--explain) return ;;
+	'env',--width) return ;;
 	'help',--width) return ;;
-	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench compare log help' -- "$cur")); return ;;
+	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench compare log env help' -- "$cur")); return ;;
 	esac
 	case $command in
 	'check') words=' --from --pid --observed --no-observed --fail-on --ignore --require --gpus --explain --list --json --no-color --width -v --verbose -q --quiet -h --help' ;;
@@ -121,10 +129,11 @@ _onehop()
 	'bench rdma') words=' --device --gpus --include-busy --memory --from --list --nics --all --only --memory-by --size --sweep --queues --depth --time --no-relaxed-ordering --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
 	'compare') words=' --pair -v --verbose --json --no-color --width -h --help' ;;
 	'log') words=' -v --verbose --json --no-color --width -h --help' ;;
+	'env') words=' --from --pid --script --observed --no-observed --shell --format --rankfile --explain --json --no-color --width -v --verbose -h --help' ;;
 	'help') words=' --no-color --width -h --help' ;;
 	esac
 	if [ "$COMP_CWORD" = 1 ]; then
-		case $cur in -*) words+=' --version' ;; *) words='check fix undo history unlock test topo record bench compare log help' ;; esac
+		case $cur in -*) words+=' --version' ;; *) words='check fix undo history unlock test topo record bench compare log env help' ;; esac
 	fi
 	if [ "$command" = record ] && [[ $cur != -* ]]; then
 		COMPREPLY=($(compgen -f -- "$cur"))

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* clang-format off */
 const struct command *const commands[] = {
 	&command_check,
 	&command_fix,
@@ -28,6 +29,7 @@ const struct command *const commands[] = {
 	&command_bench_rdma,
 	&command_compare,
 	&command_log,
+	&command_env,
 	&command_help,
 	&command_completion,
 	&command_worker,
@@ -35,6 +37,7 @@ const struct command *const commands[] = {
 	&command_rdma_worker,
 	NULL,
 };
+/* clang-format on */
 
 bool command_in_group(const struct command *c, const char *group, const char **ret_rest)
 {

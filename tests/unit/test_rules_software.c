@@ -161,7 +161,7 @@ static void variables_are_in_order(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < variable_n; i++) {
-		const struct variable *v = &variables[i];
+		const struct variable *v = &variable_table[i];
 
 		assert_true(!i || strcmp(v[-1].name, v->name) < 0);
 		assert_true(library_of_variable(v->name) < LIBRARY_N);

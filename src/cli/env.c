@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onehop env: what to set for NCCL, UCX, Open MPI, NVSHMEM and Gloo on this machine, and what is set wrong. */
+#include "cli/command.h"
+
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "diagnose/advice.h"
+#include "ingest/shell_script.h"
+#include "report/report_env.h"
+
+#include <string.h>
+
+struct env_options {
+	struct common_options common;
+	struct observed_options observed;
+	const char *script, *explain;
+	int format, rankfile;
+	bool shell;
+};
+
+enum { FORMAT_JSON = 1, FORMAT_CONF, FORMAT_K8S };
+static const char *const formats[] = {"json", "conf", "k8s", NULL};
+
+enum { RANKS_MPIRUN = 1, RANKS_SRUN };
+static const char *const launchers[] = {"mpirun", "srun", NULL};
+
+/* clang-format off */
+#define AT(member) offsetof(struct env_options, member)
+static const struct option env_table[] = {
+	COMMON_FROM(struct env_options),
+	COMMON_PID(struct env_options),
+	{"script", 0, OPTION_FILE, AT(script), "FILE",
+		"judge what this shell or Slurm script sets, without running it, instead of this "
+		"shell's environment", NULL, 0, 0, 0},
+	COMMON_OBSERVED(struct env_options),
+	{"shell", 0, OPTION_FLAG, AT(shell), NULL,
+		"print export lines alone: eval \"$(onehop env --shell)\"", NULL, 0, 0, 0},
+	{"format", 0, OPTION_CHOICE, AT(format), "FORMAT",
+		"print json, the lines of /etc/nccl.conf (conf; NCCL's alone), or env of a Kubernetes "
+		"container (k8s)", formats, 0, 0, 0},
+	{"rankfile", 0, OPTION_CHOICE, AT(rankfile), "LAUNCHER",
+		"print a rank file for mpirun, or srun's option, that binds the process of each GPU to the "
+		"CPUs beside it", launchers, 0, 0, 0},
+	{"explain", 0, OPTION_TEXT, AT(explain), "NAME",
+		"say what a variable does, when it is needed, and when it harms", NULL, 0, 0, 0},
+	COMMON_JSON(struct env_options),
+	COMMON_COLOR(struct env_options),
+	COMMON_WIDTH(struct env_options),
+	COMMON_VERBOSE(struct env_options),
+	COMMON_HELP(struct env_options),
+	OPTIONS_END,
+};
+/* clang-format on */
+
+/* ---- one variable ---- */
+
+static int explain(const struct env_options *o)
+{
+	const struct variable *v = variable_find(o->explain);
+	struct document *out;
+	int r;
+
+	if (!v) {
+		v = variable_near(o->explain);
+		return v ? fail(EXIT_REFUSED,
+				"--explain: onehop knows no variable '%s'; did you mean %s?",
+				o->explain, v->name)
+			 : fail(EXIT_REFUSED, "--explain: onehop knows no variable '%s'",
+				o->explain);
+	}
+	out = document_new();
+	report_variable(out, v);
+	r = print_document(out, &o->common, EXIT_OK);
+	document_free(out);
+	return r;
+}
+
+/* ---- this machine ---- */
+
+/* As of check: 1 for something to set, or set wrong, that is more than good to know. */
+static enum exit_code judge(const struct diagnosis *d, const struct advice *a)
+{
+	for (size_t i = 0; i < a->setting_n; i++)
+		if (a->settings[i]->severity >= SEVERITY_WARNING)
+			return EXIT_FINDING;
+	for (size_t i = 0; i < a->variable_n; i++)
+		for (size_t k = 0; k < a->variables[i].finding_n && !a->variables[i].set; k++)
+			if (a->variables[i].findings[k]->severity >= SEVERITY_WARNING)
+				return EXIT_FINDING;
+	return d->topology->endpoint_n ? EXIT_OK : EXIT_NOT_JUDGED;
+}
+
+static int print_advice(const struct diagnosis *d, const struct advice *a,
+			const struct env_unread *unread, const struct env_options *o)
+{
+	struct document *out;
+	int r;
+
+	if (o->common.json || o->format == FORMAT_JSON)
+		return print_json(report_env_json(d, a, unread), judge(d, a));
+	out = document_new();
+	report_env(out, d, a, unread, o->common.verbose);
+	r = print_document(out, &o->common, judge(d, a));
+	document_free(out);
+	return r;
+}
+
+/* For programs, which take what is printed: status 1 would only stop them. */
+static int print_form(const struct advice *a, const struct env_options *o)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+
+	if (o->shell)
+		format_env_shell(a, &b);
+	else if (o->format == FORMAT_CONF)
+		format_env_conf(a, &b);
+	else
+		format_env_k8s(a, &b);
+	return print_text(&b, EXIT_OK);
+}
+
+static int print_ranks(const struct topology *t, const struct env_options *o)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	int r;
+
+	if (!t->gpu_n)
+		return fail(EXIT_NOT_JUDGED, "no NVIDIA GPU in %s, so there are no ranks",
+			    t->machine->recorded ? t->machine->source_name : "this machine");
+	r = o->rankfile == RANKS_MPIRUN ? format_env_mpirun(t, &b) : format_env_srun(t, &b);
+	return r < 0 ? fail(EXIT_NOT_JUDGED, "%s", err_msg()) : print_text(&b, EXIT_OK);
+}
+
+static int run_on(struct machine *m, const struct env_options *o)
+{
+	struct env_unread unread = {.file = o->script};
+	struct script_setting *settings = NULL;
+	struct topology *t;
+	struct diagnosis *d;
+	struct advice *a;
+	int r = o->script ? shell_script_read(m, o->script, &settings, &unread.n) : 0;
+
+	if (r < 0)
+		return fail(EXIT_NOT_JUDGED, "--script: %s", err_msg());
+	if (o->script)
+		shell_script_settings(m, o->script, settings, unread.n);
+	unread.settings = settings;
+	t = topology_new(m);
+	d = diagnose(t);
+	a = advice_new(d);
+	if (o->rankfile)
+		r = print_ranks(t, o);
+	else if (o->shell || o->format > FORMAT_JSON)
+		r = print_form(a, o);
+	else
+		r = print_advice(d, a, &unread, o);
+	diagnosis_free(d);
+	topology_free(t);
+	return r;
+}
+
+static int run_env(const void *options, const char *const *args)
+{
+	const struct env_options *o = options;
+	struct machine *m;
+	int r;
+
+	(void)args;
+	if (o->shell + (o->format != 0) + (o->rankfile != 0) + o->common.json +
+		    (o->explain != NULL) >
+	    1)
+		return fail(EXIT_REFUSED,
+			    "env prints one thing at a time: --shell, --format, --rankfile, "
+			    "--explain or --json");
+	if (o->script && o->common.pid)
+		return fail(EXIT_REFUSED,
+			    "--script and --pid exclude each other: one environment counts");
+	if (o->explain)
+		return explain(o);
+	if (load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, &m) < 0)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	r = run_on(m, o);
+	machine_free(m);
+	return r;
+}
+
+const struct command command_env = {
+	.name = "env",
+	.args = "",
+	.summary =
+		"what to set for NCCL, UCX, Open MPI, NVSHMEM and Gloo here, and what is set wrong",
+	.about =
+		"Lists only the variables that a finding of onehop check requires on this machine, each "
+		"with that finding and, where there is one, what was measured; \"nothing to set\" where "
+		"the defaults are right. Then what is set and better were not: in the environment, in "
+		"nccl.conf, in a process (--pid) or a script (--script). Then the NIC nearest to each GPU.",
+	.options = env_table,
+	.size = sizeof(struct env_options),
+	.run = run_env,
+};

@@ -209,9 +209,14 @@ struct boot_way {
 	void (*plan)(struct planner *p); /* all of the planner's words at once */
 	bool by_hand;
 	/* Plans a boot with all of the words. One clause: why there can be none; NULL: it is planned.
-	 * May be NULL: onehop knows no such thing there. */
+	 * May be NULL. */
 	const char *(*trial)(struct planner *p);
+	const char *why_no_trial; /* such a clause where `trial` is NULL; NULL: onehop has none */
 };
+
+/* GRUB's versions sort such entries in different ways, and start the first where they find no default. */
+#define PLAN_NO_TRIAL_BLS                                                                          \
+	"a copy of a boot entry that is a file (blscfg) might become GRUB's default"
 
 const struct boot_way *plan_boot_way(struct planner *p);
 /* One clause: why this word is a person's to add; NULL: it can be added. */

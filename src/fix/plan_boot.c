@@ -195,7 +195,7 @@ static const struct boot_way ways[] = {
 	{KEEPER_KERNELSTUB, NULL, plan_kernelstub},
 	{KEEPER_ENTRIES, plan_loader_has_entries, plan_loader_entries, .trial = plan_trial_loader},
 	{KEEPER_ENTRIES, NULL, plan_boot_by_hand, .by_hand = true},
-	{KEEPER_GRUBBY, NULL, plan_grubby},
+	{KEEPER_GRUBBY, NULL, plan_grubby, .why_no_trial = PLAN_NO_TRIAL_BLS},
 	{KEEPER_PROXMOX_GRUB, grub_can, plan_grub_refresh},
 	{KEEPER_PROXMOX_GRUB, NULL, grub_by_hand, .by_hand = true},
 	{KEEPER_GRUB, grub_drop_in_can, plan_grub_drop_in, .trial = plan_trial_grub},

@@ -356,7 +356,7 @@ static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 	if (!grub_menu_parse(p->a, text, &t->menu))
 		return arena_printf(p->a, "onehop cannot read /%s", t->g->config);
 	if (t->menu.blscfg)
-		return "its entries are files of the Boot Loader Specification (blscfg)";
+		return PLAN_NO_TRIAL_BLS;
 	if (!t->menu.clears_next)
 		return "grub.cfg does not clear GRUB's entry for the next boot (next_entry)";
 	if (!t->menu.custom)
@@ -503,6 +503,13 @@ static void hold_back(struct planner *p, const struct trial_start *start, size_t
 	list->n -= end - start->step_n;
 }
 
+static const char *why_never(struct planner *p, const struct boot_way *way)
+{
+	return way->why_no_trial ? way->why_no_trial
+				 : arena_printf(p->a, "onehop cannot try parameters with %s",
+						line_keeper_word(way->keeper));
+}
+
 void plan_trial_finish(struct planner *p, const struct trial_start *start)
 {
 	const struct boot_way *way = plan_boot_way(p);
@@ -517,9 +524,7 @@ void plan_trial_finish(struct planner *p, const struct trial_start *start)
 	if (plan_words_differ(p)) /* it would say nothing of the entries that get others */
 		why = "the boot entries get different parameters";
 	else
-		why = way->trial ? way->trial(p)
-				 : arena_printf(p->a, "onehop cannot try parameters with %s",
-						line_keeper_word(way->keeper));
+		why = way->trial ? way->trial(p) : why_never(p, way);
 	if (why) { /* and nothing is planned in its place */
 		p->way_boot_n = boot_n;
 		p->way_without_n = without_n;

@@ -772,6 +772,22 @@ static void with_grubby(void **state)
 	world_free(&w);
 }
 
+/* Refused with the reason: which entry GRUB starts by itself depends on its version. */
+static void no_trial_with_grubby(void **state)
+{
+	struct world w;
+
+	(void)state;
+	fedora(&w);
+	w.request.trial = TRIAL_ALWAYS;
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_has(w.plan->no_trial, "might become GRUB's default");
+	assert_int_equal(count(w.plan, STEP_WORDS), 1);
+	assert_false(plan_has_trial(w.plan));
+	world_free(&w);
+}
+
 /* What grubby would take away, and undo not bring back, is a person's to decide. */
 static void grubby_loses_nothing(void **state)
 {
@@ -2759,6 +2775,7 @@ int main(void)
 		cmocka_unit_test(later_word_wins),
 		cmocka_unit_test(odd_words_are_refused),
 		cmocka_unit_test(with_grubby),
+		cmocka_unit_test(no_trial_with_grubby),
 		cmocka_unit_test(grubby_loses_nothing),
 		cmocka_unit_test(grubby_without_entries),
 		cmocka_unit_test(grubby_and_two_of_a_key),

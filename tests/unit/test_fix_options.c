@@ -825,6 +825,94 @@ static void test_first_release_cut_short_line(void **state)
 	assert_get(g, RIG_LINE, "root=a quiet\n");
 }
 
+/* ---- Proxmox ---- */
+
+/*
+ * A stand-in for proxmox-boot-tool, which Debian does not have, written from what Proxmox documents of "refresh": each
+ * of its partitions gets the kernels and an entry of each, with the words of /etc/kernel/cmdline.
+ */
+static const char *const proxmox_entries[] = {"run/esp/AAAA/loader/entries/proxmox-6.8.conf",
+					      "run/esp/BBBB/loader/entries/proxmox-6.8.conf"};
+
+static int refresh(void *context, const char *const *argv)
+{
+	struct rig *g = context;
+	AUTO_FREE char *line = rig_get(g, RIG_LINE);
+	AUTO_FREE char *text = xprintf("title Proxmox\nlinux /6.8/linux\noptions %s", line);
+
+	assert_string_equal(argv[1], "refresh");
+	for (size_t i = 0; i < 2; i++) {
+		rig_put(g, proxmox_entries[i], text);
+		if (g->random-- == 1) /* the second partition is full */
+			return 1;
+	}
+	return 0;
+}
+
+static int proxmox_runner(void *context, const char *const *argv, unsigned deadline_s,
+			  struct strbuf *output, int *ret_status)
+{
+	static const struct stand_in programs[] = {{"proxmox-boot-tool", refresh}, {NULL}};
+
+	(void)deadline_s;
+	return rig_run(programs, context, argv, output, ret_status);
+}
+
+/* As plan_loader_proxmox has it. */
+static void plan_proxmox(struct rig *g, struct plan *p)
+{
+	static const char *const argv[] = {"proxmox-boot-tool", "refresh", NULL};
+	struct step *undo = rig_switch(p, "off", "on"), *apply_all;
+
+	undo->argv = NULL;
+	undo->undo_argv = argv;
+	rig_words(g, p, WORD);
+	p->steps[1] = p->steps[p->step_n - 1]; /* the line alone */
+	p->step_n = 2;
+	apply_all = rig_switch(p, "off", "on");
+	apply_all->argv = argv;
+	apply_all->undo_argv = NULL;
+	g->host.run = proxmox_runner;
+	g->host.run_context = g;
+}
+
+static void assert_proxmox_has(const struct rig *g, bool has)
+{
+	for (size_t i = 0; i < 2; i++)
+		assert_has(g, proxmox_entries[i], has);
+	assert_has(g, RIG_LINE, has);
+}
+
+static void test_proxmox(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	plan_proxmox(g, p);
+	g->random = 0;
+	apply(g, p);
+	assert_proxmox_has(g, true);
+	assert_int_equal(undo(g), FIX_DONE);
+	assert_proxmox_has(g, false);
+	assert_get(g, RIG_LINE, "root=a quiet\n");
+}
+
+/* One partition has the word already when the program fails: it is made once more from the old line. */
+static void test_proxmox_fails(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	enum fix_result result = FIX_DONE;
+	unsigned number;
+
+	plan_proxmox(g, p);
+	g->random = 1;
+	assert_int_equal(fix_apply(&g->run, p, &result, &number), 0);
+	assert_int_equal(result, FIX_ROLLED_BACK);
+	assert_proxmox_has(g, false);
+	assert_int_equal(last_state(g), FIX_UNDONE);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, rig_teardown)
 
 int main(void)
@@ -861,6 +949,8 @@ int main(void)
 		TEST(test_first_release_not_mounted),
 		TEST(test_first_release_cut_short),
 		TEST(test_first_release_cut_short_line),
+		TEST(test_proxmox),
+		TEST(test_proxmox_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

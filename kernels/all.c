@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* All kernels as one translation unit: one PTX module. */
+/* All kernels but those of collective operations as one translation unit: one PTX module. */
 #include "kernels/all_reduce.c"
 #include "kernels/copy.c"
 #include "kernels/exchange.c"

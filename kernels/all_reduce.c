@@ -25,9 +25,7 @@ static inline u32 meet(const struct all_reduce_args *a, u32 phase, struct patien
 		store_release(flag_of(a, d, a->me, phase), (u32)a->epoch);
 	for (u64 d = thread_id(); d < a->n && end == WAIT_DONE; d += thread_count())
 		end = wait_for(flag_of(a, a->me, d, phase), (u32)a->epoch, p);
-	if (block_any(end == WAIT_ABORTED))
-		return WAIT_ABORTED;
-	return block_any(end == WAIT_TIMED_OUT) ? WAIT_TIMED_OUT : WAIT_DONE;
+	return block_end(end);
 }
 
 /* Where in u32[count] slice `index` of `n` begins; slices begin at a multiple of 16 bytes. */

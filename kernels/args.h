@@ -11,7 +11,7 @@ typedef unsigned int u32;
 typedef long i64;
 
 /* X(name): kernel `name` takes a struct name_args. The order is that of enum device_kernel. */
-#define KERNELS(X)                                                                                 \
+#define COMMON_KERNELS(X)                                                                          \
 	X(gate)                                                                                    \
 	X(copy)                                                                                    \
 	X(fill)                                                                                    \
@@ -24,6 +24,14 @@ typedef long i64;
 	X(tally)                                                                                   \
 	X(typed_fill)                                                                              \
 	X(typed_check)
+
+#define COLLECTIVE_KERNELS(X)                                                                      \
+	X(collective_flagged)                                                                      \
+	X(collective_piped)
+
+#define KERNELS(X)                                                                                 \
+	COMMON_KERNELS(X)                                                                          \
+	COLLECTIVE_KERNELS(X)
 
 /* How a kernel that waits for something ended; written with release order at system scope. */
 enum wait_end { WAIT_RUNNING = 0, WAIT_DONE = 1, WAIT_TIMED_OUT = 2, WAIT_ABORTED = 3 };
@@ -189,3 +197,5 @@ struct typed_check_args {
 struct typed_report {
 	u64 wrong, first_wrong;
 };
+
+#include "kernels/collective_args.h"

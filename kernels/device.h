@@ -77,6 +77,34 @@ static inline void store_vector(u64 address, vector16 v)
 	AT(vector16, address) = v;
 }
 
+/* What others have written and a flag has told: past this multiprocessor's cache. */
+static inline vector16 load_vector_system(u64 address)
+{
+	u32 a, b, c, d;
+
+	__asm__ volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+			 : "=r"(a), "=r"(b), "=r"(c), "=r"(d)
+			 : "l"(address)
+			 : "memory");
+	return (vector16)(a, b, c, d);
+}
+
+/*
+ * 8 bytes of data with a flag in each half of 16: halves arrive whole, in whatever order. Loaded:
+ * data, flag, data, flag.
+ */
+static inline vector16 load_unit(u64 address)
+{
+	return load_vector_system(address);
+}
+
+static inline void store_unit(u64 address, u64 data, u32 flag)
+{
+	__asm__ volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %3, %2, %3};" ::"l"(address),
+			 "r"((u32)data), "r"((u32)(data >> 32)), "r"(flag)
+			 : "memory");
+}
+
 static inline void store_u64(u64 address, u64 v)
 {
 	__asm__ volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
@@ -126,6 +154,23 @@ static inline u64 time_ticks(void)
 
 /* How many polls of a flag go by between two looks at the clock and the abort word. */
 #define POLLS_PER_LOOK 1024
+
+static inline float half_to_float(u32 bits)
+{
+	float f;
+
+	__asm__("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"((unsigned short)bits));
+	return f;
+}
+
+/* To the nearest, ties to even. */
+static inline u32 float_to_half(float f)
+{
+	unsigned short bits;
+
+	__asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(f));
+	return bits;
+}
 
 static inline void relax(u32 polls)
 {
@@ -203,6 +248,26 @@ static inline void store_vector(u64 address, vector16 v)
 		AT(vector16, address) = v;
 }
 
+static inline vector16 load_vector_system(u64 address)
+{
+	return load_vector(address);
+}
+
+static inline vector16 load_unit(u64 address)
+{
+	const u64 low = __atomic_load_n((u64 *)address, __ATOMIC_RELAXED);
+	const u64 high = __atomic_load_n((u64 *)(address + 8), __ATOMIC_RELAXED);
+	const vector16 v = {(u32)low, (u32)(low >> 32), (u32)high, (u32)(high >> 32)};
+
+	return v;
+}
+
+static inline void store_unit(u64 address, u64 data, u32 flag)
+{
+	__atomic_store_n((u64 *)address, (u32)data | (u64)flag << 32, __ATOMIC_RELAXED);
+	__atomic_store_n((u64 *)(address + 8), data >> 32 | (u64)flag << 32, __ATOMIC_RELAXED);
+}
+
 static inline void store_u64(u64 address, u64 v)
 {
 	__atomic_store_n((u64 *)address, v, __ATOMIC_RELAXED);
@@ -258,6 +323,44 @@ static inline u64 time_ticks(void)
 
 #define POLLS_PER_LOOK 16
 
+static inline float half_to_float(u32 bits)
+{
+	const u32 sign = (bits & 0x8000) << 16, fraction = bits & 0x3ff;
+	u32 exponent = bits >> 10 & 0x1f, wide;
+	float f;
+
+	if (exponent == 0) { /* a multiple of 2^-24 */
+		f = (float)fraction * 0x1p-24f;
+		return sign ? -f : f;
+	}
+	exponent = exponent == 0x1f ? 0xff : exponent + 112;
+	wide = sign | exponent << 23 | fraction << 13;
+	__builtin_memcpy(&f, &wide, sizeof(f));
+	return f;
+}
+
+/* To the nearest, ties to even. */
+static inline u32 float_to_half(float f)
+{
+	u32 wide, sign, size;
+
+	__builtin_memcpy(&wide, &f, sizeof(wide));
+	sign = wide >> 16 & 0x8000;
+	size = wide & 0x7fffffff;
+	if (size > 0x7f800000) /* a NaN: as GPUs write it */
+		return 0x7fff;
+	if (size >= 0x477ff000) /* rounds beyond the largest */
+		return sign | 0x7c00;
+	if (size < 0x38800000) { /* a multiple of 2^-24: adding 0.5 rounds to one */
+		__builtin_memcpy(&f, &size, sizeof(f));
+		f += 0.5f;
+		__builtin_memcpy(&size, &f, sizeof(size));
+		return sign | (size - 0x3f000000);
+	}
+	size += 0xfff + (size >> 13 & 1);
+	return sign | ((size - 0x38000000) >> 13);
+}
+
 /*
  * Others may need this core to make what is waited for. Who yields comes behind all that are busy, a time slice
  * each; who wakes up comes before them, so that only short waits yield.
@@ -291,6 +394,46 @@ static inline u64 grid_id(void)
 static inline u64 grid_count(void)
 {
 	return (u64)block_count() * thread_count();
+}
+
+static inline float float_of_bits(u32 bits)
+{
+	union {
+		u32 bits;
+		float value;
+	} u = {bits};
+
+	return u.value;
+}
+
+static inline u32 bits_of_float(float value)
+{
+	union {
+		float value;
+		u32 bits;
+	} u = {value};
+
+	return u.bits;
+}
+
+static inline u64 bits_of_double(double value)
+{
+	union {
+		double value;
+		u64 bits;
+	} u = {value};
+
+	return u.bits;
+}
+
+static inline double double_of_bits(u64 bits)
+{
+	union {
+		u64 bits;
+		double value;
+	} u = {bits};
+
+	return u.value;
 }
 
 /* A wait with a deadline. abort: address of the word that ends it, 0: none. */
@@ -331,4 +474,12 @@ static inline u32 wait_for(u64 flag, u32 value, struct patience *p)
 			return end;
 	}
 	return WAIT_DONE;
+}
+
+/* How a wait ended for the whole block, whose threads waited for different things. */
+static inline u32 block_end(u32 end)
+{
+	if (block_any(end == WAIT_ABORTED))
+		return WAIT_ABORTED;
+	return block_any(end == WAIT_TIMED_OUT) ? WAIT_TIMED_OUT : WAIT_DONE;
 }

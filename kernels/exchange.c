@@ -65,9 +65,7 @@ static inline u32 meet_other(const struct exchange_args *a, u32 count, struct pa
 		store_release(a->post + block_id() * 4ul, count);
 		end = wait_for(a->poll + block_id() * 4ul, count, p);
 	}
-	if (block_any(end == WAIT_ABORTED))
-		return WAIT_ABORTED;
-	return block_any(end == WAIT_TIMED_OUT) ? WAIT_TIMED_OUT : WAIT_DONE;
+	return block_end(end);
 }
 
 /* One round, from flag `count` on. */

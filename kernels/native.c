@@ -3,6 +3,7 @@
 #include "kernels/native_flaw.h"
 
 #include "kernels/all.c"
+#include "kernels/collectives.c"
 
 #include <string.h>
 

@@ -119,8 +119,9 @@ static void close_device(struct cuda_set *c, int device)
 		return;
 	if (d->bounce)
 		CUDA(c, device, cuMemFreeHost, d->bounce);
-	if (d->module)
-		CUDA(c, device, cuModuleUnload, d->module);
+	for (int m = 0; m < CUDA_MODULE_N; m++)
+		if (d->modules[m])
+			CUDA(c, device, cuModuleUnload, d->modules[m]);
 	c->api.cuDevicePrimaryCtxRelease(d->handle);
 }
 
@@ -298,9 +299,20 @@ static int open_context(struct cuda_set *c, int device)
 	return cuda_alloc_host(c, device, CUDA_TRANSFER_MAX, CU_HOST_PORTABLE, &d->bounce);
 }
 
-static int open_device(struct cuda_set *c, int device, const struct cuda_place *place)
+static int load_all(struct cuda_set *c, int device, const struct cuda_place *place,
+		    bool collectives)
 {
 	const char *kernels = place && place->kernels ? place->kernels : kernels_ptx;
+	int r = kernels[0] ? cuda_load_kernels(c, device, CUDA_MODULE_COMMON, kernels) : 0;
+
+	if (r == 0 && collectives && collectives_ptx[0])
+		r = cuda_load_kernels(c, device, CUDA_MODULE_COLLECTIVE, collectives_ptx);
+	return r;
+}
+
+static int open_device(struct cuda_set *c, int device, const struct cuda_place *place,
+		       bool collectives)
+{
 	struct cuda_device *d = &c->devices[device];
 	struct stream io;
 	int r = cuda_result(c, device, c->api.cuDeviceGet(&d->handle, c->set.info[device].ordinal),
@@ -313,8 +325,8 @@ static int open_device(struct cuda_set *c, int device, const struct cuda_place *
 	d->node = numa_node(place && place->root ? place->root : "", c->set.info[device].pci);
 	c->set.caps &= caps_of(c, device);
 	r = open_context(c, device);
-	if (r == 0 && kernels[0])
-		r = cuda_load_kernels(c, device, kernels);
+	if (r == 0)
+		r = load_all(c, device, place, collectives);
 	if (r == 0)
 		r = cuda_stream_new(&c->set, device, &io);
 	if (r == 0)
@@ -358,7 +370,7 @@ int cuda_open(const struct device_request *r, const struct cuda_place *place,
 		return err_set(ENOMEM, "no host memory for a set of %zu GPUs", r->n);
 	e = start(place, &c->api);
 	for (size_t i = 0; i < r->n && e == 0; i++)
-		e = open_device(c, (int)i, place);
+		e = open_device(c, (int)i, place, r->collectives);
 	if (e < 0) {
 		cuda_close(&c->set);
 		return e;

@@ -36,10 +36,13 @@ struct cuda_table {
 	size_t n;
 };
 
+/* What the driver compiles at a time. */
+enum cuda_module { CUDA_MODULE_COMMON, CUDA_MODULE_COLLECTIVE, CUDA_MODULE_N };
+
 struct cuda_device {
 	int handle; /* CUdevice */
 	struct cu_context *context;
-	struct cu_module *module;
+	struct cu_module *modules[CUDA_MODULE_N];
 	struct cu_function *functions[KERNEL_N];
 	unsigned max_threads[KERNEL_N];
 	uint64_t io_stream; /* for read and write */
@@ -156,6 +159,6 @@ int cuda_graph_launch(struct device_set *s, struct stream stream, struct graph g
 int cuda_graph_free(struct device_set *s, struct graph g);
 int cuda_stream_native(struct device_set *s, struct stream stream, void **ret);
 
-/* Compiles the PTX for a device and finds every kernel in it. */
-int cuda_load_kernels(struct cuda_set *c, int device, const char *ptx);
+/* Compiles the PTX of a module for a device and finds every kernel in it. */
+int cuda_load_kernels(struct cuda_set *c, int device, enum cuda_module module, const char *ptx);
 int cuda_launch(struct device_set *s, struct stream stream, const struct launch *l);

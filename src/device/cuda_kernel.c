@@ -13,11 +13,11 @@
 static const struct {
 	const char *name;
 	size_t args_size;
+	enum cuda_module module;
 } kernels[] = {
-#define KERNEL_ROW(name) {#name, sizeof(struct name##_args)},
-	KERNELS(KERNEL_ROW)
-#undef KERNEL_ROW
-};
+#define COMMON_ROW(name)     {#name, sizeof(struct name##_args), CUDA_MODULE_COMMON},
+#define COLLECTIVE_ROW(name) {#name, sizeof(struct name##_args), CUDA_MODULE_COLLECTIVE},
+	COMMON_KERNELS(COMMON_ROW) COLLECTIVE_KERNELS(COLLECTIVE_ROW)};
 
 /* All at once: loading one later may wait for a kernel that is waiting for it. */
 static int load_function(struct cuda_set *c, int device, enum device_kernel kernel)
@@ -26,7 +26,8 @@ static int load_function(struct cuda_set *c, int device, enum device_kernel kern
 	struct cu_function *f;
 	int max = 0, r;
 
-	r = CUDA(c, device, cuModuleGetFunction, &f, d->module, kernels[kernel].name);
+	r = CUDA(c, device, cuModuleGetFunction, &f, d->modules[kernels[kernel].module],
+		 kernels[kernel].name);
 	if (r == 0 && c->api.cuFuncLoad)
 		r = CUDA(c, device, cuFuncLoad, f);
 	if (r == 0)
@@ -38,21 +39,22 @@ static int load_function(struct cuda_set *c, int device, enum device_kernel kern
 	return 0;
 }
 
-int cuda_load_kernels(struct cuda_set *c, int device, const char *ptx)
+int cuda_load_kernels(struct cuda_set *c, int device, enum cuda_module module, const char *ptx)
 {
+	struct cu_module **ret = &c->devices[device].modules[module];
 	char log[LOG_BYTES] = "";
 	int options[] = {CU_JIT_ERROR_LOG, CU_JIT_ERROR_LOG_SIZE};
 	void *values[] = {log, (void *)(uintptr_t)(sizeof(log) - 1)};
-	int r = CUDA(c, device, cuModuleLoadDataEx, &c->devices[device].module, ptx, 2, options,
-		     values);
+	int r = CUDA(c, device, cuModuleLoadDataEx, ret, ptx, 2, options, values);
 
 	if (r < 0) {
-		c->devices[device].module = NULL;
+		*ret = NULL;
 		log[strcspn(log, "\n")] = '\0';
 		return log[0] ? err_wrap(r, "the GPU kernels do not compile (%s)", log) : r;
 	}
 	for (int k = 0; k < KERNEL_N && r == 0; k++)
-		r = load_function(c, device, k);
+		if (kernels[k].module == module)
+			r = load_function(c, device, k);
 	return r;
 }
 

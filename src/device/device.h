@@ -250,6 +250,7 @@ struct host_options {
 /* A value: it is sent to the worker as it is. */
 struct device_request {
 	enum device_kind kind;
+	bool collectives; /* the kernels of collective operations are wanted too, which takes a second */
 	size_t n;
 	int ordinal[DEVICE_MAX];  /* CUDA's */
 	int number[DEVICE_MAX];   /* becomes device_info.number */

@@ -7,7 +7,8 @@
 
 #include <pthread.h>
 
-#define HOST_PAGE 4096u
+#define HOST_PAGE     4096u
+#define HOST_ARGS_MAX 512 /* bytes */
 
 /* What ids stand for: id is the index plus one, and is never given twice. */
 struct host_table {
@@ -67,7 +68,7 @@ struct host_copy {
 struct host_kernel {
 	enum device_kernel kernel;
 	unsigned blocks;
-	_Alignas(8) unsigned char args[128];
+	_Alignas(8) unsigned char args[HOST_ARGS_MAX];
 };
 
 struct host_op {

@@ -224,6 +224,28 @@ static void spans_all_reduce(const void *args, struct host_passage *p)
 	}
 }
 
+/* Where the first unit and every flag goes: how much data goes with them depends on the launches before. */
+static void add_places(struct host_passage *p, const u64 *to, u32 places)
+{
+	for (u32 r = 0; r < COLLECTIVE_RANKS_MAX; r++)
+		if (places >> r & 1)
+			add(p, to[r], sizeof(u64), true);
+}
+
+static void spans_collective_flagged(const void *args, struct host_passage *p)
+{
+	const struct collective_flagged_args *a = args;
+
+	add_places(p, a->first.to, a->s.tokens | a->s.push);
+}
+
+static void spans_collective_piped(const void *args, struct host_passage *p)
+{
+	const struct collective_piped_args *a = args;
+
+	add_places(p, ((const struct collective_routes *)a->routes)->flags.to, a->s.tokens);
+}
+
 static void spans_exchange(const void *args, struct host_passage *p)
 {
 	const struct exchange_args *a = args;

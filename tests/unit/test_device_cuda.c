@@ -7,6 +7,7 @@
 #include "cuda_standin.h"
 #include "device/cuda.h"
 #include "device/cuda_api.h"
+#include "kernels/ptx.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -260,7 +261,23 @@ static void test_info(void **state)
 	assert_int_equal(s->caps, DEVICE_EXPORT_FD | DEVICE_EXPORT_IPC | DEVICE_EXPORT_DMABUF |
 					  DEVICE_PEER_SWITCH | DEVICE_GRAPHS | DEVICE_NATIVE |
 					  DEVICE_COPY_ENGINES);
-	assert_int_equal(standin->loaded_functions, 2 * KERNEL_N); /* nothing is left for later */
+	/* Nothing is left for later; those of collective operations come last, and only if asked for. */
+	assert_int_equal(standin->loaded_functions, 2 * KERNEL_collective_flagged);
+	device_close(s);
+}
+
+static void test_collectives(void **state)
+{
+	struct device_request r = two;
+	struct device_set *s;
+
+	(void)state;
+	if (!collectives_ptx[0])
+		skip();
+	r.collectives = true;
+	assert_int_equal(cuda_open(&r, &place, &s), 0);
+	assert_int_equal(standin->modules, 4);
+	assert_int_equal(standin->loaded_functions, 2 * KERNEL_N);
 	device_close(s);
 }
 
@@ -1117,6 +1134,7 @@ int main(void)
 		TEST(test_start_fails),
 		TEST(test_hidden),
 		TEST(test_info),
+		TEST(test_collectives),
 		TEST(test_desktop),
 		TEST(test_compile_error),
 		TEST(test_old_driver),

@@ -32,8 +32,12 @@ static void all_are_in_the_ptx(void **state)
 	(void)state;
 	if (!kernels_ptx[0])
 		skip();
-#define IS_THERE(name) assert_non_null(strstr(kernels_ptx, ".visible .entry " #name "(\n"));
-	KERNELS(IS_THERE)
+#define IS_THERE(ptx, name) assert_non_null(strstr(ptx, ".visible .entry " #name "(\n"));
+#define IS_COMMON(name)     IS_THERE(kernels_ptx, name)
+#define IS_COLLECTIVE(name) IS_THERE(collectives_ptx, name)
+	COMMON_KERNELS(IS_COMMON)
+	COLLECTIVE_KERNELS(IS_COLLECTIVE)
+	assert_null(strstr(collectives_ptx, ".local"));
 	assert_non_null(strstr(kernels_ptx, "ld.global.v4.u32"));
 	assert_null(strstr(kernels_ptx, ".local")); /* nothing spills to memory */
 	assert_null(strstr(kernels_ptx, ".extern"));

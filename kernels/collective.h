@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What both kernels of collective operations do to elements, and how they end. */
+#pragma once
+
+#include "kernels/device.h"
+
+/* A call would move what is in registers to memory. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* Elements that are being reduced: 16 bytes of them, or of 16-bit floats 8 as float. */
+struct total {
+	u64 word[4]; /* of others, the first two */
+};
+
+INLINE u32 is_half(u32 type)
+{
+	return type == ELEMENT_FLOAT16 || type == ELEMENT_BFLOAT16;
+}
+
+INLINE float widen(u32 type, u32 bits)
+{
+	return type == ELEMENT_FLOAT16 ? half_to_float(bits) : float_of_bits(bits << 16);
+}
+
+/* To the nearest, ties to even; a NaN stays one. */
+INLINE u32 to_bfloat(float f)
+{
+	const u32 bits = bits_of_float(f);
+
+	if ((bits & 0x7fffffffu) > 0x7f800000u)
+		return bits >> 16 | 0x40;
+	return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+INLINE u32 narrow(u32 type, float f)
+{
+	return type == ELEMENT_FLOAT16 ? float_to_half(f) : to_bfloat(f);
+}
+
+INLINE u64 float_pair(float a, float b)
+{
+	return bits_of_float(a) | (u64)bits_of_float(b) << 32;
+}
+
+INLINE float float_at(u64 word, u32 k)
+{
+	return float_of_bits((u32)(word >> 32 * k));
+}
+
+INLINE u64 widen_pair(u32 type, u32 halves)
+{
+	return float_pair(widen(type, halves & 0xffff), widen(type, halves >> 16));
+}
+
+INLINE u32 narrow_pair(u32 type, u64 word)
+{
+	return narrow(type, float_at(word, 0)) | narrow(type, float_at(word, 1)) << 16;
+}
+
+INLINE struct total total_of(u32 type, vector16 v)
+{
+	struct total t = {{v[0] | (u64)v[1] << 32, v[2] | (u64)v[3] << 32, 0, 0}};
+
+	if (is_half(type))
+		t = (struct total){{widen_pair(type, v[0]), widen_pair(type, v[1]),
+				    widen_pair(type, v[2]), widen_pair(type, v[3])}};
+	return t;
+}
+
+#define WHOLE_OF(type, bits)  ((type)(bits))
+#define FLOAT_OF(type, bits)  float_of_bits((u32)(bits))
+#define DOUBLE_OF(type, bits) double_of_bits(bits)
+#define BITS_OF_WHOLE(v)      (v)
+#define BITS_OF_FLOAT(v)      bits_of_float(v)
+#define BITS_OF_DOUBLE(v)     bits_of_double(v)
+
+/*
+ * 8 bytes of elements. `wide`: what sums and products are made in: they wrap in whole numbers, signed or not.
+ * `mask`: of an element's bits.
+ */
+#define ELEMENT(name, type, wide, size, mask, value_of, bits_of)                                   \
+	INLINE u64 reduce_##name(u32 op, u64 a, u64 b)                                             \
+	{                                                                                          \
+		u64 word = 0;                                                                      \
+                                                                                                   \
+		_Pragma("GCC unroll 8") for (u32 k = 0; k < 64 / (size); k++)                      \
+		{                                                                                  \
+			const type x = value_of(type, a >> k * (size) % 64);                       \
+			const type y = value_of(type, b >> k * (size) % 64);                       \
+			type z;                                                                    \
+                                                                                                   \
+			if (op == REDUCE_PROD)                                                     \
+				z = (type)((wide)x * (wide)y);                                     \
+			else if (op == REDUCE_MAX)                                                 \
+				z = x > y ? x : y;                                                 \
+			else if (op == REDUCE_MIN)                                                 \
+				z = x < y ? x : y;                                                 \
+			else                                                                       \
+				z = (type)((wide)x + (wide)y);                                     \
+			word |= ((u64)bits_of(z) & (mask)) << k * (size) % 64;                     \
+		}                                                                                  \
+		return word;                                                                       \
+	}                                                                                          \
+	INLINE u64 divide_##name(u64 a, type n, type scale, u32 whole)                             \
+	{                                                                                          \
+		u64 word = 0;                                                                      \
+                                                                                                   \
+		_Pragma("GCC unroll 8") for (u32 k = 0; k < 64 / (size); k++)                      \
+		{                                                                                  \
+			const type x = value_of(type, a >> k * (size) % 64);                       \
+			const type z = (type)(whole ? x / n : x * scale);                          \
+                                                                                                   \
+			word |= ((u64)bits_of(z) & (mask)) << k * (size) % 64;                     \
+		}                                                                                  \
+		return word;                                                                       \
+	}
+
+ELEMENT(int8, signed char, u64, 8, 0xff, WHOLE_OF, BITS_OF_WHOLE)
+ELEMENT(uint8, unsigned char, u64, 8, 0xff, WHOLE_OF, BITS_OF_WHOLE)
+ELEMENT(int32, int, u64, 32, 0xffffffff, WHOLE_OF, BITS_OF_WHOLE)
+ELEMENT(uint32, u32, u64, 32, 0xffffffff, WHOLE_OF, BITS_OF_WHOLE)
+ELEMENT(int64, i64, u64, 64, ~0ul, WHOLE_OF, BITS_OF_WHOLE)
+ELEMENT(uint64, u64, u64, 64, ~0ul, WHOLE_OF, BITS_OF_WHOLE)
+ELEMENT(float32, float, float, 32, 0xffffffff, FLOAT_OF, BITS_OF_FLOAT)
+ELEMENT(float64, double, double, 64, ~0ul, DOUBLE_OF, BITS_OF_DOUBLE)
+
+INLINE u64 reduce_word(u32 type, u32 op, u64 a, u64 b)
+{
+	switch (type) {
+	case ELEMENT_INT8:
+		return reduce_int8(op, a, b);
+	case ELEMENT_UINT8:
+		return reduce_uint8(op, a, b);
+	case ELEMENT_INT32:
+		return reduce_int32(op, a, b);
+	case ELEMENT_UINT32:
+		return reduce_uint32(op, a, b);
+	case ELEMENT_INT64:
+		return reduce_int64(op, a, b);
+	case ELEMENT_UINT64:
+		return reduce_uint64(op, a, b);
+	case ELEMENT_FLOAT64:
+		return reduce_float64(op, a, b);
+	default: /* float, and what is widened to it */
+		return reduce_float32(op, a, b);
+	}
+}
+
+/* Whole numbers are divided, towards zero; floats are multiplied by 1 / n. */
+INLINE u64 divide_word(u32 type, u64 a, u32 n, double scale)
+{
+	switch (type) {
+	case ELEMENT_INT8:
+		return divide_int8(a, (signed char)n, 0, 1);
+	case ELEMENT_UINT8:
+		return divide_uint8(a, (unsigned char)n, 0, 1);
+	case ELEMENT_INT32:
+		return divide_int32(a, (int)n, 0, 1);
+	case ELEMENT_UINT32:
+		return divide_uint32(a, n, 0, 1);
+	case ELEMENT_INT64:
+		return divide_int64(a, n, 0, 1);
+	case ELEMENT_UINT64:
+		return divide_uint64(a, n, 0, 1);
+	case ELEMENT_FLOAT64:
+		return divide_float64(a, n, scale, 0);
+	default:
+		return divide_float32(a, (float)n, (float)scale, 0);
+	}
+}
+
+#define EVERY_WORD(type, k)                                                                        \
+	_Pragma("GCC unroll 4") for (u32 k = 0; k < 4; k++) if (k < 2 || is_half(type))
+
+/* b comes behind a: ranks are taken in ascending order, whoever reduces. */
+INLINE struct total total_add(u32 type, u32 op, struct total a, struct total b)
+{
+	EVERY_WORD(type, k)
+	a.word[k] = reduce_word(type, op, a.word[k], b.word[k]);
+	return a;
+}
+
+INLINE vector16 vector_of(u64 low, u64 high)
+{
+	const vector16 v = {(u32)low, (u32)(low >> 32), (u32)high, (u32)(high >> 32)};
+
+	return v;
+}
+
+INLINE vector16 total_end(const struct collective_shape *s, struct total t)
+{
+	if (s->op == REDUCE_AVG) {
+		EVERY_WORD(s->type, k)
+		t.word[k] = divide_word(s->type, t.word[k], s->n, double_of_bits(s->scale));
+	}
+	if (is_half(s->type)) {
+		const vector16 v = {narrow_pair(s->type, t.word[0]),
+				    narrow_pair(s->type, t.word[1]),
+				    narrow_pair(s->type, t.word[2]),
+				    narrow_pair(s->type, t.word[3])};
+
+		return v;
+	}
+	return vector_of(t.word[0], t.word[1]);
+}
+
+/* ---- pieces ---- */
+
+/* How much of a piece there is from `offset` on, at most `most`. */
+INLINE u64 part_of(u64 all, u64 begin, u64 piece, u64 offset, u64 most)
+{
+	const u64 there = begin < all ? all - begin : 0, size = there < piece ? there : piece;
+	const u64 left = offset < size ? size - offset : 0;
+
+	return left < most ? left : most;
+}
+
+INLINE u64 part_in(const struct collective_shape *s, u64 rank, u64 offset, u64 most)
+{
+	return part_of(s->in_bytes, rank * s->in_stride, s->piece, offset, most);
+}
+
+INLINE u64 part_out(const struct collective_shape *s, u64 rank, u64 offset, u64 most)
+{
+	return part_of(s->out_bytes, rank * s->out_stride, s->piece, offset, most);
+}
+
+/* ---- up to 16 bytes of the caller's, at any address ---- */
+
+/* n: 1 to 8 bytes; the rest is 0. */
+INLINE u64 load_bytes(u64 address, u64 n)
+{
+	u64 word = 0;
+
+	if (n == 8 && address % 8 == 0)
+		return AT(const u64, address);
+	if (n == 8 && address % 4 == 0)
+		return AT(const u32, address) | (u64)AT(const u32, address + 4) << 32;
+	if (n == 4 && address % 4 == 0)
+		return AT(const u32, address);
+	for (u64 k = 0; k < n; k++)
+		word |= (u64)AT(const unsigned char, address + k) << 8 * k;
+	return word;
+}
+
+INLINE void store_bytes(u64 address, u64 word, u64 n)
+{
+	if (n == 8 && address % 8 == 0) {
+		AT(u64, address) = word;
+	} else if (n % 4 == 0 && address % 4 == 0) {
+		AT(u32, address) = (u32)word;
+		if (n == 8)
+			AT(u32, address + 4) = (u32)(word >> 32);
+	} else {
+		for (u64 k = 0; k < n; k++)
+			AT(unsigned char, address + k) = (unsigned char)(word >> 8 * k);
+	}
+}
+
+INLINE vector16 load_part(u64 address, u64 n)
+{
+	if (n >= 16 && address % 16 == 0)
+		return AT(const vector16, address);
+	return vector_of(load_bytes(address, n < 8 ? n : 8),
+			 n > 8 ? load_bytes(address + 8, n < 16 ? n - 8 : 8) : 0);
+}
+
+INLINE void store_part(u64 address, vector16 v, u64 n)
+{
+	if (n >= 16 && address % 16 == 0) {
+		AT(vector16, address) = v;
+		return;
+	}
+	store_bytes(address, v[0] | (u64)v[1] << 32, n < 8 ? n : 8);
+	if (n > 8)
+		store_bytes(address + 8, v[2] | (u64)v[3] << 32, n < 16 ? n - 8 : 8);
+}
+
+/* ---- the end ---- */
+
+/* Any of those that gave up; the last word is what others look at. */
+INLINE void report_end(const struct collective_shape *s, u32 end, u32 rank)
+{
+	store_release(s->report + __builtin_offsetof(struct collective_report, rank), rank);
+	store_release(s->report + __builtin_offsetof(struct collective_report, number), s->number);
+	store_release(s->report + __builtin_offsetof(struct collective_report, end), end);
+}

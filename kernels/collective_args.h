@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernels of collective operations are given: read by way of kernels/args.h. */
+#pragma once
+
+#define COLLECTIVE_RANKS_MAX 8
+
+/*
+ * Where this rank writes what another one reads (to), and where it reads what another one wrote (from), by
+ * rank, as its device sees them. A place that all others read is written once: it is to[me].
+ */
+struct collective_ways {
+	u64 to[COLLECTIVE_RANKS_MAX], from[COLLECTIVE_RANKS_MAX];
+};
+
+/*
+ * An operation as one rank sees it, in one step or two. Buffers are cut into pieces, one a rank. First step:
+ * piece d of the input goes to rank d, and what arrives is either placed, rank r's at piece r of the output, or
+ * reduced into this rank's piece of the output. Second step: that reduced piece goes to others, and theirs are
+ * placed. Masks have a bit a rank, or for push and tokens a bit a place of collective_ways.to.
+ */
+struct collective_shape {
+	u64 in, out;               /* the caller's: any alignment */
+	u64 in_bytes, out_bytes;   /* of all pieces; they may cut the last ones short */
+	u64 in_stride, out_stride; /* from a piece to the next; 0: the same for all */
+	u64 piece;                 /* bytes, at most */
+	u64 scale;                 /* 1 / ranks, a double's bits: for averages */
+	u64 state;                 /* struct collective_state of each block, zeroed once */
+	u64 report;                /* struct collective_report, in host memory */
+	u64 abort, limit_ns;       /* of waiting without any progress */
+	u32 type, op;              /* op REDUCE_OP_N: pieces are placed */
+	u32 n, me;
+	u32 push, pull;   /* first step: where data is written, whose is read */
+	u32 push2, pull2; /* second step; both 0: there is none */
+	u32 tokens;       /* where every step's arrival is told, data or not */
+	u32 own;          /* not 0: this rank's own input takes part */
+	u32 keep;         /* not 0: what is reduced is stored in the output */
+	u32 number;       /* of the operation, for the report */
+};
+
+/* Of a block, in the device's memory: launches, also those of a graph, go on where the last one ended. */
+struct collective_state {
+	u32 epoch; /* flagged: of the last launch; piped: steps done */
+	u32 end;   /* enum wait_end; a launch behind one that gave up does nothing */
+};
+
+/* Who was not there. Written last: end. */
+struct collective_report {
+	u32 end; /* enum wait_end */
+	u32 rank, number;
+	u32 unused;
+};
+
+/*
+ * Small operations: data travels in units of 16 bytes, each half of which holds 4 bytes of data and the epoch of
+ * this block's launch, so that it tells its own arrival: only 8 bytes are promised to arrive whole. Block b meets
+ * block b only. Two sets of slots take turns: whoever has heard from all in this launch knows that all
+ * have left the one before.
+ */
+#define FLAGGED_UNITS       256u /* a block, rank and set */
+#define FLAGGED_UNIT_BYTES  16ul
+#define FLAGGED_DATA_BYTES  8u /* of a unit */
+#define FLAGGED_BLOCK_BYTES (FLAGGED_UNITS * FLAGGED_UNIT_BYTES)
+
+struct collective_flagged_args {
+	struct collective_shape s;
+	struct collective_ways first, second;
+	u64 set_bytes; /* from one set of slots to the other */
+};
+
+/* In the device's memory, for large operations. */
+struct collective_routes {
+	struct collective_ways first, second, flags;
+};
+
+#define PIPED_FLAG_BYTES 32u /* from a block's flag to the next */
+
+/*
+ * Large operations: every block moves its share of all pieces chunk by chunk. In step i it sends chunk i, reduces or
+ * places chunk i - 1, and places chunk i - 2 of the second step; then one flag tells all others that the step is done.
+ * What is written in a step is read in the next one, so that two slots for each sender and block are enough.
+ */
+struct collective_piped_args {
+	struct collective_shape s;
+	u64 routes;     /* struct collective_routes */
+	u64 slot_bytes; /* of a chunk, at most */
+	u64 chunk;      /* bytes, a multiple of 16 */
+	u64 chunks;     /* a block */
+};

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Small collective operations: data that tells its own arrival, and nothing else to wait for. */
+#include "kernels/collective.h"
+
+/* A stale flag would have to be older than all launches between two cleanings. */
+#define CLEAN_EVERY (1u << 30)
+
+#define EVERY_RANK(r) _Pragma("GCC unroll 8") for (u32 r = 0; r < COLLECTIVE_RANKS_MAX; r++)
+
+/* What one thread of a block needs. */
+struct flagged {
+	struct patience patience;
+	u64 slot; /* of the block, in each place */
+	u32 epoch, end, late;
+};
+
+/* Odd and even take turns; 0 is what memory holds that was never written. */
+INLINE u32 epoch_after(u32 epoch)
+{
+	return epoch == ~0u ? 2 : epoch + 1;
+}
+
+INLINE void clean_place(u64 place, u32 used)
+{
+	for (u32 i = thread_id(); used && i < FLAGGED_UNITS; i += thread_count())
+		store_unit(place + (u64)i * FLAGGED_UNIT_BYTES, 0, 0);
+}
+
+/* The slots that are about to be written, which nobody reads any more. */
+INLINE void clean(const struct collective_flagged_args *a, const struct flagged *f)
+{
+	EVERY_RANK(r)
+	{
+		clean_place(a->first.to[r] + f->slot, (a->s.tokens | a->s.push) >> r & 1);
+		clean_place(a->second.to[r] + f->slot, a->s.push2 >> r & 1);
+	}
+	fence_system();
+	block_barrier();
+}
+
+/* Byte `offset` of all pieces, in slot `index` of the block. */
+INLINE void send_unit(const struct collective_flagged_args *a, const struct flagged *f, u64 index,
+		      u64 offset)
+{
+	const struct collective_shape *s = &a->s;
+	const u64 at = f->slot + index * FLAGGED_UNIT_BYTES;
+	u64 words[COLLECTIVE_RANKS_MAX], sent = 0;
+
+	EVERY_RANK(r)
+	{
+		const u64 n = s->push >> r & 1 ? part_in(s, r, offset, FLAGGED_DATA_BYTES) : 0;
+
+		words[r] = r && !s->in_stride ? words[0] : 0;
+		if (n && (s->in_stride || !words[r]))
+			words[r] = load_bytes(s->in + r * s->in_stride + offset, n);
+		sent |= (u64)(n || (!index && s->tokens >> r & 1)) << r;
+	}
+	EVERY_RANK(r)
+	if (sent >> r & 1)
+		store_unit(a->first.to[r] + at, words[r], f->epoch);
+}
+
+/*
+ * Until the unit at `at` has come from every rank of the mask: all are loaded before any is looked at, so that
+ * their ways add up to one.
+ */
+INLINE void take_unit(const struct collective_ways *ways, struct flagged *f, u32 mask, u64 at,
+		      u64 *words)
+{
+	u32 polls = 0, waiting = mask;
+
+	while (waiting && f->end == WAIT_DONE) {
+		vector16 units[COLLECTIVE_RANKS_MAX];
+
+		EVERY_RANK(r)
+		units[r] = mask >> r & 1 ? load_unit(ways->from[r] + at) : vector_of(0, 0);
+		waiting = 0;
+		EVERY_RANK(r)
+		if (mask >> r & 1) {
+			words[r] = units[r][0] | (u64)units[r][2] << 32;
+			if (units[r][1] != f->epoch || units[r][3] != f->epoch) {
+				waiting |= 1u << r;
+				f->late = r;
+			}
+		}
+		if (!waiting)
+			return;
+		relax(polls++);
+		const u32 look = patience_look(&f->patience);
+		f->end = look == WAIT_RUNNING ? WAIT_DONE : look;
+	}
+}
+
+/* Without an array in memory: a chain of selections. */
+INLINE u64 pick(const u64 *words, u32 i)
+{
+	u64 word = 0;
+
+	EVERY_RANK(r)
+	word = r == i ? words[r] : word;
+	return word;
+}
+
+INLINE u64 reduce_words(const struct collective_shape *s, const u64 *words, u32 mask)
+{
+	struct total t = total_of(s->type, vector_of(0, 0));
+	u32 first = 1;
+	vector16 v;
+
+#pragma GCC unroll 1
+	for (u32 r = 0; r < s->n; r++) {
+		struct total next;
+
+		if (!(mask >> r & 1))
+			continue;
+		next = total_of(s->type, vector_of(pick(words, r), 0));
+		t = first ? next : total_add(s->type, s->op, t, next);
+		first = 0;
+	}
+	v = total_end(s, t);
+	return v[0] | (u64)v[1] << 32;
+}
+
+INLINE void place_words(const struct collective_shape *s, const u64 *words, u32 mask, u64 offset)
+{
+	EVERY_RANK(r)
+	if (mask >> r & 1) {
+		const u64 n = part_out(s, r, offset, FLAGGED_DATA_BYTES);
+
+		if (n)
+			store_bytes(s->out + r * s->out_stride + offset, words[r], n);
+	}
+}
+
+/* Ranks of the mask that have something at `offset` for the output. */
+INLINE u32 sending(const struct collective_shape *s, u32 mask, u64 offset)
+{
+	u32 those = 0;
+
+	EVERY_RANK(r)
+	those |= (u32)(part_out(s, r, offset, 1) != 0) << r;
+	return mask & those;
+}
+
+/* What is reduced goes to the output and on to others. */
+INLINE void reduce_unit(const struct collective_flagged_args *a, const struct flagged *f,
+			u64 *words, u64 at, u64 offset)
+{
+	const struct collective_shape *s = &a->s;
+	const u64 n = part_in(s, s->me, offset, FLAGGED_DATA_BYTES);
+	u64 mine = 0, sum;
+
+	if (!n)
+		return;
+	if (s->own)
+		mine = load_bytes(s->in + s->me * s->in_stride + offset, n);
+	EVERY_RANK(r)
+	words[r] = r == s->me ? mine : words[r];
+	sum = reduce_words(s, words, s->pull | (s->own ? 1u << s->me : 0));
+	EVERY_RANK(r)
+	if (s->push2 >> r & 1)
+		store_unit(a->second.to[r] + at, sum, f->epoch);
+	if (s->keep)
+		store_bytes(s->out + s->me * s->out_stride + offset, sum, n);
+}
+
+INLINE void place_unit(const struct collective_shape *s, u64 *words, u64 offset)
+{
+	const u64 n = s->own ? part_in(s, s->me, offset, FLAGGED_DATA_BYTES) : 0;
+	const u64 from = s->in + s->me * s->in_stride + offset;
+	const u64 to = s->out + s->me * s->out_stride + offset;
+
+	place_words(s, words, s->pull, offset);
+	if (n && from != to)
+		store_bytes(to, load_bytes(from, n), n);
+}
+
+INLINE void receive_unit(const struct collective_flagged_args *a, struct flagged *f, u64 index,
+			 u64 offset)
+{
+	const struct collective_shape *s = &a->s;
+	const u32 others = ((1u << s->n) - 1) & ~(1u << s->me);
+	const u32 reduced = s->op != REDUCE_OP_N;
+	const u64 at = f->slot + index * FLAGGED_UNIT_BYTES;
+	u64 words[COLLECTIVE_RANKS_MAX] = {0};
+	u32 mask = reduced ? (part_in(s, s->me, offset, 1) ? s->pull : 0)
+			   : sending(s, s->pull, offset);
+
+	take_unit(&a->first, f, index ? mask : others, at, words);
+	if (f->end != WAIT_DONE)
+		return;
+	if (!reduced)
+		place_unit(s, words, offset);
+	else if (s->keep || s->push2)
+		reduce_unit(a, f, words, at, offset);
+}
+
+INLINE void receive_sums(const struct collective_flagged_args *a, struct flagged *f, u64 index,
+			 u64 offset)
+{
+	const u64 at = f->slot + index * FLAGGED_UNIT_BYTES;
+	const u32 mask = sending(&a->s, a->s.pull2, offset);
+	u64 words[COLLECTIVE_RANKS_MAX] = {0};
+
+	take_unit(&a->second, f, mask, at, words);
+	if (f->end == WAIT_DONE)
+		place_words(&a->s, words, mask, offset);
+}
+
+/* The units of this thread; the block's first is there even if no data is. */
+#define EVERY_UNIT(i, offset)                                                                      \
+	for (u64 i = thread_id(),                                                                  \
+		 offset = ((u64)block_id() * thread_count() + thread_id()) * FLAGGED_DATA_BYTES;   \
+	     offset < a.s.piece || !i; i += thread_count(),                                        \
+		 offset += (u64)block_count() * thread_count() * FLAGGED_DATA_BYTES)
+
+KERNEL(collective_flagged)
+{
+	const u64 place = a.s.state + block_id() * sizeof(struct collective_state);
+	struct collective_state state = AT(struct collective_state, place);
+	struct flagged f = {patience_of(a.s.limit_ns, a.s.abort), 0, epoch_after(state.epoch),
+			    WAIT_DONE, 0};
+
+	if (state.end > WAIT_DONE)
+		return;
+	f.slot = (f.epoch & 1) * a.set_bytes + (u64)block_id() * FLAGGED_BLOCK_BYTES;
+	if (f.epoch % CLEAN_EVERY < 4)
+		clean(&a, &f);
+	EVERY_UNIT(i, offset)
+	send_unit(&a, &f, i, offset);
+	EVERY_UNIT(i, offset)
+	receive_unit(&a, &f, i, offset);
+	if (a.s.push2 | a.s.pull2)
+		EVERY_UNIT(i, offset)
+	receive_sums(&a, &f, i, offset);
+	if (f.end != WAIT_DONE)
+		report_end(&a.s, f.end, f.late);
+	state.epoch = f.epoch;
+	state.end = block_end(f.end); /* and all have read the state */
+	if (thread_id() == 0)
+		AT(struct collective_state, place) = state;
+}

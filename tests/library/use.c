@@ -6,6 +6,7 @@
 #include "result/metric.h"
 
 #include <errno.h>
+#include <onehop/onehop.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,13 +56,32 @@ static bool copies(struct device_set *s)
 	       memcmp(sent, got, BYTES) == 0;
 }
 
+/* With GPUs or without: no crash, and a sentence for each error. */
+static bool collectives_refuse(void)
+{
+	struct onehop_comm *comms[ONEHOP_RANKS_MAX];
+	int value = 0;
+
+	return onehop_open_all(0, NULL, NULL, comms) == -EINVAL &&
+	       strstr(onehop_error(), "0 ranks") &&
+	       onehop_open_all(2, (const int[]){0, 0}, NULL, comms) == -EINVAL &&
+	       strstr(onehop_error(), "both on CUDA device 0") &&
+	       onehop_open_rank("", 0, 1, 0, NULL, comms) == -EINVAL &&
+	       onehop_open_rank("key", 2, 2, 0, NULL, comms) == -EINVAL &&
+	       onehop_all_reduce(NULL, &value, &value, 1, ONEHOP_INT32, ONEHOP_SUM, NULL) ==
+		       -EINVAL &&
+	       strstr(onehop_error(), "no communicator") && onehop_barrier(NULL, NULL) == -EINVAL &&
+	       onehop_check(NULL) == -EINVAL && onehop_rank(NULL) == -EINVAL &&
+	       onehop_size(NULL) == -EINVAL;
+}
+
 int main(void)
 {
 	struct device_request *two = request_of(2), *none = request_of(0);
 	const struct metric *first = metric_at(PEER_P2P_TEST, 1);
 	struct device_set *s = NULL;
 
-	puts("1..4");
+	puts("1..5");
 	check(device_open(two, &s) == 0, "host devices open");
 	check(s && copies(s), "what one sends, the other has");
 	device_close(s);
@@ -69,6 +89,8 @@ int main(void)
 	      "a request that cannot be is refused with a sentence");
 	check(first && metric_find(first->name) == first && !metric_find("no-such"),
 	      "metrics are found by name");
+	check(collectives_refuse(), "collectives refuse what cannot be");
+	onehop_close(NULL);
 	free(two);
 	free(none);
 	return failed;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernel an operation uses, and with what grid: from what the paths cost, never from names of
+ * devices. */
+#pragma once
+
+#include "kernels/args.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum algorithm {
+	FLAGGED_ONE, /* data that tells its own arrival, in one step */
+	FLAGGED_TWO, /* the same: shards first, then what they were reduced to */
+	PIPED_ONE,   /* chunks through slots, in one step */
+	PIPED_TWO,
+	ALGORITHM_N
+};
+
+/* The time of an empty operation, and the rate at which a rank sends. */
+struct path_cost {
+	double start_us, gbps;
+};
+
+struct path_costs {
+	struct path_cost of[ALGORITHM_N];
+};
+
+/* What all ranks have found out together. Plans are made of nothing else, so that they are the same. */
+struct comm_facts {
+	unsigned n;
+	bool direct;     /* every rank stores into the memory of all others; else into the host's */
+	unsigned blocks; /* that run at once on every device */
+	unsigned threads; /* a block, at most */
+	struct path_costs costs;
+	unsigned flagged_blocks, piped_blocks; /* that have slots */
+	uint32_t slot_bytes;                   /* of a piped chunk, at most */
+	unsigned chunks;                       /* wanted of a block, so that its steps overlap */
+};
+
+/* Costs are those measured on GPUs with paths of that kind (docs/collectives.md). */
+void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
+		     struct comm_facts *ret);
+
+/* What there is to send. */
+struct choice_request {
+	uint64_t piece;  /* bytes of a piece in one step */
+	uint64_t piece2; /* bytes of a piece in two steps; 0: not in two steps */
+	unsigned to;     /* to how many ranks one step sends, at most */
+};
+
+struct choice {
+	enum algorithm algorithm;
+	unsigned blocks, threads;
+	uint64_t chunk, chunks; /* piped: bytes, and how many a block */
+};
+
+/* forced: taken if it is possible; ALGORITHM_N: the cheapest. */
+void choose(const struct comm_facts *f, const struct choice_request *q, enum algorithm forced,
+	    struct choice *ret);
+
+static inline bool is_piped(enum algorithm a)
+{
+	return a == PIPED_ONE || a == PIPED_TWO;
+}
+
+static inline bool has_two_steps(enum algorithm a)
+{
+	return a == FLAGGED_TWO || a == PIPED_TWO;
+}

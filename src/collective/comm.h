@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A rank of a communicator: its device, its slots and those of the others. */
+#pragma once
+
+#include "collective/choose.h"
+#include "device/device.h"
+
+#include <pthread.h>
+
+struct comm_options {
+	uint64_t limit_us; /* of waiting for another rank */
+	bool no_p2p;
+	enum algorithm forced; /* ALGORITHM_N: the cheapest */
+};
+
+/* What ranks of one process share. */
+struct comm_set {
+	pthread_mutex_t lock; /* a set is used by one thread at a time */
+	struct device_set *set;
+	unsigned open; /* ranks */
+};
+
+/* The ways of flagged operations: to each what is meant for it, or to all the same; and of the second step. */
+struct comm_ways {
+	struct collective_ways pair, all, second;
+};
+
+#define COMM_STREAMS 16
+
+struct onehop_comm {
+	struct comm_set *shared;
+	int device; /* in the set */
+	u32 me;
+	struct comm_facts facts;
+	struct comm_options options;
+	/* Addresses as its device sees them. */
+	struct comm_ways flagged;
+	u64 flagged_state, piped_state;
+	u64 pair_routes, all_routes; /* struct collective_routes */
+	u64 report, abort;
+	struct memory words; /* report and abort, in the host's memory */
+	struct {
+		void *native; /* the caller's */
+		struct stream stream;
+	} streams[COMM_STREAMS]; /* those seen last, in a ring */
+	unsigned streams_n;      /* seen so far */
+	u32 number;              /* operations enqueued so far */
+	enum algorithm last;     /* chosen last */
+};
+
+/* All ranks in this process, on the devices of q, in its order. ret: q->n of them. */
+int comm_open_all(const struct device_request *q, const struct comm_options *o,
+		  struct onehop_comm **ret);
+/* The same on a set, also one of tests; it is the communicator's now, even if this fails. */
+int comm_open_set(struct device_set *set, const struct comm_options *o, struct onehop_comm **ret);
+/* One rank, on the only device of q; the others are other processes. */
+int comm_open_rank(const struct device_request *q, const char *key, int rank, int n,
+		   const struct comm_options *o, struct onehop_comm **ret);
+void comm_close(struct onehop_comm *c);
+
+/* How long its kernels wait for another rank. */
+uint64_t comm_limit_us(const struct onehop_comm *c);
+/* 0, or why an operation gave up. */
+int comm_check(struct onehop_comm *c);
+int comm_launch(struct onehop_comm *c, void *native, const struct launch *l);

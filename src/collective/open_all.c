@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Communicators whose ranks are all in this process. */
+#include "base/err.h"
+#include "collective/comm_impl.h"
+
+#include <errno.h>
+
+struct opening {
+	struct comm_set *shared;
+	struct comm_facts facts;
+	struct slots slots;
+	size_t n;
+	struct onehop_comm **comms;
+	struct memory memories[COLLECTIVE_RANKS_MAX]; /* with slots; not direct: one */
+};
+
+/* 1: every device reaches the memory of all others. Refusals are no errors. */
+static int reach_all(struct device_set *s)
+{
+	for (int i = 0; i < (int)s->n; i++)
+		for (int j = 0; j < (int)s->n; j++) {
+			int r = i == j ? 0 : s->ops->peer_access(s, i, j, true);
+
+			if (r == -EACCES || r == -ENOTSUP)
+				return 0;
+			if (r < 0)
+				return r;
+		}
+	return 1;
+}
+
+static int find_facts(struct opening *x, const struct comm_options *o)
+{
+	struct device_set *s = x->shared->set;
+	unsigned blocks = ~0u, threads = ~0u;
+	int direct = o->no_p2p ? s->n == 1 : reach_all(s);
+
+	if (direct < 0)
+		return direct;
+	for (size_t i = 0; i < s->n; i++) {
+		if (s->info[i].blocks < blocks)
+			blocks = s->info[i].blocks;
+		if (s->info[i].threads < threads)
+			threads = s->info[i].threads;
+	}
+	comm_facts_make((unsigned)s->n, direct, blocks, threads, &x->facts);
+	slots_make(&x->facts, &x->slots);
+	return 0;
+}
+
+static int make_memories(struct opening *x)
+{
+	struct device_set *s = x->shared->set;
+	const size_t n = x->facts.direct ? x->n : 1;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		r = x->facts.direct
+			    ? s->ops->alloc(s, (int)i, MEMORY_DEVICE, x->slots.size,
+					    &x->memories[i])
+			    : s->ops->alloc(s, -1, MEMORY_PINNED, x->slots.size, &x->memories[i]);
+		if (r == 0)
+			r = comm_clear(s, &x->memories[i], &x->slots);
+	}
+	return r;
+}
+
+static int connect(struct opening *x, struct onehop_comm *c)
+{
+	struct device_set *s = x->shared->set;
+	u64 seen[COLLECTIVE_RANKS_MAX] = {0};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < (x->facts.direct ? x->n : 1); i++)
+		r = s->ops->address(s, &x->memories[i], c->device, &seen[i]);
+	return r < 0 ? r : comm_connect(c, &x->slots, seen);
+}
+
+static int open_ranks(struct opening *x, const struct comm_options *o)
+{
+	int r = find_facts(x, o);
+
+	if (r == 0)
+		r = make_memories(x);
+	for (size_t i = 0; r == 0 && i < x->n; i++) {
+		r = comm_new(x->shared, (int)i, (u32)i, &x->facts, o, &x->comms[i]);
+		if (r == 0)
+			r = connect(x, x->comms[i]);
+	}
+	return r;
+}
+
+/* Two kernels that wait for each other on one device may never run at the same time. */
+static int check_request(const struct device_request *q)
+{
+	if (q->n < 1 || q->n > COLLECTIVE_RANKS_MAX)
+		return err_set(EINVAL, "%zu ranks were asked for, 1 to %d are possible", q->n,
+			       COLLECTIVE_RANKS_MAX);
+	for (size_t i = 0; i < q->n; i++)
+		for (size_t j = 0; q->kind == DEVICE_CUDA && j < i; j++)
+			if (q->ordinal[i] == q->ordinal[j])
+				return err_set(EINVAL,
+					       "ranks %zu and %zu are both on CUDA device %d", j, i,
+					       q->ordinal[i]);
+	return 0;
+}
+
+int comm_open_set(struct device_set *set, const struct comm_options *o, struct onehop_comm **ret)
+{
+	struct opening x = {.n = set->n, .comms = ret};
+	int r = comm_set_new(set, &x.shared);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < x.n; i++)
+		ret[i] = NULL;
+	r = open_ranks(&x, o);
+	if (r == 0)
+		return 0;
+	if (x.shared->open == 0)
+		comm_set_leave(x.shared);
+	for (size_t i = 0; i < x.n; i++)
+		comm_close(ret[i]);
+	return r;
+}
+
+int comm_open_all(const struct device_request *q, const struct comm_options *o,
+		  struct onehop_comm **ret)
+{
+	struct device_set *set = NULL;
+	int r = check_request(q);
+
+	if (r == 0)
+		r = device_open(q, &set);
+	return r < 0 ? r : comm_open_set(set, o, ret);
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Communicators whose ranks are processes of one host: they meet, and hand each other their memory. */
+#include "base/err.h"
+#include "collective/comm_impl.h"
+#include "device/rendezvous.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What ranks tell each other. */
+struct card {
+	int32_t result;           /* 0, or the errno with which the rank leaves */
+	uint32_t blocks, threads; /* of its device */
+	uint32_t no_p2p;
+	char pci[16];
+	struct memory_export export; /* kind, size: without its descriptor */
+};
+
+struct opening {
+	struct rendezvous *meeting;
+	int rank, n;
+	const struct comm_options *options;
+	struct comm_set *shared;
+	struct comm_facts facts;
+	struct slots slots;
+	struct card cards[COLLECTIVE_RANKS_MAX];
+	struct memory memories
+		[COLLECTIVE_RANKS_MAX]; /* as this process has them; not direct: the first */
+};
+
+/*
+ * A rank that fails does not leave at once: it says so where the others wait for it, so that all end with an error
+ * and none waits in vain.
+ */
+static int tell_all(struct opening *x, struct card *mine, int result)
+{
+	int r;
+
+	mine->result = result;
+	r = rendezvous_gather(x->meeting, mine, sizeof(*mine), x->cards);
+	if (result < 0)
+		return result;
+	for (int i = 0; r == 0 && i < x->n; i++)
+		if (x->cards[i].result < 0)
+			return err_set(-x->cards[i].result,
+				       "rank %d could not open its part of the communicator", i);
+	return r;
+}
+
+/* ---- facts ---- */
+
+static int check_devices(const struct opening *x)
+{
+	for (int i = 0; i < x->n; i++)
+		for (int j = 0; j < i; j++)
+			if (x->cards[i].pci[0] && !strcmp(x->cards[i].pci, x->cards[j].pci))
+				return err_set(EINVAL, "ranks %d and %d are both on GPU %s", j, i,
+					       x->cards[i].pci);
+	return 0;
+}
+
+static void make_facts(struct opening *x, bool direct)
+{
+	unsigned blocks = ~0u, threads = ~0u;
+
+	for (int i = 0; i < x->n; i++) {
+		if (x->cards[i].blocks < blocks)
+			blocks = x->cards[i].blocks;
+		if (x->cards[i].threads < threads)
+			threads = x->cards[i].threads;
+	}
+	comm_facts_make((unsigned)x->n, direct, blocks, threads, &x->facts);
+	slots_make(&x->facts, &x->slots);
+}
+
+static struct card own_card(const struct opening *x)
+{
+	const struct device_info *info = x->shared ? x->shared->set->info : NULL;
+	struct card c = {.no_p2p = x->options->no_p2p};
+
+	if (info) {
+		c.blocks = info->blocks;
+		c.threads = info->threads;
+		memcpy(c.pci, info->pci, sizeof(c.pci));
+	}
+	return c;
+}
+
+/* ---- memory ---- */
+
+static void close_all(int *fds, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+/* Memory of `kind` made by this rank (or none) goes to all: theirs come back in x->cards and fds. */
+static int hand_out(struct opening *x, enum memory_kind kind, bool makes, int *fds)
+{
+	struct device_set *s = x->shared->set;
+	const enum export_kind how = kind == MEMORY_DEVICE ? EXPORT_IPC : EXPORT_FD;
+	struct memory_export e = {.fd = -1};
+	struct card mine = own_card(x);
+	int r = 0, told;
+
+	if (makes) {
+		r = s->ops->alloc(s, kind == MEMORY_SHARED ? -1 : 0, kind, x->slots.size,
+				  &x->memories[x->rank]);
+		if (r == 0)
+			r = comm_clear(s, &x->memories[x->rank], &x->slots);
+		if (r == 0)
+			r = s->ops->export(s, &x->memories[x->rank], how, &e);
+	}
+	mine.export = e;
+	told = tell_all(x, &mine, r);
+	if (told == 0)
+		told = rendezvous_gather_fd(x->meeting, e.fd, fds);
+	if (e.fd >= 0)
+		close(e.fd);
+	return told;
+}
+
+static int take(struct opening *x, int from, int fd)
+{
+	struct device_set *s = x->shared->set;
+	struct memory_export e = x->cards[from].export;
+
+	if (from == x->rank)
+		return 0;
+	e.fd = fd;
+	return s->ops->import(s, 0, &e, &x->memories[from]);
+}
+
+/* 1: all reach all. A refusal of one sends all through the host's memory. */
+static int try_direct(struct opening *x)
+{
+	const bool fd = x->shared->set->caps & DEVICE_EXPORT_FD;
+	int fds[COLLECTIVE_RANKS_MAX] = {0}, r, refused = 0;
+	struct card mine;
+
+	r = hand_out(x, fd ? MEMORY_EXPORTABLE : MEMORY_DEVICE, true, fds);
+	if (r < 0)
+		return r;
+	for (int i = 0; r == 0 && i < x->n; i++)
+		r = take(x, i, fds[i]);
+	close_all(fds, x->n);
+	refused = r == -EACCES || r == -ENOTSUP;
+	mine = own_card(x);
+	mine.no_p2p |= (uint32_t)refused;
+	r = tell_all(x, &mine, refused ? 0 : r);
+	for (int i = 0; r == 0 && i < x->n; i++)
+		refused |= x->cards[i].no_p2p != 0;
+	return r < 0 ? r : !refused;
+}
+
+static void drop_memories(struct opening *x)
+{
+	struct device_set *s = x->shared->set;
+
+	for (int i = 0; i < x->n; i++)
+		if (x->memories[i].id)
+			s->ops->free(s, &x->memories[i]);
+	memset(x->memories, 0, sizeof(x->memories));
+}
+
+static int share_host_memory(struct opening *x)
+{
+	int fds[COLLECTIVE_RANKS_MAX] = {0};
+	int r = hand_out(x, MEMORY_SHARED, x->rank == 0, fds);
+
+	if (r < 0)
+		return r;
+	r = take(x, 0, fds[0]);
+	close_all(fds, x->n);
+	return r;
+}
+
+static int find_memories(struct opening *x)
+{
+	bool direct = true;
+	int r = 0;
+
+	for (int i = 0; i < x->n; i++)
+		direct &= !x->cards[i].no_p2p || x->n == 1;
+	if (direct) {
+		make_facts(x, true);
+		r = try_direct(x);
+		if (r != 0)
+			return r < 0 ? r : 0;
+		drop_memories(x);
+	}
+	make_facts(x, false);
+	return share_host_memory(x);
+}
+
+/* ---- opening ---- */
+
+static int connect(struct opening *x, struct onehop_comm **ret)
+{
+	struct device_set *s = x->shared->set;
+	u64 seen[COLLECTIVE_RANKS_MAX] = {0};
+	int r = comm_new(x->shared, 0, (u32)x->rank, &x->facts, x->options, ret);
+
+	for (int i = 0; r == 0 && i < (x->facts.direct ? x->n : 1); i++)
+		r = s->ops->address(s, &x->memories[i], 0, &seen[i]);
+	return r < 0 ? r : comm_connect(*ret, &x->slots, seen);
+}
+
+static int open_device(const struct device_request *q, struct comm_set **ret)
+{
+	struct device_set *set = NULL;
+	int r = device_open(q, &set);
+
+	return r < 0 ? r : comm_set_new(set, ret);
+}
+
+static int open_together(struct opening *x, const struct device_request *q,
+			 struct onehop_comm **ret)
+{
+	int r = open_device(q, &x->shared);
+	struct card mine = own_card(x);
+
+	r = tell_all(x, &mine, r);
+	if (r == 0)
+		r = check_devices(x);
+	if (r == 0)
+		r = find_memories(x);
+	if (r < 0)
+		return r;
+	r = connect(x, ret);
+	mine = own_card(x);
+	return tell_all(x, &mine, r); /* nobody starts before all are ready */
+}
+
+int comm_open_rank(const struct device_request *q, const char *key, int rank, int n,
+		   const struct comm_options *o, struct onehop_comm **ret)
+{
+	const struct rendezvous_request meeting = {.key = key,
+						   .rank = rank,
+						   .n = n,
+						   .limit_us = o->limit_us};
+	struct opening x = {.rank = rank, .n = n, .options = o};
+	int r;
+
+	*ret = NULL;
+	if (n < 1 || n > COLLECTIVE_RANKS_MAX)
+		return err_set(EINVAL, "%d ranks were asked for, 1 to %d are possible", n,
+			       COLLECTIVE_RANKS_MAX);
+	r = rendezvous_join(&meeting, &x.meeting);
+	if (r < 0)
+		return r;
+	r = open_together(&x, q, ret);
+	rendezvous_leave(x.meeting);
+	if (r < 0 && *ret)
+		comm_close(*ret);
+	else if (r < 0 && x.shared)
+		comm_set_leave(x.shared);
+	if (r < 0)
+		*ret = NULL;
+	return r;
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "collective/operation.h"
+
+#include "base/err.h"
+#include "collective/slots.h"
+#include "kernels/typed.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SHARD_ALIGNMENT 16u
+
+/* All: every rank; else the root. */
+static const struct {
+	const char *name;
+	bool from_all, to_all;
+	bool scatters; /* the input has a piece for each rank */
+	bool gathers;  /* the output has a piece of each rank */
+	bool reduces;
+	bool two_steps; /* it can be cut into shards: to their owners first, then to those who take it */
+} rows[OPERATION_N] = {
+	[OPERATION_ALL_REDUCE] = {"all_reduce", true, true, false, false, true, true},
+	[OPERATION_REDUCE] = {"reduce", true, false, false, false, true, true},
+	[OPERATION_REDUCE_SCATTER] = {"reduce_scatter", true, true, true, false, true, false},
+	[OPERATION_ALL_GATHER] = {"all_gather", true, true, false, true, false, false},
+	[OPERATION_BROADCAST] = {"broadcast", false, true, false, false, false, true},
+	[OPERATION_ALL_TO_ALL] = {"all_to_all", true, true, true, true, false, false},
+};
+
+/* An operation as this rank sees it. */
+struct view {
+	enum operation o;
+	const struct operation_call *call;
+	u32 senders, takers; /* masks of ranks */
+	u32 others, me;
+	u32 everywhere; /* places for what all others read */
+	u64 bytes;      /* of a piece */
+};
+
+static u32 bit(u32 rank)
+{
+	return 1u << rank;
+}
+
+static void look(const struct onehop_comm *c, enum operation o, const struct operation_call *call,
+		 struct view *ret)
+{
+	const u32 all = (1u << c->facts.n) - 1, root = bit((u32)call->root);
+
+	*ret = (struct view){.o = o,
+			     .call = call,
+			     .senders = rows[o].from_all ? all : root,
+			     .takers = rows[o].to_all ? all : root,
+			     .others = all & ~bit(c->me),
+			     .me = bit(c->me),
+			     .bytes = call->count * typed_bytes(call->type)};
+	ret->everywhere = c->facts.direct || !ret->others ? ret->others : ret->me;
+}
+
+/* ---- shapes ---- */
+
+static u64 scale_bits(unsigned n)
+{
+	const double scale = 1. / n;
+	u64 bits;
+
+	memcpy(&bits, &scale, sizeof(bits));
+	return bits;
+}
+
+static void fill_common(const struct onehop_comm *c, const struct view *v,
+			struct collective_shape *s)
+{
+	const unsigned n = c->facts.n;
+
+	*s = (struct collective_shape){
+		.in = (u64)v->call->in,
+		.out = (u64)v->call->out,
+		.in_bytes = rows[v->o].scatters ? n * v->bytes : v->bytes,
+		.out_bytes = rows[v->o].gathers ? n * v->bytes : v->bytes,
+		.scale = scale_bits(n),
+		.report = c->report,
+		.abort = c->abort,
+		.limit_ns = 1000 * comm_limit_us(c),
+		.type = v->call->type,
+		.op = rows[v->o].reduces ? v->call->op : REDUCE_OP_N,
+		.n = n,
+		.me = c->me,
+		.pull = v->takers & v->me ? v->senders & v->others : 0,
+		.own = (v->senders & v->takers & v->me) != 0,
+		.keep = (v->takers & v->me) != 0,
+		.number = c->number,
+	};
+}
+
+static void fill_one_step(const struct view *v, struct collective_shape *s)
+{
+	const u32 to = v->takers & v->others;
+
+	s->piece = v->bytes;
+	s->in_stride = rows[v->o].scatters ? v->bytes : 0;
+	s->out_stride = rows[v->o].gathers ? v->bytes : 0;
+	s->tokens = rows[v->o].scatters ? v->others : v->everywhere;
+	if (!(v->senders & v->me) || !to)
+		return;
+	/* A place that all read is written for any of them. */
+	s->push = rows[v->o].scatters || v->everywhere == v->others ? to : v->everywhere;
+}
+
+static u64 shard_bytes(const struct onehop_comm *c, u64 bytes)
+{
+	const u64 each = (u64)SHARD_ALIGNMENT * c->facts.n;
+
+	return (bytes + each - 1) / each * SHARD_ALIGNMENT;
+}
+
+/* Shards go to their owners, who reduce them; one that only comes from the root is reduced with nothing. */
+static void fill_two_steps(const struct onehop_comm *c, const struct view *v,
+			   struct collective_shape *s)
+{
+	const u32 to = v->takers & v->others;
+
+	s->piece = s->in_stride = s->out_stride = shard_bytes(c, v->bytes);
+	s->push = v->senders & v->me ? v->others : 0;
+	s->pull = v->senders & v->others;
+	s->own = (v->senders & v->me) != 0;
+	s->tokens = v->others;
+	if (!rows[v->o].reduces) {
+		s->type = ELEMENT_UINT8;
+		s->op = REDUCE_SUM;
+	}
+	if (to)
+		s->push2 = v->everywhere == v->others ? to : v->everywhere;
+	s->pull2 = s->keep ? v->others : 0;
+}
+
+/* ---- launches ---- */
+
+static int launch_flagged(struct onehop_comm *c, const struct view *v, const struct choice *p,
+			  struct collective_shape *s)
+{
+	const bool pairs = has_two_steps(p->algorithm) || rows[v->o].scatters;
+	struct collective_flagged_args args = {.first = pairs ? c->flagged.pair : c->flagged.all,
+					       .second = c->flagged.second,
+					       .set_bytes = slots_set_bytes(&c->facts)};
+	const struct launch l = {KERNEL_collective_flagged, p->blocks, p->threads, &args,
+				 sizeof(args)};
+
+	s->state = c->flagged_state;
+	args.s = *s;
+	return comm_launch(c, v->call->stream, &l);
+}
+
+static int launch_piped(struct onehop_comm *c, const struct view *v, const struct choice *p,
+			struct collective_shape *s)
+{
+	const bool pairs = has_two_steps(p->algorithm) || rows[v->o].scatters;
+	struct collective_piped_args args = {.routes = pairs ? c->pair_routes : c->all_routes,
+					     .slot_bytes = c->facts.slot_bytes,
+					     .chunk = p->chunk,
+					     .chunks = p->chunks};
+	const struct launch l = {KERNEL_collective_piped, p->blocks, p->threads, &args,
+				 sizeof(args)};
+
+	s->state = c->piped_state;
+	s->tokens = v->everywhere; /* flags are the same for all */
+	args.s = *s;
+	return comm_launch(c, v->call->stream, &l);
+}
+
+static int enqueue(struct onehop_comm *c, const struct view *v)
+{
+	const struct choice_request q = {.piece = v->bytes,
+					 .piece2 = rows[v->o].two_steps ? shard_bytes(c, v->bytes)
+									: 0,
+					 .to = rows[v->o].to_all ? c->facts.n - 1 : 1};
+	struct collective_shape s;
+	struct choice p;
+	int r;
+
+	choose(&c->facts, &q, c->options.forced, &p);
+	fill_common(c, v, &s);
+	if (has_two_steps(p.algorithm))
+		fill_two_steps(c, v, &s);
+	else
+		fill_one_step(v, &s);
+	r = (is_piped(p.algorithm) ? launch_piped : launch_flagged)(c, v, &p, &s);
+	if (r < 0)
+		return r;
+	c->last = p.algorithm;
+	c->number++;
+	return 0;
+}
+
+/* ---- arguments ---- */
+
+static int check_root(const struct onehop_comm *c, enum operation o, int root)
+{
+	if ((rows[o].from_all && rows[o].to_all) || (root >= 0 && (unsigned)root < c->facts.n))
+		return 0;
+	return err_set(EINVAL, "%s: there is no rank %d to be the root, of %u", rows[o].name, root,
+		       c->facts.n);
+}
+
+static int check_call(const struct onehop_comm *c, enum operation o,
+		      const struct operation_call *call)
+{
+	const u64 most = ~0ul / 16 / COLLECTIVE_RANKS_MAX;
+
+	if (call->type >= ELEMENT_TYPE_N)
+		return err_set(EINVAL, "%s: there is no element type %u", rows[o].name, call->type);
+	if (rows[o].reduces && call->op >= REDUCE_OP_N)
+		return err_set(EINVAL, "%s: there is no reduction %u", rows[o].name, call->op);
+	if (call->count > most)
+		return err_set(EINVAL, "%s: %lu elements are too many", rows[o].name, call->count);
+	return check_root(c, o, call->root);
+}
+
+static int check_buffers(const struct view *v)
+{
+	const bool in = v->senders & v->me, out = v->takers & v->me;
+
+	if (v->bytes == 0 || ((!in || v->call->in) && (!out || v->call->out)))
+		return 0;
+	return err_set(EINVAL, "%s: %s is NULL", rows[v->o].name,
+		       in && !v->call->in ? "in" : "out");
+}
+
+int operation_enqueue(struct onehop_comm *c, enum operation o, const struct operation_call *call)
+{
+	struct view v;
+	int r;
+
+	if (!c)
+		return err_set(EINVAL, "%s: no communicator", rows[o].name);
+	r = check_call(c, o, call);
+	if (r == 0) {
+		look(c, o, call, &v);
+		r = check_buffers(&v);
+	}
+	if (r == 0)
+		r = enqueue(c, &v);
+	return r < 0 ? err_wrap(r, "rank %u", c->me) : 0;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Collective operations as rows of a table: who sends what to whom. */
+#pragma once
+
+#include "collective/comm.h"
+
+enum operation {
+	OPERATION_ALL_REDUCE,
+	OPERATION_REDUCE,
+	OPERATION_REDUCE_SCATTER,
+	OPERATION_ALL_GATHER,
+	OPERATION_BROADCAST,
+	OPERATION_ALL_TO_ALL,
+	OPERATION_N
+};
+
+struct operation_call {
+	const void *in;
+	void *out;
+	uint64_t count; /* elements of a piece: of out, or of in, whichever is smaller */
+	unsigned type, op;
+	int root;
+	void *stream; /* the device's own */
+};
+
+int operation_enqueue(struct onehop_comm *c, enum operation o, const struct operation_call *call);

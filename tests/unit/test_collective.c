@@ -1,0 +1,1103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* src/collective/ on host devices: every operation against a plain reference, for random ranks, counts, types, places
+ * and algorithms; ranks that do not come; and ranks that are processes. */
+#include "collective/operation.h"
+#include "collective/slots.h"
+
+#include "base/array.h"
+#include "device/fake.h"
+#include "device_rig.h"
+#include "kernels/typed.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIMIT_US 60000000ul
+#define ROOM     (1ul << 20) /* bytes of a buffer, with what must not be touched around it */
+#define SLICE    (ROOM / 16) /* of one operation, where several are under way */
+#define MARGIN   64ul
+#define RANKS    COLLECTIVE_RANKS_MAX
+
+static u64 seed = 1;
+
+static u64 next_random(u64 below)
+{
+	seed = seed * 6364136223846793005ul + 1442695040888963407ul;
+	return (seed ^ seed >> 29) % below;
+}
+
+/* ---- a communicator with a stream and two buffers for each rank ---- */
+
+struct rig {
+	size_t n;
+	struct onehop_comm *comms[RANKS];
+	struct device_set *set;
+	struct stream streams[RANKS];
+	void *native[RANKS];
+	struct memory in[RANKS], out[RANKS];
+	unsigned char *sent[RANKS], *got[RANKS]; /* host copies of all of in and out */
+};
+
+static struct device_request request_of(size_t n)
+{
+	struct device_request q = {.kind = DEVICE_HOST, .n = n, .host.memory_bytes = 64 << 20};
+
+	for (size_t i = 0; i < n; i++)
+		q.number[i] = (int)i;
+	return q;
+}
+
+static struct comm_options options_of(enum algorithm forced, bool no_p2p)
+{
+	return (struct comm_options){.limit_us = LIMIT_US, .no_p2p = no_p2p, .forced = forced};
+}
+
+static void rig_start(struct rig *g, size_t n, const struct comm_options *o)
+{
+	const struct device_request q = request_of(n);
+
+	*g = (struct rig){.n = n};
+	assert_ok(comm_open_all(&q, o, g->comms));
+	g->set = g->comms[0]->shared->set;
+	for (size_t i = 0; i < n; i++) {
+		g->streams[i] = rig_stream(g->set, (int)i);
+		assert_ok(g->set->ops->stream_native(g->set, g->streams[i], &g->native[i]));
+		g->in[i] = rig_alloc(g->set, (int)i, ROOM);
+		g->out[i] = rig_alloc(g->set, (int)i, ROOM);
+		g->sent[i] = malloc(ROOM);
+		g->got[i] = malloc(ROOM);
+		assert_true(g->sent[i] && g->got[i]);
+	}
+}
+
+static void rig_stop(struct rig *g)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		free(g->sent[i]);
+		free(g->got[i]);
+		comm_close(g->comms[i]);
+	}
+}
+
+static void wait_all(struct rig *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		rig_wait(g->set, g->streams[i]);
+	for (size_t i = 0; i < g->n; i++)
+		assert_ok(comm_check(g->comms[i]));
+}
+
+/* ---- the reference: values are made by their type's own rules, one element after another ---- */
+
+static u64 load(const unsigned char *at, u64 bytes)
+{
+	u64 word = 0;
+
+	memcpy(&word, at, bytes);
+	return word;
+}
+
+static double half_value(u32 bits)
+{
+	const int exponent = (int)(bits >> 10 & 31);
+	const double size =
+		exponent ? ldexp(1024 + (bits & 1023), exponent - 25) : ldexp(bits & 1023, -24);
+
+	return bits & 0x8000 ? -size : size;
+}
+
+static float bfloat_value(u32 bits)
+{
+	const u32 wide = bits << 16;
+	float f;
+
+	memcpy(&f, &wide, sizeof(f));
+	return f;
+}
+
+/* The nearest of all 16-bit values; of two equally near ones the even one. By search: nothing of the kernels' way. */
+static u32 nearest(float f, bool half)
+{
+	const u32 sign = signbit(f) ? 0x8000 : 0, last = half ? 0x7bff : 0x7f7f;
+	const double size = fabs((double)f);
+	u32 low = 0, high = last;
+
+	while (low < high) { /* the largest that is not above */
+		const u32 middle = (low + high + 1) / 2;
+
+		if ((half ? half_value(middle) : (double)bfloat_value(middle)) <= size)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	if (low < last) {
+		const double below = half ? half_value(low) : (double)bfloat_value(low);
+		const double above = half ? half_value(low + 1) : (double)bfloat_value(low + 1);
+
+		if (size - below > above - size || (size - below == above - size && (low & 1)))
+			low++;
+	}
+	return sign | low;
+}
+
+#define REDUCE(type, wide)                                                                         \
+	do {                                                                                       \
+		type a_, b_;                                                                       \
+                                                                                                   \
+		memcpy(&a_, &a, sizeof(a_));                                                       \
+		memcpy(&b_, &b, sizeof(b_));                                                       \
+		if (op == REDUCE_PROD)                                                             \
+			a_ = (type)((wide)a_ * (wide)b_);                                          \
+		else if (op == REDUCE_MAX)                                                         \
+			a_ = a_ > b_ ? a_ : b_;                                                    \
+		else if (op == REDUCE_MIN)                                                         \
+			a_ = a_ < b_ ? a_ : b_;                                                    \
+		else                                                                               \
+			a_ = (type)((wide)a_ + (wide)b_);                                          \
+		a = 0;                                                                             \
+		memcpy(&a, &a_, sizeof(a_));                                                       \
+		return a;                                                                          \
+	} while (0)
+
+/* 16-bit floats come as float. */
+static u64 reduce_two(unsigned type, unsigned op, u64 a, u64 b)
+{
+	switch (type) {
+	case ELEMENT_INT8:
+		REDUCE(signed char, u64);
+	case ELEMENT_UINT8:
+		REDUCE(unsigned char, u64);
+	case ELEMENT_INT32:
+		REDUCE(int, u64);
+	case ELEMENT_UINT32:
+		REDUCE(u32, u64);
+	case ELEMENT_INT64:
+		REDUCE(i64, u64);
+	case ELEMENT_UINT64:
+		REDUCE(u64, u64);
+	case ELEMENT_FLOAT64:
+		REDUCE(double, double);
+	default:
+		REDUCE(float, float);
+	}
+}
+
+#define DIVIDE(type)                                                                               \
+	do {                                                                                       \
+		type a_;                                                                           \
+                                                                                                   \
+		memcpy(&a_, &a, sizeof(a_));                                                       \
+		a_ = (type)(a_ / (type)n);                                                         \
+		a = 0;                                                                             \
+		memcpy(&a, &a_, sizeof(a_));                                                       \
+		return a;                                                                          \
+	} while (0)
+
+static u64 divide(unsigned type, u64 a, size_t n)
+{
+	double d;
+	float f;
+
+	switch (type) {
+	case ELEMENT_INT8:
+		DIVIDE(signed char);
+	case ELEMENT_UINT8:
+		DIVIDE(unsigned char);
+	case ELEMENT_INT32:
+		DIVIDE(int);
+	case ELEMENT_UINT32:
+		DIVIDE(u32);
+	case ELEMENT_INT64:
+		DIVIDE(i64);
+	case ELEMENT_UINT64:
+		DIVIDE(u64);
+	case ELEMENT_FLOAT64:
+		memcpy(&d, &a, 8);
+		d *= 1. / (double)n;
+		memcpy(&a, &d, 8);
+		return a;
+	default:
+		memcpy(&f, &a, 4);
+		f *= (float)(1. / (double)n);
+		a = 0;
+		memcpy(&a, &f, 4);
+		return a;
+	}
+}
+
+static u64 widen(unsigned type, u64 bits)
+{
+	const float f =
+		type == ELEMENT_FLOAT16 ? (float)half_value((u32)bits) : bfloat_value((u32)bits);
+	u64 wide = 0;
+
+	if (type != ELEMENT_FLOAT16 && type != ELEMENT_BFLOAT16)
+		return bits;
+	memcpy(&wide, &f, 4);
+	return wide;
+}
+
+static u64 narrow(unsigned type, u64 wide)
+{
+	float f;
+
+	if (type != ELEMENT_FLOAT16 && type != ELEMENT_BFLOAT16)
+		return wide;
+	memcpy(&f, &wide, 4);
+	return nearest(f, type == ELEMENT_FLOAT16);
+}
+
+/* A value of moderate size, so that no product of eight overflows a 16-bit float. */
+static u64 make_value(unsigned type)
+{
+	const double d = (double)next_random(4001) / 1000 - 2;
+	const float f = (float)d;
+	u64 bits = 0;
+
+	switch (type) {
+	case ELEMENT_FLOAT16:
+		return nearest(f, true);
+	case ELEMENT_BFLOAT16:
+		return nearest(f, false);
+	case ELEMENT_FLOAT32:
+		memcpy(&bits, &f, 4);
+		return bits;
+	case ELEMENT_FLOAT64:
+		memcpy(&bits, &d, 8);
+		return bits;
+	default:
+		return next_random(~0ul);
+	}
+}
+
+/* ---- a case ---- */
+
+struct trial {
+	enum operation o;
+	unsigned type, op;
+	u64 slice;     /* bytes into all buffers, where it begins */
+	u64 count, at; /* at: bytes behind that, beside a margin */
+	int root;
+	bool in_place;
+};
+
+static u64 in_pieces(const struct rig *g, enum operation o)
+{
+	return o == OPERATION_REDUCE_SCATTER || o == OPERATION_ALL_TO_ALL ? g->n : 1;
+}
+
+static u64 out_pieces(const struct rig *g, enum operation o)
+{
+	return o == OPERATION_ALL_GATHER || o == OPERATION_ALL_TO_ALL ? g->n : 1;
+}
+
+static bool is_taker(const struct trial *t, size_t rank)
+{
+	return t->o != OPERATION_REDUCE || (int)rank == t->root;
+}
+
+static bool reduces(enum operation o)
+{
+	return o == OPERATION_ALL_REDUCE || o == OPERATION_REDUCE || o == OPERATION_REDUCE_SCATTER;
+}
+
+/* Where element i of rank's output comes from, if it is not reduced: a rank's input element. */
+static const unsigned char *source(const struct rig *g, const struct trial *t, size_t rank, u64 i)
+{
+	const u64 bytes = typed_bytes(t->type), from = i / t->count, k = i % t->count;
+
+	switch (t->o) {
+	case OPERATION_ALL_GATHER:
+		return g->sent[from] + t->slice + k * bytes;
+	case OPERATION_ALL_TO_ALL:
+		return g->sent[from] + t->slice + (rank * t->count + k) * bytes;
+	default:
+		return g->sent[t->root] + t->slice + i * bytes;
+	}
+}
+
+static u64 expected(const struct rig *g, const struct trial *t, size_t rank, u64 i)
+{
+	const u64 bytes = typed_bytes(t->type);
+	const u64 index = t->o == OPERATION_REDUCE_SCATTER ? rank * t->count + i : i;
+	u64 all;
+
+	if (!reduces(t->o))
+		return load(source(g, t, rank, i), bytes);
+	all = widen(t->type, load(g->sent[0] + t->slice + index * bytes, bytes));
+	for (size_t r = 1; r < g->n; r++)
+		all = reduce_two(t->type, t->op, all,
+				 widen(t->type,
+				       load(g->sent[r] + t->slice + index * bytes, bytes)));
+	if (t->op == REDUCE_AVG)
+		all = divide(t->type, all, g->n);
+	return narrow(t->type, all);
+}
+
+static void write_all(struct rig *g, const struct memory *m, u64 at, const void *from, u64 n)
+{
+	for (u64 k = 0; k < n; k += 65536)
+		assert_ok(g->set->ops->write(g->set, m, at + k, (const char *)from + k,
+					     n - k < 65536 ? n - k : 65536));
+}
+
+static void read_all(struct rig *g, const struct memory *m, u64 at, void *to, u64 n)
+{
+	for (u64 k = 0; k < n; k += 65536)
+		assert_ok(g->set->ops->read(g->set, m, at + k, (char *)to + k,
+					    n - k < 65536 ? n - k : 65536));
+}
+
+/* In place: where the smaller of the two buffers lies in the larger. */
+static u64 place_in_out(const struct rig *g, const struct trial *t, size_t rank)
+{
+	const u64 bytes = t->count * typed_bytes(t->type);
+
+	return out_pieces(g, t->o) > in_pieces(g, t->o) ? rank * bytes : 0;
+}
+
+static u64 place_of_out(const struct rig *g, const struct trial *t, size_t rank)
+{
+	const u64 bytes = t->count * typed_bytes(t->type);
+
+	return in_pieces(g, t->o) > out_pieces(g, t->o) ? rank * bytes : 0;
+}
+
+static struct operation_call call_of(struct rig *g, const struct trial *t, size_t rank)
+{
+	const u64 out = rig_address(g->set, &g->out[rank], (int)rank) + t->slice + MARGIN + t->at;
+	const u64 in = t->in_place ? out + place_in_out(g, t, rank)
+				   : rig_address(g->set, &g->in[rank], (int)rank) + t->slice +
+					     MARGIN + t->at;
+
+	return (struct operation_call){.in = (const void *)in,
+				       .out = (void *)(out + (t->in_place ? place_of_out(g, t, rank)
+									  : 0)),
+				       .count = t->count,
+				       .type = t->type,
+				       .op = t->op,
+				       .root = t->root,
+				       .stream = g->native[rank]};
+}
+
+/* Fresh values in, and something else all over out. */
+static void prepare(struct rig *g, const struct trial *t)
+{
+	const u64 bytes = typed_bytes(t->type), size = t->count * in_pieces(g, t->o) * bytes;
+	const u64 all = size + t->count * out_pieces(g, t->o) * bytes + 2 * MARGIN + t->at + bytes;
+
+	for (size_t r = 0; r < g->n; r++) {
+		for (u64 i = 0; i < t->count * in_pieces(g, t->o); i++) {
+			const u64 v = make_value(t->type);
+
+			memcpy(g->sent[r] + t->slice + i * bytes, &v, bytes);
+		}
+		memset(g->got[r], 0x5a, all < ROOM ? all : ROOM);
+		write_all(g, &g->out[r], t->slice, g->got[r], all < ROOM ? all : ROOM);
+		if (t->in_place)
+			write_all(g, &g->out[r], t->slice + MARGIN + t->at + place_in_out(g, t, r),
+				  g->sent[r] + t->slice, size);
+		else
+			write_all(g, &g->in[r], t->slice + MARGIN + t->at, g->sent[r] + t->slice,
+				  size);
+	}
+}
+
+static void check_untouched(const unsigned char *from, const unsigned char *to, const char *what)
+{
+	for (; from < to; from++)
+		if (*from != 0x5a)
+			fail_msg("%s: a byte there became %02x", what, *from);
+}
+
+static void check_rank(struct rig *g, const struct trial *t, size_t rank)
+{
+	const u64 bytes = typed_bytes(t->type), n = t->count * out_pieces(g, t->o);
+	const u64 begin = MARGIN + t->at + (t->in_place ? place_of_out(g, t, rank) : 0);
+	const unsigned char *out = g->got[rank] + begin;
+
+	if (!is_taker(t, rank) && t->in_place)
+		return;
+	read_all(g, &g->out[rank], t->slice, g->got[rank], begin + n * bytes + MARGIN);
+	if (!is_taker(t, rank)) {
+		check_untouched(out, out + n * bytes, "no taker");
+		return;
+	}
+	for (u64 i = 0; i < n; i++) {
+		const u64 right = expected(g, t, rank, i), there = load(out + i * bytes, bytes);
+
+		if (there != right)
+			fail_msg(
+				"operation %d, %zu ranks, type %u, op %u, %lu elements at %lu, root %d%s, algorithm %d: "
+				"rank %zu has %lx at %lu, not %lx",
+				t->o, g->n, t->type, t->op, t->count, t->at, t->root,
+				t->in_place ? ", in place" : "", (int)g->comms[rank]->last, rank,
+				there, i, right);
+	}
+	if (!t->in_place) {
+		check_untouched(g->got[rank], out, "ahead of the output");
+		check_untouched(out + n * bytes, out + n * bytes + MARGIN, "behind the output");
+	}
+}
+
+/* Now and then a rank comes late. */
+static void enqueue_all(struct rig *g, const struct trial *t)
+{
+	const size_t first = next_random(g->n); /* whoever comes first */
+
+	for (size_t k = 0; k < g->n; k++) {
+		const size_t r = (first + k) % g->n;
+		const struct operation_call call = call_of(g, t, r);
+
+		if (next_random(16) == 0)
+			usleep((useconds_t)next_random(3000));
+		assert_ok(operation_enqueue(g->comms[r], t->o, &call));
+	}
+}
+
+static void run_trial(struct rig *g, const struct trial *t)
+{
+	prepare(g, t);
+	enqueue_all(g, t);
+	wait_all(g);
+	for (size_t r = 0; r < g->n; r++)
+		check_rank(g, t, r);
+}
+
+static struct trial random_trial(const struct rig *g, u64 longest)
+{
+	const u64 most[] = {4, 40, 400, longest};
+	struct trial t = {.o = (enum operation)next_random(OPERATION_N),
+			  .type = (unsigned)next_random(ELEMENT_TYPE_N),
+			  .op = (unsigned)next_random(REDUCE_OP_N),
+			  .count = next_random(most[next_random(ARRAY_LEN(most))]),
+			  .root = (int)next_random(g->n),
+			  .in_place = next_random(2)};
+
+	/* Kernels' own loads are of the element's alignment; a third of all buffers are aligned to a vector. */
+	t.at = next_random(3) ? next_random(16) * typed_bytes(t.type) : 0;
+	return t;
+}
+
+/* ---- properties ---- */
+
+static void run_random(size_t n, enum algorithm forced, bool no_p2p, int trials)
+{
+	const struct comm_options o = options_of(forced, no_p2p);
+	struct rig g;
+
+	rig_start(&g, n, &o);
+	assert_int_equal(g.comms[0]->facts.direct, !no_p2p || n == 1);
+	for (int i = 0; i < trials; i++) {
+		const struct trial t = random_trial(&g, 4000);
+
+		run_trial(&g, &t);
+	}
+	rig_stop(&g);
+}
+
+#define TRIALS 12
+
+static void each_algorithm_direct(void **state)
+{
+	(void)state;
+	for (size_t n = 1; n <= RANKS; n++)
+		for (int a = 0; a <= ALGORITHM_N; a++)
+			run_random(n, (enum algorithm)a, false, TRIALS);
+}
+
+static void each_algorithm_through_the_host(void **state)
+{
+	(void)state;
+	for (size_t n = 1; n <= RANKS; n++)
+		for (int a = 0; a <= ALGORITHM_N; a++)
+			run_random(n, (enum algorithm)a, true, TRIALS);
+}
+
+/* Every operation, type and reduction at least once by every algorithm, with several chunks a block. */
+static void each_operation(void **state)
+{
+	(void)state;
+	for (int a = 0; a < ALGORITHM_N; a++) {
+		const struct comm_options o = options_of((enum algorithm)a, a % 2);
+		struct rig g;
+
+		rig_start(&g, 3, &o);
+		for (int k = 0; k < OPERATION_N; k++)
+			for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
+				for (unsigned op = 0; op < REDUCE_OP_N; op++) {
+					const struct trial t = {.o = (enum operation)k,
+								.type = type,
+								.op = op,
+								.count = 77,
+								.root = 1};
+
+					if (reduces(t.o) || op == 0)
+						run_trial(&g, &t);
+				}
+		rig_stop(&g);
+	}
+}
+
+static void many_chunks(void **state)
+{
+	(void)state;
+	for (int k = 0; k < OPERATION_N; k++)
+		for (int a = PIPED_ONE; a <= PIPED_TWO; a++) {
+			const struct comm_options o = options_of((enum algorithm)a, k % 2);
+			const struct trial t = {.o = (enum operation)k,
+						.type = ELEMENT_INT32,
+						.count = 60001,
+						.root = 2};
+			struct rig g;
+
+			rig_start(&g, 3, &o);
+			run_trial(&g, &t);
+			rig_stop(&g);
+		}
+}
+
+/* ---- many under way ---- */
+
+#define MANY (ROOM / SLICE)
+
+/* Operations of all kinds and sizes one behind another, which nobody waits for. */
+static void prepare_many(struct rig *g, struct trial *trials, bool in_place)
+{
+	for (u64 k = 0; k < MANY; k++) {
+		trials[k] = random_trial(g, 900);
+		trials[k].in_place &= in_place;
+		trials[k].slice = k * SLICE;
+		prepare(g, &trials[k]);
+	}
+}
+
+static void check_many(struct rig *g, const struct trial *trials)
+{
+	wait_all(g);
+	for (u64 k = 0; k < MANY; k++)
+		for (size_t r = 0; r < g->n; r++)
+			check_rank(g, &trials[k], r);
+}
+
+static void run_back_to_back(size_t n, enum algorithm forced, bool no_p2p)
+{
+	const struct comm_options o = options_of(forced, no_p2p);
+	struct trial trials[MANY];
+	struct rig g;
+
+	rig_start(&g, n, &o);
+	for (int round = 0; round < 4; round++) {
+		prepare_many(&g, trials, true);
+		for (u64 k = 0; k < MANY; k++)
+			enqueue_all(&g, &trials[k]);
+		check_many(&g, trials);
+	}
+	rig_stop(&g);
+}
+
+static void back_to_back(void **state)
+{
+	(void)state;
+	for (size_t n = 2; n <= 5; n++)
+		for (int a = 0; a <= ALGORITHM_N; a++) {
+			run_back_to_back(n, (enum algorithm)a, false);
+			run_back_to_back(n, (enum algorithm)a, true);
+		}
+}
+
+/* Two graphs of many operations, launched in turns, with other operations between. */
+static void graphs_are_launched_again(void **state)
+{
+	const struct comm_options o = options_of(ALGORITHM_N, false);
+	struct trial trials[MANY];
+	struct graph graphs[2][RANKS];
+	struct rig g;
+
+	(void)state;
+	rig_start(&g, 3, &o);
+	prepare_many(&g, trials, false);
+	for (int half = 0; half < 2; half++) {
+		for (size_t r = 0; r < g.n; r++)
+			assert_ok(g.set->ops->capture_begin(g.set, g.streams[r]));
+		for (u64 k = (u64)half; k < MANY - 1; k += 2)
+			enqueue_all(&g, &trials[k]);
+		for (size_t r = 0; r < g.n; r++)
+			assert_ok(g.set->ops->capture_end(g.set, g.streams[r], &graphs[half][r]));
+	}
+	for (int launch = 0; launch < 9; launch++) {
+		if (launch % 3 == 0)
+			enqueue_all(&g, &trials[MANY - 1]);
+		for (size_t r = 0; r < g.n; r++)
+			assert_ok(g.set->ops->graph_launch(g.set, g.streams[r],
+							   graphs[launch % 2][r]));
+	}
+	check_many(&g, trials);
+	rig_stop(&g);
+}
+
+/* Two communicators on the same devices, each with streams of its own. */
+static void communicators_do_not_meet(void **state)
+{
+	const struct comm_options o = options_of(ALGORITHM_N, false),
+				  p = options_of(ALGORITHM_N, true);
+	struct trial first[MANY], second[MANY];
+	struct rig a, b;
+
+	(void)state;
+	rig_start(&a, 3, &o);
+	rig_start(&b, 4, &p);
+	prepare_many(&a, first, true);
+	prepare_many(&b, second, true);
+	for (u64 k = 0; k < MANY; k++) {
+		enqueue_all(&a, &first[k]);
+		enqueue_all(&b, &second[k]);
+	}
+	check_many(&a, first);
+	check_many(&b, second);
+	rig_stop(&a);
+	rig_stop(&b);
+}
+
+/* On host devices addresses are this process's own. */
+static void set_epochs(struct rig *g, u32 epoch)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		const struct onehop_comm *c = g->comms[i];
+		const struct collective_routes *routes =
+			(const struct collective_routes *)c->pair_routes;
+
+		for (unsigned b = 0; b < c->facts.flagged_blocks; b++)
+			((struct collective_state *)c->flagged_state)[b].epoch = epoch;
+		for (unsigned b = 0; b < c->facts.piped_blocks; b++) {
+			((struct collective_state *)c->piped_state)[b].epoch = epoch;
+			for (size_t r = 0; r < g->n; r++)
+				*(u32 *)(routes->flags.from[r] + b * PIPED_FLAG_BYTES) = epoch;
+		}
+	}
+}
+
+static void epochs_wrap(void **state)
+{
+	static const u32 begins[] = {~0u - 20, (1u << 30) - 20, (1u << 31) - 20};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(begins); k++)
+		for (int a = 0; a <= ALGORITHM_N; a++) {
+			const struct comm_options o = options_of((enum algorithm)a, k % 2);
+			struct trial trials[MANY];
+			struct rig g;
+
+			rig_start(&g, 3, &o);
+			set_epochs(&g, begins[k]);
+			for (int round = 0; round < 3; round++) {
+				prepare_many(&g, trials, true);
+				for (u64 m = 0; m < MANY; m++)
+					enqueue_all(&g, &trials[m]);
+				check_many(&g, trials);
+			}
+			rig_stop(&g);
+		}
+}
+
+/*
+ * What a launch 2^32 launches ago left in a slot would look like a launch's own, were it not cleaned away. (Here a block is
+ * one thread, which takes units in order: it would never meet one.)
+ */
+static void stale_slots_are_cleaned(void **state)
+{
+	const struct comm_options o = options_of(FLAGGED_ONE, false);
+	const struct trial few = {.o = OPERATION_ALL_REDUCE, .type = ELEMENT_INT32, .count = 300};
+	const u32 epoch = 2 + (1u << 30);
+	struct rig g;
+
+	(void)state;
+	rig_start(&g, 2, &o);
+	for (int cleaned = 0; cleaned < 2; cleaned++)
+		for (size_t i = 0; i < g.n; i++) {
+			const struct comm_facts *f = &g.comms[i]->facts;
+			u32 *unit = (u32 *)(g.comms[i]->flagged.all.from[1 - i] +
+					    epoch % 2 * slots_set_bytes(f));
+
+			for (unsigned k = 0; k < FLAGGED_UNITS * f->flagged_blocks; k++)
+				if (!cleaned)
+					unit[4 * k + 1] = unit[4 * k + 3] = epoch + 2;
+				else if (unit[4 * k + 1] == epoch + 2 ||
+					 unit[4 * k + 3] == epoch + 2)
+					fail_msg("unit %u still has a flag of later", k);
+			if (!cleaned && i == g.n - 1) {
+				set_epochs(&g, epoch - 1);
+				run_trial(&g, &few);
+			}
+		}
+	rig_stop(&g);
+}
+
+/* ---- ranks that do not come ---- */
+
+static void expect_late(struct rig *g, size_t rank, const char *late)
+{
+	rig_wait(g->set, g->streams[rank]);
+	assert_int_equal(comm_check(g->comms[rank]), -ETIMEDOUT);
+	if (!strstr(err_msg(), late))
+		fail_msg("'%s' does not say '%s'", err_msg(), late);
+}
+
+static void a_rank_that_does_not_come(void **state)
+{
+	(void)state;
+	for (int a = 0; a < ALGORITHM_N; a++) {
+		const struct comm_options o = {.limit_us = 100000,
+					       .no_p2p = a % 2,
+					       .forced = (enum algorithm)a};
+		const struct trial t = {.o = OPERATION_ALL_REDUCE,
+					.type = ELEMENT_FLOAT32,
+					.count = 5000};
+		struct rig g;
+
+		rig_start(&g, 3, &o);
+		run_trial(&g, &t);
+		for (size_t r = 0; r < 2; r++) {
+			const struct operation_call call = call_of(&g, &t, r);
+
+			assert_ok(operation_enqueue(g.comms[r], t.o, &call));
+			assert_ok(operation_enqueue(g.comms[r], t.o,
+						    &call)); /* ends at once, behind it */
+		}
+		for (size_t r = 0; r < 2; r++) {
+			const struct operation_call call = call_of(&g, &t, r);
+
+			expect_late(&g, r, "rank 2 did not take part in operation 1 ");
+			assert_int_equal(operation_enqueue(g.comms[r], t.o, &call), -ETIMEDOUT);
+		}
+		rig_stop(&g);
+	}
+}
+
+static void closing_ends_what_waits(void **state)
+{
+	(void)state;
+	for (int a = 0; a < ALGORITHM_N; a++) {
+		const struct comm_options o = options_of((enum algorithm)a, false);
+		const struct trial t = {.o = OPERATION_ALL_REDUCE,
+					.type = ELEMENT_FLOAT32,
+					.count = 5000};
+		struct operation_call call;
+		struct rig g;
+
+		rig_start(&g, 2, &o);
+		call = call_of(&g, &t, 0);
+		assert_ok(operation_enqueue(g.comms[0], t.o, &call));
+		rig_stop(&g); /* the limit is a minute: the test's own would end it */
+	}
+}
+
+/* ---- what callers do wrong ---- */
+
+static void expect_refused(struct rig *g, enum operation o, const struct operation_call *call,
+			   const char *why)
+{
+	const u32 number = g->comms[1]->number;
+
+	assert_int_equal(operation_enqueue(g->comms[1], o, call), -EINVAL);
+	if (!strstr(err_msg(), why) || !strstr(err_msg(), "rank 1"))
+		fail_msg("'%s' does not say '%s'", err_msg(), why);
+	assert_int_equal(g->comms[1]->number, number);
+}
+
+static void wrong_arguments(void **state)
+{
+	const struct comm_options o = options_of(ALGORITHM_N, false);
+	const struct trial t = {.o = OPERATION_ALL_REDUCE, .type = ELEMENT_FLOAT32, .count = 50};
+	struct operation_call call;
+	struct rig g;
+
+	(void)state;
+	rig_start(&g, 2, &o);
+#define REFUSED(operation, member, value, why)                                                     \
+	call = call_of(&g, &t, 1);                                                                 \
+	call.member = value;                                                                       \
+	expect_refused(&g, operation, &call, why)
+	REFUSED(OPERATION_ALL_REDUCE, in, NULL, "all_reduce: in is NULL");
+	REFUSED(OPERATION_ALL_REDUCE, out, NULL, "all_reduce: out is NULL");
+	REFUSED(OPERATION_REDUCE, in, NULL, "reduce: in is NULL");
+	REFUSED(OPERATION_ALL_REDUCE, type, ELEMENT_TYPE_N, "no element type 10");
+	REFUSED(OPERATION_REDUCE_SCATTER, op, REDUCE_OP_N, "no reduction 5");
+	REFUSED(OPERATION_BROADCAST, root, 2, "no rank 2");
+	REFUSED(OPERATION_REDUCE, root, -1, "no rank -1");
+	REFUSED(OPERATION_ALL_GATHER, count, ~0ul / 2, "too many");
+	REFUSED(OPERATION_ALL_REDUCE, stream, g.native[0], "stream");
+	assert_int_equal(operation_enqueue(NULL, OPERATION_ALL_REDUCE, &call), -EINVAL);
+	run_trial(&g, &t);
+	rig_stop(&g);
+}
+
+static void wrong_communicators(void **state)
+{
+	struct device_request q = request_of(2);
+	const struct comm_options o = options_of(ALGORITHM_N, false);
+	struct onehop_comm *comms[RANKS + 1];
+
+	(void)state;
+	q.n = 0;
+	assert_int_equal(comm_open_all(&q, &o, comms), -EINVAL);
+	q.n = RANKS + 1;
+	assert_int_equal(comm_open_all(&q, &o, comms), -EINVAL);
+	q = (struct device_request){.kind = DEVICE_CUDA, .n = 2};
+	assert_int_equal(comm_open_all(&q, &o, comms), -EINVAL);
+	assert_non_null(strstr(err_msg(), "both on CUDA device 0"));
+}
+
+/* Every call of the back end fails once: an error, and nothing is left (as the sanitizers see it). */
+static void each_call_fails(void **state)
+{
+	const struct comm_options o = options_of(ALGORITHM_N, false);
+	bool opened = false;
+
+	(void)state;
+	for (unsigned i = 1; !opened; i++) {
+		const struct device_request q = request_of(2);
+		const struct fake_plan plan = {.nth = i, .error = -ENOMEM};
+		struct onehop_comm *comms[RANKS];
+		struct device_set *inner, *set;
+		int r;
+
+		assert_true(i < 1000);
+		assert_ok(device_open(&q, &inner));
+		assert_ok(fake_open(inner, &plan, &set));
+		r = comm_open_set(set, &o, comms);
+		opened = r == 0;
+		if (r < 0)
+			assert_int_equal(r, -ENOMEM);
+		for (size_t k = 0; opened && k < 2; k++)
+			comm_close(comms[k]);
+	}
+}
+
+/* A pair that is refused sends all through the host's memory. */
+static void refused_peers(void **state)
+{
+	struct device_request q = request_of(3);
+	const struct comm_options o = options_of(ALGORITHM_N, false);
+	struct onehop_comm *comms[RANKS];
+
+	(void)state;
+	q.host.fault = (struct fault){FAULT_REFUSE, 1, 2};
+	assert_ok(comm_open_all(&q, &o, comms));
+	for (size_t i = 0; i < 3; i++) {
+		assert_false(comms[i]->facts.direct);
+		comm_close(comms[i]);
+	}
+}
+
+/* ---- ranks that are processes ---- */
+
+#define KEY_SIZE 40
+#define COUNT    3000u
+
+struct party {
+	char key[KEY_SIZE];
+	int n;
+	struct comm_options options;
+	struct fault fault;
+	uint64_t memory_bytes;
+	int dies, absent; /* a rank; -1: none */
+};
+
+static struct party party_of(int n)
+{
+	static int number;
+	struct party p = {.n = n,
+			  .options = options_of(ALGORITHM_N, false),
+			  .dies = -1,
+			  .absent = -1};
+
+	snprintf(p.key, sizeof(p.key), "test_collective/%d/%d", (int)getpid(), number++);
+	return p;
+}
+
+/* In its own process: 0, or what went wrong. Sums are of ranks' numbers and places. */
+static int member_sums(struct onehop_comm *c, const struct party *p, int rank)
+{
+	struct device_set *s = c->shared->set;
+	int values[COUNT], rounds = 0;
+	struct stream stream;
+	struct memory m;
+	void *native;
+	u64 at;
+	int r = s->ops->alloc(s, 0, MEMORY_DEVICE, sizeof(values), &m);
+
+	if (r < 0 || (r = s->ops->address(s, &m, 0, &at)) < 0 ||
+	    (r = s->ops->stream_new(s, 0, &stream)) < 0 ||
+	    (r = s->ops->stream_native(s, stream, &native)) < 0)
+		return r;
+	for (; rounds < 20 && r == 0; rounds++) {
+		const struct operation_call call = {.in = (void *)at,
+						    .out = (void *)at,
+						    .count = rounds % 2 ? COUNT : 3,
+						    .type = ELEMENT_INT32,
+						    .stream = native};
+
+		for (int i = 0; i < (int)COUNT; i++)
+			values[i] = rank * 1000 + i;
+		if (rank == p->dies && rounds == 10)
+			raise(SIGKILL);
+		r = s->ops->write(s, &m, 0, values, sizeof(values));
+		if (r == 0)
+			r = operation_enqueue(c, OPERATION_ALL_REDUCE, &call);
+		if (r == 0)
+			r = s->ops->wait(s, stream, LIMIT_US);
+		if (r == 0)
+			r = comm_check(c);
+		if (r == 0)
+			r = s->ops->read(s, &m, 0, values, sizeof(values));
+		for (int i = 0; r == 0 && i < (int)call.count; i++)
+			if (values[i] != p->n * (p->n - 1) / 2 * 1000 + p->n * i)
+				return -EBADMSG;
+	}
+	return r;
+}
+
+static int member(const struct party *p, int rank)
+{
+	struct device_request q = request_of(1);
+	struct onehop_comm *c;
+	int r;
+
+	q.number[0] = rank;
+	q.host.fault = p->fault;
+	if (p->memory_bytes && rank == 1)
+		q.host.memory_bytes = p->memory_bytes;
+	r = comm_open_rank(&q, p->key, rank, p->n, &p->options, &c);
+	if (r < 0)
+		return r;
+	if (c->facts.direct != (p->fault.kind != FAULT_REFUSE && !p->options.no_p2p))
+		r = -EXDEV;
+	if (r == 0)
+		r = member_sums(c, p, rank);
+	comm_close(c);
+	return r;
+}
+
+/* What each process ended with: an errno, or 255 for a signal. */
+static void run_party(const struct party *p, int *ends)
+{
+	pid_t pids[RANKS];
+
+	for (int i = 0; i < p->n; i++) {
+		pids[i] = i == p->absent ? 0 : fork();
+		assert_true(pids[i] >= 0);
+		if (pids[i] == 0 && i != p->absent)
+			_exit(-member(p, i));
+	}
+	for (int i = 0; i < p->n; i++) {
+		int status = 0;
+
+		if (pids[i])
+			assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		ends[i] = WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+	}
+}
+
+static void expect_ends(const struct party *p, int end)
+{
+	int ends[RANKS];
+
+	run_party(p, ends);
+	for (int i = 0; i < p->n; i++)
+		if (i != p->dies && i != p->absent && ends[i] != end)
+			fail_msg("rank %d ended with %d (%s), not %d", i, ends[i],
+				 strerror(ends[i]), end);
+}
+
+static void processes(void **state)
+{
+	(void)state;
+	for (int n = 1; n <= 4; n++) {
+		struct party p = party_of(n);
+
+		expect_ends(&p, 0);
+		p = party_of(n);
+		p.options.no_p2p = n > 1;
+		expect_ends(&p, 0);
+	}
+}
+
+static void processes_without_access(void **state)
+{
+	struct party p = party_of(3);
+
+	(void)state;
+	p.fault = (struct fault){FAULT_REFUSE, 0, 2};
+	expect_ends(&p, 0);
+}
+
+static void a_process_that_dies(void **state)
+{
+	(void)state;
+	for (int no_p2p = 0; no_p2p < 2; no_p2p++) {
+		struct party p = party_of(3);
+
+		p.dies = 1;
+		p.options.limit_us = 1000000;
+		p.options.no_p2p = no_p2p;
+		expect_ends(&p, ETIMEDOUT);
+	}
+}
+
+/* The first tells it by its deadline, the others by that or by the first's leaving. */
+static void a_process_that_never_comes(void **state)
+{
+	struct party p = party_of(3);
+	int ends[RANKS];
+
+	(void)state;
+	p.absent = 2;
+	p.options.limit_us = 300000;
+	run_party(&p, ends);
+	assert_int_equal(ends[0], ETIMEDOUT);
+	assert_true(ends[1] == ETIMEDOUT || ends[1] == ECONNRESET);
+}
+
+/* One rank has too little memory: all end, none waits for it. */
+static void a_process_without_memory(void **state)
+{
+	struct party p = party_of(3);
+
+	(void)state;
+	p.memory_bytes = 65536;
+	expect_ends(&p, ENOMEM);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_operation),
+		cmocka_unit_test(each_algorithm_direct),
+		cmocka_unit_test(each_algorithm_through_the_host),
+		cmocka_unit_test(many_chunks),
+		cmocka_unit_test(back_to_back),
+		cmocka_unit_test(graphs_are_launched_again),
+		cmocka_unit_test(communicators_do_not_meet),
+		cmocka_unit_test(epochs_wrap),
+		cmocka_unit_test(stale_slots_are_cleaned),
+		cmocka_unit_test(a_rank_that_does_not_come),
+		cmocka_unit_test(closing_ends_what_waits),
+		cmocka_unit_test(wrong_arguments),
+		cmocka_unit_test(wrong_communicators),
+		cmocka_unit_test(each_call_fails),
+		cmocka_unit_test(refused_peers),
+		cmocka_unit_test(processes),
+		cmocka_unit_test(processes_without_access),
+		cmocka_unit_test(a_process_that_dies),
+		cmocka_unit_test(a_process_that_never_comes),
+		cmocka_unit_test(a_process_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,684 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collective operations on real GPUs: "collective N check" compares results, "collective N time" measures all-reduce
+ * beside NCCL's, "collective N tune" each algorithm by itself. N GPUs, all in this process; "collective host N check" runs
+ * anywhere. With "no-p2p" at the end all goes through the host's memory. Every line tells one result; exit 1: a wrong one.
+ */
+#include "base/array.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "bench/nccl_api.h"
+#include "collective/operation.h"
+#include "kernels/typed.h"
+
+#include <errno.h>
+#include <onehop/onehop.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIMIT_US 20000000ul
+#define RANKS    COLLECTIVE_RANKS_MAX
+#define MARGIN   256ul
+#define MIB      (1ul << 20)
+
+struct bench {
+	bool host, no_p2p;
+	size_t n;
+	u64 room; /* bytes of a buffer */
+	struct onehop_comm *comms[RANKS];
+	struct device_set *set;
+	const struct device_ops *ops;
+	struct stream streams[RANKS];
+	void *native[RANKS];
+	struct memory in[RANKS], out[RANKS], report[RANKS];
+	u64 in_at[RANKS], out_at[RANKS], report_at[RANKS];
+	struct event from, to;
+	struct nccl_api nccl;
+	struct ncclComm *nccl_comms[RANKS];
+	bool has_nccl;
+	unsigned wrong;
+};
+
+static int stop(int r)
+{
+	printf("FAIL %s\n", err_msg());
+	exit(r ? 1 : 2);
+}
+
+#define MUST(call)                                                                                 \
+	do {                                                                                       \
+		const int r_ = (call);                                                             \
+		if (r_ < 0)                                                                        \
+			stop(r_);                                                                  \
+	} while (0)
+
+/* ---- opening ---- */
+
+static void open_comms(const struct bench *b, uint64_t limit_us, struct onehop_comm **ret)
+{
+	struct device_request *q = calloc(1, sizeof(*q));
+	const struct comm_options o = {.limit_us = limit_us,
+				       .no_p2p = b->no_p2p,
+				       .forced = ALGORITHM_N};
+
+	if (!q)
+		exit(2);
+	q->kind = b->host ? DEVICE_HOST : DEVICE_CUDA;
+	q->collectives = true;
+	q->n = b->n;
+	for (size_t i = 0; i < b->n; i++)
+		q->ordinal[i] = q->number[i] = (int)i;
+	MUST(comm_open_all(q, &o, ret));
+	free(q);
+}
+
+static void open_all(struct bench *b)
+{
+	const uint64_t start = clock_us();
+
+	open_comms(b, LIMIT_US, b->comms);
+	b->set = b->comms[0]->shared->set;
+	b->ops = b->set->ops;
+	for (size_t i = 0; i < b->n; i++) {
+		MUST(b->ops->stream_new(b->set, (int)i, &b->streams[i]));
+		MUST(b->ops->stream_native(b->set, b->streams[i], &b->native[i]));
+		MUST(b->ops->alloc(b->set, (int)i, MEMORY_DEVICE, b->room, &b->in[i]));
+		MUST(b->ops->alloc(b->set, (int)i, MEMORY_DEVICE, b->room, &b->out[i]));
+		MUST(b->ops->alloc(b->set, (int)i, MEMORY_DEVICE, sizeof(struct typed_report),
+				   &b->report[i]));
+		MUST(b->ops->address(b->set, &b->in[i], (int)i, &b->in_at[i]));
+		MUST(b->ops->address(b->set, &b->out[i], (int)i, &b->out_at[i]));
+		MUST(b->ops->address(b->set, &b->report[i], (int)i, &b->report_at[i]));
+	}
+	MUST(b->ops->event_new(b->set, 0, &b->from));
+	MUST(b->ops->event_new(b->set, 0, &b->to));
+	printf("%zu x %s, %s, opened in %.0f ms\n", b->n, b->set->info[0].name,
+	       b->comms[0]->facts.direct ? "direct" : "through the host's memory",
+	       (double)(clock_us() - start) / 1e3);
+}
+
+static void open_nccl(struct bench *b)
+{
+	struct nccl_unique_id id;
+	int r = nccl_load(NULL, &b->nccl);
+
+	if (r < 0) {
+		printf("no NCCL: %s\n", err_msg());
+		return;
+	}
+	r = b->nccl.GetUniqueId(&id);
+	b->nccl.GroupStart();
+	for (size_t i = 0; i < b->n && r == NCCL_SUCCESS; i++) {
+		MUST(b->ops->make_current(b->set, (int)i));
+		r = b->nccl.CommInitRank(&b->nccl_comms[i], (int)b->n, id, (int)i);
+	}
+	if (r == NCCL_SUCCESS)
+		r = b->nccl.GroupEnd();
+	b->has_nccl = r == NCCL_SUCCESS;
+	printf("NCCL %d from %s%s\n", b->nccl.version, b->nccl.path,
+	       b->has_nccl ? "" : ", which does not start");
+}
+
+static void wait_all(struct bench *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		MUST(b->ops->wait(b->set, b->streams[i], 2 * LIMIT_US));
+	for (size_t i = 0; i < b->n; i++)
+		MUST(comm_check(b->comms[i]));
+}
+
+#define LAUNCH(b, i, name, ...)                                                                    \
+	do {                                                                                       \
+		const struct name##_args args_ = {__VA_ARGS__};                                    \
+		const struct launch l_ = {KERNEL_##name, 264, 512, &args_, sizeof(args_)};         \
+                                                                                                   \
+		MUST((b)->ops->launch((b)->set, (b)->streams[i], &l_));                            \
+	} while (0)
+
+/* ---- right or wrong ---- */
+
+struct trial {
+	enum operation o;
+	unsigned type, op;
+	u64 count, at; /* at: bytes into the buffers */
+	bool in_place, graph;
+};
+
+static const char *const names[OPERATION_N] = {"all_reduce", "reduce",    "reduce_scatter",
+					       "all_gather", "broadcast", "all_to_all"};
+
+static u64 pieces_in(const struct bench *b, enum operation o)
+{
+	return o == OPERATION_REDUCE_SCATTER || o == OPERATION_ALL_TO_ALL ? b->n : 1;
+}
+
+static u64 pieces_out(const struct bench *b, enum operation o)
+{
+	return o == OPERATION_ALL_GATHER || o == OPERATION_ALL_TO_ALL ? b->n : 1;
+}
+
+static bool reduces(enum operation o)
+{
+	return o <= OPERATION_REDUCE_SCATTER;
+}
+
+static struct operation_call call_of(const struct bench *b, const struct trial *t, size_t i)
+{
+	const u64 bytes = t->count * typed_bytes(t->type);
+	u64 in = b->in_at[i] + MARGIN + t->at, out = b->out_at[i] + MARGIN + t->at;
+
+	if (t->in_place && pieces_in(b, t->o) > pieces_out(b, t->o))
+		out = in + i * bytes;
+	else if (t->in_place)
+		in = out + (pieces_out(b, t->o) > pieces_in(b, t->o) ? i * bytes : 0);
+	return (struct operation_call){(const void *)in, (void *)out, t->count, t->type, t->op,
+				       1 % (int)b->n,    b->native[i]};
+}
+
+static void fill(struct bench *b, const struct trial *t)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		const struct operation_call call = call_of(b, t, i);
+
+		LAUNCH(b, i, fill, .target = b->out_at[i],
+		       .words = MARGIN / 8 + t->count * typed_bytes(t->type) / 8, .tag = 77);
+		LAUNCH(b, i, typed_fill, .target = (u64)call.in,
+		       .count = t->count * pieces_in(b, t->o), .type = t->type, .op = t->op,
+		       .rank = i);
+	}
+	wait_all(b);
+}
+
+static u64 wrong_at(struct bench *b, size_t i, u64 origin, u64 first, const struct trial *t,
+		    u64 first_rank, u64 ranks)
+{
+	struct typed_report report = {.first_wrong = CHECK_NONE};
+
+	MUST(b->ops->write(b->set, &b->report[i], 0, &report, sizeof(report)));
+	LAUNCH(b, i, typed_check, .origin = origin, .count = t->count, .first = first,
+	       .type = t->type, .op = t->op, .first_rank = first_rank, .ranks = ranks,
+	       .report = b->report_at[i]);
+	MUST(b->ops->wait(b->set, b->streams[i], LIMIT_US));
+	MUST(b->ops->read(b->set, &b->report[i], 0, &report, sizeof(report)));
+	return report.wrong;
+}
+
+static u64 wrong_on(struct bench *b, const struct trial *t, size_t i)
+{
+	const struct operation_call call = call_of(b, t, i);
+	const u64 out = (u64)call.out, bytes = t->count * typed_bytes(t->type),
+		  root = (u64)call.root;
+	u64 wrong = 0;
+
+	switch (t->o) {
+	case OPERATION_REDUCE:
+		return i == root ? wrong_at(b, i, out, 0, t, 0, b->n) : 0;
+	case OPERATION_ALL_REDUCE:
+		return wrong_at(b, i, out, 0, t, 0, b->n);
+	case OPERATION_REDUCE_SCATTER:
+		return wrong_at(b, i, out, i * t->count, t, 0, b->n);
+	case OPERATION_BROADCAST:
+		return wrong_at(b, i, out, 0, t, root, 1);
+	default:
+		for (size_t r = 0; r < b->n; r++)
+			wrong += wrong_at(b, i, out + r * bytes,
+					  t->o == OPERATION_ALL_GATHER ? 0 : i * t->count, t, r, 1);
+		return wrong;
+	}
+}
+
+static void enqueue(struct bench *b, const struct trial *t)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		const struct operation_call call = call_of(b, t, i);
+
+		MUST(operation_enqueue(b->comms[i], t->o, &call));
+	}
+}
+
+static void begin(struct bench *b)
+{
+	for (size_t i = 0; i < b->n; i++)
+		MUST(b->ops->capture_begin(b->set, b->streams[i]));
+}
+
+static void end(struct bench *b, struct graph *graphs)
+{
+	for (size_t i = 0; i < b->n; i++)
+		MUST(b->ops->capture_end(b->set, b->streams[i], &graphs[i]));
+}
+
+static void replay(struct bench *b, const struct graph *graphs)
+{
+	for (size_t i = 0; i < b->n; i++)
+		MUST(b->ops->graph_launch(b->set, b->streams[i], graphs[i]));
+}
+
+static void free_graphs(struct bench *b, const struct graph *graphs)
+{
+	for (size_t i = 0; i < b->n; i++)
+		MUST(b->ops->graph_free(b->set, graphs[i]));
+}
+
+static void run_trial(struct bench *b, const struct trial *t)
+{
+	struct graph graphs[RANKS];
+	u64 wrong = 0;
+
+	fill(b, t);
+	if (t->graph) {
+		begin(b);
+		enqueue(b, t);
+		enqueue(b, t);
+		end(b, graphs);
+		for (int k = 0; k < 5; k++)
+			replay(b, graphs);
+	} else {
+		enqueue(b, t);
+	}
+	wait_all(b);
+	if (t->graph)
+		free_graphs(b, graphs);
+	for (size_t i = 0; i < b->n; i++)
+		wrong += wrong_on(b, t, i);
+	if (!wrong)
+		return;
+	b->wrong++;
+	printf("WRONG %s type %u op %u count %lu at %lu%s%s algorithm %d: %lu elements\n",
+	       names[t->o], t->type, t->op, t->count, t->at, t->in_place ? " in place" : "",
+	       t->graph ? " graph" : "", (int)b->comms[0]->last, wrong);
+}
+
+static void check_all(struct bench *b)
+{
+	static const u64 sizes[] = {1, 7, 250, 3001, 20011, 131072, 300007, 2000003, 16777216};
+	unsigned trials = 0;
+
+	for (size_t s = 0; s < ARRAY_LEN(sizes) && (!b->host || s < 5); s++)
+		for (int k = 0; k < OPERATION_N; k++)
+			for (unsigned type = 0; type < ELEMENT_TYPE_N; type++)
+				for (unsigned op = 0;
+				     op < (reduces((enum operation)k) ? REDUCE_OP_N : 1u); op++) {
+					struct trial t = {.o = (enum operation)k,
+							  .type = type,
+							  .op = op,
+							  .count = sizes[s],
+							  .at = (s + type) % 3
+									? 0
+									: 3 * typed_bytes(type),
+							  .in_place = (s + type + op) % 2,
+							  .graph = !((s + type + op) % 2)};
+
+					/* What is reduced in place twice is another value. */
+					if (t.count * pieces_in(b, t.o) * typed_bytes(type) >
+						    b->room - 4096 ||
+					    t.count * pieces_out(b, t.o) * typed_bytes(type) >
+						    b->room - 4096 ||
+					    (s > 6 && type != ELEMENT_FLOAT32 &&
+					     type != ELEMENT_BFLOAT16))
+						continue;
+					run_trial(b, &t);
+					trials++;
+				}
+	printf("%s %u operations by their own choice\n", b->wrong ? "WRONG" : "ok", trials);
+}
+
+static void force(struct bench *b, enum algorithm a)
+{
+	for (size_t i = 0; i < b->n; i++)
+		b->comms[i]->options.forced = a;
+}
+
+static void check_forced(struct bench *b)
+{
+	static const u64 counts[] = {1, 255, 30011, 100003, 500009};
+	const unsigned before = b->wrong;
+	unsigned trials = 0;
+
+	for (int a = 0; a < ALGORITHM_N; a++) {
+		force(b, (enum algorithm)a);
+		for (size_t s = 0; s < ARRAY_LEN(counts) && (!b->host || s < 3); s++)
+			for (int k = 0; k < OPERATION_N; k++, trials++) {
+				const struct trial t = {.o = (enum operation)k,
+							.type = s % 2 ? ELEMENT_FLOAT32
+								      : ELEMENT_FLOAT16,
+							.op = s == 3 ? REDUCE_AVG : REDUCE_SUM,
+							.count = counts[s],
+							.at = s % 2 ? 0 : 2,
+							.graph = true};
+
+				run_trial(b, &t);
+			}
+	}
+	force(b, ALGORITHM_N);
+	printf("%s %u operations by each algorithm\n", b->wrong > before ? "WRONG" : "ok", trials);
+}
+
+/* Any floats: the same bits on all ranks, and those of a sum in the order of ranks. */
+static void check_bits(struct bench *b)
+{
+	enum { COUNT = 16000 };
+	float *values[RANKS], *got = malloc(COUNT * sizeof(float));
+	unsigned wrong = 0;
+
+	srand(7);
+	for (size_t i = 0; i < b->n; i++) {
+		values[i] = malloc(COUNT * sizeof(float));
+		for (int k = 0; k < COUNT; k++)
+			values[i][k] =
+				(float)(rand() - RAND_MAX / 2) / (float)(1 + rand() % 100000);
+		MUST(b->ops->write(b->set, &b->in[i], 0, values[i], COUNT * sizeof(float)));
+	}
+	for (int a = 0; a < ALGORITHM_N; a++) {
+		force(b, (enum algorithm)a);
+		for (size_t i = 0; i < b->n; i++)
+			MUST(onehop_all_reduce(b->comms[i], (void *)b->in_at[i],
+					       (void *)b->out_at[i], COUNT, ONEHOP_FLOAT32,
+					       ONEHOP_SUM, b->native[i]));
+		wait_all(b);
+		for (size_t i = 0; i < b->n; i++) {
+			MUST(b->ops->read(b->set, &b->out[i], 0, got, COUNT * sizeof(float)));
+			for (int k = 0; k < COUNT; k++) {
+				float sum = values[0][k];
+
+				for (size_t r = 1; r < b->n; r++)
+					sum += values[r][k];
+				wrong += memcmp(&sum, &got[k], sizeof(sum)) != 0;
+			}
+		}
+	}
+	force(b, ALGORITHM_N);
+	for (size_t i = 0; i < b->n; i++)
+		free(values[i]);
+	free(got);
+	b->wrong += wrong != 0;
+	printf("%s sums of any floats have the bits of a serial sum (%u differ)\n",
+	       wrong ? "WRONG" : "ok", wrong);
+}
+
+/* Random sizes and operations one after another; the host looks only now and then. */
+static void soak(struct bench *b, unsigned rounds)
+{
+	const unsigned before = b->wrong;
+	uint64_t start = clock_us();
+
+	srand(11);
+	for (unsigned k = 0; k < rounds; k++) {
+		const struct trial last = {.o = OPERATION_ALL_REDUCE,
+					   .type = ELEMENT_INT32,
+					   .count = 1 + (u64)rand() % 100000};
+
+		for (int m = 0; m < 200; m++) {
+			const struct trial t = {.o = (enum operation)(rand() % OPERATION_N),
+						.type = (unsigned)rand() % ELEMENT_TYPE_N,
+						.op = REDUCE_SUM,
+						.count = (u64)rand() % (rand() % 8 ? 2000 : 60000)};
+
+			enqueue(b, &t);
+		}
+		wait_all(b);
+		run_trial(b, &last);
+	}
+	printf("%s %u back-to-back operations of random sizes and types, %.0f s\n",
+	       b->wrong > before ? "WRONG" : "ok", rounds * 200,
+	       (double)(clock_us() - start) / 1e6);
+}
+
+/* All but the last rank are there. */
+static void check_absent(const struct bench *b, unsigned *wrong)
+{
+	struct onehop_comm *comms[RANKS];
+	uint64_t start;
+	bool right = true;
+
+	if (b->n < 2)
+		return;
+	open_comms(b, 300000, comms);
+	for (int kind = 0; kind < 2; kind++) {
+		struct device_set *s = comms[0]->shared->set;
+		struct stream stream;
+		struct memory m;
+		void *native;
+		u64 at;
+
+		start = clock_us();
+		MUST(s->ops->stream_new(s, kind, &stream));
+		MUST(s->ops->stream_native(s, stream, &native));
+		MUST(s->ops->alloc(s, kind, MEMORY_DEVICE, 4 << 20, &m));
+		MUST(s->ops->address(s, &m, kind, &at));
+		comms[kind]->options.forced = kind ? PIPED_TWO : FLAGGED_ONE;
+		if (kind && b->n < 3) /* two wait for nobody if there are only two */
+			break;
+		MUST(onehop_all_reduce(comms[kind], (void *)at, (void *)at, 1000, ONEHOP_INT32,
+				       ONEHOP_SUM, native));
+		MUST(s->ops->wait(s, stream, 10000000));
+		right &= comm_check(comms[kind]) == -ETIMEDOUT;
+		printf("%s: %s (after %.2f s)\n", right ? "ok" : "WRONG", err_msg(),
+		       (double)(clock_us() - start) / 1e6);
+		right &= onehop_barrier(comms[kind], native) == -ETIMEDOUT;
+	}
+	*wrong += !right;
+	for (size_t i = 0; i < b->n; i++)
+		comm_close(comms[i]);
+}
+
+/* ---- time ---- */
+
+static void enqueue_nccl(struct bench *b, u64 count)
+{
+	b->nccl.GroupStart();
+	for (size_t i = 0; i < b->n; i++)
+		b->nccl.AllReduce((void *)b->in_at[i], (void *)b->out_at[i], count, ELEMENT_FLOAT32,
+				  REDUCE_SUM, b->nccl_comms[i], b->native[i]);
+	b->nccl.GroupEnd();
+}
+
+static void enqueue_ours(struct bench *b, u64 count)
+{
+	for (size_t i = 0; i < b->n; i++)
+		MUST(onehop_all_reduce(b->comms[i], (void *)b->in_at[i], (void *)b->out_at[i],
+				       count, ONEHOP_FLOAT32, ONEHOP_SUM, b->native[i]));
+}
+
+typedef void (*enqueue_fn)(struct bench *b, u64 count);
+
+static double elapsed(struct bench *b)
+{
+	double us;
+
+	wait_all(b);
+	MUST(b->ops->event_elapsed(b->set, b->from, b->to, &us));
+	return us;
+}
+
+/* Microseconds of one, of many in a row. */
+static double time_eager(struct bench *b, enqueue_fn run, u64 count, unsigned n)
+{
+	run(b, count);
+	wait_all(b);
+	MUST(b->ops->event_record(b->set, b->streams[0], b->from));
+	for (unsigned k = 0; k < n; k++)
+		run(b, count);
+	MUST(b->ops->event_record(b->set, b->streams[0], b->to));
+	return elapsed(b) / n;
+}
+
+static void capture(struct bench *b, enqueue_fn run, u64 count, unsigned n, struct graph *graphs)
+{
+	run(b, count); /* what is made at first use is not made while capturing */
+	wait_all(b);
+	begin(b);
+	for (unsigned k = 0; k < n; k++)
+		run(b, count);
+	end(b, graphs);
+	replay(b, graphs);
+	wait_all(b);
+}
+
+/* The second launch of two: the first brings the devices in step. */
+static double time_graph(struct bench *b, const struct graph *graphs, unsigned n)
+{
+	replay(b, graphs);
+	MUST(b->ops->event_record(b->set, b->streams[0], b->from));
+	replay(b, graphs);
+	MUST(b->ops->event_record(b->set, b->streams[0], b->to));
+	return elapsed(b) / n;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+#define SAMPLES 9
+
+static double median(double *v)
+{
+	qsort(v, SAMPLES, sizeof(*v), compare);
+	return v[SAMPLES / 2];
+}
+
+static unsigned repeats(u64 bytes)
+{
+	return bytes <= 1 * MIB ? 100 : bytes <= 32 * MIB ? 20 : 4;
+}
+
+static double bus(const struct bench *b, u64 bytes, double us)
+{
+	return us > 0 ? (double)bytes * 2 * (double)(b->n - 1) / (double)b->n / us / 1e3 : 0;
+}
+
+struct figures {
+	double graph, eager;
+};
+
+static void measure_both(struct bench *b, u64 bytes, struct figures *ours, struct figures *nccl)
+{
+	const unsigned n = repeats(bytes);
+	const u64 count = bytes / 4;
+	struct graph g[RANKS], h[RANKS];
+	double v[4][SAMPLES] = {{0}};
+
+	capture(b, enqueue_ours, count, n, g);
+	if (b->has_nccl)
+		capture(b, enqueue_nccl, count, n, h);
+	for (unsigned k = 0; k < SAMPLES; k++) {
+		v[0][k] = time_graph(b, g, n);
+		v[2][k] = time_eager(b, enqueue_ours, count, n);
+		if (!b->has_nccl)
+			continue;
+		v[1][k] = time_graph(b, h, n);
+		v[3][k] = time_eager(b, enqueue_nccl, count, n);
+	}
+	free_graphs(b, g);
+	if (b->has_nccl)
+		free_graphs(b, h);
+	*ours = (struct figures){median(v[0]), median(v[2])};
+	*nccl = (struct figures){median(v[1]), median(v[3])};
+}
+
+static const char *const algorithm_names[] = {"flagged 1", "flagged 2", "piped 1", "piped 2", "-"};
+
+static void time_all(struct bench *b)
+{
+	open_nccl(b);
+	printf("%-10s %-10s | %8s %8s %6s | %8s %8s %6s | %7s %7s GB/s\n", "bytes", "algorithm",
+	       "graph us", "NCCL", "ratio", "eager us", "NCCL", "ratio", "busbw", "NCCL");
+	for (u64 bytes = 8; bytes <= b->room - 4096; bytes *= bytes < 512 ? 8 : 2) {
+		struct figures ours, nccl;
+
+		measure_both(b, bytes, &ours, &nccl);
+		printf("%-10lu %-10s | %8.2f %8.2f %6.2f | %8.2f %8.2f %6.2f | %7.1f %7.1f\n",
+		       bytes, algorithm_names[b->comms[0]->last], ours.graph, nccl.graph,
+		       nccl.graph > 0 ? ours.graph / nccl.graph : 0, ours.eager, nccl.eager,
+		       nccl.eager > 0 ? ours.eager / nccl.eager : 0, bus(b, bytes, ours.graph),
+		       bus(b, bytes, nccl.graph));
+		fflush(stdout);
+	}
+}
+
+static double time_forced(struct bench *b, enum algorithm a, u64 bytes)
+{
+	const unsigned n = repeats(bytes);
+	struct graph g[RANKS];
+	double v[SAMPLES];
+
+	force(b, a);
+	capture(b, enqueue_ours, bytes / 4, n, g);
+	for (unsigned k = 0; k < SAMPLES; k++)
+		v[k] = time_graph(b, g, n);
+	free_graphs(b, g);
+	return b->comms[0]->last == a ? median(v) : 0;
+}
+
+static void set_grid(struct bench *b, unsigned blocks, unsigned chunks)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		b->comms[i]->facts.piped_blocks = blocks;
+		b->comms[i]->facts.chunks = chunks;
+	}
+}
+
+static void tune(struct bench *b)
+{
+	static const unsigned grids[][2] = {{32, 4},  {64, 1},  {64, 2},  {64, 4},
+					    {128, 1}, {128, 2}, {128, 4}, {128, 8}};
+	const struct comm_facts f = b->comms[0]->facts;
+
+	printf("graph, us: %-8s %9s %9s |", "bytes", "flagged 1", "flagged 2");
+	for (size_t k = 0; k < ARRAY_LEN(grids); k++)
+		printf(" %4ux%u", grids[k][0], grids[k][1]);
+	printf("  (piped 2: blocks x chunks, at most %u x)\n", f.piped_blocks);
+	for (u64 bytes = 8; bytes <= b->room - 4096; bytes *= 4) {
+		printf("%19lu %9.2f %9.2f |", bytes, time_forced(b, FLAGGED_ONE, bytes),
+		       time_forced(b, FLAGGED_TWO, bytes));
+		for (size_t k = 0; k < ARRAY_LEN(grids); k++) {
+			set_grid(b, grids[k][0] < f.piped_blocks ? grids[k][0] : f.piped_blocks,
+				 grids[k][1]);
+			printf(" %6.1f", time_forced(b, PIPED_TWO, bytes));
+		}
+		set_grid(b, f.piped_blocks, f.chunks);
+		printf("\n");
+		fflush(stdout);
+	}
+	force(b, ALGORITHM_N);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = {.room = 513 * MIB};
+	const char *mode;
+
+	b.host = argc > 1 && !strcmp(argv[1], "host");
+	argv += b.host;
+	argc -= b.host;
+	if (argc < 3 || (b.n = strtoul(argv[1], NULL, 10)) < 1 || b.n > RANKS) {
+		printf("usage: collective [host] N check|time|tune [no-p2p] [MiB]\n");
+		return 2;
+	}
+	mode = argv[2];
+	b.no_p2p = argc > 3 && !strcmp(argv[3], "no-p2p");
+	if (b.host)
+		b.room = 16 * MIB;
+	if (argc > 3 + b.no_p2p)
+		b.room = strtoul(argv[3 + b.no_p2p], NULL, 10) * MIB + 8192;
+	open_all(&b);
+	if (!strcmp(mode, "check")) {
+		check_bits(&b);
+		check_forced(&b);
+		check_all(&b);
+		soak(&b, b.host ? 2 : 100);
+		check_absent(&b, &b.wrong);
+	} else if (!strcmp(mode, "time")) {
+		time_all(&b);
+	} else if (!strcmp(mode, "tune")) {
+		tune(&b);
+	}
+	for (size_t i = 0; i < b.n; i++)
+		comm_close(b.comms[i]);
+	printf("%s\n", b.wrong ? "WRONG" : "all right");
+	return b.wrong != 0;
+}

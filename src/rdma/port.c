@@ -90,10 +90,13 @@ double port_payload_gbps(const struct nic_port *p)
 
 /* ---- one port ---- */
 
+/* Of all ports; the kernel is given the length of the table in 16 bits. */
+#define TABLE_MAX 1024
+
 static bool choose_gid(const struct verbs *v, struct verbs_context *c, const struct nic_port *p,
 		       struct gid_choice *ret)
 {
-	struct verbs_gid_entry all[PORTS_MAX * GIDS_MAX], own[GIDS_MAX];
+	struct verbs_gid_entry all[TABLE_MAX], own[GIDS_MAX];
 	ssize_t n = v->query_gid_table(c, all, ARRAY_LEN(all), 0, sizeof(all[0]));
 	size_t own_n = 0;
 

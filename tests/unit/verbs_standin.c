@@ -215,8 +215,11 @@ EXPORT ssize_t _ibv_query_gid_table(struct verbs_context *c, struct verbs_gid_en
 	const struct nic *n = (const struct nic *)c->device;
 
 	(void)flags;
-	if (fault(c, "no-gid") >= 0 || max < 4 || entry_size != sizeof(*e))
+	if (fault(c, "no-gid") >= 0)
 		return 0;
+	/* Its length goes to the kernel in 16 bits. */
+	if (max < 4 || max * entry_size > UINT16_MAX || entry_size != sizeof(*e))
+		return -EINVAL;
 	for (uint32_t i = 0; i < 4; i++) {
 		e[i] = (struct verbs_gid_entry){.gid_index = i,
 						.port_num = 1,

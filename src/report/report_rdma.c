@@ -233,31 +233,87 @@ static void add_subject(struct strbuf *b, const struct rdma_session *s, const st
 		strbuf_printf(b, " by %s", region_way_word(r->way));
 }
 
-static void add_short(struct document *out, const struct rdma_session *s)
+/* Why a run is worth a line; false: it is not. `detail` stands behind its name. */
+typedef bool remark_fn(const struct rdma_session *s, const struct rdma_pair *p,
+		       const struct rdma_run *r, struct strbuf *why, struct strbuf *detail);
+
+static bool falls_short(const struct rdma_session *s, const struct rdma_pair *p,
+			const struct rdma_run *r, struct strbuf *why, struct strbuf *detail)
+{
+	for (int m = 0; m < LOOPBACK_LATENCY_WRITE; m++) {
+		const struct block b = {s, (enum loopback_measure)m, r->way, r->bytes};
+
+		if (r->result.cells[m].value.n && is_short(&b, p, r))
+			strbuf_printf(detail, ", %s %.1f of %.1f", rdma_metric(b.measure),
+				      r->result.cells[m].value.median, rdma_expected(p, b.measure));
+	}
+	strbuf_printf(why, "the limit is %s%s", p->limit,
+		      devices_are_stand_ins(&s->devices) ? "; this host's memory is no faster"
+							 : "");
+	return detail->len > 0;
+}
+
+static bool is_impossible(const struct rdma_session *s, const struct rdma_pair *p,
+			  const struct rdma_run *r, struct strbuf *why, struct strbuf *detail)
+{
+	(void)s, (void)p, (void)detail;
+	strbuf_printf(why, "not tried: %s", r->why);
+	return !r->ran && r->foresight == RDMA_CANNOT;
+}
+
+#define MAX_NAMED 6
+
+/* Whether a run has this remark; adds its name. */
+static bool add_name(struct strbuf *names, size_t n, const struct rdma_session *s,
+		     const struct rdma_pair *p, const struct rdma_run *r, remark_fn *remark,
+		     const char *text)
+{
+	AUTO_STRBUF struct strbuf why = {0}, detail = {0};
+
+	if (!remark(s, p, r, &why, &detail) || strcmp(strbuf_str(&why), text) != 0)
+		return false;
+	if (n < MAX_NAMED) {
+		strbuf_puts(names, n ? "; " : "");
+		add_subject(names, s, p, r);
+		strbuf_puts(names, strbuf_str(&detail));
+	}
+	return true;
+}
+
+/* One line for all runs with this remark; nothing if an earlier one than `first` has it. */
+static void add_remark(struct document *out, const struct rdma_session *s, remark_fn *remark,
+		       const char *label, const struct rdma_run *first, const char *text)
+{
+	AUTO_STRBUF struct strbuf names = {0};
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->pair_n; i++)
+		for (size_t k = 0; k < s->pairs[i].run_n; k++) {
+			const struct rdma_run *r = &s->pairs[i].runs[k];
+
+			if (!add_name(&names, n, s, &s->pairs[i], r, remark, text))
+				continue;
+			if (n++ == 0 && r != first)
+				return;
+		}
+	if (n > MAX_NAMED)
+		strbuf_printf(&names, "; and %zu more", n - MAX_NAMED);
+	document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, label, "%s: %s.", strbuf_str(&names),
+			     text);
+}
+
+/* Each reason once, with those that it is for. */
+static void add_remarks(struct document *out, const struct rdma_session *s, remark_fn *remark,
+			const char *label)
 {
 	for (size_t i = 0; i < s->pair_n; i++)
-		for (size_t k = 0; k < s->pairs[i].run_n; k++)
-			for (int m = 0; m < LOOPBACK_LATENCY_WRITE; m++) {
-				const struct rdma_pair *p = &s->pairs[i];
-				const struct rdma_run *r = &p->runs[k];
-				const struct block b = {s, (enum loopback_measure)m, r->way,
-							r->bytes};
-				AUTO_STRBUF struct strbuf text = {0};
+		for (size_t k = 0; k < s->pairs[i].run_n; k++) {
+			AUTO_STRBUF struct strbuf why = {0}, detail = {0};
+			const struct rdma_run *r = &s->pairs[i].runs[k];
 
-				if (!r->result.cells[m].value.n || !is_short(&b, p, r))
-					continue;
-				add_subject(&text, s, p, r);
-				document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "short",
-						     "%s, %s: %.1f of %.1f GB/s. The limit is %s%s",
-						     strbuf_str(&text),
-						     rdma_metric((enum loopback_measure)m),
-						     r->result.cells[m].value.median,
-						     rdma_expected(p, (enum loopback_measure)m),
-						     p->limit,
-						     devices_are_stand_ins(&s->devices)
-							     ? "; this host's memory is no faster"
-							     : "");
-			}
+			if (remark(s, &s->pairs[i], r, &why, &detail))
+				add_remark(out, s, remark, label, r, strbuf_str(&why));
+		}
 }
 
 /* ---- what failed ---- */
@@ -292,8 +348,6 @@ static bool is_alike(const struct failed *a, const struct failed *b)
 {
 	return a->failure->step == b->failure->step && a->failure->code == b->failure->code;
 }
-
-#define MAX_NAMED 6
 
 /* Whom it befell: each once, with the measurements. */
 static void add_victims(struct strbuf *b, const struct rdma_session *s, const struct failed *all,
@@ -335,6 +389,9 @@ static void add_failure(struct document *out, const struct rdma_session *s,
 	document_item(out, STYLE_STRONG, 2, "why ", "%s.", c->cause);
 	document_item(out, STYLE_STRONG, 2, "look", "%s", c->evidence);
 	document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
+	if (all[i].run->foresight == RDMA_CANNOT)
+		document_item(out, STYLE_STRONG, 2, "note", "It was foreseen: %s.",
+			      all[i].run->why);
 	if (all[i].run->foresight == RDMA_CAN && all[i].measure < 0)
 		document_item(out, STYLE_STRONG, 2, "note",
 			      "Before it was tried, nothing spoke against it: %s.",
@@ -360,29 +417,7 @@ static void add_failures(struct document *out, const struct rdma_session *s)
 	}
 }
 
-/* ---- what cannot be, and what was left out ---- */
-
-/* Each reason once. */
-static void add_impossible(struct document *out, const struct rdma_session *s)
-{
-	const char *said[2] = {NULL};
-	size_t said_n = 0;
-
-	for (size_t i = 0; i < s->pair_n; i++)
-		for (size_t k = 0; k < s->pairs[i].run_n; k++) {
-			const struct rdma_run *r = &s->pairs[i].runs[k];
-			bool again = r->foresight != RDMA_CANNOT;
-
-			for (size_t n = 0; n < said_n; n++)
-				again = again || strcmp(said[n], r->why) == 0;
-			if (again || said_n == 2)
-				continue;
-			said[said_n++] = r->why;
-			document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "no",
-					     "%s was not tried: %s.", region_way_word(r->way),
-					     r->why);
-		}
-}
+/* ---- what was left out ---- */
 
 static void add_port_skips(struct document *out, const struct rdma_session *s)
 {
@@ -519,8 +554,8 @@ void report_rdma(struct document *out, const struct rdma_session *s, bool verbos
 	add_matrices(out, s);
 	add_rounds(out, s);
 	add_expected(out, s);
-	add_short(out, s);
-	add_impossible(out, s);
+	add_remarks(out, s, falls_short, "short");
+	add_remarks(out, s, is_impossible, "no");
 	if (verbose)
 		add_cells(out, s);
 	add_failures(out, s);

@@ -2,7 +2,7 @@
 /* What is known of a NIC and a GPU before anything is registered. */
 #include "session/rdma_session_impl.h"
 
-#include "support/nic.h"
+#include "topology/preflight.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -67,52 +67,51 @@ static void foresee(struct rdma_run *r, enum rdma_foresight f, const char *why)
 	snprintf(r->why, sizeof(r->why), "%s", why);
 }
 
-/* The NIC's driver was asked itself. */
-static void foresee_dmabuf(const struct rdma_session *s, const struct rdma_pair *p,
-			   struct rdma_run *r)
+/* What the machine's facts say; a chain link's sentence is its reason. */
+static void foresee_by(const struct path *path, const struct chain_link *l, struct rdma_run *r)
 {
-	const struct gpu *g = devices_gpu(&s->devices, (size_t)p->gpu);
-	struct fact_int exports =
-		g ? gpu_exports_dma_buf(s->devices.machine, g) : fact_int_unknown("a stand-in");
-	int takes = s->listing->ports[p->port].takes_dmabuf;
+	enum rdma_foresight f = l->state == CHAIN_OK    ? RDMA_CAN
+				: l->state == CHAIN_BAD ? RDMA_CANNOT
+							: RDMA_UNFORESEEN;
+	char why[RDMA_WHY];
 
-	if (takes == 0)
-		foresee(r, RDMA_CANNOT,
-			"the NIC's driver, or its library, registers no dma-bufs: it was asked");
-	else if (fact_is(exports, 0))
-		foresee(r, RDMA_CANNOT, "NVIDIA's driver exports no dma-buf of this GPU");
-	else if (takes == 1 && fact_is(exports, 1))
-		foresee(r, RDMA_CAN, "the NIC's driver takes dma-bufs, and NVIDIA's exports them");
+	foresee(r, f, l->reason == REASON_NONE ? "" : chain_explain(path, l, why, sizeof(why)));
 }
 
-static void foresee_peer(const struct rdma_session *s, struct rdma_run *r)
+static void foresee_gpu(const struct rdma_session *s, struct rdma_pair *p, size_t nic)
 {
-	const struct machine *m = s->devices.machine;
+	const struct topology *t = s->devices.topology;
+	size_t gpu = (size_t)s->devices.request.number[p->gpu];
+	const struct preflight before = topology_preflight(t, gpu, nic);
+	const struct path *path = topology_path(t, nic, gpu);
 
-	if (!m)
-		return;
-	if (fact_is(m->peermem.registered, 0) || fact_absent(m->peermem.registered))
-		foresee(r, RDMA_CANNOT, "nvidia-peermem is not registered");
-	else if (fact_is(m->peermem.registered, 1))
-		foresee(r, RDMA_CAN, "nvidia-peermem is registered");
+	for (size_t k = 0; k < p->run_n; k++)
+		foresee_by(path,
+			   p->runs[k].way == REGION_DMABUF ? &before.dma_buf : &before.peermem,
+			   &p->runs[k]);
+	path_class_name(path, p->class, sizeof(p->class));
+}
+
+/* The NIC's driver was asked itself, which outweighs what is known of drivers. */
+static void ask_driver(const struct rdma_session *s, struct rdma_pair *p)
+{
+	int takes = s->listing->ports[p->port].takes_dmabuf;
+
+	for (size_t k = 0; k < p->run_n; k++)
+		if (p->runs[k].way == REGION_DMABUF && takes == 0)
+			foresee(&p->runs[k], RDMA_CANNOT,
+				"the NIC's driver, or its library, registers no dma-bufs: it was asked");
 }
 
 void rdma_foresee(struct rdma_session *s, struct rdma_pair *p)
 {
 	size_t endpoint = rdma_endpoint(s, p->port);
 
-	for (size_t k = 0; k < p->run_n; k++) {
-		if (p->runs[k].way == REGION_DMABUF)
-			foresee_dmabuf(s, p, &p->runs[k]);
-		else if (p->runs[k].way == REGION_PEER)
-			foresee_peer(s, &p->runs[k]);
-	}
+	if (p->gpu >= 0 && endpoint != PATHS_NOWHERE)
+		foresee_gpu(s, p, endpoint);
+	ask_driver(s, p);
 	if (endpoint == PATHS_NOWHERE) /* software: its rate is the processor's */
 		return;
 	expect(s, p, false, &p->write_gbps);
 	expect(s, p, true, &p->read_gbps);
-	if (p->gpu >= 0)
-		path_class_name(topology_path(s->devices.topology, endpoint,
-					      (size_t)s->devices.request.number[p->gpu]),
-				p->class, sizeof(p->class));
 }

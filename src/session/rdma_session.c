@@ -221,7 +221,7 @@ static bool begin_next(struct rdma_session *s, struct turn *t)
 		struct rdma_run *r = &t->pair->runs[t->next];
 		AUTO_FREE struct loopback_job *job = NULL;
 
-		if (r->foresight == RDMA_CANNOT)
+		if (r->foresight == RDMA_CANNOT && !s->o->ways)
 			continue;
 		job = job_of(s, t->pair, r);
 		r->ran = true;

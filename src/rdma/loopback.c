@@ -99,7 +99,7 @@ static bool can_halve(const struct loop *l)
 {
 	uint64_t half = l->places / 2;
 
-	return l->places % (2 * l->job->queues) == 0 && half * l->job->bytes % 16 == 0 &&
+	return l->places % (2ull * l->job->queues) == 0 && half * l->job->bytes % 16 == 0 &&
 	       half * l->job->bytes >= WINDOW_LEAST;
 }
 
@@ -150,11 +150,11 @@ static int open_queues(struct loop *l)
 /* Multiples of 16 places, so that every window is whole words of the pattern. */
 static uint64_t places_for(const struct loopback_job *j)
 {
-	uint64_t n = j->window / j->bytes;
+	uint64_t n = j->window / j->bytes, unit = 16ull * j->queues;
 
 	n = n > PLACES_MAX ? PLACES_MAX : n;
-	n -= n % (16 * j->queues);
-	return n ? n : 16 * j->queues;
+	n -= n % unit;
+	return n ? n : unit;
 }
 
 static int loop_open(struct loop *l, const struct verbs *v)

@@ -7,7 +7,8 @@
 # and count its checks; JOBS guests at a time (2).  ONEHOP is the program to
 # test; without it, or with -, only the test bed tests itself.  Lines starting
 # with "# machine:", "# iommu:" and "# cmdline:" in a script say what to boot;
-# "# modules: yes" puts the stand-in modules at /modules.
+# "# modules: yes" puts the stand-in modules at /modules, "# rdma: yes" the
+# library of soft RoCE where libibverbs looks for it.
 #
 # Exit status 0 if nothing failed.  What was skipped is counted, not passed.
 
@@ -60,6 +61,15 @@ guest() {
             return
         fi
         copy+=(-f "$work/modules:/modules")
+    fi
+    if [ "$(header "$script" rdma no)" = yes ]; then
+        local library
+        library=$(find /usr/lib -name 'librxe-rdmav*.so' 2>/dev/null | head -n 1)
+        if [ -z "$library" ] || [ ! -e /etc/libibverbs.d/rxe.driver ]; then
+            echo "skip - $name: guest: no ibverbs-providers here" | tee "$lines.out"
+            return
+        fi
+        copy+=(-f "$library:$library" -f /etc/libibverbs.d/rxe.driver:/etc/libibverbs.d/rxe.driver)
     fi
     "$here/boot.sh" "$work" "$(header "$script" machine '')" -t 240 -i "$(header "$script" iommu none)" \
         -c "$(header "$script" cmdline '')" ${copy[@]+"${copy[@]}"} "$script" >"$lines" 2>"$lines.err" || status=$?

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=sh
+# machine: nogpu
+# rdma: yes
+#
+# onehop bench rdma over the kernel's soft RoCE: host memory, one port to itself. What it cannot do (dma-buf)
+# answers as the kernel does, not as the stand-in of libibverbs.
+# shellcheck source=/dev/null
+. /lib.sh
+export NO_COLOR=1
+modprobe crc32_generic
+modprobe -a e1000e rdma_rxe ib_uverbs
+ip link set lo up
+ip link set eth0 up
+ip addr add 10.0.2.15/24 dev eth0
+rdma link add rxe0 type rxe netdev eth0
+for _ in 1 2 3 4 5 6 7 8 9 10; do # until it has its addresses
+	grep -q ffff:0a00:020f /sys/class/infiniband/rxe0/ports/1/gids/1 && break
+	sleep 1
+done
+before=$(rdma resource)
+
+run 'the list' 0 onehop bench rdma --device host:1 --list
+said 'its address, and why' '10.0.2.15, index 1: RoCE v2, an IPv4 address'
+said 'no dma-buf: the driver was asked' 'registers no dma-bufs: it was asked'
+run 'one port to itself' 0 onehop bench rdma --device host:1 --time 0.2
+said 'all data is right' 'right in all 6 directions'
+run 'perftest-6.06' 0 onehop bench rdma --device host:1 --time 0.1 --memory-by host --format perftest-6.06
+said 'its table' 'RDMA_Read Latency Test'
+run 'dma-buf all the same' 1 onehop bench rdma --device host:1 --memory-by dma-buf
+said 'the answer of the real library' 'error 95'
+said 'and its cause' "the NIC's driver, or its library, has no registration of dma-bufs"
+run 'a limit of 64 KiB' 1 su -s /bin/sh user -c 'ulimit -l 64; onehop bench rdma --device host:1 --memory-by host'
+said 'how much is wanted' 'this process may lock 65536'
+is 'nothing is left in the NIC' "$(rdma resource)" "$before"
+ip link set eth0 down
+sleep 1
+run 'the link is down' 3 onehop bench rdma --device host:1
+said 'the port is left out' 'rxe0 is left out: the port is DOWN'

@@ -299,8 +299,8 @@ static const char *line_end(const struct script *s, const char *p)
 	return newline ? newline : s->end;
 }
 
-/* Goes to behind the line that is the word alone; nowhere if there is none. */
-static void skip_heredoc(struct script *s)
+/* Behind the line that is the word alone; NULL: none is. */
+static const char *heredoc_end(const struct script *s)
 {
 	size_t n = strlen(s->heredoc);
 
@@ -310,15 +310,21 @@ static void skip_heredoc(struct script *s)
 		end = line_end(s, p);
 		while (start < end && *start == '\t')
 			start++;
-		if ((size_t)(end - start) == n && memcmp(start, s->heredoc, n) == 0) {
-			skip_to(s, end < s->end ? end + 1 : end);
-			break;
-		}
-		if (end == s->end) {
-			s->no_heredocs = true;
-			break;
-		}
+		if ((size_t)(end - start) == n && memcmp(start, s->heredoc, n) == 0)
+			return end < s->end ? end + 1 : end;
 	}
+	return NULL;
+}
+
+/* Where one never ends, none is looked for again: the time would grow with the square of the text. */
+static void skip_heredoc(struct script *s)
+{
+	const char *end = heredoc_end(s);
+
+	if (end)
+		skip_to(s, end);
+	else
+		s->no_heredocs = true;
 	free(s->heredoc);
 	s->heredoc = NULL;
 }

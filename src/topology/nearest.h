@@ -18,6 +18,6 @@ bool topology_is_nearest(const struct topology *t, size_t gpu, size_t nic, enum 
 
 /*
  * The NIC that each GPU would use: one of its nearest that are active, those that fewest GPUs use first, in
- * the machine's order. ret holds gpu_n indexes; NO_NIC: it has none. For tests too.
+ * the machine's order. ret holds gpu_n indexes; NO_NIC: it has none.
  */
 void topology_assign_nics(const struct topology *t, size_t *ret);

@@ -28,8 +28,7 @@ struct preflight {
 	enum port_address address; /* of the NIC's first active port */
 };
 
-/* Indexes of endpoints: a GPU and a NIC. For tests too. */
+/* Indexes of endpoints: a GPU and a NIC. */
 struct preflight topology_preflight(const struct topology *t, size_t gpu, size_t nic);
 
-/* "ipv6"; for tests too. */
-const char *port_address_word(enum port_address a);
+const char *port_address_word(enum port_address a); /* "ipv6" */

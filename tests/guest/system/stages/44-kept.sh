@@ -5,7 +5,7 @@
 . /lib.sh
 
 for word in iommu=pt 'pci=disable_acs_redir=0000:22:00.0;0000:22:01.0'; do
-    like "kernel has $word" " $(cat /proc/cmdline) " "* $word *"
+    like "kernel has $word" " $(cat /proc/cmdline) " "* $word*"
 done
 is "by the usual entry" "$(grep -c panic=30 /proc/cmdline)" 0
 is "nothing failed at boot" "$(systemctl --failed --plain --no-legend)" ""

@@ -278,11 +278,18 @@ static bool is_among(const struct figure *row, int gpu)
 	return false;
 }
 
+/* Of a NIC each direction is checked by itself. */
+static bool same_direction(const struct figure *a, const struct figure *b)
+{
+	return !*a->nic || (a->metric && b->metric && a->metric->read == b->metric->read &&
+			    a->metric->both_ways == b->metric->both_ways);
+}
+
 /* Of a pair or GPU. A check replaces all that was measured of it, and whatever is measured an old check. */
 static bool replaces(const struct figure *row, const struct figure *old)
 {
 	return row->initiator == old->initiator && row->target == old->target &&
-	       same_way(row, old) &&
+	       same_way(row, old) && same_direction(row, old) &&
 	       (is_yes_or_no(row) || is_yes_or_no(old) || row->metric == old->metric);
 }
 

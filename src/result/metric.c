@@ -133,7 +133,7 @@ const struct metric metrics[] = {
 
 	{METRIC(METRIC_NIC_WRITE_VERIFIED, "NIC writes, data right at the owner"), YES_NO("checks"), .must_hold = true},
 	{METRIC(METRIC_NIC_READ_VERIFIED, "NIC reads, data right"), YES_NO("checks"), READ, .must_hold = true},
-	{METRIC(METRIC_NIC_BOTH_VERIFIED, "NIC writes and reads at once, data right"), YES_NO("checks"), .must_hold = true},
+	{METRIC(METRIC_NIC_BOTH_VERIFIED, "NIC writes and reads at once, data right"), YES_NO("checks"), .both_ways = true, .must_hold = true},
 	{METRIC(METRIC_NIC_WRITE, "NIC writes"), RATE(SHAPE_NIC)},
 	{METRIC(METRIC_NIC_READ, "NIC reads"), RATE(SHAPE_NIC), READ},
 	{METRIC(METRIC_NIC_BOTH, "NIC writes and reads at once"), RATE(SHAPE_NIC), .both_ways = true},

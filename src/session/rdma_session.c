@@ -36,6 +36,14 @@ int rdma_session_begin(struct rdma_session *s, const struct rdma_request *o,
 
 /* ---- looking ---- */
 
+static int no_library(const struct rdma_failure *f)
+{
+	const struct rdma_cause *c = rdma_cause_find(f->step, f->code);
+
+	return c ? err_set(ENOENT, "%s (%s); %s", c->cause, f->text, c->remedy)
+		 : err_set(ENOENT, "%s", f->text);
+}
+
 static int list_ports(struct rdma_session *s)
 {
 	struct rdma_worker w = RDMA_WORKER_NONE;
@@ -47,9 +55,7 @@ static int list_ports(struct rdma_session *s)
 	s->skips = xcalloc(s->listing->n + 1, sizeof(*s->skips));
 	if (r < 0)
 		return r;
-	return s->listing->failure.step == RDMA_STEP_NONE
-		       ? 0
-		       : err_set(ENOENT, "%s", s->listing->failure.text);
+	return s->listing->failure.step == RDMA_STEP_NONE ? 0 : no_library(&s->listing->failure);
 }
 
 /* What goes between host and GPU through a NIC takes the NIC's way to the host too. */

@@ -719,9 +719,67 @@ static void machines_are_told_from_results(void **state)
 			       "reads: use onehop compare"));
 }
 
+/* ---- what a NIC moved ---- */
+
+static void add_nic(struct figures *f, const char *what, const char *nic, const char *memory,
+		    double value)
+{
+	struct figure *row = figures_add(f, what, -1, 0, value);
+
+	row->nic = nic;
+	row->memory = memory;
+}
+
+static size_t count_rows(const struct figures *f, const char *what, const char *nic,
+			 const char *memory)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->row_n; i++)
+		n += strcmp(f->rows[i].what, what) == 0 && strcmp(f->rows[i].nic, nic) == 0 &&
+		     strcmp(f->rows[i].memory, memory) == 0;
+	return n;
+}
+
+/* NIC and memory are part of what a measurement is; each direction is replaced by itself. */
+static void figures_of_nics(void **state)
+{
+	struct figures *f = figures_new("", "onehop bench rdma"),
+		       *old = figures_new("", "onehop bench rdma");
+	struct figures *again = NULL;
+	json_t *doc;
+
+	(void)state;
+	figures_add_gpu(f, "0000:01:00.0", "GPU", 0);
+	figures_add_gpu(old, "0000:01:00.0", "GPU", 0);
+	add_nic(old, METRIC_NIC_WRITE, "mlx5_0", "dma-buf", 20);
+	add_nic(old, METRIC_NIC_WRITE, "mlx5_0", "peer-memory", 21);
+	add_nic(old, METRIC_NIC_WRITE, "mlx5_1", "dma-buf", 22);
+	add_nic(old, METRIC_NIC_READ, "mlx5_0", "dma-buf", 23);
+	add_nic(old, METRIC_NIC_BOTH, "mlx5_0", "dma-buf", 40);
+	add_nic(f, METRIC_NIC_WRITE_VERIFIED, "mlx5_0", "dma-buf", 0);
+	figures_keep_earlier(f, old);
+	assert_int_equal(f->row_n, 5);
+	assert_int_equal(count_rows(f, METRIC_NIC_WRITE, "mlx5_0", "dma-buf"), 0);
+	assert_int_equal(count_rows(f, METRIC_NIC_WRITE, "mlx5_0", "peer-memory"), 1);
+	assert_int_equal(count_rows(f, METRIC_NIC_WRITE, "mlx5_1", "dma-buf"), 1);
+	assert_int_equal(count_rows(f, METRIC_NIC_READ, "mlx5_0", "dma-buf"), 1);
+	assert_int_equal(count_rows(f, METRIC_NIC_BOTH, "mlx5_0", "dma-buf"), 1);
+	doc = figures_to_json(f);
+	assert_int_equal(figures_from_json(doc, "again", &again), 0);
+	figures_merge(again);
+	assert_int_equal(again->row_n, 5);
+	assert_int_equal(count_rows(again, METRIC_NIC_WRITE, "mlx5_0", "peer-memory"), 1);
+	json_decref(doc);
+	figures_free(again);
+	figures_free(old);
+	figures_free(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(figures_of_nics),
 		cmocka_unit_test(the_case_p2p),
 		cmocka_unit_test(devices_and_reads),
 		cmocka_unit_test(colours_and_carriage_returns),

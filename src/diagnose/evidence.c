@@ -160,6 +160,7 @@ void finding_names_pairs(struct rule_run *run, struct finding *f, const struct p
 {
 	size_t i, j;
 
+	f->pairs = s->n;
 	if (s->gpu_n > 2 && s->n == s->gpu_n * (s->gpu_n - 1))
 		return;
 	for (size_t k = 0; k < s->gpu_n * s->gpu_n; k++) {

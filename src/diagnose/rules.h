@@ -150,7 +150,7 @@ struct pair_set {
 struct pair_set pair_set_new(struct rule_run *run);
 void pair_set_add(struct pair_set *s, size_t initiator, size_t target);
 bool pair_set_in(const struct pair_set *s, size_t initiator, size_t target);
-/* The finding names the GPUs of the set; none where these are all pairs of more than two. */
+/* The finding concerns these pairs, and names their GPUs; none where these are all pairs of more than two. */
 void finding_names_pairs(struct rule_run *run, struct finding *f, const struct pair_set *s);
 /* "all 56 pairs", "GPU0 and GPU1 (both ways)", "3 of 12 pairs (GPU0->GPU1, GPU0->GPU2, ...)" */
 const char *pair_set_text(struct rule_run *run, const struct pair_set *s);

@@ -664,7 +664,6 @@ static enum verdict probe_status(struct rule_run *run, enum p2p_status status,
 				"the " ABOUT " refuses P2P %s between %s with %s: %s",
 				denied_words[k], pair_set_text(run, &sets[k]),
 				p2p_status_code(status), why[k]);
-		f->pairs = sets[k].n;
 		f->pair_map = sets[k].in;
 		finding_names_pairs(run, f, &sets[k]);
 		finding_evidence(run, f, NULL,
@@ -918,7 +917,6 @@ static enum verdict probe_geforce(struct rule_run *run)
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 			"the " ABOUT " refuses P2P over PCIe on GeForce cards: %s for %s", list,
 			pair_set_text(run, &set));
-	f->pairs = set.n;
 	f->pair_map = set.in;
 	finding_names_pairs(run, f, &set);
 	finding_remedy(run, f, "%s",

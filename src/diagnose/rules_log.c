@@ -313,7 +313,6 @@ static void report_zeros(struct rule_run *run)
 	f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(DRIVER, "nvidia module"),
 			"the driver allows P2P, and of checked copies nothing arrived: %s%s%s",
 			pair_set_text(run, &lost), lacks ? "; " : "", lacks ? lacks : "");
-	f->pairs = lost.n;
 	finding_names_pairs(run, f, &lost);
 	finding_evidence(run, f, first->from,
 			 run_text(run, "GPU%d->GPU%d", first->initiator, first->target), "%s",

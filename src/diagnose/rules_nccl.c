@@ -162,7 +162,6 @@ static void finish_level(struct rule_run *run, struct finding *f, const struct r
 {
 	const struct setting *set = machine_setting(run->m, "NCCL_P2P_LEVEL");
 
-	f->pairs = r->pairs.n;
 	finding_names_pairs(run, f, &r->pairs);
 	if (set)
 		show_setting(run, f, set);

@@ -94,7 +94,6 @@ static void report_failures(struct rule_run *run, enum observed_kind kind, const
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(RESULT, "tests"),
 			"%s: %s%s (first seen in %s)", what, pair_set_text(run, &failed),
 			explained ? ", for which other findings give the cause" : "", from);
-	f->pairs = failed.n;
 	finding_names_pairs(run, f, &failed);
 	if (explained) {
 		f->severity = SEVERITY_INFO;
@@ -124,12 +123,6 @@ static enum chain_reason seen_of(struct rule_run *run, const struct observed *o)
 		.reason;
 }
 
-/* A test has shown that the data of this pair arrives. */
-static bool is_checked(struct rule_run *run, const struct observed *o)
-{
-	return seen_of(run, o) == REASON_OBSERVED_WORKS;
-}
-
 static bool another_gains(struct rule_run *run, const struct observed *o)
 {
 	FOR_EACH_IN(struct observed, x, run->m->observed, run->m->observed_n)
@@ -148,29 +141,47 @@ static bool gains_nothing(struct rule_run *run, const struct observed *o, bool c
 	       seen_of(run, o) == (checked ? REASON_OBSERVED_WORKS : REASON_OBSERVED_NO_GAIN);
 }
 
-/* Whether or not their data was checked: those that were are direct, and only good to know. */
-static void report_no_gain(struct rule_run *run, bool checked)
+/* Which of what was observed a finding is about; `checked`: of pairs whose data a test saw arrive. */
+typedef bool observed_filter(struct rule_run *run, const struct observed *o, bool checked);
+
+static struct pair_set pairs_where(struct rule_run *run, observed_filter *is, bool checked)
 {
 	struct pair_set pairs = pair_set_new(run);
-	struct finding *f;
-	size_t shown = 0;
 
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		if (gains_nothing(run, o, checked))
+		if (is(run, o, checked))
 			pair_set_add(&pairs, (size_t)o->initiator, (size_t)o->target);
 	}
+	return pairs;
+}
+
+/* A finding of pairs that work is only good to know; NULL: there are none. */
+static struct finding *report_copies(struct rule_run *run, observed_filter *is, bool checked,
+				     const char *what)
+{
+	struct pair_set pairs = pairs_where(run, is, checked);
+	struct finding *f;
+
 	if (!pairs.n)
-		return;
-	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, "copies"),
-			ABOUT " with P2P on are no faster than with P2P off%s: %s",
+		return NULL;
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, "copies"), ABOUT " %s%s: %s", what,
 			checked ? ", though their data arrives" : "", pair_set_text(run, &pairs));
-	f->pairs = pairs.n;
-	if (checked) {
+	finding_names_pairs(run, f, &pairs);
+	if (checked)
 		f->severity = SEVERITY_INFO;
+	return f;
+}
+
+static void report_no_gain(struct rule_run *run, bool checked)
+{
+	struct finding *f = report_copies(run, gains_nothing, checked,
+					  "with P2P on are no faster than with P2P off");
+	size_t shown = 0;
+
+	if (f && checked)
 		finding_remedy(run, f, NOTHING_TO_DO);
-	}
-	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	FOR_EACH_IN(struct observed, o, run->m->observed, f ? run->m->observed_n : 0)
 	{
 		if (gains_nothing(run, o, checked) && shown++ < LINES_SHOWN)
 			evidence_observed(run, f, o, "%.3g GB/s, with P2P off %.3g", o->value,
@@ -301,8 +312,6 @@ static void report_slow(struct rule_run *run, const struct slow *s, double media
 				    s->class < PATH_CLASS_N ? path_class_word(s->class) : "copies"),
 			    "%s: %s", slow_text(run, s), pair_set_text(run, &s->pairs));
 	size_t shown = 0;
-
-	f->pairs = s->pairs.n;
 	finding_names_pairs(run, f, &s->pairs);
 	if (evidence_causes(run, f, s))
 		finding_remedy(
@@ -332,7 +341,6 @@ static void report_no_rate(struct rule_run *run)
 		return;
 	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, "copies"),
 			ABOUT " were far too slow: %s", pair_set_text(run, &pairs));
-	f->pairs = pairs.n;
 	finding_names_pairs(run, f, &pairs);
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	if (o->kind == OBSERVED_RATE && !o->ok && o->initiator >= 0 && o->target >= 0 &&
@@ -374,47 +382,37 @@ static enum verdict probe_slow(struct rule_run *run)
 
 /* ---- what was too fast ---- */
 
-static bool is_implausible(struct rule_run *run, const struct observed *o)
+static bool is_implausible(struct rule_run *run, const struct observed *o, bool checked)
 {
 	double expected = tells_rate(run, o) ? topology_data_path(run->t, o)->expected_gbps : 0;
 
-	return expected > 0 && rate_is_implausible(o->value, expected);
+	return expected > 0 && rate_is_implausible(o->value, expected) &&
+	       (seen_of(run, o) == REASON_OBSERVED_WORKS) == checked;
 }
 
 /* Where the data arrived, the rate or what is known of the path is wrong, not the transfer. */
 static void report_implausible(struct rule_run *run, bool checked)
 {
-	struct pair_set pairs = pair_set_new(run);
-	struct finding *f;
 	double most = 0;
+	struct finding *f;
 	size_t shown = 0;
 
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
-		if (!is_implausible(run, o) || is_checked(run, o) != checked)
-			continue;
-		pair_set_add(&pairs, (size_t)o->initiator, (size_t)o->target);
-		most = o->value > most ? o->value : most;
+		if (is_implausible(run, o, checked) && o->value > most)
+			most = o->value;
 	}
-	if (!pairs.n)
-		return;
-	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, "copies"),
-			ABOUT " reached up to %.3g GB/s, more than their path can carry%s: %s",
-			most, checked ? ", though their data arrives" : "",
-			pair_set_text(run, &pairs));
-	f->pairs = pairs.n;
-	if (checked) {
-		f->severity = SEVERITY_INFO;
+	f = report_copies(run, is_implausible, checked,
+			  run_text(run, "reached up to %.3g GB/s, more than their path can carry",
+				   most));
+	if (f && checked)
 		finding_remedy(
 			run, f,
 			"measure again with onehop bench p2p: the file is wrong or of another "
 			"machine, or what is known of the path is");
-	}
-	finding_names_pairs(run, f, &pairs);
-	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	FOR_EACH_IN(struct observed, o, run->m->observed, f ? run->m->observed_n : 0)
 	{
-		if (is_implausible(run, o) && is_checked(run, o) == checked &&
-		    shown++ < LINES_SHOWN)
+		if (is_implausible(run, o, checked) && shown++ < LINES_SHOWN)
 			evidence_observed(run, f, o, "%.3g GB/s, %.3g to be expected", o->value,
 					  topology_data_path(run->t, o)->expected_gbps);
 	}

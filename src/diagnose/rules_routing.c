@@ -330,7 +330,6 @@ static enum verdict probe_redirect(struct rule_run *run)
 				  "unknown");
 		if (!h->certain)
 			f->severity = SEVERITY_WARNING;
-		f->pairs = h->pairs.n;
 		finding_names_pairs(run, f, &h->pairs);
 		kept = acs_kept(run->m, p);
 		if (kept.by)
@@ -1048,7 +1047,6 @@ static enum verdict probe_host_bridge(struct rule_run *run)
 		"%s meet only in the CPU (%s), which NVIDIA's driver does not know to answer peer "
 		"reads between its root ports; writes are allowed",
 		pair_set_text(run, &writes), fact_str_or(run->m->cpu.name, "of unknown name"));
-	f->pairs = writes.n;
 	finding_names_pairs(run, f, &writes);
 	evidence_str(run, f, "CPU", run->m->cpu.name);
 	evidence_int(run, f, "CPU family", run->m->cpu.family);

@@ -181,8 +181,6 @@ static void report_mailbox(struct rule_run *run, const struct pair_set *set, siz
 		" allows P2P for %s and leads it through a mailbox, which GeForce cards "
 		"do not have, so that copies go nowhere or read as zero%s%s",
 		pair_set_text(run, set), c ? ": " : "", c ? c->what : "");
-
-	f->pairs = set->n;
 	f->pair_map = set->in;
 	finding_names_pairs(run, f, set);
 	if (c)
@@ -271,7 +269,6 @@ static void report_one_side(struct rule_run *run, const struct pair_set *set, si
 
 	if (!allowed)
 		f->severity = SEVERITY_INFO;
-	f->pairs = set->n;
 	f->pair_map = set->in;
 	finding_names_pairs(run, f, set);
 	for (size_t k = 0; k < 2; k++) {
@@ -533,8 +530,6 @@ static void report_managed(struct rule_run *run, const struct pair_set *set)
 		"to wrong memory, or for Xid 31 and then Xid 154 on all GPUs, which only a reboot "
 		"clears",
 		pair_set_text(run, set), who_is_hit(run));
-
-	f->pairs = set->n;
 	f->pair_map = set->in;
 	finding_names_pairs(run, f, set);
 	if (fact_is(d->uvm_gate.installed, 1))

@@ -37,6 +37,7 @@ struct change {
 	struct texts rules;  /* ids of the rules that propose it */
 	struct texts reason; /* what it is for: sentences without full stops */
 	struct texts cost;   /* what is given up; the same; none: nothing */
+	bool stated;         /* BY_HAND: the reason names the target itself */
 	bool opt_in;         /* only possibly a help: made only if its rule is asked for by name */
 };
 

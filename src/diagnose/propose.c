@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From findings to changes: what the rules propose, and the rest as work for a person. */
 #include "base/alloc.h"
+#include "base/strbuf.h"
 #include "base/text.h"
 #include "diagnose/rules.h"
 
@@ -93,12 +94,18 @@ static bool is_first_with_remedy(const struct rule_run *run, const struct findin
 
 static void propose_remedy(struct rule_run *run, struct change_set *out, const struct finding *f)
 {
+	const char *target = subjects(run, f);
+	const bool alone = strcmp(target, f->subject) == 0;
+	AUTO_STRBUF struct strbuf statement = {0};
+
+	finding_statement(f, &statement);
 	propose(run, out,
 		(struct change){.kind = CHANGE_BY_HAND,
 				.lifetime = CHANGE_LASTING,
-				.target = subjects(run, f),
+				.target = target,
 				.new = f->remedy,
-				.reason = TEXTS(f->sentence)});
+				.stated = alone,
+				.reason = TEXTS(alone ? strbuf_str(&statement) : f->sentence)});
 }
 
 /* The remedies of the run's findings, as work for a person. */

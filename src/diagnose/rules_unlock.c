@@ -181,6 +181,7 @@ static void report_mailbox(struct rule_run *run, const struct pair_set *set, siz
 		" allows P2P for %s and leads it through a mailbox, which GeForce cards "
 		"do not have, so that copies go nowhere or read as zero%s%s",
 		pair_set_text(run, set), c ? ": " : "", c ? c->what : "");
+
 	f->pair_map = set->in;
 	finding_names_pairs(run, f, set);
 	if (c)
@@ -530,6 +531,7 @@ static void report_managed(struct rule_run *run, const struct pair_set *set)
 		"to wrong memory, or for Xid 31 and then Xid 154 on all GPUs, which only a reboot "
 		"clears",
 		pair_set_text(run, set), who_is_hit(run));
+
 	f->pair_map = set->in;
 	finding_names_pairs(run, f, set);
 	if (fact_is(d->uvm_gate.installed, 1))

@@ -6,15 +6,14 @@
 
 #include <string.h>
 
-/* "nvidia-peermem: ..."; a reason that begins with the name says it all. */
+/* "firmware setup: ..."; a reason that names the target says it all. */
 static void by_hand(struct planner *p, const struct change *c)
 {
 	const char *what = c->target ? c->target : plan_change_words(p, c);
 
 	if (c->reason.n)
-		what = text_starts_with(c->reason.items[0], what)
-			       ? c->reason.items[0]
-			       : arena_printf(p->a, "%s: %s", what, c->reason.items[0]);
+		what = c->stated ? c->reason.items[0]
+				 : arena_printf(p->a, "%s: %s", what, c->reason.items[0]);
 	plan_manual(p, c->rules, what, "%s", c->new ? c->new : "");
 }
 

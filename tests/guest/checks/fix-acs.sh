@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=dash disable=SC1091
 # machine: switch2
 # iommu: intel
 # cmdline: iommu=pt

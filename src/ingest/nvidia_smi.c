@@ -79,6 +79,8 @@ size_t smi_table_match(struct part *p, const struct text_line *lines, size_t n)
 	size_t end = 0, gpus = 0;
 	struct table_row row;
 
+	if (!is_frame(line_text(&lines[0])))
+		return 0;
 	/* "| NVIDIA-SMI 550.90.07   Driver Version: 550.90.07   CUDA Version: 12.4     |" */
 	for (size_t i = 0; i < 2 && i < n && !end; i++)
 		if (is_frame(line_text(&lines[i])) && strstr(lines[i].text, "NVIDIA-SMI"))

@@ -755,8 +755,11 @@ static enum verdict probe_bar1_high(struct rule_run *run)
 
 	FOR_EACH_GPU (g, run) {
 		bool reported = false;
+		struct fact_int needed = card_needs_bar1(g);
 
-		if (!fact_is(card_needs_bar1(g), 1))
+		if (fact_unknown(needed) && !fact_known(g->model))
+			unread = g;
+		if (!fact_is(needed, 1))
 			continue;
 		any = true;
 		if (!pci_gpu_bar1(g->pci)->size && !fact_absent(g->bar1_bytes))

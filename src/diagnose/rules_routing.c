@@ -300,6 +300,53 @@ static enum verdict unread_ports(struct rule_run *run, bool common)
 			    text_plural(n, "port", "ports"));
 }
 
+/* Of a text: a port that redirects, with no device known below it; what is below it is not shown. */
+static bool is_unplaced(const struct rule_run *run, const struct pci_function *p)
+{
+	if (!acs_redirects_requests(p->acs_ctl))
+		return false;
+	FOR_EACH_PCI (f, run)
+		if (f->parent == p)
+			return false;
+	return true;
+}
+
+static bool tree_is_whole(const struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run)
+		if (!g->pci->root)
+			return false;
+	return true;
+}
+
+/* Ports of a text that shows registers and not which port is above which GPU. */
+static void add_unplaced(struct rule_run *run)
+{
+	AUTO_STRBUF struct strbuf all = {0};
+
+	if (tree_is_whole(run))
+		return;
+	FOR_EACH_PCI (p, run)
+		if (is_unplaced(run, p))
+			acs_list_add(&all, p->name);
+	FOR_EACH_PCI (p, run) {
+		struct finding *f;
+
+		if (!is_unplaced(run, p))
+			continue;
+		f = finding_add(run, CONFIDENCE_POSSIBLE,
+				subject_device(run, SUBJECT_PORT, "port", p),
+				ABOUT
+				" sends peer requests up to the CPU; ACSCtl %04x: %s; whether a "
+				"GPU is below it is not in the text (lspci -t shows it)",
+				(unsigned)p->acs_ctl.value,
+				bits_text(run, p->acs_ctl.value & PCI_ACS_REDIRECTS));
+		f->severity = SEVERITY_WARNING;
+		acs_remedy(run, f, setpci_line(run, ABOUT_PCI, p), p->name, strbuf_str(&all));
+		acs_evidence(run, f, p);
+	}
+}
+
 /* One port, one finding: requests if any are redirected, else completions alone. number: enum redirected. */
 static enum verdict probe_redirect(struct rule_run *run)
 {
@@ -339,6 +386,8 @@ static enum verdict probe_redirect(struct rule_run *run)
 				   strbuf_str(&all));
 		acs_evidence(run, f, p);
 	}
+	if (requests)
+		add_unplaced(run);
 	return rule_verdict(run, unread_ports(run, true));
 }
 

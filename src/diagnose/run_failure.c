@@ -19,6 +19,11 @@
 	"NCCL_P2P_DISABLE=1"
 #define HARDWARE_TODO "look at the Xid in the kernel log (rules xid-memory and xid-nvlink)"
 
+#define SHM_FULL_MEANS "/dev/shm has no room for the segments that ranks of one host share"
+#define SHM_FULL_TODO                                                                              \
+	"give it more: docker run --shm-size=1g or --ipc=host, in Kubernetes an emptyDir with "    \
+	"medium: Memory at /dev/shm (rule shm-size)"
+
 static const struct run_failure_meaning meanings[] = {
 	{RUN_TEST_FAILED, -1,
 	 "a test got wrong data or ended with an error, and does not show which pair is the cause",
@@ -54,10 +59,29 @@ static const struct run_failure_meaning meanings[] = {
 	 "look at the program: two ranks on one GPU, or ranks that call different collectives"},
 	{RUN_NCCL_ERROR, 6, "another rank ended, or the connection to it did",
 	 "look at that rank's log: the cause is there"},
+	{RUN_NCCL_ERROR, -1, SHM_FULL_MEANS, SHM_FULL_TODO, "o space left on device"},
+	{RUN_NCCL_ERROR, -1,
+	 "NCCL may not write to /dev/shm, where ranks of one host exchange data",
+	 "let the user of the job write there (mode 1777; in a container its own /dev/shm), and remove "
+	 "files nccl-* that another user left; onehop check on the machine says which (rule shm-writable)",
+	 "shm_open failed"},
+	{RUN_NCCL_ERROR, -1, SHM_FULL_MEANS " or could not be made there",
+	 SHM_FULL_TODO "; the error before it in the log says why",
+	 "creating shared memory segment"},
+	{RUN_NCCL_ERROR, -1,
+	 "a NIC could not register memory: it may not lock as much, or, of a GPU's memory, no peer-memory "
+	 "module and no dma-buf lets it",
+	 "raise the limit of locked memory (rule memlock); if NCCL_NET_GDR_LEVEL=LOC works, load "
+	 "nvidia_peermem (rule peermem-not-loaded)",
+	 "ibv_reg_mr"},
 	{RUN_NCCL_ERROR, -1, "a NIC got no answer from its peer: the connection does not work",
 	 "run onehop check on both machines (rule nccl-gid-index), and look at the network between "
 	 "them",
 	 "status=12"},
+	{RUN_NCCL_ERROR, -1, "a NIC got no answer from its peer: the connection does not work",
+	 "run onehop check on both machines (rule nccl-gid-index), and look at the network between "
+	 "them",
+	 "with error 12"},
 	{RUN_NCCL_ERROR, -1, "a GPU no longer answers",
 	 "look at the kernel log for an Xid (onehop check does), and restart the machine",
 	 "GPU is lost"},

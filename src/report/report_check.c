@@ -404,8 +404,9 @@ static void add_gpus_seen(struct document *out, const struct machine *m)
 	size_t nvml = count_nvml(m);
 	bool driven = fact_known(m->driver.gpus_in_proc), asked = fact_known(m->driver.nvml);
 
-	if (!m->gpu_n || ((!driven || m->driver.gpus_in_proc.value == (int64_t)m->gpu_n) &&
-			  (!asked || nvml == m->gpu_n)))
+	if (!m->gpu_n || m->text_part_n ||
+	    ((!driven || m->driver.gpus_in_proc.value == (int64_t)m->gpu_n) &&
+	     (!asked || nvml == m->gpu_n)))
 		return;
 	strbuf_printf(&b, "%zu on the PCI bus", m->gpu_n);
 	if (driven)

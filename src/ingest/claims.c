@@ -169,6 +169,8 @@ void claim_line(struct claims *c, struct claim_at at, const char *line, const ch
 		c->too_many = true;
 		return;
 	}
+	if (!*line)
+		return;
 	l = ARENA_PUSH(c->arena, f->lines, f->n);
 	*l = (struct claimed_line){arena_strdup(c->arena, line), place(c, at)};
 }

@@ -45,7 +45,7 @@ void claim_link(struct claims *c, struct claim_at at, const char *target, const 
 /* The machine does not have it. */
 void claim_absent(struct claims *c, struct claim_at at, const char *path, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A line more of a file that is made of lines, such as the kernel log. */
+/* A line more of a file that is made of lines, such as the kernel log; "": the file is there. */
 void claim_line(struct claims *c, struct claim_at at, const char *line, const char *path, ...)
 	__attribute__((format(printf, 4, 5)));
 

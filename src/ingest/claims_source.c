@@ -342,6 +342,10 @@ static void put_nvml(struct claims *c, const struct gpus *g)
 
 	entries = entries_of(c, "gpu/", &n);
 	doc = json_pack("{soso}", "gpus", gpus, "unnumbered", others);
+	if (!g->n) { /* nvidia-smi did not list them */
+		json_object_del(doc, "gpus");
+		json_object_set_new(doc, "unavailable", json_string("not in the text"));
+	}
 	for (size_t i = 0; i < g->n; i++)
 		json_array_append_new(gpus, g->by_number[i][0]
 						    ? gpu_json(c, g->by_number[i], entries, n)
@@ -381,7 +385,8 @@ static void put_line_files(struct claims *c)
 		for (size_t k = 0; k < f->n; k++)
 			strbuf_printf(&text, "%s\n", f->lines[k].text);
 		source_put_file(c->map, f->path, strbuf_str(&text), text.len);
-		source_put_origin(c->map, f->path, f->lines[0].at);
+		if (f->n)
+			source_put_origin(c->map, f->path, f->lines[0].at);
 	}
 }
 

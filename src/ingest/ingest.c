@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest/ingest.h"
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "capture/live.h"
+#include "ingest/archive_pages.h"
 #include "ingest/pasted.h"
 #include "ingest/text.h"
 #include "machine/machine.h"
@@ -43,11 +45,24 @@ static int open_text(const char *path, struct pasted *t)
 	return r < 0 ? r : add_text(&text, text_file_name(path), t);
 }
 
+/* An archive that is no recording may hold texts; if it does not, what recording_open said stands. */
+static int open_pages(const char *path, struct pasted *t, int refused)
+{
+	AUTO_FREE char *why = xstrdup(err_msg());
+	size_t parts = 0;
+
+	if (archive_pages_add(path, t, &parts) == 0 && parts)
+		return 0;
+	err_say("%s", why);
+	return refused;
+}
+
 /* What --from names once: a text goes to `t`, anything else is opened as the source. */
 static int open_one(const char *path, struct pasted *t, struct source **ret)
 {
 	AUTO_CLOSE int fd = -1;
 	struct stat st;
+	int r;
 
 	if (strcmp(path, "-") == 0)
 		return open_text(path, t);
@@ -58,7 +73,8 @@ static int open_one(const char *path, struct pasted *t, struct source **ret)
 		return file_unreadable(errno, path);
 	if (S_ISREG(st.st_mode) && looks_like_text(fd))
 		return open_text(path, t);
-	return recording_open(path, ret);
+	r = recording_open(path, ret);
+	return r < 0 && S_ISREG(st.st_mode) ? open_pages(path, t, r) : r;
 }
 
 /* Several texts are one machine; a recording is one by itself. */

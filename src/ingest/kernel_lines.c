@@ -60,8 +60,24 @@ static void claim_boot_lines(const struct part *p, struct claims *c, const struc
 		claim(c, CLAIM_AT(p, l), line + strlen("Kernel command line: "), "proc/cmdline");
 }
 
+/* "NVRM: Xid (PCI:0000:01:00): 79, ...": a GPU of NVIDIA's, whatever else the text shows. */
+static void claim_xid_gpu(const struct part *p, struct claims *c, const struct text_line *l)
+{
+	const char *at = strstr(l->text, "Xid (PCI:");
+	char address[24], name[20];
+
+	if (!at || strstr(l->text, "SXid"))
+		return;
+	at += strlen("Xid (PCI:");
+	snprintf(address, sizeof(address), "%.*s.0", (int)strcspn(at, ").\n") % 16, at);
+	if (claim_function(c, CLAIM_AT(p, l), address, name))
+		claim_nvidia(c, CLAIM_AT(p, l), name);
+}
+
+/* Of a log that says nothing of GPUs the file is there, and empty. */
 void kernel_lines_decode(const struct part *p, struct claims *c)
 {
+	claim_line(c, CLAIM_AT(p, &p->lines[0]), "", "kernel-log.txt");
 	if (!p->cut)
 		claim_number(c, CLAIM_AT(p, &p->lines[0]), 1, "stated/whole-kernel-log");
 	for (size_t i = 0; i < p->n; i++) {
@@ -69,7 +85,9 @@ void kernel_lines_decode(const struct part *p, struct claims *c)
 
 		if (line_is_blank(l))
 			continue;
-		claim_line(c, CLAIM_AT(p, l), line_text(l), "kernel-log.txt");
+		if (kernel_log_is_relevant(line_text(l), strlen(line_text(l))))
+			claim_line(c, CLAIM_AT(p, l), line_text(l), "kernel-log.txt");
 		claim_boot_lines(p, c, l);
+		claim_xid_gpu(p, c, l);
 	}
 }

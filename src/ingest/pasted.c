@@ -15,6 +15,7 @@
 #include "machine/machine.h"
 #include "result/figures.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -217,8 +218,11 @@ struct source *pasted_source(struct pasted *t)
 
 /* ---- completing the machine ---- */
 
+/* The sentence may begin with the place. */
 static void add_trouble(struct machine *m, const char *where, const char *what)
 {
+	if (text_starts_with(what, where))
+		what += strlen(where) + strspn(what + strlen(where), ": ");
 	*ARENA_PUSH(m->arena, m->troubles, m->trouble_n) =
 		(struct trouble){.where = arena_strdup(m->arena, where),
 				 .what = arena_strdup(m->arena, what)};
@@ -230,9 +234,10 @@ static void observe(const struct page *page, struct machine *m)
 		add_trouble(m, page->name, page->log_trouble);
 	if (page->figures_trouble)
 		add_trouble(m, page->name, page->figures_trouble);
-	if (page->log && nccl_log_observe(page->log, m) < 0)
+	/* -EINVAL: it says nothing about pairs of one machine, which is no trouble. */
+	if (page->log && nccl_log_observe(page->log, m) == -ENODEV)
 		add_trouble(m, page->name, err_msg());
-	if (page->figures && figures_observe(page->figures, m) < 0)
+	if (page->figures && figures_observe(page->figures, m) == -ENODEV)
 		add_trouble(m, page->name, err_msg());
 }
 

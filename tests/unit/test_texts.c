@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "diagnose/diagnose.h"
 #include "ingest/part.h"
 #include "ingest/pasted.h"
 #include "machine/machine.h"
@@ -595,6 +596,82 @@ static void cut_texts(void **state)
 	}
 }
 
+/* ---- less text, no better verdict ---- */
+
+static struct diagnosis *judge(const char *text, struct machine **m, struct topology **t)
+{
+	*m = machine_of_one(text);
+	*t = topology_new(*m);
+	return diagnose(*t);
+}
+
+static void release(struct diagnosis *d, struct topology *t, struct machine *m)
+{
+	diagnosis_free(d);
+	topology_free(t);
+	machine_free(m);
+}
+
+/* The text without its line `n`; NULL: it has no such line. */
+static char *without_line(const char *text, size_t n)
+{
+	const char *from = text, *end;
+
+	while (n-- && *from)
+		from = strchr(from, '\n') + 1;
+	if (!*from)
+		return NULL;
+	end = strchr(from, '\n') + 1;
+	return xprintf("%.*s%s", (int)(from - text), text, end);
+}
+
+/* Texts that disagree may agree without one of the lines. */
+static bool may_improve(const struct outcome *o)
+{
+	return strcmp(o->rule->id, "machine-readable") == 0;
+}
+
+/*
+ * Whatever line is lost, no rule that was unknown becomes ok, as long as the GPUs are the same. The line
+ * that shows a fault may be: then nothing shows it.
+ */
+static void lost_lines(void **state)
+{
+	static const char *const pages[] = {
+		PORT CARD "\n" TABLE "\n" TOPO "\n$ topo -p2p r\n"
+			  " \tGPU0\tGPU1\t\n GPU0\tX\tCNS\t\n GPU1\tCNS\tX\t\n",
+		TABLE QUERY,
+		"[    0.000000] Linux version 6.8.0 (x) (gcc) #1 SMP\n"
+		"[    0.000000] Kernel command line: root=/dev/sda1 iommu=pt\n"
+		"[   12.345678] NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.\n" CARD,
+	};
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(pages) / sizeof(pages[0]); k++) {
+		struct topology *t, *less_t;
+		struct machine *m, *less_m;
+		struct diagnosis *d = judge(pages[k], &m, &t);
+		char *less;
+
+		for (size_t n = 0; (less = without_line(pages[k], n)); n++) {
+			struct diagnosis *less_d = judge(less, &less_m, &less_t);
+
+			for (size_t i = 0; i < d->outcome_n; i++) {
+				const struct outcome *was = &d->outcomes[i],
+						     *is = &less_d->outcomes[i];
+
+				if (is->verdict == VERDICT_OK && was->verdict == VERDICT_UNKNOWN &&
+				    less_m->gpu_n == m->gpu_n && !may_improve(is))
+					fail_msg("page %zu without line %zu: %s is ok", k, n + 1,
+						 is->rule->id);
+			}
+			release(less_d, less_t, less_m);
+			free(less);
+		}
+		release(d, t, m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -606,7 +683,7 @@ int main(void)
 		cmocka_unit_test(whole_log),     cmocka_unit_test(modules),
 		cmocka_unit_test(quoted),        cmocka_unit_test(parts_of_a_page),
 		cmocka_unit_test(two_texts),     cmocka_unit_test(disagreement),
-		cmocka_unit_test(cut_texts),
+		cmocka_unit_test(cut_texts),     cmocka_unit_test(lost_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/archive_pages.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/strbuf.h"
+#include "ingest/pasted.h"
+#include "ingest/text.h"
+#include "machine/archive_api.h"
+
+#include <string.h>
+
+/* A sosreport has some ten thousand files, of which few are texts that matter. */
+enum { MOST_MEMBERS = 1 << 16 };
+
+struct pages {
+	struct archive_api api;
+	struct archive *archive;
+	const char *path;
+	size_t left; /* bytes that may still be read */
+};
+
+static void cleanup_pages(struct pages *p)
+{
+	if (p->archive)
+		p->api.read_free(p->archive);
+}
+
+/*
+ * What can be read of the member: an archive that was cut gives what came before the cut. More than is left is
+ * refused, however small the archive is.
+ */
+static int read_member(struct pages *p, struct strbuf *ret)
+{
+	char buf[65536];
+	la_ssize_t n;
+
+	while ((n = p->api.read_data(p->archive, buf, sizeof(buf))) > 0) {
+		if ((size_t)n > p->left)
+			return err_set(EFBIG, "%s: holds more than %u MiB", p->path,
+				       INGEST_MAX_LOG >> 20);
+		p->left -= (size_t)n;
+		strbuf_add(ret, buf, (size_t)n);
+	}
+	return 0;
+}
+
+static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t, size_t *parts)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	AUTO_FREE char *name = NULL;
+	const char *member = p->api.entry_pathname(e);
+	int r;
+
+	if (p->api.entry_filetype(e) != AE_IFREG || p->api.entry_hardlink(e))
+		return 0;
+	r = read_member(p, &text);
+	if (r < 0 || !text.len || content_fault(text.text, text.len < 512 ? text.len : 512))
+		return r;
+	/* Of a file that is only compressed, libarchive calls the one member "data". */
+	name = member && strcmp(member, "data") != 0 ? xprintf("%s:%s", p->path, member)
+						     : xstrdup(p->path);
+	*parts += pasted_add(t, name, strbuf_str(&text), text.len);
+	return 0;
+}
+
+static int open_pages(struct pages *p, int fd)
+{
+	int r = archive_api_load(&p->api);
+
+	if (r < 0)
+		return r;
+	p->archive = p->api.read_new();
+	p->api.read_filter_gzip(p->archive);
+	p->api.read_filter_bzip2(p->archive);
+	p->api.read_filter_xz(p->archive);
+	p->api.read_filter_zstd(p->archive);
+	p->api.read_format_tar(p->archive);
+	p->api.read_format_zip(p->archive);
+	p->api.read_format_raw(p->archive);
+	return p->api.read_open_fd(p->archive, fd, 65536) == ARCHIVE_OK
+		       ? 0
+		       : err_set(EINVAL, "%s: cannot be read as an archive", p->path);
+}
+
+int archive_pages_add(const char *path, struct pasted *t, size_t *ret_n)
+{
+	CLEANUP(cleanup_pages) struct pages p = {.path = path, .left = INGEST_MAX_LOG};
+	AUTO_CLOSE int fd = file_open(path);
+	struct archive_entry *e;
+	unsigned members = 0;
+	int r, next;
+
+	*ret_n = 0;
+	if (fd < 0)
+		return fd;
+	r = open_pages(&p, fd);
+	while (r == 0 && ((next = p.api.read_next_header(p.archive, &e)) == ARCHIVE_OK ||
+			  next == ARCHIVE_WARN)) {
+		if (++members > MOST_MEMBERS)
+			return err_set(E2BIG, "%s: has more than %d members", path, MOST_MEMBERS);
+		r = add_member(&p, e, t, ret_n);
+	}
+	return r;
+}

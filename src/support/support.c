@@ -327,19 +327,13 @@ static enum bar1_cover cover_of(const struct bar1_state *b, const struct gpu *g)
 								: BAR1_COVER_UNKNOWN;
 }
 
-/* Of unknown memory: every card has more than BAR1 has at the start, so that an offer of no more is too small. */
-static int64_t wanted_size(const struct gpu *g, int64_t largest)
-{
-	if (fact_known(g->vram_bytes) && g->vram_bytes.value > 0)
-		return power_of_two(g->vram_bytes.value);
-	return largest && largest <= BAR1_AT_START ? 2 * BAR1_AT_START : largest;
-}
-
 struct bar1_state support_bar1(const struct gpu *g)
 {
 	struct bar1_state b = {.largest = largest_offer(g)};
 
-	b.wanted = wanted_size(g, b.largest);
+	b.wanted = fact_known(g->vram_bytes) && g->vram_bytes.value > 0
+			   ? power_of_two(g->vram_bytes.value)
+			   : b.largest;
 	b.best = best_offer(g, &b);
 	if (fact_unknown(g->bar1_bytes)) {
 		b.why = "the size of BAR1 is not known";

@@ -21,6 +21,10 @@ static const struct {
 		{"edit the driver",
 		 "The driver's open modules have to be edited and built; options switch it on.",
 		 STYLE_WARN},
+	[ACTION_REBUILD] = {"rebuild",
+			    "P2P is switched on until the next boot: build and install the edited "
+			    "modules again.",
+			    STYLE_WARN},
 	[ACTION_RELOAD] =
 		{"load", "Edited modules lie on disk; they have to be loaded, which a reboot does.",
 		 STYLE_WARN},

@@ -224,6 +224,11 @@ struct fact_int driver_edit_is_old(const struct nvidia_driver *d)
 	return fact_int(number > 0 && number < edit_number(EDIT_MARK), mark.from);
 }
 
+bool driver_loses_edit(const struct nvidia_driver *d)
+{
+	return fact_is(d->bar1_p2p.loaded, 1) && fact_is(d->bar1_p2p.installed, 0);
+}
+
 /* ---- other traits ---- */
 
 bool driver_denies_half_pairs(const struct nvidia_driver *d, bool edited)

@@ -119,6 +119,9 @@ int edit_number(const char *mark);
  */
 struct fact_int driver_edit_is_old(const struct nvidia_driver *d);
 
+/* The module that runs is edited, the one that the next boot takes is not. */
+bool driver_loses_edit(const struct nvidia_driver *d);
+
 /* ---- other traits of releases ---- */
 
 /* The resource manager's "pcie-bar1" for these two means that BAR1 can be used. */

@@ -102,13 +102,35 @@ bool candidate_needs_no_keys(struct candidate *l)
 
 /* ---- edits ---- */
 
+bool candidate_lost_at_boot(struct candidate *l)
+{
+	int native = support_native_from(l->g);
+
+	return candidate_through_bar1(l, l->g) && driver_loses_edit(l->d) &&
+	       !(native && driver_branch(l->d->module_version) >= native);
+}
+
+static bool runs_without_gate(const struct candidate *l)
+{
+	return fact_is(candidate_mechanism(l), 1) && fact_is(driver_uvm_gate(l->d), 0);
+}
+
+/* The next boot, or the first program that loads nvidia_uvm, runs them. */
+static bool installed_without_gate(const struct candidate *l)
+{
+	return candidate_through_bar1(l, l->g) && fact_is(l->d->bar1_p2p.installed, 1) &&
+	       fact_is(l->d->uvm_gate.installed, 0);
+}
+
 bool candidate_lacks_gate(struct candidate *l)
 {
-	l->text = fact_is(registry_keys_good(l->d, l->g), 1) || candidate_needs_no_keys(l)
-			  ? "in force, but"
-			  : "the module that runs is edited,";
-	return fact_is(candidate_mechanism(l), 1) && card_needs_uvm_gate(l->g) &&
-	       fact_is(driver_uvm_gate(l->d), 0);
+	if (!runs_without_gate(l))
+		l->text = "the modules on disk are edited,";
+	else if (fact_is(registry_keys_good(l->d, l->g), 1) || candidate_needs_no_keys(l))
+		l->text = "in force, but";
+	else
+		l->text = "the module that runs is edited,";
+	return card_needs_uvm_gate(l->g) && (runs_without_gate(l) || installed_without_gate(l));
 }
 
 bool candidate_edit_is_old(struct candidate *l)
@@ -125,6 +147,16 @@ bool candidate_is_proven(struct candidate *l)
 	l->text =
 		l->bar1.cover == BAR1_TOO_SMALL ? ", although BAR1 does not cover the memory" : "";
 	return all_peers(l, arrives) && !harms;
+}
+
+bool candidate_works_with_some(struct candidate *l)
+{
+	size_t i = 0;
+
+	while (i < l->m->gpu_n && !(candidate_wants_peer(l, i) && arrives(l, i)))
+		i++;
+	return i < l->m->gpu_n && fact_is(candidate_mechanism(l), 1) && !candidate_lacks_gate(l) &&
+	       !candidate_edit_is_old(l);
 }
 
 bool candidate_always(struct candidate *l)

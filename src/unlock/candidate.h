@@ -48,6 +48,8 @@ extern const struct requirement_rows requirement_card_rows, requirement_bar1_row
 	requirement_module_rows;
 /* requirements_pair.c: of one that these call in force: what the driver makes of it, pair by pair. */
 extern const struct requirement_rows requirement_pair_rows;
+/* requirements_module.c: of one that is in force by all of them, and is lost at the next boot. */
+extern const struct requirement_rows requirement_boot_rows;
 
 /* requirements.c: by the first of the rows of a card that holds. `all` is what is known for all cards. */
 struct card_requirement requirement_judge_card(const struct candidate *all, const struct gpu *g);
@@ -70,11 +72,15 @@ bool candidate_wants_peer(const struct candidate *l, size_t i);
 bool candidate_mapping_fails(const struct path *p);
 /* Some edits choose BAR1 themselves, without keys. */
 bool candidate_needs_no_keys(struct candidate *l);
-/* The edited modules that run let managed memory write where it must not. */
+/* The edited modules that run or lie on disk let managed memory write where it must not. */
 bool candidate_lacks_gate(struct candidate *l);
 bool candidate_edit_is_old(struct candidate *l);
+/* The edited module runs, the one on disk has stubs for this card. */
+bool candidate_lost_at_boot(struct candidate *l);
 /* Checked data outweighs what could keep it from arriving, as it does for onehop check; not what writes elsewhere. */
 bool candidate_is_proven(struct candidate *l);
+/* Checked data arrives between it and one peer or more, through the module that runs. */
+bool candidate_works_with_some(struct candidate *l);
 /* The last row of a table that decides for all. */
 bool candidate_always(struct candidate *l);
 

@@ -42,6 +42,8 @@ static void check_cards(struct delivery_facts *l, struct delivery_check *c)
 		[ACTION_REPLACE] = {CHECK_GOOD,
 				    "they run edited modules, which are to be replaced"},
 		[ACTION_PATCH] = {CHECK_GOOD, "they need edited modules, and options"},
+		[ACTION_REBUILD] = {CHECK_GOOD,
+				    "they run edited modules, which the next boot loses"},
 		[ACTION_RELOAD] = {CHECK_NOTE,
 				   "edited modules lie on disk already: a reboot is due"},
 		[ACTION_OPTIONS] = {CHECK_GOOD, "they need module options alone"},

@@ -58,6 +58,7 @@ static const struct requirement_rows *const card_tables[] = {&requirement_card_r
 							     &requirement_bar1_rows,
 							     &requirement_module_rows, NULL};
 static const struct requirement_rows *const pair_tables[] = {&requirement_pair_rows, NULL};
+static const struct requirement_rows *const boot_tables[] = {&requirement_boot_rows, NULL};
 
 /* By the first of the rows that holds; one always does. */
 static const struct requirement_row *first_row(const struct requirement_rows *const *tables,
@@ -92,6 +93,16 @@ static struct card_requirement judge(const struct candidate *all, const struct g
 					 .why = fill_in(&l, row->why),
 					 .change = fill_in(&l, row->change),
 					 .reference = row->reference};
+}
+
+/* What is in force now may be lost at the next boot. */
+static void judge_after_boot(const struct candidate *all, struct card_requirement *c)
+{
+	struct candidate l = *all;
+
+	l.g = c->gpu;
+	if (candidate_lost_at_boot(&l))
+		*c = judge(all, c->gpu, boot_tables);
 }
 
 struct card_requirement requirement_judge_card(const struct candidate *all, const struct gpu *g)
@@ -160,6 +171,9 @@ static void judge_cards(struct machine *m, struct unlock_requirements *n)
 	for (size_t i = 0; i < n->n; i++)
 		if (by_itself[i] == ACTION_IN_FORCE)
 			n->cards[i] = judge(&all, &m->gpus[i], pair_tables);
+	for (size_t i = 0; i < n->n; i++)
+		if (n->cards[i].action == ACTION_IN_FORCE)
+			judge_after_boot(&all, &n->cards[i]);
 	for (size_t i = 0; i < n->n; i++) {
 		n->cards[i].obstacle = obstacle_words(&all, &n->cards[i]);
 		n->obstacle |= n->cards[i].obstacle != NULL;
@@ -188,10 +202,11 @@ const struct unlock_requirements *unlock_requirements(struct machine *m)
 const char *action_word(enum unlock_action n)
 {
 	static const char *const words[ACTION_N] = {
-		[ACTION_REPLACE] = "replace",   [ACTION_PATCH] = "patch",
-		[ACTION_RELOAD] = "reload",     [ACTION_OPTIONS] = "options",
-		[ACTION_REFUSED] = "refused",   [ACTION_UNKNOWN] = "unknown",
-		[ACTION_IN_FORCE] = "in-force", [ACTION_NOTHING] = "nothing",
+		[ACTION_REPLACE] = "replace", [ACTION_PATCH] = "patch",
+		[ACTION_REBUILD] = "rebuild", [ACTION_RELOAD] = "reload",
+		[ACTION_OPTIONS] = "options", [ACTION_REFUSED] = "refused",
+		[ACTION_UNKNOWN] = "unknown", [ACTION_IN_FORCE] = "in-force",
+		[ACTION_NOTHING] = "nothing",
 	};
 
 	return words[n];

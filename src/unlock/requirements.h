@@ -11,6 +11,7 @@
 enum unlock_action {
 	ACTION_REPLACE,  /* edited modules run whose edit does harm: today's in their place */
 	ACTION_PATCH,    /* edited modules, and options */
+	ACTION_REBUILD,  /* edited modules run, the next boot loads those on disk, which are not */
 	ACTION_RELOAD,   /* edited modules lie on disk: they are to be loaded */
 	ACTION_OPTIONS,  /* module options alone */
 	ACTION_REFUSED,  /* neither would do: something else has to change first */
@@ -23,7 +24,7 @@ enum unlock_action {
 /* Modules have to be edited and built. */
 static inline bool action_builds(enum unlock_action n)
 {
-	return n == ACTION_REPLACE || n == ACTION_PATCH;
+	return n == ACTION_REPLACE || n == ACTION_PATCH || n == ACTION_REBUILD;
 }
 
 struct card_requirement {

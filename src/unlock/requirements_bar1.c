@@ -45,6 +45,21 @@ static bool bar1_too_large_to_be(struct candidate *l)
 	       l->g->vram_bytes.value > 32 * GIB;
 }
 
+/*
+ * What the card offers was not seen, and it has as much BAR1 as any GeForce card offers: Resizable BAR
+ * is on.
+ */
+static bool bar1_at_its_largest(struct candidate *l)
+{
+	return bar1_is_small(l) && !l->bar1.largest && l->bar1.size >= 32 * GIB;
+}
+
+/* Whatever maps more memory than BAR1 has, checked data has shown that it works. */
+static bool works_with_some(struct candidate *l)
+{
+	return bar1_is_small(l) && candidate_works_with_some(l);
+}
+
 static bool bar1_old_vbios(struct candidate *l)
 {
 	bool none = fact_absent(l->g->pci->rebar_sizes);
@@ -78,10 +93,20 @@ static bool nvlink_would_go(struct candidate *l)
 	return l->release->old_type && candidate_linked(l) > 0;
 }
 
+#define NO_LARGER_BAR1                                                                             \
+	"nothing on the host: BAR1 mapped in windows, one for each allocation, is what would "     \
+	"serve it, and onehop does not make that edit, since nobody has proved it on such a card " \
+	"and a wrong window lets peers write into the host's memory (onehop test on a card with "  \
+	"an edit of others counts here as proof); or give up the memory beyond BAR1: "             \
+	"OverrideFbSize and RMForceStaticBar1=1 in NVreg_RegistryDwordsPerDevice, for this card "  \
+	"alone, since a card with that key and a smaller BAR1 does not start"
+
 static const struct requirement_row rows[] = {
 	{"sizes-unknown", sizes_unknown, ACTION_UNKNOWN,
 	 "the sizes of memory and BAR1 could not be read: %s", "load the driver and ask again",
 	 NULL},
+	{"proven", works_with_some, ACTION_IN_FORCE, NULL, NULL,
+	 NULL}, /* requirements_pair.c says more */
 	{"bar1-host", bar1_in_guest, ACTION_REFUSED,
 	 "BAR1 (%B) does not cover the memory (%V), and this is a virtual machine (%s), where BAR1 "
 	 "is as the host gave it",
@@ -90,12 +115,12 @@ static const struct requirement_row rows[] = {
 	{"bar1-never", bar1_too_large_to_be, ACTION_REFUSED,
 	 "BAR1 (%B) does not cover the memory (%V), and the card's largest is %L, as on cards that "
 	 "were given more memory",
-	 "nothing on the host: BAR1 mapped in windows, one for each allocation, is what would "
-	 "serve it, and onehop does not make that edit, since nobody has proved it on such a card "
-	 "and a wrong window lets peers write into the host's memory (onehop test on a card with "
-	 "an edit of others counts here as proof); or give up the memory beyond BAR1: "
-	 "OverrideFbSize and RMForceStaticBar1=1 in NVreg_RegistryDwordsPerDevice, for this card "
-	 "alone, since a card with that key and a smaller BAR1 does not start",
+	 NO_LARGER_BAR1,
+	 "tinygrad/open-gpu-kernel-modules#36; aikitoria/open-gpu-kernel-modules#2, #38"},
+	{"bar1-never", bar1_at_its_largest, ACTION_REFUSED,
+	 "BAR1 (%B) does not cover the memory (%V), although Resizable BAR is on: no GeForce card "
+	 "offers a larger one",
+	 NO_LARGER_BAR1,
 	 "tinygrad/open-gpu-kernel-modules#36; aikitoria/open-gpu-kernel-modules#2, #38"},
 	{"bar1-vbios", bar1_old_vbios, ACTION_REFUSED,
 	 "BAR1 (%B) does not cover the memory (%V), and the card offers no larger one",

@@ -87,6 +87,10 @@ static bool driver_says_yes(struct candidate *l)
 	return false;
 }
 
+#define LOST_AT_BOOT                                                                               \
+	"the module that runs is edited, the one on disk is not, as after a package upgrade: the " \
+	"next boot loses P2P"
+
 #define MAILBOX                                                                                    \
 	"the driver allows P2P for it and leads it through a mailbox, which it does not have: "    \
 	"data is lost; whether its module is edited could not be seen"
@@ -113,6 +117,7 @@ static const struct requirement_row rows[] = {
 	{"options-unknown", options_unknown, ACTION_UNKNOWN,
 	 "the module that runs has BAR1 P2P for it; its options could not be read",
 	 "run it on the machine itself: /proc/driver/nvidia/params", NVOC},
+	{"rebuild", candidate_lost_at_boot, ACTION_REBUILD, LOST_AT_BOOT, NULL, NVOC},
 	{"options", only_options, ACTION_OPTIONS,
 	 "the module that runs has BAR1 P2P for it; options switch it on", NULL, NVOC},
 	{"reload", waits_for_reload, ACTION_RELOAD,
@@ -137,3 +142,10 @@ static const struct requirement_row rows[] = {
 };
 
 const struct requirement_rows requirement_module_rows = {rows, sizeof(rows) / sizeof(rows[0])};
+
+static const struct requirement_row boot_rows[] = {
+	{"rebuild", candidate_lost_at_boot, ACTION_REBUILD, LOST_AT_BOOT, NULL, NVOC},
+};
+
+const struct requirement_rows requirement_boot_rows = {boot_rows,
+						       sizeof(boot_rows) / sizeof(boot_rows[0])};

@@ -227,12 +227,29 @@ static void add_caution(struct machine *m, struct unlock_requirements *n, const 
 	*ARENA_PUSH(m->arena, n->cautions, n->caution_n) = arena_strdup(m->arena, strbuf_str(&b));
 }
 
-static bool any_needs_gate(const struct unlock_requirements *n)
+/* Some edits need no options: the module that runs decides then. */
+static bool any_needs_gate(const struct machine *m, const struct unlock_requirements *n)
 {
-	for (size_t i = 0; i < n->n; i++)
-		if (n->cards[i].wants_options && card_needs_uvm_gate(n->cards[i].gpu))
+	for (size_t i = 0; i < n->n; i++) {
+		const struct gpu *g = n->cards[i].gpu;
+
+		if (card_needs_uvm_gate(g) &&
+		    (n->cards[i].wants_options || support_of(m, g).mechanism == MECHANISM_BAR1))
 			return true;
+	}
 	return false;
+}
+
+static void caution_gate(struct machine *m, struct unlock_requirements *n)
+{
+	struct fact_int gate = driver_uvm_gate(&m->driver);
+
+	if (fact_is(m->driver.bar1_p2p.loaded, 1) && any_needs_gate(m, n) && fact_unknown(gate))
+		add_caution(
+			m, n,
+			"whether nvidia_uvm keeps managed memory away from peers could not be seen "
+			"(%s): until it was, use no managed memory on these cards",
+			FACT_WHY(gate));
 }
 
 /* An edit is of one release, all else of a branch. */
@@ -247,17 +264,11 @@ static void caution_driver(struct machine *m, struct unlock_requirements *n)
 {
 	const struct nvidia_driver *d = &m->driver;
 
-	if (fact_is(d->bar1_p2p.loaded, 1) && fact_is(d->bar1_p2p.installed, 0))
+	if (driver_loses_edit(d) && n->action != ACTION_REBUILD)
 		add_caution(
 			m, n,
 			"the module on disk has stubs for it again, as after a package upgrade: "
 			"the next boot loses it, and the options stay (see onehop check)");
-	if (fact_is(d->bar1_p2p.loaded, 1) && any_needs_gate(n) && fact_unknown(driver_uvm_gate(d)))
-		add_caution(
-			m, n,
-			"whether nvidia_uvm keeps managed memory away from peers could not be seen "
-			"(%s): until it was, use no managed memory on these cards",
-			FACT_WHY(driver_uvm_gate(d)));
 	if (action_builds(n->action) && !fact_known(d->flavor))
 		add_caution(
 			m, n,
@@ -426,6 +437,7 @@ static void caution_generations(struct machine *m, struct unlock_requirements *n
 void requirement_steps(struct machine *m, struct unlock_requirements *n)
 {
 	caution_static_bar1(m, n);
+	caution_gate(m, n);
 	if (!n->options)
 		return;
 	caution_driver(m, n);

@@ -95,6 +95,34 @@ static void rtx5090_no_gate(struct machine *m)
 	gate_missing(m);
 }
 
+/* The resource manager's answer for all pairs. */
+static void connect_all(struct machine *m, struct fact_int connection)
+{
+	for (size_t i = 0; i < m->gpu_n * m->gpu_n; i++)
+		m->pairs[i].rm.connection = connection;
+}
+
+static void gate_unseen(struct machine *m)
+{
+	m->driver.uvm_gate.loaded = fact_int_unknown("nobody looked");
+	m->driver.uvm_gate.installed = fact_int_unknown("nobody looked");
+}
+
+/* The fork of somebody else needs no options, and nobody could look into the nvidia_uvm that runs. */
+static void fork_gate_on_disk_missing(struct machine *m)
+{
+	connect_all(m, fact_int(RM_CONNECTION_BAR1, from));
+	gate_unseen(m);
+	m->driver.uvm_gate.installed = fact_int(0, from);
+}
+
+/* As built from the present edit, and the file of a fork lies in its place. */
+static void gate_lost_on_disk(struct machine *m)
+{
+	m->driver.uvm_gate.loaded = fact_int(1, from);
+	m->driver.uvm_gate.installed = fact_int(0, from);
+}
+
 static void rtx4080(struct machine *m)
 {
 	each(m, 16376 * MIB, 16 * GIB, "NVIDIA GeForce RTX 4080", 89);
@@ -126,6 +154,12 @@ static void small_bar1(struct machine *m)
 	each(m, 24564 * MIB, 256 * MIB, "NVIDIA GeForce RTX 4090", 89);
 	for (size_t i = 0; i < m->gpu_n; i++)
 		m->gpus[i].pci->rebar_sizes = fact_int(0xffc0, from); /* 64 MiB to 32 GiB */
+}
+
+/* With twice its memory, seen without the right to read what the card offers. */
+static void memory_doubled(struct machine *m)
+{
+	each(m, 49140 * MIB, 32 * GIB, "NVIDIA GeForce RTX 4090", 89);
 }
 
 /* A chip to come, of which the table holds nothing. */
@@ -219,13 +253,6 @@ static void connect(struct machine *m, size_t i, size_t j, struct fact_int conne
 {
 	m->pairs[i * m->gpu_n + j].rm.connection = m->pairs[j * m->gpu_n + i].rm.connection =
 		connection;
-}
-
-/* The resource manager's answer for all pairs. */
-static void connect_all(struct machine *m, struct fact_int connection)
-{
-	for (size_t i = 0; i < m->gpu_n * m->gpu_n; i++)
-		m->pairs[i].rm.connection = connection;
 }
 
 static void mailbox(struct machine *m)
@@ -362,6 +389,30 @@ static const struct {
 	 ACTION_IN_FORCE,
 	 "in-force",
 	 NULL},
+	/* on disk too: the next boot loads it */
+	{{"570.86.16", "", EDITED, fork_gate_on_disk_missing},
+	 ACTION_REPLACE,
+	 "uvm-gate",
+	 "on disk are edited, without"},
+	{{"570.86.16", "", 0, 1, gate_lost_on_disk}, ACTION_REPLACE, "uvm-gate", "on disk"},
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, gate_lost_on_disk},
+	 ACTION_REPLACE,
+	 "uvm-gate",
+	 "on disk"},
+	/* the file is stock again */
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", 1, 0, NULL},
+	 ACTION_REBUILD,
+	 "rebuild",
+	 "the next boot loses P2P"},
+	{{"580.105.08", "", 1, 0, NULL}, ACTION_REBUILD, "rebuild", NULL},
+	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", 1, 0, copy_failed},
+	 ACTION_REFUSED,
+	 "copies-fail",
+	 NULL},
+	{{"595.45.04", "ForceP2P=0x211;RMPcieP2PType=1", 1, 0, rtx5090},
+	 ACTION_IN_FORCE,
+	 "in-force",
+	 NULL},
 	/* what the driver makes of it decides */
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, mailbox},
 	 ACTION_REFUSED,
@@ -458,6 +509,10 @@ static const struct {
 	{{"580.105.08", "", STOCK, no_bar1}, ACTION_REFUSED, "bar1-small", "not mapped"},
 	{{"580.105.08", "", STOCK, old_vbios}, ACTION_REFUSED, "bar1-vbios", "VBIOS"},
 	{{"580.105.08", "", STOCK, more_memory}, ACTION_REFUSED, "bar1-never", "48 GiB"},
+	{{"580.105.08", "", EDITED, memory_doubled},
+	 ACTION_REFUSED,
+	 "bar1-never",
+	 "Resizable BAR is on: no GeForce card offers a larger one. nothing on the host"},
 	{{"580.105.08", "", STOCK, no_sizes},
 	 ACTION_UNKNOWN,
 	 "sizes-unknown",
@@ -957,6 +1012,59 @@ static bool minds(const struct unlock_requirements *n, const char *text)
 	return false;
 }
 
+/* An edit that needs no options harms as any other does. */
+static void an_unseen_gate_is_minded(void **state)
+{
+	static const struct change fork = {"570.86.16", "", EDITED, connected};
+	struct machine *m = build(&fork);
+	const struct unlock_requirements *n;
+
+	(void)state;
+	gate_unseen(m);
+	n = unlock_requirements(m);
+	assert_int_equal(n->action, ACTION_IN_FORCE);
+	assert_null(n->options);
+	assert_true(minds(n, "use no managed memory"));
+	m->driver.uvm_gate.loaded = fact_int(1, from);
+	assert_false(minds(unlock_requirements(m), "use no managed memory"));
+	/* Cards that go through mailboxes are not concerned. */
+	gate_unseen(m);
+	a100(m);
+	assert_false(minds(unlock_requirements(m), "use no managed memory"));
+	build_free(m);
+}
+
+/* BAR1 smaller than the memory, and a test that found most pairs right: the failed one is the reason. */
+static void a_failed_pair_is_named(void **state)
+{
+	static const struct change c = {"550.90.07", "ForceP2P=0x11;RMForceP2PType=2", EDITED,
+					NULL};
+	struct machine *m = build(&c);
+	const struct unlock_requirements *n;
+
+	(void)state;
+	build_gpu(m, "0000:05:00.0", NULL);
+	memory_doubled(m);
+	m->driver.uvm_gate.loaded = m->driver.uvm_gate.installed = fact_int(1, from);
+	connect_all(m, fact_int(RM_CONNECTION_BAR1, from));
+	for (int i = 0; i < 3; i++)
+		for (int j = 0; j < 3; j++)
+			if (i != j)
+				*ARENA_PUSH(m->arena, m->observed, m->observed_n) =
+					(struct observed){.kind = OBSERVED_PEER_COPY,
+							  .initiator = i,
+							  .target = j,
+							  .ok = !(i == 0 && j == 1),
+							  .from = from};
+	n = unlock_requirements(m);
+	assert_string_equal(n->cards[0].id, "copies-fail");
+	assert_non_null(strstr(n->cards[0].why, "GPU1"));
+	assert_string_equal(n->cards[1].id, "copies-fail");
+	assert_string_equal(n->cards[2].id, "proven");
+	assert_int_equal(n->cards[2].action, ACTION_IN_FORCE);
+	build_free(m);
+}
+
 /* An edit is of one release: another of a known branch was not tried either. */
 static void what_was_not_tried_is_minded(void **state)
 {
@@ -1213,6 +1321,8 @@ int main(void)
 		cmocka_unit_test(nvlink_beside_pcie),
 		cmocka_unit_test(one_pair_decides),
 		cmocka_unit_test(not_every_card_is_a_peer),
+		cmocka_unit_test(an_unseen_gate_is_minded),
+		cmocka_unit_test(a_failed_pair_is_named),
 		cmocka_unit_test(what_was_not_tried_is_minded),
 		cmocka_unit_test(static_bar1_for_all_is_minded),
 		cmocka_unit_test(by_hand_on_debian),

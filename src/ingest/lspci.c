@@ -40,8 +40,8 @@ static size_t function_at(const struct text_line *l)
 	if (pci_address_parse(word, &a) < 0)
 		return 0;
 	rest = s + n + strspn(s + n, " ");
-	/* The name of a class, or its four digits. */
-	if (!isupper((unsigned char)*rest) &&
+	/* The name of a class ("3D controller" begins with a digit), or its four digits. */
+	if (!isupper((unsigned char)*rest) && !text_starts_with(rest, "3D ") &&
 	    !(strspn(rest, "0123456789abcdef") == 4 && rest[4] == ':'))
 		return 0;
 	return strchr(rest, ':') ? n : 0;

@@ -190,6 +190,24 @@ static void lspci_verbose(void **state)
 	machine_free(m);
 }
 
+/* Cards without a display are 3D controllers, whose class begins with a digit. */
+static void lspci_names_data_centre_cards(void **state)
+{
+	static const char *const lines[] = {
+		"01:00.0 3D controller: NVIDIA Corporation GH100 [H100 SXM5 80GB] (rev a1)\n",
+		"01:00.0 3D controller [0302]: NVIDIA Corporation GA100 [A100 PCIe 40GB] [10de:20f1] (rev a1)\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct machine *m = machine_of_one(lines[i]);
+
+		assert_int_equal(m->gpu_n, 1);
+		assert_true(fact_known(m->gpus[0].model));
+		machine_free(m);
+	}
+}
+
 /* What is not printed is unknown: the list of a user, and one that the text cuts. */
 static void lspci_says_less(void **state)
 {
@@ -675,15 +693,25 @@ static void lost_lines(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lspci_verbose), cmocka_unit_test(lspci_says_less),
-		cmocka_unit_test(lspci_numbers), cmocka_unit_test(lspci_tree),
-		cmocka_unit_test(smi_tables),    cmocka_unit_test(smi_query),
-		cmocka_unit_test(smi_sections),  cmocka_unit_test(smi_without_addresses),
-		cmocka_unit_test(smi_cut),       cmocka_unit_test(log_forms),
-		cmocka_unit_test(whole_log),     cmocka_unit_test(modules),
-		cmocka_unit_test(quoted),        cmocka_unit_test(parts_of_a_page),
-		cmocka_unit_test(two_texts),     cmocka_unit_test(disagreement),
-		cmocka_unit_test(cut_texts),     cmocka_unit_test(lost_lines),
+		cmocka_unit_test(lspci_verbose),
+		cmocka_unit_test(lspci_names_data_centre_cards),
+		cmocka_unit_test(lspci_says_less),
+		cmocka_unit_test(lspci_numbers),
+		cmocka_unit_test(lspci_tree),
+		cmocka_unit_test(smi_tables),
+		cmocka_unit_test(smi_query),
+		cmocka_unit_test(smi_sections),
+		cmocka_unit_test(smi_without_addresses),
+		cmocka_unit_test(smi_cut),
+		cmocka_unit_test(log_forms),
+		cmocka_unit_test(whole_log),
+		cmocka_unit_test(modules),
+		cmocka_unit_test(quoted),
+		cmocka_unit_test(parts_of_a_page),
+		cmocka_unit_test(two_texts),
+		cmocka_unit_test(disagreement),
+		cmocka_unit_test(cut_texts),
+		cmocka_unit_test(lost_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,12 +224,20 @@ static void skip_to(struct script *s, const char *p)
 		s->line += *s->p == '\n';
 }
 
+/* What closes the `${...}`, `$(...)` or back quotes that begin at p; NULL: none do, or nothing closes them. */
+static const char *expansion_end(const struct script *s, const char *p)
+{
+	const char *open = *p == '$' ? p + 1 : p;
+
+	if (open >= s->end || !(*open == '`' || (*p == '$' && (*open == '(' || *open == '{'))))
+		return NULL;
+	return closing(s, open);
+}
+
 /* `$NAME`, `${...}`, `$(...)`, back quotes: at the first byte of it. */
 static void expand(struct script *s)
 {
-	const char *open = *s->p == '$' ? s->p + 1 : s->p;
-	const char *close =
-		open < s->end && strchr("({`", *open) && *open ? closing(s, open) : NULL;
+	const char *close = expansion_end(s, s->p);
 
 	add(s, '\0');
 	s->word.expands = true;
@@ -248,7 +256,11 @@ static void single_quoted(struct script *s, const char *close)
 static const char *double_close(const struct script *s)
 {
 	for (const char *p = s->p + 1; p < s->end; p++) {
-		if (*p == '\\')
+		const char *expanded = expansion_end(s, p);
+
+		if (expanded) /* "$(dirname "$0")" has quotes of its own */
+			p = expanded;
+		else if (*p == '\\')
 			p++;
 		else if (*p == '"')
 			return p;

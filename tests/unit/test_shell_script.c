@@ -57,6 +57,17 @@ static void the_last_counts(void **state)
 	expect("A=\n", "A=@1 ");
 }
 
+static void quotes_in_expansions(void **state)
+{
+	(void)state;
+	expect("D=\"$(cd \"$(dirname \"$0\")\" && pwd)\"\nexport A=1\npython \"$D/x\"\n",
+	       "D=?@1 A=1@2 ");
+	expect("D=\"${B:-\"x\"}\"\nA=1\n", "D=?@1 A=1@2 ");
+	expect("D=\"`basename \"$0\"`\"\nA=1\n", "D=?@1 A=1@2 ");
+	expect("D=\"$(\"\nA=1\n", "D=?@1 A=1@2 ");
+	expect("D=\"\\$(\"\nA=1\n", "D=$(@1 A=1@2 ");
+}
+
 static void quotes(void **state)
 {
 	(void)state;
@@ -114,6 +125,7 @@ int main(void)
 		cmocka_unit_test(places),
 		cmocka_unit_test(the_last_counts),
 		cmocka_unit_test(quotes),
+		cmocka_unit_test(quotes_in_expansions),
 		cmocka_unit_test(texts_in_the_script),
 		cmocka_unit_test(settings_of_a_machine),
 	};

@@ -82,15 +82,17 @@ build_bare() {
 	! grep -aq '[.]visible [.]entry' "$1/onehop"
 }
 
-# ptx FILE: what the driver will compile, compiled for the first GPUs that may be met and the newest
+# ptx FILE...: what the driver will compile, compiled for the first GPUs that may be met and the newest
 ptx() {
-	local gpu known tried=0
+	local gpu known file tried=0
 	known=$(PATH=$PATH:/usr/local/cuda/bin ptxas --help 2>/dev/null) || { echo 'no ptxas'; return 77; }
 	for gpu in sm_70 sm_75 sm_80 sm_90 sm_120; do
 		grep -q "'$gpu'" <<<"$known" || continue
 		echo "$gpu"
-		PATH=$PATH:/usr/local/cuda/bin ptxas --warning-as-error --warn-on-spills --gpu-name "$gpu" \
-			--output-file /dev/null "$1"
+		for file; do
+			PATH=$PATH:/usr/local/cuda/bin ptxas --warning-as-error --warn-on-spills --gpu-name "$gpu" \
+				--output-file /dev/null "$file"
+		done
 		tried=$((tried + 1))
 	done
 	[ "$tried" != 0 ]

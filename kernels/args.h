@@ -2,13 +2,7 @@
 /* What each kernel is given and what it reports: one struct by value, the same on GPU and host. */
 #pragma once
 
-/*
- * Read by clang as OpenCL C for the GPU and by the C compiler for the host. Addresses travel as
- * numbers, as the device that runs the kernel sees them (device_ops.address).
- */
-typedef unsigned long u64;
-typedef unsigned int u32;
-typedef long i64;
+#include "kernels/types.h"
 
 /* X(name): kernel `name` takes a struct name_args. The order is that of enum device_kernel. */
 #define COMMON_KERNELS(X)                                                                          \

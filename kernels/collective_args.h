@@ -2,6 +2,8 @@
 /* What the kernels of collective operations are given: read by way of kernels/args.h. */
 #pragma once
 
+#include "kernels/types.h"
+
 #define COLLECTIVE_RANKS_MAX 8
 
 /*

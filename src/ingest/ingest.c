@@ -117,20 +117,14 @@ int ingest_open(const char *path, struct source **ret)
 
 /* ---- machines ---- */
 
-/*
- * More than any machine has: the driver drives 32 GPUs (NV_MAX_DEVICES). A file that claims more
- * would only take time and memory, which grow with the square of the number of GPUs.
- */
-enum { MOST_GPUS = 256, MOST_FUNCTIONS = 16384 };
-
 static int check_size(const struct machine *m, const char *from)
 {
-	if (m->pci_n > MOST_FUNCTIONS)
+	if (m->pci_n > MACHINE_MOST_FUNCTIONS)
 		return err_set(E2BIG, "%s: has %zu PCI functions; onehop takes %d at most", from,
-			       m->pci_n, (int)MOST_FUNCTIONS);
-	if (m->gpu_n > MOST_GPUS)
+			       m->pci_n, (int)MACHINE_MOST_FUNCTIONS);
+	if (m->gpu_n > MACHINE_MOST_GPUS)
 		return err_set(E2BIG, "%s: has %zu GPUs; onehop takes %d at most", from, m->gpu_n,
-			       (int)MOST_GPUS);
+			       (int)MACHINE_MOST_GPUS);
 	return 0;
 }
 
@@ -142,9 +136,9 @@ static int read_machine(struct source *s, const struct machine_request *request,
 	int r;
 
 	source_free(s);
-	if (t)
-		pasted_complete(t, m);
 	r = from ? check_size(m, from) : 0;
+	if (r == 0 && t)
+		pasted_complete(t, m);
 	if (r < 0)
 		machine_free(m);
 	else

@@ -22,7 +22,7 @@ static void find_gpus(struct machine *m)
 		g->index = m->gpu_n - 1;
 		g->pci = &m->pci[i];
 	}
-	if (m->gpu_n)
+	if (m->gpu_n && m->gpu_n <= MACHINE_MOST_GPUS)
 		m->pairs = arena_alloc(m->arena, m->gpu_n * m->gpu_n, sizeof(*m->pairs));
 }
 
@@ -158,6 +158,8 @@ void gpu_read(struct reader *r)
 	struct machine *m = r->m;
 
 	find_gpus(m);
+	if (m->gpu_n > MACHINE_MOST_GPUS)
+		return; /* refused by the caller; there are no pairs */
 	nvidia_driver_read(r);
 	read_all_information(r);
 	m->driver.device_nodes = count_nodes(r);

@@ -147,6 +147,12 @@ static void end_driver(struct reader *r)
 	free(r->wait->rm.text);
 }
 
+/* Its caller refuses it (ingest.c); until then nothing is read that grows with the square. */
+static bool is_too_large(const struct machine *m)
+{
+	return m->gpu_n > MACHINE_MOST_GPUS || m->pci_n > MACHINE_MOST_FUNCTIONS;
+}
+
 struct machine *machine_read(struct source *s, const struct machine_request *request)
 {
 	struct machine *m = xcalloc(1, sizeof(*m));
@@ -157,7 +163,7 @@ struct machine *machine_read(struct source *s, const struct machine_request *req
 	start_driver(&r, &wait);
 	read_origin(&r);
 	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++)
-		if (request->parts & readers[i].parts)
+		if (request->parts & readers[i].parts && !is_too_large(m))
 			readers[i].read(&r);
 	end_driver(&r);
 	pci_name_without_address(m);

@@ -538,6 +538,12 @@ struct machine_request {
 };
 
 /*
+ * More than any machine has: the driver drives 32 GPUs (NV_MAX_DEVICES). A file that claims more would
+ * only take time and memory, which grow with the square of the number of GPUs.
+ */
+enum { MACHINE_MOST_GPUS = 256, MACHINE_MOST_FUNCTIONS = 16384 };
+
+/*
  * Reads a machine from a source; always succeeds, what could not be read is unknown or a trouble.
  * The source may be closed afterwards.
  */

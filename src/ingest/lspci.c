@@ -312,7 +312,6 @@ static void read_names(struct function *f, const struct text_line *l, const char
 		return;
 	if (n > 7 && s[n - 1] == ']' && sscanf(s + n - 6, "[%4x]", &code) == 1) {
 		state_class(f, l, code);
-		n -= 7;
 	} else {
 		for (size_t i = 0; i < ARRAY_LEN(classes); i++)
 			if (strlen(classes[i].name) == n && !strncmp(classes[i].name, s, n))

@@ -104,7 +104,9 @@ static int64_t cuda_number(const char *s)
 {
 	unsigned major, minor;
 
-	return sscanf(s, "%3u.%2u", &major, &minor) == 2 ? (int64_t)major * 1000 + minor * 10 : -1;
+	return sscanf(s, "%3u.%2u", &major, &minor) == 2
+		       ? major * INT64_C(1000) + minor * INT64_C(10)
+		       : -1;
 }
 
 static void claim_row(const struct part *p, struct claims *c, const struct text_line *l,

@@ -524,7 +524,9 @@ static void propose_conflict(struct rule_run *run, struct change_set *out)
 	propose_by_hand(run, out, "nv_peer_mem",
 			"remove its package%s%s%s; else /etc/init.d/nv_peer_mem loads it again at "
 			"the next start",
-			remove ? ": `" : "", remove ? remove : "", remove ? "`" : "");
+			remove ? ": `" : " ",
+			remove ? remove : "(nvidia-peer-memory or nvidia_peer_memory)",
+			remove ? "`" : "");
 }
 
 /* The commands that build the loaded or installed driver's modules once more. */

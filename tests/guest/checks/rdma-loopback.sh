@@ -14,8 +14,11 @@ ip link set lo up
 ip link set eth0 up
 ip addr add 10.0.2.15/24 dev eth0
 rdma link add rxe0 type rxe netdev eth0
-for _ in 1 2 3 4 5 6 7 8 9 10; do # until it has its addresses
-	grep -q ffff:0a00:020f /sys/class/infiniband/rxe0/ports/1/gids/1 && break
+port=/sys/class/infiniband/rxe0/ports/1
+waited=0
+until grep -q ACTIVE $port/state && grep -q ffff:0a00:020f $port/gids/1; do # its link, its addresses
+	[ $waited -lt 60 ] || break
+	waited=$((waited + 1))
 	sleep 1
 done
 before=$(rdma resource)

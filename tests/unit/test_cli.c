@@ -11,6 +11,7 @@
 #include "diagnose/diagnose.h"
 #include "json_schema.h"
 #include "run_command.h"
+#include "skip.h"
 
 #include <cmocka.h>
 #include <errno.h>
@@ -403,7 +404,7 @@ static void full_disk_is_no_success(void **state)
 
 	(void)state;
 	if (access("/dev/full", W_OK) < 0)
-		skip();
+		SKIP("this system has no /dev/full");
 	saved = redirect_stream(stdout, "/dev/full");
 	code = cli_main(2, argv);
 	clearerr(stdout);

@@ -8,6 +8,7 @@
 #include "device/cuda.h"
 #include "device/cuda_api.h"
 #include "kernels/ptx.h"
+#include "skip.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -273,7 +274,7 @@ static void test_collectives(void **state)
 
 	(void)state;
 	if (!collectives_ptx[0])
-		skip();
+		SKIP("built without clang: no kernels");
 	r.collectives = true;
 	assert_int_equal(cuda_open(&r, &place, &s), 0);
 	assert_int_equal(standin->modules, 4);
@@ -479,7 +480,7 @@ static void test_pinned_is_near(void **state)
 	(void)state;
 	if (syscall(SYS_get_mempolicy, &before, NULL, 0ul, NULL, 0ul) < 0 ||
 	    syscall(SYS_set_mempolicy, MPOL_DEFAULT, NULL, 0ul) < 0)
-		skip(); /* a kernel, or a container, without */
+		SKIP("the kernel, or the container, has no memory policies");
 	write_file(file, "0\n");
 	s = open_two();
 	assert_ok(s->ops->alloc(s, 0, MEMORY_PINNED, 64, &m));

@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "fix/host.h"
 #include "made_tree.h"
+#include "skip.h"
 #include "unlock/download.h"
 #include "unlock/known_sources.h"
 #include "unlock/source_hash.h"
@@ -167,7 +168,7 @@ static bool is_here(const char *program)
 #define SKIP_WITHOUT(program)                                                                      \
 	do {                                                                                       \
 		if (!is_here(program))                                                             \
-			skip();                                                                    \
+			SKIP(program " is not installed");                                         \
 	} while (0)
 
 /* "GET cut bytes=3000-\n..." */

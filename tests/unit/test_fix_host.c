@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "fix/host.h"
 
+#include "skip.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -281,7 +283,7 @@ static void attributes_stay(void **state)
 	folder(s, "etc", 0755);
 	put(s, "etc/f", "old");
 	if (!set_attribute(s, "etc/f", "user.onehop", "label", 5))
-		skip();
+		SKIP("no attributes on this file system");
 	assert_int_equal(replace(s, "etc/f", "new"), 0);
 	assert_holds(s, "etc/f", "new");
 	assert_int_equal(attribute_of(s, "etc/f", "user.onehop", value, sizeof(value)), 5);
@@ -311,7 +313,7 @@ static void access_lists_are_the_old_files(void **state)
 	folder(s, "etc", 0755);
 	put(s, "etc/f", "old");
 	if (!set_attribute(s, "etc", "system.posix_acl_default", &list, sizeof(list)))
-		skip();
+		SKIP("no lists of access rights on this file system");
 	put(s, "etc/inherits", "");
 	assert_true(attribute_of(s, "etc/inherits", "system.posix_acl_access", value,
 				 sizeof(value)) > 0);
@@ -445,7 +447,7 @@ static void what_others_can_write_is_left_alone(void **state)
 static void groups_and_other_users(void **state)
 {
 	if (geteuid() != 0)
-		skip();
+		SKIP("only root can change groups");
 
 	struct scratch *s = *state;
 	AUTO_FREE char *etc = below(s, "etc"), *file = below(s, "etc/f");
@@ -840,10 +842,8 @@ static void need_leases(const struct scratch *s)
 
 	put(s, "etc/f", "old");
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0) {
-		print_message("no leases on this file system\n");
-		skip();
-	}
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+		SKIP("no leases on this file system");
 }
 
 static void what_is_open_to_write_is_left_alone(void **state)
@@ -1060,10 +1060,8 @@ static void full_and_read_only_file_systems(void **state)
 	struct scratch *s = *state;
 
 	folder(s, "small", 0755);
-	if (!mount_small(s)) {
-		print_message("mounting is not allowed: full and read-only file systems\n");
-		skip();
-	}
+	if (!mount_small(s))
+		SKIP("mounting is not allowed: full and read-only file systems");
 
 	AUTO_FREE char *small = below(s, "small"), *big = xcalloc(1 << 20, 1);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fix/step_options.c: words in boot entries, while kernels and persons come and go between fix and undo. */
 #include "fix_rig.h"
+#include "skip.h"
 
 #include "base/alloc.h"
 #include "base/child.h"
@@ -643,7 +644,7 @@ static void test_real_kernel_install(void **state)
 	struct rig *g = *state;
 
 	if (!program())
-		skip();
+		SKIP("kernel-install is not installed");
 	rig_put(g, "efi/" RIG_ID "/.keep", "");
 	rig_put(g, "linux", "stands in for a kernel");
 	rig_put(g, "etc/kernel/install.conf", "layout=bls\n");

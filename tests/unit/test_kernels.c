@@ -5,6 +5,7 @@
 #include "kernels/typed.h"
 
 #include "device_rig.h"
+#include "skip.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,7 +32,7 @@ static void all_are_in_the_ptx(void **state)
 {
 	(void)state;
 	if (!kernels_ptx[0])
-		skip();
+		SKIP("built without clang: no kernels");
 #define IS_THERE(ptx, name) assert_non_null(strstr(ptx, ".visible .entry " #name "(\n"));
 #define IS_COMMON(name)     IS_THERE(kernels_ptx, name)
 #define IS_COLLECTIVE(name) IS_THERE(collectives_ptx, name)
@@ -634,7 +635,7 @@ static void copy_reads_again(void **state)
 
 	(void)state;
 	if (!*kernels_ptx)
-		skip();
+		SKIP("built without clang: no kernels");
 	assert_non_null(entry);
 	end = strstr(entry, "\n}");
 	fence = strstr(entry, "fence.acq_rel.sys");

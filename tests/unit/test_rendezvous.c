@@ -5,6 +5,8 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 
+#include "skip.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -476,7 +478,7 @@ static void test_other_user(void **state)
 
 	(void)state;
 	if (geteuid() != 0)
-		skip();
+		SKIP("only root can play another user");
 	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "onehop/%u/%s", getuid(), q.key);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	pid = fork();

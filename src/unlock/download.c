@@ -45,7 +45,8 @@
 
 /* Slower than 1000 bytes/s for a minute counts as cut off. */
 #define CURL "curl", "-fsSL", "--proto", "=http,https", "--connect-timeout", "30"
-#define WGET "wget", "--tries=1", "--timeout=60"
+/* A server that ends a connection behind its redirect would leave the next request on it unanswered. */
+#define WGET "wget", "--tries=1", "--timeout=60", "--no-http-keep-alive"
 /* Its archive has the files as they were committed, whatever a person's configuration says of line ends. */
 #define GIT                                                                                        \
 	"git", "-c", "protocol.allow=never", "-c", "protocol.http.allow=always", "-c",             \

@@ -100,7 +100,7 @@ static struct chain_link judge_port(const struct endpoint *nic, struct fact_int 
 		       : link_at(CHAIN_UNKNOWN, REASON_DEVICE_PORT_UNKNOWN, nic->pci, 0, 0);
 }
 
-/* What the kernel log tells of a GPU; it is back where NVML answers for it. */
+/* What the kernel log reports about a GPU. A GPU that NVML answers for has recovered. */
 static struct chain_link judge_failure(const struct pair *pr, const struct gpu *g)
 {
 	enum log_proof proof = g ? pr->s->failed[g->pci->index] : PROOF_NONE;

@@ -286,7 +286,7 @@ static void draw_switches(const struct drawing *d, const struct box *b, struct s
 
 /* ---- NVLink ---- */
 
-/* GPUs that NVLinks join, directly or over others, share a bar beside the tree. */
+/* GPUs connected by NVLink, directly or through others, share a bar next to the tree. */
 struct bar {
 	int top, bottom;
 	unsigned lane;
@@ -526,7 +526,7 @@ static void draw_body(const struct drawing *d, struct nvlinks *nv, struct strbuf
 	for (const struct box *b = d->hosts; b; b = b->next)
 		draw_box(d, b, out);
 	if (!d->hosts)
-		put_line(out, "s", 20, HEADER + 10, "No GPU and no RDMA device was found.", 64);
+		put_line(out, "s", 20, HEADER + 10, "No GPUs or RDMA devices found.", 64);
 }
 
 void topology_draw_svg(const struct topology *t, const struct draw_note *notes, size_t note_n,

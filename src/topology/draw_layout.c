@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The boxes of a drawing: which there are, what is wrong at them, and where they stand. */
+/* The boxes of a drawing: which there are, what is wrong at them, and where they are drawn. */
 #include "topology/draw_impl.h"
 
 #include "base/alloc.h"
@@ -29,7 +29,7 @@ static struct box *new_box(struct drawing *d, enum box_kind kind, const struct p
 	return b;
 }
 
-/* Siblings stand in the order of their addresses, the functions' order in the machine. */
+/* Siblings are ordered by address, as the functions of the machine are. */
 static void add_child(struct box *parent, struct box *b)
 {
 	struct box **at = &parent->first;
@@ -169,10 +169,10 @@ static const struct {
 	const char *text;
 	const char *(*make)(const struct chain_link *l, char *buf, size_t size);
 } mark_texts[REASON_N] = {
-	[REASON_DEVICE_UNKNOWN] = {"driver not known", NULL},
+	[REASON_DEVICE_UNKNOWN] = {"driver unknown", NULL},
 	[REASON_DEVICE_OFF_BUS] = {"off the bus", NULL},
 	[REASON_DEVICE_ASLEEP] = {"D3cold", NULL},
-	[REASON_DEVICE_SET_ASIDE] = {"held for a guest", NULL},
+	[REASON_DEVICE_SET_ASIDE] = {"assigned to a VM", NULL},
 	[REASON_DEVICE_OTHER_DRIVER] = {"another driver", NULL},
 	[REASON_DEVICE_NO_DRIVER] = {"no driver", NULL},
 	[REASON_DEVICE_EXCLUDED] = {"excluded", NULL},
@@ -198,10 +198,10 @@ static const struct {
 	[REASON_DRIVER_MAILBOX] = {"no mailbox", NULL},
 	[REASON_DRIVER_KEYS] = {"keys of one card", NULL},
 	[REASON_DRIVER_ABSENT] = {"driver not loaded", NULL},
-	[REASON_DRIVER_LIBRARY] = {"library does not fit", NULL},
-	[REASON_RDMA_NIC_DRIVER] = {"driver takes no dma-buf", NULL},
-	[REASON_RDMA_NIC_DRIVER_UNKNOWN] = {"dma-buf not known", NULL},
-	[REASON_RDMA_GATE] = {"no export over host bridge", NULL},
+	[REASON_DRIVER_LIBRARY] = {"library mismatch", NULL},
+	[REASON_RDMA_NIC_DRIVER] = {"driver cannot register dma-buf", NULL},
+	[REASON_RDMA_NIC_DRIVER_UNKNOWN] = {"dma-buf support unknown", NULL},
+	[REASON_RDMA_GATE] = {"no export across host bridge", NULL},
 	[REASON_HOST_BRIDGE_NO_P2P] = {"no P2P between root ports", NULL},
 	[REASON_RDMA_NO_PEERMEM] = {"no access to GPU memory", NULL},
 	[REASON_OBSERVED_SLOW] = {"slow", NULL},
@@ -311,7 +311,7 @@ static void add_mark(struct drawing *d, struct box *b, const struct path *p,
 static void mark_pair(struct drawing *d, const struct path *p, struct box *initiator,
 		      struct box *target)
 {
-	/* A copy arrived whole: what would have stood in the way did not. */
+	/* A checked copy was correct, so nothing blocked it. */
 	if (p->verdict == PAIR_DIRECT)
 		return;
 	for (int s = 0; s < CHAIN_STEP_N; s++) {
@@ -418,7 +418,7 @@ static void make_marks(struct drawing *d)
 			sort_marks(b);
 }
 
-/* ---- where they stand ---- */
+/* ---- where they are drawn ---- */
 
 bool box_is_switch(const struct box *b)
 {

@@ -142,7 +142,7 @@ struct preflight preflight_judge(const struct gdr_pair *p)
 	};
 }
 
-/* ---- what is beside ---- */
+/* ---- common bridges ---- */
 
 static bool has_bridge_in_common(const struct pci_function *a, const struct pci_function *b)
 {

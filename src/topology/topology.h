@@ -57,7 +57,7 @@ enum chain_state {
 enum chain_reason {
 	REASON_NONE,
 	REASON_DEVICES_USABLE,
-	REASON_DEVICE_UNKNOWN,      /* at: which driver it has is not known */
+	REASON_DEVICE_UNKNOWN,      /* at: its driver is unknown */
 	REASON_DEVICE_OFF_BUS,      /* at: the device, also in the next; see enum device_fault */
 	REASON_DEVICE_ASLEEP,       /* wakes when it is used */
 	REASON_DEVICE_SET_ASIDE,    /* text: the driver that holds it for a guest */
@@ -97,7 +97,7 @@ enum chain_reason {
 	REASON_IOMMU_FAULTS, /* at: the initiator; the log shows faults although nothing translates */
 	REASON_IOMMU_UNKNOWN,
 	REASON_EXPOSED_NVLINK,
-	REASON_EXPOSED_MAILBOX, /* the card has mailboxes: small BAR1 is no fault */
+	REASON_EXPOSED_MAILBOX, /* the card has mailboxes: a small BAR1 does not matter */
 	REASON_EXPOSED_BAR1,    /* BAR1 covers the VRAM */
 	REASON_BAR1_SMALL,      /* at: target, value: BAR1 bytes, value2: VRAM bytes, 0: unknown */
 	REASON_BAR1_SHIFTED,    /* at: target; see support_console_shifts */
@@ -121,7 +121,7 @@ enum chain_reason {
 	REASON_RDMA_NO_PEERMEM,
 	REASON_RDMA_NIC_DRIVER,         /* at: NIC, text: its driver, which cannot register dma-buf;
 					   and no nvidia-peermem */
-	REASON_RDMA_NIC_DRIVER_UNKNOWN, /* the same, where that is not known */
+	REASON_RDMA_NIC_DRIVER_UNKNOWN, /* the same, but unknown */
 	REASON_RDMA_PEERMEM_UNKNOWN,    /* at: NIC, text: its driver; whether it takes memory from
 					   nvidia-peermem */
 	/* One way of registration, in a preflight (topology/preflight.h) */
@@ -146,7 +146,7 @@ enum chain_reason {
 	REASON_NCCL_STAGED,    /* a log shows that NCCL does not; the same */
 	REASON_OBSERVED_WORKS, /* the owner checked the data */
 	REASON_OBSERVED_FAST,  /* CUDA allowed access and copies were as fast as the path: value:
-				  MB/s. Whether the data arrived is not known */
+				  MB/s. The data was not checked */
 	REASON_OBSERVED_NO_GAIN, /* copies with P2P on were no faster than with P2P off: value: MB/s */
 	REASON_OBSERVED_SLOW,    /* a test called its copies far too slow */
 	REASON_OBSERVED_DOUBTS, /* a test of several pairs at once, or of a GPU, failed */
@@ -332,7 +332,7 @@ struct draw_note {
 	const struct pci_function *at; /* NULL: nowhere in particular */
 	enum chain_state state;        /* CHAIN_BAD: an error, CHAIN_POSSIBLE: a warning */
 	const char *text;              /* what is wrong, a sentence */
-	const char *title; /* the same with the names of rule and device, as it stands in a list */
+	const char *title;             /* the same with rule and device, for a list */
 };
 
 /*

@@ -430,15 +430,15 @@ static void acs_names_the_port(void **state)
 	(void)state;
 	m->pci[NEAR].acs_ctl = m->pci[FAR].acs_ctl = fact_int(0x1d, from);
 	says(m, 0, 1, CHAIN_SWITCH,
-	     "ACSCtl of 0000:22:00.0 is 001d: with request redirect (RR) peer requests go up to "
-	     "the root complex");
+	     "ACSCtl of 0000:22:00.0 is 001d: request redirect (RR) sends peer requests "
+	     "up to the root complex");
 	says(m, 1, 0, CHAIN_SWITCH,
-	     "ACSCtl of 0000:22:01.0 is 001d: with request redirect (RR) peer requests go up to "
-	     "the root complex");
+	     "ACSCtl of 0000:22:01.0 is 001d: request redirect (RR) sends peer requests "
+	     "up to the root complex");
 	m->pci[NEAR].acs_ctl = fact_int(0, from);
 	says(m, 0, 1, CHAIN_SWITCH,
-	     "ACSCtl of 0000:22:01.0 is 001d: with completion redirect (CR) the answers to peer "
-	     "reads go up to the root complex");
+	     "ACSCtl of 0000:22:01.0 is 001d: completion redirect (CR) sends completions "
+	     "of peer reads up to the root complex");
 	build_free(m);
 }
 
@@ -463,7 +463,7 @@ static void acs_absent_or_unreadable(void **state)
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_CLEAR, PAIR_DIRECT);
 	m->pci[FAR].acs_ctl = fact_int_unknown("needs root");
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_UNKNOWN, REASON_ACS_UNREADABLE, PAIR_UNDECIDED);
-	says(m, 0, 1, CHAIN_SWITCH, "ACSCtl of 0000:22:01.0 could not be read, which needs root");
+	says(m, 0, 1, CHAIN_SWITCH, "ACSCtl of 0000:22:01.0 is unknown (needs root)");
 	m->pci[NEAR].acs_ctl = fact_int(PCI_ACS_RR, from);
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_BAD, REASON_ACS_REQUEST_REDIRECT, PAIR_BLOCKED);
 	build_free(m);
@@ -495,8 +495,8 @@ static void acs_on_root_ports(void **state)
 	m->pci[1].acs_ctl = fact_int(0x1d, from);
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_ROOT_PORT, PAIR_DIRECT);
 	says(m, 0, 1, CHAIN_SWITCH,
-	     "ACSCtl of root port 0000:00:02.0 is 001d: request redirect (RR), completion redirect "
-	     "(CR), which costs nothing where no IOMMU translates");
+	     "ACSCtl of root port 0000:00:02.0 is 001d: request redirect (RR), completion "
+	     "redirect (CR), which has no cost while no IOMMU translates");
 	m->pci[1].acs_ctl = fact_int_unknown("needs root");
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_OK, REASON_ACS_UNREADABLE, PAIR_DIRECT);
 	build_free(m);
@@ -514,8 +514,8 @@ static void cost_of_root_ports(void **state)
 	build_iommu(m, "DMA-FQ");
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_POSSIBLE, REASON_ACS_ROOT_PORT, PAIR_SUSPECT);
 	says(m, 0, 1, CHAIN_SWITCH,
-	     "ACSCtl of root port 0000:00:02.0 is 001d: request redirect (RR), completion redirect "
-	     "(CR), which costs 3 to 9 GB/s with a translating IOMMU");
+	     "ACSCtl of root port 0000:00:02.0 is 001d: request redirect (RR), completion "
+	     "redirect (CR), which costs 3 to 9 GB/s while the IOMMU translates");
 	m->pci[1].acs_ctl = fact_int_unknown("needs root");
 	expect(m, 0, 1, CHAIN_SWITCH, CHAIN_UNKNOWN, REASON_ACS_UNREADABLE, PAIR_SUSPECT);
 	m->pci[1].acs_ctl = fact_int(0x1d, from);
@@ -622,8 +622,8 @@ static void iommu_evidence(void **state)
 	expect(m, 0, 1, CHAIN_IOMMU, CHAIN_BAD, REASON_IOMMU_TRANSLATING, PAIR_BLOCKED);
 	expect(m, 1, 0, CHAIN_IOMMU, CHAIN_POSSIBLE, REASON_IOMMU_TRANSLATING, PAIR_SUSPECT);
 	says(m, 0, 1, CHAIN_IOMMU,
-	     "the IOMMU translates the addresses that 0000:23:00.0 sends to, and the kernel log "
-	     "shows its faults");
+	     "the IOMMU translates the addresses that 0000:23:00.0 uses, and the kernel "
+	     "log shows its faults");
 	build_observed(m, OBSERVED_PEER_COPY, 1, 0, false);
 	expect(m, 1, 0, CHAIN_IOMMU, CHAIN_BAD, REASON_IOMMU_TRANSLATING, PAIR_BLOCKED);
 	build_free(m);
@@ -723,11 +723,12 @@ static void bar1_unknown(void **state)
 	m->gpus[1].bar1_bytes = fact_int(256 * MIB, from);
 	expect(m, 0, 1, CHAIN_EXPOSURE, CHAIN_BAD, REASON_BAR1_SMALL, PAIR_BLOCKED);
 	says(m, 0, 1, CHAIN_EXPOSURE,
-	     "BAR1 of 0000:24:00.0 is 256 MiB, and peers reach its memory only through BAR1");
+	     "BAR1 of 0000:24:00.0 is 256 MiB, and peers access its memory only through "
+	     "BAR1");
 	m->gpus[1].vram_bytes = fact_int(24564 * MIB, from);
 	says(m, 0, 1, CHAIN_EXPOSURE,
-	     "BAR1 of 0000:24:00.0 is 256 MiB for 24564 MiB of memory, and peers reach its memory "
-	     "only through BAR1");
+	     "BAR1 of 0000:24:00.0 is 256 MiB for 24564 MiB of memory, and peers access "
+	     "its memory only through BAR1");
 	build_free(m);
 }
 
@@ -768,7 +769,8 @@ static void driver_status(void **state)
 	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_BAD, REASON_DRIVER_STATUS, PAIR_BLOCKED);
 	expect(m, 1, 0, CHAIN_DRIVER, CHAIN_OK, REASON_DRIVER_OK, PAIR_DIRECT);
 	says(m, 0, 1, CHAIN_DRIVER,
-	     "the driver answers TNS for peer writes: it refuses the way between the two");
+	     "the driver reports TNS for peer writes: the driver does not support the "
+	     "path between the two");
 	m->pairs[1].p2p[P2P_WRITE] = fact_int(P2P_STATUS_UNKNOWN, from);
 	expect(m, 0, 1, CHAIN_DRIVER, CHAIN_UNKNOWN, REASON_DRIVER_UNKNOWN, PAIR_UNDECIDED);
 	m->pairs[1].p2p[P2P_READ] = fact_int(P2P_CHIPSET_NOT_SUPPORTED, from);
@@ -998,8 +1000,8 @@ static void rdma_nic_driver_of_ofed(void **state)
 	expect(m, NIC, GPU, CHAIN_DRIVER, CHAIN_UNKNOWN, REASON_RDMA_NIC_DRIVER_UNKNOWN,
 	       PAIR_UNDECIDED);
 	says(m, NIC, GPU, CHAIN_DRIVER,
-	     "whether the driver of 0000:24:00.0 (ice) can register dma-buf memory is not known, "
-	     "and nvidia-peermem is not registered");
+	     "unknown whether the driver of 0000:24:00.0 (ice) can register dma-buf "
+	     "memory; nvidia-peermem is not registered");
 	build_free(m);
 }
 
@@ -1173,7 +1175,7 @@ static void device_nic(void **state)
 	m->rdma[0].pci->driver = fact_str("vfio-pci", from);
 	expect(m, NIC, GPU, CHAIN_DEVICE, CHAIN_BAD, REASON_DEVICE_SET_ASIDE, PAIR_BLOCKED);
 	says(m, NIC, GPU, CHAIN_DEVICE,
-	     "0000:24:00.0 is bound to vfio-pci, which holds it for a virtual machine");
+	     "0000:24:00.0 is bound to vfio-pci, which reserves it for a virtual machine");
 	m->rdma[0].pci->driver = fact_str_absent(from);
 	expect(m, GPU, NIC, CHAIN_DEVICE, CHAIN_BAD, REASON_DEVICE_NO_DRIVER, PAIR_BLOCKED);
 	build_free(m);
@@ -1279,8 +1281,7 @@ static void nccl_was_seen(void **state)
 	see_transport(m, true, "P2P/CUMEM");
 	expect(m, 0, 1, CHAIN_NCCL, CHAIN_OK, REASON_NCCL_SEEN, PAIR_DIRECT);
 	expect(m, 0, 1, CHAIN_OBSERVED, CHAIN_NA, REASON_NONE, PAIR_DIRECT);
-	says(m, 0, 1, CHAIN_NCCL,
-	     "NCCL was seen to use this path: P2P/CUMEM (seen in output.txt:7)");
+	says(m, 0, 1, CHAIN_NCCL, "an NCCL run used this path: P2P/CUMEM (seen in output.txt:7)");
 	see_transport(m, false, "SHM/direct");
 	see_transport(m, true, "P2P/CUMEM");
 	expect(m, 0, 1, CHAIN_NCCL, CHAIN_BAD, REASON_NCCL_STAGED, PAIR_DIRECT);
@@ -1331,7 +1332,8 @@ static void observed_outweighs(void **state)
 	expect(m, 0, 1, CHAIN_OBSERVED, CHAIN_OK, REASON_OBSERVED_WORKS, PAIR_DIRECT);
 	expect(m, 0, 1, CHAIN_IOMMU, CHAIN_POSSIBLE, REASON_IOMMU_TRANSLATING, PAIR_DIRECT);
 	expect(m, 1, 0, CHAIN_OBSERVED, CHAIN_NA, REASON_NONE, PAIR_SUSPECT);
-	says(m, 0, 1, CHAIN_OBSERVED, "a checked copy arrived whole (seen in output.txt:7)");
+	says(m, 0, 1, CHAIN_OBSERVED,
+	     "a test copy arrived with correct data (seen in output.txt:7)");
 	build_free(m);
 }
 

@@ -313,8 +313,8 @@ static void obstacles(void **state)
 	assert_true(n->obstacle);
 	assert_string_equal(
 		n->cards[0].obstacle,
-		"the way to every other GPU is blocked: the driver answers CNS for peer reads: the "
-		"CPU or chipset is not on its list");
+		"the way to every other GPU is blocked: the driver reports CNS for peer "
+		"reads: the CPU or chipset is not on the driver's list");
 	/* Checked data outweighs it, from one of the two. */
 	o = ARENA_PUSH(m->arena, m->observed, m->observed_n);
 	*o = (struct observed){

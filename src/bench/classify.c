@@ -49,7 +49,11 @@ enum wrong_kind wrong_parse(const char *word)
 
 const char *pair_state_word(enum pair_state s)
 {
-	static const char *const words[] = {"not-run", "ok", "failed", "not-tested"};
+	static const char *const words[PAIR_STATE_N] = {
+		[PAIR_NOT_RUN] = "not-run",       [PAIR_RIGHT] = "ok",
+		[PAIR_WRONG] = "failed",          [PAIR_NOT_TESTED] = "not-tested",
+		[PAIR_INCOMPLETE] = "incomplete",
+	};
 
 	return words[s];
 }

@@ -37,7 +37,10 @@ static void add_own_memory(struct figures *f, const struct test_result *r, size_
 		add_check(f, METRIC_GPU_VERIFIED, (int)k, (int)k, false, TEST_NOT_OPENED, "");
 }
 
-/* A single copy of a test is no benchmark, unless the test itself found it far too slow. */
+/*
+ * A pair counts as verified only after all patterns, which a slow or an incomplete pair did not reach. A single copy
+ * of a test is not a benchmark, unless the test itself found it far too slow.
+ */
 static void add_pair(struct figures *f, const struct pair_result *p, int i, int j)
 {
 	const char *pattern = p->pattern ? pattern_rows[p->pattern].name : "";
@@ -45,8 +48,9 @@ static void add_pair(struct figures *f, const struct pair_result *p, int i, int 
 
 	if (!was_tested(p->state))
 		return;
-	add_check(f, p->kind == WRONG_REFUSED ? METRIC_ACCESS : METRIC_PAIR_VERIFIED, i, j,
-		  ok || slow, kind_word(p->kind), pattern);
+	if (!slow)
+		add_check(f, p->kind == WRONG_REFUSED ? METRIC_ACCESS : METRIC_PAIR_VERIFIED, i, j,
+			  ok, kind_word(p->kind), pattern);
 	if (ok || slow)
 		add_check(f, METRIC_PAIR_RATE, i, j, !slow, kind_word(p->kind), pattern);
 	if (p->round_trip.median_ns > 0)
@@ -104,6 +108,7 @@ static void count_pair(struct test_counts *c, const struct pair_result *p)
 	c->pairs++;
 	c->right += p->state == PAIR_RIGHT;
 	c->wrong += p->state == PAIR_WRONG;
+	c->incomplete += p->state == PAIR_INCOMPLETE;
 	c->not_tested += p->state == PAIR_NOT_RUN || p->state == PAIR_NOT_TESTED;
 }
 

@@ -14,7 +14,7 @@ struct figures *test_figures(const struct test_result *r, const char *const *nam
 			     const char *const *pci);
 
 struct test_counts {
-	size_t pairs, right, wrong, not_tested; /* ordered */
+	size_t pairs, right, wrong, incomplete, not_tested; /* ordered */
 	size_t locals_wrong, arms_wrong;
 };
 

@@ -6,6 +6,7 @@
 #include "base/err.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -96,6 +97,32 @@ static void run_patterns(struct test_job *j, struct test_step step)
 	test_end(j, &step, there);
 	test_end(j, &back, here);
 }
+/* A right pair whose patterns did not all run is not verified: they find what copies do not. */
+static void mark_incomplete(struct test_job *j, size_t a, size_t b)
+{
+	struct pair_result *p = test_pair(j->result, a, b);
+	enum pair_state back = test_pair(j->result, b, a)->state;
+	const char *why = back == PAIR_WRONG        ? "the opposite direction fails"
+			  : back == PAIR_NOT_TESTED ? "the opposite direction could not be tested"
+			  : j->result->stopped      ? "the run was stopped first"
+						    : "one of them could not be started";
+
+	if (p->state != PAIR_RIGHT || pattern_all_done(p, pattern_bits(PATTERN_ALWAYS)))
+		return;
+	p->state = PAIR_INCOMPLETE;
+	if (!*p->sentence)
+		snprintf(p->sentence, sizeof(p->sentence),
+			 "copies are right, but not all patterns ran: %s", why);
+}
+
+static void mark_all_incomplete(struct test_job *j)
+{
+	for (size_t a = 0; a < j->result->n; a++)
+		for (size_t b = 0; b < j->result->n; b++)
+			if (a != b)
+				mark_incomplete(j, a, b);
+}
+
 
 int test_patterns(struct test_job *j, const struct paths *paths)
 {
@@ -104,6 +131,7 @@ int test_patterns(struct test_job *j, const struct paths *paths)
 	if (r < 0)
 		return r;
 	r = test_run_rounds(j, paths, TEST_PATTERNS, wants_patterns, run_patterns);
+	mark_all_incomplete(j);
 	close_flags(j);
 	return r;
 }

@@ -88,9 +88,17 @@ struct way_result {
 	struct wrong wrong;
 };
 
-enum pair_state { PAIR_NOT_RUN, PAIR_RIGHT, PAIR_WRONG, PAIR_NOT_TESTED };
+enum pair_state {
+	PAIR_NOT_RUN,
+	PAIR_RIGHT,
+	PAIR_WRONG,
+	PAIR_NOT_TESTED,
+	PAIR_INCOMPLETE, /* copies are right, but not all patterns that always run have run */
+	PAIR_STATE_N,
+};
 
-const char *pair_state_word(enum pair_state s); /* "ok", "failed", "not-tested", "not-run" */
+/* "ok", "failed", "incomplete", "not-tested", "not-run" */
+const char *pair_state_word(enum pair_state s);
 
 /* Nanoseconds of a round trip of a flag; n 0: not measured. */
 struct round_trip {

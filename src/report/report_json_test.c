@@ -165,14 +165,16 @@ static json_t *arm_json(const struct test_report *r, enum arm arm)
 
 static json_t *verdict_json(const struct test_report *r)
 {
+	char *danger AUTO_FREE = report_test_danger(r);
 	struct test_counts c;
 	char sentence[256];
 
 	test_count(r->result, &c);
-	return json_pack("{s:o, s:I, s:I, s:I, s:I}", "sentence",
-			 json_text(report_test_verdict(r, sentence, sizeof(sentence))), "pairs",
-			 (json_int_t)c.pairs, "ok", (json_int_t)c.right, "failed",
-			 (json_int_t)c.wrong, "not_tested", (json_int_t)c.not_tested);
+	return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "danger", json_text(danger),
+			 "sentence", json_text(report_test_verdict(r, sentence, sizeof(sentence))),
+			 "pairs", (json_int_t)c.pairs, "ok", (json_int_t)c.right, "failed",
+			 (json_int_t)c.wrong, "incomplete", (json_int_t)c.incomplete, "not_tested",
+			 (json_int_t)c.not_tested);
 }
 
 static void set_results(json_t *o, const struct test_report *r)

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "bench/pattern.h"
 
 #include <inttypes.h>
@@ -137,11 +138,9 @@ static void add_patterns(struct document *out, const struct pair_result *p)
 	}
 }
 
-static const enum style state_styles[] = {
-	[PAIR_NOT_RUN] = STYLE_DIM,
-	[PAIR_RIGHT] = STYLE_GOOD,
-	[PAIR_WRONG] = STYLE_BAD,
-	[PAIR_NOT_TESTED] = STYLE_WARN,
+static const enum style state_styles[PAIR_STATE_N] = {
+	[PAIR_NOT_RUN] = STYLE_DIM,     [PAIR_RIGHT] = STYLE_GOOD,      [PAIR_WRONG] = STYLE_BAD,
+	[PAIR_NOT_TESTED] = STYLE_WARN, [PAIR_INCOMPLETE] = STYLE_WARN,
 };
 
 static bool has_log(const struct test_report *r, size_t a, size_t b)
@@ -156,7 +155,8 @@ static bool has_log(const struct test_report *r, size_t a, size_t b)
 static void add_pair(struct document *out, const struct test_report *r, size_t a, size_t b)
 {
 	const struct pair_result *p = test_pair(r->result, a, b);
-	bool bad = p->state == PAIR_WRONG || (p->state == PAIR_NOT_TESTED && *p->sentence);
+	bool bad = p->state == PAIR_WRONG || p->state == PAIR_INCOMPLETE ||
+		   (p->state == PAIR_NOT_TESTED && *p->sentence);
 	const char *label =
 		p->state == PAIR_WRONG ? wrong_word(p->kind) : pair_state_word(p->state);
 
@@ -391,6 +391,40 @@ static void add_informs(struct document *out, const struct test_report *r)
 	}
 }
 
+/* ---- danger ---- */
+
+/* Data came from, or went to, other memory; the kinds before that are errors, and those after it delays. */
+static bool is_astray(enum wrong_kind k)
+{
+	return k >= WRONG_MIRROR && k <= WRONG_GARBAGE;
+}
+
+char *report_test_danger(const struct test_report *r)
+{
+	struct strbuf pairs AUTO_STRBUF = {0};
+	size_t n = r->result ? r->result->n : 0, found = 0;
+
+	for (size_t i = 0; i < n * n; i++) {
+		const struct pattern_result *x =
+			&r->result->pairs[i].patterns[PATTERN_COMPRESSIBLE];
+
+		if (i / n != i % n && is_astray(x->kind))
+			strbuf_printf(&pairs, "%s%s -> %s", found++ ? ", " : "", r->names[i / n],
+				      r->names[i % n]);
+	}
+	if (!found)
+		return NULL;
+	return xprintf(
+		"DANGER: compressible memory of another GPU is wrong on %zu of %zu ordered pairs. "
+		"A write to it may land in unrelated host memory. Until this is fixed, run nothing "
+		"that allocates compressible memory (cuMemCreate with "
+		"CU_MEM_ALLOCATION_COMP_GENERIC) and shares it between these GPUs. If onehop "
+		"unlock or another edit of the driver made P2P possible, `onehop unlock --apply` "
+		"installs the edit that keeps peers away from such memory. If the driver is "
+		"NVIDIA's own, turn P2P off and report the pairs to NVIDIA. Pairs: %s.",
+		found, n * (n - 1), strbuf_str(&pairs));
+}
+
 /* ---- all-reduce ---- */
 
 static const char *const arm_labels[ARM_N] = {"Sum over all devices, P2P:        ",
@@ -436,13 +470,19 @@ static const char *lone_text(const struct test_device *d)
 					    : "One device, not tested";
 }
 
-static bool all_patterns(const struct test_result *r)
+static void say_counts(const struct test_counts *c, char *buf, size_t size)
 {
-	for (size_t i = 0; i < r->n * r->n; i++)
-		if (i / r->n != i % r->n &&
-		    !pattern_all_done(&r->pairs[i], pattern_bits(PATTERN_ALWAYS)))
-			return false;
-	return true;
+	struct strbuf b AUTO_STRBUF = {0};
+
+	strbuf_printf(&b, "%zu of %zu ordered pairs %s", c->wrong ? c->wrong : c->right, c->pairs,
+		      !c->wrong ? "right" : text_plural(c->wrong, "fails", "fail"));
+	if (c->incomplete)
+		strbuf_printf(&b, ", %zu incomplete", c->incomplete);
+	if (c->not_tested)
+		strbuf_printf(&b, ", %zu not tested", c->not_tested);
+	if (c->arms_wrong && !c->wrong)
+		strbuf_puts(&b, ", and the sum over all devices fails");
+	snprintf(buf, size, "%s.", strbuf_str(&b));
 }
 
 const char *report_test_verdict(const struct test_report *r, char *buf, size_t size)
@@ -459,27 +499,23 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 	else if (!c.pairs)
 		snprintf(buf, size, "%s: there is no pair to test.",
 			 lone_text(&r->result->devices[0]));
-	else if (c.wrong)
-		snprintf(buf, size, "%zu of %zu ordered pairs fail%s.", c.wrong, c.pairs,
-			 c.not_tested ? ", some were not tested" : "");
-	else if (c.not_tested)
-		snprintf(buf, size, "%zu of %zu ordered pairs right, %zu not tested.", c.right,
-			 c.pairs, c.not_tested);
+	else if (c.wrong || c.incomplete || c.not_tested)
+		say_counts(&c, buf, size);
 	else if (c.arms_wrong)
 		snprintf(buf, size, "All %zu ordered pairs are right, but all together fail: %s",
 			 c.pairs, p2p->state == PAIR_WRONG ? wrong_word(p2p->kind) : "staged sum");
 	else
 		snprintf(buf, size,
 			 "All %zu ordered pairs right: written and read by copy engine and by "
-			 "kernel, checked by the owner%s%s.",
-			 c.pairs, all_patterns(r->result) ? ", in all patterns of use" : "",
-			 p2p->state == PAIR_RIGHT ? ", and all together" : "");
+			 "kernel, checked by the owner, in all patterns of use%s.",
+			 c.pairs, p2p->state == PAIR_RIGHT ? ", and all together" : "");
 	return buf;
 }
 
 static void add_end(struct document *out, const struct test_report *r)
 {
 	struct test_counts c;
+	char *danger AUTO_FREE = report_test_danger(r);
 	char verdict[256];
 	bool well;
 
@@ -487,10 +523,12 @@ static void add_end(struct document *out, const struct test_report *r)
 	well = c.pairs && c.right == c.pairs && !c.arms_wrong && !c.locals_wrong;
 	document_blank(out);
 	document_paragraph(out,
-			   well      ? STYLE_GOOD
-			   : c.wrong ? STYLE_BAD
-				     : STYLE_WARN,
+			   well                      ? STYLE_GOOD
+			   : c.wrong || c.arms_wrong ? STYLE_BAD
+						     : STYLE_WARN,
 			   0, "%s", report_test_verdict(r, verdict, sizeof(verdict)));
+	if (danger)
+		document_paragraph(out, STYLE_BAD, 0, "%s", danger);
 	if (r->result && r->result->stopped)
 		document_paragraph(
 			out, STYLE_WARN, 0,

@@ -33,5 +33,10 @@ const struct rule **report_test_explanations(const struct test_report *r, size_t
 					     size_t target, size_t *ret_n);
 /* Whether the driver says that a pair has atomics: 1, 0, or -1 for unknown. */
 int report_test_offers_atomics(const struct test_report *r, size_t initiator, size_t target);
+/*
+ * Where a peer's access to compressible memory was seen to go astray: what to do, the caller's to free; NULL: nowhere,
+ * or not tested.
+ */
+char *report_test_danger(const struct test_report *r);
 /* The last sentence. */
 const char *report_test_verdict(const struct test_report *r, char *buf, size_t size);

@@ -217,13 +217,16 @@ static const struct {
 };
 /* clang-format on */
 
-/* Exactly the injected pair, and the control arm shows that the devices are well. */
+/*
+ * Exactly the injected pair. The way back is incomplete, because patterns need both directions. The control arm shows
+ * that the devices are well.
+ */
 static void assert_caught(const struct test_result *r, size_t a, size_t b, enum wrong_kind kind,
 			  const char *says)
 {
 	for (size_t i = 0; i < DEVICES * DEVICES; i++) {
 		const struct pair_result *p = &r->pairs[i];
-		bool injected = i == a * DEVICES + b;
+		bool injected = i == a * DEVICES + b, back = i == b * DEVICES + a;
 
 		if (i / DEVICES == i % DEVICES)
 			continue;
@@ -231,7 +234,11 @@ static void assert_caught(const struct test_result *r, size_t a, size_t b, enum 
 			fail_msg("%zu->%zu is '%s' (%s), injected '%s' into %zu->%zu", i / DEVICES,
 				 i % DEVICES, wrong_word(p->kind), p->sentence, wrong_word(kind), a,
 				 b);
-		assert_int_equal(p->state, injected ? PAIR_WRONG : PAIR_RIGHT);
+		assert_int_equal(p->state, injected ? PAIR_WRONG
+					   : back   ? PAIR_INCOMPLETE
+						    : PAIR_RIGHT);
+		if (back)
+			assert_non_null(strstr(p->sentence, "the opposite direction fails"));
 		if (injected && !strstr(p->sentence, says))
 			fail_msg("\"%s\" does not say \"%s\"", p->sentence, says);
 	}
@@ -441,7 +448,9 @@ static void assert_kept(const struct figures *f)
 		assert_false(figure_is_failure(figures_find(again, METRIC_GPU_VERIFIED, i, i, 0)));
 		assert_null(again->gpus[i].pci);
 	}
-	row = figures_find(again, METRIC_PAIR_VERIFIED, 2, 1, 0);
+	assert_null(figures_find(again, METRIC_PAIR_VERIFIED, 2, 1, 0)); /* incomplete */
+	assert_null(figures_find(again, METRIC_PAIR_RATE, 2, 1, 0));
+	row = figures_find(again, METRIC_PAIR_VERIFIED, 2, 0, 0);
 	assert_false(figure_is_failure(row));
 	assert_string_equal(row->kind, "");
 	row = figures_find(again, METRIC_ROUND_TRIP, 0, 1, 0);
@@ -459,6 +468,7 @@ static void test_json(void **state)
 	struct test_request *q = request_of((struct fault){FAULT_TORN, 1, 2});
 	struct test_result r;
 	struct figures *f;
+	char sentence[128];
 
 	(void)state;
 	assert_schema(&report);
@@ -471,8 +481,37 @@ static void test_json(void **state)
 	run(q, &r);
 	report.figures = f = test_figures(&r, names, NULL);
 	assert_schema(&report);
+	assert_string_equal(report_test_verdict(&report, sentence, sizeof(sentence)),
+			    "1 of 6 ordered pairs fails, 1 incomplete.");
 	assert_kept(f);
 	figures_free(f);
+	test_result_done(&r);
+}
+
+/* A peer's access to compressible memory that goes astray leaves the pair as it is, but is not passed over. */
+static void test_danger(void **state)
+{
+	static const char *const names[DEVICES] = {"host0", "host1", "host2"};
+	struct test_result r = {.n = DEVICES};
+	const struct test_report report = {.device = "host", .names = names, .result = &r};
+	char *danger;
+
+	(void)state;
+	r.pairs = calloc(DEVICES * DEVICES, sizeof(*r.pairs));
+	r.devices = calloc(DEVICES, sizeof(*r.devices));
+	assert_true(r.pairs && r.devices);
+	assert_null(report_test_danger(&report));
+	test_pair(&r, 0, 1)->patterns[PATTERN_COMPRESSIBLE].kind =
+		WRONG_FAULT; /* stopped by the GPU */
+	test_pair(&r, 1, 0)->patterns[PATTERN_ATOMICS].kind = WRONG_LOST;
+	assert_null(report_test_danger(&report));
+	test_pair(&r, 2, 1)->patterns[PATTERN_COMPRESSIBLE].kind = WRONG_ZEROS;
+	danger = report_test_danger(&report);
+	assert_non_null(strstr(danger, "DANGER"));
+	assert_non_null(strstr(danger, "1 of 6 ordered pairs"));
+	assert_non_null(strstr(danger, "Pairs: host2 -> host1."));
+	assert_schema(&report);
+	free(danger);
 	test_result_done(&r);
 }
 
@@ -498,6 +537,7 @@ static void ended(void *context, const struct test_step *step)
 	((struct seen *)context)->ended++;
 }
 
+/* Three steps are devices' own memory, so at least two pairs are copied. */
 static bool stopped(void *context)
 {
 	const struct seen *s = context;
@@ -524,16 +564,32 @@ static void test_no_journal_no_run(void **state)
 
 static void test_stop(void **state)
 {
+	static const char *const names[DEVICES] = {"host0", "host1", "host2"};
 	struct seen seen = {.stop = true};
 	const struct test_hooks hooks = {&seen, begins, ended, stopped};
 	struct test_request *q = request_of((struct fault){FAULT_NONE, -1, -1});
 	struct test_result r;
+	const struct test_report report = {.device = "host", .names = names, .result = &r};
+	struct test_counts c;
+	struct figures *f;
+	char sentence[128];
 
 	(void)state;
 	assert_int_equal(test_run(q, &hooks, &r), 0);
 	assert_true(r.stopped);
 	assert_int_equal(seen.begun, seen.ended);
 	assert_true(seen.begun < 12);
+	test_count(&r, &c);
+	assert_int_equal(c.right, 0); /* no pattern ran */
+	assert_true(c.incomplete > 0 && c.not_tested > 0);
+	assert_int_equal(c.incomplete + c.not_tested, c.pairs);
+	f = test_figures(&r, names, NULL);
+	for (size_t i = 0; i < f->row_n; i++)
+		assert_string_not_equal(f->rows[i].what, METRIC_PAIR_VERIFIED);
+	assert_schema(&report);
+	assert_non_null(strstr(report_test_verdict(&report, sentence, sizeof(sentence)),
+			       "0 of 6 ordered pairs right, "));
+	figures_free(f);
 	test_result_done(&r);
 	free(q);
 }
@@ -549,6 +605,7 @@ static void test_known_pairs_are_kept(void **state)
 	q->known = known;
 	run(q, &r);
 	assert_int_equal(r.pairs[1].kind, WRONG_ENDED);
+	assert_int_equal(test_pair(&r, 1, 0)->state, PAIR_INCOMPLETE);
 	assert_int_equal(r.pairs[1].ways[0].checks, 0);
 	assert_int_equal(r.pairs[2].state, PAIR_RIGHT);
 	test_result_done(&r);
@@ -644,6 +701,7 @@ int main(void)
 		cmocka_unit_test(test_rate_of_unlike_devices),
 		cmocka_unit_test(test_too_many_peers),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_danger),
 		cmocka_unit_test(test_no_journal_no_run),
 		cmocka_unit_test(test_stop),
 		cmocka_unit_test(test_known_pairs_are_kept),

@@ -13,50 +13,71 @@
 
 /* clang-format off */
 const struct pattern_row pattern_rows[PATTERN_N] = {
-	[PATTERN_NONE] = {"", "", "", PATTERN_ALWAYS, false, NULL},
+	[PATTERN_NONE] = {"", "", "", PATTERN_ALWAYS, false, NULL, NULL},
 	[PATTERN_PULL] = {
 		"pull", "running kernels that pull from each other",
 		"what a kernel reads of another GPU is what was written before the flag, ten thousand times, "
 		"in memory shared by IPC and at odd offsets in it: inference engines' all-reduce",
-		PATTERN_ALWAYS, false, pattern_pull},
+		PATTERN_ALWAYS, false, NULL, pattern_pull},
 	[PATTERN_GRAPH] = {
 		"graph", "the same in a graph that is launched again",
 		"addresses and flags hold when kernels are replayed",
-		PATTERN_ALWAYS, false, pattern_graph},
+		PATTERN_ALWAYS, false, NULL, pattern_graph},
 	[PATTERN_FLAGS] = {
 		"flags", "data in one place, their flag in another",
 		"data arrive before a flag that goes another way or by another engine",
-		PATTERN_ALWAYS, true, pattern_flags},
+		PATTERN_ALWAYS, true, NULL, pattern_flags},
 	[PATTERN_REREAD] = {
 		"reread", "memory read again after its owner rewrote it",
 		"no cache outlives a kernel or a copy",
-		PATTERN_ALWAYS, true, pattern_reread},
+		PATTERN_ALWAYS, true, NULL, pattern_reread},
 	[PATTERN_REMAP] = {
 		"remap", "memory freed, allocated and mapped again",
 		"no cache and no translation outlives a mapping",
-		PATTERN_ALWAYS, true, pattern_remap},
+		PATTERN_ALWAYS, true, NULL, pattern_remap},
 	[PATTERN_LAST] = {
 		"last", "all of the last memory that could be allocated",
 		"windows cover the end of memory",
-		PATTERN_LONG, true, pattern_last},
+		PATTERN_LONG, true, "--long SECONDS", pattern_last},
 	[PATTERN_SUSTAINED] = {
 		"sustained", "running kernels that pull from each other for long",
 		"what heat and load bring out",
-		PATTERN_LONG, false, pattern_sustained},
+		PATTERN_LONG, false, "--long SECONDS", pattern_sustained},
 	[PATTERN_HOST_MEMORY] = {
 		"host-memory", "host memory that the driver created, written by one and read by the other",
 		"the driver gives such memory, and both see the same: NCCL keeps its buffers there",
-		PATTERN_INFORMATION, true, pattern_host_memory},
+		PATTERN_INFORMATION, true, "--host-memory", pattern_host_memory},
 	[PATTERN_COMPRESSIBLE] = {
 		"compressible", "memory that its GPU may keep compressed",
 		"the other's page table entries of such memory lead to it, and what is read is not compressed",
-		PATTERN_INFORMATION, true, pattern_compressible},
+		PATTERN_INFORMATION, true, "--compressible", pattern_compressible},
 	[PATTERN_ATOMICS] = {
 		"atomics", "atomic additions to the other's memory",
 		"nothing: they get lost where the path has no atomics, which few programs need",
-		PATTERN_INFORMATION, true, pattern_atomics},
+		PATTERN_INFORMATION, true, "--atomics", pattern_atomics},
 };
 /* clang-format on */
+
+/* Faults of stand-ins that pass all copies, and the first pattern that meets them. */
+static const enum pattern finders[FAULT_N] = {
+	[FAULT_CACHED] = PATTERN_PULL,
+	[FAULT_IPC_OFFSET] = PATTERN_PULL,
+	[FAULT_REPLAY] = PATTERN_GRAPH,
+	[FAULT_OVERTAKE] = PATTERN_FLAGS,
+	[FAULT_LATE] = PATTERN_FLAGS,
+	[FAULT_REREAD] = PATTERN_REREAD,
+	[FAULT_REMAP] = PATTERN_REMAP,
+	[FAULT_HOLE] = PATTERN_LAST,
+	[FAULT_HOST_SHIFT] = PATTERN_HOST_MEMORY,
+	[FAULT_COMPTAG] = PATTERN_COMPRESSIBLE,
+	[FAULT_PACKED] = PATTERN_COMPRESSIBLE,
+	[FAULT_LOSSY] = PATTERN_ATOMICS,
+};
+
+enum pattern pattern_finding(enum fault_kind fault)
+{
+	return finders[fault];
+}
 
 enum pattern pattern_parse(const char *name)
 {
@@ -75,6 +96,12 @@ unsigned pattern_bits(enum pattern_when when)
 		if (pattern_rows[k].when == when)
 			bits |= PATTERN_BIT(k);
 	return bits;
+}
+
+unsigned pattern_wanted(bool with_long, unsigned informs)
+{
+	return pattern_bits(PATTERN_ALWAYS) | (with_long ? pattern_bits(PATTERN_LONG) : 0) |
+	       informs;
 }
 
 /* ---- results ---- */

@@ -26,6 +26,7 @@ struct pattern_row {
 	const char *proves;     /* what is wrong where it fails and nothing else does */
 	enum pattern_when when; /* INFORMATION: what goes wrong is no failure */
 	bool one_way;           /* run once a direction: from ends[from]; else once, for both */
+	const char *option;     /* of `onehop test`, that requests it; NULL: always run */
 	int (*run)(const struct pattern_pair *p, unsigned from);
 };
 
@@ -33,6 +34,10 @@ extern const struct pattern_row pattern_rows[PATTERN_N];
 
 /* Those that are run then. */
 unsigned pattern_bits(enum pattern_when when);
+/* Those of a run: `informs` are requested for information. */
+unsigned pattern_wanted(bool with_long, unsigned informs);
+/* The first that finds the fault; PATTERN_NONE: copies and round trips do. */
+enum pattern pattern_finding(enum fault_kind fault);
 /* PATTERN_N: no such name. */
 enum pattern pattern_parse(const char *name);
 

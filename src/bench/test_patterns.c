@@ -15,8 +15,7 @@
 
 static unsigned wanted_of(const struct test_request *q)
 {
-	return pattern_bits(PATTERN_ALWAYS) | (q->long_s > 0 ? pattern_bits(PATTERN_LONG) : 0) |
-	       q->informs;
+	return pattern_wanted(q->long_s > 0, q->informs);
 }
 
 static bool wants_patterns(const struct test_job *j, size_t a, size_t b)
@@ -97,6 +96,7 @@ static void run_patterns(struct test_job *j, struct test_step step)
 	test_end(j, &step, there);
 	test_end(j, &back, here);
 }
+
 /* A right pair whose patterns did not all run is not verified: they find what copies do not. */
 static void mark_incomplete(struct test_job *j, size_t a, size_t b)
 {
@@ -123,7 +123,6 @@ static void mark_all_incomplete(struct test_job *j)
 				mark_incomplete(j, a, b);
 }
 
-
 int test_patterns(struct test_job *j, const struct paths *paths)
 {
 	int r = export_flags(j);
@@ -131,7 +130,7 @@ int test_patterns(struct test_job *j, const struct paths *paths)
 	if (r < 0)
 		return r;
 	r = test_run_rounds(j, paths, TEST_PATTERNS, wants_patterns, run_patterns);
-	mark_all_incomplete(j);
 	close_flags(j);
+	mark_all_incomplete(j);
 	return r;
 }

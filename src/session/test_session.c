@@ -32,7 +32,8 @@ static int refuse_fault(const char *word)
 	for (int f = FAULT_NONE + 1; f < FAULT_N; f++)
 		strbuf_printf(&words, "%s%s", f > FAULT_NONE + 1 ? ", " : "",
 			      fault_word((enum fault_kind)f));
-	return err_set(EINVAL, "--inject wants one of %s, not '%s'", strbuf_str(&words), word);
+	return err_set(EINVAL, "--inject: unknown fault '%s', must be one of %s", word,
+		       strbuf_str(&words));
 }
 
 static int parse_fault(const struct devices *d, const char *text, struct fault *ret)
@@ -49,25 +50,15 @@ static int parse_fault(const struct devices *d, const char *text, struct fault *
 	if (text[length]) {
 		r = devices_find_pair(d, text + length + 1, &pair, &both);
 		if (r == 0 && both)
-			r = err_set(EINVAL, "one direction only, 0->1");
+			r = err_set(EINVAL, "must name one direction, KIND:I->J");
 		if (r < 0)
-			return err_wrap(r, "--inject wants KIND:I->J");
+			return err_wrap(r, "--inject %s", text);
 		f.initiator = d->request.number[pair.initiator];
 		f.target = d->request.number[pair.target];
 	}
 	*ret = f;
 	return 0;
 }
-
-static int inject(struct test_session *s)
-{
-	if (!is_host(s))
-		return err_set(EINVAL,
-			       "--inject shows faults on the host back end only: --device host:N");
-	return parse_fault(&s->devices, s->o->inject, &s->devices.request.host.fault);
-}
-
-/* ---- what to run ---- */
 
 static unsigned informs_of(const struct test_choice *o)
 {
@@ -78,6 +69,31 @@ static unsigned informs_of(const struct test_choice *o)
 
 static void fill_request(struct test_session *s)
 {
+/* A fault that no pattern of this run can meet would pass as a healthy run. */
+static int check_visible(const struct test_choice *o, enum fault_kind fault)
+{
+	enum pattern finder = pattern_finding(fault);
+
+	if (finder == PATTERN_NONE ||
+	    pattern_wanted(o->long_s > 0, informs_of(o)) & PATTERN_BIT(finder))
+		return 0;
+	return err_set(EINVAL, "--inject %s needs %s: nothing else that is tested meets this fault",
+		       fault_word(fault), pattern_rows[finder].option);
+}
+
+static int inject(struct test_session *s)
+{
+	struct fault *f = &s->devices.request.host.fault;
+	int r;
+
+	if (!is_host(s))
+		return err_set(EINVAL, "--inject works only with stand-ins: add --device host:N");
+	r = parse_fault(&s->devices, s->o->inject, f);
+	return r < 0 ? r : check_visible(s->o, f->kind);
+}
+
+/* ---- what to run ---- */
+
 	struct test_request *r = &s->request;
 
 	r->devices = s->devices.request;

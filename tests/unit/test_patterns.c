@@ -133,6 +133,25 @@ static void assert_found(const struct devices *d, enum pattern k, size_t flaw)
 		assert_non_null(strstr(there->sentence, pattern_rows[k].title));
 }
 
+/* Whoever injects a fault relies on it: the first that finds it. */
+static void test_finders(void **state)
+{
+	(void)state;
+	for (size_t f = 0; f < ARRAY_LEN(flaws); f++) {
+		enum pattern finder = pattern_finding(flaws[f].fault);
+		unsigned earlier = PATTERN_BIT(finder) - 1;
+
+		assert_int_equal(finder != PATTERN_NONE, flaws[f].found_by != 0);
+		if (!finder)
+			continue;
+		assert_true(flaws[f].found_by & PATTERN_BIT(finder));
+		assert_false(flaws[f].found_by & earlier);
+	}
+	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++)
+		assert_int_equal(pattern_rows[k].option != NULL,
+				 pattern_rows[k].when != PATTERN_ALWAYS);
+}
+
 /* Every pattern with every fault. */
 static void test_who_finds_what(void **state)
 {
@@ -458,17 +477,12 @@ static void test_documented(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_who_finds_what),
-		cmocka_unit_test(test_healthy),
-		cmocka_unit_test(test_long),
-		cmocka_unit_test(test_hole),
-		cmocka_unit_test(test_whole_runs),
-		cmocka_unit_test(test_out_of_memory),
-		cmocka_unit_test(test_fault),
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_documented),
-		cmocka_unit_test(test_not_offered),
-		cmocka_unit_test(test_wrong_is_not_written),
+		cmocka_unit_test(test_finders),       cmocka_unit_test(test_who_finds_what),
+		cmocka_unit_test(test_healthy),       cmocka_unit_test(test_long),
+		cmocka_unit_test(test_hole),          cmocka_unit_test(test_whole_runs),
+		cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_fault),
+		cmocka_unit_test(test_rows),          cmocka_unit_test(test_documented),
+		cmocka_unit_test(test_not_offered),   cmocka_unit_test(test_wrong_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,6 +196,8 @@ static void local_job(void *context, size_t i)
 {
 	struct test_job *j = context;
 
+	if (j->result->devices[i].local.state != PAIR_NOT_RUN)
+		return; /* a suspect of an earlier run */
 	run_step(j, (struct test_step){.phase = TEST_LOCAL, .initiator = (int)i, .target = (int)i},
 		 verify_pair, &j->result->devices[i].local);
 }
@@ -419,8 +421,13 @@ static void run_arm(struct test_job *j, enum arm arm)
 	struct test_step step = {.phase = TEST_ALL_REDUCE, .initiator = -1, .target = -1};
 	size_t n = 0;
 
-	if (arm == ARM_P2P && j->request->no_all_reduce)
+	if (arm == ARM_P2P && j->request->all_reduce_suspect) {
+		a->state = PAIR_WRONG;
+		a->kind = WRONG_ENDED;
+		snprintf(a->sentence, sizeof(a->sentence),
+			 "suspect: an earlier run tested it when the machine stopped");
 		return;
+	}
 	for (size_t i = 0; i < j->result->n; i++)
 		if (j->slots[i].open)
 			devices[n++] = &j->slots[i].device;
@@ -518,8 +525,8 @@ static int prepare(struct test_job *j)
 		r->devices[i].info.number = q->devices.number[i];
 		e = split(q, i, &j->slots[i].request);
 	}
-	if (q->known)
-		memcpy(r->pairs, q->known, r->n * r->n * sizeof(*r->pairs));
+	for (size_t i = 0; q->known && i < r->n * r->n; i++)
+		*(i / r->n == i % r->n ? &r->devices[i / r->n].local : &r->pairs[i]) = q->known[i];
 	return e;
 }
 

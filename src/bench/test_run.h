@@ -43,13 +43,13 @@ struct test_request {
 	void *open_context;
 	const struct paths
 		*paths; /* which pairs share links, and what to expect; NULL: nothing known */
-	/* n squared: what an earlier run found; PAIR_NOT_RUN: to be tested. NULL: all. */
+	/* n squared: what an earlier run found, on the diagonal of own memory; PAIR_NOT_RUN: to be tested. NULL: all. */
 	const struct pair_result *known;
-	bool no_all_reduce;    /* over P2P: an earlier run did not survive it */
-	uint64_t memory_bytes; /* of each device, at most; 0: half of what is free */
-	uint64_t limit_us;     /* of one transfer; 0: TEST_LIMIT_US */
-	double long_s;         /* all of the last memory too, and load for so long; 0: no */
-	unsigned informs;      /* PATTERN_BIT of those that are run for information */
+	bool all_reduce_suspect; /* over P2P: the machine stopped during an earlier run's; not run */
+	uint64_t memory_bytes;   /* of each device, at most; 0: half of what is free */
+	uint64_t limit_us;       /* of one transfer; 0: TEST_LIMIT_US */
+	double long_s;           /* all of the last memory too, and load for so long; 0: no */
+	unsigned informs;        /* PATTERN_BIT of those that are run for information */
 };
 
 #define TEST_LIMIT_US 5000000ul

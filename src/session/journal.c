@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define VERSION 1
-/* So that no journal, whoever wrote it, is read for ever. */
+#define VERSION 2
+/* No journal, whoever wrote it, is read without end. */
 #define LINE_MAX_BYTES 4096
 #define LINES_MAX      100000
 
@@ -34,7 +34,7 @@ static const char *text_of(const json_t *o, const char *key)
 	return s ? s : "";
 }
 
-/* Runs on the host back end never touch what is known of a real one. */
+/* Runs with stand-ins never touch the journal of real GPUs. */
 static int state_path(const struct test_identity *i, bool make, const char *suffix, char **ret)
 {
 	AUTO_FREE char *folder = NULL;
@@ -67,7 +67,7 @@ static int put_line(int fd, json_t *line)
 
 	json_decref(line);
 	if (!whole)
-		return err_set(EINVAL, "a line of the journal does not fit into JSON");
+		return err_set(EINVAL, "a line of the test's journal cannot be written as JSON");
 	if (write(fd, whole, n) != (ssize_t)n || fdatasync(fd) < 0)
 		return err_sys(errno ? errno : EIO, "write the journal of the test");
 	return 0;
@@ -75,14 +75,16 @@ static int put_line(int fd, json_t *line)
 
 static json_t *start_line(const struct test_identity *i, const char *event)
 {
-	json_t *names = json_array();
+	json_t *names = json_array(), *options = json_array();
 	char date[DATE_SIZE];
 
 	date_now(date);
 	for (size_t k = 0; k < i->n; k++)
 		json_array_append_new(names, json_string(i->names[k]));
-	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:o}", "event", event, "version",
-			 VERSION, "device", i->device, "inject", i->inject, "driver_version",
+	for (size_t k = 0; k < i->option_n; k++)
+		json_array_append_new(options, json_string(i->options[k]));
+	return json_pack("{s:s, s:i, s:s, s:o, s:s, s:s, s:s, s:o}", "event", event, "version",
+			 VERSION, "device", i->device, "options", options, "driver_version",
 			 i->driver, "boot_id", i->boot_id, "date", date, "devices", names);
 }
 
@@ -96,7 +98,7 @@ int test_journal_open(const struct test_identity *i, bool resume, struct test_jo
 		return r;
 	assert(path != NULL);
 	fd = open(path, flags | (resume ? 0 : O_TRUNC), 0600);
-	if (fd < 0) /* ELOOP: a link; ENXIO: a pipe that nobody reads */
+	if (fd < 0) /* ELOOP: a link; ENXIO: a pipe without a reader */
 		return errno == ELOOP || errno == ENXIO ? state_not_regular(path)
 							: state_refuse(errno, "write", path);
 	r = state_check_regular(fd, path);
@@ -172,7 +174,8 @@ void test_journal_close(struct test_journal *j, bool complete)
 struct replay {
 	const struct test_identity *identity;
 	struct test_past *past;
-	bool started; /* a first line was there */
+	bool started;               /* a first line was there */
+	char boot_id[BOOT_ID_SIZE]; /* of the run that the lines are of */
 };
 
 /* -1: no such device. */
@@ -197,24 +200,108 @@ static bool same_devices(const struct test_identity *i, const json_t *names)
 	return true;
 }
 
-static int take_start(struct replay *x, const json_t *line)
+static int refuse_devices(const json_t *names)
 {
-	const struct test_identity *i = x->identity;
-	const char *date = text_of(line, "date");
+	AUTO_STRBUF struct strbuf list = {0};
+	const json_t *name;
+	size_t k;
+
+	json_array_foreach (names, k, name)
+		strbuf_printf(&list, "%s%s", k ? ", " : "",
+			      json_is_string(name) ? json_string_value(name) : "?");
+	return err_set(EINVAL,
+		       "the last run tested other devices: %s. Choose them with --device and "
+		       "--gpus, or start again without --resume",
+		       strbuf_str(&list));
+}
+
+static bool same_name(const char *a, const char *b)
+{
+	size_t n = strcspn(a, " ");
+
+	return n == strcspn(b, " ") && strncmp(a, b, n) == 0;
+}
+
+/* NULL: the run had no such option. */
+static const char *option_then(const json_t *options, const char *like)
+{
+	const json_t *option;
+	size_t k;
+
+	json_array_foreach (options, k, option) {
+		const char *text = json_string_value(option);
+
+		if (text && same_name(text, like))
+			return text;
+	}
+	return NULL;
+}
+
+static bool is_option_now(const struct test_identity *i, const char *like)
+{
+	for (size_t k = 0; k < i->option_n; k++)
+		if (same_name(i->options[k], like))
+			return true;
+	return false;
+}
+
+/* What differs, "": nothing. */
+static void compare_options(const struct test_identity *i, const json_t *options,
+			    struct strbuf *ret)
+{
+	const json_t *option;
+	size_t k;
+
+	for (k = 0; k < i->option_n; k++) {
+		const char *now = i->options[k], *then = option_then(options, now);
+
+		if (!then)
+			strbuf_printf(ret, "%s%s is new", ret->len ? "; " : "", now);
+		else if (strcmp(then, now) != 0)
+			strbuf_printf(ret, "%s%s instead of %s", ret->len ? "; " : "", now, then);
+	}
+	json_array_foreach (options, k, option) {
+		const char *then = json_string_value(option);
+
+		if (then && !is_option_now(i, then))
+			strbuf_printf(ret, "%s%s is missing", ret->len ? "; " : "", then);
+	}
+}
+
+static int check_start(const struct test_identity *i, const json_t *line)
+{
+	AUTO_STRBUF struct strbuf differences = {0};
 
 	if (json_integer_value(json_object_get(line, "version")) != VERSION)
-		return err_set(EINVAL, "the last run was one of another version of onehop");
-	if (!same_devices(i, json_object_get(line, "devices")) ||
-	    strcmp(text_of(line, "inject"), i->inject) != 0)
-		return err_set(
-			EINVAL,
-			"the last run was one of other devices or another --inject; give the same "
-			"--device, --gpus and --inject, or start anew");
+		return err_set(EINVAL, "another version of onehop wrote the journal of the last "
+				       "run; start again without --resume");
+	if (!same_devices(i, json_object_get(line, "devices")))
+		return refuse_devices(json_object_get(line, "devices"));
+	compare_options(i, json_object_get(line, "options"), &differences);
+	if (differences.len)
+		return err_set(EINVAL,
+			       "the last run had other options: %s. Give the same options, or "
+			       "start again without --resume",
+			       strbuf_str(&differences));
 	if (strcmp(text_of(line, "driver_version"), i->driver) != 0)
-		return err_set(EINVAL, "the last run was under driver %s, this is %s; start anew",
+		return err_set(EINVAL,
+			       "the last run used driver %s, this one uses %s; start again "
+			       "without --resume",
 			       text_of(line, "driver_version"), i->driver);
-	x->past->restarted = strcmp(text_of(line, "boot_id"), i->boot_id) != 0;
+	return 0;
+}
+
+static int take_start(struct replay *x, const json_t *line)
+{
+	const char *date = text_of(line, "date"), *boot = text_of(line, "boot_id");
+	int r = check_start(x->identity, line);
+
+	if (r < 0)
+		return r;
+	text_copy(x->boot_id, sizeof(x->boot_id), boot, strlen(boot));
 	text_copy(x->past->date, sizeof(x->past->date), date, strlen(date));
+	x->past->running_n = 0;
+	x->started = true;
 	return 0;
 }
 
@@ -305,27 +392,33 @@ static void take_end(struct replay *x, const struct test_step *s, const json_t *
 		take_result(x, s, line);
 }
 
-static void end_pair(struct replay *x, const struct test_step *s)
+static void suspect(struct replay *x, const struct test_step *s)
 {
 	struct pair_result *p = known_pair(x, s);
 
 	*p = (struct pair_result){.state = PAIR_WRONG, .kind = WRONG_ENDED};
 	snprintf(p->sentence, sizeof(p->sentence),
-		 "an earlier run ended while it was tested (%s)%s", test_phase_word(s->phase),
-		 x->past->restarted ? ", and the machine was started again since" : "");
+		 "suspect: an earlier run tested it (%s) when the machine stopped",
+		 test_phase_word(s->phase));
 }
 
-/* What ran when a run ended is not run again: it may be what ended it. A pattern uses both directions. */
-static void close_running(struct replay *x)
+/*
+ * A run that was only killed says nothing of what it tested, which therefore runs again. If the machine has restarted
+ * since, what ran may have stopped it, and does not. A pattern uses both directions.
+ */
+static void close_running(struct replay *x, const char *boot_id)
 {
-	for (size_t k = 0; k < x->past->running_n; k++) {
+	x->past->restarted = !*boot_id || strcmp(x->boot_id, boot_id) != 0;
+	for (size_t k = 0; x->past->restarted && k < x->past->running_n; k++) {
 		const struct test_step *s = &x->past->running[k];
 		const struct test_step back = {s->phase, s->target, s->initiator, NULL, 0};
 
-		if (is_of_pair(s->phase))
-			end_pair(x, s);
+		if (s->phase == TEST_ALL_REDUCE)
+			x->past->all_reduce_suspect = true;
+		else
+			suspect(x, s);
 		if (s->phase == TEST_PATTERNS)
-			end_pair(x, &back);
+			suspect(x, &back);
 	}
 }
 
@@ -337,12 +430,10 @@ static int take_line(struct replay *x, const char *text)
 	int r = 0;
 
 	if (strcmp(event, "start") == 0 || strcmp(event, "resume") == 0) {
-		close_running(x);
-		x->past->running_n = 0;
+		close_running(x, text_of(line, "boot_id"));
 		r = take_start(x, line);
-		x->started = true;
 	} else if (!x->started) {
-		; /* nobody knows of what */
+		; /* of an unknown run */
 	} else if (strcmp(event, "done") == 0) {
 		x->past->complete = true;
 	} else if (strcmp(event, "begin") == 0 && take_step(x, line, &s)) {
@@ -372,7 +463,7 @@ int test_past_read(const struct test_identity *i, struct test_past *ret)
 	AUTO_FREE char *path = NULL;
 	AUTO_FCLOSE FILE *f = NULL;
 	struct test_past past = {.found = true};
-	struct replay x = {i, &past, false};
+	struct replay x = {.identity = i, .past = &past};
 	char text[LINE_MAX_BYTES];
 	int r = journal_path(i, false, &path);
 
@@ -387,7 +478,7 @@ int test_past_read(const struct test_identity *i, struct test_past *ret)
 		r = take_line(&x, text);
 	if (r == 0 && !x.started)
 		r = file_refuse(fileno(f), path, "a journal of onehop test");
-	close_running(&x);
+	close_running(&x, i->boot_id);
 	*ret = past;
 	if (r < 0)
 		test_past_done(ret);
@@ -413,7 +504,7 @@ void test_step_name(const struct test_step *s, const char *const *names, struct 
 	strbuf_printf(ret, " (%s)", test_phase_word(s->phase));
 }
 
-/* How the journal begins; NULL: there is none, or it makes no sense. */
+/* How the journal begins; NULL: there is none, or it is invalid. */
 static json_t *read_start(const char *path)
 {
 	AUTO_FCLOSE FILE *f = NULL;
@@ -424,41 +515,56 @@ static json_t *read_start(const char *path)
 		       : NULL;
 }
 
+/* The strings live with `array`. False: there are other things in it, or more than `max`. */
+static bool take_texts(const json_t *array, size_t max, const char **ret, size_t *ret_n)
+{
+	size_t n = json_array_size(array);
+
+	if (n > max)
+		return false;
+	for (size_t k = 0; k < n; k++) {
+		ret[k] = json_string_value(json_array_get(array, k));
+		if (!ret[k])
+			return false;
+	}
+	*ret_n = n;
+	return true;
+}
+
 /* As test_past_read, of the devices that the journal itself names; the names live with `start`. */
 static bool read_own_past(const struct test_identity *i, const json_t *start,
 			  const char *names[static DEVICE_MAX], struct test_past *ret)
 {
-	const json_t *devices = json_object_get(start, "devices");
 	struct test_identity own = {.device = i->device,
-				    .inject = text_of(start, "inject"),
 				    .driver = text_of(start, "driver_version"),
 				    .boot_id = i->boot_id,
-				    .names = names,
-				    .n = json_array_size(devices)};
+				    .names = names};
 
-	if (!own.n || own.n > DEVICE_MAX)
-		return false;
-	for (size_t k = 0; k < own.n; k++) {
-		names[k] = json_string_value(json_array_get(devices, k));
-		if (!names[k])
-			return false;
+	return take_texts(json_object_get(start, "devices"), DEVICE_MAX, names, &own.n) && own.n &&
+	       take_texts(json_object_get(start, "options"), TEST_OPTIONS_MAX, own.options,
+			  &own.option_n) &&
+	       test_past_read(&own, ret) == 0;
+}
+
+void test_past_running(const struct test_past *past, const char *const *names, struct strbuf *ret)
+{
+	for (size_t k = 0; k < past->running_n; k++) {
+		strbuf_puts(ret, k ? ", " : "");
+		test_step_name(&past->running[k], names, ret);
 	}
-	return test_past_read(&own, ret) == 0;
+	if (!past->running_n)
+		strbuf_puts(ret, "nothing");
 }
 
 static char *kept_note(const struct test_past *past, const char *const *names, const char *kept)
 {
 	AUTO_STRBUF struct strbuf running = {0};
 
-	for (size_t k = 0; k < past->running_n; k++) {
-		strbuf_puts(&running, k ? ", " : "");
-		test_step_name(&past->running[k], names, &running);
-	}
-	return xprintf(
-		"the test of %s did not end by itself, running then: %s; --resume would have gone "
-		"on %s, this tests everything anew; its journal is now %s",
-		past->date, past->running_n ? strbuf_str(&running) : "nothing",
-		past->running_n ? "without that" : "with the rest", kept);
+	test_past_running(past, names, &running);
+	return xprintf("the test of %s did not finish; it was running: %s. This run tests "
+		       "everything again; --resume would have tested only the rest. The earlier "
+		       "journal is now %s",
+		       past->date, strbuf_str(&running), kept);
 }
 
 int test_journal_keep(const struct test_identity *i, char **ret_note)

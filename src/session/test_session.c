@@ -2,6 +2,7 @@
 #include "session/test_session.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -13,6 +14,7 @@
 #include "session/stop.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 /* Of each stand-in; half of it is used. */
@@ -67,8 +69,6 @@ static unsigned informs_of(const struct test_choice *o)
 	       (o->host_memory ? PATTERN_BIT(PATTERN_HOST_MEMORY) : 0);
 }
 
-static void fill_request(struct test_session *s)
-{
 /* A fault that no pattern of this run can meet would pass as a healthy run. */
 static int check_visible(const struct test_choice *o, enum fault_kind fault)
 {
@@ -94,6 +94,8 @@ static int inject(struct test_session *s)
 
 /* ---- what to run ---- */
 
+static void fill_request(struct test_session *s)
+{
 	struct test_request *r = &s->request;
 
 	r->devices = s->devices.request;
@@ -125,18 +127,55 @@ int test_check_compressible(const struct diagnosis *d)
 				 "not known; with one,");
 }
 
+/* The options that change what is tested, besides those that choose devices: a resumed run must have the same. */
+static const struct {
+	const char *name;
+	size_t at;
+	enum { CHOICE_FLAG, CHOICE_NUMBER, CHOICE_TEXT } kind;
+} choices[] = {
+	{"--deadline", offsetof(struct test_choice, deadline_s), CHOICE_NUMBER},
+	{"--memory", offsetof(struct test_choice, devices.memory), CHOICE_TEXT},
+	{"--long", offsetof(struct test_choice, long_s), CHOICE_NUMBER},
+	{"--atomics", offsetof(struct test_choice, atomics), CHOICE_FLAG},
+	{"--compressible", offsetof(struct test_choice, compressible), CHOICE_FLAG},
+	{"--host-memory", offsetof(struct test_choice, host_memory), CHOICE_FLAG},
+	{"--inject", offsetof(struct test_choice, inject), CHOICE_TEXT},
+};
+
+_Static_assert(ARRAY_LEN(choices) <= TEST_OPTIONS_MAX, "each may be in the journal");
+
+/* "--long 60", the caller's to free; NULL: it was not given. */
+static char *choice_text(const struct test_choice *o, size_t i)
+{
+	const void *at = (const char *)o + choices[i].at;
+	const char *text = choices[i].kind == CHOICE_TEXT ? *(const char *const *)at : NULL;
+	int number = choices[i].kind == CHOICE_NUMBER ? *(const int *)at : 0;
+
+	if (text)
+		return xprintf("%s %s", choices[i].name, text);
+	if (number)
+		return xprintf("%s %d", choices[i].name, number);
+	return choices[i].kind == CHOICE_FLAG && *(const bool *)at ? xstrdup(choices[i].name)
+								   : NULL;
+}
+
 static void identify(struct test_session *s)
 {
 	const struct machine *m = s->devices.machine;
+	struct test_identity *i = &s->identity;
 
 	read_boot_id(s->boot_id);
-	s->identity =
-		(struct test_identity){.device = is_host(s) ? "host" : "cuda",
-				       .inject = s->o->inject ? s->o->inject : "",
-				       .driver = m ? fact_str_or(m->driver.module_version, "") : "",
-				       .boot_id = s->boot_id,
-				       .names = s->devices.chosen.keys,
-				       .n = s->devices.chosen.n};
+	*i = (struct test_identity){.device = is_host(s) ? "host" : "cuda",
+				    .driver = m ? fact_str_or(m->driver.module_version, "") : "",
+				    .boot_id = s->boot_id,
+				    .names = s->devices.chosen.keys,
+				    .n = s->devices.chosen.n};
+	for (size_t k = 0; k < ARRAY_LEN(choices); k++) {
+		char *text = choice_text(s->o, k);
+
+		if (text)
+			i->options[i->option_n++] = text;
+	}
 }
 
 int test_session_begin(struct test_session *s, const struct test_choice *o,
@@ -207,50 +246,38 @@ static bool was_stopped(void *context)
 
 /* ---- an earlier run ---- */
 
-static void list_running(const struct test_session *s, struct strbuf *b)
-{
-	for (size_t i = 0; i < s->past.running_n; i++) {
-		strbuf_puts(b, i ? ", " : "");
-		test_step_name(&s->past.running[i], s->devices.chosen.names, b);
-	}
-}
-
+/* NULL: it finished. */
 static char *past_note(const struct test_session *s)
 {
 	AUTO_STRBUF struct strbuf running = {0};
+	bool skipped = s->o->resume && s->past.restarted;
 
 	if (!s->past.found || s->past.complete)
 		return NULL;
-	list_running(s, &running);
-	return xprintf("The test of %s did not end by itself%s%s%s", s->past.date,
-		       s->past.restarted ? "; the machine was started again since" : "",
-		       s->past.running_n ? ". Running then: " : ". Nothing was running then.",
-		       strbuf_str(&running));
-}
-
-static bool all_reduce_ran(const struct test_session *s)
-{
-	for (size_t i = 0; i < s->past.running_n; i++)
-		if (s->past.running[i].phase == TEST_ALL_REDUCE)
-			return true;
-	return false;
+	test_past_running(&s->past, s->devices.chosen.names, &running);
+	return xprintf("The test of %s did not finish%s. It was running: %s.%s", s->past.date,
+		       s->past.restarted ? ", and the machine has restarted since" : "",
+		       strbuf_str(&running),
+		       !s->past.running_n ? ""
+		       : skipped ? " That is suspected of the restart and is not run again."
+				 : " That is run again.");
 }
 
 static int resume(struct test_session *s, int found)
 {
 	if (found == -ENOENT)
-		return err_set(ENOENT, "--resume: no earlier test is known");
+		return err_set(ENOENT, "--resume: there is no earlier test to resume");
 	if (found < 0)
 		return err_wrap(found, "--resume");
 	if (s->past.complete)
-		return err_set(EINVAL, "--resume: the test of %s ended by itself, nothing is left",
+		return err_set(EINVAL, "--resume: the test of %s finished, nothing is left to test",
 			       s->past.date);
 	s->request.known = s->past.known;
-	s->request.no_all_reduce = all_reduce_ran(s);
+	s->request.all_reduce_suspect = s->past.all_reduce_suspect;
 	return 0;
 }
 
-/* A new journal begins: what the old one is still good for is said and kept. */
+/* Before a new journal begins, an unfinished one is kept and reported. */
 static int take_past(struct test_session *s)
 {
 	AUTO_FREE char *kept = NULL;
@@ -294,6 +321,8 @@ int test_session_run(struct test_session *s, bool *ret_refused)
 void test_session_done(struct test_session *s)
 {
 	test_past_done(&s->past);
+	for (size_t i = 0; i < s->identity.option_n; i++)
+		free((char *)s->identity.options[i]);
 	test_result_done(&s->result);
 	figures_free(s->figures);
 	free(s->note);

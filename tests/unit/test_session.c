@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session/test_session: what is refused before anything runs. */
+/* session/test_session, session/journal: what is refused before anything runs, and what an earlier run left. */
 #include "session/test_session.h"
 #include "base/array.h"
 #include "base/err.h"
 #include "base/source.h"
+#include "base/strbuf.h"
 #include "judged.h"
 #include "recording/recording.h"
+#include "session/journal.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -69,12 +73,238 @@ static void unknown_edits_are_refused(void **state)
 	judged_done(&j);
 }
 
+/* ---- faults that nothing would meet ---- */
+
+static void nobody_hears(void *context, enum session_word w, const char *text)
+{
+	(void)context;
+	(void)w;
+	(void)text;
+}
+
+/* 0, or the error of a session with this choice of stand-ins. */
+static int begin(struct test_choice o)
+{
+	const struct session_ear ear = {NULL, nobody_hears};
+	struct test_session s;
+	int r;
+
+	o.devices.device = "host:2";
+	r = test_session_begin(&s, &o, &ear);
+	test_session_done(&s);
+	return r;
+}
+
+static void invisible_faults_are_refused(void **state)
+{
+	static const struct {
+		const char *fault, *option;
+		struct test_choice visible; /* a choice with the option */
+	} rows[] = {
+		{"hole", "--long", {.long_s = 1}},
+		{"lossy", "--atomics", {.atomics = true}},
+		{"comptag:0->1", "--compressible", {.compressible = true}},
+		{"packed", "--compressible", {.compressible = true}},
+		{"host-shift", "--host-memory", {.host_memory = true}},
+		{"cached", NULL, {.deadline_s = 1}},
+		{"mirror", NULL, {.deadline_s = 1}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		struct test_choice visible = rows[i].visible;
+
+		visible.inject = rows[i].fault;
+		assert_int_equal(begin(visible), 0);
+		if (!rows[i].option)
+			continue;
+		assert_int_equal(begin((struct test_choice){.inject = rows[i].fault}), -EINVAL);
+		if (!strstr(err_msg(), rows[i].option))
+			fail_msg("%s: \"%s\"", rows[i].fault, err_msg());
+	}
+}
+
+/* ---- the journal ---- */
+
+static const char *const names[] = {"host0", "host1", "host2"};
+
+static struct test_identity identity_of(const char *boot_id)
+{
+	return (struct test_identity){.device = "host",
+				      .driver = "",
+				      .boot_id = boot_id,
+				      .names = names,
+				      .n = ARRAY_LEN(names),
+				      .options = {"--long 100", "--atomics"},
+				      .option_n = 2};
+}
+
+/* host0 -> host1 has passed; the steps were running when the run ended. */
+static void leave_journal(const char *boot_id, bool resume, const struct test_step *running,
+			  size_t n)
+{
+	const struct test_identity i = identity_of(boot_id);
+	const struct pair_result right = {.state = PAIR_RIGHT};
+	struct test_step done = {.phase = TEST_COPIES, .target = 1};
+	struct test_journal j;
+
+	assert_int_equal(test_journal_open(&i, resume, &j), 0);
+	assert_int_equal(test_journal_begins(&j, &done), 0);
+	done.result = &right;
+	test_journal_ended(&j, &done);
+	for (size_t k = 0; k < n; k++)
+		assert_int_equal(test_journal_begins(&j, &running[k]), 0);
+	test_journal_close(&j, false);
+}
+
+static const struct pair_result *known(const struct test_past *past, size_t a, size_t b)
+{
+	return &past->known[a * ARRAY_LEN(names) + b];
+}
+
+static const struct test_step running[] = {
+	{.phase = TEST_PATTERNS, .initiator = 0, .target = 1},
+	{.phase = TEST_LOCAL, .initiator = 2, .target = 2},
+	{.phase = TEST_ALL_REDUCE, .initiator = -1, .target = -1},
+};
+
+/* Whoever kills the program says nothing of what ran. */
+static void what_was_killed_runs_again(void **state)
+{
+	const struct test_identity i = identity_of("this boot");
+	AUTO_STRBUF struct strbuf ran = {0};
+	struct test_past past;
+
+	(void)state;
+	leave_journal("this boot", false, running, ARRAY_LEN(running));
+	assert_int_equal(test_past_read(&i, &past), 0);
+	assert_true(past.found && !past.complete && !past.restarted && !past.all_reduce_suspect);
+	assert_int_equal(known(&past, 0, 1)->state, PAIR_RIGHT);
+	assert_int_equal(known(&past, 1, 0)->state, PAIR_NOT_RUN);
+	assert_int_equal(known(&past, 2, 2)->state, PAIR_NOT_RUN);
+	test_past_running(&past, names, &ran);
+	assert_string_equal(strbuf_str(&ran), "host0 -> host1 (patterns), host2 (local), "
+					      "all devices (all-reduce)");
+	test_past_done(&past);
+}
+
+static void assert_suspects(const struct test_past *past)
+{
+	static const size_t suspects[][2] = {{0, 1}, {1, 0}, {2, 2}};
+
+	for (size_t k = 0; k < ARRAY_LEN(suspects); k++) {
+		const struct pair_result *p = known(past, suspects[k][0], suspects[k][1]);
+
+		assert_int_equal(p->state, PAIR_WRONG);
+		assert_int_equal(p->kind, WRONG_ENDED);
+		assert_non_null(strstr(p->sentence, "when the machine stopped"));
+	}
+	assert_int_equal(known(past, 0, 2)->state, PAIR_NOT_RUN);
+	assert_true(past->all_reduce_suspect);
+}
+
+/* A pattern uses both directions. What ran in a later run does not clear the suspects of an earlier one. */
+static void what_ran_at_a_restart_is_suspect(void **state)
+{
+	const struct test_step later = {.phase = TEST_COPIES, .initiator = 0, .target = 2};
+	const struct test_identity now = identity_of("this boot"), unknown = identity_of("");
+	struct test_past past;
+
+	(void)state;
+	leave_journal("an earlier boot", false, running, ARRAY_LEN(running));
+	assert_int_equal(test_past_read(&now, &past), 0);
+	assert_true(past.restarted);
+	assert_suspects(&past);
+	test_past_done(&past);
+	assert_int_equal(test_past_read(&unknown, &past), 0);
+	assert_suspects(&past);
+	test_past_done(&past);
+	leave_journal("an earlier boot", false, running, ARRAY_LEN(running));
+	{
+		const struct test_identity i = identity_of("this boot");
+		struct test_journal j;
+
+		assert_int_equal(test_journal_open(&i, true, &j), 0);
+		assert_int_equal(test_journal_begins(&j, &later), 0);
+		test_journal_close(&j, false);
+	}
+	assert_int_equal(test_past_read(&now, &past), 0);
+	assert_false(past.restarted);
+	assert_int_equal(past.running_n, 1);
+	assert_suspects(&past);
+	test_past_done(&past);
+}
+
+static void other_options_are_named(void **state)
+{
+	static const struct {
+		const char *options[TEST_OPTIONS_MAX];
+		size_t n;
+		const char *says; /* NULL: the run can be resumed */
+	} rows[] = {
+		{{"--atomics", "--long 100"}, 2, NULL},
+		{{"--long 60", "--atomics"}, 2, "options: --long 60 instead of --long 100. "},
+		{{"--long 100"}, 1, "options: --atomics is missing. "},
+		{{"--long 100", "--atomics", "--host-memory"},
+		 3,
+		 "options: --host-memory is new. "},
+		{{"--memory 1G"},
+		 1,
+		 "options: --memory 1G is new; --long 100 is missing; --atomics is missing. "},
+	};
+	struct test_identity i = identity_of("this boot");
+	struct test_past past;
+
+	(void)state;
+	leave_journal("this boot", false, NULL, 0);
+	for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
+		memcpy(i.options, rows[k].options, sizeof(i.options));
+		i.option_n = rows[k].n;
+		assert_int_equal(test_past_read(&i, &past), rows[k].says ? -EINVAL : 0);
+		if (rows[k].says && !strstr(err_msg(), rows[k].says))
+			fail_msg("%s", err_msg());
+		test_past_done(&past);
+	}
+	i = identity_of("this boot");
+	i.n = 2;
+	assert_int_equal(test_past_read(&i, &past), -EINVAL);
+	assert_non_null(strstr(err_msg(), "other devices: host0, host1, host2. "));
+	i = identity_of("this boot");
+	i.driver = "580.95.05";
+	assert_int_equal(test_past_read(&i, &past), -EINVAL);
+	assert_non_null(strstr(err_msg(), "this one uses 580.95.05"));
+}
+
+static char state_home[] = "/tmp/onehop-session-XXXXXX";
+
+static int make_home(void **state)
+{
+	(void)state;
+	return mkdtemp(state_home) && setenv("XDG_STATE_HOME", state_home, 1) == 0 ? 0 : -1;
+}
+
+static int remove_home(void **state)
+{
+	AUTO_STRBUF struct strbuf path = {0};
+
+	(void)state;
+	strbuf_printf(&path, "%s/onehop/test-run-host.jsonl", state_home);
+	if (unlink(strbuf_str(&path)) < 0)
+		return -1;
+	*strrchr(path.text, '/') = '\0';
+	return rmdir(path.text) == 0 && rmdir(state_home) == 0 ? 0 : -1;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(compressible_memory_is_refused),
 		cmocka_unit_test(unknown_edits_are_refused),
+		cmocka_unit_test(invisible_faults_are_refused),
+		cmocka_unit_test(what_was_killed_runs_again),
+		cmocka_unit_test(what_ran_at_a_restart_is_suspect),
+		cmocka_unit_test(other_options_are_named),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_home, remove_home);
 }

@@ -271,7 +271,7 @@ static void test_all_equally_slow(void **state)
 	(void)state;
 	q->devices.host.memory_bytes = 5 * RATE_MIN_BYTES;
 	q->memory_bytes = 4 * RATE_MIN_BYTES; /* a quarter is copied */
-	q->no_all_reduce = true;
+	q->all_reduce_suspect = true;
 	assert_int_equal(paths_new(DEVICES, &paths), 0);
 	for (unsigned i = 0; i < DEVICES; i++)
 		for (unsigned j = 0; j < DEVICES; j++)

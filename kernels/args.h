@@ -21,6 +21,7 @@
 
 #define COLLECTIVE_KERNELS(X)                                                                      \
 	X(collective_flagged)                                                                      \
+	X(collective_small)                                                                        \
 	X(collective_piped)
 
 #define KERNELS(X)                                                                                 \
@@ -193,3 +194,10 @@ struct typed_report {
 };
 
 #include "kernels/collective_args.h"
+
+/* What most programs reduce, for which kernels have code of its own. */
+static inline u32 collective_sums_fast(u32 type, u32 op)
+{
+	return (op == REDUCE_SUM || op == REDUCE_AVG) &&
+	       (type == ELEMENT_FLOAT32 || type == ELEMENT_FLOAT16 || type == ELEMENT_BFLOAT16);
+}

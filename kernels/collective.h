@@ -187,17 +187,16 @@ INLINE vector16 vector_of(u64 low, u64 high)
 	return v;
 }
 
-INLINE vector16 total_end(const struct collective_shape *s, struct total t)
+/* n, scale: ranks and, as the bits of a double, 1 / ranks. */
+INLINE vector16 total_end(u32 type, u32 op, u32 n, u64 scale, struct total t)
 {
-	if (s->op == REDUCE_AVG) {
-		EVERY_WORD(s->type, k)
-		t.word[k] = divide_word(s->type, t.word[k], s->n, double_of_bits(s->scale));
+	if (op == REDUCE_AVG) {
+		EVERY_WORD(type, k)
+		t.word[k] = divide_word(type, t.word[k], n, double_of_bits(scale));
 	}
-	if (is_half(s->type)) {
-		const vector16 v = {narrow_pair(s->type, t.word[0]),
-				    narrow_pair(s->type, t.word[1]),
-				    narrow_pair(s->type, t.word[2]),
-				    narrow_pair(s->type, t.word[3])};
+	if (is_half(type)) {
+		const vector16 v = {narrow_pair(type, t.word[0]), narrow_pair(type, t.word[1]),
+				    narrow_pair(type, t.word[2]), narrow_pair(type, t.word[3])};
 
 		return v;
 	}
@@ -238,8 +237,8 @@ INLINE u64 load_bytes(u64 address, u64 n)
 		return AT(const u32, address) | (u64)AT(const u32, address + 4) << 32;
 	if (n == 4 && address % 4 == 0)
 		return AT(const u32, address);
-	for (u64 k = 0; k < n; k++)
-		word |= (u64)AT(const unsigned char, address + k) << 8 * k;
+	ROLLED for (u64 k = 0; k < n; k++) word |= (u64)AT(const unsigned char, address + k)
+						   << 8 * k;
 	return word;
 }
 
@@ -252,8 +251,8 @@ INLINE void store_bytes(u64 address, u64 word, u64 n)
 		if (n == 8)
 			AT(u32, address + 4) = (u32)(word >> 32);
 	} else {
-		for (u64 k = 0; k < n; k++)
-			AT(unsigned char, address + k) = (unsigned char)(word >> 8 * k);
+		ROLLED for (u64 k = 0; k < n; k++) AT(unsigned char, address + k) =
+			(unsigned char)(word >> 8 * k);
 	}
 }
 
@@ -279,9 +278,9 @@ INLINE void store_part(u64 address, vector16 v, u64 n)
 /* ---- the end ---- */
 
 /* Any of those that gave up; the last word is what others look at. */
-INLINE void report_end(const struct collective_shape *s, u32 end, u32 rank)
+INLINE void report_end(u64 report, u32 number, u32 end, u32 rank)
 {
-	store_release(s->report + __builtin_offsetof(struct collective_report, rank), rank);
-	store_release(s->report + __builtin_offsetof(struct collective_report, number), s->number);
-	store_release(s->report + __builtin_offsetof(struct collective_report, end), end);
+	store_release(report + __builtin_offsetof(struct collective_report, rank), rank);
+	store_release(report + __builtin_offsetof(struct collective_report, number), number);
+	store_release(report + __builtin_offsetof(struct collective_report, end), end);
 }

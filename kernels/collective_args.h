@@ -69,6 +69,25 @@ struct collective_flagged_args {
 	u64 set_bytes; /* from one set of slots to the other */
 };
 
+/*
+ * The same units and slots for all-reduce alone, in one step or two, for collective_sums_fast(). Arguments are read at the start of every launch,
+ * uncached, so that what is used by few ranks and in one step comes first and nothing else is in between.
+ */
+struct collective_small_args {
+	u64 state, in, out, bytes; /* as in struct collective_shape */
+	u64 set_bytes;
+	u32 n, me, type, op;
+	u64 from, from_stride; /* of rank r: from + r * from_stride */
+	u32 places, places2;   /* how many of to, to2 are written */
+	/* One step: the same to each. Two: in the order of ranks, this one left out. */
+	u64 to[COLLECTIVE_RANKS_MAX];
+	u64 piece; /* bytes of a rank's share in two steps; 0: in one step */
+	u64 from2, from2_stride;
+	u64 to2[COLLECTIVE_RANKS_MAX]; /* what is reduced */
+	u64 scale, report, abort, limit_ns;
+	u32 number, unused;
+};
+
 /* In the device's memory, for large operations. */
 struct collective_routes {
 	struct collective_ways first, second, flags;

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Small collective operations: data that tells its own arrival, and nothing else to wait for. */
-#include "kernels/collective.h"
-
-/* A stale flag would have to be older than all launches between two cleanings. */
-#define CLEAN_EVERY (1u << 30)
-
-#define EVERY_RANK(r) _Pragma("GCC unroll 8") for (u32 r = 0; r < COLLECTIVE_RANKS_MAX; r++)
+#include "kernels/collective_units.h"
 
 /* What one thread of a block needs. */
 struct flagged {
@@ -13,18 +8,6 @@ struct flagged {
 	u64 slot; /* of the block, in each place */
 	u32 epoch, end, late;
 };
-
-/* Odd and even take turns; 0 is what memory holds that was never written. */
-INLINE u32 epoch_after(u32 epoch)
-{
-	return epoch == ~0u ? 2 : epoch + 1;
-}
-
-INLINE void clean_place(u64 place, u32 used)
-{
-	for (u32 i = thread_id(); used && i < FLAGGED_UNITS; i += thread_count())
-		store_unit(place + (u64)i * FLAGGED_UNIT_BYTES, 0, 0);
-}
 
 /* The slots that are about to be written, which nobody reads any more. */
 INLINE void clean(const struct collective_flagged_args *a, const struct flagged *f)
@@ -101,23 +84,24 @@ INLINE u64 pick(const u64 *words, u32 i)
 	return word;
 }
 
-INLINE u64 reduce_words(const struct collective_shape *s, const u64 *words, u32 mask)
+/* The ranks of the mask, in ascending order. scale: as for total_end. */
+INLINE u64 reduce_words(u32 type, u32 op, u32 n, u64 scale, const u64 *words, u32 mask)
 {
-	struct total t = total_of(s->type, vector_of(0, 0));
+	struct total t = total_of(type, vector_of(0, 0));
 	u32 first = 1;
 	vector16 v;
 
-#pragma GCC unroll 1
-	for (u32 r = 0; r < s->n; r++) {
+	ROLLED for (u32 r = 0; r < n; r++)
+	{
 		struct total next;
 
 		if (!(mask >> r & 1))
 			continue;
-		next = total_of(s->type, vector_of(pick(words, r), 0));
-		t = first ? next : total_add(s->type, s->op, t, next);
+		next = total_of(type, vector_of(pick(words, r), 0));
+		t = first ? next : total_add(type, op, t, next);
 		first = 0;
 	}
-	v = total_end(s, t);
+	v = total_end(type, op, n, scale, t);
 	return v[0] | (u64)v[1] << 32;
 }
 
@@ -156,7 +140,8 @@ INLINE void reduce_unit(const struct collective_flagged_args *a, const struct fl
 		mine = load_bytes(s->in + s->me * s->in_stride + offset, n);
 	EVERY_RANK(r)
 	words[r] = r == s->me ? mine : words[r];
-	sum = reduce_words(s, words, s->pull | (s->own ? 1u << s->me : 0));
+	sum = reduce_words(s->type, s->op, s->n, s->scale, words,
+			   s->pull | (s->own ? 1u << s->me : 0));
 	EVERY_RANK(r)
 	if (s->push2 >> r & 1)
 		store_unit(a->second.to[r] + at, sum, f->epoch);
@@ -216,27 +201,24 @@ INLINE void receive_sums(const struct collective_flagged_args *a, struct flagged
 
 KERNEL(collective_flagged)
 {
-	const u64 place = a.s.state + block_id() * sizeof(struct collective_state);
-	struct collective_state state = AT(struct collective_state, place);
-	struct flagged f = {patience_of(a.s.limit_ns, a.s.abort), 0, epoch_after(state.epoch),
-			    WAIT_DONE, 0};
+	struct flagged f = {patience_of(a.s.limit_ns, a.s.abort), 0, 0, WAIT_DONE, 0};
 
-	if (state.end > WAIT_DONE)
+	f.epoch = block_epoch(a.s.state);
+	if (!f.epoch)
 		return;
 	f.slot = (f.epoch & 1) * a.set_bytes + (u64)block_id() * FLAGGED_BLOCK_BYTES;
-	if (f.epoch % CLEAN_EVERY < 4)
+	if (must_clean(f.epoch))
 		clean(&a, &f);
 	EVERY_UNIT(i, offset)
 	send_unit(&a, &f, i, offset);
+	block_set_epoch(a.s.state, f.epoch);
 	EVERY_UNIT(i, offset)
 	receive_unit(&a, &f, i, offset);
 	if (a.s.push2 | a.s.pull2)
 		EVERY_UNIT(i, offset)
 	receive_sums(&a, &f, i, offset);
-	if (f.end != WAIT_DONE)
-		report_end(&a.s, f.end, f.late);
-	state.epoch = f.epoch;
-	state.end = block_end(f.end); /* and all have read the state */
-	if (thread_id() == 0)
-		AT(struct collective_state, place) = state;
+	if (f.end != WAIT_DONE) {
+		report_end(a.s.report, a.s.number, f.end, f.late);
+		block_give_up(a.s.state, f.end);
+	}
 }

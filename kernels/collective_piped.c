@@ -2,7 +2,9 @@
 /* Large collective operations: chunks through slots, sent, reduced and placed in one pipeline. */
 #include "kernels/collective.h"
 
-#define PIPED_UNROLL 2
+/* Vectors that a thread has under way. */
+#define PIPED_UNROLL    4
+#define EVERY_VECTOR(k) _Pragma("GCC unroll 4") for (u32 k = 0; k < PIPED_UNROLL; k++)
 
 /* What a block needs. */
 struct piped {
@@ -48,7 +50,7 @@ INLINE u32 wait_for_step(const struct piped *p)
 		end = wait_for(way_from(p->flags, r) + block_id() * PIPED_FLAG_BYTES, p->step,
 			       &patience);
 		if (end != WAIT_DONE)
-			report_end(p->s, end, r);
+			report_end(p->s->report, p->s->number, end, r);
 	}
 	all = block_end(end);
 	return all;
@@ -64,41 +66,48 @@ INLINE void tell_step(const struct piped *p)
 
 /* ---- data: by all threads of the block; slots are aligned, and as long as 16 bytes more would need ---- */
 
-INLINE void copy_out(u64 slot, u64 from, u64 bytes)
+/* What can be moved 16 bytes at a time; the rest is moved with care. */
+INLINE u32 whole_vectors(u64 address, u32 bytes)
 {
-	const u64 each = (u64)thread_count() * 16;
-
-	for (u64 at = (u64)thread_id() * 16; at < bytes; at += each * PIPED_UNROLL) {
-		vector16 v[PIPED_UNROLL];
-
-#pragma GCC unroll 2
-		for (u32 k = 0; k < PIPED_UNROLL; k++)
-			v[k] = at + k * each < bytes
-				       ? load_part(from + at + k * each, bytes - at - k * each)
-				       : vector_of(0, 0);
-#pragma GCC unroll 2
-		for (u32 k = 0; k < PIPED_UNROLL; k++)
-			if (at + k * each < bytes)
-				store_vector(slot + at + k * each, v[k]);
-	}
+	return address % 16 ? 0 : bytes / 16 * 16;
 }
 
-INLINE void copy_in(u64 to, u64 slot, u64 bytes)
+INLINE void copy_out(u64 slot, u64 from, u32 bytes)
 {
-	const u64 each = (u64)thread_count() * 16;
+	const u32 each = thread_count() * 16, whole = whole_vectors(from, bytes);
 
-	for (u64 at = (u64)thread_id() * 16; at < bytes; at += each * PIPED_UNROLL) {
+	ROLLED for (u32 at = thread_id() * 16; at < whole; at += each * PIPED_UNROLL)
+	{
 		vector16 v[PIPED_UNROLL];
 
-#pragma GCC unroll 2
-		for (u32 k = 0; k < PIPED_UNROLL; k++)
-			v[k] = at + k * each < bytes ? load_vector_system(slot + at + k * each)
-						     : vector_of(0, 0);
-#pragma GCC unroll 2
-		for (u32 k = 0; k < PIPED_UNROLL; k++)
-			if (at + k * each < bytes)
-				store_part(to + at + k * each, v[k], bytes - at - k * each);
+		EVERY_VECTOR(k)
+		if (at + k * each < whole)
+			v[k] = AT(const vector16, from + (at + k * each));
+		EVERY_VECTOR(k)
+		if (at + k * each < whole)
+			store_vector(slot + (at + k * each), v[k]);
 	}
+	ROLLED for (u32 at = whole + thread_id() * 16; at < bytes; at += each)
+		store_vector(slot + at, load_part(from + at, bytes - at));
+}
+
+INLINE void copy_in(u64 to, u64 slot, u32 bytes)
+{
+	const u32 each = thread_count() * 16, whole = whole_vectors(to, bytes);
+
+	ROLLED for (u32 at = thread_id() * 16; at < whole; at += each * PIPED_UNROLL)
+	{
+		vector16 v[PIPED_UNROLL];
+
+		EVERY_VECTOR(k)
+		if (at + k * each < whole)
+			v[k] = load_vector_system(slot + (at + k * each));
+		EVERY_VECTOR(k)
+		if (at + k * each < whole)
+			AT(vector16, to + (at + k * each)) = v[k];
+	}
+	ROLLED for (u32 at = whole + thread_id() * 16; at < bytes; at += each)
+		store_part(to + at, load_vector_system(slot + at), bytes - at);
 }
 
 INLINE void copy_own(u64 to, u64 from, u64 bytes)
@@ -109,27 +118,149 @@ INLINE void copy_own(u64 to, u64 from, u64 bytes)
 		store_part(to + at, load_part(from + at, bytes - at), bytes - at);
 }
 
+/* ---- reducing ---- */
+
+/* A chunk as its owner sees it. */
+struct reduced_chunk {
+	u64 in, out;     /* of the chunk's first byte */
+	u64 slot, slot2; /* where it comes from, where the result goes */
+	u32 bytes;
+};
+
+INLINE void spread_vector(const struct piped *p, const struct reduced_chunk *c, u64 at, vector16 v)
+{
+	ROLLED for (u32 r = 0; r < p->s->n; r++) if (p->s->push2 >> r & 1)
+		store_vector(way_to(p->second, r) + c->slot2 + at, v);
+}
+
 /* The ranks in ascending order. */
-INLINE vector16 reduce_vector(const struct piped *p, u64 in, u64 slot, u64 at, u64 left)
+INLINE vector16 reduce_vector(const struct piped *p, const struct reduced_chunk *c, u64 at)
 {
 	const struct collective_shape *s = p->s;
 	const u32 mask = s->pull | (s->own ? 1u << s->me : 0);
 	struct total t = total_of(s->type, vector_of(0, 0));
 	u32 first = 1;
 
-#pragma GCC unroll 1
-	for (u32 r = 0; r < s->n; r++) {
+	ROLLED for (u32 r = 0; r < s->n; r++)
+	{
 		struct total next;
 
 		if (!(mask >> r & 1))
 			continue;
-		next = total_of(s->type,
-				r == s->me ? load_part(in + at, left)
-					   : load_vector_system(way_from(p->first, r) + slot + at));
+		next = total_of(s->type, r == s->me ? load_part(c->in + at, c->bytes - at)
+						    : load_vector_system(way_from(p->first, r) +
+									 c->slot + at));
 		t = first ? next : total_add(s->type, s->op, t, next);
 		first = 0;
 	}
-	return total_end(s, t);
+	return total_end(s->type, s->op, s->n, s->scale, t);
+}
+
+INLINE void reduce_any(const struct piped *p, const struct reduced_chunk *c, u32 begin)
+{
+	const u32 each = thread_count() * 16;
+
+	ROLLED for (u32 at = begin + thread_id() * 16; at < c->bytes; at += each)
+	{
+		const vector16 v = reduce_vector(p, c, at);
+
+		spread_vector(p, c, at, v);
+		if (p->s->keep)
+			store_part(c->out + at, v, c->bytes - at);
+	}
+}
+
+/* A vector's elements as float: 4 or, of a half type, 8. */
+INLINE u32 floats_of(u32 type)
+{
+	return is_half(type) ? 8 : 4;
+}
+
+INLINE float float_in(u32 type, vector16 v, u32 i)
+{
+	return is_half(type) ? widen(type, v[i / 2] >> 16 * (i % 2) & 0xffff)
+			     : float_of_bits(v[i % 4]);
+}
+
+INLINE vector16 vector_of_floats(u32 type, const float *f)
+{
+	vector16 v;
+
+#pragma GCC unroll 4
+	for (u32 i = 0; i < 4; i++)
+		v[i] = is_half(type) ? narrow(type, f[2 * i]) | narrow(type, f[2 * i + 1]) << 16
+				     : bits_of_float(f[i]);
+	return v;
+}
+
+#define EVERY_FLOAT(i, type)                                                                       \
+	_Pragma("GCC unroll 8") for (u32 i = 0; i < 8; i++) if (i < floats_of(type))
+
+/*
+ * Several vectors of each rank at once, of a type that the compiler knows. `batch`: how many, a constant; offsets of 32
+ * bits save registers.
+ */
+INLINE void sum_batch(const struct piped *p, const struct reduced_chunk *c, u32 type, u32 batch,
+		      u32 whole, u32 at)
+{
+	const struct collective_shape *s = p->s;
+	const u32 each = thread_count() * 16;
+	const float scale = s->op == REDUCE_AVG ? (float)double_of_bits(s->scale) : 1;
+	float f[PIPED_UNROLL][8];
+
+	EVERY_VECTOR(k)
+	EVERY_FLOAT(i, type)
+	f[k][i] = -0.0f; /* what changes nothing it is added to */
+	ROLLED for (u32 r = 0; r < s->n; r++)
+	{
+		const u64 from = r == s->me ? c->in : way_from(p->first, r) + c->slot;
+		vector16 v[PIPED_UNROLL];
+
+		EVERY_VECTOR(k)
+		if (k < batch && at + k * each < whole)
+			v[k] = load_vector_system(from + (at + k * each));
+		else
+			v[k] = vector_of(0, 0);
+		EVERY_VECTOR(k)
+		EVERY_FLOAT(i, type)
+		f[k][i] += float_in(type, v[k], i);
+	}
+	EVERY_VECTOR(k)
+	if (k < batch && at + k * each < whole) {
+		EVERY_FLOAT(i, type)
+		f[k][i] *= scale;
+		const vector16 v = vector_of_floats(type, f[k]);
+
+		spread_vector(p, c, at + k * each, v);
+		if (s->keep)
+			AT(vector16, c->out + (at + k * each)) = v;
+	}
+}
+
+INLINE void sum_whole(const struct piped *p, const struct reduced_chunk *c, u32 type, u32 whole)
+{
+	const u32 batch = is_half(type) ? 1 : PIPED_UNROLL;
+	const u32 each = thread_count() * 16 * batch;
+
+	ROLLED for (u32 at = thread_id() * 16; at < whole; at += each)
+		sum_batch(p, c, type, batch, whole, at);
+}
+
+/* What most programs reduce has code of its own (collective_sums_fast()), as far as it is aligned. */
+INLINE u32 sum_fast(const struct piped *p, const struct reduced_chunk *c)
+{
+	const struct collective_shape *s = p->s;
+	const u32 whole = whole_vectors(c->in | c->out, c->bytes);
+
+	if (!collective_sums_fast(s->type, s->op) || !s->own || !s->pull)
+		return 0;
+	if (s->type == ELEMENT_FLOAT32)
+		sum_whole(p, c, ELEMENT_FLOAT32, whole);
+	else if (s->type == ELEMENT_BFLOAT16)
+		sum_whole(p, c, ELEMENT_BFLOAT16, whole);
+	else
+		sum_whole(p, c, ELEMENT_FLOAT16, whole);
+	return whole;
 }
 
 /* ---- the three things of a step ---- */
@@ -145,26 +276,20 @@ INLINE void send_chunk(const struct piped *p, u64 chunk)
 		if (s->push >> r & 1)
 			copy_out(way_to(p->first, r) + slot_at(p, p->step),
 				 s->in + r * s->in_stride + offset,
-				 part_in(s, r, offset, p->chunk));
+				 (u32)part_in(s, r, offset, p->chunk));
 	}
 }
 
 INLINE void reduce_chunk(const struct piped *p, u64 chunk)
 {
 	const struct collective_shape *s = p->s;
-	const u64 offset = offset_of(p, chunk), bytes = part_in(s, s->me, offset, p->chunk);
-	const u64 in = s->in + s->me * s->in_stride + offset,
-		  out = s->out + s->me * s->out_stride + offset;
+	const u64 offset = offset_of(p, chunk);
+	const struct reduced_chunk c = {s->in + s->me * s->in_stride + offset,
+					s->out + s->me * s->out_stride + offset,
+					slot_at(p, p->step - 1), slot_at(p, p->step),
+					(u32)part_in(s, s->me, offset, p->chunk)};
 
-	for (u64 at = (u64)thread_id() * 16; at < bytes; at += (u64)thread_count() * 16) {
-		const vector16 v = reduce_vector(p, in, slot_at(p, p->step - 1), at, bytes - at);
-
-		for (u32 r = 0; r < s->n; r++)
-			if (s->push2 >> r & 1)
-				store_vector(way_to(p->second, r) + slot_at(p, p->step) + at, v);
-		if (s->keep)
-			store_part(out + at, v, bytes - at);
-	}
+	reduce_any(p, &c, sum_fast(p, &c));
 }
 
 INLINE void place_chunk(const struct piped *p, u64 ways, u32 mask, u64 chunk)
@@ -178,7 +303,7 @@ INLINE void place_chunk(const struct piped *p, u64 ways, u32 mask, u64 chunk)
 		if (mask >> r & 1)
 			copy_in(s->out + r * s->out_stride + offset,
 				way_from(ways, r) + slot_at(p, p->step - 1),
-				part_out(s, r, offset, p->chunk));
+				(u32)part_out(s, r, offset, p->chunk));
 	}
 }
 

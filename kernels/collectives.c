@@ -2,3 +2,4 @@
 /* The kernels of collective operations: a PTX module of its own, since drivers need most of a second for it. */
 #include "kernels/collective_flagged.c"
 #include "kernels/collective_piped.c"
+#include "kernels/collective_small.c"

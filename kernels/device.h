@@ -11,6 +11,7 @@
 #ifdef __OPENCL_C_VERSION__
 
 #define GLOBAL       __global
+#define ROLLED       _Pragma("nounroll") /* for loops: every instruction has to be fetched */
 #define KERNEL(name) __kernel void name(const struct name##_args a)
 
 typedef u32 vector16 __attribute__((ext_vector_type(4)));
@@ -190,6 +191,7 @@ static inline u32 device_closing(void)
 #include <time.h>
 
 #define GLOBAL
+#define ROLLED
 #define KERNEL(name) static void name##_kernel(const struct name##_args a)
 
 typedef u32 vector16 __attribute__((vector_size(16)));
@@ -436,21 +438,30 @@ static inline double double_of_bits(u64 bits)
 	return u.value;
 }
 
-/* A wait with a deadline. abort: address of the word that ends it, 0: none. */
+/*
+ * A wait with a deadline. abort: address of the word that ends it, 0: none. The time is first read after POLLS_PER_LOOK
+ * polls, because reading it takes as long as a short wait.
+ */
 struct patience {
-	u64 deadline_ns, abort;
+	u64 limit_ns, abort;
+	u64 deadline_ns; /* 0: not read yet */
 	u32 polls;
 };
 
 static inline struct patience patience_of(u64 limit_ns, u64 abort)
 {
-	u64 now = time_ns();
-	struct patience p;
+	const struct patience p = {limit_ns, abort, 0, 0};
 
-	p.deadline_ns = limit_ns < ~0ul - now ? now + limit_ns : ~0ul;
-	p.abort = abort;
-	p.polls = 0;
 	return p;
+}
+
+static inline u32 patience_check_time(struct patience *p)
+{
+	const u64 now = time_ns();
+
+	if (!p->deadline_ns)
+		p->deadline_ns = p->limit_ns < ~0ul - now ? now + p->limit_ns : ~0ul;
+	return now > p->deadline_ns ? WAIT_TIMED_OUT : WAIT_RUNNING;
 }
 
 /* Between two polls: WAIT_RUNNING, or why to give up. */
@@ -460,7 +471,7 @@ static inline u32 patience_look(struct patience *p)
 		return WAIT_RUNNING;
 	if (device_closing() || (p->abort && load_acquire(p->abort)))
 		return WAIT_ABORTED;
-	return time_ns() > p->deadline_ns ? WAIT_TIMED_OUT : WAIT_RUNNING;
+	return patience_check_time(p);
 }
 
 /* Until the flag is at `value` or past it; flags count upwards and may wrap. */
@@ -479,7 +490,7 @@ static inline u32 wait_for(u64 flag, u32 value, struct patience *p)
 /* How a wait ended for the whole block, whose threads waited for different things. */
 static inline u32 block_end(u32 end)
 {
-	if (block_any(end == WAIT_ABORTED))
-		return WAIT_ABORTED;
-	return block_any(end == WAIT_TIMED_OUT) ? WAIT_TIMED_OUT : WAIT_DONE;
+	if (!block_any(end != WAIT_DONE))
+		return WAIT_DONE;
+	return block_any(end == WAIT_ABORTED) ? WAIT_ABORTED : WAIT_TIMED_OUT;
 }

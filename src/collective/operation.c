@@ -136,6 +136,61 @@ static void fill_two_steps(const struct onehop_comm *c, const struct view *v,
 
 /* ---- launches ---- */
 
+/* Where each rank of the mask finds what this one sends, in their order. */
+static u32 list_places(u32 mask, const u64 *to, u64 *ret)
+{
+	u32 n = 0;
+
+	for (u32 r = 0; r < COLLECTIVE_RANKS_MAX; r++)
+		if (mask >> r & 1)
+			ret[n++] = to[r];
+	return n;
+}
+
+/* The ways from others are equally far from each other, from rank 0 on. */
+static u64 stride_of(const struct collective_ways *w)
+{
+	return w->from[1] - w->from[0];
+}
+
+static void fill_small(const struct onehop_comm *c, const struct collective_flagged_args *f,
+		       struct collective_small_args *ret)
+{
+	const struct collective_shape *s = &f->s;
+	const bool two = s->push2 || s->pull2;
+
+	*ret = (struct collective_small_args){
+		.state = s->state,
+		.in = s->in,
+		.out = s->out,
+		.bytes = s->out_bytes,
+		.set_bytes = f->set_bytes,
+		.n = s->n,
+		.me = s->me,
+		.type = s->type,
+		.op = s->op,
+		.from = f->first.from[0],
+		.from_stride = stride_of(&f->first),
+		.piece = two ? s->piece : 0,
+		.from2 = f->second.from[0],
+		.from2_stride = stride_of(&f->second),
+		.scale = s->scale,
+		.report = s->report,
+		.abort = s->abort,
+		.limit_ns = s->limit_ns,
+		.number = c->number,
+	};
+	ret->places = list_places(s->push, f->first.to, ret->to);
+	ret->places2 = list_places(s->push2, f->second.to, ret->to2);
+}
+
+/* A barrier sends nothing, and a single rank nowhere. */
+static bool is_small(const struct view *v, const struct collective_shape *s)
+{
+	return v->o == OPERATION_ALL_REDUCE && s->push && v->bytes &&
+	       collective_sums_fast(s->type, s->op);
+}
+
 static int launch_flagged(struct onehop_comm *c, const struct view *v, const struct choice *p,
 			  struct collective_shape *s)
 {
@@ -143,11 +198,17 @@ static int launch_flagged(struct onehop_comm *c, const struct view *v, const str
 	struct collective_flagged_args args = {.first = pairs ? c->flagged.pair : c->flagged.all,
 					       .second = c->flagged.second,
 					       .set_bytes = slots_set_bytes(&c->facts)};
-	const struct launch l = {KERNEL_collective_flagged, p->blocks, p->threads, &args,
-				 sizeof(args)};
+	struct launch l = {KERNEL_collective_flagged, p->blocks, p->threads, &args, sizeof(args)};
+	struct collective_small_args small;
 
 	s->state = c->flagged_state;
 	args.s = *s;
+	if (is_small(v, s)) {
+		fill_small(c, &args, &small);
+		l.kernel = KERNEL_collective_small;
+		l.args = &small;
+		l.args_size = sizeof(small);
+	}
 	return comm_launch(c, v->call->stream, &l);
 }
 

@@ -239,6 +239,13 @@ static void spans_collective_flagged(const void *args, struct host_passage *p)
 	add_places(p, a->first.to, a->s.tokens | a->s.push);
 }
 
+static void spans_collective_small(const void *args, struct host_passage *p)
+{
+	const struct collective_small_args *a = args;
+
+	add_places(p, a->to, (1u << a->places) - 1);
+}
+
 static void spans_collective_piped(const void *args, struct host_passage *p)
 {
 	const struct collective_piped_args *a = args;

@@ -5,27 +5,30 @@
 #define FLAGGED_THREADS 128u
 #define PIPED_THREADS   512u
 #define CHUNK_MIN       2048u
-#define CHUNKS_WANTED   4u
+#define CHUNKS_MOST     16u /* of a block, where one would do */
 
 /* A GPU's memory; and what stays in the host's last-level cache, of all ranks together. */
 #define DIRECT_SLOT_BYTES (32u << 20)
 #define HOST_SLOT_BYTES   (40u << 20)
 #define SLOT_MAX          (32u << 10)
 
-/* Stores into another GPU's memory. */
+/*
+ * Stores into another GPU's memory. Measured on H200 (docs/collectives.md), which fixes the rates; a machine of slower
+ * links changes all of them alike, so that the order of the algorithms moves little.
+ */
 static const struct path_costs direct_paths = {{
-	[FLAGGED_ONE] = {2.0, 330},
-	[FLAGGED_TWO] = {3.6, 380},
-	[PIPED_ONE] = {6.0, 350},
-	[PIPED_TWO] = {8.0, 350},
+	[FLAGGED_ONE] = {2.0, 0, 330},
+	[FLAGGED_TWO] = {3.2, 0, 350},
+	[PIPED_ONE] = {4.5, 1.5, 315},
+	[PIPED_TWO] = {5.8, 1.5, 380},
 }};
 
 /* Stores into and loads from pinned host memory. */
 static const struct path_costs host_paths = {{
-	[FLAGGED_ONE] = {3.0, 40},
-	[FLAGGED_TWO] = {6.0, 36},
-	[PIPED_ONE] = {20, 40},
-	[PIPED_TWO] = {27, 40},
+	[FLAGGED_ONE] = {3.0, 0, 40},
+	[FLAGGED_TWO] = {6.0, 0, 36},
+	[PIPED_ONE] = {15, 5, 40},
+	[PIPED_TWO] = {20, 5, 40},
 }};
 
 static unsigned at_most(unsigned a, unsigned b)
@@ -44,7 +47,8 @@ void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 				   .direct = direct,
 				   .blocks = blocks,
 				   .threads = threads,
-				   .chunks = CHUNKS_WANTED,
+				   .flagged_threads = at_most(FLAGGED_THREADS, threads),
+				   .piped_threads = at_most(PIPED_THREADS, threads),
 				   .costs = direct ? direct_paths : host_paths};
 	ret->flagged_blocks = at_most(2 * blocks, direct ? 256 : 64);
 	ret->piped_blocks = at_most(blocks, direct ? 128 : 64);
@@ -73,37 +77,29 @@ static bool can(const struct comm_facts *f, const struct choice_request *q, enum
 	return is_piped(a) || piece_of(q, a) <= most;
 }
 
-/* Units carry as many bytes of flags as of data. In two steps a rank sends n - 1 pieces twice. */
-static double cost_us(const struct comm_facts *f, const struct choice_request *q, enum algorithm a)
-{
-	const struct path_cost *c = &f->costs.of[a];
-	const double pieces = has_two_steps(a) ? 2. * (f->n - 1) : q->to;
-	const double bytes = (double)piece_of(q, a) * pieces * (is_piped(a) ? 1 : 2);
-
-	return c->start_us + bytes / c->gbps / 1e3;
-}
-
 static void flagged_grid(const struct comm_facts *f, uint64_t piece, struct choice *p)
 {
 	uint64_t blocks;
 
-	p->threads = at_most(FLAGGED_THREADS, f->threads);
+	p->threads = f->flagged_threads;
 	blocks = ceil_div(piece, (uint64_t)p->threads * FLAGGED_DATA_BYTES);
 	p->blocks = blocks < f->flagged_blocks ? (unsigned)blocks : f->flagged_blocks;
 	if (!p->blocks)
 		p->blocks = 1;
 }
 
-static void piped_grid(const struct comm_facts *f, uint64_t piece, struct choice *p)
+/* chunks: wanted of a block. */
+static void piped_grid(const struct comm_facts *f, uint64_t piece, unsigned chunks,
+		       struct choice *p)
 {
-	uint64_t chunk = ceil_div(piece, (uint64_t)f->piped_blocks * f->chunks * 16) * 16, blocks;
+	uint64_t chunk = ceil_div(piece, (uint64_t)f->piped_blocks * chunks * 16) * 16, blocks;
 
 	if (chunk < CHUNK_MIN)
 		chunk = CHUNK_MIN;
 	if (chunk > f->slot_bytes)
 		chunk = f->slot_bytes;
 	blocks = ceil_div(piece, chunk);
-	p->threads = at_most(PIPED_THREADS, f->threads);
+	p->threads = f->piped_threads;
 	p->blocks = blocks < f->piped_blocks ? (unsigned)blocks : f->piped_blocks;
 	if (!p->blocks)
 		p->blocks = 1;
@@ -111,17 +107,59 @@ static void piped_grid(const struct comm_facts *f, uint64_t piece, struct choice
 	p->chunks = ceil_div(piece, chunk * p->blocks);
 }
 
+/*
+ * In two steps a rank sends n - 1 pieces twice. Units carry as many bytes of flags as of data. A pipeline is only full
+ * between its first and its last chunks: meanwhile the link waits as long as one chunk of all blocks takes.
+ */
+static double cost_us(const struct comm_facts *f, const struct choice_request *q,
+		      const struct choice *p)
+{
+	const struct path_cost *c = &f->costs.of[p->algorithm];
+	const bool two = has_two_steps(p->algorithm), piped = is_piped(p->algorithm);
+	const double pieces = two ? 2. * (f->n - 1) : q->to;
+	const double bytes = (double)piece_of(q, p->algorithm) * pieces;
+	const double fill = (double)(p->chunk * p->blocks) * (f->n - 1);
+	const double steps = (double)p->chunks + 1 + two;
+
+	if (!piped)
+		return c->start_us + 2 * bytes / c->gbps / 1e3;
+	return c->start_us + c->step_us * steps + (bytes + fill) / c->gbps / 1e3;
+}
+
+static void keep_cheaper(const struct comm_facts *f, const struct choice_request *q,
+			 struct choice *p, struct choice *best)
+{
+	p->us = cost_us(f, q, p);
+	if (best->algorithm == ALGORITHM_N || p->us < best->us)
+		*best = *p;
+}
+
+/* The cheapest way to run one algorithm, if it is cheaper than what there is. */
+static void try_algorithm(const struct comm_facts *f, const struct choice_request *q,
+			  enum algorithm a, struct choice *best)
+{
+	const unsigned least = f->chunks ? f->chunks : 1,
+		       most = f->chunks ? f->chunks : CHUNKS_MOST;
+	struct choice p = {.algorithm = a};
+
+	if (!is_piped(a)) {
+		flagged_grid(f, piece_of(q, a), &p);
+		keep_cheaper(f, q, &p, best);
+		return;
+	}
+	for (unsigned chunks = least; chunks <= most; chunks *= 2) {
+		piped_grid(f, piece_of(q, a), chunks, &p);
+		keep_cheaper(f, q, &p, best);
+	}
+}
+
 void choose(const struct comm_facts *f, const struct choice_request *q, enum algorithm forced,
 	    struct choice *ret)
 {
-	enum algorithm best = PIPED_ONE;
+	const bool only = forced < ALGORITHM_N && can(f, q, forced);
 
+	*ret = (struct choice){.algorithm = ALGORITHM_N};
 	for (int a = 0; a < ALGORITHM_N; a++)
-		if (can(f, q, (enum algorithm)a) &&
-		    cost_us(f, q, (enum algorithm)a) < cost_us(f, q, best))
-			best = (enum algorithm)a;
-	if (forced < ALGORITHM_N && can(f, q, forced))
-		best = forced;
-	*ret = (struct choice){.algorithm = best};
-	(is_piped(best) ? piped_grid : flagged_grid)(f, piece_of(q, best), ret);
+		if (can(f, q, (enum algorithm)a) && (!only || a == (int)forced))
+			try_algorithm(f, q, (enum algorithm)a, ret);
 }

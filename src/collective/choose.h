@@ -16,9 +16,9 @@ enum algorithm {
 	ALGORITHM_N
 };
 
-/* The time of an empty operation, and the rate at which a rank sends. */
+/* What an operation takes: to start and end, for each step of a pipeline, and for each byte that a rank sends. */
 struct path_cost {
-	double start_us, gbps;
+	double start_us, step_us, gbps;
 };
 
 struct path_costs {
@@ -32,9 +32,10 @@ struct comm_facts {
 	unsigned blocks; /* that run at once on every device */
 	unsigned threads; /* a block, at most */
 	struct path_costs costs;
-	unsigned flagged_blocks, piped_blocks; /* that have slots */
-	uint32_t slot_bytes;                   /* of a piped chunk, at most */
-	unsigned chunks;                       /* wanted of a block, so that its steps overlap */
+	unsigned flagged_blocks, piped_blocks;   /* that have slots */
+	unsigned flagged_threads, piped_threads; /* of a block, wanted */
+	uint32_t slot_bytes;                     /* of a piped chunk, at most */
+	unsigned chunks;                         /* wanted of a block; 0: the cheapest */
 };
 
 /* Costs are those measured on GPUs with paths of that kind (docs/collectives.md). */
@@ -52,6 +53,7 @@ struct choice {
 	enum algorithm algorithm;
 	unsigned blocks, threads;
 	uint64_t chunk, chunks; /* piped: bytes, and how many a block */
+	double us;              /* estimated */
 };
 
 /* forced: taken if it is possible; ALGORITHM_N: the cheapest. */

@@ -614,36 +614,78 @@ static double time_forced(struct bench *b, enum algorithm a, u64 bytes)
 	return b->comms[0]->last == a ? median(v) : 0;
 }
 
-static void set_grid(struct bench *b, unsigned blocks, unsigned chunks)
+/* A way to run an algorithm, of which the tuning table has a column. */
+struct variant {
+	enum algorithm algorithm;
+	unsigned threads, blocks, chunks; /* 0: as it would choose */
+};
+
+static void set_variant(struct bench *b, const struct comm_facts *f, const struct variant *v)
 {
 	for (size_t i = 0; i < b->n; i++) {
-		b->comms[i]->facts.piped_blocks = blocks;
-		b->comms[i]->facts.chunks = chunks;
+		struct comm_facts *now = &b->comms[i]->facts;
+
+		*now = *f;
+		if (v->threads && is_piped(v->algorithm))
+			now->piped_threads = v->threads;
+		else if (v->threads)
+			now->flagged_threads = v->threads;
+		if (v->blocks && v->blocks < f->piped_blocks)
+			now->piped_blocks = v->blocks;
+		now->chunks = v->chunks;
 	}
+}
+
+static void print_variant(const struct variant *v)
+{
+	char text[32];
+
+	if (is_piped(v->algorithm))
+		snprintf(text, sizeof(text), "%c:%ux%ux%u", v->algorithm == PIPED_ONE ? 'p' : 'P',
+			 v->threads, v->blocks, v->chunks);
+	else
+		snprintf(text, sizeof(text), "%c:%u", v->algorithm == FLAGGED_ONE ? 'f' : 'F',
+			 v->threads);
+	printf(" %11s", text);
+}
+
+static const struct variant variants[] = {
+	{FLAGGED_ONE, 32, 0, 0},  {FLAGGED_ONE, 64, 0, 0},  {FLAGGED_ONE, 128, 0, 0},
+	{FLAGGED_ONE, 256, 0, 0}, {FLAGGED_TWO, 64, 0, 0},  {FLAGGED_TWO, 128, 0, 0},
+	{FLAGGED_TWO, 256, 0, 0}, {PIPED_ONE, 512, 128, 1}, {PIPED_TWO, 512, 32, 1},
+	{PIPED_TWO, 512, 64, 1},  {PIPED_TWO, 512, 128, 1}, {PIPED_TWO, 512, 128, 2},
+	{PIPED_TWO, 512, 128, 4}, {PIPED_TWO, 256, 128, 1}, {PIPED_TWO, 256, 128, 2},
+};
+
+/* Where a variant is not worth its time. */
+static bool is_hopeless(const struct variant *v, u64 bytes)
+{
+	return is_piped(v->algorithm) ? bytes < 32768 : bytes > 4 * MIB;
 }
 
 static void tune(struct bench *b)
 {
-	static const unsigned grids[][2] = {{32, 4},  {64, 1},  {64, 2},  {64, 4},
-					    {128, 1}, {128, 2}, {128, 4}, {128, 8}};
 	const struct comm_facts f = b->comms[0]->facts;
 
-	printf("graph, us: %-8s %9s %9s |", "bytes", "flagged 1", "flagged 2");
-	for (size_t k = 0; k < ARRAY_LEN(grids); k++)
-		printf(" %4ux%u", grids[k][0], grids[k][1]);
-	printf("  (piped 2: blocks x chunks, at most %u x)\n", f.piped_blocks);
-	for (u64 bytes = 8; bytes <= b->room - 4096; bytes *= 4) {
-		printf("%19lu %9.2f %9.2f |", bytes, time_forced(b, FLAGGED_ONE, bytes),
-		       time_forced(b, FLAGGED_TWO, bytes));
-		for (size_t k = 0; k < ARRAY_LEN(grids); k++) {
-			set_grid(b, grids[k][0] < f.piped_blocks ? grids[k][0] : f.piped_blocks,
-				 grids[k][1]);
-			printf(" %6.1f", time_forced(b, PIPED_TWO, bytes));
+	printf("all-reduce in a graph, us. f, F: flagged in 1 and 2 steps, by threads; p, P: piped, by threads x blocks x chunks\n%-9s",
+	       "bytes");
+	for (size_t k = 0; k < ARRAY_LEN(variants); k++)
+		print_variant(&variants[k]);
+	printf("\n");
+	for (u64 bytes = 8; bytes <= b->room - 4096; bytes *= bytes < 8192 ? 8 : 2) {
+		printf("%-9lu", bytes);
+		for (size_t k = 0; k < ARRAY_LEN(variants); k++) {
+			set_variant(b, &f, &variants[k]);
+			if (is_hopeless(&variants[k], bytes))
+				printf(" %11s", "-");
+			else
+				printf(" %11.2f", time_forced(b, variants[k].algorithm, bytes));
 		}
-		set_grid(b, f.piped_blocks, f.chunks);
 		printf("\n");
 		fflush(stdout);
 	}
+	for (size_t i = 0; i < b->n; i++)
+		b->comms[i]->facts = f;
 	force(b, ALGORITHM_N);
 }
 

@@ -2,7 +2,7 @@
 /*
  * Collective operations on real GPUs: "collective N check" compares results, "collective N time" measures all-reduce
  * beside NCCL's, "collective N tune" each algorithm by itself. N GPUs, all in this process; "collective host N check" runs
- * anywhere. With "no-p2p" at the end all goes through the host's memory. Every line tells one result; exit 1: a wrong one.
+ * anywhere; "collective same N check" has all ranks on one GPU, where small operations can be compared with each other. With "no-p2p" at the end all goes through the host's memory. Every line tells one result; exit 1: a wrong one.
  */
 #include "base/array.h"
 #include "base/clock.h"
@@ -23,7 +23,8 @@
 #define MIB      (1ul << 20)
 
 struct bench {
-	bool host, no_p2p;
+	bool host, same, no_p2p;
+	enum onehop_op op; /* timed */
 	size_t n;
 	u64 room; /* bytes of a buffer */
 	struct onehop_comm *comms[RANKS];
@@ -61,6 +62,7 @@ static void open_comms(const struct bench *b, uint64_t limit_us, struct onehop_c
 	const struct comm_options o = {.limit_us = limit_us,
 				       .no_p2p = b->no_p2p,
 				       .forced = ALGORITHM_N};
+	struct device_set *set;
 
 	if (!q)
 		exit(2);
@@ -68,8 +70,11 @@ static void open_comms(const struct bench *b, uint64_t limit_us, struct onehop_c
 	q->collectives = true;
 	q->n = b->n;
 	for (size_t i = 0; i < b->n; i++)
-		q->ordinal[i] = q->number[i] = (int)i;
-	MUST(comm_open_all(q, &o, ret));
+		q->number[i] = (int)i;
+	for (size_t i = 0; i < b->n && !b->same; i++)
+		q->ordinal[i] = (int)i;
+	MUST(device_open(q, &set));
+	MUST(comm_open_set(set, &o, ret)); /* comm_open_all() refuses two ranks on one GPU */
 	free(q);
 }
 
@@ -474,11 +479,22 @@ static void enqueue_nccl(struct bench *b, u64 count)
 	b->nccl.GroupEnd();
 }
 
+/* What a launch costs by itself. */
+static void enqueue_nothing(struct bench *b, u64 count)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		const struct copy_args args = {.bytes = 0 * count};
+		const struct launch l = {KERNEL_copy, 1, 32, &args, sizeof(args)};
+
+		MUST(b->ops->launch(b->set, b->streams[i], &l));
+	}
+}
+
 static void enqueue_ours(struct bench *b, u64 count)
 {
 	for (size_t i = 0; i < b->n; i++)
 		MUST(onehop_all_reduce(b->comms[i], (void *)b->in_at[i], (void *)b->out_at[i],
-				       count, ONEHOP_FLOAT32, ONEHOP_SUM, b->native[i]));
+				       count, ONEHOP_FLOAT32, b->op, b->native[i]));
 }
 
 typedef void (*enqueue_fn)(struct bench *b, u64 count);
@@ -600,28 +616,38 @@ static void time_all(struct bench *b)
 	}
 }
 
-static double time_forced(struct bench *b, enum algorithm a, u64 bytes)
+static double time_in_graph(struct bench *b, enqueue_fn run, u64 bytes)
 {
 	const unsigned n = repeats(bytes);
 	struct graph g[RANKS];
 	double v[SAMPLES];
 
-	force(b, a);
-	capture(b, enqueue_ours, bytes / 4, n, g);
+	capture(b, run, bytes / 4, n, g);
 	for (unsigned k = 0; k < SAMPLES; k++)
 		v[k] = time_graph(b, g, n);
 	free_graphs(b, g);
-	return b->comms[0]->last == a ? median(v) : 0;
+	return median(v);
+}
+
+static double time_forced(struct bench *b, enum algorithm a, u64 bytes)
+{
+	double us;
+
+	force(b, a);
+	us = time_in_graph(b, enqueue_ours, bytes);
+	return b->comms[0]->last == a ? us : 0;
 }
 
 /* A way to run an algorithm, of which the tuning table has a column. */
 struct variant {
 	enum algorithm algorithm;
 	unsigned threads, blocks, chunks; /* 0: as it would choose */
+	enum onehop_op op;                /* a maximum runs the kernel for all types */
 };
 
 static void set_variant(struct bench *b, const struct comm_facts *f, const struct variant *v)
 {
+	b->op = v->op;
 	for (size_t i = 0; i < b->n; i++) {
 		struct comm_facts *now = &b->comms[i]->facts;
 
@@ -640,7 +666,10 @@ static void print_variant(const struct variant *v)
 {
 	char text[32];
 
-	if (is_piped(v->algorithm))
+	if (v->op == ONEHOP_MAX)
+		snprintf(text, sizeof(text), "%c:%u max", v->algorithm == FLAGGED_ONE ? 'f' : 'F',
+			 v->threads);
+	else if (is_piped(v->algorithm))
 		snprintf(text, sizeof(text), "%c:%ux%ux%u", v->algorithm == PIPED_ONE ? 'p' : 'P',
 			 v->threads, v->blocks, v->chunks);
 	else
@@ -650,11 +679,23 @@ static void print_variant(const struct variant *v)
 }
 
 static const struct variant variants[] = {
-	{FLAGGED_ONE, 32, 0, 0},  {FLAGGED_ONE, 64, 0, 0},  {FLAGGED_ONE, 128, 0, 0},
-	{FLAGGED_ONE, 256, 0, 0}, {FLAGGED_TWO, 64, 0, 0},  {FLAGGED_TWO, 128, 0, 0},
-	{FLAGGED_TWO, 256, 0, 0}, {PIPED_ONE, 512, 128, 1}, {PIPED_TWO, 512, 32, 1},
-	{PIPED_TWO, 512, 64, 1},  {PIPED_TWO, 512, 128, 1}, {PIPED_TWO, 512, 128, 2},
-	{PIPED_TWO, 512, 128, 4}, {PIPED_TWO, 256, 128, 1}, {PIPED_TWO, 256, 128, 2},
+	{FLAGGED_ONE, 32, 0, 0},
+	{FLAGGED_ONE, 64, 0, 0},
+	{FLAGGED_ONE, 128, 0, 0},
+	{FLAGGED_ONE, 256, 0, 0},
+	{FLAGGED_TWO, 64, 0, 0},
+	{FLAGGED_TWO, 128, 0, 0},
+	{FLAGGED_TWO, 256, 0, 0},
+	{PIPED_ONE, 512, 128, 1},
+	{PIPED_TWO, 512, 32, 1},
+	{PIPED_TWO, 512, 64, 1},
+	{PIPED_TWO, 512, 128, 1},
+	{PIPED_TWO, 512, 128, 2},
+	{FLAGGED_ONE, 128, 0, 0, ONEHOP_MAX},
+	{FLAGGED_TWO, 128, 0, 0, ONEHOP_MAX},
+	{PIPED_TWO, 512, 128, 4},
+	{PIPED_TWO, 256, 128, 1},
+	{PIPED_TWO, 256, 128, 2},
 };
 
 /* Where a variant is not worth its time. */
@@ -667,6 +708,7 @@ static void tune(struct bench *b)
 {
 	const struct comm_facts f = b->comms[0]->facts;
 
+	printf("an empty kernel in a graph: %.2f us\n", time_in_graph(b, enqueue_nothing, 0));
 	printf("all-reduce in a graph, us. f, F: flagged in 1 and 2 steps, by threads; p, P: piped, by threads x blocks x chunks\n%-9s",
 	       "bytes");
 	for (size_t k = 0; k < ARRAY_LEN(variants); k++)
@@ -686,6 +728,7 @@ static void tune(struct bench *b)
 	}
 	for (size_t i = 0; i < b->n; i++)
 		b->comms[i]->facts = f;
+	b->op = ONEHOP_SUM;
 	force(b, ALGORITHM_N);
 }
 
@@ -695,10 +738,11 @@ int main(int argc, char **argv)
 	const char *mode;
 
 	b.host = argc > 1 && !strcmp(argv[1], "host");
-	argv += b.host;
-	argc -= b.host;
+	b.same = argc > 1 && !strcmp(argv[1], "same");
+	argv += b.host || b.same;
+	argc -= b.host || b.same;
 	if (argc < 3 || (b.n = strtoul(argv[1], NULL, 10)) < 1 || b.n > RANKS) {
-		printf("usage: collective [host] N check|time|tune [no-p2p] [MiB]\n");
+		printf("usage: collective [host|same] N check|time|tune [no-p2p] [MiB]\n");
 		return 2;
 	}
 	mode = argv[2];

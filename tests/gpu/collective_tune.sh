@@ -1,32 +1,42 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Which way to run an all-reduce is the fastest at each size, and how the one that is chosen compares with NCCL. Under 4 minutes
-# on 2 GPUs.
+# Which way to run an all-reduce is the fastest at each size, and how the one that is chosen compares with NCCL. Under 4 minutes.
 #
-#	tests/gpu/collective_tune.sh FOLDER
+#	tests/gpu/collective_tune.sh FOLDER [BEFORE]
 #
-# FOLDER holds the program "collective" (build/tests/gpu/collective). NVLink multicast stays off in NCCL too.
+# FOLDER holds the program "collective" (build/tests/gpu/collective), BEFORE one of an earlier version. With one GPU, all ranks are on it: that
+# shows what a small operation costs beside the link. NVLink multicast stays off in NCCL too.
 set -u
 export LC_ALL=C NCCL_NVLS_ENABLE=0
-program=$(cd "${1:?usage: $0 FOLDER}" && pwd)/collective
+now=$(cd "${1:?usage: $0 FOLDER [BEFORE]}" && pwd)/collective
+before=${2:+$(cd "$2" && pwd)/collective}
 gpus=$(nvidia-smi -L | wc -l)
 failed=0
 
-# step LIMIT ARGUMENT...: seconds, and what to run
+# step LIMIT PROGRAM ARGUMENT...: seconds, and what to run
 step() {
 	local limit=$1 start=$EPOCHREALTIME status=0
 	shift
 	echo
-	echo "== collective $*"
-	timeout "$limit" "$program" "$@" || status=$?
+	echo "== $*"
+	timeout "$limit" "$@" || status=$?
 	[ $status -eq 0 ] || failed=$((failed + 1))
 	awk -v a="$start" -v b="$EPOCHREALTIME" -v s=$status 'BEGIN { printf "exit %d, %.1f s\n", s, b - a }'
 }
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-step 70 "$gpus" tune
-step 50 "$gpus" time
-NCCL_P2P_DISABLE=1 step 30 "$gpus" time no-p2p 128
-step 30 "$gpus" tune no-p2p 128
-step 60 "$gpus" check
+if [ "$gpus" -gt 1 ]; then
+	step 70 "$now" "$gpus" tune
+	step 50 "$now" "$gpus" time
+	NCCL_P2P_DISABLE=1 step 30 "$now" "$gpus" time no-p2p 128
+	step 30 "$now" "$gpus" tune no-p2p 128
+	step 60 "$now" "$gpus" check
+else
+	for program in $before "$now" $before "$now"; do
+		step 30 "$program" same 2 tune 8
+	done
+	step 30 "$now" same 4 tune 2
+	step 30 "$now" same 2 tune no-p2p 2
+	step 60 "$now" same 2 check
+fi
 exit $((failed != 0))

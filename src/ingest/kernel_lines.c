@@ -3,6 +3,7 @@
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
 
+#include "base/array.h"
 #include "base/text.h"
 #include "machine/kernel_log.h"
 
@@ -23,41 +24,46 @@ static bool is_log_line(const struct text_line *l)
 	return kernel_log_has_stamp(s) || is_bare(s);
 }
 
+/* What the kernel says before all else; what another program's line quotes is not that. */
+static const char *boot_value(const struct text_line *l, const char *key)
+{
+	const char *message = kernel_log_message(line_text(l));
+
+	return text_starts_with(message, key) ? message + strlen(key) : NULL;
+}
+
 /* "[    0.000000] Linux version": the log begins with the machine. */
 static bool is_first(const struct text_line *l)
 {
-	return strstr(l->text, "Linux version ") != NULL;
+	return boot_value(l, "Linux version ") != NULL;
 }
 
-size_t kernel_lines_match(struct part *p, const struct text_line *lines, size_t n)
-{
-	size_t end = 1;
+/* x86 prints the line of the boot loader first, and every architecture the one in force. */
+static const char *const cmdline_keys[] = {"Kernel command line: ", "Command line: "};
 
-	if (!is_log_line(&lines[0]))
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if (line_is_blank(&lines[i]))
-			continue;
-		if (!is_log_line(&lines[i]))
-			break;
-		end = i + 1;
+/* "Linux version 6.8.0-45-generic (buildd@host) (gcc ...) #45-Ubuntu SMP" */
+static void claim_version(const struct part *p, struct claims *c, const struct text_line *l)
+{
+	if (is_first(l))
+		claim(c, CLAIM_AT(p, l), kernel_log_message(line_text(l)), "proc/version");
+}
+
+/* The first of the keys that the log has: the boot loader's line may lack what was built in. */
+static void claim_cmdline(const struct part *p, struct claims *c)
+{
+	for (size_t k = 0; k < ARRAY_LEN(cmdline_keys); k++) {
+		bool found = false;
+
+		for (size_t i = 0; i < p->n; i++) {
+			const char *value = boot_value(&p->lines[i], cmdline_keys[k]);
+
+			if (value)
+				claim(c, CLAIM_AT(p, &p->lines[i]), value, "proc/cmdline");
+			found |= value != NULL;
+		}
+		if (found)
+			return;
 	}
-	p->cut = !is_first(&lines[0]);
-	snprintf(p->about, sizeof(p->about), "%zu %s%s", end, text_plural(end, "line", "lines"),
-		 p->cut ? ", not from its start" : "");
-	return end;
-}
-
-/* "Linux version 6.8.0-45-generic (buildd@host) (gcc ...) #45-Ubuntu SMP", "Command line: BOOT_IMAGE=..." */
-static void claim_boot_lines(const struct part *p, struct claims *c, const struct text_line *l)
-{
-	const char *version = strstr(l->text, "Linux version ");
-	const char *line = strstr(l->text, "Kernel command line: ");
-
-	if (version)
-		claim(c, CLAIM_AT(p, l), version, "proc/version");
-	if (line)
-		claim(c, CLAIM_AT(p, l), line + strlen("Kernel command line: "), "proc/cmdline");
 }
 
 /* "NVRM: Xid (PCI:0000:01:00): 79, ...": a GPU of NVIDIA's, whatever else the text shows. */
@@ -87,7 +93,8 @@ void kernel_lines_decode(const struct part *p, struct claims *c)
 			continue;
 		if (kernel_log_is_relevant(line_text(l), strlen(line_text(l))))
 			claim_line(c, CLAIM_AT(p, l), line_text(l), "kernel-log.txt");
-		claim_boot_lines(p, c, l);
+		claim_version(p, c, l);
 		claim_xid_gpu(p, c, l);
 	}
+	claim_cmdline(p, c);
 }

@@ -261,6 +261,13 @@ bool kernel_log_has_stamp(const char *line)
 	return strip(line, &time_us) != line + strspn(line, " ");
 }
 
+const char *kernel_log_message(const char *line)
+{
+	int64_t time_us;
+
+	return strip(line, &time_us);
+}
+
 bool kernel_log_is_relevant(const char *line, size_t n)
 {
 	char buf[KERNEL_LOG_LINE_MAX];

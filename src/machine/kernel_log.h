@@ -12,4 +12,7 @@ bool kernel_log_is_relevant(const char *line, size_t n);
 /* Whether a line starts as one of the forms does: with a time, a priority, or "HOST kernel:". */
 bool kernel_log_has_stamp(const char *line);
 
+/* The message behind them. */
+const char *kernel_log_message(const char *line);
+
 enum { KERNEL_LOG_LINE_MAX = 512 }; /* bytes kept of a line */

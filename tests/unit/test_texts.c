@@ -4,6 +4,7 @@
  * their lines. The texts are made up in the tools' forms: pciutils 3.7 to 3.13, nvidia-smi 470 to 580.
  */
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
@@ -690,6 +691,34 @@ static void lost_lines(void **state)
 	}
 }
 
+/* ---- the kernel log ---- */
+
+static void command_lines(void **state)
+{
+	static const struct {
+		const char *text, *cmdline; /* NULL: unknown */
+	} cases[] = {
+		{"[    0.000000] Command line: root=/dev/sda1 iommu=pt\n",
+		 "root=/dev/sda1 iommu=pt"},
+		{"[    0.000000] Command line: root=/dev/sda1\n"
+		 "[    0.010000] Kernel command line: root=/dev/sda1 iommu=pt\n",
+		 "root=/dev/sda1 iommu=pt"},
+		{"[    9.000000] test[12]: Command line: foo iommu=pt\n", NULL},
+		{"[    9.000000] Unknown kernel command line parameters \"iommu=pt\"\n", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct machine *m = machine_of_one(cases[i].text);
+
+		if (cases[i].cmdline)
+			assert_string_equal(m->kernel.cmdline.value, cases[i].cmdline);
+		else
+			assert_true(fact_unknown(m->kernel.cmdline));
+		machine_free(m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -712,6 +741,7 @@ int main(void)
 		cmocka_unit_test(disagreement),
 		cmocka_unit_test(cut_texts),
 		cmocka_unit_test(lost_lines),
+		cmocka_unit_test(command_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ static enum verdict need_gpu(struct rule_run *run)
 {
 	if (run->m->gpu_n)
 		return VERDICT_OK;
-	if (fact_known(run->m->pci_listed) || run->m->pci_n)
+	if (fact_known(run->m->pci_listed))
 		return VERDICT_NA;
 	return rule_unknown(run, FACT_WHY(run->m->pci_listed), "PCI devices could not be listed");
 }
@@ -111,6 +111,12 @@ static enum verdict check_whole(struct rule_run *run)
 {
 	if (run->rule->needs & NEEDS_LOG && !fact_is(run->m->log_read, 1))
 		return rule_unknown(run, FACT_WHY(run->m->log_read), "the rest of the kernel log");
+	if (run->rule->needs & NEEDS_SETTINGS && !fact_is(run->m->environment, 1))
+		return rule_unknown(run, FACT_WHY(run->m->environment),
+				    "the environment of the program");
+	if (run->rule->needs & NEEDS_TREE && !run->m->pci_n && !fact_known(run->m->pci_listed))
+		return rule_unknown(run, FACT_WHY(run->m->pci_listed),
+				    "PCI devices could not be listed");
 	if (run->rule->needs & NEEDS_TREE)
 		FOR_EACH_GPU (g, run)
 			if (!g->pci->root)

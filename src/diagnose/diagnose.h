@@ -26,6 +26,8 @@ enum rule_needs {
 	NEEDS_LOG = 1 << 5,    /* the kernel log */
 	NEEDS_DRIVER = 1 << 6, /* the nvidia module is loaded, else not applicable */
 	NEEDS_TREE = 1 << 7,   /* the bridges above every GPU: a text may show some of them */
+	NEEDS_SETTINGS =
+		1 << 8, /* all variables of the environment: a text may show some of them */
 };
 
 /* How directly a finding stands in the way of peer traffic; orders findings before severity does.

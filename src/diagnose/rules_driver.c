@@ -323,6 +323,10 @@ static enum verdict probe_listed(struct rule_run *run)
 		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
 		evidence_int(run, f, "device nodes /dev/nvidia<N>", run->m->driver.device_nodes);
 	}
+	/* A text of nvidia-smi lists no GPU that nvidia-smi does not list. */
+	if (!run->found && !fact_known(run->m->pci_listed))
+		return rule_unknown(run, FACT_WHY(run->m->pci_listed),
+				    "PCI devices could not be listed");
 	return rule_verdict(run, VERDICT_OK);
 }
 
@@ -558,9 +562,18 @@ static enum verdict probe_open(struct rule_run *run)
 /* ---- what the driver says of pairs ---- */
 
 /* Denials of reads only, of writes only, and of both need different answers. */
-enum denied { DENIED_BOTH, DENIED_READ, DENIED_WRITE, DENIED_N };
+/* ..._ALONE: the answer for the other direction is unknown. */
+enum denied {
+	DENIED_BOTH,
+	DENIED_READ,
+	DENIED_WRITE,
+	DENIED_READ_ALONE,
+	DENIED_WRITE_ALONE,
+	DENIED_N
+};
 
-static const char *const denied_words[DENIED_N] = {"reads and writes", "reads", "writes"};
+static const char *const denied_words[DENIED_N] = {"reads and writes", "reads", "writes", "reads",
+						   "writes"};
 
 static struct fact_int pair_fact(struct rule_run *run, size_t i, size_t j, enum p2p_cap cap)
 {
@@ -598,19 +611,25 @@ static enum verdict pairs_verdict(struct rule_run *run)
 	return rule_verdict(run, VERDICT_OK);
 }
 
+static enum denied denied_of(enum p2p_status read, enum p2p_status write, enum p2p_status status)
+{
+	if (read == status && write == status)
+		return DENIED_BOTH;
+	if (read == status)
+		return write == P2P_STATUS_UNKNOWN ? DENIED_READ_ALONE : DENIED_READ;
+	return read == P2P_STATUS_UNKNOWN ? DENIED_WRITE_ALONE : DENIED_WRITE;
+}
+
 static void collect_denied(struct rule_run *run, enum p2p_status status,
 			   struct pair_set sets[DENIED_N])
 {
 	FOR_EACH_GPU_PAIR (i, j, run) {
-		bool read = pair_status(run, i, j, P2P_READ) == status;
-		bool write = pair_status(run, i, j, P2P_WRITE) == status;
+		enum p2p_status read = pair_status(run, i, j, P2P_READ);
+		enum p2p_status write = pair_status(run, i, j, P2P_WRITE);
 
-		if ((!read && !write) || is_geforce_denial(run, i, j, status))
+		if ((read != status && write != status) || is_geforce_denial(run, i, j, status))
 			continue;
-		pair_set_add(&sets[read && write ? DENIED_BOTH
-				   : read        ? DENIED_READ
-						 : DENIED_WRITE],
-			     i, j);
+		pair_set_add(&sets[denied_of(read, write, status)], i, j);
 	}
 }
 
@@ -668,7 +687,7 @@ static enum verdict probe_status(struct rule_run *run, enum p2p_status status,
 		finding_names_pairs(run, f, &sets[k]);
 		finding_evidence(run, f, NULL,
 				 run_text(run, "nvidia-smi topo -p2p %s",
-					  k == DENIED_WRITE ? "w" : "r"),
+					  k == DENIED_WRITE || k == DENIED_WRITE_ALONE ? "w" : "r"),
 				 "%s on %s", p2p_status_code(status), pair_set_text(run, &sets[k]));
 		evidence_str(run, f, "module", run->m->driver.module_version);
 		evidence_str(run, f, "CPU", run->m->cpu.name);
@@ -792,6 +811,9 @@ static enum verdict probe_chipset(struct rule_run *run)
 		("its list of CPUs that answer peer reads lacks this one; writes are allowed, the "
 		 "board is not at fault"),
 		"its list of chipsets lacks this host bridge",
+		("its list of chipsets lacks this host bridge, or its list of CPUs that answer peer "
+		 "reads lacks this CPU; `nvidia-smi topo -p2p w` shows which"),
+		"its list of chipsets lacks this host bridge",
 	};
 
 	return probe_status(run, P2P_CHIPSET_NOT_SUPPORTED, why, chipset_remedy);
@@ -801,6 +823,8 @@ static enum verdict probe_gpu(struct rule_run *run)
 {
 	static const char *const why[DENIED_N] = {
 		"the cards' firmware does not offer it for this model or this pair of models",
+		"the cards' firmware does not offer reads",
+		"the cards' firmware does not offer writes",
 		"the cards' firmware does not offer reads",
 		"the cards' firmware does not offer writes",
 	};
@@ -814,6 +838,8 @@ static enum verdict probe_topology_status(struct rule_run *run)
 		"the GPUs sit below two old Intel I/O hubs, which do not forward to each other",
 		"the I/O hubs do not answer reads from each other",
 		"the I/O hubs do not forward writes to each other",
+		"the I/O hubs do not answer reads from each other",
+		"the I/O hubs do not forward writes to each other",
 	};
 
 	return probe_status(run, P2P_TOPOLOGY_NOT_SUPPORTED, why, NULL);
@@ -823,6 +849,8 @@ static enum verdict probe_regkey(struct rule_run *run)
 {
 	static const char *const why[DENIED_N] = {
 		"a registry key switches it off (ForceP2P with a 0 field)",
+		"a registry key switches reads off (ForceP2P bits 1:0)",
+		"a registry key switches writes off (ForceP2P bits 5:4)",
 		"a registry key switches reads off (ForceP2P bits 1:0)",
 		"a registry key switches writes off (ForceP2P bits 5:4)",
 	};
@@ -835,6 +863,8 @@ static enum verdict probe_not_supported(struct rule_run *run)
 	static const char *const why[DENIED_N] = {
 		("the driver has no way between these two GPUs, most often because the chipset was "
 		 "not set up when it looked or one of them is a mobile part"),
+		"it has no way to read",
+		"it has no way to write",
 		"it has no way to read",
 		"it has no way to write",
 	};

@@ -364,7 +364,7 @@ const struct rule rules_libraries[] = {
 		.reference = UCX_CONF "; " NVSHMEM_ENV,
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_library_default,
 	},
 	{
@@ -375,7 +375,7 @@ const struct rule rules_libraries[] = {
 		.reference = NVSHMEM_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_hca_list,
 	},
 	{
@@ -399,7 +399,7 @@ const struct rule rules_libraries[] = {
 		.reference = "openucx/ucx docs/source/faq.md (CUDA)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
-		.needs = NEEDS_GPU,
+		.needs = NEEDS_GPU | NEEDS_SETTINGS,
 		.probe = probe_tls,
 	},
 	{
@@ -410,7 +410,7 @@ const struct rule rules_libraries[] = {
 		.reference = "Open MPI 5.0 release notes",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_openib,
 	},
 };

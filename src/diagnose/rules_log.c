@@ -193,11 +193,19 @@ static bool is_back(struct rule_run *run, const struct pci_function *gpu)
 	return false;
 }
 
+/* Texts are of moments that nothing puts in order. */
+static const char *back_meaning(const struct rule_run *run)
+{
+	return run->m->text_part_n
+		       ? "nvidia-smi shows the GPU too; whether before or after this error is "
+			 "unknown"
+		       : "NVML answers for the GPU again, but it may be lost again";
+}
+
 static void report_known_xid(struct rule_run *run, const struct log_group *g, const struct xid *x)
 {
 	bool back = log_line_proof(g->last) && is_back(run, g->pci);
-	const char *meaning =
-		back ? "NVML answers for the GPU again, but it may be lost again" : x->meaning;
+	const char *meaning = back ? back_meaning(run) : x->meaning;
 	const char *peer = back ? NULL : x->peer;
 	struct finding *f =
 		finding_add(run, CONFIDENCE_CERTAIN, subject_of(run, g->pci),

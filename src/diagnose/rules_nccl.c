@@ -924,7 +924,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_PATHS_C "; NVIDIA/nccl#1829, #2080",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
-		.needs = NEEDS_TWO_GPUS,
+		.needs = NEEDS_TWO_GPUS | NEEDS_SETTINGS,
 		.probe = probe_level,
 		.propose = propose_level,
 	},
@@ -938,7 +938,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
-		.needs = NEEDS_TWO_GPUS,
+		.needs = NEEDS_TWO_GPUS | NEEDS_SETTINGS,
 		.probe = probe_disabled,
 	},
 	{
@@ -950,7 +950,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_PARAM_C,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_number,
 	},
 	{
@@ -961,7 +961,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_ENV "; InfiniBand Architecture Specification 1.4, 12.7",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_range,
 	},
 	{
@@ -973,7 +973,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_PATHS_C " (ncclGetLevel)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_level_name,
 	},
 	{
@@ -986,7 +986,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_PATHS_C " (levelsOldToNew)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_level_number,
 	},
 	{
@@ -997,7 +997,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_ENV "; NERSC/podman-hpc#136",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_unknown,
 	},
 	{
@@ -1009,7 +1009,7 @@ const struct rule rules_nccl[] = {
 		.reference = "NVIDIA/nccl, tags 2.3.5 to 2.30.7",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_version,
 	},
 	{
@@ -1020,7 +1020,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_ENV,
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_deprecated,
 	},
 	{
@@ -1031,7 +1031,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
-		.needs = NEEDS_TWO_GPUS,
+		.needs = NEEDS_TWO_GPUS | NEEDS_SETTINGS,
 		.probe = probe_shm_disabled,
 	},
 	{
@@ -1043,7 +1043,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_PATHS_C,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
-		.needs = NEEDS_TWO_GPUS,
+		.needs = NEEDS_TWO_GPUS | NEEDS_SETTINGS,
 		.probe = probe_ignore_disabled,
 	},
 	{
@@ -1056,7 +1056,7 @@ const struct rule rules_nccl[] = {
 		.reference = "Azure/azurehpc-health-checks#142; " NCCL_ENV,
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
-		.needs = NEEDS_GPU,
+		.needs = NEEDS_GPU | NEEDS_SETTINGS,
 		.probe = probe_topo_file,
 	},
 	{
@@ -1068,7 +1068,7 @@ const struct rule rules_nccl[] = {
 		.reference = NCCL_ENV " (NCCL_PROTO)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
-		.needs = NEEDS_TWO_GPUS,
+		.needs = NEEDS_TWO_GPUS | NEEDS_SETTINGS,
 		.probe = probe_proto,
 	},
 };

@@ -423,7 +423,7 @@ const struct rule rules_nccl_net[] = {
 		.reference = "NVIDIA/nccl-tests#150; " NCCL_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_list_marks,
 	},
 	{

@@ -366,7 +366,7 @@ const struct rule rules_nccl_values[] = {
 		.reference = NCCL_ENV "; NVIDIA/nccl, NCCL_PARAM at its tags",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_default,
 	},
 	{
@@ -443,7 +443,7 @@ const struct rule rules_nccl_values[] = {
 		.reference = "InfiniBand Architecture Specification 1.4, 9.7.6.1.3; " NCCL_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_timeout,
 	},
 	{
@@ -467,7 +467,7 @@ const struct rule rules_nccl_values[] = {
 		.reference = NCCL_ENV " (NCCL_DEBUG_SUBSYS)",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
-		.needs = 0,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_debug_subsys,
 	},
 };

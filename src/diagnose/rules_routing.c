@@ -696,8 +696,15 @@ static enum verdict probe_hmm(struct rule_run *run)
 
 	if (fact_is(run->m->driver.flavor, DRIVER_PROPRIETARY))
 		return VERDICT_NA;
-	if (hmm == HMM_HARMLESS || fact_is(run->m->driver.hmm_placed, 0))
+	if (fact_is(run->m->driver.hmm_disabled, 1) || fact_is(run->m->driver.hmm_placed, 0))
 		return VERDICT_OK;
+	if (hmm == HMM_HARMLESS) {
+		FOR_EACH_GPU (g, run)
+			if (fact_unknown(card_compute_capability(g)))
+				return rule_unknown(run, FACT_WHY(card_compute_capability(g)),
+						    "the generation of GPU%zu", g->index);
+		return VERDICT_OK;
+	}
 	FOR_EACH_GPU (g, run) {
 		struct fact_int direct = is_direct(run, g);
 

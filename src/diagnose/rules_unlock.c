@@ -27,6 +27,11 @@ static bool says_ok(struct rule_run *run, size_t i, size_t j)
 }
 
 /* Over PCIe only BAR1 can carry what the driver allows between these two. */
+static bool path_driver_unknown(struct rule_run *run, size_t i, size_t j)
+{
+	return topology_path(run->t, i, j)->chain[CHAIN_DRIVER].state == CHAIN_UNKNOWN;
+}
+
 static bool is_bar1_pair(struct rule_run *run, size_t i, size_t j)
 {
 	const struct path *p = topology_path(run->t, i, j);
@@ -479,7 +484,18 @@ static enum verdict probe_custom(struct rule_run *run)
 		if (is_bar1_pair(run, i, j) &&
 		    !fact_is(rm_of(run, i, j)->connection, RM_CONNECTION_MAILBOX))
 			pair_set_add(&set, i, j);
-	if (!set.n || fact_is(run->m->driver.bar1_p2p.loaded, 0))
+	if (fact_is(run->m->driver.bar1_p2p.loaded, 0))
+		return VERDICT_OK;
+	FOR_EACH_GPU (g, run)
+		if (fact_unknown(card_compute_capability(g)))
+			return rule_unknown(run, FACT_WHY(card_compute_capability(g)),
+					    "the generation of GPU%zu", g->index);
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (!set.n && (needs_bar1(run, i) || needs_bar1(run, j)) &&
+		    path_driver_unknown(run, i, j))
+			return rule_unknown(run, FACT_WHY(run->m->driver.nvml),
+					    "the P2P status of GPU%zu->GPU%zu", i, j);
+	if (!set.n)
 		return VERDICT_OK;
 	if (!fact_is(run->m->driver.bar1_p2p.loaded, 1))
 		return VERDICT_NA;

@@ -349,8 +349,10 @@ static void put_nics(struct strbuf *b, const struct topology *t)
 
 static void put_no_gpu(struct strbuf *b, const struct machine *m)
 {
-	if (fact_known(m->pci_listed) || m->pci_n)
+	if (fact_known(m->pci_listed))
 		strbuf_puts(b, "No NVIDIA GPU found, so there is nothing to judge");
+	else if (m->pci_n)
+		strbuf_puts(b, "Undecided: the text shows no NVIDIA GPU");
 	else
 		strbuf_printf(b, "Undecided: PCI devices could not be listed (%s)",
 			      m->pci_listed.from ? m->pci_listed.from : "nobody looked");

@@ -301,15 +301,13 @@ void smi_topo_decode(const struct part *p, struct claims *c)
 static void claim_status(struct claims *c, struct claim_at at, int row, int column,
 			 const char *cell, const void *context)
 {
-	if (strcmp(cell, "X") != 0)
+	if (context && strcmp(cell, "X") != 0)
 		claim_number(c, at, status_of(cell), "pair/p2p-%s/%d/%d", (const char *)context,
 			     row, column);
 }
 
 void smi_p2p_decode(const struct part *p, struct claims *c)
 {
-	const char *key = capability_of(p->command);
-
-	if (key)
-		decode_matrix(p, c, is_p2p_cell, claim_status, key);
+	/* Without the capability the matrix still lists the GPUs. */
+	decode_matrix(p, c, is_p2p_cell, claim_status, capability_of(p->command));
 }

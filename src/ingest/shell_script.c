@@ -512,4 +512,5 @@ void shell_script_settings(struct machine *m, const char *path,
 	path = arena_strdup(m->arena, text_file_name(path));
 	replace_settings(m, path, true, settings, n);
 	replace_settings(m, path, false, settings, n);
+	m->environment = fact_int(1, path);
 }

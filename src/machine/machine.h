@@ -482,6 +482,7 @@ struct machine {
 	struct nccl nccl;
 	struct setting *settings; /* of other libraries than NCCL: UCX, Open MPI, NVSHMEM, Gloo */
 	size_t setting_n;
+	struct fact_int environment; /* 1: these and NCCL's are all that the environment sets */
 	struct peermem peermem;
 
 	struct observed *observed;

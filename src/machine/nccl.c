@@ -123,6 +123,15 @@ static void read_user_conf(struct reader *r, struct fact_str environment)
 		read_conf(r, path, SETTING_USER_CONF);
 }
 
+/* A text shows the variables that its author chose. Of a recording the file is whole. */
+static struct fact_int environment_of(struct reader *r, struct fact_str environment)
+{
+	if (!source_stated(r->s))
+		return fact_int(1, environment.from);
+	return fact_int_unknown(fact_known(environment) ? "some of its variables are in the text"
+							: FACT_WHY(environment));
+}
+
 /* With --pid that process's environment counts and ours does not. */
 static void read_settings(struct reader *r)
 {
@@ -140,6 +149,7 @@ static void read_settings(struct reader *r)
 		environment = read_text(r, "environment.txt");
 		read_environment(r, environment, SETTING_ENVIRONMENT, "environment");
 	}
+	r->m->environment = environment_of(r, environment);
 	read_user_conf(r, environment);
 	read_conf(r, "/etc/nccl.conf", SETTING_SYSTEM_CONF);
 	settings_judge(nccl->settings, nccl->setting_n);

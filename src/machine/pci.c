@@ -400,6 +400,9 @@ static void list_functions(struct reader *r)
 		m->pci_n++;
 	}
 	source_free_names(names, n);
+	if (source_stated(r->s) &&
+	    fact_known(m->pci_listed)) /* how many more there are is unknown */
+		m->pci_listed = fact_int_unknown("a text may show some devices of many");
 	qsort(m->pci, m->pci_n, sizeof(*m->pci), by_address);
 }
 

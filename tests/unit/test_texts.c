@@ -691,7 +691,97 @@ static void lost_lines(void **state)
 	}
 }
 
-/* ---- the kernel log ---- */
+/* ---- what a text does not say ---- */
+
+static enum verdict verdict_of(const struct diagnosis *d, const char *id)
+{
+	for (size_t i = 0; i < d->outcome_n; i++)
+		if (strcmp(d->outcomes[i].rule->id, id) == 0)
+			return d->outcomes[i].verdict;
+	fail_msg("there is no rule %s", id);
+	return VERDICT_NA;
+}
+
+static const struct finding *finding_of(const struct diagnosis *d, const char *id)
+{
+	for (size_t i = 0; i < d->finding_n; i++)
+		if (strcmp(d->findings[i].rule->id, id) == 0)
+			return &d->findings[i];
+	fail_msg("there is no finding %s", id);
+	return NULL;
+}
+
+/* Whether nvidia-smi ran before or after the GPU fell off the bus, nothing says. */
+static void lost_gpu_and_table(void **state)
+{
+	struct machine *m;
+	struct topology *t;
+	struct diagnosis *d = judge(TABLE "[ 1012.345678] NVRM: Xid (PCI:0000:01:00): 79, pid=1, "
+					  "GPU has fallen off the bus.\n",
+				    &m, &t);
+	const char *sentence = finding_of(d, "xid-bus")->sentence;
+
+	(void)state;
+	assert_null(strstr(sentence, "NVML"));
+	assert_null(strstr(sentence, "again"));
+	assert_non_null(strstr(sentence, "before or after this error is unknown"));
+	release(d, t, m);
+}
+
+static void p2p_reads_alone(void **state)
+{
+	static const char matrix[] = " \tGPU0\tGPU1\t\n GPU0\tX\tCNS\t\n GPU1\tCNS\tX\t\n";
+	AUTO_FREE char *page = xprintf("$ nvidia-smi topo -p2p r\n%s", matrix);
+	struct machine *m;
+	struct topology *t;
+	struct diagnosis *d = judge(page, &m, &t);
+
+	(void)state;
+	assert_null(strstr(finding_of(d, "p2p-chipset")->sentence, "writes are allowed"));
+	assert_int_equal(verdict_of(d, "gpu-listed"), VERDICT_UNKNOWN);
+	release(d, t, m);
+	/* Without its command the matrix lists GPUs, and no answer. */
+	d = judge(matrix, &m, &t);
+	assert_int_equal(m->gpu_n, 2);
+	assert_true(fact_unknown(machine_pair(m, 0, 1)->p2p[P2P_READ]));
+	assert_int_equal(verdict_of(d, "p2p-chipset"), VERDICT_UNKNOWN);
+	release(d, t, m);
+}
+
+/* Rules on settings need the whole environment to be ok, and rules on PCI a GPU's bridges. */
+static void rules_without_facts(void **state)
+{
+	static const char *const pages[] = {"Linux box 6.8.0 #1 SMP\n", TABLE,
+					    TABLE "export NCCL_DEBUG=INFO\n"};
+	static const char *const rules[] = {"nccl-number",       "nccl-level",
+					    "nccl-p2p-disabled", "nccl-shm-disabled",
+					    "nccl-default",      "library-default",
+					    "link-width",        "link-speed",
+					    "hmm-dma32",         "custom-all-reduce"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(pages[i], &m, &t);
+
+		for (size_t k = 0; k < ARRAY_LEN(rules); k++)
+			if (verdict_of(d, rules[k]) == VERDICT_OK)
+				fail_msg("page %zu: %s is ok", i, rules[k]);
+		release(d, t, m);
+	}
+}
+
+static void wrong_setting(void **state)
+{
+	struct machine *m;
+	struct topology *t;
+	struct diagnosis *d = judge(TABLE "export NCCL_P2P_DISABLE=1\n", &m, &t);
+
+	(void)state;
+	assert_int_equal(verdict_of(d, "nccl-p2p-disabled"), VERDICT_BAD);
+	release(d, t, m);
+}
 
 static void command_lines(void **state)
 {
@@ -741,6 +831,10 @@ int main(void)
 		cmocka_unit_test(disagreement),
 		cmocka_unit_test(cut_texts),
 		cmocka_unit_test(lost_lines),
+		cmocka_unit_test(lost_gpu_and_table),
+		cmocka_unit_test(p2p_reads_alone),
+		cmocka_unit_test(rules_without_facts),
+		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(command_lines),
 	};
 

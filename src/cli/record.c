@@ -2,16 +2,15 @@
 /* onehop record: writes what onehop reads of a machine into a file that it can judge elsewhere. */
 #include "cli/command.h"
 
-#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/source.h"
-#include "capture/live.h"
 #include "ingest/ingest.h"
 #include "machine/machine.h"
 #include "recording/recording.h"
 #include "report/document.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -40,34 +39,13 @@ static const struct option record_table[] = {
 };
 /* clang-format on */
 
-static int open_source(const struct record_options *o, const struct machine_request *request,
-		       struct source **ret)
+static int capture(const struct record_options *o, struct source *map, struct machine **ret)
 {
 	int r = check_pid(&o->common);
 
-	if (r < 0)
-		return r;
-	return o->common.from.n ? ingest_open_all(o->common.from.items, o->common.from.n, ret)
-				: machine_open_live(request, ret);
-}
-
-/* Everything a full reading asks for lands in the map. */
-static int capture(const struct record_options *o, struct source *map, struct machine **ret)
-{
-	struct machine_request request = {.parts = MACHINE_ALL, .pid = o->common.pid};
-	struct source *live, *tee;
-	char host[256];
-	int r = open_source(o, &request, &live);
-
-	if (r < 0)
-		return r;
-	tee = source_new_tee(live, map);
-	*ret = machine_read(tee, &request);
-	/* Nothing else asks for it; recording_redact must know what to replace. */
-	source_read_line(tee, host, sizeof(host), "proc/sys/kernel/hostname");
-	source_free(tee);
-	source_free(live);
-	return 0;
+	return r < 0 ? r
+		     : ingest_record(o->common.from.items, o->common.from.n, o->common.pid, map,
+				     ret);
 }
 
 static void add_size(struct document *out, const char *path)

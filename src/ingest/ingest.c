@@ -9,6 +9,7 @@
 #include "base/strbuf.h"
 #include "capture/live.h"
 #include "ingest/archive_pages.h"
+#include "ingest/kept_text.h"
 #include "ingest/pasted.h"
 #include "ingest/text.h"
 #include "machine/machine.h"
@@ -57,7 +58,25 @@ static int open_pages(const char *path, struct pasted *t, int refused)
 	return refused;
 }
 
-/* What --from names once: a text goes to `t`, anything else is opened as the source. */
+/* A recording of texts is those texts. */
+static int open_recording(const char *path, struct pasted *t, struct source **ret)
+{
+	AUTO_FREE char *texts = NULL;
+	struct source *s;
+	size_t size;
+	int r = recording_open(path, &s);
+
+	if (r < 0)
+		return r;
+	if (source_read(s, &texts, &size, KEPT_TEXTS) < 0) {
+		*ret = s;
+		return 0;
+	}
+	source_free(s);
+	return kept_texts_add(texts, path, t);
+}
+
+/* What --from names once: texts go to `t`, anything else is opened as the source. */
 static int open_one(const char *path, struct pasted *t, struct source **ret)
 {
 	AUTO_CLOSE int fd = -1;
@@ -73,7 +92,7 @@ static int open_one(const char *path, struct pasted *t, struct source **ret)
 		return file_unreadable(errno, path);
 	if (S_ISREG(st.st_mode) && looks_like_text(fd))
 		return open_text(path, t);
-	r = recording_open(path, ret);
+	r = open_recording(path, t, ret);
 	return r < 0 && S_ISREG(st.st_mode) ? open_pages(path, t, r) : r;
 }
 
@@ -99,9 +118,14 @@ static int open_all(const char *const *paths, size_t n, struct pasted *t, struct
 	return 0;
 }
 
+static const char *from_name(const char *const *paths, size_t n)
+{
+	return n == 1 ? text_file_name(paths[0]) : "several texts";
+}
+
 int ingest_open_all(const char *const *paths, size_t n, struct source **ret)
 {
-	struct pasted *t = pasted_new(n == 1 ? text_file_name(paths[0]) : "several texts");
+	struct pasted *t = pasted_new(from_name(paths, n));
 	int r;
 
 	*ret = NULL;
@@ -157,10 +181,82 @@ int ingest_machine(const char *const *from, size_t n, int pid, unsigned parts, s
 		r = machine_open_live(&request, &s);
 		return r < 0 ? r : read_machine(s, &request, NULL, NULL, ret);
 	}
-	t = pasted_new(n == 1 ? text_file_name(from[0]) : "several texts");
+	t = pasted_new(from_name(from, n));
 	r = open_all(from, n, t, &s);
 	if (r == 0)
 		r = read_machine(s, &request, t, from[0], ret);
+	pasted_free(t);
+	return r;
+}
+
+/* ---- recordings ---- */
+
+/* Texts are kept as texts: the files that are made of them cannot say what is not in them. */
+static int keep_texts(const struct pasted *t, const char *from, struct source *map)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+
+	pasted_keep(t, &text);
+	if (text.len > SOURCE_MAX_FILE)
+		return err_set(EFBIG,
+			       "%s: onehop reads %zu MiB of it; a recording holds %u MiB at most",
+			       from, text.len >> 20, SOURCE_MAX_FILE >> 20);
+	source_put_file(map, KEPT_TEXTS, strbuf_str(&text), text.len);
+	return 0;
+}
+
+static void read_all(struct source *s, const struct machine_request *request, struct source *map,
+		     struct machine **ret)
+{
+	struct source *tee = source_new_tee(s, map);
+	char host[256];
+
+	*ret = machine_read(tee, request);
+	/* Nothing else asks for it; recording_redact must know what to replace. */
+	source_read_line(tee, host, sizeof(host), "proc/sys/kernel/hostname");
+	source_free(tee);
+}
+
+static int record_texts(const char *const *from, size_t n, struct pasted *t,
+			const struct machine_request *request, struct source *map,
+			struct machine **ret)
+{
+	struct source *s = NULL;
+	int r = open_all(from, n, t, &s);
+
+	if (r < 0)
+		return r;
+	if (!source_stated(s)) {
+		read_all(s, request, map, ret);
+		source_free(s);
+		return 0;
+	}
+	r = keep_texts(t, from[0], map);
+	if (r < 0) {
+		source_free(s);
+		return r;
+	}
+	return read_machine(s, request, t, from[0], ret);
+}
+
+int ingest_record(const char *const *from, size_t n, int pid, struct source *map,
+		  struct machine **ret)
+{
+	struct machine_request request = {.parts = MACHINE_ALL, .pid = pid};
+	struct source *live;
+	struct pasted *t;
+	int r;
+
+	if (!n) {
+		r = machine_open_live(&request, &live);
+		if (r < 0)
+			return r;
+		read_all(live, &request, map, ret);
+		source_free(live);
+		return 0;
+	}
+	t = pasted_new(from_name(from, n));
+	r = record_texts(from, n, t, &request, map, ret);
 	pasted_free(t);
 	return r;
 }

@@ -13,9 +13,15 @@ struct source;
  * 0, or a negative errno with one sentence that names file and place.
  */
 int ingest_open_all(const char *const *paths, size_t n, struct source **ret);
-
 /* The same of one; for tests. */
 int ingest_open(const char *path, struct source **ret);
+
+/*
+ * Everything that a full reading asks of them, or of none of them the live host, goes into `map`; texts go
+ * there as texts (kept_text.h). *ret is the machine, the caller's. 0 or a negative errno with a sentence.
+ */
+int ingest_record(const char *const *from, size_t n, int pid, struct source *map,
+		  struct machine **ret);
 
 /*
  * Reads them, or of none the live host: `parts` as in struct machine_request, NCCL's settings as process

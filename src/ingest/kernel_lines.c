@@ -41,6 +41,30 @@ static bool is_first(const struct text_line *l)
 /* x86 prints the line of the boot loader first, and every architecture the one in force. */
 static const char *const cmdline_keys[] = {"Kernel command line: ", "Command line: "};
 
+static bool is_boot_line(const struct text_line *l)
+{
+	return is_first(l) || boot_value(l, cmdline_keys[0]) || boot_value(l, cmdline_keys[1]);
+}
+
+size_t kernel_lines_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	size_t end = 1;
+
+	if (!is_log_line(&lines[0]))
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if (line_is_blank(&lines[i]))
+			continue;
+		if (!is_log_line(&lines[i]))
+			break;
+		end = i + 1;
+	}
+	p->cut = !is_first(&lines[0]);
+	snprintf(p->about, sizeof(p->about), "%zu %s%s", end, text_plural(end, "line", "lines"),
+		 p->cut ? ", not from its start" : "");
+	return end;
+}
+
 /* "Linux version 6.8.0-45-generic (buildd@host) (gcc ...) #45-Ubuntu SMP" */
 static void claim_version(const struct part *p, struct claims *c, const struct text_line *l)
 {
@@ -78,6 +102,16 @@ static void claim_xid_gpu(const struct part *p, struct claims *c, const struct t
 	snprintf(address, sizeof(address), "%.*s.0", (int)strcspn(at, ").\n") % 16, at);
 	if (claim_function(c, CLAIM_AT(p, l), address, name))
 		claim_nvidia(c, CLAIM_AT(p, l), name);
+}
+
+/* The kernel log is about the whole machine, and only some of it is read. */
+const char *kernel_lines_keep(const struct text_line *l)
+{
+	const char *s = line_text(l);
+
+	return line_is_blank(l) || is_boot_line(l) || kernel_log_is_relevant(s, strlen(s))
+		       ? l->text
+		       : "[    0.000000] not kept";
 }
 
 /* Of a log that says nothing of GPUs the file is there, and empty. */

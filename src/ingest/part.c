@@ -20,7 +20,7 @@ static const struct part_kind part_kinds[] = {
 	{"nvidia-smi topo -m", smi_topo_match, smi_topo_decode, PART_STATES},
 	{"nvidia-smi topo -p2p", smi_p2p_match, smi_p2p_decode, PART_STATES},
 	{"nvidia-smi -L or nvlink", smi_list_match, smi_list_decode, PART_STATES},
-	{"kernel log", kernel_lines_match, kernel_lines_decode, PART_STATES},
+	{"kernel log", kernel_lines_match, kernel_lines_decode, PART_STATES, kernel_lines_keep},
 	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES},
 	{"/proc/driver/nvidia/version", driver_version_match, driver_version_decode, PART_STATES},
 	{"/proc/driver/nvidia/params", driver_params_match, driver_params_decode, PART_STATES},
@@ -52,6 +52,13 @@ bool line_is_blank(const struct text_line *l)
 const char *line_text(const struct text_line *l)
 {
 	return l->text + line_indent(l);
+}
+
+bool line_is_skipped(const struct text_line *l)
+{
+	const char *s = line_text(l);
+
+	return text_starts_with(s, "```") || text_starts_with(s, "~~~") || *s == '<';
 }
 
 size_t line_words(struct arena *a, const struct text_line *l, const char **words, size_t max)
@@ -97,18 +104,17 @@ static void peel_quote(struct text_line *l)
 }
 
 /* What is above a part, but for fences and empty lines, is how it was made: a command, or a heading. */
-static const char *command_above(const struct text_line *lines, size_t i, size_t used)
+static const struct text_line *command_above(const struct text_line *lines, size_t i, size_t used)
 {
 	enum { NEAR = 4 };
 
 	for (size_t k = 0; k < NEAR && i > used; k++) {
-		const char *s = line_text(&lines[--i]);
+		const struct text_line *l = &lines[--i];
 
-		if (*s && !text_starts_with(s, "```") && !text_starts_with(s, "~~~") &&
-		    !text_starts_with(s, "<"))
-			return s;
+		if (!line_is_blank(l) && !line_is_skipped(l))
+			return l;
 	}
-	return "";
+	return NULL;
 }
 
 static bool match(struct part *p, const struct text_line *lines, size_t n)
@@ -128,7 +134,7 @@ static bool match(struct part *p, const struct text_line *lines, size_t n)
 }
 
 struct part *parts_find(struct arena *a, const char *file, const char *text, size_t size,
-			size_t *ret_n, size_t *ret_lines)
+			size_t *ret_n, const struct text_line **ret_lines, size_t *ret_line_n)
 {
 	struct part *parts = NULL;
 	struct text_line *lines;
@@ -139,7 +145,12 @@ struct part *parts_find(struct arena *a, const char *file, const char *text, siz
 	for (size_t i = 0; i < line_n; i++)
 		peel_quote(&lines[i]);
 	for (size_t i = 0; i < line_n;) {
-		struct part p = {.file = file, .command = command_above(lines, i, used)};
+		const struct text_line *above = command_above(lines, i, used);
+		struct part p = {
+			.file = file,
+			.command = above ? line_text(above) : "",
+			.command_line = above,
+		};
 
 		if (line_is_blank(&lines[i]) || !match(&p, lines + i, line_n - i)) {
 			i++;
@@ -149,6 +160,7 @@ struct part *parts_find(struct arena *a, const char *file, const char *text, siz
 		i += p.n;
 		used = i;
 	}
-	*ret_lines = line_n;
+	*ret_lines = lines;
+	*ret_line_n = line_n;
 	return parts;
 }

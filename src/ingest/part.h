@@ -15,8 +15,9 @@ struct part {
 	size_t n;
 	/* The last shell command above it, "nvidia-smi topo -p2p r"; "": none is shown. */
 	const char *command;
-	bool cut;       /* it ends before its tool would have ended it */
-	char about[64]; /* "8 GPUs", "" */
+	const struct text_line *command_line; /* NULL: none is shown */
+	bool cut;                             /* it ends before its tool would have ended it */
+	char about[64];                       /* "8 GPUs", "" */
 };
 
 struct part_kind {
@@ -29,18 +30,22 @@ struct part_kind {
 	void (*decode)(const struct part *p, struct claims *c); /* what it states of a machine */
 	/* What was seen in a run: the readers of logs and of results decode it, all of a text at once. */
 	enum { PART_STATES, PART_LOG, PART_FIGURES } observed;
+	/* What a recording keeps of a line; NULL: all of it. */
+	const char *(*keep)(const struct text_line *l);
 };
 
 /*
  * Finds the parts of a text, in the order of their lines. The arrays are the arena's.
  */
 struct part *parts_find(struct arena *a, const char *file, const char *text, size_t size,
-			size_t *ret_n, size_t *ret_lines);
+			size_t *ret_n, const struct text_line **ret_lines, size_t *ret_line_n);
 
 /* ---- for the kinds ---- */
 
 /* Blanks in front of a line. */
 size_t line_indent(const struct text_line *l);
+/* A fence or a tag, which may be between a command and its output. */
+bool line_is_skipped(const struct text_line *l);
 /* Whether nothing but blanks is in it. */
 bool line_is_blank(const struct text_line *l);
 /* The text without the blanks in front. */

@@ -16,7 +16,8 @@ PART_KIND(smi_query);    /* nvidia_smi_query.c */
 PART_KIND(smi_topo);     /* nvidia_smi_topo.c */
 PART_KIND(smi_p2p);      /* nvidia_smi_topo.c */
 PART_KIND(kernel_lines); /* kernel_lines.c */
-PART_KIND(cmdline);      /* host_files.c: */
+const char *kernel_lines_keep(const struct text_line *l);
+PART_KIND(cmdline); /* host_files.c: */
 PART_KIND(driver_version);
 PART_KIND(driver_params);
 PART_KIND(gpu_information);

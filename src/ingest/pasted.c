@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "ingest/claims.h"
 #include "ingest/figures_open.h"
+#include "ingest/kept_text.h"
 #include "ingest/nccl_log.h"
 #include "ingest/observe.h"
 #include "ingest/part.h"
@@ -24,6 +25,7 @@ struct page {
 	const char *name;
 	struct part *parts;
 	size_t part_n, line_n;
+	const struct text_line *lines;
 	/* What was logged and measured in it; NULL: nothing, or what is there could not be read. */
 	struct nccl_log *log;
 	struct figures *figures;
@@ -62,9 +64,10 @@ void pasted_free(struct pasted *t)
 bool pasted_recognise(const char *text, size_t size)
 {
 	struct arena *a = arena_new();
-	size_t n, lines;
+	const struct text_line *lines;
+	size_t n, line_n;
 
-	parts_find(a, "", text, size, &n, &lines);
+	parts_find(a, "", text, size, &n, &lines, &line_n);
 	arena_free(a);
 	return n > 0;
 }
@@ -196,7 +199,8 @@ size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t s
 	struct page *page = ARENA_PUSH(t->arena, t->pages, t->page_n);
 
 	page->name = arena_strdup(t->arena, name);
-	page->parts = parts_find(t->arena, page->name, text, size, &page->part_n, &page->line_n);
+	page->parts = parts_find(t->arena, page->name, text, size, &page->part_n, &page->lines,
+				 &page->line_n);
 	for (size_t i = 0; i < page->part_n; i++)
 		if (page->parts[i].kind->decode)
 			page->parts[i].kind->decode(&page->parts[i], t->claims);
@@ -214,6 +218,16 @@ struct source *pasted_source(struct pasted *t)
 		if (t->pages[i].figures)
 			claim_measured(t, &t->pages[i]);
 	return claims_source(t->claims);
+}
+
+void pasted_keep(const struct pasted *t, struct strbuf *out)
+{
+	for (size_t i = 0; i < t->page_n; i++) {
+		const struct page *page = &t->pages[i];
+
+		kept_text_write(page->name, page->lines, page->line_n, page->parts, page->part_n,
+				out);
+	}
 }
 
 /* ---- completing the machine ---- */

@@ -17,6 +17,8 @@ struct pasted *pasted_new(const char *name);
 void pasted_free(struct pasted *t); /* NULL is fine */
 /* Takes the text's parts; `name` is for messages. Returns how many it knows. */
 size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t size);
+/* Appends them as a recording keeps them (kept_text.h). */
+void pasted_keep(const struct pasted *t, struct strbuf *out);
 /* What they state, once; the caller frees it. */
 struct source *pasted_source(struct pasted *t);
 /*

@@ -10,7 +10,12 @@
 
 #include <ctype.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define TEXTS "texts.txt" /* as ingest/kept_text.h has it */
+
+enum { MAX_HOSTS = 4096 };
 
 /* ---- patterns ---- */
 
@@ -53,6 +58,12 @@ static size_t match_guid(const char *s)
 static size_t match_gid(const char *s)
 {
 	return match_groups(s, (const unsigned char[]){4, 4, 4, 4, 4, 4, 4, 4, 0}, ':');
+}
+
+/* As lspci prints the Device Serial Number. */
+static size_t match_serial(const char *s)
+{
+	return match_groups(s, (const unsigned char[]){2, 2, 2, 2, 2, 2, 2, 2, 0}, '-');
 }
 
 static size_t match_ipv4(const char *s)
@@ -124,6 +135,12 @@ static void stand_in_gid(struct strbuf *out, const char *s, unsigned number)
 	strbuf_printf(out, "%04x", number & 0xffff);
 }
 
+static void stand_in_serial(struct strbuf *out, const char *s, unsigned number)
+{
+	(void)s;
+	strbuf_printf(out, "00-00-00-00-00-00-%02x-%02x", number >> 8 & 0xff, number & 0xff);
+}
+
 static void stand_in_ipv4(struct strbuf *out, const char *s, unsigned number)
 {
 	(void)s;
@@ -147,14 +164,12 @@ static const struct kind {
 	size_t (*match)(const char *s); /* length of the identifier that starts here, 0: none */
 	void (*stand_in)(struct strbuf *out, const char *s, unsigned number);
 	bool settings_only; /* elsewhere it is more likely a version */
+	bool behind_colon;  /* "eth0:10.1.2.3": what is in front of a colon is another word */
 } kinds[] = {
-	{match_uuid, stand_in_uuid, false},
-	{match_gid, stand_in_gid, false},
-	{match_guid, stand_in_guid, false},
-	{match_mac, stand_in_mac, false},
-	{match_ipv4, stand_in_ipv4, true},
-	{match_home, stand_in_home, true},
-	{match_kernel_address, stand_in_kernel_address, false},
+	{match_uuid, stand_in_uuid, false}, {match_gid, stand_in_gid, false},
+	{match_guid, stand_in_guid, false}, {match_serial, stand_in_serial, false},
+	{match_mac, stand_in_mac, false},   {match_ipv4, stand_in_ipv4, true, true},
+	{match_home, stand_in_home, true},  {match_kernel_address, stand_in_kernel_address, false},
 };
 
 enum { KIND_N = sizeof(kinds) / sizeof(*kinds) };
@@ -169,7 +184,8 @@ struct redaction {
 	struct seen *seen;
 	size_t seen_n;
 	unsigned next[KIND_N];
-	char host[256]; /* the host's name, "" when unknown or too common a word to replace */
+	char **hosts; /* names of hosts, without those that are too common a word to replace */
+	size_t host_n;
 };
 
 /* All zeros are no identifier: an unset GUID. */
@@ -197,13 +213,29 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_' || c == '-';
 }
 
-static size_t match_host(const struct redaction *r, const char *text, size_t at)
+/* The length of the name that starts at text + at, and its number from 0; 0: none does. */
+static size_t match_host(const struct redaction *r, const char *text, size_t at, size_t *ret_number)
 {
-	size_t n = strlen(r->host);
-
-	if (!n || strncmp(text + at, r->host, n) != 0)
+	if (at && is_word(text[at - 1]))
 		return 0;
-	return (at && is_word(text[at - 1])) || is_word(text[at + n]) ? 0 : n;
+	for (size_t i = 0; i < r->host_n; i++) {
+		size_t n = strlen(r->hosts[i]);
+
+		if (strncmp(text + at, r->hosts[i], n) == 0 && !is_word(text[at + n])) {
+			*ret_number = i;
+			return n;
+		}
+	}
+	return 0;
+}
+
+/* "host" for the only one; the hosts of a log have to stay distinct. */
+static void stand_in_host(struct strbuf *out, const struct redaction *r, size_t number)
+{
+	if (r->host_n == 1)
+		strbuf_puts(out, "host");
+	else
+		strbuf_printf(out, "host%zu", number + 1);
 }
 
 /* One identifier at text + at: its stand-in goes to out; returns its length, 0 for none. */
@@ -212,14 +244,15 @@ static size_t replace_one(struct redaction *r, const char *text, size_t at, bool
 {
 	bool inside = at && (is_hex(text[at - 1]) ||
 			     (strchr(":.-", text[at - 1]) && at > 1 && is_hex(text[at - 2])));
-	size_t n = match_host(r, text, at);
+	size_t host, n = match_host(r, text, at, &host);
 
 	if (n) {
-		strbuf_puts(out, "host");
+		stand_in_host(out, r, host);
 		return n;
 	}
 	for (size_t k = 0; k < KIND_N; k++) {
-		if ((kinds[k].settings_only && !settings) || (inside && text[at] != '/'))
+		if ((kinds[k].settings_only && !settings) ||
+		    (inside && text[at] != '/' && !(kinds[k].behind_colon && text[at - 1] == ':')))
 			continue;
 		n = kinds[k].match(text + at);
 		if (n && is_unset(text + at, n)) {
@@ -253,8 +286,9 @@ static void redact_text(struct redaction *r, const char *text, size_t size, bool
 /* Files in which four numbers with dots are an address. */
 static bool holds_settings(const char *path)
 {
-	static const char *const names[] = {"environment.txt", "process-env.txt", "proc/cmdline",
-					    "kernel-log.txt",  "etc/nccl.conf",   ".nccl.conf"};
+	static const char *const names[] = {
+		"environment.txt", "process-env.txt", "proc/cmdline", "kernel-log.txt",
+		"etc/nccl.conf",   ".nccl.conf",      TEXTS};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (text_ends_with(path, names[i]))
@@ -276,6 +310,78 @@ static void clear_serial_number(char *config, size_t size)
 			memset(config + at + 4, 0, 8);
 		at = head >> 20 & ~3u;
 	}
+}
+
+/* ---- serial numbers in texts ---- */
+
+/* "    Serial Number                         : 1650522003820" of nvidia-smi -q. */
+static void clear_serial_line(char *line)
+{
+	char *colon = strchr(line, ':');
+
+	if (!colon || !text_starts_with(line + strspn(line, "| "), "Serial Number "))
+		return;
+	for (char *s = colon + 1; *s && *s != '\n'; s++)
+		if (isalnum((unsigned char)*s))
+			*s = '0';
+}
+
+/* A dump of configuration space as lspci prints it: its bytes, and where each is in the text. */
+struct printed_dump {
+	char config[4096];
+	char *at[4096]; /* two digits; NULL: not printed */
+	size_t size;
+};
+
+static char byte_at(const char *digits)
+{
+	return (char)strtoul((const char[]){digits[0], digits[1], '\0'}, NULL, 16);
+}
+
+/* "100: 03 00 01 00 ...": false: the line is no row that follows on the others. */
+static bool add_row(struct printed_dump *d, char *line)
+{
+	char *s = line + strspn(line, "| "), *end;
+	size_t at = strtoul(s, &end, 16);
+
+	if (end - s < 2 || end - s > 3 || end[0] != ':' || at != d->size || at % 16 || at >= 4096)
+		return false;
+	for (s = end + 1; *s == ' ' && is_hex(s[1]) && is_hex(s[2]) && d->size < at + 16; s += 3) {
+		d->at[d->size] = s + 1;
+		d->config[d->size++] = byte_at(s + 1);
+	}
+	return d->size > at;
+}
+
+static void clear_serial_of_dump(struct printed_dump *d)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	clear_serial_number(d->config, d->size);
+	for (size_t i = 0; i < d->size; i++) {
+		unsigned char c = (unsigned char)d->config[i];
+
+		if (byte_at(d->at[i]) == d->config[i])
+			continue;
+		d->at[i][0] = digits[c >> 4];
+		d->at[i][1] = digits[c & 15];
+	}
+	d->size = 0;
+}
+
+static void clear_serials(char *text)
+{
+	AUTO_FREE struct printed_dump *d = xcalloc(1, sizeof(*d));
+
+	for (char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		clear_serial_line(line);
+		if (add_row(d, line))
+			continue;
+		clear_serial_of_dump(d);
+		add_row(d, line);
+	}
+	clear_serial_of_dump(d);
 }
 
 /* A path can name its owner too: home/alice/.nccl.conf. The caller frees. */
@@ -319,23 +425,118 @@ static void redact_entry(struct source *map, struct redaction *r, const struct s
 		clear_serial_number(out.text, out.len);
 	} else if (!e->error) {
 		redact_text(r, e->data, e->size, holds_settings(e->path), &out);
+		if (strcmp(e->path, TEXTS) == 0)
+			clear_serials(out.text);
 	}
 	put_redacted(map, r, e, strbuf_str(&out), out.len);
 }
 
+/* ---- names of hosts ---- */
+
 /* Names so common that replacing them would garble other texts. */
-static void find_host(struct source *map, struct redaction *r)
+static bool is_common(const char *name)
 {
 	static const char *const common[] = {"localhost", "host", "debian", "ubuntu", "fedora",
 					     "linux",     "root", "nvidia", "gpu",    "node"};
 
-	if (source_read_line(map, r->host, sizeof(r->host), "proc/sys/kernel/hostname") < 0)
-		return;
 	for (size_t i = 0; i < sizeof(common) / sizeof(*common); i++)
-		if (strcasecmp(r->host, common[i]) == 0)
-			*r->host = '\0';
-	if (strlen(r->host) < 3)
-		*r->host = '\0';
+		if (strcasecmp(name, common[i]) == 0)
+			return true;
+	return strlen(name) < 3;
+}
+
+static void add_host(struct redaction *r, const char *name, size_t n)
+{
+	AUTO_FREE char *copy = xstrndup(name, n);
+
+	if (is_common(copy) || r->host_n >= MAX_HOSTS)
+		return;
+	for (size_t i = 0; i < r->host_n; i++)
+		if (strcmp(r->hosts[i], copy) == 0)
+			return;
+	r->hosts = xrealloc(r->hosts, r->host_n + 1, sizeof(*r->hosts));
+	r->hosts[r->host_n++] = xstrdup(copy);
+}
+
+/* Where a name of a host ends. */
+static size_t host_length(const char *s)
+{
+	size_t n = 0;
+
+	while (isalnum((unsigned char)s[n]) || (s[n] && strchr("._-", s[n])))
+		n++;
+	return n;
+}
+
+/* "HOST:1234:1240 [0] NCCL INFO": as every line of NCCL begins, behind what a launcher may put there. */
+static void add_host_of_nccl(struct redaction *r, const char *line)
+{
+	const char *mark = strstr(line, " NCCL "), *s, *end;
+
+	if (!mark)
+		return;
+	end = memrchr(line, '[', (size_t)(mark - line));
+	end = end ? end : mark;
+	for (s = end; s > line && (s[-1] == ' ' || isdigit((unsigned char)s[-1]) || s[-1] == ':');
+	     s--)
+		;
+	while (s > line && (isalnum((unsigned char)s[-1]) || strchr("._-", s[-1])))
+		s--;
+	if (s[host_length(s)] == ':')
+		add_host(r, s, host_length(s));
+}
+
+/* The word behind `key`. */
+static void add_host_behind(struct redaction *r, const char *line, const char *key,
+			    const char *also)
+{
+	const char *s = strstr(line, key);
+
+	if (!s || !strstr(line, also))
+		return;
+	s += strlen(key);
+	s += strspn(s, " ");
+	add_host(r, s, host_length(s));
+}
+
+/* "Nov 22 09:40:35 HOST kernel: " */
+static void add_host_of_journal(struct redaction *r, const char *line)
+{
+	const char *mark = strstr(line, " kernel: "), *s = mark;
+
+	while (s && s > line && s[-1] != ' ' && s[-1] != '|')
+		s--;
+	if (mark && s > line && memchr(line, ':', (size_t)(s - line)) &&
+	    !strchr("[]0123456789", *s))
+		add_host(r, s, (size_t)(mark - s));
+}
+
+/* Texts of people name hosts in the forms of their tools. */
+static void find_hosts_of_texts(struct source *map, struct redaction *r)
+{
+	AUTO_FREE char *text = NULL;
+	const char *line = NULL;
+	size_t size, n;
+
+	if (source_read(map, &text, &size, TEXTS) < 0)
+		return;
+	while (text_next_line(&line, &n, text)) {
+		AUTO_FREE char *copy = xstrndup(line, n);
+
+		add_host_of_nccl(r, copy);
+		add_host_behind(r, copy, "|Linux ", " #");
+		add_host_behind(r, copy, " on ", " device ");
+		add_host_of_journal(r, copy);
+	}
+}
+
+static void find_hosts(struct source *map, struct redaction *r)
+{
+	char host[256];
+
+	if (source_read_line(map, host, sizeof(host), "proc/sys/kernel/hostname") >= 0)
+		add_host(r, host, strlen(host));
+	find_hosts_of_texts(map, r);
 }
 
 void recording_redact(struct source *map)
@@ -344,11 +545,14 @@ void recording_redact(struct source *map)
 	struct redaction r = {0};
 	size_t n;
 
-	find_host(map, &r);
+	find_hosts(map, &r);
 	entries = source_entries(map, &n);
 	for (size_t i = 0; i < n; i++)
 		redact_entry(map, &r, &entries[i]);
 	for (size_t i = 0; i < r.seen_n; i++)
 		free(r.seen[i].value);
 	free(r.seen);
+	for (size_t i = 0; i < r.host_n; i++)
+		free(r.hosts[i]);
+	free(r.hosts);
 }

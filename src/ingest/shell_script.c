@@ -20,6 +20,7 @@
 
 enum {
 	SETTINGS_MAX = 1024,
+	HEREDOCS_MAX = 16,    /* of one line */
 	EXPANSION_MAX = 1024, /* bytes that are searched for the end of `${` and the like */
 };
 
@@ -32,6 +33,12 @@ struct word {
 	unsigned line;
 };
 
+/* A text that starts at the next line and ends at a line that is `end` alone. */
+struct heredoc {
+	char *end;   /* malloc'ed */
+	bool tabbed; /* `<<-`: tabs in front of lines do not count */
+};
+
 struct script {
 	struct arena *arena;
 	bool (*wanted)(const char *name);
@@ -42,7 +49,8 @@ struct script {
 	enum command { COMMAND_OTHER, COMMAND_UNSET, COMMAND_SETENV } command;
 	bool first; /* the next word is the first of its command */
 	const char *setenv_name;
-	char *heredoc;    /* the word that ends a text which starts at the next line; malloc'ed */
+	struct heredoc heredocs[HEREDOCS_MAX]; /* of this line, in their order */
+	size_t heredoc_n;
 	bool no_heredocs; /* one never ended, so that << means something else here */
 	struct script_setting *settings;
 	size_t n;
@@ -311,55 +319,86 @@ static const char *line_end(const struct script *s, const char *p)
 	return newline ? newline : s->end;
 }
 
-/* Behind the line that is the word alone; NULL: none is. */
-static const char *heredoc_end(const struct script *s)
+/* Behind the line that ends it; NULL: none does. */
+static const char *heredoc_end(const struct script *s, const struct heredoc *h)
 {
-	size_t n = strlen(s->heredoc);
+	size_t n = strlen(h->end);
 
 	for (const char *p = s->p, *end; p < s->end; p = end + 1) {
 		const char *start = p;
 
 		end = line_end(s, p);
-		while (start < end && *start == '\t')
+		while (h->tabbed && start < end && *start == '\t')
 			start++;
-		if ((size_t)(end - start) == n && memcmp(start, s->heredoc, n) == 0)
+		if ((size_t)(end - start) == n && memcmp(start, h->end, n) == 0)
 			return end < s->end ? end + 1 : end;
 	}
 	return NULL;
 }
 
-/* Where one never ends, none is looked for again: the time would grow with the square of the text. */
-static void skip_heredoc(struct script *s)
+static void forget_heredocs(struct script *s)
 {
-	const char *end = heredoc_end(s);
+	for (size_t i = 0; i < s->heredoc_n; i++)
+		free(s->heredocs[i].end);
+	s->heredoc_n = 0;
+}
 
-	if (end)
-		skip_to(s, end);
-	else
-		s->no_heredocs = true;
-	free(s->heredoc);
-	s->heredoc = NULL;
+/* Where one never ends, none is looked for again: the time would grow with the square of the text. */
+static void skip_heredocs(struct script *s)
+{
+	for (size_t i = 0; i < s->heredoc_n && !s->no_heredocs; i++) {
+		const char *end = heredoc_end(s, &s->heredocs[i]);
+
+		if (end)
+			skip_to(s, end);
+		else
+			s->no_heredocs = true;
+	}
+	forget_heredocs(s);
+}
+
+/*
+ * The word behind `<<`, its quotes taken off, as the shell reads any word: END.1, 'END OF FILE', E"O"F, \EOF.
+ * Returns where it ends.
+ */
+static const char *heredoc_word(const struct script *s, const char *p, struct strbuf *word)
+{
+	const char *end = p < s->end ? line_end(s, p) : s->end;
+
+	while (p < end && !strchr(" \t\r;&|()<>", *p)) {
+		const char *close =
+			*p == '\'' || *p == '"' ? memchr(p + 1, *p, (size_t)(end - p - 1)) : NULL;
+
+		if (close) {
+			strbuf_add(word, p + 1, (size_t)(close - p - 1));
+			p = close + 1;
+			continue;
+		}
+		p += *p == '\\' && p + 1 < end;
+		strbuf_putc(word, *p++);
+	}
+	return p;
 }
 
 /* `<<WORD`, `<<-'WORD'`; `<<<` is something else. */
 static void start_heredoc(struct script *s)
 {
+	AUTO_STRBUF struct strbuf word = {0};
 	const char *p = s->p + 2, *start;
+	bool tabbed;
 
-	if (s->heredoc || s->no_heredocs || p >= s->end || *p == '<') {
+	if (s->no_heredocs || p >= s->end || *p == '<') {
 		s->p = p + (p < s->end);
 		return;
 	}
-	p += *p == '-';
-	while (p < s->end && strchr(" \t'\"\\", *p) && *p)
+	tabbed = *p == '-';
+	p += tabbed;
+	while (p < s->end && (*p == ' ' || *p == '\t'))
 		p++;
 	start = p;
-	while (p < s->end && (isalnum((unsigned char)*p) || *p == '_'))
-		p++;
-	if (p > start)
-		s->heredoc = xstrndup(start, (size_t)(p - start));
-	while (p < s->end && (*p == '\'' || *p == '"'))
-		p++;
+	p = heredoc_word(s, p, &word);
+	if (p > start && s->heredoc_n < HEREDOCS_MAX)
+		s->heredocs[s->heredoc_n++] = (struct heredoc){xstrdup(strbuf_str(&word)), tabbed};
 	s->p = p;
 }
 
@@ -368,8 +407,8 @@ static void newline(struct script *s)
 	end_command(s);
 	s->p++;
 	s->line++;
-	if (s->heredoc)
-		skip_heredoc(s);
+	if (s->heredoc_n)
+		skip_heredocs(s);
 }
 
 /* Slurm reads its options from comments. */
@@ -454,7 +493,7 @@ void shell_script_parse(struct arena *arena, const char *text, size_t size,
 		next(&s);
 	end_command(&s);
 	strbuf_done(&s.word.text);
-	free(s.heredoc);
+	forget_heredocs(&s);
 	*ret = s.settings;
 	*ret_n = s.n;
 }

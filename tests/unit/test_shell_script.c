@@ -89,6 +89,14 @@ static void texts_in_the_script(void **state)
 	expect("cat <<EOF >x\nA=1 don't\nEOF\nB=2\n", "B=2@4 ");
 	expect("cat <<-'E'\n\tA=1\n\tE\nB=2\n", "B=2@4 ");
 	expect("cat <<EOF\nA=1\n", "A=1@2 "); /* never ends */
+	expect("cat <<END.1\nA=1\nEND\nA=2\nEND.1\nB=2\n", "B=2@6 ");
+	expect("cat <<'END OF IT'\nA=1\nEND OF IT\nB=2\n", "B=2@4 ");
+	expect("cat << \"E-F\" >x\nA=1\nE-F\nB=2\n", "B=2@4 ");
+	expect("cat <<E\"O\"F\nA=1\nEOF\nB=2\n", "B=2@4 ");
+	expect("cat <<\\! | sh\nA=1\n!\nB=2\n", "B=2@4 ");
+	expect("cat <<''\nA=1\n\nB=2\n", "B=2@4 ");
+	expect("cat <<A <<B\nX=1\nA\nY=1\nB\nZ=2\n", "Z=2@6 ");
+	expect("cat <<E\n\tE\nA=1\nE\nB=2\n", "B=2@5 "); /* only <<- takes tabs off */
 	expect("cat <<< x\nA=1\n", "A=1@2 ");
 }
 

@@ -2,6 +2,7 @@
 /* What commands share: loading a machine, printing, failing. */
 #include "cli/command.h"
 
+#include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/source.h"
@@ -13,6 +14,7 @@
 #include "report/json_layout.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -37,6 +39,22 @@ int fail(enum exit_code code, const char *fmt, ...)
 	return (int)code;
 }
 
+/* Another user's environment is not ours to read, and none of it is not the same as nothing set. */
+static int check_pid_readable(int pid)
+{
+	AUTO_FREE char *path = xprintf("/proc/%d/environ", pid);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char byte;
+
+	if (fd >= 0 && read(fd, &byte, 1) >= 0)
+		return 0;
+	return err_set(
+		errno,
+		"--pid: the environment of process %d cannot be read (%s): run as its user or as "
+		"root",
+		pid, strerror(errno));
+}
+
 int check_pid(const struct common_options *c)
 {
 	if (c->pid && c->from.n)
@@ -47,7 +65,7 @@ int check_pid(const struct common_options *c)
 	/* Signal 0 asks only whether it exists. */
 	if (c->pid && kill(c->pid, 0) < 0 && errno == ESRCH)
 		return err_set(ESRCH, "--pid: there is no process %d", c->pid);
-	return 0;
+	return c->pid ? check_pid_readable(c->pid) : 0;
 }
 
 int load_machine(const struct common_options *c, unsigned parts, struct machine **ret)

@@ -289,6 +289,17 @@ size_t uname_match(struct part *p, const struct text_line *lines, size_t n)
 		       : 0;
 }
 
+bool uname_host(const struct part *p, char *buf, size_t size)
+{
+	const char *s = line_text(&p->lines[0]);
+
+	if (text_starts_with(s, "Linux version "))
+		return false;
+	s += strlen("Linux ");
+	text_copy(buf, size, s, strcspn(s, " "));
+	return true;
+}
+
 void uname_decode(const struct part *p, struct claims *c)
 {
 	const char *s = line_text(&p->lines[0]);

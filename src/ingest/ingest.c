@@ -113,8 +113,13 @@ static int open_all(const char *const *paths, size_t n, struct pasted *t, struct
 		if (r < 0)
 			return r;
 	}
-	if (!*ret)
+	if (!*ret) {
+		int r = pasted_check_hosts(t);
+
+		if (r < 0)
+			return r;
 		*ret = pasted_source(t);
+	}
 	return 0;
 }
 

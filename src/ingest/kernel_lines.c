@@ -104,6 +104,19 @@ static void claim_xid_gpu(const struct part *p, struct claims *c, const struct t
 		claim_nvidia(c, CLAIM_AT(p, l), name);
 }
 
+/* "Nov 22 09:40:35 HOST kernel: " of the journal and of syslog. */
+bool kernel_lines_host(const struct part *p, char *buf, size_t size)
+{
+	const char *start = line_text(&p->lines[0]), *mark = strstr(start, " kernel: "), *s = mark;
+
+	if (!mark || kernel_log_message(start) <= mark)
+		return false;
+	while (s > start && s[-1] != ' ')
+		s--;
+	text_copy(buf, size, s, (size_t)(mark - s));
+	return s > start;
+}
+
 /* The kernel log is about the whole machine, and only some of it is read. */
 const char *kernel_lines_keep(const struct text_line *l)
 {

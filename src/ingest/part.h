@@ -30,6 +30,8 @@ struct part_kind {
 	void (*decode)(const struct part *p, struct claims *c); /* what it states of a machine */
 	/* What was seen in a run: the readers of logs and of results decode it, all of a text at once. */
 	enum { PART_STATES, PART_LOG, PART_FIGURES } observed;
+	/* The name of the host that printed it; false: it does not name one. NULL: none does. */
+	bool (*host)(const struct part *p, char *buf, size_t size);
 	/* What a recording keeps of a line; NULL: all of it. */
 	const char *(*keep)(const struct text_line *l);
 };

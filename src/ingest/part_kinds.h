@@ -17,6 +17,8 @@ PART_KIND(smi_topo);     /* nvidia_smi_topo.c */
 PART_KIND(smi_p2p);      /* nvidia_smi_topo.c */
 PART_KIND(kernel_lines); /* kernel_lines.c */
 const char *kernel_lines_keep(const struct text_line *l);
+bool kernel_lines_host(const struct part *p, char *buf, size_t size);
+bool uname_host(const struct part *p, char *buf, size_t size);
 PART_KIND(cmdline); /* host_files.c: */
 PART_KIND(driver_version);
 PART_KIND(driver_params);

@@ -2,6 +2,7 @@
 #include "ingest/pasted.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/source.h"
@@ -207,6 +208,53 @@ size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t s
 	read_log(t, page);
 	read_figures(t, page);
 	return page->part_n;
+}
+
+/* ---- one machine ---- */
+
+struct named_host {
+	char name[256];
+	const char *file;
+	unsigned line;
+};
+
+/* Twelve hexadecimal digits are a container's id: it runs on some host. */
+static bool names_host(const char *name)
+{
+	return *name && strcmp(name, "localhost") != 0 && strcmp(name, "(none)") != 0 &&
+	       !(strlen(name) == 12 && strspn(name, "0123456789abcdef") == 12);
+}
+
+/* Of "gpu7.example.org" the first word: some tools print the whole name. */
+static void add_host(struct named_host *hosts, size_t max, const struct part *p, size_t *n)
+{
+	struct named_host h = {.file = p->file, .line = p->lines[0].number};
+
+	if (!p->kind->host || !p->kind->host(p, h.name, sizeof(h.name)))
+		return;
+	h.name[strcspn(h.name, ".")] = '\0';
+	for (size_t i = 0; i < *n; i++)
+		if (strcmp(hosts[i].name, h.name) == 0)
+			return;
+	if (names_host(h.name) && *n < max)
+		hosts[(*n)++] = h;
+}
+
+int pasted_check_hosts(const struct pasted *t)
+{
+	struct named_host hosts[4];
+	AUTO_STRBUF struct strbuf list = {0};
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->page_n; i++)
+		for (size_t k = 0; k < t->pages[i].part_n; k++)
+			add_host(hosts, ARRAY_LEN(hosts), &t->pages[i].parts[k], &n);
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&list, "%s%s (%s:%u)", i ? ", " : "", hosts[i].name, hosts[i].file,
+			      hosts[i].line);
+	return n < 2 ? 0
+		     : err_set(EINVAL, "outputs of several machines: %s; give the outputs of one",
+			       strbuf_str(&list));
 }
 
 struct source *pasted_source(struct pasted *t)

@@ -19,6 +19,8 @@ void pasted_free(struct pasted *t); /* NULL is fine */
 size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t size);
 /* Appends them as a recording keeps them (kept_text.h). */
 void pasted_keep(const struct pasted *t, struct strbuf *out);
+/* -EINVAL and a sentence that names each, where they are of several hosts: what they state is not of one machine. */
+int pasted_check_hosts(const struct pasted *t);
 /* What they state, once; the caller frees it. */
 struct source *pasted_source(struct pasted *t);
 /*

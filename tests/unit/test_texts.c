@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/err.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "diagnose/diagnose.h"
@@ -15,6 +16,7 @@
 #include "topology/topology.h"
 
 #include <cmocka.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -783,6 +785,43 @@ static void wrong_setting(void **state)
 	release(d, t, m);
 }
 
+/* ---- which machine ---- */
+
+static int hosts_of(const char *const *texts, size_t n)
+{
+	struct pasted *t = pasted_new("paste");
+	int r;
+
+	for (size_t i = 0; i < n; i++) {
+		const char name[] = {(char)('a' + i), '\0'};
+
+		pasted_add(t, name, texts[i], strlen(texts[i]));
+	}
+	r = pasted_check_hosts(t);
+	pasted_free(t);
+	return r;
+}
+
+static void several_machines(void **state)
+{
+	static const char *const one[] = {
+		"Linux gpu7.example.org 6.8.0 #1 SMP\n",
+		"Nov 22 09:40:35 gpu7 kernel: NVRM: Xid (PCI:0000:01:00): 79, pid=1\n",
+		"Linux 0123456789ab 6.8.0 #1 SMP\n", /* a container of it */
+		"[   12.345678] NVRM: Xid (PCI:0000:01:00): 79, pid=1\n",
+	};
+	static const char *const two[] = {
+		"Linux gpu7 6.8.0 #1 SMP\n",
+		"\nNov 22 09:40:35 gpu8 kernel: NVRM: Xid (PCI:0000:01:00): 79, pid=1\n",
+	};
+
+	(void)state;
+	assert_int_equal(hosts_of(one, ARRAY_LEN(one)), 0);
+	assert_int_equal(hosts_of(two, ARRAY_LEN(two)), -EINVAL);
+	assert_string_equal(err_msg(), "outputs of several machines: gpu7 (a:1), gpu8 (b:2); give "
+				       "the outputs of one");
+}
+
 static void command_lines(void **state)
 {
 	static const struct {
@@ -835,6 +874,7 @@ int main(void)
 		cmocka_unit_test(p2p_reads_alone),
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),
+		cmocka_unit_test(several_machines),
 		cmocka_unit_test(command_lines),
 	};
 

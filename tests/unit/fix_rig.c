@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -28,6 +30,20 @@ unsigned rig_random(struct rig *g, unsigned below)
 {
 	g->random = g->random * 6364136223846793005u + 1442695040888963407u;
 	return (unsigned)(g->random >> 33) % below;
+}
+
+unsigned rig_rounds(const char *name, unsigned otherwise)
+{
+	const char *given = getenv(name);
+	char *end = NULL;
+	unsigned long n = given ? strtoul(given, &end, 10) : otherwise;
+
+	if (given && (*end || n == 0 || n > UINT_MAX)) {
+		fprintf(stderr, "rig: $%s=%s: a number from 1 to %u is needed\n", name, given,
+			UINT_MAX);
+		abort();
+	}
+	return (unsigned)n;
 }
 
 /* ---- files ---- */
@@ -48,17 +64,22 @@ static void make_folders(const struct rig *g, const char *path)
 	}
 }
 
+/* Makes the folders too. */
 static void put_bytes(const struct rig *g, const char *path, const void *data, size_t n)
 {
+	static const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
 	AUTO_FREE char *whole = below(g, path);
-	AUTO_CLOSE int fd = open(whole, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	AUTO_CLOSE int fd = open(whole, flags, 0644);
 
+	if (fd < 0 && errno == ENOENT) {
+		make_folders(g, path);
+		fd = open(whole, flags, 0644);
+	}
 	must(fd >= 0 && write(fd, data, n) == (ssize_t)n, whole);
 }
 
 void rig_put(const struct rig *g, const char *path, const char *text)
 {
-	make_folders(g, path);
 	put_bytes(g, path, text, strlen(text));
 }
 
@@ -81,16 +102,15 @@ bool rig_exists(const struct rig *g, const char *path)
 static char *get_bytes(const char *whole, size_t *ret_n)
 {
 	AUTO_CLOSE int fd = open(whole, O_RDONLY | O_CLOEXEC);
-	char *text = xcalloc(1 << 16, 1);
-	ssize_t n;
+	struct stat st;
+	char *text;
 
-	if (fd < 0) {
-		free(text);
+	if (fd < 0)
 		return NULL;
-	}
-	n = read(fd, text, (1 << 16) - 1);
-	must(n >= 0, whole);
-	*ret_n = (size_t)n;
+	must(fstat(fd, &st) == 0, whole);
+	text = xcalloc((size_t)st.st_size + 1, 1);
+	must(read(fd, text, (size_t)st.st_size) == st.st_size, whole);
+	*ret_n = (size_t)st.st_size;
 	return text;
 }
 
@@ -464,7 +484,6 @@ static void put_device(const struct rig *g, const char *device)
 	memcpy(config + 0x100, first, sizeof(first));
 	memcpy(config + ACS_AT, second, sizeof(second));
 	config[ACS_AT + 6] = 0x1d;
-	make_folders(g, path);
 	put_bytes(g, path, config, sizeof(config));
 }
 

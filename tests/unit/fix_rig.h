@@ -46,6 +46,8 @@ void rig_reset(struct rig *g);
 /* The journal and second names go; all else is as it was already. */
 void rig_forget(struct rig *g);
 unsigned rig_random(struct rig *g, unsigned below);
+/* The number in the environment variable `name`; `otherwise` if it is not set. */
+unsigned rig_rounds(const char *name, unsigned otherwise);
 /* From now on the n-th point fails; -1: none. */
 void rig_fail(struct rig *g, long n, int error);
 void rig_fail_from(struct rig *g, long n, int error); /* all from the n-th on */

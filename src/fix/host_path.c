@@ -40,18 +40,26 @@ char *host_shown(const struct fix_host *h, const char *path)
 	return xprintf("%.*s/%s", (int)n, h->root, path);
 }
 
-static int check_owner(const struct stat *st, const char *what, const char *shown)
+static bool is_only_roots(const struct stat *st)
 {
+	return (st->st_uid == 0 || st->st_uid == geteuid()) && !(st->st_mode & S_IWOTH) &&
+	       (!(st->st_mode & S_IWGRP) || st->st_gid == 0);
+}
+
+/* `folder`: the one on the way to `shown` that is meant; NULL: `shown` itself. */
+static int check_owner(const struct stat *st, const char *folder, const char *shown)
+{
+	AUTO_FREE char *what = NULL;
+
+	if (is_only_roots(st))
+		return 0;
+	what = folder ? xprintf("folder %s on the way to %s", folder, shown) : xstrdup(shown);
 	if (st->st_uid != 0 && st->st_uid != geteuid())
-		return err_set(EPERM, "%s%s belongs to user %u, not to root: it is left alone",
-			       what, shown, st->st_uid);
+		return err_set(EPERM, "%s belongs to user %u, not to root: not changed", what,
+			       st->st_uid);
 	if (st->st_mode & S_IWOTH)
-		return err_set(EPERM, "%s%s can be written by everybody: it is left alone", what,
-			       shown);
-	if ((st->st_mode & S_IWGRP) && st->st_gid != 0)
-		return err_set(EPERM, "%s%s can be written by group %u: it is left alone", what,
-			       shown, st->st_gid);
-	return 0;
+		return err_set(EPERM, "every user can write to %s: not changed", what);
+	return err_set(EPERM, "group %u can write to %s: not changed", st->st_gid, what);
 }
 
 /* ---- folders on the way ---- */
@@ -87,12 +95,11 @@ static int next_component(struct walk *w, char ret[NAME_MAX + 1])
 
 static int check_folder(const struct walk *w, int fd, const char *name)
 {
-	AUTO_FREE char *what = xprintf("folder %s on the way to ", name);
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return err_sys(errno, "%s%s", what, w->shown);
-	return check_owner(&st, what, w->shown);
+		return err_sys(errno, "folder %s on the way to %s", name, w->shown);
+	return check_owner(&st, name, w->shown);
 }
 
 /* Takes the descriptor. */
@@ -289,7 +296,7 @@ int place_stat(const struct place *p, struct stat *ret)
 	if (!S_ISREG(st.st_mode))
 		return err_set(S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "%s is no regular file",
 			       p->shown);
-	r = check_owner(&st, "", p->shown);
+	r = check_owner(&st, NULL, p->shown);
 	if (r < 0)
 		return r;
 	*ret = st;
@@ -331,7 +338,7 @@ int host_open_folder(struct fix_host *h, const char *path, int *ret_fd)
 		return errno == ENOENT ? -ENOENT : err_sys(errno, "folder %s", p.shown);
 	if (fstat(fd, &st) < 0)
 		return err_sys(errno, "folder %s", p.shown);
-	r = check_owner(&st, "folder ", p.shown);
+	r = check_owner(&st, NULL, p.shown);
 	if (r < 0)
 		return r;
 	*ret_fd = TAKE_FD(fd);

@@ -433,7 +433,7 @@ static void what_others_can_write_is_left_alone(void **state)
 	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
 		folder(s, "etc", modes[i]);
 		assert_int_equal(replace(s, "etc/f", "new"), -EPERM);
-		assert_said("can be written by everybody");
+		assert_said("every user can write to");
 		assert_int_equal(host_remove(&s->host, "etc/f"), -EPERM);
 		assert_int_equal(read_to_nothing(s, "etc/f"), -EPERM);
 	}
@@ -458,7 +458,7 @@ static void groups_and_other_users(void **state)
 	assert_int_equal(replace(s, "etc/f", "new"), 0); /* group 0 is root's */
 	assert_int_equal(chown(etc, 0, 7), 0);
 	assert_int_equal(replace(s, "etc/f", "x"), -EPERM);
-	assert_said("can be written by group 7");
+	assert_said("group 7 can write to");
 	folder(s, "etc", 0755);
 	assert_int_equal(chown(file, OTHER_USER, 0), 0);
 	assert_int_equal(replace(s, "etc/f", "x"), -EPERM);

@@ -14,15 +14,6 @@ static bool was_begun(const struct journal_entry *e, size_t i)
 	return e->marks[i] != MARK_NONE && e->marks[i] != MARK_UNDONE;
 }
 
-/* Of two steps about the same the last says what is there. */
-static bool is_last(const struct journal_entry *e, size_t i)
-{
-	for (size_t k = i + 1; k < e->plan->step_n; k++)
-		if (step_same_target(&e->plan->steps[i], &e->plan->steps[k]))
-			return false;
-	return true;
-}
-
 /* A reboot took it, whoever set it again; nobody does an image's registers. */
 static bool is_gone(const struct fix_host *h, const struct journal_entry *e, const char *boot_id,
 		    const struct step *s)
@@ -75,7 +66,7 @@ static int check_in_force(struct fix_host *h, const struct journal_entry *e)
 	for (size_t i = 0; r == 0 && i < e->plan->step_n; i++) {
 		const struct step *s = &e->plan->steps[i];
 
-		if (was_begun(e, i) && is_last(e, i) && !is_gone(h, e, boot_id, s))
+		if (was_begun(e, i) && !is_gone(h, e, boot_id, s))
 			r = is_in_force(h, e->number, s);
 	}
 	return r;

@@ -2587,6 +2587,26 @@ static void test_kind_words(void **state)
 	assert_int_equal(step_kind_parse("song", &k), -EINVAL);
 }
 
+/* Two steps change the file: what either added counts, whatever a person did with the other's. */
+static void test_forget_both_steps(void **state)
+{
+	static const char *const kept[] = {"first\n", "second\n", "a\nfirst\nmine\n", "a\nfirst\n"};
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_file(p, "etc/a.conf", "a\n", "a\nfirst\n");
+	rig_file(p, "etc/a.conf", "a\nfirst\n", "a\nfirst\nsecond\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(*kept); i++) {
+		rig_put(g, "etc/a.conf", kept[i]);
+		assert_int_equal(fix_forget(&g->run, 1), -EBUSY);
+		assert_last_state(g, 1, FIX_APPLIED);
+	}
+	rig_put(g, "etc/a.conf", "a\nmine\n");
+	assert_int_equal(fix_forget(&g->run, 1), 0);
+	assert_last_state(g, 1, FIX_FORGOTTEN);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_rig, rig_teardown)
 
 int main(void)
@@ -2670,6 +2690,7 @@ int main(void)
 		TEST(test_nothing_dropped),
 		TEST(test_other_programs),
 		TEST(test_forget_changed),
+		TEST(test_forget_both_steps),
 		TEST(test_forget_not_mounted),
 		TEST(test_lock),
 		TEST(test_lock_of_program),

@@ -461,6 +461,20 @@ size_t fix_take_back_trial(const struct fix_run *run, struct journal_entry *e)
 	return u.failed;
 }
 
+/* The trial `number`, 0: the one there is; the session holds it. */
+static int open_trial(const struct fix_run *run, unsigned number, struct fix_session *session,
+		      struct journal_entry **ret)
+{
+	size_t at = 0;
+	int r = fix_session_open(run, session);
+
+	if (r == 0)
+		r = fix_check_confirm(session->entries, session->n, number, &at);
+	if (r == 0)
+		*ret = &session->entries[at];
+	return r;
+}
+
 static void clear_one_shot(const struct fix_run *run, struct journal_entry *e)
 {
 	struct undoing u = {.run = run, .e = e, .other_boot = true};
@@ -478,13 +492,11 @@ static void clear_one_shot(const struct fix_run *run, struct journal_entry *e)
 int fix_end_one_shot(const struct fix_run *run, unsigned number)
 {
 	AUTO_SESSION struct fix_session session = {.lock = -1};
-	size_t at = 0;
-	int r = fix_session_open(run, &session);
+	struct journal_entry *e = NULL;
+	int r = open_trial(run, number, &session, &e);
 
 	if (r == 0)
-		r = fix_check_confirm(session.entries, session.n, number, &at);
-	if (r == 0)
-		clear_one_shot(run, &session.entries[at]);
+		clear_one_shot(run, e);
 	return r;
 }
 
@@ -530,12 +542,10 @@ static int drop_words_of_one_boot(const struct fix_run *run, const struct plan *
 int fix_drop_trial_words(const struct fix_run *run, unsigned number)
 {
 	AUTO_SESSION struct fix_session session = {.lock = -1};
-	size_t at = 0;
-	int r = fix_session_open(run, &session);
+	struct journal_entry *e = NULL;
+	int r = open_trial(run, number, &session, &e);
 
-	if (r == 0)
-		r = fix_check_confirm(session.entries, session.n, number, &at);
-	return r < 0 ? r : drop_words_of_one_boot(run, session.entries[at].plan);
+	return r < 0 ? r : drop_words_of_one_boot(run, e->plan);
 }
 
 /* ---- what was interrupted ---- */

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -216,7 +217,8 @@ static void give_output(struct capture *c, struct strbuf *output)
 
 #define TERM_NS                                                                                    \
 	((uint64_t)5 * 1000000000) /* from SIGTERM to SIGKILL, and from there to giving up */
-#define NAP_MS   20                /* pidfd_open (Linux 5.3) would need none */
+#define NAP_MS   20                /* without pidfd_open, which Linux has since 5.3 */
+#define WAIT_MS  1000
 #define NO_LIMIT UINT64_MAX
 
 /*
@@ -232,11 +234,33 @@ static bool has_exited(pid_t pid)
 	return info.si_pid == pid;
 }
 
+/* Readable once the program has exited. -1: this kernel has no such descriptors. */
+static int open_pidfd(pid_t pid)
+{
+#ifdef SYS_pidfd_open
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+#else
+	(void)pid;
+	return -1;
+#endif
+}
+
+/* Until there is output, the program exits, or the limit is near. */
+static void wait_for_change(int output, int exit, uint64_t limit_ns)
+{
+	struct pollfd p[] = {{.fd = output, .events = POLLIN}, {.fd = exit, .events = POLLIN}};
+	uint64_t now = clock_ns(), left_ms = limit_ns > now ? (limit_ns - now) / 1000000 + 1 : 0;
+	uint64_t most_ms = exit < 0 ? NAP_MS : WAIT_MS;
+
+	poll(p, 2, (int)(left_ms < most_ms ? left_ms : most_ms));
+}
+
 /* `all`: waits also for whoever else holds its output. False: the limit came first. */
 static bool wait_until(pid_t pid, struct capture *c, uint64_t limit_ns, bool all)
 {
+	AUTO_CLOSE int pidfd = open_pidfd(pid);
+
 	for (;;) {
-		struct pollfd p = {.fd = c->fd, .events = POLLIN};
 		bool exited = has_exited(pid); /* before reading, so that its last words are read */
 
 		take_output(c);
@@ -244,7 +268,7 @@ static bool wait_until(pid_t pid, struct capture *c, uint64_t limit_ns, bool all
 			return true;
 		if (clock_ns() >= limit_ns)
 			return false;
-		poll(&p, 1, NAP_MS);
+		wait_for_change(c->fd, exited ? -1 : pidfd, limit_ns);
 	}
 }
 

@@ -303,7 +303,7 @@ static bool on_download(void *context, int64_t bytes)
 
 	if (d->s->quiet)
 		return !fix_context_was_signalled();
-	if (all)
+	if (all >= bytes) /* the server may have announced too little */
 		progress_show(&d->progress, "downloading: %.1f of %.1f MB", (double)bytes / 1e6,
 			      (double)all / 1e6);
 	else

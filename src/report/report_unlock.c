@@ -42,9 +42,14 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 	else if (mode == UNLOCK_APPLY)
 		strbuf_puts(b, "already patched by onehop: nothing to do");
 	else if (mode == UNLOCK_REVERT && u->replaced)
-		strbuf_printf(b, "as released again: %zu files brought back", u->replaced);
+		strbuf_printf(b, "reverted: %zu files are as they were before the edits",
+			      u->replaced);
 	else if (mode == UNLOCK_REVERT)
-		strbuf_puts(b, "as released: nothing to bring back");
+		strbuf_puts(b, "not edited by onehop: nothing to revert");
+	else if (u->state == UNLOCK_STOCK && !u->tried)
+		strbuf_puts(
+			b,
+			"not edited by onehop; it cannot be compared with what NVIDIA published");
 	else if (u->state == UNLOCK_STOCK && u->changed)
 		strbuf_printf(b, "changed: not as released in %s", u->changed);
 	else
@@ -158,10 +163,13 @@ static void report_changed(struct document *out, const struct unlock *u)
 
 static void report_tried(struct document *out, const struct unlock *u)
 {
-	if (u->version && !u->tried)
+	if (!u->tried)
 		document_styled_item(
 			out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
-			"not tried with this release; every place is as in those of its kind.");
+			"the edits were not tried with %s, and onehop does not know its files, so a "
+			"change to them goes unnoticed. Every place of the edits is as in the "
+			"releases of its kind.",
+			u->version ? u->version : "this release (version.mk names none)");
 	if (era_untested(u->era))
 		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
 				     "edited drivers of this kind are untested on any card.");

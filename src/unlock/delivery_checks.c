@@ -149,7 +149,9 @@ static void check_release(struct delivery_facts *l, struct delivery_check *c)
 		delivery_say(c, CHECK_GOOD,
 			     delivery_format(l, "%s, %s%s", u->version,
 					     u->state == UNLOCK_PATCHED ? "edited by onehop"
-									: "as released",
+					     : u->tried                 ? "as released"
+							: "cannot be compared with what NVIDIA "
+							  "published: its files are unknown",
 					     l->d->built ? ", its core is built" : ""),
 			     NULL);
 }

@@ -77,9 +77,10 @@ static const char *what_is_fetched(const struct download *d, struct arena *a)
 	const char *size = "typically " TYPICAL_SIZE;
 
 	if (d->bytes)
-		size = arena_printf(a, "%.1f MB", (double)d->bytes / 1e6);
-	return arena_printf(a, "%s from %s, by %s, into %s; it is checked before it is used", size,
-			    d->shown, d->program, d->folder);
+		size = arena_printf(a, "%.1f MB according to the server", (double)d->bytes / 1e6);
+	return arena_printf(
+		a, "%s from %s with %s to %s; --apply checks the files before it uses them", size,
+		d->shown, d->program, d->folder);
 }
 
 void delivery_check_download(struct delivery_facts *l, struct delivery_check *c)
@@ -130,6 +131,6 @@ void delivery_ask_download(const struct delivery_request *r, struct delivery *d,
 	}
 	d->blocked = true;
 	delivery_say(c, CHECK_BAD,
-		     arena_printf(a, "%s cannot be had: %s", d->download->shown, err_msg()),
+		     arena_printf(a, "%s is not available: %s", d->download->shown, err_msg()),
 		     by_hand(r, d->download->release, a));
 }

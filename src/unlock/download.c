@@ -56,22 +56,30 @@
 
 static const struct program {
 	const char *name;
-	const char *path;             /* behind the repository's address */
+	const char *error;  /* how its error messages begin */
+	const char *silent; /* what it means when it fails without a message; NULL: unknown */
+	const char *path;   /* behind the repository's address */
 	const char *ask[WORDS_MAX];   /* for the answer's head alone */
 	const char *fetch[WORDS_MAX]; /* an archive that is there in part is gone on with */
 	const char *pack[WORDS_MAX];  /* makes the archive of what came; none: that came */
 } programs[] = {
 	{"curl",
+	 "curl: ",
+	 NULL,
 	 "/archive/refs/tags/" TAG ".tar.gz",
 	 {CURL, "-I", URL},
 	 {CURL, "--speed-limit", "1000", "--speed-time", "60", "-C", "-", "-o", ARCHIVE, URL},
 	 {NULL}},
 	{"wget",
+	 "wget: ",
+	 NULL,
 	 "/archive/refs/tags/" TAG ".tar.gz",
 	 {WGET, "--spider", "-S", URL},
 	 {WGET, "-nv", "-c", "-O", ARCHIVE, URL},
 	 {NULL}},
 	{"git",
+	 "fatal: ",
+	 "the repository has no tag of this release",
 	 "",
 	 {GIT, "ls-remote", "--exit-code", "--tags", URL, TAG},
 	 {GIT, "clone", "--quiet", "--bare", "--depth", "1", "--branch", TAG, URL, CLONE},
@@ -195,12 +203,11 @@ static void make_command(const char *const *words, const struct download *d, con
 }
 
 /*
- * curl's own words stand among the heads of an answer, and are "curl: (22) ..."; else the last line is the
- * reason.
+ * The error messages of curl and git can have other lines behind them (the headers of an answer, advice), so the
+ * last one that begins as theirs do is the reason: "curl: (22) ...", "fatal: ...". Otherwise it is the last line.
  */
-static void find_reason(const char *program, const char *said, char *ret, size_t size)
+static void find_reason(const struct program *p, const char *said, char *ret, size_t size)
 {
-	AUTO_FREE char *start = xprintf("%s: ", program);
 	const char *line = NULL;
 	size_t n;
 
@@ -208,9 +215,11 @@ static void find_reason(const char *program, const char *said, char *ret, size_t
 	while (text_next_line(&line, &n, said)) {
 		AUTO_FREE char *copy = xstrndup(line, n);
 
-		if (text_starts_with(copy, start))
+		if (text_starts_with(copy, p->error))
 			text_last_line(copy, ret, size);
 	}
+	if (!*ret && p->silent)
+		text_copy(ret, size, p->silent, strlen(p->silent));
 }
 
 /* Runs it for `d`; what it said is added to `said`. 0, or a negative errno with a sentence. */
@@ -238,9 +247,9 @@ static int run(const struct command *c, const struct download *d, const struct c
 	if (lseek(output, 0, SEEK_SET) == 0 &&
 	    fd_read_all(output, CHILD_OUTPUT_MAX, &text, &size) == 0)
 		strbuf_add(said, text, strlen(text));
-	find_reason(c->words[0], strbuf_str(said), reason, sizeof(reason));
 	if (status == 0)
 		return 0;
+	find_reason(program_of(d->program), strbuf_str(said), reason, sizeof(reason));
 	shown = download_hide(reason, d->url);
 	return err_set(EIO, "%s failed with status %d%s%s", c->words[0], status, *shown ? ": " : "",
 		       shown);
@@ -248,7 +257,18 @@ static int run(const struct command *c, const struct download *d, const struct c
 
 /* ---- asking ---- */
 
-/* Of the last answer: those before it led elsewhere. 0: it does not say. */
+/* A number that no 64 bits hold is as absurd as the largest that they hold. -1: not a number. */
+static int64_t size_in(const char *text)
+{
+	uint64_t value;
+
+	text += strspn(text, " \t");
+	if (!*text || text[strspn(text, "0123456789")])
+		return -1;
+	return text_to_u64(text, &value) == 0 && value <= INT64_MAX ? (int64_t)value : INT64_MAX;
+}
+
+/* Of the last answer: those before it redirected. 0: it does not say. */
 static int64_t content_length(const char *heads)
 {
 	static const char field[] = "content-length:";
@@ -259,15 +279,23 @@ static int64_t content_length(const char *heads)
 	while (text_next_line(&line, &n, heads)) {
 		AUTO_FREE char *copy = xstrndup(line, n);
 		const char *text = text_trim(copy + strspn(copy, " \t"));
-		uint64_t value;
 
 		if (text_starts_with(text, "HTTP/"))
 			found = 0;
 		if (strncasecmp(text, field, strlen(field)) == 0 &&
-		    text_to_u64(text + strlen(field), &value) == 0 && value <= INT64_MAX)
-			found = (int64_t)value;
+		    size_in(text + strlen(field)) >= 0)
+			found = size_in(text + strlen(field));
 	}
 	return found;
+}
+
+/* A size that the server announces is never repeated here: it is not a fact about the release. */
+static int refuse_size(const struct download *d)
+{
+	return err_set(EFBIG,
+		       "%s is larger than %d MB according to the server: this is not a release's "
+		       "archive",
+		       d->shown, (int)(ARCHIVE_MAX >> 20));
 }
 
 int download_ask(struct download *d)
@@ -276,15 +304,20 @@ int download_ask(struct download *d)
 	const struct child_watch watch = {.deadline_s = ASK_DEADLINE_S};
 	CLEANUP(command_done) struct command c = {0};
 	AUTO_STRBUF struct strbuf said = {0};
+	int64_t bytes;
 	int r;
 
 	if (!p)
 		return err_set(ENOENT, "none of curl, wget and git is installed");
 	make_command(p->ask, d, NULL, &c);
 	r = run(&c, d, &watch, &said);
-	if (r == 0)
-		d->bytes = content_length(strbuf_str(&said));
-	return r;
+	if (r < 0)
+		return r;
+	bytes = content_length(strbuf_str(&said));
+	if (bytes > ARCHIVE_MAX)
+		return refuse_size(d);
+	d->bytes = bytes;
+	return 0;
 }
 
 /* ---- fetching ---- */
@@ -380,6 +413,8 @@ static int run_words(struct fetching *f, const char *const *words)
 		return 0;
 	make_command(words, f->d, f->part_shown, &c);
 	r = run(&c, f->d, &watch, &said);
+	if (bytes_fetched(f) > ARCHIVE_MAX) /* it may have ended within the last second */
+		f->too_large = true;
 	if (f->too_large)
 		return err_set(EFBIG, "%s sends more than %d MB: this is not a release's archive",
 			       f->d->shown, (int)(ARCHIVE_MAX >> 20));

@@ -25,7 +25,7 @@ struct download {
 	const char *url;     /* of the archive; of the repository for git, or without a program */
 	const char *shown;   /* the same for people, without a name and password */
 	const char *folder;  /* absolute: where the tree will be */
-	int64_t bytes;       /* to be fetched; 0: the server did not say */
+	int64_t bytes;       /* as the server announced; 0: it did not */
 };
 
 /* http or https, and nothing that would not be plain in a command. */
@@ -42,7 +42,7 @@ struct download *download_of(const char *release, const char *program, const cha
 /* The programs in the order of preference; ends with NULL. */
 extern const char *const download_programs[];
 
-/* Asks the server for it: 0 and `bytes`, or a negative errno with a sentence. */
+/* Asks the server for it: 0 and `bytes`, or a negative errno with a sentence; -EFBIG: too large for a release. */
 int download_ask(struct download *d);
 
 /*

@@ -15,7 +15,7 @@ struct arena;
 #define MANIFEST STATE_FOLDER "/manifest.json"
 
 enum unlock_state {
-	UNLOCK_STOCK,   /* as released */
+	UNLOCK_STOCK,   /* none of onehop's edits is in it */
 	UNLOCK_PATCHED, /* by onehop, all of it */
 	UNLOCK_STARTED, /* a run was cut off: some files are as released, some are edited */
 	UNLOCK_STATE_N
@@ -50,7 +50,7 @@ struct unlock {
 	enum unlock_state state;
 	enum era era;
 	const char *version; /* of version.mk, for people only; NULL: not there */
-	bool tried;          /* the edits, with the release of that name */
+	bool tried; /* the edits, with this release; its sources are known, so `changed` is too */
 	const char *changed; /* its parts that are not as published: see tree_check_parts */
 	unsigned conditions; /* a bit for each enum condition that is met */
 	bool asks_kernel; /* itself, what arguments pci_resize_resource has: the edit is not made */

@@ -341,8 +341,8 @@ static void no_tag_and_no_server(void **state)
 {
 	struct rig *r = *state;
 	static const struct {
-		const char *program, *said;
-	} rows[] = {{"curl", "404"}, {"wget", "wget failed with status 8"}};
+		const char *program, *fetched, *asked;
+	} rows[] = {{"curl", "404", "404"}, {"wget", "404", "Remote file does not exist"}};
 
 	for (size_t i = 0; i < 2; i++) {
 		struct download *d = download_by(r, rows[i].program, "missing");
@@ -350,10 +350,10 @@ static void no_tag_and_no_server(void **state)
 		if (!is_here(rows[i].program))
 			continue;
 		assert_int_equal(fetch_by(r, rows[i].program, "missing"), -EIO);
-		assert_non_null(strstr(err_msg(), rows[i].said));
+		assert_non_null(strstr(err_msg(), rows[i].fetched));
 		assert_int_equal(download_ask(d), -EIO);
-		if (!strstr(err_msg(), rows[i].said))
-			fail_msg("'%s' lacks '%s'", err_msg(), rows[i].said);
+		if (!strstr(err_msg(), rows[i].asked))
+			fail_msg("'%s' lacks '%s'", err_msg(), rows[i].asked);
 		d->url = "http://127.0.0.1:1/nobody";
 		assert_int_equal(download_ask(d), -EIO);
 		assert_int_equal(download_fetch(&r->host, d, &(struct download_watch){0}), -EIO);
@@ -378,6 +378,29 @@ static void the_server_is_asked_for_the_size(void **state)
 		assert_int_equal(silent->bytes, 0);
 	}
 	expect_request(r, "GET", false);
+}
+
+/* A size that no release has is refused, and not repeated. */
+static void a_made_up_size_is_refused(void **state)
+{
+	struct rig *r = *state;
+	static const char *const ways[] = {"huge", "absurd"};
+
+	for (size_t i = 0; i < GETTERS * 2; i++) {
+		const char *program = getters[i / 2], *way = ways[i % 2];
+		struct download *d = download_by(r, program, way);
+		int e;
+
+		if (!is_here(program))
+			continue;
+		e = download_ask(d);
+		if (e == 0 || d->bytes)
+			fail_msg("%s, %s: %d, %jd bytes", program, way, e, (intmax_t)d->bytes);
+		if (strstr(err_msg(), "5000") || strstr(err_msg(), "9999"))
+			fail_msg("%s, %s: %s", program, way, err_msg());
+		if (strcmp(way, "huge") == 0)
+			assert_int_equal(e, -EFBIG);
+	}
 }
 
 /* ---- proxies ---- */
@@ -492,7 +515,9 @@ static void git_refuses_too(void **state)
 	expect_refused(r, "git", "git", "as NVIDIA published it");
 	shell(r, "git --git-dir repository tag -d " RELEASE " >/dev/null\n");
 	assert_int_equal(download_ask(download_by(r, "git", "git")), -EIO);
+	assert_non_null(strstr(err_msg(), "has no tag of this release"));
 	assert_int_equal(fetch_by(r, "git", "git"), -EIO);
+	assert_non_null(strstr(err_msg(), "fatal: "));
 	expect_no_release(r);
 }
 
@@ -689,6 +714,7 @@ int main(void)
 		TEST(what_is_not_the_release_is_refused),
 		TEST(no_tag_and_no_server),
 		TEST(the_server_is_asked_for_the_size),
+		TEST(a_made_up_size_is_refused),
 		TEST(proxies_of_the_environment_are_used),
 		TEST(git_fetches_a_release),
 		TEST(what_git_fetches_is_measured),

@@ -300,7 +300,7 @@ static void debian_gets_three_files(void **state)
 	assert_null(r->d->dkms_conf);
 	assert_false(r->d->in_place);
 	assert_false(r->d->built);
-	expect(r, "sources", CHECK_GOOD, RELEASE ", as released");
+	expect(r, "sources", CHECK_GOOD, RELEASE ", cannot be compared with what NVIDIA published");
 	expect(r, "override", CHECK_GOOD, "is free");
 	expect(r, "compiler", CHECK_GOOD, "gcc-12, as the kernel");
 }
@@ -1369,7 +1369,7 @@ static void a_download_is_named_first(void **state)
 	expect_no_other_bad(r);
 	expect(r, "download", CHECK_GOOD,
 	       "typically 13 to 25 MB from " PUBLIC_REPOSITORY "/archive/refs/tags/" PUBLISHED
-	       ".tar.gz, by wget, into ");
+	       ".tar.gz with wget to ");
 	expect(r, "download", CHECK_GOOD, folder);
 	assert_string_equal(r->d->sources, folder);
 	assert_string_equal(r->d->release, PUBLISHED);
@@ -1377,14 +1377,14 @@ static void a_download_is_named_first(void **state)
 	assert_false(r->d->built);
 	put(r, "usr/bin/curl", "");
 	look(r);
-	expect(r, "download", CHECK_GOOD, "by curl");
+	expect(r, "download", CHECK_GOOD, "with curl");
 	set_mode(r, "usr/bin/curl", 0644);
 	look(r);
-	expect(r, "download", CHECK_GOOD, "by wget");
+	expect(r, "download", CHECK_GOOD, "with wget");
 	drop(r, "usr/bin/curl");
 	drop(r, "usr/bin/wget");
 	look(r);
-	expect(r, "download", CHECK_GOOD, "from " PUBLIC_REPOSITORY ", by git");
+	expect(r, "download", CHECK_GOOD, "from " PUBLIC_REPOSITORY " with git");
 }
 
 static void without_a_program_it_says_which(void **state)
@@ -1423,7 +1423,7 @@ static void a_part_of_a_tree_is_none(void **state)
 	put(r, FETCHED ".part/archive", "half");
 	put(r, FETCHED ".part/tree/version.mk", "NVIDIA_VERSION = " PUBLISHED "\n");
 	look(r);
-	expect(r, "download", CHECK_GOOD, "by curl");
+	expect(r, "download", CHECK_GOOD, "with curl");
 }
 
 /* It cannot be checked, so it is not fetched; what a person fetched goes by its content. */

@@ -10,9 +10,11 @@
 #include "report/document.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* clang-format off */
 const struct command *const commands[] = {
@@ -210,6 +212,22 @@ static bool is_word(const char *word, const char *name, const char *letter)
 	return strcmp(word, name) == 0 || strcmp(word, letter) == 0;
 }
 
+/*
+ * Whoever starts onehop with 0, 1 or 2 closed must not make the next file that it opens one of them: messages would be
+ * written into a driver's sources or a journal. Reading from 0 and writing to 1 and 2 fail as before.
+ */
+static bool fill_standard_files(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+			continue;
+		/* The lowest number that is free: this one. Programs that it starts get it too. */
+		if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+			return false;
+	}
+	return true;
+}
+
 /* No command at all means check: `onehop`, `onehop --json`. */
 int cli_main(int argc, char **argv)
 {
@@ -218,6 +236,8 @@ int cli_main(int argc, char **argv)
 	const struct command *c;
 	size_t used;
 
+	if (!fill_standard_files())
+		return EXIT_NOT_JUDGED;      /* there is nowhere to say so */
 	json_set_alloc_funcs(xmalloc, free); /* else JSON without memory lacks a part in silence */
 	if (is_word(word, "--version", "-V"))
 		return print_version();

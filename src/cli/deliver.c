@@ -374,13 +374,16 @@ static int edit_tree(struct delivery_session *d)
 	return 0;
 }
 
-static int build_failed(int r, const struct strbuf *last)
+static int build_failed(const struct delivery_session *d, int r, const struct strbuf *last)
 {
 	AUTO_FREE char *why = xstrdup(err_msg());
 
 	if (last->len)
 		fprintf(stderr, "%s%s", last->text, last->text[last->len - 1] == '\n' ? "" : "\n");
-	return fail(failure(r), "%s; nothing of the system was changed", why);
+	return fail(failure(r),
+		    "%s; nothing of the system was changed, but the sources in %s are edited "
+		    "(onehop unlock --tree %s --revert restores them)",
+		    why, d->sources, d->sources);
 }
 
 /* Edits the tree and builds its core, which changes nothing of the system. */
@@ -412,7 +415,7 @@ static int build(struct delivery_session *d)
 	r = build_core(&request, &last);
 	progress_end(&d->progress);
 	if (r < 0)
-		return build_failed(r, &last);
+		return build_failed(d, r, &last);
 	d->delivery->built = true;
 	return make_plan(d);
 }

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "machine/machine.h"
 #include "report/report_support.h"
 #include "report/report_unlock.h"
@@ -237,6 +238,10 @@ static int run_tree(const struct unlock_command_options *o, enum unlock_mode mod
 	if (r < 0)
 		return fail(failure(r, mode), "%s", err_msg());
 	r = print_unlock(u, mode, &o->common);
+	if (r != (int)success(u, mode) && u->replaced)
+		fail((enum exit_code)r, "%s was changed: %zu %s %s", o->tree, u->replaced,
+		     text_plural(u->replaced, "file", "files"),
+		     mode == UNLOCK_REVERT ? "reverted" : "edited (--revert restores them)");
 	unlock_close(u);
 	return r;
 }

@@ -37,7 +37,8 @@ const char *const source_parts[SOURCE_PARTS] = {"kernel-open", "src/common", "sr
 struct files {
 	const struct tree *tree;
 	struct arena *arena;
-	bool skips_built; /* what make leaves between the sources */
+	bool skips_built;   /* what make leaves between the sources */
+	bool only_specials; /* files are not listed: only what is no file is looked for */
 	char **paths;
 	size_t n;
 };
@@ -60,11 +61,30 @@ static bool is_built(const char *name)
 	return false;
 }
 
+/* What a program that reads the tree would wait for, or be changed by. NULL: a file, a folder or a link. */
+static const char *special_kind(mode_t mode)
+{
+	static const struct {
+		mode_t type;
+		const char *name;
+	} kinds[] = {{S_IFIFO, "a named pipe"},
+		     {S_IFSOCK, "a socket"},
+		     {S_IFCHR, "a character device"},
+		     {S_IFBLK, "a block device"}};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if ((mode & S_IFMT) == kinds[i].type)
+			return kinds[i].name;
+	return NULL;
+}
+
 static int add_entry(struct files *f, int folder, const char *name, const char *path)
 {
 	struct stat st;
 
 	if (f->skips_built && is_built(name))
+		return 0;
+	if (f->only_specials && !source_path_is_plain(path))
 		return 0;
 	if (!source_path_is_plain(path))
 		return err_set(EINVAL, "%s: a file name that is not plain text", f->tree->dir);
@@ -72,6 +92,11 @@ static int add_entry(struct files *f, int folder, const char *name, const char *
 		return err_sys(errno, "%s/%s", f->tree->dir, path);
 	if (S_ISDIR(st.st_mode))
 		return add_folder(f, folder, name, path);
+	if (special_kind(st.st_mode))
+		return err_set(EINVAL, "%s/%s is %s, not a file: remove it", f->tree->dir, path,
+			       special_kind(st.st_mode));
+	if (f->only_specials)
+		return 0;
 	if (!S_ISREG(st.st_mode))
 		return err_set(EINVAL, "%s/%s is not a regular file", f->tree->dir, path);
 	if (f->n == SOURCE_FILES_MAX)
@@ -211,6 +236,15 @@ int source_hash_part(const struct tree *t, const char *folder, char ret[static S
 {
 	struct files f = {.tree = t, .arena = arena_new(), .skips_built = true};
 	int r = tree_has(t, folder) ? hash_before(&f, folder, ret) : -ENOENT;
+
+	arena_free(f.arena);
+	return r;
+}
+
+int source_check_kinds(const struct tree *t)
+{
+	struct files f = {.tree = t, .arena = arena_new(), .only_specials = true};
+	int r = add_folder(&f, t->fd, ".", "");
 
 	arena_free(f.arena);
 	return r;

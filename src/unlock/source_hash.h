@@ -30,6 +30,12 @@ extern const char *const source_parts[SOURCE_PARTS];
  */
 int source_hash_part(const struct tree *t, const char *folder, char ret[static SHA256_TEXT]);
 
+/*
+ * -EINVAL with a sentence that names it: there is a pipe, a socket or a device in the tree. make and cp would wait
+ * for it, or read from hardware.
+ */
+int source_check_kinds(const struct tree *t);
+
 /* Limits on a tree, several times what the largest release has (3,900 files, 4 MB, 130 MB, 11 deep). */
 #define SOURCE_FILES_MAX 20000
 #define SOURCE_FILE_MAX  ((size_t)64 << 20)

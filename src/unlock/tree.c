@@ -260,16 +260,19 @@ static int remove_below(int parent, const char *name, unsigned depth)
 int tree_remove(const struct tree *t, const char *path)
 {
 	const char *name = NULL;
-	AUTO_CLOSE int folder = -1;
-	int r = at_point(t, path);
+	AUTO_CLOSE int folder = open_folder(t, path, false, &name);
+	struct stat st;
+	int r;
 
-	if (r < 0)
-		return r;
-	folder = open_folder(t, path, false, &name);
-	if (folder == -ENOENT)
+	/* Not tried then: on a read-only file system that fails too. */
+	if (folder == -ENOENT ||
+	    (folder >= 0 && fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT))
 		return 0;
 	if (folder < 0)
 		return err_sys(-folder, "%s/%s", t->dir, path);
+	r = at_point(t, path);
+	if (r < 0)
+		return r;
 	if (unlinkat(folder, name, 0) < 0)
 		r = errno == EISDIR ? remove_below(folder, name, FOLDERS_MAX) : -errno;
 	return r < 0 && r != -ENOENT ? err_sys(-r, "%s/%s", t->dir, path) : 0;

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "support/support.h"
 #include "unlock/known_sources.h"
+#include "unlock/source_hash.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,8 @@ static int look(struct unlock *u)
 	struct manifest m;
 	int r = refuse_other_folders(u);
 
+	if (r == 0)
+		r = source_check_kinds(&u->tree);
 	if (r == 0)
 		r = sources_read(u, &s, &m);
 	if (r == 0)
@@ -248,9 +251,22 @@ static int take_back_others(struct unlock *u)
 	if (r < 0)
 		return r;
 	forget(u);
-	r = look(u);
 	u->taken_back = true;
-	return r;
+	return look(u);
+}
+
+/* The tree is no longer as it was found: the message says so, and what to do. */
+static int changed_in_part(const struct unlock *u, int r)
+{
+	AUTO_FREE char *why = xstrdup(err_msg());
+
+	if (r == 0 || (!u->replaced && !u->taken_back))
+		return r;
+	return err_set(
+		-r,
+		"%s; the tree was changed: `onehop unlock --tree %s --revert` restores every "
+		"file, --apply edits it again",
+		why, u->tree.dir);
 }
 
 static int change(const char *dir, const struct unlock_options *o, bool after, struct unlock **ret)
@@ -265,6 +281,7 @@ static int change(const char *dir, const struct unlock_options *o, bool after, s
 		r = take_back_others(*ret);
 	if (r == 0)
 		r = after ? apply(*ret) : revert(*ret);
+	r = changed_in_part(*ret, r);
 	return opened(r, ret);
 }
 

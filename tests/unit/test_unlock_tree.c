@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <ftw.h>
 #include <jansson.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -786,6 +787,94 @@ static void version_that_was_changed_since(void **state)
 	check_same(s, &stock);
 }
 
+/* ---- what is no file, and what cannot be written ---- */
+
+static void a_pipe_is_named(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_FREE char *pipe = xprintf("%s/kernel-open/nvidia/wait.c", s->tree);
+	struct unlock *u = NULL;
+
+	write_era(s, ERA_580);
+	assert_int_equal(mkfifo(pipe, 0644), 0);
+	assert_int_equal(unlock_open(s->tree, &plain, &u), -EINVAL);
+	assert_non_null(strstr(err_msg(), "kernel-open/nvidia/wait.c is a named pipe"));
+	assert_int_equal(unlock_apply(s->tree, &plain, &u), -EINVAL);
+	assert_int_equal(unlink(pipe), 0);
+	run(s, &plain, true);
+}
+
+static int no_write(void *context, const char *path)
+{
+	(void)context;
+	return err_set(EROFS, "%s: made to be read-only", path);
+}
+
+static void reverting_what_is_stock_writes_nothing(void **state)
+{
+	const struct unlock_options read_only = {.before = no_write};
+	struct scratch *s = *state;
+	struct unlock *u = NULL;
+
+	write_era(s, ERA_580);
+	assert_int_equal(unlock_revert(s->tree, &read_only, &u), 0);
+	assert_int_equal(u->replaced, 0);
+	unlock_close(u);
+	assert_int_equal(unlock_apply(s->tree, &read_only, &u), -EROFS);
+	assert_null(strstr(err_msg(), "was changed"));
+}
+
+static int fails_at_the_switch(void *context, const char *path)
+{
+	(void)context;
+	return strcmp(path, SWITCH_FILE) == 0 ? err_set(EIO, "%s: made to fail", path) : 0;
+}
+
+/* Some files are edited by then: the message says so, and how to revert. */
+static void a_failure_says_that_the_tree_was_changed(void **state)
+{
+	const struct unlock_options failing = {.before = fails_at_the_switch};
+	struct scratch *s = *state;
+	AUTO_STRBUF struct strbuf stock = {0};
+	struct unlock *u = NULL;
+
+	write_era(s, ERA_580);
+	stock = snapshot(s);
+	assert_int_equal(unlock_apply(s->tree, &failing, &u), -EIO);
+	assert_non_null(strstr(err_msg(), "made to fail; the tree was changed: "));
+	assert_non_null(strstr(err_msg(), "--revert"));
+	run(s, &plain, false);
+	check_same(s, &stock);
+}
+
+/* Nothing that is printed gets into a file that is opened as number 0, 1 or 2. */
+static void closed_standard_files_write_nowhere(void **state)
+{
+	static const char *const words[] = {"--explain", "--apply", "--apply", "--revert"};
+	const char *onehop = getenv("ONEHOP");
+	struct scratch *s = *state;
+	AUTO_STRBUF struct strbuf stock = {0}, edited = {0};
+
+	assert_non_null(onehop);
+	write_era(s, ERA_580);
+	stock = snapshot(s);
+	run(s, &plain, true);
+	edited = snapshot(s);
+	run(s, &plain, false);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		AUTO_FREE char *command = xprintf("exec '%s' unlock --tree '%s' %s <&- >&- 2>&-",
+						  onehop, s->tree, words[i]);
+		char *const argv[] = {(char *)"sh", (char *)"-c", command, NULL};
+		int status;
+		pid_t pid;
+
+		assert_int_equal(posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 2); /* it cannot print */
+		check_same(s, i == 1 || i == 2 ? &edited : &stock);
+	}
+}
+
 /* ---- kills and failures, at every write ---- */
 
 struct fault {
@@ -962,6 +1051,10 @@ int main(void)
 		TREE_TEST(what_is_looked_for_is_put_there),
 		TREE_TEST(two_releases_in_one_tree),
 		TREE_TEST(version_that_was_changed_since),
+		TREE_TEST(a_pipe_is_named),
+		TREE_TEST(reverting_what_is_stock_writes_nothing),
+		TREE_TEST(a_failure_says_that_the_tree_was_changed),
+		TREE_TEST(closed_standard_files_write_nowhere),
 		TREE_TEST(killed_at_any_moment),
 		TREE_TEST(failing_at_any_moment),
 		TREE_TEST(replaced_and_cut_off_at_any_moment),

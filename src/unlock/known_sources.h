@@ -7,14 +7,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define SOURCE_PART_TEXT                                                                           \
-	17 /* of a part's hash, with the NUL: it tells releases apart, and proves nothing */
-
 struct known_source {
 	const char *release; /* "535.43.02" */
 	const char *hash;    /* as source_hash gives it */
-	const char *
-		parts[SOURCE_PARTS]; /* the start of what source_hash_part gives; NULL: not known */
+	/* How what source_hash_part gives begins: enough to tell releases apart, and no proof. NULL: unknown. */
+	const char *parts[SOURCE_FOLDERS];
 };
 
 /* In the order of their numbers. */

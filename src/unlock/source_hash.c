@@ -29,8 +29,21 @@ bool source_path_is_plain(const char *path)
 	return slashes < SOURCE_DEPTH_MAX;
 }
 
-const char *const source_parts[SOURCE_PARTS] = {"kernel-open", "src/common", "src/nvidia",
-						"src/nvidia-modeset"};
+const char *const source_parts[SOURCE_FOLDERS] = {
+	"kernel-open",
+	"src/common",
+	"src/nvidia",
+	"src/nvidia-modeset",
+	"kernel-open/nvidia",
+	"kernel-open/nvidia-uvm",
+	"src/nvidia/generated",
+	"src/nvidia/src/kernel/gpu/bif",
+	"src/nvidia/src/kernel/gpu/bus",
+	"src/nvidia/src/kernel/mem_mgr",
+	"src/nvidia/src/kernel/platform/p2p",
+	"src/nvidia/src/kernel/rmapi",
+	"src/nvidia/src/libraries/mmu",
+};
 
 /* ---- the files ---- */
 

@@ -21,9 +21,13 @@ int source_hash(const struct tree *t, char ret[static SHA256_TEXT]);
  */
 int source_hash_before(const struct tree *t, char ret[static SHA256_TEXT]);
 
-/* What a driver is built from: folders of a tree. */
-#define SOURCE_PARTS 4
-extern const char *const source_parts[SOURCE_PARTS];
+/*
+ * What a driver is built from: folders of a tree. The first SOURCE_PARTS hold all of it; those after them lie in
+ * these, and are the ones that onehop edits.
+ */
+#define SOURCE_PARTS   4
+#define SOURCE_FOLDERS 13
+extern const char *const source_parts[SOURCE_FOLDERS];
 /*
  * The same of one folder of it, "src/nvidia", with paths from the tree on. What make leaves between the sources
  * does not count either. -ENOENT without a sentence: there is no such folder.

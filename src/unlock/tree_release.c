@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,46 +83,86 @@ int tree_release(const struct tree *t, struct arena *a, const char **ret)
 
 /* ---- by content ---- */
 
+static bool is_hash_of(const struct known_source *k, size_t part, const char *hash)
+{
+	return k->parts[part] && text_starts_with(hash, k->parts[part]);
+}
+
 /* The release whose part has this hash, of those that are known; `own` comes first. NULL: none. */
 static const struct known_source *source_with(size_t part, const char *hash,
 					      const struct known_source *own)
 {
-	const struct known_source *known, *found = own;
-	size_t n, i = 0;
+	const struct known_source *known;
+	size_t n;
 
+	if (is_hash_of(own, part, hash))
+		return own;
 	known = known_source_table(&n);
-	while (found && (!found->parts[part] ||
-			 strncmp(found->parts[part], hash, SOURCE_PART_TEXT - 1) != 0))
-		found = i < n ? &known[i++] : NULL;
-	return found;
+	for (size_t i = 0; i < n; i++)
+		if (is_hash_of(&known[i], part, hash))
+			return &known[i];
+	return NULL;
+}
+
+static int refuse_mixture(const struct tree *t, const struct known_source *own, size_t part,
+			  const struct known_source *is)
+{
+	return err_set(EINVAL,
+		       "%s mixes two releases: version.mk is of %s, but the files in %s are those "
+		       "of %s; unpack one release into an empty folder",
+		       t->dir, own->release, source_parts[part], is->release);
+}
+
+/* ret_is: the release that the folder is of; NULL: none that is known. -ENOENT: it is not compared. */
+static int find_source(const struct tree *t, size_t part, const struct known_source *own,
+		       const struct known_source **ret_is)
+{
+	char hash[SHA256_TEXT];
+	int r = own->parts[part] ? source_hash_part(t, source_parts[part], hash) : -ENOENT;
+
+	*ret_is = r == 0 ? source_with(part, hash, own) : NULL;
+	if (*ret_is && *ret_is != own)
+		return refuse_mixture(t, own, part, *ret_is);
+	return r == -EINVAL ? 0 : r; /* a link, or a name that no release has: changed */
+}
+
+/* Whether one of the folders in a part that was changed is another release's. */
+static int check_folders_in(const struct tree *t, size_t part, const struct known_source *own)
+{
+	AUTO_FREE char *start = xprintf("%s/", source_parts[part]);
+
+	for (size_t i = SOURCE_PARTS; i < SOURCE_FOLDERS; i++) {
+		const struct known_source *is;
+		int r = 0;
+
+		if (text_starts_with(source_parts[i], start))
+			r = find_source(t, i, own, &is);
+		if (r < 0 && r != -ENOENT)
+			return r;
+	}
+	return 0;
 }
 
 /*
  * Somebody's own change to a part is theirs to make (packages patch for newer kernels), and every place is checked
- * as it is. A whole part of another release is nobody's intent: it compiles, and its modules do not fit each other.
+ * as it is. A whole folder of another release is nobody's intent: it compiles, and its modules do not fit each other.
  */
 int tree_check_parts(const struct tree *t, const char *release, struct arena *a,
 		     const char **ret_changed)
 {
-	const struct known_source *own = release ? known_source_find(release) : NULL;
+	const struct known_source *own = release ? known_source_find(release) : NULL, *is;
 	AUTO_STRBUF struct strbuf changed = {0};
 
 	*ret_changed = NULL;
 	for (size_t i = 0; own && i < SOURCE_PARTS; i++) {
-		char hash[SHA256_TEXT];
-		int r = own->parts[i] ? source_hash_part(t, source_parts[i], hash) : -ENOENT;
-		const struct known_source *is = r == 0 ? source_with(i, hash, own) : NULL;
+		int r = find_source(t, i, own, &is);
 
-		if (r < 0 && r != -ENOENT && r != -EINVAL)
-			return r;
-		if (is && is != own)
-			return err_set(
-				EINVAL,
-				"%s mixes two releases: version.mk is of %s, and %s has the files "
-				"of %s; unpack one release into an empty folder",
-				t->dir, release, source_parts[i], is->release);
-		if (r != -ENOENT && !is)
+		if (r == 0 && !is) {
 			strbuf_printf(&changed, "%s%s", changed.len ? ", " : "", source_parts[i]);
+			r = check_folders_in(t, i, own);
+		}
+		if (r < 0 && r != -ENOENT)
+			return r;
 	}
 	if (changed.len)
 		*ret_changed = arena_strdup(a, strbuf_str(&changed));

@@ -19,7 +19,7 @@
 
 /* ---- a list of releases in place of the program's ---- */
 
-static char hashes[2][SOURCE_PARTS][SHA256_TEXT];
+static char hashes[2][SOURCE_FOLDERS][SHA256_TEXT];
 static struct known_source known[2] = {{.release = RELEASE, .hash = ""},
 				       {.release = OTHER, .hash = ""}};
 
@@ -58,6 +58,8 @@ static void write_release(const char *dir, const char *release)
 	made_done(&t);
 	made_put(dir, "src/common/inc/nvUnixVersion.h", says, strlen(says));
 	made_put(dir, "src/nvidia/src/other.c", release, strlen(release));
+	made_put(dir, "kernel-open/nvidia-uvm/other.c", release, strlen(release));
+	made_put(dir, "kernel-open/other.c", release, strlen(release));
 }
 
 static void know(size_t i, const char *dir)
@@ -65,7 +67,7 @@ static void know(size_t i, const char *dir)
 	struct tree t;
 
 	assert_int_equal(tree_open(dir, &t), 0);
-	for (size_t k = 0; k < SOURCE_PARTS; k++)
+	for (size_t k = 0; k < SOURCE_FOLDERS; k++)
 		if (source_hash_part(&t, source_parts[k], hashes[i][k]) == 0)
 			known[i].parts[k] = hashes[i][k];
 	tree_close(&t);
@@ -129,8 +131,23 @@ static void a_part_of_another_release_is_refused(void **state)
 	made_put(*state, "src/nvidia/src/other.c", OTHER, strlen(OTHER));
 	assert_int_equal(unlock_open(*state, &(struct unlock_options){0}, &u), -EINVAL);
 	assert_non_null(strstr(err_msg(), "mixes two releases: version.mk is of " RELEASE));
-	assert_non_null(strstr(err_msg(), "src/nvidia has the files of " OTHER));
+	assert_non_null(strstr(err_msg(), "the files in src/nvidia are those of " OTHER));
 	assert_int_equal(unlock_apply(*state, &(struct unlock_options){0}, &u), -EINVAL);
+}
+
+/* The folder around it is of no release then; a person's change next to it does not hide it. */
+static void a_folder_of_another_release_is_refused(void **state)
+{
+	struct unlock *u = NULL;
+
+	made_put(*state, "kernel-open/nvidia-uvm/other.c", "changed", 7);
+	expect_changed(*state, "kernel-open");
+	made_put(*state, "kernel-open/nvidia-uvm/other.c", OTHER, strlen(OTHER));
+	made_put(*state, "kernel-open/added.c", "", 0);
+	assert_int_equal(unlock_open(*state, &(struct unlock_options){0}, &u), -EINVAL);
+	assert_non_null(strstr(err_msg(), "mixes two releases: version.mk is of " RELEASE));
+	assert_non_null(
+		strstr(err_msg(), "the files in kernel-open/nvidia-uvm are those of " OTHER));
 }
 
 static void a_part_that_two_releases_share_is_its_own(void **state)
@@ -181,6 +198,7 @@ int main(void)
 		TEST(as_published),
 		TEST(a_change_is_named),
 		TEST(a_part_of_another_release_is_refused),
+		TEST(a_folder_of_another_release_is_refused),
 		TEST(a_part_that_two_releases_share_is_its_own),
 		TEST(our_edits_are_no_change),
 		TEST(what_git_and_make_leave_is_no_change),

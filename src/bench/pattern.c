@@ -382,18 +382,38 @@ static void judge_data(const struct meeting *m, unsigned end, const struct outco
 	pattern_found(m->pair, m->blame[end], m->pattern, &o->report, m->words[end], tag, where);
 }
 
+/* Kernels that wait give up at 1. A set that is lost cannot be written to, which changes nothing. */
+static void set_abort(const struct meeting *m, u32 word)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		const struct bench_device *s = m->ends[i].device;
+
+		s->set->ops->write(s->set, &s->abort.memory, 0, &word, sizeof(word));
+	}
+}
+
+/* After an error at one end, what runs at the other would wait for it until the limit. */
+static int give_up(const struct meeting *m, int error)
+{
+	char sentence[BENCH_SENTENCE];
+	struct outcome ignored;
+
+	bench_sentence(sentence);
+	set_abort(m, 1);
+	for (unsigned i = 0; i < 2; i++)
+		look_at(m, i, &ignored);
+	set_abort(m, 0);
+	return err_set(-error, "%s", sentence);
+}
+
 int meeting_end(struct meeting *m, int r, uint64_t rounds, const char *says)
 {
 	struct outcome o[2];
 
-	for (unsigned i = 0; i < 2; i++) {
-		int other = look_at(m, i, &o[i]);
-
-		if (r == 0)
-			r = other;
-	}
+	for (unsigned i = 0; r == 0 && i < 2; i++)
+		r = look_at(m, i, &o[i]);
 	if (r < 0)
-		return r;
+		return give_up(m, r);
 	for (unsigned i = 0; i < 2; i++)
 		judge_data(m, i, &o[i], rounds, says);
 	judge_flags(m, o, rounds, says);

@@ -394,7 +394,15 @@ static void share_round_trips(struct test_result *r)
 
 /* ---- all-reduce ---- */
 
-/* Where a pair hangs or is refused, all of them together do: that is known already. */
+/* Flags do not arrive where they should either. */
+static bool loses_flags(const struct pair_result *p)
+{
+	return p->pattern == PATTERN_NONE &&
+	       (p->kind == WRONG_MIRROR || p->kind == WRONG_LOST || p->kind == WRONG_ZEROS ||
+		p->kind == WRONG_OLD || p->kind == WRONG_FOREIGN || p->kind == WRONG_SHIFTED);
+}
+
+/* Where a pair hangs, is refused or loses flags, a sum over all devices would wait until the limit. */
 static bool is_pointless(const struct test_job *j, char sentence[static BENCH_SENTENCE])
 {
 	const struct test_result *r = j->result;
@@ -403,11 +411,11 @@ static bool is_pointless(const struct test_job *j, char sentence[static BENCH_SE
 		const struct pair_result *p = &r->pairs[i];
 		bool blocks = p->kind == WRONG_HANG || p->kind == WRONG_REFUSED ||
 			      p->kind == WRONG_DIED || p->kind == WRONG_FAULT ||
-			      p->kind == WRONG_STALL || p->kind == WRONG_ENDED;
+			      p->kind == WRONG_STALL || p->kind == WRONG_ENDED || loses_flags(p);
 
 		if (!blocks || p->state != PAIR_WRONG)
 			continue;
-		snprintf(sentence, BENCH_SENTENCE, "not run, since a pair of it has: %s",
+		snprintf(sentence, BENCH_SENTENCE, "not run, because a pair fails: %s",
 			 wrong_word(p->kind));
 		return true;
 	}

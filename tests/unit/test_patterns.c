@@ -206,6 +206,50 @@ static void test_out_of_memory(void **state)
 	close_devices(&d);
 }
 
+/* One launch of an exchange fails, after the other device's kernel already waits for it. */
+static struct {
+	const struct device_ops *inner;
+	bool failed;
+} flaky;
+
+static int fail_one_launch(struct device_set *s, struct stream stream, const struct launch *l)
+{
+	if (l->kernel == KERNEL_exchange && !flaky.failed) {
+		flaky.failed = true;
+		return err_set(ENOMEM, "no memory for a launch");
+	}
+	return flaky.inner->launch(s, stream, l);
+}
+
+/* The other's kernel gives up at once, not at the limit, and the patterns after it run. */
+static void test_launch_fails(void **state)
+{
+	struct device_set *set;
+	struct device_ops ops;
+	struct devices d;
+
+	(void)state;
+	open_devices(&d, (struct fault){FAULT_NONE, -1, -1});
+	set = d.devices[1].set;
+	flaky.inner = set->ops;
+	flaky.failed = false;
+	ops = *set->ops;
+	ops.launch = fail_one_launch;
+	set->ops = &ops;
+	d.pair.wanted = pattern_bits(PATTERN_ALWAYS);
+	pattern_run(&d.pair);
+	assert_true(flaky.failed);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(d.results[i].state, PAIR_RIGHT);
+		assert_non_null(strstr(d.results[i].sentence, "not run: no memory for a launch"));
+		assert_false(d.results[i].patterns[PATTERN_PULL].done);
+		assert_true(d.results[i].patterns[PATTERN_GRAPH].done);
+		assert_true(d.results[i].patterns[PATTERN_REMAP].done);
+	}
+	set->ops = flaky.inner;
+	close_devices(&d);
+}
+
 static int no_such_memory(struct device_set *s, int device, enum memory_kind kind, uint64_t size,
 			  struct memory *ret)
 {
@@ -477,12 +521,19 @@ static void test_documented(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_finders),       cmocka_unit_test(test_who_finds_what),
-		cmocka_unit_test(test_healthy),       cmocka_unit_test(test_long),
-		cmocka_unit_test(test_hole),          cmocka_unit_test(test_whole_runs),
-		cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_fault),
-		cmocka_unit_test(test_rows),          cmocka_unit_test(test_documented),
-		cmocka_unit_test(test_not_offered),   cmocka_unit_test(test_wrong_is_not_written),
+		cmocka_unit_test(test_finders),
+		cmocka_unit_test(test_who_finds_what),
+		cmocka_unit_test(test_healthy),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_hole),
+		cmocka_unit_test(test_whole_runs),
+		cmocka_unit_test(test_out_of_memory),
+		cmocka_unit_test(test_fault),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_documented),
+		cmocka_unit_test(test_launch_fails),
+		cmocka_unit_test(test_not_offered),
+		cmocka_unit_test(test_wrong_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

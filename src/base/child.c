@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- its environment ---- */
@@ -145,6 +146,26 @@ int child_start(const struct child_request *c, int *ret_socket, pid_t *ret_pid)
 		return r;
 	*ret_socket = TAKE_FD(own);
 	return 0;
+}
+
+/* ---- its end ---- */
+
+int child_wait(pid_t pid, uint64_t limit_us, int *ret_status)
+{
+	static const struct timespec pause = {.tv_nsec = 1000000};
+	const uint64_t begun = clock_us();
+
+	for (;;) {
+		pid_t r = waitpid(pid, ret_status, WNOHANG);
+
+		if (r == pid)
+			return 0;
+		if (r < 0 && errno != EINTR)
+			return -ECHILD;
+		if (clock_us() - begun >= limit_us)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+	}
 }
 
 /* ---- what a program prints ---- */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct strbuf;
@@ -25,6 +26,13 @@ struct child_request {
  * the caller closes it, and waits for the process. 0 or a negative errno with a sentence.
  */
 int child_start(const struct child_request *c, int *ret_socket, pid_t *ret_pid);
+
+/*
+ * Waits until a child has ended, at most for the limit (0: only looks). 0, and *ret_status is that of waitpid(2);
+ * -ETIMEDOUT: it still runs, in the worst case for ever, because a driver that hangs keeps it in the kernel; -ECHILD:
+ * it is gone, and how it ended is unknown (this process ignores SIGCHLD). No sentence is set.
+ */
+int child_wait(pid_t pid, uint64_t limit_us, int *ret_status);
 
 /*
  * Runs a program, by its path, to its end: nothing to read, a clean environment (PATH of the system's

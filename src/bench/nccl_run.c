@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SEND_LIMIT_US 5000000
@@ -44,15 +43,11 @@ struct runner {
 /* How it ended; a process that the kernel cannot end (a driver that hangs) is left behind. */
 static bool reap(struct child *c, int *ret_status)
 {
-	static const struct timespec pause = {.tv_nsec = 2000000};
-	uint64_t deadline = deadline_in(SEND_LIMIT_US);
-	pid_t r;
+	int r = child_wait(c->pid, SEND_LIMIT_US, ret_status);
 
-	while ((r = waitpid(c->pid, ret_status, WNOHANG)) == 0 && clock_us() < deadline)
-		nanosleep(&pause, NULL);
-	if (r != 0)
+	if (r != -ETIMEDOUT)
 		c->pid = 0;
-	return r > 0;
+	return r == 0;
 }
 
 /* "all-reduce, timing, 1024 bytes in place" */

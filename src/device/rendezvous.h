@@ -42,6 +42,6 @@ int rendezvous_gather(struct rendezvous *r, const void *mine, size_t size, void 
 int rendezvous_broadcast(struct rendezvous *r, void *data, size_t size);
 /*
  * Everyone's file descriptor, or -1 for none, to everyone: n of them, the caller closes them; that of
- * the own rank is a copy as well. One host only: -ENOTSUP. Used by tests alone so far.
+ * the own rank is a copy as well. One host only: -ENOTSUP.
  */
 int rendezvous_gather_fd(struct rendezvous *r, int mine, int *all);

@@ -16,7 +16,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LIMIT_US      10000000 /* of a call, beyond its own */
@@ -50,7 +49,6 @@ static struct worker *worker_of(const struct device_set *s)
 
 static void note_end(struct worker *w, int status)
 {
-	w->pid = 0;
 	if (WIFSIGNALED(status))
 		snprintf(w->end, sizeof(w->end), "killed by signal %d (%s)", WTERMSIG(status),
 			 strsignal(WTERMSIG(status)));
@@ -58,36 +56,21 @@ static void note_end(struct worker *w, int status)
 		snprintf(w->end, sizeof(w->end), "exit status %d", WEXITSTATUS(status));
 }
 
-/* Whether it has ended. In a program that ignores or reaps its children, how remains unknown. */
-static bool reap(struct worker *w)
-{
-	int status;
-	pid_t r;
-
-	if (w->pid == 0)
-		return true;
-	do {
-		r = waitpid(w->pid, &status, WNOHANG);
-	} while (r < 0 && errno == EINTR);
-	if (r == w->pid) {
-		note_end(w, status);
-	} else if (r < 0) {
-		w->pid = 0;
-		snprintf(w->end, sizeof(w->end), "ended");
-	}
-	return w->pid == 0;
-}
-
+/* In a program that ignores or reaps its children, how it ended remains unknown. -ETIMEDOUT: it has not. */
 static int reap_within(struct worker *w, uint64_t limit_us)
 {
-	static const struct timespec pause = {.tv_nsec = 1000000};
-	uint64_t deadline = deadline_in(limit_us);
+	int status, r;
 
-	while (!reap(w)) {
-		if (clock_us() >= deadline)
-			return -ETIMEDOUT;
-		nanosleep(&pause, NULL);
-	}
+	if (w->pid == 0)
+		return 0;
+	r = child_wait(w->pid, limit_us, &status);
+	if (r == -ETIMEDOUT)
+		return r;
+	if (r == 0)
+		note_end(w, status);
+	else
+		snprintf(w->end, sizeof(w->end), "ended");
+	w->pid = 0;
 	return 0;
 }
 
@@ -100,7 +83,7 @@ static void close_socket(struct worker *w)
 
 static int kill_within(struct worker *w, uint64_t limit_us)
 {
-	if (!reap(w))
+	if (reap_within(w, 0) < 0)
 		kill(w->pid, SIGKILL);
 	close_socket(w);
 	return reap_within(w, limit_us);

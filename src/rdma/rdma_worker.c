@@ -2,7 +2,6 @@
 #include "rdma/rdma_worker_impl.h"
 
 #include "base/child.h"
-#include "base/clock.h"
 #include "base/err.h"
 #include "device/message.h"
 
@@ -12,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SEND_LIMIT_US 5000000
@@ -32,13 +30,7 @@ static int start(struct rdma_worker *w, const char *program)
 /* A process that the kernel cannot end (a driver that hangs) is left behind. */
 static bool reap(struct rdma_worker *w, int *ret_status)
 {
-	static const struct timespec pause = {.tv_nsec = 1000000};
-	uint64_t deadline = deadline_in(END_LIMIT_US);
-	pid_t r;
-
-	while ((r = waitpid(w->pid, ret_status, WNOHANG)) == 0 && clock_us() < deadline)
-		nanosleep(&pause, NULL);
-	return r > 0;
+	return child_wait(w->pid, END_LIMIT_US, ret_status) == 0;
 }
 
 static void forget(struct rdma_worker *w)

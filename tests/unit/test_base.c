@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/: arena, text, strbuf, sources. */
+/* base/: arena, text, strbuf, sources, waiting for a child. */
 #include "base/alloc.h"
+#include "base/child.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/file.h"
@@ -15,6 +16,8 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -257,6 +260,29 @@ static void tee_replays(void **state)
 	source_free(to);
 }
 
+/* The child ends once its pipe is closed. */
+static void a_child_is_waited_for(void **state)
+{
+	int ends[2], status = 0;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	if (pid == 0) {
+		close(ends[1]);
+		_exit(read(ends[0], &byte, 1) == 0 ? 7 : 1);
+	}
+	assert_true(pid > 0);
+	assert_int_equal(child_wait(pid, 0, &status), -ETIMEDOUT);
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(child_wait(pid, 60000000, &status), 0);
+	assert_int_equal(WEXITSTATUS(status), 7);
+	assert_int_equal(child_wait(pid, 0, &status), -ECHILD);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +297,7 @@ int main(void)
 		cmocka_unit_test(tree_cannot_be_left),
 		cmocka_unit_test(tee_leaves_out_names_of_two_lines),
 		cmocka_unit_test(tee_replays),
+		cmocka_unit_test(a_child_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

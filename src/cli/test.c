@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop test: is what one GPU writes into another's memory, or reads from it, really there? */
+/* onehop test: does what one GPU writes to another's memory arrive, and does it read what is there? */
 #include "cli/command.h"
 
 #include "base/err.h"
@@ -18,22 +18,22 @@ struct test_options {
 static const struct option test_table[] = {
 	DEVICE_OPTIONS(struct test_options),
 	{"deadline", 0, OPTION_NUMBER, AT(request.deadline_s), "SECONDS",
-		"a transfer that takes longer hangs; 5 by default", NULL, 0, 0, 0},
+		"time limit of one transfer: a longer one counts as a hang; 5 by default", NULL, 0, 0, 0},
 	{"long", 0, OPTION_NUMBER, AT(request.long_s), "SECONDS",
-		"test all of the last memory too, and load all pairs for so long (60: a minute)",
+		"also test all of the last memory, and load all pairs for this time (60: a minute)",
 		NULL, 0, 0, 0},
 	{"atomics", 0, OPTION_FLAG, AT(request.atomics), NULL,
-		"count atomic additions to other GPUs' memory, for information", NULL, 0, 0, 0},
+		"also count atomic additions to other GPUs' memory, for information", NULL, 0, 0, 0},
 	{"compressible", 0, OPTION_FLAG, AT(request.compressible), NULL,
 		"also test memory that a GPU may compress, for information", NULL, 0, 0, 0},
 	{"host-memory", 0, OPTION_FLAG, AT(request.host_memory), NULL,
 		"also test host memory from cuMemCreate, used by two GPUs, for information",
 		NULL, 0, 0, 0},
 	{"resume", 0, OPTION_FLAG, AT(request.resume), NULL,
-		"say what ran when the last test ended (crash, reboot), and test the rest",
+		"report what ran when the last test ended (crash, reboot), and test the rest",
 		NULL, 0, 0, 0},
 	{"inject", 0, OPTION_TEXT, AT(request.inject), "KIND[:I->J]",
-		"with --device host:N, show a fault on purpose: mirror, displace, stale, torn, lost, "
+		"with --device host:N, inject a fault: mirror, displace, stale, torn, lost, "
 		"hang, refuse, slow, cached, replay, overtake, late, reread, remap, hole, ipc-offset, "
 		"lossy, comptag, packed, host-shift",
 		NULL, 0, 0, 0},
@@ -112,14 +112,14 @@ static int run_test(const void *options, const char *const *args)
 const struct command command_test = {
 	.name = "test",
 	.args = "",
-	.summary = "prove that each GPU reaches each other's memory: data checked by their owner",
-	.about =
-		"Every GPU writes into and reads from every other's memory, by copy engine and by "
-		"kernel, at several sizes and places; whoever owns the memory checks what arrived. "
-		"Then flags go to and fro between running kernels, pairs use each other's memory "
-		"in the ways that are known to fail where copies are right, and all GPUs sum up "
-		"values that are known. Each GPU is held by a process of its own, which is killed "
-		"when it hangs; what is about to run is on disk before it runs.",
+	.summary =
+		"prove that each GPU reaches the memory of every other, with data that its owner checks",
+	.about = "Every GPU writes to and reads from the memory of every other, by copy engine and "
+		 "by kernel, at several sizes and places. The owner of the memory checks what "
+		 "arrived. Then running kernels pass flags back and forth, pairs use each other's "
+		 "memory in ways that are known to fail where copies are correct, and all GPUs sum "
+		 "known values. Each GPU is used by a process of its own, which is killed if it "
+		 "hangs. Each step is recorded on disk before it runs.",
 	.options = test_table,
 	.size = sizeof(struct test_options),
 	.run = run_test,

@@ -74,8 +74,8 @@ static void add_head(struct document *out, const struct test_report *r)
 	if (r->inject)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"INJECTED FAULT, for demonstration: %s. What follows says nothing of any "
-			"hardware.",
+			"INJECTED FAULT, for demonstration: %s. The results below say nothing about "
+			"real hardware.",
 			r->inject);
 	if (strcmp(r->device, "host") == 0)
 		add_stand_ins(out, n);
@@ -99,8 +99,7 @@ static void add_explanations(struct document *out, const struct test_report *r, 
 	if (n)
 		document_item(out, STYLE_STRONG, INDENT, "check says:", "%s", strbuf_str(&list));
 	else if (r->diagnosis)
-		document_item(out, STYLE_STRONG, INDENT,
-			      "check says:", "no finding that would explain it");
+		document_item(out, STYLE_STRONG, INDENT, "check says:", "no finding explains it");
 }
 
 static void add_log(struct document *out, const struct test_report *r, int a, int b)
@@ -257,17 +256,18 @@ static void add_matrices(struct document *out, const struct test_report *r)
 {
 	if (r->result->n < 2 || r->result->n > MATRIX_MAX_TOPO)
 		return;
-	add_matrix_of(
-		out, r,
-		"Data, checked where they belong; the row's device writes and reads the column's "
-		"memory",
-		result_cell);
+	add_matrix_of(out, r,
+		      "Data, checked by the owner of the memory (row: writes and reads, column: "
+		      "owns the memory)",
+		      result_cell);
 	if (!any_round_trip(r->result))
 		return;
 	add_matrix_of(out, r, "Round trip of a flag between running kernels, median, us",
 		      round_trip_cell);
 	if (r->verbose)
-		add_matrix_of(out, r, "The same, 99th percentile, us", worst_cell);
+		add_matrix_of(out, r,
+			      "Round trip of a flag between running kernels, 99th percentile, us",
+			      worst_cell);
 }
 
 /* ---- patterns ---- */
@@ -350,7 +350,7 @@ static void add_offered_atomics(struct document *out, const struct test_report *
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
 			"The driver offers atomics on %zu of %zu pairs. Where it does not, lost "
-			"additions are no failure.",
+			"additions are not a failure.",
 			offered, n * (n - 1));
 }
 
@@ -387,7 +387,7 @@ static void add_informs(struct document *out, const struct test_report *r)
 		if (tables[i].pattern == PATTERN_ATOMICS)
 			add_offered_atomics(out, r);
 		if (any_not_ok(r->result, tables[i].pattern) && !r->verbose)
-			document_paragraph(out, STYLE_DIM, 0, "-v says why one was not run.");
+			document_paragraph(out, STYLE_DIM, 0, "-v shows why a test did not run.");
 	}
 }
 
@@ -428,7 +428,7 @@ char *report_test_danger(const struct test_report *r)
 /* ---- all-reduce ---- */
 
 static const char *const arm_labels[ARM_N] = {"Sum over all devices, P2P:        ",
-					      "The same through the host's memory:"};
+					      "Sum over all devices, host memory:"};
 
 static void add_arm(struct document *out, const struct test_report *r, enum arm arm)
 {
@@ -455,8 +455,8 @@ static void add_all_reduce(struct document *out, const struct test_report *r)
 	if (p2p->state == PAIR_WRONG && r->result->arms[ARM_STAGED].state == PAIR_RIGHT)
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Wrong over P2P, right around it: the fault is on the way between devices, "
-			"not in their computing.");
+			"Wrong over P2P, right through host memory: the fault is on the path "
+			"between the devices, not in the devices.");
 }
 
 /* ---- the end ---- */
@@ -465,7 +465,7 @@ static void add_all_reduce(struct document *out, const struct test_report *r)
 static const char *lone_text(const struct test_device *d)
 {
 	if (*d->sentence)
-		return "One device, which does not open";
+		return "One device, which could not be opened";
 	return d->local.state == PAIR_RIGHT ? "One device, its own memory is right"
 					    : "One device, not tested";
 }
@@ -494,21 +494,24 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 	if (!r->result)
 		snprintf(buf, size, "Nothing could be tested.");
 	else if (c.locals_wrong)
-		snprintf(buf, size, "%zu devices fail on their own memory, which no path explains.",
-			 c.locals_wrong);
+		snprintf(buf, size, "%zu %s own memory, before any path is used.", c.locals_wrong,
+			 text_plural(c.locals_wrong, "device fails on its",
+				     "devices fail on their"));
 	else if (!c.pairs)
 		snprintf(buf, size, "%s: there is no pair to test.",
 			 lone_text(&r->result->devices[0]));
 	else if (c.wrong || c.incomplete || c.not_tested)
 		say_counts(&c, buf, size);
 	else if (c.arms_wrong)
-		snprintf(buf, size, "All %zu ordered pairs are right, but all together fail: %s",
-			 c.pairs, p2p->state == PAIR_WRONG ? wrong_word(p2p->kind) : "staged sum");
+		snprintf(buf, size,
+			 "All %zu ordered pairs are right, but the sum over all devices fails: %s.",
+			 c.pairs,
+			 p2p->state == PAIR_WRONG ? wrong_word(p2p->kind) : "through host memory");
 	else
 		snprintf(buf, size,
 			 "All %zu ordered pairs right: written and read by copy engine and by "
 			 "kernel, checked by the owner, in all patterns of use%s.",
-			 c.pairs, p2p->state == PAIR_RIGHT ? ", and all together" : "");
+			 c.pairs, p2p->state == PAIR_RIGHT ? ", and all at once" : "");
 	return buf;
 }
 
@@ -530,18 +533,19 @@ static void add_end(struct document *out, const struct test_report *r)
 	if (danger)
 		document_paragraph(out, STYLE_BAD, 0, "%s", danger);
 	if (r->result && r->result->stopped)
-		document_paragraph(
-			out, STYLE_WARN, 0,
-			"Stopped by a signal; onehop test --resume goes on with the rest.");
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Stopped by a signal. To test the rest, repeat the command with "
+				   "--resume.");
 	if (r->log_unread)
 		document_paragraph(out, STYLE_DIM, 0, "The kernel log was not read: %s",
 				   r->log_unread);
 	if (r->result)
-		document_paragraph(
-			out, STYLE_DIM, 0,
-			"%zu pairs in %zu rounds, %.1f s; before that the driver and the workers "
-			"took %.1f s to start.",
-			c.pairs, r->result->rounds, r->result->test_s, r->result->start_s);
+		document_paragraph(out, STYLE_DIM, 0,
+				   "%zu of %zu pairs tested in %zu %s, %.1f s (driver and workers "
+				   "started in %.1f s).",
+				   c.pairs - c.not_tested, c.pairs, r->result->rounds,
+				   text_plural(r->result->rounds, "round", "rounds"),
+				   r->result->test_s, r->result->start_s);
 }
 
 struct test_report test_report_of(const struct test_session *s, bool verbose)

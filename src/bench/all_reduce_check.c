@@ -204,7 +204,7 @@ static int run_p2p(const struct reduce *x, unsigned round)
 	if (r == 0 && !all)
 		r = err_set(
 			ETIMEDOUT,
-			"the devices did not meet: flags of running kernels do not get through");
+			"the devices waited for each other in vain: flags between running kernels do not arrive");
 	return r;
 }
 
@@ -363,7 +363,7 @@ void all_reduce_check(const struct bench_device *const *devices, size_t n, enum 
 	x.members = calloc(n, sizeof(*x.members));
 	if (!x.members || n > DEVICE_MAX) {
 		free(x.members);
-		judge(ret, err_set(ENOMEM, "no memory for a sum over %zu devices", n));
+		judge(ret, err_set(ENOMEM, "no memory for a sum over all devices, %zu", n));
 		return;
 	}
 	for (size_t i = 0; i < n; i++)

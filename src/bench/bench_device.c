@@ -154,7 +154,7 @@ static enum memory_kind shared_kind(const struct bench_device *s)
 
 /*
  * Allocators hand out addresses in some order of their own; the last piece before the memory ends is
- * as far up as one gets. Running out earlier than planned is no error: somebody else needs it.
+ * as far up as one gets. Running out earlier than planned is not an error: another program needs it.
  */
 static int find_high(struct bench_device *s, uint64_t left)
 {
@@ -185,7 +185,7 @@ static int allocate(struct bench_device *s, uint64_t memory_bytes)
 	int r;
 
 	if (window < WINDOW_MIN)
-		return err_set(ENOMEM, "%s: %lu KiB of memory are too few to check anything",
+		return err_set(ENOMEM, "%s: %lu KiB of memory are too little for any check",
 			       bench_device_info(s)->name, (unsigned long)(memory_bytes >> 10));
 	r = bench_device_alloc(s, MEMORY_DEVICE, STATION_SCRATCH, &s->scratch);
 	if (r == 0)

@@ -152,7 +152,8 @@ void wrong_say(const struct wrong *w, char *buf, size_t size)
 
 	switch (w->kind) {
 	case WRONG_MIRROR:
-		snprintf(buf, size, "the owner has nothing of it, yet the writer reads it back");
+		snprintf(buf, size,
+			 "the data is not in the owner's memory, but the writer reads it back");
 		break;
 	case WRONG_LOST:
 		snprintf(buf, size, "nothing arrived");
@@ -172,7 +173,7 @@ void wrong_say(const struct wrong *w, char *buf, size_t size)
 		snprintf(buf, size, "another pair's data");
 		break;
 	case WRONG_SHIFTED:
-		snprintf(buf, size, "the data are %+" PRId64 " bytes from their place%s",
+		snprintf(buf, size, "the data is %+" PRId64 " bytes from its place%s",
 			 w->shift_bytes, amounts);
 		break;
 	case WRONG_PARTIAL:

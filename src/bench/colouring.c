@@ -81,7 +81,7 @@ static unsigned free_colour(const struct search *s, size_t item)
 	return (unsigned)(64 * (w - 1)) + (unsigned)__builtin_ctzll(~taken);
 }
 
-/* Colours the items anew, in s->order. */
+/* Colours the items again, in s->order. */
 static void first_fit(struct search *s)
 {
 	const struct needs *n = s->needs;

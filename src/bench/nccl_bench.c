@@ -155,9 +155,11 @@ static int number_ranks(struct bench *b)
 
 	for (int i = 0; r == 0 && i < b->processes; i++)
 		if (all[i] != mine)
-			r = err_set(EINVAL, "process %d has %llu devices and process %d %llu", i,
-				    (unsigned long long)all[i], b->order.ranks.rank,
-				    (unsigned long long)mine);
+			r = err_set(
+				EINVAL,
+				"processes have different numbers of devices: process %d %llu, process %d %llu",
+				i, (unsigned long long)all[i], b->order.ranks.rank,
+				(unsigned long long)mine);
 	free(all);
 	b->ranks = b->processes * (int)mine;
 	for (size_t i = 0; r == 0 && i < mine; i++)
@@ -284,7 +286,7 @@ static int agree_on_size(struct bench *b)
 			b->max_bytes = all[i];
 	free(all);
 	if (r == 0 && b->max_bytes < b->plan->min_bytes)
-		return err_set(ENOMEM, "two buffers of %llu bytes do not fit into a device",
+		return err_set(ENOMEM, "a device does not have room for two buffers of %llu bytes",
 			       (unsigned long long)b->plan->min_bytes);
 	return r;
 }
@@ -649,7 +651,7 @@ static int time_batch(struct bench *b, const struct nccl_shape *s, bool in_place
 	return r;
 }
 
-/* What every process tells of a batch; rank 0's clock decides when the time is up. */
+/* What every process reports of a batch; rank 0's clock decides when the time is up. */
 struct tick {
 	double us, elapsed_s;
 };

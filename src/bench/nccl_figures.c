@@ -2,6 +2,7 @@
 #include "bench/nccl_figures.h"
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "bench/nccl_api.h"
 #include "result/figures.h"
 
@@ -74,8 +75,9 @@ struct figures *nccl_figures(const struct nccl_result *on, const struct nccl_res
 	char version[32];
 
 	nccl_version_text(on->start.version, version, sizeof(version));
-	f->note = arena_printf(f->arena, "%s, %d ranks, NCCL %s, %s %s", device, on->start.ranks,
-			       version, nccl_type_words[on->plan.type],
+	f->note = arena_printf(f->arena, "%s, %d %s, NCCL %s, %s %s", device, on->start.ranks,
+			       text_plural((size_t)on->start.ranks, "rank", "ranks"), version,
+			       nccl_type_words[on->plan.type],
 			       nccl_op_reduces(on->plan.op) ? nccl_reduce_op_words[on->plan.redop]
 							    : "");
 	for (size_t i = 0; i < on->rank_n && i < FIGURES_MAX_GPUS; i++)

@@ -270,13 +270,13 @@ size_t nccl_plan_sizes(const struct nccl_plan *p, uint64_t max_bytes)
 int nccl_plan_check(const struct nccl_plan *p)
 {
 	if (p->min_bytes < 1 || p->min_bytes > p->max_bytes)
-		return err_set(EINVAL, "sizes from %llu to %llu bytes are none",
+		return err_set(EINVAL, "there are no sizes from %llu to %llu bytes",
 			       (unsigned long long)p->min_bytes, (unsigned long long)p->max_bytes);
 	if (p->factor < 2 && p->step < 1)
 		return err_set(EINVAL, "the next size must be larger than the one before");
 	if (nccl_plan_sizes(p, p->max_bytes) > NCCL_SIZES_MAX)
-		return err_set(EINVAL, "these are more than %d sizes", NCCL_SIZES_MAX);
+		return err_set(EINVAL, "more than %d sizes", NCCL_SIZES_MAX);
 	if (p->iterations < 1)
-		return err_set(EINVAL, "no iterations, no time");
+		return err_set(EINVAL, "without iterations there is nothing to time");
 	return 0;
 }

@@ -177,8 +177,8 @@ static int hangs(struct runner *u, struct child *c)
 	char step[128];
 
 	step_text(&c->step, step, sizeof(step));
-	return err_set(ETIMEDOUT, "rank %d hangs, and was killed after %g s of %s", rank_of(u, c),
-		       u->run->limit_s, step);
+	return err_set(ETIMEDOUT, "rank %d was killed because it hung for %g s during %s",
+		       rank_of(u, c), u->run->limit_s, step);
 }
 
 /* ---- listening ---- */

@@ -294,7 +294,9 @@ static const char *refusal(const struct p2p *p, const struct metric *m, const st
 	if (c->target < 0 || c->target == c->initiator)
 		return NULL;
 	if (m->staged)
-		return p2p_reach(p, c->initiator, c->target)->on ? "peer access stays on" : NULL;
+		return p2p_reach(p, c->initiator, c->target)->on
+			       ? "peer access could not be turned off"
+			       : NULL;
 	why = no_access(p, c->initiator, c->target);
 	return why || !is_two_way(m) ? why : no_access(p, c->target, c->initiator);
 }
@@ -727,10 +729,12 @@ static int run_all(struct p2p *p)
 static int check_options(const struct device_set *s, const struct p2p_options *o)
 {
 	if (!s->n || s->n != o->paths->device_n)
-		return err_set(EINVAL, "paths of %u devices for %zu", o->paths->device_n, s->n);
+		return err_set(EINVAL, "the paths are of %u devices, not %zu", o->paths->device_n,
+			       s->n);
 	for (size_t i = 0; i < o->size_n; i++)
 		if (o->sizes[i] < P2P_SIZE_MIN || o->sizes[i] % 16)
-			return err_set(EINVAL, "a size of %lu bytes: %d or more, in steps of 16",
+			return err_set(EINVAL,
+				       "a size of %lu bytes: must be at least %d, a multiple of 16",
 				       (unsigned long)o->sizes[i], P2P_SIZE_MIN);
 	return 0;
 }

@@ -85,7 +85,7 @@ struct p2p_options {
 void p2p_options_default(struct p2p_options *o);
 
 /*
- * A figure that cannot be had says why in its cell, and the rest goes on; what ends the run is a
+ * A figure that is not available has the reason in its cell, and the rest goes on; what ends the run is a
  * set that is of no more use. 0 or a negative errno; *ret holds what was measured either way.
  */
 int p2p_run(struct device_set *s, const struct p2p_options *o, struct p2p_result *ret);

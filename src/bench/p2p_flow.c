@@ -31,7 +31,8 @@ static int need_lanes(struct p2p *p, const struct flow *flows, size_t n)
 		if (r < 0)
 			return r;
 	}
-	return n <= P2P_GATES - GATE_REPORTS ? 0 : err_set(E2BIG, "%zu copies at once", n);
+	return n <= P2P_GATES - GATE_REPORTS ? 0
+					     : err_set(E2BIG, "too many copies at once: %zu", n);
 }
 
 int flow_use_kernel(struct p2p *p, struct flow *f)

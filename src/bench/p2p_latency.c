@@ -60,7 +60,7 @@ int chase_check(struct p2p *p, const struct flow *f, struct p2p_cell *cell)
 	int r = p->set->ops->read(p->set, &p->devices[f->device].report, 0, &end, sizeof(end));
 
 	if (r == 0 && end != expected)
-		snprintf(cell->why, sizeof(cell->why), "the chain did not lead where it should");
+		snprintf(cell->why, sizeof(cell->why), "the chain ended at the wrong address");
 	return r;
 }
 

@@ -28,8 +28,8 @@ int paths_new(unsigned device_n, struct paths **ret)
 	struct paths *p;
 
 	if (device_n > PATHS_DEVICES_MAX)
-		return err_set(EINVAL, "%u devices: at most %d can be measured together", device_n,
-			       PATHS_DEVICES_MAX);
+		return err_set(EINVAL, "too many devices to measure together: %u, at most %d",
+			       device_n, PATHS_DEVICES_MAX);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_set(ENOMEM, "no memory for the paths of %u devices", device_n);
@@ -84,7 +84,7 @@ static int check_rate(double gbps, const char *what, unsigned i, unsigned j)
 {
 	if (isfinite(gbps) && gbps >= 0)
 		return 0;
-	return err_set(EINVAL, "%s %u, %u: %g GB/s cannot be expected", what, i, j, gbps);
+	return err_set(EINVAL, "%s %u, %u: invalid expected rate, %g GB/s", what, i, j, gbps);
 }
 
 static int check_pair(const struct paths *p, unsigned i, unsigned j)

@@ -25,7 +25,7 @@ const struct pattern_row pattern_rows[PATTERN_N] = {
 		PATTERN_ALWAYS, false, NULL, pattern_graph},
 	[PATTERN_FLAGS] = {
 		"flags", "data in one place, their flag in another",
-		"data arrive before a flag that goes another way or by another engine",
+		"data arrives before a flag that takes another path or comes from another engine",
 		PATTERN_ALWAYS, true, NULL, pattern_flags},
 	[PATTERN_REREAD] = {
 		"reread", "memory read again after its owner rewrote it",
@@ -41,11 +41,11 @@ const struct pattern_row pattern_rows[PATTERN_N] = {
 		PATTERN_LONG, true, "--long SECONDS", pattern_last},
 	[PATTERN_SUSTAINED] = {
 		"sustained", "running kernels that pull from each other for long",
-		"what heat and load bring out",
+		"what appears only under load and heat",
 		PATTERN_LONG, false, "--long SECONDS", pattern_sustained},
 	[PATTERN_HOST_MEMORY] = {
 		"host-memory", "host memory that the driver created, written by one and read by the other",
-		"the driver gives such memory, and both see the same: NCCL keeps its buffers there",
+		"the driver provides such memory, and both see the same data: NCCL keeps its buffers there",
 		PATTERN_INFORMATION, true, "--host-memory", pattern_host_memory},
 	[PATTERN_COMPRESSIBLE] = {
 		"compressible", "memory that its GPU may keep compressed",
@@ -53,7 +53,7 @@ const struct pattern_row pattern_rows[PATTERN_N] = {
 		PATTERN_INFORMATION, true, "--compressible", pattern_compressible},
 	[PATTERN_ATOMICS] = {
 		"atomics", "atomic additions to the other's memory",
-		"nothing: they get lost where the path has no atomics, which few programs need",
+		"nothing: they are lost where the path has no atomics, which few programs need",
 		PATTERN_INFORMATION, true, "--atomics", pattern_atomics},
 };
 /* clang-format on */

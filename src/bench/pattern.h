@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ways of use in which paths go wrong that pass all copies, a row each. */
+/* Patterns of use in which paths fail that pass all copies, a row each. */
 #pragma once
 
 #include "bench/verify.h"
@@ -7,7 +7,7 @@
 /* Two devices whose copies are right in both directions. */
 struct pattern_pair {
 	const struct bench_device *ends[2];
-	struct pair_result *results[2];    /* of ends[0] -> ends[1], and of the way back */
+	struct pair_result *results[2]; /* of ends[0] -> ends[1], and of the opposite direction */
 	const struct memory_export *third; /* flags of another device; NULL: there is none */
 	uint64_t third_at;                 /* in it: PATTERN_THIRD_BYTES that no other pair uses */
 	unsigned wanted;                   /* PATTERN_BIT of each pattern to run */
@@ -24,7 +24,7 @@ struct pattern_row {
 	const char *name;       /* "pull" */
 	const char *title;      /* in sentences */
 	const char *proves;     /* what is wrong where it fails and nothing else does */
-	enum pattern_when when; /* INFORMATION: what goes wrong is no failure */
+	enum pattern_when when; /* INFORMATION: what goes wrong is not a failure */
 	bool one_way;           /* run once a direction: from ends[from]; else once, for both */
 	const char *option;     /* of `onehop test`, that requests it; NULL: always run */
 	int (*run)(const struct pattern_pair *p, unsigned from);

@@ -165,7 +165,7 @@ int pattern_graph(const struct pattern_pair *p, unsigned from)
 
 	(void)from;
 	if (!(p->ends[0]->set->caps & p->ends[1]->set->caps & DEVICE_GRAPHS))
-		return err_set(ENOTSUP, "this driver captures no graphs");
+		return err_set(ENOTSUP, "this driver cannot capture graphs");
 	r = meeting_open(p, PATTERN_GRAPH, &m);
 	if (r == 0)
 		r = meeting_reset(&m);
@@ -238,11 +238,11 @@ static int flags_at_third(const struct meeting *m, unsigned from, struct flag_pl
 }
 
 static const struct variant variants[] = {
-	{"the flag at its owner", NULL, BY_KERNEL, BY_KERNEL},
-	{"the flag in the host's memory", flags_on_host, BY_KERNEL, BY_KERNEL},
-	{"the flag at a third device", flags_at_third, BY_KERNEL, BY_KERNEL},
+	{"the flag in the owner's memory", NULL, BY_KERNEL, BY_KERNEL},
+	{"the flag in host memory", flags_on_host, BY_KERNEL, BY_KERNEL},
+	{"the flag on a third device", flags_at_third, BY_KERNEL, BY_KERNEL},
 	{"data by copy engine, the flag by a kernel", NULL, BY_ENGINE, BY_KERNEL},
-	{"data by copy engine, the flag in the host's memory", flags_on_host, BY_ENGINE, BY_KERNEL},
+	{"data by copy engine, the flag in host memory", flags_on_host, BY_ENGINE, BY_KERNEL},
 	{"data by a kernel, the flag by copy engine", NULL, BY_KERNEL, BY_ENGINE},
 };
 
@@ -355,7 +355,7 @@ static int run_variant(struct meeting *m, const struct variant *v, unsigned from
 	return meeting_end(m, r, rounds, v->says);
 }
 
-/* Each with a meeting of its own, since it changes what launches have in common. */
+/* Each with a meeting of its own, because it changes what launches have in common. */
 static int try_variant(const struct pattern_pair *p, const struct variant *v, unsigned from)
 {
 	struct flag_place place = {0};

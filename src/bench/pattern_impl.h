@@ -36,7 +36,7 @@ struct meeting {
 };
 
 /*
- * The other's memory comes by IPC where that is to be had; meeting_close
+ * The other's memory comes by IPC where the driver allows it; meeting_close
  * lets go of it, unless what came of it (`r`) leaves kernels that may still use it.
  */
 int meeting_open(const struct pattern_pair *p, enum pattern pattern, struct meeting *ret);
@@ -67,7 +67,7 @@ int pattern_check(const struct bench_device *s, u64 at, uint64_t bytes, u64 tag,
 
 /*
  * What the owner wrote is read by ends[from], and what that wrote by the owner. What is read wrong is not written
- * to: it may be anybody's memory. A wrong result is no error; `says` is the variant.
+ * to: it may be anybody's memory. A wrong result is not an error; `says` is the variant.
  */
 int pattern_use(const struct pattern_pair *p, unsigned from, const struct area *owned,
 		const struct area *seen, enum pattern pattern, u64 round, const char *says);

@@ -135,7 +135,7 @@ static int reread(const struct reread *x, unsigned round)
 				     reread_tag(x, round), round);
 }
 
-/* Kernels that only meet stand in both streams where one process would have events. */
+/* Kernels that only meet are in both streams where one process would have events. */
 static int enqueue_reread(struct reread *x, unsigned round)
 {
 	int r = rewrite(x, round);
@@ -284,7 +284,7 @@ int pattern_last(const struct pattern_pair *p, unsigned from)
 	int r;
 
 	if (!owner->high.memory.size)
-		return err_set(ENOTSUP, "there is no memory besides what the test uses");
+		return err_set(ENOTSUP, "no memory is left outside the test's buffers");
 	snprintf(says, sizeof(says), "%" PRIu64 " MiB", owner->high.memory.size / MIB);
 	r = bench_device_reach(s, owner, &owner->high, &seen);
 	if (r == 0)

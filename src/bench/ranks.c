@@ -43,7 +43,7 @@ static const struct launcher {
 	 "MPI_LOCALNRANKS",
 	 {NULL},
 	 {"PMI_PORT"}},
-	/* A batch script around srun has SLURM_PROCID=0 too, but is no step with tasks. */
+	/* A batch script around srun has SLURM_PROCID=0 too, but is not a step with tasks. */
 	{"Slurm",
 	 "SLURM_STEP_ID",
 	 "SLURM_PROCID",
@@ -125,8 +125,8 @@ static void name_job(const struct launcher *l, char *const *environment, struct 
 static int take(const struct launcher *l, char *const *environment, struct ranks *r)
 {
 	if (r->size < 1 || r->rank >= r->size)
-		return err_set(EINVAL, "%s says that this is rank %d of %d (%s, %s)", l->name,
-			       r->rank, r->size, l->rank, l->size[0]);
+		return err_set(EINVAL, "%s: rank %d of %d is impossible (%s, %s)", l->name, r->rank,
+			       r->size, l->rank, l->size[0]);
 	snprintf(r->launcher, sizeof(r->launcher), "%s", l->name);
 	r->hosts = r->size == 1 ? HOSTS_ONE : hosts_of(l, environment, r->size);
 	if (!number_of(value_of(environment, l->local_rank), &r->local_rank))
@@ -139,7 +139,7 @@ static int take(const struct launcher *l, char *const *environment, struct ranks
 
 static int bad_address(const char *variable, const char *value)
 {
-	return err_set(EINVAL, "%s wants HOST:PORT, not '%s'", variable, value);
+	return err_set(EINVAL, "%s must be HOST:PORT, not '%s'", variable, value);
 }
 
 /* `shift` is added to the port. */
@@ -199,8 +199,8 @@ int ranks_read(char *const *environment, struct ranks *ret)
 int ranks_can_meet(const struct ranks *r)
 {
 	if (r->hosts == HOSTS_SEVERAL && !*r->address)
-		return err_set(EINVAL,
-			       "the ranks are on several hosts; say where rank 0 can be met: "
-			       "ONEHOP_ADDR=HOST:PORT on all of them (mpirun -x ONEHOP_ADDR)");
+		return err_set(
+			EINVAL,
+			"the ranks are on several hosts: set ONEHOP_ADDR=HOST:PORT on all of them, an address of rank 0's host (mpirun -x ONEHOP_ADDR)");
 	return 0;
 }

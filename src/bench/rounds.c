@@ -127,8 +127,8 @@ int rounds_of_traffic(enum traffic t, unsigned device_n, struct rounds *ret)
 	int r;
 
 	if (device_n > PATHS_DEVICES_MAX)
-		return err_set(EINVAL, "%u devices: at most %d can be measured together", device_n,
-			       PATHS_DEVICES_MAX);
+		return err_set(EINVAL, "too many devices to measure together: %u, at most %d",
+			       device_n, PATHS_DEVICES_MAX);
 	r = pairs_all(device_n, &pairs, &n);
 	if (r < 0)
 		return r;
@@ -162,7 +162,7 @@ static int check_selection(const struct paths *p, const struct pair *pairs, size
 		unsigned a = pairs[i].initiator, b = pairs[i].target;
 
 		if (a >= p->device_n || b >= p->device_n)
-			return err_set(EINVAL, "pair %u, %u: there are %u devices", a, b,
+			return err_set(EINVAL, "pair %u, %u: no such device (of %u)", a, b,
 				       p->device_n);
 		if (a == b)
 			return err_set(EINVAL, "pair %u, %u: a device with itself", a, b);

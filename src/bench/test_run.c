@@ -141,7 +141,7 @@ static void restart(struct test_job *j, size_t i)
 
 	if (r < 0) {
 		snprintf(d->sentence, sizeof(d->sentence),
-			 "its worker was killed and does not end: the driver holds it");
+			 "its worker was killed but does not end: it hangs in the driver");
 		return;
 	}
 	d->restarts++;
@@ -337,7 +337,7 @@ static const char *const reached_by[RATE_BY_N] = {
 	[RATE_BY_NOTHING] = "",
 	[RATE_BY_PATH] = "the path should give",
 	[RATE_BY_OTHERS] = "other pairs reach",
-	[RATE_BY_OWN] = "their own memory gives",
+	[RATE_BY_OWN] = "their own memory reaches",
 };
 
 /* Looked at once more before it is called slow: a busy host holds a copy up now and then. */
@@ -360,7 +360,7 @@ static void judge_rate(struct test_job *j, size_t a, size_t b, double median)
 	p->state = PAIR_WRONG;
 	p->kind = WRONG_SLOW;
 	snprintf(p->sentence, sizeof(p->sentence),
-		 "data are right, but %.3g GB/s where %s %.3g GB/s", p->copy_gbps, reached_by[y.by],
+		 "data is right, but %.3g GB/s where %s %.3g GB/s", p->copy_gbps, reached_by[y.by],
 		 y.gbps);
 }
 
@@ -523,7 +523,8 @@ static int prepare(struct test_job *j)
 	r->n = q->devices.n;
 	r->informs = q->informs;
 	if (!r->n || r->n > DEVICE_MAX)
-		return err_set(EINVAL, "%zu devices cannot be tested", r->n);
+		return err_set(EINVAL, "number of devices to test: %zu, must be 1 to %d", r->n,
+			       DEVICE_MAX);
 	r->devices = calloc(r->n, sizeof(*r->devices));
 	r->pairs = calloc(r->n * r->n, sizeof(*r->pairs));
 	j->slots = calloc(r->n, sizeof(*j->slots));

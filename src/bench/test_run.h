@@ -6,10 +6,10 @@
 #include "bench/paths.h"
 
 enum test_phase {
-	TEST_LOCAL,      /* each device its own memory */
+	TEST_LOCAL,      /* each device, its own memory */
 	TEST_COPIES,     /* writes and reads, every ordered pair */
 	TEST_ROUND_TRIP, /* flags between running kernels, every pair whose copies are right */
-	TEST_PATTERNS, /* ways of use in which paths fail that are right so far (bench/pattern.h) */
+	TEST_PATTERNS,   /* uses in which paths with correct copies fail (bench/pattern.h) */
 	TEST_ALL_REDUCE, /* all devices at once */
 	TEST_PHASE_N,
 };
@@ -27,7 +27,7 @@ struct test_step {
 /* Calls come one at a time, from any thread. NULL: not wanted. */
 struct test_hooks {
 	void *context;
-	/* Before a step: an error keeps it from being run. Its place to be put on disk. */
+	/* Before a step: an error keeps it from being run. This is where it is put on disk. */
 	int (*begins)(void *context, const struct test_step *step);
 	void (*ended)(void *context, const struct test_step *step);
 	/* True: what runs may end, nothing new is begun. */
@@ -35,8 +35,8 @@ struct test_hooks {
 };
 
 struct test_request {
-	struct device_request devices; /* all of them; numbers tell them apart, 0 .. 255 */
-	/* What CUDA ordinals are expected to be, "" or NULL: whatever. Else the device is left out. */
+	struct device_request devices; /* all of them; numbers identify them, 0 to 255 */
+	/* Expected addresses of the CUDA ordinals; another device is left out. "" or NULL: any. */
 	const char *pci[DEVICE_MAX];
 	/* Opens one device, of a request for that one. From any thread. */
 	int (*open)(void *context, const struct device_request *one, struct device_set **ret);
@@ -77,7 +77,7 @@ struct pair_result *test_pair(const struct test_result *r, size_t initiator, siz
 
 /*
  * Runs what there is to run; a device or a pair that fails does not keep the others from being
- * tested. 0, or a negative errno when nothing could be begun: no memory, no sense in the request.
+ * tested. 0, or a negative errno when nothing could be begun: no memory, or an invalid request.
  */
 int test_run(const struct test_request *request, const struct test_hooks *hooks,
 	     struct test_result *ret);

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* A device of the run; used by one thread at a time, since a round has it once. */
+/* A device of the run; used by one thread at a time, because a round has it once. */
 struct slot {
 	struct device_request *request; /* for this one device */
 	struct device_set *set;

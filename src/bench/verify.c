@@ -236,7 +236,7 @@ static int reads_back(const struct run *v, const struct transfer *written, bool 
 
 /* ---- one way: all cases, each twice ---- */
 
-/* A second time at the same place with other data: what is left of the first time is told apart. */
+/* A second time at the same place with other data: what is left of the first time is recognised. */
 static int run_case(struct run *v, const struct transfer_case *c, enum way way)
 {
 	struct way_result *w = &v->result->ways[way];

@@ -35,7 +35,7 @@ const char *way_text(enum way w);              /* "write by copy engine" */
 const char *wrong_word(enum wrong_kind k);     /* "shifted" */
 enum wrong_kind wrong_parse(const char *word); /* WRONG_N: no such word */
 
-/* Ways of use in which paths fail that pass all copies; the rows are in bench/pattern.h. */
+/* Patterns of use in which paths fail that pass all copies; the rows are in bench/pattern.h. */
 enum pattern {
 	PATTERN_NONE,
 	PATTERN_PULL,      /* what inference engines' all-reduce does */
@@ -140,7 +140,7 @@ void verify_round_trip(const struct bench_device *initiator, const struct bench_
 /* Copies once more, timed; a faster one than before replaces copy_gbps. */
 void verify_rate(const struct bench_device *initiator, const struct bench_device *owner,
 		 struct pair_result *ret);
-/* For files beside this one: state, sets_lost and sentence from a negative errno; returns the kind. */
+/* For the other files of bench/: state, sets_lost and sentence from a negative errno; returns the kind. */
 enum wrong_kind verify_error(struct pair_result *p, int error);
-/* Whether after this errno something may still be running, or nobody is there any more. */
+/* Whether after this errno something may still be running, or the worker is gone. */
 bool verify_loses_sets(int error);

@@ -40,8 +40,7 @@ static int may_open(const char *root)
 			return err_set(ENODEV, "no GPU for CUDA: the nvidia module is not loaded");
 		return err_set(
 			ENODEV,
-			"no GPU for CUDA: %s is missing, and opening CUDA would try to make it "
-			"(nvidia-modprobe -u -c 0 does)",
+			"no GPU for CUDA: %s is missing, and onehop does not create it: nvidia-modprobe -u -c 0 does",
 			needed[i]);
 	}
 	return 0;
@@ -65,7 +64,7 @@ static int start(const struct cuda_place *place, struct cuda_api *ret)
 	return r == CU_SUCCESS ? 0 : cuda_error(ret, r, "cuInit", NULL);
 }
 
-/* "0000:41:00.0", as sysfs writes it; "" for what is no PCI address. */
+/* "0000:41:00.0", as sysfs writes it; "" if it is not a PCI address. */
 static void read_address(const struct cuda_api *api, int handle, char *ret, size_t size)
 {
 	unsigned domain, bus, device, function = 0;

@@ -69,8 +69,8 @@ int cuda_launch(struct device_set *s, struct stream stream, const struct launch 
 	if (!o)
 		return -EINVAL;
 	if (l->kernel >= KERNEL_N || l->args_size != kernels[l->kernel].args_size)
-		return err_set(EINVAL, "kernel %d does not take %zu bytes", (int)l->kernel,
-			       l->args_size);
+		return err_set(EINVAL, "kernel %d: %zu bytes of arguments do not match",
+			       (int)l->kernel, l->args_size);
 	d = &c->devices[o->device];
 	if (!d->functions[l->kernel])
 		return err_set(ENOTSUP, "built without GPU kernels");

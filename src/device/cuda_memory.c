@@ -34,8 +34,9 @@ struct cuda_memory *cuda_memory_range(const struct cuda_set *c, const struct mem
 
 	if (!mem || (offset <= mem->m.size && bytes <= mem->m.size - offset))
 		return mem;
-	err_set(EINVAL, "bytes %llu to %llu of memory that has %llu", (unsigned long long)offset,
-		(unsigned long long)(offset + bytes), (unsigned long long)mem->m.size);
+	err_set(EINVAL, "bytes %llu to %llu are outside memory of %llu bytes",
+		(unsigned long long)offset, (unsigned long long)(offset + bytes),
+		(unsigned long long)mem->m.size);
 	return NULL;
 }
 
@@ -197,7 +198,7 @@ static int create(struct cuda_set *c, int device, struct cuda_memory *mem)
 	if (r < 0)
 		return r;
 	if (mem->m.size > UINT64_MAX - granularity)
-		return err_set(EINVAL, "no memory is that large");
+		return err_set(EINVAL, "the size is too large");
 	mem->mapped = (mem->m.size + granularity - 1) / granularity * granularity;
 	return CUDA(c, device, cuMemCreate, &mem->handle, mem->mapped, &a, 0);
 }
@@ -259,7 +260,7 @@ static int alloc_host(struct cuda_set *c, int device, struct cuda_memory *mem)
 
 	mem->m.owner = -1;
 	if (r == -EINVAL || r == -ENODEV)
-		return err_wrap(-ENOTSUP, "this driver creates no host memory");
+		return err_wrap(-ENOTSUP, "this driver cannot create host memory");
 	return r < 0 ? r : map_created(c, device, mem);
 }
 

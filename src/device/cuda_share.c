@@ -95,7 +95,7 @@ static int export_fd(struct cuda_set *c, const struct cuda_memory *mem, struct m
 	if (mem->m.kind == MEMORY_SHARED)
 		return export_shared(mem, e);
 	if (!mem->mapped)
-		return err_set(EINVAL, "only exportable memory goes out as a file descriptor");
+		return err_set(EINVAL, "only exportable memory can be shared as a file descriptor");
 	r = CUDA(c, mem->m.device, cuMemExportToShareableHandle, &e->fd, mem->handle,
 		 CU_HANDLE_POSIX_FD, 0);
 	if (r < 0)
@@ -113,7 +113,7 @@ static int export_ipc(struct cuda_set *c, const struct cuda_memory *mem, struct 
 	int r;
 
 	if (mem->m.kind != MEMORY_DEVICE && mem->m.kind != MEMORY_CALLER)
-		return err_set(EINVAL, "only plain memory of a GPU's own goes out by IPC");
+		return err_set(EINVAL, "only plain memory of a GPU itself can be shared by IPC");
 	r = CUDA(c, mem->m.device, cuMemGetAddressRange, &base, &size, mem->address);
 	if (r < 0)
 		return r;
@@ -196,7 +196,7 @@ static int import_fd(struct cuda_set *c, const struct memory_export *e, const un
 	if (e->fd >= 0 && e->owner < 0 && !blob->mapped)
 		return cuda_map_shared(c, device, e->fd, mem);
 	if (e->fd < 0 || blob->mapped < e->size)
-		return err_set(EINVAL, "that export names no memory");
+		return err_set(EINVAL, "the exported memory is invalid");
 	r = CUDA(c, device, cuMemImportFromShareableHandle, &mem->handle, (void *)(intptr_t)e->fd,
 		 CU_HANDLE_POSIX_FD);
 	if (r < 0)
@@ -216,7 +216,7 @@ static int import_nothing(struct cuda_set *c, const struct memory_export *e, con
 	(void)e;
 	(void)blob;
 	(void)mem;
-	return err_set(ENOTSUP, "a GPU cannot take memory as a dma-buf");
+	return err_set(ENOTSUP, "a GPU cannot import a dma-buf");
 }
 
 static int refused(const struct cuda_set *c, int device, int32_t owner, int r)
@@ -247,7 +247,7 @@ int cuda_import(struct device_set *s, int device, const struct memory_export *e,
 	int r;
 
 	if (e->kind >= sizeof(imports) / sizeof(*imports))
-		return err_set(EINVAL, "no export of kind %u", e->kind);
+		return err_set(EINVAL, "unknown kind of export: %u", e->kind);
 	r = cuda_table_add(&c->memories, sizeof(*mem), &id, &mem);
 	if (r < 0)
 		return r;

@@ -37,7 +37,7 @@ static void host_write(void *to, const void *from, size_t n)
 		memcpy(to, from, n);
 }
 
-/* ---- a GPU's memory: through a stream of our own, since the caller's may be held back ---- */
+/* ---- a GPU's memory: through a stream of our own, because the caller's may be held back ---- */
 
 static int io_wait(struct cuda_set *c, int device)
 {

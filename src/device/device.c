@@ -48,9 +48,9 @@ static int (*const back_ends[DEVICE_KIND_N])(const struct device_request *r,
 int device_open(const struct device_request *r, struct device_set **ret)
 {
 	if ((unsigned)r->kind >= DEVICE_KIND_N)
-		return err_set(EINVAL, "there is no back end %d", (int)r->kind);
+		return err_set(EINVAL, "unknown back end %d", (int)r->kind);
 	if (r->n == 0 || r->n > DEVICE_MAX)
-		return err_set(EINVAL, "%zu devices were asked for, 1 to %d are possible", r->n,
+		return err_set(EINVAL, "number of devices to open: %zu, must be 1 to %d", r->n,
 			       DEVICE_MAX);
 	return back_ends[r->kind](r, ret);
 }

@@ -219,13 +219,13 @@ enum fault_kind {
 	/* Those that copies and single kernels do not meet: */
 	FAULT_CACHED, /* what a kernel has read once it reads again as it was, whatever flags say */
 	FAULT_REPLAY, /* kernels of a graph read a page off from its second launch on */
-	FAULT_OVERTAKE,   /* a kernel's stores come later than a flag that goes another way */
-	FAULT_REREAD,     /* what was read is read again as it was, until the host has waited */
-	FAULT_REMAP,      /* memory made anew in the place of old shows what the old one held */
+	FAULT_OVERTAKE, /* a kernel's stores come later than a flag that goes another way */
+	FAULT_REREAD,   /* what was read is read again as it was, until the host has waited */
+	FAULT_REMAP, /* memory allocated in the place of old memory shows what the old one held */
 	FAULT_IPC_OFFSET, /* memory taken by IPC begins where the allocator's own begins */
 	FAULT_LATE,    /* what a copy writes comes once the host has waited, whatever flags say */
 	FAULT_HOLE,    /* a page close to the end of memory is not what others see there */
-	FAULT_LOSSY,   /* atomic additions get lost, which is no failure */
+	FAULT_LOSSY,   /* atomic additions get lost, which is not a failure */
 	FAULT_COMPTAG, /* compressible memory leads to other memory */
 	FAULT_PACKED,  /* who reads compressible memory gets the bytes as they are kept */
 	FAULT_HOST_SHIFT, /* MEMORY_HOST is a page off */

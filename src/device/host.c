@@ -32,7 +32,7 @@ int host_check_device(const struct host_set *h, int device)
 {
 	if (device >= 0 && (size_t)device < h->set.n)
 		return 0;
-	return err_set(EINVAL, "there is no device %d in a set of %zu", device, h->set.n);
+	return err_set(EINVAL, "no device %d in a set of %zu", device, h->set.n);
 }
 
 int host_table_add(struct host_table *t, void *item, uint64_t *ret_id)
@@ -69,7 +69,7 @@ static int check_pair(const struct host_set *h, int initiator, int target)
 	if (r == 0)
 		r = host_check_device(h, target);
 	if (r == 0 && initiator == target)
-		r = err_set(EINVAL, "device %d is no peer of itself", initiator);
+		r = err_set(EINVAL, "device %d cannot be its own peer", initiator);
 	return r;
 }
 
@@ -219,7 +219,7 @@ static int make_devices(struct host_set *h)
 	if (!h->set.info || !h->peers)
 		return err_set(ENOMEM, "no memory for %zu host devices", h->set.n);
 	if (h->request.host.memory_bytes > MEMORY_MAX)
-		return err_set(EINVAL, "a host device has at most %llu bytes", MEMORY_MAX);
+		return err_set(EINVAL, "a stand-in can have at most %llu bytes", MEMORY_MAX);
 	for (size_t i = 0; i < h->set.n; i++)
 		describe(h, i);
 	for (size_t i = 0; r == 0 && i <= h->set.n; i++)

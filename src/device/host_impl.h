@@ -61,7 +61,7 @@ struct host_copy {
 	char *to;
 	const char *from;
 	uint64_t bytes;
-	bool staged; /* through host memory, for want of peer access */
+	bool staged; /* through host memory, because there is no peer access */
 	double staged_gbps;
 };
 

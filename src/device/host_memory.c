@@ -17,7 +17,7 @@ static uint64_t pages(uint64_t n)
 }
 
 /*
- * Twice as large as its limit, since a page stays free behind every block: what arrives a page off
+ * Twice as large as its limit, because a page stays free behind every block: what arrives a page off
  * must not spoil others. The file is sparse.
  */
 int host_arena_open(struct host_arena *a, uint64_t limit)
@@ -58,7 +58,7 @@ static int arena_add(struct host_arena *a, struct host_block *b)
 		b->offset = end_of(*at);
 	if (end_of(b) > a->mapped)
 		return err_set(ENOMEM,
-			       "free memory of a host device is in too small pieces for %lu bytes",
+			       "the free memory of a stand-in is too fragmented for %lu bytes",
 			       b->m.size);
 	b->next = *at;
 	*at = b;
@@ -145,7 +145,7 @@ struct host_block *host_block_of(struct host_set *h, const struct memory *m)
 	struct host_block *b = host_table_get(&h->blocks, m->id);
 
 	if (!b)
-		err_set(EINVAL, "memory %lu is not, or no longer, this set's", m->id);
+		err_set(EINVAL, "memory %lu does not (or no longer) belong to this set", m->id);
 	return b;
 }
 
@@ -221,7 +221,8 @@ static int check_kind(uint32_t kind)
 {
 	if (kind == EXPORT_FD || kind == EXPORT_IPC)
 		return 0;
-	return err_set(ENOTSUP, "memory of host devices goes by file descriptor or IPC only");
+	return err_set(ENOTSUP,
+		       "memory of stand-ins can be shared only as a file descriptor or by IPC");
 }
 
 /* What the blob of an export holds. */
@@ -245,7 +246,7 @@ int host_export(struct device_set *s, const struct memory *m, enum export_kind k
 	if (r < 0)
 		return r;
 	if (!goes[kind][b->m.kind])
-		return err_set(EINVAL, "memory %lu was not made to be exported", m->id);
+		return err_set(EINVAL, "memory %lu is not exportable", m->id);
 	fd = fcntl(h->arenas[b->arena].fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return err_sys(errno, "exporting memory %lu", m->id);
@@ -272,7 +273,7 @@ static int check_export(const struct memory_export *e, uint64_t *ret_file_size)
 		return err_sys(errno, "the file descriptor of memory to import");
 	if (e->size == 0 || e->offset > (uint64_t)st.st_size ||
 	    e->size > (uint64_t)st.st_size - e->offset)
-		return err_set(EINVAL, "memory to import ends behind its file of %ld bytes",
+		return err_set(EINVAL, "imported memory exceeds its file of %ld bytes",
 			       (long)st.st_size);
 	*ret_file_size = (uint64_t)st.st_size;
 	return 0;

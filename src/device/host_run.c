@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How the host back end executes what stands in a stream. */
+/* How the host back end executes the operations of a stream. */
 #include "base/clock.h"
 #include "base/parallel.h"
 #include "device/host_impl.h"

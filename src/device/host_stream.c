@@ -71,7 +71,7 @@ static struct host_stream *stream_of(struct host_set *h, struct stream stream)
 	struct host_stream *s = host_table_get(&h->handles, stream.id);
 
 	if (!s)
-		err_set(EINVAL, "stream %lu is not, or no longer, this set's", stream.id);
+		err_set(EINVAL, "stream %lu does not (or no longer) belong to this set", stream.id);
 	return s;
 }
 
@@ -185,7 +185,7 @@ int host_stream_wrap(struct device_set *set, int device, void *native, struct st
 	while (s && (s != native || s->device != device))
 		s = s->next;
 	if (!s)
-		return err_set(EINVAL, "this is no stream of host device %d of the set", device);
+		return err_set(EINVAL, "not a stream of host device %d of the set", device);
 	r = host_table_add(&h->handles, s, &id);
 	if (r == 0)
 		*ret = (struct stream){.id = id, .device = device};
@@ -245,7 +245,7 @@ int host_wait(struct device_set *set, struct stream stream, uint64_t limit_us)
 	if (!s)
 		return -EINVAL;
 	if (s->capturing)
-		return err_set(EBUSY, "a stream of %s that is captured cannot be waited for",
+		return err_set(EBUSY, "cannot wait for a stream of %s during capture",
 			       set->info[s->device].name);
 	pthread_mutex_lock(&h->lock);
 	asked = s->asked;
@@ -256,8 +256,8 @@ int host_wait(struct device_set *set, struct stream stream, uint64_t limit_us)
 	if (!late)
 		host_flaw_refresh(h);
 	if (late)
-		return err_set(ETIMEDOUT, "%s was not done in %.3f s", set->info[s->device].name,
-			       (double)limit_us / 1e6);
+		return err_set(ETIMEDOUT, "%s did not finish within %.3f s",
+			       set->info[s->device].name, (double)limit_us / 1e6);
 	return 0;
 }
 
@@ -288,7 +288,7 @@ static struct host_event *event_of(struct host_set *h, struct event event)
 	struct host_event *e = host_table_get(&h->events, event.id);
 
 	if (!e)
-		err_set(EINVAL, "event %lu is not, or no longer, this set's", event.id);
+		err_set(EINVAL, "event %lu does not (or no longer) belong to this set", event.id);
 	return e;
 }
 
@@ -340,7 +340,7 @@ int host_event_elapsed(struct device_set *set, struct event from, struct event t
 	us = ((double)b->time_ns - (double)a->time_ns) / 1e3;
 	pthread_mutex_unlock(&h->lock);
 	if (!done)
-		return err_set(EBUSY, "events whose time is asked for have not been recorded");
+		return err_set(EBUSY, "cannot time events that have not been recorded");
 	*ret_us = us;
 	return 0;
 }
@@ -407,7 +407,8 @@ int host_launch(struct device_set *set, struct stream stream, const struct launc
 		return -EINVAL;
 	if (l->kernel >= KERNEL_N || l->blocks == 0 || l->threads == 0 ||
 	    l->args_size != native_args_size(l->kernel))
-		return err_set(EINVAL, "kernel %d with %u blocks of %u and %zu bytes of arguments",
+		return err_set(EINVAL,
+			       "kernel %d: invalid launch, %u of %u blocks, arguments of %zu bytes",
 			       (int)l->kernel, l->blocks, l->threads, l->args_size);
 	memcpy(op.kernel.args, l->args, l->args_size);
 	return enqueue(s, &op);
@@ -420,7 +421,7 @@ int host_capture_begin(struct device_set *set, struct stream stream)
 	if (!s)
 		return -EINVAL;
 	if (s->capturing)
-		return err_set(EBUSY, "a stream of %s is captured already",
+		return err_set(EBUSY, "a stream of %s is already being captured",
 			       set->info[s->device].name);
 	pthread_mutex_lock(&s->h->lock);
 	s->capturing = true;
@@ -439,7 +440,8 @@ int host_capture_end(struct device_set *set, struct stream stream, struct graph 
 	if (!s)
 		return -EINVAL;
 	if (!s->capturing)
-		return err_set(EINVAL, "no stream of %s is captured", set->info[s->device].name);
+		return err_set(EINVAL, "no stream of %s is being captured",
+			       set->info[s->device].name);
 	g = malloc(sizeof(*g));
 	if (!g)
 		return err_set(ENOMEM, "no memory for a graph");
@@ -461,7 +463,7 @@ static struct host_queue *graph_of(struct host_set *h, struct graph graph)
 	struct host_queue *g = host_table_get(&h->graphs, graph.id);
 
 	if (!g)
-		err_set(EINVAL, "graph %lu is not, or no longer, this set's", graph.id);
+		err_set(EINVAL, "graph %lu does not (or no longer) belong to this set", graph.id);
 	return g;
 }
 

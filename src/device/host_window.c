@@ -125,7 +125,7 @@ int host_window_new(struct host_set *h, int fd, uint64_t size, int initiator, in
 	struct host_window *w;
 
 	if (fault == FAULT_REFUSE)
-		return err_set(EACCES, "host device %d is refused access to host device %d",
+		return err_set(EACCES, "access of host device %d to host device %d is refused",
 			       initiator, target);
 	w = calloc(1, sizeof(*w));
 	if (!w)

@@ -30,7 +30,7 @@ bool numa_prefer(int node)
 	    policy != MPOL_DEFAULT)
 		return false;
 	nodes[(size_t)node / WORD_BITS] = 1ul << (size_t)node % WORD_BITS;
-	/* The kernel reads one bit less than it is told. */
+	/* The kernel reads one bit less than the number that it gets. */
 	return syscall(SYS_set_mempolicy, MPOL_PREFERRED, nodes, NODES_MAX + 1ul) == 0;
 }
 

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* Stands before everything that goes over a socket once all are there. */
+/* Precedes everything that goes over a socket once all are there. */
 struct frame {
 	uint32_t round; /* how many exchanges there were before */
 	uint32_t size;
@@ -58,7 +58,7 @@ static int check_request(const struct rendezvous_request *q)
 	size_t n = q->key ? strlen(q->key) : 0;
 
 	if (n == 0 || n > RENDEZVOUS_KEY_MAX)
-		return err_set(EINVAL, "a rendezvous wants a key of 1 to %d bytes",
+		return err_set(EINVAL, "the key of a rendezvous must have 1 to %d bytes",
 			       RENDEZVOUS_KEY_MAX);
 	if (q->n < 1 || q->n > RENDEZVOUS_RANK_MAX || q->rank < 0 || q->rank >= q->n)
 		return err_set(EINVAL, "rank %d of %d", q->rank, q->n);
@@ -119,7 +119,7 @@ void rendezvous_leave(struct rendezvous *r)
 
 static int lost(const struct rendezvous *r, int rank, int err)
 {
-	const char *did = err == -ETIMEDOUT ? "does not answer" : "went away";
+	const char *did = err == -ETIMEDOUT ? "does not answer" : "closed its connection";
 
 	return err_set(-err, "rank %d of %d at '%s' %s", rank, r->n, r->key, did);
 }
@@ -144,7 +144,7 @@ static int get(struct rendezvous *r, int rank, void *data, size_t size, uint64_t
 	if (err == 0 && (f.round != r->round || f.size != size))
 		return err_set(
 			EPROTO,
-			"rank %d at '%s' sends %u bytes in round %u, rank %d wants %zu in round %u",
+			"rank %d at '%s' sent %u bytes in round %u, but rank %d expects %zu in round %u",
 			rank, r->key, f.size, f.round, r->rank, size, r->round);
 	if (err == 0)
 		err = receive_all(fd, data, size, deadline);
@@ -167,8 +167,8 @@ static int gather_as_first(struct rendezvous *r, const void *mine, size_t size, 
 static int check_size(const char *what, size_t size)
 {
 	if (size == 0 || size > RENDEZVOUS_BLOB_MAX)
-		return err_set(EINVAL, "%s wants 1 to %d bytes, not %zu", what, RENDEZVOUS_BLOB_MAX,
-			       size);
+		return err_set(EINVAL, "%s: 1 to %d bytes are possible, not %zu", what,
+			       RENDEZVOUS_BLOB_MAX, size);
 	return 0;
 }
 
@@ -220,7 +220,7 @@ static int get_fd(struct rendezvous *r, int rank, int *ret, uint64_t deadline)
 	if (n <= 0)
 		return lost(r, rank, n < 0 ? (int)n : -ECONNRESET);
 	if ((byte == 1) != (*ret >= 0))
-		return err_set(EPROTO, "the file descriptor of rank %d got lost", rank);
+		return err_set(EPROTO, "the file descriptor of rank %d did not arrive", rank);
 	return 0;
 }
 
@@ -258,7 +258,7 @@ int rendezvous_gather_fd(struct rendezvous *r, int mine, int *all)
 	int err;
 
 	if (!r->one_host)
-		return err_set(ENOTSUP, "file descriptors stay on their host");
+		return err_set(ENOTSUP, "file descriptors cannot be sent to another host");
 	for (int i = 0; i < r->n; i++)
 		all[i] = -1;
 	err = r->rank == 0 ? gather_fd_as_first(r, mine, all, deadline)

@@ -14,7 +14,7 @@
  * started before or after it.
  */
 struct rendezvous_request {
-	const char *key; /* 1 to 63 bytes; tells runs from each other, it is no secret */
+	const char *key; /* 1 to 63 bytes; distinguishes runs, is not a secret */
 	/*
 	 * NULL: one host, and one network namespace; processes of another user are refused. "host:port",
 	 * "[IPv6]:port": rank 0's, for several hosts. Who reaches the port and knows the key is let in.

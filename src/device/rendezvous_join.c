@@ -109,7 +109,7 @@ static int tcp_places(const char *text, bool listens, struct places *ret)
 	r = look_up(host, port, AI_NUMERICHOST, ret);
 	if (r == EAI_NONAME)
 		r = listens ? look_up_wildcard(port, ret) : look_up(host, port, 0, ret);
-	return r ? err_set(EINVAL, "'%s' is no address: %s", text, gai_strerror(r)) : 0;
+	return r ? err_set(EINVAL, "'%s' is not an address: %s", text, gai_strerror(r)) : 0;
 }
 
 static int new_socket(const struct place *p)
@@ -136,7 +136,7 @@ static int check_user(int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &size) < 0)
 		return err_sys(errno, "the user of a peer");
 	if (c.uid != getuid())
-		return err_set(EACCES, "process %d of user %u answers, which is not user %u",
+		return err_set(EACCES, "process %d answered, which belongs to user %u, not user %u",
 			       (int)c.pid, c.uid, getuid());
 	return 0;
 }
@@ -226,7 +226,7 @@ static int judge(const struct rendezvous *r, const struct hello *h)
 	return r->sockets[h->rank] >= 0 ? -EEXIST : 0;
 }
 
-/* A whole hello: strangers get no answer, others are told whether they are in. */
+/* A whole hello: strangers get no answer, others learn whether they are in. */
 static void judge_pending(struct door *d, struct pending *p)
 {
 	struct hello answer = own_hello(d->r);
@@ -278,7 +278,7 @@ static int open_door(struct door *d, uint64_t deadline)
 			polls[i + 1] = (struct pollfd){.fd = d->pending[i].fd, .events = POLLIN};
 		n = poll(polls, PENDING_MAX + 1, deadline_poll_ms(deadline));
 		if (n <= 0 && clock_us() >= deadline)
-			return err_set(ETIMEDOUT, "rank %d of %d has not come to '%s'",
+			return err_set(ETIMEDOUT, "rank %d of %d did not join at '%s'",
 				       missing_rank(d->r), d->r->n, d->r->key);
 		for (size_t i = 0; i < PENDING_MAX && n > 0; i++) {
 			if (polls[i + 1].revents)
@@ -327,9 +327,11 @@ static int connect_once(int fd, const struct place *p, uint64_t deadline)
 static int refused(const struct rendezvous *r, const struct hello *h)
 {
 	if (h->result == -EEXIST)
-		return err_set(EEXIST, "rank %d of '%s' is there twice", r->rank, r->key);
-	return err_set(EPROTO, "rank 0 of '%s' counts %u processes, rank %d counts %d", r->key,
-		       h->n, r->rank, r->n);
+		return err_set(EEXIST, "two processes claim to be rank %d at '%s'", r->rank,
+			       r->key);
+	return err_set(EPROTO,
+		       "at '%s', rank 0 expects a total of %u ranks, but rank %d a total of %d",
+		       r->key, h->n, r->rank, r->n);
 }
 
 /* -EAGAIN: rank 0 is not there yet, or what is there is not rank 0. */
@@ -372,8 +374,7 @@ static int join_as_other(struct rendezvous *r, const struct places *p, uint64_t 
 		if (err != -EAGAIN)
 			return err;
 		if (clock_us() >= deadline)
-			return err_set(ETIMEDOUT, "rank 0 of %d has not come to '%s'", r->n,
-				       r->key);
+			return err_set(ETIMEDOUT, "rank 0 of %d did not open '%s'", r->n, r->key);
 		pause_before_retry();
 	}
 }

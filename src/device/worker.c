@@ -156,10 +156,10 @@ static int send_call(struct worker *w, struct exchange *x)
 	if (w->socket < 0)
 		return gone(w, op);
 	if (w->hung)
-		return err_set(ETIMEDOUT, "%s: worker %d (devices %s) hangs since its %s", op,
-			       (int)w->named_pid, w->devices, w->hung);
+		return err_set(ETIMEDOUT, "%s: worker %d (devices %s) hangs in an earlier call: %s",
+			       op, (int)w->named_pid, w->devices, w->hung);
 	if (x->call.payload > worker_op_rules[x->call.op].payload_max)
-		return err_set(EINVAL, "%s: %llu bytes are too many", op,
+		return err_set(EINVAL, "%s: too large, %llu bytes", op,
 			       (unsigned long long)x->call.payload);
 	x->call.number = ++w->number;
 	n = message_send(w->socket, parts, x->payload ? 2 : 1, x->pass, deadline_in(LIMIT_US));
@@ -187,7 +187,7 @@ static int receive_answer(struct worker *w, struct exchange *x, uint64_t limit)
 		return gone(w, op);
 	if (!well_formed(w, (size_t)n)) {
 		cleanup_close(&x->passed);
-		return broken(w, op, "answered what was not asked");
+		return broken(w, op, "answered another call than the one made");
 	}
 	x->answer = w->reply.answer;
 	if (x->answer.result == 0)
@@ -240,7 +240,7 @@ static int forward_alloc(struct device_set *s, int device, enum memory_kind kind
 
 static int not_here(const char *op)
 {
-	return err_set(ENOTSUP, "%s: the devices are in a process of their own", op);
+	return err_set(ENOTSUP, "%s: not possible, the devices are in another process", op);
 }
 
 static int forward_wrap(struct device_set *s, int device, uint64_t address, uint64_t size,
@@ -300,10 +300,10 @@ static int forward_read(struct device_set *s, const struct memory *m, uint64_t o
 	int r;
 
 	if (n > WORKER_PAYLOAD_MAX)
-		return err_set(EINVAL, "read: %zu bytes are too many", n);
+		return err_set(EINVAL, "read: too large, %zu bytes", n);
 	r = ask(s, &x);
 	if (r == 0 && x.answer.payload != n)
-		return broken(worker_of(s), "read", "sent too little");
+		return broken(worker_of(s), "read", "sent too few bytes");
 	if (r == 0)
 		memcpy(to, worker_of(s)->reply.payload, n);
 	return r;
@@ -596,7 +596,7 @@ static int await_worker(struct worker *w, int stop, uint64_t limit_us)
 	if (!polls[1].revents)
 		return 0;
 	w->hung = "open"; /* for all that is known */
-	return err_set(EINTR, "stopped while devices %s were opened", w->devices);
+	return err_set(EINTR, "stopped while opening devices %s", w->devices);
 }
 
 int worker_open_finish(struct device_set *s, int stop, uint64_t limit_us)

@@ -13,8 +13,8 @@
 /*
  * X(name, bytes behind the call at most, how)
  *	ANSWERS   the parent waits for a struct worker_answer
- *	MAKES     the same; is not done when an enqueued call before it failed, since its caller, who is
- *	          told of that failure, would not know what was made
+ *	MAKES     the same; is not done when an enqueued call before it failed, because its caller, who
+ *	          gets that failure, would not know what was made
  *	ENQUEUES  no answer; a failure is kept for the next call that has one
  */
 #define WORKER_OPS(X)                                                                              \
@@ -130,7 +130,7 @@ struct worker_answer {
 };
 
 _Static_assert(sizeof(struct worker_call) % 8 == 0 && sizeof(struct worker_answer) % 8 == 0,
-	       "what stands behind is aligned");
+	       "what follows is aligned");
 _Static_assert(sizeof(struct device_request) <= WORKER_PAYLOAD_MAX &&
 		       DEVICE_MAX * sizeof(struct device_info) <= WORKER_PAYLOAD_MAX,
 	       "opening fits");

@@ -50,10 +50,10 @@ static int do_open(struct server *v)
 	int err;
 
 	if (v->set || v->in.call.payload != sizeof(r))
-		return err_set(EINVAL, "open: devices are opened once");
+		return err_set(EINVAL, "open: the devices are already open");
 	memcpy(&r, v->in.payload, sizeof(r));
 	if (r.n == 0 || r.n > DEVICE_MAX)
-		return err_set(EINVAL, "open: %zu devices", r.n);
+		return err_set(EINVAL, "open: cannot open %zu of them", r.n);
 	err = device_open(&r, &v->set);
 	if (err < 0)
 		return err;
@@ -124,7 +124,7 @@ static int do_read(struct server *v)
 	int r;
 
 	if (size > sizeof(v->out.payload))
-		return err_set(EINVAL, "read: %llu bytes are too many", (unsigned long long)size);
+		return err_set(EINVAL, "read: too large, %llu bytes", (unsigned long long)size);
 	r = v->set->ops->read(v->set, &v->in.call.u.memory.memory, v->in.call.u.memory.offset,
 			      v->out.payload, size);
 	v->out.answer.payload = r < 0 ? 0 : size;
@@ -201,7 +201,7 @@ static int do_launch(struct server *v)
 				 .args_size = v->in.call.payload};
 
 	if (v->in.call.u.launch.kernel >= KERNEL_N)
-		return err_set(EINVAL, "launch: no kernel %u", v->in.call.u.launch.kernel);
+		return err_set(EINVAL, "launch: unknown kernel %u", v->in.call.u.launch.kernel);
 	return v->set->ops->launch(v->set, v->in.call.u.launch.stream, &l);
 }
 

@@ -16,7 +16,8 @@
 static const char *driven_by_other(struct arena *a, const struct machine *m, const struct gpu *g)
 {
 	if (gpu_has_fault(m, g, DEVICE_SET_ASIDE))
-		return arena_printf(a, "bound to %s, it belongs to a guest", g->pci->driver.value);
+		return arena_printf(a, "bound to %s, for use by a virtual machine",
+				    g->pci->driver.value);
 	if (gpu_has_fault(m, g, DEVICE_OTHER_DRIVER))
 		return arena_printf(a, "bound to %s", g->pci->driver.value);
 	return fact_absent(g->pci->driver) ? "no driver is bound to it" : NULL;
@@ -49,7 +50,7 @@ static const char *is_hidden(struct arena *a, const struct machine *m, const str
 		return NULL;
 	if (fact_absent(g->cuda_ordinal))
 		return arena_printf(a, "hidden from CUDA (%s)", g->cuda_ordinal.from);
-	return arena_printf(a, "its number in CUDA is not known%s%s",
+	return arena_printf(a, "its number in CUDA is unknown%s%s",
 			    g->cuda_ordinal.from ? ": " : "",
 			    g->cuda_ordinal.from ? g->cuda_ordinal.from : "");
 }
@@ -61,9 +62,8 @@ static const char *is_busy(struct arena *a, const struct machine *m, const struc
 	(void)m;
 	if (n <= 0)
 		return NULL;
-	return arena_printf(a,
-			    "in use by %" PRId64 " process%s; --include-busy takes it all the same",
-			    n, n > 1 ? "es" : "");
+	return arena_printf(a, "in use by %" PRId64 " process%s; --include-busy uses it anyway", n,
+			    n > 1 ? "es" : "");
 }
 
 static const struct {
@@ -174,7 +174,7 @@ static void add_gpu(struct device_choice *c, const struct machine *m, const stru
 int name_gpus(const struct machine *m, const char *list, bool *ret_wanted)
 {
 	if (list && !m->gpu_n)
-		return err_set(EINVAL, "--gpus: there is no NVIDIA GPU");
+		return err_set(EINVAL, "--gpus: this machine has no NVIDIA GPU");
 	return take_list(list, m->gpu_n, m->gpus, ret_wanted);
 }
 
@@ -201,7 +201,7 @@ int choose_stand_ins(size_t n, const char *list, struct device_choice *ret)
 	struct device_choice c = {0};
 	int r = n && n <= DEVICE_MAX
 			? take_list(list, n, NULL, wanted)
-			: err_set(EINVAL, "--device host:N wants 1 to %d devices", DEVICE_MAX);
+			: err_set(EINVAL, "--device host:N: N must be 1 to %d", DEVICE_MAX);
 
 	if (r < 0)
 		return r;

@@ -35,8 +35,8 @@ int parse_bytes(const char *option, const char *text, uint64_t *ret)
 
 	if (end != text + digits || (text[digits] && (!unit || text[digits + 1])) ||
 	    !(bytes >= 1) || bytes > 0x1p50)
-		return err_set(EINVAL, "%s wants a size like 512, 4K, 1.5M or 2G, not '%s'", option,
-			       text);
+		return err_set(EINVAL, "%s must be a size such as 512, 4K, 1.5M or 2G, not '%s'",
+			       option, text);
 	*ret = (uint64_t)bytes;
 	return 0;
 }
@@ -51,7 +51,7 @@ static int parse_device(const char *word, enum device_kind *ret_kind, uint64_t *
 	if (text_starts_with(word, "host:") && text_to_count(word + 5, ret_n) == 0 && *ret_n >= 1 &&
 	    *ret_n <= DEVICE_MAX)
 		return 0;
-	return err_set(EINVAL, "--device wants cuda or host:N with N from 1 to %d, not '%s'",
+	return err_set(EINVAL, "--device must be cuda or host:N with N from 1 to %d, not '%s'",
 		       DEVICE_MAX, word);
 }
 
@@ -61,7 +61,7 @@ static int find_device(const struct devices *d, const char *word)
 	for (size_t k = 0; k < d->request.n; k++)
 		if (device_is_named(word, (size_t)d->request.number[k], devices_gpu(d, k)))
 			return (int)k;
-	return err_set(EINVAL, "'%s' names none of the %zu devices in use", word, d->request.n);
+	return err_set(EINVAL, "'%s' is not one of the %zu in use", word, d->request.n);
 }
 
 int devices_find_pair(const struct devices *d, const char *text, struct pair *ret, bool *ret_both)
@@ -72,14 +72,14 @@ int devices_find_pair(const struct devices *d, const char *text, struct pair *re
 	int i, j;
 
 	if (!between)
-		return err_set(EINVAL, "pairs are written 0->1 or, both ways, 0-1, and not '%s'",
+		return err_set(EINVAL, "a pair must be 0->1, or 0-1 for both directions, not '%s'",
 			       text);
 	i = find_device(d, first);
 	j = i < 0 ? i : find_device(d, between + (both ? 1 : 2));
 	if (j < 0)
 		return j;
 	if (i == j)
-		return err_set(EINVAL, "'%s' is a device with itself", text);
+		return err_set(EINVAL, "'%s' names the same device twice", text);
 	*ret = (struct pair){(unsigned)i, (unsigned)j};
 	*ret_both = both;
 	return 0;
@@ -115,7 +115,8 @@ static int choose_host(const struct device_options *o, struct devices *d, uint64
 
 	n = n ? n : gpus;
 	if (gpus && n > gpus)
-		return err_set(EINVAL, "--device host:%zu, but the recorded machine has %zu GPUs",
+		return err_set(EINVAL,
+			       "--device host:%zu is more than the recorded machine has: %zu",
 			       (size_t)n, gpus);
 	return choose_stand_ins(n, o->gpus, &d->chosen);
 }
@@ -164,7 +165,7 @@ static int look(const char *from, unsigned parts, struct devices *d)
 
 	if (from && !devices_are_stand_ins(d))
 		return err_set(EINVAL,
-			       "--from is for --device host: a recording has no GPUs to use");
+			       "--from needs --device host: a recording has no GPUs to use");
 	if (!from && devices_are_stand_ins(d))
 		return 0;
 	r = read_machine(from, parts | PARTS, d);

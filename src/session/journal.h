@@ -32,7 +32,7 @@ struct test_journal {
 
 /*
  * What an earlier run left. Where the machine has restarted since, what ran at that moment is the suspect: WRONG_ENDED.
- * Where only the program was killed, it is not known and runs again.
+ * Where only the program was killed, it counts as not run and runs again.
  */
 struct test_past {
 	bool found, complete;      /* complete: it ended by itself */

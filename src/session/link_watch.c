@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* MT/s, 0: not known. */
+/* MT/s, 0: unknown. */
 static int read_speed(const char *pci)
 {
 	AUTO_FREE char *path = xprintf("/sys/bus/pci/devices/%s/current_link_speed", pci);

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A name that the kernel forgets with its holder: no file that could be left behind or forged. */
+/* The kernel releases the name when its holder ends: no file can be left behind or forged. */
 static socklen_t lock_address(const char *name, struct sockaddr_un *ret)
 {
 	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -52,7 +52,6 @@ int session_lock(const char *name, int *ret_fd)
 		return err_set(EBUSY, "another onehop tests or measures on this machine");
 	return err_set(
 		EBUSY,
-		"another onehop tests or measures on this machine, process %d; its figures and "
-		"this one's would disturb each other",
+		"another onehop tests or measures on this machine, process %d; two at once would disturb each other's figures",
 		(int)holder);
 }

@@ -49,7 +49,7 @@ static void tie_line(struct log_watch *w, const char *text)
 	}
 }
 
-/* `tie` false: what is there now is old. */
+/* `tie` false: lines that are already there are not reported. */
 static void read_log(struct log_watch *w, bool tie)
 {
 	const struct machine_request request = {.parts = MACHINE_LOG};

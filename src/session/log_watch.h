@@ -23,7 +23,7 @@ struct log_watch {
 	struct arena *arena;
 };
 
-/* What is in the log now is old. */
+/* Lines that are already in the log are not reported. */
 void log_watch_open(struct log_watch *w, const char *const *keys, size_t n);
 void log_watch_begins(struct log_watch *w, const struct test_step *step);
 /* Reads what is new and ties it to what runs, this step included. */

@@ -38,7 +38,7 @@ static int parse_root(const char *text, int *ret)
 	uint64_t root = 0;
 
 	if (text && (text_to_u64(text, &root) < 0 || root > INT_MAX))
-		return err_set(EINVAL, "--root wants a rank, not '%s'", text);
+		return err_set(EINVAL, "--root must be a rank, not '%s'", text);
 	*ret = (int)root;
 	return 0;
 }
@@ -96,7 +96,7 @@ static int take_share(const struct nccl_choice *o, const struct ranks *ranks,
 	size_t first = r->n > share && !host ? (size_t)ranks->local_rank * share : 0;
 
 	if (first + share > r->n)
-		return err_set(ENODEV, "%zu devices can be used here, and %zu are wanted%s", r->n,
+		return err_set(ENODEV, "too few usable devices: %zu, but %zu requested%s", r->n,
 			       first + share,
 			       ranks->size > 1 ? " by the processes of this host" : "");
 	r->n = share;
@@ -120,8 +120,7 @@ static int choose_devices(struct nccl_session *s)
 	if (r == 0 && devices_are_stand_ins(&s->devices) && !o->library)
 		r = err_set(
 			EINVAL,
-			"NCCL needs GPUs; --device host is for a stand-in of its library, to be "
-			"named by --nccl");
+			"NCCL needs GPUs; --device host works only with a stand-in of its library (--nccl PATH)");
 	if (r == 0 && (one || s->run.ranks.local_rank == 0))
 		r = devices_lock(&s->devices);
 	return r;
@@ -146,7 +145,8 @@ int nccl_session_begin(struct nccl_session *s, const struct nccl_choice *o,
 	if (r == 0)
 		r = ranks_can_meet(&run->ranks);
 	if (r == 0 && o->processes && run->ranks.size > 1)
-		r = err_set(EINVAL, "--processes is for one process, and %s has started %d",
+		r = err_set(EINVAL,
+			    "--processes cannot be used here: %s has already started a total of %d",
 			    run->ranks.launcher, run->ranks.size);
 	if (r == 0)
 		r = choose_devices(s);

@@ -48,7 +48,7 @@ struct nccl_session {
 
 	/* ---- while it runs ---- */
 	struct nccl_arm *arm;
-	bool quiet;        /* another process tells */
+	bool quiet;        /* another process reports */
 	bool keeps_log;    /* the user did not ask NCCL for one of their own */
 	struct strbuf log; /* NCCL's, of the arm that runs */
 };

@@ -41,7 +41,7 @@ static bool is_chosen(const struct metric *m, const char *words)
 	return text_has_word(words, m->name);
 }
 
-/* What a format wants of a person who did not choose; reads are the peer's --p2p_read. */
+/* The defaults of a format; reads are the peer's --p2p_read. */
 static bool is_wanted(const struct metric *m, enum p2p_layout layout)
 {
 	if (layout == P2P_LAYOUT_P2P_TEST)
@@ -134,7 +134,7 @@ static int choose_metrics(struct p2p_session *s)
 	int r = 0;
 
 	if (s->o->only && s->o->all)
-		return err_set(EINVAL, "--only and --all exclude each other");
+		return err_set(EINVAL, "--only and --all cannot be used together");
 	if (s->o->only)
 		r = check_words(s->o->only, &words);
 	if (r < 0)
@@ -195,11 +195,12 @@ static int choose_sizes(struct p2p_session *s)
 	if (s->o->size)
 		r = parse_bytes("--size", s->o->size, &bytes);
 	if (r == 0 && bytes < P2P_SIZE_MIN)
-		r = err_set(EINVAL, "copies of %lu bytes are too small: %d is the least",
+		r = err_set(EINVAL, "copies of %lu bytes are too small: the minimum is %d",
 			    (unsigned long)bytes, P2P_SIZE_MIN);
 	bytes = bytes / 16 * 16;
 	if (r == 0 && s->devices.memory_bytes && bytes > s->devices.memory_bytes / 2)
-		r = err_set(EINVAL, "--size needs two buffers on each device, more than --memory");
+		r = err_set(EINVAL,
+			    "--size: two buffers of that size on each device exceed --memory");
 	for (uint64_t b = SWEEP_FROM; r == 0 && s->o->sweep && b < bytes; b *= SWEEP_FACTOR)
 		s->sizes[s->run.size_n++] = b;
 	s->sizes[s->run.size_n++] = bytes;
@@ -216,7 +217,8 @@ static int choose_time(struct p2p_session *s)
 		return 0;
 	seconds = strtod(s->o->time, &end);
 	if (end == s->o->time || *end || !(seconds > 0 && seconds <= 3600))
-		return err_set(EINVAL, "--time wants seconds, up to 3600, not '%s'", s->o->time);
+		return err_set(EINVAL, "--time must be a number of seconds up to 3600, not '%s'",
+			       s->o->time);
 	s->run.stopping.budget_s = seconds;
 	return 0;
 }

@@ -125,7 +125,7 @@ int p2p_session_run(struct p2p_session *s, bool *ret_refused)
 	return 0;
 }
 
-/* Nobody waits for what hangs. */
+/* Does not wait for calls that hang. */
 void p2p_session_done(struct p2p_session *s)
 {
 	if (s->set && s->ended)

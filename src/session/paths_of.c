@@ -13,8 +13,8 @@ enum link_kind {
 	LINK_UP,         /* PCIe, above the function from */
 	LINK_DOWN,       /* the other direction */
 	LINK_SOCKETS,    /* between sockets from and to */
-	LINK_NODES,      /* between NUMA nodes of one socket, or where sockets are not known */
-	LINK_HIDDEN,     /* what nobody could see */
+	LINK_NODES,      /* between NUMA nodes of one socket, or where sockets are unknown */
+	LINK_HIDDEN,     /* what could not be read */
 	LINK_NVLINK_OUT, /* all links of GPU from to its switches */
 	LINK_NVLINK_IN,
 	LINK_NVLINK, /* between GPUs from and to */
@@ -50,7 +50,7 @@ static int add(struct build *b, enum link_kind kind, size_t from, size_t to)
 
 /*
  * The links from f up to `stop`, which is NULL for the root. A link is named by the port above it,
- * since the functions of one device share it.
+ * because the functions of one device share it.
  */
 static int add_way(struct build *b, enum link_kind kind, const struct pci_function *f,
 		   const struct pci_function *stop)
@@ -226,7 +226,7 @@ int paths_of(const struct topology *t, const size_t *endpoints, size_t n, struct
 
 	for (size_t i = 0; i < n; i++)
 		if (endpoints[i] >= t->endpoint_n && endpoints[i] != PATHS_NOWHERE)
-			return err_set(EINVAL, "no endpoint %zu: there are %zu", endpoints[i],
+			return err_set(EINVAL, "no endpoint %zu of %zu", endpoints[i],
 				       t->endpoint_n);
 	r = paths_new(n > PATHS_DEVICES_MAX ? PATHS_DEVICES_MAX + 1 : (unsigned)n, &p);
 	if (r < 0)

@@ -80,7 +80,7 @@ static int choose_sizes(struct rdma_session *s)
 	if (r < 0)
 		return r;
 	if (bytes < SWEEP_FROM || bytes > SIZE_MAX_BYTES)
-		return err_set(EINVAL, "--size wants 2 to 8M, not '%s'", s->o->size);
+		return err_set(EINVAL, "--size must be 2 to 8M, not '%s'", s->o->size);
 	for (uint64_t b = SWEEP_FROM; s->o->sweep && b < bytes; b *= 2)
 		s->sizes[s->size_n++] = b;
 	s->sizes[s->size_n++] = bytes;
@@ -95,7 +95,8 @@ static int choose_pace(struct rdma_session *s)
 	if (s->o->time) {
 		seconds = strtod(s->o->time, &end);
 		if (end == s->o->time || *end || !(seconds > 0 && seconds <= 3600))
-			return err_set(EINVAL, "--time wants seconds, up to 3600, not '%s'",
+			return err_set(EINVAL,
+				       "--time must be a number of seconds up to 3600, not '%s'",
 				       s->o->time);
 	}
 	s->stopping = (struct stopping){.relative = STOPPING_RELATIVE,
@@ -108,7 +109,7 @@ static int choose_pace(struct rdma_session *s)
 static int check_number(const char *option, int value, int most)
 {
 	return value < 0 || value > most
-		       ? err_set(EINVAL, "%s wants a number from 1 to %d", option, most)
+		       ? err_set(EINVAL, "%s must be a number from 1 to %d", option, most)
 		       : 0;
 }
 

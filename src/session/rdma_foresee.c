@@ -51,10 +51,10 @@ static void expect(const struct rdma_session *s, struct rdma_pair *p, bool read,
 	snprintf(text, sizeof(text), "the port: %.0f Gb/s in packets of %u bytes", port->line_gbps,
 		 port->mtu);
 	limit(ret, p->limit, sizeof(p->limit), port_payload_gbps(port), text);
-	snprintf(text, sizeof(text), "the NIC's way to the host%s%.64s", *host->reason ? ": " : "",
-		 host->reason);
+	snprintf(text, sizeof(text), "the path between NIC and host%s%.64s",
+		 *host->reason ? ": " : "", host->reason);
 	limit(ret, p->limit, sizeof(p->limit), host->expected_gbps, text);
-	snprintf(text, sizeof(text), "the way between the two%s%.64s", *path->reason ? ": " : "",
+	snprintf(text, sizeof(text), "the path between the two%s%.64s", *path->reason ? ": " : "",
 		 path->reason);
 	limit(ret, p->limit, sizeof(p->limit), path->expected_gbps, text);
 }
@@ -100,7 +100,7 @@ static void ask_driver(const struct rdma_session *s, struct rdma_pair *p)
 	for (size_t k = 0; k < p->run_n; k++)
 		if (p->runs[k].way == REGION_DMABUF && takes == 0)
 			foresee(&p->runs[k], RDMA_CANNOT,
-				"the NIC's driver, or its library, registers no dma-bufs: it was asked");
+				"the NIC's driver, or its library, refused to register a dma-buf");
 }
 
 void rdma_foresee(struct rdma_session *s, struct rdma_pair *p)

@@ -58,7 +58,7 @@ static int list_ports(struct rdma_session *s)
 	return s->listing->failure.step == RDMA_STEP_NONE ? 0 : no_library(&s->listing->failure);
 }
 
-/* What goes between host and GPU through a NIC takes the NIC's way to the host too. */
+/* Traffic between host and GPU through a NIC also uses the NIC's path to the host. */
 static int add_host_links(struct rdma_session *s, unsigned nic, unsigned other)
 {
 	const struct host_path *h = &s->paths->hosts[nic];
@@ -263,7 +263,7 @@ static void end_turn(struct rdma_session *s, struct turn *t, bool late)
 	begin_next(s, t);
 }
 
-/* Whoever is at work is ended; what it did counts as not run. */
+/* Ends the workers that run; their measurements count as not run. */
 static void stop_turns(struct turn *turns, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -276,7 +276,7 @@ static void stop_turns(struct turn *turns, size_t n)
 		}
 }
 
-/* Waits for one answer or deadline. False: nobody is at work. */
+/* Waits for one answer or deadline. False: no worker runs. */
 static bool await(struct rdma_session *s, struct turn *turns, size_t n)
 {
 	struct pollfd fds[PORTS_MAX + 1] = {0};

@@ -47,5 +47,5 @@ int rdma_session_look(struct rdma_session *s);
 int rdma_session_run(struct rdma_session *s);
 void rdma_session_done(struct rdma_session *s);
 
-/* The machine's NIC of a port; NULL: the machine is not known, or has none of that name. */
+/* The machine's NIC of a port; NULL: the machine is unknown, or has none of that name. */
 const struct rdma_device *rdma_session_nic(const struct rdma_session *s, size_t port);

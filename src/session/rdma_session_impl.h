@@ -12,7 +12,7 @@ int rdma_choose_pairs(struct rdma_session *s);
 /* Class, expected rates and what limits them, and for each way whether it can work. */
 void rdma_foresee(struct rdma_session *s, struct rdma_pair *p);
 
-/* Where a device, a port or the host stands in s->paths. */
+/* The place of a device, a port or the host in s->paths. */
 static inline unsigned rdma_place_of_port(const struct rdma_session *s, size_t port)
 {
 	return (unsigned)(s->devices.request.n + port);

@@ -35,6 +35,6 @@ void session_keep(const struct session_ear *ear, const struct devices *d, const 
 
 	figures_stamp(f, ours ? m : NULL);
 	if (ours && store_keep(f) < 0)
-		session_tell(ear, SESSION_NOTE, "the results are not kept for onehop check: %s",
-			     err_msg());
+		session_tell(ear, SESSION_NOTE,
+			     "the results could not be saved for onehop check: %s", err_msg());
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A session: one run of test, bench p2p or bench nccl. Its file chooses devices, runs the work and keeps the result;
- * what it has to tell meanwhile goes to whoever started it.
+ * its progress goes to the caller's listener.
  */
 #pragma once
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Being asked to stop. */
+/* Signals that ask a run to stop. */
 #pragma once
 
 #include <stdbool.h>
 
 /*
- * Ctrl-C, SIGTERM and SIGHUP as something to ask for instead of a sudden end, from here on and in
- * what is started from here on. A file descriptor or a negative errno.
+ * Ctrl-C, SIGTERM and SIGHUP no longer end this process or the threads that it starts from here on: the run asks for them.
+ * A file descriptor or a negative errno.
  */
 int stop_signals_open(void);
-/* And from then on: what came is left there for others who ask. */
+/* Whether one came; it stays pending, so that every later call says so too. */
 bool stop_signals_seen(int fd);

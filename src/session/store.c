@@ -85,7 +85,7 @@ static int write_whole(const char *path, json_t *doc)
 	AUTO_CLOSE int fd = -1;
 
 	if (!text)
-		return err_set(EINVAL, "%s does not fit into JSON", path);
+		return err_set(EINVAL, "%s cannot be written as JSON", path);
 	unlink(beside);
 	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) < 0 ||

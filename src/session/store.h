@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store: results in the state folder, which check weighs. */
+/* The store: results in the state folder, which check uses. */
 #pragma once
 
 struct figures;
 struct machine;
 
-/* This start of the machine; "" when nobody knows. 37 bytes. */
+/* The boot ID of the running system; "" if unknown. 37 bytes. */
 #define BOOT_ID_SIZE 37
 void read_boot_id(char buf[static BOOT_ID_SIZE]);
 

@@ -117,14 +117,14 @@ int test_check_compressible(const struct diagnosis *d)
 
 	if (o->verdict != VERDICT_BAD && o->verdict != VERDICT_UNKNOWN)
 		return 0;
-	return err_set(EPERM,
-		       "--compressible: %s a peer's access to compressible memory could end in the "
-		       "host's memory. `onehop unlock` has the edit that prevents it; see `onehop "
-		       "check --explain uvm-managed`",
-		       o->verdict == VERDICT_BAD
-			       ? "the driver carries an old edit for P2P through BAR1, with which"
-			       : "whether the driver carries an old edit for P2P through BAR1 is "
-				 "not known; with one,");
+	return err_set(
+		EPERM,
+		"--compressible: %s a peer's access to compressible memory could end in the "
+		"host's memory. `onehop unlock` has the edit that prevents it; see `onehop "
+		"check --explain uvm-managed`",
+		o->verdict == VERDICT_BAD
+			? "the driver carries an old edit for P2P through BAR1, with which"
+			: "whether the driver carries an old edit for P2P through BAR1 is unknown; with one,");
 }
 
 /* The options that change what is tested, besides those that choose devices: a resumed run must have the same. */

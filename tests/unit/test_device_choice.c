@@ -94,7 +94,7 @@ static void what_names_none_is_refused(void **state)
 	}
 	assert_refused(m, "2,", "--gpus: there is no device ''; there are GPU0 to GPU3");
 	assert_refused(m, "2,cuda:0", "--gpus names GPU2 twice");
-	assert_refused(empty, "0", "--gpus: there is no NVIDIA GPU");
+	assert_refused(empty, "0", "--gpus: this machine has no NVIDIA GPU");
 	build_free(empty);
 	build_free(m);
 }
@@ -111,7 +111,7 @@ static void others_gpus_are_left_out(void **state)
 	assert_int_equal(c.skip_n, 3);
 	assert_string_equal(c.skips[0].reason, "hidden from CUDA (CUDA_VISIBLE_DEVICES=2,3)");
 	assert_string_equal(c.skips[2].reason,
-			    "in use by 2 processes; --include-busy takes it all the same");
+			    "in use by 2 processes; --include-busy uses it anyway");
 	device_choice_done(&c);
 	assert_chosen(m, NULL, true, "2=0 3=1");
 	build_free(m);

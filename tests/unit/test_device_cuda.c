@@ -429,7 +429,7 @@ static void test_wrong_ids(void **state)
 	assert_int_equal(o->alloc(s, 0, MEMORY_IMPORTED, 8, &m), -EINVAL);
 	assert_ok(o->alloc(s, 0, MEMORY_DEVICE, 8, &m));
 	assert_int_equal(o->read(s, &m, 8, &byte, 1), -EINVAL);
-	assert_says("bytes 8 to 9 of memory that has 8");
+	assert_says("bytes 8 to 9 are outside memory of 8 bytes");
 	assert_int_equal(o->read(s, &m, UINT64_MAX, &byte, 2), -EINVAL);
 	device_close(s);
 }
@@ -650,7 +650,8 @@ static void test_not_offered(void **state)
 	assert_int_equal(s->ops->alloc(s, 0, MEMORY_COMPRESSIBLE, 64, &m), -ENOTSUP);
 	assert_says("cannot compress the memory that was asked for");
 	assert_int_equal(s->ops->alloc(s, 0, MEMORY_HOST, 64, &m), -ENOTSUP);
-	assert_says("this driver creates no host memory: cuMemCreate on GPU 0000:4c:00.0: invalid");
+	assert_says(
+		"this driver cannot create host memory: cuMemCreate on GPU 0000:4c:00.0: invalid");
 	device_close(s);
 	standin->no_compression = true;
 	s = open_two();

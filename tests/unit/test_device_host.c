@@ -444,7 +444,7 @@ static void fault_refuse(void **state)
 	assert_ok(s->ops->can_access(s, 0, 1, &can));
 	assert_false(can);
 	assert_int_equal(s->ops->peer_access(s, 0, 1, true), -EACCES);
-	assert_non_null(strstr(err_msg(), "host device 0 is refused access to host device 1"));
+	assert_non_null(strstr(err_msg(), "access of host device 0 to host device 1 is refused"));
 	rig_fill(s, &a, 1);
 	move(s, BY_COPY, &b, &a); /* by way of the host */
 	assert_int_equal(rig_check(s, &b, 1).wrong, 0);

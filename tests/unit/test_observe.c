@@ -186,6 +186,8 @@ static void own_tests_that_show_nothing(void **state)
 	assert_error(observe_test(m, "host:2", MIRROR), "is not of GPUs: a test of stand-ins");
 	assert_error(observe_test(m, "cuda", PAIR(0, 1, "\"state\": \"not-tested\"")),
 		     "no pair in it was tested");
+	assert_error(observe_test(m, "cuda", PAIR(0, 1, "\"state\": \"incomplete\"")),
+		     "no pair in it was tested"); /* right copies alone prove nothing */
 	assert_error(observe_test(m, "cuda", PAIR(0, 7, "\"state\": \"ok\"") ", 7, {}, []"),
 		     "no pair in it was tested");
 	assert_int_equal(m->observed_n, 0);

@@ -422,7 +422,7 @@ static void test_chain_left(void **state)
 	unbend(&r);
 	assert_string_equal(find(&r, "latency-chase", 0, 1)->why, "");
 	assert_string_equal(find(&r, "latency-host", 0, -1)->why, "");
-	assert_non_null(strstr(find(&r, "latency-chase", 1, 0)->why, "did not lead"));
+	assert_non_null(strstr(find(&r, "latency-chase", 1, 0)->why, "ended at the wrong address"));
 	assert_int_equal(find(&r, "latency-host", 1, -1)->value.n, 0);
 	run_close(&r);
 }

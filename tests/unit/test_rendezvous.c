@@ -306,10 +306,10 @@ static void test_missing(void **state)
 
 	(void)state;
 	assert_int_equal(rendezvous_join(&q, &r), -ETIMEDOUT);
-	assert_non_null(strstr(err_msg(), "rank 1 of 3 has not come"));
+	assert_non_null(strstr(err_msg(), "rank 1 of 3 did not join"));
 	q.rank = 2;
 	assert_int_equal(rendezvous_join(&q, &r), -ETIMEDOUT);
-	assert_non_null(strstr(err_msg(), "rank 0 of 3 has not come"));
+	assert_non_null(strstr(err_msg(), "rank 0 of 3 did not open"));
 	assert_null(r);
 }
 
@@ -356,12 +356,12 @@ static void test_refused(void **state)
 					    .rank = 1,
 					    .n = 3,
 					    .limit_us = LONG_US},
-	       -EEXIST, "there twice");
+	       -EEXIST, "claim to be rank 1");
 	refuse(&(struct rendezvous_request){.key = key_of("refused"),
 					    .rank = 1,
 					    .n = 2,
 					    .limit_us = LONG_US},
-	       -EPROTO, "counts 3 processes, rank 1 counts 2");
+	       -EPROTO, "rank 0 expects a total of 3 ranks, but rank 1 a total of 2");
 }
 
 static int gather_size(const struct rank_plan *p, size_t size, int want)

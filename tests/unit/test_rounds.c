@@ -306,7 +306,7 @@ static void refused(void **state)
 	(void)state;
 	assert_refused(p, twice, 3, "pair 0, 1 is chosen twice");
 	assert_refused(p, self, 1, "pair 1, 1: a device with itself");
-	assert_refused(p, beyond, 1, "pair 0, 3: there are 3 devices");
+	assert_refused(p, beyond, 1, "pair 0, 3: no such device (of 3)");
 	add_link(p, 0, 1, PATHS_LINKS_MAX);
 	assert_refused(p, twice, 2, "pair 0, 1: link 65536 is not below 65536");
 	l->ids[0] = 4;
@@ -317,10 +317,10 @@ static void refused(void **state)
 	assert_refused(p, twice, 2, "pair 0, 1: link 4 is listed twice");
 	l->ids[1] = 5;
 	paths_pair(p, 2, 0)->expected_gbps = NAN;
-	assert_refused(p, twice, 2, "pair 2, 0: nan GB/s cannot be expected");
+	assert_refused(p, twice, 2, "pair 2, 0: invalid expected rate, nan GB/s");
 	paths_pair(p, 2, 0)->expected_gbps = 0;
 	p->hosts[1].expected_gbps = -1;
-	assert_refused(p, twice, 2, "host path 1, 1: -1 GB/s cannot be expected");
+	assert_refused(p, twice, 2, "host path 1, 1: invalid expected rate, -1 GB/s");
 	p->hosts[1].expected_gbps = 0;
 	add_link(p, 2, 2, 0);
 	assert_refused(p, twice, 2, "pair 2, 2: a device has no path to itself");

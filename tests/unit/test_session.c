@@ -69,7 +69,7 @@ static void unknown_edits_are_refused(void **state)
 	diagnosis_free(j.d);
 	j.d = diagnose(j.t);
 	assert_int_equal(test_check_compressible(j.d), -EPERM);
-	assert_non_null(strstr(err_msg(), "is not known; with one"));
+	assert_non_null(strstr(err_msg(), "is unknown; with one"));
 	judged_done(&j);
 }
 

@@ -373,7 +373,7 @@ static const struct {
 } wrongs[] = {
 	{"lost", "completed-but-absent", "nothing arrived"},
 	{"stale", "stale", "old data, written 1 rounds ago"},
-	{"shift", "displaced", "+2097152 bytes from their place"},
+	{"shift", "displaced", "+2097152 bytes from its place"},
 	{"torn", "torn", "right up to byte 65472, then not written"},
 	{"flip", "garbage", "4 of 524288 words"},
 	{"zeros", "zeros", "zeros from byte 0 on"},

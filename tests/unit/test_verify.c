@@ -212,7 +212,7 @@ static const struct {
 	{FAULT_STALE,    WRONG_OLD,     "old data",                 PAIR_NOT_RUN},
 	{FAULT_TORN,     WRONG_PARTIAL, "then not written",         PAIR_WRONG},
 	{FAULT_LOST,     WRONG_LOST,    "nothing arrived",          PAIR_NOT_RUN},
-	{FAULT_HANG,     WRONG_HANG,    "not done",                 PAIR_NOT_RUN},
+	{FAULT_HANG,     WRONG_HANG,    "did not finish",           PAIR_NOT_RUN},
 	{FAULT_REFUSE,   WRONG_REFUSED, "refused",                  PAIR_NOT_RUN},
 	{FAULT_SLOW,     WRONG_SLOW,    "GB/s",                     PAIR_RIGHT},
 };

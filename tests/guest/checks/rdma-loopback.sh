@@ -25,7 +25,7 @@ before=$(rdma resource)
 
 run 'the list' 0 onehop bench rdma --device host:1 --list
 said 'its address, and why' '10.0.2.15, index 1: RoCE v2, an IPv4 address'
-said 'no dma-buf: the driver was asked' 'registers no dma-bufs: it was asked'
+said 'no dma-buf: the driver was asked' 'refused to register a dma-buf'
 run 'one port to itself' 0 onehop bench rdma --device host:1 --time 0.2
 said 'all data is right' 'right in all 6 directions'
 run 'perftest-6.06' 0 onehop bench rdma --device host:1 --time 0.1 --memory-by host --format perftest-6.06

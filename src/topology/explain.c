@@ -206,6 +206,9 @@ static const struct {
 		"unknown whether the driver of {at} ({text}) supports nvidia-peermem"},
 	[REASON_DMA_BUF_READY] = {"dma-buf-ready",
 		"the driver exports GPU memory as dma-buf, and the NIC's driver registers it"},
+	[REASON_DMA_BUF_IOMMU] = {"dma-buf-iommu",
+		"the IOMMU translates for {at}, and the driver's dma-buf holds addresses of BAR1 that are not "
+		"translated: writes may be lost without an error"},
 	[REASON_DMA_BUF_KERNEL] = {"dma-buf-kernel",
 		"this kernel cannot register dma-buf memory (needs Linux 5.12)"},
 	[REASON_DMA_BUF_MODULES] = {"dma-buf-modules",

@@ -3,6 +3,7 @@
 #include "topology/preflight.h"
 
 #include "base/array.h"
+#include "base/text.h"
 #include "machine/usable.h"
 #include "topology/topology_impl.h"
 
@@ -29,6 +30,15 @@ static struct chain_link link_gpu(enum chain_state state, enum chain_reason reas
 	return (struct chain_link){.state = state, .reason = reason, .at = g->pci};
 }
 
+/*
+ * The driver hands BAR1's own addresses to whoever imports a dma-buf, and an IOMMU that translates for the NIC
+ * drops them (NVIDIA/open-gpu-kernel-modules#1324). nvidia-peermem has the kernel map them.
+ */
+static bool is_translated(const struct pci_function *nic)
+{
+	return text_starts_with(fact_str_or(nic->iommu_type, ""), "DMA");
+}
+
 /* The driver must export GPU memory, the kernel have memory regions of dma-buf, the NIC's driver take it. */
 static struct chain_link judge_dma_buf(const struct gdr_pair *p)
 {
@@ -46,6 +56,8 @@ static struct chain_link judge_dma_buf(const struct gdr_pair *p)
 		return link_nic(CHAIN_UNKNOWN, REASON_DMA_BUF_NIC_UNKNOWN, p->nic_pci);
 	if (!fact_known(p->gpu->exports))
 		return link_of(CHAIN_UNKNOWN, REASON_DMA_BUF_UNKNOWN);
+	if (is_translated(p->nic_pci))
+		return link_nic(CHAIN_POSSIBLE, REASON_DMA_BUF_IOMMU, p->nic_pci);
 	return link_of(CHAIN_OK, REASON_DMA_BUF_READY);
 }
 

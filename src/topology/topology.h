@@ -126,6 +126,7 @@ enum chain_reason {
 					   nvidia-peermem */
 	/* One way of registration, in a preflight (topology/preflight.h) */
 	REASON_DMA_BUF_READY,
+	REASON_DMA_BUF_IOMMU,       /* at: NIC, whose IOMMU translates */
 	REASON_DMA_BUF_KERNEL,      /* Linux before 5.12 */
 	REASON_DMA_BUF_MODULES,     /* the driver does not export: the proprietary modules */
 	REASON_DMA_BUF_UNKNOWN,     /* of the kernel or the driver */

@@ -65,6 +65,10 @@ static void dma_buf(void **state)
 	expect(m, CHAIN_BAD, REASON_DMA_BUF_MODULES, CHAIN_BAD, REASON_PEERMEM_ABSENT);
 	m->gpus[0].dma_buf = fact_int(1, from); /* CUDA's own word counts more */
 	expect(m, CHAIN_OK, REASON_DMA_BUF_READY, CHAIN_BAD, REASON_PEERMEM_ABSENT);
+	m->rdma[0].pci->iommu_type = fact_str("DMA-FQ", from); /* lost writes raise no error */
+	expect(m, CHAIN_POSSIBLE, REASON_DMA_BUF_IOMMU, CHAIN_BAD, REASON_PEERMEM_ABSENT);
+	m->rdma[0].pci->iommu_type = fact_str("identity", from);
+	expect(m, CHAIN_OK, REASON_DMA_BUF_READY, CHAIN_BAD, REASON_PEERMEM_ABSENT);
 	m->rdma[0].pci->driver = fact_str("cxgb4", from);
 	expect(m, CHAIN_BAD, REASON_DMA_BUF_NIC, CHAIN_BAD, REASON_PEERMEM_ABSENT);
 	m->rdma[0].pci->driver = fact_str("one of tomorrow", from);

@@ -156,10 +156,13 @@ static bool read_module(const struct text_line *l, char name[64], unsigned long 
 			unsigned *ret_users, char by[512])
 {
 	int end = 0;
-	const char *s = line_text(l);
+	const char *s = line_text(l), *number = s;
 
-	if (!isalpha((unsigned char)*s) && *s != '_')
-		return false;
+	while (isalnum((unsigned char)*number) || *number == '_')
+		number++;
+	if (isdigit((unsigned char)*s) || *number != ' ' ||
+	    !isdigit((unsigned char)number[strspn(number, " ")]))
+		return false; /* as nearly every line of a log */
 	if (sscanf(s, "%63[A-Za-z0-9_] %12lu %6u%n", name, ret_size, ret_users, &end) != 3 ||
 	    !end || (s[end] && s[end] != ' ') || *ret_size < 4096)
 		return false;
@@ -352,7 +355,9 @@ static bool is_variable(const struct text_line *l)
 size_t environment_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	n = count_while(lines, n, is_variable);
-	snprintf(p->about, sizeof(p->about), "%zu %s", n, text_plural(n, "variable", "variables"));
+	if (n)
+		snprintf(p->about, sizeof(p->about), "%zu %s", n,
+			 text_plural(n, "variable", "variables"));
 	return n;
 }
 

@@ -172,8 +172,9 @@ static size_t match_matrix(struct part *p, const struct text_line *lines, size_t
 	while (end < n && line_is_blank(&lines[end]))
 		end++;
 	while (end < n && (k = read_row(a, &lines[end], is_cell, &row, cells, m.column_n))) {
+		/* The first rows tell which matrix it is; a later one that differs ends it. */
 		if (has_other(a, &lines[end], k, is_other)) {
-			rows = 0;
+			rows = rows > 2 ? rows : 0;
 			break;
 		}
 		rows += gpu_number(row) >= 0;

@@ -13,26 +13,29 @@
  * and a debug log of NCCL may have the table of its run in it.
  */
 static const struct part_kind part_kinds[] = {
-	{"lspci", lspci_match, lspci_decode, PART_STATES},
-	{"lspci -t", lspci_tree_match, lspci_tree_decode, PART_STATES},
-	{"nvidia-smi", smi_table_match, smi_table_decode, PART_STATES},
+	{"lspci", lspci_match, lspci_decode, PART_STATES, .first = "0123456789abcdefABCDEF"},
+	{"lspci -t", lspci_tree_match, lspci_tree_decode, PART_STATES, .first = "-"},
+	{"nvidia-smi", smi_table_match, smi_table_decode, PART_STATES, .first = "|+\xe2"},
 	{"nvidia-smi -q", smi_query_match, smi_query_decode, PART_STATES},
-	{"nvidia-smi topo -m", smi_topo_match, smi_topo_decode, PART_STATES},
-	{"nvidia-smi topo -p2p", smi_p2p_match, smi_p2p_decode, PART_STATES},
-	{"nvidia-smi -L or nvlink", smi_list_match, smi_list_decode, PART_STATES},
-	{"kernel log", kernel_lines_match, kernel_lines_decode, PART_STATES, kernel_lines_host,
-	 kernel_lines_keep},
+	{"nvidia-smi topo -m", smi_topo_match, smi_topo_decode, PART_STATES, .first = "GN"},
+	{"nvidia-smi topo -p2p", smi_p2p_match, smi_p2p_decode, PART_STATES, .first = "GN"},
+	{"nvidia-smi -L or nvlink", smi_list_match, smi_list_decode, PART_STATES, .first = "G"},
+	{"kernel log", kernel_lines_match, kernel_lines_decode, PART_STATES,
+	 .host = kernel_lines_host, .keep = kernel_lines_keep},
 	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES},
-	{"/proc/driver/nvidia/version", driver_version_match, driver_version_decode, PART_STATES},
-	{"/proc/driver/nvidia/params", driver_params_match, driver_params_decode, PART_STATES},
+	{"/proc/driver/nvidia/version", driver_version_match, driver_version_decode, PART_STATES,
+	 .first = "N"},
+	{"/proc/driver/nvidia/params", driver_params_match, driver_params_decode, PART_STATES,
+	 .first = "RE"},
 	{"/proc/driver/nvidia/gpus/*/information", gpu_information_match, gpu_information_decode,
-	 PART_STATES},
+	 PART_STATES, .first = "M"},
 	{"lsmod", lsmod_match, lsmod_decode, PART_STATES},
-	{"modinfo", modinfo_match, modinfo_decode, PART_STATES},
-	{"uname -a", uname_match, uname_decode, PART_STATES, uname_host},
-	{"environment variables", environment_match, environment_decode, PART_STATES},
+	{"modinfo", modinfo_match, modinfo_decode, PART_STATES, .first = "f"},
+	{"uname -a", uname_match, uname_decode, PART_STATES, .host = uname_host, .first = "L"},
+	{"environment variables", environment_match, environment_decode, PART_STATES,
+	 .first = "NCUVTeds-"},
 	{"p2pBandwidthLatencyTest", p2p_test_match, NULL, PART_FIGURES},
-	{"nccl-tests", nccl_tests_match, NULL, PART_FIGURES},
+	{"nccl-tests", nccl_tests_match, NULL, PART_FIGURES, .first = "#"},
 	{"debug log of NCCL", nccl_lines_match, NULL, PART_LOG},
 	{"error of a run", run_error_match, NULL, PART_LOG},
 	{0},
@@ -120,16 +123,18 @@ static const struct text_line *command_above(const struct text_line *lines, size
 
 static bool match(struct part *p, const struct text_line *lines, size_t n)
 {
-	for (const struct part_kind *k = part_kinds; k->name; k++) {
-		struct part found = *p;
+	const char first = *line_text(lines);
 
-		found.kind = k;
-		found.n = k->match(&found, lines, n);
-		if (!found.n)
+	for (const struct part_kind *k = part_kinds; k->name; k++) {
+		if (k->first && !strchr(k->first, first))
 			continue;
-		found.lines = lines;
-		*p = found;
-		return true;
+		p->kind = k;
+		p->n = k->match(p, lines, n);
+		p->lines = lines;
+		if (p->n)
+			return true;
+		p->cut = false;
+		p->about[0] = '\0';
 	}
 	return false;
 }

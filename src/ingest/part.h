@@ -32,6 +32,8 @@ struct part_kind {
 	enum { PART_STATES, PART_LOG, PART_FIGURES } observed;
 	/* The name of the host that printed it; false: it does not name one. NULL: none does. */
 	bool (*host)(const struct part *p, char *buf, size_t size);
+	/* What its first line can begin with, blanks aside; NULL: anything. Most lines of a log are of no part. */
+	const char *first;
 	/* What a recording keeps of a line; NULL: all of it. */
 	const char *(*keep)(const struct text_line *l);
 };

@@ -97,6 +97,9 @@ enum nccl_use {
 };
 enum nccl_use nccl_port_use(const struct rule_run *run, const struct rdma_device *d, unsigned port);
 
+/* OK, or unknown where the generation of some GPU is: of an unknown card no rule on kinds of cards is ok
+ * (rules_driver.c). */
+enum verdict generations_known(struct rule_run *run);
 /* The driver is made to say yes for a card that cannot, and that is seen (rules_driver.c). */
 bool p2p_forced_for_certain(struct rule_run *run, const struct gpu *g);
 /* What keeps an edit of the driver from working on GPU g, whose peer mappings fault; NULL: nothing

@@ -772,6 +772,15 @@ static bool is_of_two_generations(struct rule_run *run, size_t i, size_t j)
 	       (read == P2P_OK || read == P2P_STATUS_UNKNOWN);
 }
 
+enum verdict generations_known(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run)
+		if (!fact_known(card_compute_capability(g)))
+			return rule_unknown(run, FACT_WHY(card_compute_capability(g)),
+					    "the generation of GPU%zu", g->index);
+	return VERDICT_OK;
+}
+
 static enum verdict probe_generation(struct rule_run *run)
 {
 	struct pair_set set = pair_set_new(run);
@@ -780,12 +789,8 @@ static enum verdict probe_generation(struct rule_run *run)
 	FOR_EACH_GPU_PAIR (i, j, run)
 		if (is_of_two_generations(run, i, j))
 			pair_set_add(&set, i, j);
-	FOR_EACH_GPU (g, run)
-		if (!set.n && !fact_known(card_compute_capability(g)))
-			return rule_unknown(run, FACT_WHY(card_compute_capability(g)),
-					    "the generation of GPU%zu", g->index);
 	if (!set.n)
-		return VERDICT_OK;
+		return generations_known(run);
 	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(GPUS, "GPUs"),
 			"the " ABOUT
 			" of %s are of different generations: CUDA's library refuses such pairs, "

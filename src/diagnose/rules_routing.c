@@ -698,13 +698,8 @@ static enum verdict probe_hmm(struct rule_run *run)
 		return VERDICT_NA;
 	if (fact_is(run->m->driver.hmm_disabled, 1) || fact_is(run->m->driver.hmm_placed, 0))
 		return VERDICT_OK;
-	if (hmm == HMM_HARMLESS) {
-		FOR_EACH_GPU (g, run)
-			if (fact_unknown(card_compute_capability(g)))
-				return rule_unknown(run, FACT_WHY(card_compute_capability(g)),
-						    "the generation of GPU%zu", g->index);
-		return VERDICT_OK;
-	}
+	if (hmm == HMM_HARMLESS)
+		return generations_known(run);
 	FOR_EACH_GPU (g, run) {
 		struct fact_int direct = is_direct(run, g);
 

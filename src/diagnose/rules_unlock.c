@@ -426,8 +426,10 @@ static enum verdict probe_windows(struct rule_run *run)
 		names = run_list(run, names, run_text(run, "GPU%zu", g->index));
 		n++;
 	}
+	if (!first && !run->m->observed_n)
+		return VERDICT_NA;
 	if (!first)
-		return rule_verdict(run, run->m->observed_n ? VERDICT_OK : VERDICT_NA);
+		return generations_known(run);
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, SUBJECT(GPUS, "BAR1"),
 		ABOUT " of %s (%s) does not cover the memory (%s), and yet checked copies arrived: "
@@ -486,10 +488,8 @@ static enum verdict probe_custom(struct rule_run *run)
 			pair_set_add(&set, i, j);
 	if (fact_is(run->m->driver.bar1_p2p.loaded, 0))
 		return VERDICT_OK;
-	FOR_EACH_GPU (g, run)
-		if (fact_unknown(card_compute_capability(g)))
-			return rule_unknown(run, FACT_WHY(card_compute_capability(g)),
-					    "the generation of GPU%zu", g->index);
+	if (generations_known(run) != VERDICT_OK)
+		return VERDICT_UNKNOWN;
 	FOR_EACH_GPU_PAIR (i, j, run)
 		if (!set.n && (needs_bar1(run, i) || needs_bar1(run, j)) &&
 		    path_driver_unknown(run, i, j))

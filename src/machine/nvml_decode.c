@@ -458,7 +458,9 @@ static void decode_driver(const struct decode *d)
 		      decode_str(d, json_object_get(d->doc, "driver"), "nvmlSystemGetDriverVersion",
 				 FACT_UNKNOWN));
 	/* NVML has nothing to list without it. */
-	if (fact_unknown(driver->loaded) && json_array_size(json_object_get(d->doc, "gpus")))
+	if (fact_unknown(driver->loaded) &&
+	    (json_array_size(json_object_get(d->doc, "gpus")) ||
+	     json_array_size(json_object_get(d->doc, "unnumbered"))))
 		driver->loaded = fact_int(1, driver->module_version.from);
 	if (!fact_known(driver->nvml) || fact_known(driver->library_version))
 		return;

@@ -2,6 +2,7 @@
 #include "ingest/claims.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/source.h"
 #include "base/strbuf.h"
@@ -222,6 +223,26 @@ void claim_nvidia(struct claims *c, struct claim_at at, const char *address)
 
 /* ---- what texts disagree about ---- */
 
+/* What a person calls it; paths without a name here are shown as they are. */
+static const char *name_of(const char *path)
+{
+	static const struct {
+		const char *path, *name;
+	} names[] = {
+		{"proc/version", "the kernel's version"},
+		{"proc/cmdline", "the kernel's command line"},
+		{"proc/modules", "the loaded modules"},
+		{"proc/driver/nvidia/version", "the driver's version"},
+		{"proc/driver/nvidia/params", "the driver's parameters"},
+		{"gpu/driver", "the driver's version"},
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strcmp(names[i].path, path) == 0)
+			return names[i].name;
+	return text_starts_with(path, "environment/") ? path + strlen("environment/") : path;
+}
+
 void claims_add_disagreements(const struct claims *c, struct machine *m)
 {
 	for (size_t i = 0; i < c->disagreement_n; i++) {
@@ -229,9 +250,10 @@ void claims_add_disagreements(const struct claims *c, struct machine *m)
 
 		*ARENA_PUSH(m->arena, m->troubles, m->trouble_n) = (struct trouble){
 			.where = arena_printf(m->arena, "%s and %s", d->first_at, d->second_at),
-			.what = arena_printf(m->arena, "disagree about %s: '%s' and '%s'", d->path,
-					     d->first, d->second),
-			.remedy = "give texts of one machine and of one time",
+			.what = arena_printf(m->arena, "disagree about %s: '%s' and '%s'",
+					     name_of(d->path), d->first, d->second),
+			.remedy = "give the outputs of one machine at one time; until then onehop "
+				  "takes the value as unknown",
 		};
 	}
 	if (c->too_many)

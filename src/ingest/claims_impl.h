@@ -37,6 +37,7 @@ struct disagreement {
  *   gpu/#INDEX/KEY, gpu/ADDRESS/KEY, gpu/~ORDER/KEY
  *                               what nvidia-smi says of a GPU, KEY as in nvml.json; ~ORDER: the nth of
  *                               outputs that do not name theirs
+ *   environment/NAME            the value of a variable
  *   pair/KEY/INDEX/INDEX        of two GPUs: "level", "nvlinks", "p2p-read", ...
  */
 struct claims {

@@ -390,9 +390,25 @@ static void put_line_files(struct claims *c)
 	}
 }
 
+static void put_environment(struct claims *c)
+{
+	AUTO_FREE struct source_entry *entries = NULL;
+	AUTO_STRBUF struct strbuf text = {0};
+	size_t n;
+
+	entries = entries_of(c, "environment/", &n);
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&text, "%s=%s\n", entries[i].path + strlen("environment/"),
+			      entries[i].data);
+	if (!n)
+		return;
+	source_put_file(c->map, "environment.txt", strbuf_str(&text), text.len);
+	source_put_origin(c->map, "environment.txt", source_origin(c->map, entries[0].path));
+}
+
 static void drop_own(struct claims *c)
 {
-	static const char *const own[] = {"function/", "gpu/", "pair/"};
+	static const char *const own[] = {"function/", "gpu/", "pair/", "environment/"};
 
 	for (size_t k = 0; k < sizeof(own) / sizeof(*own); k++) {
 		AUTO_FREE struct source_entry *entries = NULL;
@@ -416,6 +432,7 @@ struct source *claims_source(struct claims *c)
 		put_nvml(c, g);
 	put_functions(c);
 	put_line_files(c);
+	put_environment(c);
 	drop_own(c);
 	c->map = NULL;
 	return map;

@@ -361,9 +361,13 @@ size_t environment_match(struct part *p, const struct text_line *lines, size_t n
 	return n;
 }
 
+/* Each by its name, so that two values of one variable are a disagreement. */
 void environment_decode(const struct part *p, struct claims *c)
 {
-	for (size_t i = 0; i < p->n; i++)
-		claim_line(c, CLAIM_AT(p, &p->lines[i]), variable_at(&p->lines[i]),
-			   "environment.txt");
+	for (size_t i = 0; i < p->n; i++) {
+		const char *s = variable_at(&p->lines[i]), *equals = strchr(s, '=');
+
+		claim(c, CLAIM_AT(p, &p->lines[i]), equals + 1, "environment/%.*s",
+		      (int)(equals - s), s);
+	}
 }

@@ -573,6 +573,21 @@ static void disagreement(void **state)
 	machine_free(m);
 }
 
+/* Neither value counts, and both lines are named. */
+static void variable_of_two_values(void **state)
+{
+	struct machine *m = machine_of_one("export NCCL_P2P_LEVEL=SYS\nexport NCCL_DEBUG=INFO\n\n"
+					   "export NCCL_P2P_LEVEL=LOC\n");
+
+	(void)state;
+	assert_int_equal(m->nccl.setting_n, 1);
+	assert_string_equal(m->nccl.settings[0].name, "NCCL_DEBUG");
+	assert_int_equal(m->trouble_n, 1);
+	assert_string_equal(m->troubles[0].where, "a:1 and a:4");
+	assert_string_equal(m->troubles[0].what, "disagree about NCCL_P2P_LEVEL: 'SYS' and 'LOC'");
+	machine_free(m);
+}
+
 /* ---- less text, fewer facts ---- */
 
 static size_t known_facts(const struct machine *m)
@@ -868,6 +883,7 @@ int main(void)
 		cmocka_unit_test(parts_of_a_page),
 		cmocka_unit_test(two_texts),
 		cmocka_unit_test(disagreement),
+		cmocka_unit_test(variable_of_two_values),
 		cmocka_unit_test(cut_texts),
 		cmocka_unit_test(lost_lines),
 		cmocka_unit_test(lost_gpu_and_table),

@@ -9,7 +9,7 @@
  *	 "common_ancestor": [[null, 50], [null, null]],
  *	 "p2p": {"read": [[null, 0], [null, null]], ...}}
  *
- * A value that NVML refuses is {"refused": 3, "says": "Not Supported"}; one that nobody asked for is
+ * A value that NVML refuses is {"refused": 3, "says": "Not Supported"}; one that was not asked for is
  * missing, or null in a matrix, whose rows and columns are positions in "gpus". What is the same both
  * ways is asked once, above the diagonal. When NVML was not opened the document is
  * {"unavailable": "a sentence"}.
@@ -248,7 +248,7 @@ static void put_processes(const struct capture *c, struct nvml_device *d, json_t
 	int result = list_processes(c->nvml.compute_processes, d, list, &n);
 	int graphics = list_processes(c->nvml.graphics_processes, d, list, &n);
 
-	/* Some cards have no graphics processes to list, which is no reason to doubt the others. */
+	/* Some cards have no list of graphics processes. The other list is still right. */
 	if (result == NVML_SUCCESS && graphics != NVML_NOT_SUPPORTED)
 		result = graphics;
 	put_number(c, gpu, "process_n", result, n);
@@ -373,8 +373,7 @@ static unsigned ask_links(const struct capture *c, struct nvml_device *d, unsign
 	bool versions = c->parts & MACHINE_NVML_STATE;
 	struct nvml_field f[1 + 2 * GPU_NVLINKS] = {{.id = NVML_FIELD_SWITCH_LINK_COUNT}};
 	const struct nvml_field *state = f + 1, *version = f + 1 + n;
-	unsigned k =
-		n ? n : GPU_NVLINKS; /* 0: the number is not known, the first refusal ends it */
+	unsigned k = n ? n : GPU_NVLINKS; /* 0: unknown, the first refusal is the end */
 
 	for (unsigned i = 0; i < n; i++) {
 		f[1 + i] = (struct nvml_field){.id = NVML_FIELD_LINK_STATE, .scope = i};
@@ -569,7 +568,7 @@ static bool every_pair(const struct capture *c, unsigned i, unsigned j)
 
 /*
  * GPUs that reach each other through NVSwitch do without the common ancestor, whose first answer
- * costs 14 ms, since their class is NV<n> whatever lies between them on PCIe. There writing is as
+ * costs 14 ms: their class is NV<n> whatever lies between them on PCIe. There writing is as
  * reading is, and atomics are there.
  */
 static bool not_joined_by_switch(const struct capture *c, unsigned i, unsigned j)
@@ -764,7 +763,7 @@ void nvml_capture_from(struct source *s, const char *library, unsigned parts, ch
 	struct strbuf out = {0};
 	json_t *doc = capture(s, library, parts);
 
-	if (!doc) /* a name that is no UTF-8 */
+	if (!doc) /* a name that is not UTF-8 */
 		doc = unavailable("NVML's answers cannot be written as JSON");
 	print(doc, 0, &out);
 	strbuf_putc(&out, '\n');

@@ -130,7 +130,7 @@ static int add_gpu(struct rm *rm, uint32_t id)
 	return RM_OK;
 }
 
-/* NULL, or why they are not known. */
+/* NULL, or why they are unknown. */
 static char *find_gpus(struct rm *rm)
 {
 	struct rm_attached_ids ids;

@@ -187,7 +187,7 @@ static int parse_list(struct parser *p, const char *line, size_t n)
 	int r = 0;
 
 	if (!p->folder.len)
-		return bad_line(p, "a listing stands outside any section");
+		return bad_line(p, "a listing outside any section");
 	if (n > 4 && memcmp(line, "* ! ", 4) == 0) {
 		AUTO_FREE char *name = xstrndup(line + 4, n - 4);
 
@@ -322,9 +322,9 @@ static int check_first_line(struct parser *p, const char *text, size_t size)
 
 	p->line = 1;
 	if (size < n || memcmp(text, FIRST_LINE, n) != 0 || (text[n] && text[n] != '\n'))
-		return bad_line(p, "is no recording: the first line is not '" FIRST_LINE "'");
+		return bad_line(p, "is not a recording: the first line is not '" FIRST_LINE "'");
 	if (strlen(text) != size)
-		return err_set(EINVAL, "%s: is no text: it holds a NUL byte", p->file);
+		return err_set(EINVAL, "%s: is not text: it holds a NUL byte", p->file);
 	return 0;
 }
 
@@ -597,7 +597,7 @@ int recording_parse_config_space(const char *text, size_t size, const char *file
 
 	*d = (struct dump){.file = file, .map = map};
 	if (strlen(text) != size)
-		return err_set(EINVAL, "%s: is no text: it holds a NUL byte", file);
+		return err_set(EINVAL, "%s: is not text: it holds a NUL byte", file);
 	while (r == 0 && text_next_line(&line, &n, text)) {
 		d->line++;
 		if (is_row(line, n) && d->in_device)

@@ -81,7 +81,7 @@ static size_t match_ipv4(const char *s)
 	return isalnum((unsigned char)s[at]) || s[at] == '.' ? 0 : at;
 }
 
-/* 16 digits, as the kernel prints its own addresses; all ones are no address. */
+/* 16 digits, as the kernel prints its own addresses; all ones are not an address. */
 static size_t match_kernel_address(const char *s)
 {
 	size_t n = match_groups(s, (const unsigned char[]){16, 0}, ':');
@@ -338,7 +338,7 @@ static char byte_at(const char *digits)
 	return (char)strtoul((const char[]){digits[0], digits[1], '\0'}, NULL, 16);
 }
 
-/* "100: 03 00 01 00 ...": false: the line is no row that follows on the others. */
+/* "100: 03 00 01 00 ...": false: the line is not the next row. */
 static bool add_row(struct printed_dump *d, char *line)
 {
 	char *s = line + strspn(line, "| "), *end;

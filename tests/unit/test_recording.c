@@ -83,9 +83,9 @@ static void bad_lines_are_named(void **state)
 	static const struct {
 		const char *text, *message;
 	} bad[] = {
-		{"", "m.txt:1: is no recording: the first line is not 'onehop recording 1'"},
+		{"", "m.txt:1: is not a recording: the first line is not 'onehop recording 1'"},
 		{"onehop recording 2\n",
-		 "m.txt:1: is no recording: the first line is not 'onehop recording 1'"},
+		 "m.txt:1: is not a recording: the first line is not 'onehop recording 1'"},
 		{"onehop recording 1\n[a]\nb\n",
 		 "m.txt:3: neither 'NAME = TEXT', 'NAME:', 'NAME -> TARGET' nor 'NAME ! ERRNO'"},
 		{"onehop recording 1\n[a\n", "m.txt:2: a section is written [FOLDER]"},
@@ -112,7 +112,7 @@ static void bad_lines_are_named(void **state)
 		{"onehop recording 1\n[a\\x00]\n", "m.txt:2: the folder's name holds a NUL byte"},
 		{"onehop recording 1\n[a]\nb ! EWHAT\n", "m.txt:3: unknown error name"},
 		{"onehop recording 1\n[a]\nb = \\q\n", "m.txt:3: the value has a broken escape"},
-		{"onehop recording 1\n* a\n", "m.txt:2: a listing stands outside any section"},
+		{"onehop recording 1\n* a\n", "m.txt:2: a listing outside any section"},
 		{"onehop recording 1\n[a]\n* b \\x0ac\n",
 		 "m.txt:3: a listed name holds a NUL byte, a newline or a slash"},
 		{"onehop recording 1\n[a]\n* b\\x00c\n",

@@ -145,7 +145,8 @@ INLINE void small_one(struct small *f)
 
 		if (!small_take(f, a->from, a->from_stride, others, unit_at(f, i), words))
 			return;
-		store_bytes(a->out + offset, small_reduce(a, mine, words), n);
+		if (n)
+			store_bytes(a->out + offset, small_reduce(a, mine, words), n);
 	}
 }
 

@@ -469,6 +469,17 @@ static void run_trial(struct rig *g, const struct trial *t)
 		check_rank(g, t, r);
 }
 
+/* What kernels have code of their own for (collective_sums_fast()). */
+static void make_sum(struct trial *t)
+{
+	static const unsigned types[] = {ELEMENT_FLOAT32, ELEMENT_FLOAT16, ELEMENT_BFLOAT16};
+
+	t->o = OPERATION_ALL_REDUCE;
+	t->type = types[next_random(ARRAY_LEN(types))];
+	t->op = next_random(2) ? REDUCE_SUM : REDUCE_AVG;
+	assert_true(collective_sums_fast(t->type, t->op));
+}
+
 static struct trial random_trial(const struct rig *g, u64 longest)
 {
 	const u64 most[] = {4, 40, 400, longest};
@@ -479,6 +490,8 @@ static struct trial random_trial(const struct rig *g, u64 longest)
 			  .root = (int)next_random(g->n),
 			  .in_place = next_random(2)};
 
+	if (next_random(3) == 0)
+		make_sum(&t);
 	/* Kernels' own loads are of the element's alignment; a third of all buffers are aligned to a vector. */
 	t.at = next_random(3) ? next_random(16) * typed_bytes(t.type) : 0;
 	return t;
@@ -544,21 +557,55 @@ static void each_operation(void **state)
 	}
 }
 
+/* Around the ends of units, vectors, blocks and chunks, and with less than a share for every rank. */
+static void sums_of_every_size(void **state)
+{
+	static const u64 counts[] = {0,    1,    3,    4,    5,    7,    8,     9,    16,
+				     31,   33,   127,  128,  129,  511,  512,   513,  1023,
+				     1025, 2047, 2049, 4095, 4097, 8193, 20011, 60001};
+
+	(void)state;
+	for (int a = 0; a <= ALGORITHM_N; a++)
+		for (size_t n = 2; n <= 5; n++) {
+			const struct comm_options o = options_of((enum algorithm)a, n % 2);
+			struct rig g;
+
+			rig_start(&g, n, &o);
+			for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+				struct trial t = {.count = counts[i], .in_place = next_random(2)};
+
+				make_sum(&t);
+				t.at = next_random(2) * next_random(16) * typed_bytes(t.type);
+				run_trial(&g, &t);
+			}
+			rig_stop(&g);
+		}
+}
+
+static void run_many_chunks(enum operation o, enum algorithm a, unsigned type, u64 at, bool no_p2p)
+{
+	const struct comm_options options = options_of(a, no_p2p);
+	const struct trial t = {.o = o, .type = type, .count = 60001, .at = at, .root = 2};
+	struct rig g;
+
+	rig_start(&g, 3, &options);
+	run_trial(&g, &t);
+	rig_stop(&g);
+}
+
 static void many_chunks(void **state)
 {
 	(void)state;
 	for (int k = 0; k < OPERATION_N; k++)
 		for (int a = PIPED_ONE; a <= PIPED_TWO; a++) {
-			const struct comm_options o = options_of((enum algorithm)a, k % 2);
-			const struct trial t = {.o = (enum operation)k,
-						.type = ELEMENT_INT32,
-						.count = 60001,
-						.root = 2};
-			struct rig g;
-
-			rig_start(&g, 3, &o);
-			run_trial(&g, &t);
-			rig_stop(&g);
+			run_many_chunks((enum operation)k, (enum algorithm)a, ELEMENT_INT32, 0,
+					k % 2);
+			run_many_chunks((enum operation)k, (enum algorithm)a, ELEMENT_FLOAT32, 0,
+					k % 2);
+			run_many_chunks((enum operation)k, (enum algorithm)a, ELEMENT_FLOAT32, 4,
+					!(k % 2));
+			run_many_chunks((enum operation)k, (enum algorithm)a, ELEMENT_BFLOAT16, 0,
+					k % 2);
 		}
 }
 
@@ -709,14 +756,13 @@ static void epochs_wrap(void **state)
  * What a launch 2^32 launches ago left in a slot would look like a launch's own, were it not cleaned away. (Here a block is
  * one thread, which takes units in order: it would never meet one.)
  */
-static void stale_slots_are_cleaned(void **state)
+static void expect_cleaned(unsigned type)
 {
 	const struct comm_options o = options_of(FLAGGED_ONE, false);
-	const struct trial few = {.o = OPERATION_ALL_REDUCE, .type = ELEMENT_INT32, .count = 300};
+	const struct trial few = {.o = OPERATION_ALL_REDUCE, .type = type, .count = 300};
 	const u32 epoch = 2 + (1u << 30);
 	struct rig g;
 
-	(void)state;
 	rig_start(&g, 2, &o);
 	for (int cleaned = 0; cleaned < 2; cleaned++)
 		for (size_t i = 0; i < g.n; i++) {
@@ -736,6 +782,13 @@ static void stale_slots_are_cleaned(void **state)
 			}
 		}
 	rig_stop(&g);
+}
+
+static void stale_slots_are_cleaned(void **state)
+{
+	(void)state;
+	expect_cleaned(ELEMENT_INT32);
+	expect_cleaned(ELEMENT_FLOAT32);
 }
 
 /* ---- ranks that do not come ---- */
@@ -1081,6 +1134,7 @@ int main(void)
 		cmocka_unit_test(each_operation),
 		cmocka_unit_test(each_algorithm_direct),
 		cmocka_unit_test(each_algorithm_through_the_host),
+		cmocka_unit_test(sums_of_every_size),
 		cmocka_unit_test(many_chunks),
 		cmocka_unit_test(back_to_back),
 		cmocka_unit_test(graphs_are_launched_again),

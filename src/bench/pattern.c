@@ -408,7 +408,7 @@ static int give_up(const struct meeting *m, int error)
 
 int meeting_end(struct meeting *m, int r, uint64_t rounds, const char *says)
 {
-	struct outcome o[2];
+	struct outcome o[2] = {0};
 
 	for (unsigned i = 0; r == 0 && i < 2; i++)
 		r = look_at(m, i, &o[i]);

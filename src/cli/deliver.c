@@ -366,7 +366,7 @@ static int edit_tree(struct delivery_session *d)
 		return fail(failure(r), "%s", err_msg());
 	if (!d->s->quiet)
 		printf("%s: %zu files edited, %s\n", d->sources, u->n,
-		       u->taken_back ? "after the edits of an earlier onehop were taken back"
+		       u->taken_back ? "after the edits of an earlier onehop were reverted"
 		       : u->replaced ? "now"
 				     : "as before");
 	fflush(stdout);
@@ -427,7 +427,7 @@ static int refuse(const struct delivery_session *d)
 	return d->o->common->json
 		       ? r
 		       : fail(EXIT_REFUSED,
-			      "refused, for what is said to be bad above; nothing was changed");
+			      "refused because of the BAD checks above; nothing was changed");
 }
 
 /* ---- an earlier edit ---- */

@@ -26,7 +26,7 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 	static const char *const found[UNLOCK_STATE_N] = {
 		[UNLOCK_STOCK] = "as released",
 		[UNLOCK_PATCHED] = "patched by onehop",
-		[UNLOCK_STARTED] = "a run of onehop was cut off in it",
+		[UNLOCK_STARTED] = "a run of onehop was interrupted",
 	};
 	size_t edited = 0;
 
@@ -34,11 +34,9 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 		edited += u->files[i].is_after;
 	if (mode == UNLOCK_APPLY && u->replaced)
 		strbuf_printf(b, "patched: %zu files replaced%s", u->replaced,
-			      u->taken_back
-				      ? ", after the edits of an earlier onehop were taken back"
-			      : u->state == UNLOCK_STARTED
-				      ? ", which a run that was cut off had left"
-				      : "");
+			      u->taken_back ? ", after the edits of an earlier onehop were reverted"
+			      : u->state == UNLOCK_STARTED ? ", which completes an interrupted run"
+							   : "");
 	else if (mode == UNLOCK_APPLY)
 		strbuf_puts(b, "already patched by onehop: nothing to do");
 	else if (mode == UNLOCK_REVERT && u->replaced)
@@ -57,17 +55,16 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 	if (mode < UNLOCK_APPLY && u->state == UNLOCK_STARTED)
 		strbuf_printf(
 			b,
-			": %zu of %zu files are edited; --apply finishes it, --revert takes it back",
+			": %zu of %zu files are edited; --apply completes it, --revert undoes it",
 			edited, u->n);
 	else if (mode < UNLOCK_APPLY && u->state == UNLOCK_STOCK && u->has_manifest)
-		strbuf_puts(b, "; a run of onehop was cut off before it changed anything");
+		strbuf_puts(b, "; a run of onehop was interrupted before it changed anything");
 	else if (mode < UNLOCK_APPLY && u->other_edits)
-		strbuf_puts(
-			b,
-			u->newer_edits
-				? ", but by a later version: use that one"
-				: ", but by an earlier version: --apply takes that back and makes "
-				  "today's edits");
+		strbuf_puts(b,
+			    u->newer_edits
+				    ? ", but by a later version: use that version"
+				    : ", but by an earlier version: --apply reverts that and makes "
+				      "the present edits");
 }
 
 /* Who finds out how many arguments the kernel's pci_resize_resource has. */
@@ -140,8 +137,8 @@ static void report_next(struct document *out, const struct unlock *u, enum unloc
 	if (mode == UNLOCK_APPLY)
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"Policy is not in the sources. Registry keys that this kind needs: %s. "
-			"Take it back: onehop unlock --tree %s --revert",
+			"The edits alone do not switch P2P on. It needs these registry keys: %s. "
+			"To undo: onehop unlock --tree %s --revert",
 			era_keys(u->era), u->tree.dir);
 	else if (u->state == UNLOCK_STOCK && mode == UNLOCK_PLAN)
 		document_paragraph(
@@ -156,7 +153,7 @@ static void report_changed(struct document *out, const struct unlock *u)
 		document_styled_item(
 			out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
 			"besides onehop's edits, %s %s not what NVIDIA published as %s. Every "
-			"place of the edits is as expected; what else was changed is not known. If "
+			"place of the edits is as expected; other changes are unknown. If "
 			"neither you nor a package did that, unpack the release again.",
 			u->changed, strchr(u->changed, ',') ? "are" : "is", u->version);
 }

@@ -57,7 +57,7 @@ struct delivery_request {
 	bool image;         /* no cards are judged, and nothing here runs the driver */
 };
 
-/* Ours, by name: a DKMS tree, the core in a tree of the driver's, the patch beside it. */
+/* Ours, by name: a DKMS tree, the core in a tree of the driver's, the patch with it. */
 #define DELIVERY_OWN_NAME "onehop-nvidia"
 #define DELIVERY_CORE     "nvidia/nv-kernel-onehop.o_binary"
 #define DELIVERY_PATCH    "onehop-p2p.patch"

@@ -116,11 +116,10 @@ static void check_release(struct delivery_facts *l, struct delivery_check *c)
 	const struct unlock *u = l->u;
 
 	if (!u->version || !l->d->release || strcmp(u->version, l->d->release) != 0)
-		delivery_say(c, CHECK_BAD, "its version.mk does not say of which release it is",
-			     where_to_get(l));
+		delivery_say(c, CHECK_BAD, "its version.mk names no release", where_to_get(l));
 	else if (l->installed && strcmp(u->version, l->installed) != 0)
 		delivery_say(c, CHECK_BAD,
-			     delivery_format(l, "the tree is of %s, %s of %s", u->version,
+			     delivery_format(l, "the tree is %s, but %s is %s", u->version,
 					     l->installed_from, l->installed),
 			     clone_command(l, l->installed));
 	else if (u->other_edits)
@@ -128,14 +127,15 @@ static void check_release(struct delivery_facts *l, struct delivery_check *c)
 			c, CHECK_NOTE,
 			delivery_format(
 				l,
-				"%s, edited by an earlier onehop: that is taken back, and today's "
-				"edits are made",
+				"%s, edited by an earlier onehop: --apply reverts that and makes "
+				"the present edits",
 				u->version),
 			NULL);
 	else if (u->state == UNLOCK_STARTED)
 		delivery_say(c, CHECK_NOTE,
-			     delivery_format(l, "%s, a run was cut off: it is completed",
-					     u->version),
+			     delivery_format(
+				     l, "%s, an earlier run was interrupted: --apply completes it",
+				     u->version),
 			     NULL);
 	else if (u->changed)
 		delivery_say(c, CHECK_NOTE,
@@ -162,7 +162,7 @@ static void check_sources(struct delivery_facts *l, struct delivery_check *c)
 		return;
 	if (!l->d->sources)
 		delivery_say(c, CHECK_BAD,
-			     l->r->repository ? "of which release a driver is here is not known"
+			     l->r->repository ? "the release of the installed driver is unknown"
 					      : "no tree was named (--sources DIR)",
 			     where_to_get(l));
 	else if (!l->u)
@@ -210,7 +210,7 @@ static void check_ostree(struct delivery_facts *l, struct delivery_check *c)
 			     "layer the modules as a package of your own");
 }
 
-/* A tree that DKMS has not been told of would build the same module files. */
+/* A tree that was not added to DKMS would build the same module files. */
 static const char *unknown_tree(struct delivery_facts *l)
 {
 	const char *end = delivery_format(l, "-%s", l->d->release), *found = NULL;
@@ -263,11 +263,13 @@ static void check_tree(struct delivery_facts *l, struct delivery_check *c)
 
 	if (l->hostile)
 		delivery_say(c, CHECK_BAD,
-			     delivery_format(l, "'%s' in /" DKMS_FOLDER " is no name for a module",
+			     delivery_format(l,
+					     "'%s' in /" DKMS_FOLDER
+					     " is not a name that a module can have",
 					     l->hostile),
 			     NULL);
 	else if (!l->dkms_listed && l->d->release)
-		delivery_say(c, CHECK_NOTE, "/" DKMS_FOLDER " cannot be looked at from here", NULL);
+		delivery_say(c, CHECK_NOTE, "/" DKMS_FOLDER " cannot be read from here", NULL);
 	else if (l->d->way != DELIVER_INTO_DKMS)
 		check_own_tree(l, c);
 	else if (!t->module)
@@ -381,11 +383,13 @@ static void check_override(struct delivery_facts *l, struct delivery_check *c)
 	int there = delivery_has(l, path);
 
 	if (last)
-		delivery_say(c, CHECK_BAD,
-			     delivery_format(
-				     l, "/%s is read last, and sets PATCH anew: onehop's is lost",
-				     last),
-			     delivery_format(l, "write PATCH+=(...) in /%s", last));
+		delivery_say(
+			c, CHECK_BAD,
+			delivery_format(
+				l,
+				"/%s is read last and replaces PATCH, so onehop's patch would not be applied",
+				last),
+			delivery_format(l, "write PATCH+=(...) in /%s", last));
 	else if (there == 0)
 		delivery_say(c, CHECK_GOOD, delivery_format(l, "/%s is free", path), NULL);
 	else if (there < 0 || !text)
@@ -509,9 +513,10 @@ static void check_tools(struct delivery_facts *l, struct delivery_check *c)
 			     delivery_install_command(l, strbuf_str(&packages)));
 	else if (unsure)
 		delivery_say(c, CHECK_NOTE,
-			     "whether make, gcc, ld, patch and dkms are there is not known", NULL);
+			     "it is unknown whether make, gcc, ld, patch and dkms are installed",
+			     NULL);
 	else
-		delivery_say(c, CHECK_GOOD, "make, gcc, ld, patch and dkms are there", NULL);
+		delivery_say(c, CHECK_GOOD, "make, gcc, ld, patch and dkms are installed", NULL);
 }
 
 /* ---- the boot image, the time ---- */
@@ -565,7 +570,7 @@ static void check_boot_image(struct delivery_facts *l, struct delivery_check *c)
 
 	if (file)
 		delivery_say(c, CHECK_NOTE,
-			     delivery_format(l, "/%s puts the driver into it: it is made anew",
+			     delivery_format(l, "/%s puts the driver into it, so it is rebuilt",
 					     file),
 			     NULL);
 	else

@@ -16,7 +16,7 @@ bool dkms_is_plain(const char *name)
 
 /* ---- values ---- */
 
-/* Scalars that may stand in another value. */
+/* Scalars that another value may refer to. */
 struct scope {
 	struct arena *a;
 	struct variable {
@@ -47,7 +47,7 @@ static size_t expand(const struct scope *s, const char *p, struct strbuf *out)
 }
 
 /*
- * One word of bash from p on; *ret_end is behind it. False: what it stands for is not known, and
+ * One word of bash from p on; *ret_end is behind it. False: its value is unknown, and
  * *ret_end is where reading stopped.
  */
 static bool read_word(const struct scope *s, const char *p, struct strbuf *out,

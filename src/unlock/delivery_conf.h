@@ -32,5 +32,5 @@ void dkms_conf_read(const char *text, struct arena *a, struct dkms_conf *ret);
 /* The file name, without ".ko", that a module gets when it is installed; NULL or "?": not known. */
 const char *dkms_conf_dest(const struct dkms_conf *c, const char *built);
 
-/* A name that may stand in a path, in a file that bash reads, and as an argument. */
+/* A name that may be used in a path, in a file that bash reads, and as an argument. */
 bool dkms_is_plain(const char *name);

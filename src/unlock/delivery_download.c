@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sources that are fetched first: which, from where, and whether they can be had. */
+/* Sources that are fetched first: which, from where, and whether they are available. */
 #include "unlock/delivery_impl.h"
 #include "unlock/download.h"
 #include "unlock/known_sources.h"
@@ -67,8 +67,8 @@ static const char *what_is_known(const char *release, struct arena *a)
 
 	return arena_printf(
 		a,
-		"%s is not one of the %zu releases, %s to %s, whose sources onehop knows: what "
-		"arrives could not be checked. --sources goes by what is in a tree",
+		"%s is not one of the %zu releases, %s to %s, whose files onehop knows, so a "
+		"download could not be checked. --sources judges a tree by its content",
 		release, n, known[0].release, known[n - 1].release);
 }
 
@@ -114,7 +114,7 @@ void delivery_check_fetched(struct fix_host *h, struct delivery *d, struct arena
 		return;
 	d->blocked = true;
 	delivery_say(check_named(d, "sources"), CHECK_BAD,
-		     arena_printf(a, "%s; once it is removed, it is fetched again", err_msg()),
+		     arena_printf(a, "%s; remove it, and --apply downloads it again", err_msg()),
 		     arena_printf(a, "sudo rm -r %s", d->sources));
 }
 

@@ -22,7 +22,7 @@ static bool is_a_file_of(const struct delivery *d, const char *path)
 	return false;
 }
 
-/* It made one of the files, or stands on one: an edit for another kernel. */
+/* It made one of the files, or depends on one: an edit for another kernel. */
 static bool brought_in(const struct delivery *d, const struct journal_entry *e)
 {
 	const struct plan *p = e->plan;

@@ -8,12 +8,12 @@
 /* What DKMS has built for another kernel while the patch was in place. All in the caller's arena. */
 struct left_build {
 	const char *kernel;
-	const char *module; /* "NAME/VERSION", as dkms is told */
-	const char *how;    /* commands that make it anew, a line each; they need a compiler */
+	const char *module; /* "NAME/VERSION", as dkms takes it */
+	const char *how;    /* commands that build it again, a line each; they need a compiler */
 };
 
 /*
- * `undone` is the plan that was undone. None where it brought no patch, or where that is there still:
+ * `undone` is the plan that was undone. None where it installed no patch, or where that is there still:
  * what is built then is what is wanted. Builds that cannot be read are left out.
  */
 size_t delivery_left(struct fix_host *h, const struct plan *undone, struct arena *a,

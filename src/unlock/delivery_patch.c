@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts that are put beside the driver's: a patch, DKMS's override, a dkms.conf. */
+/* The texts that are added to the driver's: a patch, DKMS's override, a dkms.conf. */
 #include "unlock/delivery_impl.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@
 
 /* ---- a package's tree, whose core is built ---- */
 
-/* The one line that names the core and is no comment. */
+/* The one line that names the core outside comments. */
 static int find_core_name(const char *path, const char *text, struct edit *ret)
 {
 	const char *line = NULL;
@@ -111,8 +111,8 @@ static int compare_file(struct delivery_facts *l, const struct unlock_file *f)
 		return err_set(EINVAL,
 			       "/%s was edited in place: onehop unlock --tree /%s --revert first",
 			       path, l->d->dkms.folder);
-	return err_set(EINVAL, "/%s is not as in %s: it was changed by hand or by another patch",
-		       path, l->d->sources);
+	return err_set(EINVAL, "/%s is not as in %s: someone, or another patch, changed it", path,
+		       l->d->sources);
 }
 
 static int diff_whole(struct delivery_facts *l, struct strbuf *out)

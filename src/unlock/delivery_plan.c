@@ -30,7 +30,7 @@ struct dkms_state {
 	const char *modules; /* ..., /x86_64/module */
 	const char *link; /* var/lib/dkms/NAME/kernel-KERNEL-x86_64: there while it is installed */
 	const char *leads, *elsewhere; /* where it leads while this release is, and to nowhere */
-	const char *id;                /* "NAME/VERSION", as dkms is told */
+	const char *id;                /* "NAME/VERSION", as dkms takes it */
 	bool built, installed;
 	bool torn;       /* what is installed is not whole: the power went while it was copied */
 	bool edited;     /* and what is built has P2P through BAR1 on every chip, and the gate */
@@ -46,7 +46,7 @@ struct maker {
 	size_t n;
 	const char **builds_on; /* as in struct plan */
 	size_t builds_on_n;
-	const char *back; /* by hand */
+	const char *back; /* for a person to do */
 };
 
 /* ---- steps ---- */
@@ -421,7 +421,7 @@ static int files_into_dkms(struct maker *m)
 			 SHORT_S, WORDS(m, "install", d->core_built, absolute(m, d->core)));
 	if (r == 0)
 		r = add_file(m, d->patch_file, d->patch, strlen(d->patch),
-			     "put the patch beside it, which names the edited core");
+			     "add the patch that makes the build use the edited core");
 	if (r == 0)
 		r = add_file(m, d->patch_array_file, d->patch_array, strlen(d->patch_array),
 			     "have DKMS apply it, now and for each new kernel");
@@ -524,7 +524,7 @@ static void register_tree(struct maker *m)
 		 arena_printf(m->a, "var/lib/dkms/%s", m->d->dkms.name),
 		 WORDS(m, "rmdir", "--ignore-fail-on-non-empty", "--",
 		       arena_printf(m->a, "/var/lib/dkms/%s", m->d->dkms.name)));
-	add_undo(m, "when undone: remove what DKMS was not told of yet", SHORT_S, k->version,
+	add_undo(m, "when undone: remove what was not yet added to DKMS", SHORT_S, k->version,
 		 WORDS(m, "find", absolute(m, k->version), "-maxdepth", "0", "!", "-exec", "test",
 		       "-L", source, ";", "-exec", "rm", "-rf", "--", "{}", "+"));
 	add_undo(m, "when undone: have DKMS remove the tree, from all kernels", INSTALL_S,
@@ -619,8 +619,8 @@ static void add_key(struct change_set *set, const char *parameter, const char *k
 		.target = "nvidia",
 		.name = key ? key : parameter,
 		.new = value,
-		.reason =
-			TEXTS("the driver offers peer-to-peer over PCIe only where it is told to"),
+		.reason = TEXTS(
+			"the driver offers peer-to-peer over PCIe only if its options ask for it"),
 	};
 
 	change_add(set, &c);

@@ -20,7 +20,7 @@ struct delivery_plan_request {
 /*
  * Forward: the build that is there is saved, files, `dkms build`, probe, `dkms install`, options,
  * initramfs. Undoing, also of a part: options back, files back, the saved build installed again,
- * initramfs. What is done already is no step. 0, or a negative errno with a sentence: -EEXIST: another
+ * initramfs. What is already done gets no step. 0, or a negative errno with a sentence: -EEXIST: another
  * delivery is in place, which has to be taken back first; -EBUSY: DKMS has something else installed.
  */
 int delivery_plan(const struct delivery_plan_request *r, struct plan **ret);

@@ -32,7 +32,7 @@ void delivery_check_kernel(struct delivery_facts *l, struct delivery_check *c)
 	bool into = l->d->way == DELIVER_INTO_DKMS;
 
 	if (!kernel) {
-		delivery_say(c, CHECK_BAD, "which kernel the modules are for is not known",
+		delivery_say(c, CHECK_BAD, "the kernel that the modules are for is unknown",
 			     "name one: --kernel RELEASE, a folder of /lib/modules");
 		return;
 	}
@@ -52,7 +52,7 @@ void delivery_check_kernel(struct delivery_facts *l, struct delivery_check *c)
 	else
 		delivery_say(c, into ? CHECK_NOTE : CHECK_BAD,
 			     delivery_format(l, "%s: %s%s", kernel, trouble,
-					     into ? "; the package may have mended that" : ""),
+					     into ? "; the package may have fixed that" : ""),
 			     NULL);
 }
 
@@ -79,7 +79,8 @@ void delivery_check_headers(struct delivery_facts *l, struct delivery_check *c)
 			     delivery_install_command(l, headers_package(l)));
 	else
 		delivery_say(c, there < 0 ? CHECK_NOTE : CHECK_GOOD,
-			     there < 0 ? "whether they are here is not known" : "they are here",
+			     there < 0 ? "it is unknown whether they are installed"
+				       : "they are installed",
 			     NULL);
 }
 
@@ -192,8 +193,7 @@ void delivery_check_compiler(struct delivery_facts *l, struct delivery_check *c)
 	if (!l->d->kernel)
 		return;
 	if (!find_compiler(l, &k)) {
-		delivery_say(c, CHECK_NOTE, "which one the kernel was built with is not known",
-			     NULL);
+		delivery_say(c, CHECK_NOTE, "the compiler that built the kernel is unknown", NULL);
 		return;
 	}
 	there = names_one(&k) ? delivery_has_program(l, k.program) : 0;
@@ -201,10 +201,12 @@ void delivery_check_compiler(struct delivery_facts *l, struct delivery_check *c)
 		delivery_say(c, CHECK_GOOD, delivery_format(l, "%s, as the kernel", k.program),
 			     NULL);
 	else if (there < 0)
-		delivery_say(c, CHECK_NOTE,
-			     delivery_format(l, "whether %s, the kernel's, is here is not known",
-					     k.program),
-			     NULL);
+		delivery_say(
+			c, CHECK_NOTE,
+			delivery_format(
+				l, "it is unknown whether %s, the kernel's compiler, is installed",
+				k.program),
+			NULL);
 	else
 		check_other_compiler(l, &k, c);
 }
@@ -342,15 +344,16 @@ void delivery_check_signature(struct delivery_facts *l, struct delivery_check *c
 	l->d->certificate = find_certificate(l);
 	l->d->enrolled = is_enrolled(l, l->d->certificate);
 	if (l->r->image)
-		delivery_say(c, CHECK_NOTE,
-			     "an image: whether Secure Boot is on where it boots is not known",
-			     NULL);
+		delivery_say(
+			c, CHECK_NOTE,
+			"an image: it is unknown whether Secure Boot will be on where it boots",
+			NULL);
 	else if (fact_is(k->secure_boot, 1))
 		check_key(l, "Secure Boot is on", c);
 	else if (fact_known(k->lockdown) && !fact_is(k->lockdown, LOCKDOWN_NONE))
 		check_key(l, "the kernel is locked down", c);
 	else if (fact_unknown(k->secure_boot))
-		delivery_say(c, CHECK_NOTE, "whether Secure Boot is on is not known", NULL);
+		delivery_say(c, CHECK_NOTE, "it is unknown whether Secure Boot is on", NULL);
 	else
 		delivery_say(c, CHECK_GOOD, "the kernel loads modules without one", NULL);
 }
@@ -378,7 +381,7 @@ static void add_room(const struct delivery_facts *l, struct room *rooms, size_t 
 				      .need = need};
 }
 
-/* A new boot image is written beside the old one, which names the kernel; 0: not found. */
+/* A new boot image is written next to the old one, which names the kernel; 0: not found. */
 static int64_t boot_image_size(const struct delivery_facts *l)
 {
 	static const char *const starts[] = {"initrd.img-", "initramfs-", "initrd-"};

@@ -250,7 +250,7 @@ static void check_debian(struct delivery_facts *l, struct delivery_check *c, con
 	else if (p.all)
 		delivery_say(c, CHECK_GOOD,
 			     delivery_format(l,
-					     "none are automatic; by hand, " BRINGS_BACK
+					     "none are automatic; a manual upgrade " BRINGS_BACK
 					     " unless it is held: %s",
 					     hold),
 			     NULL);

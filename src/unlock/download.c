@@ -41,7 +41,7 @@
 #define URL     "<url>"
 #define TAG     "<tag>"
 #define ARCHIVE "<archive>"
-#define CLONE   "<clone>" /* a folder beside the archive */
+#define CLONE   "<clone>" /* a folder next to the archive */
 
 /* Slower than 1000 bytes/s for a minute counts as cut off. */
 #define CURL "curl", "-fsSL", "--proto", "=http,https", "--connect-timeout", "30"
@@ -416,7 +416,8 @@ static int run_words(struct fetching *f, const char *const *words)
 	if (bytes_fetched(f) > ARCHIVE_MAX) /* it may have ended within the last second */
 		f->too_large = true;
 	if (f->too_large)
-		return err_set(EFBIG, "%s sends more than %d MB: this is not a release's archive",
+		return err_set(EFBIG,
+			       "%s sent more than %d MB: this is not the archive of a release",
 			       f->d->shown, (int)(ARCHIVE_MAX >> 20));
 	return r;
 }
@@ -527,8 +528,10 @@ static int say_what_is_kept(const struct fetching *f, int r)
 	AUTO_FREE char *why = xstrdup(err_msg());
 
 	if (bytes)
-		return err_set(-r, "%s; the %.1f MB that came are kept in %s", why,
-			       (double)bytes / 1e6, f->part_shown);
+		return err_set(
+			-r,
+			"%s; the %.1f MB received so far are kept in %s, and the next run continues there",
+			why, (double)bytes / 1e6, f->part_shown);
 	tree_remove(&f->sources, f->part);
 	return err_set(-r, "%s", why);
 }
@@ -562,7 +565,7 @@ static int open_sources(struct fix_host *h, const struct download *d, struct fet
 	if (r < 0)
 		return r;
 	if (flock(*ret_lock, LOCK_EX | LOCK_NB) < 0)
-		return err_set(EBUSY, "another onehop downloads to /" SOURCES_FOLDER);
+		return err_set(EBUSY, "another onehop is downloading to /" SOURCES_FOLDER);
 	f->folder = path_below(h->root, SOURCES_FOLDER);
 	f->part = xprintf("%s.part", d->release);
 	f->part_shown = xprintf("%s/%s", f->folder, f->part);
@@ -620,8 +623,8 @@ int download_check(struct fix_host *h, const char *release, const char *folder)
 		return r;
 	return err_set(
 		EINVAL,
-		"%s was changed since it was fetched: it is not release %s as NVIDIA published it, "
-		"nor what onehop made of that",
+		"%s was changed after it was downloaded: it is not release %s as NVIDIA published it, "
+		"with or without onehop's edits",
 		folder, release);
 }
 

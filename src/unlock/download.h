@@ -11,7 +11,7 @@ struct arena;
 struct fix_host;
 
 /*
- * Where trees lie, below the root: SOURCES_FOLDER/RELEASE. Only root writes there, since their makefiles
+ * Where trees lie, below the root: SOURCES_FOLDER/RELEASE. Only root writes there, because their makefiles
  * are run as root. A tree is there with its release's name once it is whole and was checked; until then all is
  * in RELEASE.part.
  */
@@ -63,7 +63,7 @@ struct download_watch {
 
 /*
  * Fetches, unpacks and checks it; 0: the tree is in d->folder, below the host's root, be it of this run
- * or of an earlier one. What a run that was cut off left is gone on with, or fetched anew. A negative errno with a
+ * or of an earlier one. What a run that was cut off left is continued, or fetched again. A negative errno with a
  * sentence: -EINVAL: what arrived is not this release, and was removed; -EBUSY: another onehop is
  * at it; -ECANCELED: stopped, what came so far is kept; else it could not be fetched.
  */

@@ -38,7 +38,7 @@ const char *indent_of(const char *text, size_t at, size_t *ret_size)
 
 /* ---- the diff ---- */
 
-/* Lines of the old text that differ, and what stands there instead. */
+/* Lines of the old text that differ, and what replaces it. */
 struct change_lines {
 	size_t from, to; /* bytes of the old text */
 	struct strbuf now;

@@ -8,7 +8,7 @@
 
 struct edit {
 	size_t from, to;  /* bytes of the old text; equal: an insertion */
-	const char *text; /* what stands there instead */
+	const char *text; /* what replaces it */
 };
 
 /* Sorted by place, not overlapping. */

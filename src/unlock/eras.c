@@ -47,7 +47,7 @@ const struct feature features[] = {
 const size_t feature_n = sizeof(features) / sizeof(features[0]);
 
 const struct condition_test condition_tests[WHEN_N] = {
-	/* Releases that ask have a call with the fourth argument beside the other, in an #if. */
+	/* Releases that ask have a call with the fourth argument next to the other, in an #if. */
 	[WHEN_NOT_ASKED] = {NV_PCI, "nv_resize_pcie_bars",
 		"pci_resize_resource(pci_dev, NV_GPU_BAR1, requested_size, 0)", false},
 	[WHEN_BAR1_LINK] = {UVM_GPU_H, NULL, BAR1_LINK, true},
@@ -55,7 +55,7 @@ const struct condition_test condition_tests[WHEN_N] = {
 	[WHEN_UNMAP_INVALIDATES] = {UVM_EXT, NULL, "uvm_mmu_l2_invalidate(mapped_gpu, aperture)", true},
 };
 
-/* An era is told by what the sources hold, never by a number; these are for people. */
+/* An era is recognised by what the sources hold, never by a number; these are for people. */
 const struct era_name era_names[ERA_N] = {
 	[ERA_535] = {"535", "535.43.02", "535.288.01"},
 	[ERA_545] = {"545", "545.23.06", "560.35.03"},
@@ -161,7 +161,7 @@ bool era_untested(enum era e)
 
 /*
  * From 580 on the driver adds the base itself, and asks for no end: what BAR1 maps of memory is whole pages of 2 MiB,
- * so the last part of memory may have no address there, and what stands behind the mapping in BAR1 is another's.
+ * so the last part of memory may have no address there, and what follows the mapping in BAR1 is another's.
  */
 #define BOUND(count) \
 	"// onehop: memory that BAR1 does not map has no address on the bus\n" \
@@ -293,7 +293,7 @@ bool era_untested(enum era e)
 	"}\n" \
 	"\n"
 
-/* Such a peer has no id: what is made of that is no aperture, and no GPU can name it. */
+/* Such a peer has no id: the aperture computed from that does not exist, and no GPU can name it. */
 #define BAR1_PEER_BY_ID \
 	"    return uvm_gpu_peer_aperture(gpu, peer) >= UVM_APERTURE_MAX ||\n" \
 	"           uvm_gpu_peer_aperture(peer, gpu) >= UVM_APERTURE_MAX;\n"

@@ -44,7 +44,7 @@ struct lexed {
 	uint32_t trouble_at;
 };
 
-/* Any bytes, at most LEX_MAX; the text must outlive ret. -EFBIG with a sentence; troubles are no error. */
+/* Any bytes, at most LEX_MAX; the text must outlive ret. -EFBIG with a sentence; troubles do not make it fail. */
 int lex(const char *text, size_t size, struct lexed *ret);
 void lexed_done(struct lexed *x);
 #define LEX_MAX (16u << 20)

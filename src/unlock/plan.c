@@ -117,8 +117,8 @@ static int refuse_count(const struct unlock *u, const struct anchor *a, int foun
 	AUTO_FREE char *differs =
 		what_differs(u, era_names[u->era].last,
 			     (unsigned)found > a->count || a->text == NULL
-				     ? "the tree is changed already, by hand or by another patch"
-				     : "the tree is changed already, or not a release of NVIDIA's");
+				     ? "someone, or another patch, has already changed the tree"
+				     : "the tree was changed, or is not a release of NVIDIA's");
 
 	return err_set(EINVAL, "%s: %s: expected %u in %s%s%s, found %d: %s", u->tree.dir, a->id,
 		       a->count, a->function ? a->function : "", a->function ? " of " : "", a->file,

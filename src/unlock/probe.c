@@ -73,7 +73,7 @@ static const char *mark_of(const char *text, struct arena *a)
 	return NULL;
 }
 
-/* By the name that it gives itself; an object file has none, and is told by its gate. */
+/* By the name that it gives itself; an object file has none, and is recognised by its gate. */
 static bool is_uvm(const char *text)
 {
 	const char *name;

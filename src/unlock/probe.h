@@ -32,6 +32,6 @@ bool probe_is_good(const struct probe *p);
  * A module, compressed or not, or an object file. Where nothing is at `path`, what xz, zstd or gzip
  * would have made of it is read: what DKMS leaves is known before it is built, but for that. Below the
  * folder `dir_fd`, or AT_FDCWD. 0 or a negative errno with a sentence; -ENOENT: nothing is there;
- * -EINVAL: it is no such file.
+ * -EINVAL: the file is neither.
  */
 int probe_file(int dir_fd, const char *path, struct arena *a, struct probe *ret);

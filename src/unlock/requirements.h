@@ -72,9 +72,9 @@ struct unlock_requirements {
 		*settings; /* the same as data, without the keys of others in a list */
 	size_t setting_n;
 	bool can_download; /* its sources are known, so that what is fetched can be checked */
-	struct requirement_step *sources; /* where the tree is to be had; where modules are built */
+	struct requirement_step *sources; /* where to get the tree; where modules are built */
 	size_t source_n;
-	struct requirement_step *steps; /* by hand, in order */
+	struct requirement_step *steps; /* for a person, in order */
 	size_t step_n;
 	struct requirement_step *back; /* and how to take them back */
 	size_t back_n;

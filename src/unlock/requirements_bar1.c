@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a card's BAR1 serves: it covers the memory, with room beside it. */
+/* Whether a card's BAR1 serves: it covers the memory, with room to spare. */
 #include "unlock/candidate.h"
 
 #define GIB ((int64_t)1 << 30)
 
-/* What a console beside the memory takes, padded to 512 MiB, and the mailbox window. */
+/* What a console takes in addition to the memory, padded to 512 MiB, and the mailbox window. */
 #define CONSOLE_ROOM GIB
 
 /* What BAR1 has beyond the card's memory, counted in whole GiB as it is sold. */
@@ -99,7 +99,7 @@ static bool nvlink_would_go(struct candidate *l)
 	"and a wrong window lets peers write into the host's memory (onehop test on a card with "  \
 	"an edit of others counts here as proof); or give up the memory beyond BAR1: "             \
 	"OverrideFbSize and RMForceStaticBar1=1 in NVreg_RegistryDwordsPerDevice, for this card "  \
-	"alone, since a card with that key and a smaller BAR1 does not start"
+	"alone, because a card with that key and a smaller BAR1 does not start"
 
 static const struct requirement_row rows[] = {
 	{"sizes-unknown", sizes_unknown, ACTION_UNKNOWN,
@@ -136,11 +136,11 @@ static const struct requirement_row rows[] = {
 	 STATIC "; kernel-open/nvidia/nv-pci.c nv_resize_pcie_bars"},
 	{"bar1-no-room", no_room_for_cpu, ACTION_REFUSED,
 	 "BAR1 (%B) is hardly larger than the memory (%V): before 565 the CPU's mappings need room "
-	 "beside it",
+	 "in addition",
 	 "install driver 565 or later",
 	 KERN_BUS "arch/maxwell/kern_bus_gm107.c kbusInitBar1_GM107"},
 	{"console", no_room_for_console, ACTION_REFUSED,
-	 "it drives a screen, and BAR1 (%B) has no room for that beside the memory (%V)",
+	 "it drives a screen, and BAR1 (%B) has no room for that in addition to the memory (%V)",
 	 "let another GPU (the CPU's, the board's) drive the screen and the firmware's console",
 	 STATIC "; aikitoria/open-gpu-kernel-modules#9"},
 	{"nvlink-lost", nvlink_would_go, ACTION_REFUSED,

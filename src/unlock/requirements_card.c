@@ -134,7 +134,7 @@ static const struct requirement_row rows[] = {
 	 "decide)",
 	 NULL, P2P_CAPS},
 	{"not-listed", not_listed, ACTION_UNKNOWN,
-	 "this chip was not tried: whether the driver has P2P through BAR1 for it is not known",
+	 "this chip was not tried: it is unknown whether the driver has P2P through BAR1 for it",
 	 "a newer onehop; edited modules that have it on every chip would be recognised", NULL},
 	{"container", in_container, ACTION_REFUSED,
 	 "this is a container (%s): modules and their options belong to the host",
@@ -159,7 +159,7 @@ static const struct requirement_row rows[] = {
 	 "before 590",
 	 "install driver 590 or later: it needs module options alone", NVOC},
 	{"release", release_without_keys, ACTION_UNKNOWN,
-	 "driver %D was not tried: its registry keys are not known",
+	 "driver %D was not tried: its registry keys are unknown",
 	 "onehop unlock --tree says of its sources whether they can be edited, by what they hold; "
 	 "535 and later were tried",
 	 NVOC},

@@ -17,6 +17,6 @@ bool requirement_sets_for_all(const struct machine *m);
 void requirement_steps(struct machine *m, struct unlock_requirements *n);
 /*
  * The module's file name without ".ko" and what compressed it, since Debian's differs from the
- * module's; `otherwise` where it is not known.
+ * module's; `otherwise` where it is unknown.
  */
 const char *requirement_file_name(struct machine *m, const char *module, const char *otherwise);

@@ -150,7 +150,7 @@ static void add_card(const struct machine *m, const struct card_requirement *c, 
 
 /*
  * What is set now, with ours put where its card is named, and the other cards of ours behind. What
- * stands before the first card is of none: the driver skips it.
+ * comes before the first card belongs to none: the driver skips it.
  */
 static void add_per_device(const struct machine *m, const struct unlock_requirements *n,
 			   struct strbuf *out)

@@ -144,14 +144,14 @@ static const struct requirement_row rows[] = {
 	{"peers-mailbox", peers_through_mailbox, ACTION_REFUSED,
 	 EQUIPPED
 	 ", but the driver leads it to %s through a mailbox, which it does not have: data is lost",
-	 "onehop check says what keeps the driver from BAR1 (p2p-mailbox); until that is mended, "
+	 "onehop check says what keeps the driver from BAR1 (p2p-mailbox); until that is fixed, "
 	 "take ForceP2P out of NVreg_RegistryDwords",
 	 RM_CAPS},
 	{"peers-none", peers_not_connected, ACTION_REFUSED,
 	 EQUIPPED ", but the driver connects it with %s by nothing",
 	 "onehop check and the kernel log (NVRM) say what keeps the driver from BAR1", RM_CAPS},
 	{"peers-unknown", peers_not_known, ACTION_UNKNOWN,
-	 EQUIPPED "; how the driver connects it with %s is not known",
+	 EQUIPPED "; it is unknown how the driver connects it with %s",
 	 "run it on the machine itself, or let onehop test decide", RM_CAPS},
 	{"in-force", peers_through_bar1, ACTION_IN_FORCE,
 	 EQUIPPED ", and the driver connects it with its peers through BAR1", NULL, RM_CAPS},

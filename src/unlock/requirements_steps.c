@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the sources are, what is to be done by hand, and what to mind, once the options are known. */
+/* Where the sources are, what a person has to do, and what to mind, once the options are known. */
 #include "unlock/dkms.h"
 #include "unlock/known_sources.h"
 #include "unlock/requirements_impl.h"
@@ -129,7 +129,7 @@ static const struct {
 
 #define KERNEL_MODULES (sizeof(kernel_modules) / sizeof(kernel_modules[0]))
 
-/* Beside the stock modules, which stay; depmod is told which to take. */
+/* Next to the stock modules, which stay; a line for depmod makes modprobe prefer them. */
 static void add_install(struct steps *s)
 {
 	AUTO_STRBUF struct strbuf copy = {0}, override = {0};
@@ -145,7 +145,7 @@ static void add_install(struct steps *s)
 			      i ? "\n" : "", kernel_modules[i].file, kernel_of(m), name);
 		strbuf_printf(&override, " 'override %s * updates/onehop'", name);
 	}
-	add_step(s, "put the modules beside the stock ones, which stay where they are", "%s",
+	add_step(s, "put the modules next to the stock ones, which stay where they are", "%s",
 		 strbuf_str(&copy));
 	if (fact_is(m->kernel.secure_boot, 1))
 		add_step(s,
@@ -272,7 +272,7 @@ static void caution_driver(struct machine *m, struct unlock_requirements *n)
 	if (action_builds(n->action) && !fact_known(d->flavor))
 		add_caution(
 			m, n,
-			"whether the open modules are loaded is not known; the proprietary ones "
+			"it is unknown whether the open modules are loaded; the proprietary ones "
 			"cannot be edited");
 	if (fact_known(d->library_version) && n->release &&
 	    strcmp(d->library_version.value, n->release) != 0)
@@ -300,7 +300,7 @@ static void caution_driver(struct machine *m, struct unlock_requirements *n)
 				    n->cards[i].gpu->index);
 }
 
-/* Set by hand; onehop sets it for no card. */
+/* A person's setting; onehop sets it for no card. */
 static void caution_static_bar1(struct machine *m, struct unlock_requirements *n)
 {
 	AUTO_STRBUF struct strbuf small = {0};
@@ -338,8 +338,8 @@ static void caution_kernels(struct machine *m, struct unlock_requirements *n)
 		add_caution(
 			m, n,
 			"modules are for one kernel and one release of the driver, options for "
-			"all: DKMS builds for a new kernel; what was built by hand is to be built "
-			"again before that boots, or " OPTIONS_FILE " to be removed");
+			"all: DKMS builds for a new kernel; modules that you built yourself have to be built "
+			"again before it boots, or " OPTIONS_FILE " removed");
 }
 
 static void caution_host(struct machine *m, struct unlock_requirements *n)

@@ -51,7 +51,7 @@ struct files {
 	const struct tree *tree;
 	struct arena *arena;
 	bool skips_built;   /* what make leaves between the sources */
-	bool only_specials; /* files are not listed: only what is no file is looked for */
+	bool only_specials; /* files are not listed: only pipes, sockets and devices are looked for */
 	char **paths;
 	size_t n;
 };

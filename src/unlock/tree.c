@@ -116,10 +116,11 @@ static int failed_to_read(const struct tree *t, const char *path, int r)
 	if (r == -ENOENT)
 		return r;
 	if (r == -ELOOP || r == -ENOTDIR)
-		return err_set(ELOOP, "%s/%s: it, or a folder on the way, is a link or no folder",
+		return err_set(ELOOP,
+			       "%s/%s: it, or a folder in its path, is a link or not a folder",
 			       t->dir, path);
 	if (r == -EINVAL)
-		return err_set(EINVAL, "%s/%s is no regular file", t->dir, path);
+		return err_set(EINVAL, "%s/%s is not a regular file", t->dir, path);
 	return err_sys(-r, "%s/%s", t->dir, path);
 }
 
@@ -281,6 +282,6 @@ int tree_remove(const struct tree *t, const char *path)
 int tree_lock(const struct tree *t)
 {
 	if (flock(t->fd, LOCK_EX | LOCK_NB) < 0)
-		return err_set(EBUSY, "%s: another onehop works on it", t->dir);
+		return err_set(EBUSY, "%s: another onehop is working on it", t->dir);
 	return 0;
 }

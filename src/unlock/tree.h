@@ -12,7 +12,7 @@
 struct tree {
 	const char *dir; /* the caller's, for messages */
 	int fd;
-	/* NULL, or told of each write with the path; a negative errno makes it fail. For tests. */
+	/* NULL, or called before each write with the path; a negative errno makes it fail. For tests. */
 	int (*before)(void *context, const char *path);
 	void *context;
 };

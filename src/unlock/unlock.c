@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "support/support.h"
 #include "unlock/known_sources.h"
 #include "unlock/source_hash.h"
@@ -47,11 +48,11 @@ static int refuse_other_folders(const struct unlock *u)
 		return 0;
 	if (tree_has(&u->tree, PREBUILT_CORE))
 		return err_set(EINVAL,
-			       "%s is a package's: its core is prebuilt (" PREBUILT_CORE
-			       "), and can only be edited in the sources of the release",
+			       "%s is the tree of a package: its core is prebuilt (" PREBUILT_CORE
+			       "), so it can only be edited in the sources of the release",
 			       u->tree.dir);
 	return err_set(EINVAL,
-		       "%s is no tree of NVIDIA's open kernel modules: it has no " SWITCH_FILE,
+		       "%s is not a tree of NVIDIA's open kernel modules: it has no " SWITCH_FILE,
 		       u->tree.dir);
 }
 
@@ -241,9 +242,10 @@ static int take_back_others(struct unlock *u)
 	int r;
 
 	if (u->newer_edits)
-		return err_set(EINVAL,
-			       "%s was edited by a newer onehop: use that one, or --revert first",
-			       u->tree.dir);
+		return err_set(
+			EINVAL,
+			"%s was edited by a newer onehop: use that version, or --revert first",
+			u->tree.dir);
 	forget(u);
 	r = look_back(u);
 	if (r == 0)
@@ -299,9 +301,10 @@ int unlock_revert(const char *dir, const struct unlock_options *o, struct unlock
 
 void unlock_diff(const struct unlock *u, struct strbuf *out)
 {
-	strbuf_printf(
-		out, "# onehop unlock: %s, kind %s, %zu edits in %zu files; apply with patch -p1\n",
-		u->version ? u->version : "a tree", era_names[u->era].name, u->edit_n, u->n);
+	strbuf_printf(out, "# onehop unlock: %s, kind %s, %zu %s in %zu %s; apply with patch -p1\n",
+		      u->version ? u->version : "a tree", era_names[u->era].name, u->edit_n,
+		      text_plural(u->edit_n, "edit", "edits"), u->n,
+		      text_plural(u->n, "file", "files"));
 	strbuf_puts(out, "# sha256 before, after\n");
 	for (size_t i = 0; i < u->n; i++)
 		strbuf_printf(out, "# %s %s %s\n", u->files[i].before_hash, u->files[i].after_hash,

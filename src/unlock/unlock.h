@@ -84,7 +84,7 @@ void unlock_close(struct unlock *u);
  * Edits the tree, or brings every byte back; what a run that was cut off left undone is done. Edits of an
  * earlier onehop are reverted by their manifest first, those of a later one refused. 0 too if
  * there is nothing to do: see `replaced`; `state` is what was found. -EINVAL, -EBUSY: refused, nothing
- * written. Other errors: a change failed. Looks anew at the tree, under a lock. unlock_revert fills in
+ * written. Other errors: a change failed. Looks at the tree again, under a lock. unlock_revert fills in
  * no era and no edits: the manifest is all that it goes by.
  */
 int unlock_apply(const char *dir, const struct unlock_options *options, struct unlock **ret);

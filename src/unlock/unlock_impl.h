@@ -61,7 +61,7 @@ struct source_file *sources_get(const struct sources *s, const char *path);
 int tree_release(const struct tree *t, struct arena *a, const char **ret);
 /*
  * Whether its parts hold what was published as `release`, but for onehop's edits and what make left: ret_changed
- * names those that do not, "kernel-open, src/nvidia"; NULL: none, or the release is not known. -EINVAL with a
+ * names those that do not, "kernel-open, src/nvidia"; NULL: none, or the release is unknown. -EINVAL with a
  * sentence where one holds what was published as another release.
  */
 int tree_check_parts(const struct tree *t, const char *release, struct arena *a,

@@ -72,7 +72,7 @@ static int write_file(struct unpacking *u, struct archive_entry *e, const char *
 	file.data = data.text;
 	file.size = data.len;
 	r = tree_stage(u->into, path, &file);
-	return is_of_archive(r) ? refuse(u, path, "cannot be a file beside the others") : r;
+	return is_of_archive(r) ? refuse(u, path, "conflicts with another path in the archive") : r;
 }
 
 /* "open-gpu-kernel-modules-595.45.04/src/x.c" is src/x.c. NULL: nothing is behind the first folder. */

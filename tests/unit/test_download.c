@@ -555,7 +555,7 @@ static void what_was_fetched_is_checked_again(void **state)
 	assert_int_equal(check_fetched(r), 0);
 	made_put(folder, "src/nvidia/GNUmakefile", "all:\n", 5);
 	assert_int_equal(check_fetched(r), -EINVAL);
-	assert_non_null(strstr(err_msg(), "was changed since it was fetched"));
+	assert_non_null(strstr(err_msg(), "was changed after it was downloaded"));
 	assert_int_equal(unlink(added), 0);
 	assert_int_equal(check_fetched(r), 0);
 	assert_int_equal(chmod(folder, 0777), 0);

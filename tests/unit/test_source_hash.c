@@ -367,7 +367,7 @@ static void a_file_and_a_folder_of_one_name_are_refused(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		pack(r, first + i, 2);
 		assert_int_equal(unpack(r), -EINVAL);
-		assert_non_null(strstr(err_msg(), "cannot be a file beside the others"));
+		assert_non_null(strstr(err_msg(), "conflicts with another path"));
 	}
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';

@@ -495,7 +495,7 @@ static void an_image_has_a_kernel_of_its_own(void **state)
 	assert_string_equal(r->d->kernel, KERNEL);
 	put(r, "lib/modules/6.1.0-10-amd64/x", "");
 	look(r);
-	expect(r, "kernel", CHECK_BAD, "not known");
+	expect(r, "kernel", CHECK_BAD, "unknown");
 	r->request.kernel = "6.1.0-10-amd64";
 	look(r);
 	expect(r, "kernel", CHECK_GOOD, "6.1.0-10-amd64");
@@ -615,7 +615,7 @@ static void an_image_with_prebuilt_modules(void **state)
 	       "kernel/nvidia-999/nvidia.ko is of the proprietary modules");
 	put_module(r, "kernel/nvidia-999-open/nvidia.ko", later, sizeof(later));
 	look(r);
-	expect(r, "sources", CHECK_BAD, "the module of that kernel of 999.02");
+	expect(r, "sources", CHECK_BAD, "the module of that kernel is 999.02");
 	expect_remedy(r, "sources", "--branch 999.02");
 	put_module(r, "kernel/nvidia-999-open/nvidia.ko", open, sizeof(open));
 	r->m->driver.library_version = fact_str("999.02", from);
@@ -685,7 +685,7 @@ static void hostile_names_are_refused(void **state)
 		put_prebuilt(r, names[i], "usr/src/any-1", "Dual MIT/GPL");
 		look(r);
 		assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
-		expect(r, "dkms tree", CHECK_BAD, "is no name");
+		expect(r, "dkms tree", CHECK_BAD, "is not a name");
 		assert_null(strchr(check_of(r, "dkms tree")->found, '\n'));
 		drop(r, folder);
 	}
@@ -828,7 +828,7 @@ static void the_release_has_to_be_that_which_runs(void **state)
 		r->m->driver.library_version = fact_str("999.02", from);
 	look(r);
 	expect(r, "sources", CHECK_BAD,
-	       "the tree is of " RELEASE ", the driver that runs of 999.02");
+	       "the tree is " RELEASE ", but the driver that runs is 999.02");
 	expect_remedy(r, "sources", "--branch 999.02 ");
 }
 
@@ -1022,7 +1022,7 @@ static void a_kernel_that_is_known_not_to_do(void **state)
 	expect(r, "kernel", CHECK_BAD, "570");
 	r->request.kernel = "6.20 $(id)";
 	look(r);
-	expect(r, "kernel", CHECK_BAD, "not known");
+	expect(r, "kernel", CHECK_BAD, "unknown");
 }
 
 /* Without a block of its own. */
@@ -1240,10 +1240,11 @@ static void a_recording_does_not_know(void **state)
 	assert_int_equal(delivery_look(&r->request, s, r->m, &r->requirements, &r->d), 0);
 	source_free(s);
 	assert_false(r->d->holders_known);
-	expect(r, "dkms tree", CHECK_NOTE, "cannot be looked at");
-	expect(r, "tools", CHECK_NOTE, "not known");
-	expect(r, "headers", CHECK_NOTE, "not known");
-	expect(r, "compiler", CHECK_NOTE, "whether gcc-12, the kernel's, is here is not known");
+	expect(r, "dkms tree", CHECK_NOTE, "cannot be read");
+	expect(r, "tools", CHECK_NOTE, "unknown");
+	expect(r, "headers", CHECK_NOTE, "unknown");
+	expect(r, "compiler", CHECK_NOTE,
+	       "it is unknown whether gcc-12, the kernel's compiler, is installed");
 }
 
 /* ---- dkms.conf ---- */
@@ -1444,7 +1445,7 @@ static void an_unknown_release_is_not_fetched(void **state)
 	r->m->driver.module_version = r->m->driver.installed_version =
 		r->m->driver.library_version = fact_str_unknown(from);
 	look(r);
-	expect(r, "sources", CHECK_BAD, "of which release a driver is here is not known");
+	expect(r, "sources", CHECK_BAD, "the release of the installed driver is unknown");
 }
 
 static void options_need_no_download(void **state)

@@ -425,7 +425,7 @@ static const struct {
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, not_asked},
 	 ACTION_UNKNOWN,
 	 "peers-unknown",
-	 "with its peer (rm.json is missing) is not known"},
+	 "with its peer (rm.json is missing)"},
 	{{"595.45.04", "ForceP2P=0x211;RMPcieP2PType=1", STOCK, rtx5090_mailbox},
 	 ACTION_REFUSED,
 	 "peers-mailbox",
@@ -965,7 +965,8 @@ static void one_pair_decides(void **state)
 	assert_string_equal(n->cards[0].id, "peers-none");
 	assert_non_null(strstr(n->cards[0].why, "connects it with GPU2 by nothing"));
 	assert_string_equal(n->cards[1].id, "peers-unknown");
-	assert_non_null(strstr(n->cards[1].why, "with GPU2 (nobody asked) is not known"));
+	assert_non_null(strstr(n->cards[1].why,
+			       "unknown how the driver connects it with GPU2 (nobody asked)"));
 	assert_string_equal(n->cards[2].id, "peers-none");
 	assert_non_null(strstr(n->cards[2].why, "with GPU0 by nothing"));
 	/* The options stay those of all: nothing in them is to change. */

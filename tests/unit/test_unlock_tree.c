@@ -302,8 +302,8 @@ static void a_release_that_differs_is_refused(void **state)
 		{"610.43.02",
 		 "not tried with release 610.43.02, and do not fit it; the newest release that is "
 		 "known to fit is 595.45.04",
-		 "changed already"},
-		{"595.45.04", "changed already", "not tried"},
+		 "the tree was changed"},
+		{"595.45.04", "the tree was changed", "not tried"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -369,7 +369,7 @@ static void other_folders_are_told_apart(void **state)
 
 	assert_int_equal(unlock_open(s->tree, &plain, &u), -ENOENT);
 	made_put(s->tree, "readme", "x", 1);
-	check_refused(s, "no tree of NVIDIA's", SWITCH_FILE);
+	check_refused(s, "not a tree of NVIDIA's", SWITCH_FILE);
 	made_put(s->tree, "nvidia/nv-kernel.o_binary", "x", 1);
 	check_refused(s, "prebuilt", "sources");
 }

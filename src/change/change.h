@@ -38,7 +38,7 @@ struct change {
 	struct texts reason; /* what it is for: sentences without full stops */
 	struct texts cost;   /* what is given up; the same; none: nothing */
 	bool stated;         /* BY_HAND: the reason names the target itself */
-	bool opt_in;         /* only possibly a help: made only if its rule is asked for by name */
+	bool opt_in;         /* only possibly a help: made only if its rule is named */
 };
 
 /* In an arena; add with change_add. */

@@ -36,23 +36,23 @@ static const struct option fix_table[] = {
 		"print the plan and change nothing, which is what happens without --apply too",
 		NULL, 0, 0, 0},
 	{"yes", 'y', OPTION_FLAG, AT(yes), NULL,
-		"go on also where making a file again loses lines that a person wrote into it",
+		"continue even if regenerating a file loses lines that a person wrote into it",
 		NULL, 0, 0, 0},
 	COMMON_FROM(struct fix_options),
 	COMMON_ROOT(struct fix_options),
 	COMMON_OBSERVED(struct fix_options),
 	{"iommu", 0, OPTION_CHOICE, AT(iommu), "HOW",
-		"what to do about an IOMMU that translates: pt (the default), which lets devices "
-		"of the host through, or off", iommu_words, 0, 0, 0},
+		"what to do about an IOMMU that translates: pt (pass-through, the default) or "
+		"off", iommu_words, 0, 0, 0},
 	{"now", 0, OPTION_FLAG, AT(now), NULL,
-		"only what is in force at once and gone with the next boot", NULL, 0, 0, 0},
+		"only changes that take effect now and are gone after the next boot", NULL, 0, 0, 0},
 	{"kept", 0, OPTION_FLAG, AT(kept), NULL,
-		"only what lasts across boots", NULL, 0, 0, 0},
+		"only permanent changes", NULL, 0, 0, 0},
 	{"trial", 0, OPTION_FLAG, AT(trial), NULL,
 		"try kernel parameters for one boot, until they are confirmed; the default where "
 		"no display is connected", NULL, 0, 0, 0},
 	{"no-trial", 0, OPTION_FLAG, AT(no_trial), NULL,
-		"set kernel parameters for all boots at once", NULL, 0, 0, 0},
+		"set kernel parameters permanently, without a trial boot", NULL, 0, 0, 0},
 	{"confirm", 0, OPTION_FLAG, AT(confirm), NULL,
 		"keep the kernel parameters that this boot tries", NULL, 0, 0, 0},
 	{"when-healthy", 0, OPTION_FLAG, AT(when_healthy), NULL,
@@ -65,7 +65,7 @@ static const struct option fix_table[] = {
 	COMMON_COLOR(struct fix_options),
 	COMMON_WIDTH(struct fix_options),
 	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"whole files, how each step is undone, and what is only good to know",
+		"whole files, how each step is undone, and notes",
 		NULL, 0, 0, 0},
 	COMMON_HELP(struct fix_options),
 	OPTIONS_END,
@@ -133,8 +133,8 @@ static int make_plan(struct job *p, const char *root)
 	if (p->o->trial && p->planned.plan->no_trial)
 		return fail(
 			EXIT_REFUSED,
-			"refused: there can be no trial boot, since %s; without --trial the kernel "
-			"parameters are for all boots at once",
+			"refused: a trial boot is not possible: %s; without --trial the kernel parameters "
+			"are set permanently",
 			p->planned.plan->no_trial);
 	return 0;
 }
@@ -270,7 +270,7 @@ static int refuse_to_drop(const struct job *p, const struct fix_context *s)
 {
 	const struct fix_outcome o = {
 		.error = -EPERM,
-		.sentence = "lines of a generated file would be lost (--yes: go on all the same); "
+		.sentence = "lines of a generated file would be lost (--yes: continue anyway); "
 			    "nothing was changed",
 		.root = s->root};
 
@@ -298,7 +298,7 @@ static int look_ahead(struct job *p, struct fix_context *s)
 	if (p->o->yes)
 		return 0;
 	return p->o->common.json || !can_ask() ? refuse_to_drop(p, s)
-					       : ask("Go on, and lose them?");
+					       : ask("Continue and lose them?");
 }
 
 /* The plan is printed first: whoever cannot see it gets nothing changed. */
@@ -408,9 +408,10 @@ static int confirm_or_refuse(const struct fix_options *o, const char *const *arg
 {
 	if (*args || o->apply || o->dry_run || o->trial || o->no_trial || o->now || o->kept ||
 	    o->iommu || o->observed.files.n || o->root || o->common.from.n)
-		return fail(EXIT_REFUSED,
-			    "--confirm keeps what this boot tries, as it was planned: it takes no "
-			    "rules, and no other option that says what to do");
+		return fail(
+			EXIT_REFUSED,
+			"--confirm keeps what this boot tries, as planned: it cannot be combined with "
+			"rules or other actions");
 	return confirm_trial(&o->common, o->when_healthy);
 }
 
@@ -426,25 +427,23 @@ static int run_fix(const void *options, const char *const *args)
 		return confirm_or_refuse(o, args);
 	if (o->trial && o->no_trial)
 		return fail(EXIT_REFUSED,
-			    "--trial and --no-trial exclude each other: give one of them");
+			    "--trial and --no-trial exclude each other: use one of them");
 	if (o->trial && o->root)
-		return fail(
-			EXIT_REFUSED,
-			"--trial is for the next boot of this machine: a system below --root has "
-			"none that onehop could set");
+		return fail(EXIT_REFUSED,
+			    "--trial sets the next boot of this machine: it cannot be used with "
+			    "--root");
 	for (; args[p.rule_n]; p.rule_n++)
 		if (!rule_find(args[p.rule_n]))
 			return no_rule("fix", args[p.rule_n]);
 	if (o->apply && o->dry_run)
-		return fail(
-			EXIT_REFUSED,
-			"--apply changes the machine and --dry-run changes nothing: give one of "
-			"them");
+		return fail(EXIT_REFUSED,
+			    "--apply changes the machine and --dry-run changes nothing: use one of "
+			    "them");
 	if (o->apply && o->common.from.n)
 		return fail(
 			EXIT_REFUSED,
-			"refused: --apply with --from: nothing is ever written by what a recording "
-			"says; run it on the machine itself");
+			"refused: --apply cannot be used with --from, which reads a recording; run "
+			"it on the machine itself");
 	r = fix_machine(&p);
 	job_done(&p);
 	return r;
@@ -453,13 +452,11 @@ static int run_fix(const void *options, const char *const *args)
 const struct command command_fix = {
 	.name = "fix",
 	.args = "[RULE]...",
-	.summary =
-		"plan what would mend the findings, and with --apply do it, so that undo takes it "
-		"back",
-	.about = "Prints the steps that would resolve what check finds, or only what these rules "
-		 "find: what is written where, what is there now, why, and what it costs. Nothing "
-		 "is changed without --apply. With it each step is written down before it is done, "
-		 "read back afterwards, and all are taken back when one fails.",
+	.summary = "plan changes that resolve the findings; --apply makes them, undo reverts "
+		   "them",
+	.about =
+		"Prints the steps that would resolve what check finds, or only what these rules "
+		"find: what is written where, what is there now, why, and what it costs. Nothing is changed without --apply. With --apply, each step is recorded before it is done and read back afterwards. If one fails, all are undone.",
 	.options = fix_table,
 	.size = sizeof(struct fix_options),
 	.max_args = MAX_ARGS,

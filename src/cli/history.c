@@ -20,7 +20,7 @@ static const struct option history_table[] = {
 	COMMON_COLOR(struct history_options),
 	COMMON_WIDTH(struct history_options),
 	{"verbose", 'v', OPTION_FLAG, offsetof(struct history_options, common.verbose), NULL,
-		"of fix N: whole files", NULL, 0, 0, 0},
+		"with N: show whole files", NULL, 0, 0, 0},
 	COMMON_HELP(struct history_options),
 	OPTIONS_END,
 };
@@ -114,10 +114,9 @@ static int run_history(const void *options, const char *const *args)
 const struct command command_history = {
 	.name = "history",
 	.args = "[N]",
-	.summary = "what fixes were made, and what became of them",
-	.about =
-		"Lists the fixes, or shows fix N whole: each step with what was there and what was "
-		"written, how it ended, and what programs printed.",
+	.summary = "list the fixes and their state",
+	.about = "Lists the fixes, or shows all of fix N: each step with the old and the new "
+		 "content, its result, and what programs printed.",
 	.options = history_table,
 	.size = sizeof(struct history_options),
 	.max_args = 1,

@@ -21,9 +21,9 @@ struct undo_options {
 #define AT(member) offsetof(struct undo_options, member)
 static const struct option undo_table[] = {
 	{"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL,
-		"say what would be done, and change nothing", NULL, 0, 0, 0},
+		"show what would be done and change nothing", NULL, 0, 0, 0},
 	{"forget", 0, OPTION_FLAG, AT(forget), NULL,
-		"close fix N, which was taken back by other means, and change nothing else", NULL, 0,
+		"close fix N, which was undone by other means, and change nothing else", NULL, 0,
 		0, 0},
 	COMMON_YES(struct undo_options),
 	COMMON_ROOT(struct undo_options),
@@ -161,7 +161,7 @@ static int undo_or_say(struct fix_context *s, unsigned number, const void *optio
 	int r;
 
 	if (!o->dry_run && !fix_context_may_write(s))
-		return fail(EXIT_REFUSED, "undo needs root; nothing was changed");
+		return fail(EXIT_REFUSED, "undo needs root. Nothing was changed.");
 	if (fix_context_read_journal(s) < 0)
 		return fail(EXIT_REFUSED, "%s", s->journal_unread);
 	if (o->forget) {
@@ -191,11 +191,10 @@ static int run_undo(const void *options, const char *const *args)
 const struct command command_undo = {
 	.name = "undo",
 	.args = "[N]",
-	.summary = "take back the last fix, or fix N",
+	.summary = "undo the last fix, or fix N",
 	.about =
-		"Undoes the steps of a fix from the last to the first, past errors, each of which "
-		"is named. What somebody else changed since stays as it is. On a terminal it shows "
-		"them first and asks. Needs no GPU, no driver and no network: it works from a text "
+		"Undoes the steps of a fix from the last to the first. It continues after errors and "
+		"reports each. It keeps what somebody else changed since. On a terminal it shows the steps first and asks. Needs no GPU, no driver and no network: it works from a text "
 		"console or a rescue shell.",
 	.options = undo_table,
 	.size = sizeof(struct undo_options),

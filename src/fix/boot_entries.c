@@ -19,7 +19,7 @@ enum { MACHINE_ID = 32 };
 /* "root=UUID=... rootflags=subvol=@": what differs where two systems share a disk. */
 struct root {
 	const char *device; /* as it is spelled; NULL: there is no root= */
-	const char *node;   /* "nvme0n1p2", which it names; NULL: nobody knows */
+	const char *node;   /* "nvme0n1p2", which it names; NULL: unknown */
 	const char *flags;  /* "" for none */
 };
 
@@ -386,7 +386,7 @@ static const char *name_behind(struct system *y, const struct boot_entry *e, con
 		       : NULL;
 }
 
-/* The kernel is in the folder START/NAME, or distributions' own plugins have left it beside others as vmlinuz-NAME. */
+/* The kernel is in the folder START/NAME, or distributions' own plugins have left it next to others as vmlinuz-NAME. */
 static bool starts_own(struct system *y, const struct boot_entry *e, const char *start,
 		       const char *name)
 {
@@ -452,10 +452,10 @@ static const char *why_not(struct system *y, const char *path, const char *name,
 	if (has_zero)
 		return "has a zero byte in it";
 	return host_has_room_beside(name) ? NULL
-					  : "has too long a name for a copy to be kept beside it";
+					  : "has too long a name for a copy in the same folder";
 }
 
-/* Boot loaders pass by what is no regular file; what is as large as no entry is, is somebody's else. */
+/* Boot loaders pass by what is not a regular file; what is as large as no entry is, is somebody's else. */
 static void read_entry(struct system *y, const char *folder, const char *name,
 		       struct boot_entries *b)
 {

@@ -21,7 +21,7 @@ enum boot_entry_kind {
 	ENTRY_OURS,   /* starts this system, and its command line can be edited */
 	ENTRY_RESCUE, /* starts this system to repair it: stays as it is */
 	ENTRY_SEALED, /* starts this system, or may; its command line is not in the entry */
-	ENTRY_OTHERS, /* starts another system or program, or it is not known whose it is */
+	ENTRY_OTHERS, /* starts another system or program, or its owner is unknown */
 };
 
 struct boot_entry {

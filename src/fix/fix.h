@@ -7,7 +7,7 @@
 enum fix_event {
 	FIX_STEP_START, /* about to be done */
 	FIX_STEP_DONE,
-	FIX_STEP_SKIPPED, /* it was so already */
+	FIX_STEP_SKIPPED, /* it was already set */
 	FIX_STEP_FAILED,
 	FIX_UNDO_START,
 	FIX_UNDO_DONE,
@@ -38,7 +38,7 @@ struct fix_run {
 
 enum fix_result {
 	FIX_DONE,
-	FIX_NOTHING,         /* everything was so already */
+	FIX_NOTHING,         /* everything was already set */
 	FIX_DRIFT,           /* something is neither old nor new: nothing was changed */
 	FIX_ROLLED_BACK,     /* a step failed; all before it were undone */
 	FIX_NOT_ROLLED_BACK, /* a step failed, and some could not be undone */
@@ -50,7 +50,7 @@ enum fix_result {
  */
 int fix_foresee(const struct fix_run *run, struct plan *p);
 /*
- * Refuses while a fix is damaged: what it changed is not known. Finishes what an interrupted run left,
+ * Refuses while a fix is damaged: what it changed is unknown. Finishes what an interrupted run left,
  * by undoing it. Then looks at each step; writes the
  * journal; does the steps; on failure undoes backwards. 0 with *ret_result, or a negative errno
  * with a sentence when not even that was possible. *ret_number: of the fix (0: none was begun).
@@ -111,7 +111,7 @@ int fix_drop_trial_words(const struct fix_run *run, unsigned number);
 void fix_trial_units(struct fix_host *h, const struct journal_entry *e, struct strbuf *out);
 void fix_trial_devices(struct fix_host *h, const struct journal_entry *e, struct strbuf *out);
 /* Undoes or finishes undoing what was interrupted; *ret_n fixes. Under the caller's lock. What could
- * not be undone is told and stays in the journal: it does not keep others from being made. Refuses as
+ * not be undone is reported and stays in the journal: it does not keep others from being made. Refuses as
  * fix_apply does. */
 int fix_recover(const struct fix_run *run, size_t *ret_n);
 /* At boot: does the registers of all fixes in force again, those marked again_at_boot; *ret_n are

@@ -42,7 +42,7 @@ static bool is_begun(enum step_mark mark)
 	return mark != MARK_NONE && mark != MARK_UNDONE;
 }
 
-/* Programs' files need no order: they are made anew from what is there. */
+/* Programs' files need no order: they are made again from what is there. */
 static const struct step *shared_step(const struct journal_entry *e,
 				      const struct journal_entry *later)
 {
@@ -56,7 +56,7 @@ static const struct step *shared_step(const struct journal_entry *e,
 	return NULL;
 }
 
-/* What the later one took as it was, since this one had made it so. */
+/* What the later one took as it was, because this one had changed it. */
 static const char *shared_base(const struct journal_entry *e, const struct journal_entry *later)
 {
 	for (size_t i = 0; i < e->plan->step_n; i++)
@@ -191,7 +191,7 @@ int fix_check_confirm(const struct journal_entry *entries, size_t n, unsigned nu
 		      : err_set(ENOENT, "no fix is on trial: there is nothing to confirm");
 }
 
-/* Everything is as it was: by hand, since its log is lost. */
+/* Everything is as before, restored by a person, because the log is lost. */
 static bool is_old(struct fix_host *h, const struct plan *p)
 {
 	for (size_t i = 0; i < p->step_n; i++) {

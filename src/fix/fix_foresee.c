@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What making a file again would drop: lines that stand in it, and that its program does not make from the
+ * What making a file again would drop: lines that are in it, and that its program does not make from the
  * files as they are now. A person wrote them, or what they are about is gone.
  */
 #include "base/alloc.h"
@@ -79,10 +79,10 @@ static int foresee(struct fix_host *h, struct arena *a, struct step *s)
 
 	if (r == 0)
 		r = remove_foreseen(h);
-	/* What is not as it was planned for is told by fix_apply. */
+	/* What is not as it was planned for is reported by fix_apply. */
 	if (r < 0 || state != STEP_IS_OLD || !s->old.data)
 		return r;
-	/* Why it cannot be made is told by the step itself, which is undone then. */
+	/* Why it cannot be made is reported by the step itself, which is undone then. */
 	if (step_run_filled(h, s, s->argv, FORESEEN, &output) == 0 &&
 	    host_read(h, FORESEEN, &data, &made.size) == 0) {
 		made.data = data;

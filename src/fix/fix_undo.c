@@ -37,14 +37,14 @@ static bool of_this_boot(const struct fix_session *s, const char *target, const 
 
 /*
  * Second names of what a boot loader reads, once another boot has been seen. They do no harm: that
- * one cannot be removed (a /boot that is read-only) is no reason to do nothing else.
+ * one cannot be removed (a /boot that is read-only) does not prevent the rest.
  */
 static void forget_old_names(const struct fix_run *run, const struct fix_session *session)
 {
 	char boot_id[40];
 
 	journal_boot_id(run->host, boot_id);
-	/* What a damaged one made in this boot is not known. */
+	/* What a damaged one made in this boot is unknown. */
 	for (size_t i = 0; i < session->n; i++)
 		if (session->entries[i].damage)
 			return;
@@ -85,7 +85,7 @@ struct undoing {
 	bool other_boot; /* than the one in which it was made */
 	bool touched;    /* something that was undone, or made, after the step that is looked at */
 	size_t failed;
-	bool left; /* a program that is to be run in the system itself, since this is its image */
+	bool left; /* a program that is to be run in the system itself, because this is its image */
 };
 
 static bool is_other_boot(struct fix_host *h, const struct journal_entry *e)
@@ -168,14 +168,14 @@ static bool is_made_again(const struct plan *p, size_t i)
 	return false;
 }
 
-/* Programs of a system that does not run are not started: what would have to be run is told. */
+/* Programs of a system that does not run are not started: what would have to be run is reported. */
 static void leave_program(struct undoing *u, size_t i)
 {
 	AUTO_STRBUF struct strbuf text = {0};
 	const struct step *s = &u->e->plan->steps[i];
 
 	strbuf_printf(&text, "%srun it in the system itself: ",
-		      s->kind == STEP_GENERATED ? "it was made anew since: " : "");
+		      s->kind == STEP_GENERATED ? "it was regenerated since: " : "");
 	step_command(s, s->undo_argv, &text);
 	u->left = true;
 	skipped(u, i, strbuf_str(&text));
@@ -234,7 +234,7 @@ static void drifted(struct undoing *u, size_t i, const char *now)
 	stuck(u, i, strbuf_str(&text), NULL);
 }
 
-/* Of an image only one file system may be mounted. It is no reason to hold the fix for undone. */
+/* Of an image only one file system may be mounted. It does not mean that the fix is undone. */
 static void not_mounted(struct undoing *u, size_t i)
 {
 	AUTO_FREE char *text = xprintf("/%s is not there: mount its file system below %s",
@@ -243,7 +243,7 @@ static void not_mounted(struct undoing *u, size_t i)
 	stuck(u, i, text, NULL);
 }
 
-/* Somebody else made it anew since: with what this fix changed, so it is made once more. */
+/* Somebody else has made it again since: with what this fix changed, so it is made once more. */
 static void undo_made_anew(struct undoing *u, size_t i, const char *now)
 {
 	const struct step *s = &u->e->plan->steps[i];
@@ -257,8 +257,8 @@ static void undo_made_anew(struct undoing *u, size_t i, const char *now)
 	} else if (is_made_again(u->e->plan, i)) {
 		u->touched = true;
 		skipped(u, i,
-			u->run->host->image ? "it was made anew since"
-					    : "it was made anew since, and will be once more");
+			u->run->host->image ? "it was regenerated since"
+					    : "it was regenerated since, and is regenerated again");
 	} else {
 		drifted(u, i, now);
 	}
@@ -278,7 +278,7 @@ static const struct step *left_in_bracket(const struct undoing *u, size_t i)
 }
 
 /*
- * The old bytes are back, so that the next boot is as before. They are not made anew from a file that
+ * The old bytes are back, so that the next boot is as before. They are not made again from a file that
  * could not be undone: that would bring back what this undo is for, maybe from a rescue shell.
  */
 static void comes_back(struct undoing *u, size_t i, const struct step *left)
@@ -290,10 +290,10 @@ static void comes_back(struct undoing *u, size_t i, const struct step *left)
 
 	strbuf_printf(
 		&text,
-		"%s/%s is as it was, but only until it is made anew, as with the next kernel "
+		"%s/%s is as before, but only until it is regenerated, as with the next kernel "
 		"update: then what is in %s/%s counts again. %s that file, then: onehop undo %u",
-		root, s->target, root, left->target,
-		left->old.data ? "Put back what was in" : "Delete", u->e->number);
+		root, s->target, root, left->target, left->old.data ? "Restore" : "Delete",
+		u->e->number);
 	if (h->image) {
 		strbuf_puts(&text, " --root ");
 		step_command_line((const char *const[]){h->root, NULL}, &text);
@@ -427,7 +427,7 @@ static void undo_step(struct undoing *u, size_t i)
 		return;
 	}
 	if (u->e->marks[i] == MARK_UNDONE) {
-		u->touched = true; /* by an earlier run; what stood on it may not have been */
+		u->touched = true; /* by an earlier run; what depends on it may not have been */
 		return;
 	}
 	if (is_needed(u, i))

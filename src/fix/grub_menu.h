@@ -14,7 +14,7 @@ struct grub_item {
 	const char *title, *id; /* id NULL: none */
 	long parent;            /* index of the submenu that it is in; -1: none */
 	bool submenu;
-	bool maybe; /* in an "if", or a file that is sourced: whether it is there is not known */
+	bool maybe; /* in an "if", or a file that is sourced: whether it is there is unknown */
 	size_t begin, end; /* of all of it, "menuentry" to "}" */
 	size_t body;       /* behind "{" */
 };

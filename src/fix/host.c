@@ -186,7 +186,7 @@ static int open_config(struct fix_host *h, const char *device, unsigned offset, 
 	if (r < 0)
 		return r;
 	if (!is_device(device))
-		return err_set(EINVAL, "\"%s\" is no PCI address", device);
+		return err_set(EINVAL, "\"%s\" is not a PCI address", device);
 	if (offset % 2 || offset > 4094)
 		return err_set(EINVAL, "%s: no 16-bit register at 0x%x", device, offset);
 	path = xprintf("sys/bus/pci/devices/%s/config", device);

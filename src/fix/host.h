@@ -45,7 +45,7 @@ struct fix_host {
 	fix_runner *run;
 	void *run_context;
 	bool all_fat; /* for tests: every file system counts as FAT */
-	/* NULL, or told of each point, with the path; a negative errno makes it fail. For tests. */
+	/* NULL, or called at each point, with the path; a negative errno makes it fail. For tests. */
 	int (*before)(void *context, enum fix_point point, const char *path);
 	void *before_context;
 };
@@ -67,7 +67,7 @@ void fix_host_close(struct fix_host *h);
 int host_read(struct fix_host *h, const char *path, char **ret, size_t *ret_size);
 /*
  * Puts a file of onehop's own in place so that whoever looks, at any moment and after a power cut, sees the old
- * one or the new one, whole: a new file beside it, fsync, rename, fsync of the folder. Owner,
+ * one or the new one, whole: a new file next to it, fsync, rename, fsync of the folder. Owner,
  * permissions and extended attributes (the SELinux label among them) are the old file's; a new
  * file's are `mode` and its folder's defaults. Missing folders are made (0755), and stay. On
  * failure the old file is untouched; only if the last fsync, of the folder, fails, the new one is
@@ -158,7 +158,7 @@ struct host_change {
  */
 int host_change(struct fix_host *h, const char *path, const struct host_change *c);
 /*
- * Removes what a killed run left beside a file while it made this change, or the one that takes it back. What
+ * Removes what a killed run left next to a file while it made this change, or the one that takes it back. What
  * another program wrote is put in its place again. 0 if there is nothing.
  */
 int host_settle(struct fix_host *h, const char *path, const struct host_change *c);
@@ -168,7 +168,7 @@ int host_forget_old(struct fix_host *h, const char *path);
 
 /*
  * Replaces an entry, as a text, if it is as it was `seen`; "": empty, or not there. On FAT a power cut can
- * leave an empty file once the file system was checked: so the old entry is beside it, whole and under a
+ * leave an empty file once the file system was checked: so the old entry is next to it, whole and under a
  * name that the boot loader reads, until the new one is on disk. Elsewhere it is host_change, for_boot.
  * -EBUSY: another program has changed it.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that other programs write too: a package's scripts, a person's editor. What is replaced is looked
- * at after it came out of its place, not before: the new file lies whole beside the old one, the two change
+ * at after it came out of its place, not before: the complete new file is next to the old one, the two change
  * names at once (RENAME_EXCHANGE), and what came out is compared. If it is not what was seen, they change
  * back. So there is no moment in which a file that is put there could be lost.
  *
@@ -33,7 +33,7 @@
 #define CONTENT_MAX ((size_t)512 << 20)
 
 /*
- * More than one replacement between two boots: each of the files keeps its blocks, since the folder
+ * More than one replacement between two boots: each of the files keeps its blocks, because the folder
  * that the boot loader sees may still name any of them.
  */
 #define OLD_MAX 16
@@ -44,7 +44,7 @@ struct changing {
 	struct place place;
 	int old;                 /* what is there; -1: nothing */
 	bool leased;             /* `old`, see above */
-	char swap[NAME_MAX + 1]; /* beside it: what is put, later what came out */
+	char swap[NAME_MAX + 1]; /* next to it: what is put, later what came out */
 	bool swap_there;
 	char kept[NAME_MAX + 1]; /* the second name that `swap` had before; "": it is a new file */
 	char second[NAME_MAX + 1]; /* the name that the old file gets */
@@ -87,7 +87,7 @@ static int holds(int fd, const struct bytes *content)
 	return r < 0 ? r : size == content->size && memcmp(data, content->data, size) == 0;
 }
 
-/* The same of a name beside the place; 0 also if nothing has that name, or what has it is no file. */
+/* The same of a name next to the place; 0 also if nothing has that name, or what has it is not a file. */
 static int name_holds(const struct place *p, const char *name, const struct bytes *content)
 {
 	AUTO_CLOSE int fd = openat(p->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -206,7 +206,7 @@ int host_forget_old(struct fix_host *h, const char *path)
 	return r >= 0 && gone ? host_sync_folder(h, p.folder, p.shown) : r < 0 ? r : 0;
 }
 
-/* ---- what is put, beside the file ---- */
+/* ---- what is put, next to the file ---- */
 
 static int swap_name(const struct place *p, char ret[static NAME_MAX + 1])
 {
@@ -283,10 +283,10 @@ static void write_journal_home(const struct changing *x)
 
 /* ---- who else is at it ---- */
 
-/* -EBUSY: another program has it open to write. Not every file system has leases: then nobody knows. */
+/* -EBUSY: another program has it open to write. Not every file system has leases: then unknown. */
 static int hold_still(struct changing *x)
 {
-	/* The signal that tells of one who comes is one that does nothing by default. */
+	/* The signal that reports another program is one that does nothing by default. */
 	if (fcntl(x->old, F_SETSIG, SIGURG) < 0)
 		return 0;
 	x->leased = fcntl(x->old, F_SETLEASE, F_RDLCK) == 0;
@@ -316,12 +316,12 @@ static int is_as_seen(const struct changing *x)
 	int r;
 
 	if (fstatat(x->place.folder, x->swap, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return err_sys(errno, "%s beside %s", x->swap, x->place.shown);
+		return err_sys(errno, "%s next to %s", x->swap, x->place.shown);
 	if (is_wanted(x) || st.st_mode != x->put.st_mode || st.st_uid != x->put.st_uid ||
 	    st.st_gid != x->put.st_gid)
 		return 0;
 	r = name_holds(&x->place, x->swap, &x->c->seen);
-	return r < 0 ? err_sys(-r, "read %s beside %s", x->swap, x->place.shown) : r;
+	return r < 0 ? err_sys(-r, "read %s next to %s", x->swap, x->place.shown) : r;
 }
 
 /*
@@ -340,8 +340,10 @@ static int change_back(struct changing *x)
 			return 0;
 	}
 	x->swap_there = false; /* it is not this run's to remove */
-	return err_set(EBUSY, "%s could not be put back: what was there is in %s beside it",
-		       x->place.shown, x->swap);
+	return err_set(
+		EBUSY,
+		"%s could not be restored: its previous content is in %s, in the same folder",
+		x->place.shown, x->swap);
 }
 
 /* After `r` and its sentence, which stay unless going back fails too. */
@@ -501,8 +503,10 @@ static int vanish(struct changing *x)
 	if (r >= 0 && unlinkat(folder, x->swap, 0) < 0)
 		r = err_sys(errno, "remove %s", x->place.shown);
 	if (r < 0 && take_name(x) < 0)
-		return err_set(EBUSY, "%s could not be put back: what was there is in %s beside it",
-			       x->place.shown, x->swap);
+		return err_set(
+			EBUSY,
+			"%s could not be restored: its previous content is in %s, in the same folder",
+			x->place.shown, x->swap);
 	return r;
 }
 
@@ -539,7 +543,7 @@ static int bring_back(struct changing *x)
 		return err_set(
 			EBUSY,
 			"%s was changed by two programs while a run was killed; what the first of "
-			"them wrote is in %s beside it: move it away",
+			"them wrote is in %s, in the same folder: move that file away",
 			x->place.shown, x->swap);
 	if (renameat2(folder, x->swap, folder, x->place.name, RENAME_EXCHANGE) < 0)
 		return err_sys(errno, "put back %s", x->place.shown);
@@ -551,7 +555,7 @@ static int clear_swap(struct changing *x)
 	int r = is_own(&x->place, x->swap, x->c);
 
 	if (r < 0)
-		return err_sys(-r, "read %s beside %s", x->swap, x->place.shown);
+		return err_sys(-r, "read %s next to %s", x->swap, x->place.shown);
 	if (r == 0)
 		return bring_back(x);
 	if (!x->c->for_boot)

@@ -79,7 +79,7 @@ static int rename_new(struct fix_host *h, int fd, const struct place *p, const c
 	return sync_disk(h, fd, p);
 }
 
-/* Beside the place, then in it. Who has the old file open keeps its blocks from being freed. */
+/* Next to the place, then in it. Who has the old file open keeps its blocks from being freed. */
 static int put(struct fix_host *h, const struct place *p, mode_t mode, const char *text)
 {
 	char made[NAME_MAX + 1];
@@ -102,7 +102,7 @@ static int put(struct fix_host *h, const struct place *p, mode_t mode, const cha
 	return r;
 }
 
-/* ---- with the old one beside it ---- */
+/* ---- with the old one next to it ---- */
 
 static int drop(struct fix_host *h, const struct place *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stands in folders, and folders that go. */
+/* What is in folders, and folders that go. */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -52,7 +52,7 @@ int host_remove_link(struct fix_host *h, const char *path)
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (!target || !text_ends_with(target, strrchr(path, '/')))
-		return err_set(EEXIST, "/%s is no link to that file", path);
+		return err_set(EEXIST, "/%s is not a link to that file", path);
 	r = host_find(h, path, MISSING_FAILS, &p);
 	if (r >= 0)
 		r = host_unlink_name(h, &p, p.name);

@@ -47,7 +47,7 @@ int host_write_all(int fd, const char *data, size_t size);
 int host_name_beside(const struct place *p, const char *before, const char *after,
 		     char ret[static NAME_MAX + 1]);
 /*
- * A new file beside the place, whole and on disk; *ret_name is its name. It is like the open file
+ * A new file next to the place, whole and on disk; *ret_name is its name. It is like the open file
  * `like` (owner, permissions, attributes), or has `mode` if there is none (-1). On failure it is gone.
  */
 int host_make_new(struct fix_host *h, const struct place *p, int like, unsigned mode,

@@ -130,7 +130,7 @@ static int follow(struct walk *w, int link, const char *name)
 	char *rest;
 
 	if (n < 0)
-		return err_sys(errno, "%s: %s on the way, which is no folder", w->shown, name);
+		return err_sys(errno, "%s: %s on the way, which is not a folder", w->shown, name);
 	if (n == 0 || n == (ssize_t)sizeof(target))
 		return err_set(ENAMETOOLONG, "%s: link %s on the way is too long", w->shown, name);
 	if (++w->links > LINKS_MAX)
@@ -144,7 +144,7 @@ static int follow(struct walk *w, int link, const char *name)
 	return 0;
 }
 
-/* Made 0755 whatever the umask is, and on disk with its name before anything stands in it. */
+/* Made 0755 whatever the umask is, and on disk with its name before anything is in it. */
 static int make_folder(struct walk *w, const char *name)
 {
 	int r = host_point(w->h, POINT_OPEN, w->shown);
@@ -177,7 +177,7 @@ static int enter_other(struct walk *w, const char *name)
 	if (fstat(fd, &st) < 0)
 		return err_sys(errno, "%s", w->shown);
 	if (!S_ISLNK(st.st_mode))
-		return err_set(ENOTDIR, "%s: %s on the way is no folder", w->shown, name);
+		return err_set(ENOTDIR, "%s: %s on the way is not a folder", w->shown, name);
 	return follow(w, fd, name);
 }
 
@@ -262,7 +262,7 @@ int host_find(struct fix_host *h, const char *path, enum missing missing, struct
 	int r;
 
 	if (!*name || strcmp(name, ".") == 0 || climbs(path))
-		return err_set(EINVAL, "\"%s\" is no path of a file below the root", path);
+		return err_set(EINVAL, "\"%s\" is not the path of a file below the root", path);
 	if (strlen(name) > NAME_MAX)
 		return err_set(ENAMETOOLONG, "%s: its name is too long", shown);
 	memcpy(ret->name, name, strlen(name) + 1);
@@ -294,7 +294,7 @@ int place_stat(const struct place *p, struct stat *ret)
 	if (S_ISLNK(st.st_mode))
 		return refuse_link(p);
 	if (!S_ISREG(st.st_mode))
-		return err_set(S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "%s is no regular file",
+		return err_set(S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "%s is not a regular file",
 			       p->shown);
 	r = check_owner(&st, NULL, p->shown);
 	if (r < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Durable writes. A new file is made beside the old one, with its owner, permissions and extended
+ * Durable writes. A new file is made next to the old one, with its owner, permissions and extended
  * attributes, brought to disk and renamed over it; how, where others may write too: host_change.c.
  * FIFREEZE is not used: it writes metadata in place, and a boot loader's driver, which does not replay
  * the journal, then finds an empty file.
@@ -73,7 +73,7 @@ int host_unlink_name(struct fix_host *h, const struct place *p, const char *name
 	if (r < 0)
 		return r;
 	if (unlinkat(p->folder, name, 0) < 0)
-		return errno == ENOENT ? 0 : err_sys(errno, "remove %s beside %s", name, p->shown);
+		return errno == ENOENT ? 0 : err_sys(errno, "remove %s next to %s", name, p->shown);
 	return 1;
 }
 

@@ -282,14 +282,14 @@ static int check_not_begun(struct fix_host *h, unsigned number)
 	return r;
 }
 
-/* By hand, since the marks are not known; onehop undo then finds everything old. */
+/* By a person, because the marks are unknown; onehop undo then finds everything old. */
 static void say_log_is_lost(struct journal_entry *e)
 {
 	e->damage = -EPROTO;
 	e->damaged = arena_printf(
 		e->plan->arena,
-		"/%s/%u has lost its log, so what it did is not known; its files as they were are "
-		"old-* in there: put them back by hand, then onehop undo %u",
+		"/%s/%u has lost its log, so what it did is unknown; the old files are "
+		"old-* in that folder: restore them yourself, then onehop undo %u",
 		FIXES, e->number, e->number);
 }
 
@@ -434,7 +434,7 @@ static int close_fix(struct fix_host *h, unsigned number)
 	return r < 0 ? r : host_close_to_others(h, folder);
 }
 
-/* Once: all is closed when the folder above it is. That it cannot be is no reason to undo nothing. */
+/* Once: all is closed when the folder above it is. If it cannot be, the rest is undone nevertheless. */
 static void close_to_others(struct fix_host *h, const unsigned *numbers, size_t n)
 {
 	struct stat st;
@@ -544,7 +544,7 @@ static void note_sums(struct plan *p)
 	}
 }
 
-/* Both lists, of items of `size`, in one; without `more`, zeros stand behind the first. */
+/* Both lists, of items of `size`, in one; without `more`, zeros follow the first. */
 static void *joined(struct arena *a, const void *items, size_t n, const void *more, size_t more_n,
 		    size_t size)
 {

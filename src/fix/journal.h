@@ -6,7 +6,7 @@
  *   lock                  held while something is changed
  *   fixes/3/plan.json     the plan, whole, before the first write (schema "version")
  *   fixes/3/old-0         content of step 0's target before; new-0: after. Plain copies, so that a
- *   fixes/3/new-0         person without onehop can put them back by hand. Their SHA-256 is in the
+ *   fixes/3/new-0         person without onehop can restore them. Their SHA-256 is in the
  *                         plan, but of a new file that a program made
  *   fixes/3/log.jsonl     one line an event: what is about to be done, what is done, what failed.
  *                         Its first line is there before the plan is, so that a plan without a log
@@ -40,13 +40,13 @@ enum fix_state {
 /* How far a fix in FIX_ON_TRIAL is. */
 enum trial {
 	TRIAL_NONE,  /* no such fix */
-	TRIAL_WAITS, /* for its boot; and in an image, where nobody knows */
+	TRIAL_WAITS, /* for its boot; and in an image, where it is unknown */
 	TRIAL_RUNS,  /* this boot has its parameters */
 	TRIAL_OVER,  /* a later boot went without them: they were not confirmed */
 };
 
 enum step_mark {
-	MARK_NONE, /* never begun: what it is about was so already, or an earlier step failed */
+	MARK_NONE, /* never begun: what it is about was already set, or an earlier step failed */
 	MARK_STARTED,
 	MARK_DONE,
 	MARK_FAILED,
@@ -73,7 +73,7 @@ struct journal_entry {
 	bool has_words;    /* it was on trial, and this boot has its parameters; by the same */
 	bool no_log;       /* it is lost: the first line is on disk before the plan is */
 	/*
-	 * 0, or the negative errno and the sentence of why it is not known what it did. Its plan has no
+	 * 0, or the negative errno and the sentence of why it is unknown what it did. Its plan has no
 	 * steps then, unless only the log was lost; its state is what a log that can be read says.
 	 */
 	int damage;

@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-/* The text of plan.json; the caller frees. -EINVAL with a sentence: something in it is no text. */
+/* The text of plan.json; the caller frees. -EINVAL with a sentence: something in it is not a string. */
 int journal_plan_text(const struct journal_entry *e, char **ret);
 /* The plan with its number, date and boot; `where` is for sentences. */
 int journal_plan_parse(const char *text, size_t size, const char *where, struct journal_entry *ret);

@@ -158,7 +158,7 @@ static void print_lines(const struct lines *l, struct strbuf *out)
 	}
 }
 
-/* Of a fix that cannot be read nothing is known but the lines that stand there. */
+/* Of a fix that cannot be read nothing is known but the lines that are there. */
 static void keep_lines(const struct journal_entry *e, const char *now, struct strbuf *out)
 {
 	AUTO_FREE char *start = xprintf("fix %u ", e->number);

@@ -76,7 +76,7 @@ static const struct {
 /* ---- writing ---- */
 
 struct writer {
-	bool bad; /* something is no text */
+	bool bad; /* something is not a string */
 };
 
 static void set(struct writer *w, json_t *o, const char *key, json_t *value)
@@ -241,7 +241,7 @@ static const char *get_text(struct reader *r, const json_t *o, const char *key)
 	const json_t *value = json_object_get(o, key);
 
 	if (value && !json_is_string(value))
-		wrong(r, key, "is no text");
+		wrong(r, key, "is not a string");
 	return json_is_string(value) ? arena_strdup(r->arena, json_string_value(value)) : NULL;
 }
 
@@ -260,7 +260,7 @@ static json_int_t get_number(struct reader *r, const json_t *o, const char *key,
 	json_int_t n = json_integer_value(value);
 
 	if (!json_is_integer(value) || n < 0 || n > most) {
-		wrong(r, key, "is no number that is possible there");
+		wrong(r, key, "is not a number in the allowed range");
 		return 0;
 	}
 	return n;
@@ -271,8 +271,8 @@ static const json_t *need_array(struct reader *r, const json_t *o, const char *k
 	const json_t *a = json_object_get(o, key);
 
 	if (!json_is_array(a))
-		wrong(r, key, "is no list");
-	return a; /* of something that is no array, the size is 0 */
+		wrong(r, key, "is not a list");
+	return a; /* of something that is not an array, the size is 0 */
 }
 
 /* NULL-ended. */
@@ -285,7 +285,7 @@ static const char **get_list(struct reader *r, const json_t *a, const char *key,
 		const char *s = json_string_value(json_array_get(a, i));
 
 		if (!s)
-			wrong(r, key, "holds something that is no text");
+			wrong(r, key, "holds something that is not a string");
 		list[i] = arena_strdup(r->arena, s ? s : "");
 	}
 	*ret_n = n;
@@ -302,7 +302,7 @@ static const char *const *get_command(struct reader *r, const json_t *o, const c
 		return NULL;
 	list = get_list(r, a, key, &n);
 	if (n == 0)
-		wrong(r, key, "is no program with its words");
+		wrong(r, key, "is not a program with its arguments");
 	return list;
 }
 
@@ -329,7 +329,7 @@ static bool is_path(const char *s)
 static void check_sum(struct reader *r, const char *key, const char *sum)
 {
 	if (sum && strlen(sum) != SHA256_TEXT - 1)
-		wrong(r, key, "is no SHA-256");
+		wrong(r, key, "is not a SHA-256");
 }
 
 static void check_step(struct reader *r, const struct step *s)
@@ -340,13 +340,13 @@ static void check_step(struct reader *r, const struct step *s)
 	bool file = step_has_content(s) || text;
 
 	if (device && (!s->target || pci_address_parse(s->target, &address) < 0))
-		wrong(r, "target", "is no device's address");
+		wrong(r, "target", "is not a device address");
 	if (file && !is_path(s->target))
-		wrong(r, "target", "is no path below the root");
+		wrong(r, "target", "is not a path below the root");
 	if ((s->argv_if && !is_path(s->argv_if)) || (s->undo_if && !is_path(s->undo_if)))
-		wrong(r, s->undo_if ? "undo_if" : "argv_if", "is no path below the root");
+		wrong(r, s->undo_if ? "undo_if" : "argv_if", "is not a path below the root");
 	if (s->link && !is_path(s->link))
-		wrong(r, "link", "is no path below the root");
+		wrong(r, "link", "is not a path below the root");
 	if (step_has_content(s)) {
 		check_sum(r, "old_sha256", s->old_sha256);
 		check_sum(r, "new_sha256", s->new_sha256);
@@ -365,7 +365,7 @@ static void check_step(struct reader *r, const struct step *s)
 	if (s->made &&
 	    (!is_path(s->made) || !s->target || strncmp(s->target, s->made, strlen(s->made)) != 0 ||
 	     s->target[strlen(s->made)] != '/'))
-		wrong(r, "made", "is no folder above the target");
+		wrong(r, "made", "is not a folder above the target");
 }
 
 static void read_step(struct reader *r, const json_t *o, struct step *s)
@@ -373,7 +373,7 @@ static void read_step(struct reader *r, const json_t *o, struct step *s)
 	const char *kind = need_text(r, o, "kind");
 
 	if (!r->bad && step_kind_parse(kind, &s->kind) < 0)
-		wrong(r, "kind", "is none that is known");
+		wrong(r, "kind", "is unknown");
 	for (size_t i = 0; i < N(texts); i++)
 		MEMBER(s, const char *, texts[i].offset) = get_text(r, o, texts[i].key);
 	for (size_t i = 0; i < N(lists); i++)
@@ -439,11 +439,11 @@ static void read_builds_on(struct reader *r, const json_t *doc, struct plan *p)
 	const json_t *a = json_object_get(doc, "builds_on");
 
 	if (a && !json_is_array(a))
-		wrong(r, "builds_on", "is no list");
+		wrong(r, "builds_on", "is not a list");
 	p->builds_on = get_list(r, a, "builds_on", &p->builds_on_n);
 	for (size_t i = 0; i < p->builds_on_n; i++)
 		if (!is_path(p->builds_on[i]))
-			wrong(r, "builds_on", "holds no path below the root");
+			wrong(r, "builds_on", "holds something that is not a path below the root");
 }
 
 static void read_entry(struct reader *r, const json_t *doc, struct journal_entry *e)
@@ -476,7 +476,7 @@ static void check_version(struct reader *r, const json_t *doc)
 		r->bad =
 			err_set(EPROTO, "%s was written by a newer onehop: use that one", r->where);
 	else if (json_integer_value(version) < 1)
-		wrong(r, "version", "is no version");
+		wrong(r, "version", "is not a version number");
 }
 
 int journal_plan_parse(const char *text, size_t size, const char *where, struct journal_entry *ret)
@@ -486,7 +486,8 @@ int journal_plan_parse(const char *text, size_t size, const char *where, struct 
 	json_t *doc = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
 
 	if (!doc)
-		return err_set(EPROTO, "%s is no JSON: line %d: %s", where, error.line, error.text);
+		return err_set(EPROTO, "%s is not valid JSON: line %d: %s", where, error.line,
+			       error.text);
 	ret->plan = plan_new();
 	r.arena = ret->plan->arena;
 	check_version(&r, doc);

@@ -195,7 +195,7 @@ int journal_log_parse(const char *text, size_t size, const char *where, struct j
 	return 0;
 }
 
-/* A line that is no state's, behind the last one: it is not over any more. */
+/* A line that is not a state's, behind the last one: it is not over any more. */
 static void glance_at_line(const char *text, size_t n, struct journal_entry *e)
 {
 	json_t *line = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);

@@ -84,7 +84,7 @@ static void note_container(struct planner *p)
 		plan_note(
 			p,
 			"there is a file %s: if this is a container, and not a system installed "
-			"from one's files, run this on its host instead, since what it writes here "
+			"from one's files, run this on its host instead, because what it writes here "
 			"is not the host's",
 			container_sign(p->m, sign, sizeof(sign)));
 }

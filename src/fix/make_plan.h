@@ -27,7 +27,7 @@ struct plan_request {
 				* NULL: others than root could put another there */
 	/*
 	 * Steps of the caller that put other modules into the system: before what modprobe's file
-	 * holds, and the initramfs is made anew behind both. Not in an image. Kept by pointer with
+	 * holds, and the initramfs is made again after both. Not in an image. Kept by pointer with
 	 * their texts: they outlive the plan.
 	 */
 	const struct step *modules;

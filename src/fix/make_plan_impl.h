@@ -35,7 +35,7 @@ enum phase {
 	PHASE_HARDWARE, /* registers, BARs */
 	PHASE_STOP,     /* services stopped, modules unloaded */
 	PHASE_START,    /* modules loaded, services started */
-	PHASE_SETTINGS, /* files that nothing has to be made anew for */
+	PHASE_SETTINGS, /* files that nothing has to be made again for */
 	PHASE_UNITS,
 	PHASE_MODULES, /* modprobe's file, in the initramfs too */
 	PHASE_BOOT,    /* the kernel's command line */
@@ -156,7 +156,7 @@ enum there { THERE_NO, THERE_YES, THERE_UNKNOWN };
 
 enum there plan_exists(struct planner *p, const char *fmt, ...) PRINTF_LIKE(2, 3);
 enum there plan_has_program(struct planner *p, const char *name);
-/* The text of a file in the plan's arena; NULL: not there, or nobody knows; then *ret_there says. */
+/* The text of a file in the plan's arena; NULL: not there, or unknown; then *ret_there says. */
 const char *plan_read(struct planner *p, enum there *ret_there, const char *path);
 enum distribution plan_distribution(struct planner *p);
 bool plan_is_debian_like(struct planner *p);
@@ -198,7 +198,7 @@ void plan_files_finish(struct planner *p);
 /* plan_acs.c */
 void plan_acs_add(struct planner *p, const struct change *c);
 void plan_acs_finish(struct planner *p);
-/* The word that a kernel's command line needs beside what it has; NULL: it has it. */
+/* The word that a kernel's command line needs in addition to what it has; NULL: it has it. */
 const char *plan_acs_word(struct planner *p, const struct kernel *kernel, const char *line);
 void plan_bar_size(struct planner *p, const struct change *c);
 
@@ -246,7 +246,7 @@ void plan_trial_finish(struct planner *p, const struct trial_start *start);
 /* Steps of the trial; the unit that confirms it comes with them. */
 const char *plan_trial_grub(struct planner *p);
 const char *plan_trial_loader(struct planner *p); /* plan_trial_loader.c: systemd-boot */
-/* The name of what systemd-boot starts by itself; of a menu that is not known, what runs. NULL: nobody knows. */
+/* The name of what systemd-boot starts by itself; of an unknown menu, what runs. NULL: unknown. */
 const char *plan_loader_default(struct planner *p);
 /* Seconds until a kernel that panics starts the machine again, without the parameters. */
 #define TRIAL_PANIC "panic=30"
@@ -276,7 +276,7 @@ bool plan_words_conflict(const char *word, const char *other);
 bool plan_is_grub(struct planner *p);
 bool plan_is_systemd_boot(struct planner *p);
 bool plan_is_ostree(struct planner *p);
-/* Whether a line that is no comment has this very word. */
+/* Whether a line other than a comment has this very word. */
 bool plan_text_has_word(struct planner *p, const char *text, const char *word);
 /* Whether plan_each_word found the boot loader's files, so that the running line adds nothing. */
 bool plan_has_boot_files(struct planner *p);

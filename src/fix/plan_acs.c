@@ -300,7 +300,7 @@ static bool hear_grub(struct planner *p, struct said *said)
 }
 
 /*
- * What the next boot is told so far. Only the last such parameter counts, so the one to be added has to name what
+ * What the next boot's command line says so far. Only the last such parameter counts, so the one to be added has to name what
  * others name already. Each boot entry of systemd-boot gets the word that goes with its own line; this is the running
  * kernel's. NULL, or a reason why one word would be wrong.
  */
@@ -314,7 +314,7 @@ static const char *hear(struct planner *p, struct said *said)
 		return "the boot entries set ACS in different ways, and grubby would give all of "
 		       "them one pci=";
 	else if (plan_is_grub(p) && !is_grubby(p) && !hear_grub(p, said))
-		return "pci=config_acs= stands in GRUB's files, and only a shell could tell whether "
+		return "pci=config_acs= is in GRUB's files, and only a shell could tell whether "
 		       "it counts";
 	/* It may still have ports of a fix that was undone since. */
 	if (!line && !plan_has_boot_files(p) && !(is_grubby(p) && p->line.b->entry_n))
@@ -354,7 +354,7 @@ const char *plan_acs_word(struct planner *p, const struct kernel *kernel, const 
 	return word_beside(p, &said);
 }
 
-/* The running kernel was told of all of them. */
+/* The running kernel's command line has all of them. */
 static bool runs_already(struct planner *p)
 {
 	return clears_all(p, &p->m->kernel, running_line(p));

@@ -141,7 +141,7 @@ static void plan_kernelstub(struct planner *p)
 		plan_words_by(p, "kernelstub");
 }
 
-/* ---- by hand ---- */
+/* ---- for a person to do ---- */
 
 void plan_boot_by_hand(struct planner *p)
 {
@@ -154,7 +154,7 @@ void plan_boot_by_hand(struct planner *p)
 	plan_manual(p, plan_words_purpose(p).rules, "kernel parameters", "%s", strbuf_str(&how));
 }
 
-/* What GRUB's files add goes behind what stands there. */
+/* What GRUB's files add goes after what is there. */
 static bool grub_can(struct planner *p)
 {
 	const char *file;
@@ -177,7 +177,7 @@ static void grub_by_hand(struct planner *p)
 		plan_manual(
 			p, plan_words_purpose(p).rules, "kernel parameters",
 			"add before the -- in %s, line %u, %s: what follows it goes to init, not "
-			"to the kernel; then make GRUB's menu anew, and reboot",
+			"to the kernel; then regenerate GRUB's menu, and reboot",
 			file, line, plan_words(p));
 	else
 		plan_boot_by_hand(p);

@@ -198,10 +198,10 @@ static const struct {
 	{"iommu=pt", "intel_iommu", "on",
 	 "goes with iommu=pt: it turns the IOMMU on, and iommu=pt lets devices pass it", false,
 	 false},
-	{"iommu=off", "iommu", "pt", "has no effect beside iommu=off", true, false},
+	{"iommu=off", "iommu", "pt", "has no effect with iommu=off", true, false},
 	{"iommu=off", "iommu", "force", "asks for the IOMMU; " LAST_COUNTS, true, false},
-	{"iommu=off", "intel_iommu", "on", "has no effect beside iommu=off", true, false},
-	{"iommu=off", "iommu.passthrough", "1", "has no effect beside iommu=off", true, false},
+	{"iommu=off", "intel_iommu", "on", "has no effect with iommu=off", true, false},
+	{"iommu=off", "iommu.passthrough", "1", "has no effect with iommu=off", true, false},
 	{"intel_iommu=off", "intel_iommu", "on", "turns it on; " LAST_COUNTS, true, false},
 	{"intel_iommu=off", "iommu", "pt", "has no effect without an IOMMU", true, false},
 	{"amd_iommu=off", "amd_iommu", "on", "turns it on; " LAST_COUNTS, true, false},
@@ -269,7 +269,7 @@ struct running_search {
 	bool found;
 };
 
-/* The word stands there, and nothing that counts more. */
+/* The word is there, and nothing that counts more. */
 static void look_at_running(void *context, const char *word, const char *file, unsigned line)
 {
 	struct running_search *s = context;

@@ -231,7 +231,7 @@ struct planned_file *plan_drop_in(struct planner *p, const char *path, enum phas
 	return f;
 }
 
-/* "blacklist nova" is no "blacklist nova_core"; "options nvidia X=" goes on with anything. */
+/* "blacklist nova" differs from "blacklist nova_core"; "options nvidia X=" goes on with anything. */
 static bool is_line_of(const char *line, size_t n, const char *key)
 {
 	size_t length = strlen(key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GRUB: a drop-in below /etc/default/grub.d, and grub.cfg made anew from it. */
+/* GRUB: a drop-in below /etc/default/grub.d, and grub.cfg made again from it. */
 #include "fix/make_plan_impl.h"
 
 #include "base/path.h"
@@ -37,7 +37,7 @@ static const char *mkconfig_text(struct planner *p, const struct grub *g, enum t
 	return NULL;
 }
 
-/* The one whose program is there; if nobody knows, the one with the usual names. */
+/* The one whose program is there; if unknown, the one with the usual names. */
 static const struct grub *find_grub(struct planner *p, const char **ret_text, enum there *ret_there)
 {
 	const struct grub *likely = NULL;
@@ -84,7 +84,7 @@ static const char *quoted(struct planner *p, const char *word)
 	return arena_strdup(p->a, b.text);
 }
 
-/* The word of one of our lines, as it stands there; NULL: it is none. */
+/* The word of one of our lines, as it is there; NULL: it is none. */
 static const char *word_of_line(struct planner *p, const char *line, size_t n)
 {
 	size_t start = strlen(GRUB_LINE_START), end = strlen(GRUB_LINE_END);
@@ -95,7 +95,7 @@ static const char *word_of_line(struct planner *p, const char *line, size_t n)
 	return arena_strndup(p->a, line + start, n - start - end);
 }
 
-/* Whether `word` takes the place of what stands there: of two only the last would count. */
+/* Whether `word` replaces what is there: of two only the last would count. */
 static bool replaces(struct planner *p, const char *word, const char *stands)
 {
 	static const char *const lists[] = {"pci=disable_acs_redir=", "pci=config_acs="};
@@ -133,7 +133,7 @@ static void put_word(struct planner *p, struct planned_file *f, const char *word
 }
 
 /*
- * What stands in grub.cfg then: our words in a row, since each line adds one behind the one before;
+ * What is in grub.cfg then: our words in a row, because each line adds one behind the one before;
  * only those behind the last line that is somebody else's, which may do anything.
  */
 static const char *words_in_row(struct planner *p, const struct planned_file *f)
@@ -153,7 +153,7 @@ static const char *words_in_row(struct planner *p, const struct planned_file *f)
 	return row.len ? arena_strndup(p->a, row.text, row.len) : NULL;
 }
 
-/* It was put back as it was, while the drop-in was kept: no reboot helps until it is made anew. */
+/* It was put back as it was, while the drop-in was kept: no reboot helps until it is made again. */
 static bool is_behind(struct planner *p, const char *config, const char *word)
 {
 	enum there there;
@@ -251,7 +251,7 @@ static void add_generated(struct planner *p, const struct grub *g, const struct 
 	const char *const *argv = plan_argv(p, g->mkconfig, "-o", STEP_OUTPUT, NULL);
 	struct step *s =
 		plan_step(p, PHASE_BOOT, STEP_GENERATED, purpose,
-			  expect ? "make /%s anew with %s" : "when undone: make /%s anew with %s",
+			  expect ? "regenerate /%s with %s" : "when undone: regenerate /%s with %s",
 			  g->config, g->mkconfig);
 
 	s->target = g->config;
@@ -294,7 +294,7 @@ static void add_image_tool(struct planner *p, const struct grub *g, const struct
 	};
 
 	plan_file_step(p, f);
-	plan_tool(p, PHASE_BOOT, &tool, &f->purpose, "make /%s anew", g->config);
+	plan_tool(p, PHASE_BOOT, &tool, &f->purpose, "regenerate /%s", g->config);
 }
 
 void plan_grub_drop_in(struct planner *p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * systemd-boot. Its entries are plain text, and their option lines are edited one by one: making them anew
+ * systemd-boot. Its entries are plain text, and their option lines are edited one by one: making them again
  * by kernel-install writes kernels and initial RAM disks in place, of which there may be only one. What
  * kernel-install takes for the next kernel, /etc/kernel/cmdline, is kept in step.
  */
@@ -47,7 +47,7 @@ bool plan_loader_has_entries(struct planner *p)
 			  "%s is not readable without root: as root, onehop may be able to change "
 			  "the entries by itself",
 			  b->unread);
-	else if (b->unread && b->error != -ENODATA) /* of a recording: nobody looked */
+	else if (b->unread && b->error != -ENODATA) /* of a recording: not checked */
 		plan_note(p, "%s could not be read (%s), so no entry is changed", b->unread,
 			  strerror(-b->error));
 	else if (!b->unread && !b->folder)
@@ -180,7 +180,7 @@ static void leave_out_long(struct planner *p, const char *path, const char *word
 		      COMMAND_LINE_MAX);
 }
 
-/* False: it does not get the words; a person is told. */
+/* False: it does not get the words; the plan says so. */
 static bool add_entry_step(struct planner *p, const struct boot_entry *e)
 {
 	const char *text, *words = lacking(p, e->text, BOOT_TEXT_ENTRY, &text);

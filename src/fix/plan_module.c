@@ -7,12 +7,11 @@
 #include <string.h>
 
 #define DWORDS "NVreg_RegistryDwords"
-#define ABOUT                                                                                      \
-	"Options and blocks for kernel modules. To take them away by hand: delete this file and "  \
-	"make\n"                                                                                   \
-	"# the initramfs anew (update-initramfs -u, dracut --force or mkinitcpio -P)."
+#define ABOUT                                                                                        \
+	"Options and blocks for kernel modules. To undo them without onehop: delete this file and\n" \
+	"# rebuild the initramfs (update-initramfs -u, dracut --force or mkinitcpio -P)."
 
-/* What stands in an options line without quotes; one with a ; is put in double ones. */
+/* What is in an options line without quotes; one with a ; is put in double ones. */
 static bool is_plain(const char *text)
 {
 	static const char plain[] =
@@ -170,7 +169,7 @@ static bool settle_elsewhere(struct planner *p, const struct change *c)
 	if (!said_elsewhere(p, c->target, c->name, &said))
 		return false;
 	if (strcmp(said.value, c->new) == 0) {
-		plan_note(p, "%s:%u sets %s=%s already; it counts once the module is loaded anew",
+		plan_note(p, "%s:%u sets %s=%s already; it counts once the module is loaded again",
 			  said.file, said.line, c->name, c->new);
 		return true;
 	}
@@ -178,7 +177,7 @@ static bool settle_elsewhere(struct planner *p, const struct change *c)
 		plan_change_by_hand(
 			p, c,
 			"%s:%u sets %s=%s and is read after onehop's file: make it %s=%s there, "
-			"make the initramfs anew and reboot",
+			"rebuild the initramfs and reboot",
 			said.file, said.line, c->name, said.value, c->name, c->new);
 		return true;
 	}
@@ -289,14 +288,14 @@ static void dwords_by_hand(struct planner *p, const struct said *said)
 	if (strcmp(value, said->value) == 0) {
 		plan_note(p,
 			  "%s:%u sets these registry keys already; they count once the module is "
-			  "loaded anew",
+			  "loaded again",
 			  said->file, said->line);
 		return;
 	}
 	plan_manual(p, p->dword_purpose.rules,
 		    arena_printf(p->a, "registry keys of the driver: %s", p->dwords),
 		    "%s:%u sets " DWORDS ", and only one such option counts: make it " DWORDS
-		    "=\"%s\" there, make the initramfs anew and reboot",
+		    "=\"%s\" there, rebuild the initramfs and reboot",
 		    said->file, said->line, value);
 }
 
@@ -523,7 +522,7 @@ static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 		plan_note(
 			p,
 			"update-initramfs, dracut and mkinitcpio are all missing: if the initramfs "
-			"holds the module, rebuild it by hand");
+			"holds the module, rebuild it yourself");
 }
 
 static void way_without(struct planner *p, const struct planned_file *f,
@@ -618,7 +617,7 @@ void plan_module_finish(struct planner *p)
 	if (i) {
 		const struct tool undo = {.undo_argv = i->all, .deadline_s = 900};
 
-		plan_tool(p, PHASE_MODULES, &undo, &serves, "when undone: make the initramfs anew");
+		plan_tool(p, PHASE_MODULES, &undo, &serves, "when undone: rebuild the initramfs");
 	}
 	serves.reboot = add_modules(p);
 	if (f) {
@@ -628,7 +627,7 @@ void plan_module_finish(struct planner *p)
 	if (i) {
 		const struct tool apply = {.argv = after(p, i), .deadline_s = 900};
 
-		plan_tool(p, PHASE_MODULES, &apply, &serves, "make the initramfs anew");
+		plan_tool(p, PHASE_MODULES, &apply, &serves, "rebuild the initramfs");
 	} else if (p->initramfs) {
 		note_no_initramfs(p, f);
 	}

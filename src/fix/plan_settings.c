@@ -53,7 +53,7 @@ void plan_memlock(struct planner *p, const struct change *c)
 	plan_note(
 		p,
 		"the limit of locked memory holds for sessions and services that start after this: "
-		"log in anew; containers take theirs from the runtime (--ulimit memlock=-1)");
+		"log in again; containers take theirs from the runtime (--ulimit memlock=-1)");
 }
 
 /* ---- NCCL's file ---- */

@@ -317,7 +317,7 @@ static const char *why_linked(struct planner *p, const struct grub_trial *t)
 	return NULL;
 }
 
-/* A person's lines, which the trial's entry is to stand behind. NULL: it can. */
+/* A person's lines, which the trial's entry is to follow. NULL: it can. */
 static const char *why_not_behind(struct planner *p, const struct grub_trial *t)
 {
 	const char *path = arena_printf(p->a, "%s/custom.cfg", t->folder);

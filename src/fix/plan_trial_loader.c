@@ -127,7 +127,7 @@ static void list_entries(struct planner *p, struct listed *ret)
 	}
 }
 
-/* A kernel that came since: where it stands in the menu is not known. */
+/* A kernel that came since: its place in the menu is unknown. */
 static bool has_new_entry(struct planner *p, const struct listed *l)
 {
 	const struct boot_entries *b = plan_boot_entries(p);

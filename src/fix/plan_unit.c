@@ -181,7 +181,7 @@ static void load_now(struct planner *p, const char *module, const struct purpose
 	plan_tool(p, PHASE_START, &load, purpose, "load %s", module);
 }
 
-/* As modprobe is told, Debian's name too; NULL: it is none of these. */
+/* As modprobe is called, Debian's name too; NULL: it is none of these. */
 static const char *peermem_name(struct planner *p, const char *module)
 {
 	static const char *const names[] = {"nvidia-peermem", "nvidia-current-peermem"};

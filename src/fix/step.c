@@ -20,7 +20,7 @@ static int read_state_tool(struct fix_host *h, const struct step *s, enum step_s
 	return 0;
 }
 
-/* `path` NULL: always. Not run, because the path is not there, is no failure. */
+/* `path` NULL: always. Not run, because the path is not there, is not a failure. */
 static int run_if(struct fix_host *h, const char *path, const char *const *argv,
 		  unsigned deadline_s, struct strbuf *output)
 {

@@ -14,9 +14,9 @@ enum step_kind {
 	STEP_FILE,     /* a file gets other content, appears or goes */
 	STEP_REGISTER, /* bits of a 16-bit register in PCI configuration space */
 	STEP_ATTRIBUTE, /* a file of sysfs that reads back what was written to it, as a number or text */
-	STEP_BAR_SIZE,  /* resourceN_resize, which is told a code and reads back a set of codes */
-	STEP_TOOL,      /* a program of the distribution is run */
-	STEP_GENERATED, /* a file that such a program makes: written beside, checked, put in place */
+	STEP_BAR_SIZE, /* resourceN_resize, which takes a code and reads back a set of codes */
+	STEP_TOOL,     /* a program of the distribution is run */
+	STEP_GENERATED, /* a file that such a program makes: written next to it, checked, put in place */
 	STEP_WORDS, /* the kernel's command line of the next boot, by the program that keeps it */
 	STEP_ONE_SHOT, /* the boot loader's entry for the next boot alone, which it clears itself */
 	STEP_OPTIONS, /* words on a kernel command line: a boot entry's, or that of /etc/kernel/cmdline */
@@ -72,8 +72,8 @@ struct step {
 	/*
 	 * TOOL, GENERATED, ONE_SHOT: the program (a name, looked up in the host's usual folders) and its words,
 	 * NULL-ended; NULL: nothing is run in that direction, so that a step before and one after a
-	 * FILE regenerate what stands on it in both directions. GENERATED: the word STEP_OUTPUT stands
-	 * for the file to write. Undoing goes past errors: programs of one plan must not stand on
+	 * FILE regenerate what depends on it in both directions. GENERATED: the word STEP_OUTPUT stands
+	 * for the file to write. Undoing goes past errors: programs of one plan must not depend on
 	 * each other, but for what needed_by_undo says.
 	 */
 	const char *const *argv, *const *undo_argv;
@@ -82,7 +82,7 @@ struct step {
 	const char *argv_if, *undo_if;
 	/*
 	 * FILE, TOOL: a link by which systemd starts the unit, and that was not there before. Of an image
-	 * undo takes it away if it leads to the unit, since no program is run there. NULL: none.
+	 * undo takes it away if it leads to the unit, because no program is run there. NULL: none.
 	 */
 	const char *link;
 	const char *const
@@ -92,7 +92,7 @@ struct step {
 		*expect_not; /* GENERATED: what the new file must (not) hold; NULL: whatever */
 	/*
 	 * GENERATED: lines of the old content that its program makes from none of the files as they were,
-	 * so that they are lost; NULL-ended. By fix_foresee; NULL: none, or nobody looked.
+	 * so that they are lost; NULL-ended. By fix_foresee; NULL: none, or not checked.
 	 */
 	const char *const *dropped;
 	unsigned deadline_s;
@@ -121,7 +121,7 @@ struct plan_manual {
 	struct texts rules;
 };
 
-/* A change that is wanted, and that no step makes: it is not so already either. */
+/* A change that is wanted, and that no step makes: it is not already set either. */
 struct plan_left_out {
 	struct texts what;
 	const char *why;
@@ -194,7 +194,7 @@ enum step_state {
  * step_apply and step_undo write, and read back what they wrote; they do not look first. What is
  * there already (a register of a device that was taken out, a resource that a reboot gave back) is
  * the caller's to judge by step_read_state. Only the undo of GENERATED looks: what was installed is
- * replaced by the old bytes, anything else is made anew by undo_argv.
+ * replaced by the old bytes, anything else is made again by undo_argv.
  * -EBUSY of a step with content: another program has changed the file, or has it open to write; what that
  * one wrote stays, and nothing was changed.
  */
@@ -213,7 +213,7 @@ int step_prepare(struct fix_host *h, struct arena *a, struct step *s);
 int step_make(struct fix_host *h, struct arena *a, struct step *s, struct strbuf *output);
 int step_apply(struct fix_host *h, struct step *s, struct strbuf *output);
 int step_undo(struct fix_host *h, const struct step *s, struct strbuf *output);
-/* Removes what a write that was cut short left beside the target. */
+/* Removes what a write that was cut short left next to the target. */
 int step_tidy(struct fix_host *h, const struct step *s);
 
 bool step_has_content(const struct step *s); /* FILE, GENERATED: old and new are a file's bytes */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Steps that put a block of lines between two marks into a file that is a person's too. The block alone is
- * the fix's: lines that came around it since stay, and are no reason to leave the block there.
+ * the fix's: lines that came around it since stay, and do not keep the block there.
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -78,8 +78,7 @@ static int take_out(struct fix_host *h, const struct step *s)
 	if (!step_block_remove(now, &rest))
 		return err_set(EINVAL,
 			       "/%s has no line \"" STEP_BLOCK_END
-			       "\" any more: delete what is behind \"" STEP_BLOCK_BEGIN
-			       "\" by hand",
+			       "\" any more: delete what follows \"" STEP_BLOCK_BEGIN "\" yourself",
 			       s->target);
 	return put(h, s, now, strbuf_str(&rest));
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Beside the target, so that it can be renamed; a program's own file beside that is its ".new". */
+/* Next to the target, so that it can be renamed; a program's own file next to that is its ".new". */
 #define OUTPUT_SUFFIX ".onehop-new"
 static const char *const leftovers[] = {OUTPUT_SUFFIX, OUTPUT_SUFFIX ".new"};
 
@@ -199,7 +199,7 @@ int step_run_filled(struct fix_host *h, const struct step *s, const char *const 
 	return r;
 }
 
-/* 0600 if there was none: what grub-mkconfig gives, since the file may hold passwords' hashes. */
+/* 0600 if there was none: what grub-mkconfig gives, because the file may hold passwords' hashes. */
 static struct host_change boot_change(const struct bytes *seen, const struct bytes *put,
 				      bool undoing)
 {
@@ -222,7 +222,7 @@ static int tidy_generated(struct fix_host *h, const struct step *s)
 	return first;
 }
 
-/* As a word: what stands around it is no part of it. */
+/* As a word: what is around it does not belong to it. */
 static bool holds_word(const char *text, const char *word)
 {
 	static const char around[] = " \t\r\n'\"";
@@ -276,7 +276,7 @@ static int generate_beside(struct fix_host *h, const struct step *s, bool undoin
 	return 0;
 }
 
-/* The new file's bytes; the file beside the target is gone in any case. */
+/* The new file's bytes; the file next to the target is gone in any case. */
 static int generate(struct fix_host *h, const struct step *s, bool undoing, struct strbuf *output,
 		    char **ret, size_t *ret_size)
 {

@@ -24,8 +24,8 @@ int step_device_link(struct fix_host *h, const char *device, const char *rest, c
 }
 
 /*
- * "/0000:21:00.0/": the port's upstream port, which stands above all ports of the switch in the link
- * of a device; of a root port, the port itself. NULL: the port is no link. The caller frees.
+ * "/0000:21:00.0/": the port's upstream port, which is above all ports of the switch in the link
+ * of a device; of a root port, the port itself. NULL: the port is not a link. The caller frees.
  */
 static int find_switch(struct fix_host *h, const char *port, char **ret)
 {

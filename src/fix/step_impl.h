@@ -10,7 +10,7 @@ struct step_ops {
 	bool program, in_system; /* in_system: of the running system only, gone with a reboot */
 	bool in_file;            /* in_system, but in a file, which an image has too */
 	bool in_image; /* a file below the root, so that it can be done in a mounted image too */
-	bool by_parts; /* goes by parts of what is there: some of them are no drift when undoing */
+	bool by_parts; /* goes by parts of what is there: some of them are not drift when undoing */
 	bool reads_back; /* by itself, in both directions */
 	int (*read_state)(struct fix_host *h, const struct step *s, enum step_state *ret,
 			  char **ret_now);
@@ -39,8 +39,8 @@ int step_remove_made(struct fix_host *h, const struct step *s);
 /* -ENXIO with a sentence: the folder of a boot partition is not there. */
 int step_not_mounted(const char *folder);
 #define STEP_DEVICES "sys/bus/pci/devices"
-/* The link of a device's folder of sysfs, or below it ("/driver"); -ENOENT: there is none, or it is no
- * link. The caller frees. */
+/* The link of a device's folder of sysfs, or below it ("/driver"); -ENOENT: there is none, or it is not
+ * a link. The caller frees. */
 int step_device_link(struct fix_host *h, const char *device, const char *rest, char **ret);
 /* -ENODEV with a sentence if there is no device, or another one than the step is about. */
 int step_check_device(struct fix_host *h, const struct step *s);
@@ -50,6 +50,6 @@ int step_note_place(struct fix_host *h, struct arena *a, struct step *s);
 int step_check_place(struct fix_host *h, const struct step *s);
 /*
  * -EBUSY with a sentence if a device below the switch of the port `target` is bound to a driver that
- * gives it to virtual machines. Looked at in sysfs; where its folders are no links, there is none.
+ * gives it to virtual machines. Looked at in sysfs; where its folders are not links, there is none.
  */
 int step_check_guests(struct fix_host *h, const struct step *s);

@@ -126,8 +126,8 @@ static bool has_as_written(const char *text, enum boot_text form, const char *wo
 }
 
 /*
- * What somebody has made since of a word of the step's; the caller frees. NULL: nothing. Beside the word as it
- * was written such a one is another fix's, or a person's.
+ * What somebody has made since of a word of the step's; the caller frees. NULL: nothing. In addition to the word
+ * as it was written such a one is another fix's, or a person's.
  */
 static char *changed(const struct step *s, const char *text, enum boot_text form)
 {
@@ -143,7 +143,7 @@ static char *changed(const struct step *s, const char *text, enum boot_text form
 	return now;
 }
 
-/* How often the word stands there as it was written. */
+/* How often the word is there as it was written. */
 static size_t times(const char *text, enum boot_text form, const char *word)
 {
 	AUTO_FREE char *now = xstrdup(text);
@@ -204,7 +204,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct strbuf *to, const c
 	va_end(args);
 }
 
-/* The text without `words` of the step's, as far as they stand there as the fix wrote them; the caller frees. */
+/* The text without `words` of the step's, as far as they are there as the fix wrote them; the caller frees. */
 static char *without(const struct step *s, const char *words, const char *path, const char *text,
 		     enum boot_text form, struct found *f)
 {
@@ -300,7 +300,7 @@ static int put_text(struct fix_host *h, const char *path, const char *seen, cons
 
 /*
  * FAT has no journal: what lies there after a cut may be empty, or gone, once the file system was
- * checked. The old entry is beside it then, under the name that host_replace_entry gave it.
+ * checked. The old entry is next to it then, under the name that host_replace_entry gave it.
  */
 static bool is_torn(struct fix_host *h, const struct step *s, const struct now *n)
 {
@@ -640,7 +640,7 @@ static int undo_line(struct fix_host *h, const struct step *s, const struct now 
 	return put_text(h, n->path, n->text, text);
 }
 
-/* One that fails is no reason to leave the others as they are. */
+/* One that fails does not keep the others from being edited. */
 static int undo_options(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
 	AUTO_FOUND struct found f = {.said = output};

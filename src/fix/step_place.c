@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which port a register belongs to, in words that another boot can be held against: bus numbers are
- * given out anew at each, and a card more or less moves them.
+ * given out again at each, and a card more or less moves them.
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -26,7 +26,7 @@ enum {
 
 /*
  * "pci0000:20/00.0/00.0/01.0": the root bus, then slot and function of each bridge on the way, which
- * the board decides. NULL: the device is no link, as in no sysfs.
+ * the board decides. NULL: the device is not a link, as in no sysfs.
  */
 static int find_place(struct fix_host *h, const char *device, char **ret)
 {
@@ -166,7 +166,7 @@ static char *below_text(const struct below *b)
 	return xstrdup(strbuf_str(&text));
 }
 
-/* The same right below, and of the others none is missing; what came along is no reason. */
+/* The same right below, and of the others none is missing; what came along does not matter. */
 static bool is_as_noted(const struct below *b, const char *noted)
 {
 	AUTO_FREE char *copy = xstrdup(noted);

@@ -93,7 +93,7 @@ static int parse_value(const struct step *s, const struct bytes *b, unsigned *re
 	unsigned long value = b->data ? strtoul(b->data, &end, 16) : 0;
 
 	if (!b->data || !*b->data || *end || value > 0xffff)
-		return err_set(EINVAL, "%s: \"%s\" is no value of %s", s->target,
+		return err_set(EINVAL, "%s: \"%s\" is not a value of %s", s->target,
 			       b->data ? b->data : "", s->at);
 	*ret = (unsigned)value;
 	return 0;

@@ -137,13 +137,13 @@ static int check_unbound(struct fix_host *h, const struct step *s)
 		       s->target, s->at);
 }
 
-/* What the file is told: 2^code MiB. */
+/* What is written to the file: 2^code MiB. */
 static int size_code(const struct step *s, const struct bytes *content, unsigned *ret)
 {
 	uint64_t mib;
 
 	if (!content->data || text_to_u64(content->data, &mib) < 0 || !mib || mib & (mib - 1))
-		return err_set(EINVAL, "%s: \"%s\" is no size of a BAR in MiB", s->target,
+		return err_set(EINVAL, "%s: \"%s\" is not a BAR size in MiB", s->target,
 			       content->data ? content->data : "");
 	*ret = (unsigned)__builtin_ctzll(mib);
 	return 0;

@@ -64,7 +64,7 @@ void report_forgotten(struct document *out, unsigned number)
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
 		"Fix %u is closed, and nothing else was changed: onehop history %u still says what "
-		"it did, and onehop undo passes it over.",
+		"it did, and onehop undo skips it.",
 		number, number);
 }
 
@@ -92,15 +92,14 @@ static void add_unfinished_fix(struct document *out, const struct journal_entry 
 	else if (is_stuck(e))
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Of fix %u of %s some steps could not be taken back: onehop history %u%s "
-			"says which and why, onehop undo %u%s tries them again.",
+			"Of fix %u of %s some steps could not be undone: onehop history %u%s says "
+			"which and why, onehop undo %u%s tries them again.",
 			e->number, e->date, e->number, root, e->number, root);
 	else
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Fix %u of %s did not come to an end (%s). Unless another onehop is at "
-			"work on it now, it was interrupted: onehop undo %u%s takes back what it "
-			"did, and so does onehop fix --apply before anything else.",
+			"Fix %u of %s is not finished (%s). Unless another onehop is running now, it was "
+			"interrupted: onehop undo %u%s reverts what it did, and onehop fix --apply does so first.",
 			e->number, e->date, fix_state_word(e->state), e->number, root);
 	document_blank(out);
 }
@@ -180,7 +179,7 @@ static void add_head(struct document *out, const struct plan_report *r)
 		add_count(&b, steps, "step", "steps");
 	if (manual) {
 		strbuf_puts(&b, steps ? ", and " : "");
-		add_count(&b, manual, "thing to do by hand", "things to do by hand");
+		add_count(&b, manual, "thing to do yourself", "things to do yourself");
 	}
 	if (plan_has_trial(r->plan))
 		strbuf_puts(&b, "; the next boot tries the kernel parameters, once");
@@ -656,12 +655,12 @@ static void add_done(struct document *out, const struct fix_outcome *o, const ch
 	if (o->confirmed) {
 		document_paragraph(
 			out, STYLE_GOOD, 0,
-			"Fix %u is confirmed: its kernel parameters stay. To take it back: onehop "
+			"Fix %u is confirmed: its kernel parameters stay. To undo it: onehop "
 			"undo %u",
 			o->number, o->number);
 		return;
 	}
-	document_paragraph(out, STYLE_GOOD, 0, "Done as fix %u. To take it back: onehop undo %u%s",
+	document_paragraph(out, STYLE_GOOD, 0, "Done as fix %u. To undo it: onehop undo %u%s",
 			   o->number, o->number, root);
 	if (o->entry && passes_with_reboot(o->entry->plan))
 		add_until_reboot(out, o, root);
@@ -698,8 +697,8 @@ static void add_stuck(struct document *out, const struct fix_outcome *o, const c
 {
 	document_paragraph(
 		out, STYLE_BAD, 0,
-		"Not all of fix %u could be taken back; what could not is named above. When the "
-		"cause is mended, onehop undo %u%s tries again; the contents before it are in "
+		"Fix %u could not be undone completely; the steps that failed are listed above. When the cause "
+		"is fixed, onehop undo %u%s tries again; the contents before it are in "
 		"%s/%s/fixes/%u/old-*.",
 		o->number, o->number, root, o->root ? o->root : "", JOURNAL_FOLDER, o->number);
 }
@@ -745,8 +744,8 @@ void report_fix_outcome(struct document *out, const struct fix_outcome *o)
 	if (o->was_signalled)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"It was asked to stop on the way, and came to an end first, so that "
-			"nothing is half done.");
+			"It was asked to stop, and finished first, so that nothing is half "
+			"done.");
 }
 
 /* ---- undo --dry-run ---- */

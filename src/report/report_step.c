@@ -94,8 +94,8 @@ static void add_file(struct document *out, const struct step *s, bool verbose)
 			      "change:", "/%s, a new file (permissions %04o)", s->target,
 			      s->mode ? s->mode : 0644);
 	else if (!s->new.data)
-		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:", "/%s goes; it holds",
-			      s->target);
+		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
+			      "change:", "/%s is removed; it contains", s->target);
 	else
 		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
 			      "change:", "/%s, which is there already", s->target);
@@ -109,8 +109,8 @@ static void add_options(struct document *out, const struct step *s, bool verbose
 		return;
 	}
 	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
-		      "change:", "/%s: %s is added to its command line; the rest of it stays",
-		      s->target, s->at);
+		      "change:", "/%s: %s is added to its command line; the rest stays", s->target,
+		      s->at);
 }
 
 /* ---- registers ---- */
@@ -201,15 +201,15 @@ void report_dropped(struct document *out, const struct plan *p)
 			continue;
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"/%s has lines that are lost when %s makes it again, since it does not "
-			"make them from its configuration as it is:",
+			"/%s has lines that are lost when %s regenerates it, because its configuration does not "
+			"contain them:",
 			s->target, s->argv[0]);
 		add_dropped(out, s);
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
 			"To keep lines of your own, put them into /etc/grub.d/40_custom, or kernel "
-			"parameters into /etc/default/grub, first. The file as it is now is kept, "
-			"and undo puts it back.");
+			"parameters into /etc/default/grub, first. onehop keeps the present file, and undo restores "
+			"it.");
 	}
 }
 
@@ -222,8 +222,8 @@ static void add_generated(struct document *out, const struct step *s, bool verbo
 	add_command(out, "runs:  ", s, s->argv, NULL);
 	document_item(
 		out, STYLE_DIM, FIX_TEXT_COLUMN, "change:",
-		"/%s: the new one is made beside it first%s%s, and put in its place whole; the old "
-		"one is kept for undo",
+		"/%s: the new file is made next to it first%s%s, then replaces it as a whole; the "
+		"old one is kept for undo",
 		s->target, s->check_argv ? ", checked by " : "",
 		s->check_argv ? s->check_argv[0] : "");
 	if (verbose && s->expect)
@@ -319,21 +319,21 @@ void step_undo_words(const struct step *s, struct strbuf *out)
 	if (s->kind == STEP_TOOL || s->kind == STEP_WORDS)
 		undo_tool(s, out);
 	else if (s->kind == STEP_GENERATED)
-		strbuf_printf(out, "put /%s back%s", s->target,
-			      s->undo_argv ? ", or make it anew" : "");
+		strbuf_printf(out, "restore /%s%s", s->target,
+			      s->undo_argv ? ", or regenerate it" : "");
 	else if (s->kind == STEP_OPTIONS)
 		strbuf_printf(out, "remove %s from /%s%s", s->at, s->target,
 			      s->known ? " and from entries that were made from it since" : "");
 	else if (s->kind == STEP_BLOCK)
 		strbuf_printf(out, "remove onehop's lines from /%s", s->target);
 	else if (s->kind == STEP_FILE || s->kind == STEP_ENTRY)
-		strbuf_printf(out, s->old.data ? "put /%s back" : "remove /%s", s->target);
+		strbuf_printf(out, s->old.data ? "restore /%s" : "remove /%s", s->target);
 	else if (s->kind == STEP_REGISTER)
 		strbuf_printf(out, "set %s of %s back to %s", s->at, s->target, old);
 	else if (s->kind == STEP_BAR_SIZE)
 		strbuf_printf(out, "set BAR%s of %s back to %s MiB", s->at, s->target, old);
 	else if (s->kind == STEP_ONE_SHOT)
-		strbuf_printf(out, "have the next boot take the usual entry");
+		strbuf_printf(out, "start the usual entry at the next boot");
 	else
 		strbuf_printf(out, "write %s to /%s", old, s->target);
 }

@@ -505,7 +505,7 @@ static void test_made_anew_in_image(void **state)
 	assert_int_equal(undo(g, 0), FIX_DONE);
 	assert_get(g, "etc/default/gen.cfg", "quiet");
 	assert_get(g, "boot/grub/grub.cfg", anew);
-	assert_told(g, "it was made anew since: run it in the system itself: make-grub "
+	assert_told(g, "it was regenerated since: run it in the system itself: make-grub "
 		       "/boot/grub/grub.cfg\n");
 	assert_int_equal(g->events[FIX_UNDO_SKIPPED], 2);
 	assert_last_state(g, 1, FIX_UNDONE);
@@ -912,8 +912,8 @@ static void test_generated_from_edited(void **state)
 	rig_listen(g);
 	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	assert_told(g, "left as it is; it still has \"iommu=pt\"\n");
-	assert_told(g, "/boot/grub/grub.cfg is as it was, but only until it is made anew");
-	assert_told(g, "Put back what was in that file, then: onehop undo 1");
+	assert_told(g, "/boot/grub/grub.cfg is as before, but only until it is regenerated");
+	assert_told(g, "Restore that file, then: onehop undo 1");
 	assert_int_equal(g->events[FIX_UNDO_FAILED], 2);
 	assert_get(g, "boot/grub/grub.cfg", OLD_GRUB);
 	assert_get(g, "etc/default/gen.cfg", EDITED);
@@ -1442,7 +1442,7 @@ static void test_bar_size_refused(void **state)
 	assert_told(g, "cannot be resized while a driver is bound");
 	p->steps[0].new.data = "300";
 	assert_int_equal(apply(g, p), FIX_ROLLED_BACK);
-	assert_told(g, "\"300\" is no size of a BAR");
+	assert_told(g, "\"300\" is not a BAR size");
 }
 
 static void test_no_capability(void **state)
@@ -1516,18 +1516,19 @@ static void test_bad_journal(void **state)
 	static const struct {
 		const char *from, *to, *sentence;
 	} edits[] = {
-		{"{", "", "fixes/1/plan.json is no JSON"},
+		{"{", "", "fixes/1/plan.json is not valid JSON"},
 		{"\"onehop-fix\"", "\"else\"", "does not say that this is a plan of onehop"},
 		{"\"number\": 1", "\"number\": 2", "is the plan of fix 2"},
 		{"\"kind\": \"file\"", "\"kind\": \"song\"", "step 0: "},
-		{"\"target\": \"etc/a.conf\"", "\"target\": \"../etc/a.conf\"", "\"target\" is no"},
-		{"\"mode\": 420", "\"mode\": -1", "\"mode\" is no number"},
+		{"\"target\": \"etc/a.conf\"", "\"target\": \"../etc/a.conf\"", "\"target\" is not a"},
+		{"\"mode\": 420", "\"mode\": -1", "\"mode\" is not a number"},
 		{"\"old\": 2", "\"old\": 3", "old-0 has another length"},
-		{"\"new_sha256\": \"", "\"new_sha256\": \"0", "\"new_sha256\" is no SHA-256"},
-		{"\"steps\": [", "\"stairs\": [", "\"steps\" is no list"},
-		{"\"builds_on\": []", "\"builds_on\": 1", "\"builds_on\" is no list"},
-		{"\"builds_on\": []", "\"builds_on\": [1]", "holds something that is no text"},
-		{"\"builds_on\": []", "\"builds_on\": [\"../a\"]", "holds no path below the root"},
+		{"\"new_sha256\": \"", "\"new_sha256\": \"0", "\"new_sha256\" is not a SHA-256"},
+		{"\"steps\": [", "\"stairs\": [", "\"steps\" is not a list"},
+		{"\"builds_on\": []", "\"builds_on\": 1", "\"builds_on\" is not a list"},
+		{"\"builds_on\": []", "\"builds_on\": [1]", "holds something that is not a string"},
+		{"\"builds_on\": []", "\"builds_on\": [\"../a\"]",
+		 "holds something that is not a path below the root"},
 	};
 	struct rig *g = *state;
 
@@ -1739,14 +1740,14 @@ static void test_damaged_among_others(void **state)
 	assert_int_equal(n, 3);
 	assert_int_equal(entries[0].damage | entries[2].damage, 0);
 	assert_int_equal(entries[1].damage, -EPROTO);
-	assert_non_null(strstr(entries[1].damaged, "fixes/2/plan.json is no JSON"));
+	assert_non_null(strstr(entries[1].damaged, "fixes/2/plan.json is not valid JSON"));
 	assert_int_equal(entries[1].number, 2);
 	assert_int_equal(entries[1].state, FIX_APPLIED);
 	assert_int_equal(strlen(entries[1].date), 20);
 	journal_free(entries, n);
 	rig_file(next, "etc/new/c.conf", NULL, "c\n");
 	assert_int_equal(try_apply(g, next), -EPROTO);
-	assert_said("fixes/2/plan.json is no JSON");
+	assert_said("fixes/2/plan.json is not valid JSON");
 	assert_int_equal(fix_at_boot(&g->run, &redone), -EPROTO);
 	/* Before it: not known whether it changed the same. After it: it did not. */
 	assert_int_equal(try_undo(g, 1), -EBUSY);

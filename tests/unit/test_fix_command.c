@@ -433,10 +433,10 @@ static void damage_hides_nothing(void **state)
 	assert_runs("history", s.root, EXIT_NOT_JUDGED,
 		    "Fix 2 is damaged: /var/lib/onehop/fixes/2");
 	assert_runs("history", s.root, EXIT_NOT_JUDGED, "applied");
-	assert_runs("history 2", s.root, EXIT_NOT_JUDGED, "is no JSON");
+	assert_runs("history 2", s.root, EXIT_NOT_JUDGED, "is not valid JSON");
 	assert_runs("history 3", s.root, 0, "etc/three");
 	assert_json("history --json", s.root, EXIT_NOT_JUDGED, "history.schema.json");
-	assert_refused("undo 2", s.root, "fixes/2/plan.json is no JSON");
+	assert_refused("undo 2", s.root, "fixes/2/plan.json is not valid JSON");
 	assert_refused("undo 1 --dry-run", s.root, "fix 2 may have changed the same after fix 1");
 	assert_refused("undo 1", s.root, "fix 2 may have changed the same after fix 1");
 	assert_runs("undo 3", s.root, 0, "Fix 3 is undone.");
@@ -456,7 +456,7 @@ static void dry_run_sees_later_fixes(void **state)
 	assert_refused("undo 1 --dry-run", s.root, "fix 2 changed /etc/one after it: undo 2 first");
 	assert_json("undo 1 --json", s.root, EXIT_REFUSED, "undo.schema.json");
 	assert_json("undo 1 --dry-run --json", s.root, EXIT_REFUSED, "undo.schema.json");
-	assert_runs("undo 2 --dry-run", s.root, 0, "put /etc/one back");
+	assert_runs("undo 2 --dry-run", s.root, 0, "restore /etc/one");
 	assert_runs("undo 2", s.root, 0, "Fix 2 is undone.");
 	assert_runs("undo 1 --dry-run", s.root, 0, "remove /etc/one");
 	assert_runs("undo 1", s.root, 0, "Fix 1 is undone.");
@@ -468,7 +468,7 @@ static void recordings_are_never_applied(void **state)
 
 	(void)state;
 	scratch_make(&s);
-	assert_refused("fix --apply --from " MACHINE, s.root, "refused: --apply with --from");
+	assert_refused("fix --apply --from " MACHINE, s.root, "refused: --apply cannot be used with --from");
 	assert_refused("fix memlok", s.root, "fix: no rule 'memlok'; did you mean memlock?");
 	assert_runs("fix memlock --from " MACHINE, s.root, EXIT_FINDING,
 		    "+ * soft memlock unlimited");
@@ -641,7 +641,7 @@ static void nothing_stops_an_undo(void **state)
 		assert_tree(s.root, s.before);
 		assert_runs("history", s.root, 0, "undone"); /* the journal holds nothing else */
 		if (said)
-			assert_has(said, "It was asked to stop on the way");
+			assert_has(said, "It was asked to stop, and finished first");
 	}
 }
 

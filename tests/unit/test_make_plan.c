@@ -2259,7 +2259,7 @@ static void memlock(void **state)
 	assert_has(w.plan->steps[3].what, "services keep running");
 	assert_string_equal(words(&w, w.plan->steps[1].undo_argv), "systemctl daemon-reexec");
 	assert_string_equal(words(&w, w.plan->steps[3].argv), "systemctl daemon-reexec");
-	assert_true(has_note(w.plan, "log in anew"));
+	assert_true(has_note(w.plan, "log in again"));
 	carry_out(&w);
 	assert_int_equal(make(&w)->step_n, 0);
 	world_free(&w);

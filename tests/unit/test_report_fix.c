@@ -111,7 +111,7 @@ static const struct step every_kind[] = {
 	 .rules = TEXTS("nccl-p2p-level", "other-rule")},
 	{.kind = STEP_TOOL,
 	 .undo_argv = make_initramfs,
-	 .what = "when undone: make the initramfs anew"},
+	 .what = "when undone: rebuild the initramfs"},
 	{.kind = STEP_FILE,
 	 .target = "etc/modprobe.d/onehop.conf",
 	 .new = BYTES("options nvidia X=1\n"),
@@ -122,7 +122,7 @@ static const struct step every_kind[] = {
 	 .reboot = true},
 	{.kind = STEP_TOOL,
 	 .argv = make_initramfs,
-	 .what = "make the initramfs anew",
+	 .what = "rebuild the initramfs",
 	 .why = TEXTS("it holds the options"),
 	 .rules = TEXTS("bar1-small"),
 	 .reboot = true},
@@ -131,7 +131,7 @@ static const struct step every_kind[] = {
 	 .old = BYTES("menuentry\n"),
 	 .argv = make_grub,
 	 .check_argv = check_grub,
-	 .what = "make /boot/grub/grub.cfg anew",
+	 .what = "regenerate /boot/grub/grub.cfg",
 	 .why = TEXTS("it holds the command line"),
 	 .reboot = true},
 };
@@ -173,7 +173,7 @@ static char *plan_text(struct plan_report r)
 static void steps_are_told_in_order(void **state)
 {
 	static const char *const order[] = {
-		"Plan: 7 steps, and 1 thing to do by hand; some of it takes effect only",
+		"Plan: 7 steps, and 1 thing to do yourself; some of it takes effect only",
 		"1. ",
 		"clear ACS redirection at port 0000:22:00.0",
 		"[acs-redirect]",
@@ -476,7 +476,7 @@ static struct journal_entry entry_of(struct plan *p, unsigned number, enum fix_s
 
 static void interrupted_fix_comes_first(void **state)
 {
-	static const char *const order[] = {"Fix 2 of 2026-11-21T23:05:00Z did not come to an end",
+	static const char *const order[] = {"Fix 2 of 2026-11-21T23:05:00Z is not finished",
 					    "onehop undo 2", "Plan: ", NULL};
 	struct plan *p = plan_of_every_kind();
 	const struct journal_entry journal[] = {entry_of(p, 1, FIX_APPLIED),
@@ -494,14 +494,14 @@ static void undo_goes_backwards(void **state)
 {
 	static const char *const order[] = {"Undoing fix 3",
 					    "1. ",
-					    "put /boot/grub/grub.cfg back",
+					    "restore /boot/grub/grub.cfg",
 					    "2. ",
 					    "remove /etc/modprobe.d/onehop.conf",
 					    "3. ",
-					    "make the initramfs anew",
+					    "rebuild the initramfs",
 					    "runs: update-initramfs -u",
 					    "4. ",
-					    "put /etc/nccl.conf back (was changed by somebody else",
+					    "restore /etc/nccl.conf (was changed by somebody else",
 					    "5. ",
 					    "write 0 to /sys/x/y",
 					    "6. ",
@@ -815,7 +815,7 @@ static void outcomes_say_what_holds(void **state)
 	} rows[] = {
 		{{.result = FIX_DONE, .number = 3},
 		 "done",
-		 "Done as fix 3. To take it back: onehop undo 3"},
+		 "Done as fix 3. To undo it: onehop undo 3"},
 		{{.result = FIX_DONE, .number = 3, .root = "/mnt/a b"},
 		 "done",
 		 "onehop undo 3 --root '/mnt/a b'"},

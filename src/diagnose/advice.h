@@ -14,7 +14,7 @@ struct advice_variable {
 	size_t finding_n;
 	const struct observed *measured; /* what was measured of it; NULL: nothing */
 	const struct setting *set;       /* it is set to that already; NULL: it is not */
-	bool sure; /* false: whether it is needed depends on what is not known */
+	bool sure; /* false: whether it is needed depends on what is unknown */
 };
 
 /* The NIC of one GPU. */

@@ -127,7 +127,7 @@ static enum verdict check_whole(struct rule_run *run)
 
 /* ---- order ---- */
 
-/* What a probe lowered to information no longer stands in the way. */
+/* What a probe lowered to information no longer blocks. */
 static enum blocks finding_blocks(const struct finding *f)
 {
 	return f->severity > SEVERITY_INFO ? f->rule->blocks : BLOCKS_NOTHING;
@@ -218,9 +218,9 @@ static void weigh_nccl(struct diagnosis_builder *b, struct finding *f)
 			n++;
 		}
 	if (n)
-		f->sentence = arena_printf(b->d.arena,
-					   "%s; yet NCCL was seen to use P2P on %zu pairs (%s)",
-					   f->sentence, n, seen->from);
+		f->sentence =
+			arena_printf(b->d.arena, "%s; but NCCL used P2P on %zu of these pairs (%s)",
+				     f->sentence, n, seen->from);
 }
 
 /* A copy between all the pairs that a rule says cannot: what it read is out of date, or no
@@ -239,13 +239,14 @@ static void weigh_observed(struct diagnosis_builder *b, struct finding *f)
 	}
 	checked = seen->reason == REASON_OBSERVED_WORKS;
 	f->severity = checked ? SEVERITY_INFO : SEVERITY_WARNING;
-	f->sentence = arena_printf(b->d.arena, "%s; yet %s (%s)", f->sentence,
-				   checked ? "checked copies arrived whole"
-					   : "copies ran as fast as P2P does, their data unchecked",
+	f->sentence = arena_printf(b->d.arena, "%s; but %s (%s)", f->sentence,
+				   checked ? "checked copies arrived with correct data"
+					   : "copies ran as fast as P2P does, with unchecked data",
 				   seen->from);
-	f->remedy = checked ? NOTHING_TO_DO
-			    : "onehop test checks whether the data arrives; if it does, nothing is "
-			      "left to do";
+	f->remedy =
+		checked ? NOTHING_TO_DO
+			: "run onehop test to check whether the data arrives; if it does, nothing "
+			  "needs to be fixed";
 }
 
 /* ---- running ---- */

@@ -30,13 +30,13 @@ enum rule_needs {
 		1 << 8, /* all variables of the environment: a text may show some of them */
 };
 
-/* How directly a finding stands in the way of peer traffic; orders findings before severity does.
+/* How directly a finding blocks peer traffic; orders findings before severity does.
  */
 enum blocks {
 	BLOCKS_NOTHING, /* good to know */
 	BLOCKS_SPEED,   /* works, slower than it could */
-	BLOCKS_SOME,    /* some pairs or directions, or correctness is in doubt */
-	BLOCKS_ALL,     /* nothing can work before this is mended */
+	BLOCKS_SOME,    /* some pairs or directions, or correctness is doubtful */
+	BLOCKS_ALL,     /* nothing can work before this is fixed */
 	BLOCKS_RUN,     /* ended a run: what somebody came to ask about */
 	BLOCKS_N
 };
@@ -151,7 +151,7 @@ struct outcome {
 	enum verdict verdict;
 	const char *what;     /* for unknown: what could not be seen: "the link of 0000:41:00.0" */
 	const char *why;      /* the same with the reason, where one is known */
-	bool root_would_tell; /* unknown only for want of root */
+	bool root_would_tell; /* unknown only because root is missing */
 };
 
 struct diagnosis {

@@ -15,7 +15,7 @@ static bool is_named(const struct propose_options *o, const char *id)
 	return false;
 }
 
-/* What is only good to know is no reason to change a machine, unless somebody asks for it. */
+/* A note alone is not a reason to change a machine, unless somebody asks for it. */
 static bool asks_for_change(const struct rule_run *run, const struct finding *f)
 {
 	return f->rule == run->rule &&
@@ -119,7 +119,7 @@ static void propose_remedies(struct rule_run *run, struct change_set *out)
 
 /* ---- all rules ---- */
 
-/* Where a test has shown that it works all the same, nothing is proposed that nobody asked for. */
+/* Where a test has shown that it works all the same, only requested changes are proposed. */
 static bool has_work(const struct rule_run *run)
 {
 	FOR_EACH_FINDING (f, run)

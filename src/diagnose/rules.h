@@ -108,7 +108,7 @@ const char *unlock_lacks(struct rule_run *run, const struct gpu *g, bool overflo
 /* Adds what is known of the edit, for a card that needs one. */
 void evidence_unlock(struct rule_run *run, struct finding *f, const struct gpu *g);
 
-/* Leaves a probe that found nothing when this fact of some GPU is not known: OK would be a guess.
+/* Leaves a probe that found nothing when this fact of some GPU is unknown: OK would be a guess.
  */
 #define RETURN_IF_UNKNOWN(run, field, what)                                                        \
 	FOR_EACH_GPU (g, run)                                                                      \
@@ -160,7 +160,7 @@ const char *pair_set_text(struct rule_run *run, const struct pair_set *s);
 
 /* ---- proposing (propose.c); what is said lives in the change set's arena ---- */
 
-/* A finding of the run's rule is more than good to know, or the rule was asked for by name. */
+/* A finding of the run's rule is more than good to know, or the rule was named by the user. */
 bool propose_wanted(const struct rule_run *run);
 /* Adds a change as the run's rule's. */
 void propose(struct rule_run *run, struct change_set *out, struct change c);

@@ -14,17 +14,17 @@
 
 /* Drivers that take a GPU from nvidia.ko, and what that means. */
 static const struct other_driver {
-	const char *name, *module, *is, *remedy; /* module NULL: which one is not known */
+	const char *name, *module, *is, *remedy; /* module NULL: unknown */
 } other_drivers[] = {
-	{"nouveau", "nouveau", "the kernel's own open driver, which knows neither CUDA nor P2P",
+	{"nouveau", "nouveau", "the kernel's own open driver, which supports neither CUDA nor P2P",
 	 "install NVIDIA's driver; it blacklists nouveau in /etc/modprobe.d (\"blacklist "
 	 "nouveau\", \"options nouveau modeset=0\"), then rebuild the initramfs and reboot"},
 	{"nova_core", "nova_core",
-	 "the kernel's new open driver, which knows neither CUDA nor P2P yet",
+	 "the kernel's new open driver, which supports neither CUDA nor P2P yet",
 	 "put \"blacklist nova_core\" into a file in /etc/modprobe.d, rebuild the initramfs and "
 	 "reboot"},
 	{"NovaCore", "nova_core",
-	 "the kernel's new open driver, which knows neither CUDA nor P2P yet",
+	 "the kernel's new open driver, which supports neither CUDA nor P2P yet",
 	 "put \"blacklist nova_core\" into a file in /etc/modprobe.d, rebuild the initramfs and "
 	 "reboot"},
 };
@@ -32,8 +32,8 @@ static const struct other_driver {
 static const struct other_driver unknown_driver = {
 	NULL, NULL, "which is not NVIDIA's driver",
 	"unbind it: echo the GPU's address into unbind of that driver's folder in "
-	"/sys/bus/pci/drivers, load nvidia (`modprobe nvidia`) where it is not loaded, and echo "
-	"the address into /sys/bus/pci/drivers/nvidia/bind"};
+	"/sys/bus/pci/drivers, load nvidia if it is not loaded (`modprobe nvidia`), "
+	"and echo the address into /sys/bus/pci/drivers/nvidia/bind"};
 
 /* NULL: no driver but NVIDIA's, or none, holds the GPU for the host. */
 static const struct other_driver *other_driver(const struct rule_run *run, const struct gpu *g)
@@ -61,7 +61,7 @@ static const char *other_remedy(struct rule_run *run, const struct other_driver 
 		o->module);
 }
 
-/* Bound to no driver, or nobody knows to which. */
+/* Bound to no driver, or an unknown one. */
 static bool wants_nvidia(const struct gpu *g)
 {
 	return !fact_known(g->pci->driver);
@@ -102,9 +102,10 @@ static enum verdict probe_loaded(struct rule_run *run)
 		return VERDICT_OK;
 	if (!waiting)
 		return VERDICT_NA;
-	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
-			"%zu of %zu NVIDIA %s without a driver: the nvidia module is not loaded",
-			waiting, run->m->gpu_n, text_plural(run->m->gpu_n, "GPU is", "GPUs are"));
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+		"%zu of %zu NVIDIA %s not bound to a driver: the nvidia module is not loaded",
+		waiting, run->m->gpu_n, text_plural(run->m->gpu_n, "GPU is", "GPUs are"));
 	if (waiting == run->m->gpu_n)
 		f->pairs = waiting * (waiting - 1);
 	finding_remedy(run, f, "%s", load_remedy(run));
@@ -126,12 +127,12 @@ static void add_torn(struct rule_run *run, const char *line, size_t n)
 	if (!blank)
 		return;
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
-			"/%.*s is torn: parts of the module that DKMS built are missing",
+			"/%.*s is truncated: parts of the module that DKMS built are missing",
 			(int)(line + n - blank - 1), blank + 1);
 	finding_remedy(
 		run, f,
-		"`sudo dkms install --force %.*s -k %s`, then `sudo modprobe nvidia`; where onehop "
-		"unlock brought it in, `sudo onehop undo` puts the packaged driver back",
+		"`sudo dkms install --force %.*s -k %s`, then `sudo modprobe nvidia`; if "
+		"onehop unlock installed it, `sudo onehop undo` restores the packaged driver",
 		(int)(blank - line), line, fact_str_or(run->m->kernel.release, "KERNEL"));
 	evidence_yes_no(run, f, "module nvidia loaded", run->m->driver.loaded);
 }
@@ -160,10 +161,11 @@ static enum verdict probe_bound(struct rule_run *run)
 					ABOUT " is bound to %s, %s", g->pci->driver.value, o->is);
 			finding_remedy(run, f, "%s", other_remedy(run, o));
 		} else if (gpu_has_fault(run->m, g, DEVICE_NO_DRIVER)) {
-			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-					ABOUT
-					" is bound to no driver although the nvidia module is "
-					"loaded; the module refused it, or was told to leave it");
+			f = finding_add(
+				run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+				ABOUT
+				" is bound to no driver although the nvidia module is loaded; the module "
+				"rejected it, or is set to ignore it");
 		} else {
 			continue;
 		}
@@ -190,8 +192,8 @@ static void propose_bound(struct rule_run *run, struct change_set *out)
 						run, "%s then leaves the GPUs to NVIDIA's driver",
 						o->module)),
 					.cost = TEXTS(
-						"without NVIDIA's driver installed a screen on "
-						"these GPUs stays at what the firmware set up"),
+						"until NVIDIA's driver is installed, a screen on these GPUs stays in the "
+						"mode that the firmware set"),
 				});
 		else if (o || gpu_has_fault(run->m, g, DEVICE_NO_DRIVER))
 			propose_by_hand(run, out, subject_text(run, subject_gpu(run, g)), "%s",
@@ -218,17 +220,17 @@ static enum verdict probe_passthrough(struct rule_run *run)
 
 		if (!gpu_has_fault(run->m, g, DEVICE_SET_ASIDE))
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				ABOUT
-				" is bound to %s: set aside for a virtual machine, so the host "
-				"cannot use it",
-				g->pci->driver.value);
-		finding_remedy(
-			run, f,
-			"leave it, if a guest has it; else: `echo " ABOUT_PCI " > "
-			"/sys/bus/pci/drivers/%s/unbind`, %s, and take its id out of vfio-pci.ids= "
-			"or /etc/modprobe.d",
-			g->pci->driver.value, bind_commands(run));
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			ABOUT
+			" is bound to %s: it is reserved for a virtual machine, so the host cannot "
+			"use it",
+			g->pci->driver.value);
+		finding_remedy(run, f,
+			       "if a guest uses it, leave it as it is; otherwise: `echo " ABOUT_PCI
+			       " > /sys/bus/pci/drivers/%s/unbind`, %s, and remove its ID from "
+			       "vfio-pci.ids= or /etc/modprobe.d",
+			       g->pci->driver.value, bind_commands(run));
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
 	}
@@ -244,7 +246,7 @@ static enum verdict probe_excluded(struct rule_run *run)
 		if (!gpu_has_fault(run->m, g, DEVICE_EXCLUDED))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"the driver was told to leave " ABOUT " out (NVreg_ExcludedGpus)");
+				"the driver is set to exclude " ABOUT " (NVreg_ExcludedGpus)");
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, "GPU Excluded", g->excluded);
 	}
@@ -264,19 +266,21 @@ static enum verdict probe_alive(struct rule_run *run)
 
 		if (!cold && !gpu_has_fault(run->m, g, DEVICE_OFF_BUS))
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				lost ? ABOUT
-					" is lost, says the driver: it has fallen off the bus, or "
-					"answers no more"
-				: cold ? ABOUT " is in D3cold: it has no power and answers nothing"
-				       : ABOUT
-					" answers no configuration read (all ones): it has fallen "
-					"off the bus");
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			lost ? ABOUT
+				" is reported lost by the driver: it has fallen off the bus or no longer "
+				"responds"
+			: cold ? ABOUT " is in D3cold: it is powered off and does not respond"
+			       : ABOUT
+				" does not respond to configuration reads (all ones): it has fallen off the "
+				"bus");
 		if (cold && !lost) {
 			f->severity = SEVERITY_INFO;
-			finding_remedy(run, f,
-				       "any use wakes it; to keep it awake: `echo on > "
-				       "/sys/bus/pci/devices/" ABOUT_PCI "/power/control`");
+			finding_remedy(
+				run, f,
+				"any use wakes it up; to keep it awake: `echo on > /sys/bus/pci/devices/" ABOUT_PCI
+				"/power/control`");
 		}
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		evidence_str(run, f, run_text(run, "power_state of %s", p->name), p->power_state);
@@ -314,10 +318,11 @@ static enum verdict probe_listed(struct rule_run *run)
 		if (fact_known(g->nvml_index) || g->pci->listed_as_gpu ||
 		    !fact_str_is(g->pci->driver, "nvidia") || is_unusable(run, g))
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				ABOUT
-				" is bound to nvidia, and NVML does not list it: neither CUDA nor "
-				"NCCL sees it from here");
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			ABOUT
+			" is bound to nvidia, but NVML does not list it, so CUDA and NCCL cannot see "
+			"it here");
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		finding_evidence(run, f, NULL, "NVML", "%s", FACT_WHY(g->nvml_index));
 		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
@@ -346,7 +351,7 @@ static void report_file(struct rule_run *run, const struct trouble *t)
 		finding_remedy(run, f, "%s", t->remedy);
 }
 
-/* Told of the device already, by this rule or by gpu-alive. */
+/* Already reported for the device, by this rule or by gpu-alive. */
 static bool is_config_trouble(struct rule_run *run, const char *where)
 {
 	FOR_EACH_PCI (f, run)
@@ -377,7 +382,7 @@ static bool differ(struct fact_str a, struct fact_str b)
 	return fact_known(a) && fact_known(b) && strcmp(a.value, b.value) != 0;
 }
 
-/* The file is onehop's and of the release that runs: a new release came beside it. */
+/* The file is onehop's and of the release that runs: a new release was installed next to it. */
 static bool is_kept_edited(const struct nvidia_driver *d)
 {
 	return fact_known(d->bar1_p2p.mark) && fact_known(d->installed_version) &&
@@ -397,12 +402,12 @@ static struct finding *report_library(struct rule_run *run, enum library_fit fit
 		: nvml_fits         ? "CUDA's library is"
 				    : "the user-space libraries are",
 		fit == LIBRARY_FITS ? d->nvml_library.value : d->library_version.value,
-		fit == LIBRARY_FITS ? "NVML refuses to start, and so do nvidia-smi and NCCL"
+		fit == LIBRARY_FITS ? "NVML cannot start, so nvidia-smi and NCCL cannot either"
 		: fit == LIBRARY_MAY_FIT
-			? "CUDA refuses to start, unless this is the library of the compatibility "
-			  "package (cuda-compat)"
-		: nvml_fits ? "CUDA refuses to start"
-			    : "CUDA and NVML refuse to start");
+			? "CUDA cannot start, unless this library is from the compatibility package "
+			  "(cuda-compat)"
+		: nvml_fits ? "CUDA cannot start"
+			    : "CUDA and NVML cannot start");
 
 	if (fit != LIBRARY_REFUSES)
 		f->severity = SEVERITY_WARNING;
@@ -426,15 +431,15 @@ static enum verdict probe_library(struct rule_run *run)
 	    !differ(d->installed_version, d->library_version))
 		finding_remedy(
 			run, f,
-			"the module on disk is %s already: reboot, or stop what uses the GPUs and "
-			"reload: `modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia; "
-			"modprobe nvidia`",
+			"the module on disk is already %s: reboot, or stop all programs that use the "
+			"GPUs and reload it: `modprobe -r nvidia_uvm nvidia_drm nvidia_modeset "
+			"nvidia; modprobe nvidia`",
 			d->installed_version.value);
 	else if (is_kept_edited(d))
 		finding_remedy(
 			run, f,
-			"the module on disk is the one that onehop edited, of %s still: `sudo "
-			"onehop undo`, and reboot; then `onehop unlock` for %s",
+			"the module on disk is still the one that onehop edited, of version %s: "
+			"`sudo onehop undo`, and reboot; then `onehop unlock` for %s",
 			d->installed_version.value, d->library_version.value);
 	evidence_str(run, f, "module", d->module_version);
 	evidence_str(run, f, "library", d->library_version);
@@ -480,14 +485,13 @@ static enum verdict probe_installed(struct rule_run *run)
 				    "the installed module's version");
 	if (!version && !flavor)
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
-		"the kernel runs nvidia %s (%s), on disk is %s (%s): what was installed is not in "
-		"force",
-		fact_str_or(d->module_version, "of unknown version"),
-		fact_is(d->flavor, DRIVER_OPEN) ? "open" : "proprietary",
-		fact_str_or(d->installed_version, "another"),
-		is_open_license(d->installed_license) ? "open" : "proprietary");
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+			"the kernel runs nvidia %s (%s), but %s (%s) is on disk: the installed "
+			"module is not in use",
+			fact_str_or(d->module_version, "of unknown version"),
+			fact_is(d->flavor, DRIVER_OPEN) ? "open" : "proprietary",
+			fact_str_or(d->installed_version, "another"),
+			is_open_license(d->installed_license) ? "open" : "proprietary");
 	evidence_str(run, f, "loaded module", d->module_version);
 	evidence_str(run, f, "module on disk", d->installed_version);
 	evidence_str(run, f, "licence of the module on disk", d->installed_license);
@@ -499,7 +503,7 @@ static const char *wants_open(const struct gpu *g, size_t gpu_n, enum severity *
 {
 	if (card_chip(g) && card_chip(g)->modules == CHIP_OPEN) {
 		*ret = SEVERITY_ERROR;
-		return "is a Blackwell card, which only the open modules drive";
+		return "is a Blackwell card, which only the open modules support";
 	}
 	if (gpu_n > 1 && fact_is(card_needs_bar1(g), 1)) {
 		*ret = SEVERITY_WARNING;
@@ -518,8 +522,7 @@ static void report_too_old(struct rule_run *run)
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				"the open modules are loaded, but " ABOUT
-				" (%s) is older than Turing, and "
-				"only the proprietary modules drive it",
+				" (%s) is older than Turing and needs the proprietary modules",
 				fact_str_or(g->model, "10de device"));
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		finding_remedy(
@@ -578,7 +581,7 @@ static const char *const denied_words[DENIED_N] = {"reads and writes", "reads", 
 static struct fact_int pair_fact(struct rule_run *run, size_t i, size_t j, enum p2p_cap cap)
 {
 	return run->m->pairs ? machine_pair(run->m, i, j)->p2p[cap]
-			     : fact_int_unknown("the driver was not asked");
+			     : fact_int_unknown("the driver was not queried");
 }
 
 static enum p2p_status pair_status(struct rule_run *run, size_t i, size_t j, enum p2p_cap cap)
@@ -655,9 +658,9 @@ static void remedy_of_key(struct rule_run *run, struct finding *f, const char *k
 	if (run->m->modprobe_n && !place_of_key(run, key))
 		finding_remedy(
 			run, f,
-			"reboot: no file of modprobe.d sets %s any more, and the module runs with "
-			"it since before; if it stays, rebuild the initramfs, which holds copies "
-			"of these files",
+			"reboot: no file in modprobe.d sets %s any more, but the module was loaded "
+			"while one did; if the value is still set after the reboot, rebuild the "
+			"initramfs, which has copies of these files",
 			key);
 }
 
@@ -738,16 +741,16 @@ static const char *chipset_remedy(struct rule_run *run, const struct pair_set *s
 	if (none)
 		return run_text(run, "nothing on the host, and do not set ForceP2P: %s",
 				not_forced);
-	move = apart ? "move both GPUs below one PCIe switch, where the lists are not asked" : NULL;
+	move = apart ? "move both GPUs below one PCIe switch, where the driver's lists are not used"
+		     : NULL;
 	if (not_forced)
 		return run_text(run, "%s; do not set ForceP2P: %s",
-				move ? move : "let `onehop test` say what these cards can do",
+				move ? move : "`onehop test` shows what these cards can do",
 				not_forced);
-	return run_text(
-		run,
-		"%s%sset NVreg_RegistryDwords=%s, which overrides the lists, then let `onehop "
-		"test` check that data arrives right",
-		move ? move : "", move ? "; or " : "", force_words(run));
+	return run_text(run,
+			"%s%sset NVreg_RegistryDwords=%s, which overrides the lists, then run "
+			"`onehop test` to check that the data arrives correctly",
+			move ? move : "", move ? "; or " : "", force_words(run));
 }
 
 static const char *gpu_remedy(struct rule_run *run, const struct pair_set *set)
@@ -756,10 +759,9 @@ static const char *gpu_remedy(struct rule_run *run, const struct pair_set *set)
 		if (pair_set_in(set, i, j) &&
 		    (!fact_known(run->m->gpus[i].model) || !fact_known(run->m->gpus[j].model) ||
 		     strcmp(run->m->gpus[i].model.value, run->m->gpus[j].model.value) != 0))
-			return "pair cards of the same model; nothing on the host changes this "
-			       "answer";
-	return "the cards are of one model already, and no setting changes this answer: NVRM lines "
-	       "in the kernel log may say more, another release of the driver may answer otherwise";
+			return "pair cards of the same model; no setting on the host changes this answer";
+	return "the cards are already of one model, and no setting changes this answer: "
+	       "look for NVRM lines in the kernel log, or try another driver release";
 }
 
 /* Pairs that the driver denies too are other rules'. */
@@ -793,7 +795,7 @@ static enum verdict probe_generation(struct rule_run *run)
 		return generations_known(run);
 	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(GPUS, "GPUs"),
 			"the " ABOUT
-			" of %s are of different generations: CUDA's library refuses such pairs, "
+			" of %s are of different generations: the CUDA library refuses such pairs, "
 			"whatever the kernel modules allow",
 			pair_set_text(run, &set));
 	f->pairs = set.n;
@@ -811,14 +813,14 @@ static enum verdict probe_generation(struct rule_run *run)
 static enum verdict probe_chipset(struct rule_run *run)
 {
 	static const char *const why[DENIED_N] = {
-		("its list of chipsets lacks this host bridge and the pair has no PCIe switch in "
-		 "common"),
-		("its list of CPUs that answer peer reads lacks this one; writes are allowed, the "
-		 "board is not at fault"),
-		"its list of chipsets lacks this host bridge",
-		("its list of chipsets lacks this host bridge, or its list of CPUs that answer peer "
-		 "reads lacks this CPU; `nvidia-smi topo -p2p w` shows which"),
-		"its list of chipsets lacks this host bridge",
+		("this host bridge is not in the driver's list of chipsets, and the GPUs "
+		 "share no PCIe switch"),
+		("this CPU is not in the driver's list for peer reads; writes are allowed, "
+		 "and the board is not at fault"),
+		"this host bridge is not in the driver's list of chipsets",
+		("this host bridge is not in the driver's list of chipsets, or this CPU is not in "
+		 "its list for peer reads; `nvidia-smi topo -p2p w` shows which"),
+		"this host bridge is not in the driver's list of chipsets",
 	};
 
 	return probe_status(run, P2P_CHIPSET_NOT_SUPPORTED, why, chipset_remedy);
@@ -827,7 +829,7 @@ static enum verdict probe_chipset(struct rule_run *run)
 static enum verdict probe_gpu(struct rule_run *run)
 {
 	static const char *const why[DENIED_N] = {
-		"the cards' firmware does not offer it for this model or this pair of models",
+		"the cards' firmware does not offer P2P for this model or this pair of models",
 		"the cards' firmware does not offer reads",
 		"the cards' firmware does not offer writes",
 		"the cards' firmware does not offer reads",
@@ -840,7 +842,8 @@ static enum verdict probe_gpu(struct rule_run *run)
 static enum verdict probe_topology_status(struct rule_run *run)
 {
 	static const char *const why[DENIED_N] = {
-		"the GPUs sit below two old Intel I/O hubs, which do not forward to each other",
+		"the GPUs are below two old Intel I/O hubs, which do not forward traffic to "
+		"each other",
 		"the I/O hubs do not answer reads from each other",
 		"the I/O hubs do not forward writes to each other",
 		"the I/O hubs do not answer reads from each other",
@@ -853,11 +856,11 @@ static enum verdict probe_topology_status(struct rule_run *run)
 static enum verdict probe_regkey(struct rule_run *run)
 {
 	static const char *const why[DENIED_N] = {
-		"a registry key switches it off (ForceP2P with a 0 field)",
-		"a registry key switches reads off (ForceP2P bits 1:0)",
-		"a registry key switches writes off (ForceP2P bits 5:4)",
-		"a registry key switches reads off (ForceP2P bits 1:0)",
-		"a registry key switches writes off (ForceP2P bits 5:4)",
+		"a registry key disables it (a 0 field in ForceP2P)",
+		"a registry key disables reads (ForceP2P bits 1:0)",
+		"a registry key disables writes (ForceP2P bits 5:4)",
+		"a registry key disables reads (ForceP2P bits 1:0)",
+		"a registry key disables writes (ForceP2P bits 5:4)",
 	};
 
 	return probe_status(run, P2P_DISABLED_BY_REGKEY, why, NULL);
@@ -866,12 +869,12 @@ static enum verdict probe_regkey(struct rule_run *run)
 static enum verdict probe_not_supported(struct rule_run *run)
 {
 	static const char *const why[DENIED_N] = {
-		("the driver has no way between these two GPUs, most often because the chipset was "
-		 "not set up when it looked or one of them is a mobile part"),
-		"it has no way to read",
-		"it has no way to write",
-		"it has no way to read",
-		"it has no way to write",
+		("the driver finds no path between these two GPUs, usually because the "
+		 "chipset was not set up in time or one of them is a mobile part"),
+		"it has no path for reads",
+		"it has no path for writes",
+		"it has no path for reads",
+		"it has no path for writes",
 	};
 
 	return probe_status(run, P2P_NOT_SUPPORTED, why, NULL);
@@ -885,9 +888,9 @@ static const char *native_words(struct rule_run *run, int from)
 
 	return run_text(
 		run,
-		"%s%s: from driver %d on the open modules have P2P through BAR1 for these cards, "
-		"and keys switch it on (`onehop unlock`); let `onehop test` check then that data "
-		"arrives right; BAR1 must cover the memory",
+		"%s%s: from driver %d on the open modules support P2P through BAR1 for these "
+		"cards, and registry keys enable it (`onehop unlock`); BAR1 must cover the "
+		"memory. Then run `onehop test` to check that the data arrives correctly.",
 		early ? run_text(run, "install driver %d or later", from)
 		: fact_is(d->flavor, DRIVER_PROPRIETARY)
 			? "replace the proprietary modules by the open ones of this version"
@@ -921,9 +924,9 @@ static const char *unlock_words(struct rule_run *run)
 
 	return run_text(
 		run,
-		"%s of this driver version, edited for P2P through BAR1: `onehop unlock` says "
-		"whether this machine can have it and how; let `onehop test` check then that data "
-		"arrives right; BAR1 must cover the memory",
+		"%s of this driver version that are edited for P2P through BAR1: `onehop "
+		"unlock` shows what this machine needs; BAR1 must cover the memory. Then run "
+		"`onehop test` to check that the data arrives correctly.",
 		with);
 }
 
@@ -1025,9 +1028,8 @@ static enum verdict probe_forced(struct rule_run *run)
 		if (!force || !why || (c == CONFIDENCE_POSSIBLE && rm_settles(run, g)))
 			continue;
 		f = finding_add(run, c, subject_gpu(run, g),
-				"ForceP2P=0x%llx makes the driver say yes for " ABOUT
-				", but %s: copies may "
-				"go nowhere",
+				"ForceP2P=0x%llx makes the driver allow P2P for " ABOUT
+				", but %s: copies may be lost",
 				(unsigned long long)force, why);
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		if (c == CONFIDENCE_POSSIBLE)
@@ -1038,7 +1040,8 @@ static enum verdict probe_forced(struct rule_run *run)
 		evidence_bytes(run, f, "memory", g->vram_bytes);
 		evidence_str(run, f, "module", run->m->driver.module_version);
 		if (fact_known(run->m->driver.bar1_p2p.loaded))
-			evidence_yes_no(run, f, "the module that runs has BAR1 P2P on every chip",
+			evidence_yes_no(run, f,
+					"the loaded module supports P2P through BAR1 on every chip",
 					run->m->driver.bar1_p2p.loaded);
 	}
 	return rule_verdict(run, VERDICT_OK);
@@ -1052,8 +1055,7 @@ static const char *lost_at_boot(struct rule_run *run)
 
 		if (force)
 			return run_text(
-				run,
-				"ForceP2P=0x%llx is set over a driver that lacks the mechanism",
+				run, "ForceP2P=0x%llx is set, but the driver lacks the mechanism",
 				(unsigned long long)force);
 	}
 	return "the driver lacks the mechanism";
@@ -1071,14 +1073,13 @@ static enum verdict probe_unlock_kept(struct rule_run *run)
 		return rule_unknown(run, FACT_WHY(d->bar1_p2p.installed), "the module on disk");
 	if (!fact_is(d->bar1_p2p.installed, 0))
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
-		"the module that runs has BAR1 P2P on every chip, the one on disk has stubs: after "
-		"a reboot %s",
-		lost_at_boot(run));
-	evidence_yes_no(run, f, "the module that runs has BAR1 P2P on every chip",
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
+			"the loaded module supports P2P through BAR1 on every chip, but the one on "
+			"disk only has stubs: after a reboot %s",
+			lost_at_boot(run));
+	evidence_yes_no(run, f, "the loaded module supports P2P through BAR1 on every chip",
 			d->bar1_p2p.loaded);
-	evidence_yes_no(run, f, "the module on disk has it", d->bar1_p2p.installed);
+	evidence_yes_no(run, f, "the module on disk supports it", d->bar1_p2p.installed);
 	evidence_registry(run, f);
 	return VERDICT_BAD;
 }
@@ -1113,9 +1114,10 @@ static enum verdict probe_force_type(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
-		"RMForceP2PType=2 asks driver %s for NVLink only: the value meant BAR1 until 570 "
-		"and was renumbered in 575%s",
-		d->module_version.value, served ? "; it connects every pair all the same" : "");
+		"RMForceP2PType=2 makes driver %s use NVLink only: until 570 the value meant "
+		"BAR1, and 575 renumbered it%s",
+		d->module_version.value,
+		served ? "; NVLink connects every pair, so nothing is lost" : "");
 	if (served)
 		f->severity = SEVERITY_INFO;
 	remedy_of_key(run, f, "RMForceP2PType");
@@ -1156,10 +1158,10 @@ static enum verdict probe_mig(struct rule_run *run)
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				ABOUT
-				" is split by MIG: no instance of it reaches another GPU, over "
-				"NVLink or PCIe");
+				" is in MIG mode: its instances have no P2P, over NVLink or PCIe");
 		f->pairs = 2 * (run->m->gpu_n - 1);
-		finding_remedy(run, f, "when no job uses it: `nvidia-smi -i " ABOUT_PCI " -mig 0`");
+		finding_remedy(run, f,
+			       "while no job uses it: `nvidia-smi -i " ABOUT_PCI " -mig 0`");
 		evidence_yes_no(run, f, "MIG mode on", g->mig_enabled);
 	}
 	RETURN_IF_UNKNOWN(run, mig_enabled, "the MIG mode");
@@ -1185,12 +1187,13 @@ static void propose_without_key(struct rule_run *run, struct change_set *out)
 const struct rule rules_driver[] = {
 	{
 		.id = "module-torn",
-		.title = "The driver's modules on disk are whole",
-		.why = "DKMS copies modules and does not wait until they are on the disk. After a "
-		       "power cut some seconds later they can be cut off or hold zeros, and the "
-		       "kernel refuses them.",
-		.remedy = "have DKMS install what it built once more: `dkms install --force "
-			  "NAME/VERSION -k KERNEL` (dkms status names them)",
+		.title = "The driver's modules on disk are complete",
+		.why = "DKMS copies modules and does not wait until they are on disk. After a power "
+		       "failure seconds later they can be truncated or filled with zeros, and the "
+		       "kernel rejects them.",
+		.remedy =
+			"reinstall what DKMS built: `dkms install --force NAME/VERSION -k KERNEL` "
+			"(dkms status lists them)",
 		.reference = "dkms(8); Linux Documentation/admin-guide/ext4.rst, auto_da_alloc",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_NOTHING,
@@ -1201,7 +1204,7 @@ const struct rule rules_driver[] = {
 		.id = "driver-loaded",
 		.first = true,
 		.title = "NVIDIA's kernel module is loaded",
-		.why = "Without it nothing can use the GPUs.",
+		.why = "Without it no program can use the GPUs.",
 		.remedy = "install NVIDIA's driver with its open kernel modules from the "
 			  "distribution (Debian: nvidia-open-kernel-dkms, Ubuntu: "
 			  "nvidia-driver-NNN-open), then `modprobe nvidia`",
@@ -1214,10 +1217,11 @@ const struct rule rules_driver[] = {
 	{
 		.id = "driver-bound",
 		.title = "Every GPU is bound to NVIDIA's driver",
-		.why = "A GPU that another driver holds, or none, takes no part in P2P; one such "
-		       "card has been seen to turn the P2P status of the others to CNS.",
-		.remedy = "look for \"NVRM\" lines about the GPU in the kernel log (dmesg), which "
-			  "say why it was refused",
+		.why = "A GPU that is bound to another driver, or to none, has no P2P. One such "
+		       "card made the driver report CNS for the other GPUs too.",
+		.remedy =
+			"look for \"NVRM\" lines about this GPU in the kernel log (dmesg), which say "
+			"why it was rejected",
 		.reference = "Documentation/ABI/testing/sysfs-bus-pci; "
 			     "aikitoria/open-gpu-kernel-modules#24",
 		.severity = SEVERITY_ERROR,
@@ -1228,9 +1232,9 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "gpu-passed-through",
-		.title = "No GPU is set aside for a virtual machine",
+		.title = "No GPU is reserved for a virtual machine",
 		.why = "A GPU bound to vfio-pci belongs to a guest; the host cannot use it.",
-		.remedy = "unbind it from vfio-pci, if no guest needs it",
+		.remedy = "unbind it from vfio-pci, unless a guest needs it",
 		.reference = "Documentation/driver-api/vfio.rst",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -1239,10 +1243,10 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "gpu-excluded",
-		.title = "The driver leaves no GPU out",
-		.why = "An excluded GPU is visible on the bus, yet no program can use it.",
+		.title = "The driver excludes no GPU",
+		.why = "An excluded GPU is visible on the bus, but no program can use it.",
 		.remedy =
-			"take its UUID out of NVreg_ExcludedGpus in /etc/modprobe.d and reload the "
+			"remove its UUID from NVreg_ExcludedGpus in /etc/modprobe.d and reload the "
 			"module",
 		.reference = "kernel-open/nvidia/nv-reg.h, NVreg_ExcludedGpus",
 		.severity = SEVERITY_WARNING,
@@ -1252,9 +1256,9 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "gpu-alive",
-		.title = "Every GPU answers on the bus",
-		.why = "A GPU that has fallen off the bus is lost until a reset or power cycle, "
-		       "and jobs that share it hang.",
+		.title = "Every GPU responds on the bus",
+		.why = "A GPU that has fallen off the bus stays lost until a reset or power cycle, "
+		       "and jobs that use it hang.",
 		.remedy = "look for Xid 79 in the kernel log; power-cycle the machine, then check "
 			  "power cables, seating and riser",
 		.reference = "PCIe 6.0, 2.3.2 (all ones for an unsupported request); NVIDIA Xid 79",
@@ -1265,10 +1269,10 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "machine-readable",
-		.title = "Everything that was looked at could be read",
-		.why = "What cannot be read is judged as unknown; the cause may be the fault "
-		       "itself.",
-		.remedy = "compare with lspci -vvv of the device, or cat of the file, by hand",
+		.title = "All devices could be read",
+		.why = "What cannot be read is judged as unknown; the reason may itself be the "
+		       "fault.",
+		.remedy = "compare with lspci -vvv of the device, or with the content of the file",
 		.reference = "PCIe 6.0, 7.5 and 7.6 (layout of the capability lists)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -1276,10 +1280,10 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "driver-library-version",
-		.title = "Module and libraries of the driver have one version",
-		.why = "CUDA and NVML refuse to work with a module of another version.",
-		.remedy = "reboot, so that the module of the installed version is loaded; if it "
-			  "stays, reinstall driver and libraries from one source",
+		.title = "The module and the libraries of the driver have the same version",
+		.why = "CUDA and NVML do not work with a module of another version.",
+		.remedy = "reboot to load the module of the installed version; if the mismatch "
+			  "remains, reinstall driver and libraries from one source",
 		.reference = "NVRM: \"API mismatch\"; aikitoria/open-gpu-kernel-modules#10",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -1289,9 +1293,9 @@ const struct rule rules_driver[] = {
 	{
 		.id = "driver-module-current",
 		.title = "The loaded module is the installed one",
-		.why = "An update or an edited module is without effect until the old one is "
-		       "unloaded; a stale copy in the initramfs survives even a reboot.",
-		.remedy = "reboot; if it stays, rebuild the initramfs (`update-initramfs -u`, "
+		.why = "An updated or edited module has no effect until the old one is unloaded. A "
+		       "stale copy in the initramfs survives even a reboot.",
+		.remedy = "reboot; if it remains, rebuild the initramfs (`update-initramfs -u`, "
 			  "`dracut -f`) and look for a second copy: `modinfo -n nvidia`",
 		.reference = "modprobe(8); tinygrad/open-gpu-kernel-modules#21",
 		.severity = SEVERITY_WARNING,
@@ -1301,9 +1305,9 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "driver-open-modules",
-		.title = "The open modules are loaded where only they work",
-		.why = "Blackwell runs on the open modules only; BAR1 P2P on GeForce can be had "
-		       "only by editing them; dma-buf export is theirs alone.",
+		.title = "The open modules are loaded where they are required",
+		.why = "Blackwell needs the open modules. BAR1 P2P on GeForce needs edited open "
+		       "modules, and only the open modules export dma-buf.",
 		.remedy = "install the open modules of the same version (Debian: "
 			  "nvidia-open-kernel-dkms; Ubuntu: nvidia-driver-NNN-open; run file: "
 			  "--kernel-module-type=open) and reboot",
@@ -1315,14 +1319,13 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "p2p-geforce",
-		.title = "The driver has P2P for these GeForce cards",
-		.why = "On GeForce cards NVIDIA's driver has no P2P over PCIe, or leaves it off, "
-		       "by model and release: every transfer goes through host memory. The code "
-		       "that it answers (mostly CNS) blames the chipset, which is not at fault.",
-		.remedy = "install open kernel modules of this driver version, edited for P2P "
-			  "through BAR1: `onehop unlock` says whether this machine can have it and "
-			  "how; let `onehop test` check then that data arrives right; BAR1 must "
-			  "cover the memory",
+		.title = "The driver supports P2P on these GeForce cards",
+		.why = "NVIDIA enables P2P over PCIe on workstation and data center cards only; all "
+		       "transfers go through host memory. The status code, usually CNS, blames the "
+		       "chipset, which is not at fault.",
+		.remedy =
+			"`onehop unlock` shows what this machine needs for P2P and installs nothing "
+			"without --apply; BAR1 must cover the memory",
 		.reference = P2P_CAPS,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -1333,13 +1336,13 @@ const struct rule rules_driver[] = {
 	{
 		.id = "p2p-chipset",
 		.title = "The driver accepts the chipset for P2P (no CNS)",
-		.why = "CNS means that NVIDIA's lists of chipsets and CPUs lack this one. "
-		       "Transfers go through host memory.",
+		.why = "CNS means that NVIDIA's lists of chipsets and CPUs lack this one. Transfers "
+		       "go through host memory.",
 		.remedy =
-			"move both GPUs below one PCIe switch, where the lists are not asked; or, "
-			"for cards that have P2P over PCIe (docs/support.md), set "
-			"NVreg_RegistryDwords=\"ForceP2P=0x211\" (0x11 before driver 565), then "
-			"let `onehop test` check that data arrives right",
+			"move both GPUs below one PCIe switch, where the lists are not used; or, for "
+			"cards that support P2P over PCIe (docs/support.md), set "
+			"NVreg_RegistryDwords=\"ForceP2P=0x211\" (0x11 before driver 565), then run "
+			"`onehop test` to check that the data arrives correctly",
 		.reference = P2P_CAPS
 		" NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED; src/kernel/gpu/bus/p2p_caps.c (CPU types "
 		"RYZEN, XEON_SPR)",
@@ -1351,10 +1354,11 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "p2p-gpu",
-		.title = "The driver has P2P for every pair of models (no GNS)",
-		.why = "GNS comes from the cards' own firmware or from their combination: P2P is "
-		       "offered between cards of one generation only.",
-		.remedy = "pair cards of the same model; nothing on the host changes this answer",
+		.title = "The driver supports P2P for every pair of models (no GNS)",
+		.why = "GNS comes from the cards' own firmware or from their combination: P2P works "
+		       "only between cards of one generation.",
+		.remedy =
+			"pair cards of the same model; no setting on the host changes this answer",
 		.reference = P2P_CAPS
 		" NVML_P2P_STATUS_GPU_NOT_SUPPORTED; aikitoria/open-gpu-kernel-modules#40",
 		.severity = SEVERITY_ERROR,
@@ -1366,10 +1370,10 @@ const struct rule rules_driver[] = {
 	{
 		.id = "p2p-generation",
 		.title = "All GPUs are of one generation",
-		.why = "CUDA pairs cards of one generation only. The kernel modules may allow "
-		       "more, so that their answer misleads.",
-		.remedy = "pair cards of one generation, or leave the odd one out "
-			  "(CUDA_VISIBLE_DEVICES)",
+		.why = "CUDA allows P2P only between cards of one generation. The kernel modules "
+		       "may report more.",
+		.remedy =
+			"pair cards of one generation, or exclude the odd one (CUDA_VISIBLE_DEVICES)",
 		.reference = "aikitoria/open-gpu-kernel-modules#12, #28, #40",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -1379,8 +1383,8 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "p2p-topology",
-		.title = "The driver accepts where the GPUs sit (no TNS)",
-		.why = "Intel's I/O hubs of the 5520 era do not forward peer traffic between each "
+		.title = "The driver accepts the location of the GPUs (no TNS)",
+		.why = "Intel's I/O hubs of the 5520 generation do not forward peer traffic to each "
 		       "other.",
 		.remedy = "move the GPUs to slots of the same I/O hub (the same socket)",
 		.reference = P2P_CAPS " NVML_P2P_STATUS_IOH_TOPOLOGY_NOT_SUPPORTED",
@@ -1392,12 +1396,12 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "p2p-regkey",
-		.title = "No registry key switches P2P off (no DR)",
-		.why = "DR means that somebody, or a vendor's default, disabled P2P in the "
-		       "driver's settings.",
-		.remedy = "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d (or set "
-			  "0x211; 0x11 before driver 565), rebuild the initramfs and reload the "
-			  "module",
+		.title = "No registry key disables P2P (no DR)",
+		.why = "DR means that P2P is disabled in the driver's settings, by an administrator "
+		       "or by a vendor's default.",
+		.remedy =
+			"remove ForceP2P from NVreg_RegistryDwords in /etc/modprobe.d (or set 0x211; "
+			"0x11 before driver 565), rebuild the initramfs and reload the module",
 		.reference = P2P_CAPS " NVML_P2P_STATUS_DISABLED_BY_REGKEY; kernel_bif.c",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
@@ -1409,11 +1413,11 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "p2p-not-supported",
-		.title = "The driver finds a way between every two GPUs (no NS)",
-		.why = "NS is the driver's general no.",
+		.title = "The driver finds a path between every two GPUs (no NS)",
+		.why = "NS is the driver's generic refusal.",
 		.remedy =
-			"look for NVRM lines in the kernel log; in a virtual machine ask the host: "
-			"the hypervisor must give both GPUs one P2P clique",
+			"look for NVRM lines in the kernel log; in a virtual machine, configure the "
+			"hypervisor to put both GPUs into one P2P clique",
 		.reference = P2P_CAPS " NVML_P2P_STATUS_NOT_SUPPORTED",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
@@ -1424,11 +1428,12 @@ const struct rule rules_driver[] = {
 	{
 		.id = "p2p-forced",
 		.title = "P2P is not forced on where the cards lack the mechanism",
-		.why = "The driver then says OK and programs use P2P, but data is lost, reads as "
-		       "zero, or the GPU faults (Xid 31, CUDA error 205).",
-		.remedy = "take ForceP2P out of NVreg_RegistryDwords in /etc/modprobe.d until the "
-			  "mechanism is there (see rules p2p-geforce and bar1-small), then let "
-			  "`onehop test` check that data arrives right",
+		.why = "The driver then reports OK and programs use P2P, but data is lost or reads "
+		       "as zero, or the GPU faults (Xid 31, CUDA error 205).",
+		.remedy =
+			"remove ForceP2P from NVreg_RegistryDwords in /etc/modprobe.d until the "
+			"mechanism exists (see rules p2p-geforce and bar1-small), then run `onehop "
+			"test` to check that the data arrives correctly",
 		.reference = "open-gpu-kernel-modules kernel_bif.c _kbifInitRegistryOverrides, "
 			     "p2p_caps.c _kp2pCapsCheckStatusOverridesForPcie; "
 			     "tinygrad/open-gpu-kernel-modules#16",
@@ -1443,12 +1448,12 @@ const struct rule rules_driver[] = {
 	{
 		.id = "unlock-kept",
 		.title = "The edited module is also the one on disk",
-		.why = "A package upgrade, or DKMS for a new kernel, brings NVIDIA's module back. "
-		       "The options that force P2P stay, and then force it over nothing.",
+		.why = "A package upgrade, or DKMS on a new kernel, restores NVIDIA's module. The "
+		       "options that force P2P remain, and then force it without the mechanism.",
 		.remedy =
 			"before the next boot: build the edited modules for the version on disk "
-			"(onehop unlock prints how), or take ForceP2P out of NVreg_RegistryDwords "
-			"in /etc/modprobe.d",
+			"(onehop unlock prints how), or remove ForceP2P from NVreg_RegistryDwords in "
+			"/etc/modprobe.d",
 		.reference = "open-gpu-kernel-modules g_kern_bus_nvoc.c; modprobe(8)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -1457,12 +1462,12 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "p2p-force-type",
-		.title = "RMForceP2PType means what it meant in the guide",
-		.why = "Its values were renumbered in driver 575: 2 was BAR1 and is NVLink now, so "
-		       "that P2P through BAR1 is switched off. The key does not concern mailboxes: "
-		       "cards that have them keep P2P over PCIe.",
-		.remedy = "take RMForceP2PType out; for BAR1 set RMPcieP2PType=1 (driver 575 and "
-			  "later)",
+		.title = "RMForceP2PType has the meaning that the guide assumed",
+		.why = "Driver 575 renumbered its values: 2 meant BAR1 and now means NVLink, which "
+		       "disables P2P through BAR1. Cards with mailboxes ignore the key and keep P2P "
+		       "over PCIe.",
+		.remedy =
+			"remove RMForceP2PType; for BAR1 set RMPcieP2PType=1 (driver 575 and later)",
 		.reference = "open-gpu-kernel-modules kernel_bif.c, nvrm_registry.h "
 			     "NV_REG_STR_RM_FORCE_P2P_TYPE (535 to 595)",
 		.severity = SEVERITY_WARNING,
@@ -1475,11 +1480,11 @@ const struct rule rules_driver[] = {
 	{
 		.id = "gpu-listed",
 		.title = "NVML lists every GPU that is bound to nvidia",
-		.why = "A GPU that the driver could not start, or whose device node is missing or "
-		       "closed to this user, is left out. Programs go on with fewer GPUs.",
+		.why = "NVML omits a GPU that the driver could not initialize, or whose device node "
+		       "is missing or inaccessible to this user. Programs then use fewer GPUs.",
 		.remedy =
-			"in a container: give it the GPU; else look for NVRM lines of this GPU in "
-			"the kernel log, and for its /dev/nvidia<N>",
+			"in a container: give it access to the GPU; otherwise look for NVRM lines "
+			"about this GPU in the kernel log, and check its /dev/nvidia<N>",
 		.reference = "nvml.h nvmlDeviceGetCount",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -1489,8 +1494,8 @@ const struct rule rules_driver[] = {
 	{
 		.id = "gpu-compute-mode",
 		.title = "Every GPU is in the default compute mode",
-		.why = "In another mode a second process, or any, gets no context: NCCL and tests "
-		       "fail to start.",
+		.why = "In any other mode a second process, or every process, is refused: NCCL and "
+		       "tests cannot start.",
 		.remedy = "`nvidia-smi -c 0`",
 		.reference = "nvidia-smi(1), COMPUTE MODE; nvml.h nvmlComputeMode_t",
 		.severity = SEVERITY_WARNING,
@@ -1500,7 +1505,7 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "gpu-mig",
-		.title = "No GPU is split by MIG",
+		.title = "No GPU is in MIG mode",
 		.why = "MIG instances have no P2P, neither over NVLink nor over PCIe.",
 		.remedy = "`nvidia-smi -mig 0`",
 		.reference = "NVIDIA MIG User Guide, \"Application considerations\"",

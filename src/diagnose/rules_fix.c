@@ -77,7 +77,8 @@ static struct fact_int dword_effect(const struct nvidia_driver *d, const char *w
 	uint64_t want;
 
 	if (!value || text_to_u64(value + 1, &want) < 0)
-		return fact_int_unknown("not a number in the list of what was changed");
+		return fact_int_unknown(
+			"the list of changes contains something that is not a number");
 	text_copy(key, sizeof(key), word, (size_t)(value - word));
 	now = driver_registry_dword(d, key);
 	if (fact_unknown(now))
@@ -126,7 +127,7 @@ static struct effect uvm_option_effect(struct rule_run *run, const struct applie
 						    ? off
 						    : fact_int_unknown(
 							      ours ? FACT_WHY(off)
-								   : "the driver does not tell"),
+								   : "not reported by the driver"),
 			       .name = run_text(run, "%s %s", a->target, a->value),
 			       .where = "parameters of module nvidia-uvm",
 			       .value =
@@ -137,7 +138,7 @@ static struct effect option_effect(struct rule_run *run, const struct applied *a
 {
 	const struct nvidia_driver *d = &run->m->driver;
 	const char *value = without_quotes(run, a->value);
-	struct effect e = {.in_effect = fact_int_unknown("the driver does not tell"),
+	struct effect e = {.in_effect = fact_int_unknown("not reported by the driver"),
 			   .name = run_text(run, "%s %s", a->target, value),
 			   .where = "parameters of module nvidia",
 			   .value = run_text(run,
@@ -196,7 +197,7 @@ static struct effect blacklist_effect(struct rule_run *run, const struct applied
 /* Of the register only the bits that the fix cleared count. */
 static struct effect acs_effect(struct rule_run *run, const struct applied *a)
 {
-	struct effect e = {.in_effect = fact_int_unknown("there is no such port any more"),
+	struct effect e = {.in_effect = fact_int_unknown("the port no longer exists"),
 			   .name = run_text(run, "ACS of port %s", a->target),
 			   .where = run_text(run, "ACSCtl of %s", a->target)};
 	struct pci_address address;
@@ -219,7 +220,7 @@ static struct finding *report_due(struct rule_run *run, const struct applied *a,
 {
 	struct finding *f =
 		finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(FIX, run_text(run, "fix %u", a->fix)),
-			    "%s (fix %u) is not in effect yet: a reboot is due", name, a->fix);
+			    "%s (fix %u) is not in effect yet: a reboot is pending", name, a->fix);
 
 	finding_remedy(run, f, "reboot");
 	return f;
@@ -229,18 +230,18 @@ static struct finding *report_lost(struct rule_run *run, const struct applied *a
 {
 	struct finding *f = finding_add(
 		run, CONFIDENCE_LIKELY, SUBJECT(FIX, run_text(run, "fix %u", a->fix)),
-		"%s (fix %u) is not in effect, although the machine was started again since: after "
-		"a power cut the first start may still use the old files",
+		"%s (fix %u) is not in effect although the machine was rebooted since: after "
+		"a power failure the first boot may still use the old files",
 		name, a->fix);
 
 	finding_remedy(
 		run, f,
 		a->kind == APPLIED_KERNEL_PARAMETER
-			? "start the machine once more; if it stays so, see which boot entry is "
+			? "reboot once more; if it is still not in effect, check which boot entry is "
 			  "used, and with which command line"
-			: "start the machine once more; if it stays so, look for a stale copy of "
-			  "modprobe.d in the initramfs, and for a later line that sets the same "
-			  "option (`modprobe -c`)");
+			: "reboot once more; if it is still not in effect, look for a stale copy of "
+			  "modprobe.d in the initramfs, and for a later line that sets the same option "
+			  "(`modprobe -c`)");
 	return f;
 }
 
@@ -257,14 +258,14 @@ static struct finding *report_trial(struct rule_run *run, const struct applied *
 
 	if (!fact_is(a->same_boot, 0)) {
 		f = finding_add(run, CONFIDENCE_CERTAIN, about,
-				"%s (fix %u) is on trial: the next boot has it, once", name,
+				"%s (fix %u) is on trial: the next boot uses it once", name,
 				a->fix);
 		finding_remedy(run, f, "reboot to try it");
 	} else if (fact_is(parameter_effect(run, a).in_effect, 1)) {
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, about,
-			"%s (fix %u) is on trial in this boot: the next boot goes without it, "
-			"unless it is confirmed",
+			"%s (fix %u) is on trial in this boot: the next boot reverts it unless it is "
+			"confirmed",
 			name, a->fix);
 		finding_remedy(run, f, "`onehop fix --confirm`");
 	} else {
@@ -274,8 +275,8 @@ static struct finding *report_trial(struct rule_run *run, const struct applied *
 			name);
 		finding_remedy(
 			run, f,
-			"`onehop undo %u` takes back the rest of it; to try it once more: `onehop "
-			"fix --apply`",
+			"`onehop undo %u` undoes the rest of it; to try it again: `onehop fix "
+			"--apply`",
 			a->fix);
 	}
 	return f;
@@ -297,17 +298,16 @@ static struct finding *report_acs(struct rule_run *run, const struct applied *a,
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(PORT, run_text(run, "port %s", a->target)),
 		"%s redirects again, although fix %u cleared it: %s", name, a->fix,
-		started ? "nothing cleared it when the machine was started, or it was set again "
-			  "since (a device removed and found again, a reset)"
-			: "it was set again, as happens when a device is removed and found again, "
-			  "or reset");
+		started ? "nothing cleared it at boot, or it was set again since (by hotplug or a "
+			  "reset)"
+			: "it was set again, for example by hotplug or a reset");
 
 	FOR_EACH_PCI (p, run)
 		if (strcmp(p->name, a->target) == 0)
 			finding_names(run, f, p);
 	finding_remedy(run, f, "`onehop fix %s--apply`%s",
 		       is_root_port(run, a->target) ? "acs-root-port " : "",
-		       started ? "; `systemctl status onehop-acs` says whether it was done at boot"
+		       started ? "; `systemctl status onehop-acs` shows whether it ran at boot"
 			       : "");
 	return f;
 }
@@ -324,7 +324,7 @@ static const struct {
 	[APPLIED_ACS] = {acs_effect, report_acs},
 };
 
-/* Of two fixes that cleared the same port the later one is told of. */
+/* Of two fixes that cleared the same port the later one is reported. */
 static bool is_covered_later(const struct machine *m, const struct applied *a)
 {
 	for (const struct applied *b = a + 1; b < m->applied + m->applied_n; b++)
@@ -342,7 +342,7 @@ static enum verdict probe_in_effect(struct rule_run *run)
 	if (!m->applied_n)
 		return fact_unknown(m->applied_listed) && !m->recorded
 			       ? rule_unknown(run, FACT_WHY(m->applied_listed),
-					      "what onehop fix changed here")
+					      "what onehop fix changed on this machine")
 			       : VERDICT_NA;
 	FOR_EACH_IN(struct applied, a, m->applied, m->applied_n)
 	{
@@ -359,7 +359,7 @@ static enum verdict probe_in_effect(struct rule_run *run)
 			continue;
 		f = kinds[a->kind].report(run, a, e.name);
 		finding_evidence(run, f, FACT_WHY(e.in_effect), e.where, "%s", e.value);
-		finding_evidence(run, f, NULL, "list of what was changed", "%s", a->from);
+		finding_evidence(run, f, NULL, "list of changes", "%s", a->from);
 	}
 	return !run->found && unknown ? VERDICT_UNKNOWN : VERDICT_OK;
 }
@@ -377,10 +377,10 @@ const struct rule rules_fix[] = {
 	{
 		.id = "fix-in-effect",
 		.title = "What onehop fix changed is in effect",
-		.why = "A change that waits for a reboot, that a boot entry does not know, or that "
-		       "the kernel took back changes nothing.",
-		.remedy = "reboot; `onehop history` shows what was changed, `onehop undo` takes it "
-			  "back",
+		.why = "A change has no effect while it waits for a reboot, is missing from the "
+		       "boot entry, or was reverted by the kernel.",
+		.remedy =
+			"reboot; `onehop history` shows what was changed, `onehop undo` undoes it",
 		.reference = "man onehop-fix; Documentation/admin-guide/kernel-parameters.txt",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,

@@ -42,12 +42,12 @@ static enum verdict probe_virtual_machine(struct rule_run *run)
 	if (has_pcie_pairs(run)) {
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "host"),
-			"in this virtual machine the PCI tree is the hypervisor's; ACS and IOMMU "
-			"of the host cannot be seen from here");
+			"in this virtual machine the PCI tree is the hypervisor's; ACS and IOMMU of "
+			"the host are not visible");
 	} else {
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "host"),
-			"in this virtual machine ACS and IOMMU of the host cannot be seen%s",
+			"in this virtual machine ACS and IOMMU of the host are not visible%s",
 			run->m->gpu_n > 1 ? "; NVLink does not need them" : "");
 		finding_remedy(run, f, "%s", NOTHING_TO_DO);
 	}
@@ -71,17 +71,19 @@ static enum verdict probe_container(struct rule_run *run)
 	if (some)
 		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "container"),
 				"this container (%s) has device nodes for %" PRId64 " of %" PRId64
-				" GPUs; CUDA cannot open memory of a GPU that it does not see",
+				" GPUs; CUDA cannot map memory of a GPU that it cannot see",
 				container.value, nodes.value, driven.value);
 	else if (container_is_guess(run->m))
-		f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(HOST, "host"),
-				"this may be a container: there is a file %s, and no other sign",
-				container_sign(run->m, sign, sizeof(sign)));
+		f = finding_add(
+			run, CONFIDENCE_POSSIBLE, SUBJECT(HOST, "host"),
+			"this may be a container: the file %s exists, but there is no other sign",
+			container_sign(run->m, sign, sizeof(sign)));
 	else
-		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "container"),
-				"onehop runs in a %s container: it sees the container's processes, "
-				"network, /dev/shm and GPUs, not the host's",
-				container.value);
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "container"),
+			"onehop runs in a %s container: it sees the container's processes, network, "
+			"/dev/shm and GPUs, not the host's",
+			container.value);
 	if (!some && container_is_guess(run->m))
 		finding_remedy(run, f, "%s", NOTHING_TO_DO);
 	evidence_str(run, f, "container", container);
@@ -134,14 +136,15 @@ static enum verdict probe_shm_size(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, SUBJECT(HOST, "/dev/shm"),
-		small ? ABOUT " has %s; NCCL wants about %s for %zu GPUs without peer access"
-		      : ABOUT " has %s left; NCCL wants about %s for %zu GPUs without peer access",
+		small ? ABOUT " is %s; NCCL needs about %s for %zu GPUs without peer access"
+		      : ABOUT " has %s free; NCCL needs about %s for %zu GPUs without peer access",
 		run_bytes(run, (uint64_t)(small ? l->shm_bytes : l->shm_free_bytes).value),
 		run_bytes(run, (uint64_t)needed), run->m->gpu_n);
 	evidence_bytes(run, f, "size of /dev/shm", l->shm_bytes);
-	evidence_bytes(run, f, "free of it", l->shm_free_bytes);
+	evidence_bytes(run, f, "free space", l->shm_free_bytes);
 	if (!small)
-		finding_remedy(run, f, "delete what ended jobs left: ls -l /dev/shm/nccl-*");
+		finding_remedy(run, f,
+			       "delete what finished jobs left behind: ls -l /dev/shm/nccl-*");
 	else if (!fact_known(run->m->kernel.container))
 		finding_remedy(run, f, "`mount -o remount,size=50%% /dev/shm`");
 	return VERDICT_OK;
@@ -158,8 +161,8 @@ static enum verdict probe_shm_writable(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "/dev/shm"),
 			ABOUT
-			" cannot be written: NCCL cannot make the segments through which GPUs "
-			"without peer access talk, however large it is");
+			" is not writable: NCCL cannot create the segments that GPUs without peer "
+			"access use, whatever its size");
 	evidence_yes_no(run, f, "/dev/shm writable", writable);
 	return VERDICT_OK;
 }
@@ -180,10 +183,10 @@ static enum verdict probe_memlock(struct rule_run *run)
 	f = finding_add(
 		run, fact_is(run->m->root, 1) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN,
 		SUBJECT(HOST, "memlock"),
-		"a process may lock %s of memory; RDMA registration of host buffers beyond that "
+		"the limit of locked memory is %s; RDMA registration of larger host buffers "
 		"fails with 'Cannot allocate memory'%s",
 		run_bytes(run, (uint64_t)soft.value),
-		fact_is(run->m->root, 1) ? " (root itself is exempt, programs of others are not)"
+		fact_is(run->m->root, 1) ? " (root itself is exempt, other users' programs are not)"
 					 : "");
 	if (fact_is(run->m->root, 1))
 		f->severity = SEVERITY_INFO;
@@ -216,8 +219,8 @@ static void propose_memlock(struct rule_run *run, struct change_set *out)
 			.kind = CHANGE_MEMLOCK,
 			.lifetime = CHANGE_KEPT,
 			.reason = TEXTS(
-				"programs may then register as much memory with a NIC as they need"),
-			.cost = TEXTS("any user's process may lock all memory of the machine"),
+				"programs can then register as much memory with a NIC as they need"),
+			.cost = TEXTS("any user's process can lock all memory of the machine"),
 			.opt_in = is_guess(run),
 		});
 }
@@ -251,14 +254,14 @@ static enum verdict probe_acs_override(struct rule_run *run)
 	} said[] = {
 		[OVERRIDE_UNSEEN] =
 			{CONFIDENCE_LIKELY, SEVERITY_WARNING,
-			 "a stock kernel ignores it; a patched one pretends isolation that the "
-			 "hardware does not give"},
+			 "a stock kernel ignores it; a patched one claims isolation that the hardware "
+			 "does not provide"},
 		[OVERRIDE_IN_FORCE] =
 			{CONFIDENCE_CERTAIN, SEVERITY_WARNING,
-			 "this kernel is patched to honour it: IOMMU groups look isolated where "
+			 "this kernel is patched to honor it: IOMMU groups appear isolated although "
 			 "the hardware is not"},
 		[OVERRIDE_IGNORED] = {CONFIDENCE_CERTAIN, SEVERITY_INFO,
-				      "this kernel does not know it and ignores it"},
+				      "this kernel does not support it and ignores it"},
 	};
 	struct fact_str cmdline = run->m->kernel.cmdline;
 	enum override_state state;
@@ -270,11 +273,10 @@ static enum verdict probe_acs_override(struct rule_run *run)
 	if (!text_has_word(cmdline.value, "pcie_acs_override="))
 		return VERDICT_OK;
 	state = override_seen(run, &line);
-	f = finding_add(
-		run, said[state].confidence, SUBJECT(HOST, "pcie_acs_override="),
-		"the kernel was started with pcie_acs_override=: %s, and no ACS bit that redirects "
-		"peer traffic is cleared by it",
-		said[state].what);
+	f = finding_add(run, said[state].confidence, SUBJECT(HOST, "pcie_acs_override="),
+			"the kernel was booted with pcie_acs_override=: %s; it clears no ACS bit "
+			"that redirects peer traffic",
+			said[state].what);
 	f->severity = said[state].severity;
 	evidence_str(run, f, "command line", cmdline);
 	if (line)
@@ -312,15 +314,15 @@ static enum verdict probe_compiler(struct rule_run *run)
 		return VERDICT_OK;
 	if (fact_absent(k->installed_compiler_major))
 		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "compiler"),
-				"no %s is installed; modules for this kernel want %s %" PRId64,
+				"no %s is installed; modules for this kernel need %s %" PRId64,
 				family, family, k->compiler_major.value);
 	else
-		f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(HOST, "compiler"),
-				"the kernel was built by %s %" PRId64 ", installed is %s %" PRId64
-				"; another major version can refuse the kernel's flags",
-				family, k->compiler_major.value, family,
-				k->installed_compiler_major.value);
-	evidence_str(run, f, "kernel built by", k->compiler);
+		f = finding_add(
+			run, CONFIDENCE_POSSIBLE, SUBJECT(HOST, "compiler"),
+			"the kernel was built with %s %" PRId64 ", but %s %" PRId64
+			" is installed; another major version may reject the kernel's flags",
+			family, k->compiler_major.value, family, k->installed_compiler_major.value);
+	evidence_str(run, f, "kernel built with", k->compiler);
 	evidence_int(run, f, "installed major version", k->installed_compiler_major);
 	finding_remedy(run, f, "install %s-%" PRId64 " and build with CC=%s-%" PRId64 "", family,
 		       k->compiler_major.value, family, k->compiler_major.value);
@@ -349,9 +351,10 @@ static enum verdict probe_headers(struct rule_run *run)
 		return rule_unknown(run, FACT_WHY(k->headers), "kernel headers");
 	if (fact_is(k->headers, 1))
 		return VERDICT_OK;
-	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "kernel headers"),
-			"the headers of %s are not installed: no module can be built for it",
-			release);
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "kernel headers"),
+		"the headers of %s are not installed: no module can be built for this kernel",
+		release);
 	evidence_yes_no(run, f, "headers installed", k->headers);
 	if (fact_known(k->release) && d)
 		finding_remedy(run, f, "`%s`", headers_command(run, d));
@@ -379,14 +382,14 @@ static enum verdict probe_lockdown(struct rule_run *run)
 	if (locked)
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "kernel"),
-			"lockdown=%s: unsigned modules are refused, and setpci's writes fail "
+			"lockdown=%s: unsigned modules are rejected, and writes by setpci fail "
 			"although it exits with 0",
 			words[k->lockdown.value]);
 	else
 		f = finding_add(
 			run, CONFIDENCE_LIKELY, SUBJECT(HOST, "kernel"),
-			"Secure Boot is on: modules without a signature that the firmware or the "
-			"machine owner key knows may be refused");
+			"Secure Boot is on: modules that are not signed with a key from the firmware "
+			"or the machine owner may be rejected");
 	evidence_word(run, f, "lockdown", k->lockdown, words, sizeof(words) / sizeof(words[0]));
 	evidence_yes_no(run, f, "Secure Boot on", k->secure_boot);
 	return VERDICT_OK;
@@ -406,7 +409,7 @@ static enum verdict probe_persistence(struct rule_run *run)
 			names = run_list(run, names, run_text(run, "GPU%zu", g->index));
 	if (n) {
 		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
-				"the " ABOUT " shuts %s down while no program uses %s",
+				"the " ABOUT " deinitializes %s while no program uses %s",
 				gpu_list_text(run, names, n), n == 1 ? "it" : "them");
 		FOR_EACH_GPU (g, run)
 			evidence_yes_no(run, f,
@@ -424,10 +427,9 @@ static void propose_persistence(struct rule_run *run, struct change_set *out)
 			.kind = CHANGE_PERSISTENCE,
 			.lifetime = CHANGE_LASTING,
 			.reason = TEXTS(
-				"GPUs then stay started, and keep their settings, while nobody "
-				"uses them"),
-			.cost = TEXTS(
-				"idle GPUs draw some watts more than when they are shut down"),
+				"GPUs then stay initialized, and keep their settings, while no program uses "
+				"them"),
+			.cost = TEXTS("idle GPUs draw a few watts more than deinitialized ones"),
 		});
 }
 
@@ -437,11 +439,10 @@ const struct rule rules_host[] = {
 	{
 		.id = "virtual-machine",
 		.title = "The machine is not a guest, so its PCI tree is the real one",
-		.why = "A hypervisor shows each GPU below a port of its own making. Distances, ACS "
-		       "and IOMMU that decide over peer traffic are the host's and stay hidden, "
-		       "and the driver may refuse P2P because it does not know the emulated "
-		       "chipset.",
-		.remedy = "judge ACS, IOMMU and Resizable BAR on the host: run onehop there",
+		.why = "A hypervisor shows each GPU below an emulated port. The distances, ACS and "
+		       "IOMMU that matter for peer traffic are the host's and not visible, and the "
+		       "driver may refuse P2P because it does not recognize the emulated chipset.",
+		.remedy = "run onehop on the host to check ACS, IOMMU and Resizable BAR",
 		.reference = "noonghunna/club-3090#884; NVIDIA/nccl documentation, NCCL_TOPO_FILE",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -451,11 +452,12 @@ const struct rule rules_host[] = {
 	{
 		.id = "container",
 		.title = "onehop runs on the host, not in a container",
-		.why = "A container may lack device nodes, has its own /dev/shm and network, and "
-		       "no kernel log. CUDA's peer access needs every GPU visible in each process, "
-		       "and NCCL takes two containers with different /dev/shm for two machines.",
-		.remedy = "show every container all GPUs (--gpus all) and share /dev/shm "
-			  "(--ipc=host); run onehop on the host for what is hidden here",
+		.why = "A container may lack device nodes, has its own /dev/shm and network, and no "
+		       "kernel log. CUDA's peer access needs every GPU visible in each process, and "
+		       "NCCL treats two containers with different /dev/shm as two machines.",
+		.remedy =
+			"give every container all GPUs (--gpus all) and share /dev/shm (--ipc=host); "
+			"run onehop on the host to see the rest",
 		.reference = "NVIDIA/nccl#324",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -465,9 +467,9 @@ const struct rule rules_host[] = {
 	{
 		.id = "shm-size",
 		.title = "/dev/shm has room for NCCL's shared segments",
-		.why = "Where GPUs have no peer access, NCCL lets them talk through segments in "
-		       "/dev/shm, one for each connection and channel. Without room its start "
-		       "fails with 'No space left on device'; Docker's default is 64 MiB.",
+		.why = "NCCL connects GPUs without peer access through segments in /dev/shm, one "
+		       "for each connection and channel. Without room it fails at start with 'No "
+		       "space left on device'; Docker's default is 64 MiB.",
 		.remedy =
 			"start the container with `--shm-size=1g` (or `--ipc=host`); in Kubernetes "
 			"mount a volume of medium Memory at /dev/shm",
@@ -479,9 +481,9 @@ const struct rule rules_host[] = {
 	},
 	{
 		.id = "shm-writable",
-		.title = "/dev/shm can be written",
-		.why = "NCCL makes its shared segments as files in /dev/shm and fails at once if "
-		       "it may not.",
+		.title = "/dev/shm is writable",
+		.why = "NCCL creates its shared segments as files in /dev/shm and fails at once if "
+		       "it cannot.",
 		.remedy = "chmod 1777 /dev/shm",
 		.reference = "NVIDIA/nccl#328",
 		.severity = SEVERITY_WARNING,
@@ -495,7 +497,7 @@ const struct rule rules_host[] = {
 		.why = "Memory that a NIC reads or writes is locked, and the kernel counts it "
 		       "against RLIMIT_MEMLOCK.",
 		.remedy = "put '* soft memlock unlimited' and '* hard memlock unlimited' into "
-			  "/etc/security/limits.d/rdma.conf and log in again; for services "
+			  "/etc/security/limits.d/rdma.conf and log in again; for services set "
 			  "LimitMEMLOCK=infinity",
 		.reference = "NVIDIA/nccl documentation, troubleshooting; ib_umem_get() in Linux",
 		.severity = SEVERITY_WARNING,
@@ -506,13 +508,13 @@ const struct rule rules_host[] = {
 	},
 	{
 		.id = "acs-override",
-		.title = "pcie_acs_override= is not on the kernel's command line",
-		.why = "Stock kernels do not have this parameter. Kernels patched for it only "
-		       "pretend that devices are isolated: a guest then reaches memory that it "
-		       "must not, and peer traffic is redirected as before.",
+		.title = "pcie_acs_override= is not on the kernel command line",
+		.why = "Stock kernels do not have this parameter. Kernels patched for it only claim "
+		       "that devices are isolated: a guest can then access memory that it must not, "
+		       "and peer traffic is redirected as before.",
 		.remedy =
-			"take it off the command line; acs-redirect and acs-root-port say how ACS "
-			"redirects are cleared",
+			"remove it from the command line; acs-redirect and acs-root-port say how to "
+			"clear ACS redirects",
 		.reference = "Linux Documentation/admin-guide/kernel-parameters.txt "
 			     "(pci=disable_acs_redir)",
 		.severity = SEVERITY_WARNING,
@@ -523,8 +525,9 @@ const struct rule rules_host[] = {
 	{
 		.id = "kernel-compiler",
 		.title = "The compiler that built the kernel is installed",
-		.why = "Kernel modules are built with the kernel's own flags; a compiler of "
-		       "another major version may not know them, or builds what the kernel refuses.",
+		.why = "Kernel modules are built with the kernel's own flags; a compiler of another "
+		       "major version may not support them, or may build modules that the kernel "
+		       "rejects.",
 		.remedy = "install the compiler that built the kernel",
 		.reference = "Linux Documentation/kbuild/modules.rst",
 		.severity = SEVERITY_INFO,
@@ -535,8 +538,8 @@ const struct rule rules_host[] = {
 	{
 		.id = "kernel-headers",
 		.title = "The headers of the running kernel are installed",
-		.why = "Without them neither the vendor's driver nor an edited one can be built "
-		       "for this kernel.",
+		.why = "Without them neither NVIDIA's driver nor an edited one can be built for "
+		       "this kernel.",
 		.remedy = "install the headers of the running kernel",
 		.reference = "Linux Documentation/kbuild/modules.rst",
 		.severity = SEVERITY_INFO,
@@ -546,11 +549,12 @@ const struct rule rules_host[] = {
 	},
 	{
 		.id = "secure-boot",
-		.title = "Secure Boot and lockdown leave modules and setpci alone",
-		.why = "Under lockdown a module that you built yourself is not loaded, and a "
-		       "register that setpci claims to have written is unchanged.",
-		.remedy = "sign the modules and enrol the key (`mokutil --import`), read registers "
-			  "back after setpci, or switch Secure Boot off in firmware setup",
+		.title = "Secure Boot and lockdown do not restrict modules and setpci",
+		.why = "Under lockdown a module that you built yourself cannot be loaded, and a "
+		       "write by setpci has no effect although it reports success.",
+		.remedy =
+			"sign the modules and enroll the key (`mokutil --import`), read registers "
+			"back after setpci, or disable Secure Boot in the firmware setup",
 		.reference = "man 7 kernel_lockdown",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -559,12 +563,12 @@ const struct rule rules_host[] = {
 	},
 	{
 		.id = "gpu-persistence",
-		.title = "The driver keeps GPUs started while nobody uses them",
-		.why = "Else each first program pays for the start of its GPUs, seconds on large "
-		       "boards, and what was set on them (clocks, power limits, compute mode) is "
-		       "lost whenever the last one ends.",
+		.title = "The driver keeps idle GPUs initialized",
+		.why = "Otherwise the first program waits for the GPUs to initialize, which takes "
+		       "seconds on large boards, and settings (clocks, power limits, compute mode) "
+		       "are lost whenever the last program exits.",
 		.remedy = "`systemctl enable --now nvidia-persistenced`; without that program: "
-			  "`nvidia-smi -pm 1` after each start of the machine",
+			  "`nvidia-smi -pm 1` after each boot",
 		.reference =
 			"NVIDIA driver README, \"Using the nvidia-persistenced utility\"; nvml.h "
 			"nvmlDeviceGetPersistenceMode",

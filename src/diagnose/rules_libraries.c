@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules about what UCX, Open MPI and NVSHMEM are told, or have to be told, about this machine's NICs. */
+/* Rules about what UCX, Open MPI and NVSHMEM are set to, or need as settings, about this machine's NICs. */
 #include "diagnose/rules_nccl.h"
 
 #include "base/array.h"
@@ -64,8 +64,9 @@ static enum verdict probe_ucx_devices(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, SUBJECT(LIBRARY, "Open MPI"),
-		"no active NIC (%s) has a driver whose name begins with mlx, and for others Open MPI "
-		"prefers its own layers over UCX, which copy GPU memory through the host",
+		"no active NIC (%s) has a driver whose name begins with mlx; for others Open "
+		"MPI prefers its own layers to UCX, and these copy GPU memory through the "
+		"host",
 		active_names(run));
 	evidence_nics(run, f);
 	finding_sets(run, f, name, "any");
@@ -97,19 +98,18 @@ static enum verdict probe_hca_prefix(struct rule_run *run)
 
 	if (machine_setting(run->m, name) || !none_begins(run, "mlx5", false))
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_LIKELY, SUBJECT(LIBRARY, "NVSHMEM"),
-		"no active NIC (%s) has a name that begins with mlx5, and releases of NVSHMEM with that "
-		"default find none",
-		active_names(run));
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(LIBRARY, "NVSHMEM"),
+			"no active NIC (%s) has a name that begins with mlx5, and NVSHMEM releases "
+			"with that default find none",
+			active_names(run));
 	evidence_nics(run, f);
 	if (*letters)
 		finding_sets(run, f, name, letters);
 	else
 		finding_remedy(
 			run, f,
-			"give the devices names that begin alike (udev), or use a release that takes "
-			"all names");
+			"give the devices names with a common prefix (udev), or use a release that "
+			"accepts all names");
 	return VERDICT_OK;
 }
 
@@ -141,7 +141,7 @@ static enum verdict probe_nvshmem_family(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, SUBJECT(LIBRARY, "NVSHMEM"),
-		"the RoCE ports have no IPv4 address, and NVSHMEM looks for one unless it is told");
+		"the RoCE ports have no IPv4 address, and by default NVSHMEM looks for one");
 	FOR_EACH_RDMA (d, run)
 		for (size_t i = 0; i < d->port_n; i++) {
 			const struct rdma_gid *g = rdma_routed_gid(&d->ports[i]);
@@ -190,7 +190,8 @@ static enum verdict probe_rails(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(LIBRARY, "UCX"),
-		"%zu NICs for each GPU are equally near (GPU%zu), and UCX spreads a message over %d",
+		"each GPU has %zu equally near NICs (GPU%zu), but UCX spreads a message over "
+		"%d",
 		rails, gpu, UCX_RAILS);
 	for (size_t nic = run->t->gpu_n; nic < run->t->endpoint_n; nic++)
 		if (topology_is_nearest(run->t, gpu, nic, topology_nearest_class(run->t, gpu, true),
@@ -215,8 +216,8 @@ static enum verdict probe_library_default(struct rule_run *run)
 		if (!setting_is_default(s, 0))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-				"%s=%s changes nothing: it is what %s does without it", s->name,
-				s->value, library_name(library_of_variable(s->name)));
+				"%s=%s changes nothing: it is %s's default", s->name, s->value,
+				library_name(library_of_variable(s->name)));
 		show_setting(run, f, s);
 		finding_remedy(run, f, "unset %s", s->name);
 	}
@@ -237,7 +238,8 @@ static enum verdict probe_hca_list(struct rule_run *run)
 		if (!s || !*s->value)
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-				"%s does nothing without NVSHMEM_ENABLE_NIC_PE_MAPPING=1", s->name);
+				"%s has no effect without NVSHMEM_ENABLE_NIC_PE_MAPPING=1",
+				s->name);
 		show_setting(run, f, s);
 	}
 	return VERDICT_OK;
@@ -264,7 +266,7 @@ static enum verdict probe_net_devices(struct rule_run *run)
 
 		if (name < n && !has_device(run, p, name)) {
 			f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-					"UCX_NET_DEVICES=%s: there is no RDMA device %.*s",
+					"UCX_NET_DEVICES=%s: RDMA device %.*s does not exist",
 					s->value, (int)name, p);
 			show_setting(run, f, s);
 		}
@@ -281,11 +283,10 @@ static enum verdict probe_tls(struct rule_run *run)
 	if (!s || !*s->value || *s->value == '^' || strstr(s->value, "cuda") ||
 	    text_list_has(s->value, ",", "all", 3))
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_LIKELY, subject_setting(run, s),
-		"UCX_TLS=%s leaves out the transports for GPU memory (cuda): UCX fails on it, or "
-		"crashes",
-		s->value);
+	f = finding_add(run, CONFIDENCE_LIKELY, subject_setting(run, s),
+			"UCX_TLS=%s excludes the transports for GPU memory (cuda): UCX fails or "
+			"crashes on GPU memory",
+			s->value);
 	show_setting(run, f, s);
 	finding_remedy(run, f, "unset UCX_TLS, or set UCX_TLS=%s,cuda", s->value);
 	return VERDICT_OK;
@@ -299,8 +300,7 @@ static enum verdict probe_openib(struct rule_run *run)
 	if (!s || *s->value == '^' || !text_list_has(s->value, ",", "openib", 6))
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_LIKELY, subject_setting(run, s),
-			"OMPI_MCA_btl=%s asks for openib, which is gone from Open MPI 5.0 on",
-			s->value);
+			"OMPI_MCA_btl=%s selects openib, which Open MPI 5.0 removed", s->value);
 	show_setting(run, f, s);
 	return VERDICT_OK;
 }
@@ -313,9 +313,9 @@ static enum verdict probe_openib(struct rule_run *run)
 const struct rule rules_libraries[] = {
 	{
 		.id = "openmpi-ucx-devices",
-		.title = "Open MPI takes UCX for this machine's NICs by itself",
-		.why = "It looks at the names of their drivers, and mlx* is all that it knows.",
-		.remedy = "set OMPI_MCA_opal_common_ucx_devices=any for programs of Open MPI",
+		.title = "Open MPI selects UCX for this machine's NICs by itself",
+		.why = "It checks the names of their drivers and recognizes only mlx*.",
+		.remedy = "set OMPI_MCA_opal_common_ucx_devices=any for Open MPI programs",
 		.reference = "open-mpi/ompi opal/mca/common/ucx/common_ucx.c",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -324,9 +324,9 @@ const struct rule rules_libraries[] = {
 	},
 	{
 		.id = "nvshmem-hca-prefix",
-		.title = "NVSHMEM finds this machine's NICs by their names",
-		.why = "It takes devices whose names begin with NVSHMEM_HCA_PREFIX.",
-		.remedy = "set NVSHMEM_HCA_PREFIX to what the names begin with",
+		.title = "NVSHMEM finds this machine's NICs by name",
+		.why = "It uses only devices whose names begin with NVSHMEM_HCA_PREFIX.",
+		.remedy = "set NVSHMEM_HCA_PREFIX to the prefix of the names",
 		.reference = NVSHMEM_ENV,
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -336,7 +336,7 @@ const struct rule rules_libraries[] = {
 	{
 		.id = "nvshmem-ipv6",
 		.title = "The RoCE ports have addresses of the family that NVSHMEM looks for",
-		.why = "NVSHMEM looks for an IPv4 address and otherwise takes an entry that is not "
+		.why = "NVSHMEM looks for an IPv4 address and otherwise uses a GID that is not "
 		       "routed.",
 		.remedy = "set NVSHMEM_IB_ADDR_FAMILY=AF_INET6",
 		.reference = NVSHMEM_ENV,
@@ -348,8 +348,8 @@ const struct rule rules_libraries[] = {
 	{
 		.id = "ucx-rails",
 		.title = "UCX uses all NICs that are nearest to a GPU",
-		.why = "It spreads a large message over two NICs unless it is told.",
-		.remedy = "set UCX_MAX_RNDV_RAILS to their number",
+		.why = "By default it spreads a large message over two NICs.",
+		.remedy = "set UCX_MAX_RNDV_RAILS to the number of nearest NICs",
 		.reference = UCX_CONF " (UCX_MAX_RNDV_RAILS)",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -358,8 +358,8 @@ const struct rule rules_libraries[] = {
 	},
 	{
 		.id = "library-default",
-		.title = "No variable of UCX, Open MPI or NVSHMEM repeats what these do anyway",
-		.why = "It does nothing today, and hides a better default of a later release.",
+		.title = "No variable of UCX, Open MPI or NVSHMEM repeats a default",
+		.why = "It has no effect today and hides a better default of a later release.",
 		.remedy = "unset it",
 		.reference = UCX_CONF "; " NVSHMEM_ENV,
 		.severity = SEVERITY_INFO,
@@ -370,8 +370,8 @@ const struct rule rules_libraries[] = {
 	{
 		.id = "nvshmem-hca-list",
 		.title = "NVSHMEM reads the list of NICs that is set for it",
-		.why = "It looks at the list only if it is told to.",
-		.remedy = "set NVSHMEM_ENABLE_NIC_PE_MAPPING=1, or take the list out",
+		.why = "It reads the list only if NVSHMEM_ENABLE_NIC_PE_MAPPING is set.",
+		.remedy = "set NVSHMEM_ENABLE_NIC_PE_MAPPING=1, or unset the list",
 		.reference = NVSHMEM_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -380,11 +380,11 @@ const struct rule rules_libraries[] = {
 	},
 	{
 		.id = "ucx-net-devices",
-		.title = "UCX_NET_DEVICES names devices that there are",
-		.why = "UCX warns of others and goes without them, in the end over TCP.",
+		.title = "UCX_NET_DEVICES names existing devices",
+		.why = "UCX warns about others and goes on without them, in the end over TCP.",
 		.remedy =
-			"name devices of `ls /sys/class/infiniband`, or unset UCX_NET_DEVICES: UCX takes the "
-			"nearest of each GPU by itself",
+			"name devices from `ls /sys/class/infiniband`, or unset UCX_NET_DEVICES: UCX "
+			"selects the nearest NICs of each GPU by itself",
 		.reference = UCX_CONF " (UCX_NET_DEVICES)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -393,8 +393,8 @@ const struct rule rules_libraries[] = {
 	},
 	{
 		.id = "ucx-tls",
-		.title = "UCX_TLS leaves UCX the transports for GPU memory",
-		.why = "Without them it takes GPU memory for host memory.",
+		.title = "UCX_TLS includes the transports for GPU memory",
+		.why = "Without them it treats GPU memory as host memory.",
 		.remedy = "unset UCX_TLS, or add cuda to it",
 		.reference = "openucx/ucx docs/source/faq.md (CUDA)",
 		.severity = SEVERITY_WARNING,
@@ -404,8 +404,8 @@ const struct rule rules_libraries[] = {
 	},
 	{
 		.id = "openmpi-openib",
-		.title = "Open MPI is not asked for openib",
-		.why = "UCX has taken its place.",
+		.title = "Open MPI does not select openib",
+		.why = "UCX has replaced it.",
 		.remedy = "unset OMPI_MCA_btl",
 		.reference = "Open MPI 5.0 release notes",
 		.severity = SEVERITY_INFO,

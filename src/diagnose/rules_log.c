@@ -26,7 +26,7 @@ struct log_groups {
 
 typedef bool (*log_filter)(const struct rule *rule, const struct log_line *l);
 
-/* AER's bits stand in some of its lines only, so they tell no groups apart. */
+/* Only some lines contain AER's bits, so they tell no groups apart. */
 static int64_t group_code(const struct log_line *l)
 {
 	return l->kind == LOG_AER ? -1 : fact_or(l->code, -1);
@@ -149,7 +149,7 @@ static struct subject subject_of(struct rule_run *run, const struct pci_function
 
 /* ---- Xid ---- */
 
-/* Rows of one probe, told apart by their id. */
+/* Rows of one probe, distinguished by their id. */
 static const struct {
 	const char *id;
 	enum xid_class class;
@@ -181,7 +181,7 @@ static bool wants_xid(const struct rule *rule, const struct log_line *l)
 	return (x ? x->class : XID_OTHER) == class_of_rule(rule);
 }
 
-/* The log shows that the GPU was lost, and NVML answers for it: the pairs are in doubt, not blocked. */
+/* The log shows that the GPU was lost, and NVML answers for it: the pairs are doubtful, not blocked. */
 static bool is_back(struct rule_run *run, const struct pci_function *gpu)
 {
 	FOR_EACH_GPU_PAIR (i, j, run) {
@@ -197,9 +197,9 @@ static bool is_back(struct rule_run *run, const struct pci_function *gpu)
 static const char *back_meaning(const struct rule_run *run)
 {
 	return run->m->text_part_n
-		       ? "nvidia-smi shows the GPU too; whether before or after this error is "
+		       ? "nvidia-smi also lists the GPU; whether it did so before or after this error is "
 			 "unknown"
-		       : "NVML answers for the GPU again, but it may be lost again";
+		       : "the GPU responds to NVML again, but it may fail again";
 }
 
 static void report_known_xid(struct rule_run *run, const struct log_group *g, const struct xid *x)
@@ -223,8 +223,8 @@ static void report_unknown_xid(struct rule_run *run, const struct log_group *g)
 		g->code < 0 ? "Xid without a number" : run_text(run, "Xid %" PRId64, g->code);
 	struct finding *f = finding_add(
 		run, CONFIDENCE_POSSIBLE, subject_of(run, g->pci),
-		"%s %s: onehop does not know this code; whether peer traffic is touched cannot be "
-		"told from it",
+		"%s %s: onehop does not know this code, so whether it affects peer traffic "
+		"is unknown",
 		number, how_often(run, g));
 
 	show_lines(run, f, g);
@@ -270,8 +270,8 @@ static void report_half_unlock(struct rule_run *run, const struct log_group *g,
 	struct finding *f = finding_add(
 		run, CONFIDENCE_LIKELY, subject_of(run, g->pci),
 		"Xid %" PRId64
-		" with %s %s: P2P is switched on, but the page table entries that lead to the peer "
-		"are of a kind that the hardware refuses; copies report success and change "
+		" with %s %s: P2P is enabled, but the page table entries for the peer are of "
+		"a kind that the hardware rejects; copies report success and change "
 		"nothing%s%s",
 		g->code, xid_find(g->code)->proof_text, how_often(run, g), lacks ? ": " : "",
 		lacks ? lacks : "");
@@ -319,7 +319,7 @@ static void report_zeros(struct rule_run *run)
 	target = &run->m->gpus[first->target];
 	lacks = unlock_lacks(run, target, false);
 	f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(DRIVER, "nvidia module"),
-			"the driver allows P2P, and of checked copies nothing arrived: %s%s%s",
+			"the driver allows P2P, but no checked copy arrived: %s%s%s",
 			pair_set_text(run, &lost), lacks ? "; " : "", lacks ? lacks : "");
 	finding_names_pairs(run, f, &lost);
 	finding_evidence(run, f, first->from,
@@ -340,9 +340,8 @@ static enum verdict probe_half_unlock(struct rule_run *run)
 	if (!all.n && overflow) {
 		struct finding *f = finding_add(
 			run, CONFIDENCE_POSSIBLE, SUBJECT(DRIVER, "nvidia module"),
-			"the driver wrote a value into a page table entry that its field cannot "
-			"hold: an address of a peer does not fit the kind of mapping that was "
-			"chosen");
+			"the driver wrote a value that does not fit into its page table entry field: "
+			"the peer's address does not fit the mapping kind that was chosen");
 
 		finding_evidence(run, f, NULL, "kernel log", "%s", overflow->text);
 	}
@@ -399,9 +398,10 @@ static enum verdict probe_aer_corrected(struct rule_run *run)
 
 	for (size_t i = 0; i < all.n; i++) {
 		const struct log_group *g = &all.groups[i];
-		struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject_of(run, g->pci),
-						"corrected PCIe errors %s: packets were repeated",
-						how_often(run, g));
+		struct finding *f =
+			finding_add(run, CONFIDENCE_CERTAIN, subject_of(run, g->pci),
+				    "corrected PCIe errors %s: packets were retransmitted",
+				    how_often(run, g));
 
 		if (g->n < MANY_CORRECTED || !carries_peers(run, g->pci))
 			f->severity = SEVERITY_INFO;
@@ -435,8 +435,8 @@ static enum verdict probe_aer_uncorrected(struct rule_run *run)
 			finding_add(run, CONFIDENCE_CERTAIN, subject_of(run, g->pci),
 				    "%s PCIe errors %s: %s",
 				    *g->severity ? g->severity : "uncorrected", how_often(run, g),
-				    acs ? "a port refused packets because of ACS"
-					: "packets were lost or damaged, and their data with them");
+				    acs ? "a port rejected packets because of ACS"
+					: "packets and their data were lost or corrupted");
 
 		if (!carries_peers(run, g->pci))
 			f->severity = SEVERITY_INFO;
@@ -464,9 +464,9 @@ static enum verdict probe_iommu_fault(struct rule_run *run)
 		bool peer = gpu_of(run, g->pci) || nic_of(run, g->pci);
 		struct finding *f = finding_add(
 			run, peer ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN, subject_of(run, g->pci),
-			"the IOMMU refused accesses of this device %s%s", how_often(run, g),
-			peer ? ": its peer traffic passes through the IOMMU and has no translation "
-			       "there; writes vanish and reads return nothing"
+			"the IOMMU blocked accesses by this device %s%s", how_often(run, g),
+			peer ? ": its peer traffic passes through the IOMMU, which has no mapping for it; "
+			       "writes vanish and reads return nothing"
 			     : "");
 
 		if (!peer)
@@ -529,8 +529,8 @@ static enum verdict probe_bar_assignment(struct rule_run *run)
 		struct finding *f = finding_add(
 			run, fine ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN,
 			subject_of(run, g->pci),
-			fine ? "the kernel found no room for a BAR or window %s; every BAR has an "
-			       "address now, perhaps of a smaller size"
+			fine ? "the kernel found no room for a BAR or window %s; every BAR has an address "
+			       "now, perhaps with a smaller size"
 			     : "the kernel found no room for a BAR or window %s",
 			how_often(run, g));
 
@@ -557,20 +557,20 @@ static const struct log_sign {
 	 {NULL},
 	 NULL,
 	 CONFIDENCE_CERTAIN,
-	 "the driver refused to map a peer: the peer's memory does not begin at an address that "
-	 "this mapping needs (often 512 MiB)"},
+	 "the driver refused to map a peer: the peer's memory is not aligned as this "
+	 "mapping requires (often to 512 MiB)"},
 	{"bar-invalid",
 	 PROOF_GPU_NO_BAR,
 	 {NULL},
 	 NULL,
 	 CONFIDENCE_CERTAIN,
-	 "the driver found a BAR of the GPU without an address"},
+	 "the driver found a GPU BAR without an address"},
 	{"driver-start",
 	 PROOF_GPU_NOT_STARTED,
 	 {NULL},
 	 NULL,
 	 CONFIDENCE_CERTAIN,
-	 "the driver could not start the GPU"},
+	 "the driver could not initialize the GPU"},
 	{"iova-leftover",
 	 PROOF_NONE,
 	 {"left-over mappings in IOVAS"},
@@ -582,20 +582,21 @@ static const struct log_sign {
 	 {"API mismatch"},
 	 NULL,
 	 CONFIDENCE_CERTAIN,
-	 "user space and kernel module of the driver are of different versions"},
+	 "the driver's libraries and kernel module have different versions"},
 	{"module-refused",
 	 PROOF_NONE,
 	 {"unsigned module loading is restricted", "Loading of unsigned module is rejected",
 	  "Key was rejected by service", "Loading of module with unavailable key is rejected"},
 	 NULL,
 	 CONFIDENCE_LIKELY,
-	 "the kernel refused a module because of its signature"},
+	 "the kernel rejected a module because of its signature"},
 	{"module-symbols",
 	 PROOF_NONE,
 	 {"disagrees about version of symbol", "Unknown symbol"},
 	 "peer_memory_client", /* rules_rdma.c tells those apart */
 	 CONFIDENCE_CERTAIN,
-	 "a module was refused because it was built for another kernel or other modules"},
+	 "a module was rejected because it was built for another kernel or other "
+	 "modules"},
 };
 
 static const struct log_sign *sign_of(const struct rule *rule)
@@ -655,12 +656,13 @@ static enum verdict probe_sign(struct rule_run *run)
 const struct rule rules_log[] = {
 	{
 		.id = "unlock-half-done",
-		.title = "Peer mappings of an edited driver are of a kind that the hardware takes",
-		.why = "A driver that was edited to allow P2P must also write page table entries "
-		       "that fit peer memory behind BAR1. Where only the permission was edited, "
-		       "CUDA says yes, copies look fast, and the data never arrives.",
-		.remedy = "install an edit that covers the mapping for this driver version, or the "
-			  "vendor's modules again; do not use P2P until a data check passes",
+		.title =
+			"Peer mappings of an edited driver are of a kind that the hardware accepts",
+		.why = "A driver edited to allow P2P must also write page table entries that suit "
+		       "peer memory behind BAR1. If only the permission was edited, CUDA allows P2P "
+		       "and copies look fast, but the data never arrives.",
+		.remedy = "install an edit that covers the mapping for this driver version, or "
+			  "reinstall NVIDIA's modules; do not use P2P until a data check passes",
 		.reference = "tinygrad/open-gpu-kernel-modules (550.54.15-p2p); Xid 31",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -669,13 +671,13 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "peer-misaligned",
-		.title = "The driver can map every peer at the alignment that it needs",
-		.why = "An edited driver maps a peer's BAR1 in large pages. If the peer's memory "
-		       "begins elsewhere, mapping fails and CUDA returns error 205.",
+		.title = "The driver can map every peer at the required alignment",
+		.why = "An edited driver maps a peer's BAR1 in large pages. If the peer's memory is "
+		       "not aligned to them, mapping fails and CUDA returns error 205.",
 		.remedy =
-			"use an edit that copes with the offset; before that, set what is not set "
-			"yet: the IOMMU to off or pass-through, and BAR1 to its full size. Never "
-			"only relax the check.",
+			"use an edit that handles the offset; before that, set the IOMMU to off or "
+			"pass-through and BAR1 to its full size, if they are not. Never just relax "
+			"the check.",
 		.reference = "tinygrad/open-gpu-kernel-modules#44, #48",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -684,8 +686,8 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "iommu-fault",
-		.title = "The IOMMU refused no access of a GPU or RDMA device",
-		.why = "A peer's address means nothing to an IOMMU that translates. It drops the "
+		.title = "The IOMMU blocked no access by a GPU or RDMA device",
+		.why = "A translating IOMMU has no mapping for a peer's address and drops the "
 		       "access: data is lost without an error in the program, and a GPU may hang.",
 		.remedy = "boot with iommu=pt (or amd_iommu=off, intel_iommu=off), and clear ACS "
 			  "redirects so that peer traffic stays below its switch",
@@ -697,8 +699,8 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "xid-bus",
-		.title = "Every GPU stayed on its PCIe link (no Xid 79 or its like)",
-		.why = "A GPU that drops off PCIe takes all its pairs with it, and whoever waits "
+		.title = "Every GPU stayed on its PCIe link (no Xid 79 or similar)",
+		.why = "A GPU that drops off PCIe fails all its pairs, and every process that waits "
 		       "for it hangs.",
 		.remedy = "reseat the card, its riser and its power cables",
 		.reference = XID_CATALOG,
@@ -709,9 +711,9 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "xid-nvlink",
-		.title = "The log tells of no NVLink errors (no Xid 74 or its like)",
-		.why = "A failing link is taken down; its pairs fall back to PCIe or fail.",
-		.remedy = "look at `nvidia-smi nvlink -s` and `-e`; reseat the bridge or check the "
+		.title = "The kernel log shows no NVLink errors (no Xid 74 or similar)",
+		.why = "The driver disables a failing link; its pairs fall back to PCIe or fail.",
+		.remedy = "check `nvidia-smi nvlink -s` and `-e`; reseat the bridge or check the "
 			  "switches",
 		.reference = XID_CATALOG,
 		.severity = SEVERITY_ERROR,
@@ -721,11 +723,11 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "nvswitch-sxid",
-		.title = "The log tells of no NVSwitch errors (SXid)",
-		.why = "A fatal switch error stops all traffic over that switch until GPUs and "
+		.title = "The kernel log shows no NVSwitch errors (SXid)",
+		.why = "A fatal switch error stops all traffic through that switch until GPUs and "
 		       "switches are reset together.",
 		.remedy =
-			"look the number up in the Fabric Manager User Guide; after a fatal one "
+			"look up the number in the Fabric Manager User Guide; after a fatal error "
 			"reset GPUs and switches together (`nvidia-smi -r` without -i) and restart "
 			"nvidia-fabricmanager",
 		.reference = "NVIDIA Fabric Manager User Guide, SXid errors",
@@ -736,9 +738,9 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "xid-memory",
-		.title = "The log tells of no memory errors of a GPU",
-		.why = "Wrong values in a GPU's memory reach its peers as good data.",
-		.remedy = "reset the GPU; if it comes back, have the card exchanged",
+		.title = "The kernel log shows no GPU memory errors",
+		.why = "Peers read wrong values from the GPU's memory as if they were good.",
+		.remedy = "reset the GPU; if the error returns, have the card replaced",
 		.reference = XID_CATALOG,
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
@@ -747,8 +749,9 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "xid-firmware",
-		.title = "The GPUs' own controllers answered the driver (no Xid 62, 119, 120 or "
-			 "alike)",
+		.title =
+			"The GPUs' system processors responded to the driver (no Xid 62, 119, 120 or "
+			"similar)",
 		.why = "With the open modules the GPU's system processor sets up peer mappings; a "
 		       "GPU whose processor hangs blocks its peers too.",
 		.remedy = "reset the GPU; update the driver within its branch",
@@ -760,10 +763,10 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "xid-fault",
-		.title = "No program's access was refused by a GPU (no Xid 13, 31 or alike)",
-		.why = "Mostly a bug of the program; but a peer mapping that leads nowhere ends "
-		       "the same way, so the line's engine and address matter.",
-		.remedy = "restart the program; if only peer copies do it, mistrust the mapping",
+		.title = "No GPU rejected a program's access (no Xid 13, 31 or similar)",
+		.why = "Usually a bug in the program. A peer mapping that leads nowhere fails the "
+		       "same way, so note the engine and the address in the line.",
+		.remedy = "restart the program; if only peer copies fail, suspect the mapping",
 		.reference = XID_CATALOG,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -772,11 +775,12 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "xid-other",
-		.title = "The log holds no other Xid",
-		.why = "Display, video and power errors do not touch peer traffic by themselves, "
-		       "but tell that something is wrong with the card.",
-		.remedy = "note driver version and the whole line, and look it up in NVIDIA's Xid "
-			  "catalog",
+		.title = "The kernel log shows no other Xid",
+		.why = "Display, video and power errors do not affect peer traffic by themselves, "
+		       "but show that something is wrong with the card.",
+		.remedy =
+			"note the driver version and the whole line, and look it up in NVIDIA's Xid "
+			"catalog",
 		.reference = XID_CATALOG,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -786,9 +790,10 @@ const struct rule rules_log[] = {
 	{
 		.id = "aer-uncorrected",
 		.title = "No PCIe link lost packets (no uncorrected AER errors)",
-		.why = "Data is gone, not repeated: copies hang or deliver wrong values.",
-		.remedy = "reseat card and riser, clean the contacts, try a lower link speed in "
-			  "firmware setup; after ACS violations see rule acs-redirect",
+		.why = "The data is lost, not retransmitted: copies hang or deliver wrong values.",
+		.remedy =
+			"reseat card and riser, clean the contacts, try a lower link speed in the "
+			"firmware setup; for ACS violations see rule acs-redirect",
 		.reference = "Linux Documentation/PCI/pcieaer-howto.rst; PCI Express 6.0, 6.2",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
@@ -797,12 +802,12 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "aer-corrected",
-		.title = "PCIe links do not repeat packets (few corrected AER errors)",
-		.why = "Each corrected error costs a repetition; many mean a marginal riser, slot "
-		       "or speed and come before uncorrected ones.",
+		.title = "PCIe links do not retransmit packets (few corrected AER errors)",
+		.why = "Each corrected error costs a retransmission. Many mean a marginal riser, "
+		       "slot or speed, and precede uncorrected errors.",
 		.remedy =
 			"reseat card and riser, use a shorter or better riser, or set the slot one "
-			"generation lower in firmware setup",
+			"generation lower in the firmware setup",
 		.reference = "Linux Documentation/PCI/pcieaer-howto.rst",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -812,9 +817,9 @@ const struct rule rules_log[] = {
 	{
 		.id = "bar-assignment",
 		.title = "The kernel found room for every BAR",
-		.why = "A GPU whose BAR has no address does not work; one whose BAR1 had to stay "
-		       "small cannot show its memory to peers.",
-		.remedy = "switch 'Above 4G Decoding' on in firmware setup, or boot with "
+		.why = "A GPU with an unassigned BAR does not work; one whose BAR1 stayed small "
+		       "cannot expose all of its memory to peers.",
+		.remedy = "enable 'Above 4G Decoding' in the firmware setup, or boot with "
 			  "pci=realloc=on (and pci=hpmmioprefsize=SIZE below hot-plug ports)",
 		.reference = "Linux Documentation/admin-guide/kernel-parameters.txt (pci=realloc); "
 			     "aikitoria/open-gpu-kernel-modules#9",
@@ -825,9 +830,9 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "bar-invalid",
-		.title = "The driver found an address in every BAR of the GPUs",
-		.why = "The driver leaves such a GPU alone: it does not exist for CUDA.",
-		.remedy = "switch 'Above 4G Decoding' on in firmware setup, or boot with "
+		.title = "The driver found an address in every GPU BAR",
+		.why = "The driver ignores such a GPU, so CUDA cannot see it.",
+		.remedy = "enable 'Above 4G Decoding' in the firmware setup, or boot with "
 			  "pci=realloc=on",
 		.reference = "kernel-open/nvidia/nv-pci.c of NVIDIA/open-gpu-kernel-modules",
 		.severity = SEVERITY_ERROR,
@@ -837,10 +842,11 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "driver-start",
-		.title = "The driver could start every GPU",
-		.why = "A GPU that does not start has no pairs.",
-		.remedy = "reboot; check that firmware files and module are of one version, then "
-			  "power and slot",
+		.title = "The driver could initialize every GPU",
+		.why = "A GPU that cannot be initialized has no P2P.",
+		.remedy =
+			"reboot; check that firmware files and module have the same version, then "
+			"power and slot",
 		.reference = "src/nvidia/arch/nvalloc/unix/src/osinit.c of "
 			     "NVIDIA/open-gpu-kernel-modules",
 		.severity = SEVERITY_ERROR,
@@ -851,9 +857,9 @@ const struct rule rules_log[] = {
 	{
 		.id = "iova-leftover",
 		.title = "The driver found no peer mappings that outlived their owner",
-		.why = "Edited drivers map a peer's BAR1 through the IOMMU and may miss to undo it "
-		       "when a process ends. Known, and harmless as far as anybody saw.",
-		.remedy = "nothing now; boot with iommu=pt to avoid such mappings",
+		.why = "Edited drivers map a peer's BAR1 through the IOMMU and may fail to unmap it "
+		       "when a process exits. No harm from this is known.",
+		.remedy = "to avoid such mappings, boot with iommu=pt",
 		.reference = "tinygrad/open-gpu-kernel-modules#29, #38",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -862,9 +868,9 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "api-mismatch",
-		.title = "User space found the kernel module of its own version",
-		.why = "The module refuses every library of another version: CUDA and NVML do not "
-		       "work at all until both are the same.",
+		.title = "The driver's libraries match the kernel module",
+		.why = "The module rejects libraries of any other version: CUDA and NVML do not "
+		       "work until the versions match.",
 		.remedy = "reboot, or unload and load the modules; after an update rebuild the "
 			  "initramfs",
 		.reference =
@@ -876,11 +882,11 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "module-refused",
-		.title = "The kernel refused no module for its signature",
-		.why = "A driver or nvidia-peermem that you built yourself is not loaded then.",
+		.title = "The kernel rejected no module because of its signature",
+		.why = "A driver or nvidia-peermem that you built yourself is then not loaded.",
 		.remedy =
-			"sign the modules and enrol the key (`mokutil --import`), or switch Secure "
-			"Boot off in firmware setup",
+			"sign the modules and enroll the key (`mokutil --import`), or disable Secure "
+			"Boot in the firmware setup",
 		.reference = "Linux Documentation/admin-guide/module-signing.rst",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -889,7 +895,7 @@ const struct rule rules_log[] = {
 	},
 	{
 		.id = "module-symbols",
-		.title = "Every module that was loaded fits the kernel and the modules it needs",
+		.title = "Every loaded module matches the kernel and the modules that it needs",
 		.why = "The module is not loaded; an older copy may be, or none.",
 		.remedy = "rebuild the module for the running kernel (`dkms autoinstall`), run "
 			  "`depmod -a` and update the initramfs",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules about NCCL's own policy and settings; NCCL is told apart from what the hardware can. */
+/* Rules about NCCL's own policy and settings; NCCL is separate from what the hardware can. */
 #include "diagnose/rules_nccl.h"
 
 #include "base/text.h"
@@ -171,17 +171,19 @@ static void finish_level(struct rule_run *run, struct finding *f, const struct r
 	if (r->farthest == NCCL_PATH_SYS)
 		finding_evidence(
 			run, f, NULL, "some of these pairs cross sockets or NUMA nodes",
-			"measure with and "
-			"without, copies through the host can be as fast when all GPUs talk");
+			"measure with and without it: copies through the host can be as fast when "
+			"all GPUs communicate");
 	finding_remedy(run, f, "set NCCL_P2P_LEVEL=%s%s", nccl_path_word(r->farthest),
 		       r->farthest == NCCL_PATH_SYS ? ", and measure with and without it" : "");
 	if (r->doubt) {
 		char why[512];
 
 		f->severity = SEVERITY_INFO;
-		finding_remedy(run, f,
-			       "leave it until onehop test has seen data arrive right: %s; then %s",
-			       chain_explain(NULL, r->doubt, why, sizeof(why)), f->remedy);
+		finding_remedy(
+			run, f,
+			"change nothing until onehop test has shown that the data arrives correctly: "
+			"%s; then %s",
+			chain_explain(NULL, r->doubt, why, sizeof(why)), f->remedy);
 	}
 }
 
@@ -213,8 +215,7 @@ static void report_staged(struct rule_run *run, const struct refused *r)
 {
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(NCCL, "NCCL"),
-		ABOUT
-		" was seen not to use P2P for %s, up to %s apart, although the driver allows it",
+		ABOUT " did not use P2P for %s, up to %s apart, although the driver allows it",
 		pair_set_text(run, &r->pairs), nccl_path_word(r->farthest));
 
 	finish_level(run, f, r);
@@ -222,14 +223,14 @@ static void report_staged(struct rule_run *run, const struct refused *r)
 	if (r->farthest <= r->limit)
 		finding_remedy(
 			run, f,
-			"give the log to onehop log, which says why; NCCL_P2P_LEVEL does not help: "
-			"NCCL uses P2P up to %s apart without it",
+			"pass the log to onehop log, which shows the reason; NCCL_P2P_LEVEL does not "
+			"help: NCCL uses P2P up to %s without it",
 			nccl_path_word(r->limit));
 	else
 		finding_remedy(
 			run, f,
-			"give the log to onehop log, which says why; if it is the distance, set "
-			"NCCL_P2P_LEVEL=%s, and measure with and without it",
+			"pass the log to onehop log, which shows the reason; if it is the distance, "
+			"set NCCL_P2P_LEVEL=%s, and measure with and without it",
 			nccl_path_word(r->farthest));
 }
 
@@ -249,8 +250,8 @@ static struct finding *report_off(struct rule_run *run, const struct setting *s)
 	size_t all = run->m->gpu_n * (run->m->gpu_n - 1);
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		denied == all ? "P2P is switched off for NCCL; the driver denies it anyway"
-			      : "P2P is switched off for NCCL: GPUs talk through host memory");
+		denied == all ? "P2P is disabled for NCCL; the driver denies it anyway"
+			      : "P2P is disabled for NCCL: GPUs communicate through host memory");
 
 	f->pairs = all - denied;
 	if (denied == all)
@@ -292,8 +293,7 @@ static void weigh_seen_beyond(struct rule_run *run, struct finding *f, enum nccl
 		f->severity = SEVERITY_INFO;
 		f->sentence = run_text(
 			run,
-			"%s; yet it was seen to use P2P for GPU%zu->GPU%zu (%s): a setting of that "
-			"run went beyond",
+			"%s; yet a run used P2P for GPU%zu->GPU%zu (%s): that run had another setting",
 			f->sentence, i, j, l->from);
 		return;
 	}
@@ -307,9 +307,8 @@ static void report_sure(struct rule_run *run, const struct refused *r,
 	char number[32];
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(NCCL, "NCCL"),
-		ABOUT
-		"%s%s uses P2P up to %s only; %s %s up to %s apart, so it copies through host memory "
-		"although the driver allows P2P",
+		ABOUT "%s%s uses P2P only up to %s; %s %s up to %s apart, so it copies through "
+		      "host memory although the driver allows P2P",
 		version ? " " : "",
 		version ? nccl_version_format(version, number, sizeof(number)) : "",
 		nccl_path_word(r->limit), pair_set_text(run, &r->pairs),
@@ -322,14 +321,14 @@ static void report_sure(struct rule_run *run, const struct refused *r,
 		evidence_log(run, f, logged);
 }
 
-/* What NCCL's default depends on, and is not known. */
+/* What NCCL's default depends on, and is unknown. */
 static const char *level_depends_on(struct rule_run *run)
 {
 	bool version = fact_known(run->m->nccl.version), maker = fact_known(run->m->cpu.vendor);
 
 	return maker     ? "NCCL's version"
-	       : version ? "the CPU's maker"
-			 : "NCCL's version and the CPU's maker";
+	       : version ? "the CPU vendor"
+			 : "NCCL's version and the CPU vendor";
 }
 
 static void report_maybe(struct rule_run *run, const struct refused *r)
@@ -338,9 +337,9 @@ static void report_maybe(struct rule_run *run, const struct refused *r)
 	struct finding *f = finding_add(
 		run, CONFIDENCE_POSSIBLE, SUBJECT(NCCL, "NCCL"),
 		ABOUT " may go through host memory for %s, up to %s apart: whether it uses P2P "
-		      "beyond PXB depends on %s, not known here%s",
+		      "beyond PXB depends on %s, unknown here%s",
 		pair_set_text(run, &r->pairs), nccl_path_word(r->farthest), level_depends_on(run),
-		version ? "" : " (from 2.23 on most machines it does not)");
+		version ? "" : " (from 2.23 on it does not on most machines)");
 
 	f->severity = SEVERITY_INFO;
 	finish_level(run, f, r);
@@ -349,7 +348,7 @@ static void report_maybe(struct rule_run *run, const struct refused *r)
 		evidence_str(run, f, "CPU", run->m->cpu.name);
 }
 
-/* Why nobody knows whether the driver allows P2P for a pair: the status that is not known. */
+/* Why it is unknown whether the driver allows P2P for a pair: the unknown status. */
 static const char *driver_unknown_why(const struct rule_run *run, const struct refused *r)
 {
 	static const enum p2p_cap caps[] = {P2P_READ, P2P_WRITE};
@@ -382,7 +381,7 @@ static enum verdict level_unknown(struct rule_run *run, const struct refused *su
 		if (fact_unknown(p->nvlinks))
 			return rule_unknown(run, FACT_WHY(p->nvlinks),
 					    "whether NVLink joins GPU%zu and GPU%zu", i, j);
-		return rule_unknown(run, "no PCIe path is known between them",
+		return rule_unknown(run, "no PCIe path between them is known",
 				    "how far GPU%zu and GPU%zu are apart", i, j);
 	}
 	return VERDICT_OK;
@@ -398,7 +397,7 @@ static enum verdict probe_level(struct rule_run *run)
 
 	if (loc && !nccl_p2p_disabled(run->m)) {
 		finding_remedy(run, report_off(run, loc),
-			       "unset NCCL_P2P_LEVEL: LOC leaves no pair of GPUs");
+			       "unset NCCL_P2P_LEVEL: LOC allows no pair of GPUs");
 		return VERDICT_OK;
 	}
 	merged = merge_seen(run, &seen, &sure);
@@ -446,8 +445,8 @@ static enum nccl_path level_needed(struct rule_run *run)
 }
 
 #define COST_SYS                                                                                   \
-	"between sockets copies through the host can be as fast when all GPUs talk: measure with " \
-	"and without it (onehop bench nccl)"
+	"between sockets copies through the host can be as fast when all GPUs "                    \
+	"communicate: measure with and without it (onehop bench nccl)"
 
 /* A person's own setting is theirs to change; NCCL's system-wide file would be the weaker anyway. */
 static void propose_level(struct rule_run *run, struct change_set *out)
@@ -461,7 +460,7 @@ static void propose_level(struct rule_run *run, struct change_set *out)
 		propose_by_hand(
 			run, out, subject_text(run, subject_setting(run, set)),
 			"unset NCCL_P2P_LEVEL there, or set it to the distance of the pairs; %s "
-			"leaves none",
+			"allows none",
 			set->value);
 	else if (level == NCCL_PATH_N)
 		return;
@@ -478,8 +477,7 @@ static void propose_level(struct rule_run *run, struct change_set *out)
 				.new = nccl_path_word(level),
 				.reason = TEXTS(run_text(
 					run,
-					"NCCL then uses P2P between GPUs that are up to %s apart, "
-					"as the driver allows",
+					"NCCL then uses P2P between GPUs up to %s apart, as the driver allows",
 					nccl_path_word(level))),
 				.cost = TEXTS(level == NCCL_PATH_SYS ? COST_SYS : NULL),
 			});
@@ -504,7 +502,7 @@ static bool means_no(const char *word)
 	return false;
 }
 
-/* Bytes of "4M", "1MB", "2GiB"; 0 where it is no size. */
+/* Bytes of "4M", "1MB", "2GiB"; 0 if it is not a size. */
 static int64_t size_of(const char *value)
 {
 	static const char units[] = "KMG";
@@ -523,11 +521,12 @@ static void report_word(struct rule_run *run, const struct setting *s)
 {
 	const char *effect = text_ends_with(s->name, "_DISABLE") ? "nothing is disabled"
 			     : text_ends_with(s->name, "_ENABLE")
-				     ? "it is switched off, the opposite of what it says"
-				     : "the word has no meaning of its own";
-	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-					"%s=%s: NCCL reads a number here and takes a word as 0: %s",
-					s->name, s->value, effect);
+				     ? "the feature is off, the opposite of what the setting says"
+				     : "the word has no special meaning";
+	struct finding *f =
+		finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
+			    "%s=%s: NCCL expects a number here and reads a word as 0: %s", s->name,
+			    s->value, effect);
 
 	show_setting(run, f, s);
 	if (text_ends_with(s->name, "_DISABLE") || text_ends_with(s->name, "_ENABLE"))
@@ -544,14 +543,13 @@ static void report_digits(struct rule_run *run, const struct setting *s, enum nu
 
 	if (state == NUMBER_RANGE)
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-				"%s=%s is out of range: NCCL keeps its default", s->name, s->value);
+				"%s=%s is out of range: NCCL uses its default", s->name, s->value);
 	else
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_setting(run, s),
 			state == NUMBER_OCTAL
-				? "%s=%s: a number with a leading 0 is octal, NCCL reads %" PRId64
-				: "%s=%s: NCCL stops at the first character that is no digit and "
-				  "reads %" PRId64,
+				? "%s=%s: a number with a leading 0 is octal, so NCCL reads %" PRId64
+				: "%s=%s: NCCL stops at the first character that is not a digit and reads %" PRId64,
 			s->name, s->value, value);
 	show_setting(run, f, s);
 	if (meant > 0)
@@ -586,11 +584,11 @@ static const struct {
 	{"NCCL_SHM_DISABLE",             0,   1, "only 1 disables"},
 	{"NCCL_IB_TIMEOUT",              0,  31, "the NIC's field has 5 bits"},
 	{"NCCL_IB_RETRY_CNT",            0,   7, "the NIC's field has 3 bits"},
-	{"NCCL_IB_QPS_PER_CONNECTION",   1, 128, "NCCL has room for 128"},
+	{"NCCL_IB_QPS_PER_CONNECTION",   1, 128, "NCCL supports at most 128"},
 	{"NCCL_IB_TC",                  -1, 255, "the traffic class has 8 bits"},
 	{"NCCL_IB_SL",                  -1,  15, "the service level has 4 bits"},
 	{"NCCL_IB_ROCE_VERSION_NUM",     1,   2, "there are RoCE v1 and v2"},
-	{"NCCL_IB_PCI_RELAXED_ORDERING", 0,   2, "0 off, 1 on, 2 where the NIC can"},
+	{"NCCL_IB_PCI_RELAXED_ORDERING", 0,   2, "0 off, 1 on, 2 where the NIC supports it"},
 	{"NCCL_CROSS_NIC",               0,   2, "0 never, 1 always, 2 where it helps"},
 	{"NCCL_SHM_LOCALITY",            1,   2, "1 sender's side, 2 receiver's"},
 };
@@ -608,7 +606,7 @@ static enum verdict probe_range(struct rule_run *run)
 		if (value >= ranges[i].min && value <= ranges[i].max)
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-				"%s=%s has no meaning: %s", s->name, s->value, ranges[i].what);
+				"%s=%s is out of range: %s", s->name, s->value, ranges[i].what);
 		show_setting(run, f, s);
 		finding_remedy(run, f, "give %" PRId64 " to %" PRId64 ", or unset it",
 			       ranges[i].min, ranges[i].max);
@@ -642,11 +640,9 @@ static enum verdict probe_level_name(struct rule_run *run)
 		if (!setting_is(s, VARIABLE_LEVEL) || !*s->value || nccl_level_parse(s->value) >= 0)
 			continue;
 		meant = level_meant(s->value);
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-			"%s=%s is no level that NCCL knows: it is ignored, with no message in the "
-			"log, and the default stays",
-			s->name, s->value);
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
+				"NCCL has no level %s=%s: it uses the default and logs no message",
+				s->name, s->value);
 		show_setting(run, f, s);
 		if (meant)
 			finding_remedy(run, f, "set %s=%s", s->name, meant);
@@ -699,13 +695,13 @@ static enum verdict probe_level_number(struct rule_run *run)
 			continue;
 		f = finding_add(
 			run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
-			"%s=%s means %s to NCCL; a guide that prints the scale the other way round "
-			"calls it %s",
+			"%s=%s means %s to NCCL; a guide that lists the scale in reverse order calls "
+			"it %s",
 			s->name, s->value, nccl_path_word(level), nccl_path_word(guide));
 		if (guide < level || !level_too_narrow(run, s->name, level))
 			f->severity = SEVERITY_INFO;
 		show_setting(run, f, s);
-		finding_remedy(run, f, "write the name: %s=%s, or %s if that was meant", s->name,
+		finding_remedy(run, f, "use the name: %s=%s, or %s if that was intended", s->name,
 			       nccl_path_word(level), nccl_path_word(guide));
 	}
 	return VERDICT_OK;
@@ -739,14 +735,14 @@ static enum verdict probe_unknown(struct rule_run *run)
 		    (!text_starts_with(s->name, "NCCL_") || nccl_variable_has_family(s->name)))
 			continue;
 		f = finding_add(run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
-				meant ? "NCCL reads no variable " ABOUT "; perhaps %s was meant"
-				      : "NCCL reads no variable " ABOUT " as far as onehop knows",
+				meant ? "NCCL has no variable " ABOUT "; possibly %s was intended"
+				      : "NCCL has no variable " ABOUT " that onehop knows of",
 				meant ? meant->name : "");
 		show_setting(run, f, s);
 		if (meant)
 			finding_remedy(
 				run, f,
-				"take %s out, which does nothing; if %s=%s is meant, set that",
+				"unset %s, which has no effect; if you intend %s=%s, set that",
 				s->name, meant->name, s->value);
 		else
 			f->severity = SEVERITY_INFO;
@@ -759,10 +755,10 @@ static void report_gone(struct rule_run *run, const struct setting *s, const str
 {
 	struct finding *f =
 		finding_add(run, version ? CONFIDENCE_CERTAIN : CONFIDENCE_POSSIBLE,
-			    subject_setting(run, s), ABOUT " does nothing from %s on%s",
+			    subject_setting(run, s), ABOUT " has no effect from %s on%s",
 			    nccl_text(run, v->until),
 			    version ? run_text(run, ", and this is %s", nccl_text(run, version))
-				    : " (the version in use is not known)");
+				    : " (the version in use is unknown)");
 
 	if (!version)
 		f->severity = SEVERITY_INFO;
@@ -774,9 +770,10 @@ static void report_gone(struct rule_run *run, const struct setting *s, const str
 static void report_too_new(struct rule_run *run, const struct setting *s, const struct variable *v,
 			   int version)
 {
-	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-					ABOUT " is read from %s on; this is %s and ignores it",
-					nccl_text(run, v->since), nccl_text(run, version));
+	struct finding *f =
+		finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
+			    ABOUT " is supported from %s on; this is %s, which ignores it",
+			    nccl_text(run, v->since), nccl_text(run, version));
 
 	show_setting(run, f, s);
 	finding_remedy(run, f, "use %s or newer, or unset %s", nccl_text(run, v->since), s->name);
@@ -836,9 +833,9 @@ static enum verdict probe_shm_disabled(struct rule_run *run)
 	}
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		without ? "shared memory is switched off for NCCL: %zu pairs without P2P go over "
-			  "the network, inside one machine"
-			: "shared memory is switched off for NCCL (%zu pairs would need it)",
+		without ? "shared memory is disabled for NCCL: %zu GPU pairs without P2P go over the "
+			  "network inside one machine"
+			: "shared memory is disabled for NCCL (%zu GPU pairs would need it)",
 		without);
 	f->pairs = without;
 	if (!without)
@@ -857,9 +854,9 @@ static enum verdict probe_ignore_disabled(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		denied ? "NCCL is told to be silent where P2P is refused, and the driver refuses "
-			 "it for %zu pairs"
-		       : "NCCL is told to be silent where P2P is refused (%zu pairs now)",
+		denied ? "NCCL is set to ignore refused P2P silently, and the driver refuses it for "
+			 "%zu GPU pairs"
+		       : "NCCL is set to ignore refused P2P silently (%zu GPU pairs now)",
 		denied);
 	f->pairs = denied;
 	if (!denied)
@@ -875,16 +872,15 @@ static enum verdict probe_topo_file(struct rule_run *run)
 
 	if (!s || !*s->value)
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		"NCCL takes the machine's wiring from %s, not from the machine: distances that "
-		"onehop shows may not be the ones it works with",
-		s->value);
+	f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
+			"NCCL reads the topology from %s, not from the machine: it may use other "
+			"distances than onehop shows",
+			s->value);
 	show_setting(run, f, s);
 	if (fact_known(run->m->kernel.hypervisor))
 		finding_evidence(run, f, NULL,
 				 run_text(run, "guest of %s", run->m->kernel.hypervisor.value),
-				 "providers ship such a file for their own machine types");
+				 "cloud providers ship such a file for their own machine types");
 	return VERDICT_OK;
 }
 
@@ -897,11 +893,10 @@ static enum verdict probe_proto(struct rule_run *run)
 
 	if (!s || strchr(s->value, '^') || !strcasestr(s->value, "LL128") || all_pairs_nvlink(run))
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
-		"NCCL_PROTO=%s forces LL128, which relies on 128 byte stores arriving whole: true "
-		"on NVLink, not promised on PCIe, where NCCL leaves it out by itself",
-		s->value);
+	f = finding_add(run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
+			"NCCL_PROTO=%s forces LL128, which needs 128-byte stores to arrive whole: "
+			"guaranteed on NVLink, not on PCIe, where NCCL disables it by itself",
+			s->value);
 	show_setting(run, f, s);
 	return VERDICT_OK;
 }
@@ -915,12 +910,13 @@ const struct rule rules_nccl[] = {
 	{
 		.id = "nccl-level",
 		.title = "NCCL uses P2P for every pair for which the driver allows it",
-		.why = "NCCL has a distance of its own beyond which it copies through host memory, "
-		       "whatever the driver allows. From 2.23 on it ends at PCIe switches (PXB); "
-		       "only AMD machines with two GPUs go further. Its PHB includes nvidia-smi's "
+		.why = "NCCL copies through host memory beyond its own distance limit, whatever the "
+		       "driver allows. From 2.23 on the limit is PCIe switches (PXB); only AMD "
+		       "machines with two GPUs have a higher one. NCCL's PHB includes nvidia-smi's "
 		       "NODE.",
-		.remedy = "set NCCL_P2P_LEVEL to the distance of the pairs (SYS for all), and "
-			  "measure with and without it",
+		.remedy =
+			"set NCCL_P2P_LEVEL to the distance of the pairs (SYS for all), and measure "
+			"with and without it",
 		.reference = NCCL_PATHS_C "; NVIDIA/nccl#1829, #2080",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -930,11 +926,12 @@ const struct rule rules_nccl[] = {
 	},
 	{
 		.id = "nccl-p2p-disabled",
-		.title = "P2P is not switched off for NCCL",
-		.why = "NCCL_P2P_DISABLE=1 outweighs NCCL_P2P_LEVEL. It is a common stopgap that "
+		.title = "P2P is not disabled for NCCL",
+		.why = "NCCL_P2P_DISABLE=1 overrides NCCL_P2P_LEVEL. It is a common workaround that "
 		       "stays in scripts after its cause is gone.",
-		.remedy = "unset NCCL_P2P_DISABLE; if that hangs, look at rules acs-redirect and "
-			  "iommu-translating",
+		.remedy =
+			"unset NCCL_P2P_DISABLE; if programs then hang, see rules acs-redirect and "
+			"iommu-translating",
 		.reference = NCCL_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -943,10 +940,10 @@ const struct rule rules_nccl[] = {
 	},
 	{
 		.id = "nccl-number",
-		.title = "NCCL variables that take a number hold one",
+		.title = "Numeric NCCL variables contain numbers",
 		.why = "NCCL reads them with strtoll: 'true', 'on' and 'yes' are 0, '4M' is 4, "
-		       "'010' is 8, and no warning is printed.",
-		.remedy = "write a decimal number; 1 for yes",
+		       "'010' is 8, and it prints no warning.",
+		.remedy = "use a decimal number; 1 for yes",
 		.reference = NCCL_PARAM_C,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -955,9 +952,9 @@ const struct rule rules_nccl[] = {
 	},
 	{
 		.id = "nccl-range",
-		.title = "NCCL variables hold numbers that mean something",
-		.why = "A number outside is cut, refused by the NIC, or does nothing.",
-		.remedy = "give a number of the range, or unset the variable",
+		.title = "Numeric NCCL variables are within their range",
+		.why = "A number outside the range is truncated, rejected by the NIC, or ignored.",
+		.remedy = "use a number within the range, or unset the variable",
 		.reference = NCCL_ENV "; InfiniBand Architecture Specification 1.4, 12.7",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -966,10 +963,10 @@ const struct rule rules_nccl[] = {
 	},
 	{
 		.id = "nccl-level-name",
-		.title = "NCCL knows the levels that are set",
-		.why = "Levels are compared letter by letter: LOC, NVL, PIX, PXB, PHB, SYS. Lower "
-		       "case, NODE and typing errors are dropped, and the log does not say so.",
-		.remedy = "write one of LOC, NVL, PIX, PXB, PHB, SYS",
+		.title = "NCCL recognizes the levels that are set",
+		.why = "NCCL recognizes only the exact names LOC, NVL, PIX, PXB, PHB and SYS. It "
+		       "ignores lower case, NODE and typos without a log message.",
+		.remedy = "use one of LOC, NVL, PIX, PXB, PHB, SYS",
 		.reference = NCCL_PATHS_C " (ncclGetLevel)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -978,11 +975,10 @@ const struct rule rules_nccl[] = {
 	},
 	{
 		.id = "nccl-level-number",
-		.title = "NCCL levels are written by name",
-		.why = "Numbers are an old form: 0 LOC, 1 PIX, 2 PXB, 3 PHB, 4 and 5 SYS. A guide "
-		       "prints them in the reverse order, so that 1, meant as SYS, allows the "
-		       "least.",
-		.remedy = "write the name of the level",
+		.title = "NCCL levels are set by name",
+		.why = "Numbers are an old form: 0 LOC, 1 PIX, 2 PXB, 3 PHB, 4 and 5 SYS. One guide "
+		       "lists them in reverse order, so 1, intended as SYS, allows the least.",
+		.remedy = "use the name of the level",
 		.reference = NCCL_PATHS_C " (levelsOldToNew)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -991,8 +987,8 @@ const struct rule rules_nccl[] = {
 	},
 	{
 		.id = "nccl-unknown-variable",
-		.title = "NCCL reads every variable that is set for it",
-		.why = "A misspelt variable is not an error for anybody: it does nothing.",
+		.title = "NCCL recognizes every variable that is set for it",
+		.why = "A misspelled variable has no effect, and nothing reports it.",
 		.remedy = "check the name",
 		.reference = NCCL_ENV "; NERSC/podman-hpc#136",
 		.severity = SEVERITY_WARNING,
@@ -1002,10 +998,10 @@ const struct rule rules_nccl[] = {
 	},
 	{
 		.id = "nccl-variable-version",
-		.title = "The NCCL in use reads every variable that is set",
-		.why = "Variables come and go with versions; one that is gone or not there yet is "
-		       "ignored.",
-		.remedy = "unset it, or use a version that reads it",
+		.title = "The NCCL in use supports every variable that is set",
+		.why = "Variables come and go with versions; NCCL ignores those that its version "
+		       "does not have.",
+		.remedy = "unset it, or use a version that supports it",
 		.reference = "NVIDIA/nccl, tags 2.3.5 to 2.30.7",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -1015,8 +1011,8 @@ const struct rule rules_nccl[] = {
 	{
 		.id = "nccl-deprecated",
 		.title = "No deprecated NCCL variable is set",
-		.why = "It works still, and will be dropped.",
-		.remedy = "use what replaces it",
+		.why = "It still works, and will be removed.",
+		.remedy = "use its replacement",
 		.reference = NCCL_ENV,
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -1026,8 +1022,8 @@ const struct rule rules_nccl[] = {
 	{
 		.id = "nccl-shm-disabled",
 		.title = "NCCL may use shared memory",
-		.why = "Pairs without P2P have only the network left then.",
-		.remedy = "unset NCCL_SHM_DISABLE; if /dev/shm is too small, make it larger",
+		.why = "Without shared memory, pairs without P2P can only use the network.",
+		.remedy = "unset NCCL_SHM_DISABLE; if /dev/shm is too small, enlarge it",
 		.reference = NCCL_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -1036,9 +1032,9 @@ const struct rule rules_nccl[] = {
 	},
 	{
 		.id = "nccl-ignore-disabled",
-		.title = "NCCL says where P2P is refused",
+		.title = "NCCL reports where P2P is refused",
 		.why = "NCCL_IGNORE_DISABLED_P2P hides that NVLink or P2P does not work, and the "
-		       "speed is lost in silence.",
+		       "bandwidth is lost silently.",
 		.remedy = "unset NCCL_IGNORE_DISABLED_P2P",
 		.reference = NCCL_PATHS_C,
 		.severity = SEVERITY_WARNING,
@@ -1048,11 +1044,11 @@ const struct rule rules_nccl[] = {
 	},
 	{
 		.id = "nccl-topo-file",
-		.title = "NCCL finds the machine's wiring by itself",
-		.why = "A file made for another machine type, or for several nodes, sends traffic "
-		       "over the wrong devices.",
-		.remedy = "unset NCCL_TOPO_FILE unless the file was made for exactly this machine "
-			  "type",
+		.title = "NCCL detects the machine's topology by itself",
+		.why = "A file for another machine type, or for several nodes, sends traffic over "
+		       "the wrong devices.",
+		.remedy =
+			"unset NCCL_TOPO_FILE unless the file describes exactly this machine type",
 		.reference = "Azure/azurehpc-health-checks#142; " NCCL_ENV,
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -1062,8 +1058,8 @@ const struct rule rules_nccl[] = {
 	{
 		.id = "nccl-proto",
 		.title = "LL128 is not forced on PCIe",
-		.why = "NVIDIA's guide warns of corrupted data where LL128 is forced on platforms "
-		       "that do not support it.",
+		.why = "NVIDIA's guide warns about corrupted data where LL128 is forced on "
+		       "platforms that do not support it.",
 		.remedy = "unset NCCL_PROTO",
 		.reference = NCCL_ENV " (NCCL_PROTO)",
 		.severity = SEVERITY_WARNING,

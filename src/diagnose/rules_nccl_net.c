@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules about how NCCL is told to use the network: lists of devices, RoCE addresses, peer memory. */
+/* Rules about the settings by which NCCL uses the network: lists of devices, RoCE addresses, peer memory. */
 #include "diagnose/rules_nccl.h"
 
 #include <inttypes.h>
@@ -95,7 +95,7 @@ static int64_t gid_index(struct rule_run *run, const struct rdma_port *p)
 	return right && rdma_gid_scope(right) == GID_GLOBAL && !wants_ipv6(run->m) ? 0 : -1;
 }
 
-/* What is wrong with this index at this port; NULL: nothing, or nobody knows. */
+/* What is wrong with this index at this port; NULL: nothing, or unknown. */
 static const char *gid_fault(const struct rdma_port *p, int64_t index)
 {
 	const struct rdma_gid *gid = find_gid(p, index);
@@ -105,9 +105,9 @@ static const char *gid_fault(const struct rdma_port *p, int64_t index)
 	if (!gid)
 		return "is empty";
 	if (fact_is_not(gid->type, GID_ROCE_V2))
-		return "is a v1 GID and not routed";
+		return "is a v1 GID, which is not routed";
 	return fact_known(gid->type) && rdma_gid_scope(gid) == GID_LINK_LOCAL && rdma_routed_gid(p)
-		       ? "is a link-local v2 GID and not routed"
+		       ? "is a link-local v2 GID, which is not routed"
 		       : NULL;
 }
 
@@ -144,7 +144,7 @@ static void gid_remedy(struct rule_run *run, struct finding *f, const struct set
 	else if (version && version < GID_AUTOMATIC && index >= 0)
 		finding_sets(run, f, "NCCL_IB_GID_INDEX", run_text(run, "%" PRId64, index));
 	if (version >= GID_AUTOMATIC)
-		finding_remedy(run, f, "%s: %s then finds index %u by itself", unset,
+		finding_remedy(run, f, "%s: %s then selects index %u by itself", unset,
 			       nccl_text(run, version), right->index);
 	else if (index >= 0)
 		finding_remedy(run, f,
@@ -153,7 +153,7 @@ static void gid_remedy(struct rule_run *run, struct finding *f, const struct set
 	else
 		finding_remedy(
 			run, f,
-			"with NCCL 2.21 or newer %s: no index is right at every port, here it is %u",
+			"with NCCL 2.21 or newer %s: no index is right for every port, here it is %u",
 			unset, right->index);
 }
 
@@ -217,11 +217,10 @@ static enum verdict probe_gid_index(struct rule_run *run)
 	if (run->found || !s || setting_number(run->m, s->name, -1) < 0 ||
 	    (version && version < GID_AUTOMATIC))
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
-		"NCCL_IB_GID_INDEX=%s is fixed by hand; NCCL from 2.21 on picks the v2 GID of each "
-		"port by itself, and an index moves when addresses change",
-		s->value);
+	f = finding_add(run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
+			"NCCL_IB_GID_INDEX=%s is a fixed setting; NCCL from 2.21 on selects the v2 "
+			"GID of each port by itself, and an index can change with the addresses",
+			s->value);
 	f->severity = SEVERITY_INFO;
 	show_setting(run, f, s);
 	return VERDICT_OK;
@@ -246,10 +245,9 @@ static enum verdict probe_ib_disabled(struct rule_run *run)
 
 	if (setting_number(run->m, "NCCL_IB_DISABLE", 0) == 0)
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		"NCCL leaves the machine's RDMA devices alone and talks to other machines over TCP "
-		"sockets");
+	f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
+			"NCCL does not use the machine's RDMA devices and communicates with other "
+			"machines over TCP sockets");
 	if (!active_port_of(run, "InfiniBand"))
 		f->severity = SEVERITY_INFO;
 	show_setting(run, f, s);
@@ -273,17 +271,17 @@ static enum verdict probe_list_marks(struct rule_run *run)
 			continue;
 		f = finding_add(
 			run, CONFIDENCE_LIKELY, subject_setting(run, s),
-			"%s=%s: the marks ^ and = count once, before the whole list; later they "
-			"are part of a name that no device has",
+			"%s=%s: the marks ^ and = are recognized only once, before the whole list; "
+			"elsewhere they are part of a name, and no device has such a name",
 			s->name, s->value);
 		show_setting(run, f, s);
-		finding_remedy(run, f, "write the marks once: %s=%s%sNAME,NAME", s->name,
+		finding_remedy(run, f, "use the marks once: %s=%s%sNAME,NAME", s->name,
 			       exclude ? "^" : "", exact || strchr(body, '=') ? "=" : "");
 	}
 	return VERDICT_OK;
 }
 
-/* A device whose ports are not known is asked for by its name alone. */
+/* A device whose ports are unknown is matched by its name alone. */
 static bool leaves_device(const struct rule_run *run, const struct rdma_device *d)
 {
 	for (size_t i = 0; i < d->port_n; i++)
@@ -315,11 +313,10 @@ static enum verdict probe_ib_hca(struct rule_run *run)
 			return VERDICT_OK;
 	FOR_EACH_RDMA (d, run)
 		names = list_ports(run, names, d);
-	f = finding_add(
-		run, CONFIDENCE_LIKELY, subject_setting(run, s),
-		"NCCL_IB_HCA=%s leaves NCCL no RDMA port of this machine (%s): NCCL falls back to "
-		"TCP sockets",
-		s->value, names);
+	f = finding_add(run, CONFIDENCE_LIKELY, subject_setting(run, s),
+			"NCCL_IB_HCA=%s excludes every RDMA port of this machine (%s): NCCL falls "
+			"back to TCP sockets",
+			s->value, names);
 	show_setting(run, f, s);
 	return VERDICT_OK;
 }
@@ -349,11 +346,10 @@ static enum verdict probe_gdr_level(struct rule_run *run)
 			forbidden += level_forbids(topology_path(t, nic, g));
 	if (!forbidden)
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		"NCCL_NET_GDR_LEVEL=%s keeps NCCL from GPUDirect RDMA on %zu of %zu pairs of a GPU "
-		"and a NIC, for which it would use it by default",
-		s->value, forbidden, pairs);
+	f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
+			"NCCL_NET_GDR_LEVEL=%s disables GPUDirect RDMA on %zu of %zu GPU-NIC pairs "
+			"for which NCCL would use it by default",
+			s->value, forbidden, pairs);
 	show_setting(run, f, s);
 	return VERDICT_OK;
 }
@@ -375,7 +371,7 @@ static enum verdict probe_old_peermem(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, SUBJECT(NCCL, "NCCL"),
-		ABOUT " %s looks for nv_mem below /sys/kernel/mm/memory_peers only, does not find "
+		ABOUT " %s looks only for nv_mem below /sys/kernel/mm/memory_peers, does not find "
 		      "nvidia-peermem there and uses %s",
 		nccl_version_format(version, number, sizeof(number)),
 		dma_buf ? "dma-buf instead" : "no GPUDirect RDMA");
@@ -392,9 +388,9 @@ static enum verdict probe_old_peermem(struct rule_run *run)
 const struct rule rules_nccl_net[] = {
 	{
 		.id = "nccl-gid-index",
-		.title = "NCCL uses a routed v2 GID of every RoCE port",
-		.why = "RoCE v2 is routed by the address behind the GID. With a v1, link-local or "
-		       "empty entry connections end with completion status 12 (retries exceeded).",
+		.title = "NCCL uses a routed v2 GID on every RoCE port",
+		.why = "RoCE v2 is routed by the address of the GID. With a v1, link-local or empty "
+		       "entry, connections fail with completion status 12 (retries exceeded).",
 		.remedy = "with NCCL 2.21 or newer unset NCCL_IB_GID_INDEX; before, set it to the "
 			  "index of the v2 GID of the IPv4 address (show_gids)",
 		.reference = "NVIDIA/nccl#426, src/transport/net_ib (ncclIbGetGidIndex); " NCCL_ENV,
@@ -406,7 +402,7 @@ const struct rule rules_nccl_net[] = {
 	{
 		.id = "nccl-ib-disabled",
 		.title = "NCCL may use the RDMA devices",
-		.why = "Sockets are several times slower, and there is no GPUDirect RDMA over them.",
+		.why = "Sockets are several times slower and do not support GPUDirect RDMA.",
 		.remedy = "unset NCCL_IB_DISABLE",
 		.reference = NCCL_ENV,
 		.severity = SEVERITY_WARNING,
@@ -416,10 +412,10 @@ const struct rule rules_nccl_net[] = {
 	},
 	{
 		.id = "nccl-list-marks",
-		.title = "NCCL's lists of devices have their marks in front",
-		.why = "[^][=]name,name: one ^ excludes and one = wants whole names, for the whole "
-		       "list.",
-		.remedy = "write the marks once, before the first name",
+		.title = "The marks in NCCL's device lists come first",
+		.why = "The syntax is [^][=]name,name: one ^ excludes and one = requires whole "
+		       "names, for the whole list.",
+		.remedy = "use the marks once, before the first name",
 		.reference = "NVIDIA/nccl-tests#150; " NCCL_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -428,10 +424,9 @@ const struct rule rules_nccl_net[] = {
 	},
 	{
 		.id = "nccl-ib-hca",
-		.title = "NCCL_IB_HCA leaves NCCL an RDMA port",
-		.why = "Without a port that its list lets through NCCL has no RDMA device and uses "
-		       "sockets.",
-		.remedy = "name devices of `ls /sys/class/infiniband`, exclude fewer, or unset "
+		.title = "NCCL_IB_HCA allows at least one RDMA port",
+		.why = "Without an allowed port NCCL has no RDMA device and uses sockets.",
+		.remedy = "name devices from `ls /sys/class/infiniband`, exclude fewer, or unset "
 			  "NCCL_IB_HCA",
 		.reference = NCCL_ENV,
 		.severity = SEVERITY_WARNING,
@@ -441,9 +436,9 @@ const struct rule rules_nccl_net[] = {
 	},
 	{
 		.id = "nccl-gdr-level",
-		.title = "NCCL_NET_GDR_LEVEL leaves GPUDirect RDMA to GPUs and NICs that are near",
-		.why = "Beyond that distance NCCL copies through host memory. By default it ends "
-		       "at PCIe switches (PXB); LOC leaves no pair.",
+		.title = "NCCL_NET_GDR_LEVEL allows GPUDirect RDMA for nearby GPUs and NICs",
+		.why = "Beyond this distance NCCL copies through host memory. The default limit is "
+		       "PCIe switches (PXB); LOC allows no pair.",
 		.remedy = "unset NCCL_NET_GDR_LEVEL, or set it to the distance of the pairs",
 		.reference = "NVIDIA/nccl src/graph/paths.cc (ncclTopoCheckGdr); " NCCL_ENV,
 		.severity = SEVERITY_WARNING,
@@ -453,9 +448,9 @@ const struct rule rules_nccl_net[] = {
 	},
 	{
 		.id = "nccl-old-peermem",
-		.title = "NCCL is new enough to find nvidia-peermem",
-		.why = "Up to 2.22.3 NCCL knows only the sysfs entry of the old nv_peer_mem; one "
-		       "run fell from 180 to 10 GB/s.",
+		.title = "NCCL is new enough to detect nvidia-peermem",
+		.why = "Up to 2.22.3 NCCL checks only the sysfs entry of the old nv_peer_mem; one "
+		       "run dropped from 180 to 10 GB/s.",
 		.remedy = "use NCCL 2.23.4 or newer",
 		.reference = "NVIDIA/nccl#1676",
 		.severity = SEVERITY_WARNING,

@@ -49,8 +49,7 @@ static enum verdict probe_default(struct rule_run *run)
 		if (!setting_is_default(s, nccl_version(run)) && !is_automatic(run, s))
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-				"%s=%s changes nothing: it is what NCCL does without it", s->name,
-				s->value);
+				"%s=%s changes nothing: it is NCCL's default", s->name, s->value);
 		show_setting(run, f, s);
 		finding_remedy(run, f, "unset %s", s->name);
 	}
@@ -99,16 +98,16 @@ static enum verdict probe_gdr_far(struct rule_run *run)
 	if (n.beyond)
 		f = finding_add(
 			run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
-			"NCCL_NET_GDR_LEVEL=%s (%s) has NCCL use GPUDirect RDMA on %zu of %zu "
-			"pairs of a GPU and a NIC that are up to %s apart and that it leaves "
-			"to host memory by default",
+			"NCCL_NET_GDR_LEVEL=%s (%s) makes NCCL use GPUDirect RDMA on %zu of %zu "
+			"GPU-NIC pairs that are up to %s apart, for which it uses host memory by "
+			"default",
 			s->value, nccl_path_word((enum nccl_path)level), n.beyond, n.all,
 			nccl_path_word(n.farthest));
 	else
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-			"NCCL_NET_GDR_LEVEL=%s (%s) changes nothing here: GPUDirect RDMA works "
-			"for no GPU and NIC that are farther apart than PXB, NCCL's default",
+			"NCCL_NET_GDR_LEVEL=%s (%s) has no effect here: no GPU and NIC beyond PXB, "
+			"NCCL's default, can use GPUDirect RDMA",
 			s->value, nccl_path_word((enum nccl_path)level));
 	if (!n.beyond)
 		f->severity = SEVERITY_INFO;
@@ -130,7 +129,7 @@ static enum verdict probe_gdr_read(struct rule_run *run)
 	if (!cards)
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-			"NCCL_NET_GDR_READ=0: what %zu %s is copied through host memory first",
+			"NCCL_NET_GDR_READ=0: data that %zu %s is copied through host memory first",
 			cards, text_plural(cards, "GPU sends", "GPUs send"));
 	show_setting(run, f, s);
 	return VERDICT_OK;
@@ -156,8 +155,8 @@ static enum verdict probe_dma_buf_disabled(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		"NCCL_DMABUF_ENABLE=%s leaves %zu of %zu pairs of a GPU and a NIC no GPUDirect "
-		"RDMA: nvidia-peermem does not serve them",
+		"NCCL_DMABUF_ENABLE=%s disables GPUDirect RDMA on %zu of %zu GPU-NIC pairs, "
+		"which nvidia-peermem does not serve",
 		s->value, lost, t->gpu_n * (t->endpoint_n - t->gpu_n));
 	show_setting(run, f, s);
 	return VERDICT_OK;
@@ -223,9 +222,9 @@ static enum verdict probe_near_left(struct rule_run *run)
 	f = finding_add(
 		run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
 		left > near
-			? "NCCL_IB_HCA=%s leaves out %s, the nearest NICs of %s (%s), which use "
-			  "NICs that are farther away (%s)"
-			: "NCCL_IB_HCA=%s leaves out %s, which %s would use as well (%s)",
+			? "NCCL_IB_HCA=%s excludes %s, the nearest NICs of %s (%s), which use more "
+			  "distant NICs (%s)"
+			: "NCCL_IB_HCA=%s excludes %s, which %s would also use (%s)",
 		s->value, names, gpu_list_text(run, gpus, n), path_class_word(near),
 		path_class_word(left));
 	if (left <= near)
@@ -268,7 +267,7 @@ static enum verdict probe_prefix(struct rule_run *run)
 		if (!other)
 			continue;
 		f = finding_add(run, CONFIDENCE_LIKELY, subject_setting(run, s),
-				"NCCL_IB_HCA=%s: names are beginnings here, so %.*s is %s too",
+				"NCCL_IB_HCA=%s: each name is a prefix, so %.*s also selects %s",
 				s->value, (int)strcspn(p, ":,"), p, other->name);
 		show_setting(run, f, s);
 		finding_remedy(run, f, "set NCCL_IB_HCA=%s=%s", *s->value == '^' ? "^" : "",
@@ -294,13 +293,13 @@ static enum verdict probe_timeout(struct rule_run *run)
 	if (!value)
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-			"NCCL_IB_TIMEOUT=0 has a NIC wait for ever: a peer that is gone hangs the "
-			"job without an error");
+			"NCCL_IB_TIMEOUT=0 makes a NIC wait forever: if a peer is gone, the job "
+			"hangs without an error");
 	else
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-			"NCCL_IB_TIMEOUT=%s has a NIC wait %.0f s for each of 7 tries: a peer that "
-			"is gone shows after %.0f s",
+			"NCCL_IB_TIMEOUT=%s makes a NIC wait %.0f s for each of 7 tries: a missing "
+			"peer is reported after %.0f s",
 			s->value, seconds, 7 * seconds);
 	if (value)
 		f->severity = SEVERITY_INFO;
@@ -317,7 +316,7 @@ static bool has_roce(struct rule_run *run)
 	return false;
 }
 
-/* DSCP stands above the two bits of ECN. */
+/* DSCP is above the two bits of ECN. */
 static enum verdict probe_traffic_class(struct rule_run *run)
 {
 	const struct setting *s = machine_setting(run->m, "NCCL_IB_TC");
@@ -328,8 +327,7 @@ static enum verdict probe_traffic_class(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_POSSIBLE, subject_setting(run, s),
 			"NCCL_IB_TC=%s sends with DSCP %" PRId64
-			"%s: right only if the switches map that "
-			"DSCP to their lossless class",
+			"%s: correct only if the switches map that DSCP to their lossless class",
 			s->value, value >> 2, value & 3 ? ", ECN on" : "");
 	show_setting(run, f, s);
 	return VERDICT_OK;
@@ -346,11 +344,10 @@ static enum verdict probe_debug_subsys(struct rule_run *run)
 	if (exclude ? !strstr(s->value, "INIT") && !strstr(s->value, "ALL")
 		    : strstr(s->value, "INIT") || strstr(s->value, "ALL"))
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, subject_setting(run, s),
-		"NCCL_DEBUG_SUBSYS=%s leaves out INIT, so a log does not show rings, trees and which "
-		"way pairs go",
-		s->value);
+	f = finding_add(run, CONFIDENCE_CERTAIN, subject_setting(run, s),
+			"NCCL_DEBUG_SUBSYS=%s excludes INIT, so the log does not show rings, trees "
+			"and the path of each pair",
+			s->value);
 	show_setting(run, f, s);
 	return VERDICT_OK;
 }
@@ -360,8 +357,8 @@ static enum verdict probe_debug_subsys(struct rule_run *run)
 const struct rule rules_nccl_values[] = {
 	{
 		.id = "nccl-default",
-		.title = "No NCCL variable repeats what NCCL does anyway",
-		.why = "It does nothing today, and hides a better default of a later release.",
+		.title = "No NCCL variable repeats a default",
+		.why = "It has no effect today and hides a better default of a later release.",
 		.remedy = "unset it",
 		.reference = NCCL_ENV "; NVIDIA/nccl, NCCL_PARAM at its tags",
 		.severity = SEVERITY_INFO,
@@ -371,13 +368,13 @@ const struct rule rules_nccl_values[] = {
 	},
 	{
 		.id = "nccl-gdr-far",
-		.title = "NCCL_NET_GDR_LEVEL leaves far pairs of a GPU and a NIC to host memory",
-		.why = "Beyond PCIe switches the way leads through the CPU. There reads of GPU memory "
-		       "can be slow, or fail (Intel client CPUs), while host memory works. By default "
-		       "NCCL uses GPUDirect RDMA up to PXB.",
+		.title = "NCCL_NET_GDR_LEVEL leaves distant GPU-NIC pairs to host memory",
+		.why = "Beyond PCIe switches the path leads through the CPU. There, reads of GPU "
+		       "memory can be slow or fail (Intel client CPUs), while host memory works. By "
+		       "default NCCL uses GPUDirect RDMA up to PXB.",
 		.remedy =
-			"unset NCCL_NET_GDR_LEVEL, unless a measurement on this machine shows that GPU "
-			"memory is as fast there as host memory, in both directions",
+			"unset NCCL_NET_GDR_LEVEL, unless a measurement on this machine shows that "
+			"GPU memory is as fast as host memory at that distance, in both directions",
 		.reference = "NVIDIA/nccl src/graph/paths.cc (ncclTopoCheckGdr); "
 			     "NVIDIA/open-gpu-kernel-modules#1253",
 		.severity = SEVERITY_WARNING,
@@ -387,9 +384,9 @@ const struct rule rules_nccl_values[] = {
 	},
 	{
 		.id = "nccl-gdr-read",
-		.title = "NICs may read GPU memory when they send",
-		.why = "From Ampere on NCCL lets them. With 0 each message is copied to host memory "
-		       "first.",
+		.title = "NICs may read GPU memory to send it",
+		.why = "From Ampere on NCCL allows that. With 0 each message is first copied to "
+		       "host memory.",
 		.remedy =
 			"unset NCCL_NET_GDR_READ, unless reads of GPU memory were measured to be slow",
 		.reference = "NVIDIA/nccl src/graph/paths.cc (ncclTopoCheckGdr); " NCCL_ENV,
@@ -400,8 +397,8 @@ const struct rule rules_nccl_values[] = {
 	},
 	{
 		.id = "nccl-dmabuf-disabled",
-		.title = "NCCL may use dma-buf where there is no nvidia-peermem",
-		.why = "One of the two registers GPU memory with a NIC. Without either NCCL copies "
+		.title = "NCCL may use dma-buf where nvidia-peermem is missing",
+		.why = "Either of the two registers GPU memory with a NIC. Without both NCCL copies "
 		       "through host memory.",
 		.remedy = "unset NCCL_DMABUF_ENABLE",
 		.reference = "NVIDIA/nccl src/transport/net_ib/gdr.cc; " NCCL_ENV,
@@ -412,12 +409,12 @@ const struct rule rules_nccl_values[] = {
 	},
 	{
 		.id = "nccl-hca-near",
-		.title = "NCCL_IB_HCA leaves each GPU its nearest NICs",
-		.why = "NCCL takes the nearest NIC of each GPU by itself. A list that was written for "
-		       "another machine, or for one GPU, sends the others through far NICs.",
+		.title = "NCCL_IB_HCA includes the nearest NICs of each GPU",
+		.why = "NCCL selects the nearest NIC of each GPU by itself. A list written for "
+		       "another machine, or for one GPU, sends the others through distant NICs.",
 		.remedy =
-			"unset NCCL_IB_HCA, or leave out with ^= only the ports that are for something "
-			"else",
+			"unset NCCL_IB_HCA, or use ^= to exclude only the ports that serve another "
+			"purpose",
 		.reference = "NVIDIA/nccl src/graph/topo.cc (ncclTopoGetLocalNet); " NCCL_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -426,9 +423,9 @@ const struct rule rules_nccl_values[] = {
 	},
 	{
 		.id = "nccl-hca-prefix",
-		.title = "NCCL_IB_HCA names no device by accident",
-		.why = "Without = before the list its names are beginnings of names.",
-		.remedy = "write = before the list",
+		.title = "NCCL_IB_HCA selects no device by accident",
+		.why = "Without = before the list, each name is a prefix.",
+		.remedy = "put = before the list",
 		.reference = NCCL_ENV " (NCCL_IB_HCA)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -437,9 +434,10 @@ const struct rule rules_nccl_values[] = {
 	},
 	{
 		.id = "nccl-ib-timeout",
-		.title = "A dead peer shows within minutes",
-		.why = "A NIC waits 4.096 us * 2^N, seven times, before it gives up; 0 waits for ever.",
-		.remedy = "unset NCCL_IB_TIMEOUT; 22 serves large networks whose links flap",
+		.title = "NCCL reports a dead peer within minutes",
+		.why = "A NIC waits 4.096 us * 2^N, seven times, before it gives up; 0 waits "
+		       "forever.",
+		.remedy = "unset NCCL_IB_TIMEOUT; 22 suits large networks whose links flap",
 		.reference = "InfiniBand Architecture Specification 1.4, 9.7.6.1.3; " NCCL_ENV,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -448,9 +446,10 @@ const struct rule rules_nccl_values[] = {
 	},
 	{
 		.id = "nccl-traffic-class",
-		.title = "NCCL's traffic class is left to NCCL",
-		.why = "RoCE needs a class in which switches drop nothing. Which one that is, the "
-		       "switches' configuration says; a value from a guide is another network's.",
+		.title = "NCCL's traffic class has its default",
+		.why = "RoCE needs a class in which switches drop no packets. The switches' "
+		       "configuration defines that class; a value from a guide belongs to another "
+		       "network.",
 		.remedy =
 			"compare it with the switches' configuration; without one, unset NCCL_IB_TC",
 		.reference = "RFC 2474; " NCCL_ENV " (NCCL_IB_TC)",
@@ -461,8 +460,8 @@ const struct rule rules_nccl_values[] = {
 	},
 	{
 		.id = "nccl-debug-subsys",
-		.title = "NCCL's log shows which way pairs go",
-		.why = "The lines that tell are of INIT.",
+		.title = "NCCL's log shows the path of each pair",
+		.why = "The lines that show it belong to INIT.",
 		.remedy = "unset NCCL_DEBUG_SUBSYS, or add INIT",
 		.reference = NCCL_ENV " (NCCL_DEBUG_SUBSYS)",
 		.severity = SEVERITY_INFO,

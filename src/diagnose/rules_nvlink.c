@@ -26,7 +26,7 @@ static bool links_known(const struct gpu *g)
 	return false;
 }
 
-/* Nobody asked, and the cards are of a kind that is sold on NVSwitch boards. */
+/* Not queried, and the cards are of a kind that is sold on NVSwitch boards. */
 static bool may_have_fabric(struct rule_run *run)
 {
 	FOR_EACH_GPU (g, run)
@@ -95,11 +95,10 @@ static void report_all_down(struct rule_run *run)
 	FOR_EACH_GPU (g, run)
 		if (!links_known(g) || active_links(g))
 			return;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, SUBJECT(GPUS, "NVLink"),
-		"no NVLink of any of the %zu GPUs is active, although the machine has an NVSwitch "
-		"fabric",
-		run->m->gpu_n);
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(GPUS, "NVLink"),
+			"no NVLink is active on any GPU (%zu in all), although the machine has an "
+			"NVSwitch fabric",
+			run->m->gpu_n);
 	f->pairs = run->m->gpu_n * (run->m->gpu_n - 1);
 	FOR_EACH_GPU (g, run)
 		finding_evidence(run, f, NULL, run_text(run, "GPU%zu", g->index),
@@ -132,7 +131,7 @@ static const char *fabric_fault(struct rule_run *run, const struct gpu *g)
 		return "has not started to register with the NVSwitch fabric";
 	if (fact_is(g->fabric_state, FABRIC_IN_PROGRESS))
 		return "is still registering with the NVSwitch fabric";
-	return run_text(run, "was refused by the NVSwitch fabric (status %lld)",
+	return run_text(run, "was rejected by the NVSwitch fabric (status %lld)",
 			(long long)g->fabric_status.value);
 }
 
@@ -155,10 +154,11 @@ static enum verdict probe_fabric(struct rule_run *run)
 
 		if (!gpu_has_fault(run->m, g, DEVICE_FABRIC_NOT_READY))
 			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				ABOUT " %s: CUDA does not start on it (error 802, system not yet "
-				      "initialized)",
-				fabric_fault(run, g));
+		f = finding_add(
+			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+			ABOUT
+			" %s: CUDA cannot start on it (error 802, system not yet initialized)",
+			fabric_fault(run, g));
 		f->pairs = 2 * (run->m->gpu_n - 1);
 		if (fact_absent(d->fabric_manager_version))
 			finding_remedy(
@@ -195,7 +195,7 @@ static enum verdict probe_manager(struct rule_run *run)
 	if (!strcmp(d->fabric_manager_version.value, d->module_version.value))
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "fabric manager"),
-			"the " ABOUT " is %s, the driver %s: it refuses to start",
+			"the " ABOUT " has version %s, the driver %s: it refuses to start",
 			d->fabric_manager_version.value, d->module_version.value);
 	f->pairs = run->m->gpu_n * (run->m->gpu_n - 1);
 	finding_remedy(run, f,
@@ -210,10 +210,11 @@ static enum verdict probe_manager(struct rule_run *run)
 const struct rule rules_nvlink[] = {
 	{
 		.id = "nvlink-up",
-		.title = "Every GPU has as many NVLinks up as its peers",
-		.why = "Missing links cost their share of bandwidth, or send the pair over PCIe.",
-		.remedy = "look for NVLink lines and Xid 74 in the kernel log; seat the bridge or "
-			  "the module again, power-cycle, then exchange it",
+		.title = "Every GPU has as many active NVLinks as its peers",
+		.why = "Missing links reduce the bandwidth, or send the pair over PCIe.",
+		.remedy =
+			"look for NVLink lines and Xid 74 in the kernel log; reseat the bridge or "
+			"the module, power-cycle, then replace it",
 		.reference =
 			"nvml.h nvmlDeviceGetNvLinkState; NVIDIA/nccl#340; cards without a bridge: "
 			"NVIDIA/NVSentinel#1481",
@@ -225,10 +226,11 @@ const struct rule rules_nvlink[] = {
 	{
 		.id = "nvswitch-fabric",
 		.title = "Every GPU is registered with the NVSwitch fabric",
-		.why = "Until then CUDA fails on the GPU, alone or with others.",
-		.remedy = "find out why: `journalctl -u nvidia-fabricmanager`; then `systemctl "
-			  "enable --now nvidia-fabricmanager`. In a virtual machine the host's "
-			  "fabric manager decides.",
+		.why = "Until it is registered, CUDA fails on the GPU, alone or with others.",
+		.remedy =
+			"find the cause: `journalctl -u nvidia-fabricmanager`; then `systemctl "
+			"enable --now nvidia-fabricmanager`. In a virtual machine the host's fabric "
+			"manager decides.",
 		.reference = "nvml.h nvmlGpuFabricInfo_t; Fabric Manager User Guide; "
 			     "NVIDIA/nccl-tests#264",
 		.severity = SEVERITY_ERROR,
@@ -238,8 +240,8 @@ const struct rule rules_nvlink[] = {
 	},
 	{
 		.id = "fabric-manager-version",
-		.title = "The fabric manager is of the driver's version",
-		.why = "It checks for the very same version and stops otherwise; the fabric then "
+		.title = "The fabric manager has the driver's version",
+		.why = "It requires exactly the same version and stops otherwise; the fabric then "
 		       "stays down after the next reboot.",
 		.remedy = "install nvidia-fabricmanager of the driver's version",
 		.reference = "Fabric Manager User Guide, \"Installing Fabric Manager\"; "

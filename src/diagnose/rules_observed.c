@@ -28,7 +28,7 @@ static bool any_observed(struct rule_run *run, enum observed_kind kind)
 
 /* ---- what failed ---- */
 
-/* What is bad besides: then a failure is no news. */
+/* What is bad besides: then a failure is expected. */
 static bool is_explained(const struct path *p)
 {
 	for (enum chain_step s = 0; s < CHAIN_OBSERVED; s++)
@@ -93,7 +93,7 @@ static void report_failures(struct rule_run *run, enum observed_kind kind, const
 		return;
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(RESULT, "tests"),
 			"%s: %s%s (first seen in %s)", what, pair_set_text(run, &failed),
-			explained ? ", for which other findings give the cause" : "", from);
+			explained ? "; other findings show the cause" : "", from);
 	finding_names_pairs(run, f, &failed);
 	if (explained) {
 		f->severity = SEVERITY_INFO;
@@ -265,7 +265,7 @@ static struct slow collect_slow(struct rule_run *run, enum path_class class, dou
 /* Steps that may slow a copy down without blocking it. */
 static const enum chain_step suspects[] = {CHAIN_SWITCH, CHAIN_IOMMU, CHAIN_HOST_BRIDGE};
 
-/* What stands in the way of the slow pairs, each reason once. Returns how many. */
+/* What may slow the pairs down, each reason once. Returns how many. */
 static size_t evidence_causes(struct rule_run *run, struct finding *f, const struct slow *s)
 {
 	bool told[REASON_N] = {false};
@@ -300,7 +300,7 @@ static const char *slow_text(struct rule_run *run, const struct slow *s)
 	if (s->class == PATH_CLASS_N)
 		return run_text(run, "copies reached %s GB/s where other pairs reach %.3g", reached,
 				s->expected);
-	return run_text(run, "copies reached %s GB/s where the path (%s) should give %.3g", reached,
+	return run_text(run, "copies reached %s GB/s, but the path (%s) should give %.3g", reached,
 			path_class_word(s->class), s->expected);
 }
 
@@ -316,8 +316,8 @@ static void report_slow(struct rule_run *run, const struct slow *s, double media
 	if (evidence_causes(run, f, s))
 		finding_remedy(
 			run, f,
-			"fix what may slow these pairs down (-v lists it), then measure again on "
-			"an idle machine");
+			"fix what may slow these pairs down (-v lists it), then measure again on an "
+			"idle machine");
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	{
 		struct rate_yardstick y;
@@ -340,7 +340,7 @@ static void report_no_rate(struct rule_run *run)
 	if (!pairs.n)
 		return;
 	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(RESULT, "copies"),
-			ABOUT " were far too slow: %s", pair_set_text(run, &pairs));
+			ABOUT " were much slower than expected: %s", pair_set_text(run, &pairs));
 	finding_names_pairs(run, f, &pairs);
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	if (o->kind == OBSERVED_RATE && !o->ok && o->initiator >= 0 && o->target >= 0 &&
@@ -408,12 +408,12 @@ static void report_implausible(struct rule_run *run, bool checked)
 	if (f && checked)
 		finding_remedy(
 			run, f,
-			"measure again with onehop bench p2p: the file is wrong or of another "
-			"machine, or what is known of the path is");
+			"measure again with onehop bench p2p: the file is wrong or from another "
+			"machine, or the path is not the one that onehop found");
 	FOR_EACH_IN(struct observed, o, run->m->observed, f ? run->m->observed_n : 0)
 	{
 		if (is_implausible(run, o, checked) && shown++ < LINES_SHOWN)
-			evidence_observed(run, f, o, "%.3g GB/s, %.3g to be expected", o->value,
+			evidence_observed(run, f, o, "%.3g GB/s, %.3g expected", o->value,
 					  topology_data_path(run->t, o)->expected_gbps);
 	}
 }
@@ -481,7 +481,7 @@ static void evidence_failed_runs(struct rule_run *run, struct finding *f)
 			      run_text(run, "%zu more (onehop log)", n - FAILURES_SHOWN));
 }
 
-/* A log's causes stand before what followed from them. */
+/* A log's causes come before their consequences. */
 static enum verdict probe_run(struct rule_run *run)
 {
 	const struct observed *first = NULL;
@@ -538,11 +538,11 @@ static enum verdict probe_warned(struct rule_run *run)
 const struct rule rules_observed[] = {
 	{
 		.id = "observed-run",
-		.title = "The run or test that was recorded ended well",
-		.why = "What ended a job stands before everything that makes it slow. CUDA's "
-		       "errors are met by one rank; the others then wait for it, time out and "
-		       "abort, so that most lines of such a log tell of what followed.",
-		.remedy = "mend what the finding names first, and look at the logs of all ranks",
+		.title = "The recorded run or test ended without an error",
+		.why = "What ended a job comes before everything that makes it slow. One rank gets "
+		       "CUDA's error; the others wait for it, time out and abort, so most lines of "
+		       "such a log show consequences.",
+		.remedy = "fix what the finding names first, and check the logs of all ranks",
 		.reference =
 			"onehop-log(1); NCCL src/include/checks.h; PyTorch ProcessGroupNCCL.cpp",
 		.severity = SEVERITY_ERROR,
@@ -551,9 +551,9 @@ const struct rule rules_observed[] = {
 	},
 	{
 		.id = "observed-warned",
-		.title = "NCCL warned of nothing in its log",
-		.why = "NCCL goes on after these, often by a slower way.",
-		.remedy = "read them: each names what NCCL missed",
+		.title = "NCCL's log has no warnings",
+		.why = "NCCL continues after these warnings, often on a slower path.",
+		.remedy = "read them: each names what NCCL could not use",
 		.reference = "onehop-log(1)",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -561,48 +561,47 @@ const struct rule rules_observed[] = {
 	},
 	{
 		.id = "observed-fails",
-		.title = "Every transfer that was tested passed",
-		.why = "What failed once will fail again; no register outweighs it. Programs that "
-		       "do not check their data go on with wrong values, and one that waits for a "
-		       "transfer may wait forever.",
-		.remedy = "keep jobs off these pairs (NCCL_P2P_DISABLE=1), look at the other "
-			  "findings and the kernel log, and run onehop test, which says what goes "
-			  "wrong",
+		.title = "Every tested transfer succeeded",
+		.why = "A transfer that failed once will fail again, whatever the registers say. "
+		       "Programs that do not check their data continue with wrong values, and one "
+		       "that waits for a transfer may wait forever.",
+		.remedy =
+			"keep jobs off these pairs (NCCL_P2P_DISABLE=1), check the other findings "
+			"and the kernel log, and run onehop test, which shows what goes wrong",
 		.reference = "onehop-test(1)",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_failures,
 		.number = OBSERVED_PEER_COPY,
-		.text = "transfers were seen to fail",
+		.text = "transfers failed",
 	},
 	{
 		.id = "observed-refused",
-		.title = "CUDA granted peer access to every pair that was tested",
-		.why = "No data are lost: programs are told, and CUDA copies through host memory "
-		       "instead, slower and with the host's memory in use. Kernels cannot reach "
-		       "the other GPU at all.",
+		.title = "CUDA granted peer access to every tested pair",
+		.why = "No data is lost: CUDA reports the refusal and copies through host memory "
+		       "instead, which is slower. Kernels cannot access the other GPU at all.",
 		.remedy =
-			"look at the other findings; where none says why, look at what the program "
-			"saw: CUDA_VISIBLE_DEVICES, a container, MIG",
+			"check the other findings; if none shows the cause, check the environment of "
+			"the program: CUDA_VISIBLE_DEVICES, a container, MIG",
 		.reference = "CUDA driver API, cuDeviceCanAccessPeer",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_TWO_GPUS,
 		.probe = probe_failures,
 		.number = OBSERVED_PEER_ACCESS,
-		.text = "CUDA was seen to refuse peer access",
+		.text = "CUDA refused peer access",
 	},
 	{
 		.id = "observed-no-gain",
-		.title = "Copies with P2P on are faster than the same with P2P off",
-		.why = "CUDA may grant access and the copies still go through host memory, or P2P "
-		       "takes a way that is slower than that: then it gains nothing. Held against "
-		       "each other are figures of one result; where the rates are alike, tiny "
-		       "transfers decide.",
-		.remedy = "run onehop test and onehop bench p2p: they show whether the data arrive "
-			  "at the other GPU, and what each way brings; if it stays, leave P2P off "
-			  "for these pairs",
+		.title = "Copies with P2P on are faster than with P2P off",
+		.why = "CUDA may grant access while copies still go through host memory, or P2P "
+		       "uses a slower path: then P2P gains nothing. Only figures of one result are "
+		       "compared; where the rates are equal, tiny transfers decide.",
+		.remedy =
+			"run onehop test and onehop bench p2p: they show whether the data arrives "
+			"and how fast each path is; if P2P still gains nothing, leave it off for "
+			"these pairs",
 		.reference = "onehop-compare(1)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -612,15 +611,15 @@ const struct rule rules_observed[] = {
 	{
 		.id = "observed-slow",
 		.title =
-			"Copies that were measured reach 60 % of what their path should give, each "
-			"way",
-		.why = "Peer traffic then takes another way than the shortest, shares it, or loses "
-		       "packets; collectives go at the pace of the slowest pair. Healthy pairs "
-		       "reach 85 % and more of it, between sockets of what their CPUs pass.",
+			"Measured copies reach at least 60 % of what their path should give, in each "
+			"direction",
+		.why = "Slow peer traffic takes a longer path, shares it, or loses packets; "
+		       "collectives run at the pace of the slowest pair. Healthy pairs reach 85 % "
+		       "or more, between sockets 85 % of what the CPUs forward.",
 		.remedy =
-			"measure again on an idle machine (onehop bench p2p); if it stays, look at "
-			"link errors (rule aer-corrected), link speed under load, and the payload "
-			"size",
+			"measure again on an idle machine (onehop bench p2p); if it is still slow, "
+			"check link errors (rule aer-corrected), link speed under load, and the "
+			"payload size",
 		.reference =
 			"PCIe 6.0, 2.2 and 3.6 (overhead of packets and links); onehop-bench-p2p(1)",
 		.severity = SEVERITY_WARNING,
@@ -631,7 +630,7 @@ const struct rule rules_observed[] = {
 	{
 		.id = "observed-implausible",
 		.title = "No copy was faster than its path",
-		.why = "What is faster than the links went another way, or nowhere: copies into "
+		.why = "A copy faster than the links went another way, or nowhere: copies into "
 		       "mappings that lead nowhere report success at such rates.",
 		.remedy = "run onehop test, which checks whether the data arrives",
 		.reference = "PCIe 6.0, 2.2 and 3.6 (overhead of packets and links)",

@@ -126,7 +126,8 @@ static void note_unknown_link(struct rule_run *run, const struct wire *w, int64_
 {
 	if (fact_unknown(now) || (!can && fact_known(now) && now.value > 0))
 		rule_unknown(run,
-			     fact_unknown(now) ? FACT_WHY(now) : "what its ends can is not known",
+			     fact_unknown(now) ? FACT_WHY(now)
+					       : "the maximum of its ends is unknown",
 			     "the link of %s", w->lower->name);
 }
 
@@ -139,7 +140,7 @@ static void probe_wire_width(struct rule_run *run, const struct wire *w)
 	if (!can || !fact_known(now) || now.value <= 0 || now.value >= can)
 		return;
 	wire_finding(run, w,
-		     run_text(run, ABOUT " runs at x%" PRId64 ", both ends can do x%" PRId64,
+		     run_text(run, ABOUT " runs at x%" PRId64 ", but both ends support x%" PRId64,
 			      now.value, can));
 }
 
@@ -156,7 +157,7 @@ static bool is_busy(const struct wire *w)
 	       (fact_known(w->gpu->performance_state) && w->gpu->performance_state.value <= 2);
 }
 
-/* A port whose target is below what both ends can was told so, mostly by firmware, idle or not. */
+/* A port whose target is below what both ends can was set so, mostly by firmware, idle or not. */
 static bool is_held_back(const struct wire *w, int64_t can)
 {
 	return fact_known(w->port->link_speed_target) && w->port->link_speed_target.value > 0 &&
@@ -166,13 +167,13 @@ static bool is_held_back(const struct wire *w, int64_t can)
 static void report_speed(struct rule_run *run, const struct wire *w, int64_t now, int64_t can)
 {
 	bool held = is_held_back(w, can);
-	const char *told =
-		held ? run_text(run, "; port %s is told to go no faster than %.1f GT/s",
-				w->port->name, (double)w->port->link_speed_target.value / 1000)
-		     : "";
+	const char *told = held ? run_text(run, "; port %s is limited to %.1f GT/s", w->port->name,
+					   (double)w->port->link_speed_target.value / 1000)
+				: "";
 	struct finding *f =
 		wire_finding(run, w,
-			     run_text(run, ABOUT " runs at %.1f GT/s, both ends can do %.1f GT/s%s",
+			     run_text(run,
+				      ABOUT " runs at %.1f GT/s, but both ends support %.1f GT/s%s",
 				      (double)now / 1000, (double)can / 1000, told));
 
 	evidence_int(run, f, run_text(run, "LnkCtl2 target speed of %s, MT/s", w->port->name),
@@ -269,14 +270,14 @@ static void report_chipset(struct rule_run *run, const struct gpu *g)
 		return;
 	if (at)
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				ABOUT " sits behind the %s (bridge " OTHER_DEVICE
-				      "): it shares the chipset's link to "
-				      "the CPU with USB, disks and network",
+				ABOUT
+				" is behind the %s (bridge " OTHER_DEVICE
+				"), whose link to the CPU it shares with USB, disks and network",
 				c->name);
 	else
 		f = finding_add(run, CONFIDENCE_POSSIBLE, subject_gpu(run, g),
 				"root port " OTHER_DEVICE " over " ABOUT " has %" PRId64
-				" lanes: a slot of the chipset or an M.2 adapter, no graphics slot",
+				" lanes: a chipset slot or an M.2 adapter, not a graphics slot",
 				width_cap(root).value);
 	f->pairs = 2 * (run->m->gpu_n - 1);
 	at = at ? at : root;
@@ -320,8 +321,8 @@ static const struct resize_failure {
 } resize_failures[] = {
 	{"No address space to allocate resized BAR1", false, true, "found no room for it"},
 	{"BAR resize resource not supported", false, false,
-	 "was refused: the kernel keeps the addresses that the firmware gave"},
-	{"BAR resizing failed with error", false, false, "was refused by the kernel"},
+	 "was rejected: the kernel keeps the addresses that the firmware assigned"},
+	{"BAR resizing failed with error", false, false, "was rejected by the kernel"},
 	{"no space", true, true, "found no room for it"},
 	{"can't assign", true, true, "found no room for it"},
 	{"failed to assign", true, true, "found no room for it"},
@@ -335,7 +336,7 @@ static bool shows_failure(const struct log_line *l, const struct resize_failure 
 	return r->of_gpu ? l->pci == g->pci && strstr(l->text, "BAR 1") : true;
 }
 
-/* The driver was told to enlarge BAR1, and the log shows that it failed. */
+/* The driver is set to enlarge BAR1, and the log shows that it failed. */
 static void find_failure(struct rule_run *run, struct bar1 *b)
 {
 	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
@@ -452,8 +453,8 @@ static const char *bar1_unknown(const struct gpu *g, const struct bar1_state *b)
 {
 	if (!fact_known(card_needs_bar1(g)))
 		return fact_known(card_class(g)) ? FACT_WHY(card_needs_bar1(g))
-						 : "its model is not known";
-	return b->size ? b->why : "the size of BAR1 is not known";
+						 : "its model is unknown";
+	return b->size ? b->why : "the size of BAR1 is unknown";
 }
 
 /* Every other GPU is of another generation, so that CUDA pairs it with none. */
@@ -503,19 +504,19 @@ static const char *vbios_sentence(struct rule_run *run, const struct bar1 *b)
 static const char *firmware_sentence(struct rule_run *run, const struct bar1 *b)
 {
 	if (below_4g(b->gpu))
-		return "it was placed below 4 GiB: Above 4G Decoding is off in the firmware setup";
-	return run_text(
-		run,
-		"the firmware gave the root port above a window of %s, which just holds the small "
-		"BAR1 (%s are needed): Resizable BAR is off in the firmware setup",
-		run_bytes(run, b->window), run_bytes(run, b->need));
+		return "it was placed below 4 GiB: Above 4G Decoding is disabled in the firmware "
+		       "setup";
+	return run_text(run,
+			"the firmware gave the root port above a window of %s, just enough for the "
+			"small BAR1 (%s needed): Resizable BAR is disabled in the firmware setup",
+			run_bytes(run, b->window), run_bytes(run, b->need));
 }
 
 /* NVreg_EnableResizableBar=1 is in force, and BAR1 is as small as it was. */
 static const char *failed_sentence(struct rule_run *run, const struct bar1 *b)
 {
 	return run_text(run,
-			"the driver was told to enlarge it (NVreg_EnableResizableBar=1), which %s",
+			"the driver is set to enlarge it (NVreg_EnableResizableBar=1), which %s",
 			b->failure->says);
 }
 
@@ -525,7 +526,7 @@ static const char *window_sentence(struct rule_run *run, const struct bar1 *b)
 		return failed_sentence(run, b);
 	return run_text(run,
 			"the prefetchable window of bridge " OTHER_DEVICE
-			" is %s, %s are needed below it",
+			" is %s, but %s is needed below it",
 			run_bytes(run, b->window), run_bytes(run, b->need));
 }
 
@@ -534,11 +535,12 @@ static const char *other_sentence(struct rule_run *run, const struct bar1 *b)
 	if (b->failure)
 		return failed_sentence(run, b);
 	if (fact_is(run->m->driver.resizable_bar, 1))
-		return "NVreg_EnableResizableBar=1 is in force already, and the driver did not "
+		return "NVreg_EnableResizableBar=1 is already in effect, but the driver did not "
 		       "enlarge it";
 	if (b->confidence != CONFIDENCE_POSSIBLE)
 		return "card and bridges have room for more, but it was not enlarged";
-	return "whether video BIOS, firmware setup or a bridge keeps it small could not be seen";
+	return "unknown whether the video BIOS, the firmware setup or a bridge keeps it "
+	       "small";
 }
 
 static const char *(*const bar1_sentences[])(struct rule_run *, const struct bar1 *) = {
@@ -584,9 +586,10 @@ static void bar1_evidence(struct rule_run *run, struct finding *f, const struct 
 #define GUEST_WINDOW "OVMF: -fw_cfg name=opt/ovmf/X-PciMmio64Mb,string=262144"
 
 #define HOST_REMEDY                                                                                \
-	"on the host of this virtual machine first: give the card a BAR1 as large as its memory "  \
-	"(Resizable BAR in the host's firmware setup, or /sys/bus/pci/devices/ADDRESS/"            \
-	"resource1_resize before the guest starts), and the guest room for it (" GUEST_WINDOW ")"
+	"first, on the host of this virtual machine: give the card a BAR1 as large "               \
+	"as its memory (Resizable BAR in the host's firmware setup, or "                           \
+	"/sys/bus/pci/devices/ADDRESS/resource1_resize before the guest starts), and "             \
+	"the guest room for it (" GUEST_WINDOW ")"
 
 /* What to do for room in the bridges where pci=realloc is set already; NULL: it is not. */
 static const char *without_realloc(struct rule_run *run)
@@ -595,10 +598,10 @@ static const char *without_realloc(struct rule_run *run)
 
 	if (!text_has_word(cmdline, "pci=realloc") && !text_has_word(cmdline, "pci=realloc=on"))
 		return NULL;
-	return "pci=realloc is on the kernel command line already, so the firmware has to give the "
-	       "room: switch on " FIRMWARE_SETTINGS
-	       ", raise \"MMIO High Size\" (\"MMIOH\") where there is one, or update the firmware; "
-	       "below a hot-plug port pci=hpmmioprefsize=64G";
+	return "pci=realloc is already on the kernel command line, so the firmware must "
+	       "provide the room: enable " FIRMWARE_SETTINGS
+	       ", raise \"MMIO High Size\" (\"MMIOH\") if there is one, or update the "
+	       "firmware; below a hot-plug port use pci=hpmmioprefsize=64G";
 }
 
 void bar_room_remedy(struct rule_run *run, struct finding *f)
@@ -608,9 +611,9 @@ void bar_room_remedy(struct rule_run *run, struct finding *f)
 	if (is_virtual(run))
 		finding_remedy(
 			run, f,
-			"on the host of this virtual machine first: give the guest a larger window "
+			"first, on the host of this virtual machine: give the guest a larger window "
 			"for PCI devices (" GUEST_WINDOW ")%s",
-			set ? "" : "; then start the guest's kernel with pci=realloc=on");
+			set ? "" : "; then boot the guest's kernel with pci=realloc=on");
 	else if (set)
 		finding_remedy(run, f, "%s", set);
 }
@@ -632,30 +635,29 @@ static void small_remedy(struct rule_run *run, struct finding *f, const struct b
 	if (fact_is(run->m->driver.resizable_bar, 1))
 		finding_remedy(
 			run, f,
-			"NVreg_EnableResizableBar=1 is set already; in the firmware setup switch "
-			"on " FIRMWARE_SETTINGS "%s",
-			unseen ? "; the kernel log, which was not read, says what stopped the "
-				 "driver (\"BAR 1: no space\", \"NVRM: BAR resizing\")"
+			"NVreg_EnableResizableBar=1 is already set; in the firmware setup enable " FIRMWARE_SETTINGS
+			"%s",
+			unseen ? "; the kernel log, which was not read, shows what stopped the driver (\"BAR "
+				 "1: no space\", \"NVRM: BAR resizing\")"
 			       : "");
 	else if (l)
 		finding_remedy(
 			run, f,
-			"%s:%u sets NVreg_EnableResizableBar=1 already, and the module that runs "
-			"was loaded without it: rebuild the initramfs and reboot",
+			"%s:%u already sets NVreg_EnableResizableBar=1, but the module was loaded "
+			"without it: rebuild the initramfs and reboot",
 			l->file, l->line);
 	else if (is_virtual(run))
 		finding_remedy(
 			run, f,
 			"put \"options nvidia NVreg_EnableResizableBar=1\" into "
 			"/etc/modprobe.d/nvidia-rebar.conf, rebuild the initramfs and reboot: the "
-			"driver then enlarges BAR1 when it starts, as the capability that this "
-			"virtual machine sees allows. If BAR1 stays small, it has to be enlarged "
-			"on the host");
+			"driver then enlarges BAR1 when it starts, as far as the capability visible "
+			"in this virtual machine allows. If BAR1 stays small, enlarge it on the host");
 }
 
 /*
  * Of a card that is passed through, QEMU shows the guest no Resizable BAR capability, or one with the size that
- * the host chose. So other sizes in it can be had inside the guest, unless the driver tried that to no avail.
+ * the host chose. So other sizes in it are available inside the guest, unless the driver tried that to no avail.
  */
 static bool host_decides(struct rule_run *run, const struct bar1 *b)
 {
@@ -669,7 +671,7 @@ static void bar1_remedy(struct rule_run *run, struct finding *f, const struct ba
 	if (host_decides(run, b))
 		finding_remedy(run, f, "%s%s", HOST_REMEDY,
 			       b->cause == BAR1_WINDOW && !without_realloc(run)
-				       ? "; then start the guest's kernel with pci=realloc=on"
+				       ? "; then boot the guest's kernel with pci=realloc=on"
 				       : "");
 	else if (b->cause == BAR1_OTHER)
 		small_remedy(run, f, b);
@@ -706,9 +708,9 @@ static void report_bar1(struct rule_run *run, const struct bar1 *first, const st
 			"%s of %s is %s%s: %s", n == 1 ? "BAR1" : ABOUT, n == 1 ? ABOUT : names,
 			run_bytes(run, (uint64_t)first->state.size),
 			fact_known(first->gpu->vram_bytes)
-				? run_text(run, ", memory %s",
+				? run_text(run, " but must cover %s of memory",
 					   run_bytes(run, (uint64_t)first->gpu->vram_bytes.value))
-				: ", less than the memory of any such card",
+				: ", less than the memory of any card of this kind",
 			bar1_sentences[first->cause](run, first));
 	f->pci = first->gpu->pci;
 	if (first->cause == BAR1_WINDOW)
@@ -740,7 +742,8 @@ static void report_high(struct rule_run *run, const struct gpu *g, const struct 
 	struct finding *f = finding_add(
 		run, CONFIDENCE_LIKELY, subject_gpu(run, g),
 		"BAR1 of " ABOUT " ends at 0x%" PRIx64
-		", beyond the %d bits that GPU%zu reaches: the driver cannot map it for that card",
+		", beyond the %d address bits of GPU%zu: the driver cannot map it for that "
+		"card",
 		bar->start + bar->size - 1, card_dma_bits(peer), peer->index);
 	f->pairs = run->m->gpu_n - 1;
 	finding_evidence(run, f, NULL, run_text(run, "BAR1 of %s", g->pci->name),
@@ -790,7 +793,7 @@ static const char *bar1_open(const struct bar1 *b, enum bar1_cause cause)
 	if (cause == BAR1_VBIOS && b->cause > BAR1_VBIOS && !fact_known(b->gpu->pci->rebar_sizes))
 		return FACT_WHY(b->gpu->pci->rebar_sizes);
 	if (cause != BAR1_OTHER && b->cause == BAR1_OTHER && b->confidence == CONFIDENCE_POSSIBLE)
-		return "neither capability nor bridge windows were read";
+		return "neither the capability nor the bridge windows were read";
 	return NULL;
 }
 
@@ -840,9 +843,9 @@ static void report_bar1_info(struct rule_run *run)
 			continue;
 		f = finding_add(
 			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			"BAR1 of " ABOUT " is %s and does not cover the memory: no fault for P2P, "
-			"which uses other means on this card, but NICs can register no more than "
-			"that",
+			"BAR1 of " ABOUT
+			" is %s and does not cover the memory: this does not affect P2P on this "
+			"card, but NICs can register no more than that",
 			run_bytes(run, (uint64_t)support_bar1(g).size));
 		f->severity = SEVERITY_INFO;
 		evidence_bytes(run, f, "BAR1", g->bar1_bytes);
@@ -880,11 +883,11 @@ static void propose_resize(struct rule_run *run, struct change_set *out, const s
 			.target = g->pci->name,
 			.bar = (unsigned)fact_or(g->pci->rebar_bar, 1),
 			.value = {(unsigned)(b.size / MIB), (unsigned)(b.best / MIB)},
-			.reason = TEXTS("the other GPUs then reach all of its memory"),
+			.reason = TEXTS("the other GPUs can then access all of its memory"),
 		});
 }
 
-/* The driver enlarges BAR1 as it starts. It was told so already, to no avail: no proposal. */
+/* The driver enlarges BAR1 as it starts. It was already set, to no avail: no proposal. */
 static void propose_driver_resizes(struct rule_run *run, struct change_set *out)
 {
 	struct fact_int now = run->m->driver.resizable_bar;
@@ -937,8 +940,8 @@ static void propose_bar1_firmware(struct rule_run *run, struct change_set *out)
 		return;
 	propose_by_hand(
 		run, out, "firmware setup",
-		"switch on " FIRMWARE_SETTINGS
-		", switch off CSM, and save; a board without them may have a newer firmware");
+		"enable " FIRMWARE_SETTINGS
+		", disable CSM, and save; if the options are missing, look for newer firmware");
 }
 
 static void propose_bar1_window(struct rule_run *run, struct change_set *out)
@@ -952,20 +955,20 @@ static void propose_bar1_window(struct rule_run *run, struct change_set *out)
 				.lifetime = CHANGE_KEPT,
 				.target = "pci=realloc",
 				.opt_in = true,
-				.reason =
-					TEXTS("the kernel then makes room for a large BAR1 in the "
-					      "windows of the bridges above"),
+				.reason = TEXTS(
+					"the kernel then makes room for a large BAR1 in the windows of the bridges "
+					"above"),
 				.cost = TEXTS(
-					"the kernel places PCI devices anew instead of where the "
-					"firmware put them; on some boards one then does not start"),
+					"the kernel reassigns PCI addresses instead of keeping the firmware's; some "
+					"boards then fail to boot"),
 			});
 	propose_driver_resizes(run, out);
 	if (guest)
 		return;
 	propose_by_hand(
 		run, out, "firmware setup",
-		"switch on " FIRMWARE_SETTINGS
-		", and raise \"MMIO High Size\" where there is one: the firmware then makes the "
+		"enable " FIRMWARE_SETTINGS
+		", and raise \"MMIO High Size\" if there is one: the firmware then makes the "
 		"windows large enough itself");
 }
 
@@ -988,12 +991,13 @@ static void report_payload(struct rule_run *run, const struct gpu *g)
 	if (worst)
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				ABOUT " sends packets of up to %" PRId64
-				      " bytes, bridge " OTHER_DEVICE " above it is set to %" PRId64,
+				      " bytes, but bridge " OTHER_DEVICE
+				      " above it is set to %" PRId64,
 				p->payload.value, worst->payload.value);
 	else if (can > fact_or(p->payload, can))
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				ABOUT " is set to packets of %" PRId64
-				      " bytes, it and all bridges above can do %" PRId64,
+				      " bytes, but it and all bridges above support %" PRId64,
 				p->payload.value, can);
 	else
 		return;
@@ -1033,7 +1037,7 @@ static enum verdict probe_atomics(struct rule_run *run)
 			f = finding_add(run, CONFIDENCE_CERTAIN,
 					subject_device(run, SUBJECT_PORT, "port", b),
 					fact_is(b->atomic_egress_blocked, 1)
-						? ABOUT " above GPU%zu blocks AtomicOps"
+						? ABOUT " above GPU%zu is set to block AtomicOps"
 						: ABOUT " above GPU%zu does not route AtomicOps",
 					g->index);
 			evidence_yes_no(run, f, "DevCap2: AtomicOp routing", b->atomic_routing);
@@ -1057,8 +1061,7 @@ static enum verdict probe_assigned(struct rule_run *run)
 				continue;
 			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 					"PCI BAR %zu of " ABOUT
-					" (%s) has no address: the driver cannot "
-					"start the card",
+					" (%s) has no address: the driver cannot start the card",
 					i, bar->size ? run_bytes(run, bar->size) : "size unknown");
 			f->pairs = 2 * (run->m->gpu_n - 1);
 			bar_room_remedy(run, f);
@@ -1102,7 +1105,7 @@ struct narrow {
 	double best, least; /* GB/s */
 };
 
-/* False: the rate of a GPU is not known. */
+/* False: the rate of a GPU is unknown. */
 static bool find_narrow(struct rule_run *run, struct narrow *ret)
 {
 	*ret = (struct narrow){0};
@@ -1139,9 +1142,9 @@ static enum verdict probe_even(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(GPUS, "rings"),
-		"every ring through %s is capped at %.1f GB/s; the links of the other %zu GPUs "
-		"give %.1f",
-		x.names, x.least, run->m->gpu_n - x.n, x.best);
+		"every ring through %s is limited to %.1f GB/s; the links of the other GPUs give "
+		"%.1f",
+		x.names, x.least, x.best);
 	f->pairs = x.n * (2 * run->m->gpu_n - x.n - 1);
 	FOR_EACH_GPU (g, run) {
 		struct path p;
@@ -1161,7 +1164,7 @@ static enum verdict probe_even(struct rule_run *run)
 		f->severity = SEVERITY_INFO;
 		finding_remedy(
 			run, f,
-			"leave it out of jobs that the others can do alone (CUDA_VISIBLE_DEVICES)");
+			"exclude it from jobs that can run on the others alone (CUDA_VISIBLE_DEVICES)");
 	}
 	return VERDICT_BAD;
 }
@@ -1171,11 +1174,11 @@ static enum verdict probe_even(struct rule_run *run)
 const struct rule rules_pcie[] = {
 	{
 		.id = "link-width",
-		.title = "Every link is as wide as both its ends can",
-		.why = "Half the lanes are half the bandwidth, for every transfer of the device.",
-		.remedy = "power off and reseat the card and its riser, clean the contacts, try "
-			  "another slot or riser; in the firmware setup look for slot bifurcation "
-			  "(x8/x8)",
+		.title = "Every link is as wide as both ends support",
+		.why = "Half the lanes give half the bandwidth for every transfer of the device.",
+		.remedy =
+			"power off and reseat the card and its riser, clean the contacts, try "
+			"another slot or riser; in the firmware setup check slot bifurcation (x8/x8)",
 		.reference = "PCIe 6.0, 7.5.3.6 and 7.5.3.8 (LnkCap, LnkSta)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -1185,11 +1188,12 @@ const struct rule rules_pcie[] = {
 	{
 		.id = "link-even",
 		.title = "No GPU's link is slower than those of the others",
-		.why = "A collective over all GPUs goes in rings, at the pace of the slowest link: "
-		       "one x8 card among x16 halves the rate of all.",
-		.remedy = "move the card to a slot of the others' width (where link-width is a "
-			  "finding too, mend that first), or leave it out of jobs that the others "
-			  "can do alone (CUDA_VISIBLE_DEVICES)",
+		.why = "Collectives over all GPUs run in rings at the pace of the slowest link: one "
+		       "x8 card among x16 cards halves the rate of all.",
+		.remedy =
+			"move the card to a slot as wide as the others' (if link-width is a finding "
+			"too, fix that first), or exclude it from jobs that can run on the others "
+			"alone (CUDA_VISIBLE_DEVICES)",
 		.reference =
 			"WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md: 12.9 GB/s of "
 			"all-reduce with an x8 card in the ring, 25.6 without",
@@ -1200,11 +1204,12 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "link-speed",
-		.title = "Every link is as fast as both its ends can, under load",
-		.why = "Each generation below what both ends can halves the bandwidth.",
-		.remedy = "set the slot's PCIe generation to Auto or the highest in the firmware "
-			  "setup; if it is, the signal is too poor: reseat, or a shorter or better "
-			  "riser",
+		.title = "Every link is as fast as both ends support, under load",
+		.why = "Each generation below the maximum halves the bandwidth.",
+		.remedy =
+			"set the slot's PCIe generation to Auto or the highest in the firmware "
+			"setup; if it already is, the signal is too poor: reseat the card, or use a "
+			"shorter or better riser",
 		.reference = "PCIe 6.0, 7.5.3.6, 7.5.3.8 and 7.5.3.19 (LnkCap, LnkSta, LnkCtl2)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -1213,11 +1218,12 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "gpu-behind-chipset",
-		.title = "Every GPU has a slot of the CPU's own lanes",
-		.why = "The chipset's link to the CPU has four or eight lanes for everything "
-		       "behind it; peer traffic through it is slow and on many boards refused.",
+		.title = "Every GPU is in a slot with CPU lanes",
+		.why = "The chipset's link to the CPU has four or eight lanes for everything behind "
+		       "it; peer traffic through it is slow, and many boards reject it.",
 		.remedy =
-			"move the card to a slot that the board's manual lists as wired to the CPU",
+			"move the card to a slot that the board's manual lists as connected to the "
+			"CPU",
 		.reference = "board manual, block diagram; pci.ids",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -1227,9 +1233,9 @@ const struct rule rules_pcie[] = {
 	{
 		.id = "bar-assigned",
 		.title = "Every BAR of every GPU has an address",
-		.why = "A card whose BAR found no place cannot be started by the driver.",
-		.remedy = "switch Above 4G Decoding on in the firmware setup, or start the kernel "
-			  "with pci=realloc=on",
+		.why = "The driver cannot start a card with an unassigned BAR.",
+		.remedy = "enable Above 4G Decoding in the firmware setup, or boot the kernel with "
+			  "pci=realloc=on",
 		.reference = "Documentation/admin-guide/kernel-parameters.txt, pci=realloc; "
 			     "aikitoria/open-gpu-kernel-modules#9",
 		.severity = SEVERITY_ERROR,
@@ -1241,11 +1247,10 @@ const struct rule rules_pcie[] = {
 		.id = "bar1-vbios",
 		.first = true,
 		.title = "The card's video BIOS offers a BAR1 that covers its memory",
-		.why = "GeForce cards have P2P through BAR1 only, and it must cover all of the "
-		       "memory.",
+		.why = "GeForce P2P goes through BAR1, which must cover all of the GPU's memory.",
 		.remedy =
-			"update the video BIOS with the card maker's tool for this very model; no "
-			"firmware setting or kernel parameter helps",
+			"update the video BIOS with the card maker's tool for exactly this model; "
+			"firmware settings and kernel parameters do not help",
 		.reference = REBAR "; noonghunna/club-3090#734",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -1257,11 +1262,10 @@ const struct rule rules_pcie[] = {
 	{
 		.id = "bar1-firmware",
 		.first = true,
-		.title = "Resizable BAR is on in the firmware setup",
-		.why = "GeForce cards have P2P through BAR1 only, and it must cover all of the "
-		       "memory.",
-		.remedy = "in the firmware setup switch on \"Above 4G Decoding\" and \"Re-Size BAR "
-			  "Support\", switch off CSM, and save; a board without them may have a "
+		.title = "Resizable BAR is enabled in the firmware setup",
+		.why = "GeForce P2P goes through BAR1, which must cover all of the GPU's memory.",
+		.remedy = "in the firmware setup enable \"Above 4G Decoding\" and \"Re-Size BAR "
+			  "Support\", disable CSM, and save; if the options are missing, look for "
 			  "newer firmware",
 		.reference = REBAR
 		"; tinygrad/open-gpu-kernel-modules#16, aikitoria/open-gpu-kernel-modules#7",
@@ -1277,12 +1281,12 @@ const struct rule rules_pcie[] = {
 		.id = "bar1-window",
 		.first = true,
 		.title = "The bridges above each GPU have room for a BAR1 that covers its memory",
-		.why = "A BAR cannot be larger than the window of each bridge above it; resizing "
+		.why = "A BAR cannot be larger than the window of any bridge above it; resizing "
 		       "fails with \"no space\".",
 		.remedy =
-			"start the kernel with pci=realloc=on (and pci=hpmmioprefsize=64G below a "
-			"hot-plug port); in the firmware setup raise \"MMIO High Size\" if there "
-			"is one",
+			"boot the kernel with pci=realloc=on (and pci=hpmmioprefsize=64G below a "
+			"hot-plug port); in the firmware setup raise \"MMIO High Size\" if there is "
+			"one",
 		.reference = "Documentation/admin-guide/kernel-parameters.txt, pci=realloc and "
 			     "hpmmioprefsize; drivers/pci/setup-res.c pci_resize_resource",
 		.severity = SEVERITY_ERROR,
@@ -1296,14 +1300,13 @@ const struct rule rules_pcie[] = {
 	{
 		.id = "bar1-small",
 		.first = true,
-		.title = "BAR1 covers the memory of every GPU that needs it to",
-		.why = "GeForce cards have P2P through BAR1 only, and it must cover all of the "
-		       "memory.",
+		.title = "BAR1 covers the memory of every GPU that needs it for P2P",
+		.why = "GeForce P2P goes through BAR1, which must cover all of the GPU's memory.",
 		.remedy =
-			"put \"options nvidia NVreg_EnableResizableBar=1\" into "
+			"enable \"Above 4G Decoding\" and \"Re-Size BAR Support\" in the firmware "
+			"setup; put \"options nvidia NVreg_EnableResizableBar=1\" into "
 			"/etc/modprobe.d/nvidia-rebar.conf, rebuild the initramfs and reboot: the "
-			"driver then enlarges BAR1 when it starts. In the firmware setup check "
-			"\"Above 4G Decoding\" and \"Re-Size BAR Support\".",
+			"driver then enlarges BAR1",
 		.reference = REBAR "; kernel-open/nvidia/nv-pci.c nv_resize_pcie_bars",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
@@ -1315,9 +1318,9 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "bar1-high",
-		.title = "BAR1 lies where the other cards reach it",
-		.why = "Cards up to Ada address 47 bits, 128 TiB. A BAR1 that the firmware places "
-		       "beyond that cannot be mapped for them.",
+		.title = "BAR1 is within reach of the other cards",
+		.why = "Cards up to Ada have 47 address bits (128 TiB). They cannot map a BAR1 that "
+		       "the firmware places beyond that.",
 		.remedy =
 			"in the firmware setup lower the base of the window for large BARs (\"MMIO "
 			"High Base\", \"MMIOH Base\", \"Above 4G MMIO Base\") so that BAR1 ends "
@@ -1333,10 +1336,11 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "payload-size",
-		.title = "The packet size along each GPU's path is one and as large as all can",
+		.title = "The packet size on each GPU's path is uniform and as large as all its "
+			 "devices support",
 		.why = "Small packets spend more of the link on headers; a packet larger than a "
-		       "port takes is an error.",
-		.remedy = "start the kernel with pci=pcie_bus_perf (or pci=pcie_bus_safe)",
+		       "port accepts is an error.",
+		.remedy = "boot the kernel with pci=pcie_bus_perf (or pci=pcie_bus_safe)",
 		.reference = "PCIe 6.0, 7.5.3.4 (DevCtl); "
 			     "Documentation/admin-guide/kernel-parameters.txt, pci=pcie_bus_perf",
 		.severity = SEVERITY_INFO,
@@ -1348,8 +1352,8 @@ const struct rule rules_pcie[] = {
 		.id = "atomics-routed",
 		.title = "The ports above the GPUs route AtomicOps",
 		.why = "Atomic operations on another GPU's memory over PCIe need every port on the "
-		       "way to pass them; copies and NCCL do not use them.",
-		.remedy = "nothing to do, unless a program needs peer atomics",
+		       "path to route them; copies and NCCL do not use them.",
+		.remedy = "no change is needed unless a program uses peer atomics",
 		.reference = "PCIe 6.0, 6.15 (AtomicOps), 7.5.3.15 (DevCap2)",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,

@@ -62,7 +62,7 @@ static const struct module *peermem_module(const struct machine *m)
 	return mod ? mod : machine_module(m, "nvidia_current_peermem");
 }
 
-/* The last; none while the module is loaded: what the log tells of earlier tries is over then. */
+/* The last; none while the module is loaded: earlier log lines about it no longer apply. */
 static const struct log_line *find_line(struct rule_run *run, const char *a, const char *b)
 {
 	const struct log_line *found = NULL;
@@ -78,10 +78,10 @@ static const struct log_line *find_line(struct rule_run *run, const char *a, con
 
 #define API "ib_register_peer_memory_client"
 
-#define CORE_LACKS_API "the RDMA core that runs is the kernel's own, which has no interface for it"
+#define CORE_LACKS_API "the running RDMA core is the kernel's own, which lacks the peer-memory API"
 #define CORE_REMEDY                                                                                \
-	"install DOCA-OFED for this kernel and build the driver's modules again, or use dma-buf "  \
-	"(open modules, a kernel and a NIC's driver that take it)"
+	"install DOCA-OFED for this kernel and rebuild the driver's modules, or use "              \
+	"dma-buf (needs the open modules and support in kernel and NIC driver)"
 
 static bool built_without_api(struct rule_run *run)
 {
@@ -221,10 +221,10 @@ static bool peermem_matters(struct rule_run *run, enum verdict *ret_v)
 static const char *other_way(struct rule_run *run)
 {
 	if (!gdr_by_dma_buf(run))
-		return "NICs get GPU memory through the host";
+		return "NICs use host memory instead";
 	return all_nics_take_dma_buf(run, true)
-		       ? "NICs get GPU memory as dma-buf instead"
-		       : "whether every NIC takes GPU memory as dma-buf instead is not known";
+		       ? "NICs use dma-buf for GPU memory instead"
+		       : "unknown whether every NIC can use dma-buf for GPU memory instead";
 }
 
 static enum verdict probe_not_loaded(struct rule_run *run)
@@ -238,7 +238,7 @@ static enum verdict probe_not_loaded(struct rule_run *run)
 		return v;
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"), "%s",
 			missing   ? ABOUT " is not installed for this kernel"
-			: no_core ? ABOUT " is not loaded, and could not be: " CORE_LACKS_API
+			: no_core ? ABOUT " is not loaded, and loading it failed: " CORE_LACKS_API
 				  : run_text(run, ABOUT " is not loaded: %s", other_way(run)));
 	weigh_peermem(run, f);
 	if (no_core) {
@@ -259,7 +259,7 @@ static const char *why_not_registered(struct rule_run *run)
 		return CORE_LACKS_API;
 	if (fact_is(p->registered, 0) && strcmp(p->registered.from, "proc/modules") == 0)
 		return "it does not use the RDMA core";
-	return "the RDMA core lists its clients, and neither nv_mem nor nv_mem_nc is there";
+	return "the RDMA core's list of clients contains neither nv_mem nor nv_mem_nc";
 }
 
 static enum verdict probe_not_registered(struct rule_run *run)
@@ -278,7 +278,7 @@ static enum verdict probe_not_registered(struct rule_run *run)
 	if (fact_is(p->registered, 1) || both_modules(run))
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(MODULE, "nvidia-peermem"),
-			ABOUT " is loaded and not registered: %s", why_not_registered(run));
+			ABOUT " is loaded but not registered: %s", why_not_registered(run));
 	weigh_peermem(run, f);
 	evidence_yes_no(run, f, API " in the kernel", p->api_in_kernel);
 	if (core_lacks_api(run))
@@ -295,9 +295,10 @@ static enum verdict probe_no_api(struct rule_run *run)
 		return v;
 	if (!built_without_api(run) || fact_known(run->m->peermem.ofed))
 		return v;
-	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"),
-			ABOUT " was built without the peer-memory interface: modprobe answers "
-			      "'Invalid argument' and the log stays silent");
+	f = finding_add(
+		run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"),
+		ABOUT " was built without the peer-memory interface: modprobe fails with 'Invalid "
+		      "argument' and the kernel logs nothing");
 	weigh_peermem(run, f);
 	return VERDICT_OK;
 }
@@ -314,8 +315,8 @@ static enum verdict probe_before_ofed(struct rule_run *run)
 		return v;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"),
-		"OFED %s is installed, but nvidia-peermem was built before it and does nothing: "
-		"modprobe answers 'Invalid argument' and the log stays silent",
+		"OFED %s is installed, but nvidia-peermem was built before it and does "
+		"nothing: modprobe fails with 'Invalid argument' and the kernel logs nothing",
 		run->m->peermem.ofed.value);
 	weigh_peermem(run, f);
 	return VERDICT_OK;
@@ -331,12 +332,12 @@ static enum verdict probe_conflict(struct rule_run *run)
 		return v;
 	if (!fact_is(run->m->peermem.legacy_loaded, 1))
 		return v;
-	f = finding_add(
-		run, both_modules(run) ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
-		SUBJECT(MODULE, "nv_peer_mem"),
-		"the old module nv_peer_mem is loaded and holds the name nv_mem: nvidia-peermem %s",
-		both_modules(run) ? "could not register beside it"
-				  : "would fail with 'Invalid argument'");
+	f = finding_add(run, both_modules(run) ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY,
+			SUBJECT(MODULE, "nv_peer_mem"),
+			"the old module nv_peer_mem is loaded and uses the name nv_mem: "
+			"nvidia-peermem %s",
+			both_modules(run) ? "could not register with it loaded"
+					  : "would fail with 'Invalid argument'");
 	weigh_peermem(run, f);
 	if (l)
 		finding_evidence(run, f, NULL, "kernel log", "%s", l->text);
@@ -355,7 +356,7 @@ static enum verdict probe_symbols(struct rule_run *run)
 		return v;
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"),
 			ABOUT " was built for another OFED: the symbol versions of the peer-memory "
-			      "interface differ and modprobe answers 'Invalid argument'");
+			      "interface differ and modprobe fails with 'Invalid argument'");
 	finding_evidence(run, f, NULL, "kernel log", "%s", l->text);
 	weigh_peermem(run, f);
 	return VERDICT_OK;
@@ -371,8 +372,8 @@ static enum verdict probe_inbox_core(struct rule_run *run)
 		return v;
 	f = finding_add(
 		run, l ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, SUBJECT(MODULE, "ib_core"),
-		"the running ib_core is the kernel's own, without the peer-memory interface that "
-		"nvidia-peermem was built for%s",
+		"the running ib_core is the kernel's own, without the peer-memory interface "
+		"that nvidia-peermem was built for%s",
 		fact_known(run->m->peermem.ofed) ? "; OFED's is installed, but not loaded" : "");
 	if (l)
 		finding_evidence(run, f, NULL, "kernel log", "%s", l->text);
@@ -400,7 +401,7 @@ static enum verdict probe_ofed_kernel(struct rule_run *run)
 						     : VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "OFED"),
 			ABOUT
-			" is installed, and Linux %s has none of its modules%s: the kernel's own "
+			" is installed, but Linux %s has none of its modules%s: the kernel's own "
 			"ib_core runs, which has no interface for nvidia-peermem",
 			fact_str_or(run->m->kernel.release, "(release unknown)"),
 			fact_known(p->ofed_kernel)
@@ -433,7 +434,8 @@ static enum verdict probe_modprobe(struct rule_run *run)
 	}
 	if (parameter) {
 		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(MODULE, "nvidia-peermem"),
-				ABOUT " was given a peerdirect_support that it does not know");
+				ABOUT
+				" was given a peerdirect_support value that it does not support");
 		finding_evidence(run, f, NULL, "kernel log", "%s", parameter->text);
 		weigh_peermem(run, f);
 	}
@@ -457,9 +459,9 @@ static enum verdict probe_dma_buf(struct rule_run *run)
 		return rule_unknown(run, FACT_WHY(m->driver.flavor),
 				    "whether the driver's modules are the open ones");
 	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(MODULE, "dma-buf"),
-			"GPU memory cannot be handed to a NIC as dma-buf: %s",
+			"GPU memory cannot be passed to a NIC as dma-buf: %s",
 			!kernel ? "the kernel is older than 5.12"
-			: nics  ? "the NICs' drivers do not take it in this kernel"
+			: nics  ? "the NICs' drivers do not support it in this kernel"
 				: "the driver's modules are the proprietary ones");
 	evidence_yes_no(run, f, "kernel with dma-buf MRs", m->kernel.dma_buf);
 	evidence_str(run, f, "driver", m->driver.module_version);
@@ -476,7 +478,7 @@ static enum verdict probe_dma_buf(struct rule_run *run)
 
 /* ---- what changes it ---- */
 
-/* As modprobe is told: Debian's package calls it nvidia-current-peermem. */
+/* The name for modprobe: Debian's package calls it nvidia-current-peermem. */
 static const char *peermem_name(const struct rule_run *run)
 {
 	const struct module *mod = peermem_module(run->m);
@@ -493,8 +495,7 @@ static void propose_load(struct rule_run *run, struct change_set *out)
 			.lifetime = CHANGE_LASTING,
 			.target = peermem_name(run),
 			.reason = TEXTS(
-				"NICs then read and write GPU memory without copies through the "
-				"host"),
+				"NICs then read and write GPU memory without copies through the host"),
 		});
 }
 
@@ -517,16 +518,17 @@ static void propose_conflict(struct rule_run *run, struct change_set *out)
 			.kind = CHANGE_MODULE_UNLOAD,
 			.lifetime = CHANGE_LASTING,
 			.target = "nv_peer_mem",
-			.reason = TEXTS("nvidia-peermem can then register the name that both want"),
+			.reason = TEXTS(
+				"nvidia-peermem can then register the name that both modules use"),
 		});
 	propose_load(run, out);
 	remove = distribution_remove_old_peermem(distribution_of(&run->m->kernel));
-	propose_by_hand(run, out, "nv_peer_mem",
-			"remove its package%s%s%s; else /etc/init.d/nv_peer_mem loads it again at "
-			"the next start",
-			remove ? ": `" : " ",
-			remove ? remove : "(nvidia-peer-memory or nvidia_peer_memory)",
-			remove ? "`" : "");
+	propose_by_hand(
+		run, out, "nv_peer_mem",
+		"remove its package%s%s%s; otherwise /etc/init.d/nv_peer_mem loads it again "
+		"at the next boot",
+		remove ? ": `" : " ",
+		remove ? remove : "(nvidia-peer-memory or nvidia_peer_memory)", remove ? "`" : "");
 }
 
 /* The commands that build the loaded or installed driver's modules once more. */
@@ -549,9 +551,9 @@ static const char *rebuild_words(struct rule_run *run)
 		return run_text(run, "`sh NVIDIA-Linux-$(uname -m)-%s.run -K`", v);
 	return run_text(
 		run,
-		"the driver's package once more (`apt install --reinstall`, `dnf reinstall`), or "
-		"where dkms builds it: `dkms build --force nvidia/%s && dkms install --force "
-		"nvidia/%s`",
+		"reinstall the driver's package (`apt install --reinstall`, `dnf "
+		"reinstall`), or where dkms builds it: `dkms build --force nvidia/%s && dkms "
+		"install --force nvidia/%s`",
 		v, v);
 }
 
@@ -560,8 +562,8 @@ static void propose_no_api(struct rule_run *run, struct change_set *out)
 	if (propose_wanted(run))
 		propose_by_hand(
 			run, out, "nvidia-peermem",
-			"install DOCA-OFED first, then build the driver's modules again: %s; or do "
-			"without, by dma-buf: open kernel modules and Linux 5.12 or newer",
+			"install DOCA-OFED first, then rebuild the driver's modules: %s; or use "
+			"dma-buf instead: open kernel modules and Linux 5.12 or newer",
 			rebuild_words(run));
 }
 
@@ -570,8 +572,7 @@ static void propose_rebuild(struct rule_run *run, struct change_set *out)
 	if (propose_wanted(run))
 		propose_by_hand(
 			run, out, "nvidia-peermem",
-			"build the driver's modules again, for the OFED that is installed: %s; "
-			"then `modprobe %s`",
+			"rebuild the driver's modules for the installed OFED: %s; then `modprobe %s`",
 			rebuild_words(run), peermem_name(run));
 }
 
@@ -595,8 +596,8 @@ static void propose_ofed_core(struct rule_run *run, struct change_set *out)
 	else
 		propose_by_hand(
 			run, out, "ib_core",
-			"install DOCA-OFED for this kernel again, or build the driver's modules "
-			"for the kernel's own ib_core and use dma-buf: %s",
+			"reinstall DOCA-OFED for this kernel, or rebuild the driver's modules for "
+			"the kernel's own ib_core and use dma-buf: %s",
 			rebuild_words(run));
 }
 
@@ -607,27 +608,28 @@ static void propose_ofed_build(struct rule_run *run, struct change_set *out)
 	if (propose_wanted(run))
 		propose_by_hand(
 			run, out, "OFED",
-			"build its modules for this kernel: `dkms autoinstall -k %s` where dkms "
-			"has mlnx-ofed-kernel, else `mlnxofedinstall --add-kernel-support`; then "
-			"build the driver's modules again: %s",
+			"build its modules for this kernel: `dkms autoinstall -k %s` where dkms has "
+			"mlnx-ofed-kernel, otherwise `mlnxofedinstall --add-kernel-support`; then "
+			"rebuild the driver's modules: %s",
 			release, rebuild_words(run));
 }
 
 /* ---- the table ---- */
 
 #define PEERMEM_WHY                                                                                \
-	"Several different faults end in the same words, 'Invalid argument', when nvidia-peermem " \
-	"is loaded. Without it and without dma-buf, NICs reach GPU memory only by copies through " \
-	"the host. "
+	"Several different faults make loading nvidia-peermem fail with the same "                 \
+	"'Invalid argument'. Without it and without dma-buf, NICs access GPU memory "              \
+	"only through copies in host memory. "
 
 const struct rule rules_peermem[] = {
 	{
 		.id = "peermem-not-loaded",
 		.title = "nvidia-peermem is loaded",
-		.why = "Without it and without dma-buf, NICs reach GPU memory only by copies "
-		       "through the host: a third of the bandwidth, or less.",
-		.remedy = "`modprobe nvidia-peermem`; to keep it: `echo nvidia-peermem > "
-			  "/etc/modules-load.d/nvidia-peermem.conf`",
+		.why = "Without it and without dma-buf, NICs access GPU memory only through copies "
+		       "in host memory: a third of the bandwidth, or less.",
+		.remedy =
+			"`modprobe nvidia-peermem`; to load it at each boot: `echo nvidia-peermem > "
+			"/etc/modules-load.d/nvidia-peermem.conf`",
 		.reference = "NVIDIA/nccl#897, NVIDIA/nccl-tests#152, Mellanox/nv_peer_memory#46",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -638,11 +640,11 @@ const struct rule rules_peermem[] = {
 	{
 		.id = "peermem-not-registered",
 		.title = "nvidia-peermem is registered with the RDMA stack",
-		.why = "The module only passes requests on; what counts is that the RDMA core "
-		       "knows it as a client. /sys/kernel/mm/memory_peers shows that, where the "
-		       "kernel lets OFED make it; the folder is there only while a client is.",
+		.why = "The module only forwards requests; it works only as a registered client of "
+		       "the RDMA core. /sys/kernel/mm/memory_peers shows that, if the kernel allows "
+		       "OFED to create it; the folder exists only while a client is registered.",
 		.remedy = "reload it after the RDMA stack: `rmmod nvidia_peermem && modprobe "
-			  "nvidia-peermem`; it registers or does not load",
+			  "nvidia-peermem`; it registers or fails to load",
 		.reference = PEERMEM_SOURCE " (nv_mem_client_init); NVIDIA/nccl#1676",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -653,10 +655,11 @@ const struct rule rules_peermem[] = {
 		.id = "peermem-no-api",
 		.title = "nvidia-peermem was built with the peer-memory interface",
 		.why = PEERMEM_WHY
-		"The interface is OFED's or DOCA's; kernel.org kernels have none, and a module "
-		"built without it only returns the error.",
-		.remedy = "use dma-buf (open modules, kernel 5.12 or newer), or install DOCA-OFED "
-			  "and then build the driver's modules again",
+		"The interface belongs to OFED or DOCA; kernel.org kernels lack it, and a "
+		"module built without it only returns the error.",
+		.remedy =
+			"use dma-buf (open modules, kernel 5.12 or newer), or install DOCA-OFED and "
+			"then rebuild the driver's modules",
 		.reference = PEERMEM_SOURCE,
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -668,10 +671,11 @@ const struct rule rules_peermem[] = {
 		.id = "peermem-before-ofed",
 		.title = "The driver was built after OFED was installed",
 		.why = PEERMEM_WHY
-		"The driver's build looks for OFED's headers and compiles nvidia-peermem empty "
-		"when they are not there yet.",
-		.remedy = "build the driver's modules again now that OFED is there: `dkms remove` "
-			  "and `dkms install` of the nvidia module, or the installer once more",
+		"The driver's build looks for OFED's headers and compiles an empty "
+		"nvidia-peermem without them.",
+		.remedy =
+			"rebuild the driver's modules now that OFED is installed: `dkms remove` and "
+			"`dkms install` of the nvidia module, or run the installer again",
 		.reference = "NVIDIA/open-gpu-kernel-modules#630; conftest.sh there",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -681,8 +685,8 @@ const struct rule rules_peermem[] = {
 	},
 	{
 		.id = "peermem-conflict",
-		.title = "nv_peer_mem does not stand beside nvidia-peermem",
-		.why = PEERMEM_WHY "Both register the client nv_mem, and only one can.",
+		.title = "nv_peer_mem and nvidia-peermem are not both installed",
+		.why = PEERMEM_WHY "Both register the client name nv_mem, and only one can.",
 		.remedy = "`rmmod nv_peer_mem`, remove the package nvidia-peer-memory (or "
 			  "/etc/init.d/nv_peer_mem and its dkms module), then `modprobe "
 			  "nvidia-peermem`",
@@ -695,11 +699,10 @@ const struct rule rules_peermem[] = {
 	},
 	{
 		.id = "peermem-symbols",
-		.title = "nvidia-peermem was built for the OFED that runs",
-		.why = PEERMEM_WHY "After an OFED update the checksum of its interface differs.",
-		.remedy =
-			"build the driver's modules again (`dkms remove` and `dkms install` of the "
-			"nvidia module)",
+		.title = "nvidia-peermem was built for the running OFED",
+		.why = PEERMEM_WHY "An OFED update changes the checksum of its interface.",
+		.remedy = "rebuild the driver's modules (`dkms remove` and `dkms install` of the "
+			  "nvidia module)",
 		.reference = "NVIDIA/open-gpu-kernel-modules#630, Mellanox/nv_peer_memory#63",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -709,9 +712,10 @@ const struct rule rules_peermem[] = {
 	},
 	{
 		.id = "peermem-inbox-core",
-		.title = "The RDMA core that runs is the one nvidia-peermem was built for",
-		.why = "With OFED installed after the drivers were loaded, or an initramfs that "
-		       "holds the kernel's own modules, the interface is missing at run time.",
+		.title = "The running RDMA core is the one nvidia-peermem was built for",
+		.why = "If OFED was installed after the drivers were loaded, or the initramfs "
+		       "contains the kernel's own modules, the running RDMA core lacks the "
+		       "interface.",
 		.remedy =
 			"`/etc/init.d/openibd restart`, or update the initramfs and reboot; check "
 			"with `modinfo -n ib_core`",
@@ -724,13 +728,14 @@ const struct rule rules_peermem[] = {
 	},
 	{
 		.id = "peermem-ofed-kernel",
-		.title = "OFED has modules for the kernel that runs",
+		.title = "OFED has modules for the running kernel",
 		.why = PEERMEM_WHY
-		"OFED's modules are built for one kernel; after an update of the kernel its own "
-		"ib_core is loaded, without the interface.",
-		.remedy = "build OFED's modules for this kernel: `dkms autoinstall`, else "
-			  "`mlnxofedinstall --add-kernel-support`; or boot the kernel that it was "
-			  "built for",
+		"OFED's modules are built for one kernel; after a kernel update the kernel's "
+		"own ib_core is loaded, without the interface.",
+		.remedy =
+			"build OFED's modules for this kernel: `dkms autoinstall`, otherwise "
+			"`mlnxofedinstall --add-kernel-support`; or boot the kernel that they were "
+			"built for",
 		.reference = "Mellanox/nv_peer_memory#39; MLNX_OFED user manual "
 			     "(mlnx_add_kernel_support.sh)",
 		.severity = SEVERITY_WARNING,
@@ -741,10 +746,10 @@ const struct rule rules_peermem[] = {
 	},
 	{
 		.id = "peermem-modprobe",
-		.title = "modprobe.d lets nvidia-peermem load",
+		.title = "modprobe.d allows nvidia-peermem to load",
 		.why = PEERMEM_WHY
-		"An install line that runs /bin/false, or a parameter that the module does not "
-		"know, is among them; a blacklist line is not.",
+		"The line is an install line that runs /bin/false, or a parameter that the "
+		"module does not support; a blacklist line has no effect here.",
 		.remedy = "`grep -r peermem /etc/modprobe.d /lib/modprobe.d`, and remove the line",
 		.reference = "man 5 modprobe.d; " PEERMEM_SOURCE,
 		.severity = SEVERITY_WARNING,
@@ -754,9 +759,9 @@ const struct rule rules_peermem[] = {
 	},
 	{
 		.id = "dma-buf",
-		.title = "GPU memory can be handed to the NICs as dma-buf",
-		.why = "It is the way without nvidia-peermem and OFED: NCCL uses it from 2.13 on "
-		       "where kernel, driver and NIC have it.",
+		.title = "GPU memory can be passed to the NICs as dma-buf",
+		.why = "dma-buf is the path without nvidia-peermem and OFED: NCCL uses it from 2.13 "
+		       "on where kernel, driver and NIC support it.",
 		.remedy = "install the open kernel modules of the same driver version",
 		.reference = "NVIDIA GPUDirect RDMA documentation; NVIDIA/nccl#1412",
 		.severity = SEVERITY_INFO,

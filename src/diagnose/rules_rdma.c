@@ -30,8 +30,8 @@ static enum verdict probe_geforce(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(GPUS, gpu_list_text(run, names, n)),
-		"NICs cannot reach the memory of GeForce cards: the driver refuses it (-22), "
-		"through nvidia-peermem and dma-buf alike");
+		"NICs cannot access the memory of GeForce cards: the driver refuses it (-22) "
+		"through nvidia-peermem and dma-buf");
 	FOR_EACH_GPU (g, run)
 		if (fact_is(card_is_geforce(g), 1))
 			finding_evidence(run, f, NULL, subject_text(run, subject_gpu(run, g)), "%s",
@@ -49,7 +49,7 @@ static enum verdict probe_gpu_old(struct rule_run *run)
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
 				"compute capability %" PRId64 ".%" PRId64
-				"; GPUDirect RDMA begins with 3.5",
+				"; GPUDirect RDMA needs 3.5",
 				cc.value / 10, cc.value % 10);
 		finding_evidence(run, f, FACT_WHY(cc), "compute capability", "%" PRId64 ".%" PRId64,
 				 cc.value / 10, cc.value % 10);
@@ -95,7 +95,7 @@ static enum verdict probe_nic_old(struct rule_run *run)
 			run, CONFIDENCE_LIKELY, subject_device(run, SUBJECT_NIC, d->name, d->pci),
 			"ConnectX-3 or older (15b3:%04" PRIx64
 			"): nvidia-peermem needs ConnectX-4 or newer, MLNX_OFED 4.9 was the last "
-			"for this one, and its driver takes no dma-buf",
+			"release for this card, and its driver does not support dma-buf",
 			(uint64_t)fact_or(d->pci->device, 0));
 		evidence_str(run, f, "firmware", d->firmware);
 	}
@@ -112,7 +112,7 @@ static int ofed_number(const char *text)
 	return *end == '.' ? (int)(major * 100 + strtol(end + 1, NULL, 10)) : 0;
 }
 
-#define OFED_FIRST  300 /* DOCA counts anew from 1 and is new enough */
+#define OFED_FIRST  300 /* DOCA restarted its numbers at 1 and is new enough */
 #define OFED_ENOUGH 501
 
 /* Of the modules that run: an OFED that is only installed does nothing. */
@@ -125,14 +125,13 @@ static enum verdict probe_ofed_old(struct rule_run *run)
 	if (!gdr_wanted(run) || fact_absent(running))
 		return VERDICT_NA;
 	if (!fact_known(running))
-		return rule_unknown(run, FACT_WHY(running), "which OFED runs");
+		return rule_unknown(run, FACT_WHY(running), "which OFED is loaded");
 	/* Registered, as with peerdirect_support=1, is what it is about. */
 	if (number < OFED_FIRST || number >= OFED_ENOUGH || fact_is(run->m->peermem.registered, 1))
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_LIKELY, SUBJECT(MODULE, "OFED"),
-		"MLNX_OFED %d.%d runs; it is older than 5.1, which nvidia-peermem is made for",
-		number / 100, number % 100);
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(MODULE, "OFED"),
+			"MLNX_OFED %d.%d is loaded, but nvidia-peermem needs 5.1 or later",
+			number / 100, number % 100);
 	evidence_str(run, f, "mlx5_core", running);
 	evidence_str(run, f, "OFED installed", run->m->peermem.ofed);
 	return VERDICT_OK;
@@ -189,7 +188,7 @@ static const char *nearest_list(struct rule_run *run)
 					run_text(run, "GPU%zu %s (%s)", g, best.names,
 						 path_class_word(best.class)));
 	}
-	return run_text(run, "%s%s", list ? list : "not known",
+	return run_text(run, "%s%s", list ? list : "unknown",
 			run->t->gpu_n > NEAREST_LISTED ? ", ... (-v lists all)" : "");
 }
 
@@ -213,7 +212,7 @@ static enum verdict probe_assignment(struct rule_run *run)
 	return VERDICT_OK;
 }
 
-/* What uses RDMA here, as far as it shows: NCCL is told to, or was seen to. NULL: nothing. */
+/* What uses RDMA here, as far as it shows: NCCL is set to, or did. NULL: nothing. */
 static const char *rdma_user(struct rule_run *run)
 {
 	const struct setting *s = machine_setting(run->m, "NCCL_IB_HCA");
@@ -225,7 +224,7 @@ static const char *rdma_user(struct rule_run *run)
 						d->name, s->from);
 	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
 	if (o->kind == OBSERVED_NCCL_TRANSPORT && strncmp(o->text, "NET/IB", 6) == 0)
-		return run_text(run, "NCCL was seen to use %s (%s)", o->text, o->from);
+		return run_text(run, "NCCL used %s (%s)", o->text, o->from);
 	return NULL;
 }
 
@@ -237,9 +236,9 @@ static void weigh_nic(struct rule_run *run, struct finding *f)
 	if (user)
 		finding_evidence(run, f, NULL, "in use", "%s", user);
 	else
-		finding_evidence(run, f, NULL, "nothing is known to use RDMA here",
-				 "neither does NCCL_IB_HCA name a NIC, "
-				 "nor was NCCL seen on one");
+		finding_evidence(
+			run, f, NULL, "no RDMA use is known here",
+			"NCCL_IB_HCA names no NIC, and no NCCL run is known to have used one");
 	if (!user || !gdr_wanted(run))
 		f->severity = SEVERITY_INFO;
 }
@@ -249,11 +248,12 @@ static void report_nic_down(struct rule_run *run, size_t gpu, const struct near_
 {
 	struct finding *f =
 		finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, &run->m->gpus[gpu]),
-			    "the NIC beside it (%s, %s) has no active port; %s", near->names,
+			    "the NIC next to it (%s, %s) has no active port; %s", near->names,
 			    path_class_word(near->class),
-			    used->names ? run_text(run, "the nearest that has one is %s (%s)",
-						   used->names, path_class_word(used->class))
-					: "no other NIC has one");
+			    used->names
+				    ? run_text(run, "the nearest with an active port is %s (%s)",
+					       used->names, path_class_word(used->class))
+				    : "no other NIC has one");
 	finding_evidence(run, f, NULL, run_text(run, "state of the ports of %s", near->names),
 			 "none is ACTIVE");
 	finding_remedy(run, f, "connect and enable the port of %s", near->names);
@@ -284,12 +284,12 @@ static enum verdict probe_far(struct rule_run *run)
 	}
 	if (!far)
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, SUBJECT(NICS, "NICs"),
-		"%s reach%s every NIC only across CPU sockets or NUMA nodes (SYS): about half the "
-		"bandwidth, and NCCL uses no GPUDirect RDMA over that distance",
-		far_n > FAR_NAMED ? run_text(run, "%zu of %zu GPUs", far_n, run->t->gpu_n) : far,
-		far_n == 1 ? "es" : "");
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(NICS, "NICs"),
+			"%s reach%s every NIC only across CPU sockets or NUMA nodes (SYS): about "
+			"half the bandwidth, and NCCL does not use GPUDirect RDMA at that distance",
+			far_n > FAR_NAMED ? run_text(run, "%zu of %zu GPUs", far_n, run->t->gpu_n)
+					  : far,
+			far_n == 1 ? "es" : "");
 	FOR_EACH_GPU (g, run) {
 		if (is_far[g->index])
 			finding_names(run, f, g->pci);
@@ -334,8 +334,8 @@ static enum verdict probe_export(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 			"the " ABOUT
-			" does not export GPU memory to NICs that have no bridge in common with "
-			"the GPU (errno 524): %s",
+			" does not export GPU memory to NICs that share no bridge with the GPU "
+			"(errno 524): %s",
 			pairs > FAR_NAMED ? run_text(run, "%zu of %zu GPU-NIC paths", pairs,
 						     t->gpu_n * (t->endpoint_n - t->gpu_n))
 					  : names);
@@ -348,8 +348,8 @@ static enum verdict probe_export(struct rule_run *run)
 	if (fact_is(run->m->driver.grdma_topology_override, 2))
 		finding_remedy(
 			run, f,
-			"take NVreg_GrdmaPciTopoCheckOverride=2 out of /etc/modprobe.d, rebuild "
-			"the initramfs and reboot");
+			"remove NVreg_GrdmaPciTopoCheckOverride=2 from /etc/modprobe.d, rebuild the "
+			"initramfs and reboot");
 	evidence_int(run, f, "GrdmaPciTopoCheckOverride", run->m->driver.grdma_topology_override);
 	evidence_str(run, f, "CPU", run->m->cpu.name);
 	weigh_nic(run, f);
@@ -399,10 +399,10 @@ static const char *port_use(struct rule_run *run, const struct rdma_device *d,
 
 	*ret_lost = use == NCCL_NAMES || (use == NCCL_MAY_USE && !card_has_active(run, d));
 	if (use == NCCL_NAMES)
-		return "NCCL_IB_HCA names it, and NCCL leaves it out";
+		return "NCCL_IB_HCA names it, so NCCL skips it silently";
 	if (use == NCCL_LEAVES)
 		return "NCCL is set not to use it";
-	return *ret_lost ? "NCCL would use it, and has no other port of this card"
+	return *ret_lost ? "NCCL would use it, and this card has no other port"
 			 : "another port of the card is active";
 }
 
@@ -414,8 +414,8 @@ static void report_port(struct rule_run *run, const struct rdma_device *d,
 	const char *use = port_use(run, d, p, &lost);
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, subject_port(run, d, p),
-		waits ? "the port is %s (%s): the link is up, but no subnet manager has set it up"
-		      : "the port is %s (%s): nothing goes through it",
+		waits ? "the port is %s (%s): the link is up, but no subnet manager has configured it"
+		      : "the port is %s (%s): it carries no traffic",
 		p->state.value, fact_str_or(p->phys_state, "physical state unknown"));
 	evidence_str(run, f, "state", p->state);
 	evidence_str(run, f, "physical state", p->phys_state);
@@ -522,7 +522,7 @@ static void judge_port_rate(struct rule_run *run, const struct rdma_device *d,
 		f = finding_add(
 			run, CONFIDENCE_POSSIBLE, subject_port(run, d, p),
 			"the port runs at %" PRId64
-			" Gb/s; the chip (%s) can do up to %d and the slot carries %.0f Gb/s",
+			" Gb/s; the chip (%s) supports up to %d and the slot carries %.0f Gb/s",
 			rate / 1000, chip, gbps, slot_gbps(d->pci));
 	if (!f)
 		return;
@@ -569,14 +569,14 @@ static void judge_slot(struct rule_run *run, const struct rdma_device *d)
 	if (slot == 0 || (double)sum <= slot * 1000)
 		return;
 	f = finding_add(run, CONFIDENCE_CERTAIN, subject_device(run, SUBJECT_NIC, d->name, d->pci),
-			"its active ports make %" PRId64
-			" Gb/s, its PCIe path carries %.0f Gb/s before packet headers",
+			"its active ports need %" PRId64
+			" Gb/s, but its PCIe path carries %.0f Gb/s before packet headers",
 			sum / 1000, slot);
 	if ((double)fastest <= slot * 1000)
 		f->severity = SEVERITY_INFO; /* only both ports at once are held up */
 	finding_evidence(run, f, NULL, run_text(run, "link of %s", d->pci->name), "%s",
 			 pci_link_format(d->pci->link_speed, d->pci->link_width, buf, sizeof(buf)));
-	finding_evidence(run, f, NULL, "it can do", "%s",
+	finding_evidence(run, f, NULL, "supported", "%s",
 			 pci_link_format(d->pci->link_speed_max, d->pci->link_width_max, buf,
 					 sizeof(buf)));
 }
@@ -635,8 +635,8 @@ static void report_no_gid(struct rule_run *run, const struct rdma_device *d,
 	size_t v2 = count_v2(p);
 	struct finding *f = finding_add(
 		run, hidden ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, subject_port(run, d, p),
-		v2 ? "the RoCE port has link-local v2 GIDs only (%zu of %zu): no router forwards "
-		     "to them, and NCCL, which looks for an address, stays at index 0"
+		v2 ? "the RoCE port has only link-local v2 GIDs (%zu of %zu): routers do not "
+		     "forward them, and NCCL, which looks for an address, stays at index 0"
 		   : "the RoCE port has no v2 GID (%zu of %zu): it cannot be routed to, and NCCL "
 		     "finds no address for it",
 		v2, p->gid_n);
@@ -675,10 +675,11 @@ static enum verdict probe_roce_gid(struct rule_run *run)
 const struct rule rules_rdma[] = {
 	{
 		.id = "gdr-geforce",
-		.title = "Every GPU is of a kind that may do GPUDirect RDMA",
-		.why = "The vendor's driver offers it on workstation and data centre cards only.",
-		.remedy = "none on the vendor's driver: stage through the host, or take a "
-			  "workstation or data centre card",
+		.title = "Every GPU supports GPUDirect RDMA",
+		.why = "NVIDIA's driver supports it on workstation and data center cards only.",
+		.remedy =
+			"no fix exists with NVIDIA's stock driver: copy through host memory, or use "
+			"a workstation or data center card",
 		.reference = "NVIDIA/gdrcopy#206, #139",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -688,8 +689,8 @@ const struct rule rules_rdma[] = {
 	{
 		.id = "gdr-gpu-old",
 		.title = "Every GPU is new enough for GPUDirect RDMA",
-		.why = "It begins with the second Kepler generation.",
-		.remedy = "stage through the host",
+		.why = "Support begins with the second Kepler generation.",
+		.remedy = "copy through host memory",
 		.reference = "NVIDIA GPUDirect RDMA documentation, supported systems",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
@@ -699,13 +700,13 @@ const struct rule rules_rdma[] = {
 	{
 		.id = "gdr-export",
 		.title = "The driver exports GPU memory to every NIC",
-		.why = "On chipsets that are known not to forward peer traffic between root ports "
-		       "the driver refuses NICs that no bridge joins with the GPU; data then goes "
+		.why = "On chipsets known not to forward peer traffic between root ports, the "
+		       "driver refuses NICs that share no bridge with the GPU; data then goes "
 		       "through host memory.",
 		.remedy =
-			"move the NIC below a switch that the GPU is below too; or, where the host "
-			"bridge does forward peer traffic after all, load the nvidia module with "
-			"NVreg_GrdmaPciTopoCheckOverride=1 and check the data that arrives",
+			"move the NIC below the GPU's switch; or, if the host bridge does forward "
+			"peer traffic, load the nvidia module with NVreg_GrdmaPciTopoCheckOverride=1 "
+			"and check the data that arrives",
 		.reference = "kernel-open/nvidia/nv-pci.c (nv_grdma_pci_topology_supported) of "
 			     "NVIDIA/open-gpu-kernel-modules",
 		.severity = SEVERITY_WARNING,
@@ -715,8 +716,8 @@ const struct rule rules_rdma[] = {
 	},
 	{
 		.id = "gdr-driver-old",
-		.title = "The driver is new enough to bring nvidia-peermem",
-		.why = "Before branch 470 the module was a project of its own, nv_peer_mem.",
+		.title = "The driver is new enough to include nvidia-peermem",
+		.why = "Before branch 470 the module was a separate project, nv_peer_mem.",
 		.remedy = "update the driver to 470 or newer; with an older one build nv_peer_mem "
 			  "(Mellanox/nv_peer_memory)",
 		.reference = "NVIDIA GPUDirect RDMA documentation; Mellanox/nv_peer_memory README",
@@ -728,11 +729,10 @@ const struct rule rules_rdma[] = {
 	{
 		.id = "gdr-nic-old",
 		.title = "Every NIC is new enough for nvidia-peermem",
-		.why = "The drivers of older NICs have neither today's peer-memory interface nor "
+		.why = "The drivers of older NICs support neither today's peer-memory interface nor "
 		       "dma-buf.",
-		.remedy =
-			"use a ConnectX-4 or newer; with this one MLNX_OFED 4.9 and nvidia-peermem "
-			"peerdirect_support=1",
+		.remedy = "use a ConnectX-4 or newer; with this NIC use MLNX_OFED 4.9 and "
+			  "nvidia-peermem peerdirect_support=1",
 		.reference = "NVIDIA GPUDirect RDMA documentation; MLNX_OFED 4.9 LTS release notes",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
@@ -741,8 +741,8 @@ const struct rule rules_rdma[] = {
 	},
 	{
 		.id = "gdr-ofed-old",
-		.title = "The OFED that runs is new enough for nvidia-peermem",
-		.why = "The interface changed with 5.1; with the older one registration fails.",
+		.title = "The loaded OFED is new enough for nvidia-peermem",
+		.why = "The interface changed with 5.1; registration fails with older releases.",
 		.remedy = "update to MLNX_OFED 5.1 or DOCA-OFED; with 4.9 load nvidia-peermem with "
 			  "peerdirect_support=1",
 		.reference = "NVIDIA GPUDirect RDMA documentation; " PEERMEM_SOURCE,
@@ -753,13 +753,12 @@ const struct rule rules_rdma[] = {
 	},
 	{
 		.id = "nic-assignment",
-		.title =
-			"All NICs are equally far from each GPU, so that the choice does not matter",
+		.title = "All NICs are equally far from each GPU, so the choice does not matter",
 		.why = "Traffic between a GPU and a NIC below the same switch does not touch the "
-		       "CPU; a far NIC costs bandwidth and loads the links between sockets.",
+		       "CPU; a distant NIC costs bandwidth and loads the links between sockets.",
 		.remedy =
-			"NCCL chooses so by itself; for perftest, MPI and UCX name the NIC of the "
-			"list (ib_write_bw -d NIC, UCX_NET_DEVICES=NIC:1)",
+			"NCCL selects NICs this way by itself; for perftest, MPI and UCX specify the "
+			"NIC of the list (ib_write_bw -d NIC, UCX_NET_DEVICES=NIC:1)",
 		.reference = "NVIDIA/nccl src/graph/paths.cc; perftest#241",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -768,12 +767,11 @@ const struct rule rules_rdma[] = {
 	},
 	{
 		.id = "nic-far",
-		.title = "Every GPU has a NIC nearer than the link between sockets",
+		.title = "Every GPU has a NIC on its own socket",
 		.why = "Reads and writes of GPU memory across sockets or NUMA nodes are slow, and "
-		       "NCCL does not use GPUDirect RDMA there (NCCL_NET_GDR_LEVEL is PXB). Where "
-		       "nothing is known to use the NICs it is only good to know.",
-		.remedy =
-			"move NICs to the sockets of the GPUs, one each, best below the same switch",
+		       "NCCL does not use GPUDirect RDMA there (NCCL_NET_GDR_LEVEL is PXB). A note "
+		       "only, where no use of the NICs is known.",
+		.remedy = "move one NIC to each GPU's socket, ideally below the same switch",
 		.reference = "perftest#241; NVIDIA/nccl src/graph/paths.cc",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -783,11 +781,11 @@ const struct rule rules_rdma[] = {
 	{
 		.id = "rdma-port-down",
 		.title = "Every RDMA port is active",
-		.why = "A port that is down carries nothing, and NCCL leaves it out without an "
-		       "error. That matters where NCCL_IB_HCA names it, or where no port of its "
-		       "card is left; a second port that nobody connected is only good to know.",
-		.remedy = "check cable and switch port; `ip link set DEV up` for RoCE; `ibstat` "
-			  "shows the state",
+		.why = "A port that is down carries no traffic, and NCCL skips it without an error. "
+		       "That matters if NCCL_IB_HCA names it or its card has no other port; an "
+		       "unconnected second port is only a note.",
+		.remedy = "check the cable and the switch port; `ip link set DEV up` for RoCE; "
+			  "`ibstat` shows the state",
 		.reference = "InfiniBand Architecture Specification 1.4, 14.2.5.6 (PortInfo)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -796,10 +794,10 @@ const struct rule rules_rdma[] = {
 	},
 	{
 		.id = "rdma-port-slow",
-		.title = "Every RDMA port runs at the speed of its like",
-		.why = "A bad cable or a switch port set to less leaves bandwidth unused.",
+		.title = "Every RDMA port runs at the speed of similar ports",
+		.why = "A bad cable or a switch port with a lower setting leaves bandwidth unused.",
 		.remedy = "check the cable and the switch port's speed (`mlxlink -d DEV -m` shows "
-			  "lanes, errors and what both ends can)",
+			  "lanes, errors and what both ends support)",
 		.reference = "Linux Documentation/ABI/stable/sysfs-class-infiniband (rate)",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -808,11 +806,11 @@ const struct rule rules_rdma[] = {
 	},
 	{
 		.id = "rdma-slot-slow",
-		.title = "Every NIC's PCIe path carries what its ports bring",
-		.why = "The slower of port and slot decides.",
+		.title = "Every NIC's PCIe path carries the full rate of its ports",
+		.why = "The slower of port and slot limits the rate.",
 		.remedy =
 			"move the card to a slot with more lanes or a newer generation; check that "
-			"the slot is not set to less in firmware setup",
+			"the firmware setup does not limit the slot",
 		.reference = "PCI Express 6.0, 1.2; Linux Documentation/ABI/testing/sysfs-bus-pci",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
@@ -821,12 +819,13 @@ const struct rule rules_rdma[] = {
 	},
 	{
 		.id = "roce-gid",
-		.title = "Every RoCE port has a v2 GID that is routed",
-		.why = "RoCE v2 is what switches route and what NCCL asks for. A v2 GID that can "
-		       "be routed to appears when the network device has an IP address; without "
-		       "one there is the link-local GID (fe80::) at best.",
-		.remedy = "give the port's network device an IP address and set it up; check with "
-			  "show_gids or /sys/class/infiniband/DEV/ports/N/gid_attrs/types",
+		.title = "Every RoCE port has a routed v2 GID",
+		.why = "Switches route RoCE v2, and NCCL looks for it. A routed v2 GID exists once "
+		       "the network device has an IP address; without one there is at most the "
+		       "link-local GID (fe80::).",
+		.remedy =
+			"give the port's network device an IP address and bring it up; check with "
+			"show_gids or /sys/class/infiniband/DEV/ports/N/gid_attrs/types",
 		.reference =
 			"NVIDIA/nccl#426; Linux Documentation/ABI/stable/sysfs-class-infiniband",
 		.severity = SEVERITY_WARNING,

@@ -103,7 +103,7 @@ static void list_ports(struct rule_run *run, const struct port_hits *hits, struc
 static const char *lockdown_caveat(struct rule_run *run)
 {
 	return fact_or(run->m->kernel.lockdown, LOCKDOWN_NONE) != LOCKDOWN_NONE
-		       ? "; this kernel is locked down: setpci says \"write failed\", changes "
+		       ? "; this kernel is locked down: setpci reports \"write failed\", changes "
 			 "nothing and still exits with 0, so only the kernel parameter works"
 		       : "";
 }
@@ -132,7 +132,7 @@ static const char *to_stay(struct rule_run *run, const char *word)
 	line_why_not(&line, word, &why);
 	return why.len ? run_text(
 				 run,
-				 "`onehop fix %s`, which uses a systemd unit where it can, since %s",
+				 "`onehop fix %s`, which uses a systemd unit if possible, because %s",
 				 run->rule->id, strbuf_str(&why))
 		       : parameter_remedy(run, word);
 }
@@ -209,29 +209,28 @@ static void acs_remedy(struct rule_run *run, struct finding *f, const char *comm
 	if (clears_all(run, &said, ports))
 		finding_remedy(
 			run, f,
-			"the kernel command line names %s in %s= already, so the bits were set "
-			"again after the start: by a device that was removed and found again, or "
-			"reset, or by firmware; clear them again: `%s`%s",
+			"the kernel command line already has %s in %s=, so the bits were set again "
+			"after boot by hotplug, a reset or firmware; clear them again: `%s`%s",
 			ports, by_config ? "config_acs" : "disable_acs_redir", commands,
 			lockdown_caveat(run));
 	else if (by_config)
 		finding_remedy(
 			run, f,
 			"the kernel command line has config_acs=%s, which sets the bits of %s and "
-			"outranks disable_acs_redir=; until the next reboot or hot-plug: `%s`; to "
-			"stay, in its place: %s%s",
+			"overrides disable_acs_redir=; until the next reboot or hot-plug: `%s`; "
+			"permanently, instead of it: %s%s",
 			said.config, by_config->name, commands, to_stay(run, strbuf_str(&word)),
 			lockdown_caveat(run));
 	else if (said.disable && strpbrk(said.disable, "\"'"))
 		finding_remedy(
 			run, f,
-			"the kernel command line has disable_acs_redir=%s, and the kernel takes "
-			"these quotes for a part of the address; until the next reboot or "
-			"hot-plug: `%s`; to stay, in its place: %s%s",
+			"the kernel command line has disable_acs_redir=%s, and the kernel treats "
+			"these quotes as part of the address; until the next reboot or hot-plug: "
+			"`%s`; permanently, instead of it: %s%s",
 			said.disable, commands, to_stay(run, strbuf_str(&word)),
 			lockdown_caveat(run));
 	else
-		finding_remedy(run, f, "until the next reboot or hot-plug: `%s`; to stay: %s%s",
+		finding_remedy(run, f, "until the next reboot or hot-plug: `%s`; permanently: %s%s",
 			       commands, to_stay(run, strbuf_str(&word)), lockdown_caveat(run));
 }
 
@@ -243,19 +242,19 @@ static void kept_remedy(struct rule_run *run, struct finding *f, struct acs_kept
 	if (kept.reason == ACS_FOR_GUEST) {
 		finding_remedy(
 			run, f,
-			"leave it as it is: %s is bound to %s, so it is, or can be, a virtual "
-			"machine's, and ACS here keeps it from other devices; to change it, take "
-			"%s out of the virtual machine and off %s first, then run `onehop fix`",
+			"leave it as it is: %s is bound to %s, so a virtual machine uses it or can "
+			"use it, and ACS here isolates it from other devices; to change it, remove "
+			"%s from the virtual machine and from %s first, then run `onehop fix`",
 			by->name, by->driver.value, by->name, by->driver.value);
 		return;
 	}
 	f->severity = SEVERITY_INFO;
 	finding_remedy(
 		run, f,
-		"leave it as it is: %s is the DMA function of a ConnectX NIC beside its GPU "
-		"(Direct NIC), which need exact ACS bits on these ports, some of them set; "
-		"`rdma_topo check` of rdma-core 61 and later says whether they are right, and "
-		"`rdma_topo write-grub-acs` writes them",
+		"leave it as it is: %s is the DMA function of a ConnectX NIC next to its GPU "
+		"(Direct NIC). Both need exact ACS bits on these ports, some of them set; "
+		"`rdma_topo check` of rdma-core 61 and later checks them, and `rdma_topo "
+		"write-grub-acs` writes them",
 		by->name);
 }
 
@@ -334,13 +333,13 @@ static void add_unplaced(struct rule_run *run)
 
 		if (!is_unplaced(run, p))
 			continue;
-		f = finding_add(run, CONFIDENCE_POSSIBLE,
-				subject_device(run, SUBJECT_PORT, "port", p),
-				ABOUT
-				" sends peer requests up to the CPU; ACSCtl %04x: %s; whether a "
-				"GPU is below it is not in the text (lspci -t shows it)",
-				(unsigned)p->acs_ctl.value,
-				bits_text(run, p->acs_ctl.value & PCI_ACS_REDIRECTS));
+		f = finding_add(
+			run, CONFIDENCE_POSSIBLE, subject_device(run, SUBJECT_PORT, "port", p),
+			ABOUT
+			" sends peer requests up to the CPU; ACSCtl %04x: %s; the text does not show "
+			"whether a GPU is below it (lspci -t does)",
+			(unsigned)p->acs_ctl.value,
+			bits_text(run, p->acs_ctl.value & PCI_ACS_REDIRECTS));
 		f->severity = SEVERITY_WARNING;
 		acs_remedy(run, f, setpci_line(run, ABOUT_PCI, p), p->name, strbuf_str(&all));
 		acs_evidence(run, f, p);
@@ -365,15 +364,17 @@ static enum verdict probe_redirect(struct rule_run *run)
 		f = finding_add(
 			run, h->certain ? CONFIDENCE_CERTAIN : CONFIDENCE_POSSIBLE,
 			subject_device(run, SUBJECT_PORT, "port", p),
-			requests ? ABOUT " sends peer requests up to the CPU instead of across the "
-					 "switch: %s; ACSCtl %04x: %s%s"
-				 : ABOUT " sends the answers to peer reads up to the CPU instead "
-					 "of across the switch: reads of %s; ACSCtl %04x: %s%s",
+			requests ? ABOUT
+				" sends peer requests up to the CPU instead of across the switch: %s; ACSCtl "
+				"%04x: %s%s"
+				 : ABOUT
+				" sends the completions of peer reads up to the CPU instead of across the "
+				"switch: reads of %s; ACSCtl %04x: %s%s",
 			hits_text(run, h), (unsigned)p->acs_ctl.value,
 			bits_text(run, p->acs_ctl.value & PCI_ACS_REDIRECTS),
 			h->certain
 				? ""
-				: "; no GPU traffic passes here if NVLink joins the GPUs, which is "
+				: "; GPUs connected by NVLink do not use this path, but whether they are is "
 				  "unknown");
 		if (!h->certain)
 			f->severity = SEVERITY_WARNING;
@@ -439,18 +440,19 @@ static const struct {
 	const char *says, *remedy; /* remedy NULL: how to clear the bits */
 } acs_costs[] = {
 	[ACS_COSTS_NOTHING] =
-		{"which costs nothing, since no IOMMU translates",
-		 "nothing to do unless NCCL hangs: then onehop fix acs-root-port clears them"},
+		{"which costs nothing because no IOMMU translates",
+		 "no change is needed unless NCCL hangs: then onehop fix acs-root-port clears "
+		 "them"},
 	[ACS_COST_UNKNOWN] =
-		{"which costs nothing or several GB/s, depending on the IOMMU, which is unknown",
+		{"which costs nothing or several GB/s, depending on the IOMMU, whose state is "
+		 "unknown",
 		 NULL},
 	[ACS_COSTS_TRANSLATION] =
 		{"which costs 3 to 9 GB/s while the IOMMU translates",
-		 "let the IOMMU pass addresses through (see iommu-translating), and they cost "
+		 "set the IOMMU to pass-through (see iommu-translating), and they cost "
 		 "nothing; onehop fix acs-root-port clears them"},
-	[ACS_HUNG_ELSEWHERE] = {"on a chipset where NCCL was seen to hang until they were cleared",
-				NULL},
-	[ACS_FAILED_HERE] = {"and peer access was seen to fail here", NULL},
+	[ACS_HUNG_ELSEWHERE] = {"on a chipset where NCCL has hung until they were cleared", NULL},
+	[ACS_FAILED_HERE] = {"and peer access failed here", NULL},
 };
 
 /* The list has the ports of switches too: who follows both rules writes the parameter twice. */
@@ -490,7 +492,8 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 	}
 	f = finding_add(
 		run, h.cost ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, SUBJECT(HOST, "root ports"),
-		"%zu root %s (%s) %s ACS redirect bits set, %s: %s %s through the CPU in any case",
+		"%zu root %s (%s) %s ACS redirect bits set, %s: %s %s through the CPU in any "
+		"case",
 		h.port_n, text_plural(h.port_n, "port", "ports"), names,
 		text_plural(h.port_n, "has", "have"), acs_costs[h.cost].says,
 		pair_set_text(run, &h.pairs), text_plural(h.pairs.n, "passes", "pass"));
@@ -507,10 +510,10 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 		finding_remedy(
 			run, f,
 			kept.reason == ACS_FOR_GUEST
-				? "%s; not at a port above %s, which is bound to %s and can be a "
-				  "virtual machine's: fix leaves that one"
-				: "%s; not at a port above %s, the DMA function of a ConnectX NIC, "
-				  "which needs its exact bits: fix leaves that one",
+				? "%s; except a port above %s, which is bound to %s and may be in use by a "
+				  "virtual machine: fix skips it"
+				: "%s; except a port above %s, the DMA function of a ConnectX NIC, which needs "
+				  "its exact bits: fix skips it",
 			f->remedy, kept.by->name, fact_str_or(kept.by->driver, ""));
 	FOR_EACH_PCI (p, run) {
 		if (!h.ports[p->index].hit)
@@ -537,9 +540,9 @@ static void propose_port(struct rule_run *run, struct change_set *out, const str
 			.value = {ctl, ctl & ~(unsigned)PCI_ACS_REDIRECTS},
 			.reason = TEXTS(reason),
 			.cost = TEXTS(
-				"devices below the changed ports are no longer isolated: they can "
-				"reach each other's memory, so pass none of them to a virtual "
-				"machine (VFIO)"),
+				"devices below the changed ports are no longer isolated: they can access "
+				"each other's memory, so do not assign any of them to a virtual machine "
+				"(VFIO)"),
 			.opt_in = opt_in,
 		});
 }
@@ -551,10 +554,11 @@ static void propose_redirect(struct rule_run *run, struct change_set *out)
 
 	FOR_EACH_PCI (p, run)
 		if (hits[p->index].hit && hits[p->index].requests == requests)
-			propose_port(run, out, p,
-				     requests ? "peer requests then stay inside the switch"
-					      : "answers to peer reads then stay inside the switch",
-				     false);
+			propose_port(
+				run, out, p,
+				requests ? "peer requests then stay inside the switch"
+					 : "completions of peer reads then stay inside the switch",
+				false);
 }
 
 static void propose_acs_root_port(struct rule_run *run, struct change_set *out)
@@ -568,8 +572,7 @@ static void propose_acs_root_port(struct rule_run *run, struct change_set *out)
 	FOR_EACH_PCI (p, run)
 		if (h.ports[p->index].hit)
 			propose_port(run, out, p,
-				     "some machines hung until their root ports had no redirect "
-				     "bit set",
+				     "some machines hung until no root port had a redirect bit set",
 				     true);
 }
 
@@ -602,7 +605,7 @@ static const struct gpu *narrower_gpu(struct rule_run *run, int64_t end)
 	return NULL;
 }
 
-/* With direct DMA. `ret_why`: what is not known. */
+/* With direct DMA. `ret_why`: what is unknown. */
 static enum hmm judge_hmm(struct rule_run *run, const char **ret_why)
 {
 	const struct nvidia_driver *d = &run->m->driver;
@@ -617,20 +620,22 @@ static enum hmm judge_hmm(struct rule_run *run, const char **ret_why)
 									 : HMM_MAY_NARROW;
 }
 
-#define HMM_COST "GPUs no longer reach memory of malloc (managed and pinned memory work as before)"
+#define HMM_COST                                                                                   \
+	"GPUs can no longer access malloc memory (managed and pinned memory work as before)"
 
 static void propose_hmm_off(struct rule_run *run, struct change_set *out)
 {
 	propose(run, out,
-		(struct change){.kind = CHANGE_MODULE_OPTION,
-				.lifetime = CHANGE_KEPT,
-				.target = HMM_MODULE,
-				.name = HMM_OPTION,
-				.new = "1",
-				.reason = TEXTS(
-					"with direct DMA and HMM, host memory for the GPUs comes "
-					"from the first 4 GiB alone"),
-				.cost = TEXTS(HMM_COST)});
+		(struct change){
+			.kind = CHANGE_MODULE_OPTION,
+			.lifetime = CHANGE_KEPT,
+			.target = HMM_MODULE,
+			.name = HMM_OPTION,
+			.new = "1",
+			.reason = TEXTS(
+				"with direct DMA and HMM, host memory for the GPUs comes only from the first "
+				"4 GiB"),
+			.cost = TEXTS(HMM_COST)});
 }
 
 static void propose_hmm(struct rule_run *run, struct change_set *out)
@@ -657,9 +662,8 @@ static void hmm_remedy(struct rule_run *run, struct finding *f)
 		if (l->kind == MODPROBE_OPTIONS && strstr(l->text, HMM_OPTION "=1"))
 			finding_remedy(
 				run, f,
-				"%s:%u sets " HMM_OPTION
-				"=1 already, and the module that runs was loaded without it: "
-				"rebuild the initramfs and reboot",
+				"%s:%u already sets " HMM_OPTION
+				"=1, but the module was loaded without it: rebuild the initramfs and reboot",
 				l->file, l->line);
 	}
 	if (fix_pending(run, APPLIED_MODULE_OPTION, HMM_MODULE))
@@ -671,11 +675,10 @@ static void report_hmm(struct rule_run *run, const struct gpu *g)
 	const struct nvidia_driver *d = &run->m->driver;
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "HMM"),
-		ABOUT
-		" has given GPU memory physical addresses up to 0x%" PRIx64
-		", beyond the %d bits that GPU%zu reaches, and DMA is direct: the driver takes "
-		"host memory for such a GPU from the first 4 GiB alone, so that cuMemCreate on the "
-		"host and NCCL 2.26.3 and later fail",
+		ABOUT " has assigned physical addresses up to 0x%" PRIx64
+		      " to GPU memory, beyond the %d address bits of GPU%zu, and DMA is direct: "
+		      "for such a GPU the driver takes host memory only from the first 4 GiB, so "
+		      "cuMemCreate on the host and NCCL 2.26.3 and later fail",
 		(uint64_t)d->hmm_end.value, card_dma_bits(g), g->index);
 
 	hmm_remedy(run, f);
@@ -752,38 +755,38 @@ static const char *iommu_word(const struct rule_run *run, bool off)
 }
 
 #define FIND_OVERRIDE                                                                              \
-	"find what overrides it: another IOMMU word there, or a group's type that was set in "     \
-	"/sys/kernel/iommu_groups/N/type"
+	"find what overrides it: another IOMMU parameter there, or a group type that "             \
+	"was set in /sys/kernel/iommu_groups/N/type"
 
 static const char *iommu_remedy(struct rule_run *run)
 {
 	const char *caveat =
 		fact_known(run->m->kernel.hypervisor)
-			? " This is a virtual machine: its IOMMU is emulated, and the host's IOMMU "
-			  "translates besides, out of sight from here."
+			? " This is a virtual machine: its IOMMU is emulated, and the host's IOMMU, "
+			  "which is not visible here, also translates."
 			: "";
 	bool amd = fact_is(run->m->cpu.vendor, CPU_AMD);
 	const char *word = iommu_word(run, false);
 
 	if (word && text_has_word(cmdline(run), word))
-		return run_text(run, "%s is on the kernel command line already; " FIND_OVERRIDE,
+		return run_text(run, "%s is already on the kernel command line; " FIND_OVERRIDE,
 				word);
 	if (word && fix_pending(run, APPLIED_KERNEL_PARAMETER, word))
-		return run_text(run, "reboot: onehop fix has set %s already", word);
-	return run_text(
-		run,
-		"boot with %s: %s. Addresses then pass unchanged, and %s stays on for interrupt "
-		"remapping.%s%s",
-		word ? word : "iommu=pt", parameter_remedy(run, word ? word : "iommu=pt"),
-		amd ? "AMD-Vi" : "VT-d", hmm_caveat(run), caveat);
+		return run_text(run, "reboot: onehop fix has already set %s", word);
+	return run_text(run,
+			"boot with %s: %s. Addresses then pass unchanged, and %s stays on for "
+			"interrupt remapping.%s%s",
+			word ? word : "iommu=pt", parameter_remedy(run, word ? word : "iommu=pt"),
+			amd ? "AMD-Vi" : "VT-d", hmm_caveat(run), caveat);
 }
 
 #define COST_PASS                                                                                  \
-	"the IOMMU no longer confines what devices read and write in memory (drivers that ask "    \
-	"for it, such as VFIO, still get it); interrupt remapping stays"
+	"the IOMMU no longer restricts device access to memory (drivers that request "             \
+	"it, such as VFIO, still get it); interrupt remapping stays on"
 #define COST_OFF                                                                                   \
-	"no device is confined by the IOMMU, none can be handed to a virtual machine (VFIO), and " \
-	"interrupts are no longer remapped; with more than 255 CPU threads some may be lost"
+	"the IOMMU restricts no device, no device can be assigned to a virtual "                   \
+	"machine (VFIO), and interrupts are no longer remapped; with more than 255 "               \
+	"CPU threads some may be lost"
 
 /* ---- proposing pass-through ---- */
 
@@ -795,9 +798,10 @@ static const char *with_hmm(struct rule_run *run, struct change_set *out)
 
 	if (hmm == HMM_NARROWS)
 		propose_hmm_off(run, out);
-	return hmm == HMM_MAY_NARROW ? "with HMM in use, host memory for GPUs may run short: look "
-				       "at hmm-dma32 after the reboot, as root"
-				     : NULL;
+	return hmm == HMM_MAY_NARROW
+		       ? "with HMM in use, host memory for GPUs may run short: check hmm-dma32 after "
+			 "the reboot, as root"
+		       : NULL;
 }
 
 /* Without an IOMMU no guest gets a device, and one that is started so has none. */
@@ -810,15 +814,14 @@ static bool refuse_off(struct rule_run *run, struct change_set *out)
 	if (use.device)
 		propose_by_hand(
 			run, out, "the IOMMU stays on",
-			"%s belongs to virtual machines (%s), and without an IOMMU none of them "
-			"can have it: take it off there first, or run this with --iommu pt",
+			"%s is assigned to virtual machines (%s), which need the IOMMU: remove it "
+			"from them first, or run this with --iommu pt",
 			use.device->name, use.by);
 	else
 		propose_by_hand(
 			run, out, "the IOMMU stays on",
 			"vfio-pci is loaded at each boot (%s), and without an IOMMU no virtual "
-			"machine can have a device: take it off there first, or run this with "
-			"--iommu pt",
+			"machine can have a device: remove that first, or run this with --iommu pt",
 			use.by);
 	return true;
 }
@@ -833,7 +836,7 @@ static void propose_iommu(struct rule_run *run, struct change_set *out)
 	if (!word)
 		propose_by_hand(
 			run, out, "the kernel's IOMMU parameter",
-			"look up in Documentation/admin-guide/kernel-parameters.txt how this CPU's "
+			"see Documentation/admin-guide/kernel-parameters.txt for how this CPU's "
 			"IOMMU is %s",
 			off ? "switched off" : "set to pass-through");
 	else if (text_has_word(cmdline(run), word))
@@ -846,10 +849,8 @@ static void propose_iommu(struct rule_run *run, struct change_set *out)
 				.lifetime = CHANGE_KEPT,
 				.target = word,
 				.reason = TEXTS(
-					off ? "the IOMMU is then off, and nothing stands in the "
-					      "way of peer packets"
-					    : "the IOMMU then lets peer packets through with the "
-					      "addresses that they carry"),
+					off ? "the IOMMU is then off and does not affect peer packets"
+					    : "the IOMMU then passes peer packets with unchanged addresses"),
 				.cost = TEXTS(off ? COST_OFF : COST_PASS, with_hmm(run, out))});
 }
 
@@ -887,9 +888,9 @@ static enum verdict probe_iommu(struct rule_run *run)
 		run, CONFIDENCE_LIKELY,
 		SUBJECT(HOST,
 			run_text(run, "IOMMU %s", fact_str_or(run->m->kernel.iommu_names, ""))),
-		"it translates what %s send%s: peer packets go up to it instead of across, slowly, "
-		"or end in faults and wrong data",
-		names, strchr(names, ',') ? "" : "s");
+		"it translates addresses from %s, so peer packets go up to it instead of across: "
+		"slow, or with faults and wrong data",
+		names);
 	f->pairs = pairs.n;
 	if (iommu_is_proven(run)) {
 		f->severity = SEVERITY_ERROR;
@@ -1000,25 +1001,29 @@ static const struct parameter_trap {
 	bool (*applies)(struct rule_run *run);
 	const char *sentence, *remedy;
 } parameter_traps[] = {
-	{on_and_off, "the command line switches the same thing on and off; the last word wins",
+	{on_and_off, "the command line enables and disables the same feature; the last word wins",
 	 "keep one of the two"},
-	{pt_and_off,
-	 "pass-through is asked for and the IOMMU is switched off: pass-through has no effect",
-	 "take one out; iommu=pt alone is enough for P2P and keeps interrupt remapping"},
+	{pt_and_off, "pass-through is set but the IOMMU is disabled: pass-through has no effect",
+	 "remove one of them; iommu=pt alone is enough for P2P and keeps interrupt "
+	 "remapping"},
 	{pt_without_iommu,
-	 "iommu=pt has no effect: this kernel found no IOMMU (it is off in the firmware setup, or "
-	 "there is none)",
-	 "leave it, or take it out; P2P needs neither"},
+	 "iommu=pt has no effect: this kernel found no IOMMU (it is disabled in the "
+	 "firmware setup, or missing)",
+	 "leave it, or remove it; P2P needs neither"},
 	{intel_on_amd, "intel_iommu= has no effect on an AMD processor",
-	 "take it out; AMD-Vi is on by default, and iommu=pt sets it to pass-through"},
+	 "remove it; AMD-Vi is on by default, and iommu=pt sets it to pass-through"},
 	{amd_on_intel, "amd_iommu= has no effect on an Intel processor",
-	 "take it out; VT-d has intel_iommu=, and iommu=pt sets it to pass-through"},
-	{amd_iommu_on, "amd_iommu=on is no value that the kernel knows: AMD-Vi is on by default",
-	 "take it out"},
-	{off_yet_translating, "the IOMMU is switched off on the command line, yet it is at work",
-	 "look for a later parameter or a built-in command line that switches it on (dmesg)"},
+	 "remove it; VT-d has intel_iommu=, and iommu=pt sets it to pass-through"},
+	{amd_iommu_on,
+	 "amd_iommu=on is not a value that the kernel supports: AMD-Vi is on by "
+	 "default",
+	 "remove it"},
+	{off_yet_translating, "the IOMMU is disabled on the command line, but it is active",
+	 "look for a later parameter or a built-in command line that enables it "
+	 "(dmesg)"},
 	{amd_off_leaves_acs, "amd_iommu=off leaves the ACS redirect bits of switch ports set",
-	 "clear the bits, as the rules acs-redirect and acs-completion-redirect say for each port"},
+	 "clear the bits, as the rules acs-redirect and acs-completion-redirect "
+	 "describe for each port"},
 };
 
 static enum verdict probe_parameters(struct rule_run *run)
@@ -1090,14 +1095,15 @@ static enum verdict probe_host_bridge(struct rule_run *run)
 	if (!writes.n)
 		return rule_unknown(
 			run,
-			"it is on neither list, and the driver gave no answer; only a copy with checked data tells",
+			"it is on neither list, and the driver did not answer; only a copy with "
+			"checked data shows it",
 			"whether the host bridge of \"%s\" forwards peer traffic",
 			fact_str_or(run->m->cpu.name, "this CPU"));
-	f = finding_add(
-		run, CONFIDENCE_LIKELY, SUBJECT(HOST, "host bridge"),
-		"%s meet only in the CPU (%s), which NVIDIA's driver does not know to answer peer "
-		"reads between its root ports; writes are allowed",
-		pair_set_text(run, &writes), fact_str_or(run->m->cpu.name, "of unknown name"));
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(HOST, "host bridge"),
+			"%s meet only in the CPU (%s), which is not on the driver's list for peer "
+			"reads between root ports; writes are allowed",
+			pair_set_text(run, &writes),
+			fact_str_or(run->m->cpu.name, "of unknown name"));
 	finding_names_pairs(run, f, &writes);
 	evidence_str(run, f, "CPU", run->m->cpu.name);
 	evidence_int(run, f, "CPU family", run->m->cpu.family);
@@ -1118,11 +1124,10 @@ static enum verdict probe_sockets(struct rule_run *run)
 	}
 	if (!set.n)
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "CPU sockets"),
-		"%s lie on different CPU sockets: their way crosses the link between the sockets, "
-		"which all traffic shares",
-		pair_set_text(run, &set));
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "CPU sockets"),
+			"%s are on different CPU sockets: their path crosses the link between the "
+			"sockets, which all traffic shares",
+			pair_set_text(run, &set));
 	f->pairs = set.n;
 	FOR_EACH_GPU (g, run)
 		evidence_int(run, f, run_text(run, "NUMA node of %s", g->pci->name),
@@ -1147,7 +1152,7 @@ static enum verdict probe_class(struct rule_run *run)
 			continue;
 		f = finding_add(run, CONFIDENCE_CERTAIN,
 				SUBJECT(PAIR, run_text(run, "GPU%zu and GPU%zu", i, j)),
-				"NVML says %s, the PCI tree says %s; NVML's word is used",
+				"NVML reports %s, the PCI tree shows %s; onehop uses NVML's answer",
 				path_class_word(p->pci_class), path_class_word(p->tree_class));
 		f->pairs = 2;
 		evidence_int(run, f, "NVML common ancestor", level);
@@ -1162,20 +1167,19 @@ static enum verdict probe_class(struct rule_run *run)
 }
 
 #define ACS_REMEDY                                                                                 \
-	"until the next reboot: `setpci -s PORT ECAP_ACS+6.w=VALUE`, VALUE being ACSCtl with "     \
-	"bits "                                                                                    \
-	"2, 3 and 5 cleared; to stay: kernel parameter pci=disable_acs_redir=PORT;PORT, which "    \
-	"GRUB and shells cut at the ; unless the whole word is in quotes: in "                     \
-	"/etc/default/grub `" GRUB_LINE_START "'pci=disable_acs_redir=PORT;PORT'" GRUB_LINE_END    \
-	"`"
+	"until the next reboot: `setpci -s PORT ECAP_ACS+6.w=VALUE`, where VALUE is "              \
+	"ACSCtl with bits 2, 3 and 5 cleared; permanently: kernel parameter "                      \
+	"pci=disable_acs_redir=PORT;PORT, which GRUB and shells cut at the ; unless "              \
+	"the whole word is in quotes: in /etc/default/grub `" GRUB_LINE_START                      \
+	"'pci=disable_acs_redir=PORT;PORT'" GRUB_LINE_END "`"
 #define ACS "PCIe 6.0, 6.12 and 7.7.11 (ACS); drivers/pci/p2pdma.c"
 
 const struct rule rules_routing[] = {
 	{
 		.id = "acs-redirect",
 		.title = "No switch port redirects peer requests up to the CPU (ACS)",
-		.why = "Packets between two devices below one switch then go up to the CPU and, if "
-		       "it lets them, down again: slower, or refused by the IOMMU, or hanging.",
+		.why = "Packets between two devices below one switch then go up to the CPU and back "
+		       "down: slower, blocked by the IOMMU, or hanging.",
 		.remedy = ACS_REMEDY,
 		.reference = ACS
 		"; Documentation/admin-guide/kernel-parameters.txt, pci=disable_acs_redir; "
@@ -1189,9 +1193,9 @@ const struct rule rules_routing[] = {
 	},
 	{
 		.id = "acs-completion-redirect",
-		.title = "No switch port redirects the answers to peer reads up to the CPU (ACS)",
-		.why = "Writes go straight across, reads take the way through the CPU: one "
-		       "direction is slow or fails.",
+		.title = "No switch port redirects completions of peer reads up to the CPU (ACS)",
+		.why = "Writes stay inside the switch, but reads go through the CPU: one direction "
+		       "is slow or fails.",
 		.remedy = ACS_REMEDY,
 		.reference = ACS,
 		.severity = SEVERITY_ERROR,
@@ -1205,8 +1209,8 @@ const struct rule rules_routing[] = {
 		.id = "acs-root-port",
 		.title = "The root ports above the GPUs have no ACS redirect bits set",
 		.why = "Without a common switch packets pass through the CPU in any case: the bits "
-		       "cost nothing while the IOMMU is off or passes addresses through, and 3 to "
-		       "9 GB/s while it translates. On some AMD machines NCCL hung until they were "
+		       "cost nothing while the IOMMU is off or in pass-through mode, and 3 to 9 "
+		       "GB/s while it translates. On some AMD machines NCCL hung until they were "
 		       "cleared.",
 		.remedy = ACS_REMEDY,
 		.reference = ACS "; NVIDIA/nccl#2079",
@@ -1218,9 +1222,9 @@ const struct rule rules_routing[] = {
 	},
 	{
 		.id = "iommu-translating",
-		.title = "No IOMMU translates the addresses that GPUs send to",
-		.why = "With translation every peer packet goes up to the IOMMU; copies were seen "
-		       "to hang, to fault or to leave wrong data.",
+		.title = "No IOMMU translates the addresses of peer traffic",
+		.why = "With translation every peer packet goes up to the IOMMU; copies have hung, "
+		       "faulted or produced wrong data.",
 		.remedy = "boot with the kernel parameter iommu=pt (GRUB_CMDLINE_LINUX_DEFAULT in "
 			  "/etc/default/grub, then update-grub)",
 		.reference =
@@ -1235,17 +1239,17 @@ const struct rule rules_routing[] = {
 	},
 	{
 		.id = "hmm-dma32",
-		.title = "HMM keeps no host memory from GPUs whose DMA is direct",
-		.why = "HMM gives GPU memory physical addresses at the top of what the CPU has. "
-		       "Where those are beyond a card's reach and the IOMMU passes addresses "
-		       "through (or is off), the driver takes host memory for the card from the "
-		       "first 4 GiB alone: cuMemCreate on the host fails, and NCCL 2.26.3 and "
-		       "later ends with \"Error while attaching to shared memory segment\" (size "
-		       "0).",
-		.remedy = "options " HMM_MODULE " " HMM_OPTION
-			  "=1 in /etc/modprobe.d, and a reboot (onehop fix sets it; the addresses "
-			  "stay taken until then); GPUs then no longer reach memory of malloc; or, "
-			  "for one job, NCCL_CUMEM_HOST_ENABLE=0",
+		.title = "HMM does not limit host memory for GPUs with direct DMA",
+		.why = "HMM gives GPU memory physical addresses at the top of the CPU's address "
+		       "range. If those exceed a card's address bits and the IOMMU is off or in "
+		       "pass-through mode, the driver takes host memory for the card only from the "
+		       "first 4 GiB: cuMemCreate on the host fails, and NCCL 2.26.3 and later fails "
+		       "with \"Error while attaching to shared memory segment\" (size 0).",
+		.remedy =
+			"options " HMM_MODULE " " HMM_OPTION
+			"=1 in /etc/modprobe.d, and reboot (onehop fix sets it; the addresses stay "
+			"in use until then); GPUs can then no longer access memory from malloc; or, "
+			"for one job, NCCL_CUMEM_HOST_ENABLE=0",
 		.reference = "open-gpu-kernel-modules nv-vm.c nv_compute_gfp_mask (535 to 595), "
 			     "NVIDIA/open-gpu-kernel-modules#1301; NVIDIA/nccl#2190; "
 			     "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md",
@@ -1257,7 +1261,7 @@ const struct rule rules_routing[] = {
 	},
 	{
 		.id = "iommu-parameters",
-		.title = "The IOMMU parameters on the kernel command line do what they say",
+		.title = "The IOMMU parameters on the kernel command line take effect",
 		.why = "A parameter without effect hides that the intended change was never made.",
 		.remedy = "keep iommu=pt alone",
 		.reference =
@@ -1271,13 +1275,13 @@ const struct rule rules_routing[] = {
 	{
 		.id = "host-bridge",
 		.title = "The host bridge is known to forward peer traffic where pairs meet in it",
-		.why = "Two GPUs without a common switch depend on the CPU to pass their packets "
-		       "on; for CPUs that are not on its list the driver refuses reads.",
+		.why = "Packets between two GPUs without a common switch pass through the CPU; the "
+		       "driver refuses reads on CPUs that are not on its list.",
 		.remedy =
-			"move both GPUs below one PCIe switch; else "
+			"move both GPUs below one PCIe switch; otherwise "
 			"NVreg_RegistryDwords=\"ForceP2P=0x211\" (0x11 before driver 565) bypasses "
-			"the list: let `onehop test` check that data arrives right, and take it "
-			"back if it does not",
+			"the list: run `onehop test` to check that the data arrives correctly, and "
+			"remove the setting if it does not",
 		.reference = "open-gpu-kernel-modules p2p_caps.c "
 			     "_p2pCapsGetHostSystemStatusOverPcieBar1, cpu.c; drivers/pci/p2pdma.c "
 			     "pci_p2pdma_whitelist",
@@ -1289,10 +1293,10 @@ const struct rule rules_routing[] = {
 	},
 	{
 		.id = "cross-socket",
-		.title = "All GPU pairs lie on one CPU socket or are joined by NVLink",
-		.why = "The link between sockets is narrower than the GPUs' own links together, "
-		       "and NCCL keeps P2P off such paths by default.",
-		.remedy = "for jobs on a part of the GPUs choose those of one socket "
+		.title = "All GPU pairs are on one CPU socket or connected by NVLink",
+		.why = "The link between sockets is slower than the GPUs' own links together, and "
+		       "by default NCCL does not use P2P on such paths.",
+		.remedy = "for jobs on some of the GPUs choose GPUs of one socket "
 			  "(CUDA_VISIBLE_DEVICES); measure with `onehop bench nccl` before raising "
 			  "NCCL_P2P_LEVEL to SYS",
 		.reference = "NVIDIA/nccl-tests#74; NCCL documentation, NCCL_P2P_LEVEL",
@@ -1303,11 +1307,12 @@ const struct rule rules_routing[] = {
 	},
 	{
 		.id = "topology-agrees",
-		.title = "NVML and the PCI tree agree on where the GPUs sit",
-		.why = "They differ in virtual machines and where the firmware tells NUMA nodes "
-		       "wrong; then distances, and NCCL's choices with them, are not to be trusted.",
-		.remedy = "in a virtual machine look on the host; else check NUMA settings (NPS, "
-			  "SNC) and numa_node of the devices",
+		.title = "NVML and the PCI tree agree on the location of the GPUs",
+		.why = "They differ in virtual machines and where the firmware reports wrong NUMA "
+		       "nodes; then distances, and NCCL's choices based on them, are unreliable.",
+		.remedy =
+			"in a virtual machine check the host; otherwise check NUMA settings (NPS, "
+			"SNC) and numa_node of the devices",
 		.reference = "nvml.h nvmlDeviceGetTopologyCommonAncestor; "
 			     "Documentation/ABI/testing/sysfs-bus-pci, numa_node",
 		.severity = SEVERITY_INFO,

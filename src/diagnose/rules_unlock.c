@@ -63,7 +63,7 @@ static void evidence_driver(struct rule_run *run, struct finding *f)
 	const struct nvidia_driver *d = &run->m->driver;
 
 	evidence_str(run, f, "module", d->module_version);
-	evidence_yes_no(run, f, "the module that runs has BAR1 P2P on every chip",
+	evidence_yes_no(run, f, "the loaded module supports P2P through BAR1 on every chip",
 			d->bar1_p2p.loaded);
 	evidence_registry(run, f);
 }
@@ -113,25 +113,28 @@ static const struct cause {
 	const char *what, *remedy;
 	bool or_unforced; /* taking ForceP2P out would do too, if it is set */
 } causes[] = {
-	{lacks_open_modules, "the proprietary modules have no P2P through BAR1 for this card",
-	 "install the open modules; `onehop unlock` says whether this machine can have P2P through "
-	 "BAR1",
+	{lacks_open_modules,
+	 "the proprietary modules do not support P2P through BAR1 for this card",
+	 "install the open modules; `onehop unlock` shows whether this machine can "
+	 "use P2P through BAR1",
 	 true},
-	{has_stubs, "the module that runs has stubs in the place of P2P through BAR1",
-	 "install modules that have P2P through BAR1 (`onehop unlock`)", true},
+	{has_stubs, "the loaded module has only stubs for P2P through BAR1",
+	 "install modules that support P2P through BAR1 (`onehop unlock`)", true},
 	{has_small_bar1, "BAR1 does not cover the memory, so the driver cannot map all of it",
 	 "make BAR1 as large as the memory (onehop check --explain bar1-small)", true},
-	{is_not_seen, "whether the module that runs has P2P through BAR1 could not be seen",
-	 MAILBOX_UNSEEN, true},
-	{lacks_key, "no key asks the driver for BAR1 rather than mailboxes",
+	{is_not_seen, "unknown whether the loaded module supports P2P through BAR1", MAILBOX_UNSEEN,
+	 true},
+	{lacks_key, "no registry key selects BAR1 instead of mailboxes",
 	 "set the options that `onehop unlock` prints for this machine (RMPcieP2PType=1, before "
 	 "driver 575 RMForceP2PType=2, for both cards of each pair), rebuild the initramfs and "
 	 "reload the module",
 	 false},
 	{shares_bar1,
-	 "a screen or console on the card takes the room that the mapping of its memory needs in "
-	 "BAR1",
-	 "let another card, or the BMC, drive the screen (firmware setup: primary display)", false},
+	 "a screen or console on the card uses BAR1 space that the mapping of the "
+	 "card's memory needs",
+	 "use another card, or the BMC, for the screen (firmware setup: primary "
+	 "display)",
+	 false},
 };
 
 static const struct cause *cause_for(struct rule_run *run, const struct gpu *g)
@@ -150,10 +153,10 @@ static bool is_one_sided(struct rule_run *run, size_t i, size_t j)
 /* Where all else that BAR1 takes is there. */
 static const struct cause one_side = {
 	NULL,
-	"the registry keys are set for one card of the pair only, and the driver reads the one "
-	"that chooses BAR1 from whichever card it numbers first",
-	"set the same keys for both cards (NVreg_RegistryDwordsPerDevice; `onehop unlock` prints "
-	"the line), rebuild the initramfs and reload the module",
+	"the registry keys are set for only one card of the pair, and the driver "
+	"reads the key that selects BAR1 from the card with the lower number",
+	"set the same keys for both cards (NVreg_RegistryDwordsPerDevice; `onehop "
+	"unlock` prints the line), rebuild the initramfs and reload the module",
 	true,
 };
 
@@ -183,8 +186,8 @@ static void report_mailbox(struct rule_run *run, const struct pair_set *set, siz
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 		"the " ABOUT
-		" allows P2P for %s and leads it through a mailbox, which GeForce cards "
-		"do not have, so that copies go nowhere or read as zero%s%s",
+		" allows P2P for %s through a mailbox, which GeForce cards do not have, so "
+		"copies are lost or read as zero%s%s",
 		pair_set_text(run, set), c ? ": " : "", c ? c->what : "");
 
 	f->pair_map = set->in;
@@ -193,8 +196,7 @@ static void report_mailbox(struct rule_run *run, const struct pair_set *set, siz
 		finding_remedy(
 			run, f, "%s%s", c->remedy,
 			c->or_unforced && is_forced(run, i, j)
-				? "; until then take ForceP2P out of the driver's options in "
-				  "/etc/modprobe.d"
+				? "; until then remove ForceP2P from the driver's options in /etc/modprobe.d"
 				: "");
 	evidence_rm(run, f, i, j);
 	evidence_str(run, f, run_text(run, "GPU%zu", j), run->m->gpus[j].model);
@@ -266,11 +268,11 @@ static void report_one_side(struct rule_run *run, const struct pair_set *set, si
 {
 	struct finding *f = finding_add(
 		run, allowed ? CONFIDENCE_LIKELY : CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
-		"the registry keys of P2P through BAR1 are set for one card only of %s: %s",
+		"the registry keys for P2P through BAR1 are set for only one card of %s: %s",
 		pair_set_text(run, set),
-		allowed ? "ForceP2P of either makes the driver say yes, and unless the card that "
-			  "it numbers first has the key that chooses BAR1, it leads the pair "
-			  "through a mailbox, where data is lost"
+		allowed ? "ForceP2P on either card makes the driver allow P2P, but unless the card "
+			  "with the lower number has the key that selects BAR1, the driver uses a "
+			  "mailbox and data is lost"
 			: "the driver refuses the pair");
 
 	if (!allowed)
@@ -282,7 +284,7 @@ static void report_one_side(struct rule_run *run, const struct pair_set *set, si
 
 		finding_evidence(run, f, NULL,
 				 run_text(run, "GPU%zu, %s", g->index,
-					  fact_str_or(g->model, "model not known")),
+					  fact_str_or(g->model, "model unknown")),
 				 "ForceP2P %s, BAR1 %s",
 				 driver_forced_p2p(&run->m->driver, g) ? "set" : "not set",
 				 registry_bar1_choice(&run->m->driver, g) == BAR1_NOT_CHOSEN
@@ -343,11 +345,10 @@ static void report_console(struct rule_run *run, const struct gpu *g, const stru
 	const struct log_line *l = offset_line(run);
 	struct finding *f = finding_add(
 		run, l ? CONFIDENCE_CERTAIN : CONFIDENCE_LIKELY, subject_gpu(run, g),
-		"a console holds the start of BAR1 of " ABOUT
-		", and the edited modules that run are "
-		"not onehop's: public edits of driver %d reckon from the start of BAR1, so that "
-		"what peers write there lands in the wrong place, or peer access is refused (CUDA "
-		"error 205)",
+		"a console occupies the start of BAR1 of " ABOUT
+		", and the loaded edited modules are not onehop's: public edits of driver %d "
+		"count from the start of BAR1, so peers write to the wrong place, or peer "
+		"access is refused (CUDA error 205)",
 		driver_branch(run->m->driver.module_version));
 	f->pairs = set->n;
 	f->pair_map = set->in;
@@ -432,9 +433,9 @@ static enum verdict probe_windows(struct rule_run *run)
 		return generations_known(run);
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, SUBJECT(GPUS, "BAR1"),
-		ABOUT " of %s (%s) does not cover the memory (%s), and yet checked copies arrived: "
-		      "the driver maps BAR1 in windows, one for each allocation that peers use, as "
-		      "public edits for such cards do; together those may take no more than BAR1",
+		ABOUT " of %s (%s) does not cover the memory (%s), but checked copies arrived: the "
+		      "driver maps BAR1 in windows, one for each allocation that peers use, as "
+		      "public edits for such cards do; together the windows cannot exceed BAR1",
 		gpu_list_text(run, names, n), run_bytes(run, (uint64_t)support_bar1(first).size),
 		run_bytes(run, (uint64_t)fact_or(first->vram_bytes, 0)));
 	f->pci = first->pci;
@@ -470,7 +471,8 @@ static enum verdict probe_lockup(struct rule_run *run)
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_POSSIBLE, SUBJECT(HOST, "kernel"),
-		"with edited modules of driver %d, %s (%s): not explained, so a hint and no more",
+		"with edited modules of driver %d, %s (%s); the cause is unknown, so this is only "
+		"a note",
 		l->release, l->what, l->reference);
 	evidence_str(run, f, "kernel", kernel);
 	evidence_driver(run, f);
@@ -501,11 +503,11 @@ static enum verdict probe_custom(struct rule_run *run)
 		return VERDICT_NA;
 	f = finding_add(
 		run, CONFIDENCE_POSSIBLE, SUBJECT(RESULT, "inference engines"),
-		"vLLM's own all-reduce reads the peer through BAR1 on %s (it is off by itself for "
-		"more than two GPUs without NVLink): with it, wrong output and resets were "
-		"reported where NCCL over the same path was right; the same signs were seen with "
-		"stock drivers, and once with P2P off and a loose cable, so a failure does not "
-		"prove the edit wrong",
+		"vLLM's own all-reduce reads peer memory through BAR1 on %s (it disables "
+		"itself for more than two GPUs without NVLink). With it, wrong output and "
+		"resets were reported where NCCL worked on the same path. The same symptoms "
+		"occurred with stock drivers, and once with P2P off and a loose cable, so a "
+		"failure does not prove that the edit is wrong",
 		pair_set_text(run, &set));
 	f->pair_map = set.in;
 	evidence_driver(run, f);
@@ -529,8 +531,8 @@ static bool is_gate_pair(struct rule_run *run, size_t i, size_t j)
 static const char *who_is_hit(const struct rule_run *run)
 {
 	return driver_release(&run->m->driver)->uvm_bar1
-		       ? "one process that has both GPUs and managed memory (or HMM)"
-		       : "one process that enables peer access and has managed memory";
+		       ? "one process that uses both GPUs and managed memory (or HMM)"
+		       : "one process that enables peer access and uses managed memory";
 }
 
 static void report_managed(struct rule_run *run, const struct pair_set *set)
@@ -543,9 +545,9 @@ static void report_managed(struct rule_run *run, const struct pair_set *set)
 		SUBJECT(DRIVER, "driver"),
 		"the " ABOUT
 		" is edited for P2P through BAR1, and nvidia_uvm has no gate that keeps "
-		"managed memory away from it on %s: %s is enough for page table entries that lead "
-		"to wrong memory, or for Xid 31 and then Xid 154 on all GPUs, which only a reboot "
-		"clears",
+		"managed memory away from it on %s: %s is enough for page table entries that "
+		"point to wrong memory, or for Xid 31 and then Xid 154 on all GPUs, which "
+		"only a reboot clears",
 		pair_set_text(run, set), who_is_hit(run));
 
 	f->pair_map = set->in;
@@ -553,8 +555,8 @@ static void report_managed(struct rule_run *run, const struct pair_set *set)
 	if (fact_is(d->uvm_gate.installed, 1))
 		finding_remedy(
 			run, f,
-			"reboot: the nvidia_uvm on disk has the gate, the one that runs does not");
-	evidence_yes_no(run, f, "the nvidia_uvm that runs has the gate", d->uvm_gate.loaded);
+			"reboot: the nvidia_uvm on disk has the gate, the loaded one does not");
+	evidence_yes_no(run, f, "the loaded nvidia_uvm has the gate", d->uvm_gate.loaded);
 	evidence_yes_no(run, f, "the one on disk has it", d->uvm_gate.installed);
 	evidence_str(run, f, "onehop's mark in the file of nvidia", d->bar1_p2p.mark);
 	evidence_driver(run, f);
@@ -573,7 +575,7 @@ static enum verdict probe_managed(struct rule_run *run)
 		return VERDICT_NA;
 	if (!fact_is(d->bar1_p2p.loaded, 1))
 		return rule_unknown(run, FACT_WHY(d->bar1_p2p.loaded),
-				    "whether the nvidia module that runs is edited");
+				    "whether the loaded nvidia module is edited");
 	if (fact_unknown(gate))
 		return rule_unknown(run, FACT_WHY(gate),
 				    "whether nvidia_uvm has the gate for managed memory");
@@ -602,18 +604,18 @@ const char *unlock_lacks(struct rule_run *run, const struct gpu *g, bool overflo
 		return NULL;
 	c = cause_for(run, g);
 	if (any_mailbox(run, g))
-		return c ? c->what : "the driver leads peers through a mailbox, not through BAR1";
+		return c ? c->what : "the driver uses a mailbox for peers, not BAR1";
 	if (lacks_open_modules(run, g) || has_stubs(run, g) || has_small_bar1(run, g))
 		return c->what;
 	if (overflow)
-		return "the address of a peer is written into a field for peers, which ends at 128 "
+		return "the driver writes a peer's address into a field for peers that ends at 128 "
 		       "GiB: the edit of the page table entry's address is missing (gmmu_fmt.c)";
 	if (support_of(run->m, g).mechanism == MECHANISM_NONE)
 		return support_of(run->m, g).why;
 	if (fact_is(d->bar1_p2p.loaded, 1) && fact_known(d->module_version) &&
 	    !driver_release(d)->bar1_entries)
-		return "the functions of P2P through BAR1 are there, the edit that makes page "
-		       "table entries point at BAR1 is not (nv_gpu_ops.c)";
+		return "the functions for P2P through BAR1 exist, but the edit that makes page "
+		       "table entries point at BAR1 is missing (nv_gpu_ops.c)";
 	return NULL;
 }
 
@@ -632,15 +634,14 @@ void evidence_unlock(struct rule_run *run, struct finding *f, const struct gpu *
 const struct rule rules_unlock[] = {
 	{
 		.id = "p2p-mailbox",
-		.title = "P2P that the driver allows does not go through mailboxes that are "
-			 "missing",
-		.why = "GeForce cards since Ampere lack the mailboxes through which the "
-		       "driver leads peers unless it uses BAR1. Made to say yes all the same, it "
-		       "says OK, CUDA enables peer access, and the data is lost.",
+		.title = "P2P does not use mailboxes that the cards lack",
+		.why = "GeForce cards since Ampere lack the mailboxes that the driver uses for "
+		       "peers unless it uses BAR1. If P2P is forced, the driver reports OK, CUDA "
+		       "enables peer access, and the data is lost.",
 		.remedy =
-			"`onehop unlock` says what the driver lacks, the kernel log why it "
-			"could not map BAR1 (\"NVRM: kbus...\"); until it uses BAR1, take ForceP2P "
-			"out of NVreg_RegistryDwords in /etc/modprobe.d, if it is set",
+			"`onehop unlock` shows what the driver lacks, and the kernel log shows why "
+			"it could not map BAR1 (\"NVRM: kbus...\"); until it uses BAR1, remove "
+			"ForceP2P from NVreg_RegistryDwords in /etc/modprobe.d, if it is set",
 		.reference = "open-gpu-kernel-modules ctrl0000system.h "
 			     "NV0000_CTRL_CMD_SYSTEM_GET_P2P_CAPS_V2 (PROP, PCI_BAR1), p2p_caps.c "
 			     "_kp2pCapsGetStatusOverPcieBar1; aikitoria/open-gpu-kernel-modules#9",
@@ -652,11 +653,11 @@ const struct rule rules_unlock[] = {
 	},
 	{
 		.id = "p2p-keys-one-side",
-		.title = "Keys of P2P through BAR1 are set for both cards of a pair",
-		.why = "ForceP2P of either card of a pair makes the driver say yes, but "
-		       "only the card that it numbers first is asked for the key that chooses "
-		       "BAR1. With keys on one side, the answer depends on the order of the cards: "
-		       "BAR1, or a mailbox that GeForce cards lack.",
+		.title = "Registry keys for P2P through BAR1 are set for both cards of a pair",
+		.why = "ForceP2P on either card of a pair makes the driver allow P2P, but it reads "
+		       "the key that selects BAR1 only from the card with the lower number. With "
+		       "keys on one side, the result depends on the order of the cards: BAR1, or a "
+		       "mailbox that GeForce cards lack.",
 		.remedy = "set the same keys for both cards (NVreg_RegistryDwordsPerDevice; "
 			  "`onehop unlock` prints the line) or for neither, rebuild the initramfs "
 			  "and reload the module",
@@ -672,16 +673,15 @@ const struct rule rules_unlock[] = {
 	},
 	{
 		.id = "unlock-console",
-		.title = "No console shifts BAR1 under an edit that does not reckon with it",
-		.why = "Where the boot console holds the first megabytes of BAR1, drivers "
-		       "570 and 575 map the memory behind them. Public edits of these releases "
-		       "take the start of BAR1 for the start of memory: peers read and write some "
-		       "megabytes off.",
+		.title = "No console shifts BAR1 under an edit that ignores it",
+		.why = "If the boot console uses the first megabytes of BAR1, drivers 570 and 575 "
+		       "map the memory after them. Public edits of these releases assume that "
+		       "memory starts at the start of BAR1: peers read and write some megabytes off.",
 		.remedy =
-			"install modules that onehop edited (`onehop unlock`), which "
-			"reckon with it, or driver 580 or later; or let another card, or the BMC, "
-			"drive the console (firmware setup: primary display); then let `onehop "
-			"test` check that data arrives right",
+			"install modules that onehop edited (`onehop unlock`), which account for it, "
+			"or driver 580 or later; or use another card, or the BMC, for the console "
+			"(firmware setup: primary display); then run `onehop test` to check that the "
+			"data arrives correctly",
 		.reference = "open-gpu-kernel-modules 570 to 575, kern_bus_tu102.c "
 			     "kbusEnableStaticBar1Mapping_TU102 (startOffset); "
 			     "aikitoria/open-gpu-kernel-modules 570.86.16-p2p nv_gpu_ops.c",
@@ -693,17 +693,17 @@ const struct rule rules_unlock[] = {
 	},
 	{
 		.id = "bar1-windows",
-		.title = "P2P through BAR1 does not depend on windows that may run out",
-		.why = "Where BAR1 is smaller than the memory, what peers map has to fit "
+		.title = "P2P through BAR1 does not depend on windows that can run out",
+		.why = "Where BAR1 is smaller than the memory, everything that peers map must fit "
 		       "into BAR1 at one time. Engines that share single buffers (NCCL, PyTorch "
-		       "from 2.8 on) do; cudaDeviceEnablePeerAccess maps all that a process "
-		       "allocates. onehop's own edit maps all memory at once, so it refuses such "
+		       "from 2.8 on) fit; cudaDeviceEnablePeerAccess maps all allocations of a "
+		       "process. onehop's own edit maps all memory at once, so it refuses such "
 		       "cards.",
 		.remedy =
-			"set NCCL_LOCAL_REGISTER=0 and NCCL_GRAPH_REGISTER=0, keep managed "
-			"memory from peers, and look at \"BAR1 Memory Usage\" (`nvidia-smi -q`) "
-			"while a job holds memory: it stays where windows are made, and rises with "
-			"the memory where all is mapped",
+			"set NCCL_LOCAL_REGISTER=0 and NCCL_GRAPH_REGISTER=0, do not share managed "
+			"memory with peers, and watch \"BAR1 Memory Usage\" (`nvidia-smi -q`) while "
+			"a job holds memory: with windows it stays constant, and it rises with the "
+			"memory if all of it is mapped",
 		.reference = "Duanyll/open-gpu-kernel-modules docs/48g-4090-p2p; "
 			     "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md",
 		.severity = SEVERITY_INFO,
@@ -713,12 +713,12 @@ const struct rule rules_unlock[] = {
 	},
 	{
 		.id = "kernel-lockup",
-		.title = "No lock-up is reported for edited modules of this release on this "
-			 "kernel",
-		.why = "Some machines with edited modules locked up after they were moved "
-		       "to a newer kernel. Nobody found out why.",
-		.remedy = "if the machine locks up or resets, start an older kernel (Linux "
-			  "6.12 or 6.17) before anything else is changed",
+		.title = "No lock-up is reported for edited modules of this release on this kernel",
+		.why = "Some machines with edited modules locked up after an update to a newer "
+		       "kernel. The cause is unknown.",
+		.remedy =
+			"if the machine locks up or resets, first boot an older kernel (Linux 6.12 "
+			"or 6.17)",
 		.reference = "aikitoria/open-gpu-kernel-modules#28; noonghunna/club-3090#1332",
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
@@ -727,16 +727,14 @@ const struct rule rules_unlock[] = {
 	},
 	{
 		.id = "custom-all-reduce",
-		.title = "No inference engine's own all-reduce goes through edited modules",
-		.why = "vLLM's custom all-reduce loads from the peer's memory in kernels "
-		       "of its own and signals by flags there, unlike NCCL. Over BAR1 of GeForce "
-		       "cards there are reports of wrong output and of resets that nobody has "
-		       "explained.",
+		.title = "No inference engine's own all-reduce uses edited modules",
+		.why = "Unlike NCCL, vLLM's custom all-reduce reads the peer's memory in its own "
+		       "kernels and signals by flags in it. Over BAR1 of GeForce cards there are "
+		       "unexplained reports of wrong output and resets.",
 		.remedy =
-			"if an engine's output is wrong, or it hangs or resets the "
-			"machine, start it with --disable-custom-all-reduce "
-			"(disable_custom_all_reduce=True), which keeps NCCL's P2P, and let `onehop "
-			"test` check the paths",
+			"if an engine's output is wrong, or it hangs or resets the machine, start it "
+			"with --disable-custom-all-reduce (disable_custom_all_reduce=True), which "
+			"keeps NCCL's P2P, and run `onehop test` to check the paths",
 		.reference =
 			"noonghunna/club-3090#922, #1332, #751; "
 			"NVIDIA/open-gpu-kernel-modules#1257; aikitoria/open-gpu-kernel-modules#21",
@@ -748,18 +746,18 @@ const struct rule rules_unlock[] = {
 	{
 		.id = "uvm-managed",
 		.title = "An edited driver keeps managed memory away from P2P through BAR1",
-		.why = "The unified-memory module (nvidia_uvm) uses what the edited nvidia "
-		       "module offers, and before Hopper its page tables cannot say so: entries "
-		       "lead into the card's own memory or to wrong addresses. On real RTX 4090s "
-		       "managed memory that moves between two GPUs gave Xid 31 (unsupported "
+		.why = "The unified-memory module (nvidia_uvm) uses what the edited nvidia module "
+		       "offers, but before Hopper its page tables cannot express it: entries point "
+		       "into the card's own memory or to wrong addresses. On real RTX 4090s, "
+		       "managed memory that migrated between two GPUs caused Xid 31 (unsupported "
 		       "aperture) and then Xid 154 (reboot required) on all GPUs. One process with "
-		       "two GPUs is enough, from driver 590 on even if it never asked for peer "
+		       "two GPUs is enough, from driver 590 on even if it never requested peer "
 		       "access.",
 		.remedy =
-			"sudo onehop unlock --download --apply, which replaces the edit by "
-			"one with a gate (without a network: `onehop unlock` says how), then "
-			"reboot; until then use no managed memory on these cards, or take ForceP2P "
-			"out of NVreg_RegistryDwords in /etc/modprobe.d",
+			"sudo onehop unlock --download --apply, which replaces the edit by one with "
+			"a gate (without a network: `onehop unlock` shows how), then reboot; until "
+			"then use no managed memory on these cards, or remove ForceP2P from "
+			"NVreg_RegistryDwords in /etc/modprobe.d",
 		.reference = "open-gpu-kernel-modules kernel-open/nvidia-uvm uvm_turing_mmu.c "
 			     "make_pte_turing, uvm_gpu.c parent_gpu_peer_aperture; "
 			     "WU-CVGL/cluster-setup docs/05_GPU_P2P_GeForce_and_CMP.md",

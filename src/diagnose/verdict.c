@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a diagnosis comes to: a sentence for pairs of GPUs, one for GPUs and NICs. */
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "diagnose/rules.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Steps in the order in which the sentence names them: what a person mends first. */
+/* Steps in the order in which the verdict names them: what a person fixes first. */
 /* clang-format off */
 static const struct {
 	enum chain_step step;
-	const char *blocked_by, *unknown, *possible;
+	bool plural; /* of the obstacle */
+	const char *obstacle, *unknown, *possible;
 } steps[] = {
-	{CHAIN_DEVICE, "unusable devices", "the devices' state", "devices"},
-	{CHAIN_DRIVER, "the driver", "what the driver allows", "what the driver makes of P2P"},
-	{CHAIN_EXPOSURE, "BAR1", "the size of BAR1", "BAR1"},
-	{CHAIN_SWITCH, "ACS redirect", "ACS", "ACS on root ports"},
-	{CHAIN_IOMMU, "the IOMMU", "the IOMMU", "the IOMMU"},
-	{CHAIN_HOST_BRIDGE, "the host bridge", "whether the host bridge forwards", "the CPUs between them"},
-	{CHAIN_PATH, "a missing path", "NVLink or the PCIe path", "NVLink that is down"},
-	{CHAIN_OBSERVED, "failed tests", "what tests showed", NULL},
+	{CHAIN_DEVICE, true, "unusable devices", "the state of the devices", "the devices"},
+	{CHAIN_DRIVER, false, "the driver", "the driver's answer", "the driver's P2P mechanism"},
+	{CHAIN_EXPOSURE, false, "BAR1", "the size of BAR1", "BAR1"},
+	{CHAIN_SWITCH, false, "ACS redirect", "ACS", "ACS on root ports"},
+	{CHAIN_IOMMU, false, "the IOMMU", "the IOMMU", "the IOMMU"},
+	{CHAIN_HOST_BRIDGE, false, "the host bridge", "the host bridge", "the CPUs between them"},
+	{CHAIN_PATH, false, "a missing path", "NVLink or the PCIe path", "NVLink that is down"},
+	{CHAIN_OBSERVED, true, "failed tests", "test results", NULL},
 };
 /* clang-format on */
 
@@ -35,7 +38,7 @@ struct tally {
 	size_t refused;      /* of direct pairs: NCCL would not use them */
 	size_t driverless;   /* of blocked pairs: no driver is loaded */
 	size_t overruled;    /* bad links that a copy contradicts */
-	size_t fast;         /* of suspect pairs: copies were fast, nobody checked their data */
+	size_t fast;         /* of suspect pairs: copies were fast, their data was not checked */
 	size_t doubted;      /* of suspect pairs: a test of their GPUs failed */
 	size_t contradicted; /* of suspect pairs: the driver refuses, and NCCL used P2P */
 	size_t no_gain;      /* of suspect pairs: copies were no faster with P2P on than off */
@@ -101,13 +104,13 @@ static void tally_path(struct tally *y, const struct path *p)
 		y->nvlinks_max = (int)p->nvlinks.value;
 }
 
-/* " on all" or " on 14" */
+/* "all 56", "both" or "14" */
 static void put_share(struct strbuf *b, size_t n, size_t all)
 {
-	if (n == all)
-		strbuf_puts(b, " on all");
+	if (n == all && n == 2)
+		strbuf_puts(b, "both");
 	else
-		strbuf_printf(b, " on %zu", n);
+		strbuf_printf(b, n == all && n > 1 ? "all %zu" : "%zu", n);
 }
 
 static void put_bytes(struct strbuf *b, int64_t bytes)
@@ -118,13 +121,13 @@ static void put_bytes(struct strbuf *b, int64_t bytes)
 		strbuf_printf(b, "%" PRId64 " MiB", bytes >> 20);
 }
 
-static void put_blocked_by(struct strbuf *b, const struct tally *y, size_t k)
+static void put_obstacle(struct strbuf *b, const struct tally *y, size_t k)
 {
 	if (steps[k].step == CHAIN_DRIVER && y->driverless) {
-		strbuf_puts(b, "by the missing driver");
+		strbuf_puts(b, "the missing driver");
 		return;
 	}
-	strbuf_printf(b, "by %s", steps[k].blocked_by);
+	strbuf_puts(b, steps[k].obstacle);
 	if (steps[k].step != CHAIN_EXPOSURE || y->bar1_max <= 0)
 		return;
 	strbuf_puts(b, " (");
@@ -136,34 +139,36 @@ static void put_blocked_by(struct strbuf *b, const struct tally *y, size_t k)
 	strbuf_putc(b, ')');
 }
 
-/* "; blocked by the driver on all, and by BAR1 (256 MiB) on 14" */
+/* ". The driver blocks all 56; so does BAR1 (256 MiB); failed tests block 14" */
 static void put_blocked(struct strbuf *b, const struct tally *y)
 {
-	const char *before = "; blocked ";
+	size_t last = 0, first;
 
-	if (!y->by_verdict[PAIR_BLOCKED])
-		return;
 	for (size_t k = 0; k < STEP_N; k++) {
 		size_t n = y->bad[steps[k].step];
 
-		if (!n)
+		if (!n || !y->by_verdict[PAIR_BLOCKED])
 			continue;
-		strbuf_puts(b, before);
-		put_blocked_by(b, y, k);
-		put_share(b, n, y->pairs);
-		before = ", and ";
+		strbuf_puts(b, last ? "; " : ". ");
+		first = b->len;
+		if (n == last)
+			strbuf_puts(b, steps[k].plural ? "so do " : "so does ");
+		put_obstacle(b, y, k);
+		if (!last)
+			b->text[first] = (char)toupper((unsigned char)b->text[first]);
+		if (n != last) {
+			strbuf_puts(b, steps[k].plural ? " block " : " blocks ");
+			put_share(b, n, y->pairs);
+		}
+		last = n;
 	}
 }
 
-/* "; undecided on 14; not known: ACS, the IOMMU" */
-static void put_undecided(struct strbuf *b, const struct tally *y)
+/* ". Unknown: ACS, the IOMMU" */
+static void put_unknown(struct strbuf *b, const struct tally *y)
 {
-	const char *before = "; not known: ";
+	const char *before = ". Unknown: ";
 
-	if (!y->by_verdict[PAIR_UNDECIDED])
-		return;
-	strbuf_puts(b, "; undecided");
-	put_share(b, y->by_verdict[PAIR_UNDECIDED], y->pairs);
 	for (size_t k = 0; k < STEP_N; k++) {
 		if (!y->unknown[steps[k].step])
 			continue;
@@ -172,85 +177,69 @@ static void put_undecided(struct strbuf *b, const struct tally *y)
 	}
 }
 
-/* "; doubtful on 14: the IOMMU and BAR1 may be in the way" */
-static void put_doubtful(struct strbuf *b, const struct tally *y)
+/* ". Possible obstacles: the IOMMU, BAR1" */
+static void put_possible(struct strbuf *b, const struct tally *y)
 {
-	size_t named = y->fast + y->doubted + y->contradicted + y->slow;
-	size_t n = y->by_verdict[PAIR_SUSPECT] - named;
-	const char *before = ": ";
+	size_t n = 0;
 
+	for (size_t k = 0; k < STEP_N; k++)
+		n += y->possible[steps[k].step] && steps[k].possible;
+	if (n)
+		strbuf_puts(b, text_plural(n, ". Possible obstacle: ", ". Possible obstacles: "));
+	for (size_t k = 0; k < STEP_N; k++)
+		if (y->possible[steps[k].step] && steps[k].possible)
+			strbuf_printf(b, "%s%s", steps[k].possible, --n ? ", " : "");
+}
+
+/* Suspect pairs that no other sentence names. */
+static size_t count_doubtful(const struct tally *y)
+{
+	return y->by_verdict[PAIR_SUSPECT] - y->fast - y->doubted - y->contradicted - y->slow;
+}
+
+/* ". WORDS on 14": what tests showed of some pairs */
+static void put_seen(struct strbuf *b, const struct tally *y, size_t n, const char *words)
+{
 	if (!n)
 		return;
-	strbuf_puts(b, "; doubtful");
+	strbuf_printf(b, ". %s on ", words);
 	put_share(b, n, y->pairs);
-	for (size_t k = 0; k < STEP_N; k++) {
-		if (!y->possible[steps[k].step] || !steps[k].possible)
-			continue;
-		strbuf_printf(b, "%s%s", before, steps[k].possible);
-		before = " and ";
-	}
-	if (before[0] != ':')
-		strbuf_puts(b, " may be in the way");
 }
 
-/* "; copies as fast as P2P on 14, their data unchecked (onehop test checks it)" */
-static void put_fast(struct strbuf *b, const struct tally *y)
+static void put_seen_kinds(struct strbuf *b, const struct tally *y)
 {
-	if (!y->fast)
-		return;
-	if (y->by_verdict[PAIR_DIRECT]) {
-		strbuf_puts(b, "; copies as fast as P2P");
-		put_share(b, y->fast, y->pairs);
-	} else {
-		strbuf_puts(b, " copy as fast as P2P");
-	}
-	strbuf_puts(b, ", their data unchecked (onehop test checks it)");
+	if (y->by_verdict[PAIR_DIRECT])
+		put_seen(b, y, y->fast, "Copies as fast as P2P");
+	if (y->fast)
+		strbuf_puts(b, ", but their data was not checked (run onehop test)");
+	put_seen(b, y, y->no_gain, "Copies no faster with P2P on than with P2P off");
+	put_seen(b, y, y->slow, "Copies much slower than expected");
+	put_seen(b, y, y->doubted, "Data doubtful after a failed test");
+	put_seen(b, y, y->contradicted, "NCCL used P2P that the driver refuses");
+	if (y->contradicted)
+		strbuf_puts(b, " (run onehop test)");
 }
 
-/* "; copies no faster with P2P on than with P2P off on all" */
-static void put_no_gain(struct strbuf *b, const struct tally *y)
+/* NCCL's settings are policy and do not block a pair. */
+static void put_refused(struct strbuf *b, const struct tally *y)
 {
-	if (!y->no_gain)
-		return;
-	strbuf_puts(b, "; copies no faster with P2P on than with P2P off");
-	put_share(b, y->no_gain, y->pairs);
+	if (y->refused && y->refused == y->by_verdict[PAIR_DIRECT])
+		strbuf_puts(b, " (NCCL's settings exclude them)");
+	else if (y->refused)
+		strbuf_printf(b, " (NCCL's settings exclude %zu)", y->refused);
 }
 
-/* "; copies far too slow on 2" */
-static void put_slow(struct strbuf *b, const struct tally *y)
-{
-	if (!y->slow)
-		return;
-	strbuf_puts(b, "; copies far too slow");
-	put_share(b, y->slow, y->pairs);
-}
-
-/* "; P2P in NCCL on 8, which the driver refuses (onehop test settles it)" */
-static void put_contradicted(struct strbuf *b, const struct tally *y)
-{
-	if (!y->contradicted)
-		return;
-	strbuf_puts(b, "; P2P in NCCL");
-	put_share(b, y->contradicted, y->pairs);
-	strbuf_puts(b, ", which the driver refuses (onehop test settles it)");
-}
-
-/* "; data doubtful after a failed test on all" */
-static void put_doubted(struct strbuf *b, const struct tally *y)
-{
-	if (!y->doubted)
-		return;
-	strbuf_puts(b, "; data doubtful after a failed test");
-	put_share(b, y->doubted, y->pairs);
-}
-
-static void put_direct(struct strbuf *b, const struct tally *y)
+/* "4 of 12 pairs direct over PCIe, 2 doubtful, 6 undecided" */
+static void put_counts(struct strbuf *b, const struct tally *y)
 {
 	size_t direct = y->by_verdict[PAIR_DIRECT];
 
-	strbuf_printf(b, "%zu of %zu pairs", direct ? direct : y->fast, y->pairs);
-	if (direct || !y->fast) /* else the copies are named next */
-		strbuf_puts(b, " direct");
+	if (direct && direct == y->pairs)
+		put_share(b, direct, y->pairs);
+	else
+		strbuf_printf(b, "%zu of %zu", direct ? direct : y->fast, y->pairs);
+	strbuf_printf(b, " %s %s", text_plural(y->pairs, "pair", "pairs"),
+		      direct || !y->fast ? "direct" : "copy as fast as P2P");
 	if (y->nvlink) {
 		strbuf_printf(b, " over NVLink (NV%d", y->nvlinks_min);
 		if (y->nvlinks_max != y->nvlinks_min)
@@ -259,31 +248,20 @@ static void put_direct(struct strbuf *b, const struct tally *y)
 	} else if (y->pcie) {
 		strbuf_puts(b, " over PCIe");
 	}
-}
-
-/* Policy, not hardware: told apart from what blocks. */
-static void put_refused(struct strbuf *b, const struct tally *y)
-{
-	size_t direct = y->by_verdict[PAIR_DIRECT];
-
-	if (y->refused && y->refused == direct)
-		strbuf_puts(b, ", none of which NCCL would use by its settings");
-	else if (y->refused)
-		strbuf_printf(b, ", %zu of which NCCL would not use by its settings", y->refused);
+	put_refused(b, y);
+	if (count_doubtful(y))
+		strbuf_printf(b, ", %zu doubtful", count_doubtful(y));
+	if (y->by_verdict[PAIR_UNDECIDED])
+		strbuf_printf(b, ", %zu undecided", y->by_verdict[PAIR_UNDECIDED]);
 }
 
 static void put_tally(struct strbuf *b, const struct tally *y)
 {
-	put_direct(b, y);
-	put_refused(b, y);
-	put_fast(b, y);
-	put_no_gain(b, y);
-	put_slow(b, y);
-	put_doubted(b, y);
-	put_contradicted(b, y);
+	put_counts(b, y);
+	put_seen_kinds(b, y);
 	put_blocked(b, y);
-	put_undecided(b, y);
-	put_doubtful(b, y);
+	put_possible(b, y);
+	put_unknown(b, y);
 }
 
 static bool wanted_kind(const struct topology *t, size_t i, size_t j, enum endpoint_kind target)
@@ -306,7 +284,7 @@ static struct tally tally_pairs(const struct topology *t, enum endpoint_kind oth
 
 #define CAVEATS_NAMED 3
 
-/* What findings say against pairs whose paths are fine, or not known: ", but see gpu-mig". */
+/* What findings say against pairs whose paths are fine, or unknown: ". But see gpu-mig". */
 static void put_caveats(struct strbuf *b, const struct diagnosis *d)
 {
 	const struct rule *last = NULL;
@@ -317,7 +295,7 @@ static void put_caveats(struct strbuf *b, const struct diagnosis *d)
 
 		if (!finding_contradicts(f) || f->rule == last)
 			continue;
-		strbuf_printf(b, "%s%s", n++ ? ", " : ", but see ", f->rule->id);
+		strbuf_printf(b, "%s%s", n++ ? ", " : ". But see ", f->rule->id);
 		last = f->rule;
 	}
 }
@@ -329,7 +307,7 @@ static void put_gpus(struct strbuf *b, const struct diagnosis *d)
 
 	strbuf_puts(b, "GPU P2P: ");
 	if (t->gpu_n == 1)
-		strbuf_puts(b, "1 GPU, so no pairs");
+		strbuf_puts(b, "only one GPU, so no pairs");
 	else
 		put_tally(b, &y);
 	if (y.pairs && !y.overruled &&
@@ -350,12 +328,12 @@ static void put_nics(struct strbuf *b, const struct topology *t)
 static void put_no_gpu(struct strbuf *b, const struct machine *m)
 {
 	if (fact_known(m->pci_listed))
-		strbuf_puts(b, "No NVIDIA GPU found, so there is nothing to judge");
+		strbuf_puts(b, "No NVIDIA GPU found");
 	else if (m->pci_n)
 		strbuf_puts(b, "Undecided: the text shows no NVIDIA GPU");
 	else
 		strbuf_printf(b, "Undecided: PCI devices could not be listed (%s)",
-			      m->pci_listed.from ? m->pci_listed.from : "nobody looked");
+			      m->pci_listed.from ? m->pci_listed.from : "not collected");
 }
 
 /* Not a NIC, a NIC's driver, or a bridge on the way to one. */

@@ -247,10 +247,10 @@ static void assert_verdict(struct machine *m, enum verdict wanted)
 static void a_parameter_waits_for_a_reboot(void **state)
 {
 	assert_says(read_list(*state, "fix 3 " BOOT " kernel-parameter iommu=pt\n"),
-		    "iommu=pt (fix 3) is not in effect yet: a reboot is due", "reboot");
+		    "iommu=pt (fix 3) is not in effect yet: a reboot is pending", "reboot");
 	assert_says(read_list(*state, "fix 3 " OTHER " kernel-parameter iommu=pt\n"),
-		    "iommu=pt (fix 3) is not in effect, although the machine was started again",
-		    "start the machine once more");
+		    "iommu=pt (fix 3) is not in effect although the machine was rebooted",
+		    "reboot once more");
 }
 
 /* Before its boot, in it, and after it; each is a finding, since something is to be decided. */
@@ -260,7 +260,7 @@ static void a_trial_is_followed(void **state)
 
 	source_put_file(*state, "proc/cmdline", without, strlen(without));
 	assert_says(read_list(*state, "fix 3 " BOOT " trial iommu=pt\n"),
-		    "iommu=pt (fix 3) is on trial: the next boot has it, once", "reboot to try it");
+		    "iommu=pt (fix 3) is on trial: the next boot uses it once", "reboot to try it");
 	assert_says(read_list(*state, "fix 3 " OTHER " trial iommu=pt\n"),
 		    "the trial boot was not confirmed: the machine runs without iommu=pt",
 		    "onehop undo 3");

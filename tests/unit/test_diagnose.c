@@ -199,12 +199,12 @@ static void sentence_without_gpus(void **state)
 	struct machine *m = build_machine();
 
 	(void)state;
-	assert_sentence(build_machine(), "No NVIDIA GPU found, so there is nothing to judge");
+	assert_sentence(build_machine(), "No NVIDIA GPU found");
 	m->pci_listed = fact_int_unknown("not in the recording");
 	assert_sentence(m, "Undecided: PCI devices could not be listed (not in the recording)");
 	m = build_machine();
 	build_gpu(m, "0000:01:00.0", NULL);
-	assert_sentence(m, "GPU P2P: 1 GPU, so no pairs");
+	assert_sentence(m, "GPU P2P: only one GPU, so no pairs");
 }
 
 static void sentence_direct(void **state)
@@ -212,17 +212,15 @@ static void sentence_direct(void **state)
 	struct machine *m = build_switch();
 
 	(void)state;
-	assert_sentence(build_switch(), "GPU P2P: 2 of 2 pairs direct over PCIe");
+	assert_sentence(build_switch(), "GPU P2P: both pairs direct over PCIe");
 	build_setting(m, "NCCL_P2P_DISABLE", "1");
-	assert_sentence(
-		m, "GPU P2P: 2 of 2 pairs direct over PCIe, none of which NCCL would use by its "
-		   "settings");
+	assert_sentence(m, "GPU P2P: both pairs direct over PCIe (NCCL's settings exclude them)");
 	m = build_two_root_ports();
 	for (size_t i = 0; i < 2; i++) {
 		build_model(&m->gpus[i], "NVIDIA H200", 90);
 		build_nvlinks(&m->gpus[i], 18, NVLINK_REMOTE_SWITCH, "0000:00:00.0");
 	}
-	assert_sentence(m, "GPU P2P: 2 of 2 pairs direct over NVLink (NV18)");
+	assert_sentence(m, "GPU P2P: both pairs direct over NVLink (NV18)");
 }
 
 static void sentence_blocked(void **state)
@@ -235,12 +233,10 @@ static void sentence_blocked(void **state)
 	for (size_t i = 0; i < 2; i++)
 		m->gpus[i].bar1_bytes = fact_int(256 << 20, here);
 	assert_sentence(
-		m,
-		"GPU P2P: 0 of 2 pairs direct; blocked by the driver on all, and by BAR1 (256 MiB) "
-		"on all");
+		m, "GPU P2P: 0 of 2 pairs direct. The driver blocks both; so does BAR1 (256 MiB)");
 	m = build_switch();
 	m->pci[2].acs_ctl = fact_int(PCI_ACS_RR, here);
-	assert_sentence(m, "GPU P2P: 1 of 2 pairs direct over PCIe; blocked by ACS redirect on 1");
+	assert_sentence(m, "GPU P2P: 1 of 2 pairs direct over PCIe. ACS redirect blocks 1");
 }
 
 static void sentence_open(void **state)
@@ -250,13 +246,12 @@ static void sentence_open(void **state)
 	(void)state;
 	for (size_t k = 0; k < 4; k++)
 		m->pairs[k].p2p[P2P_READ] = fact_int_unknown("no NVML");
-	assert_sentence(
-		m,
-		"GPU P2P: 0 of 2 pairs direct; undecided on all; not known: what the driver allows");
+	assert_sentence(m,
+			"GPU P2P: 0 of 2 pairs direct, 2 undecided. Unknown: the driver's answer");
 	m = build_two_root_ports();
 	build_iommu(m, "DMA");
-	assert_sentence(
-		m, "GPU P2P: 0 of 2 pairs direct; doubtful on all: the IOMMU may be in the way");
+	assert_sentence(m,
+			"GPU P2P: 0 of 2 pairs direct, 2 doubtful. Possible obstacle: the IOMMU");
 }
 
 /* What was seen to work is not blocked, whatever the registers say. */
@@ -267,7 +262,7 @@ static void sentence_observed(void **state)
 	(void)state;
 	m->pci[2].acs_ctl = fact_int(PCI_ACS_RR, here);
 	build_observed(m, OBSERVED_PEER_COPY, -1, -1, true);
-	assert_sentence(m, "GPU P2P: 2 of 2 pairs direct over PCIe");
+	assert_sentence(m, "GPU P2P: both pairs direct over PCIe");
 }
 
 static void sentence_with_nics(void **state)
@@ -283,9 +278,8 @@ static void sentence_with_nics(void **state)
 	build_gpu(m, "0000:23:00.0", down[0]);
 	build_nic(m, "0000:24:00.0", down[1], "mlx5_0");
 	assert_sentence(
-		m,
-		"GPU P2P: 1 GPU, so no pairs. GPUDirect RDMA: 0 of 1 pairs direct; blocked by the "
-		"driver on all");
+		m, "GPU P2P: only one GPU, so no pairs. GPUDirect RDMA: 0 of 1 pair direct. The "
+		   "driver blocks 1");
 }
 
 static void sentence_is_cut_to_size(void **state)
@@ -298,7 +292,7 @@ static void sentence_is_cut_to_size(void **state)
 	judged_done(&j);
 }
 
-/* Remedies are told in one style: a full stop only behind several sentences. */
+/* Remedies have one style: a full stop only after several sentences. */
 static void remedies_have_one_style(void **state)
 {
 	(void)state;
@@ -323,8 +317,7 @@ static void sentence_names_what_paths_do_not_show(void **state)
 	(void)state;
 	m->driver.library_version = m->driver.module_version;
 	m->driver.nvml_library = fact_str("570.10", "test");
-	assert_sentence(m,
-			"GPU P2P: 2 of 2 pairs direct over PCIe, but see driver-library-version");
+	assert_sentence(m, "GPU P2P: both pairs direct over PCIe. But see driver-library-version");
 }
 
 static void sentence_names_unusable_devices(void **state)
@@ -333,7 +326,7 @@ static void sentence_names_unusable_devices(void **state)
 
 	(void)state;
 	pci_find(m, m->gpus[1].pci->address)->driver = fact_str("vfio-pci", "test");
-	assert_sentence(m, "GPU P2P: 0 of 2 pairs direct; blocked by unusable devices on all");
+	assert_sentence(m, "GPU P2P: 0 of 2 pairs direct. Unusable devices block both");
 }
 
 /* Blocked pairs must not end in exit code 0 because no rule found the cause. */

@@ -308,7 +308,7 @@ static void off_is_refused_by_the_next_boot(void **state)
 		 "\"vfio-pci.ids=10de:2684\"]}}\n",
 		 "(/etc/kernelstub/configuration)"},
 		{"[etc/initramfs-tools]\nmodules = vfio-pci ids=10de:2684,10de:22ba\n",
-		 "0000:23:00.0 belongs to virtual machines (/etc/initramfs-tools/modules)"},
+		 "0000:23:00.0 is assigned to virtual machines (/etc/initramfs-tools/modules)"},
 		{"[etc/initramfs-tools]\nmodules = vfio_pci ids=10de:22ba\n", NULL},
 		{"[etc/initramfs-tools]\nmodules = vfio_pci\n",
 		 "vfio-pci is loaded at each boot (/etc/initramfs-tools/modules)"},
@@ -327,7 +327,7 @@ static void off_is_refused_by_the_next_boot(void **state)
 		 "(/etc/modprobe.d/v.conf)"},
 		IDS("10de:ffffffff:ffffffff:ffffffff:030000:ff0000", "(/etc/modprobe.d/v.conf)"),
 		IDS("ffffffff:ffffffff:ffffffff:ffffffff:030000:ff0000",
-		    "0000:23:00.0 belongs to virtual machines (/etc/modprobe.d/v.conf)"),
+		    "0000:23:00.0 is assigned to virtual machines (/etc/modprobe.d/v.conf)"),
 		IDS("8086:1,0x10de:0x2684", "(/etc/modprobe.d/v.conf)"),
 		IDS("10de:2684:ffffffff:ffffffff", "(/etc/modprobe.d/v.conf)"),
 		IDS("10de:ffffffff:ffffffff:ffffffff:040000:ff0000", NULL),
@@ -650,7 +650,7 @@ static void modules_are_built_again_by_hand(void **state)
 		{"made-up-peermem-before-ofed", "peermem-before-ofed", "distribution", "fedora",
 		 "dnf reinstall"},
 		{"guest-peermem-inbox-core", "peermem-inbox-core", "dkms", "debian",
-		 "DOCA-OFED for this kernel again"},
+		 "reinstall DOCA-OFED for this kernel"},
 	};
 
 	(void)state;

@@ -587,7 +587,7 @@ static void dead_mailbox_is_an_error(void **state)
 	set_rm(m, BAR1, RM_CONNECTION_BAR1);
 	expect(m, "p2p-mailbox", VERDICT_OK, NULL);
 	set_rm(m, MAILBOX, RM_CONNECTION_MAILBOX);
-	expect(m, "p2p-mailbox", VERDICT_BAD, "no key asks the driver for BAR1");
+	expect(m, "p2p-mailbox", VERDICT_BAD, "no registry key selects BAR1");
 	m->driver.registry_dwords = fact_str("RMPcieP2PType=1", here);
 	m->gpus[1].pci->boot_vga = fact_int(1, here);
 	expect(m, "p2p-mailbox", VERDICT_BAD, "a screen or console");
@@ -624,10 +624,10 @@ static void keys_on_one_side(void **state)
 	m->driver.registry_dwords_per_device =
 		fact_str(arena_printf(m->arena, "pci=%s;ForceP2P=0x211;RMPcieP2PType=1", first),
 			 here);
-	expect(m, id, VERDICT_BAD, "leads the pair through a mailbox");
+	expect(m, id, VERDICT_BAD, "the driver uses a mailbox");
 	set_rm(m, MAILBOX, RM_CONNECTION_MAILBOX);
 	expect(m, id, VERDICT_OK, NULL);
-	expect(m, "p2p-mailbox", VERDICT_BAD, "for one card of the pair only");
+	expect(m, "p2p-mailbox", VERDICT_BAD, "for only one card of the pair");
 	set_rm(m, BAR1, RM_CONNECTION_BAR1);
 	expect(m, id, VERDICT_OK, NULL);
 	set_rm(m, MAILBOX, RM_CONNECTION_NONE);
@@ -673,7 +673,7 @@ static void forced_is_told_once(void **state)
 	expect(m, "p2p-mailbox", VERDICT_NA, NULL);
 	m->driver.bar1_p2p.loaded = fact_int_unknown("test");
 	expect(m, "p2p-forced", VERDICT_OK, NULL);
-	expect(m, "p2p-mailbox", VERDICT_BAD, "could not be seen");
+	expect(m, "p2p-mailbox", VERDICT_BAD, "unknown whether");
 	set_rm(m, BAR1, RM_CONNECTION_BAR1);
 	expect(m, "p2p-forced", VERDICT_OK, NULL);
 	m->driver.module_version = fact_str("550.90.07", here); /* looks at ForceP2P first */
@@ -794,7 +794,7 @@ static void half_done_unlock_names_what_is_missing(void **state)
 	expect(m, "unlock-half-done", VERDICT_BAD, "stubs");
 	m->driver.bar1_p2p.loaded = fact_int(1, here);
 	set_rm(m, MAILBOX, RM_CONNECTION_MAILBOX);
-	expect(m, "unlock-half-done", VERDICT_BAD, "no key asks the driver for BAR1");
+	expect(m, "unlock-half-done", VERDICT_BAD, "no registry key selects BAR1");
 	build_free(m);
 }
 
@@ -808,7 +808,7 @@ static void lost_copies_tell_of_it_too(void **state)
 	m->observed[0].text = "shifted";
 	expect(m, "unlock-half-done", VERDICT_OK, NULL);
 	m->observed[0].text = "zeros";
-	expect(m, "unlock-half-done", VERDICT_BAD, "nothing arrived");
+	expect(m, "unlock-half-done", VERDICT_BAD, "no checked copy arrived");
 	build_model(&m->gpus[1], "NVIDIA RTX 6000 Ada Generation", 89);
 	expect(m, "unlock-half-done", VERDICT_OK, NULL);
 	build_free(m);

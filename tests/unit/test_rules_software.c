@@ -246,8 +246,7 @@ static const struct setting_case settings[] = {
 	{"nccl-number", "NCCL_BUFFSIZE", "4M", "NCCL_BUFFSIZE=4194304", SEVERITY_WARNING},
 	{"nccl-number", "NCCL_BUFFSIZE", "1MiB", "NCCL_BUFFSIZE=1048576", SEVERITY_WARNING},
 	{"nccl-number", "NCCL_IB_TIMEOUT", "022", "reads 18", SEVERITY_WARNING},
-	{"nccl-number", "NCCL_IB_TC", "99999999999999999999", "keeps its default",
-	 SEVERITY_WARNING},
+	{"nccl-number", "NCCL_IB_TC", "99999999999999999999", "uses its default", SEVERITY_WARNING},
 	{"nccl-number", "NCCL_SHM_DISABLE", "false", NULL, 0},
 	{"nccl-number", "NCCL_SHM_DISABLE", "1", NULL, 0},
 	{"nccl-number", "NCCL_SHM_DISABLE", "", NULL, 0},
@@ -266,7 +265,7 @@ static const struct setting_case settings[] = {
 	{"nccl-level-name", "NCCL_P2P_LEVEL", "NODE", "NCCL_P2P_LEVEL=PHB", SEVERITY_WARNING},
 	{"nccl-level-name", "NCCL_NET_GDR_LEVEL", "PBH", "NCCL_NET_GDR_LEVEL=PHB",
 	 SEVERITY_WARNING},
-	{"nccl-level-name", "NCCL_P2P_LEVEL", "everything", "is ignored", SEVERITY_WARNING},
+	{"nccl-level-name", "NCCL_P2P_LEVEL", "everything", "NCCL has no level", SEVERITY_WARNING},
 	{"nccl-level-name", "NCCL_P2P_LEVEL", "PXB", NULL, 0},
 	{"nccl-level-name", "NCCL_P2P_LEVEL", "4", NULL, 0},
 	{"nccl-level-name", "NCCL_P2P_LEVEL", "", NULL, 0},
@@ -279,7 +278,7 @@ static const struct setting_case settings[] = {
 	 SEVERITY_WARNING},
 	{"nccl-unknown-variable", "nccl_debug", "INFO", "NCCL_DEBUG=INFO", SEVERITY_WARNING},
 	{"nccl-unknown-variable", "NCCL_DEBUG ", "INFO", "NCCL_DEBUG=INFO", SEVERITY_WARNING},
-	{"nccl-unknown-variable", "NCCL_TURBO", "1", "as far as onehop knows", SEVERITY_INFO},
+	{"nccl-unknown-variable", "NCCL_TURBO", "1", "that onehop knows of", SEVERITY_INFO},
 	{"nccl-unknown-variable", "NCCL_IB_OF_A_LATER_RELEASE", "1", NULL, 0},
 	{"nccl-unknown-variable", "NCCL_VERSION", "2.28.9-1", NULL, 0},
 	{"nccl-unknown-variable", "NCCL_TESTS_DEVICE", "0", NULL, 0},
@@ -289,15 +288,16 @@ static const struct setting_case settings[] = {
 	{"nccl-list-marks", "NCCL_IB_HCA", "^=mlx5_8,^=mlx5_14",
 	 "NCCL_IB_HCA=^=", SEVERITY_WARNING},
 	{"nccl-list-marks", "NCCL_IB_HCA", "^=mlx5_8,mlx5_14", NULL, 0},
-	{"nccl-list-marks", "NCCL_SOCKET_IFNAME", "=eth0,=eth1", "count once", SEVERITY_WARNING},
+	{"nccl-list-marks", "NCCL_SOCKET_IFNAME", "=eth0,=eth1", "are recognized only once",
+	 SEVERITY_WARNING},
 	{"nccl-ib-hca", "NCCL_IB_HCA", "mlx5_1", "(mlx5_0:1)", SEVERITY_WARNING},
-	{"nccl-ib-hca", "NCCL_IB_HCA", "=mlx5", "leaves NCCL no RDMA port", SEVERITY_WARNING},
-	{"nccl-ib-hca", "NCCL_IB_HCA", "=^mlx5", "leaves NCCL no RDMA port", SEVERITY_WARNING},
-	{"nccl-ib-hca", "NCCL_IB_HCA", "==mlx5_0", "leaves NCCL no RDMA port", SEVERITY_WARNING},
-	{"nccl-ib-hca", "NCCL_IB_HCA", "=mlx5_0:9", "leaves NCCL no RDMA port", SEVERITY_WARNING},
-	{"nccl-ib-hca", "NCCL_IB_HCA", "^=mlx5_0", "leaves NCCL no RDMA port", SEVERITY_WARNING},
-	{"nccl-ib-hca", "NCCL_IB_HCA", "^mlx5", "leaves NCCL no RDMA port", SEVERITY_WARNING},
-	{"nccl-ib-hca", "NCCL_IB_HCA", "^", "leaves NCCL no RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "=mlx5", "excludes every RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "=^mlx5", "excludes every RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "==mlx5_0", "excludes every RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "=mlx5_0:9", "excludes every RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "^=mlx5_0", "excludes every RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "^mlx5", "excludes every RDMA port", SEVERITY_WARNING},
+	{"nccl-ib-hca", "NCCL_IB_HCA", "^", "excludes every RDMA port", SEVERITY_WARNING},
 	{"nccl-ib-hca", "NCCL_IB_HCA", "", NULL, 0},
 	{"nccl-ib-hca", "NCCL_IB_HCA", ",", NULL, 0},
 	{"nccl-ib-hca", "NCCL_IB_HCA", "^=mlx5_0:2", NULL, 0},
@@ -306,9 +306,9 @@ static const struct setting_case settings[] = {
 	{"nccl-ib-hca", "NCCL_IB_HCA", "^mlx5_7", NULL, 0},
 	{"nccl-ib-disabled", "NCCL_IB_DISABLE", "1", "TCP sockets", SEVERITY_WARNING},
 	{"nccl-ib-disabled", "NCCL_IB_DISABLE", "0", NULL, 0},
-	{"nccl-shm-disabled", "NCCL_SHM_DISABLE", "1", "0 pairs", SEVERITY_INFO},
+	{"nccl-shm-disabled", "NCCL_SHM_DISABLE", "1", "0 GPU pairs", SEVERITY_INFO},
 	{"nccl-shm-disabled", "NCCL_SHM_DISABLE", "true", NULL, 0},
-	{"nccl-p2p-disabled", "NCCL_P2P_DISABLE", "1", "switched off", SEVERITY_WARNING},
+	{"nccl-p2p-disabled", "NCCL_P2P_DISABLE", "1", "P2P is disabled", SEVERITY_WARNING},
 	{"nccl-p2p-disabled", "NCCL_P2P_DISABLE", "true", NULL, 0},
 	{"nccl-topo-file", "NCCL_TOPO_FILE", "/x.xml", "/x.xml", SEVERITY_INFO},
 	{"nccl-proto", "NCCL_PROTO", "LL,ll128", "forces LL128", SEVERITY_WARNING},
@@ -365,11 +365,11 @@ static void variables_of_other_versions_are_told(void **state)
 	} cases[] = {
 		{"NCCL_SHM_USE_CUDA_MEMCPY", 22809, NULL, 0},
 		{"NCCL_SHM_USE_CUDA_MEMCPY", 23004, NULL, 0},
-		{"NCCL_SHM_USE_CUDA_MEMCPY", 23007, "does nothing from NCCL 2.30.7 on",
+		{"NCCL_SHM_USE_CUDA_MEMCPY", 23007, "has no effect from NCCL 2.30.7 on",
 		 SEVERITY_WARNING},
-		{"NCCL_SHM_MEMCPY_MODE", 23007, "nothing replaces it", SEVERITY_WARNING},
-		{"NCCL_SHM_USE_CUDA_MEMCPY", 0, "is not known", SEVERITY_INFO},
-		{"NCCL_NVLS_ENABLE", 21605, "read from NCCL 2.17.1 on", SEVERITY_WARNING},
+		{"NCCL_SHM_MEMCPY_MODE", 23007, "no replacement", SEVERITY_WARNING},
+		{"NCCL_SHM_USE_CUDA_MEMCPY", 0, "is unknown", SEVERITY_INFO},
+		{"NCCL_NVLS_ENABLE", 21605, "supported from NCCL 2.17.1 on", SEVERITY_WARNING},
 		{"NCCL_NVLS_ENABLE", 0, NULL, 0},
 		{"NCCL_IB_QPS_PER_CONNECTION", 2803, "this is NCCL 2.8.3", SEVERITY_WARNING},
 		{"NCCL_IB_HCA", 2803, NULL, 0},
@@ -448,16 +448,16 @@ static void disabled_counts_less_where_the_driver_denies(void **state)
 	assert_finds(m, "nccl-p2p-disabled", SEVERITY_WARNING, "unset");
 	m->nccl.settings[0].name = "NCCL_P2P_LEVEL";
 	m->nccl.settings[0].value = "LOC";
-	assert_finds(m, "nccl-level", SEVERITY_WARNING, "LOC leaves no pair");
+	assert_finds(m, "nccl-level", SEVERITY_WARNING, "LOC allows no pair");
 	m->nccl.settings[0].name = "NCCL_P2P_DISABLE";
 	m->nccl.settings[0].value = "1";
 	build_status(m, P2P_READ, P2P_GPU_NOT_SUPPORTED);
 	build_status(m, P2P_WRITE, P2P_GPU_NOT_SUPPORTED);
 	assert_finds(m, "nccl-p2p-disabled", SEVERITY_INFO, "denies it anyway");
 	build_setting(m, "NCCL_SHM_DISABLE", "1");
-	assert_finds(m, "nccl-shm-disabled", SEVERITY_WARNING, "2 pairs");
+	assert_finds(m, "nccl-shm-disabled", SEVERITY_WARNING, "2 GPU pairs");
 	build_setting(m, "NCCL_IGNORE_DISABLED_P2P", "1");
-	assert_finds(m, "nccl-ignore-disabled", SEVERITY_WARNING, "2 pairs");
+	assert_finds(m, "nccl-ignore-disabled", SEVERITY_WARNING, "2 GPU pairs");
 	build_free(m);
 }
 
@@ -478,17 +478,17 @@ static void gid_index_is_checked_against_the_ports(void **state)
 	build_setting(m, "NCCL_IB_GID_INDEX", "3");
 	assert_verdict(m, "nccl-gid-index", VERDICT_OK);
 	m->nccl.version = fact_int(22809, here);
-	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "fixed by hand");
+	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "a fixed setting");
 	m->nccl.settings[0].value = "5";
 	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "is empty");
 	m->nccl.settings[0].value = "1";
 	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "link-local v2 GID");
 	assert_finds(m, "nccl-gid-index", SEVERITY_WARNING, "the routed v2 GID is index 3");
 	build_setting(m, "NCCL_IB_HCA", "^mlx5_0");
-	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "fixed by hand");
+	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "a fixed setting");
 	m->nccl.setting_n--;
 	p->gids_listed = fact_int_unknown("needs root");
-	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "fixed by hand");
+	assert_finds(m, "nccl-gid-index", SEVERITY_INFO, "a fixed setting");
 	build_free(m);
 }
 
@@ -555,7 +555,7 @@ static void container_tells_missing_nodes(void **state)
 	assert_finds(m, "container", SEVERITY_INFO, "runs in a docker container");
 	m->kernel.container = fact_str("docker", "./.dockerenv");
 	assert_finds(m, "container", SEVERITY_INFO,
-		     "may be a container: there is a file /.dockerenv");
+		     "may be a container: the file /.dockerenv exists");
 	m->kernel.container = fact_str_absent(here);
 	assert_verdict(m, "container", VERDICT_OK);
 	build_free(m);
@@ -606,7 +606,7 @@ static void acs_override_is_judged_by_the_kernel(void **state)
 	add_line(m, LOG_ACS, NULL, "Warning: PCIe ACS overrides enabled; This may allow ...");
 	assert_finds(m, "acs-override", SEVERITY_WARNING, "is patched");
 	m->log[0].text = "Unknown kernel command line parameters \"pcie_acs_override=downstream\"";
-	assert_finds(m, "acs-override", SEVERITY_INFO, "does not know it");
+	assert_finds(m, "acs-override", SEVERITY_INFO, "does not support it");
 	m->kernel.cmdline = fact_str("root=/dev/sda1 ro", here);
 	assert_verdict(m, "acs-override", VERDICT_OK);
 	build_free(m);
@@ -731,12 +731,12 @@ static void aer_counts_on_the_way_to_a_gpu(void **state)
 	disk->class_code = fact_int(0x010802, here);
 	add_line(m, LOG_AER, m->gpus[1].pci->parent, "PCIe Bus Error: severity=...")->severity =
 		"fatal";
-	assert_finds(m, "aer-uncorrected", SEVERITY_ERROR, "lost or damaged");
+	assert_finds(m, "aer-uncorrected", SEVERITY_ERROR, "lost or corrupted");
 	add_line(m, LOG_AER, m->gpus[1].pci->parent, "   [21] ACSViol (First)")->severity = "fatal";
 	assert_finds(m, "aer-uncorrected", SEVERITY_ERROR, "because of ACS");
 	m->log_n = 1;
 	m->log[0].pci = disk;
-	assert_finds(m, "aer-uncorrected", SEVERITY_INFO, "lost or damaged");
+	assert_finds(m, "aer-uncorrected", SEVERITY_INFO, "lost or corrupted");
 	build_free(m);
 }
 
@@ -748,7 +748,7 @@ static void iommu_faults_count_for_peers(void **state)
 	add_line(m, LOG_IOMMU_FAULT, m->gpus[0].pci, "AMD-Vi: Event logged [IO_PAGE_FAULT ...]");
 	assert_finds(m, "iommu-fault", SEVERITY_ERROR, "writes vanish");
 	m->log[0].pci = NULL;
-	assert_finds(m, "iommu-fault", SEVERITY_INFO, "refused accesses");
+	assert_finds(m, "iommu-fault", SEVERITY_INFO, "blocked accesses");
 	build_free(m);
 }
 
@@ -867,9 +867,9 @@ static const struct {
 	const char *rule, *text;
 } peermem_causes[] = {
 	{just_not_loaded, "peermem-not-loaded", "modprobe nvidia-peermem"},
-	{no_api, "peermem-no-api", "log stays silent"},
+	{no_api, "peermem-no-api", "kernel logs nothing"},
 	{before_ofed, "peermem-before-ofed", "was built before it"},
-	{conflict, "peermem-conflict", "could not register beside it"},
+	{conflict, "peermem-conflict", "could not register with it loaded"},
 	{symbols, "peermem-symbols", "another OFED"},
 	{inbox_core, "peermem-inbox-core", "openibd"},
 	{installed_as_false, "peermem-modprobe", "remove line 4 of /etc/modprobe.d/x.conf"},
@@ -1042,9 +1042,9 @@ static void far_nics_are_told(void **state)
 
 	(void)state;
 	m->rdma[1].ports[0].state = fact_str("DOWN", here);
-	assert_finds(m, "nic-far", SEVERITY_INFO, "the nearest that has one is mlx5_0");
+	assert_finds(m, "nic-far", SEVERITY_INFO, "the nearest with an active port is mlx5_0");
 	build_setting(m, "NCCL_IB_HCA", "mlx5");
-	assert_finds(m, "nic-far", SEVERITY_WARNING, "the nearest that has one is mlx5_0");
+	assert_finds(m, "nic-far", SEVERITY_WARNING, "the nearest with an active port is mlx5_0");
 	m->rdma_n = 1;
 	assert_finds(m, "nic-far", SEVERITY_WARNING, "GPU1 reaches every NIC");
 	build_model(&m->gpus[0], "NVIDIA GeForce RTX 4090", 89);
@@ -1075,9 +1075,9 @@ static void ports_count_where_nccl_would_use_them(void **state)
 	p->state = fact_str("INIT", here);
 	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "subnet manager");
 	p->state = m->rdma[0].ports[0].state = fact_str("DOWN", here);
-	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "nothing goes through it");
+	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "it carries no traffic");
 	build_setting(m, "NCCL_IB_DISABLE", "1");
-	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "nothing goes through it");
+	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "it carries no traffic");
 	m->nccl.setting_n = 0;
 	p->state = m->rdma[0].ports[0].state = fact_str_unknown("no");
 	assert_verdict(m, "rdma-port-down", VERDICT_UNKNOWN);
@@ -1093,9 +1093,9 @@ static void a_spare_port_is_no_fault(void **state)
 	m->rdma[1].pci->address = m->rdma[0].pci->address;
 	m->rdma[1].pci->address.function = 1;
 	m->rdma[1].ports[0].state = fact_str("DOWN", here);
-	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "nothing goes through it");
+	assert_finds(m, "rdma-port-down", SEVERITY_INFO, "it carries no traffic");
 	build_setting(m, "NCCL_IB_HCA", "mlx5_1");
-	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "nothing goes through it");
+	assert_finds(m, "rdma-port-down", SEVERITY_WARNING, "it carries no traffic");
 	build_free(m);
 }
 
@@ -1160,9 +1160,9 @@ static void roce_wants_a_v2_gid(void **state)
 	add_gid(m, p, 0, GID_ROCE_V1, LOCAL);
 	assert_finds(m, "roce-gid", SEVERITY_WARNING, "no v2 GID");
 	add_gid(m, p, 1, GID_ROCE_V2, LOCAL);
-	assert_finds(m, "roce-gid", SEVERITY_WARNING, "link-local v2 GIDs only");
+	assert_finds(m, "roce-gid", SEVERITY_WARNING, "only link-local v2 GIDs");
 	add_gid(m, p, 2, GID_ROCE_V2, "0000:0000:0000:0000:0000:ffff:a9fe:0001");
-	assert_finds(m, "roce-gid", SEVERITY_WARNING, "link-local v2 GIDs only");
+	assert_finds(m, "roce-gid", SEVERITY_WARNING, "only link-local v2 GIDs");
 	add_gid(m, p, 3, GID_ROCE_V2, GLOBAL);
 	assert_verdict(m, "roce-gid", VERDICT_OK);
 	p->state = fact_str("DOWN", here);
@@ -1190,7 +1190,7 @@ static const struct refusal {
 	{"NVIDIA CMP 170HX", 80, build_two_root_ports, "580.105.08", "p2p-chipset",
 	 P2P_CHIPSET_NOT_SUPPORTED, "do not set ForceP2P", "0x211"},
 	{"NVIDIA RTX 6000 Ada Generation", 89, build_switch, "580.105.08", "p2p-gpu",
-	 P2P_GPU_NOT_SUPPORTED, "of one model already", "pair cards"},
+	 P2P_GPU_NOT_SUPPORTED, "already of one model", "pair cards"},
 	{"NVIDIA GeForce RTX 4090", 89, build_two_root_ports, "580.105.08", "p2p-geforce",
 	 P2P_CHIPSET_NOT_SUPPORTED, "edited", "590"},
 	{"NVIDIA GeForce RTX 5090", 120, build_two_root_ports, "570.211.01", "p2p-geforce",

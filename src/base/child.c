@@ -175,7 +175,7 @@ int child_wait(pid_t pid, uint64_t limit_us, int *ret_status)
 struct capture {
 	int fd; /* the end of the pipe that is read, O_NONBLOCK; -1: everybody closed the other */
 	struct strbuf text;
-	size_t left_out; /* bytes that stood behind the first HALF */
+	size_t left_out; /* bytes that were after the first HALF */
 };
 
 static void capture_done(struct capture *c)
@@ -243,8 +243,7 @@ static void give_output(struct capture *c, struct strbuf *output)
 #define NO_LIMIT UINT64_MAX
 
 /*
- * Exited, but not yet waited for, so that its number stays its own. Also if there is nothing to wait
- * for, since the caller ignores SIGCHLD: collect() says so.
+ * Exited, but not yet waited for, so that its number stays its own. Also if there is nothing to wait for because the caller ignores SIGCHLD: collect() says so.
  */
 static bool has_exited(pid_t pid)
 {
@@ -321,11 +320,11 @@ static int end_late(const char *program, unsigned deadline_s, pid_t pid, struct 
 	int status = 0, r;
 
 	if (!end_group(pid, c))
-		return err_set(ETIMEDOUT, "%s did not end in %u s, and cannot be killed", program,
-			       deadline_s);
+		return err_set(ETIMEDOUT, "%s did not exit within %u s and cannot be killed",
+			       program, deadline_s);
 	r = collect(pid, &status);
 	return r < 0 ? r
-		     : err_set(ETIMEDOUT, "%s did not end in %u s, and was killed", program,
+		     : err_set(ETIMEDOUT, "%s did not exit within %u s and was killed", program,
 			       deadline_s);
 }
 
@@ -423,9 +422,9 @@ static int cancel(const char *program, pid_t pid, struct capture *c)
 	int status = 0, r;
 
 	if (!end_group(pid, c))
-		return err_set(ECANCELED, "%s was to end, and cannot be killed", program);
+		return err_set(ECANCELED, "%s was to be stopped, but cannot be killed", program);
 	r = collect(pid, &status);
-	return r < 0 ? r : err_set(ECANCELED, "%s was ended, as was asked for", program);
+	return r < 0 ? r : err_set(ECANCELED, "%s was stopped as requested", program);
 }
 
 int child_run_watched(const char *program, const char *const *argv, const struct child_watch *w,

@@ -7,8 +7,8 @@
 
 #define DATE_SIZE 21
 
-/* Now; "" when nobody knows. */
+/* Now; "" if unknown. */
 void date_now(char buf[static DATE_SIZE]);
-/* How long ago that was; -1: it is no such text, or lies ahead. */
+/* How long ago that was; -1: the text is not a date, or is in the future. */
 int64_t date_age_s(const char *text);
 bool date_is_ahead(const char *text);

@@ -32,7 +32,7 @@
 /* The sentence of this thread's last error; valid until the next err_ call. Never NULL. */
 const char *err_msg(void);
 
-/* ---- what the macros stand on ---- */
+/* ---- what the macros use ---- */
 
 void err_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void err_say_sys(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

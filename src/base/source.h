@@ -13,7 +13,7 @@
  *
  * Every call returns 0 or a negative errno. Three of them mean something:
  *   -ENOENT   the machine does not have it: the fact is known to be absent
- *   -ENODATA  nobody looked when this was recorded: the fact is unknown
+ *   -ENODATA  not collected when this was recorded: the fact is unknown
  *   -EACCES, -EPERM  it is there, but more privilege is needed to see it
  */
 struct source;
@@ -91,7 +91,7 @@ struct source_entry *source_entries(const struct source *map, size_t *ret_n);
  * and a fact is named by the line that states it. Without an entry the origin is the reason why none is there.
  */
 void source_set_stated(struct source *map, const char *why);
-/* NULL: the source is no such map. */
+/* NULL: the source is not such a map. */
 const char *source_stated(const struct source *s);
 void source_put_origin(struct source *map, const char *path, const char *origin);
 /* "paste.md:41"; NULL: unknown. The map's. */

@@ -214,7 +214,7 @@ const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE])
 
 /* ---- nearest name ---- */
 
-/* Longer words are no slip of the finger. */
+/* Longer words are not typing errors. */
 #define MAX_NAME 32
 
 /* Edits (insert, delete, replace) from a to b. */

@@ -28,25 +28,26 @@ static const struct option nccl_table[] = {
 	{"op", 0, OPTION_CHOICE, O(request.op), "NAME", "the operation (all-reduce)", nccl_op_words, 0, 0, 0},
 	{"min", 'b', OPTION_TEXT, O(request.min), "SIZE", "from this size on (8); K, M, G are binary", NULL, 0, 0, 0},
 	{"max", 'e', OPTION_TEXT, O(request.max), "SIZE", "up to this size (128M; on the host back end 1M)", NULL, 0, 0, 0},
-	{"factor", 'f', OPTION_NUMBER, O(request.factor), "N", "each size so many times the one before (2)", NULL, 0, 0, 0},
-	{"step", 'i', OPTION_TEXT, O(request.step), "SIZE", "each size so much more than the one before", NULL, 0, 0, 0},
+	{"factor", 'f', OPTION_NUMBER, O(request.factor), "N", "multiply the size by this each time (2)", NULL, 0, 0, 0},
+	{"step", 'i', OPTION_TEXT, O(request.step), "SIZE", "increase the size by this each time", NULL, 0, 0, 0},
 	{"iterations", 'n', OPTION_NUMBER, O(request.iterations), "N", "operations in a batch (20)", NULL, 0, 0, 0},
-	{"warmup", 'w', OPTION_NUMBER, O(request.warmup), "N", "operations of each doubled size before all (1)", NULL, 0, 0, 0},
-	{"type", 'd', OPTION_CHOICE, O(request.type), "TYPE", "of the elements (float)", nccl_type_words, 0, 0, 0},
-	{"redop", 'o', OPTION_CHOICE, O(request.redop), "OP", "what a reduction does (sum)", nccl_reduce_op_words, 0, 0, 0},
-	{"root", 'r', OPTION_TEXT, O(request.root), "RANK", "of a broadcast or reduce (0)", NULL, 0, 0, 0},
+	{"warmup", 'w', OPTION_NUMBER, O(request.warmup), "N", "warm-up operations of each doubled size before the measurement (1)", NULL, 0, 0, 0},
+	{"type", 'd', OPTION_CHOICE, O(request.type), "TYPE", "type of the elements (float)", nccl_type_words, 0, 0, 0},
+	{"redop", 'o', OPTION_CHOICE, O(request.redop), "OP", "reduction operation (sum)", nccl_reduce_op_words, 0, 0, 0},
+	{"root", 'r', OPTION_TEXT, O(request.root), "RANK", "root rank of a broadcast or reduce (0)", NULL, 0, 0, 0},
 	{"graph", 'G', OPTION_NUMBER, O(request.graph), "N", "capture a batch in a CUDA graph and launch it N times", NULL, 0, 0, 0},
 	{"no-verify", 0, OPTION_FLAG, O(request.no_verify), NULL, "do not check results", NULL, 0, 0, 0},
 	DEVICE_OPTIONS(struct bench_nccl_options),
-	{"count", 'g', OPTION_NUMBER, O(request.count), "N", "the first N of them; below a launcher, of each process (1)", NULL, 0, 0, 0},
-	{"processes", 0, OPTION_FLAG, O(request.processes), NULL, "a process for each GPU instead of one for all", NULL, 0, 0, 0},
+	{"count", 'g', OPTION_NUMBER, O(request.count), "N", "use the first N of them; under a launcher, of each process (1)", NULL, 0, 0, 0},
+	{"processes", 0, OPTION_FLAG, O(request.processes), NULL, "use one process per GPU instead of one for all", NULL, 0, 0, 0},
 	{"alone", 0, OPTION_FLAG, O(request.alone), NULL, "do not join other processes of mpirun, srun or torchrun", NULL, 0, 0, 0},
-	{"p2p-off", 0, OPTION_FLAG, O(request.p2p_off), NULL, "once more without P2P: what P2P brings", NULL, 0, 0, 0},
-	{"nccl", 0, OPTION_FILE, O(request.library), "FILE", "this libnccl.so.2 instead of the one that is found", NULL, 0, 0, 0},
-	{"once", 0, OPTION_FLAG, O(request.once), NULL, "one batch each, as nccl-tests, instead of until it is settled", NULL, 0, 0, 0},
+	{"p2p-off", 0, OPTION_FLAG, O(request.p2p_off), NULL, "also measure without P2P, to show what P2P gains", NULL, 0, 0, 0},
+	{"nccl", 0, OPTION_FILE, O(request.library), "FILE", "use this libnccl.so.2 instead of the one that is found", NULL, 0, 0, 0},
+	{"once", 0, OPTION_FLAG, O(request.once), NULL, "measure one batch each, like nccl-tests, instead of until the result is "
+		"stable", NULL, 0, 0, 0},
 	{"budget", 0, OPTION_NUMBER, O(request.budget_s), "SECONDS", "for all timed batches together (20)", NULL, 0, 0, 0},
-	{"deadline", 0, OPTION_NUMBER, O(request.deadline_s), "SECONDS", "a step that takes longer hangs and is killed (60)", NULL, 0, 0, 0},
-	{"format", 0, OPTION_CHOICE, O(format), "NAME", "nccl-tests: exactly its lines", formats, 0, 0, 0},
+	{"deadline", 0, OPTION_NUMBER, O(request.deadline_s), "SECONDS", "kill a step that takes longer (60)", NULL, 0, 0, 0},
+	{"format", 0, OPTION_CHOICE, O(format), "NAME", "nccl-tests: exactly its output", formats, 0, 0, 0},
 	COMMON_VERBOSE(struct bench_nccl_options),
 	FIGURES_JSON(struct bench_nccl_options),
 	COMMON_COLOR(struct bench_nccl_options),
@@ -64,7 +65,7 @@ struct screen {
 	struct progress *progress;
 };
 
-/* Without P2P what it brings stands behind; nccl-tests' lines alone are for scripts. */
+/* The gain of P2P comes after it; nccl-tests' lines alone are for scripts. */
 static void print_lines(const struct screen *s, const struct nccl_arm *arm, const struct strbuf *b)
 {
 	progress_end(s->progress);
@@ -182,13 +183,12 @@ static int run_bench_nccl(const void *options, const char *const *args)
 const struct command command_bench_nccl = {
 	.name = "bench nccl",
 	.args = "",
-	.summary = "time NCCL's collectives, check their results, and see what P2P brings",
-	.about =
-		"Prints the table of nccl-tests, timed as it does, with results checked on the GPU "
-		"that owns them, then which way NCCL took between the ranks and why not P2P. Below "
-		"mpirun, srun or torchrun each process is a part of one run; across hosts set "
-		"ONEHOP_ADDR=HOST:PORT of rank 0 for all. NCCL runs in a process of its own, which "
-		"is killed when it hangs.",
+	.summary = "time NCCL's collectives, check their results, and show what P2P gains",
+	.about = "Prints the table of nccl-tests, timed in the same way, with results checked "
+		 "on the GPU that owns them; then how NCCL connected the ranks and why not by "
+		 "P2P. Under mpirun, srun or torchrun each process is part of one run; across "
+		 "hosts set ONEHOP_ADDR=HOST:PORT of rank 0 for all. NCCL runs in a separate "
+		 "process, which is killed if it hangs.",
 	.options = nccl_table,
 	.size = sizeof(struct bench_nccl_options),
 	.run = run_bench_nccl,

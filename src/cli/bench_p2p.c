@@ -28,27 +28,31 @@ static const char *const formats[] = {"p2pBandwidthLatencyTest", "nvbandwidth-js
 static const struct option p2p_table[] = {
 	DEVICE_OPTIONS(struct bench_p2p_options),
 	{"from", 0, OPTION_FILE, AT(request.from), "FILE",
-		"with --device host: follow the links of this recorded machine, at the rates expected "
-		"there", NULL, 0, 0, 0},
+		"with --device host: simulate the links of this recorded machine, at their "
+		"expected rates", NULL, 0, 0, 0},
 	{"pairs", 0, OPTION_TEXT, AT(request.pairs), "LIST",
-		"only these pairs: 0->1 is one direction, 2-3 both; patterns always have all devices",
+		"measure only these pairs: 0->1 is one direction, 2-3 both; patterns always "
+		"use all devices",
 		NULL, 0, 0, 0},
 	{"only", 0, OPTION_TEXT, AT(request.only), "LIST",
-		"only these measurements, or groups of them: bandwidth, latency, host, staged, patterns",
+		"measure only these quantities, or groups of them: bandwidth, latency, host, "
+		"staged, patterns",
 		NULL, 0, 0, 0},
 	{"all", 0, OPTION_FLAG, AT(request.all), NULL,
-		"also what is left out otherwise: through the host, patterns, within a device and more",
+		"also measure what is skipped by default: through the host, patterns, within "
+		"a device and more",
 		NULL, 0, 0, 0},
 	{"size", 0, OPTION_TEXT, AT(request.size), "SIZE",
 		"bytes of a copy (K, M, G: binary) instead of 512M or what a quarter of memory holds",
 		NULL, 0, 0, 0},
 	{"sweep", 0, OPTION_FLAG, AT(request.sweep), NULL,
-		"copies from 4K up to that size, by factors of 4", NULL, 0, 0, 0},
+		"use copies from 4K up to that size, by factors of 4", NULL, 0, 0, 0},
 	{"time", 0, OPTION_TEXT, AT(request.time), "SECONDS",
-		"repeat a round at most so long until its medians are within 1 %; 0.3 by default",
+		"repeat a round for at most this long until its medians are within 1 %; "
+		"default 0.3",
 		NULL, 0, 0, 0},
 	{"no-verify", 0, OPTION_FLAG, AT(request.no_verify), NULL,
-		"do not check what arrived; checking is never part of the time", NULL, 0, 0, 0},
+		"do not check the data; checking is never part of the time", NULL, 0, 0, 0},
 	{"format", 0, OPTION_CHOICE, AT(layout), "NAME",
 		"print exactly what p2pBandwidthLatencyTest prints, or nvbandwidth's JSON "
 		"(nvbandwidth-json)", formats, 0, 0, 0},
@@ -86,9 +90,9 @@ static void warn_aside(const struct p2p_session *s)
 		fail(EXIT_FINDING, "data wrong at the owner in %zu of %zu cells", n.wrong,
 		     n.checked);
 	if (s->ended)
-		fail(EXIT_FINDING, "ended before its time: %s", s->ended);
+		fail(EXIT_FINDING, "ended early: %s", s->ended);
 	if (s->result.stopped)
-		fail(EXIT_REFUSED, "stopped: the figures are what was done until then");
+		fail(EXIT_REFUSED, "stopped: the figures are incomplete");
 }
 
 static int print_peer(const struct p2p_session *s, const struct p2p_report *r)
@@ -163,13 +167,13 @@ static int run_bench_p2p(const void *options, const char *const *args)
 const struct command command_bench_p2p = {
 	.name = "bench p2p",
 	.args = "",
-	.summary = "how fast each pair of GPUs is, with checked data, beside what to expect",
-	.about =
-		"Measures copies and loads between every two GPUs, and between each GPU and the "
-		"host: bandwidth by copy engine and by kernel, latency, round trips. Pairs that "
-		"share no link run at the same time. Each median comes with its 95 % interval, and "
-		"beside it stands what the path should give. What arrives is checked by the owner "
-		"of the memory, outside the timed part.",
+	.summary = "measure how fast each pair of GPUs is, with checked data and the expected "
+		   "rates",
+	.about = "Measures copies and loads between every two GPUs, and between each GPU and "
+		 "the host: bandwidth by copy engine and by kernel, latency, round trips. "
+		 "Pairs that share no link run at the same time. Each median is printed with "
+		 "its 95 % interval and the expected rate of the path. The owner of the "
+		 "memory checks the data, outside the timed part.",
 	.options = p2p_table,
 	.size = sizeof(struct bench_p2p_options),
 	.run = run_bench_p2p,

@@ -24,32 +24,34 @@ static const char *const formats[] = {"perftest", "perftest-6.06", NULL};
 static const struct option rdma_table[] = {
 	DEVICE_OPTIONS(struct bench_rdma_options),
 	{"from", 0, OPTION_FILE, AT(request.from), "FILE",
-		"with --device host: take the paths of this recorded machine", NULL, 0, 0, 0},
+		"with --device host: simulate the paths of this recorded machine", NULL, 0, 0, 0},
 	{"list", 0, OPTION_FLAG, AT(request.list), NULL,
-		"measure nothing: list ports, their addresses and why these, and the pairs", NULL, 0, 0, 0},
+		"measure nothing: list the ports, their addresses and the reason for each "
+		"address, and the pairs", NULL, 0, 0, 0},
 	{"nics", 0, OPTION_TEXT, AT(request.nics), "LIST",
-		"only these: mlx5_0, mlx5_0/2 for a second port, or PCI addresses", NULL, 0, 0, 0},
+		"use only these: mlx5_0, mlx5_0/2 for a second port, or PCI addresses", NULL, 0, 0, 0},
 	{"all", 0, OPTION_FLAG, AT(request.all), NULL,
-		"every NIC with every GPU, not only the nearest", NULL, 0, 0, 0},
+		"use every NIC with every GPU, not only the nearest", NULL, 0, 0, 0},
 	{"only", 0, OPTION_TEXT, AT(request.only), "LIST",
-		"only these measurements: write, read, both, latency", NULL, 0, 0, 0},
+		"measure only these: write, read, both, latency", NULL, 0, 0, 0},
 	{"memory-by", 0, OPTION_TEXT, AT(request.ways), "LIST",
-		"only this memory: host, and the GPUs' by dma-buf or by peer-memory", NULL, 0, 0, 0},
+		"use only this memory: host, and the GPUs' by dma-buf or by peer-memory", NULL, 0, 0, 0},
 	{"size", 0, OPTION_TEXT, AT(request.size), "SIZE",
 		"bytes of a message (K, M: binary) instead of 64K", NULL, 0, 0, 0},
 	{"sweep", 0, OPTION_FLAG, AT(request.sweep), NULL,
-		"messages from 2 bytes up to that size, or 8M, by factors of 2", NULL, 0, 0, 0},
+		"use messages from 2 bytes up to that size, or 8M, by factors of 2", NULL, 0, 0, 0},
 	{"queues", 0, OPTION_NUMBER, AT(request.queues), "N",
-		"queue pairs at once in each direction; 1 by default", NULL, 0, 0, 0},
+		"queue pairs at once in each direction; default 1", NULL, 0, 0, 0},
 	{"depth", 0, OPTION_NUMBER, AT(request.depth), "N",
-		"messages on their way in a queue; 128 by default", NULL, 0, 0, 0},
+		"messages in flight per queue; default 128", NULL, 0, 0, 0},
 	{"time", 0, OPTION_TEXT, AT(request.time), "SECONDS",
-		"repeat a measurement at most so long until its median is within 1 %; 0.3 by default",
+		"repeat a measurement for at most this long until its median is within 1 %; "
+		"default 0.3",
 		NULL, 0, 0, 0},
 	{"no-relaxed-ordering", 0, OPTION_FLAG, AT(request.no_relaxed), NULL,
-		"do not let the NIC's writes overtake each other", NULL, 0, 0, 0},
+		"do not let the NIC reorder writes", NULL, 0, 0, 0},
 	{"no-verify", 0, OPTION_FLAG, AT(request.no_verify), NULL,
-		"do not check what arrived; checking is never part of the time", NULL, 0, 0, 0},
+		"do not check the data; checking is never part of the time", NULL, 0, 0, 0},
 	{"format", 0, OPTION_CHOICE, AT(layout), "NAME",
 		"print the tables of perftest 6.29 (perftest) or 6.06 (perftest-6.06)", formats, 0, 0, 0},
 	FIGURES_JSON(struct bench_rdma_options),
@@ -87,7 +89,7 @@ static void warn_aside(const struct rdma_session *s)
 		fail(EXIT_FINDING, "%zu of %zu pairs of NIC and memory do not work",
 		     n.pairs - n.working, n.pairs);
 	if (s->stopped)
-		fail(EXIT_REFUSED, "stopped: the figures are what was done until then");
+		fail(EXIT_REFUSED, "stopped: the figures are incomplete");
 }
 
 static int print_perftest(const struct rdma_session *s, int layout)
@@ -149,7 +151,7 @@ static int run_bench_rdma(const void *options, const char *const *args)
 	if (o->layout && o->common.json)
 		return fail(EXIT_REFUSED, "--format and --json exclude each other");
 	if (o->request.list && (o->layout || o->common.json))
-		return fail(EXIT_REFUSED, "--list has no layout but its own");
+		return fail(EXIT_REFUSED, "--list has only its own format");
 	if (rdma_session_begin(&s, &o->request, &ear) < 0)
 		r = fail(EXIT_REFUSED, "%s", err_msg());
 	else
@@ -161,14 +163,13 @@ static int run_bench_rdma(const void *options, const char *const *args)
 const struct command command_bench_rdma = {
 	.name = "bench rdma",
 	.args = "",
-	.summary = "whether NICs reach the memory of GPUs, with checked data, and how fast",
-	.about =
-		"Sends data through each active port of each NIC to itself, between this host's "
-		"memory and that of the host and of GPUs, registered as a dma-buf and by peer "
-		"memory. Writing into a GPU and reading from it are tested by themselves. The owner "
-		"of the memory checks what arrived, outside the timed part. What fails is explained "
-		"by its first failing step: cause, what to look at, what to do. One host; nothing on "
-		"it is changed.",
+	.summary = "test whether NICs can access GPU memory, with checked data, and how fast",
+	.about = "Sends data through each active port of each NIC to itself, between this "
+		 "host's memory and that of the host and of GPUs, registered as a dma-buf and "
+		 "by peer memory. Writing into a GPU and reading from it are tested "
+		 "separately. The owner of the memory checks the data, outside the timed "
+		 "part. A failure is explained by its first failing step: cause, what to "
+		 "check, what to do. Uses one host and changes nothing on it.",
 	.options = rdma_table,
 	.size = sizeof(struct bench_rdma_options),
 	.run = run_bench_rdma,

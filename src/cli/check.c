@@ -35,26 +35,27 @@ static const struct option check_table[] = {
 		"exit 1 from this severity on: info, warning (the default), error, never",
 		fail_on_words, 0, 0, 0},
 	{"ignore", 0, OPTION_LIST, AT(ignore), "ID",
-		"leave out what this rule finds, in text, JSON and exit code; the "
-		"verdicts of pairs stay as they are; repeatable", NULL, 0, 0, 0},
+		"ignore the findings of this rule in text, JSON and exit code; the verdicts "
+		"of pairs do not change; repeatable", NULL, 0, 0, 0},
 	{"require", 0, OPTION_LIST, AT(require), "WHAT",
-		"exit 0 only if all pairs of GPUs are direct (direct), or all of a GPU and a NIC "
-		"(rdma); 1 if one is not, 3 if that is not known; given twice, both must hold",
+		"exit 0 only if all pairs of GPUs are direct (direct), or all pairs of a GPU "
+		"and a NIC (rdma); 1 if one is not, 3 if that is unknown; if given twice, "
+		"both must hold",
 		requirement_words, 0, 0, 0},
 	{"gpus", 0, OPTION_TEXT, AT(gpus), "LIST",
-		"with --require: of these GPUs only, by number, PCI address, nvml:N or cuda:N",
+		"with --require: only these GPUs, by number, PCI address, nvml:N or cuda:N",
 		NULL, 0, 0, 0},
 	{"explain", 0, OPTION_TEXT, AT(explain), "ID",
-		"say what a rule looks for, why, and what to do", NULL, 0, 0, 0},
+		"explain what a rule checks, why, and what to do", NULL, 0, 0, 0},
 	{"list", 0, OPTION_CHOICE, AT(list), "FORMAT", "list all rules", list_formats, 0, true, 0},
 	COMMON_JSON(struct check_options),
 	COMMON_COLOR(struct check_options),
 	COMMON_WIDTH(struct check_options),
 	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"notes too, every device, all evidence, all that could not be seen and why, and how each rule "
-		"came out", NULL, 0, 0, 0},
+		"also print notes, every device, all evidence, unknown facts with reasons, "
+		"and the result of each rule", NULL, 0, 0, 0},
 	{"quiet", 'q', OPTION_FLAG, AT(quiet), NULL,
-		"print the verdict alone, and with --require what it was asked", NULL, 0, 0, 0},
+		"print only the verdict, and with --require its result", NULL, 0, 0, 0},
 	COMMON_HELP(struct check_options),
 	OPTIONS_END,
 };
@@ -283,7 +284,7 @@ static int run_check(const void *options, const char *const *args)
 	if (o->quiet && o->common.json)
 		return fail(EXIT_REFUSED, "--quiet and --json exclude each other");
 	if (o->gpus && !o->require.n)
-		return fail(EXIT_REFUSED, "--gpus says of which GPUs --require speaks");
+		return fail(EXIT_REFUSED, "--gpus needs --require, whose GPUs it selects");
 	if (load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	r = check_machine(m, o);
@@ -294,13 +295,12 @@ static int run_check(const void *options, const char *const *args)
 const struct command command_check = {
 	.name = "check",
 	.args = "",
-	.summary = "can each pair of GPUs talk directly, and if not, why not and what to do",
-	.about =
-		"Reads the machine, changes nothing, and says for every ordered pair of GPUs "
-		"whether one can reach the other's memory directly: a matrix, then the verdict in "
-		"a sentence. What blocks pairs or may hurt them follows, what blocks most first, "
-		"each with what to do, why it matters and the value that was read; then what could "
-		"not be read. Without a command, onehop does this.",
+	.summary = "show which GPU pairs are direct, what blocks the others, and what to do",
+	.about = "Reads the machine, changes nothing, and shows for every ordered pair of "
+		 "GPUs whether one can access the other's memory directly: a matrix, then the "
+		 "verdict in one or two sentences. Errors and warnings follow, the most "
+		 "important first, each with what to do, why it matters and the deciding "
+		 "value. Without a command, onehop runs check.",
 	.options = check_table,
 	.size = sizeof(struct check_options),
 	.run = run_check,

@@ -68,7 +68,7 @@ const struct command *command_find(const char *const *words, size_t n, size_t *r
 
 static int too_few(const struct command *c)
 {
-	return err_set(EINVAL, "%s wants %s", c->name, c->args);
+	return err_set(EINVAL, "%s needs %s", c->name, c->args);
 }
 
 int command_parse(const struct command *c, char *const *words, size_t n, void *values,
@@ -96,6 +96,21 @@ static int print_help(const struct command *c, const struct common_options *comm
 	return r;
 }
 
+/* The command behind options, as in `onehop --json check`; NULL: none. */
+static const char *command_behind(char *const *words, size_t n)
+{
+	size_t used;
+
+	for (size_t i = 1; i < n && words[0][0] == '-'; i++) {
+		const struct command *c =
+			command_find((const char *const *)words + i, n - i, &used);
+
+		if (c && !c->hidden)
+			return c->name;
+	}
+	return NULL;
+}
+
 static int run_command(const struct command *c, char *const *words, size_t n)
 {
 	AUTO_FREE void *values = xcalloc(1, c->size);
@@ -103,7 +118,10 @@ static int run_command(const struct command *c, char *const *words, size_t n)
 	const char *args[MAX_ARGS + 1] = {0};
 	int r = command_parse(c, words, n, values, args);
 
-	if (r < 0)
+	if (r < 0 && c == &command_check && command_behind(words, n))
+		r = fail(EXIT_REFUSED, "options go after the command: onehop %s [OPTION]...",
+			 command_behind(words, n));
+	else if (r < 0)
 		r = fail(EXIT_REFUSED, "%s (see: onehop %s --help)", err_msg(), c->name);
 	else if (common->help)
 		r = print_help(c, common);
@@ -123,7 +141,7 @@ static const struct option help_table[] = {COMMON_COLOR(struct help_options),
 					   COMMON_WIDTH(struct help_options),
 					   COMMON_HELP(struct help_options), OPTIONS_END};
 
-/* "bench" alone: its commands; NULL when it is no group. */
+/* "bench" alone: its commands; NULL if it is not a group. */
 static char *group_names(const char *name)
 {
 	AUTO_STRBUF struct strbuf b = {0};
@@ -143,14 +161,16 @@ static int no_command(const char *name)
 	size_t n = 0;
 
 	if (group)
-		return fail(EXIT_REFUSED, "%s what? %s (see: onehop help)", name, group);
+		return fail(EXIT_REFUSED, "%s needs a second word: %s (see: onehop help)", name,
+			    group);
 	for (const struct command *const *c = commands; *c; c++)
 		names[n++] = (*c)->hidden ? NULL : (*c)->name;
 	nearest = nearest_name(name, names, n);
 	if (nearest)
-		return fail(EXIT_REFUSED, "no command '%s'; did you mean %s? (see: onehop help)",
-			    name, nearest);
-	return fail(EXIT_REFUSED, "no command '%s' (see: onehop help)", name);
+		return fail(EXIT_REFUSED,
+			    "unknown command '%s'; did you mean %s? (see: onehop help)", name,
+			    nearest);
+	return fail(EXIT_REFUSED, "unknown command '%s' (see: onehop help)", name);
 }
 
 static int print_group_help(const char *group, const struct common_options *common)
@@ -185,7 +205,7 @@ static int run_help(const void *options, const char *const *args)
 const struct command command_help = {
 	.name = "help",
 	.args = "[COMMAND]",
-	.summary = "explain a command, or list them",
+	.summary = "explain a command, or list all commands",
 	.about = "Prints what --help prints.",
 	.options = help_table,
 	.size = sizeof(struct help_options),

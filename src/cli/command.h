@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/option.h"
+#include "report/report.h"
 
 struct diagnosis;
 struct document;
@@ -34,24 +35,24 @@ struct observed_options {
 /* clang-format off */
 /* Rows that commands put into their tables; TYPE has a member `common`. */
 #define COMMON_FROM(TYPE)  {"from", 0, OPTION_LIST, offsetof(TYPE, common.from), "FILE", \
-	"judge this recording, copied tree or text instead of the host; - is standard input; texts of one " \
-	"machine are taken together, so repeat it for several", NULL, 0, 0, 0}
+	"read this recording, copied tree or text instead of the host; - is standard " \
+	"input; repeatable for several texts of one machine", NULL, 0, 0, 0}
 #define COMMON_PID(TYPE)   {"pid", 0, OPTION_NUMBER, offsetof(TYPE, common.pid), "N", \
 	"take NCCL's settings and library from the running process N", NULL, 0, 0, 0}
 /* TYPE has a member `observed`, a struct observed_options. */
 #define COMMON_OBSERVED(TYPE) {"observed", 0, OPTION_LIST, offsetof(TYPE, observed.files), "FILE", \
-	"weigh what this result shows too: JSON of onehop test or bench p2p, the output of " \
+	"also use this result: JSON of onehop test or bench p2p, the output of " \
 	"p2pBandwidthLatencyTest or nvbandwidth -j, a debug log of NCCL; repeatable", NULL, 0, 0, 0}, \
 	{"no-observed", 0, OPTION_FLAG, offsetof(TYPE, observed.no_store), NULL, \
-	"do not weigh what onehop test and bench left in the state folder", NULL, 0, 0, 0}
+	"ignore results that onehop test and bench left in the state folder", NULL, 0, 0, 0}
 #define COMMON_JSON(TYPE)  {"json", 0, OPTION_FLAG, offsetof(TYPE, common.json), NULL, \
-	"print JSON (schema 1, see docs/json.md)", NULL, 0, 0, 0}
+	"print JSON (schema " JSON_SCHEMA_TEXT ", see docs/json.md)", NULL, 0, 0, 0}
 #define COMMON_COLOR(TYPE) {"no-color", 0, OPTION_FLAG, offsetof(TYPE, common.no_color), NULL, \
-	"no colours; NO_COLOR in the environment does the same", NULL, 0, 0, 0}
+	"do not use colors; NO_COLOR in the environment does the same", NULL, 0, 0, 0}
 #define COMMON_WIDTH(TYPE) {"width", 0, OPTION_NUMBER, offsetof(TYPE, common.width), "N", \
-	"wrap at N columns instead of the terminal's, or 80", NULL, 0, 0, 0}
+	"wrap at N columns (default: the terminal's width, or 80)", NULL, 0, 0, 0}
 #define COMMON_VERBOSE(TYPE) {"verbose", 'v', OPTION_FLAG, offsetof(TYPE, common.verbose), NULL, \
-	"say more", NULL, 0, 0, 0}
+	"print more details", NULL, 0, 0, 0}
 #define COMMON_HELP(TYPE)  {"help", 'h', OPTION_FLAG, offsetof(TYPE, common.help), NULL, \
 	"explain this command", NULL, 0, 0, 0}
 #define OPTIONS_END        {0}
@@ -69,7 +70,7 @@ struct command {
 	bool hidden;
 };
 
-/* Words that are no options: as many as there may be rules. */
+/* Words that are not options: as many as there may be rules. */
 #define MAX_ARGS 256
 
 extern const struct command command_check, command_test, command_topo, command_record,

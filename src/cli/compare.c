@@ -40,9 +40,10 @@ static int parse_pair(const char *text, size_t n, int *ret)
 		unsigned long v = strtoul(text, &end, 10);
 
 		if (end == text || *text == '-' || v >= n || *end != (i ? '\0' : ','))
-			return err_set(EINVAL,
-				       "--pair wants two of %zu GPUs, as in --pair 1,0, not '%s'",
-				       n, text);
+			return err_set(
+				EINVAL,
+				"--pair must name two of %zu GPUs, as in --pair 1,0, not '%s'", n,
+				text);
 		ret[i] = (int)v;
 		text = end + 1;
 	}
@@ -95,7 +96,7 @@ static int run_compare(const void *options, const char *const *args)
 const struct command command_compare = {
 	.name = "compare",
 	.args = "A B",
-	.summary = "what got better and what worse between two results",
+	.summary = "show what improved and what regressed between two results",
 	.about = "A and B are JSON of onehop test or bench, or the output of "
 		 "p2pBandwidthLatencyTest, nccl-tests (also -J) or nvbandwidth -j; - is standard "
 		 "input. Exit status 1: something got worse beyond noise, a check of data in B "

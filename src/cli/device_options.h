@@ -9,15 +9,15 @@
 /* Rows for a command whose struct of options has a `request` with a struct device_options `devices`. */
 #define DEVICE_OPTIONS(TYPE) \
 	{"device", 0, OPTION_TEXT, offsetof(TYPE, request.devices.device), "cuda|host:N", \
-		"GPUs (the default), or N stand-ins made of threads and memory of this host, which " \
-		"need no GPU", NULL, 0, 0, 0}, \
+		"GPUs (the default), or N simulated devices made of threads and memory of " \
+		"this host, which need no GPU", NULL, 0, 0, 0}, \
 	{"gpus", 0, OPTION_TEXT, offsetof(TYPE, request.devices.gpus), "LIST", \
-		"only these: numbers as onehop topo shows them, PCI addresses, or NVML's or CUDA's " \
-		"numbers: 0,41:00.0,nvml:2,cuda:3", NULL, 0, 0, 0}, \
+		"use only these: numbers as onehop topo shows them, PCI addresses, or NVML's " \
+		"or CUDA's numbers: 0,41:00.0,nvml:2,cuda:3", NULL, 0, 0, 0}, \
 	{"include-busy", 0, OPTION_FLAG, offsetof(TYPE, request.devices.include_busy), NULL, \
-		"use GPUs too that other processes use", NULL, 0, 0, 0}, \
+		"also use GPUs that other processes use", NULL, 0, 0, 0}, \
 	{"memory", 0, OPTION_TEXT, offsetof(TYPE, request.devices.memory), "SIZE", \
-		"take at most so much memory of each GPU (K, M, G: binary)", NULL, 0, 0, 0}
+		"use at most this much memory of each GPU (K, M, G: binary)", NULL, 0, 0, 0}
 #define FIGURES_JSON(TYPE) \
 	{"json", 0, OPTION_FLAG, offsetof(TYPE, common.json), NULL, \
 		"print figures as JSON, for onehop compare (see docs/json.md)", NULL, 0, 0, 0}

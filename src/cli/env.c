@@ -31,19 +31,19 @@ static const struct option env_table[] = {
 	COMMON_FROM(struct env_options),
 	COMMON_PID(struct env_options),
 	{"script", 0, OPTION_FILE, AT(script), "FILE",
-		"judge what this shell or Slurm script sets, without running it, instead of this "
-		"shell's environment", NULL, 0, 0, 0},
+		"check what this shell or Slurm script sets, without running it, instead of "
+		"this shell's environment", NULL, 0, 0, 0},
 	COMMON_OBSERVED(struct env_options),
 	{"shell", 0, OPTION_FLAG, AT(shell), NULL,
-		"print export lines alone: eval \"$(onehop env --shell)\"", NULL, 0, 0, 0},
+		"print only export lines: eval \"$(onehop env --shell)\"", NULL, 0, 0, 0},
 	{"format", 0, OPTION_CHOICE, AT(format), "FORMAT",
 		"print json, the lines of /etc/nccl.conf (conf; NCCL's alone), or env of a Kubernetes "
 		"container (k8s)", formats, 0, 0, 0},
 	{"rankfile", 0, OPTION_CHOICE, AT(rankfile), "LAUNCHER",
-		"print a rank file for mpirun, or srun's option, that binds the process of each GPU to the "
-		"CPUs beside it", launchers, 0, 0, 0},
+		"print a rank file for mpirun, or srun's option, that binds the process of "
+		"each GPU to the nearest CPUs", launchers, 0, 0, 0},
 	{"explain", 0, OPTION_TEXT, AT(explain), "NAME",
-		"say what a variable does, when it is needed, and when it harms", NULL, 0, 0, 0},
+		"explain what a variable does, when it is needed, and when it does harm", NULL, 0, 0, 0},
 	COMMON_JSON(struct env_options),
 	COMMON_COLOR(struct env_options),
 	COMMON_WIDTH(struct env_options),
@@ -188,13 +188,13 @@ static int run_env(const void *options, const char *const *args)
 const struct command command_env = {
 	.name = "env",
 	.args = "",
-	.summary =
-		"what to set for NCCL, UCX, Open MPI, NVSHMEM and Gloo here, and what is set wrong",
-	.about =
-		"Lists only the variables that a finding of onehop check requires on this machine, each "
-		"with that finding and, where there is one, what was measured; \"nothing to set\" where "
-		"the defaults are right. Then what is set and better were not: in the environment, in "
-		"nccl.conf, in a process (--pid) or a script (--script). Then the NIC nearest to each GPU.",
+	.summary = "show what to set for NCCL, UCX, Open MPI, NVSHMEM and Gloo, and which "
+		   "settings are wrong",
+	.about = "Lists only the variables that a finding of onehop check requires on this "
+		 "machine, each with that finding and, if there is one, a measurement; "
+		 "\"nothing to set\" where the defaults are right. Then the settings that are "
+		 "wrong: in the environment, in nccl.conf, in a process (--pid) or a script "
+		 "(--script). Then the NIC nearest to each GPU.",
 	.options = env_table,
 	.size = sizeof(struct env_options),
 	.run = run_env,

@@ -127,7 +127,7 @@ bool fix_context_may_write(const struct fix_context *s)
 	return s->root && fstat(s->host.root_fd, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* ---- what is told ---- */
+/* ---- messages ---- */
 
 static struct step_event *event_of(struct fix_context *s, unsigned fix, size_t step)
 {

@@ -6,14 +6,12 @@
 #include "report/document.h"
 
 static const char *const exit_codes[][2] = {
-	{"0", "all well"},
-	{"1",
-	 "a finding of severity warning or above (--fail-on, --ignore), a pair that --require asks "
-	 "for and that is not direct, a failed test, or something that got worse"},
+	{"0", "success"},
+	{"1", "a finding of severity warning or above (--fail-on, --ignore), a pair that "
+	      "--require names is not direct, a test failed, or a result regressed"},
 	{"2", "wrong usage, refused, or stopped by Ctrl-C"},
-	{"3",
-	 "nothing could be judged (--require: not known), or the input is no good, or memory ran "
-	 "out"},
+	{"3", "nothing could be judged (--require: unknown), invalid input, or out of "
+	      "memory"},
 	{"4", "a change failed"},
 };
 
@@ -78,9 +76,9 @@ void program_help_text(struct document *out)
 	document_blank(out);
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
-		"Says whether the GPUs and RDMA NICs of a machine can reach each other's memory "
-		"directly, what stands in the way, and what to do. Only fix --apply, unlock "
-		"--apply and undo change anything. Without a command it runs check.");
+		"Shows whether the GPUs and RDMA NICs of a machine can access each other's "
+		"memory directly, what blocks them, and what to do. Only fix --apply, unlock "
+		"--apply and undo change anything. Without a command, onehop runs check.");
 	document_blank(out);
 	add_commands(out, NULL);
 	document_blank(out);

@@ -46,7 +46,7 @@ static json_t *read_log(struct fix_context *s, unsigned number)
 	return all;
 }
 
-/* What is damaged is shown, and is no reason to call all well. */
+/* What is damaged is shown, and makes the result not a success. */
 static enum exit_code judge(const struct history_report *r)
 {
 	for (size_t i = 0; i < r->n; i++)

@@ -21,7 +21,7 @@ static const struct option log_table[] = {
 };
 /* clang-format on */
 
-/* Without connections, NCCL's own check of all pairs decides; a run that failed is no good either way. */
+/* Without connections, NCCL's own check of all pairs decides; a run that failed counts as failed either way. */
 static enum exit_code code_of(const struct nccl_log *l)
 {
 	struct nccl_log_counts c;
@@ -56,10 +56,10 @@ static int run_log(const void *options, const char *const *args)
 const struct command command_log = {
 	.name = "log",
 	.args = "FILE",
-	.summary = "which way NCCL took between GPUs, and why not P2P",
-	.about = "FILE is what NCCL 2.18 to 2.30 writes with NCCL_DEBUG=INFO, of one or several "
-		 "hosts; - is standard input. Exit status 1: the run failed, or a pair within a "
-		 "host does not use P2P.",
+	.summary = "show how NCCL connected the GPUs, and why not by P2P",
+	.about = "FILE is the log that NCCL 2.18 to 2.30 writes with NCCL_DEBUG=INFO, of one "
+		 "or several hosts; - is standard input. Exit status 1: the run failed, or a "
+		 "pair within a host does not use P2P.",
 	.options = log_table,
 	.size = sizeof(struct log_options),
 	.min_args = 1,

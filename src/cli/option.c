@@ -36,7 +36,7 @@ static int set_number(const struct option *o, const char *value, int *ret)
 	uint64_t number;
 
 	if (text_to_u64(value, &number) < 0 || number < 1 || number > INT_MAX)
-		return err_set(EINVAL, "%s wants a number from 1 on, not '%s'", name, value);
+		return err_set(EINVAL, "%s must be a number from 1 on, not '%s'", name, value);
 	*ret = (int)number;
 	return 0;
 }
@@ -53,7 +53,7 @@ static int set_choice(const struct option *o, const char *value, int *ret)
 		}
 		strbuf_printf(&known, "%s%s", i ? ", " : "", o->choices[i]);
 	}
-	return err_set(EINVAL, "%s wants one of %s, not '%s'", name, strbuf_str(&known), value);
+	return err_set(EINVAL, "%s must be one of %s, not '%s'", name, strbuf_str(&known), value);
 }
 
 static int add_to_list(const struct option *o, const char *value, struct string_list *list)
@@ -91,7 +91,7 @@ static int set_value(const struct option *o, const char *value, void *values)
 
 /* ---- words ---- */
 
-/* The row that n characters name; `dashes` is how many stood before them. */
+/* The row that n characters name; `dashes` is how many precede them. */
 static const struct option *find_long(const struct parser *p, const char *name, size_t n,
 				      size_t dashes)
 {
@@ -127,12 +127,12 @@ static int unknown_option(const struct parser *p, const char *word)
 	if (nearest) {
 		AUTO_FREE char *meant = spelled(find_long(p, nearest, strlen(nearest), 2));
 
-		return err_set(EINVAL, "no option '%s'; did you mean %s?", name, meant);
+		return err_set(EINVAL, "unknown option '%s'; did you mean %s?", name, meant);
 	}
-	return err_set(EINVAL, "no option '%s'", name);
+	return err_set(EINVAL, "unknown option '%s'", name);
 }
 
-/* `inline_value` is what stood behind '=', NULL: nothing did. */
+/* `inline_value` is what follows '=', NULL: nothing did. */
 static int take_option(struct parser *p, const struct option *o, const char *inline_value)
 {
 	AUTO_FREE char *name = spelled(o);
@@ -144,7 +144,7 @@ static int take_option(struct parser *p, const struct option *o, const char *inl
 	if (o->optional)
 		return set_value(o, o->choices[0], p->values);
 	if (p->at >= p->n)
-		return err_set(EINVAL, "%s wants a value: %s %s", name, name, o->arg);
+		return err_set(EINVAL, "%s needs a value: %s %s", name, name, o->arg);
 	return set_value(o, p->words[p->at++], p->values);
 }
 
@@ -179,9 +179,9 @@ static int take_dashed(struct parser *p, const char *word)
 static int take_argument(struct parser *p, const char *word)
 {
 	if (p->arg_n >= p->max_args)
-		return err_set(EINVAL, "nothing to do with '%s'%s", word,
+		return err_set(EINVAL, "unexpected argument '%s'%s", word,
 			       find_long(p, "from", strlen("from"), 2)
-				       ? "; a recording is given with --from FILE"
+				       ? " (to read a recording or text: --from FILE)"
 				       : "");
 	p->args[p->arg_n++] = word;
 	return 0;

@@ -35,7 +35,7 @@ struct option {
 };
 
 /*
- * Parses words into the struct at `values`, which must be zeroed. Words that are no options go to
+ * Parses words into the struct at `values`, which must be zeroed. Words that are not options go to
  * `args`, at most max_args of them. Returns their number, or -EINVAL with a sentence.
  */
 int options_parse(const struct option *options, char *const *words, size_t n, void *values,

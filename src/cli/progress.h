@@ -8,7 +8,7 @@
 
 struct progress {
 	double shown_s; /* when the last line was, or the beginning */
-	bool open;      /* a line stands on the terminal */
+	bool open;      /* the terminal shows a line */
 };
 
 void progress_begin(struct progress *p);

@@ -24,9 +24,10 @@ struct record_options {
 #define AT(member) offsetof(struct record_options, member)
 static const struct option record_table[] = {
 	{"note", 0, OPTION_TEXT, AT(note), "TEXT",
-		"what this machine is and why it was recorded; shown when it is judged", NULL, 0, 0, 0},
+		"a description of the machine and why it was recorded, shown by check", NULL, 0, 0, 0},
 	{"keep-identifiers", 0, OPTION_FLAG, AT(keep_identifiers), NULL,
-		"do not replace serial numbers, UUIDs, GUIDs, MAC and IP addresses, host names",
+		"do not replace serial numbers, UUIDs, GUIDs, MAC and IP addresses, host "
+		"names",
 		NULL, 0, 0, 0},
 	COMMON_PID(struct record_options),
 	{"from", 0, OPTION_LIST, AT(common.from), "FILE",
@@ -66,12 +67,12 @@ static void add_contents(struct document *out, const struct machine *m, size_t e
 		m->pci_n, m->gpu_n, m->rdma_n, m->log_n, entries);
 	if (!fact_known(m->driver.nvml) && m->gpu_n)
 		document_paragraph(out, STYLE_WARN, 2, "lacks: what NVML says (%s)",
-				   m->driver.nvml.from ? m->driver.nvml.from : "not asked");
+				   m->driver.nvml.from ? m->driver.nvml.from : "not queried");
 	if (fact_is(m->root, 0))
 		document_paragraph(
 			out, STYLE_WARN, 2,
-			"lacks: PCI registers beyond 64 bytes (ACS and links' capabilities); "
-			"record as root to have them");
+			"lacks: PCI registers beyond 64 bytes (ACS and link capabilities); record as "
+			"root to include them");
 	if (!fact_is(m->log_read, 1))
 		document_paragraph(out, STYLE_WARN, 2, "lacks: the kernel log (%s)",
 				   m->log_read.from ? m->log_read.from : "not read");
@@ -90,11 +91,11 @@ static int print_summary(const struct record_options *o, const char *path, const
 	document_paragraph(
 		out, STYLE_PLAIN, 2, "identifiers: %s",
 		o->keep_identifiers
-			? "kept as they are"
+			? "not replaced"
 			: "serial numbers, UUIDs, GUIDs, MAC and IP addresses and host names were "
 			  "replaced");
 	add_size(out, path);
-	document_paragraph(out, STYLE_PLAIN, 2, "judge it: onehop check --from %s", path);
+	document_paragraph(out, STYLE_PLAIN, 2, "to check it: onehop check --from %s", path);
 	r = print_document(out, &o->common, EXIT_OK);
 	document_free(out);
 	return r;
@@ -125,7 +126,8 @@ static int run_record(const void *options, const char *const *args)
 const struct command command_record = {
 	.name = "record",
 	.args = "FILE",
-	.summary = "write what onehop sees of this machine into a file, to be judged elsewhere",
+	.summary = "write what onehop reads from this machine into a file, to be checked "
+		   "elsewhere",
 	.about = "FILE ends in .tar.gz, .tar.zst, .tar.xz, .tar or, for a folder of plain text, in "
 		 "/. It holds only what onehop reads; identifiers are replaced. Existing files are "
 		 "never overwritten.",

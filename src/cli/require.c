@@ -61,7 +61,7 @@ static bool is_asked(const struct string_list *words, enum requirement r)
 	return false;
 }
 
-/* What is known not to hold decides before what is not known. */
+/* What is known not to hold decides before what is unknown. */
 static enum exit_code worse(enum exit_code a, enum exit_code b)
 {
 	if (a == EXIT_FINDING || b == EXIT_FINDING)

@@ -35,8 +35,8 @@ static const struct option topo_table[] = {
 		"print exactly what nvidia-smi topo -p2p prints: reads, writes, NVLink, atomics, PCI",
 		p2p_letters, true, 0, 0},
 	{"svg", 0, OPTION_FILE, AT(svg), "FILE",
-		"draw sockets, bridges, GPUs and NICs, with what is wrong where it is wrong; - is "
-		"standard output", NULL, 0, 0, 0},
+		"draw sockets, bridges, GPUs and NICs, with each problem at its location; - "
+		"is standard output", NULL, 0, 0, 0},
 	COMMON_OBSERVED(struct topo_options),
 	COMMON_JSON(struct topo_options),
 	COMMON_COLOR(struct topo_options),
@@ -185,7 +185,7 @@ static int run_topo(const void *options, const char *const *args)
 		return fail(EXIT_REFUSED,
 			    "topo prints one thing at a time: -m, -p2p, --svg or --json");
 	if (o->observed.files.n && view.parts != MACHINE_TO_JUDGE)
-		return fail(EXIT_REFUSED, "--observed changes nothing in what -m and -p2p print");
+		return fail(EXIT_REFUSED, "--observed has no effect on -m and -p2p");
 	if (load_observed(&o->common, &o->observed, view.parts, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	t = topology_new(m);
@@ -198,10 +198,10 @@ static int run_topo(const void *options, const char *const *args)
 const struct command command_topo = {
 	.name = "topo",
 	.args = "",
-	.summary = "how GPUs and NICs are wired, pair by pair",
-	.about = "Lists GPUs and RDMA NICs with their links, the matrix of paths between them with "
-		 "the verdict of each pair, what a good copy should reach, and why pairs are not "
-		 "direct.",
+	.summary = "show how GPUs and NICs are connected, pair by pair",
+	.about = "Lists GPUs and RDMA NICs with their links, the matrix of paths between them "
+		 "with the verdict of each pair, the expected copy rates, and why pairs are "
+		 "not direct.",
 	.options = topo_table,
 	.size = sizeof(struct topo_options),
 	.run = run_topo,

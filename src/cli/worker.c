@@ -25,7 +25,7 @@ static int run_worker(const void *options, const char *const *args)
 
 	(void)options;
 	if (args[0] && (text_to_u64(args[0], &fd) < 0 || fd > INT_MAX))
-		return fail(EXIT_REFUSED, "'%s' is no file descriptor", args[0]);
+		return fail(EXIT_REFUSED, "'%s' is not a file descriptor", args[0]);
 	return worker_serve((int)fd) < 0 ? fail(EXIT_REFUSED, "worker: %s", err_msg()) : EXIT_OK;
 }
 

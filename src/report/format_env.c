@@ -66,7 +66,7 @@ void format_env_k8s(const struct advice *a, struct strbuf *out)
 
 /* ---- ranks ---- */
 
-/* The GPU that CUDA counts as `ordinal`; where nobody knows, that of the number. */
+/* The GPU that CUDA counts as `ordinal`; if unknown, that of the number. */
 static const struct gpu *gpu_of_rank(const struct machine *m, size_t ordinal)
 {
 	for (size_t i = 0; i < m->gpu_n; i++)
@@ -75,7 +75,7 @@ static const struct gpu *gpu_of_rank(const struct machine *m, size_t ordinal)
 	return fact_known(m->gpus[ordinal].cuda_ordinal) ? NULL : &m->gpus[ordinal];
 }
 
-/* The CPUs beside a GPU, as Linux writes lists of them: by its own list, else those of its NUMA node. */
+/* The CPUs next to a GPU, as Linux writes lists of them: by its own list, else those of its NUMA node. */
 static const char *cpus_beside(const struct machine *m, const struct gpu *g)
 {
 	int64_t node = fact_or(g->pci->numa_node, -1);
@@ -101,8 +101,7 @@ static int for_each_rank(const struct topology *t, struct strbuf *out,
 		if (!g)
 			break; /* hidden from CUDA, as are those behind it */
 		if (!cpus)
-			return err_set(ENODATA, "which CPUs are beside GPU%zu is not known",
-				       g->index);
+			return err_set(ENODATA, "the CPUs next to GPU%zu are unknown", g->index);
 		r = add(out, rank, cpus);
 		if (r < 0)
 			return r;
@@ -121,7 +120,7 @@ int format_env_mpirun(const struct topology *t, struct strbuf *out)
 	strbuf_puts(
 		out,
 		"# mpirun --mca rmaps_rank_file_physical 1 --rankfile THIS_FILE (Open MPI 4): slots are\n"
-		"# Linux's CPU numbers, those beside the GPU that CUDA counts as the rank\n");
+		"# Linux's CPU numbers, those next to the GPU that CUDA counts as the rank\n");
 	return for_each_rank(t, out, add_mpirun);
 }
 

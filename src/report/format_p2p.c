@@ -77,7 +77,7 @@ static void add_devices(const struct p2p_report *r, struct strbuf *out)
 		"Latency (us) in those cases.\n\n");
 }
 
-/* 0: not measured. Where P2P is not to be had the peer copies through the host, whatever its title says. */
+/* 0: not measured. Without P2P the peer copies through the host, whatever its title says. */
 static double value_of(const struct p2p_report *r, const struct metric *m, int i, int j,
 		       bool enqueue)
 {

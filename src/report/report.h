@@ -12,6 +12,10 @@
 struct plan;
 
 #define JSON_SCHEMA_VERSION 2
+/* The number as a string literal, for help texts. */
+#define JSON_SCHEMA_TEXT       JSON_SCHEMA_TEXT_OF(JSON_SCHEMA_VERSION)
+#define JSON_SCHEMA_TEXT_OF(n) JSON_SCHEMA_LITERAL(n)
+#define JSON_SCHEMA_LITERAL(n) #n
 
 /* What `onehop fix` would do about a diagnosis. */
 struct check_fixes {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop check` tells people. */
+/* What `onehop check` prints for people. */
 #include "report/report_impl.h"
 
 #include "base/alloc.h"
@@ -13,7 +13,7 @@
 
 /* Devices listed for one rule before "and N more"; --verbose lists all. */
 #define MAX_SUBJECTS 8
-/* Reasons for not knowing, likewise. */
+/* Unknown facts, likewise. */
 #define MAX_UNSEEN  6
 #define TEXT_COLUMN 9 /* behind "warning  " */
 
@@ -79,16 +79,15 @@ static void add_acs_line(struct document *out, const struct machine *m, bool ver
 		unread += pci_is_bridge(&m->pci[i]) && fact_unknown(m->pci[i].acs_ctl);
 	}
 	if (bridges && unread < bridges) {
-		strbuf_printf(&b, "%zu of %zu bridges have it; redirecting (ACSCtl): ", able,
+		strbuf_printf(&b, "%zu of %zu bridges support it; redirecting (ACSCtl): ", able,
 			      bridges);
 		if (!add_redirecting(&b, m, verbose ? bridges : MAX_SUBJECTS))
 			strbuf_puts(&b, "none");
 	}
 	if (unread)
-		strbuf_printf(&b, "%scould not be read on %zu of %zu bridges%s", b.len ? "; " : "",
-			      unread, bridges, fact_is(m->root, 0) ? ", which needs root" : "");
-	document_item(out, STYLE_PLAIN, 0, "ACS:  ", "%s",
-		      bridges ? strbuf_str(&b) : "no bridge to have it");
+		strbuf_printf(&b, "%sunknown on %zu of %zu bridges%s", b.len ? "; " : "", unread,
+			      bridges, fact_is(m->root, 0) ? " (needs root)" : "");
+	document_item(out, STYLE_PLAIN, 0, "ACS:  ", "%s", bridges ? strbuf_str(&b) : "no bridges");
 }
 
 /* ", groups of type DMA-FQ: 40 devices, identity: 2 devices" */
@@ -113,11 +112,11 @@ static void add_iommu_line(struct document *out, const struct machine *m)
 	struct strbuf b AUTO_STRBUF = {0};
 
 	if (!fact_known(iommus)) {
-		strbuf_printf(&b, "not known (%s)", iommus.from ? iommus.from : "nobody looked");
+		strbuf_printf(&b, "unknown (%s)", iommus.from ? iommus.from : "not collected");
 	} else if (!iommus.value) {
-		strbuf_puts(&b, "none at work");
+		strbuf_puts(&b, "none active");
 	} else {
-		strbuf_printf(&b, "on (%s)", fact_str_or(m->kernel.iommu_names, "name not known"));
+		strbuf_printf(&b, "on (%s)", fact_str_or(m->kernel.iommu_names, "name unknown"));
 		add_group_types(&b, m);
 	}
 	document_item(out, STYLE_PLAIN, 0, "IOMMU:", "%s", strbuf_str(&b));
@@ -134,7 +133,8 @@ static void add_platform(struct document *out, const struct machine *m, bool ver
 		add_acs_line(out, m, verbose);
 	add_iommu_line(out, m);
 	if (m->rdma_n || verbose)
-		document_item(out, STYLE_PLAIN, 0, "RDMA: ", "%zu devices", m->rdma_n);
+		document_item(out, STYLE_PLAIN, 0, "RDMA: ", "%zu %s", m->rdma_n,
+			      text_plural(m->rdma_n, "device", "devices"));
 }
 
 /* ---- findings ---- */
@@ -335,7 +335,7 @@ static bool same_unseen(const struct outcome *a, const struct outcome *b, bool w
 	return whole ? strcmp(a->why, b->why) == 0 : strcmp(a->what, b->what) == 0;
 }
 
-/* In short, what root could see is told there alone. */
+/* In the short form, what root could read is listed there only. */
 static bool said_already(const struct diagnosis *d, size_t n, bool whole)
 {
 	const struct outcome *o = &d->outcomes[n];
@@ -352,8 +352,8 @@ static bool said_already(const struct diagnosis *d, size_t n, bool whole)
 	return false;
 }
 
-/* What was not seen, each thing once; with the reasons, a line each, when verbose. */
-static bool list_unseen(struct strbuf *b, const struct diagnosis *d, bool root, bool verbose)
+/* What is unknown, each thing once; with the reasons, a line each, when verbose. Returns how many. */
+static size_t list_unseen(struct strbuf *b, const struct diagnosis *d, bool root, bool verbose)
 {
 	size_t n = 0;
 
@@ -371,21 +371,23 @@ static bool list_unseen(struct strbuf *b, const struct diagnosis *d, bool root, 
 	}
 	if (n > MAX_UNSEEN && !verbose)
 		strbuf_printf(b, "; and %zu more", n - MAX_UNSEEN);
-	return n > 0;
+	return n;
 }
 
+/* What root could read is named, because a person can do something about it; the rest is counted. */
 static void add_unseen(struct document *out, const struct diagnosis *d, bool verbose)
 {
 	struct strbuf others AUTO_STRBUF = {0}, roots AUTO_STRBUF = {0};
+	size_t n = list_unseen(&others, d, false, verbose);
 
-	if (list_unseen(&others, d, false, verbose))
-		document_item(out, STYLE_PLAIN, 0, "Not seen:", "%s%s", strbuf_str(&others),
-			      verbose ? "" : " (-v shows all, and why)");
 	if (list_unseen(&roots, d, true, verbose))
-		document_item(out, STYLE_PLAIN, 0, "As root: ", "%s%s%s",
-			      d->topology->machine->recorded ? "record again as root to see "
-							     : "run as root to see ",
-			      verbose ? "\n" : "", strbuf_str(&roots));
+		document_paragraph(out, STYLE_PLAIN, 0, "Unknown without root:%s%s",
+				   verbose ? "\n" : " ", strbuf_str(&roots));
+	if (n && verbose)
+		document_paragraph(out, STYLE_PLAIN, 0, "Unknown:\n%s", strbuf_str(&others));
+	else if (n)
+		document_paragraph(out, STYLE_DIM, 0, "%zu other %s unknown (-v lists %s)", n,
+				   text_plural(n, "fact is", "facts are"), n == 1 ? "it" : "them");
 }
 
 static size_t count_nvml(const struct machine *m)
@@ -410,10 +412,10 @@ static void add_gpus_seen(struct document *out, const struct machine *m)
 		return;
 	strbuf_printf(&b, "%zu on the PCI bus", m->gpu_n);
 	if (driven)
-		strbuf_printf(&b, ", %" PRId64 " driven by the nvidia module",
+		strbuf_printf(&b, ", %" PRId64 " bound to the nvidia module",
 			      m->driver.gpus_in_proc.value);
 	if (asked)
-		strbuf_printf(&b, ", %zu seen by NVML", nvml);
+		strbuf_printf(&b, ", %zu visible to NVML", nvml);
 	document_item(out, STYLE_WARN, 0, "GPUs:    ", "%s", strbuf_str(&b));
 }
 
@@ -421,14 +423,14 @@ static const struct {
 	const char *what;
 	bool yes_or_no;
 } observed_kinds[OBSERVED_KIND_N] = {
-	[OBSERVED_PEER_COPY] = {"right data", true},
+	[OBSERVED_PEER_COPY] = {"correct data", true},
 	[OBSERVED_PEER_ACCESS] = {"peer access", true},
 	[OBSERVED_BANDWIDTH] = {"bandwidth", false},
-	[OBSERVED_RATE] = {"copies far too slow", false},
+	[OBSERVED_RATE] = {"copies much slower than expected", false},
 	[OBSERVED_LATENCY] = {"latency", false},
 	[OBSERVED_NCCL_TRANSPORT] = {"P2P in NCCL", true},
 	[OBSERVED_RUN_FAILURE] = {"failures of a run", false},
-	[OBSERVED_NCCL_WARNING] = {"warnings of NCCL", false},
+	[OBSERVED_NCCL_WARNING] = {"NCCL warnings", false},
 };
 
 /* "peer access 56 of 56 times" */
@@ -535,11 +537,10 @@ static void add_measured(struct document *out, const struct topology *t)
 	if (!n)
 		return;
 	snprintf(rates, sizeof(rates), least < most ? "%.3g to %.3g" : "%.3g", least, most);
-	document_item(
-		out, STYLE_DIM, 0, "Measured:",
-		"%zu %s between GPUs, %s GB/s, at least %.0f %% of what the path should give%s", n,
-		text_plural(n, "copy", "copies"), rates, 100 * share,
-		checked ? "" : "; whether the data arrived is for onehop test to say");
+	document_item(out, STYLE_DIM, 0, "Measured:",
+		      "%zu %s between GPUs, %s GB/s, at least %.0f %% of the expected rate%s", n,
+		      text_plural(n, "copy", "copies"), rates, 100 * share,
+		      checked ? "" : "; their data was not checked (run onehop test)");
 }
 
 /* Findings stand together by rule only within one severity: an id may have been named before. */
@@ -557,10 +558,10 @@ static const struct {
 } answer_texts[PLAN_ANSWER_N] = {
 	[PLAN_ANSWERS_STEPS] = {"", "shows what it can change for ",
 				"; nothing is changed without --apply."},
-	[PLAN_ANSWERS_ON_REQUEST] = {"Possible, and may not help: ", "", "."},
-	[PLAN_ANSWERS_LEFT_OUT] = {"", "says what keeps it from changing ", "."},
+	[PLAN_ANSWERS_ON_REQUEST] = {"Optional (may not help): ", "", "."},
+	[PLAN_ANSWERS_LEFT_OUT] = {"", "shows what prevents it from changing ", "."},
 	[PLAN_ANSWERS_SET] = {"Nothing is left to ", "for ",
-			      ": it is set already, and waits for a reboot or a new session."},
+			      ": it is already set and waits for a reboot or a new session."},
 };
 
 /* What fix itself answers; by-hand work is in the findings already. */
@@ -599,7 +600,7 @@ void report_verdict(struct document *out, const struct diagnosis *d)
 	if (diagnosis_unexplained(d))
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"No finding shown here explains the blocked pairs; onehop topo names what "
+			"No finding here explains the blocked pairs; run onehop topo to see what "
 			"blocks each.");
 }
 
@@ -626,7 +627,7 @@ static void add_not_applicable(struct document *out, const struct diagnosis *d)
 static void add_outcomes(struct document *out, const struct diagnosis *d)
 {
 	document_blank(out);
-	document_heading(out, "Rules, each with the good state that it looks for");
+	document_heading(out, "Rules, by the good state that they check");
 	document_table(out, 0, 3, 2);
 	for (size_t i = 0; i < d->outcome_n; i++) {
 		const struct outcome *o = &d->outcomes[i];
@@ -650,7 +651,7 @@ static void add_next(struct document *out, const struct diagnosis *d)
 	topology_count(d->topology, &counts);
 	if (counts.by_verdict[PAIR_UNDECIDED] || counts.by_verdict[PAIR_SUSPECT])
 		document_item(out, STYLE_STRONG, 0, "Next:    ", "%s",
-			      "onehop test, which transfers data and says what arrived");
+			      "onehop test transfers data and checks what arrives");
 }
 
 void report_check(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,

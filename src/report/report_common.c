@@ -129,7 +129,7 @@ static void add_driver_part(struct strbuf *b, const struct nvidia_driver *d)
 	else if (fact_is(d->loaded, 0) || fact_absent(d->loaded))
 		add_part(b, "no NVIDIA driver loaded");
 	else
-		add_part(b, "NVIDIA driver version not known");
+		add_part(b, "NVIDIA driver version unknown");
 }
 
 /* "8 x NVIDIA GeForce RTX 4090", a run of equal models at a time. */
@@ -138,8 +138,9 @@ static void add_gpu_parts(struct strbuf *b, const struct machine *m)
 	char name[128];
 
 	if (!m->gpu_n)
-		add_part(b, m->pci_n || fact_is(m->pci_listed, 1) ? "no NVIDIA GPU"
-								  : "PCI bus could not be listed");
+		add_part(b, m->pci_n || fact_is(m->pci_listed, 1)
+				    ? "no NVIDIA GPU"
+				    : "PCI devices could not be listed");
 	for (size_t i = 0, n; i < m->gpu_n; i += n) {
 		const struct gpu *g = &m->gpus[i];
 		const char *model = fact_str_or(g->model, NULL);
@@ -177,7 +178,7 @@ void add_machine_line(struct document *out, const struct machine *m)
 	else if (fact_known(m->kernel.hypervisor))
 		add_part(&b, "virtual machine (%s)", m->kernel.hypervisor.value);
 	if (container_is_guess(m))
-		add_part(&b, "maybe a container (%s)", container_sign(m, sign, sizeof(sign)));
+		add_part(&b, "possibly a container (%s)", container_sign(m, sign, sizeof(sign)));
 	else if (fact_known(m->kernel.container))
 		add_part(&b, "container (%s)", m->kernel.container.value);
 	document_paragraph(out, STYLE_PLAIN, 0, "%s", strbuf_str(&b));
@@ -211,7 +212,7 @@ void add_numbering(struct document *out, const struct machine *m)
 	}
 	if (b.len)
 		document_paragraph(out, STYLE_WARN, 0,
-				   "Others number the GPUs differently (here: PCI order): %s.",
+				   "Other tools number the GPUs differently (here: PCI order): %s.",
 				   strbuf_str(&b));
 }
 
@@ -226,15 +227,15 @@ void add_stand_ins(struct document *out, size_t n)
 {
 	document_paragraph(
 		out, STYLE_WARN, 0,
-		"HOST BACK END: %zu stand-ins made of threads and memory of this host, no GPUs. "
-		"What follows says nothing of any GPU.",
+		"HOST BACK END: %zu simulated devices made of threads and memory of this "
+		"host, not GPUs. The results below say nothing about any GPU.",
 		n);
 }
 
 void add_skips(struct document *out, const struct device_skip *skips, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "left out", "%s: %s",
+		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "skipped", "%s: %s",
 				     skips[i].name, skips[i].reason);
 }
 
@@ -295,7 +296,7 @@ void add_matrix_legend(struct document *out, const struct topology *t, size_t n)
 				 pair_verdict_text((enum pair_verdict)v));
 	}
 	if (b.len)
-		document_paragraph(out, STYLE_DIM, 0, "%s   (row: initiator, column: memory)",
+		document_paragraph(out, STYLE_DIM, 0, "%s   row: initiator, column: memory",
 				   strbuf_str(&b));
 }
 

@@ -39,15 +39,15 @@ static const char *size_format(uint64_t bytes, char *buf, size_t size)
 	return buf;
 }
 
-/* "1.43x better", "same"; from or to nothing there is no factor. */
-static const char *gain_format(const struct compared_cell *cell, char *buf, size_t size)
+/* "1.43x, better", "same": after divided by before, as in the summary; without a ratio the word alone. */
+static const char *ratio_format(const struct compared_cell *cell, char *buf, size_t size)
 {
-	double factor = cell->gain < 1 ? 1 / cell->gain : cell->gain;
+	double ratio = cell->before->median > 0 ? cell->after->median / cell->before->median : 0;
 
-	if (cell->change == TREND_SAME || !isfinite(factor))
+	if (cell->change == TREND_SAME || ratio <= 0 || !isfinite(cell->gain))
 		snprintf(buf, size, "%s", change_word(cell->change));
 	else
-		snprintf(buf, size, "%.2fx %s", factor, change_word(cell->change));
+		snprintf(buf, size, "%.2fx, %s", ratio, change_word(cell->change));
 	return buf;
 }
 
@@ -233,8 +233,8 @@ static void add_peak_row(struct document *out, const struct compared *k)
 
 static void add_summary(struct document *out, const struct comparison *c)
 {
-	static const char *const header[] = {"", "cells", "before",       "after",
-					     "", "ratio", "beyond noise", NULL};
+	static const char *const header[] = {"", "cells",        "before",       "after",
+					     "", "after/before", "beyond noise", NULL};
 
 	document_blank(out);
 	document_table(out, 0, 7, 2);
@@ -258,7 +258,7 @@ static void add_cell(struct document *out, const struct comparison *c, const str
 		     const struct compared_cell *cell)
 {
 	struct strbuf subject AUTO_STRBUF = {0};
-	char gain[48];
+	char ratio[48];
 
 	add_subject(&subject, c->before, cell->before);
 	document_row(out);
@@ -267,7 +267,7 @@ static void add_cell(struct document *out, const struct comparison *c, const str
 	add_values(out, cell->before->median, cell->after->median,
 		   is_yes_or_no(k) ? "" : k->metric->unit);
 	document_cell(out, change_styles[cell->change], "%s",
-		      gain_format(cell, gain, sizeof(gain)));
+		      ratio_format(cell, ratio, sizeof(ratio)));
 }
 
 static void add_lone_value(struct document *out, enum style style, const struct figure *row)
@@ -297,9 +297,12 @@ static void add_lone(struct document *out, const struct comparison *c, const str
 
 static void start_cells(struct document *out, const char *heading)
 {
+	static const char *const header[] = {"", "", "before", "after", "", "after/before", NULL};
+
 	document_blank(out);
 	document_paragraph(out, STYLE_STRONG, 0, "%s", heading);
 	document_table(out, 0, 6, 2);
+	add_header(out, header);
 }
 
 static bool is_pair(const struct figure *row, const int *pair)
@@ -334,7 +337,7 @@ static void add_pair(struct document *out, const struct comparison *c, const int
 
 static void add_all_cells(struct document *out, const struct comparison *c)
 {
-	start_cells(out, "Every figure");
+	start_cells(out, "All figures");
 	for (size_t i = 0; i < c->kind_n; i++) {
 		for (size_t j = 0; j < c->kinds[i].cell_n; j++)
 			add_cell(out, c, &c->kinds[i], &c->kinds[i].cells[j]);
@@ -371,12 +374,12 @@ static void add_input(struct document *out, const char *label, const struct figu
 	if (f->runs > 1)
 		document_paragraph(
 			out, STYLE_WARN, 2,
-			"%u runs of the same measurements are in it: each figure is their median, "
-			"and what one of them lacks counts as lacking. To compare them with each "
-			"other, put each into a file of its own.",
+			"The file contains the same measurements %u times: each figure is their "
+			"median, and a figure missing from one run counts as missing. To compare the "
+			"runs with each other, put each into its own file.",
 			f->runs);
 	for (size_t i = 0; i < f->trouble_n; i++)
-		document_paragraph(out, STYLE_WARN, 2, "left out: %s", f->troubles[i]);
+		document_paragraph(out, STYLE_WARN, 2, "skipped: %s", f->troubles[i]);
 }
 
 static size_t use_pairs(const struct p2p_use *u)
@@ -393,7 +396,7 @@ static bool is_known(const struct p2p_use *u)
 static void add_use_side(struct strbuf *b, const struct p2p_use *u)
 {
 	if (!is_known(u)) {
-		strbuf_puts(b, "not told");
+		strbuf_puts(b, "unknown");
 		return;
 	}
 	strbuf_printf(b, "%zu of %zu", u->yes, use_pairs(u));
@@ -413,11 +416,10 @@ static void add_use(struct document *out, const struct comparison *c)
 	strbuf_puts(&b, " -> ");
 	add_use_side(&b, &c->use_after);
 	document_blank(out);
-	document_item(
-		out, STYLE_STRONG, 0, "P2P in use:",
-		"%s pairs, going by the figures: a pair that is no faster with P2P on than with "
-		"P2P off does not use it",
-		strbuf_str(&b));
+	document_item(out, STYLE_STRONG, 0, "P2P in use:",
+		      "%s pairs, judged by the figures: a pair that is no faster with P2P on than "
+		      "with P2P off does not use it",
+		      strbuf_str(&b));
 }
 
 /* "3 of 12, 5.1 to 5.3 GB/s" */
@@ -440,12 +442,11 @@ static void add_slow(struct document *out, const struct comparison *c)
 	strbuf_puts(&b, " -> ");
 	add_slow_side(&b, &c->slow_after);
 	document_blank(out);
-	document_item(
-		out, c->slow_after.slow ? STYLE_BAD : STYLE_STRONG, 0, "Slow copies:",
-		"%s: below %.0f %% of what the path should give, or where the result does not say "
-		"that, of the median of all pairs below %.0f %%",
-		strbuf_str(&b), 100 * rate_slow_share(RATE_BY_PATH),
-		100 * rate_slow_share(RATE_BY_OTHERS));
+	document_item(out, c->slow_after.slow ? STYLE_BAD : STYLE_STRONG, 0, "Slow copies:",
+		      "%s: below %.0f %% of the expected rate of the path, or, if the result does "
+		      "not give one, below %.0f %% of the median of all pairs",
+		      strbuf_str(&b), 100 * rate_slow_share(RATE_BY_PATH),
+		      100 * rate_slow_share(RATE_BY_OTHERS));
 }
 
 static void add_failed(struct document *out, const struct comparison *c)
@@ -454,7 +455,7 @@ static void add_failed(struct document *out, const struct comparison *c)
 		return;
 	document_blank(out);
 	document_item(out, c->failed_after ? STYLE_BAD : STYLE_STRONG, 0, "Failed checks:",
-		      "%zu -> %zu: wrong data, or a test that ended with an error",
+		      "%zu -> %zu: wrong data, or a test that failed with an error",
 		      c->failed_before, c->failed_after);
 }
 
@@ -490,11 +491,10 @@ static void add_verdict(struct document *out, const struct comparison *c)
 	document_blank(out);
 	if (!c->kind_n)
 		document_paragraph(out, STYLE_BAD, 0,
-				   "Nothing can be compared: no measurement is in both.");
+				   "Nothing to compare: the files have no measurement in common.");
 	else if (c->same_run)
-		document_paragraph(
-			out, STYLE_WARN, 0,
-			"Both are the same run: every figure is equal to the last digit.");
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Both files are the same run: all figures are identical.");
 	else
 		document_paragraph(out, style, 0,
 				   "%zu %s better, %zu worse, %zu the same within noise.",

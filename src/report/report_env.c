@@ -33,9 +33,9 @@ static void add_variable(struct document *out, const char *label, const struct a
 	struct strbuf state AUTO_STRBUF = {0};
 
 	if (v->set)
-		strbuf_printf(&state, " (it is: %s)", v->set->from);
+		strbuf_printf(&state, " (already set: %s)", v->set->from);
 	if (!v->sure)
-		strbuf_puts(&state, " (possible: it depends on what is not known)");
+		strbuf_puts(&state, " (possible: it depends on unknown facts)");
 	document_item(out, STYLE_STRONG, 0, label, "%s=%s%s", v->variable->name, v->value,
 		      strbuf_str(&state));
 	for (size_t i = 0; i < v->finding_n; i++)
@@ -61,11 +61,12 @@ static void add_library(struct document *out, const struct advice *a, enum libra
 		any = true;
 	}
 	if (!any)
-		document_item(out, STYLE_STRONG, 0, label, "%s",
-			      l == LIBRARY_GLOO
-				      ? "not judged: it uses the address that this host's name "
-					"leads to (GLOO_SOCKET_IFNAME names another device)"
-				      : "nothing to set");
+		document_item(
+			out, STYLE_STRONG, 0, label, "%s",
+			l == LIBRARY_GLOO
+				? "not judged: it uses the address that this host's name resolves to (set "
+				  "GLOO_SOCKET_IFNAME to use another device)"
+				: "nothing to set");
 }
 
 static void add_version(struct document *out, const struct machine *m)
@@ -78,9 +79,10 @@ static void add_version(struct document *out, const struct machine *m)
 						       buf, sizeof(buf)),
 				   fact_str_or(m->nccl.library, FACT_WHY(m->nccl.version)));
 	else
-		document_paragraph(out, STYLE_DIM, 0,
-				   "NCCL's version is not known (%s): what follows is for today's",
-				   FACT_WHY(m->nccl.version));
+		document_paragraph(
+			out, STYLE_DIM, 0,
+			"NCCL's version is unknown (%s): the following applies to current versions",
+			FACT_WHY(m->nccl.version));
 }
 
 /* ---- what is set ---- */
@@ -123,7 +125,7 @@ static void add_unread(struct document *out, const struct env_unread *u)
 				      u->settings[i].name, u->settings[i].line);
 	if (names.len)
 		document_item(out, STYLE_DIM, 0,
-			      "Not read:", "%s: their values only show when %s runs",
+			      "Not read:", "%s: their values are known only when %s runs",
 			      strbuf_str(&names), u->file);
 }
 
@@ -163,7 +165,7 @@ static void add_nic_row(struct document *out, const struct advice_nic *n)
 	else
 		document_cell(out, STYLE_PLAIN, "?");
 	if (!n->nic) {
-		document_cell(out, STYLE_DIM, "none that is active");
+		document_cell(out, STYLE_DIM, "none active");
 		return;
 	}
 	if (n->port)
@@ -227,8 +229,8 @@ static void add_nics(struct document *out, const struct diagnosis *d, const stru
 				i, a->nics[i].preflight.direct->name);
 	document_paragraph(
 		out, STYLE_DIM, 0,
-		"near: how many active NICs are as near. NCCL, UCX and NVSHMEM choose the nearest by "
-		"themselves.");
+		"near: how many active NICs are equally near. NCCL, UCX and NVSHMEM select "
+		"the nearest by themselves.");
 }
 
 void report_env(struct document *out, const struct diagnosis *d, const struct advice *a,
@@ -257,7 +259,7 @@ static void add_versions(struct document *out, const struct variable *v)
 		strbuf_printf(&b, "from NCCL %s on",
 			      nccl_version_format(v->since, buf, sizeof(buf)));
 	if (v->until)
-		strbuf_printf(&b, "%suntil %s, which no longer reads it", b.len ? ", " : "",
+		strbuf_printf(&b, "%suntil %s, which removed it", b.len ? ", " : "",
 			      nccl_version_format(v->until, buf, sizeof(buf)));
 	if (v->deprecated)
 		strbuf_printf(&b, "%sdeprecated since %s", b.len ? ", " : "",

@@ -29,8 +29,8 @@ void format_env_conf(const struct advice *a,
 		     struct strbuf *out); /* lines of nccl.conf: NCCL's alone */
 void format_env_k8s(const struct advice *a, struct strbuf *out); /* env: of a container */
 /*
- * A process for each GPU, bound to the CPUs beside it: lines of a rank file of Open MPI, or the option of
- * srun. -ENODATA with a sentence: the CPUs beside a GPU are not known.
+ * A process for each GPU, bound to the CPUs next to it: lines of a rank file of Open MPI, or the option of
+ * srun. -ENODATA with a sentence: the CPUs next to a GPU are unknown.
  */
 int format_env_mpirun(const struct topology *t, struct strbuf *out);
 int format_env_srun(const struct topology *t, struct strbuf *out);

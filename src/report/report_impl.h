@@ -32,7 +32,7 @@ int short_length(const char *name);
 void add_stand_ins(struct document *out, size_t n);
 /* A line for each device that was left out. */
 void add_skips(struct document *out, const struct device_skip *skips, size_t n);
-/* Rows 0 .. rows-1, columns first .. last-1; `long_labels` puts the PCI address beside the name. */
+/* Rows 0 .. rows-1, columns first .. last-1; `long_labels` puts the PCI address next to the name. */
 void add_matrix(struct document *out, const struct topology *t, size_t rows, size_t first,
 		size_t last, bool long_labels);
 /* "+ direct, x blocked": the marks that occur among the first n endpoints, and what rows and columns are. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts as JSON: a fact that is known is a member with its value. Where facts were read, or why they are
- * not known, is said once for all objects that were read alike: in the document's list of origins, which
+ * Facts as JSON: a fact that is known is a member with its value. Where facts were read, or why they are unknown, is said once for all objects that were read alike: in the document's list of origins, which
  * each object refers to by number. For report_json*.c only.
  */
 #pragma once
@@ -41,7 +40,7 @@ json_t *json_shared_add(struct json_shared *s, const char *key, json_t *entry);
  * Adds what is known of the facts of the table to an object, and as `facts` the number of their
  * origins, each {"known": {...}, "absent": {...}, "unknown": {...}}. There {MEMBER} stands for what
  * that member of the object holds, so that many objects have the same origins; `own` are the members
- * that may stand there, behind the last of them NULL (NULL: none). Returns the object.
+ * that may occur there, ended by NULL (NULL: none). Returns the object.
  */
 json_t *json_add_facts(json_t *object, struct json_shared *origins, const struct field *fields,
 		       const void *of, const char *const *own);

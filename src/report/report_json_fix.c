@@ -43,7 +43,7 @@ static json_t *reasons_json(const struct texts *l)
 	return json_text(strbuf_str(&b));
 }
 
-/* Text as it is; what is no UTF-8 is cleaned. */
+/* Text as it is; what is not UTF-8 is cleaned. */
 static json_t *content_json(const struct step *s, const struct bytes *b)
 {
 	json_t *exact;

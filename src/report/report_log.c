@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Columns of the matrix that fit beside each other in 80. */
+/* Columns of the matrix that fit into 80. */
 #define BLOCK_COLUMNS 8
 /* Lines of a kind without --verbose. */
 #define MAX_SHOWN 4
@@ -35,28 +35,29 @@ static const struct {
 	const char *why, *todo;
 } reasons[NCCL_REASON_N] = {
 	[NCCL_REASON_ENVIRONMENT] =
-		{"A variable keeps NCCL from P2P.",
-		 "Unset it where it is set: the environment, ~/.nccl.conf, /etc/nccl.conf or the "
-		 "container's image (onehop check --explain nccl-p2p-disabled, nccl-level)."},
+		{"A variable disables P2P in NCCL.",
+		 "Unset it where it is set: the environment, ~/.nccl.conf, /etc/nccl.conf or "
+		 "the container's image (onehop check --explain nccl-p2p-disabled, "
+		 "nccl-level)."},
 	[NCCL_REASON_LEVEL] =
-		{"The driver allows P2P, but NCCL takes the pair for too far apart: from 2.23 on "
-		 "it stops at PCIe switches (PXB).",
+		{"The driver allows P2P, but the pair is beyond NCCL's distance limit: from "
+		 "2.23 on that is PCIe switches (PXB).",
 		 "Set NCCL_P2P_LEVEL=SYS and measure with and without it (onehop check --explain "
 		 "nccl-level)."},
 	[NCCL_REASON_DRIVER] =
 		{"The driver does not offer P2P.",
-		 "Run onehop check on the machine: p2p-geforce, p2p-chipset, p2p-gpu, p2p-topology "
-		 "and p2p-regkey say why."},
+		 "Run onehop check on the machine: p2p-geforce, p2p-chipset, p2p-gpu, "
+		 "p2p-topology and p2p-regkey explain why."},
 	[NCCL_REASON_CONTAINER] =
-		{"The ranks go through a network device within one host: they do not share "
-		 "/dev/shm, or see different hosts.",
+		{"The ranks use a network device within one host: they do not share /dev/shm, "
+		 "or see different hosts.",
 		 "Put the ranks into one container, or give the containers one IPC namespace and "
 		 "/dev/shm (--ipc=host; onehop check --explain container, shm-size)."},
 	[NCCL_REASON_UNKNOWN] =
-		{"The log does not say whether the driver or NCCL's limit of distance (level) "
-		 "refuses; NCCL 2.28.7 and later say it.",
-		 "Run onehop check on the machine: it reads both. If it shows the pairs as direct, "
-		 "set NCCL_P2P_LEVEL=SYS (nccl-level)."},
+		{"The log does not show whether the driver or NCCL's distance limit (level) "
+		 "refuses; NCCL 2.28.7 and later show it.",
+		 "Run onehop check on the machine: it checks both. If it shows the pairs as "
+		 "direct, set NCCL_P2P_LEVEL=SYS (nccl-level)."},
 };
 
 /* ---- devices ---- */
@@ -172,8 +173,8 @@ static void add_legend(struct document *out, const struct nccl_log *l)
 		if (seen[way])
 			strbuf_printf(&b, " %s.", way_meanings[way]);
 	}
-	strbuf_puts(&b, mixed ? " *: some connections better than that. -: no line tells."
-			      : " -: no line tells.");
+	strbuf_puts(&b, mixed ? " *: some connections are better. -: not in the log."
+			      : " -: not in the log.");
 	document_paragraph(out, STYLE_DIM, 0, "%s", strbuf_str(&b));
 }
 
@@ -381,8 +382,7 @@ static void add_unconnected(struct document *out, const struct nccl_log *l)
 	if (l->check.direct == 1)
 		document_paragraph(
 			out, STYLE_GOOD, 0,
-			"No connection was made, but NCCL found P2P possible for all pairs (line "
-			"%u).",
+			"No connection was made, but NCCL found P2P possible for all pairs (line %u).",
 			l->check.line);
 	else if (l->check.direct == 0)
 		document_paragraph(
@@ -390,15 +390,13 @@ static void add_unconnected(struct document *out, const struct nccl_log *l)
 			"No connection was made, but NCCL found pairs without P2P (line %u)%s",
 			l->check.line,
 			l->check.cuda == 1
-				? "; the driver allows it for all: NCCL's level does not "
-				  "(nccl-level)."
+				? "; the driver allows it for all, but NCCL's level does not (nccl-level)."
 			: l->check.cuda == 0 ? "; the driver does not allow it for all."
 					     : ".");
 	else
-		document_paragraph(
-			out, STYLE_BAD, 0,
-			"The log tells of no connection between GPUs. NCCL writes them with "
-			"NCCL_DEBUG=INFO, from 2.22 on when a collective first runs.");
+		document_paragraph(out, STYLE_BAD, 0,
+				   "The log shows no connection between GPUs. NCCL logs them with "
+				   "NCCL_DEBUG=INFO, from 2.22 on when a collective first runs.");
 }
 
 static void add_verdict(struct document *out, const struct nccl_log *l,

@@ -178,8 +178,8 @@ static void add_data(struct document *out, const struct nccl_result *r)
 	} else {
 		document_item(
 			out, STYLE_GOOD, 0, "data",
-			"right in all %zu results that were checked, on the owner, outside the "
-			"timed part",
+			"correct in all %zu checked results (checked by the owner, outside the timed "
+			"part)",
 			checked);
 	}
 }
@@ -221,7 +221,8 @@ static void add_settled(struct document *out, const struct nccl_result *r, bool 
 	document_item(out, STYLE_PLAIN, 0, "spread",
 		      "of %zu times, medians of batches, %zu have a 95 %% interval within %g %%%s",
 		      2 * r->row_n, settled, r->plan.relative * 100,
-		      settled < 2 * r->row_n ? "; time was up for the others (--budget, -v)" : "");
+		      settled < 2 * r->row_n ? "; the others reached the time limit (--budget, -v)"
+					     : "");
 	if (verbose)
 		add_spreads(out, r);
 }
@@ -245,13 +246,13 @@ void report_nccl_verdict(struct document *out, const struct nccl_arm *arm, bool 
 
 		document_item(
 			out, STYLE_WARN, 0, "sizes",
-			"end at %s: two buffers of more do not fit into the devices' free memory, "
+			"stops at %s: two larger buffers do not fit into the devices' free memory, "
 			"or into --memory",
 			bytes_text(r->start.max_bytes, bytes));
 	}
 	if (arm->log) {
 		document_blank(out);
-		document_heading(out, "How NCCL's ranks reach each other, by %s log",
+		document_heading(out, "How NCCL's ranks are connected, by %s log",
 				 arm->several_logs ? "rank 0's" : "its own");
 		report_log(out, arm->log, verbose);
 	}
@@ -298,10 +299,10 @@ static void add_control(struct document *out, const struct nccl_arm *off)
 void report_nccl_p2p(struct document *out, const struct nccl_result *on, const struct nccl_arm *off)
 {
 	static const char *const columns[] = {"size",      "P2P us",     "GB/s busbw",
-					      "no P2P us", "GB/s busbw", "times as fast"};
+					      "no P2P us", "GB/s busbw", "speedup"};
 
 	document_blank(out);
-	document_heading(out, "What P2P brings");
+	document_heading(out, "What P2P gains");
 	document_table(out, 2, ARRAY_LEN(columns), 2);
 	document_row(out);
 	for (size_t i = 0; i < ARRAY_LEN(columns); i++)
@@ -312,9 +313,8 @@ void report_nccl_p2p(struct document *out, const struct nccl_result *on, const s
 		if (other)
 			add_p2p_row(out, &on->rows[i], other);
 	}
-	document_paragraph(
-		out, STYLE_PLAIN, 2,
-		"Of the faster placement. Without P2P means NCCL_P2P_DISABLE=1, in a process of "
-		"its own.");
+	document_paragraph(out, STYLE_PLAIN, 2,
+			   "Of the faster placement. Without P2P means NCCL_P2P_DISABLE=1, in a "
+			   "separate process.");
 	add_control(out, off);
 }

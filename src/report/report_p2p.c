@@ -114,11 +114,11 @@ static bool falls_short(const struct block *b, const struct p2p_cell *c, struct 
 	if (!out->len && *path_reason(b, c))
 		strbuf_puts(out, path_reason(b, c));
 	if (!out->len && b->r->stand_ins)
-		strbuf_puts(out, "this host's memory is no faster");
+		strbuf_puts(out, "limited by host memory bandwidth");
 	if (!out->len && b->metric->shape == SHAPE_TRAFFIC)
 		strbuf_puts(out, "other pairs at the same time");
 	if (!out->len)
-		strbuf_puts(out, "no reason seen");
+		strbuf_puts(out, "no reason found");
 	return true;
 }
 
@@ -242,10 +242,11 @@ static void add_certainty(struct document *out, const struct block *b)
 		strbuf_printf(&text, "; too few samples for an interval in %zu of %zu cells", few,
 			      cells);
 	if (narrow < cells)
-		strbuf_printf(&text, "; %zu of %zu ended by time and not by a narrow interval",
+		strbuf_printf(&text,
+			      "; %zu of %zu stopped at the time limit before the interval narrowed",
 			      cells - narrow, cells);
 	if (timeouts)
-		strbuf_printf(&text, "; %zu %s thrown away, the host was slower than the gate",
+		strbuf_printf(&text, "; %zu %s discarded because the host was slower than the gate",
 			      timeouts, text_plural(timeouts, "sample", "samples"));
 	document_paragraph(out, STYLE_DIM, 0, "%s", strbuf_str(&text));
 }
@@ -463,26 +464,27 @@ static void add_verdict(struct document *out, const struct p2p_report *r)
 	document_blank(out);
 	if (r->result->stopped)
 		document_paragraph(out, STYLE_WARN, 0,
-				   "Stopped: above is what was done until then.");
+				   "Stopped: the results above are incomplete.");
 	if (r->ended)
-		document_paragraph(out, STYLE_BAD, 0, "Ended before its time: %s", r->ended);
+		document_paragraph(out, STYLE_BAD, 0, "Ended early: %s", r->ended);
 	if (n.wrong) {
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Data WRONG at the owner in %zu of %zu cells (onehop test says how):",
+			"Data WRONG at the owner in %zu of %zu cells (onehop test shows how):",
 			n.wrong, n.checked);
 		add_wrong(out, r);
 	} else if (n.checked) {
 		document_paragraph(out, STYLE_GOOD, 0,
-				   "Data checked at the owner: right in all %zu cells.", n.checked);
+				   "Data checked at the owner: correct in all %zu cells.",
+				   n.checked);
 	} else if (!r->result->cell_n) {
-		document_paragraph(out, STYLE_WARN, 0, "There was nothing to measure%s.",
-				   r->n < 2 ? ": one device makes no pair" : "");
+		document_paragraph(out, STYLE_WARN, 0, "Nothing to measure%s.",
+				   r->n < 2 ? ": a single device has no pairs" : "");
 	} else {
 		document_paragraph(out, STYLE_DIM, 0, "No data was checked.");
 	}
 	document_paragraph(out, STYLE_DIM, 0, "%.1f s, after %.1f s to start %s.", r->run_s,
-			   r->start_s, r->stand_ins ? "the stand-ins" : "the driver");
+			   r->start_s, r->stand_ins ? "the simulated devices" : "the driver");
 }
 
 void report_p2p(struct document *out, const struct p2p_report *r)

@@ -16,7 +16,7 @@ struct p2p_report {
 	const struct paths *paths;
 	const struct p2p_result *result;
 	const struct figures *figures; /* of the result; for report_p2p alone */
-	const struct link_seen *links; /* n; NULL: nobody looked */
+	const struct link_seen *links; /* n; NULL: not collected */
 	const struct device_skip *skips;
 	size_t skip_n;
 	const char *ended; /* why before its time; NULL: it did not */

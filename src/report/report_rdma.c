@@ -16,14 +16,14 @@
 
 /* A figure below this share of what its path should give wants a reason. */
 #define SHORT_OF 0.85
-/* Columns that fit beside the name in 80. */
+/* Columns that fit into 80 with the name. */
 #define COLUMNS_MAX 9
 
 /* What one matrix shows. */
 struct block {
 	const struct rdma_session *s;
 	enum loopback_measure measure;
-	enum region_way way; /* of the GPUs' memory; the host's stands beside it in all */
+	enum region_way way; /* of the GPUs' memory; the host's is next to it in all */
 	uint64_t bytes;
 };
 
@@ -164,7 +164,7 @@ static void add_matrix_of(struct document *out, const struct block *b)
 		add_block(out, b, first, first + COLUMNS_MAX < gpus ? first + COLUMNS_MAX : gpus);
 }
 
-/* Latencies once: their messages have a size of their own. Of the host's memory beside that of GPUs; by itself
+/* Latencies once: their messages have a size of their own. Of the host's memory next to that of GPUs; by itself
  * only what is measured of nothing else. */
 static bool belongs(const struct block *b, bool gpus, size_t size)
 {
@@ -233,7 +233,7 @@ static void add_subject(struct strbuf *b, const struct rdma_session *s, const st
 		strbuf_printf(b, " by %s", region_way_word(r->way));
 }
 
-/* Why a run is worth a line; false: it is not. `detail` stands behind its name. */
+/* Why a run is worth a line; false: it is not. `detail` follows its name. */
 typedef bool remark_fn(const struct rdma_session *s, const struct rdma_pair *p,
 		       const struct rdma_run *r, struct strbuf *why, struct strbuf *detail);
 
@@ -248,7 +248,7 @@ static bool falls_short(const struct rdma_session *s, const struct rdma_pair *p,
 				      r->result.cells[m].value.median, rdma_expected(p, b.measure));
 	}
 	strbuf_printf(why, "the limit is %s%s", p->limit,
-		      devices_are_stand_ins(&s->devices) ? "; this host's memory is no faster"
+		      devices_are_stand_ins(&s->devices) ? "; limited by host memory bandwidth"
 							 : "");
 	return detail->len > 0;
 }
@@ -390,12 +390,11 @@ static void add_failure(struct document *out, const struct rdma_session *s,
 	document_item(out, STYLE_STRONG, 2, "look", "%s", c->evidence);
 	document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
 	if (all[i].run->foresight == RDMA_CANNOT)
-		document_item(out, STYLE_STRONG, 2, "note", "It was foreseen: %s.",
+		document_item(out, STYLE_STRONG, 2, "note", "This was expected: %s.",
 			      all[i].run->why);
 	if (all[i].run->foresight == RDMA_CAN && all[i].measure < 0)
 		document_item(out, STYLE_STRONG, 2, "note",
-			      "Before it was tried, nothing spoke against it: %s.",
-			      all[i].run->why);
+			      "No problem was known before the attempt: %s.", all[i].run->why);
 }
 
 static void add_failures(struct document *out, const struct rdma_session *s)
@@ -429,7 +428,7 @@ static void add_port_skips(struct document *out, const struct rdma_session *s)
 		if (f->step == RDMA_STEP_NONE)
 			continue;
 		port_name(&s->listing->ports[i], name);
-		document_paragraph(out, STYLE_DIM, 0, "%s is left out: %s%s%s.", name,
+		document_paragraph(out, STYLE_DIM, 0, "%s is skipped: %s%s%s.", name,
 				   c ? c->cause : f->text, c ? ". To use it: " : "",
 				   c ? c->remedy : "");
 	}
@@ -476,9 +475,10 @@ static void add_rounds(struct document *out, const struct rdma_session *s)
 		s->list_s, window ? "; messages go round in at least " : "",
 		window ? bytes_text(window, size) : "");
 	if (narrow < cells)
-		document_paragraph(out, STYLE_DIM, 0,
-				   "%zu of %zu medians ended by time and not by a narrow interval.",
-				   cells - narrow, cells);
+		document_paragraph(
+			out, STYLE_DIM, 0,
+			"%zu of %zu medians stopped at the time limit before the interval narrowed.",
+			cells - narrow, cells);
 }
 
 static void add_verdict(struct document *out, const struct rdma_session *s)
@@ -488,7 +488,7 @@ static void add_verdict(struct document *out, const struct rdma_session *s)
 	document_blank(out);
 	if (s->stopped)
 		document_paragraph(out, STYLE_WARN, 0,
-				   "Stopped: above is what was done until then.");
+				   "Stopped: the results above are incomplete.");
 	if (n.wrong)
 		document_paragraph(
 			out, STYLE_BAD, 0,
@@ -496,7 +496,7 @@ static void add_verdict(struct document *out, const struct rdma_session *s)
 			n.wrong, n.checked);
 	else if (n.checked)
 		document_paragraph(out, STYLE_GOOD, 0,
-				   "Data checked at the owner: right in all %zu directions.",
+				   "Data checked at the owner: correct in all %zu directions.",
 				   n.checked);
 	else if (n.measured)
 		document_paragraph(out, STYLE_DIM, 0, "No data was checked.");
@@ -505,7 +505,7 @@ static void add_verdict(struct document *out, const struct rdma_session *s)
 				   "%zu of %zu pairs of NIC and memory do not work.",
 				   n.pairs - n.working, n.pairs);
 	if (!s->pair_n)
-		document_paragraph(out, STYLE_WARN, 0, "There was nothing to measure.");
+		document_paragraph(out, STYLE_WARN, 0, "Nothing to measure.");
 }
 
 static void add_run(struct document *out, const struct rdma_session *s, const struct rdma_pair *p,
@@ -567,7 +567,7 @@ void report_rdma(struct document *out, const struct rdma_session *s, bool verbos
 static const char *foresight_text(const struct rdma_run *r)
 {
 	static const char *const texts[] = {
-		[RDMA_UNFORESEEN] = "not known before it is tried",
+		[RDMA_UNFORESEEN] = "unknown until tried",
 		[RDMA_CAN] = "should work",
 		[RDMA_CANNOT] = "cannot work",
 	};
@@ -591,7 +591,7 @@ static void add_port(struct document *out, const struct nic_port *p)
 	document_item(out, STYLE_PLAIN, 2, "dma-buf", "%s",
 		      p->takes_dmabuf == 1   ? "the driver registers it"
 		      : p->takes_dmabuf == 0 ? "the driver, or its library, does not register it"
-					     : "not known");
+					     : "unknown");
 }
 
 void report_rdma_list(struct document *out, const struct rdma_session *s)

@@ -11,10 +11,10 @@
 static const struct {
 	const char *word, *text;
 } blocks[] = {
-	[BLOCKS_NOTHING] = {"nothing", "blocks nothing, good to know"},
+	[BLOCKS_NOTHING] = {"nothing", "blocks nothing, information only"},
 	[BLOCKS_SPEED] = {"speed", "costs speed"},
 	[BLOCKS_SOME] = {"some", "blocks some pairs or directions, or makes data doubtful"},
-	[BLOCKS_ALL] = {"all", "blocks everything until it is mended"},
+	[BLOCKS_ALL] = {"all", "blocks everything until it is fixed"},
 	[BLOCKS_RUN] = {"run", "ended a run"},
 };
 
@@ -38,7 +38,7 @@ static const char *needs_text(const struct rule *rule, struct strbuf *b)
 		if (rule->needs & needs[i].need)
 			strbuf_printf(b, "%s%s", b->len ? ", " : "", needs[i].text);
 	}
-	return b->len ? strbuf_str(b) : "nothing in particular";
+	return b->len ? strbuf_str(b) : "nothing special";
 }
 
 static const char *text_or(const char *s, const char *otherwise)

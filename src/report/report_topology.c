@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns of the matrix that fit beside each other in 80. */
+/* Columns of the matrix that fit into 80. */
 #define BLOCK_COLUMNS 10
 /* Pairs named as examples of one reason. */
 #define MAX_EXAMPLES 4
-/* Devices named beside the first for one reason. */
+/* Devices named after the first for one reason. */
 #define MAX_PLACES 7
 
 /* ---- devices ---- */
@@ -206,14 +206,14 @@ static void add_speed_line(struct document *out, const struct speed *s, size_t n
 	char class[16], link[32];
 
 	if (p->expected_gbps > 0)
-		strbuf_printf(&b, "a good copy reaches %.1f GB/s one way", p->expected_gbps);
+		strbuf_printf(&b, "expected copy rate %.1f GB/s one way", p->expected_gbps);
 	else
-		strbuf_puts(&b, "speed not known");
+		strbuf_puts(&b, "speed unknown");
 	if (p->socket_bound)
 		strbuf_printf(&b, "; limited by the link between the CPU sockets (GPU%zu->GPU%zu)",
 			      s->initiator, s->target);
 	else if (p->class != PATH_NVLINK && p->bottleneck)
-		strbuf_printf(&b, "; the narrowest link is %s at %s",
+		strbuf_printf(&b, "; slowest link: %s at %s",
 			      pci_link_format(p->bottleneck_speed, p->bottleneck_width, link,
 					      sizeof(link)),
 			      p->bottleneck->name);
@@ -310,7 +310,7 @@ struct reason {
 };
 
 /*
- * What is told as one: pairs of the same kind, step, cause and value, at whatever device. Bad
+ * What is shown as one: pairs of the same kind, step, cause and value, at whatever device. Bad
  * before unknown before possible.
  */
 static int compare_cause(const struct reason *a, const struct reason *b)
@@ -445,10 +445,10 @@ static void add_reasons(struct document *out, const struct topology *t)
 	for (size_t i = 0, k; i < n; i += k) {
 		if (!i || all[i].nic != all[i - 1].nic) {
 			document_blank(out);
-			document_heading(out,
-					 all[i].nic
-						 ? "What stands between GPUs and NICs, either way"
-						 : "What stands between GPUs");
+			document_heading(
+				out,
+				all[i].nic ? "Obstacles between GPUs and NICs, in either direction"
+					   : "Obstacles between GPUs");
 		}
 		for (k = 1; i + k < n && compare_cause(&all[i], &all[i + k]) == 0; k++)
 			;
@@ -461,7 +461,7 @@ void report_topology(struct document *out, const struct topology *t)
 	add_recorded(out, t->machine);
 	add_machine_line(out, t->machine);
 	if (!t->endpoint_n)
-		document_paragraph(out, STYLE_STRONG, 0, "No GPU and no RDMA NIC on PCI.");
+		document_paragraph(out, STYLE_STRONG, 0, "No GPUs or RDMA NICs on PCI.");
 	add_gpus(out, t->machine);
 	add_nics(out, t);
 	add_blocks(out, t);

@@ -17,16 +17,15 @@ static const char *const condition_texts[CONDITION_N] = {
 static void put_changed(struct strbuf *b, const struct weighed *w)
 {
 	if (w->changed.what == CONDITION_BOOT)
-		strbuf_puts(b, *w->changed.was
-				       ? "the machine was started again since"
-				       : "it does not say of which start of the machine it is");
+		strbuf_puts(b, *w->changed.was ? "the machine was rebooted since"
+					       : "it does not record which boot it is from");
 	else if (w->changed.what == CONDITION_WIRING)
 		strbuf_printf(b, "the ports above %s have changed since, at %s", w->changed.is,
 			      w->changed.was);
 	else
 		strbuf_printf(b, "%s changed: %s before, %s now", condition_texts[w->changed.what],
-			      *w->changed.was ? w->changed.was : "not known",
-			      *w->changed.is ? w->changed.is : "not known");
+			      *w->changed.was ? w->changed.was : "unknown",
+			      *w->changed.is ? w->changed.is : "unknown");
 }
 
 static void put_age(struct strbuf *b, int64_t s)
@@ -59,13 +58,13 @@ static void add_one(struct document *out, const struct weighed *w)
 	put_age(&b, w->age_s);
 	strbuf_printf(&b, ", in %s", *w->from ? w->from : "the recording");
 	if (stale || changed)
-		strbuf_puts(&b, stale ? ": not weighed, " : ": weighed as asked, but ");
+		strbuf_puts(&b, stale ? ": ignored: " : ": used as requested, but ");
 	if (changed)
 		put_changed(&b, w);
 	else if (stale)
-		strbuf_puts(&b, "its date lies in the future");
+		strbuf_puts(&b, "its date is in the future");
 	else if (!w->observed_n)
-		strbuf_puts(&b, ": gave nothing on these GPUs");
+		strbuf_puts(&b, ": contains nothing about these GPUs");
 	if (stale)
 		strbuf_puts(&b, "; run it again");
 	document_item(out, stale || changed ? STYLE_WARN : STYLE_DIM, 0,

@@ -12,7 +12,7 @@
 /*
  * NVLink rates as NCCL's topology model has them (src/graph/topo.h); 18 links of an H200 are measured
  * at 361 to 396 GB/s against 371 here. Blackwell is driven by the open modules alone, and
- * what is older than Turing by the proprietary ones (NVIDIA driver README, "Open Linux Kernel Modules"). NVML tells of the fabric from Hopper on (nvml.h,
+ * what is older than Turing by the proprietary ones (NVIDIA driver README, "Open Linux Kernel Modules"). NVML reports the fabric from Hopper on (nvml.h,
  * nvmlDeviceGetGpuFabricInfo); MIG as its User Guide lists the GPUs. The addresses: g_gpu_arch_nvoc.c
  * gpuarchGetSystemPhysAddrWidth, 47 bits to Ada and 52 from Hopper on;
  * a system on a chip has fewer, gpuarchGetDmaAddrWidth.
@@ -157,7 +157,7 @@ static enum card_class class_by_name(const char *model)
 
 /*
  * The chip by what a card is sold as, for texts that give no device id. Longer words first: "RTX A" is a
- * name of Ampere's, "Ada" comes behind others, "Blackwell" stands behind "RTX PRO".
+ * name of Ampere's, "Ada" comes behind others, "Blackwell" follows "RTX PRO".
  */
 static const struct {
 	const char *words;

@@ -36,18 +36,18 @@ const struct chip *card_chip(const struct gpu *g);
 /* 86, 89, 90, 120 ...; the driver's answer if there is one. */
 struct fact_int card_compute_capability(const struct gpu *g);
 /* enum card_class. Where only the device id is known, professional and data-centre cards of one chip
- * are not told apart: professional. */
+ * are not distinguished: professional. */
 struct fact_int card_class(const struct gpu *g);
 struct fact_int card_is_geforce(const struct gpu *g);
 const char *card_class_word(enum card_class c); /* "GeForce" */
-/* Bits of the host's addresses that it can reach; 0: the chip is not known. */
+/* Bits of the host's addresses that it can reach; 0: the chip is unknown. */
 int card_dma_bits(const struct gpu *g);
 /* Cards of this chip that are sold in this class may have NVLink. */
 bool chip_has_nvlink(const struct chip *c, enum card_class class);
-/* GB/s one way per NVLink; 0: none, or the chip is not known. */
+/* GB/s one way per NVLink; 0: none, or the chip is unknown. */
 double card_nvlink_gbps(const struct gpu *g);
-/* The card is known to have no NVLink; false: it has, a bridge may be missing, or the chip is not
- * known. */
+/* The card is known to have no NVLink; false: it has, a bridge may be missing, or the chip is
+ * unknown. */
 bool card_lacks_nvlink(const struct gpu *g);
 /* Both chips are known to be of one generation: CUDA's library refuses other pairs. */
 bool card_same_generation(const struct gpu *a, const struct gpu *b);

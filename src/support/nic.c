@@ -20,7 +20,7 @@ struct fact_int gpu_exports_dma_buf(const struct machine *m, const struct gpu *g
 
 /* A release of Linux as one number: 6.12 is 612. */
 #define LINUX(major, minor) ((major)*100 + (minor))
-/* Up to here the drivers were looked up, by the dates of their commits; newer ones are not known. */
+/* Up to here the drivers were looked up, by the dates of their commits; newer ones are unknown. */
 #define LINUX_READ LINUX(6, 18)
 
 /* Which builds of a driver ask the RDMA core for peer memory (ib_umem_get_peer). */
@@ -31,7 +31,7 @@ enum peer_memory {
 };
 
 /*
- * In-kernel drivers by the PCI driver that they stand on, the module that has the verbs, since which
+ * In-kernel drivers by the PCI driver that they use, the module that has the verbs, since which
  * release that one has the operation reg_user_mr_dmabuf; 0: not up to LINUX_READ; and its peer memory.
  */
 /* clang-format off */
@@ -87,7 +87,7 @@ static bool is_loaded(const struct machine *m, const char *name)
 }
 
 /*
- * Software RDMA stands on any network device, and its RDMA device names that one's PCI device too. What
+ * Software RDMA uses any network device, and its RDMA device names that one's PCI device too. What
  * is built into the kernel is in no list of modules, so that this leaves a doubt.
  */
 static bool may_be_software(const struct machine *m, const struct nic_driver *d)
@@ -105,16 +105,16 @@ struct fact_int nic_takes_dma_buf(const struct machine *m, const struct pci_func
 	if (fact_is(m->kernel.dma_buf, 0))
 		return m->kernel.dma_buf;
 	if (!fact_known(nic->driver))
-		return fact_int_unknown("the NIC's driver is not known");
+		return fact_int_unknown("the NIC's driver is unknown");
 	d = find_driver(nic->driver.value);
 	if (!d)
-		return fact_int_unknown("a NIC's driver that is not in the list");
+		return fact_int_unknown("a NIC driver that is not in the list");
 	if (may_be_software(m, d))
 		return fact_int_unknown(MAY_BE_SOFTWARE);
 	if (!fact_known(m->kernel.release) ||
 	    sscanf(m->kernel.release.value, "%u.%u", &major, &minor) != 2 || major > 99 ||
 	    minor > 99)
-		return fact_int_unknown("the kernel's release is not known");
+		return fact_int_unknown("the kernel's release is unknown");
 	if (d->since && (int)LINUX(major, minor) >= d->since)
 		return fact_int(1, "kernel release");
 	if (may_be_newer(m, d) || (!d->since && (int)LINUX(major, minor) > LINUX_READ))
@@ -127,14 +127,14 @@ struct fact_int nic_takes_peermem(const struct machine *m, const struct pci_func
 	const struct nic_driver *d;
 
 	if (!fact_known(nic->driver))
-		return fact_int_unknown("the NIC's driver is not known");
+		return fact_int_unknown("the NIC's driver is unknown");
 	d = find_driver(nic->driver.value);
 	if (d && may_be_software(m, d))
 		return fact_int_unknown(MAY_BE_SOFTWARE);
 	if (d && (d->peers == PEERS_WITH_CORE ||
 		  (d->peers == PEERS_OF_OFED && fact_known(m->peermem.ofed))))
 		return fact_int(1, nic->driver.from);
-	return fact_int_unknown("a NIC's driver that is not known to use peer memory");
+	return fact_int_unknown("a NIC driver that is not known to use peer memory");
 }
 
 /* ConnectX to ConnectX-3 Pro: the mlx4 driver. */

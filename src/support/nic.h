@@ -20,10 +20,10 @@ struct fact_int nic_takes_peermem(const struct machine *m, const struct pci_func
  * which serves it, is not loaded. */
 bool nic_lacks_gdr(const struct machine *m, const struct pci_function *nic);
 
-/* NCCL lets NICs read this card's memory when they send, unless it is told otherwise: Ampere and later. */
+/* NCCL lets NICs read this card's memory when they send, unless set otherwise: Ampere and later. */
 struct fact_int nccl_reads_card(const struct gpu *g);
 
-/* A ConnectX-8, which may have a DMA function beside a GPU (Direct NIC). */
+/* A ConnectX-8, which may have a DMA function next to a GPU (Direct NIC). */
 bool nic_may_be_direct(const struct pci_function *nic);
 
 /* A chipset that does not forward peer traffic between its root ports, whatever the devices; by the

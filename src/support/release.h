@@ -12,7 +12,7 @@ struct release {
 	/* RMForceP2PType=2 chooses BAR1, for every GPU and in place of NVLink; later releases have
 	 * RMPcieP2PType for that, and 2 means NVLink alone. */
 	bool old_type;
-	/* The CPU's mappings of memory need room in BAR1 beside the static mapping of all of it. */
+	/* The CPU's mappings of memory need room in BAR1 in addition to the static mapping of all of it. */
 	bool cpu_needs_room;
 	/* With ForceP2P the resource manager reports BAR1 whether or not anything is mapped. */
 	bool forced_caps;
@@ -110,12 +110,11 @@ const struct lockup *driver_lockup(const struct nvidia_driver *d, const char *ke
  */
 #define EDIT_MARK "unlock 2"
 
-/* "unlock 12" is 12; 0: it is no such mark. What follows the number does not count. */
+/* "unlock 12" is 12; 0: it is not such a mark. What follows the number does not count. */
 int edit_number(const char *mark);
 
 /*
- * The edit of the module on disk is an earlier onehop's: 1, or 0, also where onehop made none. Unknown
- * where nobody looked.
+ * The edit of the module on disk is an earlier onehop's: 1, or 0, also where onehop made none. Unknown if not collected.
  */
 struct fact_int driver_edit_is_old(const struct nvidia_driver *d);
 

@@ -48,19 +48,19 @@ static const struct row {
 	{62, 72, OTHERS, 0, LAST, PROPRIETARY, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses", P2P_CAPS},
 	{0, 61, ANYONE, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE,
-	 "the open modules do not drive this chip", OWN_GSP},
+	 "the open modules do not support this chip", OWN_GSP},
 	{62, 72, OTHERS, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE,
-	 "the open modules do not drive this chip", OWN_GSP},
+	 "the open modules do not support this chip", OWN_GSP},
 
 	/* CMP cards answer for themselves: keys were refused, and forcing hung the host. */
 	{75, 86, MINING, 0, LAST, ANY_KIND, MECHANISM_UNKNOWN, MECHANISM_UNKNOWN,
-	 "what the driver offers CMP cards differs by model; ForceP2P hung a host with one",
+	 "P2P support of CMP cards differs by model; ForceP2P hung a host with one",
 	 CMP_REPORT},
 
-	/* GeForce 20: BAR1 ends at 256 MiB. Without Resizable BAR the static map of 565 is no use. */
+	/* GeForce 20: BAR1 ends at 256 MiB. Without Resizable BAR the static map of 565 does not help. */
 	{75, 75, GEFORCE, 0, LAST, ANY_KIND, MECHANISM_NONE, MECHANISM_NONE,
-	 "the driver has no P2P over PCIe for it, and without Resizable BAR its BAR1 cannot cover "
-	 "the memory", STATIC},
+	 "the driver has no P2P over PCIe for it, and without Resizable BAR its BAR1 "
+	 "cannot cover the memory", STATIC},
 	{75, 75, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses", P2P_CAPS},
 
@@ -72,41 +72,42 @@ static const struct row {
 	{89, 89, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
 	 "it has mailboxes, which the driver uses", P2P_CAPS},
 	{90, 90, OTHERS, 0, LAST, ANY_KIND, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
-	 "it has mailboxes, which the driver uses; keys can choose BAR1", P2P_CAPS "; " HAL},
+	 "it has mailboxes, which the driver uses; registry keys can select BAR1", P2P_CAPS "; " HAL},
 	{100, 100, OTHERS, 0, 559, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, TOO_OLD, HAL},
 	{103, 103, OTHERS, 0, 574, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, TOO_OLD, HAL},
 	{120, 120, OTHERS, 0, 569, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, TOO_OLD, HAL},
 	{121, 121, OTHERS, 0, 574, OPEN, MECHANISM_MAILBOX, MECHANISM_NONE, TOO_OLD, HAL},
 	{100, 103, OTHERS, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
-	 "it has mailboxes, which the driver uses; keys can choose BAR1", P2P_CAPS "; " HAL},
+	 "it has mailboxes, which the driver uses; registry keys can select BAR1", P2P_CAPS "; " HAL},
 	{120, 121, OTHERS, 0, LAST, OPEN, MECHANISM_MAILBOX, MECHANISM_MAILBOX,
-	 "the driver allows P2P for it; keys can choose BAR1 from 580 on", P2P_CAPS "; " HAL},
+	 "the driver allows P2P for it; registry keys can select BAR1 from 580 on", P2P_CAPS "; " HAL},
 	{100, 121, OTHERS, 0, LAST, PROPRIETARY, MECHANISM_MAILBOX, MECHANISM_NONE,
-	 "only the open modules drive this chip", BLACKWELL},
+	 "only the open modules support this chip", BLACKWELL},
 
 	/* GeForce 30 and 40: no mailbox, and stubs in the function table of every release. By chip, not
 	 * from 80 on: no GeForce has a GA100, and of a chip to come nothing is known. */
 	{86, 89, GEFORCE, 0, LAST, PROPRIETARY, MECHANISM_BAR1, MECHANISM_NONE,
 	 "the proprietary modules have no BAR1 P2P for it and the card has no mailbox", HAL},
 	{86, 89, GEFORCE, 0, LAST, EDITED, MECHANISM_BAR1, MECHANISM_BAR1,
-	 "the module that runs has P2P through BAR1 for it", HAL},
+	 "the loaded module supports P2P through BAR1 for it", HAL},
 	{86, 89, GEFORCE, 0, LAST, STOCK, MECHANISM_BAR1, MECHANISM_BAR1_EDIT,
-	 "the module that runs has stubs in the place of BAR1 P2P for it, and the card has no "
+	 "the loaded module has only stubs for BAR1 P2P on it, and the card has no "
 	 "mailbox", HAL},
 
 	/* GeForce 50. Not 120 alone: GB20B and GB20C (121) have the same functions. With the proprietary
 	 * modules it has nothing, whatever the release: they do not drive it. */
 	{120, 121, GEFORCE, 0, LAST, PROPRIETARY, MECHANISM_BAR1, MECHANISM_NONE,
-	 "the proprietary modules do not drive this chip, and the card has no mailbox", BLACKWELL},
+	 "the proprietary modules do not support this chip, and the card has no "
+	 "mailbox", BLACKWELL},
 	{120, 120, GEFORCE, 0, 569, OPEN, MECHANISM_BAR1, MECHANISM_NONE, TOO_OLD, HAL},
 	{121, 121, GEFORCE, 0, 574, OPEN, MECHANISM_BAR1, MECHANISM_NONE, TOO_OLD, HAL},
 	{120, 121, GEFORCE, 0, 579, OPEN, MECHANISM_BAR1, MECHANISM_NONE,
-	 "before driver 580 page table entries of this chip are written in a form that no "
+	 "before driver 580 page table entries of this chip have a format that no "
 	 "edit covers", PTE},
 	{120, 121, GEFORCE, 580, 589, OPEN, MECHANISM_BAR1, MECHANISM_BAR1_PART,
-	 "before driver 590 the unified-memory module does not know BAR1 peers", UVM},
+	 "before driver 590 the unified-memory module does not support BAR1 peers", UVM},
 	{120, 121, GEFORCE, 590, LAST, OPEN, MECHANISM_BAR1, MECHANISM_BAR1,
-	 "the driver has P2P through BAR1 for it", HAL "; " UVM},
+	 "the driver supports P2P through BAR1 for it", HAL "; " UVM},
 };
 /* clang-format on */
 
@@ -148,11 +149,11 @@ static struct support find_one(int64_t cc, int class, int release, unsigned kind
 			continue;
 		if (is_release_row(r, release))
 			return of_row(r);
-		/* The release is not known: the card's own way is. */
+		/* The release is unknown: the card's own way is. */
 		if (release < 0 && s.way == MECHANISM_UNKNOWN)
 			s = (struct support){.way = r->way,
 					     .chip_tried = true,
-					     .why = "the driver's release is not known"};
+					     .why = "the driver's release is unknown"};
 	}
 	return s;
 }
@@ -172,8 +173,8 @@ struct support support_find(int64_t compute_capability, int class, int release, 
 			s = other;
 		else if (other.mechanism != s.mechanism) {
 			s.mechanism = MECHANISM_UNKNOWN;
-			s.why = "only an edited open module has BAR1 P2P for it, and whether this "
-				"one is edited cannot be seen";
+			s.why = "only an edited open module has BAR1 P2P for it, and whether this one is "
+				"edited is unknown";
 		}
 		first = false;
 	}
@@ -202,7 +203,8 @@ static struct support by_content(struct support s, const struct gpu *g, unsigned
 	if (s.chip_tried || kinds != EDITED || !fact_is(card_is_geforce(g), 1))
 		return s;
 	s.way = s.mechanism = MECHANISM_BAR1;
-	s.why = "the module that runs has P2P through BAR1 on every chip; this one was not tried";
+	s.why = "the loaded module supports P2P through BAR1 on every chip; this chip was "
+		"not tested";
 	s.reference = HAL;
 	return s;
 }
@@ -336,13 +338,13 @@ struct bar1_state support_bar1(const struct gpu *g)
 			   : b.largest;
 	b.best = best_offer(g, &b);
 	if (fact_unknown(g->bar1_bytes)) {
-		b.why = "the size of BAR1 is not known";
+		b.why = "the size of BAR1 is unknown";
 		return b;
 	}
 	b.size = fact_or(g->bar1_bytes, 0);
 	b.cover = cover_of(&b, g);
 	if (b.cover == BAR1_COVER_UNKNOWN)
-		b.why = "the size of its memory is not known";
+		b.why = "the size of its memory is unknown";
 	return b;
 }
 

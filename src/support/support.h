@@ -76,7 +76,7 @@ struct bar1_state {
 	int64_t wanted;  /* the size that covers the memory, 0: not known */
 	int64_t largest; /* that the card offers, 0: not known, or no Resizable BAR */
 	int64_t best;    /* the smallest offer that is at least `wanted`, else the largest */
-	const char *why; /* with BAR1_COVER_UNKNOWN: what is not known */
+	const char *why; /* with BAR1_COVER_UNKNOWN: what is unknown */
 };
 
 /* Whether BAR1 covers the memory of this card. It matters only where the way is BAR1. */
@@ -84,7 +84,7 @@ struct bar1_state support_bar1(const struct gpu *g);
 
 /*
  * 1: a console holds the start of its BAR1, and the edited modules that run take that for the start of
- * its memory, so that peers miss by that much. Onehop's own edits, which are told by their mark, do not.
+ * its memory, so that peers miss by that much. Onehop's own edits, which are recognized by their mark, do not.
  */
 struct fact_int support_console_shifts(const struct nvidia_driver *d, const struct gpu *g);
 

@@ -97,12 +97,12 @@ static void assert_says(const char *line, int code, const char *out, const char 
 static void test_report(void **state)
 {
 	(void)state;
-	assert_says("bench p2p --device host:2" QUICK, 0, "HOST BACK END: 2 stand-ins", "");
-	assert_says("bench p2p --device host:2" QUICK, 0, "right in all 13 cells", "");
+	assert_says("bench p2p --device host:2" QUICK, 0, "HOST BACK END: 2 simulated devices", "");
+	assert_says("bench p2p --device host:2" QUICK, 0, "correct in all 13 cells", "");
 	assert_says("bench p2p --device host:2 --only write-ce,staged --no-verify" QUICK, 0,
 		    "No data was checked", "");
 	assert_says("bench p2p --device host:3 --only write-ce --pairs 0->1,1-2" QUICK, 0,
-		    "right in all 3 cells", "");
+		    "correct in all 3 cells", "");
 	assert_says("bench p2p --device host:2 --only write-ce --sweep" QUICK, 0,
 		    "copies of 16 KiB", "");
 	assert_says("bench p2p --device host:1 --all" QUICK, 0, "within a device", "");

@@ -170,16 +170,16 @@ static void assert_parse_fails(const char *const *words, const char *message)
 static void mistakes_are_named(void **state)
 {
 	(void)state;
-	FAILS("--text wants a value: --text TEXT", "--text");
+	FAILS("--text needs a value: --text TEXT", "--text");
 	FAILS("--verbose takes no value", "--verbose=1");
-	FAILS("no option '--nmber'; did you mean --number?", "--nmber=3");
-	FAILS("no option '--p3p'; did you mean -p2p?", "--p3p");
-	FAILS("no option '--zzzzzzzz'", "--zzzzzzzz");
-	FAILS("no option '-tv'", "-tv");
-	FAILS("--number wants a number from 1 on, not '0'", "--number", "0");
-	FAILS("--number wants a number from 1 on, not '99999999999'", "--number", "99999999999");
-	FAILS("--colour wants one of red, green, not 'blue'", "--colour", "blue");
-	FAILS("nothing to do with 'c'", "a", "b", "c");
+	FAILS("unknown option '--nmber'; did you mean --number?", "--nmber=3");
+	FAILS("unknown option '--p3p'; did you mean -p2p?", "--p3p");
+	FAILS("unknown option '--zzzzzzzz'", "--zzzzzzzz");
+	FAILS("unknown option '-tv'", "-tv");
+	FAILS("--number must be a number from 1 on, not '0'", "--number", "0");
+	FAILS("--number must be a number from 1 on, not '99999999999'", "--number", "99999999999");
+	FAILS("--colour must be one of red, green, not 'blue'", "--colour", "blue");
+	FAILS("unexpected argument 'c'", "a", "b", "c");
 }
 
 static void nearest_is_near(void **state)
@@ -199,15 +199,14 @@ static void usage_errors_are_one_line(void **state)
 {
 	(void)state;
 	assert_refused("chekc", 2,
-		       "onehop: no command 'chekc'; did you mean check? (see: onehop help)\n");
-	assert_refused(
-		"check --fron x", 2,
-		"onehop: no option '--fron'; did you mean --from? (see: onehop check --help)\n");
-	assert_refused("record", 2, "onehop: record wants FILE (see: onehop record --help)\n");
-	assert_refused(
-		"check extra", 2,
-		"onehop: nothing to do with 'extra'; a recording is given with --from FILE (see: "
-		"onehop check --help)\n");
+		       "onehop: unknown command 'chekc'; did you mean check? (see: onehop help)\n");
+	assert_refused("check --fron x", 2,
+		       "onehop: unknown option '--fron'; did you mean --from? (see: onehop check "
+		       "--help)\n");
+	assert_refused("record", 2, "onehop: record needs FILE (see: onehop record --help)\n");
+	assert_refused("check extra", 2,
+		       "onehop: unexpected argument 'extra' (to read a recording or text: --from "
+		       "FILE) (see: onehop check --help)\n");
 	assert_refused("topo -m --json", 2,
 		       "onehop: topo prints one thing at a time: -m, -p2p, --svg or --json\n");
 	assert_refused("check --ignore acs-redirekt", 2,
@@ -237,12 +236,12 @@ static void help_and_version(void **state)
 	assert_runs("help topo", 0, "-p2p r|w|n|a|p");
 	assert_runs("help bench", 0, "bench nccl");
 	assert_runs("bench --help", 0, "bench p2p");
-	assert_refused(
-		"bench", 2,
-		"onehop: bench what? bench p2p or bench nccl or bench rdma (see: onehop help)\n");
+	assert_refused("bench", 2,
+		       "onehop: bench needs a second word: bench p2p or bench nccl or bench rdma "
+		       "(see: onehop help)\n");
 	assert_runs("record --help", 0, "--keep-identifiers");
 	assert_refused("help tpo", 2,
-		       "onehop: no command 'tpo'; did you mean topo? (see: onehop help)\n");
+		       "onehop: unknown command 'tpo'; did you mean topo? (see: onehop help)\n");
 }
 
 static void recorded_machine_is_judged(void **state)
@@ -254,7 +253,7 @@ static void recorded_machine_is_judged(void **state)
 		    "\nGPU P2P: 0 of 56 pairs direct. The driver blocks all 56");
 	assert_runs("check -q --from " BEFORE, 1,
 		    "GPU P2P: 0 of 56 pairs direct. The driver blocks all 56");
-	assert_runs("topo --from " BEFORE, 0, "What stands between GPUs");
+	assert_runs("topo --from " BEFORE, 0, "Obstacles between GPUs");
 	assert_runs("topo -m --from " BEFORE, 0, "CPU Affinity");
 	assert_runs("topo -p2p r --from " BEFORE, 0, "CNS");
 	assert_runs("topo --svg - --from " BEFORE, 0, "<svg");
@@ -326,9 +325,10 @@ static void required_pairs_decide(void **state)
 		    "Required:  all 2 ordered pairs of GPUs are direct");
 	assert_runs("check --from " MACHINES "made-up-mig --require direct --require rdma", 1,
 		    "Required:  there are no pairs of a GPU and a NIC");
-	assert_refused("check --from " BEFORE " --require fast", 2,
-		       "onehop: --require wants one of direct, rdma, not 'fast' (see: onehop check "
-		       "--help)\n");
+	assert_refused(
+		"check --from " BEFORE " --require fast", 2,
+		"onehop: --require must be one of direct, rdma, not 'fast' (see: onehop check "
+		"--help)\n");
 	/* One warning, and every pair direct. */
 	assert_runs("check --from " MACHINES "made-up-link-speed", 1, "warning");
 	assert_runs("check --from " MACHINES "made-up-link-speed --require direct", 0, "warning");
@@ -349,7 +349,7 @@ static void required_pairs_of_some_gpus(void **state)
 	assert_refused("check --from " BEFORE " --require direct --gpus 0x1", 2,
 		       "onehop: --gpus: there is no device '0x1'; there are GPU0 to GPU7\n");
 	assert_refused("check --from " BEFORE " --gpus 0", 2,
-		       "onehop: --gpus says of which GPUs --require speaks\n");
+		       "onehop: --gpus needs --require, whose GPUs it selects\n");
 }
 
 /* The rule of the first finding: the name in brackets. */

@@ -213,7 +213,7 @@ static void use_is_told_only_if_known(void **state)
 	one = text_of(plain, both);
 	all = text_of(both, both);
 	assert_null(strstr(neither, "P2P in use"));
-	assert_non_null(strstr(one, "not told -> 1 of 1 pairs"));
+	assert_non_null(strstr(one, "unknown -> 1 of 1 pairs"));
 	assert_non_null(strstr(all, "1 of 1 -> 1 of 1 pairs"));
 	figures_free(plain);
 	figures_free(both);
@@ -247,7 +247,7 @@ static void nothing_in_common(void **state)
 	assert_int_equal(c->kind_n, 0);
 	report_compare(out, c, NULL, true);
 	document_write_text(out, &(struct text_format){0}, &text);
-	assert_non_null(strstr(strbuf_str(&text), "Nothing can be compared"));
+	assert_non_null(strstr(strbuf_str(&text), "Nothing to compare"));
 	document_free(out);
 	comparison_free(c);
 	figures_free(a);
@@ -315,7 +315,7 @@ static void the_same_run_is_told(void **state)
 	(void)state;
 	assert_true(c->same_run);
 	assert_false(d->same_run);
-	assert_says(text, "Both are the same run: every figure is equal to the last digit.");
+	assert_says(text, "Both files are the same run: all figures are identical.");
 	comparison_free(c);
 	comparison_free(d);
 	figures_free(a);
@@ -347,10 +347,8 @@ static void two_runs_in_one_file_are_told(void **state)
 	(void)state;
 	assert_int_equal(a->runs, 2);
 	assert_int_equal(b->runs, 1);
-	assert_says(
-		text,
-		"2 runs of the same measurements are in it: each figure is their median, and what "
-		"one of them lacks\n");
+	assert_says(text, "The file contains the same measurements 2 times: each figure is their "
+			  "median, and a figure missing");
 	comparison_free(c);
 	figures_free(a);
 	figures_free(b);
@@ -371,8 +369,8 @@ static void unmeasured_is_a_dash(void **state)
 	assert_int_equal(a->row_n, 2);
 	assert_int_equal(a->trouble_n, 0);
 	assert_int_equal(kind_of(c, "write-ce", false)->cell_n, 1);
-	assert_says(forth, "write, CE  GPU0 -> GPU1  -  25  GB/s  only after");
-	assert_says(back, "GPU1 -> GPU0  21  -      GB/s  only before");
+	assert_says(forth, "write, CE  GPU0 -> GPU1  -       25     GB/s  only after");
+	assert_says(back, "GPU1 -> GPU0  21      -      GB/s  only before");
 	assert_int_equal(json_array_size(alone), 2);
 	assert_true(json_is_null(json_object_get(json_array_get(alone, 0), "before")));
 	assert_true(json_is_null(json_object_get(json_array_get(alone, 1), "after")));

@@ -243,14 +243,14 @@ static void verdict_comes_before_findings(void **state)
 	m->log_read = fact_int_unknown("needs root: /dev/kmsg");
 	text = check_text(m, false);
 	verdict = strstr(text, "GPU P2P: ");
-	unseen = strstr(text, "As root:");
+	unseen = strstr(text, "Unknown without root:");
 	assert_non_null(verdict);
 	assert_non_null(unseen);
 	finding = strstr(text, "\nerror ");
 	assert_non_null(finding);
 	assert_true(verdict < finding);
 	assert_true(finding < unseen);
-	assert_has(unseen, "As root:   run as root to see ");
+	assert_has(unseen, "Unknown without root: ");
 }
 
 static const struct rule small_rule = {
@@ -413,7 +413,7 @@ static void no_gpu_shows_the_platform(void **state)
 	text = check_text(m, false);
 	assert_has(text, "no NVIDIA GPU");
 	assert_has(text, "PCI:    1 functions, 1 of them bridges\n");
-	assert_has(text, "ACS:    1 of 1 bridges have it; redirecting (ACSCtl): none\n");
+	assert_has(text, "ACS:    1 of 1 bridges support it; redirecting (ACSCtl): none\n");
 }
 
 /* ---- topo ---- */
@@ -428,7 +428,7 @@ static void topology_says_why(void **state)
 	text = topology_text(m);
 	assert_has(text, "PCI address");
 	assert_has(text, "32 GiB");
-	assert_has(text, "What stands between GPUs\n");
+	assert_has(text, "Obstacles between GPUs\n");
 	assert_has(text, "bad       switch: ");
 	assert_has(text, "GPU0>GPU1");
 	assert_has(text, "GB/s one way");

@@ -365,7 +365,7 @@ static void test_expected(void **state)
 	assert_has(plain, "GPU1 -> GPU0 (13.0 of 26.0): x8 link at 0000:41:00.0");
 	assert_null(strstr(plain, "GPU0 -> GPU1 ("));
 	assert_has(plain, "2 rounds (at least 2 needed), 0.5 s");
-	assert_has(plain, "right in all 2 cells");
+	assert_has(plain, "correct in all 2 cells");
 	m->r.links = links;
 	with_links = text_of(&m->r);
 	assert_has(with_links, "link of GPU1 at 2.5 of 16.0 GT/s while copying");
@@ -433,7 +433,7 @@ static void test_alike(void **state)
 	add(m, "write-ce", 1, 0, 106.9);
 	one = text_of(&m->r);
 	assert_has(one, "107 % of the expected 100.0");
-	assert_has(one, "; 1 sample thrown away");
+	assert_has(one, "; 1 sample discarded");
 	assert_null(strstr(one, "measured 107"));
 	paths_pair(m->paths, 1, 0)->expected_gbps = 50;
 	m->result.cells[1].value.median = 53.5;
@@ -465,14 +465,14 @@ static void test_wrong_and_refused(void **state)
 	c->data = P2P_NOT_CHECKED;
 	snprintf(c->why, sizeof(c->why), "peer access of 1 to 0 is refused");
 	text = text_of(&m->r);
-	assert_has(text, "HOST BACK END: 2 stand-ins");
+	assert_has(text, "HOST BACK END: 2 simulated devices");
 	assert_has(text, "GPU1 -> GPU0: peer access of 1 to 0 is refused");
-	assert_has(text, "1 of 1 ended by time and not by a narrow interval");
-	assert_has(text, "3 samples thrown away");
+	assert_has(text, "1 of 1 stopped at the time limit before the interval narrowed");
+	assert_has(text, "3 samples discarded");
 	assert_has(text, "Data WRONG at the owner in 1 of 1 cells");
 	assert_has(text, "GPU0 -> GPU1: 5 of 1000 words");
 	assert_has(text, "Stopped");
-	assert_has(text, "Ended before its time: the worker process");
+	assert_has(text, "Ended early: the worker process");
 	drop(m);
 }
 

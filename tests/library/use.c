@@ -85,7 +85,7 @@ int main(void)
 	check(device_open(two, &s) == 0, "host devices open");
 	check(s && copies(s), "what one sends, the other has");
 	device_close(s);
-	check(device_open(none, &s) == -EINVAL && strstr(err_msg(), "0 devices"),
+	check(device_open(none, &s) == -EINVAL && strstr(err_msg(), "devices to open: 0"),
 	      "a request that cannot be is refused with a sentence");
 	check(first && metric_find(first->name) == first && !metric_find("no-such"),
 	      "metrics are found by name");

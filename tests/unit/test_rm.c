@@ -677,7 +677,7 @@ static void forced_is_told_once(void **state)
 	set_rm(m, BAR1, RM_CONNECTION_BAR1);
 	expect(m, "p2p-forced", VERDICT_OK, NULL);
 	m->driver.module_version = fact_str("550.90.07", here); /* looks at ForceP2P first */
-	expect(m, "p2p-forced", VERDICT_BAD, "cannot be seen");
+	expect(m, "p2p-forced", VERDICT_BAD, "is unknown");
 	build_free(m);
 }
 

@@ -788,7 +788,7 @@ static const struct twin {
 	{"p2p-not-supported", professional, all_ns, "with NS"},
 	{"p2p-forced", workstation, forced_proprietary, "ForceP2P=0x11"},
 	{"p2p-forced", workstation, forced_small_bar1, "BAR1 (256 MiB) does not cover"},
-	{"p2p-forced", unlocked, forced_stock, "stubs in the place of BAR1 P2P"},
+	{"p2p-forced", unlocked, forced_stock, "only stubs for"},
 	{"p2p-forced", unlocked, forced_stock_per_device, "allow P2P for GPU1"},
 	{"p2p-force-type", unlocked, forced_stock_per_device, "NVLink only"},
 	{"unlock-kept", unlocked, unlock_lost_per_device, "after a reboot ForceP2P=0x210"},

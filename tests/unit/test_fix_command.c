@@ -468,7 +468,8 @@ static void recordings_are_never_applied(void **state)
 
 	(void)state;
 	scratch_make(&s);
-	assert_refused("fix --apply --from " MACHINE, s.root, "refused: --apply cannot be used with --from");
+	assert_refused("fix --apply --from " MACHINE, s.root,
+		       "refused: --apply cannot be used with --from");
 	assert_refused("fix memlok", s.root, "fix: no rule 'memlok'; did you mean memlock?");
 	assert_runs("fix memlock --from " MACHINE, s.root, EXIT_FINDING,
 		    "+ * soft memlock unlimited");

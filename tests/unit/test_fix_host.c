@@ -1345,7 +1345,8 @@ static void deadline_ends_all_of_it(void **state)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 	unsigned deadline_s = run_until_killed("sleep 1000 & echo $!; wait", &b);
-	AUTO_FREE char *says = xprintf("/bin/sh did not exit within %u s and was killed", deadline_s);
+	AUTO_FREE char *says =
+		xprintf("/bin/sh did not exit within %u s and was killed", deadline_s);
 
 	(void)state;
 	assert_said(says);

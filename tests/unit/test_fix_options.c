@@ -655,13 +655,16 @@ static void test_real_kernel_install(void **state)
 	assert_has(g, ENTRIES RIG_ID "-6.8.conf", true);
 	add_kernel(g, "6.1"); /* it writes the entry again that the fix has edited */
 	rig_put(g, "etc/kernel/tries", "3\n");
-	add_kernel(g, "6.1"); /* and once more beside it, counted */
+	add_kernel(
+		g,
+		"6.1"); /* counted: 252 writes that entry next to the other, newer ones replace it */
 	assert_has(g, ENTRIES RIG_ID "-6.1+3.conf", true);
 	assert_int_equal(undo(g), FIX_DONE);
 	assert_has(g, ENTRIES RIG_ID "-6.1+3.conf", false);
 	rig_remove(g, "etc/kernel/tries");
 	assert_has(g, ENTRIES RIG_ID "-6.8.conf", false);
-	assert_has(g, RIG_ENTRY, false);
+	if (rig_exists(g, RIG_ENTRY))
+		assert_has(g, RIG_ENTRY, false);
 	add_kernel(g, "6.9");
 	assert_has(g, ENTRIES RIG_ID "-6.9.conf", false);
 }

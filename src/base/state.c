@@ -99,7 +99,7 @@ static int check_owner(int fd, const char *path)
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(
 			EINVAL,
-			"%s: others than its owner can write to it (mode %04o), so it is ignored",
+			"%s: users other than its owner can write to it (mode %04o), so it is ignored",
 			path, (unsigned)st.st_mode & 07777);
 	return 0;
 }

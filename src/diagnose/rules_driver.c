@@ -842,8 +842,8 @@ static enum verdict probe_gpu(struct rule_run *run)
 static enum verdict probe_topology_status(struct rule_run *run)
 {
 	static const char *const why[DENIED_N] = {
-		"the GPUs are below two old Intel I/O hubs, which do not forward traffic to "
-		"each other",
+		("the GPUs are below two old Intel I/O hubs, which do not forward traffic to "
+		 "each other"),
 		"the I/O hubs do not answer reads from each other",
 		"the I/O hubs do not forward writes to each other",
 		"the I/O hubs do not answer reads from each other",

@@ -18,7 +18,7 @@ struct check_options {
 	struct string_list ignore, require;
 	const char *explain, *gpus;
 	int list;
-	bool quiet;
+	bool quiet, ask;
 };
 
 /* enum severity in words, and one more. */
@@ -45,6 +45,9 @@ static const struct option check_table[] = {
 	{"gpus", 0, OPTION_TEXT, AT(gpus), "LIST",
 		"with --require: only these GPUs, by number, PCI address, nvml:N or cuda:N",
 		NULL, 0, 0, 0},
+	{"ask", 0, OPTION_FLAG, AT(ask), NULL,
+		"print only the commands, at most three, whose output would decide what the facts "
+		"leave open, ready to paste", NULL, 0, 0, 0},
 	{"explain", 0, OPTION_TEXT, AT(explain), "ID",
 		"explain what a rule checks, why, and what to do", NULL, 0, 0, 0},
 	{"list", 0, OPTION_CHOICE, AT(list), "FORMAT", "list all rules", list_formats, 0, true, 0},
@@ -266,6 +269,21 @@ static int check_machine(const struct machine *m, const struct check_options *o)
 	return r;
 }
 
+static int ask(const struct machine *m, const struct check_options *o)
+{
+	struct topology *t = topology_new(m);
+	struct diagnosis *d = diagnose(t);
+	struct document *out = document_new();
+	int r;
+
+	report_questions(out, d);
+	r = print_document(out, &o->common, EXIT_OK);
+	document_free(out);
+	diagnosis_free(d);
+	topology_free(t);
+	return r;
+}
+
 static int run_check(const void *options, const char *const *args)
 {
 	const struct check_options *o = options;
@@ -283,11 +301,14 @@ static int run_check(const void *options, const char *const *args)
 	}
 	if (o->quiet && o->common.json)
 		return fail(EXIT_REFUSED, "--quiet and --json exclude each other");
+	if (o->ask && (o->quiet || o->common.json || o->require.n))
+		return fail(EXIT_REFUSED,
+			    "--ask prints commands only: not with --quiet, --json or --require");
 	if (o->gpus && !o->require.n)
 		return fail(EXIT_REFUSED, "--gpus needs --require, whose GPUs it selects");
 	if (load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	r = check_machine(m, o);
+	r = o->ask ? ask(m, o) : check_machine(m, o);
 	machine_free(m);
 	return r;
 }

@@ -34,6 +34,8 @@ void report_check(struct document *out, const struct diagnosis *d, const struct 
 		  bool verbose);
 /* `check -q`: the verdict alone. */
 void report_verdict(struct document *out, const struct diagnosis *d);
+/* The commands whose output would decide, one a line, each with what it tells as a shell comment. */
+void report_questions(struct document *out, const struct diagnosis *d);
 /* Lines on the results of earlier runs that were weighed, and those that no longer hold. */
 void report_weighed(struct document *out, const struct machine *m);
 /* What `onehop topo` prints: devices, matrix with verdicts, why each pair is not direct. */

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "diagnose/ask.h"
 #include "report/report_fix.h"
 
 #include <inttypes.h>
@@ -654,6 +655,34 @@ static void add_next(struct document *out, const struct diagnosis *d)
 			      "onehop test transfers data and checks what arrives");
 }
 
+void report_questions(struct document *out, const struct diagnosis *d)
+{
+	struct question q[QUESTIONS_MAX];
+	size_t n = diagnosis_ask(d, q);
+	AUTO_STRBUF struct strbuf lines = {0};
+
+	for (size_t i = 0; i < n; i++)
+		strbuf_printf(&lines, "%s  # %s\n", q[i].command, q[i].tells);
+	if (!n)
+		strbuf_puts(&lines, "# no command would decide more\n");
+	document_verbatim(out, 0, strbuf_str(&lines));
+}
+
+/* Of a machine that texts describe: it is another one, and its owner can send more of them. */
+static void add_questions(struct document *out, const struct diagnosis *d)
+{
+	struct question q[QUESTIONS_MAX];
+	size_t n = d->topology->machine->text_part_n ? diagnosis_ask(d, q) : 0;
+
+	if (!n)
+		return;
+	document_blank(out);
+	document_paragraph(out, STYLE_PLAIN, 0, "The output of %s would tell more:",
+			   text_plural(n, "this command", "these commands"));
+	for (size_t i = 0; i < n; i++)
+		document_item(out, STYLE_STRONG, 2, "ask", "%s: `%s`", q[i].tells, q[i].command);
+}
+
 void report_check(struct document *out, const struct diagnosis *d, const struct check_fixes *fixes,
 		  bool verbose)
 {
@@ -682,4 +711,5 @@ void report_check(struct document *out, const struct diagnosis *d, const struct 
 		add_fixes(out, d, fixes);
 	add_unseen(out, d, verbose);
 	add_next(out, d);
+	add_questions(out, d);
 }

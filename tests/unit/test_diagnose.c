@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diagnose/: the table, needs, order of findings, the verdict sentence. */
 #include "base/alloc.h"
+#include "diagnose/ask.h"
 
 #include "build_machine.h"
 #include "check_text.h"
@@ -351,6 +352,62 @@ static void blocked_without_a_finding_is_told(void **state)
 	judged_done(&j);
 }
 
+/* ---- what to ask for ---- */
+
+static void assert_asked(struct machine *m, size_t n, const char *first)
+{
+	struct judged j = judge_built(m);
+	struct question q[QUESTIONS_MAX];
+
+	assert_int_equal(diagnosis_ask(j.d, q), n);
+	if (first)
+		assert_non_null(strstr(q[0].command, first));
+	judged_done(&j);
+}
+
+static void what_is_known_is_not_asked(void **state)
+{
+	(void)state;
+	assert_asked(build_two_root_ports(), 0, NULL);
+}
+
+static void the_missing_fact_is_asked(void **state)
+{
+	struct machine *m = build_two_root_ports();
+
+	(void)state;
+	m->kernel.iommus = fact_int_unknown(here);
+	for (size_t i = 0; i < m->pci_n; i++)
+		m->pci[i].iommu_group = fact_int_unknown(here);
+	for (size_t i = 0; i < m->pci_n; i++)
+		m->pci[i].iommu_type = fact_str_unknown(here);
+	assert_asked(m, 1, "/proc/cmdline");
+
+	m = build_two_root_ports();
+	m->driver.registry_dwords = fact_str_unknown(here);
+	assert_asked(m, 1, "/proc/driver/nvidia/params");
+
+	m = build_two_root_ports();
+	m->peermem.loaded = fact_int_unknown(here);
+	assert_asked(m, 0, NULL); /* nothing is said of a network */
+	m = build_two_root_ports();
+	m->peermem.loaded = fact_int_unknown(here);
+	build_setting(m, "NCCL_IB_HCA", "mlx5_0");
+	assert_asked(m, 1, "lsmod");
+}
+
+static void three_are_asked_at_most(void **state)
+{
+	struct machine *m = build_machine();
+
+	(void)state;
+	m->pci_listed = fact_int_unknown(here);
+	m->kernel.iommus = fact_int_unknown(here);
+	m->peermem.loaded = fact_int_unknown(here);
+	build_setting(m, "NCCL_IB_HCA", "mlx5_0");
+	assert_asked(m, QUESTIONS_MAX, "lsmod");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +430,9 @@ int main(void)
 		cmocka_unit_test(sentence_observed),
 		cmocka_unit_test(sentence_with_nics),
 		cmocka_unit_test(sentence_is_cut_to_size),
+		cmocka_unit_test(what_is_known_is_not_asked),
+		cmocka_unit_test(the_missing_fact_is_asked),
+		cmocka_unit_test(three_are_asked_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/ask.h"
+
+#include "base/array.h"
+#include "base/text.h"
+#include "support/card.h"
+
+/* ---- what is missing ---- */
+
+/* Some pair of GPUs is undecided or doubtful, and this step of its chain is unknown. */
+static bool pairs_lack(const struct diagnosis *d, enum chain_step step)
+{
+	const struct topology *t = d->topology;
+
+	for (size_t i = 0; i < t->gpu_n; i++)
+		for (size_t j = 0; j < t->gpu_n; j++) {
+			const struct path *p = i != j ? topology_path(t, i, j) : NULL;
+
+			if (p && p->verdict != PAIR_DIRECT && p->chain[step].state == CHAIN_UNKNOWN)
+				return true;
+		}
+	return false;
+}
+
+/* Of a machine without known GPUs nothing but the missing fact counts. */
+static bool no_gpus(const struct diagnosis *d)
+{
+	return !d->topology->gpu_n && fact_unknown(d->topology->machine->pci_listed);
+}
+
+/* NCCL or a fault of it concerns the network. */
+static bool talks_of_network(const struct machine *m)
+{
+	if (m->rdma_n)
+		return true;
+	for (size_t i = 0; i < m->nccl.setting_n; i++)
+		if (text_starts_with(m->nccl.settings[i].name, "NCCL_IB_") ||
+		    text_starts_with(m->nccl.settings[i].name, "NCCL_NET_"))
+			return true;
+	return false;
+}
+
+static bool wants_peermem(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+
+	return fact_unknown(m->peermem.loaded) && talks_of_network(m);
+}
+
+/* P2P of GeForce cards over PCIe depends on the registry keys of the driver; a model may be unknown. */
+static bool wants_keys(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+
+	if (!fact_unknown(m->driver.registry_dwords) || !fact_is(m->driver.flavor, DRIVER_OPEN))
+		return false;
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (!fact_is(card_is_geforce(&m->gpus[i]), 0))
+			return true;
+	return false;
+}
+
+static bool wants_nvlink(const struct diagnosis *d)
+{
+	const struct topology *t = d->topology;
+
+	for (size_t i = 0; i < t->gpu_n; i++)
+		for (size_t j = 0; j < t->gpu_n; j++)
+			if (i != j && topology_path(t, i, j)->chain[CHAIN_PATH].reason ==
+					      REASON_NVLINK_UNKNOWN)
+				return true;
+	return false;
+}
+
+static bool wants_iommu(const struct diagnosis *d)
+{
+	return pairs_lack(d, CHAIN_IOMMU) ||
+	       (no_gpus(d) && fact_unknown(d->topology->machine->kernel.iommus));
+}
+
+static bool wants_registers(const struct diagnosis *d)
+{
+	return no_gpus(d) || pairs_lack(d, CHAIN_SWITCH) || pairs_lack(d, CHAIN_EXPOSURE) ||
+	       pairs_lack(d, CHAIN_PATH);
+}
+
+static bool wants_status(const struct diagnosis *d)
+{
+	return no_gpus(d) || pairs_lack(d, CHAIN_DRIVER);
+}
+
+/* What explains most real faults first (the causes of tests/incidents); each asks for its own facts. */
+static const struct {
+	bool (*wanted)(const struct diagnosis *d);
+	struct question question;
+} rows[] = {
+	{wants_keys,
+	 {"cat /proc/driver/nvidia/params",
+	  "which P2P mechanism the registry keys of the driver select"}},
+	{wants_peermem,
+	 {"lsmod | grep -e peermem -e nv_peer_mem",
+	  "whether NICs can reach GPU memory through the module"}},
+	{wants_nvlink, {"nvidia-smi nvlink -s", "which NVLinks are up"}},
+	{wants_iommu,
+	 {"cat /proc/cmdline; sudo dmesg | grep -i -e iommu -e DMAR -e AMD-Vi",
+	  "whether an IOMMU translates peer traffic"}},
+	{wants_registers,
+	 {"sudo lspci -vvv", "ACS, the size of BAR1, and the bridges between the GPUs"}},
+	{wants_status, {"nvidia-smi topo -p2p r", "which pairs the driver allows"}},
+};
+
+size_t diagnosis_ask(const struct diagnosis *d, struct question ret[static QUESTIONS_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(rows) && n < QUESTIONS_MAX; i++)
+		if (rows[i].wanted(d))
+			ret[n++] = rows[i].question;
+	return n;
+}

@@ -79,7 +79,7 @@ static char *option_of_line(const char *line, const char *key)
 		AUTO_FREE char *word = next_argument(&line);
 		char *value;
 
-		/* What follows "--" is for the first program. */
+		/* Words after "--" are arguments of init. */
 		if (!word || strcmp(word, "--") == 0)
 			return last;
 		value = option_of_word(word, key);
@@ -115,7 +115,7 @@ char *acs_config_of_line(const char *line)
 
 /* ---- kernels ---- */
 
-/* What nobody knows is taken for new enough. */
+/* An unknown release is assumed to be new enough. */
 static bool is_at_least(const struct kernel *k, unsigned major, unsigned minor)
 {
 	unsigned a, b;
@@ -312,7 +312,7 @@ void acs_list_add(struct strbuf *list, const char *value)
 	}
 }
 
-/* As `bits` have it, but for the redirects, which are off. */
+/* The bits as given, with the redirect bits cleared. */
 static void add_cleared(struct strbuf *list, struct acs_bits bits, const struct pci_function *port)
 {
 	bits.mask |= PCI_ACS_REDIRECTS;
@@ -323,7 +323,10 @@ static void add_cleared(struct strbuf *list, struct acs_bits bits, const struct 
 	strbuf_printf(list, "@%s", port->name);
 }
 
-/* What stands there already, up to what the kernel cannot read or a shell would take for its own. */
+/*
+ * The existing value, up to the first character that the kernel cannot parse or a shell would
+ * interpret.
+ */
 static void add_config(struct strbuf *list, const char *value)
 {
 	static const char known[] = "0123456789abcdefABCDEF:./pcixX@";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop fix` says is in force: the list that it keeps, into facts for `check` to compare. */
+/* Reads the list of changes that `onehop fix` expects to be in force, for `check` to compare. */
 #include "base/alloc.h"
 #include "base/text.h"
 #include "machine/read.h"
@@ -10,7 +10,7 @@
 #define IN_FORCE "var/lib/onehop/in-force"
 #define BOOT_ID  "proc/sys/kernel/random/boot_id"
 
-/* Kinds of a newer onehop are none of ours to judge. */
+/* Kinds that a newer onehop wrote are skipped. */
 static const struct {
 	const char *word;
 	bool has_value;
@@ -35,7 +35,7 @@ static char *next_word(char **rest)
 	return word;
 }
 
-/* A register that nothing writes again: after a reboot it is nobody's. */
+/* Nothing writes this register again: after a reboot the value is not expected any more. */
 #define ACS_NOW "acs-now"
 
 static bool find_kind(const char *word, enum applied_kind *ret)
@@ -82,7 +82,7 @@ static bool read_line(struct reader *r, struct fact_str boot, char *line, const 
 	return true;
 }
 
-/* No boot id is asked for, and none gets into a recording, where nothing was changed. */
+/* The boot id is read, and recorded, only if something was changed. */
 void applied_read(struct reader *r)
 {
 	struct fact_str text = read_text(r, IN_FORCE), boot;
@@ -100,6 +100,6 @@ void applied_read(struct reader *r)
 		const char *from = arena_printf(a, IN_FORCE ":%u", ++number);
 
 		if (*text_trim(copy) && !read_line(r, boot, text_trim(copy), from))
-			read_trouble(r, from, "is not what onehop fix writes");
+			read_trouble(r, from, "was not written by onehop fix");
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libarchive, opened when an archive is met: it brings libxml2 and ICU along, and loading them would
- * cost every start 2 ms.
+ * libarchive, opened on the first archive: it loads libxml2 and ICU, which would add 2 ms to every
+ * start.
  */
 #pragma once
 

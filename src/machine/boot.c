@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files that tell who keeps the kernel's command line, and GRUB's own entries. */
+/* Reads the files that show which tool manages the kernel command line, and GRUB's boot entries. */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/strbuf.h"
@@ -29,22 +29,26 @@ static struct fact_int read_program(struct reader *r, const char *name)
 	return there;
 }
 
-/* A text of the boot loader's or of its tools'. A pipe there, or a file of gigabytes, is a person's to look at. */
+/*
+ * A text file of the boot loader or its tools. If it is a pipe or very large, the user has to look
+ * at it.
+ */
 static struct fact_str read_boot_text(struct reader *r, const char *path)
 {
 	const size_t first = r->m->trouble_n;
 	const struct fact_str text = read_text(r, "%s", path);
 
 	for (size_t i = first; i < r->m->trouble_n; i++)
-		r->m->troubles[i].remedy = arena_printf(
-			r->m->arena,
-			"see by `ls -l /%s` what it is: a small text file belongs there", path);
+		r->m->troubles[i].remedy =
+			arena_printf(r->m->arena,
+				     "check it with `ls -l /%s`: it should be a small text file",
+				     path);
 	return text;
 }
 
 /* ---- entries ---- */
 
-/* "$kernelopts" of an entry; NULL: nobody knows. */
+/* "$kernelopts" of an entry; NULL if unknown. */
 static const char *grub_variable(struct reader *r, const char *name)
 {
 	static const char *const files[] = {"boot/grub2/grubenv", "boot/grub/grubenv"};
@@ -61,7 +65,7 @@ static const char *grub_variable(struct reader *r, const char *name)
 	return NULL;
 }
 
-/* Words that stand in variables of GRUB's are the entry's too. */
+/* Words in GRUB variables belong to the entry too. */
 static void add_variables(struct reader *r, struct grub_entry *e, const char *words,
 			  struct strbuf *options)
 {
@@ -76,7 +80,7 @@ static void add_variables(struct reader *r, struct grub_entry *e, const char *wo
 	}
 }
 
-/* Boot loaders pass by what is no regular file. */
+/* Boot loaders skip anything that is not a regular file. */
 static bool is_file(struct reader *r, const char *path)
 {
 	AUTO_FREE char *text = NULL;
@@ -121,7 +125,7 @@ static void read_entries(struct reader *r)
 
 /* ---- kernelstub ---- */
 
-/* "user", or what the program takes where there is none. */
+/* "user", or the program's default if that is missing. */
 static const json_t *user_options(const json_t *doc)
 {
 	const json_t *user = json_object_get(doc, "user");
@@ -137,7 +141,7 @@ static struct fact_str read_kernelstub(struct reader *r)
 	AUTO_STRBUF struct strbuf words = {0};
 	struct fact_str fact = text;
 
-	/* A list since revision 3, a text before, and by some makers' packages. */
+	/* A list since revision 3; a text before that, and in some vendors' packages. */
 	strbuf_puts(&words, json_is_string(options) ? json_string_value(options) : "");
 	for (size_t i = 0; i < json_array_size(options); i++) {
 		const char *word = json_string_value(json_array_get(options, i));

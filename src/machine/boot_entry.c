@@ -54,7 +54,7 @@ static bool next_line(const char **at, struct piece *ret)
 	return true;
 }
 
-/* A key without a value is none to systemd-boot. Quotes around the whole value are not part of it. */
+/* systemd-boot ignores a key without a value. Quotes around the whole value are not part of it. */
 static bool split_line(const struct piece *line, struct piece *key, struct piece *value)
 {
 	const char *s = line->start;
@@ -122,7 +122,7 @@ struct walk {
 	const char *line;  /* where the span's first word may be */
 };
 
-/* Blanks within quotes end no word. */
+/* Blanks within quotes do not end a word. */
 static bool next_in_span(struct walk *w, struct piece *ret)
 {
 	const char *s = w->span.start;
@@ -147,7 +147,7 @@ static bool next_word(struct walk *w, struct piece *ret)
 	return true;
 }
 
-/* Quotes do not count, as the kernel takes them away. */
+/* Quotes are ignored because the kernel removes them. */
 static bool is_word(const struct piece *p, const char *word)
 {
 	for (const char *s = p->start; s < p->end; s++)
@@ -181,7 +181,7 @@ bool boot_text_has(const char *text, enum boot_text form, const char *word)
 	return false;
 }
 
-/* A line of its own, with the line ends that the text has. */
+/* A line of its own, with the text's own line ends. */
 static void add_line(const char *text, const char *word, struct strbuf *ret)
 {
 	size_t n = strlen(text);
@@ -190,7 +190,7 @@ static void add_line(const char *text, const char *word, struct strbuf *ret)
 	strbuf_printf(ret, "%s%s%s%s", text, n && text[n - 1] != '\n' ? end : "", word, end);
 }
 
-/* A quote that nothing closes: to the kernel all that follows is one word. */
+/* An unclosed quote: to the kernel everything after it is one word. */
 static bool is_open(const struct piece *p)
 {
 	bool open = false;
@@ -223,7 +223,7 @@ bool boot_text_add(const char *text, enum boot_text form, const char *word, stru
 	return true;
 }
 
-/* Without a line of which nothing is left, and its end. */
+/* Without a line that is now empty, and its line end. */
 static void drop_line(const char *text, const struct piece *word, struct strbuf *ret)
 {
 	const char *start = word->start, *end = word->end + strcspn(word->end, "\r\n");
@@ -234,7 +234,7 @@ static void drop_line(const char *text, const struct piece *word, struct strbuf 
 	strbuf_printf(ret, "%.*s%s", (int)(start - text), text, end);
 }
 
-/* With the blank that boot_text_add put there: before it, or behind it where it comes first. */
+/* With the blank that boot_text_add added: before the word, or after it if the word comes first. */
 static void drop_word(const char *text, struct piece word, bool first, struct strbuf *ret)
 {
 	if (!first)
@@ -266,7 +266,7 @@ bool boot_text_remove(const char *text, enum boot_text form, const char *word, s
 	return true;
 }
 
-/* The piece without its quotes; to free. */
+/* The piece without its quotes; the caller frees it. */
 static char *unquoted(const struct piece *p)
 {
 	char *word = xstrndup(p->start, (size_t)(p->end - p->start)), *to = word;
@@ -278,7 +278,7 @@ static char *unquoted(const struct piece *p)
 	return word;
 }
 
-/* `value` is one of the parts that a ',' or ';' divides, or several in a row. */
+/* `value` is one of the parts separated by ',' or ';', or several consecutive ones. */
 static bool has_part(const char *parts, const char *value)
 {
 	const size_t n = strlen(value);
@@ -289,7 +289,7 @@ static bool has_part(const char *parts, const char *value)
 	return false;
 }
 
-/* Of a list of ports each one still counts: it may be all that a person left of it. */
+/* In a list of ports each one counts: a user may have removed the others. */
 static bool is_changed(const struct piece *p, const char *word)
 {
 	const char *equals = strchr(word, '=');

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plain-text entries of the Boot Loader Specification (type 1: loader/entries/NAME.conf on a boot
- * partition), read as systemd-boot reads them, and /etc/kernel/cmdline, from which kernel-install makes
- * new ones, as text: keys, and the words of the command line with edits of them. GRUB reads such entries too
- * (blscfg). Nobody else parses these files.
+ * partition), read as systemd-boot reads them, and /etc/kernel/cmdline, from which kernel-install
+ * makes new ones, as text: keys, and the words of the command line with edits of them. GRUB reads
+ * such entries too (blscfg). No other file of onehop parses them.
  */
 #pragma once
 
@@ -15,32 +15,35 @@ struct strbuf;
 /* ---- words of a kernel command line in a text ---- */
 
 /*
- * Where a text keeps them. ENTRY: behind the keys "options", of which there may be several; LINE: in
- * every line that is no comment. Words after "--" are for init: they are neither found nor removed.
+ * Where a text has them. ENTRY: after the keys "options", of which there may be several; LINE: in
+ * every line except comments. Words after "--" are for init: they are neither found nor removed.
  */
 enum boot_text { BOOT_TEXT_ENTRY, BOOT_TEXT_LINE };
 
-/* An entry's if the path is that of a *.conf in loader/entries. */
+/* ENTRY if the path is a *.conf in loader/entries. */
 enum boot_text boot_text_of(const char *path);
 
 bool boot_text_has(const char *text, enum boot_text form, const char *word);
 /*
- * The text with the word behind the last one, before a "--"; all else stays byte for byte. False, and
- * nothing added to `ret`: an entry without an options line, whose command line is the kernel image's
- * own, or one with a quote that is never closed.
+ * The text with the word added after the last one, before a "--"; everything else stays byte for
+ * byte. False, and nothing added to `ret`: an entry without an options line, whose command line is
+ * inside the kernel image, or one with an unclosed quote.
  */
 bool boot_text_add(const char *text, enum boot_text form, const char *word, struct strbuf *ret);
-/* The text without the word, the last of several: what boot_text_add did is undone byte for byte.
- * False, and nothing added to `ret`: it is not there. */
+/*
+ * The text without the word, the last of several: undoes boot_text_add byte for byte. False, and
+ * nothing added to `ret`, if the word is not there.
+ */
 bool boot_text_remove(const char *text, enum boot_text form, const char *word, struct strbuf *ret);
 /*
- * A word that a person has made of this one: the same parameter and the same value, in quotes, or among others
- * ("iommu=pt,strict"); of a list of ports without ACS redirects any of them, wherever it stands. One that
- * `before` has too (NULL: none) does not count. To free; NULL: there is none.
+ * The word as a user may have rewritten it: the same parameter and the same value, in quotes, or
+ * among others ("iommu=pt,strict"); of a list of ports without ACS redirects any of them, anywhere.
+ * One that `before` has too (NULL: none) does not count. The caller frees it; NULL if there is
+ * none.
  */
 char *boot_text_changed(const char *text, enum boot_text form, const char *word,
 			const char *before);
-/* All its words, one blank between; to free. */
+/* All its words, separated by one blank; the caller frees them. */
 char *boot_text_words(const char *text, enum boot_text form);
 
 /* ---- an entry ---- */
@@ -48,13 +51,13 @@ char *boot_text_words(const char *text, enum boot_text form);
 /* The value of the first line with that key, without the quotes around it; false: there is none. */
 bool boot_entry_get(const char *text, const char *key, const char **ret, size_t *ret_n);
 
-/* The text without the lines of that key; all else stays byte for byte. */
+/* The text without the lines of that key; everything else stays byte for byte. */
 void boot_entry_drop(const char *text, const char *key, struct strbuf *ret);
 
 /*
- * Boot counting renames a file: "6.1+3.conf", "6.1+2-1.conf" and "6.1.conf" are one entry, "6.1". The
- * length of that in a file name; 0: not the name of an entry.
+ * Boot counting renames a file: "6.1+3.conf", "6.1+2-1.conf" and "6.1.conf" are one entry, "6.1".
+ * Returns the length of that part of a file name; 0 if it is not the name of an entry.
  */
 size_t boot_entry_id(const char *name);
-/* Whether two file names are of one entry. */
+/* Whether two file names belong to the same entry. */
 bool boot_entry_same(const char *a, const char *b);

@@ -43,7 +43,7 @@ static uint32_t bits(uint32_t value, unsigned high, unsigned low)
 
 /*
  * Offset of a capability, 0 if there is none. A list longer than the space has room for is a loop;
- * a pointer below 0x40 leads into the header. Both end the walk and are named.
+ * a pointer below 0x40 leads into the header. Both end the walk and are reported.
  */
 static size_t find_capability(struct pci_function *f, const struct bytes *b, uint8_t id)
 {

@@ -48,7 +48,7 @@ static struct fact_int cpu_number(struct reader *r, struct fact_str text, const 
 	if (!fact_known(text))
 		return INT_LIKE(text);
 	if (text_to_i64(cpu_value(r, text.value, key), &v) < 0)
-		return fact_int_unknown("proc/cpuinfo does not tell");
+		return fact_int_unknown("not shown in proc/cpuinfo");
 	return fact_int(v, text.from);
 }
 
@@ -67,7 +67,7 @@ static struct fact_int cpu_vendor(struct reader *r, struct fact_str text)
 	return fact_int(CPU_OTHER, text.from);
 }
 
-enum { CPU_MAX = 8192 }; /* as many as Linux can be built for on x86 */
+enum { CPU_MAX = 8192 }; /* the most that Linux can be built for on x86 */
 
 struct cpu_set {
 	uint64_t bits[CPU_MAX / 64];
@@ -110,7 +110,7 @@ static int first_cpu(const struct cpu_set *set)
 	return -1;
 }
 
-/* Takes one CPU's whole package away at a time, so that only one file a socket is read. */
+/* Removes one CPU's whole package at a time, so that only one file per socket is read. */
 static int64_t count_packages(struct reader *r, struct cpu_set *left)
 {
 	struct cpu_set package;
@@ -129,7 +129,7 @@ static int64_t count_packages(struct reader *r, struct cpu_set *left)
 	return sockets ? sockets : -1;
 }
 
-/* Sockets from a whole /proc/cpuinfo, as somebody may have sent one: distinct physical ids. */
+/* Sockets from a complete /proc/cpuinfo, which a user may have sent: distinct physical ids. */
 static int64_t count_physical_ids(const char *text)
 {
 	uint64_t seen = 0;
@@ -162,12 +162,12 @@ void cpu_read(struct reader *r, struct fact_str cpuinfo)
 		name = cpu_value(r, cpuinfo.value, "model name\t");
 	if (fact_known(cpuinfo))
 		c->name = *name ? fact_str(name, cpuinfo.from)
-				: fact_str_unknown("proc/cpuinfo does not tell");
+				: fact_str_unknown("not shown in proc/cpuinfo");
 	c->online = read_str(r, CPUS "/online");
 	if (fact_known(c->online))
 		threads = parse_cpulist(c->online.value, &online);
 	c->threads = threads > 0 ? fact_int(threads, c->online.from)
-				 : fact_int_unknown("not told by " CPUS "/online");
+				 : fact_int_unknown("not shown in " CPUS "/online");
 	if (threads > 0)
 		sockets = count_packages(r, &online);
 	c->sockets = fact_int(sockets, CPUS "/cpu*/topology/core_siblings_list");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How CUDA numbers the GPUs (CUDA C++ Programming Guide, "CUDA Environment Variables"):
- * CUDA_DEVICE_ORDER sorts them, CUDA_VISIBLE_DEVICES selects and renumbers, and everything behind
- * the first entry that names no GPU is hidden.
+ * CUDA_DEVICE_ORDER sorts them, CUDA_VISIBLE_DEVICES selects and renumbers, and everything after
+ * the first entry that does not match a GPU is hidden.
  */
 #include "machine/gpu_impl.h"
 
@@ -15,7 +15,7 @@ struct order {
 	struct machine *m;
 	struct gpu **gpus; /* those that the driver shows, by PCI address */
 	size_t n;
-	const char *sorted; /* why the order by PCI address is CUDA's; NULL: nobody knows */
+	const char *sorted; /* why CUDA orders by PCI address; NULL if that is unknown */
 	const char *from;   /* for the facts */
 	int64_t next;       /* the next ordinal */
 };
@@ -40,7 +40,7 @@ static bool same_model(const struct gpu *a, const struct gpu *b)
 	return fact_known(a->pci->device) && fact_is(b->pci->device, a->pci->device.value);
 }
 
-/* By default CUDA puts the fastest GPU first, by a measure of its own. */
+/* By default CUDA puts the fastest GPU first, by an undocumented measure. */
 static const char *why_sorted(const struct order *o, const char *environment)
 {
 	const char *order = value_of(o->m->arena, environment, "CUDA_DEVICE_ORDER=");
@@ -81,7 +81,9 @@ static bool uuids_known(const struct order *o)
 	return true;
 }
 
-/* One entry of CUDA_VISIBLE_DEVICES. NULL and no reason: it names no GPU, and the list ends here.
+/*
+ * One entry of CUDA_VISIBLE_DEVICES. NULL and no reason: it does not match a GPU, and the list ends
+ * here.
  */
 static struct gpu *find_entry(const struct order *o, const char *entry, const char **ret_why)
 {
@@ -93,7 +95,8 @@ static struct gpu *find_entry(const struct order *o, const char *entry, const ch
 	}
 	if (text_starts_with(entry, "GPU-")) {
 		if (!uuids_known(o))
-			*ret_why = "CUDA_VISIBLE_DEVICES names UUIDs, and these are not known";
+			*ret_why =
+				"CUDA_VISIBLE_DEVICES names UUIDs, and the GPUs' UUIDs are unknown";
 		return *ret_why ? NULL : find_uuid(o, entry);
 	}
 	if (text_to_u64(entry, &index) < 0 || index >= o->n)

@@ -93,7 +93,10 @@ void distribution_install(enum distribution d, const char *packages, struct strb
 		strbuf_printf(out, "install %s with the distribution's package manager", packages);
 }
 
-/* They are named by the kind of kernel, which ends its release: "6.12.10-1-lts", "6.4.0-150600.23-default". */
+/*
+ * They are named by the kernel flavour, the end of its release: "6.12.10-1-lts",
+ * "6.4.0-150600.23-default".
+ */
 static const struct {
 	enum distribution distribution;
 	const char *kind, *package;

@@ -10,9 +10,9 @@
 enum fact_state { FACT_UNKNOWN, FACT_KNOWN, FACT_ABSENT };
 
 /*
- * `from` says where a known or absent fact was read, so that a person can check it by hand (a path,
- * a register, a library call); for an unknown one it says why nobody knows ("needs root: ...").
- * NULL only in a fact that nobody has looked for (state FACT_UNKNOWN, all zero).
+ * `from` says where a known or absent fact was read, so that the reader can verify it (a path, a
+ * register, a library call); for an unknown one it gives the reason ("needs root: ..."). NULL only
+ * in a fact that was not collected (state FACT_UNKNOWN, all zero).
  */
 struct fact_int {
 	int64_t value;
@@ -61,7 +61,7 @@ static inline struct fact_str fact_str_unknown(const char *why)
 #define fact_absent(f)  ((f).state == FACT_ABSENT)
 #define fact_unknown(f) ((f).state == FACT_UNKNOWN)
 
-/* How the reason begins where root would know. */
+/* The reason starts with this if root could read the fact. */
 #define FACT_NEEDS_ROOT "needs root"
 
 static inline bool fact_why_needs_root(const char *why)
@@ -69,8 +69,8 @@ static inline bool fact_why_needs_root(const char *why)
 	return why && strncmp(why, FACT_NEEDS_ROOT, strlen(FACT_NEEDS_ROOT)) == 0;
 }
 
-/* Why a fact is not known. */
-#define FACT_WHY(f) ((f).from ? (f).from : "nobody looked")
+/* Why a fact is unknown. */
+#define FACT_WHY(f) ((f).from ? (f).from : "not collected")
 
 /* Known, and equal to v. */
 static inline bool fact_is(struct fact_int f, int64_t v)
@@ -84,7 +84,7 @@ static inline bool fact_is_not(struct fact_int f, int64_t v)
 	return fact_known(f) && f.value != v;
 }
 
-/* The value, or `otherwise` when it is not known. */
+/* The value, or `otherwise` if it is unknown. */
 static inline int64_t fact_or(struct fact_int f, int64_t otherwise)
 {
 	return fact_known(f) ? f.value : otherwise;
@@ -95,7 +95,7 @@ static inline const char *fact_str_or(struct fact_str f, const char *otherwise)
 	return fact_known(f) ? f.value : otherwise;
 }
 
-/* Known, and this very text. */
+/* Known, and equal to this text. */
 static inline bool fact_str_is(struct fact_str f, const char *text)
 {
 	return fact_known(f) && strcmp(f.value, text) == 0;

@@ -10,7 +10,7 @@
 
 #define GPUS "proc/driver/nvidia/gpus"
 
-/* m->pci is sorted by address, so the GPUs are. */
+/* m->pci is sorted by address, so the GPUs are sorted too. */
 static void find_gpus(struct machine *m)
 {
 	for (size_t i = 0; i < m->pci_n; i++) {
@@ -28,7 +28,7 @@ static void find_gpus(struct machine *m)
 
 /* ---- /proc/driver/nvidia/gpus/ADDRESS/information ---- */
 
-/* A GPU that nothing has opened yet shows question marks. */
+/* A GPU that has not been opened yet shows question marks. */
 static struct fact_str information_str(struct reader *r, struct fact_str text, const char *key)
 {
 	char buf[256];
@@ -52,7 +52,7 @@ static struct fact_int information_int(struct reader *r, struct fact_str text, c
 		return fact_int_unknown(s.from);
 	if (text_to_i64(s.value, &value) < 0 || value < 0)
 		return fact_int_unknown(
-			arena_printf(r->m->arena, "'%s' is no number in %s", key, s.from));
+			arena_printf(r->m->arena, "'%s' in %s is not a number", key, s.from));
 	return fact_int(value, s.from);
 }
 
@@ -96,7 +96,7 @@ static void read_information(struct reader *r, struct gpu *g)
 		g->numa_id = numa_id(r, g);
 }
 
-/* Without the driver no GPU has anything there, and nobody needs to ask for each. */
+/* Without the driver the folder is empty, so the GPUs are not read one by one. */
 static void read_all_information(struct reader *r)
 {
 	struct machine *m = r->m;
@@ -140,7 +140,7 @@ static struct fact_int count_nodes(struct reader *r)
 
 /* ---- BAR1 ---- */
 
-/* As the PCI tree shows it, until NVML tells. */
+/* As the PCI tree shows it, until NVML's value replaces it. */
 static struct fact_int bar1_from_pci(struct reader *r, const struct gpu *g)
 {
 	const char *from =

@@ -29,7 +29,7 @@ json_t *gpu_document(struct reader *r, const struct gpu_document *d, const char 
 	json_t *doc;
 
 	if (!(r->request->parts & d->parts)) {
-		*ret_why = arena_printf(r->m->arena, "%s was not asked", d->whom);
+		*ret_why = arena_printf(r->m->arena, "%s was not queried", d->whom);
 		return NULL;
 	}
 	text = d->read(r);
@@ -45,6 +45,6 @@ json_t *gpu_document(struct reader *r, const struct gpu_document *d, const char 
 		return refuse(r, d, doc, d->name,
 			      "holds neither a list \"gpus\" nor \"unavailable\"", ret_why);
 	*ret_why = why ? arena_printf(r->m->arena, "%s: %s", d->speaker, why)
-		       : arena_printf(r->m->arena, "not asked of %s", d->whom);
+		       : arena_printf(r->m->arena, "not queried from %s", d->whom);
 	return doc;
 }

@@ -61,7 +61,7 @@ static void take_mkinitcpio(const struct claim_file *f, char *line)
 		take_words(f, line);
 }
 
-/* Those of add_drivers are there, and not loaded by that. */
+/* add_drivers only adds modules to the image; it does not load them. */
 static void take_dracut(const struct claim_file *f, char *line)
 {
 	if (text_starts_with(line, "force_drivers"))
@@ -116,7 +116,10 @@ static bool begins_comment(const struct shell *s, const char *text, const char *
 	return *at == '#' && !s->quote && (at == text || strchr(" \t\n(", at[-1]));
 }
 
-/* The next line as a shell takes it: it goes on in quotes, in a list and behind a backslash; no comments. */
+/*
+ * The next line as a shell reads it: it continues within quotes, within a list and after a
+ * backslash; comments are dropped.
+ */
 static const char *next_shell_line(const char *text, const char *at, struct strbuf *ret)
 {
 	struct shell s = {0};
@@ -159,11 +162,11 @@ static void take_words_of(struct reader *r, struct fact_str text)
 		take_parameter(&f, arena_strdup(r->m->arena, words));
 }
 
-/* Where words are that concern vfio-pci. */
+/* Where words about vfio-pci are found. */
 struct place {
 	const char *path, *suffix; /* suffix: of the names in a folder; NULL: path is a file */
 	line_taker *take;          /* NULL: its words are those of a kernel command line */
-	bool script;               /* lines as a shell takes them */
+	bool script;               /* lines as a shell reads them */
 };
 
 static void take_file(struct reader *r, const char *path, const struct place *p)

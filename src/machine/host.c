@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What surrounds the kernel: a hypervisor, a container, and the limits of this process. */
+/* Reads the kernel's surroundings: hypervisor, container, and the limits of this process. */
 #include "machine/host_impl.h"
 
 #include "base/alloc.h"
@@ -16,7 +16,7 @@
 
 /* ---- virtual machines ---- */
 
-/* What a hypervisor writes into the DMI tables; with a blank field: whatever stands there. */
+/* What a hypervisor writes into the DMI tables; a row with an empty field matches any text. */
 static const struct {
 	const char *vendor, *product, *name;
 } dmi_hypervisors[] = {
@@ -65,7 +65,7 @@ static struct fact_str hypervisor_without_dmi(struct reader *r)
 }
 
 /*
- * CPUID's hypervisor bit decides, as /proc/cpuinfo shows it; DMI only names the kind, since cloud
+ * CPUID's hypervisor bit decides, as /proc/cpuinfo shows it; DMI only names the kind, because cloud
  * vendors write the same on bare metal. Where CPUs have no such bit (Arm), DMI decides.
  */
 static struct fact_str read_hypervisor(struct reader *r, struct fact_str cpuinfo)
@@ -136,8 +136,10 @@ static struct fact_str container_by_file(struct reader *r)
 	return found;
 }
 
-/* A container has, unless told otherwise, a process namespace of its own; the first one's number is
- * fixed (PROC_PID_INIT_INO in the kernel's proc_ns.h). */
+/*
+ * A container has by default a process namespace of its own; the first one's number is fixed
+ * (PROC_PID_INIT_INO in the kernel's proc_ns.h).
+ */
 static struct fact_str container_by_kernel(struct reader *r)
 {
 	struct fact_str groups = read_text(r, "proc/self/cgroup");
@@ -154,8 +156,9 @@ static struct fact_str container_by_kernel(struct reader *r)
 }
 
 /*
- * The most telling sign first; the last one also says "none". A file names the runtime, the kernel
- * proves it: a disk image made from a container's keeps the file, and `from` then names only that.
+ * The strongest sign first; the last one can also say "none". A file names the runtime, and the
+ * kernel proves it: a disk image made from a container keeps the file, and `from` then names only
+ * that.
  */
 static struct fact_str read_container(struct reader *r)
 {
@@ -180,15 +183,16 @@ static struct fact_int process_number(struct reader *r, struct fact_str text, co
 	int64_t v;
 
 	if (!fact_known(text))
-		return fact_unknown(text) ? INT_LIKE(text)
-					  : fact_int_unknown("nobody looked at the process");
+		return fact_unknown(text)
+			       ? INT_LIKE(text)
+			       : fact_int_unknown("facts of the process were not collected");
 	if (!text_after(text.value, prefix, &value, &n))
 		return fact_int_unknown(arena_printf(r->m->arena, "not in process.txt: %s", key));
 	value = arena_strndup(r->m->arena, value, n);
 	if (strcmp(value, "unlimited") == 0)
 		return fact_int(-1, text.from);
 	if (text_to_i64(value, &v) < 0) {
-		read_trouble(r, text.from, "%s is '%s', which is no number", key, value);
+		read_trouble(r, text.from, "%s is '%s', which is not a number", key, value);
 		return fact_int_unknown(
 			arena_printf(r->m->arena, "no number in process.txt: %s", key));
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel that runs, what it was built with and booted by, and the firmware below it. */
+/* Reads the running kernel, its compiler, its boot loader, and the firmware. */
 #include "machine/host_impl.h"
 
 #include "base/alloc.h"
@@ -140,8 +140,7 @@ static void read_installed_compiler(struct reader *r, struct kernel *k)
 	struct fact_str link = read_link_name(r, "usr/bin/%s", family);
 	bool unnumbered, unsure = false;
 
-	/* A link's answer is EINVAL, hence unknown, for a plain file: it is there without a number.
-	 */
+	/* readlink gives EINVAL for a plain file, so its number is unknown. */
 	unnumbered = fact_unknown(link) && fact_is(read_exists(r, "usr/bin/%s", family), 1);
 	if (fact_known(link))
 		newest = number_behind(link.value, family);
@@ -162,15 +161,14 @@ static void read_installed_compiler(struct reader *r, struct kernel *k)
 	if (newest)
 		k->installed_compiler_major = fact_int(newest, "usr/bin");
 	else if (unsure || unnumbered || !fact_absent(link))
-		k->installed_compiler_major =
-			fact_int_unknown("no version of the compiler is known");
+		k->installed_compiler_major = fact_int_unknown("the compiler's version is unknown");
 	else
 		k->installed_compiler_major = fact_int_absent(link.from);
 	if (!fact_known(k->compiler_major))
 		k->exact_compiler = INT_LIKE(k->compiler_major);
 }
 
-/* The folder's Makefile: the link itself stays behind, dangling, when headers are removed. */
+/* The folder's Makefile, because the link itself stays, dangling, when headers are removed. */
 static void read_headers(struct reader *r, struct kernel *k)
 {
 	k->headers = fact_known(k->release)
@@ -189,7 +187,7 @@ static struct fact_int read_lockdown(struct reader *r)
 	for (size_t i = 0; i < ARRAY_LEN(modes); i++)
 		if (text_has_word(text.value, modes[i]))
 			return fact_int((int64_t)i, text.from);
-	return fact_int_unknown("sys/kernel/security/lockdown names no mode that onehop knows");
+	return fact_int_unknown("sys/kernel/security/lockdown shows no known mode");
 }
 
 /* An EFI variable's value: behind four bytes of attributes. The caller frees. */
@@ -252,15 +250,15 @@ static struct fact_int judge_dma_buf(const struct kernel *k)
 	if (!fact_known(k->release))
 		return INT_LIKE(k->release);
 	if (sscanf(k->release.value, "%u.%u", &major, &minor) != 2)
-		return fact_int_unknown("the kernel's release starts with no version");
+		return fact_int_unknown("the kernel release does not start with a version");
 	if (major > 5 || (major == 5 && minor >= 12))
 		return fact_int(1, "kernel release");
 	if (strstr(k->release.value, ".el"))
-		return fact_int_unknown("a distribution's kernel with newer parts");
+		return fact_int_unknown("a distribution kernel with backported features");
 	return fact_int(0, "kernel release");
 }
 
-/* Where a bare "--" stands; NULL: nowhere. Blanks in double quotes end no word. */
+/* Where a bare "--" is; NULL if there is none. Blanks in double quotes do not end a word. */
 static const char *find_dashes(const char *line)
 {
 	bool quoted = false, starts = true;
@@ -304,7 +302,7 @@ static void read_kernel(struct reader *r, struct kernel *k)
 
 /* ---- firmware and boot ---- */
 
-/* "vendor board", or what there is of the two. */
+/* "vendor board", or whichever of the two exists. */
 static struct fact_str read_pair(struct reader *r, const char *first, const char *second)
 {
 	struct fact_str a = read_str(r, DMI "/%s", first), b = read_str(r, DMI "/%s", second);
@@ -334,7 +332,7 @@ static bool variable_has(struct reader *r, const char *path, const char *word)
 	return strcasestr(lines, word) != NULL;
 }
 
-/* syslinux and PXE say BOOT_IMAGE= too, with a name that no file system of GRUB's has. */
+/* syslinux and PXE set BOOT_IMAGE= too, with a name that GRUB never uses. */
 static bool is_grub_line(const char *line)
 {
 	static const char key[] = "BOOT_IMAGE=";
@@ -343,7 +341,9 @@ static bool is_grub_line(const char *line)
 	return at && (at[strlen(key)] == '/' || at[strlen(key)] == '(');
 }
 
-/* The kernel's command line tells GRUB; the others tell themselves through EFI variables. */
+/*
+ * The kernel command line identifies GRUB; other boot loaders identify themselves in EFI variables.
+ */
 static struct fact_int read_boot_loader(struct reader *r)
 {
 	const struct fact_str *cmdline = &r->m->kernel.cmdline;
@@ -379,7 +379,7 @@ static struct fact_str os_release(struct reader *r, struct fact_str text, const 
 	return fact_str(arena_strndup(r->m->arena, value, n), text.from);
 }
 
-/* The program tells; the distribution does where nobody could look for it. */
+/* Decided by whether the program exists; by the distribution if that could not be read. */
 static struct fact_int read_grubby(struct reader *r)
 {
 	static const char *const folders[] = {"usr/sbin", "usr/bin", "sbin"};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel log's lines about GPUs, PCI, IOMMU and RDMA, told apart and tied to devices. */
+/* The kernel log's lines about GPUs, PCI, IOMMU and RDMA, classified and assigned to devices. */
 #include "machine/kernel_log.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ enum { LINES_MAX = 4000 }; /* the newest ones; a flood of AER lines may be endle
 
 /* ---- what a line starts with ---- */
 
-/* Every strip_ function returns where the text goes on, NULL when the line has no such start. */
+/* Every strip_ function returns the text after the prefix, NULL if the line has no such prefix. */
 
 /* /dev/kmsg: "6,1234,567890,-;text", the third field in us. */
 static const char *strip_kmsg(const char *s, int64_t *ret_time_us)
@@ -155,7 +155,10 @@ static const char *strip(const char *s, int64_t *ret_time_us)
 
 /* ---- what a line is ---- */
 
-/* The first row whose words, in that order, are all in the line. `skip`: no news, whatever else. */
+/*
+ * The first row whose words, in that order, are all in the line. `skip`: not worth reporting,
+ * whatever else is in it.
+ */
 /* clang-format off */
 static const struct mark {
 	const char *first, *second;
@@ -321,8 +324,7 @@ static bool find_address(const char *text, struct pci_address *ret)
 	return false;
 }
 
-/* Behind these words stands the device that the line is about; the port in front only reports it.
- */
+/* The device that the line is about follows these words; the port before them only reports it. */
 static const char *const subjects[] = {"error received: ", "error message received from "};
 
 static struct pci_function *find_device(const struct machine *m, const char *text)
@@ -414,7 +416,7 @@ static void add_line(struct reader *r, const struct mark *mark, int64_t time_us,
 
 /* ---- all of it ---- */
 
-/* How many relevant lines are too many; most logs are short enough not to look at them for that. */
+/* Keeps the newest relevant lines; most logs are short enough to skip this. */
 static size_t count_surplus(const char *log)
 {
 	const char *line = NULL;
@@ -438,7 +440,7 @@ void kernel_log_read(struct reader *r)
 	r->m->log_read = (struct fact_int){1, log.state, log.from};
 	if (fact_known(log) && source_stated(r->s) &&
 	    !fact_is(read_int(r, "stated/whole-kernel-log"), 1))
-		r->m->log_read = fact_int_unknown("a part of the kernel log is in the text");
+		r->m->log_read = fact_int_unknown("the text holds only a part of the kernel log");
 	if (!fact_known(log)) {
 		r->m->log_read.value = 0;
 		return;

@@ -9,10 +9,10 @@
  * RDMA. */
 bool kernel_log_is_relevant(const char *line, size_t n);
 
-/* Whether a line starts as one of the forms does: with a time, a priority, or "HOST kernel:". */
+/* Whether a line has the prefix of one of the forms: a time, a priority, or "HOST kernel:". */
 bool kernel_log_has_stamp(const char *line);
 
-/* The message behind them. */
+/* The message after the prefix. */
 const char *kernel_log_message(const char *line);
 
 enum { KERNEL_LOG_LINE_MAX = 512 }; /* bytes kept of a line */

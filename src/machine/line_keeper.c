@@ -57,7 +57,7 @@ static bool has_proxmox_entries(const struct line_host *h)
 	return line_is_systemd_boot(h) && has_program(h, BOOT_PROXMOX_TOOL);
 }
 
-/* Pop!_OS has it where nobody could look. */
+/* Pop!_OS has it; assumed if the file could not be read. */
 static bool has_kernelstub(const struct line_host *h)
 {
 	return line_is_systemd_boot(h) &&
@@ -91,7 +91,7 @@ struct advice {
 	struct strbuf *out;
 };
 
-/* All words, each behind `before`. */
+/* All words, each preceded by `before`. */
 static void put_words(const struct advice *a, const char *before, bool quote)
 {
 	for (size_t i = 0; i < a->n; i++) {
@@ -125,7 +125,7 @@ static void advise_uki(const struct advice *a)
 	strbuf_puts(a->out, "the command line is inside the signed kernel image (UKI): add to "
 			    "/etc/kernel/cmdline, without quotes, ");
 	put_words(a, "", false);
-	strbuf_puts(a->out, "; build and sign the image again as it was built, and reboot");
+	strbuf_puts(a->out, "; rebuild and sign the image as before, and reboot");
 }
 
 static void advise_ostree(const struct advice *a)
@@ -158,7 +158,7 @@ static void advise_entries(const struct advice *a)
 	strbuf_puts(
 		a->out,
 		"add to the options line of the entry in loader/entries on the EFI or boot "
-		"partition, and to /etc/kernel/cmdline if that is there (or where the program that "
+		"partition, and to /etc/kernel/cmdline if that exists (or where the program that "
 		"writes these entries takes them from), without quotes, ");
 	put_words(a, "", false);
 	strbuf_puts(a->out, "; then reboot");
@@ -172,7 +172,7 @@ static void advise_grubby(const struct advice *a)
 	put_words(&list, "", false);
 	strbuf_printf(
 		a->out,
-		"look at `grubby --info=ALL` first, since grubby replaces another %.*s= of an "
+		"check `grubby --info=ALL` first, because grubby replaces another %.*s= of an "
 		"entry; then `grubby --update-kernel=ALL --args=",
 		(int)strcspn(a->words[0], "="), a->words[0]);
 	strbuf_shell_word(a->out, strbuf_str(&words));
@@ -221,10 +221,8 @@ static void advise_transactional(const struct advice *a)
 
 static void advise_unknown(const struct advice *a)
 {
-	strbuf_puts(
-		a->out,
-		"onehop does not know this boot loader: add to the kernel's command line in its "
-		"configuration ");
+	strbuf_puts(a->out, "unknown boot loader: add to the kernel's command line in its "
+			    "configuration ");
 	put_words(a, "", true);
 	strbuf_puts(a->out, needs_quotes(a) ? " (with these quotes where a script is read)" : "");
 	strbuf_puts(a->out, "; with GRUB ");
@@ -233,7 +231,10 @@ static void advise_unknown(const struct advice *a)
 
 /* ---- the table ---- */
 
-/* In this order the first that is here. A ; ends the command in entries that GRUB makes a script of. */
+/*
+ * The first one found on the host, in this order. A ; ends the command in entries that GRUB makes a
+ * script of.
+ */
 static const struct {
 	enum line_keeper keeper;
 	const char *word;
@@ -299,7 +300,7 @@ void line_advice(const struct line_host *h, const char *const *words, size_t n, 
 
 /* ---- grubby ---- */
 
-#define LOST "and undo could not bring it back"
+#define LOST "and undo could not restore it"
 
 bool line_same_key(const char *a, const char *b)
 {
@@ -308,7 +309,10 @@ bool line_same_key(const char *a, const char *b)
 	return n == strcspn(b, "=") && memcmp(a, b, n) == 0;
 }
 
-/* Whether the words have this very one; *ret_other: the first other one of its key, to free. */
+/*
+ * Whether the words include exactly this one; *ret_other: the first other one with its key, freed
+ * by the caller.
+ */
 static bool look_at_words(const char *words, const char *word, char **ret_other)
 {
 	AUTO_FREE char *copy = xstrdup(words);
@@ -368,7 +372,7 @@ bool grubby_has(const struct boot *b, const char *word)
 	return !l.unread && l.with == b->entry_n;
 }
 
-/* The entries could not be read: the running line may tell as much. */
+/* The entries could not be read: the running command line may show the same. */
 static void unread_why_not(const struct line_host *h, const char *word, const char *unread,
 			   struct strbuf *out)
 {
@@ -377,8 +381,7 @@ static void unread_why_not(const struct line_host *h, const char *word, const ch
 	if (!h->image)
 		look_at_words(fact_str_or(h->k->cmdline, ""), word, &other);
 	if (other)
-		strbuf_printf(out,
-			      "grubby would put it in the place of %s of the running line, " LOST,
+		strbuf_printf(out, "grubby would replace %s of the running command line, " LOST,
 			      other);
 	else
 		strbuf_printf(
@@ -388,8 +391,8 @@ static void unread_why_not(const struct line_host *h, const char *word, const ch
 }
 
 /*
- * --args takes the place of what has the same key, and --remove-args takes a word also from an entry
- * that had it before.
+ * --args replaces an argument with the same key, and --remove-args also removes a word that an
+ * entry had before.
  */
 static void grubby_why_not(const struct line_host *h, const char *word, struct strbuf *out)
 {
@@ -406,7 +409,7 @@ static void grubby_why_not(const struct line_host *h, const char *word, struct s
 	else if (l.with)
 		strbuf_printf(
 			out,
-			"some boot entries have %s and others do not: undo would take it from all "
+			"some boot entries have %s and others do not: undo would remove it from all "
 			"of them",
 			word);
 }

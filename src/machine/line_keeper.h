@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who keeps the kernel's command line on a host, for those who plan a change and those who advise one. */
+/* Which tool manages the kernel command line of a host, for planning a change and for advice. */
 #pragma once
 
 #include "machine/machine.h"
@@ -21,7 +21,7 @@ enum line_keeper {
 	KEEPER_N
 };
 
-/* `image`: a mounted system, of which `k` and `b` were read; what runs says nothing about it. */
+/* `image`: `k` and `b` were read from a mounted system; the running one says nothing about it. */
 struct line_host {
 	const struct kernel *k;
 	const struct boot *b;
@@ -33,21 +33,21 @@ const char *line_keeper_word(enum line_keeper k); /* "rpm-ostree", "GRUB", ... *
 bool line_is_grub(const struct line_host *h);
 bool line_is_systemd_boot(const struct line_host *h);
 
-/* Why the keeper must not be given this word, one clause; nothing if it can. */
+/* Why the keeper must not be given this word, one clause; empty if it may. */
 void line_why_not(const struct line_host *h, const char *word, struct strbuf *out);
 
 /*
- * How a person adds these words, a sentence without a full stop that ends with the reboot. It goes on
- * from "the kernel parameter" where line_advice_lead is not "".
+ * How the user adds these words, a sentence without a full stop that ends with the reboot. It
+ * continues "the kernel parameter" if line_advice_lead is not "".
  */
 void line_advice(const struct line_host *h, const char *const *words, size_t n, struct strbuf *out);
 const char *line_advice_lead(enum line_keeper k);
 
 /* ---- grubby ---- */
 
-/* Whether a line has this very word among those for the kernel, which end at "--". */
+/* Whether a line has exactly this word among those for the kernel, which end at "--". */
 bool line_has_word(const char *line, const char *word);
-/* Whether two words are one argument: "pci=noaer" and "pci=realloc". */
+/* Whether two words set the same argument: "pci=noaer" and "pci=realloc". */
 bool line_same_key(const char *a, const char *b);
-/* Whether each boot entry has this very word, so that grubby has nothing to do. */
+/* Whether every boot entry already has exactly this word, so that grubby is not needed. */
 bool grubby_has(const struct boot *b, const char *word);

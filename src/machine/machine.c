@@ -85,7 +85,7 @@ static void ask(struct source *s, const char *name, struct driver_answer *a)
 		a->error = source_read(s, &a->text, &a->size, "%s", name);
 }
 
-/* RM last: it tells of GPUs that are started, and NVML starts them and keeps them open. */
+/* RM last: it lists GPUs that are started, and NVML starts them and keeps them open. */
 static void *ask_driver(void *argument)
 {
 	struct driver_wait *w = argument;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* struct machine: all that is known of one host, each fact with where it was read. */
+/* struct machine: everything known about one host, each fact with its source. */
 #pragma once
 
 #include "machine/fact.h"
@@ -62,7 +62,7 @@ enum fabric_state {
 #define GPU_NVLINKS 36
 
 struct gpu {
-	size_t index;             /* in machine.gpus: PCI order, what onehop calls GPU<index> */
+	size_t index;             /* in machine.gpus: PCI order, shown as GPU<index> */
 	struct pci_function *pci; /* never NULL */
 	struct fact_int nvml_index;
 	struct fact_int lost;         /* 1: NVML answers that the GPU is lost; else unknown */
@@ -80,7 +80,7 @@ struct gpu {
 	struct fact_int compute_mode;      /* nvmlComputeMode_t; see gpu_compute_mode */
 	struct fact_int mig_enabled, display_attached, display_active;
 	struct fact_int persistence;
-	struct fact_int process_n;    /* processes that hold it, as far as NVML shows them */
+	struct fact_int process_n;    /* processes that use it, as far as NVML shows them */
 	struct fact_int gsp_firmware; /* 1: runs on GSP firmware, which the open modules need */
 	struct fact_str excluded;     /* /proc/driver/nvidia/gpus/.../information "GPU Excluded" */
 	struct fact_int dma_buf;      /* CUDA says that dma-buf export works; unknown until asked */
@@ -94,7 +94,7 @@ struct gpu {
 	struct fact_int fabric_health; /* bit mask as NVML gives it */
 };
 
-/* How the driver's resource manager (RM) connects two GPUs, which NVML does not tell. */
+/* How the driver's resource manager (RM) connects two GPUs, which NVML does not report. */
 enum rm_connection {
 	RM_CONNECTION_NONE,
 	RM_CONNECTION_NVLINK,
@@ -105,28 +105,32 @@ enum rm_connection {
 	RM_CONNECTION_N,
 };
 
-/* RM's own answer for two GPUs, the same both ways. */
+/* RM's answer for two GPUs, the same in both directions. */
 struct rm_p2p {
 	struct fact_int connection;             /* enum rm_connection */
 	struct fact_int reads, writes, atomics; /* 0 or 1 */
-	struct fact_int caps;                   /* the word that all of it stands in (rm_api.h) */
+	/* the word that holds all bits of the answer (rm_api.h) */
+	struct fact_int caps;
 };
 
-/* What the driver says of one ordered pair: row initiator, column target, index i * gpu_n + j. */
+/*
+ * The driver's answers about one ordered pair: row initiator, column target, index i * gpu_n + j.
+ */
 struct gpu_pair {
 	struct fact_int p2p[P2P_CAP_N];  /* enum p2p_status */
 	struct fact_int common_ancestor; /* enum nvml_level */
-	struct fact_int nvlinks; /* between the two, where nvidia-smi topo -m is all there is */
+	struct fact_int nvlinks; /* between the two, if only nvidia-smi topo -m is available */
 	struct rm_p2p rm;
 };
 
 /*
- * Whether the nvidia module has P2P through BAR1 on every chip, as `onehop unlock` makes it: 1, or 0:
- * stubs stand for it on chips before Hopper. Absent: it names no such function (proprietary modules).
+ * Whether the nvidia module has P2P through BAR1 on every chip, as `onehop unlock` makes it: 1, or
+ * 0: chips before Hopper have stubs instead. Absent: it has no such function (proprietary modules).
  */
 struct bar1_p2p {
 	struct fact_int installed, loaded; /* the module's file, the module in the kernel */
-	struct fact_str mark; /* onehop's in the file, "unlock 2"; absent: it did not make it */
+	/* onehop's mark in the file, "unlock 2"; absent: not made by onehop */
+	struct fact_str mark;
 };
 
 /*
@@ -149,7 +153,8 @@ struct nvidia_driver {
 	struct fact_str installed_license; /* "Dual MIT/GPL" is the open flavour, "NVIDIA" the
 					      proprietary */
 	struct fact_str
-		origin; /* "runfile", "dkms", "distribution", "container"; how sure is in from */
+		/* "runfile", "dkms", "distribution", "container"; `from` says how certain it is */
+		origin;
 	struct fact_int cuda_version; /* 13000: what the driver supports */
 	struct fact_str
 		nvml; /* known: version of the opened library; unknown: why it was not opened */
@@ -167,8 +172,8 @@ struct nvidia_driver {
 	 * physical addresses for it. */
 	struct fact_int
 		hmm_disabled;       /* uvm_disable_hmm of nvidia_uvm; absent: that is not loaded */
-	struct fact_int hmm_placed; /* 1: it has given such addresses out, /proc/iomem */
-	struct fact_int hmm_end;    /* the last of them */
+	struct fact_int hmm_placed; /* 1: it has assigned such addresses, /proc/iomem */
+	struct fact_int hmm_end;    /* the highest of them */
 	struct fact_int grdma_topology_override; /* NVreg_GrdmaPciTopoCheckOverride */
 	struct fact_str fabric_manager_version;  /* of the installed nv-fabricmanager */
 	struct fact_int switches;                /* NVSwitch functions that the driver drives,
@@ -185,7 +190,7 @@ struct rdma_gid {
 	struct fact_int type; /* enum gid_type */
 };
 
-/* How far the address behind a GID reaches. */
+/* How far the address of a GID reaches. */
 enum gid_scope {
 	GID_LINK_LOCAL, /* fe80::/10, or 169.254.0.0/16 in its IPv6 form */
 	GID_IPV4,       /* ::ffff:a.b.c.d */
@@ -206,7 +211,7 @@ struct rdma_port {
 struct rdma_device {
 	size_t index;     /* NIC<index>: order of the kernel's names, mlx5_2 before mlx5_10 */
 	const char *name; /* "mlx5_0" */
-	struct pci_function *pci; /* NULL: no PCI device (soft RDMA) or not known */
+	struct pci_function *pci; /* NULL: no PCI device (soft RDMA) or unknown */
 	struct fact_str firmware, hca_type, board_id, node_guid, driver;
 	struct rdma_port *ports;
 	size_t port_n;
@@ -245,9 +250,9 @@ struct kernel {
 	struct fact_int exact_compiler;           /* 1: /usr/bin/gcc-<major> exists */
 	struct fact_int headers;                  /* 1: /lib/modules/RELEASE/build exists */
 	struct fact_str cmdline;                  /* up to a "--": the kernel's own words */
-	struct fact_str init_words;  /* behind it: for the first program; absent: none */
-	struct fact_int lockdown;    /* enum lockdown */
-	struct fact_int secure_boot; /* efivar SecureBoot; absent: no EFI */
+	struct fact_str init_words;               /* after it: for init; absent: none */
+	struct fact_int lockdown;                 /* enum lockdown */
+	struct fact_int secure_boot;              /* efivar SecureBoot; absent: no EFI */
 	struct fact_int iommus;      /* entries of /sys/class/iommu; 0: no translation at all */
 	struct fact_str iommu_names; /* "dmar0 dmar1", "ivhd0" */
 	struct fact_int dma_buf;     /* 1: kernel >= 5.12 with dma-buf MRs */
@@ -275,19 +280,19 @@ enum boot_program {
 /* A file of /boot/loader/entries, where GRUB reads them too (Boot Loader Specification). */
 struct grub_entry {
 	const char *file;    /* "/boot/loader/entries/1.conf" */
-	const char *options; /* its words, and those that stand in variables of GRUB's */
+	const char *options; /* its words, and those in GRUB variables */
 	const char
-		*unread; /* what of it could not be read: the file, "$kernelopts"; NULL: nothing */
+		*unread; /* the part that could not be read: the file, "$kernelopts"; NULL: none */
 };
 
-/* Files that tell who keeps the kernel's command line; line_keeper.h judges them. */
+/* Files that show which tool manages the kernel command line; line_keeper.h evaluates them. */
 struct boot {
-	struct fact_int programs[BOOT_PROGRAM_N]; /* 1: it is there */
-	struct fact_int kernel_line;              /* 1: /etc/kernel/cmdline is there */
+	struct fact_int programs[BOOT_PROGRAM_N]; /* 1: it exists */
+	struct fact_int kernel_line;              /* 1: /etc/kernel/cmdline exists */
 	struct fact_int entries_folder;           /* 1: a boot partition has loader/entries */
 	struct fact_int proxmox_partitions;       /* 1: it has boot partitions of its own */
 	struct fact_int ostree;                   /* 1: the running system is one of its trees */
-	struct fact_str kernelstub; /* the options that it has on file, one blank between */
+	struct fact_str kernelstub;               /* its stored options, separated by one blank */
 	struct grub_entry *entries;
 	size_t entry_n;
 };
@@ -312,9 +317,9 @@ struct modprobe_line {
 	unsigned line;
 };
 
-/* A file that has vfio-pci take devices at the next boot, for virtual machines. */
+/* A file that makes vfio-pci claim devices at the next boot, for virtual machines. */
 enum guest_claim_kind {
-	GUEST_PARAMETER, /* text: a kernel's command line, or a line of what it is made from */
+	GUEST_PARAMETER, /* text: a kernel command line, or a line that it is generated from */
 	GUEST_MODULE,    /* text: vfio-pci's options where it is loaded; "": it has none there */
 	GUEST_OVERRIDE,  /* text: the device, "0000:41:00.0" */
 };
@@ -374,7 +379,7 @@ struct setting {
 struct nccl {
 	struct setting *settings;
 	size_t setting_n;
-	struct fact_str library; /* path of the libnccl that would be, or with --pid is, used */
+	struct fact_str library; /* path of the libnccl that is (with --pid) or would be used */
 	struct fact_int version; /* 22809 for 2.28.9 */
 	struct fact_int pid;     /* --pid N */
 };
@@ -388,12 +393,13 @@ struct peermem {
 	struct fact_str depends; /* of the module file; "" : built without the peer-memory API */
 	struct fact_int api_in_kernel; /* ib_register_peer_memory_client in /proc/kallsyms */
 	struct fact_str ofed;          /* version of the MLNX_OFED or DOCA that is installed */
-	struct fact_str ofed_running;  /* of that whose mlx5_core is loaded; absent: the kernel's */
+	/* version of the loaded mlx5_core; absent: the kernel's own */
+	struct fact_str ofed_running;
 	struct fact_int ofed_modules; /* 1: ib_core of this kernel is OFED's, 0: the kernel's own */
 	struct fact_str ofed_kernel;  /* the release that OFED's modules were last built for */
 };
 
-/* ---- what `onehop fix` changed and should be in force, from its own list ---- */
+/* ---- changes by `onehop fix` that should be in force, from its own list ---- */
 
 enum applied_kind {
 	APPLIED_KERNEL_PARAMETER, /* target: "iommu=pt" */
@@ -409,19 +415,19 @@ struct applied {
 	unsigned fix; /* its number in the journal */
 	enum applied_kind kind;
 	const char *target, *value; /* value "" where the kind has none */
-	struct fact_int same_boot;  /* 1: the machine was not started since */
+	struct fact_int same_boot;  /* 1: the machine was not restarted since */
 	const char *from;           /* "var/lib/onehop/in-force:2" */
 };
 
-/* A result that was looked at: of this machine's store, or a file that a person named. */
+/* A result that was read: from this machine's store, or from a file that the user named. */
 struct weighed {
 	struct observed_run run;
-	const char *from;  /* the file; of the store its folder, "" in a recording */
-	bool kept;         /* it is of the store */
-	int64_t age_s;     /* -1: not known, or of a recording */
-	bool ahead;        /* its date lies in the future: of the store it is not weighed */
-	size_t observed_n; /* what it gave to machine.observed */
-	/* What has changed since. Of the store it is stale then, and not weighed. */
+	const char *from;  /* the file; for the store its folder, "" in a recording */
+	bool kept;         /* from the store */
+	int64_t age_s;     /* -1: unknown, or from a recording */
+	bool ahead;        /* its date is in the future: a result of the store is then ignored */
+	size_t observed_n; /* number of observations that it added to machine.observed */
+	/* What has changed since. A result of the store is then stale and ignored. */
 	struct changed changed;
 };
 
@@ -429,13 +435,13 @@ struct weighed {
 struct trouble {
 	const char *where;  /* path, register, call */
 	const char *what;   /* one sentence */
-	const char *remedy; /* NULL: to look by hand */
+	const char *remedy; /* NULL: the user has to look */
 };
 
 /* Lines of a text that the machine was read from. */
 struct text_part {
 	const char *file;
-	const char *name;  /* "nvidia-smi topo -m"; NULL: nothing known, not used */
+	const char *name;  /* "nvidia-smi topo -m"; NULL: unknown, not used */
 	const char *about; /* "8 GPUs", "" */
 	unsigned first, last;
 	bool cut; /* not all of what the tool printed */
@@ -501,15 +507,15 @@ struct machine {
 	size_t trouble_n;
 };
 
-/* What to read; a command that needs little does not wait for the rest. */
+/* What to read, so that a command does not wait for facts that it does not use. */
 enum machine_part {
 	MACHINE_PCI = 1 << 0,
 	MACHINE_CONFIG_SPACE = 1 << 1,
 	MACHINE_GPUS = 1 << 2, /* from the driver's files */
-	MACHINE_NVML = 1 << 3, /* and from NVML: which is which */
-	/* and what decides peer access: 2 ms a pair and capability; with MACHINE_RM a pair */
+	MACHINE_NVML = 1 << 3, /* also from NVML: names and order */
+	/* also what decides peer access: 2 ms per pair and capability; with MACHINE_RM per pair */
 	MACHINE_NVML_P2P = 1 << 4,
-	MACHINE_NVML_STATE = 1 << 5, /* and memory, modes, processes, clocks, fabric */
+	MACHINE_NVML_STATE = 1 << 5, /* also memory, modes, processes, clocks, fabric */
 	MACHINE_RDMA = 1 << 6,
 	MACHINE_HOST = 1 << 7, /* CPU, kernel, boot, modules, limits, NCCL, peer memory */
 	MACHINE_LOG = 1 << 8,
@@ -517,11 +523,12 @@ enum machine_part {
 	MACHINE_NVML_LINKS = 1 << 10, /* NVLink, and topology levels where there is none */
 	MACHINE_P2P_ALL = ((1 << P2P_CAP_N) - 1)
 			  << 16,        /* each capability of each pair, see below */
-	MACHINE_NVML_DETAILS = 1 << 21, /* with MACHINE_NVML_STATE: what no judgement needs */
-	MACHINE_MODULE_FILE = 1 << 22,  /* nvidia's, which is large: has it P2P through BAR1? */
-	MACHINE_BOOT = 1 << 24,         /* who keeps the kernel's command line */
+	MACHINE_NVML_DETAILS = 1 << 21, /* with MACHINE_NVML_STATE: what no rule uses */
+	/* nvidia's, which is large: whether it has P2P through BAR1 */
+	MACHINE_MODULE_FILE = 1 << 22,
+	MACHINE_BOOT = 1 << 24,   /* which tool manages the kernel command line */
 	MACHINE_GUESTS = 1 << 25, /* which files give devices to virtual machines: for fix alone */
-	MACHINE_OBSERVED = 1 << 26, /* results in the store; the GPUs are needed too */
+	MACHINE_OBSERVED = 1 << 26, /* results in the store; needs the GPUs too */
 	MACHINE_RM = 1 << 23, /* how GPUs are connected, from the resource manager of the driver */
 	MACHINE_NVML_ANY = MACHINE_NVML | MACHINE_NVML_P2P | MACHINE_NVML_STATE |
 			   MACHINE_NVML_LINKS | MACHINE_P2P_ALL,
@@ -535,18 +542,18 @@ enum machine_part {
 
 struct machine_request {
 	unsigned parts; /* enum machine_part */
-	int pid;        /* of a process whose NCCL settings to read; 0: none */
+	int pid;        /* process whose NCCL settings are read; 0: none */
 };
 
 /*
- * More than any machine has: the driver drives 32 GPUs (NV_MAX_DEVICES). A file that claims more would
- * only take time and memory, which grow with the square of the number of GPUs.
+ * More than any machine has: the driver supports 32 GPUs (NV_MAX_DEVICES). A file that claims more
+ * would waste time and memory, which grow with the square of the number of GPUs.
  */
 enum { MACHINE_MOST_GPUS = 256, MACHINE_MOST_FUNCTIONS = 16384 };
 
 /*
- * Reads a machine from a source; always succeeds, what could not be read is unknown or a trouble.
- * The source may be closed afterwards.
+ * Reads a machine from a source; always succeeds: what could not be read becomes an unknown fact or
+ * a trouble. The source may be closed afterwards.
  */
 struct machine *machine_read(struct source *s, const struct machine_request *request);
 void machine_free(struct machine *m);
@@ -554,21 +561,20 @@ void machine_free(struct machine *m);
 const struct gpu *machine_gpu_at(const struct machine *m, const char *pci);
 
 const struct gpu_pair *machine_pair(const struct machine *m, size_t initiator, size_t target);
-/* The scope of a GID whose text is known. */
+/* The scope of a GID with a known text. */
 enum gid_scope rdma_gid_scope(const struct rdma_gid *g);
 /* The GID that a RoCE port is reached by through routers: v2, an IPv4 address before an IPv6 one, the
  * lowest index first. NULL: it has none. */
 const struct rdma_gid *rdma_routed_gid(const struct rdma_port *p);
-const struct module *machine_module(const struct machine *m,
-				    const char *name); /* NULL: nothing known */
-/* The one in force, of whichever library. */
+const struct module *machine_module(const struct machine *m, const char *name); /* NULL: unknown */
+/* The effective setting of that name, of any library. */
 const struct setting *machine_setting(const struct machine *m, const char *name);
 /* The first number of a driver version, 580 of "580.159.04"; -1: unknown. */
 int driver_branch(struct fact_str version);
 /* The value of KEY in the driver's RegistryDwords, "KEY=0x11;OTHER=1": the last one counts. Absent:
  * it is not set. */
 struct fact_int driver_registry_dword(const struct nvidia_driver *d, const char *key);
-/* A list of keys as the driver walks it, without blanks; malloc'ed, "" if it is not known. */
+/* A list of keys as the driver walks it, without blanks; malloc'ed, "" if it is unknown. */
 char *driver_registry_list(struct fact_str list);
 /* Whether "pci=TEXT" of RegistryDwordsPerDevice means this GPU: "bus:slot", "domain:bus:slot" or
  * "domain:bus:slot.function" (open-gpu-kernel-modules os-registry.c, pci_str_to_bdf). */
@@ -576,10 +582,12 @@ bool driver_names_gpu(const char *text, const struct gpu *g);
 /* The value as a GPU gets it: its own in RegistryDwordsPerDevice, else that of all. */
 struct fact_int driver_gpu_dword(const struct nvidia_driver *d, const struct gpu *g,
 				 const char *key);
-/* A GPU's ForceP2P when it forces reads (bits 1:0) or writes (5:4) on; 0: it does not, or is not known.
- * Of a pair either GPU's counts (open-gpu-kernel-modules p2p_caps.c
- * _kp2pCapsCheckStatusOverridesForPcie). */
+/*
+ * A GPU's ForceP2P when it forces reads (bits 1:0) or writes (5:4) on; 0: it does not, or is
+ * unknown. In a pair either GPU's value counts (open-gpu-kernel-modules p2p_caps.c
+ * _kp2pCapsCheckStatusOverridesForPcie).
+ */
 int64_t driver_forced_p2p(const struct nvidia_driver *d, const struct gpu *g);
-/* Names of enum values as people and JSON see them. */
+/* Names of enum values, in messages and JSON. */
 const char *p2p_status_code(int64_t status);        /* "OK", "CNS", ... "U" */
 const char *rm_connection_word(int64_t connection); /* "pcie-bar1", "none" */

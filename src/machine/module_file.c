@@ -55,7 +55,7 @@ static void add_strings(const char *s, size_t size, struct strbuf *out)
 	}
 }
 
-/* Hands the bytes of .modinfo on. */
+/* Passes the bytes of .modinfo to the parser. */
 static int walk_modinfo(Elf *elf, void (*add)(const char *, size_t, struct strbuf *),
 			struct strbuf *out)
 {
@@ -91,7 +91,7 @@ static int add_modinfo(Elf *elf, struct strbuf *out)
 /* "parm=uvm_bar1_p2p_managed:what it does" of MODULE_PARM_DESC */
 static const char parameter[] = "parm=" UVM_GATE_PARAMETER;
 
-/* MODULE_INFO(onehop, "..."), and a parameter that stands for a gate. */
+/* MODULE_INFO(onehop, "..."), and a parameter that shows a gate. */
 static void add_marker_strings(const char *s, size_t size, struct strbuf *out)
 {
 	static const char key[] = "onehop=";
@@ -126,7 +126,9 @@ static const char *const p2p_functions[P2P_FUNCTIONS] = {
 	"kbusIsPcieBar1P2PMappingSupported",
 };
 
-/* What stands behind the name of function i and "_" in n bytes; NULL: it is another name. */
+/*
+ * The rest of a name of n bytes after the name of function i and "_"; NULL if it is another name.
+ */
 static const char *suffix_of(size_t i, const char *name, size_t n, size_t *ret_n)
 {
 	size_t k = strlen(p2p_functions[i]);
@@ -174,7 +176,7 @@ void p2p_functions_count(const char *text, unsigned *ret_real, unsigned *ret_stu
 
 /* ---- the gate for managed memory ---- */
 
-/* The compiler may have changed what a function is called with, "NAME.isra.0". */
+/* The compiler may have changed the arguments and the name of a function, "NAME.isra.0". */
 static bool is_name(const char *name, size_t n, const char *want)
 {
 	size_t k = strlen(want);
@@ -213,7 +215,7 @@ static void add_symbols(Elf *elf, Elf_Scn *section, const GElf_Shdr *head, name_
 	for (size_t i = 0; i < n && i <= INT_MAX && gelf_getsym(data, (int)i, &symbol); i++) {
 		const char *name = elf_strptr(elf, head->sh_link, symbol.st_name);
 
-		/* Not what is only called here, and not the names of files. */
+		/* Skips functions that are only called here, and names of files. */
 		if (!name || symbol.st_shndx == SHN_UNDEF ||
 		    GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
 			continue;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define DKMS  "var/lib/dkms"
-#define BLOCK 4096 /* of a file system, or a part of one: what a power cut leaves is whole blocks */
+#define BLOCK 4096 /* a file system block, or a part of one: a power cut leaves whole blocks */
 
 /* ---- one module ---- */
 

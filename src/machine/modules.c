@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernel modules: what is loaded, what is installed, what modprobe is told, and peer memory. */
+/* Kernel modules: what is loaded, what is installed, modprobe's configuration, and peer memory. */
 #include "machine/modules.h"
 
 #include "base/alloc.h"
@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* `file` asks for the module file's own words too, which costs opening it. */
+/* `file`: read the module file's .modinfo too, which means opening it. */
 enum ask_file { ASK_NEVER, ASK_ALWAYS, ASK_IF_NOT_LOADED };
 
 static const struct {
@@ -40,8 +40,8 @@ bool module_is_of_interest(const char *name)
 }
 
 /*
- * Debian puts the flavour behind the first word: nvidia-current-open-peermem, nvidia-tesla-535-uvm,
- * nvidia-legacy-390xx. Returns where the rest of the name goes on; s itself when it has no flavour.
+ * Debian puts the flavour after the first word: nvidia-current-open-peermem, nvidia-tesla-535-uvm,
+ * nvidia-legacy-390xx. Returns the rest of the name; s itself if it has no flavour.
  */
 static const char *skip_flavour(const char *s)
 {
@@ -139,7 +139,7 @@ static void read_loaded_line(struct reader *r, const char *from, const char *lin
 	module->version = read_str(r, "sys/module/%s/version", field[0]);
 }
 
-/* Of a list that a text shows a part of: those that are in it are loaded. */
+/* A text may show only part of the list: the modules in it are loaded, others are unknown. */
 static void read_stated(struct reader *r, struct module *module)
 {
 	struct fact_int users = read_int(r, "stated/modules/%s", module->name);
@@ -176,8 +176,9 @@ static void read_loaded(struct reader *r)
 
 /* ---- what is installed ---- */
 
-/* The paths behind the colon, as module names: what depmod found the module to need, indirectly
- * too. */
+/*
+ * The paths after the colon, as module names: direct and indirect dependencies that depmod found.
+ */
 static struct fact_str needs_of(struct reader *r, const char *from, const char *rest)
 {
 	AUTO_STRBUF struct strbuf names = {0};
@@ -380,14 +381,14 @@ static struct fact_int read_listed(struct reader *r)
 	return fact_int(0, PEERS);
 }
 
-/* Whether nvidia_peermem is among those that use a module. */
+/* Whether nvidia_peermem uses a module. */
 static struct fact_int peermem_uses(const struct machine *m, const char *name)
 {
 	const struct module *module = machine_module(m, name);
 	const char *p;
 
 	if (!fact_is(module->loaded, 1))
-		return fact_int_unknown(arena_printf(m->arena, "%s is no module here", name));
+		return fact_int_unknown(arena_printf(m->arena, "%s is not loaded", name));
 	for (p = module->used_by.value; *p; p += strspn(p, " ")) {
 		size_t n = strcspn(p, " ");
 		char buf[64];
@@ -400,10 +401,11 @@ static struct fact_int peermem_uses(const struct machine *m, const char *name)
 }
 
 /*
- * The RDMA core makes the folder with its first client and takes it away with the last, but only on
+ * The RDMA core creates the folder with its first client and removes it with the last, but only on
  * kernels that export mm_kobj (OFED's configure, HAVE_MM_KOBJ_EXPORTED): a missing folder may mean
  * either. nvidia-peermem does not start where it cannot register (nv_mem_client_init), and its one
- * use of the core is to register. So where it is loaded and uses a core with the interface, it did.
+ * use of the core is to register. So if it is loaded and uses a core with the interface, it has
+ * registered.
  */
 static struct fact_int read_registered(struct reader *r, const struct peermem *p)
 {
@@ -437,7 +439,7 @@ static struct fact_int read_api(struct reader *r, const struct peermem *p, bool 
 	source_free_names(names, n);
 	if (!has_file && !(fact_known(devices) && n))
 		return fact_int_unknown(
-			"not looked for: neither an RDMA device nor a peer memory module");
+			"not read: there is neither an RDMA device nor a peer memory module");
 	symbols = read_text(r, "peer-memory-symbol.txt");
 	if (!fact_known(symbols))
 		return INT_LIKE(symbols);
@@ -445,8 +447,10 @@ static struct fact_int read_api(struct reader *r, const struct peermem *p, bool 
 			"proc/kallsyms");
 }
 
-/* OFED's and DOCA's driver versions have a build behind the dash, "24.10-1.1.4"; the kernel's own
- * had "5.0-0" or have none. */
+/*
+ * OFED's and DOCA's driver versions have a build number after the dash, "24.10-1.1.4"; the kernel's
+ * own had "5.0-0" or have none.
+ */
 static bool is_ofed_version(const char *version)
 {
 	unsigned a, b, c, d;
@@ -454,7 +458,7 @@ static bool is_ofed_version(const char *version)
 	return sscanf(version, "%u.%u-%u.%u", &a, &b, &c, &d) == 4;
 }
 
-/* What runs is told by mlx5_core; the kernel's own has no version, or another form of it. */
+/* mlx5_core shows the version that is loaded; the kernel's own has none, or one of another form. */
 static struct fact_str ofed_running(const struct module *mlx5)
 {
 	if (!fact_is(mlx5->loaded, 1))
@@ -485,8 +489,10 @@ static struct fact_str read_ofed(struct reader *r, const struct peermem *p)
 	return fact_str_absent("neither mlx5_core's version nor usr/src/ofa_kernel");
 }
 
-/* Modules that do not come with the kernel lie in other folders: updates, extra, weak-updates. A core
- * that is built in has no file. */
+/*
+ * Modules that do not come with the kernel are in other folders: updates, extra, weak-updates. A
+ * core that is built in has no file.
+ */
 static struct fact_int ofed_modules(const struct module *core)
 {
 	if (fact_unknown(core->file))

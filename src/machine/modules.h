@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel modules matter, and how their files and names belong together. */
+/* Which kernel modules matter, and how file names map to module names. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /*
- * The module's name that a path or name stands for: "updates/dkms/nvidia-current-peermem.ko.xz" is
+ * The module's name for a path or file name: "updates/dkms/nvidia-current-peermem.ko.xz" is
  * "nvidia_peermem". Debian's renamed flavours count as what they are. Returns buf.
  */
 const char *module_name_of(const char *path, size_t n, char *buf, size_t size);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NCCL is told, by whom, and which of it counts; and which libnccl there is. */
+/*
+ * Reads NCCL's settings, their origin and which of them take effect, and which libnccl is
+ * installed.
+ */
 #include "machine/nccl.h"
 
 #include "base/alloc.h"
@@ -13,7 +16,7 @@
 #include <string.h>
 
 enum {
-	VALUE_MAX = 1023, /* NCCL cuts names and values of conf files there */
+	VALUE_MAX = 1023, /* NCCL truncates names and values of conf files to this */
 	SETTINGS_MAX = 4096,
 };
 
@@ -41,7 +44,7 @@ int64_t nccl_version_of_file(const char *name)
 
 /* ---- settings ---- */
 
-/* NAME=VALUE of an environment, which may stand under two virtual names; "" or NULL: not set. */
+/* NAME=VALUE lines of an environment, which may have two virtual names; "" or NULL: not set. */
 static const char *variable(struct reader *r, struct fact_str text, const char *name)
 {
 	const char *prefix = arena_printf(r->m->arena, "%s=", name), *value;
@@ -52,7 +55,7 @@ static const char *variable(struct reader *r, struct fact_str text, const char *
 	return arena_strndup(r->m->arena, value, n);
 }
 
-/* What stands in a file of NCCL's is for NCCL, whatever its name. */
+/* A variable in one of NCCL's files is for NCCL, whatever its name. */
 static struct setting *push_setting(struct machine *m, const char *line, enum setting_origin origin)
 {
 	bool other = origin >= SETTING_ENVIRONMENT && library_of_variable(line) != LIBRARY_NCCL;
@@ -123,16 +126,17 @@ static void read_user_conf(struct reader *r, struct fact_str environment)
 		read_conf(r, path, SETTING_USER_CONF);
 }
 
-/* A text shows the variables that its author chose. Of a recording the file is whole. */
+/* A text shows only the variables that its author chose. In a recording the list is complete. */
 static struct fact_int environment_of(struct reader *r, struct fact_str environment)
 {
 	if (!source_stated(r->s))
 		return fact_int(1, environment.from);
-	return fact_int_unknown(fact_known(environment) ? "some of its variables are in the text"
-							: FACT_WHY(environment));
+	return fact_int_unknown(fact_known(environment)
+					? "the text shows only some of its variables"
+					: FACT_WHY(environment));
 }
 
-/* With --pid that process's environment counts and ours does not. */
+/* With --pid that process's environment counts instead of this one's. */
 static void read_settings(struct reader *r)
 {
 	struct fact_str process = read_text(r, "process-env.txt"), environment;
@@ -163,7 +167,7 @@ static const char *const library_folders[] = {
 	"usr/local/cuda/lib64",     "usr/local/cuda/lib",
 };
 
-/* The link's name tells the version: libnccl.so.2 -> libnccl.so.2.28.9. */
+/* The link's target shows the version: libnccl.so.2 -> libnccl.so.2.28.9. */
 static bool find_library(struct reader *r, const char *folder)
 {
 	struct nccl *nccl = &r->m->nccl;
@@ -177,7 +181,7 @@ static bool find_library(struct reader *r, const char *folder)
 	version = target ? nccl_version_of_file(target) : -1;
 	nccl->library = fact_str(arena_printf(r->m->arena, "/%s", path), path);
 	nccl->version = version > 0 ? fact_int(version, path)
-				    : fact_int_unknown("the library's name tells no version");
+				    : fact_int_unknown("the library's name contains no version");
 	return true;
 }
 
@@ -203,7 +207,7 @@ static void look_for_library(struct reader *r)
 		if (find_library(r, library_folders[i]))
 			return;
 	nccl->library =
-		fact_str_unknown("no libnccl in the usual folders; frameworks bring their own");
+		fact_str_unknown("no libnccl in the usual folders; frameworks ship their own");
 	nccl->version = INT_LIKE(nccl->library);
 }
 
@@ -231,8 +235,8 @@ static void read_library(struct reader *r)
 	else
 		nccl->pid = fact_int_absent("no --pid");
 	if (!*path && fact_known(nccl->pid)) {
-		nccl->library =
-			fact_str_unknown("that process maps no libnccl; it may be linked in");
+		nccl->library = fact_str_unknown(
+			"the process has no libnccl mapped; it may be linked statically");
 		nccl->version = INT_LIKE(nccl->library);
 	} else if (!*path) {
 		look_for_library(r);

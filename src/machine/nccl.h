@@ -9,5 +9,5 @@
  * 22809, and 2804 for 2.8.4. -1: none.
  */
 int64_t nccl_version_of(const char *text);
-/* The same of a library's file name, "libnccl.so.2.28.9"; -1: the name tells no version. */
+/* The same of a library's file name, "libnccl.so.2.28.9"; -1: the name contains no version. */
 int64_t nccl_version_of_file(const char *name);

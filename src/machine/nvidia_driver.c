@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The NVIDIA driver as its files show it: module, flavour, versions, settings, where it came from.
- */
+/* Reads the NVIDIA driver from its files: module, flavour, versions, settings, origin. */
 #include "machine/gpu_impl.h"
 
 #include "base/alloc.h"
@@ -73,7 +72,7 @@ static struct fact_int module_flavor(const char *nvrm)
 	return fact_int_unknown("no flavour in " VERSION);
 }
 
-/* What drives the GPUs when the nvidia module is not there. */
+/* Which driver is bound to the GPUs if the nvidia module is not loaded. */
 static struct fact_int other_flavor(const struct machine *m)
 {
 	static const struct {
@@ -138,7 +137,7 @@ static struct fact_int param_int(struct reader *r, struct fact_str text, const c
 	if (!fact_known(s))
 		return (struct fact_int){0, s.state, s.from};
 	if (text_to_i64(s.value, &value) < 0) {
-		read_trouble(r, PARAMS, "%s is '%s', which is no number", key, s.value);
+		read_trouble(r, PARAMS, "%s is '%s', which is not a number", key, s.value);
 		return fact_int_unknown("no number in " PARAMS);
 	}
 	return fact_int(value, PARAMS);
@@ -172,7 +171,7 @@ static struct fact_int read_flag(struct reader *r, const char *path)
 	return fact_int_unknown(s.from);
 }
 
-/* "  7fe000000000-7fffffffffff : nvidia-uvm-hmm", once for each GPU; zeros for whoever is not root. */
+/* " 7fe000000000-7fffffffffff : nvidia-uvm-hmm", once for each GPU; zeros unless root reads it. */
 static void read_hmm_places(struct reader *r, struct fact_str text)
 {
 	struct nvidia_driver *d = &r->m->driver;
@@ -220,7 +219,7 @@ int driver_branch(struct fact_str version)
 
 /* ---- registry keys ---- */
 
-/* Quotes are a shell's or a file's that was read for one. */
+/* Quotes come from a shell, or from a file written for one. */
 char *driver_registry_list(struct fact_str list)
 {
 	char *copy = xstrdup(fact_str_or(list, "")), *to = copy;
@@ -256,8 +255,8 @@ static bool split_pair(char *pair, char **ret_value)
 
 /*
  * The value of KEY in "KEY=0x11;OTHER=1", or, with a GPU, in what follows its address in
- * "pci=0000:01:00.0;KEY=1;pci=0000:02:00.0;KEY=2". Each pair is written over the one of before, so
- * that the last one counts: open-gpu-kernel-modules rm_parse_option_string (osapi.c),
+ * "pci=0000:01:00.0;KEY=1;pci=0000:02:00.0;KEY=2". Each pair overwrites the one before, so the last
+ * one counts: open-gpu-kernel-modules rm_parse_option_string (osapi.c),
  * nv_parse_per_device_option_string (os-registry.c), RmWriteRegistryDword (registry.c), 535 to 595.
  */
 static struct fact_int last_dword(struct fact_str list, const struct gpu *g, const char *key)
@@ -351,7 +350,7 @@ static void read_library(struct reader *r)
 
 /* ---- where it came from ---- */
 
-/* The first sign that is there decides. */
+/* The first sign found decides. */
 static const struct {
 	const char *path, *origin;
 } origin_signs[] = {
@@ -409,7 +408,7 @@ static bool versions_differ(const struct nvidia_driver *d)
 	       strcmp(d->module_version.value, d->library_version.value) != 0;
 }
 
-/* The file is large, so it is opened only where it matters: to tell why the versions differ. */
+/* The file is large, so it is opened only to explain why the versions differ. */
 static void read_installed(struct reader *r)
 {
 	const struct module *module = machine_module(r->m, "nvidia");
@@ -450,13 +449,13 @@ static struct fact_int has_p2p(struct reader *r, struct fact_str text)
 					     P2P_FUNCTIONS, text.from));
 }
 
-/* NVIDIA sells P2P over PCIe with other cards; what these can do is not for a reader to say. */
+/* Other NVIDIA cards officially support P2P over PCIe; a reader does not judge what they can do. */
 static bool may_be_geforce(const struct gpu *g)
 {
 	return !fact_known(g->model) || strstr(g->model.value, "GeForce");
 }
 
-/* The driver says yes to another such card, by a key or because its source was edited. */
+/* The driver allows P2P with another such card, because of a registry key or an edited source. */
 static bool is_allowed(const struct machine *m, size_t i)
 {
 	for (size_t j = 0; j < m->gpu_n; j++)
@@ -467,7 +466,7 @@ static bool is_allowed(const struct machine *m, size_t i)
 	return false;
 }
 
-/* P2P on cards that NVIDIA's module has none for is what makes it matter to judging. */
+/* It matters only for cards for which NVIDIA's own module has no P2P. */
 static bool wants_p2p_functions(const struct reader *r)
 {
 	const struct machine *m = r->m;
@@ -490,7 +489,7 @@ static struct fact_int has_gate(struct fact_str text)
 	return fact_known(text) ? fact_int(uvm_gate_is_in(text.value), text.from) : INT_LIKE(text);
 }
 
-/* That functions are named shows that the module is there; that none are, does not. */
+/* Named functions prove that the module is loaded; an empty list proves nothing. */
 static struct fact_int gate_loaded(struct reader *r, const struct module *uvm)
 {
 	struct fact_str parameter;
@@ -518,7 +517,7 @@ static void uvm_gate_read(struct reader *r)
 
 /* ---- both modules ---- */
 
-/* Comparing takes reading them all. What is loaded since the boot was whole when it was read. */
+/* A comparison reads all of them. A loaded module was complete when it was loaded. */
 static void torn_read(struct reader *r)
 {
 	const struct module *uvm = machine_module(r->m, "nvidia_uvm");
@@ -558,7 +557,7 @@ void bar1_p2p_read(struct reader *r)
 
 /* ---- NVSwitch ---- */
 
-/* The fabric manager says at each start what it is; the last start counts. */
+/* The fabric manager logs its version at each start; the last one counts. */
 static struct fact_str manager_version(struct reader *r)
 {
 	static const char mark[] = "Fabric Manager version is : ";

@@ -8,7 +8,7 @@
 struct source;
 struct nvml_device; /* opaque: nvmlDevice_t points at it */
 
-/* nvmlReturn_t: those that mean something here. */
+/* nvmlReturn_t: those that onehop uses. */
 enum nvml_return {
 	NVML_SUCCESS = 0,
 	NVML_NOT_SUPPORTED = 3,
@@ -138,8 +138,8 @@ enum nvml_field_id {
 	NVML_TWO_NUMBERS(NVML_TWO_NUMBERS_SYMBOL, X)
 
 /*
- * What is asked of each GPU, one call a row: X(Y, member of struct gpu and key in nvml.json, symbol,
- * what "Not Supported" means: ABSENT or UNKNOWN).
+ * The queries for each GPU, one call per row: X(Y, member of struct gpu and key in nvml.json,
+ * symbol, what "Not Supported" means: ABSENT or UNKNOWN).
  */
 #define NVML_TEXTS(X, Y) \
 	X(Y, model, "nvmlDeviceGetName", UNKNOWN) \
@@ -153,7 +153,7 @@ enum nvml_field_id {
 	X(Y, persistence, "nvmlDeviceGetPersistenceMode", UNKNOWN) \
 	X(Y, numa_id, "nvmlDeviceGetNumaNodeId", ABSENT)
 
-/* For recordings: 9 ms a GPU one after the other, and sysfs tells the link too. */
+/* For recordings: 9 ms a GPU one after the other, and sysfs shows the link too. */
 #define NVML_DETAILS(X, Y) \
 	X(Y, display_attached, "nvmlDeviceGetDisplayMode", ABSENT) \
 	X(Y, pcie_gen, "nvmlDeviceGetCurrPcieLinkGeneration", UNKNOWN) \
@@ -173,7 +173,7 @@ enum nvml_field_id {
 	X(Y, mig_enabled, "nvmlDeviceGetMigMode", ABSENT) \
 	X(Y, gsp_firmware, "nvmlDeviceGetGspFirmwareMode", ABSENT)
 
-/* What takes more than a call without conversion: key in nvml.json, call to name, as above. */
+/* Queries that need more than a plain call: key in nvml.json, call to name, as above. */
 #define NVML_OTHERS(X, Y) \
 	X(Y, vram_bytes, "nvmlDeviceGetMemoryInfo", UNKNOWN) \
 	X(Y, bar1_bytes, "nvmlDeviceGetBAR1MemoryInfo", UNKNOWN) \

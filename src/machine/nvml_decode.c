@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nvml.json into facts. The document may come from anybody: nothing in it is taken for granted. */
+/* nvml.json into facts. The document is untrusted: every value is checked. */
 #include "machine/gpu_impl.h"
 
 #include "base/alloc.h"
@@ -68,7 +68,7 @@ static struct fact_int decode_int(const struct decode *d, const json_t *v, const
 	return fact_int_unknown(arena_printf(a, "%s: %s", call, says));
 }
 
-/* Names are of one line: in output a newline begins a line of onehop's own. */
+/* Names must be one line: a newline in the output could pass for a line of onehop's. */
 static const char *decode_line(struct arena *a, const json_t *v)
 {
 	char *text = arena_strdup(a, json_string_value(v));
@@ -97,15 +97,15 @@ static struct fact_str decode_str(const struct decode *d, const json_t *v, const
 	return fact_str_unknown(arena_printf(a, "%s: %s", call, says));
 }
 
-/* An enum that this program does not know is no value to index tables with. */
+/* Only enum values that this program knows may index tables. */
 static void limit(const struct decode *d, struct fact_int *f, int64_t max)
 {
 	if (fact_known(*f) && f->value > max)
-		*f = fact_int_unknown(arena_printf(d->r->m->arena, "%s: %lld, which has no meaning",
+		*f = fact_int_unknown(arena_printf(d->r->m->arena, "%s: %lld is not a known value",
 						   f->from, (long long)f->value));
 }
 
-/* What the driver's files told stays, unless NVML knows. */
+/* A value from the driver's files stays unless NVML has one. */
 #define MERGE(old, new)                                                                            \
 	do {                                                                                       \
 		__typeof__(old) *old_ = &(old), new_ = (new);                                      \
@@ -139,7 +139,7 @@ static const struct row str_rows[] = {
 
 #define FACT_AT(type, g, row) (*(type *)((char *)(g) + (row)->offset))
 
-/* The driver says it to any question that needs the GPU itself. */
+/* The driver gives this answer to every query that needs the GPU itself. */
 static struct fact_int decode_lost(const json_t *answers)
 {
 	const json_t *v;
@@ -149,7 +149,7 @@ static struct fact_int decode_lost(const json_t *answers)
 	json_object_foreach ((json_t *)answers, key, v)
 		if (refused(v, &code, &says) && code == NVML_GPU_IS_LOST)
 			return fact_int(1, "NVML: GPU is lost");
-	return fact_int_unknown("NVML does not call it lost");
+	return fact_int_unknown("NVML does not report it lost");
 }
 
 static void decode_gpu(const struct decode *d, const json_t *v, struct gpu *g)
@@ -212,7 +212,7 @@ static struct fact_int count_active(const struct gpu *g, struct fact_int link_co
 	if (present)
 		return fact_int(up, "nvmlDeviceGetNvLinkState");
 	if (fact_is_not(link_count, 0))
-		return fact_int_unknown("NVML counts NVLinks and tells the state of none");
+		return fact_int_unknown("NVML counts NVLinks but reports the state of none");
 	return fact_unknown(link_count) ? link_count : fact_int_absent(link_count.from);
 }
 
@@ -248,7 +248,7 @@ static struct gpu *find_gpu(const struct machine *m, struct pci_address a)
 	return NULL;
 }
 
-/* The GPU that entry v is about; NULL, with a trouble, if it is about none of this machine's. */
+/* The GPU of entry v; NULL, with a trouble, if it is not one of this machine. */
 static struct gpu *match_gpu(const struct decode *d, const json_t *v, size_t index)
 {
 	struct arena *a = d->r->m->arena;
@@ -272,8 +272,8 @@ static struct gpu *match_gpu(const struct decode *d, const json_t *v, size_t ind
 		read_trouble(d->r, where, "is at %s, where /sys shows no NVIDIA GPU",
 			     arena_strdup(a, text));
 	else if (fact_known(g->nvml_index)) {
-		read_trouble(d->r, where, "is at %s, as GPU %lld already is", g->pci->name,
-			     (long long)g->nvml_index.value);
+		read_trouble(d->r, where, "has the address %s, which GPU %lld already has",
+			     g->pci->name, (long long)g->nvml_index.value);
 		g = NULL;
 	}
 	return g;
@@ -310,7 +310,7 @@ static void decode_gpus(struct decode *d)
 	}
 }
 
-/* GPUs of a text that says what they are and not which number they have. */
+/* GPUs of a text that gives their models but not their numbers. */
 static void decode_unnumbered(const struct decode *d)
 {
 	const json_t *gpus = json_object_get(d->doc, "unnumbered");
@@ -321,7 +321,7 @@ static void decode_unnumbered(const struct decode *d)
 
 		if (!g)
 			continue;
-		g->nvml_index = fact_int_unknown("no text says which number it has");
+		g->nvml_index = fact_int_unknown("no text gives its number");
 		decode_gpu(d, v, g);
 		decode_links(d, v, g);
 	}
@@ -336,7 +336,7 @@ static const json_t *cell(const json_t *rows, struct fact_int i, struct fact_int
 	return json_array_get(json_array_get(rows, (size_t)i.value), (size_t)j.value);
 }
 
-/* What is the same either way is asked once. */
+/* Answers that are the same in both directions are queried once. */
 static const json_t *either_cell(const json_t *rows, struct fact_int i, struct fact_int j)
 {
 	const json_t *v = cell(rows, i, j);
@@ -370,8 +370,8 @@ static bool is_on_switches(const struct gpu *g)
 }
 
 /*
- * Of GPUs behind NVSwitches the driver reads and writes the other's memory, or does neither
- * (p2pGetCapsStatus in p2p_caps.c: NVLink, or nothing), so that one of them is asked for.
+ * For GPUs on NVSwitches the driver allows both reads and writes, or neither (p2pGetCapsStatus in
+ * p2p_caps.c: NVLink, or nothing), so only one of them is queried.
  */
 static const json_t *p2p_cell(const json_t *p2p, int cap, const struct gpu *a, const struct gpu *b)
 {
@@ -434,7 +434,10 @@ static void decode_pairs(const struct decode *d,
 
 /* ---- the document ---- */
 
-/* Whoever lists GPUs was asked, even where its version is not told or was refused. */
+/*
+ * A document that lists GPUs proves that NVML was loaded, even if its version is missing or was
+ * refused.
+ */
 static struct fact_str decode_library(const struct decode *d)
 {
 	struct fact_str f = decode_str(d, json_object_get(d->doc, "library"),
@@ -491,7 +494,7 @@ void nvml_decode(struct reader *r)
 	json_decref(d.doc);
 }
 
-/* NVML lists both GPUs of some pair, and nobody said whether one may read the other. */
+/* NVML lists both GPUs of some pair, and nothing shows yet whether one may read the other. */
 static bool lacks_p2p(const struct machine *m)
 {
 	for (size_t i = 0; i < m->gpu_n; i++)

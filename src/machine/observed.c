@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What results say of a machine, and which of those in its store still hold. */
+/*
+ * Adds observations from results to a machine, and decides which results in its store still hold.
+ */
 #include "machine/observed.h"
 
 #include "base/alloc.h"
@@ -80,7 +82,7 @@ static const size_t texts[CONDITION_TEXTS] = {
 	[CONDITION_BOOT] = offsetof(struct machine, kernel.boot_id),
 };
 
-/* "": unknown. No registry keys are a setting too. */
+/* "": unknown. An empty list of registry keys is a setting too. */
 static const char *text_now(const struct machine *m, enum run_condition c)
 {
 	const struct fact_str *f = (const struct fact_str *)((const char *)m + texts[c]);
@@ -195,7 +197,7 @@ static int gpu_of(const struct taking *t, int index)
 	return index < 0 ? -1 : t->gpus[index];
 }
 
-/* Of several samples the worst: what works sometimes does not work. */
+/* The worst of several samples: what works only sometimes does not work. */
 static void set_value(const struct taking *t, const struct figure *row, struct observed *ret)
 {
 	bool yes_or_no = row->metric->shape == SHAPE_YES_NO;
@@ -217,7 +219,7 @@ static void set_value(const struct taking *t, const struct figure *row, struct o
 	ret->off = gain.off ? gain.off->median : 0;
 }
 
-/* Where the rate is told too, that is weighed. */
+/* If the rate is given too, the rate decides. */
 static bool is_doubt(const struct taking *t, const struct figure *row)
 {
 	return row->low < 1 && !figures_find(t->f, METRIC_WRITE_CE, row->initiator, row->target, 0);
@@ -263,7 +265,10 @@ static bool is_of_gpus(const struct figure *row)
 	       0;
 }
 
-/* What failed and is not one pair's. A collective of many sizes is one test: the first size counts. */
+/*
+ * Failures that do not belong to one pair. A collective of many sizes is one test: the first size
+ * counts.
+ */
 static int take_failed(const struct taking *t)
 {
 	AUTO_FREE int *gpus = xcalloc(t->f->gpu_n + 1, sizeof(*gpus));
@@ -324,7 +329,7 @@ static void take_kept(struct reader *r, const char *document, const struct figur
 	w->observed_n = (size_t)observed_add_figures(r->m, f, gpus, true);
 }
 
-/* Where a person finds it: a recording has it under its name. */
+/* The path shown to the user: a recording has the file under its name. */
 static const char *place_of_kept(const struct reader *r, const struct kept_run *run)
 {
 	AUTO_FREE char *folder = r->m->recorded ? NULL : state_folder();
@@ -332,7 +337,7 @@ static const char *place_of_kept(const struct reader *r, const struct kept_run *
 	return folder ? arena_printf(r->m->arena, "%s/%s", folder, run->file) : run->file;
 }
 
-/* The last sentence without the path that it begins with; NULL: it is not about that file. */
+/* The last error without the path at its start; NULL if it is not about that file. */
 static const char *said_of(struct reader *r, const char *path)
 {
 	const char *said = err_msg();
@@ -351,7 +356,7 @@ static void take_document(struct reader *r, const struct kept_run *run, const ch
 	const char *said;
 
 	if (!figures_json_recognise(doc)) {
-		read_trouble(r, path, "is not what %s writes", run->tool);
+		read_trouble(r, path, "was not written by %s", run->tool);
 	} else if (figures_from_json(doc, path, &f) < 0) {
 		said = said_of(r, path);
 		read_trouble(r, path, "%s", said ? said : "cannot be understood");
@@ -378,8 +383,8 @@ static void read_kept(struct reader *r, const struct kept_run *run)
 	}
 	for (; first < r->m->trouble_n; first++)
 		r->m->troubles[first].remedy =
-			arena_printf(r->m->arena,
-				     "remove it, or run %s again, which writes it anew", run->tool);
+			arena_printf(r->m->arena, "remove it, or run %s again, which rewrites it",
+				     run->tool);
 }
 
 void observed_read(struct reader *r)

@@ -13,9 +13,15 @@ struct kept_run {
 #define KEPT_RUN_N 3
 extern const struct kept_run kept_runs[KEPT_RUN_N];
 
-/* Records in figures that were measured on this machine what their GPUs are, and what held then. */
+/*
+ * Records in figures that were measured on this machine which GPUs it has and the conditions of the
+ * measurement.
+ */
 void figures_note_machine(struct figures *f, const struct machine *m);
-/* All GPUs of the machine in its order, and what holds now; no rows. figures_free. */
+/*
+ * All GPUs of the machine in its order, and the present conditions; no rows. Free with
+ * figures_free.
+ */
 struct figures *figures_of_machine(const struct machine *m);
 /* Appends to m->weighed, with what has changed; `gpus` as below. `kept`: from this machine's store. */
 struct weighed *weighed_add(struct machine *m, const struct figures *f, const int *gpus, bool kept);
@@ -35,5 +41,5 @@ struct observed *observed_add(struct machine *m, enum observed_kind kind, int in
  */
 void observed_add_failed_test(struct machine *m, const int *gpus, size_t n, const char *what,
 			      const char *from);
-/* Whether it is one of observed_add_failed_test's. */
+/* Whether it was added by observed_add_failed_test. */
 bool observed_is_failed_test(const struct observed *o);

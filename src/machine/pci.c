@@ -92,7 +92,7 @@ static struct fact_int read_speed(struct reader *r, const char *name, const char
 		return (struct fact_int){0, text.state, text.from};
 	gtps = strtod(text.value, &end);
 	if (end == text.value || gtps <= 0 || gtps > 1000)
-		return fact_int_unknown("the kernel says 'Unknown'");
+		return fact_int_unknown("the kernel reports 'Unknown'");
 	return fact_int((int64_t)(gtps * 1000 + 0.5), text.from);
 }
 
@@ -143,7 +143,7 @@ static void read_resources(struct reader *r, struct pci_function *f)
 
 		text_copy(buf, sizeof(buf), line, len);
 		if (sscanf(buf, "%llx %llx %llx", &v[0], &v[1], &v[2]) != 3) {
-			read_trouble(r, text.from, "line %zu is no resource: '%s'", n + 1,
+			read_trouble(r, text.from, "line %zu is not a resource: '%s'", n + 1,
 				     arena_strdup(r->m->arena, buf));
 			return;
 		}
@@ -198,9 +198,9 @@ static void read_iommu(struct reader *r, struct pci_function *f)
 }
 
 /*
- * Bridges route, GPUs and network devices are what is routed to; nobody asks about the rest, and
- * reading costs 12 us a register in a virtual machine. Where only the text of lspci is known, the
- * registers alone say what a function is: they are read whatever is asked for.
+ * Bridges route, GPUs and network devices are what is routed to; the rest is not used, and reading
+ * costs 12 us a register in a virtual machine. If only the text of lspci is known, the registers
+ * alone show what a function is, so they are always read.
  */
 static bool wants_config_space(const struct reader *r, const struct pci_function *f)
 {
@@ -222,14 +222,14 @@ static void read_config_space(struct reader *r, struct pci_function *f)
 	int e;
 
 	if (!wants_config_space(r, f)) {
-		config_space_decode(f, NULL, 0, "not read: neither GPU, network device nor bridge");
+		config_space_decode(f, NULL, 0, "not read: not a GPU, network device or bridge");
 		return;
 	}
 	e = source_read(r->s, &bytes, &size, "%s", path);
 	if (e == 0)
 		why = size < 256
 			      ? arena_printf(a, FACT_NEEDS_ROOT ": %s beyond %zu bytes", path, size)
-			      : "the kernel gives no extended configuration space";
+			      : "the kernel exposes no extended configuration space";
 	else
 		why = read_why(r, e, path);
 	config_space_decode(f, (const uint8_t *)bytes, e == 0 ? size : 0,
@@ -241,8 +241,8 @@ static void read_config_space(struct reader *r, struct pci_function *f)
 /* ---- the tree ---- */
 
 /*
- * sysfs's link spells the way from the root bus: .../pci0000:20/0000:20:00.0/0000:21:00.0. The last
- * pciDDDD:BB is the root bus (VMD has one of its own below a function).
+ * sysfs's link contains the path from the root bus: .../pci0000:20/0000:20:00.0/0000:21:00.0. The
+ * last pciDDDD:BB is the root bus (VMD has one of its own below a function).
  */
 static void parent_from_link(struct reader *r, struct pci_function *f,
 			     struct pci_address *ret_parent, bool *ret_has_parent)
@@ -360,12 +360,15 @@ static void link_tree(struct reader *r)
 		if (!has_parent && !pci_stated_parent(r, f, &a))
 			continue;
 		parent = pci_find(m, a);
-		/* A bridge's bus is below its children's; anything else could be a loop. */
+		/*
+		 * A bridge's bus number is lower than its children's; anything else could be a
+		 * loop.
+		 */
 		if (parent && parent->address.domain == f->address.domain &&
 		    parent->address.bus < f->address.bus)
 			f->parent = parent;
 		else
-			read_trouble(r, f->name, "its parent in sysfs is no bridge above it");
+			read_trouble(r, f->name, "its parent in sysfs is not a bridge above it");
 	}
 	parents_from_buses(r);
 	count_depths(m);
@@ -393,7 +396,7 @@ static void list_functions(struct reader *r)
 
 		if (pci_address_parse(names[i], &f->address) < 0 ||
 		    strcmp(pci_address_format(f->address, canonical), names[i]) != 0) {
-			read_trouble(r, DEVICES, "'%s' is no PCI address", names[i]);
+			read_trouble(r, DEVICES, "'%s' is not a PCI address", names[i]);
 			continue;
 		}
 		f->name = arena_strdup(m->arena, names[i]);
@@ -402,7 +405,7 @@ static void list_functions(struct reader *r)
 	source_free_names(names, n);
 	if (source_stated(r->s) &&
 	    fact_known(m->pci_listed)) /* how many more there are is unknown */
-		m->pci_listed = fact_int_unknown("a text may show some devices of many");
+		m->pci_listed = fact_int_unknown("a text may show only some of the devices");
 	qsort(m->pci, m->pci_n, sizeof(*m->pci), by_address);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PCI functions and their tree: what sysfs and config space say of them. */
+/* PCI functions and their tree, from sysfs and config space. */
 #pragma once
 
 #include "machine/fact.h"
@@ -133,14 +133,18 @@ struct pci_function *pci_find(const struct machine *m, struct pci_address a);
 bool pci_is_bridge(const struct pci_function *f);
 /* Below a bridge, or that bridge itself. */
 bool pci_is_below(const struct pci_function *f, const struct pci_function *bridge);
-/* Root and downstream ports: their registers tell of the link below them, which belongs to the child.
+/*
+ * Root and downstream ports: their registers describe the link below them, which belongs to the
+ * child.
  */
 bool pci_faces_down(const struct pci_function *f);
 bool pci_is_gpu(const struct pci_function *f); /* NVIDIA, class 0300 or 0302, or listed as a GPU */
 /* What NVIDIA calls BAR1, the window to the VRAM: index 1, or 2 where BAR0 has 64 bits (Hopper). */
 const struct pci_bar *pci_gpu_bar1(const struct pci_function *f);
-/* Known to have no address. The kernel forgets the size too when it gives up on a BAR, so that a GPU
- * seems not to have one of the two that every GPU has: registers and BAR1. */
+/*
+ * Known to have no address. The kernel drops the size too when it cannot place a BAR, so the GPU
+ * seems to lack one of the two BARs that every GPU has: registers and BAR1.
+ */
 bool pci_bar_lacks_address(const struct pci_function *f, size_t i);
 /* GB/s (1e9 bytes) that a link of that speed and width carries after line coding, before packet
  * headers. */

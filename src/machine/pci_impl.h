@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the PCI reader is made of; for pci*.c and machine.c only. */
+/* The parts of the PCI reader; for pci*.c and machine.c only. */
 #pragma once
 
 #include "machine/read.h"
 
-/* pci_stated.c: of a machine that is made from texts. */
+/* pci_stated.c: for a machine that is read from texts. */
 void pci_read_stated(struct reader *r, struct pci_function *f);
 /* True: a text shows the bridge above it. Sets the root bus of one that is on such a bus. */
 bool pci_stated_parent(struct reader *r, struct pci_function *f, struct pci_address *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What texts state of a function's registers, where nobody has the bytes: lspci's decoded lines. Each is an
- * answer of its own, sys/bus/pci/devices/ADDRESS/stated/NAME, so that what was not printed stays unknown.
+ * Register values that texts state without the bytes: lspci's decoded lines. Each is a file of its
+ * own, sys/bus/pci/devices/ADDRESS/stated/NAME, so that what was not printed stays unknown.
  */
 #include "machine/pci_impl.h"
 
@@ -56,8 +56,8 @@ bool pci_stated_parent(struct reader *r, struct pci_function *f, struct pci_addr
 }
 
 /*
- * A text may list a GPU and none of the bridges above it. The one that has nothing above it is on a root bus
- * only where something shows that.
+ * A text may list a GPU and none of the bridges above it. A function without a bridge above it is
+ * on a root bus only if something shows that.
  */
 bool pci_stated_on_root_bus(const struct machine *m, const struct pci_function *f)
 {
@@ -78,7 +78,7 @@ bool pci_stated_on_root_bus(const struct machine *m, const struct pci_function *
 	return false;
 }
 
-/* A stand-in for an address is none that a person could use. */
+/* A placeholder address is of no use to a reader. */
 void pci_name_without_address(struct machine *m)
 {
 	for (size_t i = 0; i < m->pci_n; i++)

@@ -12,8 +12,10 @@
 enum {
 	PORT_MAX = 254,
 	GID_MAX = 1024,
-	/* GIDs are given the first free place; behind so many empty ones comes no further one.
-	 * Tables have up to 256 entries, a file each, and are mostly empty. */
+	/*
+	 * GIDs take the first free place, so after this many empty ones there are no more. Tables
+	 * have up to 256 entries, a file each, and are mostly empty.
+	 */
 	GID_GAP = 16,
 };
 
@@ -119,7 +121,7 @@ static struct fact_int read_rate(struct reader *r, const char *port)
 		return INT_LIKE(text);
 	gbps = strtod(text.value, &end);
 	if (end == text.value || !(gbps >= 0 && gbps < 1e6) || !text_starts_with(end, " Gb/sec")) {
-		read_trouble(r, text.from, "holds '%s', which is no rate", text.value);
+		read_trouble(r, text.from, "holds '%s', which is not a rate", text.value);
 		return fact_int_unknown("no rate in the port's file");
 	}
 	return fact_int((int64_t)(gbps * 1000 + 0.5), text.from);
@@ -177,11 +179,11 @@ static void read_device(struct reader *r, struct rdma_device *d)
 	if (d->pci)
 		d->driver = d->pci->driver;
 	else if (!fact_absent(link))
-		d->driver = fact_str_unknown("its PCI device is not known");
+		d->driver = fact_str_unknown("its PCI device is unknown");
 	read_ports(r, d);
 }
 
-/* As a person sorts them: mlx5_2 before mlx5_10. */
+/* Natural order: mlx5_2 before mlx5_10. */
 static int by_name(const void *a, const void *b)
 {
 	return strverscmp(*(char *const *)a, *(char *const *)b);

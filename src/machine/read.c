@@ -17,7 +17,7 @@
 		s_;                                                                                \
 	})
 
-/* The line of a text that states it, else the path itself. */
+/* The line of the text that states it, otherwise the path itself. */
 static const char *place(const struct reader *r, const char *path)
 {
 	const char *origin = source_origin(r->s, path);
@@ -66,7 +66,7 @@ void read_trouble(struct reader *r, const char *where, const char *fmt, ...)
 	*t = (struct trouble){.where = where, .what = FORMAT(r, fmt)};
 }
 
-/* A file that is there but cannot be read (a device that vanished, EIO) is worth a word. */
+/* A file that exists but cannot be read (a device that vanished, EIO) is reported. */
 static void note_failure(struct reader *r, int error, const char *path)
 {
 	switch (-error) {
@@ -92,7 +92,7 @@ struct fact_int read_int(struct reader *r, const char *fmt, ...)
 		return FACT_FROM_ERROR(fact_int, r, e, path);
 	}
 	if (text_to_i64(buf, &value) < 0) {
-		read_trouble(r, path, "holds '%s', which is no number",
+		read_trouble(r, path, "holds '%s', which is not a number",
 			     arena_strdup(r->m->arena, buf));
 		return fact_int_unknown(arena_printf(r->m->arena, "no number in %s", path));
 	}

@@ -6,11 +6,11 @@
 #include "base/source.h"
 #include "machine/machine.h"
 
-/* The fact that `of` is not known, for something that would be read from the same place. */
+/* An unknown fact with the reason of `of`, for a value from the same place. */
 #define INT_LIKE(of) ((struct fact_int){0, (of).state, (of).from})
 #define STR_LIKE(of) ((struct fact_str){NULL, (of).state, (of).from})
 
-/* What a reader function gets. */
+/* The arguments of a reader function. */
 struct reader {
 	struct machine *m;
 	struct source *s;
@@ -40,10 +40,14 @@ struct fact_int read_list(struct reader *r, char ***ret_names, size_t *ret_n, co
 struct fact_str read_text(struct reader *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* The reason for an unknown fact, from a source's errno; NULL for -ENOENT. In the arena. */
+/*
+ * The reason for an unknown fact, from a source's errno; NULL for -ENOENT. Allocated in the arena.
+ */
 const char *read_why(struct reader *r, int error, const char *path);
-/* nvml.json and rm.json. NVML makes one wait, so machine_read asks first of all and others read
- * meanwhile. */
+/*
+ * nvml.json and rm.json. NVML is slow, so machine_read starts the query first and reads everything
+ * else meanwhile.
+ */
 struct fact_str read_nvml(struct reader *r);
 struct fact_str read_rm(struct reader *r);
 void read_trouble(struct reader *r, const char *where, const char *fmt, ...)

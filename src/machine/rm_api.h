@@ -7,7 +7,7 @@
  * from 535.43.02 to 595.45.04 but for what is said below: nv-ioctl-numbers.h and nv_escape.h (the
  * calls), nvos.h (NVOS21, NVOS54), cl0000.h, ctrl0000gpu.h, ctrl0000system.h, nvlimits.h,
  * nvstatuscodes.h. NV_ESC_CHECK_VERSION_STR, with which NVIDIA's libraries make sure of their own
- * version, is asked for by none of these calls.
+ * version, is not required by any of these calls.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct source;
 #define RM_MAX_GPUS 32          /* NV_MAX_DEVICES, NV0000_CTRL_SYSTEM_MAX_ATTACHED_GPUS */
 #define RM_NO_GPU   0xffffffffu /* NV0000_CTRL_GPU_INVALID_ID: the rest of a list is empty */
 
-/* nvstatuscodes.h: those that mean something here. */
+/* nvstatuscodes.h: those that onehop uses. */
 enum rm_status {
 	RM_OK = 0x00,
 	RM_INSUFFICIENT_PERMISSIONS = 0x1b,

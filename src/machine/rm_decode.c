@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rm.json into facts. The document may come from anybody: nothing in it is taken for granted. */
+/* rm.json into facts. The document is untrusted: every value is checked. */
 #include "machine/gpu_impl.h"
 
 #include "base/alloc.h"
@@ -20,7 +20,7 @@ struct rm_decode {
 
 /* ---- one answer ---- */
 
-/* What a bit says of how two GPUs are connected; RM sets at most one of them. */
+/* The connection that each bit means; RM sets at most one of them. */
 static const struct {
 	uint32_t bit;
 	enum rm_connection connection;
@@ -116,8 +116,8 @@ static struct gpu *gpu_of_pair(const struct rm_decode *d, const json_t *v, size_
 }
 
 /*
- * The answer holds the status of each capability, which is what nvmlDeviceGetP2PStatus hands on, one
- * capability a call. What NVML said itself stays.
+ * The answer holds the status of each capability, which nvmlDeviceGetP2PStatus returns, one
+ * capability per call. NVML's own answers stay.
  */
 static void decode_status(const json_t *v, struct gpu_pair *ret)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables that communication libraries are set by: whose they are, and which of several counts. */
+/*
+ * Variables of communication libraries: which library reads them, and which of several takes
+ * effect.
+ */
 #pragma once
 
 #include <stddef.h>
@@ -17,8 +20,8 @@ enum library {
 
 const char *library_name(enum library l); /* "Open MPI" */
 /*
- * Which of them reads NAME, or the name in "NAME=VALUE"; LIBRARY_N: none. NCCL_ in whatever case: what NCCL does
- * not know because of its case is worth a word.
+ * Which of them reads NAME, or the name in "NAME=VALUE"; LIBRARY_N: none. NCCL_ in any case: a
+ * variable that NCCL ignores because of its case is worth a warning.
  */
 enum library library_of_variable(const char *name);
 

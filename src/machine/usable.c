@@ -41,14 +41,14 @@ static bool is_set_aside(const struct device *d)
 	return driver_is_for_guests(fact_str_or(d->pci->driver, ""));
 }
 
-/* Which driver is the right one is known of GPUs only. */
+/* The right driver is known only for GPUs. */
 static bool is_of_other_driver(const struct device *d)
 {
 	return d->gpu && fact_known(d->pci->driver) &&
 	       strcmp(d->pci->driver.value, "nvidia") != 0 && !is_set_aside(d);
 }
 
-/* Where the module is not loaded at all, that is the fault, and not this device's. */
+/* If the module is not loaded at all, that is the fault, not this device. */
 static bool is_unbound(const struct device *d)
 {
 	return fact_absent(d->pci->driver) && !(d->gpu && fact_is(d->m->driver.loaded, 0));
@@ -140,7 +140,7 @@ static bool parse_id(const char *item, struct vfio_id *ret)
 		      &ret->subsystem_device, &ret->class_code, &ret->class_mask) >= 2;
 }
 
-/* What is not known of a device may fit. */
+/* An unknown property of a device may match. */
 static bool id_fits(unsigned wanted, struct fact_int have)
 {
 	return wanted == ANY_ID || !fact_is_not(have, (int64_t)wanted);
@@ -175,7 +175,7 @@ static bool ids_have(const char *ids, const struct pci_function *f)
 	return false;
 }
 
-/* Within a shell's assignment too. */
+/* Also within a shell assignment. */
 static bool begins_word(const char *line, const char *at)
 {
 	return at == line || strchr(" \t\"'=", at[-1]);
@@ -234,7 +234,7 @@ static bool claim_names(const struct guest_claim *c, const struct pci_function *
 				       : parameter_names(c->text, f);
 }
 
-/* What of this system's files keeps it for guests; NULL: nothing that was read. */
+/* The file of this system that reserves it for guests; NULL if none that was read does. */
 static const char *file_keeping(const struct machine *files, const struct pci_function *f)
 {
 	for (size_t i = 0; i < files->modprobe_n; i++) {
@@ -263,14 +263,19 @@ static const char *kept_for_guests(const struct machine *m, const struct machine
 	return by || !files ? by : file_keeping(files, f);
 }
 
-/* A program chooses the devices, as "install vfio-pci /sbin/choose"; not one that keeps it away. */
+/*
+ * A program chooses the devices, as in "install vfio-pci /sbin/choose"; not one that blocks the
+ * module.
+ */
 static bool runs_program(const struct modprobe_line *l)
 {
 	return l->kind == MODPROBE_INSTALL && module_is_vfio(l->module) &&
 	       !strstr(l->text, "/false") && !strstr(l->text, "/true");
 }
 
-/* The file that loads it and names no device: then something else gives it some. NULL: none. */
+/*
+ * The file that loads it without naming a device: something else then assigns devices. NULL: none.
+ */
 static const char *file_loading(const struct machine *files)
 {
 	for (size_t i = 0; i < files->modprobe_n; i++)

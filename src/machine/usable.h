@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a GPU or NIC can be used at all, whatever the paths to it look like. */
+/* Whether a GPU or NIC can be used at all, independent of its paths. */
 #pragma once
 
 #include "machine/machine.h"
 
-/* What keeps a device from being used, in the order in which it has to be dealt with. */
+/* What prevents a device from being used, in the order in which it must be fixed. */
 enum device_fault {
 	DEVICE_OFF_BUS,          /* every configuration read answers all ones; or NVML: lost */
 	DEVICE_ASLEEP,           /* D3cold: wakes when it is used, until then nothing can be read */
@@ -14,13 +14,13 @@ enum device_fault {
 	DEVICE_EXCLUDED,         /* NVreg_ExcludedGpus */
 	DEVICE_PROHIBITED,       /* compute mode: no process gets a context */
 	DEVICE_FABRIC_NOT_READY, /* CUDA does not start before the NVSwitch fabric admits the GPU */
-	DEVICE_MIG,              /* instances have no P2P; GPUDirect RDMA they have */
+	DEVICE_MIG,              /* instances have GPUDirect RDMA but no P2P */
 	DEVICE_FAULT_N,
 };
 
 /*
- * The faults that are known of a device, 1 << enum device_fault each. `g`: the GPU that it is, NULL: a
- * NIC. An unknown fact is no fault: what decides then is whether the driver answers for the device.
+ * The known faults of a device, 1 << enum device_fault each. `g`: its GPU, NULL for a NIC. An
+ * unknown fact is not a fault: then it counts whether the driver answers for the device.
  */
 unsigned device_faults(const struct machine *m, const struct pci_function *f, const struct gpu *g);
 bool gpu_has_fault(const struct machine *m, const struct gpu *g, enum device_fault fault);
@@ -31,7 +31,7 @@ struct compute_mode {
 	const char *who;  /* "one process may use it" */
 };
 
-/* NULL: the default mode, or not known. */
+/* NULL: the default mode, or unknown. */
 const struct compute_mode *gpu_compute_mode(const struct gpu *g);
 
 /* ---- devices of guests ---- */
@@ -40,12 +40,14 @@ const struct compute_mode *gpu_compute_mode(const struct gpu *g);
 bool driver_is_for_guests(const char *driver);
 /* "vfio-pci" as files spell it. */
 bool module_is_vfio(const char *module);
-/* A kernel's command line, or a line of what it is made from, has vfio-pci loaded, whatever devices that gets. */
+/*
+ * A kernel's command line, or a line of what it is made from, loads vfio-pci, for whatever devices.
+ */
 bool line_loads_vfio(const char *line);
-/* A device that is a virtual machine's, or will be from the next boot on. */
+/* A device that belongs to a virtual machine, or will from the next boot on. */
 struct guest_use {
-	const struct pci_function *device; /* NULL: vfio-pci is loaded, for what is not known */
-	const char *by;                    /* what says so: a driver, a file; NULL: nothing does */
+	const struct pci_function *device; /* NULL: vfio-pci is loaded for unknown devices */
+	const char *by;                    /* the evidence: a driver, a file; NULL: none */
 };
 
 /*
@@ -54,10 +56,10 @@ struct guest_use {
  */
 struct guest_use guest_use(const struct machine *m, const struct machine *files);
 /*
- * For which device ACS at a port has to stay as it is. A guest's, or one that can be: below the same
- * switch, or the same root port, it is kept from other devices. The DMA function of a ConnectX-8: on the
- * ports of its segment exact bits let it and its GPU reach each other through the IOMMU's translations
- * (ATS), and rdma_topo of rdma-core sets them.
+ * The device for which ACS at a port must not change. A guest's, or one that can become one: below
+ * the same switch, or the same root port, it is kept from other devices. The DMA function of a
+ * ConnectX-8: on the ports of its segment exact bits let it and its GPU reach each other through
+ * the IOMMU's translations (ATS), and rdma_topo of rdma-core sets them.
  */
 enum acs_reason { ACS_FREE, ACS_FOR_GUEST, ACS_FOR_DIRECT_NIC };
 
@@ -72,7 +74,7 @@ struct acs_kept acs_kept(const struct machine *m, const struct pci_function *por
 
 /* ---- kernel log ---- */
 
-/* What a line of the kernel log proves. A GPU may have come back since; NVML tells. */
+/* What a line of the kernel log proves. The GPU may have recovered since; NVML shows that. */
 enum log_proof {
 	PROOF_NONE,
 	PROOF_GPU_LOST,        /* it fell off the bus */

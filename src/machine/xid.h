@@ -13,7 +13,7 @@ enum xid_class {
 	XID_BUS,      /* the GPU on its PCIe link */
 	XID_NVLINK,   /* NVLink and the chip-to-chip link */
 	XID_FIRMWARE, /* the GPU's own controllers and the driver's talk with them */
-	XID_OTHER,    /* display, video, power and what stands in no list */
+	XID_OTHER,    /* display, video, power and codes in no other group */
 	XID_CLASS_N,
 };
 
@@ -23,7 +23,7 @@ struct xid {
 	enum severity severity;
 	const char *name;    /* "GPU fell off the bus" */
 	const char *meaning; /* a sentence without its full stop */
-	const char *peer;    /* what it says about peer traffic; NULL: nothing */
+	const char *peer;    /* what it means for peer traffic; NULL: nothing */
 	const char *remedy;
 	enum log_proof proof;   /* what a line with it proves */
 	const char *proof_text; /* only a line that has this text; NULL: any */

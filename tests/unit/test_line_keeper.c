@@ -76,7 +76,7 @@ static const struct row {
 	{LOADER "[etc]\nos-release = ID=opensuse-aeon\n", KEEPER_TRANSACTIONAL,
 	 KEEPER_TRANSACTIONAL, "a=1 b; then `sdbootutil update-all-entries`, and reboot"},
 	{"[proc]\ncmdline = BOOT_IMAGE=vmlinuz ro\n", KEEPER_UNKNOWN, KEEPER_UNKNOWN,
-	 "onehop does not know this boot loader: add to the kernel's command line in its "
+	 "unknown boot loader: add to the kernel's command line in its "
 	 "configuration a=1 b; with GRUB as the last line of /etc/default/grub: `"},
 };
 

@@ -795,7 +795,7 @@ static void grubby_loses_nothing(void **state)
 		const char *first, *second, *grubenv, *word, *why;
 	} rows[] = {
 		{"options root=a iommu=pt\n", "options root=a\n", NULL, "iommu=pt",
-		 "others do not: undo would take it from all"},
+		 "others do not: undo would remove it from all"},
 		{"options root=a\n", "options ro iommu=soft\n", NULL, "iommu=pt",
 		 "in the place of iommu=soft of /boot/loader/entries/2.conf, and undo could not"},
 		{"options root=a\n", "options pci=noaer\n", NULL, "pci=realloc",

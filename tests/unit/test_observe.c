@@ -104,7 +104,7 @@ static void by_order(void **state)
 	figures_need_gpus(f, 2);
 	f->gpus[0].cuda_ordinal = 0;
 	f->gpus[1].cuda_ordinal = 1;
-	m->gpus[0].cuda_ordinal = m->gpus[1].cuda_ordinal = fact_int_unknown("nobody looked");
+	m->gpus[0].cuda_ordinal = m->gpus[1].cuda_ordinal = fact_int_unknown("not collected");
 	figures_add(f, "p2p-access", 0, 1, 1);
 	assert_int_equal(figures_observe(f, m), 1);
 	assert_row(m, 0, OBSERVED_PEER_ACCESS, 0, 1, true);

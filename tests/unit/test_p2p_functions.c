@@ -313,7 +313,7 @@ static void put_card(struct source *map)
 	    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.45.04  Release\n");
 }
 
-/* One GeForce card and the open driver; what the two probes say, NULL: nobody looked. */
+/* One GeForce card and the open driver; what the two probes say, NULL: not collected. */
 static struct machine *read_driver(const char *file, const char *loaded, const char *params,
 				   unsigned parts)
 {
@@ -385,7 +385,7 @@ static void looked_for_where_it_matters(void **state)
 	machine_free(m);
 }
 
-/* One GeForce card, edited; what is said of nvidia_uvm, NULL: nobody looked. */
+/* One GeForce card, edited; what is said of nvidia_uvm, NULL: not collected. */
 struct uvm_said {
 	const char *modules, *dep, *file, *loaded, *parameter;
 	struct fact_int want_loaded, want_installed; /* `from` is not compared */

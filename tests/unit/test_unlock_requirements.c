@@ -104,8 +104,8 @@ static void connect_all(struct machine *m, struct fact_int connection)
 
 static void gate_unseen(struct machine *m)
 {
-	m->driver.uvm_gate.loaded = fact_int_unknown("nobody looked");
-	m->driver.uvm_gate.installed = fact_int_unknown("nobody looked");
+	m->driver.uvm_gate.loaded = fact_int_unknown("not collected");
+	m->driver.uvm_gate.installed = fact_int_unknown("not collected");
 }
 
 /* The fork of somebody else needs no options, and nobody could look into the nvidia_uvm that runs. */
@@ -533,7 +533,7 @@ static const struct {
 
 static struct fact_int probed(int value)
 {
-	return value < 0 ? fact_int_unknown("nobody looked") : fact_int(value, from);
+	return value < 0 ? fact_int_unknown("not collected") : fact_int(value, from);
 }
 
 static struct machine *build(const struct change *c)
@@ -541,9 +541,9 @@ static struct machine *build(const struct change *c)
 	struct machine *m = build_two_root_ports();
 
 	m->driver.module_version =
-		c->release ? fact_str(c->release, from) : fact_str_unknown("nobody looked");
+		c->release ? fact_str(c->release, from) : fact_str_unknown("not collected");
 	m->driver.registry_dwords =
-		c->dwords ? fact_str(c->dwords, from) : fact_str_unknown("nobody looked");
+		c->dwords ? fact_str(c->dwords, from) : fact_str_unknown("not collected");
 	m->driver.registry_dwords_per_device = fact_str_absent(from);
 	m->driver.bar1_p2p.loaded = probed(c->loaded);
 	m->driver.bar1_p2p.installed = probed(c->installed);
@@ -1224,12 +1224,12 @@ static void lines_that_count_last(void **state)
 	assert_false(minds(n, "some.conf"));
 	assert_false(minds(n, "onehop.conf:5"));
 	build_model(build_gpu(m, "0000:05:00.0", NULL), "NVIDIA A10", 86);
-	m->driver.registry_dwords_per_device = fact_str_unknown("nobody looked");
+	m->driver.registry_dwords_per_device = fact_str_unknown("not collected");
 	n = unlock_requirements(m);
 	assert_false(minds(n, "all.conf"));
 	assert_true(minds(n, "some.conf:4 sets NVreg_RegistryDwordsPerDevice too"));
 	assert_true(minds(n, "for all cards, those that want none too"));
-	assert_true(minds(n, "could not be read (nobody looked)"));
+	assert_true(minds(n, "could not be read (not collected)"));
 	m->modprobe = NULL;
 	m->modprobe_n = 0;
 	build_free(m);

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* A sosreport has some ten thousand files, of which few are texts that matter. */
+/* A sosreport has some ten thousand files, of which few are relevant. */
 enum { MOST_MEMBERS = 1 << 16 };
 
 struct pages {
@@ -29,8 +29,8 @@ static void cleanup_pages(struct pages *p)
 }
 
 /*
- * What can be read of the member: an archive that was cut gives what came before the cut. More than is left is
- * refused, however small the archive is.
+ * The readable part of the member: a truncated archive gives what came before the cut. Content
+ * beyond the remaining limit is refused, however small the archive is.
  */
 static int read_member(struct pages *p, struct strbuf *ret)
 {
@@ -59,7 +59,7 @@ static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t
 	r = read_member(p, &text);
 	if (r < 0 || !text.len || content_fault(text.text, text.len < 512 ? text.len : 512))
 		return r;
-	/* Of a file that is only compressed, libarchive calls the one member "data". */
+	/* libarchive calls the only member of a compressed file "data". */
 	name = member && strcmp(member, "data") != 0 ? xprintf("%s:%s", p->path, member)
 						     : xstrdup(p->path);
 	*parts += pasted_add(t, name, strbuf_str(&text), text.len);

@@ -43,7 +43,7 @@ static const char *place(struct claims *c, struct claim_at at)
 	return arena_printf(c->arena, "%s:%u", at.file, at.line);
 }
 
-/* Both answers are dropped: nobody can tell which of the two the machine has. */
+/* Both answers are dropped, because either could be right. */
 static void disagree(struct claims *c, const char *path, const char *first, const char *first_at,
 		     const char *second, const char *second_at)
 {
@@ -81,7 +81,7 @@ static void put(struct claims *c, const char *path, enum source_kind kind, int e
 		source_put_file(c->map, path, data, size);
 }
 
-/* A text that says the same again adds nothing; the first to say it is named. */
+/* A repeated statement adds nothing; the first one is the source. */
 static void answer(struct claims *c, const char *at, const char *path, enum source_kind kind,
 		   int error, const char *data, size_t size)
 {
@@ -213,8 +213,10 @@ void claim_gpu_at(struct claims *c, struct claim_at at, unsigned index, const ch
 	claim_nvidia(c, at, name);
 }
 
-/* nvidia-smi lists NVIDIA's GPUs alone. It does not say whether they are of class 0300 or 0302, which all
- * that asks takes alike. */
+/*
+ * nvidia-smi lists only NVIDIA GPUs. It does not show whether their class is 0300 or 0302, and no
+ * reader distinguishes the two.
+ */
 void claim_nvidia(struct claims *c, struct claim_at at, const char *address)
 {
 	claim(c, at, "0x10de", "sys/bus/pci/devices/%s/vendor", address);
@@ -223,7 +225,7 @@ void claim_nvidia(struct claims *c, struct claim_at at, const char *address)
 
 /* ---- what texts disagree about ---- */
 
-/* What a person calls it; paths without a name here are shown as they are. */
+/* Names for messages; paths that are not listed here are shown as they are. */
 static const char *name_of(const char *path)
 {
 	static const struct {
@@ -252,13 +254,13 @@ void claims_add_disagreements(const struct claims *c, struct machine *m)
 			.where = arena_printf(m->arena, "%s and %s", d->first_at, d->second_at),
 			.what = arena_printf(m->arena, "disagree about %s: '%s' and '%s'",
 					     name_of(d->path), d->first, d->second),
-			.remedy = "give the outputs of one machine at one time; until then onehop "
-				  "takes the value as unknown",
+			.remedy = "give outputs of one machine, taken at one time; onehop treats "
+				  "the value as unknown",
 		};
 	}
 	if (c->too_many)
 		*ARENA_PUSH(m->arena, m->troubles, m->trouble_n) = (struct trouble){
 			.where = arena_strdup(m->arena, c->name),
-			.what = "states more than any machine has; the rest is left out",
+			.what = "describes more devices than any machine has; the rest is ignored",
 		};
 }

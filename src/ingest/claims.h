@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What texts state of one machine: answers by path, as a live machine would give them, each with the text
- * and line that states it. Where two texts disagree, the answer is unknown and both lines are named.
+ * What texts state about one machine: answers by path, as a live machine would give them, each with
+ * the text and line that states it. Where two texts disagree, the answer is unknown and both lines
+ * are named.
  */
 #pragma once
 
@@ -15,16 +16,19 @@ struct text_line;
 
 struct claims;
 
-/* `name`: what the machine comes from, "paste.md". */
+/* `name`: the source of the machine, "paste.md". */
 struct claims *claims_new(const char *name);
 void claims_free(struct claims *c); /* NULL is fine */
-/* The answers as a source, once; the caller frees it. What texts do not state is unknown there. */
+/*
+ * The answers as a source; may be called once, the caller frees it. What texts do not state is
+ * unknown there.
+ */
 struct source *claims_source(struct claims *c);
 struct machine;
 /* Adds what texts disagree about to the machine's troubles. */
 void claims_add_disagreements(const struct claims *c, struct machine *m);
 
-/* Where something stands. */
+/* The place of a statement in a text. */
 struct claim_at {
 	const char *file;
 	unsigned line;
@@ -36,22 +40,22 @@ void claim(struct claims *c, struct claim_at at, const char *value, const char *
 	__attribute__((format(printf, 4, 5)));
 void claim_number(struct claims *c, struct claim_at at, int64_t value, const char *path, ...)
 	__attribute__((format(printf, 4, 5)));
-/* Bytes that may hold anything. */
+/* Content with arbitrary bytes. */
 void claim_bytes(struct claims *c, struct claim_at at, const char *data, size_t size,
 		 const char *path, ...) __attribute__((format(printf, 5, 6)));
 /* The target of a link. */
 void claim_link(struct claims *c, struct claim_at at, const char *target, const char *path, ...)
 	__attribute__((format(printf, 4, 5)));
-/* The machine does not have it. */
+/* The machine does not have this path. */
 void claim_absent(struct claims *c, struct claim_at at, const char *path, ...)
 	__attribute__((format(printf, 3, 4)));
-/* A line more of a file that is made of lines, such as the kernel log; "": the file is there. */
+/* Appends a line to a file of lines, such as the kernel log; "": the file exists. */
 void claim_line(struct claims *c, struct claim_at at, const char *line, const char *path, ...)
 	__attribute__((format(printf, 4, 5)));
 
 /* ---- PCI functions and GPUs ---- */
 
-/* There is a function of this address, in any of its forms. False: that is no address. */
+/* There is a function with this address, in any form. False: not a PCI address. */
 bool claim_function(struct claims *c, struct claim_at at, const char *address,
 		    char ret_name[static 20]);
 /* nvidia-smi's GPU `index` is at this address. */

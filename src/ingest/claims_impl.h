@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What claims*.c share. */
+/* Shared by claims*.c. */
 #pragma once
 
 #include "ingest/claims.h"
@@ -50,5 +50,5 @@ struct claims {
 	struct disagreement *disagreements;
 	size_t disagreement_n;
 	bool has_addresses;
-	bool too_many; /* what came after that is left out */
+	bool too_many; /* everything after that is ignored */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what texts state to a source that a machine is read from. */
+/* Turns the statements of texts into a source from which a machine is read. */
 #include "ingest/claims_impl.h"
 
 #include "base/alloc.h"
@@ -16,11 +16,11 @@
 
 #define DEVICES "sys/bus/pci/devices"
 
-/* The GPUs by nvidia-smi's number, and those whose number is not known. */
+/* The GPUs by nvidia-smi's number, then those without a known number. */
 struct gpus {
-	char by_number[CLAIMS_MAX_GPUS][PCI_ADDRESS_LEN]; /* "": there is none of this number */
+	char by_number[CLAIMS_MAX_GPUS][PCI_ADDRESS_LEN]; /* "": there is no GPU with this number */
 	size_t n;
-	bool unplaced; /* no text gives the address of some */
+	bool unplaced; /* some have no address in any text */
 	char (*others)[PCI_ADDRESS_LEN];
 	size_t other_n;
 };
@@ -52,7 +52,7 @@ static const char *stated_text(const struct claims *c, const char *path)
 	return e && !e->error ? e->data : NULL;
 }
 
-/* Some text of the driver's names it; lspci is none. */
+/* Some output of the driver's tools names it; lspci does not count. */
 static bool is_listed(const struct claims *c, const char *address)
 {
 	char path[64];
@@ -93,7 +93,7 @@ static bool has_number(const struct gpus *g, const char *address)
 	return false;
 }
 
-/* NVML numbers GPUs by address, so that as many of one as of the other are the same. */
+/* NVML numbers GPUs by address, so equal counts of numbers and addresses match in order. */
 static void number_by_order(struct gpus *g, char (*addresses)[PCI_ADDRESS_LEN], size_t n)
 {
 	for (size_t i = 0; i < g->n; i++)
@@ -103,7 +103,7 @@ static void number_by_order(struct gpus *g, char (*addresses)[PCI_ADDRESS_LEN], 
 		memcpy(g->by_number[i], addresses[i], PCI_ADDRESS_LEN);
 }
 
-/* A number without an address gets a stand-in, where nothing shows which address is its. */
+/* A number gets a placeholder address if nothing shows its real one. */
 static void stand_in(struct claims *c, struct gpus *g)
 {
 	for (size_t i = 0; i < g->n; i++) {
@@ -154,7 +154,7 @@ static void find_gpus(struct claims *c, struct gpus *g)
 			memcpy(g->others[g->other_n++], addresses[i], PCI_ADDRESS_LEN);
 }
 
-/* ---- what is known of one under several names ---- */
+/* ---- one GPU under several names ---- */
 
 static void move(struct claims *c, const struct source_entry *e, const char *to)
 {
@@ -234,7 +234,7 @@ static json_t *value_of(struct claims *c, const struct source_entry *e)
 			 "from", from ? from : "");
 }
 
-/* "gpu/0000:41:00.0/link/03/state" goes into its list, all else by its key. */
+/* "gpu/0000:41:00.0/link/03/state" goes into its list, everything else by its key. */
 static void put_key(struct claims *c, json_t *gpu, const struct source_entry *e, const char *key)
 {
 	json_t *links = json_object_get(gpu, "links"), *value = value_of(c, e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens measured results, whoever measured them. */
+/* Opens measured results of any supported tool. */
 #pragma once
 
 #include <stddef.h>
@@ -8,11 +8,13 @@ struct figures;
 
 /*
  * The file's content decides: onehop's own JSON, p2pBandwidthLatencyTest, nccl-tests (table and
- * -J), nvbandwidth -j. What could not be read is among the troubles; figures_free.
- * 0, or a negative errno with one sentence that names file and place.
+ * -J), nvbandwidth -j. What could not be read is listed in the troubles. Free with figures_free. 0,
+ * or a negative errno with one sentence that names file and place.
  */
 int figures_open(const char *path, struct figures **ret);
-/* The same of a text in memory, which has a NUL behind its size bytes. Here for tests and fuzzers. */
+/*
+ * The same for a text in memory, with a NUL after its size bytes. Exported for tests and fuzzers.
+ */
 int figures_parse(const char *text, size_t size, const char *name, struct figures **ret);
-/* The same with each result of its own, where the others merge several of one measurement. */
+/* The same with separate results; the others merge several of one measurement. */
 int figures_parse_each(const char *text, size_t size, const char *name, struct figures **ret);

@@ -73,7 +73,7 @@ void driver_version_decode(const struct part *p, struct claims *c)
 	claim(c, CLAIM_AT(p, &p->lines[0]), strbuf_str(&text), "proc/driver/nvidia/version");
 }
 
-/* "ResmanDebugLevel: 4294967295": names of one word, some of which only this file has. */
+/* "ResmanDebugLevel: 4294967295": one-word names, some of which occur only in this file. */
 static bool is_param(const struct text_line *l)
 {
 	const char *s = line_text(l);
@@ -93,7 +93,8 @@ size_t driver_params_match(struct part *p, const struct text_line *lines, size_t
 			continue;
 		end = count_while(lines, n, is_param);
 		p->cut = end <
-			 20; /* the file has more, and what is not in a part of it is unknown */
+			 /* the file has more keys; one that is missing in an excerpt is unknown */
+			 20;
 		return end;
 	}
 	return 0;
@@ -162,7 +163,7 @@ static bool read_module(const struct text_line *l, char name[64], unsigned long 
 		number++;
 	if (isdigit((unsigned char)*s) || *number != ' ' ||
 	    !isdigit((unsigned char)number[strspn(number, " ")]))
-		return false; /* as nearly every line of a log */
+		return false; /* as on nearly every line of a log */
 	if (sscanf(s, "%63[A-Za-z0-9_] %12lu %6u%n", name, ret_size, ret_users, &end) != 3 ||
 	    !end || (s[end] && s[end] != ' ') || *ret_size < 4096)
 		return false;
@@ -185,7 +186,7 @@ static bool is_lsmod_header(const struct text_line *l)
 	return text_starts_with(line_text(l), "Module ") && strstr(l->text, "Size  Used by");
 }
 
-/* Behind a grep there is no header, and a module that is not listed may be loaded. */
+/* After a grep the header is missing, and a module that is not listed may be loaded. */
 size_t lsmod_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	size_t header = is_lsmod_header(&lines[0]) ? 1 : 0;

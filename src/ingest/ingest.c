@@ -29,7 +29,10 @@ static bool looks_like_text(int fd)
 	return n > 0 && !content_fault(head, (size_t)n);
 }
 
-/* A text is taken in parts; what none of them is in is refused with the word for what it is. */
+/*
+ * A text is split into parts; one without a known part is refused with a message that says what it
+ * is.
+ */
 static int add_text(const struct strbuf *text, const char *name, struct pasted *t)
 {
 	if (pasted_add(t, name, strbuf_str(text), text->len))
@@ -46,7 +49,10 @@ static int open_text(const char *path, struct pasted *t)
 	return r < 0 ? r : add_text(&text, text_file_name(path), t);
 }
 
-/* An archive that is no recording may hold texts; if it does not, what recording_open said stands. */
+/*
+ * An archive that is not a recording may hold texts; otherwise the error of recording_open is
+ * reported.
+ */
 static int open_pages(const char *path, struct pasted *t, int refused)
 {
 	AUTO_FREE char *why = xstrdup(err_msg());
@@ -58,7 +64,7 @@ static int open_pages(const char *path, struct pasted *t, int refused)
 	return refused;
 }
 
-/* A recording of texts is those texts. */
+/* A recording of texts is read as those texts. */
 static int open_recording(const char *path, struct pasted *t, struct source **ret)
 {
 	AUTO_FREE char *texts = NULL;
@@ -76,7 +82,7 @@ static int open_recording(const char *path, struct pasted *t, struct source **re
 	return kept_texts_add(texts, path, t);
 }
 
-/* What --from names once: texts go to `t`, anything else is opened as the source. */
+/* One argument of --from: texts go to `t`, anything else is opened as the source. */
 static int open_one(const char *path, struct pasted *t, struct source **ret)
 {
 	AUTO_CLOSE int fd = -1;
@@ -96,7 +102,7 @@ static int open_one(const char *path, struct pasted *t, struct source **ret)
 	return r < 0 && S_ISREG(st.st_mode) ? open_pages(path, t, r) : r;
 }
 
-/* Several texts are one machine; a recording is one by itself. */
+/* Several texts describe one machine; a recording is a machine by itself. */
 static int open_all(const char *const *paths, size_t n, struct pasted *t, struct source **ret)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -105,10 +111,10 @@ static int open_all(const char *const *paths, size_t n, struct pasted *t, struct
 		if (r == 0 && *ret && n > 1) {
 			source_free(*ret);
 			*ret = NULL;
-			r = err_set(EINVAL,
-				    "%s: is a recording, which is a machine by itself; only texts "
-				    "are taken together",
-				    paths[i]);
+			r = err_set(
+				EINVAL,
+				"%s: is a recording of a whole machine; only texts can be combined",
+				paths[i]);
 		}
 		if (r < 0)
 			return r;
@@ -149,15 +155,15 @@ int ingest_open(const char *path, struct source **ret)
 static int check_size(const struct machine *m, const char *from)
 {
 	if (m->pci_n > MACHINE_MOST_FUNCTIONS)
-		return err_set(E2BIG, "%s: has %zu PCI functions; onehop takes %d at most", from,
-			       m->pci_n, (int)MACHINE_MOST_FUNCTIONS);
+		return err_set(E2BIG, "%s: too many PCI functions (%zu, limit %d)", from, m->pci_n,
+			       (int)MACHINE_MOST_FUNCTIONS);
 	if (m->gpu_n > MACHINE_MOST_GPUS)
-		return err_set(E2BIG, "%s: has %zu GPUs; onehop takes %d at most", from, m->gpu_n,
+		return err_set(E2BIG, "%s: too many GPUs (%zu, limit %d)", from, m->gpu_n,
 			       (int)MACHINE_MOST_GPUS);
 	return 0;
 }
 
-/* The machine of a source that is handed over; a text's has more to add to it. */
+/* The machine of a source that is passed on; texts add more to it. */
 static int read_machine(struct source *s, const struct machine_request *request, struct pasted *t,
 			const char *from, struct machine **ret)
 {
@@ -196,7 +202,7 @@ int ingest_machine(const char *const *from, size_t n, int pid, unsigned parts, s
 
 /* ---- recordings ---- */
 
-/* Texts are kept as texts: the files that are made of them cannot say what is not in them. */
+/* Texts are kept as texts: files made from them could not express what is missing. */
 static int keep_texts(const struct pasted *t, const char *from, struct source *map)
 {
 	AUTO_STRBUF struct strbuf text = {0};
@@ -217,7 +223,7 @@ static void read_all(struct source *s, const struct machine_request *request, st
 	char host[256];
 
 	*ret = machine_read(tee, request);
-	/* Nothing else asks for it; recording_redact must know what to replace. */
+	/* Nothing else reads it; recording_redact needs it to know what to replace. */
 	source_read_line(tee, host, sizeof(host), "proc/sys/kernel/hostname");
 	source_free(tee);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens whatever a person hands over with --from: a recording, a copied tree, or texts. */
+/* Opens the arguments of --from: a recording, a copied tree, or texts. */
 #pragma once
 
 #include <stddef.h>
@@ -8,8 +8,8 @@ struct machine;
 struct source;
 
 /*
- * One folder or archive goes to recording_open. Texts are one machine together: what tools printed is found
- * wherever it stands in them, and what none of them states is unknown. "-" is standard input.
+ * One folder or archive goes to recording_open. Several texts describe one machine: outputs of
+ * tools are found anywhere in them, and what none of them states is unknown. "-" is standard input.
  * 0, or a negative errno with one sentence that names file and place.
  */
 int ingest_open_all(const char *const *paths, size_t n, struct source **ret);
@@ -17,15 +17,17 @@ int ingest_open_all(const char *const *paths, size_t n, struct source **ret);
 int ingest_open(const char *path, struct source **ret);
 
 /*
- * Everything that a full reading asks of them, or of none of them the live host, goes into `map`; texts go
- * there as texts (kept_text.h). *ret is the machine, the caller's. 0 or a negative errno with a sentence.
+ * Everything that a full reading asks of them (without arguments: of the live host) goes into
+ * `map`; texts go there as texts (kept_text.h). *ret is the machine, owned by the caller. 0 or a
+ * negative errno with a sentence.
  */
 int ingest_record(const char *const *from, size_t n, int pid, struct source *map,
 		  struct machine **ret);
 
 /*
- * Reads them, or of none the live host: `parts` as in struct machine_request, NCCL's settings as process
- * `pid` has them (0: any). 0 or a negative errno with a sentence; a machine that nobody has is -E2BIG.
+ * Reads them, or without arguments the live host: `parts` as in struct machine_request, NCCL's
+ * settings as process `pid` has them (0: any). 0 or a negative errno with a sentence; a machine
+ * larger than any real one is -E2BIG.
  */
 int ingest_machine(const char *const *from, size_t n, int pid, unsigned parts,
 		   struct machine **ret);

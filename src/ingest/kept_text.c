@@ -20,7 +20,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Stands for a line that nothing was read from. It belongs to no output, so it separates parts as the line did. */
+/*
+ * Replaces a line that nothing was read from. It belongs to no output, so it separates parts as the
+ * line did.
+ */
 #define UNUSED "..."
 
 /* ---- writing ---- */
@@ -32,7 +35,7 @@ static void put_unused(struct strbuf *out, size_t *n)
 	*n = 0;
 }
 
-/* "alice@box:~$ nvidia-smi" names a user and a host, which nobody needs. */
+/* "alice@box:~$ nvidia-smi" names a user and a host, which are not needed. */
 static const char *behind_prompt(const char *command)
 {
 	const char *at = strchr(command, '@');
@@ -41,7 +44,7 @@ static const char *behind_prompt(const char *command)
 	return at && mark && mark[1] == ' ' ? mark + 2 : command;
 }
 
-/* What decoders look for in the command above a part; anything else there may be a person's words. */
+/* What decoders look for in the command above a part; anything else there may be private text. */
 static bool command_matters(const char *command)
 {
 	static const char *const marks[] = {"-p2p", "/proc/cmdline", "grep"};
@@ -64,7 +67,7 @@ static const char *gap_line(const struct text_line *l, const struct part *next)
 		       : NULL;
 }
 
-/* The lines of parts as they are, or as their kind keeps them. */
+/* Writes the lines of parts as they are, or as their kind keeps them. */
 static const char *part_line(const struct part *p, const struct text_line *l)
 {
 	return p->kind->keep ? p->kind->keep(l) : l->text;
@@ -118,7 +121,7 @@ static void end_text(struct pasted *t, const char *name, struct strbuf *text)
 	text->len = 0;
 }
 
-/* Copies a line out of the content, so that it ends where the line does. */
+/* Copies a line out of the content, so that it is terminated. */
 static int add_line(const char *line, const char *file, unsigned number, struct strbuf *text)
 {
 	if (*line == '|') {

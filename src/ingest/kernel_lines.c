@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Without a stamp only what no other program writes; the driver's messages go on without one. */
+/*
+ * Without a time stamp only lines that no other program writes; the driver's messages continue
+ * without one.
+ */
 static bool is_bare(const char *s)
 {
 	return text_starts_with(s, "NVRM: ") || text_starts_with(s, "pcieport ") ||
@@ -24,7 +27,7 @@ static bool is_log_line(const struct text_line *l)
 	return kernel_log_has_stamp(s) || is_bare(s);
 }
 
-/* What the kernel says before all else; what another program's line quotes is not that. */
+/* The first lines of the kernel; a quotation in another program's line does not count. */
 static const char *boot_value(const struct text_line *l, const char *key)
 {
 	const char *message = kernel_log_message(line_text(l));
@@ -32,13 +35,13 @@ static const char *boot_value(const struct text_line *l, const char *key)
 	return text_starts_with(message, key) ? message + strlen(key) : NULL;
 }
 
-/* "[    0.000000] Linux version": the log begins with the machine. */
+/* "[    0.000000] Linux version": the log begins at boot. */
 static bool is_first(const struct text_line *l)
 {
 	return boot_value(l, "Linux version ") != NULL;
 }
 
-/* x86 prints the line of the boot loader first, and every architecture the one in force. */
+/* x86 prints the boot loader's command line first; every architecture prints the effective one. */
 static const char *const cmdline_keys[] = {"Kernel command line: ", "Command line: "};
 
 static bool is_boot_line(const struct text_line *l)
@@ -90,7 +93,7 @@ static void claim_cmdline(const struct part *p, struct claims *c)
 	}
 }
 
-/* "NVRM: Xid (PCI:0000:01:00): 79, ...": a GPU of NVIDIA's, whatever else the text shows. */
+/* "NVRM: Xid (PCI:0000:01:00): 79, ...": an NVIDIA GPU, whatever else the text shows. */
 static void claim_xid_gpu(const struct part *p, struct claims *c, const struct text_line *l)
 {
 	const char *at = strstr(l->text, "Xid (PCI:");
@@ -127,7 +130,7 @@ const char *kernel_lines_keep(const struct text_line *l)
 		       : "[    0.000000] not kept";
 }
 
-/* Of a log that says nothing of GPUs the file is there, and empty. */
+/* For a log without lines about GPUs the file exists and is empty. */
 void kernel_lines_decode(const struct part *p, struct claims *c)
 {
 	claim_line(c, CLAIM_AT(p, &p->lines[0]), "", "kernel-log.txt");

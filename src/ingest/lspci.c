@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lspci's text, of pciutils 3.0 to 3.14: -v, -vv, -vvv, -n, -nn, -D and the rows of -x. What a line does not
- * say stays unknown: lists that end at "<access denied>", fields that the version did not print yet.
+ * lspci's text, of pciutils 3.0 to 3.14: -v, -vv, -vvv, -n, -nn, -D and the rows of -x. What a line
+ * does not show stays unknown: lists that end at "<access denied>", fields that older versions do
+ * not print.
  */
 
 #include "base/alloc.h"
@@ -25,8 +26,10 @@
 
 /* ---- lines ---- */
 
-/* "41:00.0 VGA compatible controller: ...", "41:00.0 0300: 10de:2684": where the address ends; 0: another
- * line. */
+/*
+ * "41:00.0 VGA compatible controller: ...", "41:00.0 0300: 10de:2684": the length of the address;
+ * 0: another line.
+ */
 static size_t function_at(const struct text_line *l)
 {
 	const char *s = line_text(l), *rest;
@@ -71,7 +74,7 @@ static bool is_function(const struct text_line *lines, size_t n)
 	       is_row(line_text(&lines[1]));
 }
 
-/* What lspci writes to standard error comes in between. */
+/* lspci's lines on standard error come in between. */
 static bool is_complaint(const char *s)
 {
 	return text_starts_with(s, "pcilib: ") || text_starts_with(s, "lspci: ");
@@ -84,8 +87,8 @@ static bool belongs(const struct text_line *l, size_t indent)
 }
 
 /*
- * A line that a terminal or mail program broke goes on at the margin, and lspci's own lines follow it. One
- * that looks like a command or a heading is none.
+ * A line that a terminal or mail program wrapped continues at the margin, followed by lspci's own
+ * lines. One that looks like a command or a heading does not count.
  */
 static bool goes_on(const struct text_line *lines, size_t i, size_t n, size_t indent)
 {
@@ -135,10 +138,10 @@ struct function {
 	bool bridge;
 	bool extended; /* an extended capability is listed: the list was read */
 	bool acs, rebar, ats;
-	unsigned capability; /* offset of the one at hand */
-	bool whole; /* a line that stands behind the capabilities, or another function follows */
-	bool flags; /* Flags: or Control: is there: the regions behind it are all there are */
-	bool capabilities; /* some line of them is there */
+	unsigned capability; /* offset of the current capability */
+	bool whole;        /* a line after the capabilities was seen, or another function follows */
+	bool flags;        /* Flags: or Control: was seen, so the list of regions is complete */
+	bool capabilities; /* some capability line was seen */
 	struct pci_bar bars[6];
 	unsigned next_bar; /* of those without a number, as -v prints them */
 	bool bars_cut;
@@ -211,7 +214,7 @@ static const struct {
 	{"Audio device", 0x0403},
 };
 
-/* Vendors that rules ask for, as pci.ids spells them. */
+/* Vendors that rules use, as pci.ids spells them. */
 static const struct {
 	const char *name;
 	unsigned id;
@@ -262,7 +265,7 @@ static bool find_ids(const char *s, unsigned *ret_vendor, unsigned *ret_device)
 	return found;
 }
 
-/* "AD102 [GeForce RTX 4090] [10de:2684] (rev a1)": what NVIDIA sells it as. */
+/* "AD102 [GeForce RTX 4090] [10de:2684] (rev a1)": the product name. */
 static void state_model(const struct function *f, const struct text_line *l, const char *name)
 {
 	const char *open = strchr(name, '['), *close = open ? strchr(open, ']') : NULL;
@@ -370,7 +373,7 @@ static void read_bar(struct function *f, const struct text_line *l, const char *
 		.is_64bit = wide,
 		.prefetchable = strstr(s, " prefetchable") != NULL,
 	};
-	if (!bar->size) /* without it the region's end is not known */
+	if (!bar->size) /* without it the region's end is unknown */
 		f->bars_cut = true;
 }
 
@@ -465,7 +468,10 @@ static void read_flags(struct function *f, const struct text_line *l, const char
 	f->flags = true;
 }
 
-/* "Flags: bus master, fast devsel, latency 0, IRQ 377, NUMA node 0, IOMMU group 24": -v puts them there. */
+/*
+ * "Flags: bus master, fast devsel, latency 0, IRQ 377, NUMA node 0, IOMMU group 24": the form of
+ * -v.
+ */
 static void read_short_flags(struct function *f, const struct text_line *l, const char *s)
 {
 	const char *node = strstr(s, "NUMA node "), *group = strstr(s, "IOMMU group ");
@@ -660,7 +666,7 @@ static void read_payload_control(struct function *f, const struct text_line *l, 
 		STATE(f, l, "payload", (int64_t)bytes);
 }
 
-/* The bits in the order of the register; a line that lacks one states none. */
+/* The bits in the order of the register; if a line lacks one, the whole register stays unknown. */
 static int64_t acs_bits(const char *s)
 {
 	static const char *const names[] = {"SrcValid",    "TransBlk",   "ReqRedir",   "CmpltRedir",
@@ -715,7 +721,7 @@ static void read_ats(struct function *f, const struct text_line *l, const char *
 	state_flag(f, l, "ats_enabled", s, "Enable");
 }
 
-/* It has fallen off the bus, or is powered down: all of its registers read ones. */
+/* The device has fallen off the bus or is powered down: all its registers read ones. */
 static void read_unknown_header(struct function *f, const struct text_line *l, const char *s)
 {
 	char ones[64];
@@ -768,8 +774,8 @@ static void read_line(struct function *f, const struct text_line *l)
 }
 
 /*
- * An extended capability that is not in a list which was printed whole is absent. A list whose function is
- * the last of a text may have been cut, unless a line that stands behind it is there.
+ * An extended capability that is missing in a complete list is absent. The list of the last
+ * function in a text may have been cut, unless a line that comes after the list was seen.
  */
 static void state_absent(const struct function *f, const struct text_line *first)
 {
@@ -791,7 +797,7 @@ static void state_absent(const struct function *f, const struct text_line *first
 					     f->name, lists[i].names[k]);
 }
 
-/* The lines of one function, its own first; `follows`: another is behind them. */
+/* The lines of one function, its own first; `follows`: another function comes after them. */
 static void decode_function(const struct part *p, struct claims *c, const struct text_line *lines,
 			    size_t n, bool follows)
 {

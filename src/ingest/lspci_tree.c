@@ -6,7 +6,7 @@
  *    \-[0000:00]-+-01.1-[01-04]----00.0-[02-04]--+-00.0-[03]----00.0
  *                |                               \-01.0-[04]--
  *
- * A branch goes on in the column where it began.
+ * A branch continues in the column where it began.
  */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
@@ -97,7 +97,10 @@ static void claim_root(struct claims *c, struct claim_at at, const struct level 
 	claim(c, at, root, "sys/bus/pci/devices/%s/stated/root", name);
 }
 
-/* A function on the level's bus: "01.1", perhaps a bridge, "01.1-[01-04]". Returns where the text goes on. */
+/*
+ * A function on the level's bus: "01.1", perhaps a bridge, "01.1-[01-04]". Returns the rest of the
+ * text.
+ */
 static const char *read_function(struct tree *t, const struct text_line *line,
 				 const struct level *level, const char *s)
 {
@@ -139,7 +142,7 @@ static const char *read_function(struct tree *t, const struct text_line *line,
 	return s + (*s == '-');
 }
 
-/* From a mark on: functions, each below the one before it, until the line ends. */
+/* Reads from a mark to the end of the line: functions, each below the one before it. */
 static void read_chain(struct tree *t, const struct text_line *line, const char *s,
 		       struct level *level)
 {

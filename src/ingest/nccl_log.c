@@ -57,7 +57,7 @@ enum nccl_way nccl_pair_way(const struct nccl_pair *p)
 	return NCCL_WAY_NONE;
 }
 
-/* Without the name of a host in the lines, SHM and P2P still show that there is only one. */
+/* Without host names in the lines, SHM and P2P still show that there is only one host. */
 bool nccl_log_same_host(const struct nccl_log *l, size_t from, size_t to)
 {
 	const struct nccl_pair *p = nccl_log_pair(l, from, to);
@@ -100,8 +100,8 @@ static void give_reason(struct nccl_pair *p, enum nccl_reason reason, bool certa
 }
 
 /*
- * NCCL_P2P_DISABLE outweighs the level and only 1 disables. A level says why only when the driver
- * would have allowed the pair; SYS allows all.
+ * NCCL_P2P_DISABLE outweighs the level and only 1 disables. A level is the reason only if the
+ * driver would have allowed the pair; SYS allows all.
  */
 static bool judge_environment(const struct nccl_log *l, struct nccl_pair *p)
 {
@@ -118,7 +118,7 @@ static bool judge_environment(const struct nccl_log *l, struct nccl_pair *p)
 	return p->reason != NCCL_REASON_NONE;
 }
 
-/* Through a network device although SHM could do it: the two do not share a /dev/shm. */
+/* Through a network device although SHM is possible: the two ranks do not share a /dev/shm. */
 static bool judge_network(const struct nccl_log *l, struct nccl_pair *p)
 {
 	const struct nccl_log_setting *shm = setting(l, "NCCL_SHM_DISABLE");
@@ -129,7 +129,7 @@ static bool judge_network(const struct nccl_log *l, struct nccl_pair *p)
 	return true;
 }
 
-/* How many ordered pairs there are in the host, and how many of them use P2P. */
+/* The number of ordered pairs in the host, and how many of them use P2P. */
 static size_t count_p2p(const struct nccl_log *l, size_t from, size_t *ret_pairs)
 {
 	size_t p2p = 0;

@@ -12,7 +12,7 @@ struct arena;
 
 /* How one GPU sends to another, best first. */
 enum nccl_way {
-	NCCL_WAY_NONE,     /* no line tells */
+	NCCL_WAY_NONE,     /* no line shows it */
 	NCCL_WAY_DIRECT,   /* P2P within one process */
 	NCCL_WAY_PEER,     /* P2P between processes: CUMEM, IPC, MNNVL */
 	NCCL_WAY_RELAYED,  /* P2P through a third GPU */
@@ -24,7 +24,7 @@ enum nccl_way {
 
 /* Why a pair within one host does not use P2P. */
 enum nccl_reason {
-	NCCL_REASON_NONE, /* it does, or it spans hosts, or nothing is known of it */
+	NCCL_REASON_NONE, /* it uses P2P, or spans hosts, or is unknown */
 	NCCL_REASON_ENVIRONMENT,
 	NCCL_REASON_LEVEL,     /* the driver allows it, NCCL's distance limit does not */
 	NCCL_REASON_DRIVER,    /* the driver or NVML refuses */
@@ -54,7 +54,7 @@ struct nccl_pair {
 	unsigned line;                    /* the first of them; 0: none */
 	struct nccl_check check;          /* of the communicator of that line */
 	enum nccl_reason reason;
-	bool certain;         /* the reason follows from the log; else it is likely */
+	bool certain;         /* the log proves the reason; else it is likely */
 	unsigned evidence[4]; /* lines that the reason rests on; 0: no more */
 };
 
@@ -78,7 +78,7 @@ struct nccl_log_notes {
 /* How the run failed, once for each rank that says so. */
 struct nccl_log_failure {
 	struct run_failure failure;
-	int device; /* index in devices, -1: not told */
+	int device; /* index in devices, -1: not given */
 	unsigned line, count;
 };
 
@@ -96,13 +96,16 @@ struct nccl_log {
 	size_t setting_n;
 	struct nccl_log_failure *failures; /* causes before what follows, then by line */
 	size_t failure_n;
-	/* What warns and is no failure stands in warnings. */
+	/* Warnings that are not failures are in `warnings`. */
 	struct nccl_log_notes warnings, refusals, channels, choices, network, gdr, nvls;
 	size_t lines; /* of NCCL, those it could not place among them */
 };
 
 bool nccl_log_recognise(const char *text, size_t size);
-/* The text has a NUL behind its size bytes. -EINVAL with a sentence when no line is NCCL's or tells how NCCL failed. `name` is for messages. nccl_log_free. */
+/*
+ * The text has a NUL after its size bytes. -EINVAL with a sentence if no line is NCCL's or shows
+ * how NCCL failed. `name` is for messages. nccl_log_free.
+ */
 int nccl_log_parse(const char *text, size_t size, const char *name, struct nccl_log **ret);
 /* The same of a file, "-" being standard input. */
 int nccl_log_open(const char *path, struct nccl_log **ret);
@@ -112,18 +115,18 @@ void nccl_log_free(struct nccl_log *l); /* NULL is fine */
 #define NCCL_LOG_MAX_DEVICES 512
 
 const struct nccl_pair *nccl_log_pair(const struct nccl_log *l, size_t from, size_t to);
-/* The worst way that a connection of the pair takes; NCCL_WAY_NONE: none is known. */
+/* The worst path of the pair's connections; NCCL_WAY_NONE if unknown. */
 enum nccl_way nccl_pair_way(const struct nccl_pair *p);
 bool nccl_way_is_p2p(enum nccl_way way);
-/* Whether they are known to be in one host. */
+/* Whether both are known to be in one host. */
 bool nccl_log_same_host(const struct nccl_log *l, size_t from, size_t to);
 const char *nccl_way_word(enum nccl_way way);          /* "direct", "nic-gdr", "none" */
 const char *nccl_reason_word(enum nccl_reason reason); /* "level" */
 
-/* How many ordered pairs within hosts the log tells of, and how many of them use P2P. */
+/* The number of ordered pairs within hosts in the log, and how many of them use P2P. */
 struct nccl_log_counts {
 	size_t pairs, p2p;
-	size_t across, gdr; /* between hosts, and those that the NIC does alone */
+	size_t across, gdr; /* pairs between hosts, and those with GPUDirect RDMA */
 	size_t reasons[NCCL_REASON_N];
 };
 

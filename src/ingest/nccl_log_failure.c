@@ -66,7 +66,7 @@ static const struct result *result_in(const struct result *table, size_t n, cons
 
 /* ---- pieces of a line ---- */
 
-/* The number behind a key; -1: it is not there, or is none. */
+/* The number after a key; -1 if the key is missing or its value is not a number. */
 static int64_t number_behind(const char *text, const char *key)
 {
 	const char *s = strstr(text, key);
@@ -91,7 +91,7 @@ static int small_behind(const char *text, const char *key)
 	return v <= INT_MAX ? (int)v : -1;
 }
 
-/* What stands between a key and one of the marks that end it. */
+/* The text between a key and the first mark that ends it. */
 static const char *piece_behind(struct arena *a, const char *text, const char *key,
 				const char *ends)
 {
@@ -114,7 +114,7 @@ static int rank_of(const char *text)
 	return -1;
 }
 
-/* ---- what a line is read as ---- */
+/* ---- how a line is read ---- */
 
 /* "WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, ...)" */
 static void read_time_out(struct arena *a, const char *text, struct run_failure *ret)
@@ -142,13 +142,13 @@ static void read_nccl(struct arena *a, const char *text, struct run_failure *ret
 	ret->what = r ? r->words : arena_strdup(a, text);
 }
 
-/* NCCL's own sentence says more than the number that it becomes. */
+/* NCCL's own sentence says more than its result code. */
 static void read_sentence(struct arena *a, const char *text, struct run_failure *ret)
 {
 	ret->what = arena_strdup(a, text);
 }
 
-/* What NCCL warns of before it returns ncclInvalidUsage. */
+/* Warnings that NCCL prints before it returns ncclInvalidUsage. */
 static void read_usage(struct arena *a, const char *text, struct run_failure *ret)
 {
 	ret->code = 5;
@@ -172,7 +172,7 @@ static void read_nothing(struct arena *a, const char *text, struct run_failure *
 	(void)ret;
 }
 
-/* The first that a line holds decides, so that the more telling stand first. */
+/* The first text found in a line decides, so the more specific ones come first. */
 static const struct mark {
 	const char *text;
 	unsigned places; /* of enum nccl_line */

@@ -77,7 +77,7 @@ static int small_number(const char *s)
 	return all_digits(s) && text_to_u64(s, &v) == 0 && v <= INT_MAX ? (int)v : -1;
 }
 
-/* "host:pid:tid", perhaps behind what mpirun, ray or a quote put there without a blank. */
+/* "host:pid:tid", possibly after a prefix of mpirun, ray or a quote without a blank. */
 static void read_origin(struct parser *p, const char *token, size_t n, struct record *ret)
 {
 	char *copy = arena_strndup(p->l->arena, token, n);
@@ -98,7 +98,7 @@ static void read_origin(struct parser *p, const char *token, size_t n, struct re
 	ret->host = copy;
 }
 
-/* Reads backwards what stands before " NCCL INFO"; returns where it starts. */
+/* Reads the text before " NCCL INFO" backwards; returns where it starts. */
 static char *read_prefix(struct parser *p, char *start, char *end, struct record *ret)
 {
 	char *open, *token;
@@ -146,8 +146,8 @@ static void mend_host(const struct parser *p, struct record *r, char **start)
 }
 
 /*
- * Several when processes wrote into each other's lines: then all but the last are cut off. False: the
- * line is not NCCL's.
+ * A line can hold several messages if processes wrote into each other's lines: all but the last are
+ * then cut short. False: the line is not NCCL's.
  */
 static bool read_records(struct parser *p, char *line, unsigned number)
 {
@@ -219,7 +219,7 @@ static bool same_device(const struct nccl_device *a, const struct nccl_device *b
 	return !a->pci && !b->pci && a->rank == b->rank;
 }
 
-/* What one line leaves open another may tell. */
+/* Another line may fill in what one line leaves open. */
 static void learn(struct nccl_device *d, const struct nccl_device *more)
 {
 	d->pci = d->pci ? d->pci : more->pci;
@@ -273,7 +273,7 @@ static struct communicator *comm_by_key(struct parser *p, const char *key, int n
 	return c;
 }
 
-/* The key of the communicator that a process knows by this pointer; "" when none is known. */
+/* The key of the communicator that a process knows by this pointer; "" if there is none. */
 static const char *key_of_pointer(const struct parser *p, const struct record *r,
 				  const char *pointer)
 {
@@ -292,8 +292,8 @@ static const char *key_of_pointer(const struct parser *p, const struct record *r
 }
 
 /*
- * What all ranks of a communicator share: its commId, or for a split one its parent's, the how
- * manieth split, and the colour. Before 2.18 there was neither.
+ * The key that all ranks of a communicator share: its commId, or for a split one its parent's, the
+ * number of the split, and the colour. Before 2.18 there was neither.
  */
 static const char *comm_key(struct parser *p, const struct record *r)
 {
@@ -311,8 +311,8 @@ static const char *comm_key(struct parser *p, const struct record *r)
 
 static int too_many(const struct parser *p)
 {
-	return err_set(E2BIG, "%s: names more than %d GPUs: give it the log of fewer hosts",
-		       p->l->name, NCCL_LOG_MAX_DEVICES);
+	return err_set(E2BIG, "%s: more than %d GPUs; give the log of fewer hosts", p->l->name,
+		       NCCL_LOG_MAX_DEVICES);
 }
 
 static int add_member(struct parser *p, struct communicator *c, const struct member *m,
@@ -400,7 +400,7 @@ static bool read_end(struct parser *p, const char **s, struct end *ret)
 	return n && literal(s, "]");
 }
 
-/* The first that starts a transport's text decides; a line cut off before its end is none. */
+/* The first match at the start of a transport's text decides; a truncated line does not count. */
 static enum nccl_way way_of(const char *transport)
 {
 	static const struct {
@@ -448,7 +448,7 @@ static bool comm_fits(struct parser *p, const struct communicator *c, const stru
 	return !o || bracket_fits(p, other->bracket, &p->l->devices[o->device]);
 }
 
-/* The last that was begun before the line, else (2.18 may tell only afterwards) the next. */
+/* The last one begun before the line, else the next one (2.18 may print it only afterwards). */
 static struct communicator *find_comm(struct parser *p, const struct record *r,
 				      const struct end *self, const struct end *other)
 {
@@ -466,7 +466,7 @@ static struct communicator *find_comm(struct parser *p, const struct record *r,
 	return next ? next : comm_by_key(p, "no init line", INT_MAX, r->line);
 }
 
-/* The device of an end, made up from the line where no other line has told it. */
+/* The device at one end, created from this line if no other line described it. */
 static int end_device(struct parser *p, struct communicator *c, const struct end *e,
 		      const char *host, const struct record *writer, size_t *ret)
 {
@@ -535,7 +535,7 @@ static int read_channel(struct parser *p, const struct record *r)
 
 /* ---- who wrote a line ---- */
 
-/* In its communicator: the last that was begun. */
+/* In its communicator: the last one begun. */
 static const struct member *writer_of(const struct parser *p, const struct record *r,
 				      struct communicator **ret)
 {
@@ -569,7 +569,10 @@ static bool same_failure(const struct run_failure *a, const struct run_failure *
 	       a->sequence == b->sequence && strcmp(a->what, b->what) == 0;
 }
 
-/* PyTorch writes the same of a rank several times. `m`: the rank that wrote the line, NULL: not known. */
+/*
+ * PyTorch writes the same of a rank several times. `m`: the rank that wrote the line, NULL if
+ * unknown.
+ */
 static void add_failure(struct parser *p, struct run_failure f, const struct member *m,
 			unsigned line)
 {
@@ -622,7 +625,7 @@ static void add_wrong_results(struct parser *p, const char *text, size_t size)
 		add_failure(p, f, NULL, line);
 }
 
-/* ---- what else the log tells ---- */
+/* ---- other facts in the log ---- */
 
 static int add_note(struct parser *p, struct nccl_log_notes *notes, const struct record *r)
 {
@@ -709,7 +712,7 @@ static void read_version(struct parser *p, const char *line)
 	p->l->version_number = version;
 }
 
-/* Messages by what they begin with, or hold somewhere; a note goes where `notes` says. */
+/* Messages by their start or by a text that they contain; a note goes where `notes` says. */
 #define NOTES(member) offsetof(struct nccl_log, member)
 static const struct message {
 	const char *text;
@@ -854,7 +857,7 @@ int nccl_log_read(struct nccl_log *l, const char *text, size_t size)
 		if (!read_records(&p, lines[i].text, lines[i].number))
 			lines[other_n++] = lines[i];
 	}
-	/* Ranks first: up to 2.21 they are told after the connections. */
+	/* Ranks first: up to 2.21 the log prints them after the connections. */
 	for (size_t i = 0; i < p.record_n && r == 0; i++) {
 		if (is_member_line(p.records[i].text))
 			r = read_member(&p, &p.records[i]);

@@ -23,8 +23,8 @@ const char *nccl_tests_word(const char *path)
 }
 
 /*
- * What the columns tell where no name does: whether there is an operation and a root, and how bus
- * and algorithm bandwidth relate. All-gather and all-to-all look the same.
+ * What the columns show if no name does: whether there is an operation and a root, and how bus and
+ * algorithm bandwidth relate. All-gather and all-to-all look the same.
  */
 static const char *word_of_columns(bool redop, bool root, double ratio, size_t ranks)
 {
@@ -66,10 +66,10 @@ static void add_value(struct figures *f, const char *word, bool rate, const doub
 	}
 }
 
-/* Two decimals of less than this are no measurement; the time is. */
+/* Below this, two decimals are too coarse; the time is used instead. */
 #define LEAST_BUSBW 1.0
 
-/* Not by size: one wrong value is enough. */
+/* Not per size: one wrong value is enough. */
 static void add_verified(struct figures *f, const struct nccl_tests_result result[2],
 			 const char *from)
 {
@@ -123,15 +123,15 @@ struct words {
 
 struct parser {
 	struct figures *f;
-	const char *named;   /* collective that a line or the file's name tells; NULL: none yet */
-	const char *guessed; /* from the columns of the table at hand */
+	const char *named;   /* collective according to a line or the file name; NULL: none yet */
+	const char *guessed; /* from the columns of the current table */
 	int columns[2][COLUMN_N]; /* out of place and in place; -1: there is none */
 	size_t width;             /* words of a row; 0: no header was seen */
 	size_t ranks;
 	char kind[64]; /* type and operation of the first row; others are left out */
 };
 
-/* The words of a line, which is cut into them. */
+/* Splits a line into words in place. */
 static void split(char *line, struct words *ret)
 {
 	ret->n = 0;
@@ -175,7 +175,7 @@ static const char *word_at(const struct words *w, int column)
 	return column >= 0 && (size_t)column < w->n ? w->at[column] : "";
 }
 
-/* A number that fills the word and is no less than 0; else -1. "N/A" is nothing. */
+/* A non-negative number that fills the word; else -1. "N/A" does not count. */
 static double number_at(const struct words *w, int column)
 {
 	const char *s = word_at(w, column);
@@ -185,7 +185,7 @@ static double number_at(const struct words *w, int column)
 	return end > s && !*end && isfinite(v) && v >= 0 ? v : -1;
 }
 
-/* The collective of this row, found out once a table; NULL: it cannot be told. */
+/* The collective of this row, determined once per table; NULL if it cannot be determined. */
 static const char *collective(struct parser *p, const struct words *w)
 {
 	const int *c = p->columns[0];
@@ -194,14 +194,14 @@ static const char *collective(struct parser *p, const struct words *w)
 
 	if (p->named)
 		return p->named;
-	if (!p->guessed && algbw >= 1) /* below, two decimals say too little of the ratio */
+	if (!p->guessed && algbw >= 1) /* below that, two decimals are too coarse for the ratio */
 		p->guessed =
 			word_of_columns(*redop && strcmp(redop, "none") != 0,
 					*root && strcmp(root, "-1") != 0, busbw / algbw, p->ranks);
 	return p->guessed;
 }
 
-/* One type and operation a table: several would be one measurement otherwise. */
+/* One type and operation per table: otherwise several would become one measurement. */
 static bool same_kind(struct parser *p, const struct words *w)
 {
 	char kind[sizeof(p->kind)];
@@ -252,8 +252,8 @@ static bool read_row(struct parser *p, const struct words *w, unsigned line, con
 }
 
 /*
- * "#  Rank  0 Group  0 Pid  33895 on host device  0 [0x01] NVIDIA GeForce RTX 4090"; newer:
- * [0000:01:00]. The old form tells no domain, so no address.
+ * "# Rank 0 Group 0 Pid 33895 on host device 0 [0x01] NVIDIA GeForce RTX 4090"; newer:
+ * [0000:01:00]. The old form has no domain, so it gives no address.
  */
 static void read_rank(struct parser *p, const char *line)
 {
@@ -275,8 +275,8 @@ static void read_rank(struct parser *p, const char *line)
 }
 
 /*
- * A row tells its collective only from 1 GB/s on, and those before it belong to the same table: so
- * the lines are gone through twice where no name is seen.
+ * Rows show their collective only from 1 GB/s on, and slower rows before them belong to the same
+ * table: without a name the lines are read twice.
  */
 static void guess_collective(struct parser *p, const struct text_line *lines, size_t n, size_t at)
 {
@@ -311,7 +311,7 @@ static int read_line(struct parser *p, const struct text_line *lines, size_t n, 
 	else if (is_row(p, &w, &bytes) && !collective(p, &w))
 		return err_set(
 			EINVAL,
-			"%s:%u: the table does not tell its collective: name the file after it, as "
+			"%s:%u: the table does not show its collective; name the file after it, as "
 			"in all_gather.txt",
 			p->f->name, l->number);
 	else
@@ -319,7 +319,7 @@ static int read_line(struct parser *p, const struct text_line *lines, size_t n, 
 	return 0;
 }
 
-/* "# Out of bounds values : 4 FAILED", which is there too where the columns do not count. */
+/* "# Out of bounds values : 4 FAILED", which is printed even if the columns do not count. */
 static bool is_failed_summary(const char *line)
 {
 	const char *s = strstr(line, "# Out of bounds values : ");
@@ -388,8 +388,7 @@ int nccl_tests_parse(const char *text, size_t size, const char *file, struct fig
 	if (r == 0)
 		add_wrong_line(p.f, lines, n);
 	if (r == 0 && !p.f->row_n)
-		r = err_set(EINVAL, "%s: is the output of nccl-tests without a single result",
-			    file);
+		r = err_set(EINVAL, "%s: output of nccl-tests without any result", file);
 	if (r < 0)
 		figures_free(p.f);
 	else

@@ -8,7 +8,7 @@
 
 struct figures;
 
-/* Result rows are not enough: they have to stand below their header. */
+/* Result rows alone are not enough: their header must come before them. */
 bool nccl_tests_recognise(const char *text, size_t size);
 /*
  * Each size becomes a time and, from 1 GB/s on, a bus bandwidth (below, the two decimals of the
@@ -17,14 +17,19 @@ bool nccl_tests_recognise(const char *text, size_t size);
  */
 int nccl_tests_parse(const char *text, size_t size, const char *file, struct figures **ret);
 
-/* The word that a file's or program's name tells, "all-reduce" for "x/all_reduce_perf"; NULL: none. */
+/*
+ * The collective in the name of a file or program, "all-reduce" for "x/all_reduce_perf"; NULL:
+ * none.
+ */
 const char *nccl_tests_word(const char *path);
 /* One placement of one size; 0 or less: not measured. */
 struct nccl_tests_result {
 	double time_us, busbw;
 	double wrong; /* values; below 0: not checked */
 };
-/* The first line, from 1, that reports wrong values; 0: none does. Needs no table that can be read whole. */
+/*
+ * The first line, from 1, that reports wrong values; 0: none does. Works on incomplete tables too.
+ */
 unsigned nccl_tests_wrong_line(const char *text, size_t size);
 void nccl_tests_add(struct figures *f, const char *word, uint64_t bytes,
 		    const struct nccl_tests_result result[2], const char *from);

@@ -115,7 +115,7 @@ static void claim_row(const struct part *p, struct claims *c, const struct text_
 	struct claim_at at = CLAIM_AT(p, l);
 
 	claim_gpu_at(c, at, row->index, row->address);
-	/* Long names end in "...", which other texts of the same card complete. */
+	/* Long names end in "..."; other texts about the same card complete them. */
 	if (*row->model && !strstr(row->model, ".."))
 		claim(c, at, row->model, "gpu/#%u/model", row->index);
 	if (!strcmp(row->display, "On") || !strcmp(row->display, "Off"))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `nvidia-smi -q`, 390 to 610: "Label : value" lines, indented by 4 blanks a level. "Total", "Current" and
- * others stand below several headings, so that a value is told by its label and the heading above it.
+ * `nvidia-smi -q`, 390 to 610: "Label : value" lines, indented by 4 blanks a level. "Total",
+ * "Current" and others occur under several headings, so a value is identified by its label and the
+ * heading above it.
  */
 #include "ingest/claims.h"
 #include "ingest/part_kinds.h"
@@ -56,7 +57,7 @@ static bool is_top_label(const char *s)
 	return false;
 }
 
-/* Of `nvidia-smi -q | grep -A3 BAR1` only a heading and what is below it. */
+/* The output of `nvidia-smi -q | grep -A3 BAR1` has only a heading and the lines below it. */
 static bool is_heading(const char *s)
 {
 	return !strcmp(s, "BAR1 Memory Usage") || !strcmp(s, "FB Memory Usage");
@@ -103,7 +104,7 @@ size_t smi_query_match(struct part *p, const struct text_line *lines, size_t n)
 
 /* ---- values ---- */
 
-/* A number in the text's own unit, "32768 MiB", "16x", "P8"; -1: none is there. */
+/* A number in the text's own unit, "32768 MiB", "16x", "P8"; -1: there is none. */
 static int64_t number_of(const char *s)
 {
 	char *end;
@@ -170,7 +171,7 @@ static const struct label {
 	const char *label;
 	const char *key;                  /* as in nvml.json */
 	int64_t (*number)(const char *s); /* NULL: a text */
-	bool none;                        /* "N/A" says that the GPU has no such thing */
+	bool none;                        /* "N/A" means that the GPU does not have it */
 } labels[] = {
 	{NULL, "Product Name", "model", NULL, false},
 	{NULL, "GPU UUID", "uuid", NULL, false},
@@ -224,7 +225,7 @@ static const char *heading(const struct query *q)
 	return q->heading_n ? q->headings[q->heading_n - 1].text : NULL;
 }
 
-/* Slices of a card that is divided have memory of their own, under the same labels. */
+/* MIG instances have memory of their own, under the same labels. */
 static bool in_slice(const struct query *q)
 {
 	for (size_t i = 0; i < q->heading_n; i++)
@@ -303,7 +304,7 @@ static void read_line(struct query *q, const struct text_line *line)
 		start_gpu(q, line, address);
 		return;
 	}
-	if (is_heading(s) && q->gpu_n == 0) /* of a GPU that is not named */
+	if (is_heading(s) && q->gpu_n == 0) /* of a GPU without a name */
 		if (heading(q) == NULL || line_indent(line) <= q->headings[0].indent)
 			snprintf(q->gpu, sizeof(q->gpu), "~%s%zu", s[0] == 'B' ? "bar1-" : "fb-",
 				 q->unnamed_n++);

@@ -126,7 +126,7 @@ static bool read_header(struct arena *a, const struct text_line *l, struct matri
 	return m->gpu_n > 0;
 }
 
-/* The cells of a row of device `ret_row`; 0: the line is no row. */
+/* The cells of a row of device `ret_row`; 0: the line is not a row. */
 static size_t read_row(struct arena *a, const struct text_line *l, bool (*is_cell)(const char *),
 		       const char **ret_row, const char **cells, size_t max)
 {
@@ -143,7 +143,7 @@ static size_t read_row(struct arena *a, const struct text_line *l, bool (*is_cel
 	return k;
 }
 
-/* What is behind the n cells of a row is a cell of the other matrix. */
+/* What follows the n cells of a row is a cell of the other matrix. */
 static bool has_other(struct arena *a, const struct text_line *l, size_t n,
 		      bool (*is_other)(const char *))
 {
@@ -172,7 +172,7 @@ static size_t match_matrix(struct part *p, const struct text_line *lines, size_t
 	while (end < n && line_is_blank(&lines[end]))
 		end++;
 	while (end < n && (k = read_row(a, &lines[end], is_cell, &row, cells, m.column_n))) {
-		/* The first rows tell which matrix it is; a later one that differs ends it. */
+		/* The first rows show which matrix it is; a later row of another kind ends it. */
 		if (has_other(a, &lines[end], k, is_other)) {
 			rows = rows > 2 ? rows : 0;
 			break;
@@ -258,7 +258,7 @@ static void decode_matrix(const struct part *p, struct claims *c, bool (*is_cell
 	arena_free(a);
 }
 
-/* NVLinks hide how the two are joined otherwise. */
+/* NVLinks hide the PCIe path between the two. */
 static void claim_level(struct claims *c, struct claim_at at, int row, int column, const char *cell,
 			const void *context)
 {

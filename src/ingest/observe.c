@@ -70,15 +70,15 @@ static int refuse_gpu(const struct machine *m, const char *name, const struct fi
 		return err_set(
 			ENODEV,
 			"%s: is of %zu GPUs and gives no PCI addresses; this machine has %zu, so "
-			"nobody can tell which of them they are",
+			"they cannot be assigned",
 			name, n, m->gpu_n);
 	return err_set(
 		ENODEV,
-		"%s: which GPU of this machine its GPU %zu is cannot be told without a PCI address",
+		"%s: without a PCI address its GPU %zu cannot be assigned to a GPU of this machine",
 		name, i);
 }
 
-/* The machine's GPU of each that a result names. */
+/* The machine's GPU for each GPU of a result. */
 static int match_gpus(const struct machine *m, const char *name, const struct figure_gpu *gpus,
 		      size_t n, int *ret)
 {
@@ -92,7 +92,7 @@ static int match_gpus(const struct machine *m, const char *name, const struct fi
 
 /* ---- figures ---- */
 
-/* Stand-ins of onehop's own have no PCI address, and could pass for GPUs by their number alone. */
+/* Simulated GPUs have no PCI address, and could be mistaken for real ones by number alone. */
 static int refuse_stand_ins(const struct figures *f)
 {
 	for (size_t i = 0; i < f->gpu_n; i++)
@@ -136,7 +136,7 @@ int figures_observe(const struct figures *f, struct machine *m)
 	r = observed_add_figures(m, f, gpus, false);
 	if (!r)
 		return err_set(EINVAL,
-			       "%s: is a result of %s that tells nothing of single pairs of GPUs",
+			       "%s: is a result of %s without figures for single pairs of GPUs",
 			       f->name, f->tool);
 	weighed_add(m, f, gpus, false)->observed_n = (size_t)r;
 	return r;
@@ -178,7 +178,10 @@ static int add_transports(const struct nccl_log *l, struct machine *m, const int
 	return n;
 }
 
-/* `gpus`: the machine's GPU of each device; NULL: of several hosts, which need not be known here. */
+/*
+ * `gpus`: the machine's GPU of each device; NULL: a log of several hosts, whose GPUs need not be
+ * known here.
+ */
 static int add_failures(const struct nccl_log *l, struct machine *m, const int *gpus)
 {
 	for (size_t i = 0; i < l->failure_n; i++) {
@@ -213,7 +216,7 @@ static int add_warnings(const struct nccl_log *l, struct machine *m)
 	return (int)l->warnings.n;
 }
 
-/* What ran outweighs what is installed: frameworks bring an NCCL of their own. */
+/* The version that ran overrides the installed one: frameworks ship their own NCCL. */
 static void take_version(const struct nccl_log *l, struct machine *m)
 {
 	struct fact_int was = m->nccl.version;
@@ -227,7 +230,10 @@ static void take_version(const struct nccl_log *l, struct machine *m)
 	m->nccl.version = fact_int(l->version_number, from);
 }
 
-/* What NCCL took from its environment then, which includes its conf files, outweighs what is set here. */
+/*
+ * The settings that NCCL used in that run, including its conf files, override those of this
+ * environment.
+ */
 static void take_settings(const struct nccl_log *l, struct machine *m)
 {
 	for (size_t i = 0; i < l->setting_n; i++) {
@@ -275,11 +281,11 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 	if (!one)
 		return err_set(
 			EINVAL,
-			"%s: is a log of several hosts; which of them this machine is cannot be "
-			"told",
+			"%s: is a log of several hosts; it does not show which of them is this "
+			"machine",
 			l->name);
 	return err_set(EINVAL,
-		       "%s: no line of this log of NCCL tells how GPUs reach each other; set "
+		       "%s: no line of this NCCL log shows how GPUs reach each other; set "
 		       "NCCL_DEBUG=INFO",
 		       l->name);
 }
@@ -355,8 +361,10 @@ static int observe_log(const struct strbuf *text, const char *path, struct machi
 	return r;
 }
 
-/* The log of a run often holds the table that it printed: what tells of pairs counts. A log of other GPUs
- * than this machine's holds a table of others too. */
+/*
+ * The log of a run often contains the table that it printed: whatever has facts about pairs counts.
+ * If the log is about other GPUs than this machine's, so is the table.
+ */
 static int observe_file(const char *path, struct machine *m)
 {
 	const char *name = text_file_name(path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was measured or logged, as observed facts of a machine, which `check` weighs. */
+/* Adds measured or logged results to a machine as observations, which `check` evaluates. */
 #pragma once
 
 #include <stddef.h>
@@ -12,18 +12,18 @@ struct nccl_log;
  * Each appends to m->observed what concerns pairs of the machine's own GPUs and copies what it
  * keeps. GPUs are found by PCI address, else by NVML's index, else, when there are as many as the
  * machine has, by CUDA's number. Returns how many were appended, or -EINVAL with a sentence:
- * results of other GPUs, of stand-ins, of several hosts, or with nothing on pairs.
- * Each for one kind of text; here for tests.
+ * results of other GPUs, of stand-ins, of several hosts, or without facts about pairs. Each is for
+ * one kind of text; exported for tests.
  */
 int figures_observe(const struct figures *f, struct machine *m);
 int nccl_log_observe(const struct nccl_log *l, struct machine *m);
 /*
- * Adds to figures of the same run which way NCCL took between their GPUs. Nothing if a variable told NCCL how
- * to go: that says nothing of the machine.
+ * Adds to figures of the same run the paths that NCCL used between their GPUs. Adds nothing if a
+ * variable chose the path: then it says nothing about the machine.
  */
 void nccl_log_add_figures(const struct nccl_log *l, struct figures *f);
 /*
- * The same of files, recognised by content: results that figures_open reads, and NCCL's debug logs,
- * also both in one file. 0 or a negative errno with a sentence.
+ * The same for files, recognised by content: results that figures_open reads, and NCCL's debug
+ * logs, also both in one file. 0 or a negative errno with a sentence.
  */
 int observe_files(const char *const *paths, size_t n, struct machine *m);

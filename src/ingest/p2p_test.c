@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The heading of a matrix as it stands in the text, and what it holds. */
+/* The heading of a matrix, as printed, and what it holds. */
 struct title {
 	const char *text;
 	const struct metric *metric;
@@ -36,7 +36,7 @@ static const char *heading_in(const struct metric *m, const char *text, size_t s
 	return NULL;
 }
 
-/* Longer headings hold shorter ones, so the first of the table that fits is not enough. */
+/* Longer headings contain shorter ones, so the first match in the table is not enough. */
 static struct title find_title(const char *line)
 {
 	struct title best = {0};
@@ -81,7 +81,7 @@ static size_t count_columns(const char *line, const char *corner)
 	return 0;
 }
 
-/* Where the numbers of row i start, behind "     3 " and whatever a paste put before it. */
+/* Where the numbers of row i start, after "     3 " and any prefix from a paste. */
 static const char *row_cells(const char *line, size_t i)
 {
 	char label[24];
@@ -94,10 +94,10 @@ static const char *row_cells(const char *line, size_t i)
 		       : NULL;
 }
 
-/* "-" stands for what was not measured, in a matrix that onehop printed. */
+/* "-" means not measured, in a matrix that onehop printed. */
 #define NOT_MEASURED (-1)
 
-/* Exactly n numbers, nothing behind them. */
+/* Exactly n numbers, nothing after them. */
 static bool read_cells(const char *s, size_t n, double *ret)
 {
 	for (size_t j = 0; j < n; j++) {
@@ -131,7 +131,7 @@ static void add_row(struct parser *p, const struct title *t, size_t i, const dou
 	}
 }
 
-/* The rows behind the header line at p->at. */
+/* The rows after the header line at p->at. */
 static void read_matrix(struct parser *p, const struct title *t, size_t n)
 {
 	double *cells = arena_alloc(p->f->arena, n, sizeof(*cells));
@@ -141,7 +141,8 @@ static void read_matrix(struct parser *p, const struct title *t, size_t n)
 		const char *s = ++p->at < p->line_n ? row_cells(p->lines[p->at].text, i) : NULL;
 
 		if (!s || !read_cells(s, n, cells)) {
-			figures_trouble(p->f, "%s:%u: \"%s\" breaks off: row %zu of %zu is no good",
+			figures_trouble(p->f,
+					"%s:%u: \"%s\" is incomplete: row %zu of %zu is invalid",
 					p->f->name,
 					p->lines[p->at < p->line_n ? p->at : p->line_n - 1].number,
 					t->text, i, n);
@@ -152,7 +153,7 @@ static void read_matrix(struct parser *p, const struct title *t, size_t n)
 	}
 }
 
-/* The header stands right below the title, perhaps behind an empty line. */
+/* The header follows the title, possibly after an empty line. */
 static void read_titled(struct parser *p, const struct title *t)
 {
 	for (size_t look = 0; look < 2 && p->at + 1 < p->line_n; look++) {
@@ -209,8 +210,7 @@ int p2p_test_parse(const char *text, size_t size, const char *file, struct figur
 			read_device(&p, line);
 	}
 	if (!p.f->row_n) {
-		int r = err_set(EINVAL, "%s",
-				p.f->trouble_n ? p.f->troubles[0] : "nothing is left of it");
+		int r = err_set(EINVAL, "%s", p.f->trouble_n ? p.f->troubles[0] : "no GPU is left");
 
 		figures_free(p.f);
 		return r;

@@ -10,6 +10,6 @@ struct figures;
 bool p2p_test_recognise(const char *text, size_t size);
 /*
  * Matrices become rows, each from its line; what the host needs to issue copies ("CPU") is left
- * out. -EINVAL when not one matrix can be read; a matrix that breaks off is a trouble.
+ * out. -EINVAL if no matrix can be read; an incomplete matrix is a trouble.
  */
 int p2p_test_parse(const char *text, size_t size, const char *file, struct figures **ret);

@@ -8,9 +8,9 @@
 #include <string.h>
 
 /*
- * Ends with a NULL name. The first that matches reads the lines.
- * A kind whose first line another could take for its own stands before it: dmesg lines can hold anything,
- * and a debug log of NCCL may have the table of its run in it.
+ * Ends with a NULL name. The first that matches reads the lines. A kind comes before others that
+ * could match its first line too: dmesg lines can contain anything, and a debug log of NCCL may
+ * contain the table of its run.
  */
 static const struct part_kind part_kinds[] = {
 	{"lspci", lspci_match, lspci_decode, PART_STATES, .first = "0123456789abcdefABCDEF"},
@@ -90,7 +90,7 @@ const char *line_value(const struct text_line *l, const char *key)
 
 /* ---- finding them ---- */
 
-/* "> > text" of a mail or a comment: marks that no tool prints at the start of a line. */
+/* "> > text" of a mail or a comment: marks that tools never print at the start of a line. */
 static void peel_quote(struct text_line *l)
 {
 	char *s = l->text;
@@ -107,7 +107,10 @@ static void peel_quote(struct text_line *l)
 	l->text = s;
 }
 
-/* What is above a part, but for fences and empty lines, is how it was made: a command, or a heading. */
+/*
+ * The line above a part, apart from fences and empty lines, shows its origin: a command or a
+ * heading.
+ */
 static const struct text_line *command_above(const struct text_line *lines, size_t i, size_t used)
 {
 	enum { NEAR = 4 };

@@ -16,31 +16,36 @@ struct part {
 	/* The last shell command above it, "nvidia-smi topo -p2p r"; "": none is shown. */
 	const char *command;
 	const struct text_line *command_line; /* NULL: none is shown */
-	bool cut;                             /* it ends before its tool would have ended it */
-	char about[64];                       /* "8 GPUs", "" */
+	/* truncated: it ends before the tool's output would */
+	bool cut;
+	char about[64]; /* "8 GPUs", "" */
 };
 
 struct part_kind {
 	const char *name; /* "nvidia-smi topo -m" */
 	/*
-	 * How many lines from the first of n on are this part; 0: none begins here. May set `cut` and `about`
-	 * of the part, whose command is known.
+	 * The number of lines, of n, that belong to this part; 0: no part begins here. May set
+	 * `cut` and `about` of the part, whose command is already set.
 	 */
 	size_t (*match)(struct part *p, const struct text_line *lines, size_t n);
-	void (*decode)(const struct part *p, struct claims *c); /* what it states of a machine */
-	/* What was seen in a run: the readers of logs and of results decode it, all of a text at once. */
+	void (*decode)(const struct part *p, struct claims *c); /* what it states about a machine */
+	/* Observed in a run: the readers of logs and results decode it, all of a text at once. */
 	enum { PART_STATES, PART_LOG, PART_FIGURES } observed;
-	/* The name of the host that printed it; false: it does not name one. NULL: none does. */
+	/*
+	 * The name of the host that printed it; false: it does not name one. NULL: this kind never
+	 * does.
+	 */
 	bool (*host)(const struct part *p, char *buf, size_t size);
-	/* What its first line can begin with, blanks aside; NULL: anything. Most lines of a log are of no part. */
+	/*
+	 * The possible starts of its first line, after blanks; NULL: anything. Most lines of a log
+	 * belong to no part.
+	 */
 	const char *first;
 	/* What a recording keeps of a line; NULL: all of it. */
 	const char *(*keep)(const struct text_line *l);
 };
 
-/*
- * Finds the parts of a text, in the order of their lines. The arrays are the arena's.
- */
+/* Finds the parts of a text, in the order of their lines. The arrays are allocated in the arena. */
 struct part *parts_find(struct arena *a, const char *file, const char *text, size_t size,
 			size_t *ret_n, const struct text_line **ret_lines, size_t *ret_line_n);
 
@@ -50,7 +55,7 @@ struct part *parts_find(struct arena *a, const char *file, const char *text, siz
 size_t line_indent(const struct text_line *l);
 /* A fence or a tag, which may be between a command and its output. */
 bool line_is_skipped(const struct text_line *l);
-/* Whether nothing but blanks is in it. */
+/* Whether it is empty or has only blanks. */
 bool line_is_blank(const struct text_line *l);
 /* The text without the blanks in front. */
 const char *line_text(const struct text_line *l);

@@ -27,7 +27,7 @@ struct page {
 	struct part *parts;
 	size_t part_n, line_n;
 	const struct text_line *lines;
-	/* What was logged and measured in it; NULL: nothing, or what is there could not be read. */
+	/* Logs and measurements in it; NULL: none, or unreadable. */
 	struct nccl_log *log;
 	struct figures *figures;
 	const char *log_trouble, *figures_trouble; /* why; NULL: there is none */
@@ -75,7 +75,7 @@ bool pasted_recognise(const char *text, size_t size)
 
 /* ---- what was measured and logged ---- */
 
-/* The lines of a page as the splitter sees them, so that their numbers stay what they are. */
+/* The lines of a page as the splitter sees them, so that line numbers stay the same. */
 static void add_lines(struct strbuf *out, const struct page *page,
 		      bool (*wanted)(const struct part *p))
 {
@@ -170,8 +170,8 @@ static void claim_logged(struct pasted *t, const struct page *page)
 }
 
 /*
- * Tests that give no addresses count GPUs as CUDA does. Where no text names any GPU otherwise, those numbers
- * are as good as names.
+ * Tests that give no addresses count GPUs as CUDA does. If no text names a GPU in another way,
+ * those numbers serve as names.
  */
 static void claim_measured(struct pasted *t, const struct page *page)
 {
@@ -218,14 +218,14 @@ struct named_host {
 	unsigned line;
 };
 
-/* Twelve hexadecimal digits are a container's id: it runs on some host. */
+/* Twelve hexadecimal digits are a container's id, which says nothing about the host. */
 static bool names_host(const char *name)
 {
 	return *name && strcmp(name, "localhost") != 0 && strcmp(name, "(none)") != 0 &&
 	       !(strlen(name) == 12 && strspn(name, "0123456789abcdef") == 12);
 }
 
-/* Of "gpu7.example.org" the first word: some tools print the whole name. */
+/* The first word of "gpu7.example.org": some tools print the full name. */
 static void add_host(struct named_host *hosts, size_t max, const struct part *p, size_t *n)
 {
 	struct named_host h = {.file = p->file, .line = p->lines[0].number};
@@ -296,7 +296,7 @@ static void observe(const struct page *page, struct machine *m)
 		add_trouble(m, page->name, page->log_trouble);
 	if (page->figures_trouble)
 		add_trouble(m, page->name, page->figures_trouble);
-	/* -EINVAL: it says nothing about pairs of one machine, which is no trouble. */
+	/* -EINVAL: it has no facts about pairs of one machine, which is not worth reporting. */
 	if (page->log && nccl_log_observe(page->log, m) == -ENODEV)
 		add_trouble(m, page->name, err_msg());
 	if (page->figures && figures_observe(page->figures, m) == -ENODEV)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts that people paste, as one machine: what tools printed, wherever in a text it stands. */
+/* Pasted texts as one machine: outputs of tools anywhere in the texts. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,21 +10,21 @@ struct source;
 struct strbuf;
 struct pasted;
 
-/* Whether some part of the text is a known tool's. */
+/* Whether some part of the text is the output of a known tool. */
 bool pasted_recognise(const char *text, size_t size);
 
 struct pasted *pasted_new(const char *name);
 void pasted_free(struct pasted *t); /* NULL is fine */
-/* Takes the text's parts; `name` is for messages. Returns how many it knows. */
+/* Adds the text's parts; `name` is for messages. Returns the number of known parts. */
 size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t size);
 /* Appends them as a recording keeps them (kept_text.h). */
 void pasted_keep(const struct pasted *t, struct strbuf *out);
-/* -EINVAL and a sentence that names each, where they are of several hosts: what they state is not of one machine. */
+/* -EINVAL and a sentence that names each host if the texts are of several hosts. */
 int pasted_check_hosts(const struct pasted *t);
-/* What they state, once; the caller frees it. */
+/* What they state; may be called once, the caller frees it. */
 struct source *pasted_source(struct pasted *t);
 /*
- * Adds to the machine that was read from that source what was measured and logged, what texts disagree about,
- * and which lines were read.
+ * Adds to the machine that was read from that source the measurements and logs, the disagreements
+ * between texts, and the lines that were read.
  */
 void pasted_complete(struct pasted *t, struct machine *m);

@@ -34,7 +34,7 @@ static bool is_nccl_tests(const json_t *json)
 	       json_is_object(json_object_get(json, "config"));
 }
 
-/* Wall clock and CPU time are never both there. */
+/* Wall clock and CPU time never occur together. */
 static struct nccl_tests_result placement(const json_t *result, const char *name)
 {
 	const json_t *o = json_object_get(result, name), *time = json_object_get(o, "time");
@@ -80,7 +80,7 @@ static int parse_nccl_tests(const json_t *json, const char *file, struct figures
 
 	word = word ? word : nccl_tests_word(file);
 	if (!word)
-		return err_set(EINVAL, "%s: args[0] does not tell the collective", file);
+		return err_set(EINVAL, "%s: args[0] does not name the collective", file);
 	f = figures_new(file, "nccl-tests");
 	add_devices(f, json_object_get(json_object_get(json, "config"), "devices"));
 	json_array_foreach (results, i, result) {
@@ -98,7 +98,7 @@ static int parse_nccl_tests(const json_t *json, const char *file, struct figures
 
 /* ---- nvbandwidth -j ---- */
 
-/* NULL: a test that onehop has nothing like. */
+/* NULL: a test without a counterpart in onehop. */
 static const struct metric *metric_of_test(const char *name)
 {
 	for (size_t i = 0; i < metric_n; i++) {
@@ -110,7 +110,7 @@ static const struct metric *metric_of_test(const char *name)
 	return NULL;
 }
 
-/* A matrix of GPUs; else one row of them. */
+/* A matrix of GPUs; otherwise one row of them. */
 static bool has_pairs(const struct metric *m)
 {
 	return m->shape == SHAPE_PAIR || m->shape == SHAPE_CHASE;
@@ -177,7 +177,7 @@ static void add_status(struct figures *f, const char *name, const char *status, 
 				     failed && error ? ": " : "", failed && error ? error : "");
 }
 
-/* What a test measured before it failed is no result. */
+/* Values measured before a test failed are not results. */
 static void add_testcase(struct figures *f, const json_t *test)
 {
 	const char *name = json_string_value(json_object_get(test, "name"));
@@ -223,7 +223,7 @@ static int parse_nvbandwidth(const json_t *json, const char *file, struct figure
 	add_listed(f, json_object_get(nvb, "GPU Device list"));
 	json_array_foreach (json_object_get(nvb, "testcases"), i, test)
 		add_testcase(f, test);
-	/* Where a test failed it writes the list beside the object (v0.8). */
+	/* If a test failed, nvbandwidth writes the list next to the object (v0.8). */
 	json_array_foreach (json_object_get(json, "testcases"), i, test)
 		add_testcase(f, test);
 	*ret = f;

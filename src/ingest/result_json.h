@@ -7,7 +7,7 @@
 
 struct figures;
 
-/* An object in curly brackets; whose it is, parsing tells. */
+/* An object in curly brackets; the parser determines which tool wrote it. */
 bool result_json_recognise(const char *text, size_t size);
-/* -EINVAL with a sentence when it is nobody's. */
+/* -EINVAL with a sentence if no known tool wrote it. */
 int result_json_parse(const char *text, size_t size, const char *file, struct figures **ret);

@@ -110,7 +110,7 @@ size_t nccl_lines_match(struct part *p, const struct text_line *lines, size_t n)
 	return end;
 }
 
-/* One line of PyTorch, of a test or of mpirun that says how a run failed. */
+/* One line of PyTorch, a test or mpirun that shows how a run failed. */
 size_t run_error_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	(void)p;

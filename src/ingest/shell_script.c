@@ -21,10 +21,10 @@
 enum {
 	SETTINGS_MAX = 1024,
 	HEREDOCS_MAX = 16,    /* of one line */
-	EXPANSION_MAX = 1024, /* bytes that are searched for the end of `${` and the like */
+	EXPANSION_MAX = 1024, /* bytes searched for the end of `${` and the like */
 };
 
-/* One word of a command, its quotes taken off. */
+/* One word of a command, without its quotes. */
 struct word {
 	struct strbuf text;
 	size_t equals; /* the first '=' that is not quoted; SIZE_MAX: none */
@@ -45,13 +45,16 @@ struct script {
 	const char *p, *end;
 	unsigned line;
 	struct word word;
-	/* Of the command that is being read: its first word, while that says what the next ones are. */
+	/*
+	 * The first word of the current command, as long as it determines the meaning of the next
+	 * ones.
+	 */
 	enum command { COMMAND_OTHER, COMMAND_UNSET, COMMAND_SETENV } command;
 	bool first; /* the next word is the first of its command */
 	const char *setenv_name;
 	struct heredoc heredocs[HEREDOCS_MAX]; /* of this line, in their order */
 	size_t heredoc_n;
-	bool no_heredocs; /* one never ended, so that << means something else here */
+	bool no_heredocs; /* one was never closed, so << means something else here */
 	struct script_setting *settings;
 	size_t n;
 };
@@ -119,7 +122,7 @@ static void assign_list(struct script *s, const char *list, bool expands)
 
 /* ---- words ---- */
 
-/* What a word is by what it begins with; what stands behind is an assignment, or several. */
+/* The meaning of a word by its start; one or more assignments follow it. */
 static const struct {
 	const char *start;
 	bool list;
@@ -211,7 +214,7 @@ static void add(struct script *s, char c)
 
 /* ---- bytes ---- */
 
-/* What closes the bracket or back quote that stands at `open`; NULL: nothing does. */
+/* The character that closes the bracket or back quote at `open`; NULL: none does. */
 static const char *closing(const struct script *s, const char *open)
 {
 	char from = *open, to = from == '(' ? ')' : from == '{' ? '}' : '`';
@@ -225,7 +228,7 @@ static const char *closing(const struct script *s, const char *open)
 	return NULL;
 }
 
-/* Goes over bytes that are not looked at. */
+/* Skips bytes that are not evaluated. */
 static void skip_to(struct script *s, const char *p)
 {
 	for (; s->p < p; s->p++)
@@ -289,12 +292,12 @@ static void double_quoted(struct script *s, const char *close)
 			s->p++;
 		add(s, *s->p++);
 	}
-	/* An expansion may have gone over what looked like the end. */
+	/* An expansion may have skipped the apparent end. */
 	if (s->p == close)
 		s->p++;
 }
 
-/* A quote that nothing closes is a byte like others. */
+/* An unclosed quote is an ordinary byte. */
 static bool quoted(struct script *s)
 {
 	const char *close = *s->p == '\''  ? memchr(s->p + 1, '\'', (size_t)(s->end - s->p - 1))
@@ -319,7 +322,7 @@ static const char *line_end(const struct script *s, const char *p)
 	return newline ? newline : s->end;
 }
 
-/* Behind the line that ends it; NULL: none does. */
+/* The start of the line after its end; NULL: it never ends. */
 static const char *heredoc_end(const struct script *s, const struct heredoc *h)
 {
 	size_t n = strlen(h->end);
@@ -343,7 +346,10 @@ static void forget_heredocs(struct script *s)
 	s->heredoc_n = 0;
 }
 
-/* Where one never ends, none is looked for again: the time would grow with the square of the text. */
+/*
+ * After one that never ends, no others are searched: the time would grow with the square of the
+ * text.
+ */
 static void skip_heredocs(struct script *s)
 {
 	for (size_t i = 0; i < s->heredoc_n && !s->no_heredocs; i++) {
@@ -520,7 +526,7 @@ int shell_script_read(struct machine *m, const char *path, struct script_setting
 	return 0;
 }
 
-/* The script's before those of files, since the stronger stand first. */
+/* The script's settings come before those of files, because stronger origins come first. */
 static void replace_settings(struct machine *m, const char *path, bool nccl,
 			     const struct script_setting *script, size_t script_n)
 {

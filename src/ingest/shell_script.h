@@ -18,26 +18,26 @@ struct script_setting {
 };
 
 /*
- * What the script leaves set of the names that `wanted` accepts, in the order of their lines: `export A=1`, `A=1
- * command`, `mpirun -x A=1`, `docker run -e A=1`, `srun --export=ALL,A=1` (also behind #SBATCH), `setenv A 1`.
- * Of several the last counts, and `unset A` takes A away. Branches and loops are not followed: what stands in
- * them counts. Any bytes are accepted; texts are the arena's. For tests
- * too.
+ * The variables, of those that `wanted` accepts, that are set at the end of the script, in the
+ * order of their lines: `export A=1`, `A=1 command`, `mpirun -x A=1`, `docker run -e A=1`, `srun
+ * --export=ALL,A=1` (also behind #SBATCH), `setenv A 1`. The last assignment counts, and `unset A`
+ * removes A. Branches and loops are not evaluated: their assignments always count. Any bytes are
+ * accepted; texts are allocated in the arena. Exported for tests.
  */
 void shell_script_parse(struct arena *arena, const char *text, size_t size,
 			bool (*wanted)(const char *name), struct script_setting **ret,
 			size_t *ret_n);
 
 /*
- * The same of a file, of the names that communication libraries read; texts are the machine's. 0 or a negative
- * errno with a sentence: unreadable, not a text, too large.
+ * The same for a file, with the names that communication libraries read; texts are owned by the
+ * machine. 0 or a negative errno with a sentence: unreadable, not a text, too large.
  */
 int shell_script_read(struct machine *m, const char *path, struct script_setting **ret,
 		      size_t *ret_n);
 
 /*
- * The machine's settings are what the script sets, in place of those of this shell's environment, and what
- * stands in files. What has no value is left out.
+ * The machine's settings become those of the script, instead of those of this shell's environment,
+ * plus those in files. Variables without a value are left out.
  */
 void shell_script_settings(struct machine *m, const char *path,
 			   const struct script_setting *settings, size_t n);

@@ -63,7 +63,7 @@ const char *text_file_name(const char *path)
 	return is_standard_input(path) ? "standard input" : path;
 }
 
-/* It can be read once, and what is in it is wanted by the diagnosis and by the plan for it. */
+/* Standard input can be read only once, but diagnosis and plan both need its content. */
 static int read_standard_input(size_t max, struct strbuf *ret)
 {
 	static struct strbuf kept;
@@ -100,7 +100,7 @@ static size_t escape_length(const char *s, const char *end)
 	return (size_t)(p - s) + (p < end && *p != '\n');
 }
 
-/* What web pages and word processors put in the place of blanks and quotes. */
+/* Characters that web pages and word processors use instead of blanks and quotes. */
 static const struct {
 	const char *bytes, *plain;
 } look_alikes[] = {
@@ -111,7 +111,7 @@ static const struct {
 	{"\xe2\x80\x99", "'"}, {"\xe2\x80\x9c", "\""}, {"\xe2\x80\x9d", "\""},
 };
 
-/* The bytes at s that stand for something plain, which is put to *to; 0: none do. */
+/* The number of bytes at s that are replaced by the plain character *to; 0: none. */
 static size_t plain_length(const char *s, const char *end, char **to)
 {
 	if ((unsigned char)*s < 0xc2)
@@ -127,7 +127,7 @@ static size_t plain_length(const char *s, const char *end, char **to)
 	return 0;
 }
 
-/* Copies without what a terminal eats; returns the new end. */
+/* Copies without terminal control sequences; returns the new end. */
 static char *clean(const char *text, size_t size, char *to)
 {
 	const char *end = text + size;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts that people hand over: read, cleaned, and told apart. */
+/* Texts given by the user: read, cleaned, and recognised. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,15 +10,15 @@ struct figures;
 struct source;
 struct strbuf;
 
-/* Logs of large jobs are large; more than this is nothing that anybody meant to hand over. */
+/* Logs of large jobs are large; a larger file was probably given by mistake. */
 #define INGEST_MAX_LOG (256u << 20)
 
 /* Reads to the end, at most `max` bytes; "-" is standard input. 0 or a negative errno with a sentence. */
 int text_read_file(const char *path, size_t max, struct strbuf *ret);
-/* What messages call it: the path, or "standard input". */
+/* Its name in messages: the path, or "standard input". */
 const char *text_file_name(const char *path);
 
-/* One line, terminated, without colours and without white space behind it. */
+/* One line, terminated, without colours and trailing white space. */
 struct text_line {
 	char *text;
 	unsigned number; /* from 1 */
@@ -26,11 +26,11 @@ struct text_line {
 
 /*
  * A copy of the text as lines: terminal colours, carriage returns and NULs are gone, tabs are
- * blanks. Both arrays are the arena's.
+ * blanks. Both arrays are allocated in the arena.
  */
 struct text_line *text_lines(struct arena *arena, const char *text, size_t size, size_t *ret_n);
 
-/* What a text can be, a NUL standing behind its size bytes; each knows what it can be turned into. */
+/* A kind of text (with a NUL after its size bytes), and what it can be converted to. */
 struct text_kind {
 	const char *what; /* "the output of p2pBandwidthLatencyTest" */
 	const char *use;  /* "onehop compare": the command that reads it */
@@ -38,8 +38,11 @@ struct text_kind {
 	int (*to_figures)(const char *text, size_t size, const char *file, struct figures **ret);
 };
 
-/* Ends with a NULL `what`. The first that recognises a text and can do what is asked reads it. */
+/*
+ * Ends with a NULL `what`. The first kind that recognises a text and supports the requested
+ * conversion reads it.
+ */
 extern const struct text_kind text_kinds[];
 
-/* -EINVAL and a sentence that says what the text is, and what it is not. */
+/* -EINVAL and a sentence that says what the text is and what was expected. */
 int text_refuse(const char *text, size_t size, const char *path, const char *wanted);

@@ -158,8 +158,8 @@ static void advise_entries(const struct advice *a)
 	strbuf_puts(
 		a->out,
 		"add to the options line of the entry in loader/entries on the EFI or boot "
-		"partition, and to /etc/kernel/cmdline if that exists (or where the program that "
-		"writes these entries takes them from), without quotes, ");
+		"partition, and to /etc/kernel/cmdline if that exists (or to the source that the "
+		"program uses to write these entries), without quotes, ");
 	put_words(a, "", false);
 	strbuf_puts(a->out, "; then reboot");
 }

@@ -89,7 +89,7 @@ static void by_number(void **state)
 	assert_row(m, 1, OBSERVED_BANDWIDTH, 0, 1, true);
 	f->gpus[1].nvml_index = -1;
 	m->gpus[0].cuda_ordinal = fact_int_absent("CUDA_VISIBLE_DEVICES=0");
-	assert_error(figures_observe(f, m), "cannot be told without a PCI address");
+	assert_error(figures_observe(f, m), "without a PCI address its GPU");
 	figures_free(f);
 	build_free(m);
 }
@@ -109,7 +109,7 @@ static void by_order(void **state)
 	assert_int_equal(figures_observe(f, m), 1);
 	assert_row(m, 0, OBSERVED_PEER_ACCESS, 0, 1, true);
 	m->pci[m->gpus[1].pci->index].device = fact_int(0x1234, "config");
-	assert_error(figures_observe(f, m), "cannot be told without a PCI address");
+	assert_error(figures_observe(f, m), "without a PCI address its GPU");
 	figures_need_gpus(f, 3);
 	assert_error(figures_observe(f, m), "is of 3 GPUs and gives no PCI addresses");
 	figures_free(f);

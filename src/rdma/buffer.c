@@ -12,7 +12,10 @@ static int gpu_failed(struct rdma_failure *f, int r)
 	return rdma_fail(f, RDMA_STEP_GPU, -r, "%s", err_msg());
 }
 
-/* Memory of its own kind that a NIC may be given: stand-ins hand theirs out as a file. */
+/*
+ * Memory that a NIC may be given, of the device's own kind: simulated devices export theirs as a
+ * file.
+ */
 static enum memory_kind kind_for(const struct device_set *s)
 {
 	return s->caps & DEVICE_EXPORT_DMABUF ? MEMORY_DEVICE : MEMORY_EXPORTABLE;

@@ -53,9 +53,9 @@ static unsigned rank(const struct verbs_gid_entry *e)
 static void explain(const struct verbs_gid_entry *e, bool only, char *buf, size_t size)
 {
 	static const char *const families[] = {
-		[GID_FAMILY_IPV4] = "an IPv4 address, which routers carry",
-		[GID_FAMILY_IPV6] = "an IPv6 address, which routers carry",
-		[GID_FAMILY_LOCAL] = "link-local: it reaches this network only",
+		[GID_FAMILY_IPV4] = "a routable IPv4 address",
+		[GID_FAMILY_IPV6] = "a routable IPv6 address",
+		[GID_FAMILY_LOCAL] = "link-local: it reaches only this network",
 	};
 
 	snprintf(buf, size, "%s%s, %s", only ? "the only one: " : "", gid_type_text(e->gid_type),

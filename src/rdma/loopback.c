@@ -13,12 +13,13 @@
 #define PLACES_MAX   4096
 #define WINDOW_LEAST (1ull << 20)
 #define QUEUES_MAX   (STREAMS_MAX / 2)
-#define ROUNDS       2 /* of checked data, so that what is left of the first shows in the second */
+/* rounds of checked data, so that data left over from the first shows in the second */
+#define ROUNDS       2
 #define FLUSH_BYTES  8
-#define LOOK_EACH    256 /* latencies between looks at how narrow the interval is */
+#define LOOK_EACH    256 /* latencies between checks of the interval's width */
 #define MESSAGES_MAX (1ull << 22)
 
-/* The two ends of a connection; both are here. */
+/* The two ends of a connection; both are in this process. */
 struct lane {
 	struct queue_pair near, far;
 };
@@ -35,7 +36,7 @@ struct loop {
 	struct lane lanes[STREAMS_MAX]; /* of writes, then as many of reads */
 	uint64_t places;
 	u64 round;
-	struct rdma_failure *failure; /* of what is being done */
+	struct rdma_failure *failure; /* name of the current step */
 };
 
 /* ---- setting up ---- */
@@ -103,7 +104,7 @@ static bool can_halve(const struct loop *l)
 	       half * l->job->bytes >= WINDOW_LEAST;
 }
 
-/* Less memory may be had than was asked for: of locked pages, or of the GPU's BAR1. */
+/* Less memory than requested may be available: locked pages, or the GPU's BAR1. */
 static int open_what_fits(struct loop *l)
 {
 	int r = open_memory(l);
@@ -251,8 +252,8 @@ static int prepare(struct loop *l, bool read)
 }
 
 /*
- * A completion says that the other end has acknowledged, not that the GPU sees the data. A read from there
- * behind the writes, on the same queue pair, pushes them before it.
+ * A completion says that the other end has acknowledged, not that the GPU sees the data. A read
+ * after the writes, on the same queue pair, flushes them.
  */
 static int flush(struct loop *l)
 {
@@ -344,7 +345,7 @@ static int run_messages(struct loop *l, struct stream_work *works, size_t n, uin
 	return transfer_run(&l->nic, l->cq, works, n, l->job->limit_us, ret_us, l->failure);
 }
 
-/* So many messages that a sample takes as long as wanted; warms up by that. */
+/* Finds the number of messages that makes a sample long enough; this also warms up the path. */
 static int calibrate(struct loop *l, struct stream_work *works, size_t n, uint64_t *ret)
 {
 	uint64_t messages = l->job->depth;
@@ -447,7 +448,7 @@ static int await_byte(struct loop *l, enum side s, uint8_t value)
 	return 0;
 }
 
-/* There and back; both completions are taken outside the time. */
+/* A round trip; both completions are polled outside the measured time. */
 static int one_round_trip(struct loop *l, uint8_t value, double *ret_us)
 {
 	const struct stream_work to = small(l, false, false), back = small(l, false, true);
@@ -518,7 +519,7 @@ static bool is_latency(enum loopback_measure m)
 	return m == LOOPBACK_LATENCY_WRITE || m == LOOPBACK_LATENCY_READ;
 }
 
-/* A queue pair that saw an error is of no more use: later measurements get new ones. */
+/* A queue pair is unusable after an error: later measurements get new ones. */
 static void renew_queues(struct loop *l)
 {
 	for (size_t i = 0; i < STREAMS_MAX; i++) {
@@ -546,7 +547,7 @@ static void measure(struct loop *l, enum loopback_measure m, struct loopback_cel
 		renew_queues(l);
 }
 
-/* The CPU watches for the flag: only where both sides are the host's, and where writes arrive at all. */
+/* The CPU polls the flag: only if both sides are host memory, and if writes arrive at all. */
 static bool can_be(const struct loopback_job *j, const struct loopback_result *so_far, int m)
 {
 	return (j->measures >> m & 1) &&

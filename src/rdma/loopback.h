@@ -7,35 +7,36 @@
 
 enum loopback_measure {
 	LOOPBACK_WRITE, /* the NIC writes into the GPU what it reads from the host */
-	LOOPBACK_READ,  /* the NIC reads from the GPU, by a read, what it writes to the host */
+	LOOPBACK_READ,  /* the NIC reads from the GPU and writes to the host */
 	LOOPBACK_BOTH,  /* both at once */
-	LOOPBACK_LATENCY_WRITE, /* a flag to and fro, half of it; of host memory, which the CPU can watch */
-	LOOPBACK_LATENCY_READ, /* a small read, until it has completed */
+	/* half the round trip of a flag; in host memory, which the CPU can poll */
+	LOOPBACK_LATENCY_WRITE,
+	LOOPBACK_LATENCY_READ, /* time of a small read until it completes */
 	LOOPBACK_N
 };
 
-/* A value: it is sent to the process that does it. */
+/* Plain data: it is sent to the worker process. */
 struct loopback_job {
 	char device[64];
 	unsigned port;
-	struct device_request gpu; /* one device; n 0: the host's memory on both sides */
+	struct device_request gpu; /* one device; n 0: host memory on both sides */
 	enum region_way way;       /* of the GPU's memory, or REGION_HOST */
 	unsigned measures;         /* 1 << enum loopback_measure */
 	bool relaxed, verify;
 	uint64_t bytes, latency_bytes; /* of a message */
-	uint64_t window;               /* that messages go round in, at most */
+	uint64_t window;               /* of the window that messages cycle through, at most */
 	unsigned depth, queues;
 	struct stopping stopping; /* of a measurement */
 	double sample_us;
 	uint64_t limit_us;     /* without a completion */
-	uint64_t gpu_limit_us; /* of what the GPU does by itself */
-	unsigned pair;         /* goes into the pattern, so that another pair's data is known */
+	uint64_t gpu_limit_us; /* for the GPU's own work */
+	unsigned pair;         /* part of the pattern, so that another pair's data is recognised */
 };
 
 enum loopback_data { LOOPBACK_NOT_CHECKED, LOOPBACK_RIGHT, LOOPBACK_WRONG };
 
 struct loopback_cell {
-	bool done; /* it was tried; else the set-up failed before, or it was not asked for */
+	bool done; /* it was tried; else the set-up failed, or it was not requested */
 	enum loopback_data data;
 	uint64_t checked_bytes;
 	struct wrong wrong;
@@ -49,12 +50,12 @@ struct loopback_cell {
 struct loopback_result {
 	struct rdma_failure failure; /* before anything was measured */
 	struct nic_port port;        /* as it was */
-	uint64_t window;             /* of each buffer, of which less may fit than was asked for */
+	uint64_t window;             /* of each buffer, which may be smaller than requested */
 	int gpu_ordinal;             /* of the GPU that was opened; -1: none */
 	char gpu_pci[16];
 	struct loopback_cell cells[LOOPBACK_N];
 };
 
-/* In this process. Never fails as a call: what did is in the result. */
+/* Runs in this process. The call never fails: failures are in the result. */
 void loopback_run(const struct verbs *v, const struct loopback_job *job,
 		  struct loopback_result *ret);

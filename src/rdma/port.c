@@ -46,8 +46,10 @@ bool port_is_usable(const struct nic_port *p, struct rdma_failure *ret_why)
 
 /* ---- rates ---- */
 
-/* Lanes and gigabits a lane, by the bit that is set; the first three speeds lose a fifth to their code on
- * InfiniBand, and on Ethernet are rates of data. */
+/*
+ * Lanes and gigabits per lane, by the bit that is set; on InfiniBand the first three speeds lose a
+ * fifth to line coding, on Ethernet they are data rates.
+ */
 static const struct {
 	uint8_t bit;
 	double gbps, infiniband;
@@ -107,8 +109,8 @@ static bool choose_gid(const struct verbs *v, struct verbs_context *c, const str
 }
 
 /*
- * Asked with no buffer at all: a driver that has the operation finds the descriptor bad, one that has not says
- * so first. NCCL and UCX ask the same.
+ * Called with an invalid descriptor: a driver with the operation rejects the descriptor, one
+ * without it reports that first. NCCL and UCX test the same way.
  */
 static int takes_dmabuf(const struct verbs *v, struct verbs_context *c)
 {

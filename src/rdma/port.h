@@ -7,7 +7,7 @@
 
 #define PORTS_MAX 64
 
-/* A value: it is sent between processes as it is. */
+/* Plain data: it is sent between processes. */
 struct nic_port {
 	char device[64]; /* "mlx5_0" */
 	unsigned number; /* from 1 */
@@ -16,7 +16,7 @@ struct nic_port {
 	unsigned mtu;        /* active, bytes */
 	unsigned lid;
 	double line_gbps; /* gigabits a second of data; 0: unknown */
-	int takes_dmabuf; /* 1, 0; -1: not known */
+	int takes_dmabuf; /* 1, 0; -1: unknown */
 	struct gid_choice gid;
 	bool has_gid;
 	struct rdma_failure failure;
@@ -26,15 +26,15 @@ struct nic_port {
 #define PORT_NAME 80
 void port_name(const struct nic_port *p, char buf[static PORT_NAME]);
 const char *port_state_text(int state); /* "ACTIVE" */
-/* Whether traffic can go through it; else fills why not. */
+/* Whether the port can carry traffic; if not, fills in why. */
 bool port_is_usable(const struct nic_port *p, struct rdma_failure *ret_why);
 /*
- * What of the line is left for data in packets of the port's MTU, GB/s one way: headers, and on Ethernet the
- * preamble and the gap. 0: unknown.
+ * The data rate in packets of the port's MTU, GB/s one way, without headers and, on Ethernet,
+ * preamble and gap. 0: unknown.
  */
 double port_payload_gbps(const struct nic_port *p);
 
-/* All ports of all devices, sorted as people do: mlx5_2 before mlx5_10. At most PORTS_MAX. */
+/* All ports of all devices, in natural order: mlx5_2 before mlx5_10. At most PORTS_MAX. */
 size_t ports_list(const struct verbs *v, struct nic_port *ret);
 /* Fills one port of an open device; number is set. */
 void port_read(const struct verbs *v, struct verbs_context *c, struct nic_port *p);

@@ -10,10 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOP_LIMIT    64
-#define RNR_TIMER    12 /* 0.64 ms */
-#define TIMEOUT      14 /* 67 ms a try */
-#define RETRIES      6  /* 0.5 s in all. 7 is for ever on soft RoCE (perftest's and NCCL's value) */
+#define HOP_LIMIT 64
+#define RNR_TIMER 12 /* 0.64 ms */
+#define TIMEOUT   14 /* 67 ms a try */
+/* 0.5 s in all. 7 means forever on soft RoCE (perftest's and NCCL's value) */
+#define RETRIES      6
 #define RNR_RETRIES  6
 #define READS_WANTED 16
 #define FIRST_PACKET 0x1000
@@ -59,7 +60,7 @@ int nic_open(const struct verbs *v, const char *device, unsigned port, struct ni
 	if (!ret->context)
 		return rdma_fail(f, RDMA_STEP_OPEN, errno, "%s cannot be opened: %s", device,
 				 strerror(errno));
-	/* So that asking for events never waits. */
+	/* So that reading events never blocks. */
 	fcntl(ret->context->async_fd, F_SETFL, fcntl(ret->context->async_fd, F_GETFL) | O_NONBLOCK);
 	if (v->query_device(ret->context, &a) != 0)
 		return rdma_fail(f, RDMA_STEP_OPEN, errno, "ibv_query_device of %s fails", device);
@@ -136,7 +137,7 @@ int queue_pair_open(const struct nic *n, struct verbs_cq *cq, unsigned depth, un
 	return 0;
 }
 
-/* What each state needs, in the order in which a queue pair goes through them. */
+/* The attributes of each state, in the order of a queue pair's transitions. */
 static const struct {
 	enum rdma_step step;
 	int state;
@@ -161,7 +162,7 @@ static int mtu_code(unsigned bytes)
 	return code;
 }
 
-/* Within an InfiniBand subnet the switches go by the LID; everything else needs the address. */
+/* Within an InfiniBand subnet switches use the LID; everything else needs the address. */
 static struct verbs_ah_attr path_to(const struct nic *n, const struct queue_address *peer)
 {
 	const struct verbs_gid_entry *own = &n->port.gid.entry;

@@ -13,14 +13,17 @@ struct nic {
 	unsigned reads_max; /* outstanding reads of a queue pair */
 };
 
-/* 0 or -EIO, and what failed; nic_close whatever the answer. */
+/* 0 or -EIO, and what failed. Call nic_close in either case. */
 int nic_open(const struct verbs *v, const char *device, unsigned port, struct nic *ret,
 	     struct rdma_failure *f);
 void nic_close(struct nic *n);
-/* Adds to a failure what the NIC has reported meanwhile by itself: "port error", "device fatal". */
+/*
+ * Adds to a failure the asynchronous events that the NIC has reported: "port error", "device
+ * fatal".
+ */
 void nic_add_events(const struct nic *n, struct rdma_failure *f);
 
-/* What the other end has to know. */
+/* What the other end needs to know. */
 struct queue_address {
 	uint32_t number, packet;
 	unsigned lid;
@@ -41,4 +44,4 @@ int queue_pair_open(const struct nic *n, struct verbs_cq *cq, unsigned depth, un
 int queue_pair_connect(const struct nic *n, const struct queue_pair *q,
 		       const struct queue_address *peer, struct rdma_failure *f);
 void queue_pair_close(const struct nic *n,
-		      struct queue_pair *q); /* one that was not opened is fine */
+		      struct queue_pair *q); /* also for one that was not opened */

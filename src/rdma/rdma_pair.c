@@ -81,7 +81,7 @@ static struct figure *add(struct figures *f, const char *what, const struct nic_
 	return row;
 }
 
-/* The check of a direction; without one, that it failed, unless only the way to the memory did. */
+/* The check of a direction; without one, its failure, unless only the registration failed. */
 static void add_check(struct figures *f, const struct nic_port *port, const struct rdma_pair *p,
 		      const struct rdma_run *r, enum loopback_measure m)
 {

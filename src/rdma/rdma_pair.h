@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A NIC's port and a GPU, what is expected of the two, and what became of it. */
+/* A NIC's port and a GPU: what is expected of the pair, and the result. */
 #pragma once
 
 #include "rdma/loopback.h"
 
 #define RDMA_WHY 256
 
-/* What is known before anything is registered. */
+/* Known before anything is registered. */
 enum rdma_foresight { RDMA_UNFORESEEN, RDMA_CAN, RDMA_CANNOT };
 
-/* One way to the memory, with messages of one size. */
+/* One access path to the memory (dma-buf or peer memory), with messages of one size. */
 struct rdma_run {
 	enum region_way way;
 	uint64_t bytes;
 	enum rdma_foresight foresight;
-	char why[RDMA_WHY]; /* of it, a sentence; "" */
-	bool ran;           /* else it cannot be, or the run was stopped before */
+	char why[RDMA_WHY]; /* reason, a sentence; "" */
+	bool ran;           /* else impossible, or the run was stopped before */
 	struct loopback_result result;
 };
 
@@ -31,11 +31,11 @@ struct rdma_pair {
 
 /* What was measured between a port and a GPU, or the host. */
 struct rdma_counts {
-	size_t pairs, working; /* of those tried: at least one way carried right data */
+	size_t pairs, working; /* of those tried: at least one path carried right data */
 	size_t checked, wrong; /* directions */
 	size_t failed;         /* directions that ended with an error, wrong data not counted */
 	size_t measured;       /* values */
-	size_t impossible, not_run; /* ways foreseen as impossible; stopped before */
+	size_t impossible, not_run; /* paths known to be impossible; stopped before */
 };
 
 struct figures;
@@ -44,6 +44,9 @@ struct rdma_counts rdma_count(const struct rdma_pair *pairs, size_t n);
 double rdma_expected(const struct rdma_pair *p, enum loopback_measure m);
 /* The name of a measurement as a metric. */
 const char *rdma_metric(enum loopback_measure m);
-/* Rows of all that was measured and checked; `ports` is the listing's. Figures have their GPUs already. */
+/*
+ * Rows of all measurements and checks; `ports` are those of the listing. The figures have their
+ * GPUs already.
+ */
 void rdma_add_figures(struct figures *f, const struct nic_port *ports,
 		      const struct rdma_pair *pairs, size_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The worker's side: calls libibverbs for whoever holds the other end of the socket. */
+/* The worker's side: calls libibverbs for the process at the other end of the socket. */
 #include "rdma/rdma_worker_impl.h"
 
 #include "base/err.h"
@@ -58,9 +58,9 @@ static int serve(struct server *s)
 		struct iovec part = {&s->answer, size};
 
 		if (message_send(s->fd, &part, 1, -1, deadline_in(SEND_LIMIT_US)) < 0)
-			return err_set(EPIPE, "nobody takes the answer");
+			return err_set(EPIPE, "the answer cannot be delivered");
 	}
-	return n <= 0 ? 0 : err_set(EPROTO, "an order of %zd bytes", n);
+	return n <= 0 ? 0 : err_set(EPROTO, "a request of %zd bytes", n);
 }
 
 int rdma_serve(int fd)

@@ -55,16 +55,16 @@ void rdma_worker_end(struct rdma_worker *w)
 	forget(w);
 }
 
-/* "it was ended by signal 11 (Segmentation fault)" */
+/* "it was killed by signal 11 (Segmentation fault)" */
 static void say_death(struct rdma_worker *w, char *buf, size_t size)
 {
 	int status = 0;
 
 	if (reap(w, &status) && WIFSIGNALED(status))
-		snprintf(buf, size, "it was ended by signal %d (%s)", WTERMSIG(status),
+		snprintf(buf, size, "it was killed by signal %d (%s)", WTERMSIG(status),
 			 strsignal(WTERMSIG(status)));
 	else
-		snprintf(buf, size, "it ended without an answer");
+		snprintf(buf, size, "it exited without an answer");
 	forget(w);
 }
 
@@ -135,7 +135,7 @@ void rdma_worker_finish(struct rdma_worker *w, struct loopback_result *ret)
 		return;
 	*ret = (struct loopback_result){0};
 	say_death(w, text, sizeof(text));
-	rdma_fail(&ret->failure, RDMA_STEP_WORKER, ESRCH, "the process that measured: %s", text);
+	rdma_fail(&ret->failure, RDMA_STEP_WORKER, ESRCH, "the measuring process: %s", text);
 }
 
 void rdma_worker_give_up(struct rdma_worker *w, double after_s, struct loopback_result *ret)
@@ -146,5 +146,5 @@ void rdma_worker_give_up(struct rdma_worker *w, double after_s, struct loopback_
 	kill(w->pid, SIGKILL);
 	say_death(w, text, sizeof(text));
 	rdma_fail(&ret->failure, RDMA_STEP_WORKER, ETIMEDOUT,
-		  "no answer for %.0f s, and the process that measured was killed", after_s);
+		  "no answer for %.0f s, and the measuring process was killed", after_s);
 }

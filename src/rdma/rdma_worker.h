@@ -26,17 +26,17 @@ struct port_listing {
 };
 
 /*
- * Asks a worker, which is started if none runs, for all ports. 0, or a negative errno with a sentence where the
- * worker is to blame. `program`: that has the command; NULL: this very one.
+ * Asks a worker, started if none runs, for all ports. 0, or a negative errno with a sentence if the
+ * worker failed. `program`: the program that has the worker command; NULL: this one.
  */
 int rdma_worker_list(struct rdma_worker *w, const char *program, struct port_listing *ret);
-/* Gives it a job; the answer makes its socket readable. */
+/* Gives the worker a job; its socket becomes readable with the answer. */
 int rdma_worker_begin(struct rdma_worker *w, const char *program, const struct loopback_job *job);
 /* Takes the answer. A worker that died is in the result as a failure; the next job starts another. */
 void rdma_worker_finish(struct rdma_worker *w, struct loopback_result *ret);
-/* Ends it; what it did hangs, which the result then says. */
+/* Kills the worker because its job hangs; the result then says so. */
 void rdma_worker_give_up(struct rdma_worker *w, double after_s, struct loopback_result *ret);
-void rdma_worker_end(struct rdma_worker *w); /* none is fine */
+void rdma_worker_end(struct rdma_worker *w); /* also if none runs */
 
-/* What the worker's command runs: serves the socket until it closes. 0 or a negative errno. */
+/* The worker command: serves the socket until it closes. 0 or a negative errno. */
 int rdma_serve(int fd);

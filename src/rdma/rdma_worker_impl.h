@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes over a worker's socket; for rdma_worker.c and rdma_serve.c only. */
+/* The messages on a worker's socket; for rdma_worker.c and rdma_serve.c only. */
 #pragma once
 
 #include "rdma/rdma_worker.h"

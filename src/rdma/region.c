@@ -39,7 +39,7 @@ static struct verbs_mr *by_address(const struct nic *n, const struct buffer *b, 
 	return n->v->reg_mr(n->pd, (void *)at, size_of(b), ACCESS);
 }
 
-/* "; 1048576 bytes are wanted, and this process may lock 65536" where that may be the cause. */
+/* "; 1048576 bytes are wanted, and this process may lock 65536" if that may be the cause. */
 static void add_limit(const struct buffer *b, int error, char *buf, size_t size)
 {
 	struct rlimit limit;
@@ -66,7 +66,7 @@ static int open_by_address(const struct nic *n, const struct buffer *b, enum reg
 			 n->port.device, errno, strerror(errno), limit);
 }
 
-/* The address stays what work requests name, so that both ways of registering are used alike. */
+/* Work requests keep using the address, so both kinds of registration are used alike. */
 static int open_by_dmabuf(const struct nic *n, const struct buffer *b, bool relaxed,
 			  struct region *ret, struct rdma_failure *f)
 {
@@ -84,7 +84,7 @@ static int open_by_dmabuf(const struct nic *n, const struct buffer *b, bool rela
 	ret->mr = n->v->reg_dmabuf_mr(n->pd, e.offset, size_of(b), start_of(b), e.fd,
 				      ACCESS | (relaxed ? VERBS_RELAXED_ORDERING : 0));
 	error = errno;
-	close(e.fd); /* the NIC holds on to it by itself */
+	close(e.fd); /* the registration keeps its own reference */
 	if (ret->mr)
 		return 0;
 	return rdma_fail(f, RDMA_STEP_REGISTER_DMABUF, error,

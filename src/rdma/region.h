@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that a NIC was given: the host's, or a GPU's by one of two ways. */
+/* Memory registered with a NIC: the host's, or a GPU's in one of two ways. */
 #pragma once
 
 #include "rdma/buffer.h"
@@ -8,7 +8,7 @@
 enum region_way {
 	REGION_HOST,   /* ordinary memory */
 	REGION_DMABUF, /* of a GPU, exported by its driver as a dma-buf */
-	REGION_PEER,   /* of a GPU, by its address: nvidia-peermem tells the NIC where that is */
+	REGION_PEER,   /* of a GPU, by its address: nvidia-peermem translates it for the NIC */
 	REGION_WAY_N
 };
 
@@ -19,7 +19,10 @@ struct region {
 	uint64_t at; /* of the buffer's range, for work requests */
 };
 
-/* The whole buffer with its guards, so that what lands beside the range is seen and not refused. */
+/*
+ * Registers the whole buffer with its guards, so that a write outside the range is detected and not
+ * refused.
+ */
 int region_open(const struct nic *n, const struct buffer *b, enum region_way way, bool relaxed,
 		struct region *ret, struct rdma_failure *f);
 void region_close(const struct nic *n, struct region *r);

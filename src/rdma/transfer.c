@@ -8,10 +8,10 @@
 
 #define CHAIN      64 /* work requests that are posted with one call */
 #define POLL       32
-#define LARGE      8192 /* from here on each message tells when it is done */
-#define CLOCK_EACH 256  /* empty polls between looks at the clock */
+#define LARGE      8192 /* from this size on each message has its own completion */
+#define CLOCK_EACH 256  /* empty polls between two reads of the clock */
 
-/* How far a stream is. */
+/* The progress of a stream. */
 struct progress {
 	uint64_t posted, done;
 };
@@ -53,7 +53,7 @@ static int post(const struct nic *n, const struct stream_work *w, struct verbs_s
 	return 0;
 }
 
-/* Whether message i tells that it, and all before it, are done. */
+/* Whether message i has a completion, for itself and all before it. */
 static bool is_told(const struct stream_work *w, uint64_t i)
 {
 	unsigned each = w->bytes > LARGE || w->depth < 4 ? 1 : w->depth / 4;
@@ -61,7 +61,7 @@ static bool is_told(const struct stream_work *w, uint64_t i)
 	return i + 1 == w->messages || (i + 1) % each == 0;
 }
 
-/* As many as there is room for, up to a chain; *ret_n is how many. */
+/* Posts as many as there is room for, up to one chain; *ret_n is the number. */
 static int post_some(struct run *u, size_t s, uint64_t *ret_n)
 {
 	const struct stream_work *w = &u->works[s];
@@ -136,7 +136,7 @@ static int silence(const struct nic *n, uint64_t limit_us, struct rdma_failure *
 	return r;
 }
 
-/* Until at least one completion is there. */
+/* Waits for at least one completion. */
 static int poll_some(const struct nic *n, struct verbs_cq *cq, uint64_t limit_us,
 		     struct verbs_wc *wcs, int room, struct rdma_failure *f)
 {

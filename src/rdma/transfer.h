@@ -4,7 +4,7 @@
 
 #include "rdma/region.h"
 
-/* A side of a stream: registered memory, of which messages take one place after the other. */
+/* A side of a stream: registered memory, in which messages take consecutive places. */
 struct place {
 	uint64_t at;
 	uint32_t key;
@@ -18,19 +18,19 @@ struct stream_work {
 	uint64_t bytes;             /* of a message */
 	uint64_t places;
 	uint64_t messages;
-	unsigned depth; /* at once, at most; what the queue was made for */
+	unsigned depth; /* outstanding messages, at most: the size of the queue */
 };
 
 #define STREAMS_MAX 32
 
 /*
- * All streams at once, until every message has completed; *ret_us from the first post to the last completion.
- * limit_us: without any completion. 0 or -EIO, and the first that failed.
+ * All streams at once, until every message has completed; *ret_us from the first post to the last
+ * completion. limit_us: without any completion. 0 or -EIO, and the first failure.
  */
 int transfer_run(const struct nic *n, struct verbs_cq *cq, const struct stream_work *works,
 		 size_t k, uint64_t limit_us, double *ret_us, struct rdma_failure *f);
 
-/* One write of `bytes`, inline where they fit; it does not wait. */
+/* Posts one write of `bytes`, inline if they fit; does not wait. */
 int transfer_post_one(const struct nic *n, const struct stream_work *w, struct rdma_failure *f);
 /* Waits for one completion. */
 int transfer_wait_one(const struct nic *n, struct verbs_cq *cq, uint64_t limit_us,

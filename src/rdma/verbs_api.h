@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The part of libibverbs that onehop calls, declared here so that no header of it is needed to build. Names
- * and layouts are the library's, with verbs_ for ibv_; where its headers are installed tests/unit/test_verbs.c
- * compares them. What posts and polls is no symbol: the headers call through a table in the open device.
+ * The part of libibverbs that onehop calls, declared here so that building needs no header of it.
+ * Names and layouts are the library's, with verbs_ for ibv_; where its headers are installed
+ * tests/unit/test_verbs.c compares them. Post and poll are not symbols: the headers call them
+ * through a table in the open device.
  */
 #pragma once
 
@@ -69,7 +70,7 @@ enum verbs_access {
 	VERBS_LOCAL_WRITE = 1,
 	VERBS_REMOTE_WRITE = 2,
 	VERBS_REMOTE_READ = 4,
-	VERBS_RELAXED_ORDERING = 1 << 20, /* dropped where it is not supported */
+	VERBS_RELAXED_ORDERING = 1 << 20, /* ignored if not supported */
 };
 
 struct verbs_mr {
@@ -227,7 +228,7 @@ struct verbs_async_event {
 	int event_type;
 };
 
-/* The slots that are called; the others are the library's own business. */
+/* Only the slots that onehop calls have types. */
 struct verbs_context_ops {
 	void *before_poll[11];
 	int (*poll_cq)(struct verbs_cq *cq, int n, struct verbs_wc *wc);

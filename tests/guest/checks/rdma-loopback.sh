@@ -32,7 +32,7 @@ run 'perftest-6.06' 0 onehop bench rdma --device host:1 --time 0.1 --memory-by h
 said 'its table' 'RDMA_Read Latency Test'
 run 'dma-buf all the same' 1 onehop bench rdma --device host:1 --memory-by dma-buf
 said 'the answer of the real library' 'error 95'
-said 'and its cause' "the NIC's driver, or its library, has no registration of dma-bufs"
+said 'and its cause' "the NIC's driver or its library cannot register dma-bufs"
 run 'a limit of 64 KiB' 1 su -s /bin/sh user -c 'ulimit -l 64; onehop bench rdma --device host:1 --memory-by host'
 said 'how much is wanted' 'this process may lock 65536'
 is 'nothing is left in the NIC' "$(rdma resource)" "$before"

@@ -103,7 +103,7 @@ void figure_index_free(struct figure_index *x)
 	free(x);
 }
 
-/* Where one of both does not tell its size, as texts of other tools: the largest. */
+/* If one of the two does not give its size, as texts of other tools: the largest. */
 static const struct figure *look_up_largest(const struct figure_index *x,
 					    const struct figure *wanted)
 {
@@ -164,8 +164,8 @@ static bool is_neighbour(const struct figure *a, const struct figure *b)
 }
 
 /*
- * How far out-of-place and in-place lie apart at this size and its neighbours: of two values alone
- * the difference is a poor guess.
+ * The spread between out-of-place and in-place at this size and its neighbours: two values alone
+ * are a poor estimate.
  */
 static double placement_spread(const struct figure_index *x, const struct figure *r)
 {
@@ -180,7 +180,7 @@ static double placement_spread(const struct figure_index *x, const struct figure
 	return spread;
 }
 
-/* Half the width of what one set of figures knows of its own row's uncertainty, relative. */
+/* Half the width of a row's own interval, relative. */
 static double own_noise(const struct figure_index *x, const struct figure *r)
 {
 	if (r->samples >= FIGURE_INTERVAL_SAMPLES)
@@ -232,8 +232,8 @@ static double noise_of(const struct work *w, const struct figure *before,
 }
 
 /*
- * What to judge by: of a few values the middle between least and most, since the one that a tool's
- * figure is (of two placements the faster) may be the odd one out.
+ * The value to compare: for a few values the middle between least and most, because a tool's own
+ * figure (the faster of two placements) may be an outlier.
  */
 static struct figure to_judge(const struct figure *r)
 {
@@ -244,7 +244,7 @@ static struct figure to_judge(const struct figure *r)
 	return f;
 }
 
-/* A factor of 1 + noise either way says nothing. */
+/* A factor of up to 1 + noise in either direction means no change. */
 static enum trend change_of(double gain, double noise)
 {
 	if (gain > 1 + noise)
@@ -351,7 +351,7 @@ static void compare_metric(struct work *w, const struct metric *m)
 
 /* ---- is P2P used? ---- */
 
-/* What is read comes the other way; tools that read with P2P on still write with it off. */
+/* Reads move data in the other direction; tools that read with P2P on still write with it off. */
 static const struct figure *find_off(const struct figure_index *x, const struct figure *on)
 {
 	const struct metric *m = on->metric;
@@ -386,8 +386,8 @@ enum observed_gain p2p_gain_verdict(struct p2p_gain g)
 }
 
 /*
- * With P2P on as with it off: staged through the host although it is on. One row alone may be alike
- * by chance (a narrow link), so the period of tiny writes has to be alike too.
+ * With P2P on as with it off: staged through the host although it is on. One row may be equal by
+ * chance (a narrow link), so the period of tiny writes must be equal too.
  */
 static void judge_use(const struct figure_index *x, const struct figure *on, struct p2p_use *use)
 {
@@ -417,7 +417,7 @@ static struct p2p_use count_use(const struct figures *f, const struct figure_ind
 
 /* ---- what is slow? ---- */
 
-/* Without access a copy goes through host memory, as fast as that may be. */
+/* Without access a copy goes through host memory, however fast it is. */
 static bool is_rate(const struct figure_index *x, const struct figure *r, const char *word)
 {
 	return strcmp(r->what, word) == 0 && r->initiator >= 0 && r->target >= 0 &&
@@ -435,7 +435,7 @@ static double median_rate(const struct figures *f, const struct figure_index *x,
 	return rate_median(rates, n);
 }
 
-/* The tool that tested the pair knew what to expect of it. */
+/* The tool that tested the pair knew its expected rate. */
 static bool called_slow(const struct figure_index *x, const struct figure *r)
 {
 	const struct figure *rate = look_up(x, METRIC_PAIR_RATE, r->initiator, r->target, 0);
@@ -492,7 +492,7 @@ static size_t compared_cells(const struct comparison *c)
 	return n;
 }
 
-/* No two runs agree in every rate and time; in what is yes or no they may. */
+/* Two runs never agree in every rate and time; in yes-or-no figures they may. */
 static bool is_same_run(const struct comparison *c)
 {
 	bool measured = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two sets of figures side by side: what got better, what worse, and what is noise. */
+/* Two sets of figures side by side: what got better, what got worse, and what is noise. */
 #pragma once
 
 #include "result/figures.h"
@@ -12,7 +12,7 @@ struct compared_cell {
 	const struct figure *before, *after;
 	enum trend change;
 	double gain; /* by which factor it is better; below 1: worse. 0 or infinite: from or to 0 */
-	double noise; /* relative difference up to which it says nothing */
+	double noise; /* relative difference that counts as noise */
 };
 
 /* All cells of one metric. */
@@ -35,7 +35,7 @@ struct lone_figure {
 /* Ordered pairs that use P2P, going by the figures. */
 struct p2p_use {
 	size_t yes, no; /* P2P on is faster than P2P off, or the same within noise */
-	size_t open;    /* the figures do not tell */
+	size_t open;    /* the figures do not show it */
 };
 
 /* One-way copies between GPUs of one side, by the rule of base/rate.h. */
@@ -48,7 +48,7 @@ struct comparison {
 	struct arena *arena; /* owns everything below, not the figures */
 	const struct figures *before, *after;
 	bool by_pci;    /* GPUs were matched by address, else by index */
-	int *gpu_after; /* for each GPU of `before` its index in `after`, -1: it is not there */
+	int *gpu_after; /* for each GPU of `before` its index in `after`, -1: it is missing */
 	size_t gpus_gone, gpus_new;
 	struct compared *kinds; /* in the order of metrics[] */
 	size_t kind_n;
@@ -64,7 +64,7 @@ struct comparison {
 
 /* Keeps both by pointer. comparison_free. */
 struct comparison *comparison_new(const struct figures *before, const struct figures *after);
-void comparison_free(struct comparison *c); /* NULL is fine */
+void comparison_free(struct comparison *c); /* NULL does nothing */
 
 const char *change_word(enum trend change); /* "better" */
 
@@ -73,7 +73,7 @@ const char *change_word(enum trend change); /* "better" */
 struct figure_index;
 
 struct figure_index *figure_index_new(const struct figures *f); /* keeps it by pointer */
-void figure_index_free(struct figure_index *x);                 /* NULL is fine */
+void figure_index_free(struct figure_index *x);                 /* NULL does nothing */
 
 /* Copies and tiny transfers; TREND_N: one of both was not measured. */
 struct p2p_gain {

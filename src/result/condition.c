@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a result was measured under, then and now. */
+/* Compares the conditions of a result with those of now. */
 #include "base/text.h"
 #include "result/figures.h"
 
 #include <string.h>
 
-/* Before 2021 the driver left the maker's name out. "GPU0" is onehop's own name of a GPU. */
+/* Before 2021 the driver left out the maker's name. "GPU0" is onehop's own name for a GPU. */
 bool figure_gpu_is(const struct figure_gpu *then, const struct figure_gpu *now)
 {
 	const char *was = then->name ? then->name : "", *is = now->name ? now->name : "";
@@ -13,7 +13,7 @@ bool figure_gpu_is(const struct figure_gpu *then, const struct figure_gpu *now)
 	return !*was || !*is || text_starts_with(was, "GPU") || strstr(was, is) || strstr(is, was);
 }
 
-/* The port whose place or redirection is another now; NULL: none. */
+/* The port whose place or redirection has changed; NULL: none. */
 static const char *changed_port(const struct figure_gpu *then, const struct figure_gpu *now)
 {
 	for (size_t i = 0; i < then->port_n; i++) {

@@ -164,13 +164,13 @@ static int compare_rows(const void *a, const void *b)
 	return r ? r : (x > y) - (x < y);
 }
 
-/* Going by the unit, which a later version's metrics have too. */
+/* Decided by the unit, which metrics of later versions have too. */
 static bool is_yes_or_no(const struct figure *row)
 {
 	return strcmp(row->unit, "pairs") == 0 || strcmp(row->unit, "checks") == 0;
 }
 
-/* Of values in their order. What is yes or no is no where one run says no: there is no middle. */
+/* The median of sorted values. Of yes-or-no values the lowest: one "no" decides. */
 static struct figure merged_figure(struct figure *const *rows, size_t n)
 {
 	struct figure merged = *rows[is_yes_or_no(rows[0]) ? 0 : n / 2];
@@ -188,7 +188,7 @@ static struct figure merged_figure(struct figure *const *rows, size_t n)
 	return merged;
 }
 
-/* Makes the first of the file hold what all n say; the others are marked by an empty word. */
+/* Merges n rows into the first one of the file; the others are marked by an empty word. */
 static void merge_rows(struct figure **rows, size_t n)
 {
 	struct figure merged = merged_figure(rows, n), *first = rows[0];
@@ -254,7 +254,7 @@ static void adopt_gpu(struct figures *f, const struct figure_gpu *g)
 					     g->ports[i].acs};
 }
 
-/* The GPU's index here, a new one if need be; -1: it was -1, or has no address to find it by. */
+/* The GPU's index here, added if missing; -1: it was -1, or has no address. */
 static int own_index(struct figures *f, const struct figures *of, int gpu)
 {
 	const char *pci = gpu >= 0 ? of->gpus[gpu].pci : NULL;
@@ -278,14 +278,17 @@ static bool is_among(const struct figure *row, int gpu)
 	return false;
 }
 
-/* Of a NIC each direction is checked by itself. */
+/* For a NIC each direction is checked separately. */
 static bool same_direction(const struct figure *a, const struct figure *b)
 {
 	return !*a->nic || (a->metric && b->metric && a->metric->read == b->metric->read &&
 			    a->metric->both_ways == b->metric->both_ways);
 }
 
-/* Of a pair or GPU. A check replaces all that was measured of it, and whatever is measured an old check. */
+/*
+ * For one pair or GPU. A check replaces all its measurements, and a measurement replaces an old
+ * check.
+ */
 static bool replaces(const struct figure *row, const struct figure *old)
 {
 	return row->initiator == old->initiator && row->target == old->target &&
@@ -315,7 +318,7 @@ static bool was_tested_again(const struct figures *f, size_t rows, const struct 
 	return false;
 }
 
-/* With its GPUs as they are numbered here, and its texts and lists of its own. */
+/* Copies it with the GPU numbers of these figures, and with its own texts and lists. */
 static struct figure adopted(struct figures *f, const struct figures *of, const struct figure *row)
 {
 	int *among = arena_alloc(f->arena, row->among_n + 1, sizeof(*among));

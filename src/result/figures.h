@@ -10,12 +10,12 @@
 
 struct arena;
 
-/* More GPUs than any text may claim; a matrix of that many is 65536 cells. */
+/* The most GPUs that a text may have; a matrix of that many is 65536 cells. */
 #define FIGURES_MAX_GPUS 256
 
 struct figure {
 	const char *what;            /* name of a metric; or one that only a later version knows */
-	const struct metric *metric; /* NULL: not known to this version */
+	const struct metric *metric; /* NULL: unknown to this version */
 	const char *unit;
 	bool higher_is_better;
 	int initiator, target; /* indexes in gpus; -1: the host, or all */
@@ -30,9 +30,12 @@ struct figure {
 	const char *kind;    /* what was wrong: "shifted"; "": nothing */
 	const char *pattern; /* which access pattern, or arm of the all-reduce; "": plain copies */
 	const char *when;    /* time of an earlier run that this row comes from; "": figures.when */
-	/* Of what a NIC moved between host memory and the target's (-1: the host's own); "": none did. */
+	/*
+	 * For transfers by a NIC between host memory and the target's (-1: the host's own); "": no
+	 * NIC.
+	 */
 	const char *nic;    /* "mlx5_0" */
-	const char *memory; /* how it got at the target's: "dma-buf", "peer-memory", "host" */
+	const char *memory; /* how it accessed the target's: "dma-buf", "peer-memory", "host" */
 	const int *among;   /* GPUs that a test of several used */
 	size_t among_n;     /* 0: all GPUs of the result */
 };
@@ -40,7 +43,7 @@ struct figure {
 /* kind of a pair whose data is right but whose copies are far too slow. */
 #define FIGURE_SLOW "slow"
 
-/* So many values lie on both sides of their median in 95 % of all cases. */
+/* The number of values needed to have some on both sides of the median in 95 % of all cases. */
 #define FIGURE_INTERVAL_SAMPLES 6
 
 /* A bridge or port above a GPU. */
@@ -68,50 +71,60 @@ struct figures {
 	struct figure *rows;
 	size_t row_n;
 	unsigned runs;         /* of the same measurements, merged into one; 0: not merged yet */
-	const char **troubles; /* sentences: what was left out, and why */
+	const char **troubles; /* sentences: what was ignored, and why */
 	size_t trouble_n;
 };
 
 struct figures *figures_new(const char *name, const char *tool);
-void figures_free(struct figures *f); /* NULL is fine */
-/* Appends GPUs, of which nothing is known, until there are n. */
+void figures_free(struct figures *f); /* NULL does nothing */
+/* Appends GPUs without any facts until there are n. */
 void figures_need_gpus(struct figures *f, size_t n);
-/* Appends one; "" is unknown. Without an address the ordinal is dropped: it identifies nothing. */
+/*
+ * Appends a GPU; "" means unknown. Without an address the ordinal is dropped, because it does not
+ * identify a GPU.
+ */
 void figures_add_gpu(struct figures *f, const char *pci, const char *name, int cuda_ordinal);
 /*
- * Appends a row of one value, with unit and direction of its metric; the rest is for the caller to
- * set. The name is copied. Valid until the next row is added.
+ * Appends a row of one value, with unit and direction of its metric; the caller sets the rest. The
+ * name is copied. Valid until the next row is added.
  */
 struct figure *figures_add(struct figures *f, const char *what, int initiator, int target,
 			   double value);
-/* "x.json: figures[3]: shifted, pattern reread": where a row was read, and what it showed. */
+/* "x.json: figures[3]: shifted, pattern reread": where a row was read, and what it shows. */
 const char *figure_place(const struct figures *f, const struct figure *row, const char *list,
 			 size_t index);
-/* The check passed and yet has a kind of failure. Only FIGURE_SLOW may go with a check that passed. */
+/*
+ * The check passed but has a kind of failure. Only FIGURE_SLOW is allowed for a check that passed.
+ */
 bool figure_contradicts(const struct figure *row);
 void figures_trouble(struct figures *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A check of data, or of a test as a whole, that failed. */
 bool figure_is_failure(const struct figure *row);
-/* False: 0 stands for "not measured", as no rate and no time is. Yes or no is measured either way. */
+/*
+ * False if the value is 0, which means "not measured" for rates and times. Yes-or-no values are
+ * always measured.
+ */
 bool figure_measured(const struct figure *row);
 /*
- * Rows of the same measurement become one: median, least and most of the values, no of yes and no. Rows that were not measured
- * go. Sorts nothing.
+ * Rows of the same measurement become one: median, least and most of the values, "no" if one of
+ * several yes-or-no values is no. Rows that were not measured are removed. The order stays.
  */
 void figures_merge(struct figures *f);
 
 /*
- * Adds the rows of an earlier result that this one does not replace. A row replaces those of the same
- * measurement of the same pair or GPU, a check all of that pair or GPU; a test of several GPUs replaces the same test of the same GPUs or of some of them. GPUs are
- * matched by address.
+ * Adds the rows of an earlier result that this one does not replace. A row replaces rows of the
+ * same measurement of the same pair or GPU, a check replaces all rows of that pair or GPU; a test
+ * of several GPUs replaces the same test of the same GPUs or of some of them. GPUs are matched by
+ * address.
  */
 void figures_keep_earlier(struct figures *f, const struct figures *earlier);
 
-/* Whether a GPU can be of the same model then and now; what is unknown can. */
+/* Whether a GPU can be the same model then and now; an unknown model can. */
 bool figure_gpu_is(const struct figure_gpu *then, const struct figure_gpu *now);
 /*
- * The first condition that is another now. gpus[i] is the GPU of `now` for GPU i of `then`; -1: not looked
- * at. What is unknown has not changed; `surely`: an unknown driver or boot has. Keeps texts of both.
+ * The first condition that has changed. gpus[i] is the GPU of `now` for GPU i of `then`; -1:
+ * ignored. Unknown conditions count as unchanged; `surely`: an unknown driver or boot counts as
+ * changed. Keeps pointers to texts of both.
  */
 struct changed figures_changed(const struct figures *then, const struct figures *now,
 			       const int *gpus, bool surely);

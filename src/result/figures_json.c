@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is unknown is not there. */
+/* Unknown values are omitted. */
 #include "result/figures_json.h"
 
 #include "base/alloc.h"
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* What is said of the result as a whole. */
+/* Members of the result as a whole. */
 static const struct {
 	const char *key;
 	size_t at;
@@ -40,7 +40,7 @@ static const char **head_of(struct figures *f, size_t i)
 static void set_text(json_t *o, const char *key, const char *s)
 {
 	if (s && *s)
-		json_object_set_new(o, key, json_string(s)); /* broken UTF-8: not there */
+		json_object_set_new(o, key, json_string(s)); /* broken UTF-8: omitted */
 }
 
 static void set_index(json_t *o, const char *key, int i)
@@ -133,7 +133,7 @@ json_t *figures_to_json(const struct figures *f)
 
 /* ---- reading ---- */
 
-/* Takes members out of one object; the first of a wrong type makes the whole no good. */
+/* Takes members out of one object; the first one of a wrong type makes the whole invalid. */
 struct reader {
 	struct figures *f;
 	const json_t *object;
@@ -149,7 +149,7 @@ static void wrong(struct reader *r, const char *key, const char *wanted)
 				   r->index, key, wanted);
 }
 
-/* Names and dates are printed within lines: a file of somebody else's must not make lines of its own. */
+/* Names and dates are printed within lines: an untrusted file must not add lines of its own. */
 static const char *one_line(struct arena *a, const char *text)
 {
 	char *copy = arena_strdup(a, text);
@@ -256,7 +256,9 @@ static void read_among(struct reader *r, struct figure *row)
 	row->among_n = json_array_size(gpus);
 }
 
-/* The table of metrics says how each is measured. A file that says otherwise means something else. */
+/*
+ * The table of metrics defines unit and direction. A file that contradicts it means something else.
+ */
 static void check_metric(struct reader *r, const struct metric *m, const char *unit)
 {
 	const json_t *higher = json_object_get(r->object, "higher_is_better");
@@ -310,7 +312,7 @@ static void read_row(struct reader *r)
 	read_among(r, row);
 	row->from = from ? from : figure_place(r->f, row, r->where, r->index);
 	if (figure_contradicts(row)) {
-		figures_trouble(r->f, "%s[%zu] went well and is of kind '%s' at once", r->where,
+		figures_trouble(r->f, "%s[%zu] passed but has the failure kind '%s'", r->where,
 				r->index, row->kind);
 		r->f->row_n--;
 	}
@@ -324,7 +326,8 @@ static int read_array(struct figures *f, const json_t *json, const char *where, 
 	struct reader r = {.f = f, .where = where};
 
 	if (!json_is_array(array) || json_array_size(array) > max)
-		return err_set(EINVAL, "%s: \"%s\" is no list, or too long a one", f->name, where);
+		return err_set(EINVAL, "%s: \"%s\" must be an array of at most %zu entries",
+			       f->name, where, max);
 	for (; r.error == 0 && r.index < json_array_size(array); r.index++) {
 		r.object = json_array_get(array, r.index);
 		if (json_is_object(r.object))
@@ -350,7 +353,7 @@ static int read_figures(const json_t *json, const char *name, struct figures **r
 	struct figures *f;
 	int r;
 
-	/* Of version 1 are those of the first release: nothing that they say has changed. */
+	/* Version 1 is the first release's: the meaning of its members has not changed. */
 	if (!json_is_integer(version) || json_integer_value(version) < 1 ||
 	    json_integer_value(version) > FIGURES_SCHEMA_VERSION)
 		return err_set(EINVAL, "%s: is of no version of \"" FIGURES_SCHEMA "\" up to %d",
@@ -374,7 +377,10 @@ static int read_figures(const json_t *json, const char *name, struct figures **r
 
 /* ---- whatever form ---- */
 
-/* What onehop test prints holds its result beside what is for people; that of the first release did not. */
+/*
+ * The output of onehop test has its result in a member of its own; that of the first release did
+ * not.
+ */
 static const json_t *result_in(const json_t *json)
 {
 	const json_t *result = json_object_get(json, "result");

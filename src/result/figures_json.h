@@ -9,12 +9,12 @@
 #define FIGURES_SCHEMA         "onehop-figures"
 #define FIGURES_SCHEMA_VERSION 2
 
-/* A new reference. */
+/* Returns a new reference. */
 json_t *figures_to_json(const struct figures *f);
 /*
  * Also reads what release 0.1.0 wrote: figures, test --json, observed.json. -EINVAL with a sentence if it is
  * something else, or a member has the wrong type.
  */
 int figures_from_json(const json_t *json, const char *name, struct figures **ret);
-/* Whether the JSON says that it holds a result of onehop. */
+/* Whether the JSON claims to be a result of onehop. */
 bool figures_json_recognise(const json_t *json);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two forms that the first release wrote, and nothing writes now. */
+/* Reads two formats of the first release, which nothing writes any more. */
 #include "result/figures_json_old.h"
 
 #include "base/alloc.h"
@@ -32,7 +32,7 @@ bool old_test_recognise(const json_t *json)
 	       strcmp(text_of(json, "command"), "test") == 0;
 }
 
-/* Stand-ins that follow a recorded machine bear its GPUs' addresses without being them. */
+/* Simulated GPUs of a recorded machine have the addresses of its GPUs. */
 static bool is_of_gpus(const json_t *json)
 {
 	return strcmp(text_of(json, "device"), "cuda") == 0;
@@ -75,7 +75,7 @@ static int find_device(const struct figures *f, const char *name)
 	return -1;
 }
 
-/* A single copy of a test is no benchmark, unless the test itself found it far too slow. */
+/* A single copy of a test is not a benchmark, unless the test itself found it far too slow. */
 static void add_pair(struct figures *f, size_t k, const json_t *pair)
 {
 	int i = find_device(f, text_of(pair, "initiator"));
@@ -150,7 +150,7 @@ bool old_kept_recognise(const json_t *json)
 	       !json_object_get(json, "schema");
 }
 
-/* The index of the GPU with this address, a new one if need be; -1: more than there can be. */
+/* The index of the GPU with this address, added if missing; -1: too many GPUs. */
 static int kept_gpu(struct figures *f, const char *pci)
 {
 	for (size_t i = 0; i < f->gpu_n; i++)
@@ -162,7 +162,7 @@ static int kept_gpu(struct figures *f, const char *pci)
 	return (int)f->gpu_n - 1;
 }
 
-/* Refused is a matter of access; all else is one of the data. */
+/* "refused" is about access; everything else is about the data. */
 static void read_kept_pair(struct figures *f, size_t k, const json_t *pair)
 {
 	static const struct {
@@ -182,7 +182,8 @@ static void read_kept_pair(struct figures *f, size_t k, const json_t *pair)
 	row->pattern = pattern = arena_strdup(f->arena, text_of(pair, "pattern"));
 	row->from = from = figure_place(f, row, "pairs", k);
 	if (figure_contradicts(row)) {
-		figures_trouble(f, "pairs[%zu] is 'ok' and of kind '%s' at once", k, row->kind);
+		figures_trouble(f, "pairs[%zu] is 'ok' but has the failure kind '%s'", k,
+				row->kind);
 		f->row_n--;
 		return;
 	}

@@ -19,7 +19,7 @@
 #define SPAN(shape_) .shape = shape_, .unit = "us", .noise = 0.25, .noise_hosted = 1.00
 #define LOAD(shape_) .shape = shape_, .unit = "ns", .noise = 0.10, .noise_hosted = 0.10, .read = true, .by_kernel = true
 #define TRAFFIC(of)  RATE(SHAPE_TRAFFIC), .traffic = of
-/* A kernel's loads or stores; what an engine fetches. */
+/* Loads or stores of a kernel; reads of a copy engine. */
 #define SM .by_kernel = true
 #define READ .read = true
 
@@ -81,10 +81,10 @@ const struct metric metrics[] = {
 	 .heading = "period of queued copies of 16 bytes, P2P off",
 	 P2P_TEST(6, "P2P=Disabled Latency Matrix")},
 	{METRIC(METRIC_LATENCY_READ, "period of tiny reads"), SPAN(SHAPE_TINY), READ,
-	 .heading = "the same, fetched", .off = METRIC_LATENCY_WRITE METRIC_STAGED,
+	 .heading = "the same, with reads", .off = METRIC_LATENCY_WRITE METRIC_STAGED,
 	 P2P_TEST(8, "P2P=Enabled Latency (P2P Reads) Matrix")},
 	{METRIC(METRIC_ROUND_TRIP, "flag round trip"), SPAN(SHAPE_ROUND_TRIP), SM, .standard = true, .observed = OBSERVED_LATENCY,
-	 .heading = "flag to the other and back"},
+	 .heading = "flag to the other GPU and back"},
 	{METRIC("latency-chase", "pointer chase"), LOAD(SHAPE_CHASE), .standard = true,
 	 .heading = "load from the other's memory (pointer chase)",
 	 NVBANDWIDTH(10, "device_to_device_latency_sm", "Device to Device Latency SM GPU(row) <-> GPU(column) (ns)")},
@@ -138,7 +138,7 @@ const struct metric metrics[] = {
 	{METRIC(METRIC_NIC_READ, "NIC reads"), RATE(SHAPE_NIC), READ},
 	{METRIC(METRIC_NIC_BOTH, "NIC writes and reads at once"), RATE(SHAPE_NIC), .both_ways = true},
 	{METRIC(METRIC_NIC_LATENCY_WRITE, "NIC write, there and back, half"), SPAN(SHAPE_NIC)},
-	{METRIC(METRIC_NIC_LATENCY_READ, "NIC read until done"), SPAN(SHAPE_NIC), READ},
+	{METRIC(METRIC_NIC_LATENCY_READ, "NIC read until complete"), SPAN(SHAPE_NIC), READ},
 };
 /* clang-format on */
 const size_t metric_n = sizeof(metrics) / sizeof(*metrics);
@@ -167,7 +167,7 @@ static bool is_named(const struct metric *m, const char *text, const char *behin
 	return at && text_starts_with(at + strlen(program), behind);
 }
 
-/* "all_reduce" holds "reduce": the longest. */
+/* "all_reduce" contains "reduce", so the longest match counts. */
 const char *metric_collective(const char *text, const char *behind)
 {
 	const struct metric *found = NULL;

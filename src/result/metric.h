@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of metrics. bench, ingest, compare, the reports and JSON take all they know about a metric
+ * The table of metrics. bench, ingest, compare, the reports and JSON read everything about a metric
  * from its row, so a new metric is a new row.
  */
 #pragma once
@@ -18,8 +18,8 @@
 #define METRIC_PAIR_VERIFIED "pair-verified"
 #define METRIC_GPU_VERIFIED  "gpu-verified" /* initiator: a GPU tested by itself */
 #define METRIC_ALL_VERIFIED  "all-verified" /* a test of several GPUs at once */
-#define METRIC_PAIR_RATE     "pair-rate" /* does the tool that tested the pair call its rate good? */
-#define METRIC_NCCL_P2P      "nccl-p2p"  /* kind: the way that NCCL took, as its log names it */
+#define METRIC_PAIR_RATE     "pair-rate" /* whether the testing tool calls the pair's rate good */
+#define METRIC_NCCL_P2P      "nccl-p2p"  /* kind: NCCL's path, as its log names it */
 #define METRIC_WRITE_CE      "write-ce"
 #define METRIC_READ_CE       "read-ce"
 #define METRIC_LATENCY_WRITE "latency-write"
@@ -44,7 +44,7 @@ enum metric_shape {
 	SHAPE_LOCAL,      /* inside a device */
 	SHAPE_CHASE,      /* a chain of loads in the target's memory */
 	SHAPE_CHASE_HOST, /* a chain of loads in the host's memory */
-	SHAPE_ROUND_TRIP, /* a flag to and fro between resident kernels */
+	SHAPE_ROUND_TRIP, /* a flag back and forth between resident kernels */
 	SHAPE_TINY,       /* the period of queued copies of 16 bytes */
 	SHAPE_TRAFFIC,    /* many pairs at once; a value per pair */
 	SHAPE_COLLECTIVE, /* all devices; a value per size */
@@ -70,8 +70,10 @@ struct metric {
 	const char *heading; /* of `bench p2p`, which says more; NULL: it does not measure this */
 	const char *unit;    /* "GB/s" (1e9 bytes/s), "us", "ns", "pairs", "checks" */
 	bool higher_is_better;
-	/* Relative difference of two runs that means nothing, for figures without an interval; the
-	   second where copies go through host memory. */
+	/*
+	 * Relative difference of two runs that counts as noise, for figures without an interval;
+	 * the second where copies go through host memory.
+	 */
 	double noise, noise_hosted;
 
 	enum metric_shape shape;
@@ -80,9 +82,9 @@ struct metric {
 	bool both_ways;       /* of SHAPE_PAIR: both directions at once; the value is the sum */
 	bool by_kernel;       /* loads and stores, otherwise the copy engine */
 	bool staged;          /* with peer access off: through the host */
-	bool standard;        /* `bench p2p` measures it unless told what to measure */
+	bool standard;        /* `bench p2p` measures it by default */
 	bool must_hold;       /* of SHAPE_YES_NO: no is a failure */
-	enum observed_kind observed; /* as what check weighs that of a pair */
+	enum observed_kind observed; /* the observation that check derives from it for a pair */
 	const char *off;             /* name of its counterpart with P2P off, which always writes */
 	const char *collective;      /* of SHAPE_COLLECTIVE, for bandwidth and time: "all-reduce" */
 
@@ -90,17 +92,17 @@ struct metric {
 		unsigned place;   /* in what the peer prints, from 1; 0: onehop does not print it */
 		const char *name; /* heading, test or program; NULL: the peer has none */
 		const char *more; /* an older heading, or a description; NULL: none */
-		/* Name of what stands on the matrix's diagonal; NULL: nothing worth a figure. */
+		/* The metric of the matrix's diagonal; NULL: none. */
 		const char *diagonal;
 	} peers[PEER_N];
 };
 
-/* In the order in which people read them. */
+/* In the order of output. */
 extern const struct metric metrics[];
 extern const size_t metric_n;
 
-const struct metric *metric_find(const char *name); /* NULL: this version does not know it */
-/* What stands at this place of a peer's output; NULL: nothing, it ends before. */
+const struct metric *metric_find(const char *name); /* NULL: unknown to this version */
+/* The metric at this place of a peer's output; NULL: past its end. */
 const struct metric *metric_at(enum metric_peer peer, unsigned place);
 /*
  * The collective that a text names by nccl-tests' name, "all-reduce" for "x/all_reduce_perf", where

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 enum observed_kind {
-	OBSERVED_NOTHING,        /* a metric that check does not weigh */
+	OBSERVED_NOTHING,        /* a metric that check does not use */
 	OBSERVED_PEER_COPY,      /* ok 0/1: data checked at the owner */
 	OBSERVED_PEER_ACCESS,    /* ok 0/1: CUDA says it can */
 	OBSERVED_BANDWIDTH,      /* value: GB/s one way */
@@ -19,7 +19,7 @@ enum observed_kind {
 	OBSERVED_KIND_N
 };
 
-/* What a result was measured under. What differs makes a result of the store stale. */
+/* The conditions of a result. A result of the store is stale if one of them differs. */
 enum run_condition {
 	CONDITION_DRIVER,   /* release */
 	CONDITION_REGISTRY, /* the driver's RegistryDwords; "none" */
@@ -38,14 +38,14 @@ struct changed {
 };
 #define CHANGED_NOTHING ((struct changed){CONDITION_N, "", ""})
 
-/* A copy with P2P on beside the same with P2P off. */
+/* A copy with P2P on compared with the same copy with P2P off. */
 enum observed_gain {
 	OBSERVED_GAIN_UNKNOWN, /* not measured both ways */
-	OBSERVED_GAINS,        /* it is faster, or as fast and tiny transfers are faster */
+	OBSERVED_GAINS,        /* P2P is faster, or as fast and tiny transfers are faster */
 	OBSERVED_GAINS_NOTHING,
 };
 
-/* The run that showed it; "": unknown. */
+/* The run that it comes from; "": unknown. */
 struct observed_run {
 	const char *tool; /* "onehop test", "NCCL" */
 	const char *when; /* "2026-01-31T10:20:30Z" */
@@ -61,7 +61,7 @@ struct observed {
 	unsigned samples;        /* 0: unknown */
 	uint64_t bytes;          /* of a message; 0: none, or unknown */
 	enum observed_gain gain; /* bandwidth only */
-	double off;              /* what it is with P2P off, 0: unknown */
+	double off;              /* value with P2P off, 0: unknown */
 	const char *text;
 	const char *from; /* "p2pBandwidthLatencyTest-before.txt:41" */
 	struct observed_run run;

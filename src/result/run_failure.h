@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a run ended that did not end well, as its log tells. */
+/* How a run failed, as its log shows. */
 #pragma once
 
 #include <stdint.h>
 
-/* A cause stands before what follows from it: reports keep this order. */
+/* A cause comes before its consequences: reports keep this order. */
 enum run_failure_kind {
 	RUN_TEST_FAILED, /* a test that checks data got wrong data, or ended with an error */
 	RUN_CUDA_ERROR,  /* a CUDA call failed, or a kernel did before it */
@@ -17,8 +17,8 @@ enum run_failure_kind {
 
 struct run_failure {
 	enum run_failure_kind kind;
-	int rank;         /* -1: the line does not tell */
-	int code;         /* cudaError_t or ncclResult_t; -1: the line does not tell */
+	int rank;         /* -1: not in the line */
+	int code;         /* cudaError_t or ncclResult_t; -1: not in the line */
 	int64_t sequence; /* of the collective that timed out; -1: none */
 	const char *what; /* "an illegal memory access was encountered", "ALLREDUCE"; "": nothing */
 };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The cheapest of the algorithms that can do it, by a table of costs. */
+/* Chooses the cheapest possible algorithm, by a table of costs. */
 #include "collective/choose.h"
 
 #define FLAGGED_THREADS 128u
 #define PIPED_THREADS   512u
 #define CHUNK_MIN       2048u
-#define CHUNKS_MOST     16u /* of a block, where one would do */
+#define CHUNKS_MOST     16u /* threads of a block, if one would do */
 
 /* A GPU's memory; and what stays in the host's last-level cache, of all ranks together. */
 #define DIRECT_SLOT_BYTES (32u << 20)
@@ -13,8 +13,8 @@
 #define SLOT_MAX          (32u << 10)
 
 /*
- * Stores into another GPU's memory. Measured on H200 (docs/collectives.md), which fixes the rates; a machine of slower
- * links changes all of them alike, so that the order of the algorithms moves little.
+ * Stores into another GPU's memory. Measured on H200 (docs/collectives.md), which fixes the rates;
+ * slower links change all of them alike, so the order of the algorithms changes little.
  */
 static const struct path_costs direct_paths = {{
 	[FLAGGED_ONE] = {2.0, 0, 330},
@@ -93,7 +93,7 @@ static void flagged_grid(const struct comm_facts *f, uint64_t piece, struct choi
 		p->blocks = 1;
 }
 
-/* chunks: wanted of a block. */
+/* chunks: desired number per block. */
 static void piped_grid(const struct comm_facts *f, uint64_t piece, unsigned chunks,
 		       struct choice *p)
 {
@@ -139,7 +139,7 @@ static void keep_cheaper(const struct comm_facts *f, const struct choice_request
 		*best = *p;
 }
 
-/* The cheapest way to run one algorithm, if it is cheaper than what there is. */
+/* The cheapest way to run one algorithm, kept if it is cheaper than the best so far. */
 static void try_algorithm(const struct comm_facts *f, const struct choice_request *q,
 			  enum algorithm a, struct choice *best)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernel an operation uses, and with what grid: from what the paths cost, never from names of
- * devices. */
+/*
+ * Which kernel an operation uses, and with what grid: from the costs of the paths, never from
+ * device names.
+ */
 #pragma once
 
 #include "kernels/args.h"
@@ -9,14 +11,14 @@
 #include <stdint.h>
 
 enum algorithm {
-	FLAGGED_ONE, /* data that tells its own arrival, in one step */
-	FLAGGED_TWO, /* the same: shards first, then what they were reduced to */
+	FLAGGED_ONE, /* flagged data, in one step */
+	FLAGGED_TWO, /* the same in two steps: shards, then their reductions */
 	PIPED_ONE,   /* chunks through slots, in one step */
 	PIPED_TWO,
 	ALGORITHM_N
 };
 
-/* What an operation takes: to start and end, for each step of a pipeline, and for each byte that a rank sends. */
+/* The cost of an operation: to start and end, per pipeline step, and per byte that a rank sends. */
 struct path_cost {
 	double start_us, step_us, gbps;
 };
@@ -25,7 +27,7 @@ struct path_costs {
 	struct path_cost of[ALGORITHM_N];
 };
 
-/* What all ranks have found out together. Plans are made of nothing else, so that they are the same. */
+/* Facts agreed on by all ranks. Plans depend on nothing else, so all ranks make the same plan. */
 struct comm_facts {
 	unsigned n;
 	bool direct;     /* every rank stores into the memory of all others; else into the host's */
@@ -42,7 +44,7 @@ struct comm_facts {
 void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret);
 
-/* What there is to send. */
+/* The data to send. */
 struct choice_request {
 	uint64_t piece;  /* bytes of a piece in one step */
 	uint64_t piece2; /* bytes of a piece in two steps; 0: not in two steps */

@@ -27,7 +27,7 @@ int comm_set_new(struct device_set *set, struct comm_set **ret)
 
 static void set_free(struct comm_set *shared)
 {
-	device_close(shared->set); /* frees all that was made in it */
+	device_close(shared->set); /* frees everything created in it */
 	pthread_mutex_destroy(&shared->lock);
 	free(shared);
 }
@@ -86,7 +86,7 @@ int comm_clear(struct device_set *set, const struct memory *m, const struct slot
 	return zero(set, m, s->zeroed);
 }
 
-/* What the kernels of this rank keep on its device: states of blocks, and routes. */
+/* Device memory of this rank's kernels: states of blocks, and routes. */
 static int make_scratch(struct onehop_comm *c, const struct collective_routes *pair,
 			const struct collective_routes *all)
 {
@@ -187,7 +187,7 @@ int comm_check(struct onehop_comm *c)
 
 /* ---- launches ---- */
 
-/* The oldest makes room, so that nothing grows with the number of streams that a caller makes. */
+/* The oldest entry is replaced, so memory does not grow with the number of streams. */
 static int find_stream(struct onehop_comm *c, void *native, struct stream *ret)
 {
 	struct device_set *s = c->shared->set;

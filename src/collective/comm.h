@@ -13,14 +13,17 @@ struct comm_options {
 	enum algorithm forced; /* ALGORITHM_N: the cheapest */
 };
 
-/* What ranks of one process share. */
+/* Shared by the ranks of one process. */
 struct comm_set {
 	pthread_mutex_t lock; /* a set is used by one thread at a time */
 	struct device_set *set;
 	unsigned open; /* ranks */
 };
 
-/* The ways of flagged operations: to each what is meant for it, or to all the same; and of the second step. */
+/*
+ * The routes of flagged operations: separate data to each rank, or the same to all; and those of
+ * the second step.
+ */
 struct comm_ways {
 	struct collective_ways pair, all, second;
 };
@@ -33,7 +36,7 @@ struct onehop_comm {
 	u32 me;
 	struct comm_facts facts;
 	struct comm_options options;
-	/* Addresses as its device sees them. */
+	/* Addresses as seen by its device. */
 	struct comm_ways flagged;
 	u64 flagged_state, piped_state;
 	u64 pair_routes, all_routes; /* struct collective_routes */
@@ -51,15 +54,15 @@ struct onehop_comm {
 /* All ranks in this process, on the devices of q, in its order. ret: q->n of them. */
 int comm_open_all(const struct device_request *q, const struct comm_options *o,
 		  struct onehop_comm **ret);
-/* The same on a set, also one of tests; it is the communicator's now, even if this fails. */
+/* The same on a given set, for tests too. Takes ownership of the set, even on failure. */
 int comm_open_set(struct device_set *set, const struct comm_options *o, struct onehop_comm **ret);
 /* One rank, on the only device of q; the others are other processes. */
 int comm_open_rank(const struct device_request *q, const char *key, int rank, int n,
 		   const struct comm_options *o, struct onehop_comm **ret);
 void comm_close(struct onehop_comm *c);
 
-/* How long its kernels wait for another rank. */
+/* Sets how long its kernels wait for another rank. */
 uint64_t comm_limit_us(const struct onehop_comm *c);
-/* 0, or why an operation gave up. */
+/* 0, or a negative errno and the reason why an operation gave up. */
 int comm_check(struct onehop_comm *c);
 int comm_launch(struct onehop_comm *c, void *native, const struct launch *l);

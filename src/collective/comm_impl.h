@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both ways to open a communicator share (comm.c). */
+/* Shared by both ways to open a communicator (comm.c). */
 #pragma once
 
 #include "collective/comm.h"
 #include "collective/slots.h"
 
-/* A set of devices with its lock. The set is the new one's, also if it fails. */
+/* A set of devices with its lock. Takes ownership of the set, even on failure. */
 int comm_set_new(struct device_set *set, struct comm_set **ret);
 void comm_set_leave(struct comm_set *shared);
 
 int comm_new(struct comm_set *shared, int device, u32 me, const struct comm_facts *f,
 	     const struct comm_options *o, struct onehop_comm **ret);
-/* Zeroes what has to be zero of memory with slots. */
+/* Zeroes the part of slot memory that must start as zero. */
 int comm_clear(struct device_set *set, const struct memory *m, const struct slots *s);
 /* seen: as for slots_ways. */
 int comm_connect(struct onehop_comm *c, const struct slots *s, const u64 *seen);

@@ -14,7 +14,7 @@ struct opening {
 	struct memory memories[COLLECTIVE_RANKS_MAX]; /* with slots; not direct: one */
 };
 
-/* 1: every device reaches the memory of all others. Refusals are no errors. */
+/* 1: every device reaches the memory of all others. A refusal is not an error. */
 static int reach_all(struct device_set *s)
 {
 	for (int i = 0; i < (int)s->n; i++)
@@ -90,12 +90,12 @@ static int open_ranks(struct opening *x, const struct comm_options *o)
 	return r;
 }
 
-/* Two kernels that wait for each other on one device may never run at the same time. */
+/* Two kernels on one device that wait for each other may never run at the same time. */
 static int check_request(const struct device_request *q)
 {
 	if (q->n < 1 || q->n > COLLECTIVE_RANKS_MAX)
-		return err_set(EINVAL, "%zu ranks were asked for, 1 to %d are possible", q->n,
-			       COLLECTIVE_RANKS_MAX);
+		return err_set(EINVAL, "the number of ranks must be 1 to %d, not %zu",
+			       COLLECTIVE_RANKS_MAX, q->n);
 	for (size_t i = 0; i < q->n; i++)
 		for (size_t j = 0; q->kind == DEVICE_CUDA && j < i; j++)
 			if (q->ordinal[i] == q->ordinal[j])

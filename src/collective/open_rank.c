@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Communicators whose ranks are processes of one host: they meet, and hand each other their memory. */
+/* Communicators whose ranks are processes of one host: they connect and exchange their memory. */
 #include "base/err.h"
 #include "collective/comm_impl.h"
 #include "device/rendezvous.h"
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What ranks tell each other. */
+/* What ranks send each other. */
 struct card {
-	int32_t result;           /* 0, or the errno with which the rank leaves */
+	int32_t result;           /* 0, or the errno with which the rank fails */
 	uint32_t blocks, threads; /* of its device */
 	uint32_t no_p2p;
 	char pci[16];
@@ -30,8 +30,8 @@ struct opening {
 };
 
 /*
- * A rank that fails does not leave at once: it says so where the others wait for it, so that all end with an error
- * and none waits in vain.
+ * A rank that fails does not exit at once: it reports the failure at the next exchange, so that all
+ * ranks return an error and none keeps waiting.
  */
 static int tell_all(struct opening *x, struct card *mine, int result)
 {
@@ -96,7 +96,10 @@ static void close_all(int *fds, int n)
 			close(fds[i]);
 }
 
-/* Memory of `kind` made by this rank (or none) goes to all: theirs come back in x->cards and fds. */
+/*
+ * Sends memory of `kind` made by this rank (or none) to all ranks; theirs arrive in x->cards and
+ * fds.
+ */
 static int hand_out(struct opening *x, enum memory_kind kind, bool makes, int *fds)
 {
 	struct device_set *s = x->shared->set;
@@ -133,7 +136,7 @@ static int take(struct opening *x, int from, int fd)
 	return s->ops->import(s, 0, &e, &x->memories[from]);
 }
 
-/* 1: all reach all. A refusal of one sends all through the host's memory. */
+/* 1: all ranks reach all others. If one refuses, all use host memory. */
 static int try_direct(struct opening *x)
 {
 	const bool fd = x->shared->set->caps & DEVICE_EXPORT_FD;
@@ -231,7 +234,7 @@ static int open_together(struct opening *x, const struct device_request *q,
 		return r;
 	r = connect(x, ret);
 	mine = own_card(x);
-	return tell_all(x, &mine, r); /* nobody starts before all are ready */
+	return tell_all(x, &mine, r); /* no rank starts before all are ready */
 }
 
 int comm_open_rank(const struct device_request *q, const char *key, int rank, int n,
@@ -246,8 +249,8 @@ int comm_open_rank(const struct device_request *q, const char *key, int rank, in
 
 	*ret = NULL;
 	if (n < 1 || n > COLLECTIVE_RANKS_MAX)
-		return err_set(EINVAL, "%d ranks were asked for, 1 to %d are possible", n,
-			       COLLECTIVE_RANKS_MAX);
+		return err_set(EINVAL, "the number of ranks must be 1 to %d, not %d",
+			       COLLECTIVE_RANKS_MAX, n);
 	r = rendezvous_join(&meeting, &x.meeting);
 	if (r < 0)
 		return r;

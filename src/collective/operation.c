@@ -10,14 +10,15 @@
 
 #define SHARD_ALIGNMENT 16u
 
-/* All: every rank; else the root. */
+/* All: every rank; otherwise the root. */
 static const struct {
 	const char *name;
 	bool from_all, to_all;
 	bool scatters; /* the input has a piece for each rank */
 	bool gathers;  /* the output has a piece of each rank */
 	bool reduces;
-	bool two_steps; /* it can be cut into shards: to their owners first, then to those who take it */
+	/* it can be split into shards, which go to their owners first, then to the receivers */
+	bool two_steps;
 } rows[OPERATION_N] = {
 	[OPERATION_ALL_REDUCE] = {"all_reduce", true, true, false, false, true, true},
 	[OPERATION_REDUCE] = {"reduce", true, false, false, false, true, true},
@@ -33,7 +34,7 @@ struct view {
 	const struct operation_call *call;
 	u32 senders, takers; /* masks of ranks */
 	u32 others, me;
-	u32 everywhere; /* places for what all others read */
+	u32 everywhere; /* places that all others read */
 	u64 bytes;      /* of a piece */
 };
 
@@ -103,7 +104,7 @@ static void fill_one_step(const struct view *v, struct collective_shape *s)
 	s->tokens = rows[v->o].scatters ? v->others : v->everywhere;
 	if (!(v->senders & v->me) || !to)
 		return;
-	/* A place that all read is written for any of them. */
+	/* A place that all others read is written if any of them needs it. */
 	s->push = rows[v->o].scatters || v->everywhere == v->others ? to : v->everywhere;
 }
 
@@ -114,7 +115,10 @@ static u64 shard_bytes(const struct onehop_comm *c, u64 bytes)
 	return (bytes + each - 1) / each * SHARD_ALIGNMENT;
 }
 
-/* Shards go to their owners, who reduce them; one that only comes from the root is reduced with nothing. */
+/*
+ * Shards go to their owners, who reduce them; a shard that only comes from the root is passed on
+ * unchanged.
+ */
 static void fill_two_steps(const struct onehop_comm *c, const struct view *v,
 			   struct collective_shape *s)
 {
@@ -136,7 +140,7 @@ static void fill_two_steps(const struct onehop_comm *c, const struct view *v,
 
 /* ---- launches ---- */
 
-/* Where each rank of the mask finds what this one sends, in their order. */
+/* Where each rank of the mask finds this rank's data, in rank order. */
 static u32 list_places(u32 mask, const u64 *to, u64 *ret)
 {
 	u32 n = 0;
@@ -147,7 +151,7 @@ static u32 list_places(u32 mask, const u64 *to, u64 *ret)
 	return n;
 }
 
-/* The ways from others are equally far from each other, from rank 0 on. */
+/* The receive slots of other ranks are at equal distances, starting with rank 0. */
 static u64 stride_of(const struct collective_ways *w)
 {
 	return w->from[1] - w->from[0];
@@ -184,7 +188,7 @@ static void fill_small(const struct onehop_comm *c, const struct collective_flag
 	ret->places2 = list_places(s->push2, f->second.to, ret->to2);
 }
 
-/* A barrier sends nothing, and a single rank nowhere. */
+/* A barrier sends no data, and a single rank has no receivers. */
 static bool is_small(const struct view *v, const struct collective_shape *s)
 {
 	return v->o == OPERATION_ALL_REDUCE && s->push && v->bytes &&
@@ -259,8 +263,8 @@ static int check_root(const struct onehop_comm *c, enum operation o, int root)
 {
 	if ((rows[o].from_all && rows[o].to_all) || (root >= 0 && (unsigned)root < c->facts.n))
 		return 0;
-	return err_set(EINVAL, "%s: there is no rank %d to be the root, of %u", rows[o].name, root,
-		       c->facts.n);
+	return err_set(EINVAL, "%s: root %d is not a rank; ranks are 0 to %u", rows[o].name, root,
+		       c->facts.n - 1);
 }
 
 static int check_call(const struct onehop_comm *c, enum operation o,

@@ -17,7 +17,7 @@ enum operation {
 struct operation_call {
 	const void *in;
 	void *out;
-	uint64_t count; /* elements of a piece: of out, or of in, whichever is smaller */
+	uint64_t count; /* elements of a piece: the smaller of out and in */
 	unsigned type, op;
 	int root;
 	void *stream; /* the device's own */

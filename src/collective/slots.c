@@ -22,7 +22,7 @@ void slots_make(const struct comm_facts *f, struct slots *ret)
 			ret->zeroed = ret->size;
 		ret->row[a] = row[a];
 		ret->offset[a] = ret->size;
-		/* Pairs' rows are for first steps, ranks' own ones are left for the second. */
+		/* Rows of pairs are for the first step, ranks' own rows for the second. */
 		if (!f->direct && a == AREA_FLAGGED_SECOND)
 			ret->offset[a] = ret->offset[AREA_FLAGGED_FIRST];
 		else if (!f->direct && a == AREA_SECOND)

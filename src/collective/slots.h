@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where ranks leave data for each other: in each other's memory, or in memory of the host that all share. */
+/* Where ranks put data for each other: in each other's memory, or in shared host memory. */
 #pragma once
 
 #include "collective/choose.h"
 
 /*
- * Direct: every rank has an inbox with a row for each sender. Else the host's memory has a row for each ordered pair, and
- * what is the same for all goes into the row of a rank to itself, where all read it.
+ * Direct: every rank has an inbox with a row for each sender. Otherwise host memory has a row for
+ * each ordered pair, and data that is the same for all goes into the rank's row to itself, where
+ * all read it.
  */
 enum slots_area {
 	AREA_FLAGGED_FIRST,
@@ -19,7 +20,7 @@ enum slots_area {
 
 struct slots {
 	u64 offset[AREA_N], row[AREA_N]; /* bytes; from a row to the next */
-	u64 zeroed;                      /* so much has to be 0 before the first operation */
+	u64 zeroed;                      /* this much must be 0 before the first operation */
 	u64 size;
 };
 
@@ -29,8 +30,8 @@ void slots_make(const struct comm_facts *f, struct slots *ret);
 u64 slots_set_bytes(const struct comm_facts *f);
 
 /*
- * The ways of rank me. seen: the addresses of all ranks' inboxes as it sees them; not direct: that of the shared memory
- * in seen[0]. shared: what a rank sends is the same for all.
+ * The routes of rank `me`. seen: the addresses of all ranks' inboxes as it sees them; if not
+ * direct, seen[0] is the shared memory. shared: a rank sends the same data to all.
  */
 void slots_ways(const struct comm_facts *f, const struct slots *s, enum slots_area area,
 		bool shared, u32 me, const u64 *seen, struct collective_ways *ret);

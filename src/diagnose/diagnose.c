@@ -90,13 +90,12 @@ static const struct {
 /* OK when all is there, else the verdict of the whole rule: not applicable weighs more than
  * unknown.
  */
-static enum verdict check_needs(struct rule_run *run)
+enum verdict rule_needs_met(struct rule_run *run, unsigned wanted)
 {
 	enum verdict worst = VERDICT_OK;
 
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
-		enum verdict v =
-			run->rule->needs & needs[i].need ? needs[i].check(run) : VERDICT_OK;
+		enum verdict v = wanted & needs[i].need ? needs[i].check(run) : VERDICT_OK;
 
 		if (v == VERDICT_NA)
 			return VERDICT_NA;
@@ -271,7 +270,7 @@ static void run_rule(struct diagnosis_builder *b, const struct rule *rule, struc
 	};
 
 	outcome->rule = rule;
-	outcome->verdict = check_needs(&run);
+	outcome->verdict = rule_needs_met(&run, rule->needs);
 	if (outcome->verdict == VERDICT_OK)
 		outcome->verdict = rule_verdict(&run, rule->probe(&run));
 	if (outcome->verdict == VERDICT_OK)

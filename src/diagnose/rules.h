@@ -25,7 +25,7 @@
 #define RULES_NCCL_NET_N    6
 #define RULES_NCCL_VALUES_N 9
 #define RULES_LIBRARIES_N   9
-#define RULES_OBSERVED_N    7
+#define RULES_OBSERVED_N    8
 
 extern const struct rule rules_driver[RULES_DRIVER_N];
 extern const struct rule rules_unlock[RULES_UNLOCK_N];
@@ -67,6 +67,10 @@ struct diagnosis_builder {
 		for (size_t j = 0; j < (run)->m->gpu_n; j++) \
 			if (i != j)
 /* clang-format on */
+
+/* Whether the machine has what these enum rule_needs ask for: OK, not applicable or unknown (diagnose.c).
+ * For a probe that knows another way to its answer. */
+enum verdict rule_needs_met(struct rule_run *run, unsigned wanted);
 
 /* rules_pcie.c: what to do for a BAR that found no room, where the row's remedy is not the next step:
  * the host's in a guest, the firmware's where pci=realloc is set already. */

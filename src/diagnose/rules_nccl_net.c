@@ -356,6 +356,15 @@ static enum verdict probe_gdr_level(struct rule_run *run)
 
 /* ---- peer memory ---- */
 
+/* A log shows it, where nobody could see the list of clients. */
+static bool gdr_seen_off(const struct rule_run *run)
+{
+	for (size_t i = 0; i < run->m->observed_n; i++)
+		if (run->m->observed[i].kind == OBSERVED_NCCL_GDR_OFF)
+			return true;
+	return false;
+}
+
 /* NCCL knows dma-buf since 2.13. */
 static enum verdict probe_old_peermem(struct rule_run *run)
 {
@@ -364,10 +373,16 @@ static enum verdict probe_old_peermem(struct rule_run *run)
 	bool dma_buf = version >= NCCL_RELEASE(2, 13, 0) && gdr_by_dma_buf(run);
 	char number[32];
 	struct finding *f;
+	/* NCCL's line about its HCAs shows as much as a list of devices. */
+	enum verdict v =
+		gdr_seen_off(run) ? VERDICT_OK : rule_needs_met(run, NEEDS_GPU | NEEDS_RDMA);
 
+	if (v != VERDICT_OK)
+		return v;
 	if (!version)
 		return rule_unknown(run, FACT_WHY(run->m->nccl.version), "NCCL's version");
-	if (version >= NCCL_RELEASE(2, 23, 4) || !fact_is(p->loaded, 1) || !fact_is(p->listed, 0))
+	if (version >= NCCL_RELEASE(2, 23, 4) || !fact_is(p->loaded, 1) ||
+	    !(fact_is(p->listed, 0) || (fact_unknown(p->listed) && gdr_seen_off(run))))
 		return VERDICT_OK;
 	f = finding_add(
 		run, CONFIDENCE_LIKELY, SUBJECT(NCCL, "NCCL"),
@@ -455,7 +470,6 @@ const struct rule rules_nccl_net[] = {
 		.reference = "NVIDIA/nccl#1676",
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
-		.needs = NEEDS_GPU | NEEDS_RDMA,
 		.probe = probe_old_peermem,
 	},
 };

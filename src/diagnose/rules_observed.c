@@ -535,7 +535,47 @@ static enum verdict probe_warned(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/* The choice of each end is its own host's: its module, and its distance of GPU and NIC. */
+static enum verdict probe_gdr_ends(struct rule_run *run)
+{
+	if (!any_of_nccl(run) && !any_observed(run, OBSERVED_NCCL_GDR_HALF))
+		return VERDICT_NA;
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		const char *where = *o->text ? o->text : "one host";
+		struct finding *f;
+
+		if (o->kind != OBSERVED_NCCL_GDR_HALF)
+			continue;
+		f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(NCCL, "NCCL"),
+				ABOUT
+				" uses GPUDirect RDMA at one end of connections between hosts "
+				"and copies in host memory at the other, on %s: nvidia-peermem "
+				"is probably not loaded there",
+				where);
+		evidence_text(run, f, o->from, "a connection without GDRDMA");
+	}
+	return VERDICT_OK;
+}
+
 const struct rule rules_observed[] = {
+	{
+		.id = "observed-gdr-one-end",
+		.title = "Both ends of NCCL's connections between hosts use GPUDirect RDMA",
+		.why = "The end without it copies everything through host memory, and limits the "
+		       "whole ring. Each host decides for itself, by its own modules and by the "
+		       "distance of its GPU and its NIC.",
+		.remedy =
+			"on that host, load the module: `modprobe nvidia-peermem` (nv_peer_mem with "
+			"drivers before 470), and at each boot: `echo nvidia-peermem > "
+			"/etc/modules-load.d/nvidia-peermem.conf`; if it is loaded, compare "
+			"`nvidia-smi topo -m` of both hosts",
+		.reference = "NVIDIA/nccl src/graph/paths.cc (ncclTopoCheckGdr); NVIDIA/nccl#897, "
+			     "NVIDIA/nccl-tests#152",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SPEED,
+		.probe = probe_gdr_ends,
+	},
 	{
 		.id = "observed-run",
 		.title = "The recorded run or test ended without an error",

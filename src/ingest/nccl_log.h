@@ -50,9 +50,14 @@ struct nccl_check {
 
 struct nccl_pair {
 	unsigned connections[NCCL_WAY_N]; /* lines, so channels and connections, of each way */
-	const char *transports;           /* what the lines say: "P2P/CUMEM, SHM/direct/direct" */
-	unsigned line;                    /* the first of them; 0: none */
-	struct nccl_check check;          /* of the communicator of that line */
+	/* Which lines of a connection between hosts each end wrote, and where it runs; 0: none. */
+	struct nccl_end {
+		unsigned gdr, host; /* the NIC gets the GPU's memory, and a copy in host memory */
+		const char *name;   /* "node1", "" */
+	} sender, receiver;
+	const char *transports;  /* what the lines say: "P2P/CUMEM, SHM/direct/direct" */
+	unsigned line;           /* the first of them; 0: none */
+	struct nccl_check check; /* of the communicator of that line */
 	enum nccl_reason reason;
 	bool certain;         /* the log proves the reason; else it is likely */
 	unsigned evidence[4]; /* lines that the reason rests on; 0: no more */

@@ -50,6 +50,8 @@ struct parser {
 		size_t from, to, comm;
 		enum nccl_way way;
 		const char *transport;
+		const char *host; /* the writer's */
+		bool receives;
 		unsigned line;
 	} * connections;
 	size_t connection_n;
@@ -507,6 +509,8 @@ static int add_connection(struct parser *p, const struct record *r, const struct
 					      .comm = (size_t)(c - p->comms),
 					      .way = way,
 					      .transport = transport,
+					      .host = r->host,
+					      .receives = receives,
 					      .line = r->line};
 	return 0;
 }
@@ -812,6 +816,17 @@ static int compare_failures(const void *a, const void *b)
 }
 
 /* The distinct texts, device numbers and all, up to a few. */
+/* What one end of a connection between hosts says of itself. */
+static void add_end(struct nccl_end *e, enum nccl_way way, const char *host, unsigned line)
+{
+	unsigned *at = way == NCCL_WAY_NIC_GDR ? &e->gdr : &e->host;
+
+	if (way < NCCL_WAY_NIC_GDR)
+		return;
+	*at = *at ? *at : line;
+	e->name = host;
+}
+
 static void add_transport(struct nccl_log *l, struct nccl_pair *pair, const char *transport)
 {
 	if (!pair->transports)
@@ -837,6 +852,8 @@ static void fill_pairs(struct parser *p)
 		pair->connections[p->connections[i].way]++;
 		pair->line = pair->line ? pair->line : p->connections[i].line;
 		add_check(&pair->check, &p->comms[p->connections[i].comm].check);
+		add_end(p->connections[i].receives ? &pair->receiver : &pair->sender,
+			p->connections[i].way, p->connections[i].host, p->connections[i].line);
 		add_transport(l, pair, p->connections[i].transport);
 	}
 	for (size_t i = 0; i < l->device_n * l->device_n; i++)

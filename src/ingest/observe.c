@@ -216,6 +216,66 @@ static int add_warnings(const struct nccl_log *l, struct machine *m)
 	return (int)l->warnings.n;
 }
 
+static int add_gdr_off(const struct nccl_log *l, const struct nccl_log_notes *notes,
+		       struct machine *m)
+{
+	size_t first = m->observed_n;
+
+	for (size_t i = 0; i < notes->n; i++) {
+		const struct nccl_log_note *note = &notes->items[i];
+
+		if (!strstr(note->text, "GPU Direct RDMA Disabled"))
+			continue;
+		observed_add(m, OBSERVED_NCCL_GDR_OFF, -1, -1,
+			     arena_printf(m->arena, "%s:%u", l->name, note->line))
+			->text = arena_strdup(m->arena, note->text);
+	}
+	return (int)(m->observed_n - first);
+}
+
+static bool only_gdr(const struct nccl_end *e)
+{
+	return e->gdr && !e->host;
+}
+
+static bool only_host(const struct nccl_end *e)
+{
+	return e->host && !e->gdr;
+}
+
+/* The end of a connection that does not use GPUDirect RDMA, while the other does; NULL: none. */
+static const struct nccl_end *end_without_gdr(const struct nccl_pair *p)
+{
+	if (only_gdr(&p->sender) && only_host(&p->receiver))
+		return &p->receiver;
+	return only_gdr(&p->receiver) && only_host(&p->sender) ? &p->sender : NULL;
+}
+
+static bool is_half_known(const struct machine *m, size_t first, const char *host)
+{
+	for (size_t i = first; i < m->observed_n; i++)
+		if (m->observed[i].kind == OBSERVED_NCCL_GDR_HALF &&
+		    strcmp(m->observed[i].text, host) == 0)
+			return true;
+	return false;
+}
+
+/* Each host once. */
+static int add_gdr_half(const struct nccl_log *l, struct machine *m)
+{
+	size_t first = m->observed_n;
+
+	for (size_t i = 0; i < l->device_n * l->device_n; i++) {
+		const struct nccl_end *e = end_without_gdr(&l->pairs[i]);
+
+		if (e && !is_half_known(m, first, e->name))
+			observed_add(m, OBSERVED_NCCL_GDR_HALF, -1, -1,
+				     arena_printf(m->arena, "%s:%u", l->name, e->host))
+				->text = arena_strdup(m->arena, e->name);
+	}
+	return (int)(m->observed_n - first);
+}
+
 /* The version that ran overrides the installed one: frameworks ship their own NCCL. */
 static void take_version(const struct nccl_log *l, struct machine *m)
 {
@@ -270,6 +330,7 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 		return n;
 	n = one ? add_transports(l, m, gpus) : 0;
 	n += add_failures(l, m, one ? gpus : NULL) + add_warnings(l, m);
+	n += add_gdr_off(l, &l->network, m) + add_gdr_off(l, &l->gdr, m) + add_gdr_half(l, m);
 	for (; first < m->observed_n; first++)
 		m->observed[first].run.tool = "NCCL";
 	if (one) {

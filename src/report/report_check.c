@@ -432,6 +432,8 @@ static const struct {
 	[OBSERVED_NCCL_TRANSPORT] = {"P2P in NCCL", true},
 	[OBSERVED_RUN_FAILURE] = {"failures of a run", false},
 	[OBSERVED_NCCL_WARNING] = {"NCCL warnings", false},
+	[OBSERVED_NCCL_GDR_OFF] = {"lines of NCCL without GPUDirect RDMA", false},
+	[OBSERVED_NCCL_GDR_HALF] = {"hosts that use GPUDirect RDMA at the other end only", false},
 };
 
 /* "peer access 56 of 56 times" */

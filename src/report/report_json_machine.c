@@ -92,6 +92,8 @@ static const char *const observed_words[] = {
 	[OBSERVED_NCCL_TRANSPORT] = "nccl-transport",
 	[OBSERVED_RUN_FAILURE] = "run-failure",
 	[OBSERVED_NCCL_WARNING] = "nccl-warning",
+	[OBSERVED_NCCL_GDR_OFF] = "nccl-gdr-off",
+	[OBSERVED_NCCL_GDR_HALF] = "nccl-gdr-one-end",
 };
 /* clang-format on */
 

@@ -16,6 +16,8 @@ enum observed_kind {
 	OBSERVED_NCCL_TRANSPORT, /* text: "P2P/CUMEM", "SHM/direct" */
 	OBSERVED_RUN_FAILURE,    /* failure; initiator: the rank's GPU */
 	OBSERVED_NCCL_WARNING,   /* text: the line */
+	OBSERVED_NCCL_GDR_OFF,   /* text: the line that says that NCCL uses no GPUDirect RDMA */
+	OBSERVED_NCCL_GDR_HALF,  /* only one end of connections does; text: "node1", where not */
 	OBSERVED_KIND_N
 };
 

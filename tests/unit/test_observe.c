@@ -404,6 +404,36 @@ static void transports(void **state)
 	build_free(m);
 }
 
+/* One end decides as the other does, or the log shows which host does not. */
+static void ends_of_connections_are_compared(void **state)
+{
+	static const char text[] =
+		"a:1:1 [0] NCCL INFO Channel 00/0 : 0[1000] -> 8[1000] [send] via NET/IB/0/GDRDMA\n"
+		"b:1:1 [0] NCCL INFO Channel 00/0 : 0[1000] -> 8[1000] [receive] via NET/IB/0\n"
+		"a:1:1 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 1 'mlx5_1'\n";
+	static const char same[] =
+		"a:1:1 [0] NCCL INFO Channel 00/0 : 0[1000] -> 8[1000] [send] via NET/IB/0/GDRDMA\n"
+		"b:1:1 [0] NCCL INFO Channel 00/0 : 0[1000] -> 8[1000] [receive] via NET/IB/0/GDRDMA\n";
+	struct machine *m = build_two_root_ports();
+	struct nccl_log *l = NULL;
+
+	(void)state;
+	assert_int_equal(nccl_log_parse(text, sizeof(text) - 1, "log", &l), 0);
+	assert_true(nccl_log_observe(l, m) > 0);
+	assert_int_equal(m->observed_n, 2);
+	assert_int_equal(m->observed[0].kind, OBSERVED_NCCL_GDR_OFF);
+	assert_string_equal(m->observed[0].from, "log:3");
+	assert_int_equal(m->observed[1].kind, OBSERVED_NCCL_GDR_HALF);
+	assert_string_equal(m->observed[1].text, "b");
+	assert_string_equal(m->observed[1].from, "log:2");
+	nccl_log_free(l);
+	assert_int_equal(nccl_log_parse(same, sizeof(same) - 1, "log", &l), 0);
+	assert_error(nccl_log_observe(l, m), "is a log of several hosts");
+	assert_int_equal(m->observed_n, 2);
+	nccl_log_free(l);
+	build_free(m);
+}
+
 /* ---- files ---- */
 
 static void files(void **state)
@@ -800,6 +830,7 @@ int main(void)
 		cmocka_unit_test(checked_copies_that_cannot_be),
 		cmocka_unit_test(ways_as_figures),
 		cmocka_unit_test(transports),
+		cmocka_unit_test(ends_of_connections_are_compared),
 		cmocka_unit_test(files),
 		cmocka_unit_test(slow_pairs),
 		cmocka_unit_test(slow_between_sockets),

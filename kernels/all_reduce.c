@@ -11,9 +11,9 @@ static inline u64 flag_of(const struct all_reduce_args *a, u64 of, u64 sender, u
 }
 
 /*
- * Until this block has come here on every device. Each writes into the others' inboxes and reads
- * its own. The flags' release and acquire at system scope, with the block's barriers around them,
- * order the data of all its threads.
+ * Waits until this block has come here on every device. Each writes into the others' inboxes and
+ * reads its own. The flags' release and acquire at system scope, with the block's barriers around
+ * them, order the data of all its threads.
  */
 static inline u32 meet(const struct all_reduce_args *a, u32 phase, struct patience *p)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each kernel is given and what it reports: one struct by value, the same on GPU and host. */
+/* Arguments and reports of each kernel: one struct by value, the same on GPU and host. */
 #pragma once
 
 #include "kernels/types.h"
@@ -31,7 +31,7 @@
 /* How a kernel that waits for something ended; written with release order at system scope. */
 enum wait_end { WAIT_RUNNING = 0, WAIT_DONE = 1, WAIT_TIMED_OUT = 2, WAIT_ABORTED = 3 };
 
-/* Holds a stream back until the host opens it, so that what stands behind it starts at once. */
+/* Holds a stream back until the host opens it, so that all work queued behind it starts at once. */
 struct gate_args {
 	u64 open;     /* u32, pinned host memory: not 0 opens */
 	u64 report;   /* u32: enum wait_end */
@@ -41,12 +41,12 @@ struct gate_args {
 /* Copies by loads and stores; any alignment, fastest when all are multiples of 16. */
 struct copy_args {
 	u64 target, origin, bytes;
-	u64 repeats; /* that many times, so that a launch is long; 0 is once. For aligned copies */
+	u64 repeats; /* repetitions, so that a launch is long; 0 means 1. For aligned copies */
 };
 
 /*
  * The pattern: word i of a buffer (8 bytes each) is pattern_word(tag, first + i), see pattern.h. A
- * word tells from which pair, round and place it is.
+ * word identifies its pair, round and place.
  */
 struct fill_args {
 	u64 target, words, first, tag;
@@ -61,7 +61,7 @@ struct check_args {
 
 struct check_report {
 	u64 wrong;       /* words that differ; the five below add up to it */
-	u64 zero;        /* hold 0 */
+	u64 zero;        /* that are 0 */
 	u64 old;         /* of the same pair, another round, or its poison */
 	u64 foreign;     /* of another pair */
 	u64 displaced;   /* right tag, another place */
@@ -76,8 +76,8 @@ struct check_report {
 
 /* Writes a chain of addresses into a buffer: entry i points to entry i+1, the last to the first. */
 struct chain_args {
-	u64 buffer;        /* as the device that writes sees it */
-	u64 seen_as;       /* the same as the device that will follow it sees it */
+	u64 buffer;        /* as seen by the device that writes */
+	u64 seen_as;       /* the same as seen by the device that will follow it */
 	u64 bytes, stride; /* of the buffer; of one entry, at least 8 */
 };
 
@@ -89,7 +89,7 @@ struct chase_args {
 };
 
 /*
- * Two resident kernels send a counter to and fro through flags; `first` sends first. Each polls
+ * Two resident kernels send a counter back and forth through flags; `first` sends first. Each polls
  * its own memory and writes the other's. One thread each.
  */
 struct ping_pong_args {
@@ -116,34 +116,36 @@ struct all_reduce_args {
 	u64 inputs, outputs; /* u64[n]: addresses of u32[count], as this device sees them */
 	u64 flags;           /* u64[n]: of each device's u32[2 * blocks * n] inbox, zeroed once */
 	u64 n, me, count;
-	u64 epoch; /* 1, 2, ...: the how manieth run on these flags */
+	u64 epoch; /* 1, 2, ...: the number of the run on these flags */
 	u64 abort, limit_ns;
 	u64 report; /* u32[blocks]: enum wait_end */
 };
 
 /*
- * One end of an exchange of data between two kernels that run at once, round after round without the
- * host: write this round's data, post a flag, wait for the other's; read and check the other's data, post,
- * wait. Which of the two data are written where, and where the flags are, is the caller's choice: a pull,
- * a push, or flags alone. Both ends have the same grid, and block b meets block b only.
+ * One end of an exchange of data between two kernels that run at once, round after round without
+ * the host: write this round's data, post a flag, wait for the other's; read and check the other's
+ * data, post, wait. The caller chooses where the data of each end and the flags are: a pull, a
+ * push, or flags alone. Both ends have the same grid, and block b meets block b only.
  */
 struct exchange_args {
-	u64 produce, consume; /* data of place 0, as this device sees them; 0: none */
-	u64 bytes;            /* of a round, a multiple of 16 */
-	u64 places,
-		stride; /* round r is at place r % places, each `stride` bytes behind the last */
-	u64 rounds;     /* of this launch; 0: nothing runs */
+	u64 produce, consume;         /* data of place 0, as this device sees them; 0: none */
+	u64 bytes;                    /* of a round, a multiple of 16 */
+	u64 places, stride;           /* round r is at place r % places, `stride` bytes apart */
+	u64 rounds;                   /* of this launch; 0: does nothing */
 	u64 produce_tag, consume_tag; /* of the pattern in round 0 */
-	u64 post, poll; /* u32[blocks]: the other's flags, which count up, and this one's */
+	u64 post, poll; /* u32[blocks]: the other end's flags, which count up, and this end's */
 	u64 state;      /* struct exchange_state[blocks], in this device's memory, zeroed once */
 	u64 report;     /* struct check_report, as for check */
 	u64 abort, limit_ns;
 };
 
-/* Of a block. Launches go on where the one before has ended: a captured one can be launched again. */
+/*
+ * State of a block. Each launch continues where the previous one ended, so a captured launch can be
+ * repeated.
+ */
 struct exchange_state {
 	u32 count;       /* flags that were waited for, two a round */
-	u32 end;         /* enum wait_end; a launch behind one that gave up does nothing */
+	u32 end;         /* enum wait_end; a launch after one that gave up does nothing */
 	u32 wrong_round; /* the first with wrong data, plus one; 0: none */
 	u32 unused;
 };
@@ -195,7 +197,7 @@ struct typed_report {
 
 #include "kernels/collective_args.h"
 
-/* What most programs reduce, for which kernels have code of its own. */
+/* The types and operations of most programs, for which kernels have specialised code. */
 static inline u32 collective_sums_fast(u32 type, u32 op)
 {
 	return (op == REDUCE_SUM || op == REDUCE_AVG) &&

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both kernels of collective operations do to elements, and how they end. */
+/* Shared by the kernels of collective operations: what they do to elements, and how they end. */
 #pragma once
 
 #include "kernels/device.h"
 
-/* A call would move what is in registers to memory. */
+/* A function call would spill registers to memory. */
 #define INLINE static inline __attribute__((always_inline))
 
 /* Elements that are being reduced: 16 bytes of them, or of 16-bit floats 8 as float. */
 struct total {
-	u64 word[4]; /* of others, the first two */
+	u64 word[4]; /* others use the first two */
 };
 
 INLINE u32 is_half(u32 type)
@@ -75,8 +75,8 @@ INLINE struct total total_of(u32 type, vector16 v)
 #define BITS_OF_DOUBLE(v)     bits_of_double(v)
 
 /*
- * 8 bytes of elements. `wide`: what sums and products are made in: they wrap in whole numbers, signed or not.
- * `mask`: of an element's bits.
+ * 8 bytes of elements. `wide`: the type of sums and products, which wrap for integers, signed or
+ * not. `mask`: the bits of an element.
  */
 #define ELEMENT(name, type, wide, size, mask, value_of, bits_of)                                   \
 	INLINE u64 reduce_##name(u32 op, u64 a, u64 b)                                             \
@@ -172,7 +172,7 @@ INLINE u64 divide_word(u32 type, u64 a, u32 n, double scale)
 #define EVERY_WORD(type, k)                                                                        \
 	_Pragma("GCC unroll 4") for (u32 k = 0; k < 4; k++) if (k < 2 || is_half(type))
 
-/* b comes behind a: ranks are taken in ascending order, whoever reduces. */
+/* b comes after a: ranks are reduced in ascending order on every rank. */
 INLINE struct total total_add(u32 type, u32 op, struct total a, struct total b)
 {
 	EVERY_WORD(type, k)
@@ -205,7 +205,7 @@ INLINE vector16 total_end(u32 type, u32 op, u32 n, u64 scale, struct total t)
 
 /* ---- pieces ---- */
 
-/* How much of a piece there is from `offset` on, at most `most`. */
+/* The bytes of a piece from `offset` on, at most `most`. */
 INLINE u64 part_of(u64 all, u64 begin, u64 piece, u64 offset, u64 most)
 {
 	const u64 there = begin < all ? all - begin : 0, size = there < piece ? there : piece;
@@ -277,7 +277,7 @@ INLINE void store_part(u64 address, vector16 v, u64 n)
 
 /* ---- the end ---- */
 
-/* Any of those that gave up; the last word is what others look at. */
+/* Written by any block that gave up. `end` is stored last and read first. */
 INLINE void report_end(u64 report, u32 number, u32 end, u32 rank)
 {
 	store_release(report + __builtin_offsetof(struct collective_report, rank), rank);

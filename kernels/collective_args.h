@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels of collective operations are given: read by way of kernels/args.h. */
+/* Arguments of the kernels of collective operations; included by kernels/args.h. */
 #pragma once
 
 #include "kernels/types.h"
@@ -7,18 +7,20 @@
 #define COLLECTIVE_RANKS_MAX 8
 
 /*
- * Where this rank writes what another one reads (to), and where it reads what another one wrote (from), by
- * rank, as its device sees them. A place that all others read is written once: it is to[me].
+ * Where this rank writes what another one reads (to), and where it reads what another one wrote
+ * (from), by rank, as seen by its device. A place that all others read is written once: it is
+ * to[me].
  */
 struct collective_ways {
 	u64 to[COLLECTIVE_RANKS_MAX], from[COLLECTIVE_RANKS_MAX];
 };
 
 /*
- * An operation as one rank sees it, in one step or two. Buffers are cut into pieces, one a rank. First step:
- * piece d of the input goes to rank d, and what arrives is either placed, rank r's at piece r of the output, or
- * reduced into this rank's piece of the output. Second step: that reduced piece goes to others, and theirs are
- * placed. Masks have a bit a rank, or for push and tokens a bit a place of collective_ways.to.
+ * One rank's view of an operation, in one step or two. Buffers are divided into pieces, one per
+ * rank. First step: piece d of the input goes to rank d, and what arrives is either placed, rank
+ * r's at piece r of the output, or reduced into this rank's piece of the output. Second step: that
+ * reduced piece goes to others, and theirs are placed. Masks have one bit per rank, or for push and
+ * tokens one bit per place of collective_ways.to.
  */
 struct collective_shape {
 	u64 in, out;               /* the caller's: any alignment */
@@ -33,19 +35,22 @@ struct collective_shape {
 	u32 n, me;
 	u32 push, pull;   /* first step: where data is written, whose is read */
 	u32 push2, pull2; /* second step; both 0: there is none */
-	u32 tokens;       /* where every step's arrival is told, data or not */
+	u32 tokens;       /* where every step's arrival is signalled, with or without data */
 	u32 own;          /* not 0: this rank's own input takes part */
 	u32 keep;         /* not 0: what is reduced is stored in the output */
 	u32 number;       /* of the operation, for the report */
 };
 
-/* Of a block, in the device's memory: launches, also those of a graph, go on where the last one ended. */
+/*
+ * State of a block, in device memory: each launch, also in a graph, continues where the last one
+ * ended.
+ */
 struct collective_state {
 	u32 epoch; /* flagged: of the last launch; piped: steps done */
 	u32 end;   /* enum wait_end; a launch behind one that gave up does nothing */
 };
 
-/* Who was not there. Written last: end. */
+/* Which rank did not arrive. `end` is written last. */
 struct collective_report {
 	u32 end; /* enum wait_end */
 	u32 rank, number;
@@ -53,10 +58,10 @@ struct collective_report {
 };
 
 /*
- * Small operations: data travels in units of 16 bytes, each half of which holds 4 bytes of data and the epoch of
- * this block's launch, so that it tells its own arrival: only 8 bytes are promised to arrive whole. Block b meets
- * block b only. Two sets of slots take turns: whoever has heard from all in this launch knows that all
- * have left the one before.
+ * Small operations: data travels in units of 16 bytes, each half of which holds 4 bytes of data and
+ * the epoch of this block's launch, so that it signals its own arrival: only 8 bytes are guaranteed
+ * to arrive whole. Block b meets block b only. Two sets of slots take turns: a rank that has heard
+ * from all others in this launch knows that they have finished the previous one.
  */
 #define FLAGGED_UNITS       256u /* a block, rank and set */
 #define FLAGGED_UNIT_BYTES  16ul

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Small collective operations: data that tells its own arrival, and nothing else to wait for. */
+/* Small collective operations: data that signals its own arrival, with nothing else to wait for. */
 #include "kernels/collective_units.h"
 
-/* What one thread of a block needs. */
+/* State of one thread of a block. */
 struct flagged {
 	struct patience patience;
 	u64 slot; /* of the block, in each place */
 	u32 epoch, end, late;
 };
 
-/* The slots that are about to be written, which nobody reads any more. */
+/* The slots that are written next; no rank reads them any more. */
 INLINE void clean(const struct collective_flagged_args *a, const struct flagged *f)
 {
 	EVERY_RANK(r)
@@ -44,8 +44,8 @@ INLINE void send_unit(const struct collective_flagged_args *a, const struct flag
 }
 
 /*
- * Until the unit at `at` has come from every rank of the mask: all are loaded before any is looked at, so that
- * their ways add up to one.
+ * Waits until the unit at `at` has come from every rank of the mask: all are loaded before any is
+ * checked, so that their latencies overlap.
  */
 INLINE void take_unit(const struct collective_ways *ways, struct flagged *f, u32 mask, u64 at,
 		      u64 *words)
@@ -126,7 +126,7 @@ INLINE u32 sending(const struct collective_shape *s, u32 mask, u64 offset)
 	return mask & those;
 }
 
-/* What is reduced goes to the output and on to others. */
+/* The reduced elements go to the output and on to others. */
 INLINE void reduce_unit(const struct collective_flagged_args *a, const struct flagged *f,
 			u64 *words, u64 at, u64 offset)
 {
@@ -192,7 +192,7 @@ INLINE void receive_sums(const struct collective_flagged_args *a, struct flagged
 		place_words(&a->s, words, mask, offset);
 }
 
-/* The units of this thread; the block's first is there even if no data is. */
+/* The units of this thread; the block's first one exists even without data. */
 #define EVERY_UNIT(i, offset)                                                                      \
 	for (u64 i = thread_id(),                                                                  \
 		 offset = ((u64)block_id() * thread_count() + thread_id()) * FLAGGED_DATA_BYTES;   \

@@ -6,7 +6,7 @@
 #define PIPED_UNROLL    4
 #define EVERY_VECTOR(k) _Pragma("GCC unroll 4") for (u32 k = 0; k < PIPED_UNROLL; k++)
 
-/* What a block needs. */
+/* State of a block. */
 struct piped {
 	const struct collective_shape *s;
 	u64 first, second, flags; /* struct collective_ways */
@@ -66,7 +66,7 @@ INLINE void tell_step(const struct piped *p)
 
 /* ---- data: by all threads of the block; slots are aligned, and as long as 16 bytes more would need ---- */
 
-/* What can be moved 16 bytes at a time; the rest is moved with care. */
+/* The part that can be moved 16 bytes at a time; the rest is moved by element. */
 INLINE u32 whole_vectors(u64 address, u32 bytes)
 {
 	return address % 16 ? 0 : bytes / 16 * 16;
@@ -210,7 +210,7 @@ INLINE void sum_batch(const struct piped *p, const struct reduced_chunk *c, u32 
 
 	EVERY_VECTOR(k)
 	EVERY_FLOAT(i, type)
-	f[k][i] = -0.0f; /* what changes nothing it is added to */
+	f[k][i] = -0.0f; /* the neutral element of addition */
 	ROLLED for (u32 r = 0; r < s->n; r++)
 	{
 		const u64 from = r == s->me ? c->in : way_from(p->first, r) + c->slot;
@@ -246,7 +246,9 @@ INLINE void sum_whole(const struct piped *p, const struct reduced_chunk *c, u32 
 		sum_batch(p, c, type, batch, whole, at);
 }
 
-/* What most programs reduce has code of its own (collective_sums_fast()), as far as it is aligned. */
+/*
+ * The common types and operations have specialised code (collective_sums_fast()) for aligned data.
+ */
 INLINE u32 sum_fast(const struct piped *p, const struct reduced_chunk *c)
 {
 	const struct collective_shape *s = p->s;
@@ -325,8 +327,8 @@ INLINE void take_chunk(const struct piped *p, u64 chunk)
 }
 
 /*
- * What others wrote in their step i - 1 is read in step i, and only whoever has told that step i is done lets
- * them write there again, in step i + 1.
+ * Data that others wrote in their step i - 1 is read in step i. They may write there again in step
+ * i + 1, after this rank has signalled that step i is done.
  */
 INLINE void run_step(const struct piped *p, u64 i)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Small all-reduces that programs do most: sums and averages of float, half and bfloat16. The protocol, the slots and the
- * numbers of launches are those of collective_flagged.c, which does the rest. A trial kernel needs half the time of
- * collective_flagged for 8 bytes; the difference is thought to be arguments and instructions, so here there are few of them.
+ * The most common small all-reduces: sums and averages of float, half and bfloat16. The protocol,
+ * the slots and the numbers of launches are those of collective_flagged.c, which does the rest. A
+ * trial kernel needs half the time of collective_flagged for 8 bytes; the difference is thought to
+ * be arguments and instructions, so here there are few of them.
  */
 #include "kernels/collective_units.h"
 
@@ -43,7 +44,7 @@ INLINE u32 other_rank(const struct collective_small_args *a, u32 k)
 	return k + (k >= a->me);
 }
 
-/* The slots that are about to be written, which nobody reads any more. */
+/* The slots that are written next; no rank reads them any more. */
 INLINE void small_clean(const struct small *f)
 {
 	ROLLED for (u32 k = 0; k < f->a->n; k++)
@@ -57,7 +58,7 @@ INLINE void small_clean(const struct small *f)
 
 /* ---- waiting ---- */
 
-/* 0: go on. Else the launch is over for this thread. */
+/* 0: continue. Otherwise the launch is over for this thread. */
 INLINE u32 small_look(struct small *f, u32 late)
 {
 	const u32 look = patience_look(&f->patience);
@@ -70,8 +71,8 @@ INLINE u32 small_look(struct small *f, u32 late)
 }
 
 /*
- * Until the unit at `at` has come from every rank of the mask: all are loaded before any is looked at, so that their
- * ways add up to one. 0: it gave up.
+ * Waits until the unit at `at` has come from every rank of the mask: all are loaded before any is
+ * checked, so that their latencies overlap. 0: it gave up.
  */
 INLINE u32 small_take(struct small *f, u64 from, u64 stride, u32 mask, u64 at, u64 *words)
 {
@@ -157,7 +158,9 @@ INLINE u64 share_bytes(const struct collective_small_args *a, u32 rank, u64 offs
 	return unit_bytes(a->bytes, rank * a->piece, a->piece, offset);
 }
 
-/* A block's first unit goes to everyone, data or not: see struct collective_flagged_args. */
+/*
+ * A block's first unit goes to every rank, even without data: see struct collective_flagged_args.
+ */
 INLINE void small_send_shares(const struct small *f, u64 i, u64 offset)
 {
 	const struct collective_small_args *a = f->a;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units of data that tell their own arrival (struct collective_flagged_args), and the number of a block's launch. */
+/*
+ * Units of data that signal their own arrival (struct collective_flagged_args), and the number of a
+ * block's launch.
+ */
 #pragma once
 
 #include "kernels/collective.h"
@@ -10,7 +13,7 @@
 /* A stale flag would have to be older than all launches between two cleanings. */
 #define CLEAN_EVERY (1u << 30)
 
-/* Odd and even take turns; 0 is what memory holds that was never written. */
+/* Odd and even alternate; 0 is the value of memory that was never written. */
 INLINE u32 epoch_after(u32 epoch)
 {
 	return epoch == ~0u ? 2 : epoch + 1;

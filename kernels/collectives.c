@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernels of collective operations: a PTX module of its own, since drivers need most of a second for it. */
+/*
+ * The kernels of collective operations: a PTX module of its own, because drivers need most of a
+ * second to compile it.
+ */
 #include "kernels/collective_flagged.c"
 #include "kernels/collective_piped.c"
 #include "kernels/collective_small.c"

@@ -7,7 +7,10 @@
 #define COPY_UNROLL 16
 #endif
 
-/* Of more than this a block, next to nothing is left in its multiprocessor's L1 (at most 256 KiB). */
+/*
+ * A block that reads more than this leaves almost nothing reusable in its multiprocessor's L1 (at
+ * most 256 KiB).
+ */
 #define L1_MAX (1ul << 20)
 
 /* `n` elements of `type`, both addresses aligned to it. */
@@ -35,10 +38,11 @@ static inline void copy_piece(u64 to, u64 from, u32 lanes)
 }
 
 /*
- * A group of 32 threads moves a contiguous piece at a time, and the pieces of all repetitions are dealt
- * out as one row, so that no group moves more than one piece more than another: of the layouts tried over
- * NVLink this one reads fastest (docs/performance.md). Groups beyond the number of pieces stay idle, so that
- * no repetition runs beside another. `reread`: nothing is read from a cache that an earlier one filled.
+ * A group of 32 threads moves a contiguous piece at a time, and the pieces of all repetitions are
+ * distributed as one sequence, so that the groups differ by at most one piece: of the layouts tried
+ * over NVLink this one reads fastest (docs/performance.md). Groups beyond the number of pieces stay
+ * idle, so that repetitions never overlap. `reread`: nothing is read from a cache that an earlier
+ * one filled.
  */
 static inline void copy_pieces(u64 to, u64 from, u64 pieces, u64 repeats, u32 reread)
 {

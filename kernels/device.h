@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels need of the machine they run on: a body for the GPU (OpenCL C, PTX) and one for the
- * host (C), where a block is one thread. */
+/*
+ * The platform interface of kernels: a body for the GPU (OpenCL C, PTX) and one for the host (C),
+ * where a block is one thread.
+ */
 #pragma once
 
 #include "kernels/args.h"
 
-/* The object of `type` at an address that came as a number. */
+/* The object of `type` at an address given as a number. */
 #define AT(type, address) (*(GLOBAL type *)(address))
 
 #ifdef __OPENCL_C_VERSION__
@@ -41,7 +43,7 @@ static inline void block_barrier(void)
 	__asm__ volatile("bar.sync 0;" ::: "memory");
 }
 
-/* A barrier that tells every thread whether `mine` was not 0 in any of the block. */
+/* A barrier that returns in every thread whether `mine` was non-zero in any thread of the block. */
 static inline u32 block_any(u32 mine)
 {
 	u32 any;
@@ -67,7 +69,7 @@ static inline void store_release(u64 address, u32 v)
 	__asm__ volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(address), "r"(v) : "memory");
 }
 
-/* Plain ones, which a cache may serve. */
+/* Plain loads and stores, which a cache may serve. */
 static inline vector16 load_vector(u64 address)
 {
 	return AT(const vector16, address);
@@ -78,7 +80,7 @@ static inline void store_vector(u64 address, vector16 v)
 	AT(vector16, address) = v;
 }
 
-/* What others have written and a flag has told: past this multiprocessor's cache. */
+/* Data that others have written and a flag has announced: bypasses this multiprocessor's cache. */
 static inline vector16 load_vector_system(u64 address)
 {
 	u32 a, b, c, d;
@@ -153,7 +155,7 @@ static inline u64 time_ticks(void)
 	return t;
 }
 
-/* How many polls of a flag go by between two looks at the clock and the abort word. */
+/* The number of polls of a flag between two reads of the clock and the abort word. */
 #define POLLS_PER_LOOK 1024
 
 static inline float half_to_float(u32 bits)
@@ -237,7 +239,7 @@ static inline void store_release(u64 address, u32 v)
 	__atomic_store_n((u32 *)address, v, __ATOMIC_RELEASE);
 }
 
-/* By way of the flaw that the device behind the address shows, if any. */
+/* Applies the simulated flaw, if any, of the device that owns the address. */
 static inline vector16 load_vector(u64 address)
 {
 	return AT(const vector16,
@@ -304,8 +306,10 @@ static inline void max_u64(u64 address, u64 v)
 		;
 }
 
-/* What a system fence is for on the GPU, release and acquire at the flags do here; ThreadSanitizer
- * does not know fences. */
+/*
+ * Release and acquire at the flags replace the GPU's system fence here; ThreadSanitizer does not
+ * know fences.
+ */
 static inline void fence_system(void)
 {
 }
@@ -364,8 +368,8 @@ static inline u32 float_to_half(float f)
 }
 
 /*
- * Others may need this core to make what is waited for. Who yields comes behind all that are busy, a time slice
- * each; who wakes up comes before them, so that only short waits yield.
+ * Other threads may need this core to make progress. A thread that yields runs after all busy ones,
+ * a time slice each; a thread that wakes up runs before them, so only short waits yield.
  */
 #define POLLS_AWAKE    8
 #define NAP_NS         20000
@@ -474,7 +478,7 @@ static inline u32 patience_look(struct patience *p)
 	return patience_check_time(p);
 }
 
-/* Until the flag is at `value` or past it; flags count upwards and may wrap. */
+/* Waits until the flag is at `value` or past it; flags count upwards and may wrap. */
 static inline u32 wait_for(u64 flag, u32 value, struct patience *p)
 {
 	u32 end = WAIT_RUNNING;

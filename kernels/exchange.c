@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Data and flags to and fro between two kernels that run at once, as inference engines' all-reduce does it. */
+/*
+ * Data and flags exchanged between two kernels that run at once, as in inference engines'
+ * all-reduce.
+ */
 #include "kernels/found.h"
 
 /* This block's share of the vectors of a round. */
@@ -53,8 +56,9 @@ static inline u32 consume(const struct exchange_args *a, u64 round)
 }
 
 /*
- * Until this block has come here at the other end too. Only the release and the acquire of one thread,
- * with the block's barriers around them, order the data of all: no fence helps, as none does in the engines.
+ * Waits until this block has come here at the other end too. Only the release and the acquire of
+ * one thread, with the block's barriers around them, order the data of all: a fence would not help,
+ * and the engines use none either.
  */
 static inline u32 meet_other(const struct exchange_args *a, u32 count, struct patience *p)
 {

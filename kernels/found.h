@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread finds where the pattern should be, and how it adds that to the report of all. */
+/* What a thread finds in place of the pattern, and how it is added to the report. */
 #pragma once
 
 #include "kernels/device.h"
 #include "kernels/pattern.h"
 
-/* A word of noise also has a tag; what claims a place this far (in words) behind the buffer is noise. */
+/*
+ * A word of noise also has a tag; a word whose place is this far (in words) beyond the buffer is
+ * noise.
+ */
 #define FAR_BEHIND (1ul << 21)
 
 /* What one thread found. */

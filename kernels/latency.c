@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Latencies: a chain of dependent loads, and a flag that goes to and fro. */
+/* Latencies: a chain of dependent loads, and a flag that goes back and forth. */
 #include "kernels/device.h"
 
 KERNEL(chain)

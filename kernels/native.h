@@ -6,10 +6,10 @@
 
 #include <stddef.h>
 
-/* What a kernel's plain loads and stores of other devices' memory suffer, on purpose. */
+/* Simulated flaws of a kernel's plain loads and stores to other devices' memory. */
 enum native_flaw_kind {
 	NATIVE_FLAW_NONE,
-	NATIVE_CACHED,   /* what a kernel has loaded once stays as it was until the kernel ends */
+	NATIVE_CACHED,   /* a value that a kernel has loaded stays the same until the kernel ends */
 	NATIVE_OVERTAKE, /* stores become visible with the next flag that goes the same way */
 	NATIVE_ASTRAY,   /* loads are a page off */
 	NATIVE_LOSSY,    /* every sixteenth atomic addition is lost */
@@ -17,7 +17,7 @@ enum native_flaw_kind {
 
 struct native_flaw {
 	enum native_flaw_kind kind;
-	u64 from, to; /* the addresses that are meant */
+	u64 from, to; /* the addresses that are affected */
 };
 
 struct native_block_flaw;
@@ -45,6 +45,6 @@ void native_flaw_release(struct native_block_flaw *f, u64 address);
 
 /* Of kernel number k in KERNELS. */
 size_t native_args_size(unsigned k);
-/* Runs one block in this thread, with that flaw. Without memory for it there is none. */
+/* Runs one block in this thread, with that flaw. Without memory for the flaw, none is simulated. */
 void native_run(unsigned k, const struct native_block *block, const struct native_flaw *flaw,
 		const void *args);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Flaws of a path that only a kernel meets while it runs, for the host back end: a cache that an acquire does
- * not empty, stores that a flag overtakes, addresses that lead elsewhere. */
+/*
+ * Flaws of a path that only a kernel meets while it runs, for the host back end: a cache that an
+ * acquire does not empty, stores that a flag overtakes, wrong addresses.
+ */
 #include "kernels/native_flaw.h"
 
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What native.c has of native_flaw.c. */
+/* The interface of native_flaw.c for native.c. */
 #pragma once
 
 #include "kernels/native.h"
 
-/* NULL: none is wanted, or there is no memory. */
+/* NULL: none requested, or out of memory. */
 struct native_block_flaw *native_flaw_new(const struct native_flaw *flaw);
-/* What was held back is stored. NULL is well. */
+/* Stores everything that was held back. NULL is allowed. */
 void native_flaw_free(struct native_block_flaw *f);

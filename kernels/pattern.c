@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Fills memory with the pattern and tells what is wrong with what is found there. */
+/* Fills memory with the pattern, and classifies wrong words. */
 #include "kernels/found.h"
 
 KERNEL(fill)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pattern whose every word tells which pair, round and place it was written for. */
+/* A pattern in which every word identifies its pair, round and place. */
 #pragma once
 
 #include "kernels/args.h"

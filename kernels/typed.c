@@ -52,7 +52,7 @@ static inline u64 typed_quotient(u64 type, u64 sum, u64 n)
 
 /*
  * An average of n ranks may be the sum of values that were divided one by one: where n is not a
- * power of two each step rounds, and the last bits are anyone's.
+ * power of two each step rounds, and the last bits are undetermined.
  */
 static inline u64 typed_slack(u64 type, u64 op, u64 n)
 {

@@ -25,7 +25,7 @@ static inline u64 typed_value(u64 i, u64 rank, u64 op)
 	return typed_hash(h + rank) % 8;
 }
 
-/* What reducing ranks first .. first + n - 1 gives, for REDUCE_AVG the sum. */
+/* The reduction of ranks first .. first + n - 1; for REDUCE_AVG the sum. */
 static inline u64 typed_reduced(u64 i, u64 op, u64 first, u64 n)
 {
 	u64 all = typed_value(i, first, op);

@@ -3,8 +3,8 @@
 #pragma once
 
 /*
- * Read by clang as OpenCL C for the GPU and by the C compiler for the host. Addresses travel as
- * numbers, as the device that runs the kernel sees them (device_ops.address).
+ * Read by clang as OpenCL C for the GPU and by the C compiler for the host. Addresses are passed as
+ * numbers, as seen by the device that runs the kernel (device_ops.address).
  */
 typedef unsigned long u64;
 typedef unsigned int u32;

@@ -53,11 +53,11 @@ struct onehop_options {
 };
 
 /*
- * Opens all ranks in this process: rank i is CUDA device devices[i] (devices NULL: device i).
- * 1 <= n <= ONEHOP_RANKS_MAX. Fills ret[0] to ret[n - 1], each to be closed. options may be NULL.
- * Device memory used: up to 65 MiB a GPU, beside the driver's own. Where some pair has no P2P
+ * Opens all ranks in this process: rank i is CUDA device devices[i] (devices NULL: device i). 1 <=
+ * n <= ONEHOP_RANKS_MAX. Fills ret[0] to ret[n - 1], each to be closed. options may be NULL. Device
+ * memory used: up to 65 MiB per GPU, in addition to the driver's own. Where some pair has no P2P
  * access, all data goes through pinned host memory instead: up to 65 MiB for all ranks together.
- * -ENODEV: no driver or no such device. -EBUSY: another process has the device for itself.
+ * -ENODEV: no driver or no such device. -EBUSY: another process uses the device exclusively.
  */
 int onehop_open_all(int n, const int *devices, const struct onehop_options *options,
 		    struct onehop_comm **ret);
@@ -72,9 +72,9 @@ int onehop_open_rank(const char *key, int rank, int n, int device,
 		     const struct onehop_options *options, struct onehop_comm **ret);
 
 /*
- * Operations of this rank that still wait for another one give up. Frees what the communicator holds; for
- * ranks of one process that happens when the last one is closed. Streams with its operations must not
- * be used and graphs with them not be launched afterwards. NULL does nothing.
+ * Operations of this rank that still wait for another one give up. Frees what the communicator
+ * holds; for ranks of one process that happens when the last one is closed. Afterwards streams with
+ * its operations must not be used, nor graphs with them launched. NULL does nothing.
  */
 void onehop_close(struct onehop_comm *comm);
 
@@ -110,7 +110,7 @@ int onehop_broadcast(struct onehop_comm *comm, const void *in, void *out, size_t
 /* out[r * count + i] = in[rank * count + i] of rank r. count: elements for each rank. */
 int onehop_all_to_all(struct onehop_comm *comm, const void *in, void *out, size_t count,
 		      enum onehop_type type, void *stream);
-/* What follows in the stream starts after all ranks have reached this operation. */
+/* Later work in the stream starts after all ranks have reached this operation. */
 int onehop_barrier(struct onehop_comm *comm, void *stream);
 
 /*

@@ -61,7 +61,7 @@ int comm_open_rank(const struct device_request *q, const char *key, int rank, in
 		   const struct comm_options *o, struct onehop_comm **ret);
 void comm_close(struct onehop_comm *c);
 
-/* Sets how long its kernels wait for another rank. */
+/* How long its kernels wait for another rank. */
 uint64_t comm_limit_us(const struct onehop_comm *c);
 /* 0, or a negative errno and the reason why an operation gave up. */
 int comm_check(struct onehop_comm *c);

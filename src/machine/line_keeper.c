@@ -404,8 +404,7 @@ static void grubby_why_not(const struct line_host *h, const char *word, struct s
 	else if (l.with == h->b->entry_n)
 		return;
 	else if (l.other)
-		strbuf_printf(out, "grubby would put %s in the place of %s of %s, " LOST, word,
-			      l.other, l.who);
+		strbuf_printf(out, "grubby would replace %s of %s, " LOST, l.other, l.who);
 	else if (l.with)
 		strbuf_printf(
 			out,

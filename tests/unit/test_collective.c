@@ -882,8 +882,8 @@ static void wrong_arguments(void **state)
 	REFUSED(OPERATION_REDUCE, in, NULL, "reduce: in is NULL");
 	REFUSED(OPERATION_ALL_REDUCE, type, ELEMENT_TYPE_N, "no element type 10");
 	REFUSED(OPERATION_REDUCE_SCATTER, op, REDUCE_OP_N, "no reduction 5");
-	REFUSED(OPERATION_BROADCAST, root, 2, "no rank 2");
-	REFUSED(OPERATION_REDUCE, root, -1, "no rank -1");
+	REFUSED(OPERATION_BROADCAST, root, 2, "root 2 is not a rank");
+	REFUSED(OPERATION_REDUCE, root, -1, "root -1 is not a rank");
 	REFUSED(OPERATION_ALL_GATHER, count, ~0ul / 2, "too many");
 	REFUSED(OPERATION_ALL_REDUCE, stream, g.native[0], "stream");
 	assert_int_equal(operation_enqueue(NULL, OPERATION_ALL_REDUCE, &call), -EINVAL);

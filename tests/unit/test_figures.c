@@ -244,8 +244,8 @@ static void which_collective(void **state)
 			fail_msg("%zu: %s, not %s", i, f->rows[0].what, rows[i].word);
 		figures_free(f);
 	}
-	assert_refused(RANKS HEADER ROW_NONE, "x", "x:4: the table does not tell its collective");
-	assert_refused(HEADER, "all_reduce", "without a single result");
+	assert_refused(RANKS HEADER ROW_NONE, "x", "x:4: the table does not show its collective");
+	assert_refused(HEADER, "all_reduce", "without any result");
 }
 
 /* Several tables, NCCL's log between the rows, a row cut off, another type, an unmeasured place. */
@@ -486,7 +486,7 @@ static void own_json_that_is_no_good(void **state)
 	static const char *const rows[][2] = {
 		{"{\"schema\": \"onehop-figures\"}", "is of no version of"},
 		{"{\"schema\": \"onehop-figures\", \"version\": 3}", "is of no version of"},
-		{"{\"schema\": \"onehop-figures\", \"version\": 1}", "\"gpus\" is no list"},
+		{"{\"schema\": \"onehop-figures\", \"version\": 1}", "\"gpus\" must be an array"},
 		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [], \"figures\": [{}]}",
 		 "figures[0]: what or median"},
 		{"{\"schema\": \"onehop-figures\", \"version\": 1, \"gpus\": [], \"figures\": "

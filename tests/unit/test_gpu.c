@@ -484,7 +484,7 @@ static void topology_needs_few_calls(void **state)
 	assert_int_equal(s->calls, 4 + 4 * 4);
 	assert_true(fact_is(m->gpus[3].nvlink_active, 18));
 	assert_true(fact_unknown(m->gpus[3].vram_bytes));
-	assert_string_equal(m->gpus[3].vram_bytes.from, "not asked of NVML");
+	assert_string_equal(m->gpus[3].vram_bytes.from, "not queried from NVML");
 	done(m);
 }
 

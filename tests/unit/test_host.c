@@ -398,7 +398,7 @@ static void odd_boot_entries(void **state)
 		const char *remedy = m->troubles[i].remedy;
 
 		assert_non_null(strstr(remedy, m->troubles[i].where));
-		assert_non_null(strstr(remedy, "a small text file belongs there"));
+		assert_non_null(strstr(remedy, "it should be a small text file"));
 	}
 	machine_free(m);
 }

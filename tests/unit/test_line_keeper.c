@@ -40,7 +40,7 @@ static const struct row {
 	{GRUB, KEEPER_GRUB, KEEPER_UNKNOWN, "`, then `update-grub` (Debian, Ubuntu) or `grub2"},
 	{GRUB "[usr/sbin]\ngrubby -> ! EINVAL\ngrub2-mkconfig -> ! EINVAL\n", KEEPER_GRUBBY,
 	 KEEPER_GRUBBY,
-	 "since grubby replaces another a= of an entry; then `grubby --update-kernel=ALL "
+	 "because grubby replaces another a= of an entry; then `grubby --update-kernel=ALL "
 	 "--args='a=1 b'`, and reboot"},
 	{GRUB "[usr/sbin]\nproxmox-boot-tool -> ! EINVAL\ngrub-mkconfig -> ! EINVAL\n[etc/kernel]\n"
 	      "proxmox-boot-uuids -> ! EINVAL\n",
@@ -149,18 +149,19 @@ static void grubby_loses_nothing(void **state)
 		{GRUBBY("ro") ENTRIES "1.conf = options root=a iommu=pt\n", true, NULL},
 		{GRUBBY("ro") ENTRIES "1.conf = options root=a iommux=1\n", false, NULL},
 		{GRUBBY("ro") ENTRIES "1.conf = options iommu=soft\n", false,
-		 "in the place of iommu=soft of /boot/loader/entries/1.conf, and undo could not"},
+		 "grubby would replace iommu=soft of /boot/loader/entries/1.conf, and undo could not"},
 		{GRUBBY("ro") ENTRIES "1.conf = options-x iommu=pt\n", false, NULL},
 		{GRUBBY("ro") ENTRIES
 		 "* 1.conf 2.conf\n1.conf = options iommu=pt\n2.conf = options ro\n",
 		 false, "some boot entries have iommu=pt and others do not"},
 		{GRUBBY("ro") ENTRIES "1.conf = options $kernelopts\n[boot/grub2]\n"
 				      "grubenv = kernelopts=root=a iommu=nopt\n",
-		 false, "in the place of iommu=nopt"},
+		 false, "grubby would replace iommu=nopt of"},
 		{GRUBBY("ro") ENTRIES "1.conf = options $kernelopts\n", false,
 		 "$kernelopts could not be read"},
 		{GRUBBY("ro"), false, "/boot/loader/entries could not be read"},
-		{GRUBBY("ro iommu=nopt"), false, "in the place of iommu=nopt of the running line"},
+		{GRUBBY("ro iommu=nopt"), false,
+		 "grubby would replace iommu=nopt of the running command line"},
 	};
 
 	(void)state;

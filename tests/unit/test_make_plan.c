@@ -797,12 +797,12 @@ static void grubby_loses_nothing(void **state)
 		{"options root=a iommu=pt\n", "options root=a\n", NULL, "iommu=pt",
 		 "others do not: undo would remove it from all"},
 		{"options root=a\n", "options ro iommu=soft\n", NULL, "iommu=pt",
-		 "in the place of iommu=soft of /boot/loader/entries/2.conf, and undo could not"},
+		 "grubby would replace iommu=soft of /boot/loader/entries/2.conf, and undo could not"},
 		{"options root=a\n", "options pci=noaer\n", NULL, "pci=realloc",
-		 "in the place of pci=noaer"},
+		 "grubby would replace pci=noaer"},
 		{"options $kernelopts\n", "options $kernelopts\n",
 		 "# GRUB Environment Block\nkernelopts=root=a amd_iommu=fullflush \n####",
-		 "amd_iommu=off", "in the place of amd_iommu=fullflush"},
+		 "amd_iommu=off", "grubby would replace amd_iommu=fullflush"},
 		{"options $kernelopts\n", "options root=a\n", NULL, "iommu=pt",
 		 "$kernelopts could not be read"},
 		{"options root=a iommu=pt\n", "options iommu=pt\n", NULL, "iommu=pt", NULL},
@@ -884,7 +884,7 @@ static void grubby_and_pci(void **state)
 		tool_step(&w,
 			  "grubby --update-kernel=ALL --args=pci=disable_acs_redir=0000:22:00.0"));
 	assert_non_null(file_step(w.plan, "etc/systemd/system/onehop-acs.service"));
-	assert_true(has_note(w.plan, "in the place of pci=noaer"));
+	assert_true(has_note(w.plan, "grubby would replace pci=noaer"));
 	world_free(&w);
 }
 
@@ -1380,8 +1380,8 @@ static void by_hand_only(void **state)
 		const char *says;
 	} rows[] = {
 		{BOOT_UKI, "inside the signed kernel image"},
-		{BOOT_OTHER, "does not know this boot loader"},
-		{BOOT_UNKNOWN, "does not know this boot loader"},
+		{BOOT_OTHER, "unknown boot loader"},
+		{BOOT_UNKNOWN, "unknown boot loader"},
 	};
 
 	(void)state;

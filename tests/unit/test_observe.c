@@ -441,7 +441,7 @@ static void files(void **state)
 	static const char *const before[] = {FIGURES
 					     "rtx4090x8/p2pBandwidthLatencyTest-before.txt"};
 	static const char *const bad[][2] = {
-		{FIGURES "rtx4090x8/nccl-all_reduce-after.txt", "tells nothing of single pairs"},
+		{FIGURES "rtx4090x8/nccl-all_reduce-after.txt", "without figures for single pairs"},
 		{FIGURES "logs/two-hosts.txt", "several hosts"},
 		{FIGURES "failed/log-wrong-values.txt", "which this machine does not have"},
 		{"tests/machines/made-up-switch/config-space.txt", "is the output of lspci"},

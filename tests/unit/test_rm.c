@@ -492,7 +492,7 @@ static void what_was_not_asked_or_recorded_is_unknown(void **state)
 	put(map, "rm.json", "no JSON at all");
 	m = read_parts(map, 0);
 	assert_string_equal(machine_pair(m, 0, 1)->rm.connection.from,
-			    "the resource manager was not asked");
+			    "the resource manager was not queried");
 	assert_int_equal(m->trouble_n, 0);
 	machine_free(m);
 	m = read_parts(machine_with(2), MACHINE_RM);

@@ -77,6 +77,14 @@ const char *text_plural(size_t n, const char *one, const char *many)
 	return n == 1 ? one : many;
 }
 
+const char *text_all(size_t n, char buf[static TEXT_ALL_SIZE])
+{
+	if (n == 2)
+		return "both";
+	snprintf(buf, TEXT_ALL_SIZE, "all %zu", n);
+	return buf;
+}
+
 bool text_ends_with(const char *s, const char *suffix)
 {
 	size_t n = strlen(s), k = strlen(suffix);

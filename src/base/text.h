@@ -19,6 +19,9 @@ int text_to_count(const char *s, uint64_t *ret);
 bool text_starts_with(const char *s, const char *prefix);
 /* "%zu %s", n, text_plural(n, "pair", "pairs"): "1 pair", "2 pairs". */
 const char *text_plural(size_t n, const char *one, const char *many);
+#define TEXT_ALL_SIZE 32
+/* "all 56", "both"; put before a plural. */
+const char *text_all(size_t n, char buf[static TEXT_ALL_SIZE]);
 bool text_ends_with(const char *s, const char *suffix);
 /* Cuts trailing white space and returns the first character that is none. Changes s. */
 char *text_trim(char *s);

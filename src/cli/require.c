@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "session/device_choice.h"
 
 #include <errno.h>
@@ -92,12 +93,13 @@ static void report_one(struct document *out, enum requirement r, const struct re
 	const char *what =
 		r == REQUIRE_DIRECT ? "ordered pairs of GPUs" : "pairs of a GPU and a NIC";
 	size_t not = n->pairs - n->direct - n->undecided;
+	char all[TEXT_ALL_SIZE];
 
 	if (!n->pairs)
 		document_item(out, STYLE_WARN, 0, "Required:", "there are no %s", what);
 	else if (n->code == EXIT_OK)
-		document_item(out, STYLE_GOOD, 0, "Required:", "all %zu %s are direct", n->pairs,
-			      what);
+		document_item(out, STYLE_GOOD, 0, "Required:", "%s %s are direct",
+			      text_all(n->pairs, all), what);
 	else
 		document_item(out, n->code == EXIT_FINDING ? STYLE_BAD : STYLE_WARN, 0, "Required:",
 			      "of %zu %s %zu are direct, %zu are not, %zu are undecided", n->pairs,

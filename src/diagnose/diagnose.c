@@ -35,7 +35,7 @@ static enum verdict need_rdma(struct rule_run *run)
 	return rule_unknown(run, FACT_WHY(run->m->rdma_listed), "RDMA devices");
 }
 
-/* Whether any function's registers behind the first 64 bytes were read; a rule copes with the rest.
+/* Whether any function's registers beyond the first 64 bytes were read; a rule copes with the rest.
  */
 static enum verdict need_config_space(struct rule_run *run)
 {
@@ -48,7 +48,7 @@ static enum verdict need_config_space(struct rule_run *run)
 		if (f->config_size > 64 || fact_known(f->acs_ctl))
 			return VERDICT_OK;
 	return rule_unknown(run, fact_is(run->m->root, 0) ? FACT_NEEDS_ROOT : "not read",
-			    "PCI registers behind the first 64 bytes");
+			    "PCI registers beyond the first 64 bytes");
 }
 
 static enum verdict need_nvml(struct rule_run *run)

@@ -107,10 +107,12 @@ static void tally_path(struct tally *y, const struct path *p)
 /* "all 56", "both" or "14" */
 static void put_share(struct strbuf *b, size_t n, size_t all)
 {
-	if (n == all && n == 2)
-		strbuf_puts(b, "both");
+	char text[TEXT_ALL_SIZE];
+
+	if (n == all && n > 1)
+		strbuf_puts(b, text_all(n, text));
 	else
-		strbuf_printf(b, n == all && n > 1 ? "all %zu" : "%zu", n);
+		strbuf_printf(b, "%zu", n);
 }
 
 static void put_bytes(struct strbuf *b, int64_t bytes)

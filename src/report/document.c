@@ -169,6 +169,12 @@ void document_table(struct document *d, unsigned indent, size_t columns, unsigne
 	b->gap = gap;
 }
 
+void document_matrix(struct document *d, size_t columns, unsigned gap)
+{
+	document_table(d, 0, columns, gap);
+	d->blocks[d->block_n - 1].is_matrix = true;
+}
+
 static struct block *open_table(struct document *d)
 {
 	struct block *b = d->block_n ? &d->blocks[d->block_n - 1] : NULL;

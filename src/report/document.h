@@ -47,6 +47,8 @@ void document_blank(struct document *d);
 
 /* A table: columns are as wide as their widest cell, `gap` apart; the last column may wrap. */
 void document_table(struct document *d, unsigned indent, size_t columns, unsigned gap);
+/* A table whose first column names the rows. Where it is too wide, groups of columns follow each other. */
+void document_matrix(struct document *d, size_t columns, unsigned gap);
 /* Starts a row; then one cell after the other. Missing cells are empty. */
 void document_row(struct document *d);
 void document_cell(struct document *d, enum style style, const char *fmt, ...)

@@ -28,6 +28,8 @@ struct block {
 	unsigned gap;
 	struct cell *cells; /* row after row */
 	size_t cell_n;
+	/* wider than the page: written in parts, each with the first column */
+	bool is_matrix;
 };
 
 struct document {

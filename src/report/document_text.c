@@ -181,33 +181,67 @@ static size_t cells_in_row(const struct cell *row, size_t n)
 	return n;
 }
 
-static void write_row(struct writer *w, const struct block *b, const struct cell *row, size_t n,
-		      const size_t *widths)
+/* The cells of a row that one part of its table shows: the first, and those from `first` on below `end`. */
+struct table_part {
+	size_t first, end;
+};
+
+static void write_row(struct writer *w, const struct block *b, const struct cell *row,
+		      struct table_part part, const size_t *widths)
 {
-	size_t at = b->indent, used = cells_in_row(row, n);
+	size_t at = b->indent, used = cells_in_row(row, part.end);
 
 	pad(w, b->indent);
-	for (size_t i = 0; i < used; i++) {
+	for (size_t i = 0; i < used; i = i ? i + 1 : part.first) {
 		const char *text = row[i].text;
 		size_t columns = columns_of(text, strlen(text));
 
-		if (i + 1 == b->columns) {
+		if (i + 1 == b->columns && !b->is_matrix) {
 			write_wrapped(w, row[i].style, at, at, text);
 			return;
 		}
 		style_on(w, row[i].style);
 		strbuf_puts(w->out, text);
 		style_off(w, row[i].style);
-		if (i + 1 < used)
+		if ((i ? i + 1 : part.first) < used)
 			pad(w, widths[i] - columns + b->gap);
 		at += widths[i] + b->gap;
 	}
 	strbuf_putc(w->out, '\n');
 }
 
+/* As many columns from `first` on as fit the width, at least one; all of a table that is not a matrix. */
+static struct table_part next_part(const struct writer *w, const struct block *b, size_t first,
+				   const size_t *widths)
+{
+	size_t end = first, at = b->indent + widths[0];
+
+	if (!b->is_matrix)
+		return (struct table_part){first, b->columns};
+	for (; end < b->columns; end++) {
+		at += b->gap + widths[end];
+		if (end > first && at > w->width)
+			break;
+	}
+	return (struct table_part){first, end};
+}
+
+static void write_part(struct writer *w, const struct block *b, struct table_part part,
+		       const size_t *widths)
+{
+	for (size_t i = 0; i < b->cell_n; i += b->columns) {
+		struct table_part row = part;
+
+		if (row.end > b->cell_n - i)
+			row.end = b->cell_n - i;
+		write_row(w, b, &b->cells[i], row, widths);
+	}
+}
+
 static void write_table(struct writer *w, const struct block *b)
 {
 	size_t *widths AUTO_FREE = xcalloc(b->columns, sizeof(*widths));
+	struct table_part part = {0};
 
 	for (size_t i = 0; i < b->cell_n; i++) {
 		size_t columns = columns_of(b->cells[i].text, strlen(b->cells[i].text));
@@ -215,11 +249,12 @@ static void write_table(struct writer *w, const struct block *b)
 		if (columns > widths[i % b->columns])
 			widths[i % b->columns] = columns;
 	}
-	for (size_t i = 0; i < b->cell_n; i += b->columns) {
-		size_t left = b->cell_n - i;
-
-		write_row(w, b, &b->cells[i], left < b->columns ? left : b->columns, widths);
-	}
+	do {
+		if (part.end)
+			strbuf_putc(w->out, '\n');
+		part = next_part(w, b, part.end ? part.end : 1, widths);
+		write_part(w, b, part, widths);
+	} while (part.end < b->columns);
 }
 
 static void (*const write_block[BLOCK_KIND_N])(struct writer *w, const struct block *b) = {

@@ -62,26 +62,22 @@ static void add_note(struct document *out, const char *note)
 			document_paragraph(out, STYLE_DIM, 2, "%.*s", (int)n, line);
 }
 
-/* The label is one line, however long the name is. */
 void add_recorded(struct document *out, const struct machine *m)
 {
 	static const char elsewhere[] = "not this host";
 	const char *note = m->note ? m->note : "";
 	size_t n = origin_length(note), words = n;
-	struct strbuf label AUTO_STRBUF = {0};
 
 	if (!m->recorded)
 		return;
 	if (m->text_part_n) {
-		strbuf_printf(&label, "Machine of %s", m->source_name);
-		document_verbatim(out, 0, strbuf_str(&label));
+		document_paragraph(out, STYLE_PLAIN, 0, "Machine of %s", m->source_name);
 		return;
 	}
 	while (words && note[words - 1] == ' ')
 		words--;
-	strbuf_printf(&label, "Recorded machine: %s (%.*s)", m->source_name,
-		      (int)(words ? words : strlen(elsewhere)), words ? note : elsewhere);
-	document_verbatim(out, 0, strbuf_str(&label));
+	document_paragraph(out, STYLE_PLAIN, 0, "Recorded machine: %s (%.*s)", m->source_name,
+			   (int)(words ? words : strlen(elsewhere)), words ? note : elsewhere);
 }
 
 void add_recording_note(struct document *out, const struct machine *m)
@@ -261,7 +257,7 @@ void add_matrix(struct document *out, const struct topology *t, size_t rows, siz
 {
 	char label[64];
 
-	document_table(out, 0, 1 + last - first, 1);
+	document_matrix(out, 1 + last - first, 1);
 	document_row(out);
 	document_cell(out, STYLE_DIM, "%s", "");
 	for (size_t j = first; j < last; j++)

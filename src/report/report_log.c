@@ -146,7 +146,7 @@ static void add_pair_cell(struct document *out, const struct nccl_log *l, size_t
 static void add_matrix_block(struct document *out, const struct nccl_log *l, size_t first,
 			     size_t last, size_t from, size_t to)
 {
-	document_table(out, 0, 1 + to - from, 1);
+	document_matrix(out, 1 + to - from, 1);
 	document_row(out);
 	document_cell(out, STYLE_DIM, "%s", "");
 	for (size_t j = from; j < to; j++)

@@ -153,7 +153,7 @@ static void add_value(struct document *out, const struct block *b, const struct 
 
 static void add_columns(struct document *out, const struct p2p_report *r, const char *corner)
 {
-	document_table(out, 0, 2 + r->n, 1); /* an empty last column, which is not wrapped */
+	document_matrix(out, 1 + r->n, 1);
 	document_row(out);
 	document_cell(out, STYLE_DIM, "%s", corner);
 	for (size_t j = 0; j < r->n; j++)

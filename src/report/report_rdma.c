@@ -105,7 +105,7 @@ static void add_block(struct document *out, const struct block *b, int first, in
 {
 	const struct rdma_session *s = b->s;
 
-	document_table(out, 0, (size_t)(last - first) + 2, 1);
+	document_matrix(out, (size_t)(last - first) + 1, 1);
 	document_row(out);
 	document_cell(out, STYLE_DIM, "%s", "NIC");
 	for (int gpu = first; gpu < last; gpu++)

@@ -398,9 +398,11 @@ static size_t pairs_of_kind(const struct topology *t, bool nic)
 static void add_examples(struct strbuf *b, const struct topology *t, const struct reason *r,
 			 size_t n)
 {
+	char all[TEXT_ALL_SIZE];
+
 	if (n > 1 && n == pairs_of_kind(t, r->nic)) {
-		strbuf_printf(b, r->nic ? "all %zu pairs, both directions" : "all %zu pairs",
-			      r->nic ? n / 2 : n);
+		strbuf_printf(b, "%s pairs%s", text_all(r->nic ? n / 2 : n, all),
+			      r->nic ? ", both directions" : "");
 		return;
 	}
 	strbuf_printf(b, "%zu %s: ", n,

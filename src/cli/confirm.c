@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop fix --confirm: plans for good what was tried for one boot, and carries it out. */
+/* onehop fix --confirm: makes the changes of a trial boot permanent. */
 #include "cli/confirm.h"
 
 #include "base/alloc.h"
@@ -16,15 +16,15 @@
 #include <string.h>
 #include <time.h>
 
-/* The default target is reached by then, or something hangs. */
+/* If the default target is not reached by then, something hangs. */
 #define UP_S 900
-/* Links that negotiate and drivers that load may come up behind the default target. */
+/* Links and drivers may come up after the default target. */
 #define SETTLE_TRIES 24
 #define SETTLE_S     5
 
 /* ---- the boot loader ---- */
 
-/* Before anything is waited for: a boot that hangs is to be the last of the trial's. */
+/* Done first, before any wait: if this boot hangs, the next one must not try again. */
 static void end_one_shot(struct fix_context *s, unsigned number)
 {
 	struct fix_run run = fix_context_run(s);
@@ -35,7 +35,7 @@ static void end_one_shot(struct fix_context *s, unsigned number)
 
 /* ---- health ---- */
 
-/* "running", or "degraded": which units failed is looked at then. */
+/* "degraded" is up, too: fix_trial_units finds out which units failed. */
 static bool is_up(struct fix_context *s, struct strbuf *out)
 {
 	static const char *const argv[] = {"systemctl", "is-system-running", "--wait", NULL};
@@ -80,9 +80,7 @@ static int refuse_unhealthy(const struct journal_entry *e, const struct strbuf *
 		fail(EXIT_NOT_CHANGED, "%.*s", (int)n, line);
 	return fail(
 		EXIT_NOT_CHANGED,
-		"fix %u is not confirmed: this boot is not as healthy as the one before. The next "
-		"one goes without its kernel parameters; onehop fix --confirm keeps them all the "
-		"same",
+		"fix %u is not confirmed: this boot is less healthy than the one before. The next boot drops its kernel parameters. To keep them anyway: onehop fix --confirm",
 		e->number);
 }
 
@@ -104,7 +102,7 @@ static void confirmation_done(struct confirmation *c)
 		arena_free(c->changes.arena);
 }
 
-/* The step that says what the trial is for. */
+/* The step whose rules and reasons describe the trial. */
 static const struct step *purpose_of(const struct journal_entry *e)
 {
 	const struct step *s = NULL;
@@ -152,7 +150,7 @@ static int make_plan(struct fix_context *s, const struct journal_entry *e, struc
 
 /* ---- doing it ---- */
 
-/* The plan goes by the boot entries, and what it writes stays. */
+/* First, because the plan is made from the boot entries. */
 static int drop_trial_words(struct fix_context *s, unsigned number)
 {
 	struct fix_run run = fix_context_run(s);
@@ -162,7 +160,7 @@ static int drop_trial_words(struct fix_context *s, unsigned number)
 	return 0;
 }
 
-/* A person may have decided while the unit waited: that is no failure of the unit. */
+/* A person may have decided while the unit waited. The unit has not failed then. */
 static bool was_decided(struct fix_context *s, unsigned number)
 {
 	size_t at;
@@ -242,7 +240,7 @@ static int confirm_or_say(struct fix_context *s, bool when_healthy)
 	r = fix_check_confirm(s->journal, s->journal_n, 0, &at);
 	if (r == 0)
 		return confirm(s, &s->journal[at], when_healthy);
-	/* A boot without the parameters is no failure of the unit. */
+	/* In a boot without the parameters the unit has not failed. */
 	if (!when_healthy)
 		return fail(EXIT_REFUSED, "%s", err_msg());
 	printf("%s\n", err_msg());

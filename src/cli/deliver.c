@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "cli/fix_context.h"
 #include "cli/progress.h"
 #include "report/report_unlock.h"
@@ -22,22 +23,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LOG_EVERY_S 30 /* a line in a log, where there is no terminal */
+/* Without a terminal, progress is a line in a log this often. */
+#define LOG_EVERY_S 30
 
 struct delivery_session {
 	const struct deliver_options *o;
 	struct fix_context *s;
-	char *sources; /* absolute; where they are or will be */
+	char *sources; /* absolute path, present or future */
 	struct source *source;
 	struct machine *machine;
 	const struct unlock_requirements *requirements;
 	struct delivery *delivery;
-	bool again; /* an earlier edit was undone, and everything is looked at once more */
+	bool again; /* an earlier edit was undone, and everything was read again */
 	char *core; /* once it is built */
 	size_t core_size;
 	struct plan *plan;
 	struct progress progress;
-	double shown_s; /* of the part that is built, when it was told of last */
+	double shown_s; /* build time of the current part when progress was last shown */
 };
 
 static void delivery_session_done(struct delivery_session *d)
@@ -72,7 +74,7 @@ int show_requirements(const struct machine *m, const struct unlock_requirements 
 	return (int)code;
 }
 
-/* ---- looking ---- */
+/* ---- reading the machine ---- */
 
 static int read_machine(struct delivery_session *d)
 {
@@ -85,7 +87,7 @@ static int read_machine(struct delivery_session *d)
 	return 0;
 }
 
-/* The first card that decided. */
+/* The first card whose action is that of the machine. */
 static const struct card_requirement *deciding_card(const struct unlock_requirements *n)
 {
 	size_t i = 0;
@@ -95,7 +97,7 @@ static const struct card_requirement *deciding_card(const struct unlock_requirem
 	return &n->cards[i];
 }
 
-/* What is wanted without sources, where that is not just options. 0, or a code after a message. */
+/* Without sources only options can be set. 0, or an exit code after a message. */
 static int check_options_alone(const struct delivery_session *d)
 {
 	const struct unlock_requirements *n = d->requirements;
@@ -106,15 +108,12 @@ static int check_options_alone(const struct delivery_session *d)
 		return fail(EXIT_REFUSED, "%s: there is no pair to unlock; nothing was changed",
 			    n->n ? "there is one NVIDIA GPU here" : "no NVIDIA GPU was found");
 	if (n->action == ACTION_REFUSED || n->action == ACTION_UNKNOWN)
-		return fail(EXIT_REFUSED,
-			    "GPU%zu: %s (onehop unlock says more); nothing was changed",
+		return fail(EXIT_REFUSED, "GPU%zu: %s; nothing was changed (see: onehop unlock)",
 			    deciding_card(n)->gpu->index, deciding_card(n)->why);
 	if (action_builds(n->action))
 		return fail(
 			EXIT_REFUSED,
-			"the driver has to be edited: --apply wants --download, or --sources DIR, "
-			"the sources of its release%s%s (onehop unlock says more); nothing was "
-			"changed",
+			"the driver must be edited, and its sources are missing; nothing was changed (add --download, or --sources DIR with release%s%s)",
 			n->release ? " " : "", n->release ? n->release : "");
 	return 0;
 }
@@ -128,7 +127,7 @@ static const char *repository_of(const struct deliver_options *o)
 
 static struct delivery_request request_of(const struct delivery_session *d)
 {
-	const bool named = d->o->sources || d->again; /* what was fetched is there by then */
+	const bool named = d->o->sources || d->again; /* the download is complete by then */
 
 	return (struct delivery_request){.root = "/",
 					 .sources = named ? d->sources : NULL,
@@ -159,7 +158,7 @@ static int look(struct delivery_session *d)
 
 /* ---- the plan ---- */
 
-/* Whether the tree's core has to be built here: a DKMS tree of the whole release has it built by DKMS. */
+/* Whether the core must be built here. A DKMS tree of the whole release lets DKMS build it. */
 static bool wants_core(const struct delivery *d)
 {
 	return d->way == DELIVER_OWN_DKMS || (d->way == DELIVER_INTO_DKMS && d->core);
@@ -222,7 +221,7 @@ static void add_option(struct strbuf *b, const char *option, const char *value)
 	step_command_line(argv, b);
 }
 
-/* "onehop unlock --sources DIR --apply": what was said, once more. */
+/* "onehop unlock --sources DIR --apply": the command that applies this plan. */
 static const char *apply_words(const struct delivery_session *d)
 {
 	AUTO_STRBUF struct strbuf b = {0};
@@ -275,7 +274,7 @@ static int print_text_report(const struct delivery_session *d, enum exit_code co
 	struct document *out = document_new();
 
 	report_delivery(out, &r);
-	/* What is never going to be done is only in the way of what has to be. */
+	/* A plan that cannot be applied would only hide what has to be fixed first. */
 	if (!d->delivery->blocked)
 		report_plan(out, &p);
 	report_delivery_after(out, &r);
@@ -303,7 +302,7 @@ static bool on_download(void *context, int64_t bytes)
 
 	if (d->s->quiet)
 		return !fix_context_was_signalled();
-	if (all >= bytes) /* the server may have announced too little */
+	if (all >= bytes) /* the announced size may be too small */
 		progress_show(&d->progress, "downloading: %.1f of %.1f MB", (double)bytes / 1e6,
 			      (double)all / 1e6);
 	else
@@ -311,14 +310,14 @@ static bool on_download(void *context, int64_t bytes)
 	return !fix_context_was_signalled();
 }
 
-/* Refused, or stopped by whoever runs this; else it could not be done. */
+/* Refused or interrupted; any other error means that the change failed. */
 static enum exit_code failure(int r)
 {
 	return r == -EINVAL || r == -EBUSY || r == -EFBIG || r == -ECANCELED ? EXIT_REFUSED
 									     : EXIT_NOT_CHANGED;
 }
 
-/* From here on it goes as with --sources: the tree is looked at, and the plan is made again. */
+/* After the download continue as with --sources: read the tree and plan again. */
 static int download(struct delivery_session *d)
 {
 	const struct download_watch watch = {.progress = on_download, .context = d};
@@ -332,9 +331,9 @@ static int download(struct delivery_session *d)
 	r = download_fetch(&d->s->host, what, &watch);
 	progress_end(&d->progress);
 	if (r < 0)
-		return fail(failure(r), "%s; nothing of the system was changed", err_msg());
+		return fail(failure(r), "%s; the system was not changed", err_msg());
 	if (!d->s->quiet)
-		printf("%s: the sources of %s, as NVIDIA published them\n", what->folder,
+		printf("%s: sources of %s, verified against NVIDIA's release\n", what->folder,
 		       what->release);
 	r = look(d);
 	return r ? r : make_plan(d);
@@ -351,8 +350,8 @@ static bool on_progress(void *context, const struct build_progress *p)
 	if (due)
 		d->shown_s = p->seconds;
 	if (due && !d->s->quiet)
-		progress_show(&d->progress, "building %s: %u files compiled in %.0f s", p->part,
-			      p->files, p->seconds);
+		progress_show(&d->progress, "building %s: %u %s compiled in %.0f s", p->part,
+			      p->files, text_plural(p->files, "file", "files"), p->seconds);
 	return !fix_context_was_signalled();
 }
 
@@ -365,8 +364,9 @@ static int edit_tree(struct delivery_session *d)
 	if (r < 0)
 		return fail(failure(r), "%s", err_msg());
 	if (!d->s->quiet)
-		printf("%s: %zu files edited, %s\n", d->sources, u->n,
-		       u->taken_back ? "after the edits of an earlier onehop were reverted"
+		printf("%s: %zu %s edited, %s\n", d->sources, u->n,
+		       text_plural(u->n, "file", "files"),
+		       u->taken_back ? "after reverting the edits of an earlier onehop"
 		       : u->replaced ? "now"
 				     : "as before");
 	fflush(stdout);
@@ -381,12 +381,12 @@ static int build_failed(const struct delivery_session *d, int r, const struct st
 	if (last->len)
 		fprintf(stderr, "%s%s", last->text, last->text[last->len - 1] == '\n' ? "" : "\n");
 	return fail(failure(r),
-		    "%s; nothing of the system was changed, but the sources in %s are edited "
-		    "(onehop unlock --tree %s --revert restores them)",
+		    "%s; the system was not changed, but the sources in %s are edited "
+		    "(to restore them: onehop unlock --tree %s --revert)",
 		    why, d->sources, d->sources);
 }
 
-/* Edits the tree and builds its core, which changes nothing of the system. */
+/* Edits the tree and builds its core. This does not change the system. */
 static int build(struct delivery_session *d)
 {
 	AUTO_STRBUF struct strbuf last = {0};
@@ -407,9 +407,8 @@ static int build(struct delivery_session *d)
 	if (r)
 		return r;
 	if (!d->s->quiet)
-		printf("Building its core: about 3 minutes on 2 cores; what is printed goes to "
-		       "%s/%s\n",
-		       d->sources, BUILD_LOG);
+		printf("Building its core: about 3 minutes on 2 cores, log in %s/%s\n", d->sources,
+		       BUILD_LOG);
 	fflush(stdout);
 	progress_begin(&d->progress);
 	r = build_core(&request, &last);
@@ -427,7 +426,7 @@ static int refuse(const struct delivery_session *d)
 	return d->o->common->json
 		       ? r
 		       : fail(EXIT_REFUSED,
-			      "refused because of the BAD checks above; nothing was changed");
+			      "fix the checks marked BAD above first; nothing was changed");
 }
 
 /* ---- an earlier edit ---- */
@@ -448,8 +447,7 @@ static int undo_one(struct delivery_session *d, unsigned number)
 }
 
 /*
- * The system is as before them then, with the driver's own modules: also where this ends here. What it is
- * made of is read again.
+ * Undoes the earlier edits, which restores the driver's own modules, and reads the system again.
  */
 static int undo_earlier(struct delivery_session *d)
 {
@@ -467,10 +465,10 @@ static int undo_earlier(struct delivery_session *d)
 	if (!d->s->quiet)
 		printf("\n");
 	fflush(stdout);
-	d->s->events = NULL; /* of another fix than the one to come */
+	d->s->events = NULL; /* they belong to the fix that was undone */
 	d->s->event_n = 0;
 	d->again = true;
-	plan_free(d->plan); /* its texts are the machine's */
+	plan_free(d->plan); /* before the machine, which owns its texts */
 	d->plan = NULL;
 	machine_free(d->machine);
 	source_free(d->source);
@@ -506,7 +504,7 @@ static int carry_out(struct delivery_session *d)
 	if (r)
 		return r;
 	if (fix_context_was_signalled())
-		return fail(EXIT_REFUSED, "stopped; nothing of the system was changed");
+		return fail(EXIT_REFUSED, "interrupted; the system was not changed");
 	r = undo_earlier(d);
 	if (r)
 		return r;
@@ -524,7 +522,7 @@ static int check_root(const struct delivery_session *d)
 		       : fail(EXIT_REFUSED, "--apply needs root; nothing was changed");
 }
 
-/* The plan is printed first: whoever cannot see it gets nothing changed. */
+/* The plan is printed first. If that fails, nothing is changed. */
 static int apply(struct delivery_session *d)
 {
 	int r;
@@ -541,7 +539,7 @@ static int apply(struct delivery_session *d)
 	return r ? r : carry_out(d);
 }
 
-/* What is fetched is shown first; what the sources then show too, only where that is new. */
+/* Prints the plan before the download. Prints it again only if the sources changed it. */
 static int download_and_apply(struct delivery_session *d)
 {
 	bool planned = has_steps(d);
@@ -559,7 +557,7 @@ static int download_and_apply(struct delivery_session *d)
 	return planned && !d->delivery->blocked ? carry_out(d) : apply(d);
 }
 
-/* The machine is read once, behind what recovery changes. */
+/* Recovery comes first, because it changes what is read. */
 static int deliver_on(struct delivery_session *d)
 {
 	const struct delivery_request request = request_of(d);
@@ -592,7 +590,7 @@ int deliver(const struct deliver_options *o)
 	if (r)
 		return r;
 	fix_context_read_journal(&s);
-	/* Sources are edited in any case; whether options have to be set, the machine tells. */
+	/* With --sources something is always written. Without, it depends on the machine. */
 	if (o->apply && o->sources)
 		r = check_root(&d);
 	if (r == 0)

@@ -31,21 +31,20 @@ static const char *const iommu_words[] = {"pt", "off", NULL};
 #define AT(member) offsetof(struct fix_options, member)
 static const struct option fix_table[] = {
 	{"apply", 0, OPTION_FLAG, AT(apply), NULL,
-		"do what the plan says; without it nothing is changed", NULL, 0, 0, 0},
+		"make the planned changes; without it nothing is changed", NULL, 0, 0, 0},
 	{"dry-run", 0, OPTION_FLAG, AT(dry_run), NULL,
-		"print the plan and change nothing, which is what happens without --apply too",
+		"print the plan and change nothing; this is the default",
 		NULL, 0, 0, 0},
 	{"yes", 'y', OPTION_FLAG, AT(yes), NULL,
-		"continue even if regenerating a file loses lines that a person wrote into it",
+		"continue even if regenerating a file loses manual edits",
 		NULL, 0, 0, 0},
 	COMMON_FROM(struct fix_options),
 	COMMON_ROOT(struct fix_options),
 	COMMON_OBSERVED(struct fix_options),
 	{"iommu", 0, OPTION_CHOICE, AT(iommu), "HOW",
-		"what to do about an IOMMU that translates: pt (pass-through, the default) or "
-		"off", iommu_words, 0, 0, 0},
+		"how to change an IOMMU that translates: pt (pass-through, the default) or off", iommu_words, 0, 0, 0},
 	{"now", 0, OPTION_FLAG, AT(now), NULL,
-		"only changes that take effect now and are gone after the next boot", NULL, 0, 0, 0},
+		"only changes that take effect now and last until the next boot", NULL, 0, 0, 0},
 	{"kept", 0, OPTION_FLAG, AT(kept), NULL,
 		"only permanent changes", NULL, 0, 0, 0},
 	{"trial", 0, OPTION_FLAG, AT(trial), NULL,
@@ -65,7 +64,7 @@ static const struct option fix_table[] = {
 	COMMON_COLOR(struct fix_options),
 	COMMON_WIDTH(struct fix_options),
 	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"whole files, how each step is undone, and notes",
+		"show whole files, how each step is undone, and notes",
 		NULL, 0, 0, 0},
 	COMMON_HELP(struct fix_options),
 	OPTIONS_END,
@@ -133,15 +132,14 @@ static int make_plan(struct job *p, const char *root)
 	if (p->o->trial && p->planned.plan->no_trial)
 		return fail(
 			EXIT_REFUSED,
-			"refused: a trial boot is not possible: %s; without --trial the kernel parameters "
-			"are set permanently",
+			"a trial boot is not possible: %s (to set the kernel parameters permanently, omit --trial)",
 			p->planned.plan->no_trial);
 	return 0;
 }
 
 /* ---- printing it ---- */
 
-/* "onehop fix acs-redirect --iommu off --apply": what was said, once more. */
+/* "onehop fix acs-redirect --iommu off --apply": the command that applies this plan. */
 static void add_words(const struct job *p, const char *root, struct strbuf *b)
 {
 	const struct fix_options *o = p->o;
@@ -187,7 +185,7 @@ static struct plan_report report_of(const struct job *p, const struct fix_contex
 	};
 }
 
-/* Where there is no step to do, --apply does not do what it was asked for. */
+/* --apply without a step that can be done is refused. */
 static enum exit_code judge(const struct job *p, const struct plan_report *r)
 {
 	if (p->planned.plan->left_out_n && p->o->apply)
@@ -196,7 +194,7 @@ static enum exit_code judge(const struct job *p, const struct plan_report *r)
 		return EXIT_FINDING;
 	if (p->rule_n && report_not_judged(r, NULL))
 		return EXIT_NOT_JUDGED;
-	if (p->planned.made.n) /* and is so already */
+	if (p->planned.made.n) /* proposed, and already set */
 		return EXIT_OK;
 	return r->judged ? EXIT_OK : EXIT_NOT_JUDGED;
 }
@@ -251,7 +249,7 @@ static void add_unseen(const struct plan_report *r, struct strbuf *b)
 			strbuf_printf(b, "%s%s", b->len ? ", " : "", o->rule->id);
 }
 
-/* There is no step; root might have found some. */
+/* There is no step, but root might have found some. */
 static int nothing_to_apply(const struct job *p, const struct fix_context *s)
 {
 	const struct plan_report r = report_of(p, s);
@@ -260,18 +258,17 @@ static int nothing_to_apply(const struct job *p, const struct fix_context *s)
 	add_unseen(&r, &unseen);
 	if (!unseen.len || geteuid() == 0)
 		return show(p, s);
-	return fail(
-		EXIT_REFUSED,
-		"--apply needs root: without it this could not be judged: %s; nothing was changed",
-		unseen.text);
+	return fail(EXIT_REFUSED,
+		    "--apply needs root; nothing was changed. Not judged without root: %s",
+		    unseen.text);
 }
 
 static int refuse_to_drop(const struct job *p, const struct fix_context *s)
 {
 	const struct fix_outcome o = {
 		.error = -EPERM,
-		.sentence = "lines of a generated file would be lost (--yes: continue anyway); "
-			    "nothing was changed",
+		.sentence =
+			"regenerating a file would lose lines; nothing was changed (to continue anyway: --yes)",
 		.root = s->root};
 
 	if (p->o->common.json)
@@ -279,7 +276,7 @@ static int refuse_to_drop(const struct job *p, const struct fix_context *s)
 	return fail(EXIT_REFUSED, "%s", o.sentence);
 }
 
-/* What only shows when the program is run, before anything is changed. 0: go on. */
+/* Runs the generators without installing their output, to see which lines would be lost. 0: continue. */
 static int look_ahead(struct job *p, struct fix_context *s)
 {
 	const struct fix_run run = fix_context_run(s);
@@ -301,7 +298,7 @@ static int look_ahead(struct job *p, struct fix_context *s)
 					       : ask("Continue and lose them?");
 }
 
-/* The plan is printed first: whoever cannot see it gets nothing changed. */
+/* The plan is printed first. If that fails, nothing is changed. */
 static int apply(struct job *p, struct fix_context *s)
 {
 	const struct step *first = first_step(p->planned.plan);
@@ -311,8 +308,7 @@ static int apply(struct job *p, struct fix_context *s)
 	if (!first)
 		return nothing_to_apply(p, s);
 	if (!fix_context_may_write(s))
-		return fail(EXIT_REFUSED,
-			    "--apply needs root, from the first step on (%s); nothing was changed",
+		return fail(EXIT_REFUSED, "--apply needs root; nothing was changed (step 1: %s)",
 			    first->what);
 	if (!p->o->common.json) {
 		const struct plan_report report = report_of(p, s);
@@ -336,7 +332,7 @@ static int apply(struct job *p, struct fix_context *s)
 
 /* ---- the command ---- */
 
-/* For the journal of the system: a line for each register that was written, or was left alone. */
+/* One line in the system's log for each register that was written or failed. */
 static void tell_at_boot(void *context, enum fix_event event, const struct journal_entry *e,
 			 const struct step *s, const char *text)
 {
@@ -351,7 +347,7 @@ static void tell_at_boot(void *context, enum fix_event event, const struct journ
 	*failed = true;
 }
 
-/* Registers are gone with each boot; onehop-acs.service has them written again. */
+/* Registers are reset at each boot; onehop-acs.service writes them again. */
 static int at_boot(const struct fix_options *o)
 {
 	bool failed = false;
@@ -386,7 +382,7 @@ static int plan_and_go_on(struct job *p, struct fix_context *s)
 	return s && p->o->apply ? apply(p, s) : show(p, s);
 }
 
-/* A recording without a folder has no journal: this host's says nothing about it. */
+/* A recording has no journal, and this host's journal does not apply to it. */
 static int fix_machine(struct job *p)
 {
 	struct fix_context s;
@@ -403,15 +399,14 @@ static int fix_machine(struct job *p)
 	return r;
 }
 
-/* What is confirmed was planned before. */
+/* The plan was made before the trial boot, so options that shape a plan are refused. */
 static int confirm_or_refuse(const struct fix_options *o, const char *const *args)
 {
 	if (*args || o->apply || o->dry_run || o->trial || o->no_trial || o->now || o->kept ||
 	    o->iommu || o->observed.files.n || o->root || o->common.from.n)
 		return fail(
 			EXIT_REFUSED,
-			"--confirm keeps what this boot tries, as planned: it cannot be combined with "
-			"rules or other actions");
+			"--confirm cannot be combined with rules or other options: it keeps the kernel parameters that this boot tries");
 	return confirm_trial(&o->common, o->when_healthy);
 }
 
@@ -426,24 +421,19 @@ static int run_fix(const void *options, const char *const *args)
 	if (o->confirm)
 		return confirm_or_refuse(o, args);
 	if (o->trial && o->no_trial)
-		return fail(EXIT_REFUSED,
-			    "--trial and --no-trial exclude each other: use one of them");
+		return fail(EXIT_REFUSED, "--trial and --no-trial cannot be combined");
 	if (o->trial && o->root)
-		return fail(EXIT_REFUSED,
-			    "--trial sets the next boot of this machine: it cannot be used with "
-			    "--root");
+		return fail(
+			EXIT_REFUSED,
+			"--trial cannot be used with --root: it sets the next boot of this machine");
 	for (; args[p.rule_n]; p.rule_n++)
 		if (!rule_find(args[p.rule_n]))
 			return no_rule("fix", args[p.rule_n]);
 	if (o->apply && o->dry_run)
-		return fail(EXIT_REFUSED,
-			    "--apply changes the machine and --dry-run changes nothing: use one of "
-			    "them");
+		return fail(EXIT_REFUSED, "--apply and --dry-run cannot be combined");
 	if (o->apply && o->common.from.n)
-		return fail(
-			EXIT_REFUSED,
-			"refused: --apply cannot be used with --from, which reads a recording; run "
-			"it on the machine itself");
+		return fail(EXIT_REFUSED,
+			    "--apply cannot be used with --from: run it on the machine itself");
 	r = fix_machine(&p);
 	job_done(&p);
 	return r;
@@ -452,11 +442,9 @@ static int run_fix(const void *options, const char *const *args)
 const struct command command_fix = {
 	.name = "fix",
 	.args = "[RULE]...",
-	.summary = "plan changes that resolve the findings; --apply makes them, undo reverts "
-		   "them",
+	.summary = "plan changes that resolve the findings; --apply makes them",
 	.about =
-		"Prints the steps that would resolve what check finds, or only what these rules "
-		"find: what is written where, what is there now, why, and what it costs. Nothing is changed without --apply. With --apply, each step is recorded before it is done and read back afterwards. If one fails, all are undone.",
+		"Prints the steps that would resolve the findings of check, or only those of the named rules: each change, the old value, the reason and the cost. Without --apply nothing is changed. With --apply each step is journaled first and verified afterwards. If a step fails, all are undone. onehop undo reverts a fix.",
 	.options = fix_table,
 	.size = sizeof(struct fix_options),
 	.max_args = MAX_ARGS,

@@ -19,13 +19,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Another onehop may be in the middle of a step that takes this long, not more than a few. */
+/* Longer than most steps of another onehop that holds the lock. */
 #define LOCK_WAIT_S     10
 #define BUILD_LOG_LINES 20
 
 /* ---- the host ---- */
 
-/* A file opened while standard output is closed would get its number, and what is printed. */
+/* Otherwise a file opened while standard output is closed would get descriptor 1, and all that is printed. */
 static void keep_standard_files(void)
 {
 	int fd;
@@ -37,7 +37,7 @@ static void keep_standard_files(void)
 		close(fd);
 }
 
-/* "onehop" in a plan is this very program, wherever it lies: of another version it may know less. */
+/* "onehop" in a plan means this program, wherever it is installed: another version may lack the command. */
 static int run_program(void *context, const char *const *argv, unsigned deadline_s,
 		       struct strbuf *output, int *ret_status)
 {
@@ -142,7 +142,7 @@ static struct step_event *event_of(struct fix_context *s, unsigned fix, size_t s
 	return t;
 }
 
-/* A reason, once given, stays: that of the step that failed, when it is taken back after that. */
+/* An undo without a text keeps the reason why the step failed. */
 static void remember(struct fix_context *s, enum fix_event event, unsigned fix, size_t index,
 		     const struct step *step, const char *text)
 {
@@ -159,7 +159,7 @@ static bool is_undo(enum fix_event event)
 	return event >= FIX_UNDO_START && event <= FIX_UNDO_FAILED;
 }
 
-/* "2/4": among those that do something in this direction. */
+/* "2/4": counts only the steps that do something in this direction. */
 static void add_position(struct strbuf *b, const struct plan *p, size_t index, bool undo)
 {
 	size_t at = 0, n = 0;
@@ -204,7 +204,7 @@ static void print_end(enum fix_event event, const char *text)
 	printf("%s%s%s\n", end_texts[event], clean ? ": " : "", clean ? clean : "");
 }
 
-/* A closed or full standard output must not stop a change half-way: it is printed or not. */
+/* Errors of standard output are ignored: they must not stop a change half-way. */
 static void print_event(struct fix_context *s, enum fix_event event, const struct plan *p,
 			size_t index, const char *text)
 {
@@ -224,25 +224,22 @@ static void print_event(struct fix_context *s, enum fix_event event, const struc
 static void heading(struct fix_context *s, enum fix_event event, const struct journal_entry *e)
 {
 	if (event == FIX_RECOVER && e->trial == TRIAL_OVER)
-		printf("The trial boot of fix %u of %s was not confirmed; the rest of it is taken "
-		       "back first.\n",
+		printf("The trial boot of fix %u of %s was not confirmed. Undoing the rest of it first.\n",
 		       e->number, e->date);
 	else if (event == FIX_RECOVER)
-		printf("Fix %u of %s was interrupted; what it did is taken back first.\n",
-		       e->number, e->date);
+		printf("Fix %u of %s was interrupted. Undoing it first.\n", e->number, e->date);
 	else if (is_undo(event) && s->announced != e->number && e->state == FIX_ON_TRIAL)
-		printf("The boot loader has not cleared its entry for the trial of fix %u\n",
-		       e->number);
+		printf("The boot loader did not clear the trial entry of fix %u\n", e->number);
 	else if (is_undo(event) && s->announced != e->number && e->state == FIX_APPLYING)
 		printf("Ending the trial of fix %u\n", e->number);
 	else if (is_undo(event) && s->announced != e->number)
-		printf("Taking back fix %u of %s\n", e->number, e->date);
+		printf("Undoing fix %u of %s\n", e->number, e->date);
 	else
 		return;
 	s->announced = e->number;
 }
 
-/* The plan that a step is of: the journal's copy, or the one that was given. */
+/* The plan that the step belongs to: the journal's copy, or the one being applied. */
 static const struct plan *plan_of(const struct fix_context *s, const struct journal_entry *e,
 				  const struct step *step)
 {
@@ -255,7 +252,7 @@ static const struct plan *plan_of(const struct fix_context *s, const struct jour
 	return NULL;
 }
 
-/* Its reason is only that there is a log. */
+/* DKMS itself only prints that there is a log. */
 static void print_build_log(const struct fix_context *s, enum fix_event event,
 			    const struct step *step)
 {
@@ -275,7 +272,7 @@ static void print_build_log(const struct fix_context *s, enum fix_event event,
 	}
 }
 
-/* Only known once the program has made it. */
+/* The difference is known only after the program ran. */
 static void print_generated(const struct fix_context *s, enum fix_event event,
 			    const struct step *step)
 {
@@ -328,7 +325,7 @@ static void held_set(sigset_t *set)
 		sigaddset(set, held[i]);
 }
 
-/* Blocked rather than ignored, so that one that came can be told of. */
+/* Blocked rather than ignored, so that a signal that came can be reported. */
 void fix_context_hold_signals(void)
 {
 	sigset_t set;
@@ -337,7 +334,7 @@ void fix_context_hold_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-/* A closed pipe shows by itself. */
+/* SIGPIPE is not reported: the failed write is. */
 bool fix_context_was_signalled(void)
 {
 	sigset_t pending;
@@ -362,8 +359,7 @@ int fix_context_recover(struct fix_context *s)
 	if (!fix_context_may_write(s))
 		return fail(
 			EXIT_REFUSED,
-			"an interrupted fix has to be taken back first, which needs root; nothing "
-			"was changed");
+			"an interrupted fix must be undone first, which needs root; nothing was changed");
 	fix_context_hold_signals();
 	if (journal_lock(&s->host, run.wait_s, &lock) < 0)
 		return fail(EXIT_REFUSED, "%s", err_msg());
@@ -429,7 +425,7 @@ static int parse_number(const char *word, unsigned *ret)
 		return 0;
 	if (text_to_u64(word, &n) < 0 || n < 1 || n > UINT_MAX)
 		return fail(EXIT_REFUSED,
-			    "'%s' is no number of a fix, such as 3 (see: onehop history)", word);
+			    "'%s' is not the number of a fix (to list them: onehop history)", word);
 	*ret = (unsigned)n;
 	return 0;
 }
@@ -459,7 +455,7 @@ enum exit_code outcome_code(const struct fix_outcome *o)
 					       [FIX_ROLLED_BACK] = EXIT_NOT_CHANGED,
 					       [FIX_NOT_ROLLED_BACK] = EXIT_NOT_CHANGED};
 
-	/* With a number something was begun before it went wrong. */
+	/* With a number: the fix was begun before it failed. */
 	if (o->error)
 		return o->number ? EXIT_NOT_CHANGED : EXIT_REFUSED;
 	return codes[o->result];
@@ -481,7 +477,7 @@ const char *fix_context_left_sources(struct fix_context *s, const struct fix_out
 		       : NULL;
 }
 
-/* That it could not be printed does not change what was done. */
+/* A failure to print does not change the exit code. */
 int finish_outcome(struct fix_context *s, const struct fix_outcome *o)
 {
 	struct document *d = document_new();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop record: writes what onehop reads of a machine into a file that it can judge elsewhere. */
+/* onehop record: writes what onehop reads from a machine into a file, to be checked elsewhere. */
 #include "cli/command.h"
 
 #include "base/err.h"
 #include "base/source.h"
+#include "base/text.h"
 #include "ingest/ingest.h"
 #include "machine/machine.h"
 #include "recording/recording.h"
@@ -24,14 +25,14 @@ struct record_options {
 #define AT(member) offsetof(struct record_options, member)
 static const struct option record_table[] = {
 	{"note", 0, OPTION_TEXT, AT(note), "TEXT",
-		"a description of the machine and why it was recorded, shown by check", NULL, 0, 0, 0},
+		"describe the machine and why it was recorded; shown by check -v", NULL, 0, 0, 0},
 	{"keep-identifiers", 0, OPTION_FLAG, AT(keep_identifiers), NULL,
 		"do not replace serial numbers, UUIDs, GUIDs, MAC and IP addresses, host "
 		"names",
 		NULL, 0, 0, 0},
 	COMMON_PID(struct record_options),
 	{"from", 0, OPTION_LIST, AT(common.from), "FILE",
-		"copy this recording, or what these texts state, instead of reading the host; repeatable", NULL,
+		"copy this recording or these texts instead of reading the host; repeatable", NULL,
 		0, 0, 0},
 	COMMON_COLOR(struct record_options),
 	COMMON_WIDTH(struct record_options),
@@ -62,19 +63,21 @@ static void add_contents(struct document *out, const struct machine *m, size_t e
 {
 	document_paragraph(
 		out, STYLE_PLAIN, 2,
-		"holds: %zu PCI functions, %zu GPUs, %zu RDMA devices, %zu kernel log lines; %zu "
-		"files, links and folders in all",
-		m->pci_n, m->gpu_n, m->rdma_n, m->log_n, entries);
+		"contents: %zu PCI %s, %zu %s, %zu RDMA %s, %zu kernel log %s; total of all files, "
+		"links and folders: %zu",
+		m->pci_n, text_plural(m->pci_n, "function", "functions"), m->gpu_n,
+		text_plural(m->gpu_n, "GPU", "GPUs"), m->rdma_n,
+		text_plural(m->rdma_n, "device", "devices"), m->log_n,
+		text_plural(m->log_n, "line", "lines"), entries);
 	if (!fact_known(m->driver.nvml) && m->gpu_n)
-		document_paragraph(out, STYLE_WARN, 2, "lacks: what NVML says (%s)",
+		document_paragraph(out, STYLE_WARN, 2, "missing: NVML data (%s)",
 				   m->driver.nvml.from ? m->driver.nvml.from : "not queried");
 	if (fact_is(m->root, 0))
 		document_paragraph(
 			out, STYLE_WARN, 2,
-			"lacks: PCI registers beyond 64 bytes (ACS and link capabilities); record as "
-			"root to include them");
+			"missing: PCI registers beyond the first 64 bytes (ACS, link capabilities); to include them, record as root");
 	if (!fact_is(m->log_read, 1))
-		document_paragraph(out, STYLE_WARN, 2, "lacks: the kernel log (%s)",
+		document_paragraph(out, STYLE_WARN, 2, "missing: the kernel log (%s)",
 				   m->log_read.from ? m->log_read.from : "not read");
 }
 
@@ -92,8 +95,7 @@ static int print_summary(const struct record_options *o, const char *path, const
 		out, STYLE_PLAIN, 2, "identifiers: %s",
 		o->keep_identifiers
 			? "not replaced"
-			: "serial numbers, UUIDs, GUIDs, MAC and IP addresses and host names were "
-			  "replaced");
+			: "replaced (serial numbers, UUIDs, GUIDs, MAC and IP addresses, host names)");
 	add_size(out, path);
 	document_paragraph(out, STYLE_PLAIN, 2, "to check it: onehop check --from %s", path);
 	r = print_document(out, &o->common, EXIT_OK);
@@ -126,11 +128,10 @@ static int run_record(const void *options, const char *const *args)
 const struct command command_record = {
 	.name = "record",
 	.args = "FILE",
-	.summary = "write what onehop reads from this machine into a file, to be checked "
-		   "elsewhere",
-	.about = "FILE ends in .tar.gz, .tar.zst, .tar.xz, .tar or, for a folder of plain text, in "
-		 "/. It holds only what onehop reads; identifiers are replaced. Existing files are "
-		 "never overwritten.",
+	.summary = "record this machine in a file, to be checked elsewhere",
+	.about =
+		"FILE ends in .tar.gz, .tar.zst, .tar.xz, .tar or, for a folder of plain text, in "
+		"/. The recording contains only what onehop reads, with identifiers replaced. Existing files are never overwritten.",
 	.options = record_table,
 	.size = sizeof(struct record_options),
 	.min_args = 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onehop unlock: what a machine needs, a tree of the driver's sources edited, and that brought in. */
+/* onehop unlock: what a machine needs for P2P, the edit of the driver's sources, and its installation. */
 #include "cli/deliver.h"
 
 #include "base/alloc.h"
@@ -27,43 +27,38 @@ struct unlock_command_options {
 #define AT(member) offsetof(struct unlock_command_options, member)
 static const struct option unlock_table[] = {
 	{"sources", 0, OPTION_FILE, AT(sources), "DIR",
-		"plan how the driver's release, whose sources are in DIR, is brought into the system, "
-		"edited, with its options", NULL, 0, 0, 0},
+		"plan to edit the driver's sources in DIR, build and install them, and set the module options", NULL, 0, 0, 0},
 	{"download", 0, OPTION_FLAG, AT(download), NULL,
-		"the same with the sources of the release that runs, which --apply fetches from NVIDIA's "
-		"public repository and checks", NULL, 0, 0, 0},
+		"the same with the sources of the running release, which --apply downloads from NVIDIA's public repository and verifies", NULL, 0, 0, 0},
 	{"mirror", 0, OPTION_TEXT, AT(mirror), "URL",
-		"with --download: fetch from this copy of the repository", NULL, 0, 0, 0},
+		"with --download: use this mirror of the repository", NULL, 0, 0, 0},
 	{"apply", 0, OPTION_FLAG, AT(apply), NULL,
-		"do it: bring it in (or only the options, where they are all that is missing), so that "
-		"onehop undo takes it back; with --tree, edit the tree", NULL, 0, 0, 0},
+		"install it (or only set the options, if nothing else is missing); onehop undo reverts it. With --tree: edit the tree", NULL, 0, 0, 0},
 	{"kernel", 0, OPTION_TEXT, AT(kernel), "RELEASE",
-		"the kernel that the modules are for, instead of the one that runs", NULL, 0, 0, 0},
+		"build for this kernel instead of the running one", NULL, 0, 0, 0},
 	{"image", 0, OPTION_FLAG, AT(image), NULL,
-		"this is a system image that is prepared, as in a chroot: no cards are judged, and the "
-		"options are for all", NULL, 0, 0, 0},
+		"this system is an image, as in a chroot: judge no cards, and set the options for all", NULL, 0, 0, 0},
 	{"by-hand", 0, OPTION_FLAG, AT(by_hand), NULL,
-		"print the commands for doing it by hand, too", NULL, 0, 0, 0},
+		"also print the commands to do it manually", NULL, 0, 0, 0},
 	{"support", 0, OPTION_FLAG, AT(support), NULL,
-		"print what each card can do with which driver (docs/support.md), of any machine", NULL, 0, 0, 0},
+		"print which cards support P2P with which driver (docs/support.md)", NULL, 0, 0, 0},
 	{"probe", 0, OPTION_FILE, AT(probe), "FILE",
-		"say whether this nvidia module or object file has P2P through BAR1 on every chip, and of "
-		"nvidia_uvm, whether it has the gate for managed memory", NULL, 0, 0, 0},
+		"say whether this nvidia module or object file has BAR1 P2P for every chip, or this nvidia_uvm the gate for managed memory", NULL, 0, 0, 0},
 	{"tree", 0, OPTION_FILE, AT(tree), "DIR",
 		"only edit sources: a release of NVIDIA's open kernel modules", NULL, 0, 0, 0},
 	{"explain", 0, OPTION_FLAG, AT(explain), NULL,
-		"with --tree: show each edit, why it is made, and how often each place was found", NULL, 0, 0, 0},
+		"with --tree: show each edit, its reason, and how often each place was found", NULL, 0, 0, 0},
 	{"diff", 0, OPTION_FLAG, AT(diff), NULL,
-		"with --tree: print the edits as a unified diff, behind the hashes of the files", NULL, 0, 0, 0},
+		"with --tree: print the hashes of the files and the edits as a unified diff", NULL, 0, 0, 0},
 	{"revert", 0, OPTION_FLAG, AT(revert), NULL,
-		"with --tree: bring every byte back", NULL, 0, 0, 0},
+		"with --tree: restore the files as released", NULL, 0, 0, 0},
 	COMMON_FROM(struct unlock_command_options),
 	COMMON_OBSERVED(struct unlock_command_options),
 	COMMON_JSON(struct unlock_command_options),
 	COMMON_COLOR(struct unlock_command_options),
 	COMMON_WIDTH(struct unlock_command_options),
 	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"with --sources: whole files, and how each step is undone", NULL, 0, 0, 0},
+		"with --sources: show whole files and how each step is undone", NULL, 0, 0, 0},
 	COMMON_HELP(struct unlock_command_options),
 	OPTIONS_END,
 };
@@ -91,7 +86,7 @@ static int choose_mode(const struct unlock_command_options *o, enum unlock_mode 
 	}
 	if (n > 1)
 		return err_set(EINVAL,
-			       "--diff, --explain, --apply and --revert exclude each other");
+			       "--diff, --explain, --apply and --revert cannot be combined");
 	return 0;
 }
 
@@ -103,28 +98,26 @@ static int check_options(const struct unlock_command_options *o)
 		const char *why;
 	} rules[] = {
 		{!!o->tree + !!o->sources + o->download + !!o->probe > 1,
-		 "--sources, --download, --tree and --probe exclude each other"},
-		{o->mirror && !o->download, "--mirror wants --download"},
+		 "--sources, --download, --tree and --probe cannot be combined"},
+		{o->mirror && !o->download, "--mirror needs --download"},
 		{o->mirror && !download_is_url(o->mirror),
-		 "--mirror wants the address of a repository, https://... or http://..."},
+		 "--mirror must be the URL of a repository, https://... or http://..."},
 		{o->tree && o->common.from.n,
-		 "--tree and --from exclude each other: a tree is judged without a machine"},
+		 "--tree and --from cannot be combined: a tree is judged without a machine"},
 		{o->common.from.n && !status,
-		 "--from goes with none of --sources, --download and --probe: they look at this "
-		 "very system"},
+		 "--from cannot be combined with --sources, --download or --probe, which read this system"},
 		{o->common.from.n && o->apply,
-		 "--apply with --from: nothing is ever written by what a recording says"},
+		 "--apply cannot be used with --from: run it on the machine itself"},
 		{!o->tree && (o->explain || o->diff || o->revert),
-		 "--explain, --diff and --revert want --tree DIR"},
+		 "--explain, --diff and --revert need --tree DIR"},
 		{!o->sources && !o->download && (o->kernel || o->image),
-		 "--kernel and --image want --download, or --sources DIR, the driver's release "
-		 "from " PUBLIC_REPOSITORY},
-		{o->probe && o->apply, "--probe and --apply exclude each other"},
+		 "--kernel and --image need --download, or --sources DIR with the driver's release from " PUBLIC_REPOSITORY},
+		{o->probe && o->apply, "--probe and --apply cannot be combined"},
 		{o->support &&
 			 (!status || o->apply || o->by_hand || o->common.from.n || o->common.json),
-		 "--support is given alone: it prints a text about all cards"},
+		 "--support cannot be combined with other options: it prints a text about all cards"},
 		{o->by_hand && (!status || o->apply),
-		 "--by-hand goes with none of --sources, --download, --tree, --probe and --apply"},
+		 "--by-hand cannot be combined with --sources, --download, --tree, --probe or --apply"},
 	};
 
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
@@ -152,7 +145,7 @@ static enum exit_code failure(int r, enum unlock_mode mode)
 	return mode >= UNLOCK_APPLY ? EXIT_NOT_CHANGED : EXIT_NOT_JUDGED;
 }
 
-/* A plan with something to do is a finding, as that of `onehop fix`. */
+/* A plan with something to do exits with 1, as in `onehop fix`. */
 static enum exit_code success(const struct unlock *u, enum unlock_mode mode)
 {
 	bool due = u->state != UNLOCK_PATCHED || u->other_edits;
@@ -276,18 +269,9 @@ const struct command command_unlock = {
 	.args = "[--download [--apply] | --sources DIR [--apply] | --apply | --probe FILE | --tree "
 		"DIR]",
 	.summary =
-		"PCIe peer-to-peer on GeForce cards: what is needed, and the driver edited for it",
+		"enable PCIe peer-to-peer on GeForce cards: what is missing, and the edited driver",
 	.about =
-		"Without an option: says what each card of the machine needs for peer-to-peer over "
-		"PCIe (nothing, module options, an edited driver, or what would have to change "
-		"first), and whether it is in force. With --download or --sources: looks whether "
-		"the driver, edited, can be brought into this system, and prints each step; with "
-		"--apply it edits the sources, builds them, and carries the steps out, each "
-		"written down before it is done, and all taken back when one fails. No file of a "
-		"package is changed, and no module is unloaded. With --tree: only edits sources. "
-		"Places in them are found by structure, and all are checked before a byte is "
-		"written; a tree that is not as released is refused. Without --apply nothing is "
-		"changed. Exit status 1: there is something to do.",
+		"Without an option: says what each card needs for peer-to-peer over PCIe (nothing, module options, an edited driver, or another change first), and whether it is in force. With --download or --sources: checks whether the edited driver can be installed, and prints each step. With --apply as well: edits and builds the sources and runs the steps. Each step is journaled first; if one fails, all are undone. Files of packages are not changed, and no module is unloaded. With --tree: only edits sources. The edits find their places by structure, and all are checked before anything is written; a tree that differs from the release is refused. Without --apply nothing is changed. Exit status 1: there is something to do.",
 	.options = unlock_table,
 	.size = sizeof(struct unlock_command_options),
 	.run = run_unlock,

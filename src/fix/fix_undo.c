@@ -290,10 +290,9 @@ static void comes_back(struct undoing *u, size_t i, const struct step *left)
 
 	strbuf_printf(
 		&text,
-		"%s/%s is as before, but only until it is regenerated, as with the next kernel "
-		"update: then what is in %s/%s counts again. %s that file, then: onehop undo %u",
-		root, s->target, root, left->target, left->old.data ? "Restore" : "Delete",
-		u->e->number);
+		"%s/%s is restored, but only until it is regenerated, for example by the next kernel update, which reads %s/%s. %s that file, then: onehop undo %u",
+		root, s->target, root, left->target,
+		left->old.data ? "Restore the old content of" : "Delete", u->e->number);
 	if (h->image) {
 		strbuf_puts(&text, " --root ");
 		step_command_line((const char *const[]){h->root, NULL}, &text);

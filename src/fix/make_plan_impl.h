@@ -191,7 +191,7 @@ const char *plan_module_folder(struct planner *p, const char *module);
 /* One note for all files that could not be read. */
 void plan_files_finish(struct planner *p);
 
-#define PLAN_HEADER "# Written by onehop. \"onehop undo\" takes it back.\n"
+#define PLAN_HEADER "# Written by onehop. \"onehop undo\" removes it.\n"
 
 /* ---- the kinds of change ---- */
 

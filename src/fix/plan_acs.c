@@ -18,8 +18,7 @@ struct acs_port {
 };
 
 static const char default_cost[] =
-	"devices below this switch can reach each other without the IOMMU, so none of them should "
-	"be given to a virtual machine (VFIO)";
+	"devices below this switch are no longer isolated from each other: do not pass any of them to a virtual machine (VFIO)";
 
 /* ---- what is asked for ---- */
 
@@ -53,7 +52,7 @@ void plan_acs_add(struct planner *p, const struct change *c)
 	};
 
 	if (!has_identity(port.port))
-		plan_change_by_hand(p, c, "onehop does not know what device is at %s", c->target);
+		plan_change_by_hand(p, c, "the device at %s is unknown", c->target);
 	else
 		*ARENA_PUSH(p->a, p->acs, p->acs_n) = port;
 }
@@ -70,13 +69,13 @@ static void purpose_of(struct planner *p, const struct acs_port *a, struct purpo
 static void say_guest(struct planner *p, const struct pci_function *by, struct texts rules,
 		      const char *ports)
 {
-	plan_manual(p, rules, arena_printf(p->a, "ACS at %s stays as it is", ports),
-		    "take %s out of the virtual machine and off %s first, then run this again",
+	plan_manual(p, rules, arena_printf(p->a, "ACS at %s is unchanged", ports),
+		    "remove %s from the virtual machine and unbind it from %s, then run this again",
 		    by->name, by->driver.value);
-	plan_note(p,
-		  "%s is bound to %s: it is, or can be, a virtual machine's, and ACS at %s is what "
-		  "keeps it from reading and writing other devices",
-		  by->name, by->driver.value, ports);
+	plan_note(
+		p,
+		"%s is bound to %s, so a virtual machine may use it; ACS at %s isolates it from other devices",
+		by->name, by->driver.value, ports);
 }
 
 static void say_direct_nic(struct planner *p, const struct pci_function *by, struct texts rules,
@@ -84,9 +83,7 @@ static void say_direct_nic(struct planner *p, const struct pci_function *by, str
 {
 	plan_left_out(
 		p, rules, arena_printf(p->a, "ACS at %s", ports),
-		"unchanged: %s is the DMA function of a ConnectX NIC, which together with its GPU "
-		"needs exact ACS bits on these ports; `rdma_topo check` of rdma-core 61 says "
-		"whether they are right",
+		"unchanged: %s is the DMA function of a ConnectX NIC, which needs exact ACS bits on these ports; to check them: `rdma_topo check` (rdma-core 61)",
 		by->name);
 }
 
@@ -159,8 +156,8 @@ static bool runs_already(struct planner *p);
 static void locked_down(struct planner *p, const struct acs_port *a)
 {
 	static const char why[] =
-		"the kernel is locked down (Secure Boot), so no register can be written while it "
-		"runs: only the parameter " ACS_PARAMETER " can do it, from the next boot on";
+		"the kernel is locked down (Secure Boot), so registers cannot be written: only the parameter " ACS_PARAMETER
+		" works, from the next boot on";
 
 	if (is_wanted(a, CHANGE_KEPT) && !runs_already(p))
 		plan_note(p, "%s", why);
@@ -311,11 +308,9 @@ static const char *hear(struct planner *p, struct said *said)
 	if (line)
 		hear_line(said, line);
 	else if (is_grubby(p) && !hear_entries(p, said))
-		return "the boot entries set ACS in different ways, and grubby would give all of "
-		       "them one pci=";
+		return "the boot entries set ACS differently, and grubby would set the same pci= in all";
 	else if (plan_is_grub(p) && !is_grubby(p) && !hear_grub(p, said))
-		return "pci=config_acs= is in GRUB's files, and only a shell could tell whether "
-		       "it counts";
+		return "pci=config_acs= is in GRUB's files, and whether it takes effect depends on shell code";
 	/* It may still have ports of a fix that was undone since. */
 	if (!line && !plan_has_boot_files(p) && !(is_grubby(p) && p->line.b->entry_n))
 		hear_line(said, running_line(p));
@@ -378,10 +373,9 @@ static bool fits(const struct planner *p, const char *word)
 static const char *why_no_parameter(struct planner *p, const char *word)
 {
 	if (!kernel_knows(p))
-		return "this kernel is older than 4.19 and does not know pci=disable_acs_redir=";
+		return "this kernel is older than 4.19 and does not support pci=disable_acs_redir=";
 	if (!fits(p, word))
-		return "the parameter for so many ports would not fit into the kernel's command "
-		       "line";
+		return "the parameter for all these ports does not fit into the kernel's command line";
 	if (plan_boot_way(p)->by_hand)
 		return "onehop cannot change this boot loader's command line";
 	return plan_word_why_not(p, word);
@@ -411,7 +405,7 @@ static void keep_by_unit(struct planner *p, const struct purpose *purpose)
 {
 	const struct unit unit = {
 		.name = UNIT_ACS,
-		.about = "ACS registers as \"onehop fix\" set them",
+		.about = "ACS registers set by \"onehop fix\"",
 		.early = true,
 		.condition = "/var/lib/onehop",
 		.first = settle(p),
@@ -439,11 +433,10 @@ static bool lacks_program(struct planner *p)
 {
 	if (!unit_can(p) || plan_own_program(p))
 		return false;
-	plan_manual(p, NO_RULES, "a unit that sets ACS at each boot",
-		    "run this again with a onehop that is installed where only root can write "
-		    "(/usr/bin/onehop, say): " UNIT_ACS
-		    " runs the program that makes it, as root at each boot, so not from a build "
-		    "folder, a home or a disk that can go");
+	plan_manual(
+		p, NO_RULES, "set ACS at each boot with a systemd unit",
+		"run this again with an onehop installed where only root can write, such as /usr/bin/onehop: " UNIT_ACS
+		" runs it as root at each boot");
 	return true;
 }
 
@@ -461,17 +454,16 @@ static void keep_by_parameter(struct planner *p, const char *word, const char *w
 	const bool by_hand = plan_boot_way(p)->by_hand;
 
 	if (why && (!by_hand || !kernel_knows(p) || !fits(p, word))) {
-		plan_manual(
-			p, purpose->rules, "ACS after a reboot", "%s; %s", why,
-			is_locked_down(p)
-				? "and while the kernel is locked down (Secure Boot) nothing but "
-				  "the parameter can do it"
-				: "run `onehop fix` again after each boot");
+		plan_manual(p, purpose->rules, "ACS after a reboot", "%s; %s", why,
+			    is_locked_down(p)
+				    ? "and a locked-down kernel (Secure Boot) allows nothing else"
+				    : "run `onehop fix` again after each boot");
 		return;
 	}
 	if (text_starts_with(word, ACS_CONFIG))
-		plan_note(p, "the kernel's command line has config_acs=, which outranks "
-			     "disable_acs_redir=: the bits for these ports go before its own");
+		plan_note(
+			p,
+			"the kernel's command line has config_acs=, which overrides disable_acs_redir=: the bits for these ports are added in front of it");
 	plan_word_add(p, word, purpose)->acs = true;
 	if (!by_hand)
 		want_rows(p);
@@ -486,7 +478,7 @@ static bool keep(struct planner *p)
 	if (!join_kept(p, &purpose))
 		return false;
 	if (runs_already(p)) {
-		plan_note(p, "the running kernel has pci=%s= for these ports already",
+		plan_note(p, "the running kernel already has pci=%s= for these ports",
 			  strstr(running_line(p), "config_acs=") ? "config_acs"
 								 : "disable_acs_redir");
 		return false;
@@ -518,14 +510,13 @@ void plan_bar_size(struct planner *p, const struct change *c)
 	struct step *s;
 
 	if (!has_identity(f)) {
-		plan_change_by_hand(p, c, "onehop does not know what device is at %s", c->target);
+		plan_change_by_hand(p, c, "the device at %s is unknown", c->target);
 		return;
 	}
 	if (!fact_absent(f->driver)) {
 		plan_left_out(
 			p, c->rules, plan_change_words(p, c),
-			"it cannot be resized while %s is bound to it: end what uses it, unbind it "
-			"(/sys/bus/pci/devices/ADDRESS/driver/unbind) and run this again",
+			"it cannot be resized while %s is bound to it: stop the programs that use it, unbind it (/sys/bus/pci/devices/ADDRESS/driver/unbind), and run this again",
 			fact_str_or(f->driver, "a driver"));
 		return;
 	}

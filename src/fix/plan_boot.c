@@ -134,7 +134,7 @@ static void plan_kernelstub(struct planner *p)
 
 		if (!line_has_word(fact_str_or(p->line.b->kernelstub, ""), word))
 			continue;
-		plan_note(p, "kernelstub has %s on file; a reboot is still due", word);
+		plan_note(p, "kernelstub already has %s; reboot for it to take effect", word);
 		plan_word_drop(p, i);
 	}
 	if (p->word_n)
@@ -176,8 +176,7 @@ static void grub_by_hand(struct planner *p)
 	if (plan_boot_has_dashes(p, &file, &line))
 		plan_manual(
 			p, plan_words_purpose(p).rules, "kernel parameters",
-			"add before the -- in %s, line %u, %s: what follows it goes to init, not "
-			"to the kernel; then regenerate GRUB's menu, and reboot",
+			"in %s, line %u, add before the --: %s (words after -- go to init); then regenerate GRUB's menu, and reboot",
 			file, line, plan_words(p));
 	else
 		plan_boot_by_hand(p);
@@ -237,7 +236,7 @@ void plan_boot_finish(struct planner *p)
 		plan_word_conflicts(p, w->word, w->purpose.rules);
 		if (p->request->confirms || !plan_word_runs(p, w->word))
 			continue;
-		plan_note(p, "the running kernel has %s on its command line already", w->word);
+		plan_note(p, "the running kernel already has %s on its command line", w->word);
 		plan_word_drop(p, i);
 	}
 	if (!p->word_n)

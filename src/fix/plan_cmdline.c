@@ -178,25 +178,22 @@ bool plan_has_boot_files(struct planner *p)
 
 /* ---- words that are against each other ---- */
 
-#define LAST_COUNTS "of the two the last one on the command line counts, and onehop's comes last"
+#define LAST_COUNTS "the last one on the command line counts, and onehop's comes last"
 
 static const struct {
 	const char *word, *key, *item, *says;
 	bool against;  /* false: worth knowing, and in nobody's way */
 	bool stronger; /* counts wherever it stands */
 } conflicts[] = {
-	{"iommu=pt", "iommu", "off",
-	 "turns the IOMMU off wherever it stands, so that iommu=pt has nothing to do", true, true},
-	{"iommu=pt", "intel_iommu", "off",
-	 "turns Intel's IOMMU off wherever it stands, so that iommu=pt has nothing to do", true,
-	 true},
-	{"iommu=pt", "amd_iommu", "off",
-	 "turns AMD's IOMMU off wherever it stands, so that iommu=pt has nothing to do", true,
+	{"iommu=pt", "iommu", "off", "turns the IOMMU off, so iommu=pt has no effect", true, true},
+	{"iommu=pt", "intel_iommu", "off", "turns Intel's IOMMU off, so iommu=pt has no effect",
+	 true, true},
+	{"iommu=pt", "amd_iommu", "off", "turns AMD's IOMMU off, so iommu=pt has no effect", true,
 	 true},
 	{"iommu=pt", "iommu.passthrough", "0", "asks for translation; " LAST_COUNTS, true, false},
 	{"iommu=pt", "iommu", "nopt", "asks for translation; " LAST_COUNTS, true, false},
 	{"iommu=pt", "intel_iommu", "on",
-	 "goes with iommu=pt: it turns the IOMMU on, and iommu=pt lets devices pass it", false,
+	 "fits iommu=pt: it turns the IOMMU on, and iommu=pt sets it to pass-through", false,
 	 false},
 	{"iommu=off", "iommu", "pt", "has no effect with iommu=off", true, false},
 	{"iommu=off", "iommu", "force", "asks for the IOMMU; " LAST_COUNTS, true, false},
@@ -251,7 +248,7 @@ static void note_conflict(void *context, const char *word, const char *file, uns
 	else
 		plan_note(s->p, "%s:%u has %s, which %s", file, line, word, conflicts[i].says);
 	if (conflicts[i].stronger && strcmp(file, "/proc/cmdline") != 0)
-		plan_manual(s->p, s->rules, arena_printf(s->p->a, "take %s away", word),
+		plan_manual(s->p, s->rules, arena_printf(s->p->a, "remove %s", word),
 			    "delete %s in %s, line %u", word, file, line);
 }
 

@@ -179,7 +179,7 @@ static void note_unread(struct planner *p, size_t first)
 		if (same)
 			strbuf_printf(&paths, "%s/%s", paths.len ? ", " : "", p->unread[i].path);
 	}
-	plan_note(p, "%s, and planned as if not there: %s", why, paths.text);
+	plan_note(p, "%s; the plan assumes that they do not exist: %s", why, paths.text);
 }
 
 void plan_files_finish(struct planner *p)
@@ -196,8 +196,8 @@ static struct planned_file *read_planned(struct planner *p, const char *path, en
 	int r = source_read(p->s, &data, &size, "%s", path);
 
 	if (r == 0 && strlen(data) != size) {
-		plan_left_out(p, NO_RULES, arena_printf(p->a, "what goes into /%s", path),
-			      "this file holds no text, so it is left alone");
+		plan_left_out(p, NO_RULES, arena_printf(p->a, "lines for /%s", path),
+			      "the file is binary, so it is left alone");
 		return NULL;
 	}
 	f = arena_alloc(p->a, 1, sizeof(*f));
@@ -306,10 +306,10 @@ static void configure_nix(struct planner *p, const struct planned_file *f)
 	while (text_next_line(&line, &n, f->text))
 		if (n && *line != '#' && *line != '[')
 			strbuf_printf(&lines, "%s\"%.*s\"", lines.len ? ", " : "", (int)n, line);
-	plan_manual(p, f->purpose.rules, arena_printf(p->a, "what goes into /%s", f->path),
-		    "give %s of /etc/nixos/configuration.nix what these lines say: %s; then "
-		    "`nixos-rebuild boot`, and reboot",
-		    nix_option(f), strbuf_str(&lines));
+	plan_manual(
+		p, f->purpose.rules, arena_printf(p->a, "lines for /%s", f->path),
+		"set %s in /etc/nixos/configuration.nix to match these lines: %s; then run `nixos-rebuild boot`, and reboot",
+		nix_option(f), strbuf_str(&lines));
 }
 
 void plan_file_step(struct planner *p, const struct planned_file *f)

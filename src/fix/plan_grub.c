@@ -8,9 +8,7 @@
 #include <string.h>
 
 #define ABOUT                                                                                      \
-	"Kernel parameters for normal boots; the recovery entry goes without. To take them away "  \
-	"by\n"                                                                                     \
-	"# hand: delete this file and run update-grub."
+	"Kernel parameters for normal boots; the recovery entry does not have them. To remove them\n# without onehop: delete this file and run update-grub."
 
 static const struct grub grubs[] = {
 	{"grub-mkconfig", "grub-script-check", "boot/grub/grub.cfg", "grub-reboot", "grub-editenv",
@@ -173,7 +171,7 @@ static bool write_drop_in(struct planner *p, const char *config, struct planned_
 	for (size_t i = p->word_n; f && i-- > 0;)
 		if (f->there && plan_text_has_word(p, f->old, p->words[i].word) &&
 		    !is_behind(p, config, p->words[i].word)) {
-			plan_note(p, "/%s has %s; a reboot is still due", FILE_GRUB,
+			plan_note(p, "/%s already has %s; reboot for it to take effect", FILE_GRUB,
 				  p->words[i].word);
 			plan_word_drop(p, i);
 		}
@@ -203,10 +201,10 @@ static void way_back(struct planner *p, const struct planned_file *f, const char
 	const enum there menu = has_recovery(p, config);
 
 	if (menu != THERE_NO)
-		plan_way_boot(p,
-			      "choose \"Advanced options\" in GRUB's menu, then the entry with "
-			      "\"(recovery mode)\"%s, which goes without these parameters",
-			      menu == THERE_UNKNOWN ? ", if there is one" : "");
+		plan_way_boot(
+			p,
+			"in GRUB's menu choose \"Advanced options\", then the entry with \"(recovery mode)\"%s, which does not have these parameters",
+			menu == THERE_UNKNOWN ? ", if there is one" : "");
 	plan_way_boot(
 		p,
 		"press e on the entry, delete %s from the line that starts with linux, and press "
@@ -267,7 +265,7 @@ static void add_generated(struct planner *p, const struct grub *g, const struct 
 }
 
 static const struct purpose serves = {
-	.why = TEXTS("the boot menu is made from the files that change")};
+	.why = TEXTS("the boot menu is generated from the changed files")};
 
 static void add_bracket(struct planner *p, const struct grub *g, const struct planned_file *f)
 {
@@ -306,7 +304,7 @@ void plan_grub_drop_in(struct planner *p)
 
 	g.config = resolve(p, g.config);
 	if (!p->request->image && plan_exists(p, "%s", g.config) == THERE_NO) {
-		plan_note(p, "/%s is not there; is /boot mounted?", g.config);
+		plan_note(p, "/%s does not exist; is /boot mounted?", g.config);
 		plan_boot_by_hand(p);
 		return;
 	}

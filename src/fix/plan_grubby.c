@@ -12,8 +12,7 @@ static void by_hand(struct planner *p, const struct wanted_word *w, const char *
 
 	step_command_line(argv, &line);
 	plan_manual(p, w->purpose.rules, arena_printf(p->a, "kernel parameter %s", w->word),
-		    "`%s`; %s: look at `grubby --info=ALL` first, and reboot after it", line.text,
-		    why);
+		    "first check `grubby --info=ALL`; then `%s`, and reboot (%s)", line.text, why);
 }
 
 /* Drops the words that are there already, and those that are a person's to add. */
@@ -24,7 +23,9 @@ static void settle_words(struct planner *p)
 		const char *why = plan_word_why_not(p, w.word);
 
 		if (grubby_has(p->line.b, w.word))
-			plan_note(p, "%s is in all boot entries; a reboot is still due", w.word);
+			plan_note(p,
+				  "all boot entries already have %s; reboot for it to take effect",
+				  w.word);
 		else if (why)
 			by_hand(p, &w, why);
 		else

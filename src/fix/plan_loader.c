@@ -43,18 +43,17 @@ bool plan_loader_has_entries(struct planner *p)
 	const struct boot_entries *b = plan_boot_entries(p);
 
 	if (b->unread && (b->error == -EACCES || b->error == -EPERM))
-		plan_note(p,
-			  "%s is not readable without root: as root, onehop may be able to change "
-			  "the entries by itself",
-			  b->unread);
+		plan_note(
+			p,
+			"%s is not readable without root: as root, onehop may be able to change the entries",
+			b->unread);
 	else if (b->unread && b->error != -ENODATA) /* of a recording: not checked */
 		plan_note(p, "%s could not be read (%s), so no entry is changed", b->unread,
 			  strerror(-b->error));
 	else if (!b->unread && !b->folder)
 		plan_note(
 			p,
-			"there is no folder loader/entries below /boot, /efi or /boot/efi: if the "
-			"boot partition is not mounted, mount it, and onehop fix can change its "
+			"no folder loader/entries below /boot, /efi or /boot/efi: if the boot partition is not mounted, mount it, so that onehop fix can change its "
 			"entries");
 	return !b->unread && *names_of(p, ENTRY_OURS);
 }
@@ -176,7 +175,7 @@ static void leave_out_long(struct planner *p, const char *path, const char *word
 {
 	plan_left_out(p, plan_words_purpose(p).rules,
 		      arena_printf(p->a, "add %s to /%s", words, path),
-		      "the line would be longer than the %d bytes that the kernel reads of it",
+		      "the line would be longer than the %d bytes that the kernel reads",
 		      COMMAND_LINE_MAX);
 }
 
@@ -251,9 +250,7 @@ static void write_line(struct planner *p, const struct boot_entry *e)
 	plan_note(
 		p,
 		"/" FILE_KERNEL_LINE
-		" is written so that the entries of later kernels get the parameters too; undo "
-		"takes them out, and leaves the file where kernel-install would take them from the "
-		"running kernel without it");
+		" is written so that the entries of later kernels get the parameters too. Undo removes the parameters, but keeps the file if kernel-install would otherwise copy them from the running kernel");
 }
 
 /* What the trial boot's command line has more than that one. */
@@ -287,8 +284,7 @@ void plan_loader_trial_line(struct planner *p, const struct boot_entry *started)
 	s->what = arena_printf(
 		p->a,
 		"write /" FILE_KERNEL_LINE
-		" as /%s has it, so that no kernel that is installed during the trial boot takes "
-		"over its parameters",
+		" with the line of /%s, so that a kernel installed during the trial boot does not inherit its parameters",
 		e->path);
 }
 
@@ -321,7 +317,7 @@ static void keep_line(struct planner *p)
 		change_line(p, old);
 	else if (there == THERE_UNKNOWN)
 		plan_note(p, "/" FILE_KERNEL_LINE
-			     " could not be read: entries of later kernels may come without the "
+			     " could not be read: entries of later kernels may lack the "
 			     "parameters");
 	else if (e)
 		write_line(p, e);
@@ -335,7 +331,7 @@ static void way_back(struct planner *p)
 	const char *words = plan_words_differ(p) ? "what this fix added" : plan_words(p);
 
 	if (*rescue)
-		plan_way_boot(p, "choose an entry in the boot menu that goes without them: %s",
+		plan_way_boot(p, "choose an entry in the boot menu that does not have them: %s",
 			      rescue);
 	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
 		      words);
@@ -351,10 +347,10 @@ static void say_others(struct planner *p)
 	const char *sealed = names_of(p, ENTRY_SEALED), *others = names_of(p, ENTRY_OTHERS);
 
 	if (*sealed)
-		plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
-			    "the command line of %s is in its kernel image: add %s where that is "
-			    "built, build and sign it again, and reboot",
-			    sealed, plan_words(p));
+		plan_manual(
+			p, plan_words_purpose(p).rules, "kernel parameters",
+			"the command line of %s is inside its kernel image: add %s to its build, rebuild and sign it, and reboot",
+			sealed, plan_words(p));
 	if (*others)
 		plan_note(p, "boot entries that may belong to another system are left alone: %s",
 			  others);
@@ -392,16 +388,13 @@ static void say_images(struct planner *p)
 	if (id && text_ends_with(id, ".efi"))
 		plan_manual(
 			p, plan_words_purpose(p).rules, "kernel parameters",
-			"the boot menu starts %s by itself, whose command line is in the image: "
-			"add %s where it is built, or have an entry started by `bootctl "
-			"set-default`; until then the changed entries count only when they are "
+			"the boot menu starts %s by default, whose command line is inside the image: add %s to its build, or choose an entry with `bootctl set-default`; until then the changed entries are used only when they are "
 			"chosen",
 			id, plan_words(p));
 	else if (!id)
 		plan_note(
 			p,
-			"%s: the command line of an image is in it and stays without %s; `bootctl "
-			"list` tells what the boot menu starts by itself",
+			"%s: the command line is inside the image and will not have %s; `bootctl list` shows the default of the boot menu",
 			images, plan_words(p));
 }
 
@@ -419,14 +412,13 @@ void plan_loader_entries(struct planner *p)
 	say_images(p);
 	if (p->phases[PHASE_BOOT].n == before) {
 		if (have)
-			plan_note(p, "%s is in all boot entries; a reboot is still due",
+			plan_note(p,
+				  "all boot entries already have %s; reboot for it to take effect",
 				  plan_words(p));
 		return;
 	}
 	if (plan_words_differ(p))
-		plan_note(p,
-			  "the boot entries set ACS in different ways, so each gets the pci= that "
-			  "goes with its own");
+		plan_note(p, "the boot entries set ACS differently, so each gets its own pci=");
 	plan_words_want(p);
 	way_back(p);
 }
@@ -435,7 +427,7 @@ void plan_loader_entries(struct planner *p)
 
 void plan_loader_proxmox(struct planner *p)
 {
-	const struct purpose serves = {.why = TEXTS("boot entries are made from that file"),
+	const struct purpose serves = {.why = TEXTS("boot entries are generated from that file"),
 				       .reboot = true};
 	const char *const *argv = plan_argv(p, "proxmox-boot-tool", "refresh", NULL);
 	const struct tool undo = {.undo_argv = argv, .deadline_s = 300};
@@ -450,13 +442,14 @@ void plan_loader_proxmox(struct planner *p)
 		return;
 	}
 	if (!*words) {
-		plan_note(p, "/" FILE_KERNEL_LINE " has %s; a reboot is still due", plan_words(p));
+		plan_note(p, "/" FILE_KERNEL_LINE " already has %s; reboot for it to take effect",
+			  plan_words(p));
 		return;
 	}
 	undone.reboot = false;
-	plan_tool(p, PHASE_BOOT, &undo, &undone, "when undone: make the boot entries again");
+	plan_tool(p, PHASE_BOOT, &undo, &undone, "when undone: regenerate the boot entries");
 	add_step(p, FILE_KERNEL_LINE, words, old, text);
-	plan_tool(p, PHASE_BOOT, &apply, &serves, "make the boot entries again");
+	plan_tool(p, PHASE_BOOT, &apply, &serves, "regenerate the boot entries");
 	plan_words_want(p);
 	plan_way_boot(p, "press e on the entry in the boot menu and delete %s, for that boot only",
 		      words);

@@ -99,7 +99,8 @@ static void set_line(struct planner *p, const struct purpose *purpose, const cha
 		return;
 	if (rest && strcmp(arena_printf(p->a, "%s%s", key, rest), line) == 0) {
 		if (loaded && f->there && strstr(f->old, line))
-			plan_note(p, "/%s has \"%s\"; a reboot is still due", FILE_MODPROBE, line);
+			plan_note(p, "/%s already has \"%s\"; reboot for it to take effect",
+				  FILE_MODPROBE, line);
 		return;
 	}
 	plan_file_set_line(p, f, key, line);
@@ -169,8 +170,10 @@ static bool settle_elsewhere(struct planner *p, const struct change *c)
 	if (!said_elsewhere(p, c->target, c->name, &said))
 		return false;
 	if (strcmp(said.value, c->new) == 0) {
-		plan_note(p, "%s:%u sets %s=%s already; it counts once the module is loaded again",
-			  said.file, said.line, c->name, c->new);
+		plan_note(
+			p,
+			"%s:%u already sets %s=%s; it takes effect when the module is next loaded",
+			said.file, said.line, c->name, c->new);
 		return true;
 	}
 	if (comes_after_ours(said.file)) {
@@ -181,8 +184,8 @@ static bool settle_elsewhere(struct planner *p, const struct change *c)
 			said.file, said.line, c->name, said.value, c->name, c->new);
 		return true;
 	}
-	plan_note(p, "%s:%u sets %s=%s; onehop's file is read after it, and the last one counts",
-		  said.file, said.line, c->name, said.value);
+	plan_note(p, "%s:%u sets %s=%s; onehop's file is read later and overrides it", said.file,
+		  said.line, c->name, said.value);
 	return false;
 }
 
@@ -286,10 +289,11 @@ static void dwords_by_hand(struct planner *p, const struct said *said)
 	const char *value = with_wanted(p, said->value);
 
 	if (strcmp(value, said->value) == 0) {
-		plan_note(p,
-			  "%s:%u sets these registry keys already; they count once the module is "
-			  "loaded again",
-			  said->file, said->line);
+		plan_note(
+			p,
+			"%s:%u already sets these registry keys; they take effect when the module is next "
+			"loaded again",
+			said->file, said->line);
 		return;
 	}
 	plan_manual(p, p->dword_purpose.rules,
@@ -341,7 +345,7 @@ static bool is_blocked(struct planner *p, enum modprobe_kind kind, const char *m
 		     strstr(l->text, "/bin/true"))) {
 			plan_note(
 				p,
-				"%s:%u keeps %s from loading already; it counts from the next boot "
+				"%s:%u already keeps %s from loading; it takes effect from the next boot "
 				"on",
 				l->file, l->line, module);
 			return true;
@@ -410,10 +414,9 @@ static void in_use(struct planner *p, const struct change *c, const struct modul
 		fact_known(m->used_by) && *m->used_by.value ? m->used_by.value : "by programs";
 
 	if (plan_lifetime(p, c) & CHANGE_KEPT)
-		plan_note(
-			p,
-			"%s is in use (%s), so it cannot be unloaded now; it goes with the reboot",
-			c->target, by);
+		plan_note(p,
+			  "%s is in use (%s), so it cannot be unloaded now; the reboot unloads it",
+			  c->target, by);
 	else
 		plan_left_out(p, c->rules, arena_printf(p->a, "unload %s", c->target),
 			      "it is in use (%s)", by);
@@ -470,7 +473,7 @@ static void stop_service(struct planner *p, const struct change *c, const struct
 
 	if (file && stop.argv)
 		plan_tool(p, PHASE_STOP, &stop, purpose,
-			  enabled ? "stop the service %s for good" : "stop the service %s",
+			  enabled ? "stop and disable the service %s" : "stop the service %s",
 			  c->target);
 }
 
@@ -516,13 +519,12 @@ static const struct initramfs_tool *find_initramfs(struct planner *p)
 static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 {
 	if (plan_is_ostree(p) && f)
-		plan_manual(p, f->purpose.rules, "put the file into the initramfs too",
+		plan_manual(p, f->purpose.rules, "add the file to the initramfs",
 			    "`rpm-ostree initramfs-etc --track=/%s`", f->path);
 	else if (!plan_etc_is_generated(p)) /* nixos-rebuild makes it */
 		plan_note(
 			p,
-			"update-initramfs, dracut and mkinitcpio are all missing: if the initramfs "
-			"holds the module, rebuild it yourself");
+			"update-initramfs, dracut and mkinitcpio are all missing: if the initramfs contains the module, rebuild it yourself");
 }
 
 static void way_without(struct planner *p, const struct planned_file *f,
@@ -534,7 +536,7 @@ static void way_without(struct planner *p, const struct planned_file *f,
 	const char *by_hand = "";
 
 	if (path && f->there)
-		by_hand = arena_printf(p->a, "take what was added out of /%s", path);
+		by_hand = arena_printf(p->a, "remove the added lines from /%s", path);
 	else if (path)
 		strbuf_printf(&commands, "rm /%s", path);
 	if (modules)
@@ -559,7 +561,7 @@ static void way_back(struct planner *p, const struct planned_file *f,
 			p,
 			"press e on the entry in the boot menu and add "
 			"systemd.unit=multi-user.target modprobe.blacklist=nvidia to the line that "
-			"starts with linux or options: that boot goes without NVIDIA's driver");
+			"starts with linux or options: that boot does not load NVIDIA's driver");
 	way_without(p, f, i);
 }
 
@@ -600,9 +602,10 @@ static const char *const *after(const struct planner *p, const struct initramfs_
 void plan_module_finish(struct planner *p)
 {
 	const struct purpose of_file = {
-		.why = TEXTS("the initramfs holds a copy of modprobe's files")};
+		.why = TEXTS("the initramfs contains a copy of modprobe's files")};
 	const struct purpose of_modules = {
-		.why = TEXTS("the initramfs may hold the modules, and a copy of modprobe's files")};
+		.why = TEXTS(
+			"the initramfs may contain the modules, and a copy of modprobe's files")};
 	struct purpose serves = p->request->module_n ? of_modules : of_file;
 	const struct initramfs_tool *i = NULL;
 	struct planned_file *f;

@@ -33,9 +33,8 @@ void plan_memlock(struct planner *p, const struct change *c)
 						 "root soft memlock unlimited\n"
 						 "root hard memlock unlimited\n";
 	static const char manager[] = PLAN_HEADER "[Manager]\nDefaultLimitMEMLOCK=infinity\n";
-	const struct purpose serves = {
-		.why = TEXTS("services that are started from then on get the limit")};
-	static const char what[] = "have systemd read its limits again (services keep running)";
+	const struct purpose serves = {.why = TEXTS("services started from then on get the limit")};
+	static const char what[] = "reload systemd's limits (services keep running)";
 	const char *const *argv = plan_argv(p, "systemctl", "daemon-reexec", NULL);
 	const struct tool undo = {.undo_argv = argv}, apply = {.argv = argv};
 	struct purpose purpose = {0};
@@ -52,8 +51,7 @@ void plan_memlock(struct planner *p, const struct change *c)
 	}
 	plan_note(
 		p,
-		"the limit of locked memory holds for sessions and services that start after this: "
-		"log in again; containers take theirs from the runtime (--ulimit memlock=-1)");
+		"the limit of locked memory applies to new sessions and services: log in again. Containers get theirs from the runtime (--ulimit memlock=-1)");
 }
 
 /* ---- NCCL's file ---- */
@@ -61,7 +59,7 @@ void plan_memlock(struct planner *p, const struct change *c)
 /* What undo does is to put the whole file back, and only while nobody edited it since. */
 #define BLOCK_KEY "# onehop begin"
 #define BLOCK_START                                                                                \
-	BLOCK_KEY ": \"onehop undo\" puts this file back as it was, unless it was edited since"
+	BLOCK_KEY ": \"onehop undo\" restores this file, unless it was edited since then"
 #define BLOCK_END "# onehop end"
 
 /* Where the block's lines start and end in the text; false: there is none. */
@@ -149,7 +147,7 @@ static void note_stronger(struct planner *p, const char *name)
 		const struct setting *s = &p->m->nccl.settings[i];
 
 		if (s->origin != SETTING_SYSTEM_CONF && strcmp(s->name, name) == 0)
-			plan_note(p, "%s is set to %s by %s too, which is stronger than /%s", name,
+			plan_note(p, "%s is also set to %s by %s, which overrides /%s", name,
 				  s->value, s->from, FILE_NCCL);
 	}
 }

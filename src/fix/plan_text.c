@@ -44,14 +44,14 @@ void plan_way_finish(struct planner *p)
 	if (p->way_boot_n)
 		plan->way_back_line = arena_printf(p->a, "%s; then `onehop undo`", p->way_boot[0]);
 	else if (p->way_without_n)
-		plan->way_back_line = "`onehop undo`, in a rescue shell too";
+		plan->way_back_line = "`onehop undo` (also works from a rescue shell)";
 	for (size_t i = 0; i < p->way_boot_n; i++)
 		add_once(p, &plan->way_back, &plan->way_back_n,
 			 arena_printf(p->a, "%s%s", i ? "or " : "", p->way_boot[i]));
 	if (p->way_boot_n || p->way_without_n)
 		add_once(p, &plan->way_back, &plan->way_back_n,
-			 p->way_boot_n ? "then take it back: `onehop undo`"
-				       : "take it back: `onehop undo`");
+			 p->way_boot_n ? "then undo the fix: `onehop undo`"
+				       : "undo the fix: `onehop undo`");
 	for (size_t i = 0; i < p->way_without_n; i++)
 		add_once(p, &plan->way_back, &plan->way_back_n,
 			 arena_printf(p->a, "%s without onehop: %s", i ? "and" : "or,",
@@ -107,13 +107,13 @@ static const char *const change_words[CHANGE_KIND_N] = {
 	[CHANGE_KERNEL_PARAMETER] = "kernel parameter %T",
 	[CHANGE_MODULE_OPTION] = "option %N=%W of the module %T",
 	[CHANGE_REGISTRY_DWORD] = "registry key %N=%W of the driver",
-	[CHANGE_MODULE_BLACKLIST] = "keep the module %T from loading by itself",
+	[CHANGE_MODULE_BLACKLIST] = "keep the module %T from loading automatically",
 	[CHANGE_MODULE_LOAD] = "load the module %T",
 	[CHANGE_MODULE_UNLOAD] = "unload the module %T and keep it from loading",
 	[CHANGE_BAR_SIZE] = "%T: BAR%B %O MiB -> %V MiB",
 	[CHANGE_MEMLOCK] = "let processes lock memory without a limit",
 	[CHANGE_NCCL_SETTING] = "NCCL setting %N=%W",
-	[CHANGE_PERSISTENCE] = "keep the driver started while no program uses the GPUs",
+	[CHANGE_PERSISTENCE] = "keep the driver initialized while no program uses the GPUs",
 	[CHANGE_BY_HAND] = "%T",
 };
 

@@ -106,7 +106,7 @@ static void note_baseline(struct planner *p)
 static void plan_confirming(struct planner *p)
 {
 	const struct purpose purpose = {
-		.why = TEXTS("it keeps the parameters after a healthy boot")};
+		.why = TEXTS("it confirms the parameters after a healthy boot")};
 	const char *program = plan_own_program(p);
 	struct steps *list = &p->phases[PHASE_UNITS];
 	const size_t first = list->n;
@@ -122,8 +122,7 @@ static void plan_confirming(struct planner *p)
 	if (!program || !plan_has_systemd(p)) {
 		plan_note(
 			p,
-			"no unit can confirm the trial here: run `onehop fix --confirm` during the "
-			"trial boot, or the boot after it is without the parameters");
+			"no systemd unit can confirm the trial here: run `onehop fix --confirm` during the trial boot, or the next boot drops the parameters");
 		return;
 	}
 	plan_unit(p, &unit, &purpose);
@@ -283,7 +282,7 @@ static const char *find_entry(struct planner *p, struct grub_trial *t)
 	const char *choice = t->menu.choice, *why, *line;
 
 	if (!choice)
-		return "which entry of grub.cfg is the default is not clear";
+		return "the default entry of grub.cfg could not be determined";
 	if (strcmp(choice, "${saved_entry}") == 0)
 		choice = block_value(p, t->block, "saved_entry=");
 	t->entry = grub_menu_find(p->a, &t->menu, choice, &why);
@@ -370,7 +369,8 @@ static const char *look_at_grub(struct planner *p, struct grub_trial *t)
 		return why;
 	next = block_value(p, t->block, "next_entry=");
 	if (*next)
-		return arena_printf(p->a, "GRUB is to start \"%s\" at the next boot already", next);
+		return arena_printf(p->a, "GRUB is already set to start \"%s\" at the next boot",
+				    next);
 	return find_entry(p, t);
 }
 
@@ -395,7 +395,7 @@ static void add_block(struct planner *p, const struct grub_trial *t, struct strb
 	const char *line = grub_item_line(p->a, &t->menu, t->entry);
 	long other = grub_menu_fallback(&t->menu, t->entry);
 
-	strbuf_puts(out, STEP_BLOCK_BEGIN ": a trial boot; \"onehop undo\" takes it away\n");
+	strbuf_puts(out, STEP_BLOCK_BEGIN ": a trial boot; \"onehop undo\" removes it\n");
 	if (other >= 0)
 		strbuf_printf(out,
 			      "if [ \"${default}\" = " TRIAL_ID " ]; then\n"
@@ -461,12 +461,12 @@ const char *plan_trial_grub(struct planner *p)
 	if (why || !t.entry)
 		return why;
 	if (!write_custom(p, &t, &purpose))
-		return arena_printf(p->a, "/%s/custom.cfg holds no text", t.folder);
+		return arena_printf(p->a, "/%s/custom.cfg is binary", t.folder);
 	set_next(p, &t, &purpose);
 	plan_way_boot(
-		p, "power-cycle it or press reset: the boot after the trial boot is without these "
-		   "parameters");
-	plan_way_boot(p, "choose another entry than the last in GRUB's menu");
+		p,
+		"power-cycle or reset the machine: the boot after the trial boot does not have these parameters");
+	plan_way_boot(p, "in GRUB's menu choose any entry but the last");
 	plan_way_without(
 		p,
 		"delete the lines from \"### BEGIN onehop\" to \"### END onehop\" in /%s/custom.cfg",

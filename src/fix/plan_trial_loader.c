@@ -68,20 +68,19 @@ static const char *why_no_one_shot(struct planner *p)
 	if (m.read_only)
 		return "the EFI variables (/" EFI_VARIABLES ") are mounted read-only";
 	if (!text_starts_with(info, "systemd-boot "))
-		return *info ? arena_printf(p->a, "the boot loader that runs is %s", info)
-			     : "the boot loader that runs does not say that it is systemd-boot";
+		return *info ? arena_printf(p->a, "the running boot loader is %s", info)
+			     : "the running boot loader does not report itself as systemd-boot";
 	if (!(features & FEATURE_ONE_SHOT))
-		return arena_printf(p->a, "%s knows no entry for one boot", info);
+		return arena_printf(p->a, "%s cannot start an entry for one boot only", info);
 	if (!(features & FEATURE_SORT_KEY))
-		return arena_printf(
-			p->a,
-			"%s is older than 251, and may make the entry of the trial its default",
-			info);
+		return arena_printf(p->a,
+				    "%s is older than 251 and may make the trial entry its default",
+				    info);
 	if (plan_has_program(p, "bootctl") != THERE_YES)
 		return "bootctl is not installed";
 	if (*next)
 		return arena_printf(p->a,
-				    "systemd-boot is to start \"%s\" at the next boot already",
+				    "systemd-boot is already set to start \"%s\" at the next boot",
 				    next);
 	return NULL;
 }
@@ -226,8 +225,7 @@ static const char *find_default(struct planner *p, const struct boot_entry **ret
 			"systemd-boot's default entry (/%s) is not an ordinary entry of this system",
 			e->path);
 	if (!is_one_before(p))
-		return "each entry of this system has a boot counter, or a name that sorts low: "
-		       "the trial's might become the first of the boot menu";
+		return "each entry of this system has a boot counter, or a name that sorts low: the trial entry might become the first of the boot menu";
 	*ret = e;
 	return NULL;
 }
@@ -263,7 +261,7 @@ static const char *copy_of(struct planner *p, const struct boot_entry *e)
 
 	boot_entry_get(e->text, "title", &title, &n);
 	strbuf_printf(&copy,
-		      "# Written by onehop. \"onehop undo\" takes it away.\n"
+		      "# Written by onehop. \"onehop undo\" removes it.\n"
 		      "title Trial boot of onehop (%.*s)\n",
 		      (int)n, title);
 	boot_entry_drop(e->text, "title", &untitled);
@@ -326,9 +324,9 @@ const char *plan_trial_loader(struct planner *p)
 	write_copy(p, e, path, text, &purpose);
 	set_next(p, &purpose);
 	plan_way_boot(
-		p, "power-cycle it or press reset: the boot after the trial boot is without these "
-		   "parameters");
-	plan_way_boot(p, "choose another entry than \"Trial boot of onehop\" in the boot menu");
+		p,
+		"power-cycle or reset the machine: the boot after the trial boot does not have these parameters");
+	plan_way_boot(p, "in the boot menu choose any entry but \"Trial boot of onehop\"");
 	plan_way_without(p, "delete /%s", path);
 	return NULL;
 }

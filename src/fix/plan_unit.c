@@ -125,7 +125,7 @@ static void enable(struct planner *p, const struct unit *u, const char *link,
 /* Enabling makes systemd read the file; it forgets the file only when told after it is gone. */
 void plan_unit(struct planner *p, const struct unit *u, const struct purpose *purpose)
 {
-	const struct purpose serves = {.why = TEXTS("systemd forgets the unit then")};
+	const struct purpose serves = {.why = TEXTS("systemd then drops the unit")};
 	const struct tool forget = {
 		.undo_argv = plan_argv(p, "systemctl", "daemon-reload", NULL),
 	};
@@ -153,8 +153,7 @@ void plan_unit(struct planner *p, const struct unit *u, const struct purpose *pu
 		if (p->request->image && !enabled)
 			p->phases[PHASE_UNITS].items[p->phases[PHASE_UNITS].n - 1].link = link;
 	} else {
-		plan_note(p, "/%s is as it should be%s", f->path,
-			  enabled ? " and enabled already" : "");
+		plan_note(p, "/%s is already correct%s", f->path, enabled ? " and enabled" : "");
 		*ARENA_PUSH(p->a, p->plan->builds_on, p->plan->builds_on_n) = f->path;
 	}
 	if (plan_file_changes(f) || !enabled || u->now)
@@ -197,7 +196,7 @@ void plan_module_load(struct planner *p, const struct change *c)
 	const char *name = peermem_name(p, c->target);
 	const struct unit unit = {
 		.name = UNIT_PEERMEM,
-		.about = "nvidia-peermem, behind the driver and the RDMA stack",
+		.about = "nvidia-peermem, after the driver and the RDMA stack",
 		.after = "systemd-modules-load.service nvidia-persistenced.service openibd.service "
 			 "rdma-load-modules@infiniband.service rdma-load-modules@rdma.service "
 			 "rdma-load-modules@roce.service rdma-ndd.service",
@@ -222,8 +221,7 @@ void plan_module_load(struct planner *p, const struct change *c)
 	else
 		plan_manual(
 			p, c->rules, arena_printf(p->a, "load %s at each boot", name),
-			"add `modprobe %s` to what runs at boot, behind the driver and the RDMA "
-			"stack: there is no systemd here",
+			"run `modprobe %s` at each boot, after the driver and the RDMA stack (no systemd here)",
 			name);
 }
 
@@ -308,7 +306,7 @@ static void use_packaged(struct planner *p, const struct change *c, const struct
 		plan_tool(p, PHASE_START, &tool, purpose, "%s %s",
 			  packaged_ways[enable][start].what, name);
 	} else {
-		plan_note(p, "%s is enabled already%s", name, runs ? " and runs" : "");
+		plan_note(p, "%s is already enabled%s", name, runs ? " and running" : "");
 	}
 	if (now && runs)
 		turn_on(p, purpose);
@@ -318,7 +316,7 @@ static void use_own(struct planner *p, const struct change *c, const struct purp
 {
 	const struct unit unit = {
 		.name = UNIT_PERSISTENCE,
-		.about = "GPUs stay started while no program uses them",
+		.about = "GPUs stay initialized while no program uses them",
 		.after = "systemd-modules-load.service nvidia-persistenced.service",
 		.start = "/usr/bin/nvidia-smi -pm 1",
 		.stop = "/usr/bin/nvidia-smi -pm 0",
@@ -336,7 +334,7 @@ void plan_persistence(struct planner *p, const struct change *c)
 	purpose_add(p, &purpose, c);
 	if (!plan_has_systemd(p)) {
 		plan_manual(p, c->rules, plan_change_words(p, c),
-			    "run `nvidia-smi -pm 1` at each boot: there is no systemd here");
+			    "run `nvidia-smi -pm 1` at each boot (no systemd here)");
 		if (plan_lifetime(p, c) & CHANGE_NOW)
 			turn_on(p, &purpose);
 	} else if (!(plan_lifetime(p, c) & CHANGE_KEPT)) {

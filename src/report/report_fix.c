@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop fix` tells people: the plan before anything is done, and how it ended. */
+/* What `onehop fix` prints: the plan before anything is done, and the outcome. */
 #include "report/report_fix_impl.h"
 
 #include "base/alloc.h"
@@ -63,14 +63,13 @@ void report_forgotten(struct document *out, unsigned number)
 {
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
-		"Fix %u is closed, and nothing else was changed: onehop history %u still says what "
-		"it did, and onehop undo skips it.",
+		"Fix %u is closed, and nothing else was changed. onehop undo skips it; onehop history %u still shows what it did.",
 		number, number);
 }
 
 /* ---- what comes first ---- */
 
-/* Undone as far as it went, rather than interrupted. */
+/* An undo ran to its end, but some steps failed: it was not interrupted. */
 static bool is_stuck(const struct journal_entry *e)
 {
 	for (size_t i = 0; e->state == FIX_UNDOING && i < e->plan->step_n; i++)
@@ -85,21 +84,17 @@ static void add_unfinished_fix(struct document *out, const struct journal_entry 
 	if (e->trial == TRIAL_OVER)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"The trial boot of fix %u of %s was not confirmed, and the machine starts "
-			"as before. onehop undo %u takes back the rest of that fix, and so does "
-			"onehop fix --apply before anything else.",
+			"The trial boot of fix %u of %s was not confirmed: the machine starts without its kernel parameters. To undo the rest of that fix: onehop undo %u. onehop fix --apply does this first.",
 			e->number, e->date, e->number);
 	else if (is_stuck(e))
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Of fix %u of %s some steps could not be undone: onehop history %u%s says "
-			"which and why, onehop undo %u%s tries them again.",
+			"Some steps of fix %u of %s could not be undone. To see why: onehop history %u%s. To try again: onehop undo %u%s",
 			e->number, e->date, e->number, root, e->number, root);
 	else
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Fix %u of %s is not finished (%s). Unless another onehop is running now, it was "
-			"interrupted: onehop undo %u%s reverts what it did, and onehop fix --apply does so first.",
+			"Fix %u of %s is not finished (%s). Unless another onehop is running, it was interrupted. To undo it: onehop undo %u%s. onehop fix --apply does this first.",
 			e->number, e->date, fix_state_word(e->state), e->number, root);
 	document_blank(out);
 }
@@ -109,25 +104,23 @@ static void add_trial_fix(struct document *out, const struct journal_entry *e)
 	if (e->trial == TRIAL_RUNS)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"Fix %u is on trial in this boot: onehop fix --confirm keeps its kernel "
-			"parameters, and without that the next boot goes without them. No other "
-			"fix is made before that is decided.",
+			"This boot tries the kernel parameters of fix %u. To keep them: onehop fix --confirm. Without confirmation the next boot drops them. Until then no other fix can be applied.",
 			e->number);
 	else
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"Fix %u is on trial: the next boot has its kernel parameters, once. No "
-			"other fix is made before that is decided; onehop undo %u takes it back.",
+			"The next boot tries the kernel parameters of fix %u. To cancel: onehop undo %u. Until it is decided, no other fix can be applied.",
 			e->number, e->number);
 	document_blank(out);
 }
 
-/* What is planned may be of what it did. */
+/* The plan may depend on what the damaged fix did. */
 static void add_damaged_fix(struct document *out, const struct journal_entry *e)
 {
-	document_paragraph(out, STYLE_BAD, 0,
-			   "Fix %u is damaged, and nothing is applied until that is repaired: %s.",
-			   e->number, e->damaged);
+	document_paragraph(
+		out, STYLE_BAD, 0,
+		"The journal of fix %u is damaged: %s. Until it is repaired, nothing is applied.",
+		e->number, e->damaged);
 	document_blank(out);
 }
 
@@ -168,11 +161,8 @@ static void add_head(struct document *out, const struct plan_report *r)
 	if (r->root)
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"For the system image %s: --apply writes its files and runs none of its "
-			"programs. The hardware is %s.",
-			r->root,
-			r->machine->recorded ? "the recorded machine's"
-					     : "this host's, as it is now");
+			"System image %s: --apply writes its files and runs none of its programs. Hardware: %s.",
+			r->root, r->machine->recorded ? "the recorded machine" : "this host");
 	if (!steps && !manual)
 		return;
 	if (steps)
@@ -182,9 +172,9 @@ static void add_head(struct document *out, const struct plan_report *r)
 		add_count(&b, manual, "thing to do yourself", "things to do yourself");
 	}
 	if (plan_has_trial(r->plan))
-		strbuf_puts(&b, "; the next boot tries the kernel parameters, once");
+		strbuf_puts(&b, "; the next boot tries the kernel parameters");
 	else if (plan_needs_reboot(r->plan))
-		strbuf_puts(&b, "; some of it takes effect only after a reboot");
+		strbuf_puts(&b, "; reboot needed");
 	document_paragraph(out, STYLE_STRONG, 0, "Plan: %s.", strbuf_str(&b));
 }
 
@@ -195,7 +185,7 @@ static bool same_text(const char *a, const char *b)
 	return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-/* The same to another device. */
+/* The same change to another device. */
 static bool is_likewise(const struct step *s, const struct step *other)
 {
 	return (s->kind == STEP_REGISTER || s->kind == STEP_BAR_SIZE) && s->kind == other->kind &&
@@ -205,7 +195,7 @@ static bool is_likewise(const struct step *s, const struct step *other)
 	       texts_same(&s->why, &other->why) && texts_same(&s->cost, &other->cost);
 }
 
-/* A step before says all but the name. */
+/* An earlier step differs only in the device. */
 static bool is_reported_by_another(const struct plan *p, size_t i)
 {
 	for (size_t k = 0; k < i; k++)
@@ -222,7 +212,7 @@ void add_texts(struct strbuf *b, const struct texts *l, size_t max)
 		strbuf_printf(b, "; and %zu more like these", l->n - max);
 }
 
-/* Where a step has its reasons, or its costs. */
+/* The reasons or the costs of a step. */
 typedef const struct texts *texts_of_step(const struct step *s);
 
 static const struct texts *why_of(const struct step *s)
@@ -243,7 +233,7 @@ static bool is_reported(const struct plan *p, size_t i, texts_of_step *of, const
 	return false;
 }
 
-/* Those that no step before has: a file that serves several changes has all. */
+/* Texts that an earlier step showed are left out, unless `all`. */
 static void add_parts(struct strbuf *b, const struct plan *p, size_t i, texts_of_step *of, bool all)
 {
 	struct texts left = *of(&p->steps[i]);
@@ -284,10 +274,10 @@ static void add_cost(struct document *out, const struct plan *p, size_t i, bool 
 
 	add_parts(&b, p, i, cost_of, all);
 	if (b.len)
-		document_item(out, STYLE_WARN, FIX_TEXT_COLUMN, "costs: ", "%s", b.text);
+		document_item(out, STYLE_WARN, FIX_TEXT_COLUMN, "cost:  ", "%s", b.text);
 }
 
-/* What a step before says is not said again, but with --verbose. */
+/* Repeats what an earlier step said only with --verbose. */
 static void add_step(struct document *out, const struct plan_report *r, size_t i, size_t number)
 {
 	const struct step *s = &r->plan->steps[i];
@@ -319,7 +309,7 @@ static void add_way_back(struct document *out, const struct plan *p, bool verbos
 		document_item(out, STYLE_PLAIN, 2, "-", "%s", p->way_back[i]);
 }
 
-/* The way back stands before the first step that needs a reboot. */
+/* The way back comes before the first step that needs a reboot. */
 static void add_steps(struct document *out, const struct plan_report *r)
 {
 	const struct plan *p = r->plan;
@@ -337,7 +327,7 @@ static void add_steps(struct document *out, const struct plan_report *r)
 	}
 }
 
-/* ---- what a trial boot is followed by ---- */
+/* ---- after a trial boot ---- */
 
 static void add_trial(struct document *out, const struct plan *p)
 {
@@ -347,8 +337,7 @@ static void add_trial(struct document *out, const struct plan *p)
 		document_blank(out);
 		document_item(
 			out, STYLE_WARN, 0, "note:",
-			"no trial boot: %s. The kernel parameters take effect at the next boot and "
-			"stay",
+			"no trial boot: %s. The kernel parameters are permanent from the next boot on",
 			p->no_trial);
 	}
 	if (!p->on_confirm_n)
@@ -356,8 +345,7 @@ static void add_trial(struct document *out, const struct plan *p)
 	document_blank(out);
 	document_paragraph(
 		out, STYLE_STRONG, 0,
-		"The next boot tries the kernel parameters. Once it is confirmed (by onehop's unit "
-		"if it is healthy, or by onehop fix --confirm), onehop will:");
+		"The next boot tries the kernel parameters. When it is confirmed, automatically if it is healthy or by onehop fix --confirm, onehop will:");
 	for (size_t i = 0; i < p->on_confirm_n; i++)
 		if (step_does(&p->on_confirm[i])) {
 			char label[24];
@@ -367,8 +355,7 @@ static void add_trial(struct document *out, const struct plan *p)
 		}
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
-		"Without confirmation the boot after it has the old parameters again. All other "
-		"changes are made now and stay until onehop undo.");
+		"Without confirmation the boot after it uses the old parameters. All other changes are made now and last until onehop undo.");
 }
 
 /* ---- what is not done ---- */
@@ -407,7 +394,7 @@ static void add_left_out(struct document *out, const struct plan *p)
 	}
 }
 
-/* Changes of one rule, apart, that are for the same. */
+/* Optional changes of one rule for the same reason. */
 static bool is_offered(const struct change *c, const struct change *like)
 {
 	return c->opt_in && texts_same(&c->rules, &like->rules) &&
@@ -462,7 +449,7 @@ static void add_opt_in(struct document *out, const struct change_set *set)
 		strbuf_puts(&b, ": ");
 		add_texts(&b, &c->reason, MAX_REASONS);
 		if (c->cost.n)
-			strbuf_puts(&b, "; costs: ");
+			strbuf_puts(&b, "; cost: ");
 		add_texts(&b, &c->cost, MAX_REASONS);
 		document_item(out, STYLE_PLAIN, 2, "-", "onehop fix %s", strbuf_str(&b));
 	}
@@ -498,7 +485,7 @@ const struct outcome *report_not_judged(const struct plan_report *r, const struc
 	return NULL;
 }
 
-/* Of all rules, one line; of those that were named, why. */
+/* One line for all rules; a reason for each rule that was named. */
 static void add_not_judged(struct document *out, const struct plan_report *r)
 {
 	const struct outcome *o = report_not_judged(r, NULL);
@@ -516,10 +503,10 @@ static void add_not_judged(struct document *out, const struct plan_report *r)
 		document_item(out, STYLE_WARN, 0, "note:", "not judged without root: %s", ids.text);
 }
 
-/* ---- how to go on ---- */
+/* ---- what to do next ---- */
 
-/* Something that rules propose, and that needs no step here any more. */
-static bool is_so_already(const struct plan_report *r)
+/* Whether rules propose something that is already set. */
+static bool is_already_set(const struct plan_report *r)
 {
 	for (size_t i = 0; r->changes && i < r->changes->n; i++)
 		if (!r->changes->items[i].opt_in && r->changes->items[i].kind != CHANGE_BY_HAND)
@@ -533,16 +520,15 @@ static void add_nothing_to_do(struct document *out, const struct plan_report *r)
 
 	if (r->plan->left_out_n)
 		document_paragraph(out, STYLE_WARN, 0,
-				   "Nothing was changed, for the reasons above.");
+				   "Nothing was changed: see the reasons above.");
 	else if (r->rule_n && not_judged)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"Nothing is planned: some of the rules that you named could not be judged.");
-	else if (is_so_already(r))
+			"Nothing is planned: some of the named rules could not be judged.");
+	else if (is_already_set(r))
 		document_paragraph(
 			out, STYLE_GOOD, 0,
-			"Everything is set already. Some of it may take effect only after a reboot "
-			"or a new login: see onehop history.");
+			"Everything is already set. Some of it may need a reboot or a new login to take effect (see: onehop history).");
 	else if (r->judged)
 		document_paragraph(out, not_judged ? STYLE_WARN : STYLE_GOOD, 0,
 				   not_judged ? "Nothing to fix in what could be judged."
@@ -550,27 +536,25 @@ static void add_nothing_to_do(struct document *out, const struct plan_report *r)
 	else
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"Nothing could be judged, so nothing is planned. onehop check lists what "
-			"could not be read.");
+			"Nothing is planned, because nothing could be judged. onehop check lists what could not be read.");
 }
 
 static void add_end(struct document *out, const struct plan_report *r)
 {
 	bool steps = plan_doing_steps(r->plan) > 0;
 
-	if (steps && !r->machine->recorded && !r->apply_words) /* it is being applied */
+	if (steps && !r->machine->recorded && !r->apply_words) /* --apply is running */
 		return;
 	document_blank(out);
 	if (!plan_has_work(r->plan))
 		add_nothing_to_do(out, r);
 	else if (!steps)
 		document_paragraph(out, STYLE_STRONG, 0,
-				   "Nothing was changed. onehop cannot do any of this itself.");
+				   "Nothing was changed: onehop cannot do any of this itself.");
 	else if (r->machine->recorded)
 		document_paragraph(
 			out, STYLE_STRONG, 0,
-			"Nothing was changed: this is a recording. On the machine itself: onehop "
-			"fix");
+			"Nothing was changed: this is a recording. Run on the machine itself: onehop fix");
 	else
 		document_paragraph(out, STYLE_STRONG, 0, "Nothing was changed. To do it%s: %s%s",
 				   r->is_root ? "" : ", as root, from step 1 on",
@@ -591,7 +575,7 @@ void report_plan(struct document *out, const struct plan_report *r)
 	add_end(out, r);
 }
 
-/* ---- how it ended ---- */
+/* ---- the outcome ---- */
 
 static const char *const result_words[] = {[FIX_DONE] = "done",
 					   [FIX_NOTHING] = "nothing",
@@ -604,7 +588,7 @@ const char *fix_outcome_word(const struct fix_outcome *o)
 	return o->error ? "refused" : o->dry_run ? "dry-run" : result_words[o->result];
 }
 
-/* Nothing of it outlives the running system. */
+/* All changes are lost at the next reboot. */
 static bool passes_with_reboot(const struct plan *p)
 {
 	for (size_t i = 0; i < p->step_n; i++) {
@@ -623,7 +607,7 @@ static void add_manual_then(struct document *out, const struct fix_outcome *o)
 	if (!p || !p->manual_n)
 		return;
 	document_paragraph(out, STYLE_WARN, 0,
-			   "The fix left this to you. If you did it, redo it or undo it by hand:");
+			   "The fix asked you to do this. If you did, undo it yourself:");
 	for (size_t i = 0; i < p->manual_n; i++)
 		document_item(out, STYLE_PLAIN, 2, "-", "%s: %s", p->manual[i].what,
 			      p->manual[i].how);
@@ -634,16 +618,14 @@ static void add_until_reboot(struct document *out, const struct fix_outcome *o, 
 	if (o->only_now)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"It lasts until the next reboot. To keep it: onehop undo %u%s, and then "
-			"fix again without --now.",
+			"This lasts until the next reboot. To keep it: onehop undo %u%s, then fix again without --now.",
 			o->number, root);
 	else if (o->entry->plan->manual_n)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"It lasts until the next reboot. To keep it, do what is listed above under "
-			"\"Do these yourself\".");
+			"This lasts until the next reboot. To keep it, do what \"Do these yourself\" lists above.");
 	else
-		document_paragraph(out, STYLE_WARN, 0, "It lasts until the next reboot.");
+		document_paragraph(out, STYLE_WARN, 0, "This lasts until the next reboot.");
 }
 
 static void add_done(struct document *out, const struct fix_outcome *o, const char *root)
@@ -655,8 +637,7 @@ static void add_done(struct document *out, const struct fix_outcome *o, const ch
 	if (o->confirmed) {
 		document_paragraph(
 			out, STYLE_GOOD, 0,
-			"Fix %u is confirmed: its kernel parameters stay. To undo it: onehop "
-			"undo %u",
+			"Fix %u is confirmed: its kernel parameters are permanent. To undo it: onehop undo %u",
 			o->number, o->number);
 		return;
 	}
@@ -670,8 +651,8 @@ static void add_nothing(struct document *out, const struct fix_outcome *o, const
 {
 	(void)root;
 	document_paragraph(out, STYLE_GOOD, 0,
-			   o->undo ? "There was nothing to undo: everything is as it was before."
-				   : "Everything was set already: nothing was changed.");
+			   o->undo ? "Nothing to undo: everything already has its old value."
+				   : "Nothing was changed: everything was already set.");
 }
 
 static void add_drift(struct document *out, const struct fix_outcome *o, const char *root)
@@ -680,8 +661,7 @@ static void add_drift(struct document *out, const struct fix_outcome *o, const c
 	(void)root;
 	document_paragraph(
 		out, STYLE_BAD, 0,
-		"Nothing was changed: something changed since the plan was made (above). onehop "
-		"fix makes a new one.");
+		"Nothing was changed: the system changed after the plan was made (see above). To plan again: onehop fix");
 }
 
 static void add_taken_back(struct document *out, const struct fix_outcome *o, const char *root)
@@ -690,16 +670,14 @@ static void add_taken_back(struct document *out, const struct fix_outcome *o, co
 	(void)root;
 	document_paragraph(
 		out, STYLE_BAD, 0,
-		"A step failed, and the steps before it were undone: the machine is as it was.");
+		"A step failed. The steps before it were undone: nothing remains changed.");
 }
 
 static void add_stuck(struct document *out, const struct fix_outcome *o, const char *root)
 {
 	document_paragraph(
 		out, STYLE_BAD, 0,
-		"Fix %u could not be undone completely; the steps that failed are listed above. When the cause "
-		"is fixed, onehop undo %u%s tries again; the contents before it are in "
-		"%s/%s/fixes/%u/old-*.",
+		"Fix %u could not be undone completely. Fix the causes of the failures above, then: onehop undo %u%s. The old contents are in %s/%s/fixes/%u/old-*.",
 		o->number, o->number, root, o->root ? o->root : "", JOURNAL_FOLDER, o->number);
 }
 
@@ -715,18 +693,14 @@ static void add_reboot(struct document *out, const struct fix_outcome *o)
 	if (o->undo)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"A reboot is due: until then the running system still has what was in "
-			"force.");
+			"Reboot to complete the undo: some changes are in force until then.");
 	else if (o->entry && o->entry->state == FIX_ON_TRIAL)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"A reboot is due: it tries the kernel parameters. If that boot is not "
-			"confirmed, the one after it goes without them.");
+			"Reboot to try the kernel parameters. If that boot is not confirmed, the one after it drops them.");
 	else
-		document_paragraph(
-			out, STYLE_WARN, 0,
-			"A reboot is due: until then not all of it is in force. Then onehop check "
-			"says whether it is.");
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Reboot for all changes to take effect, then run: onehop check");
 }
 
 void report_fix_outcome(struct document *out, const struct fix_outcome *o)
@@ -744,16 +718,15 @@ void report_fix_outcome(struct document *out, const struct fix_outcome *o)
 	if (o->was_signalled)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"It was asked to stop, and finished first, so that nothing is half "
-			"done.");
+			"A signal to stop came. The change was finished first, so that nothing is half done.");
 }
 
 /* ---- undo --dry-run ---- */
 
 static const char *const look_texts[STEP_STATE_N] = {
-	[STEP_IS_OLD] = "is already as before",
-	[STEP_IS_NEW] = NULL, /* what is to be expected */
-	[STEP_IS_OTHER] = "was changed by somebody else since, and stays as it is",
+	[STEP_IS_OLD] = "already restored",
+	[STEP_IS_NEW] = NULL, /* as expected */
+	[STEP_IS_OTHER] = "was changed by something else since then: left alone",
 	[STEP_NOT_SEEN] = NULL,
 };
 
@@ -762,8 +735,7 @@ void report_undo_plan(struct document *out, const struct journal_entry *e,
 {
 	size_t number = 0;
 
-	document_paragraph(out, STYLE_STRONG, 0,
-			   "Undoing fix %u of %s takes these steps:", e->number, e->date);
+	document_paragraph(out, STYLE_STRONG, 0, "Fix %u (%s) will be undone:", e->number, e->date);
 	for (size_t i = e->plan->step_n; i-- > 0;) {
 		const struct step *s = &e->plan->steps[i];
 		AUTO_STRBUF struct strbuf b = {0};
@@ -774,7 +746,9 @@ void report_undo_plan(struct document *out, const struct journal_entry *e,
 		snprintf(label, sizeof(label), "%zu.", ++number);
 		step_undo_words(s, &b);
 		if (look[i] == STEP_IS_OTHER && step_by_parts(s))
-			strbuf_puts(&b, " (was changed since: what is left of the fix goes)");
+			strbuf_puts(
+				&b,
+				" (was changed since then: only the lines of the fix are removed)");
 		else if (look_texts[look[i]])
 			strbuf_printf(&b, " (%s)", look_texts[look[i]]);
 		document_item(out, STYLE_STRONG, 0, label, "%s", strbuf_str(&b));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop fix`, `undo` and `history` print: a plan, what became of it, and what was done before. */
+/* What `onehop fix`, `undo` and `history` print: a plan, its outcome, and earlier fixes. */
 #pragma once
 
 #include "fix/fix.h"
@@ -16,18 +16,19 @@ struct outcome;
 
 struct plan_report {
 	const struct plan *plan;
-	const struct change_set *changes; /* those `apart` are offered; NULL: none */
+	const struct change_set *changes; /* optional ones are offered; NULL: none */
 	const struct machine *machine;
 	const char *root; /* folder of a system image; NULL: the running system */
-	const struct journal_entry *journal; /* earlier fixes: interrupted ones are told of first */
+	const struct journal_entry *journal; /* earlier fixes: interrupted ones are shown first */
 	size_t journal_n;
-	const char *journal_unread; /* why earlier fixes are not known; NULL: they are */
+	const char *journal_unread; /* why earlier fixes could not be read; NULL: they were */
 	const char *apply_words; /* "onehop fix --apply"; NULL: it is being applied, or cannot be */
 	bool is_root;            /* whoever runs this could apply it */
 	bool judged;             /* false: there was nothing to judge, or not one pair could be */
-	const struct diagnosis *diagnosis; /* what could not be judged is told; NULL: nothing is */
-	const char *const *rules;          /* those that were asked for by name */
-	size_t rule_n;                     /* 0: all were */
+	const struct diagnosis
+		*diagnosis;       /* for the rules that could not be judged; NULL: not shown */
+	const char *const *rules; /* rules that the user named */
+	size_t rule_n;            /* 0: all rules */
 	bool verbose;
 };
 
@@ -35,16 +36,16 @@ void report_plan(struct document *out, const struct plan_report *r);
 
 /* What a plan does about what a rule found. */
 enum plan_answer {
-	PLAN_ANSWERS_NOTHING,    /* the rule proposes nothing: its remedies are for a person */
+	PLAN_ANSWERS_NOTHING,    /* the rule proposes no change */
 	PLAN_ANSWERS_STEPS,      /* onehop makes changes */
-	PLAN_ANSWERS_ON_REQUEST, /* it would, were the rule named: they may not help */
+	PLAN_ANSWERS_ON_REQUEST, /* optional: only if the rule is named */
 	PLAN_ANSWERS_BY_HAND,
-	PLAN_ANSWERS_LEFT_OUT, /* they cannot be made as things are; the plan says why */
-	PLAN_ANSWERS_SET,      /* all are set already, and wait for a reboot or a new session */
+	PLAN_ANSWERS_LEFT_OUT, /* currently not possible; the plan says why */
+	PLAN_ANSWERS_SET,      /* all are already set, and wait for a reboot or a new session */
 	PLAN_ANSWER_N
 };
 
-/* `changes`: those the plan was made of, and those apart. */
+/* `changes`: those the plan was made from, and the optional ones. */
 enum plan_answer plan_answer(const struct plan *p, const struct change_set *changes,
 			     const char *rule);
 /*
@@ -57,23 +58,23 @@ bool plan_has_work(const struct plan *p);
 /* Steps that do something when the plan is carried out; the others only serve undoing. */
 size_t plan_doing_steps(const struct plan *p);
 bool step_does(const struct step *s);   /* when carried out */
-bool step_undoes(const struct step *s); /* when taken back */
+bool step_undoes(const struct step *s); /* when undone */
 /* "put back /etc/nccl.conf": what undoing a step does. */
 void step_undo_words(const struct step *s, struct strbuf *out);
 
-/* ---- what became of it ---- */
+/* ---- the outcome ---- */
 
-/* Lines that would be lost, file by file, and where they would stay; nothing if there are none. */
+/* The lines that would be lost, file by file, and where to keep them; nothing if there are none. */
 void report_dropped(struct document *out, const struct plan *p);
 /* The difference that a program made to a file, once it is known. */
 void report_generated(struct document *out, const struct step *s, bool verbose);
 
-/* The last that was told of a step of a fix, in the order in which they began. */
+/* The last event of each step, in the order in which the steps began. */
 struct step_event {
 	unsigned fix; /* 0: none was begun */
 	size_t step;
 	enum fix_event event;
-	const char *what, *text; /* text: why it failed or was left out; NULL: neither */
+	const char *what, *text; /* text: why it failed or was skipped; NULL: neither */
 };
 
 struct fix_outcome {
@@ -81,30 +82,29 @@ struct fix_outcome {
 	int error;                     /* 0, or what fix_apply or fix_undo returned */
 	const char *sentence;          /* of the error */
 	enum fix_result result;
-	unsigned number; /* of the fix; 0: none */
-	const struct journal_entry
-		*entry; /* of that fix as the journal has it now; NULL: not known */
+	unsigned number;                   /* of the fix; 0: none */
+	const struct journal_entry *entry; /* the fix as now in the journal; NULL: unknown */
 	const struct step_event *events;
 	size_t event_n;
 	const char *root;   /* as in struct plan_report */
 	bool reboot;        /* a reboot is due */
-	bool only_now;      /* what would last was not wanted: --now */
-	bool was_signalled; /* somebody wanted it to stop */
+	bool only_now;      /* --now was given */
+	bool was_signalled; /* a signal to stop came */
 };
 
-/* The last lines of `fix --apply` and `undo`; what went on before was printed as it went. */
+/* The last lines of `fix --apply` and `undo`, after the progress lines. */
 void report_fix_outcome(struct document *out, const struct fix_outcome *o);
 const char *fix_outcome_word(const struct fix_outcome *o); /* "done", "taken-back", ... */
 
-/* How undo --forget ends. */
+/* The last line of undo --forget. */
 void report_forgotten(struct document *out, unsigned number);
 
 /* ---- before an undo ---- */
 
-/* `look`: what each step finds now; `now`: its value where it is neither old nor new, else NULL. */
+/* `look`: the present state of each step; `now`: its value if neither old nor new, else NULL. */
 void report_undo_plan(struct document *out, const struct journal_entry *e,
 		      const enum step_state *look, char *const *now, bool verbose);
-/* How --dry-run ends. */
+/* The last line of --dry-run. */
 void report_nothing_changed(struct document *out);
 
 /* ---- history ---- */
@@ -113,7 +113,7 @@ struct history_report {
 	const struct journal_entry *entries;
 	size_t n;
 	const char *root;    /* as in struct plan_report */
-	const char *boot_id; /* of the running system, "": not known, or these are an image's */
+	const char *boot_id; /* of the running system; "": unknown, or the journal of an image */
 	json_t *const *logs; /* one an entry: the lines of its log; NULL: none */
 	bool verbose;
 };
@@ -121,9 +121,9 @@ struct history_report {
 void report_history(struct document *out, const struct history_report *r);
 /* One fix, whole. */
 void report_history_entry(struct document *out, const struct history_report *r, size_t i);
-/* The state as JSON says it: "applied", ...; "failed-undone": it never came to its end; "damaged". */
+/* The state in JSON: "applied", ...; "failed-undone": it was never applied completely; "damaged". */
 const char *fix_history_word(const struct journal_entry *e);
-/* Applied, or taken back, in this boot, which needs another to be in force. */
+/* Applied or undone in this boot, and takes effect after a reboot. */
 bool fix_reboot_due(const struct journal_entry *e, const char *boot_id);
 
 /* ---- JSON; new references ---- */

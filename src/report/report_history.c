@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Taken back because a step failed, or because it was interrupted. */
-static bool never_came_through(const struct journal_entry *e)
+/* Undone because a step failed, or because it was interrupted. */
+static bool never_applied(const struct journal_entry *e)
 {
 	return e->state == FIX_UNDONE && !e->was_applied;
 }
@@ -17,14 +17,14 @@ const char *fix_history_word(const struct journal_entry *e)
 {
 	if (e->damage)
 		return "damaged";
-	return never_came_through(e) ? "failed-undone" : fix_state_word(e->state);
+	return never_applied(e) ? "failed-undone" : fix_state_word(e->state);
 }
 
 static const char *state_text(const struct journal_entry *e)
 {
 	if (!e->damage && e->state == FIX_ON_TRIAL)
 		return "on trial";
-	return !e->damage && never_came_through(e) ? "failed, undone" : fix_history_word(e);
+	return !e->damage && never_applied(e) ? "failed, undone" : fix_history_word(e);
 }
 
 static enum style state_style(const struct journal_entry *e)
@@ -43,7 +43,7 @@ bool fix_reboot_due(const struct journal_entry *e, const char *boot_id)
 
 	if (!now || e->damage || !plan_needs_reboot(e->plan))
 		return false;
-	/* What was on trial was confirmed in a boot that had it. */
+	/* A trial was confirmed in a boot that already had its parameters. */
 	return (e->state == FIX_APPLIED && !e->was_on_trial) ||
 	       (e->state == FIX_UNDONE && strcmp(e->boot_id, boot_id) != 0 &&
 		journal_undo_needs_reboot(e));
@@ -64,9 +64,9 @@ static void add_rules(struct strbuf *b, const struct plan *p)
 static const char *state_note(const struct journal_entry *e, const char *boot_id)
 {
 	static const char *const trials[] = {
-		[TRIAL_WAITS] = ", waits for its boot",
-		[TRIAL_RUNS] = ", this boot has it: onehop fix --confirm keeps it",
-		[TRIAL_OVER] = ", its boot was not confirmed",
+		[TRIAL_WAITS] = ", starts at the next boot",
+		[TRIAL_RUNS] = ", in force in this boot (to keep it: onehop fix --confirm)",
+		[TRIAL_OVER] = ", not confirmed",
 	};
 
 	if (e->trial != TRIAL_NONE)
@@ -96,7 +96,7 @@ static void add_damages(struct document *out, const struct history_report *r)
 		if (!r->entries[i].damage)
 			continue;
 		document_blank(out);
-		document_paragraph(out, STYLE_BAD, 0, "Fix %u is damaged: %s.",
+		document_paragraph(out, STYLE_BAD, 0, "The journal of fix %u is damaged: %s.",
 				   r->entries[i].number, r->entries[i].damaged);
 	}
 }
@@ -106,7 +106,7 @@ void report_history(struct document *out, const struct history_report *r)
 	static const char *const header[] = {"fix", "date", "state", "steps", "for"};
 
 	if (!r->n) {
-		document_paragraph(out, STYLE_PLAIN, 0, "Nothing was changed by onehop here.");
+		document_paragraph(out, STYLE_PLAIN, 0, "onehop has not changed anything here.");
 		return;
 	}
 	document_table(out, 0, 5, 2);
@@ -135,7 +135,7 @@ static void add_outputs(struct document *out, const json_t *log, size_t step)
 	}
 }
 
-/* Steps that only serve undoing are shown too: their marks matter here. */
+/* Also shows steps that only run when undone: their marks matter here. */
 static void add_step(struct document *out, const struct history_report *r, size_t entry, size_t i)
 {
 	const struct journal_entry *e = &r->entries[entry];
@@ -171,15 +171,12 @@ static void add_ways_back(struct document *out, const struct history_report *r,
 	if (e->damage)
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"%s/%s/fixes/%u has each file as it was before (old-N, N counts from 0). "
-			"Put back there what is damaged or missing; or take back by hand what it "
-			"did, and move that folder away. Until then nothing is applied.",
+			"Until this is repaired, nothing is applied. Restore the damaged or missing files in %s/%s/fixes/%u from a backup; or undo the fix yourself and move that folder away. The old files are in it (old-N, N counts from 0).",
 			folder, JOURNAL_FOLDER, e->number);
 	else
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"onehop undo %u%s takes it back; by hand: %s/%s/fixes/%u has each file as "
-			"it was before (old-N, N counts from 0).",
+			"To undo it: onehop undo %u%s. The old files are in %s/%s/fixes/%u (old-N, N counts from 0).",
 			e->number, strbuf_str(&root), folder, JOURNAL_FOLDER, e->number);
 }
 
@@ -196,7 +193,7 @@ void report_history_entry(struct document *out, const struct history_report *r, 
 		add_step(out, r, i, k);
 	if (e->plan->manual_n) {
 		document_blank(out);
-		document_paragraph(out, STYLE_STRONG, 0, "Left to a person:");
+		document_paragraph(out, STYLE_STRONG, 0, "To do yourself:");
 	}
 	for (size_t k = 0; k < e->plan->manual_n; k++)
 		document_item(out, STYLE_PLAIN, 2, "-", "%s: %s", e->plan->manual[k].what,

@@ -183,7 +183,7 @@ static json_t *unfinished_json(const struct plan_report *r)
 	return a;
 }
 
-/* ---- what became of it ---- */
+/* ---- the outcome ---- */
 
 static json_t *told_json(const struct fix_outcome *o)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One step of a plan in words: what is there, what will be, how it is taken back. */
+/* One step of a plan in words: the old value, the new value, and the undo. */
 #include "report/report_fix_impl.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@
 #define MAX_LINES 24
 /* Lines around those that change. */
 #define CONTEXT 2
-/* "change:" and what stands behind it. */
+/* Width of "change:" and the gap after it. */
 #define LABEL 9
 
 /* ---- files ---- */
@@ -36,7 +36,7 @@ struct shown {
 	size_t lines, max;
 };
 
-/* Between two parts that change, where in the new file the next one is. */
+/* "@@ line N @@" gives the place of the next part in the new file. */
 static void show_difference(struct shown *to, const struct diff *d)
 {
 	size_t last = 0;
@@ -81,7 +81,7 @@ static void add_lines_of(struct document *out, const struct step *s, bool verbos
 static void add_content(struct document *out, const struct step *s, bool verbose)
 {
 	if (is_binary(&s->old) || is_binary(&s->new))
-		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN + LABEL, "no text: %zu bytes",
+		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN + LABEL, "binary: %zu bytes",
 				   s->new.data ? s->new.size : s->old.size);
 	else
 		add_lines_of(out, s, verbose);
@@ -91,14 +91,13 @@ static void add_file(struct document *out, const struct step *s, bool verbose)
 {
 	if (!s->old.data)
 		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
-			      "change:", "/%s, a new file (permissions %04o)", s->target,
+			      "change:", "new file /%s (permissions %04o)", s->target,
 			      s->mode ? s->mode : 0644);
 	else if (!s->new.data)
 		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
-			      "change:", "/%s is removed; it contains", s->target);
+			      "change:", "remove /%s, which contains", s->target);
 	else
-		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
-			      "change:", "/%s, which is there already", s->target);
+		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:", "edit /%s", s->target);
 	add_content(out, s, verbose);
 }
 
@@ -108,9 +107,8 @@ static void add_options(struct document *out, const struct step *s, bool verbose
 		add_file(out, s, verbose);
 		return;
 	}
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
-		      "change:", "/%s: %s is added to its command line; the rest stays", s->target,
-		      s->at);
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:", "/%s: add %s to the command line",
+		      s->target, s->at);
 }
 
 /* ---- registers ---- */
@@ -128,7 +126,7 @@ static void add_register(struct document *out, const struct step *s, bool verbos
 		pci_acs_text((int64_t)(new & ~old) & s->mask, &on);
 	}
 	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
-		      "change:", "%s of %s: %s -> %s%s%s%s%s; its other bits stay",
+		      "change:", "%s of %s: %s -> %s%s%s%s%s; other bits unchanged",
 		      acs ? "ACS control" : s->at, s->target, s->old.data ? s->old.data : "?",
 		      s->new.data ? s->new.data : "?", off.len ? "; off: " : "", strbuf_str(&off),
 		      on.len ? "; on: " : "", strbuf_str(&on));
@@ -151,13 +149,13 @@ static void add_bar_size(struct document *out, const struct step *s, bool verbos
 		      s->new.data ? s->new.data : "?");
 }
 
-/* `only_if`: the path without which it is not run; NULL: none. */
+/* `only_if`: runs only if this path exists; NULL: always. */
 static void command_words(const struct step *s, const char *const *argv, const char *only_if,
 			  struct strbuf *b)
 {
 	step_command(s, argv, b);
 	if (only_if)
-		strbuf_printf(b, " (if there is /%s)", only_if);
+		strbuf_printf(b, " (if /%s exists)", only_if);
 }
 
 static void add_command(struct document *out, const char *label, const struct step *s,
@@ -201,15 +199,12 @@ void report_dropped(struct document *out, const struct plan *p)
 			continue;
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"/%s has lines that are lost when %s regenerates it, because its configuration does not "
-			"contain them:",
+			"Lines of /%s will be lost when %s regenerates it, because its configuration does not contain them:",
 			s->target, s->argv[0]);
 		add_dropped(out, s);
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"To keep lines of your own, put them into /etc/grub.d/40_custom, or kernel "
-			"parameters into /etc/default/grub, first. onehop keeps the present file, and undo restores "
-			"it.");
+			"To keep your own lines, first move them to /etc/grub.d/40_custom, or kernel parameters to /etc/default/grub. onehop keeps the present file, and undo restores it.");
 	}
 }
 
@@ -220,16 +215,14 @@ static void add_generated(struct document *out, const struct step *s, bool verbo
 		return;
 	}
 	add_command(out, "runs:  ", s, s->argv, NULL);
-	document_item(
-		out, STYLE_DIM, FIX_TEXT_COLUMN, "change:",
-		"/%s: the new file is made next to it first%s%s, then replaces it as a whole; the "
-		"old one is kept for undo",
-		s->target, s->check_argv ? ", checked by " : "",
-		s->check_argv ? s->check_argv[0] : "");
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:",
+		      "regenerate /%s%s%s and replace it atomically; the old file is kept for undo",
+		      s->target, s->check_argv ? ", checked by " : "",
+		      s->check_argv ? s->check_argv[0] : "");
 	if (verbose && s->expect)
-		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "must hold:", "%s", s->expect);
+		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "must contain:", "%s", s->expect);
 	if (s->dropped) {
-		document_paragraph(out, STYLE_WARN, FIX_TEXT_COLUMN, "lost with that:");
+		document_paragraph(out, STYLE_WARN, FIX_TEXT_COLUMN, "lines that will be lost:");
 		add_dropped(out, s);
 	}
 	if (s->new.data) /* it was made: this is history */
@@ -246,11 +239,9 @@ static void add_one_shot(struct document *out, const struct step *s, bool verbos
 {
 	(void)verbose;
 	add_command(out, "runs:  ", s, s->argv, NULL);
-	document_item(
-		out, STYLE_DIM, FIX_TEXT_COLUMN, "change:",
-		"%s in /%s: the entry \"%s\" for the next boot only; the boot loader clears it "
-		"before it starts that entry",
-		s->at, s->target, s->new.data);
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
+		      "change:", "%s in /%s: start \"%s\" at the next boot only", s->at, s->target,
+		      s->new.data);
 }
 
 static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct step *s,
@@ -297,11 +288,11 @@ const char *step_in_force(const struct step *s)
 	if (s->reboot)
 		return "after a reboot";
 	if (s->kind == STEP_FILE || (is_program(s) && !s->passing))
-		return "from now on, and after reboots";
-	return s->again_at_boot ? "now, and again at each boot" : "now, until the next reboot";
+		return "now, and after reboots";
+	return s->again_at_boot ? "now, and at each boot" : "now, until the next reboot";
 }
 
-/* How plans begin the words of a step that does nothing but when it is undone. */
+/* Begins the text of a step that only runs when the fix is undone. */
 #define WHEN_UNDONE "when undone: "
 
 static void undo_tool(const struct step *s, struct strbuf *out)
@@ -309,7 +300,7 @@ static void undo_tool(const struct step *s, struct strbuf *out)
 	if (text_starts_with(s->what, WHEN_UNDONE))
 		strbuf_puts(out, s->what + strlen(WHEN_UNDONE));
 	else
-		strbuf_printf(out, "take back: %s", s->what);
+		strbuf_printf(out, "undo: %s", s->what);
 }
 
 void step_undo_words(const struct step *s, struct strbuf *out)
@@ -323,7 +314,7 @@ void step_undo_words(const struct step *s, struct strbuf *out)
 			      s->undo_argv ? ", or regenerate it" : "");
 	else if (s->kind == STEP_OPTIONS)
 		strbuf_printf(out, "remove %s from /%s%s", s->at, s->target,
-			      s->known ? " and from entries that were made from it since" : "");
+			      s->known ? " and from entries made from it since then" : "");
 	else if (s->kind == STEP_BLOCK)
 		strbuf_printf(out, "remove onehop's lines from /%s", s->target);
 	else if (s->kind == STEP_FILE || s->kind == STEP_ENTRY)
@@ -333,7 +324,7 @@ void step_undo_words(const struct step *s, struct strbuf *out)
 	else if (s->kind == STEP_BAR_SIZE)
 		strbuf_printf(out, "set BAR%s of %s back to %s MiB", s->at, s->target, old);
 	else if (s->kind == STEP_ONE_SHOT)
-		strbuf_printf(out, "start the usual entry at the next boot");
+		strbuf_printf(out, "start the default entry at the next boot");
 	else
 		strbuf_printf(out, "write %s to /%s", old, s->target);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop unlock --tree` prints: what the tree is, what is edited and why, what to do next. */
+/* What `onehop unlock --tree` prints: the state of the tree, the edits and their reasons, the next step. */
 #include "report/report_unlock.h"
 
 #include "base/strbuf.h"
@@ -17,7 +17,7 @@ static void add_release(struct strbuf *b, const struct unlock *u)
 
 	if (u->version)
 		strbuf_printf(b, "%s, ", u->version);
-	strbuf_printf(b, "of kind %s (seen from %s to %s)", e->name, e->first, e->last);
+	strbuf_printf(b, "type %s (%s to %s)", e->name, e->first, e->last);
 }
 
 /* What the run found, or did. */
@@ -33,48 +33,43 @@ static void add_state(struct strbuf *b, const struct unlock *u, enum unlock_mode
 	for (size_t i = 0; i < u->n; i++)
 		edited += u->files[i].is_after;
 	if (mode == UNLOCK_APPLY && u->replaced)
-		strbuf_printf(b, "patched: %zu files replaced%s", u->replaced,
-			      u->taken_back ? ", after the edits of an earlier onehop were reverted"
+		strbuf_printf(b, "patched: %zu %s replaced%s", u->replaced,
+			      text_plural(u->replaced, "file", "files"),
+			      u->taken_back ? ", after reverting the edits of an earlier onehop"
 			      : u->state == UNLOCK_STARTED ? ", which completes an interrupted run"
 							   : "");
 	else if (mode == UNLOCK_APPLY)
 		strbuf_puts(b, "already patched by onehop: nothing to do");
 	else if (mode == UNLOCK_REVERT && u->replaced)
-		strbuf_printf(b, "reverted: %zu files are as they were before the edits",
-			      u->replaced);
+		strbuf_printf(b, "reverted: %zu %s restored", u->replaced,
+			      text_plural(u->replaced, "file", "files"));
 	else if (mode == UNLOCK_REVERT)
 		strbuf_puts(b, "not edited by onehop: nothing to revert");
 	else if (u->state == UNLOCK_STOCK && !u->tried)
-		strbuf_puts(
-			b,
-			"not edited by onehop; it cannot be compared with what NVIDIA published");
+		strbuf_puts(b, "not edited by onehop; hashes of NVIDIA's release are unknown");
 	else if (u->state == UNLOCK_STOCK && u->changed)
-		strbuf_printf(b, "changed: not as released in %s", u->changed);
+		strbuf_printf(b, "changed: differs from the release in %s", u->changed);
 	else
 		strbuf_puts(b, found[u->state]);
 	if (mode < UNLOCK_APPLY && u->state == UNLOCK_STARTED)
 		strbuf_printf(
 			b,
-			": %zu of %zu files are edited; --apply completes it, --revert undoes it",
+			": %zu of %zu files edited; to complete it: --apply; to undo it: --revert",
 			edited, u->n);
 	else if (mode < UNLOCK_APPLY && u->state == UNLOCK_STOCK && u->has_manifest)
 		strbuf_puts(b, "; a run of onehop was interrupted before it changed anything");
 	else if (mode < UNLOCK_APPLY && u->other_edits)
-		strbuf_puts(b,
-			    u->newer_edits
-				    ? ", but by a later version: use that version"
-				    : ", but by an earlier version: --apply reverts that and makes "
-				      "the present edits");
+		strbuf_puts(b, u->newer_edits
+				       ? ", but by a later version: use that version"
+				       : ", but by an earlier version: --apply replaces its edits");
 }
 
-/* Who finds out how many arguments the kernel's pci_resize_resource has. */
+/* How the tree copes with pci_resize_resource, which has three or four arguments. */
 static const char *resize_words(const struct unlock *u)
 {
 	return u->asks_kernel
-		       ? "any: the tree asks the kernel itself how many arguments "
-			 "pci_resize_resource has"
-		       : "any: the edits make the tree compile whether pci_resize_resource has "
-			 "three arguments or four";
+		       ? "any: the tree itself tests how many arguments pci_resize_resource has"
+		       : "any: the edited tree compiles with three or four arguments of pci_resize_resource";
 }
 
 /* ---- text ---- */
@@ -119,7 +114,7 @@ static void report_edits(struct document *out, const struct unlock *u)
 static void report_checks(struct document *out, const struct unlock *u)
 {
 	document_blank(out);
-	document_heading(out, "Places looked for, and how often each was found");
+	document_heading(out, "Places searched for, and how often each was found");
 	document_table(out, 2, 3, 2);
 	for (size_t i = 0; i < u->check_n; i++) {
 		const struct anchor *a = u->checks[i].row;
@@ -127,7 +122,7 @@ static void report_checks(struct document *out, const struct unlock *u)
 		document_row(out);
 		document_cell(out, STYLE_PLAIN, "%s", a->id);
 		document_cell(out, STYLE_PLAIN, "%u of %u", u->checks[i].found, a->count);
-		document_cell(out, STYLE_DIM, "%s", a->text ? "edited" : "left as it is");
+		document_cell(out, STYLE_DIM, "%s", a->text ? "edited" : "unchanged");
 	}
 }
 
@@ -137,39 +132,33 @@ static void report_next(struct document *out, const struct unlock *u, enum unloc
 	if (mode == UNLOCK_APPLY)
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"The edits alone do not switch P2P on. It needs these registry keys: %s. "
-			"To undo: onehop unlock --tree %s --revert",
+			"The edits alone do not enable P2P. It also needs these registry keys: %s. To undo: onehop unlock --tree %s --revert",
 			era_keys(u->era), u->tree.dir);
 	else if (u->state == UNLOCK_STOCK && mode == UNLOCK_PLAN)
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"Nothing was written. --explain shows each edit, --diff a patch, --apply "
-			"edits the tree.");
+			"Nothing was written. To see each edit: --explain. As a patch: --diff. To edit the tree: --apply.");
 }
 
 static void report_changed(struct document *out, const struct unlock *u)
 {
 	if (u->changed)
 		document_styled_item(
-			out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
-			"besides onehop's edits, %s %s not what NVIDIA published as %s. Every "
-			"place of the edits is as expected; other changes are unknown. If "
-			"neither you nor a package did that, unpack the release again.",
-			u->changed, strchr(u->changed, ',') ? "are" : "is", u->version);
+			out, STYLE_WARN, STYLE_PLAIN, 0, "Caution:",
+			"besides onehop's edits, %s %s from NVIDIA's release %s. The places of the edits are as expected; the other changes are unknown. If neither you nor a package made them, unpack the release again.",
+			u->changed, strchr(u->changed, ',') ? "differ" : "differs", u->version);
 }
 
 static void report_tried(struct document *out, const struct unlock *u)
 {
 	if (!u->tried)
 		document_styled_item(
-			out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
-			"the edits were not tried with %s, and onehop does not know its files, so a "
-			"change to them goes unnoticed. Every place of the edits is as in the "
-			"releases of its kind.",
-			u->version ? u->version : "this release (version.mk names none)");
+			out, STYLE_WARN, STYLE_PLAIN, 0, "Caution:",
+			"the edits are untested with %s, and onehop does not know its files, so it cannot see whether they were changed. The places of the edits match the releases of this type.",
+			u->version ? u->version : "this release (no version in version.mk)");
 	if (era_untested(u->era))
-		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:",
-				     "edited drivers of this kind are untested on any card.");
+		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Caution:",
+				     "edited drivers of this type are untested on any card.");
 }
 
 void report_unlock(struct document *out, const struct unlock *u, enum unlock_mode mode)
@@ -189,8 +178,9 @@ void report_unlock(struct document *out, const struct unlock *u, enum unlock_mod
 	report_changed(out, u);
 	report_tried(out, u);
 	document_item(out, STYLE_STRONG, 0, "Kernel:", "%s", resize_words(u));
-	document_item(out, STYLE_STRONG, 0, "Edits:", "%zu in %zu files; %zu places checked",
-		      u->edit_n, u->n, u->check_n);
+	document_item(out, STYLE_STRONG, 0, "Edits:", "%zu in %zu %s; %zu %s checked", u->edit_n,
+		      u->n, text_plural(u->n, "file", "files"), u->check_n,
+		      text_plural(u->check_n, "place", "places"));
 	if (mode == UNLOCK_EXPLAIN) {
 		report_edits(out, u);
 		report_checks(out, u);
@@ -253,7 +243,7 @@ static json_t *checks_json(const struct unlock *u)
 	return checks;
 }
 
-/* What reverting leaves out is null: it goes by the manifest alone. */
+/* After a revert, which only reads the manifest, the facts of the tree are null. */
 json_t *report_unlock_json(const struct unlock *u, enum unlock_mode mode)
 {
 	static const char *const done[] = {[UNLOCK_APPLY] = "apply", [UNLOCK_REVERT] = "revert"};

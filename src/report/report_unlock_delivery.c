@@ -9,16 +9,14 @@
 
 #include <string.h>
 
-/* ---- which way ---- */
+/* ---- how it is installed ---- */
 
 static const char *const way_sentences[DELIVERY_WAY_N] = {
-	[DELIVER_OPTIONS] = "Module options alone: the driver stays as it is.",
+	[DELIVER_OPTIONS] = "set module options; the driver is unchanged",
 	[DELIVER_INTO_DKMS] =
-		"Into the DKMS tree that the driver is built from: what is edited lies beside its "
-		"files, none of which is changed, and DKMS applies it for each kernel.",
+		"as a patch in the driver's DKMS tree; DKMS applies it for each kernel. No file of the tree is changed",
 	[DELIVER_OWN_DKMS] =
-		"As a DKMS tree of onehop's own, since the driver has none of this release: DKMS "
-		"builds it for each kernel, and its modules are taken before the driver's.",
+		"as a separate DKMS tree, because the driver has none of this release. DKMS builds it for each kernel, and its modules have priority over the driver's",
 };
 
 static void add_tree(struct document *out, const struct delivery *d)
@@ -28,10 +26,8 @@ static void add_tree(struct document *out, const struct delivery *d)
 	if (d->way == DELIVER_OPTIONS || !t->name)
 		return;
 	document_item(out, STYLE_STRONG, 0, "DKMS:", "%s/%s in /%s%s%s%s", t->name, t->version,
-		      t->folder, t->package ? ", of the package " : "",
-		      t->package ? t->package : "",
-		      t->whole ? "; it holds the whole release, so that DKMS builds the core too"
-			       : "");
+		      t->folder, t->package ? ", package " : "", t->package ? t->package : "",
+		      t->whole ? "; contains the whole release, so DKMS also builds the core" : "");
 }
 
 /* ---- checks ---- */
@@ -64,9 +60,8 @@ static void add_blocked(struct document *out, const struct delivery *d)
 	document_blank(out);
 	document_paragraph(
 		out, STYLE_BAD, 0,
-		"It would not work as it is (%zu of %zu checks): nothing is begun until that is "
-		"set right.",
-		bad, d->check_n);
+		"Not possible yet: %zu of %zu checks failed (BAD above). Fix those first.", bad,
+		d->check_n);
 }
 
 void report_delivery(struct document *out, const struct delivery_report *r)
@@ -75,10 +70,10 @@ void report_delivery(struct document *out, const struct delivery_report *r)
 
 	add_machine_line(out, r->machine);
 	document_blank(out);
-	document_heading(out, "Bringing it into the system");
+	document_heading(out, "Installing the edited driver");
 	document_item(out, STYLE_STRONG, 0, "Driver:", "%s, for kernel %s",
-		      d->release ? d->release : "release not known",
-		      d->kernel ? d->kernel : "not known");
+		      d->release ? d->release : "release unknown",
+		      d->kernel ? d->kernel : "unknown");
 	document_item(out, STYLE_STRONG, 0, "How:", "%s", way_sentences[d->way]);
 	add_tree(out, d);
 	document_blank(out);
@@ -108,7 +103,7 @@ static void add_commands(const struct delivery *d, struct strbuf *b)
 		if (h->unit && !is_named(d, i))
 			strbuf_printf(b, "sudo systemctl stop %s\n", h->unit);
 		else if (!h->unit)
-			strbuf_printf(b, "# end %s (process %d)\n", h->name, h->pid);
+			strbuf_printf(b, "# stop %s (pid %d)\n", h->name, h->pid);
 	}
 	strbuf_puts(b, "sudo modprobe -r nvidia_drm nvidia_modeset nvidia_uvm nvidia\n"
 		       "sudo modprobe nvidia\n");
@@ -123,17 +118,14 @@ static void add_holders(struct document *out, const struct delivery *d)
 			      d->holders[i].pid);
 	document_item(
 		out, STYLE_PLAIN, 2, "-",
-		"The modules that run stay until they are loaded anew: reboot, or free the GPUs, "
-		"which %s%s now, and load them:",
-		d->holder_n ? strbuf_str(&names) : "no program that could be seen",
-		d->holder_n == 1 ? " holds"
-		: d->holder_n    ? " hold"
-				 : " holds");
+		"The running modules stay in use until a reboot. To load the new ones without a reboot, first stop the programs that use the GPUs (%s), then:",
+		d->holder_n ? strbuf_str(&names) : "none found");
 	add_commands(d, &commands);
 	document_verbatim(out, 4, strbuf_str(&commands));
 	if (!d->holders_known)
-		document_paragraph(out, STYLE_WARN, 4,
-				   "Programs of others were not looked at: root can.");
+		document_paragraph(
+			out, STYLE_WARN, 4,
+			"Programs of other users were not checked: run as root to include them.");
 }
 
 static bool signs(const struct delivery_report *r)
@@ -149,24 +141,22 @@ void report_delivery_after(struct document *out, const struct delivery_report *r
 	if (!r->work)
 		return;
 	document_blank(out);
-	document_paragraph(out, STYLE_STRONG, 0, "Afterwards, by hand:");
+	document_paragraph(out, STYLE_STRONG, 0, "Afterwards, do these yourself:");
 	if (signs(r)) {
 		document_item(
 			out, STYLE_PLAIN, 2, "-",
-			"Secure Boot is on: DKMS signs the modules with its own key, which the "
-			"firmware has to know. This asks for a password, which the console asks "
-			"for at the next boot:");
+			"Secure Boot is on, and DKMS signs the modules with its own key. Enroll this key in the firmware; the password that you choose is asked for on the console at the next boot:");
 		strbuf_printf(&import, "sudo mokutil --import /%s\n", r->delivery->certificate);
 		document_verbatim(out, 4, strbuf_str(&import));
 	}
 	if (r->image)
 		document_item(
 			out, STYLE_PLAIN, 2, "-",
-			"The system boots with it; onehop unlock says then whether it is in force.");
+			"The edited driver is in force after the image boots. To check: onehop unlock");
 	else
 		add_holders(out, r->delivery);
 	document_item(out, STYLE_PLAIN, 2, "-",
-		      "Whether it is in force, and whether data arrives right:");
+		      "Check that it is in force and that data is correct:");
 	document_verbatim(out, 4, "onehop unlock\nonehop test\n");
 }
 
@@ -260,11 +250,9 @@ void report_left_builds(struct document *out, const struct left_build *left, siz
 	document_blank(out);
 	document_paragraph(
 		out, STYLE_WARN, 0,
-		"DKMS has built the edited modules for other kernels meanwhile, and those stay "
-		"until they are made anew, which needs a compiler. Without the options they do "
-		"what the driver's own do.");
+		"DKMS has built the edited modules for other kernels too. They stay until they are rebuilt, which needs a compiler. Without the options they behave like the driver's own.");
 	for (size_t i = 0; i < n; i++) {
-		document_item(out, STYLE_PLAIN, 2, "-", "%s, of %s:", left[i].kernel,
+		document_item(out, STYLE_PLAIN, 2, "-", "%s, module %s:", left[i].kernel,
 			      left[i].module);
 		document_verbatim(out, 4, left[i].how);
 	}
@@ -277,8 +265,7 @@ void report_left_sources(struct document *out, const char *folder)
 	document_blank(out);
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
-		"The sources that were downloaded are still in %s. Nothing uses them: they can be "
-		"removed.",
+		"The downloaded sources are still in %s. Nothing uses them; you can remove them.",
 		folder);
 }
 
@@ -303,25 +290,24 @@ void report_probe_file(struct document *out, const struct probe *p)
 	AUTO_STRBUF struct strbuf mark = {0};
 
 	if (p->mark)
-		strbuf_printf(&mark, "; made by onehop (%s)", p->mark);
+		strbuf_printf(&mark, "; edited by onehop (%s)", p->mark);
 	if (p->kind == PROBE_UVM)
 		document_paragraph(
 			out, p->gate ? STYLE_GOOD : STYLE_BAD, 0, "%s: %s%s", p->file,
-			p->gate ? "it keeps managed memory away from BAR1 peers before Hopper"
+			p->gate ? "has the gate for managed memory: keeps it away from BAR1 peers before Hopper"
 				: "no gate for managed memory: with an edited nvidia module, "
 				  "managed memory on cards before Hopper goes to wrong addresses",
 			strbuf_str(&mark));
 	else if (p->every_chip)
-		document_paragraph(out, STYLE_GOOD, 0, "%s: P2P through BAR1 on every chip%s",
-				   p->file, strbuf_str(&mark));
+		document_paragraph(out, STYLE_GOOD, 0, "%s: BAR1 P2P for every chip%s", p->file,
+				   strbuf_str(&mark));
 	else if (!p->real && !p->stubs)
-		document_paragraph(out, STYLE_BAD, 0,
-				   "%s: names none of the functions of P2P through BAR1%s", p->file,
+		document_paragraph(out, STYLE_BAD, 0, "%s: has no BAR1 P2P functions%s", p->file,
 				   strbuf_str(&mark));
 	else
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"%s: not on every chip: %u of 5 functions, and stubs in place of %u%s",
+			"%s: no BAR1 P2P for every chip: %u of 5 functions, and stubs in place of %u%s",
 			p->file, p->real, p->stubs, strbuf_str(&mark));
 }
 

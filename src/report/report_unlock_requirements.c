@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop unlock` prints of a machine: its cards, what each needs, and how that is done by hand. */
+/* What `onehop unlock` prints for a machine: its cards, what each needs, and the manual steps. */
 #include "report/report_unlock.h"
 
 #include "base/strbuf.h"
@@ -15,29 +15,33 @@ static const struct {
 } words[ACTION_N] = {
 	[ACTION_REPLACE] =
 		{"replace",
-		 "Edited modules run whose edit does harm: today's edit has to take their place.",
+		 "The running modules have a harmful edit. Replace them with the current edit.",
 		 STYLE_BAD},
 	[ACTION_PATCH] =
 		{"edit the driver",
-		 "The driver's open modules have to be edited and built; options switch it on.",
+		 "P2P is possible on this machine. Missing: an edited driver and module options.",
 		 STYLE_WARN},
-	[ACTION_REBUILD] = {"rebuild",
-			    "P2P is switched on until the next boot: build and install the edited "
-			    "modules again.",
+	[ACTION_REBUILD] =
+		{"rebuild",
+		 "P2P works until the next boot. Then the edited modules must be built and installed again.",
+		 STYLE_WARN},
+	[ACTION_RELOAD] = {"load",
+			   "The edited modules are installed but not loaded. Reboot to load them.",
+			   STYLE_WARN},
+	[ACTION_OPTIONS] = {"set options",
+			    "P2P is possible on this machine. Missing: only module options.",
 			    STYLE_WARN},
-	[ACTION_RELOAD] =
-		{"load", "Edited modules lie on disk; they have to be loaded, which a reboot does.",
-		 STYLE_WARN},
-	[ACTION_OPTIONS] = {"set options", "Module options are all that is missing.", STYLE_WARN},
-	[ACTION_REFUSED] = {"refused", "Something else has to change first.", STYLE_BAD},
-	[ACTION_UNKNOWN] = {"not known", "It could not be decided.", STYLE_WARN},
-	[ACTION_IN_FORCE] = {"in force",
-			     "In force. onehop test decides whether data arrives right.",
+	[ACTION_REFUSED] = {"refused",
+			    "Blocked: something else has to change first (see the cards).",
+			    STYLE_BAD},
+	[ACTION_UNKNOWN] = {"unknown", "Unknown: not enough could be read (see the cards).",
+			    STYLE_WARN},
+	[ACTION_IN_FORCE] = {"in force", "P2P is in force. To check the data: onehop test",
 			     STYLE_GOOD},
-	[ACTION_NOTHING] = {"nothing", "Nothing is needed.", STYLE_GOOD},
+	[ACTION_NOTHING] = {"nothing", "P2P needs no unlock on these cards.", STYLE_GOOD},
 };
 
-/* Cards of which the same is said. */
+/* Cards with the same text. */
 static bool is_alike(const struct card_requirement *a, const struct card_requirement *b)
 {
 	return a->action == b->action && strcmp(a->why, b->why) == 0 &&
@@ -69,17 +73,17 @@ static void report_card(struct document *out, const struct unlock_requirements *
 
 	add_numbers(&numbers, n, i);
 	document_styled_item(out, STYLE_STRONG, c->obstacle ? STYLE_BAD : words[c->action].style, 2,
-			     c->obstacle ? "not enough" : words[c->action].label,
-			     "%s (%s): %s%s%s.", strbuf_str(&numbers),
+			     c->obstacle ? "blocked" : words[c->action].label, "%s (%s): %s%s%s.",
+			     strbuf_str(&numbers),
 			     fact_known(c->gpu->model)
 				     ? c->gpu->model.value
 				     : pci_device_name(c->gpu->pci, name, sizeof(name)),
 			     c->why, c->obstacle ? ", but " : "", c->obstacle ? c->obstacle : "");
 	if (c->obstacle)
-		document_item(out, STYLE_DIM, 4, "To change:", "`onehop check` says what.");
+		document_item(out, STYLE_DIM, 4, "To change:", "see `onehop check`.");
 	if (c->change)
 		document_item(out, STYLE_DIM, 4,
-			      c->action == ACTION_UNKNOWN ? "To know:" : "To change:", "%s.",
+			      c->action == ACTION_UNKNOWN ? "To find out:" : "To change:", "%s.",
 			      c->change);
 	if (c->reference && c->action != ACTION_NOTHING)
 		document_item(out, STYLE_DIM, 4, "See:", "%s", c->reference);
@@ -89,10 +93,10 @@ static void report_card(struct document *out, const struct unlock_requirements *
 static const char *probe_words(struct fact_int f)
 {
 	if (fact_is(f, 1))
-		return "has P2P through BAR1 on every chip";
+		return "has BAR1 P2P for every chip";
 	if (fact_is(f, 0))
-		return "has stubs for it on chips before Hopper";
-	return fact_absent(f) ? "names no such function" : "not known";
+		return "has only stubs for chips before Hopper";
+	return fact_absent(f) ? "has no such function" : "unknown";
 }
 
 static void report_probe(struct document *out, const struct machine *m)
@@ -100,22 +104,21 @@ static void report_probe(struct document *out, const struct machine *m)
 	const struct bar1_p2p *p = &m->driver.bar1_p2p;
 	AUTO_STRBUF struct strbuf b = {0};
 
-	strbuf_printf(&b, "the module that runs %s",
-		      fact_unknown(p->loaded) ? "could not be looked into"
-					      : probe_words(p->loaded));
+	strbuf_printf(&b, "loaded: %s",
+		      fact_unknown(p->loaded) ? "could not be read" : probe_words(p->loaded));
 	if (fact_unknown(p->loaded))
 		strbuf_printf(&b, " (%s)", FACT_WHY(p->loaded));
 	if (!fact_unknown(p->installed))
-		strbuf_printf(&b, "; the one on disk %s", probe_words(p->installed));
+		strbuf_printf(&b, "; on disk: %s", probe_words(p->installed));
 	if (fact_known(p->mark))
-		strbuf_printf(&b, ", and onehop made it (%s)", p->mark.value);
+		strbuf_printf(&b, ", edited by onehop (%s)", p->mark.value);
 	document_item(out, STYLE_STRONG, 0, "Module:", "%s", strbuf_str(&b));
 }
 
 static const char *gate_words(struct fact_int f)
 {
 	if (fact_absent(f))
-		return "is not there";
+		return "missing";
 	return fact_is(f, 1) ? "has the gate for managed memory"
 			     : "lacks the gate for managed memory";
 }
@@ -128,7 +131,7 @@ static bool any_needs_gate(const struct unlock_requirements *n)
 	return false;
 }
 
-/* Of a driver that is edited, or was on disk. */
+/* For a driver that is edited, loaded or on disk. */
 static void report_gate(struct document *out, const struct machine *m,
 			const struct unlock_requirements *n)
 {
@@ -140,12 +143,11 @@ static void report_gate(struct document *out, const struct machine *m,
 	    !(fact_is(d->bar1_p2p.loaded, 1) || fact_is(d->bar1_p2p.installed, 1)))
 		return;
 	if (fact_unknown(g->loaded))
-		strbuf_printf(&b, "the nvidia_uvm that runs could not be looked into (%s)",
-			      FACT_WHY(g->loaded));
+		strbuf_printf(&b, "loaded nvidia_uvm: could not be read (%s)", FACT_WHY(g->loaded));
 	else
-		strbuf_printf(&b, "the nvidia_uvm that runs %s", gate_words(g->loaded));
+		strbuf_printf(&b, "loaded nvidia_uvm: %s", gate_words(g->loaded));
 	if (!fact_unknown(g->installed))
-		strbuf_printf(&b, "; the one on disk %s", gate_words(g->installed));
+		strbuf_printf(&b, "; on disk: %s", gate_words(g->installed));
 	document_item(out, STYLE_STRONG, 0, "Managed:", "%s", strbuf_str(&b));
 }
 
@@ -159,7 +161,7 @@ static void report_steps(struct document *out, const char *heading,
 	for (size_t i = 0; i < n; i++) {
 		AUTO_STRBUF struct strbuf what = {0};
 
-		/* Never wrapped: all of it may be pasted into a shell. */
+		/* Not wrapped, so that it can be pasted into a shell. */
 		strbuf_printf(&what, "# %s", steps[i].what);
 		document_verbatim(out, 2, strbuf_str(&what));
 		if (steps[i].text)
@@ -167,18 +169,17 @@ static void report_steps(struct document *out, const char *heading,
 	}
 }
 
-/* What onehop does itself; the steps that it stands for are requirements.h's. */
+/* The commands by which onehop does the steps itself. */
 static const struct requirement_step with_download[] = {
-	{"download, check, edit and build the sources of this release, install the modules, set "
-	 "the options; `onehop undo` takes it back",
+	{"download, check, edit and build the sources, install the modules, set the options",
 	 "sudo onehop unlock --download --apply"},
 	{"only show the plan", "onehop unlock --download"},
 };
 static const struct requirement_step from_sources = {
-	"the rest; without --apply it only shows the plan",
+	"edit, build, install, set the options (without --apply: only show the plan)",
 	"sudo onehop unlock --sources open-gpu-kernel-modules --apply"};
-static const struct requirement_step options_alone = {
-	"set the options; `onehop undo` takes them back", "sudo onehop unlock --apply"};
+static const struct requirement_step options_alone = {"set the options (to undo: onehop undo)",
+						      "sudo onehop unlock --apply"};
 
 static const char to_unlock[] = "To unlock this machine";
 
@@ -188,13 +189,13 @@ static void report_patching(struct document *out, const struct unlock_requiremen
 		report_steps(out, to_unlock, with_download,
 			     sizeof(with_download) / sizeof(with_download[0]));
 	report_steps(out,
-		     n->can_download ? "Without network access: get the sources elsewhere"
-				     : "Sources, of this very release",
+		     n->can_download ? "Without network access: get the sources on another machine"
+				     : "Get the sources of this release",
 		     n->sources, n->source_n);
 	report_steps(out, "Then", &from_sources, 1);
 }
 
-/* False: there is nothing that onehop does itself. */
+/* False: onehop does nothing of this itself. */
 static bool report_by_onehop(struct document *out, const struct unlock_requirements *n)
 {
 	if (action_builds(n->action))
@@ -218,11 +219,22 @@ static void report_plan(struct document *out, const struct unlock_requirements *
 	if (!by_hand && by_onehop) {
 		document_blank(out);
 		document_paragraph(out, STYLE_PLAIN, 0,
-				   "--by-hand prints the commands for doing it by hand, too.");
+				   "To see the commands for a manual installation: --by-hand");
 		return;
 	}
-	report_steps(out, by_onehop ? "Or by hand" : "By hand", n->steps, n->step_n);
-	report_steps(out, "To take back what was done by hand", n->back, n->back_n);
+	report_steps(out, by_onehop ? "Or manually" : "Do these yourself", n->steps, n->step_n);
+	report_steps(out, "To undo the manual steps", n->back, n->back_n);
+}
+
+/* What the verdict rests on: the modules, and how the driver connects the pairs. */
+static void report_loaded(struct document *out, const struct machine *m,
+			  const struct unlock_requirements *n)
+{
+	document_blank(out);
+	if (n->action != ACTION_NOTHING)
+		report_probe(out, m);
+	report_gate(out, m, n);
+	add_connections(out, STYLE_STRONG, "Driver:", m);
 }
 
 void report_unlock_requirements(struct document *out, const struct machine *m,
@@ -234,28 +246,27 @@ void report_unlock_requirements(struct document *out, const struct machine *m,
 	add_machine_line(out, m);
 	document_blank(out);
 	if (m->gpu_n < 2) {
-		document_paragraph(out, STYLE_PLAIN, 0,
-				   "%s: there is no pair to reach each other's memory.",
+		document_paragraph(out, STYLE_PLAIN, 0, "%s: there is no pair of GPUs to connect.",
 				   m->gpu_n ? "One NVIDIA GPU" : "No NVIDIA GPU was found");
 		return;
 	}
-	document_heading(out, "PCIe peer-to-peer, card by card");
+	document_paragraph(
+		out, done_in_vain ? STYLE_BAD : words[n->action].style, 0, "%s",
+		done_in_vain
+			? "No edit and no option helps: something else blocks P2P (see the cards)."
+			: words[n->action].sentence);
+	document_blank(out);
+	document_heading(out, "PCIe peer-to-peer, per card");
 	for (size_t i = 0; i < n->n; i++)
 		if (is_first_of_kind(n, i))
 			report_card(out, n, i);
-	document_blank(out);
-	if (n->action != ACTION_NOTHING)
-		report_probe(out, m);
-	report_gate(out, m, n);
-	add_connections(out, STYLE_STRONG, "Driver:", m);
-	document_styled_item(out, STYLE_STRONG, done_in_vain ? STYLE_BAD : words[n->action].style,
-			     0, "Needed:", "%s",
-			     done_in_vain ? "No edit and no option: something else is in the way."
-					  : words[n->action].sentence);
+	if (n->caution_n)
+		document_blank(out);
 	for (size_t i = 0; i < n->caution_n; i++)
-		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Mind:", "%s.",
+		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Caution:", "%s.",
 				     n->cautions[i]);
 	report_plan(out, n, by_hand);
+	report_loaded(out, m, n);
 }
 
 /* ---- JSON ---- */

@@ -129,7 +129,7 @@ bool candidate_lacks_gate(struct candidate *l)
 	else if (fact_is(registry_keys_good(l->d, l->g), 1) || candidate_needs_no_keys(l))
 		l->text = "in force, but";
 	else
-		l->text = "the module that runs is edited,";
+		l->text = "the running module is edited,";
 	return card_needs_uvm_gate(l->g) && (runs_without_gate(l) || installed_without_gate(l));
 }
 

@@ -138,13 +138,14 @@ static void check_release(struct delivery_facts *l, struct delivery_check *c)
 				     u->version),
 			     NULL);
 	else if (u->changed)
-		delivery_say(c, CHECK_NOTE,
-			     delivery_format(
-				     l,
-				     "%s, but changed: not as released in %s. If neither you nor a "
-				     "package did that, unpack the release again",
-				     u->version, u->changed),
-			     NULL);
+		delivery_say(
+			c, CHECK_NOTE,
+			delivery_format(
+				l,
+				"%s, but changed: differs from the release in %s. If neither you nor a "
+				"package did that, unpack the release again",
+				u->version, u->changed),
+			NULL);
 	else
 		delivery_say(c, CHECK_GOOD,
 			     delivery_format(l, "%s, %s%s", u->version,
@@ -192,13 +193,13 @@ static void check_tried(struct delivery_facts *l, struct delivery_check *c)
 			delivery_format(
 				l,
 				"not tried with this release (%s): every place is as in %s to %s; "
-				"let onehop test decide%s%s",
+				"run onehop test%s%s",
 				u->version, era_names[u->era].first, era_names[u->era].last,
 				untested ? "; " : "", untested ? untested : ""),
 			NULL);
 	else if (untested)
-		delivery_say(c, CHECK_NOTE,
-			     delivery_format(l, "%s: let onehop test decide", untested), NULL);
+		delivery_say(c, CHECK_NOTE, delivery_format(l, "%s: run onehop test", untested),
+			     NULL);
 }
 
 /* ---- DKMS ---- */

@@ -33,7 +33,7 @@ struct dkms_state {
 	const char *id;                /* "NAME/VERSION", as dkms takes it */
 	bool built, installed;
 	bool torn;       /* what is installed is not whole: the power went while it was copied */
-	bool edited;     /* and what is built has P2P through BAR1 on every chip, and the gate */
+	bool edited;     /* and what is built has BAR1 P2P for every chip, and the gate */
 	bool other_edit; /* it has the first, and not the second: an earlier onehop's */
 };
 

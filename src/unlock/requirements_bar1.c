@@ -93,33 +93,27 @@ static bool nvlink_would_go(struct candidate *l)
 	return l->release->old_type && candidate_linked(l) > 0;
 }
 
-#define NO_LARGER_BAR1                                                                             \
-	"nothing on the host: BAR1 mapped in windows, one for each allocation, is what would "     \
-	"serve it, and onehop does not make that edit, since nobody has proved it on such a card " \
-	"and a wrong window lets peers write into the host's memory (onehop test on a card with "  \
-	"an edit of others counts here as proof); or give up the memory beyond BAR1: "             \
-	"OverrideFbSize and RMForceStaticBar1=1 in NVreg_RegistryDwordsPerDevice, for this card "  \
+#define NO_LARGER_BAR1                                                                                                                                                                                                                                                                                            \
+	"nothing on the host: this card needs BAR1 mapped in windows, one per allocation. onehop does not make that edit, because it is unproven on such a card, and a wrong window lets peers write into host memory (a good onehop test with another edit would prove it). Or give up the memory beyond BAR1: " \
+	"OverrideFbSize and RMForceStaticBar1=1 in NVreg_RegistryDwordsPerDevice, for this card "                                                                                                                                                                                                                 \
 	"alone, because a card with that key and a smaller BAR1 does not start"
 
 static const struct requirement_row rows[] = {
 	{"sizes-unknown", sizes_unknown, ACTION_UNKNOWN,
-	 "the sizes of memory and BAR1 could not be read: %s", "load the driver and ask again",
+	 "the sizes of memory and BAR1 could not be read: %s", "load the driver and run this again",
 	 NULL},
 	{"proven", works_with_some, ACTION_IN_FORCE, NULL, NULL,
 	 NULL}, /* requirements_pair.c says more */
 	{"bar1-host", bar1_in_guest, ACTION_REFUSED,
-	 "BAR1 (%B) does not cover the memory (%V), and this is a virtual machine (%s), where BAR1 "
-	 "is as the host gave it",
+	 "BAR1 (%B) does not cover the memory (%V), and this is a virtual machine (%s), whose host sets the size of BAR1",
 	 "make BAR1 as large as the memory on the host first (see onehop check)",
 	 "PCIe 6.0, 7.8.6"},
 	{"bar1-never", bar1_too_large_to_be, ACTION_REFUSED,
-	 "BAR1 (%B) does not cover the memory (%V), and the card's largest is %L, as on cards that "
-	 "were given more memory",
+	 "BAR1 (%B) does not cover the memory (%V), and the card's largest is %L, as on cards with added memory",
 	 NO_LARGER_BAR1,
 	 "tinygrad/open-gpu-kernel-modules#36; aikitoria/open-gpu-kernel-modules#2, #38"},
 	{"bar1-never", bar1_at_its_largest, ACTION_REFUSED,
-	 "BAR1 (%B) does not cover the memory (%V), although Resizable BAR is on: no GeForce card "
-	 "offers a larger one",
+	 "BAR1 (%B) does not cover the memory (%V), although Resizable BAR is on: no GeForce card has a larger one",
 	 NO_LARGER_BAR1,
 	 "tinygrad/open-gpu-kernel-modules#36; aikitoria/open-gpu-kernel-modules#2, #38"},
 	{"bar1-vbios", bar1_old_vbios, ACTION_REFUSED,
@@ -135,16 +129,16 @@ static const struct requirement_row rows[] = {
 	 "NVreg_EnableResizableBar=1 for module nvidia, and reboot (see onehop fix)",
 	 STATIC "; kernel-open/nvidia/nv-pci.c nv_resize_pcie_bars"},
 	{"bar1-no-room", no_room_for_cpu, ACTION_REFUSED,
-	 "BAR1 (%B) is hardly larger than the memory (%V): before 565 the CPU's mappings need room "
+	 "BAR1 (%B) is barely larger than the memory (%V): before 565 the CPU's mappings need room "
 	 "in addition",
 	 "install driver 565 or later",
 	 KERN_BUS "arch/maxwell/kern_bus_gm107.c kbusInitBar1_GM107"},
 	{"console", no_room_for_console, ACTION_REFUSED,
-	 "it drives a screen, and BAR1 (%B) has no room for that in addition to the memory (%V)",
-	 "let another GPU (the CPU's, the board's) drive the screen and the firmware's console",
+	 "it drives a display, and BAR1 (%B) has no room for that beyond the memory (%V)",
+	 "use another GPU (in the CPU or on the board) for the display and the firmware's console",
 	 STATIC "; aikitoria/open-gpu-kernel-modules#9"},
 	{"nvlink-lost", nvlink_would_go, ACTION_REFUSED,
-	 "NVLink joins it with some GPUs, and before 575 the option that chooses BAR1 switches "
+	 "NVLink connects it to some GPUs, and before 575 the option that selects BAR1 switches "
 	 "NVLink off",
 	 "install driver 575 or later", KERNEL_BIF "; tinygrad/open-gpu-kernel-modules#3"},
 };

@@ -69,11 +69,9 @@ static struct card_requirement refused_by(const struct candidate *l, struct card
 	c.id = "mixed";
 	c.why = arena_printf(
 		a,
-		"GPU%zu is of its generation and cannot have the options (%s): set for one card of "
-		"a pair, they make the driver say yes and lead it through a mailbox, which this "
-		"card does not have",
+		"GPU%zu is of the same generation and cannot have the options (%s): set for one card of a pair, they make the driver report P2P through a mailbox, which this card lacks",
 		other->gpu->index, other->why);
-	c.change = arena_printf(a, "GPU%zu: %s; or take that card out, or give it to vfio-pci",
+	c.change = arena_printf(a, "GPU%zu: %s; or remove that card, or bind it to vfio-pci",
 				other->gpu->index, other->change);
 	c.reference = P2P_CAPS
 		" _kp2pCapsCheckStatusOverridesForPcie, _kp2pCapsGetStatusOverPcieBar1; " KERNEL_BIF;
@@ -89,8 +87,7 @@ static void judge_mailbox_card(const struct candidate *l, struct unlock_requirem
 	if (takes_keys(c) && any_takes_keys(n, c->gpu)) {
 		c->why = arena_printf(
 			l->m->arena,
-			"it has mailboxes, and cards of its generation here have none: it is to go "
-			"through BAR1, as they do; %s",
+			"it has mailboxes, but other cards of its generation here have none, so it must use BAR1 as well; %s",
 			c->why ? c->why : "");
 	} else {
 		bar1_way[i] = false;

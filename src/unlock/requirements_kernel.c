@@ -18,18 +18,18 @@
 		.branch = branch_, .kernel = kernel_, .before = first,                             \
 		.sentence =                                                                        \
 			"releases of " branch_ " before " first " do not build on Linux " kernel_  \
-			" and later (" what "): take " first " or later, " see                     \
+			" and later (" what "): use " first " or later, " see                      \
 	}
 /* No release of the branch has it; `last` is the newest that was looked at. */
 #define NEVER(branch_, kernel_, last, instead, what, see)                                          \
 	{                                                                                          \
 		.branch = branch_, .kernel = kernel_, .upto = last,                                \
 		.sentence = "no release of " branch_ " up to " last " builds on Linux " kernel_    \
-			    " and later (" what "): take " instead                                 \
+			    " and later (" what "): use " instead                                  \
 			    " or later, or an older kernel, " see                                  \
 	}
 
-#define OF_GPIO     "linux/of_gpio.h is gone"
+#define OF_GPIO     "linux/of_gpio.h was removed"
 #define OF_SEE      "see NixOS/nixpkgs#532695, void-linux/void-packages#61087"
 #define VMA         "__is_vma_write_locked takes one argument"
 #define VMA_SEE     NVIDIA "#1113"
@@ -39,9 +39,9 @@
 #define PAGEMAP_SEE NVIDIA "#951"
 #define FORMAT      "fb_create is given the format"
 #define FORMAT_SEE  NVIDIA "#1143, Frogging-Family/nvidia-all#310"
-#define TIMER       "del_timer_sync is gone"
+#define TIMER       "del_timer_sync was removed"
 #define TIMER_SEE   NVIDIA "#840, #1112"
-#define IMPORT      "MODULE_IMPORT_NS takes a string, and make works in the modules' folder"
+#define IMPORT      "MODULE_IMPORT_NS takes a string, and make runs in the modules' folder"
 #define IMPORT_SEE  NVIDIA "#747, #751"
 
 /* Newest kernel first: the first row that holds names the release that does for all before it too. */

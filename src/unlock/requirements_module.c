@@ -88,57 +88,49 @@ static bool driver_says_yes(struct candidate *l)
 }
 
 #define LOST_AT_BOOT                                                                               \
-	"the module that runs is edited, the one on disk is not, as after a package upgrade: the " \
-	"next boot loses P2P"
+	"the running module is edited, but the one on disk is not, as after a package upgrade: P2P is lost at the next boot"
 
 #define MAILBOX                                                                                    \
-	"the driver allows P2P for it and leads it through a mailbox, which it does not have: "    \
-	"data is lost; whether its module is edited could not be seen"
+	"the driver allows P2P for it through a mailbox, which it does not have: data is lost. Whether its module is edited could not be read"
 
 static const struct requirement_row rows[] = {
 	{"gate-reload", gate_waits_for_reload, ACTION_RELOAD,
 	 "%s without the gate for managed memory; the modules on disk have it", NULL, UVM},
 	{"uvm-gate", candidate_lacks_gate, ACTION_REPLACE,
-	 "%s without the gate for managed memory: replace it, or the first program that has "
-	 "managed memory on two of these cards ends in Xid 31 and 154, and only a reboot helps",
+	 "%s without the gate for managed memory: the first program with managed memory on two of these cards ends in Xid 31 and 154, and then only a reboot helps",
 	 NULL, UVM},
 	{"edit-old", candidate_edit_is_old, ACTION_REPLACE,
-	 "the module on disk is the edit of an earlier onehop (%s): today's edit stops writes to "
-	 "wrong addresses that it allows",
+	 "the module on disk was edited by an earlier onehop (%s) and allows writes to wrong addresses, which the current edit prevents",
 	 NULL, UVM},
 	{"console-shift", console_shifts, ACTION_REPLACE,
-	 "a console holds the start of BAR1 of %s, and the edited modules that run are not "
-	 "onehop's: in this release they reckon from the start of BAR1, so that data lands in the "
-	 "wrong place",
+	 "a console occupies the start of BAR1 of %s, and the running modules were not edited by onehop: in this release they compute addresses from the start of BAR1, so data goes to the wrong place",
 	 NULL, STATIC "; aikitoria/open-gpu-kernel-modules 570.86.16-p2p nv_gpu_ops.c"},
 	{"in-force", seen_in_force, ACTION_IN_FORCE, NULL, NULL,
 	 NULL}, /* requirements_pair.c says more */
 	{"in-force", candidate_needs_no_keys, ACTION_IN_FORCE, NULL, NULL, NULL},
 	{"options-unknown", options_unknown, ACTION_UNKNOWN,
-	 "the module that runs has BAR1 P2P for it; its options could not be read",
-	 "run it on the machine itself: /proc/driver/nvidia/params", NVOC},
+	 "the running module has BAR1 P2P for it; its options could not be read",
+	 "run onehop unlock on the machine itself: /proc/driver/nvidia/params", NVOC},
 	{"rebuild", candidate_lost_at_boot, ACTION_REBUILD, LOST_AT_BOOT, NULL, NVOC},
 	{"options", only_options, ACTION_OPTIONS,
-	 "the module that runs has BAR1 P2P for it; options switch it on", NULL, NVOC},
+	 "the running module has BAR1 P2P for it; only options are missing", NULL, NVOC},
 	{"reload", waits_for_reload, ACTION_RELOAD,
-	 "the module on disk is edited, the one that runs is not", NULL, NVOC},
+	 "the module on disk is edited, but the running one is not", NULL, NVOC},
 	{"file-only", only_file_seen, ACTION_UNKNOWN,
-	 "the module on disk has BAR1 P2P for it; the one that runs could not be looked into",
-	 "run it on the machine itself: /proc/kallsyms", NVOC},
+	 "the module on disk has BAR1 P2P for it; the running one could not be read",
+	 "run onehop unlock on the machine itself: /proc/kallsyms", NVOC},
 	{"mailbox", driver_forced_to_mailbox, ACTION_REFUSED, MAILBOX,
-	 MAILBOX_UNSEEN "; until then take ForceP2P out of NVreg_RegistryDwords", RM_CAPS},
+	 MAILBOX_UNSEEN "; until then remove ForceP2P from NVreg_RegistryDwords", RM_CAPS},
 	{"mailbox", driver_says_mailbox, ACTION_REFUSED, MAILBOX, MAILBOX_UNSEEN, RM_CAPS},
 	{"mapping-fails", is_unfinished, ACTION_REFUSED,
-	 "the driver says that P2P is possible, and the kernel log shows that its mappings of peer "
-	 "memory fail; whether its module is edited could not be seen",
-	 "`onehop check` says what the log shows and what may be missing; run onehop unlock on the "
-	 "machine itself, as root",
+	 "the driver reports P2P, but the kernel log shows that its mappings of peer memory fail. Whether its module is edited could not be read",
+	 "see `onehop check` for the log and what may be missing; then run onehop unlock on the machine itself, as root",
 	 P2P_CAPS},
 	{"says-yes", driver_says_yes, ACTION_UNKNOWN,
-	 "the driver says that P2P is possible; whether its module is edited could not be seen",
-	 "let onehop test decide", P2P_CAPS},
+	 "the driver reports P2P; whether its module is edited could not be read",
+	 "run onehop test", P2P_CAPS},
 	{"patch", candidate_always, ACTION_PATCH,
-	 "the driver has BAR1 P2P, but stubs stand for it on this chip", NULL, NVOC},
+	 "the driver has BAR1 P2P, but only stubs for this chip", NULL, NVOC},
 };
 
 const struct requirement_rows requirement_module_rows = {rows, sizeof(rows) / sizeof(rows[0])};

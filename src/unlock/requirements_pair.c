@@ -118,7 +118,7 @@ static bool lacks_keys(struct candidate *l)
 	return candidate_needs_no_keys(l) && !fact_is(registry_keys_good(l->d, l->g), 1);
 }
 
-#define EQUIPPED "the module that runs has BAR1 P2P for it and the options are set"
+#define EQUIPPED "the running module has BAR1 P2P for it and the options are set"
 
 /*
  * Of cards that the rows above call in force: what the driver makes of it, pair by pair. That it says
@@ -126,35 +126,32 @@ static bool lacks_keys(struct candidate *l)
  */
 static const struct requirement_row rows[] = {
 	{"proven", candidate_is_proven, ACTION_IN_FORCE,
-	 "onehop test found that data arrives right between it and its peers%s", NULL, RM_CAPS},
+	 "onehop test found correct data between it and its peers%s", NULL, RM_CAPS},
 	{"copies-fail", copies_fail, ACTION_REFUSED,
-	 "the module that runs has BAR1 P2P for it, but copies between it and %s were seen to fail",
-	 "`onehop check` says what may be in the way (observed-fails); once that is changed, "
-	 "`onehop test` again",
+	 "the running module has BAR1 P2P for it, but copies between it and %s failed",
+	 "see `onehop check` for possible causes (observed-fails); after a change run `onehop test` again",
 	 NULL},
 	{"in-force", lacks_keys, ACTION_IN_FORCE,
-	 "the module that runs has BAR1 P2P for it, and the driver connects it with its peers "
-	 "through BAR1 without options",
+	 "the running module has BAR1 P2P for it, and the driver connects it to its peers through BAR1 without options",
 	 NULL, RM_CAPS},
 	{"peers-options", lacks_options, ACTION_OPTIONS,
 	 EQUIPPED
-	 ", but not for %s, which it is to reach: options for one card of a pair leave it to the "
-	 "order of the cards whether the driver uses BAR1",
+	 ", but not for %s: with options for one card of a pair, the order of the cards decides whether the driver uses BAR1",
 	 NULL, P2P_CAPS " _kp2pCapsCheckStatusOverridesForPcie, _kp2pCapsGetStatusOverPcieBar1"},
 	{"peers-mailbox", peers_through_mailbox, ACTION_REFUSED,
 	 EQUIPPED
-	 ", but the driver leads it to %s through a mailbox, which it does not have: data is lost",
-	 "onehop check says what keeps the driver from BAR1 (p2p-mailbox); until that is fixed, "
-	 "take ForceP2P out of NVreg_RegistryDwords",
+	 ", but the driver connects it to %s through a mailbox, which it does not have: data is lost",
+	 "see onehop check for why the driver does not use BAR1 (p2p-mailbox); until that is fixed, remove ForceP2P from NVreg_RegistryDwords",
 	 RM_CAPS},
 	{"peers-none", peers_not_connected, ACTION_REFUSED,
-	 EQUIPPED ", but the driver connects it with %s by nothing",
-	 "onehop check and the kernel log (NVRM) say what keeps the driver from BAR1", RM_CAPS},
+	 EQUIPPED ", but the driver does not connect it to %s",
+	 "see onehop check and the kernel log (NVRM) for why the driver does not use BAR1",
+	 RM_CAPS},
 	{"peers-unknown", peers_not_known, ACTION_UNKNOWN,
-	 EQUIPPED "; it is unknown how the driver connects it with %s",
-	 "run it on the machine itself, or let onehop test decide", RM_CAPS},
+	 EQUIPPED "; how the driver connects it to %s is unknown",
+	 "run onehop unlock on the machine itself, or onehop test", RM_CAPS},
 	{"in-force", peers_through_bar1, ACTION_IN_FORCE,
-	 EQUIPPED ", and the driver connects it with its peers through BAR1", NULL, RM_CAPS},
+	 EQUIPPED ", and the driver connects it to its peers through BAR1", NULL, RM_CAPS},
 	{"in-force", candidate_always, ACTION_IN_FORCE, EQUIPPED, NULL, NVOC},
 };
 

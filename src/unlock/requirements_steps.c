@@ -78,10 +78,10 @@ static void add_sources(struct machine *m, struct unlock_requirements *n)
 	bool debian = fact_str_is(m->kernel.distribution_id, "debian");
 	const char *name = requirement_file_name(m, "nvidia", "nvidia");
 
-	add_step(&s, "the tag of this release in NVIDIA's public repository",
+	add_step(&s, "check out the tag of this release in NVIDIA's public repository",
 		 "git clone --depth 1 --branch %s " PUBLIC_REPOSITORY " " TREE, n->release);
 	if (debian && text_starts_with(name, "nvidia-"))
-		add_step(&s, "or Debian's source package, if it is of this release",
+		add_step(&s, "or get Debian's source package, if it has this release",
 			 "apt source nvidia-open-gpu-kernel-modules\n"
 			 "mv nvidia-open-gpu-kernel-modules-%s " TREE,
 			 n->release);
@@ -99,7 +99,7 @@ static void add_headers(struct steps *s)
 		return;
 	distribution_headers(d, kernel_of(s->m), &package);
 	distribution_install(d, strbuf_str(&package), &command);
-	add_step(s, "install the headers of the kernel that runs", "%s",
+	add_step(s, "install the headers of the running kernel", "%s",
 		 d ? strbuf_str(&command) : "");
 }
 
@@ -111,9 +111,9 @@ static void add_build(struct steps *s)
 
 	if (fact_str_is(k->compiler_family, "gcc") && fact_is(k->exact_compiler, 1))
 		cc = xprintf(" CC=gcc-%d", (int)fact_or(k->compiler_major, 0));
-	add_step(s, "edit the tree: every place is checked before a byte is written",
+	add_step(s, "edit the tree (all places are checked before anything is written)",
 		 "onehop unlock --tree " TREE " --apply");
-	add_step(s, "build: about 7 minutes on 2 cores, 0.5 GB of disk; wants make, gcc and g++",
+	add_step(s, "build: about 7 minutes on 2 cores, 0.5 GB of disk; needs make, gcc and g++",
 		 "make -C " TREE " -j\"$(nproc)\" modules%s", cc ? cc : "");
 }
 
@@ -145,7 +145,7 @@ static void add_install(struct steps *s)
 			      i ? "\n" : "", kernel_modules[i].file, kernel_of(m), name);
 		strbuf_printf(&override, " 'override %s * updates/onehop'", name);
 	}
-	add_step(s, "put the modules next to the stock ones, which stay where they are", "%s",
+	add_step(s, "install the modules next to the stock ones, which stay unchanged", "%s",
 		 strbuf_str(&copy));
 	if (fact_is(m->kernel.secure_boot, 1))
 		add_step(s,
@@ -156,7 +156,7 @@ static void add_install(struct steps *s)
 			 "/lib/modules/%s/build/scripts/sign-file sha256 /" DKMS_KEY
 			 " /" DKMS_CERTIFICATE " \"$f\"; done",
 			 kernel_of(m), kernel_of(m));
-	add_step(s, "let modprobe take these",
+	add_step(s, "make modprobe prefer them",
 		 "sudo mkdir -p /etc/depmod.d\n"
 		 "printf '%%s\\n'%s | sudo tee " OVERRIDE_FILE "\nsudo depmod %s",
 		 strbuf_str(&override), kernel_of(m));
@@ -169,11 +169,11 @@ static void add_initramfs(struct steps *s)
 
 	if (t)
 		initramfs_command(t, kernel_of(s->m), &command);
-	add_step(s,
-		 t ? "the initramfs may hold the modules and their options"
-		   : "rebuild the initramfs, if there is one: it may hold the modules and their "
-		     "options",
-		 "%s%s", t ? "sudo " : "", strbuf_str(&command));
+	add_step(
+		s,
+		t ? "rebuild the initramfs, which may contain the modules and their options"
+		  : "rebuild the initramfs, if there is one: it may contain the modules and their options",
+		"%s%s", t ? "sudo " : "", strbuf_str(&command));
 }
 
 static void add_steps(struct machine *m, struct unlock_requirements *n)
@@ -186,10 +186,10 @@ static void add_steps(struct machine *m, struct unlock_requirements *n)
 		add_install(&s);
 	}
 	if (!n->options_set)
-		add_step(&s, "switch it on", "printf '%%s\\n' '%s' | sudo tee " OPTIONS_FILE,
+		add_step(&s, "set the options", "printf '%%s\\n' '%s' | sudo tee " OPTIONS_FILE,
 			 n->options);
 	add_initramfs(&s);
-	add_step(&s, "reboot; then see whether it is in force, and let checked data decide",
+	add_step(&s, "reboot, then check that it is in force and that data is correct",
 		 "onehop unlock\nonehop test");
 	n->steps = s.items;
 	n->step_n = s.n;
@@ -199,9 +199,9 @@ static void add_back(struct machine *m, struct unlock_requirements *n)
 {
 	struct steps s = {.m = m};
 
-	add_step(&s, "the options", "sudo rm -f " OPTIONS_FILE);
+	add_step(&s, "remove the options", "sudo rm -f " OPTIONS_FILE);
 	if (action_builds(n->action) || n->action == ACTION_RELOAD)
-		add_step(&s, "the modules",
+		add_step(&s, "remove the modules",
 			 "sudo rm -rf " OVERRIDE_FILE " /lib/modules/%s/updates/onehop\n"
 			 "sudo depmod %s",
 			 kernel_of(m), kernel_of(m));
@@ -247,8 +247,7 @@ static void caution_gate(struct machine *m, struct unlock_requirements *n)
 	if (fact_is(m->driver.bar1_p2p.loaded, 1) && any_needs_gate(m, n) && fact_unknown(gate))
 		add_caution(
 			m, n,
-			"whether nvidia_uvm keeps managed memory away from peers could not be seen "
-			"(%s): until it was, use no managed memory on these cards",
+			"whether nvidia_uvm keeps managed memory away from peers could not be read (%s): do not use managed memory on these cards until that is known",
 			FACT_WHY(gate));
 }
 
@@ -267,8 +266,7 @@ static void caution_driver(struct machine *m, struct unlock_requirements *n)
 	if (driver_loses_edit(d) && n->action != ACTION_REBUILD)
 		add_caution(
 			m, n,
-			"the module on disk has stubs for it again, as after a package upgrade: "
-			"the next boot loses it, and the options stay (see onehop check)");
+			"the module on disk has only stubs again, as after a package upgrade: P2P is lost at the next boot, and the options remain (see onehop check)");
 	if (action_builds(n->action) && !fact_known(d->flavor))
 		add_caution(
 			m, n,
@@ -278,25 +276,23 @@ static void caution_driver(struct machine *m, struct unlock_requirements *n)
 	    strcmp(d->library_version.value, n->release) != 0)
 		add_caution(
 			m, n,
-			"the user-space libraries are of %s, the module is of %s: set that right "
-			"first, and take the sources of that release",
+			"the user-space libraries have version %s, the module has %s: fix that first, and use the sources of that release",
 			d->library_version.value, n->release);
 	if (action_builds(n->action) && driver_release(d)->untested)
 		add_caution(
 			m, n,
-			"edited drivers of the kind of %s are untested on any card: no owner has "
-			"published results; let onehop test decide",
+			"edited drivers of the type of %s are untested on any card: no owner has "
+			"published results; run onehop test",
 			n->release);
 	if (!is_tried(m, n))
-		add_caution(m, n, "%s was not tried: %s", n->release,
-			    action_builds(n->action)
-				    ? "onehop unlock --tree decides by what the sources hold, and "
-				      "refuses them if a place differs"
-				    : "let onehop test decide");
+		add_caution(
+			m, n, "%s is untested: %s", n->release,
+			action_builds(n->action)
+				? "onehop unlock --tree checks the sources, and refuses them if a place differs"
+				: "run onehop test");
 	for (size_t i = 0; i < n->n; i++)
 		if (n->cards[i].wants_options && !support_of(m, n->cards[i].gpu).chip_tried)
-			add_caution(m, n,
-				    "the chip of GPU%zu was not tried: let onehop test decide",
+			add_caution(m, n, "the chip of GPU%zu is untested: run onehop test",
 				    n->cards[i].gpu->index);
 }
 
@@ -316,8 +312,7 @@ static void caution_static_bar1(struct machine *m, struct unlock_requirements *n
 	add_caution(
 		m, n,
 		"RMForceStaticBar1=1 is set for all cards (" PARAMETER_DWORDS
-		"): a card whose BAR1 is smaller than its memory%s does not start with it; set it "
-		"for the cards that want it alone, in " PARAMETER_DWORDS_PER_DEVICE,
+		"): a card whose BAR1 is smaller than its memory%s does not start with it; set it only for the cards that need it, in " PARAMETER_DWORDS_PER_DEVICE,
 		strbuf_str(&small));
 }
 
@@ -337,9 +332,8 @@ static void caution_kernels(struct machine *m, struct unlock_requirements *n)
 	if (action_builds(n->action))
 		add_caution(
 			m, n,
-			"modules are for one kernel and one release of the driver, options for "
-			"all: DKMS builds for a new kernel; modules that you built yourself have to be built "
-			"again before it boots, or " OPTIONS_FILE " removed");
+			"modules fit one kernel and one driver release, options apply to all: DKMS builds for a new kernel; modules that you built yourself must be rebuilt before it boots, or " OPTIONS_FILE
+			" removed");
 }
 
 static void caution_host(struct machine *m, struct unlock_requirements *n)
@@ -357,7 +351,7 @@ static void caution_host(struct machine *m, struct unlock_requirements *n)
 			    translated);
 	if (action_builds(n->action) && fact_is_not(m->kernel.lockdown, LOCKDOWN_NONE) &&
 	    !fact_is(m->kernel.secure_boot, 1))
-		add_caution(m, n, "the kernel is locked down: it loads signed modules only");
+		add_caution(m, n, "the kernel is locked down: it only loads signed modules");
 	if (action_builds(n->action) && fact_is(m->kernel.exact_compiler, 0))
 		add_caution(m, n, "the kernel was built with %s, which is not installed",
 			    fact_str_or(m->kernel.compiler, "another compiler"));
@@ -384,14 +378,13 @@ static void caution_twice(struct machine *m, struct unlock_requirements *n, cons
 		    strcmp(l->file, OPTIONS_FILE) != 0 && strcmp(l->file, FIX_FILE) != 0)
 			add_caution(
 				m, n,
-				"%s:%u sets %s too, and what is given last counts: take that line "
-				"out",
+				"%s:%u also sets %s, and the last setting counts: remove that line",
 				l->file, l->line, parameter);
 	}
 	if (sets(fact_str_or(m->kernel.cmdline, ""), parameter))
 		add_caution(
 			m, n,
-			"the kernel's command line sets %s, which outweighs modprobe.d: take it out",
+			"the kernel's command line sets %s, which overrides modprobe.d: remove it",
 			parameter);
 }
 
@@ -404,15 +397,12 @@ static void caution_settings(struct machine *m, struct unlock_requirements *n)
 		add_caution(
 			m, n,
 			PARAMETER_DWORDS
-			" sets keys of P2P for all cards, those that want none too: take them out "
-			"of it");
+			" sets P2P keys for all cards, also those that must not have them: remove them");
 	if (fact_unknown(m->driver.registry_dwords_per_device))
-		add_caution(
-			m, n,
-			"what " PARAMETER_DWORDS_PER_DEVICE
-			" holds now could not be read (%s): put the entries of other cards behind "
-			"these",
-			FACT_WHY(m->driver.registry_dwords_per_device));
+		add_caution(m, n,
+			    "the present value of " PARAMETER_DWORDS_PER_DEVICE
+			    " could not be read (%s): add the entries of other cards after these",
+			    FACT_WHY(m->driver.registry_dwords_per_device));
 }
 
 static void caution_generations(struct machine *m, struct unlock_requirements *n)
@@ -425,9 +415,9 @@ static void caution_generations(struct machine *m, struct unlock_requirements *n
 		if (!n->cards[i].wants_options || !fact_known(card_compute_capability(g)))
 			continue;
 		if (first && !card_same_generation(first, g)) {
-			add_caution(m, n,
-				    "the cards are of several generations: pairs of one generation "
-				    "work, CUDA's library refuses the others");
+			add_caution(
+				m, n,
+				"the cards are of different generations: P2P works only between cards of one generation, because CUDA's library refuses the others");
 			return;
 		}
 		first = g;

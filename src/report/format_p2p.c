@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* NULL: no such cell. Of several sizes the last counts. */
+/* NULL: not measured. Of several sizes the last counts. */
 static const struct p2p_cell *find_cell(const struct p2p_report *r, const struct metric *m,
 					int initiator, int target)
 {
@@ -24,7 +24,7 @@ static const struct p2p_cell *find_cell(const struct p2p_report *r, const struct
 	return found && found->value.n ? found : NULL;
 }
 
-/* Both ways is measured once for two cells. */
+/* A bidirectional metric is measured once for two cells. */
 static const struct p2p_cell *find_either(const struct p2p_report *r, const struct metric *m, int i,
 					  int j)
 {
@@ -77,7 +77,7 @@ static void add_devices(const struct p2p_report *r, struct strbuf *out)
 		"Latency (us) in those cases.\n\n");
 }
 
-/* 0: not measured. Without P2P the peer copies through the host, whatever its title says. */
+/* 0: not measured. Without P2P the original tool copies through the host, also under its P2P titles. */
 static double value_of(const struct p2p_report *r, const struct metric *m, int i, int j,
 		       bool enqueue)
 {
@@ -88,7 +88,7 @@ static double value_of(const struct p2p_report *r, const struct metric *m, int i
 	return !c ? 0 : enqueue ? c->enqueue_us : c->value.median;
 }
 
-/* The peer measures everything; what onehop did not is no 0.00. */
+/* The original tool measures everything. What onehop did not measure is "-", not 0.00. */
 static void add_value(struct strbuf *out, double value)
 {
 	if (value > 0)
@@ -130,7 +130,7 @@ void format_p2p_test(const struct p2p_report *r, struct strbuf *out)
 	for (unsigned i = 1; (m = metric_at(PEER_P2P_TEST, i)); i++) {
 		bool latency = m->shape == SHAPE_TINY;
 
-		if (m->read && !was_measured(r, m)) /* the peer's --p2p_read */
+		if (m->read && !was_measured(r, m)) /* the original tool's --p2p_read */
 			continue;
 		strbuf_printf(out, "%s (%s)\n", m->peers[PEER_P2P_TEST].name, m->unit);
 		add_values(r, latency ? "   GPU" : "   D\\D", m, false, out);
@@ -147,7 +147,7 @@ void format_p2p_test(const struct p2p_report *r, struct strbuf *out)
 
 /* ---- nvbandwidth ---- */
 
-/* As its JSON library writes strings: beyond ASCII as \uXXXX, which names of GPUs do not need. */
+/* Quoted like by its JSON library; other bytes than ASCII, which GPU names do not contain, as \uXXXX. */
 static void add_string(struct strbuf *out, const char *s)
 {
 	strbuf_putc(out, '"');
@@ -209,7 +209,7 @@ struct nvb_sum {
 	size_t cells;
 };
 
-/* One row, the CPU's. */
+/* The matrix has one row, for the CPU. */
 static bool is_of_host(const struct metric *m)
 {
 	return m->shape == SHAPE_HOST || m->shape == SHAPE_CHASE_HOST;
@@ -235,7 +235,7 @@ static void add_row(const struct p2p_report *r, const struct metric *m, int part
 	strbuf_puts(out, last ? "]\n" : "],\n");
 }
 
-/* %.17g, and ".0" behind what would look like an integer. */
+/* %.17g, with ".0" added to what would look like an integer. */
 static void add_real(struct strbuf *out, double v)
 {
 	char text[40];
@@ -292,8 +292,9 @@ static void add_test(const struct p2p_report *r, const struct metric *m, struct 
 	if (wrong) {
 		AUTO_STRBUF struct strbuf b = {0};
 
-		strbuf_printf(&b, "Data of device %d for device %d is wrong in %lu words",
-			      wrong->initiator, wrong->target, (unsigned long)wrong->wrong_words);
+		strbuf_printf(&b, "Data of device %d for device %d is wrong in %lu %s",
+			      wrong->initiator, wrong->target, (unsigned long)wrong->wrong_words,
+			      text_plural(wrong->wrong_words, "word", "words"));
 		add_member(out, 4, "error", strbuf_str(&b), false);
 		add_member(out, 4, "name", m->peers[PEER_NVBANDWIDTH].name, false);
 		add_member(out, 4, "status", "Error", true);
@@ -353,7 +354,7 @@ static void add_device_list(const struct p2p_report *r, const char *host_name, s
 	strbuf_puts(out, "],\n");
 }
 
-/* "version" is that of the layout; who measured stands in "git_version". */
+/* "version" is that of the layout; "git_version" names onehop. */
 void format_nvbandwidth(const struct p2p_report *r, const char *host_name, struct strbuf *out)
 {
 	const struct nvidia_driver *d = r->machine && !r->stand_ins ? &r->machine->driver : NULL;

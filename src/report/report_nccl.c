@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the nccl-tests whose layout this is. */
+/* The version of nccl-tests whose layout this is. */
 #define NCCL_TESTS_VERSION "2.19.6"
 
 /* ---- nccl-tests' table ---- */
@@ -202,10 +202,10 @@ static void add_spreads(struct document *out, const struct nccl_result *r)
 			document_paragraph(
 				out, STYLE_PLAIN, 2,
 				"%s, %s: %.2f us, 95 %% interval %.2f to %.2f (%.1f %%), %u "
-				"batches of %u",
+				"%s of %u",
 				bytes_text(r->rows[i].bytes, bytes), place_text(k), c->time_us,
 				c->low_us, c->high_us, spread_of(c) * 100, c->batches,
-				r->plan.iterations);
+				text_plural(c->batches, "batch", "batches"), r->plan.iterations);
 		}
 	}
 }
@@ -219,8 +219,8 @@ static void add_settled(struct document *out, const struct nccl_result *r, bool 
 	if (r->plan.relative <= 0 || r->row_n == 0)
 		return;
 	document_item(out, STYLE_PLAIN, 0, "spread",
-		      "of %zu times, medians of batches, %zu have a 95 %% interval within %g %%%s",
-		      2 * r->row_n, settled, r->plan.relative * 100,
+		      "%zu of %zu times have a 95 %% interval within %g %% of the median%s",
+		      settled, 2 * r->row_n, r->plan.relative * 100,
 		      settled < 2 * r->row_n ? "; the others reached the time limit (--budget, -v)"
 					     : "");
 	if (verbose)
@@ -234,8 +234,8 @@ void report_nccl_verdict(struct document *out, const struct nccl_arm *arm, bool 
 
 	nccl_version_text(r->start.version, version, sizeof(version));
 	document_blank(out);
-	document_item(out, STYLE_PLAIN, 0, "measured on", "%s, %d ranks", arm->device,
-		      r->start.ranks);
+	document_item(out, STYLE_PLAIN, 0, "measured on", "%s, %d %s", arm->device, r->start.ranks,
+		      text_plural((size_t)r->start.ranks, "rank", "ranks"));
 	if (arm->machine)
 		add_numbering(out, arm->machine);
 	document_item(out, STYLE_PLAIN, 0, "NCCL", "%s, %s", version, r->start.library);
@@ -246,14 +246,14 @@ void report_nccl_verdict(struct document *out, const struct nccl_arm *arm, bool 
 
 		document_item(
 			out, STYLE_WARN, 0, "sizes",
-			"stops at %s: two larger buffers do not fit into the devices' free memory, "
-			"or into --memory",
+			"largest is %s: two larger buffers do not fit into the free memory of the "
+			"devices, or into --memory",
 			bytes_text(r->start.max_bytes, bytes));
 	}
 	if (arm->log) {
 		document_blank(out);
-		document_heading(out, "How NCCL's ranks are connected, by %s log",
-				 arm->several_logs ? "rank 0's" : "its own");
+		document_heading(out, "How NCCL connected its ranks, from %s log",
+				 arm->several_logs ? "rank 0's" : "its");
 		report_log(out, arm->log, verbose);
 	}
 }
@@ -283,14 +283,14 @@ static void add_p2p_row(struct document *out, const struct nccl_row *on, const s
 	document_cell(out, ratio > 1 ? STYLE_GOOD : STYLE_PLAIN, "%.2f", ratio);
 }
 
-/* That the other arm was what it was meant to be. */
+/* Shows that the run without P2P used none. */
 static void add_control(struct document *out, const struct nccl_arm *off)
 {
 	struct nccl_log_counts c;
 
 	if (off->log) {
 		nccl_log_count(off->log, &c);
-		document_item(out, STYLE_PLAIN, 2, "without", "%zu of %zu connected pairs by P2P",
+		document_item(out, STYLE_PLAIN, 2, "no P2P", "%zu of %zu connected pairs used P2P",
 			      c.p2p, c.pairs);
 	}
 	add_data(out, &off->result);
@@ -313,8 +313,9 @@ void report_nccl_p2p(struct document *out, const struct nccl_result *on, const s
 		if (other)
 			add_p2p_row(out, &on->rows[i], other);
 	}
-	document_paragraph(out, STYLE_PLAIN, 2,
-			   "Of the faster placement. Without P2P means NCCL_P2P_DISABLE=1, in a "
-			   "separate process.");
+	document_paragraph(
+		out, STYLE_PLAIN, 2,
+		"Times of the faster placement. \"no P2P\" ran with NCCL_P2P_DISABLE=1 in a "
+		"separate process.");
 	add_control(out, off);
 }

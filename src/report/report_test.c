@@ -15,7 +15,7 @@
 
 #define INDENT 2
 
-/* ---- what check says of a pair ---- */
+/* ---- findings of check about a pair ---- */
 
 static bool lies_above(const struct pci_function *f, const struct pci_function *device)
 {
@@ -25,7 +25,7 @@ static bool lies_above(const struct pci_function *f, const struct pci_function *
 	return false;
 }
 
-/* Of all pairs, or of a device on the way of this one. */
+/* The finding is about all pairs, or about a device on the path of this one. */
 static bool concerns(const struct finding *f, const struct topology *t, size_t a, size_t b)
 {
 	const struct machine *m = t->machine;
@@ -74,7 +74,7 @@ static void add_head(struct document *out, const struct test_report *r)
 	if (r->inject)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"INJECTED FAULT, for demonstration: %s. The results below say nothing about "
+			"INJECTED FAULT for demonstration: %s. The results below say nothing about "
 			"real hardware.",
 			r->inject);
 	if (strcmp(r->device, "host") == 0)
@@ -97,9 +97,9 @@ static void add_explanations(struct document *out, const struct test_report *r, 
 	for (size_t i = 0; i < n; i++)
 		strbuf_printf(&list, "%s%s", i ? ", " : "", rules[i]->id);
 	if (n)
-		document_item(out, STYLE_STRONG, INDENT, "check says:", "%s", strbuf_str(&list));
+		document_item(out, STYLE_STRONG, INDENT, "check:", "%s", strbuf_str(&list));
 	else if (r->diagnosis)
-		document_item(out, STYLE_STRONG, INDENT, "check says:", "no finding explains it");
+		document_item(out, STYLE_STRONG, INDENT, "check:", "no finding explains it");
 }
 
 static void add_log(struct document *out, const struct test_report *r, int a, int b)
@@ -118,9 +118,9 @@ static void add_ways(struct document *out, const struct pair_result *p)
 		if (!x->checks)
 			continue;
 		document_item(out, x->kind == WRONG_NOTHING ? STYLE_GOOD : STYLE_BAD, INDENT,
-			      way_text((enum way)w), "%s, %u checks, %" PRIu64 " bytes",
+			      way_text((enum way)w), "%s, %u %s, %" PRIu64 " bytes",
 			      x->kind == WRONG_NOTHING ? "ok" : wrong_word(x->kind), x->checks,
-			      x->bytes);
+			      text_plural(x->checks, "check", "checks"), x->bytes);
 	}
 }
 
@@ -131,9 +131,10 @@ static void add_patterns(struct document *out, const struct pair_result *p)
 
 		if (x->done || x->kind != WRONG_NOTHING)
 			document_item(out, x->kind == WRONG_NOTHING ? STYLE_GOOD : STYLE_BAD,
-				      INDENT, pattern_rows[k].name,
-				      "%s, %" PRIu64 " rounds, %.1f ms%s", pattern_result_word(x),
-				      x->rounds, x->ms, x->by_ipc ? ", memory by IPC" : "");
+				      INDENT, pattern_rows[k].name, "%s, %" PRIu64 " %s, %.1f ms%s",
+				      pattern_result_word(x), x->rounds,
+				      text_plural(x->rounds, "round", "rounds"), x->ms,
+				      x->by_ipc ? ", memory by IPC" : "");
 	}
 }
 
@@ -150,7 +151,7 @@ static bool has_log(const struct test_report *r, size_t a, size_t b)
 	return false;
 }
 
-/* One line for each pair that fails, and one for each that left something in the kernel log. */
+/* One line for each pair that failed or caused lines in the kernel log. */
 static void add_pair(struct document *out, const struct test_report *r, size_t a, size_t b)
 {
 	const struct pair_result *p = test_pair(r->result, a, b);
@@ -227,7 +228,7 @@ static void add_matrix_of(struct document *out, const struct test_report *r, con
 
 	document_blank(out);
 	document_paragraph(out, STYLE_STRONG, 0, "%s", title);
-	document_table(out, 0, 1 + n, 2);
+	document_matrix(out, 1 + n, 2);
 	document_row(out);
 	document_cell(out, STYLE_DIM, "%s", "");
 	for (size_t j = 0; j < n; j++)
@@ -257,8 +258,7 @@ static void add_matrices(struct document *out, const struct test_report *r)
 	if (r->result->n < 2 || r->result->n > MATRIX_MAX_TOPO)
 		return;
 	add_matrix_of(out, r,
-		      "Data, checked by the owner of the memory (row: writes and reads, column: "
-		      "owns the memory)",
+		      "Data, checked by the owner of the memory (row: initiator, column: memory)",
 		      result_cell);
 	if (!any_round_trip(r->result))
 		return;
@@ -282,7 +282,7 @@ static size_t count_right(const struct test_result *r, int pattern)
 	return n;
 }
 
-/* Of how many pairs each is right; nothing where none was run. */
+/* The number of correct pairs of each pattern; nothing if none was run. */
 static void add_pattern_counts(struct document *out, const struct test_report *r)
 {
 	struct strbuf list AUTO_STRBUF = {0};
@@ -296,7 +296,7 @@ static void add_pattern_counts(struct document *out, const struct test_report *r
 				      n);
 	}
 	if (listed)
-		document_item(out, STYLE_PLAIN, 0, "Patterns of use, pairs right:", "%s",
+		document_item(out, STYLE_PLAIN, 0, "Correct pairs by access pattern:", "%s",
 			      strbuf_str(&list));
 }
 
@@ -313,7 +313,7 @@ int report_test_offers_atomics(const struct test_report *r, size_t initiator, si
 	return p && fact_known(p->rm.atomics) ? p->rm.atomics.value != 0 : -1;
 }
 
-/* ---- for information ---- */
+/* ---- informative tests ---- */
 
 static void inform_cell(struct document *out, const struct pattern_result *x)
 {
@@ -349,7 +349,7 @@ static void add_offered_atomics(struct document *out, const struct test_report *
 	if (r->diagnosis)
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"The driver offers atomics on %zu of %zu pairs. Where it does not, lost "
+			"The driver offers atomics on %zu of %zu pairs. On the others lost "
 			"additions are not a failure.",
 			offered, n * (n - 1));
 }
@@ -362,7 +362,7 @@ static bool any_not_ok(const struct test_result *r, enum pattern k)
 	return false;
 }
 
-/* A table for each that was asked for. */
+/* One table for each test that was requested. */
 static void add_informs(struct document *out, const struct test_report *r)
 {
 	static const struct {
@@ -371,12 +371,12 @@ static void add_informs(struct document *out, const struct test_report *r)
 		cell_fn *cell;
 	} tables[] = {
 		{PATTERN_HOST_MEMORY,
-		 "Host memory created for the column's device, used by both, for information",
+		 "Host memory created for the column's device, used by both (informative)",
 		 host_memory_cell},
 		{PATTERN_COMPRESSIBLE,
-		 "Compressible memory of the column's device, used by both, for information",
+		 "Compressible memory of the column's device, used by both (informative)",
 		 compressible_cell},
-		{PATTERN_ATOMICS, "Atomic additions to the column's memory, for information",
+		{PATTERN_ATOMICS, "Atomic additions to the column's memory (informative)",
 		 atomics_cell},
 	};
 
@@ -387,13 +387,13 @@ static void add_informs(struct document *out, const struct test_report *r)
 		if (tables[i].pattern == PATTERN_ATOMICS)
 			add_offered_atomics(out, r);
 		if (any_not_ok(r->result, tables[i].pattern) && !r->verbose)
-			document_paragraph(out, STYLE_DIM, 0, "-v shows why a test did not run.");
+			document_paragraph(out, STYLE_DIM, 0, "To see why a test did not run: -v");
 	}
 }
 
 /* ---- danger ---- */
 
-/* Data came from, or went to, other memory; the kinds before that are errors, and those after it delays. */
+/* Data came from, or went to, other memory. The kinds before are errors, those after are delays. */
 static bool is_astray(enum wrong_kind k)
 {
 	return k >= WRONG_MIRROR && k <= WRONG_GARBAGE;
@@ -436,7 +436,7 @@ static void add_arm(struct document *out, const struct test_report *r, enum arm 
 
 	if (a->state == PAIR_RIGHT)
 		document_styled_item(out, STYLE_PLAIN, STYLE_GOOD, 0, arm_labels[arm],
-				     "right, %" PRIu64 " values", a->values);
+				     "correct, %" PRIu64 " values", a->values);
 	else if (a->state != PAIR_NOT_RUN || *a->sentence)
 		document_styled_item(out, STYLE_PLAIN, state_styles[a->state], 0, arm_labels[arm],
 				     "%s%s%s", a->state == PAIR_WRONG ? wrong_word(a->kind) : "",
@@ -455,18 +455,18 @@ static void add_all_reduce(struct document *out, const struct test_report *r)
 	if (p2p->state == PAIR_WRONG && r->result->arms[ARM_STAGED].state == PAIR_RIGHT)
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Wrong over P2P, right through host memory: the fault is on the path "
+			"Wrong over P2P, correct through host memory: the fault is on the path "
 			"between the devices, not in the devices.");
 }
 
-/* ---- the end ---- */
+/* ---- the verdict ---- */
 
-/* What is known of a device that has no other; nothing is right that was not looked at. */
+/* The verdict on a single device, which is correct only if its memory was tested. */
 static const char *lone_text(const struct test_device *d)
 {
 	if (*d->sentence)
 		return "One device, which could not be opened";
-	return d->local.state == PAIR_RIGHT ? "One device, its own memory is right"
+	return d->local.state == PAIR_RIGHT ? "One device, its own memory is correct"
 					    : "One device, not tested";
 }
 
@@ -475,7 +475,7 @@ static void say_counts(const struct test_counts *c, char *buf, size_t size)
 	struct strbuf b AUTO_STRBUF = {0};
 
 	strbuf_printf(&b, "%zu of %zu ordered pairs %s", c->wrong ? c->wrong : c->right, c->pairs,
-		      !c->wrong ? "right" : text_plural(c->wrong, "fails", "fail"));
+		      !c->wrong ? "correct" : text_plural(c->wrong, "fails", "fail"));
 	if (c->incomplete)
 		strbuf_printf(&b, ", %zu incomplete", c->incomplete);
 	if (c->not_tested)
@@ -489,6 +489,7 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 {
 	const struct arm_result *p2p = r->result ? &r->result->arms[ARM_P2P] : NULL;
 	struct test_counts c;
+	char all[TEXT_ALL_SIZE];
 
 	test_count(r->result, &c);
 	if (!r->result)
@@ -503,15 +504,18 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 	else if (c.wrong || c.incomplete || c.not_tested)
 		say_counts(&c, buf, size);
 	else if (c.arms_wrong)
-		snprintf(buf, size,
-			 "All %zu ordered pairs are right, but the sum over all devices fails: %s.",
-			 c.pairs,
-			 p2p->state == PAIR_WRONG ? wrong_word(p2p->kind) : "through host memory");
+		snprintf(
+			buf, size,
+			"Over %s ordered pairs the data is correct, but the sum over all devices fails: %s.",
+			text_all(c.pairs, all),
+			p2p->state == PAIR_WRONG ? wrong_word(p2p->kind) : "through host memory");
 	else
-		snprintf(buf, size,
-			 "All %zu ordered pairs right: written and read by copy engine and by "
-			 "kernel, checked by the owner, in all patterns of use%s.",
-			 c.pairs, p2p->state == PAIR_RIGHT ? ", and all at once" : "");
+		snprintf(
+			buf, size,
+			"Correct data over %s ordered pairs: written and read by copy engine and by "
+			"kernel, checked by the owner, in all access patterns%s.",
+			text_all(c.pairs, all),
+			p2p->state == PAIR_RIGHT ? ", and all at once" : "");
 	return buf;
 }
 
@@ -541,8 +545,8 @@ static void add_end(struct document *out, const struct test_report *r)
 				   r->log_unread);
 	if (r->result)
 		document_paragraph(out, STYLE_DIM, 0,
-				   "%zu of %zu pairs tested in %zu %s, %.1f s (driver and workers "
-				   "started in %.1f s).",
+				   "Tested %zu of %zu pairs in %zu %s, %.1f s (start of driver and "
+				   "workers: %.1f s).",
 				   c.pairs - c.not_tested, c.pairs, r->result->rounds,
 				   text_plural(r->result->rounds, "round", "rounds"),
 				   r->result->test_s, r->result->start_s);

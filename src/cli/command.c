@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "ingest/nccl_log.h"
 #include "report/document.h"
 
 #include <errno.h>
@@ -111,6 +112,30 @@ static const char *command_behind(char *const *words, size_t n)
 	return NULL;
 }
 
+static bool is_nccl_log(const char *path)
+{
+	struct nccl_log *l = NULL;
+	bool is_log = nccl_log_open(path, &l) == 0;
+
+	nccl_log_free(l);
+	return is_log;
+}
+
+/* The error of command_parse, with the command that reads the file that was not expected. */
+static int refuse_words(const struct command *c, char *const *words, size_t n)
+{
+	AUTO_FREE char *why = xstrdup(err_msg());
+
+	for (size_t i = 0; i < n && text_starts_with(why, "unexpected argument"); i++) {
+		AUTO_FREE char *start = xprintf("unexpected argument '%s'", words[i]);
+
+		if (text_starts_with(why, start) && is_nccl_log(words[i]))
+			return fail(EXIT_REFUSED, "%s (to read a log: onehop log %s)", start,
+				    words[i]);
+	}
+	return fail(EXIT_REFUSED, "%s (see: onehop %s --help)", why, c->name);
+}
+
 static int run_command(const struct command *c, char *const *words, size_t n)
 {
 	AUTO_FREE void *values = xcalloc(1, c->size);
@@ -122,7 +147,7 @@ static int run_command(const struct command *c, char *const *words, size_t n)
 		r = fail(EXIT_REFUSED, "options go after the command: onehop %s [OPTION]...",
 			 command_behind(words, n));
 	else if (r < 0)
-		r = fail(EXIT_REFUSED, "%s (see: onehop %s --help)", err_msg(), c->name);
+		r = refuse_words(c, words, n);
 	else if (common->help)
 		r = print_help(c, common);
 	else

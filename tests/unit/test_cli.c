@@ -207,6 +207,10 @@ static void usage_errors_are_one_line(void **state)
 	assert_refused("check extra", 2,
 		       "onehop: unexpected argument 'extra' (to read a recording or text: --from "
 		       "FILE) (see: onehop check --help)\n");
+	assert_refused(
+		"check tests/figures/failed/log-ib-status.txt", 2,
+		"onehop: unexpected argument 'tests/figures/failed/log-ib-status.txt' (to read a "
+		"log: onehop log tests/figures/failed/log-ib-status.txt)\n");
 	assert_refused("topo -m --json", 2,
 		       "onehop: topo prints one thing at a time: -m, -p2p, --svg or --json\n");
 	assert_refused("check --ignore acs-redirekt", 2,

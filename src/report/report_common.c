@@ -67,6 +67,7 @@ void add_recorded(struct document *out, const struct machine *m)
 	static const char elsewhere[] = "not this host";
 	const char *note = m->note ? m->note : "";
 	size_t n = origin_length(note), words = n;
+	AUTO_FREE char *line = NULL;
 
 	if (!m->recorded)
 		return;
@@ -76,8 +77,10 @@ void add_recorded(struct document *out, const struct machine *m)
 	}
 	while (words && note[words - 1] == ' ')
 		words--;
-	document_paragraph(out, STYLE_PLAIN, 0, "Recorded machine: %s (%.*s)", m->source_name,
-			   (int)(words ? words : strlen(elsewhere)), words ? note : elsewhere);
+	/* In one line at any width, so that the path can be copied. */
+	line = xprintf("Recorded machine: %s (%.*s)", m->source_name,
+		       (int)(words ? words : strlen(elsewhere)), words ? note : elsewhere);
+	document_verbatim(out, 0, line);
 }
 
 void add_recording_note(struct document *out, const struct machine *m)

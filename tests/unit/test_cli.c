@@ -299,7 +299,7 @@ static void required_pairs_decide(void **state)
 	static const char good[] = "check --from " MACHINES "made-up-switch --require direct";
 
 	(void)state;
-	assert_runs(good, 0, "Required:  all 2 ordered pairs of GPUs are direct");
+	assert_runs(good, 0, "Required:  both ordered pairs of GPUs are direct");
 	assert_runs(
 		"check --from " MACHINES "made-up-mig --require direct", 1,
 		"Required:  of 2 ordered pairs of GPUs 0 are direct, 2 are not, 0 are undecided");
@@ -326,7 +326,7 @@ static void required_pairs_decide(void **state)
 	assert_runs("check --from " MACHINES "made-up-switch --require direct --require rdma", 3,
 		    "Required:  there are no pairs of a GPU and a NIC");
 	assert_runs("check --from " MACHINES "made-up-switch --require rdma --require direct", 3,
-		    "Required:  all 2 ordered pairs of GPUs are direct");
+		    "Required:  both ordered pairs of GPUs are direct");
 	assert_runs("check --from " MACHINES "made-up-mig --require direct --require rdma", 1,
 		    "Required:  there are no pairs of a GPU and a NIC");
 	assert_refused(
@@ -345,7 +345,7 @@ static void required_pairs_of_some_gpus(void **state)
 {
 	(void)state;
 	assert_runs("check --from " MACHINES "made-up-48g-proven --require direct --gpus 0,GPU7", 0,
-		    "Required:  all 2 ordered pairs of GPUs are direct");
+		    "Required:  both ordered pairs of GPUs are direct");
 	assert_runs("check --from " MACHINES "made-up-48g-proven --require direct --gpus 3", 3,
 		    "Required:  there are no ordered pairs of GPUs");
 	assert_refused("check --from " BEFORE " --require direct --gpus 9", 2,
@@ -389,7 +389,7 @@ static void record_round_trip(void **state)
 	file = xprintf("%s/machine.tar.gz", folder);
 	record = xprintf("record --from " BEFORE " %s", file);
 	check = xprintf("check --from %s", file);
-	assert_runs(record, 0, "holds: ");
+	assert_runs(record, 0, "contents: ");
 	{
 		struct result again CLEANUP(result_done) = run_command(record);
 		struct result copy CLEANUP(result_done) = run_command(check);

@@ -912,8 +912,8 @@ static void test_generated_from_edited(void **state)
 	rig_listen(g);
 	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	assert_told(g, "left as it is; it still has \"iommu=pt\"\n");
-	assert_told(g, "/boot/grub/grub.cfg is as before, but only until it is regenerated");
-	assert_told(g, "Restore that file, then: onehop undo 1");
+	assert_told(g, "/boot/grub/grub.cfg is restored, but only until it is regenerated");
+	assert_told(g, "Restore the old content of that file, then: onehop undo 1");
 	assert_int_equal(g->events[FIX_UNDO_FAILED], 2);
 	assert_get(g, "boot/grub/grub.cfg", OLD_GRUB);
 	assert_get(g, "etc/default/gen.cfg", EDITED);
@@ -936,7 +936,7 @@ static void test_generated_from_edited_in_image(void **state)
 	rig_put(g, "etc/default/gen.cfg", EDITED);
 	become_image(g);
 	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
-	file = xprintf("what is in %s/etc/default/gen.cfg counts again", g->root);
+	file = xprintf("which reads %s/etc/default/gen.cfg", g->root);
 	command = xprintf("then: onehop undo 1 --root %s\n", g->root);
 	assert_told(g, file);
 	assert_told(g, command);

@@ -197,12 +197,12 @@ static void nothing_was_changed_yet(void **state)
 
 	(void)state;
 	scratch_make(&s);
-	assert_runs("history", s.root, 0, "Nothing was changed by onehop here.\n");
+	assert_runs("history", s.root, 0, "onehop has not changed anything here.\n");
 	assert_refused("undo", s.root, "nothing to undo");
 	assert_refused("undo --dry-run", s.root, "nothing to undo");
 	assert_refused("undo 7", s.root, "there is no fix 7");
 	assert_refused("history 7", s.root, "there is no fix 7");
-	assert_refused("undo x", s.root, "'x' is no number of a fix");
+	assert_refused("undo x", s.root, "'x' is not the number of a fix");
 	assert_tree(s.root, s.before);
 }
 
@@ -255,7 +255,7 @@ static void others_changes_stay(void **state)
 	scratch_make(&s);
 	apply(s.root, 1);
 	put(s.root, "etc/security/limits.d/onehop.conf", "mine\n");
-	assert_runs("undo --dry-run", s.root, 0, "changed by somebody else");
+	assert_runs("undo --dry-run", s.root, 0, "changed by something else");
 	assert_runs("undo", s.root, EXIT_NOT_CHANGED, "NOT UNDONE");
 	path = xprintf("%s/etc/security/limits.d/onehop.conf", s.root);
 	other = xprintf("%s/etc/systemd/system.conf.d/onehop.conf", s.root);
@@ -431,7 +431,7 @@ static void damage_hides_nothing(void **state)
 	apply_file(s.root, "etc/three", NULL, "3\n");
 	put(s.root, "var/lib/onehop/fixes/2/plan.json", "rubbish");
 	assert_runs("history", s.root, EXIT_NOT_JUDGED,
-		    "Fix 2 is damaged: /var/lib/onehop/fixes/2");
+		    "The journal of fix 2 is damaged: /var/lib/onehop/fixes/2");
 	assert_runs("history", s.root, EXIT_NOT_JUDGED, "applied");
 	assert_runs("history 2", s.root, EXIT_NOT_JUDGED, "is not valid JSON");
 	assert_runs("history 3", s.root, 0, "etc/three");
@@ -468,8 +468,7 @@ static void recordings_are_never_applied(void **state)
 
 	(void)state;
 	scratch_make(&s);
-	assert_refused("fix --apply --from " MACHINE, s.root,
-		       "refused: --apply cannot be used with --from");
+	assert_refused("fix --apply --from " MACHINE, s.root, "--apply cannot be used with --from");
 	assert_refused("fix memlok", s.root, "fix: no rule 'memlok'; did you mean memlock?");
 	assert_runs("fix memlock --from " MACHINE, s.root, EXIT_FINDING,
 		    "+ * soft memlock unlimited");
@@ -642,7 +641,7 @@ static void nothing_stops_an_undo(void **state)
 		assert_tree(s.root, s.before);
 		assert_runs("history", s.root, 0, "undone"); /* the journal holds nothing else */
 		if (said)
-			assert_has(said, "It was asked to stop, and finished first");
+			assert_has(said, "A signal to stop came. The change was finished first");
 	}
 }
 

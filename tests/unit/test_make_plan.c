@@ -359,7 +359,7 @@ static void grub_recovery_entry(void **state)
 	assert_true(text_starts_with(w.plan->way_back[0], "press e on the entry"));
 	put(&w, GRUB_CFG, "menuentry 'Debian (recovery mode)' {}\n");
 	make(&w);
-	assert_has(w.plan->way_back[0], "\"(recovery mode)\", which goes without");
+	assert_has(w.plan->way_back[0], "\"(recovery mode)\", which does not have");
 	w.request.image = true;
 	put(&w, "usr/sbin/grub-mkconfig", "default/grub.d\n");
 	source_drop(w.map, GRUB_CFG);
@@ -538,7 +538,7 @@ static void grub_twice(void **state)
 	    "linux /vmlinuz quiet iommu=pt 'pci=disable_acs_redir=0000:22:00.0;0000:22:01.0'\n");
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_true(has_note(w.plan, "has iommu=pt; a reboot is still due"));
+	assert_true(has_note(w.plan, "already has iommu=pt; reboot"));
 	assert_true(has_note(w.plan, "has pci=disable_acs_redir=0000:22:00.0;0000:22:01.0"));
 	/* And after that reboot. */
 	w.m->kernel.cmdline =
@@ -546,8 +546,8 @@ static void grub_twice(void **state)
 			 "test");
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_true(has_note(w.plan, "the running kernel has iommu=pt"));
-	assert_true(has_note(w.plan, "the running kernel has pci=disable_acs_redir="));
+	assert_true(has_note(w.plan, "the running kernel already has iommu=pt"));
+	assert_true(has_note(w.plan, "the running kernel already has pci=disable_acs_redir="));
 	world_free(&w);
 }
 
@@ -561,7 +561,7 @@ static void grub_behind_drop_in(void **state)
 	put(&w, DROP_IN, START_LINE "iommu=pt\"\n# mine\n");
 	add_word(&w, "iommu=pt");
 	make(&w);
-	assert_false(has_note(w.plan, "a reboot is still due"));
+	assert_false(has_note(w.plan, "reboot for it to take effect"));
 	assert_int_equal(w.plan->step_n, 2);
 	assert_int_equal(w.plan->steps[0].kind, STEP_GENERATED);
 	assert_null(w.plan->steps[0].argv);
@@ -572,7 +572,7 @@ static void grub_behind_drop_in(void **state)
 	source_put_error(w.map, GRUB_CFG, SOURCE_LINK, EINVAL);
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_true(has_note(w.plan, "a reboot is still due"));
+	assert_true(has_note(w.plan, "reboot for it to take effect"));
 	world_free(&w);
 }
 
@@ -638,8 +638,7 @@ static void grub_with_dashes(void **state)
 	assert_int_equal(w.plan->step_n, 0);
 	assert_has(
 		manual(w.plan, "kernel parameters"),
-		"add before the -- in /etc/default/grub, line 2, iommu=pt: what follows it goes to "
-		"init");
+		"in /etc/default/grub, line 2, add before the --: iommu=pt (words after -- go to init)");
 	assert_int_equal(w.plan->wanted_n, 0);
 	world_free(&w);
 }
@@ -695,9 +694,9 @@ static void conflicts_are_shown(void **state)
 	assert_true(has_note(w.plan, "/etc/default/grub:3 has iommu.passthrough=0"));
 	assert_true(has_note(w.plan, "onehop's comes last"));
 	assert_true(has_note(w.plan, "/etc/default/grub.d/10-a.cfg:2 has amd_iommu=off"));
-	assert_true(has_note(w.plan, "the running kernel has intel_iommu=on, which goes with"));
+	assert_true(has_note(w.plan, "the running kernel has intel_iommu=on, which fits"));
 	assert_false(has_note(w.plan, "iommu=off, which turns the IOMMU"));
-	assert_string_equal(manual(w.plan, "take amd_iommu=off away"),
+	assert_string_equal(manual(w.plan, "remove amd_iommu=off"),
 			    "delete amd_iommu=off in /etc/default/grub.d/10-a.cfg, line 2");
 	world_free(&w);
 }
@@ -766,7 +765,7 @@ static void with_grubby(void **state)
 	assert_string_equal(words(&w, s->undo_argv),
 			    "grubby --update-kernel=ALL '--remove-args=iommu=pt nosmt'");
 	assert_true(s->reboot);
-	assert_true(has_note(w.plan, "pci=realloc is in all boot entries"));
+	assert_true(has_note(w.plan, "all boot entries already have pci=realloc"));
 	assert_false(wants(w.plan, "kernel-parameter", "pci=realloc"));
 	assert_has(w.plan->way_back[2], "grubby --update-kernel=ALL '--remove-args=");
 	world_free(&w);
@@ -830,7 +829,9 @@ static void grubby_loses_nothing(void **state)
 			assert_int_equal(w.plan->wanted_n, 0);
 			assert_non_null(how);
 			assert_has(how, rows[i].why);
-			assert_true(text_starts_with(how, "`grubby --update-kernel=ALL --args="));
+			assert_true(
+				text_starts_with(how,
+						 "first check `grubby --info=ALL`; then `grubby "));
 			assert_has(how, rows[i].word);
 		} else {
 			assert_null(how);
@@ -958,7 +959,7 @@ static void loader_entries_differ(void **state)
 	assert_string_equal(words_step(w.plan, KERNEL_LINE)->at,
 			    "pci=disable_acs_redir=0000:22:00.0");
 	assert_null(words_step(w.plan, does));
-	assert_true(has_note(w.plan, "each gets the pci= that goes with its own"));
+	assert_true(has_note(w.plan, "each gets its own pci="));
 	/* Which of the words the next boot has depends on the entry; that the port is clear does not. */
 	assert_true(wants(w.plan, "acs", "0000:22:00.0 0011"));
 	assert_false(wants(w.plan, "kernel-parameter",
@@ -1061,7 +1062,7 @@ static void loader_entries(void **state)
 	carry_out(&w);
 	make(&w);
 	assert_int_equal(w.plan->step_n, 2); /* the registers */
-	assert_true(has_note(w.plan, "is in all boot entries; a reboot"));
+	assert_true(has_note(w.plan, "all boot entries already have"));
 	world_free(&w);
 }
 
@@ -1141,7 +1142,7 @@ static void kernel_line_of_person(void **state)
 		assert_string_equal(words_step(w.plan, KERNEL_LINE)->new.data, rows[i][1]);
 		carry_out(&w);
 		assert_int_equal(make(&w)->step_n, 0);
-		assert_true(has_note(w.plan, "is in all boot entries; a reboot"));
+		assert_true(has_note(w.plan, "all boot entries already have"));
 		world_free(&w);
 	}
 }
@@ -1207,7 +1208,7 @@ static void loader_entries_that_stay(void **state)
 	assert_has(w.plan->left_out[0].what.items[0],
 		   "add iommu=pt to /boot/loader/entries/long.conf");
 	assert_has(w.plan->left_out[0].why, "2047 bytes");
-	assert_false(has_note(w.plan, "is in all boot entries"));
+	assert_false(has_note(w.plan, "all boot entries already have"));
 	world_free(&w);
 
 	systemd_boot(&w, "arch");
@@ -1253,7 +1254,7 @@ static void loader_images(void **state)
 		assert_non_null(words_step(w.plan, LOADER_ENTRY));
 		assert_int_equal(has_note(w.plan, "/efi/EFI/Linux/linux-6.1.efi: the command line"),
 				 i == 0);
-		assert_int_equal(manual(w.plan, "starts linux-6.1.efi by itself") != NULL, i == 2);
+		assert_int_equal(manual(w.plan, "starts linux-6.1.efi by default") != NULL, i == 2);
 		world_free(&w);
 	}
 }
@@ -1288,7 +1289,7 @@ static void loader_tools(void **state)
 	put(&w, "etc/kernelstub/configuration",
 	    "{\"user\": {\"kernel_options\": [\"quiet\", \"iommu=pt\"]}}");
 	make(&w);
-	assert_true(has_note(w.plan, "kernelstub has iommu=pt on file; a reboot is still due"));
+	assert_true(has_note(w.plan, "kernelstub already has iommu=pt; reboot"));
 	assert_string_equal(words(&w, w.plan->steps[0].argv), "kernelstub -a pci=realloc");
 	world_free(&w);
 }
@@ -1339,14 +1340,14 @@ static void nixos(void **state)
 	assert_has(manual(w.plan, "kernel parameters"),
 		   "boot.kernelParams of the system's configuration");
 	assert_has(manual(w.plan, "kernel parameters"), "\"pci=disable_acs_redir=0000:22:00.0\"");
-	assert_has(manual(w.plan, "what goes into /" MODPROBE),
-		   "boot.extraModprobeConfig of /etc/nixos/configuration.nix what these lines say: "
-		   "\"options nvidia NVreg_EnableResizableBar=1\"; then `nixos-rebuild boot`");
-	assert_has(manual(w.plan, "nvidia-peermem, behind"),
+	assert_has(manual(w.plan, "lines for /" MODPROBE),
+		   "boot.extraModprobeConfig in /etc/nixos/configuration.nix to match these lines: "
+		   "\"options nvidia NVreg_EnableResizableBar=1\"; then run `nixos-rebuild boot`");
+	assert_has(manual(w.plan, "nvidia-peermem, after"),
 		   "boot.kernelModules = [ \"nvidia-peermem\" ];");
-	assert_has(manual(w.plan, "what goes into /etc/security"), "security.pam.loginLimits");
-	assert_has(manual(w.plan, "what goes into /etc/systemd"), "DefaultLimitMEMLOCK=infinity");
-	assert_has(manual(w.plan, "what goes into /etc/nccl.conf"), "NCCL_P2P_LEVEL=SYS");
+	assert_has(manual(w.plan, "lines for /etc/security"), "security.pam.loginLimits");
+	assert_has(manual(w.plan, "lines for /etc/systemd"), "DefaultLimitMEMLOCK=infinity");
+	assert_has(manual(w.plan, "lines for /etc/nccl.conf"), "NCCL_P2P_LEVEL=SYS");
 	world_free(&w);
 }
 
@@ -1486,7 +1487,7 @@ static void acs_config(void **state)
 	make(&w);
 	assert_true(wants(w.plan, "kernel-parameter",
 			  "pci=config_acs=x0x00xx@0000:22:00.0;1xx@pci:0:0"));
-	assert_true(has_note(w.plan, "outranks"));
+	assert_true(has_note(w.plan, "overrides"));
 	/* The line of an earlier fix is replaced. */
 	carry_out(&w);
 	add_acs(&w, "0000:22:01.0");
@@ -1502,7 +1503,7 @@ static void acs_config(void **state)
 	w.m->kernel.cmdline = fact_str(GRUB_LINE " pci=config_acs=0000000@22:00.0", "test");
 	add_acs(&w, "0000:22:00.0");
 	make(&w);
-	assert_true(has_note(w.plan, "has pci=config_acs= for these ports already"));
+	assert_true(has_note(w.plan, "already has pci=config_acs= for these ports"));
 	assert_null(file_step(w.plan, DROP_IN));
 	world_free(&w);
 }
@@ -1565,7 +1566,7 @@ static void acs_config_of_grub(void **state)
 		if (wants(w.plan, "kernel-parameter", word) != (config != NULL))
 			fail_msg("row %zu: %s", i, rows[i].file);
 		if (!config)
-			assert_true(has_note(w.plan, "only a shell could tell whether it counts"));
+			assert_true(has_note(w.plan, "depends on shell code"));
 		world_free(&w);
 	}
 }
@@ -1586,7 +1587,7 @@ static void acs_config_of_grubby(void **state)
 	    "title y\noptions root=a pci=config_acs=1xx@pci:0:0\n");
 	make(&w);
 	assert_int_equal(count(w.plan, STEP_WORDS), 0);
-	assert_true(has_note(w.plan, "the boot entries set ACS in different ways"));
+	assert_true(has_note(w.plan, "the boot entries set ACS differently"));
 	world_free(&w);
 }
 
@@ -1599,7 +1600,7 @@ static void acs_unknown(void **state)
 	add_acs(&w, "0000:77:00.0");
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_non_null(manual(w.plan, "what device is at 0000:77:00.0"));
+	assert_non_null(manual(w.plan, "the device at 0000:77:00.0 is unknown"));
 	world_free(&w);
 }
 
@@ -1624,7 +1625,7 @@ static void acs_lockdown(void **state)
 	add_acs(&w, "0000:22:01.0");
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_has(manual(w.plan, "the ; between several ports"), "locked down");
+	assert_has(manual(w.plan, "the ; between several ports"), "locked-down kernel");
 	world_free(&w);
 }
 
@@ -1687,7 +1688,7 @@ static void acs_guest(void **state)
 	add_acs(&w, w.m->gpus[1].pci->parent->name);
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_has(manual(w.plan, "stays as it is"), w.m->gpus[0].pci->name);
+	assert_has(manual(w.plan, "is unchanged"), w.m->gpus[0].pci->name);
 	assert_non_null(manual(w.plan, w.m->gpus[1].pci->parent->name));
 	assert_true(has_note(w.plan, "is bound to vfio-pci"));
 	world_free(&w);
@@ -1780,8 +1781,8 @@ static void acs_from_a_program_that_goes(void **state)
 		assert_int_equal(count(w.plan, STEP_REGISTER), 1);
 		assert_false(w.plan->steps[0].again_at_boot);
 		assert_int_equal(w.plan->wanted_n, 0);
-		assert_has(manual(w.plan, "a unit that sets ACS"),
-			   "with a onehop that is installed where only root can write");
+		assert_has(manual(w.plan, "set ACS at each boot with"),
+			   "with an onehop installed where only root can write");
 		/* What lies there may be another version, or lead to a user's file. */
 		put(&w, "usr/bin/onehop", "");
 		make(&w);
@@ -1819,7 +1820,7 @@ static void acs_many(void **state)
 		assert_int_equal(count(w.plan, STEP_REGISTER), rows[i].ports);
 		assert_int_equal(count(w.plan, STEP_FILE), 1);
 		assert_int_equal(file_step(w.plan, DROP_IN) == NULL, rows[i].unit);
-		assert_int_equal(has_note(w.plan, "would not fit"), rows[i].unit);
+		assert_int_equal(has_note(w.plan, "does not fit"), rows[i].unit);
 		world_free(&w);
 	}
 }
@@ -1913,7 +1914,7 @@ static void module_options(void **state)
 	assert_true(wants(w.plan, "registry-dword", "nvidia RMPcieP2PType=1"));
 	carry_out(&w);
 	assert_int_equal(make(&w)->step_n, 0);
-	assert_true(has_note(w.plan, "a reboot is still due"));
+	assert_true(has_note(w.plan, "reboot for it to take effect"));
 	/* Another one goes into the same option. */
 	add_dword(&w, "forcep2p", "0x33");
 	add_dword(&w, "Other", "2");
@@ -1963,9 +1964,9 @@ static void option_of_person(void **state)
 		const char *note, *how;
 	} rows[] = {
 		{"NVreg_EnableResizableBar=1", "/etc/modprobe.d/nvidia.conf", 0,
-		 "/etc/modprobe.d/nvidia.conf:7 sets NVreg_EnableResizableBar=1 already", NULL},
+		 "/etc/modprobe.d/nvidia.conf:7 already sets NVreg_EnableResizableBar=1", NULL},
 		{"a=1 NVreg_EnableResizableBar=0", "/etc/modprobe.d/nvidia.conf", 3,
-		 "the last one counts", NULL},
+		 "is read later and overrides it", NULL},
 		{"NVreg_EnableResizableBar=0", "/etc/modprobe.d/zz.conf", 0, NULL,
 		 "/etc/modprobe.d/zz.conf:7 sets NVreg_EnableResizableBar=0 and is read after"},
 		{"xNVreg_EnableResizableBar=0", "/etc/modprobe.d/zz.conf", 3, NULL, NULL},
@@ -2089,7 +2090,8 @@ static void blacklists(void **state)
 	add_modprobe(&w, MODPROBE_BLACKLIST, "nouveau", "", "/etc/modprobe.d/nv.conf");
 	make(&w);
 	assert_lacks(content(w.plan, MODPROBE), "blacklist nouveau\n");
-	assert_true(has_note(w.plan, "/etc/modprobe.d/nv.conf:7 keeps nouveau from loading"));
+	assert_true(
+		has_note(w.plan, "/etc/modprobe.d/nv.conf:7 already keeps nouveau from loading"));
 	assert_false(plan_needs_reboot(w.plan));
 	world_free(&w);
 }
@@ -2196,7 +2198,7 @@ static void unload_in_use(void **state)
 	assert_null(tool_step(&w, "rmmod nv_peer_mem"));
 	assert_true(has_note(w.plan, "in use (ib_core)"));
 	assert_true(plan_needs_reboot(w.plan));
-	assert_string_equal(w.plan->way_back[0], "take it back: `onehop undo`");
+	assert_string_equal(w.plan->way_back[0], "undo the fix: `onehop undo`");
 	w.request.lifetime = CHANGE_NOW;
 	assert_int_equal(make(&w)->step_n, 0);
 	assert_has(left_out(w.plan, "unload nv_peer_mem"), "in use (ib_core)");
@@ -2236,7 +2238,7 @@ static void peermem_variants(void **state)
 	add(&w, (struct change){.kind = CHANGE_MODULE_LOAD, .target = "nvidia-peermem"});
 	make(&w);
 	assert_int_equal(w.plan->step_n, 1);
-	assert_non_null(manual(w.plan, "there is no systemd here"));
+	assert_non_null(manual(w.plan, "no systemd here"));
 	world_free(&w);
 }
 
@@ -2266,8 +2268,7 @@ static void memlock(void **state)
 }
 
 #define BEGIN                                                                                      \
-	"# onehop begin: \"onehop undo\" puts this file back as it was, unless it was edited "     \
-	"since\n"
+	"# onehop begin: \"onehop undo\" restores this file, unless it was edited since then\n"
 #define CLOSE "# onehop end\n"
 
 static void nccl_settings(void **state)
@@ -2275,7 +2276,7 @@ static void nccl_settings(void **state)
 	static const struct {
 		const char *before, *after;
 	} rows[] = {
-		{NULL, "# Written by onehop. \"onehop undo\" takes it back.\n" BEGIN
+		{NULL, "# Written by onehop. \"onehop undo\" removes it.\n" BEGIN
 		       "NCCL_P2P_LEVEL=SYS\n" CLOSE},
 		{"NCCL_DEBUG=INFO\n", "NCCL_DEBUG=INFO\n" BEGIN "NCCL_P2P_LEVEL=SYS\n" CLOSE},
 		{"# mine\r\nNCCL_DEBUG=INFO",
@@ -2322,7 +2323,7 @@ static void nccl_of_person(void **state)
 	assert_non_null(manual(
 		w.plan,
 		"/etc/nccl.conf:2 sets NCCL_P2P_LEVEL=PHB: make it NCCL_P2P_LEVEL=SYS there"));
-	assert_true(has_note(w.plan, "which is stronger"));
+	assert_true(has_note(w.plan, "which overrides"));
 	world_free(&w);
 
 	debian(&w);
@@ -2331,7 +2332,7 @@ static void nccl_of_person(void **state)
 	    (struct change){.kind = CHANGE_NCCL_SETTING, .name = "NCCL_P2P_LEVEL", .new = "SYS"});
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_has(left_out(w.plan, "/etc/nccl.conf"), "no text");
+	assert_has(left_out(w.plan, "/etc/nccl.conf"), "the file is binary");
 	world_free(&w);
 }
 
@@ -2417,7 +2418,7 @@ static void persistence_as_it_was(void **state)
 			assert_string_equal(words(&w, w.plan->steps[0].undo_argv), undo);
 		} else {
 			assert_int_equal(w.plan->step_n, 0);
-			assert_true(has_note(w.plan, "is enabled already"));
+			assert_true(has_note(w.plan, "is already enabled"));
 		}
 		world_free(&w);
 	}
@@ -2746,7 +2747,7 @@ static void recorded_unknown(void **state)
 	add_word(&r.w, "iommu=pt");
 	make(&r.w);
 	assert_true(has_note(r.w.plan, "not in the recording"));
-	assert_true(has_note(r.w.plan, "planned as if not there: /" MODPROBE));
+	assert_true(has_note(r.w.plan, "the plan assumes that they do not exist: /" MODPROBE));
 	assert_non_null(file_step(r.w.plan, MODPROBE));
 	assert_null(file_step(r.w.plan, MODPROBE)->old.data);
 	close_recorded(&r);

@@ -173,15 +173,15 @@ static char *plan_text(struct plan_report r)
 static void steps_are_told_in_order(void **state)
 {
 	static const char *const order[] = {
-		"Plan: 7 steps, and 1 thing to do yourself; some of it takes effect only",
+		"Plan: 7 steps, and 1 thing to do yourself; reboot needed",
 		"1. ",
 		"clear ACS redirection at port 0000:22:00.0",
 		"[acs-redirect]",
 		"ACS control of 0000:22:00.0: 001d -> 0011; off: request redirect (RR)",
 		"completion redirect (CR)",
-		"costs:",
+		"cost:",
 		"no longer kept apart",
-		"now, and again at each boot",
+		"now, and at each boot",
 		"2. ",
 		"BAR1 of 0000:41:00.0: 256 MiB -> 32768 MiB",
 		"now, until the next reboot",
@@ -190,11 +190,11 @@ static void steps_are_told_in_order(void **state)
 		"4. ",
 		"[nccl-p2p-level, other-rule]",
 		"+ X=9",
-		"from now on, and after reboots",
+		"now, and after reboots",
 		"If the machine does not start after the reboot",
 		"choose the recovery entry",
 		"5. ",
-		"a new file (permissions 0644)",
+		"(permissions 0644)",
 		"+ options nvidia X=1",
 		"after a reboot",
 		"6. ",
@@ -237,7 +237,7 @@ static void what_was_said_leaves_nothing(void **state)
 	if (at_fault)
 		fail_msg("%s\nin:\n%s", at_fault, text);
 	assert_has(text, "as above [nccl-p2p-level, other-rule]");
-	assert_null(strstr(strstr(text, "costs:") + 1, "costs:"));
+	assert_null(strstr(strstr(text, "cost:") + 1, "cost:"));
 	plan_free(p);
 }
 
@@ -260,7 +260,7 @@ static void many_reasons_are_counted(void **state)
 
 static void leftovers_are_found(void **state)
 {
-	static const char *const bad[] = {"costs:   ...\n",    "fix it () now\n",
+	static const char *const bad[] = {"cost:    ...\n",    "fix it () now\n",
 					  "  why:\n",          "Plan: 1  step.\n",
 					  "3.  enable x ,y\n", "sets `` there\n"};
 	static const char *const good[] = {"1.  enable x (both ways)\n",
@@ -351,8 +351,8 @@ static void lost_lines_are_shown(void **state)
 	report_dropped(d, p);
 	text = written(d);
 	assert_order(text,
-		     (const char *const[]){"/boot/grub/grub.cfg has lines that are lost",
-					   dropped[0], dropped[1], "/etc/grub.d/40_custom", NULL});
+		     (const char *const[]){"Lines of /boot/grub/grub.cfg will be lost", dropped[0],
+					   dropped[1], "/etc/grub.d/40_custom", NULL});
 	assert_valid(report_plan_json(&(struct plan_report){.plan = p, .machine = &live_machine},
 				      NULL),
 		     "fix.schema.json", "lost lines");
@@ -381,7 +381,7 @@ static void end_says_how_to_go_on(void **state)
 	assert_lacks(root, "sudo");
 	assert_has(recorded, "Nothing was changed: this is a recording.");
 	assert_has(nothing, "There is nothing to fix.\n");
-	assert_has(unjudged, "Nothing could be judged");
+	assert_has(unjudged, "nothing could be judged");
 	assert_true(plan_has_work(p));
 	assert_false(plan_has_work(none));
 	assert_int_equal(plan_doing_steps(p), 7);
@@ -415,7 +415,7 @@ static void what_is_not_done_is_told(void **state)
 	r.rule_n = 1;
 	named = plan_text(r);
 	assert_has(named, "acs-redirect could not be judged: 2 ports: needs root\n");
-	assert_has(named, "Nothing is planned: some of the rules");
+	assert_has(named, "Nothing is planned: some of the named rules");
 	*ARENA_PUSH(left->arena, left->left_out, left->left_out_n) =
 		(struct plan_left_out){TEXTS("0000:22:00.0: ACS control 001d -> 0011"),
 				       "locked down", TEXTS("acs-redirect")};
@@ -425,8 +425,8 @@ static void what_is_not_done_is_told(void **state)
 		locked,
 		"Not done:\n  -  0000:22:00.0: ACS control 001d -> 0011 [acs-redirect]\n     why:  "
 		"locked down\n");
-	assert_has(locked, "Nothing was changed, for the reasons above.");
-	assert_lacks(locked, "Everything is set already");
+	assert_has(locked, "Nothing was changed: see the reasons above.");
+	assert_lacks(locked, "Everything is already set");
 	assert_valid(report_plan_json(&r, NULL), "fix.schema.json", "left out, not judged");
 	plan_free(none);
 	plan_free(left);
@@ -492,7 +492,7 @@ static void interrupted_fix_comes_first(void **state)
 
 static void undo_goes_backwards(void **state)
 {
-	static const char *const order[] = {"Undoing fix 3",
+	static const char *const order[] = {"Fix 3 (",
 					    "1. ",
 					    "restore /boot/grub/grub.cfg",
 					    "2. ",
@@ -501,7 +501,7 @@ static void undo_goes_backwards(void **state)
 					    "rebuild the initramfs",
 					    "runs: update-initramfs -u",
 					    "4. ",
-					    "restore /etc/nccl.conf (was changed by somebody else",
+					    "restore /etc/nccl.conf (was changed by something else",
 					    "5. ",
 					    "write 0 to /sys/x/y",
 					    "6. ",
@@ -581,7 +581,7 @@ static void history_is_a_table(void **state)
 	d = document_new();
 	report_history(d, &(struct history_report){.boot_id = ""});
 	none = written(d);
-	assert_string_equal(none, "Nothing was changed by onehop here.\n");
+	assert_string_equal(none, "onehop has not changed anything here.\n");
 	plan_free(p);
 }
 
@@ -602,11 +602,11 @@ static void history_tells_how_it_ended(void **state)
 					    "damaged",
 					    "3 ",
 					    "applied",
-					    "Fix 2 is damaged: fixes/2",
+					    "The journal of fix 2 is damaged: fixes/2",
 					    NULL};
 	static const char *const whole[] = {"Fix 2: damaged", "fixes/2/plan.json is no JSON.",
-					    "fixes/2 has each file",
-					    "Until then nothing is applied", NULL};
+					    "Until this is repaired, nothing is applied",
+					    "in /var/lib/onehop/fixes/2 from a backup", NULL};
 	struct plan *p = plan_of_every_kind(), *none = plan_new();
 	struct journal_entry all[] = {entry_of(p, 1, FIX_UNDONE), damaged_of(none, 2),
 				      entry_of(p, 3, FIX_APPLIED)};
@@ -635,7 +635,7 @@ static void history_tells_how_it_ended(void **state)
 	}
 	assert_valid(json, "history.schema.json", "damaged");
 	plan = plan_text((struct plan_report){.plan = p, .journal = all, .journal_n = 3});
-	assert_has(plan, "Fix 2 is damaged, and nothing is applied until that is repaired");
+	assert_has(plan, "The journal of fix 2 is damaged: ");
 	assert_lacks(plan, "Fix 1 ");
 	plan_free(p);
 	plan_free(none);
@@ -648,10 +648,11 @@ static void a_trial_is_told(void **state)
 		enum trial trial;
 		const char *history, *plan;
 	} rows[] = {
-		{TRIAL_WAITS, "on trial, waits for its boot", "Fix 1 is on trial: the next boot"},
-		{TRIAL_RUNS, "on trial, this boot has it: onehop fix --confirm keeps it",
-		 "Fix 1 is on trial in this boot"},
-		{TRIAL_OVER, "on trial, its boot was not confirmed", "The trial boot of fix 1"},
+		{TRIAL_WAITS, "on trial, starts at the next boot",
+		 "The next boot tries the kernel parameters of fix 1"},
+		{TRIAL_RUNS, "on trial, in force in this boot (to keep it: onehop fix --confirm)",
+		 "This boot tries the kernel parameters of fix 1"},
+		{TRIAL_OVER, "on trial, not confirmed", "The trial boot of fix 1"},
 	};
 
 	(void)state;
@@ -696,7 +697,7 @@ static void a_plan_with_a_trial(void **state)
 	with = plan_text((struct plan_report){.plan = p});
 	assert_has(with, "; the next boot tries the kernel");
 	assert_has(with, "The next boot tries the kernel parameters.");
-	assert_has(with, "Without confirmation the boot after it has the old parameters again.");
+	assert_has(with, "Without confirmation the boot after it uses the old parameters.");
 	plan_free(p);
 }
 
@@ -738,7 +739,7 @@ static void one_fix_is_shown_whole(void **state)
 	plan_free(p);
 }
 
-/* ---- how it ended ---- */
+/* ---- the outcome ---- */
 
 static char *outcome_text(const struct fix_outcome *o)
 {
@@ -751,8 +752,8 @@ static char *outcome_text(const struct fix_outcome *o)
 /* What a person may have done by hand comes behind what is due now. */
 static void a_reboot_is_said_before_what_was_left(void **state)
 {
-	static const char *const order[] = {"Fix 3 is undone.", "A reboot is due",
-					    "The fix left this to you", NULL};
+	static const char *const order[] = {"Fix 3 is undone.", "Reboot to complete",
+					    "The fix asked you to do this", NULL};
 	struct plan *p = plan_of_every_kind();
 	const struct journal_entry e = entry_of(p, 3, FIX_UNDONE);
 	const struct fix_outcome o = {
@@ -772,12 +773,11 @@ static void what_passes_says_how_it_stays(void **state)
 		const char *says;
 	} rows[] = {
 		{true, true,
-		 "It lasts until the next reboot. To keep it: onehop undo 3, and then fix again "
+		 "This lasts until the next reboot. To keep it: onehop undo 3, then fix again "
 		 "without --now."},
 		{false, true,
-		 "It lasts until the next reboot. To keep it, do what is listed above under \"Do "
-		 "these yourself\"."},
-		{false, false, "It lasts until the next reboot. A reboot"},
+		 "This lasts until the next reboot. To keep it, do what \"Do these yourself\" lists above."},
+		{false, false, "This lasts until the next reboot."},
 	};
 	struct step step = {.kind = STEP_ATTRIBUTE,
 			    .target = "sys/x",
@@ -819,18 +819,14 @@ static void outcomes_say_what_holds(void **state)
 		{{.result = FIX_DONE, .number = 3, .root = "/mnt/a b"},
 		 "done",
 		 "onehop undo 3 --root '/mnt/a b'"},
-		{{.result = FIX_DONE, .number = 3, .reboot = true}, "done", "A reboot is due"},
+		{{.result = FIX_DONE, .number = 3, .reboot = true}, "done", "Reboot for all"},
 		{{.result = FIX_DONE, .undo = true, .number = 2}, "done", "Fix 2 is undone."},
-		{{.result = FIX_NOTHING}, "nothing", "nothing was changed"},
+		{{.result = FIX_NOTHING}, "nothing", "Nothing was changed"},
 		{{.result = FIX_DRIFT}, "drift", "Nothing was changed"},
-		{{.result = FIX_ROLLED_BACK, .number = 3},
-		 "taken-back",
-		 "the machine is as it was"},
-		{{.result = FIX_NOT_ROLLED_BACK, .number = 3},
-		 "stuck",
-		 "onehop undo 3 tries again"},
+		{{.result = FIX_ROLLED_BACK, .number = 3}, "taken-back", "nothing remains changed"},
+		{{.result = FIX_NOT_ROLLED_BACK, .number = 3}, "stuck", "then: onehop undo 3"},
 		{{.error = -EBUSY, .sentence = "another onehop"}, "refused", ""},
-		{{.result = FIX_DONE, .was_signalled = true}, "done", "asked to stop"},
+		{{.result = FIX_DONE, .was_signalled = true}, "done", "A signal to stop came"},
 	};
 
 	(void)state;

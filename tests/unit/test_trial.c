@@ -618,7 +618,7 @@ static void the_plan_is_a_trial(void **state)
 	assert_string_equal(
 		s->new.data,
 		"menuentry mine {\n}\n"
-		"### BEGIN onehop: a trial boot; \"onehop undo\" takes it away\n"
+		"### BEGIN onehop: a trial boot; \"onehop undo\" removes it\n"
 		"if [ \"${default}\" = onehop-trial ]; then\n\tset fallback=0\nfi\n"
 		"menuentry 'Trial boot of onehop (Debian)' --class debian $menuentry_id_option "
 		"onehop-trial {\n\techo 'Loading ...'\n"
@@ -661,7 +661,7 @@ static void refusals(void **state)
 		 "the device of /boot/grub/grubenv is unknown"},
 		{"proc/self/mountinfo", "", "the file system of /boot/grub/grubenv is unknown"},
 		{GRUBENV, "# GRUB Environment Block\nnext_entry=windows\n",
-		 "is to start \"windows\" at the next boot already"},
+		 "is already set to start \"windows\" at the next boot"},
 		{GRUB_CFG, HEADER "insmod blscfg\nblscfg\n" SOURCES, "blscfg"},
 		{GRUB_CFG, HEADER "menuentry a --id a {\nlinux /v " LINE "\n}\n",
 		 "does not read /boot/grub/custom.cfg"},
@@ -684,10 +684,10 @@ static void refusals(void **state)
 		{GRUB_CFG, HEADER "if [ x = x ]; then\nmenuentry a {\nlinux /v\n}\nfi\n" SOURCES,
 		 "depends on what GRUB finds"},
 		{GRUB_CFG, HEADER "set default=1\nmenuentry a {\nlinux /v " LINE "\n}\n" SOURCES,
-		 "is not clear"},
+		 "could not be determined"},
 		{GRUB_CFG, HEADER "menuentry 'a {\n" SOURCES, "cannot read"},
 		{GRUB_CFG, HEADER "default=1\nmenuentry a {\nlinux /v " LINE "\n}\n" SOURCES,
-		 "is not clear"},
+		 "could not be determined"},
 		{CUSTOM, "set default=\"My entry\"\n",
 		 "/boot/grub/custom.cfg sets the default entry"},
 		{CUSTOM, "if [ x = x ]; then default=mine; fi\n", "sets the default entry"},
@@ -881,7 +881,7 @@ static void the_plan_with_systemd_boot(void **state)
 	s = find_step(p.plan->steps, p.plan->step_n, STEP_ENTRY, loader->entry);
 	assert_true(s && s->trial && !s->reboot);
 	assert_string_equal(s->new.data,
-			    "# Written by onehop. \"onehop undo\" takes it away.\n"
+			    "# Written by onehop. \"onehop undo\" removes it.\n"
 			    "title Trial boot of onehop (Debian)\nversion 6.2\nmachine-id " RIG_ID
 			    "\noptions " LINE " iommu=pt panic=30\nlinux /6.2/linux\n");
 	s = find_step(p.plan->steps, p.plan->step_n, STEP_ONE_SHOT, ONE_SHOT);
@@ -961,10 +961,11 @@ static void systemd_boot_refuses(void **state)
 		{"proc/self/mountinfo", "20 1 8:1 / / rw - ext4 /dev/vda1 rw\n", "not mounted"},
 		{"proc/self/mountinfo", EFIVARFS "ro,nosuid - efivarfs efivarfs rw\n", "read-only"},
 		{"proc/self/mountinfo", EFIVARFS "rw - efivarfs efivarfs ro\n", "read-only"},
-		{EFI_LOADER_VARIABLE("LoaderInfo"), "", "does not say that it is"},
-		{EFI_LOADER_VARIABLE("LoaderInfo"), "rEFInd 0.14\n", "that runs is rEFInd 0.14"},
+		{EFI_LOADER_VARIABLE("LoaderInfo"), "", "does not report itself as"},
+		{EFI_LOADER_VARIABLE("LoaderInfo"), "rEFInd 0.14\n",
+		 "the running boot loader is rEFInd 0.14"},
 		{ONE_SHOT, "windows.conf\n",
-		 "is to start \"windows.conf\" at the next boot already"},
+		 "is already set to start \"windows.conf\" at the next boot"},
 		{EFI_LOADER_VARIABLE("LoaderEntries"),
 		 RIG_ID "-6.2.efi\n" RIG_ID "-6.2.conf\n" RIG_ID "-6.1.conf\nrescue.conf\n",
 		 "(" RIG_ID "-6.2.efi) has its command line inside the kernel image"},
@@ -997,7 +998,8 @@ static void systemd_boot_might_not_fall_back(void **state)
 	static const struct {
 		const char *features, *why;
 	} rows[] = {
-		{"\xf7\x03\0\0\0\0\0\0", "252.39-1~deb12u1 knows no entry for one boot"},
+		{"\xf7\x03\0\0\0\0\0\0",
+		 "252.39-1~deb12u1 cannot start an entry for one boot only"},
 		{"\xff\0\0\0\0\0\0\0", "is older than 251"},
 	};
 	struct rig *g = *state;

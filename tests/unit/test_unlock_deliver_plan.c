@@ -2078,7 +2078,7 @@ static void printed(void **state)
 	document_write_text(d, &format, &text);
 	document_free(d);
 	assert_non_null(strstr(text.text, "BAD  tools: missing: patch"));
-	assert_non_null(strstr(text.text, "no text: "));
+	assert_non_null(strstr(text.text, "binary: "));
 	assert_non_null(strstr(text.text, "sudo systemctl stop gdm.service"));
 	assert_non_null(strstr(text.text, "# end python (process 9)"));
 }

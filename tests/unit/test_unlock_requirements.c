@@ -347,7 +347,7 @@ static const struct {
 	{{"570.211.01", "", STOCK, rtx4080}, ACTION_PATCH, "patch", NULL},
 	{{"550.90.07", "", STOCK, rtx4080}, ACTION_REFUSED, "bar1-no-room", "565 or later"},
 	{{"535.261.03", "", STOCK, rtx4080}, ACTION_REFUSED, "bar1-no-room", "16 GiB"},
-	{{"525.60.11", "", STOCK, NULL}, ACTION_UNKNOWN, "release", "was not tried"},
+	{{"525.60.11", "", STOCK, NULL}, ACTION_UNKNOWN, "release", "is untested"},
 	{{"610.57.04", "", STOCK, rtx6090}, ACTION_NOTHING, "driver-allows", NULL},
 	{{"610.57.04", "", STOCK, rtx6090_refused}, ACTION_UNKNOWN, "not-listed", "newer onehop"},
 	{{"610.57.04", "", EDITED, rtx6090_refused}, ACTION_OPTIONS, "options", NULL},
@@ -355,18 +355,18 @@ static const struct {
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, NULL},
 	 ACTION_IN_FORCE,
 	 "in-force",
-	 "with its peers through BAR1"},
+	 "to its peers through BAR1"},
 	/* a copy that failed decides before it; with stock modules none can arrive */
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, copy_failed},
 	 ACTION_REFUSED,
 	 "copies-fail",
-	 "seen to fail"},
+	 "failed"},
 	{{"580.105.08", "", STOCK, copy_failed}, ACTION_PATCH, "patch", NULL},
 	/* an edit that lets managed memory write where it must not is replaced */
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, gate_missing},
 	 ACTION_REPLACE,
 	 "uvm-gate",
-	 "in force, but without the gate for managed memory: replace"},
+	 "in force, but without the gate for managed memory: the first program"},
 	{{"580.105.08", "", EDITED, gate_missing},
 	 ACTION_REPLACE,
 	 "uvm-gate",
@@ -403,7 +403,7 @@ static const struct {
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", 1, 0, NULL},
 	 ACTION_REBUILD,
 	 "rebuild",
-	 "the next boot loses P2P"},
+	 "P2P is lost at the next boot"},
 	{{"580.105.08", "", 1, 0, NULL}, ACTION_REBUILD, "rebuild", NULL},
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", 1, 0, copy_failed},
 	 ACTION_REFUSED,
@@ -417,15 +417,15 @@ static const struct {
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, mailbox},
 	 ACTION_REFUSED,
 	 "peers-mailbox",
-	 "leads it to its peer through a mailbox"},
+	 "connects it to its peer through a mailbox"},
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, not_connected},
 	 ACTION_REFUSED,
 	 "peers-none",
-	 "connects it with its peer by nothing"},
+	 "does not connect it to its peer"},
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, not_asked},
 	 ACTION_UNKNOWN,
 	 "peers-unknown",
-	 "with its peer (rm.json is missing)"},
+	 "to its peer (rm.json is missing)"},
 	{{"595.45.04", "ForceP2P=0x211;RMPcieP2PType=1", STOCK, rtx5090_mailbox},
 	 ACTION_REFUSED,
 	 "peers-mailbox",
@@ -435,7 +435,7 @@ static const struct {
 	{{"580.105.08", "ForceP2P=0x211", UNKNOWN, mailbox},
 	 ACTION_REFUSED,
 	 "mailbox",
-	 "take ForceP2P out"},
+	 "remove ForceP2P"},
 	{{"580.105.08", "", UNKNOWN, mailbox}, ACTION_REFUSED, "mailbox", "kallsyms"},
 	/* some edits choose BAR1 without keys */
 	{{"570.86.16", "", EDITED, connected}, ACTION_IN_FORCE, "in-force", "without options"},
@@ -444,7 +444,7 @@ static const struct {
 	{{"570.86.16", "ForceP2P=0x211;RMForceP2PType=2", EDITED, rtx4090_screen},
 	 ACTION_REPLACE,
 	 "console-shift",
-	 "not onehop's"},
+	 "not edited by onehop"},
 	{{"570.86.16", "", EDITED, rtx4090_screen_onehop}, ACTION_OPTIONS, "options", NULL},
 	{{"580.105.08", "", EDITED, rtx4090_screen}, ACTION_OPTIONS, "options", NULL},
 	/* stock 545 to 570, told to, say BAR1 with nothing mapped */
@@ -488,11 +488,11 @@ static const struct {
 	{{"580.105.08", "ForceP2P=0x211", STOCK, NULL},
 	 ACTION_REFUSED,
 	 "forced",
-	 "take ForceP2P out"},
+	 "remove ForceP2P"},
 	{{"580.105.08", "ForceP2P=0x11", STOCK, small_bar1},
 	 ACTION_REFUSED,
 	 "forced",
-	 "hardware that is not there"},
+	 "that the hardware lacks"},
 	/* GB20x */
 	{{"595.45.04", "", STOCK, rtx5090}, ACTION_OPTIONS, "options", NULL},
 	{{"590.44.01", "ForceP2P=0x211;RMPcieP2PType=1", STOCK, rtx5090},
@@ -512,7 +512,7 @@ static const struct {
 	{{"580.105.08", "", EDITED, memory_doubled},
 	 ACTION_REFUSED,
 	 "bar1-never",
-	 "Resizable BAR is on: no GeForce card offers a larger one. nothing on the host"},
+	 "Resizable BAR is on: no GeForce card has a larger one. nothing on the host"},
 	{{"580.105.08", "", STOCK, no_sizes},
 	 ACTION_UNKNOWN,
 	 "sizes-unknown",
@@ -874,7 +874,7 @@ static void one_without_keys_decides(void **state)
 		{"550.90.07", "", 0, another_driver, "patch", "other-card", NULL},
 		{"550.90.07", "", 0, more_memory_than_bar1, "mixed", "bar1-never", "windows"},
 		{"580.105.08", "", 0, more_memory_than_bar1, "patch", "bar1-never", NULL},
-		{"550.90.07", "", 0, mining_card, "mixed", "mining", "take that card out"},
+		{"550.90.07", "", 0, mining_card, "mixed", "mining", "remove that card"},
 	};
 	static const struct mixed ada = {
 		"", "NVIDIA GeForce RTX 4090", "NVIDIA RTX 6000 Ada Generation", 89, 0, NULL};
@@ -963,12 +963,12 @@ static void one_pair_decides(void **state)
 	connect(m, 1, 2, fact_int_unknown("nobody asked"));
 	n = unlock_requirements(m);
 	assert_string_equal(n->cards[0].id, "peers-none");
-	assert_non_null(strstr(n->cards[0].why, "connects it with GPU2 by nothing"));
+	assert_non_null(strstr(n->cards[0].why, "does not connect it to GPU2"));
 	assert_string_equal(n->cards[1].id, "peers-unknown");
 	assert_non_null(strstr(n->cards[1].why,
-			       "unknown how the driver connects it with GPU2 (nobody asked)"));
+			       "how the driver connects it to GPU2 (nobody asked) is unknown"));
 	assert_string_equal(n->cards[2].id, "peers-none");
-	assert_non_null(strstr(n->cards[2].why, "with GPU0 by nothing"));
+	assert_non_null(strstr(n->cards[2].why, "does not connect it to GPU0"));
 	/* The options stay those of all: nothing in them is to change. */
 	assert_false(n->per_device);
 	assert_true(n->options_set);
@@ -1025,13 +1025,13 @@ static void an_unseen_gate_is_minded(void **state)
 	n = unlock_requirements(m);
 	assert_int_equal(n->action, ACTION_IN_FORCE);
 	assert_null(n->options);
-	assert_true(minds(n, "use no managed memory"));
+	assert_true(minds(n, "do not use managed memory"));
 	m->driver.uvm_gate.loaded = fact_int(1, from);
-	assert_false(minds(unlock_requirements(m), "use no managed memory"));
+	assert_false(minds(unlock_requirements(m), "do not use managed memory"));
 	/* Cards that go through mailboxes are not concerned. */
 	gate_unseen(m);
 	a100(m);
-	assert_false(minds(unlock_requirements(m), "use no managed memory"));
+	assert_false(minds(unlock_requirements(m), "do not use managed memory"));
 	build_free(m);
 }
 
@@ -1084,7 +1084,7 @@ static void what_was_not_tried_is_minded(void **state)
 		const struct unlock_requirements *n = unlock_requirements(m);
 
 		assert_int_equal(n->action, ACTION_PATCH);
-		assert_int_equal(minds(n, "was not tried"), !rows[i].tried);
+		assert_int_equal(minds(n, "is untested"), !rows[i].tried);
 		assert_int_equal(minds(n, "untested on any card"), !rows[i].tested);
 		assert_int_equal(n->can_download, rows[i].tried);
 		build_free(m);
@@ -1179,8 +1179,8 @@ static void not_tried_is_said(void **state)
 
 	(void)state;
 	assert_int_equal(n->action, ACTION_OPTIONS);
-	assert_true(minds(n, "610.57.04 was not tried"));
-	assert_true(minds(n, "the chip of GPU0 was not tried"));
+	assert_true(minds(n, "610.57.04 is untested"));
+	assert_true(minds(n, "the chip of GPU0 is untested"));
 	build_free(m);
 }
 
@@ -1196,7 +1196,7 @@ static void by_hand_on_a_strange_kernel(void **state)
 	n = unlock_requirements(m);
 	assert_false(says(n->steps, n->step_n, "rm -rf ~"));
 	assert_true(says(n->steps, n->step_n, "/lib/modules/$(uname -r)/updates/onehop"));
-	assert_true(minds(n, "610.57.04 was not tried: onehop unlock --tree decides"));
+	assert_true(minds(n, "610.57.04 is untested: onehop unlock --tree checks"));
 	assert_true(minds(n, "610.43.03"));
 	build_free(m);
 }
@@ -1220,15 +1220,15 @@ static void lines_that_count_last(void **state)
 	m->modprobe = lines;
 	m->modprobe_n = 3;
 	n = unlock_requirements(m);
-	assert_true(minds(n, "all.conf:3 sets NVreg_RegistryDwords too"));
+	assert_true(minds(n, "all.conf:3 also sets NVreg_RegistryDwords"));
 	assert_false(minds(n, "some.conf"));
 	assert_false(minds(n, "onehop.conf:5"));
 	build_model(build_gpu(m, "0000:05:00.0", NULL), "NVIDIA A10", 86);
 	m->driver.registry_dwords_per_device = fact_str_unknown("not collected");
 	n = unlock_requirements(m);
 	assert_false(minds(n, "all.conf"));
-	assert_true(minds(n, "some.conf:4 sets NVreg_RegistryDwordsPerDevice too"));
-	assert_true(minds(n, "for all cards, those that want none too"));
+	assert_true(minds(n, "some.conf:4 also sets NVreg_RegistryDwordsPerDevice"));
+	assert_true(minds(n, "for all cards, also those that must not"));
 	assert_true(minds(n, "could not be read (not collected)"));
 	m->modprobe = NULL;
 	m->modprobe_n = 0;
@@ -1243,7 +1243,7 @@ static const struct {
 	{"535.230.02", "6.13.0", "before 535.247.01 do not build on Linux 6.13"},
 	{"535.247.01", "6.14.0-37-generic", NULL},
 	/* the newest kernel's row, which does for those before it too */
-	{"535.230.02", "6.17.0-35-generic", "take 535.274.02"},
+	{"535.230.02", "6.17.0-35-generic", "use 535.274.02"},
 	{"535.288.01", "6.17.13-2-pve", NULL},
 	{"535.288.01", "6.19.2", "no release of 535 up to 535.288.01"},
 	{"535.300.01", "6.19.2", NULL}, /* newer than what was looked at */

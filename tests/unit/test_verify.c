@@ -590,7 +590,7 @@ static void test_stop(void **state)
 		assert_string_not_equal(f->rows[i].what, METRIC_PAIR_VERIFIED);
 	assert_schema(&report);
 	assert_non_null(strstr(report_test_verdict(&report, sentence, sizeof(sentence)),
-			       "0 of 6 ordered pairs right, "));
+			       "0 of 6 ordered pairs correct, "));
 	figures_free(f);
 	test_result_done(&r);
 	free(q);

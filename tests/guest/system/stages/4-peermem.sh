@@ -40,7 +40,7 @@ echo '# mine' >/boot/grub/custom.cfg
 files >/root/files
 run "trial" 0 onehop fix acs-redirect iommu-translating --apply
 sed 's/^/#   /' /tmp/said
-said "trial: the way back in one line" "*without these parameters*"
+said "trial: the way back in one line" "*does not have these parameters*"
 same "trial: the menu as it is stays" /root/grub.cfg /boot/grub/grub.cfg
 check "trial: GRUB's own script is well formed" grub-script-check /boot/grub/custom.cfg
 is "trial: mine is still there" "$(head -n 1 /boot/grub/custom.cfg)" "# mine"

@@ -11,12 +11,12 @@ is "nothing failed at boot" "$(systemctl --failed --plain --no-legend)" ""
 onehop check --json >/tmp/onehop.json
 like "check" "$(sentence fix-in-effect)" "*was not confirmed*"
 run "history" 0 onehop history
-said "history: what became of it" "*on trial, its boot was not confirmed*"
+said "history: what became of it" "*on trial, not confirmed*"
 run "confirm: too late" 2 onehop fix --confirm
 
 grub-editenv - set next_entry=mine
 run "the next boot is somebody's: refused" 2 onehop fix iommu-translating --trial
-said "with the reason" "GRUB is to start \"mine\" at the next boot already"
+said "with the reason" "GRUB is already set to start \"mine\" at the next boot"
 grub-editenv - unset next_entry
 
 run "fix" 0 onehop fix acs-redirect iommu-translating --apply

@@ -19,7 +19,7 @@ is "undo: every file as it was" "$(changed)" ""
 files >/root/files
 run "trial" 0 onehop fix iommu-translating --apply
 sed 's/^/#   /' /tmp/said
-said "trial: the way back in one line" "*without these parameters*"
+said "trial: the way back in one line" "*does not have these parameters*"
 is "trial: files that changed" "$(changed | tr ' ' '\n' | grep -v '^/etc/systemd/' | tr '\n' ' ')" "/efi/loader/entries/$trial /etc/kernel/cmdline "
 is "trial: kernel-install's line is there, without the word" "$(grep -c iommu=pt /etc/kernel/cmdline)" 0
 is "trial: no other entry has the word" "$(with iommu=pt)" "$trial "

@@ -16,7 +16,7 @@ run "confirm: too late" 2 onehop fix --confirm
 
 bootctl set-oneshot rescue.conf
 run "the next boot is somebody's: refused" 2 onehop fix iommu-translating --trial
-said "with the reason" "systemd-boot is to start \"rescue.conf\" at the next boot already"
+said "with the reason" "systemd-boot is already set to start \"rescue.conf\" at the next boot"
 bootctl set-oneshot ""
 
 mount -o remount,ro /sys/firmware/efi/efivars

@@ -17,4 +17,4 @@ is "no file of ours is left" "$(find /etc /usr/src/nvidia-* /var/lib/dkms -name 
 run "undo again: nothing left" 2 onehop undo
 onehop unlock >/tmp/said 2>&1
 sed 's/^/#   /' /tmp/said
-said "status: the module on disk is the stock one" "the one on disk has stubs for it"
+said "status: the module on disk is the stock one" "on disk: has only stubs for"

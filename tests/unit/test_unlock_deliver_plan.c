@@ -2080,7 +2080,7 @@ static void printed(void **state)
 	assert_non_null(strstr(text.text, "BAD  tools: missing: patch"));
 	assert_non_null(strstr(text.text, "binary: "));
 	assert_non_null(strstr(text.text, "sudo systemctl stop gdm.service"));
-	assert_non_null(strstr(text.text, "# end python (process 9)"));
+	assert_non_null(strstr(text.text, "# stop python (pid 9)"));
 }
 
 /* ---- the core ---- */

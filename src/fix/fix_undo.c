@@ -544,7 +544,7 @@ int fix_drop_trial_words(const struct fix_run *run, unsigned number)
 	struct journal_entry *e = NULL;
 	int r = open_trial(run, number, &session, &e);
 
-	return r < 0 ? r : drop_words_of_one_boot(run, e->plan);
+	return e ? drop_words_of_one_boot(run, e->plan) : r;
 }
 
 /* ---- what was interrupted ---- */

@@ -24,10 +24,10 @@ done
 before=$(rdma resource)
 
 run 'the list' 0 onehop bench rdma --device host:1 --list
-said 'its address, and why' '10.0.2.15, index 1: RoCE v2, an IPv4 address'
+said 'its address, and why' '10.0.2.15, index 1: RoCE v2, a routable IPv4 address'
 said 'no dma-buf: the driver was asked' 'refused to register a dma-buf'
 run 'one port to itself' 0 onehop bench rdma --device host:1 --time 0.2
-said 'all data is right' 'right in all 6 directions'
+said 'all data is right' 'correct in all 6 directions'
 run 'perftest-6.06' 0 onehop bench rdma --device host:1 --time 0.1 --memory-by host --format perftest-6.06
 said 'its table' 'RDMA_Read Latency Test'
 run 'dma-buf all the same' 1 onehop bench rdma --device host:1 --memory-by dma-buf
@@ -39,4 +39,4 @@ is 'nothing is left in the NIC' "$(rdma resource)" "$before"
 ip link set eth0 down
 sleep 1
 run 'the link is down' 3 onehop bench rdma --device host:1
-said 'the port is left out' 'rxe0 is left out: the port is DOWN'
+said 'the port is left out' 'rxe0 is skipped: the port is DOWN'

@@ -2,7 +2,8 @@
 /*
  * Collective operations on real GPUs: "collective N check" compares results, "collective N time" measures all-reduce
  * beside NCCL's, "collective N tune" each algorithm by itself. N GPUs, all in this process; "collective host N check" runs
- * anywhere; "collective same N check" has all ranks on one GPU, where small operations can be compared with each other. With "no-p2p" at the end all goes through the host's memory. Every line tells one result; exit 1: a wrong one.
+ * anywhere; "collective same N check" has all ranks on one GPU, where small operations can be compared with each other.
+ * With "no-p2p" at the end all goes through the host's memory. Each line is one result; exit 1: a wrong one.
  */
 #include "base/array.h"
 #include "base/clock.h"
@@ -698,9 +699,14 @@ static const struct variant variants[] = {
 	{PIPED_TWO, 256, 128, 2},
 };
 
-/* Where a variant is not worth its time. */
-static bool is_hopeless(const struct variant *v, u64 bytes)
+/*
+ * Where a variant is not worth its time; or, with several ranks on one GPU, where the blocks of the first ranks could fill it and
+ * wait for those of the last.
+ */
+static bool is_hopeless(const struct bench *b, const struct variant *v, u64 bytes)
 {
+	if (b->same && b->n > 2 && is_piped(v->algorithm))
+		return true;
 	return is_piped(v->algorithm) ? bytes < 32768 : bytes > 4 * MIB;
 }
 
@@ -718,7 +724,7 @@ static void tune(struct bench *b)
 		printf("%-9lu", bytes);
 		for (size_t k = 0; k < ARRAY_LEN(variants); k++) {
 			set_variant(b, &f, &variants[k]);
-			if (is_hopeless(&variants[k], bytes))
+			if (is_hopeless(b, &variants[k], bytes))
 				printf(" %11s", "-");
 			else
 				printf(" %11.2f", time_forced(b, variants[k].algorithm, bytes));

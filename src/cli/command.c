@@ -15,6 +15,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* clang-format off */
@@ -112,27 +113,25 @@ static const char *command_behind(char *const *words, size_t n)
 	return NULL;
 }
 
+/* Only of a regular file: standard input and pipes would be waited for. */
 static bool is_nccl_log(const char *path)
 {
 	struct nccl_log *l = NULL;
-	bool is_log = nccl_log_open(path, &l) == 0;
+	struct stat st;
+	bool is_log = stat(path, &st) == 0 && S_ISREG(st.st_mode) && nccl_log_open(path, &l) == 0;
 
 	nccl_log_free(l);
 	return is_log;
 }
 
-/* The error of command_parse, with the command that reads the file that was not expected. */
-static int refuse_words(const struct command *c, char *const *words, size_t n)
+/* The error of command_parse, with the command that reads the file that was not expected; NULL: an option is wrong. */
+static int refuse_words(const struct command *c, const char *unexpected)
 {
 	AUTO_FREE char *why = xstrdup(err_msg());
 
-	for (size_t i = 0; i < n && text_starts_with(why, "unexpected argument"); i++) {
-		AUTO_FREE char *start = xprintf("unexpected argument '%s'", words[i]);
-
-		if (text_starts_with(why, start) && is_nccl_log(words[i]))
-			return fail(EXIT_REFUSED, "%s (to read a log: onehop log %s)", start,
-				    words[i]);
-	}
+	if (unexpected && strcmp(unexpected, "-") != 0 && is_nccl_log(unexpected))
+		return fail(EXIT_REFUSED, "unexpected argument '%s' (to read a log: onehop log %s)",
+			    unexpected, unexpected);
 	return fail(EXIT_REFUSED, "%s (see: onehop %s --help)", why, c->name);
 }
 
@@ -147,7 +146,7 @@ static int run_command(const struct command *c, char *const *words, size_t n)
 		r = fail(EXIT_REFUSED, "options go after the command: onehop %s [OPTION]...",
 			 command_behind(words, n));
 	else if (r < 0)
-		r = refuse_words(c, words, n);
+		r = refuse_words(c, r == -E2BIG ? args[c->max_args] : NULL);
 	else if (common->help)
 		r = print_help(c, common);
 	else

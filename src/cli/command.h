@@ -90,7 +90,9 @@ bool command_in_group(const struct command *c, const char *group, const char **r
 /* The whole program but for main(). */
 int cli_main(int argc, char **argv);
 
-/* A command's words without running it: fills `values` of c->size zeroed bytes. For tests too. */
+/*
+ * A command's words without running it: fills `values` of c->size zeroed bytes, and args as options_parse() does. For tests too.
+ */
 int command_parse(const struct command *c, char *const *words, size_t n, void *values,
 		  const char **args);
 

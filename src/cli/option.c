@@ -178,12 +178,13 @@ static int take_dashed(struct parser *p, const char *word)
 
 static int take_argument(struct parser *p, const char *word)
 {
-	if (p->arg_n >= p->max_args)
-		return err_set(EINVAL, "unexpected argument '%s'%s", word,
+	p->args[p->arg_n] = word;
+	if (p->arg_n == p->max_args)
+		return err_set(E2BIG, "unexpected argument '%s'%s", word,
 			       find_long(p, "from", strlen("from"), 2)
 				       ? " (to read a recording or text: --from FILE)"
 				       : "");
-	p->args[p->arg_n++] = word;
+	p->arg_n++;
 	return 0;
 }
 

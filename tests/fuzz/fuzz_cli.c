@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	AUTO_FREE char *text = xstrndup((const char *)data, size);
 	AUTO_FREE void *values = NULL;
-	const char *args[MAX_ARGS] = {0};
+	const char *args[MAX_ARGS + 1] = {0};
 	char *words[MAX_WORDS], *rest = text, *word;
 	const struct command *c;
 	size_t n = 0, used;

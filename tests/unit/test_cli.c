@@ -74,7 +74,7 @@ static const struct option table[] = {
 
 struct parsed {
 	struct values v;
-	const char *args[2];
+	const char *args[3];
 	int n;
 };
 
@@ -160,9 +160,12 @@ static void letter_takes_next_word(void **state)
 static void assert_parse_fails(const char *const *words, const char *message)
 {
 	struct parsed p CLEANUP(parsed_done) = parse(words);
+	const bool too_many = text_starts_with(message, "unexpected argument");
 
-	assert_int_equal(p.n, -EINVAL);
+	assert_int_equal(p.n, too_many ? -E2BIG : -EINVAL);
 	assert_string_equal(err_msg(), message);
+	if (too_many)
+		assert_string_equal(p.args[2], "c");
 }
 
 #define FAILS(message, ...) assert_parse_fails((const char *const[]){__VA_ARGS__, NULL}, message)
@@ -211,6 +214,10 @@ static void usage_errors_are_one_line(void **state)
 		"check tests/figures/failed/log-ib-status.txt", 2,
 		"onehop: unexpected argument 'tests/figures/failed/log-ib-status.txt' (to read a "
 		"log: onehop log tests/figures/failed/log-ib-status.txt)\n");
+	/* Standard input is not read to guess what it is. */
+	assert_refused("check -", 2,
+		       "onehop: unexpected argument '-' (to read a recording or text: --from "
+		       "FILE) (see: onehop check --help)\n");
 	assert_refused("topo -m --json", 2,
 		       "onehop: topo prints one thing at a time: -m, -p2p, --svg or --json\n");
 	assert_refused("check --ignore acs-redirekt", 2,

@@ -8,7 +8,8 @@
 /* ---- what is missing ---- */
 
 /* Some pair of GPUs is undecided or doubtful, and this step of its chain is unknown. */
-static bool pairs_lack(const struct diagnosis *d, enum chain_step step)
+static bool any_path(const struct diagnosis *d, enum chain_step step,
+		     bool (*is_it)(const struct path *p, enum chain_step step))
 {
 	const struct topology *t = d->topology;
 
@@ -16,10 +17,25 @@ static bool pairs_lack(const struct diagnosis *d, enum chain_step step)
 		for (size_t j = 0; j < t->gpu_n; j++) {
 			const struct path *p = i != j ? topology_path(t, i, j) : NULL;
 
-			if (p && p->verdict != PAIR_DIRECT && p->chain[step].state == CHAIN_UNKNOWN)
+			if (p && is_it(p, step))
 				return true;
 		}
 	return false;
+}
+
+static bool lacks(const struct path *p, enum chain_step step)
+{
+	return p->verdict != PAIR_DIRECT && p->chain[step].state == CHAIN_UNKNOWN;
+}
+
+static bool paths_lack(const struct diagnosis *d, enum chain_step step)
+{
+	return any_path(d, step, lacks);
+}
+
+static bool lacks_nvlink(const struct path *p, enum chain_step step)
+{
+	return p->chain[step].reason == REASON_NVLINK_UNKNOWN;
 }
 
 /* Of a machine without known GPUs nothing but the missing fact counts. */
@@ -62,31 +78,24 @@ static bool wants_keys(const struct diagnosis *d)
 
 static bool wants_nvlink(const struct diagnosis *d)
 {
-	const struct topology *t = d->topology;
-
-	for (size_t i = 0; i < t->gpu_n; i++)
-		for (size_t j = 0; j < t->gpu_n; j++)
-			if (i != j && topology_path(t, i, j)->chain[CHAIN_PATH].reason ==
-					      REASON_NVLINK_UNKNOWN)
-				return true;
-	return false;
+	return any_path(d, CHAIN_PATH, lacks_nvlink);
 }
 
 static bool wants_iommu(const struct diagnosis *d)
 {
-	return pairs_lack(d, CHAIN_IOMMU) ||
+	return paths_lack(d, CHAIN_IOMMU) ||
 	       (no_gpus(d) && fact_unknown(d->topology->machine->kernel.iommus));
 }
 
 static bool wants_registers(const struct diagnosis *d)
 {
-	return no_gpus(d) || pairs_lack(d, CHAIN_SWITCH) || pairs_lack(d, CHAIN_EXPOSURE) ||
-	       pairs_lack(d, CHAIN_PATH);
+	return no_gpus(d) || paths_lack(d, CHAIN_SWITCH) || paths_lack(d, CHAIN_EXPOSURE) ||
+	       paths_lack(d, CHAIN_PATH);
 }
 
 static bool wants_status(const struct diagnosis *d)
 {
-	return no_gpus(d) || pairs_lack(d, CHAIN_DRIVER);
+	return no_gpus(d) || paths_lack(d, CHAIN_DRIVER);
 }
 
 /* What explains most real faults first (the causes of tests/incidents); each asks for its own facts. */

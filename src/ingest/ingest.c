@@ -74,7 +74,7 @@ static int open_recording(const char *path, struct pasted *t, struct source **re
 
 	if (r < 0)
 		return r;
-	if (source_read(s, &texts, &size, KEPT_TEXTS) < 0) {
+	if (source_read(s, &texts, &size, RECORDING_TEXTS) < 0) {
 		*ret = s;
 		return 0;
 	}
@@ -212,7 +212,7 @@ static int keep_texts(const struct pasted *t, const char *from, struct source *m
 		return err_set(EFBIG,
 			       "%s: onehop reads %zu MiB of it; a recording holds %u MiB at most",
 			       from, text.len >> 20, SOURCE_MAX_FILE >> 20);
-	source_put_file(map, KEPT_TEXTS, strbuf_str(&text), text.len);
+	source_put_file(map, RECORDING_TEXTS, strbuf_str(&text), text.len);
 	return 0;
 }
 

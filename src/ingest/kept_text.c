@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "ingest/part.h"
 #include "ingest/pasted.h"
+#include "recording/recording.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -100,7 +101,7 @@ void kept_text_write(const char *name, const struct text_line *lines, size_t lin
 
 static int bad_line(const char *file, unsigned number, const char *what)
 {
-	return err_set(EINVAL, "%s:" KEPT_TEXTS ":%u: %s", file, number, what);
+	return err_set(EINVAL, "%s:" RECORDING_TEXTS ":%u: %s", file, number, what);
 }
 
 static int add_unused(const char *count, const char *file, unsigned number, struct strbuf *text)

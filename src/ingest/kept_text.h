@@ -13,11 +13,8 @@ struct pasted;
 struct strbuf;
 struct text_line;
 
-/* The virtual file of a recording that holds them. */
-#define KEPT_TEXTS "texts.txt"
-
 /* Appends the text `name` of line_n lines; its parts are in the order of their lines. */
 void kept_text_write(const char *name, const struct text_line *lines, size_t line_n,
 		     const struct part *parts, size_t part_n, struct strbuf *out);
-/* Adds every text in the content of KEPT_TEXTS. 0 or a negative errno with a sentence. */
+/* Adds every text in the content of RECORDING_TEXTS. 0 or a negative errno with a sentence. */
 int kept_texts_add(const char *content, const char *file, struct pasted *t);

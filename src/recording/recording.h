@@ -7,6 +7,9 @@
 
 struct source;
 
+/* The virtual file that keeps the lines of texts which a recording was made from (ingest/kept_text.h has its format). */
+#define RECORDING_TEXTS "texts.txt"
+
 /*
  * Opens what --from names: a folder with machine.txt, a folder that is a copied tree (sys/, proc/),
  * or an archive of either kind of member (any format and compression that libarchive reads). 0, or

@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXTS "texts.txt" /* as ingest/kept_text.h has it */
-
 enum { MAX_HOSTS = 4096 };
 
 /* ---- patterns ---- */
@@ -286,9 +284,9 @@ static void redact_text(struct redaction *r, const char *text, size_t size, bool
 /* Files in which four numbers with dots are an address. */
 static bool holds_settings(const char *path)
 {
-	static const char *const names[] = {
-		"environment.txt", "process-env.txt", "proc/cmdline", "kernel-log.txt",
-		"etc/nccl.conf",   ".nccl.conf",      TEXTS};
+	static const char *const names[] = {"environment.txt", "process-env.txt", "proc/cmdline",
+					    "kernel-log.txt",  "etc/nccl.conf",   ".nccl.conf",
+					    RECORDING_TEXTS};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (text_ends_with(path, names[i]))
@@ -425,7 +423,7 @@ static void redact_entry(struct source *map, struct redaction *r, const struct s
 		clear_serial_number(out.text, out.len);
 	} else if (!e->error) {
 		redact_text(r, e->data, e->size, holds_settings(e->path), &out);
-		if (strcmp(e->path, TEXTS) == 0)
+		if (strcmp(e->path, RECORDING_TEXTS) == 0)
 			clear_serials(out.text);
 	}
 	put_redacted(map, r, e, strbuf_str(&out), out.len);
@@ -518,7 +516,7 @@ static void find_hosts_of_texts(struct source *map, struct redaction *r)
 	const char *line = NULL;
 	size_t size, n;
 
-	if (source_read(map, &text, &size, TEXTS) < 0)
+	if (source_read(map, &text, &size, RECORDING_TEXTS) < 0)
 		return;
 	while (text_next_line(&line, &n, text)) {
 		AUTO_FREE char *copy = xstrndup(line, n);

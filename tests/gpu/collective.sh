@@ -4,29 +4,15 @@
 #
 #	tests/gpu/collective.sh FOLDER
 #
-# FOLDER holds the program "collective" (build/tests/gpu/collective). NVLink multicast stays off in NCCL too.
-set -u
-export LC_ALL=C NCCL_NVLS_ENABLE=0
+# FOLDER holds the program "collective" (build/tests/gpu/collective).
+# shellcheck source=tests/gpu/collective_steps.sh
+. "$(dirname "$0")/collective_steps.sh"
 program=$(cd "${1:?usage: $0 FOLDER}" && pwd)/collective
-gpus=$(nvidia-smi -L | wc -l)
-failed=0
 
-# step LIMIT ARGUMENT...: seconds, and what to run
-step() {
-	local limit=$1 start=$EPOCHREALTIME status=0
-	shift
-	echo
-	echo "== collective $*"
-	timeout "$limit" "$program" "$@" || status=$?
-	[ $status -eq 0 ] || failed=$((failed + 1))
-	awk -v a="$start" -v b="$EPOCHREALTIME" -v s=$status 'BEGIN { printf "exit %d, %.1f s\n", s, b - a }'
-}
-
-nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-step 70 "$gpus" check
-step 40 "$gpus" check no-p2p
-step 60 "$gpus" time
-step 50 "$gpus" tune
-NCCL_P2P_DISABLE=1 step 40 "$gpus" time no-p2p 128
-step 30 "$gpus" tune no-p2p 128
+step 70 "$program" "$gpus" check
+step 40 "$program" "$gpus" check no-p2p
+step 60 "$program" "$gpus" time
+step 50 "$program" "$gpus" tune
+NCCL_P2P_DISABLE=1 step 40 "$program" "$gpus" time no-p2p 128
+step 30 "$program" "$gpus" tune no-p2p 128
 exit $((failed != 0))

@@ -5,26 +5,12 @@
 #	tests/gpu/collective_tune.sh FOLDER [BEFORE]
 #
 # FOLDER holds the program "collective" (build/tests/gpu/collective), BEFORE one of an earlier version. With one GPU, all ranks are on it: that
-# shows what a small operation costs beside the link. NVLink multicast stays off in NCCL too.
-set -u
-export LC_ALL=C NCCL_NVLS_ENABLE=0
+# shows what a small operation costs beside the link.
+# shellcheck source=tests/gpu/collective_steps.sh
+. "$(dirname "$0")/collective_steps.sh"
 now=$(cd "${1:?usage: $0 FOLDER [BEFORE]}" && pwd)/collective
 before=${2:+$(cd "$2" && pwd)/collective}
-gpus=$(nvidia-smi -L | wc -l)
-failed=0
 
-# step LIMIT PROGRAM ARGUMENT...: seconds, and what to run
-step() {
-	local limit=$1 start=$EPOCHREALTIME status=0
-	shift
-	echo
-	echo "== $*"
-	timeout "$limit" "$@" || status=$?
-	[ $status -eq 0 ] || failed=$((failed + 1))
-	awk -v a="$start" -v b="$EPOCHREALTIME" -v s=$status 'BEGIN { printf "exit %d, %.1f s\n", s, b - a }'
-}
-
-nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
 if [ "$gpus" -gt 1 ]; then
 	step 70 "$now" "$gpus" tune
 	step 50 "$now" "$gpus" time

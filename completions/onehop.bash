@@ -1,11 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completion of onehop for bash; made by tools/generate.
+# The words of the program's list $2 that begin with $3.
+_onehop_words()
+{
+	COMPREPLY=($(compgen -W "$("$1" completion "$2" 2>/dev/null | cut -f1)" -- "$3"))
+}
+# The same for the last word of a list with commas.
+_onehop_list()
+{
+	local typed=
+
+	case $3 in *,*) typed=${3%,*}, ;; esac
+	_onehop_words "$1" "$2" "${3##*,}"
+	COMPREPLY=("${COMPREPLY[@]/#/$typed}")
+}
 _onehop()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
 	local command=${COMP_WORDS[1]} words=
 
 	COMPREPLY=()
+	# --option=value is three words here.
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD-2]}
+	fi
 	case $command in -*) command=check ;; esac
 	if [ "$command" = bench ]; then
 		command="$command ${COMP_WORDS[2]}"
@@ -19,10 +39,10 @@ _onehop()
 	'check',--pid) return ;;
 	'check',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'check',--fail-on) COMPREPLY=($(compgen -W 'info warning error never' -- "$cur")); return ;;
-	'check',--ignore) COMPREPLY=($(compgen -W "$(onehop check --list 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
+	'check',--ignore) _onehop_words "$1" rules "$cur"; return ;;
 	'check',--require) COMPREPLY=($(compgen -W 'direct rdma' -- "$cur")); return ;;
-	'check',--gpus) return ;;
-	'check',--explain) COMPREPLY=($(compgen -W "$(onehop check --list 2>/dev/null | cut -d' ' -f1)" -- "$cur")); return ;;
+	'check',--gpus) _onehop_list "$1" gpus "$cur"; return ;;
+	'check',--explain) _onehop_words "$1" rules "$cur"; return ;;
 	'check',--width) return ;;
 	'fix',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'fix',--root) COMPREPLY=($(compgen -f -- "$cur")); return ;;
@@ -42,11 +62,11 @@ _onehop()
 	'unlock',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'unlock',--width) return ;;
 	'test',--device) return ;;
-	'test',--gpus) return ;;
+	'test',--gpus) _onehop_list "$1" gpus "$cur"; return ;;
 	'test',--memory) return ;;
 	'test',--deadline) return ;;
 	'test',--long) return ;;
-	'test',--inject) return ;;
+	'test',--inject) _onehop_words "$1" faults "$cur"; return ;;
 	'test',--width) return ;;
 	'topo',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'topo',--pid) return ;;
@@ -59,11 +79,11 @@ _onehop()
 	'record',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'record',--width) return ;;
 	'bench p2p',--device) return ;;
-	'bench p2p',--gpus) return ;;
+	'bench p2p',--gpus) _onehop_list "$1" gpus "$cur"; return ;;
 	'bench p2p',--memory) return ;;
 	'bench p2p',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'bench p2p',--pairs) return ;;
-	'bench p2p',--only) return ;;
+	'bench p2p',--only) _onehop_list "$1" p2p-metrics "$cur"; return ;;
 	'bench p2p',--size) return ;;
 	'bench p2p',--time) return ;;
 	'bench p2p',--format) COMPREPLY=($(compgen -W 'p2pBandwidthLatencyTest nvbandwidth-json' -- "$cur")); return ;;
@@ -80,7 +100,7 @@ _onehop()
 	'bench nccl',--root) return ;;
 	'bench nccl',--graph) return ;;
 	'bench nccl',--device) return ;;
-	'bench nccl',--gpus) return ;;
+	'bench nccl',--gpus) _onehop_list "$1" gpus "$cur"; return ;;
 	'bench nccl',--memory) return ;;
 	'bench nccl',--count) return ;;
 	'bench nccl',--nccl) COMPREPLY=($(compgen -f -- "$cur")); return ;;
@@ -89,12 +109,12 @@ _onehop()
 	'bench nccl',--format) COMPREPLY=($(compgen -W 'nccl-tests' -- "$cur")); return ;;
 	'bench nccl',--width) return ;;
 	'bench rdma',--device) return ;;
-	'bench rdma',--gpus) return ;;
+	'bench rdma',--gpus) _onehop_list "$1" gpus "$cur"; return ;;
 	'bench rdma',--memory) return ;;
 	'bench rdma',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
-	'bench rdma',--nics) return ;;
-	'bench rdma',--only) return ;;
-	'bench rdma',--memory-by) return ;;
+	'bench rdma',--nics) _onehop_list "$1" nics "$cur"; return ;;
+	'bench rdma',--only) _onehop_list "$1" rdma-metrics "$cur"; return ;;
+	'bench rdma',--memory-by) _onehop_list "$1" memory "$cur"; return ;;
 	'bench rdma',--size) return ;;
 	'bench rdma',--queues) return ;;
 	'bench rdma',--depth) return ;;
@@ -110,7 +130,7 @@ _onehop()
 	'env',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'env',--format) COMPREPLY=($(compgen -W 'json conf k8s' -- "$cur")); return ;;
 	'env',--rankfile) COMPREPLY=($(compgen -W 'mpirun srun' -- "$cur")); return ;;
-	'env',--explain) return ;;
+	'env',--explain) _onehop_words "$1" variables "$cur"; return ;;
 	'env',--width) return ;;
 	'help',--width) return ;;
 	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench compare log env help' -- "$cur")); return ;;
@@ -132,13 +152,20 @@ _onehop()
 	'env') words=' --from --pid --script --observed --no-observed --shell --format --rankfile --explain --json --no-color --width -v --verbose -h --help' ;;
 	'help') words=' --no-color --width -h --help' ;;
 	esac
+	case $COMP_CWORD,$cur in
+	1,* | *,-*) ;;
+	*) case $command in
+	'fix') _onehop_words "$1" rules "$cur"; return ;;
+	'undo') _onehop_words "$1" fixes "$cur"; return ;;
+	'history') _onehop_words "$1" fixes "$cur"; return ;;
+	'record') COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'compare') COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'log') COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	esac ;;
+	esac
 	if [ "$COMP_CWORD" = 1 ]; then
 		case $cur in -*) words+=' --version' ;; *) words='check fix undo history unlock test topo record bench compare log env help' ;; esac
 	fi
-	if [ "$command" = record ] && [[ $cur != -* ]]; then
-		COMPREPLY=($(compgen -f -- "$cur"))
-	else
-		COMPREPLY=($(compgen -W "$words" -- "$cur"))
-	fi
+	COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }
 complete -o filenames -F _onehop onehop

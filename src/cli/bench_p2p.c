@@ -37,7 +37,7 @@ static const struct option p2p_table[] = {
 	{"only", 0, OPTION_TEXT, AT(request.only), "LIST",
 		"measure only these quantities, or groups of them: bandwidth, latency, host, "
 		"staged, patterns",
-		NULL, 0, 0, 0},
+		NULL, 0, 0, 0, WORDS_P2P_METRICS},
 	{"all", 0, OPTION_FLAG, AT(request.all), NULL,
 		"also measure what is skipped by default: through the host, patterns, within "
 		"a device and more",

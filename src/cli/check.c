@@ -36,7 +36,7 @@ static const struct option check_table[] = {
 		fail_on_words, 0, 0, 0},
 	{"ignore", 0, OPTION_LIST, AT(ignore), "ID",
 		"ignore the findings of this rule in text, JSON and exit code; the verdicts "
-		"of pairs do not change; repeatable", NULL, 0, 0, 0},
+		"of pairs do not change; repeatable", NULL, 0, 0, 0, WORDS_RULES},
 	{"require", 0, OPTION_LIST, AT(require), "WHAT",
 		"exit 0 only if all pairs of GPUs are direct (direct), or all pairs of a GPU "
 		"and a NIC (rdma); 1 if one is not, 3 if that is unknown; if given twice, "
@@ -44,12 +44,12 @@ static const struct option check_table[] = {
 		requirement_words, 0, 0, 0},
 	{"gpus", 0, OPTION_TEXT, AT(gpus), "LIST",
 		"with --require: only these GPUs, by number, PCI address, nvml:N or cuda:N",
-		NULL, 0, 0, 0},
+		NULL, 0, 0, 0, WORDS_GPUS},
 	{"ask", 0, OPTION_FLAG, AT(ask), NULL,
 		"print only the commands, at most three, whose output would decide what the facts "
 		"leave open, ready to paste", NULL, 0, 0, 0},
 	{"explain", 0, OPTION_TEXT, AT(explain), "ID",
-		"explain what a rule checks, why, and what to do", NULL, 0, 0, 0},
+		"explain what a rule checks, why, and what to do", NULL, 0, 0, 0, WORDS_RULES},
 	{"list", 0, OPTION_CHOICE, AT(list), "FORMAT", "list all rules", list_formats, 0, true, 0},
 	COMMON_JSON(struct check_options),
 	COMMON_COLOR(struct check_options),

@@ -229,6 +229,7 @@ static int run_help(const void *options, const char *const *args)
 const struct command command_help = {
 	.name = "help",
 	.args = "[COMMAND]",
+	.words = WORDS_COMMANDS,
 	.summary = "explain a command, or list all commands",
 	.about = "Prints what --help prints.",
 	.options = help_table,

@@ -68,6 +68,7 @@ struct command {
 	size_t min_args, max_args;
 	int (*run)(const void *options, const char *const *args);
 	bool hidden;
+	enum words words; /* what its arguments are */
 };
 
 /* Words that are not options: as many as there may be rules. */

@@ -96,6 +96,7 @@ static int run_compare(const void *options, const char *const *args)
 const struct command command_compare = {
 	.name = "compare",
 	.args = "A B",
+	.words = WORDS_FILES,
 	.summary = "show what improved and what regressed between two results",
 	.about = "A and B are JSON of onehop test or bench, or the output of "
 		 "p2pBandwidthLatencyTest, nccl-tests (also -J) or nvbandwidth -j; - is standard "

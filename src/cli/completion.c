@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "cli/words.h"
 
 #include <string.h>
 
@@ -14,11 +15,6 @@ static void add_flag(struct strbuf *b, const struct option *o)
 	if (o->letter)
 		strbuf_printf(b, " -%c", o->letter);
 	strbuf_printf(b, " %s%s", o->one_dash ? "-" : "--", o->name);
-}
-
-static bool completes_rules(const struct option *o)
-{
-	return o->arg && strcmp(o->arg, "ID") == 0;
 }
 
 static void add_choices(struct strbuf *b, const struct option *o)
@@ -35,6 +31,12 @@ static bool takes_file(const struct option *o)
 
 /* ---- bash ---- */
 
+static void add_bash_words(struct strbuf *out, enum words words)
+{
+	strbuf_printf(out, " _onehop_%s \"$1\" %s \"$cur\";",
+		      word_lists[words].commas ? "list" : "words", word_lists[words].name);
+}
+
 static void add_bash_value(struct strbuf *out, const struct command *c, const struct option *o)
 {
 	if (o->kind == OPTION_FLAG || o->optional || o->hidden)
@@ -42,11 +44,8 @@ static void add_bash_value(struct strbuf *out, const struct command *c, const st
 	strbuf_printf(out, "\t'%s',%s%s)", c->name, o->one_dash ? "-" : "--", o->name);
 	if (takes_file(o)) {
 		strbuf_puts(out, " COMPREPLY=($(compgen -f -- \"$cur\"));");
-	} else if (completes_rules(o)) {
-		strbuf_puts(
-			out,
-			" COMPREPLY=($(compgen -W \"$(onehop check --list 2>/dev/null | cut -d' ' "
-			"-f1)\" -- \"$cur\"));");
+	} else if (word_lists[o->words].name) {
+		add_bash_words(out, o->words);
 	} else if (o->choices) {
 		strbuf_puts(out, " COMPREPLY=($(compgen -W '");
 		add_choices(out, o);
@@ -63,6 +62,19 @@ static void add_bash_command(struct strbuf *out, const struct command *c)
 			add_flag(out, o);
 	}
 	strbuf_puts(out, "' ;;\n");
+}
+
+/* What a command's arguments are; options have been left to the words that follow. */
+static void add_bash_arguments(struct strbuf *out, const struct command *c)
+{
+	if (!word_lists[c->words].name && c->words != WORDS_FILES)
+		return;
+	strbuf_printf(out, "\t'%s')", c->name);
+	if (c->words == WORDS_FILES)
+		strbuf_puts(out, " COMPREPLY=($(compgen -f -- \"$cur\"));");
+	else
+		add_bash_words(out, c->words);
+	strbuf_puts(out, " return ;;\n");
 }
 
 /* Characters of the name's first word. */
@@ -133,10 +145,28 @@ void completion_bash(struct strbuf *out)
 {
 	strbuf_puts(out, "# SPDX-License-Identifier: Apache-2.0\n"
 			 "# Completion of onehop for bash; made by tools/generate.\n"
+			 "# The words of the program's list $2 that begin with $3.\n"
+			 "_onehop_words()\n{\n"
+			 "\tCOMPREPLY=($(compgen -W \"$(\"$1\" completion \"$2\" 2>/dev/null | cut "
+			 "-f1)\" -- \"$3\"))\n"
+			 "}\n"
+			 "# The same for the last word of a list with commas.\n"
+			 "_onehop_list()\n{\n"
+			 "\tlocal typed=\n\n"
+			 "\tcase $3 in *,*) typed=${3%,*}, ;; esac\n"
+			 "\t_onehop_words \"$1\" \"$2\" \"${3##*,}\"\n"
+			 "\tCOMPREPLY=(\"${COMPREPLY[@]/#/$typed}\")\n"
+			 "}\n"
 			 "_onehop()\n{\n"
 			 "\tlocal cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
 			 "\tlocal command=${COMP_WORDS[1]} words=\n\n"
 			 "\tCOMPREPLY=()\n"
+			 "\t# --option=value is three words here.\n"
+			 "\tif [ \"$cur\" = = ]; then\n"
+			 "\t\tcur=\n"
+			 "\telif [ \"$prev\" = = ]; then\n"
+			 "\t\tprev=${COMP_WORDS[COMP_CWORD-2]}\n"
+			 "\tfi\n"
 			 "\tcase $command in -*) command=check ;; esac\n");
 	add_bash_groups(out);
 	strbuf_puts(out, "\tcase $command,$prev in\n");
@@ -152,16 +182,22 @@ void completion_bash(struct strbuf *out)
 			add_bash_command(out, *c);
 	}
 	strbuf_puts(out, "\tesac\n"
+			 "\tcase $COMP_CWORD,$cur in\n"
+			 "\t1,* | *,-*) ;;\n"
+			 "\t*) case $command in\n");
+	for (const struct command *const *c = commands; *c; c++) {
+		if (!(*c)->hidden)
+			add_bash_arguments(out, *c);
+	}
+	strbuf_puts(out, "\tesac ;;\n"
+			 "\tesac\n"
 			 "\tif [ \"$COMP_CWORD\" = 1 ]; then\n"
 			 "\t\tcase $cur in -*) words+=' --version' ;; *) words='");
 	add_names(out);
 	strbuf_puts(out, "' ;; esac\n"
 			 "\tfi\n"
-			 "\tif [ \"$command\" = record ] && [[ $cur != -* ]]; then\n"
-			 "\t\tCOMPREPLY=($(compgen -f -- \"$cur\"))\n"
-			 "\telse\n"
-			 "\t\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-			 "\tfi\n}\n"
+			 "\tCOMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+			 "}\n"
 			 "complete -o filenames -F _onehop onehop\n");
 }
 
@@ -180,6 +216,14 @@ static void add_zsh_text(struct strbuf *out, const char *s)
 	}
 }
 
+static void add_zsh_words(struct strbuf *out, enum words words)
+{
+	strbuf_printf(out,
+		      word_lists[words].commas ? "_sequence _onehop_words - %s"
+					       : "_onehop_words %s",
+		      word_lists[words].name);
+}
+
 static void add_zsh_value(struct strbuf *out, const struct option *o)
 {
 	if (o->kind == OPTION_FLAG || o->optional)
@@ -189,8 +233,8 @@ static void add_zsh_value(struct strbuf *out, const struct option *o)
 	strbuf_puts(out, ":");
 	if (takes_file(o)) {
 		strbuf_puts(out, "_files");
-	} else if (completes_rules(o)) {
-		strbuf_puts(out, "_onehop_rules");
+	} else if (word_lists[o->words].name) {
+		add_zsh_words(out, o->words);
 	} else if (o->choices) {
 		strbuf_puts(out, "(");
 		add_choices(out, o);
@@ -221,12 +265,20 @@ static void add_zsh_command(struct strbuf *out, const struct command *c)
 	strbuf_printf(out, "\t'%s')\n\t\t_arguments \\\n", c->name);
 	for (const struct option *o = c->options; o->name; o++)
 		add_zsh_option(out, o);
-	if (c == &command_record)
-		strbuf_puts(out, "\t\t\t'1:FILE:_files'\n");
-	else if (c == &command_help)
-		strbuf_puts(out, "\t\t\t'1:command:_onehop_commands'\n");
-	else
+	if (c->words == WORDS_NONE) {
 		strbuf_puts(out, "\t\t\t&& return\n");
+	} else {
+		strbuf_puts(out, "\t\t\t'*:");
+		add_zsh_text(out, c->args);
+		strbuf_puts(out, ":");
+		if (c->words == WORDS_FILES)
+			strbuf_puts(out, "_files");
+		else if (c->words == WORDS_COMMANDS)
+			strbuf_puts(out, "_onehop_commands");
+		else
+			add_zsh_words(out, c->words);
+		strbuf_puts(out, "'\n");
+	}
 	strbuf_puts(out, "\t\t;;\n");
 }
 
@@ -251,15 +303,18 @@ static void add_zsh_groups(struct strbuf *out)
 
 void completion_zsh(struct strbuf *out)
 {
-	strbuf_puts(out,
-		    "#compdef onehop\n"
-		    "# SPDX-License-Identifier: Apache-2.0\n"
-		    "# Completion of onehop for zsh; made by tools/generate.\n\n"
-		    "_onehop_rules() {\n"
-		    "\tcompadd -- ${(f)\"$(onehop check --list 2>/dev/null | cut -d' ' -f1)\"}\n"
-		    "}\n\n"
-		    "_onehop_commands() {\n"
-		    "\tlocal -a names=(\n");
+	strbuf_puts(
+		out,
+		"#compdef onehop\n"
+		"# SPDX-License-Identifier: Apache-2.0\n"
+		"# Completion of onehop for zsh; made by tools/generate.\n\n"
+		"# The words of the program's list in the last argument; the others are compadd's.\n"
+		"_onehop_words() {\n"
+		"\tcompadd \"${@[1,-2]}\" -- ${${(f)\"$($service completion $@[-1] "
+		"2>/dev/null)\"}%%$'\\t'*}\n"
+		"}\n\n"
+		"_onehop_commands() {\n"
+		"\tlocal -a names=(\n");
 	for (const struct command *const *c = commands; *c; c++) {
 		if (!is_offered(c))
 			continue;
@@ -293,7 +348,7 @@ void completion_zsh(struct strbuf *out)
 	strbuf_puts(out, "\tesac\n}\n\n_onehop \"$@\"\n");
 }
 
-/* ---- the hidden command that tools/generate runs ---- */
+/* ---- the hidden command that tools/generate and the completion files run ---- */
 
 struct completion_options {
 	struct common_options common;
@@ -304,6 +359,7 @@ static const struct option completion_table[] = {COMMON_HELP(struct completion_o
 
 static int run_completion(const void *options, const char *const *args)
 {
+	const struct word_list *list = word_list_find(args[0]);
 	AUTO_STRBUF struct strbuf b = {0};
 
 	(void)options;
@@ -311,17 +367,20 @@ static int run_completion(const void *options, const char *const *args)
 		completion_bash(&b);
 	else if (strcmp(args[0], "zsh") == 0)
 		completion_zsh(&b);
+	else if (list)
+		list->print(&b);
 	else
-		return fail(EXIT_REFUSED, "completions are for bash and zsh, not for '%s'",
+		return fail(EXIT_REFUSED, "completion: no shell and no list of words '%s'",
 			    args[0]);
 	return print_text(&b, EXIT_OK);
 }
 
 const struct command command_completion = {
 	.name = "completion",
-	.args = "bash|zsh",
+	.args = "bash|zsh|LIST",
 	.summary = "print completions for a shell",
-	.about = "Prints the completion file for a shell.",
+	.about = "Prints the completion file for a shell, or the words that these files ask for: "
+		 "rules, gpus and others.",
 	.options = completion_table,
 	.size = sizeof(struct completion_options),
 	.min_args = 1,

@@ -13,7 +13,7 @@
 		"this host, which need no GPU", NULL, 0, 0, 0}, \
 	{"gpus", 0, OPTION_TEXT, offsetof(TYPE, request.devices.gpus), "LIST", \
 		"use only these: numbers as onehop topo shows them, PCI addresses, or NVML's " \
-		"or CUDA's numbers: 0,41:00.0,nvml:2,cuda:3", NULL, 0, 0, 0}, \
+		"or CUDA's numbers: 0,41:00.0,nvml:2,cuda:3", NULL, 0, 0, 0, WORDS_GPUS}, \
 	{"include-busy", 0, OPTION_FLAG, offsetof(TYPE, request.devices.include_busy), NULL, \
 		"also use GPUs that other processes use", NULL, 0, 0, 0}, \
 	{"memory", 0, OPTION_TEXT, offsetof(TYPE, request.devices.memory), "SIZE", \

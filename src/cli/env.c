@@ -43,7 +43,7 @@ static const struct option env_table[] = {
 		"print a rank file for mpirun, or srun's option, that binds the process of "
 		"each GPU to the nearest CPUs", launchers, 0, 0, 0},
 	{"explain", 0, OPTION_TEXT, AT(explain), "NAME",
-		"explain what a variable does, when it is needed, and when it does harm", NULL, 0, 0, 0},
+		"explain what a variable does, when it is needed, and when it does harm", NULL, 0, 0, 0, WORDS_VARIABLES},
 	COMMON_JSON(struct env_options),
 	COMMON_COLOR(struct env_options),
 	COMMON_WIDTH(struct env_options),

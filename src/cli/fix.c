@@ -442,6 +442,7 @@ static int run_fix(const void *options, const char *const *args)
 const struct command command_fix = {
 	.name = "fix",
 	.args = "[RULE]...",
+	.words = WORDS_RULES,
 	.summary = "plan changes that resolve the findings; --apply makes them",
 	.about =
 		"Prints the steps that would resolve the findings of check, or only those of the named rules: each change, the old value, the reason and the cost. Without --apply nothing is changed. With --apply each step is journaled first and verified afterwards. If a step fails, all are undone. onehop undo reverts a fix.",

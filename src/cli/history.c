@@ -114,6 +114,7 @@ static int run_history(const void *options, const char *const *args)
 const struct command command_history = {
 	.name = "history",
 	.args = "[N]",
+	.words = WORDS_FIXES,
 	.summary = "list the fixes and their state",
 	.about = "Lists the fixes, or shows all of fix N: each step with the old and the new "
 		 "content, its result, and what programs printed.",

@@ -56,6 +56,7 @@ static int run_log(const void *options, const char *const *args)
 const struct command command_log = {
 	.name = "log",
 	.args = "FILE",
+	.words = WORDS_FILES,
 	.summary = "show how NCCL connected the GPUs, and why not by P2P",
 	.about = "FILE is the log that NCCL 2.18 to 2.30 writes with NCCL_DEBUG=INFO, of one "
 		 "or several hosts; - is standard input. Exit status 1: the run failed, or a "

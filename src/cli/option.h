@@ -15,6 +15,23 @@ enum option_kind {
 	OPTION_LIST,   /* struct string_list, once per value; each in choices, if any */
 };
 
+/* What a value or an argument may be. The shells complete it; cli/words.c holds the words. */
+enum words {
+	WORDS_NONE,
+	WORDS_FILES,
+	WORDS_COMMANDS,
+	WORDS_RULES,
+	WORDS_GPUS,
+	WORDS_NICS,
+	WORDS_P2P_METRICS,
+	WORDS_RDMA_METRICS,
+	WORDS_MEMORY,
+	WORDS_FAULTS,
+	WORDS_VARIABLES,
+	WORDS_FIXES,
+	WORDS_N
+};
+
 /* Values point into argv. */
 struct string_list {
 	const char **items;
@@ -32,6 +49,7 @@ struct option {
 	bool one_dash;              /* -NAME VALUE, as nvidia-smi writes it; --NAME works too */
 	bool optional;              /* --NAME alone is the first choice, --NAME=VALUE another */
 	bool hidden;
+	enum words words;
 };
 
 /*

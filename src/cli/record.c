@@ -128,6 +128,7 @@ static int run_record(const void *options, const char *const *args)
 const struct command command_record = {
 	.name = "record",
 	.args = "FILE",
+	.words = WORDS_FILES,
 	.summary = "record this machine in a file, to be checked elsewhere",
 	.about =
 		"FILE ends in .tar.gz, .tar.zst, .tar.xz, .tar or, for a folder of plain text, in "

@@ -36,7 +36,7 @@ static const struct option test_table[] = {
 		"with --device host:N, inject a fault: mirror, displace, stale, torn, lost, "
 		"hang, refuse, slow, cached, replay, overtake, late, reread, remap, hole, ipc-offset, "
 		"lossy, comptag, packed, host-shift",
-		NULL, 0, 0, 0},
+		NULL, 0, 0, 0, WORDS_FAULTS},
 	COMMON_JSON(struct test_options),
 	COMMON_COLOR(struct test_options),
 	COMMON_WIDTH(struct test_options),

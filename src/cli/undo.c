@@ -191,6 +191,7 @@ static int run_undo(const void *options, const char *const *args)
 const struct command command_undo = {
 	.name = "undo",
 	.args = "[N]",
+	.words = WORDS_FIXES,
 	.summary = "undo the last fix, or fix N",
 	.about =
 		"Undoes the steps of a fix from the last to the first. It continues after errors and "

@@ -3,6 +3,7 @@
 #include "session/p2p_session_impl.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -34,7 +35,7 @@ static const struct {
 /* `words`: names of metrics and groups, blank-separated. */
 static bool is_chosen(const struct metric *m, const char *words)
 {
-	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+	for (size_t i = 0; i < ARRAY_LEN(groups); i++)
 		if (text_has_word(words, groups[i].name) && m->staged == groups[i].staged &&
 		    groups[i].shapes >> m->shape & 1)
 			return true;
@@ -51,25 +52,32 @@ static bool is_wanted(const struct metric *m, enum p2p_layout layout)
 
 static bool is_known(const char *word)
 {
-	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+	for (size_t i = 0; i < ARRAY_LEN(groups); i++)
 		if (strcmp(groups[i].name, word) == 0)
 			return true;
 	return p2p_metric_find(word) != NULL;
 }
 
-static int no_word(const char *word)
+const char **p2p_only_words(size_t *ret_n)
 {
-	AUTO_FREE const char **names =
-		xcalloc(metric_n + sizeof(groups) / sizeof(*groups), sizeof(*names));
+	const char **names = xcalloc(metric_n + ARRAY_LEN(groups), sizeof(*names));
 	AUTO_FREE const struct metric **all = xcalloc(metric_n, sizeof(*all));
 	size_t n = 0, measured = p2p_metrics(all);
-	const char *nearest;
 
-	for (size_t i = 0; i < sizeof(groups) / sizeof(*groups); i++)
+	for (size_t i = 0; i < ARRAY_LEN(groups); i++)
 		names[n++] = groups[i].name;
 	for (size_t i = 0; i < measured; i++)
 		names[n++] = all[i]->name;
-	nearest = nearest_name(word, names, n);
+	*ret_n = n;
+	return names;
+}
+
+static int no_word(const char *word)
+{
+	size_t n;
+	AUTO_FREE const char **names = p2p_only_words(&n);
+	const char *nearest = nearest_name(word, names, n);
+
 	if (nearest)
 		return err_set(EINVAL, "--only: no measurement '%s'; did you mean %s?", word,
 			       nearest);

@@ -44,3 +44,6 @@ int p2p_session_begin(struct p2p_session *s, const struct p2p_request *o,
 /* *ret_refused: the request is impossible, though the devices work. 0 or a negative errno with a sentence. */
 int p2p_session_run(struct p2p_session *s, bool *ret_refused);
 void p2p_session_done(struct p2p_session *s);
+
+/* What --only accepts: groups, then metrics. The array is the caller's to free, the words are not. */
+const char **p2p_only_words(size_t *ret_n);

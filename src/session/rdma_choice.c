@@ -37,14 +37,32 @@ static const struct word way_words[] = {
 	{"peer-memory", 1 << REGION_PEER},
 };
 
-static int no_word(const char *option, const char *word, const struct word *words, size_t n)
+static const char **names_of(const struct word *words, size_t n)
 {
-	AUTO_FREE const char **names = xcalloc(n, sizeof(*names));
-	const char *nearest;
+	const char **names = xcalloc(n, sizeof(*names));
 
 	for (size_t i = 0; i < n; i++)
 		names[i] = words[i].name;
-	nearest = nearest_name(word, names, n);
+	return names;
+}
+
+const char **rdma_only_words(size_t *ret_n)
+{
+	*ret_n = ARRAY_LEN(measure_words);
+	return names_of(measure_words, ARRAY_LEN(measure_words));
+}
+
+const char **rdma_memory_words(size_t *ret_n)
+{
+	*ret_n = ARRAY_LEN(way_words);
+	return names_of(way_words, ARRAY_LEN(way_words));
+}
+
+static int no_word(const char *option, const char *word, const struct word *words, size_t n)
+{
+	AUTO_FREE const char **names = names_of(words, n);
+	const char *nearest = nearest_name(word, names, n);
+
 	if (nearest)
 		return err_set(EINVAL, "%s: no '%s'; did you mean %s?", option, word, nearest);
 	return err_set(EINVAL, "%s: no '%s' (see: man onehop-bench-rdma)", option, word);

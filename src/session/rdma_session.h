@@ -47,5 +47,9 @@ int rdma_session_look(struct rdma_session *s);
 int rdma_session_run(struct rdma_session *s);
 void rdma_session_done(struct rdma_session *s);
 
+/* What --only and --memory-by accept. The array is the caller's to free, the words are not. */
+const char **rdma_only_words(size_t *ret_n);
+const char **rdma_memory_words(size_t *ret_n);
+
 /* The machine's NIC of a port; NULL: the machine is unknown, or has none of that name. */
 const struct rdma_device *rdma_session_nic(const struct rdma_session *s, size_t port);

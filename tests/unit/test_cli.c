@@ -8,8 +8,11 @@
 #include "base/text.h"
 #include "check_text.h"
 #include "cli/command.h"
+#include "cli/words.h"
+#include "device/device.h"
 #include "diagnose/diagnose.h"
 #include "json_schema.h"
+#include "result/metric.h"
 #include "run_command.h"
 #include "skip.h"
 
@@ -444,6 +447,51 @@ static void completions_are_up_to_date(void **state)
 	assert_generated("completions/_onehop", completion_zsh);
 }
 
+static void assert_listed(const char *list, const char *word)
+{
+	AUTO_STRBUF struct strbuf b = {0};
+	AUTO_FREE char *line = xprintf("%s\n", word), *described = xprintf("%s\t", word);
+
+	word_list_find(list)->print(&b);
+	for (const char *at = strbuf_str(&b); *at; at += strcspn(at, "\n") + 1)
+		if (text_starts_with(at, line) || text_starts_with(at, described))
+			return;
+	fail_msg("'completion %s' lacks %s", list, word);
+}
+
+static const struct option *option_of(const struct command *c, const char *name)
+{
+	const struct option *o = c->options;
+
+	while (o->name && strcmp(o->name, name) != 0)
+		o++;
+	assert_non_null(o->name);
+	return o;
+}
+
+static void completions_list_what_the_tables_hold(void **state)
+{
+	static const char *const more[][2] = {
+		{"variables", "NCCL_P2P_LEVEL"},
+		{"p2p-metrics", "patterns"},
+		{"rdma-metrics", "latency"},
+		{"memory", "dma-buf"},
+	};
+
+	(void)state;
+	FOR_EACH_RULE (r)
+		assert_listed("rules", r->id);
+	for (enum fault_kind f = FAULT_NONE + 1; f < FAULT_N; f++) {
+		assert_listed("faults", fault_word(f));
+		assert_non_null(strstr(option_of(&command_test, "inject")->help, fault_word(f)));
+	}
+	for (size_t i = 0; i < metric_n; i++)
+		if (metrics[i].heading)
+			assert_listed("p2p-metrics", metrics[i].name);
+	for (size_t i = 0; i < ARRAY_LEN(more); i++)
+		assert_listed(more[i][0], more[i][1]);
+}
+
 /* scdoc writes a dash as it is; a name may stand in bold or behind a backslash. */
 static bool manual_names(const char *text, const struct option *o)
 {
@@ -718,6 +766,7 @@ int main(void)
 		cmocka_unit_test(record_round_trip),
 		cmocka_unit_test(full_disk_is_no_success),
 		cmocka_unit_test(completions_are_up_to_date),
+		cmocka_unit_test(completions_list_what_the_tables_hold),
 		cmocka_unit_test(manuals_name_every_option),
 		cmocka_unit_test(manuals_name_no_other_option),
 		cmocka_unit_test(documents_name_only_real_options),

@@ -242,10 +242,11 @@ static void weigh_observed(struct diagnosis_builder *b, struct finding *f)
 				   checked ? "checked copies arrived with correct data"
 					   : "copies ran as fast as P2P does, with unchecked data",
 				   seen->from);
-	f->remedy =
-		checked ? NOTHING_TO_DO
-			: "run onehop test to check whether the data arrives; if it does, nothing "
-			  "needs to be fixed";
+	if (checked)
+		finding_needs_nothing(f);
+	else
+		f->remedy = "run onehop test to check whether the data arrives; if it does, "
+			    "nothing needs to be fixed";
 }
 
 /* ---- running ---- */

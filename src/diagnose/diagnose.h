@@ -9,9 +9,6 @@
 
 #include <stdarg.h>
 
-/* The remedy of a finding that is only good to know; reports leave it out. */
-#define NOTHING_TO_DO "nothing to do"
-
 enum verdict { VERDICT_NA, VERDICT_OK, VERDICT_UNKNOWN, VERDICT_BAD, VERDICT_N };
 enum confidence { CONFIDENCE_CERTAIN, CONFIDENCE_LIKELY, CONFIDENCE_POSSIBLE, CONFIDENCE_N };
 
@@ -128,6 +125,8 @@ struct finding {
 	const char *subject;  /* it in words: "GPU0 0000:41:00.0", "/etc/nccl.conf:3" */
 	const char *sentence; /* what is wrong, with the value read */
 	const char *remedy;
+	/* The finding is only good to know: its remedy says so, and no change is proposed. */
+	bool nothing_to_do;
 	/* The same two with ABOUT and the others in place of devices; equal for findings that say the same. */
 	const char *sentence_form, *remedy_form;
 	struct evidence *evidence;
@@ -186,7 +185,7 @@ struct propose_options {
  * What would resolve the findings, in their order. What is only good to know (SEVERITY_INFO) is
  * resolved if its rule is named, or if its rule says so itself. Changes of the rules that are named
  * are not `apart`. A finding whose rule proposes nothing becomes a CHANGE_BY_HAND with its remedy,
- * unless there is NOTHING_TO_DO. Pure; all texts are in the set's arena.
+ * unless there is nothing to do. Pure; all texts are in the set's arena.
  */
 void diagnosis_propose(const struct diagnosis *d, const struct propose_options *o,
 		       struct change_set *out);
@@ -233,6 +232,8 @@ void finding_evidence(struct rule_run *run, struct finding *f, const char *from,
 		      const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The finding is only good to know. */
+void finding_needs_nothing(struct finding *f);
 /* Puts the devices into the texts, once the finding is whole. */
 void finding_finish(struct arena *a, const struct machine *m, struct finding *f);
 /* The finding names this device too; once f->pci is set. NULL: none. */

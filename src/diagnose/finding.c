@@ -130,7 +130,14 @@ void finding_remedy(struct rule_run *run, struct finding *f, const char *fmt, ..
 
 	va_start(ap, fmt);
 	f->remedy = arena_vprintf(run->d->arena, fmt, ap);
+	f->nothing_to_do = false;
 	va_end(ap);
+}
+
+void finding_needs_nothing(struct finding *f)
+{
+	f->remedy = "nothing to do";
+	f->nothing_to_do = true;
 }
 
 void finding_names(struct rule_run *run, struct finding *f, const struct pci_function *pci)

@@ -112,8 +112,7 @@ static void propose_remedy(struct rule_run *run, struct change_set *out, const s
 static void propose_remedies(struct rule_run *run, struct change_set *out)
 {
 	FOR_EACH_FINDING (f, run)
-		if (asks_for_change(run, f) && !text_starts_with(f->remedy, NOTHING_TO_DO) &&
-		    is_first_with_remedy(run, f))
+		if (asks_for_change(run, f) && !f->nothing_to_do && is_first_with_remedy(run, f))
 			propose_remedy(run, out, f);
 }
 
@@ -123,7 +122,7 @@ static void propose_remedies(struct rule_run *run, struct change_set *out)
 static bool has_work(const struct rule_run *run)
 {
 	FOR_EACH_FINDING (f, run)
-		if (f->rule == run->rule && strcmp(f->remedy, NOTHING_TO_DO) != 0)
+		if (f->rule == run->rule && !f->nothing_to_do)
 			return true;
 	return is_named(run->options, run->rule->id);
 }

@@ -49,7 +49,7 @@ static enum verdict probe_virtual_machine(struct rule_run *run)
 			run, CONFIDENCE_CERTAIN, SUBJECT(HOST, "host"),
 			"in this virtual machine ACS and IOMMU of the host are not visible%s",
 			run->m->gpu_n > 1 ? "; NVLink does not need them" : "");
-		finding_remedy(run, f, "%s", NOTHING_TO_DO);
+		finding_needs_nothing(f);
 	}
 	evidence_str(run, f, "hypervisor", hypervisor);
 	return VERDICT_OK;
@@ -85,7 +85,7 @@ static enum verdict probe_container(struct rule_run *run)
 			"/dev/shm and GPUs, not the host's",
 			container.value);
 	if (!some && container_is_guess(run->m))
-		finding_remedy(run, f, "%s", NOTHING_TO_DO);
+		finding_needs_nothing(f);
 	evidence_str(run, f, "container", container);
 	evidence_int(run, f, "device nodes /dev/nvidia<N>", nodes);
 	evidence_int(run, f, "GPUs that the driver runs", driven);

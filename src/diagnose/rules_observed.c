@@ -97,7 +97,7 @@ static void report_failures(struct rule_run *run, enum observed_kind kind, const
 	finding_names_pairs(run, f, &failed);
 	if (explained) {
 		f->severity = SEVERITY_INFO;
-		finding_remedy(run, f, NOTHING_TO_DO);
+		finding_needs_nothing(f);
 	}
 	evidence_failures(run, f, kind, &failed);
 }
@@ -180,7 +180,7 @@ static void report_no_gain(struct rule_run *run, bool checked)
 	size_t shown = 0;
 
 	if (f && checked)
-		finding_remedy(run, f, NOTHING_TO_DO);
+		finding_needs_nothing(f);
 	FOR_EACH_IN(struct observed, o, run->m->observed, f ? run->m->observed_n : 0)
 	{
 		if (gains_nothing(run, o, checked) && shown++ < LINES_SHOWN)

@@ -238,7 +238,7 @@ static void add_remedies(struct document *out, struct group g, bool verbose)
 	bool more = false;
 
 	for (size_t i = 0; i < g.n; i++) {
-		if (strcmp(g.items[i]->remedy, NOTHING_TO_DO) == 0)
+		if (g.items[i]->nothing_to_do)
 			continue;
 		if (!remedy_shown(g, i, verbose))
 			document_item(out, STYLE_STRONG, TEXT_COLUMN, "do  ", "%s",

@@ -247,10 +247,8 @@ static void add_generated(struct planner *p, const struct grub *g, const struct 
 			  const char *expect, const struct purpose *purpose)
 {
 	const char *const *argv = plan_argv(p, g->mkconfig, "-o", STEP_OUTPUT, NULL);
-	struct step *s =
-		plan_step(p, PHASE_BOOT, STEP_GENERATED, purpose,
-			  expect ? "regenerate /%s with %s" : "when undone: regenerate /%s with %s",
-			  g->config, g->mkconfig);
+	struct step *s = plan_step(p, PHASE_BOOT, STEP_GENERATED, purpose, "regenerate /%s with %s",
+				   g->config, g->mkconfig);
 
 	s->target = g->config;
 	s->old = *old;
@@ -332,7 +330,7 @@ void plan_grub_refresh(struct planner *p)
 
 	if (!write_drop_in(p, NULL, &f))
 		return;
-	plan_tool(p, PHASE_BOOT, &undo, &purpose, "when undone: refresh the boot partitions");
+	plan_tool(p, PHASE_BOOT, &undo, &purpose, "refresh the boot partitions");
 	plan_file_step(p, f);
 	purpose.reboot = true;
 	plan_tool(p, PHASE_BOOT, &apply, &purpose, "refresh the boot partitions");

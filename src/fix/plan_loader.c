@@ -447,7 +447,7 @@ void plan_loader_proxmox(struct planner *p)
 		return;
 	}
 	undone.reboot = false;
-	plan_tool(p, PHASE_BOOT, &undo, &undone, "when undone: regenerate the boot entries");
+	plan_tool(p, PHASE_BOOT, &undo, &undone, "regenerate the boot entries");
 	add_step(p, FILE_KERNEL_LINE, words, old, text);
 	plan_tool(p, PHASE_BOOT, &apply, &serves, "regenerate the boot entries");
 	plan_words_want(p);

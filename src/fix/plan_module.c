@@ -620,7 +620,7 @@ void plan_module_finish(struct planner *p)
 	if (i) {
 		const struct tool undo = {.undo_argv = i->all, .deadline_s = 900};
 
-		plan_tool(p, PHASE_MODULES, &undo, &serves, "when undone: rebuild the initramfs");
+		plan_tool(p, PHASE_MODULES, &undo, &serves, "rebuild the initramfs");
 	}
 	serves.reboot = add_modules(p);
 	if (f) {

@@ -44,7 +44,7 @@ void plan_memlock(struct planner *p, const struct change *c)
 	if (plan_etc_is_generated(p)) {
 		drop_in(p, FILE_MANAGER, &purpose, manager);
 	} else if (plan_has_systemd(p) && !is_so(p, FILE_MANAGER, manager)) {
-		plan_tool(p, PHASE_SETTINGS, &undo, &serves, "when undone: %s", what);
+		plan_tool(p, PHASE_SETTINGS, &undo, &serves, "%s", what);
 		drop_in(p, FILE_MANAGER, &purpose, manager);
 		if (!p->request->image)
 			plan_tool(p, PHASE_SETTINGS, &apply, &serves, "%s", what);

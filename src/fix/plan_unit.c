@@ -147,7 +147,7 @@ void plan_unit(struct planner *p, const struct unit *u, const struct purpose *pu
 	f->text = unit_text(p, u);
 	purpose_join(p, &f->purpose, purpose);
 	if (plan_file_changes(f)) {
-		plan_tool(p, PHASE_UNITS, &forget, &serves, "when undone: reload systemd");
+		plan_tool(p, PHASE_UNITS, &forget, &serves, "reload systemd");
 		plan_file_step(p, f);
 		/* A person enables it there, as the plan says. */
 		if (p->request->image && !enabled)

@@ -144,7 +144,8 @@ static void add_step(struct document *out, const struct history_report *r, size_
 
 	snprintf(label, sizeof(label), "%zu.", i + 1);
 	document_blank(out);
-	document_styled_item(out, STYLE_STRONG, STYLE_STRONG, 0, label, "%s", s->what);
+	document_styled_item(out, STYLE_STRONG, STYLE_STRONG, 0, label, "%s%s",
+			     step_does(s) ? "" : "when undone: ", s->what);
 	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "state: ", "%s",
 		      step_mark_word(e->marks[i]));
 	if (e->errors[i])

@@ -292,23 +292,12 @@ const char *step_in_force(const struct step *s)
 	return s->again_at_boot ? "now, and at each boot" : "now, until the next reboot";
 }
 
-/* Begins the text of a step that only runs when the fix is undone. */
-#define WHEN_UNDONE "when undone: "
-
-static void undo_tool(const struct step *s, struct strbuf *out)
-{
-	if (text_starts_with(s->what, WHEN_UNDONE))
-		strbuf_puts(out, s->what + strlen(WHEN_UNDONE));
-	else
-		strbuf_printf(out, "undo: %s", s->what);
-}
-
 void step_undo_words(const struct step *s, struct strbuf *out)
 {
 	const char *old = s->old.data ? s->old.data : "?";
 
 	if (s->kind == STEP_TOOL || s->kind == STEP_WORDS)
-		undo_tool(s, out);
+		strbuf_printf(out, step_does(s) ? "undo: %s" : "%s", s->what);
 	else if (s->kind == STEP_GENERATED)
 		strbuf_printf(out, "restore /%s%s", s->target,
 			      s->undo_argv ? ", or regenerate it" : "");

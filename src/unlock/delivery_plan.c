@@ -277,16 +277,16 @@ static void undo_to_saved(struct maker *m, const char *saved)
 {
 	const struct dkms_state *k = &m->dkms;
 
-	add_undo(m, "when undone: remove the saved build", SHORT_S, saved,
+	add_undo(m, "remove the saved build", SHORT_S, saved,
 		 WORDS(m, "rm", "-f", "--", absolute(m, saved)));
 	if (k->installed)
-		undo_by_dkms(m, "when undone: install the build of before", k->modules, COPY_OVER);
+		undo_by_dkms(m, "install the build of before", k->modules, COPY_OVER);
 	else
-		undo_by_dkms(m, "when undone: take the modules away", k->modules, TAKE_AWAY);
-	add_undo(m, "when undone: put the saved build back", SAVE_S, saved,
+		undo_by_dkms(m, "take the modules away", k->modules, TAKE_AWAY);
+	add_undo(m, "put the saved build back", SAVE_S, saved,
 		 WORDS(m, "tar", "-C", absolute(m, k->version), "--recursive-unlink", "-xf",
 		       absolute(m, saved)));
-	add_undo(m, "when undone: remove the saved build if its kernel is gone", SHORT_S, saved,
+	add_undo(m, "remove the saved build if its kernel is gone", SHORT_S, saved,
 		 WORDS(m, "find", absolute(m, saved), "!", "-exec", "test", "-d",
 		       arena_printf(m->a, "/lib/modules/%s/kernel", m->d->kernel), ";", "-delete"));
 }
@@ -299,7 +299,7 @@ static void save_build(struct maker *m)
 	const char *begun = arena_printf(m->a, "/%s.new", saved);
 
 	undo_to_saved(m, saved);
-	add_undo(m, "when undone: remove a copy that was cut off", SHORT_S, NULL,
+	add_undo(m, "remove a copy that was cut off", SHORT_S, NULL,
 		 WORDS(m, "rm", "-f", "--", begun));
 	add_tool(m, serves_undo, "save the modules that DKMS has built", SAVE_S,
 		 WORDS(m, "tar", "-C", absolute(m, k->version), "-czf", begun, m->d->kernel));
@@ -318,8 +318,7 @@ static void undo_to_nothing(struct maker *m)
 {
 	const struct dkms_state *k = &m->dkms;
 
-	undo_by_dkms(m, "when undone: take the modules and their build away", k->kernel,
-		     TAKE_BUILD_AWAY);
+	undo_by_dkms(m, "take the modules and their build away", k->kernel, TAKE_BUILD_AWAY);
 	m->back = arena_printf(m->a, "dkms uninstall %s -k %s && rm -rf /%s", k->id, m->d->kernel,
 			       k->kernel);
 }
@@ -375,7 +374,7 @@ static void build(struct maker *m)
 /* Built and edited already, and only taken out of the kernel's folder since. */
 static void install_again(struct maker *m)
 {
-	undo_by_dkms(m, "when undone: take the modules away", m->dkms.modules, TAKE_AWAY);
+	undo_by_dkms(m, "take the modules away", m->dkms.modules, TAKE_AWAY);
 	m->back = arena_printf(m->a, "dkms uninstall %s -k %s", m->dkms.id, m->d->kernel);
 	install(m);
 }
@@ -490,7 +489,7 @@ static void copy_sources(struct maker *m, const char *folder)
 {
 	const struct delivery *d = m->d;
 
-	add_undo(m, arena_printf(m->a, "when undone: remove %s", folder), SAVE_S, NULL,
+	add_undo(m, arena_printf(m->a, "remove %s", folder), SAVE_S, NULL,
 		 WORDS(m, "rm", "-rf", "--", folder));
 	m->steps[m->n - 1].needed_by_undo = true; /* "dkms remove" reads dkms.conf */
 	add_tool(m, why, arena_printf(m->a, "copy the edited modules to %s", folder), SAVE_S,
@@ -520,18 +519,17 @@ static void register_tree(struct maker *m)
 	const char *source = arena_printf(m->a, "/%s/source", k->version);
 
 	/* What "dkms remove" leaves of a build that was cut off. */
-	add_undo(m, "when undone: remove its folder of DKMS's, if that is empty", SHORT_S,
+	add_undo(m, "remove its folder of DKMS's, if that is empty", SHORT_S,
 		 arena_printf(m->a, "var/lib/dkms/%s", m->d->dkms.name),
 		 WORDS(m, "rmdir", "--ignore-fail-on-non-empty", "--",
 		       arena_printf(m->a, "/var/lib/dkms/%s", m->d->dkms.name)));
-	add_undo(m, "when undone: remove what was not yet added to DKMS", SHORT_S, k->version,
+	add_undo(m, "remove what was not yet added to DKMS", SHORT_S, k->version,
 		 WORDS(m, "find", absolute(m, k->version), "-maxdepth", "0", "!", "-exec", "test",
 		       "-L", source, ";", "-exec", "rm", "-rf", "--", "{}", "+"));
-	add_undo(m, "when undone: have DKMS remove the tree, from all kernels", INSTALL_S,
-		 k->version,
+	add_undo(m, "have DKMS remove the tree, from all kernels", INSTALL_S, k->version,
 		 WORDS(m, "sh", "-c", remove_tree, "sh", k->id, absolute(m, k->link),
 		       absolute(m, k->version), m->d->kernel, k->machine, absolute(m, k->kernel)));
-	add_undo(m, "when undone: tell DKMS what is installed", SHORT_S, k->modules,
+	add_undo(m, "tell DKMS what is installed", SHORT_S, k->modules,
 		 WORDS(m, "ln", "-sfn", k->leads, absolute(m, k->link)));
 	add_tool(m, why, "tell DKMS of it", SHORT_S, WORDS(m, "dkms", "add", k->id));
 	m->back =

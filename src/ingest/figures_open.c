@@ -10,6 +10,14 @@
 
 #include <errno.h>
 
+bool figures_recognise(const char *text, size_t size)
+{
+	for (const struct text_kind *k = text_kinds; k->what; k++)
+		if (k->to_figures && k->recognise(text, size))
+			return true;
+	return false;
+}
+
 int figures_parse_each(const char *text, size_t size, const char *name, struct figures **ret)
 {
 	for (const struct text_kind *k = text_kinds; k->what; k++)

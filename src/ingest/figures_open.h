@@ -2,10 +2,13 @@
 /* Opens measured results of any supported tool. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct figures;
 
+/* Whether figures_parse has a reader for this text. */
+bool figures_recognise(const char *text, size_t size);
 /*
  * The file's content decides: onehop's own JSON, p2pBandwidthLatencyTest, nccl-tests (table and
  * -J), nvbandwidth -j. What could not be read is listed in the troubles. Free with figures_free. 0,

@@ -392,14 +392,6 @@ void nccl_log_add_figures(const struct nccl_log *l, struct figures *f)
 
 /* ---- files ---- */
 
-static bool is_figures(const struct strbuf *text)
-{
-	for (const struct text_kind *k = text_kinds; k->what; k++)
-		if (k->to_figures && k->recognise(strbuf_str(text), text->len))
-			return true;
-	return false;
-}
-
 static int observe_figures(const struct strbuf *text, const char *path, struct machine *m)
 {
 	struct figures *f = NULL;
@@ -436,10 +428,11 @@ static int observe_file(const char *path, struct machine *m)
 		return r;
 	if (nccl_log_recognise(strbuf_str(&text), text.len)) {
 		r = observe_log(&text, name, m);
-		return r < 0 && r != -ENODEV && is_figures(&text) ? observe_figures(&text, name, m)
-								  : r;
+		return r < 0 && r != -ENODEV && figures_recognise(strbuf_str(&text), text.len)
+			       ? observe_figures(&text, name, m)
+			       : r;
 	}
-	if (is_figures(&text))
+	if (figures_recognise(strbuf_str(&text), text.len))
 		return observe_figures(&text, name, m);
 	return text_refuse(
 		strbuf_str(&text), text.len, name,

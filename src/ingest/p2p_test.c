@@ -50,8 +50,13 @@ static struct title find_title(const char *line)
 	return best;
 }
 
+/* "Device=0 CANNOT Access Peer Device=5", above the matrices */
+#define ACCESS_LINE "Access Peer Device="
+
 bool p2p_test_recognise(const char *text, size_t size)
 {
+	if (memmem(text, size, ACCESS_LINE, strlen(ACCESS_LINE)))
+		return true;
 	if (!memmem(text, size, "Matrix", strlen("Matrix"))) /* every heading has it */
 		return false;
 	for (size_t i = 0; i < metric_n; i++)
@@ -195,6 +200,38 @@ static void read_device(struct parser *p, const char *line)
 	g->pci = arena_printf(p->f->arena, "%04x:%02x:%02x.0", domain, bus, device);
 }
 
+static bool has_metric(const struct figures *f, const char *what)
+{
+	for (size_t i = 0; i < f->row_n; i++)
+		if (strcmp(f->rows[i].what, what) == 0)
+			return true;
+	return false;
+}
+
+static void read_access(struct parser *p, const struct text_line *line)
+{
+	unsigned from, to;
+	char word[8];
+	const char *s = strstr(line->text, "Device=");
+
+	if (!s || sscanf(s, "Device=%4u %7[A-Z] " ACCESS_LINE "%4u", &from, word, &to) != 3 ||
+	    (strcmp(word, "CAN") != 0 && strcmp(word, "CANNOT") != 0) || from == to ||
+	    from >= FIGURES_MAX_GPUS || to >= FIGURES_MAX_GPUS)
+		return;
+	figures_need_gpus(p->f, (from > to ? from : to) + 1);
+	figures_add(p->f, METRIC_ACCESS, (int)from, (int)to, strcmp(word, "CAN") == 0)->from =
+		arena_printf(p->f->arena, "%s:%u", p->f->name, line->number);
+}
+
+/* The lines above the matrices say what the matrix of access says; a paste may end before it. */
+static void read_access_lines(struct parser *p)
+{
+	if (has_metric(p->f, METRIC_ACCESS))
+		return;
+	for (size_t i = 0; i < p->line_n; i++)
+		read_access(p, &p->lines[i]);
+}
+
 int p2p_test_parse(const char *text, size_t size, const char *file, struct figures **ret)
 {
 	struct parser p = {.f = figures_new(file, "p2pBandwidthLatencyTest")};
@@ -209,6 +246,7 @@ int p2p_test_parse(const char *text, size_t size, const char *file, struct figur
 		else
 			read_device(&p, line);
 	}
+	read_access_lines(&p);
 	if (!p.f->row_n) {
 		int r = err_set(EINVAL, "%s", p.f->trouble_n ? p.f->troubles[0] : "no GPU is left");
 

@@ -92,7 +92,8 @@ static void assert_small(const struct figures *f)
 	assert_string_equal(f->gpus[0].pci, "0000:04:00.0");
 	assert_string_equal(f->gpus[1].pci, "0001:af:01.0");
 	assert_string_equal(f->gpus[1].name, "NVIDIA H200");
-	assert_int_equal(f->row_n, 4);
+	assert_int_equal(f->row_n, 5);
+	assert_value(f, "p2p-access", 0, 1, 0, 1);
 	assert_value(f, "read-ce", 0, 1, 0, 380.52);
 	assert_value(f, "latency-read", 1, 0, 0, 3.5);
 }
@@ -154,7 +155,7 @@ static void two_runs_become_one(void **state)
 	r = figures_find(f, "read-ce", 0, 1, 0);
 	assert_true(r->median == (380.52 + 390.52) / 2 && r->low == 380.52 && r->high == 390.52);
 	assert_int_equal(r->samples, 2);
-	assert_int_equal(f->row_n, 4);
+	assert_int_equal(f->row_n, 5);
 	figures_free(f);
 }
 

@@ -863,6 +863,48 @@ static void command_lines(void **state)
 	}
 }
 
+#define DEVICES                                                                                    \
+	"[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"                                        \
+	"Device: 0, NVIDIA GeForce RTX 5090, pciBusID: e, pciDeviceID: 0, pciDomainID:0\n"         \
+	"Device: 1, NVIDIA A40, pciBusID: b, pciDeviceID: 0, pciDomainID:0\n"
+
+static size_t count_access(const struct machine *m, bool ok)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->observed_n; i++)
+		n += m->observed[i].kind == OBSERVED_PEER_ACCESS && m->observed[i].ok == ok;
+	return n;
+}
+
+static void access_lines(void **state)
+{
+	struct machine *m = machine_of_one(DEVICES "Device=0 CANNOT Access Peer Device=1\n"
+						   "Device=1 CAN Access Peer Device=0\n"
+						   "Device=1 CAN Access Peer Device=1\n"
+						   "Device=1 MAY Access Peer Device=0\n"
+						   "Device=1 CAN Access Peer Device=\n");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_int_equal(count_access(m, false), 1);
+	assert_int_equal(count_access(m, true), 1);
+	assert_string_equal(m->observed[0].from, "a:4");
+	assert_int_equal(m->trouble_n, 0);
+	machine_free(m);
+}
+
+/* A paste that ends before the first result: nothing is known, and nothing is unreadable. */
+static void access_lines_cut(void **state)
+{
+	struct machine *m = machine_of_one(DEVICES);
+
+	(void)state;
+	assert_int_equal(m->observed_n, 0);
+	assert_int_equal(m->trouble_n, 0);
+	machine_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -892,6 +934,8 @@ int main(void)
 		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(several_machines),
 		cmocka_unit_test(command_lines),
+		cmocka_unit_test(access_lines),
+		cmocka_unit_test(access_lines_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

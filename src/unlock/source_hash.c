@@ -178,13 +178,27 @@ static bool is_ours(const char *path)
 	return false;
 }
 
+/* Whether a file of the manifest lies there as it was released. Its copy may be missing then, or incomplete. */
+static bool is_as_released(const struct tree *t, const struct manifest_file *m)
+{
+	struct tree_file file;
+	char hash[SHA256_TEXT];
+
+	if (tree_read(t, m->path, SOURCE_FILE_MAX, &file) < 0)
+		return false;
+	sha256(file.data, file.size, hash);
+	free(file.data);
+	return strcmp(hash, m->before_hash) == 0;
+}
+
 /* Where the file lies as it was released; `m` NULL: in its place. The caller frees. */
 static char *place_of(const struct tree *t, const char *path, const struct manifest *m)
 {
 	for (size_t i = 0; m && i < m->n; i++) {
 		AUTO_FREE char *kept = old_path(path);
 
-		if (strcmp(m->files[i].path, path) == 0 && tree_has(t, kept))
+		if (strcmp(m->files[i].path, path) == 0 && tree_has(t, kept) &&
+		    !is_as_released(t, &m->files[i]))
 			return TAKE_PTR(kept);
 	}
 	return xstrdup(path);

@@ -195,6 +195,26 @@ int tree_stage(const struct tree *t, const char *path, const struct tree_file *f
 	return r < 0 ? err_sys(-r, "%s/%s", t->dir, path) : 0;
 }
 
+int tree_renew(const struct tree *t, const char *path, const struct tree_file *like)
+{
+	struct stat st = {0};
+	AUTO_CLOSE int fd = -1;
+	int r = at_point(t, path);
+
+	if (r < 0)
+		return r;
+	fd = open_file(t, path, &st);
+	if (fd < 0)
+		return err_sys(-fd, "%s/%s", t->dir, path);
+	if (st.st_nlink > 1)
+		return -EMLINK;
+	if (geteuid() == 0 && fchown(fd, like->uid, like->gid) < 0)
+		r = -errno;
+	if (r == 0 && (fchmod(fd, like->mode) < 0 || futimens(fd, NULL) < 0))
+		r = -errno;
+	return r < 0 ? err_sys(-r, "%s/%s", t->dir, path) : 0;
+}
+
 static int sync_file(const struct tree *t, const char *path)
 {
 	struct stat st;

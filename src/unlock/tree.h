@@ -38,6 +38,11 @@ bool tree_has(const struct tree *t, const char *path);
 
 /* Writes a file below STATE_FOLDER, with the folders on the way; on disk once tree_sync has returned. */
 int tree_stage(const struct tree *t, const char *path, const struct tree_file *file);
+/*
+ * Gives a file of ours the owner and permissions of `like`, and the present time: make compares that with what it
+ * built. Needs no space. -EMLINK without a sentence: it has another name, under which others would see that.
+ */
+int tree_renew(const struct tree *t, const char *path, const struct tree_file *like);
 /* Puts files that were staged on disk, with the folders that hold them if they stay there. */
 int tree_sync(const struct tree *t, const char *const *paths, size_t n, bool folders);
 /* Both below the tree. Whoever looks sees the old file or the new one. */

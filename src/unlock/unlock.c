@@ -163,20 +163,51 @@ void unlock_close(struct unlock *u)
 
 /* ---- writing ---- */
 
+/* What belongs to the files that are as released: their copies, or what they become. */
 static int stage(const struct unlock *u, char *(*name)(const char *), bool after)
 {
 	AUTO_FREE const char **paths = xcalloc(u->n, sizeof(*paths));
+	size_t n = 0;
 	int r = 0;
 
-	for (size_t i = 0; i < u->n; i++)
-		paths[i] = name(u->files[i].path);
-	for (size_t i = 0; i < u->n && r == 0; i++)
-		r = tree_stage(&u->tree, paths[i],
-			       after ? &u->files[i].after : &u->files[i].before);
+	for (size_t i = 0; i < u->n && r == 0; i++) {
+		const struct unlock_file *f = &u->files[i];
+
+		if (f->is_after)
+			continue;
+		paths[n++] = name(f->path);
+		r = tree_stage(&u->tree, paths[n - 1], after ? &f->after : &f->before);
+	}
 	if (r == 0)
-		r = tree_sync(&u->tree, paths, u->n, name == old_path);
-	for (size_t i = 0; i < u->n; i++)
+		r = tree_sync(&u->tree, paths, n, name == old_path);
+	for (size_t i = 0; i < n; i++)
 		free((char *)paths[i]);
+	return r;
+}
+
+static int put_edited(struct unlock *u, struct unlock_file *f)
+{
+	AUTO_FREE char *from = new_path(f->path);
+
+	return tree_rename(&u->tree, from, f->path);
+}
+
+/* The kept original itself gets its place back, so that a full disk has room for it. A copy, if it has other names. */
+static int put_original(struct unlock *u, struct unlock_file *f)
+{
+	AUTO_FREE char *kept = old_path(f->path), *copy = new_path(f->path);
+	const char *staged = copy;
+	int r = tree_renew(&u->tree, kept, &f->before);
+
+	if (r == 0)
+		return tree_rename(&u->tree, kept, f->path);
+	if (r == -EMLINK) {
+		r = tree_stage(&u->tree, copy, &f->before);
+		if (r == 0)
+			r = tree_sync(&u->tree, &staged, 1, false);
+		if (r == 0)
+			r = tree_rename(&u->tree, copy, f->path);
+	}
 	return r;
 }
 
@@ -185,12 +216,11 @@ static int put(struct unlock *u, bool after)
 {
 	for (size_t k = 0; k < u->n; k++) {
 		struct unlock_file *f = &u->files[after ? k : u->n - 1 - k];
-		AUTO_FREE char *from = new_path(f->path);
 		int r;
 
 		if (f->is_after == after)
 			continue;
-		r = tree_rename(&u->tree, from, f->path);
+		r = after ? put_edited(u, f) : put_original(u, f);
 		if (r < 0)
 			return r;
 		f->is_after = after;
@@ -199,12 +229,12 @@ static int put(struct unlock *u, bool after)
 	return 0;
 }
 
-/* The manifest is complete before the first file changes; `old` holds them from then on. */
+/* The manifest is complete before the first file changes; `old` holds every edited file's original from then on. */
 static int apply(struct unlock *u)
 {
 	int r = 0;
 
-	if (u->state == UNLOCK_STOCK)
+	if (u->state != UNLOCK_PATCHED)
 		r = stage(u, old_path, false);
 	if (r == 0 && u->state != UNLOCK_PATCHED)
 		r = stage(u, new_path, true);
@@ -217,12 +247,8 @@ static int apply(struct unlock *u)
 
 static int revert(struct unlock *u)
 {
-	int r = 0;
+	int r = put(u, false);
 
-	if (u->state != UNLOCK_STOCK)
-		r = stage(u, new_path, false);
-	if (r == 0)
-		r = put(u, false);
 	if (r == 0)
 		r = tree_remove(&u->tree, MANIFEST); /* the rest is of no use without it */
 	return r < 0 ? r : tree_remove(&u->tree, STATE_FOLDER);

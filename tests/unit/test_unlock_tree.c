@@ -14,11 +14,13 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
 #include <jansson.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -824,6 +826,73 @@ static void reverting_what_is_stock_writes_nothing(void **state)
 	assert_null(strstr(err_msg(), "was changed"));
 }
 
+/* As on a full disk: no file may get a byte. */
+static void reverting_needs_no_space(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_STRBUF struct strbuf stock = {0};
+	int status;
+	pid_t pid;
+
+	write_era(s, ERA_580);
+	stock = snapshot(s);
+	run(s, &plain, true);
+	pid = fork();
+	if (pid == 0) {
+		const struct rlimit none = {0, 0};
+		struct unlock *u = NULL;
+
+		signal(SIGXFSZ, SIG_IGN);
+		_exit(setrlimit(RLIMIT_FSIZE, &none) < 0 ? 2
+							 : unlock_revert(s->tree, &plain, &u) < 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	check_same(s, &stock);
+}
+
+/* make builds a file again only if it is newer than what was built from it. */
+static void what_is_reverted_is_newer_than_what_was_built(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_FREE char *file = xprintf("%s/" SWITCH_FILE, s->tree);
+	AUTO_FREE char *kept = xprintf("%s/" STATE_FOLDER "/old/" SWITCH_FILE, s->tree);
+	const struct timespec long_ago[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+	struct stat st;
+
+	write_era(s, ERA_580);
+	run(s, &plain, true);
+	assert_int_equal(utimensat(AT_FDCWD, kept, long_ago, 0), 0);
+	assert_int_equal(chmod(file, 0640), 0);
+	run(s, &plain, false);
+	assert_int_equal(stat(file, &st), 0);
+	assert_true(st.st_mtime > long_ago[0].tv_sec);
+	assert_int_equal(st.st_mode & 07777, 0640); /* today's */
+}
+
+/* A copy made of hard links (cp -al) has the same kept files: none of them changes, and none gets into this tree. */
+static void a_linked_copy_of_the_tree_stays_as_it_is(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_FREE char *file = xprintf("%s/" SWITCH_FILE, s->tree);
+	AUTO_FREE char *kept = xprintf("%s/" STATE_FOLDER "/old/" SWITCH_FILE, s->tree);
+	AUTO_FREE char *linked = xprintf("%s/linked", s->dir);
+	AUTO_STRBUF struct strbuf stock = {0};
+	struct stat st, other;
+
+	write_era(s, ERA_580);
+	stock = snapshot(s);
+	run(s, &plain, true);
+	assert_int_equal(link(kept, linked), 0);
+	run(s, &plain, false);
+	check_same(s, &stock);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(stat(linked, &other), 0);
+	assert_true(st.st_ino != other.st_ino);
+	assert_int_equal(other.st_nlink, 1);
+}
+
 static int fails_at_the_switch(void *context, const char *path)
 {
 	(void)context;
@@ -1053,6 +1122,9 @@ int main(void)
 		TREE_TEST(version_that_was_changed_since),
 		TREE_TEST(a_pipe_is_named),
 		TREE_TEST(reverting_what_is_stock_writes_nothing),
+		TREE_TEST(reverting_needs_no_space),
+		TREE_TEST(what_is_reverted_is_newer_than_what_was_built),
+		TREE_TEST(a_linked_copy_of_the_tree_stays_as_it_is),
 		TREE_TEST(a_failure_says_that_the_tree_was_changed),
 		TREE_TEST(closed_standard_files_write_nowhere),
 		TREE_TEST(killed_at_any_moment),

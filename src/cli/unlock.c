@@ -223,6 +223,16 @@ static int print_support(void)
 
 /* ---- the command ---- */
 
+static int say_what_was_done(const struct unlock *u, enum unlock_mode mode)
+{
+	const char *done = mode == UNLOCK_REVERT ? "reverted" : "edited (--revert restores them)";
+
+	if (!u->replaced)
+		return fail(success(u, mode), "%s: nothing had to be changed", u->tree.dir);
+	return fail(success(u, mode), "%s was changed: %zu %s %s", u->tree.dir, u->replaced,
+		    text_plural(u->replaced, "file", "files"), done);
+}
+
 static int run_tree(const struct unlock_command_options *o, enum unlock_mode mode)
 {
 	struct unlock *u = NULL;
@@ -231,10 +241,9 @@ static int run_tree(const struct unlock_command_options *o, enum unlock_mode mod
 	if (r < 0)
 		return fail(failure(r, mode), "%s", err_msg());
 	r = print_unlock(u, mode, &o->common);
-	if (r != (int)success(u, mode) && u->replaced)
-		fail((enum exit_code)r, "%s was changed: %zu %s %s", o->tree, u->replaced,
-		     text_plural(u->replaced, "file", "files"),
-		     mode == UNLOCK_REVERT ? "reverted" : "edited (--revert restores them)");
+	/* The status is that of the tree, which is what it was asked to be, even if nobody can be shown that. */
+	if (mode >= UNLOCK_APPLY && r != (int)success(u, mode))
+		r = say_what_was_done(u, mode);
 	unlock_close(u);
 	return r;
 }

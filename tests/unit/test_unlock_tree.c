@@ -190,6 +190,20 @@ static void check_refused(const struct scratch *s, const char *word, const char 
 	check_same(s, &before);
 }
 
+static int run_program(char *const *argv)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execvp(argv[0], argv);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 127);
+	return WEXITSTATUS(status);
+}
+
 /* ---- tests ---- */
 
 static void every_era_there_and_back(void **state)
@@ -542,20 +556,6 @@ static const char program_tail[] = "static int nv_resize_pcie_bars(struct pci_de
 #define KERNEL(arguments, more)                                                                    \
 	"static int __attribute__((warn_unused_result)) pci_resize_resource(" arguments ")\n"      \
 	"{ d->calls += i == 1 && size == 15" more "; return d->calls; }\n"
-
-static int run_program(char *const *argv)
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		execvp(argv[0], argv);
-		_exit(127);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 127);
-	return WEXITSTATUS(status);
-}
 
 /* Whether it compiles, without a warning; then it has to run well. Memory file systems may not run programs. */
 static bool compiles(const struct scratch *s, const char *kernel)
@@ -939,7 +939,9 @@ static void closed_standard_files_write_nowhere(void **state)
 
 		assert_int_equal(posix_spawn(&pid, "/bin/sh", NULL, NULL, argv, environ), 0);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
-		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 2); /* it cannot print */
+		assert_true(WIFEXITED(status));
+		/* It cannot print; but what was asked of the tree is done. */
+		assert_int_equal(WEXITSTATUS(status), i == 0 ? 2 : 0);
 		check_same(s, i == 1 || i == 2 ? &edited : &stock);
 	}
 }

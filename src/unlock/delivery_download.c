@@ -89,7 +89,11 @@ void delivery_check_download(struct delivery_facts *l, struct delivery_check *c)
 
 	if (!d)
 		return;
-	if (!d->hash)
+	if (era_is_before_all(d->release))
+		delivery_say(c, CHECK_BAD,
+			     delivery_format(l, "release %s is too old for the edits", d->release),
+			     delivery_format(l, "install driver %s or later", era_names[0].name));
+	else if (!d->hash)
 		delivery_say(c, CHECK_BAD, what_is_known(d->release, l->a),
 			     by_hand(l->r, d->release, l->a));
 	else if (!d->program)

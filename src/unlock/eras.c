@@ -70,6 +70,11 @@ static const struct release *release_of(enum era e)
 	return release_find((int)strtol(era_names[e].name, NULL, 10));
 }
 
+bool era_is_before_all(const char *release)
+{
+	return release && !release_find((int)strtol(release, NULL, 10))->keys;
+}
+
 const char *era_keys(enum era e)
 {
 	return release_of(e)->keys;

@@ -66,6 +66,8 @@ extern const struct era_name era_names[ERA_N];
 const char *era_keys(enum era e);
 /* On any card; see struct release. */
 bool era_untested(enum era e);
+/* Whether no era has such a release, because it is too old. Only for advice: content decides. NULL: unknown, false. */
+bool era_is_before_all(const char *release);
 
 /* The file whose change switches everything on: it is replaced after all others but MARKER_FILE. */
 #define SWITCH_FILE "src/nvidia/generated/g_kern_bus_nvoc.c"

@@ -38,10 +38,12 @@ static char *what_differs(const struct unlock *u, const char *newest, const char
 {
 	if (!u->version || u->tried)
 		return xstrdup(changed);
-	return xprintf(
-		"the edits were not tried with release %s, and do not fit it; the newest release "
-		"that is known to fit is %s",
-		u->version, newest);
+	if (era_is_before_all(u->version))
+		return xprintf("release %s is too old for the edits: install driver %s or later",
+			       u->version, era_names[0].name);
+	return xprintf("the edits are untested with release %s and do not fit it; the newest "
+		       "release that is known to fit is %s",
+		       u->version, newest);
 }
 
 /* ---- the era ---- */
@@ -56,13 +58,14 @@ static bool has_feature(const struct sources *s, const struct feature *f)
 static int refuse_unknown_era(const struct unlock *u, unsigned has)
 {
 	AUTO_STRBUF struct strbuf b = {0};
-	AUTO_FREE char *differs = NULL;
+	AUTO_FREE char *differs = what_differs(u, era_names[ERA_N - 1].last, "was it changed?");
 
+	if (era_is_before_all(u->version))
+		return err_set(EINVAL, "%s: %s", u->tree.dir, differs);
 	for (size_t i = 0; i < feature_n; i++)
 		strbuf_printf(&b, "%s%s %s", i ? ", " : "", has & 1u << i ? "has" : "lacks",
 			      features[i].what);
-	differs = what_differs(u, era_names[ERA_N - 1].last, "was it changed?");
-	return err_set(EINVAL, "%s is of no known kind (%s): %s", u->tree.dir, strbuf_str(&b),
+	return err_set(EINVAL, "%s is of no known type (%s): %s", u->tree.dir, strbuf_str(&b),
 		       differs);
 }
 

@@ -156,10 +156,9 @@ static const struct requirement_row rows[] = {
 	 "the BAR1 P2P of driver %D is incomplete for this chip: unified memory does not support BAR1 peers "
 	 "before 590",
 	 "install driver 590 or later: it needs module options alone", NVOC},
-	{"release", release_without_keys, ACTION_UNKNOWN,
-	 "driver %D is untested: its registry keys are unknown",
-	 "to see whether its sources can be edited: onehop unlock --tree; 535 and later were tested",
-	 NVOC},
+	{"release", release_without_keys, ACTION_REFUSED,
+	 "driver %D is too old: its sources have no P2P through BAR1 that an edit could enable",
+	 "install driver 535 or later", NVOC},
 	{"proven", candidate_is_proven, ACTION_IN_FORCE, NULL, NULL,
 	 NULL}, /* requirements_pair.c says more */
 	{"forced", forced_without, ACTION_REFUSED,

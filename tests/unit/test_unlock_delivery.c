@@ -1443,6 +1443,11 @@ static void an_unknown_release_is_not_fetched(void **state)
 	expect_remedy(r, "download",
 		      "sudo onehop unlock --sources open-gpu-kernel-modules --apply");
 	r->m->driver.module_version = r->m->driver.installed_version =
+		r->m->driver.library_version = fact_str("530.41.03", from);
+	look(r);
+	expect(r, "download", CHECK_BAD, "release 530.41.03 is too old for the edits");
+	expect_remedy(r, "download", "install driver 535 or later");
+	r->m->driver.module_version = r->m->driver.installed_version =
 		r->m->driver.library_version = fact_str_unknown(from);
 	look(r);
 	expect(r, "sources", CHECK_BAD, "the release of the installed driver is unknown");

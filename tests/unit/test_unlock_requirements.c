@@ -347,7 +347,7 @@ static const struct {
 	{{"570.211.01", "", STOCK, rtx4080}, ACTION_PATCH, "patch", NULL},
 	{{"550.90.07", "", STOCK, rtx4080}, ACTION_REFUSED, "bar1-no-room", "565 or later"},
 	{{"535.261.03", "", STOCK, rtx4080}, ACTION_REFUSED, "bar1-no-room", "16 GiB"},
-	{{"525.60.11", "", STOCK, NULL}, ACTION_UNKNOWN, "release", "is untested"},
+	{{"525.60.11", "", STOCK, NULL}, ACTION_REFUSED, "release", "is too old"},
 	{{"610.57.04", "", STOCK, rtx6090}, ACTION_NOTHING, "driver-allows", NULL},
 	{{"610.57.04", "", STOCK, rtx6090_refused}, ACTION_UNKNOWN, "not-listed", "newer onehop"},
 	{{"610.57.04", "", EDITED, rtx6090_refused}, ACTION_OPTIONS, "options", NULL},

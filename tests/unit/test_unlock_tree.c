@@ -316,10 +316,10 @@ static void a_release_that_differs_is_refused(void **state)
 		const char *release, *says, *lacks;
 	} rows[] = {
 		{"610.43.02",
-		 "not tried with release 610.43.02, and do not fit it; the newest release that is "
+		 "untested with release 610.43.02 and do not fit it; the newest release that is "
 		 "known to fit is 595.45.04",
 		 "the tree was changed"},
-		{"595.45.04", "the tree was changed", "not tried"},
+		{"595.45.04", "the tree was changed", "untested"},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -353,8 +353,28 @@ static void a_release_of_no_known_kind_is_refused(void **state)
 		      features[0].pattern);
 	write_release(s, &t, "610.43.02");
 	made_done(&t);
-	check_refused(s, "is of no known kind (has a static BAR1 that asks",
+	check_refused(s, "is of no known type (has a static BAR1 that asks",
 		      "newest release that is known to fit is 595.45.04");
+}
+
+/* What it lacks is of no use to anybody: the driver has to be a later one. */
+static void a_release_before_all_others_is_refused(void **state)
+{
+	static const char *const releases[] = {"515.43.04", "525.147.05", "530.41.03"};
+	struct scratch *s = *state;
+
+	for (size_t i = 0; i < sizeof(releases) / sizeof(releases[0]); i++) {
+		AUTO_FREE char *says = xprintf("release %s is too old for the edits", releases[i]);
+		struct made_tree t = {0};
+
+		made_up(&t, ERA_590);
+		made_instance(&made_function_of(&t, features[0].file, features[0].function)->body,
+			      features[0].pattern);
+		write_release(s, &t, releases[i]);
+		made_done(&t);
+		check_refused(s, says, "install driver 535 or later");
+		assert_null(strstr(err_msg(), "newest"));
+	}
 }
 
 static void odd_text_is_refused(void **state)
@@ -1106,6 +1126,7 @@ int main(void)
 		TREE_TEST(a_release_that_was_not_tried_is_edited),
 		TREE_TEST(a_release_that_differs_is_refused),
 		TREE_TEST(a_release_of_no_known_kind_is_refused),
+		TREE_TEST(a_release_before_all_others_is_refused),
 		TREE_TEST(odd_text_is_refused),
 		TREE_TEST(other_folders_are_told_apart),
 		TREE_TEST(links_are_refused),

@@ -3,8 +3,12 @@
 #include "unlock/unlock_impl.h"
 
 #include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/err.h"
+#include "base/strbuf.h"
 #include "base/text.h"
+#include "fix/step.h"
+#include "support/support.h"
 #include "unlock/anchor.h"
 
 #include <stdlib.h>
@@ -98,21 +102,50 @@ static int apply_manifest(struct unlock *u, struct sources *s, const struct mani
 	return 0;
 }
 
-/* Ours without a manifest: a copy that left the hidden folder out. */
-static int refuse_lost_manifest(const struct unlock *u, const struct sources *s)
+int sources_edit_number(const struct sources *s)
+{
+	static const char start[] = "MODULE_INFO(onehop, \"";
+	const struct source_file *f = sources_get(s, MARKER_FILE);
+	const char *at = f ? strstr(f->now.data, start) : NULL;
+
+	return at ? edit_number(at + strlen(start)) : 0;
+}
+
+/* The edits are in the diff of the same release: whoever has that can take them out. The caller frees. */
+static char *take_out_command(const struct unlock *u)
+{
+	const char *const dir[] = {u->tree.dir, NULL};
+	AUTO_STRBUF struct strbuf b = {0};
+
+	strbuf_puts(&b, "onehop unlock --tree NEW --diff | patch -R -p1 -d ");
+	step_command_line(dir, &b);
+	return xstrdup(strbuf_str(&b));
+}
+
+/* Ours without a manifest: made with patch(1) from --diff, or a copy that left the hidden folder out. */
+static int refuse_lost_manifest(struct unlock *u, const struct sources *s)
 {
 	struct source_file *f = sources_get(s, MARKER_FILE);
 	struct pattern *mark = pattern_new(MARKER_PATTERN);
 	size_t n = f ? pattern_count(mark, &f->lexed, scope_all(&f->lexed), NULL) : 0;
+	AUTO_FREE char *command = NULL;
+	const char *release = NULL;
 
 	pattern_free(mark);
 	if (n == 0)
 		return 0;
+	if (tree_release(&u->tree, u->arena, &release) < 0)
+		release = NULL;
+	command = take_out_command(u);
 	return err_set(EINVAL,
-		       "%s is already patched by onehop (its mark is in " MARKER_FILE
-		       "), but " MANIFEST
-		       " is gone: to change or revert it, unpack the release again",
-		       u->tree.dir);
+		       "%s has onehop's edits (its mark is in " MARKER_FILE "), but no " MANIFEST
+		       ": they were made with --diff and patch, or the folder was not copied. "
+		       "To remove them, unpack release %s into a folder NEW and run%s: %s",
+		       u->tree.dir, release ? release : "of the tree",
+		       sources_edit_number(s) == edit_number(EDIT_MARK)
+			       ? ""
+			       : ", with the onehop that made them",
+		       command);
 }
 
 /* ---- all of them ---- */

@@ -56,20 +56,10 @@ static int refuse_other_folders(const struct unlock *u)
 		       u->tree.dir);
 }
 
-/* Of the mark that an edit put there, "unlock 2". */
-static int edit_number_in(const struct sources *s)
-{
-	static const char start[] = "MODULE_INFO(onehop, \"";
-	const struct source_file *f = sources_get(s, MARKER_FILE);
-	const char *at = f ? strstr(f->now.data, start) : NULL;
-
-	return at ? edit_number(at + strlen(start)) : 0;
-}
-
 static void judge_edits(struct unlock *u, const struct sources *s, const struct manifest *m)
 {
 	u->other_edits = u->state != UNLOCK_STOCK && !manifest_is_of(m, u);
-	u->newer_edits = u->other_edits && edit_number_in(s) > edit_number(EDIT_MARK);
+	u->newer_edits = u->other_edits && sources_edit_number(s) > edit_number(EDIT_MARK);
 }
 
 static int look(struct unlock *u)

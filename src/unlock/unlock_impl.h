@@ -24,7 +24,7 @@ int manifest_write(const struct unlock *u);
 /* It notes today's edits, and no others. */
 bool manifest_is_of(const struct manifest *m, const struct unlock *u);
 
-/* ---- look.c: the files of a tree, and their state ---- */
+/* ---- tree_state.c: the files of a tree, and their state ---- */
 
 /* A file that a row of the table names. */
 struct source_file {
@@ -49,6 +49,8 @@ void sources_name_kernel_open(struct unlock *u, struct sources *ret);
 /* As sources_read, for files whose text is in `before` already, of a tree without a manifest. */
 int sources_take(struct unlock *u, struct sources *s);
 void sources_done(struct sources *s);
+/* Of the mark that an edit put into MARKER_FILE, "unlock 2"; 0: there is none. */
+int sources_edit_number(const struct sources *s);
 /* NULL: the tree has no such file. */
 struct source_file *sources_get(const struct sources *s, const char *path);
 

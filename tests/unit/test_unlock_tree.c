@@ -473,7 +473,44 @@ static void ours_without_a_manifest(void **state)
 	write_era(s, ERA_535);
 	run(s, &plain, true);
 	remove_folder(folder);
-	check_refused(s, "already patched by onehop", MANIFEST);
+	check_refused(s, "has onehop's edits", "but no " MANIFEST);
+}
+
+static int run_shell(const char *command)
+{
+	return run_program((char *const[]){(char *)"/bin/sh", (char *)"-c", (char *)command, NULL});
+}
+
+/* What is printed takes out what --diff and patch put in; NEW is the release unpacked again. */
+static void edits_by_patch_are_taken_out_by_patch(void **state)
+{
+	static const char function[] = "onehop() { \"$ONEHOP\" \"$@\"; }; ";
+	struct scratch *s = *state;
+	AUTO_FREE char *fresh = xprintf("%s/NEW", s->dir);
+	AUTO_FREE char *edit = NULL, *back = NULL;
+	AUTO_STRBUF struct strbuf stock = {0};
+	struct unlock *u = NULL;
+
+	if (run_shell("command -v patch >/dev/null"))
+		skip();
+	free(s->tree);
+	s->tree = xprintf("%s/it's a tree", s->dir); /* quoted in the command */
+	edit = xprintf(
+		"cd '%s' && cp -r \"it's a tree\" NEW && %s onehop unlock --tree NEW --diff | "
+		"patch -s -p1 -d \"it's a tree\"",
+		s->dir, function);
+	write_era(s, ERA_580);
+	stock = snapshot(s);
+	assert_int_equal(run_shell(edit), 0);
+	assert_int_equal(unlock_revert(s->tree, &plain, &u), -EINVAL);
+	assert_non_null(strstr(err_msg(), "made with --diff and patch"));
+	assert_non_null(
+		strstr(err_msg(), "unpack release 999.01 into a folder NEW and run: onehop"));
+	back = xprintf("cd '%s' && %s %s -s", s->dir, function,
+		       strstr(err_msg(), "and run: ") + strlen("and run: "));
+	assert_int_equal(run_shell(back), 0);
+	check_same(s, &stock);
+	remove_folder(fresh);
 }
 
 static void one_at_a_time(void **state)
@@ -1133,6 +1170,7 @@ int main(void)
 		TREE_TEST(later_changes_are_refused),
 		TREE_TEST(manifests_lead_nowhere_else),
 		TREE_TEST(ours_without_a_manifest),
+		TREE_TEST(edits_by_patch_are_taken_out_by_patch),
 		TREE_TEST(one_at_a_time),
 		TREE_TEST(what_only_some_have_is_edited_there),
 		TREE_TEST(who_asks_the_kernel_is_left_alone),

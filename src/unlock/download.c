@@ -32,8 +32,9 @@
  * Ten times the largest release's, 25 MB: a server that sends more than that sends something else. By git
  * the largest takes 155 MB, its archive without compression among them.
  */
-#define ARCHIVE_MAX ((int64_t)256 << 20)
-#define CLONE_DEPTH 8 /* git's objects lie 3 deep */
+#define ARCHIVE_MAX  ((int64_t)256 << 20)
+#define SOURCES_LOCK SOURCES_FOLDER "/.lock"
+#define CLONE_DEPTH  8 /* git's objects lie 3 deep */
 
 /* ---- the programs ---- */
 
@@ -556,23 +557,63 @@ static int fetch(struct fetching *f)
 
 /* ---- the folder ---- */
 
-/* Made where it is missing; that only root and who runs this can write there is the host's to see to. */
-static int open_sources(struct fix_host *h, const struct download *d, struct fetching *f,
-			int *ret_lock)
+/*
+ * The folder is made where it is missing; that only root and who runs this can write there is the host's to see to.
+ * A run removes the lock when it ends: what was locked then may have no name any more.
+ */
+static int lock_sources(struct fix_host *h, int *ret)
 {
-	int r = host_open_own(h, SOURCES_FOLDER "/.lock", ret_lock);
+	for (unsigned i = 0; i < TRIES; i++) {
+		AUTO_CLOSE int fd = -1;
+		struct stat st;
+		int r = host_open_own(h, SOURCES_LOCK, &fd);
 
-	if (r < 0)
-		return r;
-	if (flock(*ret_lock, LOCK_EX | LOCK_NB) < 0)
-		return err_set(EBUSY, "another onehop is downloading to /" SOURCES_FOLDER);
+		if (r < 0)
+			return r;
+		if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+			break;
+		if (fstat(fd, &st) == 0 && st.st_nlink) {
+			*ret = TAKE_FD(fd);
+			return 0;
+		}
+	}
+	return err_set(EBUSY, "another onehop is downloading to /" SOURCES_FOLDER);
+}
+
+/* Nothing stays but what was fetched. The sentence of the error stays too. */
+static int unlock_sources(struct fix_host *h, int r)
+{
+	AUTO_FREE char *why = xstrdup(err_msg());
+
+	if (host_remove(h, SOURCES_LOCK) == 0 && host_remove_folder(h, SOURCES_FOLDER) == 0)
+		host_remove_folder(h, CACHE_FOLDER);
+	return r < 0 ? err_set(-r, "%s", why) : r;
+}
+
+/* A link is not followed: what is written in the part would go elsewhere. */
+static int make_part(const struct fetching *f)
+{
+	struct stat st;
+
+	if (mkdirat(f->sources.fd, f->part, 0700) == 0)
+		return 0;
+	if (errno != EEXIST || fstatat(f->sources.fd, f->part, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(errno, "%s", f->part_shown);
+	if (S_ISDIR(st.st_mode))
+		return 0;
+	return err_set(EINVAL, "%s is %s, not a folder: remove it and try again", f->part_shown,
+		       S_ISLNK(st.st_mode) ? "a symbolic link" : "a file");
+}
+
+static int open_sources(struct fix_host *h, const struct download *d, struct fetching *f)
+{
+	int r;
+
 	f->folder = path_below(h->root, SOURCES_FOLDER);
 	f->part = xprintf("%s.part", d->release);
 	f->part_shown = xprintf("%s/%s", f->folder, f->part);
 	r = tree_open(f->folder, &f->sources);
-	if (r == 0 && mkdirat(f->sources.fd, f->part, 0700) < 0 && errno != EEXIST)
-		r = err_sys(errno, "%s", f->part_shown);
-	return r;
+	return r < 0 ? r : make_part(f);
 }
 
 int download_fetch(struct fix_host *h, const struct download *d, const struct download_watch *w)
@@ -584,10 +625,13 @@ int download_fetch(struct fix_host *h, const struct download *d, const struct do
 
 	if (!f.program || !d->hash)
 		return err_set(ENOENT, "%s cannot be downloaded", d->release);
-	r = open_sources(h, d, &f, &lock);
+	r = lock_sources(h, &lock);
 	if (r < 0)
 		return r;
-	return tree_has(&f.sources, d->release) ? tree_remove(&f.sources, f.part) : fetch(&f);
+	r = open_sources(h, d, &f);
+	if (r == 0)
+		r = tree_has(&f.sources, d->release) ? tree_remove(&f.sources, f.part) : fetch(&f);
+	return unlock_sources(h, r);
 }
 
 /* That only root and who runs this can write there is the host's to see to. */

@@ -13,9 +13,10 @@ struct fix_host;
 /*
  * Where trees lie, below the root: SOURCES_FOLDER/RELEASE. Only root writes there, because their makefiles
  * are run as root. A tree is there with its release's name once it is whole and was checked; until then all is
- * in RELEASE.part.
+ * in RELEASE.part. A run that leaves neither leaves no folder either.
  */
-#define SOURCES_FOLDER "var/cache/onehop/sources"
+#define CACHE_FOLDER   "var/cache/onehop"
+#define SOURCES_FOLDER CACHE_FOLDER "/sources"
 
 struct download {
 	const char *release;

@@ -193,10 +193,11 @@ static void expect_request(const struct rig *r, const char *line, bool there)
 		fail_msg("'%s' %s:\n%s", line, there ? "lacks" : "should not be", all);
 }
 
-/* The tree is the release, and nothing else is left in the folder but the lock. */
+/* The tree is the release, and nothing else is left in the folder. */
 static void expect_release(const struct rig *r)
 {
 	AUTO_FREE char *folder = xprintf("%s/" SOURCES_FOLDER "/" RELEASE, r->root);
+	AUTO_FREE char *lock = xprintf("%s/" SOURCES_FOLDER "/.lock", r->root);
 	char hash[SHA256_TEXT];
 	struct stat st;
 	struct tree t;
@@ -208,6 +209,15 @@ static void expect_release(const struct rig *r)
 	assert_int_equal(st.st_mode & 07777, 0755);
 	tree_close(&t);
 	assert_int_equal(access(r->part, F_OK), -1);
+	assert_int_equal(access(lock, F_OK), -1);
+}
+
+/* Neither a folder nor a lock is left. */
+static void expect_nothing(const struct rig *r)
+{
+	AUTO_FREE char *folder = xprintf("%s/" CACHE_FOLDER, r->root);
+
+	assert_int_equal(access(folder, F_OK), -1);
 }
 
 /* Nothing is there that a later run would take for a tree. */
@@ -225,8 +235,7 @@ static void expect_refused(struct rig *r, const char *program, const char *way, 
 	if (e != -EINVAL || !strstr(err_msg(), why))
 		fail_msg("%s, %s: %d, '%s' lacks '%s'", program, way, e, err_msg(), why);
 	assert_non_null(strstr(err_msg(), "it was removed"));
-	expect_no_release(r);
-	assert_int_equal(access(r->part, F_OK), -1);
+	expect_nothing(r);
 }
 
 static const char *const getters[] = {"curl", "wget"};
@@ -357,8 +366,7 @@ static void no_tag_and_no_server(void **state)
 		d->url = "http://127.0.0.1:1/nobody";
 		assert_int_equal(download_ask(d), -EIO);
 		assert_int_equal(download_fetch(&r->host, d, &(struct download_watch){0}), -EIO);
-		expect_no_release(r);
-		assert_int_equal(access(r->part, F_OK), -1);
+		expect_nothing(r);
 	}
 }
 
@@ -588,19 +596,33 @@ static void an_edit_of_what_was_fetched_is_known(void **state)
 	assert_int_equal(check_fetched(r), -EINVAL);
 }
 
-/* What lies where the part belongs is named, with the folder that it lies in. */
+/* It is named for what it is, and neither followed nor removed. */
 static void a_link_for_the_part_is_refused(void **state)
 {
 	struct rig *r = *state;
 	AUTO_FREE char *folder = xprintf("%s/" SOURCES_FOLDER, r->root);
+	AUTO_FREE char *away = xprintf("%s/away", r->dir);
+	AUTO_FREE char *says = xprintf("%s is a symbolic link, not a folder: remove it", r->part);
+	struct stat st;
 
 	SKIP_WITHOUT("curl");
+	assert_int_equal(mkdir(away, 0755), 0);
+	made_put(away, "archive", "x", 1);
 	made_put(folder, ".lock", "", 0);
-	assert_int_equal(symlink(r->dir, r->part), 0);
-	assert_true(fetch_by(r, "curl", "whole") < 0);
-	if (!strstr(err_msg(), r->part))
-		fail_msg("'%s' lacks '%s'", err_msg(), r->part);
+	assert_int_equal(symlink(away, r->part), 0);
+	assert_int_equal(fetch_by(r, "curl", "whole"), -EINVAL);
+	if (!strstr(err_msg(), says))
+		fail_msg("'%s' lacks '%s'", err_msg(), says);
 	expect_request(r, "GET", false);
+	assert_int_equal(lstat(r->part, &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_int_equal(unlink(r->part), 0);
+	made_put(folder, RELEASE ".part", "x", 1);
+	assert_int_equal(fetch_by(r, "curl", "whole"), -EINVAL);
+	assert_non_null(strstr(err_msg(), ".part is a file, not a folder"));
+	assert_int_equal(unlink(r->part), 0);
+	assert_int_equal(fetch_by(r, "curl", "whole"), 0);
+	expect_release(r);
 }
 
 static bool stop(void *context, int64_t bytes)

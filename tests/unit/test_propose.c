@@ -862,8 +862,7 @@ static void check_findings(const struct judged *j)
 {
 	for (size_t i = 0; i < j->d->finding_n; i++) {
 		const struct finding *f = &j->d->findings[i];
-		bool there =
-			f->severity == SEVERITY_INFO || f->nothing_to_do;
+		bool there = f->severity == SEVERITY_INFO || f->nothing_to_do;
 
 		for (size_t k = 0; k < j->set.n && !there; k++)
 			there = texts_have(&j->set.items[k].rules, f->rule->id);

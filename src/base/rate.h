@@ -28,7 +28,7 @@ struct rate_yardstick {
  * told, which is a benchmark's own size and large.
  */
 struct rate_yardstick rate_yardstick(double expected, double median, uint64_t bytes);
-/* Of stand-ins on one host, whose memories are the same memory; `own`: GB/s of the fastest. */
+/* Of simulated devices, whose memories are the same memory; `own`: GB/s of the fastest. */
 struct rate_yardstick rate_yardstick_own(double own);
 bool rate_is_slow(double gbps, struct rate_yardstick y);
 /* What is below this share is slow. */

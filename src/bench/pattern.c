@@ -58,7 +58,7 @@ const struct pattern_row pattern_rows[PATTERN_N] = {
 };
 /* clang-format on */
 
-/* Faults of stand-ins that pass all copies, and the first pattern that meets them. */
+/* Faults of simulated devices that pass all copies, and the first pattern that meets them. */
 static const enum pattern finders[FAULT_N] = {
 	[FAULT_CACHED] = PATTERN_PULL,
 	[FAULT_IPC_OFFSET] = PATTERN_PULL,
@@ -236,7 +236,7 @@ static int reach_other(struct meeting *m, unsigned i)
 	return bench_device_reach(s, owner, &owner->window, &m->ends[i].other);
 }
 
-/* A turn of a stand-in may cost a time slice of everybody else, and a launch has many of them. */
+/* A turn of a simulated device may cost a time slice of everybody else, and a launch has many of them. */
 static uint64_t limit_of(const struct bench_device *s)
 {
 	return bench_device_info(s)->threads > 1 ? s->limit_us : 4 * s->limit_us;

@@ -86,7 +86,7 @@ struct figures *test_figures(const struct test_result *r, const char *const *nam
 	struct figures *f = figures_new("", "onehop test");
 
 	if (!pci)
-		f->note = "a test of stand-ins";
+		f->note = "a test of simulated devices";
 	for (size_t k = 0; k < r->n; k++) {
 		const struct device_info *info = &r->devices[k].info;
 

@@ -301,7 +301,7 @@ static double median_gbps(const struct test_result *r)
 	return median;
 }
 
-/* Whether the pair are stand-ins whose link has no rate of its own. */
+/* Whether the devices are simulated and their link has no rate of its own. */
 static bool is_unlimited(const struct device_request *q, size_t a, size_t b)
 {
 	return q->kind == DEVICE_HOST && q->number[a] < DEVICE_MAX && q->number[b] < DEVICE_MAX &&

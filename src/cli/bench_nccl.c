@@ -27,7 +27,7 @@ struct bench_nccl_options {
 static const struct option nccl_table[] = {
 	{"op", 0, OPTION_CHOICE, O(request.op), "NAME", "the operation (all-reduce)", nccl_op_words, 0, 0, 0},
 	{"min", 'b', OPTION_TEXT, O(request.min), "SIZE", "from this size on (8); K, M, G are binary", NULL, 0, 0, 0},
-	{"max", 'e', OPTION_TEXT, O(request.max), "SIZE", "up to this size (128M; on the host back end 1M)", NULL, 0, 0, 0},
+	{"max", 'e', OPTION_TEXT, O(request.max), "SIZE", "up to this size (128M; 1M with simulated devices)", NULL, 0, 0, 0},
 	{"factor", 'f', OPTION_NUMBER, O(request.factor), "N", "multiply the size by this each time (2)", NULL, 0, 0, 0},
 	{"step", 'i', OPTION_TEXT, O(request.step), "SIZE", "increase the size by this each time", NULL, 0, 0, 0},
 	{"iterations", 'n', OPTION_NUMBER, O(request.iterations), "N", "operations in a batch (20)", NULL, 0, 0, 0},

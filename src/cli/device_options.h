@@ -23,7 +23,7 @@
 		"print figures as JSON, for onehop compare (see docs/json.md)", NULL, 0, 0, 0}
 /* clang-format on */
 
-/* On stderr: that they are stand-ins, and who is left out; for output that has no place for it. */
+/* On stderr: that they are simulated, and who is left out; for output that has no place for it. */
 void devices_tell(const struct devices *d);
 /* There is none: says why, and is the exit code. */
-int devices_none(const struct devices *d, bool stand_ins);
+int devices_none(const struct devices *d, bool simulated);

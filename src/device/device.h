@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices with memory of their own: GPUs through CUDA, threads that stand in for them, or either in
+/* Devices with memory of their own: GPUs through CUDA, simulated ones (threads), or either in
  * a process of its own. */
 #pragma once
 
@@ -239,7 +239,7 @@ struct fault {
 
 #define DEVICE_MAX 64
 
-/* What the stand-ins of the host back end are like. */
+/* What the simulated devices of the host back end are like. */
 struct host_options {
 	struct fault fault;
 	uint64_t memory_bytes; /* of each device, 0: 256 MiB */

@@ -219,7 +219,8 @@ static int make_devices(struct host_set *h)
 	if (!h->set.info || !h->peers)
 		return err_set(ENOMEM, "no memory for %zu host devices", h->set.n);
 	if (h->request.host.memory_bytes > MEMORY_MAX)
-		return err_set(EINVAL, "a stand-in can have at most %llu bytes", MEMORY_MAX);
+		return err_set(EINVAL, "a simulated device can have at most %llu bytes",
+			       MEMORY_MAX);
 	for (size_t i = 0; i < h->set.n; i++)
 		describe(h, i);
 	for (size_t i = 0; r == 0 && i <= h->set.n; i++)

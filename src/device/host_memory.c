@@ -57,9 +57,10 @@ static int arena_add(struct host_arena *a, struct host_block *b)
 	for (b->offset = 0; *at && end_of(b) > (*at)->offset; at = &(*at)->next)
 		b->offset = end_of(*at);
 	if (end_of(b) > a->mapped)
-		return err_set(ENOMEM,
-			       "the free memory of a stand-in is too fragmented for %lu bytes",
-			       b->m.size);
+		return err_set(
+			ENOMEM,
+			"the free memory of a simulated device is too fragmented for %lu bytes",
+			b->m.size);
 	b->next = *at;
 	*at = b;
 	a->used += pages(b->m.size);
@@ -221,8 +222,9 @@ static int check_kind(uint32_t kind)
 {
 	if (kind == EXPORT_FD || kind == EXPORT_IPC)
 		return 0;
-	return err_set(ENOTSUP,
-		       "memory of stand-ins can be shared only as a file descriptor or by IPC");
+	return err_set(
+		ENOTSUP,
+		"memory of simulated devices can be shared only as a file descriptor or by IPC");
 }
 
 /* What the blob of an export holds. */

@@ -93,7 +93,7 @@ static int match_gpus(const struct machine *m, const char *name, const struct fi
 /* ---- figures ---- */
 
 /* Simulated GPUs have no PCI address, and could be mistaken for real ones by number alone. */
-static int refuse_stand_ins(const struct figures *f)
+static int refuse_simulated(const struct figures *f)
 {
 	for (size_t i = 0; i < f->gpu_n; i++)
 		if (!f->gpus[i].pci && text_starts_with(f->tool, "onehop"))
@@ -125,7 +125,7 @@ static int refuse_models(const struct figures *f, const struct machine *m, const
 int figures_observe(const struct figures *f, struct machine *m)
 {
 	AUTO_FREE int *gpus = xcalloc(f->gpu_n + 1, sizeof(*gpus));
-	int r = refuse_stand_ins(f);
+	int r = refuse_simulated(f);
 
 	if (r == 0)
 		r = match_gpus(m, f->name, f->gpus, f->gpu_n, gpus);

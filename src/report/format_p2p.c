@@ -357,7 +357,7 @@ static void add_device_list(const struct p2p_report *r, const char *host_name, s
 /* "version" is that of the layout; "git_version" names onehop. */
 void format_nvbandwidth(const struct p2p_report *r, const char *host_name, struct strbuf *out)
 {
-	const struct nvidia_driver *d = r->machine && !r->stand_ins ? &r->machine->driver : NULL;
+	const struct nvidia_driver *d = r->machine && !r->simulated ? &r->machine->driver : NULL;
 
 	strbuf_puts(out, "{\n");
 	begin_nested(out, 1, "nvbandwidth", '{');

@@ -222,12 +222,12 @@ int short_length(const char *name)
 	return (int)strcspn(name, " ");
 }
 
-void add_stand_ins(struct document *out, size_t n)
+void add_simulated(struct document *out, size_t n)
 {
 	document_paragraph(
 		out, STYLE_WARN, 0,
-		"HOST BACK END: %zu simulated devices made of threads and memory of this "
-		"host, not GPUs. The results below say nothing about any GPU.",
+		"SIMULATED DEVICES: %zu, made of threads and memory of this host, not GPUs. The "
+		"results below say nothing about any GPU.",
 		n);
 }
 

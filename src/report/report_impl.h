@@ -28,8 +28,8 @@ void add_numbering(struct document *out, const struct machine *m);
 
 /* Characters of "GPU0" in "GPU0 0000:41:00.0". */
 int short_length(const char *name);
-/* That n stand-ins were at work. */
-void add_stand_ins(struct document *out, size_t n);
+/* That n simulated devices were used. */
+void add_simulated(struct document *out, size_t n);
 /* A line for each device that was left out. */
 void add_skips(struct document *out, const struct device_skip *skips, size_t n);
 /* Rows 0 .. rows-1, columns first .. last-1; `long_labels` puts the PCI address next to the name. */

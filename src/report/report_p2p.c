@@ -75,7 +75,7 @@ static bool gains_nothing(const struct block *b, const struct p2p_cell *c)
 	struct figure on;
 
 	if (!pair || b->metric->staged || b->metric->by_kernel || c->initiator == c->target ||
-	    c->bytes < RATE_MIN_BYTES || b->r->stand_ins)
+	    c->bytes < RATE_MIN_BYTES || b->r->simulated)
 		return false;
 	on = p2p_figure(b->r->result, b->r->paths, c);
 	return p2p_gain_verdict(p2p_gain_of(b->figures, &on)) == OBSERVED_GAINS_NOTHING;
@@ -113,7 +113,7 @@ static bool falls_short(const struct block *b, const struct p2p_cell *c, struct 
 	explain_link(b->r, c->target, out);
 	if (!out->len && *path_reason(b, c))
 		strbuf_puts(out, path_reason(b, c));
-	if (!out->len && b->r->stand_ins)
+	if (!out->len && b->r->simulated)
 		strbuf_puts(out, "limited by host memory bandwidth");
 	if (!out->len && b->metric->shape == SHAPE_TRAFFIC)
 		strbuf_puts(out, "other pairs at the same time");
@@ -408,7 +408,7 @@ static void add_block(struct document *out, const struct block *b)
 struct p2p_report p2p_report_of(const struct p2p_session *s, bool verbose)
 {
 	return (struct p2p_report){
-		.stand_ins = devices_are_stand_ins(&s->devices),
+		.simulated = devices_are_simulated(&s->devices),
 		.machine = s->devices.machine,
 		.names = s->devices.chosen.names,
 		.devices = s->set->info,
@@ -429,14 +429,14 @@ struct p2p_report p2p_report_of(const struct p2p_session *s, bool verbose)
 
 static void add_header(struct document *out, const struct p2p_report *r)
 {
-	if (r->stand_ins)
-		add_stand_ins(out, r->n);
-	if (r->machine && (!r->stand_ins || r->machine->recorded)) {
+	if (r->simulated)
+		add_simulated(out, r->n);
+	if (r->machine && (!r->simulated || r->machine->recorded)) {
 		add_recorded(out, r->machine);
 		add_machine_line(out, r->machine);
 		add_numbering(out, r->machine);
 	}
-	for (size_t i = 0; !r->stand_ins && i < r->n; i++)
+	for (size_t i = 0; !r->simulated && i < r->n; i++)
 		document_paragraph(out, STYLE_PLAIN, 2, "%s %s", r->names[i], r->devices[i].name);
 	add_skips(out, r->skips, r->skip_n);
 }
@@ -484,7 +484,7 @@ static void add_verdict(struct document *out, const struct p2p_report *r)
 		document_paragraph(out, STYLE_DIM, 0, "No data was checked.");
 	}
 	document_paragraph(out, STYLE_DIM, 0, "%.1f s, after %.1f s to start %s.", r->run_s,
-			   r->start_s, r->stand_ins ? "the simulated devices" : "the driver");
+			   r->start_s, r->simulated ? "the simulated devices" : "the driver");
 }
 
 void report_p2p(struct document *out, const struct p2p_report *r)

@@ -248,7 +248,7 @@ static bool falls_short(const struct rdma_session *s, const struct rdma_pair *p,
 				      r->result.cells[m].value.median, rdma_expected(p, b.measure));
 	}
 	strbuf_printf(why, "the limit is %s%s", p->limit,
-		      devices_are_stand_ins(&s->devices) ? "; limited by host memory bandwidth"
+		      devices_are_simulated(&s->devices) ? "; limited by host memory bandwidth"
 							 : "");
 	return detail->len > 0;
 }
@@ -440,9 +440,9 @@ static void add_head(struct document *out, const struct rdma_session *s)
 {
 	const struct machine *m = s->devices.machine;
 
-	if (devices_are_stand_ins(&s->devices))
-		add_stand_ins(out, s->devices.request.n);
-	if (m && (!devices_are_stand_ins(&s->devices) || m->recorded)) {
+	if (devices_are_simulated(&s->devices))
+		add_simulated(out, s->devices.request.n);
+	if (m && (!devices_are_simulated(&s->devices) || m->recorded)) {
 		add_recorded(out, m);
 		add_machine_line(out, m);
 	}

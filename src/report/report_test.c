@@ -78,7 +78,7 @@ static void add_head(struct document *out, const struct test_report *r)
 			"real hardware.",
 			r->inject);
 	if (strcmp(r->device, "host") == 0)
-		add_stand_ins(out, n);
+		add_simulated(out, n);
 	else if (r->diagnosis)
 		add_machine_line(out, r->diagnosis->topology->machine);
 	if (r->diagnosis)
@@ -554,14 +554,14 @@ static void add_end(struct document *out, const struct test_report *r)
 
 struct test_report test_report_of(const struct test_session *s, bool verbose)
 {
-	bool stand_ins = devices_are_stand_ins(&s->devices);
+	bool simulated = devices_are_simulated(&s->devices);
 
 	return (struct test_report){
 		.device = s->identity.device,
 		.inject = s->o->inject,
 		.result = s->figures ? &s->result : NULL,
 		.names = s->devices.chosen.names,
-		.gpus = stand_ins ? NULL : s->devices.chosen.numbers,
+		.gpus = simulated ? NULL : s->devices.chosen.numbers,
 		.diagnosis = s->diagnosis,
 		.skips = s->devices.chosen.skips,
 		.skip_n = s->devices.chosen.skip_n,

@@ -125,7 +125,7 @@ int old_test_read(const json_t *json, const char *file, struct figures **ret)
 	size_t i;
 
 	if (!is_of_gpus(json))
-		f->note = "a test of stand-ins";
+		f->note = "a test of simulated devices";
 	json_array_foreach (json_object_get(json, "devices"), i, item)
 		if (i < FIGURES_MAX_GPUS)
 			add_device(f, i, item, is_of_gpus(json));

@@ -126,7 +126,7 @@ bool device_is_named(const char *word, size_t number, const struct gpu *g)
 		     is_numbered(word, "cuda:", g->cuda_ordinal));
 }
 
-/* Marks what the list names of n GPUs, or stand-ins (NULL); no list names all. */
+/* Marks what the list names of n GPUs, or of simulated devices (NULL); no list names all. */
 static int take_list(const char *list, size_t n, const struct gpu *gpus, bool *wanted)
 {
 	AUTO_FREE char *copy = list ? xstrdup(list) : NULL;
@@ -195,7 +195,7 @@ int choose_gpus(const struct machine *m, const char *list, bool include_busy,
 	return 0;
 }
 
-int choose_stand_ins(size_t n, const char *list, struct device_choice *ret)
+int choose_simulated(size_t n, const char *list, struct device_choice *ret)
 {
 	bool wanted[DEVICE_MAX] = {0};
 	struct device_choice c = {0};

@@ -108,7 +108,7 @@ static int read_machine(const char *from, unsigned parts, struct devices *d)
 	return ingest_machine(&from, from != NULL, 0, parts, &d->machine);
 }
 
-/* Stand-ins stand for the GPUs of a recorded machine, or for none. */
+/* Simulated devices follow the GPUs of a recorded machine, or none. */
 static int choose_host(const struct device_options *o, struct devices *d, uint64_t n)
 {
 	size_t gpus = d->machine ? d->machine->gpu_n : 0;
@@ -118,7 +118,7 @@ static int choose_host(const struct device_options *o, struct devices *d, uint64
 		return err_set(EINVAL,
 			       "--device host:%zu is more than the recorded machine has: %zu",
 			       (size_t)n, gpus);
-	return choose_stand_ins(n, o->gpus, &d->chosen);
+	return choose_simulated(n, o->gpus, &d->chosen);
 }
 
 static void fill_request(struct devices *d)
@@ -153,20 +153,20 @@ static int find_paths(struct devices *d)
 	if (!d->machine)
 		return paths_new((unsigned)d->request.n, &d->paths);
 	r = paths_of(d->topology, gpus, d->request.n, &d->paths);
-	if (r == 0 && devices_are_stand_ins(d))
+	if (r == 0 && devices_are_simulated(d))
 		follow_rates(d);
 	return r;
 }
 
-/* Stand-ins that follow no machine need none. */
+/* Simulated devices that follow no machine need none. */
 static int look(const char *from, unsigned parts, struct devices *d)
 {
 	int r;
 
-	if (from && !devices_are_stand_ins(d))
+	if (from && !devices_are_simulated(d))
 		return err_set(EINVAL,
 			       "--from needs --device host: a recording has no GPUs to use");
-	if (!from && devices_are_stand_ins(d))
+	if (!from && devices_are_simulated(d))
 		return 0;
 	r = read_machine(from, parts | PARTS, d);
 	if (r == 0)
@@ -191,7 +191,7 @@ int devices_choose(const struct device_options *o, const char *from, unsigned pa
 	if (r == 0)
 		r = look(from, parts, ret);
 	if (r == 0)
-		r = devices_are_stand_ins(ret)
+		r = devices_are_simulated(ret)
 			    ? choose_host(o, ret, n)
 			    : choose_gpus(ret->machine, o->gpus, o->include_busy, &ret->chosen);
 	if (r < 0)
@@ -202,7 +202,7 @@ int devices_choose(const struct device_options *o, const char *from, unsigned pa
 
 int devices_lock(struct devices *d)
 {
-	bool any = !devices_are_stand_ins(d) && d->request.n;
+	bool any = !devices_are_simulated(d) && d->request.n;
 
 	return any ? session_lock(LOCK_NAME, &d->lock) : 0;
 }
@@ -229,7 +229,7 @@ int devices_check(const struct devices *d, size_t k, int ordinal, const char *pc
 {
 	const struct gpu *g = devices_gpu(d, k);
 
-	if (devices_are_stand_ins(d) || !*pci || strcmp(pci, g->pci->name) == 0)
+	if (devices_are_simulated(d) || !*pci || strcmp(pci, g->pci->name) == 0)
 		return 0;
 	return err_set(
 		ENXIO,

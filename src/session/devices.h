@@ -7,7 +7,7 @@
 #include "session/device_choice.h"
 #include "topology/topology.h"
 
-#define STAND_INS_TEXT "host back end: threads and memory of this host, no GPUs"
+#define SIMULATED_TEXT "simulated devices (threads and memory of this host)"
 
 /* The options as a person writes them. */
 struct device_options {
@@ -18,12 +18,13 @@ struct device_options {
 struct devices {
 	struct machine *machine;   /* this host, or the one whose links are followed; NULL: none */
 	struct topology *topology; /* of the machine; NULL: none */
-	struct device_request request; /* number: index in machine.gpus, or of the stand-in */
-	struct paths *paths;           /* device k is request.number[k] */
-	struct device_choice chosen;   /* their names, and who is left out and why */
-	uint64_t memory_bytes;         /* --memory; 0: not given */
-	int lock;                      /* file descriptor; -1: none */
-	int stop_fd;                   /* for stop_signals_seen; -1: none */
+	struct device_request
+		request;             /* number: index in machine.gpus, or of the simulated device */
+	struct paths *paths;         /* device k is request.number[k] */
+	struct device_choice chosen; /* their names, and who is left out and why */
+	uint64_t memory_bytes;       /* --memory; 0: not given */
+	int lock;                    /* file descriptor; -1: none */
+	int stop_fd;                 /* for stop_signals_seen; -1: none */
 };
 
 /* For devices_done where devices_choose was not reached. */
@@ -35,21 +36,21 @@ struct devices {
 
 /*
  * Reads the machine, with `parts` (enum machine_part) besides what choosing needs, and picks the devices;
- * there may be none. `from`: a recording whose links stand-ins follow, or NULL. Call devices_done whatever
+ * there may be none. `from`: a recording whose links simulated devices follow, or NULL. Call devices_done whatever
  * the answer.
  */
 int devices_choose(const struct device_options *o, const char *from, unsigned parts,
 		   struct devices *ret);
-/* Holds GPUs against another onehop that tests or measures on this host: -EBUSY. Stand-ins need none. */
+/* Holds GPUs against another onehop that tests or measures on this host: -EBUSY. Simulated devices need none. */
 int devices_lock(struct devices *d);
 void devices_done(struct devices *d);
 
-static inline bool devices_are_stand_ins(const struct devices *d)
+static inline bool devices_are_simulated(const struct devices *d)
 {
 	return d->request.kind == DEVICE_HOST;
 }
 
-/* The GPU of device k; NULL for a stand-in that follows none. */
+/* The GPU of device k; NULL for a simulated device that follows none. */
 const struct gpu *devices_gpu(const struct devices *d, size_t k);
 /* Whether what was opened as device k is it: CUDA's numbering is a guess until then. -ENXIO. */
 int devices_check(const struct devices *d, size_t k, int ordinal, const char *pci);

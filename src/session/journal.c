@@ -34,7 +34,7 @@ static const char *text_of(const json_t *o, const char *key)
 	return s ? s : "";
 }
 
-/* Runs with stand-ins never touch the journal of real GPUs. */
+/* Runs with simulated devices never touch the journal of real GPUs. */
 static int state_path(const struct test_identity *i, bool make, const char *suffix, char **ret)
 {
 	AUTO_FREE char *folder = NULL;

@@ -51,7 +51,7 @@ static int choice(int value, int otherwise)
 
 static int make_plan(const struct nccl_choice *o, const struct devices *d, struct nccl_plan *p)
 {
-	bool host = devices_are_stand_ins(d);
+	bool host = devices_are_simulated(d);
 	int r;
 
 	*p = (struct nccl_plan){
@@ -86,7 +86,7 @@ static int make_plan(const struct nccl_choice *o, const struct devices *d, struc
 
 /*
  * Below a launcher each process takes its share by its rank on the host; unless it sees no more
- * than its share, then the launcher has given it out already. Stand-ins are each process's own.
+ * than its share, then the launcher has given it out already. Simulated devices are each process's own.
  */
 static int take_share(const struct nccl_choice *o, const struct ranks *ranks,
 		      struct device_request *r)
@@ -117,10 +117,10 @@ static int choose_devices(struct nccl_session *s)
 
 	devices.include_busy |= !one;
 	r = devices_choose(&devices, o->from, 0, &s->devices);
-	if (r == 0 && devices_are_stand_ins(&s->devices) && !o->library)
+	if (r == 0 && devices_are_simulated(&s->devices) && !o->library)
 		r = err_set(
 			EINVAL,
-			"NCCL needs GPUs; --device host works only with a stand-in of its library (--nccl PATH)");
+			"NCCL needs GPUs; --device host works only with a stand-in for its library (--nccl PATH)");
 	if (r == 0 && (one || s->run.ranks.local_rank == 0))
 		r = devices_lock(&s->devices);
 	return r;
@@ -247,7 +247,7 @@ static int run_arm(struct nccl_session *s, size_t i)
 	s->arm->off = i == 1;
 	s->arm->result.plan = s->run.plan;
 	s->arm->process_gpus = s->run.processes ? 1 : s->run.devices.n;
-	s->arm->device = devices_are_stand_ins(&s->devices) ? STAND_INS_TEXT : "CUDA";
+	s->arm->device = devices_are_simulated(&s->devices) ? SIMULATED_TEXT : "CUDA";
 	s->arm->machine = s->run.ranks.hosts == HOSTS_ONE ? s->devices.machine : NULL;
 	s->arm->several_logs = s->run.ranks.size > 1;
 	s->run.variables = variables;

@@ -22,7 +22,7 @@ struct nccl_choice {
 struct nccl_arm {
 	struct nccl_result result;
 	size_t process_gpus;           /* devices of each process */
-	const char *device;            /* "CUDA", or STAND_INS_TEXT */
+	const char *device;            /* "CUDA", or SIMULATED_TEXT */
 	const struct machine *machine; /* with the GPUs; NULL: none, or GPUs of several hosts */
 	struct nccl_log *log;          /* NULL: not kept */
 	bool several_logs;             /* other processes have others */

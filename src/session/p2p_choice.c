@@ -183,7 +183,7 @@ static int choose_pairs(struct p2p_session *s)
 /* Two buffers of that size are needed on each device. */
 static uint64_t default_bytes(const struct p2p_session *s)
 {
-	uint64_t bytes = devices_are_stand_ins(&s->devices)    ? HOST_BYTES
+	uint64_t bytes = devices_are_simulated(&s->devices)    ? HOST_BYTES
 			 : s->o->layout == P2P_LAYOUT_P2P_TEST ? PEER_BYTES
 							       : DEFAULT_BYTES;
 

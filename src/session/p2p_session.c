@@ -81,7 +81,7 @@ static int ask_access(struct p2p_session *s)
 
 static void watch_links(struct p2p_session *s)
 {
-	if (devices_are_stand_ins(&s->devices))
+	if (devices_are_simulated(&s->devices))
 		return;
 	s->links = xcalloc(s->set->n, sizeof(*s->links));
 	for (size_t k = 0; k < s->set->n; k++)
@@ -119,8 +119,8 @@ int p2p_session_run(struct p2p_session *s, bool *ret_refused)
 		return r;
 	measure(s);
 	s->figures = p2p_figures(&s->result, s->devices.paths, s->set->info, s->set->n);
-	if (devices_are_stand_ins(&s->devices))
-		s->figures->note = STAND_INS_TEXT;
+	if (devices_are_simulated(&s->devices))
+		s->figures->note = SIMULATED_TEXT;
 	session_keep(s->ear, &s->devices, s->devices.machine, s->figures);
 	return 0;
 }

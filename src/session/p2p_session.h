@@ -27,7 +27,7 @@ struct p2p_session {
 	bool *access;             /* n squared: what the driver says */
 	struct p2p_result result; /* of what was measured until the end */
 	struct figures *figures;  /* of the result; NULL: nothing was run */
-	struct link_seen *links;  /* NULL for stand-ins */
+	struct link_seen *links;  /* NULL for simulated devices */
 	char *ended;              /* why before its time; NULL: it did not */
 	double start_s, run_s;
 

@@ -16,7 +16,7 @@
 
 #define GPU_WINDOW   (256ull << 20) /* more than any GPU's cache holds */
 #define HOST_WINDOW  (64ull << 20)
-#define SMALL_WINDOW (4ull << 20) /* of stand-ins */
+#define SMALL_WINDOW (4ull << 20) /* of simulated devices */
 #define DEPTH        128          /* perftest's */
 #define SAMPLE_US    20000
 #define LIMIT_US     5000000 /* without a completion; retries of the NIC end sooner */
@@ -157,7 +157,7 @@ static struct rdma_pair *pair_of(struct rdma_session *s, const struct pair *p)
 
 static uint64_t window_of(const struct rdma_session *s, const struct rdma_pair *p)
 {
-	uint64_t window = devices_are_stand_ins(&s->devices) ? SMALL_WINDOW
+	uint64_t window = devices_are_simulated(&s->devices) ? SMALL_WINDOW
 			  : p->gpu < 0                       ? HOST_WINDOW
 							     : GPU_WINDOW;
 
@@ -212,7 +212,7 @@ static double limit_of(const struct rdma_session *s)
 static void check_gpu(const struct rdma_session *s, const struct rdma_pair *p,
 		      struct loopback_result *r)
 {
-	if (p->gpu < 0 || r->gpu_ordinal < 0 || devices_are_stand_ins(&s->devices))
+	if (p->gpu < 0 || r->gpu_ordinal < 0 || devices_are_simulated(&s->devices))
 		return;
 	if (devices_check(&s->devices, (size_t)p->gpu, r->gpu_ordinal, r->gpu_pci) < 0) {
 		*r = (struct loopback_result){0};
@@ -324,12 +324,12 @@ static struct figures *figures_of(const struct rdma_session *s)
 	for (size_t k = 0; k < s->devices.request.n; k++) {
 		const struct gpu *g = devices_gpu(&s->devices, k);
 
-		figures_add_gpu(f, g && !devices_are_stand_ins(&s->devices) ? g->pci->name : "",
+		figures_add_gpu(f, g && !devices_are_simulated(&s->devices) ? g->pci->name : "",
 				s->devices.chosen.names[k], s->devices.request.ordinal[k]);
 	}
 	rdma_add_figures(f, s->listing->ports, s->pairs, s->pair_n);
-	if (devices_are_stand_ins(&s->devices))
-		f->note = STAND_INS_TEXT;
+	if (devices_are_simulated(&s->devices))
+		f->note = SIMULATED_TEXT;
 	return f;
 }
 

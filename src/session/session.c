@@ -31,7 +31,7 @@ int session_begin(const struct device_options *o, const char *from, unsigned par
 void session_keep(const struct session_ear *ear, const struct devices *d, const struct machine *m,
 		  struct figures *f)
 {
-	bool ours = m && !devices_are_stand_ins(d);
+	bool ours = m && !devices_are_simulated(d);
 
 	figures_stamp(f, ours ? m : NULL);
 	if (ours && store_keep(f) < 0)

@@ -27,7 +27,7 @@ int session_begin(const struct device_options *o, const char *from, unsigned par
 		  struct devices *ret);
 /*
  * Stamps new figures of these devices with what they were measured under, and leaves them in the store, unless
- * they are of stand-ins or, `m` being NULL, of several hosts.
+ * they are of simulated devices or, `m` being NULL, of several hosts.
  */
 void session_keep(const struct session_ear *ear, const struct devices *d, const struct machine *m,
 		  struct figures *f);

@@ -11,7 +11,7 @@ void read_boot_id(char buf[static BOOT_ID_SIZE]);
 
 /*
  * Records in new figures the time and the version of onehop and, for GPUs of the machine m, what they were
- * measured under. NULL: stand-ins, or GPUs of several hosts.
+ * measured under. NULL: simulated devices, or GPUs of several hosts.
  */
 void figures_stamp(struct figures *f, const struct machine *m);
 /*

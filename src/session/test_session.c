@@ -17,12 +17,12 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Of each stand-in; half of it is used. */
+/* Of each simulated device; half of it is used. */
 #define HOST_MEMORY (32ul << 20)
 
 static bool is_host(const struct test_session *s)
 {
-	return devices_are_stand_ins(&s->devices);
+	return devices_are_simulated(&s->devices);
 }
 
 /* ---- a fault to show ---- */
@@ -87,7 +87,8 @@ static int inject(struct test_session *s)
 	int r;
 
 	if (!is_host(s))
-		return err_set(EINVAL, "--inject works only with stand-ins: add --device host:N");
+		return err_set(EINVAL,
+			       "--inject works only with simulated devices: add --device host:N");
 	r = parse_fault(&s->devices, s->o->inject, f);
 	return r < 0 ? r : check_visible(s->o, f->kind);
 }

@@ -22,7 +22,7 @@ struct test_session {
 	const struct test_choice *o;
 	const struct session_ear *ear;
 	struct devices devices;
-	struct diagnosis *diagnosis; /* NULL for stand-ins */
+	struct diagnosis *diagnosis; /* NULL for simulated devices */
 	struct test_identity identity;
 	struct test_past past;
 	struct test_result result;
@@ -32,7 +32,7 @@ struct test_session {
 	/* ---- while it runs ---- */
 	struct test_request request;
 	struct test_journal journal;
-	struct log_watch log; /* not begun for stand-ins */
+	struct log_watch log; /* not begun for simulated devices */
 	char boot_id[BOOT_ID_SIZE];
 };
 

@@ -2,7 +2,7 @@
 /*
  * Does what a back end offers once, on real GPUs, and says how it went: "ok NAME  figures",
  * "skip NAME: why" or "FAIL NAME: sentence" a line. "device_smoke" opens all GPUs that CUDA shows,
- * "device_smoke host" two of the host's stand-ins. Memory is exported to a second process, which
+ * "device_smoke host" two simulated devices of the host. Memory is exported to a second process, which
  * is this program again.
  */
 #include "base/cleanup.h"

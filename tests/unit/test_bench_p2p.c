@@ -97,7 +97,7 @@ static void assert_says(const char *line, int code, const char *out, const char 
 static void test_report(void **state)
 {
 	(void)state;
-	assert_says("bench p2p --device host:2" QUICK, 0, "HOST BACK END: 2 simulated devices", "");
+	assert_says("bench p2p --device host:2" QUICK, 0, "SIMULATED DEVICES: 2,", "");
 	assert_says("bench p2p --device host:2" QUICK, 0, "correct in all 13 cells", "");
 	assert_says("bench p2p --device host:2 --only write-ce,staged --no-verify" QUICK, 0,
 		    "No data was checked", "");

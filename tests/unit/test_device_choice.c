@@ -122,14 +122,14 @@ static void stand_ins_have_two_names(void **state)
 	struct device_choice c;
 
 	(void)state;
-	assert_int_equal(choose_stand_ins(4, "host2,0", &c), 0);
+	assert_int_equal(choose_simulated(4, "host2,0", &c), 0);
 	assert_int_equal(c.n, 2);
 	assert_string_equal(c.names[1], "host2");
 	assert_int_equal(c.ordinals[1], -1);
 	device_choice_done(&c);
-	assert_int_equal(choose_stand_ins(2, "cuda:0", &c), -EINVAL);
-	assert_int_equal(choose_stand_ins(2, "GPU0", &c), -EINVAL);
-	assert_int_equal(choose_stand_ins(0, NULL, &c), -EINVAL);
+	assert_int_equal(choose_simulated(2, "cuda:0", &c), -EINVAL);
+	assert_int_equal(choose_simulated(2, "GPU0", &c), -EINVAL);
+	assert_int_equal(choose_simulated(0, NULL, &c), -EINVAL);
 }
 
 /* ---- pairs ---- */
@@ -180,7 +180,7 @@ static void opened_devices_are_checked(void **state)
 	build_free(d.machine);
 }
 
-/* Stand-ins that follow some GPUs of a machine have the rates of just these, by their numbers. */
+/* Simulated devices that follow some GPUs of a machine have the rates of just these, by their numbers. */
 static void stand_ins_follow_the_rates_of_their_gpus(void **state)
 {
 	const struct device_options o = {.device = "host", .gpus = "2,3"};

@@ -183,7 +183,8 @@ static void own_tests_that_show_nothing(void **state)
 	struct machine *m = build_two_root_ports();
 
 	(void)state;
-	assert_error(observe_test(m, "host:2", MIRROR), "is not of GPUs: a test of stand-ins");
+	assert_error(observe_test(m, "host:2", MIRROR),
+		     "is not of GPUs: a test of simulated devices");
 	assert_error(observe_test(m, "cuda", PAIR(0, 1, "\"state\": \"not-tested\"")),
 		     "no pair in it was tested");
 	assert_error(observe_test(m, "cuda", PAIR(0, 1, "\"state\": \"incomplete\"")),

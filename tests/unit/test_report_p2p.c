@@ -449,7 +449,7 @@ static void test_wrong_and_refused(void **state)
 	AUTO_FREE char *text = NULL;
 
 	(void)state;
-	m->r.stand_ins = true;
+	m->r.simulated = true;
 	m->r.verbose = true;
 	m->r.ended = "the worker process of 0 1 died";
 	m->result.stopped = true;
@@ -465,7 +465,7 @@ static void test_wrong_and_refused(void **state)
 	c->data = P2P_NOT_CHECKED;
 	snprintf(c->why, sizeof(c->why), "peer access of 1 to 0 is refused");
 	text = text_of(&m->r);
-	assert_has(text, "HOST BACK END: 2 simulated devices");
+	assert_has(text, "SIMULATED DEVICES: 2,");
 	assert_has(text, "GPU1 -> GPU0: peer access of 1 to 0 is refused");
 	assert_has(text, "1 of 1 stopped at the time limit before the interval narrowed");
 	assert_has(text, "3 samples discarded");

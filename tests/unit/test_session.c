@@ -82,7 +82,7 @@ static void nobody_hears(void *context, enum session_word w, const char *text)
 	(void)text;
 }
 
-/* 0, or the error of a session with this choice of stand-ins. */
+/* 0, or the error of a session with this choice of simulated devices. */
 static int begin(struct test_choice o)
 {
 	const struct session_ear ear = {NULL, nobody_hears};

@@ -812,7 +812,7 @@ static void test_cannot_start(void **state)
 	r.host.memory_bytes = UINT64_MAX / 4;
 	assert_int_equal(worker_open(getenv("ONEHOP"), &r, -1, &s), device_open(&r, &s));
 	assert_int_equal(worker_open(getenv("ONEHOP"), &r, -1, &s), -EINVAL);
-	assert_non_null(strstr(err_msg(), "a stand-in can have at most"));
+	assert_non_null(strstr(err_msg(), "a simulated device can have at most"));
 	r.n = DEVICE_MAX + 1;
 	assert_int_equal(worker_open(getenv("ONEHOP"), &r, -1, &s), -EINVAL);
 	assert_null(s);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 /* So many bytes tell a text from anything else. */
@@ -111,4 +112,12 @@ int file_refuse(int fd, const char *path, const char *wanted)
 	ssize_t n = pread(fd, head, sizeof(head), 0);
 
 	return n < 0 ? file_unreadable(errno, path) : content_refuse(path, head, (size_t)n, wanted);
+}
+
+int file_lock(int fd)
+{
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		if (errno != EINTR)
+			return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	return 0;
 }

@@ -28,3 +28,6 @@ const char *content_fault(const void *data, size_t size);
 int content_refuse(const char *path, const void *data, size_t size, const char *wanted);
 /* The same of an open file, which is read from its start. */
 int file_refuse(int fd, const char *path, const char *wanted);
+
+/* Takes the lock of an open file, without waiting (flock). 0, -EBUSY, or another negative errno. Without a sentence. */
+int file_lock(int fd);

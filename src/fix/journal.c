@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/date.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
@@ -46,9 +47,9 @@ int journal_lock(struct fix_host *h, unsigned wait_s, int *ret_fd)
 		r = host_open_own(h, LOCK, &fd);
 	if (r < 0)
 		return r;
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return err_sys(errno, "lock /%s", LOCK);
+	while ((r = file_lock(fd)) < 0) {
+		if (r != -EBUSY)
+			return err_sys(-r, "lock /%s", LOCK);
 		if (clock_s() >= end)
 			return err_set(EBUSY,
 				       "another onehop is changing this system: it holds /%s",

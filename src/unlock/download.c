@@ -20,7 +20,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -570,7 +569,7 @@ static int lock_sources(struct fix_host *h, int *ret)
 
 		if (r < 0)
 			return r;
-		if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		if (file_lock(fd) < 0)
 			break;
 		if (fstat(fd, &st) == 0 && st.st_nlink) {
 			*ret = TAKE_FD(fd);

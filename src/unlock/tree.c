@@ -5,12 +5,12 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #define FOLDERS_MAX 16 /* below each other */
@@ -301,7 +301,7 @@ int tree_remove(const struct tree *t, const char *path)
 
 int tree_lock(const struct tree *t)
 {
-	if (flock(t->fd, LOCK_EX | LOCK_NB) < 0)
+	if (file_lock(t->fd) < 0)
 		return err_set(EBUSY, "%s: another onehop is working on it", t->dir);
 	return 0;
 }

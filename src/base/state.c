@@ -94,12 +94,12 @@ static int check_owner(int fd, const char *path)
 	if (fstat(fd, &st) < 0)
 		return state_refuse(errno, "read", path);
 	if (st.st_uid && st.st_uid != geteuid())
-		return err_set(EINVAL, "%s: belongs to user %u, not to user %u, so it is ignored",
+		return err_set(EINVAL, "%s: belongs to user %u, not to user %u, so it is not used",
 			       path, (unsigned)st.st_uid, (unsigned)geteuid());
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(
 			EINVAL,
-			"%s: users other than its owner can write to it (mode %04o), so it is ignored",
+			"%s: users other than its owner can write to it (mode %04o), so it is not used",
 			path, (unsigned)st.st_mode & 07777);
 	return 0;
 }

@@ -141,7 +141,7 @@ _onehop()
 	'undo') words=' --dry-run --forget -y --yes --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;
 	'unlock') words=' --sources --download --mirror --apply --kernel --image --by-hand --support --probe --tree --explain --diff --revert --from --observed --no-observed --json --no-color --width -v --verbose -h --help' ;;
-	'test') words=' --device --gpus --include-busy --memory --deadline --long --atomics --compressible --host-memory --resume --inject --json --no-color --width -v --verbose -h --help' ;;
+	'test') words=' --device --gpus --include-busy --memory --deadline --long --atomics --compressible --host-memory --resume --include-suspects --inject --json --no-color --width -v --verbose -h --help' ;;
 	'topo') words=' --from --pid -m --matrix -p2p --svg --observed --no-observed --json --no-color --width -h --help' ;;
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;
 	'bench p2p') words=' --device --gpus --include-busy --memory --from --pairs --only --all --size --sweep --time --no-verify --format --json --no-color --width -v --verbose -h --help' ;;

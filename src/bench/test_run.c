@@ -433,7 +433,7 @@ static void run_arm(struct test_job *j, enum arm arm)
 		a->state = PAIR_WRONG;
 		a->kind = WRONG_ENDED;
 		snprintf(a->sentence, sizeof(a->sentence),
-			 "suspect: an earlier run tested it when the machine stopped");
+			 "suspect: the machine stopped during an earlier test; not run again");
 		return;
 	}
 	for (size_t i = 0; i < j->result->n; i++)

@@ -32,6 +32,8 @@ static const struct option test_table[] = {
 	{"resume", 0, OPTION_FLAG, AT(request.resume), NULL,
 		"report what ran when the last test ended (crash, reboot), and test the rest",
 		NULL, 0, 0, 0},
+	{"include-suspects", 0, OPTION_FLAG, AT(request.include_suspects), NULL,
+		"also run what an earlier test ran when the machine stopped", NULL, 0, 0, 0},
 	{"inject", 0, OPTION_TEXT, AT(request.inject), "KIND[:I->J]",
 		"with --device host:N, inject a fault: mirror, displace, stale, torn, lost, "
 		"hang, refuse, slow, cached, replay, overtake, late, reread, remap, hole, ipc-offset, "

@@ -170,7 +170,8 @@ static void identify(struct test_session *s)
 				    .driver = m ? fact_str_or(m->driver.module_version, "") : "",
 				    .boot_id = s->boot_id,
 				    .names = s->devices.chosen.keys,
-				    .n = s->devices.chosen.n};
+				    .n = s->devices.chosen.n,
+				    .include_suspects = s->o->include_suspects};
 	for (size_t k = 0; k < ARRAY_LEN(choices); k++) {
 		char *text = choice_text(s->o, k);
 
@@ -184,7 +185,11 @@ int test_session_begin(struct test_session *s, const struct test_choice *o,
 {
 	int r;
 
-	*s = (struct test_session){.o = o, .ear = ear, .devices = DEVICES_NONE};
+	*s = (struct test_session){.o = o,
+				   .ear = ear,
+				   .devices = DEVICES_NONE,
+				   .journal = TEST_JOURNAL_NONE,
+				   .journal_lock = -1};
 	r = devices_choose(&o->devices, o->from, MACHINE_TO_JUDGE, &s->devices);
 	if (r == 0 && o->inject)
 		r = inject(s);
@@ -247,50 +252,105 @@ static bool was_stopped(void *context)
 
 /* ---- an earlier run ---- */
 
-/* NULL: it finished. */
-static char *past_note(const struct test_session *s)
+/* Suspects are not run again unless that is asked for: the machine may stop once more. */
+static bool hold_suspects(struct test_session *s, struct strbuf *note)
 {
-	AUTO_STRBUF struct strbuf running = {0};
-	bool skipped = s->o->resume && s->past.restarted;
+	AUTO_STRBUF struct strbuf held = {0};
 
-	if (!s->past.found || s->past.complete)
-		return NULL;
-	test_past_running(&s->past, s->devices.chosen.names, &running);
-	return xprintf("The test of %s did not finish%s. It was running: %s.%s", s->past.date,
-		       s->past.restarted ? ", and the machine has restarted since" : "",
-		       strbuf_str(&running),
-		       !s->past.running_n ? ""
-		       : skipped ? " That is suspected of the restart and is not run again."
-				 : " That is run again.");
+	test_past_hold(&s->past, &s->identity, s->known, &s->request.all_reduce_suspect, &held);
+	s->request.known = s->known;
+	if (held.len)
+		strbuf_printf(note,
+			      " Not run, because the machine stopped during an earlier test of it: "
+			      "%s. To run it too, add --include-suspects.",
+			      strbuf_str(&held));
+	return held.len;
 }
 
-static int resume(struct test_session *s, int found)
+static void note_unfinished(const struct test_past *past, struct strbuf *note)
 {
-	if (found == -ENOENT)
+	AUTO_STRBUF struct strbuf running = {0};
+
+	test_past_running(past, &running);
+	strbuf_printf(note, "The test of %s did not finish%s. ", past->date,
+		      past->restarted ? ", and the machine has restarted since" : "");
+	if (running.len)
+		strbuf_printf(note, "It was running: %s.", strbuf_str(&running));
+	else
+		strbuf_puts(note, "No step was running.");
+}
+
+static int resume(struct test_session *s, struct strbuf *note)
+{
+	int r = test_past_read(&s->identity, &s->past);
+
+	if (r == -ENOENT)
 		return err_set(ENOENT, "--resume: there is no earlier test to resume");
-	if (found < 0)
-		return err_wrap(found, "--resume");
+	if (r < 0)
+		return err_wrap(r, "--resume");
 	if (s->past.complete)
 		return err_set(EINVAL, "--resume: the test of %s finished, nothing is left to test",
 			       s->past.date);
-	s->request.known = s->past.known;
-	s->request.all_reduce_suspect = s->past.all_reduce_suspect;
-	return 0;
+	note_unfinished(&s->past, note);
+	if (s->past.torn)
+		strbuf_puts(note, " The last line of its journal is incomplete and was not used.");
+	if (s->past.running_n && !s->past.restarted)
+		strbuf_puts(note, " That is run again.");
+	s->known = TAKE_PTR(s->past.known);
+	hold_suspects(s, note);
+	return test_journal_resume(&s->identity, &s->journal);
 }
 
-/* Before a new journal begins, an unfinished one is kept and reported. */
-static int take_past(struct test_session *s)
+/* The last run's journal as a new run sees it. */
+static void review(struct test_session *s, struct strbuf *note)
+{
+	const struct test_past *past = &s->past;
+	int r = test_past_review(&s->identity, &s->past);
+	bool held;
+
+	if (r < 0 && r != -ENOENT)
+		strbuf_printf(note, "What the last test ran is unknown: %s.", err_msg());
+	if (past->found && !past->complete)
+		note_unfinished(past, note);
+	if (past->damaged_line)
+		strbuf_printf(
+			note,
+			" Line %u of its journal cannot be read, so what else it ran is unknown.",
+			past->damaged_line);
+	held = hold_suspects(s, note);
+	if (past->found && !past->complete && !past->damaged_line)
+		strbuf_printf(note,
+			      " Everything%s is tested again; --resume would have tested only the "
+			      "rest.",
+			      held ? " else" : "");
+}
+
+/* What earlier runs found is tested again; only what the machine stopped in is kept. */
+static int start(struct test_session *s, struct strbuf *note)
 {
 	AUTO_FREE char *kept = NULL;
-	int r = test_past_read(&s->identity, &s->past);
+	int r;
 
-	s->note = past_note(s);
-	if (s->o->resume)
-		return resume(s, r);
-	r = test_journal_keep(&s->identity, &kept);
+	s->known = xcalloc(s->identity.n * s->identity.n, sizeof(*s->known));
+	review(s, note);
+	r = test_journal_start(&s->identity, &s->past, &s->journal, &kept);
 	if (r == 0 && kept)
-		session_tell(s->ear, SESSION_NOTE, "%s", kept);
+		strbuf_printf(note, " The earlier journal is now %s.", kept);
 	return r;
+}
+
+static int take_past(struct test_session *s)
+{
+	AUTO_STRBUF struct strbuf note = {0};
+	int r = test_journal_lock(&s->identity, &s->journal_lock);
+
+	if (r == 0)
+		r = s->o->resume ? resume(s, &note) : start(s, &note);
+	if (r < 0 || !note.len)
+		return r;
+	s->note = xstrdup(strbuf_str(&note) + (*note.text == ' '));
+	session_tell(s->ear, SESSION_NOTE, "%s", s->note);
+	return 0;
 }
 
 /* ---- running ---- */
@@ -300,8 +360,6 @@ int test_session_run(struct test_session *s, bool *ret_refused)
 	const struct test_hooks hooks = {s, step_begins, step_ended, was_stopped};
 	int r = take_past(s);
 
-	if (r == 0)
-		r = test_journal_open(&s->identity, s->o->resume, &s->journal);
 	*ret_refused = r < 0;
 	if (r < 0)
 		return r;
@@ -321,7 +379,10 @@ int test_session_run(struct test_session *s, bool *ret_refused)
 
 void test_session_done(struct test_session *s)
 {
+	test_journal_close(&s->journal, false);
+	cleanup_close(&s->journal_lock);
 	test_past_done(&s->past);
+	free(s->known);
 	for (size_t i = 0; i < s->identity.option_n; i++)
 		free((char *)s->identity.options[i]);
 	test_result_done(&s->result);

@@ -14,7 +14,7 @@ struct test_choice {
 	struct device_options devices;
 	const char *from, *inject; /* inject: "mirror:0->1" */
 	int deadline_s, long_s;
-	bool resume;
+	bool resume, include_suspects;
 	bool atomics, compressible, host_memory; /* patterns for information */
 };
 
@@ -25,12 +25,14 @@ struct test_session {
 	struct diagnosis *diagnosis; /* NULL for simulated devices */
 	struct test_identity identity;
 	struct test_past past;
+	struct pair_result *known; /* what is not to be tested again; NULL: nothing */
 	struct test_result result;
 	struct figures *figures; /* of the result; NULL: nothing was run */
 	char *note;              /* of an earlier run; NULL: none */
 
 	/* ---- while it runs ---- */
 	struct test_request request;
+	int journal_lock; /* file descriptor; -1: none */
 	struct test_journal journal;
 	struct log_watch log; /* not begun for simulated devices */
 	char boot_id[BOOT_ID_SIZE];

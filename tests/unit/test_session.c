@@ -139,6 +139,20 @@ static struct test_identity identity_of(const char *boot_id)
 				      .option_n = 2};
 }
 
+/* A new one after one that finished, or the present one continued. */
+static struct test_journal open_journal(const struct test_identity *i, bool resume)
+{
+	const struct test_past finished = {.complete = true};
+	struct test_journal j;
+	char *kept = NULL;
+
+	assert_int_equal(resume ? test_journal_resume(i, &j)
+				: test_journal_start(i, &finished, &j, &kept),
+			 0);
+	assert_null(kept);
+	return j;
+}
+
 /* host0 -> host1 has passed; the steps were running when the run ended. */
 static void leave_journal(const char *boot_id, bool resume, const struct test_step *running,
 			  size_t n)
@@ -146,9 +160,8 @@ static void leave_journal(const char *boot_id, bool resume, const struct test_st
 	const struct test_identity i = identity_of(boot_id);
 	const struct pair_result right = {.state = PAIR_RIGHT};
 	struct test_step done = {.phase = TEST_COPIES, .target = 1};
-	struct test_journal j;
+	struct test_journal j = open_journal(&i, resume);
 
-	assert_int_equal(test_journal_open(&i, resume, &j), 0);
 	assert_int_equal(test_journal_begins(&j, &done), 0);
 	done.result = &right;
 	test_journal_ended(&j, &done);
@@ -178,29 +191,35 @@ static void what_was_killed_runs_again(void **state)
 	(void)state;
 	leave_journal("this boot", false, running, ARRAY_LEN(running));
 	assert_int_equal(test_past_read(&i, &past), 0);
-	assert_true(past.found && !past.complete && !past.restarted && !past.all_reduce_suspect);
+	assert_true(past.found && !past.complete && !past.restarted && !past.suspect_n);
 	assert_int_equal(known(&past, 0, 1)->state, PAIR_RIGHT);
 	assert_int_equal(known(&past, 1, 0)->state, PAIR_NOT_RUN);
 	assert_int_equal(known(&past, 2, 2)->state, PAIR_NOT_RUN);
-	test_past_running(&past, names, &ran);
+	test_past_running(&past, &ran);
 	assert_string_equal(strbuf_str(&ran), "host0 -> host1 (patterns), host2 (local), "
 					      "all devices (all-reduce)");
 	test_past_done(&past);
 }
 
-static void assert_suspects(const struct test_past *past)
+/* Of a run with these devices. */
+static void assert_suspects(const struct test_past *past, const struct test_identity *i)
 {
 	static const size_t suspects[][2] = {{0, 1}, {1, 0}, {2, 2}};
+	struct pair_result held[ARRAY_LEN(names) * ARRAY_LEN(names)] = {0};
+	AUTO_STRBUF struct strbuf list = {0};
+	bool all_reduce = false;
 
+	test_past_hold(past, i, held, &all_reduce, &list);
 	for (size_t k = 0; k < ARRAY_LEN(suspects); k++) {
-		const struct pair_result *p = known(past, suspects[k][0], suspects[k][1]);
+		const struct pair_result *p =
+			&held[suspects[k][0] * ARRAY_LEN(names) + suspects[k][1]];
 
 		assert_int_equal(p->state, PAIR_WRONG);
 		assert_int_equal(p->kind, WRONG_ENDED);
-		assert_non_null(strstr(p->sentence, "when the machine stopped"));
+		assert_non_null(strstr(p->sentence, "the machine stopped during an earlier test"));
 	}
-	assert_int_equal(known(past, 0, 2)->state, PAIR_NOT_RUN);
-	assert_true(past->all_reduce_suspect);
+	assert_int_equal(held[2].state, PAIR_NOT_RUN);
+	assert_true(all_reduce);
 }
 
 /* A pattern uses both directions. What ran in a later run does not clear the suspects of an earlier one. */
@@ -214,24 +233,122 @@ static void what_ran_at_a_restart_is_suspect(void **state)
 	leave_journal("an earlier boot", false, running, ARRAY_LEN(running));
 	assert_int_equal(test_past_read(&now, &past), 0);
 	assert_true(past.restarted);
-	assert_suspects(&past);
+	assert_suspects(&past, &now);
 	test_past_done(&past);
 	assert_int_equal(test_past_read(&unknown, &past), 0);
-	assert_suspects(&past);
+	assert_suspects(&past, &now);
 	test_past_done(&past);
 	leave_journal("an earlier boot", false, running, ARRAY_LEN(running));
 	{
 		const struct test_identity i = identity_of("this boot");
-		struct test_journal j;
+		struct test_journal j = open_journal(&i, true);
 
-		assert_int_equal(test_journal_open(&i, true, &j), 0);
 		assert_int_equal(test_journal_begins(&j, &later), 0);
 		test_journal_close(&j, false);
 	}
 	assert_int_equal(test_past_read(&now, &past), 0);
 	assert_false(past.restarted);
 	assert_int_equal(past.running_n, 1);
-	assert_suspects(&past);
+	assert_suspects(&past, &now);
+	test_past_done(&past);
+}
+
+static size_t hold(const struct test_past *past, const struct test_identity *i)
+{
+	struct pair_result held[ARRAY_LEN(names) * ARRAY_LEN(names)] = {0};
+	AUTO_STRBUF struct strbuf list = {0};
+	bool all_reduce = false;
+	size_t n = 0;
+
+	test_past_hold(past, i, held, &all_reduce, &list);
+	for (size_t k = 0; k < i->n * i->n; k++)
+		n += held[k].kind == WRONG_ENDED;
+	assert_int_equal(n || all_reduce, list.len > 0);
+	return n;
+}
+
+/* A run that tests everything holds suspects back and keeps them, until one that includes them has ended the step. */
+static void suspects_stay_on_record(void **state)
+{
+	static const struct test_step copies = {.phase = TEST_COPIES, .initiator = 1, .target = 2};
+	struct test_identity now = identity_of("this boot"), others = identity_of("this boot");
+	struct test_past past;
+	struct test_journal j;
+	char *kept = NULL;
+
+	(void)state;
+	leave_journal("an earlier boot", false, &copies, 1);
+	others.n = 2; /* host2 is not in use, and the options differ */
+	others.option_n = 0;
+	assert_int_equal(test_past_review(&others, &past), 0);
+	assert_int_equal(past.suspect_n, 1);
+	assert_int_equal(hold(&past, &others), 0);
+	assert_int_equal(test_journal_start(&others, &past, &j, &kept), 0);
+	assert_non_null(strstr(kept, "test-run-host.previous.jsonl"));
+	assert_int_equal(unlink(kept), 0);
+	free(kept);
+	test_journal_close(&j, true);
+	test_past_done(&past);
+
+	assert_int_equal(test_past_review(&now, &past), 0);
+	assert_true(past.complete && past.suspect_n == 1);
+	assert_int_equal(hold(&past, &now), 1);
+	now.include_suspects = true;
+	assert_int_equal(hold(&past, &now), 0);
+	assert_int_equal(test_journal_start(&now, &past, &j, &kept), 0);
+	assert_null(kept);
+	test_journal_close(&j, false); /* before the step */
+	test_past_done(&past);
+	assert_int_equal(test_past_review(&now, &past), 0);
+	assert_int_equal(past.suspect_n, 1);
+	test_past_done(&past);
+	j = open_journal(&now, true);
+	assert_int_equal(test_journal_begins(&j, &copies), 0);
+	test_journal_ended(&j, &copies);
+	test_journal_close(&j, true);
+	assert_int_equal(test_past_review(&now, &past), 0);
+	assert_int_equal(past.suspect_n, 0);
+	test_past_done(&past);
+}
+
+static void append(const char *text)
+{
+	AUTO_FREE char *path = NULL;
+	AUTO_FCLOSE FILE *f = NULL;
+	const struct test_identity i = identity_of("this boot");
+
+	assert_int_equal(test_state_path(&i, false, ".jsonl", &path), 0);
+	f = fopen(path, "ae");
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+}
+
+/* A power cut leaves the last line incomplete, which is safe. Any other bad line may have hidden a suspect. */
+static void bad_lines_are_noticed(void **state)
+{
+	const struct test_identity i = identity_of("this boot");
+	struct test_past past;
+	struct test_journal j;
+
+	(void)state;
+	leave_journal("this boot", false, running, 1);
+	append("{\"event\":\"be");
+	assert_int_equal(test_past_read(&i, &past), 0);
+	assert_true(past.torn && !past.damaged_line && past.running_n == 1);
+	test_past_done(&past);
+	j = open_journal(&i, true);
+	test_journal_close(&j, false);
+	assert_int_equal(test_past_read(&i, &past), 0);
+	assert_true(past.torn && !past.damaged_line);
+	test_past_done(&past);
+
+	append("{\"event\":\"begin\",\"phase\":\"no such phase\"}\n");
+	append("{\"event\":\"begin\",\"phase\":\"local\",\"initiator\":\"host0\",\"target\":\"host0\"}\n");
+	assert_int_equal(test_past_read(&i, &past), -EINVAL);
+	assert_non_null(strstr(err_msg(), "test-run-host.jsonl:7: the line cannot be read"));
+	assert_int_equal(test_past_review(&i, &past), 0);
+	assert_int_equal(past.damaged_line, 7);
+	assert_int_equal(past.running_n, 1);
 	test_past_done(&past);
 }
 
@@ -303,6 +420,8 @@ int main(void)
 		cmocka_unit_test(invisible_faults_are_refused),
 		cmocka_unit_test(what_was_killed_runs_again),
 		cmocka_unit_test(what_ran_at_a_restart_is_suspect),
+		cmocka_unit_test(suspects_stay_on_record),
+		cmocka_unit_test(bad_lines_are_noticed),
 		cmocka_unit_test(other_options_are_named),
 	};
 

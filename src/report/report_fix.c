@@ -10,6 +10,7 @@
 #include "diagnose/diagnose.h"
 #include "report/report_impl.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -152,6 +153,12 @@ static void add_count(struct strbuf *b, size_t n, const char *one, const char *m
 	strbuf_printf(b, "%zu %s", n, text_plural(n, one, many));
 }
 
+/* Then the plan is printed as the first part of what is done. */
+static bool is_being_applied(const struct plan_report *r)
+{
+	return plan_doing_steps(r->plan) && !r->machine->recorded && !r->apply_words;
+}
+
 static void add_head(struct document *out, const struct plan_report *r)
 {
 	size_t steps = plan_doing_steps(r->plan), manual = r->plan->manual_n;
@@ -166,16 +173,18 @@ static void add_head(struct document *out, const struct plan_report *r)
 	if (!steps && !manual)
 		return;
 	if (steps)
-		add_count(&b, steps, "step", "steps");
+		add_count(&b, steps, "change", "changes");
 	if (manual) {
-		strbuf_puts(&b, steps ? ", and " : "");
+		strbuf_puts(&b, steps ? " and " : "");
 		add_count(&b, manual, "thing to do yourself", "things to do yourself");
 	}
 	if (plan_has_trial(r->plan))
 		strbuf_puts(&b, "; the next boot tries the kernel parameters");
-	else if (plan_needs_reboot(r->plan))
-		strbuf_puts(&b, "; reboot needed");
-	document_paragraph(out, STYLE_STRONG, 0, "Plan: %s.", strbuf_str(&b));
+	else if (steps)
+		strbuf_puts(&b,
+			    plan_needs_reboot(r->plan) ? ", reboot needed" : ", no reboot needed");
+	document_paragraph(out, STYLE_STRONG, 0, "Plan: %s.%s", strbuf_str(&b),
+			   is_being_applied(r) ? "" : " Nothing has been changed yet.");
 }
 
 /* ---- steps ---- */
@@ -257,24 +266,23 @@ static void add_rules(struct strbuf *b, const struct texts *rules)
 	strbuf_puts(b, "]");
 }
 
-static void add_why(struct document *out, const struct plan *p, size_t i, bool all)
+static void add_reasons(struct document *out, enum style style, const char *label,
+			const struct plan_report *r, size_t i, texts_of_step *of)
 {
 	AUTO_STRBUF struct strbuf b = {0};
 
-	add_parts(&b, p, i, why_of, all);
-	if (!b.len)
-		strbuf_puts(&b, "as above");
-	add_rules(&b, &p->steps[i].rules);
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "why:   ", "%s", strbuf_str(&b));
+	add_parts(&b, r->plan, i, of, r->verbose);
+	if (b.len)
+		document_item(out, style, FIX_TEXT_COLUMN, label, "%s", b.text);
 }
 
-static void add_cost(struct document *out, const struct plan *p, size_t i, bool all)
+void add_step_title(struct document *out, size_t number, const char *title)
 {
-	AUTO_STRBUF struct strbuf b = {0};
+	char label[24];
 
-	add_parts(&b, p, i, cost_of, all);
-	if (b.len)
-		document_item(out, STYLE_WARN, FIX_TEXT_COLUMN, "cost:  ", "%s", b.text);
+	snprintf(label, sizeof(label), "%zu.", number);
+	document_styled_item(out, STYLE_STRONG, STYLE_STRONG, 0, label, "%c%s",
+			     toupper((unsigned char)*title), *title ? title + 1 : "");
 }
 
 /* Repeats what an earlier step said only with --verbose. */
@@ -282,19 +290,23 @@ static void add_step(struct document *out, const struct plan_report *r, size_t i
 {
 	const struct step *s = &r->plan->steps[i];
 	bool likewise = !r->verbose && is_reported_by_another(r->plan, i);
-	char label[24];
+	AUTO_STRBUF struct strbuf title = {0};
 
-	snprintf(label, sizeof(label), "%zu.", number);
+	strbuf_puts(&title, s->what);
+	if (likewise)
+		strbuf_puts(&title, " (likewise)");
+	else
+		add_rules(&title, &s->rules);
 	if (!likewise)
 		document_blank(out);
-	document_styled_item(out, STYLE_STRONG, STYLE_STRONG, 0, label, "%s%s", s->what,
-			     likewise ? " (likewise)" : "");
+	add_step_title(out, number, strbuf_str(&title));
 	if (likewise)
 		return;
-	add_why(out, r->plan, i, r->verbose);
 	add_step_change(out, s, r->verbose);
-	add_cost(out, r->plan, i, r->verbose);
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "when:  ", "%s", step_in_force(s));
+	add_reasons(out, STYLE_DIM, "Why: ", r, i, why_of);
+	add_reasons(out, STYLE_WARN, "Cost:", r, i, cost_of);
+	if (step_in_force(s))
+		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "When:", "%s", step_in_force(s));
 }
 
 static void add_way_back(struct document *out, const struct plan *p, bool verbose)
@@ -373,7 +385,7 @@ static void add_manual(struct document *out, const struct plan *p)
 		strbuf_puts(&b, m->what);
 		add_rules(&b, &m->rules);
 		document_item(out, STYLE_PLAIN, 2, "-", "%s", strbuf_str(&b));
-		document_item(out, STYLE_STRONG, 5, "do:", "%s", m->how);
+		document_item(out, STYLE_STRONG, 5, "Do:", "%s", m->how);
 	}
 }
 
@@ -390,7 +402,7 @@ static void add_left_out(struct document *out, const struct plan *p)
 		add_texts(&b, &l->what, MAX_REASONS);
 		add_rules(&b, &l->rules);
 		document_item(out, STYLE_PLAIN, 2, "-", "%s", strbuf_str(&b));
-		document_item(out, STYLE_WARN, 5, "why:", "%s", l->why);
+		document_item(out, STYLE_WARN, 5, "Why:", "%s", l->why);
 	}
 }
 
@@ -541,24 +553,29 @@ static void add_nothing_to_do(struct document *out, const struct plan_report *r)
 
 static void add_end(struct document *out, const struct plan_report *r)
 {
-	bool steps = plan_doing_steps(r->plan) > 0;
+	const char *sudo = r->is_root ? "" : "sudo ";
+	AUTO_STRBUF struct strbuf root = {0};
 
-	if (steps && !r->machine->recorded && !r->apply_words) /* --apply is running */
+	if (is_being_applied(r))
 		return;
 	document_blank(out);
-	if (!plan_has_work(r->plan))
+	add_root_words(&root, r->root);
+	if (!plan_has_work(r->plan)) {
 		add_nothing_to_do(out, r);
-	else if (!steps)
-		document_paragraph(out, STYLE_STRONG, 0,
-				   "Nothing was changed: onehop cannot do any of this itself.");
-	else if (r->machine->recorded)
+	} else if (!plan_doing_steps(r->plan)) {
 		document_paragraph(
 			out, STYLE_STRONG, 0,
-			"Nothing was changed: this is a recording. Run on the machine itself: onehop fix");
-	else
-		document_paragraph(out, STYLE_STRONG, 0, "Nothing was changed. To do it%s: %s%s",
-				   r->is_root ? "" : ", as root, from step 1 on",
-				   r->is_root ? "" : "sudo ", r->apply_words);
+			"onehop cannot do any of this itself, so --apply changes nothing.");
+	} else if (r->machine->recorded) {
+		document_paragraph(
+			out, STYLE_STRONG, 0,
+			"This is a recording. To apply a plan, run onehop fix on the machine itself.");
+	} else {
+		document_item(out, STYLE_STRONG, 0, "Apply:", "%s%s", sudo, r->apply_words);
+		document_item(out, STYLE_STRONG, 0,
+			      "Undo: ", "%sonehop undo%s (also works from a rescue shell)", sudo,
+			      strbuf_str(&root));
+	}
 }
 
 void report_plan(struct document *out, const struct plan_report *r)
@@ -730,20 +747,33 @@ static const char *const look_texts[STEP_STATE_N] = {
 	[STEP_NOT_SEEN] = NULL,
 };
 
+/* " [acs-redirect, iommu]": those of all steps, each once. */
+static void add_plan_rules(struct strbuf *b, const struct plan *p)
+{
+	struct texts all = {0};
+
+	for (size_t i = 0; i < p->step_n; i++)
+		for (size_t k = 0; k < p->steps[i].rules.n; k++)
+			texts_add(p->arena, &all, p->steps[i].rules.items[k]);
+	add_rules(b, &all);
+}
+
 void report_undo_plan(struct document *out, const struct journal_entry *e,
 		      const enum step_state *look, char *const *now, bool verbose)
 {
+	AUTO_STRBUF struct strbuf rules = {0};
 	size_t number = 0;
 
-	document_paragraph(out, STYLE_STRONG, 0, "Fix %u (%s) will be undone:", e->number, e->date);
+	add_plan_rules(&rules, e->plan);
+	document_paragraph(out, STYLE_STRONG, 0, "Fix %u of %s%s will be undone:", e->number,
+			   e->date, strbuf_str(&rules));
+	document_blank(out);
 	for (size_t i = e->plan->step_n; i-- > 0;) {
 		const struct step *s = &e->plan->steps[i];
 		AUTO_STRBUF struct strbuf b = {0};
-		char label[24];
 
 		if (!step_undoes(s))
 			continue;
-		snprintf(label, sizeof(label), "%zu.", ++number);
 		step_undo_words(s, &b);
 		if (look[i] == STEP_IS_OTHER && step_by_parts(s))
 			strbuf_puts(
@@ -751,10 +781,10 @@ void report_undo_plan(struct document *out, const struct journal_entry *e,
 				" (was changed since then: only the lines of the fix are removed)");
 		else if (look_texts[look[i]])
 			strbuf_printf(&b, " (%s)", look_texts[look[i]]);
-		document_item(out, STYLE_STRONG, 0, label, "%s", strbuf_str(&b));
+		add_step_title(out, ++number, strbuf_str(&b));
 		add_step_undo(out, s);
 		if (now[i] && verbose)
-			document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "now:", "%s", now[i]);
+			document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "Now: ", "%s", now[i]);
 	}
 }
 

@@ -13,8 +13,10 @@ struct strbuf;
 void add_step_change(struct document *out, const struct step *s, bool verbose);
 /* The command that undoing it runs, if there is one. */
 void add_step_undo(struct document *out, const struct step *s);
-/* "at once, until the next reboot" */
+/* "now, until the next reboot"; NULL: now and from then on. */
 const char *step_in_force(const struct step *s);
+/* "2.  Write /etc/nccl.conf", from the step's own words. */
+void add_step_title(struct document *out, size_t number, const char *title);
 /* " --root /mnt", which has to be said again; nothing for NULL. */
 void add_root_words(struct strbuf *b, const char *root);
 /* Reasons of one step that are printed before "and N more like these": 500 ports have 500. */

@@ -130,7 +130,7 @@ static void add_outputs(struct document *out, const json_t *log, size_t step)
 
 		if (!text || json_integer_value(json_object_get(line, "step")) != (json_int_t)step)
 			continue;
-		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN, "printed:");
+		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN, "Printed:");
 		document_verbatim(out, FIX_TEXT_COLUMN + 2, text);
 	}
 }
@@ -140,21 +140,19 @@ static void add_step(struct document *out, const struct history_report *r, size_
 {
 	const struct journal_entry *e = &r->entries[entry];
 	const struct step *s = &e->plan->steps[i];
-	char label[24];
+	AUTO_STRBUF struct strbuf title = {0};
 
-	snprintf(label, sizeof(label), "%zu.", i + 1);
+	strbuf_printf(&title, "%s%s", step_does(s) ? "" : "when undone: ", s->what);
 	document_blank(out);
-	document_styled_item(out, STYLE_STRONG, STYLE_STRONG, 0, label, "%s%s",
-			     step_does(s) ? "" : "when undone: ", s->what);
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "state: ", "%s",
-		      step_mark_word(e->marks[i]));
+	add_step_title(out, i + 1, strbuf_str(&title));
+	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "State:", "%s", step_mark_word(e->marks[i]));
 	if (e->errors[i])
-		document_item(out, STYLE_BAD, FIX_TEXT_COLUMN, "error: ", "%s", e->errors[i]);
+		document_item(out, STYLE_BAD, FIX_TEXT_COLUMN, "Error:", "%s", e->errors[i]);
 	if (s->rules.n) {
 		AUTO_STRBUF struct strbuf rules = {0};
 
 		texts_join(&s->rules, ", ", &rules);
-		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "for:   ", "%s", strbuf_str(&rules));
+		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "For:  ", "%s", strbuf_str(&rules));
 	}
 	add_step_change(out, s, r->verbose);
 	if (r->logs)

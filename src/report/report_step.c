@@ -12,11 +12,11 @@
 #include <string.h>
 
 /* Lines of content shown of one file before "and N more"; --verbose shows all. */
-#define MAX_LINES 24
+#define MAX_LINES 12
 /* Lines around those that change. */
 #define CONTEXT 2
-/* Width of "change:" and the gap after it. */
-#define LABEL 9
+/* Where lines of a file begin. */
+#define CONTENT_COLUMN (FIX_TEXT_COLUMN + 2)
 
 /* ---- files ---- */
 
@@ -70,9 +70,9 @@ static void add_lines_of(struct document *out, const struct step *s, bool verbos
 	diff_texts(s->old.data, s->old.size, s->new.data, s->new.size, &d);
 	show_difference(&to, &d);
 	if (to.text.len)
-		document_verbatim(out, FIX_TEXT_COLUMN + LABEL, strbuf_str(&to.text));
+		document_verbatim(out, CONTENT_COLUMN, strbuf_str(&to.text));
 	if (to.lines > to.max)
-		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN + LABEL,
+		document_paragraph(out, STYLE_DIM, CONTENT_COLUMN,
 				   "and %zu more lines (-v shows all)", to.lines - to.max);
 	strbuf_done(&to.text);
 	diff_done(&d);
@@ -81,23 +81,33 @@ static void add_lines_of(struct document *out, const struct step *s, bool verbos
 static void add_content(struct document *out, const struct step *s, bool verbose)
 {
 	if (is_binary(&s->old) || is_binary(&s->new))
-		document_paragraph(out, STYLE_DIM, FIX_TEXT_COLUMN + LABEL, "binary: %zu bytes",
+		document_paragraph(out, STYLE_DIM, CONTENT_COLUMN, "binary: %zu bytes",
 				   s->new.data ? s->new.size : s->old.size);
 	else
 		add_lines_of(out, s, verbose);
 }
 
+/* " /etc/nccl.conf", unless the step's title has it. */
+static void add_path(struct strbuf *b, const struct step *s)
+{
+	if (!strstr(s->what, s->target))
+		strbuf_printf(b, " /%s", s->target);
+}
+
 static void add_file(struct document *out, const struct step *s, bool verbose)
 {
+	AUTO_STRBUF struct strbuf path = {0};
+
+	add_path(&path, s);
 	if (!s->old.data)
-		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
-			      "change:", "new file /%s (permissions %04o)", s->target,
-			      s->mode ? s->mode : 0644);
+		document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN,
+				   "new file%s, permissions %04o", strbuf_str(&path),
+				   s->mode ? s->mode : 0644);
 	else if (!s->new.data)
-		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
-			      "change:", "remove /%s, which contains", s->target);
-	else
-		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:", "edit /%s", s->target);
+		document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "the removed file%s contains",
+				   strbuf_str(&path));
+	else if (path.len)
+		document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "edit%s", strbuf_str(&path));
 	add_content(out, s, verbose);
 }
 
@@ -107,8 +117,8 @@ static void add_options(struct document *out, const struct step *s, bool verbose
 		add_file(out, s, verbose);
 		return;
 	}
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:", "/%s: add %s to the command line",
-		      s->target, s->at);
+	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "add to the command line in /%s: %s",
+			   s->target, s->at);
 }
 
 /* ---- registers ---- */
@@ -125,11 +135,11 @@ static void add_register(struct document *out, const struct step *s, bool verbos
 		pci_acs_text((int64_t)(old & ~new) & s->mask, &off);
 		pci_acs_text((int64_t)(new & ~old) & s->mask, &on);
 	}
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
-		      "change:", "%s of %s: %s -> %s%s%s%s%s; other bits unchanged",
-		      acs ? "ACS control" : s->at, s->target, s->old.data ? s->old.data : "?",
-		      s->new.data ? s->new.data : "?", off.len ? "; off: " : "", strbuf_str(&off),
-		      on.len ? "; on: " : "", strbuf_str(&on));
+	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN,
+			   "%s %s -> %s%s%s%s%s; other bits unchanged", acs ? "ACS control" : s->at,
+			   s->old.data ? s->old.data : "?", s->new.data ? s->new.data : "?",
+			   off.len ? "; off: " : "", strbuf_str(&off), on.len ? "; on: " : "",
+			   strbuf_str(&on));
 }
 
 /* ---- the other kinds ---- */
@@ -137,16 +147,16 @@ static void add_register(struct document *out, const struct step *s, bool verbos
 static void add_attribute(struct document *out, const struct step *s, bool verbose)
 {
 	(void)verbose;
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:", "/%s: %s -> %s", s->target,
-		      s->old.data ? s->old.data : "nothing", s->new.data ? s->new.data : "nothing");
+	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "/%s: %s -> %s", s->target,
+			   s->old.data ? s->old.data : "nothing",
+			   s->new.data ? s->new.data : "nothing");
 }
 
 static void add_bar_size(struct document *out, const struct step *s, bool verbose)
 {
 	(void)verbose;
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:", "BAR%s of %s: %s MiB -> %s MiB",
-		      s->at, s->target, s->old.data ? s->old.data : "?",
-		      s->new.data ? s->new.data : "?");
+	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN, "BAR%s %s MiB -> %s MiB", s->at,
+			   s->old.data ? s->old.data : "?", s->new.data ? s->new.data : "?");
 }
 
 /* `only_if`: runs only if this path exists; NULL: always. */
@@ -171,9 +181,9 @@ static void add_command(struct document *out, const char *label, const struct st
 
 static void add_tool(struct document *out, const struct step *s, bool verbose)
 {
-	add_command(out, "runs:  ", s, s->argv, s->argv_if);
+	add_command(out, "Runs:", s, s->argv, s->argv_if);
 	if (verbose || !s->argv)
-		add_command(out, "undo:  ", s, s->undo_argv, s->undo_if);
+		add_command(out, "Undo:", s, s->undo_argv, s->undo_if);
 }
 
 static void add_dropped(struct document *out, const struct step *s)
@@ -211,18 +221,18 @@ void report_dropped(struct document *out, const struct plan *p)
 static void add_generated(struct document *out, const struct step *s, bool verbose)
 {
 	if (!s->argv) {
-		add_command(out, "undo:  ", s, s->undo_argv, NULL);
+		add_command(out, "Undo:", s, s->undo_argv, NULL);
 		return;
 	}
-	add_command(out, "runs:  ", s, s->argv, NULL);
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "change:",
-		      "regenerate /%s%s%s and replace it atomically; the old file is kept for undo",
-		      s->target, s->check_argv ? ", checked by " : "",
-		      s->check_argv ? s->check_argv[0] : "");
+	add_command(out, "Runs:", s, s->argv, NULL);
+	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN,
+			   "replaces /%s atomically%s%s; the old file is kept for undo", s->target,
+			   s->check_argv ? ", checked by " : "",
+			   s->check_argv ? s->check_argv[0] : "");
 	if (verbose && s->expect)
-		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "must contain:", "%s", s->expect);
+		document_item(out, STYLE_DIM, FIX_TEXT_COLUMN, "Must contain:", "%s", s->expect);
 	if (s->dropped) {
-		document_paragraph(out, STYLE_WARN, FIX_TEXT_COLUMN, "lines that will be lost:");
+		document_paragraph(out, STYLE_WARN, FIX_TEXT_COLUMN, "Lines that will be lost:");
 		add_dropped(out, s);
 	}
 	if (s->new.data) /* it was made: this is history */
@@ -238,10 +248,10 @@ void report_generated(struct document *out, const struct step *s, bool verbose)
 static void add_one_shot(struct document *out, const struct step *s, bool verbose)
 {
 	(void)verbose;
-	add_command(out, "runs:  ", s, s->argv, NULL);
-	document_item(out, STYLE_DIM, FIX_TEXT_COLUMN,
-		      "change:", "%s in /%s: start \"%s\" at the next boot only", s->at, s->target,
-		      s->new.data);
+	add_command(out, "Runs:", s, s->argv, NULL);
+	document_paragraph(out, STYLE_PLAIN, FIX_TEXT_COLUMN,
+			   "%s in /%s: start \"%s\" at the next boot only", s->at, s->target,
+			   s->new.data);
 }
 
 static void (*const add_kind[STEP_KIND_N])(struct document *out, const struct step *s,
@@ -261,7 +271,7 @@ void add_step_change(struct document *out, const struct step *s, bool verbose)
 
 void add_step_undo(struct document *out, const struct step *s)
 {
-	add_command(out, "runs:  ", s, s->undo_argv, s->undo_if);
+	add_command(out, "Runs:", s, s->undo_argv, s->undo_if);
 }
 
 /* ---- words ---- */
@@ -288,7 +298,7 @@ const char *step_in_force(const struct step *s)
 	if (s->reboot)
 		return "after a reboot";
 	if (s->kind == STEP_FILE || (is_program(s) && !s->passing))
-		return "now, and after reboots";
+		return NULL;
 	return s->again_at_boot ? "now, and at each boot" : "now, until the next reboot";
 }
 

@@ -54,20 +54,23 @@ char *file_text(const char *path)
 	return xstrdup(strbuf_str(&b));
 }
 
-/* "             + options nvidia X=1": a line of a file, whose text is not onehop's. */
+/* "      + options nvidia X=1": a line of a file, whose text is not onehop's. */
 static bool is_of_a_file(const char *line)
 {
 	size_t indent = strspn(line, " ");
 
-	return indent > 10 && (strchr("+-", line[indent]) ? line[indent + 1] == ' ' : true);
+	return indent > 5 && (strchr("+-", line[indent]) ? line[indent + 1] == ' ' : true);
 }
 
-/* What stands behind "1.  ", "-  ", "costs:   " or "must hold:  ". */
+#define LETTERS "abcdefghijklmnopqrstuvwxyz"
+
+/* What stands behind "1.  ", "-  ", "Cost:  " or "must hold:  ". */
 static const char *behind_label(const char *line)
 {
 	const char *text = line + strspn(line, " ");
 	size_t digits = strspn(text, "0123456789");
-	size_t letters = strspn(text, "abcdefghijklmnopqrstuvwxyz ");
+	bool capital = *text >= 'A' && *text <= 'Z';
+	size_t letters = capital + strspn(text + capital, capital ? LETTERS : LETTERS " ");
 	const char *end = digits && text[digits] == '.'     ? text + digits
 			  : letters && text[letters] == ':' ? text + letters
 			  : *text == '-'                    ? text

@@ -220,7 +220,7 @@ static void undo_restores_every_byte(void **state)
 	assert_runs("history", s.root, 0, "applied");
 	assert_runs("history 1", s.root, 0, "+ * soft memlock unlimited");
 	assert_json("history --json", s.root, 0, "history.schema.json");
-	assert_runs("undo --dry-run", s.root, 0, "remove /etc/security/limits.d/onehop.conf");
+	assert_runs("undo --dry-run", s.root, 0, "Remove /etc/security/limits.d/onehop.conf");
 	assert_json("undo --dry-run --json", s.root, 0, "undo.schema.json");
 	assert_tree(s.root, applied);
 	assert_runs("undo", s.root, 0, "Fix 1 is undone.");
@@ -306,7 +306,7 @@ static void not_mounted_is_not_nothing(void **state)
 	apply_file(s.root, "etc/one", NULL, "1\n");
 	apply_file(s.root, "boot/efi/loader/one.conf", NULL, "1\n");
 	put(s.root, "etc/fstab", FSTAB);
-	assert_runs("undo --dry-run", s.root, 0, "remove /boot/efi/loader/one.conf");
+	assert_runs("undo --dry-run", s.root, 0, "Remove /boot/efi/loader/one.conf");
 
 	/* As from a rescue system that has mounted the root alone. */
 	var = xprintf("%s/var", s.root);
@@ -322,7 +322,7 @@ static void not_mounted_is_not_nothing(void **state)
 	assert_int_equal(rmdir(var), 0); /* nothing was written there */
 	assert_refused("undo", s.root, why);
 	assert_int_equal(rename(aside, var), 0);
-	assert_runs("undo 1 --dry-run", s.root, 0, "remove /etc/one");
+	assert_runs("undo 1 --dry-run", s.root, 0, "Remove /etc/one");
 }
 
 /* /var is a link to a file system that is not mounted. */
@@ -346,7 +346,7 @@ static void not_mounted_behind_a_link(void **state)
 	aside = xprintf("%s/aside", s.root);
 	for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++) {
 		assert_int_equal(symlink(links[i], var), 0);
-		assert_runs("undo 1 --dry-run", s.root, 0, "remove /etc/one");
+		assert_runs("undo 1 --dry-run", s.root, 0, "Remove /etc/one");
 		assert_int_equal(rename(data, aside), 0);
 		assert_int_equal(mkdir(data, 0755), 0);
 		assert_refused("undo", s.root, why);
@@ -456,9 +456,9 @@ static void dry_run_sees_later_fixes(void **state)
 	assert_refused("undo 1 --dry-run", s.root, "fix 2 changed /etc/one after it: undo 2 first");
 	assert_json("undo 1 --json", s.root, EXIT_REFUSED, "undo.schema.json");
 	assert_json("undo 1 --dry-run --json", s.root, EXIT_REFUSED, "undo.schema.json");
-	assert_runs("undo 2 --dry-run", s.root, 0, "restore /etc/one");
+	assert_runs("undo 2 --dry-run", s.root, 0, "Restore /etc/one");
 	assert_runs("undo 2", s.root, 0, "Fix 2 is undone.");
-	assert_runs("undo 1 --dry-run", s.root, 0, "remove /etc/one");
+	assert_runs("undo 1 --dry-run", s.root, 0, "Remove /etc/one");
 	assert_runs("undo 1", s.root, 0, "Fix 1 is undone.");
 }
 
@@ -551,7 +551,7 @@ static void a_person_is_asked(void **state)
 	for (size_t i = 0; i < sizeof(no) / sizeof(no[0]); i++) {
 		assert_int_equal(at_terminal(s.root, NULL, no[i], said, sizeof(said)),
 				 EXIT_REFUSED);
-		assert_non_null(strstr(said, "remove /etc/security/limits.d/onehop.conf"));
+		assert_non_null(strstr(said, "Remove /etc/security/limits.d/onehop.conf"));
 		assert_non_null(strstr(said, "Undo fix 1? [y/N] "));
 		assert_non_null(strstr(said, "nothing was changed"));
 		assert_tree(s.root, applied);

@@ -171,28 +171,27 @@ static char *plan_text(struct plan_report r)
 static void steps_are_told_in_order(void **state)
 {
 	static const char *const order[] = {
-		"Plan: 7 steps, and 1 thing to do yourself; reboot needed",
+		"Plan: 7 changes and 1 thing to do yourself, reboot needed. Nothing has been changed yet.",
 		"1. ",
-		"clear ACS redirection at port 0000:22:00.0",
+		"Clear ACS redirection at port 0000:22:00.0",
 		"[acs-redirect]",
-		"ACS control of 0000:22:00.0: 001d -> 0011; off: request redirect (RR)",
+		"ACS control 001d -> 0011; off: request redirect (RR)",
 		"completion redirect (CR)",
-		"cost:",
+		"Cost:",
 		"no longer kept apart",
 		"now, and at each boot",
 		"2. ",
-		"BAR1 of 0000:41:00.0: 256 MiB -> 32768 MiB",
+		"BAR1 256 MiB -> 32768 MiB",
 		"now, until the next reboot",
 		"3. ",
 		"/sys/x/y: 0 -> 1",
 		"4. ",
 		"[nccl-p2p-level, other-rule]",
 		"+ X=9",
-		"now, and after reboots",
 		"If the machine does not start after the reboot",
 		"choose the recovery entry",
 		"5. ",
-		"(permissions 0644)",
+		"new file, permissions 0644",
 		"+ options nvidia X=1",
 		"after a reboot",
 		"6. ",
@@ -202,12 +201,14 @@ static void steps_are_told_in_order(void **state)
 		"checked by grub-script-check",
 		"Do these yourself:",
 		"the firmware setup [bar1-firmware]",
-		"do:",
+		"Do:",
 		"switch Above 4G",
 		"note:",
 		"grub:3 says otherwise",
-		"Nothing was changed. To do it",
+		"Apply:",
 		"sudo onehop fix --apply",
+		"Undo:",
+		"sudo onehop undo",
 		NULL};
 	struct plan *p = plan_of_every_kind();
 	AUTO_FREE char *text =
@@ -233,8 +234,8 @@ static void what_was_said_leaves_nothing(void **state)
 	at_fault = leftover(text);
 	if (at_fault)
 		fail_msg("%s\nin:\n%s", at_fault, text);
-	assert_has(text, "as above [nccl-p2p-level, other-rule]");
-	assert_null(strstr(strstr(text, "cost:") + 1, "cost:"));
+	assert_has(text, "Change /etc/nccl.conf [nccl-p2p-level, other-rule]\n       ");
+	assert_null(strstr(strstr(text, "Cost:") + 1, "Cost:"));
 	plan_free(p);
 }
 
@@ -249,7 +250,7 @@ static void many_reasons_are_counted(void **state)
 	for (char c = 'a'; c <= 'z'; c++)
 		texts_add(p->arena, &p->steps[3].why, arena_printf(p->arena, "reason %c", c));
 	text = plan_text((struct plan_report){.plan = p});
-	assert_has(text, "reason f; and 20\n             more like these [nccl-p2p-level");
+	assert_has(text, "reason f; and 20\n           more like these\n");
 	all = plan_text((struct plan_report){.plan = p, .verbose = true});
 	assert_has(all, "reason z");
 	plan_free(p);
@@ -257,8 +258,8 @@ static void many_reasons_are_counted(void **state)
 
 static void leftovers_are_found(void **state)
 {
-	static const char *const bad[] = {"cost:    ...\n",    "fix it () now\n",
-					  "  why:\n",          "Plan: 1  step.\n",
+	static const char *const bad[] = {"Cost:    ...\n",    "fix it () now\n",
+					  "  Why:\n",          "Plan: 1  change.\n",
 					  "3.  enable x ,y\n", "sets `` there\n"};
 	static const char *const good[] = {"1.  enable x (both ways)\n",
 					   "    costs: it draws power; ...x\n",
@@ -284,8 +285,7 @@ static void only_the_difference_is_shown(void **state)
 	AUTO_FREE char *text = plan_text((struct plan_report){.plan = p});
 
 	(void)state;
-	assert_has(text, "               B=2\n               C=3\n             + X=9\n"
-			 "               D=4\n               E=5\n");
+	assert_has(text, "        B=2\n        C=3\n      + X=9\n        D=4\n        E=5\n");
 	assert_lacks(text, "A=1");
 	assert_lacks(text, "F=6");
 	plan_free(p);
@@ -303,9 +303,9 @@ static void long_files_are_cut(void **state)
 	p->steps[5].new = (struct bytes){lines.text, lines.len};
 	brief = plan_text((struct plan_report){.plan = p});
 	whole = plan_text((struct plan_report){.plan = p, .verbose = true});
-	assert_has(brief, "+ line 24\n");
-	assert_lacks(brief, "+ line 25\n");
-	assert_has(brief, "and 16 more lines (-v shows all)");
+	assert_has(brief, "+ line 12\n");
+	assert_lacks(brief, "+ line 13\n");
+	assert_has(brief, "and 28 more lines (-v shows all)");
 	assert_has(whole, "+ line 40\n");
 	plan_free(p);
 }
@@ -326,10 +326,10 @@ static void parts_that_differ_are_shown(void **state)
 	report_generated(d, &s, false);
 	text = written(d);
 	assert_has(text, "What changed in /boot/grub/grub.cfg:");
-	assert_has(text, "               1\n             - 2\n             + linux pt\n"
-			 "               3\n               4\n             @@ line 8 @@\n"
-			 "               8\n               9\n             - linux quiet\n"
-			 "             + linux quiet pt\n               11\n");
+	assert_has(text, "        1\n      - 2\n      + linux pt\n"
+			 "        3\n        4\n      @@ line 8 @@\n"
+			 "        8\n        9\n      - linux quiet\n"
+			 "      + linux quiet pt\n        11\n");
 	assert_lacks(text, "6");
 }
 
@@ -374,9 +374,9 @@ static void end_says_how_to_go_on(void **state)
 	AUTO_FREE char *unjudged = plan_text((struct plan_report){.plan = none});
 
 	(void)state;
-	assert_has(root, "Nothing was changed. To do it: onehop fix --apply\n");
+	assert_has(root, "Apply:  onehop fix --apply\n");
 	assert_lacks(root, "sudo");
-	assert_has(recorded, "Nothing was changed: this is a recording.");
+	assert_has(recorded, "This is a recording.");
 	assert_has(nothing, "There is nothing to fix.\n");
 	assert_has(unjudged, "nothing could be judged");
 	assert_true(plan_has_work(p));
@@ -420,7 +420,7 @@ static void what_is_not_done_is_told(void **state)
 	locked = plan_text(r);
 	assert_has(
 		locked,
-		"Not done:\n  -  0000:22:00.0: ACS control 001d -> 0011 [acs-redirect]\n     why:  "
+		"Not done:\n  -  0000:22:00.0: ACS control 001d -> 0011 [acs-redirect]\n     Why:  "
 		"locked down\n");
 	assert_has(locked, "Nothing was changed: see the reasons above.");
 	assert_lacks(locked, "Everything is already set");
@@ -489,22 +489,23 @@ static void interrupted_fix_comes_first(void **state)
 
 static void undo_goes_backwards(void **state)
 {
-	static const char *const order[] = {"Fix 3 (",
+	static const char *const order[] = {"Fix 3 of ",
+					    "[acs-redirect, bar1-small",
 					    "1. ",
-					    "restore /boot/grub/grub.cfg",
+					    "Restore /boot/grub/grub.cfg",
 					    "2. ",
-					    "remove /etc/modprobe.d/onehop.conf",
+					    "Remove /etc/modprobe.d/onehop.conf",
 					    "3. ",
-					    "rebuild the initramfs",
-					    "runs: update-initramfs -u",
+					    "Rebuild the initramfs",
+					    "Runs: update-initramfs -u",
 					    "4. ",
-					    "restore /etc/nccl.conf (was changed by something else",
+					    "Restore /etc/nccl.conf (was changed by something else",
 					    "5. ",
-					    "write 0 to /sys/x/y",
+					    "Write 0 to /sys/x/y",
 					    "6. ",
-					    "set BAR1 of 0000:41:00.0 back to 256 MiB",
+					    "Set BAR1 of 0000:41:00.0 back to 256 MiB",
 					    "7. ",
-					    "set ACS+6 of 0000:22:00.0 back to 001d",
+					    "Set ACS+6 of 0000:22:00.0 back to 001d",
 					    NULL};
 	struct plan *p = plan_of_every_kind();
 	const struct journal_entry e = entry_of(p, 3, FIX_APPLIED);
@@ -703,14 +704,14 @@ static void one_fix_is_shown_whole(void **state)
 	static const char *const order[] = {"Fix 4 of",
 					    "applying, not finished",
 					    "1. ",
-					    "state:",
+					    "State:",
 					    "done",
 					    "7. ",
-					    "state:",
+					    "State:",
 					    "failed",
-					    "error:",
+					    "Error:",
 					    "no space left",
-					    "printed:",
+					    "Printed:",
 					    "cannot write",
 					    "8. ",
 					    "onehop undo 4",
@@ -731,7 +732,7 @@ static void one_fix_is_shown_whole(void **state)
 	report_history_entry(d, &r, 0);
 	text = written(d);
 	assert_order(text, order);
-	assert_has(text, "when undone: rebuild the initramfs");
+	assert_has(text, "When undone: rebuild the initramfs");
 	assert_valid(report_history_json(&r), "history.schema.json", "history");
 	json_decref(log);
 	plan_free(p);
@@ -921,7 +922,7 @@ static size_t plan_recording(const char *path)
 	assert_complete(p, path);
 	n = p->step_n;
 	text = plan_text((struct plan_report){.plan = p, .changes = &changes, .machine = m});
-	assert_has(text, n ? "Nothing was changed: this is a recording." : ".\n");
+	assert_has(text, n ? "This is a recording." : ".\n");
 	assert_valid(report_plan_json(
 			     &(struct plan_report){.plan = p, .changes = &changes, .machine = m},
 			     NULL),

@@ -20,7 +20,7 @@ plan "plan" 1 acs-redirect --now
 is "plan: ports" "$(planned register)" "22:00.0=0011 22:01.0=0011"
 onehop check --json >/tmp/onehop.json
 is "plan: as check found them" "$(found acs-redirect)" "22:00.0 22:01.0"
-said "plan: what it costs" "cost:*no longer isolated*"
+said "plan: what it costs" "Cost:*no longer isolated*"
 check "plan: no state is left" test ! -e /var/lib/onehop
 
 # ---- apply ----

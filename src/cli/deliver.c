@@ -39,7 +39,8 @@ struct delivery_session {
 	size_t core_size;
 	struct plan *plan;
 	struct progress progress;
-	double shown_s; /* build time of the current part when progress was last shown */
+	unsigned waited; /* seconds for the server's answer */
+	double shown_s;  /* build time of the current part when progress was last shown */
 };
 
 static void delivery_session_done(struct delivery_session *d)
@@ -97,6 +98,18 @@ static const struct card_requirement *deciding_card(const struct unlock_requirem
 	return &n->cards[i];
 }
 
+static int refuse_without_pair(const struct unlock_requirements *n)
+{
+	return fail(EXIT_REFUSED, "%s: there is no pair to unlock; nothing was changed",
+		    n->n ? "there is one NVIDIA GPU here" : "no NVIDIA GPU was found");
+}
+
+/* Nothing is fetched for a machine without a GPU, unless it is only an image. */
+static bool has_nothing_to_fetch_for(const struct delivery_session *d)
+{
+	return d->o->download && !d->o->image && !d->requirements->n;
+}
+
 /* Without sources only options can be set. 0, or an exit code after a message. */
 static int check_options_alone(const struct delivery_session *d)
 {
@@ -105,8 +118,7 @@ static int check_options_alone(const struct delivery_session *d)
 	if (d->o->sources || d->o->download)
 		return 0;
 	if (n->n < 2)
-		return fail(EXIT_REFUSED, "%s: there is no pair to unlock; nothing was changed",
-			    n->n ? "there is one NVIDIA GPU here" : "no NVIDIA GPU was found");
+		return refuse_without_pair(n);
 	if (n->action == ACTION_REFUSED || n->action == ACTION_UNKNOWN)
 		return fail(EXIT_REFUSED, "GPU%zu: %s; nothing was changed (see: onehop unlock)",
 			    deciding_card(n)->gpu->index, deciding_card(n)->why);
@@ -299,15 +311,39 @@ static bool on_download(void *context, int64_t bytes)
 {
 	struct delivery_session *d = context;
 	int64_t all = d->delivery->download->bytes;
+	AUTO_STRBUF struct strbuf sizes = {0};
 
 	if (d->s->quiet)
 		return !fix_context_was_signalled();
-	if (all >= bytes) /* the announced size may be too small */
-		progress_show(&d->progress, "downloading: %.1f of %.1f MB", (double)bytes / 1e6,
-			      (double)all / 1e6);
-	else
-		progress_show(&d->progress, "downloading: %.1f MB", (double)bytes / 1e6);
+	download_add_size(bytes, &sizes);
+	if (all >= bytes && all) { /* the announced size may be too small */
+		strbuf_puts(&sizes, " of ");
+		download_add_size(all, &sizes);
+	}
+	progress_show(&d->progress, "downloading: %s", strbuf_str(&sizes));
 	return !fix_context_was_signalled();
+}
+
+/* A server that is silent is waited for: once it takes a while, a line says so. */
+static bool on_asking(void *context, int64_t bytes)
+{
+	struct delivery_session *d = context;
+
+	(void)bytes;
+	if (!d->s->quiet && ++d->waited == 2)
+		progress_show(&d->progress, "waiting for an answer from %s",
+			      d->delivery->download->shown);
+	return true;
+}
+
+static void ask_download(struct delivery_session *d)
+{
+	const struct download_watch watch = {.progress = on_asking, .context = d};
+	const struct delivery_request request = request_of(d);
+
+	progress_begin(&d->progress);
+	delivery_ask_download(&request, d->delivery, &watch, d->machine->arena);
+	progress_end(&d->progress);
 }
 
 /* Refused or interrupted; any other error means that the change failed. */
@@ -560,18 +596,20 @@ static int download_and_apply(struct delivery_session *d)
 /* Recovery comes first, because it changes what is read. */
 static int deliver_on(struct delivery_session *d)
 {
-	const struct delivery_request request = request_of(d);
 	int r = d->o->apply ? fix_context_recover(d->s) : 0;
 
 	if (r == 0)
 		r = read_machine(d);
-	if (r == 0 && !d->o->sources && d->requirements->judged &&
-	    nothing_is_missing(d->requirements->action))
+	if (r == 0 && d->o->apply && has_nothing_to_fetch_for(d))
+		return refuse_without_pair(d->requirements);
+	if (r == 0 && !d->o->sources &&
+	    (has_nothing_to_fetch_for(d) ||
+	     (d->requirements->judged && nothing_is_missing(d->requirements->action))))
 		return show_requirements(d->machine, d->requirements, d->o->common, false);
 	if (r == 0)
 		r = look(d);
 	if (r == 0 && !d->delivery->blocked)
-		delivery_ask_download(&request, d->delivery, d->machine->arena);
+		ask_download(d);
 	if (r == 0)
 		r = make_plan(d);
 	if (r)

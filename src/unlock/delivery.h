@@ -6,6 +6,7 @@
 
 struct arena;
 struct download;
+struct download_watch;
 struct fix_host;
 struct source;
 
@@ -106,7 +107,8 @@ int delivery_look(const struct delivery_request *r, struct source *s, struct mac
 		  const struct unlock_requirements *requirements, struct delivery **ret);
 
 /* Asks the server for delivery.download, where there is one, and says what it answers in that check. */
-void delivery_ask_download(const struct delivery_request *r, struct delivery *d, struct arena *a);
+void delivery_ask_download(const struct delivery_request *r, struct delivery *d,
+			   const struct download_watch *w, struct arena *a);
 
 /*
  * Looks whether the tree of --download that was fetched before, delivery.sources, is still what was fetched,

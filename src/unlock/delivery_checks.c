@@ -163,8 +163,11 @@ static void check_sources(struct delivery_facts *l, struct delivery_check *c)
 		return;
 	if (!l->d->sources)
 		delivery_say(c, CHECK_BAD,
-			     l->r->repository ? "the release of the installed driver is unknown"
-					      : "no tree was named (--sources DIR)",
+			     l->r->repository
+				     ? "no NVIDIA driver was found here, so the release to "
+				       "download is unknown: install its open kernel "
+				       "modules first"
+				     : "no tree was named (--sources DIR)",
 			     where_to_get(l));
 	else if (!l->u)
 		delivery_say(c, CHECK_BAD, l->refused, where_to_get(l));

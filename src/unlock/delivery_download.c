@@ -74,13 +74,14 @@ static const char *what_is_known(const char *release, struct arena *a)
 
 static const char *what_is_fetched(const struct download *d, struct arena *a)
 {
-	const char *size = "typically " TYPICAL_SIZE;
+	AUTO_STRBUF struct strbuf size = {0};
 
 	if (d->bytes)
-		size = arena_printf(a, "%.1f MB according to the server", (double)d->bytes / 1e6);
+		download_add_size(d->bytes, &size);
+	strbuf_puts(&size, d->bytes ? " according to the server" : "typically " TYPICAL_SIZE);
 	return arena_printf(
-		a, "%s from %s with %s to %s; --apply checks the files before it uses them", size,
-		d->shown, d->program, d->folder);
+		a, "%s from %s with %s to %s; --apply checks the files before it uses them",
+		strbuf_str(&size), d->shown, d->program, d->folder);
 }
 
 void delivery_check_download(struct delivery_facts *l, struct delivery_check *c)
@@ -122,14 +123,15 @@ void delivery_check_fetched(struct fix_host *h, struct delivery *d, struct arena
 		     arena_printf(a, "sudo rm -r %s", d->sources));
 }
 
-void delivery_ask_download(const struct delivery_request *r, struct delivery *d, struct arena *a)
+void delivery_ask_download(const struct delivery_request *r, struct delivery *d,
+			   const struct download_watch *w, struct arena *a)
 {
 	struct delivery_check *c;
 
 	if (!d->download || !d->download->hash || !d->download->program)
 		return;
 	c = check_named(d, CHECK_NAME);
-	if (download_ask(d->download) == 0) {
+	if (download_ask(d->download, w) == 0) {
 		delivery_say(c, CHECK_GOOD, what_is_fetched(d->download, a), NULL);
 		return;
 	}

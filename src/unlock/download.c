@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ASK_DEADLINE_S   90
+#define ASK_DEADLINE_S   30
 #define FETCH_DEADLINE_S (4 * 3600)
 #define TRIES            8
 /*
@@ -44,7 +44,7 @@
 #define CLONE   "<clone>" /* a folder next to the archive */
 
 /* Slower than 1000 bytes/s for a minute counts as cut off. */
-#define CURL "curl", "-fsSL", "--proto", "=http,https", "--connect-timeout", "30"
+#define CURL "curl", "-fsSL", "--proto", "=http,https"
 /* A server that ends a connection behind its redirect would leave the next request on it unanswered. */
 #define WGET "wget", "--tries=1", "--timeout=60", "--no-http-keep-alive"
 /* Its archive has the files as they were committed, whatever a person's configuration says of line ends. */
@@ -67,8 +67,9 @@ static const struct program {
 	 "curl: ",
 	 NULL,
 	 "/archive/refs/tags/" TAG ".tar.gz",
-	 {CURL, "-I", URL},
-	 {CURL, "--speed-limit", "1000", "--speed-time", "60", "-C", "-", "-o", ARCHIVE, URL},
+	 {CURL, "--connect-timeout", "20", "-I", URL},
+	 {CURL, "--connect-timeout", "30", "--speed-limit", "1000", "--speed-time", "60", "-C", "-",
+	  "-o", ARCHIVE, URL},
 	 {NULL}},
 	{"wget",
 	 "wget: ",
@@ -88,6 +89,14 @@ static const struct program {
 };
 
 #define PROGRAMS (sizeof(programs) / sizeof(programs[0]))
+
+void download_add_size(int64_t bytes, struct strbuf *out)
+{
+	if (bytes < 100000) /* would be 0.0 MB */
+		strbuf_printf(out, "%lld bytes", (long long)bytes);
+	else
+		strbuf_printf(out, "%.1f MB", (double)bytes / 1e6);
+}
 
 const char *const download_programs[] = {"curl", "wget", "git", NULL};
 
@@ -203,20 +212,22 @@ static void make_command(const char *const *words, const struct download *d, con
 }
 
 /*
- * The error messages of curl and git can have other lines behind them (the headers of an answer, advice), so the
- * last one that begins as theirs do is the reason: "curl: (22) ...", "fatal: ...". Otherwise it is the last line.
+ * Other lines can follow the error message of curl or git (headers of an answer, advice), and curl's can begin in the middle
+ * of a header. So the last text that begins as theirs do is the reason: "curl: (22) ...", "fatal: ...". Otherwise it
+ * is the last line.
  */
 static void find_reason(const struct program *p, const char *said, char *ret, size_t size)
 {
-	const char *line = NULL;
-	size_t n;
+	const char *at = NULL;
 
-	text_last_line(said, ret, size);
-	while (text_next_line(&line, &n, said)) {
-		AUTO_FREE char *copy = xstrndup(line, n);
+	for (const char *next = strstr(said, p->error); next; next = strstr(next + 1, p->error))
+		at = next;
+	if (at) {
+		AUTO_FREE char *line = xstrndup(at, strcspn(at, "\n"));
 
-		if (text_starts_with(copy, p->error))
-			text_last_line(copy, ret, size);
+		text_last_line(line, ret, size);
+	} else {
+		text_last_line(said, ret, size);
 	}
 	if (!*ret && p->silent)
 		text_copy(ret, size, p->silent, strlen(p->silent));
@@ -290,18 +301,27 @@ static int64_t content_length(const char *heads)
 }
 
 /* A size that the server announces is never repeated here: it is not a fact about the release. */
-static int refuse_size(const struct download *d)
+static int refuse_size(void)
 {
 	return err_set(EFBIG,
-		       "%s is larger than %d MB according to the server: this is not a release's "
-		       "archive",
-		       d->shown, (int)(ARCHIVE_MAX >> 20));
+		       "the server announces more than %d MB, so it is not a release's archive",
+		       (int)(ARCHIVE_MAX >> 20));
 }
 
-int download_ask(struct download *d)
+static bool on_waiting(void *context)
+{
+	const struct download_watch *w = context;
+
+	return !w->progress || w->progress(w->context, 0);
+}
+
+int download_ask(struct download *d, const struct download_watch *w)
 {
 	const struct program *p = program_of(d->program);
-	const struct child_watch watch = {.deadline_s = ASK_DEADLINE_S};
+	struct download_watch copy = *w;
+	const struct child_watch watch = {.deadline_s = ASK_DEADLINE_S,
+					  .tick = on_waiting,
+					  .context = &copy};
 	CLEANUP(command_done) struct command c = {0};
 	AUTO_STRBUF struct strbuf said = {0};
 	int64_t bytes;
@@ -315,7 +335,7 @@ int download_ask(struct download *d)
 		return r;
 	bytes = content_length(strbuf_str(&said));
 	if (bytes > ARCHIVE_MAX)
-		return refuse_size(d);
+		return refuse_size();
 	d->bytes = bytes;
 	return 0;
 }
@@ -526,12 +546,14 @@ static int say_what_is_kept(const struct fetching *f, int r)
 {
 	int64_t bytes = have(f);
 	AUTO_FREE char *why = xstrdup(err_msg());
+	AUTO_STRBUF struct strbuf size = {0};
 
+	download_add_size(bytes, &size);
 	if (bytes)
 		return err_set(
 			-r,
-			"%s; the %.1f MB received so far are kept in %s, and the next run continues there",
-			why, (double)bytes / 1e6, f->part_shown);
+			"%s; the %s received so far are kept in %s, and the next run continues there",
+			why, strbuf_str(&size), f->part_shown);
 	tree_remove(&f->sources, f->part);
 	return err_set(-r, "%s", why);
 }

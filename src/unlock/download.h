@@ -9,6 +9,7 @@
 
 struct arena;
 struct fix_host;
+struct strbuf;
 
 /*
  * Where trees lie, below the root: SOURCES_FOLDER/RELEASE. Only root writes there, because their makefiles
@@ -40,11 +41,10 @@ char *download_hide(const char *text, const char *url);
  */
 struct download *download_of(const char *release, const char *program, const char *repository,
 			     const char *folder, struct arena *a);
+/* "14.2 MB"; "312 bytes", where that would be 0.0 MB. */
+void download_add_size(int64_t bytes, struct strbuf *out);
 /* The programs in the order of preference; ends with NULL. */
 extern const char *const download_programs[];
-
-/* Asks the server for it: 0 and `bytes`, or a negative errno with a sentence; -EFBIG: too large for a release. */
-int download_ask(struct download *d);
 
 /*
  * Whether the tree of a release that lies in `folder`, below the host's root, is what download_fetch or an edit
@@ -61,6 +61,12 @@ struct download_watch {
 	bool (*progress)(void *context, int64_t bytes);
 	void *context;
 };
+
+/*
+ * Asks the server for it, for half a minute at most: 0 and `bytes`, or a negative errno with a sentence, without the
+ * address; -EFBIG: too large for a release. w->progress gets 0.
+ */
+int download_ask(struct download *d, const struct download_watch *w);
 
 /*
  * Fetches, unpacks and checks it; 0: the tree is in d->folder, below the host's root, be it of this run

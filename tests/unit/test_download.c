@@ -143,6 +143,8 @@ static int remove_rig(void **state)
 
 /* ---- fetching ---- */
 
+static const struct download_watch nobody = {0};
+
 static struct download *download_by(struct rig *r, const char *program, const char *way)
 {
 	AUTO_FREE char *url = xprintf("http://127.0.0.1:%d/%s", r->port, way);
@@ -153,8 +155,6 @@ static struct download *download_by(struct rig *r, const char *program, const ch
 
 static int fetch_by(struct rig *r, const char *program, const char *way)
 {
-	static const struct download_watch nobody = {0};
-
 	return download_fetch(&r->host, download_by(r, program, way), &nobody);
 }
 
@@ -360,11 +360,11 @@ static void no_tag_and_no_server(void **state)
 			continue;
 		assert_int_equal(fetch_by(r, rows[i].program, "missing"), -EIO);
 		assert_non_null(strstr(err_msg(), rows[i].fetched));
-		assert_int_equal(download_ask(d), -EIO);
+		assert_int_equal(download_ask(d, &nobody), -EIO);
 		if (!strstr(err_msg(), rows[i].asked))
 			fail_msg("'%s' lacks '%s'", err_msg(), rows[i].asked);
 		d->url = "http://127.0.0.1:1/nobody";
-		assert_int_equal(download_ask(d), -EIO);
+		assert_int_equal(download_ask(d, &nobody), -EIO);
 		assert_int_equal(download_fetch(&r->host, d, &(struct download_watch){0}), -EIO);
 		expect_nothing(r);
 	}
@@ -380,9 +380,9 @@ static void the_server_is_asked_for_the_size(void **state)
 
 		if (!is_here(getters[i]))
 			continue;
-		assert_int_equal(download_ask(d), 0);
+		assert_int_equal(download_ask(d, &nobody), 0);
 		assert_true(d->bytes > 9000 && d->bytes < 13000); /* 7 bits of 8 of 12000 */
-		assert_int_equal(download_ask(silent), 0);
+		assert_int_equal(download_ask(silent, &nobody), 0);
 		assert_int_equal(silent->bytes, 0);
 	}
 	expect_request(r, "GET", false);
@@ -401,7 +401,7 @@ static void a_made_up_size_is_refused(void **state)
 
 		if (!is_here(program))
 			continue;
-		e = download_ask(d);
+		e = download_ask(d, &nobody);
 		if (e == 0 || d->bytes)
 			fail_msg("%s, %s: %d, %jd bytes", program, way, e, (intmax_t)d->bytes);
 		if (strstr(err_msg(), "5000") || strstr(err_msg(), "9999"))
@@ -409,6 +409,54 @@ static void a_made_up_size_is_refused(void **state)
 		if (strcmp(way, "huge") == 0)
 			assert_int_equal(e, -EFBIG);
 	}
+}
+
+/* Of curl, the reason stands in the middle of a header that is longer than what it writes at once. */
+static void redirects_without_end_are_named(void **state)
+{
+	struct rig *r = *state;
+
+	SKIP_WITHOUT("curl");
+	assert_int_equal(download_ask(download_by(r, "curl", "loop"), &nobody), -EIO);
+	if (!strstr(err_msg(), "curl failed with status 47: curl: (47) Maximum"))
+		fail_msg("%s", err_msg());
+	assert_null(strstr(err_msg(), "http"));
+}
+
+static void sizes_are_never_zero(void **state)
+{
+	static const struct {
+		int64_t bytes;
+		const char *text;
+	} rows[] = {{312, "312 bytes"},
+		    {99999, "99999 bytes"},
+		    {100000, "0.1 MB"},
+		    {14200000, "14.2 MB"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		AUTO_STRBUF struct strbuf b = {0};
+
+		download_add_size(rows[i].bytes, &b);
+		assert_string_equal(strbuf_str(&b), rows[i].text);
+	}
+}
+
+static bool stop(void *context, int64_t bytes)
+{
+	(void)context;
+	(void)bytes;
+	return false;
+}
+
+/* Whoever waits is heard while the server says nothing. */
+static void a_silent_server_is_waited_for_aloud(void **state)
+{
+	struct rig *r = *state;
+	const struct download_watch w = {.progress = stop};
+
+	SKIP_WITHOUT("curl");
+	assert_int_equal(download_ask(download_by(r, "curl", "silent"), &w), -ECANCELED);
 }
 
 /* ---- proxies ---- */
@@ -479,7 +527,7 @@ static void git_fetches_a_release(void **state)
 
 	SKIP_WITHOUT("git");
 	make_repository(r);
-	assert_int_equal(download_ask(download_by(r, "git", "git")), 0);
+	assert_int_equal(download_ask(download_by(r, "git", "git"), &nobody), 0);
 	if (fetch_by(r, "git", "git") < 0)
 		fail_msg("%s", err_msg());
 	expect_release(r);
@@ -522,7 +570,7 @@ static void git_refuses_too(void **state)
 	make_repository(r);
 	expect_refused(r, "git", "git", "as NVIDIA published it");
 	shell(r, "git --git-dir repository tag -d " RELEASE " >/dev/null\n");
-	assert_int_equal(download_ask(download_by(r, "git", "git")), -EIO);
+	assert_int_equal(download_ask(download_by(r, "git", "git"), &nobody), -EIO);
 	assert_non_null(strstr(err_msg(), "has no tag of this release"));
 	assert_int_equal(fetch_by(r, "git", "git"), -EIO);
 	assert_non_null(strstr(err_msg(), "fatal: "));
@@ -625,13 +673,6 @@ static void a_link_for_the_part_is_refused(void **state)
 	expect_release(r);
 }
 
-static bool stop(void *context, int64_t bytes)
-{
-	(void)context;
-	(void)bytes;
-	return false;
-}
-
 /* The server never ends its answer. */
 static void stopped_it_can_be_run_again(void **state)
 {
@@ -663,7 +704,6 @@ static void a_password_is_not_shown(void **state)
 	struct rig *r = *state;
 	static const char *const ways[] = {"missing", "changed", "garbage"};
 	static const char *const programs[] = {"curl", "wget", "git"};
-	static const struct download_watch nobody = {0};
 
 	for (size_t i = 0; i < 3 * 3; i++) {
 		AUTO_FREE char *url =
@@ -737,6 +777,9 @@ int main(void)
 		TEST(no_tag_and_no_server),
 		TEST(the_server_is_asked_for_the_size),
 		TEST(a_made_up_size_is_refused),
+		TEST(redirects_without_end_are_named),
+		TEST(sizes_are_never_zero),
+		TEST(a_silent_server_is_waited_for_aloud),
 		TEST(proxies_of_the_environment_are_used),
 		TEST(git_fetches_a_release),
 		TEST(what_git_fetches_is_measured),

@@ -1450,7 +1450,8 @@ static void an_unknown_release_is_not_fetched(void **state)
 	r->m->driver.module_version = r->m->driver.installed_version =
 		r->m->driver.library_version = fact_str_unknown(from);
 	look(r);
-	expect(r, "sources", CHECK_BAD, "the release of the installed driver is unknown");
+	expect(r, "sources", CHECK_BAD,
+	       "no NVIDIA driver was found here, so the release to download is unknown");
 }
 
 static void options_need_no_download(void **state)

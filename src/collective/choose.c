@@ -35,6 +35,18 @@ static const struct path_costs host_paths = {{
 	[PIPED_TWO] = {24, 0, 39},
 }};
 
+static const char *const words[ALGORITHM_N] = {
+	[FLAGGED_ONE] = "flagged-1",
+	[FLAGGED_TWO] = "flagged-2",
+	[PIPED_ONE] = "piped-1",
+	[PIPED_TWO] = "piped-2",
+};
+
+const char *algorithm_word(enum algorithm a)
+{
+	return words[a];
+}
+
 static unsigned at_most(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
@@ -139,7 +151,6 @@ static void keep_cheaper(const struct comm_facts *f, const struct choice_request
 		*best = *p;
 }
 
-/* The cheapest way to run one algorithm, kept if it is cheaper than the best so far. */
 static void try_algorithm(const struct comm_facts *f, const struct choice_request *q,
 			  enum algorithm a, struct choice *best)
 {
@@ -158,13 +169,27 @@ static void try_algorithm(const struct comm_facts *f, const struct choice_reques
 	}
 }
 
+void choose_each(const struct comm_facts *f, const struct choice_request *q,
+		 struct choice ret[ALGORITHM_N])
+{
+	for (int a = 0; a < ALGORITHM_N; a++) {
+		ret[a] = (struct choice){.algorithm = ALGORITHM_N};
+		if (can(f, q, (enum algorithm)a))
+			try_algorithm(f, q, (enum algorithm)a, &ret[a]);
+	}
+}
+
 void choose(const struct comm_facts *f, const struct choice_request *q, enum algorithm forced,
 	    struct choice *ret)
 {
-	const bool only = forced < ALGORITHM_N && can(f, q, forced);
+	struct choice each[ALGORITHM_N];
 
-	*ret = (struct choice){.algorithm = ALGORITHM_N};
-	for (int a = 0; a < ALGORITHM_N; a++)
-		if (can(f, q, (enum algorithm)a) && (!only || a == (int)forced))
-			try_algorithm(f, q, (enum algorithm)a, ret);
+	choose_each(f, q, each);
+	*ret = each[0];
+	for (int a = 1; a < ALGORITHM_N; a++)
+		if (ret->algorithm == ALGORITHM_N ||
+		    (each[a].algorithm < ALGORITHM_N && each[a].us < ret->us))
+			*ret = each[a];
+	if (forced < ALGORITHM_N && each[forced].algorithm == forced)
+		*ret = each[forced];
 }

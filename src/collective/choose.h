@@ -18,6 +18,8 @@ enum algorithm {
 	ALGORITHM_N
 };
 
+const char *algorithm_word(enum algorithm a); /* "flagged-1" */
+
 /* The cost of an operation: to start and end, per pipeline step, and per byte that a rank sends. */
 struct path_cost {
 	double start_us, step_us, gbps;
@@ -58,6 +60,9 @@ struct choice {
 	double us;              /* estimated */
 };
 
+/* The cheapest way to run each algorithm. One that cannot run the operation: algorithm is ALGORITHM_N. */
+void choose_each(const struct comm_facts *f, const struct choice_request *q,
+		 struct choice ret[ALGORITHM_N]);
 /* forced: taken if it is possible; ALGORITHM_N: the cheapest. */
 void choose(const struct comm_facts *f, const struct choice_request *q, enum algorithm forced,
 	    struct choice *ret);

@@ -59,6 +59,9 @@ int comm_open_set(struct device_set *set, const struct comm_options *o, struct o
 /* One rank, on the only device of q; the others are other processes. */
 int comm_open_rank(const struct device_request *q, const char *key, int rank, int n,
 		   const struct comm_options *o, struct onehop_comm **ret);
+/* The same on a given set of one device. Takes ownership of the set, even on failure. */
+int comm_open_rank_set(struct device_set *set, const char *key, int rank, int n,
+		       const struct comm_options *o, struct onehop_comm **ret);
 void comm_close(struct onehop_comm *c);
 
 /* How long its kernels wait for another rank. */

@@ -211,18 +211,24 @@ static int connect(struct opening *x, struct onehop_comm **ret)
 	return r < 0 ? r : comm_connect(*ret, &x->slots, seen);
 }
 
-static int open_device(const struct device_request *q, struct comm_set **ret)
-{
-	struct device_set *set = NULL;
-	int r = device_open(q, &set);
+/* Where the device comes from: a request, or a set that is open. */
+struct device_source {
+	const struct device_request *request;
+	struct device_set *set;
+};
 
+static int open_device(struct device_source *from, struct comm_set **ret)
+{
+	struct device_set *set = from->set;
+	int r = set ? 0 : device_open(from->request, &set);
+
+	from->set = NULL;
 	return r < 0 ? r : comm_set_new(set, ret);
 }
 
-static int open_together(struct opening *x, const struct device_request *q,
-			 struct onehop_comm **ret)
+static int open_together(struct opening *x, struct device_source *from, struct onehop_comm **ret)
 {
-	int r = open_device(q, &x->shared);
+	int r = open_device(from, &x->shared);
 	struct card mine = own_card(x);
 
 	r = tell_all(x, &mine, r);
@@ -237,8 +243,8 @@ static int open_together(struct opening *x, const struct device_request *q,
 	return tell_all(x, &mine, r); /* no rank starts before all are ready */
 }
 
-int comm_open_rank(const struct device_request *q, const char *key, int rank, int n,
-		   const struct comm_options *o, struct onehop_comm **ret)
+static int open_rank(struct device_source *from, const char *key, int rank, int n,
+		     const struct comm_options *o, struct onehop_comm **ret)
 {
 	const struct rendezvous_request meeting = {.key = key,
 						   .rank = rank,
@@ -254,7 +260,7 @@ int comm_open_rank(const struct device_request *q, const char *key, int rank, in
 	r = rendezvous_join(&meeting, &x.meeting);
 	if (r < 0)
 		return r;
-	r = open_together(&x, q, ret);
+	r = open_together(&x, from, ret);
 	rendezvous_leave(x.meeting);
 	if (r < 0 && *ret)
 		comm_close(*ret);
@@ -262,5 +268,23 @@ int comm_open_rank(const struct device_request *q, const char *key, int rank, in
 		comm_set_leave(x.shared);
 	if (r < 0)
 		*ret = NULL;
+	return r;
+}
+
+int comm_open_rank(const struct device_request *q, const char *key, int rank, int n,
+		   const struct comm_options *o, struct onehop_comm **ret)
+{
+	struct device_source from = {.request = q};
+
+	return open_rank(&from, key, rank, n, o, ret);
+}
+
+int comm_open_rank_set(struct device_set *set, const char *key, int rank, int n,
+		       const struct comm_options *o, struct onehop_comm **ret)
+{
+	struct device_source from = {.set = set};
+	int r = open_rank(&from, key, rank, n, o, ret);
+
+	device_close(from.set);
 	return r;
 }

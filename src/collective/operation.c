@@ -233,12 +233,24 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 	return comm_launch(c, v->call->stream, &l);
 }
 
+static struct choice_request request_of(const struct onehop_comm *c, enum operation o, u64 bytes)
+{
+	return (struct choice_request){.piece = bytes,
+				       .piece2 = rows[o].two_steps ? shard_bytes(c, bytes) : 0,
+				       .to = rows[o].to_all ? c->facts.n - 1 : 1};
+}
+
+void operation_estimate(const struct onehop_comm *c, enum operation o, uint64_t count,
+			unsigned type, struct choice ret[ALGORITHM_N])
+{
+	const struct choice_request q = request_of(c, o, count * typed_bytes(type));
+
+	choose_each(&c->facts, &q, ret);
+}
+
 static int enqueue(struct onehop_comm *c, const struct view *v)
 {
-	const struct choice_request q = {.piece = v->bytes,
-					 .piece2 = rows[v->o].two_steps ? shard_bytes(c, v->bytes)
-									: 0,
-					 .to = rows[v->o].to_all ? c->facts.n - 1 : 1};
+	const struct choice_request q = request_of(c, v->o, v->bytes);
 	struct collective_shape s;
 	struct choice p;
 	int r;

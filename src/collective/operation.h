@@ -23,4 +23,7 @@ struct operation_call {
 	void *stream; /* the device's own */
 };
 
+/* The cheapest way of each algorithm to run it (choose_each); what runs is the cheapest of them. */
+void operation_estimate(const struct onehop_comm *c, enum operation o, uint64_t count,
+			unsigned type, struct choice ret[ALGORITHM_N]);
 int operation_enqueue(struct onehop_comm *c, enum operation o, const struct operation_call *call);

@@ -597,8 +597,6 @@ static void measure_both(struct bench *b, u64 bytes, struct figures *ours, struc
 	*nccl = (struct figures){median(v[1]), median(v[3])};
 }
 
-static const char *const algorithm_names[] = {"flagged 1", "flagged 2", "piped 1", "piped 2", "-"};
-
 static void time_all(struct bench *b)
 {
 	open_nccl(b);
@@ -609,7 +607,7 @@ static void time_all(struct bench *b)
 
 		measure_both(b, bytes, &ours, &nccl);
 		printf("%-10lu %-10s | %8.2f %8.2f %6.2f | %8.2f %8.2f %6.2f | %7.1f %7.1f\n",
-		       bytes, algorithm_names[b->comms[0]->last], ours.graph, nccl.graph,
+		       bytes, algorithm_word(b->comms[0]->last), ours.graph, nccl.graph,
 		       nccl.graph > 0 ? ours.graph / nccl.graph : 0, ours.eager, nccl.eager,
 		       nccl.eager > 0 ? ours.eager / nccl.eager : 0, bus(b, bytes, ours.graph),
 		       bus(b, bytes, nccl.graph));

@@ -132,12 +132,42 @@ static void every_size_has_a_grid(void **state)
 			}
 }
 
+/* What runs is the cheapest of the estimates that a user is shown; one that cannot run has none. */
+static void the_cheapest_estimate_is_chosen(void **state)
+{
+	struct choice_request q = {.to = 3};
+	struct choice each[ALGORITHM_N], p;
+	struct comm_facts f;
+
+	(void)state;
+	comm_facts_make(4, true, BLOCKS, THREADS, &f);
+	for (q.piece = 8; q.piece < 256 * MIB; q.piece *= 2) {
+		q.piece2 = q.piece % 64 ? 0 : q.piece / 4;
+		choose_each(&f, &q, each);
+		choose(&f, &q, ALGORITHM_N, &p);
+		assert_int_equal(each[p.algorithm].algorithm, p.algorithm);
+		assert_true(each[p.algorithm].us == p.us);
+		for (int a = 0; a < ALGORITHM_N; a++) {
+			const bool can = each[a].algorithm == (enum algorithm)a;
+
+			assert_true(can || each[a].algorithm == ALGORITHM_N);
+			assert_true(!can || each[a].us >= p.us);
+			assert_true(can || (!is_piped((enum algorithm)a) && q.piece > 256 * KIB) ||
+				    (has_two_steps((enum algorithm)a) && !q.piece2));
+			choose(&f, &q, (enum algorithm)a, &p);
+			assert_int_equal(p.algorithm == (enum algorithm)a, can);
+			choose(&f, &q, ALGORITHM_N, &p);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_fastest_measured_is_chosen),
 		cmocka_unit_test(estimates_are_near_what_was_measured),
 		cmocka_unit_test(every_size_has_a_grid),
+		cmocka_unit_test(the_cheapest_estimate_is_chosen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

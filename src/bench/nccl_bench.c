@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process that calls NCCL: opens devices and ranks, checks and times size by size, and reports. */
+/* The process that calls NCCL or libonehop: opens devices and ranks, checks and times size by size, and reports. */
 #include "bench/nccl_impl.h"
 #include "bench/statistics.h"
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "device/message.h"
-#include "device/rendezvous.h"
 #include "kernels/pattern.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,35 +26,6 @@
 #define RANKS_EXACT 16
 /* Left to NCCL's own buffers: 1 GiB, of small memories a quarter. */
 #define RESERVE_BYTES (1ull << 30)
-
-/* A device of this process: one rank. */
-struct lane {
-	int rank;
-	struct ncclComm *comm;
-	struct stream stream;
-	void *native;                     /* the stream, as NCCL knows it */
-	struct memory send, recv, report; /* report: one struct typed_report per rank */
-	void *send_own, *recv_own;        /* where they are NCCL's memory */
-	uint64_t send_at, recv_at, report_at;
-	struct graph graph;
-};
-
-struct bench {
-	int fd;
-	struct nccl_order order;
-	struct nccl_plan *plan;
-	struct nccl_api api;
-	struct device_set *set;
-	struct rendezvous *meeting; /* NULL: this process has all ranks */
-	int processes, ranks;
-	unsigned type_size;
-	uint64_t max_bytes;
-	struct lane *lanes; /* set->n */
-	double spent_s;     /* in batches so far, as rank 0 sees it */
-	double said_s;      /* when the parent last heard of this process */
-	size_t cells_left;
-	struct nccl_message message;
-};
 
 /* ---- reporting ---- */
 
@@ -75,6 +46,11 @@ static int say_step(struct bench *b, const char *text, uint64_t bytes, bool in_p
 	return say(b, NCCL_SAYS_STEP, sizeof(b->message.u.step));
 }
 
+int bench_say_step(struct bench *b, const char *text)
+{
+	return say_step(b, text, 0, false);
+}
+
 static int say_phase(struct bench *b, const char *phase, uint64_t bytes, bool in_place)
 {
 	char text[64];
@@ -86,14 +62,6 @@ static int say_phase(struct bench *b, const char *phase, uint64_t bytes, bool in
 static bool is_first(const struct bench *b)
 {
 	return b->order.ranks.rank == 0;
-}
-
-static int nccl_error(const struct bench *b, const char *call, int result)
-{
-	const char *last = b->api.GetLastError ? b->api.GetLastError(NULL) : "";
-
-	return err_set(EIO, "%s: %s%s%s", call, b->api.GetErrorString(result),
-		       last && *last ? "; " : "", last && *last ? last : "");
 }
 
 /* ---- all processes together ---- */
@@ -126,6 +94,12 @@ static uint64_t hash_of(const char *s)
 	return h;
 }
 
+void bench_key(const struct bench *b, const char *kind, char ret[static RENDEZVOUS_KEY_MAX + 1])
+{
+	snprintf(ret, RENDEZVOUS_KEY_MAX + 1, "onehop-%s-%016llx-%u", kind,
+		 (unsigned long long)hash_of(b->order.ranks.job), b->order.arm);
+}
+
 static int join(struct bench *b)
 {
 	const struct ranks *ranks = &b->order.ranks;
@@ -142,8 +116,7 @@ static int join(struct bench *b)
 	b->processes = ranks->size;
 	if (ranks->size == 1)
 		return 0;
-	snprintf(key, sizeof(key), "onehop-nccl-%016llx-%u",
-		 (unsigned long long)hash_of(ranks->job), b->order.arm);
+	bench_key(b, "nccl", key);
 	return rendezvous_join(&r, &b->meeting);
 }
 
@@ -203,32 +176,6 @@ static int say_ranks(struct bench *b)
 
 /* ---- communicators ---- */
 
-static int share_id(struct bench *b, struct nccl_unique_id *id)
-{
-	int r = NCCL_SUCCESS;
-
-	if (is_first(b))
-		r = b->api.GetUniqueId(id);
-	if (r != NCCL_SUCCESS)
-		return nccl_error(b, "ncclGetUniqueId", r);
-	return b->meeting ? rendezvous_broadcast(b->meeting, id, sizeof(*id)) : 0;
-}
-
-static int init_lanes(struct bench *b, struct nccl_unique_id id)
-{
-	int r = b->api.GroupStart(), end, e;
-
-	for (size_t i = 0; r == NCCL_SUCCESS && i < b->set->n; i++) {
-		e = b->set->ops->make_current(b->set, (int)i);
-		if (e < 0)
-			return e;
-		r = b->api.CommInitRank(&b->lanes[i].comm, b->ranks, id, b->lanes[i].rank);
-	}
-	end = b->api.GroupEnd();
-	r = r == NCCL_SUCCESS ? end : r;
-	return r == NCCL_SUCCESS ? 0 : nccl_error(b, "ncclCommInitRank", r);
-}
-
 static int open_streams(struct bench *b)
 {
 	const struct device_ops *ops = b->set->ops;
@@ -244,21 +191,15 @@ static int open_streams(struct bench *b)
 	return r;
 }
 
+/* libonehop's before NCCL's: they take over the set. */
 static int open_communicators(struct bench *b)
 {
-	struct nccl_unique_id id = {{0}};
-	int r = share_id(b, &id);
+	int r = 0;
 
-	if (r == 0)
-		r = say_step(b, "ncclCommInitRank", 0, false);
-	return r < 0 ? r : init_lanes(b, id);
-}
-
-static void close_communicators(struct bench *b, int (*close_one)(struct ncclComm *comm))
-{
-	for (size_t i = 0; b->set && i < b->set->n; i++)
-		if (b->lanes[i].comm && b->set->ops->make_current(b->set, (int)i) == 0)
-			close_one(b->lanes[i].comm);
+	for (int e = ENGINE_N - 1; r == 0 && e >= 0; e--)
+		if (nccl_plan_uses(b->plan, (enum nccl_engine)e))
+			r = engines[e].open(b);
+	return r;
 }
 
 /* ---- memory ---- */
@@ -303,7 +244,7 @@ static int get_buffer(struct bench *b, int device, uint64_t size, struct memory 
 		return ops->alloc(b->set, device, MEMORY_DEVICE, size, ret);
 	r = b->api.MemAlloc(own, size);
 	if (r != NCCL_SUCCESS)
-		return nccl_error(b, "ncclMemAlloc", r);
+		return err_set(EIO, "ncclMemAlloc: %s", b->api.GetErrorString(r));
 	return ops->wrap(b->set, device, (uintptr_t)*own, size, ret);
 }
 
@@ -351,18 +292,36 @@ static void free_buffers(struct bench *b)
 
 /* ---- one collective on all lanes ---- */
 
+/* What the engines know of operations that ended, or hang. */
+static int check_engines(struct bench *b, struct lane *l)
+{
+	int r = 0;
+
+	for (int e = 0; r == 0 && e < ENGINE_N; e++)
+		r = engines[e].check(b, l);
+	return r;
+}
+
 static int wait_lane(struct bench *b, struct lane *l)
 {
-	int r, result;
+	int r;
 
 	do {
 		r = b->set->ops->wait(b->set, l->stream, WAIT_SLICE_US);
 		if (r != -ETIMEDOUT)
 			return r;
-		result = NCCL_SUCCESS;
-		b->api.CommGetAsyncError(l->comm, &result);
-	} while (result == NCCL_SUCCESS || result == NCCL_IN_PROGRESS);
-	return nccl_error(b, "ncclCommGetAsyncError", result);
+		r = check_engines(b, l);
+	} while (r == 0);
+	return r;
+}
+
+static int check_all(struct bench *b)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->set->n; i++)
+		r = check_engines(b, &b->lanes[i]);
+	return r;
 }
 
 static int wait_all(struct bench *b)
@@ -385,49 +344,22 @@ static uint64_t shift_of(const struct bench *b, const struct nccl_shape *s, unsi
 	return s->bytes * (iteration % places);
 }
 
-/* Where the lane's input is. */
-static uint64_t input_at(const struct lane *l, const struct nccl_shape *s, bool in_place)
+uint64_t lane_input(const struct lane *l, const struct nccl_shape *s, bool in_place)
 {
 	return in_place ? l->recv_at + s->send_offset * (uint64_t)l->rank : l->send_at;
 }
 
-static uint64_t output_at(const struct lane *l, const struct nccl_shape *s, bool in_place)
+uint64_t lane_output(const struct lane *l, const struct nccl_shape *s, bool in_place)
 {
 	return in_place ? l->recv_at + s->recv_offset * (uint64_t)l->rank : l->recv_at;
 }
 
-static int start_lane(struct bench *b, struct lane *l, const struct nccl_shape *s, bool in_place,
-		      uint64_t shift)
+static int start_all(struct bench *b, enum nccl_engine e, const struct nccl_shape *s, bool in_place,
+		     unsigned iteration)
 {
-	struct nccl_call c = {
-		.op = b->plan->op,
-		.send = (const char *)(uintptr_t)(input_at(l, s, in_place) + shift),
-		.recv = (char *)(uintptr_t)(output_at(l, s, in_place) + shift),
-		.count = s->count,
-		.type = b->plan->type,
-		.redop = b->plan->redop,
-		.root = b->plan->root,
-		.rank = l->rank,
-		.ranks = b->ranks,
-		.comm = l->comm,
-		.stream = l->native,
-	};
+	const struct engine_call c = {s, in_place, shift_of(b, s, iteration)};
 
-	return nccl_call(&b->api, &c);
-}
-
-static int start_all(struct bench *b, const struct nccl_shape *s, bool in_place, unsigned iteration)
-{
-	uint64_t shift = shift_of(b, s, iteration);
-	bool grouped = b->set->n > 1;
-	int r = grouped ? b->api.GroupStart() : NCCL_SUCCESS, end = NCCL_SUCCESS;
-
-	for (size_t i = 0; r == NCCL_SUCCESS && i < b->set->n; i++)
-		r = start_lane(b, &b->lanes[i], s, in_place, shift);
-	if (grouped)
-		end = b->api.GroupEnd();
-	r = r == NCCL_SUCCESS ? end : r;
-	return r == NCCL_SUCCESS ? 0 : nccl_error(b, nccl_op_words[b->plan->op], r);
+	return engines[e].start(b, &c);
 }
 
 /* ---- checking ---- */
@@ -456,7 +388,7 @@ static int fill_lane(struct bench *b, size_t i, const struct nccl_shape *s, bool
 		.tag = pattern_tag_make((u64)l->rank, (u64)l->rank, 0, 1),
 	};
 	struct typed_fill_args input = {
-		.target = input_at(l, s, in_place),
+		.target = lane_input(l, s, in_place),
 		.count = s->send_bytes / b->type_size,
 		.first = nccl_input_first(b->plan->op, s->count, l->rank),
 		.type = b->plan->type,
@@ -480,7 +412,7 @@ static int check_segment(struct bench *b, size_t i, const struct nccl_shape *s, 
 
 	nccl_segment(b->plan->op, s->count, l->rank, b->ranks, b->plan->root, k, &segment);
 	a = (struct typed_check_args){
-		.origin = output_at(l, s, in_place) + (uint64_t)k * s->count * b->type_size,
+		.origin = lane_output(l, s, in_place) + (uint64_t)k * s->count * b->type_size,
 		.count = s->count,
 		.first = segment.first,
 		.type = b->plan->type,
@@ -550,8 +482,8 @@ static int add_up_wrong(struct bench *b, const struct wrong *mine, struct nccl_c
 	return r;
 }
 
-static int check_cell(struct bench *b, const struct nccl_shape *s, bool in_place,
-		      struct nccl_cell *cell)
+static int check_cell(struct bench *b, enum nccl_engine e, const struct nccl_shape *s,
+		      bool in_place, struct nccl_cell *cell)
 {
 	struct wrong wrong = {.rank = -1};
 	int r = 0;
@@ -561,11 +493,13 @@ static int check_cell(struct bench *b, const struct nccl_shape *s, bool in_place
 	if (r == 0)
 		r = wait_all(b);
 	if (r == 0)
-		r = barrier(b); /* nobody reads what is not filled yet, whatever NCCL does */
+		r = barrier(b); /* nobody reads what is not filled yet, whatever the engine does */
 	if (r == 0)
-		r = start_all(b, s, in_place, 0);
+		r = start_all(b, e, s, in_place, 0);
 	if (r == 0)
 		r = wait_all(b);
+	if (r == 0)
+		r = check_all(b);
 	for (size_t i = 0; r == 0 && i < b->set->n; i++)
 		r = check_lane(b, i, s, in_place, &wrong);
 	return r < 0 ? r : add_up_wrong(b, &wrong, cell);
@@ -585,16 +519,24 @@ static bool can_check(const struct bench *b, bool in_place)
 
 /* ---- timing ---- */
 
-static int run_iterations(struct bench *b, const struct nccl_shape *s, bool in_place)
+/* The times of one place, in the order of engines: batches that ran in turn. */
+struct timing {
+	const struct nccl_shape *shape;
+	bool in_place;
+	struct samples us[ENGINE_N], ratio;
+	bool narrow;
+};
+
+static int run_iterations(struct bench *b, enum nccl_engine e, const struct timing *t)
 {
 	int r = 0;
 
 	for (unsigned i = 0; r == 0 && i < b->plan->iterations; i++)
-		r = start_all(b, s, in_place, i);
+		r = start_all(b, e, t->shape, t->in_place, i);
 	return r;
 }
 
-static int capture(struct bench *b, const struct nccl_shape *s, bool in_place)
+static int capture(struct bench *b, enum nccl_engine e, const struct timing *t)
 {
 	const struct device_ops *ops = b->set->ops;
 	int r = 0;
@@ -602,48 +544,64 @@ static int capture(struct bench *b, const struct nccl_shape *s, bool in_place)
 	for (size_t i = 0; r == 0 && i < b->set->n; i++)
 		r = ops->capture_begin(b->set, b->lanes[i].stream);
 	if (r == 0)
-		r = run_iterations(b, s, in_place);
+		r = run_iterations(b, e, t);
 	for (size_t i = 0; r == 0 && i < b->set->n; i++)
-		r = ops->capture_end(b->set, b->lanes[i].stream, &b->lanes[i].graph);
+		r = ops->capture_end(b->set, b->lanes[i].stream, &b->lanes[i].graph[e]);
 	return r;
 }
 
-static int launch_graphs(struct bench *b)
+static int launch_graphs(struct bench *b, enum nccl_engine e)
 {
 	int r = 0;
 
 	for (unsigned k = 0; r == 0 && k < b->plan->graph; k++)
 		for (size_t i = 0; r == 0 && i < b->set->n; i++)
 			r = b->set->ops->graph_launch(b->set, b->lanes[i].stream,
-						      b->lanes[i].graph);
+						      b->lanes[i].graph[e]);
 	return r;
 }
 
-/* The first launch takes longer, and is not timed. */
-static int make_graphs(struct bench *b, const struct nccl_shape *s, bool in_place)
+/* What is made at first use is not timed: an operation by itself, then the first launch of a graph. */
+static int prepare(struct bench *b, enum nccl_engine e, const struct timing *t)
 {
-	int r = capture(b, s, in_place);
+	int r = start_all(b, e, t->shape, t->in_place, 0);
 
 	if (r == 0)
-		r = launch_graphs(b);
+		r = wait_all(b);
+	if (r < 0 || !b->plan->graph)
+		return r;
+	r = capture(b, e, t);
+	if (r == 0)
+		r = launch_graphs(b, e);
 	return r < 0 ? r : wait_all(b);
 }
 
-static int free_graphs(struct bench *b)
+static int free_graphs(struct bench *b, enum nccl_engine e)
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < b->set->n; i++)
-		r = b->set->ops->graph_free(b->set, b->lanes[i].graph);
+	for (size_t i = 0; r == 0 && b->plan->graph && i < b->set->n; i++)
+		r = b->set->ops->graph_free(b->set, b->lanes[i].graph[e]);
+	return r;
+}
+
+static int for_each_engine(struct bench *b, const struct timing *t,
+			   int (*part)(struct bench *, enum nccl_engine, const struct timing *))
+{
+	int r = 0;
+
+	for (int e = 0; r == 0 && e < ENGINE_N; e++)
+		if (nccl_plan_uses(b->plan, (enum nccl_engine)e))
+			r = part(b, (enum nccl_engine)e, t);
 	return r;
 }
 
 /* Wall clock of a batch, as nccl-tests measures: it includes the time that the calls take. */
-static int time_batch(struct bench *b, const struct nccl_shape *s, bool in_place, double *ret_us)
+static int time_batch(struct bench *b, enum nccl_engine e, const struct timing *t, double *ret_us)
 {
 	unsigned n = b->plan->iterations * (b->plan->graph ? b->plan->graph : 1);
 	double start = clock_s();
-	int r = b->plan->graph ? launch_graphs(b) : run_iterations(b, s, in_place);
+	int r = b->plan->graph ? launch_graphs(b, e) : run_iterations(b, e, t);
 
 	if (r == 0)
 		r = wait_all(b);
@@ -680,116 +638,215 @@ static int say_alive(struct bench *b, uint64_t bytes, bool in_place)
 	return say_phase(b, "timing", bytes, in_place);
 }
 
-static int time_batches(struct bench *b, const struct nccl_shape *s, bool in_place,
-			struct samples *samples, bool *ret_narrow)
+static int add_batch(struct bench *b, enum nccl_engine e, struct timing *t, double start,
+		     struct tick *ret)
 {
-	struct stopping rule = {
-		.relative = b->plan->relative,
-		.budget_s = (b->plan->budget_s - b->spent_s) / (double)b->cells_left,
-		.min_samples = STOPPING_MIN_SAMPLES,
-		.max_samples = b->plan->relative > 0 ? SAMPLES_MAX : 1,
-	};
-	struct tick mine, all = {0};
-	enum stop stop = STOP_GO_ON;
-	double start = clock_s();
+	struct tick mine;
+	int r = time_batch(b, e, t, &mine.us);
+
+	mine.elapsed_s = clock_s() - start;
+	if (r == 0)
+		r = check_all(b);
+	if (r == 0)
+		r = share_time(b, &mine, ret);
+	return r < 0 ? r : samples_add(&t->us[e], ret->us);
+}
+
+/*
+ * A batch of the plan's engine and, if there is another one to measure against, one of that. Which of the two
+ * comes first alternates, so that neither always has the other's caches and clocks.
+ */
+static int add_batches(struct bench *b, struct timing *t, double start, double *ret_elapsed_s)
+{
+	const enum nccl_engine own = b->plan->engine,
+			       other = (enum nccl_engine)(ENGINE_N - 1 - own);
+	const bool swap = b->plan->against && t->ratio.n % 2;
+	struct tick ticks[ENGINE_N] = {{0}};
 	int r = 0;
 
-	while (r == 0 && stop == STOP_GO_ON) {
-		r = time_batch(b, s, in_place, &mine.us);
-		mine.elapsed_s = clock_s() - start;
-		if (r == 0)
-			r = share_time(b, &mine, &all);
-		if (r == 0)
-			r = samples_add(samples, all.us);
-		if (r == 0)
-			stop = stopping_decide(&rule, samples, all.elapsed_s);
-		if (r == 0)
-			r = say_alive(b, s->bytes, in_place);
+	for (int k = 0; r == 0 && k < (b->plan->against ? 2 : 1); k++) {
+		const enum nccl_engine e = (k == 1) == swap ? own : other;
+
+		r = add_batch(b, e, t, start, &ticks[e]);
+		*ret_elapsed_s = ticks[e].elapsed_s;
 	}
-	b->spent_s += all.elapsed_s;
-	*ret_narrow = stop == STOP_NARROW;
+	if (r == 0 && b->plan->against)
+		r = samples_add(&t->ratio, ticks[own].us / ticks[other].us);
 	return r;
 }
 
-static int time_cell(struct bench *b, const struct nccl_shape *s, bool in_place,
-		     struct nccl_cell *cell)
+/* A ratio is what is asked for where there are two engines; it takes more samples. */
+static struct stopping stopping_rule(const struct bench *b)
 {
-	struct samples samples = {0};
-	struct summary summary;
-	bool narrow = false;
-	int r = start_all(b, s, in_place, 0);
+	const bool ratio = b->plan->against;
 
-	if (r == 0)
-		r = wait_all(b);
-	if (r == 0 && b->plan->graph)
-		r = make_graphs(b, s, in_place);
+	return (struct stopping){
+		.relative = ratio ? NCCL_RATIO_RELATIVE : b->plan->relative,
+		.budget_s = (b->plan->budget_s - b->spent_s) / (double)b->cells_left,
+		.min_samples = ratio ? NCCL_RATIO_SAMPLES : STOPPING_MIN_SAMPLES,
+		.max_samples = b->plan->relative > 0 ? SAMPLES_MAX : 1,
+	};
+}
+
+static int time_batches(struct bench *b, struct timing *t)
+{
+	const struct stopping rule = stopping_rule(b);
+	struct samples *judged = b->plan->against ? &t->ratio : &t->us[b->plan->engine];
+	enum stop stop = STOP_GO_ON;
+	double start = clock_s(), elapsed_s = 0;
+	int r = 0;
+
+	while (r == 0 && stop == STOP_GO_ON) {
+		r = add_batches(b, t, start, &elapsed_s);
+		if (r == 0)
+			stop = stopping_decide(&rule, judged, elapsed_s);
+		if (r == 0)
+			r = say_alive(b, t->shape->bytes, t->in_place);
+	}
+	b->spent_s += elapsed_s;
+	t->narrow = stop == STOP_NARROW;
+	return r;
+}
+
+static void fill_cell(const struct bench *b, const struct timing *t, struct samples *samples,
+		      struct nccl_cell *cell)
+{
+	struct summary summary;
+
+	samples_summary(samples, &summary);
+	cell->time_us = summary.median;
+	cell->low_us = summary.low;
+	cell->high_us = summary.high;
+	cell->batches = (unsigned)summary.n;
+	cell->narrow = relative_half_width(&summary) <= b->plan->relative;
+	nccl_rates(b->plan->op, t->shape, b->type_size, b->ranks, cell->time_us, cell);
+}
+
+static void fill_row(const struct bench *b, struct timing *t, struct nccl_row *row)
+{
+	const enum nccl_engine own = b->plan->engine;
+	const enum nccl_place k = t->in_place ? IN_PLACE : OUT_OF_PLACE;
+	struct summary summary;
+
+	fill_cell(b, t, &t->us[own], &row->cell[k]);
+	if (!b->plan->against) {
+		row->cell[k].narrow = t->narrow;
+		return;
+	}
+	fill_cell(b, t, &t->us[ENGINE_N - 1 - own], &row->other[k]);
+	samples_summary(&t->ratio, &summary);
+	row->ratio[k] = (struct nccl_ratio){summary.median, summary.low, summary.high,
+					    (unsigned)summary.n, t->narrow};
+}
+
+static int time_place(struct bench *b, const struct nccl_shape *s, bool in_place,
+		      struct nccl_row *row)
+{
+	struct timing t = {.shape = s, .in_place = in_place};
+	int r = for_each_engine(b, &t, prepare);
+
 	if (r == 0)
 		r = barrier(b);
 	if (r == 0)
-		r = time_batches(b, s, in_place, &samples, &narrow);
-	if (r == 0 && b->plan->graph)
-		r = free_graphs(b);
-	if (r == 0) {
-		samples_summary(&samples, &summary);
-		cell->time_us = summary.median;
-		cell->low_us = summary.low;
-		cell->high_us = summary.high;
-		cell->batches = (unsigned)summary.n;
-		cell->narrow = narrow;
-		nccl_rates(b->plan->op, s, b->type_size, b->ranks, cell->time_us, cell);
-	}
-	samples_done(&samples);
+		r = time_batches(b, &t);
+	for (int e = 0; r == 0 && e < ENGINE_N; e++)
+		if (nccl_plan_uses(b->plan, (enum nccl_engine)e))
+			r = free_graphs(b, (enum nccl_engine)e);
+	if (r == 0)
+		fill_row(b, &t, row);
+	for (int e = 0; e < ENGINE_N; e++)
+		samples_done(&t.us[e]);
+	samples_done(&t.ratio);
 	return r;
 }
 
 /* ---- the sweep ---- */
 
+static int warm_up_size(struct bench *b, enum nccl_engine e, const struct timing *t)
+{
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < b->plan->warmup; i++)
+		r = start_all(b, e, t->shape, false, i);
+	return r < 0 ? r : wait_all(b);
+}
+
 static int warm_up(struct bench *b)
 {
 	struct nccl_shape s;
+	const struct timing t = {.shape = &s};
 	int r = 0;
 
 	for (uint64_t bytes = b->plan->min_bytes; r == 0 && bytes <= b->max_bytes; bytes *= 2) {
 		nccl_shape(b->plan->op, b->type_size, b->ranks, bytes, &s);
 		r = say_phase(b, "warming up", bytes, false);
-		for (unsigned i = 0; r == 0 && i < b->plan->warmup; i++)
-			r = start_all(b, &s, false, i);
 		if (r == 0)
-			r = wait_all(b);
+			r = for_each_engine(b, &t, warm_up_size);
 	}
 	return r;
 }
 
-static int run_cell(struct bench *b, const struct nccl_shape *s, bool in_place,
-		    struct nccl_cell *cell)
+static int check_place(struct bench *b, const struct nccl_shape *s, bool in_place,
+		       struct nccl_row *row)
 {
-	int r = say_phase(b, "timing", s->bytes, in_place);
+	const enum nccl_engine own = b->plan->engine;
+	int r = say_phase(b, "checking", s->bytes, in_place);
 
-	*cell = (struct nccl_cell){.wrong = -1, .wrong_rank = -1};
 	if (r == 0)
-		r = time_cell(b, s, in_place, cell);
+		r = check_cell(b, own, s, in_place, &row->cell[in_place]);
+	if (r == 0 && b->plan->against)
+		r = check_cell(b, (enum nccl_engine)(ENGINE_N - 1 - own), s, in_place,
+			       &row->other[in_place]);
+	return r;
+}
+
+static int run_place(struct bench *b, const struct nccl_shape *s, bool in_place,
+		     struct nccl_row *row)
+{
+	int r;
+
+	row->cell[in_place] = row->other[in_place] =
+		(struct nccl_cell){.time_us = NAN, .wrong = -1, .wrong_rank = -1};
+	if (b->plan->skip[in_place])
+		return 0;
+	r = say_phase(b, "timing", s->bytes, in_place);
+	if (r == 0)
+		r = time_place(b, s, in_place, row);
 	b->cells_left -= b->cells_left > 1;
-	if (r < 0 || !can_check(b, in_place))
-		return r;
-	r = say_phase(b, "checking", s->bytes, in_place);
-	return r < 0 ? r : check_cell(b, s, in_place, cell);
+	return r < 0 || !can_check(b, in_place) ? r : check_place(b, s, in_place, row);
+}
+
+static void fill_chosen(const struct bench *b, const struct nccl_shape *s, struct nccl_chosen *ret)
+{
+	const struct onehop_comm *c = b->lanes[0].own;
+	struct choice each[ALGORITHM_N];
+
+	*ret = (struct nccl_chosen){.algorithm = ALGORITHM_N};
+	if (!c)
+		return;
+	operation_estimate(c, nccl_op_ours(b->plan->op), s->count, b->plan->type, each);
+	ret->algorithm = c->last;
+	for (int a = 0; a < ALGORITHM_N; a++)
+		ret->us[a] = each[a].algorithm == ALGORITHM_N ? NAN : each[a].us;
 }
 
 static int run_sizes(struct bench *b)
 {
+	const size_t places = (size_t)!b->plan->skip[OUT_OF_PLACE] + !b->plan->skip[IN_PLACE];
 	struct nccl_shape s;
 	struct nccl_row row;
 	int r = 0;
 
-	b->cells_left = 2 * nccl_plan_sizes(b->plan, b->max_bytes);
+	b->cells_left = places * nccl_plan_sizes(b->plan, b->max_bytes);
 	for (uint64_t bytes = b->plan->min_bytes; r == 0 && bytes <= b->max_bytes;
 	     bytes = nccl_plan_next(b->plan, bytes)) {
 		nccl_shape(b->plan->op, b->type_size, b->ranks, bytes, &s);
 		row = (struct nccl_row){.bytes = s.bytes, .count = s.count};
-		for (int k = 0; r == 0 && k < 2; k++)
-			r = run_cell(b, &s, k == 1, &row.cell[k]);
+		for (int k = 0; r == 0 && k < PLACE_N; k++)
+			r = run_place(b, &s, k == IN_PLACE, &row);
 		if (r < 0 || !is_first(b))
 			continue;
+		fill_chosen(b, &s, &row.chosen);
 		b->message.u.row = row;
 		r = say(b, NCCL_SAYS_ROW, sizeof(row));
 	}
@@ -806,6 +863,7 @@ static int say_start(struct bench *b)
 		return 0;
 	*s = (struct nccl_start){.version = b->api.version,
 				 .ranks = b->ranks,
+				 .direct = b->lanes[0].own && b->lanes[0].own->facts.direct,
 				 .max_bytes = b->max_bytes};
 	memcpy(s->library, b->api.path, sizeof(s->library));
 	return say(b, NCCL_SAYS_START, sizeof(*s));
@@ -814,7 +872,8 @@ static int say_start(struct bench *b)
 static int check_caps(const struct bench *b)
 {
 	if (!(b->set->caps & DEVICE_NATIVE))
-		return err_set(ENOTSUP, "NCCL cannot be called on these devices");
+		return err_set(ENOTSUP, "%s cannot use these devices",
+			       nccl_engine_names[b->plan->engine]);
 	if (b->plan->graph && !(b->set->caps & DEVICE_GRAPHS))
 		return err_set(ENOTSUP, "these devices cannot capture graphs");
 	if (b->plan->root < 0 || b->plan->root >= b->ranks)
@@ -824,8 +883,10 @@ static int check_caps(const struct bench *b)
 
 static int open_devices(struct bench *b)
 {
-	int r = device_open(&b->order.devices, &b->set);
+	int r;
 
+	b->order.devices.collectives = nccl_plan_uses(b->plan, ENGINE_ONEHOP);
+	r = device_open(&b->order.devices, &b->set);
 	if (r < 0)
 		return r;
 	b->lanes = calloc(b->set->n, sizeof(*b->lanes));
@@ -838,7 +899,8 @@ static int run(struct bench *b)
 		say_ranks,    agree_on_size, open_streams, open_communicators,
 		open_buffers, say_start,     warm_up,      run_sizes,
 	};
-	int r = nccl_load(b->order.has_library ? b->order.library : NULL, &b->api);
+	const char *library = b->order.has_library ? b->order.library : NULL;
+	int r = nccl_plan_uses(b->plan, ENGINE_NCCL) ? nccl_load(library, &b->api) : 0;
 
 	if (r == 0)
 		r = say_step(b, "opening the devices", 0, false);
@@ -871,14 +933,16 @@ static void end(struct bench *b, int result)
 {
 	if (result < 0) {
 		say_end(b, result);
-		close_communicators(b, b->api.CommAbort);
+		engines[ENGINE_NCCL].close(b, true);
 		free_buffers(b);
 	} else {
-		say_step(b, "ncclCommDestroy", 0, false);
+		say_step(b, "closing the communicators", 0, false);
 		free_buffers(b);
-		close_communicators(b, b->api.CommDestroy);
+		engines[ENGINE_NCCL].close(b, false);
 	}
-	device_close(b->set);
+	engines[ENGINE_ONEHOP].close(b, result < 0);
+	if (!b->set_given)
+		device_close(b->set);
 	if (result == 0)
 		say_end(b, result);
 }
@@ -888,8 +952,7 @@ static int receive_order(struct bench *b)
 	ssize_t n = message_receive(b->fd, &b->order, sizeof(b->order), NULL, UINT64_MAX);
 
 	if (n != (ssize_t)sizeof(b->order))
-		return err_set(EPROTO, "%s is started by onehop bench nccl only",
-			       NCCL_WORKER_COMMAND);
+		return err_set(EPROTO, "%s is started by onehop bench only", NCCL_WORKER_COMMAND);
 	b->plan = &b->order.plan;
 	b->type_size = nccl_type_size(b->plan->type);
 	return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collectives by NCCL: verified, and timed as nccl-tests does, in processes that can be killed. */
+/* Collectives by NCCL or by libonehop: verified, and timed as nccl-tests does, in processes that can be killed. */
 #pragma once
 
 #include "bench/ranks.h"
+#include "collective/choose.h"
 #include "device/device.h"
 
 #include <limits.h>
@@ -20,17 +21,31 @@ enum nccl_op {
 
 extern const char
 	*const nccl_op_words[]; /* of metrics: "all-reduce"; NULL-ended, as are the others */
-extern const char *const nccl_type_words[]; /* of enum element_type, as nccl-tests writes them */
+extern const char *const nccl_own_op_words[]; /* those of them that libonehop has */
+extern const char *const nccl_type_words[];   /* of enum element_type, as nccl-tests writes them */
 extern const char *const nccl_reduce_op_words[]; /* "sum" */
 const char *nccl_tests_name(enum nccl_op op);    /* "all_reduce", of all_reduce_perf */
 bool nccl_op_reduces(enum nccl_op op);           /* whether it has a reduction */
 bool nccl_op_has_root(enum nccl_op op);
 unsigned nccl_type_size(enum element_type t); /* bytes of an element */
 
+bool nccl_op_is_ours(enum nccl_op op); /* whether libonehop has it */
+
 enum { NCCL_SIZES_MAX = 4096 };
+
+/* What runs the operations. */
+enum nccl_engine { ENGINE_NCCL, ENGINE_ONEHOP, ENGINE_N };
+
+extern const char *const nccl_engine_names[]; /* "NCCL" */
+
+enum nccl_place { OUT_OF_PLACE, IN_PLACE, PLACE_N };
 
 /* What is measured. A value: it is sent to the process that measures. */
 struct nccl_plan {
+	enum nccl_engine engine;
+	bool against;       /* the other engine is measured too: a batch of each in turn */
+	bool skip[PLACE_N]; /* not measured */
+	bool no_p2p;        /* libonehop: all data goes through the host's memory */
 	enum nccl_op op;
 	enum element_type type;
 	enum reduce_op redop;
@@ -47,8 +62,16 @@ struct nccl_plan {
 	uint64_t memory_bytes; /* of each device, at most; 0: what is free */
 };
 
+/*
+ * A ratio counts as known if its interval is at most 3 % wide: within 1.5 % on either side, from at least 30 batches of each
+ * engine.
+ */
+#define NCCL_RATIO_RELATIVE 0.015
+#define NCCL_RATIO_SAMPLES  30
+
 /* 0, or -EINVAL with a sentence. */
 int nccl_plan_check(const struct nccl_plan *p);
+bool nccl_plan_uses(const struct nccl_plan *p, enum nccl_engine e);
 /* How many sizes there are up to max_bytes. */
 size_t nccl_plan_sizes(const struct nccl_plan *p, uint64_t max_bytes);
 uint64_t nccl_plan_next(const struct nccl_plan *p, uint64_t bytes);
@@ -69,8 +92,9 @@ struct nccl_step {
 };
 
 struct nccl_start {
-	int version; /* 22809 */
+	int version; /* of NCCL: 22809; 0: it is not used */
 	int ranks;
+	bool direct;        /* libonehop: every rank stores into the memory of all others */
 	uint64_t max_bytes; /* of the sizes; less than planned when memory does not hold more */
 	char library[PATH_MAX];
 };
@@ -78,8 +102,8 @@ struct nccl_start {
 /* One half of a row of the table. */
 struct nccl_cell {
 	double time_us; /* median of the batches, each the mean of its iterations and of all ranks */
-	double low_us, high_us; /* 95 % interval of the median; NaN: too few batches */
-	unsigned batches;
+	double low_us, high_us;        /* 95 % interval of the median; NaN: too few batches */
+	unsigned batches;              /* 0: not measured */
 	bool narrow;                   /* false: the budget ended it */
 	double algbw_gbps, busbw_gbps; /* GB/s */
 	int64_t wrong;                 /* elements, of all ranks; -1: not checked */
@@ -87,9 +111,25 @@ struct nccl_cell {
 	uint64_t wrong_index;          /* the first there, in elements of its output */
 };
 
+/* Time of the engine over that of the other, of batches that ran one after the other. */
+struct nccl_ratio {
+	double median, low, high; /* 95 % interval of the median; NaN: unknown */
+	unsigned samples;         /* 0: not measured */
+	bool narrow;
+};
+
+/* What libonehop chose, and its estimate for each algorithm; NaN: it cannot run the operation. */
+struct nccl_chosen {
+	enum algorithm algorithm;
+	double us[ALGORITHM_N];
+};
+
 struct nccl_row {
-	uint64_t bytes, count;    /* as nccl-tests has them: the larger buffer; elements per call */
-	struct nccl_cell cell[2]; /* out of place, in place */
+	uint64_t bytes, count; /* as nccl-tests has them: the larger buffer; elements per call */
+	struct nccl_cell cell[PLACE_N];
+	struct nccl_cell other[PLACE_N]; /* of the other engine */
+	struct nccl_ratio ratio[PLACE_N];
+	struct nccl_chosen chosen; /* by libonehop */
 };
 
 /* All that came of one run. Arrays are the caller's. */

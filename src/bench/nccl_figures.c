@@ -7,21 +7,33 @@
 #include "result/figures.h"
 
 #include <math.h>
+#include <stdio.h>
+
+/* -1 is unknown. */
+static int64_t above_zero(int64_t n)
+{
+	return n > 0 ? n : 0;
+}
 
 int64_t nccl_wrong(const struct nccl_result *r)
 {
 	int64_t wrong = 0;
 
 	for (size_t i = 0; i < r->row_n; i++)
-		for (int k = 0; k < 2; k++)
-			if (r->rows[i].cell[k].wrong > 0)
-				wrong += r->rows[i].cell[k].wrong;
+		for (int k = 0; k < PLACE_N; k++) {
+			wrong += above_zero(r->rows[i].cell[k].wrong);
+			wrong += above_zero(r->rows[i].other[k].wrong);
+		}
 	return wrong;
 }
 
 const struct nccl_cell *nccl_faster(const struct nccl_row *row)
 {
-	return &row->cell[row->cell[1].time_us < row->cell[0].time_us];
+	const struct nccl_cell *c = row->cell;
+
+	if (!c[OUT_OF_PLACE].batches || c[IN_PLACE].time_us < c[OUT_OF_PLACE].time_us)
+		return &c[IN_PLACE];
+	return &c[OUT_OF_PLACE];
 }
 
 static void add_figure(struct figures *f, const struct metric *m, uint64_t bytes, double median,
@@ -37,6 +49,21 @@ static void add_figure(struct figures *f, const struct metric *m, uint64_t bytes
 	}
 }
 
+/* NCCL's times and the ratio to them, of the place that the row is shown by. */
+static void add_against(struct figures *f, const struct nccl_row *row, const char *op,
+			enum nccl_place k, bool staged)
+{
+	const struct nccl_cell *other = &row->other[k];
+	const struct nccl_ratio *ratio = &row->ratio[k];
+
+	if (!ratio->samples)
+		return;
+	add_figure(f, metric_against_nccl(op, METRIC_AGAINST_TIME, staged), row->bytes,
+		   other->time_us, other->low_us, other->high_us, other->batches);
+	add_figure(f, metric_against_nccl(op, METRIC_AGAINST_RATIO, staged), row->bytes,
+		   ratio->median, ratio->low, ratio->high, ratio->samples);
+}
+
 static void add_arm(struct figures *f, const struct nccl_result *r, bool staged)
 {
 	const char *op = nccl_op_words[r->plan.op];
@@ -44,15 +71,17 @@ static void add_arm(struct figures *f, const struct nccl_result *r, bool staged)
 	const struct metric *bus = metric_of_collective(op, true, staged);
 
 	for (size_t i = 0; i < r->row_n; i++) {
-		const struct nccl_cell *c = nccl_faster(&r->rows[i]);
+		const struct nccl_row *row = &r->rows[i];
+		const struct nccl_cell *c = nccl_faster(row);
 		double scale = c->busbw_gbps * c->time_us; /* a rate is this over a time */
 
-		if (r->rows[i].bytes == 0)
+		if (row->bytes == 0)
 			continue;
-		add_figure(f, time, r->rows[i].bytes, c->time_us, c->low_us, c->high_us,
+		add_figure(f, time, row->bytes, c->time_us, c->low_us, c->high_us, c->batches);
+		add_figure(f, bus, row->bytes, c->busbw_gbps, scale / c->high_us, scale / c->low_us,
 			   c->batches);
-		add_figure(f, bus, r->rows[i].bytes, c->busbw_gbps, scale / c->high_us,
-			   scale / c->low_us, c->batches);
+		add_against(f, row, op, c == &row->cell[IN_PLACE] ? IN_PLACE : OUT_OF_PLACE,
+			    staged);
 	}
 }
 
@@ -68,18 +97,33 @@ static void add_check(struct figures *f, const struct nccl_result *on)
 	row->among_n = f->gpu_n;
 }
 
+/* The commands that measure the engines. */
+static const char *const tools[ENGINE_N] = {
+	[ENGINE_NCCL] = "onehop bench nccl",
+	[ENGINE_ONEHOP] = "onehop bench collective",
+};
+
+static void add_note(struct figures *f, const struct nccl_result *on, const char *device)
+{
+	const struct nccl_plan *p = &on->plan;
+	char nccl[48] = "", version[32];
+
+	nccl_version_text(on->start.version, version, sizeof(version));
+	if (nccl_plan_uses(p, ENGINE_NCCL))
+		snprintf(nccl, sizeof(nccl), "%sNCCL %s, ", p->against ? "against " : "", version);
+	f->note = arena_printf(f->arena, "%s, %d %s, %s%s %s%s", device, on->start.ranks,
+			       text_plural((size_t)on->start.ranks, "rank", "ranks"), nccl,
+			       nccl_type_words[p->type],
+			       nccl_op_reduces(p->op) ? nccl_reduce_op_words[p->redop] : "",
+			       p->graph && p->engine == ENGINE_ONEHOP ? ", in a graph" : "");
+}
+
 struct figures *nccl_figures(const struct nccl_result *on, const struct nccl_result *off,
 			     const char *device)
 {
-	struct figures *f = figures_new("", "onehop bench nccl");
-	char version[32];
+	struct figures *f = figures_new("", tools[on->plan.engine]);
 
-	nccl_version_text(on->start.version, version, sizeof(version));
-	f->note = arena_printf(f->arena, "%s, %d %s, NCCL %s, %s %s", device, on->start.ranks,
-			       text_plural((size_t)on->start.ranks, "rank", "ranks"), version,
-			       nccl_type_words[on->plan.type],
-			       nccl_op_reduces(on->plan.op) ? nccl_reduce_op_words[on->plan.redop]
-							    : "");
+	add_note(f, on, device);
 	for (size_t i = 0; i < on->rank_n && i < FIGURES_MAX_GPUS; i++)
 		figures_add_gpu(f, on->ranks[i].pci, on->ranks[i].name, on->ranks[i].ordinal);
 	if (on->plan.check && on->row_n)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the NCCL benchmark share: operations as rows, and messages between processes. */
+/* What the parts of the benchmark of collectives share: operations as rows, engines, and messages between processes. */
 #pragma once
 
 #include "bench/nccl_api.h"
 #include "bench/nccl_bench.h"
+#include "collective/operation.h"
+#include "device/rendezvous.h"
 
 /* ---- operations (nccl_ops.c) ---- */
 
@@ -18,6 +20,8 @@ struct nccl_call {
 	void *stream;
 };
 
+/* libonehop's; OPERATION_N: it has none. */
+enum operation nccl_op_ours(enum nccl_op op);
 /* NCCL's result. */
 int nccl_call(const struct nccl_api *api, const struct nccl_call *c);
 
@@ -86,3 +90,64 @@ struct nccl_message {
 		} end;
 	} u;
 };
+
+/* ---- the process that measures (nccl_bench.c) ---- */
+
+/* A device of this process: one rank. */
+struct lane {
+	int rank;
+	struct ncclComm *comm;   /* NULL: NCCL is not used */
+	struct onehop_comm *own; /* NULL: libonehop is not used */
+	struct stream stream;
+	void *native;                     /* the stream, as CUDA knows it */
+	struct memory send, recv, report; /* report: one struct typed_report per rank */
+	void *send_own, *recv_own;        /* where they are NCCL's memory */
+	uint64_t send_at, recv_at, report_at;
+	struct graph graph[ENGINE_N];
+};
+
+struct bench {
+	int fd;
+	struct nccl_order order;
+	struct nccl_plan *plan;
+	struct nccl_api api;
+	struct device_set *set;
+	bool set_given;             /* the communicators close the set */
+	struct rendezvous *meeting; /* NULL: this process has all ranks */
+	int processes, ranks;
+	unsigned type_size;
+	uint64_t max_bytes;
+	struct lane *lanes; /* set->n */
+	double spent_s;     /* in batches so far, as rank 0 sees it */
+	double said_s;      /* when the parent last heard of this process */
+	size_t cells_left;
+	struct nccl_message message;
+};
+
+/* The same for all processes of the run, and for no other run; `kind` is that of the meeting. */
+void bench_key(const struct bench *b, const char *kind, char ret[static RENDEZVOUS_KEY_MAX + 1]);
+int bench_say_step(struct bench *b, const char *text);
+
+/* ---- engines (nccl_engine.c) ---- */
+
+/* Operations of one batch position: input and output of each lane are `shift` bytes further. */
+struct engine_call {
+	const struct nccl_shape *shape;
+	bool in_place;
+	uint64_t shift;
+};
+
+struct engine {
+	int (*open)(struct bench *b); /* the communicators of all lanes */
+	int (*start)(struct bench *b,
+		     const struct engine_call *c); /* on all lanes; only enqueues */
+	/* What went wrong with the operations of a lane so far. */
+	int (*check)(struct bench *b, struct lane *l);
+	void (*close)(struct bench *b, bool failed);
+};
+
+extern const struct engine engines[ENGINE_N];
+
+/* Where the lane's input and output are. */
+uint64_t lane_input(const struct lane *l, const struct nccl_shape *s, bool in_place);
+uint64_t lane_output(const struct lane *l, const struct nccl_shape *s, bool in_place);

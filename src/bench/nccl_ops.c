@@ -19,6 +19,7 @@ struct row {
 	enum source source;
 	double links, per_rank; /* busbw = algbw * (links * n - per_rank) / n */
 	int (*call)(const struct nccl_api *api, const struct nccl_call *c);
+	enum operation ours; /* libonehop's; OPERATION_N: none */
 };
 
 /* ---- calls ---- */
@@ -95,7 +96,8 @@ static const struct row rows[NCCL_OP_N] = {
 			     .source = FROM_ALL_RANKS,
 			     .links = 2,
 			     .per_rank = 2,
-			     .call = call_all_reduce},
+			     .call = call_all_reduce,
+			     .ours = OPERATION_ALL_REDUCE},
 	[NCCL_ALL_GATHER] = {.splits = true,
 			     .recv_parts = true,
 			     .send_at = true,
@@ -103,7 +105,8 @@ static const struct row rows[NCCL_OP_N] = {
 			     .source = FROM_PART,
 			     .links = 1,
 			     .per_rank = 1,
-			     .call = call_all_gather},
+			     .call = call_all_gather,
+			     .ours = OPERATION_ALL_GATHER},
 	[NCCL_REDUCE_SCATTER] = {.reduces = true,
 				 .splits = true,
 				 .sends_parts = true,
@@ -112,35 +115,53 @@ static const struct row rows[NCCL_OP_N] = {
 				 .source = FROM_ALL_RANKS,
 				 .links = 1,
 				 .per_rank = 1,
-				 .call = call_reduce_scatter},
+				 .call = call_reduce_scatter,
+				 .ours = OPERATION_REDUCE_SCATTER},
 	[NCCL_BROADCAST] = {.has_root = true,
 			    .in_place = true,
 			    .source = FROM_ROOT,
 			    .links = 1,
-			    .call = call_broadcast},
+			    .call = call_broadcast,
+			    .ours = OPERATION_BROADCAST},
 	[NCCL_REDUCE] = {.reduces = true,
 			 .has_root = true,
 			 .in_place = true,
 			 .source = FROM_ALL_RANKS,
 			 .links = 1,
-			 .call = call_reduce},
+			 .call = call_reduce,
+			 .ours = OPERATION_REDUCE},
 	[NCCL_ALL_TO_ALL] = {.splits = true,
 			     .sends_parts = true,
 			     .recv_parts = true,
 			     .source = FROM_PART,
 			     .links = 1,
 			     .per_rank = 1,
-			     .call = call_all_to_all},
-	[NCCL_SEND_RECV] = {.source = FROM_PREVIOUS, .links = 1, .call = call_send_recv},
+			     .call = call_all_to_all,
+			     .ours = OPERATION_ALL_TO_ALL},
+	[NCCL_SEND_RECV] = {.source = FROM_PREVIOUS,
+			    .links = 1,
+			    .call = call_send_recv,
+			    .ours = OPERATION_N},
 };
 
 const char *const nccl_op_words[] = {"all-reduce", "all-gather", "reduce-scatter", "broadcast",
 				     "reduce",     "all-to-all", "send-recv",      NULL};
 
+/* Numbered alike: what libonehop lacks comes last. */
+const char *const nccl_own_op_words[] = {"all-reduce", "all-gather", "reduce-scatter",
+					 "broadcast",  "reduce",     "all-to-all",
+					 NULL};
+
+_Static_assert(sizeof(nccl_own_op_words) / sizeof(*nccl_own_op_words) == NCCL_SEND_RECV + 1 &&
+		       NCCL_SEND_RECV == NCCL_OP_N - 1,
+	       "a word for each operation that libonehop has");
+
 const char *const nccl_type_words[] = {"int8", "uint8", "int32",  "uint32",   "int64", "uint64",
 				       "half", "float", "double", "bfloat16", NULL};
 
 const char *const nccl_reduce_op_words[] = {"sum", "prod", "max", "min", "avg", NULL};
+
+const char *const nccl_engine_names[] = {"NCCL", "onehop", NULL};
 
 static const unsigned type_sizes[ELEMENT_TYPE_N] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
 
@@ -168,6 +189,16 @@ bool nccl_op_has_root(enum nccl_op op)
 bool nccl_op_checks_in_place(enum nccl_op op)
 {
 	return rows[op].in_place;
+}
+
+enum operation nccl_op_ours(enum nccl_op op)
+{
+	return rows[op].ours;
+}
+
+bool nccl_op_is_ours(enum nccl_op op)
+{
+	return rows[op].ours != OPERATION_N;
 }
 
 unsigned nccl_type_size(enum element_type t)
@@ -267,8 +298,17 @@ size_t nccl_plan_sizes(const struct nccl_plan *p, uint64_t max_bytes)
 	return n;
 }
 
+bool nccl_plan_uses(const struct nccl_plan *p, enum nccl_engine e)
+{
+	return p->engine == e || p->against;
+}
+
 int nccl_plan_check(const struct nccl_plan *p)
 {
+	if (nccl_plan_uses(p, ENGINE_ONEHOP) && !nccl_op_is_ours(p->op))
+		return err_set(EINVAL, "libonehop has no %s", nccl_op_words[p->op]);
+	if (p->skip[OUT_OF_PLACE] && p->skip[IN_PLACE])
+		return err_set(EINVAL, "neither out of place nor in place is to be measured");
 	if (p->min_bytes < 1 || p->min_bytes > p->max_bytes)
 		return err_set(EINVAL, "there are no sizes from %llu to %llu bytes",
 			       (unsigned long long)p->min_bytes, (unsigned long long)p->max_bytes);

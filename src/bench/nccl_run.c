@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts the processes that call NCCL, listens to them, and kills them when they hang. */
+/* Starts the processes that run collectives, listens to them, and kills them when they hang. */
 #include "bench/nccl_impl.h"
 
 #include "base/child.h"
@@ -105,7 +105,8 @@ static int start_child(struct runner *u, struct child *c, const struct nccl_orde
 
 	if (r < 0)
 		return r;
-	snprintf(c->step.text, sizeof(c->step.text), "loading libnccl");
+	snprintf(c->step.text, sizeof(c->step.text), "%s",
+		 nccl_plan_uses(&u->run->plan, ENGINE_NCCL) ? "loading libnccl" : "starting");
 	extend_deadline(u, c);
 	n = message_send(c->socket, &part, 1, -1, deadline_in(SEND_LIMIT_US));
 	return n < 0 ? died(u, c) : 0;

@@ -38,6 +38,14 @@
 			.higher_is_better = true),                                                 \
 	COLLECTIVE_ROWS("-time", word, title ", time", program, .unit = "us")
 
+/* Of batches that ran in turn with NCCL's. */
+#define AGAINST_NCCL_ROW(suffix, word_, title_, ...)                                                \
+	{METRIC(word_ suffix, title_), __VA_ARGS__, .shape = SHAPE_COLLECTIVE, .noise = 0.03, .noise_hosted = 0.03}, \
+	{OFF(word_ suffix, title_), __VA_ARGS__, .shape = SHAPE_COLLECTIVE, .noise = 0.03, .noise_hosted = 0.03}
+#define AGAINST_NCCL(word, title)                                                                   \
+	AGAINST_NCCL_ROW(METRIC_AGAINST_TIME, word, title ", NCCL's time in the same run", .unit = "us"),      \
+	AGAINST_NCCL_ROW(METRIC_AGAINST_RATIO, word, title ", time over NCCL's", .unit = "x")
+
 const struct metric metrics[] = {
 	{METRIC(METRIC_ACCESS, "P2P possible"), YES_NO("pairs"), .observed = OBSERVED_PEER_ACCESS, P2P_TEST(0, "P2P Connectivity Matrix")},
 	{METRIC(METRIC_PAIR_VERIFIED, "data right at the owner"), YES_NO("pairs"), .observed = OBSERVED_PEER_COPY, .must_hold = true},
@@ -131,6 +139,13 @@ const struct metric metrics[] = {
 	COLLECTIVE("send-recv", "send and receive", "sendrecv"),
 	COLLECTIVE("hypercube", "hypercube", "hypercube"),
 
+	AGAINST_NCCL("all-reduce", "all-reduce"),
+	AGAINST_NCCL("all-gather", "all-gather"),
+	AGAINST_NCCL("reduce-scatter", "reduce-scatter"),
+	AGAINST_NCCL("broadcast", "broadcast"),
+	AGAINST_NCCL("reduce", "reduce"),
+	AGAINST_NCCL("all-to-all", "all-to-all"),
+
 	{METRIC(METRIC_NIC_WRITE_VERIFIED, "NIC writes, data right at the owner"), YES_NO("checks"), .must_hold = true},
 	{METRIC(METRIC_NIC_READ_VERIFIED, "NIC reads, data right"), YES_NO("checks"), READ, .must_hold = true},
 	{METRIC(METRIC_NIC_BOTH_VERIFIED, "NIC writes and reads at once, data right"), YES_NO("checks"), .both_ways = true, .must_hold = true},
@@ -178,6 +193,17 @@ const char *metric_collective(const char *text, const char *behind)
 				       strlen(found->peers[PEER_NCCL_TESTS].name)))
 			found = &metrics[i];
 	return found ? found->collective : NULL;
+}
+
+const struct metric *metric_against_nccl(const char *collective, const char *suffix, bool staged)
+{
+	const size_t n = strlen(collective);
+
+	for (size_t i = 0; i < metric_n; i++)
+		if (strncmp(metrics[i].word, collective, n) == 0 &&
+		    strcmp(metrics[i].word + n, suffix) == 0 && metrics[i].staged == staged)
+			return &metrics[i];
+	return NULL;
 }
 
 const struct metric *metric_of_collective(const char *collective, bool rate, bool staged)

@@ -13,6 +13,10 @@
 /* Suffix of a word: the same measurement with P2P off. */
 #define METRIC_STAGED "-staged"
 
+/* Suffixes of collectives that ran in turn with NCCL's: NCCL's time, and the time over it. */
+#define METRIC_AGAINST_TIME  "-nccl-time"
+#define METRIC_AGAINST_RATIO "-nccl-ratio"
+
 /* Names that code looks up. Files hold the names of all metrics, so none may ever change. */
 #define METRIC_ACCESS        "p2p-access"
 #define METRIC_PAIR_VERIFIED "pair-verified"
@@ -68,7 +72,7 @@ struct metric {
 	const char *name;    /* what its figures are called, unique: the word, and METRIC_STAGED */
 	const char *title;   /* "both ways, CE"; the same with P2P on and off */
 	const char *heading; /* of `bench p2p`, which says more; NULL: it does not measure this */
-	const char *unit;    /* "GB/s" (1e9 bytes/s), "us", "ns", "pairs", "checks" */
+	const char *unit;    /* "GB/s" (1e9 bytes/s), "us", "ns", "pairs", "checks", "x" */
 	bool higher_is_better;
 	/*
 	 * Relative difference of two runs that counts as noise, for figures without an interval;
@@ -111,6 +115,8 @@ const struct metric *metric_at(enum metric_peer peer, unsigned place);
 const char *metric_collective(const char *text, const char *behind);
 /* The bandwidth or the time of a collective; NULL: there is no such. */
 const struct metric *metric_of_collective(const char *collective, bool rate, bool staged);
+/* suffix: METRIC_AGAINST_TIME or METRIC_AGAINST_RATIO. NULL: there is no such. */
+const struct metric *metric_against_nccl(const char *collective, const char *suffix, bool staged);
 
 static inline bool metric_is_rate(const struct metric *m)
 {

@@ -18,6 +18,7 @@ enum {
 	DEFAULT_ITERATIONS = 20, /* as nccl-tests */
 	DEFAULT_DEADLINE_S = 60, /* loading and connecting eight GPUs may take ten */
 	DEFAULT_BUDGET_S = 20,
+	DEFAULT_BUDGET_AGAINST_S = 60, /* 30 batches of two engines */
 };
 
 /* ---- what to run ---- */
@@ -55,6 +56,9 @@ static int make_plan(const struct nccl_choice *o, const struct devices *d, struc
 	int r;
 
 	*p = (struct nccl_plan){
+		.engine = o->engine,
+		.against = o->against,
+		.skip = {o->one_place && o->in_place, o->one_place && !o->in_place},
 		.op = (enum nccl_op)choice(o->op, NCCL_ALL_REDUCE),
 		.type = (enum element_type)choice(o->type, ELEMENT_FLOAT32),
 		.redop = (enum reduce_op)choice(o->redop, REDUCE_SUM),
@@ -64,7 +68,8 @@ static int make_plan(const struct nccl_choice *o, const struct devices *d, struc
 		.graph = (unsigned)o->graph,
 		.check = !o->no_verify,
 		.relative = o->once ? 0 : STOPPING_RELATIVE,
-		.budget_s = or_default(o->budget_s, DEFAULT_BUDGET_S),
+		.budget_s = or_default(o->budget_s,
+				       o->against ? DEFAULT_BUDGET_AGAINST_S : DEFAULT_BUDGET_S),
 		.memory_bytes = d->memory_bytes,
 	};
 	r = parse_size("--min", o->min, 8, &p->min_bytes);
@@ -112,18 +117,30 @@ static int choose_devices(struct nccl_session *s)
 {
 	const struct nccl_choice *o = s->o;
 	struct device_options devices = o->devices;
-	bool one = s->run.ranks.size == 1;
+	bool one = s->run.ranks.size == 1, nccl = o->engine == ENGINE_NCCL || o->against;
 	int r;
 
 	devices.include_busy |= !one;
 	r = devices_choose(&devices, o->from, 0, &s->devices);
-	if (r == 0 && devices_are_simulated(&s->devices) && !o->library)
+	if (r == 0 && devices_are_simulated(&s->devices) && nccl && !o->library)
 		r = err_set(
 			EINVAL,
 			"NCCL needs GPUs; --device host works only with a stand-in for its library (--nccl PATH)");
 	if (r == 0 && (one || s->run.ranks.local_rank == 0))
 		r = devices_lock(&s->devices);
 	return r;
+}
+
+/* libonehop's ranks share memory, which only processes of one host can. */
+static int check_hosts(const struct nccl_choice *o, const struct ranks *ranks)
+{
+	if (o->engine == ENGINE_ONEHOP && ranks->hosts == HOSTS_SEVERAL)
+		return err_set(
+			EINVAL,
+			"libonehop connects the GPUs of one host only, but %s started processes "
+			"on several; --alone measures each by itself",
+			ranks->launcher);
+	return ranks_can_meet(ranks);
 }
 
 int nccl_session_begin(struct nccl_session *s, const struct nccl_choice *o,
@@ -143,7 +160,7 @@ int nccl_session_begin(struct nccl_session *s, const struct nccl_choice *o,
 	if (!o->alone)
 		r = ranks_read(environ, &run->ranks);
 	if (r == 0)
-		r = ranks_can_meet(&run->ranks);
+		r = check_hosts(o, &run->ranks);
 	if (r == 0 && o->processes && run->ranks.size > 1)
 		r = err_set(EINVAL,
 			    "--processes cannot be used here: %s has already started a total of %d",
@@ -245,6 +262,7 @@ static int run_arm(struct nccl_session *s, size_t i)
 	}
 	s->arm = &s->arms[i];
 	s->arm->off = i == 1;
+	s->run.plan.no_p2p = i == 1;
 	s->arm->result.plan = s->run.plan;
 	s->arm->process_gpus = s->run.processes ? 1 : s->run.devices.n;
 	s->arm->device = devices_are_simulated(&s->devices) ? SIMULATED_TEXT : "CUDA";
@@ -287,7 +305,7 @@ int nccl_session_run(struct nccl_session *s)
 		return r;
 	s->run.stop_fd = s->devices.stop_fd;
 	s->quiet = s->run.ranks.rank != 0;
-	s->keeps_log = !(level && *level);
+	s->keeps_log = nccl_plan_uses(&s->run.plan, ENGINE_NCCL) && !(level && *level);
 	r = run_arm(s, 0);
 	if (r == 0 && s->o->p2p_off)
 		r = run_arm(s, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of bench nccl: this process's ranks, with P2P and without, NCCL's log read, the results kept. */
+/* A run of bench nccl or bench collective: this process's ranks, with P2P and without, NCCL's log read, the results kept. */
 #pragma once
 
 #include "base/strbuf.h"
@@ -13,9 +13,12 @@ struct nccl_choice {
 	struct device_options devices;
 	const char *from, *library;
 	const char *min, *max, *step, *root;
+	enum nccl_engine engine;
+	int against; /* not 0: the other engine too */
 	int op, type, redop;
 	int count, factor, iterations, warmup, graph, budget_s, deadline_s;
 	bool once, no_verify, processes, p2p_off, alone;
+	bool one_place, in_place; /* one_place: only in place, or only out of place */
 };
 
 /* One arm: with P2P as NCCL finds it, or without. */

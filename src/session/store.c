@@ -2,6 +2,7 @@
 #include "session/store.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/date.h"
 #include "base/err.h"
@@ -95,14 +96,18 @@ static int write_whole(const char *path, json_t *doc)
 }
 
 /* Kept for compare: check weighs none of it. */
-static const struct kept_run unweighed = {"onehop bench rdma", "rdma.json"};
+static const struct kept_run unweighed[] = {
+	{"onehop bench rdma", "rdma.json"},
+	{"onehop bench collective", "collective.json"},
+};
 
 static const char *file_of(const char *tool)
 {
 	size_t i = 0;
 
-	if (strcmp(tool, unweighed.tool) == 0)
-		return unweighed.file;
+	for (size_t k = 0; k < ARRAY_LEN(unweighed); k++)
+		if (strcmp(tool, unweighed[k].tool) == 0)
+			return unweighed[k].file;
 	while (i + 1 < KEPT_RUN_N && strcmp(kept_runs[i].tool, tool) != 0)
 		i++;
 	return kept_runs[i].file;

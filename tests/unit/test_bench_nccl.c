@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/nccl*: sizes, counts and rates; libraries that are missing or broken; whole runs on the host
- * back end with a stand-in for NCCL, right, wrong, failing and hanging. */
+ * back end with a stand-in for NCCL, right, wrong, failing and hanging, and with libonehop. */
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "bench/nccl_figures.h"
 #include "bench/nccl_impl.h"
 
 #include <cmocka.h>
@@ -209,7 +210,7 @@ static void assert_right(const struct nccl_run *run, bool in_place_checked)
 		fail_msg("%s: %s", nccl_op_words[run->plan.op], err_msg());
 	assert_int_equal(h.rank_n, run->devices.n);
 	assert_int_equal(h.row_n, 2);
-	assert_int_equal(h.start.version, 22809);
+	assert_int_equal(h.start.version, nccl_plan_uses(&run->plan, ENGINE_NCCL) ? 22809 : 0);
 	for (size_t i = 0; i < h.rank_n; i++)
 		assert_int_equal(h.ranks[i].rank, i);
 	for (size_t i = 0; i < h.row_n; i++) {
@@ -271,6 +272,117 @@ static void graphs_are_right(void **state)
 	(void)state;
 	run.plan.graph = 2;
 	assert_right(&run, true);
+}
+
+/* ---- libonehop instead of NCCL ---- */
+
+static struct nccl_run make_own_run(size_t devices)
+{
+	struct nccl_run run = make_run(devices);
+
+	run.plan.engine = ENGINE_ONEHOP;
+	run.library = "/nowhere.so";
+	return run;
+}
+
+static void every_operation_of_libonehop_is_right(void **state)
+{
+	(void)state;
+	for (int op = 0; op < NCCL_OP_N; op++) {
+		struct nccl_run run = make_own_run(3);
+
+		run.plan.op = (enum nccl_op)op;
+		if (!nccl_op_is_ours(run.plan.op)) {
+			assert_int_equal(nccl_plan_check(&run.plan), -EINVAL);
+			continue;
+		}
+		run.plan.root = nccl_op_has_root(run.plan.op) ? 1 : 0;
+		run.plan.graph = op % 2 ? 2 : 0;
+		assert_right(&run, nccl_op_checks_in_place(run.plan.op));
+		run.processes = true;
+		assert_right(&run, nccl_op_checks_in_place(run.plan.op));
+	}
+}
+
+/* The way that was taken, the algorithm and the estimates it comes from. */
+static void the_choice_is_reported(void **state)
+{
+	struct nccl_run run = make_own_run(2);
+	struct heard direct, host;
+
+	(void)state;
+	assert_int_equal(listen_to(&run, &direct), 0);
+	assert_true(direct.start.direct);
+	run.plan.no_p2p = true;
+	assert_int_equal(listen_to(&run, &host), 0);
+	assert_false(host.start.direct);
+	for (size_t i = 0; i < direct.row_n; i++) {
+		const struct nccl_chosen *c = &direct.rows[i].chosen;
+
+		assert_true(c->algorithm < ALGORITHM_N);
+		for (int a = 0; a < ALGORITHM_N; a++)
+			assert_false(c->us[a] < c->us[c->algorithm]);
+		assert_true(host.rows[i].chosen.us[FLAGGED_ONE] > c->us[FLAGGED_ONE]);
+	}
+	run = make_own_run(2);
+	run.devices.host.fault = (struct fault){FAULT_REFUSE, 0, 1};
+	assert_int_equal(listen_to(&run, &host), 0);
+	assert_false(host.start.direct);
+	assert_int_equal(host.rows[0].cell[0].wrong, 0);
+}
+
+static void a_place_that_is_skipped_is_not_measured(void **state)
+{
+	struct nccl_run run = make_own_run(2);
+	struct heard h;
+
+	(void)state;
+	run.plan.skip[OUT_OF_PLACE] = true;
+	assert_int_equal(listen_to(&run, &h), 0);
+	assert_int_equal(h.rows[0].cell[OUT_OF_PLACE].batches, 0);
+	assert_int_equal(h.rows[0].cell[OUT_OF_PLACE].wrong, -1);
+	assert_int_equal(h.rows[0].cell[IN_PLACE].batches, 1);
+	assert_int_equal(h.rows[0].cell[IN_PLACE].wrong, 0);
+	assert_ptr_equal(nccl_faster(&h.rows[0]), &h.rows[0].cell[IN_PLACE]);
+	run.plan.skip[IN_PLACE] = true;
+	assert_int_equal(listen_to(&run, &h), -EINVAL);
+}
+
+/* As many batches of each, 30 at least, before a ratio counts as known. */
+static void engines_are_measured_in_turn(void **state)
+{
+	struct nccl_run run = make_own_run(2);
+	const struct nccl_ratio *ratio;
+	struct heard h;
+
+	(void)state;
+	run.library = standin("nccl_standin");
+	run.plan.against = true;
+	run.plan.max_bytes = 1024;
+	run.plan.skip[IN_PLACE] = true;
+	run.plan.relative = 0.01;
+	run.plan.budget_s = 1000;
+	run.plan.graph = 1;
+	assert_int_equal(listen_to(&run, &h), 0);
+	ratio = &h.rows[0].ratio[OUT_OF_PLACE];
+	assert_in_range(ratio->samples, NCCL_RATIO_SAMPLES, UINT32_MAX);
+	assert_int_equal(h.rows[0].cell[OUT_OF_PLACE].batches, ratio->samples);
+	assert_int_equal(h.rows[0].other[OUT_OF_PLACE].batches, ratio->samples);
+	assert_true(ratio->low <= ratio->median && ratio->median <= ratio->high);
+	assert_true(ratio->low > 0);
+	assert_int_equal(h.rows[0].cell[OUT_OF_PLACE].wrong, 0);
+	assert_int_equal(h.rows[0].other[OUT_OF_PLACE].wrong, 0);
+	assert_int_equal(h.rows[0].ratio[IN_PLACE].samples, 0);
+}
+
+static void a_rank_too_many_is_refused(void **state)
+{
+	struct nccl_run run = make_own_run(COLLECTIVE_RANKS_MAX + 1);
+	struct heard h;
+
+	(void)state;
+	assert_int_equal(listen_to(&run, &h), -ENOTSUP);
+	assert_non_null(strstr(err_msg(), "at most 8 ranks"));
 }
 
 /* Repeats until it is settled or time is up; one batch has no interval. */
@@ -441,6 +553,11 @@ int main(void)
 		cmocka_unit_test(every_type_and_reduction_is_right),
 		cmocka_unit_test(an_old_library_will_do),
 		cmocka_unit_test(graphs_are_right),
+		cmocka_unit_test(every_operation_of_libonehop_is_right),
+		cmocka_unit_test(the_choice_is_reported),
+		cmocka_unit_test(a_place_that_is_skipped_is_not_measured),
+		cmocka_unit_test(engines_are_measured_in_turn),
+		cmocka_unit_test(a_rank_too_many_is_refused),
 		cmocka_unit_test(batches_are_counted),
 		cmocka_unit_test(unchecked_is_not_right),
 		cmocka_unit_test(logs_are_heard),

@@ -676,6 +676,16 @@ static void operations_are_collectives(void **state)
 	(void)state;
 	for (size_t i = 0; nccl_op_words[i]; i++)
 		assert_non_null(metric_of_collective(nccl_op_words[i], false, true));
+	for (int op = 0; op < NCCL_OP_N; op++)
+		for (int staged = 0; staged < 2; staged++) {
+			const char *word = nccl_op_words[op];
+			const bool is_ours = nccl_op_is_ours((enum nccl_op)op);
+
+			assert_int_equal(!!metric_against_nccl(word, METRIC_AGAINST_TIME, staged),
+					 is_ours);
+			assert_int_equal(!!metric_against_nccl(word, METRIC_AGAINST_RATIO, staged),
+					 is_ours);
+		}
 }
 
 /* A peer prints each of its matrices once, in places without a gap. */

@@ -30,7 +30,7 @@ _onehop()
 	if [ "$command" = bench ]; then
 		command="$command ${COMP_WORDS[2]}"
 		if [ "$COMP_CWORD" = 2 ]; then
-			COMPREPLY=($(compgen -W 'p2p nccl rdma' -- "$cur"))
+			COMPREPLY=($(compgen -W 'p2p nccl collective rdma' -- "$cur"))
 			return
 		fi
 	fi
@@ -108,6 +108,26 @@ _onehop()
 	'bench nccl',--deadline) return ;;
 	'bench nccl',--format) COMPREPLY=($(compgen -W 'nccl-tests' -- "$cur")); return ;;
 	'bench nccl',--width) return ;;
+	'bench collective',--op) COMPREPLY=($(compgen -W 'all-reduce all-gather reduce-scatter broadcast reduce all-to-all' -- "$cur")); return ;;
+	'bench collective',--against) COMPREPLY=($(compgen -W 'nccl' -- "$cur")); return ;;
+	'bench collective',--min) return ;;
+	'bench collective',--max) return ;;
+	'bench collective',--factor) return ;;
+	'bench collective',--step) return ;;
+	'bench collective',--iterations) return ;;
+	'bench collective',--warmup) return ;;
+	'bench collective',--type) COMPREPLY=($(compgen -W 'int8 uint8 int32 uint32 int64 uint64 half float double bfloat16' -- "$cur")); return ;;
+	'bench collective',--redop) COMPREPLY=($(compgen -W 'sum prod max min avg' -- "$cur")); return ;;
+	'bench collective',--root) return ;;
+	'bench collective',--graph) return ;;
+	'bench collective',--device) return ;;
+	'bench collective',--gpus) _onehop_list "$1" gpus "$cur"; return ;;
+	'bench collective',--memory) return ;;
+	'bench collective',--count) return ;;
+	'bench collective',--nccl) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'bench collective',--budget) return ;;
+	'bench collective',--deadline) return ;;
+	'bench collective',--width) return ;;
 	'bench rdma',--device) return ;;
 	'bench rdma',--gpus) _onehop_list "$1" gpus "$cur"; return ;;
 	'bench rdma',--memory) return ;;
@@ -146,6 +166,7 @@ _onehop()
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;
 	'bench p2p') words=' --device --gpus --include-busy --memory --from --pairs --only --all --size --sweep --time --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
 	'bench nccl') words=' --op -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --format -v --verbose --json --no-color --width -h --help' ;;
+	'bench collective') words=' --op --against --in-place -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline -v --verbose --json --no-color --width -h --help' ;;
 	'bench rdma') words=' --device --gpus --include-busy --memory --from --list --nics --all --only --memory-by --size --sweep --queues --depth --time --no-relaxed-ordering --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
 	'compare') words=' --pair -v --verbose --json --no-color --width -h --help' ;;
 	'log') words=' -v --verbose --json --no-color --width -h --help' ;;

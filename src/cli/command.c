@@ -30,6 +30,7 @@ const struct command *const commands[] = {
 	&command_record,
 	&command_bench_p2p,
 	&command_bench_nccl,
+	&command_bench_collective,
 	&command_bench_rdma,
 	&command_compare,
 	&command_log,

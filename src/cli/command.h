@@ -76,8 +76,9 @@ struct command {
 
 extern const struct command command_check, command_test, command_topo, command_record,
 	command_compare, command_env, command_log, command_help, command_completion, command_worker,
-	command_bench_p2p, command_bench_nccl, command_bench_rdma, command_nccl_worker,
-	command_rdma_worker, command_fix, command_undo, command_history, command_unlock;
+	command_bench_p2p, command_bench_nccl, command_bench_collective, command_bench_rdma,
+	command_nccl_worker, command_rdma_worker, command_fix, command_undo, command_history,
+	command_unlock;
 extern const struct command *const commands[]; /* in the order of --help; NULL-ended */
 
 /*

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "bench/nccl_api.h"
 #include "report/document.h"
+#include "report/nccl_table.h"
 #include "report/report_impl.h"
 
 #include <math.h>
@@ -19,8 +20,7 @@
 
 /* ---- nccl-tests' table ---- */
 
-/* The most decimals, at most two, that fit the width. */
-static void float_text(double value, int width, char *buf, size_t size)
+void nccl_table_number(double value, int width, char *buf, size_t size)
 {
 	for (int decimals = 2; decimals >= 0; decimals--)
 		if (snprintf(buf, size, "%*.*f", width, decimals, value) <= width)
@@ -78,13 +78,13 @@ void report_nccl_head(struct strbuf *out, const struct nccl_arm *arm)
 	add_columns(out);
 }
 
-static void add_cell(struct strbuf *out, const struct nccl_cell *c)
+void nccl_table_cell(struct strbuf *out, const struct nccl_cell *c)
 {
 	char time[32], algbw[32], busbw[32];
 
-	float_text(c->time_us, 7, time, sizeof(time));
-	float_text(c->algbw_gbps, 6, algbw, sizeof(algbw));
-	float_text(c->busbw_gbps, 6, busbw, sizeof(busbw));
+	nccl_table_number(c->time_us, 7, time, sizeof(time));
+	nccl_table_number(c->algbw_gbps, 6, algbw, sizeof(algbw));
+	nccl_table_number(c->busbw_gbps, 6, busbw, sizeof(busbw));
 	strbuf_printf(out, "  %7s  %6s  %6s", time, algbw, busbw);
 	if (c->wrong < 0)
 		strbuf_puts(out, "    N/A");
@@ -92,15 +92,20 @@ static void add_cell(struct strbuf *out, const struct nccl_cell *c)
 		strbuf_printf(out, "  %6g", (double)c->wrong);
 }
 
-void report_nccl_row(struct strbuf *out, const struct nccl_plan *p, const struct nccl_row *row)
+void nccl_table_row(struct strbuf *out, const struct nccl_plan *p, const struct nccl_row *row)
 {
 	bool reduces = nccl_op_reduces(p->op) || p->op == NCCL_SEND_RECV;
 
 	strbuf_printf(out, "%12lu  %12lu  %8s  %6s  %6d", row->bytes, row->count,
 		      nccl_type_words[p->type], reduces ? nccl_reduce_op_words[p->redop] : "none",
 		      nccl_op_has_root(p->op) ? p->root : -1);
-	for (int i = 0; i < 2; i++)
-		add_cell(out, &row->cell[i]);
+}
+
+void report_nccl_row(struct strbuf *out, const struct nccl_plan *p, const struct nccl_row *row)
+{
+	nccl_table_row(out, p, row);
+	for (int k = 0; k < PLACE_N; k++)
+		nccl_table_cell(out, &row->cell[k]);
 	strbuf_putc(out, '\n');
 }
 
@@ -110,7 +115,8 @@ static int wrong_cells(const struct nccl_result *r)
 	int n = 0;
 
 	for (size_t i = 0; i < r->row_n; i++)
-		n += (r->rows[i].cell[0].wrong > 0) + (r->rows[i].cell[1].wrong > 0);
+		for (int k = 0; k < PLACE_N; k++)
+			n += (r->rows[i].cell[k].wrong > 0) + (r->rows[i].other[k].wrong > 0);
 	return n;
 }
 
@@ -136,24 +142,33 @@ static const char *place_text(int k)
 	return k ? "in place" : "out of place";
 }
 
+static void add_wrong_cell(struct document *out, const struct nccl_result *r,
+			   const struct nccl_row *row, const struct nccl_cell *c)
+{
+	const bool other = c >= row->other && c < row->other + PLACE_N;
+	const struct nccl_cell *first = other ? row->other : row->cell;
+	const enum nccl_engine e =
+		other ? (enum nccl_engine)(ENGINE_N - 1 - r->plan.engine) : r->plan.engine;
+	char bytes[BYTES_TEXT_SIZE];
+
+	if (c->wrong <= 0)
+		return;
+	document_paragraph(
+		out, STYLE_BAD, 2,
+		"%s%s%s, %s, %s: %lld wrong elements, the first on rank %d is element %llu",
+		r->plan.against ? nccl_engine_names[e] : "", r->plan.against ? ", " : "",
+		nccl_op_words[r->plan.op], bytes_text(row->bytes, bytes),
+		place_text((int)(c - first)), (long long)c->wrong, c->wrong_rank,
+		(unsigned long long)c->wrong_index);
+}
+
 static void add_wrong_cells(struct document *out, const struct nccl_result *r)
 {
-	for (size_t i = 0; i < r->row_n; i++) {
-		for (int k = 0; k < 2; k++) {
-			const struct nccl_cell *c = &r->rows[i].cell[k];
-			char bytes[BYTES_TEXT_SIZE];
-
-			if (c->wrong > 0)
-				document_paragraph(
-					out, STYLE_BAD, 2,
-					"%s, %s, %s: %lld wrong elements, the first on rank %d is "
-					"element %llu",
-					nccl_op_words[r->plan.op],
-					bytes_text(r->rows[i].bytes, bytes), place_text(k),
-					(long long)c->wrong, c->wrong_rank,
-					(unsigned long long)c->wrong_index);
+	for (size_t i = 0; i < r->row_n; i++)
+		for (int k = 0; k < PLACE_N; k++) {
+			add_wrong_cell(out, r, &r->rows[i], &r->rows[i].cell[k]);
+			add_wrong_cell(out, r, &r->rows[i], &r->rows[i].other[k]);
 		}
-	}
 }
 
 static size_t checked_cells(const struct nccl_result *r)
@@ -161,11 +176,12 @@ static size_t checked_cells(const struct nccl_result *r)
 	size_t n = 0;
 
 	for (size_t i = 0; i < r->row_n; i++)
-		n += (r->rows[i].cell[0].wrong >= 0) + (r->rows[i].cell[1].wrong >= 0);
+		for (int k = 0; k < PLACE_N; k++)
+			n += (r->rows[i].cell[k].wrong >= 0) + (r->rows[i].other[k].wrong >= 0);
 	return n;
 }
 
-static void add_data(struct document *out, const struct nccl_result *r)
+void nccl_report_data(struct document *out, const struct nccl_result *r)
 {
 	size_t checked = checked_cells(r);
 
@@ -192,39 +208,53 @@ static double spread_of(const struct nccl_cell *c)
 	return fmax(below, above) / c->time_us;
 }
 
-static void add_spreads(struct document *out, const struct nccl_result *r)
+static void add_spread(struct document *out, const struct nccl_result *r,
+		       const struct nccl_row *row, int k)
 {
-	for (size_t i = 0; i < r->row_n; i++) {
-		for (int k = 0; k < 2; k++) {
-			const struct nccl_cell *c = &r->rows[i].cell[k];
-			char bytes[BYTES_TEXT_SIZE];
+	const struct nccl_cell *c = &row->cell[k];
+	char bytes[BYTES_TEXT_SIZE];
 
-			document_paragraph(
-				out, STYLE_PLAIN, 2,
-				"%s, %s: %.2f us, 95 %% interval %.2f to %.2f (%.1f %%), %u "
-				"%s of %u",
-				bytes_text(r->rows[i].bytes, bytes), place_text(k), c->time_us,
-				c->low_us, c->high_us, spread_of(c) * 100, c->batches,
-				text_plural(c->batches, "batch", "batches"), r->plan.iterations);
-		}
-	}
+	if (!c->batches)
+		return;
+	document_paragraph(out, STYLE_PLAIN, 2,
+			   "%s, %s: %.2f us, 95 %% interval %.2f to %.2f (%.1f %%), %u "
+			   "%s of %u",
+			   bytes_text(row->bytes, bytes), place_text(k), c->time_us, c->low_us,
+			   c->high_us, spread_of(c) * 100, c->batches,
+			   text_plural(c->batches, "batch", "batches"), r->plan.iterations);
 }
 
-static void add_settled(struct document *out, const struct nccl_result *r, bool verbose)
+void nccl_report_spread(struct document *out, const struct nccl_result *r, bool verbose)
 {
-	size_t settled = 0;
+	size_t settled = 0, measured = 0;
 
 	for (size_t i = 0; i < r->row_n; i++)
-		settled += (size_t)r->rows[i].cell[0].narrow + r->rows[i].cell[1].narrow;
-	if (r->plan.relative <= 0 || r->row_n == 0)
+		for (int k = 0; k < PLACE_N; k++) {
+			settled += r->rows[i].cell[k].narrow;
+			measured += r->rows[i].cell[k].batches > 0;
+		}
+	if (r->plan.relative <= 0 || measured == 0)
 		return;
 	document_item(out, STYLE_PLAIN, 0, "spread",
 		      "%zu of %zu times have a 95 %% interval within %g %% of the median%s",
-		      settled, 2 * r->row_n, r->plan.relative * 100,
-		      settled < 2 * r->row_n ? "; the others reached the time limit (--budget, -v)"
-					     : "");
-	if (verbose)
-		add_spreads(out, r);
+		      settled, measured, r->plan.relative * 100,
+		      settled < measured ? "; the others reached the time limit (--budget, -v)"
+					 : "");
+	for (size_t i = 0; verbose && i < r->row_n; i++)
+		for (int k = 0; k < PLACE_N; k++)
+			add_spread(out, r, &r->rows[i], k);
+}
+
+void nccl_report_sizes(struct document *out, const struct nccl_result *r)
+{
+	char bytes[BYTES_TEXT_SIZE];
+
+	if (r->start.max_bytes >= r->plan.max_bytes)
+		return;
+	document_item(out, STYLE_WARN, 0, "sizes",
+		      "largest is %s: two larger buffers do not fit into the free memory of the "
+		      "devices, or into --memory",
+		      bytes_text(r->start.max_bytes, bytes));
 }
 
 void report_nccl_verdict(struct document *out, const struct nccl_arm *arm, bool verbose)
@@ -239,17 +269,9 @@ void report_nccl_verdict(struct document *out, const struct nccl_arm *arm, bool 
 	if (arm->machine)
 		add_numbering(out, arm->machine);
 	document_item(out, STYLE_PLAIN, 0, "NCCL", "%s, %s", version, r->start.library);
-	add_data(out, r);
-	add_settled(out, r, verbose);
-	if (r->start.max_bytes < r->plan.max_bytes) {
-		char bytes[BYTES_TEXT_SIZE];
-
-		document_item(
-			out, STYLE_WARN, 0, "sizes",
-			"largest is %s: two larger buffers do not fit into the free memory of the "
-			"devices, or into --memory",
-			bytes_text(r->start.max_bytes, bytes));
-	}
+	nccl_report_data(out, r);
+	nccl_report_spread(out, r, verbose);
+	nccl_report_sizes(out, r);
 	if (arm->log) {
 		document_blank(out);
 		document_heading(out, "How NCCL connected its ranks, from %s log",
@@ -293,8 +315,15 @@ static void add_control(struct document *out, const struct nccl_arm *off)
 		document_item(out, STYLE_PLAIN, 2, "no P2P", "%zu of %zu connected pairs used P2P",
 			      c.p2p, c.pairs);
 	}
-	add_data(out, &off->result);
+	nccl_report_data(out, &off->result);
 }
+
+static const char *const no_p2p_texts[ENGINE_N] = {
+	[ENGINE_NCCL] = ("Times of the faster placement. \"no P2P\" ran with "
+			 "NCCL_P2P_DISABLE=1 in a separate process."),
+	[ENGINE_ONEHOP] = ("\"no P2P\" ran in a separate process, with all data through the "
+			   "host's memory."),
+};
 
 void report_nccl_p2p(struct document *out, const struct nccl_result *on, const struct nccl_arm *off)
 {
@@ -313,9 +342,6 @@ void report_nccl_p2p(struct document *out, const struct nccl_result *on, const s
 		if (other)
 			add_p2p_row(out, &on->rows[i], other);
 	}
-	document_paragraph(
-		out, STYLE_PLAIN, 2,
-		"Times of the faster placement. \"no P2P\" ran with NCCL_P2P_DISABLE=1 in a "
-		"separate process.");
+	document_paragraph(out, STYLE_PLAIN, 2, "%s", no_p2p_texts[on->plan.engine]);
 	add_control(out, off);
 }

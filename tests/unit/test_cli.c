@@ -250,9 +250,10 @@ static void help_and_version(void **state)
 	assert_runs("help topo", 0, "-p2p r|w|n|a|p");
 	assert_runs("help bench", 0, "bench nccl");
 	assert_runs("bench --help", 0, "bench p2p");
-	assert_refused("bench", 2,
-		       "onehop: bench needs a second word: bench p2p or bench nccl or bench rdma "
-		       "(see: onehop help)\n");
+	assert_refused(
+		"bench", 2,
+		"onehop: bench needs a second word: bench p2p or bench nccl or bench collective "
+		"or bench rdma (see: onehop help)\n");
 	assert_runs("record --help", 0, "--keep-identifiers");
 	assert_refused("help tpo", 2,
 		       "onehop: unknown command 'tpo'; did you mean topo? (see: onehop help)\n");

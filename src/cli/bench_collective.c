@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onehop bench collective: libonehop's collectives, checked and timed, compared with NCCL's on request. */
+#include "cli/collectives.h"
+
+#include "report/report_collective.h"
+#include "report/report_nccl.h"
+
+static const char *const rivals[] = {"nccl", NULL};
+
+struct bench_collective_options {
+	struct common_options common;
+	struct nccl_choice request;
+};
+
+/* clang-format off */
+#define O(member) offsetof(struct bench_collective_options, member)
+static const struct option collective_table[] = {
+	{"op", 0, OPTION_CHOICE, O(request.op), "NAME", "the operation (all-reduce)", nccl_own_op_words, 0, 0, 0},
+	{"against", 0, OPTION_CHOICE, O(request.against), "NAME", "nccl: measure NCCL too, a batch of each in turn, and print the ratio", rivals, 0, 0, 0},
+	{"in-place", 0, OPTION_FLAG, O(request.in_place), NULL, "input and output in the same memory", NULL, 0, 0, 0},
+	COLLECTIVE_SIZES(struct bench_collective_options),
+	COLLECTIVE_RUN(struct bench_collective_options, "for all timed batches together (20; with --against 60)"),
+	COMMON_VERBOSE(struct bench_collective_options),
+	FIGURES_JSON(struct bench_collective_options),
+	COMMON_COLOR(struct bench_collective_options),
+	COMMON_WIDTH(struct bench_collective_options),
+	COMMON_HELP(struct bench_collective_options),
+	OPTIONS_END,
+};
+#undef O
+/* clang-format on */
+
+static void add_row(struct strbuf *out, const struct nccl_arm *arm, const struct nccl_row *row,
+		    bool verbose)
+{
+	report_collective_row(out, &arm->result.plan, row, verbose);
+}
+
+static void add_foot(struct strbuf *out, const struct nccl_arm *arm)
+{
+	(void)out;
+	(void)arm;
+}
+
+static void add_verdict(struct document *out, const struct nccl_session *s, bool verbose)
+{
+	report_collective_verdict(out, &s->arms[0], verbose);
+	if (s->arms[1].result.row_n)
+		report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
+}
+
+static int run_bench_collective(const void *options, const char *const *args)
+{
+	const struct bench_collective_options *o = options;
+	const struct collectives_print print = {.both_arms = true,
+						.common = &o->common,
+						.head = report_collective_head,
+						.row = add_row,
+						.foot = add_foot,
+						.verdict = add_verdict};
+	struct nccl_choice choice = o->request;
+
+	(void)args;
+	choice.engine = ENGINE_ONEHOP;
+	choice.one_place = true;
+	return collectives_run(&choice, &print);
+}
+
+const struct command command_bench_collective = {
+	.name = "bench collective",
+	.args = "",
+	.summary = "time libonehop's collectives, check their results, and compare them with NCCL",
+	.about = "Prints a table like nccl-tests': time and bandwidth of each size, the algorithm "
+		 "that libonehop chose, and how many elements were wrong. With --against nccl both "
+		 "run in turn in one process, and each size gets the ratio of their times with its "
+		 "95 % interval. The operations run in a separate process, which is killed if it "
+		 "hangs.",
+	.options = collective_table,
+	.size = sizeof(struct bench_collective_options),
+	.run = run_bench_collective,
+};

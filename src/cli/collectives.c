@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/collectives.h"
+
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "cli/progress.h"
+#include "report/document.h"
+#include "result/figures_json.h"
+
+#include <errno.h>
+
+struct screen {
+	const struct collectives_print *print;
+	struct progress *progress;
+};
+
+/* ---- the table, as it comes ---- */
+
+static void print_lines(const struct screen *s, const struct nccl_arm *arm, const struct strbuf *b)
+{
+	progress_end(s->progress);
+	if (!s->print->common->json && (!arm->off || s->print->both_arms))
+		print_text(b, EXIT_OK);
+}
+
+static void show_head(void *context, const struct nccl_arm *arm)
+{
+	const struct screen *s = context;
+	AUTO_STRBUF struct strbuf b = {0};
+
+	s->print->head(&b, arm);
+	print_lines(s, arm, &b);
+}
+
+static void show_row(void *context, const struct nccl_arm *arm, const struct nccl_row *row)
+{
+	const struct screen *s = context;
+	AUTO_STRBUF struct strbuf b = {0};
+
+	s->print->row(&b, arm, row, s->print->common->verbose);
+	print_lines(s, arm, &b);
+}
+
+static void show_foot(void *context, const struct nccl_arm *arm)
+{
+	const struct screen *s = context;
+	AUTO_STRBUF struct strbuf b = {0};
+
+	s->print->foot(&b, arm);
+	print_lines(s, arm, &b);
+}
+
+/* ---- the end ---- */
+
+static void print_verdict(const struct nccl_session *s, const struct collectives_print *print)
+{
+	struct document *d = document_new();
+
+	print->verdict(d, s, print->common->verbose);
+	print_document(d, print->common, EXIT_OK);
+	document_free(d);
+}
+
+static enum exit_code code_of(int err)
+{
+	static const struct {
+		int err;
+		enum exit_code code;
+	} codes[] = {
+		{EINVAL, EXIT_REFUSED},    {ENOENT, EXIT_NOT_JUDGED},
+		{ENOSYS, EXIT_NOT_JUDGED}, {ENODEV, EXIT_NOT_JUDGED},
+		{EBUSY, EXIT_NOT_JUDGED},  {ENOTSUP, EXIT_NOT_JUDGED},
+		{ENOMEM, EXIT_NOT_JUDGED}, {EINTR, EXIT_REFUSED},
+		{EACCES, EXIT_NOT_JUDGED}, {EADDRINUSE, EXIT_NOT_JUDGED},
+	};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (err == -codes[i].err)
+			return codes[i].code;
+	return EXIT_FINDING; /* it hung, it died, NCCL failed */
+}
+
+static int fail_rank(const struct nccl_session *s, int err)
+{
+	if (s->run.ranks.size > 1)
+		return fail(code_of(err), "process %d: %s", s->run.ranks.rank, err_msg());
+	return fail(code_of(err), "%s", err_msg());
+}
+
+static int run_session(struct nccl_session *s, const struct screen *screen)
+{
+	const struct collectives_print *print = screen->print;
+	int r, code = EXIT_OK;
+
+	if (!s->devices.request.n)
+		return devices_none(&s->devices, s->o->engine == ENGINE_ONEHOP && !s->o->against);
+	if (s->run.ranks.rank == 0)
+		devices_tell(&s->devices);
+	progress_begin(screen->progress);
+	r = nccl_session_run(s);
+	progress_end(screen->progress);
+	if (r < 0)
+		code = fail_rank(s, r);
+	else if (nccl_wrong(&s->arms[0].result) > 0 || nccl_wrong(&s->arms[1].result) > 0)
+		code = EXIT_FINDING;
+	if (s->figures && print->common->json)
+		return print_json(figures_to_json(s->figures), (enum exit_code)code);
+	if (s->figures && !print->lines_only)
+		print_verdict(s, print);
+	return code;
+}
+
+int collectives_run(const struct nccl_choice *choice, const struct collectives_print *print)
+{
+	struct progress progress;
+	const struct session_ear ear = progress_ear(&progress);
+	struct screen screen = {print, &progress};
+	const struct nccl_view view = {&screen, show_head, show_row, show_foot};
+	struct nccl_session s;
+	int r;
+
+	if (nccl_session_begin(&s, choice, &ear, &view) < 0)
+		r = fail(EXIT_REFUSED, "%s", err_msg());
+	else
+		r = run_session(&s, &screen);
+	nccl_session_done(&s);
+	return r;
+}

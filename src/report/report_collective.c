@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/report_collective.h"
+
+#include "base/strbuf.h"
+#include "base/text.h"
+#include "bench/nccl_api.h"
+#include "report/document.h"
+#include "report/nccl_table.h"
+#include "report/report_impl.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static enum nccl_place place_of(const struct nccl_plan *p)
+{
+	return p->skip[OUT_OF_PLACE] ? IN_PLACE : OUT_OF_PLACE;
+}
+
+/* ---- the table ---- */
+
+static const char *way_text(const struct nccl_result *r)
+{
+	if (r->start.ranks < 2)
+		return "one rank: no data goes to another GPU";
+	return r->start.direct ? "directly into the memory of the other GPUs"
+			       : "through the host's memory";
+}
+
+static void add_columns(struct strbuf *out, const struct nccl_plan *p)
+{
+	static const char columns[] = "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %9s";
+	static const char against[] = "  %7s  %6s  %6s  %5s  %13s";
+
+	strbuf_printf(out, columns, "size", "count", "type", "redop", "root", "time", "algbw",
+		      "busbw", "#wrong", "algorithm");
+	if (p->against)
+		strbuf_printf(out, against, "NCCL", "busbw", "#wrong", "ratio", "95 % interval");
+	strbuf_putc(out, '\n');
+	strbuf_printf(out, columns, "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "",
+		      "");
+	if (p->against)
+		strbuf_printf(out, against, "(us)", "(GB/s)", "", "", "");
+	strbuf_putc(out, '\n');
+}
+
+void report_collective_head(struct strbuf *out, const struct nccl_arm *arm)
+{
+	const struct nccl_result *r = &arm->result;
+	const struct nccl_plan *p = &r->plan;
+	char nccl[64] = "", version[32];
+
+	nccl_version_text(r->start.version, version, sizeof(version));
+	if (p->against)
+		snprintf(nccl, sizeof(nccl), ", in turn with NCCL %s", version);
+	strbuf_printf(out, "# %s by libonehop, %s%s%s\n", nccl_op_words[p->op],
+		      place_of(p) == IN_PLACE ? "in place" : "out of place",
+		      p->graph ? ", in a CUDA graph" : "", nccl);
+	strbuf_printf(out, "# %d %s, %s\n", r->start.ranks,
+		      text_plural((size_t)r->start.ranks, "rank", "ranks"), way_text(r));
+	for (size_t i = 0; i < r->rank_n; i++)
+		strbuf_printf(out, "# rank %d: %s device %d %s%s%s\n", r->ranks[i].rank,
+			      r->ranks[i].host, r->ranks[i].ordinal, r->ranks[i].pci,
+			      *r->ranks[i].pci ? " " : "", r->ranks[i].name);
+	add_columns(out, p);
+}
+
+static void add_against(struct strbuf *out, const struct nccl_cell *other,
+			const struct nccl_ratio *ratio)
+{
+	char time[32], busbw[32];
+
+	nccl_table_number(other->time_us, 7, time, sizeof(time));
+	nccl_table_number(other->busbw_gbps, 6, busbw, sizeof(busbw));
+	strbuf_printf(out, "  %7s  %6s", time, busbw);
+	if (other->wrong < 0)
+		strbuf_printf(out, "  %6s", "N/A");
+	else
+		strbuf_printf(out, "  %6lld", (long long)other->wrong);
+	strbuf_printf(out, "  %5.2f", ratio->median);
+	if (isfinite(ratio->low) && isfinite(ratio->high))
+		strbuf_printf(out, "  %5.3f - %5.3f", ratio->low, ratio->high);
+}
+
+static void add_estimates(struct strbuf *out, const struct nccl_chosen *c)
+{
+	const char *between = "";
+
+	strbuf_puts(out, "#   estimated: ");
+	for (int a = 0; a < ALGORITHM_N; a++) {
+		if (isnan(c->us[a]))
+			continue;
+		strbuf_printf(out, "%s%s %.1f us", between, algorithm_word((enum algorithm)a),
+			      c->us[a]);
+		between = ", ";
+	}
+	strbuf_putc(out, '\n');
+}
+
+void report_collective_row(struct strbuf *out, const struct nccl_plan *plan,
+			   const struct nccl_row *row, bool verbose)
+{
+	const enum nccl_place k = place_of(plan);
+
+	nccl_table_row(out, plan, row);
+	nccl_table_cell(out, &row->cell[k]);
+	strbuf_printf(out, "  %9s", algorithm_word(row->chosen.algorithm));
+	if (plan->against)
+		add_against(out, &row->other[k], &row->ratio[k]);
+	strbuf_putc(out, '\n');
+	if (verbose)
+		add_estimates(out, &row->chosen);
+}
+
+/* ---- what it means ---- */
+
+enum standing { FASTER, EQUAL, SLOWER, OPEN, STANDING_N };
+
+static enum standing standing_of(const struct nccl_ratio *r)
+{
+	if (!isfinite(r->low) || !isfinite(r->high))
+		return OPEN;
+	if (r->high < 1)
+		return FASTER;
+	return r->low > 1 ? SLOWER : EQUAL;
+}
+
+static void add_slower(struct document *out, const struct nccl_result *r, enum nccl_place k)
+{
+	for (size_t i = 0; i < r->row_n; i++) {
+		const struct nccl_row *row = &r->rows[i];
+		char bytes[BYTES_TEXT_SIZE];
+
+		if (standing_of(&row->ratio[k]) == SLOWER)
+			document_paragraph(out, STYLE_BAD, 2,
+					   "slower at %s: %.2f us, NCCL %.2f us, ratio %.2f (%s)",
+					   bytes_text(row->bytes, bytes), row->cell[k].time_us,
+					   row->other[k].time_us, row->ratio[k].median,
+					   algorithm_word(row->chosen.algorithm));
+	}
+}
+
+static void add_standing(struct document *out, const struct nccl_result *r)
+{
+	const enum nccl_place k = place_of(&r->plan);
+	size_t n[STANDING_N] = {0}, narrow = 0;
+
+	for (size_t i = 0; i < r->row_n; i++) {
+		n[standing_of(&r->rows[i].ratio[k])]++;
+		narrow += r->rows[i].ratio[k].narrow;
+	}
+	if (n[OPEN] == r->row_n) {
+		document_item(out, STYLE_WARN, 0, "against NCCL",
+			      "not decided: too few batches for an interval");
+		return;
+	}
+	document_item(
+		out, n[SLOWER] ? STYLE_WARN : STYLE_GOOD, 0, "against NCCL",
+		"faster at %zu of %zu sizes, equal at %zu (the interval of the ratio contains 1), "
+		"slower at %zu%s",
+		n[FASTER], r->row_n, n[EQUAL], n[SLOWER],
+		n[OPEN] ? "; the rest has too few batches for an interval" : "");
+	add_slower(out, r, k);
+	document_item(
+		out, STYLE_PLAIN, 0, "ratio",
+		"time over NCCL's, median of batches that ran in turn; at %zu of %zu sizes the 95 "
+		"%% interval is within %g %% of it%s",
+		narrow, r->row_n, NCCL_RATIO_RELATIVE * 100,
+		narrow < r->row_n ? "; the others reached the time limit (--budget)" : "");
+}
+
+void report_collective_verdict(struct document *out, const struct nccl_arm *arm, bool verbose)
+{
+	const struct nccl_result *r = &arm->result;
+	char version[32];
+
+	document_blank(out);
+	if (r->plan.against && r->row_n)
+		add_standing(out, r);
+	nccl_report_data(out, r);
+	document_item(out, STYLE_PLAIN, 0, "measured on", "%s, %d %s, %s", arm->device,
+		      r->start.ranks, text_plural((size_t)r->start.ranks, "rank", "ranks"),
+		      way_text(r));
+	if (arm->machine)
+		add_numbering(out, arm->machine);
+	if (!r->plan.against || verbose)
+		nccl_report_spread(out, r, verbose);
+	nccl_report_sizes(out, r);
+	if (!r->plan.against)
+		return;
+	nccl_version_text(r->start.version, version, sizeof(version));
+	document_item(out, STYLE_PLAIN, 0, "NCCL", "%s, %s", version, r->start.library);
+	if (!arm->log)
+		return;
+	document_blank(out);
+	document_heading(out, "How NCCL connected its ranks, from %s log",
+			 arm->several_logs ? "rank 0's" : "its");
+	report_log(out, arm->log, verbose);
+}

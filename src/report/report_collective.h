@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `onehop bench collective` prints: a table as nccl-tests has it, and what it means. */
+#pragma once
+
+#include "session/nccl_session.h"
+
+struct document;
+struct strbuf;
+
+/* Lines of the table, as they come. verbose: the estimate for each algorithm. */
+void report_collective_head(struct strbuf *out, const struct nccl_arm *arm);
+void report_collective_row(struct strbuf *out, const struct nccl_plan *plan,
+			   const struct nccl_row *row, bool verbose);
+
+/* Against NCCL: at which sizes it is faster; whether the data was right; what was measured. */
+void report_collective_verdict(struct document *out, const struct nccl_arm *arm, bool verbose);

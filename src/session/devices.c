@@ -71,9 +71,9 @@ int devices_find_pair(const struct devices *d, const char *text, struct pair *re
 	bool both = between && between[1] != '>';
 	int i, j;
 
-	if (!between)
-		return err_set(EINVAL, "a pair must be 0->1, or 0-1 for both directions, not '%s'",
-			       text);
+	if (!between || (both && !ret_both))
+		return err_set(EINVAL, "a pair must be 0->1%s, not '%s'",
+			       ret_both ? ", or 0-1 for both directions" : "", text);
 	i = find_device(d, first);
 	j = i < 0 ? i : find_device(d, between + (both ? 1 : 2));
 	if (j < 0)
@@ -81,7 +81,8 @@ int devices_find_pair(const struct devices *d, const char *text, struct pair *re
 	if (i == j)
 		return err_set(EINVAL, "'%s' names the same device twice", text);
 	*ret = (struct pair){(unsigned)i, (unsigned)j};
-	*ret_both = both;
+	if (ret_both)
+		*ret_both = both;
 	return 0;
 }
 

@@ -54,7 +54,7 @@ static inline bool devices_are_simulated(const struct devices *d)
 const struct gpu *devices_gpu(const struct devices *d, size_t k);
 /* Whether what was opened as device k is it: CUDA's numbering is a guess until then. -ENXIO. */
 int devices_check(const struct devices *d, size_t k, int ordinal, const char *pci);
-/* "0->1", or "0-1" for both ways; indexes. 0, or -EINVAL with a sentence. */
+/* "0->1", or "0-1" for both ways unless ret_both is NULL; indexes. 0, or -EINVAL with a sentence. */
 int devices_find_pair(const struct devices *d, const char *text, struct pair *ret, bool *ret_both);
 
 /* "512M", "4K", "1.5G", "4096": binary units. 0, or -EINVAL with a sentence that names `option`. */

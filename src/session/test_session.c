@@ -44,17 +44,14 @@ static int parse_fault(const struct devices *d, const char *text, struct fault *
 	AUTO_FREE char *word = xstrndup(text, length);
 	struct fault f = {fault_parse(word), -1, -1};
 	struct pair pair;
-	bool both;
 	int r;
 
 	if (f.kind == FAULT_N || f.kind == FAULT_NONE)
 		return refuse_fault(word);
 	if (text[length]) {
-		r = devices_find_pair(d, text + length + 1, &pair, &both);
-		if (r == 0 && both)
-			r = err_set(EINVAL, "must name one direction, KIND:I->J");
+		r = devices_find_pair(d, text + length + 1, &pair, NULL);
 		if (r < 0)
-			return err_wrap(r, "--inject %s", text);
+			return err_wrap(r, "--inject %s", word);
 		f.initiator = d->request.number[pair.initiator];
 		f.target = d->request.number[pair.target];
 	}

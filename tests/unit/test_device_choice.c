@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which devices a list names, who is left out and why; and the line that says what is running. */
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/text.h"
@@ -151,6 +152,7 @@ static void pairs_are_of_devices_in_use(void **state)
 {
 	static const char *const none[] = {"2",    "2->",   "->2", "2->2",     "0->2",
 					   "2->4", "2-3-2", "2>3", "cuda:0-2", ""};
+	static const char *const two[] = {"2-3", "x", ""}; /* where one direction is wanted */
 	struct devices d = {.machine = numbered_machine(),
 			    .request = {.kind = DEVICE_CUDA, .n = 2, .number = {2, 3}}};
 	struct pair p;
@@ -162,6 +164,11 @@ static void pairs_are_of_devices_in_use(void **state)
 	assert_pair(&d, "cuda:1->nvml:1", 1, 0, false);
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 		assert_int_equal(devices_find_pair(&d, none[i], &p, &both), -EINVAL);
+	for (size_t i = 0; i < ARRAY_LEN(two); i++) {
+		assert_int_equal(devices_find_pair(&d, two[i], &p, NULL), -EINVAL);
+		assert_non_null(strstr(err_msg(), "a pair must be 0->1, not '"));
+	}
+	assert_int_equal(devices_find_pair(&d, "2->3", &p, NULL), 0);
 	build_free(d.machine);
 }
 

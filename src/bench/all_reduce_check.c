@@ -315,12 +315,13 @@ static void judge(struct arm_result *a, int r)
 {
 	struct pair_result p = {0};
 
-	if (r == -EACCES) { /* of all at once, which says nothing of a pair: a limit of peers */
+	if (r == -EACCES ||
+	    r == -ENOTSUP) { /* of all at once, which says nothing of a pair: a limit of peers */
 		a->state = PAIR_NOT_TESTED;
 		snprintf(a->sentence, sizeof(a->sentence), "not run: %s", err_msg());
 	} else if (r < 0) {
 		a->kind = verify_error(&p, r);
-		a->state = p.state;
+		a->state = p.state == PAIR_NOT_TESTED ? PAIR_INCOMPLETE : p.state;
 		a->sets_lost = p.sets_lost;
 		snprintf(a->sentence, sizeof(a->sentence), "%s", p.sentence);
 	} else if (a->wrong) {

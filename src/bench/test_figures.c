@@ -112,6 +112,12 @@ static void count_pair(struct test_counts *c, const struct pair_result *p)
 	c->not_tested += p->state == PAIR_NOT_RUN || p->state == PAIR_NOT_TESTED;
 }
 
+static void count_local(struct test_counts *c, const struct pair_result *p)
+{
+	c->locals_wrong += p->state == PAIR_WRONG;
+	c->locals_not_tested += p->state == PAIR_NOT_TESTED;
+}
+
 void test_count(const struct test_result *r, struct test_counts *ret)
 {
 	struct test_counts c = {0};
@@ -121,8 +127,10 @@ void test_count(const struct test_result *r, struct test_counts *ret)
 		if (i / n != i % n)
 			count_pair(&c, &r->pairs[i]);
 	for (size_t i = 0; i < n; i++)
-		c.locals_wrong += r->devices[i].local.state == PAIR_WRONG;
-	for (int a = 0; r && a < ARM_N; a++)
+		count_local(&c, &r->devices[i].local);
+	for (int a = 0; r && a < ARM_N; a++) {
 		c.arms_wrong += r->arms[a].state == PAIR_WRONG;
+		c.arms_incomplete += r->arms[a].state == PAIR_INCOMPLETE;
+	}
 	*ret = c;
 }

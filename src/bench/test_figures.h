@@ -15,7 +15,7 @@ struct figures *test_figures(const struct test_result *r, const char *const *nam
 
 struct test_counts {
 	size_t pairs, right, wrong, incomplete, not_tested; /* ordered */
-	size_t locals_wrong, arms_wrong;
+	size_t locals_wrong, locals_not_tested, arms_wrong, arms_incomplete;
 };
 
 void test_count(const struct test_result *r, struct test_counts *ret); /* NULL: all 0 */

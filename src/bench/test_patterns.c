@@ -84,7 +84,7 @@ static void run_patterns(struct test_job *j, struct test_step step)
 	if (test_stopped(j) || !test_can_run(j, a, b, there) || !test_can_run(j, b, a, here))
 		return;
 	if (test_begin(j, &step) < 0) {
-		there->state = here->state = PAIR_NOT_TESTED;
+		there->state = here->state = PAIR_INCOMPLETE;
 		bench_sentence(there->sentence);
 		bench_sentence(here->sentence);
 		return;
@@ -105,6 +105,7 @@ static void mark_incomplete(struct test_job *j, size_t a, size_t b)
 	const char *why = back == PAIR_WRONG        ? "the opposite direction fails"
 			  : back == PAIR_NOT_TESTED ? "the opposite direction could not be tested"
 			  : j->result->stopped      ? "the run was stopped first"
+			  : back == PAIR_INCOMPLETE ? "the opposite direction is incomplete"
 						    : "one of them could not be started";
 
 	if (p->state != PAIR_RIGHT || pattern_all_done(p, pattern_bits(PATTERN_ALWAYS)))

@@ -163,7 +163,7 @@ bool test_can_run(struct test_job *j, size_t a, size_t b, struct pair_result *re
 
 	if (j->slots[a].open && j->slots[b].open)
 		return true;
-	result->state = PAIR_NOT_TESTED;
+	result->state = verify_untested(result->state);
 	snprintf(result->sentence, sizeof(result->sentence), "%s",
 		 j->result->devices[closed].sentence);
 	return false;
@@ -180,7 +180,7 @@ static void run_step(struct test_job *j, struct test_step step, check_fn *check,
 	if (test_stopped(j) || !test_can_run(j, a, b, result))
 		return;
 	if (test_begin(j, &step) < 0) {
-		result->state = PAIR_NOT_TESTED;
+		result->state = verify_untested(result->state);
 		bench_sentence(result->sentence);
 		return;
 	}
@@ -442,6 +442,7 @@ static void run_arm(struct test_job *j, enum arm arm)
 	if (n < 2 || test_stopped(j) || (arm == ARM_P2P && is_pointless(j, a->sentence)))
 		return;
 	if (test_begin(j, &step) < 0) {
+		a->state = PAIR_INCOMPLETE;
 		bench_sentence(a->sentence);
 		return;
 	}

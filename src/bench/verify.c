@@ -289,13 +289,19 @@ static const struct {
 	enum wrong_kind kind;
 	bool lost;
 } meanings[] = {
-	{EACCES,    WRONG_REFUSED, false},
-	{ETIMEDOUT, WRONG_HANG,    true},
-	{ESRCH,     WRONG_DIED,    true},
-	{EPROTO,    WRONG_DIED,    true},
-	{EIO,       WRONG_FAULT,   true},
+	{EACCES,     WRONG_REFUSED, false},
+	{ETIMEDOUT,  WRONG_HANG,    true},
+	{ESRCH,      WRONG_DIED,    true},
+	{EPROTO,     WRONG_DIED,    true},
+	{EIO,        WRONG_FAULT,   true},
+	{EOWNERDEAD, WRONG_NOTHING, true}, /* which is not the pair's doing */
 };
 /* clang-format on */
+
+enum pair_state verify_untested(enum pair_state before)
+{
+	return before == PAIR_RIGHT ? PAIR_INCOMPLETE : PAIR_NOT_TESTED;
+}
 
 /* An error of which nothing is known says nothing of the pair either. */
 enum wrong_kind verify_error(struct pair_result *p, int error)
@@ -304,11 +310,13 @@ enum wrong_kind verify_error(struct pair_result *p, int error)
 	for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
 		if (meanings[i].error != -error)
 			continue;
-		p->state = PAIR_WRONG;
 		p->sets_lost |= meanings[i].lost;
+		if (meanings[i].kind == WRONG_NOTHING)
+			break;
+		p->state = PAIR_WRONG;
 		return meanings[i].kind;
 	}
-	p->state = PAIR_NOT_TESTED;
+	p->state = verify_untested(p->state);
 	return WRONG_NOTHING;
 }
 

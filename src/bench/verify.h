@@ -140,6 +140,8 @@ void verify_round_trip(const struct bench_device *initiator, const struct bench_
 /* Copies once more, timed; a faster one than before replaces copy_gbps. */
 void verify_rate(const struct bench_device *initiator, const struct bench_device *owner,
 		 struct pair_result *ret);
+/* Of a pair that something could not be run on: its copies may have been right before. */
+enum pair_state verify_untested(enum pair_state before);
 /* For the other files of bench/: state, sets_lost and sentence from a negative errno; returns the kind. */
 enum wrong_kind verify_error(struct pair_result *p, int error);
 /* Whether after this errno something may still be running, or the worker is gone. */

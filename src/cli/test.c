@@ -60,7 +60,9 @@ static enum exit_code judge(const struct test_session *s)
 		return EXIT_REFUSED;
 	if (!c.right && !c.incomplete)
 		return EXIT_NOT_JUDGED;
-	return c.not_tested || c.incomplete ? EXIT_FINDING : EXIT_OK;
+	return c.not_tested || c.incomplete || c.locals_not_tested || c.arms_incomplete
+		       ? EXIT_FINDING
+		       : EXIT_OK;
 }
 
 static int print_session(const struct test_session *s, const struct common_options *o)

@@ -16,7 +16,8 @@
  *	-ENOMEM     the device has no memory left
  *	-ETIMEDOUT  a deadline passed; what was enqueued may still be running
  *	-ENOTSUP    this back end cannot (see caps)
- *	-ESRCH      the worker process died
+ *	-ESRCH      the worker process died, or was killed by this process
+ *	-EOWNERDEAD the worker process was killed from outside: by a person, a program or the kernel (no memory)
  *	-EIO        the device reported a fault; the set is of no more use
  * Nothing here aborts the process: this layer is part of libonehop.
  */

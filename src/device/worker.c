@@ -2,14 +2,18 @@
 /* The parent's side: starts the worker, sends it calls, and is never held up by it. */
 #include "device/worker.h"
 
+#include "base/array.h"
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/file.h"
+#include "base/text.h"
 #include "device/message.h"
 #include "device/worker_protocol.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -22,6 +26,7 @@
 #define OPEN_LIMIT_US 60000000 /* a driver that has to wake eight GPUs takes its time */
 #define END_LIMIT_US  3000000  /* of a worker whose socket was closed: to end by itself */
 #define KILL_LIMIT_US 1000000
+#define VMSTAT_MAX    65536
 
 struct worker_reply {
 	struct worker_answer answer;
@@ -35,8 +40,11 @@ struct worker {
 	pid_t named_pid;
 	uint32_t number;  /* of the last call */
 	const char *hung; /* in which call; NULL: it is not */
-	char devices[64]; /* "0 1 2" */
-	char end[64];     /* how it ended, "killed by signal 9 (Killed)" */
+	char devices[64]; /* "devices 0 1 2" */
+	char end[128];    /* how it ended, "ended with exit status 1" */
+	bool killed;      /* by this process */
+	bool from_outside; /* another process or the kernel ended it, which did nothing wrong itself */
+	uint64_t oom_kills; /* of the kernel when it was started */
 	struct worker_reply reply;
 };
 
@@ -47,13 +55,53 @@ static struct worker *worker_of(const struct device_set *s)
 
 /* ---- how it ends ---- */
 
+/* How many processes the kernel has killed for lack of memory since the boot; 0: unknown. */
+static uint64_t count_oom_kills(void)
+{
+	AUTO_CLOSE int fd = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
+	AUTO_FREE char *text = NULL;
+	const char *at;
+	size_t n;
+
+	if (fd < 0 || fd_read_all(fd, VMSTAT_MAX, &text, &n) < 0 ||
+	    !text_after(text, "oom_kill ", &at, &n))
+		return 0;
+	return strtoull(at, NULL, 10);
+}
+
+/* Signals that a process gets for what it did itself. */
+static bool is_own_fault(int number)
+{
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
+
+	for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+		if (faults[i] == number)
+			return true;
+	return false;
+}
+
+/* The kernel does not say who sent a signal. */
+static const char *likely_sender(const struct worker *w, int number)
+{
+	if (w->killed || is_own_fault(number))
+		return "";
+	if (number != SIGKILL)
+		return ", from outside onehop";
+	return count_oom_kills() > w->oom_kills
+		       ? ", probably by the kernel, which ran out of memory"
+		       : ", from outside onehop: by a person or a program";
+}
+
 static void note_end(struct worker *w, int status)
 {
-	if (WIFSIGNALED(status))
-		snprintf(w->end, sizeof(w->end), "killed by signal %d (%s)", WTERMSIG(status),
-			 strsignal(WTERMSIG(status)));
+	int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+
+	w->from_outside = number && !w->killed && !is_own_fault(number);
+	if (number)
+		snprintf(w->end, sizeof(w->end), "was killed by signal %d (%s)%s", number,
+			 strsignal(number), likely_sender(w, number));
 	else
-		snprintf(w->end, sizeof(w->end), "exit status %d", WEXITSTATUS(status));
+		snprintf(w->end, sizeof(w->end), "ended with exit status %d", WEXITSTATUS(status));
 }
 
 /* In a program that ignores or reaps its children, how it ended remains unknown. -ETIMEDOUT: it has not. */
@@ -69,7 +117,7 @@ static int reap_within(struct worker *w, uint64_t limit_us)
 	if (r == 0)
 		note_end(w, status);
 	else
-		snprintf(w->end, sizeof(w->end), "ended");
+		snprintf(w->end, sizeof(w->end), "ended for an unknown reason");
 	w->pid = 0;
 	return 0;
 }
@@ -83,27 +131,28 @@ static void close_socket(struct worker *w)
 
 static int kill_within(struct worker *w, uint64_t limit_us)
 {
+	w->killed = true;
 	if (reap_within(w, 0) < 0)
 		kill(w->pid, SIGKILL);
 	close_socket(w);
 	return reap_within(w, limit_us);
 }
 
-/* The socket is closed: says how the worker ended. */
+/* The socket is closed: says how the worker ended. After worker_kill that is this process's doing, however it ended. */
 static int gone(struct worker *w, const char *op)
 {
 	close_socket(w);
 	if (reap_within(w, KILL_LIMIT_US) < 0)
-		return err_set(ESRCH, "%s: worker %d (devices %s) closed its socket", op,
-			       (int)w->named_pid, w->devices);
-	return err_set(ESRCH, "%s: worker %d (devices %s) is gone: %s", op, (int)w->named_pid,
-		       w->devices, w->end);
+		return err_set(ESRCH, "%s: worker %d (%s) closed its socket", op, (int)w->named_pid,
+			       w->devices);
+	return err_set(w->from_outside && !w->killed ? EOWNERDEAD : ESRCH, "%s: worker %d (%s) %s",
+		       op, (int)w->named_pid, w->devices, w->end);
 }
 
 static int late(struct worker *w, const char *op, uint64_t limit_us)
 {
 	w->hung = op;
-	return err_set(ETIMEDOUT, "%s: no answer from worker %d (devices %s) within %llu ms", op,
+	return err_set(ETIMEDOUT, "%s: no answer from worker %d (%s) within %llu ms", op,
 		       (int)w->named_pid, w->devices, (unsigned long long)(limit_us / 1000));
 }
 
@@ -111,8 +160,7 @@ static int late(struct worker *w, const char *op, uint64_t limit_us)
 static int broken(struct worker *w, const char *op, const char *what)
 {
 	kill_within(w, KILL_LIMIT_US);
-	return err_set(EPROTO, "%s: worker %d (devices %s) %s", op, (int)w->named_pid, w->devices,
-		       what);
+	return err_set(EPROTO, "%s: worker %d (%s) %s", op, (int)w->named_pid, w->devices, what);
 }
 
 /* ---- calls ---- */
@@ -143,7 +191,7 @@ static int io_error(struct worker *w, const char *op, ssize_t err, uint64_t limi
 		return late(w, op, limit_us);
 	if (err == -EPIPE || err == -ECONNRESET)
 		return gone(w, op);
-	return err_sys((int)-err, "%s: worker %d (devices %s)", op, (int)w->named_pid, w->devices);
+	return err_sys((int)-err, "%s: worker %d (%s)", op, (int)w->named_pid, w->devices);
 }
 
 static int send_call(struct worker *w, struct exchange *x)
@@ -156,8 +204,8 @@ static int send_call(struct worker *w, struct exchange *x)
 	if (w->socket < 0)
 		return gone(w, op);
 	if (w->hung)
-		return err_set(ETIMEDOUT, "%s: worker %d (devices %s) hangs in an earlier call: %s",
-			       op, (int)w->named_pid, w->devices, w->hung);
+		return err_set(ETIMEDOUT, "%s: worker %d (%s) hangs in an earlier call: %s", op,
+			       (int)w->named_pid, w->devices, w->hung);
 	if (x->call.payload > worker_op_rules[x->call.op].payload_max)
 		return err_set(EINVAL, "%s: too large, %llu bytes", op,
 			       (unsigned long long)x->call.payload);
@@ -532,11 +580,12 @@ static int start(struct worker *w, const char *program)
 
 static void name_devices(struct worker *w, const struct device_request *r)
 {
-	size_t at = 0;
+	size_t at = (size_t)snprintf(w->devices, sizeof(w->devices), "%s",
+				     text_plural(r->n, "device", "devices"));
 
 	for (size_t i = 0; i < r->n && at < sizeof(w->devices); i++)
-		at += (size_t)snprintf(w->devices + at, sizeof(w->devices) - at, "%s%d",
-				       i ? " " : "", r->number[i]);
+		at += (size_t)snprintf(w->devices + at, sizeof(w->devices) - at, " %d",
+				       r->number[i]);
 }
 
 int worker_open_start(const char *program, const struct device_request *r, struct device_set **ret)
@@ -553,6 +602,7 @@ int worker_open_start(const char *program, const struct device_request *r, struc
 	w->set.ops = &forwarding;
 	w->socket = -1;
 	name_devices(w, r);
+	w->oom_kills = count_oom_kills();
 	x.payload = r;
 	x.call.payload = sizeof(*r);
 	err = start(w, program);
@@ -596,7 +646,7 @@ static int await_worker(struct worker *w, int stop, uint64_t limit_us)
 	if (!polls[1].revents)
 		return 0;
 	w->hung = "open"; /* for all that is known */
-	return err_set(EINTR, "stopped while opening devices %s", w->devices);
+	return err_set(EINTR, "stopped while opening %s", w->devices);
 }
 
 int worker_open_finish(struct device_set *s, int stop, uint64_t limit_us)
@@ -634,9 +684,8 @@ int worker_kill(struct device_set *s, uint64_t limit_us)
 	struct worker *w = worker_of(s);
 
 	if (kill_within(w, limit_us) < 0)
-		return err_set(
-			ETIMEDOUT,
-			"worker %d (devices %s) was killed but does not end: it hangs in the kernel",
-			(int)w->named_pid, w->devices);
+		return err_set(ETIMEDOUT,
+			       "worker %d (%s) was killed but does not end: it hangs in the kernel",
+			       (int)w->named_pid, w->devices);
 	return 0;
 }

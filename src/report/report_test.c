@@ -187,6 +187,9 @@ static void add_pairs(struct document *out, const struct test_report *r)
 		if (d->local.state == PAIR_WRONG)
 			document_item(out, STYLE_BAD, 0, wrong_word(d->local.kind),
 				      "%s, its own memory: %s", r->names[i], d->local.sentence);
+		else if (d->local.state == PAIR_NOT_TESTED && !*d->sentence)
+			document_item(out, STYLE_WARN, 0, pair_state_word(d->local.state),
+				      "%s, its own memory: %s", r->names[i], d->local.sentence);
 	}
 	for (size_t i = 0; i < n * n; i++)
 		if (i / n != i % n)
@@ -480,8 +483,13 @@ static void say_counts(const struct test_counts *c, char *buf, size_t size)
 		strbuf_printf(&b, ", %zu incomplete", c->incomplete);
 	if (c->not_tested)
 		strbuf_printf(&b, ", %zu not tested", c->not_tested);
+	if (c->locals_not_tested)
+		strbuf_printf(&b, ", own memory of %zu %s not tested", c->locals_not_tested,
+			      text_plural(c->locals_not_tested, "device", "devices"));
 	if (c->arms_wrong && !c->wrong)
 		strbuf_puts(&b, ", and the sum over all devices fails");
+	else if (c->arms_incomplete)
+		strbuf_puts(&b, ", and the sum over all devices is incomplete");
 	snprintf(buf, size, "%s.", strbuf_str(&b));
 }
 
@@ -501,7 +509,8 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 	else if (!c.pairs)
 		snprintf(buf, size, "%s: there is no pair to test.",
 			 lone_text(&r->result->devices[0]));
-	else if (c.wrong || c.incomplete || c.not_tested)
+	else if (c.wrong || c.incomplete || c.not_tested || c.locals_not_tested ||
+		 c.arms_incomplete)
 		say_counts(&c, buf, size);
 	else if (c.arms_wrong)
 		snprintf(
@@ -527,7 +536,8 @@ static void add_end(struct document *out, const struct test_report *r)
 	bool well;
 
 	test_count(r->result, &c);
-	well = c.pairs && c.right == c.pairs && !c.arms_wrong && !c.locals_wrong;
+	well = c.pairs && c.right == c.pairs && !c.arms_wrong && !c.arms_incomplete &&
+	       !c.locals_wrong && !c.locals_not_tested;
 	document_blank(out);
 	document_paragraph(out,
 			   well                      ? STYLE_GOOD

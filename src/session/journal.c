@@ -73,7 +73,7 @@ int test_journal_lock(const struct test_identity *i, int *ret_fd)
 /* ---- lines ---- */
 
 /* One line, on disk when this returns, or not at all: a part of one would damage what follows. */
-static int put_text(const struct test_journal *j, const char *text)
+static int put_text(struct test_journal *j, const char *text)
 {
 	off_t end = lseek(j->fd, 0, SEEK_END);
 	size_t n = strlen(text);
@@ -86,10 +86,11 @@ static int put_text(const struct test_journal *j, const char *text)
 		return 0;
 	if (end >= 0 && ftruncate(j->fd, end) < 0)
 		e = errno; /* the reader notices the part */
+	j->failed = true;
 	return state_refuse(e, "write", j->path);
 }
 
-static int put_line(const struct test_journal *j, json_t *line)
+static int put_line(struct test_journal *j, json_t *line)
 {
 	AUTO_FREE char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
 	AUTO_FREE char *whole = text ? xprintf("%s\n", text) : NULL;
@@ -189,7 +190,7 @@ static void release(struct test_journal *j)
 
 void test_journal_close(struct test_journal *j, bool complete)
 {
-	if (complete && j->fd >= 0)
+	if (complete && !j->failed && j->fd >= 0)
 		put_line(j, json_pack("{s:s}", "event", "done"));
 	release(j);
 }
@@ -225,7 +226,7 @@ static int sync_folder(const char *path)
 	return 0;
 }
 
-static int write_head(const struct test_journal *j, const struct test_past *past)
+static int write_head(struct test_journal *j, const struct test_past *past)
 {
 	int r = put_line(j, start_line(j->identity, "start"));
 
@@ -273,7 +274,7 @@ int test_journal_start(const struct test_identity *i, const struct test_past *pa
 }
 
 /* The line that a power cut left incomplete must not run into the next one. */
-static int end_torn_line(const struct test_journal *j)
+static int end_torn_line(struct test_journal *j)
 {
 	char last = '\n';
 	off_t end = lseek(j->fd, 0, SEEK_END);

@@ -81,7 +81,8 @@ void test_mark_name(const struct test_mark *m, struct strbuf *ret);
 /* ---- the journal: a line before each step and one after it, on disk before the run continues ---- */
 
 struct test_journal {
-	int fd; /* -1: not open */
+	int fd;      /* -1: not open */
+	bool failed; /* a line could not be written: the run does not count as complete */
 	char *path;
 	const struct test_identity *identity;
 };

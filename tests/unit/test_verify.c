@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench/: every fault between two devices is caught, named, and laid to the pair that has it. */
+#include "base/array.h"
 #include "base/err.h"
 #include "base/rate.h"
 #include "base/strbuf.h"
@@ -522,15 +523,15 @@ static void test_danger(void **state)
 struct seen {
 	unsigned begun, ended;
 	bool refuse, stop;
+	enum test_phase refuse_from;
 };
 
 static int begins(void *context, const struct test_step *step)
 {
 	struct seen *s = context;
 
-	(void)step;
 	s->begun++;
-	return s->refuse ? err_set(ENOSPC, "the disk is full") : 0;
+	return s->refuse && step->phase >= s->refuse_from ? err_set(ENOSPC, "the disk is full") : 0;
 }
 
 static void ended(void *context, const struct test_step *step)
@@ -562,6 +563,30 @@ static void test_no_journal_no_run(void **state)
 	assert_string_equal(r.pairs[1].sentence, "the disk is full");
 	test_result_done(&r);
 	free(q);
+}
+
+/* Pairs whose copies were right before the disk was full are incomplete, and so is the run. */
+static void test_no_journal_later(void **state)
+{
+	static const enum test_phase phases[] = {TEST_ROUND_TRIP, TEST_PATTERNS, TEST_ALL_REDUCE};
+
+	(void)state;
+	for (size_t k = 0; k < ARRAY_LEN(phases); k++) {
+		struct seen seen = {.refuse = true, .refuse_from = phases[k]};
+		const struct test_hooks hooks = {&seen, begins, ended, NULL};
+		struct test_request *q = request_of((struct fault){FAULT_NONE, -1, -1});
+		struct test_counts c;
+		struct test_result r;
+
+		assert_int_equal(test_run(q, &hooks, &r), 0);
+		test_count(&r, &c);
+		assert_int_equal(c.wrong + c.not_tested + c.arms_wrong, 0);
+		assert_int_equal(c.incomplete, phases[k] == TEST_ALL_REDUCE ? 0 : c.pairs);
+		assert_int_equal(c.arms_incomplete, ARM_N);
+		assert_int_equal(r.pairs[1].round_trip.n > 0, phases[k] != TEST_ROUND_TRIP);
+		test_result_done(&r);
+		free(q);
+	}
 }
 
 static void test_stop(void **state)
@@ -705,6 +730,7 @@ int main(void)
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_danger),
 		cmocka_unit_test(test_no_journal_no_run),
+		cmocka_unit_test(test_no_journal_later),
 		cmocka_unit_test(test_stop),
 		cmocka_unit_test(test_known_pairs_are_kept),
 		cmocka_unit_test(test_call_n_fails),

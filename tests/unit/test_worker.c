@@ -553,12 +553,35 @@ static void test_killed_from_outside(void **state)
 	(void)state;
 	assert_int_equal(getpgid(pid), pid);
 	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(s->ops->read(s, &m, 0, &byte, 1), -ESRCH);
-	assert_non_null(strstr(err_msg(), "killed by signal 9 (Killed)"));
+	assert_int_equal(s->ops->read(s, &m, 0, &byte, 1), -EOWNERDEAD);
+	assert_non_null(strstr(err_msg(), "(devices 0 1) was killed by signal 9 (Killed), "));
+	assert_true(strstr(err_msg(), "by a person or a program") ||
+		    strstr(err_msg(), "ran out of memory"));
 	assert_false(is_child(pid));
-	assert_int_equal(s->ops->copy(s, (struct stream){0}, &m, 0, &m, 0, 1), -ESRCH);
+	assert_int_equal(s->ops->copy(s, (struct stream){0}, &m, 0, &m, 0, 1), -EOWNERDEAD);
 	assert_int_equal(worker_kill(s, LONG_US), 0);
+	assert_int_equal(s->ops->copy(s, (struct stream){0}, &m, 0, &m, 0, 1), -ESRCH);
 	device_close(s);
+}
+
+/* Signals for what a process did itself are not blamed on anybody else. */
+static void test_ends_by_itself(void **state)
+{
+	static const int faults[] = {SIGSEGV, SIGBUS, SIGABRT};
+	const struct device_request r = request_of(1, 0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++) {
+		struct device_set *s = open_worker(&r);
+		char says[64];
+
+		assert_int_equal(kill(only_child(), faults[i]), 0);
+		assert_int_equal(s->ops->free(s, &(struct memory){0}), -ESRCH);
+		snprintf(says, sizeof(says), "(device 0) was killed by signal %d (", faults[i]);
+		assert_non_null(strstr(err_msg(), says));
+		assert_null(strstr(err_msg(), "outside"));
+		device_close(s);
+	}
 }
 
 /* A signal that has no words of its own, and is no reason to have none. */
@@ -877,6 +900,7 @@ int main(void)
 		cmocka_unit_test(test_exports_leave_nothing),
 		cmocka_unit_test(test_late_errors),
 		cmocka_unit_test(test_killed_from_outside),
+		cmocka_unit_test(test_ends_by_itself),
 		cmocka_unit_test(test_ended_by_real_time_signal),
 		cmocka_unit_test(test_transfer_hangs),
 		cmocka_unit_test(test_worker_hangs),

@@ -159,6 +159,40 @@ static bool is_being_applied(const struct plan_report *r)
 	return plan_doing_steps(r->plan) && !r->machine->recorded && !r->apply_words;
 }
 
+/* Whether rules propose something that is already set. */
+static bool is_already_set(const struct plan_report *r)
+{
+	for (size_t i = 0; r->changes && i < r->changes->n; i++)
+		if (!r->changes->items[i].opt_in && r->changes->items[i].kind != CHANGE_BY_HAND)
+			return true;
+	return false;
+}
+
+static void add_nothing_to_do(struct document *out, const struct plan_report *r)
+{
+	const bool not_judged = report_not_judged(r, NULL);
+
+	if (r->plan->left_out_n)
+		document_paragraph(out, STYLE_WARN, 0,
+				   "Nothing is changed: see the reasons below.");
+	else if (r->rule_n && not_judged)
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"Nothing is planned: some of the named rules could not be judged.");
+	else if (is_already_set(r))
+		document_paragraph(
+			out, STYLE_GOOD, 0,
+			"Everything is already set. Some of it may need a reboot or a new login to take effect (see: onehop history).");
+	else if (r->judged)
+		document_paragraph(out, not_judged ? STYLE_WARN : STYLE_GOOD, 0,
+				   not_judged ? "Nothing to fix in what could be judged."
+					      : "There is nothing to fix.");
+	else
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"Nothing is planned, because nothing could be judged. onehop check lists what could not be read.");
+}
+
 static void add_head(struct document *out, const struct plan_report *r)
 {
 	size_t steps = plan_doing_steps(r->plan), manual = r->plan->manual_n;
@@ -170,8 +204,10 @@ static void add_head(struct document *out, const struct plan_report *r)
 			out, STYLE_PLAIN, 0,
 			"System image %s: --apply writes its files and runs none of its programs. Hardware: %s.",
 			r->root, r->machine->recorded ? "the recorded machine" : "this host");
-	if (!steps && !manual)
+	if (!plan_has_work(r->plan)) {
+		add_nothing_to_do(out, r);
 		return;
+	}
 	if (steps)
 		add_count(&b, steps, "change", "changes");
 	if (manual) {
@@ -517,52 +553,16 @@ static void add_not_judged(struct document *out, const struct plan_report *r)
 
 /* ---- what to do next ---- */
 
-/* Whether rules propose something that is already set. */
-static bool is_already_set(const struct plan_report *r)
-{
-	for (size_t i = 0; r->changes && i < r->changes->n; i++)
-		if (!r->changes->items[i].opt_in && r->changes->items[i].kind != CHANGE_BY_HAND)
-			return true;
-	return false;
-}
-
-static void add_nothing_to_do(struct document *out, const struct plan_report *r)
-{
-	const bool not_judged = report_not_judged(r, NULL);
-
-	if (r->plan->left_out_n)
-		document_paragraph(out, STYLE_WARN, 0,
-				   "Nothing was changed: see the reasons above.");
-	else if (r->rule_n && not_judged)
-		document_paragraph(
-			out, STYLE_WARN, 0,
-			"Nothing is planned: some of the named rules could not be judged.");
-	else if (is_already_set(r))
-		document_paragraph(
-			out, STYLE_GOOD, 0,
-			"Everything is already set. Some of it may need a reboot or a new login to take effect (see: onehop history).");
-	else if (r->judged)
-		document_paragraph(out, not_judged ? STYLE_WARN : STYLE_GOOD, 0,
-				   not_judged ? "Nothing to fix in what could be judged."
-					      : "There is nothing to fix.");
-	else
-		document_paragraph(
-			out, STYLE_WARN, 0,
-			"Nothing is planned, because nothing could be judged. onehop check lists what could not be read.");
-}
-
 static void add_end(struct document *out, const struct plan_report *r)
 {
 	const char *sudo = r->is_root ? "" : "sudo ";
 	AUTO_STRBUF struct strbuf root = {0};
 
-	if (is_being_applied(r))
+	if (is_being_applied(r) || !plan_has_work(r->plan))
 		return;
 	document_blank(out);
 	add_root_words(&root, r->root);
-	if (!plan_has_work(r->plan)) {
-		add_nothing_to_do(out, r);
-	} else if (!plan_doing_steps(r->plan)) {
+	if (!plan_doing_steps(r->plan)) {
 		document_paragraph(
 			out, STYLE_STRONG, 0,
 			"onehop cannot do any of this itself, so --apply changes nothing.");

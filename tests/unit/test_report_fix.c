@@ -422,7 +422,7 @@ static void what_is_not_done_is_told(void **state)
 		locked,
 		"Not done:\n  -  0000:22:00.0: ACS control 001d -> 0011 [acs-redirect]\n     Why:  "
 		"locked down\n");
-	assert_has(locked, "Nothing was changed: see the reasons above.");
+	assert_has(locked, "Nothing is changed: see the reasons below.");
 	assert_lacks(locked, "Everything is already set");
 	assert_valid(report_plan_json(&r, NULL), "fix.schema.json", "left out, not judged");
 	plan_free(none);

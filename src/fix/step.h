@@ -98,9 +98,8 @@ struct step {
 	unsigned deadline_s;
 
 	/* For people, in the plan and later in the journal. */
-	const char
-		*what; /* "write /etc/modprobe.d/onehop.conf"; of a step that only runs when the fix
-			     * is undone, what it does then */
+	/* "write /etc/modprobe.d/onehop.conf"; of a step that only runs when the fix is undone, what it does then. */
+	const char *what;
 	struct texts why;   /* what the change is for */
 	struct texts rules; /* ids; none for what only serves another step */
 	struct texts cost;  /* what is given up; none: nothing */

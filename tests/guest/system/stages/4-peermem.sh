@@ -49,7 +49,7 @@ is "trial: for the next boot" "$(grub-editenv - list | grep next_entry)" next_en
 last_fix >/root/trial
 is "trial: history" "$(applied "$(cat /root/trial)")" on-trial
 onehop check --json >/tmp/onehop.json
-like "trial: check" "$(sentence fix-in-effect)" "*on trial: the next boot has it*"
+like "trial: check" "$(sentence fix-in-effect)" "*on trial: the next boot uses it once*"
 run "trial: no other fix meanwhile" 2 onehop fix nccl-env --apply
 printf '[Service]\nType=oneshot\nExecStart=/bin/false\n[Install]\nWantedBy=multi-user.target\n' \
     >/etc/systemd/system/broken.service

@@ -29,7 +29,7 @@ is "trial: bootctl, which sorts as systemd-boot does, has it last" \
 last_fix >/root/trial
 is "trial: history" "$(applied "$(cat /root/trial)")" on-trial
 onehop check --json >/tmp/onehop.json
-like "trial: check" "$(sentence fix-in-effect)" "*on trial: the next boot has it*"
+like "trial: check" "$(sentence fix-in-effect)" "*on trial: the next boot uses it once*"
 printf '[Service]\nType=oneshot\nExecStart=/bin/false\n[Install]\nWantedBy=multi-user.target\n' \
     >/etc/systemd/system/broken.service
 systemctl enable broken.service 2>/dev/null

@@ -145,8 +145,8 @@ static void report_changed(struct document *out, const struct unlock *u)
 	if (u->changed)
 		document_styled_item(
 			out, STYLE_WARN, STYLE_PLAIN, 0, "Caution:",
-			"besides onehop's edits, %s %s from NVIDIA's release %s. The places of the edits are as expected; the other changes are unknown. If neither you nor a package made them, unpack the release again.",
-			u->changed, strchr(u->changed, ',') ? "differ" : "differs", u->version);
+			"apart from onehop's edits, the tree differs from NVIDIA's release %s in %s. The places of the edits are as expected. The other differences are not judged: they can be a package's patches, or files of another release. If neither you nor a package made them, unpack the release again.",
+			u->version, u->changed);
 }
 
 static void report_tried(struct document *out, const struct unlock *u)

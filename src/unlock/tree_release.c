@@ -126,26 +126,38 @@ static int find_source(const struct tree *t, size_t part, const struct known_sou
 	return r == -EINVAL ? 0 : r; /* a link, or a name that no release has: changed */
 }
 
-/* Whether one of the folders in a part that was changed is another release's. */
-static int check_folders_in(const struct tree *t, size_t part, const struct known_source *own)
+/*
+ * A part that was changed is named, with the folders in it that the edits touch and that differ too: "kernel-open (including
+ * nvidia-uvm)". One of them may be another release's.
+ */
+static int name_changed(const struct tree *t, size_t part, const struct known_source *own,
+			struct strbuf *out)
 {
 	AUTO_FREE char *start = xprintf("%s/", source_parts[part]);
+	const char *before = " (including ";
 
+	strbuf_printf(out, "%s%s", out->len ? ", " : "", source_parts[part]);
 	for (size_t i = SOURCE_PARTS; i < SOURCE_FOLDERS; i++) {
-		const struct known_source *is;
-		int r = 0;
+		const struct known_source *is = NULL;
+		int r = -ENOENT;
 
 		if (text_starts_with(source_parts[i], start))
 			r = find_source(t, i, own, &is);
 		if (r < 0 && r != -ENOENT)
 			return r;
+		if (r < 0 || is)
+			continue;
+		strbuf_printf(out, "%s%s", before, source_parts[i] + strlen(start));
+		before = ", ";
 	}
+	strbuf_puts(out, *before == ',' ? ")" : "");
 	return 0;
 }
 
 /*
  * Somebody's own change to a part is theirs to make (packages patch for newer kernels), and every place is checked
  * as it is. A whole folder of another release is nobody's intent: it compiles, and its modules do not fit each other.
+ * A single file of another release cannot be told from a change: no hash of each file is kept.
  */
 int tree_check_parts(const struct tree *t, const char *release, struct arena *a,
 		     const char **ret_changed)
@@ -157,10 +169,8 @@ int tree_check_parts(const struct tree *t, const char *release, struct arena *a,
 	for (size_t i = 0; own && i < SOURCE_PARTS; i++) {
 		int r = find_source(t, i, own, &is);
 
-		if (r == 0 && !is) {
-			strbuf_printf(&changed, "%s%s", changed.len ? ", " : "", source_parts[i]);
-			r = check_folders_in(t, i, own);
-		}
+		if (r == 0 && !is)
+			r = name_changed(t, i, own, &changed);
 		if (r < 0 && r != -ENOENT)
 			return r;
 	}

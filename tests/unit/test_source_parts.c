@@ -121,6 +121,9 @@ static void a_change_is_named(void **state)
 	expect_changed(*state, "src/nvidia");
 	made_put(*state, "kernel-open/added.c", "", 0);
 	expect_changed(*state, "kernel-open, src/nvidia");
+	made_put(*state, "kernel-open/nvidia-uvm/added.c", "", 0);
+	made_put(*state, "kernel-open/nvidia/added.c", "", 0);
+	expect_changed(*state, "kernel-open (including nvidia, nvidia-uvm), src/nvidia");
 }
 
 /* No file that says of which release it is gives this away. */
@@ -141,7 +144,7 @@ static void a_folder_of_another_release_is_refused(void **state)
 	struct unlock *u = NULL;
 
 	made_put(*state, "kernel-open/nvidia-uvm/other.c", "changed", 7);
-	expect_changed(*state, "kernel-open");
+	expect_changed(*state, "kernel-open (including nvidia-uvm)");
 	made_put(*state, "kernel-open/nvidia-uvm/other.c", OTHER, strlen(OTHER));
 	made_put(*state, "kernel-open/added.c", "", 0);
 	assert_int_equal(unlock_open(*state, &(struct unlock_options){0}, &u), -EINVAL);

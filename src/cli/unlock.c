@@ -120,6 +120,16 @@ static int check_options(const struct unlock_command_options *o)
 		 "--by-hand cannot be combined with --sources, --download, --tree, --probe or --apply"},
 	};
 
+	const struct {
+		const char *option, *value;
+	} names[] = {{"--tree", o->tree},
+		     {"--sources", o->sources},
+		     {"--probe", o->probe},
+		     {"--kernel", o->kernel}};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].value && !*names[i].value)
+			return err_set(EINVAL, "%s needs a name", names[i].option);
 	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 		if (rules[i].wrong)
 			return err_set(EINVAL, "%s", rules[i].why);

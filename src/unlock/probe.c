@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "machine/module_file.h"
+#include "unlock/source_hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -84,6 +85,19 @@ static bool is_uvm(const char *text)
 	return uvm_gate_is_in(text);
 }
 
+#define WANTED "a kernel module or an object file"
+
+static int refuse(int dir_fd, const char *path)
+{
+	AUTO_CLOSE int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && source_special_kind(st.st_mode))
+		return err_set(EINVAL, "%s is %s, not " WANTED, path,
+			       source_special_kind(st.st_mode));
+	return file_refuse(fd, path, WANTED " with symbols");
+}
+
 static int failed(int r, int dir_fd, const char *path)
 {
 	static const struct {
@@ -97,13 +111,7 @@ static int failed(int r, int dir_fd, const char *path)
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (r == -reasons[i].error)
 			return err_set(-r, "%s: %s", path, reasons[i].why);
-	if (r == -EINVAL) {
-		AUTO_CLOSE int fd =
-			openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-		return file_refuse(fd, path, "a kernel module or an object file with symbols");
-	}
-	return file_unreadable(-r, path);
+	return r == -EINVAL ? refuse(dir_fd, path) : file_unreadable(-r, path);
 }
 
 int probe_file(int dir_fd, const char *path, struct arena *a, struct probe *ret)

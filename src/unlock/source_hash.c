@@ -74,8 +74,7 @@ static bool is_built(const char *name)
 	return false;
 }
 
-/* What a program that reads the tree would wait for, or be changed by. NULL: a file, a folder or a link. */
-static const char *special_kind(mode_t mode)
+const char *source_special_kind(mode_t mode)
 {
 	static const struct {
 		mode_t type;
@@ -105,9 +104,9 @@ static int add_entry(struct files *f, int folder, const char *name, const char *
 		return err_sys(errno, "%s/%s", f->tree->dir, path);
 	if (S_ISDIR(st.st_mode))
 		return add_folder(f, folder, name, path);
-	if (special_kind(st.st_mode))
+	if (source_special_kind(st.st_mode))
 		return err_set(EINVAL, "%s/%s is %s, not a file: remove it", f->tree->dir, path,
-			       special_kind(st.st_mode));
+			       source_special_kind(st.st_mode));
 	if (f->only_specials)
 		return 0;
 	if (!S_ISREG(st.st_mode))

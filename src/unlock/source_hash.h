@@ -5,6 +5,8 @@
 #include "fix/sha256.h"
 #include "unlock/tree.h"
 
+#include <sys/types.h>
+
 /*
  * The SHA-256 of lines "SHA-256  PATH", one for each file, in the order of the paths' bytes:
  *
@@ -39,6 +41,9 @@ int source_hash_part(const struct tree *t, const char *folder, char ret[static S
  * for it, or read from hardware.
  */
 int source_check_kinds(const struct tree *t);
+
+/* "a named pipe": what a program that reads it would wait for, or be changed by. NULL: a file, a folder or a link. */
+const char *source_special_kind(mode_t mode);
 
 /* Limits on a tree, several times what the largest release has (3,900 files, 4 MB, 130 MB, 11 deep). */
 #define SOURCE_FILES_MAX 20000

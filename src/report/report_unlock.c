@@ -154,8 +154,8 @@ static void report_tried(struct document *out, const struct unlock *u)
 	if (!u->tried)
 		document_styled_item(
 			out, STYLE_WARN, STYLE_PLAIN, 0, "Caution:",
-			"the edits are untested with %s, and onehop does not know its files, so it cannot see whether they were changed. The places of the edits match the releases of this type.",
-			u->version ? u->version : "this release (no version in version.mk)");
+			"untested with this release (%s): the places of the edits match the releases of this type, but onehop does not know NVIDIA's files of it, so it cannot tell whether they were changed.",
+			u->version ? u->version : "version.mk names none");
 	if (era_untested(u->era))
 		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Caution:",
 				     "edited drivers of this type are untested on any card.");

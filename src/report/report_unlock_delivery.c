@@ -152,11 +152,11 @@ void report_delivery_after(struct document *out, const struct delivery_report *r
 	if (r->image)
 		document_item(
 			out, STYLE_PLAIN, 2, "-",
-			"The edited driver is in force after the image boots. To check: onehop unlock");
+			"The edited driver is in effect after the image boots. To check: onehop unlock");
 	else
 		add_holders(out, r->delivery);
 	document_item(out, STYLE_PLAIN, 2, "-",
-		      "Check that it is in force and that data is correct:");
+		      "Check that it is in effect and that data is correct:");
 	document_verbatim(out, 4, "onehop unlock\nonehop test\n");
 }
 

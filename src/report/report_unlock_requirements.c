@@ -36,7 +36,7 @@ static const struct {
 			    STYLE_BAD},
 	[ACTION_UNKNOWN] = {"unknown", "Unknown: not enough could be read (see the cards).",
 			    STYLE_WARN},
-	[ACTION_IN_FORCE] = {"in force", "P2P is in force. To check the data: onehop test",
+	[ACTION_IN_FORCE] = {"in effect", "P2P is in effect. To check the data: onehop test",
 			     STYLE_GOOD},
 	[ACTION_NOTHING] = {"nothing", "P2P needs no unlock on these cards.", STYLE_GOOD},
 };

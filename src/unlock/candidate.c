@@ -127,7 +127,7 @@ bool candidate_lacks_gate(struct candidate *l)
 	if (!runs_without_gate(l))
 		l->text = "the modules on disk are edited,";
 	else if (fact_is(registry_keys_good(l->d, l->g), 1) || candidate_needs_no_keys(l))
-		l->text = "in force, but";
+		l->text = "in effect, but";
 	else
 		l->text = "the running module is edited,";
 	return card_needs_uvm_gate(l->g) && (runs_without_gate(l) || installed_without_gate(l));

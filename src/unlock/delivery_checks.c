@@ -39,28 +39,28 @@ static void check_cards(struct delivery_facts *l, struct delivery_check *c)
 		enum check_state state;
 		const char *found; /* NULL: what is said of the first such card */
 	} words[ACTION_N] = {
-		[ACTION_REPLACE] = {CHECK_GOOD,
-				    "they run edited modules, which are to be replaced"},
-		[ACTION_PATCH] = {CHECK_GOOD, "they need edited modules, and options"},
+		[ACTION_REPLACE] = {CHECK_GOOD, "the running edited modules have to be replaced"},
+		[ACTION_PATCH] = {CHECK_GOOD, "they need edited modules and module options"},
 		[ACTION_REBUILD] = {CHECK_GOOD,
-				    "they run edited modules, which the next boot loses"},
+				    "the edited modules run now, but the next boot loads others"},
 		[ACTION_RELOAD] = {CHECK_NOTE,
-				   "edited modules lie on disk already: a reboot is due"},
-		[ACTION_OPTIONS] = {CHECK_GOOD, "they need module options alone"},
+				   "the edited modules are installed: reboot to load them"},
+		[ACTION_OPTIONS] = {CHECK_GOOD, "they need only module options"},
 		[ACTION_REFUSED] = {CHECK_BAD, NULL},
 		[ACTION_UNKNOWN] = {CHECK_BAD, NULL},
-		[ACTION_IN_FORCE] = {CHECK_NOTE, "it is in force already"},
-		[ACTION_NOTHING] = {CHECK_BAD, "the driver has it as it is: nothing is to be done"},
+		[ACTION_IN_FORCE] = {CHECK_NOTE, "P2P is already in effect"},
+		[ACTION_NOTHING] = {CHECK_BAD,
+				    "the stock driver supports P2P on these cards: nothing to do"},
 	};
 	const struct card_requirement *card = first_card(l, l->requirements->action);
 	const char *found = words[l->requirements->action].found;
 
 	if (l->r->image) {
-		delivery_say(c, CHECK_NOTE, "an image: no cards are judged", NULL);
+		delivery_say(c, CHECK_NOTE, "this is an image, so no cards are judged", NULL);
 		return;
 	}
 	if (!found)
-		found = card ? card->why : "no two GPUs are here that could be judged";
+		found = card ? card->why : "fewer than two GPUs could be judged";
 	delivery_say(c, words[l->requirements->action].state, found, card ? card->change : NULL);
 }
 
@@ -77,19 +77,17 @@ static void check_driver(struct delivery_facts *l, struct delivery_check *c)
 	const char *library = fact_str_or(d->library_version, l->installed);
 
 	if (!l->installed)
-		delivery_say(c, CHECK_NOTE, "no release of a driver was found here", NULL);
+		delivery_say(c, CHECK_NOTE, "no NVIDIA driver was found", NULL);
 	else if (runs && disk && strcmp(runs, disk) != 0)
 		delivery_say(c, CHECK_BAD,
-			     delivery_format(
-				     l,
-				     "%s runs, %s is installed: the machine was not started since",
-				     runs, disk),
+			     delivery_format(l, "%s runs, but %s is installed: reboot to load it",
+					     runs, disk),
 			     "sudo reboot");
 	else if (strcmp(library, l->installed) != 0)
 		delivery_say(c, CHECK_BAD,
-			     delivery_format(l, "the user-space library is of %s, %s of %s",
+			     delivery_format(l, "the user-space library is %s, but %s is %s",
 					     library, l->installed_from, l->installed),
-			     "install both of one release first");
+			     "install the same release of both first");
 	else
 		delivery_say(c, CHECK_GOOD,
 			     delivery_format(l, "%s, as %s says", l->installed, l->installed_from),
@@ -116,7 +114,7 @@ static void check_release(struct delivery_facts *l, struct delivery_check *c)
 	const struct unlock *u = l->u;
 
 	if (!u->version || !l->d->release || strcmp(u->version, l->d->release) != 0)
-		delivery_say(c, CHECK_BAD, "its version.mk names no release", where_to_get(l));
+		delivery_say(c, CHECK_BAD, "version.mk names no release", where_to_get(l));
 	else if (l->installed && strcmp(u->version, l->installed) != 0)
 		delivery_say(c, CHECK_BAD,
 			     delivery_format(l, "the tree is %s, but %s is %s", u->version,
@@ -172,7 +170,8 @@ static void check_sources(struct delivery_facts *l, struct delivery_check *c)
 	else if (!l->u)
 		delivery_say(c, CHECK_BAD, l->refused, where_to_get(l));
 	else if (l->u->newer_edits)
-		delivery_say(c, CHECK_BAD, "the tree was edited by a newer onehop: use that one",
+		delivery_say(c, CHECK_BAD,
+			     "the tree was edited by a newer onehop: use that version",
 			     delivery_format(l, "onehop unlock --tree %s --revert", l->d->sources));
 	else
 		check_release(l, c);
@@ -195,7 +194,7 @@ static void check_tried(struct delivery_facts *l, struct delivery_check *c)
 			c, CHECK_NOTE,
 			delivery_format(
 				l,
-				"not tried with this release (%s): every place is as in %s to %s; "
+				"untested with this release (%s): every place is as in %s to %s; "
 				"run onehop test%s%s",
 				u->version, era_names[u->era].first, era_names[u->era].last,
 				untested ? "; " : "", untested ? untested : ""),
@@ -237,27 +236,26 @@ static void check_own_tree(struct delivery_facts *l, struct delivery_check *c)
 	const char *unknown = l->d->release ? unknown_tree(l) : NULL;
 
 	if (l->closed)
-		delivery_say(c, CHECK_BAD,
-			     delivery_format(l, "%s has the proprietary modules of this release",
-					     l->closed),
-			     "install the package of the open modules in their place, of the same "
-			     "release");
+		delivery_say(
+			c, CHECK_BAD,
+			delivery_format(l, "%s has the proprietary modules of this release",
+					l->closed),
+			"install the package with the open modules of the same release instead");
 	else if (l->odd)
 		delivery_say(c, CHECK_BAD, l->odd, NULL);
 	else if (l->image_closed)
-		delivery_say(c, CHECK_BAD,
-			     delivery_format(l, "%s is of the proprietary modules",
-					     l->image_closed),
-			     "install the package of the open modules in their place, of the same "
-			     "release");
+		delivery_say(
+			c, CHECK_BAD,
+			delivery_format(l, "%s contains the proprietary modules", l->image_closed),
+			"install the package with the open modules of the same release instead");
 	else if (unknown)
 		delivery_say(c, CHECK_BAD,
-			     delivery_format(l, "/usr/src/%s is not in DKMS's list", unknown),
+			     delivery_format(l, "/usr/src/%s has not been added to DKMS", unknown),
 			     delivery_format(l, "sudo dkms add %.*s/%s",
 					     (int)(strlen(unknown) - strlen(l->d->release) - 1),
 					     unknown, l->d->release));
 	else
-		delivery_say(c, CHECK_GOOD, "DKMS has none of this release: onehop brings one",
+		delivery_say(c, CHECK_GOOD, "DKMS has no tree of this release: onehop adds one",
 			     NULL);
 }
 
@@ -278,9 +276,7 @@ static void check_tree(struct delivery_facts *l, struct delivery_check *c)
 		check_own_tree(l, c);
 	else if (!t->module)
 		delivery_say(c, CHECK_BAD,
-			     delivery_format(l,
-					     "/%s/dkms.conf does not say what it calls nvidia.ko",
-					     t->folder),
+			     delivery_format(l, "/%s/dkms.conf does not name nvidia.ko", t->folder),
 			     NULL);
 	else
 		delivery_say(c, l->closed ? CHECK_NOTE : CHECK_GOOD,
@@ -339,12 +335,11 @@ static void check_patch(struct delivery_facts *l, struct delivery_check *c)
 			c, CHECK_NOTE,
 			delivery_format(
 				l,
-				"the tree's own %s changes the same files: should the two not fit, "
-				"dkms build says so, and nothing is installed",
+				"the tree's own patch %s changes the same files: if the two conflict, dkms build fails and nothing is installed",
 				other),
 			NULL);
 	else
-		delivery_say(c, CHECK_GOOD, "it fits the driver's own files", NULL);
+		delivery_say(c, CHECK_GOOD, "it applies to the driver's own files", NULL);
 }
 
 /* A list of patches of its own: "+=" leaves ours in. */
@@ -395,15 +390,17 @@ static void check_override(struct delivery_facts *l, struct delivery_check *c)
 				last),
 			delivery_format(l, "write PATCH+=(...) in /%s", last));
 	else if (there == 0)
-		delivery_say(c, CHECK_GOOD, delivery_format(l, "/%s is free", path), NULL);
+		delivery_say(c, CHECK_GOOD, delivery_format(l, "/%s does not exist yet", path),
+			     NULL);
 	else if (there < 0 || !text)
 		delivery_say(c, there < 0 ? CHECK_NOTE : CHECK_BAD,
 			     delivery_format(l, "/%s cannot be read", path), NULL);
 	else if (text_starts_with(text, "# Made by onehop unlock"))
-		delivery_say(c, CHECK_GOOD, delivery_format(l, "/%s is onehop's", path), NULL);
+		delivery_say(c, CHECK_GOOD, delivery_format(l, "/%s was written by onehop", path),
+			     NULL);
 	else
 		delivery_say(
-			c, CHECK_BAD, delivery_format(l, "/%s is not onehop's", path),
+			c, CHECK_BAD, delivery_format(l, "/%s was not written by onehop", path),
 			delivery_format(l, "sudo mv /%s /etc/dkms/%s.conf   # DKMS reads that too",
 					path, l->d->dkms.name));
 }
@@ -420,9 +417,8 @@ static void check_moved(struct delivery_facts *l, struct delivery_check *c)
 		return;
 	delivery_say(
 		c, CHECK_NOTE,
-		"DKMS moves those that are there into /" DKMS_FOLDER "/" DELIVERY_OWN_NAME
-		"/original_module, and undo leaves them in DKMS's own folder (updates or extra), "
-		"where they count before those that a later driver brings elsewhere",
+		"DKMS moves them to /" DKMS_FOLDER "/" DELIVERY_OWN_NAME
+		"/original_module; undo puts them into DKMS's own folder (updates or extra), where they take precedence over the modules of a later driver",
 		"after undo, install the driver's own package or run file again");
 }
 
@@ -432,8 +428,7 @@ static void check_upgrades(struct delivery_facts *l, struct delivery_check *c)
 	(void)l;
 	delivery_say(
 		c, CHECK_NOTE,
-		"these modules stay in front of those that a later release of the driver brings, "
-		"and do not fit its libraries: before such an upgrade, or after it, take them back",
+		"these modules take precedence over those of a later driver release, and do not fit its libraries: before or after such an upgrade, undo this fix",
 		"sudo onehop undo");
 }
 
@@ -574,11 +569,13 @@ static void check_boot_image(struct delivery_facts *l, struct delivery_check *c)
 
 	if (file)
 		delivery_say(c, CHECK_NOTE,
-			     delivery_format(l, "/%s puts the driver into it, so it is rebuilt",
-					     file),
+			     delivery_format(
+				     l, "/%s puts the driver into the initramfs, so it is rebuilt",
+				     file),
 			     NULL);
 	else
-		delivery_say(c, CHECK_GOOD, "nothing in its settings names the driver", NULL);
+		delivery_say(c, CHECK_GOOD, "the settings of the initramfs do not name the driver",
+			     NULL);
 }
 
 /* Measured on 2 cores: the core, the display modules' part, and what is built for each kernel. */
@@ -621,7 +618,7 @@ static const struct row {
 	{"dkms tree", BUILD, check_tree},
 	{"patch", INTO, check_patch},
 	{"override", INTO, check_override},
-	{"modules there", OWN, check_moved},
+	{"existing modules", OWN, check_moved},
 	{"upgrades", OWN, check_upgrades},
 	{"automatic upgrades", BUILD, delivery_check_automatic},
 	{"tools", BUILD, check_tools},

@@ -87,8 +87,7 @@ static void say_taken_back(struct delivery *d, struct arena *a)
 		d, CHECK_NOTE,
 		arena_printf(
 			a,
-			"%s brought in another edit of onehop's: that is undone first, down to the "
-			"driver's own modules, and then this one is brought in",
+			"%s installed another edit of onehop: it is undone first, which restores the driver's own modules; then this edit is installed",
 			strbuf_str(&b)),
 		NULL, a);
 }
@@ -107,7 +106,7 @@ void delivery_check_earlier(struct fix_host *h, struct delivery *d,
 			add_check(d, CHECK_BAD,
 				  arena_printf(
 					  a,
-					  "another edit of onehop's has to be undone first, and %s",
+					  "another edit of onehop has to be undone first, but %s",
 					  err_msg()),
 				  "onehop history", a);
 			return;
@@ -118,8 +117,7 @@ void delivery_check_earlier(struct fix_host *h, struct delivery *d,
 	if (d->earlier_n)
 		say_taken_back(d, a);
 	else
-		add_check(
-			d, CHECK_BAD,
-			"another edit of onehop's is there, and no fix is known that brought it in",
-			by_hand(d, a), a);
+		add_check(d, CHECK_BAD,
+			  "another edit of onehop is installed, and no known fix installed it",
+			  by_hand(d, a), a);
 }

@@ -174,9 +174,7 @@ static void add_note(struct delivery *d, const char *names, const char *commands
 	c->state = CHECK_NOTE;
 	c->found = arena_printf(
 		a,
-		"%s: the modules there are the driver's own, or of an earlier edit, and the "
-		"options count there too: do not boot it before this is done for it as well, or "
-		"P2P is forced over nothing",
+		"%s: its modules are the driver's own or have an earlier edit, but the options apply to it too. Before you boot it, install the edited driver for it as well; otherwise P2P is forced without support",
 		names);
 	c->remedy = arena_strdup(a, commands);
 }

@@ -51,8 +51,9 @@ struct maker {
 
 /* ---- steps ---- */
 
-static const char why[] = "cards before Hopper reach each other's memory through BAR1 with it";
-static const char serves_undo[] = "undo needs no compiler, and is right wherever this is cut off";
+static const char why[] =
+	"with it, cards before Hopper can access each other's memory through BAR1";
+static const char serves_undo[] = "so that undo needs no compiler, even after an interruption";
 
 static const char *const *copy_words(struct maker *m, const char *const *list)
 {
@@ -132,8 +133,7 @@ static int add_file(struct maker *m, const char *path, const char *data, size_t 
 	if (s->old.size != size || memcmp(old, data, size) != 0)
 		return err_set(
 			EEXIST,
-			"/%s is there, with another content: an earlier delivery is in place; take "
-			"it back first (onehop history, onehop undo)",
+			"/%s exists with other content: another edited driver is installed; undo it first (onehop history, onehop undo)",
 			path);
 	s->old.data = data; /* the same */
 	build_on(m, path);
@@ -280,10 +280,10 @@ static void undo_to_saved(struct maker *m, const char *saved)
 	add_undo(m, "remove the saved build", SHORT_S, saved,
 		 WORDS(m, "rm", "-f", "--", absolute(m, saved)));
 	if (k->installed)
-		undo_by_dkms(m, "install the build of before", k->modules, COPY_OVER);
+		undo_by_dkms(m, "install the saved build", k->modules, COPY_OVER);
 	else
-		undo_by_dkms(m, "take the modules away", k->modules, TAKE_AWAY);
-	add_undo(m, "put the saved build back", SAVE_S, saved,
+		undo_by_dkms(m, "remove the modules", k->modules, TAKE_AWAY);
+	add_undo(m, "restore the saved build", SAVE_S, saved,
 		 WORDS(m, "tar", "-C", absolute(m, k->version), "--recursive-unlink", "-xf",
 		       absolute(m, saved)));
 	add_undo(m, "remove the saved build if its kernel is gone", SHORT_S, saved,
@@ -299,11 +299,10 @@ static void save_build(struct maker *m)
 	const char *begun = arena_printf(m->a, "/%s.new", saved);
 
 	undo_to_saved(m, saved);
-	add_undo(m, "remove a copy that was cut off", SHORT_S, NULL,
-		 WORDS(m, "rm", "-f", "--", begun));
+	add_undo(m, "remove an incomplete copy", SHORT_S, NULL, WORDS(m, "rm", "-f", "--", begun));
 	add_tool(m, serves_undo, "save the modules that DKMS has built", SAVE_S,
 		 WORDS(m, "tar", "-C", absolute(m, k->version), "-czf", begun, m->d->kernel));
-	add_tool(m, serves_undo, "they are whole now", SHORT_S,
+	add_tool(m, serves_undo, "mark the saved copy as complete", SHORT_S,
 		 WORDS(m, "mv", "-f", "--", begun, absolute(m, saved)));
 	m->back = arena_printf(
 		m->a, "tar -C /%s --recursive-unlink -xf /%s && dkms install --force %s -k %s",
@@ -318,7 +317,7 @@ static void undo_to_nothing(struct maker *m)
 {
 	const struct dkms_state *k = &m->dkms;
 
-	undo_by_dkms(m, "take the modules and their build away", k->kernel, TAKE_BUILD_AWAY);
+	undo_by_dkms(m, "remove the modules and their build", k->kernel, TAKE_BUILD_AWAY);
 	m->back = arena_printf(m->a, "dkms uninstall %s -k %s && rm -rf /%s", k->id, m->d->kernel,
 			       k->kernel);
 }
@@ -339,14 +338,14 @@ static void install(struct maker *m)
 			 WORDS(m, "dkms", "install", "--force", m->dkms.id, "-k", m->d->kernel));
 
 	s->reboot = runs_now(m);
-	texts_add(m->a, &s->cost, "NVIDIA does not support a driver that was changed");
+	texts_add(m->a, &s->cost, "NVIDIA does not support an edited driver");
 	texts_add(m->a, &s->cost,
-		  "a program that may use a GPU can reach the other GPUs' memory too");
+		  "a program that may use one GPU can access the memory of the others");
 }
 
 static void look_into(struct maker *m, const char *module, const char *what)
 {
-	add_tool(m, "nothing is installed that does not have it", what, SHORT_S,
+	add_tool(m, "modules without the edit are not installed", what, SHORT_S,
 		 WORDS(m, "onehop", "unlock", "--probe", absolute(m, built_module(m, module))));
 }
 
@@ -356,17 +355,17 @@ static void build(struct maker *m)
 	const char *kernel = m->d->kernel;
 
 	if (k->built)
-		add_tool(m, "DKMS builds nothing over a build that is there",
-			 "make room for the new build", SHORT_S,
+		add_tool(m, "DKMS does not build over an existing build",
+			 "remove the existing build", SHORT_S,
 			 WORDS(m, "rm", "-rf", "--", absolute(m, k->kernel)));
 	add_tool(m, why, arena_printf(m->a, "build the modules for %s", kernel), BUILD_S,
 		 WORDS(m, "dkms", "build", k->id, "-k", kernel));
-	look_into(m, m->d->dkms.module, "look into what was built");
+	look_into(m, m->d->dkms.module, "check the built module");
 	if (m->d->dkms.uvm)
-		look_into(m, m->d->dkms.uvm, "look for its gate for managed memory");
+		look_into(m, m->d->dkms.uvm, "check its gate for managed memory");
 	if (k->installed)
-		add_tool(m, "DKMS would take them away first",
-			 "have the modules of before replaced where they are", SHORT_S,
+		add_tool(m, "DKMS would remove them first",
+			 "let DKMS overwrite the installed modules", SHORT_S,
 			 WORDS(m, "ln", "-sfn", k->elsewhere, absolute(m, k->link)));
 	install(m);
 }
@@ -374,7 +373,7 @@ static void build(struct maker *m)
 /* Built and edited already, and only taken out of the kernel's folder since. */
 static void install_again(struct maker *m)
 {
-	undo_by_dkms(m, "take the modules away", m->dkms.modules, TAKE_AWAY);
+	undo_by_dkms(m, "remove the modules", m->dkms.modules, TAKE_AWAY);
 	m->back = arena_printf(m->a, "dkms uninstall %s -k %s", m->dkms.id, m->d->kernel);
 	install(m);
 }
@@ -387,8 +386,7 @@ static void repair(struct maker *m)
 {
 	const struct dkms_state *k = &m->dkms;
 
-	add_tool(m, "DKMS would take them away first",
-		 "have the torn modules replaced where they are", SHORT_S,
+	add_tool(m, "DKMS would remove them first", "let DKMS overwrite the torn modules", SHORT_S,
 		 WORDS(m, "ln", "-sfn", k->elsewhere, absolute(m, k->link)));
 	m->back = arena_printf(m->a, "dkms install --force %s -k %s", k->id, m->d->kernel);
 	install(m);
@@ -415,7 +413,7 @@ static int files_into_dkms(struct maker *m)
 			     "put the edited core into the driver's DKMS tree");
 	else if (d->core)
 		add_tool(m, why,
-			 arena_printf(m->a, "put the edited core, once it is built, to /%s",
+			 arena_printf(m->a, "copy the edited core, once it is built, to /%s",
 				      d->core),
 			 SHORT_S, WORDS(m, "install", d->core_built, absolute(m, d->core)));
 	if (r == 0)
@@ -423,7 +421,7 @@ static int files_into_dkms(struct maker *m)
 			     "add the patch that makes the build use the edited core");
 	if (r == 0)
 		r = add_file(m, d->patch_array_file, d->patch_array, strlen(d->patch_array),
-			     "have DKMS apply it, now and for each new kernel");
+			     "let DKMS apply it, now and for each new kernel");
 	return r;
 }
 
@@ -456,8 +454,7 @@ static int into_dkms(struct maker *m)
 	if (m->dkms.edited && files)
 		return err_set(
 			EEXIST,
-			"what DKMS has built of %s for this kernel is edited already, but not by "
-			"what would be put there: take that back first (onehop history, onehop "
+			"DKMS has already built %s for this kernel with another edit: undo that first (onehop history, onehop "
 			"undo)",
 			m->dkms.id);
 	if (!files)
@@ -495,12 +492,12 @@ static void copy_sources(struct maker *m, const char *folder)
 	add_tool(m, why, arena_printf(m->a, "copy the edited modules to %s", folder), SAVE_S,
 		 WORDS(m, "cp", "-rT", "--preserve=timestamps", "--",
 		       arena_printf(m->a, "%s/kernel-open", d->sources), folder));
-	add_tool(m, "root builds from it with each new kernel", "let nobody else write there",
+	add_tool(m, "root builds from it for each new kernel", "make it writable only by root",
 		 SHORT_S, WORDS(m, "chmod", "-R", "go-w,a-s", folder));
-	add_tool(m, why, "the edited core with them", SHORT_S,
+	add_tool(m, why, "copy the edited core there", SHORT_S,
 		 WORDS(m, "install", "-m", "644", "--", d->core_built,
 		       arena_printf(m->a, "%s/nvidia/nv-kernel.o_binary", folder)));
-	add_tool(m, why, "and that of modeset, as it is", SHORT_S,
+	add_tool(m, why, "copy the core of nvidia-modeset there", SHORT_S,
 		 WORDS(m, "install", "-m", "644", "--", d->modeset_built,
 		       arena_printf(m->a, "%s/nvidia-modeset/nv-modeset-kernel.o_binary", folder)));
 }
@@ -519,19 +516,19 @@ static void register_tree(struct maker *m)
 	const char *source = arena_printf(m->a, "/%s/source", k->version);
 
 	/* What "dkms remove" leaves of a build that was cut off. */
-	add_undo(m, "remove its folder of DKMS's, if that is empty", SHORT_S,
+	add_undo(m, "remove its folder below /var/lib/dkms, if it is empty", SHORT_S,
 		 arena_printf(m->a, "var/lib/dkms/%s", m->d->dkms.name),
 		 WORDS(m, "rmdir", "--ignore-fail-on-non-empty", "--",
 		       arena_printf(m->a, "/var/lib/dkms/%s", m->d->dkms.name)));
-	add_undo(m, "remove what was not yet added to DKMS", SHORT_S, k->version,
+	add_undo(m, "remove an incomplete entry in DKMS", SHORT_S, k->version,
 		 WORDS(m, "find", absolute(m, k->version), "-maxdepth", "0", "!", "-exec", "test",
 		       "-L", source, ";", "-exec", "rm", "-rf", "--", "{}", "+"));
 	add_undo(m, "have DKMS remove the tree, from all kernels", INSTALL_S, k->version,
 		 WORDS(m, "sh", "-c", remove_tree, "sh", k->id, absolute(m, k->link),
 		       absolute(m, k->version), m->d->kernel, k->machine, absolute(m, k->kernel)));
-	add_undo(m, "tell DKMS what is installed", SHORT_S, k->modules,
+	add_undo(m, "record in DKMS what is installed", SHORT_S, k->modules,
 		 WORDS(m, "ln", "-sfn", k->leads, absolute(m, k->link)));
-	add_tool(m, why, "tell DKMS of it", SHORT_S, WORDS(m, "dkms", "add", k->id));
+	add_tool(m, why, "add it to DKMS", SHORT_S, WORDS(m, "dkms", "add", k->id));
 	m->back =
 		arena_printf(m->a, "dkms remove %s --all && rm -rf /%s", k->id, m->d->dkms.folder);
 }
@@ -548,12 +545,11 @@ static int own_tree(struct maker *m)
 	if (there && !d->in_place)
 		return err_set(
 			EEXIST,
-			"/%s is there, with another content: an earlier delivery is in place; take "
-			"it back first (onehop history, onehop undo)",
+			"/%s exists with other content: another edited driver is installed; undo it first (onehop history, onehop undo)",
 			d->dkms.folder);
 	if (!there) {
 		copy_sources(m, absolute(m, d->dkms.folder));
-		r = add_file(m, conf, d->dkms_conf, strlen(d->dkms_conf), "say how DKMS builds it");
+		r = add_file(m, conf, d->dkms_conf, strlen(d->dkms_conf), "write its dkms.conf");
 		m->steps[m->n - 1].needed_by_undo = true;
 	} else {
 		build_on(m, conf);
@@ -618,7 +614,7 @@ static void add_key(struct change_set *set, const char *parameter, const char *k
 		.name = key ? key : parameter,
 		.new = value,
 		.reason = TEXTS(
-			"the driver offers peer-to-peer over PCIe only if its options ask for it"),
+			"the driver enables peer-to-peer over PCIe only if its options request it"),
 	};
 
 	change_add(set, &c);

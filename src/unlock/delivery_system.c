@@ -38,7 +38,7 @@ void delivery_check_kernel(struct delivery_facts *l, struct delivery_check *c)
 	}
 	if (delivery_has(l, delivery_format(l, "lib/modules/%s", kernel)) == 0) {
 		delivery_say(c, CHECK_BAD,
-			     delivery_format(l, "/lib/modules/%s is not there", kernel), NULL);
+			     delivery_format(l, "/lib/modules/%s does not exist", kernel), NULL);
 		return;
 	}
 	trouble = l->d->release ? need_kernel_trouble(l->d->release, kernel) : NULL;
@@ -75,7 +75,8 @@ void delivery_check_headers(struct delivery_facts *l, struct delivery_check *c)
 	there = delivery_has(l, delivery_format(l, "lib/modules/%s/build/Makefile", l->d->kernel));
 	if (there == 0)
 		delivery_say(c, CHECK_BAD,
-			     delivery_format(l, "those of %s are not here", l->d->kernel),
+			     delivery_format(l, "the headers of %s are not installed",
+					     l->d->kernel),
 			     delivery_install_command(l, headers_package(l)));
 	else
 		delivery_say(c, there < 0 ? CHECK_NOTE : CHECK_GOOD,
@@ -161,22 +162,22 @@ static void check_other_compiler(struct delivery_facts *l, const struct compiler
 	const char *with = delivery_format(l, "the kernel was built with %s", k->text);
 
 	if (k->clang)
-		delivery_say(c, CHECK_BAD, delivery_format(l, "%s, which is not here", with),
+		delivery_say(c, CHECK_BAD, delivery_format(l, "%s, which is not installed", with),
 			     install);
 	else if (installed > 0 && installed == k->major)
-		delivery_say(c, CHECK_GOOD, delivery_format(l, "gcc %d, as the kernel", installed),
+		delivery_say(c, CHECK_GOOD,
+			     delivery_format(l, "gcc %d, the same as the kernel's", installed),
 			     NULL);
 	else if (installed > 0 && k->major > installed)
 		delivery_say(c, CHECK_BAD,
-			     delivery_format(l, "%s; gcc %d is older and lacks options of it", with,
-					     installed),
+			     delivery_format(l, "%s; gcc %d is older and lacks some of its options",
+					     with, installed),
 			     install);
 	else
 		delivery_say(c, CHECK_NOTE,
-			     delivery_format(l, "%s; another gcc is taken, which mostly works",
+			     delivery_format(l, "%s; another gcc is used, which usually works",
 					     with),
-			     delivery_format(l, "%s   # the build then takes it by itself",
-					     install));
+			     delivery_format(l, "%s   # the build then uses it", install));
 }
 
 /* "gcc-12" is one compiler; "gcc" is whichever is the usual one. */
@@ -198,8 +199,8 @@ void delivery_check_compiler(struct delivery_facts *l, struct delivery_check *c)
 	}
 	there = names_one(&k) ? delivery_has_program(l, k.program) : 0;
 	if (there > 0)
-		delivery_say(c, CHECK_GOOD, delivery_format(l, "%s, as the kernel", k.program),
-			     NULL);
+		delivery_say(c, CHECK_GOOD,
+			     delivery_format(l, "%s, the same as the kernel's", k.program), NULL);
 	else if (there < 0)
 		delivery_say(
 			c, CHECK_NOTE,
@@ -355,7 +356,7 @@ void delivery_check_signature(struct delivery_facts *l, struct delivery_check *c
 	else if (fact_unknown(k->secure_boot))
 		delivery_say(c, CHECK_NOTE, "it is unknown whether Secure Boot is on", NULL);
 	else
-		delivery_say(c, CHECK_GOOD, "the kernel loads modules without one", NULL);
+		delivery_say(c, CHECK_GOOD, "the kernel loads unsigned modules", NULL);
 }
 
 /* ---- the disks ---- */

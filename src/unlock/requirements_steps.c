@@ -189,7 +189,7 @@ static void add_steps(struct machine *m, struct unlock_requirements *n)
 		add_step(&s, "set the options", "printf '%%s\\n' '%s' | sudo tee " OPTIONS_FILE,
 			 n->options);
 	add_initramfs(&s);
-	add_step(&s, "reboot, then check that it is in force and that data is correct",
+	add_step(&s, "reboot, then check that it is in effect and that data is correct",
 		 "onehop unlock\nonehop test");
 	n->steps = s.items;
 	n->step_n = s.n;

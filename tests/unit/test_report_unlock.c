@@ -76,7 +76,7 @@ static const struct {
 	{"580.105.08", 1, 1, false, ACTION_OPTIONS, "onehop unlock --apply", "sudo tee"},
 	/* onehop does not reload modules: the commands are there in any case */
 	{"580.105.08", 0, 1, false, ACTION_RELOAD, "Do these yourself", "--explain"},
-	{"525.60.11", 0, 0, false, ACTION_UNKNOWN, "525.60.11 is untested", "--sources"},
+	{"525.60.11", 0, 0, false, ACTION_REFUSED, "525.60.11 is too old", "--sources"},
 	{NULL, -1, -1, false, ACTION_UNKNOWN, "not enough could be read", "--sources"},
 };
 

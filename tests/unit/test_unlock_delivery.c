@@ -301,8 +301,8 @@ static void debian_gets_three_files(void **state)
 	assert_false(r->d->in_place);
 	assert_false(r->d->built);
 	expect(r, "sources", CHECK_GOOD, RELEASE ", cannot be compared with what NVIDIA published");
-	expect(r, "override", CHECK_GOOD, "is free");
-	expect(r, "compiler", CHECK_GOOD, "gcc-12, as the kernel");
+	expect(r, "override", CHECK_GOOD, "does not exist yet");
+	expect(r, "compiler", CHECK_GOOD, "gcc-12, the same as the kernel's");
 }
 
 static void a_second_look_finds_ours(void **state)
@@ -319,7 +319,7 @@ static void a_second_look_finds_ours(void **state)
 	look(r);
 	assert_true(r->d->others && !r->d->in_place);
 	expect_no_other_bad(r);
-	expect(r, "override", CHECK_GOOD, "is onehop's");
+	expect(r, "override", CHECK_GOOD, "was written by onehop");
 }
 
 /* What DKMS makes of ours, read behind what a dkms.conf assigns: its loop, in bash. */
@@ -499,7 +499,7 @@ static void an_image_has_a_kernel_of_its_own(void **state)
 	r->request.kernel = "6.1.0-10-amd64";
 	look(r);
 	expect(r, "kernel", CHECK_GOOD, "6.1.0-10-amd64");
-	expect(r, "headers", CHECK_BAD, "not here");
+	expect(r, "headers", CHECK_BAD, "are not installed");
 	expect_remedy(r, "headers", "sudo apt install linux-headers-6.1.0-10-amd64");
 }
 
@@ -607,12 +607,12 @@ static void an_image_with_prebuilt_modules(void **state)
 	look(r);
 	assert_int_equal(r->d->way, DELIVER_OWN_DKMS);
 	expect(r, "driver", CHECK_GOOD, RELEASE ", as the module of that kernel says");
-	expect(r, "dkms tree", CHECK_GOOD, "onehop brings one");
+	expect(r, "dkms tree", CHECK_GOOD, "onehop adds one");
 	expect(r, "upgrades", CHECK_NOTE, "do not fit its libraries");
 	put_module(r, "kernel/nvidia-999/nvidia.ko", closed, sizeof(closed));
 	look(r);
 	expect(r, "dkms tree", CHECK_BAD,
-	       "kernel/nvidia-999/nvidia.ko is of the proprietary modules");
+	       "kernel/nvidia-999/nvidia.ko contains the proprietary modules");
 	put_module(r, "kernel/nvidia-999-open/nvidia.ko", later, sizeof(later));
 	look(r);
 	expect(r, "sources", CHECK_BAD, "the module of that kernel is 999.02");
@@ -620,7 +620,7 @@ static void an_image_with_prebuilt_modules(void **state)
 	put_module(r, "kernel/nvidia-999-open/nvidia.ko", open, sizeof(open));
 	r->m->driver.library_version = fact_str("999.02", from);
 	look(r);
-	expect(r, "driver", CHECK_BAD, "the user-space library is of 999.02");
+	expect(r, "driver", CHECK_BAD, "the user-space library is 999.02");
 }
 
 /* Its modules are named as those of its own kernel are, not as those of the host's. */
@@ -670,7 +670,7 @@ static void a_tree_that_dkms_was_not_told_of(void **state)
 	put_debian(r);
 	drop(r, "var/lib/dkms");
 	look(r);
-	expect(r, "dkms tree", CHECK_BAD, "is not in DKMS's list");
+	expect(r, "dkms tree", CHECK_BAD, "has not been added to DKMS");
 	expect_remedy(r, "dkms tree", "sudo dkms add nvidia-current-open/" RELEASE);
 }
 
@@ -739,7 +739,7 @@ static void odd_files_are_refused(void **state)
 			     "static int " RESIZE "(struct pci_dev *pci_dev) {\n}\n");
 	edit_and_expect(r, "nvidia/nv-pci.c", marked.text, "patch", "onehop's mark is in it");
 	edit_and_expect(r, "dkms.conf", "DEST_MODULE_NAME[0]=`id`\nBUILT_MODULE_NAME[0]=nvidia\n",
-			"dkms tree", "does not say what it calls nvidia.ko");
+			"dkms tree", "does not name nvidia.ko");
 }
 
 static void a_persons_override_stays(void **state)
@@ -749,7 +749,7 @@ static void a_persons_override_stays(void **state)
 	put_debian(r);
 	put(r, "etc/dkms/nvidia-current-open-" RELEASE ".conf", "MAKE[0]=\"mine\"\n");
 	look(r);
-	expect(r, "override", CHECK_BAD, "is not onehop's");
+	expect(r, "override", CHECK_BAD, "was not written by onehop");
 	assert_false(r->d->in_place);
 }
 
@@ -766,7 +766,7 @@ static void what_dkms_reads_last_may_drop_the_patch(void **state)
 
 		put(r, path, "# PATCH=(no)\nPATCH+=(own.patch)\n");
 		look(r);
-		expect(r, "override", CHECK_GOOD, "is free");
+		expect(r, "override", CHECK_GOOD, "does not exist yet");
 		put(r, path, "MAKE[0]=x\n  PATCH=(own.patch)\n");
 		look(r);
 		expect(r, "override", CHECK_BAD, path);
@@ -775,7 +775,7 @@ static void what_dkms_reads_last_may_drop_the_patch(void **state)
 	}
 	put(r, "etc/dkms/nvidia-current-open-" RELEASE "-6.2.conf", "PATCH=(own.patch)\n");
 	look(r);
-	expect(r, "override", CHECK_GOOD, "is free");
+	expect(r, "override", CHECK_GOOD, "does not exist yet");
 }
 
 static void where_dkms_moves_modules_it_is_said(void **state)
@@ -786,13 +786,13 @@ static void where_dkms_moves_modules_it_is_said(void **state)
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		r->m->kernel.distribution_id = fact_str(ids[i], from);
 		look(r);
-		assert_int_equal(has_check(r, "modules there"), i > 1);
+		assert_int_equal(has_check(r, "existing modules"), i > 1);
 	}
-	expect(r, "modules there", CHECK_NOTE, "/var/lib/dkms/onehop-nvidia/original_module");
+	expect(r, "existing modules", CHECK_NOTE, "/var/lib/dkms/onehop-nvidia/original_module");
 	assert_false(r->d->blocked && check_of(r, "disk")->state != CHECK_BAD);
 	put_debian(r); /* its own tree: DKMS's own modules are in the way of none */
 	look(r);
-	assert_false(has_check(r, "modules there"));
+	assert_false(has_check(r, "existing modules"));
 }
 
 static void a_patch_of_the_package_is_said(void **state)
@@ -838,11 +838,11 @@ static void user_space_has_to_agree(void **state)
 
 	r->m->driver.library_version = fact_str("999.02", from);
 	look(r);
-	expect(r, "driver", CHECK_BAD, "user-space library is of 999.02");
+	expect(r, "driver", CHECK_BAD, "user-space library is 999.02");
 	r->m->driver.library_version = fact_str(RELEASE, from);
 	r->m->driver.installed_version = fact_str("999.02", from);
 	look(r);
-	expect(r, "driver", CHECK_BAD, RELEASE " runs, 999.02 is installed");
+	expect(r, "driver", CHECK_BAD, RELEASE " runs, but 999.02 is installed");
 }
 
 static void sources_are_asked_for_or_refused(void **state)
@@ -933,10 +933,10 @@ static void the_kernels_compiler_is_wanted(void **state)
 	put(r, "lib/modules/" KERNEL "/build/.config",
 	    "CONFIG_CC_VERSION_TEXT=\"clang version 17.0.6\"\n");
 	look(r);
-	expect(r, "compiler", CHECK_BAD, "clang version 17.0.6, which is not here");
+	expect(r, "compiler", CHECK_BAD, "clang version 17.0.6, which is not installed");
 	put(r, "usr/bin/clang", "");
 	look(r);
-	expect(r, "compiler", CHECK_GOOD, "clang, as the kernel");
+	expect(r, "compiler", CHECK_GOOD, "clang, the same as the kernel's");
 }
 
 static void secure_boot_wants_a_key(void **state)
@@ -1075,7 +1075,7 @@ static void the_boot_image_may_hold_it(void **state)
 
 	put(r, "etc/initramfs-tools/modules", "# nvidia\n");
 	look(r);
-	expect(r, "boot image", CHECK_GOOD, "nothing");
+	expect(r, "boot image", CHECK_GOOD, "do not name the driver");
 	put(r, "etc/dracut.conf.d/x.conf", "force_drivers+=\" nvidia \"\n");
 	look(r);
 	expect(r, "boot image", CHECK_NOTE, "/etc/dracut.conf.d/x.conf");
@@ -1315,14 +1315,15 @@ static void what_was_not_tried_is_said(void **state)
 		const char *has, *lacks; /* NULL: nothing is said */
 	} rows[] = {
 		{ERA_590, "610.43.02",
-		 "not tried with this release (610.43.02): every place is as in 590.44.01 to "
+		 "untested with this release (610.43.02): every place is as in 590.44.01 to "
 		 "595.45.04",
-		 "untested"},
-		{ERA_535, "535.299.01", "not tried with this release (535.299.01): ", "\n"},
+		 "untested on any card"},
+		{ERA_535, "535.299.01", "untested with this release (535.299.01): ", "\n"},
 		{ERA_535, "535.299.01", "untested on any card", "\n"},
 		{ERA_535, "535.288.01",
-		 "this kind (535.43.02 to 535.288.01) are untested on any card", "not tried"},
-		{ERA_575, "575.64.05", "untested on any card", "not tried"},
+		 "this kind (535.43.02 to 535.288.01) are untested on any card",
+		 "untested with this"},
+		{ERA_575, "575.64.05", "untested on any card", "untested with this"},
 		{ERA_545, "550.163.01", NULL, NULL},
 		{ERA_590, "595.45.04", NULL, NULL},
 	};

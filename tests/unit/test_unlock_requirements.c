@@ -366,7 +366,7 @@ static const struct {
 	{{"580.105.08", "ForceP2P=0x211;RMPcieP2PType=1", EDITED, gate_missing},
 	 ACTION_REPLACE,
 	 "uvm-gate",
-	 "in force, but without the gate for managed memory: the first program"},
+	 "in effect, but without the gate for managed memory: the first program"},
 	{{"580.105.08", "", EDITED, gate_missing},
 	 ACTION_REPLACE,
 	 "uvm-gate",

@@ -443,7 +443,8 @@ static int build(struct delivery_session *d)
 	if (r)
 		return r;
 	if (!d->s->quiet)
-		printf("Building its core: about 3 minutes on 2 cores, log in %s/%s\n", d->sources,
+		printf("Building its core: about %d min, log in %s/%s\n",
+		       build_minutes(BUILD_CORE, fact_or(d->machine->cpu.threads, 0)), d->sources,
 		       BUILD_LOG);
 	fflush(stdout);
 	progress_begin(&d->progress);

@@ -18,11 +18,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define DEADLINE_S (2 * 3600) /* about 3 minutes on 2 cores; a board computer takes its time */
+#define DEADLINE_S (2 * 3600) /* see build_minutes; a board computer takes its time */
 #define LAST_LINES 20
 #define TAIL_BYTES (64 << 10)
 /* The largest translation units take more, but not all at once. */
 #define JOB_BYTES ((uint64_t)512 << 20)
+
+/* ---- how long it takes ---- */
+
+int build_minutes(enum build_part part, int64_t cpus)
+{
+	static const int cpu_minutes[BUILD_PART_N] = {[BUILD_CORE] = 8, [BUILD_MODULES] = 6};
+	int64_t n = cpus > 0 ? cpus : 1;
+
+	return (int)((cpu_minutes[part] + n - 1) / n);
+}
 
 /* ---- how it goes ---- */
 

@@ -4,9 +4,18 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct arena;
 struct strbuf;
+
+/*
+ * CPU time, measured with 580.142 and gcc 12 on 2 cores: src/nvidia and src/nvidia-modeset, then the modules of
+ * kernel-open for one kernel.
+ */
+enum build_part { BUILD_CORE, BUILD_MODULES, BUILD_PART_N };
+/* Minutes that a part takes on so many CPUs (0: unknown, as on one), rounded up. */
+int build_minutes(enum build_part part, int64_t cpus);
 
 #define BUILD_LOG ".onehop/build.log" /* below the tree: all that was printed */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is looked at before anything is begun, as a table. */
+#include "unlock/build.h"
 #include "unlock/delivery_impl.h"
 
 #include "base/alloc.h"
@@ -578,22 +579,22 @@ static void check_boot_image(struct delivery_facts *l, struct delivery_check *c)
 			     NULL);
 }
 
-/* Measured on 2 cores: the core, the display modules' part, and what is built for each kernel. */
 static void check_time(struct delivery_facts *l, struct delivery_check *c)
 {
-	enum { CORE_MINUTES = 14, MODULES_MINUTES = 5 }; /* of one CPU */
 	int64_t cpus = fact_or(l->m->cpu.threads, 0);
-	int64_t work = l->d->built && !l->d->dkms.whole ? MODULES_MINUTES : CORE_MINUTES;
+	int core = build_minutes(BUILD_CORE, cpus), modules = build_minutes(BUILD_MODULES, cpus);
+	const char *on = cpus > 0 ? delivery_format(l, "%d %s", (int)cpus,
+						    text_plural((size_t)cpus, "CPU", "CPUs"))
+				  : "one CPU";
+	const char *found;
 
-	if (cpus > 0)
-		delivery_say(c, CHECK_GOOD,
-			     delivery_format(l, "about %d min to build on %d CPUs",
-					     (int)((work + cpus - 1) / cpus), (int)cpus),
-			     NULL);
+	if (l->d->built && !l->d->dkms.whole)
+		found = delivery_format(l, "about %d min to build the modules on %s", modules, on);
 	else
-		delivery_say(c, CHECK_GOOD,
-			     delivery_format(l, "about %d min of one CPU to build", (int)work),
-			     NULL);
+		found = delivery_format(
+			l, "about %d min to build on %s: %d for the core, %d for the modules",
+			core + modules, on, core, modules);
+	delivery_say(c, CHECK_GOOD, found, NULL);
 }
 
 /* ---- the table ---- */

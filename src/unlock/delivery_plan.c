@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
-/* A whole release takes 7 minutes on 2 cores; modules alone 3. */
+/* Many times build_minutes. */
 #define BUILD_S   3600
 #define INSTALL_S 1200
 #define SAVE_S    600

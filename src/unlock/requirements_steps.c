@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the sources are, what a person has to do, and what to mind, once the options are known. */
+#include "unlock/build.h"
 #include "unlock/dkms.h"
 #include "unlock/known_sources.h"
 #include "unlock/requirements_impl.h"
@@ -113,8 +114,13 @@ static void add_build(struct steps *s)
 		cc = xprintf(" CC=gcc-%d", (int)fact_or(k->compiler_major, 0));
 	add_step(s, "edit the tree (all places are checked before anything is written)",
 		 "onehop unlock --tree " TREE " --apply");
-	add_step(s, "build: about 7 minutes on 2 cores, 0.5 GB of disk; needs make, gcc and g++",
-		 "make -C " TREE " -j\"$(nproc)\" modules%s", cc ? cc : "");
+	add_step(
+		s,
+		arena_printf(
+			s->m->arena,
+			"build: about %d minutes on 2 cores, 0.5 GB of disk; needs make, gcc and g++",
+			build_minutes(BUILD_CORE, 2) + build_minutes(BUILD_MODULES, 2)),
+		"make -C " TREE " -j\"$(nproc)\" modules%s", cc ? cc : "");
 }
 
 static const struct {

@@ -17,7 +17,7 @@ static void add_release(struct strbuf *b, const struct unlock *u)
 
 	if (u->version)
 		strbuf_printf(b, "%s, ", u->version);
-	strbuf_printf(b, "type %s (%s to %s)", e->name, e->first, e->last);
+	strbuf_printf(b, "kind %s (%s to %s)", e->name, e->first, e->last);
 }
 
 /* What the run found, or did. */
@@ -154,11 +154,11 @@ static void report_tried(struct document *out, const struct unlock *u)
 	if (!u->tried)
 		document_styled_item(
 			out, STYLE_WARN, STYLE_PLAIN, 0, "Caution:",
-			"untested with this release (%s): the places of the edits match the releases of this type, but onehop does not know NVIDIA's files of it, so it cannot tell whether they were changed.",
+			"untested with this release (%s): the places of the edits match the releases of this kind, but onehop does not know NVIDIA's files of it, so it cannot tell whether they were changed.",
 			u->version ? u->version : "version.mk names none");
 	if (era_untested(u->era))
 		document_styled_item(out, STYLE_WARN, STYLE_PLAIN, 0, "Caution:",
-				     "edited drivers of this type are untested on any card.");
+				     "edited drivers of this kind are untested on any card.");
 }
 
 void report_unlock(struct document *out, const struct unlock *u, enum unlock_mode mode)

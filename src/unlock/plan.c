@@ -65,7 +65,7 @@ static int refuse_unknown_era(const struct unlock *u, unsigned has)
 	for (size_t i = 0; i < feature_n; i++)
 		strbuf_printf(&b, "%s%s %s", i ? ", " : "", has & 1u << i ? "has" : "lacks",
 			      features[i].what);
-	return err_set(EINVAL, "%s is of no known type (%s): %s", u->tree.dir, strbuf_str(&b),
+	return err_set(EINVAL, "%s is of no known kind (%s): %s", u->tree.dir, strbuf_str(&b),
 		       differs);
 }
 

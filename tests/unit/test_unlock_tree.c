@@ -353,7 +353,7 @@ static void a_release_of_no_known_kind_is_refused(void **state)
 		      features[0].pattern);
 	write_release(s, &t, "610.43.02");
 	made_done(&t);
-	check_refused(s, "is of no known type (has a static BAR1 that asks",
+	check_refused(s, "is of no known kind (has a static BAR1 that asks",
 		      "newest release that is known to fit is 595.45.04");
 }
 

@@ -30,6 +30,28 @@ static char *spelled(const struct option *o)
 	return xprintf("%s%s", o->one_dash ? "-" : "--", o->name);
 }
 
+char *option_given(const struct option *o, const void *values)
+{
+	const void *at = (const char *)values + o->offset;
+	AUTO_FREE char *name = spelled(o);
+	const char *text;
+
+	switch (o->kind) {
+	case OPTION_FLAG:
+		return *(const bool *)at ? TAKE_PTR(name) : NULL;
+	case OPTION_NUMBER:
+		return *(const int *)at ? xprintf("%s %d", name, *(const int *)at) : NULL;
+	case OPTION_TEXT:
+	case OPTION_FILE:
+		text = *(const char *const *)at;
+		return text ? xprintf("%s %s", name, text) : NULL;
+	case OPTION_CHOICE:
+	case OPTION_LIST:
+		break;
+	}
+	return NULL;
+}
+
 static int set_number(const struct option *o, const char *value, int *ret)
 {
 	AUTO_FREE char *name = spelled(o);

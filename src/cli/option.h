@@ -59,5 +59,7 @@ struct option {
  */
 int options_parse(const struct option *options, char *const *words, size_t n, void *values,
 		  const char **args, size_t max_args);
+/* "--long 60", "--json": a flag, text or number as it was given, the caller's to free; NULL: it was not. */
+char *option_given(const struct option *o, const void *values);
 /* Frees what lists hold. */
 void options_done(const struct option *options, void *values);

@@ -2,11 +2,14 @@
 /* onehop test: does what one GPU writes to another's memory arrive, and does it read what is there? */
 #include "cli/command.h"
 
+#include "base/array.h"
 #include "base/err.h"
 #include "cli/device_options.h"
 #include "cli/progress.h"
 #include "report/report_test.h"
 #include "session/test_session.h"
+
+#include <stdlib.h>
 
 struct test_options {
 	struct common_options common;
@@ -48,6 +51,36 @@ static const struct option test_table[] = {
 	OPTIONS_END,
 };
 /* clang-format on */
+
+/* The options that change what is tested, besides those that choose devices. */
+static const size_t testing[] = {
+	AT(request.deadline_s), AT(request.devices.memory), AT(request.long_s),
+	AT(request.atomics),    AT(request.compressible),   AT(request.host_memory),
+	AT(request.inject),
+};
+
+_Static_assert(ARRAY_LEN(testing) <= TEST_OPTIONS_MAX, "each may be in the journal");
+
+static const struct option *option_at(size_t offset)
+{
+	const struct option *o = test_table;
+
+	while (o->offset != offset)
+		o++;
+	return o;
+}
+
+/* Those that were given, the caller's to free. */
+static size_t list_given(const struct test_options *o, char *ret[static TEST_OPTIONS_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(testing); i++) {
+		ret[n] = option_given(option_at(testing[i]), o);
+		n += ret[n] != NULL;
+	}
+	return n;
+}
 
 static enum exit_code judge(const struct test_session *s)
 {
@@ -99,17 +132,23 @@ static int run_session(struct test_session *s, struct progress *progress,
 static int run_test(const void *options, const char *const *args)
 {
 	const struct test_options *o = options;
+	struct test_choice request = o->request;
 	struct progress progress;
 	const struct session_ear ear = progress_ear(&progress);
+	char *given[TEST_OPTIONS_MAX];
 	struct test_session s;
 	int r;
 
 	(void)args;
-	if (test_session_begin(&s, &o->request, &ear) < 0)
+	request.options = (const char *const *)given;
+	request.option_n = list_given(o, given);
+	if (test_session_begin(&s, &request, &ear) < 0)
 		r = fail(EXIT_REFUSED, "%s", err_msg());
 	else
 		r = run_session(&s, &progress, &o->common);
 	test_session_done(&s);
+	for (size_t i = 0; i < request.option_n; i++)
+		free(given[i]);
 	return r;
 }
 

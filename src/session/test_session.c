@@ -2,7 +2,6 @@
 #include "session/test_session.h"
 
 #include "base/alloc.h"
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
@@ -14,7 +13,6 @@
 #include "session/stop.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 /* Of each simulated device; half of it is used. */
@@ -125,38 +123,6 @@ int test_check_compressible(const struct diagnosis *d)
 			: "whether the driver carries an old edit for P2P through BAR1 is unknown; with one,");
 }
 
-/* The options that change what is tested, besides those that choose devices: a resumed run must have the same. */
-static const struct {
-	const char *name;
-	size_t at;
-	enum { CHOICE_FLAG, CHOICE_NUMBER, CHOICE_TEXT } kind;
-} choices[] = {
-	{"--deadline", offsetof(struct test_choice, deadline_s), CHOICE_NUMBER},
-	{"--memory", offsetof(struct test_choice, devices.memory), CHOICE_TEXT},
-	{"--long", offsetof(struct test_choice, long_s), CHOICE_NUMBER},
-	{"--atomics", offsetof(struct test_choice, atomics), CHOICE_FLAG},
-	{"--compressible", offsetof(struct test_choice, compressible), CHOICE_FLAG},
-	{"--host-memory", offsetof(struct test_choice, host_memory), CHOICE_FLAG},
-	{"--inject", offsetof(struct test_choice, inject), CHOICE_TEXT},
-};
-
-_Static_assert(ARRAY_LEN(choices) <= TEST_OPTIONS_MAX, "each may be in the journal");
-
-/* "--long 60", the caller's to free; NULL: it was not given. */
-static char *choice_text(const struct test_choice *o, size_t i)
-{
-	const void *at = (const char *)o + choices[i].at;
-	const char *text = choices[i].kind == CHOICE_TEXT ? *(const char *const *)at : NULL;
-	int number = choices[i].kind == CHOICE_NUMBER ? *(const int *)at : 0;
-
-	if (text)
-		return xprintf("%s %s", choices[i].name, text);
-	if (number)
-		return xprintf("%s %d", choices[i].name, number);
-	return choices[i].kind == CHOICE_FLAG && *(const bool *)at ? xstrdup(choices[i].name)
-								   : NULL;
-}
-
 static void identify(struct test_session *s)
 {
 	const struct machine *m = s->devices.machine;
@@ -169,12 +135,8 @@ static void identify(struct test_session *s)
 				    .names = s->devices.chosen.keys,
 				    .n = s->devices.chosen.n,
 				    .include_suspects = s->o->include_suspects};
-	for (size_t k = 0; k < ARRAY_LEN(choices); k++) {
-		char *text = choice_text(s->o, k);
-
-		if (text)
-			i->options[i->option_n++] = text;
-	}
+	for (size_t k = 0; k < s->o->option_n && k < TEST_OPTIONS_MAX; k++)
+		i->options[i->option_n++] = s->o->options[k];
 }
 
 int test_session_begin(struct test_session *s, const struct test_choice *o,
@@ -380,8 +342,6 @@ void test_session_done(struct test_session *s)
 	cleanup_close(&s->journal_lock);
 	test_past_done(&s->past);
 	free(s->known);
-	for (size_t i = 0; i < s->identity.option_n; i++)
-		free((char *)s->identity.options[i]);
 	test_result_done(&s->result);
 	figures_free(s->figures);
 	free(s->note);

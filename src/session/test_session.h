@@ -16,6 +16,10 @@ struct test_choice {
 	int deadline_s, long_s;
 	bool resume, include_suspects;
 	bool atomics, compressible, host_memory; /* patterns for information */
+	/* Those that change what is tested, besides those that choose devices, as the user knows them: "--long 60". A
+	 * resumed run must have the same. At most TEST_OPTIONS_MAX. */
+	const char *const *options;
+	size_t option_n;
 };
 
 struct test_session {

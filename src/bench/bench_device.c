@@ -185,8 +185,10 @@ static int allocate(struct bench_device *s, uint64_t memory_bytes)
 	int r;
 
 	if (window < WINDOW_MIN)
-		return err_set(ENOMEM, "%s: %lu KiB of memory are too little for any check",
-			       bench_device_info(s)->name, (unsigned long)(memory_bytes >> 10));
+		return err_set(ENOMEM,
+			       "%s: a test needs at least %lu KiB of memory, it may use %lu KiB",
+			       bench_device_info(s)->name, 4 * WINDOW_MIN >> 10,
+			       (unsigned long)(memory_bytes >> 10));
 	r = bench_device_alloc(s, MEMORY_DEVICE, STATION_SCRATCH, &s->scratch);
 	if (r == 0)
 		r = bench_device_alloc(s, MEMORY_PINNED, 4096, &s->abort);

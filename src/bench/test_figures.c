@@ -112,10 +112,11 @@ static void count_pair(struct test_counts *c, const struct pair_result *p)
 	c->not_tested += p->state == PAIR_NOT_RUN || p->state == PAIR_NOT_TESTED;
 }
 
-static void count_local(struct test_counts *c, const struct pair_result *p)
+/* Of a device that could not be opened, the pairs say that nothing was tested. */
+static void count_local(struct test_counts *c, const struct test_device *d)
 {
-	c->locals_wrong += p->state == PAIR_WRONG;
-	c->locals_not_tested += p->state == PAIR_NOT_TESTED;
+	c->locals_wrong += d->local.state == PAIR_WRONG;
+	c->locals_not_tested += d->local.state == PAIR_NOT_TESTED && !*d->sentence;
 }
 
 void test_count(const struct test_result *r, struct test_counts *ret)
@@ -127,7 +128,7 @@ void test_count(const struct test_result *r, struct test_counts *ret)
 		if (i / n != i % n)
 			count_pair(&c, &r->pairs[i]);
 	for (size_t i = 0; i < n; i++)
-		count_local(&c, &r->devices[i].local);
+		count_local(&c, &r->devices[i]);
 	for (int a = 0; r && a < ARM_N; a++) {
 		c.arms_wrong += r->arms[a].state == PAIR_WRONG;
 		c.arms_incomplete += r->arms[a].state == PAIR_INCOMPLETE;

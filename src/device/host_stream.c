@@ -256,7 +256,7 @@ int host_wait(struct device_set *set, struct stream stream, uint64_t limit_us)
 	if (!late)
 		host_flaw_refresh(h);
 	if (late)
-		return err_set(ETIMEDOUT, "%s did not finish within %.3f s",
+		return err_set(ETIMEDOUT, "%s did not finish within %.3g s",
 			       set->info[s->device].name, (double)limit_us / 1e6);
 	return 0;
 }

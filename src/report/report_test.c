@@ -289,8 +289,10 @@ static size_t count_right(const struct test_result *r, int pattern)
 static void add_pattern_counts(struct document *out, const struct test_report *r)
 {
 	struct strbuf list AUTO_STRBUF = {0};
-	size_t listed = 0;
+	char label[64];
+	size_t listed = 0, pairs = r->result->n * (r->result->n - 1);
 
+	snprintf(label, sizeof(label), "Correct pairs by access pattern, of %zu:", pairs);
 	for (int k = PATTERN_NONE + 1; k < PATTERN_N; k++) {
 		size_t n = count_right(r->result, k);
 
@@ -299,8 +301,7 @@ static void add_pattern_counts(struct document *out, const struct test_report *r
 				      n);
 	}
 	if (listed)
-		document_item(out, STYLE_PLAIN, 0, "Correct pairs by access pattern:", "%s",
-			      strbuf_str(&list));
+		document_item(out, STYLE_PLAIN, 0, label, "%s", strbuf_str(&list));
 }
 
 /* ---- atomics ---- */
@@ -464,13 +465,22 @@ static void add_all_reduce(struct document *out, const struct test_report *r)
 
 /* ---- the verdict ---- */
 
-/* The verdict on a single device, which is correct only if its memory was tested. */
+/* A single device is correct only if its memory was tested. */
 static const char *lone_text(const struct test_device *d)
 {
 	if (*d->sentence)
-		return "One device, which could not be opened";
-	return d->local.state == PAIR_RIGHT ? "One device, its own memory is correct"
-					    : "One device, not tested";
+		return "The only device could not be opened: nothing was tested.";
+	return d->local.state == PAIR_RIGHT
+		       ? "Only one device: no pair to test. Its own memory is correct."
+		       : "Only one device: no pair to test. Its own memory was not tested.";
+}
+
+static const char *nothing_text(const struct test_report *r)
+{
+	return r->skip_n
+		       ? "Nothing was tested: every GPU is skipped."
+		       : "Nothing was tested: this machine has no NVIDIA GPU. To try onehop without "
+			 "one, add --device host:4.";
 }
 
 static void say_counts(const struct test_counts *c, char *buf, size_t size)
@@ -501,14 +511,13 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 
 	test_count(r->result, &c);
 	if (!r->result)
-		snprintf(buf, size, "Nothing could be tested.");
+		snprintf(buf, size, "%s", nothing_text(r));
 	else if (c.locals_wrong)
 		snprintf(buf, size, "%zu %s own memory, before any path is used.", c.locals_wrong,
 			 text_plural(c.locals_wrong, "device fails on its",
 				     "devices fail on their"));
 	else if (!c.pairs)
-		snprintf(buf, size, "%s: there is no pair to test.",
-			 lone_text(&r->result->devices[0]));
+		snprintf(buf, size, "%s", lone_text(&r->result->devices[0]));
 	else if (c.wrong || c.incomplete || c.not_tested || c.locals_not_tested ||
 		 c.arms_incomplete)
 		say_counts(&c, buf, size);
@@ -526,6 +535,25 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 			text_all(c.pairs, all),
 			p2p->state == PAIR_RIGHT ? ", and all at once" : "");
 	return buf;
+}
+
+static void add_duration(struct document *out, const struct test_result *r,
+			 const struct test_counts *c)
+{
+	size_t tested = c->pairs - c->not_tested;
+	struct strbuf b AUTO_STRBUF = {0};
+
+	if (c->pairs)
+		strbuf_printf(&b, "Tested %zu of %zu pairs", tested, c->pairs);
+	else
+		strbuf_printf(&b, "Tested %zu of 1 device",
+			      (size_t)(r->devices[0].local.state == PAIR_RIGHT ||
+				       r->devices[0].local.state == PAIR_WRONG));
+	if (tested && r->rounds)
+		strbuf_printf(&b, " in %zu %s", r->rounds,
+			      text_plural(r->rounds, "round", "rounds"));
+	document_paragraph(out, STYLE_DIM, 0, "%s, %.1f s (start of driver and workers: %.1f s).",
+			   strbuf_str(&b), r->test_s, r->start_s);
 }
 
 static void add_end(struct document *out, const struct test_report *r)
@@ -554,12 +582,7 @@ static void add_end(struct document *out, const struct test_report *r)
 		document_paragraph(out, STYLE_DIM, 0, "The kernel log was not read: %s",
 				   r->log_unread);
 	if (r->result)
-		document_paragraph(out, STYLE_DIM, 0,
-				   "Tested %zu of %zu pairs in %zu %s, %.1f s (start of driver and "
-				   "workers: %.1f s).",
-				   c.pairs - c.not_tested, c.pairs, r->result->rounds,
-				   text_plural(r->result->rounds, "round", "rounds"),
-				   r->result->test_s, r->result->start_s);
+		add_duration(out, r->result, &c);
 }
 
 struct test_report test_report_of(const struct test_session *s, bool verbose)

@@ -172,7 +172,9 @@ static void tell_progress(const struct test_session *s, const struct test_step *
 	AUTO_STRBUF struct strbuf name = {0};
 
 	test_step_name(step, s->devices.chosen.names, &name);
-	session_tell(s->ear, SESSION_RUNS, "%s, %zu left", strbuf_str(&name), step->left);
+	if (step->left)
+		strbuf_printf(&name, ", %zu left", step->left);
+	session_tell(s->ear, SESSION_RUNS, "%s", strbuf_str(&name));
 }
 
 static int open_device(void *context, const struct device_request *one, struct device_set **ret)
@@ -253,8 +255,9 @@ static int resume(struct test_session *s, struct strbuf *note)
 	note_unfinished(&s->past, note);
 	if (s->past.torn)
 		strbuf_puts(note, " The last line of its journal is incomplete and was not used.");
-	if (s->past.running_n && !s->past.restarted)
-		strbuf_puts(note, " That is run again.");
+	strbuf_puts(note, s->past.running_n && !s->past.restarted
+				  ? " This run repeats that and tests the rest."
+				  : " This run tests the rest.");
 	s->known = TAKE_PTR(s->past.known);
 	hold_suspects(s, note);
 	return test_journal_resume(&s->identity, &s->journal);

@@ -14,7 +14,7 @@ struct strbuf;
 #define COLLECTIVE_OPTION(TYPE, member) offsetof(TYPE, request.member)
 #define COLLECTIVE_SIZES(TYPE) \
 	{"min", 'b', OPTION_TEXT, COLLECTIVE_OPTION(TYPE, min), "SIZE", "from this size on (8); K, M, G are binary", NULL, 0, 0, 0}, \
-	{"max", 'e', OPTION_TEXT, COLLECTIVE_OPTION(TYPE, max), "SIZE", "up to this size (128M; on the host back end 1M)", NULL, 0, 0, 0}, \
+	{"max", 'e', OPTION_TEXT, COLLECTIVE_OPTION(TYPE, max), "SIZE", "up to this size (128M; 1M with simulated devices)", NULL, 0, 0, 0}, \
 	{"factor", 'f', OPTION_NUMBER, COLLECTIVE_OPTION(TYPE, factor), "N", "multiply the size by this each time (2)", NULL, 0, 0, 0}, \
 	{"step", 'i', OPTION_TEXT, COLLECTIVE_OPTION(TYPE, step), "SIZE", "increase the size by this each time", NULL, 0, 0, 0}, \
 	{"iterations", 'n', OPTION_NUMBER, COLLECTIVE_OPTION(TYPE, iterations), "N", "operations in a batch (20)", NULL, 0, 0, 0}, \

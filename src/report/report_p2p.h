@@ -7,7 +7,7 @@
 #include "session/p2p_session.h"
 
 struct p2p_report {
-	bool simulated;                /* the host back end */
+	bool simulated;                /* of simulated devices */
 	const struct machine *machine; /* this host, or the recorded one whose links are followed */
 	const char *const *names;      /* of the devices: "GPU0 0000:41:00.0", "host0" */
 	const struct device_info *devices;

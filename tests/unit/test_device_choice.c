@@ -118,7 +118,7 @@ static void others_gpus_are_left_out(void **state)
 	build_free(m);
 }
 
-static void stand_ins_have_two_names(void **state)
+static void simulated_devices_have_two_names(void **state)
 {
 	struct device_choice c;
 
@@ -188,7 +188,7 @@ static void opened_devices_are_checked(void **state)
 }
 
 /* Simulated devices that follow some GPUs of a machine have the rates of just these, by their numbers. */
-static void stand_ins_follow_the_rates_of_their_gpus(void **state)
+static void simulated_devices_follow_the_rates_of_their_gpus(void **state)
 {
 	const struct device_options o = {.device = "host", .gpus = "2,3"};
 	static const char from[] = "tests/machines/rtx4090x8-before";
@@ -273,10 +273,10 @@ int main(void)
 		cmocka_unit_test(gpus_have_four_names),
 		cmocka_unit_test(what_names_none_is_refused),
 		cmocka_unit_test(others_gpus_are_left_out),
-		cmocka_unit_test(stand_ins_have_two_names),
+		cmocka_unit_test(simulated_devices_have_two_names),
 		cmocka_unit_test(pairs_are_of_devices_in_use),
 		cmocka_unit_test(opened_devices_are_checked),
-		cmocka_unit_test(stand_ins_follow_the_rates_of_their_gpus),
+		cmocka_unit_test(simulated_devices_follow_the_rates_of_their_gpus),
 		cmocka_unit_test(a_signal_is_seen_by_all),
 		cmocka_unit_test(progress_is_one_line),
 		cmocka_unit_test(progress_has_no_escapes_on_a_dumb_terminal),

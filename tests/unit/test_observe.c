@@ -116,7 +116,7 @@ static void by_order(void **state)
 	build_free(m);
 }
 
-static void stand_ins_are_no_gpus(void **state)
+static void simulated_devices_are_not_gpus(void **state)
 {
 	struct machine *m = build_two_root_ports();
 	struct figures *f = figures_new("x", "onehop bench p2p");
@@ -820,7 +820,7 @@ int main(void)
 		cmocka_unit_test(by_address),
 		cmocka_unit_test(by_number),
 		cmocka_unit_test(by_order),
-		cmocka_unit_test(stand_ins_are_no_gpus),
+		cmocka_unit_test(simulated_devices_are_not_gpus),
 		cmocka_unit_test(own_tests),
 		cmocka_unit_test(the_worst_counts),
 		cmocka_unit_test(each_run_counts),

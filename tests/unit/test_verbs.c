@@ -129,7 +129,7 @@ static int load(void **state)
 
 #define MEASURES_ALL ((1u << LOOPBACK_N) - 1)
 
-/* Of stand-ins of GPUs, so small that a test is done at once. */
+/* Of simulated devices, so small that a test is done at once. */
 static struct loopback_job *job_of(enum region_way way)
 {
 	struct loopback_job *j = calloc(1, sizeof(*j));

@@ -57,6 +57,9 @@ struct rule {
 	bool first;     /* the remedies of other rules need it repaired: listed before them */
 	unsigned needs; /* enum rule_needs */
 	enum verdict (*probe)(struct rule_run *run); /* adds findings when bad */
+	/* Adds findings for what lines of tools and logs report, whether or not `needs` are met; NULL:
+	 * none do. */
+	void (*heard)(struct rule_run *run);
 	/* Adds the changes that would make the rule hold, given that it does not; NULL: nothing that
 	 * this program could change. Pure, as the probe is. */
 	void (*propose)(struct rule_run *run, struct change_set *out);

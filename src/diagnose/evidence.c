@@ -188,3 +188,11 @@ const char *pair_set_text(struct rule_run *run, const struct pair_set *s)
 	return run_text(run, "%zu of %zu pairs (%s%s)", s->n, all, strbuf_str(&b),
 			s->n > named ? ", ..." : "");
 }
+
+const struct observed *message_heard(const struct rule_run *run, enum tool_message message)
+{
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	if (o->kind == OBSERVED_MESSAGE && o->message == message)
+		return o;
+	return NULL;
+}

@@ -148,6 +148,9 @@ const char *run_list(struct rule_run *run, const char *list, const char *item);
 /* The list of n GPUs, or "all 8 GPUs". */
 const char *gpu_list_text(struct rule_run *run, const char *names, size_t n);
 
+/* The first line of a tool that reports this; NULL: none does. */
+const struct observed *message_heard(const struct rule_run *run, enum tool_message message);
+
 /* A set of ordered GPU pairs that one finding is about. */
 struct pair_set {
 	bool *in; /* gpu_n * gpu_n, row initiator */

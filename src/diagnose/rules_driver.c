@@ -498,6 +498,21 @@ static enum verdict probe_installed(struct rule_run *run)
 	return VERDICT_BAD;
 }
 
+/* What was installed meanwhile cannot run before the old modules are gone. */
+static void heard_busy(struct rule_run *run)
+{
+	const struct observed *o = message_heard(run, MESSAGE_MODULE_BUSY);
+	struct finding *f;
+
+	if (!o)
+		return;
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(DRIVER, "driver"),
+			"the " ABOUT "'s modules could not be unloaded because they are in use: a "
+			"module that was installed since is not in effect");
+	evidence_text(run, f, o->from, o->text);
+	evidence_str(run, f, "loaded module", run->m->driver.module_version);
+}
+
 /* Why this GPU wants the open modules; NULL: it does not. */
 static const char *wants_open(const struct gpu *g, size_t gpu_n, enum severity *ret)
 {
@@ -930,6 +945,47 @@ static const char *unlock_words(struct rule_run *run)
 		with);
 }
 
+/* What the driver answers for them is unknown, and it may be one that says yes though P2P does not work. */
+static bool may_be_misreported(struct rule_run *run, size_t i, size_t j)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+
+	return support_may_misreport(d, &run->m->gpus[i]) &&
+	       support_may_misreport(d, &run->m->gpus[j]) &&
+	       pair_status(run, i, j, P2P_READ) == P2P_STATUS_UNKNOWN &&
+	       pair_status(run, i, j, P2P_WRITE) == P2P_STATUS_UNKNOWN;
+}
+
+/* Without the driver's answer and, perhaps, its version: texts that do not show them. */
+static void heard_misreport(struct rule_run *run)
+{
+	const struct nvidia_driver *d = &run->m->driver;
+	struct pair_set set = pair_set_new(run);
+	struct finding *f;
+
+	if (fact_is(d->loaded, 0))
+		return;
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (may_be_misreported(run, i, j))
+			pair_set_add(&set, i, j);
+	if (!set.n)
+		return;
+	f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(DRIVER, "driver"),
+			"NVIDIA's " ABOUT " has no P2P over PCIe for %s; before " MISREPORT_FIXED
+			" it allows P2P all the same, and copies return wrong data",
+			pair_set_text(run, &set));
+	f->severity = SEVERITY_WARNING;
+	f->pair_map = set.in;
+	finding_names_pairs(run, f, &set);
+	finding_remedy(
+		run, f,
+		"check the version (`cat /proc/driver/nvidia/version`); install " MISREPORT_FIXED
+		" or later if it is older, and until then set NCCL_P2P_DISABLE=1 and copy "
+		"through host memory");
+	evidence_str(run, f, "GPU0", run->m->gpus[0].model);
+	evidence_str(run, f, "module", d->module_version);
+}
+
 static enum verdict probe_geforce(struct rule_run *run)
 {
 	struct pair_set set = pair_set_new(run);
@@ -1302,6 +1358,7 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU | NEEDS_DRIVER,
 		.probe = probe_installed,
+		.heard = heard_busy,
 	},
 	{
 		.id = "driver-open-modules",
@@ -1326,12 +1383,13 @@ const struct rule rules_driver[] = {
 		.remedy =
 			"`onehop unlock` shows what this machine needs for P2P and installs nothing "
 			"without --apply; BAR1 must cover the memory",
-		.reference = P2P_CAPS,
+		.reference = P2P_CAPS "; pytorch/pytorch#96600",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_geforce,
+		.heard = heard_misreport,
 	},
 	{
 		.id = "p2p-chipset",

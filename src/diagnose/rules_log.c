@@ -649,6 +649,18 @@ static enum verdict probe_sign(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/* number: enum tool_message; text: what happened to the module. */
+static void heard_refusal(struct rule_run *run)
+{
+	const struct observed *o = message_heard(run, (enum tool_message)run->rule->number);
+
+	if (o)
+		evidence_text(run,
+			      finding_add(run, CONFIDENCE_LIKELY, SUBJECT(HOST, "kernel"),
+					  "the " ABOUT " rejected a module %s", run->rule->text),
+			      o->from, o->text);
+}
+
 /* ---- the table ---- */
 
 #define XID_CATALOG "NVIDIA Xid catalog, docs.nvidia.com/deploy/xid-errors"
@@ -892,6 +904,9 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG,
 		.probe = probe_sign,
+		.heard = heard_refusal,
+		.number = MESSAGE_MODULE_UNSIGNED,
+		.text = "because of its signature",
 	},
 	{
 		.id = "module-symbols",
@@ -904,5 +919,8 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG,
 		.probe = probe_sign,
+		.heard = heard_refusal,
+		.number = MESSAGE_MODULE_MISFIT,
+		.text = "because it was built for another kernel or other modules",
 	},
 };

@@ -877,7 +877,10 @@ static enum verdict probe_topo_file(struct rule_run *run)
 			"distances than onehop shows",
 			s->value);
 	show_setting(run, f, s);
-	if (fact_known(run->m->kernel.hypervisor))
+	/* Only a guest needs one, whose own PCI tree does not show the machine's. */
+	if (!fact_known(run->m->kernel.hypervisor))
+		f->severity = SEVERITY_WARNING;
+	else
 		finding_evidence(run, f, NULL,
 				 run_text(run, "guest of %s", run->m->kernel.hypervisor.value),
 				 "cloud providers ship such a file for their own machine types");
@@ -1052,7 +1055,7 @@ const struct rule rules_nccl[] = {
 		.reference = "Azure/azurehpc-health-checks#142; " NCCL_ENV,
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
-		.needs = NEEDS_GPU | NEEDS_SETTINGS,
+		.needs = NEEDS_SETTINGS,
 		.probe = probe_topo_file,
 	},
 	{

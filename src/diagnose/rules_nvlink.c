@@ -207,6 +207,102 @@ static enum verdict probe_manager(struct rule_run *run)
 	return VERDICT_BAD;
 }
 
+/* ---- what tools report ---- */
+
+/* Cards of this model have links to a bridge alone, which need not be there. */
+static bool is_bridge_card(const struct gpu *g)
+{
+	return g && (strstr(fact_str_or(g->model, ""), "PCIe") ||
+		     strstr(fact_str_or(g->model, ""), "NVL"));
+}
+
+/* Links of a card without a bridge are down, and nothing is wrong. */
+static void heard_links(struct rule_run *run)
+{
+	const struct observed *o = message_heard(run, MESSAGE_NVLINK_DOWN);
+	const struct gpu *g = o && o->initiator >= 0 ? &run->m->gpus[o->initiator] : NULL;
+	struct finding *f;
+
+	if (!o || (g && active_links(g)))
+		return;
+	if (machine_has_nvswitch(run->m) || !is_bridge_card(g)) {
+		f = finding_add(run, CONFIDENCE_POSSIBLE,
+				g ? subject_gpu(run, g) : SUBJECT(GPUS, "NVLink"),
+				"a health check reports NVLinks of %s as down: without an NVLink "
+				"bridge or NVSwitches that is normal, otherwise links are missing",
+				g ? ABOUT : "a GPU");
+		finding_remedy(run, f, "check which links are up: `nvidia-smi nvlink -s`");
+	} else {
+		f = finding_add(run, CONFIDENCE_LIKELY, subject_gpu(run, g),
+				"a health check reports NVLinks of " ABOUT
+				" as down: the links of a PCIe card without an NVLink bridge are "
+				"always down, so nothing is wrong");
+		f->severity = SEVERITY_INFO;
+		finding_needs_nothing(f);
+	}
+	evidence_text(run, f, o->from, o->text);
+}
+
+/* A call of CUDA in NCCL's set-up of multicast through NVSwitches. */
+static const struct observed *failed_multicast(struct rule_run *run)
+{
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	if (o->kind == OBSERVED_RUN_FAILURE && o->failure.kind == RUN_CUDA_ERROR &&
+	    o->failure.where && strstr(o->failure.where, "nvls"))
+		return o;
+	return NULL;
+}
+
+static void report_multicast(struct rule_run *run, const struct observed *o)
+{
+	struct finding *f = finding_add(
+		run, CONFIDENCE_POSSIBLE, SUBJECT(GPUS, "NVSwitch fabric"),
+		"NCCL could not set up multicast through the NVSwitches (NVLS): the GPUs and the "
+		"fabric manager are probably out of step, as after a restart of one without the "
+		"other");
+
+	finding_remedy(run, f,
+		       "stop all GPU programs and the fabric manager, reset GPUs and NVSwitches "
+		       "(`nvidia-smi -r`), then start the fabric manager (`systemctl start "
+		       "nvidia-fabricmanager`), or reboot; until then set NCCL_NVLS_ENABLE=0");
+	evidence_text(run, f, o->from,
+		      run_text(run, "%s: CUDA error %d, %s", o->failure.where, o->failure.code,
+			       o->failure.what));
+}
+
+static void report_no_switch(struct rule_run *run, const struct observed *o)
+{
+	struct finding *f =
+		finding_add(run, CONFIDENCE_LIKELY, SUBJECT(DRIVER, "fabric manager"),
+			    "the " ABOUT
+			    " found no NVSwitch to manage and ended: it serves only machines with "
+			    "NVSwitches, and others work without it");
+
+	f->severity = SEVERITY_INFO;
+	finding_needs_nothing(f);
+	evidence_text(run, f, o->from, o->text);
+}
+
+static void heard_fabric(struct rule_run *run)
+{
+	const struct observed *none = message_heard(run, MESSAGE_NO_NVSWITCH);
+	const struct observed *failed = message_heard(run, MESSAGE_FABRIC_FAILED);
+	const struct observed *multicast = failed_multicast(run);
+
+	if (multicast)
+		report_multicast(run, multicast);
+	if (none && !machine_has_nvswitch(run->m))
+		report_no_switch(run, none);
+	else if (failed)
+		evidence_text(run,
+			      finding_add(run, CONFIDENCE_POSSIBLE,
+					  SUBJECT(DRIVER, "fabric manager"),
+					  "the " ABOUT
+					  " did not start: on a machine with NVSwitches "
+					  "CUDA then fails with error 802"),
+			      failed->from, failed->text);
+}
+
 const struct rule rules_nvlink[] = {
 	{
 		.id = "nvlink-up",
@@ -222,6 +318,7 @@ const struct rule rules_nvlink[] = {
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_links,
+		.heard = heard_links,
 	},
 	{
 		.id = "nvswitch-fabric",
@@ -232,11 +329,12 @@ const struct rule rules_nvlink[] = {
 			"enable --now nvidia-fabricmanager`. In a virtual machine the host's fabric "
 			"manager decides.",
 		.reference = "nvml.h nvmlGpuFabricInfo_t; Fabric Manager User Guide; "
-			     "NVIDIA/nccl-tests#264",
+			     "NVIDIA/nccl-tests#264, #276; NVIDIA/gpu-operator#610",
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_fabric,
+		.heard = heard_fabric,
 	},
 	{
 		.id = "fabric-manager-version",

@@ -251,6 +251,40 @@ static enum verdict probe_not_loaded(struct rule_run *run)
 	return VERDICT_OK;
 }
 
+/* The text shows that a module is installed, and that lsmod did not list it. */
+static const struct observed *installed_not_listed(struct rule_run *run)
+{
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		const struct module *mod =
+			o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_MODULE_NOT_LISTED
+				? machine_module(run->m, o->text)
+				: NULL;
+
+		if (mod && fact_known(mod->file) && !fact_known(mod->loaded))
+			return o;
+	}
+	return NULL;
+}
+
+static void heard_not_listed(struct rule_run *run)
+{
+	const struct observed *o = installed_not_listed(run);
+	const struct peermem *p = &run->m->peermem;
+	struct finding *f;
+
+	if (!o || fact_is(p->loaded, 1) || fact_is(p->legacy_loaded, 1))
+		return;
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(MODULE, o->text),
+			ABOUT " is installed but not loaded: NICs use host memory instead");
+	finding_remedy(run, f,
+		       "`modprobe %s`; to load it at each boot: `echo %s > "
+		       "/etc/modules-load.d/%s.conf`",
+		       o->text, o->text, o->text);
+	evidence_text(run, f, o->from, run_text(run, "lsmod shows no %s", o->text));
+	evidence_str(run, f, "module file", machine_module(run->m, o->text)->file);
+}
+
 static const char *why_not_registered(struct rule_run *run)
 {
 	const struct peermem *p = &run->m->peermem;
@@ -635,6 +669,7 @@ const struct rule rules_peermem[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = GDR_NEEDS,
 		.probe = probe_not_loaded,
+		.heard = heard_not_listed,
 		.propose = propose_not_loaded,
 	},
 	{

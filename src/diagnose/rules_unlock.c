@@ -212,6 +212,37 @@ static bool is_reported(struct rule_run *run, size_t i, size_t j)
 	       p2p_forced_for_certain(run, &run->m->gpus[j]);
 }
 
+/* The resource manager's answer for this pair would tell for certain. */
+static bool may_use_mailbox(struct rule_run *run, size_t i, size_t j)
+{
+	return needs_bar1(run, i) && needs_bar1(run, j) &&
+	       !fact_known(rm_of(run, i, j)->connection) &&
+	       !path_is_nvlink(topology_path(run->t, i, j));
+}
+
+/* A test of copies used P2P between cards that have no mailboxes, and got wrong data. */
+static void heard_wrong_copy(struct rule_run *run)
+{
+	const struct observed *o = message_heard(run, MESSAGE_COPY_WRONG);
+	struct pair_set set = pair_set_new(run);
+	struct finding *f;
+
+	if (!o)
+		return;
+	FOR_EACH_GPU_PAIR (i, j, run)
+		if (may_use_mailbox(run, i, j))
+			pair_set_add(&set, i, j);
+	if (!set.n)
+		return;
+	f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(DRIVER, "driver"),
+			"the " ABOUT " allows P2P and copies return wrong data: it uses mailboxes, "
+			"which these GeForce cards lack, or P2P through BAR1 is not complete");
+	finding_names_pairs(run, f, &set);
+	evidence_text(run, f, o->from, o->text);
+	evidence_str(run, f, "GPU0", run->m->gpus[0].model);
+	evidence_str(run, f, "module", run->m->driver.module_version);
+}
+
 static enum verdict probe_mailbox(struct rule_run *run)
 {
 	struct pair_set set = pair_set_new(run);
@@ -650,6 +681,7 @@ const struct rule rules_unlock[] = {
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
 		.probe = probe_mailbox,
+		.heard = heard_wrong_copy,
 	},
 	{
 		.id = "p2p-keys-one-side",

@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "machine/observed.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -184,6 +185,69 @@ static bool is_module(const struct text_line *l)
 static bool is_lsmod_header(const struct text_line *l)
 {
 	return text_starts_with(line_text(l), "Module ") && strstr(l->text, "Size  Used by");
+}
+
+/* Modules whose absence a rule asks for. */
+static const char *const sought[] = {"nvidia_peermem", "nv_peer_mem"};
+
+/* The word that "lsmod | grep WORD" looks for; false: another command, or another form of it. */
+static bool grep_word(const char *command, char *buf, size_t size)
+{
+	const char *s = strstr(command, "lsmod"), *grep = s ? strstr(s, "grep ") : NULL;
+	size_t n;
+
+	if (!grep || s[strlen("lsmod") + strspn(s + strlen("lsmod"), " ")] != '|')
+		return false;
+	s = grep + strlen("grep ");
+	if (text_starts_with(s, "-i "))
+		s += 3;
+	s += strspn(s, " \"'");
+	n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_");
+	text_copy(buf, size, s, n);
+	s += n + strspn(s + n, "\"'");
+	return n >= 3 && n < size && !*s;
+}
+
+/* "$ uname -r", "root@box:~# ls": a prompt with a command behind it. */
+static bool is_prompt(const struct text_line *l)
+{
+	const char *s = line_text(l), *mark = strpbrk(s, "$#");
+
+	return mark && mark[1] == ' ' && mark[2] && !memchr(s, ' ', (size_t)(mark - s));
+}
+
+/* "$ lsmod | grep nv_peer_mem" with the next command right below it: no such module is loaded. */
+size_t lsmod_none_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	char word[40];
+
+	if (n < 2 || !is_prompt(&lines[0]) || !is_prompt(&lines[1]) ||
+	    !grep_word(line_text(&lines[0]), word, sizeof(word)))
+		return 0;
+	snprintf(p->about, sizeof(p->about), "no module with \"%s\"", word);
+	return 1;
+}
+
+/*
+ * Not a fact: the lines may be missing because the author left them out. The modules that the command would have
+ * shown follow its line.
+ */
+void lsmod_none_observe(const struct part *p, struct machine *m)
+{
+	char word[40];
+
+	if (!grep_word(line_text(&p->lines[0]), word, sizeof(word)))
+		return;
+	for (size_t i = 0; i < ARRAY_LEN(sought); i++) {
+		struct observed *o;
+
+		if (!strstr(sought[i], word))
+			continue;
+		o = observed_add(m, OBSERVED_MESSAGE, -1, -1,
+				 arena_printf(m->arena, "%s:%u", p->file, p->lines[0].number));
+		o->message = MESSAGE_MODULE_NOT_LISTED;
+		o->text = sought[i];
+	}
 }
 
 /* After a grep the header is missing, and a module that is not listed may be loaded. */

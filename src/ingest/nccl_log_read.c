@@ -21,6 +21,7 @@ struct record {
 	int pid, cuda;    /* -1: lost */
 	bool warn;
 	char *text;
+	const char *where; /* "transport/nvls.cc:223" of a warning; NULL: not shown */
 	unsigned line;
 };
 
@@ -106,7 +107,10 @@ static char *read_prefix(struct parser *p, char *start, char *end, struct record
 	char *open, *token;
 
 	if (ret->warn && end > start && end[-1] != ']') { /* "file.cc:line" */
-		end = word_start(start, end);
+		char *word = word_start(start, end);
+
+		ret->where = arena_strndup(p->l->arena, word, (size_t)(end - word));
+		end = word;
 		while (end > start && end[-1] == ' ')
 			end--;
 	}
@@ -748,6 +752,7 @@ static bool read_failure(struct parser *p, const struct record *r)
 
 	if (!nccl_failure_read(p->l->arena, r->text, line, &f))
 		return false;
+	f.where = r->where;
 	add_failure(p, f, writer_of(p, r, &comm), r->line);
 	return true;
 }

@@ -199,6 +199,8 @@ static int add_failures(const struct nccl_log *l, struct machine *m, const int *
 
 		o->failure = x->failure;
 		o->failure.what = arena_strdup(m->arena, x->failure.what);
+		if (x->failure.where)
+			o->failure.where = arena_strdup(m->arena, x->failure.where);
 	}
 	return (int)l->failure_n;
 }

@@ -5,6 +5,7 @@
 #include "ingest/text.h"
 
 struct claims;
+struct machine;
 struct part_kind;
 
 /* A stretch of lines that one tool printed. */
@@ -31,6 +32,8 @@ struct part_kind {
 	void (*decode)(const struct part *p, struct claims *c); /* what it states about a machine */
 	/* Observed in a run: the readers of logs and results decode it, all of a text at once. */
 	enum { PART_STATES, PART_LOG, PART_FIGURES } observed;
+	/* Adds what it reports to the machine, once that is complete; NULL: nothing. */
+	void (*observe)(const struct part *p, struct machine *m);
 	/*
 	 * The name of the host that printed it; false: it does not name one. NULL: this kind never
 	 * does.

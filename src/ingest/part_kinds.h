@@ -24,9 +24,20 @@ PART_KIND(driver_version);
 PART_KIND(driver_params);
 PART_KIND(gpu_information);
 PART_KIND(lsmod);
+size_t lsmod_none_match(struct part *p, const struct text_line *lines, size_t n);
+void lsmod_none_observe(const struct part *p, struct machine *m);
 PART_KIND(modinfo);
 PART_KIND(uname);
 PART_KIND(environment);
+
+/* tool_messages.c: */
+#define MESSAGE_KIND(name)                                                                         \
+	size_t name##_match(struct part *p, const struct text_line *lines, size_t n);              \
+	void name##_observe(const struct part *p, struct machine *m)
+MESSAGE_KIND(kmod);
+MESSAGE_KIND(fabric);
+MESSAGE_KIND(dcgm);
+MESSAGE_KIND(simple_p2p);
 
 /* run_lines.c: what the readers of logs and results decode */
 size_t p2p_test_match(struct part *p, const struct text_line *lines, size_t n);

@@ -306,6 +306,13 @@ static void observe(const struct page *page, struct machine *m)
 		add_trouble(m, page->name, err_msg());
 }
 
+static void observe_parts(const struct page *page, struct machine *m)
+{
+	for (size_t i = 0; i < page->part_n; i++)
+		if (page->parts[i].kind->observe)
+			page->parts[i].kind->observe(&page->parts[i], m);
+}
+
 static void list_part(struct machine *m, const char *file, const char *name, const char *about,
 		      unsigned first, unsigned last, bool cut)
 {
@@ -340,6 +347,7 @@ void pasted_complete(struct pasted *t, struct machine *m)
 {
 	for (size_t i = 0; i < t->page_n; i++) {
 		observe(&t->pages[i], m);
+		observe_parts(&t->pages[i], m);
 		list_parts(&t->pages[i], m);
 	}
 	claims_add_disagreements(t->claims, m);

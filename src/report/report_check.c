@@ -434,6 +434,7 @@ static const struct {
 	[OBSERVED_NCCL_WARNING] = {"NCCL warnings", false},
 	[OBSERVED_NCCL_GDR_OFF] = {"lines of NCCL without GPUDirect RDMA", false},
 	[OBSERVED_NCCL_GDR_HALF] = {"hosts that use GPUDirect RDMA at the other end only", false},
+	[OBSERVED_MESSAGE] = {"messages of tools", false},
 };
 
 /* "peer access 56 of 56 times" */

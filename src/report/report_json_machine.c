@@ -94,6 +94,7 @@ static const char *const observed_words[] = {
 	[OBSERVED_NCCL_WARNING] = "nccl-warning",
 	[OBSERVED_NCCL_GDR_OFF] = "nccl-gdr-off",
 	[OBSERVED_NCCL_GDR_HALF] = "nccl-gdr-one-end",
+	[OBSERVED_MESSAGE] = "tool-message",
 };
 /* clang-format on */
 

@@ -18,7 +18,22 @@ enum observed_kind {
 	OBSERVED_NCCL_WARNING,   /* text: the line */
 	OBSERVED_NCCL_GDR_OFF,   /* text: the line that says that NCCL uses no GPUDirect RDMA */
 	OBSERVED_NCCL_GDR_HALF,  /* only one end of connections does; text: "node1", where not */
+	OBSERVED_MESSAGE,        /* message; initiator: the GPU that it names; text: the line */
 	OBSERVED_KIND_N
+};
+
+/* What a tool's line reports. */
+enum tool_message {
+	MESSAGE_NONE,
+	MESSAGE_MODULE_BUSY,       /* one of the driver's modules could not be unloaded */
+	MESSAGE_MODULE_NOT_LISTED, /* text: a module that lsmod did not show when asked for it */
+	MESSAGE_MODULE_UNSIGNED,   /* a module was not loaded because of its signature */
+	MESSAGE_MODULE_MISFIT,     /* ... because it is built for another kernel or module */
+	MESSAGE_NO_NVSWITCH,       /* the fabric manager found no NVSwitch */
+	MESSAGE_FABRIC_FAILED,     /* it did not start */
+	MESSAGE_NVLINK_DOWN,       /* a health check found a link down */
+	MESSAGE_COPY_WRONG,        /* a test of copies between two GPUs read back wrong data */
+	MESSAGE_CHOSEN_GPUS,       /* a container is given some GPUs */
 };
 
 /* The conditions of a result. A result of the store is stale if one of them differs. */
@@ -63,7 +78,8 @@ struct observed {
 	unsigned samples;        /* 0: unknown */
 	uint64_t bytes;          /* of a message; 0: none, or unknown */
 	enum observed_gain gain; /* bandwidth only */
-	double off;              /* value with P2P off, 0: unknown */
+	enum tool_message message;
+	double off; /* value with P2P off, 0: unknown */
 	const char *text;
 	const char *from; /* "p2pBandwidthLatencyTest-before.txt:41" */
 	struct observed_run run;

@@ -17,8 +17,9 @@ enum run_failure_kind {
 
 struct run_failure {
 	enum run_failure_kind kind;
-	int rank;         /* -1: not in the line */
-	int code;         /* cudaError_t or ncclResult_t; -1: not in the line */
-	int64_t sequence; /* of the collective that timed out; -1: none */
+	int rank;          /* -1: not in the line */
+	int code;          /* cudaError_t or ncclResult_t; -1: not in the line */
+	int64_t sequence;  /* of the collective that timed out; -1: none */
+	const char *where; /* in NCCL's source: "transport/nvls.cc:223"; NULL: not in the line */
 	const char *what; /* "an illegal memory access was encountered", "ALLREDUCE"; "": nothing */
 };

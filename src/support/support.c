@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/support.h"
 
+#include <stdio.h>
+
 /* ---- the table ---- */
 
 #define CLASS(c) (1U << (c))
@@ -365,6 +367,20 @@ struct fact_int support_console_shifts(const struct nvidia_driver *d, const stru
 	struct fact_int shifts = edit_shifts(d), console = card_has_console(g);
 
 	return fact_is(shifts, 1) || fact_is(console, 0) ? console : shifts;
+}
+
+bool support_may_misreport(const struct nvidia_driver *d, const struct gpu *g)
+{
+	enum { ADA = 89, FIRST_RELEASE = 520, FIXED_RELEASE = 525, FIXED_MINOR = 105 };
+	int release = 0, minor = 0;
+
+	if (!fact_is(card_is_geforce(g), 1) || !fact_is(card_compute_capability(g), ADA))
+		return false;
+	if (!fact_known(d->module_version))
+		return true;
+	return sscanf(d->module_version.value, "%5d.%5d", &release, &minor) == 2 &&
+	       release >= FIRST_RELEASE &&
+	       (release < FIXED_RELEASE || (release == FIXED_RELEASE && minor < FIXED_MINOR));
 }
 
 enum forcing support_forcing(const struct support *s, const struct bar1_state *b)

@@ -56,6 +56,13 @@ struct fact_int card_needs_bar1(const struct gpu *g);
 /* The first release whose open modules need registry keys alone for this card; 0: none. */
 int support_native_from(const struct gpu *g);
 
+/*
+ * Drivers before this version allow P2P on GeForce cards of the Ada generation, which copies report and do not do;
+ * this one refuses it (pytorch/pytorch#96600). The driver of the card may be one of them, or its version is unknown.
+ */
+#define MISREPORT_FIXED "525.105"
+bool support_may_misreport(const struct nvidia_driver *d, const struct gpu *g);
+
 /* ---- managed memory ---- */
 
 /*

@@ -310,7 +310,7 @@ static const struct setting_case settings[] = {
 	{"nccl-shm-disabled", "NCCL_SHM_DISABLE", "true", NULL, 0},
 	{"nccl-p2p-disabled", "NCCL_P2P_DISABLE", "1", "P2P is disabled", SEVERITY_WARNING},
 	{"nccl-p2p-disabled", "NCCL_P2P_DISABLE", "true", NULL, 0},
-	{"nccl-topo-file", "NCCL_TOPO_FILE", "/x.xml", "/x.xml", SEVERITY_INFO},
+	{"nccl-topo-file", "NCCL_TOPO_FILE", "/x.xml", "/x.xml", SEVERITY_WARNING},
 	{"nccl-proto", "NCCL_PROTO", "LL,ll128", "forces LL128", SEVERITY_WARNING},
 	{"nccl-proto", "NCCL_PROTO", "^LL128", NULL, 0},
 	{"nccl-proto", "NCCL_PROTO", "Simple", NULL, 0},

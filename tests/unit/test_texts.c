@@ -905,6 +905,129 @@ static void access_lines_cut(void **state)
 	machine_free(m);
 }
 
+/* ---- messages of tools ---- */
+
+#define LIST                                                                                       \
+	"GPU 0: NVIDIA GeForce RTX 3090\n"                                                         \
+	"GPU 1: NVIDIA GeForce RTX 3090\n"
+
+#define SIMPLE(result)                                                                             \
+	"[./simpleP2P] - Starting...\n"                                                            \
+	"Checking for multiple GPUs...\n"                                                          \
+	"CUDA-capable device count: 2\n"                                                           \
+	"\n"                                                                                       \
+	"Enabling peer access between GPU0 and GPU1...\n"                                          \
+	"Copy data back to host from GPU0 and verify results...\n" result                          \
+	"Disabling peer access...\n"                                                               \
+	"Shutting down...\n"
+
+static const struct {
+	const char *text;
+	const char *rule; /* that hears it; NULL: none does */
+	enum severity severity;
+} messages[] = {
+	{LIST "rmmod: ERROR: Module nvidia_drm is in use\n", "driver-module-current",
+	 SEVERITY_WARNING},
+	{LIST "rmmod: ERROR: Module snd_hda_intel is in use\n", NULL, 0},
+	{"modprobe: ERROR: could not insert 'nvidia': Key was rejected by service\n",
+	 "module-refused", SEVERITY_WARNING},
+	{"modprobe: ERROR: could not insert 'nvidia': Unknown symbol in module, or unknown "
+	 "parameter (see dmesg)\n",
+	 "module-symbols", SEVERITY_WARNING},
+	{"modprobe: FATAL: Module nvidia-peermem not found in directory /lib/modules/6.8.0\n", NULL,
+	 0},
+	{LIST "nv-fabricmanager[2211]: request to query NVSwitch device information from NVSwitch "
+	      "driver failed with error:WARNING Nothing to do [NV_WARN_NOTHING_TO_DO]\n"
+	      "systemd[1]: Failed to start NVIDIA fabric manager service.\n",
+	 "nvswitch-fabric", SEVERITY_INFO},
+	{LIST "systemd[1]: nvidia-fabricmanager.service: Failed to start nvidia-fabricmanager.\n",
+	 "nvswitch-fabric", SEVERITY_ERROR},
+	{"$ systemctl status nvidia-fabricmanager\n", NULL, 0},
+	{"GPU 0: NVIDIA A100 80GB PCIe\n"
+	 "+---------------------------+\n"
+	 "| Health Monitor Report     |\n"
+	 "+===========================+\n"
+	 "| GPU 0's NvLink link 0 is currently down |\n",
+	 "nvlink-up", SEVERITY_INFO},
+	{"GPU 0: NVIDIA A100-SXM4-80GB\n"
+	 "+---------------------------+\n"
+	 "| Health Monitor Report     |\n"
+	 "+===========================+\n"
+	 "| GPU 0's NvLink link 0 is currently down |\n",
+	 "nvlink-up", SEVERITY_ERROR},
+	{LIST "| Diagnostic                | Result                 |\n"
+	      "+===========================+========================+\n"
+	      "| NVML Library              | Pass                   |\n"
+	      "| PCIe                      | Fail - All             |\n",
+	 "observed-run", SEVERITY_ERROR},
+	{LIST "| Diagnostic                | Result                 |\n"
+	      "+===========================+========================+\n"
+	      "| PCIe                      | Pass - All             |\n",
+	 NULL, 0},
+	{LIST SIMPLE("Verification error @ element 1: val = 0, ref = 4\n") "Test failed!\n",
+	 "p2p-mailbox", SEVERITY_ERROR},
+	{LIST SIMPLE("") "Test passed\n", NULL, 0},
+	{"$ lsmod | grep nv_peer_mem\n$ modinfo nv_peer_mem\n"
+	 "filename:       /lib/modules/4.15.0/updates/dkms/nv_peer_mem.ko\nversion:        1.0-8\n",
+	 "peermem-not-loaded", SEVERITY_WARNING},
+	{"$ lsmod | grep nv_peer_mem\nnv_peer_mem            16384  0\n$ modinfo nv_peer_mem\n"
+	 "filename:       /lib/modules/4.15.0/updates/dkms/nv_peer_mem.ko\nversion:        1.0-8\n",
+	 NULL, 0},
+	{"$ lsmod | grep nv_peer_mem\n$ uname -r\n", NULL, 0},
+	{"GPU 0: NVIDIA GeForce RTX 4090\nGPU 1: NVIDIA GeForce RTX 4090\n"
+	 "NVRM version: NVIDIA UNIX x86_64 Kernel Module  525.60.11\n",
+	 "p2p-geforce", SEVERITY_WARNING},
+	{"GPU 0: NVIDIA GeForce RTX 4090\nGPU 1: NVIDIA GeForce RTX 4090\n"
+	 "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.14\n",
+	 NULL, 0},
+	{"NCCL_TOPO_FILE=/a.xml\n", "nccl-topo-file", SEVERITY_WARNING},
+	/* Without a pair that CUDA offers it copies nothing. */
+	{LIST "[./simpleP2P] - Starting...\nTest failed!\n", NULL, 0},
+};
+
+static void tools_report(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(messages); i++) {
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(messages[i].text, &m, &t);
+		const char *rule = messages[i].rule;
+		const struct finding *f = rule ? finding_of(d, rule) : NULL;
+
+		if (rule && !f)
+			fail_msg("%zu: no finding of %s", i, rule);
+		if (f && f->severity != messages[i].severity)
+			fail_msg("%zu: severity %d", i, (int)f->severity);
+		if (f && strcmp(rule, "observed-run") != 0 && strcmp(rule, "nccl-topo-file") != 0 &&
+		    f->confidence == CONFIDENCE_CERTAIN)
+			fail_msg("%zu: certain", i);
+		if (!rule && d->finding_n)
+			fail_msg("%zu: %s", i, d->findings[0].rule->id);
+		release(d, t, m);
+	}
+}
+
+/* Only a failure in the set-up of multicast concerns the fabric. */
+static void multicast_fails(void **state)
+{
+	static const char *const texts[] = {
+		"n:900:950 [1] transport/nvls.cc:223 NCCL WARN Cuda failure 999 'unknown error'\n",
+		"n:900:950 [1] transport/p2p.cc:223 NCCL WARN Cuda failure 999 'unknown error'\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(texts[i], &m, &t);
+
+		assert_non_null(finding_of(d, "observed-run"));
+		assert_int_equal(verdict_of(d, "nvswitch-fabric") == VERDICT_BAD, i == 0);
+		release(d, t, m);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -936,6 +1059,8 @@ int main(void)
 		cmocka_unit_test(command_lines),
 		cmocka_unit_test(access_lines),
 		cmocka_unit_test(access_lines_cut),
+		cmocka_unit_test(tools_report),
+		cmocka_unit_test(multicast_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

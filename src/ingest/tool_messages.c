@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages of tools that show how something went: rmmod and modprobe (kmod), the fabric manager in its log, the
+ * journal and systemctl, dcgmi health and diag, simpleP2P of the CUDA samples.
+ */
+#include "ingest/part_kinds.h"
+
+#include "base/alloc.h"
+#include "base/array.h"
+#include "base/text.h"
+#include "machine/observed.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A line with all of these texts has this meaning; the first row that fits counts. */
+struct mark {
+	const char *texts[3];
+	enum tool_message message;
+};
+
+static bool has_all(const char *s, const struct mark *m)
+{
+	for (size_t i = 0; i < ARRAY_LEN(m->texts) && m->texts[i]; i++)
+		if (!strstr(s, m->texts[i]))
+			return false;
+	return true;
+}
+
+static const struct mark *mark_of(const char *s, const struct mark *marks, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (has_all(s, &marks[i]))
+			return &marks[i];
+	return NULL;
+}
+
+static struct observed *add_message(struct machine *m, const struct part *p,
+				    const struct text_line *l, enum tool_message message, int gpu)
+{
+	struct observed *o = observed_add(m, OBSERVED_MESSAGE, gpu, -1,
+					  arena_printf(m->arena, "%s:%u", p->file, l->number));
+
+	o->message = message;
+	o->text = arena_strdup(m->arena, line_text(l));
+	return o;
+}
+
+static void add_marked(struct machine *m, const struct part *p, const struct mark *marks, size_t n)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const struct mark *mark = mark_of(p->lines[i].text, marks, n);
+
+		if (mark)
+			add_message(m, p, &p->lines[i], mark->message, -1);
+	}
+}
+
+/* The machine's GPU that NVIDIA's tools number so; -1: none. */
+static int gpu_numbered(const struct machine *m, unsigned number)
+{
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (fact_is(m->gpus[i].nvml_index, number))
+			return (int)i;
+	return -1;
+}
+
+/* For observed_add_failed_test: a test of which the text does not show the GPUs. */
+static size_t all_gpus(const struct machine *m)
+{
+	return m->gpu_n > 1 ? m->gpu_n : 2;
+}
+
+/* ---- rmmod, modprobe, insmod (kmod tools/) ---- */
+
+static const struct mark kmod_marks[] = {
+	{{"Module nvidia", " is in use"}, MESSAGE_MODULE_BUSY},
+	{{"could not insert", "Key was rejected by service"}, MESSAGE_MODULE_UNSIGNED},
+	{{"could not insert", "Required key not available"}, MESSAGE_MODULE_UNSIGNED},
+	{{"could not insert", "Unknown symbol in module"}, MESSAGE_MODULE_MISFIT},
+	{{"could not insert", "Exec format error"}, MESSAGE_MODULE_MISFIT},
+	{{"could not insert", "Invalid module format"}, MESSAGE_MODULE_MISFIT},
+};
+
+static bool is_kmod(const struct text_line *l)
+{
+	static const char *const starts[] = {
+		"rmmod: ERROR: ",    "modprobe: ERROR: ",        "insmod: ERROR: ",
+		"modprobe: FATAL: ", "insmod: could not insert",
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+		if (text_starts_with(line_text(l), starts[i]))
+			return true;
+	return false;
+}
+
+size_t kmod_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	size_t end = 0;
+
+	(void)p;
+	while (end < n && is_kmod(&lines[end]))
+		end++;
+	return end;
+}
+
+void kmod_observe(const struct part *p, struct machine *m)
+{
+	add_marked(m, p, kmod_marks, ARRAY_LEN(kmod_marks));
+}
+
+/* ---- fabric manager ---- */
+
+static const struct mark fabric_marks[] = {
+	{{"NV_WARN_NOTHING_TO_DO"}, MESSAGE_NO_NVSWITCH},
+	{{"fabric manager", "don't match with driver version"}, MESSAGE_FABRIC_FAILED},
+	{{"Failed to start", "abric manager"}, MESSAGE_FABRIC_FAILED},
+	{{"Failed to start", "nvidia-fabricmanager"}, MESSAGE_FABRIC_FAILED},
+	{{"Active: failed"}, MESSAGE_FABRIC_FAILED},
+};
+
+static bool is_fabric(const struct text_line *l)
+{
+	static const char *const names[] = {"nv-fabricmanager", "nvidia-fabricmanager",
+					    "NVIDIA fabric manager", "NVIDIA Fabric Manager",
+					    "fabric manager NVIDIA GPU driver interface"};
+
+	for (size_t i = 0; i < ARRAY_LEN(names); i++)
+		if (strstr(l->text, names[i]))
+			return true;
+	return false;
+}
+
+/* "     Active: failed (Result: exit-code)" of systemctl status */
+static bool is_unit_line(const struct text_line *l)
+{
+	static const char *const keys[] = {"Loaded", "Active", "Process", "Main PID", "Tasks",
+					   "Memory", "CPU",    "CGroup",  "Docs",     "Duration"};
+
+	for (size_t i = 0; i < ARRAY_LEN(keys); i++)
+		if (line_value(l, keys[i]))
+			return true;
+	return false;
+}
+
+/* A command about it does not count. */
+size_t fabric_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	size_t end = 1;
+
+	(void)p;
+	if (!is_fabric(&lines[0]) || strpbrk(lines[0].text, "$#`"))
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if (line_is_blank(&lines[i]))
+			continue;
+		if (!is_fabric(&lines[i]) && !is_unit_line(&lines[i]))
+			break;
+		end = i + 1;
+	}
+	return end == 1 && !mark_of(lines[0].text, fabric_marks, ARRAY_LEN(fabric_marks)) ? 0 : end;
+}
+
+void fabric_observe(const struct part *p, struct machine *m)
+{
+	add_marked(m, p, fabric_marks, ARRAY_LEN(fabric_marks));
+}
+
+/* ---- dcgmi ---- */
+
+static bool is_frame(const struct text_line *l)
+{
+	return *line_text(l) == '|' || *line_text(l) == '+';
+}
+
+static bool is_dcgm_title(const struct text_line *l)
+{
+	return *line_text(l) == '|' &&
+	       (strstr(l->text, "Health Monitor Report") ||
+		(strstr(l->text, "Diagnostic ") && strstr(l->text, "Result")));
+}
+
+size_t dcgm_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	size_t end = 0;
+
+	if (!is_frame(&lines[0]) ||
+	    !(is_dcgm_title(&lines[0]) || (n > 1 && is_dcgm_title(&lines[1]))))
+		return 0;
+	while (end < n && is_frame(&lines[end]))
+		end++;
+	p->cut = *line_text(&lines[end - 1]) != '+';
+	return end;
+}
+
+/* "| PCIe                      | Fail - All        |": the name of a test that failed, in the arena. */
+static const char *failed_test(struct arena *a, const struct text_line *l)
+{
+	const char *s = line_text(l) + 1, *bar = strchr(s, '|'), *result = bar;
+	char *name;
+
+	if (!bar)
+		return NULL;
+	result += 1 + strspn(bar + 1, " ");
+	name = arena_strndup(a, s, (size_t)(bar - s));
+	name = text_trim(name);
+	return *name && strncmp(result, "Fail", 4) == 0 && !isalpha((unsigned char)result[4])
+		       ? name
+		       : NULL;
+}
+
+/*
+ * Of dcgmi health, whose rows name a monitor and end in a sentence, only the links: what else it reports the driver
+ * tells too.
+ */
+void dcgm_observe(const struct part *p, struct machine *m)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		const struct text_line *l = &p->lines[i];
+		const char *link = strstr(l->text, "'s NvLink link "),
+			   *gpu = strstr(l->text, "GPU ");
+		const char *test = failed_test(m->arena, l);
+		unsigned number;
+
+		if (link && strstr(link, "is currently down") && gpu &&
+		    sscanf(gpu, "GPU %3u's", &number) == 1)
+			add_message(m, p, l, MESSAGE_NVLINK_DOWN, gpu_numbered(m, number));
+		else if (test)
+			observed_add_failed_test(m, NULL, all_gpus(m),
+						 arena_printf(m->arena, "dcgmi diag: %s", test),
+						 arena_printf(m->arena, "%s:%u", p->file,
+							      l->number));
+	}
+}
+
+/* ---- simpleP2P ---- */
+
+static bool is_simple_p2p(const struct text_line *l)
+{
+	static const char *const starts[] = {"Checking ",
+					     "CUDA-capable device",
+					     "Peer access ",
+					     "Peer-to-Peer ",
+					     "Enabling ",
+					     "Allocating ",
+					     "Creating ",
+					     "cudaMemcpyPeer",
+					     "Preparing ",
+					     "Run kernel ",
+					     "Copy data back ",
+					     "Verification error",
+					     "Disabling ",
+					     "Shutting down",
+					     "Test ",
+					     "GPU",
+					     "Two or more ",
+					     "Support for UVA ",
+					     "Both GPUs can support"};
+
+	for (size_t i = 0; i < ARRAY_LEN(starts); i++)
+		if (text_starts_with(line_text(l), starts[i]))
+			return true;
+	return false;
+}
+
+size_t simple_p2p_match(struct part *p, const struct text_line *lines, size_t n)
+{
+	const char *s = line_text(&lines[0]);
+	size_t end = 1;
+
+	if (*s != '[' || !strstr(s, "simpleP2P") || !strstr(s, "Starting"))
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if (line_is_blank(&lines[i]))
+			continue;
+		if (!is_simple_p2p(&lines[i]))
+			break;
+		end = i + 1;
+		if (text_starts_with(line_text(&lines[i]), "Test "))
+			break;
+	}
+	p->cut = !text_starts_with(line_text(&lines[end - 1]), "Test ");
+	return end;
+}
+
+/* "Enabling peer access between GPU0 and GPU1...": which pair it chose; false: the text does not show. */
+static bool chosen_pair(const struct part *p, const struct machine *m, int ret[2])
+{
+	unsigned a, b;
+
+	for (size_t i = 0; i < p->n; i++) {
+		if (sscanf(line_text(&p->lines[i]),
+			   "Enabling peer access between GPU%3u and GPU%3u", &a, &b) != 2)
+			continue;
+		ret[0] = gpu_numbered(m, a);
+		ret[1] = gpu_numbered(m, b);
+		return ret[0] >= 0 && ret[1] >= 0 && ret[0] != ret[1];
+	}
+	return false;
+}
+
+/*
+ * It compares what came back, after copies both ways and kernels on both GPUs that read from the other: a failure is
+ * wrong data, of either direction. It says the same where CUDA offers no pair, before it copies anything.
+ */
+void simple_p2p_observe(const struct part *p, struct machine *m)
+{
+	const struct text_line *last = &p->lines[p->n - 1];
+	bool copied = false;
+	int pair[2];
+
+	for (size_t i = 0; i < p->n; i++)
+		copied |= text_starts_with(line_text(&p->lines[i]), "Copy data back ");
+	if (!copied || !text_starts_with(line_text(last), "Test failed"))
+		return;
+	add_message(m, p, last, MESSAGE_COPY_WRONG, -1);
+	observed_add_failed_test(m, pair, chosen_pair(p, m, pair) ? 2 : all_gpus(m),
+				 "simpleP2P read back wrong data",
+				 arena_printf(m->arena, "%s:%u", p->file, last->number));
+}

@@ -63,6 +63,22 @@ static bool wants_peermem(const struct diagnosis *d)
 	return fact_unknown(m->peermem.loaded) && talks_of_network(m);
 }
 
+/* NCCL or containers are spoken of, and no line of NCCL shows how GPUs reach each other. */
+static bool wants_nccl_log(const struct diagnosis *d)
+{
+	const struct machine *m = d->topology->machine;
+	bool wanted = false;
+
+	for (size_t i = 0; i < m->observed_n; i++) {
+		const struct observed *o = &m->observed[i];
+
+		if (o->kind == OBSERVED_NCCL_TRANSPORT)
+			return false;
+		wanted |= o->kind == OBSERVED_MESSAGE && o->message == MESSAGE_CHOSEN_GPUS;
+	}
+	return wanted;
+}
+
 /* P2P of GeForce cards over PCIe depends on the registry keys of the driver; a model may be unknown. */
 static bool wants_keys(const struct diagnosis *d)
 {
@@ -109,6 +125,9 @@ static const struct {
 	{wants_peermem,
 	 {"lsmod | grep -e peermem -e nv_peer_mem",
 	  "whether NICs can reach GPU memory through the module"}},
+	{wants_nccl_log,
+	 {"NCCL_DEBUG=INFO YOUR_COMMAND 2>&1 | grep NCCL",
+	  "how NCCL connects each pair of GPUs, and why not by P2P"}},
 	{wants_nvlink, {"nvidia-smi nvlink -s", "which NVLinks are up"}},
 	{wants_iommu,
 	 {"cat /proc/cmdline; sudo dmesg | grep -i -e iommu -e DMAR -e AMD-Vi",

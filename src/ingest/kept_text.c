@@ -69,15 +69,16 @@ static const char *gap_line(const struct text_line *l, const struct part *next)
 }
 
 /* Writes the lines of parts as they are, or as their kind keeps them. */
-static const char *part_line(const struct part *p, const struct text_line *l)
+static const char *part_line(const struct part *p, const struct text_line *l, struct arena *a)
 {
-	return p->kind->keep ? p->kind->keep(l) : l->text;
+	return p->kind->keep ? p->kind->keep(p, l, a) : l->text;
 }
 
 void kept_text_write(const char *name, const struct text_line *lines, size_t line_n,
 		     const struct part *parts, size_t part_n, struct strbuf *out)
 {
 	const struct part *p = parts, *end = parts + part_n;
+	struct arena *a = arena_new();
 	size_t unused = 0;
 
 	strbuf_printf(out, "= %s\n", name);
@@ -86,7 +87,8 @@ void kept_text_write(const char *name, const struct text_line *lines, size_t lin
 
 		while (p < end && l >= p->lines + p->n)
 			p++;
-		text = p < end && l >= p->lines ? part_line(p, l) : gap_line(l, p < end ? p : NULL);
+		text = p < end && l >= p->lines ? part_line(p, l, a)
+						: gap_line(l, p < end ? p : NULL);
 		if (!text) {
 			unused++;
 			continue;
@@ -95,6 +97,7 @@ void kept_text_write(const char *name, const struct text_line *lines, size_t lin
 		strbuf_printf(out, "|%s\n", text);
 	}
 	put_unused(out, &unused);
+	arena_free(a);
 }
 
 /* ---- reading ---- */

@@ -121,10 +121,12 @@ bool kernel_lines_host(const struct part *p, char *buf, size_t size)
 }
 
 /* The kernel log is about the whole machine, and only some of it is read. */
-const char *kernel_lines_keep(const struct text_line *l)
+const char *kernel_lines_keep(const struct part *p, const struct text_line *l, struct arena *a)
 {
 	const char *s = line_text(l);
 
+	(void)p;
+	(void)a;
 	return line_is_blank(l) || is_boot_line(l) || kernel_log_is_relevant(s, strlen(s))
 		       ? l->text
 		       : "[    0.000000] not kept";

@@ -44,8 +44,8 @@ struct part_kind {
 	 * belong to no part.
 	 */
 	const char *first;
-	/* What a recording keeps of a line; NULL: all of it. */
-	const char *(*keep)(const struct text_line *l);
+	/* What a recording keeps of a line, perhaps in the arena; NULL: all of it. */
+	const char *(*keep)(const struct part *p, const struct text_line *l, struct arena *a);
 };
 
 /* Finds the parts of a text, in the order of their lines. The arrays are allocated in the arena. */

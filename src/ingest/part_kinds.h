@@ -16,7 +16,7 @@ PART_KIND(smi_query);    /* nvidia_smi_query.c */
 PART_KIND(smi_topo);     /* nvidia_smi_topo.c */
 PART_KIND(smi_p2p);      /* nvidia_smi_topo.c */
 PART_KIND(kernel_lines); /* kernel_lines.c */
-const char *kernel_lines_keep(const struct text_line *l);
+const char *kernel_lines_keep(const struct part *p, const struct text_line *l, struct arena *a);
 bool kernel_lines_host(const struct part *p, char *buf, size_t size);
 bool uname_host(const struct part *p, char *buf, size_t size);
 PART_KIND(cmdline); /* host_files.c: */
@@ -29,6 +29,10 @@ void lsmod_none_observe(const struct part *p, struct machine *m);
 PART_KIND(modinfo);
 PART_KIND(uname);
 PART_KIND(environment);
+PART_KIND(launch); /* container_lines.c: */
+const char *launch_keep(const struct part *p, const struct text_line *l, struct arena *a);
+PART_KIND(manifest);
+void launch_observe(const struct part *p, struct machine *m);
 
 /* tool_messages.c: */
 #define MESSAGE_KIND(name)                                                                         \

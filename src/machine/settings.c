@@ -14,6 +14,7 @@ static const struct {
 	const char *name;
 } names[] = {
 	{LIBRARY_NCCL, "NCCL_"},
+	{LIBRARY_NCCL, "CCL_"}, /* a lost first letter; oneCCL's have other words behind it */
 	{LIBRARY_UCX, "UCX_"},
 	{LIBRARY_NVSHMEM, "NVSHMEM_"},
 	{LIBRARY_OPEN_MPI, "OMPI_MCA_pml"},

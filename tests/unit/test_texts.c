@@ -1028,6 +1028,63 @@ static void multicast_fails(void **state)
 	}
 }
 
+/* ---- variables of containers and jobs ---- */
+
+static const char *value_of(const struct machine *m, const char *name)
+{
+	for (size_t i = 0; i < m->nccl.setting_n; i++)
+		if (!strcmp(m->nccl.settings[i].name, name))
+			return m->nccl.settings[i].value;
+	return NULL;
+}
+
+static void launched_with(void **state)
+{
+	static const struct {
+		const char *text, *value; /* of NCCL_P2P_LEVEL; NULL: it is not set */
+	} cases[] = {
+		{"$ docker run --gpus all -e NCCL_P2P_LEVEL=SYS image\n", "SYS"},
+		{"root@box:~# docker run -it \\\n  --env=NCCL_P2P_LEVEL=SYS \\\n  image\n", "SYS"},
+		{"sudo podman run -e \"NCCL_P2P_LEVEL=SYS\" image\n", "SYS"},
+		{"mpirun -np 2 -x NCCL_P2P_LEVEL=SYS ./all_reduce_perf\n", "SYS"},
+		{"srun --export=ALL,NCCL_DEBUG=INFO,NCCL_P2P_LEVEL=SYS ./a\n", "SYS"},
+		{"      NCCL_P2P_LEVEL:  SYS\n", "SYS"},
+		{"  - name: NCCL_P2P_LEVEL\n    value: \"SYS\"\n", "SYS"},
+		{"docker run -v NCCL_P2P_LEVEL=SYS image\n", NULL},
+		{"docker run -e NCCL_P2P_LEVEL=$LEVEL image\n", NULL},
+		{"docker run -e NCCL_P2P_LEVEL image\n", NULL},
+		{"NCCL_P2P_LEVEL: the distance up to which NCCL uses P2P\n", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct machine *m = machine_of_one(cases[i].text);
+		const char *value = value_of(m, "NCCL_P2P_LEVEL");
+
+		if (cases[i].value ? !value || strcmp(value, cases[i].value) : value != NULL)
+			fail_msg("%zu: %s", i, value ? value : "not set");
+		machine_free(m);
+	}
+}
+
+/* A recording keeps the variables of such a command, and nothing else of it. */
+static void launched_in_a_recording(void **state)
+{
+	const char *text = "$ docker run -v /home/alice:/data -e SECRET=1 \\\n"
+			   "    -e NCCL_P2P_LEVEL=SYS alice/image\n";
+	AUTO_STRBUF struct strbuf kept = {0};
+	struct pasted *t = pasted_new("paste");
+
+	(void)state;
+	pasted_add(t, "a", text, strlen(text));
+	pasted_keep(t, &kept);
+	assert_null(strstr(strbuf_str(&kept), "alice"));
+	assert_null(strstr(strbuf_str(&kept), "SECRET"));
+	assert_non_null(strstr(strbuf_str(&kept), "NCCL_P2P_LEVEL=SYS"));
+	source_free(pasted_source(t));
+	pasted_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1061,6 +1118,8 @@ int main(void)
 		cmocka_unit_test(access_lines_cut),
 		cmocka_unit_test(tools_report),
 		cmocka_unit_test(multicast_fails),
+		cmocka_unit_test(launched_with),
+		cmocka_unit_test(launched_in_a_recording),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

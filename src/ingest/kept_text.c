@@ -74,6 +74,17 @@ static const char *part_line(const struct part *p, const struct text_line *l, st
 	return p->kind->keep ? p->kind->keep(p, l, a) : l->text;
 }
 
+/* A line between parts; a prompt without its command where the part above needs one below it. */
+static const char *between(const struct text_line *l, const struct part *before,
+			   const struct part *next, struct arena *a)
+{
+	const char *text = gap_line(l, next);
+
+	if (before && before->kind->prompt_below && l == before->lines + before->n)
+		return arena_printf(a, "$ %s", text && *text ? text : ":");
+	return text;
+}
+
 void kept_text_write(const char *name, const struct text_line *lines, size_t line_n,
 		     const struct part *parts, size_t part_n, struct strbuf *out)
 {
@@ -87,8 +98,9 @@ void kept_text_write(const char *name, const struct text_line *lines, size_t lin
 
 		while (p < end && l >= p->lines + p->n)
 			p++;
-		text = p < end && l >= p->lines ? part_line(p, l, a)
-						: gap_line(l, p < end ? p : NULL);
+		text = p < end && l >= p->lines
+			       ? part_line(p, l, a)
+			       : between(l, p > parts ? p - 1 : NULL, p < end ? p : NULL, a);
 		if (!text) {
 			unused++;
 			continue;

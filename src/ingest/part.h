@@ -44,6 +44,8 @@ struct part_kind {
 	 * belong to no part.
 	 */
 	const char *first;
+	/* It is an output of nothing: the prompt below it shows that, and a recording keeps one. */
+	bool prompt_below;
 	/* What a recording keeps of a line, perhaps in the arena; NULL: all of it. */
 	const char *(*keep)(const struct part *p, const struct text_line *l, struct arena *a);
 };

@@ -42,6 +42,8 @@ _onehop()
 	'check',--ignore) _onehop_words "$1" rules "$cur"; return ;;
 	'check',--require) COMPREPLY=($(compgen -W 'direct rdma' -- "$cur")); return ;;
 	'check',--gpus) _onehop_list "$1" gpus "$cur"; return ;;
+	'check',--symptom) COMPREPLY=($(compgen -W 'hang wrong-data slow crash refused' -- "$cur")); return ;;
+	'check',--pair) _onehop_list "$1" gpus "$cur"; return ;;
 	'check',--explain) _onehop_words "$1" rules "$cur"; return ;;
 	'check',--width) return ;;
 	'fix',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
@@ -156,7 +158,7 @@ _onehop()
 	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench compare log env help' -- "$cur")); return ;;
 	esac
 	case $command in
-	'check') words=' --from --pid --observed --no-observed --fail-on --ignore --require --gpus --ask --explain --list --json --no-color --width -v --verbose -q --quiet -h --help' ;;
+	'check') words=' --from --pid --observed --no-observed --fail-on --ignore --require --gpus --ask --symptom --pair --explain --list --json --no-color --width -v --verbose -q --quiet -h --help' ;;
 	'fix') words=' --apply --dry-run -y --yes --from --root --observed --no-observed --iommu --now --kept --trial --no-trial --confirm --json --no-color --width -v --verbose -h --help' ;;
 	'undo') words=' --dry-run --forget -y --yes --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;

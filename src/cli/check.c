@@ -4,11 +4,16 @@
 #include "cli/planning.h"
 #include "cli/require.h"
 
+#include "base/alloc.h"
+#include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "diagnose/symptom.h"
 #include "report/report.h"
+#include "session/device_choice.h"
 
+#include <errno.h>
 #include <string.h>
 
 struct check_options {
@@ -16,8 +21,8 @@ struct check_options {
 	int fail_on;
 	struct observed_options observed;
 	struct string_list ignore, require;
-	const char *explain, *gpus;
-	int list;
+	const char *explain, *gpus, *pair;
+	int list, symptom;
 	bool quiet, ask;
 };
 
@@ -48,6 +53,13 @@ static const struct option check_table[] = {
 	{"ask", 0, OPTION_FLAG, AT(ask), NULL,
 		"print only the commands, at most three, whose output would decide what the facts "
 		"leave open, ready to paste", NULL, 0, 0, 0},
+	{"symptom", 0, OPTION_CHOICE, AT(symptom), "WHAT",
+		"print what could cause this symptom on this machine, the most likely first, and what "
+		"decides: hang, wrong-data, slow, crash, refused",
+		symptom_words, 0, 0, 0},
+	{"pair", 0, OPTION_TEXT, AT(pair), "A,B",
+		"with --symptom: the two GPUs that show it, named as for --gpus", NULL, 0, 0, 0,
+		WORDS_GPUS},
 	{"explain", 0, OPTION_TEXT, AT(explain), "ID",
 		"explain what a rule checks, why, and what to do", NULL, 0, 0, 0, WORDS_RULES},
 	{"list", 0, OPTION_CHOICE, AT(list), "FORMAT", "list all rules", list_formats, 0, true, 0},
@@ -284,6 +296,80 @@ static int ask(const struct machine *m, const struct check_options *o)
 	return r;
 }
 
+/* The numbers of the two GPUs of --pair; -1: it is not given. */
+static int read_pair(const struct machine *m, const char *list, int ret[2])
+{
+	AUTO_FREE bool *wanted = xcalloc(m->gpu_n + 1, sizeof(*wanted));
+	size_t n = 0;
+
+	ret[0] = ret[1] = -1;
+	if (!list)
+		return 0;
+	if (name_gpus(m, "--pair", list, wanted) < 0)
+		return -EINVAL;
+	for (size_t i = 0; i < m->gpu_n; i++)
+		if (wanted[i] && n++ < 2)
+			ret[n - 1] = (int)i;
+	return n == 2 ? 0
+		      : err_set(EINVAL, "--pair %s: a pair is two GPUs, and these are %zu", list,
+				n);
+}
+
+static int print_symptom(const struct diagnosis *d, const struct check_options *o,
+			 const int pair[2])
+{
+	int symptom = o->symptom - 1, r;
+	struct document *out;
+
+	if (o->common.json) {
+		json_t *json = report_check_json(d);
+
+		json_object_set_new(json, "symptom",
+				    report_symptom_json(d, symptom, pair[0], pair[1]));
+		return print_json(json, EXIT_OK);
+	}
+	out = document_new();
+	report_symptom(out, d, symptom, pair[0], pair[1]);
+	r = print_document(out, &o->common, EXIT_OK);
+	document_free(out);
+	return r;
+}
+
+static int judge_symptom(const struct machine *m, const struct check_options *o)
+{
+	struct topology *t;
+	struct diagnosis *d;
+	int pair[2], r;
+
+	if (read_pair(m, o->pair, pair) < 0)
+		return fail(EXIT_REFUSED, "%s", err_msg());
+	t = topology_new(m);
+	d = diagnose(t);
+	drop_ignored(d, o);
+	r = print_symptom(d, o, pair);
+	diagnosis_free(d);
+	topology_free(t);
+	return r;
+}
+
+/* Options that print something else than the whole report. */
+static int refuse_together(const struct check_options *o)
+{
+	if (o->quiet && o->common.json)
+		return fail(EXIT_REFUSED, "--quiet and --json exclude each other");
+	if (o->ask && (o->quiet || o->common.json || o->require.n))
+		return fail(EXIT_REFUSED,
+			    "--ask prints commands only: not with --quiet, --json or --require");
+	if (o->gpus && !o->require.n)
+		return fail(EXIT_REFUSED, "--gpus needs --require, whose GPUs it selects");
+	if (o->pair && !o->symptom)
+		return fail(EXIT_REFUSED, "--pair needs --symptom, which the pair shows");
+	if (o->symptom && (o->quiet || o->ask || o->require.n || o->fail_on))
+		return fail(EXIT_REFUSED, "--symptom prints causes only: not with --quiet, --ask, "
+					  "--require or --fail-on");
+	return EXIT_OK;
+}
+
 static int run_check(const void *options, const char *const *args)
 {
 	const struct check_options *o = options;
@@ -299,16 +385,12 @@ static int run_check(const void *options, const char *const *args)
 		if (!rule_find(o->ignore.items[i]))
 			return no_rule("--ignore", o->ignore.items[i]);
 	}
-	if (o->quiet && o->common.json)
-		return fail(EXIT_REFUSED, "--quiet and --json exclude each other");
-	if (o->ask && (o->quiet || o->common.json || o->require.n))
-		return fail(EXIT_REFUSED,
-			    "--ask prints commands only: not with --quiet, --json or --require");
-	if (o->gpus && !o->require.n)
-		return fail(EXIT_REFUSED, "--gpus needs --require, whose GPUs it selects");
+	r = refuse_together(o);
+	if (r != EXIT_OK)
+		return r;
 	if (load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, &m) < 0)
 		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	r = o->ask ? ask(m, o) : check_machine(m, o);
+	r = o->ask ? ask(m, o) : o->symptom ? judge_symptom(m, o) : check_machine(m, o);
 	machine_free(m);
 	return r;
 }

@@ -76,7 +76,7 @@ int judge_requirements(const struct topology *t, const struct string_list *words
 	AUTO_FREE bool *wanted = xcalloc(t->gpu_n + 1, sizeof(*wanted));
 	struct requirements all = {.code = EXIT_OK};
 
-	if (name_gpus(t->machine, list, wanted) < 0)
+	if (name_gpus(t->machine, "--gpus", list, wanted) < 0)
 		return -EINVAL;
 	for (enum requirement r = 0; r < REQUIREMENT_N; r++) {
 		if (!is_asked(words, r))

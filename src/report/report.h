@@ -36,6 +36,8 @@ void report_check(struct document *out, const struct diagnosis *d, const struct 
 void report_verdict(struct document *out, const struct diagnosis *d);
 /* The commands whose output would decide, one a line, each with what it tells as a shell comment. */
 void report_questions(struct document *out, const struct diagnosis *d);
+/* What could cause a symptom (enum symptom), of the pair of GPUs a and b, -1: of any. */
+void report_symptom(struct document *out, const struct diagnosis *d, int symptom, int a, int b);
 /* Lines on the results of earlier runs that were weighed, and those that no longer hold. */
 void report_weighed(struct document *out, const struct machine *m);
 /* What `onehop topo` prints: devices, matrix with verdicts, why each pair is not direct. */
@@ -57,6 +59,8 @@ void report_rules_scdoc(struct strbuf *out);
 /* `check --list --json`, and with one rule `--explain ID --json`. */
 json_t *report_rules_json(const struct rule *only);
 json_t *report_check_json(const struct diagnosis *d);
+/* "symptom" of `check --symptom --json`. */
+json_t *report_symptom_json(const struct diagnosis *d, int symptom, int a, int b);
 json_t *report_topology_json(const struct topology *t);
 json_t *report_compare_json(const struct comparison *c);
 json_t *report_log_json(const struct nccl_log *l);

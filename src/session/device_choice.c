@@ -126,8 +126,12 @@ bool device_is_named(const char *word, size_t number, const struct gpu *g)
 		     is_numbered(word, "cuda:", g->cuda_ordinal));
 }
 
-/* Marks what the list names of n GPUs, or of simulated devices (NULL); no list names all. */
-static int take_list(const char *list, size_t n, const struct gpu *gpus, bool *wanted)
+/*
+ * Marks what the list names of n GPUs, or of simulated devices (NULL); no list names all. `option`:
+ * what takes the list, for messages.
+ */
+static int take_list(const char *option, const char *list, size_t n, const struct gpu *gpus,
+		     bool *wanted)
 {
 	AUTO_FREE char *copy = list ? xstrdup(list) : NULL;
 	const char *prefix = prefix_of(gpus);
@@ -142,13 +146,13 @@ static int take_list(const char *list, size_t n, const struct gpu *gpus, bool *w
 			if (!device_is_named(word, i, gpus ? &gpus[i] : NULL))
 				continue;
 			if (wanted[i])
-				return err_set(EINVAL, "--gpus names %s%zu twice", prefix, i);
+				return err_set(EINVAL, "%s names %s%zu twice", option, prefix, i);
 			wanted[i] = found = true;
 		}
 		if (!found)
 			return err_set(EINVAL,
-				       "--gpus: there is no device '%s'; there are %s0 to %s%zu",
-				       word, prefix, prefix, n - 1);
+				       "%s: there is no device '%s'; there are %s0 to %s%zu",
+				       option, word, prefix, prefix, n - 1);
 	}
 	return 0;
 }
@@ -171,11 +175,11 @@ static void add_gpu(struct device_choice *c, const struct machine *m, const stru
 	}
 }
 
-int name_gpus(const struct machine *m, const char *list, bool *ret_wanted)
+int name_gpus(const struct machine *m, const char *option, const char *list, bool *ret_wanted)
 {
 	if (list && !m->gpu_n)
-		return err_set(EINVAL, "--gpus: this machine has no NVIDIA GPU");
-	return take_list(list, m->gpu_n, m->gpus, ret_wanted);
+		return err_set(EINVAL, "%s: this machine has no NVIDIA GPU", option);
+	return take_list(option, list, m->gpu_n, m->gpus, ret_wanted);
 }
 
 int choose_gpus(const struct machine *m, const char *list, bool include_busy,
@@ -183,7 +187,7 @@ int choose_gpus(const struct machine *m, const char *list, bool include_busy,
 {
 	AUTO_FREE bool *wanted = xcalloc(m->gpu_n + 1, sizeof(*wanted));
 	struct device_choice c = {0};
-	int r = name_gpus(m, list, wanted);
+	int r = name_gpus(m, "--gpus", list, wanted);
 
 	if (r < 0)
 		return r;
@@ -200,7 +204,7 @@ int choose_simulated(size_t n, const char *list, struct device_choice *ret)
 	bool wanted[DEVICE_MAX] = {0};
 	struct device_choice c = {0};
 	int r = n && n <= DEVICE_MAX
-			? take_list(list, n, NULL, wanted)
+			? take_list("--gpus", list, n, NULL, wanted)
 			: err_set(EINVAL, "--device host:N: N must be 1 to %d", DEVICE_MAX);
 
 	if (r < 0)

@@ -28,10 +28,11 @@ struct device_choice {
 bool device_is_named(const char *word, size_t number, const struct gpu *g);
 
 /*
- * `list`: NULL for all, or names as above with commas. 0, or -EINVAL and a sentence: something in the
- * list is not a device. device_choice_done frees.
+ * `option`: what takes the list, for messages. `list`: NULL for all, or names as above with commas.
+ * 0, or -EINVAL and a sentence: something in the list is not a device. device_choice_done frees.
  */
-int name_gpus(const struct machine *m, const char *list, bool *ret_wanted /* per GPU */);
+int name_gpus(const struct machine *m, const char *option, const char *list,
+	      bool *ret_wanted /* per GPU */);
 /* The same, and which of them can be used. */
 int choose_gpus(const struct machine *m, const char *list, bool include_busy,
 		struct device_choice *ret);

@@ -365,6 +365,16 @@ static void required_pairs_of_some_gpus(void **state)
 		       "onehop: --gpus: there is no device '0x1'; there are GPU0 to GPU7\n");
 	assert_refused("check --from " BEFORE " --gpus 0", 2,
 		       "onehop: --gpus needs --require, whose GPUs it selects\n");
+	assert_refused("check --pair 0,1 --from tests/machines/made-up-switch", 2,
+		       "onehop: --pair needs --symptom, which the pair shows\n");
+	assert_refused("check --symptom hang --pair 0 --from tests/machines/made-up-switch", 2,
+		       "onehop: --pair 0: a pair is two GPUs, and these are 1\n");
+	assert_refused("check --symptom hang --pair 0,9 --from tests/machines/made-up-switch", 2,
+		       "onehop: --pair: there is no device '9'; there are GPU0 to GPU1\n");
+	assert_refused(
+		"check --symptom hang --ask --from tests/machines/made-up-switch", 2,
+		"onehop: --symptom prints causes only: not with --quiet, --ask, --require or "
+		"--fail-on\n");
 }
 
 /* The rule of the first finding: the name in brackets. */

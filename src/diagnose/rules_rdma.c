@@ -12,12 +12,47 @@
 
 /* ---- what is too old or not meant for it ---- */
 
+/* gdrdrv (GDRCopy) could not pin GPU memory: NVIDIA's driver answered EINVAL. */
+static const struct log_line *pin_refused(struct rule_run *run)
+{
+	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
+	if (strstr(l->text, "nvidia_p2p_get_pages") && strstr(l->text, "ret = -22"))
+		return l;
+	return NULL;
+}
+
+static bool all_geforce(struct rule_run *run)
+{
+	FOR_EACH_GPU (g, run)
+		if (!fact_is(card_is_geforce(g), 1))
+			return false;
+	return run->m->gpu_n > 0;
+}
+
+/* The refusal concerns everything that pins GPU memory: NICs, storage, and the CPU's own mappings. */
+static void heard_pin_refused(struct rule_run *run)
+{
+	const struct log_line *l = pin_refused(run);
+	struct finding *f;
+
+	if (!l || !all_geforce(run))
+		return;
+	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(GPUS, "GeForce cards"),
+			"NVIDIA's driver refused to pin GPU memory (-22): it does so on " ABOUT
+			" for every other device and module, NICs and storage included");
+	f->severity = SEVERITY_WARNING;
+	finding_evidence(run, f, NULL, "kernel log", "%s", l->text);
+	evidence_str(run, f, "GPU0", run->m->gpus[0].model);
+}
+
 static enum verdict probe_geforce(struct rule_run *run)
 {
 	const char *names = NULL;
 	struct finding *f;
 	size_t n = 0;
 
+	if (run->found) /* seen, which says more */
+		return VERDICT_OK;
 	if (!has_pci_nic(run))
 		return VERDICT_NA;
 	FOR_EACH_GPU (g, run) {
@@ -685,6 +720,7 @@ const struct rule rules_rdma[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = GDR_NEEDS,
 		.probe = probe_geforce,
+		.heard = heard_pin_refused,
 	},
 	{
 		.id = "gdr-gpu-old",

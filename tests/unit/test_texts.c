@@ -980,6 +980,13 @@ static const struct {
 	{"GPU 0: NVIDIA GeForce RTX 4090\nGPU 1: NVIDIA GeForce RTX 4090\n"
 	 "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.14\n",
 	 NULL, 0},
+	{LIST
+	 "[  100.000100] gdrdrv:__gdrdrv_pin_buffer:nvidia_p2p_get_pages(va=7f0000000000 len=65536 "
+	 "p2p_token=0 va_space=0) failed [ret = -22]\n",
+	 "gdr-geforce", SEVERITY_WARNING},
+	{"GPU 0: NVIDIA A40\n[  100.000100] gdrdrv:__gdrdrv_pin_buffer:nvidia_p2p_get_pages("
+	 "va=7f0000000000 len=65536 p2p_token=0 va_space=0) failed [ret = -22]\n",
+	 NULL, 0},
 	{"NCCL_TOPO_FILE=/a.xml\n", "nccl-topo-file", SEVERITY_WARNING},
 	/* Without a pair that CUDA offers it copies nothing. */
 	{LIST "[./simpleP2P] - Starting...\nTest failed!\n", NULL, 0},

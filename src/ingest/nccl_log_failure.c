@@ -233,8 +233,21 @@ bool nccl_failure_read(struct arena *a, const char *text, enum nccl_line line,
 	return false;
 }
 
+/* Each text of the marks that count here has one of these. */
+static bool names_library(const char *text, size_t size)
+{
+	static const char *const names[] = {"NCCL", "nccl", "CUDA", "Cuda", "Watchdog"};
+
+	for (size_t i = 0; i < COUNT(names); i++)
+		if (memmem(text, size, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
 bool nccl_failure_recognise(const char *text, size_t size)
 {
+	if (!names_library(text, size))
+		return false;
 	for (size_t i = 0; i < COUNT(marks); i++)
 		if (marks[i].of_nccl && marks[i].places & NCCL_LINE_OTHER &&
 		    memmem(text, size, marks[i].text, strlen(marks[i].text)))

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "ingest/part_kinds.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /*
@@ -136,6 +137,20 @@ static const struct text_line *command_above(const struct text_line *lines, size
 	return NULL;
 }
 
+/*
+ * Dumps that are encoded in letters and digits make up most of a bug report. No tool begins with a word as long as this.
+ */
+static bool is_encoded(const struct text_line *l)
+{
+	enum { LONGEST_WORD = 60 };
+	const char *s = line_text(l);
+	size_t n = 0;
+
+	while (n < LONGEST_WORD && (isalnum((unsigned char)s[n]) || s[n] == '/' || s[n] == '+'))
+		n++;
+	return n == LONGEST_WORD;
+}
+
 static bool match(struct part *p, const struct text_line *lines, size_t n)
 {
 	const char first = *line_text(lines);
@@ -173,7 +188,8 @@ struct part *parts_find(struct arena *a, const char *file, const char *text, siz
 			.command_line = above,
 		};
 
-		if (line_is_blank(&lines[i]) || !match(&p, lines + i, line_n - i)) {
+		if (line_is_blank(&lines[i]) || is_encoded(&lines[i]) ||
+		    !match(&p, lines + i, line_n - i)) {
 			i++;
 			continue;
 		}

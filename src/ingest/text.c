@@ -146,10 +146,22 @@ static char *clean(const char *text, size_t size, char *to)
 	return to;
 }
 
+/* At most: the last line may lack its end. */
+static size_t count_lines(const char *s, const char *end)
+{
+	size_t n = 1;
+
+	while ((s = memchr(s, '\n', (size_t)(end - s)))) {
+		n++;
+		s++;
+	}
+	return n;
+}
+
 struct text_line *text_lines(struct arena *arena, const char *text, size_t size, size_t *ret_n)
 {
 	char *copy = arena_alloc(arena, size + 1, 1), *end = clean(text, size, copy);
-	struct text_line *lines = NULL;
+	struct text_line *lines = arena_alloc(arena, count_lines(copy, end), sizeof(*lines));
 	size_t n = 0;
 
 	for (char *s = copy, *next; s < end; s = next) {
@@ -161,7 +173,7 @@ struct text_line *text_lines(struct arena *arena, const char *text, size_t size,
 		while (stop > s && stop[-1] == ' ')
 			stop--;
 		*stop = '\0';
-		line = ARENA_PUSH(arena, lines, n);
+		line = &lines[n++];
 		*line = (struct text_line){s, (unsigned)n};
 	}
 	*ret_n = n;

@@ -62,7 +62,8 @@ make_system() {
 kernel_install() {
     # shellcheck disable=SC2016 # the inner shell's
     unshare -m sh -ec 'mount --bind /dev "$1/dev"; mount -t proc proc "$1/proc"
-        chroot "$1" kernel-install add "$2" "/boot/vmlinuz-$2" "/boot/initrd.img-$2"' sh "$dir/root" "$1"
+        # What it names need not exist there.
+        unset TMPDIR; chroot "$1" kernel-install add "$2" "/boot/vmlinuz-$2" "/boot/initrd.img-$2"' sh "$dir/root" "$1"
 }
 
 # The boot partition as an installer leaves it. What its command line came from is gone, as on machines

@@ -49,13 +49,14 @@ build() {
 	meson compile -C "$folder"
 }
 
-# meson_test FOLDER
+# meson_test FOLDER [OPTION...]
 meson_test() {
-	local status=0
+	local status=0 folder=$1
+	shift
 	ASAN_OPTIONS=detect_leaks=1:detect_stack_use_after_return=1:abort_on_error=0 \
 		UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-		meson test -C "$1" --no-rebuild --print-errorlogs --timeout-multiplier 3 || status=$?
-	test_counts "$1"
+		meson test -C "$folder" --no-rebuild --print-errorlogs --timeout-multiplier 3 "$@" || status=$?
+	test_counts "$folder"
 	return $status
 }
 

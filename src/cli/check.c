@@ -62,7 +62,7 @@ static const struct option check_table[] = {
 		WORDS_GPUS},
 	{"explain", 0, OPTION_TEXT, AT(explain), "ID",
 		"explain what a rule checks, why, and what to do", NULL, 0, 0, 0, WORDS_RULES},
-	{"list", 0, OPTION_CHOICE, AT(list), "FORMAT", "list all rules", list_formats, 0, true, 0},
+	{"list", 0, OPTION_CHOICE, AT(list), "FORMAT", "list all rules as text, markdown or scdoc", list_formats, 0, true, 0},
 	COMMON_JSON(struct check_options),
 	COMMON_COLOR(struct check_options),
 	COMMON_WIDTH(struct check_options),

@@ -64,7 +64,7 @@ static const struct option fix_table[] = {
 	COMMON_COLOR(struct fix_options),
 	COMMON_WIDTH(struct fix_options),
 	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"show whole files, how each step is undone, and notes",
+		"show whole files and how each step is undone",
 		NULL, 0, 0, 0},
 	COMMON_HELP(struct fix_options),
 	OPTIONS_END,

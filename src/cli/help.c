@@ -28,8 +28,8 @@ static void add_option_row(struct document *out, const struct option *o)
 	if (o->letter)
 		strbuf_printf(&b, "-%c, ", o->letter);
 	strbuf_printf(&b, "%s%s", o->one_dash ? "-" : "--", o->name);
-	if (o->arg && !o->optional)
-		strbuf_printf(&b, " %s", o->arg);
+	if (o->arg)
+		strbuf_printf(&b, o->optional ? "[=%s]" : " %s", o->arg);
 	document_row(out);
 	document_cell(out, STYLE_PLAIN, "%s", strbuf_str(&b));
 	document_cell(out, STYLE_PLAIN, "%s", o->help);

@@ -30,7 +30,8 @@ static const struct option undo_table[] = {
 	COMMON_JSON(struct undo_options),
 	COMMON_COLOR(struct undo_options),
 	COMMON_WIDTH(struct undo_options),
-	COMMON_VERBOSE(struct undo_options),
+	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
+		"in the plan, also show the present content of what someone else changed", NULL, 0, 0, 0},
 	COMMON_HELP(struct undo_options),
 	OPTIONS_END,
 };

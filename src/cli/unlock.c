@@ -58,7 +58,7 @@ static const struct option unlock_table[] = {
 	COMMON_COLOR(struct unlock_command_options),
 	COMMON_WIDTH(struct unlock_command_options),
 	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL,
-		"with --sources: show whole files and how each step is undone", NULL, 0, 0, 0},
+		"with --download or --sources: show whole files and how each step is undone", NULL, 0, 0, 0},
 	COMMON_HELP(struct unlock_command_options),
 	OPTIONS_END,
 };

@@ -503,17 +503,11 @@ static void completions_list_what_the_tables_hold(void **state)
 		assert_listed(more[i][0], more[i][1]);
 }
 
-/* scdoc writes a dash as it is; a name may stand in bold or behind a backslash. */
-static bool manual_names(const char *text, const struct option *o)
-{
-	AUTO_FREE char *name = xprintf("*%s%s", o->one_dash ? "-" : "--", o->name);
+/* ---- manuals ---- */
 
-	return strstr(text, name) != NULL;
-}
-
-static void manuals_name_every_option(void **state)
+static void each_manual(void (*assert_manual)(const struct command *c, const char *path,
+					      const char *text))
 {
-	(void)state;
 	for (const struct command *const *c = commands; *c; c++) {
 		AUTO_FREE char *path = xprintf("man/onehop-%s.1.scd", (*c)->name);
 		AUTO_FREE char *text = NULL;
@@ -524,11 +518,111 @@ static void manuals_name_every_option(void **state)
 		if ((*c)->hidden || *c == &command_help)
 			continue;
 		text = file_text(path);
-		for (const struct option *o = (*c)->options; o->name; o++) {
-			if (!o->hidden && !manual_names(text, o))
-				fail_msg("%s lacks --%s", path, o->name);
-		}
+		assert_manual(*c, path, text);
 	}
+}
+
+/* The text between a heading and the next one. */
+static char *section_of(const char *path, const char *text, const char *heading)
+{
+	AUTO_FREE char *line = xprintf("\n# %s\n", heading);
+	const char *begin = strstr(text, line), *end;
+
+	if (!begin)
+		fail_msg("%s has no %s", path, heading);
+	begin += strlen(line);
+	end = strstr(begin, "\n# ");
+	return end ? xstrndup(begin, (size_t)(end - begin) + 1) : xstrdup(begin);
+}
+
+/* "\n*-b*, *--min* _SIZE_\n"; a choice may be spelled out instead: _a|b_. */
+static bool has_row(const char *list, const struct option *o, const char *value)
+{
+	AUTO_STRBUF struct strbuf row = {0};
+
+	strbuf_puts(&row, "\n");
+	if (o->letter)
+		strbuf_printf(&row, "*-%c*, ", o->letter);
+	strbuf_printf(&row, "*%s%s*", o->one_dash ? "-" : "--", o->name);
+	if (value)
+		strbuf_printf(&row, o->optional ? "[=_%s_]" : " _%s_", value);
+	strbuf_puts(&row, "\n");
+	return strstr(list, strbuf_str(&row)) != NULL;
+}
+
+static void assert_rows(const struct command *c, const char *path, const char *text)
+{
+	AUTO_FREE char *list = section_of(path, text, "OPTIONS");
+
+	for (const struct option *o = c->options; o->name; o++) {
+		AUTO_STRBUF struct strbuf choices = {0};
+
+		for (size_t i = 0; o->choices && o->choices[i]; i++)
+			strbuf_printf(&choices, "%s%s", i ? "|" : "", o->choices[i]);
+		if (!o->hidden && !has_row(list, o, o->arg) && !has_row(list, o, choices.text))
+			fail_msg("%s: --%s is not a row of OPTIONS as --help has it", path,
+				 o->name);
+	}
+}
+
+static void manuals_name_every_option(void **state)
+{
+	(void)state;
+	each_manual(assert_rows);
+}
+
+/* The command's name, and each option and argument of its usage line: "--tree DIR" as --tree and _DIR_. */
+static void assert_synopsis(const struct command *c, const char *path, const char *text)
+{
+	static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	AUTO_FREE char *synopsis = section_of(path, text, "SYNOPSIS");
+	AUTO_FREE char *name = xprintf("*onehop %s", c->name);
+
+	if (!strstr(synopsis, name))
+		fail_msg("%s: SYNOPSIS lacks %s", path, name);
+	for (const char *at = c->args; *at; at++) {
+		size_t word = strspn(at, capitals);
+		AUTO_FREE char *shown = word ? xprintf("_%.*s_", (int)word, at)
+					: text_starts_with(at, "--")
+						? xstrndup(at, 2 + strcspn(at + 2, " |]"))
+						: NULL;
+
+		if (shown && !strcasestr(synopsis, shown))
+			fail_msg("%s: SYNOPSIS lacks %s", path, shown);
+		at += word ? word - 1 : 0;
+	}
+}
+
+static void manuals_show_the_usage(void **state)
+{
+	(void)state;
+	each_manual(assert_synopsis);
+}
+
+/* Success and wrong usage can be the end of every command; enum exit_code has no number above 4. */
+static void assert_exit_status(const struct command *c, const char *path, const char *text)
+{
+	AUTO_FREE char *section = section_of(path, text, "EXIT STATUS");
+	bool named[10] = {0};
+
+	(void)c;
+	for (const char *at = section; *at; at++) {
+		bool alone = at == section || strchr(" *\n", at[-1]);
+
+		if (alone && *at >= '0' && *at <= '9' && strchr(" *:;", at[1]))
+			named[*at - '0'] = true;
+	}
+	if (!named[EXIT_OK] || !named[EXIT_REFUSED])
+		fail_msg("%s: EXIT STATUS lacks 0 or 2", path);
+	for (int i = EXIT_NOT_CHANGED + 1; i < 10; i++)
+		if (named[i])
+			fail_msg("%s: there is no exit status %d", path, i);
+}
+
+static void manuals_list_exit_codes(void **state)
+{
+	(void)state;
+	each_manual(assert_exit_status);
 }
 
 static bool has_option(const struct command *c, const char *name, size_t length)
@@ -556,27 +650,21 @@ static void assert_options_exist(const char *where, const struct command *c, con
 	}
 }
 
-/* The list of options in a manual has no option that the command does not have. */
+static void assert_no_other_option(const struct command *c, const char *path, const char *text)
+{
+	AUTO_FREE char *list = section_of(path, text, "OPTIONS"),
+		       *synopsis = section_of(path, text, "SYNOPSIS");
+
+	for (const char *row = list; (row = strstr(row, "\n*-")); row++)
+		assert_options_exist(path, c, row + 1, row + 1 + strcspn(row + 1, "\n"));
+	assert_options_exist(path, c, synopsis, synopsis + strlen(synopsis));
+}
+
+/* Neither the list of options nor the synopsis has an option that the command does not have. */
 static void manuals_name_no_other_option(void **state)
 {
 	(void)state;
-	for (const struct command *const *c = commands; *c; c++) {
-		AUTO_FREE char *path = xprintf("man/onehop-%s.1.scd", (*c)->name);
-		AUTO_FREE char *text = NULL;
-		char *blank = strchr(path, ' '), *list, *end;
-
-		if (blank)
-			*blank = '-';
-		if ((*c)->hidden || *c == &command_help)
-			continue;
-		text = file_text(path);
-		list = strstr(text, "\n# OPTIONS\n");
-		assert_non_null(list);
-		end = strstr(list + 1, "\n# ");
-		assert_non_null(end);
-		for (char *row = list; (row = strstr(row, "\n*-")) && row < end; row++)
-			assert_options_exist(path, *c, row + 1, row + 1 + strcspn(row + 1, "\n"));
-	}
+	each_manual(assert_no_other_option);
 }
 
 /* The command that a line starts with: the longest name, so that "bench p2p" is not "bench". */
@@ -780,6 +868,8 @@ int main(void)
 		cmocka_unit_test(completions_list_what_the_tables_hold),
 		cmocka_unit_test(manuals_name_every_option),
 		cmocka_unit_test(manuals_name_no_other_option),
+		cmocka_unit_test(manuals_show_the_usage),
+		cmocka_unit_test(manuals_list_exit_codes),
 		cmocka_unit_test(documents_name_only_real_options),
 		cmocka_unit_test(manual_names_what_changes_the_host),
 		cmocka_unit_test(dumb_terminals_get_no_escapes),

@@ -243,7 +243,8 @@ static void give_output(struct capture *c, struct strbuf *output)
 #define NO_LIMIT UINT64_MAX
 
 /*
- * Exited, but not yet waited for, so that its number stays its own. Also if there is nothing to wait for because the caller ignores SIGCHLD: collect() says so.
+ * Exited, but not yet waited for, so that its number stays its own. Also if there is nothing to
+ * wait for because the caller ignores SIGCHLD: collect() says so.
  */
 static bool has_exited(pid_t pid)
 {

@@ -16,8 +16,8 @@ struct child_request {
 	const char *command; /* its only argument */
 	int output;          /* file descriptor that it prints to; -1: nowhere */
 	int file;            /* what its CHILD_FILE is; -1: nothing */
-	char *const *
-		changes; /* NAME=VALUE, or NAME to unset, for its environment; NULL-ended, or NULL */
+	/* NAME=VALUE, or NAME to unset, for its environment; NULL-ended, or NULL */
+	char *const *changes;
 };
 
 /*

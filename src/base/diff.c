@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Eugene W. Myers, "An O(ND) Difference Algorithm and Its Variations", 1986, after the lines that are the
- * same at both ends were taken off. Texts that differ in more than EDITS_MAX lines are shown as a whole: nobody reads that as a difference.
+ * Eugene W. Myers, "An O(ND) Difference Algorithm and Its Variations", 1986, after the lines that
+ * are the same at both ends were taken off. Texts that differ in more than EDITS_MAX lines are
+ * shown as a whole: nobody reads that as a difference.
  */
 #include "base/diff.h"
 

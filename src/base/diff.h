@@ -10,12 +10,13 @@ struct diff_line {
 	enum diff_mark mark;
 	const char *text; /* in the text that has it; not terminated */
 	size_t n;         /* without the newline */
-	size_t number; /* in the new text, from 1 on; of a line that is gone: of the one that follows */
+	/* in the new text, from 1 on; of a line that is gone: of the one that follows */
+	size_t number;
 };
 
 struct diff {
-	struct diff_line
-		*lines; /* of both texts, those that are gone before what is in their place */
+	/* of both texts, those that are gone before what is in their place */
+	struct diff_line *lines;
 	size_t n;
 };
 

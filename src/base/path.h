@@ -6,7 +6,8 @@
 
 /*
  * Writes the one spelling of `path` to ret, which has room for strlen(path) + 3 bytes: no empty,
- * "." and ".." components, no slash at either end; "./NAME" is a file right below the root, because a name without any slash is a virtual file. Links are not looked at: "a/../b" is "b".
+ * "." and ".." components, no slash at either end; "./NAME" is a file right below the root, because
+ * a name without any slash is a virtual file. Links are not looked at: "a/../b" is "b".
  */
 void path_clean(const char *path, char *ret);
 /* Whether it is spelled so. */

@@ -65,9 +65,12 @@ enum source_kind { SOURCE_FILE, SOURCE_LINK, SOURCE_LIST };
 struct source_entry {
 	const char *path;
 	enum source_kind kind;
-	int error;        /* the errno that was the answer; 0: the answer is data */
-	const char *data; /* file: bytes; link: target; list: names, one a line; a name that holds
-			     a newline is left out */
+	int error; /* the errno that was the answer; 0: the answer is data */
+	/*
+	 * file: bytes; link: target; list: names, one a line; a name that holds a newline is left
+	 * out
+	 */
+	const char *data;
 	size_t size;
 };
 

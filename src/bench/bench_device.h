@@ -18,10 +18,13 @@ struct bench_device {
 	struct event from, to;
 	uint64_t limit_us; /* of one wait; what takes longer counts as hung */
 
-	struct area window;  /* others write and read here */
-	struct area high;    /* the same, at the end of what could be allocated; size 0: none */
-	struct area local;   /* source and target of what this device moves; as large as the window,
-			      plain: others reach it by IPC */
+	struct area window; /* others write and read here */
+	struct area high;   /* the same, at the end of what could be allocated; size 0: none */
+	/*
+	 * source and target of what this device moves; as large as the window, plain: others reach
+	 * it by IPC
+	 */
+	struct area local;
 	struct area flags;   /* others write here while kernels run */
 	struct area scratch; /* reports, ticks: STATION_SCRATCH bytes */
 	struct area abort;   /* u32, 0, in the host's memory */

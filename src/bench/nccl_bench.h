@@ -56,15 +56,18 @@ struct nccl_plan {
 	unsigned warmup;       /* for each doubling of the size, before all */
 	unsigned graph;        /* 0: none; else each batch is captured and launched so often */
 	bool check;
-	double relative; /* half-width of the median's 95 % interval that is narrow enough; 0: one
-			    batch, as nccl-tests */
-	double budget_s; /* of all timed batches together */
+	/*
+	 * half-width of the median's 95 % interval that is narrow enough; 0: one batch, as
+	 * nccl-tests
+	 */
+	double relative;
+	double budget_s;       /* of all timed batches together */
 	uint64_t memory_bytes; /* of each device, at most; 0: what is free */
 };
 
 /*
- * A ratio counts as known if its interval is at most 3 % wide: within 1.5 % on either side, from at least 30 batches of each
- * engine.
+ * A ratio counts as known if its interval is at most 3 % wide: within 1.5 % on either side, from at
+ * least 30 batches of each engine.
  */
 #define NCCL_RATIO_RELATIVE 0.015
 #define NCCL_RATIO_SAMPLES  30
@@ -101,7 +104,8 @@ struct nccl_start {
 
 /* One half of a row of the table. */
 struct nccl_cell {
-	double time_us; /* median of the batches, each the mean of its iterations and of all ranks */
+	/* median of the batches, each the mean of its iterations and of all ranks */
+	double time_us;
 	double low_us, high_us;        /* 95 % interval of the median; NaN: too few batches */
 	unsigned batches;              /* 0: not measured */
 	bool narrow;                   /* false: the budget ended it */

@@ -26,11 +26,12 @@ struct p2p_cell {
 	struct summary value;  /* in metric->unit; n 0: not measured, `why` says why */
 	enum stop stop;        /* why sampling ended */
 	enum p2p_data data;
-	uint64_t wrong_words,
-		checked_words; /* of 8 bytes; of the host's memory a sample is checked */
+	/* of 8 bytes; of the host's memory a sample is checked */
+	uint64_t wrong_words, checked_words;
 	double share; /* metric->both_ways: of the value, what the initiator moved, on average */
 	unsigned gate_timeouts; /* samples thrown away because the host was slower than the gate */
-	double enqueue_us; /* SHAPE_TINY: median time to enqueue a copy, in the process that does; else 0 */
+	/* SHAPE_TINY: median time to enqueue a copy, in the process that does; else 0 */
+	double enqueue_us;
 	char why[192];
 };
 
@@ -67,8 +68,8 @@ struct p2p_options {
 	size_t metric_n;
 	const uint64_t *sizes; /* bytes of a copy: P2P_SIZE_MIN or more, multiples of 16 */
 	size_t size_n;
-	const struct pair
-		*pairs; /* NULL: all ordered pairs; SHAPE_TRAFFIC always has all devices */
+	/* NULL: all ordered pairs; SHAPE_TRAFFIC always has all devices */
+	const struct pair *pairs;
 	size_t pair_n;
 	const struct paths *paths;
 	struct stopping stopping; /* budget_s: of one round */

@@ -22,10 +22,13 @@ int link_list_add(struct link_list *l, unsigned id);
 
 struct pair_path {
 	struct link_list links;
-	double expected_gbps;          /* GB/s one way, 0: unknown */
-	char class[PATH_NAME_SIZE];    /* "NV18", "PIX"; "?": unknown */
-	char reason[PATH_REASON_SIZE]; /* what limits expected_gbps, "x8 link at 0000:41:00.0"; ""
-					  when nothing does that could be better */
+	double expected_gbps;       /* GB/s one way, 0: unknown */
+	char class[PATH_NAME_SIZE]; /* "NV18", "PIX"; "?": unknown */
+	/*
+	 * what limits expected_gbps, "x8 link at 0000:41:00.0"; "" when nothing does that could be
+	 * better
+	 */
+	char reason[PATH_REASON_SIZE];
 };
 
 /* Between one device and the host's memory. */

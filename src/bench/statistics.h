@@ -49,8 +49,8 @@ double relative_half_width(const struct summary *s);
 struct stopping {
 	double relative; /* half-width that is narrow enough */
 	double budget_s; /* outweighs min_samples */
-	unsigned
-		min_samples; /* looking after each sample finds a narrow interval by luck early on */
+	/* looking after each sample finds a narrow interval by luck early on */
+	unsigned min_samples;
 	unsigned max_samples;
 };
 

@@ -41,15 +41,16 @@ struct test_request {
 	/* Opens one device, of a request for that one. From any thread. */
 	int (*open)(void *context, const struct device_request *one, struct device_set **ret);
 	void *open_context;
-	const struct paths
-		*paths; /* which pairs share links, and what to expect; NULL: nothing known */
+	/* which pairs share links, and what to expect; NULL: nothing known */
+	const struct paths *paths;
 	/* n squared: what an earlier run found, on the diagonal of own memory; PAIR_NOT_RUN: to be tested. NULL: all. */
 	const struct pair_result *known;
-	bool all_reduce_suspect; /* over P2P: the machine stopped during an earlier run's; not run */
-	uint64_t memory_bytes;   /* of each device, at most; 0: half of what is free */
-	uint64_t limit_us;       /* of one transfer; 0: TEST_LIMIT_US */
-	double long_s;           /* all of the last memory too, and load for so long; 0: no */
-	unsigned informs;        /* PATTERN_BIT of those that are run for information */
+	/* over P2P: the machine stopped during an earlier run's; not run */
+	bool all_reduce_suspect;
+	uint64_t memory_bytes; /* of each device, at most; 0: half of what is free */
+	uint64_t limit_us;     /* of one transfer; 0: TEST_LIMIT_US */
+	double long_s;         /* all of the last memory too, and load for so long; 0: no */
+	unsigned informs;      /* PATTERN_BIT of those that are run for information */
 };
 
 #define TEST_LIMIT_US 5000000ul

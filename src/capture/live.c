@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of virtual files of a live source, and those of the host: kernel log, process, environments, module files. */
+/*
+ * The table of virtual files of a live source, and those of the host: kernel log, process,
+ * environments, module files.
+ */
 #include "capture/live.h"
 
 #include "base/alloc.h"

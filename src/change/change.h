@@ -11,7 +11,8 @@ enum change_kind {
 	CHANGE_ACS,              /* target: port "0000:22:00.0"; value: its ACS control register */
 	CHANGE_KERNEL_PARAMETER, /* target: "iommu=pt", a whole word of the kernel's command line */
 	CHANGE_MODULE_OPTION,    /* target: module; name: option; new: its value */
-	CHANGE_REGISTRY_DWORD, /* target: "nvidia"; name: key; new: its value, in NVreg_RegistryDwords */
+	/* target: "nvidia"; name: key; new: its value, in NVreg_RegistryDwords */
+	CHANGE_REGISTRY_DWORD,
 	CHANGE_MODULE_BLACKLIST, /* target: module that must not load by itself */
 	CHANGE_MODULE_LOAD,      /* target: module, loaded now and at each boot */
 	CHANGE_MODULE_UNLOAD,    /* target: module, unloaded and kept from loading */

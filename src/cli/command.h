@@ -93,7 +93,8 @@ bool command_in_group(const struct command *c, const char *group, const char **r
 int cli_main(int argc, char **argv);
 
 /*
- * A command's words without running it: fills `values` of c->size zeroed bytes, and args as options_parse() does. For tests too.
+ * A command's words without running it: fills `values` of c->size zeroed bytes, and args as
+ * options_parse() does. For tests too.
  */
 int command_parse(const struct command *c, char *const *words, size_t n, void *values,
 		  const char **args);

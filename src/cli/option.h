@@ -53,9 +53,9 @@ struct option {
 };
 
 /*
- * Parses words into the struct at `values`, which must be zeroed. Words that are not options go to `args`, which has room for
- * max_args + 1. Returns their number, or with a sentence -EINVAL, or -E2BIG if there are more than max_args: then args[max_args] is
- * the first that is too many.
+ * Parses words into the struct at `values`, which must be zeroed. Words that are not options go to
+ * `args`, which has room for max_args + 1. Returns their number, or with a sentence -EINVAL, or
+ * -E2BIG if there are more than max_args: then args[max_args] is the first that is too many.
  */
 int options_parse(const struct option *options, char *const *words, size_t n, void *values,
 		  const char **args, size_t max_args);

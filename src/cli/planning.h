@@ -9,8 +9,8 @@
 struct plan;
 
 struct planning {
-	const struct string_list
-		*from; /* a recording or texts: their files are planned for; of none the host's */
+	/* a recording or texts: their files are planned for; of none the host's */
+	const struct string_list *from;
 	const char *root; /* a system image, which goes before both; NULL: none */
 	struct propose_options propose;
 	enum trial_wish trial;

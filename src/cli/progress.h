@@ -13,8 +13,9 @@ struct progress {
 
 void progress_begin(struct progress *p);
 /*
- * "onehop: ...": on a terminal (TERM is set and not "dumb") one line that is written over; elsewhere a line a second at most, none in
- * the first one. progress_end is due before anything else is printed.
+ * "onehop: ...": on a terminal (TERM is set and not "dumb") one line that is written over;
+ * elsewhere a line a second at most, none in the first one. progress_end is due before anything
+ * else is printed.
  */
 void progress_show(struct progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void progress_end(struct progress *p);

@@ -22,8 +22,10 @@ struct requirements {
 };
 
 /*
- * EXIT_OK: all such pairs are direct; EXIT_FINDING: one is known not to be; EXIT_NOT_JUDGED: that is unknown, or there is no such pair. `words`: what was asked for, of requirement_words. `list`: of these
- * GPUs only, named as device_choice.h says; NULL: of all. 0, or -EINVAL and a sentence: something in the list is not a GPU.
+ * EXIT_OK: all such pairs are direct; EXIT_FINDING: one is known not to be; EXIT_NOT_JUDGED: that
+ * is unknown, or there is no such pair. `words`: what was asked for, of requirement_words. `list`:
+ * of these GPUs only, named as device_choice.h says; NULL: of all. 0, or -EINVAL and a sentence:
+ * something in the list is not a GPU.
  */
 int judge_requirements(const struct topology *t, const struct string_list *words, const char *list,
 		       struct requirements *ret);

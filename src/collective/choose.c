@@ -24,8 +24,9 @@ static const struct path_costs direct_paths = {{
 }};
 
 /*
- * Stores into and loads from pinned host memory. One step is from a run of the library that is taken to have used one step,
- * the rest from trial kernels with four chunks a block; what a step takes by itself was not separated from the data.
+ * Stores into and loads from pinned host memory. One step is from a run of the library that is
+ * taken to have used one step, the rest from trial kernels with four chunks a block; what a step
+ * takes by itself was not separated from the data.
  */
 #define HOST_CHUNKS 4u
 static const struct path_costs host_paths = {{

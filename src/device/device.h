@@ -42,8 +42,8 @@ struct device_info {
 	unsigned blocks;  /* multiprocessors: how many blocks run at once */
 	unsigned threads; /* per block, at most; 1 on the host */
 	unsigned copy_engines;
-	unsigned
-		ends_kernels; /* not 0: it shows a desktop, and kernels that run for seconds are ended */
+	/* not 0: it shows a desktop, and kernels that run for seconds are ended */
+	unsigned ends_kernels;
 	uint64_t memory_bytes, free_bytes; /* when opened */
 };
 
@@ -64,7 +64,8 @@ enum memory_kind {
 	MEMORY_PINNED,       /* the host's, seen by every device of the set */
 	MEMORY_SHARED,       /* the same, can be handed to another process as file descriptor */
 	MEMORY_COMPRESSIBLE, /* like exportable memory; the device may keep it compressed */
-	MEMORY_HOST, /* the host's, made by the driver like exportable memory; seen by `device` only */
+	/* the host's, made by the driver like exportable memory; seen by `device` only */
+	MEMORY_HOST,
 	MEMORY_IMPORTED, /* another process's; owner tells which device's */
 	MEMORY_CALLER,   /* wrapped: never freed here */
 };
@@ -251,7 +252,8 @@ struct host_options {
 /* A value: it is sent to the worker as it is. */
 struct device_request {
 	enum device_kind kind;
-	bool collectives; /* the kernels of collective operations are wanted too, which takes a second */
+	/* the kernels of collective operations are wanted too, which takes a second */
+	bool collectives;
 	size_t n;
 	int ordinal[DEVICE_MAX];  /* CUDA's */
 	int number[DEVICE_MAX];   /* becomes device_info.number */

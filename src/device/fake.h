@@ -7,7 +7,8 @@
 struct fake_plan {
 	const char *op; /* slot name, "copy"; NULL: any */
 	unsigned nth;   /* which of its calls, from 1; 0: none */
-	int error; /* negative errno to answer with; 0: the call hangs (until its deadline, or -ETIMEDOUT) */
+	/* negative errno to answer with; 0: the call hangs (until its deadline, or -ETIMEDOUT) */
+	int error;
 	bool lasting; /* and every later call of it too */
 };
 

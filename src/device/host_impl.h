@@ -31,8 +31,11 @@ struct host_window {
 	enum fault_kind fault;
 	char *base; /* what the initiator sees */
 	char *real; /* stale: what there is */
-	char *late; /* stale: what will have come with the next operation; reread: what was read;
-		     * late: what copies wrote; packed: what is kept */
+	/*
+	 * stale: what will have come with the next operation; reread: what was read; late: what
+	 * copies wrote; packed: what is kept
+	 */
+	char *late;
 	struct host_delayed *delayed; /* late: what is still to come */
 	unsigned char *was_read;      /* reread: of each page; NULL: of none yet */
 	uint64_t size;

@@ -43,7 +43,8 @@ struct worker {
 	char devices[64]; /* "devices 0 1 2" */
 	char end[128];    /* how it ended, "ended with exit status 1" */
 	bool killed;      /* by this process */
-	bool from_outside; /* another process or the kernel ended it, which did nothing wrong itself */
+	/* another process or the kernel ended it, which did nothing wrong itself */
+	bool from_outside;
 	uint64_t oom_kills; /* of the kernel when it was started */
 	struct worker_reply reply;
 };

@@ -92,8 +92,8 @@ enum subject_kind {
 struct subject {
 	enum subject_kind kind;
 	const char *name; /* what sentences call it: "GPU0", "port 0000:22:00.0", "driver" */
-	const char
-		*detail; /* what tells it from others of that name: "0000:41:00.0"; NULL: nothing */
+	/* what tells it from others of that name: "0000:41:00.0"; NULL: nothing */
+	const char *detail;
 	const struct pci_function *pci; /* NULL: no one device */
 };
 
@@ -135,14 +135,14 @@ struct finding {
 	struct evidence *evidence;
 	size_t evidence_n;
 	size_t pairs; /* ordered GPU pairs that it concerns, 0: none in particular */
-	const bool
-		*pair_map; /* which: gpu_n squared, row initiator; NULL: those of `pci`, or all */
-	const struct pci_function
-		*pci; /* the subject's, or the first device; NULL: no one device */
+	/* which: gpu_n squared, row initiator; NULL: those of `pci`, or all */
+	const bool *pair_map;
+	/* the subject's, or the first device; NULL: no one device */
+	const struct pci_function *pci;
 	const struct pci_function **named; /* further devices that it names, for drawings */
 	size_t named_n;
-	const struct setting
-		*setting; /* what is set and should not be so; NULL: it is of something else */
+	/* what is set and should not be so; NULL: it is of something else */
+	const struct setting *setting;
 	struct finding_variable *variables; /* to set, so that it no longer holds */
 	size_t variable_n;
 };
@@ -177,11 +177,11 @@ const struct rule *rule_find(const char *id); /* NULL: no such rule */
 const struct outcome *diagnosis_outcome(const struct diagnosis *d, const char *rule);
 
 struct propose_options {
-	const char *const *rules;    /* ids; only what these find */
-	size_t rule_n;               /* 0: all rules */
-	bool iommu_off;              /* off rather than pass-through */
-	const struct machine *files; /* of MACHINE_GUESTS: whose devices the next boot's files give
-					away; NULL: not read */
+	const char *const *rules; /* ids; only what these find */
+	size_t rule_n;            /* 0: all rules */
+	bool iommu_off;           /* off rather than pass-through */
+	/* of MACHINE_GUESTS: whose devices the next boot's files give away; NULL: not read */
+	const struct machine *files;
 };
 
 /*

@@ -114,8 +114,8 @@ struct refused {
 	enum nccl_path limit;
 	bool driver_unknown;
 	size_t initiator, target; /* the first pair with driver_unknown */
-	const struct chain_link
-		*doubt; /* why one of the paths may not work at all; NULL: nothing */
+	/* why one of the paths may not work at all; NULL: nothing */
+	const struct chain_link *doubt;
 };
 
 /* Apart from distance, which is what the level is about. */

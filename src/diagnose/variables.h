@@ -24,8 +24,8 @@ struct variable_use {
 	const char *does;
 	const char *needed; /* when to set it */
 	const char *harms;  /* when not to */
-	const char *
-		normal; /* the value that it has when nobody sets it; NULL: there is no one value */
+	/* the value that it has when nobody sets it; NULL: there is no one value */
+	const char *normal;
 	const char *before; /* the same before release `changed`; NULL: it was always so */
 	int changed;
 };

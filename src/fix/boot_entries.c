@@ -369,7 +369,10 @@ static enum boot_entry_kind kind_of(const struct boot_entry *e, const char *word
 
 /* ---- who made it ---- */
 
-/* "START-VERSION", with the version that the entry has, or dracut's "START-0-rescue". What is behind the START; NULL: another name. */
+/*
+ * "START-VERSION", with the version that the entry has, or dracut's "START-0-rescue". What is
+ * behind the START; NULL: another name.
+ */
 static const char *name_behind(struct system *y, const struct boot_entry *e, const char *start)
 {
 	const size_t n = boot_entry_id(e->name);

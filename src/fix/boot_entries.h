@@ -43,17 +43,18 @@ struct boot_entries {
 	struct boot_entry *items;
 	size_t n;
 	bool folder; /* there is a folder of such entries */
-	const char *
-		unread; /* the first folder or file that could not be read, "/boot/efi/..."; NULL: none */
+	/* the first folder or file that could not be read, "/boot/efi/..."; NULL: none */
+	const char *unread;
 	int error; /* why: the negative errno */
 };
 
 /*
- * The entries of all boot partitions that are mounted (/boot, /efi, /boot/efi), in the arena. `running`
- * is a command line that starts this system, as that of the running kernel; NULL: none is known. An entry belongs to the
- * system by machine-id, else by its name or systemd.machine_id=, else by root=, else by sort-key. One with
- * its machine ID and another root= than that is another's: a copy of the system, a snapshot.
- * root= is compared by device as far as /dev/disk tells. A partition that is mounted twice is read once.
+ * The entries of all boot partitions that are mounted (/boot, /efi, /boot/efi), in the arena.
+ * `running` is a command line that starts this system, as that of the running kernel; NULL: none is
+ * known. An entry belongs to the system by machine-id, else by its name or systemd.machine_id=,
+ * else by root=, else by sort-key. One with its machine ID and another root= than that is
+ * another's: a copy of the system, a snapshot. root= is compared by device as far as /dev/disk
+ * tells. A partition that is mounted twice is read once.
  */
 void boot_entries_read(struct source *s, struct arena *a, const char *running,
 		       struct boot_entries *ret);

@@ -19,8 +19,8 @@ void fix_tell(const struct fix_run *run, enum fix_event event, const struct jour
 /* A step and what becomes of it. */
 struct prospect {
 	bool skip;
-	enum step_state
-		state; /* by itself: a file that changes twice is OTHER to one of its steps */
+	/* by itself: a file that changes twice is OTHER to one of its steps */
+	enum step_state state;
 	char *now;
 };
 

@@ -30,7 +30,10 @@ void fix_note_failed_units(struct fix_host *h, struct plan *p);
 size_t fix_take_back_trial(const struct fix_run *run, struct journal_entry *e);
 /* Cut short or tried and not confirmed, as opposed to in force, undone, or tried to be undone as far as it can be. */
 bool fix_is_interrupted(const struct journal_entry *e);
-/* Undoes all of an entry that was begun, past errors, after its state was written; how many steps could not be undone. */
+/*
+ * Undoes all of an entry that was begun, past errors, after its state was written; how many steps
+ * could not be undone.
+ */
 size_t fix_take_back(const struct fix_run *run, struct journal_entry *e);
 /* fix_recover for all but `except` (0: none) of what was read, and but what stands under a damaged one. */
 int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries, size_t n,

@@ -41,7 +41,8 @@ typedef int fix_runner(void *context, const char *const *argv, unsigned deadline
 struct fix_host {
 	const char *root; /* "/", or the folder of a mounted system image */
 	int root_fd;
-	bool image; /* not the running system: no program is run, no register or attribute written */
+	/* not the running system: no program is run, no register or attribute written */
+	bool image;
 	fix_runner *run;
 	void *run_context;
 	bool all_fat; /* for tests: every file system counts as FAT */

@@ -67,7 +67,8 @@ struct journal_entry {
 	/* One a step: why it failed, also once it was taken back; why it could not be, until it could. NULL:
 	 * neither. */
 	const char **errors;
-	bool was_applied; /* it came to its end once; undone without that, it failed or was interrupted */
+	/* it came to its end once; undone without that, it failed or was interrupted */
+	bool was_applied;
 	bool was_on_trial; /* once: it was confirmed if it is applied */
 	enum trial trial;  /* by journal_read and journal_list */
 	bool has_words;    /* it was on trial, and this boot has its parameters; by the same */

@@ -19,12 +19,16 @@ struct plan_request {
 	const struct machine *machine;
 	struct source *source; /* the same host's files: what they hold now is each step's `old` */
 	bool image;            /* a mounted image: only what lasts; programs become manual steps */
-	bool inside; /* a system image that is prepared, seen from inside, as by chroot: no container */
+	/* a system image that is prepared, seen from inside, as by chroot: no container */
+	bool inside;
 	enum trial_wish trial;
 	bool confirms; /* parameters that this boot has were tried, and are planned all the same */
-	unsigned lifetime;   /* enum change_lifetime: mask over what the changes want */
-	const char *program; /* this program's absolute path, for a unit that runs it at boot;
-				* NULL: others than root could put another there */
+	unsigned lifetime; /* enum change_lifetime: mask over what the changes want */
+	/*
+	 * this program's absolute path, for a unit that runs it at boot; NULL: others than root
+	 * could put another there
+	 */
+	const char *program;
 	/*
 	 * Steps of the caller that put other modules into the system: before what modprobe's file
 	 * holds, and the initramfs is made again after both. Not in an image. Kept by pointer with
@@ -33,8 +37,8 @@ struct plan_request {
 	const struct step *modules;
 	size_t module_n;
 	const char *nvidia_file; /* their nvidia.ko's name, without .ko; NULL: as it is now */
-	const char
-		*modules_back; /* how they are taken back without onehop, one line; NULL: no way */
+	/* how they are taken back without onehop, one line; NULL: no way */
+	const char *modules_back;
 };
 
 /*

@@ -297,9 +297,10 @@ static bool hear_grub(struct planner *p, struct said *said)
 }
 
 /*
- * What the next boot's command line says so far. Only the last such parameter counts, so the one to be added has to name what
- * others name already. Each boot entry of systemd-boot gets the word that goes with its own line; this is the running
- * kernel's. NULL, or a reason why one word would be wrong.
+ * What the next boot's command line says so far. Only the last such parameter counts, so the one to
+ * be added has to name what others name already. Each boot entry of systemd-boot gets the word that
+ * goes with its own line; this is the running kernel's. NULL, or a reason why one word would be
+ * wrong.
  */
 static const char *hear(struct planner *p, struct said *said)
 {

@@ -13,13 +13,16 @@ struct strbuf;
 enum step_kind {
 	STEP_FILE,     /* a file gets other content, appears or goes */
 	STEP_REGISTER, /* bits of a 16-bit register in PCI configuration space */
-	STEP_ATTRIBUTE, /* a file of sysfs that reads back what was written to it, as a number or text */
+	/* a file of sysfs that reads back what was written to it, as a number or text */
+	STEP_ATTRIBUTE,
 	STEP_BAR_SIZE, /* resourceN_resize, which takes a code and reads back a set of codes */
 	STEP_TOOL,     /* a program of the distribution is run */
-	STEP_GENERATED, /* a file that such a program makes: written next to it, checked, put in place */
+	/* a file that such a program makes: written next to it, checked, put in place */
+	STEP_GENERATED,
 	STEP_WORDS, /* the kernel's command line of the next boot, by the program that keeps it */
 	STEP_ONE_SHOT, /* the boot loader's entry for the next boot alone, which it clears itself */
-	STEP_OPTIONS, /* words on a kernel command line: a boot entry's, or that of /etc/kernel/cmdline */
+	/* words on a kernel command line: a boot entry's, or that of /etc/kernel/cmdline */
+	STEP_OPTIONS,
 	STEP_BLOCK, /* lines between two marks in a file; its other lines are a person's */
 	STEP_ENTRY, /* an entry of a boot partition that is onehop's own */
 	STEP_KIND_N
@@ -56,8 +59,8 @@ struct step {
 	 */
 	const char *const *known;
 	uint16_t mask; /* REGISTER */
-	uint32_t
-		identity; /* REGISTER, BAR_SIZE: vendor << 16 | device that must be at the address */
+	/* REGISTER, BAR_SIZE: vendor << 16 | device that must be at the address */
+	uint32_t identity;
 	/*
 	 * REGISTER, by step_prepare: where the device is, bus numbers aside ("pci0000:20/00.0/01.0"),
 	 * and the kinds of what is below it, right below first ("15b3:1979 10de:2330"). NULL: nobody
@@ -67,8 +70,8 @@ struct step {
 	/* FILE, GENERATED: of the copies that the journal has of them; NULL: none, or not noted there. */
 	const char *old_sha256, *new_sha256;
 	unsigned mode; /* FILE that appears or goes: its permissions, 0644 */
-	const char
-		*made; /* FILE: the first folder on its way that was not there; by step_prepare */
+	/* FILE: the first folder on its way that was not there; by step_prepare */
+	const char *made;
 	/*
 	 * TOOL, GENERATED, ONE_SHOT: the program (a name, looked up in the host's usual folders) and its words,
 	 * NULL-ended; NULL: nothing is run in that direction, so that a step before and one after a
@@ -85,11 +88,13 @@ struct step {
 	 * undo takes it away if it leads to the unit, because no program is run there. NULL: none.
 	 */
 	const char *link;
-	const char *const
-		*check_argv; /* GENERATED: passes if the new file is well formed; ONE_SHOT: prints
-			      * nothing if the boot loader can clear it; NULL: none */
-	const char *expect,
-		*expect_not; /* GENERATED: what the new file must (not) hold; NULL: whatever */
+	/*
+	 * GENERATED: passes if the new file is well formed; ONE_SHOT: prints nothing if the boot
+	 * loader can clear it; NULL: none.
+	 */
+	const char *const *check_argv;
+	/* GENERATED: what the new file must (not) hold; NULL: whatever */
+	const char *expect, *expect_not;
 	/*
 	 * GENERATED: lines of the old content that its program makes from none of the files as they were,
 	 * so that they are lost; NULL-ended. By fix_foresee; NULL: none, or not checked.
@@ -154,13 +159,13 @@ struct plan {
 	struct plan_wanted *baseline;
 	size_t baseline_n;
 	const char *no_trial; /* why there is none although one is wanted; NULL: no such reason */
-	const char *
-		*notes; /* one sentence each: conflicting parameters and where they stand, ... */
+	/* one sentence each: conflicting parameters and where they stand, ... */
+	const char **notes;
 	size_t note_n;
 	const char **way_back; /* one line each: every way, and how without onehop */
 	size_t way_back_n;
-	const char
-		*way_back_line; /* the first of them, in a line; NULL: none; not in the journal */
+	/* the first of them, in a line; NULL: none; not in the journal */
+	const char *way_back_line;
 	/* Files that are as this plan wants them already, and those that a trial changes once it is
 	 * confirmed: a fix that made one is not undone before this one. */
 	const char **builds_on;

@@ -543,7 +543,10 @@ static int undo_since(struct fix_host *h, const struct step *s, struct since *x,
 
 /* ---- looking ---- */
 
-/* NEW: all of the words, or any text that holds them off; OLD: none of them, nor is there anything to repair; OTHER: some, or changed. */
+/*
+ * NEW: all of the words, or any text that holds them off; OLD: none of them, nor is there anything
+ * to repair; OTHER: some, or changed.
+ */
 static int read_state_options(struct fix_host *h, const struct step *s, enum step_state *ret,
 			      char **ret_now)
 {

@@ -68,8 +68,8 @@ static const struct {
 	const char *install; /* NULL: not known */
 	const char *headers; /* before the kernel's release; NULL: named otherwise */
 	const char *cxx;     /* of g++ */
-	const char
-		*basics; /* one package for make, gcc, g++, ld and patch; NULL: each has its own */
+	/* one package for make, gcc, g++, ld and patch; NULL: each has its own */
+	const char *basics;
 	const char *old_peermem;
 	const char *gcc, *clang; /* before a major version; NULL: there is one version alone */
 } tools[DISTRIBUTION_N] = {

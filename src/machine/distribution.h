@@ -18,7 +18,8 @@ enum distribution {
 	DISTRIBUTION_SUSE,
 	DISTRIBUTION_ARCH,
 	DISTRIBUTION_NIXOS, /* /etc, boot entries and units are made from configuration.nix */
-	DISTRIBUTION_TRANSACTIONAL, /* SUSE with a read-only /usr and /boot: each change is a snapshot */
+	/* SUSE with a read-only /usr and /boot: each change is a snapshot */
+	DISTRIBUTION_TRANSACTIONAL,
 	DISTRIBUTION_N
 };
 
@@ -49,8 +50,8 @@ struct initramfs_tool {
 	 */
 	const char *const *next, *const *all;
 	const char *one;
-	unsigned
-		distributions; /* that have it where the programs cannot be listed: 1 << enum distribution */
+	/* that have it where the programs cannot be listed: 1 << enum distribution */
+	unsigned distributions;
 };
 
 extern const struct initramfs_tool initramfs_tools[];

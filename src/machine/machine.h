@@ -150,14 +150,14 @@ struct nvidia_driver {
 	struct fact_str library_version;   /* of libcuda; where none is found, of libnvidia-ml */
 	struct fact_str nvml_library;      /* version of libnvidia-ml */
 	struct fact_str installed_version; /* of the module file on disk */
-	struct fact_str installed_license; /* "Dual MIT/GPL" is the open flavour, "NVIDIA" the
-					      proprietary */
+	/* "Dual MIT/GPL" is the open flavour, "NVIDIA" the proprietary */
+	struct fact_str installed_license;
 	struct fact_str
 		/* "runfile", "dkms", "distribution", "container"; `from` says how certain it is */
 		origin;
 	struct fact_int cuda_version; /* 13000: what the driver supports */
-	struct fact_str
-		nvml; /* known: version of the opened library; unknown: why it was not opened */
+	/* known: version of the opened library; unknown: why it was not opened */
+	struct fact_str nvml;
 	struct fact_int device_nodes;    /* /dev/nvidia<N> that exist */
 	struct fact_int gpus_in_proc;    /* GPUs that the module drives, /proc/driver/nvidia/gpus */
 	struct fact_str registry_dwords; /* /proc/driver/nvidia/params RegistryDwords */
@@ -170,14 +170,14 @@ struct nvidia_driver {
 	struct fact_int resizable_bar; /* NVreg_EnableResizableBar */
 	/* Heterogeneous memory management (HMM): GPUs reach memory of malloc, and their own memory has
 	 * physical addresses for it. */
-	struct fact_int
-		hmm_disabled;       /* uvm_disable_hmm of nvidia_uvm; absent: that is not loaded */
+	/* uvm_disable_hmm of nvidia_uvm; absent: that is not loaded */
+	struct fact_int hmm_disabled;
 	struct fact_int hmm_placed; /* 1: it has assigned such addresses, /proc/iomem */
 	struct fact_int hmm_end;    /* the highest of them */
 	struct fact_int grdma_topology_override; /* NVreg_GrdmaPciTopoCheckOverride */
 	struct fact_str fabric_manager_version;  /* of the installed nv-fabricmanager */
-	struct fact_int switches;                /* NVSwitch functions that the driver drives,
-						    /proc/driver/nvidia-nvswitch */
+	/* NVSwitch functions that the driver drives, /proc/driver/nvidia-nvswitch */
+	struct fact_int switches;
 };
 
 /* ---- RDMA ---- */
@@ -241,22 +241,22 @@ enum boot_loader { BOOT_UNKNOWN, BOOT_GRUB, BOOT_SYSTEMD_BOOT, BOOT_UKI, BOOT_OT
 
 struct kernel {
 	struct fact_str release; /* "6.1.0-56-amd64" */
-	struct fact_str
-		compiler; /* as /proc/version names it: "gcc-12 (Debian 12.2.0-14) 12.2.0" */
-	struct fact_int compiler_major;           /* 12 */
-	struct fact_str compiler_family;          /* "gcc", "clang" */
-	struct fact_int installed_compiler_major; /* the newest gcc or clang of that family in
-						     /usr/bin; absent: none */
-	struct fact_int exact_compiler;           /* 1: /usr/bin/gcc-<major> exists */
-	struct fact_int headers;                  /* 1: /lib/modules/RELEASE/build exists */
-	struct fact_str cmdline;                  /* up to a "--": the kernel's own words */
-	struct fact_str init_words;               /* after it: for init; absent: none */
-	struct fact_int lockdown;                 /* enum lockdown */
-	struct fact_int secure_boot;              /* efivar SecureBoot; absent: no EFI */
-	struct fact_int iommus;      /* entries of /sys/class/iommu; 0: no translation at all */
-	struct fact_str iommu_names; /* "dmar0 dmar1", "ivhd0" */
-	struct fact_int dma_buf;     /* 1: kernel >= 5.12 with dma-buf MRs */
-	struct fact_str hypervisor;  /* "kvm", "vmware", "firecracker"; absent: bare metal */
+	/* as /proc/version names it: "gcc-12 (Debian 12.2.0-14) 12.2.0" */
+	struct fact_str compiler;
+	struct fact_int compiler_major;  /* 12 */
+	struct fact_str compiler_family; /* "gcc", "clang" */
+	/* the newest gcc or clang of that family in /usr/bin; absent: none */
+	struct fact_int installed_compiler_major;
+	struct fact_int exact_compiler; /* 1: /usr/bin/gcc-<major> exists */
+	struct fact_int headers;        /* 1: /lib/modules/RELEASE/build exists */
+	struct fact_str cmdline;        /* up to a "--": the kernel's own words */
+	struct fact_str init_words;     /* after it: for init; absent: none */
+	struct fact_int lockdown;       /* enum lockdown */
+	struct fact_int secure_boot;    /* efivar SecureBoot; absent: no EFI */
+	struct fact_int iommus;         /* entries of /sys/class/iommu; 0: no translation at all */
+	struct fact_str iommu_names;    /* "dmar0 dmar1", "ivhd0" */
+	struct fact_int dma_buf;        /* 1: kernel >= 5.12 with dma-buf MRs */
+	struct fact_str hypervisor;     /* "kvm", "vmware", "firecracker"; absent: bare metal */
 	struct fact_str container; /* "docker", "kubernetes", "lxc", "podman"; absent: none seen */
 	struct fact_int boot_loader;     /* enum boot_loader */
 	struct fact_int grubby;          /* 1: GRUB's entries have a folder, which grubby changes */
@@ -281,8 +281,8 @@ enum boot_program {
 struct grub_entry {
 	const char *file;    /* "/boot/loader/entries/1.conf" */
 	const char *options; /* its words, and those in GRUB variables */
-	const char
-		*unread; /* the part that could not be read: the file, "$kernelopts"; NULL: none */
+	/* the part that could not be read: the file, "$kernelopts"; NULL: none */
+	const char *unread;
 };
 
 /* Files that show which tool manages the kernel command line; line_keeper.h evaluates them. */
@@ -454,8 +454,8 @@ struct machine {
 	bool recorded;
 	const char *note;        /* the recording's note, may be "" */
 	const char *recorded_by; /* "onehop 0.1.0", "" for a live machine */
-	struct fact_int
-		root; /* 1: facts were read with privilege over config space and kernel log */
+	/* 1: facts were read with privilege over config space and kernel log */
+	struct fact_int root;
 
 	struct pci_function *pci; /* sorted by address */
 	size_t pci_n;

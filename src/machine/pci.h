@@ -76,8 +76,8 @@ struct pci_window {
 struct pci_function {
 	struct pci_address address;
 	const char *name; /* address as text, sysfs's form */
-	struct pci_function
-		*parent;  /* the bridge right above, NULL below a root bus or if unknown */
+	/* the bridge right above, NULL below a root bus or if unknown */
+	struct pci_function *parent;
 	const char *root; /* root bus as sysfs names it, "pci0000:40"; NULL if unknown */
 	unsigned depth;   /* bridges above it */
 
@@ -107,12 +107,12 @@ struct pci_function {
 	/* From config space; unknown beyond 64 bytes when not root. */
 	size_t config_size;        /* bytes that could be read: 0, 64, 256, 4096 */
 	struct fact_int port_type; /* enum pci_port_type; absent: no PCI Express */
-	struct fact_int link_speed_cap,
-		link_width_cap;            /* LnkCap: what this end can, MT/s and lanes */
+	/* LnkCap: what this end can, MT/s and lanes */
+	struct fact_int link_speed_cap, link_width_cap;
 	struct fact_int link_speed_target; /* LnkCtl2, MT/s */
-	struct fact_int acs_cap,
-		acs_ctl;            /* PCI_ACS_*; absent: no capability, which redirects nothing */
-	struct fact_int acs_offset; /* where in config space */
+	/* PCI_ACS_*; absent: no capability, which redirects nothing */
+	struct fact_int acs_cap, acs_ctl;
+	struct fact_int acs_offset;           /* where in config space */
 	struct fact_int payload_max, payload; /* MPS this end can, and is set to, bytes */
 	struct fact_int relaxed_ordering;     /* DevCtl */
 	struct fact_int atomic_routing, atomic_completer, atomic_requester_enabled,

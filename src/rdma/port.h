@@ -11,7 +11,8 @@
 struct nic_port {
 	char device[64]; /* "mlx5_0" */
 	unsigned number; /* from 1 */
-	int state; /* enum verbs_port_state; 0: the device could not be opened, `failure` says why */
+	/* enum verbs_port_state; 0: the device could not be opened, `failure` says why */
+	int state;
 	unsigned link_layer; /* enum verbs_link_layer */
 	unsigned mtu;        /* active, bytes */
 	unsigned lid;

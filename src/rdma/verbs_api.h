@@ -176,8 +176,8 @@ struct verbs_send_wr {
 		uint64_t remote_addr;
 		uint32_t rkey;
 	} rdma;
-	uint64_t
-		other_kinds[9]; /* of atomics, datagrams, windows: room that the library may read */
+	/* of atomics, datagrams, windows: room that the library may read */
+	uint64_t other_kinds[9];
 };
 
 enum verbs_status {

@@ -7,7 +7,10 @@
 
 struct source;
 
-/* The virtual file that keeps the lines of texts which a recording was made from (ingest/kept_text.h has its format). */
+/*
+ * The virtual file that keeps the lines of texts which a recording was made from
+ * (ingest/kept_text.h has its format).
+ */
 #define RECORDING_TEXTS "texts.txt"
 
 /*

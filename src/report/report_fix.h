@@ -25,8 +25,8 @@ struct plan_report {
 	const char *apply_words; /* "onehop fix --apply"; NULL: it is being applied, or cannot be */
 	bool is_root;            /* whoever runs this could apply it */
 	bool judged;             /* false: there was nothing to judge, or not one pair could be */
-	const struct diagnosis
-		*diagnosis;       /* for the rules that could not be judged; NULL: not shown */
+	/* for the rules that could not be judged; NULL: not shown */
+	const struct diagnosis *diagnosis;
 	const char *const *rules; /* rules that the user named */
 	size_t rule_n;            /* 0: all rules */
 	bool verbose;

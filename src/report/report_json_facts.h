@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts as JSON: a fact that is known is a member with its value. Where facts were read, or why they are unknown, is said once for all objects that were read alike: in the document's list of origins, which
- * each object refers to by number. For report_json*.c only.
+ * Facts as JSON: a fact that is known is a member with its value. Where facts were read, or why
+ * they are unknown, is said once for all objects that were read alike: in the document's list of
+ * origins, which each object refers to by number. For report_json*.c only.
  */
 #pragma once
 

@@ -21,8 +21,8 @@ struct compared {
 	struct compared_cell *cells; /* in the order of `before` */
 	size_t cell_n;
 	size_t counts[TREND_N];
-	double before,
-		after; /* median over the cells; of measurements that are yes or no the sum */
+	/* median over the cells; of measurements that are yes or no the sum */
+	double before, after;
 	const struct compared_cell *best, *worst; /* by gain; never NULL */
 };
 

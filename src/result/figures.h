@@ -21,8 +21,11 @@ struct figure {
 	int initiator, target; /* indexes in gpus; -1: the host, or all */
 	uint64_t bytes;        /* message size; 0: none */
 	double median;
-	double low, high; /* 95 % interval of the median; equal to it: unknown. With fewer than
-			     FIGURE_INTERVAL_SAMPLES samples: the least and the most seen */
+	/*
+	 * 95 % interval of the median; equal to it: unknown. With fewer than
+	 * FIGURE_INTERVAL_SAMPLES samples: the least and the most seen
+	 */
+	double low, high;
 	unsigned samples; /* 0: unknown */
 	double expected;  /* what the path should give, 0: unknown */
 	const char *from; /* "file:line" */

@@ -18,8 +18,8 @@ struct device_options {
 struct devices {
 	struct machine *machine;   /* this host, or the one whose links are followed; NULL: none */
 	struct topology *topology; /* of the machine; NULL: none */
-	struct device_request
-		request;             /* number: index in machine.gpus, or of the simulated device */
+	/* number: index in machine.gpus, or of the simulated device */
+	struct device_request request;
 	struct paths *paths;         /* device k is request.number[k] */
 	struct device_choice chosen; /* their names, and who is left out and why */
 	uint64_t memory_bytes;       /* --memory; 0: not given */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run of bench nccl or bench collective: this process's ranks, with P2P and without, NCCL's log read, the results kept. */
+/*
+ * A run of bench nccl or bench collective: this process's ranks, with P2P and without, NCCL's log
+ * read, the results kept.
+ */
 #pragma once
 
 #include "base/strbuf.h"

@@ -10,12 +10,12 @@
 /* ---- chips ---- */
 
 /*
- * NVLink rates as NCCL's topology model has them (src/graph/topo.h); 18 links of an H200 are measured
- * at 361 to 396 GB/s against 371 here. Blackwell is driven by the open modules alone, and
- * what is older than Turing by the proprietary ones (NVIDIA driver README, "Open Linux Kernel Modules"). NVML reports the fabric from Hopper on (nvml.h,
- * nvmlDeviceGetGpuFabricInfo); MIG as its User Guide lists the GPUs. The addresses: g_gpu_arch_nvoc.c
- * gpuarchGetSystemPhysAddrWidth, 47 bits to Ada and 52 from Hopper on;
- * a system on a chip has fewer, gpuarchGetDmaAddrWidth.
+ * NVLink rates as NCCL's topology model has them (src/graph/topo.h); 18 links of an H200 are
+ * measured at 361 to 396 GB/s against 371 here. Blackwell is driven by the open modules alone, and
+ * what is older than Turing by the proprietary ones (NVIDIA driver README, "Open Linux Kernel
+ * Modules"). NVML reports the fabric from Hopper on (nvml.h, nvmlDeviceGetGpuFabricInfo); MIG as
+ * its User Guide lists the GPUs. The addresses: g_gpu_arch_nvoc.c gpuarchGetSystemPhysAddrWidth, 47
+ * bits to Ada and 52 from Hopper on; a system on a chip has fewer, gpuarchGetDmaAddrWidth.
  */
 /* clang-format off */
 static const struct chip chips[] = {

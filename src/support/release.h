@@ -7,8 +7,8 @@
 /* Releases are named by their first number, 580 of "580.159.04". A row holds up to the next one. */
 struct release {
 	int from;
-	const char
-		*keys; /* that switch P2P through BAR1 on, "ForceP2P=0x211;..."; NULL: not known */
+	/* that switch P2P through BAR1 on, "ForceP2P=0x211;..."; NULL: not known */
+	const char *keys;
 	/* RMForceP2PType=2 chooses BAR1, for every GPU and in place of NVLink; later releases have
 	 * RMPcieP2PType for that, and 2 means NVLink alone. */
 	bool old_type;
@@ -23,8 +23,9 @@ struct release {
 	/* onehop's edit, from mark 2 on, has the driver refuse a pair that has neither mailboxes nor
 	 * BAR1, whatever ForceP2P says. */
 	bool edit_denies;
-	bool bar1_entries; /* the resource manager writes page table entries for BAR1 peers itself */
-	bool uvm_bar1;     /* the unified-memory module knows BAR1 peers */
+	/* the resource manager writes page table entries for BAR1 peers itself */
+	bool bar1_entries;
+	bool uvm_bar1; /* the unified-memory module knows BAR1 peers */
 };
 
 /* Never NULL: before the first release that was read, a row without keys. */
@@ -114,7 +115,8 @@ const struct lockup *driver_lockup(const struct nvidia_driver *d, const char *ke
 int edit_number(const char *mark);
 
 /*
- * The edit of the module on disk is an earlier onehop's: 1, or 0, also where onehop made none. Unknown if not collected.
+ * The edit of the module on disk is an earlier onehop's: 1, or 0, also where onehop made none.
+ * Unknown if not collected.
  */
 struct fact_int driver_edit_is_old(const struct nvidia_driver *d);
 

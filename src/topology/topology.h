@@ -82,8 +82,11 @@ enum chain_reason {
 	REASON_ACS_CLEAR,
 	REASON_ACS_REQUEST_REDIRECT,    /* at: initiator-side port, value: ACSCtl */
 	REASON_ACS_COMPLETION_REDIRECT, /* at: target-side port, value: ACSCtl; reads only */
-	REASON_ACS_ROOT_PORT,     /* RR/CR/EC on a root port without a common bridge; at: it, value:
-				     ACSCtl, value2: enum acs_cost */
+	/*
+	 * RR/CR/EC on a root port without a common bridge; at: it, value: ACSCtl, value2: enum
+	 * acs_cost
+	 */
+	REASON_ACS_ROOT_PORT,
 	REASON_ACS_UNREADABLE,    /* at: port; needs root; value2: enum acs_cost if it is set */
 	REASON_HOST_BRIDGE_KNOWN, /* on NVIDIA's CPU list (reads and writes) */
 	REASON_HOST_BRIDGE_WRITES_ONLY, /* not on it: writes go, reads are refused by the driver */
@@ -92,9 +95,12 @@ enum chain_reason {
 	REASON_CROSS_SOCKET,            /* at: none; the path crosses CPU sockets or NUMA nodes */
 	REASON_IOMMU_OFF,
 	REASON_IOMMU_IDENTITY,
-	REASON_IOMMU_TRANSLATING, /* at: the initiator, whose group translates; value: what makes it
-				     bad, enum iommu_evidence */
-	REASON_IOMMU_FAULTS, /* at: the initiator; the log shows faults although nothing translates */
+	/*
+	 * at: the initiator, whose group translates; value: what makes it bad, enum iommu_evidence
+	 */
+	REASON_IOMMU_TRANSLATING,
+	/* at: the initiator; the log shows faults although nothing translates */
+	REASON_IOMMU_FAULTS,
 	REASON_IOMMU_UNKNOWN,
 	REASON_EXPOSED_NVLINK,
 	REASON_EXPOSED_MAILBOX, /* the card has mailboxes: a small BAR1 does not matter */
@@ -119,11 +125,11 @@ enum chain_reason {
 	REASON_RDMA_NIC_OLD,    /* at: a NIC that nothing gives access to GPU memory */
 	REASON_RDMA_READY,      /* GPU-NIC: nvidia-peermem registered or dma-buf possible */
 	REASON_RDMA_NO_PEERMEM,
-	REASON_RDMA_NIC_DRIVER,         /* at: NIC, text: its driver, which cannot register dma-buf;
-					   and no nvidia-peermem */
+	/* at: NIC, text: its driver, which cannot register dma-buf; and no nvidia-peermem */
+	REASON_RDMA_NIC_DRIVER,
 	REASON_RDMA_NIC_DRIVER_UNKNOWN, /* the same, but unknown */
-	REASON_RDMA_PEERMEM_UNKNOWN,    /* at: NIC, text: its driver; whether it takes memory from
-					   nvidia-peermem */
+	/* at: NIC, text: its driver; whether it takes memory from nvidia-peermem */
+	REASON_RDMA_PEERMEM_UNKNOWN,
 	/* One way of registration, in a preflight (topology/preflight.h) */
 	REASON_DMA_BUF_READY,
 	REASON_DMA_BUF_IOMMU,       /* at: NIC, whose IOMMU translates */
@@ -146,10 +152,14 @@ enum chain_reason {
 	REASON_NCCL_SEEN,      /* a log shows that NCCL uses it; value, value2 as above */
 	REASON_NCCL_STAGED,    /* a log shows that NCCL does not; the same */
 	REASON_OBSERVED_WORKS, /* the owner checked the data */
-	REASON_OBSERVED_FAST,  /* CUDA allowed access and copies were as fast as the path: value:
-				  MB/s. The data was not checked */
-	REASON_OBSERVED_NO_GAIN, /* copies with P2P on were no faster than with P2P off: value: MB/s */
-	REASON_OBSERVED_SLOW,    /* a test called its copies far too slow */
+	/*
+	 * CUDA allowed access and copies were as fast as the path: value: MB/s. The data was not
+	 * checked
+	 */
+	REASON_OBSERVED_FAST,
+	/* copies with P2P on were no faster than with P2P off: value: MB/s */
+	REASON_OBSERVED_NO_GAIN,
+	REASON_OBSERVED_SLOW,   /* a test called its copies far too slow */
 	REASON_OBSERVED_DOUBTS, /* a test of several pairs at once, or of a GPU, failed */
 	REASON_OBSERVED_FAILS,
 	REASON_N,
@@ -161,9 +171,11 @@ struct chain_link {
 	const struct pci_function *at; /* the port or device it is about; NULL: none */
 	int64_t value, value2;
 	const char *from; /* where an observation was read; NULL in all other links */
-	const char *text; /* the transport that NCCL's log names, the driver that is bound, the
-			     chipset; NULL in
-			     all other links */
+	/*
+	 * the transport that NCCL's log names, the driver that is bound, the chipset; NULL in all
+	 * other links
+	 */
+	const char *text;
 };
 
 /*
@@ -182,10 +194,12 @@ enum acs_cost {
 enum iommu_evidence { IOMMU_NO_EVIDENCE, IOMMU_FAULT_LOGGED, IOMMU_COPY_FAILED };
 
 enum pair_verdict {
-	PAIR_DIRECT,    /* every link ok, or a checked copy arrived whole */
-	PAIR_SUSPECT,   /* nothing bad, something possible; or copies were fast (OBSERVED_FAST)
-			   although a link is bad or unknown; or NCCL used P2P although the
-			   driver refuses it */
+	PAIR_DIRECT, /* every link ok, or a checked copy arrived whole */
+	/*
+	 * nothing bad, something possible; or copies were fast (OBSERVED_FAST) although a link is
+	 * bad or unknown; or NCCL used P2P although the driver refuses it
+	 */
+	PAIR_SUSPECT,
 	PAIR_BLOCKED,   /* a link is bad: first_bad */
 	PAIR_UNDECIDED, /* nothing bad, something unknown that would decide */
 	PAIR_VERDICT_N,
@@ -195,17 +209,21 @@ struct path {
 	enum path_class class;
 	enum path_class pci_class;  /* the same without NVLink; a NIC's is its class */
 	enum path_class tree_class; /* computed from the tree alone, to compare with NVML's */
-	struct fact_int nvlinks;    /* bonded links of the pair, 0: none. Unknown: the pair
-					      may have NVLink, and `class` is that over PCIe */
+	/*
+	 * bonded links of the pair, 0: none. Unknown: the pair may have NVLink, and `class` is that
+	 * over PCIe
+	 */
+	struct fact_int nvlinks;
 	const struct pci_function *common; /* lowest bridge above both, NULL: none or unknown */
-	const struct pci_function
-		*initiator_port; /* child of common, or root port, on the initiator's side */
+	/* child of common, or root port, on the initiator's side */
+	const struct pci_function *initiator_port;
 	const struct pci_function *target_port;
-	const struct pci_function
-		*bottleneck; /* the function whose link is slowest on the PCIe way */
+	/* the function whose link is slowest on the PCIe way */
+	const struct pci_function *bottleneck;
 	struct fact_int bottleneck_speed, bottleneck_width; /* MT/s, lanes */
 	double link_gbps; /* raw rate of the bottleneck, 0: unknown */
-	double expected_gbps; /* what a good copy should bring from the initiator to the target, 0: unknown */
+	/* what a good copy should bring from the initiator to the target, 0: unknown */
+	double expected_gbps;
 	bool socket_bound; /* limited by the link between the CPU sockets, this way */
 	struct chain_link chain[CHAIN_STEP_N];
 	enum pair_verdict verdict;
@@ -267,8 +285,8 @@ const char *chain_explain(const struct path *p, const struct chain_link *l, char
 struct pair_counts {
 	size_t pairs; /* ordered GPU-GPU pairs */
 	size_t by_verdict[PAIR_VERDICT_N];
-	size_t bad_at[CHAIN_STEP_N]; /* pairs for which this step is bad, whether or not another is
-					too */
+	/* pairs for which this step is bad, whether or not another is too */
+	size_t bad_at[CHAIN_STEP_N];
 };
 
 void topology_count(const struct topology *t, struct pair_counts *ret);

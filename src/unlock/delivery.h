@@ -67,8 +67,8 @@ struct delivery_request {
 struct delivery {
 	enum delivery_way way;
 	const char *kernel; /* NULL: not known, which a check says */
-	const char *
-		release; /* of the driver: the tree's, and the one that is installed; NULL: not known */
+	/* of the driver: the tree's, and the one that is installed; NULL: not known */
+	const char *release;
 	const char *sources;       /* with a download: where it will be */
 	struct download *download; /* that has to come first; NULL: none */
 	bool built;                /* the tree's core is built and is edited */

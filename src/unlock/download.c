@@ -212,9 +212,9 @@ static void make_command(const char *const *words, const struct download *d, con
 }
 
 /*
- * Other lines can follow the error message of curl or git (headers of an answer, advice), and curl's can begin in the middle
- * of a header. So the last text that begins as theirs do is the reason: "curl: (22) ...", "fatal: ...". Otherwise it
- * is the last line.
+ * Other lines can follow the error message of curl or git (headers of an answer, advice), and
+ * curl's can begin in the middle of a header. So the last text that begins as theirs do is the
+ * reason: "curl: (22) ...", "fatal: ...". Otherwise it is the last line.
  */
 static void find_reason(const struct program *p, const char *said, char *ret, size_t size)
 {

@@ -21,8 +21,8 @@ struct strbuf;
 
 struct download {
 	const char *release;
-	const char
-		*hash; /* of its sources; NULL: not known, so that what arrives cannot be checked */
+	/* of its sources; NULL: not known, so that what arrives cannot be checked */
+	const char *hash;
 	const char *program; /* "curl", "wget" or "git"; NULL: none is here */
 	const char *url;     /* of the archive; of the repository for git, or without a program */
 	const char *shown;   /* the same for people, without a name and password */

@@ -24,10 +24,12 @@ struct feature {
 /* When a row counts, besides its eras: by what else the tree holds. */
 enum condition {
 	WHEN_ALWAYS,
-	WHEN_NOT_ASKED, /* the tree does not ask the kernel itself how many arguments pci_resize_resource has */
+	/* the tree does not ask the kernel itself how many arguments pci_resize_resource has */
+	WHEN_NOT_ASKED,
 	WHEN_BAR1_LINK, /* its managed-memory driver tells peers through BAR1 from others */
 	WHEN_NO_BAR1_LINK,
-	WHEN_UNMAP_INVALIDATES, /* ... and drops what a GPU has cached of a peer when that is unmapped */
+	/* ... and drops what a GPU has cached of a peer when that is unmapped */
+	WHEN_UNMAP_INVALIDATES,
 	WHEN_N
 };
 

@@ -9,10 +9,11 @@
 #include <stdint.h>
 
 enum token_kind {
-	TOKEN_SPACE,     /* blanks, newlines, a backslash before a newline */
-	TOKEN_COMMENT,   /* either kind, without the newline that ends it */
-	TOKEN_DIRECTIVE, /* a whole # line with its continuations, without the newline that ends it */
-	TOKEN_NAME,      /* identifiers and keywords; `$` counts as a letter */
+	TOKEN_SPACE,   /* blanks, newlines, a backslash before a newline */
+	TOKEN_COMMENT, /* either kind, without the newline that ends it */
+	/* a whole # line with its continuations, without the newline that ends it */
+	TOKEN_DIRECTIVE,
+	TOKEN_NAME, /* identifiers and keywords; `$` counts as a letter */
 	TOKEN_NUMBER,
 	TOKEN_STRING,
 	TOKEN_CHAR,

@@ -16,10 +16,10 @@ enum probe_kind {
 
 struct probe {
 	enum probe_kind kind;
-	const char
-		*file; /* that was read: the one that was named, or what compression made of it */
-	unsigned real,
-		stubs;    /* of how many of the five functions it has the real one, and the stub */
+	/* that was read: the one that was named, or what compression made of it */
+	const char *file;
+	/* of how many of the five functions it has the real one, and the stub */
+	unsigned real, stubs;
 	const char *mark; /* of onehop in .modinfo, "unlock 2", "managed 1"; NULL: none */
 	bool every_chip;  /* PROBE_CORE: all are real, and no stub is left for a chip */
 	bool gate;        /* PROBE_UVM: managed memory is kept away from BAR1 peers before Hopper */

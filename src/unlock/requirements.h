@@ -68,8 +68,8 @@ struct unlock_requirements {
 	const char *options;
 	bool per_device; /* it names the cards: others want none, or such a line is there already */
 	bool options_set; /* and it is in force for all cards that need it */
-	struct requirement_option
-		*settings; /* the same as data, without the keys of others in a list */
+	/* the same as data, without the keys of others in a list */
+	struct requirement_option *settings;
 	size_t setting_n;
 	bool can_download; /* its sources are known, so that what is fetched can be checked */
 	struct requirement_step *sources; /* where to get the tree; where modules are built */

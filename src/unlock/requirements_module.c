@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The modules that run and lie on disk: edited or not, with which edit, and what the driver says where neither was seen. */
+/*
+ * The modules that run and lie on disk: edited or not, with which edit, and what the driver says
+ * where neither was seen.
+ */
 #include "unlock/candidate.h"
 
 #include "base/alloc.h"

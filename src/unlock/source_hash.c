@@ -50,8 +50,9 @@ const char *const source_parts[SOURCE_FOLDERS] = {
 struct files {
 	const struct tree *tree;
 	struct arena *arena;
-	bool skips_built;   /* what make leaves between the sources */
-	bool only_specials; /* files are not listed: only pipes, sockets and devices are looked for */
+	bool skips_built; /* what make leaves between the sources */
+	/* files are not listed: only pipes, sockets and devices are looked for */
+	bool only_specials;
 	char **paths;
 	size_t n;
 };

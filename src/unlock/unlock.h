@@ -54,8 +54,8 @@ struct unlock {
 	const char *changed; /* its parts that are not as published: see tree_check_parts */
 	unsigned conditions; /* a bit for each enum condition that is met */
 	bool asks_kernel; /* itself, what arguments pci_resize_resource has: the edit is not made */
-	struct unlock_file
-		*files; /* those that are edited, in the order in which they are replaced */
+	/* those that are edited, in the order in which they are replaced */
+	struct unlock_file *files;
 	size_t n, edit_n;
 	struct unlock_check *checks;
 	size_t check_n;

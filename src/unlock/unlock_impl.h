@@ -30,8 +30,8 @@ bool manifest_is_of(const struct manifest *m, const struct unlock *u);
 struct source_file {
 	const char *path;
 	bool missing;
-	struct tree_file now,
-		before; /* before: as released; the same as now unless onehop edited it */
+	/* before: as released; the same as now unless onehop edited it */
+	struct tree_file now, before;
 	char now_hash[SHA256_TEXT]; /* of those in the manifest */
 	bool is_after;              /* the file is in the manifest, and as edited */
 	struct lexed lexed;         /* of `before` */

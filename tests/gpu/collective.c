@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collective operations on real GPUs: "collective N check" compares results, "collective N time" measures all-reduce
- * beside NCCL's, "collective N tune" each algorithm by itself. N GPUs, all in this process; "collective host N check" runs
- * anywhere; "collective same N check" has all ranks on one GPU, where small operations can be compared with each other.
- * With "no-p2p" at the end all goes through the host's memory. Each line is one result; exit 1: a wrong one.
+ * Collective operations on real GPUs: "collective N check" compares results, "collective N time"
+ * measures all-reduce beside NCCL's, "collective N tune" each algorithm by itself. N GPUs, all in
+ * this process; "collective host N check" runs anywhere; "collective same N check" has all ranks on
+ * one GPU, where small operations can be compared with each other. With "no-p2p" at the end all
+ * goes through the host's memory. Each line is one result; exit 1: a wrong one.
  */
 #include "base/array.h"
 #include "base/clock.h"
@@ -698,8 +699,8 @@ static const struct variant variants[] = {
 };
 
 /*
- * Where a variant is not worth its time; or, with several ranks on one GPU, where the blocks of the first ranks could fill it and
- * wait for those of the last.
+ * Where a variant is not worth its time; or, with several ranks on one GPU, where the blocks of the
+ * first ranks could fill it and wait for those of the last.
  */
 static bool is_hopeless(const struct bench *b, const struct variant *v, u64 bytes)
 {

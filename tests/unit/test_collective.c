@@ -753,8 +753,8 @@ static void epochs_wrap(void **state)
 }
 
 /*
- * What a launch 2^32 launches ago left in a slot would look like a launch's own, were it not cleaned away. (Here a block is
- * one thread, which takes units in order: it would never meet one.)
+ * What a launch 2^32 launches ago left in a slot would look like a launch's own, were it not
+ * cleaned away. (Here a block is one thread, which takes units in order: it would never meet one.)
  */
 static void expect_cleaned(unsigned type)
 {

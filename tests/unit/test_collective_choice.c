@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which algorithm an operation gets, and the time estimated for it, next to times measured on GPUs (docs/performance.md). */
+/*
+ * Which algorithm an operation gets, and the time estimated for it, next to times measured on GPUs
+ * (docs/performance.md).
+ */
 #include "collective/choose.h"
 
 #include "base/array.h"
@@ -33,7 +36,9 @@ static struct choice choose_all_reduce(unsigned n, bool direct, uint64_t bytes,
 }
 
 /*
- * All-reduces on H200, in a graph: of the algorithms measured at a size the fastest has to be chosen. At 8 MiB, and from
+ * All-reduces on H200, in a graph: of the algorithms measured at a size the fastest has to be
+ * chosen. At 8 MiB, and from
+ *
  * 8 KiB up with 4 ranks or through the host's memory, it is an estimate from trial kernels.
  */
 static void the_fastest_measured_is_chosen(void **state)

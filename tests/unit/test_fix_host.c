@@ -1326,7 +1326,10 @@ static void what_it_leaves_is_not_waited_for(void **state)
 	assert_int_equal(kill(left, SIGKILL), 0);
 }
 
-/* A script that does not end by itself says its number first: with one that is killed before that, it is tried longer. */
+/*
+ * A script that does not end by itself says its number first: with one that is killed before that,
+ * it is tried longer.
+ */
 static unsigned run_until_killed(const char *script, struct strbuf *output)
 {
 	unsigned deadline_s = 1;

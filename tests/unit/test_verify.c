@@ -206,7 +206,8 @@ static const struct {
 	enum fault_kind fault;
 	enum wrong_kind kind;
 	const char *says;
-	enum pair_state sum; /* over all devices: not run where it would wait for flags that are lost */
+	/* over all devices: not run where it would wait for flags that are lost */
+	enum pair_state sum;
 } faults[] = {
 	{FAULT_MIRROR,   WRONG_MIRROR,  "the writer reads it back", PAIR_NOT_RUN},
 	{FAULT_DISPLACE, WRONG_SHIFTED, "+4096 bytes",              PAIR_NOT_RUN},

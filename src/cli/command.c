@@ -71,7 +71,8 @@ const struct command *command_find(const char *const *words, size_t n, size_t *r
 
 static int too_few(const struct command *c)
 {
-	return err_set(EINVAL, "%s needs %s", c->name, c->args);
+	return err_set(EINVAL, "%s needs %zu %s: onehop %s %s", c->name, c->min_args,
+		       text_plural(c->min_args, "argument", "arguments"), c->name, c->args);
 }
 
 int command_parse(const struct command *c, char *const *words, size_t n, void *values,
@@ -174,20 +175,48 @@ static char *group_names(const char *name)
 
 	for (const struct command *const *c = commands; *c; c++)
 		if (command_in_group(*c, name, &rest))
-			strbuf_printf(&b, "%s%s", b.len ? " or " : "", (*c)->name);
+			strbuf_printf(&b, "%s%s", b.len ? ", " : "", (*c)->name);
 	return b.len ? xstrdup(b.text) : NULL;
 }
 
-static int no_command(const char *name)
+static bool is_group(const char *name)
+{
+	AUTO_FREE char *names = group_names(name);
+
+	return names != NULL;
+}
+
+/* `second` follows the name of a group; NULL: nothing does. */
+static int no_group_command(const char *group, const char *second)
 {
 	const char *names[sizeof(commands) / sizeof(commands[0])] = {0};
-	AUTO_FREE char *group = group_names(name);
+	AUTO_FREE char *known = group_names(group);
 	const char *nearest;
 	size_t n = 0;
 
-	if (group)
-		return fail(EXIT_REFUSED, "%s needs a second word: %s (see: onehop help)", name,
-			    group);
+	if (!second || second[0] == '-')
+		return fail(EXIT_REFUSED, "%s needs a second word: %s (see: onehop help)", group,
+			    known);
+	for (const struct command *const *c = commands; *c; c++)
+		n += command_in_group(*c, group, &names[n]) && !(*c)->hidden;
+	nearest = nearest_name(second, names, n);
+	if (nearest)
+		return fail(EXIT_REFUSED,
+			    "unknown command '%s %s'; did you mean %s %s? (see: onehop help)",
+			    group, second, group, nearest);
+	return fail(EXIT_REFUSED, "unknown command '%s %s'; there are %s (see: onehop help)", group,
+		    second, known);
+}
+
+/* No row has the first one or two of these words as its name. */
+static int no_command(const char *const *words, size_t n_words)
+{
+	const char *names[sizeof(commands) / sizeof(commands[0])] = {0};
+	const char *nearest, *name = words[0];
+	size_t n = 0;
+
+	if (is_group(name))
+		return no_group_command(name, n_words > 1 ? words[1] : NULL);
 	for (const struct command *const *c = commands; *c; c++)
 		names[n++] = (*c)->hidden ? NULL : (*c)->name;
 	nearest = nearest_name(name, names, n);
@@ -209,13 +238,6 @@ static int print_group_help(const char *group, const struct common_options *comm
 	return r;
 }
 
-static bool is_group(const char *name)
-{
-	AUTO_FREE char *names = group_names(name);
-
-	return names != NULL;
-}
-
 static int run_help(const void *options, const char *const *args)
 {
 	const struct help_options *o = options;
@@ -224,7 +246,7 @@ static int run_help(const void *options, const char *const *args)
 
 	if (n == 1 && !c && is_group(args[0]))
 		return print_group_help(args[0], &o->common);
-	return args[0] && !c ? no_command(args[0]) : print_help(c, &o->common);
+	return args[0] && !c ? no_command(args, n) : print_help(c, &o->common);
 }
 
 const struct command command_help = {
@@ -294,5 +316,6 @@ int cli_main(int argc, char **argv)
 	c = command_find((const char *const *)argv + 1, (size_t)argc - 1, &used);
 	if (!c && argc > 2 && is_group(word) && is_word(argv[2], "--help", "-h"))
 		return print_group_help(word, &plain);
-	return c ? run_command(c, argv + 1 + used, (size_t)argc - 1 - used) : no_command(word);
+	return c ? run_command(c, argv + 1 + used, (size_t)argc - 1 - used)
+		 : no_command((const char *const *)argv + 1, (size_t)argc - 1);
 }

@@ -95,13 +95,13 @@ static int run_compare(const void *options, const char *const *args)
 
 const struct command command_compare = {
 	.name = "compare",
-	.args = "A B",
+	.args = "BEFORE AFTER",
 	.words = WORDS_FILES,
 	.summary = "show what improved and what regressed between two results",
-	.about = "A and B are JSON of onehop test or bench, or the output of "
+	.about = "BEFORE and AFTER are JSON of onehop test or bench, or the output of "
 		 "p2pBandwidthLatencyTest, nccl-tests (also -J) or nvbandwidth -j; - is standard "
-		 "input. Exit status 1: something got worse beyond noise, a check of data in B "
-		 "failed, or a pair of B is slow.",
+		 "input. Exit status 1: something got worse beyond noise, a check of data in "
+		 "AFTER failed, or a pair of AFTER is slow.",
 	.options = compare_table,
 	.size = sizeof(struct compare_options),
 	.min_args = 2,

@@ -209,7 +209,13 @@ static void usage_errors_are_one_line(void **state)
 	assert_refused("check --fron x", 2,
 		       "onehop: unknown option '--fron'; did you mean --from? (see: onehop check "
 		       "--help)\n");
-	assert_refused("record", 2, "onehop: record needs FILE (see: onehop record --help)\n");
+	assert_refused("record", 2,
+		       "onehop: record needs 1 argument: onehop record FILE (see: onehop record "
+		       "--help)\n");
+	assert_refused(
+		"compare one", 2,
+		"onehop: compare needs 2 arguments: onehop compare BEFORE AFTER (see: onehop "
+		"compare --help)\n");
 	assert_refused("check extra", 2,
 		       "onehop: unexpected argument 'extra' (to read a recording or text: --from "
 		       "FILE) (see: onehop check --help)\n");
@@ -252,8 +258,17 @@ static void help_and_version(void **state)
 	assert_runs("bench --help", 0, "bench p2p");
 	assert_refused(
 		"bench", 2,
-		"onehop: bench needs a second word: bench p2p or bench nccl or bench collective "
-		"or bench rdma (see: onehop help)\n");
+		"onehop: bench needs a second word: bench p2p, bench nccl, bench collective, "
+		"bench rdma (see: onehop help)\n");
+	assert_refused(
+		"bench p2", 2,
+		"onehop: unknown command 'bench p2'; did you mean bench p2p? (see: onehop help)\n");
+	assert_refused(
+		"help bench p2", 2,
+		"onehop: unknown command 'bench p2'; did you mean bench p2p? (see: onehop help)\n");
+	assert_refused("bench xyzzy", 2,
+		       "onehop: unknown command 'bench xyzzy'; there are bench p2p, bench nccl, "
+		       "bench collective, bench rdma (see: onehop help)\n");
 	assert_runs("record --help", 0, "--keep-identifiers");
 	assert_refused("help tpo", 2,
 		       "onehop: unknown command 'tpo'; did you mean topo? (see: onehop help)\n");

@@ -370,8 +370,7 @@ static int run_completion(const void *options, const char *const *args)
 	else if (list)
 		list->print(&b);
 	else
-		return fail(EXIT_REFUSED, "completion: no shell and no list of words '%s'",
-			    args[0]);
+		return fail(EXIT_REFUSED, "completion: must be bash or zsh, not '%s'", args[0]);
 	return print_text(&b, EXIT_OK);
 }
 

@@ -11,7 +11,6 @@
 #include "report/document.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -59,16 +58,14 @@ static void add_size(struct document *out, const char *path)
 				   ((int64_t)st.st_size + 1023) / 1024);
 }
 
-static void add_contents(struct document *out, const struct machine *m, size_t entries)
+static void add_contents(struct document *out, const struct machine *m)
 {
-	document_paragraph(
-		out, STYLE_PLAIN, 2,
-		"contents: %zu PCI %s, %zu %s, %zu RDMA %s, %zu kernel log %s; total of all files, "
-		"links and folders: %zu",
-		m->pci_n, text_plural(m->pci_n, "function", "functions"), m->gpu_n,
-		text_plural(m->gpu_n, "GPU", "GPUs"), m->rdma_n,
-		text_plural(m->rdma_n, "device", "devices"), m->log_n,
-		text_plural(m->log_n, "line", "lines"), entries);
+	document_paragraph(out, STYLE_PLAIN, 2,
+			   "contents: %zu PCI %s, %zu %s, %zu RDMA %s, %zu kernel log %s", m->pci_n,
+			   text_plural(m->pci_n, "function", "functions"), m->gpu_n,
+			   text_plural(m->gpu_n, "GPU", "GPUs"), m->rdma_n,
+			   text_plural(m->rdma_n, "device", "devices"), m->log_n,
+			   text_plural(m->log_n, "line", "lines"));
 	if (!fact_known(m->driver.nvml) && m->gpu_n)
 		document_paragraph(out, STYLE_WARN, 2, "missing: NVML data (%s)",
 				   m->driver.nvml.from ? m->driver.nvml.from : "not queried");
@@ -81,16 +78,13 @@ static void add_contents(struct document *out, const struct machine *m, size_t e
 				   m->log_read.from ? m->log_read.from : "not read");
 }
 
-static int print_summary(const struct record_options *o, const char *path, const struct machine *m,
-			 const struct source *map)
+static int print_summary(const struct record_options *o, const char *path, const struct machine *m)
 {
 	struct document *out = document_new();
-	size_t n;
 	int r;
 
-	free(source_entries(map, &n));
 	document_paragraph(out, STYLE_STRONG, 0, "%s: written", path);
-	add_contents(out, m, n);
+	add_contents(out, m);
 	document_paragraph(
 		out, STYLE_PLAIN, 2, "identifiers: %s",
 		o->keep_identifiers
@@ -118,7 +112,7 @@ static int run_record(const void *options, const char *const *args)
 			recording_redact(map);
 		source_put_file(map, "recorded-by.txt", recorded_by, strlen(recorded_by));
 		r = recording_save(map, args[0], o->note) < 0 ? fail(EXIT_REFUSED, "%s", err_msg())
-							      : print_summary(o, args[0], m, map);
+							      : print_summary(o, args[0], m);
 	}
 	machine_free(m);
 	source_free(map);

@@ -289,13 +289,21 @@ struct sink {
 	const struct packed *packed; /* NULL: a folder */
 };
 
+/* After open() or mkdir(). */
+static int cannot_create(const char *path)
+{
+	if (errno == EEXIST)
+		return err_set(EEXIST, "%s exists already; choose another name", path);
+	return err_sys(errno, "%s", path);
+}
+
 static int add_to_folder(struct sink *s, const char *name, const char *data, size_t size)
 {
 	AUTO_FREE char *path = xprintf("%s/%s", s->path, name);
 	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 
 	if (fd < 0)
-		return err_sys(errno, "%s", path);
+		return cannot_create(path);
 	while (size) {
 		ssize_t n = write(fd, data, size);
 
@@ -421,7 +429,7 @@ static int save_archive(struct source *map, const char *path)
 	int r;
 
 	if (fd < 0)
-		return err_sys(errno, "%s", path);
+		return cannot_create(path);
 	r = write_archive(map, path, fd);
 	if (r < 0)
 		unlink(path);

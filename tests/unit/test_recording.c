@@ -178,7 +178,9 @@ static void archives_and_folders_replay(void **state)
 		source_drop(back, "note.txt");
 		second = write_text(back);
 		assert_string_equal(first, second);
-		assert_true(recording_save(map, path, NULL) < 0); /* nothing is overwritten */
+		assert_int_equal(recording_save(map, path, NULL),
+				 -EEXIST); /* nothing is overwritten */
+		assert_non_null(strstr(err_msg(), " exists already; choose another name"));
 		source_free(map);
 		source_free(back);
 	}

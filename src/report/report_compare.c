@@ -360,7 +360,8 @@ static void add_extremes(struct document *out, const struct comparison *c)
 			start_cells(out, "Largest and smallest gain");
 		started = true;
 		add_cell(out, c, k, k->best);
-		add_cell(out, c, k, k->worst);
+		if (k->worst != k->best)
+			add_cell(out, c, k, k->worst);
 	}
 }
 
@@ -507,6 +508,7 @@ void report_compare(struct document *out, const struct comparison *c, const int 
 {
 	add_input(out, "before:", c->before);
 	add_input(out, "after: ", c->after);
+	add_verdict(out, c);
 	add_gpu_sets(out, c);
 	if (c->kind_n) {
 		add_use(out, c);
@@ -520,7 +522,6 @@ void report_compare(struct document *out, const struct comparison *c, const int 
 		if (verbose)
 			add_all_cells(out, c);
 	}
-	add_verdict(out, c);
 }
 
 /* ---- JSON ---- */

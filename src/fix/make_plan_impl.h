@@ -231,6 +231,9 @@ void plan_boot_finish(struct planner *p);
 /* "iommu=pt pci=...", and what all of them are for. */
 const char *plan_words(struct planner *p);
 struct purpose plan_words_purpose(struct planner *p);
+/* An entry for a person: how to set the kernel parameters, and why. */
+void plan_words_by_hand(struct planner *p, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 void plan_words_want(struct planner *p);
 void plan_words_by(struct planner *p, const char *program);
 /* Takes a word out of the list, which is somewhere already. */

@@ -151,7 +151,7 @@ void plan_boot_by_hand(struct planner *p)
 	for (size_t i = 0; i < p->word_n; i++)
 		words[i] = p->words[i].word;
 	line_advice(&p->line, words, p->word_n, &how);
-	plan_manual(p, plan_words_purpose(p).rules, "kernel parameters", "%s", strbuf_str(&how));
+	plan_words_by_hand(p, "%s", strbuf_str(&how));
 }
 
 /* What GRUB's files add goes after what is there. */
@@ -174,8 +174,8 @@ static void grub_by_hand(struct planner *p)
 	unsigned line;
 
 	if (plan_boot_has_dashes(p, &file, &line))
-		plan_manual(
-			p, plan_words_purpose(p).rules, "kernel parameters",
+		plan_words_by_hand(
+			p,
 			"in %s, line %u, add before the --: %s (words after -- go to init); then regenerate GRUB's menu, and reboot",
 			file, line, plan_words(p));
 	else

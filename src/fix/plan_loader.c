@@ -185,15 +185,14 @@ static bool add_entry_step(struct planner *p, const struct boot_entry *e)
 	const char *text, *words = lacking(p, e->text, BOOT_TEXT_ENTRY, &text);
 
 	if (!words)
-		plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
-			    "add to the options line of /%s, whose quotes are not closed, %s",
-			    e->path, plan_words(p));
+		plan_words_by_hand(
+			p, "add to the options line of /%s, whose quotes are not closed, %s",
+			e->path, plan_words(p));
 	else if (!*words)
 		return true;
 	else if (e->why_not)
-		plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
-			    "add to the options line of /%s, which %s, %s", e->path, e->why_not,
-			    words);
+		plan_words_by_hand(p, "add to the options line of /%s, which %s, %s", e->path,
+				   e->why_not, words);
 	else if (!fits(text, BOOT_TEXT_ENTRY))
 		leave_out_long(p, e->path, words);
 	else if (add_step(p, e->path, words, e->text, text))
@@ -293,9 +292,9 @@ static void change_line(struct planner *p, const char *old)
 	const char *text, *words = lacking(p, old, BOOT_TEXT_LINE, &text);
 
 	if (!words) {
-		plan_manual(p, plan_words_purpose(p).rules, "kernel parameters",
-			    "add to /" FILE_KERNEL_LINE ", whose quotes are not closed, %s",
-			    plan_words(p));
+		plan_words_by_hand(p,
+				   "add to /" FILE_KERNEL_LINE ", whose quotes are not closed, %s",
+				   plan_words(p));
 		return;
 	}
 	if (*words && !fits(text, BOOT_TEXT_LINE))
@@ -347,8 +346,8 @@ static void say_others(struct planner *p)
 	const char *sealed = names_of(p, ENTRY_SEALED), *others = names_of(p, ENTRY_OTHERS);
 
 	if (*sealed)
-		plan_manual(
-			p, plan_words_purpose(p).rules, "kernel parameters",
+		plan_words_by_hand(
+			p,
 			"the command line of %s is inside its kernel image: add %s to its build, rebuild and sign it, and reboot",
 			sealed, plan_words(p));
 	if (*others)
@@ -386,8 +385,8 @@ static void say_images(struct planner *p)
 	if (!*images)
 		return;
 	if (id && text_ends_with(id, ".efi"))
-		plan_manual(
-			p, plan_words_purpose(p).rules, "kernel parameters",
+		plan_words_by_hand(
+			p,
 			"the boot menu starts %s by default, whose command line is inside the image: add %s to its build, or choose an entry with `bootctl set-default`; until then the changed entries are used only when they are "
 			"chosen",
 			id, plan_words(p));

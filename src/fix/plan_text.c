@@ -76,6 +76,18 @@ void plan_manual(struct planner *p, struct texts rules, const char *what, const 
 	add_manual(p, rules, what, FORMAT(p, fmt));
 }
 
+void plan_words_by_hand(struct planner *p, const char *fmt, ...)
+{
+	const struct purpose purpose = plan_words_purpose(p);
+	AUTO_STRBUF struct strbuf what = {0};
+
+	strbuf_puts(&what, "kernel parameters");
+	if (purpose.why.n)
+		strbuf_puts(&what, ": ");
+	texts_join(&purpose.why, "; ", &what);
+	add_manual(p, purpose.rules, strbuf_str(&what), FORMAT(p, fmt));
+}
+
 void plan_change_by_hand(struct planner *p, const struct change *c, const char *fmt, ...)
 {
 	AUTO_STRBUF struct strbuf words = {0};

@@ -201,7 +201,7 @@ by_hand() { jq -r '.manual[] | .what + ": " + .how' /tmp/plan.json; }
 
 # parameters: the kernel parameters that a person is told to add
 parameters() {
-    jq -r '.manual[] | select(.what == "kernel parameters") | .how' /tmp/plan.json |
+    jq -r '.manual[] | select(.what | startswith("kernel parameters")) | .how' /tmp/plan.json |
         grep -oE '[a-z_]*iommu=[a-z]+|pci=[a-z_]+=[0-9a-f:.;]+|pci=realloc' | sort -u | tr '\n' ' '
 }
 

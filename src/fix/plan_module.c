@@ -6,10 +6,11 @@
 
 #include <string.h>
 
-#define DWORDS "NVreg_RegistryDwords"
+#define DWORDS   "NVreg_RegistryDwords"
+#define REBUILDS "update-initramfs -u, dracut --force or mkinitcpio -P"
 #define ABOUT                                                                                        \
 	"Options and blocks for kernel modules. To undo them without onehop: delete this file and\n" \
-	"# rebuild the initramfs (update-initramfs -u, dracut --force or mkinitcpio -P)."
+	"# rebuild the initramfs (" REBUILDS ")."
 
 /* What is in an options line without quotes; one with a ; is put in double ones. */
 static bool is_plain(const char *text)
@@ -516,6 +517,14 @@ static const struct initramfs_tool *find_initramfs(struct planner *p)
 	return NULL;
 }
 
+static bool may_have_initramfs_tool(struct planner *p)
+{
+	for (size_t i = 0; i < initramfs_tool_n; i++)
+		if (plan_has_program(p, initramfs_tools[i].program) == THERE_UNKNOWN)
+			return true;
+	return false;
+}
+
 static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 {
 	if (plan_is_ostree(p) && f)
@@ -523,8 +532,11 @@ static void note_no_initramfs(struct planner *p, const struct planned_file *f)
 			    "`rpm-ostree initramfs-etc --track=/%s`", f->path);
 	else if (!plan_etc_is_generated(p)) /* nixos-rebuild makes it */
 		plan_note(
-			p,
-			"update-initramfs, dracut and mkinitcpio are all missing: if the initramfs contains the module, rebuild it yourself");
+			p, "%s",
+			may_have_initramfs_tool(p)
+				? "it is unknown which tool makes the initramfs: if the initramfs contains the module, rebuild it (" REBUILDS
+				  ")"
+				: "update-initramfs, dracut and mkinitcpio are all missing: if the initramfs contains the module, rebuild it yourself");
 }
 
 static void way_without(struct planner *p, const struct planned_file *f,

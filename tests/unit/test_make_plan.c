@@ -2062,6 +2062,10 @@ static void initramfs_tools(void **state)
 	make(&w);
 	assert_int_equal(w.plan->step_n, 1);
 	assert_true(has_note(w.plan, "update-initramfs, dracut and mkinitcpio are all missing"));
+	source_put_error(w.map, "usr/sbin/dracut", SOURCE_LINK, EACCES);
+	make(&w);
+	assert_int_equal(w.plan->step_n, 1);
+	assert_true(has_note(w.plan, "it is unknown which tool makes the initramfs"));
 	put(&w, "run/ostree-booted", "");
 	put(&w, "usr/bin/dracut", "");
 	make(&w);

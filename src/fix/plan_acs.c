@@ -41,6 +41,15 @@ static uint32_t identity_of(const struct pci_function *f)
 	return (uint32_t)f->vendor.value << 16 | (uint32_t)f->device.value;
 }
 
+/* A register is written only to the device that was judged. */
+static void plan_unknown_device(struct planner *p, const struct change *c)
+{
+	plan_change_by_hand(
+		p, c,
+		"run onehop fix on the machine itself: which device is at %s could not be read",
+		c->target);
+}
+
 void plan_acs_add(struct planner *p, const struct change *c)
 {
 	struct acs_port port = {
@@ -52,7 +61,7 @@ void plan_acs_add(struct planner *p, const struct change *c)
 	};
 
 	if (!has_identity(port.port))
-		plan_change_by_hand(p, c, "the device at %s is unknown", c->target);
+		plan_unknown_device(p, c);
 	else
 		*ARENA_PUSH(p->a, p->acs, p->acs_n) = port;
 }
@@ -511,7 +520,7 @@ void plan_bar_size(struct planner *p, const struct change *c)
 	struct step *s;
 
 	if (!has_identity(f)) {
-		plan_change_by_hand(p, c, "the device at %s is unknown", c->target);
+		plan_unknown_device(p, c);
 		return;
 	}
 	if (!fact_absent(f->driver)) {

@@ -151,7 +151,7 @@ struct unread {
 static const char *why_unread(struct planner *p, int error)
 {
 	if (error == -ENODATA)
-		return arena_printf(p->a, "not in the recording %s", source_name(p->s));
+		return arena_printf(p->a, "not in %s", source_name(p->s));
 	if (error == -EACCES || error == -EPERM)
 		return "not readable without root";
 	return arena_printf(p->a, "not readable (%s)", strerror(-error));
@@ -170,6 +170,7 @@ static void note_unread(struct planner *p, size_t first)
 {
 	const char *why = p->unread[first].why;
 	AUTO_STRBUF struct strbuf paths = {0};
+	size_t n = 0;
 
 	for (size_t i = 0; i < p->unread_n; i++) {
 		bool same = strcmp(p->unread[i].why, why) == 0;
@@ -177,9 +178,10 @@ static void note_unread(struct planner *p, size_t first)
 		if (same && i < first)
 			return;
 		if (same)
-			strbuf_printf(&paths, "%s/%s", paths.len ? ", " : "", p->unread[i].path);
+			strbuf_printf(&paths, "%s/%s", n++ ? ", " : "", p->unread[i].path);
 	}
-	plan_note(p, "%s; the plan assumes that they do not exist: %s", why, paths.text);
+	plan_note(p, "%s; the plan assumes that %s not exist: %s", why,
+		  text_plural(n, "this file does", "these files do"), paths.text);
 }
 
 void plan_files_finish(struct planner *p)

@@ -1600,7 +1600,7 @@ static void acs_unknown(void **state)
 	add_acs(&w, "0000:77:00.0");
 	make(&w);
 	assert_int_equal(w.plan->step_n, 0);
-	assert_non_null(manual(w.plan, "the device at 0000:77:00.0 is unknown"));
+	assert_non_null(manual(w.plan, "which device is at 0000:77:00.0 could not be read"));
 	world_free(&w);
 }
 
@@ -2750,8 +2750,9 @@ static void recorded_unknown(void **state)
 	add_option(&r.w, "NVreg_EnableResizableBar", "1");
 	add_word(&r.w, "iommu=pt");
 	make(&r.w);
-	assert_true(has_note(r.w.plan, "not in the recording"));
-	assert_true(has_note(r.w.plan, "the plan assumes that they do not exist: /" MODPROBE));
+	assert_true(has_note(r.w.plan, "not in tests/machines/rtx4090x8-before"));
+	assert_true(
+		has_note(r.w.plan, "the plan assumes that this file does not exist: /" MODPROBE));
 	assert_non_null(file_step(r.w.plan, MODPROBE));
 	assert_null(file_step(r.w.plan, MODPROBE)->old.data);
 	close_recorded(&r);

@@ -187,6 +187,9 @@ static void add_nothing_to_do(struct document *out, const struct plan_report *r)
 		document_paragraph(out, not_judged ? STYLE_WARN : STYLE_GOOD, 0,
 				   not_judged ? "Nothing to fix in what could be judged."
 					      : "There is nothing to fix.");
+	else if (!r->machine->gpu_n && fact_known(r->machine->pci_listed))
+		document_paragraph(out, STYLE_WARN, 0,
+				   "No NVIDIA GPU found: there is nothing to fix.");
 	else
 		document_paragraph(
 			out, STYLE_WARN, 0,
@@ -563,13 +566,12 @@ static void add_end(struct document *out, const struct plan_report *r)
 	document_blank(out);
 	add_root_words(&root, r->root);
 	if (!plan_doing_steps(r->plan)) {
-		document_paragraph(
-			out, STYLE_STRONG, 0,
-			"onehop cannot do any of this itself, so --apply changes nothing.");
+		document_paragraph(out, STYLE_STRONG, 0,
+				   "The above is for you to do: %s changes nothing here.",
+				   r->apply_words ? r->apply_words : "--apply");
 	} else if (r->machine->recorded) {
-		document_paragraph(
-			out, STYLE_STRONG, 0,
-			"This is a recording. To apply a plan, run onehop fix on the machine itself.");
+		document_paragraph(out, STYLE_STRONG, 0,
+				   "To apply a plan, run onehop fix on the machine itself.");
 	} else {
 		document_item(out, STYLE_STRONG, 0, "Apply:", "%s%s", sudo, r->apply_words);
 		document_item(out, STYLE_STRONG, 0,

@@ -376,7 +376,7 @@ static void end_says_how_to_go_on(void **state)
 	(void)state;
 	assert_has(root, "Apply:  onehop fix --apply\n");
 	assert_lacks(root, "sudo");
-	assert_has(recorded, "This is a recording.");
+	assert_has(recorded, "To apply a plan, run onehop fix on the machine itself.");
 	assert_has(nothing, "There is nothing to fix.\n");
 	assert_has(unjudged, "nothing could be judged");
 	assert_true(plan_has_work(p));
@@ -922,7 +922,7 @@ static size_t plan_recording(const char *path)
 	assert_complete(p, path);
 	n = p->step_n;
 	text = plan_text((struct plan_report){.plan = p, .changes = &changes, .machine = m});
-	assert_has(text, n ? "This is a recording." : ".\n");
+	assert_has(text, n ? "To apply a plan, run onehop fix on the machine itself." : ".\n");
 	assert_valid(report_plan_json(
 			     &(struct plan_report){.plan = p, .changes = &changes, .machine = m},
 			     NULL),

@@ -97,9 +97,7 @@ static void job_done(struct job *p)
 
 static unsigned lifetime(const struct fix_options *o)
 {
-	if (o->now == o->kept)
-		return CHANGE_LASTING;
-	return o->now ? CHANGE_NOW : CHANGE_KEPT;
+	return o->now ? CHANGE_NOW : o->kept ? CHANGE_KEPT : CHANGE_LASTING;
 }
 
 static int judge_machine(struct job *p)
@@ -155,7 +153,7 @@ static void add_words(const struct job *p, const char *root, struct strbuf *b)
 	}
 	if (o->observed.no_store)
 		strbuf_puts(b, " --no-observed");
-	if (o->now != o->kept)
+	if (o->now || o->kept)
 		strbuf_puts(b, o->now ? " --now" : " --kept");
 	if (o->trial || o->no_trial)
 		strbuf_puts(b, o->trial ? " --trial" : " --no-trial");
@@ -420,6 +418,8 @@ static int run_fix(const void *options, const char *const *args)
 		return at_boot(o);
 	if (o->confirm)
 		return confirm_or_refuse(o, args);
+	if (o->now && o->kept)
+		return fail(EXIT_REFUSED, "--now and --kept cannot be combined");
 	if (o->trial && o->no_trial)
 		return fail(EXIT_REFUSED, "--trial and --no-trial cannot be combined");
 	if (o->trial && o->root)

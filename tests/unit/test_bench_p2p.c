@@ -125,7 +125,7 @@ static void test_json(void **state)
 	assert_int_equal(f->gpu_n, 2);
 	assert_int_equal(f->row_n, 4);
 	assert_non_null(figures_find(f, "both-ce", 1, 0, 65536));
-	assert_has(r.err, "no GPUs");
+	assert_has(r.err, "simulated devices (threads and memory of this host)");
 	figures_free(f);
 	json_decref(json);
 }
@@ -143,7 +143,7 @@ static void test_peers_layouts(void **state)
 	json_decref(json);
 	assert_says("bench p2p --device host:2 --format p2pBandwidthLatencyTest" QUICK, 0,
 		    "P2P=Enabled Latency (P2P Writes) Matrix (us)\n   GPU     0      1 \n",
-		    "no GPUs");
+		    "simulated devices (threads and memory of this host)");
 	assert_says("bench p2p --device host:2 --format p2pBandwidthLatencyTest" QUICK, 0,
 		    "   CPU     0      1 \n", "");
 }

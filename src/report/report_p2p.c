@@ -91,12 +91,22 @@ static void explain_link(const struct p2p_report *r, int device, struct strbuf *
 			      l->speed_max_mtps / 1e3);
 }
 
-static const char *path_reason(const struct block *b, const struct p2p_cell *c)
+/* What limits the rate that is expected of the path; "": nothing unusual. */
+static const char *path_limit(const struct block *b, const struct p2p_cell *c)
 {
 	unsigned i = (unsigned)c->initiator;
 
 	return c->target < 0 ? b->r->paths->hosts[i].reason
 			     : paths_pair(b->r->paths, i, (unsigned)c->target)->reason;
+}
+
+/* The expected rate allows for the path's limits, so they explain nothing. */
+static void say_unexplained(const char *limit, struct strbuf *out)
+{
+	if (*limit)
+		strbuf_printf(out, "less than what the path allows (%s); no reason found", limit);
+	else
+		strbuf_puts(out, "no reason found");
 }
 
 /* True when the figure wants a reason; the first that is known. */
@@ -111,14 +121,12 @@ static bool falls_short(const struct block *b, const struct p2p_cell *c, struct 
 		strbuf_puts(out, "no faster than with P2P off");
 	explain_link(b->r, c->initiator, out);
 	explain_link(b->r, c->target, out);
-	if (!out->len && *path_reason(b, c))
-		strbuf_puts(out, path_reason(b, c));
 	if (!out->len && b->r->simulated)
 		strbuf_puts(out, "limited by host memory bandwidth");
 	if (!out->len && b->metric->shape == SHAPE_TRAFFIC)
 		strbuf_puts(out, "other pairs at the same time");
 	if (!out->len)
-		strbuf_puts(out, "no reason found");
+		say_unexplained(path_limit(b, c), out);
 	return true;
 }
 
@@ -151,11 +159,11 @@ static void add_value(struct document *out, const struct block *b, const struct 
 			      "%7.*f", digits, c->value.median);
 }
 
-static void add_columns(struct document *out, const struct p2p_report *r, const char *corner)
+static void add_columns(struct document *out, const struct p2p_report *r)
 {
 	document_matrix(out, 1 + r->n, 1);
 	document_row(out);
-	document_cell(out, STYLE_DIM, "%s", corner);
+	document_cell(out, STYLE_DIM, "%s", "");
 	for (size_t j = 0; j < r->n; j++)
 		document_cell(out, STYLE_DIM, "%7.*s", short_length(r->names[j]), r->names[j]);
 }
@@ -170,7 +178,7 @@ static void add_figures(struct document *out, const struct block *b)
 	const struct p2p_report *r = b->r;
 	int digits = decimals(b), n = (int)r->n;
 
-	add_columns(out, r, is_one_row(b->metric) ? "" : "from\\to");
+	add_columns(out, r);
 	for (int i = 0; i < (is_one_row(b->metric) ? 1 : n); i++) {
 		document_row(out);
 		document_cell(out, STYLE_PLAIN, "%.*s",
@@ -236,14 +244,17 @@ static void add_certainty(struct document *out, const struct block *b)
 	strbuf_printf(&text, "%zu %s (at least %zu needed), %.1f s", b->plan->rounds,
 		      text_plural(b->plan->rounds, "round", "rounds"), b->plan->least,
 		      b->plan->seconds);
-	if (cells > few)
-		strbuf_printf(&text, "; medians within %.1f %%", 100 * worst);
+	if (worst > 1)
+		strbuf_puts(&text, "; not stable: a median varies by more than 100 %");
+	else if (cells > few)
+		strbuf_printf(&text, "; medians certain to %.1f %%", 100 * worst);
 	if (few)
-		strbuf_printf(&text, "; too few samples for an interval in %zu of %zu cells", few,
-			      cells);
+		strbuf_printf(&text, "; %zu of %zu medians are of too few samples for an interval",
+			      few, cells);
 	if (narrow < cells)
 		strbuf_printf(&text,
-			      "; %zu of %zu stopped at the time limit before the interval narrowed",
+			      "; %zu of %zu stopped at the time limit before the interval narrowed "
+			      "(--time raises it)",
 			      cells - narrow, cells);
 	if (timeouts)
 		strbuf_printf(&text, "; %zu %s discarded because the host was slower than the gate",
@@ -456,26 +467,104 @@ static void add_wrong(struct document *out, const struct p2p_report *r)
 	}
 }
 
-static void add_verdict(struct document *out, const struct p2p_report *r)
+/* Of the copies between two devices, one way, at the largest size. */
+struct pairs_summary {
+	size_t asked, measured, below; /* ordered pairs; below what is expected of them */
+	double least, most;            /* GB/s */
+};
+
+static bool is_pair_rate(const struct p2p_cell *c)
+{
+	const struct metric *m = c->metric;
+
+	return m->shape == SHAPE_PAIR && metric_is_rate(m) && !m->staged && !m->both_ways &&
+	       c->initiator != c->target;
+}
+
+static uint64_t largest_size(const struct p2p_report *r)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < r->result->cell_n; i++)
+		if (is_pair_rate(&r->result->cells[i]) && r->result->cells[i].bytes > most)
+			most = r->result->cells[i].bytes;
+	return most;
+}
+
+enum { PAIR_ASKED = 1, PAIR_MEASURED = 2, PAIR_BELOW = 4 };
+
+static void add_up_cell(const struct p2p_report *r, const struct figure_index *figures,
+			const struct p2p_cell *c, unsigned char *flags, struct pairs_summary *ret)
+{
+	const struct block b = {r, NULL, c->metric, figures};
+	AUTO_STRBUF struct strbuf why = {0};
+
+	*flags |= PAIR_ASKED;
+	if (!c->value.n)
+		return;
+	*flags |= PAIR_MEASURED;
+	if (falls_short(&b, c, &why))
+		*flags |= PAIR_BELOW;
+	ret->least = fmin(ret->least, c->value.median);
+	ret->most = fmax(ret->most, c->value.median);
+}
+
+static void add_up_pairs(const struct p2p_report *r, const struct figure_index *figures,
+			 struct pairs_summary *ret)
+{
+	AUTO_FREE unsigned char *pairs = xcalloc(r->n * r->n + 1, 1);
+	uint64_t bytes = largest_size(r);
+
+	*ret = (struct pairs_summary){.least = INFINITY};
+	for (size_t i = 0; i < r->result->cell_n; i++) {
+		const struct p2p_cell *c = &r->result->cells[i];
+
+		if (is_pair_rate(c) && c->bytes == bytes)
+			add_up_cell(r, figures, c, &pairs[(size_t)c->initiator * r->n + c->target],
+				    ret);
+	}
+	for (size_t i = 0; i < r->n * r->n; i++) {
+		ret->asked += (pairs[i] & PAIR_ASKED) != 0;
+		ret->measured += (pairs[i] & PAIR_MEASURED) != 0;
+		ret->below += (pairs[i] & PAIR_BELOW) != 0;
+	}
+}
+
+/* "12 of 12 ordered pairs measured: 1.1 to 11.7 GB/s; 3 below what is expected." */
+static void add_pairs_summary(struct document *out, const struct p2p_report *r,
+			      const struct figure_index *figures)
+{
+	AUTO_STRBUF struct strbuf text = {0};
+	struct pairs_summary p;
+
+	add_up_pairs(r, figures, &p);
+	if (!p.asked)
+		return;
+	strbuf_printf(&text, "%zu of %zu ordered %s measured", p.measured, p.asked,
+		      text_plural(p.asked, "pair", "pairs"));
+	if (p.measured)
+		strbuf_printf(&text, p.most > p.least ? ": %.3g to %.3g GB/s" : ": %.3g GB/s",
+			      p.least, p.most);
+	if (p.below)
+		strbuf_printf(&text, "; %zu below what is expected", p.below);
+	document_paragraph(out, p.below || p.measured < p.asked ? STYLE_WARN : STYLE_GOOD, 0, "%s.",
+			   strbuf_str(&text));
+}
+
+static void add_data(struct document *out, const struct p2p_report *r)
 {
 	struct p2p_counts n;
 
 	p2p_count(r->result, &n);
-	document_blank(out);
-	if (r->result->stopped)
-		document_paragraph(out, STYLE_WARN, 0,
-				   "Stopped: the results above are incomplete.");
-	if (r->ended)
-		document_paragraph(out, STYLE_BAD, 0, "Ended early: %s", r->ended);
 	if (n.wrong) {
 		document_paragraph(
 			out, STYLE_BAD, 0,
-			"Data WRONG at the owner in %zu of %zu cells (onehop test shows how):",
+			"Data WRONG at the owner in %zu of %zu checked cells (onehop test shows how):",
 			n.wrong, n.checked);
 		add_wrong(out, r);
 	} else if (n.checked) {
 		document_paragraph(out, STYLE_GOOD, 0,
-				   "Data checked at the owner: correct in all %zu cells.",
+				   "Data checked at the owner: correct in all %zu checked cells.",
 				   n.checked);
 	} else if (!r->result->cell_n) {
 		document_paragraph(out, STYLE_WARN, 0, "Nothing to measure%s.",
@@ -483,6 +572,32 @@ static void add_verdict(struct document *out, const struct p2p_report *r)
 	} else {
 		document_paragraph(out, STYLE_DIM, 0, "No data was checked.");
 	}
+}
+
+/* Before the tables: what they come to. */
+static void add_verdict(struct document *out, const struct p2p_report *r,
+			const struct figure_index *figures)
+{
+	document_blank(out);
+	if (r->result->stopped)
+		document_paragraph(out, STYLE_WARN, 0, "Stopped: the results are incomplete.");
+	if (r->ended)
+		document_paragraph(out, STYLE_BAD, 0, "Ended early: %s", r->ended);
+	add_data(out, r);
+	add_pairs_summary(out, r, figures);
+}
+
+static bool has_pair_matrix(const struct p2p_report *r)
+{
+	for (size_t i = 0; i < r->result->plan_n && r->n <= MATRIX_MAX_CHECK; i++)
+		if (r->result->plans[i].rounds && !is_one_row(r->result->plans[i].metric))
+			return true;
+	return false;
+}
+
+static void add_time(struct document *out, const struct p2p_report *r)
+{
+	document_blank(out);
 	document_paragraph(out, STYLE_DIM, 0, "%.1f s, after %.1f s to start %s.", r->run_s,
 			   r->start_s, r->simulated ? "the simulated devices" : "the driver");
 }
@@ -492,6 +607,11 @@ void report_p2p(struct document *out, const struct p2p_report *r)
 	struct figure_index *figures = figure_index_new(r->figures);
 
 	add_header(out, r);
+	add_verdict(out, r, figures);
+	if (has_pair_matrix(r))
+		document_paragraph(out, STYLE_DIM, 0,
+				   "Matrices of pairs: the row is the initiator, which copies or "
+				   "loads; the column owns the memory.");
 	for (size_t i = 0; i < r->result->plan_n; i++) {
 		const struct p2p_plan *plan = &r->result->plans[i];
 		const struct block b = {r, plan, plan->metric, figures};
@@ -499,6 +619,6 @@ void report_p2p(struct document *out, const struct p2p_report *r)
 		if (plan->rounds)
 			add_block(out, &b);
 	}
-	add_verdict(out, r);
+	add_time(out, r);
 	figure_index_free(figures);
 }

@@ -98,11 +98,11 @@ static void test_report(void **state)
 {
 	(void)state;
 	assert_says("bench p2p --device host:2" QUICK, 0, "SIMULATED DEVICES: 2,", "");
-	assert_says("bench p2p --device host:2" QUICK, 0, "correct in all 13 cells", "");
+	assert_says("bench p2p --device host:2" QUICK, 0, "correct in all 13 checked cells", "");
 	assert_says("bench p2p --device host:2 --only write-ce,staged --no-verify" QUICK, 0,
 		    "No data was checked", "");
 	assert_says("bench p2p --device host:3 --only write-ce --pairs 0->1,1-2" QUICK, 0,
-		    "correct in all 3 cells", "");
+		    "correct in all 3 checked cells", "");
 	assert_says("bench p2p --device host:2 --only write-ce --sweep" QUICK, 0,
 		    "copies of 16 KiB", "");
 	assert_says("bench p2p --device host:1 --all" QUICK, 0, "within a device", "");

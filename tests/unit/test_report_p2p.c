@@ -362,10 +362,15 @@ static void test_expected(void **state)
 	m->r.links = NULL;
 	plain = text_of(&m->r);
 	assert_has(plain, "expected 26.0; measured 50 to 98 % of it");
-	assert_has(plain, "GPU1 -> GPU0 (13.0 of 26.0): x8 link at 0000:41:00.0");
+	/* The link is in the expected rate, so it is no reason to be below. */
+	assert_has(plain,
+		   "GPU1 -> GPU0 (13.0 of 26.0): less than what the path allows (x8 link at");
 	assert_null(strstr(plain, "GPU0 -> GPU1 ("));
 	assert_has(plain, "2 rounds (at least 2 needed), 0.5 s");
-	assert_has(plain, "correct in all 2 cells");
+	assert_has(plain, "correct in all 2 checked cells");
+	assert_has(plain,
+		   "2 of 2 ordered pairs measured: 13 to 25.5 GB/s; 1 below what is expected.");
+	assert_true(strstr(plain, "2 of 2 ordered pairs") < strstr(plain, "(write-ce)"));
 	m->r.links = links;
 	with_links = text_of(&m->r);
 	assert_has(with_links, "link of GPU1 at 2.5 of 16.0 GT/s while copying");
@@ -424,7 +429,7 @@ static void test_shared_link(void **state)
 static void test_alike(void **state)
 {
 	struct made *m = make();
-	AUTO_FREE char *one = NULL, *two = NULL;
+	AUTO_FREE char *one = NULL, *two = NULL, *unstable = NULL;
 
 	(void)state;
 	plan(m, "write-ce");
@@ -439,6 +444,10 @@ static void test_alike(void **state)
 	m->result.cells[1].value.median = 53.5;
 	two = text_of(&m->r);
 	assert_has(two, "107 % of the expected 50.0 to 100.0");
+	m->result.cells[1].value.low = 0.5;
+	m->result.cells[1].value.high = 500;
+	unstable = text_of(&m->r);
+	assert_has(unstable, "; not stable: a median varies by more than 100 %");
 	drop(m);
 }
 
@@ -469,7 +478,8 @@ static void test_wrong_and_refused(void **state)
 	assert_has(text, "GPU1 -> GPU0: peer access of 1 to 0 is refused");
 	assert_has(text, "1 of 1 stopped at the time limit before the interval narrowed");
 	assert_has(text, "3 samples discarded");
-	assert_has(text, "Data WRONG at the owner in 1 of 1 cells");
+	assert_has(text, "Data WRONG at the owner in 1 of 1 checked cells");
+	assert_has(text, "1 of 2 ordered pairs measured: 25.5 GB/s.");
 	assert_has(text, "GPU0 -> GPU1: 5 of 1000 words");
 	assert_has(text, "Stopped");
 	assert_has(text, "Ended early: the worker process");

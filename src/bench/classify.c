@@ -185,7 +185,7 @@ void wrong_say(const struct wrong *w, char *buf, size_t size)
 			 w->wrong_words);
 		break;
 	default:
-		snprintf(buf, size, "%" PRIu64 " of %" PRIu64 " words are garbage", w->wrong_words,
+		snprintf(buf, size, "%" PRIu64 " of %" PRIu64 " words are wrong", w->wrong_words,
 			 w->words);
 	}
 }

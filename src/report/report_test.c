@@ -14,6 +14,8 @@
 #include <string.h>
 
 #define INDENT 2
+/* Failed pairs that the verdict names. */
+#define FAILED_NAMED 4
 
 /* ---- findings of check about a pair ---- */
 
@@ -84,8 +86,6 @@ static void add_head(struct document *out, const struct test_report *r)
 	if (r->diagnosis)
 		add_numbering(out, r->diagnosis->topology->machine);
 	add_skips(out, r->skips, r->skip_n);
-	if (r->note)
-		document_paragraph(out, STYLE_WARN, 0, "%s", r->note);
 }
 
 static void add_explanations(struct document *out, const struct test_report *r, size_t a, size_t b)
@@ -437,14 +437,16 @@ static const char *const arm_labels[ARM_N] = {"Sum over all devices, P2P:       
 static void add_arm(struct document *out, const struct test_report *r, enum arm arm)
 {
 	const struct arm_result *a = &r->result->arms[arm];
+	/* A count of wrong sums says what is wrong by itself. */
+	bool kind = a->state == PAIR_WRONG && !a->wrong;
 
 	if (a->state == PAIR_RIGHT)
 		document_styled_item(out, STYLE_PLAIN, STYLE_GOOD, 0, arm_labels[arm],
 				     "correct, %" PRIu64 " values", a->values);
 	else if (a->state != PAIR_NOT_RUN || *a->sentence)
 		document_styled_item(out, STYLE_PLAIN, state_styles[a->state], 0, arm_labels[arm],
-				     "%s%s%s", a->state == PAIR_WRONG ? wrong_word(a->kind) : "",
-				     a->state == PAIR_WRONG ? ": " : "", a->sentence);
+				     "%s%s%s", kind ? wrong_word(a->kind) : "", kind ? ": " : "",
+				     a->sentence);
 }
 
 static void add_all_reduce(struct document *out, const struct test_report *r)
@@ -483,12 +485,41 @@ static const char *nothing_text(const struct test_report *r)
 			 "one, add --device host:4.";
 }
 
-static void say_counts(const struct test_counts *c, char *buf, size_t size)
+/* " (host0 -> host1, host0 -> host2 and 3 more)" */
+static void name_failed(const struct test_report *r, struct strbuf *b)
+{
+	size_t n = r->result->n, found = 0;
+
+	for (size_t i = 0; i < n * n; i++) {
+		const char *from = r->names[i / n], *to = r->names[i % n];
+
+		if (i / n == i % n || r->result->pairs[i].state != PAIR_WRONG)
+			continue;
+		if (found++ < FAILED_NAMED)
+			strbuf_printf(b, "%s%.*s -> %.*s", found > 1 ? ", " : " (",
+				      short_length(from), from, short_length(to), to);
+	}
+	if (found > FAILED_NAMED)
+		strbuf_printf(b, " and %zu more", found - FAILED_NAMED);
+	strbuf_puts(b, found ? ")" : "");
+}
+
+static const char *sum_fault(const struct arm_result *p2p)
+{
+	if (p2p->state != PAIR_WRONG)
+		return "through host memory";
+	return p2p->wrong ? p2p->sentence : wrong_word(p2p->kind);
+}
+
+static void say_counts(const struct test_report *r, const struct test_counts *c, char *buf,
+		       size_t size)
 {
 	struct strbuf b AUTO_STRBUF = {0};
 
 	strbuf_printf(&b, "%zu of %zu ordered pairs %s", c->wrong ? c->wrong : c->right, c->pairs,
 		      !c->wrong ? "correct" : text_plural(c->wrong, "fails", "fail"));
+	if (c->wrong)
+		name_failed(r, &b);
 	if (c->incomplete)
 		strbuf_printf(&b, ", %zu incomplete", c->incomplete);
 	if (c->not_tested)
@@ -520,13 +551,12 @@ const char *report_test_verdict(const struct test_report *r, char *buf, size_t s
 		snprintf(buf, size, "%s", lone_text(&r->result->devices[0]));
 	else if (c.wrong || c.incomplete || c.not_tested || c.locals_not_tested ||
 		 c.arms_incomplete)
-		say_counts(&c, buf, size);
+		say_counts(r, &c, buf, size);
 	else if (c.arms_wrong)
 		snprintf(
 			buf, size,
 			"Over %s ordered pairs the data is correct, but the sum over all devices fails: %s.",
-			text_all(c.pairs, all),
-			p2p->state == PAIR_WRONG ? wrong_word(p2p->kind) : "through host memory");
+			text_all(c.pairs, all), sum_fault(p2p));
 	else
 		snprintf(
 			buf, size,
@@ -556,7 +586,8 @@ static void add_duration(struct document *out, const struct test_result *r,
 			   strbuf_str(&b), r->test_s, r->start_s);
 }
 
-static void add_end(struct document *out, const struct test_report *r)
+/* Before the details: what they come to. */
+static void add_verdict(struct document *out, const struct test_report *r)
 {
 	struct test_counts c;
 	char *danger AUTO_FREE = report_test_danger(r);
@@ -578,6 +609,14 @@ static void add_end(struct document *out, const struct test_report *r)
 		document_paragraph(out, STYLE_WARN, 0,
 				   "Stopped by a signal. To test the rest, repeat the command with "
 				   "--resume.");
+}
+
+static void add_end(struct document *out, const struct test_report *r)
+{
+	struct test_counts c;
+
+	test_count(r->result, &c);
+	document_blank(out);
 	if (r->log_unread)
 		document_paragraph(out, STYLE_DIM, 0, "The kernel log was not read: %s",
 				   r->log_unread);
@@ -610,6 +649,7 @@ struct test_report test_report_of(const struct test_session *s, bool verbose)
 void report_test(struct document *out, const struct test_report *r)
 {
 	add_head(out, r);
+	add_verdict(out, r);
 	if (r->result) {
 		add_pairs(out, r);
 		add_matrices(out, r);

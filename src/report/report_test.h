@@ -18,7 +18,7 @@ struct test_report {
 	const struct test_log_line *log;
 	size_t log_n;
 	const char *log_unread;        /* why the kernel log could not be read; NULL: it was */
-	const char *note;              /* of an earlier run; NULL: none */
+	const char *note;              /* of an earlier run, for JSON; NULL: none */
 	const struct figures *figures; /* of the result, for JSON; NULL: none */
 	bool verbose;
 };
@@ -38,5 +38,5 @@ int report_test_offers_atomics(const struct test_report *r, size_t initiator, si
  * or not tested.
  */
 char *report_test_danger(const struct test_report *r);
-/* The last sentence. */
+/* The result in one sentence. */
 const char *report_test_verdict(const struct test_report *r, char *buf, size_t size);

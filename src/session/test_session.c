@@ -233,12 +233,10 @@ static void note_unfinished(const struct test_past *past, struct strbuf *note)
 	AUTO_STRBUF struct strbuf running = {0};
 
 	test_past_running(past, &running);
-	strbuf_printf(note, "The test of %s did not finish%s. ", past->date,
+	strbuf_printf(note, "The test of %s did not finish%s.", past->date,
 		      past->restarted ? ", and the machine has restarted since" : "");
 	if (running.len)
-		strbuf_printf(note, "It was running: %s.", strbuf_str(&running));
-	else
-		strbuf_puts(note, "No step was running.");
+		strbuf_printf(note, " It was running: %s.", strbuf_str(&running));
 }
 
 static int resume(struct test_session *s, struct strbuf *note)

@@ -486,7 +486,7 @@ static void test_json(void **state)
 	report.figures = f = test_figures(&r, names, NULL);
 	assert_schema(&report);
 	assert_string_equal(report_test_verdict(&report, sentence, sizeof(sentence)),
-			    "1 of 6 ordered pairs fails, 1 incomplete.");
+			    "1 of 6 ordered pairs fails (host1 -> host2), 1 incomplete.");
 	assert_kept(f);
 	figures_free(f);
 	test_result_done(&r);

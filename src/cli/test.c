@@ -39,7 +39,7 @@ static const struct option test_table[] = {
 		"also run what an earlier test ran when the machine stopped", NULL, 0, 0, 0},
 	{"inject", 0, OPTION_TEXT, AT(request.inject), "KIND[:I->J]",
 		"with --device host:N, inject a fault: mirror, displace, stale, torn, lost, "
-		"hang, refuse, slow, cached, replay, overtake, late, reread, remap, hole, ipc-offset, "
+		"hang, refuse, slow, cached, replay, overtake, reread, remap, ipc-offset, late, hole, "
 		"lossy, comptag, packed, host-shift",
 		NULL, 0, 0, 0, WORDS_FAULTS},
 	COMMON_JSON(struct test_options),

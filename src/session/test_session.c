@@ -5,6 +5,7 @@
 #include "base/cleanup.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "bench/pattern.h"
 #include "bench/test_figures.h"
 #include "device/worker.h"
@@ -27,12 +28,17 @@ static bool is_host(const struct test_session *s)
 
 static int refuse_fault(const char *word)
 {
+	const char *names[FAULT_N] = {0}, *nearest;
 	AUTO_STRBUF struct strbuf words = {0};
 
-	for (int f = FAULT_NONE + 1; f < FAULT_N; f++)
-		strbuf_printf(&words, "%s%s", f > FAULT_NONE + 1 ? ", " : "",
-			      fault_word((enum fault_kind)f));
-	return err_set(EINVAL, "--inject: unknown fault '%s', must be one of %s", word,
+	for (int f = FAULT_NONE + 1; f < FAULT_N; f++) {
+		names[f] = fault_word((enum fault_kind)f);
+		strbuf_printf(&words, "%s%s", words.len ? ", " : "", names[f]);
+	}
+	nearest = nearest_name(word, names, FAULT_N);
+	if (nearest)
+		return err_set(EINVAL, "--inject: no fault '%s'; did you mean %s?", word, nearest);
+	return err_set(EINVAL, "--inject: no fault '%s', must be one of %s", word,
 		       strbuf_str(&words));
 }
 

@@ -235,11 +235,16 @@ void nccl_report_spread(struct document *out, const struct nccl_result *r, bool 
 		}
 	if (r->plan.relative <= 0 || measured == 0)
 		return;
-	document_item(out, STYLE_PLAIN, 0, "spread",
-		      "%zu of %zu times have a 95 %% interval within %g %% of the median%s",
-		      settled, measured, r->plan.relative * 100,
-		      settled < measured ? "; the others reached the time limit (--budget, -v)"
-					 : "");
+	if (settled < measured)
+		document_item(out, STYLE_WARN, 0, "spread",
+			      "not stable: %zu of %zu times (95 %% interval wider than %g %% of "
+			      "the median); raise --budget%s",
+			      measured - settled, measured, r->plan.relative * 100,
+			      verbose ? "" : " (-v lists them)");
+	else
+		document_item(out, STYLE_PLAIN, 0, "spread",
+			      "stable: all %zu times (95 %% interval within %g %% of the median)",
+			      measured, r->plan.relative * 100);
 	for (size_t i = 0; verbose && i < r->row_n; i++)
 		for (int k = 0; k < PLACE_N; k++)
 			add_spread(out, r, &r->rows[i], k);

@@ -362,6 +362,12 @@ static bool reboot_took_back(const struct fix_host *h, bool other_boot, const st
 	       (s->kind == STEP_BAR_SIZE || (s->kind == STEP_REGISTER && !s->again_at_boot));
 }
 
+/* An earlier run was killed in it: this one leaves no step at such a mark. */
+static bool was_killed_in(const struct undoing *u, size_t i)
+{
+	return u->e->marks[i] == MARK_STARTED || u->e->marks[i] == MARK_UNDO_STARTED;
+}
+
 static void read_state_and_undo(struct undoing *u, size_t i)
 {
 	const struct step *s = &u->e->plan->steps[i];
@@ -377,7 +383,9 @@ static void read_state_and_undo(struct undoing *u, size_t i)
 		leave_program(u, i);
 		return;
 	}
-	r = step_read_state(u->run->host, s, &state, &now);
+	r = was_killed_in(u, i) ? step_settle(u->run->host, s) : 0;
+	if (r == 0)
+		r = step_read_state(u->run->host, s, &state, &now);
 	/* A device that was taken out took its registers along. */
 	if (r == -ENODEV && step_is_volatile(s)) {
 		AUTO_FREE char *why = xstrdup(err_msg());

@@ -160,9 +160,12 @@ struct host_change {
 int host_change(struct fix_host *h, const char *path, const struct host_change *c);
 /*
  * Removes what a killed run left next to a file while it made this change, or the one that takes it back. What
- * another program wrote is put in its place again. 0 if there is nothing.
+ * another program wrote is put in its place again. 0 if there is nothing. Only after a run that was killed: `c` has
+ * what that run knew, not what the file holds by now.
  */
 int host_settle(struct fix_host *h, const char *path, const struct host_change *c);
+/* What host_settle would judge; -ENOENT: nothing. The caller frees. */
+int host_read_left(struct fix_host *h, const char *path, char **ret, size_t *ret_size);
 int host_forget_old(struct fix_host *h, const char *path);
 
 /* ---- host_entry.c: entries of boot partitions ---- */

@@ -9,7 +9,7 @@
  * refused while one has, and keeps those that come from going on until it is known which file they get.
  *
  * A file that comes out is named ".NAME.onehop-swap" for that moment: a run that is killed there leaves it, and
- * host_settle judges it by what it holds.
+ * host_settle judges it by what it holds. Whoever knows of no killed run leaves a file of that name alone.
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -550,14 +550,28 @@ static int bring_back(struct changing *x)
 	return host_unlink_name(x->h, &x->place, x->swap);
 }
 
-static int clear_swap(struct changing *x)
+static int refuse_swap(const struct changing *x)
+{
+	return err_set(EEXIST, "%s is next to %s, and onehop did not leave it there: move it away",
+		       x->swap, x->place.shown);
+}
+
+static bool is_regular(const struct place *p, const char *name)
+{
+	struct stat st;
+
+	return fstatat(p->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
+/* `killed`: a run was killed in this change, or in the one that takes it back. */
+static int clear_swap(struct changing *x, bool killed)
 {
 	int r = is_own(&x->place, x->swap, x->c);
 
 	if (r < 0)
 		return err_sys(-r, "read %s next to %s", x->swap, x->place.shown);
 	if (r == 0)
-		return bring_back(x);
+		return killed && is_regular(&x->place, x->swap) ? bring_back(x) : refuse_swap(x);
 	if (!x->c->for_boot)
 		return host_unlink_name(x->h, &x->place, x->swap);
 	/* The boot loader may still see it at its place. */
@@ -569,7 +583,7 @@ static int clear_swap(struct changing *x)
 	return r;
 }
 
-static int settle(struct changing *x)
+static int settle(struct changing *x, bool killed)
 {
 	char made[NAME_MAX + 1];
 	bool left = is_there(&x->place, x->swap);
@@ -578,7 +592,7 @@ static int settle(struct changing *x)
 	if (r >= 0)
 		r = host_unlink_name(x->h, &x->place, made);
 	if (r >= 0 && left) {
-		r = clear_swap(x);
+		r = clear_swap(x, killed);
 		r = r < 0 ? r : 1;
 	}
 	return r > 0 ? host_sync_folder(x->h, x->place.folder, x->place.shown) : r;
@@ -592,8 +606,26 @@ int host_settle(struct fix_host *h, const char *path, const struct host_change *
 	if (r >= 0)
 		r = swap_name(&x.place, x.swap);
 	if (r >= 0)
-		r = settle(&x);
+		r = settle(&x, true);
 	return r == -ENOENT ? 0 : r;
+}
+
+int host_read_left(struct fix_host *h, const char *path, char **ret, size_t *ret_size)
+{
+	AUTO_PLACE struct place p = PLACE_NONE;
+	char swap[NAME_MAX + 1];
+	int r = host_find(h, path, MISSING_FAILS, &p);
+	AUTO_CLOSE int fd = -1;
+
+	if (r >= 0)
+		r = swap_name(&p, swap);
+	if (r < 0)
+		return r;
+	if (!is_regular(&p, swap))
+		return -ENOENT;
+	fd = openat(p.folder, swap, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	r = fd < 0 ? -errno : fd_read_all(fd, CONTENT_MAX, ret, ret_size);
+	return r < 0 ? err_sys(-r, "read %s next to %s", swap, p.shown) : 0;
 }
 
 /* ---- all of it ---- */
@@ -617,7 +649,7 @@ static int change(struct changing *x)
 	int r = swap_name(&x->place, x->swap), synced;
 
 	if (r >= 0)
-		r = settle(x);
+		r = settle(x, false);
 	if (r >= 0)
 		r = open_old(x);
 	if (r < 0)

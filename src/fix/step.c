@@ -149,6 +149,11 @@ int step_make(struct fix_host *h, struct arena *a, struct step *s, struct strbuf
 	return kinds[s->kind]->make ? kinds[s->kind]->make(h, a, s, output) : 0;
 }
 
+int step_settle(struct fix_host *h, const struct step *s)
+{
+	return kinds[s->kind]->settle ? kinds[s->kind]->settle(h, s) : 0;
+}
+
 int step_tidy(struct fix_host *h, const struct step *s)
 {
 	return kinds[s->kind]->tidy ? kinds[s->kind]->tidy(h, s) : 0;

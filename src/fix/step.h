@@ -219,7 +219,9 @@ int step_prepare(struct fix_host *h, struct arena *a, struct step *s);
 int step_make(struct fix_host *h, struct arena *a, struct step *s, struct strbuf *output);
 int step_apply(struct fix_host *h, struct step *s, struct strbuf *output);
 int step_undo(struct fix_host *h, const struct step *s, struct strbuf *output);
-/* Removes what a write that was cut short left next to the target. */
+/* Before the state of a step is read in which a run was killed: what that left next to its file. */
+int step_settle(struct fix_host *h, const struct step *s);
+/* Removes what the step has made besides its target. */
 int step_tidy(struct fix_host *h, const struct step *s);
 
 bool step_has_content(const struct step *s); /* FILE, GENERATED: old and new are a file's bytes */

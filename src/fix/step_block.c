@@ -58,11 +58,8 @@ static int put(struct fix_host *h, const struct step *s, const char *now, const 
 		.for_boot = s->for_boot,
 		.going_back = true,
 	};
-	/* A run that was killed right here took out what is looked at again now. */
-	int r = host_settle(h, s->target, &c);
+	int r = host_change(h, s->target, &c);
 
-	if (r >= 0)
-		r = host_change(h, s->target, &c);
 	return r < 0 ? r : 0;
 }
 
@@ -105,12 +102,23 @@ static int apply_block(struct fix_host *h, const struct step *s, struct strbuf *
 	return r;
 }
 
-/* Settling may bring back what a killed run had taken out. */
+static char *rest_of_block(const struct step *s, const char *text)
+{
+	AUTO_STRBUF struct strbuf rest = {0};
+
+	(void)s;
+	step_block_remove(text, &rest);
+	return xstrdup(strbuf_str(&rest));
+}
+
+static int settle_block(struct fix_host *h, const struct step *s)
+{
+	return step_settle_parts(h, s, s->target, rest_of_block);
+}
+
 static int tidy_block(struct fix_host *h, const struct step *s)
 {
-	int r = step_file_ops.tidy(h, s);
-
-	return r < 0 ? r : take_out(h, s);
+	return step_file_ops.tidy(h, s);
 }
 
 static int read_state_block(struct fix_host *h, const struct step *s, enum step_state *ret,
@@ -133,5 +141,6 @@ const struct step_ops step_block_ops = {
 	.prepare = prepare_block,
 	.apply = apply_block,
 	.undo = undo_block,
+	.settle = settle_block,
 	.tidy = tidy_block,
 };

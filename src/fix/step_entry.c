@@ -34,6 +34,11 @@ static int undo_entry(struct fix_host *h, const struct step *s, struct strbuf *o
 	return host_remove_entry(h, s->target);
 }
 
+static int settle_entry(struct fix_host *h, const struct step *s)
+{
+	return step_file_ops.settle(h, s);
+}
+
 static int tidy_entry(struct fix_host *h, const struct step *s)
 {
 	return step_file_ops.tidy(h, s);
@@ -46,5 +51,6 @@ const struct step_ops step_entry_ops = {
 	.read_state = read_state_entry,
 	.apply = apply_entry,
 	.undo = undo_entry,
+	.settle = settle_entry,
 	.tidy = tidy_entry,
 };

@@ -151,12 +151,37 @@ static int undo_file(struct fix_host *h, const struct step *s, struct strbuf *ou
 	return r < 0 ? r : step_remove_made(h, s);
 }
 
-static int tidy_file(struct fix_host *h, const struct step *s)
+static int settle_file(struct fix_host *h, const struct step *s)
 {
 	const struct host_change c = change_of(s, true);
-	int r = host_settle(h, s->target, &c);
 
-	return r < 0 || s->old.data ? r : step_remove_made(h, s);
+	return host_settle(h, s->target, &c);
+}
+
+int step_settle_parts(struct fix_host *h, const struct step *s, const char *path, rest_of *rest)
+{
+	struct host_change c = change_of(s, true);
+	AUTO_FREE char *left = NULL, *now = NULL, *of_left = NULL, *of_now = NULL;
+	size_t left_size, now_size;
+	int r = host_read_left(h, path, &left, &left_size);
+
+	if (r < 0)
+		return r == -ENOENT ? host_settle(h, path, &c) : r;
+	r = host_read(h, path, &now, &now_size);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (now) {
+		of_left = rest(s, left);
+		of_now = rest(s, now);
+		if (strcmp(of_left, of_now) == 0)
+			c.seen = (struct bytes){left, left_size};
+	}
+	return host_settle(h, path, &c);
+}
+
+static int tidy_file(struct fix_host *h, const struct step *s)
+{
+	return s->old.data ? 0 : step_remove_made(h, s);
 }
 
 const struct step_ops step_file_ops = {
@@ -166,6 +191,7 @@ const struct step_ops step_file_ops = {
 	.prepare = prepare_file,
 	.apply = apply_file,
 	.undo = undo_file,
+	.settle = settle_file,
 	.tidy = tidy_file,
 };
 
@@ -207,10 +233,16 @@ static struct host_change boot_change(const struct bytes *seen, const struct byt
 		.seen = *seen, .put = *put, .mode = 0600, .for_boot = true, .going_back = undoing};
 }
 
-static int tidy_generated(struct fix_host *h, const struct step *s)
+static int settle_generated(struct fix_host *h, const struct step *s)
 {
 	const struct host_change c = boot_change(&s->new, &s->old, true);
-	int first = host_settle(h, s->target, &c);
+
+	return host_settle(h, s->target, &c);
+}
+
+static int tidy_generated(struct fix_host *h, const struct step *s)
+{
+	int first = 0;
 
 	for (size_t i = 0; i < sizeof(leftovers) / sizeof(*leftovers); i++) {
 		AUTO_FREE char *path = xprintf("%s%s", s->target, leftovers[i]);
@@ -365,5 +397,6 @@ const struct step_ops step_generated_ops = {
 	.make = make_generated,
 	.apply = apply_generated,
 	.undo = undo_generated,
+	.settle = settle_generated,
 	.tidy = tidy_generated,
 };

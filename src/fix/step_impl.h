@@ -19,6 +19,8 @@ struct step_ops {
 	int (*make)(struct fix_host *h, struct arena *a, struct step *s, struct strbuf *output);
 	int (*apply)(struct fix_host *h, const struct step *s, struct strbuf *output);
 	int (*undo)(struct fix_host *h, const struct step *s, struct strbuf *output);
+	/* What a run that was killed in this step left next to its file. */
+	int (*settle)(struct fix_host *h, const struct step *s);
 	int (*tidy)(struct fix_host *h, const struct step *s);
 };
 
@@ -30,6 +32,13 @@ extern const struct step_ops step_file_ops, step_generated_ops, step_words_ops, 
 	step_block_ops, step_entry_ops;
 extern const struct step_ops step_register_ops, step_bar_size_ops, step_attribute_ops;
 extern const struct step_ops step_one_shot_ops;
+
+/*
+ * The same of a step that goes by parts of a text: `rest` gives a text without what is the step's, and the caller frees that.
+ * Two texts that differ only by the step's parts are both its own, whoever has edited the rest before. `path`: of the file by now.
+ */
+typedef char *rest_of(const struct step *s, const char *text);
+int step_settle_parts(struct fix_host *h, const struct step *s, const char *path, rest_of *rest);
 
 /* Notes the first folder on the way to the target that is not there: NULL if all are. */
 int step_note_made(struct fix_host *h, struct arena *a, struct step *s);

@@ -684,23 +684,14 @@ int step_options_take_since(struct fix_host *h, const struct step *s, const char
 	return r == 0 && f.left.len ? err_set(ESTALE, "%s", f.left.text) : r;
 }
 
-/* A run that was killed left the text with the words, or without. */
-static int settle(struct fix_host *h, const struct step *s, const struct now *n)
+static char *rest_of_text(const struct step *s, const char *text)
 {
-	const bool edits = n->text && !holds_off(s);
-	AUTO_FREE char *with = edits ? edited(s, n->text, n->form, add) : NULL;
-	AUTO_FREE char *without = edits ? edited(s, n->text, n->form, take) : NULL;
-	struct host_change c = {.seen = s->new, .put = s->old};
+	char *rest = edited(s, text, boot_text_of(s->target), take);
 
-	if (with)
-		c.seen = (struct bytes){with, strlen(with)};
-	if (without)
-		c.put = (struct bytes){without, strlen(without)};
-	c.for_boot = n->form == BOOT_TEXT_ENTRY;
-	return host_settle(h, n->path ? n->path : s->target, &c);
+	return rest ? rest : xstrdup(text);
 }
 
-static int tidy_options(struct fix_host *h, const struct step *s)
+static int settle_options(struct fix_host *h, const struct step *s)
 {
 	AUTO_FREE char *kept = host_kept_entry(s->target);
 	const struct host_change none = {.seen = s->old, .put = s->new};
@@ -708,13 +699,17 @@ static int tidy_options(struct fix_host *h, const struct step *s)
 	int r = read_now(h, s, &n);
 
 	if (r == 0)
-		r = settle(h, s, &n);
-	if (r == 0 && n.form == BOOT_TEXT_LINE && !s->old.data)
-		return step_remove_made(h, s);
-	if (r < 0 || n.form != BOOT_TEXT_ENTRY)
-		return r;
-	r = host_settle(h, kept, &none);
-	return r < 0 ? r : host_remove(h, kept);
+		r = step_settle_parts(h, s, n.path ? n.path : s->target, rest_of_text);
+	return r < 0 || n.form != BOOT_TEXT_ENTRY ? r : host_settle(h, kept, &none);
+}
+
+static int tidy_options(struct fix_host *h, const struct step *s)
+{
+	AUTO_FREE char *kept = host_kept_entry(s->target);
+
+	if (boot_text_of(s->target) == BOOT_TEXT_ENTRY)
+		return host_remove(h, kept);
+	return s->old.data ? 0 : step_remove_made(h, s);
 }
 
 void step_options_warning(struct fix_host *h, const struct step *s, struct strbuf *out)
@@ -741,5 +736,6 @@ const struct step_ops step_options_ops = {
 	.prepare = prepare_options,
 	.apply = apply_options,
 	.undo = undo_options,
+	.settle = settle_options,
 	.tidy = tidy_options,
 };

@@ -834,6 +834,45 @@ static void nor_by_a_run_that_is_killed(void **state)
 				;
 }
 
+/* Of no run that is known to have been killed: what has the name of its rest is somebody's, or an attack. */
+static void a_stray_file_is_left_alone(void **state)
+{
+	struct scratch *s = *state;
+	AUTO_FREE char *swap = below(s, "etc/.f.onehop-swap");
+
+	folder(s, "etc", 0755);
+	put(s, "victim", "v");
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
+		for (int link = 0; link < 2; link++) {
+			start_change(s, i);
+			if (link)
+				link_to(s, "../victim", "etc/.f.onehop-swap");
+			else
+				put(s, "etc/.f.onehop-swap", "stray");
+			assert_int_equal(make_change(s, i), -EEXIST);
+			assert_said(".f.onehop-swap is next to ");
+			if (changes[i].seen)
+				assert_holds(s, "etc/f", "old");
+			else
+				assert_false(exists(s, "etc/f"));
+			assert_holds(s, "etc/.f.onehop-swap", link ? "v" : "stray");
+			assert_int_equal(unlink(swap), 0);
+		}
+}
+
+/* A link was never a file of this run's, nor what came out of its place. */
+static void a_link_is_never_brought_back(void **state)
+{
+	struct scratch *s = *state;
+
+	folder(s, "etc", 0755);
+	put(s, "victim", "v");
+	put(s, "etc/f", "new");
+	link_to(s, "../victim", "etc/.f.onehop-swap");
+	assert_int_equal(settle(s, "etc/f", "new", "old"), -EEXIST);
+	assert_holds(s, "etc/f", "new");
+}
+
 /* Not every file system has them: then nobody can tell. */
 static void need_leases(const struct scratch *s)
 {
@@ -1468,6 +1507,8 @@ int main(void)
 		SCRATCH(rest_of_a_killed_run_is_removed),
 		SCRATCH(what_others_write_is_never_lost),
 		SCRATCH(nor_by_a_run_that_is_killed),
+		SCRATCH(a_stray_file_is_left_alone),
+		SCRATCH(a_link_is_never_brought_back),
 		SCRATCH(what_is_open_to_write_is_left_alone),
 		SCRATCH(who_comes_late_gets_the_old_file),
 		SCRATCH(permissions_that_others_set_stay),

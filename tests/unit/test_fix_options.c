@@ -4,6 +4,7 @@
 #include "skip.h"
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/child.h"
 #include "base/cleanup.h"
 #include "base/err.h"
@@ -586,6 +587,91 @@ static void test_torn(void **state)
 	}
 }
 
+/* ---- a run that is killed, and a person who edits then ---- */
+
+#define EDITED "edited-by-a-person"
+
+static const char *const edited_files[] = {RIG_ENTRY, RIG_COUNTED, RIG_LINE};
+
+static void edit_all(const struct rig *g)
+{
+	for (size_t i = 0; i < ARRAY_LEN(edited_files); i++) {
+		AUTO_FREE char *now = rig_get(g, edited_files[i]), *with = NULL;
+		const char *end;
+
+		assert_non_null(now);
+		end = strstr(now, "quiet");
+		assert_non_null(end);
+		with = xprintf("%.*s" EDITED " %s", (int)(end - now), now, end);
+		rig_put(g, edited_files[i], with);
+	}
+}
+
+/* What the person wrote is in its place; and if it is said to be undone, it is. */
+static void assert_edit_stays(struct rig *g, long n)
+{
+	enum fix_result result = FIX_NOT_ROLLED_BACK;
+	unsigned number;
+	int r = fix_undo(&g->run, 0, &result, &number);
+
+	for (size_t i = 0; i < ARRAY_LEN(edited_files); i++) {
+		AUTO_FREE char *now = rig_get(g, edited_files[i]);
+
+		if (!now || !strstr(now, EDITED))
+			fail_msg("killed at point %ld, %s: the edit is lost: %s", n,
+				 edited_files[i], now ? now : "(gone)");
+		if (r == 0 && result == FIX_DONE &&
+		    boot_text_has(now, boot_text_of(edited_files[i]), WORD))
+			fail_msg("killed at point %ld, %s: not undone: %s", n, edited_files[i],
+				 now);
+	}
+}
+
+static void apply_words(struct rig *g, struct plan *p)
+{
+	apply(g, p);
+}
+
+static void undo_words(struct rig *g, struct plan *p)
+{
+	(void)p;
+	undo(g);
+}
+
+static void test_edited_after_a_killed_fix(void **state)
+{
+	struct rig *g = *state;
+	long n = 0;
+
+	for (;; n++) {
+		AUTO_PLAN struct plan *p = plan_new();
+
+		rig_reset(g);
+		rig_words(g, p, WORD);
+		if (!rig_run_killed(g, p, apply_words, n))
+			break;
+		edit_all(g);
+		assert_edit_stays(g, n);
+	}
+	assert_true(n > 20);
+}
+
+static void test_edited_after_a_killed_undo(void **state)
+{
+	struct rig *g = *state;
+	long n = 0;
+
+	for (;; n++) {
+		rig_reset(g);
+		fix(g);
+		if (!rig_run_killed(g, NULL, undo_words, n))
+			break;
+		edit_all(g);
+		assert_edit_stays(g, n);
+	}
+	assert_true(n > 20);
+}
+
 /* ---- a program that does nothing, or a file system that forgets, is not believed ---- */
 
 static int forget(void *context, enum fix_point point, const char *path)
@@ -947,6 +1033,8 @@ int main(void)
 		TEST(test_zero_byte),
 		TEST(test_line_was_deleted),
 		TEST(test_torn),
+		TEST(test_edited_after_a_killed_fix),
+		TEST(test_edited_after_a_killed_undo),
 		TEST(test_read_back),
 		TEST(test_real_kernel_install),
 		TEST(test_first_release),

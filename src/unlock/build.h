@@ -10,8 +10,8 @@ struct arena;
 struct strbuf;
 
 /*
- * CPU time, measured with 580.142 and gcc 12 on 2 cores: src/nvidia and src/nvidia-modeset, then the modules of
- * kernel-open for one kernel.
+ * The core: src/nvidia and src/nvidia-modeset, whose CPU time was measured with 580.142 and gcc 12 on 2 cores. The modules: those
+ * of kernel-open for one kernel, a rough estimate.
  */
 enum build_part { BUILD_CORE, BUILD_MODULES, BUILD_PART_N };
 /* Minutes that a part takes on so many CPUs (0: unknown, as on one), rounded up. */

@@ -33,6 +33,11 @@ static bool sizes_unknown(struct candidate *l)
 	return !sizes_known(l->g);
 }
 
+static bool sizes_not_in_text(struct candidate *l)
+{
+	return l->m->text_part_n && sizes_unknown(l);
+}
+
 static bool bar1_in_guest(struct candidate *l)
 {
 	l->text = fact_str_or(l->m->kernel.hypervisor, "");
@@ -99,6 +104,10 @@ static bool nvlink_would_go(struct candidate *l)
 	"alone, because a card with that key and a smaller BAR1 does not start"
 
 static const struct requirement_row rows[] = {
+	{"sizes-unknown", sizes_not_in_text, ACTION_UNKNOWN,
+	 "the text does not contain the sizes of memory and BAR1",
+	 "add the output of nvidia-smi -q, which shows both, or run onehop unlock on the machine itself",
+	 NULL},
 	{"sizes-unknown", sizes_unknown, ACTION_UNKNOWN,
 	 "the sizes of memory and BAR1 could not be read: %s", "load the driver and run this again",
 	 NULL},

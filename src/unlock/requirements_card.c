@@ -32,6 +32,11 @@ static bool model_unknown(struct candidate *l)
 	return fact_unknown(card_class(l->g)) || fact_unknown(card_compute_capability(l->g));
 }
 
+static bool model_not_in_text(struct candidate *l)
+{
+	return l->m->text_part_n && model_unknown(l);
+}
+
 static bool is_turing(struct candidate *l)
 {
 	return l->s.way == MECHANISM_NONE;
@@ -111,6 +116,10 @@ static bool forced_without(struct candidate *l)
 }
 
 static const struct requirement_row rows[] = {
+	{"model-unknown", model_not_in_text, ACTION_UNKNOWN,
+	 "the text does not name the card's model",
+	 "add the output of nvidia-smi -L or lspci -nn, or run onehop unlock on the machine itself",
+	 NULL},
 	{"model-unknown", model_unknown, ACTION_UNKNOWN, "the card's model could not be read",
 	 "load the driver, or add the device id to pci.ids and report it", NULL},
 	{"other-card", has_mailbox, ACTION_NOTHING,

@@ -208,6 +208,22 @@ static void no_sizes(struct machine *m)
 		m->gpus[i].vram_bytes = fact_int_unknown("NVML was not opened");
 }
 
+static void text_without_sizes(struct machine *m)
+{
+	no_sizes(m);
+	m->text_part_n = 1;
+}
+
+static void text_without_models(struct machine *m)
+{
+	for (size_t i = 0; i < m->gpu_n; i++) {
+		m->gpus[i].model = fact_str_unknown("not in the text");
+		m->gpus[i].compute_capability = fact_int_unknown("not in the text");
+		m->gpus[i].pci->device = fact_int_unknown("not in the text");
+	}
+	m->text_part_n = 1;
+}
+
 static void no_bar1(struct machine *m)
 {
 	small_bar1(m);
@@ -517,6 +533,14 @@ static const struct {
 	 ACTION_UNKNOWN,
 	 "sizes-unknown",
 	 "NVML was not opened"},
+	{{"580.105.08", "", STOCK, text_without_sizes},
+	 ACTION_UNKNOWN,
+	 "sizes-unknown",
+	 "the text does not contain the sizes of memory and BAR1. add the output of nvidia-smi -q"},
+	{{"580.105.08", "", STOCK, text_without_models},
+	 ACTION_UNKNOWN,
+	 "model-unknown",
+	 "the text does not name the card's model. add the output of nvidia-smi -L"},
 	{{"580.105.08", "", STOCK, generations}, ACTION_REFUSED, "alone", "generation"},
 	{{"580.105.08", "", STOCK, proprietary}, ACTION_REFUSED, "proprietary", "580.105.08"},
 	{{"580.105.08", "", EDITED, container}, ACTION_REFUSED, "container", "docker"},

@@ -16,7 +16,7 @@ static const char *const way_sentences[DELIVERY_WAY_N] = {
 	[DELIVER_INTO_DKMS] =
 		"as a patch in the driver's DKMS tree; DKMS applies it for each kernel. No file of the tree is changed",
 	[DELIVER_OWN_DKMS] =
-		"as a separate DKMS tree, because the driver has none of this release. DKMS builds it for each kernel, and its modules have priority over the driver's",
+		"as a separate DKMS tree. DKMS builds it for each kernel, and its modules have priority over the driver's",
 };
 
 static void add_tree(struct document *out, const struct delivery *d)
@@ -57,11 +57,11 @@ static void add_blocked(struct document *out, const struct delivery *d)
 		bad += d->checks[i].state == CHECK_BAD;
 	if (!d->blocked)
 		return;
-	document_blank(out);
 	document_paragraph(
 		out, STYLE_BAD, 0,
-		"Not possible yet: %zu of %zu checks failed (BAD above). Fix those first.", bad,
+		"Not possible yet: %zu of %zu checks failed (marked BAD). Fix those first.", bad,
 		d->check_n);
+	document_blank(out);
 }
 
 void report_delivery(struct document *out, const struct delivery_report *r)
@@ -70,6 +70,7 @@ void report_delivery(struct document *out, const struct delivery_report *r)
 
 	add_machine_line(out, r->machine);
 	document_blank(out);
+	add_blocked(out, d);
 	document_heading(out, "Installing the edited driver");
 	document_item(out, STYLE_STRONG, 0, "Driver:", "%s, for kernel %s",
 		      d->release ? d->release : "release unknown",
@@ -79,7 +80,6 @@ void report_delivery(struct document *out, const struct delivery_report *r)
 	document_blank(out);
 	for (size_t i = 0; i < d->check_n; i++)
 		add_check(out, &d->checks[i]);
-	add_blocked(out, d);
 	if (!d->blocked) /* the plan follows */
 		document_blank(out);
 }

@@ -8,7 +8,8 @@
 static const char *const exit_codes[][2] = {
 	{"0", "success"},
 	{"1", "a finding of severity warning or above (--fail-on, --ignore), a pair that "
-	      "--require names is not direct, a test failed, or a result regressed"},
+	      "--require names is not direct, something to do (fix, unlock), a pair without "
+	      "P2P (log), a test failed, or a result regressed"},
 	{"2", "wrong usage, refused, or stopped by Ctrl-C"},
 	{"3", "nothing could be judged (--require: unknown), invalid input, or out of "
 	      "memory"},
@@ -77,8 +78,10 @@ void program_help_text(struct document *out)
 	document_paragraph(
 		out, STYLE_PLAIN, 0,
 		"Shows whether the GPUs and RDMA NICs of a machine can access each other's "
-		"memory directly, what blocks them, and what to do. Only fix --apply, unlock "
-		"--apply and undo change anything. Without a command, onehop runs check.");
+		"memory directly, what blocks them, and what to do. Only fix --apply, fix "
+		"--confirm, unlock --apply, unlock --tree DIR --revert and undo change anything. "
+		"record and topo --svg write the file that they are given; test and bench keep "
+		"their results. Without a command, onehop runs check.");
 	document_blank(out);
 	add_commands(out, NULL);
 	document_blank(out);

@@ -141,13 +141,12 @@ static struct fact_int count_nodes(struct reader *r)
 /* ---- BAR1 ---- */
 
 /* As the PCI tree shows it, until NVML's value replaces it. */
-static struct fact_int bar1_from_pci(struct reader *r, const struct gpu *g)
+static struct fact_int bar1_from_pci(const struct gpu *g)
 {
-	const char *from =
-		arena_printf(r->m->arena, "sys/bus/pci/devices/%s/resource", g->pci->name);
+	const char *from = g->pci->bars_from;
 
 	if (!g->pci->bars_known)
-		return fact_int_unknown(arena_printf(r->m->arena, "not read: %s", from));
+		return fact_int_unknown(from);
 	if (!pci_gpu_bar1(g->pci)->size)
 		return fact_int_absent(from);
 	return fact_int((int64_t)pci_gpu_bar1(g->pci)->size, from);
@@ -164,7 +163,7 @@ void gpu_read(struct reader *r)
 	read_all_information(r);
 	m->driver.device_nodes = count_nodes(r);
 	for (size_t i = 0; i < m->gpu_n; i++)
-		m->gpus[i].bar1_bytes = bar1_from_pci(r, &m->gpus[i]);
+		m->gpus[i].bar1_bytes = bar1_from_pci(&m->gpus[i]);
 	nvml_decode(r);
 	rm_decode(r);
 	nvml_decode_missing_p2p(r);

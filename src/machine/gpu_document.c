@@ -44,7 +44,11 @@ json_t *gpu_document(struct reader *r, const struct gpu_document *d, const char 
 	if (!why && !json_is_array(json_object_get(doc, "gpus")))
 		return refuse(r, d, doc, d->name,
 			      "holds neither a list \"gpus\" nor \"unavailable\"", ret_why);
-	*ret_why = why ? arena_printf(r->m->arena, "%s: %s", d->speaker, why)
-		       : arena_printf(r->m->arena, "not queried from %s", d->whom);
+	if (why)
+		*ret_why = arena_printf(r->m->arena, "%s: %s", d->speaker, why);
+	else if (source_stated(r->s)) /* texts were read, and no driver was asked */
+		*ret_why = arena_strdup(r->m->arena, source_stated(r->s));
+	else
+		*ret_why = arena_printf(r->m->arena, "not queried from %s", d->whom);
 	return doc;
 }

@@ -46,7 +46,7 @@ static struct fact_str hypervisor_by_dmi(struct reader *r)
 	for (size_t i = 0; i < ARRAY_LEN(dmi_hypervisors); i++)
 		if (strstr(v, dmi_hypervisors[i].vendor) && strstr(p, dmi_hypervisors[i].product))
 			return fact_str(dmi_hypervisors[i].name, DMI);
-	return fact_str_unknown("DMI names no hypervisor");
+	return fact_unknown(vendor) ? vendor : fact_str_unknown("DMI names no hypervisor");
 }
 
 /* Firecracker has no DMI tables; its guests' command line often carries its name, its ACPI tables

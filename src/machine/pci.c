@@ -135,6 +135,7 @@ static void read_resources(struct reader *r, struct pci_function *f)
 	const char *line = NULL;
 	size_t n = 0, len;
 
+	f->bars_from = text.from;
 	if (!fact_known(text))
 		return;
 	while (n < 32 && text_next_line(&line, &len, text.value)) {

@@ -98,6 +98,7 @@ struct pci_function {
 
 	struct pci_bar bars[6];
 	bool bars_known;
+	const char *bars_from;       /* where they are stated, or why they are unknown */
 	struct fact_int rebar_sizes; /* bit n set: BAR1 can be 2^n MiB; absent: no capability */
 	struct fact_int rebar_bar;   /* index of the BAR that the sizes are for */
 	struct fact_int secondary_bus, subordinate_bus; /* bridges */

@@ -60,9 +60,28 @@ static int find_gpu(const struct machine *m, const struct figure_gpu *g, bool al
 	return all && g->cuda_ordinal >= 0 ? find_cuda_ordinal(m, g->cuda_ordinal) : -1;
 }
 
+/* The GPUs that texts list without an address, each of which could be any. */
+static size_t count_unplaced(const struct machine *m)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->gpu_n; i++)
+		n += m->gpus[i].pci->address.domain == PCI_NO_ADDRESS;
+	return n;
+}
+
 static int refuse_gpu(const struct machine *m, const char *name, const struct figure_gpu *g,
 		      size_t i, size_t n)
 {
+	size_t unplaced = g->pci ? count_unplaced(m) : 0;
+
+	if (unplaced)
+		return err_set(
+			ENODEV,
+			"%s: is of a GPU %s, but the address of %zu of %zu GPUs is unknown, so it "
+			"cannot be assigned: read it with --from, not --observed, or add the "
+			"output of nvidia-smi",
+			name, g->pci, unplaced, m->gpu_n);
 	if (g->pci)
 		return err_set(ENODEV, "%s: is of a GPU %s, which this machine does not have", name,
 			       g->pci);

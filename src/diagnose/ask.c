@@ -92,15 +92,39 @@ static bool wants_keys(const struct diagnosis *d)
 	return false;
 }
 
+/* Some chips have no NVLink at all. */
+static bool any_may_have_nvlink(const struct machine *m)
+{
+	for (size_t i = 0; i < m->gpu_n; i++) {
+		const struct chip *c = card_chip(&m->gpus[i]);
+		enum card_class class =
+			(enum card_class)fact_or(card_class(&m->gpus[i]), CARD_CLASS_N);
+
+		if (!c || chip_has_nvlink(c, class))
+			return true;
+	}
+	return false;
+}
+
 static bool wants_nvlink(const struct diagnosis *d)
 {
-	return any_path(d, CHAIN_PATH, lacks_nvlink);
+	return any_may_have_nvlink(d->topology->machine) && any_path(d, CHAIN_PATH, lacks_nvlink);
 }
 
 static bool wants_iommu(const struct diagnosis *d)
 {
 	return paths_lack(d, CHAIN_IOMMU) ||
 	       (no_gpus(d) && fact_unknown(d->topology->machine->kernel.iommus));
+}
+
+static bool wants_iommu_log(const struct diagnosis *d)
+{
+	return wants_iommu(d) && fact_known(d->topology->machine->kernel.cmdline);
+}
+
+static bool wants_iommu_all(const struct diagnosis *d)
+{
+	return wants_iommu(d) && !fact_known(d->topology->machine->kernel.cmdline);
 }
 
 static bool wants_registers(const struct diagnosis *d)
@@ -113,6 +137,8 @@ static bool wants_status(const struct diagnosis *d)
 {
 	return no_gpus(d) || paths_lack(d, CHAIN_DRIVER);
 }
+
+#define IOMMU_LINES "sudo dmesg | grep -i -e iommu -e DMAR -e AMD-Vi"
 
 /* What explains most real faults first (the causes of tests/incidents); each asks for its own facts. */
 static const struct {
@@ -129,9 +155,9 @@ static const struct {
 	 {"NCCL_DEBUG=INFO YOUR_COMMAND 2>&1 | grep NCCL",
 	  "how NCCL connects each pair of GPUs, and why not by P2P"}},
 	{wants_nvlink, {"nvidia-smi nvlink -s", "which NVLinks are up"}},
-	{wants_iommu,
-	 {"cat /proc/cmdline; sudo dmesg | grep -i -e iommu -e DMAR -e AMD-Vi",
-	  "whether an IOMMU translates peer traffic"}},
+	{wants_iommu_all,
+	 {"cat /proc/cmdline; " IOMMU_LINES, "whether an IOMMU translates peer traffic"}},
+	{wants_iommu_log, {IOMMU_LINES, "whether an IOMMU translates peer traffic"}},
 	{wants_registers,
 	 {"sudo lspci -vvv", "ACS, the size of BAR1, and the bridges between the GPUs"}},
 	{wants_status, {"nvidia-smi topo -p2p r", "which pairs the driver allows"}},

@@ -75,11 +75,11 @@ void finding_finish(struct arena *a, const struct machine *m, struct finding *f)
 
 void finding_statement(const struct finding *f, struct strbuf *out)
 {
-	const char *the = text_starts_with(f->sentence_form, "the " ABOUT) ? "the " : "";
-	const size_t n = strlen(the);
+	/* Of equal length in both texts, because no device is before it. */
+	const size_t n = strcspn(f->sentence_form, ABOUT ABOUT_PCI OTHER_DEVICE);
 
 	if (f->sentence_form[n] == *ABOUT)
-		strbuf_printf(out, "%s%s%s", the, f->subject,
+		strbuf_printf(out, "%.*s%s%s", (int)n, f->sentence, f->subject,
 			      f->sentence + n + strlen(f->about.name));
 	else
 		strbuf_printf(out, "%s: %s", f->subject, f->sentence);

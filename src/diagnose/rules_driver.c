@@ -934,14 +934,15 @@ static int native_from(struct rule_run *run, const struct pair_set *set)
 static const char *unlock_words(struct rule_run *run)
 {
 	const char *with = fact_is(run->m->driver.flavor, DRIVER_PROPRIETARY)
-				   ? "replace the proprietary modules by open kernel modules"
-				   : "install open kernel modules";
+				   ? "replaces the proprietary modules by open kernel modules"
+				   : "installs open kernel modules";
 
 	return run_text(
 		run,
-		"%s of this driver version that are edited for P2P through BAR1: `onehop "
-		"unlock` shows what this machine needs; BAR1 must cover the memory. Then run "
-		"`onehop test` to check that the data arrives correctly.",
+		"`sudo onehop unlock --download --apply`, which %s of this driver version that "
+		"are edited for P2P through BAR1 (`onehop unlock` shows what this machine needs "
+		"and changes nothing); BAR1 must cover the memory. Then run `onehop test` to "
+		"check that the data arrives correctly.",
 		with);
 }
 

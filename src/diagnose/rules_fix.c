@@ -297,11 +297,12 @@ static struct finding *report_acs(struct rule_run *run, const struct applied *a,
 	bool started = fact_is(a->same_boot, 0);
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(PORT, run_text(run, "port %s", a->target)),
-		"%s redirects again, although fix %u cleared it: %s", name, a->fix,
+		"ACS of " ABOUT " redirects again, although fix %u cleared it: %s", a->fix,
 		started ? "nothing cleared it at boot, or it was set again since (by hotplug or a "
 			  "reset)"
 			: "it was set again, for example by hotplug or a reset");
 
+	(void)name;
 	FOR_EACH_PCI (p, run)
 		if (strcmp(p->name, a->target) == 0)
 			finding_names(run, f, p);

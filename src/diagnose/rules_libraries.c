@@ -177,10 +177,20 @@ static size_t rails_of(const struct rule_run *run, size_t gpu)
 
 #define UCX_RAILS 2
 
+static size_t count_nearest(const struct topology *t, size_t gpu)
+{
+	enum path_class class = topology_nearest_class(t, gpu, true);
+	size_t n = 0;
+
+	for (size_t nic = t->gpu_n; nic < t->endpoint_n; nic++)
+		n += topology_is_nearest(t, gpu, nic, class, true);
+	return n;
+}
+
 static enum verdict probe_rails(struct rule_run *run)
 {
 	static const char name[] = "UCX_MAX_RNDV_RAILS";
-	size_t rails = 0, gpu = 0;
+	size_t rails = 0, gpu = 0, near;
 	struct finding *f;
 
 	for (size_t g = 0; g < run->t->gpu_n; g++)
@@ -188,11 +198,14 @@ static enum verdict probe_rails(struct rule_run *run)
 			rails = rails_of(run, gpu = g);
 	if (rails <= UCX_RAILS || machine_setting(run->m, name))
 		return VERDICT_OK;
-	f = finding_add(
-		run, CONFIDENCE_CERTAIN, SUBJECT(LIBRARY, "UCX"),
-		"each GPU has %zu equally near NICs (GPU%zu), but UCX spreads a message over "
-		"%d",
-		rails, gpu, UCX_RAILS);
+	near = count_nearest(run->t, gpu);
+	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(LIBRARY, "UCX"),
+			"GPU%zu has %zu equally near NICs%s, but UCX spreads a message over %d",
+			gpu, near,
+			near > rails
+				? run_text(run, ", %zu for each of the GPUs that share them", rails)
+				: "",
+			UCX_RAILS);
 	for (size_t nic = run->t->gpu_n; nic < run->t->endpoint_n; nic++)
 		if (topology_is_nearest(run->t, gpu, nic, topology_nearest_class(run->t, gpu, true),
 					true))

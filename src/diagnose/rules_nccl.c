@@ -307,7 +307,7 @@ static void report_sure(struct rule_run *run, const struct refused *r,
 	char number[32];
 	struct finding *f = finding_add(
 		run, CONFIDENCE_CERTAIN, SUBJECT(NCCL, "NCCL"),
-		ABOUT "%s%s uses P2P only up to %s; %s %s up to %s apart, so it copies through "
+		ABOUT "%s%s uses P2P only up to %s, but %s %s up to %s apart, so it copies through "
 		      "host memory although the driver allows P2P",
 		version ? " " : "",
 		version ? nccl_version_format(version, number, sizeof(number)) : "",

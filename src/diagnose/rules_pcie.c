@@ -636,8 +636,12 @@ static void small_remedy(struct rule_run *run, struct finding *f, const struct b
 	if (fact_is(run->m->driver.resizable_bar, 1))
 		finding_remedy(
 			run, f,
-			"NVreg_EnableResizableBar=1 is already set; in the firmware setup enable " FIRMWARE_SETTINGS
-			"%s",
+			"NVreg_EnableResizableBar=1 is already set; %s" FIRMWARE_SETTINGS "%s",
+			b->state.best > b->state.size
+				? "stop the programs that use the GPUs, unbind the nvidia driver and run "
+				  "`onehop fix bar1-small --apply`, which enlarges BAR1 until the next "
+				  "reboot. If that fails, in the firmware setup enable "
+				: "in the firmware setup enable ",
 			unseen ? "; the kernel log, which was not read, shows what stopped the driver (\"BAR "
 				 "1: no space\", \"NVRM: BAR resizing\")"
 			       : "");

@@ -484,7 +484,7 @@ static enum verdict probe_acs_root_port(struct rule_run *run)
 			continue;
 		k = acs_kept(run->m, p);
 		kept = kept.by ? kept : k;
-		names = names ? run_text(run, "%s;%s", names, p->name) : p->name;
+		names = names ? run_text(run, "%s, %s", names, p->name) : p->name;
 		if (!k.by)
 			commands = commands ? run_text(run, "%s; %s", commands,
 						       setpci_line(run, p->name, p))

@@ -37,6 +37,7 @@ struct tally {
 	size_t nvlink, pcie;                                  /* of direct pairs */
 	size_t refused;      /* of direct pairs: NCCL would not use them */
 	size_t driverless;   /* of blocked pairs: no driver is loaded */
+	size_t geforce;      /* of a GPU and a NIC: the card has no GPUDirect RDMA */
 	size_t overruled;    /* bad links that a copy contradicts */
 	size_t fast;         /* of suspect pairs: copies were fast, their data was not checked */
 	size_t doubted;      /* of suspect pairs: a test of their GPUs failed */
@@ -57,6 +58,7 @@ static void tally_step(struct tally *y, const struct path *p, enum chain_step s)
 	}
 	y->bad[s] += l->state == CHAIN_BAD;
 	y->driverless += l->state == CHAIN_BAD && l->reason == REASON_DRIVER_ABSENT;
+	y->geforce += l->state == CHAIN_BAD && l->reason == REASON_GPU_UNSUPPORTED;
 	y->unknown[s] += l->state == CHAIN_UNKNOWN && p->verdict == PAIR_UNDECIDED;
 	y->possible[s] += l->state == CHAIN_POSSIBLE && p->verdict == PAIR_SUSPECT &&
 			  p->chain[CHAIN_OBSERVED].reason != REASON_OBSERVED_FAST &&
@@ -324,7 +326,11 @@ static void put_nics(struct strbuf *b, const struct topology *t)
 	if (!y.pairs)
 		return;
 	strbuf_puts(b, "GPUDirect RDMA: ");
-	put_tally(b, &y);
+	/* Nothing is wrong then, and nothing can be done. */
+	if (y.geforce == y.pairs && y.by_verdict[PAIR_BLOCKED] == y.pairs)
+		strbuf_puts(b, "not available on GeForce cards (see gdr-geforce)");
+	else
+		put_tally(b, &y);
 }
 
 static void put_no_gpu(struct strbuf *b, const struct machine *m)

@@ -232,16 +232,27 @@ static bool remedy_shown(struct group g, size_t n, bool verbose)
 	return false;
 }
 
+/* Then each says what it is for. */
+static bool several_remedies(struct group g, bool verbose)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < g.n; i++)
+		n += !g.items[i]->nothing_to_do && !remedy_shown(g, i, verbose);
+	return n > 1;
+}
+
 /* Each different remedy once, in order. */
 static void add_remedies(struct document *out, struct group g, bool verbose)
 {
-	bool more = false;
+	bool more = false, several = several_remedies(g, verbose);
 
 	for (size_t i = 0; i < g.n; i++) {
 		if (g.items[i]->nothing_to_do)
 			continue;
 		if (!remedy_shown(g, i, verbose))
-			document_item(out, STYLE_STRONG, TEXT_COLUMN, "do  ", "%s",
+			document_item(out, STYLE_STRONG, TEXT_COLUMN, "do  ", "%s%s%s",
+				      several ? g.items[i]->subject : "", several ? ": " : "",
 				      g.items[i]->remedy);
 		else if (strcmp(g.items[i]->remedy, g.items[0]->remedy) != 0)
 			more = true;
@@ -353,7 +364,7 @@ static bool said_already(const struct diagnosis *d, size_t n, bool whole)
 	return false;
 }
 
-/* What is unknown, each thing once; with the reasons, a line each, when verbose. Returns how many. */
+/* What is unknown, each thing once; the reasons, a line each, when verbose. Returns how many. */
 static size_t list_unseen(struct strbuf *b, const struct diagnosis *d, bool root, bool verbose)
 {
 	size_t n = 0;
@@ -366,7 +377,7 @@ static size_t list_unseen(struct strbuf *b, const struct diagnosis *d, bool root
 			continue;
 		n++;
 		if (verbose)
-			strbuf_printf(b, "%s- %s", b->len ? "\n" : "", o->why);
+			strbuf_printf(b, "%s\n", o->why);
 		else if (n <= MAX_UNSEEN)
 			strbuf_printf(b, "%s%s", b->len ? "; " : "", o->what);
 	}
@@ -375,20 +386,36 @@ static size_t list_unseen(struct strbuf *b, const struct diagnosis *d, bool root
 	return n;
 }
 
+/* A reason a line; its continuation lines are indented. */
+static void add_reasons(struct document *out, const char *head, const char *lines)
+{
+	const char *line = NULL;
+	size_t n;
+
+	document_paragraph(out, STYLE_PLAIN, 0, "%s", head);
+	while (text_next_line(&line, &n, lines))
+		if (n)
+			document_item(out, STYLE_PLAIN, 0, "-", "%.*s", (int)n, line);
+}
+
 /* What root could read is named, because a person can do something about it; the rest is counted. */
 static void add_unseen(struct document *out, const struct diagnosis *d, bool verbose)
 {
 	struct strbuf others AUTO_STRBUF = {0}, roots AUTO_STRBUF = {0};
 	size_t n = list_unseen(&others, d, false, verbose);
+	size_t root_n = list_unseen(&roots, d, true, verbose);
 
-	if (list_unseen(&roots, d, true, verbose))
-		document_paragraph(out, STYLE_PLAIN, 0, "Unknown without root:%s%s",
-				   verbose ? "\n" : " ", strbuf_str(&roots));
+	if (root_n && verbose)
+		add_reasons(out, "Unknown without root:", strbuf_str(&roots));
+	else if (root_n)
+		document_paragraph(out, STYLE_PLAIN, 0, "Unknown without root: %s",
+				   strbuf_str(&roots));
 	if (n && verbose)
-		document_paragraph(out, STYLE_PLAIN, 0, "Unknown:\n%s", strbuf_str(&others));
+		add_reasons(out, "Unknown:", strbuf_str(&others));
 	else if (n)
-		document_paragraph(out, STYLE_DIM, 0, "%zu other %s unknown (-v lists %s)", n,
-				   text_plural(n, "fact is", "facts are"), n == 1 ? "it" : "them");
+		document_paragraph(out, STYLE_DIM, 0, "%zu %s%s unknown (-v lists %s)", n,
+				   root_n ? "other " : "", text_plural(n, "fact is", "facts are"),
+				   n == 1 ? "it" : "them");
 }
 
 static size_t count_nvml(const struct machine *m)
@@ -423,13 +450,14 @@ static void add_gpus_seen(struct document *out, const struct machine *m)
 static const struct {
 	const char *what;
 	bool yes_or_no;
+	const char *one, *many; /* NULL: "time", "times" */
 } observed_kinds[OBSERVED_KIND_N] = {
 	[OBSERVED_PEER_COPY] = {"correct data", true},
 	[OBSERVED_PEER_ACCESS] = {"peer access", true},
 	[OBSERVED_BANDWIDTH] = {"bandwidth", false},
 	[OBSERVED_RATE] = {"copies much slower than expected", false},
 	[OBSERVED_LATENCY] = {"latency", false},
-	[OBSERVED_NCCL_TRANSPORT] = {"P2P in NCCL", true},
+	[OBSERVED_NCCL_TRANSPORT] = {"NCCL used P2P for", true, "connection", "connections"},
 	[OBSERVED_RUN_FAILURE] = {"failures of a run", false},
 	[OBSERVED_NCCL_WARNING] = {"NCCL warnings", false},
 	[OBSERVED_NCCL_GDR_OFF] = {"lines of NCCL without GPUDirect RDMA", false},
@@ -437,7 +465,7 @@ static const struct {
 	[OBSERVED_MESSAGE] = {"messages of tools", false},
 };
 
-/* "peer access 56 of 56 times" */
+/* "peer access 56 of 56 times", "NCCL used P2P for 0 of 4 connections" */
 static void add_seen_kind(struct strbuf *b, const struct machine *m, enum observed_kind kind)
 {
 	size_t n = 0, ok = 0;
@@ -451,7 +479,10 @@ static void add_seen_kind(struct strbuf *b, const struct machine *m, enum observ
 	strbuf_printf(b, "%s%s ", b->len ? ", " : "", observed_kinds[kind].what);
 	if (observed_kinds[kind].yes_or_no)
 		strbuf_printf(b, "%zu of ", ok);
-	strbuf_printf(b, "%zu %s", n, text_plural(n, "time", "times"));
+	strbuf_printf(b, "%zu %s", n,
+		      observed_kinds[kind].one
+			      ? text_plural(n, observed_kinds[kind].one, observed_kinds[kind].many)
+			      : text_plural(n, "time", "times"));
 }
 
 /* Its own answer, not what is to be thought of its yes. */
@@ -667,7 +698,9 @@ void report_questions(struct document *out, const struct diagnosis *d)
 	for (size_t i = 0; i < n; i++)
 		strbuf_printf(&lines, "%s  # %s\n", q[i].command, q[i].tells);
 	if (!n)
-		strbuf_puts(&lines, "# no command would decide more\n");
+		strbuf_printf(&lines, "# %s\n",
+			      d->topology->gpu_n ? "no command would decide more"
+						 : "no NVIDIA GPU found: there is nothing to ask");
 	document_verbatim(out, 0, strbuf_str(&lines));
 }
 

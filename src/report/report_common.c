@@ -131,9 +131,24 @@ static void add_driver_part(struct strbuf *b, const struct nvidia_driver *d)
 		add_part(b, "NVIDIA driver version unknown");
 }
 
-/* "8 x NVIDIA GeForce RTX 4090", a run of equal models at a time. */
+static bool model_unknown(const struct gpu *g)
+{
+	return !fact_known(g->model) && !(fact_known(g->pci->vendor) && fact_known(g->pci->device));
+}
+
+static size_t count_unknown_models(const struct machine *m)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->gpu_n; i++)
+		n += model_unknown(&m->gpus[i]);
+	return n;
+}
+
+/* "8 x NVIDIA GeForce RTX 4090", a run of equal models at a time; "3 of unknown model" of 4 last. */
 static void add_gpu_parts(struct strbuf *b, const struct machine *m)
 {
+	size_t unknown = count_unknown_models(m);
 	char name[128];
 
 	if (!m->gpu_n)
@@ -144,7 +159,10 @@ static void add_gpu_parts(struct strbuf *b, const struct machine *m)
 		const struct gpu *g = &m->gpus[i];
 		const char *model = fact_str_or(g->model, NULL);
 
-		for (n = 1; i + n < m->gpu_n; n++) {
+		n = 1;
+		if (model_unknown(g))
+			continue;
+		for (; i + n < m->gpu_n; n++) {
 			const char *next = fact_str_or(m->gpus[i + n].model, NULL);
 
 			if (!model != !next || (model && strcmp(model, next) != 0) ||
@@ -155,6 +173,12 @@ static void add_gpu_parts(struct strbuf *b, const struct machine *m)
 			model = pci_device_name(g->pci, name, sizeof(name));
 		add_part(b, "%zu x %s", n, model);
 	}
+	if (unknown == m->gpu_n && unknown)
+		add_part(b, "%zu %s of unknown model", unknown,
+			 text_plural(unknown, "GPU", "GPUs"));
+	else if (unknown)
+		add_part(b, "%zu %s of unknown model", unknown,
+			 text_plural(unknown, "other GPU", "other GPUs"));
 }
 
 void add_machine_line(struct document *out, const struct machine *m)
@@ -295,7 +319,8 @@ void add_matrix_legend(struct document *out, const struct topology *t, size_t n)
 				 pair_verdict_text((enum pair_verdict)v));
 	}
 	if (b.len)
-		document_paragraph(out, STYLE_DIM, 0, "%s   row: initiator, column: memory",
+		document_paragraph(out, STYLE_DIM, 0,
+				   "%s. Row: initiator; column: owner of the memory.",
 				   strbuf_str(&b));
 }
 

@@ -38,10 +38,13 @@ static void add_variable(struct document *out, const char *label, const struct a
 		strbuf_puts(&state, " (possible: it depends on unknown facts)");
 	document_item(out, STYLE_STRONG, 0, label, "%s=%s%s", v->variable->name, v->value,
 		      strbuf_str(&state));
-	for (size_t i = 0; i < v->finding_n; i++)
-		document_item(out, STYLE_STRONG, LABEL_COLUMN, "why ", "%s: %s [%s]",
-			      v->findings[i]->subject, v->findings[i]->sentence,
+	for (size_t i = 0; i < v->finding_n; i++) {
+		struct strbuf why AUTO_STRBUF = {0};
+
+		finding_statement(v->findings[i], &why);
+		document_item(out, STYLE_STRONG, LABEL_COLUMN, "why ", "%s [%s]", strbuf_str(&why),
 			      v->findings[i]->rule->id);
+	}
 	if (v->measured)
 		add_measured(out, v->measured);
 }

@@ -279,8 +279,8 @@ static void sentence_with_nics(void **state)
 	build_gpu(m, "0000:23:00.0", down[0]);
 	build_nic(m, "0000:24:00.0", down[1], "mlx5_0");
 	assert_sentence(
-		m, "GPU P2P: only one GPU, so no pairs. GPUDirect RDMA: 0 of 1 pair direct. The "
-		   "driver blocks 1");
+		m, "GPU P2P: only one GPU, so no pairs. GPUDirect RDMA: not available on GeForce "
+		   "cards (see gdr-geforce)");
 }
 
 static void sentence_is_cut_to_size(void **state)

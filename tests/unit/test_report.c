@@ -311,10 +311,10 @@ static void alike_findings_are_told_once(void **state)
 
 	(void)state;
 	assert_has(text,
-		   "error GPU0 0000:23:00.0: BAR1 of GPU0 is small. (likely) [small-rule] likewise "
+		   "error BAR1 of GPU0 0000:23:00.0 is small. (likely) [small-rule] likewise "
 		   "GPU1 0000:24:00.0, GPU2 0000:25:00.0 do set GPU0 likewise for the others (-v "
 		   "shows them) why Because.");
-	assert_has(verbose, "do set GPU1 do set GPU2");
+	assert_has(verbose, "do GPU1 0000:24:00.0: set GPU1 do GPU2 0000:25:00.0: set GPU2");
 }
 
 /* The subject is named once, where the sentence names it first. */

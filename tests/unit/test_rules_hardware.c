@@ -834,7 +834,7 @@ static const struct twin {
 	 "ACSCtl 001d: request redirect (RR), completion redirect (CR)"},
 	{"acs-redirect", switch_machine, acs_egress, "egress control (EC)"},
 	{"acs-completion-redirect", switch_machine, acs_completions, "completions of peer reads"},
-	{"acs-root-port", workstation, acs_root_ports, "0000:00:01.0;0000:00:02.0"},
+	{"acs-root-port", workstation, acs_root_ports, "0000:00:01.0, 0000:00:02.0"},
 	{"acs-root-port", workstation, acs_root_ports, "costs nothing because no IOMMU translates"},
 	{"acs-root-port", workstation, acs_root_ports_translating, "costs 3 to 9 GB/s"},
 	{"acs-root-port", workstation, acs_root_ports_of_hangs,

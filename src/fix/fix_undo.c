@@ -85,7 +85,6 @@ struct undoing {
 	bool other_boot; /* than the one in which it was made */
 	bool touched;    /* something that was undone, or made, after the step that is looked at */
 	size_t failed;
-	bool left; /* a program that is to be run in the system itself, because this is its image */
 };
 
 static bool is_other_boot(struct fix_host *h, const struct journal_entry *e)
@@ -168,17 +167,18 @@ static bool is_made_again(const struct plan *p, size_t i)
 	return false;
 }
 
-/* Programs of a system that does not run are not started: what would have to be run is reported. */
+/* Programs of a system that does not run are not started: the step stays for an undo in that system. */
 static void leave_program(struct undoing *u, size_t i)
 {
 	AUTO_STRBUF struct strbuf text = {0};
 	const struct step *s = &u->e->plan->steps[i];
 
-	strbuf_printf(&text, "%srun it in the system itself: ",
-		      s->kind == STEP_GENERATED ? "it was regenerated since: " : "");
+	strbuf_printf(
+		&text,
+		"%sstart that system, or chroot into it, and run onehop undo %u there, which runs: ",
+		s->kind == STEP_GENERATED ? "it was regenerated since: " : "", u->e->number);
 	step_command(s, s->undo_argv, &text);
-	u->left = true;
-	skipped(u, i, strbuf_str(&text));
+	stuck(u, i, strbuf_str(&text), NULL);
 }
 
 /* False: there is none, or it leads elsewhere, so that a person has to run the program. */
@@ -408,18 +408,14 @@ static bool is_covered(const struct journal_entry *e, size_t i)
 	return false;
 }
 
-/* What steps behind it have to be undone with, by onehop or by a person. */
+/* What steps behind it have to be undone with. */
 static bool is_needed(struct undoing *u, size_t i)
 {
 	const struct step *s = &u->e->plan->steps[i];
 
-	if (!s->needed_by_undo || !(u->failed || (u->left && !step_is_program(s))))
+	if (!s->needed_by_undo || !u->failed)
 		return false;
-	if (u->failed)
-		stuck(u, i, "it stays until the rest is undone", NULL);
-	else
-		skipped(u, i,
-			"what is to be run in the system itself needs it: delete it after that");
+	stuck(u, i, "it stays until the rest is undone", NULL);
 	return true;
 }
 

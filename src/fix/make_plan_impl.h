@@ -139,6 +139,9 @@ const char *const *plan_argv(struct planner *p, const char *first, ...) __attrib
 struct step *plan_step(struct planner *p, enum phase phase, enum step_kind kind,
 		       const struct purpose *purpose, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
+/* There while systemd runs: of a disk that is only mounted, nothing has to be reloaded. */
+#define PLAN_SYSTEMD_RUNS "run/systemd/system"
+
 struct tool {
 	const char *const *argv, *const *undo_argv; /* NULL: nothing in that direction */
 	const char *argv_if, *undo_if, *link;       /* as struct step's */

@@ -92,7 +92,7 @@ bool plan_etc_is_generated(struct planner *p)
 bool plan_has_systemd(struct planner *p)
 {
 	enum there folder = plan_exists(p, "etc/systemd");
-	enum there running = p->request->image ? THERE_NO : plan_exists(p, "run/systemd/system");
+	enum there running = p->request->image ? THERE_NO : plan_exists(p, PLAN_SYSTEMD_RUNS);
 
 	return folder != THERE_NO || running != THERE_NO;
 }

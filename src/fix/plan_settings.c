@@ -36,7 +36,8 @@ void plan_memlock(struct planner *p, const struct change *c)
 	const struct purpose serves = {.why = TEXTS("services started from then on get the limit")};
 	static const char what[] = "reload systemd's limits (services keep running)";
 	const char *const *argv = plan_argv(p, "systemctl", "daemon-reexec", NULL);
-	const struct tool undo = {.undo_argv = argv}, apply = {.argv = argv};
+	const struct tool undo = {.undo_argv = argv, .undo_if = PLAN_SYSTEMD_RUNS},
+			  apply = {.argv = argv};
 	struct purpose purpose = {0};
 
 	purpose_add(p, &purpose, c);

@@ -128,6 +128,7 @@ void plan_unit(struct planner *p, const struct unit *u, const struct purpose *pu
 	const struct purpose serves = {.why = TEXTS("systemd then drops the unit")};
 	const struct tool forget = {
 		.undo_argv = plan_argv(p, "systemctl", "daemon-reload", NULL),
+		.undo_if = PLAN_SYSTEMD_RUNS,
 	};
 	struct planned_file *f;
 	const char *link = arena_printf(p->a, ENABLED "%s", u->name);

@@ -466,29 +466,41 @@ static void become_image(struct rig *g)
 	rig_listen(g);
 }
 
+static void become_system(struct rig *g, fix_runner *run)
+{
+	g->host.image = false;
+	g->host.run = run;
+	rig_listen(g);
+}
+
+#define RUNS_THERE "start that system, or chroot into it, and run onehop undo 1 there, which runs: "
+
+/* What only a program undoes stays for an undo in the system itself. */
 static void test_undo_in_image(void **state)
 {
 	struct rig *g = *state;
+	fix_runner *run = g->host.run;
 	AUTO_PLAN struct plan *p = rig_rich_plan(g);
 	AUTO_FREE char *old = rig_tree(g);
 
 	assert_int_equal(apply(g, p), FIX_DONE);
 	become_image(g);
-	assert_int_equal(undo(g, 0), FIX_DONE);
-	assert_last_state(g, 1, FIX_UNDONE);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
+	assert_last_state(g, 1, FIX_UNDOING);
 	assert_get(g, JOURNAL_FOLDER "/in-force", "");
 	assert_told(g, "register " RIG_DEVICE ": the reboot took it back\n");
 	assert_told(g, "attribute " RIG_KNOB ": the reboot took it back\n");
-	assert_told(g, "tool : run it in the system itself: switch off\n");
-	assert_told(g, "tool : run it in the system itself: make-initrd\n");
-	assert_int_equal(g->events[FIX_UNDO_FAILED], 0);
+	assert_told(g, "tool : " RUNS_THERE "switch off\n");
+	assert_told(g, "tool : " RUNS_THERE "make-initrd\n");
+	assert_int_equal(g->events[FIX_UNDO_FAILED], 2);
 	assert_int_equal(rig_register(g, RIG_DEVICE), 0x0004);
 	assert_get(g, RIG_KNOB, "somebody else's");
-	/* What a person does then, and what the next boot brings. */
+	/* What the next boot brings, and the undo in it. */
 	rig_set_register(g, RIG_DEVICE, 0x001d);
 	rig_put(g, RIG_KNOB, "auto");
-	rig_put(g, "run/switch", "off");
-	rig_put(g, "boot/initrd", "generated\nlinux root=/dev/sda1 options x=1\nend\n");
+	become_system(g, run);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_last_state(g, 1, FIX_UNDONE);
 	assert_tree(g, old);
 }
 
@@ -496,18 +508,22 @@ static void test_made_anew_in_image(void **state)
 {
 	static const char anew[] = "generated\nby somebody iommu=pt\nend\n";
 	struct rig *g = *state;
+	fix_runner *run = g->host.run;
 	AUTO_PLAN struct plan *p = plan_new();
 
 	rig_grub(g, p, "quiet", "iommu=pt");
 	assert_int_equal(apply(g, p), FIX_DONE);
 	rig_put(g, "boot/grub/grub.cfg", anew);
 	become_image(g);
-	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
 	assert_get(g, "etc/default/gen.cfg", "quiet");
 	assert_get(g, "boot/grub/grub.cfg", anew);
-	assert_told(g, "it was regenerated since: run it in the system itself: make-grub "
-		       "/boot/grub/grub.cfg\n");
-	assert_int_equal(g->events[FIX_UNDO_SKIPPED], 2);
+	assert_told(g, "it was regenerated since: " RUNS_THERE "make-grub /boot/grub/grub.cfg\n");
+	assert_int_equal(g->events[FIX_UNDO_SKIPPED], 1);
+	assert_last_state(g, 1, FIX_UNDOING);
+	become_system(g, run);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_get(g, "boot/grub/grub.cfg", "generated\nlinux root=/dev/sda1 quiet\nend\n");
 	assert_last_state(g, 1, FIX_UNDONE);
 }
 
@@ -542,10 +558,10 @@ static void test_condition_in_image(void **state)
 	rig_switch(p, "on", "more")->undo_if = "etc/b.conf";
 	assert_int_equal(apply(g, p), FIX_DONE);
 	become_image(g);
-	assert_int_equal(undo(g, 0), FIX_DONE);
-	assert_told(g, "tool : run it in the system itself: switch on\n");
+	assert_int_equal(undo(g, 0), FIX_NOT_ROLLED_BACK);
+	assert_told(g, "tool : " RUNS_THERE "switch on\n");
 	assert_null(strstr(strbuf_str(&g->texts), "switch off"));
-	assert_int_equal(g->events[FIX_UNDO_SKIPPED], 2);
+	assert_int_equal(g->events[FIX_UNDO_SKIPPED], 1);
 }
 
 #define UNIT_FILE "etc/systemd/system/x.service"
@@ -574,6 +590,7 @@ static void test_unit_in_image(void **state)
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 			AUTO_PLAN struct plan *p = plan_new();
 			struct step *s = rig_file(p, UNIT_FILE, NULL, "[Unit]\n");
+			const bool left = by_program && !rows[i].goes;
 
 			if (by_program)
 				s = rig_switch(p, "off", "on");
@@ -582,12 +599,12 @@ static void test_unit_in_image(void **state)
 			assert_int_equal(apply(g, p), FIX_DONE);
 			make_link(g, rows[i].target, UNIT_LINK);
 			become_image(g);
-			assert_int_equal(undo(g, 0), FIX_DONE);
+			assert_int_equal(undo(g, 0), left ? FIX_NOT_ROLLED_BACK : FIX_DONE);
 			assert_false(rig_exists(g, UNIT_FILE));
 			assert_int_equal(rig_exists(g, UNIT_LINK), !rows[i].goes);
-			if (by_program && !rows[i].goes)
-				assert_told(g, "run it in the system itself: switch off\n");
-			assert_last_state(g, 1, FIX_UNDONE);
+			if (left)
+				assert_told(g, RUNS_THERE "switch off\n");
+			assert_last_state(g, 1, left ? FIX_UNDOING : FIX_UNDONE);
 			g->host.image = false;
 			g->host.run = run;
 		}
@@ -597,6 +614,7 @@ static void test_unit_in_image(void **state)
 static void test_needed_in_image(void **state)
 {
 	struct rig *g = *state;
+	fix_runner *run = g->host.run;
 	AUTO_PLAN struct plan *p = plan_new(), *alone = plan_new();
 
 	rig_file(p, "etc/a.conf", "a\n", "new\n")->needed_by_undo = true;
@@ -607,12 +625,12 @@ static void test_needed_in_image(void **state)
 	become_image(g);
 	assert_int_equal(undo(g, 2), FIX_DONE);
 	assert_false(rig_exists(g, "etc/new/c.conf"));
-	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_int_equal(undo(g, 1), FIX_NOT_ROLLED_BACK);
 	assert_get(g, "etc/a.conf", "new\n");
-	assert_told(
-		g,
-		"file etc/a.conf: what is to be run in the system itself needs it: delete it after "
-		"that\n");
+	assert_told(g, "file etc/a.conf: it stays until the rest is undone\n");
+	become_system(g, run);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
 	assert_last_state(g, 2, FIX_UNDONE);
 }
 

@@ -225,7 +225,25 @@ static void test_killed_twice(void **state)
 	}
 }
 
-/* The machine does not come up any more: the next run is that of a rescue medium. */
+/* The next run, or an undo, and what only a program of the system undoes stays. */
+static void undo_in_image(struct rig *g)
+{
+	enum fix_result result;
+	unsigned number;
+	size_t n;
+	int lock;
+
+	g->host.image = true;
+	assert_int_equal(journal_lock(&g->host, 0, &lock), 0);
+	if (fix_recover(&g->run, &n) < 0)
+		fail_msg("recover: %s", err_msg());
+	close(lock);
+	if (state_of(g) == FIX_APPLIED && fix_undo(&g->run, 0, &result, &number) < 0)
+		fail_msg("undo: %s", err_msg());
+	g->host.image = false;
+}
+
+/* The machine does not come up any more: the next run is that of a rescue medium, and then it does. */
 static void test_recovered_from_image(void **state)
 {
 	struct rig *g = *state;
@@ -242,18 +260,13 @@ static void test_recovered_from_image(void **state)
 		rig_set_register(g, RIG_DEVICE, 0x001d);
 		rig_put(g, RIG_KNOB, "auto");
 		rig_put(g, "run/switch", "off");
-		g->host.image = true;
-		recover(g);
-		if (state_of(g) == FIX_APPLIED) /* all that was left to do is in-force */
-			undo(g);
-		g->host.image = false;
-		assert_int_equal(state_of(g), FIX_UNDONE);
+		undo_in_image(g);
 		made = rig_get(g, "boot/initrd");
-		if (strcmp(made, initrd) != 0) {
-			if (!strstr(strbuf_str(&g->texts), "in the system itself: make-initrd"))
-				fail_msg("make-initrd was not told of at %ld", n);
-			rig_put(g, "boot/initrd", initrd);
-		}
+		if (strcmp(made, initrd) != 0)
+			assert_int_equal(state_of(g), FIX_UNDOING);
+		if (state_of(g) != FIX_UNDONE)
+			undo(g);
+		assert_int_equal(state_of(g), FIX_UNDONE);
 		assert_tree(g, old);
 	}
 }

@@ -153,20 +153,6 @@ static int run_nothing(void *context, const char *const *argv)
 	return rig_point(context) < 0;
 }
 
-static int run_systemctl(void *context, const char *const *argv)
-{
-	static const char link[] =
-		"etc/systemd/system/multi-user.target.wants/onehop-trial.service";
-
-	if (strcmp(argv[1], "enable") == 0)
-		rig_put(context, link, "");
-	if (strcmp(argv[1], "disable") == 0 && rig_exists(context, link))
-		rig_remove(context, link);
-	return rig_point(context) < 0;
-}
-
-/* ---- the machine that GRUB starts ---- */
-
 static void put_link(struct rig *g, const char *path, const char *target)
 {
 	AUTO_FREE char *whole = xprintf("%s/%s", g->root, path), *beside = xprintf("%s.x", path);
@@ -176,6 +162,20 @@ static void put_link(struct rig *g, const char *path, const char *target)
 	unlink(whole);
 	assert_int_equal(symlink(target, whole), 0);
 }
+
+static int run_systemctl(void *context, const char *const *argv)
+{
+	static const char link[] =
+		"etc/systemd/system/multi-user.target.wants/onehop-trial.service";
+
+	if (strcmp(argv[1], "enable") == 0)
+		put_link(context, link, "../onehop-trial.service");
+	if (strcmp(argv[1], "disable") == 0 && rig_exists(context, link))
+		rig_remove(context, link);
+	return rig_point(context) < 0;
+}
+
+/* ---- the machine that GRUB starts ---- */
 
 static void put_boot(struct rig *g, unsigned boot, const char *words)
 {

@@ -294,6 +294,25 @@ static void say_log_is_lost(struct journal_entry *e)
 		FIXES, e->number, e->number);
 }
 
+/* What a program made is copied after the step's first line is on disk: without that line, some are lost. */
+static int check_log_whole(struct fix_host *h, const struct journal_entry *e)
+{
+	for (size_t i = 0; !e->no_log && i < e->plan->step_n; i++) {
+		AUTO_FREE char *copy = content_path(e->number, "new", i);
+		struct stat st;
+
+		if (e->plan->steps[i].kind == STEP_GENERATED && e->marks[i] == MARK_NONE &&
+		    host_stat(h, copy, &st) == 0)
+			return err_set(
+				EPROTO,
+				"/%s/%u/log.jsonl has lost lines: /%s is there, but no line of its step; "
+				"the old files are old-* in that folder: restore them yourself, then "
+				"onehop undo --forget %u",
+				FIXES, e->number, copy, e->number);
+	}
+	return 0;
+}
+
 /* 1: an entry; 0: no plan, so nothing was begun. */
 static int read_entry(struct fix_host *h, unsigned number, bool contents, struct journal_entry *ret)
 {
@@ -316,6 +335,8 @@ static int read_entry(struct fix_host *h, unsigned number, bool contents, struct
 		r = read_contents(h, &e);
 	else
 		leave_contents(&e);
+	if (r == 0)
+		r = check_log_whole(h, &e);
 	if (r < 0) {
 		journal_free_entry(&e);
 		return r;

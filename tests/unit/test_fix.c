@@ -898,6 +898,28 @@ static void test_generated_without_effect(void **state)
 	assert_tree(g, old);
 }
 
+/* A log that ends early, at the end of a line: what its steps did is unknown, so nothing is called undone. */
+static void test_log_lost_lines(void **state)
+{
+	static const char log[] = JOURNAL_FOLDER "/fixes/1/log.jsonl";
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *text = NULL, *new = NULL;
+	enum fix_result result;
+	unsigned number;
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	text = rig_get(g, log);
+	new = rig_get(g, "boot/grub/grub.cfg");
+	strchr(text, '\n')[1] = '\0';
+	rig_put(g, log, text);
+	assert_int_equal(fix_undo(&g->run, 1, &result, &number), -EPROTO);
+	assert_non_null(strstr(err_msg(), "log.jsonl has lost lines"));
+	assert_get(g, "boot/grub/grub.cfg", new);
+	assert_get(g, log, text);
+}
+
 /* Without any program, as from a rescue shell. */
 static void test_generated_put_back(void **state)
 {
@@ -2661,6 +2683,7 @@ int main(void)
 		TEST(test_generated_by_both),
 		TEST(test_generated_without_effect),
 		TEST(test_generated_put_back),
+		TEST(test_log_lost_lines),
 		TEST(test_generated_from_edited),
 		TEST(test_generated_from_edited_in_image),
 		TEST(test_generated_from_edited_anew),

@@ -777,7 +777,11 @@ void report_undo_plan(struct document *out, const struct journal_entry *e,
 		if (!step_undoes(s))
 			continue;
 		step_undo_words(s, &b);
-		if (look[i] == STEP_IS_OTHER && step_by_parts(s))
+		if (look[i] == STEP_IS_OTHER && s->kind == STEP_GENERATED)
+			strbuf_puts(
+				&b,
+				" (was changed since then: it is regenerated, and loses lines that its program does not make)");
+		else if (look[i] == STEP_IS_OTHER && step_by_parts(s))
 			strbuf_puts(
 				&b,
 				" (was changed since then: only the lines of the fix are removed)");

@@ -481,8 +481,9 @@ static struct bar1 judge_bar1(struct rule_run *run, const struct gpu *g)
 	} else if (fact_absent(g->pci->rebar_sizes)) {
 		b.cause = BAR1_VBIOS;
 		b.confidence = is_virtual(run) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN;
-	} else if (state->largest &&
-		   (state->largest < state->wanted || state->largest <= state->size)) {
+	} else if (state->largest && (state->largest < state->wanted ||
+				      (!is_virtual(run) && state->largest <= state->size))) {
+		/* A guest is offered no more than its present size, whatever the card has. */
 		b.cause = BAR1_VBIOS;
 		b.confidence = is_virtual(run) ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN;
 	} else {

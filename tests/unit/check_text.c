@@ -64,17 +64,19 @@ static bool is_of_a_file(const char *line)
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyz"
 
-/* What stands behind "1.  ", "-  ", "Cost:  " or "must hold:  ". */
+/* What stands behind "1.  ", "-  ", "Cost:  " or "Must contain:  "; "Do these yourself:" is a heading. */
 static const char *behind_label(const char *line)
 {
 	const char *text = line + strspn(line, " ");
 	size_t digits = strspn(text, "0123456789");
 	bool capital = *text >= 'A' && *text <= 'Z';
-	size_t letters = capital + strspn(text + capital, capital ? LETTERS : LETTERS " ");
-	const char *end = digits && text[digits] == '.'     ? text + digits
-			  : letters && text[letters] == ':' ? text + letters
-			  : *text == '-'                    ? text
-							    : NULL;
+	size_t word = capital + strspn(text + capital, LETTERS);
+	size_t letters = word + strspn(text + word, LETTERS " ");
+	bool heading = capital && letters > word && strcmp(text + letters, ":") == 0;
+	const char *end = digits && text[digits] == '.'                 ? text + digits
+			  : letters && text[letters] == ':' && !heading ? text + letters
+			  : *text == '-'                                ? text
+									: NULL;
 
 	return end ? end + 1 + strspn(end + 1, " ") : text;
 }

@@ -489,24 +489,25 @@ static void interrupted_fix_comes_first(void **state)
 
 static void undo_goes_backwards(void **state)
 {
-	static const char *const order[] = {"Fix 3 of ",
-					    "[acs-redirect, bar1-small",
-					    "1. ",
-					    "Restore /boot/grub/grub.cfg (was changed since then: it is",
-					    "2. ",
-					    "Remove /etc/modprobe.d/onehop.conf",
-					    "3. ",
-					    "Rebuild the initramfs",
-					    "Runs: update-initramfs -u",
-					    "4. ",
-					    "Restore /etc/nccl.conf (was changed by something else",
-					    "5. ",
-					    "Write 0 to /sys/x/y",
-					    "6. ",
-					    "Set BAR1 of 0000:41:00.0 back to 256 MiB",
-					    "7. ",
-					    "Set ACS+6 of 0000:22:00.0 back to 001d",
-					    NULL};
+	static const char *const order[] = {
+		"Fix 3 of ",
+		"[acs-redirect, bar1-small",
+		"1. ",
+		"Restore /boot/grub/grub.cfg (was changed since then: it is",
+		"2. ",
+		"Remove /etc/modprobe.d/onehop.conf",
+		"3. ",
+		"Rebuild the initramfs",
+		"Runs: update-initramfs -u",
+		"4. ",
+		"Restore /etc/nccl.conf (was changed by something else",
+		"5. ",
+		"Write 0 to /sys/x/y",
+		"6. ",
+		"Set BAR1 of 0000:41:00.0 back to 256 MiB",
+		"7. ",
+		"Set ACS+6 of 0000:22:00.0 back to 001d",
+		NULL};
 	struct plan *p = plan_of_every_kind();
 	const struct journal_entry e = entry_of(p, 3, FIX_APPLIED);
 	enum step_state look[STEPS] = {STEP_IS_NEW};

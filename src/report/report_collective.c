@@ -21,7 +21,7 @@ static enum nccl_place place_of(const struct nccl_plan *p)
 static const char *way_text(const struct nccl_result *r)
 {
 	if (r->start.ranks < 2)
-		return "one rank: no data goes to another device";
+		return "no data goes to another device";
 	return r->start.direct ? "directly into the memory of the other devices"
 			       : "through the host's memory";
 }

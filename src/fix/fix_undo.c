@@ -85,6 +85,7 @@ struct undoing {
 	bool other_boot; /* than the one in which it was made */
 	bool touched;    /* something that was undone, or made, after the step that is looked at */
 	size_t failed;
+	char *kept; /* where what somebody else made of the step's file is kept; NULL: nothing was */
 };
 
 static bool is_other_boot(struct fix_host *h, const struct journal_entry *e)
@@ -122,10 +123,14 @@ static void stuck(struct undoing *u, size_t i, const char *why, const char *outp
 	fix_tell(u->run, FIX_UNDO_FAILED, u->e, &u->e->plan->steps[i], text);
 }
 
-/* What the step itself says, as opposed to what a program printed; NULL: nothing. */
-static const char *remark(const struct step *s, const struct strbuf *output)
+/* What the step itself says, as opposed to what a program printed; NULL: nothing. The caller frees. */
+static char *remark(const struct undoing *u, const struct step *s, const struct strbuf *output)
 {
-	return s->kind == STEP_OPTIONS && output->len ? strbuf_str(output) : NULL;
+	if (u->kept)
+		return xprintf(
+			"lines that its program does not make are not in it any more; as it was before, it is kept as /%s",
+			u->kept);
+	return s->kind == STEP_OPTIONS && output->len ? xstrdup(strbuf_str(output)) : NULL;
 }
 
 /* -EBUSY: another program changed the file meanwhile; that is the caller's to tell. */
@@ -133,6 +138,7 @@ static int try_undo(struct undoing *u, size_t i)
 {
 	AUTO_STRBUF struct strbuf output = {0};
 	const struct step *s = &u->e->plan->steps[i];
+	AUTO_FREE char *said = NULL;
 	int r;
 
 	journal_mark(u->run->host, u->e, i, MARK_UNDO_STARTED, NULL, NULL);
@@ -148,7 +154,8 @@ static int try_undo(struct undoing *u, size_t i)
 		return 0;
 	}
 	undone(u, i, strbuf_str(&output));
-	fix_tell(u->run, FIX_UNDO_DONE, u->e, s, remark(s, &output));
+	said = remark(u, s, &output);
+	fix_tell(u->run, FIX_UNDO_DONE, u->e, s, said);
 	return 0;
 }
 
@@ -243,6 +250,20 @@ static void not_mounted(struct undoing *u, size_t i)
 	stuck(u, i, text, NULL);
 }
 
+/* Its program makes it again without what a person may have added: that stays in the journal. */
+static void make_anew(struct undoing *u, size_t i, const char *now)
+{
+	const struct bytes found = {now, now ? strlen(now) : 0};
+
+	if (!u->run->host->image &&
+	    journal_found_content(u->run->host, u->e, i, &found, &u->kept) < 0)
+		stuck(u, i, err_msg(), NULL);
+	else
+		undo_by_program(u, i);
+	free(u->kept);
+	u->kept = NULL;
+}
+
 /* Somebody else has made it again since: with what this fix changed, so it is made once more. */
 static void undo_made_anew(struct undoing *u, size_t i, const char *now)
 {
@@ -251,7 +272,7 @@ static void undo_made_anew(struct undoing *u, size_t i, const char *now)
 	if (u->run->host->image && !now) {
 		not_mounted(u, i);
 	} else if (s->undo_argv && (s->argv || u->touched)) {
-		undo_by_program(u, i);
+		make_anew(u, i, now);
 	} else if (s->undo_argv) {
 		skipped(u, i, "nothing that it is made from was changed");
 	} else if (is_made_again(u->e->plan, i)) {

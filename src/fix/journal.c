@@ -650,3 +650,12 @@ int journal_new_content(struct fix_host *h, const struct journal_entry *e, size_
 {
 	return write_content(h, e, "new", step, &e->plan->steps[step].new);
 }
+
+int journal_found_content(struct fix_host *h, const struct journal_entry *e, size_t step,
+			  const struct bytes *found, char **ret_path)
+{
+	int r = write_content(h, e, "found", step, found);
+
+	*ret_path = r < 0 || !found->data ? NULL : content_path(e->number, "found", step);
+	return r;
+}

@@ -120,6 +120,12 @@ int journal_extend(struct fix_host *h, struct journal_entry *e, const struct pla
 int journal_state(struct fix_host *h, struct journal_entry *e, enum fix_state state);
 /* Content that only became known now: new-STEP. */
 int journal_new_content(struct fix_host *h, const struct journal_entry *e, size_t step);
+/*
+ * What somebody else made of a file, before undo makes it again: found-STEP, which stays. The caller frees the path; NULL:
+ * there is nothing.
+ */
+int journal_found_content(struct fix_host *h, const struct journal_entry *e, size_t step,
+			  const struct bytes *found, char **ret_path);
 /* Rewrites in-force from all entries, if that changes it. */
 int journal_write_in_force(struct fix_host *h);
 

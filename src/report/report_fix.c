@@ -780,7 +780,7 @@ void report_undo_plan(struct document *out, const struct journal_entry *e,
 		if (look[i] == STEP_IS_OTHER && s->kind == STEP_GENERATED)
 			strbuf_puts(
 				&b,
-				" (was changed since then: it is regenerated, and loses lines that its program does not make)");
+				" (was changed since then: it is regenerated, without lines that its program does not make; a copy is kept)");
 		else if (look[i] == STEP_IS_OTHER && step_by_parts(s))
 			strbuf_puts(
 				&b,

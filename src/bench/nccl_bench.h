@@ -29,7 +29,8 @@ bool nccl_op_reduces(enum nccl_op op);           /* whether it has a reduction *
 bool nccl_op_has_root(enum nccl_op op);
 unsigned nccl_type_size(enum element_type t); /* bytes of an element */
 
-bool nccl_op_is_ours(enum nccl_op op); /* whether libonehop has it */
+/* Whether libonehop has it. Also for tests. */
+bool nccl_op_is_ours(enum nccl_op op);
 
 enum { NCCL_SIZES_MAX = 4096 };
 

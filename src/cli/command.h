@@ -75,10 +75,12 @@ struct command {
 #define MAX_ARGS 256
 
 extern const struct command command_check, command_test, command_topo, command_record,
-	command_compare, command_env, command_log, command_help, command_completion, command_worker,
+	command_compare, command_env, command_log, command_completion, command_worker,
 	command_bench_p2p, command_bench_nccl, command_bench_collective, command_bench_rdma,
 	command_nccl_worker, command_rdma_worker, command_fix, command_undo, command_history,
 	command_unlock;
+/* The one without a manual, named for tests. */
+extern const struct command command_help;
 extern const struct command *const commands[]; /* in the order of --help; NULL-ended */
 
 /*

@@ -76,7 +76,6 @@ void test_past_running(const struct test_past *p, struct strbuf *ret);
 
 /* "host0 -> host1 (copies)", with these names of the run's devices. */
 void test_step_name(const struct test_step *s, const char *const *names, struct strbuf *ret);
-void test_mark_name(const struct test_mark *m, struct strbuf *ret);
 
 /* ---- the journal: a line before each step and one after it, on disk before the run continues ---- */
 

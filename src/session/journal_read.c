@@ -50,7 +50,7 @@ void test_step_name(const struct test_step *s, const char *const *names, struct 
 	put_name(all ? "" : names[s->initiator], all ? "" : names[s->target], s->phase, ret);
 }
 
-void test_mark_name(const struct test_mark *m, struct strbuf *ret)
+static void mark_name(const struct test_mark *m, struct strbuf *ret)
 {
 	put_name(m->initiator, m->target, m->phase, ret);
 }
@@ -59,7 +59,7 @@ void test_past_running(const struct test_past *p, struct strbuf *ret)
 {
 	for (size_t k = 0; k < p->running_n; k++) {
 		strbuf_puts(ret, k ? ", " : "");
-		test_mark_name(&p->running[k], ret);
+		mark_name(&p->running[k], ret);
 	}
 }
 
@@ -551,7 +551,7 @@ void test_past_hold(const struct test_past *p, const struct test_identity *i,
 		if (!all && !there)
 			continue;
 		strbuf_puts(ret, ret->len ? ", " : "");
-		test_mark_name(m, ret);
+		mark_name(m, ret);
 		if (all)
 			*ret_all_reduce = true;
 		else

@@ -130,9 +130,10 @@ static void each_variable(struct arena *a, const struct launcher *launcher,
 	size_t n = line_words(a, l, words, WORDS_MAX);
 
 	for (size_t i = 0; i < n; i++) {
+		const bool named = is_option(launcher, words[i]);
 		const char *value = joined(launcher, words[i]);
 
-		if (!value && is_option(launcher, words[i]) && i + 1 < n)
+		if (!value && named && i + 1 < n)
 			value = words[++i];
 		if (value)
 			each_of_list(a, value, found, to);

@@ -34,10 +34,12 @@ int test_state_path(const struct test_identity *i, bool make, const char *end, c
 		r = state_folder_make(&folder);
 	else
 		folder = state_folder();
-	if (r < 0 || !folder)
-		return r < 0 ? r : state_missing();
-	*ret = xprintf("%s/test-run%s%s", folder, strcmp(i->device, "host") ? "" : "-host", end);
-	return 0;
+	if (r >= 0 && !folder)
+		r = state_missing();
+	if (r >= 0)
+		*ret = xprintf("%s/test-run%s%s", folder, strcmp(i->device, "host") ? "" : "-host",
+			       end);
+	return r;
 }
 
 /* A descriptor for writing; never waits, and never follows a link. */
@@ -260,9 +262,9 @@ int test_journal_start(const struct test_identity *i, const struct test_past *pa
 	bool keeps;
 	int r = test_state_path(i, true, ".jsonl", &j.path);
 
-	if (r == 0)
+	if (r >= 0)
 		r = test_state_path(i, true, ".previous.jsonl", &kept);
-	if (r == 0)
+	if (r >= 0)
 		r = check_place(j.path);
 	if (r < 0) {
 		release(&j);

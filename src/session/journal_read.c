@@ -20,7 +20,7 @@
 /* No journal, whoever wrote it, is read without end. */
 #define LINE_MAX_BYTES 4096
 #define LINES_MAX      100000
-#define SUSPECTS_MAX   (4 * DEVICE_MAX)
+#define SUSPECTS_MAX   ((size_t)4 * DEVICE_MAX)
 
 static const char *text_of(const json_t *o, const char *key)
 {

@@ -405,7 +405,7 @@ static void read_state_and_undo(struct undoing *u, size_t i)
 		return;
 	}
 	r = was_killed_in(u, i) ? step_settle(u->run->host, s) : 0;
-	if (r == 0)
+	if (r >= 0)
 		r = step_read_state(u->run->host, s, &state, &now);
 	/* A device that was taken out took its registers along. */
 	if (r == -ENODEV && step_is_volatile(s)) {

@@ -33,7 +33,7 @@ is "apply: no other byte of configuration space" \
     "$(grep -vxF -f /tmp/configs-first /tmp/configs | sed 's,.* \./0000:\(.*\)/config,\1,' | tr '\n' ' ')" "22:00.0 22:01.0 "
 onehop check --json >/tmp/onehop.json
 is "apply: check" "$(outcome acs-redirect) $(outcome fix-in-effect)" "ok ok"
-like "apply: the root ports still do" "$(sentence acs-root-port)" "2 root ports (0000:20:00.0;0000:60:00.0)*"
+like "apply: the root ports still do" "$(sentence acs-root-port)" "2 root ports (0000:20:00.0, 0000:60:00.0)*"
 
 run "apply again" 0 onehop fix acs-redirect --now --apply
 is "apply again: no second fix" "$(onehop history --json | jq '.fixes | length')" 1

@@ -22,7 +22,7 @@ is "onehop: ports that redirect" "$(found acs-redirect)" "22:00.0 22:01.0"
 # shellcheck disable=SC2016 # a variable of jq's
 is "onehop: the pairs" "$(json '.links as $links | [.pairs[] | select(any($links[.chain[]]; .reason == "acs-request-redirect" and .state == "possible")) |
     .initiator + ">" + .target] | join(" ")')" "GPU0>GPU1 GPU1>GPU0"
-like "onehop: root ports" "$(sentence acs-root-port)" "2 root ports (0000:20:00.0;0000:60:00.0)*"
+like "onehop: root ports" "$(sentence acs-root-port)" "2 root ports (0000:20:00.0, 0000:60:00.0)*"
 is "onehop: the IOMMU translates" "$(found iommu-translating)" "IOMMU dmar0"
 is "onehop: classes" "$(classes)" "01=PIX 02=SYS 12=SYS"
 is "onehop: I/O windows without room are no fault" "$(outcome bar-assignment)" ok

@@ -566,14 +566,18 @@ static void test_killed_from_outside(void **state)
 	device_close(s);
 }
 
-/* AddressSanitizer would report them in the worker, which then exits. */
+/* A sanitizer would report them in the worker, which then exits. */
 static void let_signals_kill(void)
 {
-	const char *now = getenv("ASAN_OPTIONS");
-	AUTO_FREE char *with =
-		xprintf("%s:handle_segv=0:handle_sigbus=0:handle_abort=0", now ? now : "");
+	static const char *const options[] = {"ASAN_OPTIONS", "TSAN_OPTIONS"};
 
-	assert_int_equal(setenv("ASAN_OPTIONS", with, 1), 0);
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+		const char *now = getenv(options[i]);
+		AUTO_FREE char *with =
+			xprintf("%s:handle_segv=0:handle_sigbus=0:handle_abort=0", now ? now : "");
+
+		assert_int_equal(setenv(options[i], with, 1), 0);
+	}
 }
 
 /* Signals for what a process did itself are not blamed on anybody else. */

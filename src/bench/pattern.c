@@ -392,7 +392,10 @@ static void set_abort(const struct meeting *m, u32 word)
 	}
 }
 
-/* After an error at one end, what runs at the other would wait for it until the limit. */
+/*
+ * After an error at one end, what runs at the other would wait for it until the limit. An end that was killed from
+ * outside explains a hang at the other.
+ */
 static int give_up(const struct meeting *m, int error)
 {
 	char sentence[BENCH_SENTENCE];
@@ -400,8 +403,12 @@ static int give_up(const struct meeting *m, int error)
 
 	bench_sentence(sentence);
 	set_abort(m, 1);
-	for (unsigned i = 0; i < 2; i++)
-		look_at(m, i, &ignored);
+	for (unsigned i = 0; i < 2; i++) {
+		if (look_at(m, i, &ignored) != -EOWNERDEAD || error == -EOWNERDEAD)
+			continue;
+		error = -EOWNERDEAD;
+		bench_sentence(sentence);
+	}
 	set_abort(m, 0);
 	return err_set(-error, "%s", sentence);
 }

@@ -250,6 +250,48 @@ static void test_launch_fails(void **state)
 	close_devices(&d);
 }
 
+static int hang_in_wait(struct device_set *s, struct stream stream, uint64_t limit_us)
+{
+	(void)s;
+	(void)stream;
+	(void)limit_us;
+	return err_set(ETIMEDOUT, "worker of device 0 was killed because it hung");
+}
+
+static int killed_in_wait(struct device_set *s, struct stream stream, uint64_t limit_us)
+{
+	(void)s;
+	(void)stream;
+	(void)limit_us;
+	return err_set(EOWNERDEAD, "worker of device 1 was killed from outside");
+}
+
+/* One end waits in vain for the other, whose worker somebody killed: that says nothing of the pair. */
+static void test_other_end_killed(void **state)
+{
+	const struct device_ops *inner[2];
+	struct device_ops ops[2];
+	struct devices d;
+
+	(void)state;
+	open_devices(&d, (struct fault){FAULT_NONE, -1, -1});
+	for (int i = 0; i < 2; i++) {
+		inner[i] = d.devices[i].set->ops;
+		ops[i] = *inner[i];
+		ops[i].wait = i ? killed_in_wait : hang_in_wait;
+		d.devices[i].set->ops = &ops[i];
+	}
+	d.pair.wanted = PATTERN_BIT(PATTERN_FLAGS);
+	pattern_run(&d.pair);
+	assert_int_equal(d.results[0].state, PAIR_RIGHT);
+	assert_true(d.results[0].sets_lost);
+	assert_false(d.results[0].patterns[PATTERN_FLAGS].done);
+	assert_non_null(strstr(d.results[0].sentence, "device 1 was killed from outside"));
+	for (int i = 0; i < 2; i++)
+		d.devices[i].set->ops = inner[i];
+	close_devices(&d);
+}
+
 static int no_such_memory(struct device_set *s, int device, enum memory_kind kind, uint64_t size,
 			  struct memory *ret)
 {
@@ -521,19 +563,13 @@ static void test_documented(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_finders),
-		cmocka_unit_test(test_who_finds_what),
-		cmocka_unit_test(test_healthy),
-		cmocka_unit_test(test_long),
-		cmocka_unit_test(test_hole),
-		cmocka_unit_test(test_whole_runs),
-		cmocka_unit_test(test_out_of_memory),
-		cmocka_unit_test(test_fault),
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_documented),
-		cmocka_unit_test(test_launch_fails),
-		cmocka_unit_test(test_not_offered),
-		cmocka_unit_test(test_wrong_is_not_written),
+		cmocka_unit_test(test_finders),       cmocka_unit_test(test_who_finds_what),
+		cmocka_unit_test(test_healthy),       cmocka_unit_test(test_long),
+		cmocka_unit_test(test_hole),          cmocka_unit_test(test_whole_runs),
+		cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_fault),
+		cmocka_unit_test(test_rows),          cmocka_unit_test(test_documented),
+		cmocka_unit_test(test_launch_fails),  cmocka_unit_test(test_other_end_killed),
+		cmocka_unit_test(test_not_offered),   cmocka_unit_test(test_wrong_is_not_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,10 +137,14 @@ static char *remark(const struct undoing *u, const struct step *s, const struct 
 static int try_undo(struct undoing *u, size_t i)
 {
 	AUTO_STRBUF struct strbuf output = {0};
-	const struct step *s = &u->e->plan->steps[i];
+	struct step *s = &u->e->plan->steps[i];
 	AUTO_FREE char *said = NULL;
-	int r;
+	int r = step_prepare_undo(u->run->host, u->e->plan->arena, s);
 
+	if (r < 0) {
+		stuck(u, i, err_msg(), NULL);
+		return 0;
+	}
 	journal_mark(u->run->host, u->e, i, MARK_UNDO_STARTED, NULL, NULL);
 	fix_tell(u->run, FIX_UNDO_START, u->e, s, NULL);
 	u->touched = true;

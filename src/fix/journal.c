@@ -629,7 +629,7 @@ int journal_begin(struct fix_host *h, struct plan *p, struct journal_entry *ret)
 int journal_mark(struct fix_host *h, struct journal_entry *e, size_t step, enum step_mark mark,
 		 const char *text, const char *output)
 {
-	AUTO_FREE char *line = journal_mark_text(step, mark, text, output);
+	AUTO_FREE char *line = journal_mark_text(e, step, mark, text, output);
 
 	journal_note_mark(e, step, mark, text);
 	return append(h, e, line);

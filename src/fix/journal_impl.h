@@ -12,7 +12,8 @@ int journal_plan_text(const struct journal_entry *e, char **ret);
 int journal_plan_parse(const char *text, size_t size, const char *where, struct journal_entry *ret);
 
 /* A line of the log, with its newline; the caller frees. */
-char *journal_mark_text(size_t step, enum step_mark mark, const char *text, const char *output);
+char *journal_mark_text(const struct journal_entry *e, size_t step, enum step_mark mark,
+			const char *text, const char *output);
 char *journal_state_text(enum fix_state state, const char *boot_id);
 /* Puts what the log says into the entry. */
 int journal_log_parse(const char *text, size_t size, const char *where, struct journal_entry *e);

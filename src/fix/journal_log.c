@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "fix/journal_impl.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -67,14 +68,28 @@ static char *line_of(json_t *o)
 	return xprintf("%s\n", text ? text : "");
 }
 
-char *journal_mark_text(size_t step, enum step_mark mark, const char *text, const char *output)
+/* A program that was run may have taken some of the copies by then: what it has to leave is noted before. */
+static void set_keep(json_t *o, const struct step *s)
 {
+	json_t *keep = json_array();
+
+	for (size_t i = 0; i < step_word_count(s); i++)
+		json_array_append_new(keep, json_integer(s->keep[i]));
+	json_object_set_new(o, "keep", keep);
+}
+
+char *journal_mark_text(const struct journal_entry *e, size_t step, enum step_mark mark,
+			const char *text, const char *output)
+{
+	const struct step *s = &e->plan->steps[step];
 	char now[32];
 	json_t *o;
 
 	date_now(now);
 	o = json_pack("{s:s, s:I, s:s}", "time", now, "step", (json_int_t)step, "mark",
 		      mark_words[mark]);
+	if (mark == MARK_UNDO_STARTED && s->keep)
+		set_keep(o, s);
 	set_text(o, "text", text);
 	set_text(o, "output", output);
 	return line_of(o);
@@ -124,6 +139,29 @@ static int word_index(const char *const *words, int n, const json_t *value)
 	return -1;
 }
 
+/* Lines of before had none. */
+static bool take_keep(const json_t *keep, struct arena *a, struct step *s)
+{
+	const size_t n = json_array_size(keep);
+	unsigned *copies;
+
+	if (!keep)
+		return true;
+	if (s->kind != STEP_WORDS || n != step_word_count(s))
+		return false;
+	copies = arena_alloc(a, n, sizeof(*copies));
+	for (size_t i = 0; i < n; i++) {
+		const json_t *item = json_array_get(keep, i);
+		const json_int_t value = json_integer_value(item);
+
+		if (!json_is_integer(item) || value < 0 || value > INT_MAX)
+			return false;
+		copies[i] = (unsigned)value;
+	}
+	s->keep = copies;
+	return true;
+}
+
 static bool take_mark(const json_t *line, struct journal_entry *e)
 {
 	const json_t *step = json_object_get(line, "step");
@@ -134,7 +172,7 @@ static bool take_mark(const json_t *line, struct journal_entry *e)
 	if (!json_is_integer(step) || i < 0 || (size_t)i >= e->plan->step_n || mark < 0)
 		return false;
 	journal_note_mark(e, (size_t)i, (enum step_mark)mark, text);
-	return true;
+	return take_keep(json_object_get(line, "keep"), e->plan->arena, &e->plan->steps[i]);
 }
 
 static bool take_state(const json_t *line, struct journal_entry *e)

@@ -144,6 +144,11 @@ int step_prepare(struct fix_host *h, struct arena *a, struct step *s)
 	return kinds[s->kind]->prepare ? kinds[s->kind]->prepare(h, a, s) : 0;
 }
 
+int step_prepare_undo(struct fix_host *h, struct arena *a, struct step *s)
+{
+	return kinds[s->kind]->prepare_undo ? kinds[s->kind]->prepare_undo(h, a, s) : 0;
+}
+
 int step_make(struct fix_host *h, struct arena *a, struct step *s, struct strbuf *output)
 {
 	return kinds[s->kind]->make ? kinds[s->kind]->make(h, a, s, output) : 0;

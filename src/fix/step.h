@@ -58,6 +58,12 @@ struct step {
 	 * kernel-install made of that file since undo takes the words too. NULL: none are made from it.
 	 */
 	const char *const *known;
+	/*
+	 * WORDS, once its undo has begun: of each word of `at`, the copies that are somebody else's, one in a
+	 * command line being the fix's. Only what is more than that is taken away, however often that is tried.
+	 * NULL: not noted.
+	 */
+	const unsigned *keep;
 	uint16_t mask; /* REGISTER */
 	/* REGISTER, BAR_SIZE: vendor << 16 | device that must be at the address */
 	uint32_t identity;
@@ -214,6 +220,8 @@ int step_check_again(struct fix_host *h, const struct step *s);
 /* Notes what undoing, and doing it again, have to know and only the host knows: permissions, folders
  * that are missing, where a port is. */
 int step_prepare(struct fix_host *h, struct arena *a, struct step *s);
+/* Before the first undo: notes what that has to leave, and what a later try could not tell from the step's own. */
+int step_prepare_undo(struct fix_host *h, struct arena *a, struct step *s);
 /* GENERATED: makes and checks the new content, which the caller journals before step_apply installs
  * it. The others: nothing. */
 int step_make(struct fix_host *h, struct arena *a, struct step *s, struct strbuf *output);
@@ -251,6 +259,8 @@ void step_command_line(const char *const *argv, struct strbuf *out);
 /* The step's argv or undo_argv as a person would type it: STEP_OUTPUT is the file itself. */
 void step_command(const struct step *s, const char *const *argv, struct strbuf *out);
 
+/* WORDS: how many words it has. */
+size_t step_word_count(const struct step *s);
 /* WORDS: all that the kind has, to add these words by this program. */
 void step_words_set(struct arena *a, struct step *s, const char *program, const char *const *words,
 		    size_t n);

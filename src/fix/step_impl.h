@@ -15,6 +15,7 @@ struct step_ops {
 	int (*read_state)(struct fix_host *h, const struct step *s, enum step_state *ret,
 			  char **ret_now);
 	int (*prepare)(struct fix_host *h, struct arena *a, struct step *s);
+	int (*prepare_undo)(struct fix_host *h, struct arena *a, struct step *s);
 	int (*allow)(struct fix_host *h, const struct step *s);
 	int (*make)(struct fix_host *h, struct arena *a, struct step *s, struct strbuf *output);
 	int (*apply)(struct fix_host *h, const struct step *s, struct strbuf *output);

@@ -26,12 +26,14 @@ static const struct keeper_program {
 	const char *first; /* the word behind the name; NULL: none */
 	const char *add, *remove;
 	bool each; /* an option for each word, "--add=a --add=b"; else one for all, "-a 'a b'" */
+	bool removes_all; /* every copy of a word; else the first */
 	unsigned deadline_s;
 } programs[] = {
 	{"rpm-ostree", KEEPER_OSTREE, "kargs", "--append-if-missing=", "--delete-if-present=", true,
-	 600},
-	{"grubby", KEEPER_GRUBBY, "--update-kernel=ALL", "--args=", "--remove-args=", false, 120},
-	{"kernelstub", KEEPER_KERNELSTUB, NULL, "-a", "-d", false, 120},
+	 false, 600},
+	{"grubby", KEEPER_GRUBBY, "--update-kernel=ALL", "--args=", "--remove-args=", false, true,
+	 120},
+	{"kernelstub", KEEPER_KERNELSTUB, NULL, "-a", "-d", false, true, 120},
 };
 
 static const struct keeper_program *find_program(const char *name)
@@ -179,7 +181,7 @@ static int read_lines(struct fix_host *h, const struct step *s, struct lines *re
 	return r;
 }
 
-static size_t count(const struct lines *l, const char *word)
+static size_t lines_with(const struct lines *l, const char *word)
 {
 	size_t n = 0;
 
@@ -188,21 +190,77 @@ static size_t count(const struct lines *l, const char *word)
 	return n;
 }
 
-/* Whether all is as `words` say; `ret_now` gets those of them that are there. */
-static bool is_so(const struct lines *l, const struct bytes *words, struct strbuf *now)
+static size_t copies(const struct lines *l, const char *word)
 {
-	AUTO_FREE char *copy = xstrdup(words->data ? words->data : "");
-	char *rest = copy, *word;
-	bool so = true;
+	size_t n = 0;
+
+	for (size_t i = 0; i < l->n; i++)
+		n += line_word_copies(l->items[i], word);
+	return n;
+}
+
+/* The step's words as a list; the caller frees both. */
+struct words {
+	char *text;
+	const char **items;
+	size_t n;
+};
+
+static void words_done(struct words *w)
+{
+	free(w->text);
+	free(w->items);
+}
+
+static void split(const char *at, struct words *ret)
+{
+	char *rest = ret->text = xstrdup(at), *word;
 
 	while ((word = strsep(&rest, " "))) {
-		size_t n = *word ? count(l, word + 1) : 0;
-
 		if (!*word)
 			continue;
-		so &= *word == '+' ? n == l->n : n == 0;
-		if (n && now)
-			strbuf_printf(now, "%s%s", now->len ? " " : "", word + 1);
+		ret->items = xrealloc(ret->items, ret->n + 1, sizeof(*ret->items));
+		ret->items[ret->n++] = word;
+	}
+}
+
+size_t step_word_count(const struct step *s)
+{
+	CLEANUP(words_done) struct words w = {0};
+
+	split(s->at, &w);
+	return w.n;
+}
+
+static size_t kept(const struct step *s, const char *word)
+{
+	CLEANUP(words_done) struct words w = {0};
+
+	split(s->at, &w);
+	for (size_t i = 0; s->keep && i < w.n; i++)
+		if (strcmp(w.items[i], word) == 0)
+			return s->keep[i];
+	return 0;
+}
+
+/*
+ * Whether all is as `signs` say, "+a -b"; `now` gets those of them that are there. What an undo has to
+ * leave does not count.
+ */
+static bool is_so(const struct lines *l, const struct step *s, const struct bytes *signs,
+		  struct strbuf *now)
+{
+	CLEANUP(words_done) struct words w = {0};
+	bool so = true;
+
+	split(signs->data ? signs->data : "", &w);
+	for (size_t i = 0; i < w.n; i++) {
+		const char *word = w.items[i] + 1;
+		const bool more = copies(l, word) > kept(s, word);
+
+		so &= *w.items[i] == '+' ? more && lines_with(l, word) == l->n : !more;
+		if (more && now)
+			strbuf_printf(now, "%s%s", now->len ? " " : "", word);
 	}
 	return so;
 }
@@ -215,9 +273,9 @@ static int look(struct fix_host *h, const struct step *s, enum step_state *ret, 
 
 	if (r < 0)
 		return r;
-	*ret = is_so(&lines, &s->new, &now)   ? STEP_IS_NEW
-	       : is_so(&lines, &s->old, NULL) ? STEP_IS_OLD
-					      : STEP_IS_OTHER;
+	*ret = is_so(&lines, s, &s->new, &now)   ? STEP_IS_NEW
+	       : is_so(&lines, s, &s->old, NULL) ? STEP_IS_OLD
+						 : STEP_IS_OTHER;
 	if (ret_now)
 		*ret_now = now.len ? xstrdup(now.text) : NULL;
 	return 0;
@@ -235,7 +293,7 @@ static int prepare(struct fix_host *h, struct arena *a, struct step *s)
 	int r = read_lines(h, s, &lines);
 
 	while (r == 0 && (word = strsep(&rest, " ")))
-		if (*word && count(&lines, word + 1) < lines.n)
+		if (*word && lines_with(&lines, word + 1) < lines.n)
 			*ARENA_PUSH(a, missing, n) = word + 1;
 	if (r == 0)
 		step_words_set(a, s, s->target, missing, n);
@@ -247,9 +305,59 @@ static int apply(struct fix_host *h, const struct step *s, struct strbuf *output
 	return host_run(h, s->argv, s->deadline_s, output);
 }
 
+/* Each command line got one copy, unless it had the word: what is more than that is somebody's. */
+static int prepare_undo(struct fix_host *h, struct arena *a, struct step *s)
+{
+	CLEANUP(lines_done) struct lines lines = {0};
+	CLEANUP(words_done) struct words w = {0};
+	unsigned *keep;
+	int r = s->keep ? 0 : read_lines(h, s, &lines);
+
+	if (s->keep || r < 0)
+		return r;
+	split(s->at, &w);
+	keep = arena_alloc(a, w.n, sizeof(*keep));
+	for (size_t i = 0; i < w.n; i++)
+		keep[i] = (unsigned)(copies(&lines, w.items[i]) - lines_with(&lines, w.items[i]));
+	s->keep = keep;
+	return 0;
+}
+
+static int check_removes_one(const struct keeper_program *k, const struct step *s,
+			     const struct words *w)
+{
+	for (size_t i = 0; k->removes_all && i < w->n; i++)
+		if (kept(s, w->items[i]))
+			return err_set(
+				EEXIST,
+				"%s is on a kernel command line more than once, and %s would remove every copy: delete those that you do not need, then run onehop undo again",
+				w->items[i], k->name);
+	return 0;
+}
+
+/* An earlier try may have taken some of the words, whose other copies are not the step's. */
 static int undo(struct fix_host *h, const struct step *s, struct strbuf *output)
 {
-	return host_run(h, s->undo_argv, s->deadline_s, output);
+	const struct keeper_program *k = find_program(s->target);
+	CLEANUP(lines_done) struct lines lines = {0};
+	CLEANUP(words_done) struct words w = {0};
+	struct arena *a;
+	size_t n = 0;
+	int r = read_lines(h, s, &lines);
+
+	if (r < 0)
+		return r;
+	split(s->at, &w);
+	r = check_removes_one(k, s, &w);
+	for (size_t i = 0; r == 0 && i < w.n; i++)
+		if (copies(&lines, w.items[i]) > kept(s, w.items[i]))
+			w.items[n++] = w.items[i];
+	if (r < 0 || !n)
+		return r;
+	a = arena_new();
+	r = host_run(h, make_argv(a, k, k->remove, w.items, n), s->deadline_s, output);
+	arena_free(a);
+	return r;
 }
 
 const struct step_ops step_words_ops = {
@@ -257,6 +365,7 @@ const struct step_ops step_words_ops = {
 	.by_parts = true,
 	.read_state = look,
 	.prepare = prepare,
+	.prepare_undo = prepare_undo,
 	.apply = apply,
 	.undo = undo,
 };

@@ -310,31 +310,36 @@ bool line_same_key(const char *a, const char *b)
 }
 
 /*
- * Whether the words include exactly this one; *ret_other: the first other one with its key, freed
+ * How often the words include exactly this one; *ret_other: the first other one with its key, freed
  * by the caller.
  */
-static bool look_at_words(const char *words, const char *word, char **ret_other)
+static size_t look_at_words(const char *words, const char *word, char **ret_other)
 {
 	AUTO_FREE char *copy = xstrdup(words);
 	char *rest = copy, *item;
-	bool has = false;
+	size_t copies = 0;
 
 	/* What follows "--" is for the first program. */
 	while ((item = strsep(&rest, " \t\n\"'")) && strcmp(item, "--") != 0)
 		if (strcmp(item, word) == 0)
-			has = true;
+			copies++;
 		else if (*item && line_same_key(item, word) && !*ret_other)
 			*ret_other = xstrdup(item);
-	return has;
+	return copies;
+}
+
+size_t line_word_copies(const char *line, const char *word)
+{
+	char *other = NULL;
+	size_t copies = look_at_words(line, word, &other);
+
+	free(other);
+	return copies;
 }
 
 bool line_has_word(const char *line, const char *word)
 {
-	char *other = NULL;
-	bool has = look_at_words(line, word, &other);
-
-	free(other);
-	return has;
+	return line_word_copies(line, word) > 0;
 }
 
 /* What the boot entries have. */
@@ -356,7 +361,7 @@ static void look_at_entries(const struct boot *b, const char *word, struct look 
 		const struct grub_entry *e = &b->entries[i];
 		const bool had = l->other != NULL;
 
-		l->with += look_at_words(e->options, word, &l->other);
+		l->with += look_at_words(e->options, word, &l->other) > 0;
 		l->who = l->other && !had ? e->file : l->who;
 		l->unread = e->unread ? e->unread : l->unread;
 	}

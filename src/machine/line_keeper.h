@@ -47,6 +47,7 @@ const char *line_advice_lead(enum line_keeper k);
 
 /* Whether a line has exactly this word among those for the kernel, which end at "--". */
 bool line_has_word(const char *line, const char *word);
+size_t line_word_copies(const char *line, const char *word); /* how often */
 /* Whether two words set the same argument: "pci=noaer" and "pci=realloc". */
 bool line_same_key(const char *a, const char *b);
 /* Whether every boot entry already has exactly this word, so that grubby is not needed. */

@@ -2,8 +2,9 @@
 /*
  * fix/step_words.c: words for the next boot, by rpm-ostree, grubby and kernelstub, none of which Debian
  * has. The three here are stand-ins, written from what the programs document: rpm-ostree(1) "kargs",
- * grubby(8), kernelstub(1) and the form of its configuration. Each changes what the real one changes;
- * what else the real ones do is not here.
+ * grubby(8), kernelstub(1) and the form of its configuration. Each changes what the real one changes:
+ * rpm-ostree deletes the first copy of a word, as ostree_kernel_args_delete() does, and the other two
+ * all copies. What else the real ones do is not here.
  */
 #include "base/alloc.h"
 #include "base/cleanup.h"
@@ -21,7 +22,8 @@
 
 struct world {
 	struct rig rig;
-	bool idle; /* the programs say that all is well, and do nothing */
+	bool idle;  /* the programs say that all is well, and do nothing */
+	bool fails; /* rpm-ostree: at its end, with all of it done */
 	size_t changes;
 };
 
@@ -32,16 +34,19 @@ static bool has(const char *line, const char *word, size_t n)
 	return text_list_has(line, " ", word, n);
 }
 
-/* The line with the word, or without it; to free. */
-static char *edited(const char *line, const char *word, size_t n, bool add)
+/* The line with the word, or without its first `most` copies; to free. */
+static char *edited(const char *line, const char *word, size_t n, bool add, size_t most)
 {
 	AUTO_STRBUF struct strbuf out = {0};
 	AUTO_FREE char *copy = xstrdup(line);
 	char *rest = copy, *item;
 
-	while ((item = strsep(&rest, " \n")))
-		if (*item && (add || strlen(item) != n || memcmp(item, word, n) != 0))
+	while ((item = strsep(&rest, " \n"))) {
+		if (!add && most && strlen(item) == n && memcmp(item, word, n) == 0)
+			most--;
+		else if (*item)
 			strbuf_printf(&out, "%s%s", out.len ? " " : "", item);
+	}
 	if (add && !has(line, word, n))
 		strbuf_printf(&out, "%s%.*s", out.len ? " " : "", (int)n, word);
 	return xstrdup(strbuf_str(&out));
@@ -56,7 +61,7 @@ static char *edited_all(const char *line, const char *words, bool add)
 		char *next;
 
 		n = strcspn(words, " ");
-		next = edited(now, words, n, add);
+		next = edited(now, words, n, add, SIZE_MAX);
 		free(now);
 		now = next;
 	}
@@ -81,7 +86,7 @@ static int rpm_ostree(struct world *w, const char *const *argv, struct strbuf *o
 		char *next;
 
 		assert_non_null(word);
-		next = edited(line, word, strlen(word), add != NULL);
+		next = edited(line, word, strlen(word), add != NULL, 1);
 		free(line);
 		line = next;
 		w->changes++;
@@ -89,7 +94,7 @@ static int rpm_ostree(struct world *w, const char *const *argv, struct strbuf *o
 	rig_put(&w->rig, STAGED, line);
 	strbuf_printf(output, "%s\n", line);
 	free(line);
-	return 0;
+	return w->changes && w->fails ? 1 : 0;
 }
 
 static void edit_entry(struct world *w, const char *path, const char *words, bool add)
@@ -360,6 +365,105 @@ static void some_words_are_gone(void **state)
 	}
 }
 
+/* The fix's copy goes, and the person's stays: in one try or more, of which the first may have done it. */
+static void second_copy_stays(void **state)
+{
+	(void)state;
+	for (int fails = 0; fails < 2; fails++) {
+		struct world w;
+
+		world_open(&w, &keepers[0], "ro");
+		assert_int_equal(apply(&w, &keepers[0]), FIX_DONE);
+		set_ostree(&w, "ro iommu=pt pci=realloc iommu=pt");
+		w.fails = fails;
+		assert_int_equal(undo(&w), fails ? FIX_NOT_ROLLED_BACK : FIX_DONE);
+		assert_line(&w, &keepers[0], "ro iommu=pt");
+		w.fails = false;
+		if (fails)
+			assert_int_equal(undo(&w), FIX_DONE);
+		assert_int_equal(w.changes, fails ? 0 : 2);
+		assert_line(&w, &keepers[0], "ro iommu=pt");
+		rig_close(&w.rig);
+	}
+}
+
+/* Of two words the first try took one: of that a person's copy is left, of the other the fix's. */
+static void second_copy_stays_on_retry(void **state)
+{
+	struct world w;
+
+	(void)state;
+	world_open(&w, &keepers[0], "ro");
+	assert_int_equal(apply(&w, &keepers[0]), FIX_DONE);
+	set_ostree(&w, "ro iommu=pt iommu=pt pci=realloc");
+	w.idle = true;
+	assert_int_equal(undo(&w), FIX_NOT_ROLLED_BACK);
+	w.idle = false;
+	set_ostree(&w, "ro iommu=pt pci=realloc");
+	assert_int_equal(undo(&w), FIX_DONE);
+	assert_int_equal(w.changes, 1);
+	assert_line(&w, &keepers[0], "ro iommu=pt");
+	rig_close(&w.rig);
+}
+
+/* A program that would take the person's copy too is not run: which of them goes is the person's to say. */
+static void second_copy_is_not_removed(void **state)
+{
+	(void)state;
+	for (size_t i = 1; i < 3; i++) {
+		const struct keeper *k = &keepers[i];
+		struct world w;
+
+		world_open(&w, k, "ro");
+		assert_int_equal(apply(&w, k), FIX_DONE);
+		k->set(&w, "ro iommu=pt iommu=pt");
+		assert_int_equal(undo(&w), FIX_NOT_ROLLED_BACK);
+		assert_int_equal(w.changes, 0);
+		assert_line(&w, k, "ro iommu=pt iommu=pt");
+		assert_non_null(strstr(w.rig.texts.text, "would remove every copy"));
+		k->set(&w, "ro iommu=pt");
+		assert_int_equal(undo(&w), FIX_DONE);
+		assert_int_equal(w.changes, 0);
+		rig_close(&w.rig);
+	}
+}
+
+/* Logs of earlier versions have no counts, and a log with counts that cannot be is damaged. */
+static void counts_in_the_log(void **state)
+{
+	static const char log[] = "var/lib/onehop/fixes/1/log.jsonl";
+	static const struct {
+		const char *keep;
+		bool ok;
+	} lines[] = {{"", true},
+		     {", \"keep\": [0, 1]", true},
+		     {", \"keep\": [0]", false},
+		     {", \"keep\": [0, 1, 2]", false},
+		     {", \"keep\": [0, -1]", false},
+		     {", \"keep\": [0, \"1\"]", false},
+		     {", \"keep\": 1", false}};
+	struct world w;
+
+	(void)state;
+	world_open(&w, &keepers[0], "ro");
+	assert_int_equal(apply(&w, &keepers[0]), FIX_DONE);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+		AUTO_FREE char *text = rig_get(&w.rig, log);
+		AUTO_FREE char *more = xprintf("%s{\"step\": 0, \"mark\": \"undo-started\"%s}\n",
+					       text, lines[i].keep);
+		struct journal_entry *entries;
+		size_t n;
+
+		rig_put(&w.rig, log, more);
+		assert_int_equal(journal_read(&w.rig.host, &entries, &n), 0);
+		assert_int_equal(n, 1);
+		assert_int_equal(entries[0].damage == 0, lines[i].ok);
+		journal_free(entries, n);
+		rig_put(&w.rig, log, text);
+	}
+	rig_close(&w.rig);
+}
+
 /* What stands behind "--" is for the first program, and not set. */
 static void words_behind_dashes(void **state)
 {
@@ -500,6 +604,10 @@ int main(void)
 		cmocka_unit_test(idle_programs_are_noticed),
 		cmocka_unit_test(gone_words_are_undone),
 		cmocka_unit_test(some_words_are_gone),
+		cmocka_unit_test(second_copy_stays),
+		cmocka_unit_test(second_copy_stays_on_retry),
+		cmocka_unit_test(second_copy_is_not_removed),
+		cmocka_unit_test(counts_in_the_log),
 		cmocka_unit_test(words_behind_dashes),
 		cmocka_unit_test(entries_differ),
 		cmocka_unit_test(unreadable_is_no_answer),

@@ -36,6 +36,7 @@ _onehop()
 	fi
 	case $command,$prev in
 	'check',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'check',--host) return ;;
 	'check',--pid) return ;;
 	'check',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'check',--fail-on) COMPREPLY=($(compgen -W 'info warning error never' -- "$cur")); return ;;
@@ -158,7 +159,7 @@ _onehop()
 	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench compare log env help' -- "$cur")); return ;;
 	esac
 	case $command in
-	'check') words=' --from --pid --observed --no-observed --fail-on --ignore --require --gpus --ask --symptom --pair --explain --list --json --no-color --width -v --verbose -q --quiet -h --help' ;;
+	'check') words=' --from --host --pid --observed --no-observed --fail-on --ignore --require --gpus --ask --symptom --pair --explain --list --json --no-color --width -v --verbose -q --quiet -h --help' ;;
 	'fix') words=' --apply --dry-run -y --yes --from --root --observed --no-observed --iommu --now --kept --trial --no-trial --confirm --json --no-color --width -v --verbose -h --help' ;;
 	'undo') words=' --dry-run --forget -y --yes --root --json --no-color --width -v --verbose -h --help' ;;
 	'history') words=' --root --json --no-color --width -v --verbose -h --help' ;;

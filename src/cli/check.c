@@ -9,11 +9,15 @@
 #include "base/err.h"
 #include "base/strbuf.h"
 #include "base/text.h"
+#include "base/texts.h"
 #include "diagnose/symptom.h"
+#include "ingest/ingest.h"
+#include "machine/machine.h"
 #include "report/report.h"
 #include "session/device_choice.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 struct check_options {
@@ -34,6 +38,7 @@ static const char *const list_formats[] = {"text", "markdown", "scdoc", NULL};
 #define AT(member) offsetof(struct check_options, member)
 static const struct option check_table[] = {
 	COMMON_FROM(struct check_options),
+	COMMON_HOST(struct check_options),
 	COMMON_PID(struct check_options),
 	COMMON_OBSERVED(struct check_options),
 	{"fail-on", 0, OPTION_CHOICE, AT(fail_on), "SEVERITY",
@@ -237,7 +242,9 @@ static int print_check_json(const struct diagnosis *d, const struct outlook *l)
 static int print_check(const struct diagnosis *d, const struct check_options *o,
 		       const struct outlook *l)
 {
-	const struct planning how = {.from = &o->common.from, .lifetime = CHANGE_LASTING};
+	const struct planning how = {.from = &o->common.from,
+				     .host = o->common.host,
+				     .lifetime = CHANGE_LASTING};
 	struct check_fixes fixes = {.observed = o->observed.files.n > 0,
 				    .no_store = o->observed.no_store};
 	struct planned planned = {0};
@@ -362,6 +369,8 @@ static int refuse_together(const struct check_options *o)
 			    "--ask prints commands only: not with --quiet, --json or --require");
 	if (o->gpus && !o->require.n)
 		return fail(EXIT_REFUSED, "--gpus needs --require, whose GPUs it selects");
+	if (o->common.host && !o->common.from.n)
+		return fail(EXIT_REFUSED, "--host needs --from, whose texts it selects");
 	if (o->pair && !o->symptom)
 		return fail(EXIT_REFUSED, "--pair needs --symptom, which the pair shows");
 	if (o->symptom && (o->quiet || o->ask || o->require.n || o->fail_on))
@@ -370,9 +379,83 @@ static int refuse_together(const struct check_options *o)
 	return EXIT_OK;
 }
 
+static int check_one(const struct check_options *o, const struct machine *m)
+{
+	return o->ask ? ask(m, o) : o->symptom ? judge_symptom(m, o) : check_machine(m, o);
+}
+
+/* A failure to print outweighs a finding, and a finding what could not be judged. */
+static int worse(int a, int b)
+{
+	static const int order[] = {[EXIT_OK] = 0,
+				    [EXIT_NOT_JUDGED] = 1,
+				    [EXIT_FINDING] = 2,
+				    [EXIT_REFUSED] = 3,
+				    [EXIT_NOT_CHANGED] = 4};
+
+	return order[a] >= order[b] ? a : b;
+}
+
+/* Texts of several hosts: each is a machine by itself. */
+static int check_each(const struct check_options *o, const struct texts *hosts)
+{
+	int worst = EXIT_OK;
+
+	for (size_t i = 0; i < hosts->n; i++) {
+		struct check_options of = *o;
+		struct machine *m;
+
+		of.common.host = hosts->items[i];
+		if (i)
+			putchar('\n');
+		/* The whole report begins with its name. */
+		if (o->quiet || o->ask || o->symptom)
+			printf("%s:\n", hosts->items[i]);
+		if (load_observed(&of.common, &of.observed, MACHINE_TO_JUDGE, &m) < 0) {
+			worst = worse(worst, fail(EXIT_NOT_JUDGED, "%s", err_msg()));
+			continue;
+		}
+		worst = worse(worst, check_one(&of, m));
+		machine_free(m);
+	}
+	return worst;
+}
+
+/* A log of several hosts is read as a whole, and then tells nothing about a machine. */
+static bool is_bare(const struct machine *m)
+{
+	return m->text_part_n && !m->gpu_n && !m->pci_n;
+}
+
+/*
+ * Loads the machine; texts of several hosts are listed in `ret_hosts` instead, if each can be printed by
+ * itself.
+ */
+static int load_or_list(const struct check_options *o, struct arena *a, struct machine **ret,
+			struct texts *ret_hosts)
+{
+	int r = load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, ret);
+	AUTO_FREE char *why = r < 0 ? xstrdup(err_msg()) : NULL;
+
+	if (o->common.host || (r < 0 ? r != -EXDEV : !is_bare(*ret)))
+		return r;
+	if (o->common.json)
+		return r < 0 ? err_set(EINVAL, "%s, or choose one with --host NAME", why) : r;
+	if (ingest_hosts(o->common.from.items, o->common.from.n, a, ret_hosts) < 0 ||
+	    ret_hosts->n < 2) {
+		*ret_hosts = (struct texts){0};
+		return r < 0 ? err_set(-r, "%s", why) : r;
+	}
+	if (r == 0)
+		machine_free(*ret);
+	return 0;
+}
+
 static int run_check(const void *options, const char *const *args)
 {
 	const struct check_options *o = options;
+	struct texts hosts = {0};
+	struct arena *a;
 	struct machine *m;
 	int r;
 
@@ -388,10 +471,16 @@ static int run_check(const void *options, const char *const *args)
 	r = refuse_together(o);
 	if (r != EXIT_OK)
 		return r;
-	if (load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, &m) < 0)
-		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
-	r = o->ask ? ask(m, o) : o->symptom ? judge_symptom(m, o) : check_machine(m, o);
-	machine_free(m);
+	a = arena_new();
+	if (load_or_list(o, a, &m, &hosts) < 0) {
+		r = fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	} else if (hosts.n) {
+		r = check_each(o, &hosts);
+	} else {
+		r = check_one(o, m);
+		machine_free(m);
+	}
+	arena_free(a);
 	return r;
 }
 

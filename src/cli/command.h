@@ -22,6 +22,7 @@ enum exit_code {
 /* Stands first in every command's struct of options. */
 struct common_options {
 	struct string_list from;
+	const char *host; /* of texts of several hosts; NULL: none is chosen */
 	int pid, width;
 	bool json, no_color, verbose, help;
 };
@@ -37,6 +38,8 @@ struct observed_options {
 #define COMMON_FROM(TYPE)  {"from", 0, OPTION_LIST, offsetof(TYPE, common.from), "FILE", \
 	"read this recording, copied tree or text instead of the host; - is standard " \
 	"input; repeatable for several texts of one machine", NULL, 0, 0, 0}
+#define COMMON_HOST(TYPE)  {"host", 0, OPTION_TEXT, offsetof(TYPE, common.host), "NAME", \
+	"with --from: of texts of several hosts, read those of this one", NULL, 0, 0, 0}
 #define COMMON_PID(TYPE)   {"pid", 0, OPTION_NUMBER, offsetof(TYPE, common.pid), "N", \
 	"take NCCL's settings and library from the running process N", NULL, 0, 0, 0}
 /* TYPE has a member `observed`, a struct observed_options. */

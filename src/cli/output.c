@@ -72,7 +72,7 @@ int load_machine(const struct common_options *c, unsigned parts, struct machine 
 {
 	int r = check_pid(c);
 
-	return r < 0 ? r : ingest_machine(c->from.items, c->from.n, c->pid, parts, ret);
+	return r < 0 ? r : ingest_machine(c->from.items, c->from.n, c->host, c->pid, parts, ret);
 }
 
 int load_observed(const struct common_options *c, const struct observed_options *o, unsigned parts,

@@ -15,7 +15,7 @@
 static int open_source(const struct planning *how, struct source **ret)
 {
 	if (how->from->n && !how->root)
-		return ingest_open_all(how->from->items, how->from->n, ret);
+		return ingest_open_all(how->from->items, how->from->n, how->host, ret);
 	return source_open_root(how->root ? how->root : "/", NULL, NULL, ret);
 }
 

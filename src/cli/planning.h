@@ -11,6 +11,7 @@ struct plan;
 struct planning {
 	/* a recording or texts: their files are planned for; of none the host's */
 	const struct string_list *from;
+	const char *host; /* of texts of several hosts; NULL: they are of one */
 	const char *root; /* a system image, which goes before both; NULL: none */
 	struct propose_options propose;
 	enum trial_wish trial;

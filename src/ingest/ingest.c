@@ -7,9 +7,11 @@
 #include "base/file.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "base/texts.h"
 #include "capture/live.h"
 #include "ingest/archive_pages.h"
 #include "ingest/kept_text.h"
+#include "ingest/part_hosts.h"
 #include "ingest/pasted.h"
 #include "ingest/text.h"
 #include "machine/machine.h"
@@ -102,8 +104,19 @@ static int open_one(const char *path, struct pasted *t, struct source **ret)
 	return r < 0 && S_ISREG(st.st_mode) ? open_pages(path, t, r) : r;
 }
 
-/* Several texts describe one machine; a recording is a machine by itself. */
-static int open_all(const char *const *paths, size_t n, struct pasted *t, struct source **ret)
+static int has_no_hosts(const char *path, const char *host)
+{
+	return err_set(EINVAL,
+		       "%s: is a recording, which is of one machine; host %s is chosen of texts",
+		       path, host);
+}
+
+/*
+ * Several texts describe one machine, that of `host` (NULL: of all of them); a recording is a machine
+ * by itself.
+ */
+static int open_all(const char *const *paths, size_t n, const char *host, struct pasted *t,
+		    struct source **ret)
 {
 	for (size_t i = 0; i < n; i++) {
 		int r = open_one(paths[i], t, ret);
@@ -120,34 +133,60 @@ static int open_all(const char *const *paths, size_t n, struct pasted *t, struct
 			return r;
 	}
 	if (!*ret) {
-		int r = pasted_check_hosts(t);
+		int r = pasted_choose(t, host);
 
 		if (r < 0)
 			return r;
 		*ret = pasted_source(t);
+	} else if (host) {
+		source_free(*ret);
+		*ret = NULL;
+		return has_no_hosts(paths[0], host);
 	}
 	return 0;
 }
 
-static const char *from_name(const char *const *paths, size_t n)
+static struct pasted *new_pasted(const char *const *paths, size_t n, const char *host)
 {
-	return n == 1 ? text_file_name(paths[0]) : "several texts";
+	const char *files = n == 1 ? text_file_name(paths[0]) : "several texts";
+	AUTO_FREE char *name = host ? xprintf("%s in %s", host, files) : xstrdup(files);
+
+	return pasted_new(name);
 }
 
-int ingest_open_all(const char *const *paths, size_t n, struct source **ret)
+int ingest_open_all(const char *const *paths, size_t n, const char *host, struct source **ret)
 {
-	struct pasted *t = pasted_new(from_name(paths, n));
+	struct pasted *t = new_pasted(paths, n, host);
 	int r;
 
 	*ret = NULL;
-	r = open_all(paths, n, t, ret);
+	r = open_all(paths, n, host, t, ret);
 	pasted_free(t);
 	return r;
 }
 
 int ingest_open(const char *path, struct source **ret)
 {
-	return ingest_open_all(&path, 1, ret);
+	return ingest_open_all(&path, 1, NULL, ret);
+}
+
+int ingest_hosts(const char *const *paths, size_t n, struct arena *a, struct texts *ret)
+{
+	struct pasted *t = new_pasted(paths, n, NULL);
+	struct source *s = NULL;
+	struct text_hosts hosts = {0};
+	int r = open_all(paths, n, NULL, t, &s);
+
+	*ret = (struct texts){0};
+	source_free(s);
+	if (r == 0 || r == -EXDEV) {
+		pasted_hosts(t, &hosts);
+		r = 0;
+	}
+	for (size_t i = 0; i < hosts.n; i++)
+		texts_add(a, ret, arena_strdup(a, hosts.items[i].name));
+	pasted_free(t);
+	return r;
 }
 
 /* ---- machines ---- */
@@ -181,7 +220,8 @@ static int read_machine(struct source *s, const struct machine_request *request,
 	return r;
 }
 
-int ingest_machine(const char *const *from, size_t n, int pid, unsigned parts, struct machine **ret)
+int ingest_machine(const char *const *from, size_t n, const char *host, int pid, unsigned parts,
+		   struct machine **ret)
 {
 	struct machine_request request = {.parts = parts, .pid = pid};
 	struct source *s = NULL;
@@ -192,8 +232,8 @@ int ingest_machine(const char *const *from, size_t n, int pid, unsigned parts, s
 		r = machine_open_live(&request, &s);
 		return r < 0 ? r : read_machine(s, &request, NULL, NULL, ret);
 	}
-	t = pasted_new(from_name(from, n));
-	r = open_all(from, n, t, &s);
+	t = new_pasted(from, n, host);
+	r = open_all(from, n, host, t, &s);
 	if (r == 0)
 		r = read_machine(s, &request, t, from[0], ret);
 	pasted_free(t);
@@ -233,7 +273,7 @@ static int record_texts(const char *const *from, size_t n, struct pasted *t,
 			struct machine **ret)
 {
 	struct source *s = NULL;
-	int r = open_all(from, n, t, &s);
+	int r = open_all(from, n, NULL, t, &s);
 
 	if (r < 0)
 		return r;
@@ -266,7 +306,7 @@ int ingest_record(const char *const *from, size_t n, int pid, struct source *map
 		source_free(live);
 		return 0;
 	}
-	t = pasted_new(from_name(from, n));
+	t = new_pasted(from, n, NULL);
 	r = record_texts(from, n, t, &request, map, ret);
 	pasted_free(t);
 	return r;

@@ -4,17 +4,23 @@
 
 #include <stddef.h>
 
+struct arena;
 struct machine;
 struct source;
+struct texts;
 
 /*
  * One folder or archive goes to recording_open. Several texts describe one machine: outputs of
  * tools are found anywhere in them, and what none of them states is unknown. "-" is standard input.
- * 0, or a negative errno with one sentence that names file and place.
+ * Of texts of several hosts `host` is read; NULL: texts of several are refused. 0, or a negative errno
+ * with one sentence that names file and place; -EXDEV: texts of several hosts, which ingest_hosts lists.
  */
-int ingest_open_all(const char *const *paths, size_t n, struct source **ret);
+int ingest_open_all(const char *const *paths, size_t n, const char *host, struct source **ret);
 /* The same of one; for tests. */
 int ingest_open(const char *path, struct source **ret);
+
+/* The hosts that the texts name, each of which can be read by itself. */
+int ingest_hosts(const char *const *paths, size_t n, struct arena *a, struct texts *ret);
 
 /*
  * Everything that a full reading asks of them (without arguments: of the live host) goes into
@@ -25,9 +31,9 @@ int ingest_record(const char *const *from, size_t n, int pid, struct source *map
 		  struct machine **ret);
 
 /*
- * Reads them, or without arguments the live host: `parts` as in struct machine_request, NCCL's
+ * Reads them, `host` as for ingest_open_all, or without arguments the live host: `parts` as in struct machine_request, NCCL's
  * settings as process `pid` has them (0: any). 0 or a negative errno with a sentence; a machine
  * larger than any real one is -E2BIG.
  */
-int ingest_machine(const char *const *from, size_t n, int pid, unsigned parts,
+int ingest_machine(const char *const *from, size_t n, const char *host, int pid, unsigned parts,
 		   struct machine **ret);

@@ -49,6 +49,37 @@ static bool is_boot_line(const struct text_line *l)
 	return is_first(l) || boot_value(l, cmdline_keys[0]) || boot_value(l, cmdline_keys[1]);
 }
 
+/* "Nov 22 09:40:35 HOST kernel: " of the journal and of syslog: the length of the name; 0: it has none. */
+static size_t host_of_line(const struct text_line *l, const char **ret)
+{
+	const char *start = line_text(l), *mark = strstr(start, " kernel: "), *s = mark;
+
+	if (!mark || kernel_log_message(start) <= mark)
+		return 0;
+	while (s > start && s[-1] != ' ')
+		s--;
+	*ret = s;
+	return s > start ? (size_t)(mark - s) : 0;
+}
+
+bool kernel_lines_host(const struct part *p, char *buf, size_t size)
+{
+	const char *host;
+	size_t n = host_of_line(&p->lines[0], &host);
+
+	text_copy(buf, size, n ? host : "", n);
+	return n > 0;
+}
+
+/* The lines of another host are another log. */
+static bool is_of_other(const struct text_line *first, const struct text_line *l)
+{
+	const char *a, *b;
+	size_t n = host_of_line(first, &a), k = n ? host_of_line(l, &b) : 0;
+
+	return k && (n != k || memcmp(a, b, n) != 0);
+}
+
 size_t kernel_lines_match(struct part *p, const struct text_line *lines, size_t n)
 {
 	size_t end = 1;
@@ -58,7 +89,7 @@ size_t kernel_lines_match(struct part *p, const struct text_line *lines, size_t 
 	for (size_t i = 1; i < n; i++) {
 		if (line_is_blank(&lines[i]))
 			continue;
-		if (!is_log_line(&lines[i]))
+		if (!is_log_line(&lines[i]) || is_of_other(&lines[0], &lines[i]))
 			break;
 		end = i + 1;
 	}
@@ -105,19 +136,6 @@ static void claim_xid_gpu(const struct part *p, struct claims *c, const struct t
 	snprintf(address, sizeof(address), "%.*s.0", (int)strcspn(at, ").\n") % 16, at);
 	if (claim_function(c, CLAIM_AT(p, l), address, name))
 		claim_nvidia(c, CLAIM_AT(p, l), name);
-}
-
-/* "Nov 22 09:40:35 HOST kernel: " of the journal and of syslog. */
-bool kernel_lines_host(const struct part *p, char *buf, size_t size)
-{
-	const char *start = line_text(&p->lines[0]), *mark = strstr(start, " kernel: "), *s = mark;
-
-	if (!mark || kernel_log_message(start) <= mark)
-		return false;
-	while (s > start && s[-1] != ' ')
-		s--;
-	text_copy(buf, size, s, (size_t)(mark - s));
-	return s > start;
 }
 
 /* The kernel log is about the whole machine, and only some of it is read. */

@@ -68,6 +68,19 @@ bool nccl_log_same_host(const struct nccl_log *l, size_t from, size_t to)
 	       p->connections[NCCL_WAY_RELAYED] || p->connections[NCCL_WAY_HOST];
 }
 
+bool nccl_log_one_host(const struct nccl_log *l)
+{
+	for (size_t i = 1; i < l->device_n; i++)
+		if (strcmp(l->devices[i].host, l->devices[0].host) != 0)
+			return false;
+	return true;
+}
+
+bool nccl_log_is_of(const struct nccl_log *l, size_t device, const char *host)
+{
+	return host ? strcmp(l->devices[device].host, host) == 0 : nccl_log_one_host(l);
+}
+
 /* ---- why not ---- */
 
 static const struct nccl_log_setting *setting(const struct nccl_log *l, const char *name)

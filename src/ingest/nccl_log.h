@@ -125,6 +125,10 @@ enum nccl_way nccl_pair_way(const struct nccl_pair *p);
 bool nccl_way_is_p2p(enum nccl_way way);
 /* Whether both are known to be in one host. */
 bool nccl_log_same_host(const struct nccl_log *l, size_t from, size_t to);
+/* Whether all of its GPUs are in one host, as far as the lines say. */
+bool nccl_log_one_host(const struct nccl_log *l);
+/* Whether the device is in this host; NULL: in the only one of the log. */
+bool nccl_log_is_of(const struct nccl_log *l, size_t device, const char *host);
 const char *nccl_way_word(enum nccl_way way);          /* "direct", "nic-gdr", "none" */
 const char *nccl_reason_word(enum nccl_reason reason); /* "level" */
 

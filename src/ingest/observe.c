@@ -163,21 +163,12 @@ int figures_observe(const struct figures *f, struct machine *m)
 
 /* ---- NCCL's log ---- */
 
-static bool one_host(const struct nccl_log *l)
-{
-	for (size_t i = 1; i < l->device_n; i++) {
-		if (strcmp(l->devices[i].host, l->devices[0].host) != 0)
-			return false;
-	}
-	return true;
-}
-
 static int add_transport(const struct nccl_log *l, const struct nccl_pair *p, struct machine *m,
 			 int initiator, int target)
 {
 	struct observed *o;
 
-	if (initiator == target || nccl_pair_way(p) == NCCL_WAY_NONE)
+	if (initiator == target || initiator < 0 || target < 0 || nccl_pair_way(p) == NCCL_WAY_NONE)
 		return 0;
 	o = observed_add(m, OBSERVED_NCCL_TRANSPORT, initiator, target,
 			 arena_printf(m->arena, "%s:%u", l->name, p->line));
@@ -198,16 +189,21 @@ static int add_transports(const struct nccl_log *l, struct machine *m, const int
 }
 
 /*
- * `gpus`: the machine's GPU of each device; NULL: a log of several hosts, whose GPUs need not be
- * known here.
+ * `gpus`: the machine's GPU of each device, -1: it is in another host; NULL: a log of several hosts,
+ * whose GPUs need not be known here.
  */
 static int add_failures(const struct nccl_log *l, struct machine *m, const int *gpus)
 {
+	size_t first = m->observed_n;
+
 	for (size_t i = 0; i < l->failure_n; i++) {
 		const struct nccl_log_failure *x = &l->failures[i];
 		struct observed *o;
 
-		if (gpus && l->device_n > 1 && x->failure.kind == RUN_TEST_FAILED) {
+		if (gpus && x->device >= 0 && gpus[x->device] < 0)
+			continue;
+		if (gpus && nccl_log_one_host(l) && l->device_n > 1 &&
+		    x->failure.kind == RUN_TEST_FAILED) {
 			observed_add_failed_test(m, gpus, l->device_n, x->failure.what,
 						 arena_printf(m->arena, "%s:%u", l->name, x->line));
 			continue;
@@ -221,7 +217,7 @@ static int add_failures(const struct nccl_log *l, struct machine *m, const int *
 		if (x->failure.where)
 			o->failure.where = arena_strdup(m->arena, x->failure.where);
 	}
-	return (int)l->failure_n;
+	return (int)(m->observed_n - first);
 }
 
 static int add_warnings(const struct nccl_log *l, struct machine *m)
@@ -333,24 +329,43 @@ static void take_settings(const struct nccl_log *l, struct machine *m)
 	}
 }
 
-int nccl_log_observe(const struct nccl_log *l, struct machine *m)
+/*
+ * The machine's GPU of each device of the host, -1 for those of others. Returns how many devices the host
+ * has; -ENODEV: the machine does not have one of them.
+ */
+static int match_devices(const struct nccl_log *l, const char *host, const struct machine *m,
+			 int *ret)
 {
 	AUTO_FREE struct figure_gpu *names = xcalloc(l->device_n + 1, sizeof(*names));
-	AUTO_FREE int *gpus = xcalloc(l->device_n + 1, sizeof(*gpus));
-	size_t first = m->observed_n;
-	bool one = one_host(l);
-	int n = 0;
+	AUTO_FREE int *found = xcalloc(l->device_n + 1, sizeof(*found));
+	size_t n = 0;
+	int r;
 
 	for (size_t i = 0; i < l->device_n; i++)
-		names[i] = (struct figure_gpu){.pci = l->devices[i].pci,
-					       .nvml_index = l->devices[i].nvml_index,
-					       .cuda_ordinal = l->devices[i].cuda_ordinal};
-	if (one)
-		n = match_gpus(m, l->name, names, l->device_n, gpus);
+		if (nccl_log_is_of(l, i, host))
+			names[n++] =
+				(struct figure_gpu){.pci = l->devices[i].pci,
+						    .nvml_index = l->devices[i].nvml_index,
+						    .cuda_ordinal = l->devices[i].cuda_ordinal};
+	r = match_gpus(m, l->name, names, n, found);
+	if (r < 0)
+		return r;
+	for (size_t i = 0, k = 0; i < l->device_n; i++)
+		ret[i] = nccl_log_is_of(l, i, host) ? found[k++] : -1;
+	return (int)n;
+}
+
+int nccl_log_observe_host(const struct nccl_log *l, const char *host, struct machine *m)
+{
+	AUTO_FREE int *gpus = xcalloc(l->device_n + 1, sizeof(*gpus));
+	size_t first = m->observed_n;
+	bool one = nccl_log_one_host(l), known = one || host;
+	int n = known ? match_devices(l, host, m, gpus) : 0;
+
 	if (n < 0)
 		return n;
-	n = one ? add_transports(l, m, gpus) : 0;
-	n += add_failures(l, m, one ? gpus : NULL) + add_warnings(l, m);
+	n = known ? add_transports(l, m, gpus) : 0;
+	n += add_failures(l, m, known ? gpus : NULL) + add_warnings(l, m);
 	n += add_gdr_off(l, &l->network, m) + add_gdr_off(l, &l->gdr, m) + add_gdr_half(l, m);
 	for (; first < m->observed_n; first++)
 		m->observed[first].run.tool = "NCCL";
@@ -360,7 +375,7 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 	}
 	if (n)
 		return n;
-	if (!one)
+	if (!known)
 		return err_set(
 			EINVAL,
 			"%s: is a log of several hosts; it does not show which of them is this "
@@ -370,6 +385,11 @@ int nccl_log_observe(const struct nccl_log *l, struct machine *m)
 		       "%s: no line of this NCCL log shows how GPUs reach each other; set "
 		       "NCCL_DEBUG=INFO",
 		       l->name);
+}
+
+int nccl_log_observe(const struct nccl_log *l, struct machine *m)
+{
+	return nccl_log_observe_host(l, NULL, m);
 }
 
 static int figure_gpu_at(const struct figures *f, const char *pci)
@@ -403,7 +423,7 @@ static void add_way(struct figures *f, const struct nccl_log *l, size_t i, size_
 
 void nccl_log_add_figures(const struct nccl_log *l, struct figures *f)
 {
-	if (!one_host(l) || was_told(l))
+	if (!nccl_log_one_host(l) || was_told(l))
 		return;
 	for (size_t i = 0; i < l->device_n; i++)
 		for (size_t j = 0; j < l->device_n; j++)

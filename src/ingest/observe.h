@@ -17,6 +17,8 @@ struct nccl_log;
  */
 int figures_observe(const struct figures *f, struct machine *m);
 int nccl_log_observe(const struct nccl_log *l, struct machine *m);
+/* The same of a log of several hosts, of which the machine is this one; NULL: that is unknown. */
+int nccl_log_observe_host(const struct nccl_log *l, const char *host, struct machine *m);
 /*
  * Adds to figures of the same run the paths that NCCL used between their GPUs. Adds nothing if a
  * variable chose the path: then it says nothing about the machine.

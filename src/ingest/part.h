@@ -20,6 +20,9 @@ struct part {
 	/* truncated: it ends before the tool's output would */
 	bool cut;
 	char about[64]; /* "8 GPUs", "" */
+	/* That printed it, of texts of several hosts; NULL: not shown (part_hosts.h). */
+	const char *host;
+	bool elsewhere; /* of another host than the one that is read */
 };
 
 struct part_kind {

@@ -14,6 +14,7 @@
 #include "ingest/nccl_log.h"
 #include "ingest/observe.h"
 #include "ingest/part.h"
+#include "ingest/part_hosts.h"
 #include "machine/machine.h"
 #include "result/figures.h"
 
@@ -38,6 +39,7 @@ struct pasted {
 	struct claims *claims;
 	struct page *pages;
 	size_t page_n;
+	const char *host; /* the one that is read; NULL: all parts are of one */
 };
 
 struct pasted *pasted_new(const char *name)
@@ -75,6 +77,11 @@ bool pasted_recognise(const char *text, size_t size)
 
 /* ---- what was measured and logged ---- */
 
+static bool is_wanted(const struct part *p, bool (*wanted)(const struct part *p))
+{
+	return !p->elsewhere && wanted(p);
+}
+
 /* The lines of a page as the splitter sees them, so that line numbers stay the same. */
 static void add_lines(struct strbuf *out, const struct page *page,
 		      bool (*wanted)(const struct part *p))
@@ -84,7 +91,7 @@ static void add_lines(struct strbuf *out, const struct page *page,
 	for (size_t i = 0; i < page->part_n; i++) {
 		const struct part *p = &page->parts[i];
 
-		for (size_t k = 0; wanted(p) && k < p->n; k++) {
+		for (size_t k = 0; is_wanted(p, wanted) && k < p->n; k++) {
 			for (; line < p->lines[k].number; line++)
 				strbuf_putc(out, '\n');
 			strbuf_puts(out, p->lines[k].text);
@@ -106,7 +113,7 @@ static bool is_figures(const struct part *p)
 static bool has(const struct page *page, bool (*wanted)(const struct part *p))
 {
 	for (size_t i = 0; i < page->part_n; i++)
-		if (wanted(&page->parts[i]))
+		if (is_wanted(&page->parts[i], wanted))
 			return true;
 	return false;
 }
@@ -141,17 +148,9 @@ static void read_figures(struct pasted *t, struct page *page)
 static struct claim_at line_of(const struct page *page, bool (*wanted)(const struct part *p))
 {
 	for (size_t i = 0; i < page->part_n; i++)
-		if (wanted(&page->parts[i]))
+		if (is_wanted(&page->parts[i], wanted))
 			return CLAIM_AT(&page->parts[i], &page->parts[i].lines[0]);
 	return (struct claim_at){page->name, 1};
-}
-
-static bool one_host(const struct nccl_log *l)
-{
-	for (size_t i = 1; i < l->device_n; i++)
-		if (strcmp(l->devices[i].host, l->devices[0].host) != 0)
-			return false;
-	return true;
 }
 
 static void claim_logged(struct pasted *t, const struct page *page)
@@ -160,9 +159,11 @@ static void claim_logged(struct pasted *t, const struct page *page)
 	const struct nccl_log *l = page->log;
 	char name[PCI_ADDRESS_LEN];
 
-	for (size_t i = 0; one_host(l) && i < l->device_n; i++) {
+	for (size_t i = 0; i < l->device_n; i++) {
 		const struct nccl_device *d = &l->devices[i];
 
+		if (!nccl_log_is_of(l, i, t->host))
+			continue;
 		if (d->pci && d->nvml_index >= 0)
 			claim_gpu_at(t->claims, at, (unsigned)d->nvml_index, d->pci);
 		else if (d->pci && claim_function(t->claims, at, d->pci, name))
@@ -205,9 +206,6 @@ size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t s
 	page->name = arena_strdup(t->arena, name);
 	page->parts = parts_find(t->arena, page->name, text, size, &page->part_n, &page->lines,
 				 &page->line_n);
-	for (size_t i = 0; i < page->part_n; i++)
-		if (page->parts[i].kind->decode)
-			page->parts[i].kind->decode(&page->parts[i], t->claims);
 	read_log(t, page);
 	read_figures(t, page);
 	return page->part_n;
@@ -215,53 +213,160 @@ size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t s
 
 /* ---- one machine ---- */
 
-struct named_host {
-	char name[256];
-	const char *file;
-	unsigned line;
-};
-
-/* Twelve hexadecimal digits are a container's id, which says nothing about the host. */
-static bool names_host(const char *name)
+static bool is_of_logs(const struct pasted *t)
 {
-	return *name && strcmp(name, "localhost") != 0 && strcmp(name, "(none)") != 0 &&
-	       !(strlen(name) == 12 && strspn(name, "0123456789abcdef") == 12);
-}
-
-/* The first word of "gpu7.example.org": some tools print the full name. */
-static void add_host(struct named_host *hosts, size_t max, const struct part *p, size_t *n)
-{
-	struct named_host h = {.file = p->file, .line = p->lines[0].number};
-
-	if (!p->kind->host || !p->kind->host(p, h.name, sizeof(h.name)))
-		return;
-	h.name[strcspn(h.name, ".")] = '\0';
-	for (size_t i = 0; i < *n; i++)
-		if (strcmp(hosts[i].name, h.name) == 0)
-			return;
-	if (names_host(h.name) && *n < max)
-		hosts[(*n)++] = h;
-}
-
-int pasted_check_hosts(const struct pasted *t)
-{
-	struct named_host hosts[4];
-	AUTO_STRBUF struct strbuf list = {0};
-	size_t n = 0;
-
 	for (size_t i = 0; i < t->page_n; i++)
 		for (size_t k = 0; k < t->pages[i].part_n; k++)
-			add_host(hosts, ARRAY_LEN(hosts), &t->pages[i].parts[k], &n);
-	for (size_t i = 0; i < n; i++)
-		strbuf_printf(&list, "%s%s (%s:%u)", i ? ", " : "", hosts[i].name, hosts[i].file,
-			      hosts[i].line);
-	return n < 2 ? 0
-		     : err_set(EINVAL, "outputs of several machines: %s; give the outputs of one",
-			       strbuf_str(&list));
+			if (!is_log(&t->pages[i].parts[k]))
+				return false;
+	return true;
+}
+
+/* Its lines name hosts, and at least one of them is listed. */
+static bool log_shows_hosts(const struct page *page, const struct text_hosts *hosts)
+{
+	const struct nccl_log *l = page->log;
+
+	for (size_t i = 0; l && i < l->device_n; i++)
+		if (text_hosts_find(hosts, l->devices[i].host))
+			return true;
+	return l && !l->device_n;
+}
+
+/*
+ * The first part that no host can be found for. A log is of a run on several hosts: its lines tell
+ * them apart, and what names no GPU happened to the run.
+ */
+static const struct part *find_unassigned(const struct pasted *t, const struct text_hosts *hosts)
+{
+	for (size_t i = 0; i < t->page_n; i++) {
+		const struct page *page = &t->pages[i];
+
+		for (size_t k = 0; k < page->part_n; k++) {
+			const struct part *p = &page->parts[k];
+
+			if (!p->host && !(is_log(p) && log_shows_hosts(page, hosts)))
+				return p;
+		}
+	}
+	return NULL;
+}
+
+static void add_logged_hosts(struct pasted *t, const struct page *page, struct text_hosts *ret)
+{
+	unsigned line = line_of(page, is_log).line;
+
+	for (size_t i = 0; page->log && i < page->log->device_n; i++)
+		text_hosts_add(t->arena, ret, page->log->devices[i].host, page->name, line);
+}
+
+void pasted_hosts(struct pasted *t, struct text_hosts *ret)
+{
+	*ret = (struct text_hosts){0};
+	for (size_t i = 0; i < t->page_n; i++)
+		text_hosts_of_parts(t->arena, ret, t->pages[i].parts, t->pages[i].part_n);
+	/* Next to other outputs a log of several hosts is one that the machine took part in. */
+	if (!ret->n && is_of_logs(t))
+		for (size_t i = 0; i < t->page_n; i++)
+			add_logged_hosts(t, &t->pages[i], ret);
+	for (size_t i = 0; i < t->page_n; i++)
+		part_hosts_assign(ret, t->pages[i].parts, t->pages[i].part_n);
+}
+
+/* "gpu7 (a.txt:1), gpu8 (b.txt:1) and 3 more" */
+static void list_hosts(const struct text_hosts *hosts, struct strbuf *out)
+{
+	enum { SHOWN = 4 };
+
+	for (size_t i = 0; i < hosts->n && i < SHOWN; i++)
+		strbuf_printf(out, "%s%s (%s:%u)", i ? ", " : "", hosts->items[i].name,
+			      hosts->items[i].file, hosts->items[i].line);
+	if (hosts->n > SHOWN)
+		strbuf_printf(out, " and %zu more", hosts->n - SHOWN);
+}
+
+static int refuse_hosts(const struct pasted *t, const struct text_hosts *hosts)
+{
+	AUTO_STRBUF struct strbuf list = {0};
+	const struct part *p = find_unassigned(t, hosts);
+
+	list_hosts(hosts, &list);
+	return p ? err_set(EINVAL,
+			   "outputs of several machines: %s; nothing shows which of them printed "
+			   "%s (%s:%u); give the outputs of one",
+			   strbuf_str(&list), p->kind->name, p->file, p->lines[0].number)
+		 : err_set(EXDEV, "outputs of several machines: %s; give the outputs of one",
+			   strbuf_str(&list));
+}
+
+static int refuse_unknown(const struct text_hosts *hosts, const char *host)
+{
+	AUTO_STRBUF struct strbuf list = {0};
+
+	list_hosts(hosts, &list);
+	return hosts->n ? err_set(EINVAL, "no text is of host %s; they are of %s", host,
+				  strbuf_str(&list))
+			: err_set(EINVAL, "no text is of host %s: no output names a host", host);
+}
+
+/* What the page had of all hosts is read again if some of it is of another one. */
+static void reread(struct pasted *t, struct page *page)
+{
+	nccl_log_free(page->log);
+	figures_free(page->figures);
+	page->log = NULL;
+	page->figures = NULL;
+	page->log_trouble = page->figures_trouble = NULL;
+	read_log(t, page);
+	read_figures(t, page);
+}
+
+static void leave_out_others(struct pasted *t, const char *host)
+{
+	for (size_t i = 0; i < t->page_n; i++) {
+		struct page *page = &t->pages[i];
+		bool mixed = false;
+
+		for (size_t k = 0; k < page->part_n; k++) {
+			struct part *p = &page->parts[k];
+
+			p->elsewhere = p->host && p->host != host;
+			mixed |= p->elsewhere;
+		}
+		if (mixed)
+			reread(t, page);
+	}
+	t->host = host;
+}
+
+int pasted_choose(struct pasted *t, const char *host)
+{
+	struct text_hosts hosts;
+	const char *name;
+
+	pasted_hosts(t, &hosts);
+	if (!host)
+		return hosts.n < 2 || is_of_logs(t) ? 0 : refuse_hosts(t, &hosts);
+	name = text_hosts_find(&hosts, host);
+	if (!name)
+		return refuse_unknown(&hosts, host);
+	if (hosts.n > 1 && find_unassigned(t, &hosts))
+		return refuse_hosts(t, &hosts);
+	leave_out_others(t, name);
+	return 0;
+}
+
+static void decode(struct pasted *t, const struct page *page)
+{
+	for (size_t i = 0; i < page->part_n; i++)
+		if (page->parts[i].kind->decode && !page->parts[i].elsewhere)
+			page->parts[i].kind->decode(&page->parts[i], t->claims);
 }
 
 struct source *pasted_source(struct pasted *t)
 {
+	for (size_t i = 0; i < t->page_n; i++)
+		decode(t, &t->pages[i]);
 	for (size_t i = 0; i < t->page_n; i++)
 		if (t->pages[i].log)
 			claim_logged(t, &t->pages[i]);
@@ -293,14 +398,14 @@ static void add_trouble(struct machine *m, const char *where, const char *what)
 				 .what = arena_strdup(m->arena, what)};
 }
 
-static void observe(const struct page *page, struct machine *m)
+static void observe(const struct page *page, const char *host, struct machine *m)
 {
 	if (page->log_trouble)
 		add_trouble(m, page->name, page->log_trouble);
 	if (page->figures_trouble)
 		add_trouble(m, page->name, page->figures_trouble);
 	/* -EINVAL: it has no facts about pairs of one machine, which is not worth reporting. */
-	if (page->log && nccl_log_observe(page->log, m) == -ENODEV)
+	if (page->log && nccl_log_observe_host(page->log, host, m) == -ENODEV)
 		add_trouble(m, page->name, err_msg());
 	if (page->figures && figures_observe(page->figures, m) == -ENODEV)
 		add_trouble(m, page->name, err_msg());
@@ -309,7 +414,7 @@ static void observe(const struct page *page, struct machine *m)
 static void observe_parts(const struct page *page, struct machine *m)
 {
 	for (size_t i = 0; i < page->part_n; i++)
-		if (page->parts[i].kind->observe)
+		if (page->parts[i].kind->observe && !page->parts[i].elsewhere)
 			page->parts[i].kind->observe(&page->parts[i], m);
 }
 
@@ -326,6 +431,11 @@ static void list_part(struct machine *m, const char *file, const char *name, con
 	};
 }
 
+static const char *about_part(const struct machine *m, const struct part *p)
+{
+	return p->elsewhere ? arena_printf(m->arena, "of host %s, not used", p->host) : p->about;
+}
+
 static void list_parts(const struct page *page, struct machine *m)
 {
 	unsigned next = 1;
@@ -336,7 +446,7 @@ static void list_parts(const struct page *page, struct machine *m)
 
 		if (first > next)
 			list_part(m, page->name, NULL, "", next, first - 1, false);
-		list_part(m, page->name, p->kind->name, p->about, first, last, p->cut);
+		list_part(m, page->name, p->kind->name, about_part(m, p), first, last, p->cut);
 		next = last + 1;
 	}
 	if (next <= page->line_n)
@@ -346,7 +456,7 @@ static void list_parts(const struct page *page, struct machine *m)
 void pasted_complete(struct pasted *t, struct machine *m)
 {
 	for (size_t i = 0; i < t->page_n; i++) {
-		observe(&t->pages[i], m);
+		observe(&t->pages[i], t->host, m);
 		observe_parts(&t->pages[i], m);
 		list_parts(&t->pages[i], m);
 	}

@@ -8,6 +8,7 @@
 struct machine;
 struct source;
 struct strbuf;
+struct text_hosts;
 struct pasted;
 
 /* Whether some part of the text is the output of a known tool. */
@@ -19,8 +20,14 @@ void pasted_free(struct pasted *t); /* NULL is fine */
 size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t size);
 /* Appends them as a recording keeps them (kept_text.h). */
 void pasted_keep(const struct pasted *t, struct strbuf *out);
-/* -EINVAL and a sentence that names each host if the texts are of several hosts. */
-int pasted_check_hosts(const struct pasted *t);
+/* The hosts that the texts are of, as far as they name them. */
+void pasted_hosts(struct pasted *t, struct text_hosts *ret);
+/*
+ * Only the outputs of this host are read; NULL: of the one whose outputs they are. 0, or a sentence:
+ * -EXDEV: the texts are of several hosts, each of which can be chosen; -EINVAL: they cannot be distinguished,
+ * or are not of this one. A log of several hosts can be read as a whole.
+ */
+int pasted_choose(struct pasted *t, const char *host);
 /* What they state; may be called once, the caller frees it. */
 struct source *pasted_source(struct pasted *t);
 /*

@@ -99,14 +99,14 @@ static bool any_unnumbered(const struct machine *m)
 /* GPUs of several models have an order of CUDA's own; in that of PCI each has a number known here. */
 static int read_machine(const char *from, unsigned parts, struct devices *d)
 {
-	int r = ingest_machine(&from, from != NULL, 0, parts, &d->machine);
+	int r = ingest_machine(&from, from != NULL, NULL, 0, parts, &d->machine);
 
 	if (r < 0 || d->machine->recorded || !any_unnumbered(d->machine))
 		return r;
 	setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1);
 	machine_free(d->machine);
 	d->machine = NULL;
-	return ingest_machine(&from, from != NULL, 0, parts, &d->machine);
+	return ingest_machine(&from, from != NULL, NULL, 0, parts, &d->machine);
 }
 
 /* Simulated devices follow the GPUs of a recorded machine, or none. */

@@ -27,7 +27,7 @@ static struct judged read_machine(const char *name)
 	const char *const paths[] = {path};
 
 	snprintf(path, sizeof(path), MACHINES "/%s", name);
-	if (ingest_machine(paths, 1, 0, MACHINE_TO_JUDGE, &m) < 0)
+	if (ingest_machine(paths, 1, NULL, 0, MACHINE_TO_JUDGE, &m) < 0)
 		fail_msg("%s: %s", name, err_msg());
 	return judge_read(m);
 }

@@ -802,17 +802,23 @@ static void wrong_setting(void **state)
 
 /* ---- which machine ---- */
 
-static int hosts_of(const char *const *texts, size_t n)
+static struct pasted *paste(const char *const *texts, size_t n)
 {
 	struct pasted *t = pasted_new("paste");
-	int r;
 
 	for (size_t i = 0; i < n; i++) {
 		const char name[] = {(char)('a' + i), '\0'};
 
 		pasted_add(t, name, texts[i], strlen(texts[i]));
 	}
-	r = pasted_check_hosts(t);
+	return t;
+}
+
+static int choose(const char *const *texts, size_t n, const char *host)
+{
+	struct pasted *t = paste(texts, n);
+	int r = pasted_choose(t, host);
+
 	pasted_free(t);
 	return r;
 }
@@ -829,12 +835,115 @@ static void several_machines(void **state)
 		"Linux gpu7 6.8.0 #1 SMP\n",
 		"\nNov 22 09:40:35 gpu8 kernel: NVRM: Xid (PCI:0000:01:00): 79, pid=1\n",
 	};
+	static const char *const open[] = {
+		"Linux gpu7 6.8.0 #1 SMP\n",
+		"Linux gpu8 6.8.0 #1 SMP\n",
+		"root@vllm:/# cat /proc/cmdline\nroot=/dev/sda1 iommu=pt\n",
+	};
 
 	(void)state;
-	assert_int_equal(hosts_of(one, ARRAY_LEN(one)), 0);
-	assert_int_equal(hosts_of(two, ARRAY_LEN(two)), -EINVAL);
+	assert_int_equal(choose(one, ARRAY_LEN(one), NULL), 0);
+	assert_int_equal(choose(one, ARRAY_LEN(one), "gpu7"), 0);
+	assert_int_equal(choose(two, ARRAY_LEN(two), NULL), -EXDEV);
 	assert_string_equal(err_msg(), "outputs of several machines: gpu7 (a:1), gpu8 (b:2); give "
 				       "the outputs of one");
+	assert_int_equal(choose(two, ARRAY_LEN(two), "gpu9"), -EINVAL);
+	assert_string_equal(err_msg(),
+			    "no text is of host gpu9; they are of gpu7 (a:1), gpu8 (b:2)");
+	assert_int_equal(choose(one + 3, 1, "gpu7"), -EINVAL);
+	assert_string_equal(err_msg(), "no text is of host gpu7: no output names a host");
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(choose(open, ARRAY_LEN(open), i ? "gpu8" : NULL), -EINVAL);
+		assert_string_equal(err_msg(), "outputs of several machines: gpu7 (a:1), gpu8 "
+					       "(b:1); nothing shows which of them printed "
+					       "/proc/cmdline (c:2); give the outputs of one");
+	}
+}
+
+static struct machine *machine_of_host(const char *text, const char *host)
+{
+	static const struct machine_request request = {.parts = MACHINE_ALL};
+	struct pasted *t = paste(&text, 1);
+	struct machine *m;
+	struct source *s;
+
+	assert_int_equal(pasted_choose(t, host), 0);
+	s = pasted_source(t);
+	m = machine_read(s, &request);
+	pasted_complete(t, m);
+	source_free(s);
+	pasted_free(t);
+	return m;
+}
+
+/* By the prompt above, by Ansible's heading, and by the lines of the journal. */
+static void one_of_several(void **state)
+{
+	static const char text[] =
+		"[root@gpu7 ~]# uname -a\n"
+		"Linux gpu7 6.8.0 #1 SMP\n"
+		"[root@gpu7 ~]# cat /proc/cmdline\n"
+		"root=/dev/sda1 iommu=pt\n"
+		"gpu8 | CHANGED | rc=0 >>\n"
+		"BOOT_IMAGE=/vmlinuz root=/dev/sdb1\n"
+		"\n"
+		"Nov 22 09:40:35 gpu7 kernel: NVRM: Xid (PCI:0000:01:00): 79, pid=1\n"
+		"Nov 22 09:40:35 gpu8 kernel: NVRM: Xid (PCI:0000:02:00): 79, pid=1\n";
+	static const struct {
+		const char *host, *cmdline, *gpu, *about;
+	} cases[] = {
+		{"gpu7", "root=/dev/sda1 iommu=pt", "0000:01:00.0", "of host gpu8, not used"},
+		{"gpu8", "BOOT_IMAGE=/vmlinuz root=/dev/sdb1", "0000:02:00.0",
+		 "of host gpu7, not used"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct machine *m = machine_of_host(text, cases[i].host);
+		size_t others = 0;
+
+		assert_string_equal(m->kernel.cmdline.value, cases[i].cmdline);
+		assert_int_equal(m->gpu_n, 1);
+		assert_string_equal(m->gpus[0].pci->name, cases[i].gpu);
+		assert_int_equal(m->trouble_n, 0);
+		for (size_t k = 0; k < m->text_part_n; k++)
+			others += strcmp(m->text_parts[k].about, cases[i].about) == 0;
+		assert_int_equal(others, i ? 3 : 2);
+		machine_free(m);
+	}
+}
+
+/* Alone it is read as a whole, and each host by itself. */
+static void log_of_several(void **state)
+{
+	static const char log[] =
+		"gpu7:10:11 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 0 nranks 4 cudaDev 0 "
+		"nvmlDev 0 busId 1000 commId 0x1 - Init START\n"
+		"gpu7:10:12 [1] NCCL INFO ncclCommInitRank comm 0x6 rank 1 nranks 4 cudaDev 1 "
+		"nvmlDev 1 busId 2000 commId 0x1 - Init START\n"
+		"gpu8:10:11 [0] NCCL INFO ncclCommInitRank comm 0x7 rank 2 nranks 4 cudaDev 0 "
+		"nvmlDev 0 busId 3000 commId 0x1 - Init START\n"
+		"gpu8:10:12 [1] NCCL INFO ncclCommInitRank comm 0x8 rank 3 nranks 4 cudaDev 1 "
+		"nvmlDev 1 busId 4000 commId 0x1 - Init START\n"
+		"gpu7:10:11 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
+		"gpu7:10:12 [1] NCCL INFO Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0\n"
+		"gpu8:10:11 [0] NCCL INFO Channel 00/0 : 2[0] -> 3[1] via SHM/direct/direct\n";
+	static const char *const hosts[] = {NULL, "gpu7", "gpu8"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+		struct machine *m = machine_of_host(log, hosts[i]);
+
+		assert_int_equal(m->gpu_n, hosts[i] ? 2 : 0);
+		assert_int_equal(m->observed_n, hosts[i] ? 1 : 0);
+		if (hosts[i]) {
+			assert_string_equal(m->gpus[0].pci->name,
+					    i == 1 ? "0000:01:00.0" : "0000:03:00.0");
+			assert_int_equal(m->observed[0].kind, OBSERVED_NCCL_TRANSPORT);
+			assert_int_equal(m->observed[0].ok, i == 1);
+		}
+		machine_free(m);
+	}
 }
 
 static void command_lines(void **state)
@@ -1120,6 +1229,8 @@ int main(void)
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(several_machines),
+		cmocka_unit_test(one_of_several),
+		cmocka_unit_test(log_of_several),
 		cmocka_unit_test(command_lines),
 		cmocka_unit_test(access_lines),
 		cmocka_unit_test(access_lines_cut),

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ingest/part_hosts.h"
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "ingest/part.h"
+
+#include <string.h>
+
+enum { HOST_SIZE = 256 };
+
+/* ---- names ---- */
+
+/* Twelve hexadecimal digits are a container's id, which says nothing about the host. */
+static bool names_host(const char *name)
+{
+	return *name && strcmp(name, "localhost") != 0 && strcmp(name, "(none)") != 0 &&
+	       !(strlen(name) == 12 && strspn(name, "0123456789abcdef") == 12);
+}
+
+/* The first word of "gpu7.example.org": some tools print the full name. */
+static void first_word(char buf[HOST_SIZE], const char *name)
+{
+	text_copy(buf, HOST_SIZE, name, strcspn(name, "."));
+}
+
+const char *text_hosts_find(const struct text_hosts *h, const char *name)
+{
+	char word[HOST_SIZE];
+
+	first_word(word, name);
+	for (size_t i = 0; i < h->n; i++)
+		if (strcmp(h->items[i].name, word) == 0)
+			return h->items[i].name;
+	return NULL;
+}
+
+void text_hosts_add(struct arena *a, struct text_hosts *h, const char *name, const char *file,
+		    unsigned line)
+{
+	char word[HOST_SIZE];
+
+	first_word(word, name);
+	if (names_host(word) && !text_hosts_find(h, word) && h->n < MOST_TEXT_HOSTS)
+		h->items[h->n++] = (struct text_host){arena_strdup(a, word), file, line};
+}
+
+void text_hosts_of_parts(struct arena *a, struct text_hosts *h, const struct part *parts, size_t n)
+{
+	char name[HOST_SIZE];
+
+	for (size_t i = 0; i < n; i++)
+		if (parts[i].kind->host && parts[i].kind->host(&parts[i], name, sizeof(name)))
+			text_hosts_add(a, h, name, parts[i].file, parts[i].lines[0].number);
+}
+
+/* ---- what the line above a part shows ---- */
+
+static size_t host_length(const char *s)
+{
+	return strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-");
+}
+
+/* "root@gpu7:~# nvidia-smi", "[alice@gpu7 ~]$ dmesg" */
+static bool host_of_prompt(const char *line, char buf[HOST_SIZE])
+{
+	const char *at = strchr(line, '@'), *s = at ? at + 1 : line;
+	size_t n = at ? host_length(s) : 0;
+
+	if (!n || memchr(line, ' ', (size_t)(at - line)) || !strchr(": ", s[n]) ||
+	    !(strstr(s + n, "$ ") || strstr(s + n, "# ")))
+		return false;
+	text_copy(buf, HOST_SIZE, s, n);
+	return true;
+}
+
+/* "gpu7 | CHANGED | rc=0 >>": what Ansible prints above the output of a host. */
+static bool host_of_ansible(const char *line, char buf[HOST_SIZE])
+{
+	size_t n = host_length(line);
+
+	if (!n || !text_starts_with(line + n, " | ") || !strstr(line + n, " | rc=") ||
+	    !strstr(line + n, " >>"))
+		return false;
+	text_copy(buf, HOST_SIZE, line, n);
+	return true;
+}
+
+/* ---- parts ---- */
+
+/* What the part and the line above it show; NULL: neither names one of the hosts. */
+static const char *own_host(const struct text_hosts *h, const struct part *p)
+{
+	char name[HOST_SIZE];
+
+	if (p->kind->host && p->kind->host(p, name, sizeof(name)) && text_hosts_find(h, name))
+		return text_hosts_find(h, name);
+	if (host_of_prompt(p->command, name) || host_of_ansible(p->command, name))
+		return text_hosts_find(h, name);
+	return NULL;
+}
+
+/* The prompt above is of another machine, perhaps of a container. */
+static bool is_foreign(const struct text_hosts *h, const struct part *p)
+{
+	char name[HOST_SIZE];
+
+	return (host_of_prompt(p->command, name) || host_of_ansible(p->command, name)) &&
+	       !text_hosts_find(h, name);
+}
+
+/* The only host that the text names; NULL: none, or several. */
+static const char *only_host(const struct part *parts, size_t n)
+{
+	const char *only = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!parts[i].host)
+			continue;
+		if (only && only != parts[i].host)
+			return NULL;
+		only = parts[i].host;
+	}
+	return only;
+}
+
+void part_hosts_assign(const struct text_hosts *h, struct part *parts, size_t n)
+{
+	const char *only;
+
+	for (size_t i = 0; i < n; i++)
+		parts[i].host = own_host(h, &parts[i]);
+	only = only_host(parts, n);
+	for (size_t i = 0; only && i < n; i++)
+		if (!parts[i].host && !is_foreign(h, &parts[i]))
+			parts[i].host = only;
+}

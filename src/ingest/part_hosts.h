@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which host printed which part of the texts. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct part;
+
+enum { MOST_TEXT_HOSTS = 64 };
+
+struct text_host {
+	const char *name; /* up to its first point */
+	const char *file;
+	unsigned line;
+};
+
+/* The hosts whose outputs the texts hold, in the order in which the texts name them. */
+struct text_hosts {
+	struct text_host items[MOST_TEXT_HOSTS];
+	size_t n;
+};
+
+/* Adds a host unless it is listed. "localhost" and a container's id name none. */
+void text_hosts_add(struct arena *a, struct text_hosts *h, const char *name, const char *file,
+		    unsigned line);
+/* The listed name of a host that is written like this; NULL: it is not listed. */
+const char *text_hosts_find(const struct text_hosts *h, const char *name);
+/* Adds the hosts that outputs name themselves: uname, the journal. */
+void text_hosts_of_parts(struct arena *a, struct text_hosts *h, const struct part *parts, size_t n);
+
+/*
+ * Sets `host` of the parts of one text, as far as the text shows: the output names it, or the prompt
+ * above, or the text names only one of them.
+ */
+void part_hosts_assign(const struct text_hosts *h, struct part *parts, size_t n);

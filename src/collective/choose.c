@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Chooses the cheapest possible algorithm, by a table of costs. */
+/* Chooses the cheapest possible algorithm, by measured times or by a table of costs. */
 #include "collective/choose.h"
 
 #define FLAGGED_THREADS 128u
@@ -170,14 +170,53 @@ static void try_algorithm(const struct comm_facts *f, const struct choice_reques
 	}
 }
 
+/*
+ * Between two measured sizes a time grows as straight as the data does; above the last one it grows with the data,
+ * which is at least as much. 0: not measured there.
+ */
+static double measured_us(const uint32_t ns[TUNED_SIZES], uint64_t bytes)
+{
+	unsigned i = 0;
+	double more;
+
+	if (bytes <= tuned_size(0))
+		return ns[0] / 1e3;
+	while (i + 1 < TUNED_SIZES && tuned_size(i + 1) <= bytes)
+		i++;
+	more = (double)(bytes - tuned_size(i)) / (double)tuned_size(i);
+	if (i + 1 == TUNED_SIZES || !ns[i + 1])
+		return ns[i] / 1e3 * (1 + more);
+	return ns[i] ? (ns[i] + ((double)ns[i + 1] - ns[i]) * more / 3) / 1e3 : 0;
+}
+
+static void take_measured(const struct comm_facts *f, const struct choice_request *q,
+			  struct choice *p)
+{
+	const double us = measured_us(f->times.ns[q->operation][p->algorithm], q->piece);
+
+	if (us > 0) {
+		p->us = us;
+		p->measured = true;
+	}
+}
+
 void choose_each(const struct comm_facts *f, const struct choice_request *q,
 		 struct choice ret[ALGORITHM_N])
 {
 	for (int a = 0; a < ALGORITHM_N; a++) {
 		ret[a] = (struct choice){.algorithm = ALGORITHM_N};
-		if (can(f, q, (enum algorithm)a))
-			try_algorithm(f, q, (enum algorithm)a, &ret[a]);
+		if (!can(f, q, (enum algorithm)a))
+			continue;
+		try_algorithm(f, q, (enum algorithm)a, &ret[a]);
+		take_measured(f, q, &ret[a]);
 	}
+}
+
+static bool is_better(const struct choice *p, const struct choice *best)
+{
+	if (p->algorithm == ALGORITHM_N || best->algorithm == ALGORITHM_N)
+		return p->algorithm != ALGORITHM_N;
+	return p->measured == best->measured ? p->us < best->us : p->measured;
 }
 
 void choose(const struct comm_facts *f, const struct choice_request *q, enum algorithm forced,
@@ -188,8 +227,7 @@ void choose(const struct comm_facts *f, const struct choice_request *q, enum alg
 	choose_each(f, q, each);
 	*ret = each[0];
 	for (int a = 1; a < ALGORITHM_N; a++)
-		if (ret->algorithm == ALGORITHM_N ||
-		    (each[a].algorithm < ALGORITHM_N && each[a].us < ret->us))
+		if (is_better(&each[a], ret))
 			*ret = each[a];
 	if (forced < ALGORITHM_N && each[forced].algorithm == forced)
 		*ret = each[forced];

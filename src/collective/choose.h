@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which kernel an operation uses, and with what grid: from the costs of the paths, never from
- * device names.
+ * Which kernel an operation uses, and with what grid: from times measured on these devices, or else from the costs of
+ * the paths; never from device names.
  */
 #pragma once
 
@@ -9,6 +9,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum operation {
+	OPERATION_ALL_REDUCE,
+	OPERATION_REDUCE,
+	OPERATION_REDUCE_SCATTER,
+	OPERATION_ALL_GATHER,
+	OPERATION_BROADCAST,
+	OPERATION_ALL_TO_ALL,
+	OPERATION_N
+};
 
 enum algorithm {
 	FLAGGED_ONE, /* flagged data, in one step */
@@ -29,6 +39,17 @@ struct path_costs {
 	struct path_cost of[ALGORITHM_N];
 };
 
+/* Measured times, by the bytes of a piece in one step: 16, 64, ... 64 MiB. */
+#define TUNED_SIZES 12u
+struct tuned_times {
+	uint32_t ns[OPERATION_N][ALGORITHM_N][TUNED_SIZES]; /* 0: not measured */
+};
+
+static inline uint64_t tuned_size(unsigned i)
+{
+	return 16ul << 2 * i;
+}
+
 /* Facts agreed on by all ranks. Plans depend on nothing else, so all ranks make the same plan. */
 struct comm_facts {
 	unsigned n;
@@ -36,18 +57,20 @@ struct comm_facts {
 	unsigned blocks; /* that run at once on every device */
 	unsigned threads; /* a block, at most */
 	struct path_costs costs;
+	struct tuned_times times;                /* of paths of that kind on these devices */
 	unsigned flagged_blocks, piped_blocks;   /* that have slots */
 	unsigned flagged_threads, piped_threads; /* of a block, wanted */
 	uint32_t slot_bytes;                     /* of a piped chunk, at most */
 	unsigned chunks;                         /* wanted of a block; 0: the cheapest */
 };
 
-/* Costs are those measured on GPUs with paths of that kind (docs/collectives.md). */
+/* Costs are those measured on GPUs with paths of that kind (docs/collectives.md). No times. */
 void comm_facts_make(unsigned n, bool direct, unsigned blocks, unsigned threads,
 		     struct comm_facts *ret);
 
 /* The data to send. */
 struct choice_request {
+	enum operation operation;
 	uint64_t piece;  /* bytes of a piece in one step */
 	uint64_t piece2; /* bytes of a piece in two steps; 0: not in two steps */
 	unsigned to;     /* to how many ranks one step sends, at most */
@@ -57,13 +80,17 @@ struct choice {
 	enum algorithm algorithm;
 	unsigned blocks, threads;
 	uint64_t chunk, chunks; /* piped: bytes, and how many a block */
-	double us;              /* estimated */
+	double us;              /* measured on these devices, or estimated */
+	bool measured;
 };
 
 /* The cheapest way to run each algorithm. One that cannot run the operation: algorithm is ALGORITHM_N. */
 void choose_each(const struct comm_facts *f, const struct choice_request *q,
 		 struct choice ret[ALGORITHM_N]);
-/* forced: taken if it is possible; ALGORITHM_N: the cheapest. */
+/*
+ * forced: taken if it is possible; ALGORITHM_N: the cheapest. Where some algorithms have measured times, only those
+ * are compared.
+ */
 void choose(const struct comm_facts *f, const struct choice_request *q, enum algorithm forced,
 	    struct choice *ret);
 

@@ -28,6 +28,11 @@ static const struct {
 	[OPERATION_ALL_TO_ALL] = {"all_to_all", true, true, true, true, false, false},
 };
 
+const char *operation_word(enum operation o)
+{
+	return rows[o].name;
+}
+
 /* An operation as this rank sees it. */
 struct view {
 	enum operation o;
@@ -235,7 +240,8 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 
 static struct choice_request request_of(const struct onehop_comm *c, enum operation o, u64 bytes)
 {
-	return (struct choice_request){.piece = bytes,
+	return (struct choice_request){.operation = o,
+				       .piece = bytes,
 				       .piece2 = rows[o].two_steps ? shard_bytes(c, bytes) : 0,
 				       .to = rows[o].to_all ? c->facts.n - 1 : 1};
 }

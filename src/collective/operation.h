@@ -4,15 +4,7 @@
 
 #include "collective/comm.h"
 
-enum operation {
-	OPERATION_ALL_REDUCE,
-	OPERATION_REDUCE,
-	OPERATION_REDUCE_SCATTER,
-	OPERATION_ALL_GATHER,
-	OPERATION_BROADCAST,
-	OPERATION_ALL_TO_ALL,
-	OPERATION_N
-};
+const char *operation_word(enum operation o); /* "all_reduce", as its function in onehop.h */
 
 struct operation_call {
 	const void *in;

@@ -120,7 +120,9 @@ static void every_size_has_a_grid(void **state)
 	for (size_t g = 0; g < ARRAY_LEN(blocks); g++)
 		for (unsigned n = 2; n <= COLLECTIVE_RANKS_MAX; n++)
 			for (uint64_t bytes = 1; bytes < 4096 * MIB; bytes = bytes * 3 + 1) {
-				const struct choice_request q = {bytes, bytes / n + 16, n - 1};
+				const struct choice_request q = {.piece = bytes,
+								 .piece2 = bytes / n + 16,
+								 .to = n - 1};
 				struct comm_facts f;
 				struct choice p;
 
@@ -166,6 +168,79 @@ static void the_cheapest_estimate_is_chosen(void **state)
 	}
 }
 
+/* ---- with measured times ---- */
+
+static uint32_t *time_of(struct comm_facts *f, enum algorithm a, unsigned size)
+{
+	return &f->times.ns[OPERATION_ALL_REDUCE][a][size];
+}
+
+static struct choice choose_of(const struct comm_facts *f, uint64_t bytes)
+{
+	const struct choice_request q = {.operation = OPERATION_ALL_REDUCE,
+					 .piece = bytes,
+					 .piece2 = (bytes + 63) / 64 * 16,
+					 .to = 3};
+	struct choice p;
+
+	choose(f, &q, ALGORITHM_N, &p);
+	return p;
+}
+
+/* At 4 KiB (size 4) and 16 KiB (size 5) the table says the opposite of the estimates. */
+static void measured_times_are_preferred_to_estimates(void **state)
+{
+	struct comm_facts f;
+
+	(void)state;
+	comm_facts_make(4, true, BLOCKS, THREADS, &f);
+	assert_int_equal(choose_of(&f, 4 * KIB).algorithm, FLAGGED_ONE);
+	assert_false(choose_of(&f, 4 * KIB).measured);
+	*time_of(&f, FLAGGED_ONE, 4) = 9000;
+	*time_of(&f, PIPED_TWO, 4) = 5000;
+	*time_of(&f, FLAGGED_ONE, 5) = 10000;
+	*time_of(&f, PIPED_TWO, 5) = 17000;
+	assert_int_equal(choose_of(&f, 4 * KIB).algorithm, PIPED_TWO);
+	assert_true(choose_of(&f, 4 * KIB).measured);
+	assert_true(choose_of(&f, 4 * KIB).us == 5);
+	assert_int_equal(choose_of(&f, 16 * KIB).algorithm, FLAGGED_ONE);
+	/* a third of the way: 9.33 and 9 us; two thirds: 9.67 and 13 us */
+	assert_int_equal(choose_of(&f, 8 * KIB).algorithm, PIPED_TWO);
+	assert_int_equal(choose_of(&f, 12 * KIB).algorithm, FLAGGED_ONE);
+	assert_true(fabs(choose_of(&f, 12 * KIB).us - 9.667) < 0.001);
+	/* above the last time the data counts, below the first there is none */
+	assert_true(choose_of(&f, 32 * KIB).measured);
+	assert_true(fabs(choose_of(&f, 32 * KIB).us - 20) < 0.001);
+	assert_false(choose_of(&f, 3 * KIB).measured);
+}
+
+/* What was not measured at a size does not compete there; nor does what cannot run, whatever the table says. */
+static void only_what_was_measured_and_can_run_competes(void **state)
+{
+	const struct choice_request odd = {.operation = OPERATION_ALL_REDUCE, .piece = 8, .to = 3};
+	struct comm_facts f;
+	struct choice p;
+
+	(void)state;
+	comm_facts_make(4, true, BLOCKS, THREADS, &f);
+	*time_of(&f, PIPED_ONE, 0) = 1000000;
+	assert_int_equal(choose_of(&f, 8).algorithm, PIPED_ONE);
+	assert_int_equal(choose_of(&f, 1).algorithm, PIPED_ONE);
+	*time_of(&f, FLAGGED_TWO, 0) = 1;
+	assert_int_equal(choose_of(&f, 8).algorithm, FLAGGED_TWO);
+	choose(&f, &odd, ALGORITHM_N, &p);
+	assert_int_equal(p.algorithm, PIPED_ONE);
+	*time_of(&f, FLAGGED_ONE, TUNED_SIZES - 1) = 1;
+	assert_false(choose_of(&f, 256 * MIB).measured);
+	/* of another operation: nothing */
+	p = choose_of(&f, 8);
+	assert_true(p.measured);
+	choose(&f,
+	       &(const struct choice_request){.operation = OPERATION_REDUCE, .piece = 8, .to = 1},
+	       ALGORITHM_N, &p);
+	assert_false(p.measured);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +248,8 @@ int main(void)
 		cmocka_unit_test(estimates_are_near_what_was_measured),
 		cmocka_unit_test(every_size_has_a_grid),
 		cmocka_unit_test(the_cheapest_estimate_is_chosen),
+		cmocka_unit_test(measured_times_are_preferred_to_estimates),
+		cmocka_unit_test(only_what_was_measured_and_can_run_competes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

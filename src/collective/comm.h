@@ -2,7 +2,7 @@
 /* A rank of a communicator: its device, its slots and those of the others. */
 #pragma once
 
-#include "collective/choose.h"
+#include "collective/tuned.h"
 #include "device/device.h"
 
 #include <pthread.h>
@@ -11,6 +11,11 @@ struct comm_options {
 	uint64_t limit_us; /* of waiting for another rank */
 	bool no_p2p;
 	enum algorithm forced; /* ALGORITHM_N: the cheapest */
+	/*
+	 * Used while opening, if it is of these devices; NULL: none. Where ranks are processes, that of rank 0 is used by
+	 * all of them.
+	 */
+	const struct tuned *tuned;
 };
 
 /* Shared by the ranks of one process. */

@@ -4,6 +4,7 @@
 #include "collective/comm_impl.h"
 
 #include <errno.h>
+#include <string.h>
 
 struct opening {
 	struct comm_set *shared;
@@ -29,6 +30,17 @@ static int reach_all(struct device_set *s)
 	return 1;
 }
 
+/* CUDA knows the addresses of its devices, and nothing else that a table is of. */
+static void find_times(struct opening *x, const struct comm_options *o)
+{
+	const struct device_set *s = x->shared->set;
+	struct tuned_identity now = {.n = (unsigned)s->n};
+
+	for (size_t i = 0; i < s->n; i++)
+		memcpy(now.device[i].key, s->info[i].pci, sizeof(s->info[i].pci));
+	tuned_apply(o->tuned, &now, &x->facts);
+}
+
 static int find_facts(struct opening *x, const struct comm_options *o)
 {
 	struct device_set *s = x->shared->set;
@@ -44,6 +56,7 @@ static int find_facts(struct opening *x, const struct comm_options *o)
 			threads = s->info[i].threads;
 	}
 	comm_facts_make((unsigned)s->n, direct, blocks, threads, &x->facts);
+	find_times(x, o);
 	slots_make(&x->facts, &x->slots);
 	return 0;
 }

@@ -198,6 +198,22 @@ static int find_memories(struct opening *x)
 	return share_host_memory(x);
 }
 
+/* ---- measured times ---- */
+
+_Static_assert(sizeof(struct tuned_times) <= RENDEZVOUS_BLOB_MAX, "one message");
+
+/* Rank 0's: with different tables ranks would choose different algorithms, and wait for each other forever. */
+static int share_times(struct opening *x)
+{
+	struct tuned_identity now = {.n = (unsigned)x->n};
+
+	for (int i = 0; i < x->n; i++)
+		memcpy(now.device[i].key, x->cards[i].pci, sizeof(x->cards[i].pci));
+	if (x->rank == 0)
+		tuned_apply(x->options->tuned, &now, &x->facts);
+	return rendezvous_broadcast(x->meeting, &x->facts.times, sizeof(x->facts.times));
+}
+
 /* ---- opening ---- */
 
 static int connect(struct opening *x, struct onehop_comm **ret)
@@ -236,6 +252,8 @@ static int open_together(struct opening *x, struct device_source *from, struct o
 		r = check_devices(x);
 	if (r == 0)
 		r = find_memories(x);
+	if (r == 0)
+		r = share_times(x);
 	if (r < 0)
 		return r;
 	r = connect(x, ret);

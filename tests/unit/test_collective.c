@@ -960,7 +960,9 @@ struct party {
 	struct comm_options options;
 	struct fault fault;
 	uint64_t memory_bytes;
-	int dies, absent; /* a rank; -1: none */
+	int dies, absent;           /* a rank; -1: none */
+	const struct tuned *tables; /* one for each rank; NULL: none */
+	enum algorithm chosen;      /* of all; with tables */
 };
 
 static struct party party_of(int n)
@@ -993,7 +995,7 @@ static int member_sums(struct onehop_comm *c, const struct party *p, int rank)
 	for (; rounds < 20 && r == 0; rounds++) {
 		const struct operation_call call = {.in = (void *)at,
 						    .out = (void *)at,
-						    .count = rounds % 2 ? COUNT : 3,
+						    .count = rounds % 2 ? 3 : COUNT,
 						    .type = ELEMENT_INT32,
 						    .stream = native};
 
@@ -1021,19 +1023,23 @@ static int member(const struct party *p, int rank)
 {
 	struct device_request q = request_of(1);
 	struct onehop_comm *c;
+	struct comm_options o = p->options;
 	int r;
 
+	o.tuned = p->tables ? &p->tables[rank] : NULL;
 	q.number[0] = rank;
 	q.host.fault = p->fault;
 	if (p->memory_bytes && rank == 1)
 		q.host.memory_bytes = p->memory_bytes;
-	r = comm_open_rank(&q, p->key, rank, p->n, &p->options, &c);
+	r = comm_open_rank(&q, p->key, rank, p->n, &o, &c);
 	if (r < 0)
 		return r;
 	if (c->facts.direct != (p->fault.kind != FAULT_REFUSE && !p->options.no_p2p))
 		r = -EXDEV;
 	if (r == 0)
 		r = member_sums(c, p, rank);
+	if (r == 0 && p->tables && c->last != p->chosen)
+		r = -EXDEV;
 	comm_close(c);
 	return r;
 }
@@ -1080,6 +1086,77 @@ static void processes(void **state)
 		p.options.no_p2p = n > 1;
 		expect_ends(&p, 0);
 	}
+}
+
+/* Says that one algorithm is the fastest at all sizes. */
+static void prefer(enum algorithm a, unsigned n, struct tuned *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	ret->identity.n = n;
+	for (unsigned k = 0; k < TUNED_KIND_N; k++)
+		for (unsigned s = 0; s < TUNED_SIZES; s++)
+			ret->times[k].ns[OPERATION_ALL_REDUCE][a][s] = 1000 + s;
+}
+
+/*
+ * Each rank has another table: rank 0's counts for all. Ranks that chose differently would wait for each other,
+ * or add up wrong data.
+ */
+static void processes_with_different_tables(void **state)
+{
+	static struct tuned tables[RANKS];
+
+	(void)state;
+	for (int a = 0; a < ALGORITHM_N; a++) {
+		struct party p = party_of(3);
+
+		for (int i = 0; i < p.n; i++)
+			prefer((enum algorithm)((a + i) % ALGORITHM_N), 3, &tables[i]);
+		p.options.no_p2p = a % 2;
+		p.tables = tables;
+		p.chosen = (enum algorithm)a;
+		expect_ends(&p, 0);
+	}
+}
+
+/* Rank 0 has none, so nobody uses one. */
+static void a_table_of_another_rank_alone(void **state)
+{
+	static struct tuned tables[RANKS];
+	struct party p = party_of(2);
+
+	(void)state;
+	prefer(PIPED_TWO, 3, &tables[0]); /* of three devices */
+	prefer(PIPED_TWO, 2, &tables[1]);
+	p.tables = tables;
+	p.chosen = FLAGGED_ONE;
+	expect_ends(&p, 0);
+}
+
+static void the_table_decides_in_one_process(void **state)
+{
+	static struct tuned table;
+	struct comm_options o = options_of(ALGORITHM_N, false);
+	struct rig g;
+
+	(void)state;
+	prefer(PIPED_ONE, 3, &table);
+	o.tuned = &table;
+	rig_start(&g, 3, &o);
+	for (size_t i = 0; i < g.n; i++) {
+		const struct operation_call call = {
+			.in = (void *)rig_address(g.set, &g.in[i], (int)i),
+			.out = (void *)rig_address(g.set, &g.out[i], (int)i),
+			.count = 3,
+			.type = ELEMENT_INT32,
+			.stream = g.native[i],
+		};
+
+		assert_ok(operation_enqueue(g.comms[i], OPERATION_ALL_REDUCE, &call));
+		assert_int_equal(g.comms[i]->last, PIPED_ONE);
+	}
+	wait_all(&g);
+	rig_stop(&g);
 }
 
 static void processes_without_access(void **state)
@@ -1148,6 +1225,9 @@ int main(void)
 		cmocka_unit_test(each_call_fails),
 		cmocka_unit_test(refused_peers),
 		cmocka_unit_test(processes),
+		cmocka_unit_test(processes_with_different_tables),
+		cmocka_unit_test(a_table_of_another_rank_alone),
+		cmocka_unit_test(the_table_decides_in_one_process),
 		cmocka_unit_test(processes_without_access),
 		cmocka_unit_test(a_process_that_dies),
 		cmocka_unit_test(a_process_that_never_comes),

@@ -248,8 +248,10 @@ static int prepare(const struct fix_run *run, struct plan *p, const struct prosp
 {
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < p->step_n; i++)
+	for (size_t i = 0; r == 0 && i < p->step_n; i++) {
+		p->steps[i].to_do = !x->items[i].skip;
 		r = x->items[i].skip ? 0 : step_prepare(run->host, p->arena, &p->steps[i]);
+	}
 	return r;
 }
 

@@ -59,14 +59,16 @@ static int is_in_force(struct fix_host *h, unsigned number, const struct step *s
 
 static int check_in_force(struct fix_host *h, const struct journal_entry *e)
 {
+	AUTO_FREE bool *lost = NULL;
 	char boot_id[40];
 	int r = 0;
 
+	fix_find_lost(h, e, &lost);
 	journal_boot_id(h, boot_id);
 	for (size_t i = 0; r == 0 && i < e->plan->step_n; i++) {
 		const struct step *s = &e->plan->steps[i];
 
-		if (was_begun(e, i) && !is_gone(h, e, boot_id, s))
+		if ((was_begun(e, i) || lost[i]) && !is_gone(h, e, boot_id, s))
 			r = is_in_force(h, e->number, s);
 	}
 	return r;

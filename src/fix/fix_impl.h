@@ -30,6 +30,15 @@ void fix_note_failed_units(struct fix_host *h, struct plan *p);
 size_t fix_take_back_trial(const struct fix_run *run, struct journal_entry *e);
 /* Cut short or tried and not confirmed, as opposed to in force, undone, or tried to be undone as far as it can be. */
 bool fix_is_interrupted(const struct journal_entry *e);
+/* What reads as new in another boot than the fix's is somebody else's, unless onehop did it again. */
+bool fix_reboot_took_back(struct fix_host *h, const struct journal_entry *e, const struct step *s);
+/*
+ * The steps that read as the fix leaves them although the log has no line about them: how many, and (the caller
+ * frees) which. Journals of before did not note which steps were to be done: none; nor has one that is damaged.
+ */
+size_t fix_find_lost(struct fix_host *h, const struct journal_entry *e, bool **ret);
+/* If there is one, every step without a line counts as begun, so that it is undone by what it reads as. */
+void fix_adopt_lost(struct fix_host *h, struct journal_entry *e);
 /*
  * Undoes all of an entry that was begun, past errors, after its state was written; how many steps
  * could not be undone.

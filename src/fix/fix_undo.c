@@ -85,6 +85,7 @@ struct undoing {
 	bool other_boot; /* than the one in which it was made */
 	bool touched;    /* something that was undone, or made, after the step that is looked at */
 	size_t failed;
+	const bool *lost; /* steps that are left alone, and reported; NULL: none */
 	char *kept; /* where what somebody else made of the step's file is kept; NULL: nothing was */
 };
 
@@ -378,13 +379,17 @@ static void undo_seen(struct undoing *u, size_t i, enum step_state state, const 
 	}
 }
 
-/* What reads NEW in another boot than the fix's is somebody else's, unless onehop did it again. */
 static bool reboot_took_back(const struct fix_host *h, bool other_boot, const struct step *s)
 {
 	if (h->image)
 		return step_in_memory(s);
 	return other_boot &&
 	       (s->kind == STEP_BAR_SIZE || (s->kind == STEP_REGISTER && !s->again_at_boot));
+}
+
+bool fix_reboot_took_back(struct fix_host *h, const struct journal_entry *e, const struct step *s)
+{
+	return reboot_took_back(h, is_other_boot(h, e), s);
 }
 
 /* An earlier run was killed in it: this one leaves no step at such a mark. */
@@ -444,10 +449,27 @@ static bool is_needed(struct undoing *u, size_t i)
 	return true;
 }
 
+/*
+ * Nobody has asked for this undo, and a run that was killed before this step has left the same log. What is there may
+ * be somebody's own then.
+ */
+static void leave_lost(struct undoing *u, size_t i)
+{
+	AUTO_FREE char *text = xprintf(
+		"it is as the fix leaves it, but the log has no line about it: log.jsonl lost its end, or somebody else made the same change. To undo it: onehop undo %u",
+		u->e->number);
+
+	stuck(u, i, text, NULL);
+}
+
 static void undo_step(struct undoing *u, size_t i)
 {
 	const struct step *s = &u->e->plan->steps[i];
 
+	if (u->lost && u->lost[i]) {
+		leave_lost(u, i);
+		return;
+	}
 	if (u->e->marks[i] == MARK_NONE)
 		return;
 	if (is_covered(u->e, i)) {
@@ -466,9 +488,12 @@ static void undo_step(struct undoing *u, size_t i)
 		read_state_and_undo(u, i);
 }
 
-size_t fix_take_back(const struct fix_run *run, struct journal_entry *e)
+static size_t take_back(const struct fix_run *run, struct journal_entry *e, const bool *lost)
 {
-	struct undoing u = {.run = run, .e = e, .other_boot = is_other_boot(run->host, e)};
+	struct undoing u = {.run = run,
+			    .e = e,
+			    .other_boot = is_other_boot(run->host, e),
+			    .lost = lost};
 
 	/* Going back matters more than writing down that it is done: no error ends this. */
 	for (size_t i = e->plan->step_n; i-- > 0;)
@@ -477,6 +502,21 @@ size_t fix_take_back(const struct fix_run *run, struct journal_entry *e)
 		journal_state(run->host, e, FIX_UNDONE);
 	journal_write_in_force(run->host);
 	return u.failed;
+}
+
+size_t fix_take_back(const struct fix_run *run, struct journal_entry *e)
+{
+	return take_back(run, e, NULL);
+}
+
+static void recover(const struct fix_run *run, struct journal_entry *e)
+{
+	AUTO_FREE bool *lost = NULL;
+
+	fix_tell(run, FIX_RECOVER, e, NULL, NULL);
+	fix_find_lost(run->host, e, &lost);
+	journal_state(run->host, e, FIX_UNDOING);
+	take_back(run, e, lost);
 }
 
 size_t fix_take_back_trial(const struct fix_run *run, struct journal_entry *e)
@@ -592,9 +632,7 @@ int fix_recover_entries(const struct fix_run *run, struct journal_entry *entries
 		r = fix_check_mounted(run->host, e->plan);
 		if (r < 0)
 			return r;
-		fix_tell(run, FIX_RECOVER, e, NULL, NULL);
-		journal_state(run->host, e, FIX_UNDOING);
-		fix_take_back(run, e);
+		recover(run, e);
 		(*ret_n)++;
 	}
 	/* Also what was cut short between the two. */
@@ -650,6 +688,7 @@ int fix_undo(const struct fix_run *run, unsigned number, enum fix_result *ret_re
 	r = journal_state(run->host, e, FIX_UNDOING);
 	if (r < 0)
 		return r;
+	fix_adopt_lost(run->host, e);
 	stuck_n = fix_take_back(run, e);
 	*ret_number = e->number;
 	*ret_result = stuck_n ? FIX_NOT_ROLLED_BACK : FIX_DONE;

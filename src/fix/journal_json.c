@@ -68,6 +68,7 @@ static const struct {
 	{"for_boot", offsetof(struct step, for_boot)},
 	{"trial", offsetof(struct step, trial)},
 	{"needed_by_undo", offsetof(struct step, needed_by_undo)},
+	{"to_do", offsetof(struct step, to_do)},
 };
 
 #define N(table)             (sizeof(table) / sizeof(*(table)))

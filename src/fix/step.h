@@ -121,6 +121,7 @@ struct step {
 	bool trial;         /* of a trial boot: taken back when the fix is confirmed */
 	/* FILE, TOOL: steps behind it are undone with what it made, so it stays until all of them are. */
 	bool needed_by_undo;
+	bool to_do; /* it was not set yet when the fix began; journals of before do not say so */
 };
 
 #define STEP_OUTPUT "{output}"

@@ -1687,6 +1687,118 @@ static void test_torn_log(void **state)
 	assert_int_equal(try_undo(g, 1), -EALREADY);
 }
 
+/*
+ * Nothing in it is made by a program that leaves a copy in the journal, which would show that lines are lost; and it does
+ * not end with a program, of which nobody can see whether it ran.
+ */
+static struct plan *plain_plan(struct rig *g)
+{
+	struct plan *p = plan_new();
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011")->again_at_boot = true;
+	rig_file(p, "etc/a.conf", "a\n", "a\nmore\n");
+	rig_file(p, "etc/new/deep/d.conf", NULL, "d\n");
+	rig_initrd(p, "options x=1", "options x=2");
+	rig_words(g, p, "iommu=pt pci=realloc");
+	rig_file(p, "etc/a.conf", "a\nmore\n", "b\n");
+	rig_file(p, "etc/a.conf", "b\n", "a\nstill more\n");
+	rig_file(p, "etc/b.conf", "b 1\nb 2\n", NULL);
+	rig_switch(p, "off", "on");
+	rig_attribute(p, "auto", "1");
+	rig_attribute(p, "1", "1");
+	return p;
+}
+
+/* The log up to its line `n`; NULL: it has no more lines than that. The caller frees. */
+static char *first_lines(const char *log, size_t n)
+{
+	const char *end = log;
+
+	while (n-- && *end)
+		end = strchr(end, '\n') + 1;
+	return *end ? xstrndup(log, (size_t)(end - log)) : NULL;
+}
+
+/* Cut between any two lines: all is undone, and not only what the log still tells of. */
+static void test_cut_log(void **state)
+{
+	struct rig *g = *state;
+	size_t n = 1;
+
+	for (bool more = true; more; n++) {
+		AUTO_PLAN struct plan *p = plain_plan(g);
+		AUTO_FREE char *old = rig_tree(g), *log = NULL, *cut = NULL;
+
+		assert_int_equal(apply(g, p), FIX_DONE);
+		log = rig_get(g, FIX_1 "log.jsonl");
+		cut = first_lines(log, n);
+		more = cut != NULL;
+		if (more)
+			rig_put(g, FIX_1 "log.jsonl", cut);
+		assert_int_equal(undo(g, 1), FIX_DONE);
+		assert_tree(g, old);
+		assert_last_state(g, 1, FIX_UNDONE);
+		rig_reset(g);
+	}
+	assert_true(n > 10);
+}
+
+/* Nobody asked to undo it, and a run that was killed before its first step left the same log: it stays. */
+static void test_cut_log_of_interrupted(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file(), *other = plan_new(), *third = plan_new();
+	AUTO_FREE char *log = NULL, *cut = NULL;
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	log = rig_get(g, FIX_1 "log.jsonl");
+	cut = first_lines(log, 1);
+	rig_put(g, FIX_1 "log.jsonl", cut);
+	assert_int_equal(fix_forget(&g->run, 1), -EBUSY);
+	rig_file(other, "etc/b.conf", "b 1\nb 2\n", "c\n");
+	assert_int_equal(apply(g, other), FIX_DONE);
+	assert_told(
+		g,
+		"it is as the fix leaves it, but the log has no line about it: log.jsonl lost its end, or somebody else made the same change. To undo it: onehop undo 1");
+	assert_get(g, "etc/a.conf", p->steps[0].new.data);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
+	assert_get(g, "etc/b.conf", "c\n");
+	/* It is reported once, and is in nobody's way. */
+	rig_listen(g);
+	rig_file(third, "etc/e.conf", NULL, "e\n");
+	assert_int_equal(apply(g, third), FIX_DONE);
+	assert_int_equal(g->events[FIX_RECOVER], 0);
+}
+
+/* What was set before the fix began is not taken for a step that the log has lost, nor is anything of earlier journals. */
+static void test_cut_log_of_others(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *log = NULL, *cut = NULL, *plan = NULL;
+	char *flag;
+
+	rig_file(p, "etc/a.conf", "before\n", "a\n");
+	rig_file(p, "etc/b.conf", "b 1\nb 2\n", "c\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	log = rig_get(g, FIX_1 "log.jsonl");
+	cut = first_lines(log, 1);
+	rig_put(g, FIX_1 "log.jsonl", cut);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
+	assert_get(g, "etc/b.conf", "b 1\nb 2\n");
+
+	rig_put(g, "etc/b.conf", "c\n");
+	rig_put(g, FIX_1 "log.jsonl", cut);
+	plan = rig_get(g, FIX_1 "plan.json");
+	while ((flag = strstr(plan, "\"to_do\"")))
+		memcpy(flag, "\"older\"", 7);
+	rig_put(g, FIX_1 "plan.json", plan);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/b.conf", "c\n");
+}
+
 static void test_half_made_fix(void **state)
 {
 	struct rig *g = *state;
@@ -2758,6 +2870,9 @@ int main(void)
 		TEST(test_damaged_copy),
 		TEST(test_bad_log),
 		TEST(test_torn_log),
+		TEST(test_cut_log),
+		TEST(test_cut_log_of_interrupted),
+		TEST(test_cut_log_of_others),
 		TEST(test_half_made_fix),
 		TEST(test_lost_log),
 		TEST(test_lost_log_is_no_interruption),

@@ -132,6 +132,7 @@ static enum blocks finding_blocks(const struct finding *f)
 	return f->severity > SEVERITY_INFO ? f->rule->blocks : BLOCKS_NOTHING;
 }
 
+/* What ended a run comes first: it is what somebody came to ask about. */
 static int compare_findings(const void *a, const void *b)
 {
 	const struct finding *x = *(const struct finding *const *)a;
@@ -139,12 +140,14 @@ static int compare_findings(const void *a, const void *b)
 	enum blocks bx = finding_blocks(x), by = finding_blocks(y);
 	int c;
 
-	if (bx != by)
-		return bx > by ? -1 : 1;
+	if ((bx == BLOCKS_RUN) != (by == BLOCKS_RUN))
+		return bx == BLOCKS_RUN ? -1 : 1;
 	if (x->severity != y->severity)
 		return x->severity > y->severity ? -1 : 1;
-	if (x->rule->first != y->rule->first)
-		return x->rule->first ? -1 : 1;
+	if (x->rule->turn != y->rule->turn)
+		return x->rule->turn < y->rule->turn ? -1 : 1;
+	if (bx != by)
+		return bx > by ? -1 : 1;
 	if (x->pairs != y->pairs)
 		return x->pairs > y->pairs ? -1 : 1;
 	if (x->confidence != y->confidence)

@@ -45,6 +45,15 @@ struct strbuf;
  * A row. `title` is the good state as a sentence; the finding's own sentence says what is wrong.
  * `remedy` may hold the exact command or firmware setting; a probe can replace it per finding.
  */
+/* When it is to be repaired, among findings that are as severe. */
+enum repair_turn {
+	/* The whole module, or a boot with the changes made so far: other remedies fail without. */
+	TURN_START = -2,
+	TURN_EARLY = -1, /* the remedies of other rules need it repaired */
+	TURN_ANY = 0,
+	TURN_LAST = 1, /* optional: may not help, or is needless once others are repaired */
+};
+
 struct rule {
 	const char *id; /* stable, greppable: "acs-redirect" */
 	const char *title;
@@ -53,9 +62,9 @@ struct rule {
 	const char *reference; /* specification, kernel document, driver source, incident */
 	enum severity severity;
 	enum blocks blocks;
-	bool predicts;  /* says that peers cannot; a copy that did outweighs it */
-	bool first;     /* the remedies of other rules need it repaired: listed before them */
-	unsigned needs; /* enum rule_needs */
+	bool predicts; /* says that peers cannot; a copy that did outweighs it */
+	enum repair_turn turn;
+	unsigned needs;                              /* enum rule_needs */
 	enum verdict (*probe)(struct rule_run *run); /* adds findings when bad */
 	/* Adds findings for what lines of tools and logs report, whether or not `needs` are met; NULL:
 	 * none do. */
@@ -159,7 +168,7 @@ struct outcome {
 struct diagnosis {
 	const struct topology *topology;
 	struct arena *arena;
-	struct finding *findings; /* what blocks most first */
+	struct finding *findings; /* what to repair first comes first */
 	size_t finding_n;
 	struct outcome *outcomes; /* one per rule, in table order */
 	size_t outcome_n;

@@ -156,7 +156,7 @@ static bool is_first_of_rule(const struct diagnosis *d, size_t i)
 	return true;
 }
 
-/* In the order of the findings: what blocks most first. */
+/* In the order of the findings: what to repair first comes first. */
 void diagnosis_propose(const struct diagnosis *d, const struct propose_options *o,
 		       struct change_set *out)
 {

@@ -1244,6 +1244,7 @@ static void propose_without_key(struct rule_run *run, struct change_set *out)
 const struct rule rules_driver[] = {
 	{
 		.id = "module-torn",
+		.turn = TURN_START,
 		.title = "The driver's modules on disk are complete",
 		.why = "DKMS copies modules and does not wait until they are on disk. After a power "
 		       "failure seconds later they can be truncated or filled with zeros, and the "
@@ -1259,7 +1260,7 @@ const struct rule rules_driver[] = {
 	},
 	{
 		.id = "driver-loaded",
-		.first = true,
+		.turn = TURN_EARLY,
 		.title = "NVIDIA's kernel module is loaded",
 		.why = "Without it no program can use the GPUs.",
 		.remedy = "install NVIDIA's driver with its open kernel modules from the "

@@ -220,7 +220,7 @@ static struct finding *report_due(struct rule_run *run, const struct applied *a,
 {
 	struct finding *f =
 		finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(FIX, run_text(run, "fix %u", a->fix)),
-			    "%s (fix %u) is not in effect yet: a reboot is pending", name, a->fix);
+			    "%s (" ABOUT ") is not in effect yet: a reboot is pending", name);
 
 	finding_remedy(run, f, "reboot");
 	return f;
@@ -228,11 +228,12 @@ static struct finding *report_due(struct rule_run *run, const struct applied *a,
 
 static struct finding *report_lost(struct rule_run *run, const struct applied *a, const char *name)
 {
-	struct finding *f = finding_add(
-		run, CONFIDENCE_LIKELY, SUBJECT(FIX, run_text(run, "fix %u", a->fix)),
-		"%s (fix %u) is not in effect although the machine was rebooted since: after "
-		"a power failure the first boot may still use the old files",
-		name, a->fix);
+	struct finding *f =
+		finding_add(run, CONFIDENCE_LIKELY, SUBJECT(FIX, run_text(run, "fix %u", a->fix)),
+			    "%s (" ABOUT
+			    ") is not in effect although the machine was rebooted since: after "
+			    "a power failure the first boot may still use the old files",
+			    name);
 
 	finding_remedy(
 		run, f,
@@ -258,15 +259,14 @@ static struct finding *report_trial(struct rule_run *run, const struct applied *
 
 	if (!fact_is(a->same_boot, 0)) {
 		f = finding_add(run, CONFIDENCE_CERTAIN, about,
-				"%s (fix %u) is on trial: the next boot uses it once", name,
-				a->fix);
+				"%s (" ABOUT ") is on trial: the next boot uses it once", name);
 		finding_remedy(run, f, "reboot to try it");
 	} else if (fact_is(parameter_effect(run, a).in_effect, 1)) {
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, about,
-			"%s (fix %u) is on trial in this boot: the next boot reverts it unless it is "
-			"confirmed",
-			name, a->fix);
+		f = finding_add(run, CONFIDENCE_CERTAIN, about,
+				"%s (" ABOUT
+				") is on trial in this boot: the next boot reverts it unless it "
+				"is confirmed",
+				name);
 		finding_remedy(run, f, "`onehop fix --confirm`");
 	} else {
 		f = finding_add(
@@ -377,6 +377,7 @@ static void propose_in_effect(struct rule_run *run, struct change_set *out)
 const struct rule rules_fix[] = {
 	{
 		.id = "fix-in-effect",
+		.turn = TURN_START,
 		.title = "What onehop fix changed is in effect",
 		.why = "A change has no effect while it waits for a reboot, is missing from the "
 		       "boot entry, or was reverted by the kernel.",

@@ -1251,7 +1251,7 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "bar1-vbios",
-		.first = true,
+		.turn = TURN_EARLY,
 		.title = "The card's video BIOS offers a BAR1 that covers its memory",
 		.why = "GeForce P2P goes through BAR1, which must cover all of the GPU's memory.",
 		.remedy =
@@ -1267,7 +1267,7 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "bar1-firmware",
-		.first = true,
+		.turn = TURN_EARLY,
 		.title = "Resizable BAR is enabled in the firmware setup",
 		.why = "GeForce P2P goes through BAR1, which must cover all of the GPU's memory.",
 		.remedy = "in the firmware setup enable \"Above 4G Decoding\" and \"Re-Size BAR "
@@ -1285,7 +1285,7 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "bar1-window",
-		.first = true,
+		.turn = TURN_EARLY,
 		.title = "The bridges above each GPU have room for a BAR1 that covers its memory",
 		.why = "A BAR cannot be larger than the window of any bridge above it; resizing "
 		       "fails with \"no space\".",
@@ -1305,7 +1305,7 @@ const struct rule rules_pcie[] = {
 	},
 	{
 		.id = "bar1-small",
-		.first = true,
+		.turn = TURN_EARLY,
 		.title = "BAR1 covers the memory of every GPU that needs it for P2P",
 		.why = "GeForce P2P goes through BAR1, which must cover all of the GPU's memory.",
 		.remedy =

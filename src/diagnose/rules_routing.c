@@ -1207,6 +1207,7 @@ const struct rule rules_routing[] = {
 	},
 	{
 		.id = "acs-root-port",
+		.turn = TURN_LAST,
 		.title = "The root ports above the GPUs have no ACS redirect bits set",
 		.why = "Without a common switch packets pass through the CPU in any case: the bits "
 		       "cost nothing while the IOMMU is off or in pass-through mode, and 3 to 9 "

@@ -169,26 +169,26 @@ static struct group take_group(const struct finding **left, size_t n)
 
 /* ---- a group ---- */
 
-static bool all_alike(struct group g)
+/* How many items from `first` on differ only in the device. */
+static size_t count_alike(struct group g, size_t first)
 {
-	for (size_t i = 1; i < g.n; i++) {
-		if (strcmp(g.items[i]->sentence_form, g.items[0]->sentence_form) != 0)
-			return false;
-	}
-	return true;
+	size_t n = 1;
+
+	while (first + n < g.n &&
+	       strcmp(g.items[first + n]->sentence_form, g.items[first]->sentence_form) == 0)
+		n++;
+	return n;
 }
 
-/* "likewise GPU1 0000:41:00.0, GPU2 0000:61:00.0 and 6 more" */
-static void add_likewise(struct document *out, struct group g, size_t max)
+/* "likewise GPU1 0000:41:00.0, GPU2 0000:61:00.0" */
+static void add_likewise(struct document *out, struct group g, size_t first, size_t end)
 {
 	struct strbuf b AUTO_STRBUF = {0};
-	size_t n = g.n < max ? g.n : max;
 
-	for (size_t i = 1; i < n; i++)
-		strbuf_printf(&b, "%s%s", i > 1 ? ", " : "", g.items[i]->subject);
-	if (n < g.n)
-		strbuf_printf(&b, " and %zu more (-v shows all)", g.n - n);
-	document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "likewise %s", strbuf_str(&b));
+	for (size_t i = first; i < end; i++)
+		strbuf_printf(&b, "%s%s", i > first ? ", " : "", g.items[i]->subject);
+	if (b.len)
+		document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "likewise %s", strbuf_str(&b));
 }
 
 static void add_head(struct document *out, const struct finding *f)
@@ -208,15 +208,14 @@ static void add_others(struct document *out, struct group g, size_t max)
 {
 	size_t n = g.n < max ? g.n : max;
 
-	if (g.n > 1 && all_alike(g)) {
-		add_likewise(out, g, max);
-		return;
-	}
-	for (size_t i = 1; i < n; i++) {
+	for (size_t i = 0, alike; i < n; i += alike) {
 		struct strbuf b AUTO_STRBUF = {0};
 
+		alike = count_alike(g, i);
 		finding_statement(g.items[i], &b);
-		document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "%s", strbuf_str(&b));
+		if (i)
+			document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "%s", strbuf_str(&b));
+		add_likewise(out, g, i + 1, i + alike < n ? i + alike : n);
 	}
 	if (n < g.n)
 		document_paragraph(out, STYLE_PLAIN, TEXT_COLUMN, "and %zu more (-v shows all)",

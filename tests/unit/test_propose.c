@@ -776,10 +776,10 @@ static void the_whole_of_one_machine(void **state)
 	(void)state;
 	assert_set(&j.set, "by-hand driver [driver-loaded]\n"
 			   "kernel-parameter iommu=pt kept [iommu-translating]\n"
-			   "acs 0000:20:00.0 001d>0011 now kept apart [acs-root-port]\n"
-			   "acs 0000:60:00.0 001d>0011 now kept apart [acs-root-port]\n"
 			   "acs 0000:22:00.0 001d>0011 now kept [acs-redirect]\n"
-			   "acs 0000:22:01.0 001d>0011 now kept [acs-redirect]\n");
+			   "acs 0000:22:01.0 001d>0011 now kept [acs-redirect]\n"
+			   "acs 0000:20:00.0 001d>0011 now kept apart [acs-root-port]\n"
+			   "acs 0000:60:00.0 001d>0011 now kept apart [acs-root-port]\n");
 	done(&j);
 }
 

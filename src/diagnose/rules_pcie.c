@@ -629,23 +629,33 @@ static const struct modprobe_line *resize_option(const struct rule_run *run)
 	return NULL;
 }
 
+#define UNREAD_LOG                                                                                 \
+	"the kernel log, which was not read, shows what stopped the driver (\"BAR 1: no "          \
+	"space\", \"NVRM: BAR resizing\")"
+
+/* The driver tried, and BAR1 is as small as before. The firmware is blamed only if its rule is not OK. */
+static void failed_remedy(struct rule_run *run, struct finding *f, const struct bar1 *b)
+{
+	const bool again = b->state.best > b->state.size;
+	const bool unseen = !b->failure && !fact_is(run->m->log_read, 1);
+	const bool firmware = !again || b->confidence == CONFIDENCE_POSSIBLE;
+
+	finding_remedy(run, f, "%s%s%s%s%s",
+		       again ? "stop the programs that use the GPUs, unbind the nvidia driver and "
+			       "run `onehop fix bar1-small --apply`, which enlarges BAR1 until the "
+			       "next reboot"
+			     : "",
+		       again && (firmware || unseen) ? ". If that fails, " : "",
+		       firmware ? "in the firmware setup enable " FIRMWARE_SETTINGS : "",
+		       firmware && unseen ? "; " : "", unseen ? UNREAD_LOG : "");
+}
+
 static void small_remedy(struct rule_run *run, struct finding *f, const struct bar1 *b)
 {
 	const struct modprobe_line *l = resize_option(run);
-	bool unseen = !b->failure && !fact_is(run->m->log_read, 1);
 
 	if (fact_is(run->m->driver.resizable_bar, 1))
-		finding_remedy(
-			run, f,
-			"NVreg_EnableResizableBar=1 is already set; %s" FIRMWARE_SETTINGS "%s",
-			b->state.best > b->state.size
-				? "stop the programs that use the GPUs, unbind the nvidia driver and run "
-				  "`onehop fix bar1-small --apply`, which enlarges BAR1 until the next "
-				  "reboot. If that fails, in the firmware setup enable "
-				: "in the firmware setup enable ",
-			unseen ? "; the kernel log, which was not read, shows what stopped the driver (\"BAR "
-				 "1: no space\", \"NVRM: BAR resizing\")"
-			       : "");
+		failed_remedy(run, f, b);
 	else if (l)
 		finding_remedy(
 			run, f,

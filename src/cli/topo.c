@@ -144,15 +144,18 @@ static int print_svg(const struct topology *t, const struct topo_options *o)
 static int print_topology(const struct topology *t, const struct topo_options *o)
 {
 	enum exit_code code = topology_code(t);
+	struct diagnosis *d;
 	struct document *out;
 	int r;
 
 	if (o->common.json)
 		return print_json(report_topology_json(t), code);
+	d = diagnose(t);
 	out = document_new();
-	report_topology(out, t);
+	report_topology(out, d);
 	r = print_document(out, &o->common, code);
 	document_free(out);
+	diagnosis_free(d);
 	return r;
 }
 

@@ -41,7 +41,7 @@ void report_symptom(struct document *out, const struct diagnosis *d, int symptom
 /* Lines on the results of earlier runs that were weighed, and those that no longer hold. */
 void report_weighed(struct document *out, const struct machine *m);
 /* What `onehop topo` prints: devices, matrix with verdicts, why each pair is not direct. */
-void report_topology(struct document *out, const struct topology *t);
+void report_topology(struct document *out, const struct diagnosis *d);
 /* What `onehop compare` prints; `pair`: two indexes of GPUs of `before`, NULL for those that changed
    most. */
 void report_compare(struct document *out, const struct comparison *c, const int *pair,

@@ -199,7 +199,25 @@ static struct speed *gpu_speeds(const struct topology *t, size_t *ret_n)
 	return all;
 }
 
-static void add_speed_line(struct document *out, const struct speed *s, size_t n)
+/* " within a socket": what tells groups of one class apart; "" where that is unknown or differs. */
+static const char *socket_words(const struct topology *t, const struct speed *s, size_t n)
+{
+	size_t known = 0, crossing = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int a = topology_socket(t->machine, t->endpoints[s[i].initiator].pci);
+		int b = topology_socket(t->machine, t->endpoints[s[i].target].pci);
+
+		known += a >= 0 && b >= 0;
+		crossing += a >= 0 && b >= 0 && a != b;
+	}
+	if (s->path->class != PATH_SYS || known < n || (crossing && crossing < n))
+		return "";
+	return crossing ? " between sockets" : " within a socket";
+}
+
+static void add_speed_line(struct document *out, const struct topology *t, const struct speed *s,
+			   size_t n)
 {
 	const struct path *p = s->path;
 	struct strbuf b AUTO_STRBUF = {0};
@@ -217,8 +235,9 @@ static void add_speed_line(struct document *out, const struct speed *s, size_t n
 			      pci_link_format(p->bottleneck_speed, p->bottleneck_width, link,
 					      sizeof(link)),
 			      p->bottleneck->name);
-	document_item(out, STYLE_PLAIN, 0, path_class_name(p, class, sizeof(class)), "%zu %s: %s.",
-		      n, text_plural(n, "pair", "pairs"), strbuf_str(&b));
+	document_item(out, STYLE_PLAIN, 0, path_class_name(p, class, sizeof(class)),
+		      "%zu %s%s: %s.", n, text_plural(n, "pair", "pairs"), socket_words(t, s, n),
+		      strbuf_str(&b));
 }
 
 static void add_speeds(struct document *out, const struct topology *t)
@@ -231,7 +250,7 @@ static void add_speeds(struct document *out, const struct topology *t)
 	for (size_t i = 0, k; i < n; i += k) {
 		for (k = 1; i + k < n && same_speed(&all[i], &all[i + k]); k++)
 			;
-		add_speed_line(out, &all[i], k);
+		add_speed_line(out, t, &all[i], k);
 	}
 }
 
@@ -394,7 +413,7 @@ static size_t pairs_of_kind(const struct topology *t, bool nic)
 	return nic ? 2 * t->gpu_n * nics : t->gpu_n * (t->gpu_n - 1);
 }
 
-/* "all 56 pairs", "7 pairs: GPU0>GPU1 GPU0>GPU2 and 5 more"; a GPU and a NIC are one pair with two directions. */
+/* "all 56 pairs", "7 pairs: GPU0->GPU1, GPU0->GPU2 and 5 more"; a GPU and a NIC are one pair with two directions. */
 static void add_examples(struct strbuf *b, const struct topology *t, const struct reason *r,
 			 size_t n)
 {
@@ -411,32 +430,35 @@ static void add_examples(struct strbuf *b, const struct topology *t, const struc
 	for (size_t i = 0; i < n && i < MAX_EXAMPLES; i++) {
 		size_t k = (size_t)(r[i].path - t->paths);
 
-		strbuf_printf(b, "%s%s>%s", i ? " " : "", t->endpoints[k / t->endpoint_n].name,
+		strbuf_printf(b, "%s%s->%s", i ? ", " : "", t->endpoints[k / t->endpoint_n].name,
 			      t->endpoints[k % t->endpoint_n].name);
 	}
 	if (n > MAX_EXAMPLES)
 		strbuf_printf(b, " and %zu more", n - MAX_EXAMPLES);
 }
 
-static const enum style state_styles[] = {
-	[CHAIN_POSSIBLE] = STYLE_WARN,
-	[CHAIN_UNKNOWN] = STYLE_WARN,
-	[CHAIN_BAD] = STYLE_BAD,
+/* What the step makes of the pair, in the words of the matrix. */
+static const struct {
+	const char *label;
+	enum style style;
+} states[] = {
+	[CHAIN_POSSIBLE] = {"doubtful", STYLE_WARN},
+	[CHAIN_UNKNOWN] = {"unknown ", STYLE_WARN},
+	[CHAIN_BAD] = {"blocked ", STYLE_BAD},
 };
 
 static void add_reason(struct document *out, const struct topology *t, const struct reason *r,
 		       size_t n)
 {
 	struct strbuf b AUTO_STRBUF = {0};
-	char sentence[512], label[16];
+	char sentence[512];
 
 	strbuf_puts(&b, chain_explain(r->path, r->link, sentence, sizeof(sentence)));
 	add_places(&b, r, n);
 	strbuf_puts(&b, " (");
 	add_examples(&b, t, r, n);
-	snprintf(label, sizeof(label), "%-8s", chain_state_word(r->link->state));
-	document_item(out, state_styles[r->link->state], 0, label, "%s: %s)",
-		      chain_step_word(r->step), strbuf_str(&b));
+	document_item(out, states[r->link->state].style, 0, states[r->link->state].label, "%s)",
+		      strbuf_str(&b));
 }
 
 static void add_reasons(struct document *out, const struct topology *t)
@@ -458,12 +480,14 @@ static void add_reasons(struct document *out, const struct topology *t)
 	}
 }
 
-void report_topology(struct document *out, const struct topology *t)
+void report_topology(struct document *out, const struct diagnosis *d)
 {
+	const struct topology *t = d->topology;
+
 	add_recorded(out, t->machine);
 	add_machine_line(out, t->machine);
-	if (!t->endpoint_n)
-		document_paragraph(out, STYLE_STRONG, 0, "No GPUs or RDMA NICs on PCI.");
+	document_blank(out);
+	report_verdict(out, d);
 	add_gpus(out, t->machine);
 	add_nics(out, t);
 	add_blocks(out, t);

@@ -71,12 +71,14 @@ static char *check_text(struct machine *m, bool verbose)
 static char *topology_text(struct machine *m)
 {
 	struct topology *t = topology_new(m);
+	struct diagnosis *d = diagnose(t);
 	struct document *out = document_new();
 	struct strbuf b = {0};
 
-	report_topology(out, t);
+	report_topology(out, d);
 	written(out, 80, false, &b);
 	document_free(out);
+	diagnosis_free(d);
 	topology_free(t);
 	build_free(m);
 	return b.text;
@@ -429,8 +431,8 @@ static void topology_says_why(void **state)
 	assert_has(text, "PCI address");
 	assert_has(text, "32 GiB");
 	assert_has(text, "Obstacles between GPUs\n");
-	assert_has(text, "bad       switch: ");
-	assert_has(text, "GPU0>GPU1");
+	assert_has(text, "blocked   ACSCtl of ");
+	assert_has(text, "GPU0->GPU1");
 	assert_has(text, "GB/s one way");
 }
 
@@ -445,11 +447,11 @@ static void same_reason_is_one_line(void **state)
 		m->gpus[i].bar1_bytes = fact_int(256 << 20, "test");
 	text = topology_text(m);
 	one_line = flat(text);
-	first = strstr(one_line, "bad exposure: ");
+	first = strstr(one_line, "blocked BAR1 of ");
 	assert_non_null(first);
 	assert_has(first, "; likewise at ");
 	assert_has(first, "(all 56 pairs)");
-	assert_null(strstr(first + 1, "bad exposure: "));
+	assert_null(strstr(first + 1, "blocked BAR1 of "));
 }
 
 /* ---- JSON ---- */

@@ -7,12 +7,14 @@
 #include <stdbool.h>
 
 struct arena;
+struct source_entry;
 
 enum {
 	CLAIMS_MAX = 1 << 20,       /* answers: more than any machine has */
 	CLAIMS_MAX_LINES = 1 << 18, /* of one file */
 	CLAIMS_MAX_DISAGREEMENTS = 256,
 	CLAIMS_MAX_GPUS = 256,
+	CLAIMS_MAX_NICS = 256,
 };
 
 struct claimed_line {
@@ -37,6 +39,7 @@ struct disagreement {
  *   gpu/#INDEX/KEY, gpu/ADDRESS/KEY, gpu/~ORDER/KEY
  *                               what nvidia-smi says of a GPU, KEY as in nvml.json; ~ORDER: the nth of
  *                               outputs that do not name theirs
+ *   nic/LABEL/KEY               of a NIC of a matrix: "listed", "name", "level/INDEX" of a GPU
  *   environment/NAME            the value of a variable
  *   pair/KEY/INDEX/INDEX        of two GPUs: "level", "nvlinks", "p2p-read", ...
  */
@@ -52,3 +55,13 @@ struct claims {
 	bool has_addresses;
 	bool too_many; /* everything after that is ignored */
 };
+
+/* The place of what no text states. */
+#define CLAIM_NOWHERE ((struct claim_at){"", 0})
+
+/* Entries whose path starts with `prefix`, sorted; the caller frees the array. */
+struct source_entry *claims_entries(const struct claims *c, const char *prefix, size_t *ret_n);
+/* The same answer, with its place, under another path. */
+void claims_move(struct claims *c, const struct source_entry *e, const char *to);
+/* What matrices say of NICs; `gpus`: addresses by number, "": there is none. claims_nics.c */
+void claims_put_nics(struct claims *c, char (*gpus)[20], size_t gpu_n);

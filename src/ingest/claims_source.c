@@ -25,8 +25,7 @@ struct gpus {
 	size_t other_n;
 };
 
-/* Entries whose path starts with `prefix`, sorted; the caller frees the array. */
-static struct source_entry *entries_of(const struct claims *c, const char *prefix, size_t *ret_n)
+struct source_entry *claims_entries(const struct claims *c, const char *prefix, size_t *ret_n)
 {
 	struct source_entry *all = source_entries(c->map, ret_n);
 	size_t n = 0;
@@ -36,11 +35,6 @@ static struct source_entry *entries_of(const struct claims *c, const char *prefi
 			all[n++] = all[i];
 	*ret_n = n;
 	return all;
-}
-
-static struct claim_at unplaced(void)
-{
-	return (struct claim_at){"", 0};
 }
 
 /* ---- which GPU is which ---- */
@@ -68,7 +62,7 @@ static size_t collect_addresses(struct claims *c, char (*ret)[PCI_ADDRESS_LEN], 
 	size_t n, count = 0;
 	char path[128];
 
-	entries = entries_of(c, "function/", &n);
+	entries = claims_entries(c, "function/", &n);
 	for (size_t i = 0; i < n && count < max; i++) {
 		const char *name = entries[i].path + strlen("function/"), *vendor, *class;
 
@@ -115,8 +109,8 @@ static void stand_in(struct claims *c, struct gpus *g)
 			continue;
 		g->unplaced = true;
 		pci_address_format(a, g->by_number[i]);
-		claim(c, unplaced(), "", "function/%s", g->by_number[i]);
-		claim(c, unplaced(), "0x10de", DEVICES "/%s/vendor", g->by_number[i]);
+		claim(c, CLAIM_NOWHERE, "", "function/%s", g->by_number[i]);
+		claim(c, CLAIM_NOWHERE, "0x10de", DEVICES "/%s/vendor", g->by_number[i]);
 	}
 }
 
@@ -125,7 +119,7 @@ static void find_numbers(struct claims *c, struct gpus *g)
 	AUTO_FREE struct source_entry *entries = NULL;
 	size_t n;
 
-	entries = entries_of(c, "gpu/#", &n);
+	entries = claims_entries(c, "gpu/#", &n);
 	for (size_t i = 0; i < n; i++) {
 		char *end;
 		unsigned long number = strtoul(entries[i].path + strlen("gpu/#"), &end, 10);
@@ -156,11 +150,11 @@ static void find_gpus(struct claims *c, struct gpus *g)
 
 /* ---- one GPU under several names ---- */
 
-static void move(struct claims *c, const struct source_entry *e, const char *to)
+void claims_move(struct claims *c, const struct source_entry *e, const char *to)
 {
 	const char *origin = source_origin(c->map, e->path);
 	const char *colon = origin ? strrchr(origin, ':') : NULL;
-	struct claim_at at = unplaced();
+	struct claim_at at = CLAIM_NOWHERE;
 
 	if (colon) {
 		at.file = arena_strndup(c->arena, origin, (size_t)(colon - origin));
@@ -178,14 +172,14 @@ static void move_to_addresses(struct claims *c, const struct gpus *g)
 	AUTO_FREE struct source_entry *entries = NULL;
 	size_t n;
 
-	entries = entries_of(c, "gpu/#", &n);
+	entries = claims_entries(c, "gpu/#", &n);
 	for (size_t i = 0; i < n; i++) {
 		char *key;
 		unsigned long number = strtoul(entries[i].path + strlen("gpu/#"), &key, 10);
 
 		if (number < g->n && g->by_number[number][0])
-			move(c, &entries[i],
-			     arena_printf(c->arena, "gpu/%s%s", g->by_number[number], key));
+			claims_move(c, &entries[i],
+				    arena_printf(c->arena, "gpu/%s%s", g->by_number[number], key));
 	}
 }
 
@@ -202,15 +196,15 @@ static void move_unnamed(struct claims *c, const struct gpus *g)
 		const char *prefix = arena_printf(c->arena, "gpu/~%s", kinds[k]);
 		size_t n;
 
-		entries = entries_of(c, prefix, &n);
+		entries = claims_entries(c, prefix, &n);
 		if (!n || n != total + g->other_n || (total && g->other_n))
 			continue;
 		for (size_t i = 0; i < n; i++) {
 			const char *key = strchr(entries[i].path + strlen(prefix), '/');
 
-			move(c, &entries[i],
-			     arena_printf(c->arena, "gpu/%s%s",
-					  total ? g->by_number[i] : g->others[i], key));
+			claims_move(c, &entries[i],
+				    arena_printf(c->arena, "gpu/%s%s",
+						 total ? g->by_number[i] : g->others[i], key));
 		}
 	}
 }
@@ -269,12 +263,12 @@ static json_t *gpu_json(struct claims *c, const char *address, const struct sour
 		if (!text_starts_with(entries[i].path, prefix))
 			continue;
 		if (strcmp(key, "numa_node") == 0)
-			move(c, &entries[i],
-			     arena_printf(c->arena, DEVICES "/%s/numa_node", address));
+			claims_move(c, &entries[i],
+				    arena_printf(c->arena, DEVICES "/%s/numa_node", address));
 		else if (strcmp(key, "listed") != 0 && strcmp(key, "address") != 0)
 			put_key(c, gpu, &entries[i], key);
 	}
-	claim_number(c, unplaced(), 1, DEVICES "/%s/stated/gpu", address);
+	claim_number(c, CLAIM_NOWHERE, 1, DEVICES "/%s/stated/gpu", address);
 	return gpu;
 }
 
@@ -300,7 +294,7 @@ static void put_pairs(struct claims *c, json_t *doc, size_t gpu_n)
 	size_t n;
 
 	json_object_set_new(doc, "p2p", p2p);
-	entries = entries_of(c, "pair/", &n);
+	entries = claims_entries(c, "pair/", &n);
 	for (size_t i = 0; i < n; i++) {
 		const char *s = entries[i].path + strlen("pair/");
 		char key[32];
@@ -340,7 +334,7 @@ static void put_nvml(struct claims *c, const struct gpus *g)
 	size_t n;
 	char *text;
 
-	entries = entries_of(c, "gpu/", &n);
+	entries = claims_entries(c, "gpu/", &n);
 	doc = json_pack("{soso}", "gpus", gpus, "unnumbered", others);
 	if (!g->n) { /* nvidia-smi did not list them */
 		json_object_del(doc, "gpus");
@@ -369,7 +363,7 @@ static void put_functions(struct claims *c)
 	AUTO_STRBUF struct strbuf names = {0};
 	size_t n;
 
-	entries = entries_of(c, "function/", &n);
+	entries = claims_entries(c, "function/", &n);
 	for (size_t i = 0; i < n; i++)
 		strbuf_printf(&names, "%s\n", entries[i].path + strlen("function/"));
 	if (n)
@@ -396,7 +390,7 @@ static void put_environment(struct claims *c)
 	AUTO_STRBUF struct strbuf text = {0};
 	size_t n;
 
-	entries = entries_of(c, "environment/", &n);
+	entries = claims_entries(c, "environment/", &n);
 	for (size_t i = 0; i < n; i++)
 		strbuf_printf(&text, "%s=%s\n", entries[i].path + strlen("environment/"),
 			      entries[i].data);
@@ -408,13 +402,13 @@ static void put_environment(struct claims *c)
 
 static void drop_own(struct claims *c)
 {
-	static const char *const own[] = {"function/", "gpu/", "pair/", "environment/"};
+	static const char *const own[] = {"function/", "gpu/", "pair/", "nic/", "environment/"};
 
 	for (size_t k = 0; k < sizeof(own) / sizeof(*own); k++) {
 		AUTO_FREE struct source_entry *entries = NULL;
 		size_t n;
 
-		entries = entries_of(c, own[k], &n);
+		entries = claims_entries(c, own[k], &n);
 		for (size_t i = 0; i < n; i++)
 			source_drop(c->map, entries[i].path);
 	}
@@ -430,6 +424,7 @@ struct source *claims_source(struct claims *c)
 	move_unnamed(c, g);
 	if (g->n || g->other_n)
 		put_nvml(c, g);
+	claims_put_nics(c, g->by_number, g->n);
 	put_functions(c);
 	put_line_files(c);
 	put_environment(c);

@@ -224,6 +224,66 @@ size_t smi_p2p_match(struct part *p, const struct text_line *lines, size_t n)
 	return end ? legend_end(lines, end, n) : 0;
 }
 
+/* ---- NICs ---- */
+
+/* A label or name that can be part of a path. */
+static bool is_nic(const char *word)
+{
+	return gpu_number(word) < 0 && is_device(word) && strlen(word) < 64 &&
+	       strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") ==
+		       strlen(word);
+}
+
+/* "  NIC0: mlx5_0" of the legend. */
+static void claim_nic_name(struct claims *c, struct claim_at at, const struct text_line *l)
+{
+	const char *s = line_text(l), *colon = strchr(s, ':'), *name;
+	size_t n;
+
+	if (!text_starts_with(s, "NIC") || !colon ||
+	    strspn(s + 3, "0123456789") + 3 != (size_t)(colon - s))
+		return;
+	name = colon + 1 + strspn(colon + 1, " ");
+	n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
+	if (n && n < 64 && !name[n] && colon - s < 16)
+		claim(c, at, name, "nic/%.*s/name", (int)(colon - s), s);
+}
+
+/* The cells of a row of a GPU below the names of NICs; the row of a NIC repeats them. */
+static void claim_nic_levels(struct claims *c, struct claim_at at, const struct matrix *m, int row,
+			     const char *const *cells, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		if (is_nic(m->columns[k]) && level_of(cells[k]) >= 0)
+			claim_number(c, at, level_of(cells[k]), "nic/%s/level/%d", m->columns[k],
+				     row);
+}
+
+static void claim_nics(const struct part *p, struct claims *c)
+{
+	struct arena *a = arena_new();
+	const char *cells[MOST_COLUMNS], *name;
+	struct matrix m;
+
+	if (!read_header(a, &p->lines[0], &m)) {
+		arena_free(a);
+		return;
+	}
+	for (size_t i = 0; i < m.column_n; i++)
+		if (is_nic(m.columns[i]))
+			claim(c, CLAIM_AT(p, &p->lines[0]), "", "nic/%s/listed", m.columns[i]);
+	for (size_t i = 1; i < p->n; i++) {
+		size_t n = read_row(a, &p->lines[i], is_topo_cell, &name, cells, m.column_n);
+
+		if (n && gpu_number(name) >= 0)
+			claim_nic_levels(c, CLAIM_AT(p, &p->lines[i]), &m, gpu_number(name), cells,
+					 n);
+		else if (!n)
+			claim_nic_name(c, CLAIM_AT(p, &p->lines[i]), &p->lines[i]);
+	}
+	arena_free(a);
+}
+
 /* ---- what it states ---- */
 
 /* One cell of two GPUs. */
@@ -297,6 +357,7 @@ void smi_topo_decode(const struct part *p, struct claims *c)
 {
 	decode_matrix(p, c, is_topo_cell, claim_level, NULL);
 	claim_affinity(p, c);
+	claim_nics(p, c);
 }
 
 static void claim_status(struct claims *c, struct claim_at at, int row, int column,

@@ -25,6 +25,7 @@ static const struct {
 	{MACHINE_HOST, nccl_read},
 	{MACHINE_HOST, applied_read},
 	{MACHINE_GPUS | MACHINE_NVML_ANY | MACHINE_RM, gpu_read}, /* late: it waits for NVML */
+	{MACHINE_RDMA, rdma_read_levels},
 	{MACHINE_OBSERVED, observed_read},
 };
 

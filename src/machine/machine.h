@@ -215,6 +215,8 @@ struct rdma_device {
 	struct fact_str firmware, hca_type, board_id, node_guid, driver;
 	struct rdma_port *ports;
 	size_t port_n;
+	struct fact_int
+		*levels; /* to each GPU, enum nvml_level, as texts state it; NULL: no text */
 };
 
 /* ---- host ---- */

@@ -18,7 +18,8 @@ struct pci_address {
 int pci_address_parse(const char *s, struct pci_address *ret);
 int pci_address_compare(struct pci_address a, struct pci_address b);
 
-/* The domain of stand-ins for functions that a text lists without an address; the bus counts them. */
+/* The domain of stand-ins for functions that a text lists without an address; the bus counts them, and
+ * NICs have device 1. */
 #define PCI_NO_ADDRESS 0xfffffffeu
 
 #define PCI_ADDRESS_LEN 20 /* with the NUL */

@@ -83,6 +83,8 @@ void pci_name_without_address(struct machine *m)
 {
 	for (size_t i = 0; i < m->pci_n; i++)
 		if (m->pci[i].address.domain == PCI_NO_ADDRESS)
-			m->pci[i].name =
-				arena_printf(m->arena, "no-address-%u", m->pci[i].address.bus);
+			m->pci[i].name = arena_printf(m->arena,
+						      m->pci[i].address.device ? "no-address-nic-%u"
+									       : "no-address-%u",
+						      m->pci[i].address.bus);
 }

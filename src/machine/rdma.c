@@ -207,3 +207,23 @@ void rdma_read(struct reader *r)
 	}
 	source_free_names(names, n);
 }
+
+/* Distances that nvidia-smi topo -m prints; the system itself has no file of them. */
+void rdma_read_levels(struct reader *r)
+{
+	struct machine *m = r->m;
+
+	if (!source_stated(r->s))
+		return;
+	for (size_t i = 0; i < m->rdma_n; i++) {
+		struct rdma_device *d = &m->rdma[i];
+
+		d->levels = arena_alloc(m->arena, m->gpu_n + 1, sizeof(*d->levels));
+		for (size_t k = 0; k < m->gpu_n; k++) {
+			char address[PCI_ADDRESS_LEN];
+
+			pci_address_format(m->gpus[k].pci->address, address);
+			d->levels[k] = read_int(r, DEVICES "/%s/stated/level/%s", d->name, address);
+		}
+	}
+}

@@ -63,10 +63,11 @@ void modules_read(struct reader *r);      /* modules.c: modules, modprobe.d, pee
 void guest_claims_read(struct reader *r); /* guest_claims.c: files that give devices to vfio-pci */
 void gpu_read(struct reader *r);          /* gpu.c: driver files, nvml.json, rm.json */
 void rdma_read(struct reader *r);         /* rdma.c */
-void kernel_log_read(struct reader *r);   /* kernel_log.c */
-void nccl_read(struct reader *r);         /* nccl.c: environment, conf files, --pid */
-void observed_read(struct reader *r);     /* observed.c; the GPUs are read before */
-void applied_read(struct reader *r);      /* applied.c: what `onehop fix` left in force */
+void rdma_read_levels(struct reader *r);
+void kernel_log_read(struct reader *r); /* kernel_log.c */
+void nccl_read(struct reader *r);       /* nccl.c: environment, conf files, --pid */
+void observed_read(struct reader *r);   /* observed.c; the GPUs are read before */
+void applied_read(struct reader *r);    /* applied.c: what `onehop fix` left in force */
 
 /*
  * Virtual files of a live source (capture/live.c lists them); a recording keeps each as a file of that

@@ -469,11 +469,17 @@ static struct chain_link judge_forwarding(const struct pair *pr)
 	return link_of(CHAIN_UNKNOWN, REASON_HOST_BRIDGE_UNKNOWN);
 }
 
+/* As nvidia-smi and texts state it, also where the bridge itself is unknown. */
+static bool is_below_bridge(enum path_class class)
+{
+	return class == PATH_PIX || class == PATH_PXB;
+}
+
 static struct chain_link judge_host_bridge(const struct pair *pr)
 {
 	struct chain_link l;
 
-	if (path_is_nvlink(pr->p) || pr->p->common)
+	if (path_is_nvlink(pr->p) || pr->p->common || is_below_bridge(pr->p->pci_class))
 		return not_applicable();
 	if (pr->p->pci_class == PATH_UNKNOWN)
 		return link_of(CHAIN_UNKNOWN, REASON_PATH_UNKNOWN);

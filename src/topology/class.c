@@ -80,6 +80,17 @@ static enum path_class class_of_nvml(const struct machine *m, size_t i, size_t j
 	return fact_known(level) ? class_of_level(level.value) : PATH_UNKNOWN;
 }
 
+/* What texts say of the distance of a GPU and a NIC. */
+static enum path_class class_of_text(const struct machine *m, const struct endpoint *a,
+				     const struct endpoint *b)
+{
+	const struct endpoint *gpu = a->kind == ENDPOINT_GPU ? a : b, *nic = gpu == a ? b : a;
+	const struct fact_int *levels = gpu->kind == nic->kind ? NULL : m->rdma[nic->index].levels;
+
+	return levels && fact_known(levels[gpu->index]) ? class_of_level(levels[gpu->index].value)
+							: PATH_UNKNOWN;
+}
+
 static int links_between(const struct gpu_links *from, const struct gpu *to)
 {
 	int n = 0;
@@ -146,16 +157,17 @@ static struct fact_int nvlinks_of_pair(const struct path_facts *s, size_t i, siz
 void path_classify(const struct path_facts *s, const struct endpoint *a, const struct endpoint *b,
 		   struct path *p)
 {
-	enum path_class nvml = PATH_UNKNOWN;
+	enum path_class stated;
 
 	find_divergence(a->pci, b->pci, &p->common, &p->initiator_port, &p->target_port);
 	p->tree_class = class_in_tree(s->m, a->pci, b->pci, p->common);
 	if (a->kind == ENDPOINT_GPU && b->kind == ENDPOINT_GPU && s->m->pairs) {
-		nvml = class_of_nvml(s->m, a->index, b->index);
+		stated = class_of_nvml(s->m, a->index, b->index);
 		p->nvlinks = nvlinks_of_pair(s, a->index, b->index);
 	} else {
+		stated = class_of_text(s->m, a, b);
 		p->nvlinks = fact_int(0, "a NIC has no NVLink");
 	}
-	p->pci_class = nvml != PATH_UNKNOWN ? nvml : p->tree_class;
+	p->pci_class = stated != PATH_UNKNOWN ? stated : p->tree_class;
 	p->class = fact_or(p->nvlinks, 0) ? PATH_NVLINK : p->pci_class;
 }

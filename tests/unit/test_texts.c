@@ -802,6 +802,72 @@ static void wrong_setting(void **state)
 
 /* ---- which machine ---- */
 
+static enum path_class class_between(const struct topology *t, size_t gpu, const char *nic)
+{
+	for (size_t i = t->gpu_n; i < t->endpoint_n; i++)
+		if (strcmp(t->machine->rdma[t->endpoints[i].index].name, nic) == 0)
+			return topology_path(t, gpu, i)->class;
+	fail_msg("no %s", nic);
+	return PATH_UNKNOWN;
+}
+
+/* The matrix with a legend, the older one with names, and one whose legend is in another text. */
+static void nics_of_a_matrix(void **state)
+{
+#define ROWS                                                                                       \
+	"GPU0\t X \tSYS\tPIX\tSYS\t0-31\t0\n"                                                      \
+	"GPU1\tSYS\t X \tSYS\tPXB\t32-63\t1\n"
+#define HEADER     "\tGPU0\tGPU1\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\n"
+#define NIC_LEGEND "\nNIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_bond_1\n"
+	static const struct {
+		const char *texts[2];
+		const char *names[2];
+	} cases[] = {
+		{{HEADER ROWS NIC_LEGEND}, {"mlx5_0", "mlx5_bond_1"}},
+		{{"\tGPU0\tGPU1\tmlx5_0\tmlx5_1\tCPU Affinity\n" ROWS}, {"mlx5_0", "mlx5_1"}},
+		{{HEADER ROWS, HEADER ROWS NIC_LEGEND}, {"mlx5_0", "mlx5_bond_1"}},
+		{{HEADER ROWS}, {"NIC0", "NIC1"}},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct machine *m = machine_of(cases[i].texts, cases[i].texts[1] ? 2 : 1);
+		struct topology *t = topology_new(m);
+
+		assert_int_equal(m->rdma_n, 2);
+		assert_string_equal(m->rdma[0].pci->name, "no-address-nic-0");
+		assert_int_equal(class_between(t, 0, cases[i].names[0]), PATH_PIX);
+		assert_int_equal(class_between(t, 0, cases[i].names[1]), PATH_SYS);
+		assert_int_equal(class_between(t, 1, cases[i].names[1]), PATH_PXB);
+		assert_int_equal(t->gpu_n, 2);
+		/* Nothing but the distance is known. */
+		for (size_t k = t->gpu_n; k < t->endpoint_n; k++)
+			assert_int_equal(topology_path(t, 0, k)->verdict, PAIR_UNDECIDED);
+		assert_int_equal(topology_path(t, 0, 2)->chain[CHAIN_HOST_BRIDGE].state, CHAIN_NA);
+		topology_free(t);
+		machine_free(m);
+	}
+}
+
+/* Of two distances neither counts. */
+static void nics_of_two_matrices(void **state)
+{
+	static const char *const texts[] = {
+		HEADER ROWS NIC_LEGEND,
+		"\tGPU0\tGPU1\tNIC0\tNIC1\n"
+		"GPU0\t X \tSYS\tPHB\tSYS\nGPU1\tSYS\t X \tSYS\tPXB\n",
+	};
+	struct machine *m = machine_of(texts, 2);
+	struct topology *t = topology_new(m);
+
+	(void)state;
+	assert_int_equal(class_between(t, 0, "mlx5_0"), PATH_UNKNOWN);
+	assert_int_equal(class_between(t, 1, "mlx5_bond_1"), PATH_PXB);
+	assert_int_equal(m->trouble_n, 1);
+	topology_free(t);
+	machine_free(m);
+}
+
 static struct pasted *paste(const char *const *texts, size_t n)
 {
 	struct pasted *t = pasted_new("paste");
@@ -1228,6 +1294,8 @@ int main(void)
 		cmocka_unit_test(p2p_reads_alone),
 		cmocka_unit_test(rules_without_facts),
 		cmocka_unit_test(wrong_setting),
+		cmocka_unit_test(nics_of_a_matrix),
+		cmocka_unit_test(nics_of_two_matrices),
 		cmocka_unit_test(several_machines),
 		cmocka_unit_test(one_of_several),
 		cmocka_unit_test(log_of_several),

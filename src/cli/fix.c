@@ -286,7 +286,7 @@ static int look_ahead(struct job *p, struct fix_context *s)
 		return 0;
 	if (!p->o->common.json) {
 		d = document_new();
-		report_dropped(d, p->planned.plan);
+		report_dropped(d, p->planned.plan, false);
 		print_document(d, &p->o->common, EXIT_OK);
 		document_free(d);
 	}

@@ -48,6 +48,10 @@ static int print_plan(struct fix_context *s, const struct journal_entry *e, bool
 
 	fix_read_back(&s->host, e, states, now);
 	report_undo_plan(d, e, states, now, s->common->verbose);
+	if (plan_drops_lines(e->plan)) {
+		document_blank(d);
+		report_dropped(d, e->plan, true);
+	}
 	if (dry_run)
 		report_nothing_changed(d);
 	r = print_document(d, s->common, EXIT_OK);
@@ -57,11 +61,22 @@ static int print_plan(struct fix_context *s, const struct journal_entry *e, bool
 	return r;
 }
 
+/* Runs the generators without installing their output, as `fix --apply` does. */
+static int look_ahead(struct fix_context *s, const struct journal_entry *e)
+{
+	const struct fix_run run = fix_context_run(s);
+
+	return fix_foresee_undo(&run, e);
+}
+
 static int dry_run(struct fix_context *s, const struct journal_entry *e)
 {
 	const struct fix_outcome o = {
 		.undo = true, .dry_run = true, .entry = e, .number = e->number, .root = s->root};
 
+	/* Where nothing can be written the plan is shown without. */
+	if (fix_context_may_write(s))
+		look_ahead(s, e);
 	if (s->common->json)
 		return print_json(report_undo_json(&o), EXIT_OK);
 	return print_plan(s, e, true);
@@ -74,8 +89,13 @@ static int show_and_ask(struct fix_context *s, const struct journal_entry *e, bo
 
 	if (s->common->json || !can_ask())
 		return 0;
+	if (look_ahead(s, e) < 0)
+		return fail(EXIT_REFUSED, "%s", err_msg());
 	r = print_plan(s, e, false);
-	return r || yes ? r : ask("Undo fix %u?", e->number);
+	return r || yes ? r
+			: ask(plan_drops_lines(e->plan) ? "Undo fix %u and lose these lines?"
+							: "Undo fix %u?",
+			      e->number);
 }
 
 /* ---- doing it ---- */

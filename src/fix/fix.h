@@ -49,6 +49,8 @@ enum fix_result {
  * onehop's own, and notes in their steps which lines they would drop. Nothing is changed.
  */
 int fix_foresee(const struct fix_run *run, struct plan *p);
+/* The same before fix_undo: what the files that it makes again would lose. Steps of `e` note only that then. */
+int fix_foresee_undo(const struct fix_run *run, const struct journal_entry *e);
 /*
  * Refuses while a fix is damaged: what it changed is unknown. Finishes what an interrupted run left,
  * by undoing it. Then looks at each step; writes the

@@ -47,13 +47,15 @@ static const char *plain(struct arena *a, const struct diff_line *l)
 	return text;
 }
 
-static void note_dropped(struct arena *a, struct step *s, const struct bytes *made)
+/* `present`: what is in the file now. */
+static void note_dropped(struct arena *a, struct step *s, const struct bytes *present,
+			 const struct bytes *made)
 {
 	const char **dropped = arena_alloc(a, DROPPED_MAX + 1, sizeof(*dropped));
 	struct diff d;
 	size_t n = 0;
 
-	diff_texts(s->old.data, s->old.size, made->data, made->size, &d);
+	diff_texts(present->data, present->size, made->data, made->size, &d);
 	for (size_t i = 0; i < d.n && n < DROPPED_MAX; i++)
 		if (d.lines[i].mark == DIFF_GONE && is_missed(&d.lines[i]) &&
 		    !is_moved(&d, &d.lines[i]))
@@ -69,26 +71,34 @@ static int remove_foreseen(struct fix_host *h)
 	return r < 0 ? r : host_remove(h, FORESEEN ".new");
 }
 
-static int foresee(struct fix_host *h, struct arena *a, struct step *s)
+/* Why it cannot be made is reported by the step itself, which is undone then. */
+static int foresee(struct fix_host *h, struct arena *a, struct step *s, const char *const *argv,
+		   const struct bytes *present)
 {
 	AUTO_STRBUF struct strbuf output = {0};
 	AUTO_FREE char *data = NULL;
-	enum step_state state;
 	struct bytes made;
-	int r = step_read_state(h, s, &state, NULL);
+	int r = remove_foreseen(h);
 
-	if (r == 0)
-		r = remove_foreseen(h);
-	/* What is not as it was planned for is reported by fix_apply. */
-	if (r < 0 || state != STEP_IS_OLD || !s->old.data)
+	if (r < 0)
 		return r;
-	/* Why it cannot be made is reported by the step itself, which is undone then. */
-	if (step_run_filled(h, s, s->argv, FORESEEN, &output) == 0 &&
+	if (step_run_filled(h, s, argv, FORESEEN, &output) == 0 &&
 	    host_read(h, FORESEEN, &data, &made.size) == 0) {
 		made.data = data;
-		note_dropped(a, s, &made);
+		note_dropped(a, s, present, &made);
 	}
 	return remove_foreseen(h);
+}
+
+/* What is not as it was planned for is reported by fix_apply. */
+static int foresee_step(struct fix_host *h, struct arena *a, struct step *s)
+{
+	enum step_state state;
+	int r = step_read_state(h, s, &state, NULL);
+
+	if (r < 0 || state != STEP_IS_OLD || !s->old.data)
+		return r;
+	return foresee(h, a, s, s->argv, &s->old);
 }
 
 int fix_foresee(const struct fix_run *run, struct plan *p)
@@ -101,7 +111,43 @@ int fix_foresee(const struct fix_run *run, struct plan *p)
 		if (lock < 0)
 			r = journal_lock(run->host, run->wait_s, &lock);
 		if (r == 0)
-			r = foresee(run->host, p->arena, &p->steps[i]);
+			r = foresee_step(run->host, p->arena, &p->steps[i]);
+	}
+	journal_unlock(lock);
+	return r;
+}
+
+/* ---- the same of an undo ---- */
+
+/* The program reads the files as they are before the undo, so that what differs is not the fix's. */
+static int foresee_undo_step(struct fix_host *h, struct arena *a, struct step *s)
+{
+	AUTO_FREE char *now = NULL;
+	enum step_state state;
+	struct bytes present;
+	int r = step_read_state(h, s, &state, &now);
+
+	if (r < 0 || state != STEP_IS_OTHER || !now)
+		return r;
+	present = (struct bytes){now, strlen(now)};
+	return foresee(h, a, s, s->undo_argv, &present);
+}
+
+int fix_foresee_undo(const struct fix_run *run, const struct journal_entry *e)
+{
+	const struct plan *p = e->plan;
+	int lock = -1, r = 0;
+
+	for (size_t i = 0; i < p->step_n; i++)
+		p->steps[i].dropped = NULL; /* those that the fix dropped */
+	for (size_t i = 0; r == 0 && !run->host->image && i < p->step_n; i++) {
+		if (p->steps[i].kind != STEP_GENERATED || !p->steps[i].undo_argv ||
+		    e->marks[i] == MARK_NONE || e->marks[i] == MARK_UNDONE)
+			continue;
+		if (lock < 0)
+			r = journal_lock(run->host, run->wait_s, &lock);
+		if (r == 0)
+			r = foresee_undo_step(run->host, p->arena, &p->steps[i]);
 	}
 	journal_unlock(lock);
 	return r;

@@ -103,7 +103,7 @@ struct step {
 	const char *expect, *expect_not;
 	/*
 	 * GENERATED: lines of the old content that its program makes from none of the files as they were,
-	 * so that they are lost; NULL-ended. By fix_foresee; NULL: none, or not checked.
+	 * so that they are lost; NULL-ended. By fix_foresee, fix_foresee_undo; NULL: none, or not checked.
 	 */
 	const char *const *dropped;
 	unsigned deadline_s;

@@ -65,7 +65,7 @@ void step_undo_words(const struct step *s, struct strbuf *out);
 /* ---- the outcome ---- */
 
 /* The lines that would be lost, file by file, and where to keep them; nothing if there are none. */
-void report_dropped(struct document *out, const struct plan *p);
+void report_dropped(struct document *out, const struct plan *p, bool undoing);
 /* The difference that a program made to a file, once it is known. */
 void report_generated(struct document *out, const struct step *s, bool verbose);
 

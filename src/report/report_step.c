@@ -200,7 +200,7 @@ static void add_dropped(struct document *out, const struct step *s)
 				   n - MAX_LINES);
 }
 
-void report_dropped(struct document *out, const struct plan *p)
+void report_dropped(struct document *out, const struct plan *p, bool undoing)
 {
 	for (size_t i = 0; i < p->step_n; i++) {
 		const struct step *s = &p->steps[i];
@@ -210,11 +210,12 @@ void report_dropped(struct document *out, const struct plan *p)
 		document_paragraph(
 			out, STYLE_WARN, 0,
 			"Lines of /%s will be lost when %s regenerates it, because its configuration does not contain them:",
-			s->target, s->argv[0]);
+			s->target, (undoing ? s->undo_argv : s->argv)[0]);
 		add_dropped(out, s);
 		document_paragraph(
 			out, STYLE_PLAIN, 0,
-			"To keep your own lines, first move them to /etc/grub.d/40_custom, or kernel parameters to /etc/default/grub. onehop keeps the present file, and undo restores it.");
+			"To keep your own lines, first move them to /etc/grub.d/40_custom, or kernel parameters to /etc/default/grub. onehop keeps the present file%s",
+			undoing ? " in its journal." : ", and undo restores it.");
 	}
 }
 

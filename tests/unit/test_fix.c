@@ -2414,6 +2414,39 @@ static void test_dropped_lines(void **state)
 	assert_tree(g, old);
 }
 
+/* Lines that somebody wrote since the fix, and only those: the fix's own are in the generated file too. */
+static void test_dropped_by_undo(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *new = NULL, *old = NULL;
+	struct journal_entry *entries;
+	size_t n;
+
+	put_by_hand(g, "\nset before=fix");
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(fix_foresee(&g->run, p), 0);
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	assert_int_equal(fix_foresee_undo(&g->run, &entries[0]), 0);
+	assert_false(
+		plan_drops_lines(entries[0].plan)); /* what it made is replaced by the old bytes */
+
+	new = rig_get(g, "boot/grub/grub.cfg");
+	old = xprintf("%s\n# a comment\nmenuentry mine\n", new);
+	rig_put(g, "boot/grub/grub.cfg", old);
+	assert_int_equal(fix_foresee_undo(&g->run, &entries[0]), 0);
+	assert_string_equal(entries[0].plan->steps[0].dropped[0], "menuentry mine");
+	assert_null(entries[0].plan->steps[0].dropped[1]);
+	assert_get(g, "boot/grub/grub.cfg", old);
+	assert_get(g, "etc/default/gen.cfg", "iommu=pt");
+	assert_false(rig_exists(g, JOURNAL_FOLDER "/foreseen"));
+
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_get(g, "boot/grub/grub.cfg", OLD_GRUB);
+	journal_free(entries, n);
+}
+
 static void test_nothing_dropped(void **state)
 {
 	struct rig *g = *state;
@@ -2892,6 +2925,7 @@ int main(void)
 		TEST(test_full_at_each_write),
 		TEST(test_full_boot),
 		TEST(test_dropped_lines),
+		TEST(test_dropped_by_undo),
 		TEST(test_nothing_dropped),
 		TEST(test_other_programs),
 		TEST(test_forget_changed),

@@ -337,19 +337,31 @@ static void lost_lines_are_shown(void **state)
 {
 	static const char *const dropped[] = {"set timeout=9", "menuentry 'Mine' {", NULL};
 	struct plan *p = plan_of_every_kind();
-	struct document *d = document_new(), *empty = document_new();
-	AUTO_FREE char *text = NULL, *nothing = NULL;
+	const char *const *argv;
+	static const char *const again[] = {"update-grub", NULL};
+	struct document *d = document_new(), *empty = document_new(), *undone = document_new();
+	AUTO_FREE char *text = NULL, *nothing = NULL, *undoing = NULL;
 
 	(void)state;
-	report_dropped(empty, p);
+	report_dropped(empty, p, false);
 	nothing = written(empty);
 	assert_string_equal(nothing, "");
 	p->steps[STEPS - 1].dropped = dropped;
-	report_dropped(d, p);
+	report_dropped(d, p, false);
 	text = written(d);
 	assert_order(text,
 		     (const char *const[]){"Lines of /boot/grub/grub.cfg will be lost", dropped[0],
 					   dropped[1], "/etc/grub.d/40_custom", NULL});
+	argv = p->steps[STEPS - 1].argv;
+	/* The first of the two steps has no program of its own: it only makes the file again. */
+	p->steps[STEPS - 1].argv = NULL;
+	p->steps[STEPS - 1].undo_argv = again;
+	report_dropped(undone, p, true);
+	undoing = written(undone);
+	assert_order(undoing, (const char *const[]){"will be lost when update-grub regenerates it",
+						    dropped[1],
+						    "keeps the present file in its journal", NULL});
+	p->steps[STEPS - 1].argv = argv;
 	assert_valid(report_plan_json(&(struct plan_report){.plan = p, .machine = &live_machine},
 				      NULL),
 		     "fix.schema.json", "lost lines");

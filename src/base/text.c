@@ -225,44 +225,44 @@ const char *bytes_text(uint64_t bytes, char buf[static BYTES_TEXT_SIZE])
 /* Longer words are not typing errors. */
 #define MAX_NAME 32
 
-/* Edits (insert, delete, replace) from a to b. */
+/* Edits (insert, delete, replace, swap two neighbours) from a to b. */
 static size_t distance(const char *a, const char *b)
 {
-	size_t row[MAX_NAME + 1], la = strlen(a), lb = strlen(b);
+	size_t rows[3][MAX_NAME + 1], la = strlen(a), lb = strlen(b);
 
 	for (size_t j = 0; j <= lb; j++)
-		row[j] = j;
+		rows[0][j] = j;
 	for (size_t i = 1; i <= la; i++) {
-		size_t diagonal = row[0];
+		size_t *row = rows[i % 3], *above = rows[(i - 1) % 3], *second = rows[(i + 1) % 3];
 
 		row[0] = i;
 		for (size_t j = 1; j <= lb; j++) {
-			size_t replace = diagonal + (a[i - 1] != b[j - 1]);
-			size_t edit = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+			size_t replace = above[j - 1] + (a[i - 1] != b[j - 1]);
+			size_t edit = (above[j] < row[j - 1] ? above[j] : row[j - 1]) + 1;
 
-			diagonal = row[j];
 			row[j] = replace < edit ? replace : edit;
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+			    second[j - 2] + 1 < row[j])
+				row[j] = second[j - 2] + 1;
 		}
 	}
-	return row[lb];
+	return rows[la % 3][lb];
 }
 
 const char *nearest_name(const char *word, const char *const *names, size_t n)
 {
-	/* As many slips as a word of that length forgives, never half of a short one. */
-	size_t length = strlen(word), half = length / 2 + 1, third = length / 3 + 2;
-	size_t best = half < third ? half : third;
+	/* Below this many edits: one in a word of four letters, two in one of six, three in one of nine. */
+	size_t best = strlen(word) > 3 ? strlen(word) / 3 + 1 : 2;
 	const char *nearest = NULL;
 
-	if (strlen(word) > MAX_NAME)
+	if (strlen(word) < 2 || strlen(word) > MAX_NAME)
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
 		size_t d;
 
 		if (!names[i] || strlen(names[i]) > MAX_NAME)
 			continue;
-		d = strlen(word) > 1 && text_starts_with(names[i], word) ? 1
-									 : distance(word, names[i]);
+		d = text_starts_with(names[i], word) ? 1 : distance(word, names[i]);
 		if (d < best) {
 			best = d;
 			nearest = names[i];

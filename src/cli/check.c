@@ -83,12 +83,27 @@ static const struct option check_table[] = {
 
 /* ---- rules ---- */
 
+/* "bar1-vbios, bar1-firmware": the rules that begin so. */
+static size_t rules_that_begin(const char *start, struct strbuf *ret_names)
+{
+	size_t n = 0;
+
+	FOR_EACH_RULE (r)
+		if (text_starts_with(r->id, start))
+			strbuf_printf(ret_names, "%s%s", n++ ? ", " : "", r->id);
+	return n;
+}
+
 int no_rule(const char *option, const char *id)
 {
+	AUTO_STRBUF struct strbuf begun = {0};
 	const char *names[256] = {0};
 	const char *nearest;
 	size_t n = 0;
 
+	if (strlen(id) > 2 && rules_that_begin(id, &begun) > 1)
+		return fail(EXIT_REFUSED, "%s: no rule '%s'; rules that begin so: %s", option, id,
+			    strbuf_str(&begun));
 	FOR_EACH_RULE (r)
 		if (n < 256)
 			names[n++] = r->id;

@@ -53,7 +53,7 @@ struct observed_options {
 #define COMMON_COLOR(TYPE) {"no-color", 0, OPTION_FLAG, offsetof(TYPE, common.no_color), NULL, \
 	"do not use colors; NO_COLOR in the environment does the same", NULL, 0, 0, 0}
 #define COMMON_WIDTH(TYPE) {"width", 0, OPTION_NUMBER, offsetof(TYPE, common.width), "N", \
-	"wrap at N columns (default: the terminal's width, or 80)", NULL, 0, 0, 0}
+	"wrap at N columns, at least 40 (default: $COLUMNS, the terminal's width, or 80)", NULL, 0, 0, 0}
 #define COMMON_VERBOSE(TYPE) {"verbose", 'v', OPTION_FLAG, offsetof(TYPE, common.verbose), NULL, \
 	"print more details", NULL, 0, 0, 0}
 #define COMMON_HELP(TYPE)  {"help", 'h', OPTION_FLAG, offsetof(TYPE, common.help), NULL, \

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "ingest/ingest.h"
 #include "ingest/observe.h"
 #include "machine/machine.h"
@@ -16,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,6 +26,8 @@
 
 /* A terminal wider than this is not filled: long lines are hard to read. */
 #define MAX_AUTO_WIDTH 120
+/* In less, tables and indents leave no room for text (also in the help of --width). */
+#define MIN_WIDTH 40
 
 int fail(enum exit_code code, const char *fmt, ...)
 {
@@ -112,14 +116,28 @@ bool peer_escapes(const struct common_options *c)
 	return !isatty(STDOUT_FILENO) || wants_colour(c);
 }
 
-static unsigned output_width(const struct common_options *c)
+/* What was asked for; 0: nothing. */
+static unsigned wanted_width(const struct common_options *c)
 {
-	struct winsize size;
+	const char *columns = getenv("COLUMNS");
+	uint64_t n;
 
 	if (c->width)
 		return (unsigned)c->width;
+	return columns && text_to_u64(columns, &n) == 0 && n <= INT_MAX ? (unsigned)n : 0;
+}
+
+static unsigned output_width(const struct common_options *c)
+{
+	unsigned wanted = wanted_width(c);
+	struct winsize size;
+
+	if (wanted)
+		return wanted > MIN_WIDTH ? wanted : MIN_WIDTH;
 	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || !size.ws_col)
 		return TEXT_DEFAULT_WIDTH;
+	if (size.ws_col < MIN_WIDTH)
+		return MIN_WIDTH;
 	return size.ws_col < MAX_AUTO_WIDTH ? size.ws_col : MAX_AUTO_WIDTH;
 }
 

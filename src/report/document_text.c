@@ -9,6 +9,9 @@
 
 /* Text that wraps keeps at least this many columns, however deep it is indented. */
 #define MIN_TEXT_WIDTH 20
+/* A last cell of several lines that has less than this gets lines of its own, with this indent. */
+#define MIN_CELL_WIDTH 16
+#define NARROW_INDENT  4
 
 struct writer {
 	struct strbuf *out;
@@ -57,18 +60,25 @@ static size_t command_length(const char *s)
 	return n && s[n + 1] == '`' ? n + 2 : 0;
 }
 
+/* The length of NAME="A B" at s; 0: there is none. */
+static size_t setting_length(const char *s)
+{
+	const char *value = memmem(s, strcspn(s, " \n"), "=\"", 2), *end;
+
+	if (!value)
+		return 0;
+	end = value + 2 + strcspn(value + 2, "\"\n");
+	return *end == '"' ? (size_t)(end - s) + strcspn(end, " \n") : 0;
+}
+
 /* Up to a blank or line break; a command, and NAME="A B", is one word, so that it can be pasted. */
 static size_t word_length(const char *s)
 {
-	size_t n = strcspn(s, " \n"), open = *s == '(', command = command_length(s + open);
-	const char *value = memmem(s, n, "=\"", 2), *end;
+	size_t open = *s == '(', command = command_length(s + open), setting = setting_length(s);
 
 	if (command)
 		return open + command + strcspn(s + open + command, " \n");
-	if (!value)
-		return n;
-	end = value + 2 + strcspn(value + 2, "\"\n");
-	return *end == '"' ? (size_t)(end - s) + strcspn(end, " \n") : n;
+	return setting ? setting : strcspn(s, " \n");
 }
 
 /* `modprobe nvidia` stays in the sentence; what is longer is easier to copy from a line of its own. */
@@ -88,6 +98,12 @@ static size_t write_command(struct writer *w, const char *s, size_t n)
 	return n + strspn(s + n, " \n");
 }
 
+/* What is pasted and does not fit behind the indent starts in the first column, where a terminal breaks it least. */
+static size_t indent_of(size_t columns, size_t hang, size_t limit)
+{
+	return hang + columns > limit ? 0 : hang;
+}
+
 /*
  * Writes words from column `at` on; lines after the first start at column `hang`. Runs of blanks
  * become one, a newline in the text starts a line, and a long command gets one of its own.
@@ -104,7 +120,7 @@ static void write_wrapped(struct writer *w, enum style style, size_t at, size_t 
 
 		if (command > COMMAND_IN_SENTENCE) {
 			if (!fresh)
-				new_line(w, hang);
+				new_line(w, indent_of(command - 2, hang, limit));
 			s += write_command(w, s, command);
 			if (*s)
 				new_line(w, hang);
@@ -113,8 +129,8 @@ static void write_wrapped(struct writer *w, enum style style, size_t at, size_t 
 			continue;
 		}
 		if (n && !fresh && at + 1 + columns > limit) {
-			new_line(w, hang);
-			at = hang;
+			at = setting_length(s) ? indent_of(columns, hang, limit) : hang;
+			new_line(w, at);
 			fresh = true;
 		}
 		if (n && !fresh) {
@@ -189,22 +205,27 @@ struct table_part {
 static void write_row(struct writer *w, const struct block *b, const struct cell *row,
 		      struct table_part part, const size_t *widths)
 {
-	size_t at = b->indent, used = cells_in_row(row, part.end);
+	size_t at = b->indent, used = cells_in_row(row, part.end), blanks = b->indent;
 
-	pad(w, b->indent);
 	for (size_t i = 0; i < used; i = i ? i + 1 : part.first) {
 		const char *text = row[i].text;
 		size_t columns = columns_of(text, strlen(text));
+		bool wraps = i + 1 == b->columns && !b->is_matrix;
 
-		if (i + 1 == b->columns && !b->is_matrix) {
+		if (wraps && at + MIN_CELL_WIDTH > w->width && columns > 2 * MIN_CELL_WIDTH) {
+			at = b->indent + NARROW_INDENT;
+			new_line(w, at);
+		} else {
+			pad(w, blanks);
+		}
+		if (wraps) {
 			write_wrapped(w, row[i].style, at, at, text);
 			return;
 		}
 		style_on(w, row[i].style);
 		strbuf_puts(w->out, text);
 		style_off(w, row[i].style);
-		if ((i ? i + 1 : part.first) < used)
-			pad(w, widths[i] - columns + b->gap);
+		blanks = widths[i] - columns + b->gap;
 		at += widths[i] + b->gap;
 	}
 	strbuf_putc(w->out, '\n');

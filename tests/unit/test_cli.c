@@ -195,6 +195,8 @@ static void nearest_is_near(void **state)
 	(void)state;
 	assert_string_equal(nearest_name("chekc", names, 4), "check");
 	assert_string_equal(nearest_name("rec", names, 4), "record");
+	assert_string_equal(nearest_name("tpoo", names, 4), "topo");
+	assert_null(nearest_name("fooo", names, 4));
 	assert_null(nearest_name("xyzzy", names, 4));
 	assert_null(nearest_name("", names, 4));
 }
@@ -206,6 +208,13 @@ static void usage_errors_are_one_line(void **state)
 	(void)state;
 	assert_refused("chekc", 2,
 		       "onehop: unknown command 'chekc'; did you mean check? (see: onehop help)\n");
+	assert_refused("check --explain acs-re", 2,
+		       "onehop: --explain: no rule 'acs-re'; did you mean acs-redirect?\n");
+	assert_refused("check --explain nvlink", 2,
+		       "onehop: --explain: no rule 'nvlink'; did you mean nvlink-up?\n");
+	assert_refused("check --explain bar1", 2,
+		       "onehop: --explain: no rule 'bar1'; rules that begin so: bar1-windows, "
+		       "bar1-vbios, bar1-firmware, bar1-window, bar1-small, bar1-high\n");
 	assert_refused("check --fron x", 2,
 		       "onehop: unknown option '--fron'; did you mean --from? (see: onehop check "
 		       "--help)\n");
@@ -233,6 +242,29 @@ static void usage_errors_are_one_line(void **state)
 		       "onehop: --ignore: no rule 'acs-redirekt'; did you mean acs-redirect?\n");
 	assert_refused("check --explain zzzzzz", 2,
 		       "onehop: --explain: no rule 'zzzzzz' (see: onehop check --list)\n");
+}
+
+/* COLUMNS is a width as --width is, which goes before; less than 40 is 40. */
+static void columns_are_a_width(void **state)
+{
+	static const char *const lines[] = {"check --from " EXAMPLE,
+					    "check --width 40 --from " EXAMPLE,
+					    "check --width 7 --from " EXAMPLE};
+	static const char *const columns[] = {"9", "100", "3"};
+	struct result wide CLEANUP(result_done) = run_command("check --from " EXAMPLE);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct result narrow CLEANUP(result_done) = {0}, other CLEANUP(result_done) = {0};
+
+		setenv("COLUMNS", "40", 1);
+		narrow = run_command(lines[0]);
+		setenv("COLUMNS", columns[i], 1);
+		other = run_command(lines[i]);
+		unsetenv("COLUMNS");
+		assert_string_equal(narrow.out, other.out);
+		assert_string_not_equal(narrow.out, wide.out);
+	}
 }
 
 static void bad_input_is_3(void **state)
@@ -870,6 +902,7 @@ int main(void)
 		cmocka_unit_test(mistakes_are_named),
 		cmocka_unit_test(nearest_is_near),
 		cmocka_unit_test(usage_errors_are_one_line),
+		cmocka_unit_test(columns_are_a_width),
 		cmocka_unit_test(bad_input_is_3),
 		cmocka_unit_test(help_and_version),
 		cmocka_unit_test(recorded_machine_is_judged),

@@ -118,8 +118,8 @@ static void commands_can_be_pasted(void **state)
 		"now: `setpci -s 0000:22:00.0 ECAP_ACS+6.w=0011`; to stay: `NAME=\"$NAME "
 		"'pci=disable_acs_redir=A;B'\"`, or `update-grub` (`a -b`), and an odd ` quote");
 	assert_writes(d, 24, false,
-		      "  now:\n  setpci -s 0000:22:00.0 ECAP_ACS+6.w=0011\n  to stay:\n"
-		      "  NAME=\"$NAME 'pci=disable_acs_redir=A;B'\"\n  or `update-grub`\n"
+		      "  now:\nsetpci -s 0000:22:00.0 ECAP_ACS+6.w=0011\n  to stay:\n"
+		      "NAME=\"$NAME 'pci=disable_acs_redir=A;B'\"\n  or `update-grub`\n"
 		      "  (`a -b`), and an odd `\n  quote\n");
 }
 
@@ -191,6 +191,24 @@ static void tables_align_and_wrap(void **state)
 	document_cell(d, STYLE_PLAIN, "x");
 	document_cell(d, STYLE_PLAIN, "%s", "one two three four five six");
 	assert_writes(d, 29, false, " a     b\n long  x  one two three four\n          five six\n");
+}
+
+/* In a narrow terminal the last cell is not squeezed behind the others, and does not run over. */
+static void narrow_tables_break_before_the_last_cell(void **state)
+{
+	struct document *d = document_new();
+
+	(void)state;
+	document_table(d, 0, 2, 2);
+	document_row(d);
+	document_cell(d, STYLE_PLAIN, "a-name-of-a-rule");
+	document_cell(d, STYLE_PLAIN, "one two three four five six seven eight");
+	document_row(d);
+	document_cell(d, STYLE_PLAIN, "short");
+	document_cell(d, STYLE_PLAIN, "fits here");
+	assert_writes(d, 30, false,
+		      "a-name-of-a-rule\n    one two three four five\n    six seven eight\n"
+		      "short             fits here\n");
 }
 
 static void blanks_do_not_add_up(void **state)
@@ -796,6 +814,7 @@ int main(void)
 		cmocka_unit_test(colours_only_if_asked),
 		cmocka_unit_test(long_texts_are_written_whole),
 		cmocka_unit_test(tables_align_and_wrap),
+		cmocka_unit_test(narrow_tables_break_before_the_last_cell),
 		cmocka_unit_test(blanks_do_not_add_up),
 		cmocka_unit_test(healthy_machine_is_short),
 		cmocka_unit_test(blocked_pair_is_marked_and_explained),

@@ -31,7 +31,7 @@ static const struct {
 	[ACTION_OPTIONS] = {"set options",
 			    "P2P is possible on this machine. Missing: only module options.",
 			    STYLE_WARN},
-	[ACTION_REFUSED] = {"refused",
+	[ACTION_REFUSED] = {"blocked",
 			    "Blocked: something else has to change first (see the cards).",
 			    STYLE_BAD},
 	[ACTION_UNKNOWN] = {"unknown", "Unknown: not enough could be read (see the cards).",
@@ -104,10 +104,12 @@ static void report_probe(struct document *out, const struct machine *m)
 	const struct bar1_p2p *p = &m->driver.bar1_p2p;
 	AUTO_STRBUF struct strbuf b = {0};
 
-	strbuf_printf(&b, "loaded: %s",
-		      fact_unknown(p->loaded) ? "could not be read" : probe_words(p->loaded));
-	if (fact_unknown(p->loaded))
-		strbuf_printf(&b, " (%s)", FACT_WHY(p->loaded));
+	if (fact_is(m->driver.loaded, 0))
+		strbuf_puts(&b, "not loaded");
+	else if (fact_unknown(p->loaded))
+		strbuf_printf(&b, "loaded: could not be read (%s)", FACT_WHY(p->loaded));
+	else
+		strbuf_printf(&b, "loaded: %s", probe_words(p->loaded));
 	if (!fact_unknown(p->installed))
 		strbuf_printf(&b, "; on disk: %s", probe_words(p->installed));
 	if (fact_known(p->mark))

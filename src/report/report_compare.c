@@ -107,11 +107,12 @@ static bool is_yes_or_no(const struct compared *k)
 	return k->metric->shape == SHAPE_YES_NO;
 }
 
-/* "1.16x, 55 better, 1 same": the factor between the medians, and how the cells came out. */
+/* "55 better, 1 same", "all 56 better": how the cells came out. */
 static void add_outcome(struct document *out, const struct compared *k)
 {
 	struct strbuf b AUTO_STRBUF = {0};
 	enum style style = STYLE_PLAIN;
+	char all[TEXT_ALL_SIZE];
 
 	for (int change = TREND_N - 1; change >= 0; change--) {
 		if (!k->counts[change])
@@ -120,8 +121,8 @@ static void add_outcome(struct document *out, const struct compared *k)
 								     : style;
 		strbuf_puts(&b, b.len ? ", " : "");
 		if (k->counts[change] == k->cell_n)
-			strbuf_printf(&b, k->cell_n > 1 ? "all %s" : "%s",
-				      change_word((enum trend)change));
+			strbuf_printf(&b, "%s%s%s", k->cell_n > 1 ? text_all(k->cell_n, all) : "",
+				      k->cell_n > 1 ? " " : "", change_word((enum trend)change));
 		else
 			strbuf_printf(&b, "%zu %s", k->counts[change],
 				      change_word((enum trend)change));
@@ -162,7 +163,6 @@ static void add_kind_row(struct document *out, const struct compared *k)
 {
 	document_row(out);
 	add_title(out, k, "");
-	document_cell(out, STYLE_DIM, "%zu", k->cell_n);
 	add_values(out, k->before, k->after, k->metric->unit);
 	add_factor(out, k);
 	add_outcome(out, k);
@@ -177,7 +177,6 @@ static void add_cell_row(struct document *out, const struct compared *k,
 	snprintf(more, sizeof(more), ", %s", size_format(cell->before->bytes, size, sizeof(size)));
 	document_row(out);
 	add_title(out, k, more);
-	document_cell(out, STYLE_DIM, "%zu", k->cell_n);
 	add_values(out, cell->before->median, cell->after->median, k->metric->unit);
 	add_ratio(out, cell->before->median, cell->after->median);
 	add_outcome(out, k);
@@ -224,7 +223,6 @@ static void add_peak_row(struct document *out, const struct compared *k)
 
 	document_row(out);
 	add_title(out, k, ", peak");
-	document_cell(out, STYLE_DIM, "%s", "");
 	add_values(out, before->median, after->median, k->metric->unit);
 	add_ratio(out, before->median, after->median);
 	document_cell(out, STYLE_DIM, "at %s -> %s", size_format(before->bytes, a, sizeof(a)),
@@ -233,11 +231,12 @@ static void add_peak_row(struct document *out, const struct compared *k)
 
 static void add_summary(struct document *out, const struct comparison *c)
 {
-	static const char *const header[] = {"", "cells",        "before",       "after",
-					     "", "after/before", "beyond noise", NULL};
+	static const char *const header[] = {"",  "before",       "after",
+					     "",  "after/before", "beyond noise",
+					     NULL};
 
 	document_blank(out);
-	document_table(out, 0, 7, 2);
+	document_table(out, 0, 6, 2);
 	add_header(out, header);
 	for (size_t i = 0; i < c->kind_n; i++) {
 		const struct compared *k = &c->kinds[i];

@@ -13,9 +13,15 @@ static bool never_applied(const struct journal_entry *e)
 	return e->state == FIX_UNDONE && !e->was_applied;
 }
 
+/* One that a person has closed is settled, whatever its journal has lost. */
+static bool is_damaged(const struct journal_entry *e)
+{
+	return e->damage && !journal_is_over(e);
+}
+
 const char *fix_history_word(const struct journal_entry *e)
 {
-	if (e->damage)
+	if (is_damaged(e))
 		return "damaged";
 	return never_applied(e) ? "failed-undone" : fix_state_word(e->state);
 }
@@ -34,7 +40,7 @@ static enum style state_style(const struct journal_entry *e)
 		[FIX_UNDOING] = STYLE_BAD,  [FIX_UNDONE] = STYLE_DIM,   [FIX_FORGOTTEN] = STYLE_DIM,
 	};
 
-	return e->damage ? STYLE_BAD : styles[e->state];
+	return is_damaged(e) ? STYLE_BAD : styles[e->state];
 }
 
 bool fix_reboot_due(const struct journal_entry *e, const char *boot_id)
@@ -93,7 +99,7 @@ static void add_row(struct document *out, const struct history_report *r,
 static void add_damages(struct document *out, const struct history_report *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
-		if (!r->entries[i].damage)
+		if (!is_damaged(&r->entries[i]))
 			continue;
 		document_blank(out);
 		document_paragraph(out, STYLE_BAD, 0, "The journal of fix %u is damaged: %s.",
@@ -187,7 +193,8 @@ void report_history_entry(struct document *out, const struct history_report *r, 
 			   *e->date ? " of " : "", e->date, state_text(e),
 			   state_note(e, r->boot_id));
 	if (e->damage)
-		document_paragraph(out, STYLE_BAD, 0, "%s.", e->damaged);
+		document_paragraph(out, is_damaged(e) ? STYLE_BAD : STYLE_DIM, 0, "%s.",
+				   e->damaged);
 	for (size_t k = 0; k < e->plan->step_n; k++)
 		add_step(out, r, i, k);
 	if (e->plan->manual_n) {

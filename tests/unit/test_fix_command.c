@@ -442,6 +442,25 @@ static void damage_hides_nothing(void **state)
 	assert_runs("undo 3", s.root, 0, "Fix 3 is undone.");
 }
 
+/* A person has settled it: nothing is in the way, and the list does not call for anything any more. */
+static void forgotten_damage_is_settled(void **state)
+{
+	struct scratch s CLEANUP(scratch_done) = {0};
+	struct result now CLEANUP(result_done) = {0};
+
+	(void)state;
+	scratch_make(&s);
+	apply_file(s.root, "etc/one", NULL, "1\n");
+	put(s.root, "var/lib/onehop/fixes/1/plan.json", "rubbish");
+	assert_runs("history", s.root, EXIT_NOT_JUDGED, "damaged");
+	assert_runs("undo --forget 1", s.root, 0, "Fix 1 is closed");
+	assert_runs("history", s.root, 0, "forgotten");
+	now = run("history", s.root);
+	assert_null(strstr(now.out, "damaged"));
+	assert_runs("history 1", s.root, 0, "forgotten");
+	assert_json("history --json", s.root, 0, "history.schema.json");
+}
+
 /* --dry-run refuses what the undo would refuse, and nothing else. */
 static void dry_run_sees_later_fixes(void **state)
 {
@@ -688,6 +707,7 @@ int main(void)
 		cmocka_unit_test(no_fix_is_undone_where_its_disk_is_missing),
 		cmocka_unit_test(bad_roots_are_refused),
 		cmocka_unit_test(damage_hides_nothing),
+		cmocka_unit_test(forgotten_damage_is_settled),
 		cmocka_unit_test(dry_run_sees_later_fixes),
 		cmocka_unit_test(recordings_are_never_applied),
 		cmocka_unit_test(a_person_is_asked),

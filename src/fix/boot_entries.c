@@ -362,8 +362,10 @@ static bool has_key(const struct boot_entry *e, const char *key)
  * that were signed. */
 static enum boot_entry_kind kind_of(const struct boot_entry *e, const char *words)
 {
-	if (!has_key(e, "linux") || !has_key(e, "options"))
+	if (!has_key(e, "linux"))
 		return ENTRY_SEALED;
+	if (!has_key(e, "options"))
+		return ENTRY_BARE;
 	return is_rescue(e, words) ? ENTRY_RESCUE : ENTRY_OURS;
 }
 

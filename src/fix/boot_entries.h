@@ -21,6 +21,8 @@ enum boot_entry_kind {
 	ENTRY_OURS,   /* starts this system, and its command line can be edited */
 	ENTRY_RESCUE, /* starts this system to repair it: stays as it is */
 	ENTRY_SEALED, /* starts this system, or may; its command line is not in the entry */
+	/* starts this system, with a kernel and no options: it has no parameters, or those of an image of its own */
+	ENTRY_BARE,
 	ENTRY_OTHERS, /* starts another system or program, or its owner is unknown */
 };
 

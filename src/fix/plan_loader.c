@@ -341,9 +341,44 @@ static void way_back(struct planner *p)
 				 : ", and from /" FILE_KERNEL_LINE);
 }
 
+/* Keys are in small letters: systemd-boot passes by another spelling. */
+static bool has_ignored_options(struct planner *p)
+{
+	static const char *const keys[] = {"OPTIONS", "Options"};
+	const struct boot_entries *b = plan_boot_entries(p);
+	const char *value;
+	size_t n;
+
+	for (size_t i = 0; i < b->n; i++)
+		for (size_t k = 0; k < ARRAY_LEN(keys); k++)
+			if (b->items[i].kind == ENTRY_BARE &&
+			    boot_entry_get(b->items[i].text, keys[k], &value, &n))
+				return true;
+	return false;
+}
+
+/* If its kernel is a unified image, a line in the entry would replace the image's own, with its root=. */
+static void say_bare(struct planner *p)
+{
+	const char *bare = names_of(p, ENTRY_BARE);
+
+	if (!*bare)
+		return;
+	plan_words_by_hand(
+		p,
+		"%s: no options line%s. If it starts a unified kernel image, add %s to the build of that image, because an options line would replace the image's own; otherwise add the line `options %s`",
+		bare,
+		has_ignored_options(p)
+			? " (systemd-boot ignores OPTIONS: the key must be in lower case)"
+			: "",
+		plan_words(p), plan_words(p));
+}
+
 static void say_others(struct planner *p)
 {
 	const char *sealed = names_of(p, ENTRY_SEALED), *others = names_of(p, ENTRY_OTHERS);
+
+	say_bare(p);
 
 	if (*sealed)
 		plan_words_by_hand(

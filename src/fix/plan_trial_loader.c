@@ -194,7 +194,7 @@ static bool is_one_before(struct planner *p)
 
 	for (size_t i = 0; i < b->n; i++) {
 		const struct boot_entry *e = &b->items[i];
-		const bool counted = !text_starts_with(e->name + boot_entry_id(e->name), ".conf");
+		const bool counted = e->name[boot_entry_id(e->name)] == '+';
 		const char *value;
 		size_t n;
 
@@ -219,6 +219,9 @@ static const char *find_default(struct planner *p, const struct boot_entry **ret
 			"systemd-boot's default entry (%s) has its command line inside the kernel "
 			"image",
 			id);
+	if (e->kind == ENTRY_BARE)
+		return arena_printf(p->a, "systemd-boot's default entry (/%s) has no options line",
+				    e->path);
 	if (e->kind != ENTRY_OURS)
 		return arena_printf(
 			p->a,

@@ -118,7 +118,8 @@ static void read_entries(struct reader *r)
 
 	read_list(r, &names, &n, ENTRIES);
 	for (size_t i = 0; i < n; i++)
-		if (boot_entry_id(names[i]))
+		if (boot_entry_id(names[i]) &&
+		    text_ends_with(names[i], ".conf")) /* GRUB: not .CONF */
 			read_entry(r, names[i]);
 	source_free_names(names, n);
 }

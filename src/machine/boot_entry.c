@@ -9,6 +9,7 @@
 #include "machine/acs_parameter.h"
 
 #include <string.h>
+#include <strings.h>
 
 #define SUFFIX ".conf"
 
@@ -360,11 +361,14 @@ static size_t counter(const char *name, size_t n)
 	return at + tries == n ? at - 1 : n;
 }
 
+/* In any case, as systemd-boot has it: FAT keeps that of who wrote the name. */
 size_t boot_entry_id(const char *name)
 {
-	if (*name == '.' || !text_ends_with(name, SUFFIX))
+	const size_t n = strlen(name), suffix = strlen(SUFFIX);
+
+	if (*name == '.' || n < suffix || strcasecmp(name + n - suffix, SUFFIX) != 0)
 		return 0;
-	return counter(name, strlen(name) - strlen(SUFFIX));
+	return counter(name, n - suffix);
 }
 
 bool boot_entry_same(const char *a, const char *b)

@@ -20,7 +20,7 @@ struct strbuf;
  */
 enum boot_text { BOOT_TEXT_ENTRY, BOOT_TEXT_LINE };
 
-/* ENTRY if the path is a *.conf in loader/entries. */
+/* ENTRY if the path is a *.conf in loader/entries, in any case of letters. */
 enum boot_text boot_text_of(const char *path);
 
 bool boot_text_has(const char *text, enum boot_text form, const char *word);

@@ -195,7 +195,7 @@ static void names(void **state)
 	} cases[] = {
 		{"6.1.conf", 3},    {"6.1+3.conf", 3},  {"6.1+2-1.conf", 3}, {"6.1+x.conf", 5},
 		{"6.1+.conf", 4},   {"6.1+2-.conf", 6}, {"a+deb+3.conf", 5}, {"a+deb13.conf", 7},
-		{"a+0-3.conf", 1},  {".6.1.conf", 0},   {"6.1.conf.bak", 0}, {"6.1.CONF", 0},
+		{"a+0-3.conf", 1},  {".6.1.conf", 0},   {"6.1.conf.bak", 0}, {"6.1.CONF", 3},
 		{".a.conf.new", 0}, {"conf", 0},        {".conf", 0},
 	};
 
@@ -315,7 +315,12 @@ static void whose(void **state)
 		{"own4.conf", "linux /a\noptions root=UUID=9 -- single\n", ENTRY_RESCUE},
 		/* Their command line is elsewhere. */
 		{"uki.conf", "machine-id " ID "\nuki /a.efi\noptions a\n", ENTRY_SEALED},
-		{"sealed.conf", "machine-id " ID "\nlinux /a.efi\n", ENTRY_SEALED},
+		{"sealed.conf", "machine-id " ID "\nefi /a.efi\n", ENTRY_SEALED},
+		/* A kernel without parameters, or an image with its own. */
+		{"bare.conf", "machine-id " ID "\nlinux /a.efi\n", ENTRY_BARE},
+		{"bare1.conf", "machine-id " ID "\nlinux /a\nOPTIONS root=UUID=9\n", ENTRY_BARE},
+		/* FAT keeps the case that a name was written with. */
+		{"OWN.CONF", "machine-id " ID "\nlinux /a\noptions root=UUID=9\n", ENTRY_OURS},
 		{"shell.conf", "title EFI shell\nefi /shell.efi\n", ENTRY_OTHERS},
 	};
 	AUTO_STRBUF struct strbuf list = {0};

@@ -1211,6 +1211,22 @@ static void loader_entries_that_stay(void **state)
 	assert_false(has_note(w.plan, "all boot entries already have"));
 	world_free(&w);
 
+	systemd_boot(&w, "arch"); /* whether its kernel has a command line of its own is unknown */
+	put(&w, "boot/loader/entries/bare.conf", "linux /b\ntitle arch\nsort-key arch\n");
+	put(&w, "boot/loader/entries/SHOUTED.CONF",
+	    "linux /s\nsort-key arch\nOPTIONS root=UUID=1\n");
+	put(&w, "boot/loader/entries/OTHER.CONF", "linux /o\noptions root=UUID=1\n");
+	add_word(&w, "iommu=pt");
+	make(&w);
+	assert_non_null(words_step(w.plan, "boot/loader/entries/OTHER.CONF"));
+	assert_non_null(manual(
+		w.plan,
+		"/boot/loader/entries/SHOUTED.CONF, /boot/loader/entries/bare.conf: no options line "
+		"(systemd-boot ignores OPTIONS: the key must be in lower case). If it starts a unified "
+		"kernel image, add iommu=pt to the build of that image"));
+	assert_null(manual(w.plan, "inside its kernel image"));
+	world_free(&w);
+
 	systemd_boot(&w, "arch");
 	long_line[strlen(long_line) - 1] = '\0';
 	put(&w, KERNEL_LINE, long_line);

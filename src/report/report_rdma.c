@@ -386,9 +386,9 @@ static void add_failure(struct document *out, const struct rdma_session *s,
 	document_item(out, STYLE_STRONG, 2, "what", "%s", f->text);
 	if (!c)
 		return;
+	document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
 	document_item(out, STYLE_STRONG, 2, "why ", "%s.", c->cause);
 	document_item(out, STYLE_STRONG, 2, "look", "%s", c->evidence);
-	document_item(out, STYLE_STRONG, 2, "do  ", "%s.", c->remedy);
 	if (all[i].run->foresight == RDMA_CANNOT)
 		document_item(out, STYLE_STRONG, 2, "note", "This was expected: %s.",
 			      all[i].run->why);
@@ -488,7 +488,7 @@ static void add_verdict(struct document *out, const struct rdma_session *s)
 	document_blank(out);
 	if (s->stopped)
 		document_paragraph(out, STYLE_WARN, 0,
-				   "Stopped: the results above are incomplete.");
+				   "Stopped: the results are incomplete.");
 	if (n.wrong)
 		document_paragraph(
 			out, STYLE_BAD, 0,
@@ -551,15 +551,15 @@ static void add_cells(struct document *out, const struct rdma_session *s)
 void report_rdma(struct document *out, const struct rdma_session *s, bool verbose)
 {
 	add_head(out, s);
+	add_verdict(out, s);
+	add_failures(out, s);
+	add_remarks(out, s, falls_short, "short");
+	add_remarks(out, s, is_impossible, "no");
 	add_matrices(out, s);
 	add_rounds(out, s);
 	add_expected(out, s);
-	add_remarks(out, s, falls_short, "short");
-	add_remarks(out, s, is_impossible, "no");
 	if (verbose)
 		add_cells(out, s);
-	add_failures(out, s);
-	add_verdict(out, s);
 }
 
 /* ---- without measuring ---- */

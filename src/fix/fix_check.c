@@ -216,7 +216,7 @@ static int find(const struct journal_entry *entries, size_t n, unsigned number, 
 			return 0;
 		}
 	return number ? err_set(ENOENT, "there is no fix %u", number)
-		      : err_set(ENOENT, "no fix is in force: there is nothing to undo");
+		      : err_set(ENOENT, "no fix is applied: there is nothing to undo");
 }
 
 int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size_t n,

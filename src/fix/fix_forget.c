@@ -48,10 +48,10 @@ static int is_in_force(struct fix_host *h, unsigned number, const struct step *s
 	if (r < 0) {
 		AUTO_FREE char *why = xstrdup(err_msg());
 
-		return err_set(-r, "fix %u may be in force (%s): %s", number, s->what, why);
+		return err_set(-r, "fix %u may still be applied (%s): %s", number, s->what, why);
 	}
 	return r ? err_set(EBUSY,
-			   "fix %u is in force (%s): `onehop undo %u` takes it back, and knows "
+			   "fix %u is still applied (%s): `onehop undo %u` undoes it, and knows "
 			   "what was there before",
 			   number, s->what, number)
 		 : 0;

@@ -281,7 +281,7 @@ static bool is_reported(const struct plan *p, size_t i, texts_of_step *of, const
 	return false;
 }
 
-/* Texts that an earlier step showed are left out, unless `all`. */
+/* Texts that no earlier step showed; all of them, or the first few. */
 static void add_parts(struct strbuf *b, const struct plan *p, size_t i, texts_of_step *of, bool all)
 {
 	struct texts left = *of(&p->steps[i]);
@@ -289,7 +289,7 @@ static void add_parts(struct strbuf *b, const struct plan *p, size_t i, texts_of
 	size_t n = 0;
 
 	for (size_t k = 0; k < left.n; k++)
-		if (all || !is_reported(p, i, of, left.items[k]))
+		if (!is_reported(p, i, of, left.items[k]))
 			items[n++] = left.items[k];
 	left = (struct texts){items, n};
 	add_texts(b, &left, all ? n : MAX_REASONS);
@@ -324,7 +324,7 @@ void add_step_title(struct document *out, size_t number, const char *title)
 			     toupper((unsigned char)*title), *title ? title + 1 : "");
 }
 
-/* Repeats what an earlier step said only with --verbose. */
+/* What differs from an earlier step only in the device is one line, without --verbose. */
 static void add_step(struct document *out, const struct plan_report *r, size_t i, size_t number)
 {
 	const struct step *s = &r->plan->steps[i];
@@ -712,7 +712,7 @@ static void add_reboot(struct document *out, const struct fix_outcome *o)
 	if (o->undo)
 		document_paragraph(
 			out, STYLE_WARN, 0,
-			"Reboot to complete the undo: some changes are in force until then.");
+			"Reboot to complete the undo: some changes stay in effect until then.");
 	else if (o->entry && o->entry->state == FIX_ON_TRIAL)
 		document_paragraph(
 			out, STYLE_WARN, 0,

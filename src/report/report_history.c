@@ -71,7 +71,7 @@ static const char *state_note(const struct journal_entry *e, const char *boot_id
 {
 	static const char *const trials[] = {
 		[TRIAL_WAITS] = ", starts at the next boot",
-		[TRIAL_RUNS] = ", in force in this boot (to keep it: onehop fix --confirm)",
+		[TRIAL_RUNS] = ", in effect in this boot (to keep it: onehop fix --confirm)",
 		[TRIAL_OVER] = ", not confirmed",
 	};
 

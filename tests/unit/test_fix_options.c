@@ -499,7 +499,7 @@ static void test_forget_link(void **state)
 	rig_remove(g, RIG_COUNTED);
 	rig_remove(g, RIG_LINE);
 	assert_true(fix_forget(&g->run, 1) < 0);
-	assert_non_null(strstr(err_msg(), "may be in force"));
+	assert_non_null(strstr(err_msg(), "may still be applied"));
 	assert_int_equal(last_state(g), FIX_APPLIED);
 }
 

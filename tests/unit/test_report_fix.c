@@ -661,7 +661,7 @@ static void a_trial_is_told(void **state)
 	} rows[] = {
 		{TRIAL_WAITS, "on trial, starts at the next boot",
 		 "The next boot tries the kernel parameters of fix 1"},
-		{TRIAL_RUNS, "on trial, in force in this boot (to keep it: onehop fix --confirm)",
+		{TRIAL_RUNS, "on trial, in effect in this boot (to keep it: onehop fix --confirm)",
 		 "This boot tries the kernel parameters of fix 1"},
 		{TRIAL_OVER, "on trial, not confirmed", "The trial boot of fix 1"},
 	};

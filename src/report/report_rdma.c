@@ -487,8 +487,7 @@ static void add_verdict(struct document *out, const struct rdma_session *s)
 
 	document_blank(out);
 	if (s->stopped)
-		document_paragraph(out, STYLE_WARN, 0,
-				   "Stopped: the results are incomplete.");
+		document_paragraph(out, STYLE_WARN, 0, "Stopped: the results are incomplete.");
 	if (n.wrong)
 		document_paragraph(
 			out, STYLE_BAD, 0,

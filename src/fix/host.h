@@ -131,7 +131,7 @@ int host_read_link(struct fix_host *h, const char *path, char **ret);
 int host_remove_link(struct fix_host *h, const char *path);
 /* Takes all permissions away but the owner's, of a file or a folder. -ENOENT as host_read. */
 int host_close_to_others(struct fix_host *h, const char *path);
-/* Removes a folder, durably, if it is empty: 0 also if it is not, or is not there. */
+/* Removes a folder, durably, if it is empty: 0 also if it is not, or is not there, or is a link by now. */
 int host_remove_folder(struct fix_host *h, const char *path);
 
 /* ---- host_change.c: files that other programs write too ---- */

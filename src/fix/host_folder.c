@@ -101,6 +101,8 @@ int host_remove_folder(struct fix_host *h, const char *path)
 		return r;
 	if (fstatat(p.folder, p.name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : err_sys(errno, "folder %s", p.shown);
+	if (!S_ISDIR(st.st_mode)) /* a link that somebody put in its place */
+		return 0;
 	r = host_point(h, POINT_UNLINK, p.shown);
 	if (r < 0)
 		return r;

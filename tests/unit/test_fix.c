@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -1799,6 +1800,24 @@ static void test_cut_log_of_others(void **state)
 	assert_get(g, "etc/b.conf", "c\n");
 }
 
+/* Somebody moved the folder that the fix made, and left a link to it: the file goes, and the link stays. */
+static void test_folder_became_a_link(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *folder = xprintf("%s/etc/new", g->root);
+	AUTO_FREE char *moved = xprintf("%s/etc/moved", g->root);
+
+	rig_file(p, "etc/new/deep/d.conf", NULL, "d\n");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(rename(folder, moved), 0);
+	assert_int_equal(symlink("moved", folder), 0);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_false(rig_exists(g, "etc/moved/deep/d.conf"));
+	assert_true(rig_exists(g, "etc/moved"));
+	assert_true(rig_exists(g, "etc/new"));
+}
+
 static void test_half_made_fix(void **state)
 {
 	struct rig *g = *state;
@@ -2906,6 +2925,7 @@ int main(void)
 		TEST(test_cut_log),
 		TEST(test_cut_log_of_interrupted),
 		TEST(test_cut_log_of_others),
+		TEST(test_folder_became_a_link),
 		TEST(test_half_made_fix),
 		TEST(test_lost_log),
 		TEST(test_lost_log_is_no_interruption),

@@ -12,6 +12,7 @@ static const struct {
 	{rules_unlock, RULES_UNLOCK_N},
 	{rules_pcie, RULES_PCIE_N},
 	{rules_routing, RULES_ROUTING_N},
+	{rules_uplink, RULES_UPLINK_N},
 	{rules_nvlink, RULES_NVLINK_N},
 	{rules_host, RULES_HOST_N},
 	{rules_fix, RULES_FIX_N},
@@ -21,6 +22,7 @@ static const struct {
 	{rules_nccl, RULES_NCCL_N},
 	{rules_nccl_net, RULES_NCCL_NET_N},
 	{rules_nccl_values, RULES_NCCL_VALUES_N},
+	{rules_nccl_bugs, RULES_NCCL_BUGS_N},
 	{rules_libraries, RULES_LIBRARIES_N},
 	{rules_observed, RULES_OBSERVED_N},
 };

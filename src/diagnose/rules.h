@@ -15,15 +15,17 @@
 #define RULES_UNLOCK_N      7
 #define RULES_PCIE_N        12
 #define RULES_ROUTING_N     9
+#define RULES_UPLINK_N      1
 #define RULES_NVLINK_N      3
 #define RULES_HOST_N        10
 #define RULES_FIX_N         1
-#define RULES_LOG_N         19
+#define RULES_LOG_N         20
 #define RULES_PEERMEM_N     10
 #define RULES_RDMA_N        12
 #define RULES_NCCL_N        13
 #define RULES_NCCL_NET_N    6
 #define RULES_NCCL_VALUES_N 9
+#define RULES_NCCL_BUGS_N   1
 #define RULES_LIBRARIES_N   9
 #define RULES_OBSERVED_N    8
 
@@ -31,6 +33,7 @@ extern const struct rule rules_driver[RULES_DRIVER_N];
 extern const struct rule rules_unlock[RULES_UNLOCK_N];
 extern const struct rule rules_pcie[RULES_PCIE_N];
 extern const struct rule rules_routing[RULES_ROUTING_N];
+extern const struct rule rules_uplink[RULES_UPLINK_N];
 extern const struct rule rules_nvlink[RULES_NVLINK_N];
 extern const struct rule rules_host[RULES_HOST_N];
 extern const struct rule rules_fix[RULES_FIX_N];
@@ -40,6 +43,7 @@ extern const struct rule rules_rdma[RULES_RDMA_N];
 extern const struct rule rules_nccl[RULES_NCCL_N];
 extern const struct rule rules_nccl_net[RULES_NCCL_NET_N];
 extern const struct rule rules_nccl_values[RULES_NCCL_VALUES_N];
+extern const struct rule rules_nccl_bugs[RULES_NCCL_BUGS_N];
 extern const struct rule rules_libraries[RULES_LIBRARIES_N];
 extern const struct rule rules_observed[RULES_OBSERVED_N];
 

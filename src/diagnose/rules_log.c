@@ -665,6 +665,35 @@ static void heard_refusal(struct rule_run *run)
 
 #define XID_CATALOG "NVIDIA Xid catalog, docs.nvidia.com/deploy/xid-errors"
 
+/* ---- boots ---- */
+
+static void heard_boots(struct rule_run *run)
+{
+	enum { SHOWN = 8 };
+	struct finding *f = NULL;
+	size_t n = 0;
+
+	FOR_EACH_IN(struct observed, o, run->m->observed, run->m->observed_n)
+	{
+		if (o->kind != OBSERVED_MESSAGE || o->message != MESSAGE_BOOT_DIFFERS)
+			continue;
+		if (!f)
+			f = finding_add(run, CONFIDENCE_POSSIBLE, SUBJECT(HOST, "kernel log"),
+					"its last two boots differ: if P2P worked before, this may "
+					"be why it does not now");
+		if (n++ < SHOWN)
+			evidence_text(run, f, o->from, o->text);
+	}
+	if (n > SHOWN)
+		evidence_text(run, f, NULL, run_text(run, "%zu more", n - SHOWN));
+}
+
+/* The kernel's own log is of one boot; a text may have lost the others. */
+static enum verdict probe_boots(struct rule_run *run)
+{
+	return run->m->text_part_n ? VERDICT_NA : VERDICT_OK;
+}
+
 const struct rule rules_log[] = {
 	{
 		.id = "unlock-half-done",
@@ -922,5 +951,19 @@ const struct rule rules_log[] = {
 		.heard = heard_refusal,
 		.number = MESSAGE_MODULE_MISFIT,
 		.text = "because it was built for another kernel or other modules",
+	},
+	{
+		.id = "boots-differ",
+		.title = "The boots in a kernel log have the same kernel, driver, BARs and ACS",
+		.why = "What worked at one boot and fails at the next was changed between them: an "
+		       "update, a firmware setting, a kernel parameter.",
+		.remedy = "if P2P worked at the earlier boot, go back on the difference, one at a "
+			  "time, and run onehop test after each",
+		.reference = "drivers/pci/probe.c and pci.c of Linux (BAR and ACS lines)",
+		.severity = SEVERITY_INFO,
+		.blocks = BLOCKS_NOTHING,
+		.needs = NEEDS_LOG,
+		.probe = probe_boots,
+		.heard = heard_boots,
 	},
 };

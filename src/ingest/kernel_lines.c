@@ -71,6 +71,13 @@ bool kernel_lines_host(const struct part *p, char *buf, size_t size)
 	return n > 0;
 }
 
+/* "-- Boot 6d2c... --", "-- Reboot --": what journalctl prints between boots. */
+static bool is_separator(const struct text_line *l)
+{
+	return text_starts_with(line_text(l), "-- Boot ") ||
+	       text_starts_with(line_text(l), "-- Reboot --");
+}
+
 /* The lines of another host are another log. */
 static bool is_of_other(const struct text_line *first, const struct text_line *l)
 {
@@ -87,7 +94,7 @@ size_t kernel_lines_match(struct part *p, const struct text_line *lines, size_t 
 	if (!is_log_line(&lines[0]))
 		return 0;
 	for (size_t i = 1; i < n; i++) {
-		if (line_is_blank(&lines[i]))
+		if (line_is_blank(&lines[i]) || is_separator(&lines[i]))
 			continue;
 		if (!is_log_line(&lines[i]) || is_of_other(&lines[0], &lines[i]))
 			break;
@@ -107,12 +114,12 @@ static void claim_version(const struct part *p, struct claims *c, const struct t
 }
 
 /* The first of the keys that the log has: the boot loader's line may lack what was built in. */
-static void claim_cmdline(const struct part *p, struct claims *c)
+static void claim_cmdline(const struct part *p, struct claims *c, size_t boot)
 {
 	for (size_t k = 0; k < ARRAY_LEN(cmdline_keys); k++) {
 		bool found = false;
 
-		for (size_t i = 0; i < p->n; i++) {
+		for (size_t i = boot; i < p->n; i++) {
 			const char *value = boot_value(&p->lines[i], cmdline_keys[k]);
 
 			if (value)
@@ -145,14 +152,30 @@ const char *kernel_lines_keep(const struct part *p, const struct text_line *l, s
 
 	(void)p;
 	(void)a;
-	return line_is_blank(l) || is_boot_line(l) || kernel_log_is_relevant(s, strlen(s))
+	if (is_separator(l))
+		return "-- Reboot --"; /* a boot's id identifies the machine */
+	return line_is_blank(l) || is_boot_line(l) || kernel_line_is_of_boot(l) ||
+			       kernel_log_is_relevant(s, strlen(s))
 		       ? l->text
 		       : "[    0.000000] not kept";
+}
+
+/* Where the last boot of the log begins; what the boots before it ran no longer holds. */
+static size_t last_boot(const struct part *p)
+{
+	size_t boot = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		if (is_first(&p->lines[i]))
+			boot = i;
+	return boot;
 }
 
 /* For a log without lines about GPUs the file exists and is empty. */
 void kernel_lines_decode(const struct part *p, struct claims *c)
 {
+	size_t boot = last_boot(p);
+
 	claim_line(c, CLAIM_AT(p, &p->lines[0]), "", "kernel-log.txt");
 	if (!p->cut)
 		claim_number(c, CLAIM_AT(p, &p->lines[0]), 1, "stated/whole-kernel-log");
@@ -163,8 +186,9 @@ void kernel_lines_decode(const struct part *p, struct claims *c)
 			continue;
 		if (kernel_log_is_relevant(line_text(l), strlen(line_text(l))))
 			claim_line(c, CLAIM_AT(p, l), line_text(l), "kernel-log.txt");
-		claim_version(p, c, l);
+		if (i >= boot)
+			claim_version(p, c, l);
 		claim_xid_gpu(p, c, l);
 	}
-	claim_cmdline(p, c);
+	claim_cmdline(p, c, boot);
 }

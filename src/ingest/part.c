@@ -22,7 +22,7 @@ static const struct part_kind part_kinds[] = {
 	{"nvidia-smi topo -p2p", smi_p2p_match, smi_p2p_decode, PART_STATES, .first = "GN"},
 	{"nvidia-smi -L or nvlink", smi_list_match, smi_list_decode, PART_STATES, .first = "G"},
 	{"kernel log", kernel_lines_match, kernel_lines_decode, PART_STATES,
-	 .host = kernel_lines_host, .keep = kernel_lines_keep},
+	 .observe = kernel_lines_observe, .host = kernel_lines_host, .keep = kernel_lines_keep},
 	{"/proc/cmdline", cmdline_match, cmdline_decode, PART_STATES},
 	{"/proc/driver/nvidia/version", driver_version_match, driver_version_decode, PART_STATES,
 	 .first = "N"},

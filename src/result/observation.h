@@ -34,6 +34,7 @@ enum tool_message {
 	MESSAGE_NVLINK_DOWN,       /* a health check found a link down */
 	MESSAGE_COPY_WRONG,        /* a test of copies between two GPUs read back wrong data */
 	MESSAGE_CHOSEN_GPUS,       /* a container is given some GPUs */
+	MESSAGE_BOOT_DIFFERS,      /* text: what differs between two boots of a kernel log */
 };
 
 /* The conditions of a result. A result of the store is stale if one of them differs. */

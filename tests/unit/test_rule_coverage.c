@@ -127,15 +127,12 @@ static int observe(const char *name, struct machine *m)
 
 static int judge(const char *name, struct judged *ret)
 {
-	static const struct machine_request everything = {.parts = MACHINE_ALL};
 	AUTO_FREE char *path = machine_path(name);
-	struct source *s = NULL;
-	int r = ingest_open(path, &s);
+	const char *const from[] = {path};
+	int r = ingest_machine(from, 1, NULL, 0, MACHINE_ALL, &ret->machine);
 
 	if (r < 0)
 		return r;
-	ret->machine = machine_read(s, &everything);
-	source_free(s);
 	r = observe(name, ret->machine);
 	if (r < 0) {
 		machine_free(ret->machine);

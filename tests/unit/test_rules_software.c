@@ -531,6 +531,48 @@ static void old_nccl_misses_peermem(void **state)
 	build_free(m);
 }
 
+/* A release with a bug, on a machine that it concerns, on another, and on one that is unknown. */
+static void bugs_of_nccl(void **state)
+{
+	struct machine *m = with_nic();
+
+	(void)state;
+	m->nccl.version = fact_int(22902, here);
+	assert_verdict(m, "nccl-known-bug", VERDICT_OK);
+	m->cpu.vendor = fact_int_unknown("not in the text");
+	assert_verdict(m, "nccl-known-bug", VERDICT_UNKNOWN);
+	m->cpu.vendor = fact_int(CPU_ARM, here);
+	assert_finds(m, "nccl-known-bug", SEVERITY_WARNING, "2.29.3");
+	m->nccl.version = fact_int(22903, here);
+	assert_verdict(m, "nccl-known-bug", VERDICT_OK);
+
+	m->nccl.version = fact_int(22501, here);
+	assert_verdict(m, "nccl-known-bug", VERDICT_OK);
+	build_model(&m->gpus[0], "NVIDIA GeForce RTX 5090", 120);
+	assert_finds(m, "nccl-known-bug", SEVERITY_WARNING, "2.26.2");
+	m->nccl.version = fact_int_unknown("no libnccl");
+	assert_verdict(m, "nccl-known-bug", VERDICT_UNKNOWN);
+	build_free(m);
+}
+
+/* The NIC shares its switch with one GPU, or with both. */
+static void bug_of_nccl_beside_a_nic(void **state)
+{
+	struct machine *m = build_two_root_ports();
+
+	(void)state;
+	m->nccl.version = fact_int(21801, here);
+	m->rdma_listed = fact_int(0, here);
+	assert_verdict(m, "nccl-known-bug", VERDICT_OK);
+	m->rdma_listed = fact_int_unknown("not in the text");
+	assert_verdict(m, "nccl-known-bug", VERDICT_UNKNOWN);
+	build_nic(m, "0000:7f:00.0", m->gpus[1].pci->parent, "mlx5_0");
+	assert_finds(m, "nccl-known-bug", SEVERITY_WARNING, "NCCL_PROTO=^LL128");
+	m->nccl.version = fact_int(21803, here);
+	assert_verdict(m, "nccl-known-bug", VERDICT_OK);
+	build_free(m);
+}
+
 /* ---- host ---- */
 
 static void guest_is_no_fault_with_nvlink(void **state)
@@ -1245,6 +1287,8 @@ int main(void)
 		cmocka_unit_test(gid_index_is_checked_against_the_ports),
 		cmocka_unit_test(ports_with_ipv6_only_are_told),
 		cmocka_unit_test(old_nccl_misses_peermem),
+		cmocka_unit_test(bugs_of_nccl),
+		cmocka_unit_test(bug_of_nccl_beside_a_nic),
 		cmocka_unit_test(guest_is_no_fault_with_nvlink),
 		cmocka_unit_test(container_tells_missing_nodes),
 		cmocka_unit_test(shm_is_measured_by_the_gpus),

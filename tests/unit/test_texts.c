@@ -1012,6 +1012,50 @@ static void log_of_several(void **state)
 	}
 }
 
+#define BOOT(release, bar1)                                                                        \
+	"Nov 20 09:40:35 gpu7 kernel: Linux version " release " (x) (gcc 13) #45-Ubuntu SMP\n"     \
+	"Nov 20 09:40:35 gpu7 kernel: Kernel command line: root=/dev/sda1 boot=" release "\n"      \
+	"Nov 20 09:40:36 gpu7 kernel: pci 0000:01:00.0: " bar1 "\n"                                \
+	"Nov 20 09:40:41 gpu7 kernel: NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  "   \
+	"570.86.15  Release Build  (x)\n"
+#define OLD_BAR  "reg 0x14: [mem 0x380000000000-0x3807ffffffff 64bit pref]"
+#define SAME_BAR "BAR 1 [mem 0x380000000000-0x3807ffffffff 64bit pref]"
+#define NEW_BAR  "BAR 1 [mem 0xe0000000-0xefffffff 64bit pref]"
+
+static void boots_of_a_log(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t differences;
+		const char *last; /* of them */
+	} cases[] = {
+		{BOOT("6.8.0-45", OLD_BAR) "-- Boot 1f0c --\n" BOOT("6.8.0-49", NEW_BAR), 3,
+		 "BAR 1 of 0000:01:00.0: '32768 MiB' at line 3, '256 MiB' at line 8"},
+		{BOOT("6.8.0-45", OLD_BAR) BOOT("6.8.0-45", SAME_BAR), 0, NULL},
+		{BOOT("6.8.0-45", OLD_BAR), 0, NULL},
+		/* The boot before the last one counts. */
+		{BOOT("6.8.0-45", NEW_BAR) BOOT("6.8.0-49", SAME_BAR) BOOT("6.8.0-49", SAME_BAR), 0,
+		 NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct machine *m;
+		struct topology *t;
+		struct diagnosis *d = judge(cases[i].text, &m, &t);
+
+		assert_int_equal(m->observed_n, cases[i].differences);
+		assert_int_equal(verdict_of(d, "boots-differ"),
+				 cases[i].differences ? VERDICT_BAD : VERDICT_NA);
+		if (cases[i].last)
+			assert_string_equal(m->observed[m->observed_n - 1].text, cases[i].last);
+		/* What the last boot runs; the one before it is no contradiction. */
+		assert_true(fact_known(m->kernel.cmdline));
+		assert_int_equal(m->trouble_n, 0);
+		release(d, t, m);
+	}
+}
+
 static void command_lines(void **state)
 {
 	static const struct {
@@ -1296,6 +1340,7 @@ int main(void)
 		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(nics_of_a_matrix),
 		cmocka_unit_test(nics_of_two_matrices),
+		cmocka_unit_test(boots_of_a_log),
 		cmocka_unit_test(several_machines),
 		cmocka_unit_test(one_of_several),
 		cmocka_unit_test(log_of_several),

@@ -17,11 +17,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define WAIT_SLICE_US  500000 /* between looks at NCCL's own errors */
-#define SAY_EVERY_S    1.0
-#define SAMPLES_MAX    1000
-#define KERNEL_BLOCKS  4 /* per multiprocessor, of fills and checks */
-#define KERNEL_THREADS 256
+#define WAIT_SLICE_US    500000 /* between looks at NCCL's own errors */
+#define SAY_EVERY_S      1.0
+#define SAMPLES_MAX      1000
+#define TUNE_SAMPLES_MAX 25
+#define KERNEL_BLOCKS    4 /* per multiprocessor, of fills and checks */
+#define KERNEL_THREADS   256
 /* Elements of narrow types are checked exactly for so many ranks (kernels/typed.h). */
 #define RANKS_EXACT 16
 /* Left to NCCL's own buffers: 1 GiB, of small memories a quarter. */
@@ -49,6 +50,12 @@ static int say_step(struct bench *b, const char *text, uint64_t bytes, bool in_p
 int bench_say_step(struct bench *b, const char *text)
 {
 	return say_step(b, text, 0, false);
+}
+
+int bench_say_tuned(struct bench *b, const struct nccl_tuned *t)
+{
+	b->message.u.tuned = *t;
+	return say(b, NCCL_SAYS_TUNED, sizeof(*t));
 }
 
 static int say_phase(struct bench *b, const char *phase, uint64_t bytes, bool in_place)
@@ -675,6 +682,14 @@ static int add_batches(struct bench *b, struct timing *t, double start, double *
 	return r;
 }
 
+/* A table needs the order of algorithms, not their exact times. */
+static unsigned most_samples(const struct nccl_plan *p)
+{
+	if (p->tune)
+		return TUNE_SAMPLES_MAX;
+	return p->relative > 0 ? SAMPLES_MAX : 1;
+}
+
 /* A ratio is what is asked for where there are two engines; it takes more samples. */
 static struct stopping stopping_rule(const struct bench *b)
 {
@@ -684,7 +699,7 @@ static struct stopping stopping_rule(const struct bench *b)
 		.relative = ratio ? NCCL_RATIO_RELATIVE : b->plan->relative,
 		.budget_s = (b->plan->budget_s - b->spent_s) / (double)b->cells_left,
 		.min_samples = ratio ? NCCL_RATIO_SAMPLES : STOPPING_MIN_SAMPLES,
-		.max_samples = b->plan->relative > 0 ? SAMPLES_MAX : 1,
+		.max_samples = most_samples(b->plan),
 	};
 }
 
@@ -800,8 +815,8 @@ static int check_place(struct bench *b, const struct nccl_shape *s, bool in_plac
 	return r;
 }
 
-static int run_place(struct bench *b, const struct nccl_shape *s, bool in_place,
-		     struct nccl_row *row)
+int bench_run_place(struct bench *b, const struct nccl_shape *s, bool in_place,
+		    struct nccl_row *row)
 {
 	int r;
 
@@ -827,7 +842,11 @@ static void fill_chosen(const struct bench *b, const struct nccl_shape *s, struc
 	operation_estimate(c, nccl_op_ours(b->plan->op), s->count, b->plan->type, each);
 	ret->algorithm = c->last;
 	for (int a = 0; a < ALGORITHM_N; a++)
-		ret->us[a] = each[a].algorithm == ALGORITHM_N ? NAN : each[a].us;
+		ret->measured |= each[a].measured;
+	for (int a = 0; a < ALGORITHM_N; a++)
+		ret->us[a] = each[a].algorithm == ALGORITHM_N || each[a].measured != ret->measured
+				     ? NAN
+				     : each[a].us;
 }
 
 static int run_sizes(struct bench *b)
@@ -843,7 +862,7 @@ static int run_sizes(struct bench *b)
 		nccl_shape(b->plan->op, b->type_size, b->ranks, bytes, &s);
 		row = (struct nccl_row){.bytes = s.bytes, .count = s.count};
 		for (int k = 0; r == 0 && k < PLACE_N; k++)
-			r = run_place(b, &s, k == IN_PLACE, &row);
+			r = bench_run_place(b, &s, k == IN_PLACE, &row);
 		if (r < 0 || !is_first(b))
 			continue;
 		fill_chosen(b, &s, &row.chosen);
@@ -896,9 +915,9 @@ static int open_devices(struct bench *b)
 static int run(struct bench *b)
 {
 	static int (*const parts[])(struct bench *) = {
-		say_ranks,    agree_on_size, open_streams, open_communicators,
-		open_buffers, say_start,     warm_up,      run_sizes,
+		say_ranks, agree_on_size, open_streams, open_communicators, open_buffers, say_start,
 	};
+	static int (*const sweep[])(struct bench *) = {warm_up, run_sizes};
 	const char *library = b->order.has_library ? b->order.library : NULL;
 	int r = nccl_plan_uses(b->plan, ENGINE_NCCL) ? nccl_load(library, &b->api) : 0;
 
@@ -916,6 +935,10 @@ static int run(struct bench *b)
 		r = check_caps(b);
 	for (size_t i = 0; r == 0 && i < sizeof(parts) / sizeof(parts[0]); i++)
 		r = parts[i](b);
+	if (b->plan->tune)
+		return r < 0 ? r : bench_tune(b);
+	for (size_t i = 0; r == 0 && i < sizeof(sweep) / sizeof(sweep[0]); i++)
+		r = sweep[i](b);
 	return r;
 }
 
@@ -968,6 +991,7 @@ int nccl_serve(int fd)
 	/* NCCL may hang, and then nobody reads the socket that says that the parent is gone. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	b->fd = fd;
+	b->began_s = clock_s();
 	r = receive_order(b);
 	if (r == 0) {
 		r = run(b);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "bench/ranks.h"
-#include "collective/choose.h"
+#include "collective/tuned.h"
 #include "device/device.h"
 
 #include <limits.h>
@@ -47,6 +47,11 @@ struct nccl_plan {
 	bool against;       /* the other engine is measured too: a batch of each in turn */
 	bool skip[PLACE_N]; /* not measured */
 	bool no_p2p;        /* libonehop: all data goes through the host's memory */
+	/*
+	 * libonehop: every algorithm of all operations is timed at the sizes of a table instead, up to max_bytes of a
+	 * buffer. budget_s is then for the whole run, with its start.
+	 */
+	bool tune;
 	enum nccl_op op;
 	enum element_type type;
 	enum reduce_op redop;
@@ -123,10 +128,20 @@ struct nccl_ratio {
 	bool narrow;
 };
 
-/* What libonehop chose, and its estimate for each algorithm; NaN: it cannot run the operation. */
+/* What libonehop chose, and the times that it compared; NaN: it did not compare that algorithm. */
 struct nccl_chosen {
 	enum algorithm algorithm;
 	double us[ALGORITHM_N];
+	bool measured; /* the times are those of a table, and not estimates */
+};
+
+/* A measured time of a table; the data was right. */
+struct nccl_tuned {
+	enum operation operation;
+	enum algorithm algorithm;
+	unsigned size; /* index in the table */
+	double us;
+	unsigned done, total; /* measurements, with this one */
 };
 
 struct nccl_row {
@@ -156,6 +171,7 @@ struct nccl_listener {
 	void (*row)(void *context, const struct nccl_row *row);
 	/* What NCCL wrote to NCCL_LOG_FILE, of each process, when all have ended. */
 	void (*log)(void *context, const char *text, size_t n);
+	void (*tuned)(void *context, const struct nccl_tuned *t); /* only with plan.tune */
 };
 
 /* A file of each process's own, without a name, for NCCL_DEBUG_FILE. */
@@ -168,12 +184,13 @@ struct nccl_run {
 	struct device_request devices; /* of this process; with `processes` one each */
 	bool processes;                /* a process per device; ranks.size is 1 then */
 	struct ranks ranks;
-	unsigned arm;           /* runs of one job are numbered, so that they do not meet */
-	const char *library;    /* NULL: look for it */
-	const char *program;    /* that has the worker's command; NULL: this one */
-	char *const *variables; /* NAME=VALUE or NAME (unset) for its environment; NULL-ended */
-	double limit_s;         /* a step that takes longer hangs */
-	int stop_fd;            /* when it can be read everything is killed: -EINTR; -1: none */
+	unsigned arm;              /* runs of one job are numbered, so that they do not meet */
+	const char *library;       /* NULL: look for it */
+	const struct tuned *tuned; /* libonehop's choice; NULL: by estimates */
+	const char *program;       /* that has the worker's command; NULL: this one */
+	char *const *variables;    /* NAME=VALUE or NAME (unset) for its environment; NULL-ended */
+	double limit_s;            /* a step that takes longer hangs */
+	int stop_fd;               /* when it can be read everything is killed: -EINTR; -1: none */
 };
 
 /*

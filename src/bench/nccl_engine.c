@@ -125,7 +125,8 @@ static int onehop_open(struct bench *b)
 	/* So that the kernels end, and name the rank that is missing, before the process is killed. */
 	const struct comm_options o = {.limit_us = b->order.limit_us / 2,
 				       .no_p2p = b->plan->no_p2p,
-				       .forced = ALGORITHM_N};
+				       .forced = ALGORITHM_N,
+				       .tuned = b->order.has_tuned ? &b->order.tuned : NULL};
 	struct onehop_comm *comms[COLLECTIVE_RANKS_MAX] = {0};
 	char key[RENDEZVOUS_KEY_MAX + 1];
 	size_t n = b->set->n;

@@ -65,7 +65,8 @@ struct nccl_order {
 	struct ranks ranks;
 	unsigned arm;
 	uint64_t limit_us;
-	bool has_library;
+	bool has_library, has_tuned;
+	struct tuned tuned;
 	char library[PATH_MAX];
 };
 
@@ -74,6 +75,7 @@ enum nccl_message_kind {
 	NCCL_SAYS_RANK,
 	NCCL_SAYS_START,
 	NCCL_SAYS_ROW,
+	NCCL_SAYS_TUNED,
 	NCCL_SAYS_END
 };
 
@@ -84,6 +86,7 @@ struct nccl_message {
 		struct nccl_rank rank;
 		struct nccl_start start;
 		struct nccl_row row;
+		struct nccl_tuned tuned;
 		struct {
 			int result; /* 0 or a negative errno */
 			char text[1024];
@@ -120,6 +123,7 @@ struct bench {
 	struct lane *lanes; /* set->n */
 	double spent_s;     /* in batches so far, as rank 0 sees it */
 	double said_s;      /* when the parent last heard of this process */
+	double began_s;     /* this process */
 	size_t cells_left;
 	struct nccl_message message;
 };
@@ -127,6 +131,16 @@ struct bench {
 /* The same for all processes of the run, and for no other run; `kind` is that of the meeting. */
 void bench_key(const struct bench *b, const char *kind, char ret[static RENDEZVOUS_KEY_MAX + 1]);
 int bench_say_step(struct bench *b, const char *text);
+int bench_say_tuned(struct bench *b, const struct nccl_tuned *t);
+/* Times and checks one size of plan->op. */
+int bench_run_place(struct bench *b, const struct nccl_shape *s, bool in_place,
+		    struct nccl_row *row);
+
+/* ---- the table of libonehop's choice (nccl_tune.c) ---- */
+
+int bench_tune(struct bench *b);
+/* 0, or -EIO with a sentence: the data was wrong, or was not checked. Here for tests. */
+int bench_tuned_check(const struct nccl_tuned *t, bool no_p2p, const struct nccl_cell *cell);
 
 /* ---- engines (nccl_engine.c) ---- */
 

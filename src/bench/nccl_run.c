@@ -140,6 +140,9 @@ static int start_children(struct runner *u)
 	order->ranks = run->ranks;
 	order->arm = run->arm;
 	order->limit_us = (uint64_t)(run->limit_s * 1e6);
+	order->has_tuned = run->tuned != NULL;
+	if (run->tuned)
+		order->tuned = *run->tuned;
 	order->has_library = run->library != NULL;
 	snprintf(order->library, sizeof(order->library), "%s", run->library ? run->library : "");
 	for (size_t i = 0; r == 0 && i < u->n; i++) {
@@ -199,6 +202,8 @@ static void tell(struct runner *u, struct child *c)
 		l->start(l->context, &m->u.start);
 	} else if (m->kind == NCCL_SAYS_ROW && l->row) {
 		l->row(l->context, &m->u.row);
+	} else if (m->kind == NCCL_SAYS_TUNED && l->tuned) {
+		l->tuned(l->context, &m->u.tuned);
 	}
 }
 

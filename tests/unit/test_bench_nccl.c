@@ -132,6 +132,8 @@ struct heard {
 	size_t rank_n, step_n, connections;
 	struct nccl_row rows[16];
 	size_t row_n;
+	struct tuned_times times;
+	unsigned done, total;
 };
 
 static void hear_rank(void *context, const struct nccl_rank *r)
@@ -169,6 +171,18 @@ static void hear_log(void *context, const char *text, size_t n)
 	h->connections += strstr(text, "via P2P/CUMEM") != NULL;
 }
 
+static void hear_tuned(void *context, const struct nccl_tuned *t)
+{
+	struct heard *h = context;
+
+	assert_true(t->us > 0);
+	assert_int_equal(h->times.ns[t->operation][t->algorithm][t->size], 0);
+	assert_int_equal(t->done, h->done + 1);
+	h->times.ns[t->operation][t->algorithm][t->size] = 1;
+	h->done = t->done;
+	h->total = t->total;
+}
+
 static struct nccl_run make_run(size_t devices)
 {
 	struct nccl_run run = {
@@ -195,8 +209,8 @@ static struct nccl_run make_run(size_t devices)
 
 static int listen_to(const struct nccl_run *run, struct heard *h)
 {
-	const struct nccl_listener listener = {h,         hear_rank, hear_start,
-					       hear_step, hear_row,  hear_log};
+	const struct nccl_listener listener = {h,        hear_rank, hear_start, hear_step,
+					       hear_row, hear_log,  hear_tuned};
 
 	*h = (struct heard){0};
 	return nccl_run(run, &listener);
@@ -542,6 +556,104 @@ static void it_stops_when_told(void **state)
 	assert_int_equal(listen_to(&run, &h), -EINTR);
 }
 
+/* ---- the table of libonehop's choice ---- */
+
+static struct nccl_run make_tune_run(size_t devices)
+{
+	struct nccl_run run = make_own_run(devices);
+
+	run.plan.tune = true;
+	run.plan.min_bytes = tuned_size(0);
+	run.plan.max_bytes = 4 << 10;
+	run.plan.budget_s = 3600;
+	return run;
+}
+
+/* Pieces up to 1 KiB for each of 3 ranks; up to 4 KiB where there is one piece. */
+static void every_algorithm_is_timed(void **state)
+{
+	struct nccl_run run = make_tune_run(3);
+	struct heard h;
+
+	(void)state;
+	assert_int_equal(listen_to(&run, &h), 0);
+	assert_true(h.start.direct);
+	assert_int_equal(h.done, h.total);
+	for (unsigned o = 0; o < OPERATION_N; o++) {
+		const bool pieces = o == OPERATION_REDUCE_SCATTER || o == OPERATION_ALL_GATHER ||
+				    o == OPERATION_ALL_TO_ALL;
+
+		for (unsigned s = 0; s < TUNED_SIZES; s++)
+			assert_int_equal(h.times.ns[o][PIPED_ONE][s],
+					 tuned_size(s) * (pieces ? 3 : 1) <= 4 << 10);
+		assert_int_equal(h.times.ns[o][FLAGGED_ONE][0], 1);
+		assert_int_equal(h.times.ns[o][PIPED_TWO][0], !pieces);
+		assert_int_equal(h.times.ns[o][FLAGGED_TWO][0], !pieces);
+	}
+}
+
+/* All of the smallest size are measured in any case; no size is measured in part. */
+static void the_budget_ends_it_between_sizes(void **state)
+{
+	struct nccl_run run = make_tune_run(2);
+	struct heard h;
+
+	(void)state;
+	run.plan.budget_s = 0;
+	run.plan.no_p2p = true;
+	assert_int_equal(listen_to(&run, &h), 0);
+	assert_false(h.start.direct);
+	assert_true(h.done > 0 && h.done < h.total);
+	for (unsigned o = 0; o < OPERATION_N; o++)
+		for (unsigned s = 0; s < TUNED_SIZES; s++)
+			assert_int_equal(h.times.ns[o][FLAGGED_ONE][s], s == 0);
+}
+
+/* What a wrong sum would end the run with. */
+static void wrong_data_is_an_error(void **state)
+{
+	const struct nccl_tuned t = {OPERATION_ALL_GATHER, PIPED_ONE, 4, 2.5, 1, 2};
+	struct nccl_cell cell = {.wrong = 0};
+
+	(void)state;
+	assert_int_equal(bench_tuned_check(&t, true, &cell), 0);
+	cell = (struct nccl_cell){.wrong = 12, .wrong_rank = 1, .wrong_index = 7};
+	assert_int_equal(bench_tuned_check(&t, true, &cell), -EIO);
+	assert_string_equal(err_msg(),
+			    "all_gather by piped-1, without P2P: wrong data in 12 elements with "
+			    "pieces of 4096 bytes; the first is element 7 of rank 1");
+	cell.wrong = -1; /* not checked */
+	assert_int_equal(bench_tuned_check(&t, false, &cell), -EIO);
+}
+
+static void a_table_decides(void **state)
+{
+	static struct tuned table = {.identity.n = 2};
+	struct nccl_run run = make_own_run(2);
+	struct heard h;
+
+	(void)state;
+	for (int a = 0; a < ALGORITHM_N; a++) {
+		memset(table.times, 0, sizeof(table.times));
+		for (unsigned s = 0; s < TUNED_SIZES; s++)
+			for (int other = 0; other < ALGORITHM_N; other++)
+				table.times[TUNED_DIRECT].ns[OPERATION_ALL_REDUCE][other][s] =
+					other == a ? 1000 : 2000;
+		run.tuned = &table;
+		run.processes = a % 2;
+		assert_int_equal(listen_to(&run, &h), 0);
+		for (size_t i = 0; i < h.row_n; i++) {
+			assert_int_equal(h.rows[i].chosen.algorithm, a);
+			assert_true(h.rows[i].chosen.measured);
+			assert_true(fabs(h.rows[i].chosen.us[a] - 1) < 1e-9);
+			assert_int_equal(h.rows[i].cell[0].wrong, 0);
+		}
+	}
+	table.identity.n = 3; /* of other devices */
+	assert_int_equal(listen_to(&run, &h), 0);
+	assert_false(h.rows[0].chosen.measured);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -567,6 +679,10 @@ int main(void)
 		cmocka_unit_test(what_cannot_run_is_refused),
 		cmocka_unit_test(sizes_end_where_memory_does),
 		cmocka_unit_test(it_stops_when_told),
+		cmocka_unit_test(every_algorithm_is_timed),
+		cmocka_unit_test(the_budget_ends_it_between_sizes),
+		cmocka_unit_test(wrong_data_is_an_error),
+		cmocka_unit_test(a_table_decides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

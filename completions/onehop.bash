@@ -144,6 +144,12 @@ _onehop()
 	'bench rdma',--time) return ;;
 	'bench rdma',--format) COMPREPLY=($(compgen -W 'perftest perftest-6.06' -- "$cur")); return ;;
 	'bench rdma',--width) return ;;
+	'tune',--device) return ;;
+	'tune',--gpus) _onehop_list "$1" gpus "$cur"; return ;;
+	'tune',--memory) return ;;
+	'tune',--budget) return ;;
+	'tune',--deadline) return ;;
+	'tune',--width) return ;;
 	'compare',--pair) return ;;
 	'compare',--width) return ;;
 	'log',--width) return ;;
@@ -156,7 +162,7 @@ _onehop()
 	'env',--explain) _onehop_words "$1" variables "$cur"; return ;;
 	'env',--width) return ;;
 	'help',--width) return ;;
-	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench compare log env help' -- "$cur")); return ;;
+	help,help) COMPREPLY=($(compgen -W 'check fix undo history unlock test topo record bench tune compare log env help' -- "$cur")); return ;;
 	esac
 	case $command in
 	'check') words=' --from --host --pid --observed --no-observed --fail-on --ignore --require --gpus --ask --symptom --pair --explain --list --json --no-color --width -v --verbose -q --quiet -h --help' ;;
@@ -171,6 +177,7 @@ _onehop()
 	'bench nccl') words=' --op -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --format -v --verbose --json --no-color --width -h --help' ;;
 	'bench collective') words=' --op --against --in-place -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline -v --verbose --json --no-color --width -h --help' ;;
 	'bench rdma') words=' --device --gpus --include-busy --memory --from --list --nics --all --only --memory-by --size --sweep --queues --depth --time --no-relaxed-ordering --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
+	'tune') words=' --device --gpus --include-busy --memory --budget --deadline -v --verbose --json --no-color --width -h --help' ;;
 	'compare') words=' --pair -v --verbose --json --no-color --width -h --help' ;;
 	'log') words=' -v --verbose --json --no-color --width -h --help' ;;
 	'env') words=' --from --pid --script --observed --no-observed --shell --format --rankfile --explain --json --no-color --width -v --verbose -h --help' ;;
@@ -188,7 +195,7 @@ _onehop()
 	esac ;;
 	esac
 	if [ "$COMP_CWORD" = 1 ]; then
-		case $cur in -*) words+=' --version' ;; *) words='check fix undo history unlock test topo record bench compare log env help' ;; esac
+		case $cur in -*) words+=' --version' ;; *) words='check fix undo history unlock test topo record bench tune compare log env help' ;; esac
 	fi
 	COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }

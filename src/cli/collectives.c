@@ -62,7 +62,7 @@ static void print_verdict(const struct nccl_session *s, const struct collectives
 	document_free(d);
 }
 
-static enum exit_code code_of(int err)
+enum exit_code collectives_code(int err)
 {
 	static const struct {
 		int err;
@@ -84,8 +84,8 @@ static enum exit_code code_of(int err)
 static int fail_rank(const struct nccl_session *s, int err)
 {
 	if (s->run.ranks.size > 1)
-		return fail(code_of(err), "process %d: %s", s->run.ranks.rank, err_msg());
-	return fail(code_of(err), "%s", err_msg());
+		return fail(collectives_code(err), "process %d: %s", s->run.ranks.rank, err_msg());
+	return fail(collectives_code(err), "%s", err_msg());
 }
 
 static int run_session(struct nccl_session *s, const struct screen *screen)

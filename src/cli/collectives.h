@@ -51,3 +51,5 @@ struct collectives_print {
 
 /* The exit code. */
 int collectives_run(const struct nccl_choice *choice, const struct collectives_print *print);
+/* That of a run which ended with this error. */
+enum exit_code collectives_code(int err);

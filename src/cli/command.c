@@ -32,6 +32,7 @@ const struct command *const commands[] = {
 	&command_bench_nccl,
 	&command_bench_collective,
 	&command_bench_rdma,
+	&command_tune,
 	&command_compare,
 	&command_log,
 	&command_env,

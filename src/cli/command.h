@@ -77,7 +77,7 @@ struct command {
 /* Words that are not options: as many as there may be rules. */
 #define MAX_ARGS 256
 
-extern const struct command command_check, command_test, command_topo, command_record,
+extern const struct command command_check, command_test, command_topo, command_tune, command_record,
 	command_compare, command_env, command_log, command_completion, command_worker,
 	command_bench_p2p, command_bench_nccl, command_bench_collective, command_bench_rdma,
 	command_nccl_worker, command_rdma_worker, command_fix, command_undo, command_history,

@@ -81,11 +81,11 @@ static void add_against(struct strbuf *out, const struct nccl_cell *other,
 		strbuf_printf(out, "  %5.3f - %5.3f", ratio->low, ratio->high);
 }
 
-static void add_estimates(struct strbuf *out, const struct nccl_chosen *c)
+static void add_times(struct strbuf *out, const struct nccl_chosen *c)
 {
 	const char *between = "";
 
-	strbuf_puts(out, "#   estimated: ");
+	strbuf_puts(out, c->measured ? "#   tuned: " : "#   estimated: ");
 	for (int a = 0; a < ALGORITHM_N; a++) {
 		if (isnan(c->us[a]))
 			continue;
@@ -108,7 +108,7 @@ void report_collective_row(struct strbuf *out, const struct nccl_plan *plan,
 		add_against(out, &row->other[k], &row->ratio[k]);
 	strbuf_putc(out, '\n');
 	if (verbose)
-		add_estimates(out, &row->chosen);
+		add_times(out, &row->chosen);
 }
 
 /* ---- what it means ---- */
@@ -168,6 +168,21 @@ static void add_standing(struct document *out, const struct nccl_result *r)
 		narrow < r->row_n ? "; the others reached the time limit (--budget)" : "");
 }
 
+/* By what the algorithms were chosen. */
+static void add_choice(struct document *out, const struct tune_use *u)
+{
+	if (u->found)
+		document_item(out, STYLE_PLAIN, 0, "choice", "by times measured %s (%s)",
+			      u->table.date, u->path);
+	else if (*u->why)
+		document_item(out, STYLE_WARN, 0, "choice",
+			      "by estimates: %s. To measure this machine again: onehop tune",
+			      u->why);
+	else
+		document_item(out, STYLE_PLAIN, 0, "choice",
+			      "by estimates. To measure this machine: onehop tune");
+}
+
 void report_collective_verdict(struct document *out, const struct nccl_arm *arm, bool verbose)
 {
 	const struct nccl_result *r = &arm->result;
@@ -185,6 +200,8 @@ void report_collective_verdict(struct document *out, const struct nccl_arm *arm,
 	if (!r->plan.against || verbose)
 		nccl_report_spread(out, r, verbose);
 	nccl_report_sizes(out, r);
+	if (verbose && arm->choice)
+		add_choice(out, arm->choice);
 	if (!r->plan.against)
 		return;
 	nccl_version_text(r->start.version, version, sizeof(version));

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `onehop bench collective` prints: a table as nccl-tests has it, and what it means. */
+/* What `onehop bench collective` prints: a table as nccl-tests has it, and what it means. And what `onehop tune` prints. */
 #pragma once
 
 #include "session/nccl_session.h"
+#include "session/tune_session.h"
+
+#include <jansson.h>
 
 struct document;
 struct strbuf;
 
-/* Lines of the table, as they come. verbose: the estimate for each algorithm. */
+/* Lines of the table, as they come. verbose: the time of each algorithm, measured or estimated. */
 void report_collective_head(struct strbuf *out, const struct nccl_arm *arm);
 void report_collective_row(struct strbuf *out, const struct nccl_plan *plan,
 			   const struct nccl_row *row, bool verbose);
 
 /* Against NCCL: at which sizes it is faster; whether the data was right; what was measured. */
 void report_collective_verdict(struct document *out, const struct nccl_arm *arm, bool verbose);
+
+/* Of a run that ended well: which algorithm is the fastest where. verbose: all times. */
+void report_tune(struct document *out, const struct tune_session *s, bool verbose);
+json_t *report_tune_json(const struct tune_session *s);

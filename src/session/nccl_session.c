@@ -262,6 +262,7 @@ static int run_arm(struct nccl_session *s, size_t i)
 	}
 	s->arm = &s->arms[i];
 	s->arm->off = i == 1;
+	s->arm->choice = nccl_plan_uses(&s->run.plan, ENGINE_ONEHOP) ? &s->choice : NULL;
 	s->run.plan.no_p2p = i == 1;
 	s->arm->result.plan = s->run.plan;
 	s->arm->process_gpus = s->run.processes ? 1 : s->run.devices.n;
@@ -279,6 +280,18 @@ static int run_arm(struct nccl_session *s, size_t i)
 }
 
 /* ---- together ---- */
+
+/* Of the run's devices in the order of ranks; rank 0's process has it for all. A damaged table is as none. */
+static void find_choice(struct nccl_session *s)
+{
+	const unsigned n = (unsigned)s->run.devices.n * (unsigned)s->run.ranks.size;
+
+	if (s->quiet || !nccl_plan_uses(&s->run.plan, ENGINE_ONEHOP))
+		return;
+	if (tune_find(&s->devices, n, &s->choice) < 0)
+		session_tell(s->ear, SESSION_NOTE, "%s", err_msg());
+	s->run.tuned = s->choice.found ? &s->choice.table : NULL;
+}
 
 /* What there is, also after an error. */
 static void keep(struct nccl_session *s)
@@ -306,6 +319,7 @@ int nccl_session_run(struct nccl_session *s)
 	s->run.stop_fd = s->devices.stop_fd;
 	s->quiet = s->run.ranks.rank != 0;
 	s->keeps_log = nccl_plan_uses(&s->run.plan, ENGINE_NCCL) && !(level && *level);
+	find_choice(s);
 	r = run_arm(s, 0);
 	if (r == 0 && s->o->p2p_off)
 		r = run_arm(s, 1);

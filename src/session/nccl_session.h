@@ -8,6 +8,7 @@
 #include "base/strbuf.h"
 #include "bench/nccl_figures.h"
 #include "session/session.h"
+#include "session/tune_session.h"
 
 struct nccl_log;
 
@@ -30,6 +31,7 @@ struct nccl_arm {
 	size_t process_gpus;           /* devices of each process */
 	const char *device;            /* "CUDA", or SIMULATED_TEXT */
 	const struct machine *machine; /* with the GPUs; NULL: none, or GPUs of several hosts */
+	const struct tune_use *choice; /* of libonehop's algorithms; NULL: it is not used */
 	struct nccl_log *log;          /* NULL: not kept */
 	bool several_logs;             /* other processes have others */
 	bool off;                      /* without P2P */
@@ -50,6 +52,7 @@ struct nccl_session {
 	struct devices devices;
 	struct nccl_run run;
 	struct nccl_arm arms[2]; /* with P2P, without */
+	struct tune_use choice;  /* of libonehop's algorithms */
 	struct figures *figures; /* of both; NULL: nothing was run, or another process has them */
 
 	/* ---- while it runs ---- */

@@ -80,19 +80,28 @@ static void drop_not_opened(struct figures *f)
 }
 
 /* Whole or not at all. */
-static int write_whole(const char *path, json_t *doc)
+static int write_whole(const char *path, const char *text)
 {
-	AUTO_FREE char *text = json_dumps(doc, JSON_INDENT(1)), *beside = xprintf("%s.new", path);
+	AUTO_FREE char *beside = xprintf("%s.new", path);
 	AUTO_CLOSE int fd = -1;
 
-	if (!text)
-		return err_set(EINVAL, "%s cannot be written as JSON", path);
 	unlink(beside);
 	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text) || fsync(fd) < 0 ||
 	    rename(beside, path) < 0)
 		return state_refuse(errno ? errno : EIO, "write", path);
 	return 0;
+}
+
+int store_write(const char *file, const char *text)
+{
+	AUTO_FREE char *folder = NULL, *path = NULL;
+	int e = state_folder_make(&folder);
+
+	if (e < 0)
+		return e;
+	path = xprintf("%s/%s", folder, file);
+	return write_whole(path, text);
 }
 
 /* Kept for compare: check weighs none of it. */
@@ -115,7 +124,7 @@ static const char *file_of(const char *tool)
 
 int store_keep(struct figures *f)
 {
-	AUTO_FREE char *folder = NULL, *path = NULL;
+	AUTO_FREE char *folder = NULL, *path = NULL, *text = NULL;
 	struct figures *past;
 	json_t *doc;
 	int e = state_folder_make(&folder);
@@ -129,7 +138,8 @@ int store_keep(struct figures *f)
 		figures_keep_earlier(f, past);
 	figures_free(past);
 	doc = figures_to_json(f);
-	e = write_whole(path, doc);
+	text = json_dumps(doc, JSON_INDENT(1));
 	json_decref(doc);
-	return e;
+	return text ? write_whole(path, text)
+		    : err_set(EINVAL, "%s cannot be written as JSON", path);
 }

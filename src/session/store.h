@@ -20,3 +20,6 @@ void figures_stamp(struct figures *f, const struct machine *m);
  * sentence.
  */
 int store_keep(struct figures *f);
+
+/* Writes the text as a file of the state folder, whole or not at all. 0 or a negative errno with a sentence. */
+int store_write(const char *file, const char *text);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* onehop tune: which of libonehop's algorithms is the fastest on this machine, kept for its choice. */
+#include "base/err.h"
+#include "cli/collectives.h"
+#include "cli/progress.h"
+#include "report/document.h"
+#include "report/report_collective.h"
+
+struct tune_options {
+	struct common_options common;
+	struct tune_choice request;
+};
+
+/* clang-format off */
+#define AT(member) offsetof(struct tune_options, member)
+static const struct option tune_table[] = {
+	DEVICE_OPTIONS(struct tune_options),
+	{"budget", 0, OPTION_NUMBER, AT(request.budget_s), "SECONDS",
+		"for the whole run (8); larger sizes are left out when it is used up", NULL, 0, 0, 0},
+	{"deadline", 0, OPTION_NUMBER, AT(request.deadline_s), "SECONDS",
+		"kill a step that takes longer (60)", NULL, 0, 0, 0},
+	{"verbose", 'v', OPTION_FLAG, AT(common.verbose), NULL, "all measured times", NULL, 0, 0, 0},
+	COMMON_JSON(struct tune_options),
+	COMMON_COLOR(struct tune_options),
+	COMMON_WIDTH(struct tune_options),
+	COMMON_HELP(struct tune_options),
+	OPTIONS_END,
+};
+#undef AT
+/* clang-format on */
+
+static int print_session(const struct tune_session *s, const struct common_options *o)
+{
+	struct document *out;
+	int code;
+
+	if (o->json)
+		return print_json(report_tune_json(s), EXIT_OK);
+	out = document_new();
+	report_tune(out, s, o->verbose);
+	code = print_document(out, o, EXIT_OK);
+	document_free(out);
+	return code;
+}
+
+static int run_session(struct tune_session *s, struct progress *progress,
+		       const struct common_options *o)
+{
+	int r;
+
+	devices_tell(&s->devices);
+	progress_begin(progress);
+	r = tune_session_run(s);
+	progress_end(progress);
+	return r < 0 ? fail(collectives_code(r), "%s", err_msg()) : print_session(s, o);
+}
+
+static int run_tune(const void *options, const char *const *args)
+{
+	const struct tune_options *o = options;
+	struct progress progress;
+	const struct session_ear ear = progress_ear(&progress);
+	struct tune_session s;
+	int r;
+
+	(void)args;
+	r = tune_session_begin(&s, &o->request, &ear);
+	if (r == 0 && !s.devices.request.n)
+		r = devices_none(&s.devices, true);
+	else
+		r = r < 0 ? fail(EXIT_REFUSED, "%s", err_msg())
+			  : run_session(&s, &progress, &o->common);
+	tune_session_done(&s);
+	return r;
+}
+
+const struct command command_tune = {
+	.name = "tune",
+	.args = "",
+	.summary = "measure which algorithm of libonehop's collectives is the fastest here",
+	.about =
+		"Times every algorithm of every operation of libonehop on these GPUs at sizes from "
+		"16 bytes to 64 MiB, with P2P and without, checks all results, and saves the "
+		"times in the state folder. onehop bench collective then chooses by them. Without "
+		"them, or after the GPUs, the driver or the paths have changed, it chooses by "
+		"estimates. The operations run in a separate process, which is killed if it "
+		"hangs.",
+	.options = tune_table,
+	.size = sizeof(struct tune_options),
+	.run = run_tune,
+};

@@ -93,6 +93,8 @@ void program_help_text(struct document *out)
 		document_cell(out, STYLE_PLAIN, "%s", exit_codes[i][1]);
 	}
 	document_blank(out);
-	document_paragraph(out, STYLE_PLAIN, 0,
-			   "onehop COMMAND --help explains a command; onehop --version.");
+	document_paragraph(
+		out, STYLE_PLAIN, 0,
+		"onehop COMMAND --help explains a command; onehop --version; onehop completion "
+		"bash|zsh prints the shell's completions.");
 }

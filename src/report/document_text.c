@@ -294,5 +294,6 @@ void document_write_text(const struct document *d, const struct text_format *for
 	};
 
 	for (size_t i = 0; i < d->block_n; i++)
-		write_block[d->blocks[i].kind](&w, &d->blocks[i]);
+		if (d->blocks[i].kind != BLOCK_BLANK || i + 1 < d->block_n)
+			write_block[d->blocks[i].kind](&w, &d->blocks[i]);
 }

@@ -677,15 +677,23 @@ static void add_outcomes(struct document *out, const struct diagnosis *d)
 	add_not_applicable(out, d);
 }
 
-/* Where registers leave pairs open, transfers decide. */
+/* Where registers leave pairs open, transfers decide; without a GPU, the bus and the slot. */
 static void add_next(struct document *out, const struct diagnosis *d)
 {
+	const struct machine *m = d->topology->machine;
 	struct pair_counts counts;
 
 	topology_count(d->topology, &counts);
 	if (counts.by_verdict[PAIR_UNDECIDED] || counts.by_verdict[PAIR_SUSPECT])
 		document_item(out, STYLE_STRONG, 0, "Next:    ", "%s",
-			      "onehop test transfers data and checks what arrives");
+			      m->recorded ? "on that machine, onehop test copies data and checks it"
+					  : "onehop test transfers data and checks what arrives");
+	else if (!m->gpu_n && !m->recorded)
+		document_item(
+			out, STYLE_STRONG, 0, "Next:    ",
+			"if a GPU is installed, see whether `lspci -d 10de:` lists it; if "
+			"not, check its slot and power. To check another machine: onehop check "
+			"--from FILE");
 }
 
 void report_questions(struct document *out, const struct diagnosis *d)

@@ -542,7 +542,7 @@ static void test_zero_byte(void **state)
 	assert_has(g, RIG_ENTRY, false);
 	assert_has(g, RIG_LINE, false);
 	assert_int_equal(fix_forget(&g->run, 1), -EBUSY);
-	assert_non_null(strstr(err_msg(), "fix 1 is in force"));
+	assert_non_null(strstr(err_msg(), "fix 1 is still applied"));
 	assert_int_equal(last_state(g), FIX_UNDOING);
 	rig_remove(g, ENTRIES "a.conf");
 	assert_int_equal(undo(g), FIX_DONE);

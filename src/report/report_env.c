@@ -182,6 +182,13 @@ static void add_nic_row(struct document *out, const struct advice_nic *n)
 	document_cell(out, STYLE_PLAIN, "%s", port_address_word(n->preflight.address));
 }
 
+/* Neither way works, and for the same reason. */
+static bool fail_alike(const struct preflight *p)
+{
+	return p->dma_buf.state != CHAIN_OK && p->peermem.state != CHAIN_OK &&
+	       p->dma_buf.reason == p->peermem.reason;
+}
+
 /* Why a way does not work, once for all GPUs that have the reason. */
 static void add_way(struct document *out, const struct advice *a, size_t gpu_n, const char *label,
 		    bool dma_buf)
@@ -192,14 +199,15 @@ static void add_way(struct document *out, const struct advice *a, size_t gpu_n, 
 		char why[512];
 		size_t k = 0;
 
-		if (!a->nics[i].nic || l->state == CHAIN_OK)
+		if (!a->nics[i].nic || l->state == CHAIN_OK || (!dma_buf && fail_alike(p)))
 			continue;
 		while (k < i && (!a->nics[k].nic ||
 				 (dma_buf ? a->nics[k].preflight.dma_buf.reason
 					  : a->nics[k].preflight.peermem.reason) != l->reason))
 			k++;
 		if (k == i)
-			document_item(out, STYLE_PLAIN, 0, label, "%s",
+			document_item(out, STYLE_PLAIN, 0,
+				      fail_alike(p) ? "dma-buf, peermem:" : label, "%s",
 				      chain_explain(NULL, l, why, sizeof(why)));
 	}
 }

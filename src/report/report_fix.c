@@ -190,6 +190,10 @@ static void add_nothing_to_do(struct document *out, const struct plan_report *r)
 	else if (!r->machine->gpu_n && fact_known(r->machine->pci_listed))
 		document_paragraph(out, STYLE_WARN, 0,
 				   "No NVIDIA GPU found: there is nothing to fix.");
+	else if (r->machine->gpu_n)
+		document_paragraph(
+			out, STYLE_WARN, 0,
+			"Nothing to fix was found, but it is unknown whether any pair is direct. onehop check lists what could not be read.");
 	else
 		document_paragraph(
 			out, STYLE_WARN, 0,

@@ -249,12 +249,10 @@ static void add_certainty(struct document *out, const struct block *b)
 	else if (cells > few)
 		strbuf_printf(&text, "; medians certain to %.1f %%", 100 * worst);
 	if (few)
-		strbuf_printf(&text, "; %zu of %zu medians are of too few samples for an interval",
-			      few, cells);
+		strbuf_printf(&text, "; too few samples for an interval: %zu of %zu medians", few,
+			      cells);
 	if (narrow < cells)
-		strbuf_printf(&text,
-			      "; %zu of %zu stopped at the time limit before the interval narrowed "
-			      "(--time raises it)",
+		strbuf_printf(&text, "; stopped at the time limit: %zu of %zu (raise --time)",
 			      cells - narrow, cells);
 	if (timeouts)
 		strbuf_printf(&text, "; %zu %s discarded because the host was slower than the gate",

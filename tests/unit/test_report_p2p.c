@@ -476,7 +476,7 @@ static void test_wrong_and_refused(void **state)
 	text = text_of(&m->r);
 	assert_has(text, "SIMULATED DEVICES: 2,");
 	assert_has(text, "GPU1 -> GPU0: peer access of 1 to 0 is refused");
-	assert_has(text, "1 of 1 stopped at the time limit before the interval narrowed");
+	assert_has(text, "stopped at the time limit: 1 of 1 (raise --time)");
 	assert_has(text, "3 samples discarded");
 	assert_has(text, "Data WRONG at the owner in 1 of 1 checked cells");
 	assert_has(text, "1 of 2 ordered pairs measured: 25.5 GB/s.");

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/err.h"
+#include "base/source.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "base/texts.h"
@@ -254,11 +255,13 @@ static int print_check_json(const struct diagnosis *d, const struct outlook *l)
 	return print_json(json, l->code);
 }
 
+/* `from`: what the machine was read from, so that texts are not read twice; NULL: the host. */
 static int print_check(const struct diagnosis *d, const struct check_options *o,
-		       const struct outlook *l)
+		       const struct outlook *l, struct source *from)
 {
 	const struct planning how = {.from = &o->common.from,
 				     .host = o->common.host,
+				     .source = from,
 				     .lifetime = CHANGE_LASTING};
 	struct check_fixes fixes = {.observed = o->observed.files.n > 0,
 				    .no_store = o->observed.no_store};
@@ -287,7 +290,8 @@ static int print_check(const struct diagnosis *d, const struct check_options *o,
 	return r;
 }
 
-static int check_machine(const struct machine *m, const struct check_options *o)
+static int check_machine(const struct machine *m, const struct check_options *o,
+			 struct source *from)
 {
 	struct topology *t = topology_new(m);
 	struct diagnosis *d = diagnose(t);
@@ -297,7 +301,7 @@ static int check_machine(const struct machine *m, const struct check_options *o)
 
 	drop_ignored(d, o);
 	l.code = weigh(d, o, unexplained, &l);
-	r = r < 0 ? fail(EXIT_REFUSED, "%s", err_msg()) : print_check(d, o, &l);
+	r = r < 0 ? fail(EXIT_REFUSED, "%s", err_msg()) : print_check(d, o, &l, from);
 	diagnosis_free(d);
 	topology_free(t);
 	return r;
@@ -394,9 +398,32 @@ static int refuse_together(const struct check_options *o)
 	return EXIT_OK;
 }
 
-static int check_one(const struct check_options *o, const struct machine *m)
+/* A machine, and what it was read from. */
+struct loaded {
+	struct machine *machine;
+	struct source *source;
+};
+
+static int load(const struct check_options *o, struct loaded *ret)
 {
-	return o->ask ? ask(m, o) : o->symptom ? judge_symptom(m, o) : check_machine(m, o);
+	return load_observed_source(&o->common, &o->observed, MACHINE_TO_JUDGE, &ret->machine,
+				    &ret->source);
+}
+
+static void unload(struct loaded *l)
+{
+	machine_free(l->machine);
+	source_free(l->source);
+}
+
+static int check_one(const struct check_options *o, const struct loaded *l)
+{
+	/* The live host's own source keeps answers; the plan reads the files as they are now. */
+	struct source *from = o->common.from.n ? l->source : NULL;
+
+	if (o->ask)
+		return ask(l->machine, o);
+	return o->symptom ? judge_symptom(l->machine, o) : check_machine(l->machine, o, from);
 }
 
 /* A failure to print outweighs a finding, and a finding what could not be judged. */
@@ -418,7 +445,7 @@ static int check_each(const struct check_options *o, const struct texts *hosts)
 
 	for (size_t i = 0; i < hosts->n; i++) {
 		struct check_options of = *o;
-		struct machine *m;
+		struct loaded l;
 
 		of.common.host = hosts->items[i];
 		if (i)
@@ -426,12 +453,12 @@ static int check_each(const struct check_options *o, const struct texts *hosts)
 		/* The whole report begins with its name. */
 		if (o->quiet || o->ask || o->symptom)
 			printf("%s:\n", hosts->items[i]);
-		if (load_observed(&of.common, &of.observed, MACHINE_TO_JUDGE, &m) < 0) {
+		if (load(&of, &l) < 0) {
 			worst = worse(worst, fail(EXIT_NOT_JUDGED, "%s", err_msg()));
 			continue;
 		}
-		worst = worse(worst, check_one(&of, m));
-		machine_free(m);
+		worst = worse(worst, check_one(&of, &l));
+		unload(&l);
 	}
 	return worst;
 }
@@ -446,13 +473,13 @@ static bool is_bare(const struct machine *m)
  * Loads the machine; texts of several hosts are listed in `ret_hosts` instead, if each can be printed by
  * itself.
  */
-static int load_or_list(const struct check_options *o, struct arena *a, struct machine **ret,
+static int load_or_list(const struct check_options *o, struct arena *a, struct loaded *ret,
 			struct texts *ret_hosts)
 {
-	int r = load_observed(&o->common, &o->observed, MACHINE_TO_JUDGE, ret);
+	int r = load(o, ret);
 	AUTO_FREE char *why = r < 0 ? xstrdup(err_msg()) : NULL;
 
-	if (o->common.host || (r < 0 ? r != -EXDEV : !is_bare(*ret)))
+	if (o->common.host || (r < 0 ? r != -EXDEV : !is_bare(ret->machine)))
 		return r;
 	if (o->common.json)
 		return r < 0 ? err_set(EINVAL, "%s, or choose one with --host NAME", why) : r;
@@ -462,7 +489,7 @@ static int load_or_list(const struct check_options *o, struct arena *a, struct m
 		return r < 0 ? err_set(-r, "%s", why) : r;
 	}
 	if (r == 0)
-		machine_free(*ret);
+		unload(ret);
 	return 0;
 }
 
@@ -471,7 +498,7 @@ static int run_check(const void *options, const char *const *args)
 	const struct check_options *o = options;
 	struct texts hosts = {0};
 	struct arena *a;
-	struct machine *m;
+	struct loaded l;
 	int r;
 
 	(void)args;
@@ -487,13 +514,13 @@ static int run_check(const void *options, const char *const *args)
 	if (r != EXIT_OK)
 		return r;
 	a = arena_new();
-	if (load_or_list(o, a, &m, &hosts) < 0) {
+	if (load_or_list(o, a, &l, &hosts) < 0) {
 		r = fail(EXIT_NOT_JUDGED, "%s", err_msg());
 	} else if (hosts.n) {
 		r = check_each(o, &hosts);
 	} else {
-		r = check_one(o, m);
-		machine_free(m);
+		r = check_one(o, &l);
+		unload(&l);
 	}
 	arena_free(a);
 	return r;

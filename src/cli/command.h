@@ -8,6 +8,7 @@
 struct diagnosis;
 struct document;
 struct machine;
+struct source;
 struct strbuf;
 
 /* The same for every command. */
@@ -117,6 +118,10 @@ int load_machine(const struct common_options *c, unsigned parts, struct machine 
 /* The same with the results that are to be weighed. */
 int load_observed(const struct common_options *c, const struct observed_options *o, unsigned parts,
 		  struct machine **ret);
+
+/* The same, and the source that the machine was read from, owned by the caller. */
+int load_observed_source(const struct common_options *c, const struct observed_options *o,
+			 unsigned parts, struct machine **ret, struct source **ret_source);
 
 /* "OPTION: no rule 'ID'; did you mean ...?"; returns the code. */
 int no_rule(const char *option, const char *id);

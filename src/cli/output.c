@@ -79,19 +79,38 @@ int load_machine(const struct common_options *c, unsigned parts, struct machine 
 	return r < 0 ? r : ingest_machine(c->from.items, c->from.n, c->host, c->pid, parts, ret);
 }
 
-int load_observed(const struct common_options *c, const struct observed_options *o, unsigned parts,
-		  struct machine **ret)
+int load_observed_source(const struct common_options *c, const struct observed_options *o,
+			 unsigned parts, struct machine **ret, struct source **ret_source)
 {
+	struct source *s;
 	struct machine *m;
-	int r = load_machine(c, o->no_store ? parts & ~MACHINE_OBSERVED : parts, &m);
+	int r = check_pid(c);
 
 	if (r < 0)
 		return r;
-	r = observe_files(o->files.items, o->files.n, m);
+	r = ingest_machine_source(c->from.items, c->from.n, c->host, c->pid,
+				  o->no_store ? parts & ~MACHINE_OBSERVED : parts, &m, &s);
 	if (r < 0)
+		return r;
+	r = observe_files(o->files.items, o->files.n, m);
+	if (r < 0) {
 		machine_free(m);
-	else
-		*ret = m;
+		source_free(s);
+		return r;
+	}
+	*ret = m;
+	*ret_source = s;
+	return 0;
+}
+
+int load_observed(const struct common_options *c, const struct observed_options *o, unsigned parts,
+		  struct machine **ret)
+{
+	struct source *s;
+	int r = load_observed_source(c, o, parts, ret, &s);
+
+	if (r == 0)
+		source_free(s);
 	return r;
 }
 

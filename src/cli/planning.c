@@ -14,6 +14,10 @@
 /* The files that the plan is about: of an image, of the recording, or of the running system. */
 static int open_source(const struct planning *how, struct source **ret)
 {
+	if (how->source) {
+		*ret = how->source;
+		return 0;
+	}
 	if (how->from->n && !how->root)
 		return ingest_open_all(how->from->items, how->from->n, how->host, ret);
 	return source_open_root(how->root ? how->root : "/", NULL, NULL, ret);
@@ -82,7 +86,8 @@ int planned_make(const struct planning *how, const struct diagnosis *d, struct p
 	p.plan = plan_make(&request, &p.made);
 	if (request.host)
 		fix_host_close(&host);
-	source_free(request.source);
+	if (request.source != how->source)
+		source_free(request.source);
 	*ret = p;
 	return 0;
 }

@@ -7,11 +7,14 @@
 #include "fix/make_plan.h"
 
 struct plan;
+struct source;
 
 struct planning {
 	/* a recording or texts: their files are planned for; of none the host's */
 	const struct string_list *from;
 	const char *host; /* of texts of several hosts; NULL: they are of one */
+	/* what `from` was read from, the caller's; NULL: it is opened again */
+	struct source *source;
 	const char *root; /* a system image, which goes before both; NULL: none */
 	struct propose_options propose;
 	enum trial_wish trial;

@@ -32,38 +32,43 @@ static void cleanup_pages(struct pages *p)
  * The readable part of the member: a truncated archive gives what came before the cut. Content
  * beyond the remaining limit is refused, however small the archive is.
  */
-static int read_member(struct pages *p, struct strbuf *ret)
+static int read_member(struct pages *p, struct pasted_text *ret)
 {
 	char buf[65536];
 	la_ssize_t n;
+	bool text = true;
 
 	while ((n = p->api.read_data(p->archive, buf, sizeof(buf))) > 0) {
 		if ((size_t)n > p->left)
 			return err_set(EFBIG, "%s: holds more than %u MiB", p->path,
 				       INGEST_MAX_LOG >> 20);
 		p->left -= (size_t)n;
-		strbuf_add(ret, buf, (size_t)n);
+		if (!ret->head.len)
+			text = !content_fault(buf, (size_t)n < 512 ? (size_t)n : 512);
+		if (text)
+			pasted_feed(ret, buf, (size_t)n);
 	}
 	return 0;
 }
 
 static int add_member(struct pages *p, struct archive_entry *e, struct pasted *t, size_t *parts)
 {
-	AUTO_STRBUF struct strbuf text = {0};
+	struct pasted_text *x;
 	AUTO_FREE char *name = NULL;
 	const char *member = p->api.entry_pathname(e);
 	int r;
 
 	if (p->api.entry_filetype(e) != AE_IFREG || p->api.entry_hardlink(e))
 		return 0;
-	r = read_member(p, &text);
-	if (r < 0 || !text.len || content_fault(text.text, text.len < 512 ? text.len : 512))
-		return r;
+	x = pasted_begin(t);
+	r = read_member(p, x);
 	/* libarchive calls the only member of a compressed file "data". */
 	name = member && strcmp(member, "data") != 0 ? xprintf("%s:%s", p->path, member)
 						     : xstrdup(p->path);
-	*parts += pasted_add(t, name, strbuf_str(&text), text.len);
-	return 0;
+	if (r == 0 && x->head.len)
+		*parts += pasted_end(t, name, x);
+	pasted_drop(x);
+	return r;
 }
 
 static int open_pages(struct pages *p, int fd)

@@ -35,20 +35,17 @@ static bool looks_like_text(int fd)
  * A text is split into parts; one without a known part is refused with a message that says what it
  * is.
  */
-static int add_text(const struct strbuf *text, const char *name, struct pasted *t)
-{
-	if (pasted_add(t, name, strbuf_str(text), text->len))
-		return 0;
-	return text_refuse(strbuf_str(text), text->len, name,
-			   "a recording or a text with outputs that onehop reads");
-}
-
 static int open_text(const char *path, struct pasted *t)
 {
-	AUTO_STRBUF struct strbuf text = {0};
-	int r = text_read_file(path, INGEST_MAX_LOG, &text);
+	const char *name = text_file_name(path);
+	struct pasted_text *x = pasted_begin(t);
+	int r = text_read_pieces(path, INGEST_MAX_LOG, pasted_feed, x);
 
-	return r < 0 ? r : add_text(&text, text_file_name(path), t);
+	if (r == 0 && !pasted_end(t, name, x))
+		r = text_refuse(strbuf_str(&x->head), x->head.len, name,
+				"a recording or a text with outputs that onehop reads");
+	pasted_drop(x);
+	return r;
 }
 
 /*
@@ -202,15 +199,13 @@ static int check_size(const struct machine *m, const char *from)
 	return 0;
 }
 
-/* The machine of a source that is passed on; texts add more to it. */
+/* The machine of a source; texts add more to it. */
 static int read_machine(struct source *s, const struct machine_request *request, struct pasted *t,
 			const char *from, struct machine **ret)
 {
 	struct machine *m = machine_read(s, request);
-	int r;
+	int r = from ? check_size(m, from) : 0;
 
-	source_free(s);
-	r = from ? check_size(m, from) : 0;
 	if (r == 0 && t)
 		pasted_complete(t, m);
 	if (r < 0)
@@ -220,23 +215,38 @@ static int read_machine(struct source *s, const struct machine_request *request,
 	return r;
 }
 
-int ingest_machine(const char *const *from, size_t n, const char *host, int pid, unsigned parts,
-		   struct machine **ret)
+int ingest_machine_source(const char *const *from, size_t n, const char *host, int pid,
+			  unsigned parts, struct machine **ret, struct source **ret_source)
 {
 	struct machine_request request = {.parts = parts, .pid = pid};
 	struct source *s = NULL;
-	struct pasted *t;
+	struct pasted *t = NULL;
 	int r;
 
-	if (!n) {
+	if (n) {
+		t = new_pasted(from, n, host);
+		r = open_all(from, n, host, t, &s);
+	} else {
 		r = machine_open_live(&request, &s);
-		return r < 0 ? r : read_machine(s, &request, NULL, NULL, ret);
 	}
-	t = new_pasted(from, n, host);
-	r = open_all(from, n, host, t, &s);
 	if (r == 0)
-		r = read_machine(s, &request, t, from[0], ret);
+		r = read_machine(s, &request, t, n ? from[0] : NULL, ret);
 	pasted_free(t);
+	if (r < 0)
+		source_free(s);
+	else
+		*ret_source = s;
+	return r;
+}
+
+int ingest_machine(const char *const *from, size_t n, const char *host, int pid, unsigned parts,
+		   struct machine **ret)
+{
+	struct source *s;
+	int r = ingest_machine_source(from, n, host, pid, parts, ret, &s);
+
+	if (r == 0)
+		source_free(s);
 	return r;
 }
 
@@ -283,11 +293,10 @@ static int record_texts(const char *const *from, size_t n, struct pasted *t,
 		return 0;
 	}
 	r = keep_texts(t, from[0], map);
-	if (r < 0) {
-		source_free(s);
-		return r;
-	}
-	return read_machine(s, request, t, from[0], ret);
+	if (r == 0)
+		r = read_machine(s, request, t, from[0], ret);
+	source_free(s);
+	return r;
 }
 
 int ingest_record(const char *const *from, size_t n, int pid, struct source *map,

@@ -37,3 +37,6 @@ int ingest_record(const char *const *from, size_t n, int pid, struct source *map
  */
 int ingest_machine(const char *const *from, size_t n, const char *host, int pid, unsigned parts,
 		   struct machine **ret);
+/* The same, and the source that it was read from, owned by the caller: a plan asks it for files. */
+int ingest_machine_source(const char *const *from, size_t n, const char *host, int pid,
+			  unsigned parts, struct machine **ret, struct source **ret_source);

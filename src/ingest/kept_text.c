@@ -91,6 +91,7 @@ void kept_text_write(const char *name, const struct text_line *lines, size_t lin
 	const struct part *p = parts, *end = parts + part_n;
 	struct arena *a = arena_new();
 	size_t unused = 0;
+	unsigned last = 0;
 
 	strbuf_printf(out, "= %s\n", name);
 	for (const struct text_line *l = lines; l < lines + line_n; l++) {
@@ -101,10 +102,12 @@ void kept_text_write(const char *name, const struct text_line *lines, size_t lin
 		text = p < end && l >= p->lines
 			       ? part_line(p, l, a)
 			       : between(l, p > parts ? p - 1 : NULL, p < end ? p : NULL, a);
-		if (!text) {
-			unused++;
+		/* One of them may stand for many. */
+		if (!text)
+			unused += l->number - last;
+		last = l->number;
+		if (!text)
 			continue;
-		}
 		put_unused(out, &unused);
 		strbuf_printf(out, "|%s\n", text);
 	}

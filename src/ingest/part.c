@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "ingest/part_kinds.h"
 
-#include <ctype.h>
 #include <string.h>
 
 /*
@@ -137,20 +136,6 @@ static const struct text_line *command_above(const struct text_line *lines, size
 	return NULL;
 }
 
-/*
- * Dumps that are encoded in letters and digits make up most of a bug report. No tool begins with a word as long as this.
- */
-static bool is_encoded(const struct text_line *l)
-{
-	enum { LONGEST_WORD = 60 };
-	const char *s = line_text(l);
-	size_t n = 0;
-
-	while (n < LONGEST_WORD && (isalnum((unsigned char)s[n]) || s[n] == '/' || s[n] == '+'))
-		n++;
-	return n == LONGEST_WORD;
-}
-
 static bool match(struct part *p, const struct text_line *lines, size_t n)
 {
 	const char first = *line_text(lines);
@@ -169,18 +154,16 @@ static bool match(struct part *p, const struct text_line *lines, size_t n)
 	return false;
 }
 
-struct part *parts_find(struct arena *a, const char *file, const char *text, size_t size,
-			size_t *ret_n, const struct text_line **ret_lines, size_t *ret_line_n)
+struct part *parts_find(struct arena *a, const char *file, struct text_line *lines, size_t n,
+			size_t *ret_n)
 {
 	struct part *parts = NULL;
-	struct text_line *lines;
-	size_t line_n, used = 0;
+	size_t used = 0;
 
 	*ret_n = 0;
-	lines = text_lines(a, text, size, &line_n);
-	for (size_t i = 0; i < line_n; i++)
+	for (size_t i = 0; i < n; i++)
 		peel_quote(&lines[i]);
-	for (size_t i = 0; i < line_n;) {
+	for (size_t i = 0; i < n;) {
 		const struct text_line *above = command_above(lines, i, used);
 		struct part p = {
 			.file = file,
@@ -188,8 +171,7 @@ struct part *parts_find(struct arena *a, const char *file, const char *text, siz
 			.command_line = above,
 		};
 
-		if (line_is_blank(&lines[i]) || is_encoded(&lines[i]) ||
-		    !match(&p, lines + i, line_n - i)) {
+		if (line_is_blank(&lines[i]) || !match(&p, lines + i, n - i)) {
 			i++;
 			continue;
 		}
@@ -197,7 +179,5 @@ struct part *parts_find(struct arena *a, const char *file, const char *text, siz
 		i += p.n;
 		used = i;
 	}
-	*ret_lines = lines;
-	*ret_line_n = line_n;
 	return parts;
 }

@@ -53,9 +53,9 @@ struct part_kind {
 	const char *(*keep)(const struct part *p, const struct text_line *l, struct arena *a);
 };
 
-/* Finds the parts of a text, in the order of their lines. The arrays are allocated in the arena. */
-struct part *parts_find(struct arena *a, const char *file, const char *text, size_t size,
-			size_t *ret_n, const struct text_line **ret_lines, size_t *ret_line_n);
+/* Finds the parts of a text of n lines, in their order. The array is allocated in the arena. */
+struct part *parts_find(struct arena *a, const char *file, struct text_line *lines, size_t n,
+			size_t *ret_n);
 
 /* ---- for the kinds ---- */
 

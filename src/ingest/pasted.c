@@ -67,10 +67,11 @@ void pasted_free(struct pasted *t)
 bool pasted_recognise(const char *text, size_t size)
 {
 	struct arena *a = arena_new();
-	const struct text_line *lines;
+	struct text_line *lines;
 	size_t n, line_n;
 
-	parts_find(a, "", text, size, &n, &lines, &line_n);
+	lines = text_lines(a, text, size, &line_n);
+	parts_find(a, "", lines, line_n, &n);
 	arena_free(a);
 	return n > 0;
 }
@@ -199,16 +200,52 @@ static void claim_measured(struct pasted *t, const struct page *page)
 
 /* ---- reading ---- */
 
-size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t size)
+struct pasted_text *pasted_begin(struct pasted *t)
+{
+	struct pasted_text *x = arena_alloc(t->arena, 1, sizeof(*x));
+
+	x->split = (struct text_splitter){.arena = t->arena, .drop_encoded = true};
+	return x;
+}
+
+void pasted_feed(void *to, const char *data, size_t n)
+{
+	struct pasted_text *x = to;
+
+	if (x->head.len < PASTED_HEAD)
+		strbuf_add(&x->head, data, n < PASTED_HEAD ? n : PASTED_HEAD);
+	text_split_add(&x->split, data, n);
+}
+
+void pasted_drop(struct pasted_text *x)
+{
+	text_split_end(&x->split);
+	strbuf_done(&x->head);
+}
+
+size_t pasted_end(struct pasted *t, const char *name, struct pasted_text *x)
 {
 	struct page *page = ARENA_PUSH(t->arena, t->pages, t->page_n);
 
+	text_split_end(&x->split);
 	page->name = arena_strdup(t->arena, name);
-	page->parts = parts_find(t->arena, page->name, text, size, &page->part_n, &page->lines,
-				 &page->line_n);
+	page->lines = x->split.lines;
+	page->line_n = x->split.n;
+	page->parts = parts_find(t->arena, page->name, x->split.lines, page->line_n, &page->part_n);
 	read_log(t, page);
 	read_figures(t, page);
 	return page->part_n;
+}
+
+size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t size)
+{
+	struct pasted_text *x = pasted_begin(t);
+	size_t n;
+
+	pasted_feed(x, text, size);
+	n = pasted_end(t, name, x);
+	pasted_drop(x);
+	return n;
 }
 
 /* ---- one machine ---- */
@@ -449,8 +486,9 @@ static void list_parts(const struct page *page, struct machine *m)
 		list_part(m, page->name, p->kind->name, about_part(m, p), first, last, p->cut);
 		next = last + 1;
 	}
-	if (next <= page->line_n)
-		list_part(m, page->name, NULL, "", next, (unsigned)page->line_n, false);
+	if (page->line_n && next <= page->lines[page->line_n - 1].number)
+		list_part(m, page->name, NULL, "", next, page->lines[page->line_n - 1].number,
+			  false);
 }
 
 void pasted_complete(struct pasted *t, struct machine *m)

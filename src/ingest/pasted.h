@@ -2,12 +2,13 @@
 /* Pasted texts as one machine: outputs of tools anywhere in the texts. */
 #pragma once
 
+#include "ingest/text.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
 struct machine;
 struct source;
-struct strbuf;
 struct text_hosts;
 struct pasted;
 
@@ -16,7 +17,22 @@ bool pasted_recognise(const char *text, size_t size);
 
 struct pasted *pasted_new(const char *name);
 void pasted_free(struct pasted *t); /* NULL is fine */
+/* A text that is read in pieces; only its lines are kept, and its first bytes. */
+struct pasted_text {
+	struct text_splitter split;
+	struct strbuf head; /* what it seems to be, if it has no known part */
+};
+
+enum { PASTED_HEAD = 1 << 16 };
+
+struct pasted_text *pasted_begin(struct pasted *t);
+/* The next piece; a text_sink, `to` being the text. */
+void pasted_feed(void *to, const char *data, size_t n);
 /* Adds the text's parts; `name` is for messages. Returns the number of known parts. */
+size_t pasted_end(struct pasted *t, const char *name, struct pasted_text *x);
+/* Frees what is left of it, added or not. */
+void pasted_drop(struct pasted_text *x);
+/* All of these for a text in one piece. */
 size_t pasted_add(struct pasted *t, const char *name, const char *text, size_t size);
 /* Appends them as a recording keeps them (kept_text.h). */
 void pasted_keep(const struct pasted *t, struct strbuf *out);

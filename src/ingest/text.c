@@ -13,6 +13,7 @@
 #include "ingest/pasted.h"
 #include "ingest/result_json.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
@@ -40,17 +41,24 @@ int text_refuse(const char *text, size_t size, const char *path, const char *wan
 
 /* ---- reading ---- */
 
-static int read_fd(int fd, const char *path, size_t max, struct strbuf *ret)
+static int read_fd(int fd, const char *path, size_t max, text_sink sink, void *to)
 {
 	char buf[65536];
+	size_t size = 0;
 	ssize_t n;
 
 	while ((n = read(fd, buf, sizeof(buf))) > 0) {
-		strbuf_add(ret, buf, (size_t)n);
-		if (ret->len > max)
+		size += (size_t)n;
+		if (size > max)
 			return err_set(EFBIG, "%s: is larger than %zu MiB", path, max >> 20);
+		sink(to, buf, (size_t)n);
 	}
 	return n < 0 ? file_unreadable(errno, path) : 0;
+}
+
+static void add_to_strbuf(void *to, const char *data, size_t n)
+{
+	strbuf_add(to, data, n);
 }
 
 static bool is_standard_input(const char *path)
@@ -64,24 +72,29 @@ const char *text_file_name(const char *path)
 }
 
 /* Standard input can be read only once, but diagnosis and plan both need its content. */
-static int read_standard_input(size_t max, struct strbuf *ret)
+static int read_standard_input(size_t max, text_sink sink, void *to)
 {
 	static struct strbuf kept;
-	int r = read_fd(STDIN_FILENO, text_file_name("-"), max, &kept);
+	int r = read_fd(STDIN_FILENO, text_file_name("-"), max, add_to_strbuf, &kept);
 
 	if (r == 0)
-		strbuf_add(ret, strbuf_str(&kept), kept.len);
+		sink(to, strbuf_str(&kept), kept.len);
 	return r;
 }
 
-int text_read_file(const char *path, size_t max, struct strbuf *ret)
+int text_read_pieces(const char *path, size_t max, text_sink sink, void *to)
 {
 	AUTO_CLOSE int fd = -1;
 
 	if (is_standard_input(path))
-		return read_standard_input(max, ret);
+		return read_standard_input(max, sink, to);
 	fd = file_open(path);
-	return fd < 0 ? fd : read_fd(fd, path, max, ret);
+	return fd < 0 ? fd : read_fd(fd, path, max, sink, to);
+}
+
+int text_read_file(const char *path, size_t max, struct strbuf *ret)
+{
+	return text_read_pieces(path, max, add_to_strbuf, ret);
 }
 
 /* ---- cleaning ---- */
@@ -146,36 +159,90 @@ static char *clean(const char *text, size_t size, char *to)
 	return to;
 }
 
-/* At most: the last line may lack its end. */
-static size_t count_lines(const char *s, const char *end)
-{
-	size_t n = 1;
+/* ---- splitting ---- */
 
-	while ((s = memchr(s, '\n', (size_t)(end - s)))) {
-		n++;
-		s++;
+/*
+ * Dumps that are encoded in letters and digits make up most of a bug report. No tool begins with a word as long as this.
+ */
+static bool is_encoded(const char *s, size_t n)
+{
+	enum { LONGEST_WORD = 60 };
+	size_t start = 0, end;
+
+	while (start < n && s[start] == ' ')
+		start++;
+	end = start;
+	while (end < n && end - start < LONGEST_WORD &&
+	       (isalnum((unsigned char)s[end]) || s[end] == '/' || s[end] == '+'))
+		end++;
+	return end - start == LONGEST_WORD;
+}
+
+static void push_line(struct text_splitter *s, char *text)
+{
+	*ARENA_PUSH(s->arena, s->lines, s->n) = (struct text_line){text, s->number};
+}
+
+static void add_encoded(struct text_splitter *s)
+{
+	if (s->n && s->encoded && s->lines[s->n - 1].text == s->encoded) {
+		s->lines[s->n - 1].number = s->number;
+		return;
 	}
-	return n;
+	if (!s->encoded)
+		s->encoded = arena_strdup(s->arena, "...");
+	push_line(s, s->encoded);
+}
+
+static void add_line(struct text_splitter *s, const char *line, size_t n)
+{
+	char *end;
+
+	s->number++;
+	if (s->drop_encoded && is_encoded(line, n)) {
+		add_encoded(s);
+		return;
+	}
+	s->scratch.len = 0;
+	strbuf_add(&s->scratch, line, n);
+	strbuf_putc(&s->scratch, '\0');
+	end = clean(line, n, s->scratch.text);
+	while (end > s->scratch.text && end[-1] == ' ')
+		end--;
+	push_line(s, arena_strndup(s->arena, s->scratch.text, (size_t)(end - s->scratch.text)));
+}
+
+void text_split_add(struct text_splitter *s, const char *data, size_t n)
+{
+	const char *end = data + n, *stop;
+
+	for (; (stop = memchr(data, '\n', (size_t)(end - data))); data = stop + 1) {
+		if (!s->partial.len) {
+			add_line(s, data, (size_t)(stop - data));
+			continue;
+		}
+		strbuf_add(&s->partial, data, (size_t)(stop - data));
+		add_line(s, s->partial.text, s->partial.len);
+		s->partial.len = 0;
+	}
+	if (data < end)
+		strbuf_add(&s->partial, data, (size_t)(end - data));
+}
+
+void text_split_end(struct text_splitter *s)
+{
+	if (s->partial.len)
+		add_line(s, s->partial.text, s->partial.len);
+	strbuf_done(&s->partial);
+	strbuf_done(&s->scratch);
 }
 
 struct text_line *text_lines(struct arena *arena, const char *text, size_t size, size_t *ret_n)
 {
-	char *copy = arena_alloc(arena, size + 1, 1), *end = clean(text, size, copy);
-	struct text_line *lines = arena_alloc(arena, count_lines(copy, end), sizeof(*lines));
-	size_t n = 0;
+	struct text_splitter s = {.arena = arena};
 
-	for (char *s = copy, *next; s < end; s = next) {
-		struct text_line *line;
-		char *stop = memchr(s, '\n', (size_t)(end - s));
-
-		stop = stop ? stop : end;
-		next = stop + 1;
-		while (stop > s && stop[-1] == ' ')
-			stop--;
-		*stop = '\0';
-		line = &lines[n++];
-		*line = (struct text_line){s, (unsigned)n};
-	}
-	*ret_n = n;
-	return lines;
+	text_split_add(&s, text, size);
+	text_split_end(&s);
+	*ret_n = s.n;
+	return s.lines;
 }

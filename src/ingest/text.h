@@ -2,18 +2,22 @@
 /* Texts given by the user: read, cleaned, and recognised. */
 #pragma once
 
+#include "base/strbuf.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
 struct arena;
 struct figures;
 struct source;
-struct strbuf;
 
 /* Logs of large jobs are large; a larger file was probably given by mistake. */
 #define INGEST_MAX_LOG (256u << 20)
 
+/* Takes the next piece of a text. */
+typedef void (*text_sink)(void *to, const char *data, size_t n);
 /* Reads to the end, at most `max` bytes; "-" is standard input. 0 or a negative errno with a sentence. */
+int text_read_pieces(const char *path, size_t max, text_sink sink, void *to);
 int text_read_file(const char *path, size_t max, struct strbuf *ret);
 /* Its name in messages: the path, or "standard input". */
 const char *text_file_name(const char *path);
@@ -23,6 +27,24 @@ struct text_line {
 	char *text;
 	unsigned number; /* from 1 */
 };
+
+/*
+ * A text that arrives in pieces, as lines: each is cleaned and copied, so that the pieces need not be kept. A
+ * run of encoded dumps, which make up most of a bug report, becomes one line with the number of its last.
+ */
+struct text_splitter {
+	struct arena *arena; /* of the lines and their texts */
+	bool drop_encoded;
+	struct text_line *lines;
+	size_t n;
+	unsigned number; /* of the last line */
+	char *encoded;   /* the text of all runs; NULL: there is none yet */
+	struct strbuf partial, scratch;
+};
+
+void text_split_add(struct text_splitter *s, const char *data, size_t n);
+/* Ends the last line, and frees what only splitting needed. */
+void text_split_end(struct text_splitter *s);
 
 /*
  * A copy of the text as lines: terminal colours, carriage returns and NULs are gone, tabs are

@@ -1012,6 +1012,51 @@ static void log_of_several(void **state)
 	}
 }
 
+/* Encoded dumps are one line of the list, and separate what is around them as before. */
+static void encoded_dumps(void **state)
+{
+#define DUMP                                                                                       \
+	"QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejAxMjM0NTY3ODk=\n"
+	static const char text[] =
+		"[    1.000000] NVRM: Xid (PCI:0000:01:00): 79, pid=1\n" DUMP DUMP DUMP
+		"[    2.000000] NVRM: Xid (PCI:0000:02:00): 79, pid=1\n" DUMP DUMP;
+	struct machine *m = machine_of_one(text);
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 2);
+	assert_int_equal(m->text_part_n, 4);
+	assert_int_equal(m->text_parts[1].first, 2);
+	assert_int_equal(m->text_parts[1].last, 4);
+	assert_int_equal(m->text_parts[2].first, 5);
+	assert_int_equal(m->text_parts[3].first, 6);
+	assert_int_equal(m->text_parts[3].last, 7);
+	machine_free(m);
+}
+
+/* A text that comes in pieces has the lines of the whole, wherever it is cut. */
+static void pieces_of_a_text(void **state)
+{
+	static const char text[] = "\xef\xbb\xbf> a\r\n\n  \033[1mb\xc2\xa0"
+				   "c\033[0m  \nlast";
+	static const char *const lines[] = {"> a", "", "  b c", "last"};
+
+	(void)state;
+	for (size_t cut = 0; cut < sizeof(text); cut++) {
+		struct arena *a = arena_new();
+		struct text_splitter s = {.arena = a};
+
+		text_split_add(&s, text, cut);
+		text_split_add(&s, text + cut, sizeof(text) - 1 > cut ? sizeof(text) - 1 - cut : 0);
+		text_split_end(&s);
+		assert_int_equal(s.n, ARRAY_LEN(lines));
+		for (size_t i = 0; i < s.n; i++) {
+			assert_string_equal(s.lines[i].text, lines[i]);
+			assert_int_equal(s.lines[i].number, i + 1);
+		}
+		arena_free(a);
+	}
+}
+
 #define BOOT(release, bar1)                                                                        \
 	"Nov 20 09:40:35 gpu7 kernel: Linux version " release " (x) (gcc 13) #45-Ubuntu SMP\n"     \
 	"Nov 20 09:40:35 gpu7 kernel: Kernel command line: root=/dev/sda1 boot=" release "\n"      \
@@ -1340,6 +1385,8 @@ int main(void)
 		cmocka_unit_test(wrong_setting),
 		cmocka_unit_test(nics_of_a_matrix),
 		cmocka_unit_test(nics_of_two_matrices),
+		cmocka_unit_test(encoded_dumps),
+		cmocka_unit_test(pieces_of_a_text),
 		cmocka_unit_test(boots_of_a_log),
 		cmocka_unit_test(several_machines),
 		cmocka_unit_test(one_of_several),

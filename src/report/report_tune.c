@@ -134,6 +134,8 @@ void report_tune(struct document *out, const struct tune_session *s, bool verbos
 {
 	char bytes[BYTES_TEXT_SIZE];
 
+	add_devices(out, s);
+	document_blank(out);
 	add_fastest(out, s);
 	for (size_t k = 0; verbose && k < KINDS; k++)
 		if (s->measured[kinds[k].kind])
@@ -142,7 +144,6 @@ void report_tune(struct document *out, const struct tune_session *s, bool verbos
 	if (!s->measured[TUNED_DIRECT])
 		document_item(out, STYLE_WARN, 0, "P2P",
 			      "some pair has none, so all data went through the host's memory");
-	add_devices(out, s);
 	document_item(out, STYLE_GOOD, 0, "data", "correct in all measurements");
 	document_item(out, STYLE_PLAIN, 0, "measured", "up to %s, in %.1f s%s",
 		      bytes_text(tuned_size(s->sizes - 1), bytes), s->run_s,

@@ -49,14 +49,6 @@ static struct machine *read_guests(const struct planning *how, struct source *s)
 	return how->propose.iommu_off ? machine_read(s, &request) : NULL;
 }
 
-/* NULL: there is none, as of a recording. */
-static struct fix_host *open_host(const struct planning *how, struct fix_host *h)
-{
-	if (how->from->n && !how->root)
-		return NULL;
-	return fix_host_open(how->root ? how->root : "/", h) < 0 ? NULL : h;
-}
-
 int planned_make(const struct planning *how, const struct diagnosis *d, struct planned *ret)
 {
 	char program[PATH_MAX];
@@ -67,7 +59,6 @@ int planned_make(const struct planning *how, const struct diagnosis *d, struct p
 	struct propose_options propose = how->propose;
 	struct planned p = {.changes.arena = arena_new()};
 	struct machine *guests;
-	struct fix_host host;
 	int r = open_source(how, &request.source);
 
 	p.made.arena = p.changes.arena;
@@ -82,10 +73,7 @@ int planned_make(const struct planning *how, const struct diagnosis *d, struct p
 		if (!p.changes.items[i].opt_in)
 			change_add(&p.made, &p.changes.items[i]);
 	request.program = own_program(how, program);
-	request.host = open_host(how, &host);
 	p.plan = plan_make(&request, &p.made);
-	if (request.host)
-		fix_host_close(&host);
 	if (request.source != how->source)
 		source_free(request.source);
 	*ret = p;

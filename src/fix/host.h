@@ -117,8 +117,6 @@ int host_run_program(void *context, const char *const *argv, unsigned deadline_s
 
 /* What is at a path; the last component may be a link and is not followed. -ENOENT as host_read. */
 int host_stat(struct fix_host *h, const char *path, struct stat *ret);
-/* Whether others than root could change the file, or a folder on the way: such a file is not written. */
-bool host_is_open_to_others(struct fix_host *h, const char *path);
 /*
  * Where a link leads, as it is written there; the caller frees. -ENOENT: nothing is there, or no link;
  * without a sentence.

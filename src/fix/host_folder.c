@@ -23,17 +23,6 @@ int host_stat(struct fix_host *h, const char *path, struct stat *ret)
 	return 0;
 }
 
-bool host_is_open_to_others(struct fix_host *h, const char *path)
-{
-	AUTO_PLACE struct place p = PLACE_NONE;
-	struct stat st;
-	int r = host_find(h, path, MISSING_FAILS, &p);
-
-	if (r == 0)
-		r = place_stat(&p, &st);
-	return r == -EPERM;
-}
-
 int host_read_link(struct fix_host *h, const char *path, char **ret)
 {
 	AUTO_PLACE struct place p = PLACE_NONE;

@@ -18,9 +18,7 @@ enum trial_wish {
 struct plan_request {
 	const struct machine *machine;
 	struct source *source; /* the same host's files: what they hold now is each step's `old` */
-	struct fix_host *
-		host; /* the same host, for whose files these are; NULL: of a recording, not asked */
-	bool image;   /* a mounted image: only what lasts; programs become manual steps */
+	bool image;            /* a mounted image: only what lasts; programs become manual steps */
 	/* a system image that is prepared, seen from inside, as by chroot: no container */
 	bool inside;
 	enum trial_wish trial;

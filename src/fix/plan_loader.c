@@ -13,16 +13,6 @@
 
 /* ---- the entries ---- */
 
-/* They are left out one by one: the others can be changed nevertheless. */
-static void note_open_to_others(struct planner *p, struct boot_entries *b)
-{
-	for (size_t i = 0; p->request->host && i < b->n; i++)
-		if (b->items[i].kind == ENTRY_OURS && !b->items[i].why_not &&
-		    host_is_open_to_others(p->request->host, b->items[i].path))
-			b->items[i].why_not =
-				"users other than root can write to (to let onehop change it: chown root, chmod go-w)";
-}
-
 const struct boot_entries *plan_boot_entries(struct planner *p)
 {
 	struct boot_entries *b;
@@ -32,7 +22,6 @@ const struct boot_entries *plan_boot_entries(struct planner *p)
 	b = arena_alloc(p->a, 1, sizeof(*b));
 	boot_entries_read(p->s, p->a,
 			  p->request->image ? NULL : fact_str_or(p->m->kernel.cmdline, NULL), b);
-	note_open_to_others(p, b);
 	p->entries = b;
 	return b;
 }

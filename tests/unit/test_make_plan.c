@@ -9,7 +9,6 @@
 #include "build_machine.h"
 #include "check_text.h"
 #include "fix/make_plan.h"
-#include "fix_rig.h"
 #include "ingest/ingest.h"
 #include "machine/efi_variable.h"
 
@@ -18,7 +17,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 
 /* ---- a host in memory: what was not put is not there, unlike in a recording ---- */
@@ -1237,37 +1235,6 @@ static void loader_entries_that_stay(void **state)
 	assert_null(words_step(w.plan, KERNEL_LINE));
 	assert_has(w.plan->left_out[0].what.items[0], "add iommu=pt to /" KERNEL_LINE);
 	world_free(&w);
-}
-
-/* One entry that others can write to: it is left out and named, and the fix changes the rest. */
-static void loader_entry_open_to_others(void **state)
-{
-	static const char shared[] = "boot/loader/entries/open.conf";
-	AUTO_FREE char *whole = NULL;
-	struct rig g;
-	struct world w;
-
-	(void)state;
-	rig_open(&g, 1);
-	systemd_boot(&w, "arch");
-	put(&w, shared, "linux /o\noptions root=UUID=1\n");
-	rig_put(&g, LOADER_ENTRY, "linux /abc/linux\noptions root=UUID=1 rw quiet\n");
-	rig_put(&g, shared, "linux /o\noptions root=UUID=1\n");
-	whole = xprintf("%s/%s", g.root, shared);
-	assert_int_equal(chmod(whole, 0666), 0);
-	add_word(&w, "iommu=pt");
-	w.request.host = &g.host;
-	make(&w);
-	assert_non_null(words_step(w.plan, LOADER_ENTRY));
-	assert_null(words_step(w.plan, shared));
-	assert_non_null(
-		manual(w.plan,
-		       "add to the options line of /boot/loader/entries/open.conf, which users "
-		       "other than root can write to"));
-	assert_int_equal(chmod(whole, 0644), 0);
-	assert_non_null(words_step(make(&w), shared));
-	world_free(&w);
-	rig_close(&g);
 }
 
 /* A variable of the boot loader's: behind its attributes names in UTF-16, a zero behind each. */
@@ -2844,7 +2811,6 @@ int main(void)
 		cmocka_unit_test(kernel_line_is_written),
 		cmocka_unit_test(loader_entries_by_hand),
 		cmocka_unit_test(loader_entries_that_stay),
-		cmocka_unit_test(loader_entry_open_to_others),
 		cmocka_unit_test(loader_images),
 		cmocka_unit_test(loader_tools),
 		cmocka_unit_test(with_ostree),

@@ -221,7 +221,7 @@ int step_check_again(struct fix_host *h, const struct step *s);
 /* Notes what undoing, and doing it again, have to know and only the host knows: permissions, folders
  * that are missing, where a port is. */
 int step_prepare(struct fix_host *h, struct arena *a, struct step *s);
-/* Before the first undo: notes what that has to leave, and what a later try could not tell from the step's own. */
+/* Before each try of an undo: notes what it has to leave, and a later try could not tell from the step's own. */
 int step_prepare_undo(struct fix_host *h, struct arena *a, struct step *s);
 /* GENERATED: makes and checks the new content, which the caller journals before step_apply installs
  * it. The others: nothing. */

@@ -305,32 +305,40 @@ static int apply(struct fix_host *h, const struct step *s, struct strbuf *output
 	return host_run(h, s->argv, s->deadline_s, output);
 }
 
-/* Each command line got one copy, unless it had the word: what is more than that is somebody's. */
+/*
+ * Each command line got one copy, unless it had the word: what is more than that is somebody's, also what came after an
+ * earlier try. A program that removes every copy does not run while there is more, so nothing is noted for it.
+ */
 static int prepare_undo(struct fix_host *h, struct arena *a, struct step *s)
 {
+	const struct keeper_program *k = find_program(s->target);
 	CLEANUP(lines_done) struct lines lines = {0};
 	CLEANUP(words_done) struct words w = {0};
 	unsigned *keep;
-	int r = s->keep ? 0 : read_lines(h, s, &lines);
+	int r = k->removes_all ? 0 : read_lines(h, s, &lines);
 
-	if (s->keep || r < 0)
+	if (k->removes_all || r < 0)
 		return r;
 	split(s->at, &w);
 	keep = arena_alloc(a, w.n, sizeof(*keep));
-	for (size_t i = 0; i < w.n; i++)
-		keep[i] = (unsigned)(copies(&lines, w.items[i]) - lines_with(&lines, w.items[i]));
+	for (size_t i = 0; i < w.n; i++) {
+		size_t more = copies(&lines, w.items[i]) - lines_with(&lines, w.items[i]);
+		size_t noted = kept(s, w.items[i]);
+
+		keep[i] = (unsigned)(more > noted ? more : noted);
+	}
 	s->keep = keep;
 	return 0;
 }
 
-static int check_removes_one(const struct keeper_program *k, const struct step *s,
+static int check_removes_one(const struct keeper_program *k, const struct lines *l,
 			     const struct words *w)
 {
 	for (size_t i = 0; k->removes_all && i < w->n; i++)
-		if (kept(s, w->items[i]))
+		if (copies(l, w->items[i]) > lines_with(l, w->items[i]))
 			return err_set(
 				EEXIST,
-				"%s is on a kernel command line more than once, and %s would remove every copy: delete those that you do not need, then run onehop undo again",
+				"%s is on a kernel command line more than once, and %s would remove every copy: leave one, run onehop undo again, then add your own again",
 				w->items[i], k->name);
 	return 0;
 }
@@ -348,7 +356,7 @@ static int undo(struct fix_host *h, const struct step *s, struct strbuf *output)
 	if (r < 0)
 		return r;
 	split(s->at, &w);
-	r = check_removes_one(k, s, &w);
+	r = check_removes_one(k, &lines, &w);
 	for (size_t i = 0; r == 0 && i < w.n; i++)
 		if (copies(&lines, w.items[i]) > kept(s, w.items[i]))
 			w.items[n++] = w.items[i];

@@ -212,7 +212,7 @@ static void write_row(struct writer *w, const struct block *b, const struct cell
 		size_t columns = columns_of(text, strlen(text));
 		bool wraps = i + 1 == b->columns && !b->is_matrix;
 
-		if (wraps && at + MIN_CELL_WIDTH > w->width && columns > 2 * MIN_CELL_WIDTH) {
+		if (wraps && at + MIN_CELL_WIDTH > w->width && columns > 2ul * MIN_CELL_WIDTH) {
 			at = b->indent + NARROW_INDENT;
 			new_line(w, at);
 		} else {

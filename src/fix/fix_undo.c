@@ -129,7 +129,7 @@ static char *remark(const struct undoing *u, const struct step *s, const struct 
 {
 	if (u->kept)
 		return xprintf(
-			"lines that its program does not make are not in it any more; as it was before, it is kept as /%s",
+			"its program does not write the lines that somebody else added; the file with them is kept as /%s",
 			u->kept);
 	return s->kind == STEP_OPTIONS && output->len ? xstrdup(strbuf_str(output)) : NULL;
 }

@@ -1015,7 +1015,7 @@ static void test_generated_was_edited(void **state)
 	assert_int_equal(undo(g, 0), FIX_DONE);
 	assert_tree(g, old);
 	assert_get(g, JOURNAL_FOLDER "/fixes/1/found-0", edited);
-	assert_told(g, "it is kept as /" JOURNAL_FOLDER "/fixes/1/found-0");
+	assert_told(g, "is kept as /" JOURNAL_FOLDER "/fixes/1/found-0");
 }
 
 static void test_program_fails(void **state)

@@ -36,15 +36,16 @@ static int read_member(struct pages *p, struct pasted_text *ret)
 {
 	char buf[65536];
 	la_ssize_t n;
-	bool text = true;
+	bool first = true, text = false;
 
 	while ((n = p->api.read_data(p->archive, buf, sizeof(buf))) > 0) {
 		if ((size_t)n > p->left)
 			return err_set(EFBIG, "%s: holds more than %u MiB", p->path,
 				       INGEST_MAX_LOG >> 20);
 		p->left -= (size_t)n;
-		if (!ret->head.len)
+		if (first)
 			text = !content_fault(buf, (size_t)n < 512 ? (size_t)n : 512);
+		first = false;
 		if (text)
 			pasted_feed(ret, buf, (size_t)n);
 	}

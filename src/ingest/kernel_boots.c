@@ -28,10 +28,15 @@ struct one_boot {
 
 /* ---- lines ---- */
 
-static bool copy_word(struct boot_fact *ret, const char *key, const char *s)
+static void put(struct boot_fact *ret, const char *key, const char *s, size_t n)
 {
 	text_copy(ret->key, sizeof(ret->key), key, strlen(key));
-	text_copy(ret->value, sizeof(ret->value), s, strcspn(s, " "));
+	text_copy(ret->value, sizeof(ret->value), s, n);
+}
+
+static bool copy_word(struct boot_fact *ret, const char *key, const char *s)
+{
+	put(ret, key, s, strcspn(s, " "));
 	return *ret->value != '\0';
 }
 
@@ -41,8 +46,8 @@ static bool read_cmdline(const char *s, struct boot_fact *ret)
 
 	if (!text_starts_with(s, key))
 		return false;
-	copy_word(ret, "the kernel's command line", s);
-	text_copy(ret->value, sizeof(ret->value), s + strlen(key), strlen(s + strlen(key)));
+	s += strlen(key);
+	put(ret, "the kernel's command line", s, strlen(s));
 	return true;
 }
 
@@ -172,7 +177,7 @@ void kernel_lines_observe(const struct part *p, struct machine *m)
 
 		if (!read_fact(&p->lines[i], &f))
 			continue;
-		if (strcmp(f.key, "the kernel") == 0 && is->n) {
+		if (kernel_line_is_first(&p->lines[i]) && is->n) {
 			*was = *is;
 			is->n = 0;
 		}

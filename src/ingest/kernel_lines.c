@@ -36,7 +36,7 @@ static const char *boot_value(const struct text_line *l, const char *key)
 }
 
 /* "[    0.000000] Linux version": the log begins at boot. */
-static bool is_first(const struct text_line *l)
+bool kernel_line_is_first(const struct text_line *l)
 {
 	return boot_value(l, "Linux version ") != NULL;
 }
@@ -46,7 +46,8 @@ static const char *const cmdline_keys[] = {"Kernel command line: ", "Command lin
 
 static bool is_boot_line(const struct text_line *l)
 {
-	return is_first(l) || boot_value(l, cmdline_keys[0]) || boot_value(l, cmdline_keys[1]);
+	return kernel_line_is_first(l) || boot_value(l, cmdline_keys[0]) ||
+	       boot_value(l, cmdline_keys[1]);
 }
 
 /* "Nov 22 09:40:35 HOST kernel: " of the journal and of syslog: the length of the name; 0: it has none. */
@@ -100,7 +101,7 @@ size_t kernel_lines_match(struct part *p, const struct text_line *lines, size_t 
 			break;
 		end = i + 1;
 	}
-	p->cut = !is_first(&lines[0]);
+	p->cut = !kernel_line_is_first(&lines[0]);
 	snprintf(p->about, sizeof(p->about), "%zu %s%s", end, text_plural(end, "line", "lines"),
 		 p->cut ? ", not from its start" : "");
 	return end;
@@ -109,7 +110,7 @@ size_t kernel_lines_match(struct part *p, const struct text_line *lines, size_t 
 /* "Linux version 6.8.0-45-generic (buildd@host) (gcc ...) #45-Ubuntu SMP" */
 static void claim_version(const struct part *p, struct claims *c, const struct text_line *l)
 {
-	if (is_first(l))
+	if (kernel_line_is_first(l))
 		claim(c, CLAIM_AT(p, l), kernel_log_message(line_text(l)), "proc/version");
 }
 
@@ -166,7 +167,7 @@ static size_t last_boot(const struct part *p)
 	size_t boot = 0;
 
 	for (size_t i = 0; i < p->n; i++)
-		if (is_first(&p->lines[i]))
+		if (kernel_line_is_first(&p->lines[i]))
 			boot = i;
 	return boot;
 }

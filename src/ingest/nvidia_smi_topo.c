@@ -126,6 +126,17 @@ static bool read_header(struct arena *a, const struct text_line *l, struct matri
 	return m->gpu_n > 0;
 }
 
+/* The matrix of a part, whose words are in the arena; NULL: the part has no header. */
+static struct arena *open_matrix(const struct part *p, struct matrix *ret)
+{
+	struct arena *a = arena_new();
+
+	if (read_header(a, &p->lines[0], ret))
+		return a;
+	arena_free(a);
+	return NULL;
+}
+
 /* The cells of a row of device `ret_row`; 0: the line is not a row. */
 static size_t read_row(struct arena *a, const struct text_line *l, bool (*is_cell)(const char *),
 		       const char **ret_row, const char **cells, size_t max)
@@ -227,25 +238,28 @@ size_t smi_p2p_match(struct part *p, const struct text_line *lines, size_t n)
 /* ---- NICs ---- */
 
 /* A label or name that can be part of a path. */
+static bool is_path_word(const char *s)
+{
+	size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
+
+	return n && n < 64 && !s[n];
+}
+
 static bool is_nic(const char *word)
 {
-	return gpu_number(word) < 0 && is_device(word) && strlen(word) < 64 &&
-	       strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-") ==
-		       strlen(word);
+	return gpu_number(word) < 0 && is_device(word) && is_path_word(word);
 }
 
 /* "  NIC0: mlx5_0" of the legend. */
 static void claim_nic_name(struct claims *c, struct claim_at at, const struct text_line *l)
 {
 	const char *s = line_text(l), *colon = strchr(s, ':'), *name;
-	size_t n;
 
 	if (!text_starts_with(s, "NIC") || !colon ||
 	    strspn(s + 3, "0123456789") + 3 != (size_t)(colon - s))
 		return;
 	name = colon + 1 + strspn(colon + 1, " ");
-	n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-");
-	if (n && n < 64 && !name[n] && colon - s < 16)
+	if (is_path_word(name) && colon - s < 16)
 		claim(c, at, name, "nic/%.*s/name", (int)(colon - s), s);
 }
 
@@ -261,14 +275,12 @@ static void claim_nic_levels(struct claims *c, struct claim_at at, const struct 
 
 static void claim_nics(const struct part *p, struct claims *c)
 {
-	struct arena *a = arena_new();
 	const char *cells[MOST_COLUMNS], *name;
 	struct matrix m;
+	struct arena *a = open_matrix(p, &m);
 
-	if (!read_header(a, &p->lines[0], &m)) {
-		arena_free(a);
+	if (!a)
 		return;
-	}
 	for (size_t i = 0; i < m.column_n; i++)
 		if (is_nic(m.columns[i]))
 			claim(c, CLAIM_AT(p, &p->lines[0]), "", "nic/%s/listed", m.columns[i]);
@@ -293,14 +305,12 @@ typedef void (*cell_claim)(struct claims *c, struct claim_at at, int row, int co
 static void decode_matrix(const struct part *p, struct claims *c, bool (*is_cell)(const char *),
 			  cell_claim put, const void *context)
 {
-	struct arena *a = arena_new();
 	const char *cells[MOST_COLUMNS], *name;
 	struct matrix m;
+	struct arena *a = open_matrix(p, &m);
 
-	if (!read_header(a, &p->lines[0], &m)) {
-		arena_free(a);
+	if (!a)
 		return;
-	}
 	for (size_t i = 0; i < m.column_n; i++)
 		if (gpu_number(m.columns[i]) >= 0)
 			claim_gpu(c, CLAIM_AT(p, &p->lines[0]), (unsigned)gpu_number(m.columns[i]));
@@ -333,13 +343,11 @@ static void claim_level(struct claims *c, struct claim_at at, int row, int colum
 /* The CPUs of each GPU, "24-31,88-95", and its node; some say N/A, or leave both out. */
 static void claim_affinity(const struct part *p, struct claims *c)
 {
-	struct arena *a = arena_new();
 	struct matrix m;
+	struct arena *a = strstr(p->lines[0].text, "NUMA Affinity") ? open_matrix(p, &m) : NULL;
 
-	if (!strstr(p->lines[0].text, "NUMA Affinity") || !read_header(a, &p->lines[0], &m)) {
-		arena_free(a);
+	if (!a)
 		return;
-	}
 	for (size_t i = 1; i < p->n; i++) {
 		const char *words[MOST_WORDS];
 		size_t n = line_words(a, &p->lines[i], words, MOST_WORDS);

@@ -19,6 +19,8 @@ PART_KIND(kernel_lines); /* kernel_lines.c */
 const char *kernel_lines_keep(const struct part *p, const struct text_line *l, struct arena *a);
 bool kernel_lines_host(const struct part *p, char *buf, size_t size);
 void kernel_lines_observe(const struct part *p, struct machine *m); /* kernel_boots.c */
+/* "Linux version ...": a boot begins. */
+bool kernel_line_is_first(const struct text_line *l);
 /* Whether it tells a boot from others. */
 bool kernel_line_is_of_boot(const struct text_line *l);
 bool uname_host(const struct part *p, char *buf, size_t size);

@@ -73,13 +73,7 @@ static int read_number(struct reader *r, const char *what, uint64_t most, uint64
 
 	if (e < 0)
 		return e;
-	for (const char *c = word; *c; c++) {
-		if (!isdigit((unsigned char)*c) || value > most)
-			return err_set(EINVAL, "the %s must be a number from 0 to %llu, not '%s'",
-				       what, (unsigned long long)most, word);
-		value = 10 * value + (uint64_t)(*c - '0');
-	}
-	if (value > most)
+	if (text_to_count(word, &value) < 0 || value > most)
 		return err_set(EINVAL, "the %s must be a number from 0 to %llu, not '%s'", what,
 			       (unsigned long long)most, word);
 	*ret = value;

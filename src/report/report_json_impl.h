@@ -9,6 +9,7 @@
 json_t *json_head(const char *command);
 /* A string, cleaned of what JSON cannot hold; null for NULL. */
 json_t *json_text(const char *s);
+json_t *json_known_text(const char *s); /* the same; null for "" */
 /* {"value": ..., "state": "known|absent|unknown", "from": ...}; the value is null unless known. */
 json_t *json_fact_int(struct fact_int f);
 json_t *json_known_int(struct fact_int f); /* the value, null unless known */

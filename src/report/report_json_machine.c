@@ -27,6 +27,11 @@ json_t *json_text(const char *s)
 	return r;
 }
 
+json_t *json_known_text(const char *s)
+{
+	return *s ? json_text(s) : json_null();
+}
+
 json_t *json_pci_name(const struct pci_function *f)
 {
 	return json_text(f ? f->name : NULL);

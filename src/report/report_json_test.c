@@ -13,11 +13,6 @@ static json_t *kind_json(enum wrong_kind k)
 	return k == WRONG_NOTHING ? json_null() : json_string(wrong_word(k));
 }
 
-static json_t *sentence_json(const char *s)
-{
-	return *s ? json_text(s) : json_null();
-}
-
 /* 0 stands for not measured in the model. */
 static json_t *figure_json(double value)
 {
@@ -72,7 +67,7 @@ static void set_result(json_t *o, const struct pair_result *p)
 {
 	json_object_set_new(o, "state", json_string(pair_state_word(p->state)));
 	json_object_set_new(o, "kind", kind_json(p->kind));
-	json_object_set_new(o, "sentence", sentence_json(p->sentence));
+	json_object_set_new(o, "sentence", json_known_text(p->sentence));
 	json_object_set_new(o, "ways", ways_json(p));
 }
 
@@ -108,7 +103,7 @@ static json_t *device_json(const struct test_report *r, size_t i)
 	set_gpu(o, m && r->gpus ? &m->gpus[r->gpus[i]] : NULL);
 	set_result(local, &d->local);
 	json_object_set_new(o, "own_memory", local);
-	json_object_set_new(o, "trouble", sentence_json(d->sentence));
+	json_object_set_new(o, "trouble", json_known_text(d->sentence));
 	json_object_set_new(o, "restarts", json_integer((json_int_t)d->restarts));
 	return o;
 }
@@ -160,7 +155,7 @@ static json_t *arm_json(const struct test_report *r, enum arm arm)
 	return json_pack("{s:s, s:s, s:o, s:I, s:I, s:o}", "arm", arm_word(arm), "state",
 			 pair_state_word(a->state), "kind", kind_json(a->kind), "values",
 			 (json_int_t)a->values, "wrong", (json_int_t)a->wrong, "sentence",
-			 sentence_json(a->sentence));
+			 json_known_text(a->sentence));
 }
 
 static json_t *verdict_json(const struct test_report *r)

@@ -451,10 +451,10 @@ static json_t *flag_json(int i)
 
 static json_t *device_json(const struct nccl_device *d)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "host",
-			 *d->host ? json_text(d->host) : json_null(), "pci", json_text(d->pci),
-			 "rank", index_json(d->rank), "nvml_index", index_json(d->nvml_index),
-			 "cuda_ordinal", index_json(d->cuda_ordinal), "pid", index_json(d->pid));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "host", json_known_text(d->host), "pci",
+			 json_text(d->pci), "rank", index_json(d->rank), "nvml_index",
+			 index_json(d->nvml_index), "cuda_ordinal", index_json(d->cuda_ordinal),
+			 "pid", index_json(d->pid));
 }
 
 static json_t *pair_json(const struct nccl_log *l, size_t i, size_t j)
@@ -549,7 +549,7 @@ json_t *report_log_json(const struct nccl_log *l)
 		}
 	}
 	json_object_set_new(o, "name", json_text(l->name));
-	json_object_set_new(o, "nccl", *l->version ? json_text(l->version) : json_null());
+	json_object_set_new(o, "nccl", json_known_text(l->version));
 	json_object_set_new(o, "communicators", json_integer((json_int_t)l->communicators));
 	json_object_set_new(o, "devices", devices);
 	json_object_set_new(o, "pairs", pairs);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "report/report_collective.h"
 
+#include "base/array.h"
 #include "base/strbuf.h"
 #include "base/text.h"
 #include "collective/operation.h"
@@ -13,8 +14,6 @@ static const struct {
 	const char *text;
 	bool p2p;
 } kinds[] = {{TUNED_DIRECT, "with P2P", true}, {TUNED_HOST, "without P2P", false}};
-
-#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 /* ALGORITHM_N: nothing was measured there. */
 static enum algorithm fastest(const struct tuned_times *t, unsigned operation, unsigned size)
@@ -54,16 +53,16 @@ static void add_ranges(struct strbuf *out, const struct tuned_times *t, unsigned
 static void add_fastest(struct document *out, const struct tune_session *s)
 {
 	document_heading(out, "Fastest algorithm by size");
-	document_table(out, 2, 1 + KINDS, 2);
+	document_table(out, 2, 1 + ARRAY_LEN(kinds), 2);
 	document_row(out);
 	document_cell(out, STYLE_STRONG, "operation");
-	for (size_t k = 0; k < KINDS; k++)
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
 		if (s->measured[kinds[k].kind])
 			document_cell(out, STYLE_STRONG, "%s", kinds[k].text);
 	for (unsigned o = 0; o < OPERATION_N; o++) {
 		document_row(out);
 		document_cell(out, STYLE_PLAIN, "%s", operation_word((enum operation)o));
-		for (size_t k = 0; k < KINDS; k++) {
+		for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
 			AUTO_STRBUF struct strbuf b = {0};
 
 			if (!s->measured[kinds[k].kind])
@@ -137,7 +136,7 @@ void report_tune(struct document *out, const struct tune_session *s, bool verbos
 	add_devices(out, s);
 	document_blank(out);
 	add_fastest(out, s);
-	for (size_t k = 0; verbose && k < KINDS; k++)
+	for (size_t k = 0; verbose && k < ARRAY_LEN(kinds); k++)
 		if (s->measured[kinds[k].kind])
 			add_times(out, s, kinds[k].kind, kinds[k].text);
 	document_blank(out);
@@ -155,19 +154,14 @@ void report_tune(struct document *out, const struct tune_session *s, bool verbos
 
 /* ---- JSON ---- */
 
-static json_t *known_json(const char *word)
-{
-	return *word ? json_text(word) : json_null();
-}
-
 static json_t *devices_json(const struct tuned_identity *id)
 {
 	json_t *all = json_array();
 
 	for (unsigned i = 0; i < id->n; i++)
-		json_array_append_new(all,
-				      json_pack("{s:o, s:o}", "name", known_json(id->device[i].key),
-						"uuid", known_json(id->device[i].uuid)));
+		json_array_append_new(all, json_pack("{s:o, s:o}", "name",
+						     json_known_text(id->device[i].key), "uuid",
+						     json_known_text(id->device[i].uuid)));
 	return all;
 }
 
@@ -178,9 +172,10 @@ static json_t *paths_json(const struct tuned_identity *id)
 	for (unsigned i = 0; i < id->n; i++)
 		for (unsigned j = 0; j < id->n; j++)
 			if (i != j)
-				json_array_append_new(all, json_pack("{s:i, s:i, s:o}", "from",
-								     (int)i, "to", (int)j, "class",
-								     known_json(id->path[i][j])));
+				json_array_append_new(all,
+						      json_pack("{s:i, s:i, s:o}", "from", (int)i,
+								"to", (int)j, "class",
+								json_known_text(id->path[i][j])));
 	return all;
 }
 
@@ -216,10 +211,10 @@ json_t *report_tune_json(const struct tune_session *s)
 {
 	json_t *o = json_head("tune"), *times = json_array();
 
-	for (size_t k = 0; k < KINDS; k++)
+	for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
 		append_times(times, &s->table.times[kinds[k].kind], kinds[k].p2p);
 	json_object_set_new(o, "measured", json_text(s->table.date));
-	json_object_set_new(o, "driver", known_json(s->table.identity.driver));
+	json_object_set_new(o, "driver", json_known_text(s->table.identity.driver));
 	json_object_set_new(o, "simulated", json_boolean(devices_are_simulated(&s->devices)));
 	json_object_set_new(o, "devices", devices_json(&s->table.identity));
 	json_object_set_new(o, "paths", paths_json(&s->table.identity));

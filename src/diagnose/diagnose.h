@@ -41,10 +41,6 @@ enum blocks {
 struct rule_run;
 struct strbuf;
 
-/*
- * A row. `title` is the good state as a sentence; the finding's own sentence says what is wrong.
- * `remedy` may hold the exact command or firmware setting; a probe can replace it per finding.
- */
 /* When it is to be repaired, among findings that are as severe. */
 enum repair_turn {
 	/* The whole module, or a boot with the changes made so far: other remedies fail without. */
@@ -54,6 +50,10 @@ enum repair_turn {
 	TURN_LAST = 1, /* optional: may not help, or is needless once others are repaired */
 };
 
+/*
+ * A row. `title` is the good state as a sentence; the finding's own sentence says what is wrong.
+ * `remedy` may hold the exact command or firmware setting; a probe can replace it per finding.
+ */
 struct rule {
 	const char *id; /* stable, greppable: "acs-redirect" */
 	const char *title;

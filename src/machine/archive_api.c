@@ -15,7 +15,6 @@ int archive_api_load(struct archive_api *ret)
 {
 #define ARCHIVE_ROW(member, symbol) {#symbol, offsetof(struct archive_api, member), true},
 	static const struct dl_symbol symbols[] = {ARCHIVE_SYMBOLS(ARCHIVE_ROW)};
-
 	AUTO_FREE char *why = NULL;
 	int r = dl_load(LIBRARY, symbols, sizeof(symbols) / sizeof(symbols[0]), ret);
 

@@ -38,10 +38,10 @@ static bool lacks_nvlink(const struct path *p, enum chain_step step)
 	return p->chain[step].reason == REASON_NVLINK_UNKNOWN;
 }
 
-/* Of a machine without known GPUs nothing but the missing fact counts. */
-static bool no_gpus(const struct diagnosis *d)
+/* Of a machine without a known pair nothing but the missing fact counts. */
+static bool no_pairs(const struct diagnosis *d)
 {
-	return !d->topology->gpu_n && fact_unknown(d->topology->machine->pci_listed);
+	return d->topology->gpu_n < 2 && fact_unknown(d->topology->machine->pci_listed);
 }
 
 /* NCCL or a fault of it concerns the network. */
@@ -114,7 +114,7 @@ static bool wants_nvlink(const struct diagnosis *d)
 static bool wants_iommu(const struct diagnosis *d)
 {
 	return paths_lack(d, CHAIN_IOMMU) ||
-	       (no_gpus(d) && fact_unknown(d->topology->machine->kernel.iommus));
+	       (no_pairs(d) && fact_unknown(d->topology->machine->kernel.iommus));
 }
 
 static bool wants_iommu_log(const struct diagnosis *d)
@@ -129,13 +129,13 @@ static bool wants_iommu_all(const struct diagnosis *d)
 
 static bool wants_registers(const struct diagnosis *d)
 {
-	return no_gpus(d) || paths_lack(d, CHAIN_SWITCH) || paths_lack(d, CHAIN_EXPOSURE) ||
+	return no_pairs(d) || paths_lack(d, CHAIN_SWITCH) || paths_lack(d, CHAIN_EXPOSURE) ||
 	       paths_lack(d, CHAIN_PATH);
 }
 
 static bool wants_status(const struct diagnosis *d)
 {
-	return no_gpus(d) || paths_lack(d, CHAIN_DRIVER);
+	return no_pairs(d) || paths_lack(d, CHAIN_DRIVER);
 }
 
 #define IOMMU_LINES "sudo dmesg | grep -i -e iommu -e DMAR -e AMD-Vi"

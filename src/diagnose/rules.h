@@ -13,7 +13,7 @@
  */
 #define RULES_DRIVER_N      23
 #define RULES_UNLOCK_N      7
-#define RULES_PCIE_N        12
+#define RULES_PCIE_N        13
 #define RULES_ROUTING_N     9
 #define RULES_UPLINK_N      1
 #define RULES_NVLINK_N      3

@@ -322,6 +322,10 @@ static const struct resize_failure {
 	{"No address space to allocate resized BAR1", false, true, "found no room for it"},
 	{"BAR resize resource not supported", false, false,
 	 "was rejected: the kernel keeps the addresses that the firmware assigned"},
+	{"BAR resizing failed with error `-524`", false, false,
+	 "was rejected: the kernel keeps the addresses that the firmware assigned"},
+	{"BAR resizing failed with error `-2`", false, true,
+	 "found no room for it: other devices use the windows of the bridges above"},
 	{"BAR resizing failed with error", false, false, "was rejected by the kernel"},
 	{"no space", true, true, "found no room for it"},
 	{"can't assign", true, true, "found no room for it"},
@@ -345,6 +349,15 @@ static void find_failure(struct rule_run *run, struct bar1 *b)
 			b->failure = &resize_failures[i];
 			b->log = l;
 		}
+}
+
+/* The rows that the driver prints when it gave up; it names no device. */
+static const struct resize_failure *driver_gave_up(const struct log_line *l)
+{
+	for (size_t i = 0; i < sizeof(resize_failures) / sizeof(resize_failures[0]); i++)
+		if (!resize_failures[i].of_gpu && strstr(l->text, resize_failures[i].mark))
+			return &resize_failures[i];
+	return NULL;
 }
 
 /* Prefetchable memory of a card besides BAR1. */
@@ -579,6 +592,85 @@ static void bar1_evidence(struct rule_run *run, struct finding *f, const struct 
 		evidence_int(run, f, "EnableResizableBar", run->m->driver.resizable_bar);
 	if (b->log)
 		finding_evidence(run, f, NULL, "kernel log", "%s", b->log->text);
+}
+
+/* ---- a resize that the log shows ---- */
+
+/* "nvidia 0000:01:00.0: BAR 1 [mem ...]: releasing": the driver begins to enlarge BAR1 of this device. */
+static bool begins_resize(const struct log_line *l)
+{
+	return l->pci && strstr(l->text, "BAR 1") && strstr(l->text, "releasing");
+}
+
+static const struct gpu *gpu_at(struct rule_run *run, const struct pci_function *f)
+{
+	FOR_EACH_GPU (g, run)
+		if (f && g->pci == f)
+			return g;
+	return NULL;
+}
+
+/* It covers the memory now: made so by the firmware, or by a later attempt. */
+static bool bar1_covers(const struct gpu *g)
+{
+	return g && support_bar1(g).cover == BAR1_COVERS;
+}
+
+/* A rule about BAR1 of this GPU, or of some GPU where none is named, rests on the failure. */
+static bool failure_explained(struct rule_run *run, const struct gpu *named)
+{
+	FOR_EACH_GPU (g, run)
+		if ((!named || g == named) && judge_bar1(run, g).failure)
+			return true;
+	return false;
+}
+
+static void report_resize(struct rule_run *run, const struct resize_failure *failure,
+			  const struct log_line *begin, const struct log_line *end)
+{
+	const struct gpu *g = gpu_at(run, begin ? begin->pci : NULL);
+	bool fine = bar1_covers(g);
+	struct finding *f =
+		finding_add(run, CONFIDENCE_CERTAIN,
+			    g ? subject_gpu(run, g) : SUBJECT(HOST, "kernel log"),
+			    "the driver's attempt to enlarge BAR1%s %s%s", g ? "" : " of a GPU",
+			    failure->says, fine ? "; BAR1 covers the memory now" : "");
+
+	if (fine || failure_explained(run, g))
+		f->severity = SEVERITY_INFO;
+	evidence_text(run, f, "kernel log", end->text);
+	if (begin)
+		evidence_text(run, f, "kernel log", begin->text);
+	if (failure->no_room)
+		bar_room_remedy(run, f);
+	else
+		finding_remedy(
+			run, f,
+			"in the firmware setup enable \"Above 4G Decoding\" and \"Re-Size BAR "
+			"Support\" (or \"Resizable BAR\"): the firmware then assigns the large "
+			"BAR1 itself");
+}
+
+/* One finding for each device, or one for all where no line names the device. */
+static enum verdict probe_resize(struct rule_run *run)
+{
+	const struct log_line *begin = NULL;
+	const struct pci_function *reported = NULL;
+	bool any = false;
+
+	FOR_EACH_IN(struct log_line, l, run->m->log, run->m->log_n)
+	{
+		const struct resize_failure *failure = driver_gave_up(l);
+
+		if (begins_resize(l))
+			begin = l;
+		if (!failure || (any && reported == (begin ? begin->pci : NULL)))
+			continue;
+		report_resize(run, failure, begin, l);
+		reported = begin ? begin->pci : NULL;
+		any = true;
+	}
+	return rule_verdict(run, VERDICT_OK);
 }
 
 /* ---- what to do about it, when something is set already ---- */
@@ -1331,6 +1423,22 @@ const struct rule rules_pcie[] = {
 		.probe = probe_bar1_small,
 		.number = BAR1_OTHER,
 		.propose = propose_bar1_small,
+	},
+	{
+		.id = "bar1-resize",
+		.turn = TURN_EARLY,
+		.title = "The kernel enlarged BAR1 wherever the driver asked for it",
+		.why = "The BAR1 stays as small as the firmware made it, and GeForce P2P needs one "
+		       "that covers the GPU's memory.",
+		.remedy = "boot the kernel with pci=realloc=on (and pci=hpmmioprefsize=64G below a "
+			  "hot-plug port); in the firmware setup enable \"Above 4G Decoding\" and "
+			  "\"Re-Size BAR Support\"",
+		.reference = "kernel-open/nvidia/nv-pci.c nv_resize_pcie_bars; "
+			     "drivers/pci/setup-res.c pci_resize_resource",
+		.severity = SEVERITY_WARNING,
+		.blocks = BLOCKS_SOME,
+		.needs = NEEDS_LOG,
+		.probe = probe_resize,
 	},
 	{
 		.id = "bar1-high",

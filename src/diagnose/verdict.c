@@ -311,7 +311,9 @@ static void put_gpus(struct strbuf *b, const struct diagnosis *d)
 
 	strbuf_puts(b, "GPU P2P: ");
 	if (t->gpu_n == 1)
-		strbuf_puts(b, "only one GPU, so no pairs");
+		strbuf_puts(b, fact_unknown(t->machine->pci_listed)
+				       ? "only one GPU is named, so no pair can be judged"
+				       : "only one GPU, so no pairs");
 	else
 		put_tally(b, &y);
 	if (y.pairs && !y.overruled &&

@@ -146,6 +146,22 @@ static void claim_xid_gpu(const struct part *p, struct claims *c, const struct t
 		claim_nvidia(c, CLAIM_AT(p, l), name);
 }
 
+/*
+ * "nvidia 0000:01:00.0: BAR 1 [mem ...]: releasing": the driver is bound to this function, and nvidia is bound to
+ * nothing but GPUs.
+ */
+static void claim_resized_gpu(const struct part *p, struct claims *c, const struct text_line *l)
+{
+	const char *message = kernel_log_message(line_text(l));
+	char address[24], name[20];
+	int n = 0;
+
+	if (sscanf(message, "nvidia %12[0-9a-f:.]: BAR 1%n", address, &n) != 1 || !n)
+		return;
+	if (claim_function(c, CLAIM_AT(p, l), address, name))
+		claim_nvidia(c, CLAIM_AT(p, l), name);
+}
+
 /* The kernel log is about the whole machine, and only some of it is read. */
 const char *kernel_lines_keep(const struct part *p, const struct text_line *l, struct arena *a)
 {
@@ -190,6 +206,7 @@ void kernel_lines_decode(const struct part *p, struct claims *c)
 		if (i >= boot)
 			claim_version(p, c, l);
 		claim_xid_gpu(p, c, l);
+		claim_resized_gpu(p, c, l);
 	}
 	claim_cmdline(p, c, boot);
 }

@@ -58,3 +58,20 @@ part_record() {
 	sed -i "/^$1 /d" .ci/passed
 	echo "$line" >>.ci/passed
 }
+
+# tidied FILE...: "HASH SOURCE" of what passed clang-tidy by these records, which need not exist
+tidied() {
+	cat "$@" 2>/dev/null | grep -E '^[0-9a-f]{20} ' || true
+}
+
+# tidy_passed FOLDER: what of the sources as they were when clang-tidy last ran there it has passed
+tidy_passed() {
+	grep -xFf <(tidied .ci/tidied "$1/tidied") "$1/tidy-inputs" | LC_ALL=C sort -k 2 || true
+}
+
+# tidy_record FOLDER: what .ci/tidied has to say after a run of clang-tidy there
+tidy_record() {
+	local passed
+	passed=$(sed -n '/^#/p' .ci/tidied && tidy_passed "$1")
+	echo "$passed" >.ci/tidied
+}

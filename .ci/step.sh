@@ -6,6 +6,7 @@ work=$(mktemp -d) # of this run
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0 skipped=0
 left_out=()                # "title: reason"
+for_record=()              # parts that .ci/record takes, by what their step printed
 declare -A part_status=() # of parts whose steps ran: ok, or what stands against recording them
 
 count() {
@@ -13,7 +14,8 @@ count() {
 }
 
 # step NAME SECONDS COMMAND...: runs it in a shell of its own, within a time limit. Counts as one
-# check, unless its last line is "N passed, N failed, N skipped". Status 77 means skipped. Returns the status.
+# check, unless its last line is "N passed, N failed, N skipped". Status 77 means skipped. Its lines
+# "left out: REASON" and "for the record: PART" go into the summary. Returns the status.
 step() {
 	local name=$1 limit=$2 start=$SECONDS status=0 log last word
 	shift 2
@@ -37,9 +39,21 @@ step() {
 	124 | 137) word="FAILED (after $limit s)" ;;
 	*) word=FAILED ;;
 	esac
+	summarise "$name" "$log"
 	printf '%-8s %4d s  %s%s\n' "$word" $((SECONDS - start)) "$name" "${last:+: $last}"
 	[ "$status" = 0 ] || explain "$log" | sed 's/^/    | /'
 	return "$status"
+}
+
+# summarise NAME LOG: notes what a step has to say in the summary
+summarise() {
+	local line
+	while read -r line; do
+		case $line in
+		'left out: '*) left_out+=("$1: ${line#*: }") ;;
+		'for the record: '*) for_record+=("${line#*: }") ;;
+		esac
+	done < <(grep -aE '^(left out|for the record): ' "$2")
 }
 
 # explain LOG: the lines that name what failed, what these tests printed (meson rules it off), then the end
@@ -68,7 +82,7 @@ slow() {
 
 # What was left out and what is to be recorded, then the line that others read.
 sum_up() {
-	local part record=
+	local part record=${for_record[*]/#/ }
 	for part in "${!part_status[@]}"; do
 		[ "${part_status[$part]}" != ok ] || [ "$(sed -n "s/^$part //p" .ci/passed)" = "$(part_hash "$part")" ] || record+=" $part"
 	done

@@ -131,10 +131,25 @@ shell_check() {
 	return $status
 }
 
-# clang_tidy FOLDER JOBS: every source of the program, as it is compiled in FOLDER, largest first
+# tidy_due FOLDER: "HASH SOURCE" of what clang-tidy has not passed as it is, by .ci/tidied or by an earlier step here
+tidy_due() {
+	if [[ " ${ONEHOP_CI:-} " == *' tidy '* || ${ONEHOP_CI:-} = all ]]; then
+		cat "$1/tidy-inputs"
+	else
+		grep -vxFf <(tidied .ci/tidied "$1/tidied") "$1/tidy-inputs" || [ $? = 1 ]
+	fi
+}
+
+# clang_tidy FOLDER JOBS: the sources of the program that are due, as they are compiled in FOLDER, largest first
 clang_tidy() {
-	find src -name '*.c' -printf '%s %p\n' | sort -rn | cut -d' ' -f2- |
-		xargs -P "$2" -n 1 clang-tidy -p "$1" --quiet
+	local due left
+	.ci/tidy-inputs "$1" >"$1/tidy-inputs"
+	due=$(tidy_due "$1")
+	left=$(($(wc -l <"$1/tidy-inputs") - $(grep -c . <<<"$due" || true)))
+	[ "$left" = 0 ] || echo "left out: $left sources, unchanged since they passed (ONEHOP_CI=tidy .ci/run)"
+	# shellcheck disable=SC2016 # expanded there
+	[ -z "$due" ] || xargs -P "$2" -n 2 sh -c 'clang-tidy -p "$0" --quiet "$2" && echo "$1 $2" >>"$0/tidied"' "$1" <<<"$due"
+	! tidy_passed "$1" | grep -qvxFf .ci/tidied || echo 'for the record: tidy'
 }
 
 # fuzz_one PROGRAM SECONDS: a fuzzer over its corpus, which stays as it is; its log on failure

@@ -86,6 +86,16 @@ void nic_close(struct nic *n)
 	*n = (struct nic){0};
 }
 
+int nic_open_queue(const struct nic *n, unsigned entries, struct verbs_cq **ret,
+		   struct rdma_failure *f)
+{
+	*ret = n->v->create_cq(n->context, (int)entries, NULL, NULL, 0);
+	if (!*ret)
+		return rdma_fail(f, RDMA_STEP_QUEUE, errno, "ibv_create_cq fails: %s",
+				 strerror(errno));
+	return 0;
+}
+
 void nic_add_events(const struct nic *n, struct rdma_failure *f)
 {
 	struct verbs_async_event e;

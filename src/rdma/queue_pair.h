@@ -17,6 +17,9 @@ struct nic {
 int nic_open(const struct verbs *v, const char *device, unsigned port, struct nic *ret,
 	     struct rdma_failure *f);
 void nic_close(struct nic *n);
+/* A completion queue; the caller destroys it. */
+int nic_open_queue(const struct nic *n, unsigned entries, struct verbs_cq **ret,
+		   struct rdma_failure *f);
 /*
  * Adds to a failure the asynchronous events that the NIC has reported: "port error", "device
  * fatal".

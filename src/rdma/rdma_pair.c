@@ -9,27 +9,27 @@
 
 static const struct {
 	const char *value, *verified;
-} names[LOOPBACK_N] = {
-	[LOOPBACK_WRITE] = {METRIC_NIC_WRITE, METRIC_NIC_WRITE_VERIFIED},
-	[LOOPBACK_READ] = {METRIC_NIC_READ, METRIC_NIC_READ_VERIFIED},
-	[LOOPBACK_BOTH] = {METRIC_NIC_BOTH, METRIC_NIC_BOTH_VERIFIED},
-	[LOOPBACK_LATENCY_WRITE] = {METRIC_NIC_LATENCY_WRITE, NULL},
-	[LOOPBACK_LATENCY_READ] = {METRIC_NIC_LATENCY_READ, NULL},
+} names[RDMA_MEASURE_N] = {
+	[RDMA_WRITE] = {METRIC_NIC_WRITE, METRIC_NIC_WRITE_VERIFIED},
+	[RDMA_READ] = {METRIC_NIC_READ, METRIC_NIC_READ_VERIFIED},
+	[RDMA_BOTH] = {METRIC_NIC_BOTH, METRIC_NIC_BOTH_VERIFIED},
+	[RDMA_LATENCY_WRITE] = {METRIC_NIC_LATENCY_WRITE, NULL},
+	[RDMA_LATENCY_READ] = {METRIC_NIC_LATENCY_READ, NULL},
 };
 
-const char *rdma_metric(enum loopback_measure m)
+const char *rdma_metric(enum rdma_measure m)
 {
 	return names[m].value;
 }
 
-double rdma_expected(const struct rdma_pair *p, enum loopback_measure m)
+double rdma_expected(const struct rdma_pair *p, enum rdma_measure m)
 {
 	bool both = p->write_gbps > 0 && p->read_gbps > 0;
 
-	return m == LOOPBACK_WRITE          ? p->write_gbps
-	       : m == LOOPBACK_READ         ? p->read_gbps
-	       : m == LOOPBACK_BOTH && both ? p->write_gbps + p->read_gbps
-					    : 0;
+	return m == RDMA_WRITE          ? p->write_gbps
+	       : m == RDMA_READ         ? p->read_gbps
+	       : m == RDMA_BOTH && both ? p->write_gbps + p->read_gbps
+					: 0;
 }
 
 /* ---- counting ---- */
@@ -38,11 +38,11 @@ static void count_run(const struct rdma_run *r, struct rdma_counts *n, bool *wor
 {
 	n->impossible += !r->ran && r->foresight == RDMA_CANNOT;
 	n->not_run += !r->ran && r->foresight != RDMA_CANNOT;
-	for (int m = 0; r->ran && m < LOOPBACK_N; m++) {
-		const struct loopback_cell *c = &r->result.cells[m];
+	for (int m = 0; r->ran && m < RDMA_MEASURE_N; m++) {
+		const struct rdma_cell *c = &r->result.cells[m];
 
-		n->checked += c->data != LOOPBACK_NOT_CHECKED;
-		n->wrong += c->data == LOOPBACK_WRONG;
+		n->checked += c->data != RDMA_DATA_NOT_CHECKED;
+		n->wrong += c->data == RDMA_DATA_WRONG;
 		n->failed += c->done && c->failure.step != RDMA_STEP_NONE &&
 			     c->failure.step != RDMA_STEP_DATA;
 		n->measured += c->value.n > 0;
@@ -83,21 +83,21 @@ static struct figure *add(struct figures *f, const char *what, const struct nic_
 
 /* The check of a direction; without one, its failure, unless only the registration failed. */
 static void add_check(struct figures *f, const struct nic_port *port, const struct rdma_pair *p,
-		      const struct rdma_run *r, enum loopback_measure m)
+		      const struct rdma_run *r, enum rdma_measure m)
 {
-	const struct loopback_cell *c = &r->result.cells[m];
+	const struct rdma_cell *c = &r->result.cells[m];
 	const struct rdma_cause *cause = rdma_cause_find(c->failure.step, c->failure.code);
 	struct figure *row;
 
-	if (c->data == LOOPBACK_NOT_CHECKED && c->failure.step == RDMA_STEP_NONE)
+	if (c->data == RDMA_DATA_NOT_CHECKED && c->failure.step == RDMA_STEP_NONE)
 		return;
-	row = add(f, names[m].verified, port, p, r, c->data == LOOPBACK_RIGHT);
-	if (c->data != LOOPBACK_RIGHT)
+	row = add(f, names[m].verified, port, p, r, c->data == RDMA_DATA_RIGHT);
+	if (c->data != RDMA_DATA_RIGHT)
 		row->kind = cause ? cause->word : rdma_step_word(c->failure.step);
 }
 
 static void add_value(struct figures *f, const struct nic_port *port, const struct rdma_pair *p,
-		      const struct rdma_run *r, enum loopback_measure m)
+		      const struct rdma_run *r, enum rdma_measure m)
 {
 	const struct summary *v = &r->result.cells[m].value;
 	struct figure *row;
@@ -105,7 +105,7 @@ static void add_value(struct figures *f, const struct nic_port *port, const stru
 	if (!v->n)
 		return;
 	row = add(f, names[m].value, port, p, r, v->median);
-	row->bytes = m < LOOPBACK_LATENCY_WRITE ? r->bytes : 0;
+	row->bytes = m < RDMA_LATENCY_WRITE ? r->bytes : 0;
 	row->low = isnan(v->low) ? v->min : v->low;
 	row->high = isnan(v->high) ? v->max : v->high;
 	row->samples = (unsigned)v->n;
@@ -117,13 +117,12 @@ void rdma_add_figures(struct figures *f, const struct nic_port *ports,
 {
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < pairs[i].run_n; k++)
-			for (int m = 0; pairs[i].runs[k].ran && m < LOOPBACK_N; m++) {
+			for (int m = 0; pairs[i].runs[k].ran && m < RDMA_MEASURE_N; m++) {
 				const struct rdma_pair *p = &pairs[i];
 
 				if (names[m].verified)
 					add_check(f, &ports[p->port], p, &p->runs[k],
-						  (enum loopback_measure)m);
-				add_value(f, &ports[p->port], p, &p->runs[k],
-					  (enum loopback_measure)m);
+						  (enum rdma_measure)m);
+				add_value(f, &ports[p->port], p, &p->runs[k], (enum rdma_measure)m);
 			}
 }

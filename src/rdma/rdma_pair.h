@@ -41,9 +41,9 @@ struct rdma_counts {
 struct figures;
 struct rdma_counts rdma_count(const struct rdma_pair *pairs, size_t n);
 /* What is expected of a measurement, GB/s; 0: unknown. */
-double rdma_expected(const struct rdma_pair *p, enum loopback_measure m);
+double rdma_expected(const struct rdma_pair *p, enum rdma_measure m);
 /* The name of a measurement as a metric. */
-const char *rdma_metric(enum loopback_measure m);
+const char *rdma_metric(enum rdma_measure m);
 /*
  * Rows of all measurements and checks; `ports` are those of the listing. The figures have their
  * GPUs already.

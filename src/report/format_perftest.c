@@ -7,11 +7,11 @@
 	"---------------------------------------------------------------------------------------\n"
 #define MIB 1048576.0
 
-static const char *const titles[LOOPBACK_N] = {
-	[LOOPBACK_WRITE] = "RDMA_Write BW Test",
-	[LOOPBACK_READ] = "RDMA_Read BW Test",
-	[LOOPBACK_LATENCY_WRITE] = "RDMA_Write Latency Test",
-	[LOOPBACK_LATENCY_READ] = "RDMA_Read Latency Test",
+static const char *const titles[RDMA_MEASURE_N] = {
+	[RDMA_WRITE] = "RDMA_Write BW Test",
+	[RDMA_READ] = "RDMA_Read BW Test",
+	[RDMA_LATENCY_WRITE] = "RDMA_Write Latency Test",
+	[RDMA_LATENCY_READ] = "RDMA_Read Latency Test",
 };
 
 /* The unit is MiB/s in both; 6.06 calls it MB/s. */
@@ -30,8 +30,8 @@ static const char latencies[] =
 	" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n";
 
 /* Its peak is the fastest sample; a rate of messages in millions a second comes from GB/s. */
-static void add_bandwidth(struct strbuf *out, const struct rdma_run *r,
-			  const struct loopback_cell *c, enum perftest_release release)
+static void add_bandwidth(struct strbuf *out, const struct rdma_run *r, const struct rdma_cell *c,
+			  enum perftest_release release)
 {
 	strbuf_printf(out, " %-7lu    %-10lu       %-7.2f            %-7.2f%s%-7.6f\n",
 		      (unsigned long)r->bytes, (unsigned long)c->messages, c->value.max * 1e9 / MIB,
@@ -39,7 +39,7 @@ static void add_bandwidth(struct strbuf *out, const struct rdma_run *r,
 		      c->value.median * 1e3 / (double)r->bytes);
 }
 
-static void add_latency(struct strbuf *out, const struct loopback_cell *c)
+static void add_latency(struct strbuf *out, const struct rdma_cell *c)
 {
 	strbuf_printf(out,
 		      " %-7lu %lu          %-7.2f        %-7.2f      %-7.2f  \t       %-7.2f     "
@@ -49,10 +49,9 @@ static void add_latency(struct strbuf *out, const struct loopback_cell *c)
 }
 
 static void add_table(struct strbuf *out, const struct rdma_session *s, const struct rdma_pair *p,
-		      const struct rdma_run *r, enum loopback_measure m,
-		      enum perftest_release release)
+		      const struct rdma_run *r, enum rdma_measure m, enum perftest_release release)
 {
-	const struct loopback_cell *c = &r->result.cells[m];
+	const struct rdma_cell *c = &r->result.cells[m];
 
 	strbuf_puts(out, RULE);
 	strbuf_printf(out,
@@ -62,8 +61,8 @@ static void add_table(struct strbuf *out, const struct rdma_session *s, const st
 		strbuf_printf(out, " Memory          : %s by %s\n", s->devices.chosen.names[p->gpu],
 			      region_way_word(r->way));
 	strbuf_puts(out, RULE);
-	strbuf_puts(out, m < LOOPBACK_LATENCY_WRITE ? bandwidths[release].heading : latencies);
-	if (m < LOOPBACK_LATENCY_WRITE)
+	strbuf_puts(out, m < RDMA_LATENCY_WRITE ? bandwidths[release].heading : latencies);
+	if (m < RDMA_LATENCY_WRITE)
 		add_bandwidth(out, r, c, release);
 	else
 		add_latency(out, c);
@@ -75,11 +74,11 @@ void format_perftest(const struct rdma_session *s, enum perftest_release release
 {
 	for (size_t i = 0; i < s->pair_n; i++)
 		for (size_t k = 0; k < s->pairs[i].run_n; k++)
-			for (int m = 0; m < LOOPBACK_N; m++) {
+			for (int m = 0; m < RDMA_MEASURE_N; m++) {
 				const struct rdma_run *r = &s->pairs[i].runs[k];
 
 				if (titles[m] && r->result.cells[m].value.n)
-					add_table(out, s, &s->pairs[i], r, (enum loopback_measure)m,
+					add_table(out, s, &s->pairs[i], r, (enum rdma_measure)m,
 						  release);
 			}
 }

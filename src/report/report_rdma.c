@@ -22,22 +22,22 @@
 /* What one matrix shows. */
 struct block {
 	const struct rdma_session *s;
-	enum loopback_measure measure;
+	enum rdma_measure measure;
 	enum region_way way; /* of the GPUs' memory; the host's is next to it in all */
 	uint64_t bytes;
 };
 
-static const char *const headings[LOOPBACK_N] = {
-	[LOOPBACK_WRITE] = "NIC writes into it",
-	[LOOPBACK_READ] = "NIC reads from it",
-	[LOOPBACK_BOTH] = "both at once",
-	[LOOPBACK_LATENCY_WRITE] = "write of 8 bytes and back, half",
-	[LOOPBACK_LATENCY_READ] = "read of 8 bytes",
+static const char *const headings[RDMA_MEASURE_N] = {
+	[RDMA_WRITE] = "NIC writes into it",
+	[RDMA_READ] = "NIC reads from it",
+	[RDMA_BOTH] = "both at once",
+	[RDMA_LATENCY_WRITE] = "write of 8 bytes and back, half",
+	[RDMA_LATENCY_READ] = "read of 8 bytes",
 };
 
-static bool is_rate(enum loopback_measure m)
+static bool is_rate(enum rdma_measure m)
 {
-	return m < LOOPBACK_LATENCY_WRITE;
+	return m < RDMA_LATENCY_WRITE;
 }
 
 static const char *gpu_name(const struct rdma_session *s, int gpu)
@@ -75,11 +75,11 @@ static bool is_short(const struct block *b, const struct rdma_pair *p, const str
 static void add_value(struct document *out, const struct block *b, const struct rdma_pair *p)
 {
 	const struct rdma_run *r = run_at(b, p);
-	const struct loopback_cell *c = r ? &r->result.cells[b->measure] : NULL;
+	const struct rdma_cell *c = r ? &r->result.cells[b->measure] : NULL;
 
 	if (!r)
 		document_cell(out, STYLE_DIM, "%7s", "");
-	else if (c->data == LOOPBACK_WRONG)
+	else if (c->data == RDMA_DATA_WRONG)
 		document_cell(out, STYLE_BAD, "%7s", "WRONG");
 	else if (r->ran && (c->failure.step || r->result.failure.step))
 		document_cell(out, STYLE_BAD, "%7s", "failed");
@@ -134,7 +134,7 @@ static bool is_needed(const struct block *b)
 		const struct rdma_run *r = (p->gpu >= 0) == gpus ? run_at(b, p) : NULL;
 
 		if (r && (r->ran || r->foresight == RDMA_CANNOT) &&
-		    !(gpus && b->measure == LOOPBACK_LATENCY_WRITE))
+		    !(gpus && b->measure == RDMA_LATENCY_WRITE))
 			return true;
 	}
 	return false;
@@ -172,8 +172,7 @@ static bool belongs(const struct block *b, bool gpus, size_t size)
 
 	if (!(b->s->measures >> b->measure & 1) || (latency && size > 0))
 		return false;
-	return is_needed(b) &&
-	       (b->way != REGION_HOST || !gpus || b->measure == LOOPBACK_LATENCY_WRITE);
+	return is_needed(b) && (b->way != REGION_HOST || !gpus || b->measure == RDMA_LATENCY_WRITE);
 }
 
 static void add_matrices(struct document *out, const struct rdma_session *s)
@@ -183,8 +182,8 @@ static void add_matrices(struct document *out, const struct rdma_session *s)
 
 	for (size_t k = 0; k < s->size_n; k++)
 		for (size_t way = 0; way < ARRAY_LEN(order); way++)
-			for (int m = 0; m < LOOPBACK_N; m++) {
-				const struct block b = {s, (enum loopback_measure)m, order[way],
+			for (int m = 0; m < RDMA_MEASURE_N; m++) {
+				const struct block b = {s, (enum rdma_measure)m, order[way],
 							s->sizes[k]};
 
 				if (belongs(&b, gpus, k))
@@ -201,10 +200,10 @@ static void add_expected(struct document *out, const struct rdma_session *s)
 
 	for (size_t i = 0; i < s->pair_n; i++)
 		for (size_t k = 0; k < s->pairs[i].run_n; k++)
-			for (int m = 0; m < LOOPBACK_LATENCY_WRITE; m++) {
+			for (int m = 0; m < RDMA_LATENCY_WRITE; m++) {
 				const struct summary *v =
 					&s->pairs[i].runs[k].result.cells[m].value;
-				double e = rdma_expected(&s->pairs[i], (enum loopback_measure)m);
+				double e = rdma_expected(&s->pairs[i], (enum rdma_measure)m);
 
 				if (!v->n || e <= 0)
 					continue;
@@ -240,8 +239,8 @@ typedef bool remark_fn(const struct rdma_session *s, const struct rdma_pair *p,
 static bool falls_short(const struct rdma_session *s, const struct rdma_pair *p,
 			const struct rdma_run *r, struct strbuf *why, struct strbuf *detail)
 {
-	for (int m = 0; m < LOOPBACK_LATENCY_WRITE; m++) {
-		const struct block b = {s, (enum loopback_measure)m, r->way, r->bytes};
+	for (int m = 0; m < RDMA_LATENCY_WRITE; m++) {
+		const struct block b = {s, (enum rdma_measure)m, r->way, r->bytes};
 
 		if (r->result.cells[m].value.n && is_short(&b, p, r))
 			strbuf_printf(detail, ", %s %.1f of %.1f", rdma_metric(b.measure),
@@ -333,7 +332,7 @@ static size_t list_failed(const struct rdma_session *s, struct failed *ret)
 		for (size_t k = 0; k < s->pairs[i].run_n; k++) {
 			const struct rdma_run *r = &s->pairs[i].runs[k];
 
-			for (int m = -1; r->ran && m < LOOPBACK_N; m++) {
+			for (int m = -1; r->ran && m < RDMA_MEASURE_N; m++) {
 				const struct rdma_failure *f =
 					m < 0 ? &r->result.failure : &r->result.cells[m].failure;
 
@@ -365,8 +364,7 @@ static void add_victims(struct strbuf *b, const struct rdma_session *s, const st
 		}
 		last = all[i].run;
 		if (all[i].measure >= 0 && named <= MAX_NAMED)
-			strbuf_printf(b, ", %s",
-				      rdma_metric((enum loopback_measure)all[i].measure));
+			strbuf_printf(b, ", %s", rdma_metric((enum rdma_measure)all[i].measure));
 	}
 	if (named > MAX_NAMED)
 		strbuf_printf(b, "; and %zu more", named - MAX_NAMED);
@@ -403,7 +401,7 @@ static void add_failures(struct document *out, const struct rdma_session *s)
 	size_t n = 0, room = 1;
 
 	for (size_t i = 0; i < s->pair_n; i++)
-		room += s->pairs[i].run_n * (LOOPBACK_N + 1);
+		room += s->pairs[i].run_n * (RDMA_MEASURE_N + 1);
 	all = xcalloc(room, sizeof(*all));
 	n = list_failed(s, all);
 	for (size_t i = 0; i < n; i++) {
@@ -458,7 +456,7 @@ static void add_rounds(struct document *out, const struct rdma_session *s)
 
 	for (size_t i = 0; i < s->pair_n; i++)
 		for (size_t k = 0; k < s->pairs[i].run_n; k++)
-			for (int m = 0; m < LOOPBACK_N; m++) {
+			for (int m = 0; m < RDMA_MEASURE_N; m++) {
 				const struct loopback_result *r = &s->pairs[i].runs[k].result;
 
 				cells += r->cells[m].value.n > 0;
@@ -510,8 +508,8 @@ static void add_verdict(struct document *out, const struct rdma_session *s)
 static void add_run(struct document *out, const struct rdma_session *s, const struct rdma_pair *p,
 		    const struct rdma_run *r)
 {
-	for (int m = 0; m < LOOPBACK_N; m++) {
-		const struct loopback_cell *c = &r->result.cells[m];
+	for (int m = 0; m < RDMA_MEASURE_N; m++) {
+		const struct rdma_cell *c = &r->result.cells[m];
 		const double values[] = {c->value.median, c->value.low, c->value.high, c->value.min,
 					 c->value.max};
 		AUTO_STRBUF struct strbuf name = {0};
@@ -521,9 +519,8 @@ static void add_run(struct document *out, const struct rdma_session *s, const st
 			continue;
 		add_subject(&name, s, p, r);
 		document_row(out);
-		document_cell(out, STYLE_PLAIN, "%s %s, %s", rdma_metric((enum loopback_measure)m),
-			      is_rate((enum loopback_measure)m) ? bytes_text(r->bytes, size)
-								: "8 B",
+		document_cell(out, STYLE_PLAIN, "%s %s, %s", rdma_metric((enum rdma_measure)m),
+			      is_rate((enum rdma_measure)m) ? bytes_text(r->bytes, size) : "8 B",
 			      strbuf_str(&name));
 		for (size_t i = 0; i < 5; i++)
 			document_cell(out, STYLE_PLAIN, isnan(values[i]) ? "-" : "%.4g", values[i]);

@@ -26,10 +26,10 @@ struct word {
 };
 
 static const struct word measure_words[] = {
-	{"write", 1 << LOOPBACK_WRITE},
-	{"read", 1 << LOOPBACK_READ},
-	{"both", 1 << LOOPBACK_BOTH},
-	{"latency", 1 << LOOPBACK_LATENCY_WRITE | 1 << LOOPBACK_LATENCY_READ},
+	{"write", 1 << RDMA_WRITE},
+	{"read", 1 << RDMA_READ},
+	{"both", 1 << RDMA_BOTH},
+	{"latency", 1 << RDMA_LATENCY_WRITE | 1 << RDMA_LATENCY_READ},
 };
 static const struct word way_words[] = {
 	{"host", 1 << REGION_HOST},

@@ -178,20 +178,20 @@ static struct loopback_job *job_of(const struct rdma_session *s, const struct rd
 		.measures = s->measures,
 		.relaxed = !s->o->no_relaxed,
 		.verify = !s->o->no_verify,
-		.bytes = r->bytes,
-		.latency_bytes = RDMA_LATENCY_BYTES,
 		.window = window_of(s, p),
-		.depth = s->o->depth ? (unsigned)s->o->depth : DEPTH,
-		.queues = s->o->queues ? (unsigned)s->o->queues : 1,
-		.stopping = s->stopping,
-		.sample_us = SAMPLE_US,
-		.limit_us = LIMIT_US,
+		.load = {.bytes = r->bytes,
+			 .latency_bytes = RDMA_LATENCY_BYTES,
+			 .depth = s->o->depth ? (unsigned)s->o->depth : DEPTH,
+			 .queues = s->o->queues ? (unsigned)s->o->queues : 1,
+			 .stopping = s->stopping,
+			 .sample_us = SAMPLE_US,
+			 .limit_us = LIMIT_US,
+			 .pair = (unsigned)(p - s->pairs)},
 		.gpu_limit_us = GPU_LIMIT_US,
-		.pair = (unsigned)(p - s->pairs),
 	};
 	memcpy(j->device, port->device, sizeof(j->device));
 	if (s->stopping.budget_s * 1e6 / STOPPING_MIN_SAMPLES < SAMPLE_US)
-		j->sample_us = s->stopping.budget_s * 1e6 / STOPPING_MIN_SAMPLES;
+		j->load.sample_us = s->stopping.budget_s * 1e6 / STOPPING_MIN_SAMPLES;
 	if (p->gpu >= 0) {
 		j->gpu.kind = s->devices.request.kind;
 		j->gpu.n = 1;
@@ -205,7 +205,7 @@ static struct loopback_job *job_of(const struct rdma_session *s, const struct rd
 /* What it may take: measuring, and as long again for each deadline that passes within. */
 static double limit_of(const struct rdma_session *s)
 {
-	return START_S + LOOPBACK_N * (2 * s->stopping.budget_s + 2 * LIMIT_US / 1e6);
+	return START_S + RDMA_MEASURE_N * (2 * s->stopping.budget_s + 2 * LIMIT_US / 1e6);
 }
 
 /* CUDA's numbering is a guess until the GPU is open. */

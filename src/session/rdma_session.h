@@ -31,7 +31,7 @@ struct rdma_session {
 	double list_s, run_s;
 
 	/* ---- what to measure ---- */
-	unsigned measures, ways; /* 1 << enum loopback_measure, 1 << enum region_way */
+	unsigned measures, ways; /* 1 << enum rdma_measure, 1 << enum region_way */
 	uint64_t sizes[RDMA_SIZES];
 	size_t size_n;
 	struct stopping stopping;

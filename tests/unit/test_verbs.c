@@ -127,7 +127,7 @@ static int load(void **state)
 	return 0;
 }
 
-#define MEASURES_ALL ((1u << LOOPBACK_N) - 1)
+#define MEASURES_ALL ((1u << RDMA_MEASURE_N) - 1)
 
 /* Of simulated devices, so small that a test is done at once. */
 static struct loopback_job *job_of(enum region_way way)
@@ -140,16 +140,16 @@ static struct loopback_job *job_of(enum region_way way)
 		.way = way,
 		.measures = MEASURES_ALL,
 		.verify = true,
-		.bytes = 65536,
-		.latency_bytes = 8,
 		.window = 4 << 20,
-		.depth = 16,
-		.queues = 1,
-		.stopping = {.relative = 0.5, .min_samples = 6, .max_samples = 6},
-		.sample_us = 100,
-		.limit_us = 60000000,
+		.load = {.bytes = 65536,
+			 .latency_bytes = 8,
+			 .depth = 16,
+			 .queues = 1,
+			 .stopping = {.relative = 0.5, .min_samples = 6, .max_samples = 6},
+			 .sample_us = 100,
+			 .limit_us = 60000000,
+			 .pair = 5},
 		.gpu_limit_us = 60000000,
-		.pair = 5,
 	};
 	if (way != REGION_HOST) {
 		j->gpu.kind = DEVICE_HOST;
@@ -181,9 +181,9 @@ static void all_is_right(void **state)
 		run("", j, &r);
 		assert_int_equal(r.failure.step, RDMA_STEP_NONE);
 		assert_int_equal(r.window, j->window);
-		for (int m = 0; m < LOOPBACK_N; m++) {
-			const struct loopback_cell *c = &r.cells[m];
-			bool watched = m == LOOPBACK_LATENCY_WRITE && way != REGION_HOST;
+		for (int m = 0; m < RDMA_MEASURE_N; m++) {
+			const struct rdma_cell *c = &r.cells[m];
+			bool watched = m == RDMA_LATENCY_WRITE && way != REGION_HOST;
 
 			assert_int_equal(c->done, !watched);
 			if (watched)
@@ -192,12 +192,11 @@ static void all_is_right(void **state)
 				fail_msg("%s %d: %s", region_way_word((enum region_way)way), m,
 					 c->failure.text);
 			assert_true(c->value.n > 0 && c->value.median > 0);
-			assert_int_equal(c->data, m < LOOPBACK_LATENCY_WRITE
-							  ? LOOPBACK_RIGHT
-							  : LOOPBACK_NOT_CHECKED);
+			assert_int_equal(c->data, m < RDMA_LATENCY_WRITE ? RDMA_DATA_RIGHT
+									 : RDMA_DATA_NOT_CHECKED);
 		}
-		assert_int_equal(r.cells[LOOPBACK_WRITE].checked_bytes, 2 * j->window);
-		assert_int_equal(r.cells[LOOPBACK_BOTH].checked_bytes, 4 * j->window);
+		assert_int_equal(r.cells[RDMA_WRITE].checked_bytes, 2 * j->window);
+		assert_int_equal(r.cells[RDMA_BOTH].checked_bytes, 4 * j->window);
 		free(j);
 	}
 }
@@ -208,10 +207,10 @@ static void several_queues_share_the_window(void **state)
 	struct loopback_result r;
 
 	(void)state;
-	j->queues = 4;
+	j->load.queues = 4;
 	run("", j, &r);
-	for (int m = LOOPBACK_WRITE; m <= LOOPBACK_BOTH; m++)
-		assert_int_equal(r.cells[m].data, LOOPBACK_RIGHT);
+	for (int m = RDMA_WRITE; m <= RDMA_BOTH; m++)
+		assert_int_equal(r.cells[m].data, RDMA_DATA_RIGHT);
 	free(j);
 }
 
@@ -270,7 +269,7 @@ static void each_refusal_is_named(void **state)
 		run(refusals[i].plan, j, &r);
 		check_failure(refusals[i].plan, &r.failure, refusals[i].step, refusals[i].code,
 			      refusals[i].word);
-		for (int m = 0; m < LOOPBACK_N; m++)
+		for (int m = 0; m < RDMA_MEASURE_N; m++)
 			assert_false(r.cells[m].done);
 		free(j);
 	}
@@ -286,7 +285,7 @@ static void a_limit_on_memory_makes_the_window_smaller(void **state)
 	run("lock=5000000", j, &r);
 	assert_int_equal(r.failure.step, RDMA_STEP_NONE);
 	assert_int_equal(r.window, 2 << 20);
-	assert_int_equal(r.cells[LOOPBACK_WRITE].data, LOOPBACK_RIGHT);
+	assert_int_equal(r.cells[RDMA_WRITE].data, RDMA_DATA_RIGHT);
 	run("lock=100000", j, &r);
 	check_failure("lock=100000", &r.failure, RDMA_STEP_REGISTER_HOST, ENOMEM, "memlock");
 	free(j);
@@ -335,17 +334,17 @@ static void each_break_is_named(void **state)
 	for (size_t i = 0; i < ARRAY_LEN(breaks); i++) {
 		struct loopback_job *j = job_of(REGION_DMABUF);
 
-		j->measures = 1 << LOOPBACK_WRITE | 1 << LOOPBACK_READ;
+		j->measures = 1 << RDMA_WRITE | 1 << RDMA_READ;
 		if (breaks[i].step == RDMA_STEP_WAIT)
-			j->limit_us = 100000;
+			j->load.limit_us = 100000;
 		run(breaks[i].plan, j, &r);
 		assert_int_equal(r.failure.step, RDMA_STEP_NONE);
 		/* The second has queues of its own: the first's error does not end it. */
-		for (int m = LOOPBACK_WRITE; m <= LOOPBACK_READ; m++) {
+		for (int m = RDMA_WRITE; m <= RDMA_READ; m++) {
 			check_failure(breaks[i].plan, &r.cells[m].failure, breaks[i].step,
 				      breaks[i].code, breaks[i].word);
 			assert_int_equal(r.cells[m].value.n, 0);
-			assert_int_equal(r.cells[m].data, LOOPBACK_NOT_CHECKED);
+			assert_int_equal(r.cells[m].data, RDMA_DATA_NOT_CHECKED);
 		}
 		free(j);
 	}
@@ -357,12 +356,12 @@ static void what_the_nic_reports_is_told(void **state)
 	struct loopback_result r;
 
 	(void)state;
-	j->measures = 1 << LOOPBACK_WRITE;
+	j->measures = 1 << RDMA_WRITE;
 	run("status=4 event=8", j, &r);
-	assert_int_equal(r.cells[LOOPBACK_WRITE].failure.vendor, 0x81);
-	assert_non_null(strstr(r.cells[LOOPBACK_WRITE].failure.text, "vendor error 0x81"));
+	assert_int_equal(r.cells[RDMA_WRITE].failure.vendor, 0x81);
+	assert_non_null(strstr(r.cells[RDMA_WRITE].failure.text, "vendor error 0x81"));
 	assert_non_null(
-		strstr(r.cells[LOOPBACK_WRITE].failure.text, "reports: local catastrophic error"));
+		strstr(r.cells[RDMA_WRITE].failure.text, "reports: local catastrophic error"));
 	free(j);
 }
 
@@ -398,11 +397,11 @@ static void wrong_data_is_found_in_its_direction(void **state)
 			      (int)r.cells[way].wrong.kind, wrongs[i / 2].word);
 		if (!strstr(r.cells[way].failure.text, wrongs[i / 2].says))
 			fail_msg("%s: %s", plan, r.cells[way].failure.text);
-		assert_int_equal(r.cells[way].data, LOOPBACK_WRONG);
+		assert_int_equal(r.cells[way].data, RDMA_DATA_WRONG);
 		assert_int_equal(r.cells[way].value.n, 0);
-		assert_int_equal(r.cells[LOOPBACK_BOTH].data, LOOPBACK_WRONG);
+		assert_int_equal(r.cells[RDMA_BOTH].data, RDMA_DATA_WRONG);
 		/* The flush of a write is a read, which brings what lies beside: nothing of it is checked. */
-		if (r.cells[other].data != LOOPBACK_RIGHT)
+		if (r.cells[other].data != RDMA_DATA_RIGHT)
 			fail_msg("%s: the other way: %s", plan, r.cells[other].failure.text);
 		free(j);
 	}
@@ -416,9 +415,9 @@ static void late_data_is_flushed(void **state)
 
 	(void)state;
 	run("write-unflushed", j, &r);
-	assert_int_equal(r.cells[LOOPBACK_WRITE].data, LOOPBACK_RIGHT);
+	assert_int_equal(r.cells[RDMA_WRITE].data, RDMA_DATA_RIGHT);
 	run("read-unflushed", j, &r); /* that no read pushes: the host's own memory */
-	assert_int_equal(r.cells[LOOPBACK_READ].data, LOOPBACK_WRONG);
+	assert_int_equal(r.cells[RDMA_READ].data, RDMA_DATA_WRONG);
 	free(j);
 }
 
@@ -430,8 +429,8 @@ static void without_verification_wrong_data_is_timed(void **state)
 	(void)state;
 	j->verify = false;
 	run("write-lost", j, &r);
-	assert_int_equal(r.cells[LOOPBACK_WRITE].data, LOOPBACK_NOT_CHECKED);
-	assert_true(r.cells[LOOPBACK_WRITE].value.n > 0);
+	assert_int_equal(r.cells[RDMA_WRITE].data, RDMA_DATA_NOT_CHECKED);
+	assert_true(r.cells[RDMA_WRITE].value.n > 0);
 	free(j);
 }
 
@@ -581,7 +580,7 @@ static void run_by_worker(struct rdma_worker *w, const char *device, struct loop
 {
 	struct loopback_job *j = job_of(REGION_DMABUF);
 
-	j->measures = 1 << LOOPBACK_WRITE;
+	j->measures = 1 << RDMA_WRITE;
 	snprintf(j->device, sizeof(j->device), "%s", device);
 	if (rdma_worker_begin(w, getenv("ONEHOP"), j) < 0)
 		fail_msg("%s", err_msg());
@@ -606,9 +605,9 @@ static void a_worker_that_dies_is_told_and_replaced(void **state)
 	assert_int_equal(r.failure.code, ESRCH);
 	assert_non_null(strstr(r.failure.text, "signal 6"));
 	run_by_worker(&two, "mlx5_1", &r);
-	assert_int_equal(r.cells[LOOPBACK_WRITE].data, LOOPBACK_RIGHT);
+	assert_int_equal(r.cells[RDMA_WRITE].data, RDMA_DATA_RIGHT);
 	run_by_worker(&one, "mlx5_1", &r);
-	assert_int_equal(r.cells[LOOPBACK_WRITE].data, LOOPBACK_RIGHT);
+	assert_int_equal(r.cells[RDMA_WRITE].data, RDMA_DATA_RIGHT);
 	rdma_worker_end(&one);
 	rdma_worker_end(&two);
 	free(l);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is measured between two sides of a connection, and a measurement's result. */
+#pragma once
+
+#include "bench/statistics.h"
+#include "bench/verify.h"
+#include "rdma/failure.h"
+
+/* "near" is the side that posts the work, "far" the other one. */
+enum rdma_measure {
+	RDMA_WRITE, /* the near NIC writes into the far memory what is in its own */
+	RDMA_READ,  /* the near NIC reads from the far memory and writes to its own */
+	RDMA_BOTH,  /* both at once */
+	/* half the round trip of a flag; in host memory, which the CPU can poll */
+	RDMA_LATENCY_WRITE,
+	RDMA_LATENCY_READ, /* time of a small read until it completes */
+	RDMA_MEASURE_N
+};
+
+static inline bool rdma_is_latency(enum rdma_measure m)
+{
+	return m == RDMA_LATENCY_WRITE || m == RDMA_LATENCY_READ;
+}
+
+static inline bool rdma_has_writes(enum rdma_measure m)
+{
+	return m == RDMA_WRITE || m == RDMA_BOTH;
+}
+
+static inline bool rdma_has_reads(enum rdma_measure m)
+{
+	return m == RDMA_READ || m == RDMA_BOTH;
+}
+
+/* How a connection is loaded. */
+struct rdma_load {
+	uint64_t bytes, latency_bytes; /* of a message */
+	unsigned depth, queues;
+	struct stopping stopping; /* of a measurement */
+	double sample_us;
+	uint64_t limit_us; /* without a completion */
+	unsigned pair;     /* part of the pattern, so that another pair's data is recognised */
+};
+
+enum rdma_data { RDMA_DATA_NOT_CHECKED, RDMA_DATA_RIGHT, RDMA_DATA_WRONG };
+
+struct rdma_cell {
+	bool done; /* it was tried; else the set-up failed, or it was not requested */
+	enum rdma_data data;
+	uint64_t checked_bytes;
+	struct wrong wrong;
+	struct summary value;              /* GB/s or us; n 0: not measured, `failure` says why */
+	double mean, deviation, p99, p999; /* of latencies, us: what perftest prints besides */
+	uint64_t messages;                 /* that were timed */
+	enum stop stop;
+	struct rdma_failure failure;
+};

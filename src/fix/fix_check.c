@@ -195,13 +195,13 @@ int fix_check_confirm(const struct journal_entry *entries, size_t n, unsigned nu
 static bool is_old(struct fix_host *h, const struct plan *p)
 {
 	for (size_t i = 0; i < p->step_n; i++) {
-		enum step_state state = STEP_IS_OLD;
+		enum step_state state;
 		bool first = true;
 
 		for (size_t k = 0; k < i && first; k++)
 			first = !step_same_target(&p->steps[k], &p->steps[i]);
 		if (first && !step_is_program(&p->steps[i]) &&
-		    step_read_state(h, &p->steps[i], &state, NULL) == 0 && state != STEP_IS_OLD)
+		    (step_read_state(h, &p->steps[i], &state, NULL) < 0 || state != STEP_IS_OLD))
 			return false;
 	}
 	return true;
@@ -235,7 +235,12 @@ int fix_check_undo(struct fix_host *h, const struct journal_entry *entries, size
 		return r;
 	e = &entries[*ret];
 	if (journal_is_over(e))
-		return err_set(EALREADY, "fix %u is undone already", e->number);
+		return err_set(
+			EALREADY,
+			e->state == FIX_FORGOTTEN
+				? "fix %u was closed with undo --forget: onehop does not undo it any more"
+				: "fix %u is undone already",
+			e->number);
 	if (e->damage && !(e->no_log && is_old(h, e->plan)))
 		return err_set(-e->damage, "%s", e->damaged);
 	r = fix_check_mounted(h, e->plan);

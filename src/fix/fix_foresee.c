@@ -8,9 +8,11 @@
 #include "base/diff.h"
 #include "base/err.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "fix/fix_impl.h"
 #include "fix/step_impl.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* Not where the file itself is: nothing there is touched before it is asked for. */
@@ -36,20 +38,34 @@ static bool is_moved(const struct diff *d, const struct diff_line *gone)
 	return false;
 }
 
-/* The journal holds them as text, and they need not be UTF-8. */
+/* The journal holds them as text, and they need not be UTF-8, nor without zero bytes. */
 static const char *plain(struct arena *a, const struct diff_line *l)
 {
-	char *text = arena_strndup(a, l->text, l->n);
+	char *text = arena_alloc(a, l->n + 1, 1);
 
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c >= 0x80 || (unsigned char)*c < ' ')
-			*c = *c == '\t' ? ' ' : '?';
+	for (size_t i = 0; i < l->n; i++) {
+		const unsigned char c = (unsigned char)l->text[i];
+
+		text[i] = (char)(c == '\t' ? ' ' : c >= ' ' && c < 0x80 ? c : '?');
+	}
 	return text;
 }
 
-/* `present`: what is in the file now. */
+/* What the fix itself had put there; `own` NULL: nothing. */
+static bool is_own(const struct bytes *own, const struct diff_line *gone)
+{
+	const char *line = NULL;
+	size_t n;
+
+	while (own && own->data && text_next_line(&line, &n, own->data))
+		if (n == gone->n && memcmp(line, gone->text, n) == 0)
+			return true;
+	return false;
+}
+
+/* `present`: what is in the file now; `own`: what the fix put there, NULL: not yet. */
 static void note_dropped(struct arena *a, struct step *s, const struct bytes *present,
-			 const struct bytes *made)
+			 const struct bytes *own, const struct bytes *made)
 {
 	const char **dropped = arena_alloc(a, DROPPED_MAX + 1, sizeof(*dropped));
 	struct diff d;
@@ -58,7 +74,7 @@ static void note_dropped(struct arena *a, struct step *s, const struct bytes *pr
 	diff_texts(present->data, present->size, made->data, made->size, &d);
 	for (size_t i = 0; i < d.n && n < DROPPED_MAX; i++)
 		if (d.lines[i].mark == DIFF_GONE && is_missed(&d.lines[i]) &&
-		    !is_moved(&d, &d.lines[i]))
+		    !is_moved(&d, &d.lines[i]) && !is_own(own, &d.lines[i]))
 			dropped[n++] = plain(a, &d.lines[i]);
 	diff_done(&d);
 	s->dropped = n ? dropped : NULL;
@@ -73,7 +89,7 @@ static int remove_foreseen(struct fix_host *h)
 
 /* Why it cannot be made is reported by the step itself, which is undone then. */
 static int foresee(struct fix_host *h, struct arena *a, struct step *s, const char *const *argv,
-		   const struct bytes *present)
+		   const struct bytes *present, const struct bytes *own)
 {
 	AUTO_STRBUF struct strbuf output = {0};
 	AUTO_FREE char *data = NULL;
@@ -85,7 +101,7 @@ static int foresee(struct fix_host *h, struct arena *a, struct step *s, const ch
 	if (step_run_filled(h, s, argv, FORESEEN, &output) == 0 &&
 	    host_read(h, FORESEEN, &data, &made.size) == 0) {
 		made.data = data;
-		note_dropped(a, s, present, &made);
+		note_dropped(a, s, present, own, &made);
 	}
 	return remove_foreseen(h);
 }
@@ -98,7 +114,7 @@ static int foresee_step(struct fix_host *h, struct arena *a, struct step *s)
 
 	if (r < 0 || state != STEP_IS_OLD || !s->old.data)
 		return r;
-	return foresee(h, a, s, s->argv, &s->old);
+	return foresee(h, a, s, s->argv, &s->old, NULL);
 }
 
 int fix_foresee(const struct fix_run *run, struct plan *p)
@@ -119,18 +135,33 @@ int fix_foresee(const struct fix_run *run, struct plan *p)
 
 /* ---- the same of an undo ---- */
 
-/* The program reads the files as they are before the undo, so that what differs is not the fix's. */
-static int foresee_undo_step(struct fix_host *h, struct arena *a, struct step *s)
+/* What the step behind the changed files made; NULL: none did. */
+static const struct bytes *made_by_fix(const struct plan *p, const struct step *s)
+{
+	for (size_t i = p->step_n; i-- > 0;)
+		if (step_same_target(&p->steps[i], s) && p->steps[i].new.data)
+			return &p->steps[i].new;
+	return NULL;
+}
+
+/*
+ * The program reads the files as they are before the undo, so that what differs is not the fix's, but for what an
+ * earlier try has undone.
+ */
+static int foresee_undo_step(struct fix_host *h, const struct plan *p, struct step *s)
 {
 	AUTO_FREE char *now = NULL;
 	enum step_state state;
 	struct bytes present;
-	int r = step_read_state(h, s, &state, &now);
+	int r = step_read_state(h, s, &state, NULL);
 
-	if (r < 0 || state != STEP_IS_OTHER || !now)
+	if (r < 0 || state != STEP_IS_OTHER)
 		return r;
-	present = (struct bytes){now, strlen(now)};
-	return foresee(h, a, s, s->undo_argv, &present);
+	r = host_read(h, s->target, &now, &present.size);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	present.data = now;
+	return foresee(h, p->arena, s, s->undo_argv, &present, made_by_fix(p, s));
 }
 
 int fix_foresee_undo(const struct fix_run *run, const struct journal_entry *e)
@@ -147,7 +178,7 @@ int fix_foresee_undo(const struct fix_run *run, const struct journal_entry *e)
 		if (lock < 0)
 			r = journal_lock(run->host, run->wait_s, &lock);
 		if (r == 0)
-			r = foresee_undo_step(run->host, p->arena, &p->steps[i]);
+			r = foresee_undo_step(run->host, p, &p->steps[i]);
 	}
 	journal_unlock(lock);
 	return r;

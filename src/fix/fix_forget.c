@@ -22,11 +22,7 @@ static bool is_gone(const struct fix_host *h, const struct journal_entry *e, con
 	       (h->image || (strcmp(e->boot_id, boot_id) != 0 && !s->again_at_boot));
 }
 
-/*
- * Also where somebody changed it since: lines and words of the fix that are still there count. Negative: it
- * cannot be looked at, so it may be there.
- */
-static int is_left(struct fix_host *h, const struct step *s)
+int fix_is_left(struct fix_host *h, const struct step *s)
 {
 	AUTO_STRBUF struct strbuf left = {0};
 	AUTO_FREE char *now = NULL;
@@ -41,15 +37,21 @@ static int is_left(struct fix_host *h, const struct step *s)
 	return left.len || step_by_parts(s);
 }
 
-static int is_in_force(struct fix_host *h, unsigned number, const struct step *s)
+/* `lost`: its log has no line about the step. */
+static int is_in_force(struct fix_host *h, unsigned number, const struct step *s, bool lost)
 {
-	int r = is_left(h, s);
+	int r = fix_is_left(h, s);
 
 	if (r < 0) {
 		AUTO_FREE char *why = xstrdup(err_msg());
 
 		return err_set(-r, "fix %u may still be applied (%s): %s", number, s->what, why);
 	}
+	if (r && lost)
+		return err_set(
+			EBUSY,
+			"fix %u may still be applied (%s): it is as the fix leaves it, but the log has no line about it. `onehop undo %u` undoes it; if it is your own, set it again after that",
+			number, s->what, number);
 	return r ? err_set(EBUSY,
 			   "fix %u is still applied (%s): `onehop undo %u` undoes it, and knows "
 			   "what was there before",
@@ -69,7 +71,7 @@ static int check_in_force(struct fix_host *h, const struct journal_entry *e)
 		const struct step *s = &e->plan->steps[i];
 
 		if ((was_begun(e, i) || lost[i]) && !is_gone(h, e, boot_id, s))
-			r = is_in_force(h, e->number, s);
+			r = is_in_force(h, e->number, s, lost[i]);
 	}
 	return r;
 }

@@ -33,8 +33,13 @@ bool fix_is_interrupted(const struct journal_entry *e);
 /* What reads as new in another boot than the fix's is somebody else's, unless onehop did it again. */
 bool fix_reboot_took_back(struct fix_host *h, const struct journal_entry *e, const struct step *s);
 /*
- * The steps that read as the fix leaves them although the log has no line about them: how many, and (the caller
- * frees) which. Journals of before did not note which steps were to be done: none; nor has one that is damaged.
+ * Whether something of the step is there, also where somebody changed it since: lines and words of the fix count.
+ * Negative: it cannot be looked at, so it may be there.
+ */
+int fix_is_left(struct fix_host *h, const struct step *s);
+/*
+ * The steps that are, or may be, as the fix leaves them although the log has no line about them: how many, and (the
+ * caller frees) which. Journals of before did not note which steps were to be done: none; nor has one that is damaged.
  */
 size_t fix_find_lost(struct fix_host *h, const struct journal_entry *e, bool **ret);
 /* If there is one, every step without a line counts as begun, so that it is undone by what it reads as. */

@@ -41,12 +41,25 @@ static bool reads_as_before(struct fix_host *h, const struct step *s)
 	return reads_as(h, &back, STEP_IS_NEW);
 }
 
+/* A value that is neither what the fix left nor what it found at any step: nobody can tell who set it. */
+static bool is_unknown_value(struct fix_host *h, const struct journal_entry *e,
+			     const struct step *s)
+{
+	bool known = !step_in_memory(s) || !reads_as(h, s, STEP_IS_OTHER);
+
+	for (size_t i = 0; i < e->plan->step_n && !known; i++)
+		known = step_same_target(&e->plan->steps[i], s) &&
+			reads_as_before(h, &e->plan->steps[i]);
+	return !known;
+}
+
 static bool is_lost(struct fix_host *h, const struct journal_entry *e, size_t i)
 {
 	const struct step *s = &e->plan->steps[i];
 
 	return has_no_line(e, i) && !step_is_program(s) && !fix_reboot_took_back(h, e, s) &&
-	       reads_as(h, s, STEP_IS_NEW) && !reads_as_before(h, first_of_target(e, i));
+	       (fix_is_left(h, s) || is_unknown_value(h, e, s)) &&
+	       !reads_as_before(h, first_of_target(e, i));
 }
 
 size_t fix_find_lost(struct fix_host *h, const struct journal_entry *e, bool **ret)

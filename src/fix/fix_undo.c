@@ -5,6 +5,7 @@
 #include "base/strbuf.h"
 #include "fix/fix_impl.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -255,13 +256,23 @@ static void not_mounted(struct undoing *u, size_t i)
 	stuck(u, i, text, NULL);
 }
 
-/* Its program makes it again without what a person may have added: that stays in the journal. */
-static void make_anew(struct undoing *u, size_t i, const char *now)
+/* Read here: what a state's text shows ends at the first zero byte. */
+static int keep_found(struct undoing *u, size_t i)
 {
-	const struct bytes found = {now, now ? strlen(now) : 0};
+	AUTO_FREE char *data = NULL;
+	struct bytes found = {0};
+	int r = host_read(u->run->host, u->e->plan->steps[i].target, &data, &found.size);
 
-	if (!u->run->host->image &&
-	    journal_found_content(u->run->host, u->e, i, &found, &u->kept) < 0)
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	found.data = data;
+	return journal_found_content(u->run->host, u->e, i, &found, &u->kept);
+}
+
+/* Its program makes it again without what a person may have added: that stays in the journal. */
+static void make_anew(struct undoing *u, size_t i)
+{
+	if (!u->run->host->image && keep_found(u, i) < 0)
 		stuck(u, i, err_msg(), NULL);
 	else
 		undo_by_program(u, i);
@@ -277,7 +288,7 @@ static void undo_made_anew(struct undoing *u, size_t i, const char *now)
 	if (u->run->host->image && !now) {
 		not_mounted(u, i);
 	} else if (s->undo_argv && (s->argv || u->touched)) {
-		make_anew(u, i, now);
+		make_anew(u, i);
 	} else if (s->undo_argv) {
 		skipped(u, i, "nothing that it is made from was changed");
 	} else if (is_made_again(u->e->plan, i)) {
@@ -449,15 +460,28 @@ static bool is_needed(struct undoing *u, size_t i)
 	return true;
 }
 
+/* The caller frees. */
+static char *looks_lost(struct fix_host *h, const struct step *s)
+{
+	enum step_state state;
+
+	if (step_read_state(h, s, &state, NULL) < 0)
+		return xprintf("it cannot be looked at (%s)", err_msg());
+	return xstrdup(state == STEP_IS_NEW ? "it is as the fix leaves it"
+		       : step_in_memory(s)  ? "it is neither as before nor as the fix leaves it"
+					    : "some of it is as the fix leaves it");
+}
+
 /*
  * Nobody has asked for this undo, and a run that was killed before this step has left the same log. What is there may
  * be somebody's own then.
  */
 static void leave_lost(struct undoing *u, size_t i)
 {
+	AUTO_FREE char *now = looks_lost(u->run->host, &u->e->plan->steps[i]);
 	AUTO_FREE char *text = xprintf(
-		"it is as the fix leaves it, but the log has no line about it: log.jsonl lost its end, or somebody else made the same change. To undo it: onehop undo %u",
-		u->e->number);
+		"%s, but the log has no line about it: log.jsonl lost its end, or somebody else made the same change. To undo it: onehop undo %u",
+		now, u->e->number);
 
 	stuck(u, i, text, NULL);
 }

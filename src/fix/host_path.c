@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,7 +25,9 @@ struct walk {
 	char *rest;             /* what is still to be walked */
 	int folders[DEPTH_MAX]; /* from the root to where it is; no links among them */
 	size_t n;
-	unsigned links; /* followed so far */
+	unsigned links;          /* followed so far */
+	char link[NAME_MAX + 1]; /* the outermost one whose target is still being walked */
+	size_t behind;           /* how much of the rest is behind that target */
 };
 
 /* ---- sentences ---- */
@@ -123,6 +126,28 @@ static void leave(struct walk *w)
 		close(w->folders[--w->n]);
 }
 
+static bool is_in_link(const struct walk *w)
+{
+	return w->links && strlen(w->rest) >= w->behind;
+}
+
+/* Once a component was taken off the rest: of a link in another's target, that other one counts. */
+static void note_link(struct walk *w, const char *name)
+{
+	if (w->links > 1 && is_in_link(w))
+		return;
+	snprintf(w->link, sizeof(w->link), "%s", name);
+	w->behind = strlen(w->rest) + 1;
+}
+
+/* What a link leads to may be there in another place, or not be mounted: that is not the same as no file. */
+static int missing(const struct walk *w)
+{
+	return is_in_link(w) ? err_set(ENOLINK, "%s: link %s on the way leads to nothing", w->shown,
+				       w->link)
+			     : -ENOENT;
+}
+
 static int follow(struct walk *w, int link, const char *name)
 {
 	char target[PATH_MAX];
@@ -138,6 +163,7 @@ static int follow(struct walk *w, int link, const char *name)
 			       LINKS_MAX);
 	while (*target == '/' && w->n > 1)
 		leave(w);
+	note_link(w, name);
 	rest = xprintf("%.*s/%s", (int)n, target, w->rest);
 	free(w->rest);
 	w->rest = rest;
@@ -173,7 +199,7 @@ static int enter_other(struct walk *w, const char *name)
 	struct stat st;
 
 	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : err_sys(errno, "%s", w->shown);
+		return errno == ENOENT ? missing(w) : err_sys(errno, "%s", w->shown);
 	if (fstat(fd, &st) < 0)
 		return err_sys(errno, "%s", w->shown);
 	if (!S_ISLNK(st.st_mode))
@@ -199,7 +225,7 @@ static int enter(struct walk *w, const char *name)
 	if (fd >= 0)
 		return push(w, fd, name);
 	if (fd == -ENOENT)
-		return -ENOENT;
+		return missing(w);
 	if (fd == -ENOTDIR || fd == -ELOOP)
 		return enter_other(w, name);
 	return err_sys(-fd, "%s: folder %s on the way", w->shown, name);

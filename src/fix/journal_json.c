@@ -267,6 +267,16 @@ static json_int_t get_number(struct reader *r, const json_t *o, const char *key,
 	return n;
 }
 
+/* Journals of before lack some of them. */
+static bool get_flag(struct reader *r, const json_t *o, const char *key)
+{
+	const json_t *value = json_object_get(o, key);
+
+	if (value && !json_is_boolean(value))
+		wrong(r, key, "is neither true nor false");
+	return json_is_true(value);
+}
+
 static const json_t *need_array(struct reader *r, const json_t *o, const char *key)
 {
 	const json_t *a = json_object_get(o, key);
@@ -390,7 +400,7 @@ static void read_step(struct reader *r, const json_t *o, struct step *s)
 	s->mode = (unsigned)get_number(r, o, "mode", 07777);
 	s->deadline_s = (unsigned)get_number(r, o, "deadline_s", 86400);
 	for (size_t i = 0; i < N(flags); i++)
-		MEMBER(s, bool, flags[i].offset) = json_is_true(json_object_get(o, flags[i].key));
+		MEMBER(s, bool, flags[i].offset) = get_flag(r, o, flags[i].key);
 	s->what = s->what ? s->what : "";
 	check_step(r, s);
 }

@@ -6,7 +6,6 @@
 #include "base/err.h"
 #include "fix/journal_impl.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -139,6 +138,9 @@ static int word_index(const char *const *words, int n, const json_t *value)
 	return -1;
 }
 
+/* A kernel command line has no more words: the longest is 4096 bytes long. */
+#define COPIES_MAX 2048
+
 /* Lines of before had none. */
 static bool take_keep(const json_t *keep, struct arena *a, struct step *s)
 {
@@ -154,7 +156,7 @@ static bool take_keep(const json_t *keep, struct arena *a, struct step *s)
 		const json_t *item = json_array_get(keep, i);
 		const json_int_t value = json_integer_value(item);
 
-		if (!json_is_integer(item) || value < 0 || value > INT_MAX)
+		if (!json_is_integer(item) || value < 0 || value > COPIES_MAX)
 			return false;
 		copies[i] = (unsigned)value;
 	}

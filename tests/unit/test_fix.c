@@ -1018,6 +1018,33 @@ static void test_generated_was_edited(void **state)
 	assert_told(g, "is kept as /" JOURNAL_FOLDER "/fixes/1/found-0");
 }
 
+/* Whatever they wrote, also behind a zero byte. */
+static void test_generated_has_zero_byte(void **state)
+{
+	static const char lines[] = "a\0b\nmenuentry mine\n";
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+	AUTO_FREE char *old = rig_tree(g), *found = NULL;
+	struct journal_entry *entries;
+	size_t n, size;
+
+	rig_grub(g, p, "quiet", "iommu=pt");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	assert_int_equal(host_replace(&g->host, "boot/grub/grub.cfg", lines, sizeof(lines) - 1,
+				      0600),
+			 0);
+	assert_int_equal(journal_read(&g->host, &entries, &n), 0);
+	assert_int_equal(fix_foresee_undo(&g->run, &entries[0]), 0);
+	assert_string_equal(entries[0].plan->steps[0].dropped[0], "a?b");
+	assert_string_equal(entries[0].plan->steps[0].dropped[1], "menuentry mine");
+	journal_free(entries, n);
+	assert_int_equal(undo(g, 0), FIX_DONE);
+	assert_tree(g, old);
+	assert_int_equal(host_read(&g->host, JOURNAL_FOLDER "/fixes/1/found-0", &found, &size), 0);
+	assert_int_equal(size, sizeof(lines) - 1);
+	assert_memory_equal(found, lines, size);
+}
+
 static void test_program_fails(void **state)
 {
 	struct rig *g = *state;
@@ -1584,6 +1611,7 @@ static void test_bad_journal(void **state)
 		{"\"mode\": 420", "\"mode\": -1", "\"mode\" is not a number"},
 		{"\"old\": 2", "\"old\": 3", "old-0 has another length"},
 		{"\"new_sha256\": \"", "\"new_sha256\": \"0", "\"new_sha256\" is not a SHA-256"},
+		{"\"to_do\": true", "\"to_do\": 1", "\"to_do\" is neither true nor false"},
 		{"\"steps\": [", "\"stairs\": [", "\"steps\" is not a list"},
 		{"\"builds_on\": []", "\"builds_on\": 1", "\"builds_on\" is not a list"},
 		{"\"builds_on\": []", "\"builds_on\": [1]", "holds something that is not a string"},
@@ -1772,6 +1800,54 @@ static void test_cut_log_of_interrupted(void **state)
 	assert_int_equal(g->events[FIX_RECOVER], 0);
 }
 
+static void set_mode(const struct rig *g, const char *path, mode_t mode)
+{
+	AUTO_FREE char *whole = xprintf("%s/%s", g->root, path);
+
+	assert_int_equal(chmod(whole, mode), 0);
+}
+
+static void cut_log(const struct rig *g)
+{
+	AUTO_FREE char *log = rig_get(g, FIX_1 "log.jsonl"), *cut = first_lines(log, 1);
+
+	rig_put(g, FIX_1 "log.jsonl", cut);
+}
+
+/* What the log has lost cannot be looked at: that does not mean that it is undone. */
+static void test_cut_log_unread(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = one_file();
+
+	assert_int_equal(apply(g, p), FIX_DONE);
+	cut_log(g);
+	set_mode(g, "etc", 0777);
+	assert_int_equal(undo(g, 1), FIX_NOT_ROLLED_BACK);
+	assert_told(g, "every user can write to folder etc on the way to");
+	set_mode(g, "etc", 0755);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_get(g, "etc/a.conf", "a\n");
+	assert_last_state(g, 1, FIX_UNDONE);
+}
+
+/* Nobody can tell whether the fix set what is neither its value nor the one before. */
+static void test_cut_log_other_value(void **state)
+{
+	struct rig *g = *state;
+	AUTO_PLAN struct plan *p = plan_new();
+
+	rig_acs(p, RIG_DEVICE, "001d", "0011");
+	assert_int_equal(apply(g, p), FIX_DONE);
+	cut_log(g);
+	rig_set_register(g, RIG_DEVICE, 0x0015);
+	assert_int_equal(undo(g, 1), FIX_NOT_ROLLED_BACK);
+	assert_told(g, "it was changed since, and is left as it is");
+	rig_set_register(g, RIG_DEVICE, 0x0011);
+	assert_int_equal(undo(g, 1), FIX_DONE);
+	assert_int_equal(rig_register(g, RIG_DEVICE), 0x001d);
+}
+
 /* What was set before the fix began is not taken for a step that the log has lost, nor is anything of earlier journals. */
 static void test_cut_log_of_others(void **state)
 {
@@ -1842,6 +1918,9 @@ static void test_lost_log(void **state)
 	assert_said("fixes/1 has lost its log");
 	assert_get(g, "etc/a.conf", "b\n");
 	rig_put(g, "etc/a.conf", "a\n");
+	set_mode(g, "etc", 0777); /* as it was, but that cannot be seen */
+	assert_int_equal(try_undo(g, 1), -EPROTO);
+	set_mode(g, "etc", 0755);
 	assert_int_equal(undo(g, 1), FIX_DONE);
 }
 
@@ -2138,13 +2217,6 @@ static mode_t mode_of(const struct rig *g, const char *path)
 	if (lstat(whole, &st) < 0)
 		fail_msg("%s: %s", path, strerror(errno));
 	return st.st_mode & 07777;
-}
-
-static void set_mode(const struct rig *g, const char *path, mode_t mode)
-{
-	AUTO_FREE char *whole = xprintf("%s/%s", g->root, path);
-
-	assert_int_equal(chmod(whole, mode), 0);
 }
 
 static const char *const of_fix_1[] = {FIX_1 "plan.json", FIX_1 "log.jsonl", FIX_1 "old-0",
@@ -2461,6 +2533,13 @@ static void test_dropped_by_undo(void **state)
 	assert_get(g, "etc/default/gen.cfg", "iommu=pt");
 	assert_false(rig_exists(g, JOURNAL_FOLDER "/foreseen"));
 
+	/* As an earlier try left it: what the fix made of the file that is undone already is no loss. */
+	rig_put(g, "etc/default/gen.cfg", "quiet");
+	assert_int_equal(fix_foresee_undo(&g->run, &entries[0]), 0);
+	assert_string_equal(entries[0].plan->steps[0].dropped[0], "menuentry mine");
+	assert_null(entries[0].plan->steps[0].dropped[1]);
+	rig_put(g, "etc/default/gen.cfg", "iommu=pt");
+
 	assert_int_equal(undo(g, 0), FIX_DONE);
 	assert_get(g, "boot/grub/grub.cfg", OLD_GRUB);
 	journal_free(entries, n);
@@ -2692,6 +2771,8 @@ static void test_forget_not_mounted(void **state)
 	rig_remove(g, "etc/fstab");
 	assert_int_equal(fix_forget(&g->run, 1), 0);
 	assert_last_state(g, 1, FIX_FORGOTTEN);
+	assert_int_equal(try_undo(g, 1), -EALREADY);
+	assert_non_null(strstr(err_msg(), "closed with undo --forget"));
 }
 
 /* A comment that is another one does not take a fix back. */
@@ -2878,6 +2959,7 @@ int main(void)
 		TEST(test_undo_in_image),
 		TEST(test_made_anew_in_image),
 		TEST(test_generated_was_edited),
+		TEST(test_generated_has_zero_byte),
 		TEST(test_boot_not_mounted_in_image),
 		TEST(test_condition_in_image),
 		TEST(test_needed_in_image),
@@ -2924,6 +3006,8 @@ int main(void)
 		TEST(test_torn_log),
 		TEST(test_cut_log),
 		TEST(test_cut_log_of_interrupted),
+		TEST(test_cut_log_unread),
+		TEST(test_cut_log_other_value),
 		TEST(test_cut_log_of_others),
 		TEST(test_folder_became_a_link),
 		TEST(test_half_made_fix),

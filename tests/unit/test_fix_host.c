@@ -393,6 +393,26 @@ static void links_on_the_way_stay_inside(void **state)
 	fix_host_close(&inner);
 }
 
+/* What a link leads to may only be unmounted, so that is no missing file; behind what it leads to, one is missing. */
+static void links_to_nothing(void **state)
+{
+	struct scratch *s = *state;
+
+	folder(s, "etc", 0755);
+	folder(s, "real", 0755);
+	link_to(s, "gone/deep", "etc/broken");
+	link_to(s, "../etc/broken", "real/nested");
+	link_to(s, "../real", "etc/works");
+	assert_int_equal(read_to_nothing(s, "etc/broken/a"), -ENOLINK);
+	assert_said("etc/broken/a: link broken on the way leads to nothing");
+	assert_int_equal(read_to_nothing(s, "real/nested/b/a"), -ENOLINK);
+	assert_said("link nested on the way");
+	assert_int_equal(read_to_nothing(s, "etc/works/nested/a"), -ENOLINK);
+	assert_int_equal(read_to_nothing(s, "etc/works/a"), -ENOENT);
+	assert_int_equal(read_to_nothing(s, "etc/works/b/a"), -ENOENT);
+	assert_int_equal(read_to_nothing(s, "etc/none/a"), -ENOENT);
+}
+
 static void loops_end(void **state)
 {
 	struct scratch *s = *state;
@@ -1496,6 +1516,7 @@ int main(void)
 		SCRATCH(lines_are_appended),
 		SCRATCH(last_component_is_no_link),
 		SCRATCH(links_on_the_way_stay_inside),
+		SCRATCH(links_to_nothing),
 		SCRATCH(loops_end),
 		SCRATCH(as_many_links_as_the_kernel_follows),
 		SCRATCH(what_others_can_write_is_left_alone),

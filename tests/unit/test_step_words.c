@@ -457,6 +457,7 @@ static void counts_in_the_log(void **state)
 		     {", \"keep\": [0]", false},
 		     {", \"keep\": [0, 1, 2]", false},
 		     {", \"keep\": [0, -1]", false},
+		     {", \"keep\": [0, 2147483647]", false},
 		     {", \"keep\": [0, \"1\"]", false},
 		     {", \"keep\": 1", false}};
 	struct world w;

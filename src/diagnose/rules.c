@@ -23,6 +23,7 @@ static const struct {
 	{rules_nccl_net, RULES_NCCL_NET_N},
 	{rules_nccl_values, RULES_NCCL_VALUES_N},
 	{rules_nccl_bugs, RULES_NCCL_BUGS_N},
+	{rules_nccl_topo, RULES_NCCL_TOPO_N},
 	{rules_libraries, RULES_LIBRARIES_N},
 	{rules_observed, RULES_OBSERVED_N},
 };

@@ -26,6 +26,7 @@
 #define RULES_NCCL_NET_N    6
 #define RULES_NCCL_VALUES_N 9
 #define RULES_NCCL_BUGS_N   1
+#define RULES_NCCL_TOPO_N   2
 #define RULES_LIBRARIES_N   9
 #define RULES_OBSERVED_N    8
 
@@ -44,6 +45,7 @@ extern const struct rule rules_nccl[RULES_NCCL_N];
 extern const struct rule rules_nccl_net[RULES_NCCL_NET_N];
 extern const struct rule rules_nccl_values[RULES_NCCL_VALUES_N];
 extern const struct rule rules_nccl_bugs[RULES_NCCL_BUGS_N];
+extern const struct rule rules_nccl_topo[RULES_NCCL_TOPO_N];
 extern const struct rule rules_libraries[RULES_LIBRARIES_N];
 extern const struct rule rules_observed[RULES_OBSERVED_N];
 

@@ -103,6 +103,8 @@ struct nccl_log {
 	size_t failure_n;
 	/* Warnings that are not failures are in `warnings`. */
 	struct nccl_log_notes warnings, refusals, channels, choices, network, gdr, nvls;
+	/* PCIe links whose speed NCCL assumes, and those that it plans with as hardly any. */
+	struct nccl_log_notes guessed_links, slow_links;
 	size_t lines; /* of NCCL, those it could not place among them */
 };
 

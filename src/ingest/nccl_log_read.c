@@ -720,6 +720,23 @@ static void read_version(struct parser *p, const char *line)
 	p->l->version_number = version;
 }
 
+/* The slowest link that a GPU or a NIC of a server has is faster: 2.5 GT/s x16. */
+#define SLOWEST_LINK_GBPS 3.0
+
+/* "+ PCI[24.0] - GPU/0-1000 (0)" of the topology that NCCL plans with. */
+static int read_graph(struct parser *p, const struct record *r)
+{
+	const char *s = strstr(r->text, "PCI[");
+	double gbps;
+	int n = 0;
+
+	if (sscanf(s, "PCI[%7lf] - %n", &gbps, &n) != 1 || !n || gbps >= SLOWEST_LINK_GBPS)
+		return 0;
+	return text_starts_with(s + n, "GPU/") || text_starts_with(s + n, "NIC/")
+		       ? add_note(p, &p->l->slow_links, r)
+		       : 0;
+}
+
 /* Messages by their start or by a text that they contain; a note goes where `notes` says. */
 #define NOTES(member) offsetof(struct nccl_log, member)
 static const struct message {
@@ -742,6 +759,9 @@ static const struct message {
 	{"GPU Direct RDMA ", true, NOTES(gdr), NULL},
 	{"DMA-BUF is available", true, NOTES(gdr), NULL},
 	{"NVLS multicast support ", true, NOTES(nvls), NULL},
+	/* Of NCCL's dictionaries only the one of link speeds ends so (src/graph/topo.cc). */
+	{"in dictionary, falling back to 60", false, NOTES(guessed_links), NULL},
+	{"+ PCI[", true, 0, read_graph},
 };
 
 static bool read_failure(struct parser *p, const struct record *r)

@@ -277,6 +277,22 @@ static bool is_half_known(const struct machine *m, size_t first, const char *hos
 	return false;
 }
 
+static int add_links(const struct nccl_log *l, const struct nccl_log_notes *notes,
+		     enum tool_message message, struct machine *m)
+{
+	for (size_t i = 0; i < notes->n; i++) {
+		const struct nccl_log_note *note = &notes->items[i];
+		struct observed *o =
+			observed_add(m, OBSERVED_MESSAGE, -1, -1,
+				     arena_printf(m->arena, "%s:%u", l->name, note->line));
+
+		o->message = message;
+		o->text = arena_strdup(m->arena, note->text);
+		(void)sscanf(note->text, "+ PCI[%7lf]", &o->value);
+	}
+	return (int)notes->n;
+}
+
 /* Each host once. */
 static int add_gdr_half(const struct nccl_log *l, struct machine *m)
 {
@@ -367,6 +383,8 @@ int nccl_log_observe_host(const struct nccl_log *l, const char *host, struct mac
 	n = known ? add_transports(l, m, gpus) : 0;
 	n += add_failures(l, m, known ? gpus : NULL) + add_warnings(l, m);
 	n += add_gdr_off(l, &l->network, m) + add_gdr_off(l, &l->gdr, m) + add_gdr_half(l, m);
+	n += add_links(l, &l->guessed_links, MESSAGE_LINK_GUESSED, m);
+	n += add_links(l, &l->slow_links, MESSAGE_LINK_PLANNED, m);
 	for (; first < m->observed_n; first++)
 		m->observed[first].run.tool = "NCCL";
 	if (one) {

@@ -40,6 +40,8 @@ static const struct part_kind part_kinds[] = {
 	 .observe = launch_observe, .keep = launch_keep},
 	{"variables of a container", manifest_match, manifest_decode, PART_STATES,
 	 .first = "NCUOGT-"},
+	{"topology of NCCL", nccl_topology_match, nccl_topology_decode, PART_STATES, .first = "<",
+	 .keep = nccl_topology_keep},
 	{"rmmod or modprobe", kmod_match, NULL, PART_STATES, .observe = kmod_observe,
 	 .first = "rmi"},
 	{"dcgmi", dcgm_match, NULL, PART_STATES, .observe = dcgm_observe, .first = "|+"},

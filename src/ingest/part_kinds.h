@@ -37,6 +37,8 @@ PART_KIND(environment);
 PART_KIND(launch); /* container_lines.c: */
 const char *launch_keep(const struct part *p, const struct text_line *l, struct arena *a);
 PART_KIND(manifest);
+PART_KIND(nccl_topology); /* nccl_topology_text.c */
+const char *nccl_topology_keep(const struct part *p, const struct text_line *l, struct arena *a);
 void launch_observe(const struct part *p, struct machine *m);
 
 /* tool_messages.c: */

@@ -378,12 +378,30 @@ struct setting {
 	bool in_force;    /* no stronger origin sets the same name */
 };
 
+/* A PCI device of a topology that NCCL wrote, or that it is given in a file. */
+struct nccl_topology_device {
+	const char *address;                 /* "0000:41:00.0" */
+	const char *class, *vendor, *device; /* "0x030200", "0x10de"; "": not given */
+	const char *speed; /* "32.0 GT/s PCIe", "": unknown to NCCL; NULL: not given */
+	int width;         /* lanes, 0: unknown to NCCL; -1: not given */
+	bool used;         /* a rank's GPU, or a NIC with a network interface */
+	int gpu_index;     /* NVML's, -1: none */
+};
+
+struct nccl_topology {
+	struct nccl_topology_device *devices;
+	size_t n;
+	const char *from; /* NULL: there is none */
+	bool dumped;      /* NCCL wrote it; else it is a file that NCCL is given */
+};
+
 struct nccl {
 	struct setting *settings;
 	size_t setting_n;
 	struct fact_str library; /* path of the libnccl that is (with --pid) or would be used */
 	struct fact_int version; /* 22809 for 2.28.9 */
 	struct fact_int pid;     /* --pid N */
+	struct nccl_topology topology;
 };
 
 /* Kernel and user-space pieces of GPUDirect RDMA. */

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "machine/nccl_topology.h"
 #include "machine/read.h"
 #include "machine/settings.h"
 
@@ -252,4 +253,5 @@ void nccl_read(struct reader *r)
 {
 	read_library(r);
 	read_settings(r);
+	nccl_topology_read(r);
 }

@@ -310,6 +310,14 @@ static void clear_serial_number(char *config, size_t size)
 	}
 }
 
+/* guid="0xa088c20300e1a258" and host_hash="0x16fe..." of a topology of NCCL. */
+static void clear_attribute(char *xml, const char *name)
+{
+	for (char *s = xml; (s = strstr(s, name));)
+		for (s += strlen(name); isxdigit((unsigned char)*s); s++)
+			*s = '0';
+}
+
 /* ---- serial numbers in texts ---- */
 
 /* "    Serial Number                         : 1650522003820" of nvidia-smi -q. */
@@ -423,6 +431,10 @@ static void redact_entry(struct source *map, struct redaction *r, const struct s
 		clear_serial_number(out.text, out.len);
 	} else if (!e->error) {
 		redact_text(r, e->data, e->size, holds_settings(e->path), &out);
+		if (text_ends_with(e->path, ".xml")) {
+			clear_attribute(out.text, "guid=\"0x");
+			clear_attribute(out.text, "host_hash=\"0x");
+		}
 		if (strcmp(e->path, RECORDING_TEXTS) == 0)
 			clear_serials(out.text);
 	}

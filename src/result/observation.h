@@ -35,6 +35,8 @@ enum tool_message {
 	MESSAGE_COPY_WRONG,        /* a test of copies between two GPUs read back wrong data */
 	MESSAGE_CHOSEN_GPUS,       /* a container is given some GPUs */
 	MESSAGE_BOOT_DIFFERS,      /* text: what differs between two boots of a kernel log */
+	MESSAGE_LINK_GUESSED,      /* NCCL knows no speed of a PCIe link, and assumes one */
+	MESSAGE_LINK_PLANNED,      /* value: GB/s that NCCL plans with for a PCIe link, too few */
 };
 
 /* The conditions of a result. A result of the store is stale if one of them differs. */

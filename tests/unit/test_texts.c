@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/source.h"
 #include "base/strbuf.h"
+#include "base/text.h"
 #include "diagnose/diagnose.h"
 #include "ingest/part.h"
 #include "ingest/pasted.h"
@@ -1185,6 +1186,20 @@ static void access_lines_cut(void **state)
 	"Disabling peer access...\n"                                                               \
 	"Shutting down...\n"
 
+#define LINKS(speed, width)                                                                        \
+	"<system version=\"1\">\n"                                                                 \
+	"  <cpu host_hash=\"0x16fe256e956b115c\" numaid=\"0\" arch=\"x86_64\">\n"                  \
+	"    <pci busid=\"0000:05:00.0\" class=\"0x030200\" vendor=\"0x10de\" "                    \
+	"device=\"0x2330\" link_speed=\"" speed "\" link_width=\"" width "\">\n"                   \
+	"      <gpu dev=\"0\" sm=\"90\" rank=\"0\" gdr=\"1\"/>\n"                                  \
+	"    </pci>\n"                                                                             \
+	"  </cpu>\n"                                                                               \
+	"</system>\n"
+
+#define GRAPH(text)                                                                                \
+	"n1:900:950 [0] NCCL INFO === System : maxBw 12.0 totalBw 12.0 ===\n"                      \
+	"n1:900:950 [0] NCCL INFO " text "\n"
+
 #define RESIZE                                                                                     \
 	"[    5.210000] nvidia 0000:41:00.0: BAR 1 [mem 0x28000000000-0x2800fffffff 64bit "        \
 	"pref]: releasing\n"
@@ -1256,6 +1271,23 @@ static const struct {
 	 "va=7f0000000000 len=65536 p2p_token=0 va_space=0) failed [ret = -22]\n",
 	 NULL, 0},
 	{"NCCL_TOPO_FILE=/a.xml\n", "nccl-topo-file", SEVERITY_WARNING},
+	{LINKS("", "0"), "nccl-link-speed", SEVERITY_WARNING},
+	{LINKS("2.5 GT/s PCIe", "1"), "nccl-link-speed", SEVERITY_WARNING},
+	{LINKS("16.0 GT/s", "16"), "nccl-link-speed", SEVERITY_WARNING},
+	{LINKS("2.5 GT/s PCIe", "16"), NULL, 0},
+	{LINKS("32.0 GT/s PCIe", "16"), NULL, 0},
+	{GRAPH("+ PCI[0.2] - GPU/0-1000 (0)"), "nccl-link-speed", SEVERITY_WARNING},
+	{GRAPH("+ PCI[24.0] - GPU/0-1000 (0)"), NULL, 0},
+	{GRAPH("KV Convert to int : could not find value of '' in dictionary, falling back to 60"),
+	 "nccl-link-speed", SEVERITY_WARNING},
+	{GRAPH("KV Convert to int : could not find value of 'arm' in dictionary, falling back to 0"),
+	 NULL, 0},
+	{"nvidia-smi -L\nGPU 0: NVIDIA A100-SXM4-80GB\n"
+	 "0001:00:00.0 3D controller: NVIDIA Corporation GA100 (rev a1)\n"
+	 "<system version=\"1\">\n  <cpu numaid=\"0\">\n"
+	 "    <pci busid=\"0002:00:00.0\" class=\"0x030200\" link_speed=\"16 GT/s\"/>\n"
+	 "  </cpu>\n</system>\n",
+	 "nccl-topo-contents", SEVERITY_WARNING},
 	{RESIZE "[    5.220000] NVRM: BAR resizing failed with error `-2`.\n", "bar1-resize",
 	 SEVERITY_WARNING},
 	{"[    5.220000] NVRM: No address space to allocate resized BAR1.\n", "bar1-resize",
@@ -1270,8 +1302,8 @@ static const struct {
 /* A fact by itself, and no cause that is concluded from it. */
 static bool states_what_was_seen(const char *rule)
 {
-	return !strcmp(rule, "observed-run") || !strcmp(rule, "nccl-topo-file") ||
-	       !strcmp(rule, "bar1-resize");
+	return !strcmp(rule, "observed-run") || !strcmp(rule, "bar1-resize") ||
+	       text_starts_with(rule, "nccl-");
 }
 
 static void tools_report(void **state)
@@ -1294,6 +1326,37 @@ static void tools_report(void **state)
 			fail_msg("%zu: %s", i, d->findings[0].rule->id);
 		release(d, t, m);
 	}
+}
+
+/* A dump states the GPUs and NICs that NCCL found; a recording of it holds no hash and no GUID. */
+static void topology_of_nccl(void **state)
+{
+	static const char text[] = LINKS(
+		"32.0 GT/s PCIe",
+		"16") "$ cat nic.xml\n<system version=\"1\">\n"
+		      "<pci busid=\"0000:08:00.0\" class=\"0x020000\" link_speed=\"\">\n"
+		      "<nic>\n<net name=\"mlx5_0\" dev=\"0\" guid=\"0xa87cb10003e1a258\"/>\n</nic>\n"
+		      "</pci>\n</system>\n";
+	struct machine *m = machine_of_one(text);
+	AUTO_STRBUF struct strbuf kept = {0};
+	struct pasted *t = pasted_new("paste");
+
+	(void)state;
+	assert_int_equal(m->gpu_n, 1);
+	assert_string_equal(m->gpus[0].pci->name, "0000:05:00.0");
+	assert_true(fact_is(m->gpus[0].nvml_index, 0));
+	assert_fact(m->gpus[0].pci->device, 0x2330, "a:3");
+	assert_true(fact_unknown(m->gpus[0].pci->link_speed_max)); /* the lesser of both ends */
+	assert_int_equal(m->nccl.topology.n, 2);
+	assert_true(m->nccl.topology.devices[1].used);
+	pasted_add(t, "a", text, strlen(text));
+	pasted_keep(t, &kept);
+	assert_non_null(strstr(strbuf_str(&kept), "0000:08:00.0"));
+	assert_null(strstr(strbuf_str(&kept), "16fe256e"));
+	assert_null(strstr(strbuf_str(&kept), "a87cb10003e1a258"));
+	source_free(pasted_source(t));
+	pasted_free(t);
+	machine_free(m);
 }
 
 /* Only a failure in the set-up of multicast concerns the fabric. */
@@ -1412,6 +1475,7 @@ int main(void)
 		cmocka_unit_test(access_lines),
 		cmocka_unit_test(access_lines_cut),
 		cmocka_unit_test(tools_report),
+		cmocka_unit_test(topology_of_nccl),
 		cmocka_unit_test(multicast_fails),
 		cmocka_unit_test(launched_with),
 		cmocka_unit_test(launched_in_a_recording),

@@ -75,6 +75,7 @@ struct rule {
 	/* What tells rows with the same probe or proposal apart; the function says what it is. */
 	int number;
 	const char *text;
+	const void *argument;
 };
 
 /* What a finding is about. */

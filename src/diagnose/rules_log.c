@@ -149,28 +149,12 @@ static struct subject subject_of(struct rule_run *run, const struct pci_function
 
 /* ---- Xid ---- */
 
-/* Rows of one probe, distinguished by their id. */
-static const struct {
-	const char *id;
-	enum xid_class class;
-} xid_rules[] = {
-	{"xid-fault", XID_FAULT},   {"xid-memory", XID_MEMORY},     {"xid-bus", XID_BUS},
-	{"xid-nvlink", XID_NVLINK}, {"xid-firmware", XID_FIRMWARE}, {"xid-other", XID_OTHER},
-};
-
-static enum xid_class class_of_rule(const struct rule *rule)
-{
-	for (size_t i = 0; i < sizeof(xid_rules) / sizeof(xid_rules[0]); i++)
-		if (!strcmp(rule->id, xid_rules[i].id))
-			return xid_rules[i].class;
-	return XID_CLASS_N;
-}
-
 static bool is_half_unlock(const struct log_line *l)
 {
 	return log_line_proof(l) == PROOF_PEER_KIND;
 }
 
+/* number: enum xid_class. */
 static bool wants_xid(const struct rule *rule, const struct log_line *l)
 {
 	const struct xid *x;
@@ -178,7 +162,7 @@ static bool wants_xid(const struct rule *rule, const struct log_line *l)
 	if (l->kind != LOG_XID || is_half_unlock(l))
 		return false;
 	x = fact_known(l->code) ? xid_find(l->code.value) : NULL;
-	return (x ? x->class : XID_OTHER) == class_of_rule(rule);
+	return (int)(x ? x->class : XID_OTHER) == rule->number;
 }
 
 /* The log shows that the GPU was lost, and NVML answers for it: the pairs are doubtful, not blocked. */
@@ -544,72 +528,18 @@ static enum verdict probe_bar_assignment(struct rule_run *run)
 
 /* ---- lines that are known by their text ---- */
 
-static const struct log_sign {
-	const char *id;       /* of the row */
+/* A row's argument. */
+struct log_sign {
 	enum log_proof proof; /* PROOF_NONE: by its text */
 	const char *texts[4]; /* any of them */
 	const char *not_text; /* unless the line holds this */
 	enum confidence confidence;
 	const char *sentence; /* followed by how often */
-} signs[] = {
-	{"peer-misaligned",
-	 PROOF_PEER_MISALIGNED,
-	 {NULL},
-	 NULL,
-	 CONFIDENCE_CERTAIN,
-	 "the driver refused to map a peer: the peer's memory is not aligned as this "
-	 "mapping requires (often to 512 MiB)"},
-	{"bar-invalid",
-	 PROOF_GPU_NO_BAR,
-	 {NULL},
-	 NULL,
-	 CONFIDENCE_CERTAIN,
-	 "the driver found a GPU BAR without an address"},
-	{"driver-start",
-	 PROOF_GPU_NOT_STARTED,
-	 {NULL},
-	 NULL,
-	 CONFIDENCE_CERTAIN,
-	 "the driver could not initialize the GPU"},
-	{"iova-leftover",
-	 PROOF_NONE,
-	 {"left-over mappings in IOVAS"},
-	 NULL,
-	 CONFIDENCE_CERTAIN,
-	 "the driver found mappings of peer memory that outlived their owner"},
-	{"api-mismatch",
-	 PROOF_NONE,
-	 {"API mismatch"},
-	 NULL,
-	 CONFIDENCE_CERTAIN,
-	 "the driver's libraries and kernel module have different versions"},
-	{"module-refused",
-	 PROOF_NONE,
-	 {"unsigned module loading is restricted", "Loading of unsigned module is rejected",
-	  "Key was rejected by service", "Loading of module with unavailable key is rejected"},
-	 NULL,
-	 CONFIDENCE_LIKELY,
-	 "the kernel rejected a module because of its signature"},
-	{"module-symbols",
-	 PROOF_NONE,
-	 {"disagrees about version of symbol", "Unknown symbol"},
-	 "peer_memory_client", /* rules_rdma.c tells those apart */
-	 CONFIDENCE_CERTAIN,
-	 "a module was rejected because it was built for another kernel or other "
-	 "modules"},
 };
-
-static const struct log_sign *sign_of(const struct rule *rule)
-{
-	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
-		if (!strcmp(signs[i].id, rule->id))
-			return &signs[i];
-	return NULL;
-}
 
 static bool wants_sign(const struct rule *rule, const struct log_line *l)
 {
-	const struct log_sign *s = sign_of(rule);
+	const struct log_sign *s = rule->argument;
 
 	if (s->proof)
 		return log_line_proof(l) == s->proof;
@@ -632,7 +562,7 @@ static bool names_a_device(const struct log_groups *all)
 
 static enum verdict probe_sign(struct rule_run *run)
 {
-	const struct log_sign *s = sign_of(run->rule);
+	const struct log_sign *s = run->rule->argument;
 	struct log_groups all = collect(run, wants_sign);
 	bool named = names_a_device(&all);
 
@@ -724,6 +654,14 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_LOG | NEEDS_GPU,
 		.probe = probe_sign,
+		.argument =
+			&(const struct log_sign){
+				.proof = PROOF_PEER_MISALIGNED,
+				.confidence = CONFIDENCE_CERTAIN,
+				.sentence =
+					"the driver refused to map a peer: the peer's memory is not aligned as this "
+					"mapping requires (often to 512 MiB)",
+			},
 	},
 	{
 		.id = "iommu-fault",
@@ -749,6 +687,7 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG | NEEDS_GPU,
 		.probe = probe_xid,
+		.number = XID_BUS,
 	},
 	{
 		.id = "xid-nvlink",
@@ -761,6 +700,7 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG | NEEDS_GPU,
 		.probe = probe_xid,
+		.number = XID_NVLINK,
 	},
 	{
 		.id = "nvswitch-sxid",
@@ -787,6 +727,7 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG | NEEDS_GPU,
 		.probe = probe_xid,
+		.number = XID_MEMORY,
 	},
 	{
 		.id = "xid-firmware",
@@ -801,6 +742,7 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG | NEEDS_GPU,
 		.probe = probe_xid,
+		.number = XID_FIRMWARE,
 	},
 	{
 		.id = "xid-fault",
@@ -813,6 +755,7 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_LOG | NEEDS_GPU,
 		.probe = probe_xid,
+		.number = XID_FAULT,
 	},
 	{
 		.id = "xid-other",
@@ -827,6 +770,7 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_LOG | NEEDS_GPU,
 		.probe = probe_xid,
+		.number = XID_OTHER,
 	},
 	{
 		.id = "aer-uncorrected",
@@ -880,6 +824,12 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG,
 		.probe = probe_sign,
+		.argument =
+			&(const struct log_sign){
+				.proof = PROOF_GPU_NO_BAR,
+				.confidence = CONFIDENCE_CERTAIN,
+				.sentence = "the driver found a GPU BAR without an address",
+			},
 	},
 	{
 		.id = "driver-start",
@@ -894,6 +844,12 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG,
 		.probe = probe_sign,
+		.argument =
+			&(const struct log_sign){
+				.proof = PROOF_GPU_NOT_STARTED,
+				.confidence = CONFIDENCE_CERTAIN,
+				.sentence = "the driver could not initialize the GPU",
+			},
 	},
 	{
 		.id = "iova-leftover",
@@ -906,6 +862,13 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_LOG,
 		.probe = probe_sign,
+		.argument =
+			&(const struct log_sign){
+				.texts = {"left-over mappings in IOVAS"},
+				.confidence = CONFIDENCE_CERTAIN,
+				.sentence =
+					"the driver found mappings of peer memory that outlived their owner",
+			},
 	},
 	{
 		.id = "api-mismatch",
@@ -920,6 +883,13 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_LOG,
 		.probe = probe_sign,
+		.argument =
+			&(const struct log_sign){
+				.texts = {"API mismatch"},
+				.confidence = CONFIDENCE_CERTAIN,
+				.sentence =
+					"the driver's libraries and kernel module have different versions",
+			},
 	},
 	{
 		.id = "module-refused",
@@ -933,6 +903,15 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG,
 		.probe = probe_sign,
+		.argument =
+			&(const struct log_sign){
+				.texts = {"unsigned module loading is restricted",
+					  "Loading of unsigned module is rejected",
+					  "Key was rejected by service",
+					  "Loading of module with unavailable key is rejected"},
+				.confidence = CONFIDENCE_LIKELY,
+				.sentence = "the kernel rejected a module because of its signature",
+			},
 		.heard = heard_refusal,
 		.number = MESSAGE_MODULE_UNSIGNED,
 		.text = "because of its signature",
@@ -948,6 +927,16 @@ const struct rule rules_log[] = {
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_LOG,
 		.probe = probe_sign,
+		.argument =
+			&(const struct log_sign){
+				.texts = {"disagrees about version of symbol", "Unknown symbol"},
+				/* rules_rdma.c tells those apart */
+				.not_text = "peer_memory_client",
+				.confidence = CONFIDENCE_CERTAIN,
+				.sentence =
+					"a module was rejected because it was built for another kernel or other "
+					"modules",
+			},
 		.heard = heard_refusal,
 		.number = MESSAGE_MODULE_MISFIT,
 		.text = "because it was built for another kernel or other modules",

@@ -278,7 +278,7 @@ static void run_rule(struct diagnosis_builder *b, const struct rule *rule, struc
 		rule->heard(&run);
 	outcome->verdict = rule_needs_met(&run, rule->needs);
 	if (outcome->verdict == VERDICT_OK)
-		outcome->verdict = rule->probe(&run);
+		outcome->verdict = rule_judge(&run);
 	outcome->verdict = rule_verdict(&run, outcome->verdict);
 	if (outcome->verdict == VERDICT_OK)
 		outcome->verdict = check_whole(&run);

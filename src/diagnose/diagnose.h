@@ -8,6 +8,7 @@
 #include "topology/topology.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 
 enum verdict { VERDICT_NA, VERDICT_OK, VERDICT_UNKNOWN, VERDICT_BAD, VERDICT_N };
 enum confidence { CONFIDENCE_CERTAIN, CONFIDENCE_LIKELY, CONFIDENCE_POSSIBLE, CONFIDENCE_N };
@@ -41,6 +42,35 @@ enum blocks {
 struct rule_run;
 struct strbuf;
 
+/* What a probe judges. The runner (scope.c) calls it for each in turn, with that in its struct rule_run. */
+enum rule_scope {
+	SCOPE_MACHINE, /* once */
+	SCOPE_GPU,
+	SCOPE_PAIR, /* ordered, of GPUs */
+	SCOPE_NIC,  /* an RDMA device */
+	SCOPE_PORT, /* of an RDMA device */
+	SCOPE_LINK, /* PCIe, between a GPU or NIC and its root port; one that devices share once */
+	SCOPE_N
+};
+
+/* A fact of each GPU without which a rule that finds nothing is unknown; made by GPU_FACT and PCI_FACT. */
+struct rule_fact {
+	const char *what; /* "the compute mode"; NULL: there is none */
+	size_t at;        /* in struct gpu, or in its struct pci_function */
+	bool is_text, of_pci;
+};
+
+#define RULE_FACT(type, field, words, pci)                                                         \
+	{                                                                                          \
+		.what = (words), .at = offsetof(struct type, field),                               \
+		.is_text = _Generic(((struct type *)NULL)->field, struct fact_str                  \
+				    : true, struct fact_int                                        \
+				    : false),                                                      \
+		.of_pci = (pci),                                                                   \
+	}
+#define GPU_FACT(field, words) RULE_FACT(gpu, field, words, false)
+#define PCI_FACT(field, words) RULE_FACT(pci_function, field, words, true)
+
 /* When it is to be repaired, among findings that are as severe. */
 enum repair_turn {
 	/* The whole module, or a boot with the changes made so far: other remedies fail without. */
@@ -64,8 +94,14 @@ struct rule {
 	enum blocks blocks;
 	bool predicts; /* says that peers cannot; a copy that did outweighs it */
 	enum repair_turn turn;
-	unsigned needs;                              /* enum rule_needs */
-	enum verdict (*probe)(struct rule_run *run); /* adds findings when bad */
+	unsigned needs; /* enum rule_needs */
+	enum rule_scope scope;
+	/* Adds findings when bad. A pair that is BAD without one is kept for `report`. */
+	enum verdict (*probe)(struct rule_run *run);
+	/* SCOPE_PAIR: adds the finding of all the pairs that were kept; the run is at the first of them. */
+	void (*report)(struct rule_run *run);
+	struct rule_fact fact; /* that it needs of each GPU to be OK */
+	bool one_is_enough;    /* OK for one outweighs unknown for the others */
 	/* Adds findings for what lines of tools and logs report, whether or not `needs` are met; NULL:
 	 * none do. */
 	void (*heard)(struct rule_run *run);
@@ -235,11 +271,25 @@ struct rule_run {
 	struct outcome *outcome;
 	const struct propose_options *options; /* while proposing, else NULL */
 	bool found;                            /* set by finding_add and by propose */
+	/* What the runner is at, by the rule's scope; NULL: the scope has none. */
+	const struct gpu *gpu;
+	const struct path *path; /* of GPUs, by index: */
+	size_t initiator, target;
+	const struct pair_set *pairs; /* that `report` is about */
+	const struct rdma_device *nic;
+	const struct rdma_port *port;
+	const struct wire *wire;
 };
 
 /* Adds a finding of the run's rule; the sentence is formatted. Never NULL. */
 struct finding *finding_add(struct rule_run *run, enum confidence c, struct subject about,
 			    const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/*
+ * The same about what the runner is at: a GPU with all its pairs, the NIC, the port, the driver where
+ * it is pairs, whose finding names them.
+ */
+struct finding *finding_here(struct rule_run *run, enum confidence c, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* `from`: where the value was read; NULL: `what` says so. */
 void finding_evidence(struct rule_run *run, struct finding *f, const char *from, const char *what,
 		      const char *fmt, ...) __attribute__((format(printf, 5, 6)));

@@ -74,6 +74,16 @@ struct diagnosis_builder {
 			if (i != j)
 /* clang-format on */
 
+/* scope.c: calls the probe of the run's rule for whatever it is about, and says what that comes to. */
+enum verdict rule_judge(struct rule_run *run);
+
+/* The link between a function and the port above it, seen from both ends. */
+struct wire {
+	const struct pci_function *lower, *port;
+	const struct gpu *gpu; /* whose link it is; NULL: a NIC's, or one that several share */
+	const char *name;      /* "GPU0", "switch" */
+};
+
 /* Whether the machine has what these enum rule_needs ask for: OK, not applicable or unknown (diagnose.c).
  * For a probe that knows another way to its answer. */
 enum verdict rule_needs_met(struct rule_run *run, unsigned wanted);
@@ -117,13 +127,6 @@ bool p2p_forced_for_certain(struct rule_run *run, const struct gpu *g);
 const char *unlock_lacks(struct rule_run *run, const struct gpu *g, bool overflow);
 /* Adds what is known of the edit, for a card that needs one. */
 void evidence_unlock(struct rule_run *run, struct finding *f, const struct gpu *g);
-
-/* Leaves a probe that found nothing when this fact of some GPU is unknown: OK would be a guess.
- */
-#define RETURN_IF_UNKNOWN(run, field, what)                                                        \
-	FOR_EACH_GPU (g, run)                                                                      \
-		if (!(run)->found && fact_unknown(g->field))                                       \
-	return rule_unknown(run, FACT_WHY(g->field), "%s of GPU%zu", what, g->index)
 
 /* ---- text in the diagnosis' arena (evidence.c) ---- */
 

@@ -152,29 +152,26 @@ static enum verdict probe_torn(struct rule_run *run)
 
 static enum verdict probe_bound(struct rule_run *run)
 {
-	FOR_EACH_GPU (g, run) {
-		const struct other_driver *o = other_driver(run, g);
-		struct finding *f;
+	const struct gpu *g = run->gpu;
+	const struct other_driver *o = other_driver(run, g);
+	struct finding *f;
 
-		if (o) {
-			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-					ABOUT " is bound to %s, %s", g->pci->driver.value, o->is);
-			finding_remedy(run, f, "%s", other_remedy(run, o));
-		} else if (gpu_has_fault(run->m, g, DEVICE_NO_DRIVER)) {
-			f = finding_add(
-				run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				ABOUT
-				" is bound to no driver although the nvidia module is loaded; the module "
-				"rejected it, or is set to ignore it");
-		} else {
-			continue;
-		}
-		f->pairs = 2 * (run->m->gpu_n - 1);
-		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
-		evidence_str(run, f, "excluded by the driver", g->excluded);
+	if (o) {
+		f = finding_here(run, CONFIDENCE_CERTAIN, ABOUT " is bound to %s, %s",
+				 g->pci->driver.value, o->is);
+		finding_remedy(run, f, "%s", other_remedy(run, o));
+	} else if (gpu_has_fault(run->m, g, DEVICE_NO_DRIVER)) {
+		f = finding_here(
+			run, CONFIDENCE_CERTAIN,
+			ABOUT
+			" is bound to no driver although the nvidia module is loaded; the module "
+			"rejected it, or is set to ignore it");
+	} else {
+		return VERDICT_OK;
 	}
-	RETURN_IF_UNKNOWN(run, pci->driver, "the driver");
-	return rule_verdict(run, VERDICT_OK);
+	evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
+	evidence_str(run, f, "excluded by the driver", g->excluded);
+	return VERDICT_BAD;
 }
 
 static void propose_bound(struct rule_run *run, struct change_set *out)
@@ -215,83 +212,70 @@ static const char *bind_commands(struct rule_run *run)
 
 static enum verdict probe_passthrough(struct rule_run *run)
 {
-	FOR_EACH_GPU (g, run) {
-		struct finding *f;
+	const struct pci_function *pci = run->gpu->pci;
+	struct finding *f;
 
-		if (!gpu_has_fault(run->m, g, DEVICE_SET_ASIDE))
-			continue;
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			ABOUT
-			" is bound to %s: it is reserved for a virtual machine, so the host cannot "
-			"use it",
-			g->pci->driver.value);
-		finding_remedy(run, f,
-			       "if a guest uses it, leave it as it is; otherwise: `echo " ABOUT_PCI
-			       " > /sys/bus/pci/drivers/%s/unbind`, %s, and remove its ID from "
-			       "vfio-pci.ids= or /etc/modprobe.d",
-			       g->pci->driver.value, bind_commands(run));
-		f->pairs = 2 * (run->m->gpu_n - 1);
-		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
-	}
-	RETURN_IF_UNKNOWN(run, pci->driver, "the driver");
-	return rule_verdict(run, VERDICT_OK);
+	if (!gpu_has_fault(run->m, run->gpu, DEVICE_SET_ASIDE))
+		return VERDICT_OK;
+	f = finding_here(
+		run, CONFIDENCE_CERTAIN,
+		ABOUT " is bound to %s: it is reserved for a virtual machine, so the host cannot "
+		      "use it",
+		pci->driver.value);
+	finding_remedy(run, f,
+		       "if a guest uses it, leave it as it is; otherwise: `echo " ABOUT_PCI
+		       " > /sys/bus/pci/drivers/%s/unbind`, %s, and remove its ID from "
+		       "vfio-pci.ids= or /etc/modprobe.d",
+		       pci->driver.value, bind_commands(run));
+	evidence_str(run, f, run_text(run, "driver of %s", pci->name), pci->driver);
+	return VERDICT_BAD;
 }
 
 static enum verdict probe_excluded(struct rule_run *run)
 {
-	FOR_EACH_GPU (g, run) {
-		struct finding *f;
-
-		if (!gpu_has_fault(run->m, g, DEVICE_EXCLUDED))
-			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"the driver is set to exclude " ABOUT " (NVreg_ExcludedGpus)");
-		f->pairs = 2 * (run->m->gpu_n - 1);
-		evidence_str(run, f, "GPU Excluded", g->excluded);
-	}
-	RETURN_IF_UNKNOWN(run, excluded, "the driver's information file");
-	return rule_verdict(run, VERDICT_OK);
+	if (!gpu_has_fault(run->m, run->gpu, DEVICE_EXCLUDED))
+		return VERDICT_OK;
+	evidence_str(run,
+		     finding_here(run, CONFIDENCE_CERTAIN,
+				  "the driver is set to exclude " ABOUT " (NVreg_ExcludedGpus)"),
+		     "GPU Excluded", run->gpu->excluded);
+	return VERDICT_BAD;
 }
 
 /* ---- alive ---- */
 
 static enum verdict probe_alive(struct rule_run *run)
 {
-	FOR_EACH_GPU (g, run) {
-		const struct pci_function *p = g->pci;
-		bool cold = gpu_has_fault(run->m, g, DEVICE_ASLEEP);
-		bool lost = fact_is(g->lost, 1);
-		struct finding *f;
+	const struct pci_function *p = run->gpu->pci;
+	bool cold = gpu_has_fault(run->m, run->gpu, DEVICE_ASLEEP);
+	bool lost = fact_is(run->gpu->lost, 1);
+	struct finding *f;
 
-		if (!cold && !gpu_has_fault(run->m, g, DEVICE_OFF_BUS))
-			continue;
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			lost ? ABOUT
-				" is reported lost by the driver: it has fallen off the bus or no longer "
-				"responds"
-			: cold ? ABOUT " is in D3cold: it is powered off and does not respond"
-			       : ABOUT
-				" does not respond to configuration reads (all ones): it has fallen off the "
-				"bus");
-		if (cold && !lost) {
-			f->severity = SEVERITY_INFO;
-			finding_remedy(
-				run, f,
-				"any use wakes it up; to keep it awake: `echo on > /sys/bus/pci/devices/" ABOUT_PCI
-				"/power/control`");
-		}
-		f->pairs = 2 * (run->m->gpu_n - 1);
-		evidence_str(run, f, run_text(run, "power_state of %s", p->name), p->power_state);
-		if (lost)
-			evidence_text(run, f, NULL, g->lost.from);
-		if (p->config_trouble)
-			evidence_text(run, f, NULL,
-				      run_text(run, "config space of %s %s", p->name,
-					       p->config_trouble));
+	if (!cold && !gpu_has_fault(run->m, run->gpu, DEVICE_OFF_BUS))
+		return VERDICT_OK;
+	f = finding_here(
+		run, CONFIDENCE_CERTAIN,
+		lost ? ABOUT
+			" is reported lost by the driver: it has fallen off the bus or no longer "
+			"responds"
+		: cold ? ABOUT " is in D3cold: it is powered off and does not respond"
+		       : ABOUT
+			" does not respond to configuration reads (all ones): it has fallen off the "
+			"bus");
+	if (cold && !lost) {
+		f->severity = SEVERITY_INFO;
+		finding_remedy(
+			run, f,
+			"any use wakes it up; to keep it awake: `echo on > /sys/bus/pci/devices/" ABOUT_PCI
+			"/power/control`");
 	}
-	return rule_verdict(run, VERDICT_OK);
+	evidence_str(run, f, run_text(run, "power_state of %s", p->name), p->power_state);
+	if (lost)
+		evidence_text(run, f, NULL, run->gpu->lost.from);
+	if (p->config_trouble)
+		evidence_text(run, f, NULL,
+			      run_text(run, "config space of %s %s", p->name, p->config_trouble));
+	return VERDICT_BAD;
 }
 
 /* The kernel log, or what the device is bound to, says why: those rules do, and the chain blocks its pairs. */
@@ -309,30 +293,27 @@ static bool is_unusable(struct rule_run *run, const struct gpu *g)
 
 static enum verdict probe_listed(struct rule_run *run)
 {
+	const struct gpu *g = run->gpu;
+	struct finding *f;
+
 	if (container_lacks_gpus(run->m)) /* the rule container says so */
 		return VERDICT_NA;
-	FOR_EACH_GPU (g, run) {
-		struct finding *f;
-
-		/* Of a text nvidia-smi may have listed it without saying where it is. */
-		if (fact_known(g->nvml_index) || g->pci->listed_as_gpu ||
-		    !fact_str_is(g->pci->driver, "nvidia") || is_unusable(run, g))
-			continue;
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			ABOUT
-			" is bound to nvidia, but NVML does not list it, so CUDA and NCCL cannot see "
-			"it here");
-		f->pairs = 2 * (run->m->gpu_n - 1);
-		finding_evidence(run, f, NULL, "NVML", "%s", FACT_WHY(g->nvml_index));
-		evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
-		evidence_int(run, f, "device nodes /dev/nvidia<N>", run->m->driver.device_nodes);
-	}
-	/* A text of nvidia-smi lists no GPU that nvidia-smi does not list. */
-	if (!run->found && !fact_known(run->m->pci_listed))
-		return rule_unknown(run, FACT_WHY(run->m->pci_listed),
-				    "PCI devices could not be listed");
-	return rule_verdict(run, VERDICT_OK);
+	/* Of a text nvidia-smi may have listed it without saying where it is. */
+	if (fact_known(g->nvml_index) || g->pci->listed_as_gpu ||
+	    !fact_str_is(g->pci->driver, "nvidia") || is_unusable(run, g))
+		/* A text of nvidia-smi lists no GPU that nvidia-smi does not list. */
+		return fact_known(run->m->pci_listed)
+			       ? VERDICT_OK
+			       : rule_unknown(run, FACT_WHY(run->m->pci_listed),
+					      "PCI devices could not be listed");
+	f = finding_here(
+		run, CONFIDENCE_CERTAIN,
+		ABOUT " is bound to nvidia, but NVML does not list it, so CUDA and NCCL cannot see "
+		      "it here");
+	finding_evidence(run, f, NULL, "NVML", "%s", FACT_WHY(g->nvml_index));
+	evidence_str(run, f, run_text(run, "driver of %s", g->pci->name), g->pci->driver);
+	evidence_int(run, f, "device nodes /dev/nvidia<N>", run->m->driver.device_nodes);
+	return VERDICT_BAD;
 }
 
 static struct finding *report_trouble(struct rule_run *run, struct subject about, const char *what)
@@ -530,51 +511,40 @@ static const char *wants_open(const struct gpu *g, size_t gpu_n, enum severity *
 /* The open modules begin with Turing. */
 static void report_too_old(struct rule_run *run)
 {
-	FOR_EACH_GPU (g, run) {
-		struct finding *f;
+	struct finding *f =
+		finding_here(run, CONFIDENCE_CERTAIN,
+			     "the open modules are loaded, but " ABOUT
+			     " (%s) is older than Turing and needs the proprietary modules",
+			     fact_str_or(run->gpu->model, "10de device"));
 
-		if (!support_undriven(run->m, g))
-			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"the open modules are loaded, but " ABOUT
-				" (%s) is older than Turing and needs the proprietary modules",
-				fact_str_or(g->model, "10de device"));
-		f->pairs = 2 * (run->m->gpu_n - 1);
-		finding_remedy(
-			run, f,
-			"install the proprietary modules of a release that still has this chip (up "
-			"to 580)");
-		evidence_flavor(run, f);
-		evidence_str(run, f, "module", run->m->driver.module_version);
-	}
+	finding_remedy(run, f,
+		       "install the proprietary modules of a release that still has this chip (up "
+		       "to 580)");
+	evidence_flavor(run, f);
+	evidence_str(run, f, "module", run->m->driver.module_version);
 }
 
 static enum verdict probe_open(struct rule_run *run)
 {
 	const struct nvidia_driver *d = &run->m->driver;
+	const bool proprietary = fact_is(d->flavor, DRIVER_PROPRIETARY);
+	enum severity severity;
+	const char *why = wants_open(run->gpu, run->m->gpu_n, &severity);
+	struct finding *f;
 
 	if (fact_unknown(d->flavor))
 		return rule_unknown(run, FACT_WHY(d->flavor), "open or proprietary modules");
-	if (!fact_is(d->flavor, DRIVER_PROPRIETARY)) {
+	if (!proprietary && support_undriven(run->m, run->gpu))
 		report_too_old(run);
-		return rule_verdict(run, VERDICT_OK);
-	}
-	FOR_EACH_GPU (g, run) {
-		enum severity severity;
-		const char *why = wants_open(g, run->m->gpu_n, &severity);
-		struct finding *f;
-
-		if (!why)
-			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"the proprietary modules are loaded, but " ABOUT " (%s) %s",
-				fact_str_or(g->model, "10de device"), why);
-		f->severity = severity;
-		f->pairs = 2 * (run->m->gpu_n - 1);
-		evidence_flavor(run, f);
-		evidence_str(run, f, "module", d->module_version);
-	}
-	return rule_verdict(run, VERDICT_OK);
+	if (!proprietary || !why)
+		return VERDICT_OK;
+	f = finding_here(run, CONFIDENCE_CERTAIN,
+			 "the proprietary modules are loaded, but " ABOUT " (%s) %s",
+			 fact_str_or(run->gpu->model, "10de device"), why);
+	f->severity = severity;
+	evidence_flavor(run, f);
+	evidence_str(run, f, "module", d->module_version);
+	return VERDICT_BAD;
 }
 
 /* ---- what the driver says of pairs ---- */
@@ -619,14 +589,21 @@ static bool is_geforce_denial(struct rule_run *run, size_t i, size_t j, enum p2p
 }
 
 /* OK only when the driver answered for every pair. */
+static enum verdict pair_answered(struct rule_run *run, size_t i, size_t j)
+{
+	for (enum p2p_cap cap = P2P_READ; cap <= P2P_WRITE; cap++)
+		if (pair_status(run, i, j, cap) == P2P_STATUS_UNKNOWN)
+			return rule_unknown(run, FACT_WHY(pair_fact(run, i, j, cap)),
+					    "the P2P status of GPU%zu->GPU%zu", i, j);
+	return VERDICT_OK;
+}
+
 static enum verdict pairs_verdict(struct rule_run *run)
 {
 	FOR_EACH_GPU_PAIR (i, j, run)
-		for (enum p2p_cap cap = P2P_READ; cap <= P2P_WRITE && !run->found; cap++)
-			if (pair_status(run, i, j, cap) == P2P_STATUS_UNKNOWN)
-				return rule_unknown(run, FACT_WHY(pair_fact(run, i, j, cap)),
-						    "the P2P status of GPU%zu->GPU%zu", i, j);
-	return rule_verdict(run, VERDICT_OK);
+		if (pair_answered(run, i, j) != VERDICT_OK)
+			return VERDICT_UNKNOWN;
+	return VERDICT_OK;
 }
 
 static enum denied denied_of(enum p2p_status read, enum p2p_status write, enum p2p_status status)
@@ -681,17 +658,23 @@ static void remedy_of_key(struct rule_run *run, struct finding *f, const char *k
 
 /* ---- one code, one rule ---- */
 
-/* What helps against this denial of these pairs; NULL: what the rule says. */
-typedef const char *remedy_fn(struct rule_run *run, const struct pair_set *set);
+/* A row's argument. */
+struct denial {
+	enum p2p_status status;
+	const char *why[DENIED_N]; /* what it stands for */
+	/* What helps against this denial of these pairs; NULL: what the rule says. */
+	const char *(*remedy)(struct rule_run *run, const struct pair_set *set);
+};
 
-static enum verdict probe_status(struct rule_run *run, enum p2p_status status,
-				 const char *const why[DENIED_N], remedy_fn *remedy)
+/* Of the whole machine: a pair is in one of several findings. */
+static enum verdict probe_status(struct rule_run *run)
 {
+	const struct denial *d = run->rule->argument;
 	struct pair_set sets[DENIED_N];
 
 	for (size_t k = 0; k < DENIED_N; k++)
 		sets[k] = pair_set_new(run);
-	collect_denied(run, status, sets);
+	collect_denied(run, d->status, sets);
 	for (size_t k = 0; k < DENIED_N; k++) {
 		struct finding *f;
 
@@ -700,18 +683,19 @@ static enum verdict probe_status(struct rule_run *run, enum p2p_status status,
 		f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
 				"the " ABOUT " refuses P2P %s between %s with %s: %s",
 				denied_words[k], pair_set_text(run, &sets[k]),
-				p2p_status_code(status), why[k]);
+				p2p_status_code(d->status), d->why[k]);
 		f->pair_map = sets[k].in;
 		finding_names_pairs(run, f, &sets[k]);
 		finding_evidence(run, f, NULL,
 				 run_text(run, "nvidia-smi topo -p2p %s",
 					  k == DENIED_WRITE || k == DENIED_WRITE_ALONE ? "w" : "r"),
-				 "%s on %s", p2p_status_code(status), pair_set_text(run, &sets[k]));
+				 "%s on %s", p2p_status_code(d->status),
+				 pair_set_text(run, &sets[k]));
 		evidence_str(run, f, "module", run->m->driver.module_version);
 		evidence_str(run, f, "CPU", run->m->cpu.name);
-		if (remedy)
-			finding_remedy(run, f, "%s", remedy(run, &sets[k]));
-		if (status == P2P_DISABLED_BY_REGKEY)
+		if (d->remedy)
+			finding_remedy(run, f, "%s", d->remedy(run, &sets[k]));
+		if (d->status == P2P_DISABLED_BY_REGKEY)
 			remedy_of_key(run, f, "ForceP2P=");
 	}
 	return pairs_verdict(run);
@@ -789,32 +773,45 @@ static bool is_of_two_generations(struct rule_run *run, size_t i, size_t j)
 	       (read == P2P_OK || read == P2P_STATUS_UNKNOWN);
 }
 
+static enum verdict generation_known(struct rule_run *run, const struct gpu *g)
+{
+	struct fact_int cc = card_compute_capability(g);
+
+	return fact_known(cc)
+		       ? VERDICT_OK
+		       : rule_unknown(run, FACT_WHY(cc), "the generation of GPU%zu", g->index);
+}
+
 enum verdict generations_known(struct rule_run *run)
 {
 	FOR_EACH_GPU (g, run)
-		if (!fact_known(card_compute_capability(g)))
-			return rule_unknown(run, FACT_WHY(card_compute_capability(g)),
-					    "the generation of GPU%zu", g->index);
+		if (generation_known(run, g) != VERDICT_OK)
+			return VERDICT_UNKNOWN;
 	return VERDICT_OK;
 }
 
 static enum verdict probe_generation(struct rule_run *run)
 {
-	struct pair_set set = pair_set_new(run);
-	struct finding *f;
+	const struct gpu *gpus = run->m->gpus;
 
-	FOR_EACH_GPU_PAIR (i, j, run)
-		if (is_of_two_generations(run, i, j))
-			pair_set_add(&set, i, j);
-	if (!set.n)
-		return generations_known(run);
-	f = finding_add(run, CONFIDENCE_LIKELY, SUBJECT(GPUS, "GPUs"),
-			"the " ABOUT
-			" of %s are of different generations: the CUDA library refuses such pairs, "
-			"whatever the kernel modules allow",
-			pair_set_text(run, &set));
-	f->pairs = set.n;
-	f->pair_map = set.in;
+	if (is_of_two_generations(run, run->initiator, run->target))
+		return VERDICT_BAD;
+	return generation_known(run, &gpus[run->initiator]) == VERDICT_OK
+		       ? generation_known(run, &gpus[run->target])
+		       : VERDICT_UNKNOWN;
+}
+
+static void report_generation(struct rule_run *run)
+{
+	struct finding *f =
+		finding_add(run, CONFIDENCE_LIKELY, SUBJECT(GPUS, "GPUs"),
+			    "the " ABOUT
+			    " of %s are of different generations: the CUDA library refuses such "
+			    "pairs, whatever the kernel modules allow",
+			    pair_set_text(run, run->pairs));
+
+	f->pairs = run->pairs->n;
+	f->pair_map = run->pairs->in;
 	FOR_EACH_GPU (g, run) {
 		struct fact_int cc = card_compute_capability(g);
 
@@ -822,77 +819,6 @@ static enum verdict probe_generation(struct rule_run *run)
 				 run_text(run, "compute capability of GPU%zu", g->index),
 				 "%" PRId64 ".%" PRId64, cc.value / 10, cc.value % 10);
 	}
-	return VERDICT_OK;
-}
-
-static enum verdict probe_chipset(struct rule_run *run)
-{
-	static const char *const why[DENIED_N] = {
-		("this host bridge is not in the driver's list of chipsets, and the GPUs "
-		 "share no PCIe switch"),
-		("this CPU is not in the driver's list for peer reads; writes are allowed, "
-		 "and the board is not at fault"),
-		"this host bridge is not in the driver's list of chipsets",
-		("this host bridge is not in the driver's list of chipsets, or this CPU is not in "
-		 "its list for peer reads; `nvidia-smi topo -p2p w` shows which"),
-		"this host bridge is not in the driver's list of chipsets",
-	};
-
-	return probe_status(run, P2P_CHIPSET_NOT_SUPPORTED, why, chipset_remedy);
-}
-
-static enum verdict probe_gpu(struct rule_run *run)
-{
-	static const char *const why[DENIED_N] = {
-		"the cards' firmware does not offer P2P for this model or this pair of models",
-		"the cards' firmware does not offer reads",
-		"the cards' firmware does not offer writes",
-		"the cards' firmware does not offer reads",
-		"the cards' firmware does not offer writes",
-	};
-
-	return probe_status(run, P2P_GPU_NOT_SUPPORTED, why, gpu_remedy);
-}
-
-static enum verdict probe_topology_status(struct rule_run *run)
-{
-	static const char *const why[DENIED_N] = {
-		("the GPUs are below two old Intel I/O hubs, which do not forward traffic to "
-		 "each other"),
-		"the I/O hubs do not answer reads from each other",
-		"the I/O hubs do not forward writes to each other",
-		"the I/O hubs do not answer reads from each other",
-		"the I/O hubs do not forward writes to each other",
-	};
-
-	return probe_status(run, P2P_TOPOLOGY_NOT_SUPPORTED, why, NULL);
-}
-
-static enum verdict probe_regkey(struct rule_run *run)
-{
-	static const char *const why[DENIED_N] = {
-		"a registry key disables it (a 0 field in ForceP2P)",
-		"a registry key disables reads (ForceP2P bits 1:0)",
-		"a registry key disables writes (ForceP2P bits 5:4)",
-		"a registry key disables reads (ForceP2P bits 1:0)",
-		"a registry key disables writes (ForceP2P bits 5:4)",
-	};
-
-	return probe_status(run, P2P_DISABLED_BY_REGKEY, why, NULL);
-}
-
-static enum verdict probe_not_supported(struct rule_run *run)
-{
-	static const char *const why[DENIED_N] = {
-		("the driver finds no path between these two GPUs, usually because the "
-		 "chipset was not set up in time or one of them is a mobile part"),
-		"it has no path for reads",
-		"it has no path for writes",
-		"it has no path for reads",
-		"it has no path for writes",
-	};
-
-	return probe_status(run, P2P_NOT_SUPPORTED, why, NULL);
 }
 
 /* Of cards for which a release has P2P through BAR1 as it is: no edit is for them. */
@@ -989,40 +915,52 @@ static void heard_misreport(struct rule_run *run)
 
 static enum verdict probe_geforce(struct rule_run *run)
 {
-	struct pair_set set = pair_set_new(run);
+	const size_t i = run->initiator, j = run->target;
+
+	for (enum p2p_cap cap = P2P_READ; cap <= P2P_WRITE; cap++)
+		if (is_geforce_denial(run, i, j, pair_status(run, i, j, cap)))
+			return VERDICT_BAD;
+	return pair_answered(run, i, j);
+}
+
+/* "CNS, GNS": how the driver denies these pairs. */
+static const char *denial_codes(struct rule_run *run, const struct pair_set *set)
+{
 	bool codes[P2P_STATUS_N] = {false};
 	const char *list = NULL;
-	struct finding *f;
 
 	FOR_EACH_GPU_PAIR (i, j, run) {
 		for (enum p2p_cap cap = P2P_READ; cap <= P2P_WRITE; cap++) {
 			enum p2p_status s = pair_status(run, i, j, cap);
 
-			if (s >= P2P_STATUS_N || !is_geforce_denial(run, i, j, s))
-				continue;
-			pair_set_add(&set, i, j);
-			codes[s] = true;
+			if (pair_set_in(set, i, j) && is_geforce_denial(run, i, j, s))
+				codes[s] = true;
 		}
 	}
-	if (!set.n)
-		return pairs_verdict(run);
 	for (size_t s = 0; s < P2P_STATUS_N; s++)
 		if (codes[s])
 			list = run_list(run, list, p2p_status_code((int64_t)s));
-	f = finding_add(run, CONFIDENCE_CERTAIN, SUBJECT(DRIVER, "driver"),
-			"the " ABOUT " refuses P2P over PCIe on GeForce cards: %s for %s", list,
-			pair_set_text(run, &set));
-	f->pair_map = set.in;
-	finding_names_pairs(run, f, &set);
+	return list;
+}
+
+static void report_geforce(struct rule_run *run)
+{
+	const struct pair_set *set = run->pairs;
+	const char *list = denial_codes(run, set);
+	struct finding *f =
+		finding_here(run, CONFIDENCE_CERTAIN,
+			     "the " ABOUT " refuses P2P over PCIe on GeForce cards: %s for %s",
+			     list, pair_set_text(run, set));
+
+	finding_names_pairs(run, f, set);
 	finding_remedy(run, f, "%s",
-		       native_from(run, &set) ? native_words(run, native_from(run, &set))
-					      : unlock_words(run));
-	finding_evidence(run, f, NULL, run_text(run, "P2P status of %s", pair_set_text(run, &set)),
+		       native_from(run, set) ? native_words(run, native_from(run, set))
+					     : unlock_words(run));
+	finding_evidence(run, f, NULL, run_text(run, "P2P status of %s", pair_set_text(run, set)),
 			 "%s", list);
 	evidence_str(run, f, "GPU0", run->m->gpus[0].model);
 	evidence_str(run, f, "module", run->m->driver.module_version);
 	evidence_flavor(run, f);
-	return VERDICT_BAD;
 }
 
 /* ---- forced capabilities ---- */
@@ -1072,36 +1010,33 @@ static bool rm_settles(struct rule_run *run, const struct gpu *g)
 
 static enum verdict probe_forced(struct rule_run *run)
 {
-	struct fact_str dwords = run->m->driver.registry_dwords;
+	const struct nvidia_driver *d = &run->m->driver;
+	const struct gpu *g = run->gpu;
+	int64_t force = driver_forced_p2p(d, g);
+	enum confidence c;
+	const char *why = missing_mechanism(run, g, &c);
+	struct finding *f;
 
-	if (fact_unknown(dwords))
-		return rule_unknown(run, FACT_WHY(dwords), "the driver's registry keys");
-	FOR_EACH_GPU (g, run) {
-		int64_t force = driver_forced_p2p(&run->m->driver, g);
-		enum confidence c;
-		const char *why = missing_mechanism(run, g, &c);
-		struct finding *f;
-
-		if (!force || !why || (c == CONFIDENCE_POSSIBLE && rm_settles(run, g)))
-			continue;
-		f = finding_add(run, c, subject_gpu(run, g),
-				"ForceP2P=0x%llx makes the driver allow P2P for " ABOUT
-				", but %s: copies may be lost",
-				(unsigned long long)force, why);
-		f->pairs = 2 * (run->m->gpu_n - 1);
-		if (c == CONFIDENCE_POSSIBLE)
-			f->severity = SEVERITY_WARNING;
-		remedy_of_key(run, f, "ForceP2P=");
-		evidence_registry(run, f);
-		evidence_bytes(run, f, "BAR1", g->bar1_bytes);
-		evidence_bytes(run, f, "memory", g->vram_bytes);
-		evidence_str(run, f, "module", run->m->driver.module_version);
-		if (fact_known(run->m->driver.bar1_p2p.loaded))
-			evidence_yes_no(run, f,
-					"the loaded module supports P2P through BAR1 on every chip",
-					run->m->driver.bar1_p2p.loaded);
-	}
-	return rule_verdict(run, VERDICT_OK);
+	if (fact_unknown(d->registry_dwords))
+		return rule_unknown(run, FACT_WHY(d->registry_dwords),
+				    "the driver's registry keys");
+	if (!force || !why || (c == CONFIDENCE_POSSIBLE && rm_settles(run, g)))
+		return VERDICT_OK;
+	f = finding_here(run, c,
+			 "ForceP2P=0x%llx makes the driver allow P2P for " ABOUT
+			 ", but %s: copies may be lost",
+			 (unsigned long long)force, why);
+	if (c == CONFIDENCE_POSSIBLE)
+		f->severity = SEVERITY_WARNING;
+	remedy_of_key(run, f, "ForceP2P=");
+	evidence_registry(run, f);
+	evidence_bytes(run, f, "BAR1", g->bar1_bytes);
+	evidence_bytes(run, f, "memory", g->vram_bytes);
+	evidence_str(run, f, "module", d->module_version);
+	if (fact_known(d->bar1_p2p.loaded))
+		evidence_yes_no(run, f, "the loaded module supports P2P through BAR1 on every chip",
+				d->bar1_p2p.loaded);
+	return VERDICT_BAD;
 }
 
 /* What a reboot makes of it. */
@@ -1184,45 +1119,35 @@ static enum verdict probe_force_type(struct rule_run *run)
 
 /* ---- modes ---- */
 
-static void report_compute_mode(struct rule_run *run, const struct gpu *g)
-{
-	const struct compute_mode *mode = gpu_compute_mode(g);
-	struct finding *f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-					ABOUT " is in compute mode %s: %s", mode->word, mode->who);
-	if (gpu_has_fault(run->m, g, DEVICE_PROHIBITED))
-		f->pairs = 2 * (run->m->gpu_n - 1);
-	else
-		f->severity = SEVERITY_INFO;
-	finding_remedy(run, f, "`nvidia-smi -i " ABOUT_PCI " -c 0`");
-	finding_evidence(run, f, g->compute_mode.from, "compute mode", "%s", mode->word);
-}
-
 static enum verdict probe_compute_mode(struct rule_run *run)
 {
-	FOR_EACH_GPU (g, run)
-		if (gpu_compute_mode(g))
-			report_compute_mode(run, g);
-	RETURN_IF_UNKNOWN(run, compute_mode, "the compute mode");
-	return rule_verdict(run, VERDICT_OK);
+	const struct compute_mode *mode = gpu_compute_mode(run->gpu);
+	struct finding *f;
+
+	if (!mode)
+		return VERDICT_OK;
+	f = finding_here(run, CONFIDENCE_CERTAIN, ABOUT " is in compute mode %s: %s", mode->word,
+			 mode->who);
+	if (!gpu_has_fault(run->m, run->gpu, DEVICE_PROHIBITED)) {
+		f->pairs = 0;
+		f->severity = SEVERITY_INFO;
+	}
+	finding_remedy(run, f, "`nvidia-smi -i " ABOUT_PCI " -c 0`");
+	finding_evidence(run, f, run->gpu->compute_mode.from, "compute mode", "%s", mode->word);
+	return VERDICT_BAD;
 }
 
 static enum verdict probe_mig(struct rule_run *run)
 {
-	FOR_EACH_GPU (g, run) {
-		struct finding *f;
+	struct finding *f;
 
-		if (!gpu_has_fault(run->m, g, DEVICE_MIG))
-			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				ABOUT
-				" is in MIG mode: its instances have no P2P, over NVLink or PCIe");
-		f->pairs = 2 * (run->m->gpu_n - 1);
-		finding_remedy(run, f,
-			       "while no job uses it: `nvidia-smi -i " ABOUT_PCI " -mig 0`");
-		evidence_yes_no(run, f, "MIG mode on", g->mig_enabled);
-	}
-	RETURN_IF_UNKNOWN(run, mig_enabled, "the MIG mode");
-	return rule_verdict(run, VERDICT_OK);
+	if (!gpu_has_fault(run->m, run->gpu, DEVICE_MIG))
+		return VERDICT_OK;
+	f = finding_here(run, CONFIDENCE_CERTAIN,
+			 ABOUT " is in MIG mode: its instances have no P2P, over NVLink or PCIe");
+	finding_remedy(run, f, "while no job uses it: `nvidia-smi -i " ABOUT_PCI " -mig 0`");
+	evidence_yes_no(run, f, "MIG mode on", run->gpu->mig_enabled);
+	return VERDICT_BAD;
 }
 
 /* text: how the key starts. */
@@ -1285,7 +1210,9 @@ const struct rule rules_driver[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
+		.scope = SCOPE_GPU,
 		.probe = probe_bound,
+		.fact = PCI_FACT(driver, "the driver"),
 		.propose = propose_bound,
 	},
 	{
@@ -1297,7 +1224,9 @@ const struct rule rules_driver[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
+		.scope = SCOPE_GPU,
 		.probe = probe_passthrough,
+		.fact = PCI_FACT(driver, "the driver"),
 	},
 	{
 		.id = "gpu-excluded",
@@ -1310,7 +1239,9 @@ const struct rule rules_driver[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU | NEEDS_DRIVER,
+		.scope = SCOPE_GPU,
 		.probe = probe_excluded,
+		.fact = GPU_FACT(excluded, "the driver's information file"),
 	},
 	{
 		.id = "gpu-alive",
@@ -1323,6 +1254,7 @@ const struct rule rules_driver[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
+		.scope = SCOPE_GPU,
 		.probe = probe_alive,
 	},
 	{
@@ -1374,6 +1306,7 @@ const struct rule rules_driver[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_GPU | NEEDS_DRIVER,
+		.scope = SCOPE_GPU,
 		.probe = probe_open,
 	},
 	{
@@ -1390,7 +1323,9 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_ALL,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
+		.scope = SCOPE_PAIR,
 		.probe = probe_geforce,
+		.report = report_geforce,
 		.heard = heard_misreport,
 	},
 	{
@@ -1410,7 +1345,23 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_SOME,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
-		.probe = probe_chipset,
+		.probe = probe_status,
+		.argument =
+			&(const struct denial){
+				.status = P2P_CHIPSET_NOT_SUPPORTED,
+				.why =
+					{
+						("this host bridge is not in the driver's list of chipsets, and the GPUs "
+						 "share no PCIe switch"),
+						("this CPU is not in the driver's list for peer reads; writes are allowed, "
+						 "and the board is not at fault"),
+						"this host bridge is not in the driver's list of chipsets",
+						("this host bridge is not in the driver's list of chipsets, or this CPU is not in "
+						 "its list for peer reads; `nvidia-smi topo -p2p w` shows which"),
+						"this host bridge is not in the driver's list of chipsets",
+					},
+				.remedy = chipset_remedy,
+			},
 	},
 	{
 		.id = "p2p-gpu",
@@ -1425,7 +1376,20 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_SOME,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
-		.probe = probe_gpu,
+		.probe = probe_status,
+		.argument =
+			&(const struct denial){
+				.status = P2P_GPU_NOT_SUPPORTED,
+				.why =
+					{
+						"the cards' firmware does not offer P2P for this model or this pair of models",
+						"the cards' firmware does not offer reads",
+						"the cards' firmware does not offer writes",
+						"the cards' firmware does not offer reads",
+						"the cards' firmware does not offer writes",
+					},
+				.remedy = gpu_remedy,
+			},
 	},
 	{
 		.id = "p2p-generation",
@@ -1439,7 +1403,9 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_SOME,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS,
+		.scope = SCOPE_PAIR,
 		.probe = probe_generation,
+		.report = report_generation,
 	},
 	{
 		.id = "p2p-topology",
@@ -1452,7 +1418,20 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_SOME,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
-		.probe = probe_topology_status,
+		.probe = probe_status,
+		.argument =
+			&(const struct denial){
+				.status = P2P_TOPOLOGY_NOT_SUPPORTED,
+				.why =
+					{
+						("the GPUs are below two old Intel I/O hubs, which do not forward traffic to "
+						 "each other"),
+						"the I/O hubs do not answer reads from each other",
+						"the I/O hubs do not forward writes to each other",
+						"the I/O hubs do not answer reads from each other",
+						"the I/O hubs do not forward writes to each other",
+					},
+			},
 	},
 	{
 		.id = "p2p-regkey",
@@ -1467,7 +1446,19 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_SOME,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
-		.probe = probe_regkey,
+		.probe = probe_status,
+		.argument =
+			&(const struct denial){
+				.status = P2P_DISABLED_BY_REGKEY,
+				.why =
+					{
+						"a registry key disables it (a 0 field in ForceP2P)",
+						"a registry key disables reads (ForceP2P bits 1:0)",
+						"a registry key disables writes (ForceP2P bits 5:4)",
+						"a registry key disables reads (ForceP2P bits 1:0)",
+						"a registry key disables writes (ForceP2P bits 5:4)",
+					},
+			},
 		.propose = propose_without_key,
 		.text = "ForceP2P=",
 	},
@@ -1483,7 +1474,20 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_SOME,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
-		.probe = probe_not_supported,
+		.probe = probe_status,
+		.argument =
+			&(const struct denial){
+				.status = P2P_NOT_SUPPORTED,
+				.why =
+					{
+						("the driver finds no path between these two GPUs, usually because the "
+						 "chipset was not set up in time or one of them is a mobile part"),
+						"it has no path for reads",
+						"it has no path for writes",
+						"it has no path for reads",
+						"it has no path for writes",
+					},
+			},
 	},
 	{
 		.id = "p2p-forced",
@@ -1501,6 +1505,7 @@ const struct rule rules_driver[] = {
 		.blocks = BLOCKS_ALL,
 		.predicts = true,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER,
+		.scope = SCOPE_GPU,
 		.probe = probe_forced,
 		.propose = propose_without_key,
 		.text = "ForceP2P=",
@@ -1549,6 +1554,7 @@ const struct rule rules_driver[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,
+		.scope = SCOPE_GPU,
 		.probe = probe_listed,
 	},
 	{
@@ -1561,7 +1567,9 @@ const struct rule rules_driver[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,
+		.scope = SCOPE_GPU,
 		.probe = probe_compute_mode,
+		.fact = GPU_FACT(compute_mode, "the compute mode"),
 	},
 	{
 		.id = "gpu-mig",
@@ -1572,6 +1580,8 @@ const struct rule rules_driver[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_TWO_GPUS | NEEDS_DRIVER | NEEDS_NVML,
+		.scope = SCOPE_GPU,
 		.probe = probe_mig,
+		.fact = GPU_FACT(mig_enabled, "the MIG mode"),
 	},
 };

@@ -416,8 +416,7 @@ static enum verdict probe_persistence(struct rule_run *run)
 					run_text(run, "persistence mode of %s", g->pci->name),
 					g->persistence);
 	}
-	RETURN_IF_UNKNOWN(run, persistence, "the persistence mode");
-	return rule_verdict(run, VERDICT_OK);
+	return VERDICT_OK;
 }
 
 static void propose_persistence(struct rule_run *run, struct change_set *out)
@@ -576,6 +575,7 @@ const struct rule rules_host[] = {
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,
 		.probe = probe_persistence,
+		.fact = GPU_FACT(persistence, "the persistence mode"),
 		.propose = propose_persistence,
 	},
 };

@@ -105,21 +105,24 @@ static void report_all_down(struct rule_run *run)
 				 "links %s inactive (NVML NvLinkState)", inactive_links(run, g));
 }
 
+/* Of the whole machine: links that are all down are one finding. */
 static enum verdict probe_links(struct rule_run *run)
 {
 	bool fabric = machine_has_nvswitch(run->m), any = false;
 
 	FOR_EACH_GPU (g, run)
 		any |= links_known(g);
-	if (!any) {
-		RETURN_IF_UNKNOWN(run, nvlink_active, "the NVLinks");
+	FOR_EACH_GPU (g, run)
+		if (!any && fact_unknown(g->nvlink_active))
+			return rule_unknown(run, FACT_WHY(g->nvlink_active),
+					    "the NVLinks of GPU%zu", g->index);
+	if (!any)
 		return VERDICT_NA;
-	}
 	FOR_EACH_GPU (g, run)
 		report_links(run, g, fabric);
 	if (fabric)
 		report_all_down(run);
-	return rule_verdict(run, VERDICT_OK);
+	return VERDICT_OK;
 }
 
 /* ---- fabric ---- */
@@ -144,38 +147,32 @@ static enum verdict probe_fabric(struct rule_run *run)
 		[FABRIC_COMPLETED] = "completed",
 	};
 	const struct nvidia_driver *d = &run->m->driver;
+	const struct gpu *g = run->gpu;
+	struct finding *f;
 
 	if (!machine_has_nvswitch(run->m))
 		return may_have_fabric(run)
 			       ? rule_unknown(run, NULL, "whether there is an NVSwitch fabric")
 			       : VERDICT_NA;
-	FOR_EACH_GPU (g, run) {
-		struct finding *f;
-
-		if (!gpu_has_fault(run->m, g, DEVICE_FABRIC_NOT_READY))
-			continue;
-		f = finding_add(
-			run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-			ABOUT
-			" %s: CUDA cannot start on it (error 802, system not yet initialized)",
-			fabric_fault(run, g));
-		f->pairs = 2 * (run->m->gpu_n - 1);
-		if (fact_absent(d->fabric_manager_version))
-			finding_remedy(
-				run, f,
-				"no fabric manager is installed: install nvidia-fabricmanager of "
-				"version %s, then `systemctl enable --now nvidia-fabricmanager`",
-				fact_str_or(d->module_version, "the driver"));
-		evidence_word(run, f, "fabric state", g->fabric_state, state_words,
-			      sizeof(state_words) / sizeof(state_words[0]));
-		evidence_int(run, f, "fabric status", g->fabric_status);
-		evidence_str(run, f, "fabric manager", d->fabric_manager_version);
-	}
-	FOR_EACH_GPU (g, run)
-		if (fact_unknown(g->fabric_state) && card_chip(g) && card_chip(g)->fabric)
-			return rule_unknown(run, FACT_WHY(g->fabric_state),
-					    "the fabric state of GPU%zu", g->index);
-	return rule_verdict(run, VERDICT_OK);
+	if (fact_unknown(g->fabric_state) && card_chip(g) && card_chip(g)->fabric)
+		return rule_unknown(run, FACT_WHY(g->fabric_state), "the fabric state of GPU%zu",
+				    g->index);
+	if (!gpu_has_fault(run->m, g, DEVICE_FABRIC_NOT_READY))
+		return VERDICT_OK;
+	f = finding_here(run, CONFIDENCE_CERTAIN,
+			 ABOUT
+			 " %s: CUDA cannot start on it (error 802, system not yet initialized)",
+			 fabric_fault(run, g));
+	if (fact_absent(d->fabric_manager_version))
+		finding_remedy(run, f,
+			       "no fabric manager is installed: install nvidia-fabricmanager of "
+			       "version %s, then `systemctl enable --now nvidia-fabricmanager`",
+			       fact_str_or(d->module_version, "the driver"));
+	evidence_word(run, f, "fabric state", g->fabric_state, state_words,
+		      sizeof(state_words) / sizeof(state_words[0]));
+	evidence_int(run, f, "fabric status", g->fabric_status);
+	evidence_str(run, f, "fabric manager", d->fabric_manager_version);
+	return VERDICT_BAD;
 }
 
 static enum verdict probe_manager(struct rule_run *run)
@@ -333,6 +330,7 @@ const struct rule rules_nvlink[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_ALL,
 		.needs = NEEDS_GPU | NEEDS_DRIVER | NEEDS_NVML,
+		.scope = SCOPE_GPU,
 		.probe = probe_fabric,
 		.heard = heard_fabric,
 	},

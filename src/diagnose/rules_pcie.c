@@ -14,13 +14,6 @@
 
 /* ---- links ---- */
 
-/* The link between a function and the port above it, seen from both ends. */
-struct wire {
-	const struct pci_function *lower, *port;
-	const struct gpu *gpu; /* whose link it is; NULL: a NIC's, or one that several share */
-	const char *name;      /* "GPU0", "switch" */
-};
-
 static int64_t smaller_known(struct fact_int a, struct fact_int b)
 {
 	if (!fact_known(a) || !fact_known(b) || a.value <= 0 || b.value <= 0)
@@ -56,34 +49,6 @@ static const char *ends_text(struct rule_run *run, const struct wire *w)
 					sizeof(port)));
 }
 
-typedef void (*wire_probe)(struct rule_run *run, const struct wire *w);
-
-/* Every link between an endpoint and its root port, shared ones once. */
-static void walk_up(struct rule_run *run, const struct pci_function *f, const struct gpu *g,
-		    const char *name, bool *seen, wire_probe probe)
-{
-	for (; f && f->parent && !seen[f->index]; f = f->parent) {
-		struct wire w = {f, f->parent, g, name};
-
-		seen[f->index] = true;
-		if (!pci_faces_down(f))
-			probe(run, &w);
-		g = NULL;
-		name = "switch";
-	}
-}
-
-static void for_each_wire(struct rule_run *run, wire_probe probe)
-{
-	bool *seen = arena_alloc(run->d->arena, run->m->pci_n + 1, sizeof(*seen));
-
-	FOR_EACH_GPU (g, run)
-		walk_up(run, g->pci, g, run_text(run, "GPU%zu", g->index), seen, probe);
-	FOR_EACH_RDMA (d, run)
-		if (d->pci)
-			walk_up(run, d->pci, NULL, d->name, seen, probe);
-}
-
 /* In a virtual machine the port above a device is the emulator's, and so are its link figures. */
 static bool is_virtual(struct rule_run *run)
 {
@@ -115,39 +80,35 @@ static struct finding *wire_finding(struct rule_run *run, const struct wire *w,
 	return f;
 }
 
-/* Nothing was found, but something could not be looked at. */
-static enum verdict links_verdict(struct rule_run *run)
+/* UNKNOWN where the link could not be looked at. */
+static enum verdict is_seen(struct rule_run *run, int64_t can, struct fact_int now)
 {
-	return rule_verdict(run, run->outcome->why ? VERDICT_UNKNOWN : VERDICT_OK);
+	if (!fact_unknown(now) && (can || now.value <= 0))
+		return VERDICT_OK;
+	return rule_unknown(run,
+			    fact_unknown(now) ? FACT_WHY(now)
+					      : "the maximum of its ends is unknown",
+			    "the link of %s", run->wire->lower->name);
 }
 
-static void note_unknown_link(struct rule_run *run, const struct wire *w, int64_t can,
-			      struct fact_int now)
+static bool is_below(struct fact_int now, int64_t can)
 {
-	if (fact_unknown(now) || (!can && fact_known(now) && now.value > 0))
-		rule_unknown(run,
-			     fact_unknown(now) ? FACT_WHY(now)
-					       : "the maximum of its ends is unknown",
-			     "the link of %s", w->lower->name);
-}
-
-static void probe_wire_width(struct rule_run *run, const struct wire *w)
-{
-	int64_t can = smaller_known(width_cap(w->lower), width_cap(w->port));
-	struct fact_int now = first_known(w->lower->link_width, w->port->link_width);
-
-	note_unknown_link(run, w, can, now);
-	if (!can || !fact_known(now) || now.value <= 0 || now.value >= can)
-		return;
-	wire_finding(run, w,
-		     run_text(run, ABOUT " runs at x%" PRId64 ", but both ends support x%" PRId64,
-			      now.value, can));
+	return can && fact_known(now) && now.value > 0 && now.value < can;
 }
 
 static enum verdict probe_width(struct rule_run *run)
 {
-	for_each_wire(run, probe_wire_width);
-	return links_verdict(run);
+	const struct wire *w = run->wire;
+	int64_t can = smaller_known(width_cap(w->lower), width_cap(w->port));
+	struct fact_int now = first_known(w->lower->link_width, w->port->link_width);
+
+	if (is_below(now, can))
+		wire_finding(run, w,
+			     run_text(run,
+				      ABOUT " runs at x%" PRId64
+					    ", but both ends support x%" PRId64,
+				      now.value, can));
+	return is_seen(run, can, now);
 }
 
 /* P0 to P2 are the states under load; in others the card lowers its link's speed by itself. */
@@ -182,25 +143,19 @@ static void report_speed(struct rule_run *run, const struct wire *w, int64_t now
 		evidence_int(run, f, "performance state", w->gpu->performance_state);
 }
 
-static void probe_wire_speed(struct rule_run *run, const struct wire *w)
+static enum verdict probe_speed(struct rule_run *run)
 {
+	const struct wire *w = run->wire;
 	int64_t can = smaller_known(speed_cap(w->lower), speed_cap(w->port));
 	struct fact_int now = first_known(w->lower->link_speed, w->port->link_speed);
 
-	note_unknown_link(run, w, can, now);
-	if (!can || !fact_known(now) || now.value <= 0 || now.value >= can)
-		return;
-	if (is_busy(w) || is_held_back(w, can))
-		report_speed(run, w, now.value, can);
-	else
-		rule_unknown(run, "it may be idle now", "the speed of the link of %s under load",
-			     w->name);
-}
-
-static enum verdict probe_speed(struct rule_run *run)
-{
-	for_each_wire(run, probe_wire_speed);
-	return links_verdict(run);
+	if (!is_below(now, can))
+		return is_seen(run, can, now);
+	if (!is_busy(w) && !is_held_back(w, can))
+		return rule_unknown(run, "it may be idle now",
+				    "the speed of the link of %s under load", w->name);
+	report_speed(run, w, now.value, can);
+	return VERDICT_BAD;
 }
 
 /* ---- chipset ---- */
@@ -259,39 +214,33 @@ static const struct pci_function *root_port(const struct pci_function *f)
 	return f;
 }
 
-static void report_chipset(struct rule_run *run, const struct gpu *g)
+static enum verdict probe_chipset_slot(struct rule_run *run)
 {
+	const struct gpu *g = run->gpu;
 	const struct chipset *c = NULL;
 	const struct pci_function *at = chipset_above(g, &c), *root = root_port(g->pci);
 	bool narrow = root != g->pci && fact_or(width_cap(root), 16) <= 4 && !is_virtual(run);
 	struct finding *f;
 
 	if (!at && !narrow)
-		return;
+		return VERDICT_OK;
 	if (at)
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				ABOUT
-				" is behind the %s (bridge " OTHER_DEVICE
-				"), whose link to the CPU it shares with USB, disks and network",
-				c->name);
+		f = finding_here(run, CONFIDENCE_CERTAIN,
+				 ABOUT
+				 " is behind the %s (bridge " OTHER_DEVICE
+				 "), whose link to the CPU it shares with USB, disks and network",
+				 c->name);
 	else
-		f = finding_add(run, CONFIDENCE_POSSIBLE, subject_gpu(run, g),
-				"root port " OTHER_DEVICE " over " ABOUT " has %" PRId64
-				" lanes: a chipset slot or an M.2 adapter, not a graphics slot",
-				width_cap(root).value);
-	f->pairs = 2 * (run->m->gpu_n - 1);
+		f = finding_here(run, CONFIDENCE_POSSIBLE,
+				 "root port " OTHER_DEVICE " over " ABOUT " has %" PRId64
+				 " lanes: a chipset slot or an M.2 adapter, not a graphics slot",
+				 width_cap(root).value);
 	at = at ? at : root;
 	finding_names(run, f, at);
 	finding_evidence(run, f, NULL, run_text(run, "bridge %s", at->name), "%04x:%04x",
 			 (unsigned)fact_or(at->vendor, 0), (unsigned)fact_or(at->device, 0));
 	evidence_int(run, f, run_text(run, "lanes of root port %s", root->name), width_cap(root));
-}
-
-static enum verdict probe_chipset_slot(struct rule_run *run)
-{
-	FOR_EACH_GPU (g, run)
-		report_chipset(run, g);
-	return rule_verdict(run, VERDICT_OK);
+	return VERDICT_BAD;
 }
 
 /* ---- BAR1 ---- */
@@ -1082,12 +1031,15 @@ static void propose_bar1_window(struct rule_run *run, struct change_set *out)
 
 /* ---- payload, atomics ---- */
 
-static void report_payload(struct rule_run *run, const struct gpu *g)
+static enum verdict probe_payload(struct rule_run *run)
 {
-	const struct pci_function *p = g->pci, *worst = NULL;
+	const struct pci_function *p = run->gpu->pci, *worst = NULL;
 	int64_t can = fact_or(p->payload_max, 0);
 	struct finding *f;
 
+	if (!fact_known(p->payload))
+		return rule_unknown(run, fact_is(run->m->root, 0) ? FACT_NEEDS_ROOT : NULL,
+				    "DevCtl of no GPU could be read");
 	for (const struct pci_function *b = p->parent; b; b = b->parent) {
 		if (fact_known(b->payload) && fact_is_not(p->payload, b->payload.value))
 			worst = b;
@@ -1097,37 +1049,24 @@ static void report_payload(struct rule_run *run, const struct gpu *g)
 			can = b->payload_max.value;
 	}
 	if (worst)
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, run->gpu),
 				ABOUT " sends packets of up to %" PRId64
 				      " bytes, but bridge " OTHER_DEVICE
 				      " above it is set to %" PRId64,
 				p->payload.value, worst->payload.value);
 	else if (can > fact_or(p->payload, can))
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
+		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, run->gpu),
 				ABOUT " is set to packets of %" PRId64
 				      " bytes, but it and all bridges above support %" PRId64,
 				p->payload.value, can);
 	else
-		return;
+		return VERDICT_OK;
 	finding_names(run, f, worst);
 	for (const struct pci_function *b = p; b; b = b->parent)
 		finding_evidence(run, f, NULL, run_text(run, "DevCtl of %s", b->name),
 				 "MPS %" PRId64 ", DevCap %" PRId64, fact_or(b->payload, -1),
 				 fact_or(b->payload_max, -1));
-}
-
-static enum verdict probe_payload(struct rule_run *run)
-{
-	bool known = false;
-
-	FOR_EACH_GPU (g, run) {
-		known |= fact_known(g->pci->payload);
-		if (fact_known(g->pci->payload))
-			report_payload(run, g);
-	}
-	return known ? rule_verdict(run, VERDICT_OK)
-		     : rule_unknown(run, fact_is(run->m->root, 0) ? FACT_NEEDS_ROOT : NULL,
-				    "DevCtl of no GPU could be read");
+	return VERDICT_BAD;
 }
 
 static enum verdict probe_atomics(struct rule_run *run)
@@ -1160,30 +1099,28 @@ static enum verdict probe_atomics(struct rule_run *run)
 
 static enum verdict probe_assigned(struct rule_run *run)
 {
-	FOR_EACH_GPU (g, run) {
-		for (size_t i = 0; g->pci->bars_known && i < 6; i++) {
-			const struct pci_bar *bar = &g->pci->bars[i];
-			struct finding *f;
+	const struct pci_function *pci = run->gpu->pci;
 
-			if (!pci_bar_lacks_address(g->pci, i))
-				continue;
-			f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-					"PCI BAR %zu of " ABOUT
-					" (%s) has no address: the driver cannot start the card",
-					i, bar->size ? run_bytes(run, bar->size) : "size unknown");
-			f->pairs = 2 * (run->m->gpu_n - 1);
-			bar_room_remedy(run, f);
-			finding_evidence(run, f, NULL,
-					 run_text(run, "/sys/bus/pci/devices/%s/resource, line %zu",
-						  g->pci->name, i + 1),
-					 "no start");
-		}
+	if (!pci->bars_known)
+		return rule_unknown(run, NULL, "the BARs of GPU%zu could not be read",
+				    run->gpu->index);
+	for (size_t i = 0; i < 6; i++) {
+		const struct pci_bar *bar = &pci->bars[i];
+		struct finding *f;
+
+		if (!pci_bar_lacks_address(pci, i))
+			continue;
+		f = finding_here(run, CONFIDENCE_CERTAIN,
+				 "PCI BAR %zu of " ABOUT
+				 " (%s) has no address: the driver cannot start the card",
+				 i, bar->size ? run_bytes(run, bar->size) : "size unknown");
+		bar_room_remedy(run, f);
+		finding_evidence(run, f, NULL,
+				 run_text(run, "/sys/bus/pci/devices/%s/resource, line %zu",
+					  pci->name, i + 1),
+				 "no start");
 	}
-	FOR_EACH_GPU (g, run)
-		if (!run->found && !g->pci->bars_known)
-			return rule_unknown(run, NULL, "the BARs of GPU%zu could not be read",
-					    g->index);
-	return rule_verdict(run, VERDICT_OK);
+	return VERDICT_OK;
 }
 
 /* ---- one narrow card among others ---- */
@@ -1291,6 +1228,7 @@ const struct rule rules_pcie[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TREE,
+		.scope = SCOPE_LINK,
 		.probe = probe_width,
 	},
 	{
@@ -1322,6 +1260,7 @@ const struct rule rules_pcie[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_TREE,
+		.scope = SCOPE_LINK,
 		.probe = probe_speed,
 	},
 	{
@@ -1336,6 +1275,7 @@ const struct rule rules_pcie[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_GPU | NEEDS_TREE,
+		.scope = SCOPE_GPU,
 		.probe = probe_chipset_slot,
 	},
 	{
@@ -1349,6 +1289,7 @@ const struct rule rules_pcie[] = {
 		.severity = SEVERITY_ERROR,
 		.blocks = BLOCKS_SOME,
 		.needs = NEEDS_GPU,
+		.scope = SCOPE_GPU,
 		.probe = probe_assigned,
 	},
 	{
@@ -1470,7 +1411,9 @@ const struct rule rules_pcie[] = {
 		.severity = SEVERITY_INFO,
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_GPU | NEEDS_CONFIG_SPACE | NEEDS_TREE,
+		.scope = SCOPE_GPU,
 		.probe = probe_payload,
+		.one_is_enough = true,
 	},
 	{
 		.id = "atomics-routed",

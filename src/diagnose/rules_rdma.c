@@ -76,20 +76,17 @@ static enum verdict probe_geforce(struct rule_run *run)
 
 static enum verdict probe_gpu_old(struct rule_run *run)
 {
-	FOR_EACH_GPU (g, run) {
-		struct fact_int cc = card_compute_capability(g);
-		struct finding *f;
+	struct fact_int cc = card_compute_capability(run->gpu);
+	struct finding *f;
 
-		if (!fact_is(card_has_gdr(g), 0))
-			continue;
-		f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, g),
-				"compute capability %" PRId64 ".%" PRId64
-				"; GPUDirect RDMA needs 3.5",
-				cc.value / 10, cc.value % 10);
-		finding_evidence(run, f, FACT_WHY(cc), "compute capability", "%" PRId64 ".%" PRId64,
-				 cc.value / 10, cc.value % 10);
-	}
-	return VERDICT_OK;
+	if (!fact_is(card_has_gdr(run->gpu), 0))
+		return VERDICT_OK;
+	f = finding_add(run, CONFIDENCE_CERTAIN, subject_gpu(run, run->gpu),
+			"compute capability %" PRId64 ".%" PRId64 "; GPUDirect RDMA needs 3.5",
+			cc.value / 10, cc.value % 10);
+	finding_evidence(run, f, FACT_WHY(cc), "compute capability", "%" PRId64 ".%" PRId64,
+			 cc.value / 10, cc.value % 10);
+	return VERDICT_BAD;
 }
 
 static enum verdict probe_driver_old(struct rule_run *run)
@@ -119,22 +116,20 @@ static enum verdict probe_driver_old(struct rule_run *run)
 
 static enum verdict probe_nic_old(struct rule_run *run)
 {
+	const struct rdma_device *d = run->nic;
+	struct finding *f;
+
 	if (!gdr_wanted(run))
 		return VERDICT_NA;
-	FOR_EACH_RDMA (d, run) {
-		struct finding *f;
-
-		if (!d->pci || !nic_lacks_gdr(run->m, d->pci))
-			continue;
-		f = finding_add(
-			run, CONFIDENCE_LIKELY, subject_device(run, SUBJECT_NIC, d->name, d->pci),
-			"ConnectX-3 or older (15b3:%04" PRIx64
-			"): nvidia-peermem needs ConnectX-4 or newer, MLNX_OFED 4.9 was the last "
-			"release for this card, and its driver does not support dma-buf",
-			(uint64_t)fact_or(d->pci->device, 0));
-		evidence_str(run, f, "firmware", d->firmware);
-	}
-	return VERDICT_OK;
+	if (!d->pci || !nic_lacks_gdr(run->m, d->pci))
+		return VERDICT_OK;
+	f = finding_here(run, CONFIDENCE_LIKELY,
+			 "ConnectX-3 or older (15b3:%04" PRIx64
+			 "): nvidia-peermem needs ConnectX-4 or newer, MLNX_OFED 4.9 was the last "
+			 "release for this card, and its driver does not support dma-buf",
+			 (uint64_t)fact_or(d->pci->device, 0));
+	evidence_str(run, f, "firmware", d->firmware);
+	return VERDICT_BAD;
 }
 
 /* "MLNX_OFED_LINUX-5.4-1.0.3.0" and "5.4-1.0.3" are 504; 0 where nothing like it stands. */
@@ -393,15 +388,6 @@ static enum verdict probe_export(struct rule_run *run)
 
 /* ---- ports ---- */
 
-static struct subject subject_port(struct rule_run *run, const struct rdma_device *d,
-				   const struct rdma_port *p)
-{
-	return (struct subject){.kind = SUBJECT_NIC,
-				.name = run_text(run, "%s port %u", d->name, p->number),
-				.detail = d->pci ? d->pci->name : NULL,
-				.pci = d->pci};
-}
-
 static bool port_is(const struct rdma_port *p, const char *state)
 {
 	return fact_str_is(p->state, state);
@@ -442,13 +428,19 @@ static const char *port_use(struct rule_run *run, const struct rdma_device *d,
 }
 
 /* INIT and ARMED: the cable is fine, and nobody has configured the port. */
-static void report_port(struct rule_run *run, const struct rdma_device *d,
-			const struct rdma_port *p)
+static enum verdict probe_port_down(struct rule_run *run)
 {
+	const struct rdma_port *p = run->port;
 	bool waits = port_is(p, "INIT") || port_is(p, "ARMED"), lost;
-	const char *use = port_use(run, d, p, &lost);
-	struct finding *f = finding_add(
-		run, CONFIDENCE_CERTAIN, subject_port(run, d, p),
+	const char *use = port_use(run, run->nic, p, &lost);
+	struct finding *f;
+
+	if (!fact_known(p->state))
+		return rule_unknown(run, NULL, "no port's state could be read");
+	if (port_is(p, "ACTIVE"))
+		return VERDICT_OK;
+	f = finding_here(
+		run, CONFIDENCE_CERTAIN,
 		waits ? "the port is %s (%s): the link is up, but no subnet manager has configured it"
 		      : "the port is %s (%s): it carries no traffic",
 		p->state.value, fact_str_or(p->phys_state, "physical state unknown"));
@@ -460,19 +452,7 @@ static void report_port(struct rule_run *run, const struct rdma_device *d,
 		finding_remedy(run, f, "start a subnet manager (opensm, or the one in the switch)");
 	if (!lost)
 		f->severity = SEVERITY_INFO;
-}
-
-static enum verdict probe_port_down(struct rule_run *run)
-{
-	bool known = false;
-
-	FOR_EACH_RDMA (d, run)
-		for (size_t i = 0; i < d->port_n; i++) {
-			known |= fact_known(d->ports[i].state);
-			if (fact_known(d->ports[i].state) && !port_is(&d->ports[i], "ACTIVE"))
-				report_port(run, d, &d->ports[i]);
-		}
-	return known ? VERDICT_OK : rule_unknown(run, NULL, "no port's state could be read");
+	return VERDICT_BAD;
 }
 
 /* What a port of the chip can at most; a card may be sold for less. Gb/s. */
@@ -535,9 +515,10 @@ static const struct rdma_device *faster_twin(struct rule_run *run, const struct 
 	return NULL;
 }
 
-static void judge_port_rate(struct rule_run *run, const struct rdma_device *d,
-			    const struct rdma_port *p)
+static enum verdict probe_port_slow(struct rule_run *run)
 {
+	const struct rdma_device *d = run->nic;
+	const struct rdma_port *p = run->port;
 	int64_t rate = fact_or(p->rate_mbps, 0), twin_rate = 0;
 	const struct rdma_device *twin;
 	struct finding *f = NULL;
@@ -545,34 +526,27 @@ static void judge_port_rate(struct rule_run *run, const struct rdma_device *d,
 	int gbps = 0;
 
 	if (!port_is(p, "ACTIVE") || rate <= 0)
-		return;
+		return VERDICT_OK;
 	twin = faster_twin(run, d, rate, &twin_rate);
 	chip = rated(d->pci, &gbps);
 	if (twin)
-		f = finding_add(run, CONFIDENCE_LIKELY, subject_port(run, d, p),
-				"the port runs at %" PRId64 " Gb/s, the same card %s at %" PRId64
-				" Gb/s",
-				rate / 1000, twin->name, twin_rate / 1000);
+		f = finding_here(run, CONFIDENCE_LIKELY,
+				 "the port runs at %" PRId64 " Gb/s, the same card %s at %" PRId64
+				 " Gb/s",
+				 rate / 1000, twin->name, twin_rate / 1000);
 	else if (chip && rate * 2 <= gbps * INT64_C(1000) && slot_gbps(d->pci) * 500 > (double)rate)
-		f = finding_add(
-			run, CONFIDENCE_POSSIBLE, subject_port(run, d, p),
+		f = finding_here(
+			run, CONFIDENCE_POSSIBLE,
 			"the port runs at %" PRId64
 			" Gb/s; the chip (%s) supports up to %d and the slot carries %.0f Gb/s",
 			rate / 1000, chip, gbps, slot_gbps(d->pci));
 	if (!f)
-		return;
+		return VERDICT_OK;
 	if (!twin)
 		f->severity = SEVERITY_INFO;
 	evidence_int(run, f, "rate, Mb/s", p->rate_mbps);
 	evidence_str(run, f, "board", d->board_id);
-}
-
-static enum verdict probe_port_slow(struct rule_run *run)
-{
-	FOR_EACH_RDMA (d, run)
-		for (size_t i = 0; i < d->port_n; i++)
-			judge_port_rate(run, d, &d->ports[i]);
-	return VERDICT_OK;
+	return VERDICT_BAD;
 }
 
 /* Mb/s of the active ports in the slot of d; also the fastest one's. */
@@ -594,28 +568,6 @@ static int64_t slot_rate(struct rule_run *run, const struct rdma_device *d, int6
 	return sum;
 }
 
-static void judge_slot(struct rule_run *run, const struct rdma_device *d)
-{
-	int64_t fastest, sum = slot_rate(run, d, &fastest);
-	double slot = slot_gbps(d->pci);
-	struct finding *f;
-	char buf[32];
-
-	if (slot == 0 || (double)sum <= slot * 1000)
-		return;
-	f = finding_add(run, CONFIDENCE_CERTAIN, subject_device(run, SUBJECT_NIC, d->name, d->pci),
-			"its active ports need %" PRId64
-			" Gb/s, but its PCIe path carries %.0f Gb/s before packet headers",
-			sum / 1000, slot);
-	if ((double)fastest <= slot * 1000)
-		f->severity = SEVERITY_INFO; /* only both ports at once are held up */
-	finding_evidence(run, f, NULL, run_text(run, "link of %s", d->pci->name), "%s",
-			 pci_link_format(d->pci->link_speed, d->pci->link_width, buf, sizeof(buf)));
-	finding_evidence(run, f, NULL, "supported", "%s",
-			 pci_link_format(d->pci->link_speed_max, d->pci->link_width_max, buf,
-					 sizeof(buf)));
-}
-
 static bool first_in_slot(struct rule_run *run, const struct rdma_device *d)
 {
 	FOR_EACH_RDMA (other, run) {
@@ -629,13 +581,33 @@ static bool first_in_slot(struct rule_run *run, const struct rdma_device *d)
 
 static enum verdict probe_slot_slow(struct rule_run *run)
 {
+	const struct rdma_device *d = run->nic;
+	int64_t fastest, sum;
+	struct finding *f;
+	double slot;
+	char buf[32];
+
 	if (fact_known(run->m->kernel.hypervisor))
 		return rule_unknown(run, NULL,
 				    "a guest does not see the real links of its devices");
-	FOR_EACH_RDMA (d, run)
-		if (d->pci && first_in_slot(run, d))
-			judge_slot(run, d);
-	return VERDICT_OK;
+	if (!d->pci || !first_in_slot(run, d))
+		return VERDICT_OK;
+	sum = slot_rate(run, d, &fastest);
+	slot = slot_gbps(d->pci);
+	if (slot == 0 || (double)sum <= slot * 1000)
+		return VERDICT_OK;
+	f = finding_here(run, CONFIDENCE_CERTAIN,
+			 "its active ports need %" PRId64
+			 " Gb/s, but its PCIe path carries %.0f Gb/s before packet headers",
+			 sum / 1000, slot);
+	if ((double)fastest <= slot * 1000)
+		f->severity = SEVERITY_INFO; /* only both ports at once are held up */
+	finding_evidence(run, f, NULL, run_text(run, "link of %s", d->pci->name), "%s",
+			 pci_link_format(d->pci->link_speed, d->pci->link_width, buf, sizeof(buf)));
+	finding_evidence(run, f, NULL, "supported", "%s",
+			 pci_link_format(d->pci->link_speed_max, d->pci->link_width_max, buf,
+					 sizeof(buf)));
+	return VERDICT_BAD;
 }
 
 /* ---- RoCE ---- */
@@ -663,13 +635,21 @@ static bool has_unknown_gid(const struct rdma_port *p)
 	return false;
 }
 
-static void report_no_gid(struct rule_run *run, const struct rdma_device *d,
-			  const struct rdma_port *p)
+static enum verdict probe_roce_gid(struct rule_run *run)
 {
+	const struct rdma_port *p = run->port;
 	bool hidden = fact_known(run->m->kernel.container);
 	size_t v2 = count_v2(p);
-	struct finding *f = finding_add(
-		run, hidden ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN, subject_port(run, d, p),
+	struct finding *f;
+
+	if (!port_is_roce(p))
+		return VERDICT_NA;
+	if (!fact_is(p->gids_listed, 1))
+		return rule_unknown(run, NULL, "the ports' GID tables could not be read");
+	if (rdma_routed_gid(p) || has_unknown_gid(p))
+		return VERDICT_OK;
+	f = finding_here(
+		run, hidden ? CONFIDENCE_POSSIBLE : CONFIDENCE_CERTAIN,
 		v2 ? "the RoCE port has only link-local v2 GIDs (%zu of %zu): routers do not "
 		     "forward them, and NCCL, which looks for an address, stays at index 0"
 		   : "the RoCE port has no v2 GID (%zu of %zu): it cannot be routed to, and NCCL "
@@ -682,27 +662,7 @@ static void report_no_gid(struct rule_run *run, const struct rdma_device *d,
 				 fact_is(p->gids[i].type, GID_ROCE_V2) ? "RoCE v2" : "RoCE v1");
 	if (hidden)
 		evidence_text(run, f, NULL, "in a container GIDs of the host's network are hidden");
-}
-
-static enum verdict probe_roce_gid(struct rule_run *run)
-{
-	bool ethernet = false, listed = false;
-
-	FOR_EACH_RDMA (d, run)
-		for (size_t i = 0; i < d->port_n; i++) {
-			const struct rdma_port *p = &d->ports[i];
-
-			ethernet |= port_is_roce(p);
-			if (!port_is_roce(p) || !fact_is(p->gids_listed, 1))
-				continue;
-			listed = true;
-			if (!rdma_routed_gid(p) && !has_unknown_gid(p))
-				report_no_gid(run, d, p);
-		}
-	if (!ethernet)
-		return VERDICT_NA;
-	return listed ? VERDICT_OK
-		      : rule_unknown(run, NULL, "the ports' GID tables could not be read");
+	return VERDICT_BAD;
 }
 
 /* ---- the table ---- */
@@ -731,6 +691,7 @@ const struct rule rules_rdma[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_GPU | NEEDS_RDMA,
+		.scope = SCOPE_GPU,
 		.probe = probe_gpu_old,
 	},
 	{
@@ -773,6 +734,7 @@ const struct rule rules_rdma[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SOME,
 		.needs = GDR_NEEDS,
+		.scope = SCOPE_NIC,
 		.probe = probe_nic_old,
 	},
 	{
@@ -826,7 +788,9 @@ const struct rule rules_rdma[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_RDMA,
+		.scope = SCOPE_PORT,
 		.probe = probe_port_down,
+		.one_is_enough = true,
 	},
 	{
 		.id = "rdma-port-slow",
@@ -838,6 +802,7 @@ const struct rule rules_rdma[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_RDMA,
+		.scope = SCOPE_PORT,
 		.probe = probe_port_slow,
 	},
 	{
@@ -851,6 +816,7 @@ const struct rule rules_rdma[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_SPEED,
 		.needs = NEEDS_RDMA,
+		.scope = SCOPE_NIC,
 		.probe = probe_slot_slow,
 	},
 	{
@@ -867,6 +833,8 @@ const struct rule rules_rdma[] = {
 		.severity = SEVERITY_WARNING,
 		.blocks = BLOCKS_NOTHING,
 		.needs = NEEDS_RDMA,
+		.scope = SCOPE_PORT,
 		.probe = probe_roce_gid,
+		.one_is_enough = true,
 	},
 };

@@ -839,7 +839,7 @@ static void fill_chosen(const struct bench *b, const struct nccl_shape *s, struc
 	*ret = (struct nccl_chosen){.algorithm = ALGORITHM_N};
 	if (!c)
 		return;
-	operation_estimate(c, nccl_op_ours(b->plan->op), s->count, b->plan->type, each);
+	operation_estimate(&c->facts, nccl_op_ours(b->plan->op), s->count, b->plan->type, each);
 	ret->algorithm = c->last;
 	for (int a = 0; a < ALGORITHM_N; a++)
 		ret->measured |= each[a].measured;

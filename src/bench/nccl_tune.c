@@ -41,7 +41,8 @@ static unsigned list_choices(const struct sweep *w, enum nccl_op op, const struc
 {
 	unsigned n = 0;
 
-	operation_estimate(w->b->lanes[0].own, nccl_op_ours(op), s->count, w->plan.type, ret);
+	operation_estimate(&w->b->lanes[0].own->facts, nccl_op_ours(op), s->count, w->plan.type,
+			   ret);
 	for (int a = 0; a < ALGORITHM_N; a++)
 		n += ret[a].algorithm != ALGORITHM_N;
 	return n;

@@ -48,19 +48,19 @@ static u32 bit(u32 rank)
 	return 1u << rank;
 }
 
-static void look(const struct onehop_comm *c, enum operation o, const struct operation_call *call,
-		 struct view *ret)
+static void look(const struct comm_facts *f, u32 me, enum operation o,
+		 const struct operation_call *call, struct view *ret)
 {
-	const u32 all = (1u << c->facts.n) - 1, root = bit((u32)call->root);
+	const u32 all = (1u << f->n) - 1, root = bit((u32)call->root);
 
 	*ret = (struct view){.o = o,
 			     .call = call,
 			     .senders = rows[o].from_all ? all : root,
 			     .takers = rows[o].to_all ? all : root,
-			     .others = all & ~bit(c->me),
-			     .me = bit(c->me),
+			     .others = all & ~bit(me),
+			     .me = bit(me),
 			     .bytes = call->count * typed_bytes(call->type)};
-	ret->everywhere = c->facts.direct || !ret->others ? ret->others : ret->me;
+	ret->everywhere = f->direct || !ret->others ? ret->others : ret->me;
 }
 
 /* ---- shapes ---- */
@@ -74,10 +74,10 @@ static u64 scale_bits(unsigned n)
 	return bits;
 }
 
-static void fill_common(const struct onehop_comm *c, const struct view *v,
+static void fill_common(const struct comm_facts *f, u32 me, const struct view *v,
 			struct collective_shape *s)
 {
-	const unsigned n = c->facts.n;
+	const unsigned n = f->n;
 
 	*s = (struct collective_shape){
 		.in = (u64)v->call->in,
@@ -85,17 +85,13 @@ static void fill_common(const struct onehop_comm *c, const struct view *v,
 		.in_bytes = rows[v->o].scatters ? n * v->bytes : v->bytes,
 		.out_bytes = rows[v->o].gathers ? n * v->bytes : v->bytes,
 		.scale = scale_bits(n),
-		.report = c->report,
-		.abort = c->abort,
-		.limit_ns = 1000 * comm_limit_us(c),
 		.type = v->call->type,
 		.op = rows[v->o].reduces ? v->call->op : REDUCE_OP_N,
 		.n = n,
-		.me = c->me,
+		.me = me,
 		.pull = v->takers & v->me ? v->senders & v->others : 0,
 		.own = (v->senders & v->takers & v->me) != 0,
 		.keep = (v->takers & v->me) != 0,
-		.number = c->number,
 	};
 }
 
@@ -113,9 +109,9 @@ static void fill_one_step(const struct view *v, struct collective_shape *s)
 	s->push = rows[v->o].scatters || v->everywhere == v->others ? to : v->everywhere;
 }
 
-static u64 shard_bytes(const struct onehop_comm *c, u64 bytes)
+static u64 shard_bytes(const struct comm_facts *f, u64 bytes)
 {
-	const u64 each = (u64)SHARD_ALIGNMENT * c->facts.n;
+	const u64 each = (u64)SHARD_ALIGNMENT * f->n;
 
 	return (bytes + each - 1) / each * SHARD_ALIGNMENT;
 }
@@ -124,12 +120,12 @@ static u64 shard_bytes(const struct onehop_comm *c, u64 bytes)
  * Shards go to their owners, who reduce them; a shard that only comes from the root is passed on
  * unchanged.
  */
-static void fill_two_steps(const struct onehop_comm *c, const struct view *v,
+static void fill_two_steps(const struct comm_facts *f, const struct view *v,
 			   struct collective_shape *s)
 {
 	const u32 to = v->takers & v->others;
 
-	s->piece = s->in_stride = s->out_stride = shard_bytes(c, v->bytes);
+	s->piece = s->in_stride = s->out_stride = shard_bytes(f, v->bytes);
 	s->push = v->senders & v->me ? v->others : 0;
 	s->pull = v->senders & v->others;
 	s->own = (v->senders & v->me) != 0;
@@ -141,6 +137,26 @@ static void fill_two_steps(const struct onehop_comm *c, const struct view *v,
 	if (to)
 		s->push2 = v->everywhere == v->others ? to : v->everywhere;
 	s->pull2 = s->keep ? v->others : 0;
+}
+
+static void fill_shape(const struct comm_facts *f, u32 me, const struct view *v, enum algorithm a,
+		       struct collective_shape *s)
+{
+	fill_common(f, me, v, s);
+	if (has_two_steps(a))
+		fill_two_steps(f, v, s);
+	else
+		fill_one_step(v, s);
+}
+
+void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
+		     const struct operation_call *call, enum algorithm a,
+		     struct collective_shape *ret)
+{
+	struct view v;
+
+	look(f, me, o, call, &v);
+	fill_shape(f, me, &v, a, ret);
 }
 
 /* ---- launches ---- */
@@ -238,35 +254,42 @@ static int launch_piped(struct onehop_comm *c, const struct view *v, const struc
 	return comm_launch(c, v->call->stream, &l);
 }
 
-static struct choice_request request_of(const struct onehop_comm *c, enum operation o, u64 bytes)
+static struct choice_request request_of(const struct comm_facts *f, enum operation o, u64 bytes)
 {
 	return (struct choice_request){.operation = o,
 				       .piece = bytes,
-				       .piece2 = rows[o].two_steps ? shard_bytes(c, bytes) : 0,
-				       .to = rows[o].to_all ? c->facts.n - 1 : 1};
+				       .piece2 = rows[o].two_steps ? shard_bytes(f, bytes) : 0,
+				       .to = rows[o].to_all ? f->n - 1 : 1};
 }
 
-void operation_estimate(const struct onehop_comm *c, enum operation o, uint64_t count,
-			unsigned type, struct choice ret[ALGORITHM_N])
+void operation_estimate(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
+			struct choice ret[ALGORITHM_N])
 {
-	const struct choice_request q = request_of(c, o, count * typed_bytes(type));
+	const struct choice_request q = request_of(f, o, count * typed_bytes(type));
 
-	choose_each(&c->facts, &q, ret);
+	choose_each(f, &q, ret);
+}
+
+void operation_choose(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
+		      enum algorithm forced, struct choice *ret)
+{
+	const struct choice_request q = request_of(f, o, count * typed_bytes(type));
+
+	choose(f, &q, forced, ret);
 }
 
 static int enqueue(struct onehop_comm *c, const struct view *v)
 {
-	const struct choice_request q = request_of(c, v->o, v->bytes);
 	struct collective_shape s;
 	struct choice p;
 	int r;
 
-	choose(&c->facts, &q, c->options.forced, &p);
-	fill_common(c, v, &s);
-	if (has_two_steps(p.algorithm))
-		fill_two_steps(c, v, &s);
-	else
-		fill_one_step(v, &s);
+	operation_choose(&c->facts, v->o, v->call->count, v->call->type, c->options.forced, &p);
+	fill_shape(&c->facts, c->me, v, p.algorithm, &s);
+	s.report = c->report;
+	s.abort = c->abort;
+	s.limit_ns = 1000 * comm_limit_us(c);
+	s.number = c->number;
 	r = (is_piped(p.algorithm) ? launch_piped : launch_flagged)(c, v, &p, &s);
 	if (r < 0)
 		return r;
@@ -318,7 +341,7 @@ int operation_enqueue(struct onehop_comm *c, enum operation o, const struct oper
 		return err_set(EINVAL, "%s: no communicator", rows[o].name);
 	r = check_call(c, o, call);
 	if (r == 0) {
-		look(c, o, call, &v);
+		look(&c->facts, c->me, o, call, &v);
 		r = check_buffers(&v);
 	}
 	if (r == 0)

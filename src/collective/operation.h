@@ -15,7 +15,17 @@ struct operation_call {
 	void *stream; /* the device's own */
 };
 
-/* The cheapest way of each algorithm to run it (choose_each); what runs is the cheapest of them. */
-void operation_estimate(const struct onehop_comm *c, enum operation o, uint64_t count,
-			unsigned type, struct choice ret[ALGORITHM_N]);
+/* The cheapest way of each algorithm to run it (choose_each). */
+void operation_estimate(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
+			struct choice ret[ALGORITHM_N]);
+/* What runs: the cheapest of them, or `forced` if that is possible (choose). */
+void operation_choose(const struct comm_facts *f, enum operation o, uint64_t count, unsigned type,
+		      enum algorithm forced, struct choice *ret);
+/*
+ * What the kernel of rank `me` is to move, by this algorithm: pieces, and masks of ranks. Addresses of the communicator
+ * are 0, so that no communicator is needed.
+ */
+void operation_shape(const struct comm_facts *f, unsigned me, enum operation o,
+		     const struct operation_call *call, enum algorithm a,
+		     struct collective_shape *ret);
 int operation_enqueue(struct onehop_comm *c, enum operation o, const struct operation_call *call);

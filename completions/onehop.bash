@@ -130,6 +130,9 @@ _onehop()
 	'bench collective',--nccl) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'bench collective',--budget) return ;;
 	'bench collective',--deadline) return ;;
+	'bench collective',--from) COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	'bench collective',--host) return ;;
+	'bench collective',--observed) COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	'bench collective',--width) return ;;
 	'bench rdma',--device) return ;;
 	'bench rdma',--gpus) _onehop_list "$1" gpus "$cur"; return ;;
@@ -175,7 +178,7 @@ _onehop()
 	'record') words=' --note --keep-identifiers --pid --from --no-color --width -h --help' ;;
 	'bench p2p') words=' --device --gpus --include-busy --memory --from --pairs --only --all --size --sweep --time --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
 	'bench nccl') words=' --op -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --format -v --verbose --json --no-color --width -h --help' ;;
-	'bench collective') words=' --op --against --in-place -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline -v --verbose --json --no-color --width -h --help' ;;
+	'bench collective') words=' --op --against --in-place -b --min -e --max -f --factor -i --step -n --iterations -w --warmup -d --type -o --redop -r --root -G --graph --no-verify --device --gpus --include-busy --memory -g --count --processes --alone --p2p-off --nccl --once --budget --deadline --simulate --from --host --observed --no-observed -v --verbose --json --no-color --width -h --help' ;;
 	'bench rdma') words=' --device --gpus --include-busy --memory --from --list --nics --all --only --memory-by --size --sweep --queues --depth --time --no-relaxed-ordering --no-verify --format --json --no-color --width -v --verbose -h --help' ;;
 	'tune') words=' --device --gpus --include-busy --memory --budget --deadline -v --verbose --json --no-color --width -h --help' ;;
 	'compare') words=' --pair -v --verbose --json --no-color --width -h --help' ;;

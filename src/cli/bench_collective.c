@@ -2,14 +2,20 @@
 /* onehop bench collective: libonehop's collectives, checked and timed, compared with NCCL's on request. */
 #include "cli/collectives.h"
 
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/strbuf.h"
+#include "report/document.h"
 #include "report/report_collective.h"
 #include "report/report_nccl.h"
+#include "result/figures_json.h"
 
 static const char *const rivals[] = {"nccl", NULL};
 
 struct bench_collective_options {
 	struct common_options common;
 	struct nccl_choice request;
+	struct observed_options observed;
 };
 
 /* clang-format off */
@@ -20,6 +26,10 @@ static const struct option collective_table[] = {
 	{"in-place", 0, OPTION_FLAG, O(request.in_place), NULL, "input and output in the same memory", NULL, 0, 0, 0},
 	COLLECTIVE_SIZES(struct bench_collective_options),
 	COLLECTIVE_RUN(struct bench_collective_options, "for all timed batches together (20; with --against 60)"),
+	{"simulate", 0, OPTION_FLAG, O(request.simulate), NULL, "predict the times from a model of the links instead of measuring; with --from or of this host", NULL, 0, 0, 0},
+	COMMON_FROM(struct bench_collective_options),
+	COMMON_HOST(struct bench_collective_options),
+	COMMON_OBSERVED(struct bench_collective_options),
 	COMMON_VERBOSE(struct bench_collective_options),
 	FIGURES_JSON(struct bench_collective_options),
 	COMMON_COLOR(struct bench_collective_options),
@@ -49,6 +59,58 @@ static void add_verdict(struct document *out, const struct nccl_session *s, bool
 		report_nccl_p2p(out, &s->arms[0].result, &s->arms[1]);
 }
 
+/* ---- a model ---- */
+
+static int print_model(const struct simulate_session *s, const struct common_options *o)
+{
+	AUTO_STRBUF struct strbuf table = {0};
+	struct document *out;
+	int code;
+
+	if (o->json)
+		return print_json(figures_to_json(s->figures), EXIT_OK);
+	for (size_t i = 0; i < 2; i++)
+		if (s->arms[i].row_n)
+			report_simulated_table(&table, s, &s->arms[i], o->verbose);
+	code = print_text(&table, EXIT_OK);
+	if (code != EXIT_OK)
+		return code;
+	out = document_new();
+	report_simulated_basis(out, s);
+	code = print_document(out, o, EXIT_OK);
+	document_free(out);
+	return code;
+}
+
+static int run_model(const struct bench_collective_options *o, const struct nccl_choice *choice)
+{
+	struct simulate_session s;
+	struct machine *m;
+	int code;
+
+	if (load_observed(&o->common, &o->observed, MACHINE_ALL, &m) < 0)
+		return fail(EXIT_NOT_JUDGED, "%s", err_msg());
+	if (simulate_session_run(&s, m, choice) < 0)
+		code = fail(EXIT_REFUSED, "%s", err_msg());
+	else
+		code = print_model(&s, &o->common);
+	simulate_session_done(&s);
+	machine_free(m);
+	return code;
+}
+
+/* ---- the command ---- */
+
+/* What only a model takes. */
+static const char *only_for_models(const struct bench_collective_options *o)
+{
+	if (o->common.from.n)
+		return "--from";
+	if (o->common.host)
+		return "--host";
+	return o->observed.files.n ? "--observed" : o->observed.no_store ? "--no-observed" : NULL;
+}
+
 static int run_bench_collective(const void *options, const char *const *args)
 {
 	const struct bench_collective_options *o = options;
@@ -63,6 +125,11 @@ static int run_bench_collective(const void *options, const char *const *args)
 	(void)args;
 	choice.engine = ENGINE_ONEHOP;
 	choice.one_place = true;
+	if (choice.simulate)
+		return run_model(o, &choice);
+	if (only_for_models(o))
+		return fail(EXIT_REFUSED, "%s needs --simulate: a recording has no GPUs to use",
+			    only_for_models(o));
 	return collectives_run(&choice, &print);
 }
 
@@ -74,7 +141,8 @@ const struct command command_bench_collective = {
 		 "that libonehop chose, and how many elements were wrong. With --against nccl both "
 		 "run in turn in one process, and each size gets the ratio of their times with its "
 		 "95 % interval. The operations run in a separate process, which is killed if it "
-		 "hangs.",
+		 "hangs. With --simulate nothing runs: a model of the links predicts the times, of "
+		 "this machine or of a recorded one.",
 	.options = collective_table,
 	.size = sizeof(struct bench_collective_options),
 	.run = run_bench_collective,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "session/nccl_session.h"
+#include "session/simulate_session.h"
 #include "session/tune_session.h"
 
 #include <jansson.h>
@@ -17,6 +18,12 @@ void report_collective_row(struct strbuf *out, const struct nccl_plan *plan,
 
 /* Against NCCL: at which sizes it is faster; whether the data was right; what was measured. */
 void report_collective_verdict(struct document *out, const struct nccl_arm *arm, bool verbose);
+
+/* The table of a model (--simulate); verbose: the time of each algorithm in it. */
+void report_simulated_table(struct strbuf *out, const struct simulate_session *s,
+			    const struct simulated_arm *arm, bool verbose);
+/* What the model rests on, and what it says of the choice. */
+void report_simulated_basis(struct document *out, const struct simulate_session *s);
 
 /* Of a run that ended well: which algorithm is the fastest where. verbose: all times. */
 void report_tune(struct document *out, const struct tune_session *s, bool verbose);

@@ -50,9 +50,9 @@ static int choice(int value, int otherwise)
 	return value ? value - 1 : otherwise;
 }
 
-static int make_plan(const struct nccl_choice *o, const struct devices *d, struct nccl_plan *p)
+int nccl_choice_plan(const struct nccl_choice *o, bool small, uint64_t memory_bytes,
+		     struct nccl_plan *p)
 {
-	bool host = devices_are_simulated(d);
 	int r;
 
 	*p = (struct nccl_plan){
@@ -70,11 +70,11 @@ static int make_plan(const struct nccl_choice *o, const struct devices *d, struc
 		.relative = o->once ? 0 : STOPPING_RELATIVE,
 		.budget_s = or_default(o->budget_s,
 				       o->against ? DEFAULT_BUDGET_AGAINST_S : DEFAULT_BUDGET_S),
-		.memory_bytes = d->memory_bytes,
+		.memory_bytes = memory_bytes,
 	};
 	r = parse_size("--min", o->min, 8, &p->min_bytes);
 	if (r == 0)
-		r = parse_size("--max", o->max, host ? 1u << 20 : 128u << 20, &p->max_bytes);
+		r = parse_size("--max", o->max, small ? 1u << 20 : 128u << 20, &p->max_bytes);
 	if (r == 0)
 		r = parse_size("--step", o->step, 0, &p->step);
 	if (r == 0)
@@ -168,7 +168,8 @@ int nccl_session_begin(struct nccl_session *s, const struct nccl_choice *o,
 	if (r == 0)
 		r = choose_devices(s);
 	if (r == 0)
-		r = make_plan(o, &s->devices, &run->plan);
+		r = nccl_choice_plan(o, devices_are_simulated(&s->devices), s->devices.memory_bytes,
+				     &run->plan);
 	return r;
 }
 

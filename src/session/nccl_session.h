@@ -22,6 +22,7 @@ struct nccl_choice {
 	int op, type, redop;
 	int count, factor, iterations, warmup, graph, budget_s, deadline_s;
 	bool once, no_verify, processes, p2p_off, alone;
+	bool simulate;            /* --simulate: a model, nothing runs */
 	bool one_place, in_place; /* one_place: only in place, or only out of place */
 };
 
@@ -62,6 +63,9 @@ struct nccl_session {
 	struct strbuf log; /* NCCL's, of the arm that runs */
 };
 
+/* small: for simulated devices, which are slow. 0, or -EINVAL with a sentence. */
+int nccl_choice_plan(const struct nccl_choice *o, bool small, uint64_t memory_bytes,
+		     struct nccl_plan *ret);
 /* 0 or a negative errno with a sentence: refused. No device may be left. nccl_session_done whatever the answer. */
 int nccl_session_begin(struct nccl_session *s, const struct nccl_choice *o,
 		       const struct session_ear *ear, const struct nccl_view *view);

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/simulate.h"
+
+#include "base/err.h"
+#include "bench/nccl_impl.h"
+#include "bench/simulate_impl.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The GPU that is modelled: as many blocks as plans ever use, so that every GPU with at least 128 multiprocessors has
+ * these plans.
+ */
+#define BLOCKS  128
+#define THREADS 1024
+
+/* An empty kernel in a graph: 0.55 us on 2 H200, 0.60 on 4. Launched singly: 2.0 to 2.5 us of the host's time. */
+#define START_US  0.58
+#define LAUNCH_US 2.25
+
+/*
+ * Not from times of collectives. NVLink: half of a flag's round trip between two H200 (2.69 us), a load from the
+ * other's memory (0.83 us), and 354 GB/s by stores of four GPUs at once, of 370.8 expected. PCIe: a small write between
+ * two RTX 4090 (1.2 us; taken for a load too), and copies both ways at once, which reach 0.94 to 0.97 of the rate of
+ * one way there. Host: 8 bytes between two ranks on one H200 through the host's memory (3.5 us, less 1.0 us for the
+ * kernel), a load of that memory (1.15 us), and copies up and down at once on 2 H200, 38.8 of 55.4 GB/s.
+ */
+static const struct {
+	double flag_us; /* from a store until another rank sees it */
+	double load_us; /* until stores are known to have arrived */
+	double share;   /* of the expected rate, with all ranks at once */
+} parameters[MODEL_PATH_N] = {
+	[MODEL_NVLINK] = {1.345, 0.83, 0.955},
+	[MODEL_PCIE] = {1.2, 1.2, 0.96},
+	[MODEL_HOST] = {2.5, 1.15, 0.70},
+};
+
+enum model_path model_path_of(const struct simulation *s, unsigned from, unsigned to)
+{
+	if (!s->direct)
+		return MODEL_HOST;
+	return strncmp(paths_pair(s->paths, from, to)->class, "NV", 2) == 0 ? MODEL_NVLINK
+									    : MODEL_PCIE;
+}
+
+enum model_path model_path(const struct simulation *s)
+{
+	enum model_path slowest = MODEL_NVLINK;
+
+	for (unsigned i = 0; i < s->paths->device_n; i++)
+		for (unsigned j = 0; j < s->paths->device_n; j++)
+			if (i != j && model_path_of(s, i, j) > slowest)
+				slowest = model_path_of(s, i, j);
+	return slowest;
+}
+
+/* ---- a step of a plan ---- */
+
+/* A plan while it is run: what each rank's kernel was given. */
+struct run {
+	const struct simulation *s;
+	struct traffic traffic;
+	enum model_path slowest;
+	const struct choice *choice;
+	struct collective_shape shapes[SIMULATED_RANKS_MAX];
+	double inflation; /* bytes on the link for a byte of data */
+};
+
+/* Of every piece; most 0: nothing. */
+struct part {
+	uint64_t offset, most;
+};
+
+static uint64_t part_bytes(uint64_t all, uint64_t begin, uint64_t piece, const struct part *p)
+{
+	const uint64_t there = begin < all ? all - begin : 0, size = there < piece ? there : piece;
+	const uint64_t left = p->offset < size ? size - p->offset : 0;
+
+	return left < p->most ? left : p->most;
+}
+
+static double input_bytes(const struct collective_shape *s, unsigned rank, const struct part *p)
+{
+	return (double)part_bytes(s->in_bytes, rank * s->in_stride, s->piece, p);
+}
+
+static double output_bytes(const struct collective_shape *s, unsigned rank, const struct part *p)
+{
+	return (double)part_bytes(s->out_bytes, rank * s->out_stride, s->piece, p);
+}
+
+/* Rank `me` writes where rank r, or through the host every rank, reads. */
+static void store(struct run *x, unsigned me, unsigned r, double bytes)
+{
+	if (x->s->direct)
+		traffic_to_peer(&x->traffic, me, r, bytes * x->inflation,
+				parameters[model_path_of(x->s, me, r)].share);
+	else
+		traffic_to_host(&x->traffic, me, true, bytes * x->inflation,
+				parameters[MODEL_HOST].share);
+}
+
+/* Loads of a rank's own memory take no link. */
+static void load(struct run *x, unsigned me, double bytes)
+{
+	if (!x->s->direct)
+		traffic_to_host(&x->traffic, me, false, bytes * x->inflation,
+				parameters[MODEL_HOST].share);
+}
+
+/* What kernels do in one step with each part: send it; reduce or place what has come; place sums. */
+static void add_rank(struct run *x, unsigned me, const struct part *sent, const struct part *taken,
+		     const struct part *spread, const struct part *placed)
+{
+	const struct collective_shape *s = &x->shapes[me];
+
+	for (unsigned r = 0; r < s->n; r++) {
+		if (s->push >> r & 1)
+			store(x, me, r, input_bytes(s, r, sent));
+		if (s->pull >> r & 1)
+			load(x, me,
+			     s->op == REDUCE_OP_N ? output_bytes(s, r, taken)
+						  : input_bytes(s, me, taken));
+		if (s->push2 >> r & 1)
+			store(x, me, r, input_bytes(s, me, spread));
+		if (s->pull2 >> r & 1)
+			load(x, me, output_bytes(s, r, placed));
+	}
+}
+
+static double step_us(struct run *x, const struct part *sent, const struct part *taken,
+		      const struct part *spread, const struct part *placed)
+{
+	for (unsigned me = 0; me < x->s->paths->device_n; me++)
+		add_rank(x, me, sent, taken, spread, placed);
+	return traffic_end(&x->traffic);
+}
+
+/* ---- plans ---- */
+
+static const struct part nothing = {0, 0}, everything = {0, UINT64_MAX};
+
+/* Data is in units with as many bytes of flags. What arrives is read at once: both go over the link at the same time. */
+static double flagged_us(struct run *x)
+{
+	const double flag = parameters[x->slowest].flag_us;
+	double us = START_US + flag;
+
+	x->inflation = 2;
+	us += step_us(x, &everything, &everything, &nothing, &nothing);
+	if (has_two_steps(x->choice->algorithm))
+		us += flag + step_us(x, &nothing, &nothing, &everything, &everything);
+	return us;
+}
+
+/* Chunk i of all blocks. */
+static struct part chunk_at(const struct choice *c, uint64_t i)
+{
+	const uint64_t bytes = c->chunk * c->blocks;
+
+	return i < c->chunks ? (struct part){i * bytes, bytes} : nothing;
+}
+
+/* As in kernels/collective_piped.c: step i sends chunk i, reduces chunk i - 1 and places chunk i - 2. */
+static double piped_us(struct run *x)
+{
+	const struct choice *c = x->choice;
+	const uint64_t steps = c->chunks + 1 + has_two_steps(c->algorithm);
+	double us = START_US;
+
+	x->inflation = 1;
+	for (uint64_t i = 0; i < steps; i++) {
+		const struct part sent = chunk_at(c, i);
+		const struct part taken = i >= 1 ? chunk_at(c, i - 1) : nothing;
+		const struct part placed = i >= 2 ? chunk_at(c, i - 2) : nothing;
+
+		us += step_us(x, &sent, &taken, &taken, &placed);
+		if (i + 1 < steps)
+			us += parameters[x->slowest].flag_us + parameters[x->slowest].load_us;
+	}
+	return us;
+}
+
+static double plan_us(struct run *x, const struct comm_facts *f, const struct choice *c,
+		      const struct operation_call *call)
+{
+	const unsigned n = x->s->paths->device_n;
+	const double launches = x->s->plan.graph ? 0 : n * LAUNCH_US;
+	double us;
+
+	x->choice = c;
+	for (unsigned me = 0; me < n; me++)
+		operation_shape(f, me, nccl_op_ours(x->s->plan.op), call, c->algorithm,
+				&x->shapes[me]);
+	us = is_piped(c->algorithm) ? piped_us(x) : flagged_us(x);
+	return us > launches ? us : launches;
+}
+
+/* ---- rows ---- */
+
+static void set_time(const struct simulation *s, const struct nccl_shape *shape, double us,
+		     struct nccl_cell *ret)
+{
+	*ret = (struct nccl_cell){
+		.time_us = us, .low_us = NAN, .high_us = NAN, .wrong = -1, .wrong_rank = -1};
+	if (us > 0)
+		nccl_rates(s->plan.op, shape, nccl_type_size(s->plan.type), (int)s->paths->device_n,
+			   us, ret);
+}
+
+static void make_row(struct run *x, const struct comm_facts *f, uint64_t bytes,
+		     struct simulated_row *ret)
+{
+	const struct simulation *s = x->s;
+	const enum operation o = nccl_op_ours(s->plan.op);
+	struct choice each[ALGORITHM_N];
+	struct nccl_shape shape;
+
+	nccl_shape(s->plan.op, nccl_type_size(s->plan.type), (int)f->n, bytes, &shape);
+	*ret = (struct simulated_row){.bytes = shape.bytes, .count = shape.count};
+	const struct operation_call call = {.count = shape.count,
+					    .type = s->plan.type,
+					    .op = s->plan.redop,
+					    .root = s->plan.root};
+	operation_estimate(f, o, shape.count, s->plan.type, each);
+	operation_choose(f, o, shape.count, s->plan.type, ALGORITHM_N, &ret->choice);
+	for (int a = 0; a < ALGORITHM_N; a++)
+		ret->us[a] =
+			each[a].algorithm == ALGORITHM_N ? NAN : plan_us(x, f, &each[a], &call);
+	set_time(s, &shape, ret->us[ret->choice.algorithm], &ret->own);
+	set_time(s, &shape, s->nccl ? simulate_ring_us(s, &x->traffic, (double)shape.bytes) : 0,
+		 &ret->nccl);
+}
+
+static int check_rates(const struct simulation *s)
+{
+	const unsigned n = s->paths->device_n;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!s->direct && !(s->paths->hosts[i].expected_gbps > 0))
+			return err_set(EINVAL,
+				       "the rate between rank %u's GPU and the host's memory is "
+				       "unknown",
+				       i);
+		for (unsigned j = 0; s->direct && j < n; j++)
+			if (i != j && !(paths_pair(s->paths, i, j)->expected_gbps > 0))
+				return err_set(EINVAL,
+					       "the rate from rank %u's GPU to rank %u's is "
+					       "unknown; --observed with the output of a "
+					       "bandwidth test adds it",
+					       i, j);
+	}
+	return 0;
+}
+
+int simulation_check(const struct simulation *s)
+{
+	const unsigned n = s->paths->device_n;
+
+	if (n < 2 || n > SIMULATED_RANKS_MAX)
+		return err_set(EINVAL, "the number of GPUs to simulate must be 2 to %d, not %u",
+			       SIMULATED_RANKS_MAX, n);
+	if (s->plan.root < 0 || (unsigned)s->plan.root >= n)
+		return err_set(EINVAL, "root %d is not a rank; ranks are 0 to %u", s->plan.root,
+			       n - 1);
+	return check_rates(s);
+}
+
+int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret_n)
+{
+	const size_t sizes = nccl_plan_sizes(&s->plan, s->plan.max_bytes);
+	struct run x = {.s = s, .slowest = model_path(s)};
+	struct simulated_row *rows;
+	struct link_model model;
+	struct comm_facts facts;
+	uint64_t bytes = s->plan.min_bytes;
+	int r = simulation_check(s);
+
+	if (r < 0)
+		return r;
+	rows = calloc(sizes + 1, sizeof(*rows));
+	r = rows ? link_model_make(s->paths, &model)
+		 : err_set(ENOMEM, "no memory for %zu sizes", sizes);
+	if (r < 0) {
+		free(rows);
+		return r;
+	}
+	r = traffic_make(&model, &x.traffic);
+	comm_facts_make(s->paths->device_n, s->direct, BLOCKS, THREADS, &facts);
+	for (size_t i = 0; r == 0 && i < sizes; i++, bytes = nccl_plan_next(&s->plan, bytes))
+		make_row(&x, &facts, bytes, &rows[i]);
+	traffic_done(&x.traffic);
+	link_model_done(&model);
+	if (r < 0) {
+		free(rows);
+		return r;
+	}
+	*ret = rows;
+	*ret_n = sizes;
+	return 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collectives on a machine that is only described: libonehop's own choice and plans, and NCCL's ring, over a model of
+ * the links. Times are predictions (docs/collectives.md, "Simulation").
+ */
+#pragma once
+
+#include "bench/nccl_bench.h"
+#include "bench/paths.h"
+
+/* Plans hold a bit for each rank. libonehop itself has at most COLLECTIVE_RANKS_MAX. */
+#define SIMULATED_RANKS_MAX 16
+
+struct simulation {
+	const struct paths
+		*paths;        /* device k is rank k; expected rates are the rates of the links */
+	bool direct;           /* every rank stores into the memory of all others */
+	bool nccl;             /* its ring too */
+	struct nccl_plan plan; /* the operation, its type and root, sizes, whether in a graph */
+};
+
+struct simulated_row {
+	uint64_t bytes, count;  /* as in struct nccl_row */
+	struct choice choice;   /* of libonehop; choice.us is the estimate by which it was chosen */
+	double us[ALGORITHM_N]; /* by the model; NaN: that algorithm cannot run it */
+	struct nccl_cell own;   /* of the choice; no batches: nothing was measured */
+	struct nccl_cell nccl;  /* time 0: not modelled */
+};
+
+/* 0, or -EINVAL with a sentence: too few or too many ranks, or a path whose rate is unknown. */
+int simulation_check(const struct simulation *s);
+/* Rows in order of size; the caller frees them. 0, or as simulation_check, or -ENOMEM. */
+int simulate(const struct simulation *s, struct simulated_row **ret, size_t *ret_n);

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/simulate_session.h"
+
+#include "base/alloc.h"
+#include "base/cleanup.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "result/figures.h"
+#include "session/paths_of.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- what does not apply ---- */
+
+/* Options that concern a run. */
+static int check_choice(const struct nccl_choice *o)
+{
+	const struct {
+		const char *name;
+		bool used;
+	} options[] = {
+		{"--device", o->devices.device != NULL},
+		{"--memory", o->devices.memory != NULL},
+		{"--include-busy", o->devices.include_busy},
+		{"--nccl", o->library != NULL},
+		{"--processes", o->processes},
+		{"--alone", o->alone},
+		{"--once", o->once},
+		{"--budget", o->budget_s != 0},
+		{"--deadline", o->deadline_s != 0},
+		{"--no-verify", o->no_verify},
+		{"--warmup", o->warmup != 0},
+		{"--iterations", o->iterations != 0},
+		{"--in-place", o->in_place},
+	};
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (options[i].used)
+			return err_set(EINVAL, "%s cannot be used with --simulate: nothing runs",
+				       options[i].name);
+	return 0;
+}
+
+/* ---- ranks and paths ---- */
+
+static int choose_ranks(struct simulate_session *s, const struct nccl_choice *o, size_t *ret_n)
+{
+	const struct machine *m = s->machine;
+	AUTO_FREE bool *wanted = xcalloc(m->gpu_n + 1, sizeof(*wanted));
+	const size_t most = o->count > 0 ? (size_t)o->count : m->gpu_n;
+	int r = name_gpus(m, "--gpus", o->devices.gpus, wanted);
+
+	*ret_n = 0;
+	for (size_t i = 0; r == 0 && i < m->gpu_n; i++) {
+		if (!wanted[i] || *ret_n == most)
+			continue;
+		if (*ret_n == SIMULATED_RANKS_MAX)
+			return err_set(EINVAL,
+				       "a simulation has at most %d ranks; choose GPUs with -g or "
+				       "--gpus",
+				       SIMULATED_RANKS_MAX);
+		s->gpus[(*ret_n)++] = i;
+	}
+	if (r == 0 && *ret_n < most && o->count > 0)
+		return err_set(EINVAL, "too few GPUs: %zu, but %zu requested", *ret_n, most);
+	return r;
+}
+
+/* The last that was measured one way by a write; 0: none. */
+static double measured_gbps(const struct machine *m, size_t from, size_t to)
+{
+	double gbps = 0;
+
+	for (size_t k = 0; k < m->observed_n; k++) {
+		const struct observed *o = &m->observed[k];
+
+		if (o->kind == OBSERVED_BANDWIDTH && !o->pulled && o->value > 0 &&
+		    o->initiator == (int)from && o->target == (int)to)
+			gbps = o->value;
+	}
+	return gbps;
+}
+
+/*
+ * Rates between GPUs are measured by copies. Over NVLink those are faster than a kernel's stores, and what is expected
+ * there is the rate of stores.
+ */
+static void use_measured(struct simulate_session *s, size_t n)
+{
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned j = 0; j < n; j++) {
+			const size_t from = s->gpus[i], to = s->gpus[j];
+			const double gbps = i == j ? 0 : measured_gbps(s->machine, from, to);
+
+			if (gbps <= 0 || path_is_nvlink(topology_path(s->topology, from, to)))
+				continue;
+			paths_pair(s->paths, i, j)->expected_gbps = gbps;
+			s->measured++;
+		}
+}
+
+static void find_blocked(struct simulate_session *s, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (size_t j = 0; j < n; j++) {
+			const struct path *p = topology_path(s->topology, s->gpus[i], s->gpus[j]);
+
+			if (i == j || p->verdict == PAIR_DIRECT)
+				continue;
+			if (p->verdict == PAIR_BLOCKED && !s->blocked) {
+				s->blocked = p;
+				s->blocked_pair[0] = s->gpus[i];
+				s->blocked_pair[1] = s->gpus[j];
+			} else if (p->verdict != PAIR_BLOCKED && !s->unsure) {
+				s->unsure = p;
+				s->unsure_pair[0] = s->gpus[i];
+				s->unsure_pair[1] = s->gpus[j];
+			}
+		}
+}
+
+static int make_paths(struct simulate_session *s, const struct nccl_choice *o)
+{
+	size_t n;
+	int r = choose_ranks(s, o, &n);
+
+	if (r < 0)
+		return r;
+	s->topology = topology_new(s->machine);
+	r = paths_of(s->topology, s->gpus, n, &s->paths);
+	if (r < 0)
+		return r;
+	find_blocked(s, n);
+	if (!s->blocked) /* the rates of copies without P2P say nothing about the links */
+		use_measured(s, n);
+	return 0;
+}
+
+/* ---- results ---- */
+
+static void add_figure(struct figures *f, const struct metric *m, uint64_t bytes, double value)
+{
+	struct figure *row = figures_add(f, m->name, -1, -1, value);
+
+	row->bytes = bytes;
+	row->samples = 0; /* nothing was measured */
+}
+
+static void add_arm(struct figures *f, const struct simulated_arm *arm, bool staged)
+{
+	const struct nccl_plan *p = &arm->simulation.plan;
+	const char *op = nccl_op_words[p->op];
+
+	for (size_t i = 0; i < arm->row_n; i++) {
+		const struct simulated_row *row = &arm->rows[i];
+
+		if (row->bytes == 0)
+			continue;
+		add_figure(f, metric_of_collective(op, false, staged), row->bytes,
+			   row->own.time_us);
+		add_figure(f, metric_of_collective(op, true, staged), row->bytes,
+			   row->own.busbw_gbps);
+		if (row->nccl.time_us <= 0)
+			continue;
+		add_figure(f, metric_against_nccl(op, METRIC_AGAINST_TIME, staged), row->bytes,
+			   row->nccl.time_us);
+		add_figure(f, metric_against_nccl(op, METRIC_AGAINST_RATIO, staged), row->bytes,
+			   row->own.time_us / row->nccl.time_us);
+	}
+}
+
+static void make_figures(struct simulate_session *s)
+{
+	const struct simulation *x = &s->arms[0].simulation;
+	struct figures *f = figures_new("", "onehop bench collective --simulate");
+
+	f->note =
+		arena_printf(f->arena, "a model of the links, not a measurement: %u %s, %s%s%s",
+			     s->paths->device_n, text_plural(s->paths->device_n, "rank", "ranks"),
+			     nccl_type_words[x->plan.type], nccl_op_reduces(x->plan.op) ? " " : "",
+			     nccl_op_reduces(x->plan.op) ? nccl_reduce_op_words[x->plan.redop]
+							 : "");
+	for (unsigned i = 0; i < s->paths->device_n; i++) {
+		const struct gpu *g = &s->machine->gpus[s->gpus[i]];
+
+		figures_add_gpu(f, g->pci->name, fact_str_or(g->model, ""), -1);
+	}
+	for (size_t i = 0; i < 2; i++)
+		if (s->arms[i].row_n)
+			add_arm(f, &s->arms[i], !s->arms[i].simulation.direct);
+	s->figures = f;
+}
+
+/* ---- the run ---- */
+
+static int run_arm(struct simulate_session *s, size_t i, bool direct, const struct nccl_plan *p)
+{
+	struct simulated_arm *arm = &s->arms[i];
+
+	arm->simulation = (struct simulation){.paths = s->paths,
+					      .direct = direct,
+					      .nccl = p->against,
+					      .plan = *p};
+	return simulate(&arm->simulation, &arm->rows, &arm->row_n);
+}
+
+int simulate_session_run(struct simulate_session *s, const struct machine *m,
+			 const struct nccl_choice *o)
+{
+	struct nccl_plan plan = {0};
+	int r = check_choice(o);
+
+	*s = (struct simulate_session){.machine = m};
+	if (r == 0)
+		r = nccl_choice_plan(o, false, 0, &plan);
+	if (r == 0)
+		r = make_paths(s, o);
+	if (r == 0)
+		r = run_arm(s, 0, !s->blocked, &plan);
+	if (r == 0 && o->p2p_off && !s->blocked)
+		r = run_arm(s, 1, false, &plan);
+	if (r == 0)
+		make_figures(s);
+	return r;
+}
+
+void simulate_session_done(struct simulate_session *s)
+{
+	for (size_t i = 0; i < 2; i++)
+		free(s->arms[i].rows);
+	figures_free(s->figures);
+	paths_free(s->paths);
+	if (s->topology)
+		topology_free(s->topology);
+	*s = (struct simulate_session){0};
+}

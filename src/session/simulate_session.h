@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bench collective --simulate: collectives on a machine that is only described, with P2P and without. */
+#pragma once
+
+#include "bench/simulate.h"
+#include "session/nccl_session.h"
+
+/* With P2P where all pairs have it, or without. */
+struct simulated_arm {
+	struct simulation simulation;
+	struct simulated_row *rows;
+	size_t row_n;
+};
+
+struct simulate_session {
+	const struct machine *machine;
+	struct topology *topology;
+	struct paths *paths;
+	size_t gpus[SIMULATED_RANKS_MAX]; /* of rank k: index in machine.gpus */
+	unsigned measured;                /* ordered pairs whose rate was measured */
+	/* Of a pair without P2P, or one whose P2P is doubtful or unknown: the first; NULL: none. */
+	const struct path *blocked, *unsure;
+	size_t blocked_pair[2], unsure_pair[2]; /* indexes in machine.gpus */
+	struct simulated_arm arms[2]; /* the second only with p2p_off, and if the first is direct */
+	struct figures *figures;
+};
+
+/* The machine must outlive it. 0 or a negative errno with a sentence; simulate_session_done whatever the answer. */
+int simulate_session_run(struct simulate_session *s, const struct machine *m,
+			 const struct nccl_choice *o);
+void simulate_session_done(struct simulate_session *s);

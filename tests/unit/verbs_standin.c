@@ -3,8 +3,13 @@
  * A stand-in for libibverbs: NICs whose ports carry data between registered memories of this process, and that
  * fail on demand. As GPU memory it takes what the host back end hands out as a file.
  *
+ * A process serves its registered memory to the other processes of this user, as a NIC does: a queue
+ * pair's number says which process it is in. So two hosts are two processes.
+ *
  * VERBS_STANDIN is read when the devices are listed; words, with blanks between them:
  *	nics=N            so many devices, mlx5_0 and on; 1 by default
+ *	host=N            a part of the addresses; 0 by default
+ *	rails             each device has a network of its own; another network's address is never resolved
  *	FAULT             of all devices, or FAULT@mlx5_3: of one
  * FAULT is one of
  *	open=ERRNO        the device cannot be opened
@@ -24,16 +29,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { NICS_MAX = 32, MRS_MAX = 64, QPS_MAX = 256, WCS_MAX = 65536, PAGE = 4096 };
+enum { NICS_MAX = 32, MRS_MAX = 64, QPS_MAX = 256, WCS_MAX = 65536, PAGE = 4096, SLOTS = 65536 };
 
 #define SHIFT (2ul << 20)
 #define TAIL  64
@@ -63,7 +72,8 @@ struct pd {
 struct queue {
 	struct verbs_qp qp;
 	int state;
-	uint32_t peer;
+	uint32_t peer; /* its number */
+	int far;       /* connection to the peer's process; -1: it is in this one */
 	bool broken;
 };
 
@@ -78,6 +88,9 @@ static struct region regions[MRS_MAX];
 static struct queue *queues[QPS_MAX];
 static char plan[512];
 static int live, written_n;
+static unsigned slot; /* of this process; 0: it does not serve yet */
+/* Registered memory is used by the threads that serve other processes too. */
+static pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* How many objects are there that were not given back. */
 EXPORT int verbs_standin_live(void);
@@ -120,6 +133,8 @@ static bool fails(const struct verbs_context *c, const char *word)
 
 /* ---- devices ---- */
 
+static void serve_others(void);
+
 EXPORT struct verbs_device **ibv_get_device_list(int *n);
 EXPORT struct verbs_device **ibv_get_device_list(int *n)
 {
@@ -130,6 +145,7 @@ EXPORT struct verbs_device **ibv_get_device_list(int *n)
 	snprintf(plan, sizeof(plan), "%s", text ? text : "");
 	count = fault(NULL, "nics");
 	count = count < 0 ? 1 : count > NICS_MAX ? NICS_MAX : count;
+	serve_others();
 	for (long i = 0; i < count; i++) {
 		nics[i].index = (unsigned)i;
 		snprintf(nics[i].device.name, sizeof(nics[i].device.name), "mlx5_%ld", i);
@@ -213,6 +229,7 @@ EXPORT ssize_t _ibv_query_gid_table(struct verbs_context *c, struct verbs_gid_en
 				    uint32_t flags, size_t entry_size)
 {
 	const struct nic *n = (const struct nic *)c->device;
+	long host = fault(c, "host");
 
 	(void)flags;
 	if (fault(c, "no-gid") >= 0)
@@ -230,7 +247,9 @@ EXPORT ssize_t _ibv_query_gid_table(struct verbs_context *c, struct verbs_gid_en
 			       16);
 		else
 			memcpy(e[i].gid.raw, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\0\x02\0", 16);
-		e[i].gid.raw[15] = (uint8_t)(n->index + 1);
+		e[i].gid.raw[15] = (uint8_t)(n->index + 1 + (host > 0 ? 64 * host : 0));
+		if (i >= 2 && fault(c, "rails") >= 0)
+			e[i].gid.raw[14] = (uint8_t)n->index;
 	}
 	return 4;
 }
@@ -296,6 +315,7 @@ static struct region *region_new(struct pd *pd, uint64_t iova, size_t n)
 {
 	struct region *r = regions;
 
+	pthread_mutex_lock(&memory_lock);
 	while (r->live)
 		r++;
 	*r = (struct region){.live = true, .iova = iova, .at = (char *)iova};
@@ -307,6 +327,7 @@ static struct region *region_new(struct pd *pd, uint64_t iova, size_t n)
 	r->shadow = calloc(1, n);
 	r->waits = calloc(1, n);
 	live++;
+	pthread_mutex_unlock(&memory_lock);
 	return r;
 }
 
@@ -365,8 +386,10 @@ EXPORT struct verbs_mr *ibv_reg_dmabuf_mr(struct verbs_pd *opaque, uint64_t offs
 	if (at == MAP_FAILED)
 		return NULL;
 	r = region_new(pd, iova, n);
+	pthread_mutex_lock(&memory_lock);
 	r->at = r->mapped = at;
 	r->mapped_n = n;
+	pthread_mutex_unlock(&memory_lock);
 	return &r->mr;
 }
 
@@ -375,6 +398,7 @@ EXPORT int ibv_dereg_mr(struct verbs_mr *mr)
 {
 	struct region *r = (struct region *)mr;
 
+	pthread_mutex_lock(&memory_lock);
 	((struct pd *)mr->pd)->locked -= r->mapped ? 0 : mr->length;
 	((struct pd *)mr->pd)->registered -= !r->mapped;
 	if (r->mapped)
@@ -383,6 +407,7 @@ EXPORT int ibv_dereg_mr(struct verbs_mr *mr)
 	free(r->waits);
 	r->live = false;
 	live--;
+	pthread_mutex_unlock(&memory_lock);
 	return 0;
 }
 
@@ -426,11 +451,12 @@ EXPORT struct verbs_qp *ibv_create_qp(struct verbs_pd *pd, struct verbs_qp_init_
 		return NULL;
 	}
 	q = queues[number] = calloc(1, sizeof(*q));
+	q->far = -1;
 	q->qp = (struct verbs_qp){.context = ((struct pd *)pd)->context,
 				  .pd = pd,
 				  .send_cq = a->send_cq,
 				  .recv_cq = a->recv_cq,
-				  .qp_num = number,
+				  .qp_num = slot << 8 | number,
 				  .qp_type = a->qp_type};
 	live++;
 	return &q->qp;
@@ -439,10 +465,23 @@ EXPORT struct verbs_qp *ibv_create_qp(struct verbs_pd *pd, struct verbs_qp_init_
 EXPORT int ibv_destroy_qp(struct verbs_qp *qp);
 EXPORT int ibv_destroy_qp(struct verbs_qp *qp)
 {
-	queues[qp->qp_num] = NULL;
+	struct queue *q = (struct queue *)qp;
+
+	queues[qp->qp_num & 0xff] = NULL;
+	if (q->far >= 0)
+		close(q->far);
 	free(qp);
 	live--;
 	return 0;
+}
+
+/* Whether the address of another port is in this one's network. */
+static bool can_meet(struct verbs_context *c, const struct verbs_ah_attr *path)
+{
+	const struct nic *n = (const struct nic *)c->device;
+
+	return fault(c, "rails") < 0 || path->grh.dgid.raw[0] == 0xfe ||
+	       path->grh.dgid.raw[14] == n->index;
 }
 
 /* Refuses what a NIC refuses: a step out of order, a path without an address, seven tries. */
@@ -460,6 +499,8 @@ EXPORT int ibv_modify_qp(struct verbs_qp *qp, struct verbs_qp_attr *a, int mask)
 		return EINVAL;
 	if (fails(qp->context, words[a->qp_state]))
 		return errno;
+	if (a->qp_state == VERBS_QPS_RTR && !can_meet(qp->context, &a->ah_attr))
+		return ETIMEDOUT;
 	if (a->qp_state == VERBS_QPS_RTR)
 		q->peer = a->dest_qp_num;
 	q->state = a->qp_state;
@@ -549,37 +590,205 @@ static void complete(struct verbs_qp *qp, const struct verbs_send_wr *wr, int st
 								  .qp_num = qp->qp_num};
 }
 
+/* ---- memory of other processes ---- */
+
+/* What one process asks of another, with the data behind a write, or behind the answer to a read. */
+struct errand {
+	uint64_t at, n;
+	uint32_t key;
+	bool read;
+};
+
+static bool send_all(int fd, const void *data, size_t n)
+{
+	for (const char *at = data; n;) {
+		ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			return false;
+		at += sent;
+		n -= (size_t)sent;
+	}
+	return true;
+}
+
+static bool receive_all(int fd, void *data, size_t n)
+{
+	for (char *at = data; n;) {
+		ssize_t got = recv(fd, at, n, 0);
+
+		if (got <= 0)
+			return false;
+		at += got;
+		n -= (size_t)got;
+	}
+	return true;
+}
+
+/* The far side of a transfer, in the process that has the memory: a status, and the data of a read. */
+static int reach_memory(const struct errand *e, char *data)
+{
+	struct region *r;
+	int status = VERBS_WC_SUCCESS;
+
+	pthread_mutex_lock(&memory_lock);
+	r = find(e->key, e->at, e->n);
+	if (!r) {
+		status = VERBS_WC_REM_ACCESS;
+	} else if (e->read) {
+		if (has_data_fault(r->mr.context, false, "unflushed"))
+			settle(r);
+		memcpy(data, r->at + (e->at - r->iova), e->n);
+	} else {
+		put(r->mr.context, false, r, e->at - r->iova, data, e->n);
+	}
+	pthread_mutex_unlock(&memory_lock);
+	return status;
+}
+
+static bool run_errand(int fd, const struct errand *e, char *data)
+{
+	int status;
+
+	if (!e->read && !receive_all(fd, data, e->n))
+		return false;
+	status = reach_memory(e, data);
+	return send_all(fd, &status, sizeof(status)) &&
+	       (!e->read || status || send_all(fd, data, e->n));
+}
+
+enum { ERRAND_MAX = 8 << 20 };
+
+static void *serve_one(void *context)
+{
+	int fd = (int)(intptr_t)context;
+	char *data = malloc(ERRAND_MAX);
+	struct errand e;
+
+	while (receive_all(fd, &e, sizeof(e)) && e.n <= ERRAND_MAX && run_errand(fd, &e, data))
+		;
+	free(data);
+	close(fd);
+	return NULL;
+}
+
+static void *serve_all(void *context)
+{
+	int listener = (int)(intptr_t)context, fd;
+	pthread_t thread;
+
+	while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+		if (pthread_create(&thread, NULL, serve_one, (void *)(intptr_t)fd) == 0)
+			pthread_detach(thread);
+	return NULL;
+}
+
+static socklen_t slot_address(unsigned number, struct sockaddr_un *ret)
+{
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)snprintf(ret->sun_path + 1, sizeof(ret->sun_path) - 1,
+					    "verbs-standin/%u/%u", getuid(), number));
+}
+
+/* Once: takes the first free slot. */
+static void serve_others(void)
+{
+	int fd = slot ? -1 : socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	pthread_t thread;
+
+	for (unsigned i = 0; fd >= 0 && i < SLOTS; i++) {
+		unsigned number = ((unsigned)getpid() + i) % (SLOTS - 1) + 1;
+		struct sockaddr_un a;
+		socklen_t size = slot_address(number, &a);
+
+		if (bind(fd, (struct sockaddr *)&a, size) < 0)
+			continue;
+		if (listen(fd, 64) < 0 ||
+		    pthread_create(&thread, NULL, serve_all, (void *)(intptr_t)fd) != 0)
+			abort();
+		pthread_detach(thread);
+		slot = number;
+		return;
+	}
+}
+
+/* A NIC's retries, of a process that is gone or does not answer. */
+static bool far_open(struct queue *q)
+{
+	const struct timeval patience = {.tv_usec = 500000};
+	struct sockaddr_un a;
+	socklen_t size = slot_address(q->peer >> 8, &a);
+
+	if (q->far >= 0)
+		return true;
+	q->far = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	setsockopt(q->far, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(q->far, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	return connect(q->far, (struct sockaddr *)&a, size) == 0;
+}
+
+/* With the near side's memory locked by nobody: the far side may be this very process's peer. */
+static int send_errand(struct queue *q, const struct verbs_send_wr *wr, char *data)
+{
+	const struct errand e = {.at = wr->rdma.remote_addr,
+				 .n = wr->sg_list->length,
+				 .key = wr->rdma.rkey,
+				 .read = wr->opcode == VERBS_WR_READ};
+	int status;
+
+	if (!far_open(q) || !send_all(q->far, &e, sizeof(e)) ||
+	    (!e.read && !send_all(q->far, data, e.n)) ||
+	    !receive_all(q->far, &status, sizeof(status)) ||
+	    (e.read && !status && !receive_all(q->far, data, e.n)))
+		return VERBS_WC_RETRY_EXC;
+	return status;
+}
+
+/* ---- work requests ---- */
+
+/* To or from the near side's memory. */
+static int copy_near(struct verbs_qp *qp, const struct verbs_send_wr *wr, char *data)
+{
+	bool read = wr->opcode == VERBS_WR_READ;
+	uint64_t n = wr->sg_list->length;
+	struct region *local;
+
+	pthread_mutex_lock(&memory_lock);
+	local = find(wr->sg_list->lkey, wr->sg_list->addr, n);
+	if (local && read)
+		put(qp->context, true, local, wr->sg_list->addr - local->iova, data, n);
+	else if (local)
+		memcpy(data, local->at + (wr->sg_list->addr - local->iova), n);
+	pthread_mutex_unlock(&memory_lock);
+	return local ? VERBS_WC_SUCCESS : VERBS_WC_LOC_PROT;
+}
+
 /* Reads see all that was written there before on the same queue. */
 static int carry(struct verbs_qp *qp, const struct verbs_send_wr *wr)
 {
-	uint64_t n = wr->sg_list->length;
-	struct region *local = find(wr->sg_list->lkey, wr->sg_list->addr, n);
-	struct region *remote = find(wr->rdma.rkey, wr->rdma.remote_addr, n);
+	struct queue *q = (struct queue *)qp;
 	bool read = wr->opcode == VERBS_WR_READ;
-	uint64_t at_local, at_remote;
+	const struct errand e = {wr->rdma.remote_addr, wr->sg_list->length, wr->rdma.rkey, read};
+	char *data = malloc(e.n);
+	int status = read ? VERBS_WC_SUCCESS : copy_near(qp, wr, data);
 
-	if (!local)
-		return VERBS_WC_LOC_PROT;
-	if (!remote)
-		return VERBS_WC_REM_ACCESS;
-	at_local = wr->sg_list->addr - local->iova;
-	at_remote = wr->rdma.remote_addr - remote->iova;
-	if (read && has_data_fault(qp->context, false, "unflushed"))
-		settle(remote);
-	if (read)
-		put(qp->context, true, local, at_local, remote->at + at_remote, n);
-	else
-		put(qp->context, false, remote, at_remote, local->at + at_local, n);
-	return VERBS_WC_SUCCESS;
+	if (status == VERBS_WC_SUCCESS)
+		status = q->peer >> 8 == slot ? reach_memory(&e, data) : send_errand(q, wr, data);
+	if (status == VERBS_WC_SUCCESS && read)
+		status = copy_near(qp, wr, data);
+	free(data);
+	return status;
 }
 
 static int post_send(struct verbs_qp *qp, struct verbs_send_wr *wr, struct verbs_send_wr **bad)
 {
 	struct queue *q = (struct queue *)qp;
 	long status = fault(qp->context, "status");
+	int outcome;
 
 	*bad = wr;
-	if (q->state != VERBS_QPS_RTS || !queues[q->peer])
+	if (q->state != VERBS_QPS_RTS || (q->peer >> 8 == slot && !queues[q->peer & 0xff]))
 		return EINVAL;
 	while (fault(qp->context, "stuck") >= 0)
 		pause();
@@ -590,11 +799,9 @@ static int post_send(struct verbs_qp *qp, struct verbs_send_wr *wr, struct verbs
 			continue;
 		if (status > 0 && !q->broken)
 			report(qp->context);
-		complete(qp, wr,
-			 q->broken    ? VERBS_WC_WR_FLUSH
-			 : status > 0 ? (int)status
-				      : carry(qp, wr));
-		q->broken = q->broken || status > 0;
+		outcome = q->broken ? VERBS_WC_WR_FLUSH : status > 0 ? (int)status : carry(qp, wr);
+		complete(qp, wr, outcome);
+		q->broken = q->broken || outcome != VERBS_WC_SUCCESS;
 	}
 	return 0;
 }

@@ -6,11 +6,11 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "device/message.h"
+#include "device/socket.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,7 +21,6 @@
 #define PENDING_MAX 64                   /* connections that have not said who they are */
 #define RETRY_US    10000                /* between attempts to reach or to be rank 0 */
 #define CONNECT_US  2000000              /* at one address: the next may be the right one */
-#define PLACES_MAX  8
 
 /* What both ends say first; a stranger is whoever says something else. */
 struct hello {
@@ -32,20 +31,9 @@ struct hello {
 	uint32_t zero;
 };
 
-struct place {
-	struct sockaddr_storage address;
-	socklen_t size;
-};
-
-/* Where rank 0 listens (the first), or may be found. */
-struct places {
-	size_t n;
-	struct place at[PLACES_MAX];
-};
-
 /* ---- where rank 0 is ---- */
 
-static void unix_place(const char *key, struct places *ret)
+static void unix_place(const char *key, struct socket_places *ret)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "onehop/%u/%s", getuid(), key);
@@ -56,75 +44,27 @@ static void unix_place(const char *key, struct places *ret)
 	ret->at[0].size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-/* "host:port" or "[IPv6]:port". */
-static int split_address(const char *text, char host[NI_MAXHOST], char port[NI_MAXSERV])
-{
-	const char *colon = strrchr(text, ':');
-	size_t n = colon ? (size_t)(colon - text) : 0;
-	bool brackets = n > 2 && text[0] == '[' && text[n - 1] == ']';
-
-	if (n == 0 || n >= NI_MAXHOST || !colon[1] || strlen(colon + 1) >= NI_MAXSERV ||
-	    (!brackets && memchr(text, ':', n)))
-		return err_set(EINVAL, "'%s' is not host:port or [IPv6]:port", text);
-	snprintf(host, NI_MAXHOST, "%.*s", (int)(brackets ? n - 2 : n), text + brackets);
-	snprintf(port, NI_MAXSERV, "%s", colon + 1);
-	return 0;
-}
-
-static int look_up(const char *host, const char *port, int flags, struct places *ret)
-{
-	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-				       .ai_flags = flags | AI_NUMERICSERV};
-	struct addrinfo *list;
-	int r = getaddrinfo(host, port, &hints, &list);
-
-	if (r)
-		return r;
-	memset(ret, 0, sizeof(*ret));
-	for (struct addrinfo *a = list; a && ret->n < PLACES_MAX; a = a->ai_next) {
-		memcpy(&ret->at[ret->n].address, a->ai_addr, a->ai_addrlen);
-		ret->at[ret->n++].size = a->ai_addrlen;
-	}
-	freeaddrinfo(list);
-	return 0;
-}
-
 /* Rank 0 at a name: the wildcard of IPv6, which takes IPv4 too, where there is IPv6. */
-static int look_up_wildcard(const char *port, struct places *ret)
+static int wildcard_places(const char *port, struct socket_places *ret)
 {
 	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	const char *any = fd >= 0 ? "::" : "0.0.0.0";
 
 	close_fd(&fd);
-	return look_up(any, port, AI_NUMERICHOST, ret);
+	return socket_look_up(any, port, AI_NUMERICHOST, ret);
 }
 
-static int tcp_places(const char *text, bool listens, struct places *ret)
+static int tcp_places(const char *text, bool listens, struct socket_places *ret)
 {
 	char host[NI_MAXHOST], port[NI_MAXSERV];
-	int r = split_address(text, host, port);
+	int r = socket_split_address(text, host, port);
 
 	if (r < 0)
 		return r;
-	r = look_up(host, port, AI_NUMERICHOST, ret);
+	r = socket_look_up(host, port, AI_NUMERICHOST, ret);
 	if (r == EAI_NONAME)
-		r = listens ? look_up_wildcard(port, ret) : look_up(host, port, 0, ret);
+		r = listens ? wildcard_places(port, ret) : socket_look_up(host, port, 0, ret);
 	return r ? err_set(EINVAL, "'%s' is not an address: %s", text, gai_strerror(r)) : 0;
-}
-
-static int new_socket(const struct place *p)
-{
-	static const int zero = 0, one = 1;
-	int fd = socket(p->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return err_sys(errno, "a socket for the rendezvous");
-	if (p->address.ss_family != AF_UNIX) {
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
-		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	}
-	return fd;
 }
 
 /* Abstract names have no owner and no mode, so each end looks who the other is. */
@@ -157,12 +97,12 @@ static struct hello own_hello(const struct rendezvous *r)
 }
 
 /* The place may be taken for a moment by the run before. */
-static int listen_at(const struct place *p, uint64_t deadline, int *ret)
+static int listen_at(const struct socket_place *p, uint64_t deadline, int *ret)
 {
 	int fd, err;
 
 	for (;;) {
-		fd = new_socket(p);
+		fd = socket_new(p);
 		if (fd < 0)
 			return fd;
 		if (bind(fd, (const struct sockaddr *)&p->address, p->size) == 0 &&
@@ -290,7 +230,7 @@ static int open_door(struct door *d, uint64_t deadline)
 	return r;
 }
 
-static int join_as_first(struct rendezvous *r, const struct place *p, uint64_t deadline)
+static int join_as_first(struct rendezvous *r, const struct socket_place *p, uint64_t deadline)
 {
 	struct door d = {.r = r, .missing = r->n - 1};
 	int err = listen_at(p, deadline, &d.listener);
@@ -307,21 +247,6 @@ static int join_as_first(struct rendezvous *r, const struct place *p, uint64_t d
 }
 
 /* ---- the others ---- */
-
-static int connect_once(int fd, const struct place *p, uint64_t deadline)
-{
-	int err = 0;
-	socklen_t size = sizeof(err);
-
-	if (connect(fd, (const struct sockaddr *)&p->address, p->size) == 0)
-		return 0;
-	if (errno != EINPROGRESS)
-		return -errno;
-	if (wait_for(fd, POLLOUT, deadline) < 0)
-		return -ETIMEDOUT;
-	getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &size);
-	return -err;
-}
 
 /* Why rank 0 did not take us in. */
 static int refused(const struct rendezvous *r, const struct hello *h)
@@ -349,15 +274,15 @@ static int greet(const struct rendezvous *r, int fd, uint64_t deadline)
 	return h.result < 0 ? refused(r, &h) : 0;
 }
 
-static int try_place(struct rendezvous *r, const struct place *p, uint64_t deadline)
+static int try_place(struct rendezvous *r, const struct socket_place *p, uint64_t deadline)
 {
 	uint64_t soon = deadline_in(CONNECT_US);
-	int fd = new_socket(p), err;
+	int fd = socket_new(p), err;
 
 	if (fd < 0)
 		return fd == -EAFNOSUPPORT ? -EAGAIN : fd;
 	soon = soon < deadline ? soon : deadline;
-	err = connect_once(fd, p, soon) < 0 ? -EAGAIN : greet(r, fd, soon);
+	err = socket_connect(fd, p, soon) < 0 ? -EAGAIN : greet(r, fd, soon);
 	if (err == 0)
 		r->sockets[0] = fd;
 	else
@@ -365,7 +290,7 @@ static int try_place(struct rendezvous *r, const struct place *p, uint64_t deadl
 	return err;
 }
 
-static int join_as_other(struct rendezvous *r, const struct places *p, uint64_t deadline)
+static int join_as_other(struct rendezvous *r, const struct socket_places *p, uint64_t deadline)
 {
 	int err;
 
@@ -381,7 +306,7 @@ static int join_as_other(struct rendezvous *r, const struct places *p, uint64_t 
 
 int rendezvous_meet(struct rendezvous *r, const char *address, uint64_t deadline_us)
 {
-	struct places p;
+	struct socket_places p;
 	int err = 0;
 
 	if (address)

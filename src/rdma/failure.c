@@ -67,6 +67,10 @@ const struct rdma_cause rdma_causes[] = {
 	 "the port has no usable address (GID)", "ip address of the port's network device",
 	 "give the port's network device an IP address, and bring it up"},
 
+	{RDMA_STEP_GID, ENOTCONN, "no-common-address",
+	 "the two ports have no addresses (GIDs) of one type and family, or one is InfiniBand and the other Ethernet",
+	 "onehop bench rdma --list on both hosts", "give both ports an address of the same family"},
+
 	{RDMA_STEP_EXPORT, ENOTSUP, "export-unsupported",
 	 "NVIDIA's driver cannot export this GPU's memory as a dma-buf: its kernel modules are not the open ones, or CUDA is older than 11.7",
 	 "modinfo -F license nvidia: Dual MIT/GPL is open", "install the open kernel modules, or load nvidia-peermem"},

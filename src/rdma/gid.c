@@ -2,6 +2,7 @@
 #include "rdma/gid.h"
 
 #include <arpa/inet.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,4 +96,56 @@ bool gid_choose(const struct verbs_gid_entry *entries, size_t n, bool infiniband
 	ret->entry = *best;
 	explain(best, usable == 1, ret->reason, sizeof(ret->reason));
 	return true;
+}
+
+/* ---- two ports ---- */
+
+bool gid_same_network(const union verbs_gid *a, const union verbs_gid *b)
+{
+	return memcmp(a->raw, b->raw, is_mapped(a) && is_mapped(b) ? 15 : 8) == 0 &&
+	       is_mapped(a) == is_mapped(b);
+}
+
+/* Less is better; the family of both is the same. */
+static unsigned rank_pair(const struct verbs_gid_entry *own, const struct verbs_gid_entry *far)
+{
+	enum gid_family f = gid_family(&own->gid);
+
+	return (own->gid_type != VERBS_GID_ROCE_V2) * 8u + (f == GID_FAMILY_LOCAL) * 4u +
+	       !gid_same_network(&own->gid, &far->gid) * 2u + (f == GID_FAMILY_IPV6);
+}
+
+static bool can_talk(const struct verbs_gid_entry *own, const struct verbs_gid_entry *far)
+{
+	return !is_empty(&own->gid) && !is_empty(&far->gid) && own->gid_type == far->gid_type &&
+	       is_mapped(&own->gid) == is_mapped(&far->gid) &&
+	       gid_family(&own->gid) == gid_family(&far->gid);
+}
+
+bool gid_choose_pair(const struct verbs_gid_entry *own, size_t own_n,
+		     const struct verbs_gid_entry *far, size_t far_n, bool infiniband,
+		     struct gid_choice *ret_own, struct verbs_gid_entry *ret_far)
+{
+	unsigned best = UINT_MAX;
+	struct gid_choice other;
+
+	if (infiniband) {
+		bool found = gid_choose(own, own_n, true, ret_own) &&
+			     gid_choose(far, far_n, true, &other);
+
+		if (found)
+			*ret_far = other.entry;
+		return found;
+	}
+	for (size_t i = 0; i < own_n; i++)
+		for (size_t k = 0; k < far_n; k++) {
+			if (!can_talk(&own[i], &far[k]) || rank_pair(&own[i], &far[k]) >= best)
+				continue;
+			best = rank_pair(&own[i], &far[k]);
+			ret_own->entry = own[i];
+			*ret_far = far[k];
+		}
+	if (best != UINT_MAX)
+		explain(&ret_own->entry, false, ret_own->reason, sizeof(ret_own->reason));
+	return best != UINT_MAX;
 }

@@ -171,13 +171,13 @@ volatile uint8_t *end_last_byte(const struct end *e, enum end_side side, uint64_
 	return (volatile uint8_t *)(e->buffers[side].at + bytes - 1);
 }
 
-int end_await_byte(const struct end *e, const struct rdma_load *load, uint8_t value,
-		   struct rdma_failure *f)
+int end_await_change(const struct end *e, const struct rdma_load *load, uint8_t old, uint8_t *ret,
+		     struct rdma_failure *f)
 {
 	volatile uint8_t *at = end_last_byte(e, END_IN, load->latency_bytes);
 	uint64_t deadline = 0;
 
-	for (unsigned turn = 1; *at != value; turn++) {
+	for (unsigned turn = 1; (*ret = *at) == old; turn++) {
 		if (turn % 1024)
 			continue;
 		if (!deadline)

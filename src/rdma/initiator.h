@@ -34,7 +34,14 @@ int initiator_one_read(const struct initiator *i, double *ret_us);
 /* A small message to the other side, or from it. */
 struct stream_work initiator_small(const struct initiator *i, bool read);
 
+/* What round trip n writes, another value than the one before: 0 only for n = 0. */
+static inline uint8_t initiator_flag(unsigned n)
+{
+	return n ? (uint8_t)((n - 1) % 255 + 1) : 0;
+}
+
 /* The last byte of a small message, which arrives last, in host memory. */
 volatile uint8_t *end_last_byte(const struct end *e, enum end_side side, uint64_t bytes);
-int end_await_byte(const struct end *e, const struct rdma_load *load, uint8_t value,
-		   struct rdma_failure *f);
+/* Waits until that byte of what arrives is not `old`; `ret` is what it is then. */
+int end_await_change(const struct end *e, const struct rdma_load *load, uint8_t old, uint8_t *ret,
+		     struct rdma_failure *f);

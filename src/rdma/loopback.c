@@ -211,7 +211,7 @@ static int one_round_trip(void *context, unsigned n, double *ret_us)
 	const struct rdma_load *w = &l->job->load;
 	const struct initiator i = initiator_of(l);
 	const struct stream_work to = initiator_small(&i, false);
-	uint8_t value = (uint8_t)(n % 255 + 1);
+	uint8_t value = initiator_flag(n), old = initiator_flag(n - 1), got;
 	uint64_t start;
 	int r;
 
@@ -220,11 +220,11 @@ static int one_round_trip(void *context, unsigned n, double *ret_us)
 	start = clock_ns();
 	r = transfer_post_one(&l->nic, &to, l->failure);
 	if (r == 0)
-		r = end_await_byte(&l->far, w, value, l->failure);
+		r = end_await_change(&l->far, w, old, &got, l->failure);
 	if (r == 0)
 		r = post_back(l);
 	if (r == 0)
-		r = end_await_byte(&l->near, w, value, l->failure);
+		r = end_await_change(&l->near, w, old, &got, l->failure);
 	*ret_us = (double)(clock_ns() - start) / 2e3;
 	for (int k = 0; r == 0 && k < 2; k++)
 		r = transfer_wait_one(&l->nic, l->cq, w->limit_us, l->failure);

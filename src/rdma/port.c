@@ -95,17 +95,14 @@ double port_payload_gbps(const struct nic_port *p)
 /* Of all ports; the kernel is given the length of the table in 16 bits. */
 #define TABLE_MAX 1024
 
-static bool choose_gid(const struct verbs *v, struct verbs_context *c, const struct nic_port *p,
-		       struct gid_choice *ret)
+static void read_gids(const struct verbs *v, struct verbs_context *c, struct nic_port *p)
 {
-	struct verbs_gid_entry all[TABLE_MAX], own[GIDS_MAX];
+	struct verbs_gid_entry all[TABLE_MAX];
 	ssize_t n = v->query_gid_table(c, all, ARRAY_LEN(all), 0, sizeof(all[0]));
-	size_t own_n = 0;
 
-	for (ssize_t i = 0; i < n && own_n < GIDS_MAX; i++)
+	for (ssize_t i = 0; i < n && p->gid_n < GIDS_MAX; i++)
 		if (all[i].port_num == p->number)
-			own[own_n++] = all[i];
-	return gid_choose(own, own_n, p->link_layer == VERBS_LINK_INFINIBAND, ret);
+			p->gids[p->gid_n++] = all[i];
 }
 
 /*
@@ -144,7 +141,9 @@ void port_read(const struct verbs *v, struct verbs_context *c, struct nic_port *
 	p->lid = a.lid;
 	p->mtu = a.active_mtu > 0 && a.active_mtu <= 5 ? 128u << a.active_mtu : 0;
 	p->line_gbps = line_gbps(&a);
-	p->has_gid = choose_gid(v, c, p, &p->gid);
+	p->gid_n = 0;
+	read_gids(v, c, p);
+	p->has_gid = gid_choose(p->gids, p->gid_n, p->link_layer == VERBS_LINK_INFINIBAND, &p->gid);
 	p->takes_dmabuf = takes_dmabuf(v, c);
 }
 

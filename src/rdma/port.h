@@ -18,7 +18,9 @@ struct nic_port {
 	unsigned lid;
 	double line_gbps; /* gigabits a second of data; 0: unknown */
 	int takes_dmabuf; /* 1, 0; -1: unknown */
-	struct gid_choice gid;
+	struct verbs_gid_entry gids[GIDS_MAX];
+	size_t gid_n;
+	struct gid_choice gid; /* of these */
 	bool has_gid;
 	struct rdma_failure failure;
 };

@@ -22,6 +22,11 @@ const char *rdma_metric(enum rdma_measure m)
 	return names[m].value;
 }
 
+const char *rdma_verified_metric(enum rdma_measure m)
+{
+	return names[m].verified;
+}
+
 double rdma_expected(const struct rdma_pair *p, enum rdma_measure m)
 {
 	bool both = p->write_gbps > 0 && p->read_gbps > 0;

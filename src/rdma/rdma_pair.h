@@ -44,6 +44,7 @@ struct rdma_counts rdma_count(const struct rdma_pair *pairs, size_t n);
 double rdma_expected(const struct rdma_pair *p, enum rdma_measure m);
 /* The name of a measurement as a metric. */
 const char *rdma_metric(enum rdma_measure m);
+const char *rdma_verified_metric(enum rdma_measure m); /* of its check; NULL: it has none */
 /*
  * Rows of all measurements and checks; `ports` are those of the listing. The figures have their
  * GPUs already.

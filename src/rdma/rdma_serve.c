@@ -15,9 +15,11 @@ struct server {
 	struct verbs verbs;
 	struct rdma_failure failure; /* of loading the library */
 	struct rdma_order order;
+	struct link *link;
 	union {
 		struct port_listing listing;
 		struct loopback_result result;
+		struct link_answer link_answer;
 	} answer;
 };
 
@@ -41,11 +43,26 @@ static size_t list(struct server *s)
 static size_t loop(struct server *s)
 {
 	if (s->failure.step == RDMA_STEP_NONE)
-		loopback_run(&s->verbs, &s->order.job, &s->answer.result);
+		loopback_run(&s->verbs, &s->order.loopback, &s->answer.result);
 	else
 		s->answer.result = (struct loopback_result){.failure = s->failure};
 	return sizeof(s->answer.result);
 }
+
+static size_t act(struct server *s)
+{
+	if (s->failure.step == RDMA_STEP_NONE)
+		link_act(&s->verbs, &s->link, &s->order.link, &s->answer.link_answer);
+	else
+		s->answer.link_answer = (struct link_answer){.failure = s->failure};
+	return sizeof(s->answer.link_answer);
+}
+
+static size_t (*const orders[])(struct server *s) = {
+	[RDMA_ORDER_LIST] = list,
+	[RDMA_ORDER_LOOPBACK] = loop,
+	[RDMA_ORDER_LINK] = act,
+};
 
 static int serve(struct server *s)
 {
@@ -54,7 +71,7 @@ static int serve(struct server *s)
 	load(s);
 	while ((n = message_receive(s->fd, &s->order, sizeof(s->order), NULL, UINT64_MAX)) ==
 	       sizeof(s->order)) {
-		size_t size = s->order.kind == RDMA_ORDER_LIST ? list(s) : loop(s);
+		size_t size = orders[s->order.kind](s);
 		struct iovec part = {&s->answer, size};
 
 		if (message_send(s->fd, &part, 1, -1, deadline_in(SEND_LIMIT_US)) < 0)
@@ -72,6 +89,7 @@ int rdma_serve(int fd)
 		return err_set(ENOMEM, "no memory");
 	s->fd = fd;
 	r = serve(s);
+	link_close(&s->link);
 	free(s);
 	return r;
 }

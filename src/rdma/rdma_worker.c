@@ -84,25 +84,10 @@ static int send_order(struct rdma_worker *w, const char *program, const struct r
 	return 0;
 }
 
-static int ask(struct rdma_worker *w, const char *program, enum rdma_order_kind kind,
-	       const struct loopback_job *job)
-{
-	struct rdma_order *order = calloc(1, sizeof(*order));
-	int r;
-
-	if (!order)
-		return err_set(ENOMEM, "no memory");
-	order->kind = kind;
-	if (job)
-		order->job = *job;
-	r = send_order(w, program, order);
-	free(order);
-	return r;
-}
-
 int rdma_worker_list(struct rdma_worker *w, const char *program, struct port_listing *ret)
 {
-	int r = ask(w, program, RDMA_ORDER_LIST, NULL);
+	const struct rdma_order order = {.kind = RDMA_ORDER_LIST};
+	int r = send_order(w, program, &order);
 	char text[96];
 	ssize_t n;
 
@@ -123,28 +108,59 @@ int rdma_worker_list(struct rdma_worker *w, const char *program, struct port_lis
 
 int rdma_worker_begin(struct rdma_worker *w, const char *program, const struct loopback_job *job)
 {
-	return ask(w, program, RDMA_ORDER_LOOPBACK, job);
+	const struct rdma_order order = {.kind = RDMA_ORDER_LOOPBACK, .loopback = *job};
+
+	return send_order(w, program, &order);
+}
+
+int rdma_worker_begin_link(struct rdma_worker *w, const char *program, const struct link_order *o)
+{
+	const struct rdma_order order = {.kind = RDMA_ORDER_LINK, .link = *o};
+
+	return send_order(w, program, &order);
+}
+
+/* Takes an answer of this size; a worker that died is zeros and a failure. */
+static void finish(struct rdma_worker *w, void *ret, size_t size, struct rdma_failure *f)
+{
+	char text[96];
+
+	if (message_receive(w->socket, ret, size, NULL, deadline_in(SEND_LIMIT_US)) ==
+	    (ssize_t)size)
+		return;
+	memset(ret, 0, size);
+	say_death(w, text, sizeof(text));
+	rdma_fail(f, RDMA_STEP_WORKER, ESRCH, "the measuring process: %s", text);
+}
+
+static void give_up(struct rdma_worker *w, double after_s, struct rdma_failure *f)
+{
+	char text[96];
+
+	kill(w->pid, SIGKILL);
+	say_death(w, text, sizeof(text));
+	rdma_fail(f, RDMA_STEP_WORKER, ETIMEDOUT,
+		  "no answer for %.0f s, and the measuring process was killed", after_s);
 }
 
 void rdma_worker_finish(struct rdma_worker *w, struct loopback_result *ret)
 {
-	char text[96];
+	finish(w, ret, sizeof(*ret), &ret->failure);
+}
 
-	if (message_receive(w->socket, ret, sizeof(*ret), NULL, deadline_in(SEND_LIMIT_US)) ==
-	    sizeof(*ret))
-		return;
-	*ret = (struct loopback_result){0};
-	say_death(w, text, sizeof(text));
-	rdma_fail(&ret->failure, RDMA_STEP_WORKER, ESRCH, "the measuring process: %s", text);
+void rdma_worker_finish_link(struct rdma_worker *w, struct link_answer *ret)
+{
+	finish(w, ret, sizeof(*ret), &ret->failure);
 }
 
 void rdma_worker_give_up(struct rdma_worker *w, double after_s, struct loopback_result *ret)
 {
-	char text[96];
-
 	*ret = (struct loopback_result){0};
-	kill(w->pid, SIGKILL);
-	say_death(w, text, sizeof(text));
-	rdma_fail(&ret->failure, RDMA_STEP_WORKER, ETIMEDOUT,
-		  "no answer for %.0f s, and the measuring process was killed", after_s);
+	give_up(w, after_s, &ret->failure);
+}
+
+void rdma_worker_give_up_link(struct rdma_worker *w, double after_s, struct link_answer *ret)
+{
+	*ret = (struct link_answer){0};
+	give_up(w, after_s, &ret->failure);
 }

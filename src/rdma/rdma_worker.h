@@ -2,6 +2,7 @@
 /* A process that calls libibverbs and CUDA for onehop, and that can be killed when they hang. */
 #pragma once
 
+#include "rdma/link.h"
 #include "rdma/loopback.h"
 
 #include <sys/types.h>
@@ -36,6 +37,10 @@ int rdma_worker_begin(struct rdma_worker *w, const char *program, const struct l
 void rdma_worker_finish(struct rdma_worker *w, struct loopback_result *ret);
 /* Kills the worker because its job hangs; the result then says so. */
 void rdma_worker_give_up(struct rdma_worker *w, double after_s, struct loopback_result *ret);
+/* The same for an action of a connection to another host; the worker keeps the connection. */
+int rdma_worker_begin_link(struct rdma_worker *w, const char *program, const struct link_order *o);
+void rdma_worker_finish_link(struct rdma_worker *w, struct link_answer *ret);
+void rdma_worker_give_up_link(struct rdma_worker *w, double after_s, struct link_answer *ret);
 void rdma_worker_end(struct rdma_worker *w); /* also if none runs */
 
 /* The worker command: serves the socket until it closes. 0 or a negative errno. */

@@ -4,10 +4,13 @@
 
 #include "rdma/rdma_worker.h"
 
-enum rdma_order_kind { RDMA_ORDER_LIST, RDMA_ORDER_LOOPBACK };
+enum rdma_order_kind { RDMA_ORDER_LIST, RDMA_ORDER_LOOPBACK, RDMA_ORDER_LINK };
 
-/* Answered by a struct port_listing, or a struct loopback_result. */
+/* Answered by a struct port_listing, loopback_result or link_answer. */
 struct rdma_order {
 	enum rdma_order_kind kind;
-	struct loopback_job job;
+	union {
+		struct loopback_job loopback;
+		struct link_order link;
+	};
 };

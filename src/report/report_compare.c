@@ -68,7 +68,9 @@ static void add_subject(struct strbuf *b, const struct figures *f, const struct 
 	bool from_host = m->shape == SHAPE_HOST && m->read; /* the GPU fetches */
 	char size[32];
 
-	if (*row->nic) {
+	if (*row->peer) {
+		strbuf_printf(b, "%s and %s%s", row->nic, row->peer, row->bytes ? ", " : "");
+	} else if (*row->nic) {
 		strbuf_printf(b, "%s and ", row->nic);
 		add_gpu_name(b, f, row->target);
 		if (row->target >= 0)

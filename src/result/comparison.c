@@ -78,6 +78,7 @@ static int compare_figures(const void *a, const void *b)
 	r = r ? r : (x->initiator > y->initiator) - (x->initiator < y->initiator);
 	r = r ? r : (x->target > y->target) - (x->target < y->target);
 	r = r ? r : strcmp(x->nic, y->nic);
+	r = r ? r : strcmp(x->peer, y->peer);
 	r = r ? r : strcmp(x->memory, y->memory);
 	return r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
@@ -144,7 +145,8 @@ static const struct figure *look_up_like(const struct figure_index *x, const str
 static const struct figure *look_up(const struct figure_index *x, const char *what, int initiator,
 				    int target, uint64_t bytes)
 {
-	const struct figure wanted = {.what = what, .bytes = bytes, .nic = "", .memory = ""};
+	const struct figure wanted = {
+		.what = what, .bytes = bytes, .nic = "", .peer = "", .memory = ""};
 
 	return look_up_like(x, &wanted, initiator, target);
 }
@@ -160,7 +162,8 @@ static bool is_neighbour(const struct figure *a, const struct figure *b)
 {
 	return a->initiator == b->initiator && a->target == b->target && a->bytes <= b->bytes * 2 &&
 	       b->bytes <= a->bytes * 2 && strcmp(a->nic, b->nic) == 0 &&
-	       strcmp(a->memory, b->memory) == 0 && strcmp(a->what, b->what) == 0;
+	       strcmp(a->peer, b->peer) == 0 && strcmp(a->memory, b->memory) == 0 &&
+	       strcmp(a->what, b->what) == 0;
 }
 
 /*

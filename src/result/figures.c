@@ -71,6 +71,7 @@ struct figure *figures_add(struct figures *f, const char *what, int initiator, i
 		.pattern = "",
 		.when = "",
 		.nic = "",
+		.peer = "",
 		.memory = "",
 	};
 	return row;
@@ -115,7 +116,8 @@ bool figure_measured(const struct figure *row)
 
 static bool same_way(const struct figure *a, const struct figure *b)
 {
-	return strcmp(a->nic, b->nic) == 0 && strcmp(a->memory, b->memory) == 0;
+	return strcmp(a->nic, b->nic) == 0 && strcmp(a->peer, b->peer) == 0 &&
+	       strcmp(a->memory, b->memory) == 0;
 }
 
 static bool same_measurement(const struct figure *a, const struct figure *b)
@@ -132,6 +134,7 @@ const struct figure *figures_find(const struct figures *f, const char *what, int
 				      .target = target,
 				      .bytes = bytes,
 				      .nic = "",
+				      .peer = "",
 				      .memory = ""};
 
 	for (size_t i = 0; i < f->row_n; i++) {
@@ -158,6 +161,7 @@ static int compare_rows(const void *a, const void *b)
 	r = r ? r : compare_ints(x->initiator, y->initiator);
 	r = r ? r : compare_ints(x->target, y->target);
 	r = r ? r : strcmp(x->nic, y->nic);
+	r = r ? r : strcmp(x->peer, y->peer);
 	r = r ? r : strcmp(x->memory, y->memory);
 	r = r ? r : (x->bytes > y->bytes) - (x->bytes < y->bytes);
 	r = r ? r : (x->median > y->median) - (x->median < y->median);
@@ -335,6 +339,7 @@ static struct figure adopted(struct figures *f, const struct figures *of, const 
 	own.kind = arena_strdup(f->arena, row->kind);
 	own.pattern = arena_strdup(f->arena, row->pattern);
 	own.nic = arena_strdup(f->arena, row->nic);
+	own.peer = arena_strdup(f->arena, row->peer);
 	own.memory = arena_strdup(f->arena, row->memory);
 	own.when = arena_strdup(f->arena, *row->when ? row->when : of->when);
 	return own;

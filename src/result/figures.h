@@ -38,6 +38,7 @@ struct figure {
 	 * NIC.
 	 */
 	const char *nic;    /* "mlx5_0" */
+	const char *peer;   /* between two hosts: the other NIC, "gpu02:mlx5_0"; "": one host */
 	const char *memory; /* how it accessed the target's: "dma-buf", "peer-memory", "host" */
 	const int *among;   /* GPUs that a test of several used */
 	size_t among_n;     /* 0: all GPUs of the result */

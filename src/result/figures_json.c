@@ -108,6 +108,7 @@ static json_t *row_to_json(const struct figure *r)
 	set_text(o, "pattern", r->pattern);
 	set_text(o, "when", r->when);
 	set_text(o, "nic", r->nic);
+	set_text(o, "peer", r->peer);
 	set_text(o, "memory", r->memory);
 	if (r->among_n)
 		json_object_set_new(o, "gpus", among_to_json(r));
@@ -282,7 +283,8 @@ static void read_row(struct reader *r)
 	const char *what = take_text(r, "what"), *unit = take_text(r, "unit");
 	const char *from = take_text(r, "from"), *kind = take_text(r, "kind");
 	const char *pattern = take_text(r, "pattern"), *when = take_text(r, "when");
-	const char *nic = take_text(r, "nic"), *memory = take_text(r, "memory");
+	const char *nic = take_text(r, "nic"), *peer = take_text(r, "peer"),
+		   *memory = take_text(r, "memory");
 	int64_t last = (int64_t)r->f->gpu_n - 1;
 	double median = take_number(r, "median", NAN);
 	struct figure *row;
@@ -308,6 +310,7 @@ static void read_row(struct reader *r)
 	row->pattern = text_or(pattern, "");
 	row->when = text_or(when, "");
 	row->nic = text_or(nic, "");
+	row->peer = text_or(peer, "");
 	row->memory = text_or(memory, "");
 	read_among(r, row);
 	row->from = from ? from : figure_place(r->f, row, r->where, r->index);

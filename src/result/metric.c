@@ -146,6 +146,7 @@ const struct metric metrics[] = {
 	AGAINST_NCCL("reduce", "reduce"),
 	AGAINST_NCCL("all-to-all", "all-to-all"),
 
+	{METRIC(METRIC_NIC_REACHES, "NIC reaches a NIC of another host"), YES_NO("checks"), .must_hold = true},
 	{METRIC(METRIC_NIC_WRITE_VERIFIED, "NIC writes, data right at the owner"), YES_NO("checks"), .must_hold = true},
 	{METRIC(METRIC_NIC_READ_VERIFIED, "NIC reads, data right"), YES_NO("checks"), READ, .must_hold = true},
 	{METRIC(METRIC_NIC_BOTH_VERIFIED, "NIC writes and reads at once, data right"), YES_NO("checks"), .both_ways = true, .must_hold = true},
